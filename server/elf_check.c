@@ -177,13 +177,18 @@ static void elf_check_describe(struct span file, const char *arch, struct arena 
 	out->base64 = arena_span(a, str_view(&base64));
 }
 
+const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e)
+{
+	return o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
+}
+
 int runtime_program_load(const struct options *o, struct arena *a, struct runtime_program *out,
                          struct err *e)
 {
 	*out = (struct runtime_program){ "", "", "", { "", 0 } };
 	if (strcmp(o->runtime, "configmap") != 0)
 		return 0;
-	const char *path = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
+	const char *path = runtime_program_path(o, a, e);
 	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
 	const char *arch = NULL;
 	if (path && read_program(path, &file, e) == 0) {

@@ -57,7 +57,7 @@ static int wait_tails(const void *arg)
 static int open_tails(struct loop *l, struct err *e)
 {
 	const struct server *s = l->server;
-	if (!s->login)
+	if (!s->login && !s->engine)
 		return 0;
 	struct log_streams *streams = l->has->log_streams =
 	    log_streams_new(s->login, s->namespace_name, (size_t)s->options->log_streams,

@@ -16,6 +16,7 @@ struct accounts;
 struct auth;
 struct cache;
 struct cors;
+struct engine;
 struct events;
 struct exit_spec;
 struct follow;
@@ -73,6 +74,7 @@ struct server {
 	struct tls *tls;             /* NULL: plain HTTP */
 	struct login *login;         /* of the API server; NULL: local is set */
 	struct local *local;         /* of --local */
+	struct engine *engine;       /* runs the jobs of `local` (k8s/local/engine.h); or NULL */
 	struct scheduler *scheduler; /* NULL: not HiveD */
 	struct follow *follow;       /* this, cache and events: see cluster.h */
 	struct cache *cache;

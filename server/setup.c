@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "server/system.h"
+#include "translate/facts.h"
 #include "translate/hived/hived.h"
 
 enum {
@@ -54,6 +55,7 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	s->output_url = o->output_url;
 	s->device = o->device;
 	s->fs_uri = o->fs_uri;
+	s->no_image_check = options_run_here(o);
 	s->hived = o->hived_config[0] != '\0';
 	s->hived_scheduler = o->hived_scheduler;
 	s->hived_device_env = o->hived_device_env;
@@ -136,14 +138,25 @@ struct translator *setup_translator(const struct options *o, struct err *e)
 	return translator_new(&settings, o->templates[0] ? files : NULL, e);
 }
 
-int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
-                struct err *e)
+struct facts_file *setup_facts_file(const struct options *o, struct arena *a, struct err *e)
 {
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
 	if (o->facts[0] && file_read(o->facts, FACTS_MAX, &text, &n, e) < 0)
+		return NULL;
+	return facts_file_read((struct span){ text ? text : "", n }, a, e);
+}
+
+int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
+                struct err *e)
+{
+	struct facts_user own;
+	const struct facts_file *file = setup_facts_file(o, a, e);
+	if (!file)
 		return -1;
-	return facts_read((struct span){ text ? text : "", n }, user, a, f, e);
+	facts_file_user(file, span_of(user), a, &own);
+	*f = own.facts;
+	return 0;
 }
 
 int setup_hived(const struct options *o, struct arena *a, struct facts *f, struct err *e)

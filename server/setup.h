@@ -4,10 +4,14 @@
 #include "server/options.h"
 #include "translate/translate.h"
 
+struct facts_file;
+
 /* A translator with the settings and templates of the options; free with translator_free.
  * NULL and *e with file and line. */
 struct translator *setup_translator(const struct options *o, struct err *e);
 
+/* The file of --facts, in the arena; NULL and *e. */
+struct facts_file *setup_facts_file(const struct options *o, struct arena *a, struct err *e);
 /* The facts of --facts for a user, or the defaults; the texts live in the arena. */
 int setup_facts(const struct options *o, const char *user, struct arena *a, struct facts *f,
                 struct err *e);
@@ -39,6 +43,8 @@ bool options_run_here(const struct options *o);
  */
 int runtime_program_load(const struct options *o, struct arena *a, struct runtime_program *out,
                          struct err *e);
+/* The path of that program, in the arena.  NULL and *e (400). */
+const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e);
 /* The architecture of a static 64-bit ELF program, as Kubernetes names it.  NULL and *e (400): not
  * a program, dynamically linked, incomplete, or of another machine.  Pure. */
 const char *elf_check_arch(struct span file, struct err *e);

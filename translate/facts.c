@@ -274,18 +274,48 @@ size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct spa
 	return keys_of(&f->groups, a, out);
 }
 
-static int64_t facts_number_of(const struct node *map, const char *key)
+static int64_t facts_number_of(const struct node *map, const char *key, int64_t absent)
 {
 	const struct node *n = node_get(map, key);
-	return node_is(n, NODE_INT) ? n->integer : 0;
+	return node_is(n, NODE_INT) ? n->integer : absent;
+}
+
+static struct facts_capacity facts_capacity_of(const struct node *has, int64_t absent)
+{
+	return (struct facts_capacity){ facts_number_of(has, "cpu", absent),
+		                        facts_number_of(has, "gpu", absent),
+		                        facts_number_of(has, "memoryMB", absent) };
 }
 
 struct facts_capacity facts_file_capacity(const struct facts_file *f, struct span virtual_cluster)
 {
 	const struct member *m = node_member(node_get(f->root, "capacity"), virtual_cluster);
-	const struct node *has = m ? &m->value : NULL;
-	return (struct facts_capacity){ facts_number_of(has, "cpu"), facts_number_of(has, "gpu"),
-		                        facts_number_of(has, "memoryMB") };
+	return facts_capacity_of(m ? &m->value : NULL, 0);
+}
+
+bool facts_file_quota(const struct facts_file *f, size_t i, struct span *virtual_cluster,
+                      struct facts_capacity *out)
+{
+	const struct node *all = node_get(f->root, "capacity");
+	if (i >= facts_items(all))
+		return false;
+	*virtual_cluster = member_key(&all->member[i]);
+	*out = facts_capacity_of(&all->member[i].value, -1);
+	return true;
+}
+
+bool facts_file_directory(const struct facts_file *f, size_t i, struct facts_directory *out)
+{
+	for (size_t k = 0; k < facts_items(f->storages); k++) {
+		const struct node *s = &f->storages->item[k];
+		const struct node *path = node_get(s, "path");
+		if (!path || i-- > 0)
+			continue;
+		*out = (struct facts_directory){ node_get(s, "name")->text, path->text,
+			                         facts_is_true(node_get(s, "readOnly"), false) };
+		return true;
+	}
+	return false;
 }
 
 const struct node *facts_file_group(const struct facts_file *f, struct span name)

@@ -49,6 +49,16 @@ struct facts_capacity {
 	int64_t cpu, gpu, memory_mb;
 };
 struct facts_capacity facts_file_capacity(const struct facts_file *f, struct span virtual_cluster);
+/* The i-th capacity in the file, for jobs on this machine; -1: not limited.  false: no more. */
+bool facts_file_quota(const struct facts_file *f, size_t i, struct span *virtual_cluster,
+                      struct facts_capacity *out);
+
+/* The i-th storage that is a directory of this machine.  false: no more. */
+struct facts_directory {
+	const char *name, *path;
+	bool read_only;
+};
+bool facts_file_directory(const struct facts_file *f, size_t i, struct facts_directory *out);
 
 /* The groups defined, by name. */
 size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out);

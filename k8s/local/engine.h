@@ -91,9 +91,10 @@ bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a
 struct engine_task {
 	struct span framework_uid, role; /* role: name in the Framework */
 	int64_t index, attempt, retry;
+	bool init; /* the log of its init container */
 };
 /* The files of its log (CRI format), oldest first; a file can move while the task ends, then ask
- * again.  false: there is none, or no longer. */
+ * again.  false: there is none yet, or, with `ended`, none any more. */
 enum { ENGINE_LOGS = 3 };
 struct engine_log {
 	const char *path[ENGINE_LOGS];

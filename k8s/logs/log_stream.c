@@ -1,18 +1,22 @@
 /*
  * Logs by libcurl's multi interface.  If the write function pauses, libcurl stops reading from the
- * socket, and the TCP window makes the API server wait.
+ * socket, and the TCP window makes the API server wait.  Logs in files are read in each round; a
+ * followed one sleeps at its end, until inotify or LOG_STREAM_LOOK_MS wakes it.
  */
 #include "k8s/logs/log_stream.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"
 
-enum { URL_MAX = 4096, KEPT_CONNECTIONS = 4 };
+enum { URL_MAX = 4096, KEPT_CONNECTIONS = 4, PIECES_MAX = 16 /* of a file, per round */ };
 
 static const int64_t NEVER = INT64_MAX;
 
@@ -21,7 +25,11 @@ struct log_stream {
 	struct log_streams *all;
 	struct log_stream_request r; /* without its names */
 	char *user;
-	CURL *easy;
+	CURL *easy; /* NULL: from files */
+	struct log_file *file;
+	int64_t read_ms;   /* the last time that the file had more */
+	bool watched;      /* by inotify, since then */
+	struct span piece; /* of the file, not yet delivered */
 	struct curl_slist *headers;
 	int64_t due_ms; /* deadline for the next data, or NEVER */
 	bool begun, paused;
@@ -35,6 +43,7 @@ struct log_stream {
 struct log_streams {
 	struct login *login;
 	char *namespace_name;
+	int inotify; /* of files; -1: none */
 	size_t max, per_user, n;
 	struct log_stream *first;
 	struct curl_loop curl;
@@ -49,10 +58,12 @@ static void log_stream_free(struct log_stream *t)
 	if (t->next)
 		t->next->link = t->link;
 	t->all->n--;
-	(void)curl_multi_remove_handle(t->all->curl.multi,
-	                               t->easy); /* it was added by log_stream_open */
+	if (t->easy)
+		(void)curl_multi_remove_handle(t->all->curl.multi,
+		                               t->easy); /* it was added by log_stream_open */
 	curl_easy_cleanup(t->easy);
 	curl_free_headers(&t->headers);
+	log_file_free(t->file);
 	free(t->user);
 	free(t);
 }
@@ -119,11 +130,10 @@ static void log_stream_fail(struct log_stream *t)
 	t->due_ms = 0;
 }
 
-static void log_stream_finish(struct log_stream *t, CURLcode result,
-                              enum log_stream_outcome outcome)
+static void log_stream_end(struct log_stream *t, enum log_stream_outcome outcome, int status,
+                           const char *message)
 {
-	struct log_stream_end end = { .outcome = outcome, .status = curl_status(t->easy) };
-	end.message = t->error[0] ? t->error : curl_easy_strerror(result);
+	const struct log_stream_end end = { outcome, status, message };
 	if (outcome == LOG_STREAM_WHOLE && !log_stream_begin(t, false)) {
 		log_stream_free(t);
 		return;
@@ -132,6 +142,13 @@ static void log_stream_finish(struct log_stream *t, CURLcode result,
 	if (!t->unwanted)
 		t->r.ended(t->r.arg, &end);
 	log_stream_free(t);
+}
+
+static void log_stream_finish(struct log_stream *t, CURLcode result,
+                              enum log_stream_outcome outcome)
+{
+	log_stream_end(t, outcome, t->easy ? curl_status(t->easy) : 0,
+	               t->error[0] ? t->error : curl_easy_strerror(result));
 }
 
 static enum log_stream_outcome outcome_of(const struct log_stream *t, CURLcode result)
@@ -152,7 +169,9 @@ void log_stream_go_on(struct log_stream *t)
 		return;
 	t->paused = false;
 	set_due(t);
-	if (curl_easy_pause(t->easy, CURLPAUSE_CONT) != CURLE_OK)
+	if (!t->easy)
+		t->due_ms = 0;
+	else if (curl_easy_pause(t->easy, CURLPAUSE_CONT) != CURLE_OK)
 		log_stream_fail(t);
 }
 
@@ -163,6 +182,81 @@ void log_stream_cancel(struct log_stream *t)
 		log_stream_fail(t);
 	else
 		log_stream_free(t);
+}
+
+/* ---- files ------------------------------------------------------------------------- */
+
+/* false: the stream is freed. */
+static bool log_stream_give(struct log_stream *t)
+{
+	if (t->piece.n && !log_stream_begin(t, false)) {
+		log_stream_free(t);
+		return false;
+	}
+	t->inside = true;
+	t->paused = t->piece.n && !t->r.came(t->r.arg, t->piece);
+	t->inside = false;
+	if (!t->paused)
+		t->piece.n = 0;
+	t->due_ms = t->paused ? NEVER : 0;
+	if (t->unwanted)
+		log_stream_free(t);
+	return !t->unwanted;
+}
+
+/* The end of a followed file: waits for more. */
+static void log_stream_sleep(struct log_stream *t, int64_t now)
+{
+	bool burst = now - t->read_ms < LOG_STREAM_BURST_MS;
+	if (!log_stream_begin(t, true)) {
+		log_stream_free(t);
+		return;
+	}
+	/* After the first watch it looks again soon: a change may have come before. */
+	t->due_ms = now + (t->watched ? LOG_STREAM_LOOK_MS : LOG_STREAM_BURST_MS);
+	if (!burst) {
+		(void)log_file_watch(t->file, t->all->inotify); /* else the timer is enough */
+		t->watched = true;
+	}
+}
+
+static void log_stream_read(struct log_stream *t, int64_t now)
+{
+	const struct log_file_request r = { t->r.files, t->r.arg, t->r.streams, t->r.lines,
+		                            t->r.follow };
+	int status = 0;
+	if (!t->file && !(t->file = log_file_open(&r, &status))) {
+		log_stream_end(t, LOG_STREAM_REFUSED, status, "there is no such log");
+		return;
+	}
+	for (int i = 0; i < PIECES_MAX && !t->paused; i++) {
+		enum log_file_state state =
+		    t->piece.n ? LOG_FILE_PIECE : log_file_next(t->file, &t->piece);
+		if (state == LOG_FILE_QUIET)
+			log_stream_sleep(t, now);
+		else if (state == LOG_FILE_BROKEN)
+			log_stream_end(t, LOG_STREAM_CUT, 0, "its file cannot be read");
+		else if (state == LOG_FILE_END)
+			log_stream_end(t, LOG_STREAM_WHOLE, 200, "");
+		if (state != LOG_FILE_PIECE)
+			return;
+		t->read_ms = now;
+		t->watched = false;
+		if (!log_stream_give(t))
+			return;
+	}
+}
+
+/* An event of inotify may be about any file. */
+static void log_streams_wake(struct log_streams *all)
+{
+	char events[4096] __attribute__((aligned(8)));
+	bool woken = false;
+	while (read(all->inotify, events, sizeof(events)) > 0)
+		woken = true;
+	for (struct log_stream *t = all->first; t && woken; t = t->next)
+		if (t->due_ms != NEVER)
+			t->due_ms = 0;
 }
 
 /* ---- requests ---------------------------------------------------------------------- */
@@ -220,13 +314,13 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 	STR_AUTO url = STR_INIT(URL_MAX);
 	if (check_room(all, r->user, e) < 0)
 		return NULL;
-	if (put_url(&url, all, r) < 0) {
+	if (!r->files && put_url(&url, all, r) < 0) {
 		(void)err_set(e, UNKNOWN_ERROR,
 		              "the name of the pod or the container is not valid");
 		return NULL;
 	}
-	CURL *easy = curl_handle(all->login, e);
-	if (!easy)
+	CURL *easy = r->files ? NULL : curl_handle(all->login, e);
+	if (!easy && !r->files)
 		return NULL;
 	struct log_stream *t = xcalloc(1, sizeof(*t));
 	t->all = all;
@@ -234,15 +328,17 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 	t->r.pod = t->r.container = t->r.user = NULL;
 	t->user = xstrdup(r->user);
 	t->easy = easy;
-	log_stream_set_up_handle(t, str_c(&url));
-	set_due(t);
+	if (easy) {
+		log_stream_set_up_handle(t, str_c(&url));
+		set_due(t);
+	}
 	t->next = all->first;
 	t->link = &all->first;
 	if (t->next)
 		t->next->link = &t->next;
 	all->first = t;
 	all->n++;
-	CURLMcode bad = curl_multi_add_handle(all->curl.multi, easy);
+	CURLMcode bad = easy ? curl_multi_add_handle(all->curl.multi, easy) : CURLM_OK;
 	assert(bad == CURLM_OK);
 	return t;
 }
@@ -264,9 +360,11 @@ static bool is_connected(const struct log_stream *t)
 }
 
 /* The API server does not answer before the first line of a followed log. */
-static void come_due(struct log_stream *t)
+static void come_due(struct log_stream *t, int64_t now)
 {
-	if (t->failed || !t->r.follow)
+	if (!t->easy && !t->failed)
+		log_stream_read(t, now);
+	else if (t->failed || !t->r.follow)
 		log_stream_finish(t, CURLE_OPERATION_TIMEDOUT,
 		                  t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
 	else if (!is_connected(t))
@@ -287,16 +385,26 @@ static struct log_stream *find_due(const struct log_streams *all, int64_t now)
 
 void log_streams_run_once(struct log_streams *all)
 {
-	curl_loop_run_once(&all->curl);
 	int64_t now = clock_ms();
+	if (!all->login) {
+		log_streams_wake(all);
+		for (struct log_stream *t = all->first, *next; t; t = next) {
+			next = t->next;
+			if (t->due_ms <= now)
+				come_due(t, now);
+		}
+		return;
+	}
+	curl_loop_run_once(&all->curl);
+	now = clock_ms();
 	log_stream_finish_done(all);
 	for (struct log_stream *t; (t = find_due(all, now)) != NULL;)
-		come_due(t);
+		come_due(t, now);
 }
 
 int log_streams_timeout_ms(const struct log_streams *all)
 {
-	int64_t wake = all->curl.wake_ms;
+	int64_t wake = all->login ? all->curl.wake_ms : NEVER;
 	for (const struct log_stream *t = all->first; t; t = t->next)
 		wake = t->due_ms < wake ? t->due_ms : wake;
 	return curl_timeout_ms(wake);
@@ -304,7 +412,7 @@ int log_streams_timeout_ms(const struct log_streams *all)
 
 int log_streams_fd(const struct log_streams *all)
 {
-	return all->curl.epoll;
+	return all->login ? all->curl.epoll : all->inotify;
 }
 
 size_t log_streams_count(const struct log_streams *all)
@@ -322,8 +430,13 @@ struct log_streams *log_streams_new(struct login *l, const char *namespace_name,
 	all->namespace_name = xstrdup(namespace_name);
 	all->max = max;
 	all->per_user = per_user;
-	if (curl_loop_init(&all->curl, KEPT_CONNECTIONS, e) == 0)
+	all->inotify = -1;
+	if (l && curl_loop_init(&all->curl, KEPT_CONNECTIONS, e) == 0)
 		return all;
+	if (!l && (all->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) >= 0)
+		return all;
+	if (!l)
+		(void)err_set(e, UNKNOWN_ERROR, "inotify: %s", strerrordesc_np(errno));
 	log_streams_free(all);
 	return NULL;
 }
@@ -336,7 +449,10 @@ void log_streams_free(struct log_streams *all)
 		next = t->next;
 		log_stream_finish(t, CURLE_ABORTED_BY_CALLBACK, LOG_STREAM_CLOSING);
 	}
-	curl_loop_done(&all->curl);
+	if (all->login)
+		curl_loop_done(&all->curl);
+	if (all->inotify >= 0)
+		(void)close(all->inotify);
 	str_wipe(&all->authorization.line);
 	free(all->namespace_name);
 	free(all);

@@ -1,11 +1,13 @@
 #pragma once
 /*
- * Streams the logs of containers (GET pods/NAME/log) without buffering: at most one piece is held,
- * and a reader that refuses a piece pauses the stream.  Each loop has its own connections, so that
- * followed logs do not occupy those of the store.  All calls from the loop's thread; nothing
- * blocks.
+ * Streams the logs of containers without buffering: at most one piece is held, and a reader that
+ * refuses a piece pauses the stream.  A log comes from an API server (GET pods/NAME/log) over
+ * connections of the loop's own, so that followed logs do not occupy those of the store; or from
+ * files of this machine (log_file.h).  All calls from the loop's thread; nothing blocks but short
+ * reads of files.
  */
 #include "base/err.h"
+#include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
 
 struct log_streams; /* of one loop */
@@ -14,6 +16,8 @@ struct log_stream;  /* one log */
 enum {
 	LOG_STREAM_PIECE = 4096,      /* maximal bytes of a piece */
 	LOG_STREAM_SILENCE_MS = 2000, /* a followed log has begun if no refusal came by then */
+	LOG_STREAM_LOOK_MS = 250,     /* interval of looks for changes of followed files */
+	LOG_STREAM_BURST_MS = 20,     /* the shortest time between two reads of a growing file */
 };
 
 enum log_stream_outcome {
@@ -27,19 +31,21 @@ enum log_stream_outcome {
 
 struct log_stream_end {
 	enum log_stream_outcome outcome;
-	int status; /* HTTP status of the API server; 0: none */
+	int status; /* HTTP status of the API server, or of log_file_open; 0: none */
 	/* Error of the connection, for people; never the API server's text.  Borrowed. */
 	const char *message;
 };
 
 struct log_stream_request {
 	const char *pod, *container; /* names; borrowed during the call, as user is */
+	log_files_find *files;       /* called with `arg`; NULL: from the API server */
+	unsigned streams;            /* LOG_FILE_...; of files */
 	const char *user;
 	int64_t lines;       /* the last so many; 0: all */
 	bool follow;         /* also future lines */
 	int64_t patience_ms; /* for the answer and for each piece; unused with follow */
 
-	/* The API server will send the log.  Once, before all `came`.  silent: no data yet, perhaps
+	/* The log will come.  Once, before all `came`.  silent: no data yet, perhaps
 	 * for long.  false: cancels the stream; `ended` is not called. */
 	bool (*began)(void *arg, bool silent);
 	/* At most LOG_STREAM_PIECE bytes.  false: pause; log_stream_go_on delivers them again. */
@@ -49,7 +55,8 @@ struct log_stream_request {
 	void *arg;
 };
 
-/* max, per_user: limits of concurrent streams.  NULL and *e: 500. */
+/* login: NULL, logs come from files.  max, per_user: limits of concurrent streams.  NULL and *e:
+ * 500. */
 struct log_streams *log_streams_new(struct login *l, const char *namespace_name, size_t max,
                                     size_t per_user, struct err *e);
 void log_streams_free(struct log_streams *t); /* ends all; accepts NULL */

@@ -2,9 +2,10 @@
 /*
  * Work in the cluster that does not belong to a request: the server follows all Frameworks
  * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
- * (runtime_configmap.c), removes leftovers (gc.c), keeps earlier attempts (history.h) and asks
- * HiveD (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main thread
- * and has a store of its own, so that it cannot delay jobs.
+ * (runtime_configmap.c), runs jobs on this machine (machine.c), removes leftovers (gc.c), keeps
+ * earlier attempts (history.h) and asks HiveD (scheduler.h).  Begin with follow.c.  Except for
+ * follow, everything runs on the main thread and has a store of its own, so that it cannot delay
+ * jobs.
  *
  * Members of one pattern: X_start begins (NULL and *e: 500); X_run_once goes on when X_fd is
  * readable or X_timeout_ms (-1: no limit) is over; X_free cancels silently and accepts NULL.
@@ -35,6 +36,14 @@ void follow_free(struct follow *f);
 /* Why lists cannot be answered now, in the arena; NULL if they can.  Any thread. */
 const char *follow_problem(const struct server *s, struct arena *a);
 
+/*
+ * Jobs on this machine.  machine_start makes server->engine from the options; its settings live in
+ * the arena.  The directory is followed next; then machine_go lets the engine begin.  -1 and
+ * *e (400, 500).
+ */
+int machine_start(struct server *s, struct arena *a, struct err *e);
+void machine_go(struct server *s);
+
 /* Why nothing in the cluster processes a waiting job.  now_ms since 1970.  Pure. */
 enum neglect {
 	NEGLECT_NONE,
@@ -42,7 +51,7 @@ enum neglect {
 	NEGLECT_CONTROLLER, /* FrameworkController has not touched it for NEGLECT_MS */
 };
 enum { NEGLECT_MS = 30000 };
-enum neglect job_neglect(const struct job_entry *job, bool in_directory, int64_t now_ms);
+enum neglect job_neglect(const struct server *s, const struct job_entry *job, int64_t now_ms);
 
 /*
  * Exit codes of pai-runtime that FrameworkController does not know.  It retries tasks by its own

@@ -13,9 +13,11 @@
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/local/engine.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
 #include "server/log.h"
+#include "server/setup.h"
 
 enum {
 	PAGE_MAX = 32 << 20, /* bytes of a page of a list */
@@ -34,6 +36,7 @@ struct follow {
 	struct reflector *frameworks_reflector, *events_reflector;
 	int64_t begun_ms;
 	pthread_mutex_t lock; /* protects trouble */
+	struct arena arena;   /* settings of the engine */
 	char *trouble;        /* why Frameworks cannot be followed; NULL: they are */
 	/* The rest is used by the thread of frameworks_reflector only. */
 	bool warm;
@@ -270,16 +273,40 @@ static int watch_cluster(struct follow *f, struct err *e)
 	return f->events_reflector ? 0 : -1;
 }
 
-static void watch_directory(struct follow *f)
+static void directory_put(void *arg, struct span object)
 {
-	static const struct local_follower FOLLOWER = { .put = frameworks_put,
-		                                        .remove = frameworks_remove };
+	const struct follow *f = arg;
+	frameworks_put(arg, object);
+	if (f->server->engine)
+		engine_put(f->server->engine, object);
+}
+
+static void directory_remove(void *arg, struct span object)
+{
+	const struct follow *f = arg;
+	frameworks_remove(arg, object);
+	if (f->server->engine)
+		engine_remove(f->server->engine, object);
+}
+
+static int watch_directory(struct follow *f, struct err *e)
+{
+	static const struct local_follower FOLLOWER = { .put = directory_put,
+		                                        .remove = directory_remove };
+	bool run = options_run_here(f->server->options);
+	if (run && machine_start(f->server, &f->arena, e) < 0)
+		return -1;
 	frameworks_begin(f);
 	local_follow(f->server->local, &FOLLOWER, f);
 	frameworks_end(f, 0);
+	events_trouble(f->events, NULL); /* they come from the engine */
+	if (run) {
+		machine_go(f->server);
+		return 0;
+	}
 	log_event(LOG_WARN, "--engine=none: jobs are only kept; nothing runs them", "directory",
 	          f->server->options->local);
-	events_trouble(f->events, NULL); /* no pods, no Events */
+	return 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -293,9 +320,7 @@ struct follow *follow_start(struct server *s, struct err *e)
 	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
 	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);
 	f->events = s->events = events_new((size_t)s->options->events_memory);
-	if (s->local)
-		watch_directory(f);
-	else if (watch_cluster(f, e) < 0) {
+	if ((s->local ? watch_directory(f, e) : watch_cluster(f, e)) < 0) {
 		follow_stop(f);
 		follow_free(f);
 		return NULL;
@@ -309,6 +334,8 @@ void follow_stop(struct follow *f)
 		return;
 	reflector_free(TAKE(f->frameworks_reflector));
 	reflector_free(TAKE(f->events_reflector));
+	if (f->server->engine)
+		engine_stop(TAKE(f->server->engine));
 }
 
 void follow_free(struct follow *f)
@@ -320,6 +347,7 @@ void follow_free(struct follow *f)
 	cache_free(f->cache);
 	events_free(f->events);
 	free(f->trouble);
+	arena_done(&f->arena);
 	(void)pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -338,11 +366,11 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	return why ?: "not all jobs are known yet: they are being listed";
 }
 
-enum neglect job_neglect(const struct job_entry *job, bool in_directory, int64_t now_ms)
+enum neglect job_neglect(const struct server *s, const struct job_entry *job, int64_t now_ms)
 {
-	if (job->state != JOB_WAITING || !job->untouched)
+	if (job->state != JOB_WAITING || !job->untouched || s->engine)
 		return NEGLECT_NONE;
-	if (in_directory)
+	if (s->local)
 		return NEGLECT_DIRECTORY;
 	return job->created_ms != JOB_ENTRY_NONE && now_ms - job->created_ms >= NEGLECT_MS
 	           ? NEGLECT_CONTROLLER

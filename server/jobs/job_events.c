@@ -123,8 +123,8 @@ void events_get(struct request *r)
 /*
  * ---- why a job waits ----
  *
- * The last Warning about a pod that does not run yet; or nothing processes the job; or the next
- * attempt has not begun.
+ * The engine's sentence, for jobs on this machine; or the last Warning about a pod that does not
+ * run yet; or nothing processes the job; or the next attempt has not begun.
  */
 
 enum rank { FIRST, SECOND, NOISE }; /* NOISE: never a reason */
@@ -196,9 +196,8 @@ static void waiting_neglected(struct str *out, enum neglect why)
 		const char *reason, *message;
 	} TEXTS[] = {
 		[NEGLECT_NONE] = { "", "" },
-		[NEGLECT_DIRECTORY] = { "NoEngine",
-		                        "this server only keeps jobs (--engine=none); "
-		                        "nothing runs them" },
+		[NEGLECT_DIRECTORY] = { "NoEngine", "this server only keeps jobs (--engine=none); "
+		                                    "nothing runs them" },
 		[NEGLECT_CONTROLLER] = { "NoController",
 		                         "no FrameworkController has looked at this job since it "
 		                         "was submitted: it does not run in this cluster, or is "
@@ -231,6 +230,12 @@ static void waiting_retry(struct str *out, int64_t ms)
 	str_char(out, '}');
 }
 
+static void waiting_machine(struct str *out, struct span why)
+{
+	waiting_begin(out, "machine", SPAN("Waiting"), why);
+	str_char(out, '}');
+}
+
 static void waiting_other(struct str *out, const struct job_entry *job, enum neglect neglect)
 {
 	int64_t ms;
@@ -245,7 +250,9 @@ void show_waiting(struct shower *w)
 	const struct job_shown *s = w->s;
 	if (s->attempt.n)
 		return;
-	if (s->why.event && s->job->state == JOB_WAITING)
+	if (s->why.machine.n)
+		waiting_machine(w->out, s->why.machine);
+	else if (s->why.event && s->job->state == JOB_WAITING)
 		waiting_event(w, s->why.event);
 	else
 		waiting_other(w->out, s->job, s->why.neglect);
@@ -254,6 +261,10 @@ void show_waiting(struct shower *w)
 void job_row_waiting(struct str *out, const struct job_entry *job, const struct job_why *why)
 {
 	const struct event *v = why->event;
+	if (why->machine.n) {
+		waiting_machine(out, span_cut(why->machine, ROW_MESSAGE_MAX));
+		return;
+	}
 	if (!v) {
 		waiting_other(out, job, why->neglect);
 		return;

@@ -45,7 +45,8 @@ static void list_put_row(struct str *out, const struct request *r, const struct 
 	ARENA_AUTO a = { 0 };
 	struct event *v = NULL;
 	size_t n = job_look_events(r, job, &a, &v);
-	const struct job_why why = { job_row_event(job, v, n), job_look_neglect(r, job) };
+	const struct job_why why = { job_row_event(job, v, n), job_look_machine(r, job, &a),
+		                     job_look_neglect(r, job) };
 	job_row(out, job, &why, false);
 }
 

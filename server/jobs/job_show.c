@@ -10,6 +10,7 @@
 #include "server/cluster/history.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
+#include "k8s/local/engine.h"
 #include "server/jobs/jobs_internal.h"
 #include "translate/dialects/render.h"
 
@@ -69,7 +70,16 @@ enum neglect job_look_neglect(const struct request *r, const struct job_entry *j
 {
 	if (!job->untouched)
 		return NEGLECT_NONE;
-	return job_neglect(job, r->loop->server->local != NULL, (int64_t)time(NULL) * 1000);
+	return job_neglect(r->loop->server, job, (int64_t)time(NULL) * 1000);
+}
+
+struct span job_look_machine(const struct request *r, const struct job_entry *job, struct arena *a)
+{
+	struct engine *engine = r->loop->server->engine;
+	struct span why = { "", 0 };
+	if (engine && job->state == JOB_WAITING && job_may(r, job, JOB_SEE))
+		(void)engine_waiting(engine, span_of(job->uid), a, &why); /* stays "" */
+	return why;
 }
 
 static void look_show(struct request *r, const struct job_entry *job, struct span doc)
@@ -82,6 +92,7 @@ static void look_show(struct request *r, const struct job_entry *job, struct spa
 		return;
 	size_t n = job_look_events(r, job, &r->arena, &v);
 	shown.why.neglect = job_look_neglect(r, job);
+	shown.why.machine = job_look_machine(r, job, &r->arena);
 	shown.attempt = l->earlier;
 	shown.why.event = n ? job_waiting(&shown, v, n, &r->arena) : NULL;
 	r->reply.body.max = BODY_LARGE;
@@ -104,6 +115,7 @@ static const char *tag_of(struct request *r, const struct job_entry *job)
 		           (long long)v[0].count);
 		str_span(&seen, v[0].uid);
 	}
+	str_span(&seen, job_look_machine(r, job, &r->arena));
 	md5_hex(hash, str_view(&seen));
 	return arena_printf(&r->arena, "W/\"%s\"", hash);
 }

@@ -137,7 +137,9 @@ static void answer_locations(struct request *r, const struct log_link *task, siz
 static void locations_looked(struct request *r, const struct log_link *l, enum log_there there,
                              int64_t dropped)
 {
-	if (there == LOG_NONE)
+	if (there == LOG_NONE && r->loop->server->engine)
+		answer_refuse(r, LOG_GONE_HERE);
+	else if (there == LOG_NONE)
 		answer_refuse(r, LOG_GONE);
 	else
 		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);

@@ -2,14 +2,17 @@
  * Reads the log of a task: GET of the pod, to check it, then GET of its log, forwarded at the
  * client's pace.  A reading belongs to the request until its log begins, then to the stream.  The
  * end of a log (l->tail) is collected in a ring buffer and answered as a whole.  If the pod is
- * gone, or the kubelet has no log, the answer is the kept output, if there is one.
+ * gone, or the kubelet has no log, the answer is the kept output, if there is one.  Logs of jobs on
+ * this machine are files, found by the engine.
  */
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/str.h"
+#include "k8s/local/engine.h"
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
 #include "server/http/loop.h"
@@ -22,7 +25,13 @@
 
 #define NO_SUCH_RANGE 416, "RangeNotSatisfiableError"
 
-enum { DEPTH = 64, POD_NAME_MAX = 253, TAIL_LINES = 2000, ROLE_MAX = 63 };
+enum {
+	DEPTH = 64,
+	POD_NAME_MAX = 253,
+	TAIL_LINES = 2000,
+	ROLE_MAX = 63,
+	RANGES_MAX = 1 << 20 /* bytes of files; ranges of longer logs are not answered */
+};
 
 static const char TYPE[] = "text/plain; charset=utf-8";
 
@@ -33,6 +42,8 @@ struct reading {
 	int refused;        /* status of the API server instead of the log; 0: none yet */
 	log_looked *looked; /* for log_look; NULL: for log_read */
 	const char *pod, *container_id; /* container_id: "" if unknown */
+	struct engine_task task;        /* of a job on this machine */
+	struct str whole;               /* collects a short file, for ranges; max 0: not used */
 	struct log_stream *log;         /* NULL: not begun, or ended */
 	struct stream *stream;          /* NULL: not yet */
 	struct str held;                /* a last line that may be a message of the kubelet */
@@ -48,6 +59,7 @@ static void reading_free(struct reading *g)
 		wipe(g->ring, g->size);
 	free(g->ring);
 	str_wipe(&g->held);
+	str_wipe(&g->whole);
 	free(g);
 }
 
@@ -166,7 +178,7 @@ static void answer_bytes(struct request *r, struct span all)
 		answer_header(
 		    r, "Content-Range",
 		    arena_printf(&r->arena, "bytes %zu-%zu/%zu", from, from + n - 1, all.n));
-	r->reply.body = STR_SECRET(OUTPUT_CONTENT_MAX);
+	r->reply.body = STR_SECRET(n);
 	str_put(&r->reply.body, all.p + from, n);
 	r->reply.status = range == RANGE_PART ? 206 : 200;
 	r->reply.type = TYPE;
@@ -229,11 +241,22 @@ static void ask_kept(struct reading *g)
 	}
 }
 
+static void reading_refuse_here(struct reading *g, bool gone)
+{
+	if (gone)
+		reading_refuse(g, LOG_GONE_HERE);
+	else
+		reading_refuse(g, NO_TASK_LOG,
+		               "there is no log yet: the container has not started");
+}
+
 /* The pod may have been removed just now, after its output was kept. */
 static void reading_log_refused(struct reading *g, int status)
 {
 	g->refused = status;
-	if (status == 403 || status == 429 || status == 503)
+	if (g->r->loop->server->engine)
+		reading_refuse_here(g, status == 404);
+	else if (status == 403 || status == 429 || status == 503)
 		refuse_log(g);
 	else
 		ask_kept(g);
@@ -318,6 +341,10 @@ static bool reading_forward(struct reading *g, struct span bytes)
 		ring_put(g, bytes);
 		return true;
 	}
+	if (g->whole.max) {
+		str_span(&g->whole, bytes);
+		return true;
+	}
 	if (!g->stream && !reading_open_stream(g))
 		return false;
 	(void)stream_put(g->stream, bytes); /* reading_came has checked the room */
@@ -329,6 +356,16 @@ static bool reading_forward(struct reading *g, struct span bytes)
 static bool reading_began(void *arg, bool silent)
 {
 	return !silent || reading_open_stream(arg);
+}
+
+/* Bytes of a file, which the kubelet does not write to. */
+static bool reading_took(void *arg, struct span bytes)
+{
+	struct reading *g = arg;
+	if (g->stream && stream_room(g->stream) < bytes.n)
+		return false;
+	(void)reading_forward(g, bytes); /* false: the stream of bytes is cancelled */
+	return true;
 }
 
 /* Keeps room in the stream for the held line. */
@@ -357,10 +394,14 @@ static void came_whole(struct reading *g)
 	if (message && !g->stream && g->n == 0)
 		reading_log_refused(g, 404);
 	else if (message || reading_forward(g, held)) {
-		if (g->stream)
+		if (g->stream) {
 			stream_end(g->stream);
-		else
+		} else if (g->ring) {
 			answer_ring(g);
+		} else {
+			answer_bytes(g->r, str_view(&g->whole));
+			reading_free(g);
+		}
 	}
 }
 
@@ -379,6 +420,19 @@ static void reading_ended(void *arg, const struct log_stream_end *end)
 		               because(g, "the log could not be read", span_of(end->message)));
 }
 
+static bool reading_files(void *arg, struct arena *a, struct log_files *out)
+{
+	const struct reading *g = arg;
+	struct engine_log found;
+	*out = (struct log_files){ 0 };
+	bool there = engine_log_find(g->r->loop->server->engine, &g->task, a, &found);
+	for (size_t i = 0; there && i < found.n && i < LOG_FILES_MAX; i++)
+		out->path[out->n++] = found.path[i];
+	out->ended = found.ended;
+	return there || !found.ended;
+}
+
+/* container: NULL, the log is in files. */
 static void reading_open_log(struct reading *g, const char *container)
 {
 	ERR_AUTO e = { 0 };
@@ -392,12 +446,14 @@ static void reading_open_log(struct reading *g, const char *container)
 	                         &(struct log_stream_request){
 				     .pod = g->pod,
 				     .container = container,
+				     .files = container ? NULL : reading_files,
+				     .streams = streams_of(g->link.file) ?: OUTPUT_BOTH,
 				     .user = g->link.user,
 				     .lines = g->link.tail ? TAIL_LINES : 0,
 				     .follow = g->follow,
 				     .patience_ms = o->deadline_s * 1000,
 				     .began = reading_began,
-				     .came = reading_came,
+				     .came = container ? reading_came : reading_took,
 				     .ended = reading_ended,
 				     .arg = g,
 				 },
@@ -523,6 +579,40 @@ static const char *pod_name(const struct log_link *l, struct arena *a)
 	return strlen(name) <= POD_NAME_MAX ? name : NULL;
 }
 
+/* A short log of an ended task is answered as a whole, with ranges. */
+static bool reading_is_short(const struct engine_log *log)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < log->n; i++) {
+		struct stat st;
+		n += lstat(log->path[i], &st) == 0 ? st.st_size : 0;
+	}
+	return log->ended && n <= RANGES_MAX;
+}
+
+static void reading_begin_here(struct reading *g)
+{
+	struct output_id id;
+	struct engine_log found = { .n = 0 };
+	if (!output_of(&g->link, &id)) {
+		reading_refuse(g, NO_TASK_LOG, "there is no such task");
+		return;
+	}
+	g->task = (struct engine_task){
+		span_of(id.framework_uid), id.role, id.index, id.attempt, id.retry,
+		!streams_of(g->link.file)
+	};
+	struct engine *engine = g->r->loop->server->engine;
+	bool there = engine_log_find(engine, &g->task, &g->r->arena, &found);
+	if (g->looked) {
+		reading_looked(g, there || !found.ended ? LOG_OF_POD : LOG_NONE, 0);
+	} else {
+		if (!g->link.tail && reading_is_short(&found))
+			g->whole = STR_SECRET(RANGES_MAX);
+		reading_open_log(g, NULL);
+	}
+}
+
 static void reading_begin(struct request *r, struct reading how)
 {
 	struct loop *loop = r->loop;
@@ -539,6 +629,10 @@ static void reading_begin(struct request *r, struct reading how)
 	*g = how;
 	g->r = r;
 	g->pod = pod;
+	if (loop->server->engine) {
+		reading_begin_here(g);
+		return;
+	}
 	if (!g->link.pod_uid[0]) {
 		ask_kept(g);
 		return;

@@ -51,8 +51,10 @@ bool task_find(struct span doc, struct span role, struct span index, struct aren
 #define LOG_GONE                                                                                   \
 	NO_TASK_LOG, "the pod of this task is gone, and the end of its output was not kept: of "   \
 		     "a task that failed, the exit diagnostics of the job have the last lines"
+#define LOG_GONE_HERE                                                                              \
+	NO_TASK_LOG, "the log of this task was deleted: the newest logs are kept, see --keep-logs"
 #define LOG_NO_PODS                                                                                \
-	NO_TASK_LOG, "this server keeps jobs in a directory: there are no pods, and no logs"
+	NO_TASK_LOG, "this server only keeps jobs (--engine=none): there are no pods, and no logs"
 
 /* The logs of a task: those of the pod while it exists; then the kept end of its output. */
 enum log_there { LOG_NONE, LOG_OF_POD, LOG_KEPT };
@@ -65,9 +67,9 @@ void log_look(struct request *r, const struct log_link *l, log_looked *done);
 
 /*
  * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container
- * (an API server does not separate the streams of a pod; a kept output does), "runtime" that of the
- * init container `init`.  l->tail: the last `log-tail` bytes; with `follow`, the last lines and
- * then new output.
+ * (an API server does not separate the streams of a pod; a kept output and a file do), "runtime"
+ * that of the init container `init`.  l->tail: the last `log-tail` bytes; with `follow`, the last
+ * lines and then new output.
  *
  * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the
  * labels of the task: users can write anything into a status.

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "schema/check.h"
-#include "translate/translate.h"
+#include "translate/facts.h"
 
 static const char FILE_TEXT[] = "virtualClusters: [default, vc1]\n"
 				"storages:\n"
@@ -219,6 +219,34 @@ static void test_read_says_where(void **state)
 	assert_string_equal(err_msg(&e), "storage `nix` is granted but not listed");
 }
 
+static void test_read_this_machine(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct span name;
+	struct facts_capacity has;
+	struct facts_directory dir;
+	const struct facts_file *f =
+	    facts_file_read(SPAN("capacity: {a: {gpu: 2}, b: {cpu: 3, memoryMB: 4}}\n"
+	                         "storages:\n- {name: cluster}\n- {name: x, path: /srv/x}\n"
+	                         "- {name: \"1\", path: /y, readOnly: true}\n"),
+	                    &a, &e);
+	assert_non_null(f);
+	assert_true(facts_file_quota(f, 0, &name, &has) && span_is(name, "a"));
+	assert_true(has.gpu == 2 && has.cpu == -1 && has.memory_mb == -1);
+	assert_true(facts_file_quota(f, 1, &name, &has) && span_is(name, "b"));
+	assert_true(has.gpu == -1 && has.cpu == 3 && has.memory_mb == 4);
+	assert_false(facts_file_quota(f, 2, &name, &has));
+	assert_true(facts_file_directory(f, 0, &dir) && !dir.read_only);
+	assert_string_equal(dir.name, "x");
+	assert_string_equal(dir.path, "/srv/x");
+	assert_true(facts_file_directory(f, 1, &dir) && dir.read_only);
+	assert_string_equal(dir.name, "1");
+	assert_false(facts_file_directory(f, 2, &dir));
+	assert_null(facts_file_read(SPAN("storages: [{name: x, path: srv}]"), &a, &e));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_read_looks_at_all_users),
 		cmocka_unit_test(test_read_many_users),
 		cmocka_unit_test(test_read_says_where),
+		cmocka_unit_test(test_read_this_machine),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -148,6 +148,10 @@ static void test_row_waiting(void **state)
 	v.message = str_view(&message);
 	job_row_waiting(&out, &job, &(struct job_why){ .event = &v });
 	assert_string_equal(str_c(&out), str_c(&want));
+	out.n = 0;
+	job_row_waiting(&out, &job, &(struct job_why){ .event = &v, .machine = SPAN("2nd") });
+	assert_string_equal(str_c(&out), ",\"waitingReason\":{\"kind\":\"machine\",\"reason\":"
+	                                 "\"Waiting\",\"message\":\"2nd\"}");
 }
 
 int main(void)

@@ -111,6 +111,18 @@ static void test_build_by_configmap_takes_the_image_of_each_role(void **state)
 	json_decref(f);
 }
 
+static void test_build_on_this_machine_asks_no_registry(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	set_up(&b, PROFILE_PLAIN);
+	b.set.no_image_check = true;
+	built(&b);
+	json_t *f = object(&b, 0);
+	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "off");
+	json_decref(f);
+}
+
 static void test_build_by_configmap_takes_a_configured_image(void **state)
 {
 	(void)state;
@@ -282,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_build_by_configmap_runs_the_mounted_program),
 		cmocka_unit_test(test_build_by_configmap_selects_nodes_of_its_architecture),
 		cmocka_unit_test(test_build_by_configmap_takes_the_image_of_each_role),
+		cmocka_unit_test(test_build_on_this_machine_asks_no_registry),
 		cmocka_unit_test(test_build_by_configmap_takes_a_configured_image),
 		cmocka_unit_test(test_build_by_configmap_leaves_no_setting_to_the_image),
 		cmocka_unit_test(test_build_by_configmap_is_root_only_in_openpai),

@@ -1,0 +1,47 @@
+#pragma once
+/*
+ * The log of a container of this machine: files in CRI format, whose lines are `TIME stdout|stderr
+ * P|F TEXT`; after P the line goes on in the next one.  The files are read while their writer
+ * appends, renames and replaces them.  Their content is not trusted; only regular files are opened,
+ * and no links.  One thread at a time; reads of files block, but are short.
+ */
+#include "base/arena.h"
+
+struct log_file;
+
+enum { LOG_FILES_MAX = 4, LOG_FILE_STDOUT = 1, LOG_FILE_STDERR = 2 };
+
+/* Where the parts of a log are now, oldest first; texts in the arena. */
+struct log_files {
+	const char *path[LOG_FILES_MAX];
+	size_t n;
+	bool ended; /* nothing will be added */
+};
+
+/* false: there is no such log, or no longer. */
+typedef bool log_files_find(void *arg, struct arena *a, struct log_files *out);
+
+struct log_file_request {
+	log_files_find *find; /* called from log_file_open and log_file_next */
+	void *arg;
+	unsigned streams; /* LOG_FILE_STDOUT, LOG_FILE_STDERR */
+	int64_t lines;    /* the last so many, of the last 2 MiB of the files; 0: all */
+	bool follow;      /* also future lines */
+};
+
+/* NULL, and *status: 404, there is no such log; 400: nothing was written yet. */
+struct log_file *log_file_open(const struct log_file_request *r, int *status);
+void log_file_free(struct log_file *f); /* accepts NULL */
+
+enum log_file_state {
+	LOG_FILE_PIECE, /* *piece, borrowed until the next call */
+	LOG_FILE_QUIET, /* followed: there is no more for now */
+	LOG_FILE_END,
+	LOG_FILE_BROKEN /* the files cannot be read */
+};
+/* The next text of the log, at most LOG_FILE_PIECE_MAX bytes; empty after a long search. */
+enum { LOG_FILE_PIECE_MAX = 4096 };
+enum log_file_state log_file_next(struct log_file *f, struct span *piece);
+
+/* Makes this inotify descriptor readable, once, when the file changes.  false: it cannot. */
+bool log_file_watch(struct log_file *f, int inotify);

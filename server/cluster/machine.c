@@ -1,0 +1,135 @@
+/* Runs jobs on this machine: settings of the engine (k8s/local/engine.h) from options and facts,
+ * its events and notices. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "k8s/cache/events.h"
+#include "k8s/local/engine.h"
+#include "k8s/local/images.h"
+#include "server/cluster/cluster.h"
+#include "server/log.h"
+#include "server/setup.h"
+#include "translate/facts.h"
+
+enum { MIB_BYTES = 1 << 20 };
+
+/* ---- callbacks, on the engine's thread ---- */
+
+static void machine_event(void *arg, struct span event)
+{
+	const struct server *s = arg;
+	events_put(s->events, event);
+}
+
+static void machine_notice(void *arg, enum engine_level level, const char *text)
+{
+	(void)arg;
+	log_event(level == ENGINE_WARNING ? LOG_WARN : LOG_INFO, "jobs on this machine", "notice",
+	          text);
+}
+
+/* ---- settings ---- */
+
+static int64_t machine_scaled(int64_t n, int64_t unit)
+{
+	return n < 0 ? -1 : n * unit;
+}
+
+/* A missing directory of a storage is an error of the job that mounts it: it may be mounted later.
+ */
+static void machine_read_facts(const struct facts_file *f, struct engine_settings *out,
+                               struct arena *a)
+{
+	struct span name;
+	struct facts_capacity has;
+	struct facts_directory storage;
+	while (facts_file_quota(f, out->n_quotas, &name, &has))
+		out->n_quotas++;
+	while (facts_file_directory(f, out->n_storages, &storage))
+		out->n_storages++;
+	struct engine_quota *quotas = ARENA_NEW(a, struct engine_quota, out->n_quotas + 1);
+	struct engine_storage *storages = ARENA_NEW(a, struct engine_storage, out->n_storages + 1);
+	for (size_t i = 0; facts_file_quota(f, i, &name, &has); i++)
+		quotas[i] = (struct engine_quota){ arena_dup(a, name), has.gpu,
+			                           machine_scaled(has.cpu, 1000),
+			                           machine_scaled(has.memory_mb, MIB_BYTES) };
+	for (size_t i = 0; facts_file_directory(f, i, &storage); i++)
+		storages[i] = (struct engine_storage){ arena_dup(a, span_of(storage.name)),
+			                               arena_dup(a, span_of(storage.path)),
+			                               storage.read_only };
+	out->quotas = quotas;
+	out->storages = storages;
+}
+
+static const char *machine_path(const char *path, struct arena *a, struct err *e)
+{
+	FREE_AUTO char *real = realpath(path, NULL);
+	if (real)
+		return arena_dup(a, span_of(real));
+	(void)err_set(e, 400, NULL, "%s: %s", path, strerrordesc_np(errno));
+	return NULL;
+}
+
+/* By default images are used if they can be. */
+static int machine_images(const struct options *o, enum engine_images *out, struct err *e)
+{
+	ERR_AUTO none = { 0 };
+	*out = ENGINE_IMAGES_HOST;
+	if (strcmp(o->images, "host") == 0)
+		return 0;
+	if (images_probe(&none) == 0) {
+		*out = ENGINE_IMAGES_OCI;
+		return 0;
+	}
+	if (o->images[0])
+		return err_set(e, 400, NULL, "--images=oci: %s", err_msg(&none));
+	log_event(LOG_WARN, "tasks see the files of this machine instead of their images", "why",
+	          err_msg(&none));
+	return 0;
+}
+
+static int machine_settings(struct server *s, struct engine_settings *out, struct arena *a,
+                            struct err *e)
+{
+	const struct options *o = s->options;
+	ARENA_AUTO read = { 0 };
+	*out = (struct engine_settings){
+		.store = s->local,
+		.namespace_name = s->namespace_name,
+		.cpu_milli = o->cpus * 1000,
+		.memory = o->memory,
+		.gpus = o->gpus,
+		.gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL,
+		/* Of a single user every job may do what the user may. */
+		.sandbox = o->no_auth ? ENGINE_SANDBOX_IF_POSSIBLE : ENGINE_SANDBOX_REQUIRED,
+		.keep_logs = o->keep_logs,
+		.arg = s,
+		.event = machine_event,
+		.notice = machine_notice,
+	};
+	const char *program = runtime_program_path(o, a, e);
+	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;
+	if (!facts || machine_images(o, &out->images, e) < 0)
+		return -1;
+	machine_read_facts(facts, out, a);
+	out->runtime = machine_path(program, a, e);
+	out->dir = machine_path(o->local, a, e);
+	return out->runtime && out->dir ? 0 : -1;
+}
+
+int machine_start(struct server *s, struct arena *a, struct err *e)
+{
+	struct engine_settings *set = ARENA_NEW(a, struct engine_settings, 1);
+	if (machine_settings(s, set, a, e) < 0)
+		return -1;
+	s->engine = engine_start(set, e);
+	return s->engine ? 0 : -1;
+}
+
+void machine_go(struct server *s)
+{
+	STR_AUTO offers = STR_INIT(1024);
+	engine_started(s->engine);
+	engine_describe(s->engine, &offers);
+	log_event(LOG_INFO, "jobs run on this machine", "resources", str_c(&offers));
+}

@@ -1,0 +1,453 @@
+/* Logs in files that are written, renamed and removed while they are read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "k8s/logs/log_stream.h"
+
+#define T "2026-11-22T22:55:36.123456789Z "
+
+enum { PATIENCE_MS = 20000, BIG = 300000, TEXT_ROOM = 4 << 20 };
+
+static char dir[64];
+static bool there = true, over;
+
+static const char *path(const char *name)
+{
+	static char text[4][128];
+	static int i;
+	i = (i + 1) % 4;
+	(void)snprintf(text[i], sizeof(text[i]), "%s/%s", dir, name);
+	return text[i];
+}
+
+static void append(const char *name, const char *text)
+{
+	int fd = open(path(name), O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(close(fd), 0);
+}
+
+static void rotate(void)
+{
+	assert_int_equal(rename(path("log"), path("log.1")), 0);
+}
+
+static bool find(void *arg, struct arena *a, struct log_files *out)
+{
+	(void)arg;
+	static const char *const NAMES[] = { "log.1", "log" };
+	*out = (struct log_files){ .ended = over };
+	for (size_t i = 0; i < 2 && there; i++)
+		if (access(path(NAMES[i]), F_OK) == 0)
+			out->path[out->n++] = arena_dup(a, span_of(path(NAMES[i])));
+	return there;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
+	there = true;
+	over = false;
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	(void)unlink(path("log"));
+	(void)unlink(path("log.1"));
+	(void)unlink(path("other"));
+	return rmdir(dir);
+}
+
+/* What comes until the log ends or is quiet. */
+static enum log_file_state drain(struct log_file *f, struct str *out)
+{
+	struct span piece;
+	enum log_file_state state;
+	while ((state = log_file_next(f, &piece)) == LOG_FILE_PIECE) {
+		assert_true(piece.n <= LOG_FILE_PIECE_MAX);
+		str_span(out, piece);
+	}
+	return state;
+}
+
+static struct log_file *open_file(unsigned streams, int64_t lines, bool follow)
+{
+	int status = 0;
+	struct log_file *f = log_file_open(
+	    &(struct log_file_request){ find, NULL, streams, lines, follow }, &status);
+	assert_int_equal(f ? 0 : 1, status ? 1 : 0);
+	return f;
+}
+
+static void assert_log(unsigned streams, int64_t lines, const char *wanted)
+{
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	struct log_file *f = open_file(streams, lines, false);
+	assert_non_null(f);
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_string_equal(str_c(&out), wanted);
+	log_file_free(f);
+}
+
+enum { BOTH = LOG_FILE_STDOUT | LOG_FILE_STDERR };
+
+static void test_streams(void **state)
+{
+	(void)state;
+	append("log.1", T "stdout F one\n" T "stderr F two\n");
+	append("log", T "stdout P th\n" T "stderr P x\n" T "stdout P r\n" T "stdout F ee\n" T
+	                "stderr F y\n" T "stdout F \n" T "stdout P end");
+	assert_log(BOTH, 0, "one\ntwo\nthxree\ny\n\nend");
+	assert_log(LOG_FILE_STDOUT, 0, "one\nthree\n\nend");
+	assert_log(LOG_FILE_STDERR, 0, "two\nxy\n");
+}
+
+/* A job without sandbox can write anything. */
+static void test_garbage(void **state)
+{
+	(void)state;
+	append("log", "\n\n \n   \nstdout\n" T "stdout\n" T "stdio F x\n" T "stdout F good\n");
+	for (int i = 0; i < 500; i++)
+		append("log", "noise noise ");
+	append("log", "\n");
+	for (int i = 0; i < 500; i++)
+		append("log", "noisenoise");
+	append("log", "\n" T "stderr F better\n" T "stdout");
+	assert_log(BOTH, 0, "good\nbetter\n");
+}
+
+static void test_last_lines(void **state)
+{
+	(void)state;
+	append("log.1", T "stdout F 1\n" T "stderr F 2\n");
+	append("log", T "stdout F 3\n" T "stderr F 4\n" T "stdout P 5\n" T "stdout F 6\n");
+	assert_log(BOTH, 2, "4\n56\n");
+	assert_log(BOTH, 100, "1\n2\n3\n4\n56\n");
+	assert_log(LOG_FILE_STDOUT, 2, "3\n56\n");
+	assert_log(LOG_FILE_STDERR, 1, "4\n");
+}
+
+/* Long lines come in pieces; last lines are looked for in a part of the files. */
+static void test_long(void **state)
+{
+	(void)state;
+	char *line = xmalloc(BIG + 2);
+	memset(line, 'x', BIG);
+	memcpy(line + BIG, "\n", 2);
+	for (int i = 0; i < 10; i++) {
+		append(i < 4 ? "log.1" : "log", T "stdout F ");
+		append(i < 4 ? "log.1" : "log", line);
+	}
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	struct log_file *f = open_file(BOTH, 0, false);
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_int_equal(out.n, 10 * (BIG + 1));
+	log_file_free(f);
+	out.n = 0;
+	f = open_file(BOTH, 9, false);
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_int_equal(out.n, 6 * (BIG + 1)); /* whole lines of the last 2 MiB */
+	log_file_free(f);
+	free(line);
+}
+
+static void test_followed(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	append("log", T "stdout F a\n");
+	struct log_file *f = open_file(BOTH, 5, true);
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	append("log", T "stdout F ");
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	append("log", "b\n" T "stdout F c\n");
+	rotate();
+	append("log.1", T "stdout F d\n");
+	append("log", T "stdout F e\n");
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\n");
+	/* Two at once. */
+	append("log", T "stdout F f\n");
+	rotate();
+	append("log", T "stdout F g\n");
+	rotate();
+	append("log", T "stdout F h\n");
+	assert_int_equal(drain(f, &out), LOG_FILE_QUIET);
+	over = true;
+	append("log", T "stdout F i\n");
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\nf\ng\nh\ni\n");
+	log_file_free(f);
+}
+
+/* The files are deleted while they are read. */
+static void test_followed_deleted(void **state)
+{
+	(void)state;
+	STR_AUTO out = STR_INIT(TEXT_ROOM);
+	append("log", T "stdout F a\n");
+	struct log_file *f = open_file(BOTH, 0, true);
+	append("log", T "stdout F b\n");
+	assert_int_equal(unlink(path("log")), 0);
+	there = false;
+	assert_int_equal(drain(f, &out), LOG_FILE_END);
+	assert_string_equal(str_c(&out), "a\nb\n");
+	log_file_free(f);
+}
+
+static void assert_none(int wanted)
+{
+	int status = 0;
+	assert_null(
+	    log_file_open(&(struct log_file_request){ find, NULL, BOTH, 0, false }, &status));
+	assert_int_equal(status, wanted);
+}
+
+static void test_none(void **state)
+{
+	(void)state;
+	assert_none(400);
+	over = true;
+	assert_none(404);
+	over = there = false;
+	assert_none(404);
+}
+
+static void test_not_files(void **state)
+{
+	(void)state;
+	append("other", T "stdout F secret\n");
+	assert_int_equal(symlink(path("other"), path("log")), 0);
+	assert_none(400);
+	assert_int_equal(unlink(path("log")), 0);
+	assert_int_equal(mkfifo(path("log"), 0600), 0);
+	assert_none(400);
+	assert_int_equal(unlink(path("log")), 0);
+	assert_int_equal(mkdir(path("log"), 0700), 0);
+	assert_none(400);
+	assert_int_equal(rmdir(path("log")), 0);
+}
+
+/* ---- streams ---- */
+
+struct reader {
+	struct str got;
+	size_t room;
+	int began, silent, ended;
+	enum log_stream_outcome outcome;
+	int status;
+	struct log_stream *stream;
+	bool leave;
+};
+
+static struct log_streams *streams;
+
+static bool began(void *arg, bool silent)
+{
+	struct reader *g = arg;
+	g->began++;
+	g->silent += silent;
+	return true;
+}
+
+static bool came(void *arg, struct span bytes)
+{
+	struct reader *g = arg;
+	assert_int_equal(g->began, 1);
+	assert_true(bytes.n > 0);
+	if (g->got.n + bytes.n > g->room)
+		return false;
+	str_span(&g->got, bytes);
+	if (g->leave)
+		log_stream_cancel(g->stream);
+	return true;
+}
+
+static void ended(void *arg, const struct log_stream_end *end)
+{
+	struct reader *g = arg;
+	g->ended++;
+	g->outcome = end->outcome;
+	g->status = end->status;
+}
+
+static void begin(struct reader *g, bool follow)
+{
+	ERR_AUTO e = { 0 };
+	*g = (struct reader){ .got = STR_INIT(TEXT_ROOM), .room = g->room ?: SIZE_MAX };
+	if (!streams)
+		streams = log_streams_new(NULL, "jobs", 3, 2, &e);
+	g->stream = log_stream_open(streams,
+	                            &(struct log_stream_request){ .user = "alice",
+	                                                          .files = find,
+	                                                          .streams = BOTH,
+	                                                          .follow = follow,
+	                                                          .began = began,
+	                                                          .came = came,
+	                                                          .ended = ended,
+	                                                          .arg = g },
+	                            &e);
+	assert_string_equal(err_msg(&e), "");
+}
+
+static void turn(void)
+{
+	struct pollfd p = { .fd = log_streams_fd(streams), .events = POLLIN };
+	(void)poll(&p, 1, log_streams_timeout_ms(streams));
+	log_streams_run_once(streams);
+}
+
+static void turn_until(struct reader *g, const char *wanted)
+{
+	int64_t end = clock_ms() + PATIENCE_MS;
+	while (strcmp(str_c(&g->got), wanted) != 0 && clock_ms() < end)
+		turn();
+	assert_string_equal(str_c(&g->got), wanted);
+}
+
+static void turn_to_end(const struct reader *g)
+{
+	int64_t end = clock_ms() + PATIENCE_MS;
+	while (!g->ended && clock_ms() < end)
+		turn();
+	assert_int_equal(g->ended, 1);
+}
+
+static void finish(struct reader *g)
+{
+	log_streams_free(TAKE(streams));
+	str_done(&g->got);
+}
+
+static void test_stream(void **state)
+{
+	(void)state;
+	struct reader g = { .room = 0 };
+	append("log", T "stdout F a\n");
+	begin(&g, false);
+	assert_int_equal(log_streams_timeout_ms(streams), 0);
+	turn_to_end(&g);
+	assert_int_equal(g.outcome, LOG_STREAM_WHOLE);
+	assert_string_equal(str_c(&g.got), "a\n");
+	assert_int_equal(g.silent, 0);
+	assert_int_equal(log_streams_count(streams), 0);
+	assert_int_equal(log_streams_timeout_ms(streams), -1);
+	finish(&g);
+}
+
+static void test_stream_followed(void **state)
+{
+	(void)state;
+	struct reader g = { .room = 0 };
+	append("log", "");
+	begin(&g, true);
+	while (!g.began)
+		turn();
+	assert_int_equal(g.silent, 1);
+	for (int i = 0; i < 20; i++) { /* asleep */
+		turn();
+		assert_true(log_streams_timeout_ms(streams) > 0);
+	}
+	append("log", T "stdout F a\n");
+	turn_until(&g, "a\n");
+	rotate();
+	append("log", T "stdout F b\n");
+	turn_until(&g, "a\nb\n");
+	over = true;
+	turn_to_end(&g);
+	assert_int_equal(g.outcome, LOG_STREAM_WHOLE);
+	finish(&g);
+}
+
+static void test_stream_paused(void **state)
+{
+	(void)state;
+	struct reader g = { .room = 1 };
+	append("log", T "stdout F a\n");
+	over = true;
+	begin(&g, true);
+	turn();
+	assert_int_equal(g.got.n, 0);
+	assert_int_equal(log_streams_timeout_ms(streams), -1);
+	g.room = 100;
+	log_stream_go_on(g.stream);
+	turn_to_end(&g);
+	assert_string_equal(str_c(&g.got), "a\n");
+	finish(&g);
+}
+
+static void test_stream_left(void **state)
+{
+	(void)state;
+	struct reader g = { .room = 0 };
+	append("log", T "stdout F a\n");
+	begin(&g, true);
+	g.leave = true;
+	turn();
+	assert_int_equal(log_streams_count(streams), 0);
+	assert_int_equal(g.ended, 0);
+	str_done(&g.got);
+	begin(&g, true);
+	turn();
+	log_stream_cancel(g.stream);
+	assert_int_equal(log_streams_count(streams), 0);
+	str_done(&g.got);
+	begin(&g, true);
+	turn();
+	finish(&g);
+	assert_int_equal(g.outcome, LOG_STREAM_CLOSING);
+}
+
+static void test_stream_refused(void **state)
+{
+	(void)state;
+	ERR_AUTO e = { 0 };
+	struct reader g[3] = { { .room = 0 }, { .room = 0 }, { .room = 0 } };
+	begin(&g[0], true);
+	begin(&g[1], false);
+	struct log_stream_request r = { .user = "alice", .files = find };
+	assert_null(log_stream_open(streams, &r, &e));
+	assert_int_equal(e.http, 429);
+	turn_to_end(&g[0]);
+	turn_to_end(&g[1]);
+	assert_int_equal(g[0].outcome, LOG_STREAM_REFUSED);
+	assert_int_equal(g[1].status, 400);
+	there = false;
+	begin(&g[2], true);
+	turn_to_end(&g[2]);
+	assert_int_equal(g[2].status, 404);
+	assert_int_equal(g[2].began, 0);
+	finish(&g[0]);
+}
+
+#define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LOG_TEST(test_streams),        LOG_TEST(test_garbage),
+		LOG_TEST(test_last_lines),     LOG_TEST(test_long),
+		LOG_TEST(test_followed),       LOG_TEST(test_followed_deleted),
+		LOG_TEST(test_none),           LOG_TEST(test_not_files),
+		LOG_TEST(test_stream),         LOG_TEST(test_stream_followed),
+		LOG_TEST(test_stream_paused),  LOG_TEST(test_stream_left),
+		LOG_TEST(test_stream_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -12,7 +12,7 @@
 enum {
 	FILE_BUFFER = 16384,
 	FILE_HEAD_MAX = 96,    /* bytes of a line before its text */
-	FILE_WINDOW = 2 << 20, /* bytes that are searched for the last lines */
+	FILE_WINDOW = 1 << 20, /* bytes that are searched for the last lines */
 	FILE_READS_MAX = 64    /* without a piece, per call */
 };
 
@@ -131,7 +131,10 @@ static bool log_file_look(struct log_file *f)
 static bool log_file_head(struct log_file *f)
 {
 	struct span head = { f->head, f->head_n };
-	struct span rest = span_from(head, span_chr(head, ' ') + 1);
+	size_t time = span_chr(head, ' ');
+	if (time == head.n)
+		return false;
+	struct span rest = span_from(head, time + 1);
 	size_t n = span_chr(rest, ' ');
 	struct span stream = span_to(rest, n);
 	unsigned bit = span_is(stream, "stdout")   ? LOG_FILE_STDOUT
@@ -141,20 +144,23 @@ static bool log_file_head(struct log_file *f)
 	return f->r.streams & bit;
 }
 
-/* Takes one byte of the head; it ends at the third blank. */
-static void log_file_take_head(struct log_file *f, char c)
+/* Takes bytes of the head, which ends at the third blank; returns their number. */
+static size_t log_file_take_head(struct log_file *f, struct span s)
 {
-	if (c == '\n') {
-		log_file_begin_line(f);
-		return;
+	size_t n = 0;
+	while (n < s.n && f->blanks < 3 && s.p[n] != '\n' && f->head_n < sizeof(f->head)) {
+		f->blanks += s.p[n] == ' ';
+		f->head[f->head_n++] = s.p[n++];
 	}
-	f->blanks += c == ' ';
-	if (f->head_n < sizeof(f->head))
-		f->head[f->head_n++] = c;
-	else
-		f->place = FILE_SKIP;
-	if (f->blanks == 3)
+	if (f->blanks == 3) {
 		f->place = log_file_head(f) ? FILE_TEXT : FILE_SKIP;
+	} else if (f->head_n == sizeof(f->head)) {
+		f->place = FILE_SKIP;
+	} else if (n < s.n) {
+		log_file_begin_line(f);
+		n++;
+	}
+	return n;
 }
 
 static void log_file_end_line(struct log_file *f)
@@ -173,13 +179,12 @@ static void log_file_take(struct log_file *f)
 {
 	while (f->in_at < f->in_n && f->out_n < sizeof(f->out)) {
 		struct span rest = { f->in + f->in_at, f->in_n - f->in_at };
-		size_t n = span_chr(rest, '\n');
-		bool copied = f->place == FILE_TEXT && !f->drop;
 		if (f->place == FILE_HEAD) {
-			log_file_take_head(f, rest.p[0]);
-			f->in_at++;
+			f->in_at += log_file_take_head(f, rest);
 			continue;
 		}
+		size_t n = span_chr(rest, '\n');
+		bool copied = f->place == FILE_TEXT && !f->drop;
 		if (copied && n > sizeof(f->out) - f->out_n)
 			n = sizeof(f->out) - f->out_n;
 		if (copied) {

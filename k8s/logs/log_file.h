@@ -25,7 +25,7 @@ struct log_file_request {
 	log_files_find *find; /* called from log_file_open and log_file_next */
 	void *arg;
 	unsigned streams; /* LOG_FILE_STDOUT, LOG_FILE_STDERR */
-	int64_t lines;    /* the last so many, of the last 2 MiB of the files; 0: all */
+	int64_t lines;    /* the last so many, of the last MiB of the files; 0: all */
 	bool follow;      /* also future lines */
 };
 

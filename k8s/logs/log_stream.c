@@ -199,9 +199,10 @@ static bool log_stream_give(struct log_stream *t)
 	if (!t->paused)
 		t->piece.n = 0;
 	t->due_ms = t->paused ? NEVER : 0;
-	if (t->unwanted)
-		log_stream_free(t);
-	return !t->unwanted;
+	if (!t->unwanted)
+		return true;
+	log_stream_free(t);
+	return false;
 }
 
 /* The end of a followed file: waits for more. */

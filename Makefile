@@ -223,7 +223,11 @@ $(B)/tests/$(1)/$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/*.c)) $(B)/l
 	$(Q)$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LINK_translate) $$(LIBS_test)
 endef
 $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
-TEST_TOOLS := $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
+# Recorded traces against FrameworkController's machine.
+$(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)) $(B)/libtest.a $(call archives,k8s)
+	$(call note,LD,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 .SECONDARY: $(B)/tests/unit/choose.o $(B)/tests/fuzz/replay.o
 # What a program took; small, hence static.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c

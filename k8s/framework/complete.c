@@ -1,0 +1,258 @@
+#include <stdlib.h>
+
+#include "k8s/framework/framework_internal.h"
+
+/* The codes that the machine gives. */
+static const struct phrase {
+	int32_t code;
+	const char *phrase, *attributes;
+} PHRASES[] = {
+	{ FW_SUCCEEDED, "Succeeded", "[]" },
+	{ FW_CONFIGMAP_DELETED, "ConfigMapExternalDeleted", "[\"Transient\"]" },
+	{ FW_POD_DELETED, "PodExternalDeleted", "[\"Transient\"]" },
+	{ FW_CONFIGMAP_NOT_SEEN, "ConfigMapLocalCacheCreationTimeout", "[\"Transient\"]" },
+	{ FW_POD_NOT_SEEN, "PodLocalCacheCreationTimeout", "[\"Transient\"]" },
+	{ FW_POD_REFUSED, "PodCreationPermanentError", "[\"Permanent\"]" },
+	{ FW_STOPPED, "StopFrameworkRequested", "[\"Permanent\"]" },
+	{ FW_ATTEMPT_ENDED, "FrameworkAttemptCompletion", "[\"Permanent\"]" },
+	{ FW_TASK_REMOVED, "DeleteTaskRequested", "[\"Permanent\"]" },
+	{ FW_NO_FAILED_CONTAINER, "PodFailedWithoutFailedContainer", "[]" },
+	{ FW_POD_REFUSED_UNKNOWN, "PodCreationUnknownError", "[]" },
+};
+
+struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics)
+{
+	const struct phrase *p = PHRASES;
+	while (p->code != code)
+		p++;
+	struct fw_outcome *o = xcalloc(1, sizeof(*o));
+	*o = (struct fw_outcome){
+		.code = code,
+		.succeeded = code == FW_SUCCEEDED,
+		.transient = strstr(p->attributes, "Transient") != NULL,
+		.permanent = strstr(p->attributes, "Permanent") != NULL,
+		.phrase = xstrdup(p->phrase),
+		.diagnostics = xstrdup(diagnostics),
+		.attributes = xstrdup(p->attributes),
+	};
+	return o;
+}
+
+void fw_end(struct fw_sync *s, struct fw_life *l, struct fw_outcome *o)
+{
+	if (l->outcome) {
+		fw_outcome_free(o);
+		return;
+	}
+	l->outcome = o;
+	s->r->status_changed = true;
+}
+
+/* Tasks end with the attempt of their Framework, whatever becomes of their pods. */
+static void complete_task(struct fw_sync *s, struct fw_role *r, size_t index)
+{
+	struct fw_life *l = &r->tasks[index].life;
+	if (l->state == FW_COMPLETED)
+		return;
+	fw_move(s, r, index, l, FW_ATTEMPT_COMPLETED);
+	l->retry_delay_s = -1;
+	fw_move(s, r, index, l, FW_COMPLETED);
+}
+
+void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
+{
+	struct framework *f = s->f;
+	fw_end(s, &f->life, o);
+	for (size_t i = 0; i < f->n_roles; i++) {
+		struct fw_role *r = &f->roles[i];
+		for (size_t k = 0; k < r->n; k++) {
+			if (!r->tasks[k].life.outcome)
+				fw_end(s, &r->tasks[k].life,
+				       fw_outcome_new(FW_ATTEMPT_ENDED,
+				                      "Stop to complete current FrameworkAttempt"));
+			if (force)
+				complete_task(s, r, k);
+		}
+	}
+	fw_move(s, NULL, 0, &f->life, force ? FW_ATTEMPT_COMPLETED : FW_DELETION_PENDING);
+	s->r->again = true;
+}
+
+/* ---- FrameworkAttemptCompletionPolicy ---- */
+
+enum rule { RULE_FAILED, RULE_SUCCEEDED, RULE_ALL };
+
+static char *complete_message(const struct framework *f, const struct fw_role *r, enum rule rule)
+{
+	if (rule == RULE_ALL)
+		return xasprintf(
+		    "CompletedTaskCount %lld has reached TotalTaskCount %lld and no user "
+		    "specified conditions in FrameworkAttemptCompletionPolicy have ever "
+		    "been triggered",
+		    (long long)f->completed, (long long)f->wanted);
+	const char *what = rule == RULE_FAILED ? "Failed" : "Succeeded";
+	return xasprintf("%sTaskCount %d has reached Min%sTaskCount %d in the TaskRole", what,
+	                 rule == RULE_FAILED ? r->failed : r->succeeded, what,
+	                 rule == RULE_FAILED ? r->spec->min_failed : r->spec->min_succeeded);
+}
+
+/* A task has triggered a rule. */
+static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index, enum rule rule)
+{
+	FREE_AUTO char *message = complete_message(s->f, r, rule);
+	struct fw_outcome *o = fw_outcome_new(FW_SUCCEEDED, message);
+	const struct fw_outcome *from = r->tasks[index].life.outcome;
+	if (rule != RULE_ALL) {
+		fw_outcome_free(o);
+		o = xcalloc(1, sizeof(*o));
+		*o = *from;
+		o->phrase = xstrdup(from->phrase);
+		o->diagnostics = xstrdup(from->diagnostics);
+		o->attributes = xstrdup(from->attributes);
+	}
+	STR_AUTO more = STR_INIT(4096);
+	bool first = true;
+	str_puts(&more, "\"trigger\":{");
+	fw_go_member(&more, "message", message, &first);
+	fw_go_member(&more, "taskRoleName", r->name, &first);
+	str_printf(&more, ",\"taskIndex\":%zu}", index);
+	o->more = str_take(&more);
+	fw_complete(s, false, o);
+}
+
+static bool complete_reached(int32_t count, int32_t min)
+{
+	return min >= 1 && count >= min;
+}
+
+static bool complete_all(const struct framework *f)
+{
+	return f->wanted >= 1 && f->completed >= f->wanted;
+}
+
+void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
+{
+	const struct fw_outcome *o = r->tasks[index].life.outcome;
+	if (!o->succeeded && complete_reached(r->failed, r->spec->min_failed))
+		complete_by(s, r, index, RULE_FAILED);
+	else if (o->succeeded && complete_reached(r->succeeded, r->spec->min_succeeded))
+		complete_by(s, r, index, RULE_SUCCEEDED);
+	else if (complete_all(s->f))
+		complete_by(s, r, index, RULE_ALL);
+}
+
+/* A task that has ended, with the rule that it would trigger. */
+struct ended {
+	const struct fw_role *role; /* NULL: none */
+	size_t index;
+	int64_t when_s;
+	enum rule rule;
+};
+
+static int complete_order(const void *a, const void *b)
+{
+	const struct ended *x = a;
+	const struct ended *y = b;
+	if (x->when_s != y->when_s)
+		return x->when_s < y->when_s ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static bool complete_counts(const struct fw_task *t, bool succeeded)
+{
+	return !t->removing && t->life.state == FW_COMPLETED &&
+	       t->life.outcome->succeeded == succeeded;
+}
+
+/* The task by which a count reached its minimum. */
+static struct ended complete_kth(const struct fw_role *r, enum rule rule, size_t k)
+{
+	struct ended *v = xcalloc(r->n + 1, sizeof(*v));
+	size_t n = 0;
+	for (size_t i = 0; i < r->n; i++)
+		if (complete_counts(&r->tasks[i], rule == RULE_SUCCEEDED))
+			v[n++] = (struct ended){ r, i, r->tasks[i].life.completion_s, rule };
+	qsort(v, n, sizeof(*v), complete_order);
+	struct ended kth = v[k - 1];
+	free(v);
+	return kth;
+}
+
+static void complete_earlier(struct ended *best, struct ended e)
+{
+	if (!best->role || e.when_s < best->when_s)
+		*best = e;
+}
+
+/* The last task to complete; of several in a role the higher index, else the earlier role. */
+static struct ended complete_last(const struct framework *f)
+{
+	struct ended last = { .rule = RULE_ALL };
+	for (size_t i = 0; i < f->n_role_specs; i++) {
+		const struct fw_role *r = f->role_specs[i].status;
+		const struct fw_role *before = last.role;
+		for (size_t k = 0; r && k < r->n; k++) {
+			const struct fw_life *l = &r->tasks[k].life;
+			if (r->tasks[k].removing || l->state != FW_COMPLETED)
+				continue;
+			if (!last.role || l->completion_s > last.when_s ||
+			    (l->completion_s == last.when_s && last.role != before))
+				last = (struct ended){ r, k, l->completion_s, RULE_ALL };
+		}
+	}
+	return last;
+}
+
+void fw_rules(struct fw_sync *s)
+{
+	const struct framework *f = s->f;
+	struct ended first = { 0 };
+	for (size_t i = 0; i < f->n_role_specs; i++) {
+		const struct fw_role_spec *spec = &f->role_specs[i];
+		const struct fw_role *r = spec->status;
+		if (r && complete_reached(r->failed, spec->min_failed))
+			complete_earlier(&first,
+			                 complete_kth(r, RULE_FAILED, (size_t)spec->min_failed));
+		if (r && complete_reached(r->succeeded, spec->min_succeeded))
+			complete_earlier(
+			    &first, complete_kth(r, RULE_SUCCEEDED, (size_t)spec->min_succeeded));
+	}
+	if (!first.role && complete_all(f))
+		first = complete_last(f);
+	if (first.role)
+		complete_by(s, first.role, first.index, first.rule);
+}
+
+/* ---- retries ---- */
+
+struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const struct fw_life *l,
+                             bool delayed)
+{
+	enum { ALWAYS = -2, AFTER_FAILURE = -1 };
+	const struct fw_outcome *o = l->outcome;
+	const struct framework_config *c = s->f->config;
+	if (o->code == FW_STOPPED || o->code == FW_ATTEMPT_ENDED || o->code == FW_TASK_REMOVED)
+		return (struct fw_decision){ false, true, 0 };
+	if (p->fancy && !o->succeeded && o->transient) {
+		struct fw_decision d = { true, false, 0 };
+		if (o->conflict && delayed)
+			d.delay_s = c->min_delay_s +
+			            (int64_t)(fw_random(s) %
+			                      (uint64_t)(c->max_delay_s - c->min_delay_s + 1));
+		return d;
+	}
+	if (p->fancy && !o->succeeded && o->permanent)
+		return (struct fw_decision){ false, true, 0 };
+	bool retry = p->max == ALWAYS ||
+	             (!o->succeeded && (p->max == AFTER_FAILURE || l->accountable < p->max));
+	return (struct fw_decision){ retry, true, 0 };
+}
+
+void fw_retry(struct fw_life *l, bool accountable)
+{
+	if (l->retried < INT32_MAX)
+		l->retried++;
+	if (accountable && l->accountable < INT32_MAX)
+		l->accountable++;
+	l->retry_delay_s = -1;
+}

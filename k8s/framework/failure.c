@@ -1,0 +1,277 @@
+#include <stdlib.h>
+
+#include "base/regex/regex.h"
+#include "k8s/framework/framework_internal.h"
+
+/* Diagnostics: a message has at most 4096 bytes in a cluster; escaped, six times as many. */
+enum { DIAGNOSTICS_MAX = 1 << 20, SHOWN_MAX = 64 << 10 };
+
+static const char *failure_text(const char *text)
+{
+	return text ? text : "";
+}
+
+/* ---- completionStatus.pod ---- */
+
+static void failure_container(struct str *out, const struct framework_container *c)
+{
+	bool first = true;
+	str_char(out, '{');
+	fw_go_member(out, "name", c->name, &first);
+	if (c->terminated) {
+		fw_go_member(out, "reason", c->reason, &first);
+		fw_go_member(out, "message", c->message, &first);
+		if (c->signal)
+			str_printf(out, "%s\"signal\":%d", first ? "" : ",", c->signal);
+		first = first && !c->signal;
+	}
+	str_printf(out, "%s\"code\":%d}", first ? "" : ",", c->terminated ? c->code : 0);
+}
+
+static void failure_pod(struct str *out, const struct framework_pod *pod)
+{
+	bool first = true;
+	str_char(out, '{');
+	fw_go_member(out, "reason", pod->reason, &first);
+	fw_go_member(out, "message", pod->message, &first);
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		if (i)
+			str_char(out, ',');
+		else
+			str_printf(out, "%s\"containers\":[", first ? "" : ",");
+		failure_container(out, &pod->containers[i]);
+	}
+	str_puts(out, pod->n_containers ? "]}" : "}");
+}
+
+static char *failure_more(const struct framework_pod *pod)
+{
+	STR_AUTO out = STR_INIT(DIAGNOSTICS_MAX);
+	str_puts(&out, "\"pod\":");
+	failure_pod(&out, pod);
+	if (out.full) {
+		out.full = false;
+		out.n = 0;
+		str_puts(&out, "\"pod\":{}");
+	}
+	return str_take(&out);
+}
+
+struct fw_outcome *fw_pod_succeeded(const struct framework_pod *pod)
+{
+	struct fw_outcome *o = fw_outcome_new(FW_SUCCEEDED, "Pod succeeded");
+	o->more = failure_more(pod);
+	return o;
+}
+
+/* ---- patterns ---- */
+
+/* The part of the text that the pattern hits, appended as a member.  false: it does not match. */
+static bool failure_match(struct str *out, const char *key, struct regex *re, const char *text,
+                          bool always, bool *first)
+{
+	struct text_span t;
+	struct match m;
+	if (!re)
+		return true;
+	text = failure_text(text);
+	text_of(&t, span_of(text));
+	if (regex_search(re, &t.text, INT64_MAX, &m) != REGEX_FOUND)
+		return false;
+	FREE_AUTO char *hit = xstrndup(text + m.start, m.end - m.start);
+	if (hit[0] || !always) {
+		fw_go_member(out, key, hit, first);
+	} else {
+		str_printf(out, "%s\"%s\":\"\"", *first ? "" : ",", key);
+		*first = false;
+	}
+	return true;
+}
+
+static bool failure_in(const struct fw_range *r, int32_t v)
+{
+	return v >= r->min && v <= r->max;
+}
+
+static bool failure_match_container(struct str *out, const struct fw_container_pattern *p,
+                                    const struct framework_container *c)
+{
+	bool first = true;
+	str_char(out, '{');
+	bool ended = p->reason || p->message || p->signal.given || p->code.given;
+	if ((ended && !c->terminated) ||
+	    !failure_match(out, "name", p->name, c->name, true, &first) ||
+	    !failure_match(out, "reason", p->reason, c->reason, false, &first) ||
+	    !failure_match(out, "message", p->message, c->message, false, &first) ||
+	    (p->signal.given && !failure_in(&p->signal, c->signal)) ||
+	    (p->code.given && !failure_in(&p->code, c->code)))
+		return false;
+	if (p->signal.given && c->signal) {
+		str_printf(out, "%s\"signal\":%d", first ? "" : ",", c->signal);
+		first = false;
+	}
+	if (p->code.given)
+		str_printf(out, "%s\"code\":%d", first ? "" : ",", c->code);
+	str_char(out, '}');
+	return true;
+}
+
+/* Appends the first container that matches; a match that names nothing is left out. */
+static bool failure_match_any(struct str *out, const struct fw_container_pattern *p,
+                              const struct framework_pod *pod, bool *first_container, bool *first)
+{
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		STR_AUTO one = STR_INIT(SHOWN_MAX);
+		if (!failure_match_container(&one, p, &pod->containers[i]))
+			continue;
+		if (one.n == strlen("{}"))
+			return true;
+		if (*first_container)
+			str_printf(out, "%s\"containers\":[", *first ? "" : ",");
+		else
+			str_char(out, ',');
+		str_span(out, str_view(&one));
+		out->full |= one.full;
+		*first = *first_container = false;
+		return true;
+	}
+	return false;
+}
+
+static bool failure_match_pod(struct str *out, const struct fw_pod_pattern *p, const char *name,
+                              const struct framework_pod *pod)
+{
+	bool first = true;
+	bool first_container = true;
+	str_char(out, '{');
+	if (!failure_match(out, "name", p->name, name, true, &first) ||
+	    !failure_match(out, "reason", p->reason, pod->reason, false, &first) ||
+	    !failure_match(out, "message", p->message, pod->message, false, &first))
+		return false;
+	for (size_t i = 0; i < p->n_containers; i++)
+		if (!failure_match_any(out, &p->containers[i], pod, &first_container, &first))
+			return false;
+	str_puts(out, first_container ? "}" : "]}");
+	return true;
+}
+
+/* The failed container that ended last; of several, the first.  NULL: there is none. */
+static const struct framework_container *failure_last(const struct framework_pod *pod)
+{
+	const struct framework_container *last = NULL;
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		const struct framework_container *c = &pod->containers[i];
+		if (c->terminated && c->code && (!last || last->finished_s < c->finished_s))
+			last = c;
+	}
+	return last;
+}
+
+static struct fw_outcome *failure_unmatched(const struct framework_pod *pod)
+{
+	STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
+	str_puts(&says, "Pod failed: PodPattern unmatched: ");
+	failure_pod(&says, pod);
+	struct fw_outcome *o = fw_outcome_new(FW_NO_FAILED_CONTAINER, str_c(&says));
+	const struct framework_container *last = failure_last(pod);
+	if (last) {
+		free(o->phrase);
+		o->phrase = xstrdup("ContainerUnrecognizedFailed");
+		o->code = last->code;
+	}
+	return o;
+}
+
+static struct fw_outcome *failure_matched(const struct fw_failure *f, const char *diagnostics)
+{
+	struct fw_outcome *o = xcalloc(1, sizeof(*o));
+	*o = (struct fw_outcome){
+		.code = f->code,
+		.transient = f->transient,
+		.conflict = f->conflict,
+		.permanent = f->permanent,
+		.phrase = xstrdup(f->phrase),
+		.diagnostics = xstrdup(diagnostics),
+		.attributes = xstrdup(f->attributes),
+	};
+	return o;
+}
+
+struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *name,
+                                 const struct framework_pod *pod)
+{
+	struct fw_outcome *o = NULL;
+	for (size_t i = 0; i < c->n_failures && !o; i++) {
+		const struct fw_failure *f = &c->failures[i];
+		for (size_t k = 0; k < f->n_patterns && !o; k++) {
+			STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
+			str_puts(&says, "Pod failed: PodPattern matched: ");
+			if (failure_match_pod(&says, &f->patterns[k], name, pod))
+				o = failure_matched(f, str_c(&says));
+		}
+	}
+	if (!o)
+		o = failure_unmatched(pod);
+	o->more = failure_more(pod);
+	return o;
+}
+
+/* ---- refused pods ---- */
+
+static void failure_texts(struct str *out, const json_t *from, const char *const *keys)
+{
+	bool first = true;
+	str_char(out, '{');
+	for (; *keys; keys++)
+		fw_go_member(out, *keys, reply_text(from, *keys), &first);
+}
+
+/* metav1.Status as Go writes it. */
+static void failure_status(struct str *out, const json_t *status, int http)
+{
+	static const char *const DETAILS[] = { "name", "group", "kind", "uid", NULL };
+	static const char *const CAUSE[] = { "reason", "message", "field", NULL };
+	bool first = false;
+	str_puts(out, "{\"metadata\":{}");
+	fw_go_member(out, "status", reply_text(status, "status"), &first);
+	fw_go_member(out, "message", reply_text(status, "message"), &first);
+	fw_go_member(out, "reason", reply_text(status, "reason"), &first);
+	const json_t *details = json_object_get(status, "details");
+	if (json_is_object(details)) {
+		str_puts(out, ",\"details\":");
+		size_t start = out->n + 1;
+		failure_texts(out, details, DETAILS);
+		const json_t *causes = json_object_get(details, "causes");
+		for (size_t i = 0; i < json_array_size(causes); i++) {
+			if (i)
+				str_char(out, ',');
+			else
+				str_printf(out, "%s\"causes\":[", out->n == start ? "" : ",");
+			failure_texts(out, json_array_get(causes, i), CAUSE);
+			str_char(out, '}');
+		}
+		str_puts(out, json_array_size(causes) ? "]}" : "}");
+	}
+	str_printf(out, ",\"code\":%d}", http);
+}
+
+struct fw_outcome *fw_pod_refused(int http, struct span status)
+{
+	enum { BAD_REQUEST = 400, FORBIDDEN_STATUS = 403, TOO_LARGE_STATUS = 413, INVALID = 422 };
+	JSON_AUTO *parsed = reply_parse(status);
+	const char *message = reply_text(parsed, "message");
+	if (strstr(message, "exceeded quota") || strstr(message, "object provided is unrecognized"))
+		return NULL;
+	int32_t code;
+	if (http == INVALID || http == TOO_LARGE_STATUS)
+		code = FW_POD_REFUSED;
+	else if (http == BAD_REQUEST || http == FORBIDDEN_STATUS)
+		code = FW_POD_REFUSED_UNKNOWN;
+	else
+		return NULL;
+	STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
+	str_puts(&says, "Failed to create Pod: {\"ErrStatus\":");
+	failure_status(&says, parsed, http);
+	str_char(&says, '}');
+	return fw_outcome_new(code, str_c(&says));
+}

@@ -1,2 +1,268 @@
 /* Limits by cgroup v2; see cgroup.h. */
 #include "k8s/local/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char OWN_LEAF[] = "rest-lit-server";
+enum { CPU_PERIOD_US = 100000, CGROUP_TEXT = 4096 };
+
+struct cgroup {
+	char *dir;
+	bool cpu, pids; /* these controllers are there; memory always is */
+};
+
+bool cgroup_read(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, size - 1);
+	(void)close(fd);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	return true;
+}
+
+static bool cgroup_get(const char *dir, const char *file, char text[static CGROUP_TEXT])
+{
+	FREE_AUTO char *path = xasprintf("%s/%s", dir, file);
+	return cgroup_read(path, text, CGROUP_TEXT);
+}
+
+/* 0 or an errno.  Files of cgroups exist already. */
+static int cgroup_put(const char *dir, const char *file, const char *text)
+{
+	FREE_AUTO char *path = xasprintf("%s/%s", dir, file);
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_TRUNC);
+	if (fd < 0)
+		return errno;
+	ssize_t n = write(fd, text, strlen(text));
+	int fault = n < 0 ? errno : 0;
+	(void)close(fd);
+	return fault;
+}
+
+/* The directory of this process's group: `0::/path` of /proc/self/cgroup.  NULL if there is none.
+ * On systems with both versions, version 2 is mounted at unified/. */
+static char *cgroup_own(const char *proc, const char *root, size_t *root_n)
+{
+	proc = proc ? proc : "/proc";
+	root = root ? root : "/sys/fs/cgroup";
+	char text[CGROUP_TEXT];
+	FREE_AUTO char *file = xasprintf("%s/self/cgroup", proc);
+	if (!cgroup_read(file, text, sizeof(text)))
+		return NULL;
+	const char *line = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
+	if (line == NULL)
+		return NULL;
+	line = strchr(line, '/');
+	size_t n = strcspn(line, "\n");
+	while (n && line[n - 1] == '/')
+		n--;
+	FREE_AUTO char *path = xstrndup(line, n);
+	if (strstr(path, "/..")) /* outside of this process's namespace */
+		return NULL;
+	static const char *const PLACES[] = { "", "/unified" };
+	for (size_t i = 0; i < 2; i++) {
+		FREE_AUTO char *dir = xasprintf("%s%s%s", root, PLACES[i], path);
+		if (cgroup_get(dir, "cgroup.controllers", text)) {
+			*root_n = strlen(root);
+			return TAKE(dir);
+		}
+	}
+	return NULL;
+}
+
+static void cgroup_least(int64_t *least, double n)
+{
+	if (n > 0 && n < 9e18 && (*least < 0 || n < (double)*least))
+		*least = (int64_t)n;
+}
+
+void cgroup_own_limits(const char *proc, const char *root, int64_t *cpus, int64_t *memory)
+{
+	*cpus = *memory = -1;
+	size_t root_n = 0;
+	FREE_AUTO char *dir = cgroup_own(proc, root, &root_n);
+	while (dir && strlen(dir) >= root_n) {
+		char text[CGROUP_TEXT], *end = NULL;
+		/* "max 100000": strtod reads no number and gives 0. */
+		if (cgroup_get(dir, "cpu.max", text)) {
+			double quota = strtod(text, &end), period = strtod(end, NULL);
+			cgroup_least(cpus, period > 0 ? 1000 * quota / period : 0);
+		}
+		if (cgroup_get(dir, "memory.max", text))
+			cgroup_least(memory, strtod(text, NULL));
+		*strrchr(dir, '/') = '\0';
+	}
+}
+
+/* ---- the group of the tasks -------------------------------------------------------- */
+
+/* The name is a word of a list. */
+static bool cgroup_has(const char *list, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *p = list; (p = strstr(p, name)) != NULL; p += n) {
+		bool begins = p == list || p[-1] == ' ';
+		if (begins && strchr(" \n", p[n])) /* also the end */
+			return true;
+	}
+	return false;
+}
+
+static bool cgroup_writable(const char *dir)
+{
+	static const char *const NEEDED[] = { ".", "cgroup.procs", "cgroup.subtree_control" };
+	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
+		FREE_AUTO char *path = xasprintf("%s/%s", dir, NEEDED[i]);
+		if (access(path, W_OK) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Moves this process into its leaf, then lets the group limit its children.  0 or an errno. */
+static int cgroup_enter(struct cgroup *g)
+{
+	FREE_AUTO char *leaf = xasprintf("%s/%s", g->dir, OWN_LEAF);
+	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
+		return errno;
+	int fault = cgroup_put(leaf, "cgroup.procs", "0");
+	if (fault)
+		return fault;
+	FREE_AUTO char *on =
+	    xasprintf("+memory%s%s", g->cpu ? " +cpu" : "", g->pids ? " +pids" : "");
+	fault = cgroup_put(g->dir, "cgroup.subtree_control", on);
+	if (fault)
+		(void)cgroup_put(g->dir, "cgroup.procs", "0");
+	return fault;
+}
+
+struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why)
+{
+	size_t root_n = 0;
+	FREE_AUTO char *dir = cgroup_own(proc, root, &root_n);
+	if (dir == NULL) {
+		str_puts(why, "limits of memory and CPUs are not enforced: this system has no "
+		              "cgroup v2 that can be seen here");
+		return NULL;
+	}
+	/* After a restart by exec. */
+	char *name = strrchr(dir, '/');
+	if (strcmp(name + 1, OWN_LEAF) == 0)
+		*name = '\0';
+	char controllers[CGROUP_TEXT];
+	if (!cgroup_get(dir, "cgroup.controllers", controllers) ||
+	    !cgroup_has(controllers, "memory")) {
+		str_printf(why,
+		           "limits of memory are not enforced: the cgroup %s has no memory "
+		           "controller",
+		           dir);
+		return NULL;
+	}
+	if (!cgroup_writable(dir)) {
+		str_printf(why,
+		           "limits of memory and CPUs are not enforced: the cgroup %s is not "
+		           "delegated to this user (a systemd unit needs Delegate=yes)",
+		           dir);
+		return NULL;
+	}
+	struct cgroup *g = xcalloc(1, sizeof(*g));
+	g->cpu = cgroup_has(controllers, "cpu");
+	g->pids = cgroup_has(controllers, "pids");
+	g->dir = TAKE(dir);
+	int fault = cgroup_enter(g);
+	if (fault == 0)
+		return g;
+	str_printf(why,
+	           "limits of memory and CPUs are not enforced: the cgroup %s cannot be used "
+	           "(%s)",
+	           g->dir, fault == EBUSY ? "other processes are in it" : strerrordesc_np(fault));
+	cgroup_close(g);
+	return NULL;
+}
+
+void cgroup_close(struct cgroup *g)
+{
+	if (g)
+		free(g->dir);
+	free(g);
+}
+
+/* ---- tasks ------------------------------------------------------------------------- */
+
+static char *cgroup_leaf(const struct cgroup *g, const char *task)
+{
+	return xasprintf("%s/task-%s", g->dir, task);
+}
+
+static int cgroup_limit(const char *dir, const char *file, int64_t n, const char *after,
+                        struct err *e)
+{
+	FREE_AUTO char *text = n ? xasprintf("%lld%s", (long long)n, after) : xstrdup("max");
+	int fault = cgroup_put(dir, file, text);
+	if (fault == 0)
+		return 0;
+	return err_set(e, UNKNOWN_ERROR, "writing %s into %s/%s: %s", text, dir, file,
+	               strerrordesc_np(fault));
+}
+
+int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits, char **dir,
+                struct err *e)
+{
+	FREE_AUTO char *leaf = cgroup_leaf(g, task);
+	if (strchr(task, '/'))
+		return err_set(e, UNKNOWN_ERROR, "%s is no name of a cgroup", task);
+	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
+		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
+		               strerrordesc_np(errno));
+	if (cgroup_limit(leaf, "memory.max", limits->memory, "", e) != 0)
+		return -1;
+	if (g->cpu &&
+	    cgroup_limit(leaf, "cpu.max", limits->cpus * (CPU_PERIOD_US / 1000), " 100000", e) != 0)
+		return -1;
+	if (g->pids && cgroup_limit(leaf, "pids.max", limits->pids, "", e) != 0)
+		return -1;
+	/* As in Kubernetes: no swap instead of memory, and all of a task ends.  Not every kernel
+	 * has these. */
+	(void)cgroup_put(leaf, "memory.swap.max", limits->memory ? "0" : "max");
+	(void)cgroup_put(leaf, "memory.oom.group", "1");
+	*dir = TAKE(leaf);
+	return 0;
+}
+
+int64_t cgroup_oom_kills(const struct cgroup *g, const char *task)
+{
+	FREE_AUTO char *leaf = cgroup_leaf(g, task);
+	char text[CGROUP_TEXT];
+	if (!cgroup_get(leaf, "memory.events", text))
+		return 0;
+	static const char KEY[] = "\noom_kill ";
+	const char *line = strstr(text, KEY);
+	if (line == NULL)
+		return 0;
+	struct span n = span_of(line + sizeof(KEY) - 1);
+	int64_t kills = 0;
+	(void)parse_i64(span_to(n, span_chr(n, '\n')), 0, INT64_MAX, &kills);
+	return kills;
+}
+
+bool cgroup_kill(const struct cgroup *g, const char *task)
+{
+	FREE_AUTO char *leaf = cgroup_leaf(g, task);
+	return cgroup_put(leaf, "cgroup.kill", "1") == 0;
+}
+
+bool cgroup_remove(const struct cgroup *g, const char *task)
+{
+	FREE_AUTO char *leaf = cgroup_leaf(g, task);
+	return rmdir(leaf) == 0 || errno == ENOENT;
+}

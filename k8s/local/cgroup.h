@@ -23,13 +23,20 @@ struct cgroup_limits {
 };                      /* 0: no limit */
 
 /* Makes the leaf of a task, or finds it, and writes its limits.  `task` is a file name (the UID of
- * the pod).  *dir is its directory; the caller frees it.  -1 and *e. */
+ * the pod).  *dir is its directory; the caller frees it.  -1 and *e (500). */
 int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits, char **dir,
                 struct err *e);
 /* The number of processes of the task that were killed because its memory was used up; 0 also if
  * there is no such leaf. */
-int64_t cgroup_oom_kills(struct cgroup *g, const char *task);
+int64_t cgroup_oom_kills(const struct cgroup *g, const char *task);
 /* Kills all processes of the task.  false if that is not possible (kernel before 5.14). */
-bool cgroup_kill(struct cgroup *g, const char *task);
+bool cgroup_kill(const struct cgroup *g, const char *task);
 /* Removes the leaf.  false if processes are still in it: try again later. */
-bool cgroup_remove(struct cgroup *g, const char *task);
+bool cgroup_remove(const struct cgroup *g, const char *task);
+
+/* The most that this process may use by its own group and those above it; -1: no limit.  cpus in
+ * thousandths, memory in bytes. */
+void cgroup_own_limits(const char *proc, const char *root, int64_t *cpus, int64_t *memory);
+
+/* At most `size` - 1 bytes of a file of proc or cgroup, with a NUL; false if it cannot be read. */
+bool cgroup_read(const char *path, char *text, size_t size);

@@ -26,8 +26,8 @@ struct gpu {
 	unsigned index;   /* as the driver numbers them, or in the order of the pattern */
 	const char *node; /* the path whose lock is taken */
 	const struct gpu_file
-	    *files; /* those of this GPU and those that all GPUs of its kind need */
-	size_t files_n;
+	    *files;             /* those of this GPU and those that all GPUs of its kind need */
+	size_t files_n, own_n;  /* the first own_n are of this GPU alone */
 	const char *const *env; /* NAME=value, of the CDI file; NULL at the end */
 };
 

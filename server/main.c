@@ -28,6 +28,17 @@ static const struct command COMMANDS[] = {
 	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
 	  "Example:\n"
 	  "  rest-lit validate examples/*.yaml\n" },
+	{ "run", cmd_run, FOR_RUN, "FILE|-", "run a job on this machine",
+	  "Run a job on this machine, without a server and without privileges, and show its\n"
+	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
+	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
+	  "Ctrl-C kills its tasks at once.  If standard output is no terminal, it gets all\n"
+	  "output of the tasks, as with --logs.\n"
+	  "Exit status: 0 the job has succeeded, 1 it has failed, 2 it was refused, 3 it was\n"
+	  "interrupted or could not be run.\n",
+	  "Examples:\n"
+	  "  rest-lit run job.yaml\n"
+	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
 	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"

@@ -97,7 +97,7 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 
 /* clang-format off */
 const struct option OPTIONS[] = {
-	{ "config", GROUP_SERVER, ALL | REMOTE, true, TEXT(config, ""), .value = "FILE",
+	{ "config", GROUP_SERVER, ALL | REMOTE | FOR_RUN, true, TEXT(config, ""), .value = "FILE",
 	  .help = "YAML file with options" },
 	{ "listen", GROUP_SERVER, FOR_SERVE, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
 	  .help = "listen address; port 0: any" },
@@ -139,7 +139,7 @@ const struct option OPTIONS[] = {
 	  .help = "each file of this pattern is a GPU; default: those in CDI files, else /dev/nvidia[0-9]*" },
 	{ "images", GROUP_LOCAL, HERE, true, CHOICE(images, "", IMAGE_SOURCES), .value = "FROM",
 	  .help = "files of tasks: host, this machine's (default of run), or oci, their image's (of serve, with skopeo and umoci)" },
-	{ "mount", GROUP_LOCAL, FOR_RUN, true, TEXT(mount, ""), .value = "DIR[:PATH][:rw],...",
+	{ "mount", GROUP_LOCAL, FOR_RUN, true, TEXT(mount, ""), .repeated = true, .value = "DIR[:PATH][:rw],...",
 	  .help = "further directories for the tasks, read-only unless they end in :rw" },
 	{ "keep-logs", GROUP_LOCAL, FOR_SERVE, false, BYTES(keep_logs, GIB, MIB, 65536 * GIB), .value = "N",
 	  .help = "size of the logs of ended tasks; the oldest are deleted first" },
@@ -259,7 +259,7 @@ const struct option OPTIONS[] = {
 
 	{ "wait", GROUP_OUTPUT, SUBMITS, true, SWITCH(wait),
 	  .help = "show the job's progress until it has ended" },
-	{ "logs", GROUP_OUTPUT, SUBMITS, true, SWITCH(logs),
+	{ "logs", GROUP_OUTPUT, SUBMITS | FOR_RUN, true, SWITCH(logs),
 	  .help = "wait, and print the output of the tasks" },
 	{ "name", GROUP_OUTPUT, SUBMITS, true, TEXT(name, ""), .form = &JOB_NAME, .value = "NAME",
 	  .help = "name of the job; default of submit: that in the file, of resubmit: the old one with a new number" },
@@ -780,6 +780,7 @@ static int options_read_environment(struct options *o, unsigned command, struct 
 struct cursor {
 	int i, argc;
 	char **argv;
+	bool repeats; /* the option that can be repeated was there */
 };
 
 static int flag_unknown(const char *flag, struct span name, struct err *e)
@@ -820,6 +821,10 @@ static int flag_read(struct options *o, unsigned command, struct cursor *c, stru
 		return err_set(e, 400, "InvalidOption", "%s needs a value: %s", flag,
 		               option->value);
 	const char *what = arena_printf(&o->arena, "--%s", option->name);
+	if (option->repeated && c->repeats)
+		value = arena_printf(&o->arena, "%s,%s", *(const char **)option_field(o, option),
+		                     value);
+	c->repeats |= option->repeated;
 	return option_set(o, option, value, &(struct origin){ what, NOWHERE }, e);
 }
 
@@ -843,7 +848,7 @@ static int options_read_flags(struct options *o, unsigned command, int argc, cha
 {
 	bool only_files = false;
 	o->n_files = 0;
-	for (struct cursor c = { 1, argc, argv }; c.i < argc; c.i++) {
+	for (struct cursor c = { 1, argc, argv, false }; c.i < argc; c.i++) {
 		if (only_files)
 			o->files[o->n_files++] = argv[c.i];
 		else if (strcmp(argv[c.i], "--") == 0)

@@ -117,6 +117,7 @@ struct option {
 	enum option_group group;
 	unsigned commands; /* 0 for GROUP_FIXED */
 	bool main;         /* in --help; the others only in --help-all */
+	bool repeated;     /* a text: further flags add to it, with commas; one such per command */
 	enum option_type type;
 	size_t at;                  /* offset into struct options */
 	const char *text;           /* default of a text or choice; NULL: "" */

@@ -23,6 +23,9 @@ struct translator *command_translator(const struct options *o);
 /* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
 
+/* Prints such lines on standard error. */
+void command_notes(const char *file, const char *prefix, const struct notes *notes);
+
 /* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 
 /* Splits bytes into lines of at most `max` bytes; `cut`: a line was longer. */
@@ -81,6 +84,7 @@ void table_done(struct table *t);
 struct term {
 	bool block;    /* standard error can be drawn on */
 	bool terminal; /* standard output is a terminal: logs are made visible */
+	bool colour;   /* names of tasks have colours */
 	bool lost;     /* writing to standard output has failed */
 	size_t drawn;  /* lines of the block on the terminal */
 	struct str text;
@@ -94,11 +98,17 @@ size_t term_rows(void);
 /* Print a line of visible text on standard error; the second with the time of day. */
 void term_print(struct term *s, struct span line);
 void term_print_time(struct term *s, struct span line);
-/* Prints a line of a log on standard output. */
-void term_log(struct term *s, const char *prefix, struct span line, bool cut);
+/* Prints a line of a log on standard output.  The number chooses the colour of the prefix. */
+struct log_name {
+	const char *prefix;
+	size_t number;
+};
+void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
 /* Sets the text of the block, whole lines; term_show draws it if it is not there. */
 void term_block(struct term *s, struct span text);
 void term_show(struct term *s);
+/* Leaves the block on the terminal, above what comes. */
+void term_keep(struct term *s);
 
 /* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --timeout ---- */
 
@@ -175,6 +185,13 @@ enum { PROGRESS_DEPTH = 64, DURATION_MAX = 32 };
 struct role_progress {
 	const char *name;
 	uint32_t tasks, in[JOB_STATE_MAX];
+	int64_t gpus; /* of each task; 0: none, or unknown */
+};
+
+/* What a task says at the moment: visible text. */
+struct task_progress {
+	const char *name, *line; /* "worker[0]" */
+	bool running;
 };
 
 struct progress {
@@ -197,10 +214,12 @@ void progress_line(struct str *out, const struct progress *p);
 struct frame {
 	const char *job;
 	size_t columns, rows;
-	int64_t now_ms; /* since 1970 */
+	int64_t now_ms;                   /* since 1970 */
+	const struct task_progress *task; /* shown below the roles; those that run first */
+	size_t n_tasks;
 };
 /* Appends the same as at most `rows` lines of at most `columns`: the job, a bar for each role, the
- * reason why it waits. */
+ * tasks, the reason why it waits. */
 void progress_block(struct str *out, const struct progress *p, const struct frame *f);
 /* Appends the result of an ended job: state, time, exit code, reason and solution; else its state.
  */

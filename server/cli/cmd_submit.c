@@ -9,7 +9,7 @@
 #include "server/setup.h"
 #include "server/system.h"
 
-enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, OUTPUT_MAX = 1 << 20, KEY_BYTES = 16 };
+enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 
 /* Chooses route and Content-Type by the dialect and format of the text. */
 static void tell_apart(const struct job_text *t, struct client_call *call)
@@ -25,16 +25,6 @@ static void tell_apart(const struct job_text *t, struct client_call *call)
 	               : span_find(text, 0, "protocolVersion") != SIZE_MAX;
 	call->path = v2 ? "/api/v2/jobs" : "/api/v1/jobs";
 	call->type = read && doc.json ? "application/json" : "text/yaml";
-}
-
-static void print_notes(const char *file, const char *prefix, const struct notes *notes)
-{
-	STR_AUTO out = STR_INIT(OUTPUT_MAX);
-	for (size_t i = 0; i < notes->n; i++)
-		note_line(&out, file, prefix, &notes->v[i]);
-	if (notes->dropped)
-		str_printf(&out, "%s: %sand %zu more\n", file, prefix, notes->dropped);
-	(void)fwrite(str_c(&out), 1, out.n, stderr); /* errors cannot be reported */
 }
 
 /* Message: "Job USER~NAME already exists." */
@@ -55,7 +45,7 @@ static int submit_refused(const struct job_text *t, const struct err *e)
 	int code = remote_exit(e);
 	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
 	if (of_file)
-		print_notes(t->file, "", &e->notes);
+		command_notes(t->file, "", &e->notes);
 	else
 		(void)complain(e, NULL, code);
 	if (e->code && strcmp(e->code, "ConflictJobError") == 0)
@@ -67,7 +57,7 @@ static int submit_refused(const struct job_text *t, const struct err *e)
 static char *job_of(const struct remote_reply *reply)
 {
 	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
-	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	STR_AUTO out = STR_INIT(NAME_LIMIT);
 	if (!slash || !strchr(slash, '~'))
 		return NULL;
 	visible_text(&out, span_of(slash + 1));
@@ -109,7 +99,7 @@ int submit_send(struct remote *r, const struct job_text *t)
 	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, &e) < 0)
 		return submit_refused(t, &e);
 	remote_notes(str_view(&reply.body), "warnings", &warnings);
-	print_notes(t->file, "warning: ", &warnings);
+	command_notes(t->file, "warning: ", &warnings);
 	return r->o->dry_run ? remote_print(str_view(&reply.body)) : submit_wait(r, &reply);
 }
 

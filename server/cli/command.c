@@ -81,6 +81,16 @@ struct translator *command_translator(const struct options *o)
 	return t;
 }
 
+void command_notes(const char *file, const char *prefix, const struct notes *notes)
+{
+	STR_AUTO out = STR_INIT(HELP_MAX);
+	for (size_t i = 0; i < notes->n; i++)
+		note_line(&out, file, prefix, &notes->v[i]);
+	if (notes->dropped)
+		str_printf(&out, "%s: %sand %zu more\n", file, prefix, notes->dropped);
+	(void)fwrite(str_c(&out), 1, out.n, stderr); /* errors cannot be reported */
+}
+
 /* rest-lit version */
 
 int cmd_version(const struct command *c, int argc, char **argv)

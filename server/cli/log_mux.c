@@ -70,7 +70,8 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 	struct log_stream *v = arg;
 	if (is_runtime(line))
 		v->runtime += line.n + 1;
-	term_log(v->mux->term, v->prefix, line, cut);
+	const struct log_name name = { v->prefix, (size_t)(v - v->mux->stream) };
+	term_log(v->mux->term, &name, line, cut);
 }
 
 static bool stream_take_piece(void *arg, struct span bytes)

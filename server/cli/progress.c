@@ -207,6 +207,9 @@ static void put_role(struct str *out, const struct role_progress *role, size_t n
 	           (int)(name_width - visible_width(name) + 2), "");
 	put_bar(&row, role, bar);
 	put_counts(&row, role);
+	if (role->gpus)
+		str_printf(&row, ", %lld GPU%s%s", (long long)role->gpus, role->gpus > 1 ? "s" : "",
+		           role->tasks > 1 ? " each" : "");
 	put_row(out, &row, columns);
 }
 
@@ -237,6 +240,42 @@ static void progress_put_roles(struct str *out, const struct progress *p, size_t
 	put_row(out, &more, columns);
 }
 
+static void put_task(struct str *out, const struct task_progress *task, size_t name_width,
+                     size_t columns)
+{
+	STR_AUTO row = STR_INIT(FIELD_MAX);
+	struct span name = visible_cut(span_of(task->name), name_width);
+	str_printf(&row, "  %.*s%*s", (int)name.n, name.p,
+	           (int)(name_width - visible_width(name) + 2), "");
+	for (const char *p = task->line; *p; p++)
+		str_char(&row, (char)(*p == '\t' ? ' ' : *p));
+	put_row(out, &row, columns);
+}
+
+/* As many tasks as fit, those that run first, then the number of further tasks. */
+static void progress_put_tasks(struct str *out, const struct frame *f, size_t room)
+{
+	size_t n = f->n_tasks <= room ? f->n_tasks : room ? room - 1 : 0;
+	size_t width = 1;
+	size_t put = 0;
+	for (size_t i = 0; i < f->n_tasks; i++) {
+		size_t columns = visible_width(span_of(f->task[i].name));
+		width = columns > width ? columns : width;
+	}
+	width = width < NAME_COLUMNS ? width : NAME_COLUMNS;
+	for (int running = 1; running >= 0; running--)
+		for (size_t i = 0; i < f->n_tasks && put < n; i++)
+			if (f->task[i].running == running) {
+				put_task(out, &f->task[i], width, f->columns);
+				put++;
+			}
+	if (n == f->n_tasks || room == 0)
+		return;
+	STR_AUTO more = STR_INIT(FIELD_MAX);
+	str_printf(&more, "  and %zu more tasks", f->n_tasks - n);
+	put_row(out, &more, f->columns);
+}
+
 void progress_block(struct str *out, const struct progress *p, const struct frame *f)
 {
 	STR_AUTO why = STR_INIT(FIELD_MAX);
@@ -247,6 +286,7 @@ void progress_block(struct str *out, const struct progress *p, const struct fram
 		room--;
 	}
 	progress_put_roles(out, p, f->columns, room);
+	progress_put_tasks(out, f, room > p->n_roles ? room - p->n_roles : 0);
 	if (why.n)
 		put_row(out, &why, f->columns);
 }

@@ -12,17 +12,19 @@
 
 enum { BLOCK_MAX = 256 * 1024, COLUMNS = 80, ROWS = 24, COLUMNS_MIN = 20, ROWS_MIN = 4 };
 
-static bool can_draw(void)
+static bool can_write_escapes(void)
 {
 	const char *term = getenv("TERM");      /* NOLINT(concurrency-mt-unsafe): one thread */
 	const char *plain = getenv("NO_COLOR"); /* NOLINT(concurrency-mt-unsafe): one thread */
-	return isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0 &&
-	       !(plain && plain[0]);
+	return term && term[0] && strcmp(term, "dumb") != 0 && !(plain && plain[0]);
 }
 
 void term_init(struct term *s)
 {
-	*s = (struct term){ .block = can_draw(), .terminal = isatty(STDOUT_FILENO) };
+	bool plain = !can_write_escapes();
+	*s = (struct term){ .terminal = isatty(STDOUT_FILENO) };
+	s->block = !plain && isatty(STDERR_FILENO);
+	s->colour = !plain && s->terminal;
 	s->text = (struct str)STR_INIT(BLOCK_MAX);
 }
 
@@ -68,6 +70,12 @@ void term_done(struct term *s)
 	str_done(&s->text);
 }
 
+void term_keep(struct term *s)
+{
+	term_show(s);
+	s->drawn = s->text.n = 0;
+}
+
 void term_print(struct term *s, struct span line)
 {
 	erase(s);
@@ -86,11 +94,17 @@ void term_print_time(struct term *s, struct span line)
 	term_print(s, line);
 }
 
-void term_log(struct term *s, const char *prefix, struct span line, bool cut)
+void term_log(struct term *s, const struct log_name *name, struct span line, bool cut)
 {
+	static const int COLOURS[] = { 36, 33, 32, 35, 34 }; /* without red, black and white */
 	STR_AUTO out = STR_INIT(BLOCK_MAX + 8 * line.n);
 	erase(s);
-	str_puts(&out, prefix);
+	if (s->colour && name->prefix[0])
+		str_printf(&out, "\x1b[%dm%s\x1b[0m",
+		           COLOURS[name->number % (sizeof(COLOURS) / sizeof(COLOURS[0]))],
+		           name->prefix);
+	else
+		str_puts(&out, name->prefix);
 	if (s->terminal)
 		visible_text(&out, visible_part(line));
 	else

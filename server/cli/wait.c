@@ -89,7 +89,9 @@ static void draw(struct waiter *w)
 	STR_AUTO block = STR_INIT(TEXT_MAX);
 	if (!w->term.block || !w->detail.n || w->quiet)
 		return;
-	const struct frame frame = { w->job, term_columns(), term_rows(), clock_wall_ms() };
+	const struct frame frame = {
+		w->job, term_columns(), term_rows(), clock_wall_ms(), NULL, 0
+	};
 	progress_block(&block, &w->progress, &frame);
 	term_block(&w->term, str_view(&block));
 }

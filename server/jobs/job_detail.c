@@ -174,6 +174,18 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	return 0;
 }
 
+int job_detail_of(struct str *out, struct span framework, const struct exit_spec *spec,
+                  struct arena *a, struct err *e)
+{
+	struct job_entry *job = job_entry_new(framework);
+	if (!job)
+		return err_set(e, UNKNOWN_ERROR, "the object has no name");
+	const struct job_shown shown = { .job = job, .doc = framework, .spec = spec };
+	int rc = job_detail(out, &shown, a, e);
+	job_entry_drop(job);
+	return rc;
+}
+
 static int no_task(struct err *e)
 {
 	return err_set(e, 404, "NoJobError", "there is no such task");

@@ -92,9 +92,15 @@ def test_cli_pipe(check):
             check.ok(f"plain with {environment}", c.end() == 0 and ESCAPE not in c.stderr, c.stderr)
 
 
+def plain(data):
+    """Without colours."""
+    return re.sub(r"\x1b\[\d*m", "", data)
+
+
 def screen_of(data):
     """What a terminal shows after these bytes, as lines; and all that was ever written on one."""
     lines, row, written = [""], 0, [""]
+    data = plain(data)
     for part in re.findall(r"\x1b\[\d*[A-Za-z]|\r\n|\n|\r|[^\x1b\r\n]+|\x1b", data):
         if part in ("\n", "\r\n"):
             row += 1
@@ -123,7 +129,8 @@ def test_cli_terminal(check):
                 fake.set("RUNNING", {"worker": ["RUNNING"] + ["WAITING"] * 3, "ps": ["WAITING"]},
                          waitingReason={"message": "nodes " * 30})
                 check.ok("a bar", c.says("[==") or c.says("[="), c.stderr)
-                check.ok("the log", c.says("worker[0] | 30%"), c.stderr)
+                check.ok("the log", wait_until(lambda: "worker[0] | 30%" in plain(c.stderr)), c.stderr)
+                check.ok("its name has a colour", re.search(r"\x1b\[3[2-6]mworker\[0\] \| \x1b\[0m30%", c.stderr), c.stderr)
                 check.ok("drawn below it, once", wait_until(lambda: sum(
                     line.startswith("  worker") for line in screen_of(c.stderr)[0]) == 1), c.stderr)
                 drawn = [line for line in screen_of(c.stderr)[1] if not line.startswith("worker[0]")]

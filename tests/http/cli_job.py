@@ -6,6 +6,7 @@ import tempfile
 import time
 
 from cli import ESCAPE, Cli, cli
+from cli_follow import plain
 from fakeserver import JOB, FakeServer
 from harness import Server, job_v1, job_v2, wait_until
 
@@ -181,15 +182,15 @@ def test_job_logs_follow(check):
             check.ok("says why nothing comes", c.says("WAITING"), c.stderr)
             fake.set("RUNNING", {"worker": ["RUNNING"], "ps": ["RUNNING"]})
             fake.log("worker", 0, b"one\n")
-            check.ok("comes", c.says("worker[0] | one"), c.stderr)
+            check.ok("comes", wait_until(lambda: "worker[0] | one" in plain(c.stderr)), c.stderr)
             fake.log("worker", 0, b"two\n")
-            check.ok("more", c.says("worker[0] | two"), c.stderr)
+            check.ok("more", wait_until(lambda: "worker[0] | two" in plain(c.stderr)), c.stderr)
             fake.log("ps", 0, b"")
             fake.end_log("worker", 0)
             fake.end_log("ps", 0)
             fake.set("FAILED", {"worker": ["FAILED"], "ps": ["STOPPED"]})
             check.equal("all was printed", c.end(), 0)
-            check.ok("no more than that", "FAILED" not in c.stderr and ESCAPE not in c.stderr, c.stderr)
+            check.ok("no more than that", "FAILED" not in c.stderr and ESCAPE not in plain(c.stderr), c.stderr)
     with FakeServer() as fake:
         fake.set("RUNNING", {"worker": ["RUNNING"], "ps": ["RUNNING"]})
         with Cli("logs", "-f", "--server", fake.url, "job", "ps") as c:

@@ -87,7 +87,7 @@ static void test_progress_read_strange(void **state)
 	                            &a);
 	assert_int_equal(p.state, JOB_UNKNOWN);
 	progress_line(&out, &p);
-	progress_block(&out, &p, &(struct frame){ "u~j", 40, 10, 0 });
+	progress_block(&out, &p, &(struct frame){ "u~j", 40, 10, 0, NULL, 0 });
 	progress_verdict(&out, &p, "u~j");
 }
 
@@ -126,8 +126,9 @@ static void test_progress_block_fits(void **state)
 	for (size_t columns = 19; columns < 130; columns += 7) {
 		for (size_t rows = 1; rows < 8; rows++) {
 			STR_AUTO out = STR_INIT(MAX);
-			progress_block(&out, &p,
-			               &(struct frame){ "alice~mnist", columns, rows, 1065000 });
+			progress_block(
+			    &out, &p,
+			    &(struct frame){ "alice~mnist", columns, rows, 1065000, NULL, 0 });
 			size_t lines = 0;
 			for (const char *s = str_c(&out); *s; s = strchr(s, '\n') + 1, lines++)
 				assert_true(visible_width((struct span){ s, strcspn(s, "\n") }) <=
@@ -136,17 +137,62 @@ static void test_progress_block_fits(void **state)
 		}
 	}
 	STR_AUTO out = STR_INIT(MAX);
-	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 3, 1065000 });
+	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 3, 1065000, NULL, 0 });
 	assert_string_equal(str_c(&out), "alice~mnist  RUNNING  1m 05s  retry 2\n"
 	                                 "  and 2 more task roles\n"
 	                                 "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
 	out.n = 0;
-	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 9, 1065000 });
+	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 9, 1065000, NULL, 0 });
 	assert_string_equal(str_c(&out),
 	                    "alice~mnist  RUNNING  1m 05s  retry 2\n"
 	                    "  worker  [#####==========.....] 1/4 succeeded, 2 running, 1\n"
 	                    "  ps      [xxxxxxxxxx??????????] 1/2 failed, 1 unknown\n"
 	                    "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+}
+
+/* Below the roles: what the tasks say, as much as fits; those that run first. */
+static void test_progress_block_tasks(void **state)
+{
+	(void)state;
+	static const struct task_progress TASKS[] = {
+		{ "ps[0]", "ended\tlong ago", false },
+		{ "worker[0]", "epoch 1, loss 0.123456789, or so", true },
+		{ "worker[10]", "epoch 2", true },
+	};
+	static const struct {
+		size_t rows;
+		const char *tasks;
+	} CASES[] = {
+		{ 10, "  worker[0]   epoch 1, loss 0.123456789,\n"
+		      "  worker[10]  epoch 2\n"
+		      "  ps[0]       ended long ago\n" },
+		{ 6, "  worker[0]   epoch 1, loss 0.123456789,\n"
+		     "  and 2 more tasks\n" },
+		{ 5, "  and 3 more tasks\n" },
+		{ 4, "" },
+	};
+	ARENA_AUTO a = { 0 };
+	struct progress p = read_ok(RUNNING, &a);
+	p.role[0].gpus = 2;
+	p.role[1].gpus = 1;
+	p.waiting = "2nd in the queue";
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		STR_AUTO out = STR_INIT(MAX);
+		STR_AUTO wanted = STR_INIT(MAX);
+		progress_block(&out, &p,
+		               &(struct frame){ "mnist", 40, CASES[i].rows, 1065000, TASKS, 3 });
+		str_puts(&wanted, "mnist  RUNNING  1m 05s  retry 2\n"
+		                  "  worker  [###======....] 1/4 succeeded,\n"
+		                  "  ps      [xxxxxx???????] 1/2 failed, 1 \n");
+		str_puts(&wanted, CASES[i].tasks);
+		str_puts(&wanted, "  2nd in the queue\n");
+		assert_string_equal(str_c(&out), str_c(&wanted));
+	}
+	STR_AUTO out = STR_INIT(MAX);
+	p.role[0].tasks = 1;
+	progress_block(&out, &p, &(struct frame){ "mnist", 200, 10, 1065000, NULL, 0 });
+	assert_non_null(strstr(str_c(&out), "1 waiting, 2 GPUs\n"));
+	assert_non_null(strstr(str_c(&out), "1 unknown, 1 GPU each\n"));
 }
 
 static void test_progress_verdict(void **state)
@@ -249,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_progress_line),
 		cmocka_unit_test(test_progress_stopping),
 		cmocka_unit_test(test_progress_block_fits),
+		cmocka_unit_test(test_progress_block_tasks),
 		cmocka_unit_test(test_progress_verdict),
 		cmocka_unit_test(test_duration_text),
 		cmocka_unit_test(test_table_write),

@@ -1,0 +1,166 @@
+/*
+ * The directory of a `run`: $XDG_STATE_HOME/rest-lit/run/XXXXXX.  local_open locks it, so a
+ * directory without lock is left over from a run that was killed; it is removed by the next run, as
+ * soon as the shims of its tasks have ended.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "k8s/local/task.h"
+#include "k8s/local/tree.h"
+#include "server/cli/run_internal.h"
+
+enum { LEFT_MAX = 64, REMOVE_BUDGET = 10000, PATH_LIMIT = 4096 };
+
+static int dir_failed(const char *path, struct err *e)
+{
+	char why[128];
+	return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror_r(errno, why, sizeof(why)));
+}
+
+/* The directory of all runs of this user; NULL and *e. */
+static char *dir_base(struct err *e)
+{
+	const char *state = getenv("XDG_STATE_HOME"); /* NOLINT(concurrency-mt-unsafe): at start */
+	const char *home = getenv("HOME");            /* NOLINT(concurrency-mt-unsafe): the same */
+	struct passwd entry;
+	struct passwd *found = NULL;
+	char text[PATH_LIMIT];
+	if (state && state[0] == '/')
+		return xasprintf("%s/rest-lit/run", state);
+	if ((!home || home[0] != '/') &&
+	    getpwuid_r(getuid(), &entry, text, sizeof(text), &found) == 0 && found)
+		home = found->pw_dir;
+	if (home && home[0] == '/')
+		return xasprintf("%s/.local/state/rest-lit/run", home);
+	(void)err_set(
+	    e, 400, NULL,
+	    "there is no home directory for the files of the job: set XDG_STATE_HOME to a "
+	    "directory of your own");
+	return NULL;
+}
+
+/* mkdir -p, 0700. */
+static int dir_make(const char *path, struct err *e)
+{
+	FREE_AUTO char *part = xstrdup(path);
+	for (char *p = part + 1;; p++) {
+		char end = *p;
+		if (end != '/' && end != '\0')
+			continue;
+		*p = '\0';
+		if (mkdir(part, 0700) < 0 && errno != EEXIST)
+			return dir_failed(part, e);
+		if (end == '\0')
+			return 0;
+		*p = end;
+	}
+}
+
+/* A task of a killed run may still be in its grace period. */
+static bool dir_has_shims(int fd, const char *path)
+{
+	int pods = openat(fd, "pods", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = pods < 0 ? NULL : fdopendir(pods);
+	bool alive = false;
+	if (!d) {
+		if (pods >= 0)
+			(void)close(pods); /* read only */
+		return false;
+	}
+	for (const struct dirent *one; !alive && (one = readdir(d));) { /* NOLINT(concurrency-*) */
+		int pidfd = -1;
+		if (one->d_name[0] == '.')
+			continue;
+		FREE_AUTO char *task = xasprintf("%s/pods/%s", path, one->d_name);
+		alive = task_find(task, &pidfd) == TASK_ALIVE;
+		if (pidfd >= 0)
+			(void)close(pidfd); /* only asked */
+	}
+	(void)closedir(d); /* read only */
+	return alive;
+}
+
+/* Locks a directory that is left over.  -1: it is in use. */
+static int dir_claim(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !dir_has_shims(fd, path))
+		return fd;
+	if (fd >= 0)
+		(void)close(fd); /* releases the lock */
+	return -1;
+}
+
+static void dir_find_left(struct run_dir *d, const char *base)
+{
+	DIR *all = opendir(base);
+	if (!all)
+		return;
+	for (const struct dirent *one;
+	     d->n_left < LEFT_MAX && (one = readdir(all));) { /* NOLINT(concurrency-mt-unsafe) */
+		if (one->d_name[0] == '.')
+			continue;
+		char *path = xasprintf("%s/%s", base, one->d_name);
+		int fd = dir_claim(path);
+		if (fd < 0)
+			free(path);
+		else
+			d->left[d->n_left++] = (struct run_left){ path, fd };
+	}
+	(void)closedir(all); /* read only */
+}
+
+int run_dir_open(struct run_dir *d, struct err *e)
+{
+	*d = (struct run_dir){ .lock = -1 };
+	FREE_AUTO char *base = dir_base(e);
+	if (!base || dir_make(base, e) < 0)
+		return -1;
+	d->left = xcalloc(LEFT_MAX, sizeof(*d->left));
+	/* Others could take the new directory for one that is left over. */
+	d->lock = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->lock < 0 || flock(d->lock, LOCK_EX) < 0)
+		return dir_failed(base, e);
+	dir_find_left(d, base);
+	d->path = xasprintf("%s/XXXXXX", base);
+	if (mkdtemp(d->path))
+		return 0;
+	free(TAKE(d->path));
+	return dir_failed(base, e);
+}
+
+static void dir_remove(const char *path)
+{
+	while (tree_remove(AT_FDCWD, path, REMOVE_BUDGET) == 1)
+		;
+}
+
+void run_dir_opened(struct run_dir *d)
+{
+	if (d->lock >= 0)
+		(void)close(d->lock); /* releases it */
+	d->lock = -1;
+	for (size_t i = 0; i < d->n_left; i++) {
+		dir_remove(d->left[i].path);
+		free(d->left[i].path);
+		(void)close(d->left[i].fd); /* releases the lock */
+	}
+	d->n_left = 0;
+}
+
+void run_dir_close(struct run_dir *d)
+{
+	run_dir_opened(d);
+	if (d->path)
+		dir_remove(d->path);
+	free(d->path);
+	free(d->left);
+}

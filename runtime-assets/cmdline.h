@@ -20,6 +20,7 @@ int cmd_ssh_barrier(int argc, char **argv);
 int cmd_git_move(int argc, char **argv);
 int cmd_check_api(int argc, char **argv);
 int cmd_mount_overlay(int argc, char **argv);
+int cmd_shim(int argc, char **argv);
 
 /* An option with an argument (value) or without (flag); the other member is NULL.  An entry
  * without a name ends a table. */

@@ -146,6 +146,7 @@ static const struct command {
 	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
 	{ "check-api", cmd_check_api, "check the access of this pod to the API server" },
 	{ "mount-overlay", cmd_mount_overlay, NULL }, /* for images on one machine */
+	{ "shim", cmd_shim, NULL }, /* rest-lit starts it on a machine without a cluster */
 	{ "version", main_cmd_version, "the version, the libraries, the origin and the paths" },
 };
 enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };

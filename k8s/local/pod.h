@@ -33,20 +33,20 @@ enum pod_volume_kind {
 	POD_MEMORY,    /* emptyDir of medium Memory: a tmpfs of `size` bytes */
 	POD_SECRET,    /* from a Secret */
 	POD_CONFIGMAP, /* from a ConfigMap */
-	POD_PROJECTED, /* from several; tokens of service accounts are left out */
+	POD_PROJECTED, /* from several; empty if it is access to the API server (a token) */
 	POD_STORAGE    /* `dir` of this machine */
 };
 
 /* A key of a Secret or a ConfigMap, as a file. */
 struct pod_item {
-	const char *key, *path;
-	int mode; /* -1: that of the volume */
+	const char *key, *path; /* without an object `key` is the content */
+	int mode;               /* -1: that of the volume */
 };
 
 /* What a volume gets its files from. */
 struct pod_source {
-	bool secret; /* else a ConfigMap */
-	const char *name;
+	bool secret;      /* else a ConfigMap */
+	const char *name; /* of the object; NULL: the downward API */
 	bool optional;
 	const struct pod_item *item; /* NULL: all keys, under their own names */
 	size_t n_items;

@@ -9,7 +9,12 @@
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
  *   init.log    output of the init container, likewise
  *   volumes/    a directory for each volume
- *   root/       without sandbox: what the containers see as /
+ *   root/       without sandbox: the files below /usr/local/pai and so on, see `--root` of
+ *               pai-runtime; volumes are there at their mount points
+ *   tmp/        /tmp of the app container in a sandbox without an image
+ *   upper/ ...  what containers with an image have changed
+ *   message-*   termination messages in a sandbox
+ *   lock, shim.error, state.reserve   of the shim
  *   framework.json   the Framework for init
  *
  * Other files in the directory belong to the engine (pod.json); task_remove removes everything.
@@ -22,27 +27,25 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "k8s/local/pod.h"
-
-/* A directory or file of the machine that the app container shows (--mount, the directory of
- * `run`, mounts of CDI). */
-struct task_mount {
-	const char *from, *path;
-	bool read_only;
-};
+#include "k8s/local/sandbox.h"
 
 struct task_settings {
 	const char *dir;     /* DIR/pods/UID, absolute */
 	const char *runtime; /* the program pai-runtime, absolute */
 	bool sandbox;
-	const char *image; /* sandbox: root directory of the unpacked image; NULL: the machine's */
-	const char *hide;  /* sandbox: DIR of the server, which no container sees */
+	/* sandbox: root directory of the unpacked image and its ENV (NULL-terminated); NULL: the
+	 * machine's root */
+	const char *image;
+	const char *const *image_env;
+	const char *hide;            /* sandbox: the server's DIR, which no container sees */
 	const char *start_directory; /* of the app container if it has no workingDir; NULL */
-	const struct task_mount *mount;
+	/* Further files for the app container: --mount, the directory of `run`, those of GPUs. */
+	const struct sandbox_mount *mount;
 	size_t n_mounts;
-	const char *const *device; /* device nodes of granted GPUs; NULL-terminated or NULL */
-	const char *const *env;    /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
-	const char *cgroup;        /* directory of the cgroup for both containers; NULL */
-	char *const *image_env;    /* ENV of the image; NULL-terminated or NULL */
+	const struct sandbox_device *device;
+	size_t n_devices;
+	const char *const *env;   /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
+	const char *cgroup_procs; /* see cgroup_make; NULL */
 	const struct pod_objects *objects;
 };
 
@@ -99,9 +102,9 @@ int task_read_state(const char *dir, struct arena *a, struct task_state *out, st
 
 /* Asks the shim to stop the containers: SIGTERM, after the grace period SIGKILL.  grace_s < 0: that
  * of the pod. */
-void task_stop(const char *dir, int pidfd, int64_t grace_s);
+void task_stop(int pidfd, int64_t grace_s);
 /* SIGKILL to the containers. */
-void task_kill(const char *dir, int pidfd);
+void task_kill(int pidfd);
 
 /* After the shim has ended or vanished: kills processes whose environment has this FC_POD_UID
  * (without sandbox some can outlive their shim).  Returns how many were found. */

@@ -281,6 +281,7 @@ struct run {
 	char **env;
 	struct span spec;
 	const char *trigger; /* "postCommands" when those failed */
+	bool logs_kept;
 	int64_t grace_ms;
 	struct memory_use memory; /* at the start */
 };
@@ -295,13 +296,16 @@ static const struct phase {
 
 static int run_usage(FILE *to, int status)
 {
-	fputs("usage: pai-runtime run [--root DIR] [-- PROGRAM [ARGUMENT...]]\n\n"
-	      "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
-	      "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
-	      "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
-	      "  --root DIR   put DIR before each of these paths\n\n"
-	      "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
-	      to);
+	fputs(
+	    "usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
+	    "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
+	    "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
+	    "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
+	    "  --root DIR   put DIR before each of these paths\n"
+	    "  --logs-kept  the output outlives the container: do not upload its end or wait for\n"
+	    "               readers\n\n"
+	    "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
+	    to);
 	return status;
 }
 
@@ -529,6 +533,8 @@ static void run_tell_lost(struct run *r)
  * output goes to the server; if that fails, clients that follow the log have some time. */
 static void run_hand_over(struct run *r, int code, int64_t stop_ms)
 {
+	if (r->logs_kept)
+		return;
 	int64_t end = clock_ms() + HAND_OVER_MS;
 	int64_t half = r->grace_ms / 2;
 	const struct upload u = { .url = getenv("PAI_OUTPUT_URL"),
@@ -549,7 +555,7 @@ static int run_all(struct run *r)
 	stdio_writer_open(&r->out[1], STDERR_FILENO);
 	logs_open(&r->logs, r->at.logs, &r->out[1]);
 	const char *url = getenv("PAI_OUTPUT_URL");
-	r->logs.tail = url && *url ? tail_new() : NULL;
+	r->logs.tail = url && *url && !r->logs_kept ? tail_new() : NULL;
 	ERR_AUTO e = { 0 };
 	r->grace_ms = run_grace_ms(r);
 	r->supervisor = supervise_open(&r->logs, r->out, r->grace_ms, &e);
@@ -583,6 +589,7 @@ int cmd_run(int argc, char **argv)
 	const char *root = "";
 	bool help = false;
 	const struct arg args[] = { { "--root", &root, NULL },
+		                    { "--logs-kept", NULL, &r.logs_kept },
 		                    { "--help", NULL, &help },
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);

@@ -1,0 +1,498 @@
+/* `pai-runtime shim`: the containers' processes, signals, and the command line. */
+#include "runtime-assets/shim/shim_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime-assets/cmdline.h"
+
+enum {
+	KILL_POLL_MS = 20,     /* while the rest of the processes is killed */
+	KILL_SLOW_MS = 1000,   /* the same, for those that hang in the kernel */
+	SETTLE_MS = 300,       /* from the start of a wrapped command to the first SIGTERM */
+	STATE_RETRY_MS = 1000, /* the last state cannot be written */
+	STATE_RETRIES = 300,
+	NOT_RUN = 128,  /* exit code of a container that could not be started */
+	EXIT_CLAIM = 3, /* of the shim: nothing was started */
+	EXIT_STATE = 4, /* the last state is lost */
+	PIECE = 16 << 10,
+	WHY_MAX = 1024
+};
+
+enum source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_REPORT, FROM_STATUS, SOURCES };
+
+struct shim {
+	int dir, signals;
+	int from[SOURCES]; /* -1: closed */
+	struct shim_head head;
+	struct shim_state state;
+	struct shim_log log;
+	enum shim_container which;
+	pid_t child; /* 0: it has ended */
+	int target;  /* pidfd of the command in the sandbox; -1 */
+	bool childless;
+	bool asked;                      /* SIGTERM was sent */
+	int64_t ask_at, kill_at, since;  /* ms; INT64_MAX: not */
+	struct str report, status, tail; /* tail: of stderr, until the command has started */
+};
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void shim_stop_within(struct shim *s, int64_t ms)
+{
+	int64_t now = clock_ms();
+	s->state.stopped = true;
+	if (now + ms < s->kill_at)
+		s->kill_at = now + ms;
+}
+
+static void shim_ask(struct shim *s)
+{
+	if (s->target >= 0)
+		(void)syscall(SYS_pidfd_send_signal, s->target, SIGTERM, NULL, 0);
+	else if (s->child)
+		(void)kill(s->child, SIGTERM);
+	s->asked = true;
+}
+
+/* Bubblewrap takes all its processes along. */
+static void shim_kill(struct shim *s)
+{
+	if (s->child)
+		(void)kill(s->child, SIGKILL);
+}
+
+static void shim_reap(struct shim *s)
+{
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid != s->child)
+			continue;
+		struct shim_result *r = &s->state.of[s->which];
+		s->child = 0;
+		r->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+		r->code = r->signal ? 128 + r->signal : WEXITSTATUS(status);
+		r->ended_ms = clock_wall_ms();
+		s->since = clock_ms();
+	}
+	s->childless = pid < 0 && errno == ECHILD;
+}
+
+static void shim_take_signals(struct shim *s)
+{
+	struct signalfd_siginfo info;
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		/* The sender may add the seconds. */
+		bool given = info.ssi_code == SI_QUEUE && info.ssi_int >= 0;
+		if (info.ssi_signo == SIGUSR1)
+			shim_stop_within(s, 0);
+		else if (info.ssi_signo == SIGTERM)
+			shim_stop_within(s, 1000 * (given ? info.ssi_int : s->head.grace_s));
+	}
+	shim_reap(s);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void shim_close_source(struct shim *s, enum source which)
+{
+	if (s->from[which] >= 0)
+		close(s->from[which]);
+	s->from[which] = -1;
+}
+
+/* Reads what is there, at most PIECE bytes.  Returns false when the source is exhausted; a pipe
+ * whose writers have gone is closed. */
+static bool shim_read_source(struct shim *s, enum source which, char *text, struct span *out)
+{
+	ssize_t n = s->from[which] >= 0 ? read(s->from[which], text, PIECE) : -1;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		shim_close_source(s, which);
+		return false;
+	}
+	*out = (struct span){ text, (size_t)n };
+	return true;
+}
+
+static bool shim_read_output(struct shim *s, int stream)
+{
+	char text[PIECE];
+	struct span got;
+	if (!shim_read_source(s, FROM_OUT + (enum source)stream, text, &got))
+		return false;
+	shim_log_write(&s->log, stream, got);
+	shim_log_flush(&s->log);
+	if (stream == 1 && !s->state.of[s->which].started && s->tail.n + got.n < WHY_MAX)
+		str_span(&s->tail, got);
+	return true;
+}
+
+/* The command is executed when the report ends without a failure. */
+static void shim_read_report(struct shim *s)
+{
+	char text[PIECE];
+	struct span got;
+	struct shim_result *r = &s->state.of[s->which];
+	while (shim_read_source(s, FROM_REPORT, text, &got))
+		str_span(&s->report, got);
+	if (s->from[FROM_REPORT] >= 0 || s->report.n != 1 || r->started)
+		return;
+	r->started = true;
+	r->started_ms = clock_wall_ms();
+	(void)shim_state_write(s->dir, &s->state, false);
+}
+
+/* {"child-pid": 123} */
+static void shim_read_status(struct shim *s)
+{
+	static const char KEY[] = "\"child-pid\":";
+	char text[PIECE];
+	struct span got;
+	int64_t pid;
+	while (shim_read_source(s, FROM_STATUS, text, &got))
+		str_span(&s->status, got);
+	size_t at = span_find(str_view(&s->status), 0, KEY);
+	if (at == SIZE_MAX || s->target >= 0)
+		return;
+	struct span rest = span_trim(span_from(str_view(&s->status), at + strlen(KEY)));
+	size_t n = 0;
+	while (n < rest.n && is_digit(rest.p[n]))
+		n++;
+	if (n < rest.n && parse_i64(span_to(rest, n), 2, INT32_MAX, &pid) == 0)
+		s->target = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	/* Until it has handlers, signals to the first process of a namespace are lost. */
+	s->ask_at = clock_ms() + SETTLE_MS;
+}
+
+static void shim_read_tether(struct shim *s)
+{
+	char text[PIECE];
+	struct span ignored;
+	while (shim_read_source(s, FROM_TETHER, text, &ignored)) {
+	}
+	if (s->from[FROM_TETHER] < 0)
+		shim_stop_within(s, 1000 * s->head.grace_s);
+}
+
+static int64_t shim_wait_ms(const struct shim *s)
+{
+	int64_t now = clock_ms();
+	if (s->child == 0) /* the rest of its processes is being killed */
+		return now - s->since < KILL_SLOW_MS ? KILL_POLL_MS : KILL_SLOW_MS;
+	int64_t until = s->kill_at;
+	if (s->state.stopped && !s->asked && s->ask_at < until)
+		until = s->ask_at;
+	if (now >= s->kill_at)
+		until = now + KILL_SLOW_MS; /* SIGKILL was sent */
+	return until == INT64_MAX ? -1 : until > now ? until - now : 0;
+}
+
+static void shim_wait(struct shim *s)
+{
+	struct pollfd watched[SOURCES];
+	for (int i = 0; i < SOURCES; i++)
+		watched[i] = (struct pollfd){ .fd = s->from[i], .events = POLLIN };
+	watched[FROM_SIGNALS].fd = s->signals;
+	int64_t ms = shim_wait_ms(s);
+	if (poll(watched, SOURCES, ms > INT32_MAX ? INT32_MAX : (int)ms) < 0)
+		return;
+	if (watched[FROM_SIGNALS].revents)
+		shim_take_signals(s);
+	if (watched[FROM_TETHER].revents)
+		shim_read_tether(s);
+	if (watched[FROM_STATUS].revents)
+		shim_read_status(s);
+	if (watched[FROM_REPORT].revents)
+		shim_read_report(s);
+	for (int i = 0; i < SHIM_STREAMS; i++) {
+		if (watched[FROM_OUT + i].revents)
+			(void)shim_read_output(s, i);
+	}
+}
+
+/* ---- a container ----------------------------------------------------------------------------- */
+
+/* Moves a descriptor above those with fixed numbers. */
+static int shim_fd_up(int fd)
+{
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_STATUS_FD + 1);
+	close(fd);
+	return up;
+}
+
+/* A pipe: the reading end goes to the source, the writing end is returned. */
+static int shim_pipe(struct shim *s, enum source which)
+{
+	int end[2];
+	if (pipe2(end, O_CLOEXEC) != 0)
+		return -1;
+	s->from[which] = shim_fd_up(end[0]);
+	(void)fcntl(s->from[which], F_SETFL, O_NONBLOCK);
+	return shim_fd_up(end[1]);
+}
+
+static void shim_become_child(const struct shim *s, pid_t parent, const struct shim_streams *to)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(NOT_RUN);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	shim_child(s->dir, s->which, s->head.wrapped, to);
+}
+
+static int shim_start(struct shim *s)
+{
+	struct shim_streams to = { shim_pipe(s, FROM_OUT), shim_pipe(s, FROM_ERR),
+		                   shim_pipe(s, FROM_REPORT), shim_pipe(s, FROM_STATUS) };
+	int ends[] = { to.out, to.err, to.report, to.status };
+	pid_t parent = getpid();
+	bool failed = false;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		failed = failed || ends[i] < 0;
+	pid_t pid = failed ? -1 : fork();
+	if (pid == 0)
+		shim_become_child(s, parent, &to);
+	int error = errno;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		if (ends[i] >= 0)
+			close(ends[i]);
+	}
+	errno = error;
+	s->child = pid > 0 ? pid : 0;
+	s->childless = false;
+	return pid > 0 ? 0 : -1;
+}
+
+/* Gives the container the code and message of one that could not be started. */
+static void shim_not_run(struct shim *s, struct span why)
+{
+	struct shim_result *r = &s->state.of[s->which];
+	r->code = NOT_RUN;
+	r->signal = 0;
+	r->reason = "ContainerCannotRun";
+	r->message_n = why.n < SHIM_MESSAGE_MAX ? why.n : SHIM_MESSAGE_MAX;
+	memcpy(r->message, why.p, r->message_n);
+}
+
+static void shim_finish(struct shim *s)
+{
+	struct shim_result *r = &s->state.of[s->which];
+	if (s->report.n > 1) {
+		shim_not_run(s, span_from(str_view(&s->report), 1 + (s->report.p[0] == 'S')));
+	} else if (!r->started && s->head.wrapped && !s->state.stopped) {
+		/* Bubblewrap has failed; its last words are the reason. */
+		STR_AUTO why = STR_INIT(2 * WHY_MAX);
+		str_puts(&why, "the sandbox cannot be made: ");
+		str_span(&why, span_trim(str_view(&s->tail)));
+		shim_not_run(s, str_view(&why));
+	} else {
+		r->reason = r->code ? "Error" : "Completed";
+		shim_message_read(s->dir, s->head.message[s->which], r);
+	}
+	r->ended = true;
+	if (!r->ended_ms)
+		r->ended_ms = clock_wall_ms();
+}
+
+/* Until the command and all its descendants have ended. */
+static void shim_supervise(struct shim *s)
+{
+	while (s->child || !s->childless) {
+		int64_t now = clock_ms();
+		if (s->state.stopped && !s->asked && now >= s->ask_at)
+			shim_ask(s);
+		if (now >= s->kill_at)
+			shim_kill(s);
+		if (s->child == 0)
+			shim_kill_children();
+		shim_wait(s);
+		if (s->child == 0)
+			shim_reap(s);
+	}
+	shim_read_report(s);
+	for (int i = 0; i < SHIM_STREAMS; i++) {
+		/* A process elsewhere could hold the pipe: only what is in it. */
+		for (int piece = 0; piece < 64 && shim_read_output(s, i); piece++) {
+		}
+	}
+}
+
+static void shim_run(struct shim *s, enum shim_container which)
+{
+	static const char *const LOGS[SHIM_CONTAINERS] = { "init.log", "log" };
+	s->which = which;
+	s->target = -1;
+	s->asked = false;
+	/* A wrapped command has no pid yet. */
+	s->ask_at = s->head.wrapped ? INT64_MAX : 0;
+	s->report = s->status = s->tail = STR_INIT(WHY_MAX);
+	shim_log_open(&s->log, s->dir, LOGS[which], SHIM_LOG_MAX);
+	if (shim_start(s) == 0)
+		shim_supervise(s);
+	else
+		str_printf(&s->report, "Ecannot start a process: %s", strerror(errno));
+	for (int i = FROM_OUT; i < SOURCES; i++)
+		shim_close_source(s, (enum source)i);
+	if (s->target >= 0)
+		close(s->target);
+	shim_finish(s);
+	shim_log_close(&s->log);
+	str_done(&s->report);
+	str_done(&s->status);
+	str_done(&s->tail);
+}
+
+/* ---- the pod --------------------------------------------------------------------------------- */
+
+/* The exit code must not be lost, so it waits for space; it gives up when the directory is gone. */
+static int shim_leave_state(struct shim *s)
+{
+	for (int i = 0; i < STATE_RETRIES; i++) {
+		if (shim_state_write(s->dir, &s->state, true) == 0)
+			return 0;
+		if (errno == ENOENT)
+			break;
+		clock_sleep(STATE_RETRY_MS);
+	}
+	return EXIT_STATE;
+}
+
+static int shim_run_all(struct shim *s)
+{
+	static const char *const PHASES[SHIM_CONTAINERS] = { "init", "run" };
+	for (int i = 0; i < SHIM_CONTAINERS; i++) {
+		if (!s->head.message[i])
+			continue;
+		shim_take_signals(s);
+		if (s->state.stopped)
+			break;
+		s->state.phase = PHASES[i];
+		(void)shim_state_write(s->dir, &s->state, false);
+		shim_run(s, (enum shim_container)i);
+		if (s->state.of[i].code != 0)
+			break;
+	}
+	s->state.phase = "ended";
+	return shim_leave_state(s);
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static int shim_usage(FILE *out, int status)
+{
+	fputs("usage: pai-runtime shim DIR [--tether FD]\n\n"
+	      "Runs the containers of the pod in DIR as its file `spec` says; rest-lit starts it.\n"
+	      "SIGTERM stops them within the grace period, SIGUSR1 kills them; so does the end of\n"
+	      "the pipe FD, like SIGTERM.  Exit status: 0 if the file `state` has the result.\n",
+	      out);
+	return status;
+}
+
+/* Files must not get the descriptors 0 to 2. */
+static void shim_fill_streams(void)
+{
+	int fd;
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void shim_prepare_process(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		(void)dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+	(void)setsid();
+	umask(077);
+	/* Locks are held by this process only. */
+	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static int shim_watch_signals(void)
+{
+	sigset_t watched;
+	sigemptyset(&watched);
+	sigaddset(&watched, SIGTERM);
+	sigaddset(&watched, SIGUSR1);
+	sigaddset(&watched, SIGCHLD);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &watched, NULL);
+	return signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int shim_open(struct shim *s, const char *path, const char *tether, struct arena *a,
+                     struct err *e)
+{
+	int64_t fd = -1;
+	for (int i = 0; i < SOURCES; i++)
+		s->from[i] = -1;
+	if (tether && parse_i64(span_of(tether), 3, 1023, &fd))
+		return err_set(e, FAILED, "--tether is no descriptor");
+	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir < 0)
+		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
+	if (shim_head_read(s->dir, &s->head, a, e) || shim_claim(s->dir, e))
+		return -1;
+	s->from[FROM_TETHER] = fd >= 0 ? shim_fd_up((int)fd) : -1;
+	if (fd >= 0)
+		(void)fcntl(s->from[FROM_TETHER], F_SETFL, O_NONBLOCK);
+	s->signals = shim_watch_signals();
+	s->kill_at = INT64_MAX;
+	return s->signals < 0 ? err_set(e, FAILED, "signalfd: %s", strerror(errno)) : 0;
+}
+
+int cmd_shim(int argc, char **argv)
+{
+	if (argc > 1 && strcmp(argv[1], "--exec") == 0)
+		return shim_exec_main(argc, argv);
+	const char *tether = NULL;
+	bool help = false;
+	const struct arg args[] = { { "--tether", &tether, NULL },
+		                    { "--help", NULL, &help },
+		                    { NULL, NULL, NULL } };
+	int i = args_take(args, 1, argc, argv);
+	int rest = args_take(args, i + 1, argc, argv);
+	if (help)
+		return shim_usage(stdout, 0);
+	if (i >= argc || rest < argc) {
+		args_misused(argv[0], i >= argc ? NULL : argv[rest]);
+		return shim_usage(stderr, 2);
+	}
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct shim *s = xcalloc(1, sizeof(*s));
+	shim_fill_streams();
+	if (shim_open(s, argv[i], tether, &a, &e)) {
+		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
+		free(s);
+		return EXIT_CLAIM;
+	}
+	shim_prepare_process();
+	int status = shim_run_all(s);
+	free(s);
+	return status;
+}

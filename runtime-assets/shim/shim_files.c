@@ -1,0 +1,206 @@
+/* Files of the shim: who runs here, the state, the termination message. */
+#include "runtime-assets/shim/shim_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/enc.h"
+
+enum { STATE_MAX = 64 << 10, STAT_MAX = 4096, BOOT_MAX = 64 };
+
+const char *const SHIM_NAMES[SHIM_CONTAINERS] = { "init", "app" };
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A small file of the kernel; its length. */
+static size_t shim_proc_read(int at, const char *path, char *out, size_t max)
+{
+	FD_AUTO fd = openat(at, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, out, max - 1) : -1;
+	out[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* A field of /proc/PID/stat, counted from 1 as in proc(5); 3 is the first behind the name. */
+static int64_t shim_stat_field(int at, const char *path, int field)
+{
+	char text[STAT_MAX];
+	struct span rest = { text, shim_proc_read(at, path, text, sizeof(text)) };
+	const char *end = rest.n ? memrchr(rest.p, ')', rest.n) : NULL;
+	int64_t value;
+	if (!end || (size_t)(end - rest.p) + 2 > rest.n)
+		return -1;
+	rest = span_from(rest, (size_t)(end - rest.p) + 2);
+	for (int i = 3; i < field; i++)
+		(void)span_next(&rest, ' ');
+	return parse_i64(span_next(&rest, ' '), INT64_MIN, INT64_MAX, &value) ? -1 : value;
+}
+
+/* Opens a file below the directory; no part of the path is followed if it is a link. */
+static int shim_open_below(int dir, const char *path, int flags)
+{
+	struct span rest = span_of(path);
+	int at = fcntl(dir, F_DUPFD_CLOEXEC, 0);
+	while (at >= 0 && rest.n > 0) {
+		char name[256];
+		struct span part = span_next(&rest, '/');
+		int kind = rest.n ? O_DIRECTORY | O_PATH : flags;
+		int next = -1;
+		if (part.n < sizeof(name) && !span_is(part, "..")) {
+			memcpy(name, part.p, part.n);
+			name[part.n] = '\0';
+			next = openat(at, name, kind | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		}
+		close(at);
+		at = next;
+	}
+	return at;
+}
+
+void shim_message_read(int dir, const char *path, struct shim_result *r)
+{
+	struct stat st;
+	if (!*path)
+		return;
+	FD_AUTO fd = shim_open_below(dir, path, O_RDONLY | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return;
+	ssize_t n = read(fd, r->message, SHIM_MESSAGE_MAX);
+	r->message_n = n > 0 ? (size_t)n : 0;
+}
+
+/* ---- claiming -------------------------------------------------------------------------------- */
+
+static int shim_file_put(int dir, const char *name, struct span text, bool sync)
+{
+	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	FD_AUTO fd = openat(dir, name, flags, 0600);
+	if (fd < 0 || fd_write_all(fd, text))
+		return -1;
+	return sync ? fsync(fd) : 0;
+}
+
+/* Space for the last state, should the disk be full by then. */
+static void shim_reserve(int dir)
+{
+	static const char ZEROES[4096];
+	FD_AUTO fd = openat(dir, "state.reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	for (size_t n = 0; fd >= 0 && n < STATE_MAX; n += sizeof(ZEROES)) {
+		if (fd_write_all(fd, (struct span){ ZEROES, sizeof(ZEROES) }))
+			return;
+	}
+}
+
+int shim_claim(int dir, struct err *e)
+{
+	/* Not closed: the lock is held until the process ends. */
+	int lock = openat(dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return err_set(e, FAILED, "cannot create the file lock: %s", strerror(errno));
+	if (flock(lock, LOCK_EX | LOCK_NB) != 0)
+		return err_set(e, FAILED, "another shim runs here");
+	if (faccessat(dir, "shim", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(e, FAILED, "a shim has run here before");
+	char boot[BOOT_MAX];
+	(void)shim_proc_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	STR_AUTO text = STR_INIT(256);
+	str_printf(&text, "%ld %lld %s", (long)getpid(),
+	           (long long)shim_stat_field(AT_FDCWD, "/proc/self/stat", 22), boot);
+	if (shim_file_put(dir, "shim.new", str_view(&text), false) ||
+	    renameat(dir, "shim.new", dir, "shim") != 0)
+		return err_set(e, FAILED, "cannot write the file shim: %s", strerror(errno));
+	shim_reserve(dir);
+	return 0;
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/* Bytes that are not UTF-8 become `?`. */
+static void shim_json_message(struct str *out, const struct shim_result *r)
+{
+	STR_AUTO clean = STR_INIT(SHIM_MESSAGE_MAX);
+	size_t at = 0;
+	while (at < r->message_n) {
+		unsigned width;
+		const char *p = r->message + at;
+		uint32_t c = utf8_decode((const unsigned char *)p, r->message_n - at, &width);
+		if (c == UTF8_INVALID && width == 1)
+			str_char(&clean, '?');
+		else
+			str_put(&clean, p, width);
+		at += width;
+	}
+	str_json(out, str_view(&clean));
+}
+
+static void shim_result_put(struct str *out, const char *name, const struct shim_result *r)
+{
+	str_printf(out,
+	           ",\"%s\":{\"started\":%s,\"ended\":%s,\"code\":%d,\"signal\":%d,"
+	           "\"startedMs\":%lld,\"endedMs\":%lld,\"reason\":\"%s\",\"message\":",
+	           name, r->started ? "true" : "false", r->ended ? "true" : "false", r->code,
+	           r->signal, (long long)r->started_ms, (long long)r->ended_ms,
+	           r->reason ? r->reason : "");
+	shim_json_message(out, r);
+	str_char(out, '}');
+}
+
+/* Overwrites the reserve, whose blocks exist. */
+static int shim_reserve_use(int dir, struct span text)
+{
+	FD_AUTO fd = openat(dir, "state.reserve", O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fd_write_all(fd, text) || ftruncate(fd, (off_t)text.n) || fsync(fd))
+		return -1;
+	return renameat(dir, "state.reserve", dir, "state");
+}
+
+int shim_state_write(int dir, const struct shim_state *s, bool final)
+{
+	STR_AUTO text = STR_INIT(STATE_MAX);
+	str_printf(&text, "{\"phase\":\"%s\",\"stopped\":%s", s->phase,
+	           s->stopped ? "true" : "false");
+	for (int i = 0; i < SHIM_CONTAINERS; i++)
+		shim_result_put(&text, SHIM_NAMES[i], &s->of[i]);
+	str_puts(&text, "}\n");
+	if (shim_file_put(dir, "state.new", str_view(&text), final) == 0 &&
+	    renameat(dir, "state.new", dir, "state") == 0) {
+		if (final)
+			(void)unlinkat(dir, "state.reserve", 0);
+		return final ? fsync(dir) : 0;
+	}
+	int error = errno;
+	(void)unlinkat(dir, "state.new", 0);
+	if (final && shim_reserve_use(dir, str_view(&text)) == 0)
+		return 0;
+	errno = error;
+	return -1;
+}
+
+/* ---- children -------------------------------------------------------------------------------- */
+
+static void shim_close_dir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+void shim_kill_children(void)
+{
+	__attribute__((cleanup(shim_close_dir))) DIR *all = opendir("/proc");
+	pid_t self = getpid();
+	for (struct dirent *d; all && (d = readdir(all));) {
+		char path[sizeof(d->d_name) + 8];
+		int64_t pid;
+		if (parse_i64(span_of(d->d_name), 2, INT32_MAX, &pid))
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/stat", d->d_name);
+		if (shim_stat_field(dirfd(all), path, 4) == self)
+			(void)kill((pid_t)pid, SIGKILL); /* not reaped yet: still ours */
+	}
+}

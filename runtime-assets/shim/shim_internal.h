@@ -1,0 +1,136 @@
+#pragma once
+/*
+ * `pai-runtime shim DIR`: runs the containers of one pod on a machine without a cluster, and
+ * outlives the server that started it.  shim.c has the processes and signals, shim_exec.c the
+ * specification and the start of a command, shim_log.c the log, shim_files.c the other files.
+ * Begin with cmd_shim() at the end of shim.c.  k8s/local/task.h describes the directory.  One
+ * thread.
+ *
+ * The file `spec` is a list of records, each ended by NUL.  First a head of at most SHIM_HEAD_MAX
+ * bytes, which ends with an empty record:
+ *
+ *   shim 1           the version
+ *   grace N          seconds between SIGTERM and SIGKILL
+ *   init PATH        there is an init container; its termination message, relative to DIR
+ *   app PATH         likewise
+ *   wrapped          the commands are bubblewrap, which starts `pai-runtime shim --exec` in the
+ *                    sandbox: the environment reaches that by a descriptor, and not bubblewrap,
+ *                    which a variable like LD_PRELOAD could change
+ *
+ * then for each container:
+ *
+ *   container init
+ *   directory PATH   where the command starts if it is not wrapped
+ *   cgroup PATH      a directory of cgroup v2 that the container joins
+ *   arg WORD ...     the command
+ *   env NAME=VALUE ...
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "runtime-assets/files.h"
+
+enum {
+	SHIM_HEAD_MAX = 4096,
+	SHIM_SPEC_MAX = 16 << 20,
+	SHIM_MESSAGE_MAX = 4096,
+	/* Descriptors of a wrapped command: a contract with k8s/local/task_spec.c. */
+	SHIM_REPORT_FD = 5, /* "S" before the command is executed, "E" and why if that fails */
+	SHIM_ENV_FD = 6,    /* the environment, each variable ended by NUL */
+	SHIM_STATUS_FD = 7  /* bubblewrap writes the pid of the command */
+};
+
+enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
+extern const char *const SHIM_NAMES[SHIM_CONTAINERS];
+
+/* ---- shim_exec.c ----------------------------------------------------------------------------- */
+
+struct shim_head {
+	int64_t grace_s;
+	bool wrapped;
+	const char *message[SHIM_CONTAINERS]; /* NULL: there is no such container */
+};
+
+int shim_head_read(int dir, struct shim_head *h, struct arena *a, struct err *e);
+
+/* The descriptors of a new container; above SHIM_STATUS_FD. */
+struct shim_streams {
+	int out, err, report, status;
+};
+
+/* In the new process: reads the specification and executes the command of the container. */
+_Noreturn void shim_child(int dir, enum shim_container which, bool wrapped,
+                          const struct shim_streams *s);
+
+/* `pai-runtime shim --exec REPORT ENV -- COMMAND...` in the sandbox. */
+int shim_exec_main(int argc, char **argv);
+
+/* ---- shim_log.c ------------------------------------------------------------------------------ */
+
+enum { SHIM_LINE_MAX = 16 << 10, SHIM_OUT_MAX = 32 << 10, SHIM_STREAMS = 2 };
+#define SHIM_LOG_MAX (INT64_C(16) << 20)
+
+/*
+ * A log in CRI format: `TIME stdout|stderr P|F text`.  Beyond `max` bytes it becomes NAME.1.  What
+ * cannot be written is dropped and counted; when writing works again a line says so.
+ */
+struct shim_log {
+	int dir, fd; /* fd: -1 if it cannot be opened */
+	const char *name;
+	int64_t size, max;
+	uint64_t lost; /* bytes of output */
+	int error;     /* why */
+	struct {
+		char text[SHIM_LINE_MAX];
+		size_t n;
+	} line[SHIM_STREAMS];
+	char out[SHIM_OUT_MAX]; /* whole lines of the log */
+	size_t n, n_output;     /* n_output: bytes of output in `out` */
+	int64_t second;         /* of stamp */
+	char stamp[32];
+};
+
+void shim_log_open(struct shim_log *l, int dir, const char *name, int64_t max);
+/* Output of the container; 0: standard output, 1: standard error. */
+void shim_log_write(struct shim_log *l, int stream, struct span text);
+/* Writes lines that are complete. */
+void shim_log_flush(struct shim_log *l);
+/* Writes lines without an end, too, and closes the log. */
+void shim_log_close(struct shim_log *l);
+
+/* ---- shim_files.c ---------------------------------------------------------------------------- */
+
+struct shim_result {
+	bool started, ended;
+	int code, signal;
+	int64_t started_ms, ended_ms;
+	const char *reason;
+	char message[SHIM_MESSAGE_MAX + 1];
+	size_t message_n;
+};
+
+struct shim_state {
+	const char *phase;
+	bool stopped;
+	struct shim_result of[SHIM_CONTAINERS];
+};
+
+/* Locks the directory for this process and writes `shim`.  -1 and *e, e.g. if a shim has been
+ * started here before: no container runs twice. */
+int shim_claim(int dir, struct err *e);
+
+/* Writes the file `state` as a whole.  final: it is also on the disk, and the space that
+ * shim_claim reserved is used if there is no other.  -1 and errno. */
+int shim_state_write(int dir, const struct shim_state *s, bool final);
+
+/* Reads the termination message; empty if there is none, or something else is in its place. */
+void shim_message_read(int dir, const char *path, struct shim_result *r);
+
+/* Sends SIGKILL to all children of this process; it is a subreaper, so repeating it reaches all
+ * descendants. */
+void shim_kill_children(void);

@@ -1,0 +1,148 @@
+/* The log of a container in CRI format. */
+#include "runtime-assets/shim/shim_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime-assets/say.h"
+
+enum { PREFIX_MAX = 64 };
+
+static const char *const STREAM_NAMES[SHIM_STREAMS] = { "stdout", "stderr" };
+
+static void shim_log_reopen(struct shim_log *l)
+{
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	struct stat st;
+	l->fd = openat(l->dir, l->name, flags, 0600);
+	l->size = l->fd >= 0 && fstat(l->fd, &st) == 0 ? st.st_size : 0;
+	if (l->fd < 0)
+		l->error = errno;
+}
+
+void shim_log_open(struct shim_log *l, int dir, const char *name, int64_t max)
+{
+	l->dir = dir;
+	l->name = name;
+	l->max = max;
+	l->n = l->n_output = 0;
+	l->lost = 0;
+	l->error = 0;
+	for (int i = 0; i < SHIM_STREAMS; i++)
+		l->line[i].n = 0;
+	shim_log_reopen(l);
+}
+
+static void shim_log_rotate(struct shim_log *l)
+{
+	char old[64];
+	(void)snprintf(old, sizeof(old), "%s.1", l->name);
+	if (renameat(l->dir, l->name, l->dir, old) != 0)
+		return; /* the log grows */
+	close(l->fd);
+	shim_log_reopen(l);
+}
+
+/* Writes all, or nothing: a line that is cut would break the next one. */
+static int shim_log_put(struct shim_log *l, struct span text)
+{
+	if (l->fd < 0)
+		shim_log_reopen(l);
+	if (l->fd < 0)
+		return -1;
+	if (fd_write_all(l->fd, text) == 0) {
+		l->size += (int64_t)text.n;
+		return 0;
+	}
+	l->error = errno;
+	(void)!ftruncate(l->fd, l->size);
+	return -1;
+}
+
+/* The beginning of a line; returns its length. */
+static size_t shim_log_prefix(struct shim_log *l, char out[static PREFIX_MAX], int stream,
+                              bool whole)
+{
+	struct timespec now = { 0 };
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec != l->second || !l->stamp[0]) {
+		char text[RFC3339_MAX];
+		rfc3339_text(text, now.tv_sec);
+		(void)snprintf(l->stamp, sizeof(l->stamp), "%.*s", (int)strcspn(text, "Z"), text);
+		l->second = now.tv_sec;
+	}
+	int n = snprintf(out, PREFIX_MAX, "%s.%09ldZ %s %c ", l->stamp, now.tv_nsec,
+	                 STREAM_NAMES[stream], whole ? 'F' : 'P');
+	return n > 0 && n < PREFIX_MAX ? (size_t)n : 0;
+}
+
+/* After a failure: says how much is missing. */
+static int shim_log_tell_lost(struct shim_log *l)
+{
+	char line[PREFIX_MAX + 128];
+	size_t n = shim_log_prefix(l, line, 1, true);
+	int more = snprintf(line + n, sizeof(line) - n, "[%llu bytes of output are lost: %.80s]\n",
+	                    (unsigned long long)l->lost, strerror(l->error));
+	if (more <= 0 || shim_log_put(l, (struct span){ line, n + (size_t)more }))
+		return -1;
+	l->lost = 0;
+	return 0;
+}
+
+void shim_log_flush(struct shim_log *l)
+{
+	if (l->n == 0)
+		return;
+	if (l->size > 0 && l->size + (int64_t)l->n > l->max)
+		shim_log_rotate(l);
+	if ((l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n }))
+		l->lost += l->n_output;
+	l->n = l->n_output = 0;
+}
+
+static void shim_log_line(struct shim_log *l, int stream, bool whole)
+{
+	struct span text = { l->line[stream].text, l->line[stream].n };
+	if (sizeof(l->out) - l->n < PREFIX_MAX + text.n + 1)
+		shim_log_flush(l);
+	l->n += shim_log_prefix(l, l->out + l->n, stream, whole);
+	memcpy(l->out + l->n, text.p, text.n);
+	l->n += text.n;
+	l->out[l->n++] = '\n';
+	l->n_output += text.n;
+	l->line[stream].n = 0;
+}
+
+void shim_log_write(struct shim_log *l, int stream, struct span text)
+{
+	while (text.n > 0) {
+		size_t end = span_chr(text, '\n');
+		size_t room = SHIM_LINE_MAX - l->line[stream].n;
+		size_t n = end < room ? end : room;
+		memcpy(l->line[stream].text + l->line[stream].n, text.p, n);
+		l->line[stream].n += n;
+		bool whole = n == end && end < text.n;
+		if (whole || l->line[stream].n == SHIM_LINE_MAX)
+			shim_log_line(l, stream, whole);
+		text = span_from(text, n + whole);
+	}
+}
+
+void shim_log_close(struct shim_log *l)
+{
+	for (int i = 0; i < SHIM_STREAMS; i++) {
+		if (l->line[i].n > 0)
+			shim_log_line(l, i, true);
+	}
+	shim_log_flush(l);
+	if (l->lost)
+		(void)shim_log_tell_lost(l);
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+}

@@ -301,8 +301,12 @@ help:
 	@echo 'As root, make installs the packages of packages.txt that are missing.'
 	@echo 'DEVELOPER=1 turns warnings into errors;  V=1 shows the commands'
 
-demo: all
-	tests/tools/demo $(B)/rest-lit
+# A line a step; what the compiler says is in a log, which is shown when it fails.
+demo:
+	@mkdir -p $(B)/logs
+	@echo 'rest-lit: compiling ($(B)/logs/make.log has the details)'
+	@$(MAKE) all >$(B)/logs/make.log 2>&1 || { tail -n 30 $(B)/logs/make.log; exit 1; }
+	@tests/tools/demo $(B)/rest-lit
 
 check:
 	tests/tools/check

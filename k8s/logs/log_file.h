@@ -9,7 +9,7 @@
 
 struct log_file;
 
-enum { LOG_FILES_MAX = 4, LOG_FILE_STDOUT = 1, LOG_FILE_STDERR = 2 };
+enum { LOG_FILES_MAX = 3, LOG_FILE_STDOUT = 1, LOG_FILE_STDERR = 2 };
 
 /* Where the parts of a log are now, oldest first; texts in the arena. */
 struct log_files {

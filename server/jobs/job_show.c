@@ -7,10 +7,10 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/tree.h"
+#include "k8s/local/engine.h"
 #include "server/cluster/history.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
-#include "k8s/local/engine.h"
 #include "server/jobs/jobs_internal.h"
 #include "translate/dialects/render.h"
 

@@ -17,7 +17,7 @@
 
 /* In the child: only functions that are safe after fork() in a program with threads. */
 static _Noreturn void child_exec(const struct child *c, const char *const *argv,
-                                 const char *const *env, const char *dir, pid_t parent)
+                                 const char *const *env, const char *dir, int pass, pid_t parent)
 {
 	sigset_t none;
 	(void)sigemptyset(&none);
@@ -27,8 +27,12 @@ static _Noreturn void child_exec(const struct child *c, const char *const *argv,
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (pass == 3)
+		(void)fcntl(3, F_SETFD, 0);
+	else if (pass > 3)
+		(void)dup2(pass, 3);
 	if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(c->out, 1) == 1 &&
-	    dup2(c->log, 2) == 2 && close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
+	    dup2(c->log, 2) == 2 && close_range(pass < 0 ? 3 : 4, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
 	    (dir == NULL || chdir(dir) == 0)) {
 		/* execve changes neither the texts nor the lists. */
 		char *const *arguments, *const *environment;
@@ -40,7 +44,7 @@ static _Noreturn void child_exec(const struct child *c, const char *const *argv,
 }
 
 int child_start(struct child *c, const char *const *argv, const char *const *env, const char *dir,
-                struct err *e)
+                int pass, struct err *e)
 {
 	*c = CHILD_NONE;
 	c->out = memfd_create("stdout", MFD_CLOEXEC);
@@ -48,7 +52,7 @@ int child_start(struct child *c, const char *const *argv, const char *const *env
 	pid_t parent = getpid();
 	pid_t pid = c->out >= 0 && c->log >= 0 ? fork() : -1;
 	if (pid == 0)
-		child_exec(c, argv, env, dir, parent);
+		child_exec(c, argv, env, dir, pass, parent);
 	int saved = errno;
 	c->pid = pid;
 	if (pid > 0) {
@@ -116,7 +120,7 @@ int child_run(const char *const *argv, const char *const *env, int ms, struct sp
               struct arena *a, struct err *e)
 {
 	struct child c;
-	if (child_start(&c, argv, env, NULL, e) != 0)
+	if (child_start(&c, argv, env, NULL, -1, e) != 0)
 		return -1;
 	int64_t until = clock_ms() + ms;
 	struct pollfd ended = { .fd = c.pidfd, .events = POLLIN };

@@ -15,10 +15,10 @@ struct child {
 
 #define CHILD_NONE ((struct child){ .pidfd = -1, .out = -1, .log = -1 })
 
-/* Starts argv[0], an absolute path, in this directory (NULL: this process's).  0, or -1 and *e:
- * 500. */
+/* Starts argv[0], an absolute path, in this directory (NULL: this process's).  Its descriptor 3 is
+ * `pass`; -1: it has none.  0, or -1 and *e: 500. */
 int child_start(struct child *c, const char *const *argv, const char *const *env, const char *dir,
-                struct err *e);
+                int pass, struct err *e);
 
 /* SIGKILL to its process group. */
 void child_kill(const struct child *c);

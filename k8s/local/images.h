@@ -3,7 +3,8 @@
  * Images of containers in a directory: pulled by skopeo, unpacked by umoci, each digest once.
  *
  * images.c has the requests and what is pulled next, images_pull.c the steps of a pull (child
- * processes), images_store.c the directory.  Begin with images.c.
+ * processes), images_manifest.c what registries send, images_store.c the directory.  Begin with
+ * images.c.
  *
  * The directory can be shared by several processes: an image is in use as long as a lock on its
  * file is held, by the server or by the shim of a task, which inherits images_lock_fd().  An image
@@ -32,7 +33,7 @@ enum images_state {
 	IMAGES_FAILED,
 };
 
-/* From the configuration of the image.  Lists are NULL-terminated and never NULL, texts are "" if
+/* From the configuration of the image.  Lists are NULL-terminated never NULL; texts are "" if
  * absent. */
 struct images_config {
 	const char *const *env; /* NAME=VALUE */
@@ -71,9 +72,9 @@ void images_run_once(struct images *m);
 
 /*
  * Asks for an image.  `auth`: a Docker configuration ({"auths": {...}}) with the logins of the job,
- * or empty; it is stored in a file (0600) only while skopeo runs.  Requests with the same image and
+ * or empty; it is kept in memory only.  Requests with the same image and
  * login share one pull.  Never NULL; changed(arg) is called by images_run_once when the state has
- * changed, never by this function.
+ * changed, never by this function.  images_timeout_ms can be shorter afterwards.
  */
 struct images_use *images_want(struct images *m, struct span image, struct span auth,
                                enum images_policy policy, void (*changed)(void *arg), void *arg);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,14 +132,4 @@ int tree_remove(int dirfd, const char *name, size_t budget)
 {
 	struct tree_walk w = { .top = -1, .budget = budget };
 	return tree_entry(&w, dirfd, name, 0);
-}
-
-int tree_size(int dirfd, const char *name, uint64_t max, size_t budget, uint64_t *bytes)
-{
-	(void)dirfd;
-	(void)name;
-	(void)max;
-	(void)budget;
-	(void)bytes;
-	return 0;
 }

@@ -1,9 +1,7 @@
 #pragma once
 /* Trees of files that jobs or images have made, and that may be hostile: links are never followed,
  * depth and number of entries do not matter. */
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /*
  * Removes a file or a directory with all below it, also directories without permissions; at most
@@ -11,7 +9,3 @@
  * was not there; 1: the budget is used up, call again; -1 and errno.
  */
 int tree_remove(int dirfd, const char *name, size_t budget);
-
-/* Adds the bytes that the tree occupies on disk, until they exceed `max`.  0; 1: there are more
- * than `max`, or more than `budget` entries; -1 and errno. */
-int tree_size(int dirfd, const char *name, uint64_t max, size_t budget, uint64_t *bytes);

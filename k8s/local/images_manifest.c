@@ -1,0 +1,170 @@
+#include <jansson.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "k8s/local/images_internal.h"
+
+enum { MANIFEST_WORDS_MAX = 1000 };
+
+static void json_done(json_t **j)
+{
+	json_decref(*j);
+}
+#define MANIFEST_AUTO __attribute__((cleanup(json_done))) json_t
+
+static json_t *manifest_load(struct span text)
+{
+	return json_loadb(text.p, text.n, 0, NULL);
+}
+
+static const char *manifest_text(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	return text ? text : "";
+}
+
+/* "sha256:" and 64 digits of hex: the only names that become paths. */
+static bool manifest_digest(const char *text, char hex[static STORE_HEX])
+{
+	if (strncmp(text, "sha256:", 7) != 0 || strlen(text) != 7 + STORE_HEX - 1)
+		return false;
+	for (const char *p = text + 7; *p; p++) {
+		if (hex_value(*p) < 0)
+			return false;
+	}
+	memcpy(hex, text + 7, STORE_HEX);
+	return true;
+}
+
+/* The name that Go has for the processor. */
+static const char *manifest_processor(struct utsname *u)
+{
+	static const char *const NAMES[][2] = { { "x86_64", "amd64" }, { "aarch64", "arm64" } };
+	if (uname(u) != 0)
+		return "amd64";
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+		if (strcmp(u->machine, NAMES[i][0]) == 0)
+			return NAMES[i][1];
+	}
+	return u->machine; /* ppc64le, s390x, riscv64 */
+}
+
+static int manifest_choose(const json_t *list, char digest[static STORE_HEX], const char **why)
+{
+	struct utsname u;
+	const char *processor = manifest_processor(&u);
+	size_t i;
+	const json_t *entry;
+	json_array_foreach (list, i, entry) {
+		const json_t *platform = json_object_get(entry, "platform");
+		if (strcmp(manifest_text(platform, "os"), "linux") == 0 &&
+		    strcmp(manifest_text(platform, "architecture"), processor) == 0 &&
+		    manifest_digest(manifest_text(entry, "digest"), digest))
+			return 1;
+	}
+	*why = "has nothing for Linux on this processor";
+	return -1;
+}
+
+int images_manifest_read(struct span text, char digest[static STORE_HEX], uint64_t *bytes,
+                         const char **why)
+{
+	MANIFEST_AUTO *manifest = manifest_load(text);
+	const json_t *list = json_object_get(manifest, "manifests");
+	const json_t *layers = json_object_get(manifest, "layers");
+	if (json_is_array(list))
+		return manifest_choose(list, digest, why);
+	*why = "is not one of Docker (version 2) or OCI";
+	if (!json_is_array(layers))
+		return -1;
+	*bytes = 0;
+	size_t i;
+	const json_t *layer;
+	json_array_foreach (layers, i, layer) {
+		json_int_t n = json_integer_value(json_object_get(layer, "size"));
+		if (n < 0 || n > INT64_MAX / 2 || *bytes > INT64_MAX / 2)
+			return -1;
+		*bytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+static json_t *layout_blob(int layout, const char *digest, struct arena *a, struct span *text)
+{
+	char hex[STORE_HEX];
+	if (!manifest_digest(digest, hex) ||
+	    images_file_read(layout, arena_printf(a, "blobs/sha256/%s", hex), a, text) != 0)
+		return NULL;
+	return manifest_load(*text);
+}
+
+int images_layout_config(int layout, struct arena *a, struct span *config)
+{
+	struct span text;
+	if (images_file_read(layout, "index.json", a, &text) != 0)
+		return -1;
+	MANIFEST_AUTO *index = manifest_load(text);
+	const json_t *first = json_array_get(json_object_get(index, "manifests"), 0);
+	MANIFEST_AUTO *manifest = layout_blob(layout, manifest_text(first, "digest"), a, &text);
+	const json_t *about = json_object_get(manifest, "config");
+	MANIFEST_AUTO *object = layout_blob(layout, manifest_text(about, "digest"), a, config);
+	return object ? 0 : -1;
+}
+
+/* Texts that contain `must`. */
+static const char *const *config_words(const json_t *list, const char *must, struct arena *a)
+{
+	size_t n = json_array_size(list), kept = 0;
+	if (n > MANIFEST_WORDS_MAX)
+		n = MANIFEST_WORDS_MAX;
+	const char **out = ARENA_NEW(a, const char *, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		const char *word = json_string_value(json_array_get(list, i));
+		if (word && strstr(word, must))
+			out[kept++] = arena_dup(a, span_of(word));
+	}
+	return out;
+}
+
+const struct images_config *images_config_read(struct span text, struct arena *a)
+{
+	MANIFEST_AUTO *object = manifest_load(text);
+	const json_t *config = json_object_get(object, "config");
+	struct images_config *out = ARENA_NEW(a, struct images_config, 1);
+	out->env = config_words(json_object_get(config, "Env"), "=", a);
+	out->entrypoint = config_words(json_object_get(config, "Entrypoint"), "", a);
+	out->command = config_words(json_object_get(config, "Cmd"), "", a);
+	const char *dir = manifest_text(config, "WorkingDir");
+	out->directory = *dir == '/' ? arena_dup(a, span_of(dir)) : "";
+	out->user = arena_dup(a, span_of(manifest_text(config, "User")));
+	return out;
+}
+
+/* skopeo: `time="..." level=fatal msg="text with \" and \\"`; umoci: lines with a symbol. */
+const char *images_log_reason(struct span log, struct arena *a)
+{
+	enum { REASON_MAX = 400 };
+	log = span_trim(log);
+	size_t line = 0;
+	for (size_t i = 0; i < log.n; i++) {
+		if (log.p[i] == '\n')
+			line = i + 1;
+	}
+	log = span_from(log, line);
+	size_t at = span_find(log, 0, "msg=\"");
+	STR_AUTO out = STR_INIT(REASON_MAX);
+	if (at != SIZE_MAX)
+		log = span_from(log, at + 5);
+	else
+		log = span_trim(log);
+	for (size_t i = 0; i < log.n && !out.full; i++) {
+		char c = log.p[i];
+		if (at != SIZE_MAX && c == '"')
+			break;
+		if (at != SIZE_MAX && c == '\\' && i + 1 < log.n)
+			c = log.p[++i];
+		str_char(&out, (unsigned char)c < ' ' ? ' ' : c);
+	}
+	struct span reason = span_cut(str_view(&out), REASON_MAX);
+	return reason.n ? arena_dup(a, reason) : "it gives no reason";
+}

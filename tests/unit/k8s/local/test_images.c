@@ -1,0 +1,609 @@
+/* Images: pulled from registries on this machine (the script `registry` beside this file), unpacked
+ * once, shared, bounded; what is hostile or broken does no harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants these four first */
+#include <cmocka.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "k8s/local/images_internal.h"
+#include "k8s/local/sandbox_internal.h"
+#include "k8s/local/tree.h"
+
+enum { WAIT_MS = 120000 };
+
+static char home[64];
+static char store[128];
+static pid_t registry;
+static int registry_in = -1;
+static int port_open, port_closed;
+static const char *skipped;
+
+static char *name_at(int port, const char *rest)
+{
+	static char text[4][128];
+	static unsigned next;
+	char *out = text[next++ % 4];
+	(void)snprintf(out, sizeof(text[0]), "127.0.0.1:%d/%s", port, rest);
+	return out;
+}
+
+/* ---- the registries ---- */
+
+static const char *missing_program(void)
+{
+	static const char *const NEEDED[] = { "skopeo", "umoci", "docker-registry", "python3" };
+	ARENA_AUTO a = { 0 };
+	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
+		if (sandbox_program(NEEDED[i], &a) == NULL)
+			return NEEDED[i];
+	}
+	return NULL;
+}
+
+static int read_ports(int from)
+{
+	char line[64];
+	size_t n = 0;
+	int64_t until = clock_ms() + WAIT_MS;
+	struct pollfd p = { .fd = from, .events = POLLIN };
+	while (n + 1 < sizeof(line) && poll(&p, 1, (int)(until - clock_ms())) > 0 &&
+	       read(from, line + n, 1) == 1 && line[n] != '\n')
+		n++;
+	struct span text = { line, n };
+	size_t blank = span_chr(text, ' ');
+	int64_t a = 0, b = 0;
+	if (blank == n || parse_i64(span_to(text, blank), 1, 65535, &a) != 0 ||
+	    parse_i64(span_from(text, blank + 1), 1, 65535, &b) != 0)
+		return -1;
+	port_open = (int)a;
+	port_closed = (int)b;
+	return 0;
+}
+
+static int group_setup(void **state)
+{
+	(void)state;
+	(void)snprintf(home, sizeof(home), "/var/tmp/images-test-XXXXXX");
+	if (mkdtemp(home) == NULL)
+		return -1;
+	skipped = missing_program();
+	if (skipped) {
+		(void)fprintf(stderr, "skipped: %s is not installed\n", skipped);
+		return 0;
+	}
+	char dir[128];
+	(void)snprintf(dir, sizeof(dir), "%s/registry", home);
+	int in[2], out[2];
+	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+		return -1;
+	registry = fork();
+	if (registry == 0) {
+		(void)dup2(in[0], 0);
+		(void)dup2(out[1], 1);
+		(void)execlp("bash", "bash", "tests/unit/k8s/local/registry", dir, (char *)NULL);
+		_exit(127);
+	}
+	(void)close(in[0]);
+	(void)close(out[1]);
+	registry_in = in[1];
+	int rc = read_ports(out[0]);
+	(void)close(out[0]);
+	return rc;
+}
+
+static int group_teardown(void **state)
+{
+	(void)state;
+	if (registry_in >= 0)
+		(void)close(registry_in);
+	if (registry > 0)
+		(void)waitpid(registry, NULL, 0);
+	int rc;
+	do
+		rc = tree_remove(AT_FDCWD, home, 1000);
+	while (rc == 1);
+	return rc;
+}
+
+/* ---- a store ---- */
+
+static struct images *m;
+static unsigned calls;
+
+static void open_images(const struct images_limits *limits)
+{
+	ERR_AUTO e = { 0 };
+	static const struct images_limits NONE = { 0 };
+	m = images_new(store, limits ? limits : &NONE, &e);
+	if (m == NULL)
+		fail_msg("%s", err_msg(&e));
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	static unsigned n;
+	(void)snprintf(store, sizeof(store), "%s/store-%u", home, n++);
+	calls = 0;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	images_free(m);
+	m = NULL;
+	return 0;
+}
+
+static void on_change(void *arg)
+{
+	(void)arg;
+	calls++;
+}
+
+static void run_some(void)
+{
+	int ms = images_timeout_ms(m);
+	struct pollfd p = { .fd = images_fd(m), .events = POLLIN };
+	(void)poll(&p, 1, ms < 0 || ms > 1000 ? 1000 : ms);
+	images_run_once(m);
+}
+
+static struct images_use *want_as(const char *image, const char *auth, enum images_policy policy)
+{
+	return images_want(m, span_of(image), span_of(auth), policy, on_change, NULL);
+}
+
+static struct images_use *want(const char *image)
+{
+	return want_as(image, "", IMAGES_IF_NOT_PRESENT);
+}
+
+static enum images_state wait_for(struct images_use *u)
+{
+	int64_t until = clock_ms() + WAIT_MS;
+	while (images_status(u)->state < IMAGES_READY && clock_ms() < until)
+		run_some();
+	return images_status(u)->state;
+}
+
+static void wait_ready(struct images_use *u)
+{
+	if (wait_for(u) != IMAGES_READY)
+		fail_msg("%s", images_status(u)->text);
+}
+
+/* Waits until nothing is left in tmp. */
+static void wait_swept(void)
+{
+	do
+		run_some();
+	while (m->store.sweeping);
+}
+
+static unsigned entries(const char *sub)
+{
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/%s", store, sub);
+	DIR *d = opendir(path);
+	unsigned n = 0;
+	for (const struct dirent *entry; d && (entry = readdir(d)) != NULL;)
+		n += entry->d_name[0] != '.';
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+static bool in_root(const struct images_use *u, const char *path, struct stat *st)
+{
+	char all[512];
+	const struct images_status *s = images_status((struct images_use *)(uintptr_t)u);
+	(void)snprintf(all, sizeof(all), "%s/%s", s->rootfs, path);
+	return lstat(all, st) == 0;
+}
+
+#define SKIP                                                                                       \
+	do {                                                                                       \
+		if (skipped)                                                                       \
+			skip();                                                                    \
+	} while (0)
+
+static char *login(const char *base64)
+{
+	static char text[256];
+	(void)snprintf(text, sizeof(text), "{\"auths\":{\"127.0.0.1:%d\":{\"auth\":\"%s\"}}}",
+	               port_closed, base64);
+	return text;
+}
+
+/* ---- tests ---- */
+
+static void test_pull_gives_files_and_configuration(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
+	assert_int_equal(images_status(u)->state, IMAGES_PULLING);
+	assert_int_equal(calls, 0);
+	wait_ready(u);
+	assert_true(calls > 0);
+	const struct images_status *s = images_status(u);
+	struct stat st;
+	assert_true(in_root(u, "etc/hello", &st));
+	assert_int_equal(st.st_uid, geteuid());
+	assert_string_equal(s->config->env[0], "A=1");
+	assert_string_equal(s->config->env[1], "PATH=/bin");
+	assert_null(s->config->env[2]);
+	assert_string_equal(s->config->entrypoint[0], "/bin/sh");
+	assert_string_equal(s->config->command[1], "true");
+	assert_string_equal(s->config->directory, "/etc");
+	assert_string_equal(s->config->user, "1000");
+	assert_int_equal(strncmp(s->digest, "sha256:", 7), 0);
+	assert_true(images_lock_fd(u) >= 0);
+	wait_swept();
+	assert_int_equal(entries("tmp"), 0);
+	images_release(u);
+}
+
+static void test_pull_is_shared_and_unpacked_once(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
+	struct images_use *b = want(name_at(port_open, "team/ordinary:1"));
+	struct images_use *c = want(name_at(port_open, "team/again:2"));
+	assert_ptr_equal(m->pulls->next->next, NULL);
+	wait_ready(a);
+	wait_ready(b);
+	wait_ready(c);
+	assert_int_equal(entries("unpacked"), 1);
+	assert_string_equal(images_status(a)->rootfs, images_status(c)->rootfs);
+	/* Known now, with nothing to wait for; an own login must ask the registry again. */
+	struct images_use *d = want(name_at(port_open, "team/ordinary:1"));
+	assert_int_equal(images_status(d)->state, IMAGES_READY);
+	struct images_use *e =
+	    want_as(name_at(port_open, "team/ordinary:1"), login("eDp5"), IMAGES_IF_NOT_PRESENT);
+	assert_int_equal(images_status(e)->state, IMAGES_PULLING);
+	struct images_use *f = want_as(name_at(port_open, "team/ordinary:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(images_status(f)->state, IMAGES_PULLING);
+	wait_ready(e);
+	wait_ready(f);
+	assert_int_equal(entries("unpacked"), 1);
+	images_free(m);
+	open_images(NULL);
+	a = want(name_at(port_open, "team/again:2"));
+	assert_int_equal(images_status(a)->state, IMAGES_READY);
+}
+
+static void test_pull_with_login(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	/* alice:geheim, alice:falsch */
+	static const struct {
+		const char *auth;
+		enum images_state state;
+	} CASES[] = { { "", IMAGES_FAILED },
+		      { "YWxpY2U6ZmFsc2No", IMAGES_FAILED },
+		      { "YWxpY2U6Z2VoZWlt", IMAGES_READY },
+		      { "", IMAGES_FAILED } };
+	for (size_t i = 0; i < 4; i++) {
+		struct images_use *u =
+		    want_as(name_at(port_closed, "team/ordinary:1"),
+		            *CASES[i].auth ? login(CASES[i].auth) : "", IMAGES_IF_NOT_PRESENT);
+		assert_int_equal(wait_for(u), CASES[i].state);
+		const struct images_status *s = images_status(u);
+		assert_int_equal(s->absent, CASES[i].state == IMAGES_FAILED);
+		assert_null(strstr(s->text, "ZmFsc2No"));
+		assert_null(strstr(s->text, "falsch"));
+		if (s->state == IMAGES_FAILED)
+			assert_non_null(strstr(s->text, "/team/ordinary:1 cannot be pulled: "));
+		images_release(u);
+	}
+}
+
+static void test_pull_says_what_is_absent(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	struct images_use *u = want(name_at(port_open, "team/ordinary:nope"));
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_true(images_status(u)->absent);
+	assert_non_null(strstr(images_status(u)->text, "manifest unknown"));
+	u = want("127.0.0.1:1/team/x");
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_false(images_status(u)->absent);
+	assert_non_null(strstr(images_status(u)->text, "connection refused"));
+	u = want("Not An Image");
+	assert_int_equal(images_status(u)->state, IMAGES_FAILED);
+	assert_true(images_status(u)->absent);
+	wait_swept();
+	assert_int_equal(entries("tmp"), 0);
+}
+
+static void test_pull_refuses_a_damaged_layer(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	struct images_use *u = want(name_at(port_open, "team/broken:1"));
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_false(images_status(u)->absent);
+	assert_non_null(strstr(images_status(u)->text, "team/broken:1 cannot be pulled: "));
+	wait_swept();
+	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
+}
+
+static void test_pull_keeps_hostile_files_inside(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	struct images_use *u = want(name_at(port_open, "team/hostile:1"));
+	wait_ready(u);
+	struct stat st;
+	for (int i = 1; i <= 4; i++) {
+		char path[300];
+		(void)snprintf(path, sizeof(path), "/escaped-%d", i);
+		assert_int_equal(lstat(path, &st), -1);
+		for (const char *dir = store; dir; dir = strcmp(dir, store) == 0 ? home : NULL) {
+			(void)snprintf(path, sizeof(path), "%s/escaped-%d", dir, i);
+			assert_int_equal(lstat(path, &st), -1);
+		}
+	}
+	assert_true(in_root(u, "outside", &st));
+	assert_true(S_ISLNK(st.st_mode));
+	assert_true(in_root(u, "setuid", &st));
+	assert_int_equal(st.st_uid, geteuid());
+	assert_true(in_root(u, "null", &st));
+	assert_true(S_ISREG(st.st_mode));
+	assert_false(in_root(u, "gone", &st));
+	assert_false(in_root(u, "full/x", &st));
+	assert_true(in_root(u, "many/2999", &st));
+	images_release(u);
+	/* Removal, in steps, follows nothing. */
+	ERR_AUTO e = { 0 };
+	assert_int_equal(images_store_room(&m->store, m->store.limit, &e), 0);
+	unsigned steps = 0;
+	do {
+		images_run_once(m);
+		steps++;
+	} while (m->store.sweeping);
+	assert_true(steps > 3);
+	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
+}
+
+static void test_limit_removes_what_is_not_used(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(&(struct images_limits){ .bytes = 26 << 20 });
+	struct images_use *small = want(name_at(port_open, "team/ordinary:1"));
+	wait_ready(small);
+	images_release(small);
+	struct images_use *large = want(name_at(port_open, "team/large:1"));
+	wait_ready(large);
+	assert_int_equal(entries("unpacked"), 2);
+	/* There is room for 2 MiB; the hostile one has a few more in small files. */
+	struct images_use *other = want(name_at(port_open, "team/hostile:1"));
+	assert_true(wait_for(other) >= IMAGES_READY);
+	struct images_use *kept = want(name_at(port_open, "team/large:1"));
+	assert_int_equal(images_status(kept)->state, IMAGES_READY);
+	images_release(kept);
+	images_release(other);
+	/* In use by a shim, which has the lock only. */
+	int shim = dup(images_lock_fd(large));
+	images_release(large);
+	ERR_AUTO e = { 0 };
+	assert_int_equal(images_store_room(&m->store, m->store.limit, &e), -1);
+	assert_int_equal(entries("unpacked"), 1);
+	(void)close(shim);
+	assert_int_equal(images_store_room(&m->store, m->store.limit, &e), 0);
+	assert_int_equal(entries("unpacked"), 0);
+}
+
+static void test_limit_refuses_what_is_too_large(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(&(struct images_limits){ .bytes = 10 << 20 });
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_non_null(strstr(images_status(u)->text, "for images are in use"));
+}
+
+static void test_queue_is_bounded(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(&(struct images_limits){ .at_once = 1, .queue = 1 });
+	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
+	struct images_use *b = want(name_at(port_open, "team/hostile:1"));
+	struct images_use *c = want(name_at(port_open, "team/large:1"));
+	assert_int_equal(images_status(a)->state, IMAGES_PULLING);
+	assert_int_equal(images_status(b)->state, IMAGES_QUEUED);
+	assert_int_equal(images_status(c)->state, IMAGES_FAILED);
+	wait_ready(a);
+	wait_ready(b);
+}
+
+static void test_release_stops_the_pull(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(NULL);
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	struct images_use *shared = want(name_at(port_open, "team/large:1"));
+	images_release(u);
+	assert_null(m->pulls->why);
+	images_release(shared);
+	while (m->pulls)
+		run_some();
+	wait_swept();
+	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
+	/* And again, from the beginning. */
+	u = want(name_at(port_open, "team/large:1"));
+	wait_ready(u);
+}
+
+static void test_pull_has_a_time_limit(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(&(struct images_limits){ .pull_s = 1 });
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	m->pulls->until_ms = 0;
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_non_null(strstr(images_status(u)->text, "more than 1 s"));
+}
+
+static void pull_and_be_killed(enum images_state at)
+{
+	open_images(NULL);
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	while (images_status(u)->state < at)
+		run_some();
+	(void)raise(SIGKILL);
+}
+
+static void test_killed_server_leaves_no_half_image(void **state)
+{
+	(void)state;
+	SKIP;
+	for (enum images_state at = IMAGES_PULLING; at <= IMAGES_UNPACKING; at++) {
+		pid_t child = fork();
+		if (child == 0)
+			pull_and_be_killed(at);
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(entries("unpacked"), 0);
+		assert_int_equal(entries("tmp"), 1);
+	}
+	open_images(NULL);
+	wait_swept();
+	assert_int_equal(entries("tmp"), 0);
+	wait_ready(want(name_at(port_open, "team/large:1")));
+}
+
+/* ---- what registries send ---- */
+
+static void test_manifest_table(void **state)
+{
+	(void)state;
+#define D64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	static const struct {
+		const char *text;
+		int rc;
+		uint64_t bytes;
+	} CASES[] = {
+		{ "", -1, 0 },
+		{ "[]", -1, 0 },
+		{ "{\"layers\":[{\"size\":3},{\"size\":4}]}", 0, 7 },
+		{ "{\"layers\":[{\"size\":-3}]}", -1, 0 },
+		{ "{\"layers\":[{\"size\":9223372036854775807}]}", -1, 0 },
+		{ "{\"manifests\":[]}", -1, 0 },
+		{ "{\"manifests\":[{\"digest\":\"sha256:../../x\",\"platform\":"
+		  "{\"os\":\"linux\",\"architecture\":\"amd64\"}}]}",
+		  -1, 0 },
+		{ "{\"manifests\":[{\"digest\":\"sha256:" D64 "\",\"platform\":{\"os\":\"linux\","
+		  "\"architecture\":\"amd64\"}},{\"digest\":\"sha256:" D64 "\",\"platform\":"
+		  "{\"os\":\"linux\",\"architecture\":\"arm64\"}}]}",
+		  1, 0 },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		char hex[STORE_HEX] = "";
+		uint64_t bytes = 0;
+		const char *why = NULL;
+		int rc = images_manifest_read(span_of(CASES[i].text), hex, &bytes, &why);
+		assert_int_equal(rc, CASES[i].rc);
+		if (rc == 0)
+			assert_int_equal(bytes, CASES[i].bytes);
+		else if (rc == 1)
+			assert_string_equal(hex, D64);
+		else
+			assert_non_null(why);
+	}
+}
+
+static void test_config_of_any_form(void **state)
+{
+	(void)state;
+	static const char *const CASES[] = {
+		"",
+		"{}",
+		"[1]",
+		"{\"config\":3}",
+		"{\"config\":{\"Env\":[1,\"x\",null],\"Cmd\":\"x\"}}",
+		"{\"config\":{\"WorkingDir\":\"../x\",\"User\":7}}",
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		const struct images_config *c = images_config_read(span_of(CASES[i]), &a);
+		assert_null(c->env[0]);
+		assert_null(c->command[0]);
+		assert_null(c->entrypoint[0]);
+		assert_string_equal(c->directory, "");
+		assert_string_equal(c->user, "");
+	}
+}
+
+static void test_log_reason(void **state)
+{
+	(void)state;
+	static const char *const CASES[][2] = {
+		{ "", "it gives no reason" },
+		{ "time=\"x\" level=warning msg=\"first\"\ntime=\"x\" level=fatal msg=\"a "
+		  "\\\"b\\\" c\"\n",
+		  "a \"b\" c" },
+		{ "   x unpack: no space\n\n", "x unpack: no space" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		assert_string_equal(images_log_reason(span_of(CASES[i][0]), &a), CASES[i][1]);
+	}
+}
+
+/* clang-format off */
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* clang-format on */
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_pull_gives_files_and_configuration),
+		TEST(test_pull_is_shared_and_unpacked_once),
+		TEST(test_pull_with_login),
+		TEST(test_pull_says_what_is_absent),
+		TEST(test_pull_refuses_a_damaged_layer),
+		TEST(test_pull_keeps_hostile_files_inside),
+		TEST(test_limit_removes_what_is_not_used),
+		TEST(test_limit_refuses_what_is_too_large),
+		TEST(test_queue_is_bounded),
+		TEST(test_release_stops_the_pull),
+		TEST(test_pull_has_a_time_limit),
+		TEST(test_killed_server_leaves_no_half_image),
+		TEST(test_manifest_table),
+		TEST(test_config_of_any_form),
+		TEST(test_log_reason),
+	};
+	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}

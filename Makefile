@@ -259,8 +259,8 @@ endef
 $(eval $(call REPLAY,server,$(filter-out $(REPLAYS_RUNTIME),$(REPLAYS))))
 $(eval $(call REPLAY,runtime-assets,$(REPLAYS_RUNTIME)))
 
-# Lists out of many jobs; one large job.
-$(B)/tests/bench/kept/kept: $(B)/tests/bench/kept/kept.o $(call archives,k8s)
+# Lists out of many jobs; one large job; the queue of local tasks.
+$(B)/tests/bench/kept/kept $(B)/tests/bench/queue/queue: %: %.o $(call archives,k8s)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details: %: %.o $(call archives,server)

@@ -21,8 +21,10 @@ struct cdi_edits {
 };
 
 struct cdi_file {
-	const char *name;
+	const char *name, *kind;
 	struct inventory *out;
+	struct gpu_list *list;
+	struct cdi_edits all; /* what every device of the file needs */
 	bool hooks;
 };
 
@@ -101,7 +103,8 @@ static int cdi_read_file(struct cdi_file *f, const struct node *n, bool device,
 static int cdi_read_edits(struct cdi_file *f, const struct node *map, struct cdi_edits *out)
 {
 	static const char *const KEYS[] = { "deviceNodes", "mounts" };
-	const struct node *lists[2], *env;
+	const struct node *lists[2];
+	const struct node *env = NULL;
 	*out = (struct cdi_edits){ 0 };
 	if (map == NULL)
 		return 0;
@@ -163,11 +166,12 @@ static bool cdi_is_uuid(const char *name)
 	return strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0;
 }
 
-static void cdi_add(struct cdi_file *f, const char *kind, const char *name,
-                    const struct cdi_edits *own, const struct cdi_edits *all, struct gpu_list *l)
+static void cdi_add(struct cdi_file *f, const char *name, const struct cdi_edits *own)
 {
+	const struct cdi_edits *all = &f->all;
+	struct gpu_list *l = f->list;
 	struct arena *a = &f->out->arena;
-	const char *full = arena_printf(a, "%s=%s", kind, name);
+	const char *full = arena_printf(a, "%s=%s", f->kind, name);
 	for (size_t i = 0; i < l->n; i++) {
 		struct gpu *g = &l->v[i];
 		if (strcmp(g->name, full) == 0)
@@ -195,8 +199,7 @@ static void cdi_add(struct cdi_file *f, const char *kind, const char *name,
 	g->env = env;
 }
 
-static void cdi_read_device(struct cdi_file *f, const char *kind, const struct node *n,
-                            const struct cdi_edits *all, struct gpu_list *l)
+static void cdi_read_device(struct cdi_file *f, const struct node *n)
 {
 	const struct node *id = node_get(n, "name");
 	const char *name = NULL;
@@ -209,7 +212,7 @@ static void cdi_read_device(struct cdi_file *f, const char *kind, const struct n
 		cdi_fault(f, n, "a device needs a `name`");
 		return;
 	}
-	if (strcmp(name, "all") == 0 || l->n >= CDI_GPUS_MAX)
+	if (strcmp(name, "all") == 0 || f->list->n >= CDI_GPUS_MAX)
 		return;
 	if (cdi_read_edits(f, node_get(n, "containerEdits"), &own) != 0)
 		return;
@@ -217,12 +220,12 @@ static void cdi_read_device(struct cdi_file *f, const char *kind, const struct n
 	for (size_t i = 0; i < own.n; i++)
 		device = device || own.file[i].device;
 	if (device)
-		cdi_add(f, kind, name, &own, all, l);
+		cdi_add(f, name, &own);
 	else
 		cdi_fault(f, n, "the device has no device node of its own");
 }
 
-static void cdi_read_spec(struct cdi_file *f, const struct node *root, struct gpu_list *l)
+static void cdi_read_spec(struct cdi_file *f, const struct node *root)
 {
 	const struct node *kind = node_get(root, "kind");
 	if (!node_is(kind, NODE_TEXT)) {
@@ -233,13 +236,13 @@ static void cdi_read_spec(struct cdi_file *f, const struct node *root, struct gp
 	const char *class = strchr(kind->text, '/');
 	if (class == NULL || strcmp(class, "/gpu") != 0)
 		return;
-	struct cdi_edits all;
+	f->kind = kind->text;
 	const struct node *devices = NULL;
-	if (cdi_read_edits(f, node_get(root, "containerEdits"), &all) != 0 ||
+	if (cdi_read_edits(f, node_get(root, "containerEdits"), &f->all) != 0 ||
 	    cdi_list(f, root, "devices", &devices) != 0)
 		return;
 	for (size_t i = 0; devices && i < devices->n; i++)
-		cdi_read_device(f, kind->text, &devices->item[i], &all, l);
+		cdi_read_device(f, &devices->item[i]);
 	if (f->hooks)
 		notes_add(
 		    &f->out->notes, NOWHERE,
@@ -278,7 +281,9 @@ static bool cdi_load(const char *path, struct str *text, const char **why)
 
 static void cdi_read_path(const char *path, struct gpu_list *l, struct inventory *out)
 {
-	struct cdi_file f = { .name = arena_printf(&out->arena, "%s", path), .out = out };
+	struct cdi_file f = { .name = arena_printf(&out->arena, "%s", path),
+		              .out = out,
+		              .list = l };
 	STR_AUTO text = STR_INIT(CDI_FILE_MAX + 65536);
 	const char *why;
 	if (!cdi_load(path, &text, &why)) {
@@ -289,7 +294,7 @@ static void cdi_read_path(const char *path, struct gpu_list *l, struct inventory
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	if (doc_read(str_view(&text), &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0) {
-		cdi_read_spec(&f, &doc.root, l);
+		cdi_read_spec(&f, &doc.root);
 		return;
 	}
 	const struct note *n = &e.notes.v[0];

@@ -92,10 +92,12 @@ void cgroup_own_limits(const char *proc, const char *root, int64_t *cpus, int64_
 	size_t root_n = 0;
 	FREE_AUTO char *dir = cgroup_own(proc, root, &root_n);
 	while (dir && strlen(dir) >= root_n) {
-		char text[CGROUP_TEXT], *end = NULL;
+		char text[CGROUP_TEXT];
 		/* "max 100000": strtod reads no number and gives 0. */
 		if (cgroup_get(dir, "cpu.max", text)) {
-			double quota = strtod(text, &end), period = strtod(end, NULL);
+			char *end = NULL;
+			double quota = strtod(text, &end);
+			double period = strtod(end, NULL);
 			cgroup_least(cpus, period > 0 ? 1000 * quota / period : 0);
 		}
 		if (cgroup_get(dir, "memory.max", text))

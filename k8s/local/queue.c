@@ -62,11 +62,9 @@ enum queue_why {
 	STARTS,
 	NEVER_MACHINE,
 	NEVER_QUOTA,
-	QUOTA,      /* too much of it is in use */
-	QUOTA_KEPT, /* for a job that is ahead */
-	FOREIGN,    /* other programs hold too much of the machine */
-	BUSY,       /* the queue's tasks do */
-	KEPT        /* for a job that is ahead */
+	QUOTA,   /* too much of it is in use, or kept for a job that is ahead */
+	FOREIGN, /* other programs hold too much of the machine */
+	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
 };
 
 TAILQ_HEAD(queue_tasks, queue_task);
@@ -80,7 +78,7 @@ struct queue_job {
 	struct queue_tasks waiting, holding;
 	struct amounts want, held; /* sums of these */
 	enum queue_why why;
-	size_t place;        /* in the queue, from 1; of BUSY and KEPT */
+	size_t place;        /* in the queue, from 1; if BUSY */
 	struct amounts lack; /* what could not start */
 	/* Of one pick: */
 	struct queue_job *next; /* of this user */
@@ -292,7 +290,8 @@ static bool queue_before(const struct queue_job *a, const struct queue_job *b)
 /* Where a job stands in q->jobs, or belongs. */
 static size_t queue_index(const struct queue *q, const struct queue_job *job)
 {
-	size_t low = 0, high = q->jobs_n;
+	size_t low = 0;
+	size_t high = q->jobs_n;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (queue_before(q->jobs[middle], job))
@@ -315,9 +314,9 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 	job->gang = order->gang;
 	TAILQ_INIT(&job->waiting);
 	TAILQ_INIT(&job->holding);
-	q->jobs = queue_room(q->jobs, q->jobs_n, &q->jobs_cap, sizeof(*q->jobs));
+	q->jobs = queue_room(q->jobs, q->jobs_n, &q->jobs_cap, sizeof(struct queue_job *));
 	size_t i = queue_index(q, job);
-	memmove(q->jobs + i + 1, q->jobs + i, (q->jobs_n - i) * sizeof(*q->jobs));
+	memmove(q->jobs + i + 1, q->jobs + i, (q->jobs_n - i) * sizeof(struct queue_job *));
 	q->jobs[i] = job;
 	q->jobs_n++;
 	return job;
@@ -435,7 +434,7 @@ void queue_remove(struct queue *q, struct queue_job *job)
 	if (job->cluster->pool.head == job)
 		pool_set_head(&job->cluster->pool, NULL);
 	size_t i = queue_index(q, job);
-	memmove(q->jobs + i, q->jobs + i + 1, (q->jobs_n - i - 1) * sizeof(*q->jobs));
+	memmove(q->jobs + i, q->jobs + i + 1, (q->jobs_n - i - 1) * sizeof(struct queue_job *));
 	q->jobs_n--;
 	job->user->jobs--;
 	free(job);
@@ -487,12 +486,13 @@ static void queue_enter(struct queue *q)
 	}
 	for (size_t i = 0; i < q->jobs_n; i++) {
 		struct queue_job *job = q->jobs[i];
-		bool machine = job->why == NOT_SEEN || job->why == BUSY || job->why == KEPT;
-		if (machine && queue_job_waits(job))
+		if ((job->why == NOT_SEEN || job->why == BUSY) && queue_job_waits(job))
 			job->user->waits = true;
 	}
 	size_t n = 0;
-	double low = INFINITY, high = -INFINITY, least = INFINITY;
+	double low = INFINITY;
+	double high = -INFINITY;
+	double least = INFINITY;
 	for (const struct queue_user *u = q->users; u; u = u->next) {
 		if (!u->waits)
 			continue;
@@ -525,16 +525,12 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 		return NEVER_MACHINE;
 	if (!queue_fits(&all, quota->total))
 		return NEVER_QUOTA;
-	if (!queue_fits(need, pool_free(quota)))
+	if (!queue_fits(need, pool_free(quota)) || !queue_fits(need, pool_spare(quota)))
 		return QUOTA;
-	if (!queue_fits(need, pool_spare(quota)))
-		return QUOTA_KEPT;
 	if (!queue_fits(need, q->machine.total))
 		return FOREIGN;
-	if (!queue_fits(need, pool_free(&q->machine)))
+	if (!queue_fits(need, pool_free(&q->machine)) || !queue_fits(need, pool_spare(&q->machine)))
 		return BUSY;
-	if (!queue_fits(need, pool_spare(&q->machine)))
-		return KEPT;
 	return STARTS;
 }
 
@@ -553,15 +549,15 @@ static void queue_start(struct queue *q, struct queue_task *t)
 static void queue_block(struct queue *q, struct queue_job *job, enum queue_why why,
                         const struct amounts *need)
 {
-	if (why == QUOTA || why == QUOTA_KEPT || why == BUSY || why == KEPT)
+	if (why == QUOTA || why == BUSY)
 		pool_meet(&job->cluster->pool, job, need);
-	if (why == BUSY || why == KEPT)
+	if (why == BUSY)
 		pool_meet(&q->machine, job, need);
 	if (job->why != NOT_SEEN)
 		return;
 	job->why = why;
 	job->lack = *need;
-	if (why == BUSY || why == KEPT)
+	if (why == BUSY)
 		job->place = ++q->places;
 }
 
@@ -664,7 +660,7 @@ size_t queue_pick(struct queue *q, void *const **owners)
 	q->places = 0;
 	if (q->heap_cap < q->users_n) {
 		q->heap_cap = q->users_n;
-		q->heap = xrealloc(q->heap, q->heap_cap * sizeof(*q->heap));
+		q->heap = xrealloc(q->heap, q->heap_cap * sizeof(struct queue_user *));
 	}
 	for (struct queue_user *u = q->users; u; u = u->next)
 		u->key = u->use + HELD_S * queue_share_held(q, u);
@@ -690,24 +686,19 @@ bool queue_never(const struct queue_job *job)
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
 static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)
 {
-	static const int64_t MIB = 1 << 20;
-	const char *plural = r == CPUS && n == 1000 ? "" : r == GPUS && n == 1 ? "" : "s";
+	static const double MIB = 1 << 20;
+	static const double GIB = 1 << 30;
 	if (r == GPUS)
-		str_int(out, n);
+		str_printf(out, "%lld%s", (long long)n, !unit ? "" : n == 1 ? " GPU" : " GPUs");
 	else if (r == CPUS)
-		str_printf(out, n % 1000 ? "%.2f" : "%.0f", (double)n / 1000);
-	else if (n % (1024 * MIB) == 0)
-		str_printf(out, "%lld GiB", (long long)(n / (1024 * MIB)));
-	else if (n >= 100 * 1024 * MIB)
-		str_printf(out, "%.0f GiB", (double)n / (double)(1024 * MIB));
-	else if (n >= 1024 * MIB)
-		str_printf(out, "%.1f GiB", (double)n / (double)(1024 * MIB));
+		str_printf(out, "%g%s", (double)n / 1000,
+		           !unit       ? ""
+		           : n == 1000 ? " CPU"
+		                       : " CPUs");
+	else if ((double)n >= GIB)
+		str_printf(out, "%.4g GiB%s", (double)n / GIB, unit ? " of memory" : "");
 	else
-		str_printf(out, "%.0f MiB", (double)n / (double)MIB);
-	if (unit && r == MEMORY)
-		str_puts(out, " of memory");
-	else if (unit)
-		str_printf(out, r == GPUS ? " GPU%s" : " CPU%s", plural);
+		str_printf(out, "%.4g MiB%s", (double)n / MIB, unit ? " of memory" : "");
 }
 
 /* "2nd". */
@@ -721,7 +712,8 @@ static void queue_say_place(struct str *out, size_t n)
 /* "6 held by jobs of alice and bob": the two that hold most of it. */
 static void queue_say_holders(const struct queue *q, struct str *out, enum resource r)
 {
-	const struct queue_user *most = NULL, *second = NULL;
+	const struct queue_user *most = NULL;
+	const struct queue_user *second = NULL;
 	int64_t sum = 0;
 	size_t n = 0;
 	for (const struct queue_user *u = q->users; u; u = u->next) {
@@ -769,30 +761,15 @@ static void queue_say_missing(const struct queue *q, struct str *out, const stru
 	}
 }
 
-/* "2 GPUs, 4 CPUs and 8 GiB of memory". */
-static void queue_say_all(struct str *out, const struct amounts *a)
-{
-	size_t n = 0, kinds = (a->gpus > 0) + (a->cpus > 0) + (a->memory > 0);
-	for (enum resource r = 0; r < RESOURCES; r++) {
-		if (queue_amount(a, r) == 0)
-			continue;
-		str_puts(out, n == 0 ? "" : n + 1 == kinds ? " and " : ", ");
-		queue_say(out, r, queue_amount(a, r), true);
-		n++;
-	}
-}
-
 static void queue_say_quota(const struct queue_job *job, struct str *out)
 {
 	const struct queue_cluster *c = job->cluster;
 	str_printf(out, "waits for the quota of virtual cluster %s: ", c->name);
 	struct amounts room = pool_free(&c->pool);
-	if (!queue_fits(&job->lack, room)) {
+	if (queue_fits(&job->lack, room))
+		str_puts(out, "enough is left of it, but kept for a job that is ahead");
+	else
 		queue_say_missing(NULL, out, &job->lack, room, "left of it");
-		return;
-	}
-	queue_say_all(out, &job->lack);
-	str_puts(out, " wanted and left of it, but kept for a job that is ahead");
 }
 
 static void queue_say_machine(const struct queue *q, const struct queue_job *job, struct str *out)
@@ -804,10 +781,9 @@ static void queue_say_machine(const struct queue *q, const struct queue_job *job
 		queue_say_missing(q, out, &job->lack, room, "free");
 		return;
 	}
-	queue_say_all(out, &job->lack);
-	str_puts(out, " wanted and free, but kept for a larger job");
+	str_puts(out, "enough is free, but kept for a larger job that is ahead");
 	if (q->machine.head && q->machine.head != job)
-		str_printf(out, " of %s", q->machine.head->user->name);
+		str_printf(out, ", of %s", q->machine.head->user->name);
 }
 
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
@@ -828,7 +804,6 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		str_printf(out, "virtual cluster %s", job->cluster->name);
 		break;
 	case QUOTA:
-	case QUOTA_KEPT:
 		queue_say_quota(job, out);
 		break;
 	case FOREIGN:
@@ -836,7 +811,6 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		queue_say_missing(NULL, out, &job->lack, q->machine.total, "not held by them");
 		break;
 	case BUSY:
-	case KEPT:
 		queue_say_machine(q, job, out);
 		break;
 	case NOT_SEEN:

@@ -47,7 +47,8 @@ static void machine_count(const struct inventory_settings *s, struct inventory *
 	cpu_set_t set;
 	int64_t cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
 	                                                            : sysconf(_SC_NPROCESSORS_ONLN);
-	int64_t own_cpus, own_memory;
+	int64_t own_cpus;
+	int64_t own_memory;
 	cgroup_own_limits(proc, s->roots.cgroup, &own_cpus, &own_memory);
 	int64_t memory = machine_memory(proc);
 	cpus = 1000 * (cpus > 0 ? cpus : 1);
@@ -85,7 +86,7 @@ static void nvidia_uuids(const char *proc, struct gpu_list *l, struct arena *a)
 {
 	FREE_AUTO char *pattern = xasprintf("%s/driver/nvidia/gpus/*/information", proc);
 	glob_t found = { 0 };
-	(void)glob(pattern, 0, NULL, &found);
+	(void)glob(pattern, 0, NULL, &found); /* NOLINT(concurrency-mt-unsafe): no ~ */
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		char text[PROC_TEXT];
 		int64_t minor = -1;
@@ -150,7 +151,7 @@ static void gpu_glob(const char *pattern, bool numbered, const char *dev, struct
                      struct inventory *out)
 {
 	glob_t found = { 0 };
-	(void)glob(pattern, GLOB_NOSORT, NULL, &found);
+	(void)glob(pattern, GLOB_NOSORT, NULL, &found); /* NOLINT(concurrency-mt-unsafe): no ~ */
 	if (found.gl_pathc)
 		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), gpu_path_order);
 	for (size_t i = 0; i < found.gl_pathc && l->n < GPUS_MAX; i++) {
@@ -292,19 +293,21 @@ static bool gpu_env_has(const char *const *env, size_t n, const char *variable)
 	return false;
 }
 
-/* "NAME=a,b": UUIDs, or numbers. */
+enum gpu_naming { BY_UUID, BY_INDEX, BY_POSITION };
+
+/* "NAME=a,b". */
 static const char *gpu_env_list(const char *name, const struct gpu *const *gpus, size_t n,
-                                bool uuids, bool alone, struct arena *a)
+                                enum gpu_naming by, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(1 << 20);
 	str_printf(&out, "%s=", name);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			str_char(&out, ',');
-		if (uuids)
+		if (by == BY_UUID)
 			str_puts(&out, gpus[i]->uuid);
 		else
-			str_int(&out, alone ? (int64_t)i : (int64_t)gpus[i]->index);
+			str_int(&out, by == BY_INDEX ? gpus[i]->index : (int64_t)i);
 	}
 	return arena_dup(a, str_view(&out));
 }
@@ -320,9 +323,11 @@ const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, 
 	}
 	const char **env = ARENA_NEW(a, const char *, most);
 	size_t out = 0;
-	env[out++] = n ? gpu_env_list("NVIDIA_VISIBLE_DEVICES", gpus, n, uuids, false, a)
+	enum gpu_naming by = uuids ? BY_UUID : BY_INDEX;
+	env[out++] = n ? gpu_env_list("NVIDIA_VISIBLE_DEVICES", gpus, n, by, a)
 	               : "NVIDIA_VISIBLE_DEVICES=void";
-	env[out++] = gpu_env_list("CUDA_VISIBLE_DEVICES", gpus, n, uuids, alone, a);
+	by = by == BY_INDEX && alone ? BY_POSITION : by;
+	env[out++] = gpu_env_list("CUDA_VISIBLE_DEVICES", gpus, n, by, a);
 	if (n && !uuids)
 		env[out++] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
 	for (size_t i = 0; i < n; i++) {

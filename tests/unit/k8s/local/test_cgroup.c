@@ -132,7 +132,8 @@ static void test_places(void **state)
 static void test_own_limits(void **state)
 {
 	(void)state;
-	int64_t cpus = 0, memory = 0;
+	int64_t cpus = 0;
+	int64_t memory = 0;
 	FREE_AUTO char *proc = xstrdup(AT("proc"));
 	FREE_AUTO char *root = xstrdup(AT("cgroup"));
 	cgroup_own_limits(proc, root, &cpus, &memory);

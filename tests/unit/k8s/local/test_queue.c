@@ -108,7 +108,8 @@ static void stage_change(struct stage *s, char **word)
 		queue_remove(s->q, s->job[i]);
 	} else if (strcmp(word[0], "task") == 0) {
 		queue_end(s->q, s->task[i][0]);
-		memmove(s->task[i], s->task[i] + 1, sizeof(s->task[i]) - sizeof(s->task[i][0]));
+		memmove(s->task[i], s->task[i] + 1,
+		        sizeof(s->task[i]) - sizeof(struct queue_task *));
 		s->tasks[i]--;
 	} else if (strcmp(word[0], "undo") == 0) {
 		for (size_t k = 0; k < s->tasks[i]; k++)
@@ -122,7 +123,8 @@ static void stage_line(struct stage *s, const char *line)
 {
 	s->line = line;
 	FREE_AUTO char *copy = xstrdup(line);
-	char *word[40] = { NULL }, *rest = NULL;
+	char *word[40] = { NULL };
+	char *rest = NULL;
 	size_t n = 0;
 	for (char *w = strtok_r(copy, " ", &rest); w && n < 40; w = strtok_r(NULL, " ", &rest))
 		word[n++] = w;
@@ -219,7 +221,7 @@ static const char *const SCRIPTS[] = {
 	"job C carol v 0 2\njob D dave v 0 1\njob E erin v 0 1\n"
 	"pick C\n"
 	"why B 1st in the queue: 6 GPUs wanted, 2 free, 6 held by jobs of alice and carol\n"
-	"why D 2nd in the queue: 1 GPU wanted and free, but kept for a larger job of bob\n"
+	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob\n"
 	"end C\n"
 	"pick D E\n"
 	"job F fred v 0 1\n"
@@ -233,8 +235,7 @@ static const char *const SCRIPTS[] = {
 	"job B bob v 0 8/8\n"
 	"job C carol v 0 1/1\njob D dave v 0 0/8\njob E dave v 0 0/1\n"
 	"pick D\n"
-	"why C 2nd in the queue: 1 GPU and 1 CPU wanted and free, but kept for a larger job of "
-	"bob\n"
+	"why C 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob\n"
 	"end A\n"
 	"pick B",
 	/* More important jobs pass. */
@@ -251,7 +252,7 @@ static const char *const SCRIPTS[] = {
 	"job B bob v 0 4\njob C carol v 0 1\njob D dave w 0 4\njob E erin v 0 5\n"
 	"pick D\n"
 	"why B waits for the quota of virtual cluster v: 4 GPUs wanted, 1 left of it\n"
-	"why C waits for the quota of virtual cluster v: 1 GPU wanted and left of it, but kept for "
+	"why C waits for the quota of virtual cluster v: enough is left of it, but kept for "
 	"a job that is ahead\n"
 	"why E can never start: 5 GPUs wanted, 4 in the quota of virtual cluster v\n"
 	"end A\n"
@@ -297,7 +298,19 @@ static const char *const SCRIPTS[] = {
 	"undo A\n"
 	"machine 2 1\n"
 	"pick B\n"
-	"why A waits for other programs of this machine: 2 GPUs wanted, 1 not held by them\n",
+	"why A waits for other programs of this machine: 2 GPUs wanted, 1 not held by them\n"
+	"end B\n"
+	"job C bob v 0 2\n"
+	"machine 2\n"
+	"pick A*2",
+	/* CPUs that come with GPUs do not count. */
+	"machine 8/16\n"
+	"job A alice v 0 1/12\njob B bob v 0 0/4\n"
+	"pick A B\n"
+	"now 60\n"
+	"end A\nend B\n"
+	"job C bob v 0 8/1\njob D alice v 0 8/1\n"
+	"pick D",
 	/* More is held than there is: what needs nothing of it starts. */
 	"machine 1/8\n"
 	"job A alice v 0\n"
@@ -317,7 +330,7 @@ static const char *const SCRIPTS[] = {
 	"pick C\n"
 	"job D d v 0 0/1/1\njob E e v 0 0/1/1\njob F f v 0 0/1/1\n"
 	"pick\n"
-	"why D 1st in the queue: 1 GiB of memory wanted, 0 GiB free, 1 GiB held by jobs of c\n",
+	"why D 1st in the queue: 1 GiB of memory wanted, 0 MiB free, 1 GiB held by jobs of c\n",
 };
 
 static void test_scripts(void **state)
@@ -364,7 +377,8 @@ static void test_fair(void **state)
 	for (size_t m = 0; m < 4; m++) {
 		struct sim *s = sim_new(m + 1);
 		for (int i = 0; i < 500; i++) {
-			int user = (int)sim_random(s, 3), gpus = MIXES[m][user];
+			int user = (int)sim_random(s, 3);
+			int gpus = MIXES[m][user];
 			gpus = gpus ? gpus : 1 + (int)sim_random(s, 8);
 			struct sim_job *j =
 			    sim_add(s, user, gpus, 0, 5000 + (int64_t)sim_random(s, 55001));
@@ -417,13 +431,14 @@ static void test_large(void **state)
 	enum { RUNS_S = 30, JOBS = 10 };
 	for (int seconds = 1; seconds <= 32; seconds *= 2) {
 		struct sim *s = sim_new((uint64_t)seconds);
-		size_t large[JOBS], n = 0;
+		size_t large[JOBS];
+		size_t n = 0;
 		for (int i = 0; i < 2000; i++) {
-			int64_t at = i * seconds * 1000 / 12;
-			sim_add(s, i % 2, 1, at, seconds * 1000);
+			int64_t at = (int64_t)i * seconds * 1000 / 12;
+			sim_add(s, i % 2, 1, at, (int64_t)seconds * 1000);
 			if (n < JOBS && i % 150 == 149) {
 				large[n++] = s->n;
-				sim_add(s, 2, 8, at, RUNS_S * 1000);
+				sim_add(s, 2, 8, at, (int64_t)RUNS_S * 1000);
 			}
 		}
 		sim_run(s);
@@ -436,7 +451,8 @@ static void test_large(void **state)
 			const struct sim_job *before = &s->jobs[large[i - 1]];
 			int64_t ended = before->starts_ms + before->runs_ms;
 			j.arrives_ms = j.arrives_ms > ended ? j.arrives_ms : ended;
-			unsigned bound = 2 * ((RUNS_S + 20 + 2 + 1) * SIM_GPUS / (seconds + 1) + 1);
+			unsigned bound =
+			    2 * (unsigned)((RUNS_S + 20 + 2 + 1) * SIM_GPUS / (seconds + 1) + 1);
 			if (passed_by(s, &j) > bound)
 				fail_msg("%d s: %u jobs passed, not %u", seconds, passed_by(s, &j),
 				         bound);
@@ -451,9 +467,10 @@ static void test_many(void **state)
 {
 	(void)state;
 	struct queue *q = queue_new();
-	struct amounts total = { 100, 0, 0 }, need = { 1, 0, 0 };
+	struct amounts total = { 100, 0, 0 };
+	struct amounts need = { 1, 0, 0 };
 	queue_machine(q, &total, &(struct amounts){ 0 });
-	struct queue_job **jobs = xcalloc(2000, sizeof(*jobs));
+	struct queue_job **jobs = xcalloc(2000, sizeof(struct queue_job *));
 	for (int i = 0; i < 2000; i++) {
 		STR_AUTO user = STR_INIT(20);
 		str_int(&user, i % 500);
@@ -467,7 +484,7 @@ static void test_many(void **state)
 	size_t started = 0;
 	for (int round = 0; round < 200; round++) {
 		void *const *owners = NULL;
-		queue_now(q, round * 1000);
+		queue_now(q, (int64_t)round * 1000);
 		started += queue_pick(q, &owners);
 	}
 	assert_int_equal(started, 100);

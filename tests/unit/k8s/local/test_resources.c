@@ -46,7 +46,8 @@ static char *describe(const struct inventory *v)
 	for (size_t i = 0; i < v->notes.n; i++)
 		str_printf(&out, "! %s\n", v->notes.v[i].msg);
 	STR_AUTO plain = STR_INIT(100000);
-	size_t from = 0, at;
+	size_t from = 0;
+	size_t at;
 	while ((at = span_find(str_view(&out), from, tree_root)) != SIZE_MAX) {
 		str_put(&plain, out.p + from, at - from);
 		from = at + strlen(tree_root);
@@ -84,7 +85,7 @@ static void test_machine(void **state)
 	ERR_AUTO e = { 0 };
 	tree_put("proc/meminfo", "MemTotal:       16316412 kB\nMemFree:         1 kB\n");
 	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
-	assert_int_equal(v.total.memory, 16316412ll << 10);
+	assert_int_equal(v.total.memory, 16316412LL << 10);
 	assert_true(v.total.cpus >= 1000 && v.total.cpus % 1000 == 0);
 	inventory_done(&v);
 	tree_put("proc/self/cgroup", "0::/\n");

@@ -48,7 +48,7 @@ static const char *find_pod(const struct log_link *l, struct span doc, struct ar
 {
 	struct task_found task;
 	*runs = false;
-	if (!task_find(doc, l->role, l->index, a, &task)) {
+	if (!logs_find_task(doc, l->role, l->index, a, &task)) {
 		(void)err_set(e, NO_TASK_LOG, "there is no such task, or none yet");
 		return NULL;
 	}
@@ -369,8 +369,8 @@ static bool state_runs(struct span state)
 	       span_is(state, "AttemptRunning");
 }
 
-bool task_find(struct span doc, struct span role, struct span index, struct arena *a,
-               struct task_found *out)
+bool logs_find_task(struct span doc, struct span role, struct span index, struct arena *a,
+                    struct task_found *out)
 {
 	struct span roles;
 	struct span uid;

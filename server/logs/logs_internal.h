@@ -42,8 +42,8 @@ struct task_found {
 };
 
 /* Finds the task of this role and index, with texts in the arena.  false: there is none (yet). */
-bool task_find(struct span doc, struct span role, struct span index, struct arena *a,
-               struct task_found *out);
+bool logs_find_task(struct span doc, struct span role, struct span index, struct arena *a,
+                    struct task_found *out);
 
 /* ---- log_read.c ---- */
 

@@ -423,7 +423,7 @@ static enum task_match match_task(struct upload *u, const struct job_entry *job,
 	struct task_found task;
 	if (job->deleting)
 		return TASK_OTHER;
-	if (!task_find(doc, u->id.role, u->index_text, a, &task) || !task.pod_uid[0])
+	if (!logs_find_task(doc, u->id.role, u->index_text, a, &task) || !task.pod_uid[0])
 		return TASK_UNKNOWN;
 	if (strcmp(task.pod_uid, u->id.pod_uid) != 0)
 		return TASK_OTHER;

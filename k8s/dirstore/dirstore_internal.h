@@ -59,7 +59,7 @@ int files_probe(const struct files *f);
 typedef void files_visit(void *arg, enum object_kind kind, const char *key);
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg);
 
-/* ---- json_patch.c: RFC 6902, `test` and `replace` only.  Pure ---- */
+/* ---- json_patch.c: RFC 6902, `test`, `replace`, and `add` to objects.  Pure ---- */
 
 enum json_patched { PATCH_DONE, PATCH_TEST_FAILED, PATCH_MALFORMED };
 

@@ -67,6 +67,14 @@ static void set_child(json_t *of, const char *key, json_t *value)
 		(void)json_array_set(of, at, value);
 }
 
+/* To an object only; replaces a member that is there. */
+static enum json_patched json_patch_add(json_t *of, const char *key, json_t *value)
+{
+	if (json_is_array(of))
+		return PATCH_MALFORMED;
+	return of && json_object_set(of, key, value) == 0 ? PATCH_DONE : PATCH_TEST_FAILED;
+}
+
 static enum json_patched apply_one(json_t *object, const json_t *operation)
 {
 	char key[KEY_MAX];
@@ -76,6 +84,8 @@ static enum json_patched apply_one(json_t *object, const json_t *operation)
 	if (!op || !path || !value)
 		return PATCH_MALFORMED;
 	json_t *of = parent_of(object, path, key);
+	if (strcmp(op, "add") == 0)
+		return json_patch_add(of, key, value);
 	json_t *there = of ? json_patch_child(of, key) : NULL;
 	if (strcmp(op, "test") == 0)
 		return there && json_equal(there, value) ? PATCH_DONE : PATCH_TEST_FAILED;

@@ -1,73 +1,522 @@
+/* The engine's thread, what comes to it from other threads, and what they ask of it. */
 #include "k8s/local/engine.h"
 
-struct engine {
-	struct engine_settings set;
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/local/engine_internal.h"
+
+enum {
+	NEWS_BYTES = 32 << 20, /* texts that wait for the thread; more make the sender wait */
+	READY_MAX = 64,
+	TRASH_BUDGET = 2000, /* entries that are removed in a step */
 };
 
-struct engine *engine_start(const struct engine_settings *settings, struct err *e)
+/* ---- small things ---------------------------------------------------------------------------- */
+
+int64_t engine_backoff(unsigned failures, int64_t most_ms)
 {
-	(void)settings;
-	(void)err_set(e, UNKNOWN_ERROR, "this build has no engine");
-	return NULL;
+	int64_t ms = failures < 20 ? (int64_t)5 << failures : most_ms;
+	return ms < most_ms ? ms : most_ms;
+}
+
+void engine_due(struct engine_job *job, int64_t when_ms)
+{
+	if (when_ms < job->due_ms)
+		job->due_ms = when_ms;
+	if (when_ms < job->e->due_ms)
+		job->e->due_ms = when_ms;
+}
+
+void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
+{
+	va_list args;
+	char text[1024];
+	if (!e->set.notice)
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+	va_end(args);
+	e->set.notice(e->set.arg, level, text);
+}
+
+void engine_watch(struct engine *e, int fd, struct engine_source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+	/* Without memory for it the kernel refuses; then the next start sees the task. */
+	(void)epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static void engine_lock(struct engine *e)
+{
+	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as unlock does */
+}
+
+static void engine_unlock(struct engine *e)
+{
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- the jobs -------------------------------------------------------------------------------- */
+
+/* Where the job of this uid is, or belongs. */
+static size_t engine_place(const struct engine *e, struct span uid)
+{
+	size_t low = 0;
+	size_t high = e->n_jobs;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const char *there = e->job[middle]->uid;
+		size_t n = strlen(there);
+		int c = memcmp(there, uid.p, n < uid.n ? n : uid.n);
+		if (c < 0 || (c == 0 && n < uid.n))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct engine_job *engine_find(struct engine *e, struct span uid)
+{
+	size_t at = engine_place(e, uid);
+	return at < e->n_jobs && span_is(uid, e->job[at]->uid) ? e->job[at] : NULL;
+}
+
+struct engine_job *engine_job_of(struct engine *e, struct span uid)
+{
+	size_t at = engine_place(e, uid);
+	if (at < e->n_jobs && span_is(uid, e->job[at]->uid))
+		return e->job[at];
+	struct engine_job *job = xcalloc(1, sizeof(*job));
+	job->e = e;
+	job->due_ms = job->sync_ms = ENGINE_NEVER;
+	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
+	engine_lock(e);
+	if (e->n_jobs == e->room_jobs) {
+		e->room_jobs = e->room_jobs ? 2 * e->room_jobs : 64;
+		e->job = xrealloc(e->job, e->room_jobs * sizeof(*e->job));
+	}
+	memmove(e->job + at + 1, e->job + at, (e->n_jobs++ - at) * sizeof(*e->job));
+	e->job[at] = job;
+	engine_unlock(e);
+	return job;
+}
+
+static void engine_drop(struct engine *e, size_t at)
+{
+	struct engine_job *job = e->job[at];
+	engine_lock(e);
+	memmove(e->job + at, e->job + at + 1, (--e->n_jobs - at) * sizeof(*e->job));
+	engine_unlock(e);
+	job_free(job);
+}
+
+/* ---- news; any thread ------------------------------------------------------------------------ */
+
+static void engine_wake(struct engine *e)
+{
+	(void)eventfd_write(e->event, 1); /* cannot overflow */
+}
+
+static struct engine_news *news_find(struct engine *e, const char *uid)
+{
+	struct engine_news *n = e->first;
+	while (n && strcmp(n->uid, uid) != 0)
+		n = n->next;
+	return n;
+}
+
+static struct engine_news *news_add(struct engine *e, const char *uid)
+{
+	struct engine_news *n = xcalloc(1, sizeof(*n));
+	(void)snprintf(n->uid, sizeof(n->uid), "%s", uid);
+	if (e->first)
+		e->last->next = n;
+	else
+		e->first = n;
+	return e->last = n;
+}
+
+static void engine_tell(struct engine *e, struct span framework, bool removed)
+{
+	ARENA_AUTO a = { 0 };
+	struct span uid = scan_text(scan_path(framework, "metadata", "uid"), &a);
+	if (uid.n == 0 || uid.n >= UID_TEXT)
+		return;
+	engine_lock(e);
+	while (e->news_bytes > NEWS_BYTES && !e->stop)
+		(void)pthread_cond_wait(&e->room, &e->lock);
+	const char *text = arena_dup(&a, uid);
+	struct engine_news *n = news_find(e, text) ?: news_add(e, text);
+	e->news_bytes -= n->text.n;
+	str_done(&n->text);
+	n->text = STR_INIT(FRAMEWORK_OBJECT_MAX);
+	n->removed = removed;
+	if (!removed)
+		str_span(&n->text, framework);
+	e->news_bytes += n->text.n;
+	engine_unlock(e);
+	engine_wake(e);
 }
 
 void engine_put(struct engine *e, struct span framework)
 {
-	(void)e;
-	(void)framework;
+	engine_tell(e, framework, false);
 }
 
 void engine_remove(struct engine *e, struct span framework)
 {
-	(void)e;
-	(void)framework;
+	engine_tell(e, framework, true);
 }
 
-void engine_started(struct engine *e)
+static struct engine_news *news_take(struct engine *e)
 {
-	(void)e;
+	engine_lock(e);
+	struct engine_news *n = TAKE(e->first);
+	e->news_bytes = 0;
+	(void)pthread_cond_broadcast(&e->room);
+	engine_unlock(e);
+	return n;
 }
 
-void engine_kill(struct engine *e)
+static void news_read(struct engine *e, struct engine_news *n)
 {
-	(void)e;
+	if (!n->removed) {
+		job_put(engine_job_of(e, span_of(n->uid)), str_view(&n->text));
+		return;
+	}
+	struct engine_job *job = engine_find(e, span_of(n->uid));
+	if (job)
+		job_remove(job);
 }
+
+static void news_read_all(struct engine *e)
+{
+	struct engine_news *next;
+	for (struct engine_news *n = news_take(e); n; n = next) {
+		next = n->next;
+		if (!e->ending)
+			news_read(e, n);
+		str_done(&n->text);
+		free(n);
+	}
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* The directory of tasks that no Framework knows; at the start. */
+static void engine_forget_strangers(struct engine *e)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		if (!e->job[i]->known)
+			job_remove(e->job[i]);
+	}
+	logs_forget_strangers(e);
+}
+
+static void engine_steps(struct engine *e)
+{
+	int64_t now = clock_ms();
+	if (now < e->due_ms)
+		return;
+	e->due_ms = ENGINE_NEVER;
+	for (size_t i = 0; i < e->n_jobs;) {
+		struct engine_job *job = e->job[i];
+		bool due = job->due_ms <= now;
+		if (due)
+			job->due_ms = ENGINE_NEVER;
+		if (due && !job_step(job)) {
+			engine_drop(e, i);
+			continue;
+		}
+		if (job->due_ms < e->due_ms)
+			e->due_ms = job->due_ms;
+		i++;
+	}
+}
+
+/* Foreground: true when the last task has ended. */
+static bool engine_ended(const struct engine *e)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		for (const struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
+			if (p->pidfd >= 0 && !p->shim_ended)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void engine_stop_tasks(struct engine *e, bool now)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		for (struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
+			if (p->pidfd >= 0 && now)
+				task_kill(p->pidfd);
+			else if (p->pidfd >= 0)
+				task_stop(p->pidfd, -1);
+		}
+	}
+}
+
+/* What other threads want: false ends the thread. */
+static bool engine_obey(struct engine *e)
+{
+	engine_lock(e);
+	bool stop = e->stop;
+	bool kill_now = e->kill && !e->killed;
+	bool begin = e->started && !e->runs;
+	engine_unlock(e);
+	if (kill_now) {
+		e->killed = true;
+		engine_stop_tasks(e, true);
+	}
+	if (stop && !e->ending) {
+		e->ending = true;
+		if (e->set.foreground && !e->killed)
+			engine_stop_tasks(e, false);
+	}
+	if (begin) {
+		e->runs = true;
+		engine_forget_strangers(e);
+		for (size_t i = 0; i < e->n_jobs; i++)
+			engine_due(e->job[i], 0);
+	}
+	return !stop || (e->set.foreground && !engine_ended(e));
+}
+
+static int engine_timeout(const struct engine *e)
+{
+	int64_t now = clock_ms();
+	int64_t due = e->due_ms < e->probe_ms ? e->due_ms : e->probe_ms;
+	int timeout = store_timeout_ms(e->store);
+	int images = e->images ? images_timeout_ms(e->images) : -1;
+	if (e->schedule || e->trash)
+		return 0;
+	if (images >= 0 && (timeout < 0 || images < timeout))
+		timeout = images;
+	if (due == ENGINE_NEVER || e->ending)
+		return timeout;
+	int64_t ms = due <= now ? 0 : due - now < INT32_MAX ? due - now : INT32_MAX;
+	return timeout >= 0 && timeout < ms ? timeout : (int)ms;
+}
+
+static void engine_wait(struct engine *e)
+{
+	struct epoll_event ready[READY_MAX];
+	int n = epoll_wait(e->epoll, ready, READY_MAX, engine_timeout(e));
+	for (int i = 0; i < n; i++) {
+		struct engine_source *source = ready[i].data.ptr;
+		source->ready(source->arg);
+	}
+}
+
+static void *engine_run(void *arg)
+{
+	struct engine *e = arg;
+	while (engine_obey(e)) {
+		news_read_all(e);
+		store_reap(e->store);
+		if (e->images)
+			images_run_once(e->images);
+		if (e->runs && !e->ending) {
+			engine_steps(e);
+			engine_schedule(e);
+			engine_steps(e);
+			trash_step(e, TRASH_BUDGET);
+		}
+		store_start(e->store);
+		engine_wait(e);
+	}
+	return NULL;
+}
+
+static void engine_event_ready(void *arg)
+{
+	struct engine *e = arg;
+	eventfd_t n;
+	(void)eventfd_read(e->event, &n); /* EAGAIN: was read before */
+}
+
+/* The step after epoll_wait asks these anyway. */
+static void engine_nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* ---- questions of other threads -------------------------------------------------------------- */
 
 bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
 {
-	(void)e;
-	(void)framework_uid;
-	(void)a;
-	(void)why;
-	return false;
+	engine_lock(e);
+	const struct engine_job *job = engine_find(e, framework_uid);
+	bool found = job && job->why;
+	if (found)
+		*why = arena_span(a, span_of(job->why));
+	engine_unlock(e);
+	return found;
+}
+
+static void engine_log_files(const char *dir, bool init, struct arena *a, struct engine_log *out)
+{
+	static const char *const FILES[] = { "log.1", "log", "init.log" };
+	for (size_t i = init ? 2 : 0; i < (init ? 3 : 2); i++) {
+		const char *path = arena_printf(a, "%s/%s", dir, FILES[i]);
+		if (access(path, F_OK) == 0)
+			out->path[out->n++] = path;
+	}
+}
+
+static bool is_run_of(const struct engine_pod *p, const struct engine_task *t)
+{
+	return span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
+	       p->retry == t->retry && p->state != POD_REMOVED;
 }
 
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct engine_log *out)
 {
-	(void)e;
-	(void)t;
-	(void)a;
-	(void)out;
-	return false;
+	const char *dir = NULL;
+	*out = (struct engine_log){ 0 };
+	engine_lock(e);
+	const struct engine_job *job = engine_find(e, t->framework_uid);
+	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {
+		if (is_run_of(p, t))
+			dir = arena_dup(a, span_of(p->dir));
+	}
+	engine_unlock(e);
+	out->ended = !dir;
+	if (!dir)
+		dir = logs_path(e, t, a);
+	if (dir)
+		engine_log_files(dir, t->init, a, out);
+	return out->n > 0;
 }
 
 bool engine_log_of_pod(struct engine *e, struct span pod, struct arena *a, struct engine_log *out)
 {
-	(void)e;
-	(void)pod;
-	(void)a;
-	(void)out;
-	return false;
+	*out = (struct engine_log){ 0 };
+	engine_lock(e);
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		for (const struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
+			if (span_is(pod, p->name) && p->state != POD_REMOVED)
+				engine_log_files(p->dir, false, a, out);
+		}
+	}
+	engine_unlock(e);
+	return out->n > 0;
 }
 
 void engine_describe(struct engine *e, struct str *out)
 {
-	(void)e;
-	(void)out;
+	const struct amounts *t = &e->inventory.total;
+	str_printf(out, "%lld.%lld CPUs, %lld MiB, %lld GPUs", (long long)t->cpus / 1000,
+	           (long long)t->cpus % 1000 / 100, (long long)(t->memory >> 20),
+	           (long long)t->gpus);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int engine_open_loop(struct engine *e, struct err *err)
+{
+	e->store = store_local_new(e->set.store, e->set.namespace_name, &STORE_LIMITS_DEFAULT, err);
+	if (!e->store)
+		return -1;
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (e->epoll < 0 || e->event < 0 || pods_watch_open(e) < 0)
+		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
+		               strerrordesc_np(errno));
+	e->event_source = (struct engine_source){ engine_event_ready, e };
+	e->store_source = (struct engine_source){ engine_nothing, e };
+	e->images_source = (struct engine_source){ engine_nothing, e };
+	engine_watch(e, e->event, &e->event_source);
+	engine_watch(e, store_fd(e->store), &e->store_source);
+	if (e->images)
+		engine_watch(e, images_fd(e->images), &e->images_source);
+	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
+		return err_set(err, UNKNOWN_ERROR, "pipe: %s", strerrordesc_np(errno));
+	return 0;
+}
+
+struct engine *engine_start(const struct engine_settings *settings, struct err *err)
+{
+	struct engine *e = xcalloc(1, sizeof(*e));
+	e->set = *settings;
+	e->tether[0] = e->tether[1] = e->epoll = e->event = e->inotify = -1;
+	e->pods_dir = e->logs_dir = e->trash_dir = -1;
+	e->due_ms = e->probe_ms = ENGINE_NEVER;
+	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
+	(void)pthread_cond_init(&e->room, NULL);
+	bool ok = engine_find_machine(e, err) == 0 && engine_open_loop(e, err) == 0 &&
+	          world_restore(e, err) == 0;
+	int bad = ok ? pthread_create(&e->thread, NULL, engine_run, e) : 0;
+	e->thread_runs = ok && bad == 0;
+	if (bad)
+		err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s", strerrordesc_np(bad));
+	if (!e->thread_runs) {
+		engine_stop(e);
+		return NULL;
+	}
+	return e;
+}
+
+void engine_started(struct engine *e)
+{
+	engine_lock(e);
+	e->started = true;
+	engine_unlock(e);
+	engine_wake(e);
+}
+
+void engine_kill(struct engine *e)
+{
+	engine_lock(e);
+	e->kill = true;
+	engine_unlock(e);
+	engine_wake(e);
+}
+
+static void engine_close(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
 }
 
 void engine_stop(struct engine *e)
 {
-	(void)e;
+	if (!e)
+		return;
+	engine_lock(e);
+	e->stop = true;
+	(void)pthread_cond_broadcast(&e->room);
+	engine_unlock(e);
+	if (e->thread_runs) {
+		engine_wake(e);
+		(void)pthread_join(e->thread, NULL);
+	}
+	store_free(e->store);
+	e->ending = true;
+	news_read_all(e);
+	while (e->n_jobs > 0)
+		engine_drop(e, e->n_jobs - 1);
+	free(e->job);
+	const int *const fds[] = { &e->tether[0], &e->tether[1], &e->epoll,    &e->event,
+		                   &e->inotify,   &e->pods_dir,  &e->logs_dir, &e->trash_dir };
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		engine_close(fds[i]);
+	engine_forget_machine(e);
+	(void)pthread_mutex_destroy(&e->lock);
+	(void)pthread_cond_destroy(&e->room);
+	arena_done(&e->arena);
+	free(e);
 }

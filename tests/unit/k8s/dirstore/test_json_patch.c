@@ -1,4 +1,4 @@
-/* JSON patches: test and replace. */
+/* JSON patches: test, replace, add. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,13 @@ static const struct {
 	{ "[{\"op\":\"test\",\"path\":\"/t/0/x\",\"value\":3}]", PATCH_TEST_FAILED, NULL },
 	{ "[{\"op\":\"test\",\"path\":\"t\",\"value\":3}]", PATCH_TEST_FAILED, NULL },
 	{ "[{\"op\":\"replace\",\"path\":\"/new\",\"value\":3}]", PATCH_TEST_FAILED, NULL },
-	{ "[{\"op\":\"add\",\"path\":\"/new\",\"value\":3}]", PATCH_MALFORMED, NULL },
+	{ "[{\"op\":\"add\",\"path\":\"/a/new\",\"value\":3},{\"op\":\"add\",\"path\":\"/t\","
+	  "\"value\":4}]",
+	  PATCH_DONE, "{\"a\":{\"b/c\":[1,{\"n\":2}],\"d~e\":\"x\",\"new\":3},\"t\":4}" },
+	{ "[{\"op\":\"add\",\"path\":\"/no/new\",\"value\":3}]", PATCH_TEST_FAILED, NULL },
+	{ "[{\"op\":\"add\",\"path\":\"/t/0/new\",\"value\":3}]", PATCH_TEST_FAILED, NULL },
+	{ "[{\"op\":\"add\",\"path\":\"/t/0\",\"value\":3}]", PATCH_MALFORMED, NULL },
+	{ "[{\"op\":\"remove\",\"path\":\"/t\",\"value\":3}]", PATCH_MALFORMED, NULL },
 	{ "[{\"op\":\"test\",\"path\":\"/t\"}]", PATCH_MALFORMED, NULL },
 	{ "[1]", PATCH_MALFORMED, NULL },
 	{ "{}", PATCH_MALFORMED, NULL },

@@ -1,0 +1,43 @@
+/* Events of pods, as the components of a cluster write them. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/enc.h"
+#include "k8s/local/engine_internal.h"
+
+enum { EVENT_MAX = 16 << 10, EVENT_TEXT = 1024 };
+
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
+{
+	const struct engine *e = p->e;
+	char text[EVENT_TEXT];
+	char when[32];
+	char id[17];
+	struct tm tm;
+	time_t now = time(NULL);
+	va_list args;
+	if (!e->set.event)
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+	va_end(args);
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	random_hex(id, 8);
+	STR_AUTO out = STR_INIT(EVENT_MAX);
+	str_printf(&out,
+	           "{\"kind\":\"Event\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s.%s\","
+	           "\"namespace\":\"%s\",\"uid\":\"%s\",\"creationTimestamp\":\"%s\"},"
+	           "\"involvedObject\":{\"kind\":\"Pod\",\"namespace\":\"%s\",\"name\":\"%s\","
+	           "\"uid\":\"%s\"},\"type\":\"%s\",\"reason\":\"%s\",\"message\":",
+	           p->name, id, e->set.namespace_name, id, when, e->set.namespace_name, p->name,
+	           p->uid, type, reason);
+	str_json(&out, span_cut(span_of(text), EVENT_TEXT));
+	str_printf(&out,
+	           ",\"source\":{\"component\":\"rest-lit\",\"host\":\"%s\"},\"firstTimestamp\":"
+	           "\"%s\",\"lastTimestamp\":\"%s\",\"count\":1}",
+	           e->node, when, when);
+	if (!out.full)
+		e->set.event(e->set.arg, str_view(&out));
+}

@@ -1,0 +1,306 @@
+#pragma once
+/*
+ * The parts of the engine.  Private to k8s/local/ and its tests.  Everything belongs to the
+ * engine's thread, except for what `lock` protects.
+ */
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "base/hash.h"
+#include "k8s/framework/framework.h"
+#include "k8s/local/cgroup.h"
+#include "k8s/local/engine.h"
+#include "k8s/local/images.h"
+#include "k8s/local/pod.h"
+#include "k8s/local/queue.h"
+#include "k8s/local/resources.h"
+#include "k8s/local/task.h"
+
+enum { UID_TEXT = 40 };
+static const int64_t ENGINE_NEVER = INT64_MAX;
+
+struct engine_job;
+struct engine_pod;
+struct engine_fetch;
+
+#define POD_LOST "The process that kept this task has vanished"
+
+/* What epoll_wait reports.  `ready` only notes what has happened. */
+struct engine_source {
+	void (*ready)(void *arg);
+	void *arg;
+};
+
+/* What a task of a job has been given, from the first start until it is Completed.  */
+struct engine_grant {
+	struct engine_grant *next; /* of the job */
+	struct engine_job *job;
+	char *role;
+	int64_t index;
+	struct amounts need;
+	struct queue_task *task;
+	struct engine_pod *pod; /* the present one; NULL between two tries */
+	bool given;
+};
+
+struct engine_gpu {
+	const struct gpu *gpu;
+	struct engine_grant *grant; /* NULL: not given */
+	int fd;                     /* lock that no shim has yet; -1 */
+	bool foreign;               /* another program had it at the last look */
+	bool told;                  /* its node cannot be used, which was reported */
+};
+
+/* An object that the start of a pod needs, read from the store. */
+struct engine_item {
+	struct engine_fetch *fetch;
+	enum object_kind kind;
+	const char *name;
+	bool optional;
+	enum store_outcome outcome;
+	struct str text; /* the object, or why there is none; wiped */
+};
+
+enum engine_fetch_what { FETCH_LOGINS, FETCH_ALL };
+struct engine_fetch {
+	struct engine *e;
+	struct engine_pod *pod; /* NULL: it is gone */
+	enum engine_fetch_what what;
+	struct arena arena; /* texts of `spec`, names of items */
+	const struct pod *spec;
+	const char *trouble; /* why there is no spec; in the arena */
+	struct engine_item *item;
+	size_t n, room, left;
+};
+
+enum engine_pod_state {
+	POD_QUEUED,   /* waits for resources */
+	POD_BOUND,    /* has them; waits until its addresses are stored */
+	POD_PULLING,  /* waits for its image */
+	POD_FETCHING, /* waits for its Secrets and ConfigMaps */
+	POD_STARTED,  /* has a shim, or had one of which nothing is known */
+	POD_ENDED,
+	POD_REMOVED /* freed at the end of the step */
+};
+
+struct engine_pod {
+	struct engine_pod *next; /* of the job */
+	struct engine *e;
+	struct engine_job *job;
+	char uid[UID_TEXT], owner[UID_TEXT]; /* owner: uid of the ConfigMap */
+	char *name, *role, *dir, *ip;
+	int64_t index, attempt, retry;
+	int64_t grace_s; /* terminationGracePeriodSeconds */
+	struct amounts need;
+	bool gang;
+	enum engine_pod_state state;
+	struct engine_grant *grant;
+	bool bound;    /* has a node and an address */
+	bool starting; /* the shim was started, or about to be, by an earlier process */
+	bool dying;
+	int64_t deletion_s, deletion_grace_s;
+	bool running, oom, lost;
+	struct arena arena, task_arena; /* task_arena: of `task` */
+	struct task_state task;         /* as last read */
+	struct framework_container view[2];
+	const char *gpus_found;   /* after a restart: nodes as a JSON list; NULL */
+	int pidfd, watch;         /* -1 */
+	bool shim_ended, changed; /* noted by sources */
+	struct engine_source source;
+	struct engine_fetch *fetch;
+	struct images_use *image;
+	int64_t due_ms;    /* try again */
+	unsigned failures; /* in a row */
+	char *problem;     /* why it does not start; NULL */
+};
+
+struct engine_configmap {
+	char name[300], uid[UID_TEXT];
+	bool there, dying;
+};
+
+struct engine_job {
+	struct engine *e;
+	char uid[UID_TEXT];
+	char *name;
+	struct framework *machine; /* NULL: Completed, invalid, or not put yet */
+	uint64_t seen;             /* hash of metadata and spec that the machine has */
+	struct engine_configmap configmap;
+	struct engine_pod *pods;
+	struct engine_pod *hint; /* the pod found last */
+	struct engine_grant *grants;
+	struct queue_job *queued;
+	struct queue_order order; /* its texts are in the arena */
+	struct arena arena;
+	bool known;      /* was put */
+	bool gone;       /* the Framework is deleted */
+	bool invalid;    /* the machine refuses it */
+	bool complete;   /* Completed, without machine; due_ms: to be deleted */
+	bool look;       /* to be synced */
+	bool ends;       /* a transition since the last sync is not just towards a start */
+	bool unstored;   /* the machine's status is newer than the stored one */
+	bool must_store; /* before the next sync */
+	bool storing, deleting;
+	struct str body; /* of the PATCH under way */
+	unsigned sync_failures, store_failures;
+	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
+	char *problem;                     /* why its status is not stored, or it is not valid */
+	char *why;                         /* lock */
+	char pod_uid[UID_TEXT];            /* for struct framework_created */
+	struct str refusal;                /* likewise */
+};
+
+/* A put or a removal that waits for the engine's thread. */
+struct engine_news {
+	struct engine_news *next;
+	char uid[UID_TEXT];
+	bool removed;
+	struct str text;
+};
+
+struct engine {
+	struct engine_settings set;
+	struct arena arena; /* of copies in `set` and paths */
+	const char *runtime, *node, *ip;
+	bool sandbox;
+	struct framework_config *config;
+	struct hash_key key;
+	struct pod_storage *storage;
+	struct inventory inventory;
+	struct engine_gpu *gpu;
+	struct queue *queue;
+	struct cgroup *cgroup;
+	struct images *images;
+	struct store *store;
+	int pods_dir, logs_dir, trash_dir;
+	int tether[2]; /* the shims of `foreground` end when [1] is closed */
+	int epoll, event, inotify;
+	struct engine_source store_source, images_source, event_source, inotify_source;
+	pthread_t thread;
+	bool thread_runs;
+
+	pthread_mutex_t lock; /* protects what follows, job.why, and the lists of jobs and pods */
+	pthread_cond_t room;
+	struct engine_news *first, *last;
+	size_t news_bytes;
+	bool started, stop, kill;
+	struct engine_job **job; /* sorted by uid */
+	size_t n_jobs, room_jobs;
+
+	/* Of the thread. */
+	int64_t due_ms, probe_ms;
+	bool runs, ending, killed;
+	bool schedule, probe, trash;
+	size_t fetches;
+	int64_t log_bytes;
+};
+
+/* ---- engine.c ---- */
+
+/* The job is looked at again at this time at the latest (clock_ms); 0: in this step. */
+void engine_due(struct engine_job *job, int64_t when_ms);
+void engine_watch(struct engine *e, int fd, struct engine_source *source);
+void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+struct engine_job *engine_find(struct engine *e, struct span uid);
+/* The job of this uid; made if there is none. */
+struct engine_job *engine_job_of(struct engine *e, struct span uid);
+/* 5 ms, 10, 20 ... most_ms. */
+int64_t engine_backoff(unsigned failures, int64_t most_ms);
+
+/* ---- engine_machine.c: what this machine has and can do ---- */
+
+int engine_find_machine(struct engine *e, struct err *err);
+void engine_forget_machine(struct engine *e);
+
+/* ---- engine_job.c: Frameworks ---- */
+
+void job_put(struct engine_job *job, struct span object);
+void job_remove(struct engine_job *job);
+/* One look.  false: the job is to be freed. */
+bool job_step(struct engine_job *job);
+/* Syncs the machine until nothing changes, or its status must be stored first. */
+void job_sync(struct engine_job *job);
+/* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
+void job_trouble(struct engine_job *job, const char *format, struct span what);
+/* Publishes why the job waits. */
+void job_explain(struct engine_job *job);
+void job_free(struct engine_job *job);
+
+/* ---- world.c: ConfigMaps and pods ---- */
+
+/* The ConfigMap that a stored status names: it is not in a file of its own. */
+void world_restore_configmap(struct engine_job *job, struct span status);
+void world_callbacks(struct engine_job *job, struct framework_world *out);
+/* Deletes the pods of a dying ConfigMap, and the ConfigMap after them. */
+void world_collect(struct engine_job *job);
+/* Frees pods that are POD_REMOVED. */
+void world_sweep(struct engine_job *job);
+const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
+                                 struct arena *a, struct err *err);
+/* Reads DIR/pods. */
+int world_restore(struct engine *e, struct err *err);
+
+/* ---- engine_pod.c: the life of a pod ---- */
+
+/* Marks it as deleted; grace_s 0: now. */
+void pod_delete(struct engine_pod *p, int64_t grace_s);
+/* One look.  `stored`: the status that announces this pod is stored, so it may start. */
+void pod_step(struct engine_pod *p, bool stored);
+void pod_bind(struct engine_pod *p);
+/* Writes what must be known after a restart. */
+int pod_note(struct engine_pod *p);
+void pod_view(struct engine_pod *p, struct framework_pod *out);
+void pod_found(struct engine_pod *p, int dir); /* after a restart */
+void pod_free(struct engine_pod *p);
+int pods_watch_open(struct engine *e);
+void pod_watch_state(struct engine_pod *p);
+
+/* ---- engine_start.c: what a start needs ---- */
+
+void fetch_begin(struct engine_pod *p, enum engine_fetch_what what);
+void fetch_drop(struct engine_pod *p);
+/* The first object that is needed and not there, as a sentence; NULL. */
+const char *fetch_missing(struct engine_fetch *f);
+/* Starts the shim.  0; -1 and *err: 400 if it never can. */
+int pod_start(struct engine_pod *p, struct err *err);
+/* The logins of FETCH_LOGINS as a Docker configuration. */
+int fetch_logins(struct engine_fetch *f, struct str *out);
+
+/* ---- engine_queue.c: resources ---- */
+
+/* New pods get what their tasks hold already, or wait for it. */
+void grants_enter(struct engine_job *job);
+void grant_end(struct engine_job *job, struct engine_grant *g);
+struct engine_grant *grant_of(struct engine_job *job, const char *role, int64_t index);
+void engine_schedule(struct engine *e);
+/* Locks the GPUs of a grant anew, after its shim has ended. */
+bool grant_lock(struct engine *e, struct engine_grant *g);
+/* Closes locks that no shim has inherited. */
+void grant_unlock(struct engine *e, struct engine_grant *g);
+/* The nodes of its GPUs as items of a JSON list. */
+void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
+
+/* ---- engine_events.c ---- */
+
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ---- engine_logs.c: directories and small files ---- */
+
+int engine_make_directories(struct engine *e, struct err *err);
+/* Writes a file as a whole.  -1 and errno. */
+int engine_write(int dir, const char *name, struct span text, bool sync);
+int engine_read(int dir, const char *name, struct str *out);
+
+/* Moves DIR/pods/UID to where it is removed step by step. */
+void trash_pod(struct engine *e, const char *uid);
+void trash_step(struct engine *e, size_t budget);
+
+/* Moves the log of a pod to DIR/logs. */
+void logs_keep(struct engine_pod *p);
+/* Any thread; NULL: there can be none. */
+const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
+void logs_forget(struct engine *e, const char *framework_uid);
+/* Of Frameworks that do not exist. */
+void logs_forget_strangers(struct engine *e);

@@ -1,0 +1,199 @@
+/* What this machine has and can do. */
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/embed.h"
+#include "base/tree.h"
+#include "base/yaml/yaml.h"
+#include "k8s/local/engine_internal.h"
+#include "k8s/local/sandbox.h"
+
+EMBED(controller_config, "k8s/frameworkcontroller/config.yaml");
+
+static const int64_t KEEP_LOGS = 1 << 30;
+static const int64_t IMAGES_BYTES = INT64_C(100) << 30;
+
+/* ---- address --------------------------------------------------------------------------------- */
+
+/* The address from which a packet to the Internet would be sent; nothing is sent. */
+static bool address_of_route(struct in_addr *out)
+{
+	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
+	struct sockaddr_in own = { 0 };
+	socklen_t n = sizeof(own);
+	far.sin_addr.s_addr = htonl(0xC0000201); /* 192.0.2.1, of RFC 5737 */
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool ok = fd >= 0 && connect(fd, (struct sockaddr *)&far, sizeof(far)) == 0 &&
+	          getsockname(fd, (struct sockaddr *)&own, &n) == 0;
+	if (fd >= 0)
+		(void)close(fd); /* nothing was written */
+	*out = own.sin_addr;
+	return ok && ntohl(own.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET;
+}
+
+static bool address_of_interface(struct in_addr *out)
+{
+	struct ifaddrs *all = NULL;
+	bool found = false;
+	if (getifaddrs(&all) < 0)
+		return false;
+	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+		found = i->ifa_addr && i->ifa_addr->sa_family == AF_INET &&
+		        (i->ifa_flags & IFF_UP) && !(i->ifa_flags & IFF_LOOPBACK);
+		if (found)
+			*out = ((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+static void machine_names(struct engine *e)
+{
+	char name[256] = "localhost";
+	char text[INET_ADDRSTRLEN];
+	struct in_addr a = { 0 };
+	if (gethostname(name, sizeof(name) - 1) < 0 || !span_only(span_of(name), "-."))
+		(void)snprintf(name, sizeof(name), "localhost");
+	e->node = arena_dup(&e->arena, span_of(name));
+	if (!address_of_route(&a) && !address_of_interface(&a))
+		a.s_addr = htonl(INADDR_LOOPBACK);
+	e->ip = arena_dup(&e->arena, span_of(inet_ntop(AF_INET, &a, text, sizeof(text)) ?: ""));
+}
+
+/* ---- programs -------------------------------------------------------------------------------- */
+
+static int machine_runtime(struct engine *e, struct err *err)
+{
+	static const char *const PLACES[] = { "pai-runtime", "../lib/rest-lit/pai-runtime" };
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	e->runtime = e->set.runtime;
+	if (e->runtime)
+		return access(e->runtime, X_OK) == 0
+		           ? 0
+		           : err_set(err, UNKNOWN_ERROR, "%s is not a program", e->runtime);
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	for (size_t i = 0; n > 0 && i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+		e->runtime = arena_printf(&e->arena, "%.*s%s", (int)n, self, PLACES[i]);
+		if (access(e->runtime, X_OK) == 0)
+			return 0;
+	}
+	return err_set(err, UNKNOWN_ERROR,
+	               "pai-runtime, which runs the tasks, is neither beside this program nor in "
+	               "../lib/rest-lit");
+}
+
+static int machine_sandbox(struct engine *e, struct err *err)
+{
+	ERR_AUTO why = { 0 };
+	e->sandbox = sandbox_probe(&why) == 0;
+	if (e->sandbox)
+		return 0;
+	if (e->set.sandbox == ENGINE_SANDBOX_REQUIRED || e->set.images == ENGINE_IMAGES_OCI) {
+		err_move(err, &why);
+		return -1;
+	}
+	engine_notice(e, ENGINE_WARNING, "tasks run without a sandbox: %s", err_msg(&why));
+	return 0;
+}
+
+static int machine_images(struct engine *e, struct err *err)
+{
+	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
+	const struct images_limits limits = {
+		.bytes = (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES),
+	};
+	if (e->set.images != ENGINE_IMAGES_OCI)
+		return 0;
+	if (images_probe(err) < 0)
+		return -1;
+	e->images = images_new(dir, &limits, err);
+	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
+}
+
+/* ---- resources ------------------------------------------------------------------------------- */
+
+static int machine_inventory(struct engine *e, struct err *err)
+{
+	const struct inventory_settings s = { .cpus = e->set.cpu_milli,
+		                              .memory = e->set.memory,
+		                              .gpus = e->set.gpus,
+		                              .gpu_devices = e->set.gpu_devices };
+	if (inventory_read(&s, &e->inventory, err) < 0)
+		return -1;
+	for (size_t i = 0; i < e->inventory.notes.n; i++)
+		engine_notice(e, ENGINE_NOTE, "%s", e->inventory.notes.v[i].msg);
+	e->gpu = xcalloc(e->inventory.gpus_n + 1, sizeof(*e->gpu));
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		e->gpu[i] = (struct engine_gpu){ .gpu = &e->inventory.gpus[i], .fd = -1 };
+	STR_AUTO why = STR_INIT(1024);
+	e->cgroup = cgroup_open(NULL, NULL, &why);
+	if (!e->cgroup)
+		engine_notice(e, ENGINE_NOTE, "CPUs and memory are counted, not limited: %s",
+		              str_c(&why));
+	return 0;
+}
+
+static int64_t machine_quota(int64_t n)
+{
+	return n < 0 ? INT64_MAX : n;
+}
+
+static void machine_queue(struct engine *e)
+{
+	e->queue = queue_new();
+	for (size_t i = 0; i < e->set.n_quotas; i++) {
+		const struct engine_quota *q = &e->set.quotas[i];
+		const struct amounts most = { machine_quota(q->gpus), machine_quota(q->cpu_milli),
+			                      machine_quota(q->memory) };
+		queue_quota(e->queue, span_of(q->virtual_cluster), &most);
+	}
+}
+
+/* The configuration that this project gives to a FrameworkController in a cluster. */
+static int machine_config(struct engine *e, struct err *err)
+{
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct doc doc;
+	if (yaml_read(EMBEDDED(controller_config), &BUDGET_DEFAULT, &a, &doc, &warnings, err) < 0)
+		return -1;
+	const struct node *text = node_get(node_get(&doc.root, "data"), "frameworkcontroller.yaml");
+	e->config = framework_config_read(text ? node_span(text) : SPAN(""), err);
+	return e->config ? 0 : -1;
+}
+
+int engine_find_machine(struct engine *e, struct err *err)
+{
+	e->key = hash_key_new();
+	e->set.keep_logs = e->set.keep_logs ?: KEEP_LOGS;
+	e->storage = ARENA_NEW(&e->arena, struct pod_storage, e->set.n_storages + 1);
+	for (size_t i = 0; i < e->set.n_storages; i++)
+		e->storage[i] =
+		    (struct pod_storage){ e->set.storages[i].name, e->set.storages[i].dir };
+	machine_names(e);
+	machine_queue(e);
+	return machine_config(e, err) < 0 || machine_runtime(e, err) < 0 ||
+	               engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
+	               machine_sandbox(e, err) < 0 || machine_images(e, err) < 0
+	           ? -1
+	           : 0;
+}
+
+void engine_forget_machine(struct engine *e)
+{
+	images_free(e->images);
+	if (e->cgroup)
+		cgroup_close(e->cgroup);
+	queue_free(e->queue);
+	framework_config_free(e->config);
+	inventory_done(&e->inventory);
+	free(e->gpu);
+}

@@ -1,0 +1,513 @@
+/* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/local/engine_internal.h"
+
+enum {
+	RETRY_MIN = 8, /* engine_backoff: 1.28 s */
+	RETRY_MS = 60000,
+	KILL_MARGIN_MS = 10000,  /* after the grace */
+	STARTING_MS = 5000,      /* until a shim has written its pid */
+	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
+	CODE_CANNOT_RUN = 128,   /* as Docker */
+	ENGINE_FILE_MAX = 64 << 10,
+};
+
+/* ---- what is noted --------------------------------------------------------------------------- */
+
+static void pod_changes(struct engine_pod *p)
+{
+	p->job->look = true;
+	engine_due(p->job, 0);
+}
+
+static void pod_shim_ready(void *arg)
+{
+	struct engine_pod *p = arg;
+	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added before */
+	p->shim_ended = true;
+	engine_due(p->job, 0);
+}
+
+static void pod_image_changed(void *arg)
+{
+	struct engine_pod *p = arg;
+	engine_due(p->job, 0);
+}
+
+static void pods_watched(struct engine *e, int watch)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		for (struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
+			if (p->watch != watch)
+				continue;
+			p->changed = true;
+			engine_due(p->job, 0);
+		}
+	}
+}
+
+static void pods_inotify_ready(void *arg)
+{
+	struct engine *e = arg;
+	_Alignas(struct inotify_event) char buffer[4096];
+	ssize_t n;
+	while ((n = read(e->inotify, buffer, sizeof(buffer))) > 0) {
+		for (char *at = buffer; at < buffer + n;) {
+			const struct inotify_event *event = (const struct inotify_event *)at;
+			if (event->len && strcmp(event->name, "state") == 0)
+				pods_watched(e, event->wd);
+			at += sizeof(*event) + event->len;
+		}
+	}
+}
+
+int pods_watch_open(struct engine *e)
+{
+	e->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (e->inotify < 0)
+		return -1;
+	e->inotify_source = (struct engine_source){ pods_inotify_ready, e };
+	engine_watch(e, e->inotify, &e->inotify_source);
+	return 0;
+}
+
+void pod_watch_state(struct engine_pod *p)
+{
+	p->watch = inotify_add_watch(p->e->inotify, p->dir, IN_MOVED_TO | IN_ONLYDIR);
+	if (p->watch < 0)
+		engine_notice(p->e, ENGINE_WARNING, "%s cannot be watched: %s", p->dir,
+		              strerrordesc_np(errno));
+}
+
+static void pod_watch_shim(struct engine_pod *p)
+{
+	p->source = (struct engine_source){ pod_shim_ready, p };
+	engine_watch(p->e, p->pidfd, &p->source);
+}
+
+/* ---- engine.json ----------------------------------------------------------------------------- */
+
+int pod_note(struct engine_pod *p)
+{
+	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
+	str_printf(&text, "{\"starting\":%s,\"ip\":", p->starting ? "true" : "false");
+	str_json(&text, span_of(p->ip));
+	if (p->dying)
+		str_printf(&text, ",\"deletion\":%lld,\"grace\":%lld", (long long)p->deletion_s,
+		           (long long)p->deletion_grace_s);
+	str_puts(&text, ",\"gpus\":[");
+	grant_nodes(p->e, p->grant, &text);
+	str_puts(&text, "]}\n");
+	int dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int bad = dir >= 0 ? engine_write(dir, "engine.json", str_view(&text), false) : -1;
+	if (dir >= 0)
+		(void)close(dir); /* read-only */
+	return bad;
+}
+
+static void pod_read_note(struct engine_pod *p, int dir)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
+	int64_t n;
+	bool read = engine_read(dir, "engine.json", &text) == 0;
+	/* The file is there, but was not written before a power failure: the task may have run. */
+	p->starting = !read && errno != ENOENT;
+	if (!read || !scan_valid(str_view(&text), 10)) {
+		p->starting = p->starting || read;
+		return;
+	}
+	struct span o = str_view(&text);
+	(void)scan_bool(scan_get(o, "starting"), &p->starting);
+	struct span ip = scan_text(scan_get(o, "ip"), &a);
+	if (ip.n) {
+		free(p->ip);
+		p->ip = xstrndup(ip.p, ip.n);
+	}
+	if (scan_int(scan_get(o, "deletion"), 0, INT64_MAX / 2, &n)) {
+		p->dying = true;
+		p->deletion_s = n;
+		(void)scan_int(scan_get(o, "grace"), 0, INT32_MAX, &p->deletion_grace_s);
+	}
+	p->gpus_found = arena_dup(&p->arena, scan_get(o, "gpus"));
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void pod_read_state(struct engine_pod *p)
+{
+	ERR_AUTO err = { 0 };
+	ARENA_AUTO a = { 0 };
+	struct task_state now;
+	if (task_read_state(p->dir, &a, &now, &err) != 0)
+		return; /* at the end this is a lost task */
+	arena_done(&p->task_arena);
+	p->task_arena = a;
+	a = (struct arena){ 0 };
+	p->task = now;
+}
+
+static void pod_release(struct engine_pod *p)
+{
+	fetch_drop(p);
+	images_release(TAKE(p->image));
+	if (p->watch >= 0)
+		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
+	p->watch = -1;
+	if (p->pidfd >= 0) {
+		if (!p->shim_ended)
+			(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
+		task_reap(p->pidfd);
+	}
+	p->pidfd = -1;
+}
+
+static void pod_remove(struct engine_pod *p)
+{
+	pod_release(p);
+	if (p->grant && !p->grant->given)
+		grant_end(p->job, p->grant);
+	if (p->grant) {
+		grant_unlock(p->e, p->grant);
+		p->grant->pod = NULL;
+	}
+	p->grant = NULL;
+	if (p->state >= POD_STARTED)
+		logs_keep(p);
+	trash_pod(p->e, p->uid);
+	p->state = POD_REMOVED;
+	pod_changes(p);
+}
+
+/* The shim has ended or vanished. */
+static void pod_shim_ended(struct engine_pod *p)
+{
+	pod_read_state(p);
+	p->lost = p->task.phase != TASK_ENDED;
+	pod_release(p);
+	(void)task_kill_leftovers(p->uid); /* 0 is the rule */
+	if (p->e->cgroup) {
+		p->oom = cgroup_oom_kills(p->e->cgroup, p->uid) > 0;
+		(void)cgroup_kill(p->e->cgroup, p->uid); /* there may be none left */
+		(void)cgroup_remove(p->e->cgroup, p->uid);
+	}
+	p->state = POD_ENDED;
+	if (p->lost)
+		pod_event(p, "Warning", "NodeLost", "%s", POD_LOST);
+	pod_changes(p);
+	if (p->dying)
+		pod_remove(p);
+}
+
+/* It ends without having started. */
+static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
+{
+	bool init = code == CODE_IMAGE_ABSENT;
+	struct task_container *c = init ? &p->task.init : &p->task.app;
+	*c = (struct task_container){
+		.ended = true,
+		.code = code,
+		.ended_ms = clock_wall_ms(),
+		.reason = reason,
+		.message = arena_dup(&p->task_arena, span_of(message)),
+	};
+	p->task.phase = TASK_ENDED;
+	pod_event(p, "Warning", "Failed", "%s", message);
+	pod_release(p);
+	grant_unlock(p->e, p->grant);
+	p->state = POD_ENDED;
+	pod_changes(p);
+}
+
+void pod_delete(struct engine_pod *p, int64_t grace_s)
+{
+	int64_t now = clock_wall_ms() / 1000;
+	p->dying = true;
+	p->deletion_s = now + grace_s;
+	p->deletion_grace_s = grace_s;
+	if (p->state != POD_STARTED) {
+		pod_remove(p);
+		return;
+	}
+	(void)pod_note(p); /* else it is deleted again after a restart */
+	pod_event(p, "Normal", "Killing", "Stopping container app");
+	if (p->pidfd >= 0 && grace_s > 0)
+		task_stop(p->pidfd, grace_s);
+	else if (p->pidfd >= 0)
+		task_kill(p->pidfd);
+	p->due_ms = clock_ms() + grace_s * 1000 + KILL_MARGIN_MS;
+	engine_due(p->job, p->due_ms);
+	pod_changes(p);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+static void pod_say(struct engine_pod *p, const char *problem)
+{
+	free(p->problem);
+	p->problem =
+	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
+}
+
+/* Tries again after a while. */
+static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
+{
+	if (!p->problem || !strstr(p->problem, why))
+		pod_event(p, "Warning", reason, "%s", why);
+	pod_say(p, why);
+	fetch_drop(p);
+	p->state = POD_BOUND;
+	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->failures++, RETRY_MS);
+	engine_due(p->job, p->due_ms);
+}
+
+static void pod_run(struct engine_pod *p)
+{
+	ERR_AUTO err = { 0 };
+	const char *missing = fetch_missing(p->fetch);
+	if (missing) {
+		pod_fails(p, "FailedMount", missing);
+		return;
+	}
+	if (pod_start(p, &err) < 0) {
+		if (err.http == 400)
+			pod_never(p, "ContainerCannotRun", CODE_CANNOT_RUN, err_msg(&err));
+		else
+			pod_fails(p, "FailedCreate", err_msg(&err));
+		return;
+	}
+	fetch_drop(p);
+	images_release(TAKE(p->image)); /* the shim keeps the lock */
+	p->state = POD_STARTED;
+	p->failures = 0;
+	pod_say(p, NULL);
+	pod_watch_shim(p);
+	p->changed = true; /* it may have been written before it was watched */
+	engine_due(p->job, 0);
+}
+
+static void pod_pull(struct engine_pod *p)
+{
+	STR_AUTO logins = STR_SECRET(1 << 20);
+	const struct pod_container *c = &p->fetch->spec->app;
+	const char *missing = fetch_missing(p->fetch);
+	if (missing || fetch_logins(p->fetch, &logins) < 0) {
+		pod_fails(p, "FailedToRetrieveImagePullSecret",
+		          missing ?: "a login of a registry is not valid");
+		return;
+	}
+	bool always = strcmp(c->pull_policy, "Always") == 0;
+	p->image =
+	    images_want(p->e->images, span_of(c->image), str_view(&logins),
+	                always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT, pod_image_changed, p);
+	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
+	fetch_drop(p);
+	p->state = POD_PULLING;
+	engine_due(p->job, 0);
+}
+
+static void pod_look_at_image(struct engine_pod *p)
+{
+	const struct images_status *s = images_status(p->image);
+	if (s->state == IMAGES_READY) {
+		pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)", s->digest);
+		pod_say(p, NULL);
+		fetch_begin(p, FETCH_ALL);
+	} else if (s->state == IMAGES_FAILED && s->absent) {
+		pod_never(p, "Error", CODE_IMAGE_ABSENT, s->text);
+	} else if (s->state == IMAGES_FAILED) {
+		pod_fails(p, "Failed", s->text);
+		images_release(TAKE(p->image));
+	} else {
+		pod_say(p, s->text);
+	}
+}
+
+static void pod_advance(struct engine_pod *p)
+{
+	switch (p->state) {
+	case POD_BOUND:
+		if (grant_lock(p->e, p->grant))
+			fetch_begin(p, p->e->images && !p->image ? FETCH_LOGINS : FETCH_ALL);
+		else
+			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
+		break;
+	case POD_PULLING:
+		pod_look_at_image(p);
+		break;
+	case POD_FETCHING:
+		if (p->fetch->left > 0)
+			break;
+		if (p->fetch->what == FETCH_LOGINS)
+			pod_pull(p);
+		else
+			pod_run(p);
+		break;
+	case POD_QUEUED:
+	case POD_STARTED:
+	case POD_ENDED:
+	case POD_REMOVED:
+		break;
+	}
+}
+
+void pod_bind(struct engine_pod *p)
+{
+	p->state = POD_BOUND;
+	p->bound = true;
+	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name, p->e->node);
+	pod_changes(p);
+}
+
+/* ---- a look ---------------------------------------------------------------------------------- */
+
+static void pod_look_at_state(struct engine_pod *p)
+{
+	p->changed = false;
+	pod_read_state(p);
+	if (p->running || p->task.phase != TASK_RUN)
+		return;
+	p->running = true;
+	pod_event(p, "Normal", "Started", "Started container app");
+	pod_changes(p);
+}
+
+/* A shim that an earlier process was about to start. */
+static void pod_look_for_shim(struct engine_pod *p)
+{
+	switch (task_find(p->dir, &p->pidfd)) {
+	case TASK_ALIVE:
+		pod_watch_shim(p);
+		p->changed = true;
+		if (p->dying)
+			task_stop(p->pidfd, p->deletion_grace_s);
+		break;
+	case TASK_NOT_STARTED:
+		if (clock_ms() < p->due_ms) {
+			engine_due(p->job, clock_ms() + STARTING_MS / 10);
+			return;
+		}
+		p->shim_ended = true;
+		break;
+	case TASK_GONE:
+		p->shim_ended = true;
+		break;
+	}
+}
+
+void pod_step(struct engine_pod *p, bool stored)
+{
+	int64_t now = clock_ms();
+	if (p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended)
+		pod_look_for_shim(p);
+	if (p->state == POD_STARTED && p->changed)
+		pod_look_at_state(p);
+	if (p->state == POD_STARTED && p->shim_ended) {
+		pod_shim_ended(p);
+	} else if (p->state == POD_STARTED && p->dying && p->pidfd >= 0) {
+		if (now >= p->due_ms) {
+			task_kill(p->pidfd);
+			p->due_ms = now + KILL_MARGIN_MS;
+		}
+		engine_due(p->job, p->due_ms);
+	} else if (p->state == POD_BOUND && now < p->due_ms && p->failures > 0) {
+		engine_due(p->job, p->due_ms);
+	} else if (stored && p->state < POD_STARTED) {
+		pod_advance(p);
+	}
+}
+
+void pod_found(struct engine_pod *p, int dir)
+{
+	pod_read_note(p, dir);
+	p->due_ms = clock_ms() + STARTING_MS;
+	switch (task_find(p->dir, &p->pidfd)) {
+	case TASK_ALIVE:
+		pod_watch_shim(p);
+		break;
+	case TASK_GONE:
+		p->shim_ended = true;
+		break;
+	case TASK_NOT_STARTED:
+		if (!p->starting)
+			return;
+		break;
+	}
+	p->state = POD_STARTED;
+	p->bound = p->changed = p->starting = true;
+	pod_watch_state(p);
+	if (p->dying && p->pidfd >= 0)
+		task_stop(p->pidfd, p->deletion_grace_s);
+}
+
+/* ---- as the machine sees it ------------------------------------------------------------------ */
+
+static void pod_view_container(const struct engine_pod *p, const struct task_container *c,
+                               struct framework_container *out)
+{
+	bool oom = p->oom && c == &p->task.app && c->code != 0;
+	*out = (struct framework_container){
+		.name = c == &p->task.app ? "app" : "init",
+		.terminated = c->ended,
+		.reason = oom          ? "OOMKilled"
+		          : c->ended   ? c->reason
+		          : c->started ? ""
+		                       : "PodInitializing",
+		.message = c->ended ? c->message : "",
+		.code = c->code,
+		.finished_s = c->ended_ms / 1000,
+	};
+}
+
+static const char *pod_phase(const struct engine_pod *p)
+{
+	if (p->state != POD_ENDED)
+		return p->running ? "Running" : "Pending";
+	bool ok = !p->lost && p->task.app.ended && p->task.app.code == 0;
+	return ok ? "Succeeded" : "Failed";
+}
+
+void pod_view(struct engine_pod *p, struct framework_pod *out)
+{
+	pod_view_container(p, &p->task.init, &p->view[0]);
+	pod_view_container(p, &p->task.app, &p->view[1]);
+	*out = (struct framework_pod){
+		.uid = p->uid,
+		.owner_uid = p->owner,
+		.dying = p->dying,
+		.deletion_s = p->deletion_s,
+		.grace_s = p->deletion_grace_s,
+		.phase = pod_phase(p),
+		.reason = p->lost ? "NodeLost" : "",
+		.message = p->lost ? POD_LOST : "",
+		.node = p->bound ? p->e->node : "",
+		.ip = p->bound ? p->ip : "",
+		.host_ip = p->bound ? p->ip : "",
+		.containers = p->view,
+		.n_containers = 2,
+	};
+}
+
+void pod_free(struct engine_pod *p)
+{
+	pod_release(p);
+	if (p->grant)
+		p->grant->pod = NULL;
+	arena_done(&p->arena);
+	arena_done(&p->task_arena);
+	free(p->name);
+	free(p->role);
+	free(p->dir);
+	free(p->ip);
+	free(p->problem);
+	free(p);
+}

@@ -1,0 +1,244 @@
+/* Which pods get CPUs, memory and GPUs: what the scheduler does in a cluster. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "k8s/local/engine_internal.h"
+
+enum { PROBE_MS = 1000 };
+
+/* ---- grants ---------------------------------------------------------------------------------- */
+
+struct engine_grant *grant_of(struct engine_job *job, const char *role, int64_t index)
+{
+	struct engine_grant *g = job->grants;
+	while (g && (g->index != index || strcmp(g->role, role) != 0))
+		g = g->next;
+	return g;
+}
+
+void grant_unlock(struct engine *e, struct engine_grant *g)
+{
+	for (size_t i = 0; g && i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant != g || e->gpu[i].fd < 0)
+			continue;
+		(void)close(e->gpu[i].fd); /* read-only */
+		e->gpu[i].fd = -1;
+	}
+}
+
+static void grant_take_back(struct engine *e, struct engine_grant *g)
+{
+	grant_unlock(e, g);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant == g)
+			e->gpu[i].grant = NULL;
+	}
+	g->given = false;
+}
+
+void grant_end(struct engine_job *job, struct engine_grant *g)
+{
+	struct engine *e = job->e;
+	struct engine_grant **at = &job->grants;
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	grant_take_back(e, g);
+	if (g->pod)
+		g->pod->grant = NULL;
+	queue_end(e->queue, g->task);
+	e->schedule = true;
+	free(g->role);
+	free(g);
+}
+
+void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out)
+{
+	bool first = true;
+	for (size_t i = 0; g && i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant != g)
+			continue;
+		str_puts(out, first ? "" : ",");
+		str_json(out, span_of(e->gpu[i].gpu->node));
+		first = false;
+	}
+}
+
+/* The GPUs that a task had before a restart. */
+static void grant_find_gpus(struct engine *e, struct engine_grant *g, struct span nodes)
+{
+	ARENA_AUTO a = { 0 };
+	struct span value;
+	struct scan s = scan_begin(nodes);
+	while (scan_item(&s, &value)) {
+		struct span node = scan_text(value, &a);
+		for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+			if (span_is(node, e->gpu[i].gpu->node) && !e->gpu[i].grant)
+				e->gpu[i].grant = g;
+		}
+	}
+}
+
+static void grant_new(struct engine_job *job, struct engine_pod *p)
+{
+	struct engine *e = job->e;
+	struct engine_grant *g = xcalloc(1, sizeof(*g));
+	bool holds = p->state >= POD_STARTED;
+	if (!job->queued) {
+		job->order.gang = p->gang;
+		job->queued = queue_add(e->queue, &job->order);
+	}
+	g->job = job;
+	g->role = xstrdup(p->role);
+	g->index = p->index;
+	g->given = holds;
+	g->task = (holds ? queue_hold : queue_want)(e->queue, job->queued, &p->need, g);
+	g->next = job->grants;
+	job->grants = g;
+	if (holds && p->gpus_found)
+		grant_find_gpus(e, g, span_of(p->gpus_found));
+	g->pod = p;
+	p->grant = g;
+	e->schedule = true;
+}
+
+void grants_enter(struct engine_job *job)
+{
+	for (struct engine_pod *p = job->pods; p; p = p->next) {
+		if (p->grant || p->dying || p->state == POD_REMOVED)
+			continue;
+		struct engine_grant *g = grant_of(job, p->role, p->index);
+		if (!g) {
+			grant_new(job, p);
+			continue;
+		}
+		g->pod = p;
+		p->grant = g;
+		if (g->given && p->state == POD_QUEUED)
+			pod_bind(p);
+	}
+}
+
+/* ---- GPUs ------------------------------------------------------------------------------------ */
+
+static int64_t gpus_of(const struct engine *e, const struct engine_grant *g, bool unlocked)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		n += e->gpu[i].grant == g && (!unlocked || e->gpu[i].fd < 0);
+	return n;
+}
+
+/* Locks one GPU for a grant; false: somebody has it. */
+static bool gpu_lock(struct engine *e, struct engine_gpu *gpu, struct engine_grant *g)
+{
+	ERR_AUTO err = { 0 };
+	int fd = gpu_take(gpu->gpu, &err);
+	gpu->foreign = fd < 0;
+	if (fd == -2 && !gpu->told)
+		engine_notice(e, ENGINE_WARNING, "a GPU cannot be used: %s", err_msg(&err));
+	gpu->told = fd == -2;
+	if (fd < 0) {
+		gpu->grant = NULL;
+		return false;
+	}
+	gpu->grant = g;
+	gpu->fd = fd;
+	return true;
+}
+
+bool grant_lock(struct engine *e, struct engine_grant *g)
+{
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant == g && e->gpu[i].fd < 0)
+			(void)gpu_lock(e, &e->gpu[i], g); /* else another one */
+	}
+	for (size_t i = 0; i < e->inventory.gpus_n && gpus_of(e, g, false) < g->need.gpus; i++) {
+		if (!e->gpu[i].grant)
+			(void)gpu_lock(e, &e->gpu[i], g);
+	}
+	return gpus_of(e, g, false) >= g->need.gpus;
+}
+
+/* What other programs hold, of those that no job of this engine has. */
+static int64_t gpus_foreign(struct engine *e, bool probe)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		struct engine_gpu *g = &e->gpu[i];
+		if (!g->grant && (probe || g->foreign))
+			g->foreign = !gpu_is_free(g->gpu);
+		n += !g->grant && g->foreign;
+	}
+	return n;
+}
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+/* All tasks of one job that were picked together, or those of a job without gang one by one. */
+static bool gang_start(struct engine *e, struct engine_grant *const *grant, size_t n)
+{
+	bool ok = true;
+	for (size_t i = 0; i < n && ok; i++)
+		ok = grant_lock(e, grant[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct engine_grant *g = grant[i];
+		if (!ok) {
+			grant_take_back(e, g);
+			queue_undo(e->queue, g->task);
+			continue;
+		}
+		g->given = true;
+		if (g->pod && g->pod->state == POD_QUEUED)
+			pod_bind(g->pod);
+	}
+	return ok;
+}
+
+/* false: something was taken by others; pick again. */
+static bool schedule_once(struct engine *e)
+{
+	struct amounts foreign = { .gpus = gpus_foreign(e, e->probe) };
+	void *const *owners;
+	bool ok = true;
+	e->probe = false;
+	queue_now(e->queue, clock_ms());
+	queue_machine(e->queue, &e->inventory.total, &foreign);
+	size_t n = queue_pick(e->queue, &owners);
+	struct engine_grant *const *grant = (struct engine_grant *const *)owners;
+	for (size_t i = 0; i < n;) {
+		size_t end = i + 1;
+		while (grant[i]->job->order.gang && end < n && grant[end]->job == grant[i]->job)
+			end++;
+		ok = gang_start(e, grant + i, end - i) && ok;
+		i = end;
+	}
+	return ok;
+}
+
+void engine_schedule(struct engine *e)
+{
+	int64_t now = clock_ms();
+	if (now >= e->probe_ms) {
+		e->probe_ms = ENGINE_NEVER;
+		e->schedule = e->probe = true;
+	}
+	if (!e->schedule)
+		return;
+	e->schedule = false;
+	for (size_t i = 0; i <= e->inventory.gpus_n && !schedule_once(e); i++)
+		;
+	bool wanted = false;
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		struct engine_job *job = e->job[i];
+		if (!job->queued)
+			continue;
+		for (const struct engine_grant *g = job->grants; g && !wanted; g = g->next)
+			wanted = !g->given && g->need.gpus > 0;
+		job_explain(job);
+	}
+	if (wanted && gpus_foreign(e, false) > 0)
+		e->probe_ms = now + PROBE_MS;
+}

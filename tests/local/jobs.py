@@ -1,0 +1,160 @@
+"""Jobs that run, fail, are tried again, and are stopped."""
+import json
+
+from harness import wait_until
+from machine import Machine, job, lines_of, processes_with, role
+
+
+def test_hello(check):
+    """One task: its output, its end, and what is stored about it."""
+    with Machine() as m:
+        m.start("hello", {"main": role("echo Hello from $PAI_USER_NAME, task $PAI_TASK_INDEX")})
+        check.equal("state", m.wait("hello"), "SUCCEEDED")
+        check.equal("code", m.code("hello"), 0)
+        check.ok("output", "Hello from alice, task 0\n" in m.log("hello", "main"), m.log("hello", "main"))
+        task = m.tasks("hello")["main", 0]["attemptStatus"]
+        check.ok("the task had an address", task["podIP"] and task["podIP"] == task["podHostIP"], task)
+        check.ok("... and a node", task["podNodeName"], task)
+        check.ok("... and ran", task["runTime"], task)
+        check.ok("its directory is removed", wait_until(lambda: not m.pods()), m.pods())
+        detail = m.request("GET", "/api/v2/jobs/alice~hello").json
+        check.equal("by HTTP", detail["jobStatus"]["state"], "SUCCEEDED")
+        check.equal("exit code by HTTP", detail["jobStatus"]["appExitCode"], 0)
+
+
+def test_roles_talk(check):
+    """A parameter server and two workers, by PAI_HOST_IP_* and PAI_PORT_LIST_*."""
+    serve = ("perl -MIO::Socket::INET -e '$| = 1; my $s = IO::Socket::INET->new(Listen => 9, ReuseAddr => 1, "
+             "LocalPort => $ENV{PAI_PORT_LIST_ps_0_grpc}) or die $@; "
+             "while (my $c = $s->accept) { print \"got \" . <$c>; print $c \"weight\\n\" }'")
+    work = ("perl -MIO::Socket::INET -e 'my $s; for (1 .. 600) { $s = IO::Socket::INET->new(PeerAddr => "
+            "\"$ENV{PAI_HOST_IP_ps_0}:$ENV{PAI_PORT_LIST_ps_0_grpc}\") and last; select undef, undef, undef, 0.1 } "
+            "$s or die $@; print $s \"gradient $ENV{PAI_TASK_INDEX}\\n\"; print \"received \" . <$s>'")
+    ports = {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"grpc": 1}}
+    with Machine() as m:
+        m.start("talk", {
+            "ps": {**role(serve, completion={"minFailedInstances": 1, "minSucceededInstances": -1}),
+                   "resourcePerInstance": ports},
+            "worker": {**role(work, instances=2, completion={"minFailedInstances": 1, "minSucceededInstances": 2}),
+                       "resourcePerInstance": ports}})
+        check.equal("state", m.wait("talk"), "SUCCEEDED")
+        for index in (0, 1):
+            check.ok(f"worker {index} has an answer", "received weight" in m.log("talk", "worker", index),
+                     m.log("talk", "worker", index))
+            check.ok(f"... and was heard", f"got gradient {index}" in m.log("talk", "ps"), m.log("talk", "ps"))
+        check.equal("the server of parameters was stopped", m.task_code("talk", "ps"), -220)
+
+
+def test_failure_explained(check):
+    """An exit code, and the end of the output in the diagnostics."""
+    with Machine() as m:
+        m.start("bad", {"main": role("echo this is why >&2", "exit 7")})
+        check.equal("state", m.wait("bad"), "FAILED")
+        check.equal("code", m.code("bad"), 7)
+        outcome = m.status("bad")["attemptStatus"]["completionStatus"]
+        check.ok("diagnostics", "this is why" in outcome["diagnostics"], outcome)
+        detail = m.request("GET", "/api/v2/jobs/alice~bad").json
+        check.equal("exit code by HTTP", detail["jobStatus"]["appExitCode"], 7)
+
+
+def test_signals_and_memory(check):
+    """A task that kills itself has the code of the signal."""
+    with Machine() as m:
+        m.start("segv", {"main": role("kill -SEGV $$")})
+        m.start("killed", {"main": role("kill -KILL $$")})
+        check.equal("state", m.wait("segv"), "FAILED")
+        check.equal("state", m.wait("killed"), "FAILED")
+        check.equal("SIGSEGV", m.code("segv"), 139)
+        check.equal("SIGKILL", m.code("killed"), 137)
+
+
+def test_retries(check):
+    """Attempts of the job, each with its log."""
+    with Machine() as m:
+        m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((2 - FC_FRAMEWORK_ATTEMPT_ID))")},
+                jobRetryCount=2)
+        check.equal("state", m.wait("again"), "SUCCEEDED")
+        check.equal("attempts", m.status("again")["attemptStatus"]["id"], 2)
+        check.equal("counted", m.status("again")["retryPolicyStatus"]["accountableRetriedCount"], 2)
+        for attempt in range(3):
+            check.ok(f"log of attempt {attempt}", f"attempt {attempt}\n" in m.log("again", "main", 0, attempt),
+                     m.log("again", "main", 0, attempt))
+
+
+def test_task_retries(check):
+    """Attempts of one task, without gang; the other one goes on."""
+    with Machine() as m:
+        m.start("tasks", {"main": role("echo try $FC_TASK_ATTEMPT_ID of $PAI_TASK_INDEX",
+                                       "[ $PAI_TASK_INDEX = 0 ] || exit $((1 - FC_TASK_ATTEMPT_ID))",
+                                       instances=2, taskRetryCount=1,
+                                       completion={"minFailedInstances": 1, "minSucceededInstances": 2})},
+                extras={"gangAllocation": False})
+        check.equal("state", m.wait("tasks"), "SUCCEEDED")
+        tasks = m.tasks("tasks")
+        check.equal("tries", [tasks["main", i]["attemptStatus"]["id"] for i in (0, 1)], [0, 1])
+        for retry in (0, 1):
+            check.ok(f"log of try {retry}", f"try {retry} of 1\n" in m.log("tasks", "main", 1, 0, retry))
+
+
+def test_completion(check):
+    """minFailedInstances and minSucceededInstances end a job, and its other tasks."""
+    with Machine() as m:
+        m.start("fails", {"main": role("[ $PAI_TASK_INDEX = 0 ] && exit 3; exec sleep 1000", instances=3,
+                                       completion={"minFailedInstances": 1})})
+        m.start("succeeds", {"main": role("[ $PAI_TASK_INDEX = 2 ] && exit 0; exec sleep 1000", instances=3,
+                                          completion={"minSucceededInstances": 1})})
+        check.equal("one has failed", m.wait("fails"), "FAILED")
+        check.equal("its code", m.code("fails"), 3)
+        check.equal("the others", [m.task_code("fails", "main", i) for i in (1, 2)], [-220, -220])
+        check.equal("one has succeeded", m.wait("succeeds"), "SUCCEEDED")
+        check.equal("the others", [m.task_code("succeeds", "main", i) for i in (0, 1)], [-220, -220])
+
+
+def test_stop_with_grace(check):
+    """SIGTERM first; what a task says then is in its log."""
+    with Machine() as m:
+        m.start("polite", {"main": role("trap 'echo I go; exit 0' TERM", "echo ready",
+                                        "while :; do sleep 0.1; done")})
+        check.ok("it runs", wait_until(lambda: "ready" in m.log("polite", "main")))
+        check.equal("running", m.wait("polite", "RUNNING"), "RUNNING")
+        check.equal("asked to stop", m.stop_job("polite").status, 202)
+        check.equal("state", m.wait("polite"), "STOPPED")
+        check.equal("code", m.code("polite"), -210)
+        check.ok("it had its grace", "I go" in m.log("polite", "main"), m.log("polite", "main"))
+        check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
+
+
+def test_delete(check):
+    """A deleted job: no process, no directory, no log."""
+    with Machine() as m:
+        m.start("gone", {"main": role("echo here; exec sleep 98765")})
+        check.ok("it runs", wait_until(lambda: "here" in m.log("gone", "main")))
+        uid = m.framework("gone")["metadata"]["uid"]
+        check.equal("deleted", m.request("DELETE", "/api/v1/user/alice/jobs/gone").status, 200)
+        check.ok("no directory", wait_until(lambda: not m.pods()), m.pods())
+        check.ok("no process", wait_until(lambda: not processes_with("sleep 98765")))
+        m.start("gone", {"main": role("echo the second")})
+        check.equal("the name can be used again", m.wait("gone"), "SUCCEEDED")
+        check.ok("another object", m.framework("gone")["metadata"]["uid"] != uid)
+
+
+def test_secrets(check):
+    """A secret of the job reaches the task, and stays out of its output."""
+    with Machine() as m:
+        m.start("secret", {"main": role("x='<% $secrets.word %>'; echo ${#x}")}, secrets={"word": "Sesame-4711"})
+        check.equal("state", m.wait("secret"), "SUCCEEDED")
+        check.ok("the task had it", "11\n" in m.log("secret", "main"), m.log("secret", "main"))
+
+
+def test_events(check):
+    """What happened to a pod is among the events of its job."""
+    with Machine() as m:
+        m.start("seen", {"main": role("true")})
+        check.equal("state", m.wait("seen"), "SUCCEEDED")
+        reply = m.request("GET", "/api/v2/jobs/alice~seen/events")
+        reasons = {e.get("reason") for e in (reply.json or {}).get("data", [])}
+        check.ok("events", {"Scheduled", "Started"} <= reasons, (reply.status, reasons))
+
+
+TESTS = [test_hello, test_roles_talk, test_failure_explained, test_signals_and_memory, test_retries,
+         test_task_retries, test_completion, test_stop_with_grace, test_delete, test_secrets, test_events]

@@ -1,0 +1,174 @@
+"""What the tests of jobs on this machine share: a server with an engine, jobs, and what is in its
+directory."""
+import glob
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
+
+from harness import USER, Server, framework_name, wait_until  # noqa: E402
+
+DONE = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+def role(*commands, instances=1, gpu=0, cpu=1, memory=64, **more):
+    return {"instances": instances, "dockerImage": "image", "commands": list(commands),
+            "resourcePerInstance": {"cpu": cpu, "memoryMB": memory, "gpu": gpu}, **more}
+
+
+def job(name, roles, **more):
+    """A job as text; roles: by name, from role()."""
+    return json.dumps({
+        "protocolVersion": 2, "name": name, "type": "job", "taskRoles": roles,
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "debian:12-slim"}], **more})
+
+
+class Machine(Server):
+    """`rest-lit serve --local`.  The directory outlives the server: see again()."""
+
+    def __init__(self, *arguments, where=None, gpus=0, **more):
+        self.where = where or os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "jobs")
+        self.gpu_files = [os.path.join(os.path.dirname(self.where), f"gpu{i}") for i in range(gpus)]
+        for path in self.gpu_files:
+            with open(path, "a", encoding="ascii"):
+                pass
+        pattern = os.path.join(os.path.dirname(self.where), "gpu[0-9]*")
+        devices = ("--gpu-devices", pattern) if gpus else ("--gpus", "none")
+        super().__init__("--local", self.where, "--images", "host", *devices, *arguments, **more)
+        self.gpus, self.more_arguments = gpus, arguments
+
+    def again(self):
+        """The same directory, after this one has been stopped or killed."""
+        return Machine(*self.more_arguments, where=self.where, gpus=self.gpus)
+
+    # ---- jobs ----
+    def start(self, name, roles, **more):
+        reply = self.submit(job(name, roles, **more))
+        if reply.status != 202:
+            raise RuntimeError(f"{name}: {reply}")
+
+    def framework(self, name):
+        """The stored object; None if there is none."""
+        try:
+            with open(os.path.join(self.where, "frameworks", f"{framework_name(name)}.json"),
+                      encoding="utf-8") as f:
+                return json.load(f)
+        except FileNotFoundError:
+            return None
+
+    def status(self, name):
+        return (self.framework(name) or {}).get("status") or {}
+
+    def tasks(self, name):
+        """By role and index."""
+        roles = (self.status(name).get("attemptStatus") or {}).get("taskRoleStatuses") or []
+        return {(r["name"], t["index"]): t for r in roles for t in r["taskStatuses"]}
+
+    def code(self, name):
+        return ((self.status(name).get("attemptStatus") or {}).get("completionStatus") or {}).get("code")
+
+    def task_code(self, name, task_role, index=0):
+        task = self.tasks(name).get((task_role, index)) or {}
+        return ((task.get("attemptStatus") or {}).get("completionStatus") or {}).get("code")
+
+    def state(self, name):
+        return self.request("GET", f"/api/v2/jobs/{USER}~{name}").json["jobStatus"]["state"]
+
+    def wait(self, name, *states):
+        """Its state, when it is one of these, or the job has ended."""
+        wait_until(lambda: self.state(name) in (states or DONE) + DONE)
+        return self.state(name)
+
+    def waiting_reason(self, name):
+        status = self.request("GET", f"/api/v2/jobs/{USER}~{name}").json["jobStatus"]
+        return json.dumps(status.get("waitingReason"))
+
+    def stop_job(self, name):
+        return self.request("PUT", f"/api/v2/jobs/{USER}~{name}/executionType",
+                            json.dumps({"value": "STOP"}), {"Content-Type": "application/json"})
+
+    # ---- files ----
+    def log(self, *what):
+        """Without a name, the server's; else the text of a task's log: name, role, index, attempt,
+        retry."""
+        if not what:
+            return super().log()
+        name, task_role, index, attempt, retry = (*what, *("", 0, 0, 0)[len(what) - 1:])
+        uid = self.framework(name)["metadata"]["uid"]
+        kept = os.path.join(self.where, "logs", uid, f"{task_role}-{index}-{attempt}-{retry}")
+        pod = (self.tasks(name).get((task_role, index)) or {}).get("attemptStatus", {}).get("podUID")
+        lines = []
+        for directory in (kept, os.path.join(self.where, "pods", str(pod))):
+            for part in ("log.1", "log"):
+                try:
+                    with open(os.path.join(directory, part), encoding="utf-8") as f:
+                        lines += [line.split(" ", 3)[3] for line in f]
+                except FileNotFoundError:
+                    pass
+        return "".join(lines)
+
+    def pods(self):
+        return sorted(os.listdir(os.path.join(self.where, "pods")))
+
+    def shims(self):
+        """Pids of the shims that live, by uid of the pod."""
+        found = {}
+        for path in glob.glob(os.path.join(self.where, "pods", "*", "shim")):
+            try:
+                with open(path, encoding="ascii") as f:
+                    pid = int(f.read().split()[0])
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if b"shim" in f.read():
+                        found[os.path.basename(os.path.dirname(path))] = pid
+            except (OSError, ValueError, IndexError):
+                pass
+        return found
+
+    def remove(self):
+        for name in os.listdir(os.path.join(self.where, "frameworks")):
+            self.forget(name)
+        if self.process.poll() is None:
+            wait_until(lambda: not self.pods())
+        self.stop()
+        for pid in self.shims().values():
+            os.kill(pid, signal.SIGKILL)
+        super().remove()
+
+    def forget(self, file):
+        """Deletes a job, so that its processes end."""
+        try:
+            with open(os.path.join(self.where, "frameworks", file), encoding="utf-8") as f:
+                name = json.load(f)["metadata"]["annotations"]["jobName"]
+            self.request("DELETE", f"/api/v1/user/{USER}/jobs/{name}")
+        except (OSError, ValueError, KeyError, AttributeError):
+            pass
+
+
+def processes_with(word):
+    """Command lines of all processes in which a word stands."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as f:
+                line = f.read().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if word in line:
+            found.append(line)
+    return found
+
+
+def lines_of(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return f.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def pause(seconds):
+    time.sleep(seconds)

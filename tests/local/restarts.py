@@ -1,0 +1,144 @@
+"""Servers and shims that are killed while jobs run."""
+import os
+import signal
+import subprocess
+import tempfile
+
+from harness import wait_until
+from machine import Machine, role
+
+
+def test_server_killed(check):
+    """Tasks go on without the server; the next one has their codes.  Nothing runs twice."""
+    first = Machine(gpus=1)
+    try:
+        wait_file = "while ! grep -q go /proc/self/cgroup 2>/dev/null && [ $SECONDS -lt 4 ]; do sleep 0.2; done"
+        first.start("zero", {"main": role("echo begins", wait_file, "echo ends", gpu=1)})
+        first.start("five", {"main": role("echo begins", wait_file, "exit 5")})
+        first.start("long", {"main": role("echo begins", "exec sleep 1000")})
+        for name in ("zero", "five", "long"):
+            check.ok(f"{name} runs", wait_until(lambda: "begins" in first.log(name, "main")))
+        first.kill()
+        shims = first.shims()
+        check.equal("the shims live", len(shims), 3)
+        with first.again() as second:
+            check.equal("zero", second.wait("zero"), "SUCCEEDED")
+            check.equal("five", second.wait("five"), "FAILED")
+            check.equal("its code", second.code("five"), 5)
+            check.equal("long", second.state("long"), "RUNNING")
+            check.ok("the same shim", set(second.shims().items()) <= set(shims.items()), second.shims())
+            for name in ("zero", "five", "long"):
+                check.equal(f"{name} has run once", second.log(name, "main").count("begins"), 1)
+            check.equal("stop", second.stop_job("long").status, 202)
+            check.equal("long", second.wait("long"), "STOPPED")
+            second.start("next", {"main": role("true", gpu=1)})
+            check.equal("the GPU is free", second.wait("next"), "SUCCEEDED")
+    finally:
+        first.kill()
+
+
+def test_server_killed_at_every_time(check):
+    """Killed again and again while jobs start and end: each code is right, and each task ran once."""
+    machine = Machine()
+    names = []
+    try:
+        for turn in range(8):
+            for i in range(3):
+                name = f"turn{turn}x{i}"
+                machine.start(name, {"main": role("echo begins", f"sleep 0.{turn}", f"exit {i}")})
+                names.append((name, i))
+            machine.kill()
+            machine = machine.again()
+        for name, code in names:
+            machine.wait(name)
+            check.equal(f"{name}: code", machine.code(name), code)
+            check.equal(f"{name}: runs", machine.log(name, "main").count("begins"), 1)
+        check.ok("nothing is left", wait_until(lambda: not machine.pods() and not machine.shims()), machine.pods())
+    finally:
+        machine.remove()
+
+
+def test_shim_killed(check):
+    """A shim that is killed is a lost node: the task is tried again."""
+    with Machine() as m:
+        m.start("lost", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID", "[ $FC_FRAMEWORK_ATTEMPT_ID = 1 ] || exec sleep 1000")},
+                jobRetryCount=0)
+        check.ok("it runs", wait_until(lambda: "try 0" in m.log("lost", "main")))
+        check.ok("there is a shim", wait_until(lambda: len(m.shims()) == 1), m.shims())
+        os.kill(next(iter(m.shims().values())), signal.SIGKILL)
+        check.equal("state", m.wait("lost"), "SUCCEEDED")
+        check.equal("a second attempt", m.status("lost")["attemptStatus"]["id"], 1)
+        check.equal("which was not counted", m.status("lost")["retryPolicyStatus"]["accountableRetriedCount"], 0)
+
+
+def test_shim_killed_without_server(check):
+    """The same while no server lives."""
+    first = Machine()
+    try:
+        first.start("lost", {"main": role("echo try $FC_FRAMEWORK_ATTEMPT_ID", "[ $FC_FRAMEWORK_ATTEMPT_ID = 1 ] || exec sleep 1000")})
+        check.ok("it runs", wait_until(lambda: "try 0" in first.log("lost", "main")))
+        first.kill()
+        for pid in first.shims().values():
+            os.kill(pid, signal.SIGKILL)
+        with first.again() as second:
+            check.equal("state", second.wait("lost"), "SUCCEEDED")
+            check.equal("a second attempt", second.status("lost")["attemptStatus"]["id"], 1)
+    finally:
+        first.kill()
+
+
+def test_deleted_without_server(check):
+    """A task whose job is gone at the start of the server is stopped."""
+    first = Machine()
+    try:
+        first.start("stray", {"main": role("echo here", "exec sleep 1000")})
+        check.ok("it runs", wait_until(lambda: "here" in first.log("stray", "main")))
+        first.kill()
+        for directory in ("frameworks", "secrets", "configmaps"):
+            path = os.path.join(first.where, directory)
+            for file in os.listdir(path) if os.path.isdir(path) else []:
+                os.unlink(os.path.join(path, file))
+        with first.again() as second:
+            check.ok("its task is stopped", wait_until(lambda: not second.shims() and not second.pods()), second.pods())
+    finally:
+        first.kill()
+
+
+def test_stop_while_down(check):
+    """SIGTERM ends the server, not the tasks."""
+    first = Machine()
+    first.start("stays", {"main": role("echo begins", "exec sleep 1000")})
+    check.ok("it runs", wait_until(lambda: "begins" in first.log("stays", "main")))
+    check.equal("the server ends", first.stop(), 0)
+    check.equal("its task does not", len(first.shims()), 1)
+    with first.again() as second:
+        check.equal("it is known", second.wait("stays", "RUNNING"), "RUNNING")
+
+
+def test_full_disk(check):
+    """A full disk: jobs wait and say why; with room again they run."""
+    where = tempfile.mkdtemp(prefix="rest-lit-disk.")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", where], capture_output=True).returncode != 0:
+        return  # not root
+    try:
+        with Machine(where=os.path.join(where, "jobs")) as m:
+            m.start("before", {"main": role("echo begins", "while [ $SECONDS -lt 3 ]; do sleep 0.1; done", "exit 4")})
+            check.ok("it runs", wait_until(lambda: "begins" in m.log("before", "main")))
+            with open(os.path.join(where, "ballast"), "wb") as f:
+                try:
+                    while f.write(b"x" * 4096):
+                        f.flush()
+                except OSError:
+                    pass
+            check.ok("its task ends", wait_until(lambda: not m.shims()))
+            os.unlink(os.path.join(where, "ballast"))
+            check.equal("its end is known", m.wait("before"), "FAILED")
+            check.ok("its code", m.code("before") in (4, -1001), m.code("before"))
+            m.start("after", {"main": role("true")})
+            check.equal("others run", m.wait("after"), "SUCCEEDED")
+    finally:
+        subprocess.run(["umount", "-l", where], check=False)
+
+
+TESTS = [test_server_killed, test_server_killed_at_every_time, test_shim_killed, test_shim_killed_without_server,
+         test_deleted_without_server, test_stop_while_down, test_full_disk]

@@ -58,6 +58,7 @@ enum { UNKNOWN = 255 };
 struct world {
 	struct arena a;
 	char base[64], *dir, *runtime;
+	bool sandbox;
 	struct err e;
 };
 
@@ -104,6 +105,8 @@ static void world_prepare(struct world *w, const char *command)
 	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7" };
 	const struct task_settings s = { .dir = w->dir,
 		                         .runtime = w->runtime,
+		                         .sandbox = w->sandbox,
+		                         .hide = w->base,
 		                         .objects = &OBJECTS };
 	if (!w->runtime)
 		skip();
@@ -172,6 +175,33 @@ static void test_runs(void **state)
 	assert_non_null(strstr(world_text(w, "log"), "IP=10.9.8.7"));
 	assert_non_null(strstr(world_text(w, "log"), "swordfish"));
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_GONE);
+}
+
+/* The same with bubblewrap: variables of the job do not reach it, and other files of the task's
+ * directory are not there. */
+static void test_sandbox(void **state)
+{
+	struct world *w = *state;
+	w->sandbox = true;
+	if (sandbox_probe(&w->e))
+		skip();
+	const char *command = arena_printf(
+	    &w->a,
+	    "echo A=$A IP=$PAI_HOST_IP_w_0 pid=$(cat /proc/1/comm); cat "
+	    "/usr/local/pai/secrets/secrets.yaml; df /dev/shm | tail -1; ls -a %s || echo hidden; "
+	    "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait",
+	    w->base);
+	int pidfd = world_start(w, command, -1);
+	world_wait(w, "log", "ready");
+	world_wait(w, "state", "\"app\":{\"started\":true");
+	task_stop(pidfd, -1);
+	struct task_state s = world_end(w, pidfd);
+	assert_true(s.app.started && s.app.ended && s.stopped);
+	assert_non_null(strstr(s.app.message, "originUserExitCode: 9"));
+	assert_non_null(strstr(world_text(w, "log"), "IP=10.9.8.7"));
+	assert_non_null(strstr(world_text(w, "log"), "swordfish"));
+	assert_non_null(strstr(world_text(w, "log"), "65536"));
+	assert_non_null(strstr(world_text(w, "log"), "hidden"));
 }
 
 static void test_stops(void **state)
@@ -298,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sandbox, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stops, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kills, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stops_sooner, setup, teardown),

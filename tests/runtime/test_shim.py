@@ -1,0 +1,225 @@
+"""`pai-runtime shim`: exit codes, signals, the tether, the log, what survives and what is killed."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from checks import RUNTIME, SLOW, check, equal, finish, tests
+
+LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)$")
+
+
+class Task:
+    """A directory with a specification, and its shim."""
+
+    def __init__(self, script, init=None, grace=10, argv=None, message="root/message"):
+        self.dir = tempfile.mkdtemp(prefix="shim-")
+        os.mkdir(self.dir + "/root")
+        head = ["shim 1", f"grace {grace}"] + (["init "] if init else []) + [f"app {message}", ""]
+        body = ["container init", "arg sh", "arg -c", "arg " + init, "env PATH=/usr/bin:/bin"] if init else []
+        body += ["container app", "directory " + self.dir + "/root"]
+        body += ["arg " + word for word in argv or ["sh", "-c", script]]
+        body += ["env PATH=/usr/bin:/bin", "env MARK=" + self.dir]
+        with open(self.dir + "/spec", "w", encoding="utf-8") as f:
+            f.write("".join(r + "\0" for r in head + body))
+        self.shim = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.shim and self.shim.poll() is None:
+            self.shim.kill()
+            self.shim.wait()
+        for pid in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.dir)
+
+    def start(self, *args, **how):
+        self.shim = subprocess.Popen([RUNTIME, "shim", self.dir, *args], stderr=subprocess.DEVNULL,
+                                     env={"SECRET": "of the server"}, **how)
+        return self
+
+    def end(self):
+        self.shim.wait(60 * SLOW)
+        return self.state()
+
+    def run(self):
+        return self.start().end()
+
+    def read(self, name):
+        try:
+            with open(f"{self.dir}/{name}", "rb") as f:
+                return f.read()
+        except FileNotFoundError:
+            return b""
+
+    def state(self):
+        return json.loads(self.read("state") or b"null")
+
+    def lines(self, name="log"):
+        found = [LINE.match(line) for line in self.read(name).splitlines()]
+        return [(m.group(1).decode(), m.group(2).decode(), m.group(3)) if m else None for m in found]
+
+    def wait(self, text, name="log"):
+        end = time.monotonic() + 60 * SLOW
+        while text not in self.read(name) and time.monotonic() < end:
+            time.sleep(0.01)
+        return text in self.read(name)
+
+    def processes(self):
+        """All with the mark of this task."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if f"MARK={self.dir}\0".encode() in f.read():
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+
+def test_codes():
+    for script, code in (("exit 0", 0), ("exit 77", 77), ("kill -9 $$", 137), ("kill -15 $$", 143)):
+        with Task(script) as t:
+            app = t.run()["app"]
+            equal(script, (t.shim.returncode, app["code"], app["reason"]), (0, code, "Error" if code else "Completed"))
+    with Task("", argv=["/no/such"]) as t:
+        app = t.run()["app"]
+        equal("a command that is not there", (app["started"], app["code"], app["reason"]), (False, 128, "ContainerCannotRun"))
+        check("the message names it", "/no/such: No such file" in app["message"], app)
+    with Task("echo app", init="echo first; exit 3") as t:
+        state = t.run()
+        equal("init fails", (state["init"]["code"], state["app"]["started"], t.read("log")), (3, False, b""))
+    with Task("env; cat root/x; umask; echo ${SECRET-none}", init="echo first") as t:
+        t.run()
+        equal("the log of init", t.lines("init.log"), [("stdout", "F", b"first")])
+        check("the environment is that of the specification", b"F none" in t.read("log"), t.read("log"))
+
+
+def test_stop():
+    with Task("trap 'echo asked; exit 4' TERM; echo ready; while :; do sleep 0.05; done") as t:
+        t.start().wait(b"ready")
+        t.shim.send_signal(signal.SIGTERM)
+        state = t.end()
+        equal("SIGTERM", (state["stopped"], state["app"]["code"]), (True, 4))
+    with Task("trap '' TERM; echo ready; sleep 600", grace=1) as t:
+        t.start().wait(b"ready")
+        t.shim.send_signal(signal.SIGTERM)
+        equal("SIGKILL after the grace", t.end()["app"]["code"], 137)
+        equal("nothing is left", t.processes(), [])
+    with Task("trap '' TERM; echo ready; sleep 600", grace=600) as t:
+        t.start().wait(b"ready")
+        t.shim.send_signal(signal.SIGUSR1)
+        equal("SIGUSR1 kills at once", t.end()["app"]["code"], 137)
+    with Task("echo ready; sleep 600") as t:
+        inner, outer = os.pipe()
+        t.start("--tether", str(inner), pass_fds=[inner]).wait(b"ready")
+        os.close(inner)
+        check("runs while the tether holds", t.shim.poll() is None)
+        os.close(outer)
+        state = t.end()
+        equal("the tether", (state["stopped"], state["app"]["code"]), (True, 143))
+
+
+def test_survives():
+    with Task("echo ready; exec sleep 600") as t:
+        # The parent dies; the shim has a session of its own.
+        parent = subprocess.Popen(["sh", "-c", f"{RUNTIME} shim {t.dir} & wait"])
+        t.wait(b"ready")
+        parent.kill()
+        parent.wait()
+        pid = int(t.read("shim").split()[0])
+        check("lives on", os.path.exists(f"/proc/{pid}") and t.state()["phase"] == "run")
+        equal("session", os.getsid(pid), pid)
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+            private = sum(int(line.split()[1]) for line in f if line.startswith("Private_"))
+        sanitized = SLOW > 1
+        check("at most 1 MiB of its own", private <= 1024 or sanitized, private)
+        second = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+        equal("no second one", second.returncode, 3)
+        os.kill(pid, signal.SIGKILL)
+        end = time.monotonic() + 60 * SLOW
+        while t.processes() and time.monotonic() < end:
+            time.sleep(0.01)
+        equal("SIGKILL of the shim ends the command", t.processes(), [])
+        equal("the state says that it ran", t.state()["phase"], "run")
+        second = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+        equal("nothing runs twice", (second.returncode, b"before" in second.stderr), (3, True))
+
+
+def test_daemons():
+    with Task("for i in 1 2 3 4 5; do (setsid sh -c 'trap \"\" TERM HUP; sleep 600; sleep 600' &) ; done; exit 6") as t:
+        equal("code", t.run()["app"]["code"], 6)
+        equal("daemons are killed", t.processes(), [])
+    with Task("exec >&- 2>&-; sleep 0.1; exit 2") as t:
+        equal("closed streams", t.run()["app"]["code"], 2)
+
+
+def test_log():
+    with Task("printf 'a\\nb' ; echo err >&2; head -c 40000 /dev/zero | tr '\\0' x; echo; printf tail") as t:
+        t.run()
+        out = [line for line in t.lines() if line and line[0] == "stdout"]
+        equal("lines", [(line[1], len(line[2])) for line in out], [("F", 1), ("P", 16384), ("P", 16384), ("F", 7233), ("F", 4)])
+        check("stderr", ("stderr", "F", b"err") in t.lines(), t.lines())
+    with Task("head -c 50000000 /dev/zero | tr '\\0' 'y' | fold -w 1000; echo; echo last") as t:
+        equal("a flood: code", t.run()["app"]["code"], 0)
+        sizes = [len(t.read("log")), len(t.read("log.1"))]
+        check("bounded", max(sizes) <= 16 << 20 and sizes[1] > 15 << 20, sizes)
+        check("the end is there", t.read("log").endswith(b" F last\n"), t.read("log")[-100:])
+        check("whole lines", all(t.lines()) and all(t.lines("log.1")))
+
+
+def test_message():
+    for name, script, wanted in (
+            ("a message", "printf 'because\\nof' > message", "because\nof"),
+            ("too long", "head -c 100000 /dev/zero | tr '\\0' z > message", "z" * 4096),
+            ("not UTF-8", "printf 'a\\377b' > message", "a?b"),
+            ("a link", "ln -s /etc/passwd message", ""),
+            ("a fifo", "mkfifo message", ""),
+            ("a directory", "mkdir message", ""),
+            ("a link above", "cd ..; rm -rf root; ln -s /etc root", "")):
+        path = "root/passwd" if name == "a link above" else "root/message"
+        with Task(script, message=path) as t:
+            equal(name, t.run()["app"]["message"], wanted)
+
+
+def test_full_disk():
+    """In a small file system of its own; without the right to mount, nothing is tested."""
+    with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
+        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
+                  f"{RUNTIME} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
+        with open(t.dir + "/spec", encoding="utf-8") as f:
+            text = f.read().replace(t.dir + "/root", t.dir + "/mnt/root")
+        with open(t.dir + "/spec", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.mkdir(t.dir + "/mnt")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, timeout=300 * SLOW)
+        if b"phase" not in done.stdout:
+            print("SKIPPED full disk: no mounts here", done.stderr)
+            return
+        state = json.loads(done.stdout.split(b"\n")[1])
+        equal("the exit code is kept", (done.stdout.split(b"\n")[0], state["phase"], state["app"]["code"]), (b"0", "ended", 5))
+
+
+def test_usage():
+    for args in ([], ["/no/such"], ["--bad"], ["/", "--tether", "x"]):
+        done = subprocess.run([RUNTIME, "shim", *args], check=False, capture_output=True)
+        check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
+    done = subprocess.run([RUNTIME, "--help"], check=False, capture_output=True)
+    check("hidden from users", b"shim" not in done.stdout, done.stdout)
+    for spec in (b"", b"shim 2\0\0", b"shim 1\0grace x\0app \0\0", b"shim 1\0app x", b"shim 1\0\0"):
+        with Task("true") as t:
+            with open(t.dir + "/spec", "wb") as f:
+                f.write(spec)
+            done = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+            equal(f"{spec}", (done.returncode, t.read("state")), (3, b""))
+
+
+tests(test_codes, test_stop, test_survives, test_daemons, test_log, test_message, test_full_disk, test_usage)
+finish()

@@ -52,7 +52,8 @@ static bool queue_mix(size_t mix, size_t time)
 		sim_run(s);
 		if (s->fault) {
 			printf("%s: %s\n", MIXES[mix].name, s->fault);
-			exit(1);
+			free(s);
+			return false;
 		}
 		for (int u = 0; u < USERS; u++) {
 			size_t n = 0;

@@ -1,16 +1,16 @@
 # rest-lit: the whole build in one file.
 #
 #   make            build/rest-lit and build/pai-runtime
-#   make demo       build, start, submit the examples, show what became of them
-#   make check      the tests that run on every change
-#   make help       the rest
+#   make demo       build, start a server, submit the examples, show the jobs
+#   make check      the tests for every change
+#   make help       all targets
 
 .DEFAULT_GOAL := all
 SHELL := /bin/bash
-# As many at once as there are cores.
+# One job per core.
 MAKEFLAGS += --no-builtin-rules $(if $(filter 0,$(MAKELEVEL)),-j$(shell nproc))
 
-# What is done is shown in short; V=1 shows the commands.
+# By default, make prints a short note per step; V=1 prints the commands.
 Q := $(if $(V),,@)
 note = @$(if $(V),:,printf '  %-4s %s\n' $(1) $(2))
 
@@ -19,7 +19,7 @@ FLAVOUR ?= release
 B := $(if $(filter release,$(FLAVOUR)),build,build/$(FLAVOUR))
 
 CC := gcc
-# The first of Debian 12 and 13 that is there.
+# The installed version: 14 in Debian 12, 19 in Debian 13.
 CLANG := $(notdir $(firstword $(shell command -v clang-14 clang-19)))
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wold-style-definition -Wwrite-strings -Wcast-qual -Wpointer-arith -Wformat=2 -Wvla \
@@ -42,11 +42,11 @@ ifeq ($(FLAVOUR),fuzz)
 override CC := $(CLANG)
 endif
 
-# ---- what must be installed: packages.txt (before pkg-config is asked) -----------------
+# ---- required packages: packages.txt (before the first call of pkg-config) -----------------
 GOALS := $(filter-out clean help,$(or $(MAKECMDGOALS),all))
 ifneq ($(GOALS),)
 SECTIONS := build
-# All that tests need, for what is more than the program.
+# All targets except the program, demo, image and install need the test packages.
 ifneq ($(filter-out all demo image install,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
@@ -57,7 +57,7 @@ $(error packages are missing, see above)
 endif
 endif
 
-# libjwt comes in two flavours; take the one that is there.
+# libjwt has two flavours; use the installed one.
 JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := yaml-0.1
 PKGS_k8s := libcurl jansson zlib
@@ -74,7 +74,7 @@ LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 
 VERSION := 0.1.0
 
-# ---- layers: each folder one archive; what a layer may use stands in USES ----------------
+# ---- layers: one archive per folder; USES lists the layers that a layer may use ----------------
 LAYERS := base schema translate k8s server runtime-assets
 USES_base := base
 USES_schema := schema base
@@ -109,7 +109,7 @@ $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(VERSIONS) $(CFLAGS) -c -o $@ $<
 
-# Files that are embedded by EMBED() are not seen by -MMD.
+# -MMD does not list files that EMBED() embeds.
 $(call objects,schema): $(wildcard schema/*.json)
 $(call objects,k8s): $(wildcard k8s/*.txt)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
@@ -120,8 +120,8 @@ $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
 
 # ---- the static runtime: pai-runtime with musl, one file that runs in any image ----------------
-# Its libraries are compiled here too, from the sources in runtime-assets/sources (README.md there
-# says why): Debian's archives are made for glibc.  All of it is below $(STATIC).
+# Debian's archives are for glibc, so its libraries are compiled from runtime-assets/sources (see
+# README.md there).  All output is below $(STATIC).
 STATIC := $(B)/static
 MUSL_CC := musl-gcc
 MUSL := /usr/lib/$(shell uname -m)-linux-musl
@@ -133,7 +133,7 @@ STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $
 VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"'
 VERSIONS_STATIC := -DBEARSSL_VERSION='"0.6"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
 
-# Checked against the hashes that Debian has signed, unpacked, and never changed.
+# The sources, verified by the hashes that Debian signs, then unpacked.  Nothing modifies them.
 UNPACKED := $(STATIC)/sources
 $(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-assets/sources/SHA256SUMS
 	$(call note,TAR,$(@D))
@@ -142,9 +142,9 @@ $(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-ass
 	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) || exit; done
 	@touch $@
 
-# name, what of the sources, how: one archive, each function in a section of its own.  They do not
-# depend on the Makefile, which changes more often than their flags: then `make clean`.
-# Z_TESTW=0: CRC without the 8 KiB of tables that are for large files.
+# VENDORED(name, sources, flags): one archive, with a section per function.  The archives do not
+# depend on the Makefile: after a change of the flags, run `make clean`.
+# Z_TESTW=0 omits 8 KiB of CRC tables, which only speed up large files.
 define VENDORED
 $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 	$$(call note,CC,$$@)
@@ -157,7 +157,7 @@ $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/inc
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
 $(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0))
 $(eval $(call VENDORED,bearssl,bearssl-0.6/src/*.c bearssl-0.6/src/*/*.c,-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
-# Where a handshake spends its time: 4 KiB more, a quarter of it less.
+# The arithmetic of a handshake with -O2: 4 KiB larger, a quarter less time.
 $(eval $(call VENDORED,bearssl-fast,bearssl-0.6/src/ec/*_m31.c bearssl-0.6/src/int/*.c,-O2 \
 	-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
 
@@ -166,32 +166,32 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	@mkdir -p $(@D)
 	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
 
-# Where the time of a large job goes.
+# The functions that take most of the time of a large job.
 $(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl-fast bearssl)
-# -static-pie of musl-gcc links a program that asks for an interpreter; hence the start files by name.
+# With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
 STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
 	$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
 	-Wl,-pie,--no-dynamic-linker,--gc-sections,-z,text,-z,relro,-z,now,-z,noexecstack
 $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
-# The HTTP client alone, for tests.
+# The HTTP client as a program, for tests.
 FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls files say) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 
 ifeq ($(FLAVOUR),release)
-# Those in $(STATIC) have their symbols, for debuggers.
+# The files in $(STATIC) keep their symbols, for debuggers.
 $(B)/pai-runtime: $(STATIC)/pai-runtime
 $(B)/tests/runtime/fetch: $(STATIC)/fetch
 $(B)/pai-runtime $(B)/tests/runtime/fetch:
 	@mkdir -p $(@D)
 	$(Q)strip -o $@ $<
 else
-# Sanitizers and fuzzers need glibc, and take Debian's libraries.
+# Sanitizers and fuzzers need glibc and use Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
 $(B)/tests/runtime/fetch: $(FETCH:%.c=$(B)/%.o)
 $(B)/pai-runtime $(B)/tests/runtime/fetch:
@@ -212,7 +212,7 @@ $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
 
 # ---- golden, hostile, differential, bench: a program per folder, linked with translate only ---------------
-# tests/lib is what they share.
+# tests/lib is their common library.
 $(B)/libtest.a: $(patsubst %.c,$(B)/%.o,$(wildcard tests/lib/*.c))
 	@rm -f $@
 	ar rcs $@ $^
@@ -229,14 +229,14 @@ $(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 .SECONDARY: $(B)/tests/unit/choose.o $(B)/tests/fuzz/replay.o
-# What a program took; small, hence static.
+# Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(MUSL_CC) -std=gnu17 -D_GNU_SOURCE -Os -static -Wall -Wextra -o $@ $<
 
 # ---- fuzzing: tests/fuzz/fuzz_*.c ------------------------------------------------------------
-# Those of the runtime are linked with it, the others with the server.
+# Fuzzers that include runtime headers are linked with the runtime, the others with the server.
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZERS_RUNTIME := $(patsubst tests/fuzz/%.c,$(B)/bin/%,$(shell grep -l '"runtime-assets/' tests/fuzz/fuzz_*.c))
 define FUZZER
@@ -259,7 +259,7 @@ endef
 $(eval $(call REPLAY,server,$(filter-out $(REPLAYS_RUNTIME),$(REPLAYS))))
 $(eval $(call REPLAY,runtime-assets,$(REPLAYS_RUNTIME)))
 
-# Lists out of many jobs; one large job; the queue of local tasks.
+# Benchmarks: memory of many jobs, lists of many jobs, details of a large job, the local queue.
 $(B)/tests/bench/kept/kept $(B)/tests/bench/queue/queue: %: %.o $(call archives,k8s)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
@@ -267,7 +267,7 @@ $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details: %: %.o $(call arc
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)
 
-# Counts calls of malloc; sanitizers have one of their own.
+# Counts calls of malloc.  Without sanitizers, which replace malloc.
 $(B)/tests/bench/bench.heap.so: tests/bench/heap/heap.c
 	$(call note,CC,$@)
 	@mkdir -p $(@D)
@@ -279,27 +279,28 @@ asan:
 	$(MAKE) FLAVOUR=asan all tests
 .PHONY: all tests fuzzers asan
 
-# ---- what people say ---------------------------------------------------------------------------
+# ---- targets for users -------------------------------------------------------------------------
 help:
 	@echo 'make            build/rest-lit, build/pai-runtime'
 	@echo 'make demo       build, start the server on a directory, submit the examples'
-	@echo 'make check      the tests that run on every change: 8 minutes on two cores'
-	@echo 'make check-long all tests there are: 90 minutes and more'
+	@echo 'make check      the tests for every change: 8 minutes on two cores'
+	@echo 'make check-long all tests: 90 minutes or more'
 	@echo 'make SUITE      one suite: $(SUITES)'
-	@echo '                TEST=WORD: only tests that have it in their names, or of lint this file;'
-	@echo '                FLAVOUR=asan: under address and undefined-behaviour sanitizers;'
+	@echo '                TEST=WORD: only tests with WORD in their names (lint: only this file);'
+	@echo '                FLAVOUR=asan: under AddressSanitizer and UBSan;'
 	@echo '                for example: make http TEST=framing, make unit FLAVOUR=asan TEST=yaml'
-	@echo 'make bare/trixie   make demo and make check in a Debian 13 with nothing else; or bare/bookworm'
-	@echo 'make asan       everything under address and undefined-behaviour sanitizers'
-	@echo 'make fuzz       every fuzz target for 60 s each (SECONDS=n, TEST=target)'
-	@echo 'make golden-update, differential-update   record anew what is compared with (needs npm)'
-	@echo 'make bench      speed, as ratios to libyaml in the same run'
-	@echo 'make pages      write the generated pages anew: OPTIONS, ROUTES, TRANSLATION, WARNINGS ...'
+	@echo 'make bare/trixie   make demo and make check in a minimal Debian 13; or bare/bookworm'
+	@echo 'make asan       build the programs and tests with AddressSanitizer and UBSan'
+	@echo 'make fuzz       every fuzz target for 60 s (SECONDS=n, TEST=target)'
+	@echo 'make golden-update         record the expected translations of the examples again'
+	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
+	@echo 'make bench      benchmarks, for docs/BENCH.md'
+	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION, WARNINGS and manifests'
 	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
-	@echo 'make fmt        clang-format everything'
+	@echo 'make fmt        clang-format all C files'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
-	@echo 'As root, make installs the packages of packages.txt that are missing.'
-	@echo 'DEVELOPER=1 turns warnings into errors;  V=1 shows the commands'
+	@echo 'As root, make installs missing packages of packages.txt.'
+	@echo 'DEVELOPER=1 turns warnings into errors; V=1 shows the commands'
 
 # A line a step; what the compiler says is in a log, which is shown when it fails.
 demo:
@@ -338,13 +339,13 @@ needs-fuzz: $(NEEDS_fuzz)
 bare/bookworm bare/trixie:
 	tests/tools/suites $@
 
-# Write what the examples become anew, and show what changed.
+# Record the translations of the examples again and show the differences.
 golden-update: $(NEEDS_golden)
 	$(B)/tests/golden/golden --update
 	git --no-pager diff --stat -p -- tests/golden/examples
 
 fmt:
-	@command -v clang-format-14 >/dev/null || { echo "the tree is formatted by version 14, of Debian 12"; exit 1; }
+	@command -v clang-format-14 >/dev/null || { echo "make fmt needs clang-format-14 (Debian 12)"; exit 1; }
 	clang-format-14 -i $(wildcard */*.[ch] */*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
 
 SECONDS ?= 60
@@ -352,7 +353,7 @@ fuzz:
 	$(MAKE) FLAVOUR=fuzz fuzzers
 	tests/tools/fuzz $(SECONDS) $(TEST)
 
-# js-yaml and ajv are for this test only; they come from npm, in the versions of the lock file.
+# Only this test needs js-yaml and ajv, from npm in the versions of the lock file.
 NPM := build/differential
 differential-update: $(NEEDS_differential)
 	@mkdir -p $(NPM)

@@ -1,9 +1,9 @@
 #pragma once
-/* In what do two JSON values differ? */
+/* Differences between two JSON values. */
 #include <jansson.h>
 #include <stddef.h>
 
-/* One difference.  `at` is owned; want and got are borrowed, NULL where there is nothing. */
+/* One difference.  `at` is owned; want and got are borrowed, NULL for a missing value. */
 struct difference {
 	char *at; /* JSON pointer */
 	const json_t *want, *got;
@@ -14,6 +14,6 @@ struct differences {
 	size_t n, cap;
 };
 
-/* All differences; members of maps in any order, elements of lists in theirs. */
+/* All differences.  The order matters in arrays, but not in objects. */
 void json_differences(json_t *want, json_t *got, struct differences *out);
 void differences_done(struct differences *d);

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The same programs as the automata of regex.c run, the slow and simple way: all threads side
- * by side, character by character, each with the place where it began.  Tests compare both.
+ * A simple, slow interpreter (Pike VM) for the programs of regex.c.  Tests compare its results with
+ * those of the automata.
  */
 #include <stdlib.h>
 
@@ -39,8 +39,8 @@ static void pike_list_done(struct pike_list *l)
 	free(l->in);
 }
 
-/* Follow what takes no room, in order of preference.  A thread that is still in the search in
- * front has no start yet: SIZE_MAX. */
+/* Follow the instructions that consume no character, in order of preference.  `start` is SIZE_MAX
+ * while a thread is in the leading search loop. */
 static void pike_add(struct pike *k, uint16_t pc, size_t start)
 {
 	const struct inst *in = &k->p->inst[pc];
@@ -60,7 +60,7 @@ static void pike_add(struct pike *k, uint16_t pc, size_t start)
 	}
 }
 
-/* One character (or the end) for all threads. */
+/* Advance all threads by one character, or to the end of the text. */
 static void pike_step(struct pike *k, bool edge, uint32_t rune)
 {
 	struct pike_list waiting = k->next;

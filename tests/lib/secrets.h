@@ -3,7 +3,7 @@
 #include "base/str.h"
 
 /*
- * The line of a value below the job's `secrets` that occurs in `out`, 0 if none does.  Texts of
- * less than six bytes, and those that stand elsewhere in the job as well, do not count.
+ * The line of a value below the job's `secrets` that occurs in `out`; 0 if none occurs.  Values
+ * shorter than six bytes and values that also occur elsewhere in the job are ignored.
  */
 unsigned secret_found(struct span job, struct span out);

@@ -41,7 +41,7 @@ static const char EXTENSION[] = "sshKeys:\n"
 				"    -----END RSA PRIVATE KEY-----\n"
 				"  pubKey: ssh-rsa AAAAB3 pai-job-ssh\n";
 
-/* Virtual cluster default has 12 cells, vc1 4; of others nobody says anything. */
+/* The virtual clusters default and vc1 have 12 and 4 cells. */
 static const char HIVED[] =
     "physicalCluster:\n"
     "  skuTypes:\n"

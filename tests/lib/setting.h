@@ -1,7 +1,6 @@
 #pragma once
 /*
- * The cluster that the recorded results of OpenPAI came from (tests/corpus/README.md), in
- * the settings that tests run in.
+ * The cluster of OpenPAI's recorded results (tests/corpus/README.md), with the settings of tests.
  */
 #include "translate/translate.h"
 
@@ -20,7 +19,7 @@ struct setting {
 	struct arena arena; /* of the facts */
 };
 
-/* The user of all tests, and the time at which every job is submitted. */
+/* The user and the submission time of all tests. */
 #define TEST_USER "alice"
 enum { TEST_PRIORITY = -2125464066 }; /* what OpenPAI computes for that time */
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Counting tests, and the checks in them.  The last lines that a test program prints are
- * `N checks` and `N passed, M failed`; those are tests.
+ * Counts tests and their checks.  The last lines of a test program's output are `N checks` and
+ * `N passed, M failed` (tests).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct tally {
 	size_t checks, wrong;  /* checks; those that failed in this test */
 };
 
-/* Begin the test of this name, which ends where the next one begins.  false: it is not wanted. */
+/* Begin a test, which ends when the next one begins.  Returns false if the test is not wanted. */
 bool tally_test(struct tally *t, const char *name);
 
 /* One check: if not `ok`, the line "FAIL " and the text is printed, and the test fails.  Returns

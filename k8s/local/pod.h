@@ -13,7 +13,7 @@ enum {
 	POD_OBJECT_MAX = 4 << 20,
 	POD_VOLUMES_MAX = 256,
 	POD_MOUNTS_MAX = 512,
-	POD_ENV_MAX = 16384,
+	POD_ENV_MAX = 8192,    /* variables of a container, with those of envFrom */
 	POD_MESSAGE_MAX = 4096 /* bytes of a termination message, as in Kubernetes */
 };
 

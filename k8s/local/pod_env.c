@@ -30,6 +30,7 @@ static int pod_data_take(json_t *map, bool base64, struct arena *a, struct pod_d
 	return 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data **data,
                   size_t *n, struct err *e)
 {
@@ -133,7 +134,8 @@ static int variables_from_object(struct variables *all, const struct pod_env *v,
 	if (got < 0)
 		return -1;
 	bool found = got == 0 && v->all;
-	for (size_t i = 0; got == 0 && i < n; i++) {
+	/* More are an error later, but take no time. */
+	for (size_t i = 0; got == 0 && i < n && all->n <= POD_ENV_MAX; i++) {
 		if (v->all && variable_name_ok(data[i].key))
 			variable_set(all, arena_printf(a, "%s%s", v->name, data[i].key.p),
 			             data[i].value, a);
@@ -161,6 +163,11 @@ char **pod_env_resolve(const struct pod_container *c, const struct pod_objects *
 			continue;
 		const char *value = v->expand ? variables_expand(v->value, &all, a) : v->value;
 		variable_set(&all, v->name, span_of(value), a);
+	}
+	if (all.n > POD_ENV_MAX) {
+		(void)err_set(e, INVALID_PARAMETERS, "container %s has more than %d variables",
+		              c->name, POD_ENV_MAX);
+		return NULL;
 	}
 	if (!all.v)
 		all.v = ARENA_NEW(a, char *, 1);

@@ -46,7 +46,7 @@ static void task_fd_done(int *fd)
 int task_failed(struct task_making *m, const char *what, const char *path)
 {
 	return err_set(m->e, UNKNOWN_ERROR, "cannot %s %s/%s: %s", what, m->s->dir, path,
-	               strerror(errno));
+	               strerrordesc_np(errno));
 }
 
 static int task_write_all(int fd, struct span text)
@@ -136,6 +136,7 @@ static int task_put_item(struct task_making *m, const struct pod_volume *v, cons
 	return task_new_file(m, file, text, owner | 0400);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 static int task_put_key(struct task_making *m, const struct pod_volume *v,
                         const struct pod_source *from, const struct pod_item *item,
                         const struct pod_data *data, size_t n)
@@ -352,10 +353,11 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 	ARENA_AUTO a = { 0 };
 	if (mkdir(s->dir, 0700) != 0 && errno != EEXIST)
 		return err_set(e, UNKNOWN_ERROR, "cannot make the directory %s: %s", s->dir,
-		               strerror(errno));
+		               strerrordesc_np(errno));
 	TASK_FD_AUTO dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
-		return err_set(e, UNKNOWN_ERROR, "cannot open %s: %s", s->dir, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "cannot open %s: %s", s->dir,
+		               strerrordesc_np(errno));
 	struct task_making m = { p, s, dir, arena_printf(&a, "%s/root", s->dir), &a, e };
 	int result = task_prepare_all(&m);
 	arena_wipe(&a); /* secrets */
@@ -370,7 +372,8 @@ int task_put_framework(const char *dir, struct span object, struct err *e)
 	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	TASK_FD_AUTO fd = open(path, flags, 0600);
 	if (fd < 0 || task_write_all(fd, object))
-		return err_set(e, UNKNOWN_ERROR, "cannot write %s: %s", path, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "cannot write %s: %s", path,
+		               strerrordesc_np(errno));
 	return 0;
 }
 
@@ -418,6 +421,7 @@ static int task_spawn_keep(posix_spawn_file_actions_t *f, const int *keep, size_
 	return 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 static int task_spawn(const char *dir, const char *runtime, const int *keep, size_t n, bool tether,
                       pid_t *pid)
 {
@@ -464,10 +468,11 @@ int task_start(const char *dir, const char *runtime, int tether, const int *keep
 		all[n++] = keep[i];
 	int error = task_spawn(dir, runtime, all, n, tether >= 0, &pid);
 	if (error)
-		return err_set(e, UNKNOWN_ERROR, "cannot start %s: %s", runtime, strerror(error));
+		return err_set(e, UNKNOWN_ERROR, "cannot start %s: %s", runtime,
+		               strerrordesc_np(error));
 	int pidfd = task_pidfd(pid); /* it is not reaped yet */
 	if (pidfd < 0)
-		(void)err_set(e, UNKNOWN_ERROR, "pidfd_open: %s", strerror(errno));
+		(void)err_set(e, UNKNOWN_ERROR, "pidfd_open: %s", strerrordesc_np(errno));
 	return pidfd;
 }
 
@@ -649,6 +654,7 @@ static int leftovers_kill(const char *variable, char *text)
 	DIR *all = opendir("/proc");
 	int found = 0;
 	int64_t pid;
+	// NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of its own
 	for (struct dirent *d; all && (d = readdir(all));) {
 		if (parse_i64(span_of(d->d_name), 2, INT32_MAX, &pid) == 0 &&
 		    leftover_kill(dirfd(all), d->d_name, (pid_t)pid, variable, text))
@@ -677,6 +683,7 @@ int task_remove(const char *dir, size_t budget, struct err *e)
 {
 	int result = tree_remove(AT_FDCWD, dir, budget);
 	if (result < 0)
-		return err_set(e, UNKNOWN_ERROR, "cannot remove %s: %s", dir, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "cannot remove %s: %s", dir,
+		               strerrordesc_np(errno));
 	return result;
 }

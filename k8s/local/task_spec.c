@@ -68,8 +68,14 @@ static void task_variables(struct task_making *m, struct task_words *w, const ch
 
 static const char *task_home(const struct task_making *m)
 {
-	const struct passwd *user = getpwuid(geteuid());
-	return m->s->image || !user || user->pw_dir[0] != '/' ? "/root" : user->pw_dir;
+	enum { ROOM = 16384 };
+	struct passwd user;
+	struct passwd *found = NULL;
+	char *room = arena_alloc(m->a, ROOM);
+	if (m->s->image || getpwuid_r(geteuid(), &user, room, ROOM, &found) != 0 || !found ||
+	    user.pw_dir[0] != '/')
+		return "/root";
+	return user.pw_dir;
 }
 
 static int task_environment(struct task_making *m, enum task_which which, struct task_words *w)
@@ -142,14 +148,17 @@ static int task_command(struct task_making *m, enum task_which which, const stru
 {
 	const struct pod_container *c = task_container_of(m, which);
 	char *words[WORDS_MAX];
-	char *variables[POD_ENV_MAX + 64];
+	char **variables = ARENA_NEW(m->a, char *, env->n + 1);
 	size_t n = 0;
 	/* Replacing does not change them. */
-	memcpy(variables, env->v, (env->n + 1) * sizeof(*variables));
+	memcpy(variables, env->v, env->n * sizeof(*variables));
 	for (char **list = c->command; list; list = list == c->command ? c->args : NULL) {
-		for (size_t i = 0; list[i] && n < WORDS_MAX - 1; i++)
+		for (size_t i = 0; list[i] && n < WORDS_MAX; i++)
 			words[n++] = pod_expand(list[i], variables, m->a);
 	}
+	if (n == WORDS_MAX)
+		return err_set(m->e, INVALID_PARAMETERS, "the command of container %s has %d words",
+		               c->name, WORDS_MAX);
 	words[n] = NULL;
 	bool runtime = n > 1 && task_is_runtime(words[0]) && strcmp(words[1], "init") == 0;
 	if (which == TASK_WHICH_INIT && (!c->command[0] || runtime))

@@ -296,16 +296,15 @@ static const struct phase {
 
 static int run_usage(FILE *to, int status)
 {
-	fputs(
-	    "usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
-	    "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
-	    "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
-	    "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
-	    "  --root DIR   put DIR before each of these paths\n"
-	    "  --logs-kept  the output outlives the container: do not upload its end or wait for\n"
-	    "               readers\n\n"
-	    "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
-	    to);
+	fputs("usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
+	      "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
+	      "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
+	      "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
+	      "  --root DIR   put DIR before each of these paths\n"
+	      "  --logs-kept  the output outlives the container: do not upload its end or\n"
+	      "               wait for readers\n\n"
+	      "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
+	      to);
 	return status;
 }
 

@@ -295,10 +295,10 @@ static void shim_finish(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[s->which];
 	if (s->report.n > 1) {
-		shim_not_run(s, span_from(str_view(&s->report), 1 + (s->report.p[0] == 'S')));
+		shim_not_run(s, span_from(str_view(&s->report), s->report.p[0] == 'S' ? 2 : 1));
 	} else if (!r->started && s->head.wrapped && !s->state.stopped) {
 		/* Bubblewrap has failed; its last words are the reason. */
-		STR_AUTO why = STR_INIT(2 * WHY_MAX);
+		STR_AUTO why = STR_INIT(WHY_MAX + 64);
 		str_puts(&why, "the sandbox cannot be made: ");
 		str_span(&why, span_trim(str_view(&s->tail)));
 		shim_not_run(s, str_view(&why));

@@ -16,35 +16,36 @@
 #include "base/clock.h"
 
 /* In the child: only functions that are safe after fork() in a program with threads. */
-static _Noreturn void child_exec(const struct child *c, const char *const *argv,
-                                 const char *const *env, const char *dir, int pass, pid_t parent)
+static _Noreturn void child_exec(const struct child *c, const struct child_command *command,
+                                 pid_t parent)
 {
 	sigset_t none;
 	(void)sigemptyset(&none);
 	for (int s = 1; s < NSIG; s++)
-		(void)signal(s, SIG_DFL);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+		(void)signal(s, SIG_DFL); /* NOLINT(concurrency-mt-unsafe): one thread */
+	(void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (pass == 3)
+	if (command->pass == 3)
 		(void)fcntl(3, F_SETFD, 0);
-	else if (pass > 3)
-		(void)dup2(pass, 3);
+	else if (command->pass > 3)
+		(void)dup2(command->pass, 3);
 	if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(c->out, 1) == 1 &&
-	    dup2(c->log, 2) == 2 && close_range(pass < 0 ? 3 : 4, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
-	    (dir == NULL || chdir(dir) == 0)) {
+	    dup2(c->log, 2) == 2 &&
+	    close_range(command->pass == 0 ? 3 : 4, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
+	    (command->dir == NULL || chdir(command->dir) == 0)) {
 		/* execve changes neither the texts nor the lists. */
-		char *const *arguments, *const *environment;
-		memcpy(&arguments, &argv, sizeof(arguments));
-		memcpy(&environment, &env, sizeof(environment));
-		(void)execve(argv[0], arguments, environment);
+		char *const *argv;
+		char *const *env;
+		memcpy(&argv, &command->argv, sizeof(argv));
+		memcpy(&env, &command->env, sizeof(env));
+		(void)execve(argv[0], argv, env);
 	}
 	_exit(127);
 }
 
-int child_start(struct child *c, const char *const *argv, const char *const *env, const char *dir,
-                int pass, struct err *e)
+int child_start(struct child *c, const struct child_command *command, struct err *e)
 {
 	*c = CHILD_NONE;
 	c->out = memfd_create("stdout", MFD_CLOEXEC);
@@ -52,7 +53,7 @@ int child_start(struct child *c, const char *const *argv, const char *const *env
 	pid_t parent = getpid();
 	pid_t pid = c->out >= 0 && c->log >= 0 ? fork() : -1;
 	if (pid == 0)
-		child_exec(c, argv, env, dir, pass, parent);
+		child_exec(c, command, parent);
 	int saved = errno;
 	c->pid = pid;
 	if (pid > 0) {
@@ -67,7 +68,8 @@ int child_start(struct child *c, const char *const *argv, const char *const *env
 		(void)waitpid(pid, NULL, 0);
 	}
 	child_done(c);
-	return err_set(e, UNKNOWN_ERROR, "%s cannot be started: %s", argv[0], strerror(saved));
+	return err_set(e, UNKNOWN_ERROR, "%s cannot be started: %s", command->argv[0],
+	               strerrordesc_np(saved));
 }
 
 void child_kill(const struct child *c)
@@ -97,7 +99,8 @@ struct span child_text(int fd, size_t max, bool last, struct arena *a)
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0)
 		return (struct span){ "", 0 };
-	size_t n = (size_t)st.st_size, from = 0;
+	size_t n = (size_t)st.st_size;
+	size_t from = 0;
 	if (n > max) {
 		from = last ? n - max : 0;
 		n = max;
@@ -116,11 +119,11 @@ void child_done(struct child *c)
 	*c = CHILD_NONE;
 }
 
-int child_run(const char *const *argv, const char *const *env, int ms, struct span *log,
-              struct arena *a, struct err *e)
+int child_run(const struct child_command *command, int ms, struct span *log, struct arena *a,
+              struct err *e)
 {
 	struct child c;
-	if (child_start(&c, argv, env, NULL, -1, e) != 0)
+	if (child_start(&c, command, e) != 0)
 		return -1;
 	int64_t until = clock_ms() + ms;
 	struct pollfd ended = { .fd = c.pidfd, .events = POLLIN };
@@ -136,5 +139,5 @@ int child_run(const char *const *argv, const char *const *env, int ms, struct sp
 	child_done(&c);
 	if (rc > 0)
 		return status;
-	return err_set(e, UNKNOWN_ERROR, "%s has not ended within %d ms", argv[0], ms);
+	return err_set(e, UNKNOWN_ERROR, "%s has not ended within %d ms", command->argv[0], ms);
 }

@@ -15,10 +15,16 @@ struct child {
 
 #define CHILD_NONE ((struct child){ .pidfd = -1, .out = -1, .log = -1 })
 
-/* Starts argv[0], an absolute path, in this directory (NULL: this process's).  Its descriptor 3 is
- * `pass`; -1: it has none.  0, or -1 and *e: 500. */
-int child_start(struct child *c, const char *const *argv, const char *const *env, const char *dir,
-                int pass, struct err *e);
+/* Lists are NULL-terminated. */
+struct child_command {
+	const char *const *argv; /* argv[0]: an absolute path */
+	const char *const *env;
+	const char *dir; /* where it starts; NULL: as this process */
+	int pass;        /* its descriptor 3; 0: it has none */
+};
+
+/* 0, or -1 and *e: 500. */
+int child_start(struct child *c, const struct child_command *command, struct err *e);
 
 /* SIGKILL to its process group. */
 void child_kill(const struct child *c);
@@ -34,5 +40,5 @@ void child_done(struct child *c);
 
 /* Starts, waits for at most `ms`, and reaps.  The status like child_reap, or -1 and *e: 500, also
  * if the time is over.  `log` gets the end of stderr, in the arena. */
-int child_run(const char *const *argv, const char *const *env, int ms, struct span *log,
-              struct arena *a, struct err *e);
+int child_run(const struct child_command *command, int ms, struct span *log, struct arena *a,
+              struct err *e);

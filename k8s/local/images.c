@@ -60,7 +60,7 @@ struct images *images_new(const char *dir, const struct images_limits *limits, s
 	m->umoci = sandbox_program("umoci", &m->a);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (m->epoll < 0)
-		(void)err_set(e, UNKNOWN_ERROR, "epoll: %s", strerror(errno));
+		(void)err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
 	if (m->epoll >= 0 && images_store_open(&m->store, dir, m->limits.bytes, e) == 0)
 		return m;
 	if (m->epoll >= 0)
@@ -282,7 +282,8 @@ static void images_request(struct images_use *u, struct span image, struct span 
 		                      problem ? problem : "has a login that is too long"));
 		return;
 	}
-	char key[STORE_HEX], hex[STORE_HEX];
+	char key[STORE_HEX];
+	char hex[STORE_HEX];
 	images_key(key, &parsed, auth);
 	if (policy == IMAGES_IF_NOT_PRESENT && images_store_ref(&m->store, key, hex) &&
 	    use_take(u, hex))
@@ -300,6 +301,7 @@ static void images_request(struct images_use *u, struct span image, struct span 
 	images_begin(m);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): six parameters */
 struct images_use *images_want(struct images *m, struct span image, struct span auth,
                                enum images_policy policy, void (*changed)(void *arg), void *arg)
 {

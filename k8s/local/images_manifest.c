@@ -114,7 +114,8 @@ int images_layout_config(int layout, struct arena *a, struct span *config)
 /* Texts that contain `must`. */
 static const char *const *config_words(const json_t *list, const char *must, struct arena *a)
 {
-	size_t n = json_array_size(list), kept = 0;
+	size_t n = json_array_size(list);
+	size_t kept = 0;
 	if (n > MANIFEST_WORDS_MAX)
 		n = MANIFEST_WORDS_MAX;
 	const char **out = ARENA_NEW(a, const char *, n + 1);
@@ -163,7 +164,8 @@ const char *images_log_reason(struct span log, struct arena *a)
 			break;
 		if (at != SIZE_MAX && c == '\\' && i + 1 < log.n)
 			c = log.p[++i];
-		str_char(&out, (unsigned char)c < ' ' ? ' ' : c);
+		bool control = (unsigned char)c < ' ';
+		str_char(&out, control ? ' ' : c); /* NOLINT(bugprone-narrowing-conversions) */
 	}
 	struct span reason = span_cut(str_view(&out), REASON_MAX);
 	return reason.n ? arena_dup(a, reason) : "it gives no reason";

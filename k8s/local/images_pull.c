@@ -33,7 +33,8 @@ static const char **pull_env(struct images_pull *p)
 	const char **env = ARENA_NEW(&p->a, const char *, PULL_ARGS);
 	size_t n = 0;
 	for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
-		const char *value = getenv(KEPT[i]);
+		const char *value =
+		    getenv(KEPT[i]); /* NOLINT(concurrency-mt-unsafe): not changed */
 		if (value)
 			env[n++] = arena_printf(&p->a, "%s=%s", KEPT[i], value);
 	}
@@ -63,7 +64,10 @@ static void pull_run(struct images_pull *p, enum pull_step step, const char *con
 		pull_fail(p, false, "no memory for the login");
 		return;
 	}
-	int rc = child_start(&p->child, argv, pull_env(p), p->path, fd, &e);
+	const struct child_command command = {
+		.argv = argv, .env = pull_env(p), .dir = p->path, .pass = login ? fd : 0
+	};
+	int rc = child_start(&p->child, &command, &e);
 	if (fd >= 0)
 		(void)close(fd);
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = p };
@@ -132,7 +136,7 @@ static void pull_umoci(struct images_pull *p)
 	if (mkdirat(p->dir, "image", 0700) != 0 ||
 	    images_file_write(p->dir, "image/config.json", config) != 0 ||
 	    images_file_write(p->dir, "image/lock", SPAN("")) != 0) {
-		pull_fail(p, false, arena_printf(&p->a, "%s: %s", p->path, strerror(errno)));
+		pull_fail(p, false, arena_printf(&p->a, "%s: %s", p->path, strerrordesc_np(errno)));
 		return;
 	}
 	const char *const argv[] = { p->m->umoci, "raw",          "unpack",       "--rootless",
@@ -240,8 +244,9 @@ void images_pull_start(struct images_pull *p)
 	}
 	p->until_ms = clock_ms() + (int64_t)p->m->limits.pull_s * 1000;
 	if (pull_dir(p) != 0) {
-		pull_fail(p, false,
-		          arena_printf(&p->a, "%s/tmp: %s", p->m->store.path, strerror(errno)));
+		pull_fail(
+		    p, false,
+		    arena_printf(&p->a, "%s/tmp: %s", p->m->store.path, strerrordesc_np(errno)));
 		return;
 	}
 	pull_skopeo(p, PULL_INSPECT);
@@ -319,7 +324,8 @@ uint64_t images_pull_come(const struct images_pull *p)
 	for (size_t i = 0; i < 2; i++) {
 		int fd = openat(p->dir, DIRS[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 		DIR *d = fd < 0 ? NULL : fdopendir(fd);
-		for (const struct dirent *entry; d && (entry = readdir(d)) != NULL;) {
+		for (const struct dirent *entry;
+		     d && (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
 			struct stat st;
 			if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			    S_ISREG(st.st_mode))

@@ -23,7 +23,7 @@ static int images_store_sub(const char *path, const char *name, struct err *e)
 	const char *dir = arena_printf(&a, "%s/%s", path, name);
 	int fd = mkdir(dir, 0700) == 0 || errno == EEXIST ? open(dir, STORE_DIR) : -1;
 	if (fd < 0)
-		(void)err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerror(errno));
+		(void)err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
 	return fd;
 }
 
@@ -31,10 +31,10 @@ int images_store_open(struct images_store *s, const char *dir, uint64_t limit, s
 {
 	*s = (struct images_store){ .unpacked = -1, .refs = -1, .tmp = -1, .limit = limit };
 	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
 	s->path = realpath(dir, NULL);
 	if (s->path == NULL)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerror(errno));
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
 	s->unpacked = images_store_sub(s->path, "unpacked", e);
 	s->refs = s->unpacked < 0 ? -1 : images_store_sub(s->path, "refs", e);
 	s->tmp = s->refs < 0 ? -1 : images_store_sub(s->path, "tmp", e);
@@ -85,7 +85,8 @@ static int images_store_lock(const struct images_store *s, const char *hex, int 
 	char path[STORE_HEX + 8];
 	(void)snprintf(path, sizeof(path), "%s/lock", hex);
 	int fd = openat(s->unpacked, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	struct stat mine, there;
+	struct stat mine;
+	struct stat there;
 	/* It could have been removed between open and flock. */
 	if (fd >= 0 && flock(fd, how | LOCK_NB) == 0 && fstat(fd, &mine) == 0 &&
 	    fstatat(s->unpacked, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -125,7 +126,8 @@ int images_store_add(struct images_store *s, int pull, const char *hex, struct e
 	int saved = errno;
 	if (saved == EEXIST || saved == ENOTEMPTY)
 		return 0;
-	return err_set(e, UNKNOWN_ERROR, "%s/unpacked/%s: %s", s->path, hex, strerror(saved));
+	return err_set(e, UNKNOWN_ERROR, "%s/unpacked/%s: %s", s->path, hex,
+	               strerrordesc_np(saved));
 }
 
 /* ---- size ---- */
@@ -161,7 +163,8 @@ static uint64_t images_store_look(const struct images_store *s, struct timespec 
 	oldest[0] = '\0';
 	int fd = openat(s->unpacked, ".", STORE_DIR);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	for (const struct dirent *entry; d && (entry = readdir(d)) != NULL;) {
+	for (const struct dirent *entry;
+	     d && (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
 		char path[STORE_HEX + 8];
 		struct stat st;
 		if (strlen(entry->d_name) != STORE_HEX - 1)
@@ -249,7 +252,9 @@ void images_store_sweep(struct images_store *s)
 	int fd = openat(s->tmp, ".", STORE_DIR);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	s->sweeping = false;
-	for (const struct dirent *entry; d && !s->sweeping && (entry = readdir(d)) != NULL;) {
+	for (const struct dirent *entry;
+	     d && !s->sweeping &&
+	     (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
 		if (entry->d_name[0] != '.')
 			s->sweeping = images_store_sweep_one(s, entry->d_name) == 1;
 	}

@@ -141,7 +141,7 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 
 const char *sandbox_program(const char *name, struct arena *a)
 {
-	const char *path = getenv("PATH");
+	const char *path = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): not changed */
 	for (const char *dir = path ? path : "/usr/local/bin:/usr/bin:/bin"; *dir;) {
 		size_t n = strcspn(dir, ":");
 		/* A relative directory would mean another program in another directory. */
@@ -179,10 +179,11 @@ const char **sandbox_hide_default(struct arena *a)
 		out[n] = USUAL[n];
 		n++;
 	}
-	const char *home = getenv("HOME");
+	const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): not changed */
 	if (home && !hide_never(home))
 		out[n++] = arena_dup(a, span_of(home));
-	struct passwd user, *found = NULL;
+	struct passwd user;
+	struct passwd *found = NULL;
 	enum { ROOM = 16384 };
 	char *room = arena_alloc(a, ROOM);
 	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found &&

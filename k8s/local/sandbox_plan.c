@@ -7,7 +7,7 @@
 
 #include "k8s/local/sandbox_internal.h"
 
-enum { PLAN_LINKS_MAX = 40, PLAN_SHADOWS_MAX = 64 };
+enum { PLAN_STEPS_MAX = 500 /* parts of a path, with its links */, PLAN_SHADOWS_MAX = 64 };
 
 bool plan_within(const char *path, const char *dir)
 {
@@ -59,7 +59,8 @@ static const struct plan_op *plan_cover(const struct plan *p, const char *path, 
 		const struct plan_op *op = &p->op[i];
 		if (!plan_within(path, op->path) || (above && strcmp(path, op->path) == 0))
 			continue;
-		size_t had = best ? strlen(best->path) : 0, has = strlen(op->path);
+		size_t had = best ? strlen(best->path) : 0;
+		size_t has = strlen(op->path);
 		if (best == NULL || has > had || (has == had && op->order > best->order))
 			best = op;
 	}
@@ -95,42 +96,45 @@ static const char *plan_follow(struct arena *a, const char *look, const char *re
 	return arena_printf(a, "%s/%s", target, rest);
 }
 
+/* Goes from *done to its entry `name`; returns the rest of the path, which is that of a link if
+ * the entry is one; NULL if the link leads nowhere. */
+static const char *plan_step(const struct plan *p, const char **done, struct span name)
+{
+	const char *after = name.p + name.n;
+	if (span_is(name, "."))
+		return after;
+	if (span_is(name, "..")) {
+		*done = plan_parent(p->a, *done);
+		return after;
+	}
+	const char *next = plan_join(p->a, *done, arena_printf(p->a, "/%.*s", (int)name.n, name.p));
+	const char *look = plan_look(p, next);
+	struct stat st;
+	if (look == NULL || lstat(look, &st) != 0 || !S_ISLNK(st.st_mode)) {
+		*done = next;
+		return after;
+	}
+	after = plan_follow(p->a, look, after);
+	if (after && *after == '/')
+		*done = "/";
+	return after;
+}
+
 const char *plan_resolve(const struct plan *p, const char *path, struct err *e)
 {
-	const char *done = "/", *rest = path;
-	unsigned links = 0;
-	for (;;) {
+	const char *done = "/";
+	const char *rest = path;
+	for (unsigned steps = 0; rest && steps < PLAN_STEPS_MAX; steps++) {
 		rest += strspn(rest, "/");
 		size_t n = strcspn(rest, "/");
 		if (n == 0)
 			return done;
-		struct span name = { rest, n };
-		const char *after = rest + n;
-		if (span_is(name, "..")) {
-			done = plan_parent(p->a, done);
-		} else if (!span_is(name, ".")) {
-			const char *next =
-			    plan_join(p->a, done, arena_printf(p->a, "/%.*s", (int)n, rest));
-			const char *look = plan_look(p, next);
-			struct stat st;
-			if (look && lstat(look, &st) == 0 && S_ISLNK(st.st_mode)) {
-				after = plan_follow(p->a, look, after);
-				if (after == NULL || ++links > PLAN_LINKS_MAX) {
-					(void)err_set(
-					    e, INVALID_PARAMETERS,
-					    "%s cannot be a mount point: %s is a symbolic link "
-					    "that leads nowhere",
-					    path, next);
-					return NULL;
-				}
-				if (*after == '/')
-					done = "/";
-			} else {
-				done = next;
-			}
-		}
-		rest = after;
+		rest = plan_step(p, &done, (struct span){ rest, n });
 	}
+	(void)err_set(e, INVALID_PARAMETERS,
+	              "%s cannot be a mount point: a symbolic link at %s leads nowhere", path,
+	              done);
+	return NULL;
 }
 
 /* ---- the operations ---- */
@@ -196,7 +200,7 @@ static int plan_mount(struct plan *p, const struct sandbox_mount *m, struct err 
 		return err_set(
 		    e, INVALID_PARAMETERS,
 		    "%s, which is to be shown at %s, cannot be found on this machine: %s",
-		    m->source, m->path, strerror(errno));
+		    m->source, m->path, strerrordesc_np(errno));
 	const char *within = m->within ? plan_real(m->within, p->a) : "/";
 	if (within == NULL || !plan_within(real, within))
 		return err_set(e, INVALID_PARAMETERS,
@@ -244,7 +248,8 @@ static const char **plan_hidden(const struct sandbox_spec *spec, struct arena *a
 
 static int plan_by_path(const void *a, const void *b)
 {
-	const struct plan_op *x = a, *y = b;
+	const struct plan_op *x = a;
+	const struct plan_op *y = b;
 	int c = strcmp(x->path, y->path);
 	return c ? c : (x->order > y->order) - (x->order < y->order);
 }
@@ -266,7 +271,8 @@ static void plan_sort(struct plan *p)
 
 static int mount_by_path(const void *a, const void *b)
 {
-	const struct sandbox_mount *const *x = a, *const *y = b;
+	const struct sandbox_mount *const *x = a;
+	const struct sandbox_mount *const *y = b;
 	int c = strcmp((*x)->path, (*y)->path);
 	return c ? c : (*x > *y) - (*x < *y);
 }
@@ -334,10 +340,11 @@ static int plan_shadow(struct plan *p, const char *path, const char *look, struc
 		return err_set(
 		    e, INVALID_PARAMETERS,
 		    "a mount point in %s cannot be made: the directory cannot be read: %s", path,
-		    strerror(errno));
+		    strerrordesc_np(errno));
 	plan_add(p, (struct plan_op){ .kind = PLAN_SHADOW, .path = path, .look = look });
 	size_t count = 0;
-	for (const struct dirent *entry; (entry = readdir(d)) != NULL;) {
+	for (const struct dirent *entry;
+	     (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
 		const char *name = entry->d_name;
 		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 			continue;

@@ -73,8 +73,9 @@ static int probe_failed(struct span log, struct err *e)
 static int probe_run(const char *const *argv, struct arena *a, struct err *e)
 {
 	static const char *const NOTHING[] = { NULL };
+	const struct child_command command = { .argv = argv, .env = NOTHING };
 	struct span log = { "", 0 };
-	int status = child_run(argv, NOTHING, PROBE_MS, &log, a, e);
+	int status = child_run(&command, PROBE_MS, &log, a, e);
 	if (status < 0) {
 		e->http = 503;
 		return -1;
@@ -111,7 +112,7 @@ static int probe_overlay(const char *runtime, const char *dir, struct arena *a, 
 	const char *dirs[] = { image.rootfs, image.upper, image.work, image.merged };
 	for (size_t i = 0; i < 4; i++) {
 		if (mkdir(dirs[i], 0700) != 0)
-			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerror(errno));
+			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerrordesc_np(errno));
 	}
 	static const char *const SHOWN[] = { "/usr", "/bin", "/lib", "/lib64" };
 	struct sandbox_mount mounts[4];
@@ -135,7 +136,7 @@ int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e)
 	ARENA_AUTO a = { 0 };
 	char *probe = arena_printf(&a, "%s/probe-XXXXXX", dir);
 	if (mkdtemp(probe) == NULL)
-		return err_set(e, UNAVAILABLE, "%s: %s", probe, strerror(errno));
+		return err_set(e, UNAVAILABLE, "%s: %s", probe, strerrordesc_np(errno));
 	int rc = probe_overlay(runtime, probe, &a, e);
 	(void)tree_remove(AT_FDCWD, probe, 1000);
 	return rc;

@@ -57,7 +57,7 @@ static int tree_empty(struct tree_walk *w, int fd, unsigned depth)
 	int rc = 0;
 	for (;;) {
 		errno = 0;
-		const struct dirent *entry = readdir(d);
+		const struct dirent *entry = readdir(d); /* NOLINT(concurrency-mt-unsafe) */
 		if (entry == NULL) {
 			rc = errno ? -1 : 0;
 			break;

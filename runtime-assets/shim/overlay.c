@@ -113,7 +113,8 @@ static int overlay_fuse(const struct overlay *o, struct err *e)
 	overlay_escaped(&options, "lowerdir=", o->lower);
 	overlay_escaped(&options, ",upperdir=", o->upper);
 	overlay_escaped(&options, ",workdir=", o->work);
-	pid_t parent = getpid(), child = fork();
+	pid_t parent = getpid();
+	pid_t child = fork();
 	if (child < 0)
 		return err_set(e, FAILED, "fork: %s", strerror(errno));
 	if (child == 0) {

@@ -94,6 +94,7 @@ static void grant_new(struct engine_job *job, struct engine_pod *p)
 	g->role = xstrdup(p->role);
 	g->index = p->index;
 	g->given = holds;
+	g->need = p->need;
 	g->task = (holds ? queue_hold : queue_want)(e->queue, job->queued, &p->need, g);
 	g->next = job->grants;
 	job->grants = g;

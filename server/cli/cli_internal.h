@@ -237,6 +237,8 @@ struct log_wanted {
 
 /* Does a text name this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or INDEX? */
 bool log_task_named(const char *task, struct span role, int64_t index);
+/* Is this a line of pai-runtime, "[TIME] [openpai-runtime] ..."? */
+bool log_line_of_runtime(struct span line);
 
 struct log_mux;
 /* The texts of *wanted are borrowed. */

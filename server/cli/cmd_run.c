@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,12 +124,39 @@ static int mounts_read(struct setup *s, struct err *e)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
+/* The login name; $USER can have another one. */
+static const char *run_user(struct setup *s)
+{
+	struct passwd entry;
+	struct passwd *found = NULL;
+	char text[PATH_MAX];
+	if (getpwuid_r(getuid(), &entry, text, sizeof(text), &found) == 0 && found &&
+	    user_name_ok(span_of(found->pw_name)))
+		return arena_dup(&s->arena, span_of(found->pw_name));
+	return setup_user(s->o);
+}
+
+static void run_warn_of_images(const struct setup *s, const struct job *job)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const struct role *role = &job->roles[i];
+		bool told = false;
+		for (size_t k = 0; k < i && !told; k++)
+			told = span_eq(job->roles[k].image, role->image);
+		if (!told && strcmp(s->o->images, "oci") != 0)
+			(void)fprintf(stderr,
+			              "warning: the image %.*s is not used: tasks see the files of "
+			              "this machine (--images oci: those of the image)\n",
+			              (int)role->image.n, role->image.p);
+	}
+}
+
 static int run_build(struct setup *s, struct job *job, struct notes *warnings, struct err *e)
 {
 	char random[2 * ID_RANDOM + 1];
 	struct facts facts;
 	struct run *r = &s->run;
-	if (setup_facts(s->o, setup_user(s->o), &s->arena, &facts, e) < 0)
+	if (setup_facts(s->o, job_user(job), &s->arena, &facts, e) < 0)
 		return -1;
 	facts.submitted_ms = clock_wall_ms();
 	random_hex(random, ID_RANDOM);
@@ -147,7 +175,7 @@ static int run_read(struct setup *s, struct span text)
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct job *job =
-	    job_read(s->translator, DIALECT_AUTO, text, setup_user(s->o), &s->arena, &warnings, &e);
+	    job_read(s->translator, DIALECT_AUTO, text, run_user(s), &s->arena, &warnings, &e);
 	bool good = job && run_build(s, job, &warnings, &e) == 0;
 	command_notes(s->file, "warning: ", &warnings);
 	if (!good && e.notes.n && (e.notes.v[0].at || e.notes.v[0].line)) {
@@ -156,6 +184,7 @@ static int run_read(struct setup *s, struct span text)
 	}
 	if (!good)
 		return complain(&e, s->file, EXIT_USAGE);
+	run_warn_of_images(s, job);
 	s->run.job = job;
 	s->run.object = job_hash(job);
 	s->run.name = arena_dup(&s->arena, job_name(job));

@@ -58,8 +58,7 @@ struct log_mux {
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
-/* "[time] [openpai-runtime] ..." */
-static bool is_runtime(struct span line)
+bool log_line_of_runtime(struct span line)
 {
 	size_t at = span_find(line, 0, "] [openpai-runtime] ");
 	return line.n && line.p[0] == '[' && at < TIME_MAX;
@@ -68,7 +67,7 @@ static bool is_runtime(struct span line)
 static void stream_print_line(void *arg, struct span line, bool cut)
 {
 	struct log_stream *v = arg;
-	if (is_runtime(line))
+	if (log_line_of_runtime(line))
 		v->runtime += line.n + 1;
 	const struct log_name name = { v->prefix, (size_t)(v - v->mux->stream) };
 	term_log(v->mux->term, &name, line, cut);

@@ -30,6 +30,9 @@ enum {
 	UID_MAX = 64
 };
 
+/* The queue's word for a job that is larger than the machine. */
+static const char NEVER[] = "can never start";
+
 enum following { FOLLOW_RUN, FOLLOW_DRAIN, FOLLOW_END };
 
 struct following_run {
@@ -213,6 +216,16 @@ static void run_ask_why(struct following_run *f, struct arena *a)
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	visible_text(&text, why);
 	f->progress.waiting = arena_dup(a, str_view(&text));
+	if (!span_starts(why, NEVER) || f->stage != FOLLOW_RUN || f->stop)
+		return;
+	term_done(&f->term);
+	bool shared =
+	    span_find(why, 0, "CPU") != SIZE_MAX || span_find(why, 0, "emory") != SIZE_MAX;
+	(void)fprintf(stderr, "rest-lit: %s %s%s\n", f->r->name, f->progress.waiting,
+	              shared ? "; with a larger --cpus or --memory, its tasks share what there is"
+	                     : "");
+	f->code = EXIT_USAGE;
+	f->stage = FOLLOW_END;
 }
 
 static void run_draw(struct following_run *f, struct arena *a)
@@ -244,6 +257,8 @@ static void run_display(struct following_run *f)
 	if (f->detail.n == 0)
 		return;
 	run_ask_why(f, &arena);
+	if (f->code >= 0)
+		return;
 	if (f->term.block)
 		run_draw(f, &arena);
 	else

@@ -77,6 +77,10 @@ static void run_log_line(void *arg, struct span line, bool cut)
 {
 	struct run_log *v = arg;
 	struct span shown = visible_part(line);
+	/* What pai-runtime does is of interest if it is an error. */
+	if (log_line_of_runtime(line) && span_find(line, 0, "[ERROR]") == SIZE_MAX &&
+	    span_find(line, 0, "[WARNING]") == SIZE_MAX)
+		return;
 	if (span_trim(shown).n)
 		run_log_keep(v, shown);
 	const struct log_name name = { v->all->n > 1 ? v->prefix : "", (size_t)(v - v->all->v) };

@@ -23,7 +23,7 @@ class Cli:
     """rest-lit with these arguments, running; what it has printed so far.  stderr goes to a terminal of
     `columns`, if that is said, and stdout as well with both=True."""
 
-    def __init__(self, *arguments, text=None, columns=None, both=False, environment=None):
+    def __init__(self, *arguments, text=None, columns=None, both=False, environment=None, cwd=None):
         self.out, self.err = b"", b""
         self.master = None
         env = {**os.environ, "TERM": "xterm", "TZ": "UTC", "NO_COLOR": "", **(environment or {})}
@@ -33,7 +33,7 @@ class Cli:
             fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(
             command_line([BINARY], arguments), stdin=subprocess.PIPE, stdout=stderr if both else subprocess.PIPE,
-            stderr=stderr, env=env)
+            stderr=stderr, env=env, cwd=cwd)
         self.process.stdin.write((text or "").encode())
         self.process.stdin.close()
         if columns:

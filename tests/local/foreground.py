@@ -1,0 +1,237 @@
+"""rest-lit run: a job in one process, in a pipe and on a terminal; and how it is ended."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from cli import ESCAPE, Cli, cli
+from cli_follow import plain, screen_of
+from harness import BINARY, PATIENCE, SLOW, wait_until
+
+
+def role(command, instances=1, gpu=0, **more):
+    return {"instances": instances, "dockerImage": "image", "commands": [command],
+            "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": gpu}, **more}
+
+
+def job(name, **roles):
+    return json.dumps({
+        "protocolVersion": 2, "name": name, "type": "job", "taskRoles": roles,
+        "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "debian:12-slim"}]})
+
+
+class Place:
+    """A directory to run jobs in, and one for the files of `run`."""
+
+    def __init__(self, gpus=0):
+        self.root = tempfile.mkdtemp(prefix="rest-lit-run.", dir="/var/tmp")
+        self.cwd, self.state = os.path.join(self.root, "here"), os.path.join(self.root, "state")
+        os.mkdir(self.cwd)
+        for i in range(gpus):
+            self.write(f"../gpu{i}", "")
+        pattern = os.path.join(self.root, "gpu[0-9]*")
+        self.arguments = ["--cpus", "64", *(["--gpu-devices", pattern] if gpus else ["--gpus", "none"])]
+        self.more = {"cwd": self.cwd, "environment": {"XDG_STATE_HOME": self.state, "USER": "alice"}}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def write(self, name, text):
+        with open(os.path.join(self.cwd, name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def start(self, text, *arguments, **more):
+        """It is on standard input, unless it is the name of a file."""
+        name, text = ("-", text) if text.startswith("{") else (text, None)
+        return Cli("run", *self.arguments, *arguments, name, text=text, **{**self.more, **more})
+
+    def run(self, text, *arguments):
+        with self.start(text, *arguments) as c:
+            code = c.end()
+            return code, c.stdout, c.stderr
+
+    def left(self):
+        """Directories of runs."""
+        runs = os.path.join(self.state, "rest-lit", "run")
+        return os.listdir(runs) if os.path.isdir(runs) else []
+
+    def processes(self):
+        """Processes of tasks: they have this in their environment."""
+        return [pid for pid in filter(str.isdigit, os.listdir("/proc")) if self.mark in environment_of(pid)]
+
+    @property
+    def mark(self):
+        return f"RUN_TEST={self.root}".encode()
+
+    def marked(self, command):
+        """A command whose processes can be found, also after their parents have ended."""
+        return f"export RUN_TEST={self.root}; {command}"
+
+
+def environment_of(pid):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            return f.read().split(b"\0")
+    except OSError:
+        return []
+
+
+def test_run_pipe(check):
+    """One task: its output as it is on standard output; states on standard error; nothing is left."""
+    with Place() as p:
+        code, out, err = p.run(job("hello", worker=role("echo Hello $PAI_TASK_INDEX; echo oops >&2")))
+        check.equal("output", (code, sorted(out.splitlines())), (0, ["Hello 0", "oops"]))
+        check.ok("states", "RUNNING" in err and re.search(r"^hello SUCCEEDED after \d+s$", err, re.M), err)
+        check.ok("the image is not used", re.search(r"^warning: .*debian:12-slim", err, re.M), err)
+        check.ok("no escapes", ESCAPE not in out + err)
+        check.equal("nothing is left", p.left(), [])
+        code, out, err = p.run(job("two", ps=role("echo I am $PAI_TASK_INDEX", instances=2), worker=role("echo w")))
+        check.equal("two roles", (code, sorted(out.splitlines())), (0, ["ps[0] | I am 0", "ps[1] | I am 1", "worker[0] | w"]))
+
+
+def test_run_fails(check):
+    """The exit code, the task, its last lines; and what is refused before anything runs."""
+    with Place() as p:
+        code, out, err = p.run(job("bad", good=role("sleep 1000"), worker=role("seq 30; echo the end; exit 7")))
+        check.equal("failed", code, 1)
+        check.ok("which task", re.search(r"^bad FAILED after .*exit code 255 .*of worker\[0\]$", err, re.M), err)
+        check.ok("its last lines", re.search(r"^the last lines of worker\[0\]:\n(  .*\n)*  the end\n  .*failed with exit code 7$", err, re.M), err)
+        broken = json.loads(job("broken", worker=role("true")))
+        broken["nonsense"] = 1
+        p.write("broken.json", json.dumps(broken))
+        _, same, _ = cli("validate", "broken.json", **p.more)
+        code, out, err = p.run("broken.json")
+        check.equal("invalid", (code, out, err.splitlines()), (2, "", same.splitlines()))
+        for name, arguments in {"no such directory": ["--mount", "/nonexistent"], "not absolute": ["--mount", ".:here"],
+                                "two files": ["x"], "no such file": []}.items():
+            code, out, err = p.run("nonexistent.yaml" if not arguments else job("x", worker=role("true")), *arguments)
+            check.ok(name, code == 2 and err and not out, (code, out, err))
+        check.equal("nothing is left", p.left(), [])
+
+
+def test_run_directories(check):
+    """The current directory can be read, others as --mount says; files written there stay."""
+    with Place() as p:
+        p.write("data", "from here\n")
+        for name in ("in", "out"):
+            os.mkdir(os.path.join(p.root, name))
+        p.write("../in/data", "from there\n")
+        command = "cat data /in/data; echo new >/out/new; echo x >data || :; echo x >/in/data || :; pwd"
+        code, out, err = p.run(job("dirs", worker=role(command)), "--mount", "../in:/in", "--mount", "../out:/out:rw")
+        check.ok("seen", code == 0 and "from here" in out and "from there" in out and p.cwd in out, (code, out, err))
+        check.ok("written", os.path.exists(os.path.join(p.root, "out", "new")))
+        for name in ("data", "../in/data"):
+            with open(os.path.join(p.cwd, name), encoding="utf-8") as f:
+                check.ok("not changed", f.read().startswith("from"), (name, err))
+
+
+def test_run_terminal(check):
+    """A block with the last lines, no wider than the terminal; its last state stays."""
+    with Place() as p:
+        command = "for i in 1 2 3; do echo line $i $(printf %0200d 7); sleep 1; done; printf 'bar 10%%\\rbar 90%%'; sleep 2"
+        for columns in (40, 100):
+            with p.start(job("shown", worker=role(command, instances=2)), columns=columns, both=True) as c:
+                check.ok("a bar", c.says("[==="), c.stderr)
+                check.ok("the last line", c.says("worker[1]  line 3 000"), c.stderr)
+                check.ok("a line without end", c.says("bar 90%"), c.stderr)
+                check.equal("ends", c.end(), 0)
+                lines, written = screen_of(c.stderr)
+                check.ok("no wider", max(len(line) for line in written if line[:5] in ("shown", "  wor")) < columns, written)
+                check.ok("stays", lines[-4:-1] and lines[-2].startswith("  worker[1]  bar 90%") and
+                         any(line.startswith("shown  SUCCEEDED") for line in lines), lines)
+        with p.start(job("logs", a=role("echo one; sleep 1000"), b=role("echo two; sleep 1; exit 3")), "--logs", columns=100, both=True) as c:
+            check.equal("fails", c.end(), 1)
+            lines, _ = screen_of(c.stderr)
+            check.ok("all output", "a[0] | one" in lines and "b[0] | two" in lines, lines)
+            check.ok("in colours", re.search(r"\x1b\[3[2-6]ma\[0\] \| \x1b\[0m", c.stderr), c.stderr)
+            check.ok("why", any("exit code 255" in line for line in lines), lines)
+            check.ok("no other escapes", ESCAPE not in re.sub(r"\x1b\[(\d*[AJ]|\d*m)", "", c.stderr), plain(c.stderr))
+
+
+def test_run_interrupted(check):
+    """Ctrl-C stops the job with its grace; SIGTERM, too."""
+    command = "trap 'echo got it; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    for number, word in ((signal.SIGINT, "Ctrl-C: stopping long"), (signal.SIGTERM, "SIGTERM: stopping long")):
+        with Place() as p, p.start(job("long", worker=role(p.marked(command)))) as c:
+            check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
+            c.process.send_signal(number)
+            check.equal(f"{word}: exit status", c.end(), 3)
+            check.ok("says so", word in c.stderr and "long STOPPED" in c.stderr, c.stderr)
+            check.ok("its grace", "got it" in c.stdout, c.stdout)
+            check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
+
+
+def test_run_killed(check):
+    """Ctrl-C twice: at once, whatever the tasks do."""
+    with Place() as p, p.start(job("deaf", worker=role(p.marked("trap '' TERM; echo ready; sleep 1000 & wait; wait")))) as c:
+        check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
+        c.process.send_signal(signal.SIGINT)
+        check.ok("once", c.says("Ctrl-C again kills"), c.stderr)
+        before = time.monotonic()
+        c.process.send_signal(signal.SIGINT)
+        check.ok("twice", c.end() == 3 and "tasks are killed" in c.stderr, c.stderr)
+        check.ok("at once", time.monotonic() - before < 20 * SLOW)
+        check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
+
+
+def test_run_vanishes(check):
+    """Tasks end with their `run`, when it is killed or its terminal closes; what is left goes with the next one."""
+    text = job("tied", worker=role("trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
+    with Place() as p:
+        tied = json.loads(text)
+        tied["taskRoles"]["worker"]["commands"] = [p.marked(tied["taskRoles"]["worker"]["commands"][0])]
+        text = json.dumps(tied)
+        with p.start(text) as c:
+            check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
+            c.process.kill()
+            c.end()
+            check.ok("its task ends", wait_until(lambda: not p.processes()), p.processes())
+        check.equal("its files are left", len(p.left()), 1)
+        old = p.left()
+
+        def cleaned():
+            return p.run(job("next", worker=role("true")))[0] == 0 and not p.left()
+        check.ok("... until the next one", wait_until(cleaned), (old, p.left()))
+        with p.start(text, columns=80, both=True) as c:
+            check.ok("runs", c.says("worker[0]  ready"), c.stderr)
+            os.kill(c.process.pid, signal.SIGHUP)
+            check.equal("the terminal closes", c.end(), 3)
+            check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
+        with p.start(job("full", worker=role(p.marked("while :; do echo more; sleep 0.1; done")))) as c:
+            check.ok("runs", c.says("more"), (c.stdout, c.stderr))
+    with Place() as p, subprocess.Popen(
+            [BINARY, "run", *p.arguments, "-"], cwd=p.cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env={**os.environ, **p.more["environment"]}) as process:
+        process.stdin.write(job("head", worker=role(p.marked("while :; do echo more; sleep 0.1; done"))).encode())
+        process.stdin.close()
+        process.stdout.readline()
+        process.stdout.close()
+        check.equal("nobody reads", process.wait(2 * PATIENCE * SLOW), 3)
+        check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
+
+
+def test_run_side_by_side(check):
+    """Two runs share the GPUs of the machine: the second waits, and says why."""
+    with Place(gpus=2) as p:
+        first = role("echo ready; while [ ! -e go ]; do sleep 0.1; done", gpu=2)
+        with p.start(job("first", worker=first)) as a:
+            check.ok("first", a.says("ready"), (a.stdout, a.stderr))
+            with p.start(job("second", worker=role("echo mine; true", gpu=1))) as b:
+                check.ok("second waits", b.says("GPU") and "mine" not in b.stdout, (b.stdout, b.stderr))
+                check.equal("two directories", len(p.left()), 2)
+                p.write("go", "")
+                check.equal("first ends", a.end(), 0)
+                check.ok("second", b.end() == 0 and "mine" in b.stdout, (b.stdout, b.stderr))
+        code, out, err = p.run(job("never", worker=role("true", gpu=3)))
+        check.ok("too many", code == 2 and "rest-lit: never can never start: 3 GPUs wanted" in err and not out, (code, out, err))
+
+
+TESTS = [test_run_pipe, test_run_fails, test_run_directories, test_run_terminal, test_run_interrupted, test_run_killed,
+         test_run_vanishes, test_run_side_by_side]

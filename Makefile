@@ -227,6 +227,11 @@ $(foreach p,$(TEST_PROGRAMS),$(eval $(call TEST_PROGRAM,$(p))))
 $(B)/tests/machine/replay: $(patsubst %.c,$(B)/%.o,$(wildcard tests/machine/*.c)) $(B)/libtest.a $(call archives,k8s)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
+$(B)/tests/machine/traces/unpacked: tests/machine/traces.tar.xz
+	$(call note,TAR,$(@D))
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)tar -xJf $< -C $(@D)
+	@touch $@
 TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
 .SECONDARY: $(B)/tests/unit/choose.o $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
@@ -315,8 +320,9 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit golden hostile differential replay http e2e runtime kill steps trouble growth soak lint analyze layers
+SUITES := unit machine golden hostile differential replay http e2e runtime kill steps trouble growth soak lint analyze layers
 NEEDS_unit := $(UNIT_TESTS)
+NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
@@ -326,7 +332,7 @@ NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)
 
-IN_FLAVOUR := unit golden hostile differential replay http e2e runtime kill steps trouble soak
+IN_FLAVOUR := unit machine golden hostile differential replay http e2e runtime kill steps trouble soak
 define SUITE
 needs-$(1): $$(NEEDS_$(1))
 $(1): needs-$(1)

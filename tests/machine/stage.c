@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* 2020-09-13: after all times of stimuli, which are of 2001. */
-enum { FIRST_S = 1600000000, DEFAULT_GRACE_S = 30, ROUNDS_MAX = 20000 };
+enum { FIRST_S = 1600000000, DEFAULT_GRACE_S = 30, ROUNDS_MAX = 500 };
 
 #define FINALIZER "foregroundDeletion"
 

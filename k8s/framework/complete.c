@@ -38,6 +38,12 @@ struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics)
 	return o;
 }
 
+struct fw_outcome *fw_scaled_down(void)
+{
+	return fw_outcome_new(FW_TASK_REMOVED,
+	                      "User has requested to delete the Task by Framework ScaleDown");
+}
+
 void fw_end(struct fw_sync *s, struct fw_life *l, struct fw_outcome *o)
 {
 	if (l->outcome) {

@@ -287,6 +287,19 @@ static void config_root(struct config_reader *r, const struct node *root)
 	config_failures(r, root);
 }
 
+/* Nothing but white space and comments. */
+static bool config_is_empty(struct span yaml)
+{
+	while (yaml.n > 0) {
+		size_t end = span_chr(yaml, '\n');
+		struct span line = span_trim(span_to(yaml, end));
+		if (line.n && line.p[0] != '#')
+			return false;
+		yaml = span_from(yaml, end < yaml.n ? end + 1 : end);
+	}
+	return true;
+}
+
 struct framework_config *framework_config_read(struct span yaml, struct err *e)
 {
 	struct framework_config *c = xcalloc(1, sizeof(*c));
@@ -300,7 +313,7 @@ struct framework_config *framework_config_read(struct span yaml, struct err *e)
 	struct doc doc = { .root = { .type = NODE_NULL } };
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
-	if (span_trim(yaml).n && doc_read(yaml, &budget, &c->arena, &doc, &warnings, e) < 0)
+	if (!config_is_empty(yaml) && doc_read(yaml, &budget, &c->arena, &doc, &warnings, e) < 0)
 		r.bad = true;
 	else
 		config_root(&r, &doc.root);

@@ -275,6 +275,8 @@ void fw_move(struct fw_sync *s, const struct fw_role *r, size_t index, struct fw
 
 /* A new outcome with one of the machine's codes. */
 struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics);
+/* That of a task that is not wanted any more. */
+struct fw_outcome *fw_scaled_down(void);
 /* Sets the outcome of an attempt if it has none, else frees o.  o can be NULL. */
 void fw_end(struct fw_sync *s, struct fw_life *l, struct fw_outcome *o);
 /* Ends the attempt of the Framework.  Without `force` its ConfigMap is to be deleted first. */

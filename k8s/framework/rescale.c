@@ -54,10 +54,7 @@ static bool rescale_mark(struct fw_sync *s, struct fw_role *r, size_t from)
 		if (t->removing)
 			continue;
 		t->removing = marked = true;
-		fw_end(
-		    s, &t->life,
-		    fw_outcome_new(FW_TASK_REMOVED,
-		                   "User has requested to delete the Task by Framework ScaleDown"));
+		fw_end(s, &t->life, fw_scaled_down());
 	}
 	return marked;
 }

@@ -33,12 +33,6 @@ static void task_force(struct one *o, struct fw_outcome *outcome)
 	o->s->r->again = true;
 }
 
-static struct fw_outcome *task_removed(void)
-{
-	return fw_outcome_new(FW_TASK_REMOVED,
-	                      "User has requested to delete the Task by Framework ScaleDown");
-}
-
 static bool task_remove(struct one *o, const char *uid, bool force, bool confirm)
 {
 	struct framework_delete what = { FRAMEWORK_POD, o->name, uid, force, confirm };
@@ -91,7 +85,7 @@ static void task_pending(struct one *o)
 	if (fw_completing(o->s->f))
 		return;
 	if (o->t->removing || !o->r->spec)
-		task_force(o, task_removed());
+		task_force(o, fw_scaled_down());
 	else
 		task_create(o);
 }
@@ -108,7 +102,7 @@ static void task_not_seen(struct one *o)
 	    "Pod does not appear in the local cache within timeout %s, so consider it was "
 	    "deleted and explicitly delete it",
 	    fw_duration(timeout_s, shown));
-	task_force(o, o->t->removing ? task_removed() : fw_outcome_new(FW_POD_NOT_SEEN, says));
+	task_force(o, o->t->removing ? fw_scaled_down() : fw_outcome_new(FW_POD_NOT_SEEN, says));
 }
 
 static void task_dying(struct one *o, const struct framework_pod *pod)
@@ -153,7 +147,7 @@ static void task_seen(struct one *o, const struct framework_pod *pod)
 	else if (strcmp(phase, "Running") == 0)
 		task_move(o, FW_RUNNING);
 	if (o->t->removing)
-		task_end(o, task_removed());
+		task_end(o, fw_scaled_down());
 }
 
 static void task_there(struct one *o, const struct framework_pod *pod)

@@ -1,0 +1,297 @@
+/* FrameworkController's machine: input that nobody should trust, and many tasks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "tests/unit/k8s/machine_kit.h"
+
+static const char SPEC[] =
+    "{\"executionType\":\"Start\",\"retryPolicy\":{\"fancyRetryPolicy\":true,\"maxRetryCount\":1},"
+    "\"taskRoles\":[{\"name\":\"w\",\"taskNumber\":2,\"frameworkAttemptCompletionPolicy\":"
+    "{\"minFailedTaskCount\":1,\"minSucceededTaskCount\":-1},\"task\":{\"retryPolicy\":"
+    "{\"maxRetryCount\":1},\"podGracefulDeletionTimeoutSec\":5,\"pod\":{\"spec\":{\"containers\":"
+    "[{\"name\":\"main\",\"image\":\"i\"}]}}}}]}";
+static const char METADATA[] = "{\"name\":\"job\",\"namespace\":\"ns\",\"uid\":\"u\"}";
+
+static struct framework_config *config(void)
+{
+	ERR_AUTO e = { 0 };
+	struct framework_config *c = framework_config_read(SPAN(""), &e);
+	assert_non_null(c);
+	return c;
+}
+
+static json_t *object_with(const char *status)
+{
+	char *text =
+	    xasprintf("{\"metadata\":%s,\"spec\":%s,\"status\":%s}", METADATA, SPEC, status);
+	json_t *object = json_loads(text, JSON_DECODE_ANY, NULL);
+	assert_non_null(object);
+	free(text);
+	return object;
+}
+
+/* What the machine makes of an object, by all that can happen; false: it refuses it. */
+static bool lives(const struct framework_config *c, const json_t *object)
+{
+	ERR_AUTO e = { 0 };
+	char *text = json_dumps(object, JSON_COMPACT | JSON_ENCODE_ANY);
+	struct framework *f = toy_machine(c, span_of(text), &e);
+	free(text);
+	if (f)
+		toy_run(f, 4);
+	else
+		assert_true(e.http != 0 && err_msg(&e)[0]);
+	framework_free(f);
+	return f != NULL;
+}
+
+/* A status in which a task has failed and others are in between. */
+static char *good_status(const struct framework_config *c)
+{
+	ERR_AUTO e = { 0 };
+	json_t *object = object_with("null");
+	char *text = json_dumps(object, JSON_COMPACT);
+	struct framework *f = toy_machine(c, span_of(text), &e);
+	assert_non_null(f);
+	for (int i = 0; i < 6; i++)
+		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
+	assert_string_equal(framework_state(f), "AttemptRunning");
+	(void)toy_sync(f, TOY_FAILED, 1600000010);
+	struct str status = STR_INIT(1 << 20);
+	framework_status_write(f, &status);
+	framework_free(f);
+	json_decref(object);
+	free(text);
+	return str_take(&status);
+}
+
+/* Each value in turn becomes each of these, and is left out. */
+static const char *const VALUES[] = { "null",
+	                              "true",
+	                              "0",
+	                              "-1",
+	                              "7.5",
+	                              "1e300",
+	                              "\"\"",
+	                              "\"x\"",
+	                              "[]",
+	                              "{}",
+	                              "[1,null,{}]",
+	                              "9223372036854775807",
+	                              "\"AttemptDeleting\"",
+	                              "\"AttemptCompleted\"",
+	                              "\"Completed\"",
+	                              "\"AttemptCreationRequested\"" };
+
+static void try_all(const struct framework_config *c, json_t *whole, json_t *at, size_t *tried)
+{
+	const char *key;
+	json_t *v;
+	size_t i;
+	json_t *keys = json_copy(at); /* they move when one is deleted */
+	json_object_foreach (keys, key, v) {
+		for (size_t k = 0; k < sizeof(VALUES) / sizeof(*VALUES); k++) {
+			json_object_set_new(at, key, json_loads(VALUES[k], JSON_DECODE_ANY, NULL));
+			(void)lives(c, whole);
+			++*tried;
+		}
+		json_object_del(at, key);
+		(void)lives(c, whole);
+		json_object_set(at, key, v);
+		try_all(c, whole, v, tried);
+	}
+	json_decref(keys);
+	json_array_foreach (at, i, v) {
+		json_incref(v);
+		for (size_t k = 0; k < sizeof(VALUES) / sizeof(*VALUES); k++) {
+			json_array_set_new(at, i, json_loads(VALUES[k], JSON_DECODE_ANY, NULL));
+			(void)lives(c, whole);
+			++*tried;
+		}
+		json_array_set_new(at, i, v);
+		try_all(c, whole, v, tried);
+	}
+}
+
+static void test_machine_any_value(void **state)
+{
+	(void)state;
+	struct framework_config *c = config();
+	char *status = good_status(c);
+	json_t *object = object_with(status);
+	assert_true(lives(c, object));
+	size_t tried = 0;
+	try_all(c, object, object, &tried);
+	assert_true(tried > 500);
+	json_decref(object);
+	free(status);
+	framework_config_free(c);
+}
+
+static void test_machine_cut_off(void **state)
+{
+	(void)state;
+	struct framework_config *c = config();
+	char *status = good_status(c);
+	json_t *object = object_with(status);
+	char *text = json_dumps(object, JSON_COMPACT);
+	size_t n = strlen(text);
+	for (size_t cut = 0; cut < n; cut++) {
+		ERR_AUTO e = { 0 };
+		assert_null(toy_machine(c, (struct span){ text, cut }, &e));
+		assert_true(e.http != 0);
+	}
+	free(text);
+	json_decref(object);
+	free(status);
+	framework_config_free(c);
+}
+
+static const char *const REFUSED[] = {
+	"{}",
+	"[]",
+	"7",
+	"{\"state\":\"AttemptCompleted\"}",
+	"{\"state\":\"AttemptCreationRequested\"}",
+	"{\"state\":\"Started\"}",
+	"{\"state\":\"Completed\",\"attemptStatus\":{}}",
+	"{\"state\":\"Completed\",\"transitionTime\":\"today\"}",
+};
+
+static void test_machine_refuses_status(void **state)
+{
+	(void)state;
+	struct framework_config *c = config();
+	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++) {
+		json_t *object = object_with(REFUSED[i]);
+		if (lives(c, object))
+			fail_msg("%s is accepted", REFUSED[i]);
+		json_decref(object);
+	}
+	framework_config_free(c);
+}
+
+/* Two roles of one name, in the spec and in the status, a name that is none, a wrong index. */
+static void test_machine_refuses_roles(void **state)
+{
+	(void)state;
+	struct framework_config *c = config();
+	ERR_AUTO e = { 0 };
+	char *status = good_status(c);
+	json_t *object = object_with(status);
+	json_t *spec = json_object_get(json_object_get(object, "spec"), "taskRoles");
+	json_t *roles =
+	    json_object_get(json_object_get(json_object_get(object, "status"), "attemptStatus"),
+	                    "taskRoleStatuses");
+	json_array_append(spec, json_array_get(spec, 0));
+	char *text = json_dumps(object, 0);
+	assert_null(toy_machine(c, span_of(text), &e));
+	assert_string_equal(err_msg(&e),
+	                    "this Framework cannot be run: /spec/taskRoles/1/name is that "
+	                    "of another role, too; names must differ");
+	free(text);
+	json_array_remove(spec, 1);
+	json_array_append(roles, json_array_get(roles, 0));
+	assert_false(lives(c, object));
+	json_array_remove(roles, 1);
+	assert_true(lives(c, object));
+	json_object_set_new(json_array_get(roles, 0), "name", json_string("../x"));
+	assert_false(lives(c, object));
+	json_object_set_new(json_array_get(roles, 0), "name", json_string("w"));
+	json_t *task = json_array_get(json_object_get(json_array_get(roles, 0), "taskStatuses"), 0);
+	json_object_set_new(task, "index", json_integer(5));
+	assert_false(lives(c, object));
+	json_decref(object);
+	free(status);
+	framework_config_free(c);
+}
+
+/* The machine's own copy of the status is the truth; another object of that name is refused. */
+static void test_machine_later_puts(void **state)
+{
+	(void)state;
+	struct framework_config *c = config();
+	ERR_AUTO e = { 0 };
+	json_t *object = object_with("null");
+	char *text = json_dumps(object, 0);
+	struct framework *f = toy_machine(c, span_of(text), &e);
+	assert_string_equal(framework_state(f), "");
+	assert_true(toy_sync(f, TOY_NOTHING, 1600000000).status_changed);
+	assert_string_equal(framework_state(f), "AttemptCreationPending");
+	free(text);
+	json_object_set_new(object, "status", json_pack("{s:s}", "state", "Completed"));
+	text = json_dumps(object, 0);
+	assert_int_equal(framework_put(f, span_of(text), &e), 0);
+	assert_string_equal(framework_state(f), "AttemptCreationPending");
+	free(text);
+	json_object_set_new(json_object_get(object, "metadata"), "uid", json_string("other"));
+	text = json_dumps(object, 0);
+	assert_int_equal(framework_put(f, span_of(text), &e), -1);
+	free(text);
+	toy_run(f, 3);
+	framework_free(f);
+	json_decref(object);
+	framework_config_free(c);
+}
+
+/* A whole life of n tasks, in milliseconds. */
+static int64_t many(struct framework_config *c, int n)
+{
+	ERR_AUTO e = { 0 };
+	json_t *object = object_with("null");
+	json_t *role =
+	    json_array_get(json_object_get(json_object_get(object, "spec"), "taskRoles"), 0);
+	json_object_set_new(role, "taskNumber", json_integer(n));
+	json_object_set_new(json_object_get(role, "frameworkAttemptCompletionPolicy"),
+	                    "minFailedTaskCount", json_integer(n));
+	char *text = json_dumps(object, 0);
+	int64_t start = clock_ms();
+	struct framework *f = toy_machine(c, span_of(text), &e);
+	assert_non_null(f);
+	for (int i = 0; i < 6; i++)
+		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
+	for (int i = 0; i < 3; i++)
+		(void)toy_sync(f, TOY_FAILED, 1600000010 + i);
+	for (int i = 0; i < 8; i++)
+		(void)toy_sync(f, TOY_NOTHING, 1600000020 + i);
+	(void)toy_sync(f, TOY_FAILED, 1600000040);
+	for (int i = 0; i < 8; i++)
+		(void)toy_sync(f, TOY_NOTHING, 1600000050 + i);
+	framework_free(f);
+	free(text);
+	json_decref(object);
+	return clock_ms() - start;
+}
+
+/* Ten times the tasks take some ten times as long; quadratic time would be minutes under the
+ * sanitizers.  The figures are for people: no test fails by the clock. */
+static void test_machine_many_tasks(void **state)
+{
+	(void)state;
+	struct framework_config *c = config();
+	int64_t few = many(c, 1000);
+	int64_t lots = many(c, 10000);
+	print_message("1000 tasks: %lld ms, 10000: %lld ms\n", (long long)few, (long long)lots);
+	assert_true(few >= 0 && lots >= 0);
+	framework_config_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_machine_any_value),
+		cmocka_unit_test(test_machine_cut_off),
+		cmocka_unit_test(test_machine_refuses_status),
+		cmocka_unit_test(test_machine_refuses_roles),
+		cmocka_unit_test(test_machine_later_puts),
+		cmocka_unit_test(test_machine_many_tasks),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

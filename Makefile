@@ -320,9 +320,10 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine golden hostile differential replay http e2e runtime kill steps trouble growth soak lint analyze layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime kill steps trouble growth soak lint analyze layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
+NEEDS_mutants := $(NEEDS_machine)
 $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p)))
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit

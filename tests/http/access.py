@@ -1,5 +1,5 @@
-"""Who may do what to whose job: asked of every route that stands in docs/ROUTES.md, so that a new
-one is tested without being named here; and v1 without a token."""
+"""Permissions for jobs, tested for every route of docs/ROUTES.md, so that new routes are included;
+and v1 without a token."""
 import json
 import os
 import re
@@ -8,16 +8,16 @@ from changes import JSON, Yard, foreign
 from harness import PATIENCE, ROOT, job_v2, parse_replies, request_bytes
 from tokens import bearer, token
 
-# What a route says of the jobs that it is about; "" only for these.
+# The column of docs/ROUTES.md for access to jobs; it may be "" only for these routes.
 WHOSE = {"of any user", "by `--visibility`", "own"}
 OF_NO_JOB = {"ssh", "healthz", "config", "{job}"}
 BODIES = {"executionType": {"value": "STOP"}, "tag": {"value": "x"}, "{role}": {"instances": 2}}
-# 404 and the like for a job that has been found.
+# Error codes, such as 404, that a route may return for an existing job.
 FOUND = {"NoTagError", "NoTaskLogError", "NoJobConfigError"}
 
 
 def table():
-    """(method, path, who, whose) of each route of jobs."""
+    """(method, path, callers, owners) of each route of jobs."""
     with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
         rows = re.findall(r"^\| ([A-Za-z]+) \| `([^`]+)` \| ([^|]*) \| ([^|]*) \|", f.read(), re.M)
     return [(method, path, who.strip(), whose.strip()) for method, path, who, whose in rows]
@@ -31,7 +31,7 @@ def fill(path, user, job):
 
 
 def ask(yard, who, method, path, body):
-    """The head of an answer, and its body if that is not a stream."""
+    """The head of a response, and its body unless it is a stream."""
     headers = {"Connection": "close", **(bearer(token(who)) if who else {}), **(JSON if body else {})}
     data = json.dumps(body).encode() if body else None
 
@@ -51,7 +51,7 @@ def running():
 
 
 def put_job(yard, name):
-    """A job of alice that runs, as far as anybody can see."""
+    """A job of alice with the state RUNNING."""
     yard.submit(job_v2(name))
     framework = yard.object(name)
     framework["status"] = running()
@@ -93,7 +93,7 @@ def route_of_job(check, yard, row, job):
     check.equal(f"{what}: another in her virtual cluster", refused(seen["bob"]), whose == "own")
     check.equal(f"{what}: a stranger", refused(seen["carol"]), whose != "of any user")
     check.ok(f"{what}: she herself", seen["alice"][0] < 300 or seen["alice"][1] in FOUND, "")
-    # What alice has removed is not there for an admin.
+    # A job that alice removed does not exist for an admin.
     check.ok(f"{what}: an admin", seen["root"][0] < 300 or seen["root"][1] in FOUND or
              (method == "DELETE" and seen["root"] == (404, "NoJobError")), "")
 
@@ -110,7 +110,7 @@ def test_every_job_route(check):
 
 
 def test_every_seen_route(check):
-    """--visibility, for all routes that it is about; and what nobody owns."""
+    """--visibility, for all routes that it affects; and jobs without an owner."""
     rows = [row for row in table() if row[3] == "by `--visibility`"]
     for visibility, wanted in (("owner", {"bob", "carol"}), ("all", set())):
         with Yard("--visibility", visibility) as yard:
@@ -128,7 +128,7 @@ def test_every_seen_route(check):
 
 
 def test_anonymous_v1(check):
-    """Only GET of v1, only with the option; and who says who he is must prove it."""
+    """Only GET of v1, only with the option; an invalid token is still refused."""
     rows = [row for row in table() if "jobs" in row[1] and row[0] != "POST"]
     anyone = {row[1] for row in rows if "--compat openpai" in row[2]}
     check.equal("these", anyone, {

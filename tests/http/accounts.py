@@ -1,5 +1,5 @@
-"""Users, groups and storages: of an OpenPAI cluster, object by object, on an API server that goes
-wrong; and of the file of --facts, which is read again while the server runs."""
+"""Users, groups and storages: from objects of an OpenPAI cluster, with a faulty API server; and
+from the file of --facts, with reloads while the server runs."""
 import base64
 import json
 import os
@@ -27,7 +27,7 @@ KINDS = {"user": ("secrets", f"{USERS}/{hexed('bob')}"),
 
 
 def cluster(*arguments, **more):
-    """Bob is in `vision`, and has three storages."""
+    """Bob is in `vision` and has three storages."""
     c = Cluster(*arguments, mode="signature", **more)
     c.group("vision", {"virtualClusters": ["vc1"], "storageConfigs": ["nfs", "own", "ro", "gone"]})
     c.user("bob", None, ["vision", "no-such-group"], json.dumps(EXTENSION))
@@ -129,7 +129,7 @@ def test_openpai_jobs(check):
 
 
 def test_openpai_extension_in_jobs(check):
-    """Of the extension, pods get the keys of ssh, and nothing else."""
+    """Pods get only the ssh keys of the extension."""
     with cluster() as c:
         check.equal("taken", submit(c.server, "ssh").status, 202)
         made = c.api.of(framework_name("ssh", "bob"))
@@ -144,7 +144,7 @@ def test_openpai_extension_in_jobs(check):
 
 
 def test_openpai_failures(check):
-    """C6: what cannot be found out is 503, never a pass; and it is not remembered."""
+    """C6: a failed look-up is 503, never accepted and never cached."""
     for what, (kind, name) in KINDS.items():
         for fault in ({"status": 403}, {"status": 500}, {"raw": b"HTTP/1.1 200 OK\r\n"
                       b"Content-Type: application/json\r\nContent-Length: 4\r\n\r\nnope"},
@@ -165,7 +165,7 @@ def test_openpai_failures(check):
 
 
 def test_openpai_asks_for_no_list(check):
-    """Who is no administrator: see portal.py for these."""
+    """Users that are not administrators.  portal.py tests administrators."""
     with cluster() as c:
         for path in ("/api/v2/users/bob", "/api/v2/users", "/api/v2/storages",
                      "/api/v2/virtual-clusters"):
@@ -195,7 +195,7 @@ def test_openpai_is_remembered(check):
 
 
 def test_openpai_copied_secret(check):
-    """Whoever may write Secrets of users cannot make himself another by a copy."""
+    """A copied Secret of a user does not give the identity of that user."""
     with cluster() as c:
         c.api.put("secrets", secret(USERS, hexed("eve"), {
             "username": "root", "grouplist": '["admins"]', "extension": "{}"}))
@@ -222,7 +222,7 @@ def test_openpai_virtual_clusters_of_the_file(check):
 
 
 def test_openpai_overlays(check):
-    """What the profile plain leaves out of pods is had by who is in a group that grants it."""
+    """In the profile plain, a user gets privileges of pods by a group that grants them."""
     job = job_v2("mounts").replace('"instances": 1', '"extraContainerOptions": {"fuse": true}')
     with cluster() as c:
         c.group("trusted", {"overlays": ["fuse"]})
@@ -271,7 +271,7 @@ def test_file_users(check):
 
 
 def test_file_large_list(check):
-    """A list that is too large for an answer is refused, and its memory is freed."""
+    """A list that is too large for a response is refused, and its memory is freed."""
     users = "".join(f"  {'u' * 50}{i}: {{groups: [staff]}}\n" for i in range(20000))
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", POLICY.replace("others:", users + "others:"))
@@ -290,7 +290,7 @@ def test_file_large_list(check):
 
 
 def test_file_reload(check):
-    """F5: the file is taken as a whole or not at all, and at once."""
+    """F5: a reload takes effect completely or not at all, and at once."""
     kept, read = ("SIGHUP: users and storages stay as they were",
                   "SIGHUP: users and storages were read again")
     with Place() as place:
@@ -319,7 +319,7 @@ def test_file_reload(check):
 
 
 def test_file_reload_under_load(check):
-    """Users are found while the file is read again and again."""
+    """Look-ups of users work during continuous reloads."""
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", POLICY)
         server = place.server(*SIGNATURE, "--facts", facts, "--loops", "2")
@@ -363,7 +363,7 @@ def test_file_mistakes_at_start(check):
 
 
 def test_file_of_the_documents(check):
-    """The example of docs/USERS.md does what is said of it there."""
+    """The example of docs/USERS.md behaves as described there."""
     with open(os.path.join(ROOT, "docs/USERS.md"), encoding="utf-8") as f:
         text = f.read().split("```yaml\n", 1)[1].split("```", 1)[0]
     with Place() as place:

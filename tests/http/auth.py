@@ -1,4 +1,4 @@
-"""Who is let in: tokens as they come, good ones and others, and what the API server says of them."""
+"""Authentication: valid and invalid tokens, and checks of tokens by the API server."""
 import base64
 import hashlib
 import json
@@ -23,7 +23,7 @@ def unsigned(header, payload):
 
 
 def bad_tokens():
-    """(what, Authorization): each is refused, whatever the mode."""
+    """(description, Authorization) of credentials that every mode refuses."""
     good = token("alice")
     head, payload, signature = good.split(".")
     rows = [("another secret", token("alice", secret=b"some other secret, long enough")),
@@ -83,7 +83,7 @@ def refused(check, what, reply, status=401, code="UnauthorizedUserError"):
 
 
 def test_bad_tokens(check):
-    """B1, B3, B4, B11: one and the same answer for all of them, and the log knows better."""
+    """B1, B3, B4, B11: all get the same response; only the log has the reason."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         check.equal("a good one", submit(server, "good", bearer(token("alice"))).status, 202)
@@ -119,7 +119,7 @@ def test_guest(check):
 
 
 def test_schemes(check):
-    """Bearer in any case of letters; Basic for application tokens, whose name must match."""
+    """Bearer in upper or lower case; Basic for application tokens with the matching user name."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         user, app = token("alice"), token("alice", True)
@@ -145,7 +145,7 @@ def test_schemes(check):
 
 
 def test_user_of_token(check):
-    """The owner is who the token names; C1: and nobody submits for others."""
+    """The owner is the user of the token; C1: users cannot submit for others."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         check.equal("bob", submit(server, "mine", bearer(token("bob"))).status, 202)
@@ -159,7 +159,7 @@ def test_user_of_token(check):
 
 
 def test_stored(check):
-    """Mode stored: the token must be in its user's Secret, and nothing else will do."""
+    """Mode stored: the token must be in its user's Secret."""
     with Place() as place:
         good, other = token("alice"), token("alice", jti="other")
         place.store("alice", token("alice", jti="older"), good)
@@ -183,7 +183,7 @@ ODD_SECRETS = [{"kind": "Secret", "data": []}, {"kind": "Secret", "data": "x"}, 
 
 
 def test_not_known(check):
-    """B5: what cannot be found out is 503 with Retry-After, never a pass, and not remembered."""
+    """B5: a failed look-up is 503 with Retry-After, never accepted and never cached."""
     with Place() as place:
         server = place.server(*STORED, "--deadline", "1")
         good = token("alice")
@@ -223,8 +223,7 @@ def http_answer(value):
 
 
 def test_believed(check):
-    """What was found good is believed for --token-cache seconds, and no longer; requests with one
-    token share one look-up."""
+    """A valid token is cached for --token-cache seconds; concurrent requests share one look-up."""
     seconds = 3
     with Place() as place:
         server = place.server(*STORED, "--loops", "1")
@@ -247,7 +246,7 @@ def test_believed(check):
 
 
 def test_many_tokens(check):
-    """One user with many tokens, each of which is looked up, does not keep others waiting."""
+    """Look-ups of one user with many tokens do not delay other users."""
     with Place() as place:
         many = [token("eve", True, jti=i) for i in range(90)]
         good = token("alice")
@@ -271,7 +270,7 @@ def test_many_tokens(check):
 
 
 def test_end_while_believed(check):
-    """A token that is believed ends when it says."""
+    """A cached token expires at its exp."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         for lifetime in (2, 12, 60):  # it may end before it is looked at
@@ -301,7 +300,7 @@ def test_deny_list(check):
 
 
 def test_revoked_on_all_loops(check):
-    """A token that is revoked is refused at once, whichever loop believed it."""
+    """All loops refuse a revoked token at once."""
     with Place() as place:
         place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}, "data": {}})
         server = place.server(*SIGNATURE, "--deny-list", "rest-lit/revoked", "--loops", "4")
@@ -317,8 +316,7 @@ def test_revoked_on_all_loops(check):
 
 
 def test_ready(check):
-    """Ready is who could check a token: the right to read Secrets, and the deny list, are asked for
-    as well."""
+    """/readyz includes the permission to read Secrets and the deny list."""
     with Place() as place:
         server = place.server(*STORED, "--loops", "1")
         check.ok("ready", server.ready())
@@ -338,7 +336,7 @@ def test_ready(check):
 
 
 def account_token(name="builder", issuer=CLUSTER, **more):
-    """What a service account's token looks like; nobody here can check its signature."""
+    """A token with the form of a service account's token; its signature is not valid."""
     now = int(time.time())
     return sign({"alg": "RS256", "kid": "k"}, {
         "iss": issuer, "aud": ["rest-lit"], "iat": now, "exp": now + 3600,
@@ -352,7 +350,8 @@ def vouch(name="builder", **more):
 
 
 def test_service_accounts(check):
-    """B6, B7: only with our audience, only who is listed, never an admin; groups mean nothing."""
+    """B6, B7: only with this server's audience, only listed accounts, no admins; groups are
+    ignored."""
     with Place() as place:
         facts = write_file(place.directory, "facts.yaml", FACTS)
         issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
@@ -404,8 +403,8 @@ users:
 
 
 def test_review_flood(check):
-    """B8: at most ten reviews in a second, refusals are remembered, an API server that is down is
-    no answer."""
+    """B8: at most ten reviews per second; refusals are cached; failures of the API server are
+    not."""
     with Place() as place:
         issuers = write_file(place.directory, "issuers.json", json.dumps(ISSUERS))
         server = place.server("--issuers", issuers)
@@ -429,7 +428,7 @@ def test_review_flood(check):
 
 
 def test_silent(check):
-    """F3: no token in the log, nor in any answer."""
+    """F3: no token in the log or in a response."""
     with Place() as place:
         good, bad = token("alice"), token("alice", jti="not stored")
         place.store("alice", good)
@@ -449,7 +448,7 @@ def test_silent(check):
 
 
 def test_start(check):
-    """What a server is not to be started with, and what it says then."""
+    """Invalid configurations prevent the start, with a message."""
     with Place() as place:
         secret = write_file(place.directory, "secret", SECRET)
         shipped = write_file(place.directory, "shipped", "pai-secret")
@@ -492,7 +491,7 @@ def test_start(check):
 
 
 def test_reload(check):
-    """F5: SIGHUP takes other keys as a whole, or keeps those that it has and says why."""
+    """F5: SIGHUP replaces all keys, or keeps the old ones and logs the reason."""
     with Place() as place:
         server = place.server(*SIGNATURE)
         path = os.path.join(place.directory, "jwt-secret")
@@ -519,7 +518,7 @@ def test_reload(check):
 
 
 def test_reload_under_load(check):
-    """Keys are swapped while requests are checked with them."""
+    """Keys are replaced while requests use them."""
     with Place() as place:
         server = place.server(*SIGNATURE, "--token-cache", "0")
         again, over = "SIGHUP: the keys of tokens were read again", threading.Event()

@@ -1,6 +1,6 @@
-"""The wait in the header: who sends a request is found out before its body is taken, and that may
-take an answer of the API server, so the connection sleeps in the middle of a request.  Each way in
-which a body can come must survive that."""
+"""Suspension after the header: the server authenticates a request before it receives the body.
+While it waits for the API server, the connection is suspended in the middle of the request.  The
+tests send bodies in all ways."""
 import base64
 import time
 
@@ -10,7 +10,7 @@ from tokens import bearer, token
 
 
 def padded(name, size):
-    """A job of so many bytes."""
+    """A job with this number of bytes."""
     body = job_v2(name)
     return body + " " * max(0, size - len(body))
 
@@ -29,14 +29,14 @@ def head(port, method, path, lines):
 
 
 class Waits:
-    """Each test uses a token that is not known yet, so that the look-up is waited for."""
+    """Each test uses a new token, so that the request waits for a look-up."""
 
     def __init__(self, place, server):
         self.place, self.server = place, server
         self.count = 0
 
     def fresh(self):
-        """A token that was never seen, stored, as a header."""
+        """The header with a new, stored token."""
         self.count += 1
         text = token("alice", jti=f"waits-{self.count}")
         with self.place.api.lock:
@@ -100,7 +100,7 @@ class Waits:
                 self.accepted(check, f"Expect, {len(body)} bytes", c.reply(), name)
 
     def test_expect_refused(self, check):
-        """Without a good token no body is asked for."""
+        """Without a valid token, the server sends no 100 Continue."""
         lines = {**bearer(token("alice", jti="never stored")), "Content-Type": "text/yaml",
                  "Expect": "100-continue", "Content-Length": "50000"}
         with self.server.connect() as c:
@@ -109,7 +109,7 @@ class Waits:
             check.ok("Expect, refused: 401 at once", data.startswith(b"HTTP/1.1 401"), data)
 
     def test_pipelined(self, check):
-        """Several requests in one packet, each with a token of its own."""
+        """Several requests in one packet, each with a new token."""
         names = [self.name() for _ in range(4)]
         data = b""
         for i, name in enumerate(names):
@@ -122,7 +122,7 @@ class Waits:
             check.ok(f"pipelined: {name} is there", self.place.api.of(framework_name(name)))
 
     def test_refused_in_time(self, check):
-        """A client that sends its body before it reads gets its 401, however large the body."""
+        """A client that sends the whole body first gets its 401, whatever the size."""
         for size in (0, 30000, 102400):
             for again in range(5):
                 bad = bearer(token("alice", jti=f"not stored {size} {again}"))
@@ -131,7 +131,7 @@ class Waits:
                          reply)
 
     def test_refused_in_pieces(self, check):
-        """The same with a client that takes its time, as Python's http.client would."""
+        """The same with a slow client, like Python's http.client."""
         for pause in (0.01, 0.1, 0.3):
             body = padded(self.name(), 60000).encode()
             bad = bearer(token("alice", jti=f"not stored {pause}"))
@@ -145,7 +145,7 @@ class Waits:
                 check.ok("refused in pieces", reply is not None and reply.status == 401, reply)
 
     def test_gone(self, check):
-        """The client is gone before its token is known: nothing is made, nobody is hurt."""
+        """The client disconnects during the look-up: no job is created, other clients work."""
         names = [self.name() for _ in range(6)]
         for i, name in enumerate(names):
             body = padded(name, 20000).encode()
@@ -160,7 +160,7 @@ class Waits:
                      not self.place.api.of(framework_name(name)), name)
 
     def test_methods(self, check):
-        """Routes that take no body wait as well."""
+        """Routes without a body also wait."""
         for method, body in (("GET", None), ("GET", b"{}"), ("HEAD", None)):
             headers = self.fresh()
             reply = self.server.request(method, "/api/v2/users/alice", body, headers)

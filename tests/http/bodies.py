@@ -1,5 +1,5 @@
-"""Every body that the tests of translation and the fuzzers know, over HTTP: whatever it is, the answer is
-a 2xx or a 4xx, as JSON, and the server lives."""
+"""All bodies of the translation tests and fuzzers over HTTP: each response is a 2xx or 4xx with
+JSON, and the server does not crash."""
 import glob
 import gzip
 import http.client
@@ -12,7 +12,7 @@ from harness import ROOT, SLOW, Server, run
 TYPES = ["text/yaml", "application/json", "application/x-www-form-urlencoded", "text/plain;charset=UTF-8", None]
 PATHS = ["/api/v2/jobs", "/api/v1/jobs", "/rest-server/api/v1/user/alice/jobs"]
 FOLDERS = ["tests/hostile", "tests/corpus", "tests/fuzz/seeds", "tests/fuzz/finds", "tests/data", "examples"]
-LARGEST = 120_000  # beyond the limit of 100 KiB, of which a few are enough
+LARGEST = 120_000  # above the limit of 100 KiB; a few of these are enough
 TOO_MANY_BYTES = 4_000_000
 
 
@@ -27,7 +27,7 @@ def bodies():
 
 
 class Client:
-    """A keep-alive connection, made anew when the server has closed it."""
+    """A keep-alive connection that reconnects after the server has closed it."""
 
     def __init__(self, port):
         self.port, self.connection = port, None
@@ -79,7 +79,7 @@ def mangled(body, r):
 
 
 def test_bodies(check):
-    """As they are, each in one of the ways in which a client may send it; then mangled."""
+    """Each body unchanged, with varying transfer, then corrupted."""
     r = random.Random(4711)
     with Server("--standalone", "jobs", "--queue-per-user", "1000") as server:
         client, sent, accepted, size = Client(server.port), 0, 0, 0

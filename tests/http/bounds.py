@@ -1,4 +1,4 @@
-"""What is known of jobs is bounded, and what does not fit is still answered."""
+"""Memory for jobs is limited; requests beyond the limits still work."""
 import copy
 import random
 
@@ -10,7 +10,7 @@ from slow import fake_server
 
 
 def large(job):
-    """A Framework that cannot be packed well."""
+    """A Framework that compresses badly."""
     framework = renamed(snapshot("06"), job)
     noise = random.Random(job)
     framework["metadata"]["annotations"]["config"] = "".join(noise.choices("abcdefghijklmnop0123456789", k=20000))
@@ -18,7 +18,7 @@ def large(job):
 
 
 def test_cache_memory(check):
-    """Beyond --cache-memory lists stay whole, and details are asked of the API server one by one."""
+    """Beyond --cache-memory, lists are complete, and details come from the API server."""
     api = FakeApi()
     jobs = [f"large{i}" for i in range(200)]
     with fake_server(api, "--cache-memory", "1MiB") as server:
@@ -38,7 +38,7 @@ def test_cache_memory(check):
 
 
 def test_events_memory(check):
-    """The oldest Events are forgotten first."""
+    """The oldest Events are removed first."""
     api = FakeApi()
     with fake_server(api, "--events-memory", "64KiB") as server:
         warm(server)
@@ -59,7 +59,7 @@ def test_events_memory(check):
 
 
 def test_history_bytes(check):
-    """An attempt that takes more is kept without its tasks."""
+    """A larger attempt is stored without its tasks."""
     api = FakeApi()
     first, second = snapshot("23"), copy.deepcopy(snapshot("23"))
     second["status"]["attemptStatus"]["id"] = 1
@@ -82,7 +82,7 @@ def test_history_bytes(check):
 
 
 def half_a_body(server, announced, sent):
-    """A connection on which the first bytes of a job have been sent."""
+    """A connection with the first bytes of a job."""
     c = server.connect()
     c.send(b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: text/yaml\r\n"
            b"Content-Length: %d\r\n\r\n" % (server.port, announced) + b"#" * sent)
@@ -90,7 +90,7 @@ def half_a_body(server, announced, sent):
 
 
 def test_announced_bodies(check):
-    """A body takes memory for the bytes that have come, not for those that are announced."""
+    """A body uses memory for received bytes, not for its Content-Length."""
     n, announced = 1000, 100000
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
         crowd = [half_a_body(server, announced, 1) for _ in range(n)]
@@ -104,7 +104,7 @@ def test_announced_bodies(check):
 
 
 def test_flood_ends(check):
-    """The memory of bodies under way is given back when their clients have gone."""
+    """The memory of incomplete bodies is freed when their clients disconnect."""
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600") as server:
         before = server.rss_kib()
         crowd = [half_a_body(server, 100000, 99990) for _ in range(600)]
@@ -117,7 +117,7 @@ def test_flood_ends(check):
 
 
 def test_bodies_together(check):
-    """Bodies that are under way hold 64 MiB in all; those beyond are answered 503, and hold nothing."""
+    """Incomplete bodies use at most 64 MiB in total; further ones get 503 and use no memory."""
     size, sent = 15 << 20, 12 << 20
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", "600", "--max-body", "16MiB") as server:
         for round_ in ("first", "again"):

@@ -1,5 +1,4 @@
-"""What is done to jobs after they are submitted: stop, remove, tag, scale; what stands in them, and
-who may see it."""
+"""Changes of submitted jobs: stop, remove, tag, scale; the job configuration and access to it."""
 import copy
 import json
 import os
@@ -31,7 +30,7 @@ FACTS = {
 
 
 class Yard:
-    """A server for these users, before a make-believe API server, or (api=False) on a directory."""
+    """A server for these users with a fake API server, or (api=False) on a directory."""
 
     def __init__(self, *arguments, api=True):
         self.directory = tempfile.mkdtemp(prefix="rest-lit-changes.")
@@ -67,12 +66,12 @@ class Yard:
             return json.load(f)
 
     def secretly(self, job, change, who="alice"):
-        """Change what is stored, of which nobody is told."""
+        """Change the stored object without an event."""
         with self.api.lock:
             change(self.api.objects["frameworks", framework_name(job, who)])
 
     def warm(self, hidden=0):
-        """All jobs are known: lists are answered, and have all but those that are never shown."""
+        """Wait until lists contain all jobs except hidden ones."""
         def all_listed():
             reply = self.ask("root", "GET", "/api/v2/jobs?withTotalCount=true&limit=0")
             with self.api.lock:
@@ -172,7 +171,7 @@ def tags(check, yard, where):
           f"Delete tag {wanted[1]} from job alice~tagged successfully.")
     check.equal(f"{where}: the others are left", tags_of(yard.object("tagged")), [wanted[0], wanted[2]])
     equal(check, f"{where}: removed once", yard.change("alice", "DELETE", path, {"value": wanted[1]}), 404, "NoTagError")
-    # Many at a time: none is lost.
+    # Concurrent changes: none is lost.
     replies = in_threads(8, lambda i: yard.change("alice", "PUT", path, {"value": f"t{i}"}))
     good = [f"t{i}" for i in range(8) if replies[i].status == 200]
     check.ok(f"{where}: at a time", len(good) > 2, str(replies))
@@ -289,7 +288,7 @@ STOP = {"value": "STOP"}
 
 
 def test_what_was_found(check):
-    """A refusal says what there was, and what there may be."""
+    """A refusal contains the given value and the allowed values."""
     with Yard(api=False) as yard:
         path = yard.submit(job_v2("found"))
         for method, what, body, words in (
@@ -308,7 +307,7 @@ def test_what_was_found(check):
 
 
 def test_change_of_another(check):
-    """What was made anew in the meantime is another job."""
+    """A job that was created again in the meantime is another job."""
     with Yard() as yard:
         for name in ("stop", "tag", "scale", "remove"):
             yard.submit(job_v2(name))
@@ -365,7 +364,7 @@ def test_change_faults(check):
 
 
 def test_stop_is_seen(check):
-    """The next answer shows it, whatever the watch has said; and so it is not done twice."""
+    """The next response shows the change even without a watch event, so it is not repeated."""
     with Yard() as yard:
         yard.submit(job_v2("seen"))
         yard.warm()
@@ -382,7 +381,7 @@ def test_stop_is_seen(check):
 
 
 def test_scale_states(check):
-    """Only what runs, or will, can be scaled; and not with HiveD."""
+    """Only running or waiting jobs can be scaled, and not with HiveD."""
     def status_of(state, code):
         return {"state": state, "attemptStatus": {"id": 0, "completionStatus": {"code": code}}}
 
@@ -406,7 +405,7 @@ def test_scale_states(check):
         equal(check, "HiveD", yard.change("alice", "PATCH", path, {"instances": 2}), 400, "NotImplementedError")
         yard.secretly("s", lambda f: f["spec"]["taskRoles"][0]["task"]["pod"]["metadata"]["annotations"].pop(spec))
         equal(check, "it runs", yard.change("alice", "PATCH", path, {"instances": 2}), 202)
-        # Another scales at the same time: the patch is made anew.
+        # Concurrent scaling: the patch is built again.
         yard.api.fault("PATCH", "frameworks", times=1, status=422)
         equal(check, "a test has failed", yard.change("alice", "PATCH", path, {"instances": 3}), 202)
         check.equal("scaled", scale_of(yard.object("s"))[0], {"worker": 3})
@@ -427,7 +426,7 @@ def foreign(name, annotations=None, labels=None):
 
 
 def test_config_of_others(check):
-    """Whoever has stored it: no secret is shown, and what cannot be read is not there."""
+    """For jobs of any origin, no secret is shown; an unreadable configuration is 404."""
     with Yard() as yard:
         rows = {
             "open": {"protocolVersion": 2, "secrets": {"a": MARKER}, "prerequisites": [
@@ -452,7 +451,7 @@ def test_config_of_others(check):
 
 
 def test_ids(check):
-    """The id decides nothing; what is stored does."""
+    """The stored object, not the id, determines the job's owner."""
     with Yard() as yard:
         alice = {"userName": "alice", "virtualCluster": "default"}
         config = json.dumps({"name": "x"})
@@ -476,7 +475,7 @@ def test_ids(check):
                                    ("bob", "other", 404), ("alice", "edge", 200)):
             check.equal(f"v1 {user} {name}", yard.ask("root", "GET", f"/api/v1/user/{user}/jobs/{name}/config").status,
                         wanted)
-        # To be changed, it must be called by its name.
+        # Changes require its own name.
         for who, path, wanted in (("alice", "other", 403), ("root", "unknownother", 404), ("root", "Other", 404),
                                   ("root", "other", 202), ("bob", "owned", 403), ("alice", "owned", 202)):
             reply = yard.change(who, "PUT", f"/api/v2/jobs/{path}/executionType", STOP)
@@ -485,7 +484,7 @@ def test_ids(check):
 
 
 def test_lookups(check):
-    """Another server may have made it: the API server is asked, but not as often as one likes."""
+    """Jobs of another server: the server asks the API server, at a limited rate."""
     with Yard("--rate-lookup", "4") as yard:
         yard.submit(job_v2("there"))
         yard.warm()
@@ -512,7 +511,7 @@ def test_lookups(check):
 
 
 def test_lookups_cold(check):
-    """While not all jobs are known: by one GET each, or "later"."""
+    """Before the first complete list: a GET per job, or 429."""
     with Yard("--rate-lookup", "3") as yard:
         yard.submit(job_v2("early"))
         yard.warm()
@@ -531,7 +530,7 @@ def test_lookups_cold(check):
 
 
 class FakeApiOf:
-    """More servers before the same API server."""
+    """Several servers with the same API server."""
 
     def __init__(self, api):
         self.api, self.servers, self.directory = api, [], tempfile.mkdtemp(prefix="rest-lit-changes.")

@@ -1,4 +1,4 @@
-"""The command line: submit, jobs, show, stop.  Waiting for a job is cli_follow.py's."""
+"""The command line: submit, jobs, show, stop.  cli_follow.py tests waiting for a job."""
 import fcntl
 import json
 import os
@@ -20,8 +20,8 @@ ESCAPE = "\x1b"
 
 
 class Cli:
-    """rest-lit with these arguments, running; what it has printed so far.  stderr goes to a terminal of
-    `columns`, if that is said, and stdout as well with both=True."""
+    """A running rest-lit and its output so far.  With `columns`, stderr is a terminal, and with
+    both=True also stdout."""
 
     def __init__(self, *arguments, text=None, columns=None, both=False, environment=None, cwd=None):
         self.out, self.err = b"", b""
@@ -49,7 +49,7 @@ class Cli:
         while True:
             try:
                 data = os.read(fd, 65536)
-            except OSError:  # a terminal whose other end is closed
+            except OSError:  # closed terminal
                 return
             if not data:
                 return
@@ -64,7 +64,7 @@ class Cli:
         return self.err.decode("utf-8", "surrogateescape")
 
     def says(self, text):
-        """Whether it prints this, sooner or later."""
+        """True if it prints this in time."""
         wait_until(lambda: text in self.stderr + self.stdout or self.process.poll() is not None)
         return text in self.stderr + self.stdout
 
@@ -93,7 +93,7 @@ class Cli:
 
 
 def cli(*arguments, **more):
-    """The same, to its end: (code, stdout, stderr)."""
+    """Run it until it exits: (code, stdout, stderr)."""
     with Cli(*arguments, **more) as c:
         code = c.end()
         return code, c.stdout, c.stderr
@@ -143,7 +143,7 @@ def test_cli_commands(check):
 
 
 def test_cli_refused(check):
-    """Mistakes are told as validate tells them; warnings, too."""
+    """Errors and warnings look like those of validate."""
     with Server("--standalone", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         broken = json.loads(job_v2("broken"))
@@ -176,7 +176,7 @@ def test_cli_refused(check):
 
 
 def test_cli_usage(check):
-    """What needs no server to be refused, and goes nowhere."""
+    """Errors that are found without a request."""
     for name, arguments in {
             "no file": ["submit"], "two files": ["submit", "a", "b"], "no such file": ["submit", "/nonexistent"],
             "both on stdin": ["submit", "--token-file", "-", "-"], "dry run to wait for": ["submit", "--dry-run", "--wait", "-"],
@@ -194,7 +194,7 @@ def test_cli_usage(check):
 
 
 def test_cli_token(check):
-    """Who one is stands in a file; a wrong token is a refusal."""
+    """Tokens from a file; an invalid token is refused."""
     with tempfile.TemporaryDirectory() as folder:
         secret = write_file(folder, "jwt-secret", SECRET)
         with Server("--standalone", "jobs", who=["--jwt-secret-file", secret]) as s:
@@ -217,7 +217,7 @@ def test_cli_token(check):
 
 
 def test_cli_https(check):
-    """TLS is verified: by a CA that is given, else by the machine's; there is no way around."""
+    """TLS verification uses the given CA or the system's, and cannot be disabled."""
     with TlsServer() as s:
         name = write_file(s.folder, "token", token("alice"))
         at = ("--server", f"https://localhost:{s.port}", "--token-file", name)
@@ -234,9 +234,9 @@ def test_cli_https(check):
         check.ok("only one was submitted", "unsafe" not in out and "safe" in out, out)
 
 
-# ---- with a make-believe server -------------------------------------------------------------
+# ---- with a fake server ---------------------------------------------------------------------
 def test_cli_repeats(check):
-    """A submission whose answer was lost, or that was not taken now, is sent again, with the same key."""
+    """A submission with a lost response or 503 is retried with the same key."""
     with FakeServer() as fake:
         fake.answers = ["cut", (503, {"Retry-After": "1"}, {"message": "not now"}),
                         (429, {}, {"message": "slowly"}), (502, {}, b"<html>")]

@@ -1,4 +1,4 @@
-"""The command line while it waits for a job: what it shows, what it prints of logs, and how it ends."""
+"""The command line while it waits for a job: progress, logs and exit code."""
 import json
 import re
 import signal
@@ -17,7 +17,7 @@ def follow(fake, *arguments, **more):
 
 
 def test_cli_ends(check):
-    """What became of the job is the exit code, and is explained."""
+    """The exit code and an explanation report the result of the job."""
     why = {"appExitCode": 137, "appExitSpec": {"phrase": "Killed", "reason": "no memory", "solution": ["more of it"]},
            "appExitTriggerTaskRoleName": "worker", "appExitTriggerTaskIndex": 1, "completedTime": 1795000192000}
     for state, status, code, words in (
@@ -46,13 +46,13 @@ def test_cli_ends(check):
         with follow(fake) as c:
             check.ok("forbidden", c.end() == 2 and "not yours" in c.stderr, c.stderr)
         with follow(fake, "--timeout", "2") as c:
-            # It may be over before the job is taken.
+            # The command may end before the job is accepted.
             check.ok("timeout", c.end() == 3 and "--timeout is over" in c.stderr and
                      (f"rest-lit stop {JOB}" in c.stderr or not c.stdout), c.stderr)
 
 
 def test_cli_changes_meanwhile(check):
-    """What changes while an answer is under way is asked for again, and not only to be sure."""
+    """A change during a response causes another request; without a change there is none."""
     with FakeServer() as fake:
         fake.set("RUNNING", {"worker": ["RUNNING", "WAITING"]})
         with follow(fake, "--timeout", str(int(50 * SLOW))) as c:
@@ -68,7 +68,7 @@ def test_cli_changes_meanwhile(check):
 
 
 def test_cli_pipe(check):
-    """In a pipe: a line when something changes, and never an escape."""
+    """In a pipe: one line per change, without escape sequences."""
     with FakeServer() as fake:
         with follow(fake) as c:
             for i in range(5):
@@ -98,7 +98,7 @@ def plain(data):
 
 
 def screen_of(data):
-    """What a terminal shows after these bytes, as lines; and all that was ever written on one."""
+    """The lines that a terminal shows after these bytes, and all lines ever written."""
     lines, row, written = [""], 0, [""]
     data = plain(data)
     for part in re.findall(r"\x1b\[\d*[A-Za-z]|\r\n|\n|\r|[^\x1b\r\n]+|\x1b", data):
@@ -120,7 +120,7 @@ def screen_of(data):
 
 
 def test_cli_terminal(check):
-    """On a terminal: a block that is drawn anew, no wider than it, and gone at the end."""
+    """On a terminal: a block that is redrawn, fits its width, and is removed at the end."""
     for columns in (40, 100):
         with FakeServer() as fake:
             with follow(fake, "--logs", columns=columns, both=True) as c:
@@ -146,7 +146,7 @@ def test_cli_terminal(check):
 
 
 def test_cli_logs(check):
-    """Lines of several tasks, whole, each once, also if the server cuts them off in between."""
+    """Complete lines of several tasks, each once, even if the server cuts connections."""
     with FakeServer() as fake:
         fake.pieces[("worker", 0, 0)] = 9    # in the middle of a line
         with follow(fake, "--logs", "--max-line", "100") as c:
@@ -172,7 +172,7 @@ def test_cli_logs(check):
 
 
 def test_cli_logs_early(check):
-    """Logs are asked for while the pod is being made, again and again."""
+    """The command retries logs until the pod exists."""
     with FakeServer() as fake:
         path = r".*/taskRoles/worker/taskIndex/0/attempts/0/logs"
         fake.set("WAITING", {"worker": ["WAITING"]})
@@ -187,7 +187,8 @@ def test_cli_logs_early(check):
 
 
 def test_cli_logs_kept(check):
-    """The pod goes with the end of its log; the server has kept that, and not the beginning."""
+    """The pod is deleted before the end of its log is read; the server has the end of the
+    output."""
     with FakeServer() as fake:
         key = "worker", 0, 0
         fake.log("worker", 0, b"one\n")
@@ -225,7 +226,7 @@ def test_cli_logs_kept(check):
 
 
 def test_cli_logs_of_many(check):
-    """Of many tasks the first of each role come first, and it is said which."""
+    """With many tasks, the command selects the first tasks of each role and prints which."""
     with FakeServer() as fake:
         for role in ("ps", "worker"):
             for i in range(5):
@@ -241,7 +242,7 @@ def test_cli_logs_of_many(check):
 
 
 def test_cli_logs_again(check):
-    """A task that is tried again: what each attempt prints.  And a log that is gone."""
+    """A retried task: the output of each attempt.  And a missing log."""
     with FakeServer() as fake:
         fake.log("worker", 0, b"one\n")
         fake.end_log("worker", 0)
@@ -259,7 +260,7 @@ def test_cli_logs_again(check):
 
 
 def test_cli_server_dies(check):
-    """Whoever waits goes on when the server is there again; in vain, it says so."""
+    """Waiting continues when the server is back; after the time limit, it fails with a message."""
     with FakeServer() as fake:
         with follow(fake, "--logs") as c:
             fake.log("worker", 0, b"before\n")
@@ -285,7 +286,7 @@ def test_cli_server_dies(check):
 
 
 def test_cli_interrupted(check):
-    """Ctrl-C ends the waiting, not the job; so does whoever reads the output no longer."""
+    """Ctrl-C ends the waiting, not the job; so does a closed output pipe."""
     with FakeServer() as fake:
         for signo in (signal.SIGINT, signal.SIGTERM):
             with follow(fake, columns=80) as c:
@@ -296,7 +297,7 @@ def test_cli_interrupted(check):
 
 
 def test_cli_whole(check):
-    """The real server between: a job from its submission to its end, as an API server shows it."""
+    """With the real server and a fake API server: a job from its submission to its end."""
     done = threading.Event()
 
     def log(handler, _pod, query):
@@ -313,7 +314,7 @@ def test_cli_whole(check):
         at = ("--server", f"http://127.0.0.1:{place.server.port}", "--token-file", file)
 
         def becomes(state, task_state, **completion):
-            """The Framework is so now."""
+            """Set the status of the Framework."""
             told = json.loads(json.dumps(place.api.objects["frameworks", place.name]))
             outcome = completion and {"code": 137, "phrase": "ContainerSigKillReceived", "diagnostics": "", **completion}
             told["status"] = {"state": state, "startTime": "2026-11-22T01:00:00Z", "attemptStatus": {

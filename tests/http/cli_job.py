@@ -1,4 +1,4 @@
-"""The commands about one job: logs, wait, events, delete, resubmit; and names that are wrong."""
+"""The commands for one job: logs, wait, events, delete, resubmit; and wrong names."""
 import json
 import re
 import signal
@@ -12,7 +12,7 @@ from harness import Server, job_v1, job_v2, wait_until
 
 
 def test_job_names(check):
-    """A name that is wrong: the nearest one is said; a job of somebody else is found."""
+    """For a wrong name, the nearest name is suggested, also for jobs of other users."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
         for command in ("show", "logs", "wait", "events", "delete", "resubmit"):
@@ -32,7 +32,7 @@ def test_job_names(check):
 
 
 def test_job_names_taken(check):
-    """409 says the ways out, and they lead out."""
+    """The hints of a 409 work."""
     with Server("--standalone", "jobs") as s, tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         yaml = "protocolVersion: 2\nname: 'one'   # a name\ntype: job\n" + "".join(
@@ -57,7 +57,7 @@ def test_job_names_taken(check):
 
 
 def test_job_resubmit(check):
-    """The same job under the next number, or a given name; never with hidden values."""
+    """The same job with the next number or a given name; never with redacted values."""
     with Server("--standalone", "jobs") as s:
         at = ("--server", f"http://127.0.0.1:{s.port}")
         for text in (job_v2("new"), job_v1("old")):
@@ -107,7 +107,7 @@ def test_job_delete(check):
 
 
 def test_job_events(check):
-    """The last event is below, as on a terminal one expects."""
+    """The last event is the last line."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
         code, out, err = cli("events", *at, "job")
@@ -130,7 +130,7 @@ def test_job_events(check):
 
 
 def test_job_wait(check):
-    """wait is the waiting of submit --wait."""
+    """wait behaves like submit --wait."""
     for state, code in (("SUCCEEDED", 0), ("FAILED", 1)):
         with FakeServer() as fake, Cli("wait", "--server", fake.url, "job") as c:
             check.ok("waits", c.says("WAITING"), c.stderr)
@@ -146,7 +146,7 @@ def test_job_wait(check):
 
 
 def test_job_logs(check):
-    """What there is of the logs: of one task as it is, of several one after the other with their names."""
+    """The existing logs: of one task unchanged, of several tasks in turn with their names."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
         code, out, err = cli("logs", *at, "job")
@@ -175,7 +175,7 @@ def test_job_logs(check):
 
 
 def test_job_logs_follow(check):
-    """-f goes on until the tasks have ended, and says nothing but the output."""
+    """-f continues until the tasks have ended, and prints only the output."""
     with FakeServer() as fake:
         at = ("--server", fake.url)
         with Cli("logs", "-f", *at, "job", columns=80, both=True) as c:

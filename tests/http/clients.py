@@ -1,5 +1,5 @@
-"""What clients ask around a submission, and in which order they are refused: forms, users,
-storages, virtual clusters, whether a job exists, Idempotency-Key, the API for programs."""
+"""Requests around a submission and the order of refusals: forms, users, storages, virtual clusters,
+existence of jobs, Idempotency-Key, OpenAPI."""
 import hashlib
 import hmac
 import json
@@ -35,7 +35,7 @@ FACTS = {
 
 
 class TokenServer:
-    """A server on a directory for who has a token; facts in a file."""
+    """A server on a directory, with tokens and a facts file."""
 
     def __init__(self, *arguments, facts=None):
         self.directory = tempfile.mkdtemp(prefix="rest-lit-clients.")
@@ -63,7 +63,7 @@ def error(check, what, reply, status, code, *words):
 
 
 def get(server, path, headers=None):
-    """What GET answers, the same with both prefixes."""
+    """The response to GET, which is the same with both prefixes."""
     replies = [server.request("GET", prefix + path, headers=headers) for prefix in PREFIXES]
     if replies[0].body != replies[1].body or replies[0].status != replies[1].status:
         raise AssertionError(f"{path}: {replies}")
@@ -71,7 +71,7 @@ def get(server, path, headers=None):
 
 
 def documented(check, server):
-    """Each refusal that this server has logged stands in the API for programs."""
+    """The OpenAPI document contains each refusal that this server has logged."""
     paths = json.loads(run("page", "openapi").stdout)["paths"]
     seen = set()
     server.settled_log()
@@ -178,9 +178,9 @@ def test_form_errors(check):
         documented(check, server)
 
 
-# ---- who comes first ----------------------------------------------------------------------
+# ---- order of refusals --------------------------------------------------------------------
 def test_order_of_refusals(check):
-    """Of two things that are wrong, which is said: every pair of neighbours."""
+    """Precedence of errors, for every pair of neighbours."""
     with TokenServer("--rate-submit", "30") as server:
         alice, bob = bearer(token("alice")), bearer(token("bob"))
 
@@ -223,7 +223,7 @@ def test_order_of_refusals(check):
 
 
 def test_path_user(check):
-    """Nobody submits for others, admins neither."""
+    """Users, including admins, cannot submit for others."""
     with TokenServer() as server:
         for who, user in (("alice", "bob"), ("root", "bob"), ("alice", "Alice"), ("alice", "x~y")):
             for method, path in (("PUT", f"/api/v1/user/{user}/jobs/j"),
@@ -305,7 +305,7 @@ def test_vs_code_probe(check):
                   "NoJobError")
 
 
-STATES = [  # state of the Framework, exit code, what v2 says, what v1 says
+STATES = [  # state of the Framework, exit code, state in v2, state in v1
     (None, None, "WAITING", "WAITING"), ("AttemptCreationPending", None, "WAITING", "WAITING"),
     ("AttemptCreationRequested", None, "WAITING", "WAITING"),
     ("AttemptPreparing", None, "WAITING", "WAITING"),
@@ -394,7 +394,7 @@ def test_storages_and_clusters(check):
             clusters = get(server, path, alice).json
             check.equal(f"{path}: names", sorted(clusters), ["default", "v100"])
             one = clusters["default"]
-            # What the Python SDK and the portal calculate with.
+            # Members that the Python SDK and the portal use.
             check.ok(f"{path}: resources", all(
                 isinstance(one[k].get(r), int) for k in
                 ("resourcesUsed", "resourcesGuaranteed", "resourcesTotal")
@@ -408,7 +408,7 @@ def test_storages_and_clusters(check):
 
 
 def test_cluster_use(check):
-    """What running jobs use of their virtual cluster; what it has, by the file."""
+    """The use of a virtual cluster by running jobs; its capacity, from the file."""
     facts = {**FACTS, "capacity": {"default": {"gpu": 16, "cpu": 64, "memoryMB": 262144}}}
     api = FakeApi()
     for o in (snapshot("06-AttemptRunning", "alice", "runs", totalGpuNumber="4"),
@@ -432,7 +432,7 @@ def test_cluster_use(check):
 
 
 def test_groups(check):
-    """One's own; all for admins."""
+    """Users see themselves, admins all users."""
     facts = {**FACTS, "groups": {**FACTS["groups"], "nlp": {"description": "the language team"}}}
     vision = {"groupname": "vision", "description": "", "externalName": "", "extension": {"acls": {
         "admin": False, "virtualClusters": ["v100"], "storageConfigs": ["models"]}}}
@@ -485,7 +485,7 @@ def test_idempotency(check):
 
 
 def test_idempotency_other_job(check):
-    """One key, one job: also after a restart, and of two at once; another user's key is another."""
+    """One job per key and user, also after a restart and for concurrent requests."""
     with TokenServer() as server:
         alice, bob = bearer(token("alice")), bearer(token("bob"))
         check.equal("first", server.submit(job_v2("one"), {**key("k"), **alice}).status, 202)
@@ -518,7 +518,7 @@ def test_idempotency_other_job_at_once(check):
 
 
 def test_idempotency_secret(check):
-    """With a secret, what is kept depends on it; and on the user."""
+    """The stored hash depends on the server's secret and on the user."""
     with TokenServer() as server:
         for user in ("alice", "bob"):
             reply = server.submit(job_v2("same"), {**key("k"), **bearer(token(user))})
@@ -533,7 +533,8 @@ def test_idempotency_secret(check):
 
 
 def test_idempotency_after_waiting(check):
-    """The header is read when it is known who asks: that may take a while, and the body with it."""
+    """The server reads the header after authentication, which may delay the request and its
+    body."""
     with Place() as place:
         server = place.server(*STORED, "--token-cache", "0")
         text = token()
@@ -554,7 +555,7 @@ def test_idempotency_after_waiting(check):
 
 
 def test_idempotency_at_once(check):
-    """Clients that do not wait: one job, and nobody is told that it failed."""
+    """Impatient clients: one job, and no client gets a failure."""
     api = FakeApi()
     api.fault("POST", "frameworks", delay=0.2)
     with fake_server(api) as server:
@@ -567,7 +568,7 @@ def test_idempotency_at_once(check):
     api.close()
 
 
-# ---- the API for programs -------------------------------------------------------------------
+# ---- OpenAPI --------------------------------------------------------------------------------
 SCHEMA_KEYS = {"title", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
                "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems",
                "maxProperties", "minProperties", "required", "enum", "type", "not", "allOf", "oneOf",
@@ -576,7 +577,7 @@ SCHEMA_KEYS = {"title", "multipleOf", "maximum", "exclusiveMaximum", "minimum", 
 
 
 def schema_faults(s, where):
-    """What OpenAPI 3.0 would not take."""
+    """Violations of OpenAPI 3.0."""
     if not isinstance(s, dict):
         yield f"{where}: no object"
         return

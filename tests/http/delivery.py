@@ -1,4 +1,4 @@
-"""How pai-runtime gets into pods: what `serve` looks for at start, and --runtime=configmap."""
+"""Delivery of pai-runtime into pods: the checks of `serve` at start, and --runtime=configmap."""
 import base64
 import json
 import os
@@ -101,7 +101,7 @@ GPU, FUSE = "nvidia.com/gpu", "github.com/fuse"
 
 
 def test_nodes_of_the_templates(check):
-    """The profile openpai is for nodes with a label; every pod asks for one device, jobs for another."""
+    """The profile openpai requires a node label; every pod requests one device, jobs another."""
     for nodes, event, missing in (([], "no node has the label", [None]), ([[]], "no node with the label", [FUSE, GPU]),
                                   ([[], [GPU]], "no node with the label", [FUSE]), ([[FUSE], [GPU]], "", [])):
         api = FakeApi()
@@ -148,8 +148,8 @@ def test_not_allowed_to_look(check):
 
 
 def test_not_there_yet(check):
-    """An API server that does not answer delays neither the start nor jobs, and one that comes
-    up is asked again."""
+    """An unresponsive API server does not delay the start or jobs; the checks are repeated when it
+    is available."""
     api = FakeApi()
     api.fault("GET", "serviceaccounts", hang="before")
     api.fault("GET", "configmaps", times=2, status=503)
@@ -188,7 +188,7 @@ def test_configmap_is_made(check):
 
 
 def test_configmap_cannot_be_compared(check):
-    """The role in k8s/rbac.yaml may make it, and not read it."""
+    """The role in k8s/rbac.yaml may create it, but not read it."""
     api = FakeApi()
     api.put("configmaps", {"metadata": {"name": configmap_name(program())}})
     api.fault("GET", "configmaps", status=403)
@@ -199,7 +199,8 @@ def test_configmap_cannot_be_compared(check):
 
 
 def test_configmap_made_by_hand(check):
-    """By `rest-lit translate --with-runtime`, for a server that may read it, but make none."""
+    """Created by `rest-lit translate --with-runtime`, for a server that may read but not create
+    it."""
     api = FakeApi()
     both = run("translate", "--runtime", "configmap", "--runtime-binary", program(), "--with-runtime",
                "examples/hello-world.yaml")
@@ -214,7 +215,7 @@ def test_configmap_made_by_hand(check):
 
 
 def test_configmap_of_others(check):
-    """Something else under its name, or something that could become so."""
+    """An object with its name and other content, or a mutable one."""
     path = program()
     with open(path, "rb") as f:
         same = base64.b64encode(f.read()).decode()
@@ -261,12 +262,12 @@ def refused(check, what, fault, word):
 
 
 def test_configmap_refused(check):
-    """No job is taken before it is there; why is said; and it is tried again."""
+    """Until it exists, jobs are refused with the reason, and the server retries."""
     in_threads(len(REFUSALS), lambda i: check.run(lambda c: refused(c, *REFUSALS[i])))
 
 
 def test_configmap_answer_lost(check):
-    """Made, but the answer did not come: it is there already, and is the same."""
+    """A lost response to its creation: the object exists with the same content."""
     api = FakeApi()
     api.fault("POST", "configmaps", times=1, cut="done")
     with by_configmap(api) as server:
@@ -286,7 +287,7 @@ def test_configmap_in_a_directory(check):
 
 
 def test_again_on_sighup(check):
-    """After something was mended, or lost."""
+    """After an object was repaired or deleted."""
     api = FakeApi()
     with by_configmap(api) as server:
         check.ok("SIGHUP: before", lines(server, THERE, 1) and lines(server, "missing in", 2))

@@ -1,5 +1,5 @@
-"""What GET of one job has to say of a Framework: written from the REST contract, not from the
-server's code, and compared with it field by field.  Takes a Framework as a dict."""
+"""Reference implementation of GET of one job, written from the REST contract and compared with the
+server's response field by field.  Its input is a Framework as a dict."""
 import base64
 import datetime
 import gzip
@@ -86,7 +86,7 @@ class Detail:
         self.id = f"{self.user}~{self.name}" if md5 else self.meta["name"]
 
     def maker(self):
-        """The user in the environment, where the first rest-lit has it."""
+        """The user from the environment, where the first rest-lit stored it."""
         roles = self.spec.get("taskRoles") or [{}]
         containers = roles[0].get("task", {}).get("pod", {}).get("spec", {}).get("containers") or [{}]
         return next((v.get("value") for v in containers[0].get("env") or [] if v["name"] == "PAI_USER_NAME"), None)
@@ -137,7 +137,7 @@ class Detail:
 
     @staticmethod
     def diagnostics(text):
-        """(what is shown up to the YAML, whether there is a report of the runtime)"""
+        """(text before the YAML, True if there is a report of the runtime)"""
         if not text:
             return None, None
         match = re.search("matched: (.*)", text)
@@ -235,8 +235,8 @@ DIAGNOSTICS = ("appExitDiagnostics", "containerExitDiagnostics", "diagnosticsSum
 
 
 def differences(want, got, at=""):
-    """What differs, as texts.  Of diagnostics, what is wanted is how they begin; of the report of
-    the runtime, that it is there."""
+    """The differences, as texts.  For diagnostics, only the beginning is compared; for the report
+    of the runtime, only its presence."""
     key = at.rsplit("/", 1)[-1]
     if isinstance(want, dict) and isinstance(got, dict):
         for k in sorted(set(want) | set(got)):

@@ -1,5 +1,5 @@
-"""One job in full, its attempts and tasks, as the clients of OpenPAI read them: each Framework of
-tests/data/frameworks, against a description made by other means (detail_reference.py)."""
+"""Details, attempts and tasks of a job for clients of OpenPAI: each Framework of
+tests/data/frameworks, compared with a reference implementation (detail_reference.py)."""
 import base64
 import copy
 import glob
@@ -27,7 +27,7 @@ def snapshot(name):
 
 
 def renamed(framework, job, user="alice"):
-    """The same, as this server would have made it."""
+    """The same Framework as if this server had created it."""
     framework = copy.deepcopy(framework)
     framework["metadata"]["name"] = framework_name(job, user)
     framework["metadata"].setdefault("annotations", {})["jobName"] = job
@@ -36,7 +36,7 @@ def renamed(framework, job, user="alice"):
 
 
 def exit_specs():
-    """The table of exit codes, read without a reader of YAML; without patterns."""
+    """The table of exit codes without patterns, read without a YAML library."""
     with open(os.path.join(ROOT, "runtime-assets", "k8s-job-exit-spec.yaml")) as f:
         text = f.read().split("\nspec:\n")[1]
     specs = {}
@@ -59,7 +59,7 @@ SPECS = exit_specs()
 
 
 def plain(value):
-    """Without the patterns of exit codes, which the reference does not have."""
+    """Without the exit code patterns, which the reference does not have."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if not (k == "pattern" and "phrase" in value)}
     return [plain(v) for v in value] if isinstance(value, list) else value
@@ -73,7 +73,7 @@ def same(check, what, want, reply):
 
 
 def warm(server):
-    """It knows all jobs, and is told of what happens to them."""
+    """Wait until the server has listed all jobs and watches them."""
     return wait_until(lambda: server.request("GET", "/api/v2/jobs").status == 200)
 
 
@@ -82,20 +82,20 @@ def known(server, job):
 
 
 def looks(server, want):
-    """It has heard of how the job is."""
+    """Wait until the server knows the job's current state."""
     reply = server.request("GET", f"/api/v2/jobs/{want.id}")
     return reply.status == 200 and not any(differences(want.whole(), plain(reply.json)))
 
 
 def put(api, framework):
-    """What is stored then, of which the server has been told."""
+    """The stored object after the server has received its event."""
     kept = api.put("frameworks", framework)
     api.settle()
     return kept
 
 
 def test_details(check):
-    """Every state, as v2 and v1 show it, each attempt and task."""
+    """Every state in v2 and v1, with each attempt and task."""
     check.ok("codes of the table", len(SPECS) >= 62 and SPECS[-210]["phrase"] == "StopFrameworkRequested")
     api = FakeApi()
     with fake_server(api) as server:
@@ -159,7 +159,7 @@ def test_detail_refusals(check):
 
 
 def test_earlier_attempts(check):
-    """What was kept when the second attempt began."""
+    """The attempt that was stored when the second one began."""
     first, second = snapshot("17"), snapshot("19")
     api = FakeApi()
     with fake_server(api) as server:
@@ -185,7 +185,7 @@ def test_earlier_attempts(check):
     api.close()
 
 
-# ---- who may see why it waits; whether it is the same as before -----------------------------------
+# ---- access to the reason for waiting; conditional requests --------------------------------------
 
 def event_of(framework, reason, message, role="worker", index=0, **what):
     tasks = next(r for r in framework["status"]["attemptStatus"]["taskRoleStatuses"]
@@ -200,7 +200,7 @@ def event_of(framework, reason, message, role="worker", index=0, **what):
 
 
 def test_too_many_attempts(check):
-    """Whoever writes into Frameworks does not fill the log."""
+    """Modified Frameworks cannot fill the log."""
     api = FakeApi()
     gate = threading.Event()
     api.fault("POST", "configmaps", until=gate)
@@ -271,7 +271,7 @@ def test_waiting_reason(check):
 
 
 def test_nobody_works_on_it(check):
-    """Without a status for half a minute: no controller looks at it."""
+    """No status for half a minute: no controller handles the job."""
     with Yard() as yard:
         yard.warm()
         job = renamed(snapshot("00"), "left")
@@ -324,7 +324,7 @@ def test_nobody_works_on_it(check):
 
 
 def test_detail_tags(check):
-    """A client that has the answer already is told so."""
+    """A client with the current response gets 304."""
     with Yard() as yard:
         yard.warm()
         kept = put(yard.api, renamed(snapshot("06"), "same"))
@@ -348,10 +348,10 @@ def test_detail_tags(check):
         check.ok("another", wait_until(lambda: status(tag) == 200))
 
 
-# ---- what others have made of it --------------------------------------------------------------------
+# ---- Frameworks of other origin ------------------------------------------------------------------
 
 def forged():
-    """A Framework in which all is wrong that a person with kubectl can make wrong."""
+    """A Framework with all errors that kubectl permits."""
     f = renamed(snapshot("06"), "forged")
     roles = f["status"]["attemptStatus"]["taskRoleStatuses"]
     roles[0]["taskStatuses"][0].update(index=-1, state=7, retryPolicyStatus="none", startTime="soon")
@@ -430,7 +430,7 @@ def test_first_rest_lit(check):
 
 
 def test_own_jobs(check):
-    """Jobs that this server has just made, with ports, as the clients look at them."""
+    """New jobs of this server, with ports."""
     api = FakeApi()
     with fake_server(api) as server:
         warm(server)
@@ -467,7 +467,7 @@ def test_exit_spec_file(check):
 
 
 def test_detail_memory(check):
-    """Large answers, and an end to how many are under way."""
+    """Large responses, and the limit of concurrent ones."""
     api = FakeApi()
     with fake_server(api, "--detail-memory", "1048576", "--loops", "1") as server:
         warm(server)
@@ -502,7 +502,7 @@ def packed(value):
 
 
 def keep(api, framework, attempt, status):
-    """As the server keeps an attempt, but with anything in it."""
+    """A stored attempt with arbitrary content."""
     meta = framework["metadata"]
     api.put("configmaps", {
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -513,7 +513,7 @@ def keep(api, framework, attempt, status):
 
 
 def test_large_attempts(check):
-    """Of earlier attempts so much is read as there is memory for, and no more shown than fits."""
+    """Earlier attempts are read within the memory limit and shown within the response limit."""
     api = FakeApi()
     with fake_server(api, "--deadline", "200") as server:
         warm(server)

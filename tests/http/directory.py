@@ -16,7 +16,7 @@ def files_below(directory):
 
 
 def modes(directory, wanted_file=0o600, wanted_directory=0o700):
-    """What has other permissions than these."""
+    """Files with other permissions than these."""
     wrong = []
     for d, _, files in os.walk(directory):
         if stat.S_IMODE(os.lstat(d).st_mode) != wanted_directory:
@@ -27,7 +27,7 @@ def modes(directory, wanted_file=0o600, wanted_directory=0o700):
 
 
 def test_directory(check):
-    """A job, with its Secrets owned by it; after a restart it is still there."""
+    """A job and the Secrets that it owns exist after a restart."""
     marker = "Marker-in-a-secret-0815"
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
@@ -68,7 +68,7 @@ def test_one_server_only(check):
 
 
 def refuse(check, what, *arguments, word="", environment=None):
-    """`serve` with these must not start, and say what is wrong."""
+    """`serve` with these arguments must not start, and must print the reason."""
     try:
         result = run("serve", *arguments)
     except Exception as e:
@@ -99,7 +99,7 @@ def test_directories_refused(check):
 
 
 def test_planted_links(check):
-    """What another user of the machine may have put where our files go."""
+    """Files of another user of the machine in the place of the server's files."""
     with Server("--standalone", "jobs") as server:
         where = os.path.join(server.directory, "jobs")
         server.submit(job_v2("first"))
@@ -192,7 +192,7 @@ FULL = """mkdir -p -m 700 jobs && mount -t tmpfs -o size=512k,mode=0700 none job
 
 
 def test_disk_full(check):
-    """It is said, nothing is half made, and when there is room again all is well."""
+    """A full disk is reported, no object is incomplete, and jobs work when there is space again."""
     if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
         print("     not tested: a full disk (may not unshare here)", flush=True)
         return

@@ -1,5 +1,4 @@
-"""A job is tried: ?dryRun=true and ?dryRun=server.  Nothing is made, whatever happens, and nothing
-secret is shown."""
+"""?dryRun=true and ?dryRun=server: they never create objects and never show secrets."""
 import base64
 import glob
 import json
@@ -22,7 +21,7 @@ MASKED = base64.b64encode(b"******").decode()
 ALICE = bearer(token("alice"))
 JSON = {"Content-Type": "application/json"}
 
-# In the query, they are no dryRun, or none that is allowed.
+# Queries without a dryRun, or with an invalid one.
 REFUSED = ["dryRun", "dryRun=", "dryRun=1", "dryRun=True", "dryRun=all", "dryRun=none", "dryRun=true%20",
            "dryRun=true&dryRun=true", "dryRun=false&dryRun=true", "dryrun=true", "DryRun=true",
            "dry_run=true", "dry-run=server", "dry%2Drun=true", "DRYRUN", "dryRun%3Dtrue", "dyrRun=true",
@@ -40,7 +39,7 @@ def try_job(server, body, how="true", path=V2, headers=None, method="POST"):
 
 
 def is_list(check, what, reply):
-    """The items of the answer, if it is one."""
+    """The items of the response, if it is a List."""
     if not check.ok(f"{what}: is answered 200", reply is not None and reply.status == 200, reply):
         return []
     value = reply.json or {}
@@ -69,7 +68,7 @@ def hides(check, what, *texts):
 
 # ---- what is answered -----------------------------------------------------------------------
 def test_dry_run_is_what_translate_prints(check):
-    """Each example, over HTTP and by the command line: the same objects."""
+    """For each example, HTTP and the command line return the same objects."""
     with Server("--standalone", "jobs", "--facts", FACTS) as server:
         names = sorted(glob.glob(os.path.join(ROOT, "examples", "*.*")))
         tried = 0
@@ -180,7 +179,7 @@ def test_dry_run_refuses_as_a_submission_does(check):
 
 
 def test_dry_run_large(check):
-    """The largest Framework that there may be fits into an answer."""
+    """The largest allowed Framework fits into a response."""
     role, sizes = json.loads(job_v2("x"))["taskRoles"]["worker"], []
     with Server("--standalone", "jobs", "--max-body", "1048576") as server:
         for n in (150, 220, 257):
@@ -219,7 +218,7 @@ def test_dry_run_hides_secrets(check):
         check.equal("nothing is made", made(server), [])
 
 
-# ---- who may, and how often -----------------------------------------------------------------
+# ---- permissions and rate limits ------------------------------------------------------------
 def test_dry_run_needs_a_token_and_counts(check):
     with TokenServer("--rate-submit", "2") as server:
         refused(check, "without a token", try_job(server, job_v2("x")), 401, "UnauthorizedUserError")
@@ -231,7 +230,7 @@ def test_dry_run_needs_a_token_and_counts(check):
 
 
 def test_dry_run_and_idempotency(check):
-    """A key is passed over: what was tried is not repeated by the submission."""
+    """A dry run ignores Idempotency-Key, so the later submission is not a repetition."""
     with Server("--standalone", "jobs") as server:
         key = {"Idempotency-Key": "a-key"}
         for how in ("true", "server"):
@@ -280,7 +279,7 @@ def test_dry_run_of_the_api_server(check):
     api.close()
 
 
-# Of which object, what the API server answers, and what becomes of it.
+# Object, response of the API server, expected response.
 TROUBLE = [
     ("frameworks", {"status": 403}, 500, "UnknownError", "RBAC"),
     ("secrets", {"status": 403, "message": MARKER}, 500, "UnknownError", "secrets"),
@@ -340,7 +339,7 @@ def test_dry_run_holds_no_more_memory_than_it_may(check):
 
 
 def test_dry_run_counts_yaml_as_it_grows(check):
-    """Many short lines are several times as large as YAML."""
+    """Many short lines are several times larger as YAML."""
     role = {**json.loads(job_v2("x"))["taskRoles"]["worker"], "commands": ["<% $parameters.lines %>"]}
     large = json.dumps({**json.loads(job_v2("x")), "parameters": {"lines": "a\n" * 12000},
                         "taskRoles": {f"r{i}": role for i in range(26)}})
@@ -358,7 +357,7 @@ def test_dry_run_counts_yaml_as_it_grows(check):
 
 
 def test_dry_run_with_long_pointers(check):
-    """As many warnings as are listed, each of a place that many long keys lead to."""
+    """The maximum number of warnings, each with a path of many long keys."""
     numbers = "[" + ", ".join(["010"] * 25) + "]"
     for _ in range(50):
         numbers = "{'" + '"' * 900 + "': " + numbers + "}"

@@ -1,6 +1,6 @@
-"""Where requests come from, how often they may come, and what web pages may do.
+"""Client addresses, rate limits, and cross-origin requests.
 
-Clients are told apart by the addresses 127.0.0.2, 127.0.0.3, ..., which Linux lets a client have."""
+Clients use the addresses 127.0.0.2, 127.0.0.3, ..., which Linux permits."""
 import http.client
 import os
 import re
@@ -24,7 +24,7 @@ class From(Connection):
 
 
 class Guarded(Server):
-    """A server that wants tokens, before a directory."""
+    """A server that requires tokens, on a directory."""
 
     def __init__(self, *arguments):
         directory = tempfile.mkdtemp(prefix="rest-lit-edge.")
@@ -41,7 +41,7 @@ class Guarded(Server):
 
 
 def statuses(server, count, source="127.0.0.2", **headers):
-    """Of so many requests on one connection."""
+    """The statuses of several requests on one connection."""
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     with From(server, source) as c:
         c.send(request_bytes(server.port, "GET", PATH, headers=headers) * count)
@@ -50,7 +50,7 @@ def statuses(server, count, source="127.0.0.2", **headers):
 
 
 def is_refusal(check, what, ask, most_s):
-    """429 as programs read it, at once or at the next try: a place may have come back meanwhile."""
+    """429, at once or at the next try, because the limit may have permitted one more meanwhile."""
     for _ in range(3):
         reply = ask()
         if reply and reply.status == 429:
@@ -82,7 +82,7 @@ def test_rate_address(check):
         server.ask(X_Forwarded_For="10.0.0.1")
         check.equal("... once", server.settled_log().count(said), 1)
     with Guarded("--rate-address", "120") as server:
-        # Two come back in each second that this takes.
+        # The limit permits two more per second.
         check.ok("120 per minute", wait_until(lambda: 429 in statuses(server, 130)))
         with From(server, "127.0.0.2") as c:
             c.send(request_bytes(server.port, "GET", PATH) * 130)
@@ -135,13 +135,13 @@ def test_trusted_proxy(check):
         check.equal("an IPv6 client", ask("2001:db8:1:2::1"), 200)
         check.equal("... is its /64", ask("2001:db8:1:2:ffff::9"), 429)
         check.equal("... and no other", ask("2001:db8:1:3::1"), 200)
-        # What is no address leaves the proxy itself, which is a client like any other.
+        # With an invalid address, the proxy itself is the client.
         odd = ["unknown", "", "10.1.1", "10.1.1.1; x", "evil\tname"]
         check.equal("no address", [ask(text) for text in odd], [200] + [429] * 4)
 
 
 def test_spoofed_addresses(check):
-    """Addresses that never come twice cost no memory (a million of them: tests/unit)."""
+    """Addresses with a single request use no memory (tests/unit tests a million)."""
     with Guarded("--trusted-proxy", "127.0.0.9", "--loops", "1") as server:
         def flood(start, count):
             with From(server, "127.0.0.9") as c:
@@ -168,7 +168,7 @@ def served(server, c):
 
 
 def connect(server, source, count):
-    """That many connections, those that are served first, and how many these are."""
+    """Open this number of connections: (served connections first, number of served ones)."""
     crowd = [From(server, source) for _ in range(count)]
     fine = [c for c in crowd if served(server, c)]
     return fine + [c for c in crowd if c not in fine], len(fine)
@@ -197,7 +197,7 @@ def test_connections_per_address(check):
 
 # ---- refusals are read --------------------------------------------------------------------
 def test_refusals_are_read(check):
-    """A client that sends a body and then reads finds the answer, not a closed connection."""
+    """A client that sends a body and then reads gets the response, not a closed connection."""
     body = b"#" * (100 * 1024)
     with Guarded("--rate-address", "0") as server:
         rows = [("no token", "/api/v2/jobs", {}, 401), ("no route", "/nothing", {}, 404),
@@ -307,9 +307,9 @@ def test_cors_none(check):
         check.equal("preflight: none", (reply.status, cors_of(reply)), (204, {}))
 
 
-# ---- what every answer says ---------------------------------------------------------------
+# ---- headers of all responses ---------------------------------------------------------------
 def routes():
-    """All routes, as they stand in docs/ROUTES.md, with something for each {name}."""
+    """All routes of docs/ROUTES.md, with a value for each {name}."""
     with open(os.path.join(ROOT, "docs", "ROUTES.md"), encoding="utf-8") as f:
         found = re.findall(r"^\| ([A-Z*]+) \| `([^`]+)`", f.read(), re.M)
     return [("GET" if method == "*" else method, re.sub(r"\{[^}]*\}", "alice", path))

@@ -1,9 +1,9 @@
-"""A make-believe Kubernetes API server, in a thread of the test itself, that goes wrong when
-told to.  It keeps objects, knows 409, ownerReferences (what a deleted Framework owned goes
-with it, as the garbage collector would do), merge and JSON patches, dryRun, LIST in pages and WATCH (with a
-streaming list, if told to); nothing else.
+"""A fake Kubernetes API server in a thread of the test, with fault injection.  It stores objects
+and supports 409, ownerReferences (deleting a Framework deletes its dependents, like the garbage
+collector), merge and JSON patches, dryRun, LIST in pages and WATCH (optionally with a streaming
+list).
 
-Faults and counts know LIST (in pages) and WATCH as methods of their own."""
+For faults and counts, LIST and WATCH are separate methods."""
 import copy
 import json
 import re
@@ -32,17 +32,17 @@ LOG = re.compile(r"^/api/v1/namespaces/[^/]+/pods/(?P<pod>[^/]+)/log$")
 
 
 class Fault:
-    """What to do instead of the ordinary, for requests that match; `times` of them.
+    """A fault for matching requests, `times` of them.
 
-    delay        seconds to wait first
-    until        an Event to wait for first
-    status       answer this, without doing anything
-    status_done  do it, then answer this
-    cut          "before": close when the head has been read; "body": when the body has,
-                 not done; "done": do it and close; "half": do it and send half of the answer
-    hang         never answer: "before" without having done it, "done" after
-    raw          send these bytes as they are; of a WATCH: after the head of its answer, and in the
-                 place of events
+    delay        wait for these seconds first
+    until        wait for this Event first
+    status       answer with this status, without executing the request
+    status_done  execute the request, then answer with this status
+    cut          close the connection: "before": after the head of the request; "body": after its
+                 body, without executing it; "done": after executing it; "half": after executing it
+                 and sending half of the response
+    hang         never answer: "before" without executing the request, "done" after executing it
+    raw          send these bytes as the response; for WATCH, after the head, instead of events
     """
 
     def __init__(self, method, kind, name="", times=None, **what):
@@ -63,21 +63,21 @@ class FakeApi:
         self.objects = {}
         self.faults = []
         self.reviews = {}
-        self.apart = set()     # namespaces whose objects are kept as "namespace/name"
+        self.apart = set()     # namespaces whose objects are stored as "namespace/name"
         self.requests = []     # (method, path, query, headers, body)
         self.all_faults = {}   # faults of every request: hang, status, delay
         self.version = 100
         self.open = threading.Event()
         self.open.set()
-        # What watches are told: (version, kind or None, line); nothing before `oldest` is known.
+        # Events for watches: (version, kind or None, line), from version `oldest` on.
         self.changes = deque()
         self.changed = threading.Condition(self.lock)
         self.oldest = 0
-        self.watching = {}     # how far each watch has come
-        self.epoch = 0         # of watches: those of earlier ones end
-        self.streams = False   # whether it knows sendInitialEvents
+        self.watching = {}     # last version that each watch has sent
+        self.epoch = 0         # watches of earlier epochs end
+        self.streams = False   # supports sendInitialEvents
         self.logs = None       # answers GET pods/NAME/log: logs(handler, pod, query)
-        self.lists = {}        # token: (version, the items that are left)
+        self.lists = {}        # token: (version, remaining items)
         api = self
 
         class Handler(_Handler):
@@ -87,13 +87,13 @@ class FakeApi:
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
 
-    # What the tests say and ask.
+    # Methods for tests.
     def fault(self, *arguments, **what):
         with self.lock:
             self.faults.append(Fault(*arguments, **what))
 
     def every(self, **what):
-        """The same for each and every request, readiness included; nothing: all is well."""
+        """Apply a fault to all requests, readiness included; without arguments, remove it."""
         self.all_faults = what
 
     def clear(self):
@@ -114,7 +114,7 @@ class FakeApi:
             return self.store(kind, body)
 
     def update(self, kind, name, body):
-        """Put something else in the place of what is there."""
+        """Replace an object."""
         with self.lock:
             self.version += 1
             there = self.objects[kind, name]
@@ -131,12 +131,12 @@ class FakeApi:
         self.settle()
 
     def settle(self):
-        """Until all watches have been told all there is."""
+        """Wait until all watches have sent all events."""
         with self.lock:
             return self.changed.wait_for(lambda: all(v >= self.version for v in self.watching.values()), 30)
 
     def compact(self):
-        """Forget what was: watches from earlier versions, and lists under way, get 410."""
+        """Discard the history: watches from earlier versions and unfinished lists get 410."""
         with self.lock:
             self.oldest = self.version
             self.lists.clear()
@@ -154,7 +154,7 @@ class FakeApi:
         self.server.shutdown()
         self.server.server_close()
 
-    # What an API server does.
+    # Implementation.
     def key(self, namespace, name):
         return f"{namespace}/{name}" if namespace in self.apart else name
 
@@ -205,20 +205,20 @@ class FakeApi:
         limit = int(query.get("limit", ["0"])[0]) or len(items)
         meta = {"resourceVersion": version}
         if len(items) > limit:
-            # As of 1.20, which has a `=` at the end now and then.
+            # Like those of 1.20, which sometimes end with `=`.
             meta["continue"] = uuid.uuid4().hex + "/+=="
             self.lists[meta["continue"]] = version, json.loads(json.dumps(items[limit:]))
         return 200, {"kind": "List", "metadata": meta, "items": json.loads(json.dumps(items[:limit]))}
 
     def execute(self, method, kind, name, query, body):
-        """(status, object) of one request, done."""
+        """Execute a request: (status, object)."""
         with self.lock:
-            # Options in a body of a DELETE are the only ones that count.
+            # Options in the body of a DELETE override the query.
             dry = (body if method == "DELETE" and body else query).get("dryRun") == ["All"]
             if method in ("GET", "LIST") and not name:
                 return self.list(kind, query)
             if kind == "tokenreviews":
-                # `reviews`: what is said (status) of a token; of any other, that it is not known.
+                # `reviews` has the status for each known token.
                 said = self.reviews.get(body["spec"]["token"], {"error": "invalid bearer token"})
                 return 201, {**body, "metadata": {}, "status": said}
             if method == "POST":
@@ -261,7 +261,7 @@ class FakeApi:
 
 KINDS = {"frameworks": ("Framework", "frameworkcontroller.microsoft.com/v1"), "events": ("Event", "v1")}
 CHANGES_MAX = 20000
-# How far apart a watch looks whether its client is still there.
+# Interval at which a watch checks its connection.
 LOOK = 0.2
 
 
@@ -297,7 +297,7 @@ def json_patch(into, operations):
 
 
 def status(code, reason, kind="", name="", message=None):
-    """A Status, as the API server words its refusals."""
+    """A Status object with the wording of the API server."""
     name = name.rpartition("/")[2]
     return code, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                   "message": message or f'{kind} "{name}" {reason}', "reason": reason,
@@ -311,7 +311,7 @@ REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFo
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are written one after the other
+    disable_nagle_algorithm = True  # head and body are separate writes
     server_api = None
     epoch = 0
 
@@ -387,7 +387,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self.answer(*status(404, "NotFound"))
 
     def any_cut_before(self, kind):
-        """A POST's name is in its body: faults that strike before go by kind and count only."""
+        """Find a fault before the body is read.  The name of a POST is in its body, so these faults
+        match by kind and count only."""
         with self.server_api.lock:
             for fault in self.server_api.faults:
                 if fault.what.get("cut") == "before" and fault.matches("POST", kind, fault.name):
@@ -397,7 +398,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def find_fault(self, kind, name):
         with self.server_api.lock:
-            self.epoch = self.server_api.epoch  # a watch that misses a fault is cut if those before it are
+            # Under the lock, so that faults added later end this watch.
+            self.epoch = self.server_api.epoch
             for fault in self.server_api.faults:
                 if fault.matches(self.method, kind, name):
                     fault.seen += 1
@@ -405,9 +407,9 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def wait(self, what):
-        """Wait as told; True if the request is to be given up without an answer."""
+        """Wait as the fault says.  True if the request gets no response."""
         if what.get("hang") == "before":
-            # Until the other side goes away; who follows has more patience than that.
+            # Until the client disconnects; clients that follow logs wait longer.
             while self.method in ("LIST", "WATCH") and self.server_api.all_faults.get("hang"):
                 if select.select([self.connection], [], [], LOOK)[0]:
                     break
@@ -476,7 +478,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.watch_from(kind, query, stream, what)
 
     def beginning(self, kind, query, stream):
-        """What a watch begins with, and the version up to which that is all."""
+        """The initial events of a watch, and their version."""
         api = self.server_api
         version = int(query.get("resourceVersion", ["0"])[0])
         if version and version < api.oldest:
@@ -511,7 +513,7 @@ class _Handler(BaseHTTPRequestHandler):
                 api.changed.notify_all()
 
     def watch_on(self, kind, version):
-        """Tell what is new; up to which version."""
+        """Send new events; returns the last version."""
         api = self.server_api
         with api.lock:
             news = [c for c in api.changes if c[0] > version]
@@ -528,7 +530,7 @@ class _Handler(BaseHTTPRequestHandler):
         return version
 
     def as_asked(self, body):
-        """Metadata alone, if that is what was asked for: whoever needs more has to say so."""
+        """Only the metadata, if the client requested that."""
         def part(value):
             return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
                     "metadata": value["metadata"]}

@@ -1,5 +1,5 @@
-"""HiveD's web service, as far as the server asks it: what virtual clusters have; and it misbehaves as
-it is told.  With its configuration file."""
+"""A fake of HiveD's web service for the status of virtual clusters, with fault injection, and a
+configuration file of HiveD."""
 import http.server
 import json
 import os
@@ -13,7 +13,7 @@ from harness import Threads
 
 PATH = "/v1/inspect/clusterstatus/virtualclusters/"
 
-# `default` shall have 8 cells of DT, `research` 2 of K80.
+# `default` has 8 cells of DT, `research` 2 of K80.
 CONFIG = """\
 physicalCluster:
   skuTypes:
@@ -38,7 +38,7 @@ virtualClusters:
 
 
 def cells(kind, n, priority=-2):
-    """A virtual cell with n leaf cells in it."""
+    """A virtual cell with n leaf cells."""
     leaf = {"leafCellType": kind, "cellState": "Free", "cellHealthiness": "Healthy", "cellPriority": priority}
     return {**leaf, "cellType": f"{kind}-NODE",
             "cellChildren": [{**leaf, "cellType": kind, "cellAddress": f"0/{i}"} for i in range(n)]}
@@ -118,7 +118,7 @@ BEHAVIOURS = {name: getattr(Handler, name) for name in
 
 
 class Hived:
-    """`mode` is one of BEHAVIOURS.  `status`: what it answers when all is well."""
+    """`mode` is one of BEHAVIOURS.  `status` is the answer without a fault."""
 
     def __init__(self, tls=False, mode="well"):
         self.folder = tempfile.mkdtemp(prefix="fake-hived.")
@@ -139,7 +139,7 @@ class Hived:
         return os.path.join(self.folder, name)
 
     def write(self, name, text):
-        """A file as it is replaced in a cluster: at once."""
+        """Replace the file atomically."""
         with open(self.file(name + ".new"), "w", encoding="utf-8") as f:
             f.write(text)
         os.rename(self.file(name + ".new"), self.file(name))

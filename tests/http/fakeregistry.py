@@ -1,5 +1,5 @@
-"""A registry of container images over TLS on loopback, as far as the checks of images need one: it
-answers HEAD for manifests, hands out tokens, and misbehaves as it is told."""
+"""A fake image registry over TLS on loopback for the image checks: HEAD of manifests, tokens, and
+fault injection."""
 import base64
 import http.server
 import json
@@ -34,7 +34,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     block_on_close = False
 
     def handle_error(self, request, client_address):
-        pass  # clients that go away, or do not trust us, are part of the tests
+        pass  # the tests include clients that disconnect or reject the certificate
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -64,9 +64,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Registry:
-    """`login` is None, "token" or "basic"; `open_to_all`: tokens are given to strangers, too.
-    `script` maps a path to a list of (status, headers), used up before anything else is
-    answered; `hang` is set: nothing is answered before the end; `slow`: seconds before each answer."""
+    """`login` is None, "token" or "basic".  With `open_to_all`, anonymous clients get tokens.
+    `script` maps a path to the first responses, a list of (status, headers).  With `hang`, no
+    request is answered before the end; `slow` is the delay of each response in seconds."""
 
     def __init__(self, images=("team/app:1",), login=None, open_to_all=False):
         self.folder = tempfile.mkdtemp(prefix="fake-registry.")
@@ -129,7 +129,7 @@ class Registry:
         return f"{self.host}/{name}"
 
     def seen(self):
-        """The requests up to now as "METHOD PATH", and forgets them."""
+        """Return and clear the requests, as "METHOD PATH"."""
         with self.lock:
             requests, self.requests = self.requests, []
         return [f"{method} {path.partition('?')[0]}" for method, path, _ in requests]

@@ -1,5 +1,5 @@
-"""A make-believe rest-lit for its own command line: one job, whose state the test says, its changes
-as events, its logs; and what goes wrong when told to."""
+"""A fake rest-lit for tests of the command line: one job with a state that the test sets, its
+events and logs, and fault injection."""
 import json
 import re
 import threading
@@ -16,21 +16,21 @@ class FakeServer:
     def __init__(self):
         self.changed = threading.Condition()
         self.version = 0
-        self.epoch = 0           # of connections: those of earlier ones are cut
-        self.events = True       # are there any?
-        self.down = False        # every request is cut
-        self.answers = []        # of the next submissions: (status, headers, body), or "cut"
-        self.details = []        # of the next questions for the job: the same
-        self.lists = []          # of the next questions for lists: the same
-        self.missing = False     # the job is gone
-        self.hold = None         # an Event: until then answers about the job are under way
-        self.told = 0            # the version that the last event was about
+        self.epoch = 0           # connections of earlier epochs are closed
+        self.events = True       # supports event streams
+        self.down = False        # closes every connection without a response
+        self.answers = []        # responses to submissions: (status, headers, body), or "cut"
+        self.details = []        # responses to GET of the job, likewise
+        self.lists = []          # responses to GET of lists, likewise
+        self.missing = False     # the job does not exist
+        self.hold = None         # an Event that delays responses about the job
+        self.told = 0            # the version of the last event
         self.logs = {}           # (role, index, attempt): bytes so far
         self.ended = set()       # logs that have ended
-        self.dropped = {}        # (role, index, attempt): bytes that came before what is kept
-        self.pieces = {}         # how much of a log comes before it is cut, once
-        self.happened = []       # the answer of .../events
-        self.config = {}         # the answer of .../config
+        self.dropped = {}        # (role, index, attempt): bytes before the stored ones
+        self.pieces = {}         # length after which a log is cut, once
+        self.happened = []       # the response to .../events
+        self.config = {}         # the response to .../config
         self.requests = []       # (method, path, headers, body)
         self.detail = {}
         self.set("WAITING", {})
@@ -53,9 +53,9 @@ class FakeServer:
     def __exit__(self, *_):
         self.close()
 
-    # ---- what tests say
+    # ---- methods for tests
     def set(self, state, roles, **status):
-        """The job is so now; roles: {"worker": ["RUNNING", "WAITING"]}, or (state, attempt)."""
+        """Set the job; roles: {"worker": ["RUNNING", "WAITING"]}, or (state, attempt)."""
         shown = {}
         for role, tasks in roles.items():
             shown[role] = {"taskRoleStatus": {"name": role}, "taskStatuses": []}
@@ -85,7 +85,7 @@ class FakeServer:
             self.changed.notify_all()
 
     def cut(self):
-        """All connections that wait for something."""
+        """Close all waiting connections."""
         with self.changed:
             self.epoch += 1
             self.changed.notify_all()
@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def scripted(self, queue):
-        """The next answer that the test wants, if there is one; whether it was given."""
+        """Send the next response of the test, if there is one.  True if it was sent."""
         if not queue:
             return False
         what = queue.pop(0)

@@ -1,8 +1,7 @@
-"""The API server goes wrong at each step of the making of a job, in each way.
+"""Faults of the API server of each kind at each step of a submission.
 
-Whatever happens: 202 means that everything exists and the job is started; any other answer
-means that nothing is left, but for 504, which says that it is not known; and a Framework that
-is started has all that it needs."""
+In all cases, 202 means that all objects exist and the job is started; 504 means that the result is
+unknown; any other status means that no object is left.  A started Framework has all its objects."""
 import threading
 import time
 
@@ -11,16 +10,16 @@ from harness import SLOW, framework_name, job_v2, job_v2_secret, secret_forms, w
 from slow import fake_server, in_threads
 
 MARKER = "Marker-of-a-secret-1729"
-# Where all is to go well at last, and where it cannot.
+# Deadlines for cases that succeed, and for cases that cannot.
 DEADLINE, SHORT = 200, 5
 
-# Each request by which a job with secrets and a private image is made: method, kind, and how
-# the object's name goes on after the Framework's.
+# Each request for a job with secrets and a private image: method, kind, and the suffix of the
+# object's name after the Framework's name.
 STEPS = [("POST", "frameworks", ""), ("POST", "secrets", "-configcred"),
          ("POST", "secrets", "-regcred"), ("POST", "priorityclasses", "-priority"),
          ("PATCH", "frameworks", "")]
 
-# name, the fault, what may be answered.  `times` of them, then all is well; 0: for ever.
+# Name, fault, allowed statuses.  The fault occurs `times` times; 0: always.
 GOES_ON = {202}
 GIVES_UP = {500, 502, 503, 504}
 REFUSES = {400, 403, 409, 413, 422, 500, 502, 503}
@@ -57,7 +56,7 @@ FAULTS = [
 
 
 def collect(api):
-    """What a garbage collector does: remove what has no owner any more."""
+    """The garbage collector: remove objects whose owner no longer exists."""
     with api.lock:
         uids = {o["metadata"]["uid"] for o in api.objects.values()}
         for key, value in list(api.objects.items()):
@@ -67,7 +66,7 @@ def collect(api):
 
 
 def complete(objects, name):
-    """What is missing of the job, or wrong with it; None if all is well."""
+    """The missing or wrong parts of the job; None if it is complete."""
     framework = objects.get(("frameworks", name))
     if not framework:
         return "no Framework"
@@ -84,7 +83,7 @@ def complete(objects, name):
 
 
 def judge(check, what, api, job, reply, allowed):
-    """The promise of the head of this file."""
+    """Check the contract at the top of this file."""
     if not check.ok(f"{what}: is answered", reply is not None):
         return
     check.ok(f"{what}: status", reply.status in allowed, f"{reply.status}, not {sorted(allowed)}: "
@@ -109,7 +108,7 @@ def judge(check, what, api, job, reply, allowed):
 
 
 def one_fault(check, lock, number, row):
-    """One kind of fault at every step, each for a job of its own, all at once."""
+    """One kind of fault at every step, concurrently, each with a separate job."""
     what, fault, times, allowed = row
     api = FakeApi()
     deadline = SHORT if 504 in allowed else DEADLINE
@@ -148,7 +147,7 @@ def test_faults(check):
 
 
 def test_cut_before_body(check):
-    """The connection is reset as soon as the head of a POST has come."""
+    """The connection is reset after the head of a POST."""
     for _, kind, _ in STEPS[:4]:
         api = FakeApi()
         with fake_server(api, "--deadline", str(DEADLINE), "--priority-class") as server:
@@ -159,8 +158,7 @@ def test_cut_before_body(check):
 
 
 def test_undo_fails(check):
-    """The way back is blocked as well: then, and only then, something may be left, and 504 says
-    so."""
+    """The cleanup fails, too.  Only then may objects be left, with 504."""
     for what, fault, times, allowed in (
             ("once", {"status": 500}, 1, {403, 500, 502, 503}),
             ("cut once, done", {"cut": "done"}, 1, {403, 500, 502, 503}),
@@ -180,7 +178,7 @@ def test_undo_fails(check):
 
 
 def test_foreign_objects(check):
-    """What is there already and is not ours is neither taken over nor removed."""
+    """Existing objects of other origin are neither used nor deleted."""
     api = FakeApi()
     with fake_server(api, "--deadline", "10") as server:
         for i, (_, kind, suffix) in enumerate(STEPS[:3]):
@@ -190,7 +188,7 @@ def test_foreign_objects(check):
         for i, (_, kind, suffix) in enumerate(STEPS[:3]):
             job, reply = f"foreign-{i}", replies[i]
             name = framework_name(job) + suffix
-            # What belongs to a Framework goes with an older one: later it will do.
+            # A dependent of an older Framework will be deleted with it: a retry succeeds.
             status, code, again = ((409, "ConflictJobError", None) if kind == "frameworks" else
                                    (503, "BeingDeletedError", "10"))
             check.equal(f"a foreign {kind}{suffix}: status", reply.status, status)
@@ -205,7 +203,7 @@ def test_foreign_objects(check):
 
 
 def test_collector_is_slow(check):
-    """A Secret of the older job of that name goes away while we wait: then the job is made."""
+    """A Secret of an older job is deleted while the server waits; then the job is created."""
     api = FakeApi()
     with fake_server(api, "--deadline", str(DEADLINE)) as server:
         name = framework_name("again")
@@ -222,7 +220,7 @@ def test_collector_is_slow(check):
 
 
 def test_twice_at_once(check):
-    """The same job from many clients: one of them gets it."""
+    """Many clients submit the same job: one succeeds."""
     api = FakeApi()
     with fake_server(api) as server:
         replies = in_threads(16, lambda _: server.submit(job_v2_secret("race", MARKER)))
@@ -233,7 +231,7 @@ def test_twice_at_once(check):
 
 
 def test_forbidden_names_the_right(check):
-    """What the administrator has to grant is in the message."""
+    """The message contains the missing permission."""
     api = FakeApi()
     with fake_server(api) as server:
         api.fault("POST", "frameworks", status=403)
@@ -259,7 +257,7 @@ def test_one_post_only(check):
 
 
 def test_token_is_read_again(check):
-    """A token file that is replaced, as kubelet does."""
+    """The token file is replaced, like by the kubelet."""
     import os
     api = FakeApi()
     with fake_server(api) as server:

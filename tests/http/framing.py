@@ -1,8 +1,8 @@
-"""Requests that a proxy before the server may read otherwise than the server does, to smuggle
-a second request in; paths that mean something else after decoding.
+"""Request smuggling: requests that a proxy and the server may frame differently; and paths whose
+meaning changes by decoding.
 
-libmicrohttpd 0.9.75 lets most of this pass, and appends the text of a folded header to its
-name; 1.0 refuses most by itself.  All cases hold with both: LD_LIBRARY_PATH chooses."""
+libmicrohttpd 0.9.75 accepts most of these requests and appends the text of a folded header to its
+name; 1.0 refuses most of them.  All cases pass with both; LD_LIBRARY_PATH selects one."""
 import socket
 
 from harness import PATIENCE, Server, job_v1, job_v2, parse_replies
@@ -11,21 +11,21 @@ INNER = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LENGTH = b"%d" % len(INNER)
 CHUNKED = b"0\r\n\r\n" + INNER
 
-# name, head after the Host line, body, what must happen:
-#   400    refused and closed, one answer: 400, or what the library itself says, 413 or 431
-#   one    one answer of any kind, and the inner request is not taken for one
-#   two    framed well: the inner request is a second request (404)
-#   last   one answer, then the connection ends, whatever comes behind the body
+# Name, head after the Host line, body, expected result:
+#   400    one response (400; 413 or 431 by the library), then the connection is closed
+#   one    one response with any status; the inner request is not a request
+#   two    valid framing: the inner request is a second request (404)
+#   last   one response, then the connection is closed, whatever follows the body
 CASES = [
-    # One answer: the body is a body.
+    # One response: the body is a body.
     ("GET with a body", "GET", b"Content-Length: " + LENGTH, INNER, "one"),
     ("OPTIONS with a body", "OPTIONS", b"Content-Length: " + LENGTH, INNER, "one"),
     ("DELETE with a body", "DELETE", b"Content-Length: " + LENGTH, INNER, "one"),
     ("POST with a body", "POST", b"Content-Length: " + LENGTH, INNER, "one"),
     ("length and blanks", "POST", b"Content-Length:    " + LENGTH + b"  ", INNER, "one"),
-    # Two answers.
+    # Two responses.
     ("a whole body", "POST", b"Content-Length: 5", b"hello" + INNER, "two"),
-    # Chunks: what a proxy takes for their end may be another place.
+    # Chunks: a proxy may find another end.
     ("chunked", "POST", b"Transfer-Encoding: chunked", CHUNKED, "last"),
     ("Chunked", "POST", b"Transfer-Encoding: Chunked", CHUNKED, "last"),
     ("chunk line ends in bare LF", "POST", b"Transfer-Encoding: chunked",
@@ -116,7 +116,7 @@ CHUNKS = [
      b"5\r\nhello\r\n0\r\nContent-Length: 9\r\nX: y\r\n\r\n"),
 ]
 
-# Each of these, put where a route's segment is, must be refused: 400, 403 or 404.
+# As a path segment, each of these must be refused with 400, 403 or 404.
 PATHS = [
     "//healthz", "/./healthz", "/../healthz", "/healthz/.", "/healthz/..", "/healthz//",
     "/x/../healthz", "/%2e/healthz", "/%2e%2e/healthz", "/healthz%00", "/healthz%2f", "/healthz%20",
@@ -125,7 +125,7 @@ PATHS = [
     "/rest-server", "/rest-server//healthz", "/rest-server/../healthz", "/rest-serverhealthz",
     "/rest-server%2fhealthz", "/healthz#x", "/a b c",
 ]
-# How many answers come where the server need not close.
+# Number of responses in cases where the server need not close the connection.
 ANSWERS = {"one": 1, "two": 2, "silence": 0}
 USERS = [
     "user/alice%2fjobs/jobs/{}", "user/alice%00/jobs/{}", "user/alice%0a/jobs/{}", "user//jobs/{}",
@@ -137,7 +137,7 @@ USERS = [
 
 
 def smuggled(replies):
-    """Whether the inner request was taken for a request: it gets an answer of its own."""
+    """True if the inner request got a response."""
     return len(replies) > 1
 
 
@@ -206,7 +206,7 @@ class Framing:
                                                    answers=ANSWERS.get(expected)))
 
     def test_byte_by_byte(self, check):
-        """The same when the head comes in pieces, so that the library moves its buffers."""
+        """The same with a head in pieces, so that the library moves its buffers."""
         for what, method, lines, body, expected in CASES:
             if len(lines) > 2000:
                 continue
@@ -221,7 +221,7 @@ class Framing:
         check.equal("honest headers, byte by byte", [r.status for r in replies], [200])
 
     def test_head_with_body(self, check):
-        """A HEAD answer has no body, so its length says nothing about where it ends."""
+        """A HEAD response has no body, whatever its Content-Length."""
         with self.server.connect() as c:
             c.send(head(self.server, "HEAD", b"Content-Length: " + LENGTH) + local(self.server, INNER))
             c.socket.shutdown(socket.SHUT_WR)
@@ -257,7 +257,8 @@ class Framing:
         check.equal("no job was made by any of them", self.server.settled_log().count('"status":202'), 0)
 
     def test_refused_at_once(self, check):
-        """A bad head is answered before its body comes, and the connection closes."""
+        """A request with an invalid head gets a response before its body, and the connection is
+        closed."""
         with self.server.connect() as c:
             c.send(head(self.server, "POST", b"Content-Length: 10\r\nContent-Length: 10"))
             reply = c.reply()
@@ -277,7 +278,8 @@ SITES = [("cross-site", 403), ("same-site", 403), ("CROSS-SITE", 403), ("x", 403
 
 
 def test_browser(check):
-    """Without logins the port is the right to submit: no web page may use it."""
+    """Without authentication, access to the port permits submissions; web pages must not have
+    it."""
     with Server("--standalone", "jobs") as server:
         count = 0
         for header, rows in (("Origin", ORIGINS), ("Host", HOSTS), ("Sec-Fetch-Site", SITES)):

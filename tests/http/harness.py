@@ -1,7 +1,7 @@
-"""What the HTTP and end-to-end tests share: the server under test, an HTTP client that
-can also send what no client would, and counting.
+"""Common parts of the HTTP and end-to-end tests: the server under test, an HTTP client that can
+also send invalid requests, and counters.
 
-The program is build/rest-lit, or what the environment variable REST_LIT names."""
+The environment variable REST_LIT names the program; the default is build/rest-lit."""
 import base64
 import collections
 import hashlib
@@ -22,24 +22,24 @@ import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.path.abspath(os.environ.get("REST_LIT", os.path.join(ROOT, "build", "rest-lit")))
-# Sanitizers and valgrind are slow; every bound of time in the tests is multiplied.
+# Factor for all time limits, for sanitizers and valgrind.
 SLOW = float(os.environ.get("TEST_SLOW", "1"))
-# What is to happen may take so long: machines stand still at times, and suites run side by side.
+# Time limit for expected events.  Machines may stall, and suites run concurrently.
 PATIENCE = 60
 USER = "alice"
 with open(os.path.join(ROOT, "docs", "OPTIONS.md"), encoding="utf-8") as options_page:
     FIXED_LIMITS = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", options_page.read(), re.M))
 
 
-# What sanitizers said about servers that were run.
+# Sanitizer reports of the servers.
 COMPLAINTS = []
 SANITIZERS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:).*", re.S)
 
 
 # ---- counting ---------------------------------------------------------------------------
 class Checks:
-    """Counts tests, and the checks in them; a failed check is printed at once, with what was seen
-    instead, and fails its test."""
+    """Counts tests and their checks.  A failed check is printed at once, with the actual value, and
+    fails its test."""
 
     def __init__(self):
         self.passed = self.failed = 0  # tests
@@ -57,7 +57,7 @@ class Checks:
         return self.ok(name, seen == wanted, f"{seen!r}, not {wanted!r}")
 
     def run(self, *functions):
-        """Run these tests; an exception, or what a sanitizer said, fails a test, too."""
+        """Run these tests.  Exceptions and sanitizer reports also fail a test."""
         for function in functions:
             wrong, start, cpu = self.wrong, time.monotonic(), sum(os.times()[:4])
             try:
@@ -78,18 +78,18 @@ class Checks:
 
 
 def choose(tests, names):
-    """The tests whose names contain one of these; without any, all."""
+    """The tests whose names contain one of these words; without words, all."""
     return [t for t in tests if not names or any(name in t.__name__ for name in names)]
 
 
 # ---- small things -----------------------------------------------------------------------
-# Abstract sockets, each of which stands for a port that is ours: those of the last servers.
+# Abstract sockets that reserve the ports of the last servers for this process.
 HELD = collections.deque(maxlen=256)
 
 
 def free_port():
-    """A port on which nothing listens, below the range that clients' ends are taken from; and that
-    no test that runs at the same time takes, until it is listened on."""
+    """A port without a listener, below the range of ephemeral ports.  Concurrent tests do not use
+    it."""
     while True:
         port = random.randrange(20000, 32000)
         held = socket.socket(socket.AF_UNIX)
@@ -105,8 +105,8 @@ def free_port():
 
 
 def command_line(program, arguments):
-    """The command that runs `program` with these arguments.  Tests write fixed limits (docs/OPTIONS.md) as
-    flags; the program reads them from a variable."""
+    """The command that runs `program` with these arguments.  Tests write fixed limits
+    (docs/OPTIONS.md) as flags; the program reads them from an environment variable."""
     limits, rest, words = [], [], iter(arguments)
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
@@ -119,7 +119,7 @@ def command_line(program, arguments):
 
 
 def wait_until(condition, seconds=PATIENCE):
-    """Whether `condition` came true in time.  Less than PATIENCE is never meant."""
+    """True if `condition` becomes true in time.  The time limit is at least PATIENCE."""
     end = time.monotonic() + max(seconds, PATIENCE) * SLOW
     while time.monotonic() < end:
         if condition():
@@ -133,7 +133,7 @@ def framework_name(job, user=USER):
 
 
 def job_v2(name, **more):
-    """A small valid job; as JSON text, which is YAML as well."""
+    """A small valid job as JSON, which is also YAML."""
     job = {
         "protocolVersion": 2, "name": name, "type": "job",
         "prerequisites": [{"name": "image", "type": "dockerimage", "uri": "ubuntu:22.04"}],
@@ -147,7 +147,7 @@ def job_v2(name, **more):
 
 
 def job_v2_secret(name, marker):
-    """A job with a `secrets` section and an image behind a password: two Secrets."""
+    """A job with a `secrets` section and a private image: two Secrets."""
     job = json.loads(job_v2(name, secrets={"key": marker, "password": marker}))
     job["prerequisites"][0]["auth"] = {
         "username": "robot", "password": "<% $secrets.password %>",
@@ -164,7 +164,7 @@ def job_v1(name, **more):
 
 # ---- replies ----------------------------------------------------------------------------
 class Reply:
-    """One HTTP answer.  Header names in lower case, the last of equal ones wins."""
+    """An HTTP response.  Header names are in lower case; the last of repeated headers wins."""
 
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -190,8 +190,8 @@ class Reply:
 
 
 def parse_replies(data):
-    """All answers in the bytes of one connection, as clients that trust their framing see
-    them; ends at the first that is cut short."""
+    """All responses in the bytes of a connection, parsed by their framing, up to the first
+    incomplete one."""
     replies = []
     while True:
         head, found, rest = data.partition(b"\r\n\r\n")
@@ -214,14 +214,14 @@ def parse_replies(data):
 
 
 class Connection:
-    """A TCP connection to which anything can be written."""
+    """A TCP connection for arbitrary bytes."""
 
     def __init__(self, port, timeout=PATIENCE):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout * SLOW)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, data):
-        """False if the other side no longer listens."""
+        """False if the server has closed the connection."""
         try:
             self.socket.sendall(data)
             return True
@@ -237,8 +237,7 @@ class Connection:
         return True
 
     def read(self, seconds, until=None):
-        """What arrives in `seconds`, or until `until(data)`; and whether the other side has
-        closed."""
+        """(bytes, closed): the bytes received within `seconds` or until `until(data)`."""
         data, end = b"", time.monotonic() + seconds * SLOW
         while not (until and until(data)):
             left = end - time.monotonic()
@@ -257,7 +256,7 @@ class Connection:
         return data, False
 
     def reply(self, seconds=PATIENCE):
-        """The next answer, or None."""
+        """The next response, or None."""
         data, _ = self.read(max(seconds, PATIENCE), lambda d: parse_replies(d))
         replies = parse_replies(data)
         return replies[0] if replies else None
@@ -285,7 +284,8 @@ def request_bytes(port, method, path, body=None, headers=None, version="HTTP/1.1
 
 # ---- servers of our own ----------------------------------------------------------------
 class Threads(http.server.ThreadingHTTPServer):
-    """A make-believe server on a free port of loopback, a thread per client; it runs at once."""
+    """A fake server on a free loopback port, with a thread per client.  The constructor starts
+    it."""
     daemon_threads = True
     request_queue_size = 1024
 
@@ -294,23 +294,23 @@ class Threads(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     def handle_error(self, *_):
-        """Clients that leave are part of the tests."""
+        """Disconnected clients are part of the tests."""
 
 
 # ---- the server -------------------------------------------------------------------------
 class Server:
-    """`rest-lit serve` with these arguments, on a free port of loopback, for `alice`, or for
-    those whom the arguments `who` let in."""
+    """`rest-lit serve` with these arguments on a free loopback port, for the user alice or with the
+    arguments `who` for authentication."""
 
     def __init__(self, *arguments, user=USER, who=None, environment=None, wait=True, port=None,
                  directory=None, program=None):
         self.port = port or free_port()
         self.directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
         self.log_file = os.path.join(self.directory, "server.log")
-        # A client of ours may stand still between connecting and sending.
+        # Test clients may stall between connecting and sending.
         slowly = () if "--read-timeout" in arguments else ("--read-timeout", str(int(60 * SLOW)))
         self.arguments = [*slowly, *(["--no-auth", "--user", user] if who is None else who), *arguments]
-        # A directory that only keeps jobs, unless the test is about jobs on this machine.
+        # By default, the directory only stores jobs; tests of local jobs select an engine.
         if "--standalone" in arguments and "--engine" not in arguments:
             self.arguments += ["--engine", "none"]
         self.command = command_line(program or [BINARY], [
@@ -338,21 +338,21 @@ class Server:
             return False
 
     def ready(self):
-        """/readyz says yes, at once or later: all jobs have been listed, say."""
+        """Wait until /readyz answers 200, for example after the list of all jobs."""
         return wait_until(lambda: self.request("GET", "/readyz").status == 200)
 
     def connect(self):
         return Connection(self.port)
 
     def request(self, method, path, body=None, headers=None, seconds=2 * PATIENCE):
-        """One request on a connection of its own."""
+        """One request on a new connection."""
         if isinstance(body, str):
             body = body.encode()
         with self.connect() as c:
             c.send(request_bytes(self.port, method, path, body,
                                  {"Connection": "close", **(headers or {})}))
             if method == "HEAD":
-                # A HEAD answer says how long the body would be.
+                # Content-Length of a HEAD response is that of the GET response.
                 data, _ = c.read(seconds, lambda d: b"\r\n\r\n" in d)
                 data = re.sub(rb"(?i)\r\ncontent-length:[^\r]*", b"", data, count=1)
                 return parse_replies(data)[0] if parse_replies(data) else None
@@ -362,8 +362,8 @@ class Server:
         return self.request(method, path, body, headers, seconds)
 
     def raw(self, data, seconds=PATIENCE, answers=None):
-        """Send bytes as they are: the answers (that many, if it is known, however long they take),
-        and whether the server has closed."""
+        """Send raw bytes.  Returns (responses, closed); with a known number of responses, waits for
+        all of them."""
         with self.connect() as c:
             c.send(data)
             if answers:
@@ -372,24 +372,24 @@ class Server:
             return parse_replies(got), closed
 
     def log(self):
-        """What stands in the log at this moment.  An answer is logged after it has gone out: see
-        logged() for what must be there, and settled_log() for what must not."""
+        """The current log.  A response is logged after it is sent: use logged() for expected lines,
+        settled_log() for forbidden lines."""
         self.log_stream.flush()
         with open(self.log_file, "rb") as f:
             return f.read().decode("utf-8", "replace")
 
     def log_lines(self, what=""):
-        """The lines that hold this text, or for which `what(line)` is true."""
+        """The lines that contain this text, or for which `what(line)` is true."""
         fits = what if callable(what) else lambda line: what in line
         return [line for line in self.log().splitlines() if fits(line)]
 
     def logged(self, what, n=1):
-        """log_lines(what), when there are `n`, or nothing more is to be hoped for."""
+        """log_lines(what), after there are `n` lines or the time limit is over."""
         wait_until(lambda: len(self.log_lines(what)) >= n or self.process.poll() is not None)
         return self.log_lines(what)
 
     def settled_log(self):
-        """The log, after a request that came later is in it; another loop may still have a line to write."""
+        """The log, after a later request is in it.  Other loops may still write lines."""
         if self.process.poll() is None:
             mark = f"settled-{random.randrange(1 << 48):x}"
             self.request("GET", "/healthz", headers={"X-Request-Id": mark})
@@ -397,13 +397,13 @@ class Server:
         return self.log()
 
     def connections(self):
-        """How many connections to it its kernel has, those included whose client has gone."""
+        """Number of the server's TCP connections, including those of disconnected clients."""
         with open(f"/proc/{self.process.pid}/net/tcp", encoding="ascii") as f:
             lines = [line.split() for line in f.read().splitlines()[1:]]
         return sum(line[1].endswith(f":{self.port:04X}") and line[3] in ("01", "08") for line in lines)
 
     def cpu_seconds(self):
-        """What it has used of the processors; time that others use does not count."""
+        """CPU time of the server."""
         with open(f"/proc/{self.process.pid}/stat") as f:
             return sum(int(x) for x in f.read().rpartition(")")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
 
@@ -412,13 +412,13 @@ class Server:
             return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
 
     def terminate(self):
-        """SIGTERM, once: a second one would mean "at once"."""
+        """Send SIGTERM once.  A second one would stop the server immediately."""
         if not self.terminated and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         self.terminated = True
 
     def stop(self, seconds=2 * PATIENCE):
-        """SIGTERM, unless it had one; the exit status."""
+        """Send SIGTERM, unless it was sent before.  Returns the exit status."""
         self.terminate()
         try:
             return self.process.wait(max(seconds, PATIENCE) * SLOW)
@@ -447,12 +447,12 @@ class Server:
 
 
 def run(*arguments, text=None, seconds=2 * PATIENCE):
-    """rest-lit with these arguments, to its end."""
+    """Run rest-lit with these arguments until it exits."""
     return subprocess.run(command_line([BINARY], arguments), input=text, capture_output=True,
                           timeout=max(seconds, PATIENCE) * SLOW, cwd=ROOT, check=False)
 
 
 def secret_forms(marker):
-    """The ways in which a marker could be written, to be searched for in outputs."""
+    """All encodings of a marker, for searches in outputs."""
     plain = marker.encode()
     return {plain, base64.b64encode(plain), plain.hex().encode()}

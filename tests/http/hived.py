@@ -1,5 +1,5 @@
-"""HiveD: its configuration file, read again on SIGHUP; its web service, which is asked beside all else
-and may fail in every way; and what clients are told."""
+"""HiveD: reloads of its configuration file on SIGHUP; polls of its web service, with all faults;
+and responses to clients."""
 import itertools
 import json
 import os
@@ -19,7 +19,7 @@ SKUS = {"DT": {"cpu": 5, "gpu": 1, "memory": 56334}, "K80": {"cpu": 4, "gpu": 1,
 
 
 def server(hived, *more, asks=True, **named):
-    """A server that uses HiveD, and asks its web service often."""
+    """A server with HiveD that polls its web service often."""
     asking = ("--hived-webservice", hived.url, "--hived-interval", INTERVAL) if asks else ()
     return Server("--standalone", "jobs", "--hived-config", hived.config, *asking, *more, **named)
 
@@ -37,12 +37,12 @@ def job(n, vc=None, sku=None):
 
 
 def said(server, text):
-    """Events of the log whose message begins so."""
+    """Log events whose message has this prefix."""
     return [line for line in server.log().splitlines() if f'"msg":"{text}' in line]
 
 
 def quota(server, n, vc="default"):
-    """So many cells there are, and no more."""
+    """Check that exactly this number of cells is available."""
     over = server.submit(job(n + 1, vc))
     return server.submit(job(n, vc)).status == 202 and over.status == 400 and \
         f"exceeds maximum {n} SKUs in VC {vc}" in over.message
@@ -58,7 +58,7 @@ def refused(check, name, reply, status, code, *words):
 
 # ---- the file ---------------------------------------------------------------------------------
 def stored(server):
-    """The Frameworks that were made, as text."""
+    """The created Frameworks as text."""
     found = []
     for folder, _, files in os.walk(os.path.join(server.directory, "jobs")):
         for name in files:
@@ -91,7 +91,7 @@ def test_hived_jobs(check):
 
 
 def test_hived_told(check):
-    """What clients ask before they submit."""
+    """Requests of clients before a submission."""
     skus = "/api/v2/cluster/sku-types"
     with Hived() as hived, server(hived, asks=False) as s:
         check.equal("all SKU types", get(s, skus).json, SKUS)
@@ -114,7 +114,7 @@ def test_hived_told(check):
 
 
 def test_hived_reload(check):
-    """F5: the file is taken as a whole or not at all."""
+    """F5: a reload takes effect completely or not at all."""
     with Hived() as hived, server(hived, asks=False) as s:
         def read_again(event):
             before = len(said(s, event))
@@ -142,7 +142,7 @@ def test_hived_reload(check):
 
 
 def test_hived_reload_under_load(check):
-    """Jobs are measured while what they are measured by is replaced, again and again."""
+    """Submissions during continuous reloads of the configuration."""
     with Hived() as hived, server(hived, "--loops", "2") as s:
         check.ok("known", wait_until(lambda: said(s, KNOWN)), s.log())
         asked = len(hived.requests)
@@ -192,7 +192,7 @@ def test_hived_start(check):
 
 # ---- the web service -----------------------------------------------------------------------------
 def test_hived_status(check):
-    """What virtual clusters have at the moment counts, as it changes."""
+    """The current capacity of virtual clusters limits jobs."""
     with Hived() as hived, server(hived, user="alice") as s:
         check.ok("it is asked", wait_until(lambda: said(s, KNOWN)), s.log())
         check.ok("fewer cells than the file says", quota(s, 3))
@@ -221,7 +221,7 @@ WRONG = {"fail": "it answers 500", "redirect": "it answers 307", "garbage": "", 
 
 
 def test_hived_trouble(check):
-    """In each kind of trouble the file alone counts; then the web service does again."""
+    """During each fault, only the file counts; afterwards the web service counts again."""
     check.equal("all of them", {"well", "fail_once", *WRONG}, set(BEHAVIOURS))
     services = {mode: Hived() for mode in WRONG}
     servers = {mode: server(h, "--loops", "1", "--hived-max-answer", "64KiB") for mode, h in services.items()}
@@ -263,7 +263,7 @@ def test_hived_never_there(check):
 
 
 def test_hived_stop(check):
-    """A web service that hangs keeps nobody: the end does not wait for it."""
+    """A hanging web service does not delay requests or the shutdown."""
     with Hived(mode="hang") as hived:
         s = Server("--standalone", "jobs", "--hived-config", hived.config, "--hived-webservice", hived.url,
                    "--hived-interval", "3600")
@@ -275,7 +275,7 @@ def test_hived_stop(check):
 
 
 def test_hived_one_failure(check):
-    """An answer that does not come is no reason to forget the last one."""
+    """A missing response does not discard the last status."""
     with Hived() as hived, server(hived) as s:
         check.ok("known", wait_until(lambda: said(s, KNOWN)), s.log())
         asked = len(hived.requests)

@@ -1,4 +1,4 @@
-"""Tokens that others make (--issuers), and those of `rest-lit token`."""
+"""Tokens of other issuers (--issuers) and of `rest-lit token`."""
 import json
 import os
 import shutil
@@ -35,7 +35,7 @@ def issued(key, algorithm, payload):
 
 
 def issuers_of_the_documents(check):
-    """The example of docs/TOKENS.md does what is said of it there."""
+    """The example of docs/TOKENS.md behaves as described there."""
     with open(os.path.join(ROOT, "docs/TOKENS.md"), encoding="utf-8") as f:
         text = f.read().split("```yaml\n", 1)[1].split("```", 1)[0]
     directory = tempfile.mkdtemp(prefix="rest-lit-issuers.")

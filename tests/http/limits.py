@@ -1,5 +1,5 @@
-"""Each limit is an option: what passes by default is refused, or goes another way, once the
-option says less.  (Those on clients, time and the queue are in slow.py and contract.py.)"""
+"""Each limit is an option: a request that passes by default is refused, or handled differently,
+with a lower limit.  (slow.py and contract.py test limits on clients, time and the queue.)"""
 import json
 import tempfile
 
@@ -20,7 +20,7 @@ def with_extras(value):
     return {**job(), "extras": {"note": value}}
 
 
-# option, less than its default, a job that the default takes, a word of the refusal
+# Option, value below its default, job that the default accepts, word of the refusal.
 JOB_LIMITS = [
     ("--max-depth", "8", with_extras([[[[[[[[1]]]]]]]]), "8 levels"),
     ("--max-nodes", "100", with_extras(list(range(200))), "100 values"),
@@ -55,8 +55,8 @@ def test_env_inline(check):
 
 
 def test_too_large(check):
-    """A Framework that etcd would not take is refused before anything is sent, with the roles that
-    weigh most.  It has a Secret, which would be sent first."""
+    """A Framework that is too large for etcd is refused before any request, with the largest roles
+    in the message.  It has a Secret, which would be created first."""
     value = {**job(20), "secrets": {"a": "b"}}
     for name, size in ("role7", 90000), ("role11", 80000), ("role3", 70000):
         value["taskRoles"][name] = {**value["taskRoles"][name], "commands": ["x" * size]}
@@ -75,7 +75,7 @@ def test_too_large(check):
 
 
 def test_warnings(check):
-    """In the body, in the header of v1 and in the log: as many as are listed, and how many more."""
+    """The body, the v1 header and the log have the first warnings and the number of the others."""
     value = job(commands=["{{FC_TASK_INDEX}} " + " ".join(f"<% $parameters.p{i} %>" for i in range(8))])
     many = job(roles=9, commands=value["taskRoles"]["role0"]["commands"])
     v1 = {"jobName": "old", "image": "ubuntu", "gpuType": "K80", "jobEnvs": {"A": "{{FC_X}}"},
@@ -107,7 +107,7 @@ def test_max_body(check):
 
 
 def test_max_body_in_chunks(check):
-    """A client that does not say how much comes, and sends all before it reads, is answered 413 too."""
+    """A client without Content-Length that sends all before it reads also gets 413."""
     with Server("--standalone", "jobs") as server:
         for size in (200, 2048, 8192):
             replies, closed = server.raw(
@@ -119,7 +119,7 @@ def test_max_body_in_chunks(check):
 
 
 def test_max_answer(check):
-    """An answer that is too long is none: what has become of the request is not known."""
+    """A too long response of the API server counts as missing: the result is unknown."""
     for arguments, status in ((), 202), (("--max-answer", "64KiB", "--deadline", "4"), 504):
         api = FakeApi()
         with fake_server(api, *arguments) as server:
@@ -129,7 +129,7 @@ def test_max_answer(check):
 
 
 def test_drain_timeout(check):
-    """Whoever is not done by then is not waited for."""
+    """The shutdown does not wait longer for unfinished requests."""
     api = FakeApi()
     with fake_server(api, "--drain-timeout", "1", "--deadline", "600", "--janitor-age", "1000") as server:
         api.every(hang="before")
@@ -143,7 +143,7 @@ def test_drain_timeout(check):
 
 
 def test_shown(check):
-    """What `validate` prints does nothing to a terminal: keys of the job are escaped and shortened."""
+    """The output of `validate` is safe for terminals: keys of the job are escaped and shortened."""
     job_text = json.dumps({**job(), "\x1b[2J\n\u202e" + "k" * 200: 1}).encode()
     shown = run("validate", "-", text=job_text).stdout.decode()
     check.ok("validate: keys are escaped", "/\\u001b[2J\\n\\u202ekkk" in shown and shown.count("\n") == 1, shown)
@@ -151,7 +151,7 @@ def test_shown(check):
 
 
 def test_same_said(check):
-    """`validate` says of a job what a server with the same options says."""
+    """`validate` and a server with the same options give the same messages."""
     old = {"jobName": "old", "image": "i", "codeDir": "hdfs://x",
            "taskRoles": [{"name": "w", "command": "ls", "portList": [{"label": "p", "portNumber": 30}]}]}
     hived = b"""{physicalCluster: {skuTypes: {K80: {cpu: 4, gpu: 1, memory: 8Gi}},

@@ -1,4 +1,4 @@
-"""Lists of jobs: what clients read of them, which jobs they choose, large ones, and slow readers."""
+"""Lists of jobs: members, filters and order, large lists, and slow readers."""
 import copy
 import http.client
 import json
@@ -15,7 +15,7 @@ from tokens import bearer, token
 
 SNAPSHOTS = os.path.join(ROOT, "tests/data/frameworks")
 ALICE = bearer(token("alice"))
-# What of a row of v2 clients read: the portal, the VS Code extension, the JavaScript SDK and its CLI.
+# Members of a v2 row that the portal, the VS Code extension, the JavaScript SDK and its CLI use.
 ROW = {"debugId", "name", "username", "state", "subState", "executionType", "virtualCluster", "tags", "retries",
        "retryDetails", "retryDelayTime", "submissionTime", "createdTime", "launchedTime", "completedTime", "appExitCode",
        "totalGpuNumber", "totalTaskNumber", "totalTaskRoleNumber", "jobPriority"}
@@ -34,7 +34,7 @@ def snapshot(file, user, job, cluster="default", **annotations):
 
 
 class World:
-    """A server before an API server that has some jobs, for a `with`."""
+    """A context manager: a server and a fake API server with some jobs."""
 
     def __init__(self, *arguments):
         self.api = FakeApi()
@@ -70,7 +70,7 @@ class World:
         self.api.close()
 
 
-# ---- what stands in a row ---------------------------------------------------------------
+# ---- members of a row -------------------------------------------------------------------
 def test_rows(check):
     with World() as w:
         rows = {row["name"]: row for row in w.get("/api/v2/jobs").json}
@@ -100,7 +100,7 @@ def test_rows(check):
 
 
 def test_order_within_a_second(check):
-    """Times of objects are seconds; jobs that one was given after the other are listed in that order."""
+    """Objects have times in seconds; jobs of the same second are listed in order of submission."""
     with Server("--standalone", "jobs") as server:
         names = [f"job{i}" for i in range(20)]
         for name in names:
@@ -135,9 +135,9 @@ def test_rows_v1(check):
         check.equal("v1: ... is RUNNING", states["stopping"], "RUNNING")
 
 
-# ---- which, in which order --------------------------------------------------------------
+# ---- filters and order ------------------------------------------------------------------
 def test_portal(check):
-    """The very requests of the portal's list and home page."""
+    """The requests of the portal's list and home page."""
     with World() as w:
         for prefix in ("", "/rest-server"):
             reply = w.get(f"{prefix}/api/v2/jobs?offset=0&limit=200&withTotalCount=true&order=submissionTime%2CDESC")
@@ -184,7 +184,7 @@ def test_choice(check):
 
 
 def test_seen_at_once(check):
-    """What was answered 202 is in the very next list."""
+    """After a 202, the job is in the next list."""
     with Server("--standalone", "jobs") as server:
         for i in range(5):
             check.equal("submitted", server.submit(job_v2(f"job{i}")).status, 202)
@@ -197,7 +197,7 @@ def test_seen_at_once(check):
             check.ok("there it is", isinstance(names, list) and f"job{i}" in names, names)
 
 
-# ---- who may, and when ------------------------------------------------------------------
+# ---- permissions and readiness ----------------------------------------------------------
 def test_list_needs_a_token(check):
     paths = ("/api/v2/jobs", "/api/v1/jobs", "/api/v1/user/alice/jobs")
     with Place() as place:
@@ -246,7 +246,7 @@ MANY = 30000
 
 
 class ManyApi(FakeApi):
-    """Has so many jobs, and needs little time for them."""
+    """A fast API server with many jobs."""
 
     def __init__(self):
         super().__init__()
@@ -273,14 +273,14 @@ class ManyApi(FakeApi):
 
 
 class Large:
-    """A server that knows many jobs."""
+    """A server with many jobs."""
 
     def __init__(self, *arguments):
         self.api = ManyApi()
         self.server = fake_server(self.api, "--watch-page", "10000", "--max-object-read", "64MiB", "--loops", "1", *arguments)
 
     def ask(self, path):
-        """(status, body) as a client has it that knows chunks."""
+        """(status, body), decoded from chunks."""
         c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=2 * PATIENCE * SLOW)
         try:
             c.request("GET", path)
@@ -322,7 +322,7 @@ def test_large_lists(check):
 
 
 def test_slow_readers(check):
-    """Who does not take what he asked for costs little, for a while."""
+    """A client that does not read its response uses few resources, for a limited time."""
     with Large("--list-rows", "40000", "--idle-timeout", "600", "--connections-per-address", "0") as large:
         server = large.server
         ask = request_bytes(server.port, "GET", "/api/v2/jobs?limit=50000")

@@ -1,5 +1,4 @@
-"""Logs of tasks: where they are, links that are good without a token, bytes as they come; and what
-Kubernetes says of pods."""
+"""Logs of tasks: locations, links that need no token, streaming; and Events of pods."""
 import http.client
 import shutil
 import socket
@@ -30,7 +29,7 @@ def pod_of(framework, uid, role="worker", index=0):
 
 
 def framework_of(name, user, job, pods, attempt=0):
-    """A job that runs; `pods`: {(role, index): (task attempt, uid)}."""
+    """A running job; `pods`: {(role, index): (task attempt, uid)}."""
     roles = {}
     for (role, index), (retry, uid) in pods.items():
         roles.setdefault(role, []).append(
@@ -47,12 +46,12 @@ def framework_of(name, user, job, pods, attempt=0):
 
 
 class Log:
-    """What the API server gives as a log: one of these per container."""
+    """The log of a container on the API server."""
 
     def __init__(self):
         self.asked = []      # (pod, query)
         self.text = b"one\ntwo \xff\x00<script>\n"
-        self.act = None      # does it all instead: act(handler, pod, query)
+        self.act = None      # replaces the default handler: act(handler, pod, query)
         self.closed = threading.Event()
 
     def __call__(self, handler, pod, query):
@@ -75,7 +74,7 @@ class Log:
 
 
 class Place:
-    """A server, and the job alice~sleep before a make-believe API server."""
+    """A server and the job alice~sleep on a fake API server."""
 
     def __init__(self, *arguments, task=("worker", 0)):
         self.api = FakeApi()
@@ -106,7 +105,7 @@ class Place:
         return self.server.request("GET", (path or self.path()) + query, headers=bearer(token(user)))
 
     def link(self, name="all", query="", path=None):
-        """As a portal: the uri of one of the locations."""
+        """The uri of one of the locations, as the portal requests it."""
         found = {}
 
         def offered():
@@ -118,7 +117,7 @@ class Place:
         return found[name]
 
     def open(self, path, headers=None, receive=None):
-        """An answer whose body is still to be read."""
+        """A response with an unread body."""
         c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE * SLOW)
         if receive:
             c.connect()
@@ -127,8 +126,8 @@ class Place:
         return c.getresponse()
 
     def read(self, path, headers=None):
-        """(status, headers, body, whether it was whole); 0, {}, b"", False if not even the head came,
-        for what is reset may be lost on its way."""
+        """(status, headers, body, complete); 0, {}, b"", False without a head, because a reset may
+        discard it."""
         try:
             r = self.open(path, headers)
         except ConnectionError:
@@ -146,7 +145,7 @@ def refused(check, what, reply, code, name, *words):
         check.ok(f"{what}: says {word}", word in reply.message, reply.message)
 
 
-# ---- where they are --------------------------------------------------------------------------
+# ---- locations -------------------------------------------------------------------------------
 def a_portal_reads_logs(check):
     with Place() as p:
         reply = p.ask()
@@ -269,7 +268,7 @@ def no_such_log(check):
 
 
 def forged_status(check):
-    """What a status says of pods anybody may have written."""
+    """The status is not trusted for pods."""
     with Place() as p:
         def change(**more):
             body = framework_of(p.name, "alice", JOB, {("worker", 0): (0, p.uid)})
@@ -295,7 +294,7 @@ def forged_status(check):
         change(podUID=p.uid)
         check.ok("the right uid", reaches(p.uid))
         check.ok("coredns was never asked for", all(pod != "coredns-0" for pod, _ in p.log.asked), p.log.asked)
-        # Of a pod that is not this task's, by any of its marks.
+        # A pod that differs from the task's pod in one property.
         for label in ("FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX"):
             labels = dict(pod_of(p.name, "")["metadata"]["labels"], **{label: "other"})
             p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "metadata": {"labels": labels}})
@@ -325,7 +324,7 @@ def a_pod_that_is_gone(check):
 
 
 def containers(check):
-    """Of others' Frameworks the first container, for none is called `app`."""
+    """For Frameworks of other origin, the first container, because none is named `app`."""
     with Place() as p:
         p.api.update("pods", p.pod["metadata"]["name"], {
             **p.pod, "spec": {"containers": [{"name": 7}, {"name": "main"}, {"name": "side"}]}})
@@ -335,7 +334,7 @@ def containers(check):
                 "no such container")
 
 
-# ---- what goes wrong -----------------------------------------------------------------------------
+# ---- faults --------------------------------------------------------------------------------------
 def refusals_of_the_api_server(check):
     with Place() as p:
         for code, ours, name, words in ((400, 404, "NoTaskLogError", ["not started"]),
@@ -359,7 +358,7 @@ def refusals_of_the_api_server(check):
 
 
 def a_log_that_breaks_off(check):
-    """Whoever reads it sees that it is not whole."""
+    """The client can detect that the response is incomplete."""
     with Place() as p:
         def half(h, *_):
             Log.head(h)
@@ -374,7 +373,7 @@ def a_log_that_breaks_off(check):
 
 
 def a_log_that_hangs(check):
-    """No answer, or no more of it: not for ever, unless it is followed."""
+    """A missing or stalled response has a time limit, except with follow."""
     with Place("--deadline", "1") as p:
         def hang(h, *_):
             h.connection.settimeout(120)
@@ -391,13 +390,13 @@ def a_log_that_hangs(check):
         check.equal("alive", p.server.request("GET", "/healthz").status, 200)
 
 
-# ---- what the kubelet says in the place of a log ------------------------------------------------------
+# ---- messages of the kubelet instead of a log ----------------------------------------------------
 CONTAINER, INIT = "3f" * 32, "4e" * 32
 RPC = b'rpc error: code = NotFound desc = an error occurred when try to find container "%s": not found'
 
 
 def with_ids(p):
-    """The pod has a status with the ids of its containers."""
+    """Set a pod status with container ids."""
     def of(name, uid):
         return [{"name": "sidecar", "containerID": "containerd://" + "5d" * 32},
                 {"name": name, "containerID": f"containerd://{uid}"}]
@@ -406,7 +405,7 @@ def with_ids(p):
 
 
 def kubelet_texts(uid, name="app", container=CONTAINER):
-    """As kubelets write them, without a newline at their end."""
+    """The kubelet's messages, without a newline at the end."""
     path = f"/var/log/pods/default_pod_{uid}/{name}/0.log".encode()
     return [b"unable to retrieve container logs for containerd://%s" % container.encode(),
             b'failed to try resolving symlinks in path "%s": lstat %s: no such file or directory' % (path, path),
@@ -441,7 +440,7 @@ def texts_of_the_kubelet(check):
 
 
 def texts_that_are_not_the_kubelets(check):
-    """What the task prints is handed on, whatever it looks like."""
+    """The task's output is never changed, even if it looks like such a message."""
     with Place() as p:
         def read(query=""):
             return p.read(p.path() + "/all" + query, bearer(token()))[2]
@@ -461,7 +460,7 @@ def texts_that_are_not_the_kubelets(check):
 
 
 def texts_behind_a_log(check):
-    """Appended when a container goes while its log is followed."""
+    """The kubelet appends a message when a container is removed while its log is followed."""
     with Place() as p:
         def read(query=""):
             return p.read(p.path() + "/all" + query, bearer(token()))[2:]
@@ -488,9 +487,9 @@ def texts_behind_a_log(check):
         check.equal("silent, and gone: ends", r.read(), b"")
 
 
-# ---- as it comes --------------------------------------------------------------------------------------
+# ---- streaming -----------------------------------------------------------------------------------
 def followed(check):
-    """Each piece when it comes; and when the reader leaves, so do we."""
+    """Each piece arrives at once; when the client disconnects, the server disconnects, too."""
     with Place("--deadline", "1") as p:
         go_on, left = threading.Semaphore(0), threading.Event()
 
@@ -515,7 +514,7 @@ def followed(check):
 
 
 def followed_before_its_first_line(check):
-    """API servers do not even answer before there is something to say."""
+    """API servers send no head before the first byte of a log."""
     with Place() as p:
         go_on = threading.Event()
 
@@ -532,7 +531,7 @@ def followed_before_its_first_line(check):
 
 
 def a_slow_reader(check):
-    """What he does not take waits in the kernel and in the API server, not in this server."""
+    """Unread data stays in the kernel and in the API server, not in this server."""
     size = 20 << 20
     line = b"%07d\n"
     with Place() as p:
@@ -603,7 +602,7 @@ def too_many(check):
 
 
 def a_server_that_stops(check):
-    """Followed logs end then; none keeps it from stopping."""
+    """A shutdown ends followed logs, which do not delay it."""
     with Place("--drain-timeout", "1") as p:
         def act(h, *_):
             Log.head(h)

@@ -1,5 +1,5 @@
-"""Two seconds without an API server: nothing that waits is lost, nobody is refused, and neither
-during the outage nor at its end there is a storm of connections."""
+"""An outage of the API server for two seconds: no waiting request is lost or refused, and the
+number of connections during and after the outage is limited."""
 import os
 import selectors
 import shutil
@@ -21,12 +21,12 @@ JOBS = 60
 
 
 class Door:
-    """What stands before an API server, and can be
+    """A proxy of an API server with these modes:
 
-    open     everything passes
-    refused  nobody listens; the connections there were are reset
-    reset    connections are taken and reset at their first byte (within a TLS handshake)
-    hang     connections are taken, and nothing passes in either direction
+    open     forwards all data
+    refused  does not listen; existing connections are reset
+    reset    accepts connections and resets them at their first byte (in the TLS handshake)
+    hang     accepts connections, but forwards no data in either direction
     """
 
     def __init__(self, api, tls=False):
@@ -60,12 +60,12 @@ class Door:
             pass
 
     def set(self, mode):
-        """From now on."""
+        """Set the mode."""
         if self.mode == "refused" and mode != "refused":
             self.listen()
         self.mode = mode
         if mode == "refused":
-            # close() alone leaves a listener alive while somebody waits in accept().
+            # close() alone keeps the listener alive while a thread is in accept().
             self.listener.shutdown(socket.SHUT_RDWR)
             self.listener.close()
         if mode in ("refused", "reset"):
@@ -128,7 +128,7 @@ class Door:
 
 
 def behind(door, *arguments):
-    """rest-lit with this door as its API server."""
+    """rest-lit with this proxy as its API server."""
     directory = tempfile.mkdtemp(prefix="rest-lit-test.")
     token = os.path.join(directory, "token")
     with open(token, "w") as f:
@@ -162,7 +162,7 @@ def one_outage(check, mode, tls):
         check.equal(f"{what}: all are taken", sorted({getattr(r, "status", r) for r in replies}), [202])
         check.ok(f"{what}: all exist", all(
             ("frameworks", framework_name(f"job-{i}")) in api.objects for i in range(JOBS)))
-        # At first whatever may be under way at once (16), then two by two with growing pauses.
+        # First the limit of concurrent requests (16), then two at a time with growing pauses.
         check.ok(f"{what}: few connections while it lasts", counted[0] - before <= 40,
                  counted[0] - before)
         check.ok(f"{what}: few connections afterwards", counted[1] - counted[0] <= 40,
@@ -178,7 +178,8 @@ def test_outages(check):
 
 
 def test_outage_amidst(check):
-    """It begins while answers are on their way: those are settled, and none is made twice."""
+    """The outage begins during responses: these requests are resolved, and none is executed
+    twice."""
     for mode in ("refused", "hang"):
         api = FakeApi()
         door = Door(api)
@@ -201,7 +202,7 @@ def test_outage_amidst(check):
 
 
 def test_busy_api_server(check):
-    """It says 429 or 503 for two seconds, with a Retry-After of a minute from some proxy or none."""
+    """429 or 503 for two seconds, without Retry-After or with one minute from a proxy."""
     for status, retry_after in ((429, 1), (429, None), (503, None)):
         api = FakeApi()
         door = Door(api)
@@ -226,7 +227,7 @@ def test_busy_api_server(check):
 
 
 def while_it_waits(check, api, count, refused, submit):
-    """The replies to so many submissions, of which some are refused before the API server answers any."""
+    """The responses to many submissions; some are refused before the API server responds."""
     go_on, replies = threading.Event(), []
     api.fault("POST", "frameworks", until=go_on)
     crowd = threading.Thread(target=in_threads, args=(count, lambda i: replies.append(submit(i))))
@@ -238,8 +239,8 @@ def while_it_waits(check, api, count, refused, submit):
 
 
 def test_one_user_does_not_delay_others(check):
-    """With one request under way at a time and the queue full of alice's, there is no room for
-    more of hers; what others could still ask is not hers to take."""
+    """With one concurrent request and a queue full of alice's requests, further ones of alice are
+    refused; the places for other users stay free."""
     api = FakeApi()
     door = Door(api)
     with behind(door, *PATIENT, "--in-flight", "1", "--queue", "40", "--queue-per-user", "10") as server:
@@ -255,7 +256,7 @@ def test_one_user_does_not_delay_others(check):
 
 
 def test_bytes_of_jobs_are_bounded(check):
-    """Jobs that wait for an API server that says nothing hold at most so much memory."""
+    """Jobs that wait for a hanging API server use limited memory."""
     api = FakeApi()
     door = Door(api)
     with behind(door, *PATIENT, "--queue-bytes", "1MiB", "--max-body", "200KiB") as server:

@@ -1,4 +1,4 @@
-"""The end of a task's output, uploaded by its pod when it ends, and read when the pod is gone."""
+"""The end of a task's output, which its pod uploads at the end and clients read afterwards."""
 import base64
 import gzip
 import random
@@ -17,7 +17,7 @@ ACCOUNT = "system:serviceaccount:default:runtime-account"
 
 
 class Uploads(Place):
-    """And a port to which pods upload."""
+    """A server with a port for uploads."""
 
     def __init__(self, *arguments, tasks=1, retry=0, attempt=0):
         self.output_port = free_port()
@@ -27,7 +27,7 @@ class Uploads(Place):
         self.set_tasks(tasks, retry, attempt)
 
     def set_tasks(self, n, retry=0, attempt=0, watched=True):
-        """So many tasks, each with a pod of its own, and a token of it; the server knows them, if it
+        """Create tasks with a pod and a token each; wait until the server knows them, if it
         watches."""
         for index in range(n):
             name = f"{self.name}-worker-{index}"
@@ -49,7 +49,7 @@ class Uploads(Place):
                 for task in role["taskStatuses"]]
 
     def vouch(self, text, pod, uid, account=ACCOUNT, audience=AUDIENCE):
-        """The API server says so of this token."""
+        """Set the result of a TokenReview."""
         extra = {"authentication.kubernetes.io/pod-name": [pod],
                  "authentication.kubernetes.io/pod-uid": [uid]} if pod else {}
         with self.api.lock:
@@ -57,7 +57,7 @@ class Uploads(Place):
                                       "user": {"username": account, "extra": extra}}
 
     def end(self, index=0, code=0, state="AttemptCompleted"):
-        """The pod is gone, and the status says that it has ended."""
+        """Delete the pod and set the status of an ended task."""
         with self.api.lock:
             if ("pods", f"{self.name}-worker-{index}") in self.api.objects:
                 self.api.remove("pods", f"{self.name}-worker-{index}")
@@ -71,7 +71,7 @@ class Uploads(Place):
         return upload(self.output_port, f"pod-{index}-{retry}-{attempt}", body, **more)
 
     def kept(self):
-        """Names, without the Framework's, of the outputs that are kept."""
+        """Names of the stored outputs, without the Framework's name."""
         with self.api.lock:
             return sorted(name[len(self.name) + 8:] for kind, name in self.api.objects
                           if kind == "configmaps" and name.startswith(self.name + "-output-"))
@@ -87,7 +87,7 @@ class Uploads(Place):
             return self.api.objects["configmaps", self.name + "-output"]["data"]["outputs"].splitlines()
 
 
-# ---- read when the pod is gone -----------------------------------------------------------------
+# ---- reading after the end of the pod ----------------------------------------------------------
 def output_outlives_its_pod(check):
     with Uploads("--visibility", "owner") as p:
         check.equal("uploaded", p.upload(dropped=5)[0], 204)
@@ -127,7 +127,7 @@ def only_the_end_is_shown_in_tail_mode(check):
 
 
 def output_of_a_pod_whose_log_is_gone(check):
-    """The pod is there, but the kubelet has no log of it any more."""
+    """The pod exists, but the kubelet no longer has its log."""
     with Uploads() as p:
         p.upload()
         p.log.text = (f'failed to try resolving symlinks in path "/var/log/pods/default_x_{p.pods[0]}/app/0.log": '
@@ -138,7 +138,7 @@ def output_of_a_pod_whose_log_is_gone(check):
 
 
 def ranges(check):
-    """Of what is kept, which has a length that does not change (RFC 9110 14)."""
+    """Ranges of stored outputs, which have a fixed length (RFC 9110 14)."""
     with Uploads("--log-tail", "1KiB") as p:
         text = b"%07d\n" * 500 % tuple(range(500))
         p.upload(frames((OUT, text)))
@@ -167,7 +167,7 @@ def ranges(check):
 
 
 def no_link_leads_nowhere(check):
-    """Of a task that has ended, and of which nothing is kept, there is none."""
+    """An ended task without a stored output has no log."""
     with Uploads() as p:
         uri = p.link("all")
         p.end()
@@ -185,7 +185,7 @@ def no_link_leads_nowhere(check):
 
 
 def earlier_attempts(check):
-    """Of each attempt of a task, and of the job."""
+    """Outputs of each attempt of a task and of the job."""
     with Uploads() as p:
         for attempt in range(2):
             for retry in range(2):
@@ -204,7 +204,7 @@ def earlier_attempts(check):
 
 
 def a_log_that_goes_while_it_is_asked_for(check):
-    """The pod is still known, and the kubelet has no log of it any more."""
+    """The server still knows the pod, but the kubelet no longer has its log."""
     with Uploads() as p:
         uri = p.link("stdout")
         for code in (400, 404, 500, 502):
@@ -215,7 +215,7 @@ def a_log_that_goes_while_it_is_asked_for(check):
             check.equal(f"{code}: what is kept", p.read(uri)[2], b"Hello\nbye\n")
 
 
-# ---- whose it is ---------------------------------------------------------------------------------
+# ---- authentication ------------------------------------------------------------------------------
 def forged_and_foreign_tokens(check):
     with Uploads() as p:
         name, uid = f"{p.name}-worker-0", p.pods[0]
@@ -267,7 +267,7 @@ def replayed_tokens(check):
 
 
 def the_cache_may_be_behind(check):
-    """Then the API server is asked; and what it does not know yet, it may soon."""
+    """The server then asks the API server, and retries if the pod is still unknown."""
     with Uploads() as p:
         with p.api.lock:
             p.api.epoch += 1
@@ -285,7 +285,7 @@ def the_cache_may_be_behind(check):
 
 
 def one_port_one_route(check):
-    """The token is good nowhere else, and nothing else is to be had there."""
+    """The token is valid for no other route, and the port has no other route."""
     with Uploads() as p:
         for path in ("/api/v2/jobs", "/api/v2/user", p.path(), p.path() + "/all", f"/api/v2/jobs/alice~{JOB}"):
             reply = p.server.request("GET", path, headers=bearer("pod-0-0-0"))
@@ -320,14 +320,14 @@ def malformed_uploads(check):
         check.equal("all of it", len(p.read(p.link("all"))[2]), 65536)
 
 
-# ---- how much --------------------------------------------------------------------------------------
+# ---- limits --------------------------------------------------------------------------------------
 def noise(n, seed=0):
-    """What gzip cannot make smaller."""
+    """Data that gzip cannot compress."""
     return random.Random(seed).randbytes(n)
 
 
 def failed_tasks_first(check):
-    """64 KiB of bound: tasks that succeeded share it, and make room for one that failed."""
+    """With a limit of 64 KiB, succeeded tasks share it, and a failed task replaces them."""
     with Uploads("--output-bytes", "64KiB", tasks=8) as p:
         for i in range(6):
             check.equal(f"succeeded {i}", p.upload(frames((OUT, noise(60000, i))), i)[0], 204)
@@ -364,7 +364,7 @@ def no_room(check):
 
 
 def another_server(check):
-    """What is kept is looked up, and not remembered: by a server that was started anew, say."""
+    """The server looks up stored outputs, so that a restarted server finds them."""
     with Uploads("--output-bytes", "64KiB", tasks=4) as p:
         for i in range(2):
             p.upload(frames((OUT, noise(16000, i))), i, code=1)
@@ -383,7 +383,7 @@ def restarted(p):
 
 
 def a_server_that_is_killed_in_between(check):
-    """The index has its line, the output is not there: the upload that is repeated goes on."""
+    """The index has an entry without an output: the repeated upload continues."""
     with Uploads() as p:
         p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
         check.equal("not kept", (p.upload()[0], p.kept()), (503, []))
@@ -394,7 +394,7 @@ def a_server_that_is_killed_in_between(check):
 
 
 def other_servers_meanwhile(check):
-    """The index has changed between reading and writing."""
+    """The index changes between reading and writing."""
     with Uploads(tasks=2) as p:
         p.upload()
         p.api.fault("PATCH", "configmaps", times=3, status=409)
@@ -428,12 +428,12 @@ def many_at_once(check):
 
 
 def floods(check):
-    """Of one address so many in a minute; and the others are answered meanwhile."""
+    """The limit per minute and address; other addresses are not affected."""
     with Uploads() as p:
         start = time.monotonic()
         codes = [upload(p.output_port, f"junk{i}")[0] for i in range(50)]
         check.equal("the first are looked at", set(codes), {401})
-        # Fast enough for the places that come back meanwhile, two in a second.
+        # Faster than the limit recovers, two per second.
         codes += sum(in_threads(8, lambda i: [upload(p.output_port, f"junk{i}-{n}")[0] for n in range(25)]), [])
         most = 121 + 2 * (time.monotonic() - start)
         check.ok("then no more", 429 in codes and codes.count(401) <= most, (codes.count(401), most))
@@ -445,7 +445,8 @@ def floods(check):
 
 
 def bodies_that_do_not_come(check):
-    """Nobody's body is taken before it is known whose it is; and no more than so many are under way."""
+    """Bodies are received after authentication only, and the number of concurrent ones is
+    limited."""
     with Uploads() as p:
         gate = threading.Event()
         p.api.fault("POST", "tokenreviews", until=gate)

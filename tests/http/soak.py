@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Load of all kinds for a long time: neither memory nor descriptors grow.
+"""Mixed load for a long time: memory and descriptors do not grow.
 
     tests/http/soak.py [SECONDS]     default: $SOAK_SECONDS, else 20
 
-Some hundred requests a second: jobs (v1, v2, with secrets, as forms), mistakes, bodies that are too large, no
-token and false ones, questions, connections that are cut or only open.  The API server is tests/bench/stub.
-An hour of it at full speed: python3 tests/bench/service.py 3600 mixed."""
+A few hundred requests a second: jobs (v1, v2, with secrets, as forms), invalid jobs, too large
+bodies, missing and invalid tokens, GET requests, aborted and idle connections.  The API server is
+tests/bench/stub.  For an hour at full speed: python3 tests/bench/service.py 3600 mixed."""
 import os
 import random
 import socket
@@ -24,11 +24,11 @@ SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else float(os.environ.get("SOA
 STUB = os.path.join(os.path.dirname(BINARY), "tests/bench/stub/stub")
 CLIENTS = 4
 PAUSE = 0.02
-GROWTH_KIB = 4096 * (8 if SLOW > 1 else 1)  # a sanitizer keeps what was freed for a while
+GROWTH_KIB = 4096 * (8 if SLOW > 1 else 1)  # sanitizers delay the reuse of freed memory
 
 
 class Client(threading.Thread):
-    """Does something else each time; counts what came of it."""
+    """A client that sends requests of changing kinds and counts the results."""
 
     def __init__(self, server, number, over):
         super().__init__(daemon=True)
@@ -101,7 +101,7 @@ def test_soak(check):
             clients = [Client(server, i, over) for i in range(CLIENTS)]
             for c in clients:
                 c.start()
-            # What it needs at all, it has needed after a while.
+            # The baseline, after the warm-up.
             time.sleep(SECONDS / 3)
             before, files = server.rss_kib(), descriptors(server)
             for i in range(10):

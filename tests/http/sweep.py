@@ -1,5 +1,5 @@
-"""What a killed server has left behind is removed: in a directory, and behind an API server that has
-other things of the same kind."""
+"""The janitor removes incomplete submissions of killed servers, in a directory and on an API server
+with other objects of the same kinds."""
 import json
 import os
 
@@ -7,7 +7,7 @@ from directory import files_below
 from fakeapi import FakeApi
 from harness import Server, framework_name, job_v2_secret, request_bytes, wait_until
 
-# As short as it may be: --janitor-age is at least --deadline and ten seconds.
+# The minimum: --janitor-age must be at least --deadline plus ten seconds.
 QUICK = ("--deadline", "5", "--janitor-age", "15", "--janitor-interval", "1")
 
 
@@ -16,7 +16,7 @@ def of_job(where, job):
 
 
 def unstart(where, job):
-    """As if the server had been killed before it could start this job."""
+    """Create the state of a server that was killed before it started this job."""
     for path in of_job(where, job):
         with open(path, encoding="utf-8") as f:
             value = json.load(f)
@@ -46,8 +46,8 @@ def test_sweep_directory(check):
 
 
 def test_sweep_after_kill(check):
-    """A server is killed when it has made the Framework; what the next one does about it, and what
-    clients are told meanwhile who repeat their request."""
+    """A server is killed after it created the Framework.  Checks what the next server does, and the
+    responses to clients that repeat their request meanwhile."""
     key = {"Idempotency-Key": "one-two-three"}
     job = job_v2_secret("cut-off", "m")
     api = FakeApi()

@@ -321,6 +321,7 @@ int cmd_run(const struct command *c, int argc, char **argv)
 {
 	struct options o;
 	int code = command_options(c, &o, argc, argv);
+	o.local = LOCAL_DIR; /* no option of this command: the job is translated for this machine */
 	if (code < 0 && o.n_files != 1)
 		code = command_usage(c, "name one file");
 	else if (code < 0)

@@ -1,0 +1,221 @@
+"""Jobs of this machine by HTTP: logs, links, follow, why a job waits, events; what `serve` refuses."""
+import http.client
+import json
+import os
+import subprocess
+import tempfile
+import threading
+
+from harness import BINARY, PATIENCE, Server, command_line, free_port, run, wait_until
+from machine import DONE, Machine, job, role
+
+
+def fetch(m, path, headers=None):
+    """Status, headers (lower case) and body of a GET, however it is framed."""
+    c = http.client.HTTPConnection("127.0.0.1", m.port, timeout=2 * PATIENCE)
+    try:
+        c.request("GET", path, headers=headers or {})
+        reply = c.getresponse()
+        return reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read().decode("utf-8", "replace")
+    finally:
+        c.close()
+
+
+def logs_path(name, task_role="main", index=0, attempt=0, retry=0):
+    return (f"/api/v2/jobs/alice~{name}/attempts/{attempt}/taskRoles/{task_role}/taskIndex/{index}"
+            f"/attempts/{retry}/logs")
+
+
+def links(m, *task):
+    """The log links of a task, by name."""
+    status, _, body = fetch(m, logs_path(*task))
+    if status != 200:
+        return {}
+    return {x["name"]: x["uri"].removeprefix("/rest-server") for x in json.loads(body)["locations"]}
+
+
+def test_log_links(check):
+    """Four logs of a task, while it runs and after its end."""
+    with Machine() as m:
+        m.start("both", {"main": role("echo to the left", "echo to the right >&2", "until [ -e /proc/1/none ]; do sleep 0.1; done")})
+        check.ok("it has begun", wait_until(lambda: "right" in m.log("both", "main")))
+        for when in ("while it runs", "after its end"):
+            if when == "after its end":
+                check.equal("stop", m.stop_job("both").status, 202)
+                check.equal("state", m.wait("both"), "STOPPED")
+            uris = links(m, "both")
+            check.equal(f"{when}: names", sorted(uris), ["all", "runtime", "stderr", "stdout"])
+            logs = {name: fetch(m, uri) for name, uri in uris.items()}
+            check.equal(f"{when}: status", {name: log[0] for name, log in logs.items()}, dict.fromkeys(uris, 200))
+            text = {name: log[2] for name, log in logs.items()}
+            check.ok(f"{when}: stdout", "left" in text["stdout"] and "right" not in text["stdout"], text)
+            check.ok(f"{when}: stderr", "right" in text["stderr"] and "left" not in text["stderr"], text)
+            check.ok(f"{when}: all", "left" in text["all"] and "right" in text["all"], text)
+            check.ok(f"{when}: runtime", text["runtime"] and "to the left" not in text["runtime"], text)
+        changed = uris["all"].replace("/all?", "/stderr?")
+        check.equal("a link is for one log", fetch(m, changed)[0], 403)
+        status, headers, body = fetch(m, uris["all"], {"Range": "bytes=0-3"})
+        check.equal("a range", (status, len(body), headers.get("content-range", "").split("/")[0]), (206, 4, "bytes 0-3"))
+        check.equal("none there", fetch(m, uris["all"], {"Range": "bytes=10000000-"})[0], 416)
+        check.equal("no such task", fetch(m, logs_path("both", "main", 1))[0], 404)
+
+
+def test_log_tail(check):
+    """The end of a long log; the whole one in order, also over a change of files."""
+    lines = 400000
+    with Machine() as m:
+        m.start("long", {"main": role(f"seq 1000000 {1000000 + lines - 1}")})
+        check.equal("state", m.wait("long"), "SUCCEEDED")
+        status, _, body = fetch(m, logs_path("long") + "/stdout?tail-mode=true")
+        check.ok("tail", status == 200 and body.endswith(f"{1000000 + lines - 1}\n") and len(body) == 16384, body[-100:])
+        status, headers, body = fetch(m, logs_path("long") + "/stdout", {"Range": "bytes=0-3"})
+        found = [int(n) for n in body.split()]
+        check.ok("whole, without ranges", status == 200 and headers["accept-ranges"] == "none" and
+                 found == list(range(found[0], 1000000 + lines)) and len(found) > lines // 4, (status, len(found)))
+
+
+def test_follow(check):
+    """Output as it comes; the stream ends with the task, not with the job."""
+    with Machine() as m:
+        gate = os.path.join(os.path.dirname(m.where), "gate")
+        os.mkdir(gate, 0o777)
+        m.start("slow", {"main": role("echo one", "sleep 2", "echo two"),
+                         "other": role("exec sleep 1000", completion={"minFailedInstances": 1})})
+        got = []
+        check.ok("it has begun", wait_until(lambda: "one" in m.log("slow", "main")))
+        reader = threading.Thread(target=lambda: got.append(fetch(m, logs_path("slow") + "/stdout?follow=true")))
+        reader.start()
+        reader.join(PATIENCE)
+        check.ok("both lines, and an end", got and got[0][0] == 200 and got[0][2].endswith("one\ntwo\n"), got)
+        check.ok("the other task goes on", m.state("slow") not in DONE, m.state("slow"))
+
+
+def test_log_of_attempts(check):
+    """Earlier attempts keep their logs."""
+    with Machine() as m:
+        m.start("again", {"main": role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID", "exit $((1 - FC_FRAMEWORK_ATTEMPT_ID))")},
+                jobRetryCount=1)
+        check.equal("state", m.wait("again"), "SUCCEEDED")
+        for attempt in (0, 1):
+            uris = links(m, "again", "main", 0, attempt)
+            check.ok(f"attempt {attempt}", f"attempt {attempt}\n" in fetch(m, uris["stdout"])[2], uris)
+        check.equal("no third", fetch(m, logs_path("again", "main", 0, 2))[0], 404)
+
+
+def test_no_log(check):
+    """A log that is a link is not followed; one that was deleted is gone."""
+    with Machine() as m:
+        m.start("gone", {"main": role("echo here")})
+        check.equal("state", m.wait("gone"), "SUCCEEDED")
+        check.ok("no pod", wait_until(lambda: not m.pods()))
+        uid = m.framework("gone")["metadata"]["uid"]
+        log = os.path.join(m.where, "logs", uid, "main-0-0-0", "log")
+        check.ok("kept", "here" in fetch(m, logs_path("gone") + "/all")[2])
+        os.unlink(log)
+        os.symlink("/etc/passwd", log)
+        status, _, body = fetch(m, logs_path("gone") + "/all")
+        check.ok("no link", status == 404 and "root:" not in body, body)
+        os.unlink(log)
+        status, _, body = fetch(m, logs_path("gone") + "/all")
+        check.ok("gone", status == 404 and "--keep-logs" in body, body)
+
+
+def test_waiting_reason(check):
+    """A job that waits for a CPU says so: in lists, in full, on the command line; then it runs."""
+    with Machine("--cpus", "1") as m:
+        m.start("first", {"main": role("exec sleep 1000")})
+        check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
+        m.start("second", {"main": role("true")})
+        def reason():
+            return m.request("GET", "/api/v2/jobs/alice~second").json["jobStatus"].get("waitingReason") or {}
+        check.ok("in full", wait_until(lambda: reason().get("kind") == "machine"), reason())
+        why = reason()
+        check.ok("a sentence", why.get("reason") == "Waiting" and "CPU" in why.get("message", ""), why)
+        rows = {row["name"]: row.get("waitingReason") for row in m.request("GET", "/api/v2/jobs").json}
+        check.ok("in lists", rows["first"] is None and (rows["second"] or {}).get("kind") == "machine", rows)
+        server = ("--server", f"http://127.0.0.1:{m.port}")
+        check.ok("jobs", "CPU" in run("jobs", *server).stdout.decode(), run("jobs", *server))
+        check.ok("show", "CPU" in run("show", *server, "second").stdout.decode(), run("show", *server, "second"))
+        waiter = subprocess.Popen(command_line([BINARY], ["wait", *server, "second"]), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        check.equal("deleted", m.request("DELETE", "/api/v1/user/alice/jobs/first").status, 200)
+        out, err = waiter.communicate(timeout=2 * PATIENCE)
+        check.equal("then it runs", (waiter.returncode, m.state("second")), (0, "SUCCEEDED"))
+        check.ok("wait says so", b"CPU" in err + out or b"SUCCEEDED" in err + out, (out, err))
+
+
+def test_engine_none(check):
+    """Jobs are only kept, and everything says so; the next server runs them."""
+    where = os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "jobs")
+    with Server("--local", where, "--engine", "none") as s:
+        check.equal("submitted", s.submit(job("kept", {"main": role("true")})).status, 202)
+        why = s.request("GET", "/api/v2/jobs/alice~kept").json["jobStatus"]["waitingReason"]
+        check.ok("waitingReason", why["kind"] == "controller" and "--engine=none" in why["message"], why)
+        check.ok("in the log", s.logged("nothing runs them"), s.log())
+        check.equal("no logs", s.request("GET", logs_path("kept")).status, 404)
+        done = run("wait", "--server", f"http://127.0.0.1:{s.port}", "--timeout", "3", "kept")
+        check.ok("wait", b"nothing runs them" in done.stderr + done.stdout, done)
+    with Machine(where=where) as m:
+        check.equal("runs", m.wait("kept"), "SUCCEEDED")
+
+
+def test_sandbox_needed(check):
+    """Without bubblewrap several users cannot share a machine; one user can use it."""
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    secret = os.path.join(base, "secret")
+    with open(secret, "w", encoding="ascii") as f:
+        f.write("x" * 40)
+    empty = {"PATH": base}
+    done = subprocess.run(command_line([BINARY], [
+        "serve", "--listen", f"127.0.0.1:{free_port()}", "--local", os.path.join(base, "jobs"), "--images", "host",
+        "--jwt-secret-file", secret]), capture_output=True, timeout=PATIENCE, env=empty, check=False)
+    check.ok("refused", done.returncode > 0, done)
+    check.ok("... with the remedy", b"bubblewrap" in done.stderr or b"bwrap" in done.stderr, done.stderr)
+    with Machine(environment=empty) as m:
+        check.ok("--no-auth: a warning", m.logged("sandbox"), m.log())
+        m.start("plain", {"main": role("echo runs")})
+        check.equal("... and jobs run", m.wait("plain"), "SUCCEEDED")
+
+
+def test_events_and_restart(check):
+    """Events of a job; a log that goes on over a restart of the server."""
+    with Machine() as m:
+        m.start("long", {"main": role("for i in 1 2 3 4 5 6; do echo line $i; sleep 0.5; done")})
+        check.ok("it has begun", wait_until(lambda: "line 1" in m.log("long", "main")))
+        events = m.request("GET", "/api/v2/jobs/alice~long/events").json
+        reasons = {e["reason"] for e in events["data"]}
+        check.ok("events", {"Scheduled", "Started"} <= reasons, reasons)
+        check.equal("stopped", m.stop(), 0)
+        again = m.again()
+        check.ok("all jobs are known", again.ready())
+        check.equal("state", again.wait("long"), "SUCCEEDED")
+        text = fetch(again, logs_path("long") + "/stdout")[2]
+        check.equal("every line once", [x for x in text.splitlines() if x.startswith("line")],
+                    [f"line {i}" for i in range(1, 7)])
+        again.remove()
+
+
+def test_quotas_and_storages(check):
+    """capacity is a quota; path is the directory of a storage."""
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    data = os.path.join(base, "data")
+    os.mkdir(data)
+    with open(os.path.join(data, "greeting"), "w", encoding="ascii") as f:
+        f.write("from the storage\n")
+    facts = os.path.join(base, "facts.yaml")
+    with open(facts, "w", encoding="ascii") as f:
+        f.write(f"capacity: {{default: {{cpu: 1}}}}\nstorages:\n- {{name: data, path: {data}}}\n- {{name: claim}}\n")
+    with Machine("--cpus", "4", "--facts", facts) as m:
+        storage = {"extras": {"com.microsoft.pai.runtimeplugin": [
+            {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["data"]}}]}}
+        m.start("reads", {"main": role("cat /mnt/data/greeting")}, **storage)
+        check.equal("state", m.wait("reads"), "SUCCEEDED")
+        check.ok("the file", "from the storage" in m.log("reads", "main"), m.log("reads", "main"))
+        m.start("first", {"main": role("exec sleep 1000")})
+        check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
+        m.start("second", {"main": role("true")})
+        check.ok("over the quota", wait_until(lambda: "default" in m.waiting_reason("second")), m.waiting_reason("second"))
+
+
+TESTS = [test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none,
+         test_sandbox_needed, test_events_and_restart, test_quotas_and_storages]

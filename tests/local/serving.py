@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -51,7 +52,7 @@ def test_log_links(check):
             check.ok(f"{when}: stdout", "left" in text["stdout"] and "right" not in text["stdout"], text)
             check.ok(f"{when}: stderr", "right" in text["stderr"] and "left" not in text["stderr"], text)
             check.ok(f"{when}: all", "left" in text["all"] and "right" in text["all"], text)
-            check.ok(f"{when}: runtime", text["runtime"] and "to the left" not in text["runtime"], text)
+            check.ok(f"{when}: runtime", "plugins: 0" in text["runtime"] and "USER COMMAND" not in text["runtime"], text)
         changed = uris["all"].replace("/all?", "/stderr?")
         check.equal("a link is for one log", fetch(m, changed)[0], 403)
         status, headers, body = fetch(m, uris["all"], {"Range": "bytes=0-3"})
@@ -67,7 +68,7 @@ def test_log_tail(check):
         m.start("long", {"main": role(f"seq 1000000 {1000000 + lines - 1}")})
         check.equal("state", m.wait("long"), "SUCCEEDED")
         status, _, body = fetch(m, logs_path("long") + "/stdout?tail-mode=true")
-        check.ok("tail", status == 200 and body.endswith(f"{1000000 + lines - 1}\n") and len(body) == 16384, body[-100:])
+        check.ok("tail", status == 200 and body.endswith(f"{1000000 + lines - 1}\n") and len(body.split()) == 2000, body[-100:])
         status, headers, body = fetch(m, logs_path("long") + "/stdout", {"Range": "bytes=0-3"})
         found = [int(n) for n in body.split()]
         check.ok("whole, without ranges", status == 200 and headers["accept-ranges"] == "none" and
@@ -138,7 +139,7 @@ def test_waiting_reason(check):
         check.ok("show", "CPU" in run("show", *server, "second").stdout.decode(), run("show", *server, "second"))
         waiter = subprocess.Popen(command_line([BINARY], ["wait", *server, "second"]), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE)
-        check.equal("deleted", m.request("DELETE", "/api/v1/user/alice/jobs/first").status, 200)
+        check.ok("deleted", m.request("DELETE", "/api/v1/user/alice/jobs/first").status in (200, 202))
         out, err = waiter.communicate(timeout=2 * PATIENCE)
         check.equal("then it runs", (waiter.returncode, m.state("second")), (0, "SUCCEEDED"))
         check.ok("wait says so", b"CPU" in err + out or b"SUCCEEDED" in err + out, (out, err))
@@ -164,8 +165,9 @@ def test_sandbox_needed(check):
     base = tempfile.mkdtemp(prefix="rest-lit-local.")
     secret = os.path.join(base, "secret")
     with open(secret, "w", encoding="ascii") as f:
-        f.write("x" * 40)
-    empty = {"PATH": base}
+        f.write(os.urandom(30).hex())
+    os.symlink(shutil.which("env"), os.path.join(base, "env"))
+    empty = {**os.environ, "PATH": base}
     done = subprocess.run(command_line([BINARY], [
         "serve", "--listen", f"127.0.0.1:{free_port()}", "--local", os.path.join(base, "jobs"), "--images", "host",
         "--jwt-secret-file", secret]), capture_output=True, timeout=PATIENCE, env=empty, check=False)

@@ -287,6 +287,7 @@ static bool engine_obey(struct engine *e)
 	}
 	if (begin) {
 		e->runs = true;
+		news_read_all(e); /* those of before engine_started */
 		engine_forget_strangers(e);
 		for (size_t i = 0; i < e->n_jobs; i++)
 			engine_due(e->job[i], 0);

@@ -203,6 +203,7 @@ struct progress {
 	struct role_progress *role;
 	size_t n_roles;
 	struct span status; /* jobStatus */
+	bool brief;         /* the verdict is without appExitDiagnostics */
 };
 
 /* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */

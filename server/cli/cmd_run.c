@@ -76,7 +76,7 @@ static void inbox_notice(void *arg, enum engine_level level, const char *text)
 {
 	struct run_inbox *in = arg;
 	(void)pthread_mutex_lock(&in->lock);
-	str_puts(&in->notes, level == ENGINE_WARNING ? "warning: " : "");
+	str_puts(&in->notes, level == ENGINE_WARNING ? "warning: " : "note: ");
 	visible_text(&in->notes, span_of(text));
 	str_char(&in->notes, '\n');
 	(void)pthread_mutex_unlock(&in->lock);

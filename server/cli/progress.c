@@ -345,17 +345,24 @@ static void put_code(struct str *out, struct span status, struct arena *a)
 	    progress_shown(a, scan_text(scan_get(status, "appExitTriggerTaskRoleName"), a));
 	if (role[0] && scan_int(scan_get(status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index))
 		str_printf(out, " of %s[%lld]", role, (long long)index);
+	struct span runtime = scan_path(status, "appExitMessages", "runtime");
+	int64_t own = code;
+	(void)scan_int(scan_get(runtime, "originUserExitCode"), INT32_MIN, INT32_MAX, &own);
+	if (own != code) /* pai-runtime has explained it by another code */
+		str_printf(out, "; the command ended with %lld", (long long)own);
 }
 
-static void put_why(struct str *out, struct span status, struct arena *a)
+static void put_why(struct str *out, const struct progress *p, struct arena *a)
 {
+	struct span status = p->status;
 	struct span spec = scan_get(status, "appExitSpec");
 	struct span runtime = scan_path(status, "appExitMessages", "runtime");
 	put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
 	put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
 	put_solutions(out, scan_get(spec, "solution"), a);
 	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
-	put_field(out, "details:", scan_text(scan_get(status, "appExitDiagnostics"), a));
+	if (!p->brief)
+		put_field(out, "details:", scan_text(scan_get(status, "appExitDiagnostics"), a));
 }
 
 void progress_verdict(struct str *out, const struct progress *p, const char *job)
@@ -376,5 +383,5 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 		put_code(out, p->status, &arena);
 	str_char(out, '\n');
 	if (p->state == JOB_FAILED)
-		put_why(out, p->status, &arena);
+		put_why(out, p, &arena);
 }

@@ -314,21 +314,23 @@ static void run_turn(struct following_run *f)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* The last lines of the task whose failure ended the job, unless they are the last that was
- * printed. */
-static void run_put_tail(struct following_run *f, struct str *out)
+/* The verdict, and the last lines of the task whose failure ended the job, unless they are the last
+ * that were printed.  They say more than the diagnostics, which quote them. */
+static void run_put_verdict(struct following_run *f, struct str *out)
 {
 	ARENA_AUTO arena = { 0 };
-	int64_t index;
-	struct span role =
-	    scan_text(scan_get(f->progress.status, "appExitTriggerTaskRoleName"), &arena);
-	bool known =
-	    scan_int(scan_get(f->progress.status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index);
-	if (!role.n || !known || (f->stream && f->r->job->total_tasks == 1))
-		return;
+	STR_AUTO tail = STR_INIT(TEXT_MAX);
+	struct span status = f->progress.status;
+	int64_t index = 0;
+	struct span role = scan_text(scan_get(status, "appExitTriggerTaskRoleName"), &arena);
+	(void)scan_int(scan_get(status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index);
 	const char *task =
 	    arena_printf(&arena, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
-	run_logs_tail(f->logs, out, task);
+	f->progress.brief = run_logs_tail(f->logs, &tail, task);
+	progress_verdict(out, &f->progress, f->r->name);
+	bool shown = f->stream && f->r->job->total_tasks == 1;
+	if (f->progress.state == JOB_FAILED && !shown)
+		str_span(out, str_view(&tail));
 }
 
 static int run_conclude(struct following_run *f)
@@ -342,9 +344,7 @@ static int run_conclude(struct following_run *f)
 	/* The block says all about a success. */
 	if (job_state_final(state) && !(f->term.block && state == JOB_SUCCEEDED)) {
 		STR_AUTO text = STR_INIT(TEXT_MAX);
-		progress_verdict(&text, &f->progress, f->r->name);
-		if (state == JOB_FAILED)
-			run_put_tail(f, &text);
+		run_put_verdict(f, &text);
 		text.n -= text.n > 0; /* the last LF */
 		term_print(&f->term, str_view(&text));
 	}

@@ -45,8 +45,8 @@ int run_logs_fd(const struct run_logs *l);    /* readable when there may be more
 bool run_logs_over(const struct run_logs *l); /* all logs were read to their ends */
 /* What the tasks say; in the arena.  Returns the number of tasks. */
 size_t run_logs_tasks(const struct run_logs *l, struct arena *a, const struct task_progress **out);
-/* Appends the last lines of a task, indented. */
-void run_logs_tail(const struct run_logs *l, struct str *out, const char *task);
+/* Appends the last lines of a task, indented.  false: it has said nothing. */
+bool run_logs_tail(const struct run_logs *l, struct str *out, const char *task);
 
 /* ---- run.c ---- */
 

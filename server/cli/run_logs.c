@@ -77,9 +77,11 @@ static void run_log_line(void *arg, struct span line, bool cut)
 {
 	struct run_log *v = arg;
 	struct span shown = visible_part(line);
-	/* What pai-runtime does is of interest if it is an error. */
-	if (log_line_of_runtime(line) && span_find(line, 0, "[ERROR]") == SIZE_MAX &&
-	    span_find(line, 0, "[WARNING]") == SIZE_MAX)
+	/* What pai-runtime does is of interest if it goes wrong; the exit code is in the verdict.
+	 */
+	if (log_line_of_runtime(line) && ((span_find(line, 0, "[ERROR]") == SIZE_MAX &&
+	                                   span_find(line, 0, "[WARNING]") == SIZE_MAX) ||
+	                                  span_find(line, 0, "] USER COMMAND ") != SIZE_MAX))
 		return;
 	if (span_trim(shown).n)
 		run_log_keep(v, shown);
@@ -269,16 +271,19 @@ size_t run_logs_tasks(const struct run_logs *l, struct arena *a, const struct ta
 	return n;
 }
 
-void run_logs_tail(const struct run_logs *l, struct str *out, const char *task)
+bool run_logs_tail(const struct run_logs *l, struct str *out, const char *task)
 {
+	bool any = false;
 	for (const struct run_log *v = l->v; v < l->v + l->n; v++) {
 		if (strcmp(v->name, task) != 0 || v->n_last == 0)
 			continue;
+		any = true;
 		str_printf(out, "the last lines of %s:\n", v->name);
 		for (size_t i = v->n_last < LAST_LINES ? 0 : v->n_last - LAST_LINES; i < v->n_last;
 		     i++)
 			str_printf(out, "  %s\n", v->last[i % LAST_LINES]);
 	}
+	return any;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -101,8 +101,8 @@ def test_run_fails(check):
     with Place() as p:
         code, out, err = p.run(job("bad", good=role("sleep 1000"), worker=role("seq 30; echo the end; exit 7")))
         check.equal("failed", code, 1)
-        check.ok("which task", re.search(r"^bad FAILED after .*exit code 255 .*of worker\[0\]$", err, re.M), err)
-        check.ok("its last lines", re.search(r"^the last lines of worker\[0\]:\n(  .*\n)*  the end\n  .*failed with exit code 7$", err, re.M), err)
+        check.ok("which task", re.search(r"^bad FAILED after .*exit code 255 .*of worker\[0\]; the command ended with 7$", err, re.M), err)
+        check.ok("its last lines", re.search(r"^the last lines of worker\[0\]:\n(  .*\n)*  the end$", err, re.M), err)
         broken = json.loads(job("broken", worker=role("true")))
         broken["nonsense"] = 1
         p.write("broken.json", json.dumps(broken))
@@ -151,7 +151,7 @@ def test_run_terminal(check):
             lines, _ = screen_of(c.stderr)
             check.ok("all output", "a[0] | one" in lines and "b[0] | two" in lines, lines)
             check.ok("in colours", re.search(r"\x1b\[3[2-6]ma\[0\] \| \x1b\[0m", c.stderr), c.stderr)
-            check.ok("why", any("exit code 255" in line for line in lines), lines)
+            check.ok("why", any("the command ended with 3" in line for line in lines), lines)
             check.ok("no other escapes", ESCAPE not in re.sub(r"\x1b\[(\d*[AJ]|\d*m)", "", c.stderr), plain(c.stderr))
 
 

@@ -212,6 +212,16 @@ static void test_progress_verdict(void **state)
 	                                 "  details:  PodFailed:\n"
 	                                 "              code: 137 \\x1b[0m\n");
 	out.n = 0;
+	p = read_ok("{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,"
+	            "\"appExitTriggerTaskRoleName\":\"a\",\"appExitTriggerTaskIndex\":0,"
+	            "\"appExitMessages\":{\"runtime\":{\"originUserExitCode\":7}},"
+	            "\"appExitDiagnostics\":\"long\"}}",
+	            &a);
+	p.brief = true;
+	progress_verdict(&out, &p, "mnist");
+	assert_string_equal(str_c(&out),
+	                    "mnist FAILED, exit code 255 of a[0]; the command ended with 7\n");
+	out.n = 0;
 	p = read_ok("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
 	            "\"completedTime\":3601000,\"appExitCode\":0}}",
 	            &a);

@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "server/system.h"
 #include "translate/facts.h"
@@ -176,5 +178,7 @@ const char *setup_user(const struct options *o)
 	if (o->user[0])
 		return o->user;
 	const char *user = getenv("USER"); /* NOLINT(concurrency-mt-unsafe): at start */
+	const struct passwd *entry = user ? NULL : getpwuid(geteuid()); /* NOLINT: likewise */
+	user = entry ? entry->pw_name : user;
 	return user && user_name_ok(span_of(user)) ? user : "user";
 }

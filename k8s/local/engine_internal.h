@@ -178,6 +178,7 @@ struct engine {
 	struct engine_source store_source, images_source, event_source, inotify_source;
 	pthread_t thread;
 	bool thread_runs;
+	bool shares; /* engine_notice has told that tasks share CPUs and memory */
 
 	pthread_mutex_t lock; /* protects what follows, job.why, and the lists of jobs and pods */
 	pthread_cond_t room;

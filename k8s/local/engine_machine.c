@@ -136,8 +136,7 @@ static int machine_inventory(struct engine *e, struct err *err)
 	STR_AUTO why = STR_INIT(1024);
 	e->cgroup = cgroup_open(NULL, NULL, &why);
 	if (!e->cgroup)
-		engine_notice(e, ENGINE_NOTE, "CPUs and memory are counted, not limited: %s",
-		              str_c(&why));
+		engine_notice(e, ENGINE_NOTE, "%s", str_c(&why));
 	return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 
-enum { PROBE_MS = 1000 };
+enum { PROBE_MS = 1000, GIB = 1 << 30 };
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 
@@ -81,6 +81,27 @@ static void grant_find_gpus(struct engine *e, struct engine_grant *g, struct spa
 	}
 }
 
+/* In the foreground there is one job, so its tasks share the CPUs and the memory that there are. */
+static struct amounts engine_total(struct engine *e)
+{
+	struct amounts all = e->inventory.total;
+	struct amounts wanted = { 0 };
+	for (size_t i = 0; i < e->n_jobs && e->set.foreground; i++)
+		for (const struct engine_grant *g = e->job[i]->grants; g; g = g->next)
+			amounts_add(&wanted, &g->need);
+	bool more = wanted.cpus > all.cpus || wanted.memory > all.memory;
+	if (more && !e->shares)
+		engine_notice(e, ENGINE_NOTE,
+		              "the job asks for %.4g CPUs and %.4g GiB; this machine has %.4g and "
+		              "%.4g, which its tasks share",
+		              (double)wanted.cpus / 1000, (double)wanted.memory / GIB,
+		              (double)all.cpus / 1000, (double)all.memory / GIB);
+	e->shares |= more;
+	all.cpus = wanted.cpus > all.cpus ? wanted.cpus : all.cpus;
+	all.memory = wanted.memory > all.memory ? wanted.memory : all.memory;
+	return all;
+}
+
 static void grant_new(struct engine_job *job, struct engine_pod *p)
 {
 	struct engine *e = job->e;
@@ -119,6 +140,10 @@ void grants_enter(struct engine_job *job)
 		p->grant = g;
 		if (g->given && p->state == POD_QUEUED)
 			pod_bind(p);
+	}
+	if (job->e->set.foreground) {
+		struct amounts total = engine_total(job->e);
+		queue_machine(job->e->queue, &total, &(struct amounts){ 0 });
 	}
 }
 
@@ -202,11 +227,12 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 static bool schedule_once(struct engine *e)
 {
 	struct amounts foreign = { .gpus = gpus_foreign(e, e->probe) };
+	struct amounts total = engine_total(e);
 	void *const *owners;
 	bool ok = true;
 	e->probe = false;
 	queue_now(e->queue, clock_ms());
-	queue_machine(e->queue, &e->inventory.total, &foreign);
+	queue_machine(e->queue, &total, &foreign);
 	size_t n = queue_pick(e->queue, &owners);
 	struct engine_grant *const *grant = (struct engine_grant *const *)owners;
 	for (size_t i = 0; i < n;) {

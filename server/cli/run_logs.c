@@ -36,6 +36,7 @@ struct run_logs {
 	struct term *term;
 	size_t max_line;
 	bool stream, told;
+	bool runtime; /* also the lines of pai-runtime */
 	int inotify;
 	char *uid;
 	struct run_log *v;
@@ -73,9 +74,19 @@ static void run_log_keep(struct run_log *v, struct span line)
 	*at = str_take(&text);
 }
 
+/* "[2026-11-22T23:52:43Z] [openpai-runtime] ..." */
+static bool is_of_runtime_log(struct span line)
+{
+	size_t n = span_chr(line, ']');
+	return line.n && line.p[0] == '[' &&
+	       span_starts(span_from(line, n), "] [openpai-runtime] ");
+}
+
 static void run_log_line(void *arg, struct span line, bool cut)
 {
 	struct run_log *v = arg;
+	if (!v->all->runtime && is_of_runtime_log(line))
+		return;
 	struct span shown = visible_part(line);
 	/* What pai-runtime does is of interest if it goes wrong; the exit code is in the verdict.
 	 */
@@ -294,6 +305,7 @@ struct run_logs *run_logs_new(struct engine *engine, struct term *t, const struc
 	struct run_logs *l = xcalloc(1, sizeof(*l));
 	*l = (struct run_logs){ .engine = engine, .term = t, .stream = stream };
 	l->max_line = (size_t)o->max_line;
+	l->runtime = o->logs;
 	l->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC); /* -1: poll ignores it */
 	l->v = xcalloc(TASKS_MAX, sizeof(*l->v));
 	return l;

@@ -117,11 +117,11 @@ static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index
 		o->attributes = xstrdup(from->attributes);
 	}
 	STR_AUTO more = STR_INIT(4096);
-	bool first = true;
 	str_puts(&more, "\"trigger\":{");
-	fw_go_member(&more, "message", message, &first);
-	fw_go_member(&more, "taskRoleName", r->name, &first);
-	str_printf(&more, ",\"taskIndex\":%zu}", index);
+	fw_go_member(&more, "message", message);
+	fw_go_member(&more, "taskRoleName", r->name);
+	fw_go_key(&more, "taskIndex");
+	str_printf(&more, "%zu}", index);
 	o->more = str_take(&more);
 	fw_complete(s, false, o);
 }

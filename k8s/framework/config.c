@@ -5,17 +5,16 @@
 #include "base/tree.h"
 #include "k8s/framework/framework_internal.h"
 
-enum {
-	CACHE_TIMEOUT_S = 300,
-	CACHE_TIMEOUT_LEAST_S = 60,
-	MIN_DELAY_S = 60,
-	MAX_DELAY_S = 15 * 60,
-	RETAIN_S = 30 * 24 * 3600,
-	FAILURES_MAX = 10000,
-	RESERVED_FROM = 200,
-	RESERVED_TO = 219,
-	RESERVED_BELOW = -999
+enum { FAILURES_MAX = 10000, RESERVED_FROM = 200, RESERVED_TO = 219, RESERVED_BELOW = -999 };
+
+/* The default if it is absent. */
+struct config_number {
+	int64_t least, absent;
 };
+static const struct config_number CACHE = { 60, 300 };
+static const struct config_number MIN_DELAY = { 0, 60 };
+static const struct config_number MAX_DELAY = { 0, 900 };
+static const struct config_number RETAIN = { 0, 2592000 }; /* 30 days */
 
 /* A configuration while it is read. */
 struct config_reader {
@@ -62,35 +61,38 @@ static const struct node *config_get(const struct node *map, const char *key)
 
 /* The member if it has that type; else NULL, and the error unless it is absent. */
 static const struct node *config_typed(struct config_reader *r, const struct path *up,
-                                       const struct node *map, const char *key, enum node_type type,
-                                       const char *wanted)
+                                       const struct node *map, const char *key, enum node_type type)
 {
+	static const char *const WANTED[NODE_TYPE_MAX] = {
+		[NODE_BOOL] = "true or false", [NODE_INT] = "an integer", [NODE_TEXT] = "text",
+		[NODE_LIST] = "a list",        [NODE_MAP] = "a mapping",
+	};
 	const struct node *n = config_get(map, key);
 	if (!n || n->type == type)
 		return n;
 	struct path p = PATH_KEY(up, span_of(key));
-	config_bad(r, &p, n, "must be %s, is %s", wanted, node_type_name(n));
+	config_bad(r, &p, n, "must be %s, is %s", WANTED[type], node_type_name(n));
 	return NULL;
 }
 
-static void config_int(struct config_reader *r, const struct path *up, const struct node *map,
-                       const char *key, int64_t least, int64_t most, int64_t *out)
+/* An integer from `least` on, of 32 bits; `absent` if there is none. */
+static int64_t config_int(struct config_reader *r, const struct path *up, const struct node *map,
+                          const char *key, struct config_number n)
 {
-	const struct node *n = config_typed(r, up, map, key, NODE_INT, "an integer");
-	if (!n)
-		return;
+	const struct node *v = config_typed(r, up, map, key, NODE_INT);
 	struct path p = PATH_KEY(up, span_of(key));
-	if (n->integer < least || n->integer > most)
-		config_bad(r, &p, n, "must be from %lld to %lld, is %lld", (long long)least,
-		           (long long)most, (long long)n->integer);
-	else
-		*out = n->integer;
+	if (!v)
+		return n.absent;
+	if (v->integer < n.least || v->integer > INT32_MAX)
+		config_bad(r, &p, v, "must be from %lld to %lld, is %lld", (long long)n.least,
+		           (long long)INT32_MAX, (long long)v->integer);
+	return v->integer;
 }
 
 static struct regex *config_regex(struct config_reader *r, const struct path *up,
                                   const struct node *map, const char *key)
 {
-	const struct node *n = config_typed(r, up, map, key, NODE_TEXT, "a regular expression");
+	const struct node *n = config_typed(r, up, map, key, NODE_TEXT);
 	if (!n || n->n == 0)
 		return NULL;
 	ERR_AUTO e = { 0 };
@@ -104,16 +106,14 @@ static struct regex *config_regex(struct config_reader *r, const struct path *up
 static void config_range(struct config_reader *r, const struct path *up, const struct node *map,
                          const char *key, struct fw_range *out)
 {
-	const struct node *n = config_typed(r, up, map, key, NODE_MAP, "{min, max}");
+	const struct node *n = config_typed(r, up, map, key, NODE_MAP);
 	struct path p = PATH_KEY(up, span_of(key));
-	int64_t min = INT32_MIN;
-	int64_t max = INT32_MAX;
-	config_int(r, &p, n, "min", INT32_MIN, INT32_MAX, &min);
-	config_int(r, &p, n, "max", INT32_MIN, INT32_MAX, &max);
+	struct config_number min = { INT32_MIN, INT32_MIN };
+	struct config_number max = { INT32_MIN, INT32_MAX };
 	*out = (struct fw_range){
 		.given = config_get(n, "min") || config_get(n, "max"),
-		.min = (int32_t)min,
-		.max = (int32_t)max,
+		.min = (int32_t)config_int(r, &p, n, "min", min),
+		.max = (int32_t)config_int(r, &p, n, "max", max),
 	};
 }
 
@@ -137,7 +137,7 @@ static void config_pattern(struct config_reader *r, const struct path *p, const 
 	out->name = config_regex(r, p, n, "nameRegex");
 	out->reason = config_regex(r, p, n, "reasonRegex");
 	out->message = config_regex(r, p, n, "messageRegex");
-	const struct node *list = config_typed(r, p, n, "containers", NODE_LIST, "a list");
+	const struct node *list = config_typed(r, p, n, "containers", NODE_LIST);
 	if (!list)
 		return;
 	out->containers = ARENA_NEW(&r->c->arena, struct fw_container_pattern, list->n);
@@ -155,8 +155,8 @@ static void config_attributes(struct config_reader *r, const struct path *up, co
 {
 	out->attributes = "null";
 	struct path type = PATH_KEY(up, SPAN("type"));
-	const struct node *map = config_typed(r, up, n, "type", NODE_MAP, "a mapping");
-	const struct node *list = config_typed(r, &type, map, "attributes", NODE_LIST, "a list");
+	const struct node *map = config_typed(r, up, n, "type", NODE_MAP);
+	const struct node *list = config_typed(r, &type, map, "attributes", NODE_LIST);
 	if (!list)
 		return;
 	struct path of = PATH_KEY(&type, SPAN("attributes"));
@@ -184,10 +184,9 @@ static void config_code(struct config_reader *r, const struct path *up, const st
 {
 	struct path p = PATH_KEY(up, SPAN("code"));
 	const struct node *code = config_get(n, "code");
-	int64_t value = 0;
 	if (!code)
 		config_bad(r, up, n, "needs a code");
-	config_int(r, up, n, "code", INT32_MIN, INT32_MAX, &value);
+	int64_t value = config_int(r, up, n, "code", (struct config_number){ INT32_MIN, 0 });
 	out->code = (int32_t)value;
 	if (code && code->type == NODE_INT &&
 	    ((value <= 0 && value >= RESERVED_BELOW) ||
@@ -212,10 +211,10 @@ static void config_failure(struct config_reader *r, const struct path *p, const 
 		return;
 	}
 	config_code(r, p, n, out);
-	const struct node *phrase = config_typed(r, p, n, "phrase", NODE_TEXT, "text");
+	const struct node *phrase = config_typed(r, p, n, "phrase", NODE_TEXT);
 	out->phrase = phrase ? phrase->text : "";
 	config_attributes(r, p, n, out);
-	const struct node *list = config_typed(r, p, n, "podPatterns", NODE_LIST, "a list");
+	const struct node *list = config_typed(r, p, n, "podPatterns", NODE_LIST);
 	if (!list)
 		return;
 	out->patterns = ARENA_NEW(&r->c->arena, struct fw_pod_pattern, list->n);
@@ -244,8 +243,7 @@ static void config_builtin(struct config_reader *r, const struct builtin *b, str
 
 static void config_failures(struct config_reader *r, const struct node *root)
 {
-	const struct node *list =
-	    config_typed(r, NULL, root, "podFailureSpec", NODE_LIST, "a list");
+	const struct node *list = config_typed(r, NULL, root, "podFailureSpec", NODE_LIST);
 	size_t n = list ? list->n : 0;
 	struct path of = PATH_KEY(NULL, SPAN("podFailureSpec"));
 	if (n > FAILURES_MAX) {
@@ -269,20 +267,19 @@ static void config_root(struct config_reader *r, const struct node *root)
 	if (root->type != NODE_MAP && root->type != NODE_NULL)
 		config_bad(r, NULL, root, "the configuration must be a mapping, is %s",
 		           node_type_name(root));
-	config_int(r, NULL, root, "objectLocalCacheCreationTimeoutSec", CACHE_TIMEOUT_LEAST_S,
-	           INT32_MAX, &c->cache_timeout_s);
-	config_int(r, NULL, root, "frameworkMinRetryDelaySecForTransientConflictFailed", 0,
-	           INT32_MAX, &c->min_delay_s);
-	config_int(r, NULL, root, "frameworkMaxRetryDelaySecForTransientConflictFailed", 0,
-	           INT32_MAX, &c->max_delay_s);
-	config_int(r, NULL, root, "frameworkCompletedRetainSec", 0, INT32_MAX, &c->retain_s);
+	c->cache_timeout_s = config_int(r, NULL, root, "objectLocalCacheCreationTimeoutSec", CACHE);
+	c->min_delay_s = config_int(
+	    r, NULL, root, "frameworkMinRetryDelaySecForTransientConflictFailed", MIN_DELAY);
+	c->max_delay_s = config_int(
+	    r, NULL, root, "frameworkMaxRetryDelaySecForTransientConflictFailed", MAX_DELAY);
+	c->retain_s = config_int(r, NULL, root, "frameworkCompletedRetainSec", RETAIN);
 	if (c->min_delay_s > c->max_delay_s)
 		config_bad(r, NULL, root,
 		           "frameworkMinRetryDelaySecForTransientConflictFailed must not exceed "
 		           "frameworkMaxRetryDelaySecForTransientConflictFailed, is %lld and %lld",
 		           (long long)c->min_delay_s, (long long)c->max_delay_s);
 	const struct node *compress =
-	    config_typed(r, NULL, root, "largeFrameworkCompression", NODE_BOOL, "true or false");
+	    config_typed(r, NULL, root, "largeFrameworkCompression", NODE_BOOL);
 	c->compress = compress && compress->boolean;
 	config_failures(r, root);
 }
@@ -303,12 +300,6 @@ static bool config_is_empty(struct span yaml)
 struct framework_config *framework_config_read(struct span yaml, struct err *e)
 {
 	struct framework_config *c = xcalloc(1, sizeof(*c));
-	*c = (struct framework_config){
-		.cache_timeout_s = CACHE_TIMEOUT_S,
-		.min_delay_s = MIN_DELAY_S,
-		.max_delay_s = MAX_DELAY_S,
-		.retain_s = RETAIN_S,
-	};
 	struct config_reader r = { .c = c, .e = e };
 	struct doc doc = { .root = { .type = NODE_NULL } };
 	NOTES_AUTO warnings = { 0 };

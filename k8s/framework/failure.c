@@ -11,34 +11,40 @@ static const char *failure_text(const char *text)
 	return text ? text : "";
 }
 
+static void failure_number(struct str *out, const char *key, int32_t v)
+{
+	fw_go_key(out, key);
+	str_int(out, v);
+}
+
 /* ---- completionStatus.pod ---- */
 
 static void failure_container(struct str *out, const struct framework_container *c)
 {
-	bool first = true;
 	str_char(out, '{');
-	fw_go_member(out, "name", c->name, &first);
+	fw_go_member(out, "name", c->name);
 	if (c->terminated) {
-		fw_go_member(out, "reason", c->reason, &first);
-		fw_go_member(out, "message", c->message, &first);
+		fw_go_member(out, "reason", c->reason);
+		fw_go_member(out, "message", c->message);
 		if (c->signal)
-			str_printf(out, "%s\"signal\":%d", first ? "" : ",", c->signal);
-		first = first && !c->signal;
+			failure_number(out, "signal", c->signal);
 	}
-	str_printf(out, "%s\"code\":%d}", first ? "" : ",", c->terminated ? c->code : 0);
+	failure_number(out, "code", c->terminated ? c->code : 0);
+	str_char(out, '}');
 }
 
 static void failure_pod(struct str *out, const struct framework_pod *pod)
 {
-	bool first = true;
 	str_char(out, '{');
-	fw_go_member(out, "reason", pod->reason, &first);
-	fw_go_member(out, "message", pod->message, &first);
+	fw_go_member(out, "reason", pod->reason);
+	fw_go_member(out, "message", pod->message);
 	for (size_t i = 0; i < pod->n_containers; i++) {
-		if (i)
+		if (i) {
 			str_char(out, ',');
-		else
-			str_printf(out, "%s\"containers\":[", first ? "" : ",");
+		} else {
+			fw_go_key(out, "containers");
+			str_char(out, '[');
+		}
 		failure_container(out, &pod->containers[i]);
 	}
 	str_puts(out, pod->n_containers ? "]}" : "}");
@@ -68,7 +74,7 @@ struct fw_outcome *fw_pod_succeeded(const struct framework_pod *pod)
 
 /* The part of the text that the pattern hits, appended as a member.  false: it does not match. */
 static bool failure_match(struct str *out, const char *key, struct regex *re, const char *text,
-                          bool always, bool *first)
+                          bool always)
 {
 	struct text_span t;
 	struct match m;
@@ -79,11 +85,9 @@ static bool failure_match(struct str *out, const char *key, struct regex *re, co
 	if (regex_search(re, &t.text, INT64_MAX, &m) != REGEX_FOUND)
 		return false;
 	FREE_AUTO char *hit = xstrndup(text + m.start, m.end - m.start);
-	if (hit[0] || !always) {
-		fw_go_member(out, key, hit, first);
-	} else {
-		str_printf(out, "%s\"%s\":\"\"", *first ? "" : ",", key);
-		*first = false;
+	if (hit[0] || always) {
+		fw_go_key(out, key);
+		fw_go_text(out, hit);
 	}
 	return true;
 }
@@ -96,29 +100,25 @@ static bool failure_in(const struct fw_range *r, int32_t v)
 static bool failure_match_container(struct str *out, const struct fw_container_pattern *p,
                                     const struct framework_container *c)
 {
-	bool first = true;
 	str_char(out, '{');
 	bool ended = p->reason || p->message || p->signal.given || p->code.given;
-	if ((ended && !c->terminated) ||
-	    !failure_match(out, "name", p->name, c->name, true, &first) ||
-	    !failure_match(out, "reason", p->reason, c->reason, false, &first) ||
-	    !failure_match(out, "message", p->message, c->message, false, &first) ||
+	if ((ended && !c->terminated) || !failure_match(out, "name", p->name, c->name, true) ||
+	    !failure_match(out, "reason", p->reason, c->reason, false) ||
+	    !failure_match(out, "message", p->message, c->message, false) ||
 	    (p->signal.given && !failure_in(&p->signal, c->signal)) ||
 	    (p->code.given && !failure_in(&p->code, c->code)))
 		return false;
-	if (p->signal.given && c->signal) {
-		str_printf(out, "%s\"signal\":%d", first ? "" : ",", c->signal);
-		first = false;
-	}
+	if (p->signal.given && c->signal)
+		failure_number(out, "signal", c->signal);
 	if (p->code.given)
-		str_printf(out, "%s\"code\":%d", first ? "" : ",", c->code);
+		failure_number(out, "code", c->code);
 	str_char(out, '}');
 	return true;
 }
 
 /* Appends the first container that matches; a match that names nothing is left out. */
 static bool failure_match_any(struct str *out, const struct fw_container_pattern *p,
-                              const struct framework_pod *pod, bool *first_container, bool *first)
+                              const struct framework_pod *pod, bool *first)
 {
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		STR_AUTO one = STR_INIT(SHOWN_MAX);
@@ -126,13 +126,12 @@ static bool failure_match_any(struct str *out, const struct fw_container_pattern
 			continue;
 		if (one.n == strlen("{}"))
 			return true;
-		if (*first_container)
-			str_printf(out, "%s\"containers\":[", *first ? "" : ",");
-		else
-			str_char(out, ',');
+		if (*first)
+			fw_go_key(out, "containers");
+		str_char(out, *first ? '[' : ',');
 		str_span(out, str_view(&one));
 		out->full |= one.full;
-		*first = *first_container = false;
+		*first = false;
 		return true;
 	}
 	return false;
@@ -142,16 +141,15 @@ static bool failure_match_pod(struct str *out, const struct fw_pod_pattern *p, c
                               const struct framework_pod *pod)
 {
 	bool first = true;
-	bool first_container = true;
 	str_char(out, '{');
-	if (!failure_match(out, "name", p->name, name, true, &first) ||
-	    !failure_match(out, "reason", p->reason, pod->reason, false, &first) ||
-	    !failure_match(out, "message", p->message, pod->message, false, &first))
+	if (!failure_match(out, "name", p->name, name, true) ||
+	    !failure_match(out, "reason", p->reason, pod->reason, false) ||
+	    !failure_match(out, "message", p->message, pod->message, false))
 		return false;
 	for (size_t i = 0; i < p->n_containers; i++)
-		if (!failure_match_any(out, &p->containers[i], pod, &first_container, &first))
+		if (!failure_match_any(out, &p->containers[i], pod, &first))
 			return false;
-	str_puts(out, first_container ? "}" : "]}");
+	str_puts(out, first ? "}" : "]}");
 	return true;
 }
 
@@ -220,10 +218,9 @@ struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *n
 
 static void failure_texts(struct str *out, const json_t *from, const char *const *keys)
 {
-	bool first = true;
 	str_char(out, '{');
 	for (; *keys; keys++)
-		fw_go_member(out, *keys, reply_text(from, *keys), &first);
+		fw_go_member(out, *keys, reply_text(from, *keys));
 }
 
 /* metav1.Status as Go writes it. */
@@ -231,22 +228,19 @@ static void failure_status(struct str *out, const json_t *status, int http)
 {
 	static const char *const DETAILS[] = { "name", "group", "kind", "uid", NULL };
 	static const char *const CAUSE[] = { "reason", "message", "field", NULL };
-	bool first = false;
 	str_puts(out, "{\"metadata\":{}");
-	fw_go_member(out, "status", reply_text(status, "status"), &first);
-	fw_go_member(out, "message", reply_text(status, "message"), &first);
-	fw_go_member(out, "reason", reply_text(status, "reason"), &first);
+	fw_go_member(out, "status", reply_text(status, "status"));
+	fw_go_member(out, "message", reply_text(status, "message"));
+	fw_go_member(out, "reason", reply_text(status, "reason"));
 	const json_t *details = json_object_get(status, "details");
 	if (json_is_object(details)) {
 		str_puts(out, ",\"details\":");
-		size_t start = out->n + 1;
 		failure_texts(out, details, DETAILS);
 		const json_t *causes = json_object_get(details, "causes");
 		for (size_t i = 0; i < json_array_size(causes); i++) {
-			if (i)
-				str_char(out, ',');
-			else
-				str_printf(out, "%s\"causes\":[", out->n == start ? "" : ",");
+			if (!i)
+				fw_go_key(out, "causes");
+			str_char(out, i ? ',' : '[');
 			failure_texts(out, json_array_get(causes, i), CAUSE);
 			str_char(out, '}');
 		}

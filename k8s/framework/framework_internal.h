@@ -194,8 +194,12 @@ const json_t *fw_read_object(struct fw_reader *r, const struct path *up, const j
 /* Text without NUL, borrowed; NULL if it is absent. */
 const char *fw_read_text(struct fw_reader *r, const struct path *up, const json_t *of,
                          const char *key, bool needed);
+struct fw_bounds {
+	int64_t least, most;
+};
+#define FW_SECONDS ((struct fw_bounds){ INT32_MIN, INT64_MAX / 4 })
 int64_t fw_read_int(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
-                    int64_t least, int64_t most);
+                    struct fw_bounds b);
 /* FW_NO_TIME if it is absent. */
 int64_t fw_read_time(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
                      bool needed);
@@ -231,9 +235,10 @@ bool fw_time_read(const char *text, int64_t *s);
 
 /* Text in quotes as Go's encoding/json writes it: <, >, &, U+2028 and U+2029 are escaped. */
 void fw_go_text(struct str *out, const char *text);
-/* The same after `,"KEY":`, or without the comma for the first member; nothing if text is NULL or
- * "".  *first is cleared. */
-void fw_go_member(struct str *out, const char *key, const char *text, bool *first);
+/* `,"KEY":`, without the comma after a brace. */
+void fw_go_key(struct str *out, const char *key);
+/* The same with text; nothing if it is NULL or "". */
+void fw_go_member(struct str *out, const char *key, const char *text);
 
 /* ---- one sync (sync.c, sync_task.c, rescale.c, complete.c) ---- */
 

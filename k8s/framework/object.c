@@ -10,10 +10,14 @@ struct put {
 	struct framework new;
 };
 
+static const struct fw_bounds RETRIES = { -2, INT32_MAX };
+static const struct fw_bounds MINIMUM = { -1, INT32_MAX };
+static const struct fw_bounds TASKS = { 0, TASK_NUMBER_MAX };
+
 static int32_t put_int(struct put *t, const struct path *up, const json_t *of, const char *key,
-                       int64_t least, int64_t most)
+                       struct fw_bounds b)
 {
-	return fw_get(of, key) ? (int32_t)fw_read_int(&t->r, up, of, key, least, most) : 0;
+	return fw_get(of, key) ? (int32_t)fw_read_int(&t->r, up, of, key, b) : 0;
 }
 
 static const json_t *put_object(struct put *t, const struct path *up, const json_t *of,
@@ -31,7 +35,7 @@ static struct fw_policy put_policy(struct put *t, const struct path *up, const j
 	if (fancy && !json_is_boolean(fancy))
 		fw_bad(&t->r, &of_fancy, "must be true or false, is %s", fw_kind(fancy));
 	return (struct fw_policy){ .fancy = json_is_true(fancy),
-		                   .max = put_int(t, &p, policy, "maxRetryCount", -2, INT32_MAX) };
+		                   .max = put_int(t, &p, policy, "maxRetryCount", RETRIES) };
 }
 
 static void put_role(struct put *t, const struct path *p, const json_t *of,
@@ -49,16 +53,16 @@ static void put_role(struct put *t, const struct path *p, const json_t *of,
 	if (json_object_get(t->new.places, out->name))
 		fw_bad(&t->r, &of_name, "is that of another role, too; names must differ");
 	json_object_set_new(t->new.places, out->name, json_integer(out - t->new.role_specs));
-	out->number = put_int(t, p, of, "taskNumber", 0, TASK_NUMBER_MAX);
+	out->number = put_int(t, p, of, "taskNumber", TASKS);
 	const json_t *policy = put_object(t, p, of, "frameworkAttemptCompletionPolicy");
-	out->min_failed = put_int(t, &of_policy, policy, "minFailedTaskCount", -1, INT32_MAX);
-	out->min_succeeded = put_int(t, &of_policy, policy, "minSucceededTaskCount", -1, INT32_MAX);
+	out->min_failed = put_int(t, &of_policy, policy, "minFailedTaskCount", MINIMUM);
+	out->min_succeeded = put_int(t, &of_policy, policy, "minSucceededTaskCount", MINIMUM);
 	const json_t *task = put_object(t, p, of, "task");
 	out->policy = put_policy(t, &of_task, task);
 	out->grace_s = FW_NO_TIME;
 	if (fw_get(task, "podGracefulDeletionTimeoutSec"))
-		out->grace_s = fw_read_int(&t->r, &of_task, task, "podGracefulDeletionTimeoutSec",
-		                           INT32_MIN, INT64_MAX / 4);
+		out->grace_s =
+		    fw_read_int(&t->r, &of_task, task, "podGracefulDeletionTimeoutSec", FW_SECONDS);
 	(void)put_object(t, &of_task, task, "pod");
 	out->pod = fw_get(task, "pod");
 }

@@ -54,7 +54,7 @@ const char *fw_read_text(struct fw_reader *r, const struct path *up, const json_
 }
 
 int64_t fw_read_int(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
-                    int64_t least, int64_t most)
+                    struct fw_bounds b)
 {
 	const json_t *v = fw_get(of, key);
 	struct path p = PATH_KEY(up, span_of(key));
@@ -62,10 +62,10 @@ int64_t fw_read_int(struct fw_reader *r, const struct path *up, const json_t *of
 	double real = json_is_real(v) ? json_real_value(v) : 0.5;
 	bool whole =
 	    json_is_integer(v) || (real > -1e15 && real < 1e15 && real == (double)(int64_t)real);
-	int64_t i = json_is_integer(v) ? json_integer_value(v) : whole ? (int64_t)real : least;
-	if (!whole || i < least || i > most)
-		fw_bad(r, &p, "must be an integer from %lld to %lld, is %s", (long long)least,
-		       (long long)most, whole ? "beyond that" : fw_kind(v));
+	int64_t i = json_is_integer(v) ? json_integer_value(v) : whole ? (int64_t)real : b.least;
+	if (!whole || i < b.least || i > b.most)
+		fw_bad(r, &p, "must be an integer from %lld to %lld, is %s", (long long)b.least,
+		       (long long)b.most, whole ? "beyond that" : fw_kind(v));
 	return i;
 }
 

@@ -174,11 +174,17 @@ void fw_go_text(struct str *out, const char *text)
 	str_char(out, '"');
 }
 
-void fw_go_member(struct str *out, const char *key, const char *text, bool *first)
+void fw_go_key(struct str *out, const char *key)
+{
+	if (out->n && out->p[out->n - 1] != '{')
+		str_char(out, ',');
+	str_printf(out, "\"%s\":", key);
+}
+
+void fw_go_member(struct str *out, const char *key, const char *text)
 {
 	if (!text || !text[0])
 		return;
-	str_printf(out, "%s\"%s\":", *first ? "" : ",", key);
+	fw_go_key(out, key);
 	fw_go_text(out, text);
-	*first = false;
 }

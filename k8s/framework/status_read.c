@@ -6,16 +6,19 @@
 #include "k8s/framework/framework_internal.h"
 
 /* Tasks of one Framework; the inflated status may be as large as an object. */
-enum { GZIP_RATIO = 1000, MAX_COUNT = INT32_MAX - 1, MAX_SECONDS = 1 << 30 };
+enum { GZIP_RATIO = 1000 };
+
+static const struct fw_bounds INT32 = { INT32_MIN, INT32_MAX };
+static const struct fw_bounds NUMBER = { 0, INT32_MAX - 1 };
 
 /* ---- completionStatus ---- */
 
-/* Copies text members, which may be absent; true if there was one. */
+/* Copies text members, which may be absent. */
 static void status_texts(struct fw_reader *r, const struct path *p, const json_t *of,
-                         const char *const *keys, struct str *out, bool *first)
+                         const char *const *keys, struct str *out)
 {
 	for (; *keys; keys++)
-		fw_go_member(out, *keys, fw_read_text(r, p, of, *keys, false), first);
+		fw_go_member(out, *keys, fw_read_text(r, p, of, *keys, false));
 }
 
 static void status_attributes(struct fw_reader *r, const struct path *up, const json_t *type,
@@ -54,9 +57,8 @@ static void status_pod(struct fw_reader *r, const struct path *p, const json_t *
 {
 	static const char *const TEXTS[] = { "reason", "message", NULL };
 	static const char *const CONTAINER[] = { "name", "reason", "message", NULL };
-	bool first = true;
 	str_puts(out, "\"pod\":{");
-	status_texts(r, p, pod, TEXTS, out, &first);
+	status_texts(r, p, pod, TEXTS, out);
 	const json_t *list = fw_get(pod, "containers");
 	struct path of = PATH_KEY(p, SPAN("containers"));
 	if (list && !json_is_array(list))
@@ -66,20 +68,17 @@ static void status_pod(struct fw_reader *r, const struct path *p, const json_t *
 		struct path at = PATH_INDEX(&of, i);
 		if (!json_is_object(c))
 			fw_bad(r, &at, "must be an object, is %s", fw_kind(c));
-		if (i)
-			str_puts(out, ",{");
-		else
-			str_printf(out, "%s\"containers\":[{", first ? "" : ",");
-		first = true;
-		status_texts(r, &at, c, CONTAINER, out, &first);
+		if (!i)
+			fw_go_key(out, "containers");
+		str_puts(out, i ? ",{" : "[{");
+		status_texts(r, &at, c, CONTAINER, out);
 		if (fw_get(c, "signal")) {
-			str_printf(
-			    out, "%s\"signal\":%lld", first ? "" : ",",
-			    (long long)fw_read_int(r, &at, c, "signal", INT32_MIN, INT32_MAX));
-			first = false;
+			fw_go_key(out, "signal");
+			str_int(out, fw_read_int(r, &at, c, "signal", INT32));
 		}
-		int64_t code = fw_read_int(r, &at, c, "code", INT32_MIN, INT32_MAX);
-		str_printf(out, "%s\"code\":%lld}", first ? "" : ",", (long long)code);
+		fw_go_key(out, "code");
+		str_int(out, fw_read_int(r, &at, c, "code", INT32));
+		str_char(out, '}');
 	}
 	str_puts(out, json_array_size(list) ? "]}" : "}");
 }
@@ -94,7 +93,7 @@ static void status_trigger(struct fw_reader *r, const struct path *p, const json
 	str_puts(out, ",\"taskRoleName\":");
 	fw_go_text(out, role ? role : "");
 	str_printf(out, ",\"taskIndex\":%lld}",
-	           (long long)fw_read_int(r, p, trigger, "taskIndex", 0, INT32_MAX));
+	           (long long)fw_read_int(r, p, trigger, "taskIndex", NUMBER));
 }
 
 static struct fw_outcome *status_outcome(struct fw_reader *r, const struct path *up,
@@ -108,7 +107,7 @@ static struct fw_outcome *status_outcome(struct fw_reader *r, const struct path 
 	const json_t *from = fw_read_object(r, up, attempt, "completionStatus");
 	const json_t *type = fw_read_object(r, &p, from, "type");
 	struct fw_outcome *o = xcalloc(1, sizeof(*o));
-	o->code = (int32_t)fw_read_int(r, &p, from, "code", INT32_MIN, INT32_MAX);
+	o->code = (int32_t)fw_read_int(r, &p, from, "code", INT32);
 	const char *phrase = fw_read_text(r, &p, from, "phrase", true);
 	const char *diagnostics = fw_read_text(r, &p, from, "diagnostics", true);
 	const char *name = fw_read_text(r, &of_type, type, "name", true);
@@ -170,16 +169,14 @@ static void status_life(struct fw_reader *r, const struct path *p, const json_t 
 	l->completion_s = fw_read_time(r, p, of, "completionTime", l->state == FW_COMPLETED);
 	l->transition_s = fw_read_time(r, p, of, "transitionTime", true);
 	const json_t *retries = fw_read_object(r, p, of, "retryPolicyStatus");
-	l->retried =
-	    (int32_t)fw_read_int(r, &of_retries, retries, "totalRetriedCount", 0, MAX_COUNT);
+	l->retried = (int32_t)fw_read_int(r, &of_retries, retries, "totalRetriedCount", NUMBER);
 	l->accountable =
-	    (int32_t)fw_read_int(r, &of_retries, retries, "accountableRetriedCount", 0, MAX_COUNT);
+	    (int32_t)fw_read_int(r, &of_retries, retries, "accountableRetriedCount", NUMBER);
 	l->retry_delay_s = -1;
 	if (fw_get(retries, "retryDelaySec"))
-		l->retry_delay_s =
-		    fw_read_int(r, &of_retries, retries, "retryDelaySec", 0, MAX_SECONDS);
+		l->retry_delay_s = fw_read_int(r, &of_retries, retries, "retryDelaySec", NUMBER);
 	const json_t *attempt = fw_read_object(r, p, of, "attemptStatus");
-	l->id = (int32_t)fw_read_int(r, &of_attempt, attempt, "id", 0, MAX_COUNT);
+	l->id = (int32_t)fw_read_int(r, &of_attempt, attempt, "id", NUMBER);
 	l->attempt_start_s = fw_read_time(r, &of_attempt, attempt, "startTime", true);
 	l->attempt_run_s = fw_read_time(r, &of_attempt, attempt, "runTime", false);
 	l->attempt_completion_s = fw_read_time(r, &of_attempt, attempt, "completionTime", false);
@@ -205,7 +202,7 @@ static void status_task(struct fw_reader *r, const struct path *p, const json_t 
 	struct path of_attempt = PATH_KEY(p, SPAN("attemptStatus"));
 	struct path of_index = PATH_KEY(p, SPAN("index"));
 	status_life(r, p, of, "podUID", &t->life);
-	if (fw_read_int(r, p, of, "index", 0, INT32_MAX) != (int64_t)index)
+	if (fw_read_int(r, p, of, "index", NUMBER) != (int64_t)index)
 		fw_bad(r, &of_index, "must be %zu, the place in the list", index);
 	t->uid = status_copy(r, p, of, "instanceUID", true);
 	const json_t *removing = fw_get(of, "deletionPending");
@@ -219,12 +216,19 @@ static void status_task(struct fw_reader *r, const struct path *p, const json_t 
 	t->host_ip = status_copy(r, &of_attempt, attempt, "podHostIP", false);
 }
 
-static void status_role(struct fw_reader *r, struct framework *f, const struct path *p,
-                        const json_t *of, json_t *names, size_t *n_tasks)
+/* The roles of a status while they are read. */
+struct status_roles {
+	struct framework *f;
+	json_t *names; /* of those before, as members */
+	size_t tasks;
+};
+
+static void status_role(struct fw_reader *r, struct status_roles *all, const struct path *p,
+                        const json_t *of)
 {
 	struct path of_name = PATH_KEY(p, SPAN("name"));
 	struct path of_tasks = PATH_KEY(p, SPAN("taskStatuses"));
-	struct fw_role *role = fw_role_add(f);
+	struct fw_role *role = fw_role_add(all->f);
 	role->name = status_copy(r, p, of, "name", true);
 	role->uid = status_copy(r, p, of, "instanceUID", true);
 	if (r->bad)
@@ -232,17 +236,16 @@ static void status_role(struct fw_reader *r, struct framework *f, const struct p
 	if (!fw_name_ok(role->name))
 		fw_bad(r, &of_name, "must be from 1 to %d lower-case letters and digits",
 		       FW_LABEL_MAX);
-	if (json_object_get(names, role->name))
+	if (json_object_get(all->names, role->name))
 		fw_bad(r, &of_name, "is that of another role, too");
-	json_object_set_new(names, role->name, json_true());
+	json_object_set_new(all->names, role->name, json_true());
 	if (fw_get(of, "podGracefulDeletionTimeoutSec"))
-		role->grace_s = fw_read_int(r, p, of, "podGracefulDeletionTimeoutSec", -MAX_SECONDS,
-		                            INT64_MAX / 2);
+		role->grace_s = fw_read_int(r, p, of, "podGracefulDeletionTimeoutSec", FW_SECONDS);
 	const json_t *tasks = fw_get(of, "taskStatuses");
 	if (tasks && !json_is_array(tasks))
 		fw_bad(r, &of_tasks, "must be a list, is %s", fw_kind(tasks));
-	*n_tasks += json_array_size(tasks);
-	if (*n_tasks > FW_TASKS_MAX)
+	all->tasks += json_array_size(tasks);
+	if (all->tasks > FW_TASKS_MAX)
 		fw_bad(r, &of_tasks, "has more than %d tasks with those before", FW_TASKS_MAX);
 	for (size_t i = 0; i < json_array_size(tasks) && !r->bad; i++) {
 		struct path at = PATH_INDEX(&of_tasks, i);
@@ -279,10 +282,10 @@ static void status_roles(struct fw_reader *r, struct framework *f, const json_t 
 	const json_t *attempt = fw_read_object(r, NULL, status, "attemptStatus");
 	JSON_AUTO *list = r->bad ? NULL : status_roles_list(r, &up, attempt);
 	JSON_AUTO *names = json_object();
-	size_t tasks = 0;
+	struct status_roles all = { .f = f, .names = names };
 	for (size_t i = 0; i < json_array_size(list) && !r->bad; i++) {
 		struct path at = PATH_INDEX(&p, i);
-		status_role(r, f, &at, json_array_get(list, i), names, &tasks);
+		status_role(r, &all, &at, json_array_get(list, i));
 	}
 }
 

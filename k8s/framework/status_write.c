@@ -7,24 +7,15 @@
 /* The JSON of taskRoleStatuses from which on it is compressed. */
 enum { COMPRESS_FROM = 700 << 10, GZIP_WINDOW_BITS = 15 + 16, GZIP_MEMORY = 8 };
 
-static void write_key(struct str *out, const char *key)
-{
-	if (out->n && out->p[out->n - 1] != '{')
-		str_char(out, ',');
-	str_char(out, '"');
-	str_puts(out, key);
-	str_puts(out, "\":");
-}
-
 static void write_int(struct str *out, const char *key, int64_t v)
 {
-	write_key(out, key);
+	fw_go_key(out, key);
 	str_int(out, v);
 }
 
 static void write_time(struct str *out, const char *key, int64_t s)
 {
-	write_key(out, key);
+	fw_go_key(out, key);
 	char text[FW_TIME_MAX];
 	if (s == FW_NO_TIME) {
 		str_puts(out, "null");
@@ -36,7 +27,7 @@ static void write_time(struct str *out, const char *key, int64_t s)
 
 static void write_text(struct str *out, const char *key, const char *text)
 {
-	write_key(out, key);
+	fw_go_key(out, key);
 	if (text)
 		fw_go_text(out, text);
 	else
@@ -45,7 +36,7 @@ static void write_text(struct str *out, const char *key, const char *text)
 
 static void write_outcome(struct str *out, const struct fw_outcome *o)
 {
-	write_key(out, "completionStatus");
+	fw_go_key(out, "completionStatus");
 	if (!o) {
 		str_puts(out, "null");
 		return;
@@ -65,7 +56,7 @@ static void write_outcome(struct str *out, const struct fw_outcome *o)
 
 static void write_retries(struct str *out, const struct fw_life *l)
 {
-	write_key(out, "retryPolicyStatus");
+	fw_go_key(out, "retryPolicyStatus");
 	str_char(out, '{');
 	write_int(out, "totalRetriedCount", l->retried);
 	write_int(out, "accountableRetriedCount", l->accountable);
@@ -86,11 +77,11 @@ static void write_times(struct str *out, int64_t start_s, int64_t run_s, int64_t
 /* The members of both kinds of attemptStatus that come first. */
 static void write_attempt(struct str *out, const struct fw_life *l)
 {
-	write_key(out, "attemptStatus");
+	fw_go_key(out, "attemptStatus");
 	str_char(out, '{');
 	write_int(out, "id", l->id);
 	write_times(out, l->attempt_start_s, l->attempt_run_s, l->attempt_completion_s);
-	write_key(out, "instanceUID");
+	fw_go_key(out, "instanceUID");
 	if (!l->uid) {
 		str_puts(out, "null");
 		return;
@@ -111,7 +102,7 @@ static void write_task(struct str *out, const struct framework *f, const struct 
 	write_times(out, l->start_s, l->run_s, l->completion_s);
 	write_text(out, "state", FW_STATES[l->state]);
 	write_time(out, "transitionTime", l->transition_s);
-	write_key(out, "deletionPending");
+	fw_go_key(out, "deletionPending");
 	str_puts(out, t->removing ? "true" : "false");
 	write_retries(out, l);
 	write_attempt(out, l);
@@ -191,7 +182,7 @@ void framework_status_write(const struct framework *f, struct str *out)
 	STR_AUTO roles = STR_INIT(out->max);
 	write_roles(&roles, f);
 	out->full |= roles.full;
-	write_key(out, "taskRoleStatuses");
+	fw_go_key(out, "taskRoleStatuses");
 	size_t start = out->n;
 	bool packed = f->config->compress && roles.n >= COMPRESS_FROM;
 	if (packed) {

@@ -26,8 +26,8 @@ json_t *symbols_next(struct symbols *s, const char *what);
 /* Names the uids of a status that was stored.  It is plain (see symbols_plain). */
 void symbols_learn(struct symbols *s, json_t *status);
 /* A copy of a value with symbols for uids and times; and the reverse. */
-json_t *symbols_shown(struct symbols *s, const json_t *v);
-json_t *symbols_meant(struct symbols *s, const json_t *v);
+json_t *symbols_shown(struct symbols *s, json_t *v);
+json_t *symbols_meant(struct symbols *s, json_t *v);
 /* A copy of a status in which compressed roles are inflated, as a trace shows them. */
 json_t *symbols_plain(const json_t *status);
 /* Roles of a shown status. */

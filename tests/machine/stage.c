@@ -73,11 +73,10 @@ static const char *stage_post(struct stage *st, bool pod, const char *name, json
 static void stage_mark(struct stage *st, json_t *object, int64_t grace_s)
 {
 	json_t *metadata = stage_metadata(object);
-	json_object_set_new(metadata, "deletionTimestamp",
-	                    json_integer((json_int_t)(st->now_s + grace_s)));
+	json_object_set_new(metadata, "deletionTimestamp", json_integer(st->now_s + grace_s));
 	json_object_set_new(metadata, "deletionGracePeriodSeconds", json_integer(grace_s));
 	json_object_set_new(metadata, "deletionStep",
-	                    json_integer((json_int_t)st->symbols.steps - 1));
+	                    json_integer((json_int_t)(st->symbols.steps - 1)));
 	st->changed = true;
 }
 
@@ -477,11 +476,11 @@ static int stage_bind_pod(struct stage *st, const json_t *stimulus, struct err *
 }
 
 /* RFC 7396. */
-static void stage_merge(json_t *to, const json_t *patch)
+static void stage_merge(json_t *to, json_t *patch)
 {
 	const char *key;
 	json_t *v;
-	JSON_AUTO *from = json_copy((json_t *)(uintptr_t)patch);
+	JSON_AUTO *from = json_incref(patch);
 	json_object_foreach (from, key, v) {
 		if (json_is_null(v)) {
 			json_object_del(to, key);
@@ -752,11 +751,11 @@ static int stage_by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static json_t *stage_show_all(const json_t *objects, bool pods)
+static json_t *stage_show_all(json_t *objects, bool pods)
 {
 	size_t n = 0;
 	const char **names = xcalloc(json_object_size(objects) + 1, sizeof(*names));
-	JSON_AUTO *copy = json_copy((json_t *)(uintptr_t)objects);
+	JSON_AUTO *copy = json_incref(objects);
 	const char *name;
 	json_t *object;
 	json_object_foreach (copy, name, object)

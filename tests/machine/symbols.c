@@ -105,7 +105,7 @@ static json_t *symbols_text_meant(const struct symbols *s, const char *text)
 
 typedef json_t *symbols_text(const struct symbols *s, const char *text);
 
-static json_t *symbols_copy(const struct symbols *s, const json_t *v, symbols_text *text)
+static json_t *symbols_copy(const struct symbols *s, json_t *v, symbols_text *text)
 {
 	size_t i;
 	const char *key;
@@ -122,19 +122,17 @@ static json_t *symbols_copy(const struct symbols *s, const json_t *v, symbols_te
 	if (!json_is_object(v))
 		return json_deep_copy(v);
 	copy = json_object();
-	json_t *from = json_copy((json_t *)(uintptr_t)v);
-	json_object_foreach (from, key, child)
+	json_object_foreach (v, key, child)
 		json_object_set_new(copy, key, symbols_copy(s, child, text));
-	json_decref(from);
 	return copy;
 }
 
-json_t *symbols_shown(struct symbols *s, const json_t *v)
+json_t *symbols_shown(struct symbols *s, json_t *v)
 {
 	return symbols_copy(s, v, symbols_text_shown);
 }
 
-json_t *symbols_meant(struct symbols *s, const json_t *v)
+json_t *symbols_meant(struct symbols *s, json_t *v)
 {
 	return symbols_copy(s, v, symbols_text_meant);
 }

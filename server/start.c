@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
 #include "schema/check.h"
 #include "server/accounts/account.h"
@@ -27,7 +28,8 @@
 #include "server/submit/submit.h"
 #include "server/system.h"
 
-enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOW_PORTS = 1024 };
+/* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
+enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
 
 static const char *or_null(const char *text)
 {
@@ -216,6 +218,8 @@ static size_t count_loops(const struct options *o)
 static void allow_files(struct options *o, size_t loops)
 {
 	size_t ours = loops * (size_t)o->in_flight + SPARE_FILES;
+	if (options_run_here(o))
+		ours += LOCAL_FILES + loops * (size_t)o->log_streams * LOG_FILES_MAX;
 	size_t wanted = loops * (size_t)o->connections + ours;
 	size_t allowed = process_allow_files(wanted);
 	if (allowed >= wanted)

@@ -2,10 +2,12 @@
  * its events and notices. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "k8s/cache/events.h"
 #include "k8s/local/engine.h"
 #include "k8s/local/images.h"
+#include "k8s/local/sandbox.h"
 #include "server/cluster/cluster.h"
 #include "server/log.h"
 #include "server/setup.h"
@@ -70,15 +72,17 @@ static const char *machine_path(const char *path, struct arena *a, struct err *e
 	return NULL;
 }
 
-/* By default images are used if they can be. */
-static int machine_images(const struct options *o, enum engine_images *out, struct err *e)
+/* By default images are used if they can be, which needs a sandbox. */
+static int machine_images(const struct options *o, struct engine_settings *out, struct err *e)
 {
 	ERR_AUTO none = { 0 };
-	*out = ENGINE_IMAGES_HOST;
+	out->images = ENGINE_IMAGES_HOST;
 	if (strcmp(o->images, "host") == 0)
 		return 0;
-	if (images_probe(&none) == 0) {
-		*out = ENGINE_IMAGES_OCI;
+	if (images_probe(&none) == 0 &&
+	    (o->images[0] || (sandbox_probe(&none) == 0 &&
+	                      sandbox_probe_overlay(out->runtime, out->dir, &none) == 0))) {
+		out->images = ENGINE_IMAGES_OCI;
 		return 0;
 	}
 	if (o->images[0])
@@ -109,12 +113,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	};
 	const char *program = runtime_program_path(o, a, e);
 	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;
-	if (!facts || machine_images(o, &out->images, e) < 0)
+	if (!facts)
 		return -1;
 	machine_read_facts(facts, out, a);
 	out->runtime = machine_path(program, a, e);
 	out->dir = machine_path(o->local, a, e);
-	return out->runtime && out->dir ? 0 : -1;
+	return out->runtime && out->dir ? machine_images(o, out, e) : -1;
 }
 
 int machine_start(struct server *s, struct arena *a, struct err *e)
@@ -123,7 +127,9 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	if (machine_settings(s, set, a, e) < 0)
 		return -1;
 	s->engine = engine_start(set, e);
-	return s->engine ? 0 : -1;
+	if (s->engine)
+		return 0;
+	return geteuid() ? -1 : err_wrap(e, "as root, without capabilities; use another user");
 }
 
 void machine_go(struct server *s)

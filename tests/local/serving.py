@@ -22,6 +22,21 @@ def fetch(m, path, headers=None):
         c.close()
 
 
+def as_user():
+    """Arguments of a Machine that is an ordinary user's, so that bubblewrap works; None: it does not here."""
+    if os.getuid() != 0:
+        return {}
+    program = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    probe = [*program, "bwrap", "--unshare-user", "--ro-bind", "/", "/", "true"]
+    if not shutil.which("bwrap") or subprocess.run(probe, capture_output=True, check=False).returncode:
+        print("     not tested: bubblewrap does not work here", flush=True)
+        return None
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chown(base, 65534, 65534)
+    os.chmod(base, 0o755)
+    return {"program": [*program, BINARY], "where": os.path.join(base, "jobs")}
+
+
 def logs_path(name, task_role="main", index=0, attempt=0, retry=0):
     return (f"/api/v2/jobs/alice~{name}/attempts/{attempt}/taskRoles/{task_role}/taskIndex/{index}"
             f"/attempts/{retry}/logs")
@@ -179,6 +194,38 @@ def test_sandbox_needed(check):
         check.equal("... and jobs run", m.wait("plain"), "SUCCEEDED")
 
 
+def test_several_users(check):
+    """Users with tokens share the machine; logs are for those who may see the job."""
+    mine = as_user()
+    if mine is None:
+        return
+    base = os.path.dirname(mine.get("where") or tempfile.mkdtemp(prefix="rest-lit-local."))
+    secret = os.path.join(base, "secret")
+    with open(secret, "w", encoding="ascii") as f:
+        f.write(os.urandom(30).hex())
+    if os.getuid() == 0:
+        os.chown(secret, 65534, 65534)
+    os.chmod(secret, 0o600)
+    auth = {}
+    for user in ("alice", "bob"):
+        token = run("token", "--jwt-secret-file", secret, "--user", user).stdout.decode().strip()
+        auth[user] = {"Authorization": f"Bearer {token}"}
+    with Machine("--visibility", "owner", who=["--jwt-secret-file", secret], **mine) as m:
+        for user in auth:
+            reply = m.submit(job("mine", {"main": role(f"echo I am {user}; exec sleep 1000")}), auth[user])
+            check.equal(f"{user} submits", reply.status, 202)
+        def log(user):
+            path = logs_path("mine").replace("alice", user) + "/stdout"
+            return fetch(m, path, auth[user])
+        for user in auth:
+            check.ok(f"{user}'s log", wait_until(lambda u=user: f"I am {u}\n" in log(u)[2]), log(user))
+        other = fetch(m, logs_path("mine") + "/stdout", auth["bob"])
+        check.ok("not another's", other[0] in (403, 404) and "I am" not in other[2], other)
+        for user in auth:
+            m.request("DELETE", f"/api/v1/user/{user}/jobs/mine", headers=auth[user])
+        check.ok("all is stopped", wait_until(lambda: not m.pods()), m.pods())
+
+
 def test_events_and_restart(check):
     """Events of a job; a log that goes on over a restart of the server."""
     with Machine() as m:
@@ -199,7 +246,11 @@ def test_events_and_restart(check):
 
 def test_quotas_and_storages(check):
     """capacity is a quota; path is the directory of a storage."""
+    mine = as_user()
+    if mine is None:
+        return
     base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chmod(base, 0o755)
     data = os.path.join(base, "data")
     os.mkdir(data)
     with open(os.path.join(data, "greeting"), "w", encoding="ascii") as f:
@@ -207,7 +258,7 @@ def test_quotas_and_storages(check):
     facts = os.path.join(base, "facts.yaml")
     with open(facts, "w", encoding="ascii") as f:
         f.write(f"capacity: {{default: {{cpu: 1}}}}\nstorages:\n- {{name: data, path: {data}}}\n- {{name: claim}}\n")
-    with Machine("--cpus", "4", "--facts", facts) as m:
+    with Machine("--cpus", "4", "--facts", facts, **mine) as m:
         storage = {"extras": {"com.microsoft.pai.runtimeplugin": [
             {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": ["data"]}}]}}
         m.start("reads", {"main": role("cat /mnt/data/greeting")}, **storage)
@@ -220,4 +271,4 @@ def test_quotas_and_storages(check):
 
 
 TESTS = [test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none,
-         test_sandbox_needed, test_events_and_restart, test_quotas_and_storages]
+         test_sandbox_needed, test_several_users, test_events_and_restart, test_quotas_and_storages]

@@ -10,8 +10,8 @@
  *   is gone; so a task may pass AttemptDeleting, and the diagnostics of -101 have two texts.
  * - how many updates of the status there are, and the order of requests for different objects, is
  *   not compared.
- * - nondeterministic: a second recording ended otherwise.  What was recorded is compared, but for
- *   this step the machine may go by the spec before it as well.
+ * - nondeterministic: a second recording ended otherwise, as a sync may still go by the spec before
+ *   a patch.  Which spec the first sync of such a step sees is taken from the record.
  *
  * Exit status: 0 all are equal, 1 there is a difference (printed to stderr), 2 a file cannot be
  * read.

@@ -52,6 +52,7 @@ struct stage {
 	struct framework *machine; /* NULL: the controller does not run, or has no Framework */
 	bool down;
 	bool unsaved; /* the status could not be stored */
+	bool stale;   /* the next sync still goes by the spec before this step */
 	bool changed; /* an object has changed since the last sync */
 	int64_t now_s, wake_s;
 	/* Texts that the machine borrows. */

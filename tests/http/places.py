@@ -1,5 +1,5 @@
-"""Places for connections: who gives way when all are taken, and who does not; clients that do not
-read; what the process allows itself; what the HTTP library answers by itself."""
+"""Connection limits and eviction; clients that do not read; process limits; responses by the HTTP
+library itself."""
 import os
 import re
 import socket
@@ -58,7 +58,7 @@ def test_half_sent_ones_give_way(check):
 
 
 def test_unread_answers_give_way(check):
-    """Who asks for more and more and takes no answer keeps nobody out."""
+    """A client that pipelines requests without reading does not block others."""
     with Server("--standalone", "jobs", *FEW) as server:
         crowd = [server.connect() for _ in range(20)]
         many = request_bytes(server.port, "GET", "/") * 20000
@@ -75,7 +75,7 @@ def test_unread_answers_give_way(check):
 
 
 def test_working_ones_stay(check):
-    """Who waits for an answer is not cut; the next ones wait till there is a place."""
+    """Connections that wait for a response are not evicted; new ones wait for a place."""
     api, go_on = FakeApi(), threading.Event()
     with fake_server(api, *FEW[:2], "--connections", "4", *FEW[4:], "--deadline", "200") as server:
         api.fault("POST", "frameworks", until=go_on)
@@ -103,7 +103,7 @@ def test_fresh_ones_stay(check):
 
 
 def test_half_closed_ones_leave(check):
-    """A client that ends its side behind its request gets the answer, and keeps no place."""
+    """A half-closed client gets its response, then its place is free."""
     requests = [("GET", path, None) for path in ("/healthz", "/openapi.json", "/", "/api/v2/jobs", "/nothing")]
     requests.append(("POST", "/api/v2/jobs", job_v2("half-closed")))
     with Server("--standalone", "jobs", *FEW) as server:
@@ -123,7 +123,7 @@ def test_half_closed_ones_leave(check):
 
 
 def test_blocked_ones_are_cut(check):
-    """Lines for which the library has no room: it does not even look whether the client is there."""
+    """Lines that are too long for the library, which then does not check the connection."""
     with Server("--standalone", "jobs", "--read-timeout", "2", "--idle-timeout", LONG) as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n5;" %
                  server.port)
@@ -134,7 +134,7 @@ def test_blocked_ones_are_cut(check):
 
 
 def test_blocked_ones_cost_nothing(check):
-    """What cannot be read is not tried again and again, till the client is cut off."""
+    """The server does not retry unreadable input in a loop until it closes the connection."""
     with Server("--standalone", "jobs", "--loops", "1", "--read-timeout", LONG, "--drain-timeout", "1") as server:
         chunk = (b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost:%d\r\nTransfer-Encoding: chunked\r\n\r\n" %
                  server.port)
@@ -143,14 +143,14 @@ def test_blocked_ones_cost_nothing(check):
                 c.send(chunk + line + b"x" * 20000)
                 time.sleep(0.2)
                 before = server.cpu_seconds()
-                time.sleep(1)  # of which a loop that turns would take all that it gets
+                time.sleep(1)  # a busy loop would use all its CPU time
                 took = server.cpu_seconds() - before
                 check.ok(f"{what} of 20 KB: the server sleeps", took < 0.25, f"{took} of 1 s")
                 check.ok(f"{what} of 20 KB: others are served", is_served(server))
 
 
 def test_never_reads(check):
-    """Answers that nobody takes are not piled up, and not kept for ever."""
+    """Unread responses use limited memory for a limited time."""
     with Server("--standalone", "jobs", "--idle-timeout", "2", "--read-timeout", "2") as server:
         before = server.rss_kib()
         crowd = [server.connect() for _ in range(20)]
@@ -193,7 +193,7 @@ def test_process(check):
         check.equal("no core file", limits.get("Max core file size"), ("0", "0"))
         files = int(limits["Max open files"][0])
         check.ok("files for all connections", files >= min(6000, int(limits["Max open files"][1])), limits)
-        # What is not dumpable belongs to root in /proc, whoever runs it.
+        # In /proc, files of a process that is not dumpable belong to root.
         check.equal("not dumpable", os.stat(f"/proc/{server.process.pid}/environ").st_uid, 0)
         server.submit(job_v2("modes"))
         wrong = []
@@ -207,7 +207,7 @@ def test_process(check):
 
 
 def test_few_files(check):
-    """Clients do not use up the files that jobs need."""
+    """Clients cannot exhaust the descriptors that jobs need."""
     few = ["prlimit", "--nofile=120:120", BINARY]
     with Server("--standalone", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
                 program=few) as server:
@@ -222,10 +222,10 @@ def test_few_files(check):
             c.close()
 
 
-# ---- what the library answers by itself -------------------------------------------------------
+# ---- responses by the library -----------------------------------------------------------------
 HOST = b"Host: localhost:%d\r\n"
 LONG_WORD = b"a" * 40000
-# What is sent, and the status of the library's answer, which is HTML; None: it closes without one.
+# Bytes, and the status of the library's response, which is HTML; None: it closes without one.
 BY_LIBRARY = [
     ("no version", b"GET /\r\n\r\n", 400),
     ("no path", b"GET\r\n\r\n", None),
@@ -248,7 +248,7 @@ BY_LIBRARY = [
     ("4000 parameters", b"GET /?" + b"a&" * 4000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
     ("220 parameters", b"GET /?" + b"a&" * 220 + b" HTTP/1.1\r\n" + HOST + b"\r\n", None),
 ]
-# What libmicrohttpd 1.0 answers so, too; with an older one it is our answer, in JSON.
+# Also answered by libmicrohttpd 1.0; with older versions, the server answers in JSON.
 BY_NEW_LIBRARY = [
     ("no Host", b"GET /healthz HTTP/1.1\r\n\r\n", 400),
     ("blank in the path", b"GET /a b HTTP/1.1\r\n" + HOST + b"\r\n", 400),
@@ -260,7 +260,7 @@ BY_NEW_LIBRARY = [
     ("NUL in a header", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\0z\r\n\r\n", 400),
     ("no name of a header", b"GET / HTTP/1.1\r\n" + HOST + b": y\r\n\r\n", 400),
 ]
-# What only libmicrohttpd 1.0 sees: docs/HTTP.md says which proxies may stand before an older one.
+# Detected by libmicrohttpd 1.0 only: docs/HTTP.md lists the proxies for older versions.
 BY_NEW_LIBRARY_ONLY = [
     ("NUL before a bare LF", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\0\n\r\n", 400),
     ("colon and bare LF for the empty line", b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n:\n", 400),
@@ -269,7 +269,7 @@ BY_NEW_LIBRARY_ONLY = [
     ("extension of a chunk", b"POST /nothing HTTP/1.1\r\n" + HOST +
      b"Transfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n", 400),
 ]
-# What the library would answer so, or close, if it got that far.
+# Without the server's own checks, the library would answer these or close the connection.
 BY_US = [
     ("control character in the path", b"GET /a\x1bb HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     ("HTTP/1.2", b"GET / HTTP/1.2\r\n" + HOST + b"\r\n", 400),
@@ -288,7 +288,7 @@ FINE = [
 
 
 def library_is_new():
-    """1.0 or later, by what the program says of it."""
+    """True for version 1.0 or later, by the program's output."""
     said = subprocess.run([BINARY, "version"], capture_output=True, text=True, check=True).stdout
     return int(re.search(r"libmicrohttpd (\d+)\.", said)[1]) >= 1
 
@@ -301,7 +301,7 @@ def test_library_answers(check):
         for what, data, status in by_library:
             replies, closed = server.raw(data.replace(b"%d", b"%d" % server.port))
             check.equal(f"library, {what}: status", [r.status for r in replies], [status] if status else [])
-            # Of a bad length it says the head twice; what it says is as long as it says.
+            # After an invalid length, it sends the head twice.  The body has the stated length.
             check.ok(f"library, {what}: is HTML, and the end", closed and
                      all(r.body.startswith((b"<html>", b"HTTP/1.1 4")) for r in replies), replies)
         for what, data, status in BY_US + ([] if new else BY_NEW_LIBRARY):

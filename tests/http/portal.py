@@ -1,5 +1,5 @@
-"""What OpenPAI's web portal asks, page by page, as it was recorded; and the managing of users behind its pages,
-where users live in Secrets."""
+"""The recorded requests of each page of OpenPAI's web portal; and user management, with users in
+Secrets."""
 import base64
 import json
 
@@ -9,11 +9,11 @@ from openpai import USERS, hexed, password_hash
 from signin import PASSWORD, Cluster
 from tokens import bearer, token
 
-TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # of a browser's fetch with a string
+TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # a browser's fetch with a string body
 SSH_KEYS = [{"title": "laptop", "value": "ssh-ed25519 AAAA laptop", "time": "2026-11-22"}]
 
-# Page, method, path ({U}: the user, {J}: user~job), body, status, and what its script reads: members of the answer, or
-# of each of a list; [] is an empty list.
+# Page, method, path ({U}: the user, {J}: user~job), body, status, and the members of the response,
+# or of each list item, that its script reads; [] is an empty list.
 RECORDED = [
     ("sign in", "GET", "/api/v2/info", None, 200, ("authnMethod", "launcherType")),
     ("home", "GET", "/api/v2/user", None, 200, ("username",)),
@@ -54,7 +54,7 @@ RECORDED = [
 
 
 def cluster(*arguments, **more):
-    """Alice, and root, who is an administrator."""
+    """The users alice, and root as administrator."""
     more.setdefault("mode", "signature")
     c = Cluster(*arguments, **more)
     c.group("admingroup", {"admin": True})
@@ -68,7 +68,7 @@ def ask(server, who, method, path, body=None):
 
 
 def stored(c, user):
-    """The members of a user's Secret, decoded; None if there is none."""
+    """The decoded members of a user's Secret; None without a Secret."""
     with c.api.lock:
         found = c.api.objects.get(("secrets", f"{USERS}/{hexed(user)}"))
         data = dict(found["data"]) if found else None
@@ -82,7 +82,7 @@ def refused(check, what, reply, status, code, *words):
 
 
 def test_portal_recorded(check):
-    """Every call of every page, as an administrator of an OpenPAI; cross-origin."""
+    """Every request of every page, by an administrator, cross-origin."""
     with cluster("--compat", "openpai", mode="stored") as c:
         headers = {**bearer(c.store("root", token("root"))), "Origin": "https://portal.example"}
         check.ok("ready", c.server.ready())
@@ -104,7 +104,7 @@ def test_portal_recorded(check):
 
 
 def test_user_file(check):
-    """Where users stand in a file, that is what changes them."""
+    """With users in a file, changes by requests are refused."""
     with TokenServer() as server:
         for who in ("alice", "root"):
             for method, path, body in (("PUT", "/api/v2/users/me", {"data": {"extension": {"sshKeys": SSH_KEYS}}}),
@@ -117,7 +117,7 @@ def test_user_file(check):
 
 
 def test_user_me(check):
-    """What one may change of oneself, and what becomes of the rest of the Secret."""
+    """Changes of the own user; other members of the Secret are kept."""
     with cluster() as c:
         secret = {"jobSSH": {"key": "private", "pubKey": "p"}, "githubPAT": "pat", "sshKeys": []}
         c.user("alice", PASSWORD, ["default"], json.dumps(secret))
@@ -157,7 +157,7 @@ def test_user_me(check):
 
 
 def test_user_me_rate(check):
-    """An old password cannot be guessed so."""
+    """Password changes with a wrong old password are rate limited."""
     with cluster(rate_login="5") as c:
         said = [ask(c.server, "alice", "PUT", "/api/v2/user/alice/password",
                     {"oldPassword": f"guess-{i}", "newPassword": "new-password"}).status for i in range(8)]
@@ -215,7 +215,7 @@ def test_user_manage(check):
 
 
 def test_user_tokens(check):
-    """A new password ends what was logged in with the old one; a user who is removed leaves no tokens to the next."""
+    """A new password revokes tokens of earlier logins; the tokens of a removed user are deleted."""
     with cluster(mode="stored") as c:
         login = c.login().json["token"]
         c.store("root", token("root"))
@@ -235,7 +235,7 @@ def test_user_tokens(check):
 
 
 def test_user_conflicts(check):
-    """Somebody else changes the Secret at the same time; the right is missing."""
+    """Concurrent changes of the Secret; missing permissions."""
     with cluster() as c:
         c.api.fault("PATCH", "secrets", status=409, times=2)
         check.equal("again", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "a@b"}).status, 201)
@@ -247,7 +247,7 @@ def test_user_conflicts(check):
 
 
 def test_user_lists_are_bounded(check):
-    """Pages, so many of them; and no list for anybody but administrators."""
+    """Paging of lists and its limit; only administrators get lists."""
     with cluster() as c:
         for i in range(600):
             c.user(f"user{i}", None, ["default"])

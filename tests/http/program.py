@@ -1,11 +1,11 @@
-"""A stand-in for pai-runtime, and what a server says in its log."""
+"""A substitute for pai-runtime, and queries of a server's log."""
 import hashlib
 import json
 import os
 import subprocess
 import tempfile
 
-# A program that does nothing, but that is a program: one page of code, no libraries.
+# A valid static program that does nothing, with one page of code.
 SOURCE = """
 void _start(void);
 void _start(void)
@@ -18,7 +18,7 @@ BUILT = {}
 
 
 def program(*flags, name="pai-runtime"):
-    """A file that could be pai-runtime as far as the server can tell."""
+    """A file that the server accepts as pai-runtime."""
     if (flags, name) not in BUILT:
         directory = tempfile.mkdtemp(prefix="rest-lit-test.")
         path = os.path.join(directory, name)
@@ -36,5 +36,5 @@ def configmap_name(path):
 
 
 def lines(server, message, n=0):
-    """What was logged with a message that begins so, when there are `n` lines of it."""
+    """The log events with this prefix of the message, after there are `n` of them."""
     return [json.loads(line) for line in server.logged(f'"msg":"{message}', n)]

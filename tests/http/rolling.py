@@ -1,5 +1,5 @@
-"""One of two servers is restarted again and again under load, behind a proxy that sends new
-connections where /readyz says so, as a Service of Kubernetes does: no client notices."""
+"""Continuous restarts of one of two servers under load, behind a proxy that selects servers by
+/readyz like a Kubernetes Service: no request fails."""
 import signal
 import socket
 import threading
@@ -14,7 +14,7 @@ RESTARTS, CLIENTS, DELAY_S, PROBE_S = 5, 8, 3, 0.1
 
 
 def pump(source, sink):
-    """Bytes from one to the other, until the end of them."""
+    """Copy bytes until the end of the input."""
     try:
         while True:
             data = source.recv(65536)
@@ -30,12 +30,12 @@ def pump(source, sink):
 
 
 class Proxy:
-    """TCP to those of the ports that are ready, in turn.  What was once connected stays."""
+    """A TCP proxy that selects ready ports in turn.  Existing connections stay."""
 
     def __init__(self, ports):
-        self.ready = {port: 0 for port in ports}  # when it was asked for the last time that it said yes
+        self.ready = {port: 0 for port in ports}  # time of the last successful probe
         self.turn = 0
-        self.refused = 0  # by a server that had said it is ready
+        self.refused = 0  # refused connections of ready servers
         self.end = threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port = self.listener.getsockname()[1]
@@ -55,7 +55,7 @@ class Proxy:
                 self.ready[port] = 0
 
     def fresh(self):
-        """Those that said so lately: a slow proxy would send clients to a server that is gone."""
+        """Recently ready ports: a slow proxy would select stopped servers."""
         return [p for p, asked in self.ready.items() if time.monotonic() - asked < DELAY_S / 2]
 
     def backend(self):
@@ -91,7 +91,7 @@ class Proxy:
 
 
 class Client:
-    """Submits one job after the other, on one connection for as long as that lasts."""
+    """A client that submits jobs in turn and reuses its connection."""
 
     def __init__(self, number, port, api):
         self.number, self.port, self.api = number, port, api
@@ -121,7 +121,7 @@ class Client:
         connection = None
         while not end.is_set():
             n += 1
-            # A connection that was idle as long as the delay may be closed by then.
+            # The server may close a connection that was idle for the delay.
             if connection and time.monotonic() - used > DELAY_S / 2:
                 connection.close()
                 connection = None
@@ -137,7 +137,7 @@ class Client:
 
 
 def restart(server, start):
-    """SIGTERM, wait for its end, start another in its place."""
+    """Send SIGTERM, wait for the exit, start a new server on the same port."""
     code = server.stop()
     server.remove()
     return code, start()
@@ -190,7 +190,7 @@ def test_rolling_restart(check):
 
 
 def test_stop_without_delay(check):
-    """Even without a delay, requests that have arrived when the server stops are answered."""
+    """Even without a delay, the server answers requests that it has received."""
     with Place() as place:
         for again in range(3):
             server = place.server("--token-check", "signature")
@@ -213,7 +213,7 @@ def test_stop_without_delay(check):
 
 
 def waiting(server, place, tokens):
-    """Clients that sent a job each, and wait for their tokens to be looked up."""
+    """Clients that have sent a job each and wait for the look-ups of their tokens."""
     before = place.asked("/secrets/")
     connections = [server.connect() for _ in tokens]
     for i, (c, text) in enumerate(zip(connections, tokens)):
@@ -231,8 +231,8 @@ def statuses(connections):
 
 
 def test_stop_while_tokens_are_looked_up(check):
-    """In the middle of a request, before its body: it is finished, or, when there is no time for
-    that, refused; nobody is left without an answer."""
+    """A shutdown between header and body: the request is finished or, without enough time, refused.
+    Every client gets a response."""
     with Place() as place:
         tokens = [token("alice", jti=i) for i in range(6)]
         place.store("alice", *tokens)

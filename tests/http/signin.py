@@ -1,5 +1,5 @@
-"""Logging in with a password, and what people do with their tokens: list, make, revoke, ask; on an
-API server that goes wrong, with both ways to check tokens."""
+"""Logins with passwords, and management of tokens: list, create, revoke, check; with a faulty API
+server and both values of --token-check."""
 import base64
 import json
 import shutil
@@ -24,7 +24,7 @@ LOGINS = ("/api/v2/authn/basic/login", "/api/v1/authn/basic/login", "/api/v2/tok
 
 
 class Cluster:
-    """An API server with users and groups of an OpenPAI, and a server before it."""
+    """A fake API server with users and groups of OpenPAI, and a server."""
 
     def __init__(self, *arguments, logins=True, rate_login="0", mode="stored"):
         self.api = FakeApi()
@@ -144,7 +144,7 @@ def login_hides_users(check):
 
 
 def unknown_users_take_as_long(check):
-    """What it takes is mostly the hash, so nobody learns from it who exists."""
+    """The response time does not show whether a user exists, because the hash takes most of it."""
     with Cluster() as c:
         def cpu():
             with open(f"/proc/{c.server.process.pid}/stat") as f:
@@ -164,7 +164,7 @@ def login_is_limited(check):
         def wrong():
             return c.login(password="wrong-password").status
         check.equal("five", [wrong() for _ in range(5)], [400] * 5)
-        # One comes back every twelve seconds.
+        # The limit permits one more every twelve seconds.
         check.ok("then no more", wait_until(lambda: wrong() == 429))
         for _ in range(3):
             reply = c.login()
@@ -375,7 +375,7 @@ def logout_revokes(check):
 
 
 def what_is_believed_is_forgotten(check):
-    """With a cache: the server that revoked refuses at once, by whatever loop."""
+    """With a cache: all loops of the revoking server refuse the token at once."""
     with Cluster("--token-cache", "30", "--loops", "1") as c:
         mine = c.login().json["token"]
         for _ in range(3):
@@ -388,7 +388,7 @@ def what_is_believed_is_forgotten(check):
 
 
 def expired_ones_are_thrown_away(check):
-    """With the next change; what is no token of ours is left alone."""
+    """The next change removes expired tokens; other members of the Secret are kept."""
     with Cluster() as c:
         old = sign(HEADER, claims("alice", iat=1000, exp=2000))
         late = sign(HEADER, claims("alice", iat=1000, exp=int(time.time()) - 10))
@@ -462,7 +462,7 @@ def a_full_list_takes_no_more(check):
 
 
 def nobody_fills_the_list_alone(check):
-    """Else one user with tokens to spare could see to it that nobody's token is revoked any more."""
+    """The limit per user: otherwise, one user with many tokens could fill the deny list."""
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         later = int(time.time()) + 1000
         c.api.put("secrets", secret("rest-lit", "revoked", {
@@ -480,7 +480,7 @@ def nobody_fills_the_list_alone(check):
 
 
 def applications_leave_room_to_log_in(check):
-    """Who cannot log in cannot revoke any of them."""
+    """At the limit of application tokens, logins still work."""
     with Cluster() as c:
         mine = token("alice")
         c.store("alice", mine, *[sign(HEADER, claims("alice", True, iat=i)) for i in range(899)])
@@ -526,7 +526,7 @@ def nothing_secret_is_logged(check):
 
 
 def secrets_are_wiped(check):
-    """The secret is in memory once, where it is used; passwords and their hashes are not at all."""
+    """The memory contains one copy of the secret, and no passwords or password hashes."""
     with Cluster() as c:
         check.equal("logged in", c.login().status, 200)
         check.equal("or not", c.login(password="not-the-password").status, 400)

@@ -1,6 +1,6 @@
-"""Slow clients, many clients, clients that leave; a store that hangs; going down in order.
+"""Slow clients, many clients, clients that disconnect; a hanging store; graceful shutdown.
 
-No bound of time here is tight: they tell "soon" from "never"."""
+The time limits only distinguish "soon" from "never"."""
 import base64
 import itertools
 import json
@@ -20,7 +20,7 @@ SOON = 60
 
 
 def fake_server(api, *arguments, directory=None, **more):
-    """rest-lit with this make-believe API server as its store."""
+    """rest-lit with this fake API server as its store."""
     import tempfile
     directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
     token = os.path.join(directory, "token")
@@ -32,7 +32,7 @@ def fake_server(api, *arguments, directory=None, **more):
 
 
 def in_threads(count, function):
-    """The results of `function(i)`, called at once."""
+    """The results of concurrent calls of `function(i)`."""
     results = [None] * count
 
     def one(i):
@@ -85,7 +85,7 @@ def test_slow_clients(check):
 
 
 def test_many_connections(check):
-    """A thousand half-sent requests harm nobody else."""
+    """A thousand incomplete requests do not affect other clients."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(
         8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
     with Server("--standalone", "jobs", "--read-timeout", "600") as server:
@@ -104,7 +104,7 @@ def test_many_connections(check):
 
 
 def test_clients_that_come_and_go(check):
-    """Connections that begin and end all the time leave the loop time for jobs."""
+    """Many short connections do not block submissions."""
     with Server("--standalone", "jobs", "--loops", "1") as server:
         crowd = subprocess.Popen(
             ["wrk", "-t16", "-c512", "-d600s", "-H", "Connection: close",
@@ -154,7 +154,7 @@ def test_half_close(check):
 
 
 def test_clients_that_leave(check):
-    """A client that goes away while its job is made: the job is made, or it is not."""
+    """A client disconnects during its submission: the job exists completely or not at all."""
     api = FakeApi()
     with fake_server(api) as server:
         names = [f"gone-{i}" for i in range(20)]
@@ -172,7 +172,7 @@ def test_clients_that_leave(check):
 
 
 def test_store_hangs(check):
-    """64 clients wait for an API server that says nothing: each of them is answered at the deadline."""
+    """64 clients wait for a hanging API server: each gets a response at the deadline."""
     api = FakeApi()
     with fake_server(api, "--deadline", "2") as server:
         api.every(hang="before")
@@ -243,7 +243,7 @@ def test_store_is_down(check):
 
 
 def heavy_jobs():
-    """Bodies of nearly the largest size, made of very many of one thing."""
+    """Bodies near the size limit that repeat one element very often."""
     job = json.loads(job_v2("heavy"))
     image = job["prerequisites"][0]
 
@@ -263,7 +263,7 @@ def heavy_jobs():
 
 
 def test_heavy_jobs(check):
-    """No body keeps its loop, and with it everybody else there, from working for long."""
+    """No body blocks its loop, and the other clients of it, for long."""
     with Server("--standalone", "jobs", "--loops", "1") as server:
         for what, body in heavy_jobs().items():
             before = server.cpu_seconds()
@@ -274,7 +274,7 @@ def test_heavy_jobs(check):
 
 
 def test_drain(check):
-    """SIGTERM: what is under way is finished, nothing new is taken, exit status 0."""
+    """SIGTERM: current requests finish, new ones are refused, exit status 0."""
     api, go_on = FakeApi(), threading.Event()
     with fake_server(api) as server:
         api.fault("POST", "frameworks", framework_name("last"), until=go_on)
@@ -300,7 +300,7 @@ def test_drain(check):
 
 
 def test_drain_is_over(check):
-    """A body that comes when the store is closed already, and only answers still go out."""
+    """A body that arrives when the store is closed and only responses are sent."""
     for seconds in (1.4, 5, 20):  # on a busy machine it may not be over by then
         if body_after_drain(check, seconds) != 202:
             break
@@ -352,7 +352,7 @@ def test_second_signal(check):
 
 
 def test_no_core(check):
-    """Job secrets are in the process: it must leave none behind when it dies."""
+    """The process holds job secrets: a crash must not write them to a file."""
     with Server("--standalone", "jobs") as server:
         with open(f"/proc/{server.process.pid}/limits") as f:
             core = [line.split()[4:6] for line in f if line.startswith("Max core file size")]
@@ -365,7 +365,7 @@ def test_no_core(check):
 
 
 def memory_of(pid):
-    """What the process may write to, piece by piece."""
+    """The writable memory of the process, in pieces."""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
             place, rights = line.split()[:2]
@@ -391,7 +391,7 @@ def test_no_secret_stays_in_memory(check):
         numbers = itertools.count()
 
         def gone():
-            """libcurl 8 keeps what a loop has sent last until it sends something else."""
+            """libcurl 8 keeps the last request of a loop until the next one."""
             server.submit(job_v2(f"plain{next(numbers)}", extras={"note": "x" * 2000}))
             return not found()
         try:
@@ -403,7 +403,7 @@ def test_no_secret_stays_in_memory(check):
 
 
 def test_left_amidst(check):
-    """Clients that leave amidst a request are let go of long before the time to send one is over."""
+    """Connections of disconnected clients are closed long before the request timeout."""
     with Server("--standalone", "jobs", "--read-timeout", "300") as server:
         def files():
             return len(os.listdir(f"/proc/{server.process.pid}/fd"))

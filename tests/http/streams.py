@@ -1,5 +1,5 @@
-"""Jobs as they change: server-sent events, and ?wait=; what comes when, who has to go, and what is
-left when they are gone."""
+"""Changes of jobs: server-sent events and ?wait=; order of events, eviction, and freed
+resources."""
 import contextlib
 import json
 import os
@@ -22,7 +22,7 @@ ONE_LOOP = ("--loops", "1")
 
 # ---- a client ---------------------------------------------------------------------------
 class Stream:
-    """An answer that is read as it comes."""
+    """A streamed response."""
 
     def __init__(self, server, path=WATCH, headers=None, method="GET", version="HTTP/1.1", connection=None):
         self.connection = connection or server.connect()
@@ -31,7 +31,7 @@ class Stream:
         self.connection.send(request_bytes(server.port, method, path, None, headers, version))
 
     def take(self):
-        """Decode what has come so far."""
+        """Decode the received bytes."""
         if self.head is None and b"\r\n\r\n" in self.data:
             self.head, _, self.data = self.data.partition(b"\r\n\r\n")
         if self.head is None:
@@ -48,7 +48,7 @@ class Stream:
             self.data = rest[int(size, 16) + 2:]
 
     def until(self, condition, seconds=PATIENCE):
-        """Read until `condition(self)`; whether that came true."""
+        """Read until `condition(self)`; returns True if it became true."""
         end = time.monotonic() + max(seconds, PATIENCE) * SLOW
         while not condition(self):
             left = end - time.monotonic()
@@ -79,7 +79,7 @@ class Stream:
 
     @property
     def events(self):
-        """(event, id, data) of each that is there as a whole."""
+        """(event, id, data) of each complete event."""
         found = []
         for block in self.body.decode().split("\n\n")[:-1]:
             lines = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
@@ -105,7 +105,7 @@ class Stream:
 
 
 class Jobs:
-    """rest-lit before a make-believe API server, for a `with`."""
+    """A context manager: rest-lit with a fake API server."""
 
     def __init__(self, *arguments, many=0, **more):
         self.api = FakeApi()
@@ -117,7 +117,7 @@ class Jobs:
         return self.server.submit(job_v2(name)).status
 
     def change(self, name, state=None, code=None, annotations=None, user=USER):
-        """What FrameworkController would write."""
+        """Write a status like FrameworkController."""
         key = framework_name(name, user)
         with self.api.lock:
             body = json.loads(json.dumps(self.api.objects["frameworks", key]))
@@ -131,7 +131,7 @@ class Jobs:
             return self.api.update("frameworks", key, body)
 
     def put_many(self, n):
-        """Jobs that others have made."""
+        """Create jobs of other origin."""
         with self.api.lock:
             for i in range(n):
                 name = f"many{i}"
@@ -194,7 +194,7 @@ def test_list_in_order(check):
 
 
 def test_list_from_an_id(check):
-    """Nothing is lost by a client that comes again."""
+    """A client that reconnects misses no event."""
     with Jobs() as jobs:
         with jobs.watch() as s:
             s.until(lambda s: s.head)
@@ -218,7 +218,7 @@ def test_list_from_an_id(check):
 
 
 def test_list_nothing_lost(check):
-    """Many changes, and a client that is cut off again and again."""
+    """Many changes, and a client whose connection is closed repeatedly."""
     with Jobs() as jobs:
         names = [f"job{i}" for i in range(8)]
         for name in names:
@@ -256,7 +256,7 @@ def test_list_nothing_lost(check):
 
 
 def test_list_of_many(check):
-    """More than any buffer holds, taken slowly, while it changes."""
+    """A slow client of a list that is larger than all buffers, during changes."""
     with Jobs(many=6000) as jobs:
         with Connection(jobs.server.port) as c:
             c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
@@ -297,7 +297,7 @@ def test_one_job(check):
     with Jobs() as jobs:
         jobs.submit("solo")
         with jobs.one("solo") as s:
-            # Once as it was made, and perhaps once more as the API server tells of it.
+            # Once at the creation, and perhaps again for the event of the API server.
             check.ok("how it is", s.until(lambda s: set(s.names()) == {"solo"}), s.body)
             check.equal("... waiting", s.events[0][2]["state"], "WAITING")
             jobs.change("solo", "AttemptRunning")
@@ -310,7 +310,7 @@ def test_one_job(check):
             check.equal("... and said so", [e[0] for e in s.events[n:]], ["job", "end"])
             check.equal("... how", s.events[-2][2]["state"], "SUCCEEDED")
             check.equal("... why", s.events[-1][2], {"reason": "completed"})
-            # The connection is good for more.
+            # The connection can be reused.
             s.connection.send(request_bytes(jobs.server.port, "GET", "/healthz"))
             check.equal("the same connection", s.connection.reply().status, 200)
         with jobs.one("solo") as s:
@@ -326,7 +326,7 @@ def test_one_job(check):
 
 
 def test_one_job_of_many_roles(check):
-    """What is larger than any buffer is left out of the event; it does not end the stream."""
+    """Members that are larger than the buffer are omitted from the event; the stream continues."""
     with Jobs() as jobs:
         jobs.submit("wide")
         key = framework_name("wide")
@@ -373,7 +373,7 @@ def test_lifetime(check):
 
 
 def test_lasts_longer_than_idle(check):
-    """Who has nothing to read is not idle."""
+    """A stream without pending data is not idle."""
     with Jobs("--idle-timeout", "1", "--stream-heartbeat", "300") as jobs, jobs.watch() as s:
         s.until(lambda s: s.body)
         time.sleep(3)  # in which it must not be closed
@@ -382,7 +382,7 @@ def test_lasts_longer_than_idle(check):
 
 
 def test_slow_reader(check):
-    """Who does not read is cut off, and nobody waits for him."""
+    """The server closes streams of clients that do not read, without effect on others."""
     with Jobs("--idle-timeout", str(int(3 * SLOW) + 3), many=300) as jobs:
         with Connection(jobs.server.port) as c, jobs.watch() as other:
             c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -391,7 +391,7 @@ def test_slow_reader(check):
             before = jobs.server.rss_kib()
             heard = []
 
-            # All the time: changes take longer than --idle-timeout where the machine is busy.
+            # Continuously: on a busy machine, changes take longer than --idle-timeout.
             def hear():
                 heard.append(other.until(lambda s: b"after" in s.body[-20000:] and "after" in s.names(), 20 * PATIENCE))
             hearing = threading.Thread(target=hear)
@@ -418,7 +418,7 @@ def test_slow_reader(check):
 
 
 def test_clients_that_leave(check):
-    """Each descriptor comes back, and each place."""
+    """All descriptors and places are freed."""
     with Jobs("--streams-per-user", "60", "--stream-heartbeat", "300") as jobs:
         jobs.submit("here")
         jobs.watch().status
@@ -434,7 +434,7 @@ def test_clients_that_leave(check):
 
 
 def test_many(check):
-    """A thousand that wait, and as many that may not, harm nobody else."""
+    """A thousand waiting clients, and as many refused ones, do not affect others."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(
         8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
     with Jobs("--connections", "8000", "--streams-per-user", "1000") as jobs:
@@ -461,7 +461,7 @@ def test_drain(check):
         both = [jobs.watch(), jobs.one("here")]
         waits = jobs.one("here", "?wait=250")
         check.equal("there", [s.status for s in both], [200, 200])
-        # It has been taken once something else was answered after it.
+        # The server has received it when it answers a later request.
         jobs.server.request("GET", "/healthz")
         jobs.server.terminate()
         for s in both:
@@ -472,14 +472,14 @@ def test_drain(check):
 
 
 def test_drain_goes_on(check):
-    """Who does not take the last words is not waited for; a list under way is finished."""
+    """The shutdown does not wait for clients that do not read; a current list is finished."""
     with Jobs("--drain-timeout", "600", "--idle-timeout", "600", many=3000) as jobs:
         with Connection(jobs.server.port) as c, Connection(jobs.server.port) as d:
             for each, path, room in ((c, WATCH + "?initial=true", 4096), (d, "/api/v2/jobs?limit=3000", 65536)):
                 each.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
                 each.send(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{jobs.server.port}\r\nConnection: close\r\n\r\n".encode())
                 check.ok(f"{path} has begun", each.socket.recv(100).startswith(b"HTTP/1.1 200"))
-            for _ in range(20): # until there is no room for more of what nobody takes
+            for _ in range(20): # until the buffers are full
                 jobs.server.request("GET", "/healthz")
             jobs.server.terminate()
             check.ok("it stops", jobs.server.logged("stopping"))
@@ -492,7 +492,7 @@ def test_drain_goes_on(check):
 
 
 def test_tokens(check):
-    """What was begun with a token ends with it."""
+    """A stream ends when its token expires."""
     with Place() as place:
         place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}})
         server = place.server(*SIGNATURE, *ONE_LOOP, "--stream-heartbeat", "1", "--deny-list", "rest-lit/revoked",
@@ -524,7 +524,7 @@ def test_tls(check):
             check.ok("heartbeat", s.until(lambda s: b": ping" in s.body), s.body)
             check.ok("to its end", s.until(lambda s: s.whole), s.body)
             check.equal("why", [e[2] for e in s.events], [{"reason": "lifetime"}])
-    # Who says good-bye leaves something to read behind.
+    # A TLS close_notify of the client is pending input.
     with TlsServer(*ONE_LOOP, "--stream-heartbeat", "300", "--streams-per-user", "1") as server:
         with Stream(server, headers=bearer(token())) as s:
             check.equal("the only one", s.status, 200)
@@ -584,7 +584,7 @@ def test_wait_counts(check):
         for s in waits:
             s.close()
         check.ok("who has left does not count", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
-        # Nor who asked for something else, too.
+        # Nor a client that also sent another request.
         waits = [jobs.one("slow", "?wait=200") for _ in range(2)]
         check.ok("too many again", wait_until(lambda: jobs.one("slow", "?wait=1").status == 429))
         for s in waits:

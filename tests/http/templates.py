@@ -1,5 +1,5 @@
-"""docs/TEMPLATES.md: the files that stand there give the differences that stand there, and mistakes are
-told as it says; what a directory of templates may hold besides."""
+"""docs/TEMPLATES.md: its files produce its differences, and errors have its messages; other files
+in a directory of templates."""
 import difflib
 import json
 import os
@@ -16,7 +16,7 @@ NAMED = re.compile(r"file\n?\s*`([\w.-]+)`")
 
 
 def changes():
-    """The worked changes of the page: title, files by name, command, lines of the difference."""
+    """The examples of the page: title, files by name, command, lines of the difference."""
     with open(PAGE, encoding="utf-8") as f:
         page = f.read()
     title, files, command, found, end = "", {}, None, [], 0
@@ -35,7 +35,7 @@ def changes():
 
 
 def translated(arguments, directory, files, with_templates):
-    """What the command prints, with the directory in place of DIR."""
+    """The output of the command, with the directory instead of DIR."""
     replace = {"DIR": os.path.join(directory, "templates")}
     replace.update({name: os.path.join(directory, name) for name in files})
     words = [replace.get(word, word) for word in arguments[1:]]
@@ -116,7 +116,7 @@ def test_mistakes(check):
 
 
 def test_mistakes_of_the_page(check):
-    """What the page says is said is said so."""
+    """The messages of the page are correct."""
     with open(PAGE, encoding="utf-8") as f:
         rows = re.findall(r"^\| `+(.*?)`+ \|", f.read().split("## Mistakes")[1], re.M)
     check.ok("there are rows", len(rows) >= 8, rows)
@@ -127,7 +127,7 @@ def test_mistakes_of_the_page(check):
 
 
 def test_directory(check):
-    """As a ConfigMap is mounted, with what editors leave; and what is no file at all."""
+    """A mounted ConfigMap, backup files of editors, and entries that are not files."""
     text = POD + "      tolerations:\n        - operator: Exists\n"
     with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory:
         data = os.path.join(directory, "..2026_11_21")
@@ -153,8 +153,8 @@ def test_directory(check):
 
 
 def test_variable_twice(check):
-    """The later one counts, also where all of them are in a ConfigMap: there a key is twice, which only JSON
-    can say, and that is YAML, too."""
+    """The last one wins, also if all are in one ConfigMap.  There a key occurs twice, which JSON,
+    and so YAML, permits."""
     job, name = os.path.join(ROOT, "examples", "hello-world.yaml"), "env-job.yaml"
     with open(os.path.join(ROOT, "translate/templates/common", name), encoding="utf-8") as f:
         text = f.read() + "- name: PAI_DEFAULT_FS_URI\n  value: hdfs://ours\n"
@@ -177,7 +177,7 @@ def test_serve_does_not_start(check):
 
 
 def test_page(check):
-    """What is shipped can be read without the sources, and put back file by file."""
+    """The program prints the shipped templates, and they can be restored file by file."""
     done = run("page", "templates")
     parts = re.split(r"^--- # (\w+)/([\w.-]+)\n", done.stdout.decode(), flags=re.M)
     shipped = dict(zip(zip(parts[1::3], parts[2::3]), parts[3::3]))

@@ -1,4 +1,4 @@
-"""HTTPS: what is offered, certificates that are replaced while it runs, handshakes that do not end."""
+"""HTTPS: protocol versions, replaced certificates, incomplete handshakes."""
 import os
 import re
 import shutil
@@ -24,7 +24,7 @@ def make_key(folder, name, kind=("EC", "ec_paramgen_curve:prime256v1")):
 
 
 def make_authorities(folder):
-    """ca.crt, and middle.crt that it signed."""
+    """Create ca.crt, and middle.crt signed by it."""
     make_key(folder, "ca.key")
     openssl(folder, "req", "-x509", "-new", "-key", "ca.key", "-days", "2", "-subj", "/CN=Test CA", "-addext",
             "keyUsage=critical,keyCertSign,cRLSign", "-out", "ca.crt")
@@ -38,7 +38,7 @@ def make_authorities(folder):
 
 
 def make_certificate(folder, name, serial, days="60", kind=("EC", "ec_paramgen_curve:prime256v1")):
-    """name.crt with its chain, and name.key."""
+    """Create name.crt with its chain, and name.key."""
     make_key(folder, f"{name}.key", kind)
     openssl(folder, "req", "-new", "-key", f"{name}.key", "-subj", "/CN=localhost", "-out", "leaf.csr")
     write_file(folder, "leaf.ext", "subjectAltName=DNS:localhost,IP:127.0.0.1\n"
@@ -59,7 +59,7 @@ class Secure(Connection):
 
 
 class TlsServer(Server):
-    """A server that wants tokens and speaks TLS, with the certificate `one`."""
+    """A TLS server that requires tokens, with the certificate `one`."""
 
     def __init__(self, *arguments, cert="one", **more):
         self.folder = tempfile.mkdtemp(prefix="rest-lit-tls.")
@@ -76,7 +76,7 @@ class TlsServer(Server):
         return os.path.join(self.folder, name)
 
     def install(self, cert, key=None):
-        """Put another certificate into place, as tools do it."""
+        """Install another certificate."""
         for name, kind in ((cert, "crt"), (key or cert, "key")):
             shutil.copy2(self.file(f"{name}.{kind}"), self.file("new"))
             os.replace(self.file("new"), self.file(f"live.{kind}"))
@@ -85,12 +85,12 @@ class TlsServer(Server):
         return Secure(self.port, context or self.context)
 
     def serial(self):
-        """Of the certificate that is shown now."""
+        """Serial number of the server's current certificate."""
         with self.connect() as c:
             return int(c.socket.getpeercert()["serialNumber"], 16)
 
     def reload(self, words):
-        """SIGHUP; whether the log says so."""
+        """Send SIGHUP; returns True if the log reports it."""
         before = self.log().count(words)
         self.process.send_signal(signal.SIGHUP)
         return wait_until(lambda: self.log().count(words) > before)
@@ -104,7 +104,7 @@ READ_AGAIN = "the certificate was read again"
 KEPT = "the certificate stays as it was"
 
 
-# ---- what is offered ------------------------------------------------------------------------
+# ---- protocol -------------------------------------------------------------------------------
 def s_client(server, *arguments):
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-CAfile", server.file("ca.crt"),
@@ -159,7 +159,7 @@ def test_tls_serves(check):
 
 
 def test_tls_no_auth(check):
-    """Its own page, over TLS, is no other page."""
+    """Requests of the server's own page over TLS are same-origin."""
     with TlsServer() as other:
         server = Server("--standalone", "jobs", "--tls-cert", other.file("live.crt"), "--tls-key",
                         other.file("live.key"), wait=False)
@@ -206,7 +206,7 @@ def test_tls_reload_mistakes(check):
 
 
 def test_tls_reload_under_load(check):
-    """Certificates are replaced again and again: no request fails."""
+    """No request fails during continuous replacement of certificates."""
     with TlsServer() as server:
         make_certificate(server.folder, "two", 102, kind=("RSA", "rsa_keygen_bits:2048"))
         done = threading.Event()
@@ -243,7 +243,7 @@ def test_tls_start(check):
         make_certificate(folder, "two", 102)
         make_certificate(folder, "weak", 103, kind=("RSA", "rsa_keygen_bits:1024"))
         make_certificate(folder, "old", 104, days="0")
-        time.sleep(1.1)  # it is good for the second in which it was made
+        time.sleep(1.1)  # a certificate is still valid in the second of its creation
         openssl(folder, "pkey", "-in", "one.key", "-aes256", "-passout", "pass:x", "-out", "locked.key")
         write_file(folder, "empty", "")
         with open(good.file("one.crt")) as f:
@@ -300,7 +300,7 @@ def test_listen_beyond_loopback(check):
             check.equal(f"{half[0]} alone: is refused", start(*half)[0], 2)
 
 
-# ---- clients that do not get on -------------------------------------------------------------
+# ---- slow clients ---------------------------------------------------------------------------
 def test_tls_half_handshakes(check):
     with TlsServer("--read-timeout", str(int(3 * SLOW))) as server:
         bio_in, bio_out = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -314,7 +314,7 @@ def test_tls_half_handshakes(check):
         for i, c in enumerate(crowd):
             c.send((b"", hello[:1], hello[:100], hello)[i % 4])
         start = time.monotonic()
-        # A client of ours that stands still for so long is cut off, too.
+        # The server also closes connections of stalled test clients.
         fine = sum(wait_until(server.answers) for _ in range(20))
         took = time.monotonic() - start
         check.equal("served beside 200 handshakes that do not go on", fine, 20)
@@ -327,7 +327,7 @@ def test_tls_half_handshakes(check):
 def test_tls_slow_clients(check):
     with TlsServer("--read-timeout", "2", "--idle-timeout", "2") as server:
         def lives(data, pause):
-            """For how long a connection that sends a byte now and then."""
+            """The lifetime of a connection that sends single bytes slowly."""
             start = time.monotonic()
             with server.connect() as c:
                 for i in range(len(data)):

@@ -1,4 +1,4 @@
-"""Tokens, good ones and others, made by hand: HS256 as OpenPAI makes them."""
+"""Valid and invalid tokens, signed with HS256 like those of OpenPAI."""
 import base64
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ def b64(data):
 
 
 def part(value):
-    """A part of a token; text is taken as it is."""
+    """Encode a part of a token; text is not converted."""
     return b64(value.encode() if isinstance(value, str) else
                json.dumps(value, separators=(",", ":")).encode())
 

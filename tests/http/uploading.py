@@ -1,4 +1,4 @@
-"""What pods send when their task has ended; written after the contract, not by pai-runtime."""
+"""Uploads of pods at the end of a task, written from the contract, without pai-runtime."""
 import http.client
 import json
 import struct

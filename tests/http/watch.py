@@ -1,5 +1,5 @@
-"""All jobs are followed, whatever the API server and the network do meanwhile: at the end the list
-is what is there.  And no request of a client ever has the API server list anything."""
+"""The cache of jobs during faults of the API server and the network: at the end, the list of jobs
+is correct.  Requests of clients never cause a LIST on the API server."""
 import json
 import os
 import tempfile
@@ -43,7 +43,7 @@ def listed(server):
 
 
 def follows(check, what, api, server):
-    """The list is what is there, soon."""
+    """Wait until the list is correct."""
     ok = wait_until(lambda: listed(server) == there(api))
     check.ok(f"{what}: the list is what is there", ok, f"{listed(server)}, not {there(api)}")
 
@@ -67,7 +67,7 @@ def count(api, method):
     return api.count(method, "frameworks")
 
 
-# ---- how it begins --------------------------------------------------------------------------
+# ---- start ----------------------------------------------------------------------------------
 def test_listed_in_pages(check):
     api = filled(25)
     with fake_server(api, "--watch-page", "10") as server:
@@ -86,7 +86,7 @@ def test_listed_in_pages(check):
 
 
 def test_streaming_list(check):
-    """As Kubernetes 1.34 and later do it."""
+    """The streaming list of Kubernetes 1.34 and later."""
     api = filled(25)
     api.streams = True
     with fake_server(api) as server:
@@ -135,7 +135,7 @@ def test_smaller_pages(check):
     api.close()
 
 
-# ---- how it goes on -------------------------------------------------------------------------
+# ---- watching -------------------------------------------------------------------------------
 def changes_while_away(check, api, server, what, jobs="B"):
     api.fault("WATCH", "frameworks", status=503)
     api.cut_watches()
@@ -154,7 +154,7 @@ def test_watch_ends(check):
         follows(check, "cut three times", api, server)
         changes_while_away(check, api, server, "away")
         api.bookmark()
-        api.compact()  # what the bookmark said is still good
+        api.compact()  # the version of the bookmark is still valid
         api.cut_watches()
         follows(check, "with a bookmark", api, server)
         changes_while_away(check, api, server, "away again", "C")
@@ -183,8 +183,8 @@ def test_watch_expires(check):
 
 
 def test_api_server_restarts(check):
-    """An API server that comes back knows its roles a moment later, and nothing of earlier versions:
-    neither is said to be what it is not."""
+    """A restarted API server loads its roles late and has no earlier versions: the log reports
+    neither as another error."""
     api = filled()
     with fake_server(api) as server:
         check.ok("restart: ready", server.ready())
@@ -211,7 +211,7 @@ def test_api_server_restarts(check):
     api.close()
 
 
-# What a watch may come upon, and whether it is followed by another list.
+# Faults of a watch; True if another LIST follows.
 WATCH_FAULTS = [
     ("429", {"status": 429, "retry_after": 1}, False),
     ("403 for a moment", {"status": 403}, False),
@@ -245,7 +245,7 @@ def test_watch_faults(check):
 
 
 def test_objects_that_are_too_large(check):
-    """Neither in a list nor in a watch are they looked at; but they are there."""
+    """Too large objects of lists and watches are not parsed; their jobs have the state UNKNOWN."""
     api = filled()
     put(api, "large", pad=100000)
     with fake_server(api, KEPT, "65536") as server:
@@ -263,7 +263,7 @@ def test_objects_that_are_too_large(check):
 
 
 def test_deep_frameworks(check):
-    """API servers take 10000 levels where nobody looks: they keep no others from being known."""
+    """API servers accept 10000 levels in open fields: such objects do not affect others."""
     api = filled()
 
     def deep(job):
@@ -284,7 +284,7 @@ def test_deep_frameworks(check):
 
 
 def test_broken_frameworks(check):
-    """One that FrameworkController could not decode is named in the log, once."""
+    """The log names a Framework that FrameworkController cannot decode, once."""
     api = filled()
     with fake_server(api) as server:
         check.ok("broken: ready", server.ready())
@@ -335,7 +335,7 @@ def test_no_events(check):
     api.close()
 
 
-# ---- what clients ask -----------------------------------------------------------------------
+# ---- requests of clients --------------------------------------------------------------------
 def test_no_lists_for_clients(check):
     api = filled(20)
     with fake_server(api) as server:
@@ -352,7 +352,7 @@ def test_no_lists_for_clients(check):
 
 
 def test_known_at_once(check):
-    """A job that was taken is in the next list, however far behind the watch is."""
+    """An accepted job is in the next list, even if the watch is behind."""
     api = filled()
     with fake_server(api, "--loops", "4") as server:
         check.ok("ready", server.ready())

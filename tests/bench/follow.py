@@ -3,8 +3,8 @@
 
     follow.py [SECONDS] [PART]...
 
-watch  how long after a change of a job the clients that watch hear of it
-load   what submissions cost while others poll lists and a job of 2000 tasks
+watch  latency from a change of a job to its event at watching clients
+load   cost of submissions while other clients poll lists and a job of 2000 tasks
 
 Clients, server, API server and etcd share the cores of this machine."""
 import base64
@@ -30,7 +30,7 @@ from harness import framework_name
 
 STREAMS, LISTENERS, POLLERS, SUBMISSIONS, TASKS = 200, 10, 100, 50, 2000
 POLL_S = 1.0
-# All clients are one user here.
+# All clients have the same user.
 OPTIONS = ("--rate-list", "0", "--streams-per-user", "1000", "--connections", "4000")
 
 
@@ -43,7 +43,7 @@ def figures(ms):
 
 
 class World:
-    """A cluster, a server before it, and what one does with both; for a `with`."""
+    """A context manager: a cluster, a server, and operations on both."""
 
     def __enter__(self):
         kit = subprocess.run([os.path.join(TOP, "tests/tools/kit")], check=True, stdout=subprocess.PIPE).stdout
@@ -62,7 +62,7 @@ class World:
         return http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
 
     def ask(self, connection, method, path, body=None):
-        """How long it took in ms; must go well."""
+        """The duration in ms; the request must succeed."""
         begin = time.perf_counter()
         connection.request(method, path, body, self.headers)
         reply = connection.getresponse()
@@ -75,7 +75,7 @@ class World:
         return self.ask(connection, "POST", "/api/v2/jobs", body.replace("@@", name))
 
     def patch(self, name, status):
-        """As FrameworkController does."""
+        """Write a status like FrameworkController."""
         code, reply = self.cluster.api("PATCH", f"{FRAMEWORKS}/{framework_name(name, 'alice')}", {"status": status},
                                        "application/merge-patch+json")
         if code != 200:
@@ -91,7 +91,7 @@ def status_of(retries, roles=None):
 
 
 class Ears(threading.Thread):
-    """Streams, and when each has heard of the mark that is listened for."""
+    """Streams, and the times at which each received the expected mark."""
 
     def __init__(self, world, paths):
         super().__init__(daemon=True)
@@ -159,7 +159,7 @@ def tasks(n):
 
 
 class Paced(threading.Thread):
-    """One request each `every` seconds, until told to stop; how long each took."""
+    """One request each `every` seconds until stopped; returns the durations."""
 
     def __init__(self, world, every, begin, request):
         super().__init__(daemon=True)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Frameworks of many jobs as an API server stores them, for benches of all that follows jobs.
+"""Many stored Frameworks, for benchmarks of the job cache.
 
-    many.py N [SEED]     print N of them, a line each
+    many.py N [SEED]     print N Frameworks, one per line
 
-Each is one of tests/data/frameworks with names, owner, virtual cluster, tags, priority, times, uids
-and addresses of its own.  The same number of the same seed is the same Framework each time."""
+Each is a copy of a Framework in tests/data/frameworks with unique names, owner, virtual cluster,
+tags, priority, times, uids and addresses.  The output is reproducible for a seed."""
 import glob
 import hashlib
 import json
@@ -16,7 +16,7 @@ import time
 from calendar import timegm
 
 STATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/frameworks")
-# How many of 100 jobs are in which state.
+# Number of jobs in each state, of 100 jobs.
 SHARES = {"11-Completed-succeeded": 46, "12-Completed-failed": 18, "14-Completed-stopped": 10, "13-Completed-oom-killed": 3,
           "22-Completed-retries-exhausted": 1, "06-AttemptRunning": 12, "05-AttemptRunning-first-task": 1,
           "04-AttemptPreparing-addresses": 2, "03-AttemptPreparing-no-pods": 2, "01-AttemptCreationPending": 1,
@@ -63,7 +63,7 @@ class Template:
 
 
 def inside(text):
-    """As it stands in a JSON string."""
+    """Encoded for a JSON string."""
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
@@ -88,7 +88,7 @@ class Many:
                 "EXTRAS": inside(f"extras:\n  hivedScheduler:\n    jobPriorityClass: {priority}\n") if priority else ""}
 
     def framework(self, i):
-        """The text of number i."""
+        """The text of Framework i."""
         r = random.Random(self.seed << 32 | i)
         template = r.choices(self.templates, self.weights)[0]
         values = self.values(i, r)

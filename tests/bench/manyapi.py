@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""An API server that has many Frameworks (many.py) and of which nothing else is known.
+"""A fake API server with many Frameworks (many.py).
 
     manyapi.py PORT N
 
-LIST in pages, made as they are asked for; a WATCH in which nothing happens; all else is 404."""
+It supports LIST in pages, generated on request, and WATCH without events; all else is 404."""
 import http.server
 import os
 import sys

@@ -1,6 +1,6 @@
-"""Times of pai-runtime as a program, for docs/BENCH.md: CPU of all its processes (user + system)
-and the largest resident set, best of some runs.  The yardstick of the same run is a program that
-does nothing (/bin/true), and for logs `cat` of the same bytes."""
+"""Benchmarks of pai-runtime for docs/BENCH.md: CPU time of all its processes (user + system) and
+the maximum resident set, best of several runs.  The reference in the same run is /bin/true, and for
+logs `cat` of the same bytes."""
 import base64
 import gzip
 import json
@@ -29,7 +29,7 @@ def measure(command, env=None, runs=5, before=None):
         if before:
             before()
         result, end = os.pipe()
-        # As descriptor 3 of the program that measures.
+        # Descriptor 3 of the measuring program.
         subprocess.run(["sh", "-c", f'"$@" 3>&{end} {end}>&-', "sh", MEASURE, *command], env=env,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        check=True, pass_fds=[end])
@@ -69,7 +69,7 @@ def init(root, framework, steps=STEPS):
 
 
 def large_framework(path, tasks, compressed):
-    """A Framework of that many tasks, as FrameworkController writes it."""
+    """A Framework with this number of tasks, like those of FrameworkController."""
     def task(i):
         uid = f"{i:08x}-9bda-11ea-830b-000d3ab25bb6"
         return {"index": i, "startTime": "2026-01-31T12:00:00Z", "completionTime": None, "runTime": None,
@@ -117,7 +117,7 @@ TRAINING = b"2026-01-31 12:00:00.123456: I tensorflow/core/step.cc:142] step 123
 
 
 def near(spec):
-    """Lines that begin as the patterns of the specification do, and go on otherwise."""
+    """Lines with the beginning of the specification's patterns, but without a match."""
     with open(spec, encoding="utf-8") as f:
         starts = re.findall(r"userLogRegex: '(?:\(\?[a-z]+\))?([A-Za-z ]{4,})", f.read())
     return b"".join(b"%s of step %d went well\n" % (start.encode()[:-1], i) for i, start in enumerate(starts))

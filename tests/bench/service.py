@@ -1,5 +1,5 @@
-"""Figures of the service for docs/BENCH.md: what a submission costs, how it bears slow clients and a
-slow API server, and whether it grows.
+"""Benchmarks of the service for docs/BENCH.md: cost of a submission, slow clients, a slow API
+server, and growth.
 
     service.py [SECONDS] [PART]...     parts: see PARTS; default: all but mixed
 
@@ -29,7 +29,7 @@ BUILD = os.path.join(TOP, "build")
 PROGRAM = os.environ.get("REST_LIT", os.path.join(BUILD, "rest-lit"))
 STUB = os.environ.get("STUB", os.path.join(BUILD, "tests/bench/stub/stub"))
 TICK = os.sysconf("SC_CLK_TCK")
-# All clients have one address and one name here.
+# All clients have the same address and user.
 FEW_LIMITS = ["--rate-address", "0", "--rate-submit", "0", "--connections-per-address", "0"]
 
 JOB = """protocolVersion: 2
@@ -50,7 +50,7 @@ SECRETS = JOB + "secrets: {key: hunter2}\n"
 
 
 class Program:
-    """A process that is stopped at the end, and what it took."""
+    """A process that is stopped at the end, and its resource usage."""
 
     def __init__(self, *command, ready):
         self.log = tempfile.TemporaryFile()
@@ -106,7 +106,7 @@ def stub(delay_ms=0):
 
 
 class Load:
-    """wrk, which submits, or without a body reads; several at once may run."""
+    """wrk, which submits, or reads without a body.  Several may run concurrently."""
 
     def __init__(self, url, body, headers, connections, seconds, timeout=60):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".yaml")
@@ -130,7 +130,7 @@ class Load:
 
 
 class Health(threading.Thread):
-    """Asks for /healthz every 10 ms over a connection of its own."""
+    """Requests /healthz every 10 ms over a separate connection."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -171,7 +171,7 @@ def trouble(r):
 
 
 def part_post(seconds):
-    """The stub answers at once: what is left is our own cost."""
+    """The stub answers immediately: the result is the server's own cost."""
     print("\nPOST /api/v2/jobs against a stub that answers at once (wrk, stub and server share the cores):\n")
     print("| job | clients | per second | p50, p99 ms | CPU µs per job | MiB, peak | trouble |")
     print("|---|--:|--:|--:|--:|--:|---|")
@@ -205,7 +205,7 @@ def part_slow(seconds):
 
 
 def part_idle(_):
-    """Connections that do nothing, or next to nothing."""
+    """Idle and very slow connections."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     print("\nConnections that do nothing:\n")
@@ -239,7 +239,7 @@ LISTS = [("100 of all", "limit=100&withTotalCount=true"), ("how many run", "limi
 
 
 def part_lists(seconds):
-    """Lists out of 30000 jobs, which an API server is asked for once."""
+    """Lists of 30000 jobs, which the server reads from the API server once."""
     port = free_port()
     with Program(sys.executable, os.path.join(HERE, "manyapi.py"), str(port), "30000", ready=b"ready"):
         store = ["--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default"]
@@ -262,7 +262,7 @@ def part_lists(seconds):
 
 
 def framework_for(body):
-    """Ready-made: what the server would send for this job, with @@ for its name."""
+    """The prepared requests of the server for this job, with @@ for its name."""
     out = subprocess.run([PROGRAM, "translate", "--user", "alice", "-o", "json", "-"], check=True,
                          input=body.replace("@@", "0123456789abcdef").encode(), stdout=subprocess.PIPE).stdout
     framework = json.loads(out)["items"][-1]
@@ -313,7 +313,7 @@ def part_real(seconds):
 
 
 def part_mixed(seconds):
-    """Everything at once for a long time: does it grow?"""
+    """Mixed load for a long time, to detect growth."""
     minutes = max(seconds / 60, 0.5)
     print(f"\nMixed load for {minutes:.1f} minutes: 16 clients submit jobs, 8 jobs with secrets, 8 wrong ones, 4 without a "
           "token, and connections come and go:\n")
@@ -338,7 +338,7 @@ def part_mixed(seconds):
                      Load(url, "name: [@@", server.headers, 8, step), Load(url, JOB, server.headers[:1], 4, step)]
             results = [load.result() for load in loads]
             done += sum(r["requests"] - r["refused"] for r in results[:2])
-            # Who left amidst a request is let go of within two seconds: count without them.
+            # The server closes connections of disconnected clients within two seconds.
             quiet.set()
             time.sleep(3)
             print(f"| {(i + 1) * step} s | {server.memory('VmRSS'):.1f} | {server.descriptors()} | {done} |", flush=True)

@@ -1,11 +1,11 @@
-"""Mutants of jobs: the same ones for the same numbers, on every machine and with every Python.
+"""Mutants of jobs, reproducible by their number on every machine and with every Python version.
 
-Mutant i is made of document i mod n, by one to three of the changes below.  Most of them change
-the text of a YAML file; a file of JSON is changed as a tree, and written anew."""
+Mutant i results from one to three changes of document i mod n.  Most changes are in the text of a
+YAML file; a JSON file is changed as a tree and written again."""
 import json
 import re
 
-# The 240 documents of which the scalar rules are known: those that are `k: SCALAR`.
+# The 240 documents of the form `k: SCALAR`, with known scalar rules.
 with open("tests/data/yaml/scalars.json", encoding="utf-8") as f:
     DOCUMENTS = [case["in"] for case in json.load(f)]
 SCALARS = [text[3:-1] for text in DOCUMENTS if text.startswith("k: ") and text.index("\n") == len(text) - 1]
@@ -32,7 +32,7 @@ ITEM = re.compile(r"^(\s*(?:- +)+)(\S.*)$", re.ASCII)
 
 
 class Dice:
-    """Numbers that are the same everywhere; the generator is that of Knuth's MMIX."""
+    """A portable random number generator, Knuth's MMIX."""
 
     def __init__(self, *seeds):
         self.state = 0
@@ -56,7 +56,7 @@ def indent(line):
 
 
 def block(lines, i):
-    """Where the block ends that begins with line i: what is indented further belongs to it."""
+    """The end of the block that begins at line i and includes all lines with more indentation."""
     end = i + 1
     while end < len(lines) and (not lines[end].strip() or indent(lines[end]) > indent(lines[i])):
         end += 1
@@ -116,7 +116,7 @@ def swap_siblings(d, lines):
 
 
 def graft_block(d, lines):
-    """Put a block where another was, with its indentation."""
+    """Replace a block by another one, with the indentation of the first."""
     i, k = d.below(len(lines)), d.below(len(lines))
     taken = lines[i:block(lines, i)]
     by = indent(lines[k]) - indent(taken[0])
@@ -130,7 +130,7 @@ def cut_off(d, lines):
 # ---- members and scalars -------------------------------------------------------------------
 
 def some_member(d, lines):
-    """Any line that is a member with a value of its own, as (line number, parts)."""
+    """A random line with a member and a scalar value, as (line number, parts)."""
     i = d.below(len(lines))
     for k in range(i, i + len(lines)):
         m = MEMBER.match(lines[k % len(lines)])
@@ -245,7 +245,7 @@ TEXT = [drop_line, repeat_line, swap_lines, shift_line, shift_block, drop_block,
 # ---- trees ---------------------------------------------------------------------------------
 
 def some_place(d, tree):
-    """A container of the tree, and a key or index of it."""
+    """A random container of the tree, and one of its keys or indices."""
     places = []
     todo = [tree]
     while todo:
@@ -285,7 +285,7 @@ def change_tree(d, tree):
 
 def write_tree(d, tree):
     text = json.dumps(tree, indent=d.pick([None, None, 2, "\t"]), ensure_ascii=d.below(2) == 0)
-    if d.below(8) == 0:  # a member twice, a comma too many, comments
+    if d.below(8) == 0:  # duplicate members, extra commas, comments
         at = d.below(len(text))
         cut = text.find(",", at)
         if cut >= 0:
@@ -314,7 +314,7 @@ def mutant(document, seed, i):
     return text.encode("utf-8", "surrogatepass")
 
 
-# ---- scalars in places of every type ---------------------------------------------------------
+# ---- scalars as members of every type --------------------------------------------------------
 
 JOB = """protocolVersion: 2
 name: job
@@ -346,7 +346,7 @@ HARMLESS = {"VERSION": "1", "DESCRIPTION": "x", "PARAMETER": "1", "QUEUE": "1", 
 
 
 def scalar_jobs():
-    """Every scalar in every place, one at a time, and the documents of the scalars as they are."""
+    """Every scalar as every member, one at a time, and the unchanged scalar documents."""
     jobs = list(DOCUMENTS)
     for place in HARMLESS:
         for scalar in SCALARS:

@@ -1,5 +1,5 @@
-"""Jobs of a real API server are stopped, removed, tagged and scaled: as before the make-believe one
-(tests/http/changes.py), and what that takes for granted of the real one."""
+"""Stop, remove, tag and scale jobs on a real API server: like tests/http/changes.py with the fake
+API server, and the assumptions of the fake one."""
 import json
 import shutil
 import tempfile
@@ -15,7 +15,7 @@ MERGE, PATCH = "application/merge-patch+json", "application/json-patch+json"
 
 
 class RealYard(changes.Yard):
-    """The same users, before this cluster."""
+    """The same users on this cluster."""
 
     def __init__(self, cluster, *arguments):
         self.cluster, self.api = cluster, None
@@ -43,7 +43,8 @@ class RealYard(changes.Yard):
 
 
 def what_it_says(check, cluster, job):
-    """What is told of the API server in k8s/transport/store.h and server/jobs/job_change.c."""
+    """Behaviour of the API server that k8s/transport/store.h and server/jobs/job_change.c
+    require."""
     path = FRAMEWORKS + framework_name(job)
     other = {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}}
     check.equal("a merge patch of another uid", cluster.api("PATCH", path, {
@@ -59,7 +60,7 @@ def what_it_says(check, cluster, job):
 
 
 def tag_while_it_changes(check, yard, job):
-    """FrameworkController writes the same object all the time: no tag is lost, nor what it writes."""
+    """Concurrent writes of FrameworkController: neither tags nor its changes are lost."""
     path = FRAMEWORKS + framework_name(job)
     stop = threading.Event()
     written = []
@@ -82,7 +83,7 @@ def tag_while_it_changes(check, yard, job):
     thread.join()
     said.append(tag("after"))
     framework = yard.object(job)
-    # It gives up after some tries, and then that is said.
+    # The server gives up after some tries and reports that.
     check.ok("tags while it changes", {s for _, s in said} <= {200, 503}, str(said))
     check.equal("and after that", said[-1][1], 200)
     check.equal("none is lost", changes.tags_of(framework), [t for t, s in said if s == 200])

@@ -16,7 +16,7 @@ sys.path.append(os.path.join(ROOT, "tests/http"))
 
 from harness import SLOW, Server, free_port, wait_until
 
-# Longer than any machine needs.  A test of the deadline, or of the janitor, sets them itself.
+# Long enough for slow machines.  Tests of the deadline or the janitor set their own values.
 PATIENT = ("--deadline", "600", "--janitor-age", "3600")
 RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
@@ -29,7 +29,7 @@ PATHS = {
     "PodTemplate": "/api/v1/namespaces/default/podtemplates",
 }
 
-# The user `rest-lit` of apiserver.sh gets the roles of k8s/rbac.yaml, and nothing besides.
+# The user `rest-lit` of apiserver.sh gets only the roles of k8s/rbac.yaml.
 BINDINGS = """
 {"apiVersion": "v1", "kind": "List", "items": [
  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
@@ -48,7 +48,7 @@ REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessRev
 
 
 def end_in_order():
-    """Have SIGTERM end this program as an exception does: what it started goes with it."""
+    """Make SIGTERM raise an exception, so that child processes are stopped."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 
 
@@ -65,14 +65,14 @@ def rule_text(rule):
 class Cluster:
     def __init__(self, tools):
         self.environment = {**os.environ, "KUBEBUILDER_ASSETS": tools}
-        # etcd waits for the disk at every write; in memory it need not.
+        # In memory, because etcd syncs every write to disk.
         if os.access("/dev/shm", os.W_OK):
             self.environment["TMPDIR"] = "/dev/shm"
         self.kubectl_program = os.path.join(tools, "kubectl")
-        # No test that runs at the same time takes these before they are listened on.
+        # Reserve the ports against concurrent tests.
         for name in ("KIT_PORT", "KIT_ETCD_PORT"):
             self.environment.setdefault(name, str(free_port()))
-        # No pipe: the two servers would inherit it, and it would never end.
+        # Not a pipe: both servers would inherit it and keep it open.
         text = subprocess.run([os.path.join(HERE, "apiserver.sh"), "start"], check=True,
                               stdout=subprocess.PIPE, env=self.environment).stdout.decode()
         self.settings = dict(line.split("=", 1) for line in text.splitlines())
@@ -91,7 +91,7 @@ class Cluster:
         self.child = None
 
     def serve(self, *arguments, url=None, kind=Server, **more):
-        """A server that is the user `rest-lit` of the cluster; `url`: of a proxy before it."""
+        """A server with the user `rest-lit` of the cluster; `url` is that of a proxy, if any."""
         ca = () if url else ("--apiserver-ca", self.ca)
         patient = () if "--deadline" in arguments else PATIENT
         return kind("--apiserver", url or self.url, *ca, "--apiserver-token-file", self.user_token,
@@ -140,7 +140,7 @@ class Cluster:
         return self.api("DELETE", f"{PATHS[kind]}/{name}")[0]
 
     def dry_run(self, kind, body):
-        """None if the API server would take it, else what it says."""
+        """None if the API server accepts the object, else its message."""
         status, value = self.api("POST", PATHS[kind] + "?dryRun=All", body)
         return None if status == 201 else f"{status} {value.get('message')}"
 
@@ -150,7 +150,7 @@ class Cluster:
                               capture_output=True, timeout=60 * SLOW, check=False)
 
     def bind(self, check):
-        """The roles of k8s/rbac.yaml for the user `rest-lit`; waits until they are in force."""
+        """Bind the roles of k8s/rbac.yaml to the user `rest-lit`; wait until they are effective."""
         for what, arguments, text in (("rbac.yaml", ("-f", RBAC), None),
                                       ("bindings", ("-f", "-"), BINDINGS.encode())):
             result = self.kubectl("apply", *arguments, text=text)
@@ -162,8 +162,8 @@ class Cluster:
             "POST", path, REVIEW, token=token)[1].get("status", {}).get("allowed")))
 
     def set_rules(self, role, rules):
-        """These for the Role or ClusterRole at that path; waits until they are in force for the user
-        `rest-lit`.  The rules it had."""
+        """Set the rules of the Role or ClusterRole at this path; wait until they are effective for
+        the user `rest-lit`.  Returns the old rules."""
         before = self.api("GET", role)[1]["rules"]
         self.api("PATCH", role, {"rules": rules}, "application/merge-patch+json")
         with open(self.user_token, encoding="utf-8") as f:
@@ -184,7 +184,7 @@ class Cluster:
         os.kill(self.pid, by)
         if self.child:
             self.child.wait()
-        # The process counts as dead when its first thread is; the last one closes the sockets.
+        # A process can be a zombie before its last thread has closed the sockets.
         if not wait_until(lambda: not self.listens(), 300):
             raise RuntimeError("the API server does not end")
 
@@ -206,7 +206,7 @@ class Cluster:
 
         def serves():
             try:
-                # The CRD is served again, a moment after all else.
+                # The CRD is available a moment later.
                 return self.api("GET", FRAMEWORKS)[0] == 200
             except (OSError, ValueError, http.client.HTTPException):
                 return False

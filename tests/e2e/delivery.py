@@ -1,5 +1,5 @@
-"""How pai-runtime gets into pods, with a real API server: what is looked for at start, and a
-ConfigMap that really holds the program."""
+"""Delivery of pai-runtime into pods with a real API server: the checks at start, and a ConfigMap
+with the real program."""
 import base64
 import hashlib
 import json
@@ -26,7 +26,7 @@ MANIFESTS = ["runtime-assets/rbac.yaml", "runtime-assets/exit-spec-configmap.yam
 
 
 def real_program():
-    """pai-runtime, if it is the kind that goes into images; those with sanitizers are not."""
+    """pai-runtime, if it is static; sanitizer builds are not."""
     if not os.access(RUNTIME, os.X_OK):
         return None
     said = subprocess.run(["readelf", "-lW", RUNTIME], capture_output=True, check=True).stdout
@@ -39,7 +39,7 @@ def by_configmap(cluster, *arguments, **more):
 
 
 def remedy(check, cluster):
-    """The command that the log names, to the letter."""
+    """The exact command from the log."""
     space = "elsewhere"
     cluster.api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}})
     path = f"{os.path.dirname(cluster.kubectl_program)}:{os.environ['PATH']}"
@@ -56,7 +56,8 @@ def remedy(check, cluster):
 
 # ---- what is looked for ---------------------------------------------------------------------------
 def test_looked_for(check, cluster):
-    """Missing, then there, by our own manifests; and without the right to look."""
+    """Objects are missing, then created by the project's manifests; and checks without
+    permission."""
     with cluster.serve() as server:
         check.ok("nothing there: both are missing", len(lines(server, "missing in", 2)) == 2, server.log())
         commands = sorted({line["mend"] for line in lines(server, "missing in")})
@@ -138,7 +139,8 @@ def test_configmap(check, cluster):
 
 
 def test_configmap_rights(check, cluster):
-    """Without the right to make it: no job, and why; with it: goes on by itself."""
+    """Without permission to create it, jobs are refused with the reason; with it, the server
+    recovers."""
     cluster.delete("ConfigMap", configmap_name(real_program() or program()))
     whole = cluster.api("GET", ROLE)[1]["rules"]
     without = [rule for rule in whole if "configmaps" not in rule["resources"] or "resourceNames" in rule]
@@ -176,8 +178,8 @@ def test_api_server_comes_later(check, cluster):
 
 # ---- jobs -------------------------------------------------------------------------------------------
 def test_jobs(check, cluster):
-    """Examples and some jobs of the corpus, in both profiles and by both ways: the API server takes
-    their pods."""
+    """The API server accepts the pods of examples and some corpus jobs, in both profiles, with both
+    ways of delivery."""
     files = job_files("examples/*.json", "examples/*.yaml")
     files += job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::6 if WHOLE else 24]
     for profile, way in (("plain", "configmap"), ("openpai", "configmap"), ("openpai", "image")):
@@ -244,8 +246,8 @@ def run_there(cluster, framework, pod, where, token, marker, user, uid):
 
 
 def test_init_from_the_configmap(check, cluster):
-    """The very bytes that are in the cluster, run as the init container of a job that was submitted, with
-    the rights of runtime-account."""
+    """The program from the cluster runs as the init container of a submitted job, with the
+    permissions of runtime-account."""
     if not real_program():
         print("     init from the ConfigMap: skipped, this pai-runtime is linked dynamically")
         return

@@ -1,4 +1,4 @@
-"""?dryRun=server against a real API server: what it takes, what it refuses, and that nothing stays."""
+"""?dryRun=server with a real API server: accepted and refused jobs; no object remains."""
 import json
 import os
 
@@ -21,7 +21,8 @@ def try_job(server, body, how="server", path="/api/v2/jobs", kind="text/yaml"):
 
 
 def test_dry_run_of_all_examples(check, cluster):
-    """Every example and a part of the corpus: as `rest-lit translate` prints it, taken, and gone."""
+    """Every example and a part of the corpus: the result equals `rest-lit translate`, and no object
+    remains."""
     files = job_files("examples/*.json", "examples/*.yaml") + \
         job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::8]
     before, tried = everything(cluster), 0
@@ -76,7 +77,8 @@ def test_dry_run_meets_what_is_there(check, cluster):
 
 
 def test_dry_run_refused(check, cluster):
-    """By rights, by a quota, by validation: said as of a submission, and nothing is there."""
+    """Refusals by RBAC, quota and validation are the same as for a submission; no object
+    remains."""
     before = everything(cluster)
     whole = cluster.api("GET", ROLE)[1]["rules"]
     with cluster.serve() as server:

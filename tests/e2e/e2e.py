@@ -37,7 +37,7 @@ ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles/rest-lit"
 
 
 def objects_of(cluster, job):
-    """Names of what there is of a job."""
+    """Names of the objects of a job."""
     name = framework_name(job)
     return sorted(f"{kind}{n[32:]}" for kind in ("Framework", "Secret", "ConfigMap", "PriorityClass")
                   for n in cluster.names(kind) if n.startswith(name))
@@ -51,7 +51,7 @@ def remove(cluster, job):
 
 
 def orphans(cluster, job):
-    """What the garbage collector, which is not there, would not remove either."""
+    """The objects that a garbage collector would keep; the test cluster has none."""
     found = []
     for kind in ("Framework", "Secret", "ConfigMap", "PriorityClass"):
         for n in cluster.names(kind):
@@ -61,9 +61,9 @@ def orphans(cluster, job):
     return found
 
 
-# ---- rights -----------------------------------------------------------------------------
+# ---- permissions ------------------------------------------------------------------------
 def test_no_rights(check, cluster):
-    """Before any role is bound: the message says what is needed."""
+    """Without any role: the message contains the missing permission."""
     with cluster.serve() as server:
         reply = server.submit(job_v2("no-rights"))
         check.equal("no rights: refused", reply.status, 500)
@@ -83,7 +83,7 @@ def bind(check, cluster):
 
 
 def test_missing_verb(check, cluster):
-    """A role without one of its verbs: the message names it, and the way back works."""
+    """A role without one of its verbs: the message names it, and the cleanup works."""
     whole = cluster.api("GET", ROLE)[1]["rules"]
     with cluster.serve() as server:
         for verb, resource in (("create", "secrets"), ("patch", "frameworks")):
@@ -115,8 +115,8 @@ def test_missing_verb(check, cluster):
 
 
 def test_left_over(check, cluster):
-    """What an older job of the same name has left: a PriorityClass, which nobody collects, is
-    replaced; a Secret is the garbage collector's, and the job has to wait."""
+    """Objects of an older job with the same name: a PriorityClass, which has no owner, is replaced;
+    for a Secret, the submission waits for the garbage collector."""
     name = framework_name("left-over")
     with cluster.serve("--priority-class") as server:
         check.equal("first", server.submit(job_v2_secret("left-over", MARKER)).status, 202)
@@ -156,7 +156,7 @@ def read64(path):
 
 
 def test_kubeconfig(check, cluster):
-    """Each way in which a kubeconfig can say who we are."""
+    """All authentication methods of a kubeconfig."""
     with Server("--kubeconfig", cluster.kubeconfig, *PATIENT) as server:
         submit_one(check, cluster, "kubeconfig, token file", server)
     with Server("--kubeconfig", cluster.kubeconfig, "--context", "kit-cert", *PATIENT) as server:
@@ -179,8 +179,8 @@ def test_kubeconfig(check, cluster):
 
 
 def test_in_cluster(check, cluster):
-    """As in a pod: service account, token by TokenRequest, address from the environment.  The
-    files are where a pod has them, in a mount namespace of our own."""
+    """In a pod: service account, token by TokenRequest, address from the environment.  The files
+    have their paths of a pod, in a separate mount namespace."""
     status, token = cluster.api("POST", "/api/v1/namespaces/rest-lit/serviceaccounts/rest-lit/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": 3600}})
@@ -195,7 +195,7 @@ def test_in_cluster(check, cluster):
             f.write(text)
     script = os.path.join(cluster.directory, "in-pod")
     with open(script, "w", encoding="utf-8") as f:
-        # /run is hidden behind an empty one, so that nothing is made on the machine itself.
+        # An empty /run hides the machine's, which is not changed.
         f.write('#!/bin/sh\nset -e\nmount -t tmpfs tmpfs /run\n'
                 'mkdir -p /run/secrets/kubernetes.io/serviceaccount\n'
                 f'mount --bind "{mount}" /run/secrets/kubernetes.io/serviceaccount\n'
@@ -212,7 +212,7 @@ def test_in_cluster(check, cluster):
 
 
 def test_wrong_logins(check, cluster):
-    """What is wrong is said, and no job is taken."""
+    """Errors are reported, and no job is accepted."""
     other = os.path.join(cluster.directory, "other-ca.crt")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=other",
@@ -233,7 +233,7 @@ def test_wrong_logins(check, cluster):
 
 
 def test_environment(check, cluster):
-    """Variables that libcurl and its TLS library would obey: keys on disk, tokens to a proxy."""
+    """Environment variables of libcurl and its TLS library that write keys or use a proxy."""
     keys = os.path.join(cluster.directory, "keys.log")
     with cluster.serve(environment={
             "SSLKEYLOGFILE": keys, "https_proxy": "http://127.0.0.1:1", "HTTPS_PROXY": "http://127.0.0.1:1",
@@ -242,9 +242,9 @@ def test_environment(check, cluster):
     check.ok("no TLS keys on disk", not os.path.exists(keys))
 
 
-# ---- trouble ----------------------------------------------------------------------------
+# ---- faults -----------------------------------------------------------------------------
 def test_down(check, cluster):
-    # What is cut off by the deadline is removed soon.
+    # Objects of submissions that the deadline ended are removed soon.
     with cluster.serve("--deadline", "4", "--janitor-age", "14",
                        "--janitor-interval", "1") as server:
         check.ok("up: /readyz", server.ready())
@@ -264,7 +264,7 @@ def test_down(check, cluster):
 
 
 def kept_promise(check, cluster, what, job, reply):
-    """202: there and started; 504: not known; else: nothing."""
+    """202: the job exists and is started; 504: unknown; else: no object exists."""
     framework = cluster.get("Framework", framework_name(job))
     if reply is None:
         check.ok(f"{what}: {job} is answered", False)
@@ -282,7 +282,7 @@ def kept_promise(check, cluster, what, job, reply):
 
 
 def submit_many(server, jobs):
-    """Replies by job, filled in as they come; and the threads."""
+    """(responses by job, filled by the threads; threads)."""
     replies = {}
 
     def one(job):
@@ -297,7 +297,7 @@ def submit_many(server, jobs):
 
 
 def test_killed_amidst(check, cluster):
-    """The API server is killed while it makes jobs, and comes back."""
+    """The API server is killed during submissions and restarted."""
     jobs = [f"amidst-{i}" for i in range(40)]
     with cluster.serve() as server:
         replies, threads = submit_many(server, jobs)
@@ -315,7 +315,7 @@ def test_killed_amidst(check, cluster):
 
 
 def test_frozen(check, cluster):
-    """The API server stops dead with requests in its hands, and goes on later."""
+    """The API server is suspended during requests and resumed later."""
     jobs = [f"frozen-{i}" for i in range(20)]
     with cluster.serve("--deadline", "4") as server:
         check.ok("frozen: /readyz before", server.ready())
@@ -326,7 +326,7 @@ def test_frozen(check, cluster):
         for t in threads + more_threads:
             t.join()
         cluster.thaw()
-        time.sleep(1)  # what it goes on with changes nothing; a look too early misses a defect
+        time.sleep(1)  # late requests must change nothing; an early check would miss a defect
         replies.update(more)
         for job in jobs:
             kept_promise(check, cluster, "frozen", job, replies.get(job))
@@ -337,7 +337,7 @@ def test_frozen(check, cluster):
 
 
 def test_server_killed(check, cluster):
-    """rest-lit itself is killed amidst: no job runs that lacks its Secrets."""
+    """rest-lit is killed during submissions: no started job lacks Secrets."""
     jobs = [f"suicide-{i}" for i in range(40)]
     server = cluster.serve()
     replies, threads = submit_many(server, jobs)
@@ -347,7 +347,7 @@ def test_server_killed(check, cluster):
         t.join()
     server.remove()
     for job in jobs:
-        # What it had sent last may still be under way.
+        # Its last requests may be unfinished.
         wait_until(lambda job=job: cluster.get("Framework", framework_name(job)) or
                    not orphans(cluster, job))
         framework = cluster.get("Framework", framework_name(job))

@@ -1,7 +1,7 @@
-"""A proxy before the API server that goes wrong where it is told to: at one request of one job.
+"""A proxy of the API server that injects faults at single requests of a job.
 
-To the server under test it is an API server without TLS on loopback; what it passes on goes to the
-real one, with the server's own token.  A WATCH passes through as it comes, until it is cut."""
+The server under test uses it as an API server without TLS on loopback.  The proxy forwards requests
+to the real one with the server's token.  It forwards the data of a WATCH until it cuts it."""
 import http.client
 import json
 import re
@@ -22,15 +22,14 @@ WHOLE = 1 << 30
 
 
 class Fault:
-    """What becomes of the requests (method, kind, name) after the first `skip`, `times` of them
-    (None: all).
+    """A fault for `times` requests (method, kind, name) after the first `skip` (None: all).
 
-    passed     whether the API server gets it (default: not)
-    status     the answer: this status, with a Status as body, or `text`; with `headers`
-    cut        the connection ends after that many bytes of the answer, FIN; `reset`: RST
-    hang       nothing more comes after that many bytes of the answer
-    close      the answer is whole; then the connection ends, which nobody had said
-    gate       a pair of events: set the first, wait for the second, then pass it on
+    passed     True if the API server gets the request (default: False)
+    status     answer with this status, with a Status or `text` as body, and with `headers`
+    cut        close the connection after this number of response bytes, by FIN; with `reset`, RST
+    hang       stop sending after this number of response bytes
+    close      close the connection after a complete response without `Connection: close`
+    gate       a pair of events: set the first, wait for the second, then forward the request
     """
 
     def __init__(self, step, times=1, skip=0, **what):
@@ -56,7 +55,7 @@ class Proxy:
         self.address = urlsplit(cluster.url)
         self.tls = ssl.create_default_context(cafile=cluster.ca)
         self.over = threading.Event()
-        self.watches = set()  # handlers that are passing one on
+        self.watches = set()  # handlers of current watches
         proxy = self
 
         class Handler(_Handler):
@@ -72,14 +71,14 @@ class Proxy:
         return fault
 
     def find(self, step):
-        """The fault that strikes now, if one does."""
+        """The fault for this request, or None."""
         with self.lock:
             self.requests.append(step)
             found = [f for f in self.faults if f.strikes(step)]
             return found[0].what if found else {}
 
     def cut_watches(self):
-        """In the middle of whatever they are passing on."""
+        """Close all watches immediately."""
         with self.lock:
             watches, self.watches = self.watches, set()
         for watch in watches:
@@ -107,7 +106,7 @@ class Proxy:
 
 
 def refusal(what, step):
-    """(status, headers, body) of an answer that the API server did not make."""
+    """(status, headers, body) of a response by the proxy."""
     code, (_, kind, name) = what["status"], step
     headers = dict(what.get("headers", {}))
     if "text" in what:
@@ -157,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def hang(self):
-        """Until the other side goes away."""
+        """Wait until the client disconnects."""
         self.connection.settimeout(1)
         while not self.front.over.is_set():
             try:
@@ -183,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         return ("WATCH" if "watch=true" in self.path else self.command, KINDS[found[1]], name)
 
     def watch(self):
-        """Pass on what comes, until either side ends it."""
+        """Forward data until either side closes the connection."""
         reply = self.ask(b"")
         self.send_response(reply.status)
         self.send_header("Connection", "close")

@@ -1,5 +1,5 @@
-"""What killed servers have left behind, in a real API server, removed with the rights of
-k8s/rbac.yaml and nothing else."""
+"""The janitor removes incomplete submissions of killed servers from a real API server, with only
+the permissions of k8s/rbac.yaml."""
 import json
 import time
 
@@ -7,8 +7,8 @@ from cluster import FRAMEWORKS
 from harness import framework_name, job_v2_secret, wait_until
 
 MARKER = "Marker-of-a-secret-314159"
-# As short as it may be: janitor-age is at least the deadline and ten seconds.  For servers that are
-# asked for no jobs.
+# The minimum: janitor-age must be at least the deadline plus ten seconds.  For servers without
+# submissions.
 AGE = 11
 ROUNDS = ("--janitor-interval", "1", "--priority-class")
 QUICK = ("--deadline", "1", "--janitor-age", str(AGE), *ROUNDS)
@@ -38,7 +38,7 @@ def priority_class(name, **more):
 
 
 def deep(levels):
-    """What anybody who may write a Framework can put into its metadata."""
+    """Metadata that a client with permission to write Frameworks can set."""
     fields = {}
     for _ in range(levels):
         fields = {"f:a": fields}
@@ -61,20 +61,20 @@ def make(check, cluster, path, *objects):
 
 
 def remove(cluster, job):
-    """All but its PriorityClass."""
+    """All objects except its PriorityClass."""
     cluster.delete("Framework", framework_name(job))
     for suffix in ("-configcred", "-regcred"):
         cluster.delete("Secret", framework_name(job) + suffix)
 
 
 def removed(*servers):
-    """How many Frameworks and PriorityClasses these say they have removed."""
+    """Numbers of removed Frameworks and PriorityClasses in the logs of these servers."""
     lines = [json.loads(line) for server in servers for line in server.log_lines('"msg":"removed leftovers')]
     return tuple(sum(line[key] for line in lines) for key in ("frameworks", "priority_classes"))
 
 
 def test_left_behind(check, cluster):
-    """Two servers at once remove what is left over, each thing once, and touch nothing else."""
+    """Two concurrent servers remove each left-over object once and no other objects."""
     gone = [half_made(f"left-{i}") for i in range(25)]
     gone_classes = [priority_class(f"class-{i}") for i in range(5)]
     hostile = half_made("deep-fields")
@@ -95,7 +95,7 @@ def test_left_behind(check, cluster):
             not classes & set(cluster.names("PriorityClass")), 120),
             (sorted(names & set(cluster.names("Framework"))), first.log()[-2000:]))
         check.ok("... and not before its time", time.monotonic() - start > AGE - 1)
-        # A round says what it did when it ends.
+        # A round logs its result at its end.
         check.ok("each thing is counted once", wait_until(
             lambda: removed(first, second) in ((25, 6), (26, 6))), removed(first, second))
         for server in (first, second):
@@ -121,7 +121,8 @@ def test_left_behind(check, cluster):
 
 
 def test_janitor_without_rights(check, cluster):
-    """The verb that is missing is named once; jobs are taken; when it is there, it is said."""
+    """A missing verb is logged once; jobs are accepted; the log reports when the verb is
+    granted."""
     whole = cluster.api("GET", ROLE)[1]["rules"]
     rules = json.loads(json.dumps(whole))
     for rule in rules:
@@ -131,7 +132,7 @@ def test_janitor_without_rights(check, cluster):
         check.ok("without list: is named",
                  server.logged('\\"list\\" on frameworks.frameworkcontroller'), server.log())
         check.equal("... jobs are taken", server.submit(job_v2_secret("unlisted", MARKER)).status, 202)
-        time.sleep(3)  # rounds in which nothing is to happen
+        time.sleep(3)  # several rounds without changes
         check.equal("... and it is said once", server.log().count("cannot look for"), 1)
         cluster.set_rules(ROLE, whole)
         check.ok("with it again: that is said", wait_until(

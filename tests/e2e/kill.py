@@ -1,11 +1,11 @@
-"""The server is killed at random, fifty times, while 16 clients submit a thousand jobs; and the
-API server is stopped and started twice meanwhile.
+"""Fifty kills of the server at random times, while 16 clients submit a thousand jobs; the API
+server is restarted twice meanwhile.
 
     tests/e2e/run kill [--seed N] [--jobs N] [--kills N]
 
-Whatever was answered with 202 is there afterwards, whole and started; whatever was refused has left
-nothing; and what nobody was told about is either a whole job or the janitor's, who leaves
-nothing of it.  With sanitizers it is the same with fewer jobs."""
+Afterwards, jobs with 202 exist completely and are started; refused jobs have no objects; jobs
+without a response are either complete or removed by the janitor.  With sanitizers, there are fewer
+jobs."""
 import argparse
 import bisect
 import collections
@@ -28,14 +28,14 @@ from promise import (Collector, Seen, broken_promise, connect, incomplete, is_st
 
 CLIENTS = 16
 DEADLINE = 20
-# The server is never busy with a job for longer than this, so the janitor may touch what is older.
+# Maximum time for a submission; the janitor may remove older incomplete ones.
 AGE = DEADLINE + 10
 OUTAGES = (signal.SIGTERM, signal.SIGKILL)
 SHAPES = ["whole"] * 6 + ["secrets", "bare"]
 
 
 class Mortal:
-    """A server that is killed and comes back, on the same port."""
+    """A server that is killed and restarted on the same port."""
 
     def __init__(self, cluster):
         self.server = serve(cluster, "--deadline", str(DEADLINE), "--janitor-age", str(AGE),
@@ -61,7 +61,7 @@ class Storm:
         self.cluster, self.mortal = cluster, mortal
         self.jobs, self.seed = options.jobs, options.seed
         rng = random.Random(options.seed)
-        # Before which job the server dies, and before which the API server goes.
+        # Numbers of the jobs before which the server, or the API server, is killed.
         self.deaths = sorted(rng.sample(range(CLIENTS, self.jobs - CLIENTS), options.kills))
         self.outages = [self.jobs * (i + 1) // (len(OUTAGES) + 1) for i in range(len(OUTAGES))]
         self.changed = threading.Condition()
@@ -72,7 +72,7 @@ class Storm:
 
     # ---- clients ------------------------------------------------------------------------
     def take(self):
-        """The number of the next job, or None.  Nobody runs ahead of death."""
+        """The number of the next job, or None.  Clients wait for a pending kill."""
         with self.changed:
             if self.taken >= self.jobs:
                 return None
@@ -85,7 +85,7 @@ class Storm:
         return number
 
     def once(self, name):
-        """One submission: the status, or None if its answer was lost."""
+        """One submission: the status, or None without a response."""
         server = self.mortal.server
         data = request_bytes(server.port, "POST", "/api/v2/jobs", job_text(name, self.shapes[name]).encode(),
                              {"Connection": "close"})
@@ -99,7 +99,7 @@ class Storm:
         return status
 
     def persist(self, rng, name):
-        """A job until its client has an answer, or loses interest."""
+        """Submit a job until the client has a response or gives up."""
         for again in range(4):
             status = self.once(name)
             way = rng.random()
@@ -118,7 +118,7 @@ class Storm:
             self.shapes[name] = rng.choice(SHAPES)
             self.persist(rng, name)
 
-    # ---- fate ---------------------------------------------------------------------------
+    # ---- kills --------------------------------------------------------------------------
     def wait_for(self, number):
         with self.changed:
             self.changed.wait_for(lambda: self.failures or self.taken > number)
@@ -127,7 +127,7 @@ class Storm:
         rng = random.Random(f"{self.seed} death")
         for number in self.deaths:
             self.wait_for(number)
-            # Now and then as soon as it has begun to live.
+            # Sometimes immediately after the start.
             if rng.random() < 0.9:
                 wait_until(self.mortal.listens)
             time.sleep(rng.uniform(0, 0.06) * SLOW)
@@ -162,7 +162,7 @@ class Storm:
 
 
 def judge(check, storm, seen):
-    """The promise, for every name that was used."""
+    """Check the contract for every job name."""
     for name, outcomes in storm.outcomes.items():
         wrong = broken_promise(seen.of(name), name, outcomes, storm.shapes[name])
         check.ok(f"{name} {outcomes}", wrong is None, wrong or "")

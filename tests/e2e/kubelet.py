@@ -1,5 +1,5 @@
-"""A make-believe kubelet, which a real API server asks for the logs of pods: HTTPS, with a
-certificate that nobody has signed, for kube-apiserver does not check it unless it is told to."""
+"""A fake kubelet from which a real API server reads logs of pods: HTTPS with a self-signed
+certificate, because kube-apiserver does not verify it by default."""
 import os
 import select
 import shutil
@@ -17,13 +17,13 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Log:
-    """What a container has written so far."""
+    """The log of a container."""
 
     def __init__(self, data=b"", over=True):
-        self.data, self.over = data, over  # over: nothing more will come
+        self.data, self.over = data, over  # over: the log is complete
         self.changed = threading.Condition()
-        self.readers = 0                   # who has asked and is still there
-        self.sent = 0                      # bytes that went to the last of them
+        self.readers = 0                   # connected clients
+        self.sent = 0                      # bytes sent to the last client
 
     def write(self, data, over=False):
         with self.changed:
@@ -32,7 +32,7 @@ class Log:
             self.changed.notify_all()
 
     def start(self, lines):
-        """Where the last lines begin."""
+        """Offset of the last lines."""
         at = len(self.data)
         for _ in range(lines + 1):
             at = self.data.rfind(b"\n", 0, at)
@@ -41,7 +41,7 @@ class Log:
         return at + 1
 
     def wait(self, at):
-        """Until there is more than that, or a while has passed: what, and whether that was all."""
+        """Wait for more data than that, for a limited time: (data, complete)."""
         with self.changed:
             if len(self.data) == at and not self.over:
                 self.changed.wait(0.1)
@@ -49,7 +49,7 @@ class Log:
 
 
 class Kubelet:
-    """`logs`: {(pod, container): Log}; of others, that the container waits to be started."""
+    """`logs`: {(pod, container): Log}; all other containers are waiting to start."""
 
     def __init__(self, cluster, node="node0"):
         self.logs, self.asked, self.node = {}, [], node
@@ -75,7 +75,7 @@ class Kubelet:
                                                 "metadata": {"name": node}, "status": status})
 
     def pod(self, name, labels=None, owners=None, containers=("app",), init=("init",)):
-        """A pod that runs on this node: its uid."""
+        """Create a running pod on this node; returns its uid."""
         def of(names):
             return [{"name": n, "image": "x"} for n in names]
         code, value = self.cluster.api("POST", PODS, {
@@ -127,11 +127,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def left(self):
-        """Whoever asked is gone."""
+        """Wait until all clients have disconnected."""
         return bool(select.select([self.connection], [], [], 0)[0])
 
     def give(self, log, query):
-        """As a kubelet: not even a head before the first byte, or the end."""
+        """Like a kubelet, send no head before the first byte or the end."""
         self.connection.settimeout(4 * PATIENCE * SLOW)
         at = log.start(int(query["tailLines"])) if "tailLines" in query else 0
         follow = query.get("follow") == "true"

@@ -1,4 +1,4 @@
-"""Logs and events of tasks: rest-lit, a real API server, and a make-believe kubelet behind it."""
+"""Logs and events of tasks: rest-lit, a real API server, and a fake kubelet."""
 import http.client
 import shutil
 import socket
@@ -16,7 +16,7 @@ POD = f"{NAME}-worker-0"
 
 
 class Place:
-    """The job alice~logged, which runs, on a node of its own, and a server."""
+    """The running job alice~logged on a separate node, and a server."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -107,7 +107,7 @@ def logs_as_a_portal(check, cluster):
 
 
 def without_a_log(check, p, uid):
-    """The kubelet says so with 200."""
+    """The kubelet answers with its message and 200."""
     path = f"/var/log/pods/default_{POD}_{uid}/app/0.log"
     p.log.data = f'failed to try resolving symlinks in path "{path}": lstat {path}: no such file or directory'.encode()
     for query in ("", "?tail-mode=true"):
@@ -129,7 +129,7 @@ def forged(check, p, uid):
 
 
 def made_again(check, p, link):
-    """A task that is tried again has a pod of the same name."""
+    """A retried task has a pod with the same name."""
     p.cluster.api("DELETE", f"{PATHS['Pod']}/{POD}", {"gracePeriodSeconds": 0})
     is_gone(check, "pod deleted", p.read(link))
     uid = p.make_pod()
@@ -183,7 +183,7 @@ BLOCK = b"".join(b"%07d\n" % i for i in range(20 << 17))
 
 
 def waits_for_its_reader(log):
-    """It has more to send, and does not.  The kernel's buffers on the way may take dozens of MiB."""
+    """Reads stop although there is more data.  Kernel buffers may take dozens of MiB."""
     seen = log.sent
     if seen == len(log.data) < 12 * len(BLOCK):
         log.write(BLOCK)

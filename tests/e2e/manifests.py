@@ -1,5 +1,5 @@
-"""FrameworkController's manifests in a real API server: all of them are taken, and its account may do
-what the controller does, and no more."""
+"""FrameworkController's manifests on a real API server: all are accepted, and its account has
+exactly the permissions of the controller."""
 import copy
 import itertools
 import json
@@ -13,7 +13,7 @@ OURS = "frameworkcontroller.microsoft.com"
 ACCOUNT = "system:serviceaccount:frameworkcontroller:frameworkcontroller"
 CRD = "frameworks.frameworkcontroller.microsoft.com"
 
-# verb, group, resource, name: may it?
+# (verb, group, resource, name, allowed)
 RIGHTS = (
     [(verb, OURS, "frameworks", "", True) for verb in ("get", "list", "watch", "update", "delete")] +
     [(verb, "", kind, "", True) for kind in ("pods", "configmaps") for verb in ("get", "list", "watch", "create", "delete")] +
@@ -54,7 +54,7 @@ def test_controller_manifests(check, cluster):
 
 
 def test_policy_manifest(check, cluster):
-    """Where the kinds are not known, that is all that kubectl says; FrameworkController needs neither."""
+    """If the API server does not know the kinds, kubectl reports only that."""
     known = cluster.api("GET", "/apis/admissionregistration.k8s.io/v1")[1].get("resources", [])
     result = cluster.kubectl("apply", "-f", POLICY)
     if any(r["name"] == "validatingadmissionpolicies" for r in known):
@@ -64,7 +64,7 @@ def test_policy_manifest(check, cluster):
     check.ok("an older API server does not know the kind", "no matches for kind \"ValidatingAdmissionPolicy\"" in said, said)
 
 
-# What the policy lets through, and what it refuses: task roles by name (None: without one), or more.
+# Accepted and refused Frameworks: names of task roles (None: without a name), or whole objects.
 FINE = [None, {"spec": {"executionType": "Create"}}, [], ["a"], ["a", "b"], ["a", "aa", "aaa"], ["a", None], {"status": None},
         [f"r{i}" for i in range(100)]]
 REFUSED = [["a", "a"], ["a", "b", "a"], ["b", "a", "a"], [None, None], [f"r{i}" for i in range(99)] + ["r0"],
@@ -85,7 +85,7 @@ def expressions():
 
 
 def rules():
-    """The policy as rules of a CustomResourceDefinition: the same language, without variables."""
+    """The policy as validation rules of a CustomResourceDefinition, which have no variables."""
     names, *all_of_them = expressions()
     for rule in all_of_them:
         if "variables.names" in rule:
@@ -101,8 +101,8 @@ def framework(what):
 
 
 def test_policy_expressions(check, cluster):
-    """They are evaluated by an API server that knows the language, if there is one: KIT_EXTENSIONS, see
-    apiserver.sh."""
+    """Evaluate the expressions on an API server that supports CEL, if there is one: KIT_EXTENSIONS,
+    see apiserver.sh."""
     check.equal("expressions", len(list(expressions())), 3)
     if "EXTENSIONS" not in cluster.settings:
         print("     without KIT_EXTENSIONS: expressions are read, and not evaluated", flush=True)

@@ -1,5 +1,5 @@
-"""The API server is away for two seconds while 16 clients submit: nothing that waits is lost, and
-nobody is refused but those whose request it had in its hands."""
+"""An outage of the API server for two seconds while 16 clients submit: no waiting request is lost,
+and only requests that the API server had received are refused."""
 import collections
 import threading
 import time
@@ -9,8 +9,8 @@ from promise import Seen, broken_promise, collect, job_text, remove_all, serve
 
 CLIENTS = 16
 AWAY = 2.0
-# Of a Secret, whose answer is lost with the API server, it cannot be read whether it was made
-# (there is no right to read Secrets): such a job is taken back, and that is said.
+# Without permission to read Secrets, the server cannot check a Secret whose response was lost.  It
+# undoes the submission and reports that.
 IN_HAND = CLIENTS
 
 
@@ -27,7 +27,7 @@ def kill(cluster):
 
 
 class Crowd:
-    """Clients that submit one job after the other."""
+    """Clients that submit jobs in turn."""
 
     def __init__(self, server, what):
         self.server, self.what = server, what
@@ -82,7 +82,7 @@ def outage(check, cluster, what, happens, refusals):
     for job, status, _, reply in crowd.answers:
         wrong = broken_promise(seen.of(job), job, [status])
         check.ok(f"{what}: {job}: {status}", wrong is None, f"{wrong}; {reply and reply.message}")
-    # An API server that has come up says 403 until it has read its roles, which may take long.
+    # A restarted API server answers 403 until it has loaded its roles, which may take long.
     refused = [reply.message if reply else "no answer" for _, status, _, reply in crowd.answers
                if status != 202 and not (reply and "403 Forbidden" in reply.message)]
     check.ok(f"{what}: at most {refusals} refusals", len(refused) <= refusals, refused[:5])

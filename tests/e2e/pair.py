@@ -1,7 +1,6 @@
-"""Two servers on one cluster: of one installation, and of two; and a janitor to whom things happen.
+"""Two servers on one cluster, of the same or different installations; and faults of the janitor.
 
-A server that is killed in the middle of a job is made by the fault proxy: the PATCH that would
-start the job hangs, and there the server dies."""
+To kill a server during a submission, the fault proxy makes the PATCH hang that starts the job."""
 import threading
 import time
 
@@ -13,12 +12,12 @@ from promise import (Collector, Seen, collect, incomplete, is_started, is_taken,
 
 AGE = 20
 CLEAN = ("--deadline", "10", "--janitor-age", str(AGE), "--janitor-interval", "1")
-SOON = (2 * AGE + 300) * SLOW  # a round or two after what is left has its age
+SOON = (2 * AGE + 300) * SLOW  # one or two rounds after the objects have reached the age
 NAMES = 60
 
 
 def submit_all(server, jobs, results, threads=4):
-    """Submit these jobs, several at once; results[job] = status."""
+    """Submit these jobs concurrently; results[job] = status."""
     left = list(jobs)
     lock = threading.Lock()
 
@@ -40,7 +39,8 @@ def submit_all(server, jobs, results, threads=4):
 
 
 def leave_behind(cluster, jobs, *arguments):
-    """Jobs of a server that is killed when all is made and nothing is started."""
+    """Jobs of a server that is killed after it created all objects and before it started the
+    jobs."""
     with Proxy(cluster) as proxy:
         for job in jobs:
             proxy.fault("PATCH", "Framework", framework_name(job), times=None, hang=0)
@@ -56,7 +56,7 @@ def leave_behind(cluster, jobs, *arguments):
 
 
 def test_two_servers(check, cluster):
-    """The same names to both at the same time; one of the two dies on the way."""
+    """Concurrent submissions of the same names to both servers, one of which is killed."""
     jobs = [f"pair-{i}" for i in range(NAMES)]
     with serve(cluster) as one, serve(cluster) as two:
         first, second = {}, {}
@@ -84,7 +84,7 @@ def test_two_servers(check, cluster):
 
 
 def one_dies(check, cluster, one, two):
-    """Both take jobs, the first is killed; names that it was asked for are asked of the second."""
+    """Both accept jobs, the first is killed; clients submit its job names to the second."""
     jobs = [f"dies-{i}" for i in range(NAMES)]
     first, second = {}, {}
     workers = submit_all(one, jobs, first, 8)
@@ -107,21 +107,21 @@ def one_dies(check, cluster, one, two):
 
 
 def test_two_installations(check, cluster):
-    """Neither removes what the other has left; each removes its own."""
+    """Each server removes only its own incomplete submissions."""
     mine, theirs = [f"mine-{i}" for i in range(3)], [f"theirs-{i}" for i in range(3)]
     check.equal("two installations: left by the one", leave_behind(cluster, mine, "--instance", "one"), mine)
     check.equal("two installations: left by the other", leave_behind(cluster, theirs, "--instance", "two"), theirs)
-    # FrameworkController writes this as soon as it sees them.
+    # FrameworkController writes this immediately.
     cluster.api("PATCH", f"{PATHS['Framework']}/{framework_name(mine[0])}", {"status": {
         "state": "AttemptCreationPending", "attemptStatus": None}}, "application/merge-patch+json")
-    # PriorityClasses, whose Frameworks are gone: as left by jobs that have ended.
+    # PriorityClasses without Frameworks, as after deleted jobs.
     for job in (mine[2], theirs[2]):
         cluster.delete("Framework", framework_name(job))
     with serve(cluster, *CLEAN, "--instance", "one") as server, Collector(cluster, 0.5):
         check.ok("two installations: the one removes its own", wait_until(
             lambda: not any(Seen(cluster).of(j) for j in mine), SOON / SLOW), [sorted(Seen(cluster).of(j)) for j in mine])
         check.ok("two installations: and takes jobs", is_taken(server, job_text("of-one")))
-        time.sleep(2)  # rounds in which nothing is to happen
+        time.sleep(2)  # several rounds without changes
         seen = Seen(cluster)
         check.equal("two installations: what is the other's stays", [len(seen.of(j)) for j in theirs], [5, 5, 1])
     with serve(cluster, *CLEAN, "--instance", "two"):
@@ -132,7 +132,7 @@ def test_two_installations(check, cluster):
 
 
 def test_start_wins(check, cluster):
-    """Somebody starts the job when the janitor has already made up its mind."""
+    """A job is started after the janitor selected it for deletion."""
     check.equal("start wins: one is left", leave_behind(cluster, ["late"]), ["late"])
     n = framework_name("late")
     arrived, go = threading.Event(), threading.Event()
@@ -153,7 +153,7 @@ def test_start_wins(check, cluster):
 
 
 def test_janitor_in_trouble(check, cluster):
-    """Its own requests fail, each in its way, and it goes on in a later round."""
+    """Requests of the janitor fail, and it continues in a later round."""
     check.equal("janitor in trouble: one is left", leave_behind(cluster, ["trouble"]), ["trouble"])
     n = framework_name("trouble")
     with Proxy(cluster) as proxy:

@@ -1,6 +1,5 @@
-"""Who is let in, before a real API server: logins and tokens of an OpenPAI cluster, a list of revoked
-tokens, and service accounts; with the rights of k8s/rbac.yaml and k8s/rbac-openpai.yaml and nothing
-else."""
+"""Authentication with a real API server: logins and tokens of an OpenPAI cluster, the deny list,
+and service accounts; with only the permissions of k8s/rbac.yaml and k8s/rbac-openpai.yaml."""
 import base64
 import json
 import os
@@ -48,7 +47,7 @@ def prepare(check, cluster):
 
 
 def patiently(ask):
-    """Its answer, but for 503: ten TokenReviews a second are asked, and no more."""
+    """Retry until the response is not 503, because TokenReviews are limited to ten per second."""
     replies = []
 
     def answered():
@@ -157,7 +156,7 @@ def revoked_ones_are_listed(check, cluster):
 
 
 def storage(name, share, read_only):
-    """A claim and its volume, bound to each other as a controller would have done."""
+    """Create a claim and its volume, bound as by the controller."""
     labels = {"share": share} if share else {}
     return ({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-pv"},
              "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],
@@ -169,7 +168,7 @@ def storage(name, share, read_only):
 
 
 def storages_are_those_of_groups(check, cluster):
-    """Claims and volumes as a real API server shows them; one that is not bound is none."""
+    """Claims and volumes of a real API server; unbound claims are not storages."""
     claims = "/api/v1/namespaces/default/persistentvolumeclaims"
     objects = [*storage("data", None, True), *storage("home", "false", False),
                *storage("unbound", None, False)]
@@ -203,7 +202,7 @@ def storages_are_those_of_groups(check, cluster):
         job = job_v2("unbound", extras={"storages": [{"name": "unbound"}]})
         check.equal("one that is not bound", p.server.submit(job, mine).status, 404)
         check.equal("nobody", p.status(token("nobody")), 401)
-        # The right to see volumes goes: nothing is guessed.
+        # Without permission to read volumes, the server does not guess.
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rest-lit-volumes"
         rules = cluster.api("GET", role)[1]["rules"]
         cluster.api("PATCH", role, {"rules": []}, "application/merge-patch+json")

@@ -1,11 +1,10 @@
-"""What is promised to whoever submits a job, read off the cluster:
+"""The contract of a submission, checked on the cluster:
 
-    202                 everything exists, owned by the Framework, and the job is started
-    504 OutcomeUnknown  not known; a started job is complete, and what is not is the janitor's
-    anything else       nothing is left
+    202                 all objects exist, owned by the Framework, and the job is started
+    504 OutcomeUnknown  unknown; a started job is complete, the janitor removes an incomplete one
+    anything else       no objects are left
 
-And the part of the cluster that the promise relies on and that the test cluster lacks: a
-garbage collector."""
+And a garbage collector, which the contract requires and the test cluster lacks."""
 import base64
 import json
 import re
@@ -34,7 +33,7 @@ def serve(cluster, *arguments, url=None, **more):
 
 
 def connect(server):
-    """A connection to a server that is killed now and then, when it listens."""
+    """Connect to a server that is killed repeatedly, when it listens."""
     found = []
 
     def listens():
@@ -49,8 +48,7 @@ def connect(server):
 
 
 def is_taken(server, text):
-    """Whether a client that repeats its request gets its job: the first may have met the deadline,
-    which is short."""
+    """True if a client gets its job by retries; the first request may exceed the short deadline."""
     key = {"Idempotency-Key": str(uuid.uuid4())}
     return wait_until(lambda: server.submit(text, key).status == 202, 300)
 
@@ -60,7 +58,7 @@ def marker(job):
 
 
 def job_text(job, shape="whole"):
-    """A job with a dependent of each sort; the other shapes have less of them."""
+    """A job with a dependent of each kind; other shapes have fewer."""
     more = {}
     if shape != "bare":
         more["secrets"] = {"key": marker(job), "password": marker(job)}
@@ -71,21 +69,21 @@ def job_text(job, shape="whole"):
     return json.dumps(text)
 
 
-# ---- what there is ----------------------------------------------------------------------
+# ---- objects ----------------------------------------------------------------------------
 def items(cluster, kind, accept="application/json"):
     status, value = cluster.api("GET", PATHS[kind], accept=accept)
     if status != 200:
         raise OSError(f"{kind}s cannot be listed: {status} {value}")
-    # Nothing is null in a list of metadata.
+    # A list of metadata has no nulls.
     return [o for o in value["items"] or [] if OURS.match(o["metadata"]["name"])]
 
 
 class Seen:
-    """All that there is of jobs, at one moment."""
+    """A snapshot of all objects of jobs."""
 
     def __init__(self, cluster):
         self.objects = {}
-        # What is owned is made after its owner, and goes after it.
+        # Dependents are created and deleted after their owner.
         for kind in reversed(KINDS):
             for o in items(cluster, kind):
                 name = o["metadata"]["name"]
@@ -93,8 +91,8 @@ class Seen:
         self.leave_out_garbage()
 
     def leave_out_garbage(self):
-        """What belongs to what is not there is the garbage collector's; a request that was given up
-        may have made it a moment ago."""
+        """Dependents without an owner belong to the garbage collector; an abandoned request may
+        have just created them."""
         uids = {parts["Framework"]["metadata"]["uid"] for parts in self.objects.values()
                 if "Framework" in parts}
 
@@ -120,7 +118,7 @@ def is_started(parts):
 
 
 def incomplete(parts, job, shape="whole"):
-    """What is missing of a started job, or wrong with it, in words; None if all is well."""
+    """Description of the missing or wrong parts of a started job; None if it is complete."""
     if not is_started(parts):
         return f"not started: {sorted(parts)}"
     framework = parts["Framework"]["metadata"]
@@ -138,8 +136,8 @@ def incomplete(parts, job, shape="whole"):
 
 
 def broken_promise(parts, job, outcomes, shape="whole"):
-    """What is wrong, in words, after these answers (status, or None for a lost one) to
-    submissions of one name; None if all is well."""
+    """Description of a violation after these responses (status, or None without a response) to
+    submissions of one name; None if there is none."""
     accepted = outcomes.count(202)
     if accepted > 1:
         return f"it was accepted {accepted} times"
@@ -156,9 +154,9 @@ def broken_promise(parts, job, outcomes, shape="whole"):
 
 # ---- the garbage collector --------------------------------------------------------------
 def collect(cluster):
-    """Remove what is owned by what does not exist (any more); how many."""
+    """Delete dependents of objects that do not exist; returns their number."""
     there = [(kind, o["metadata"]) for kind in ("Secret", "ConfigMap") for o in items(cluster, kind, META)]
-    # Asked after that: an owner is made before what it owns.
+    # After that list, because an owner is created before its dependents.
     uids = {o["metadata"]["uid"] for o in items(cluster, "Framework", META)}
     removed = 0
     for kind, meta in there:
@@ -170,7 +168,7 @@ def collect(cluster):
 
 
 class Collector:
-    """One that goes round all the time."""
+    """A garbage collector that runs continuously."""
 
     def __init__(self, cluster, interval=1.0):
         self.cluster, self.interval = cluster, interval
@@ -183,7 +181,7 @@ class Collector:
             try:
                 self.removed += collect(self.cluster)
             except (OSError, ValueError):
-                pass  # the API server is away
+                pass  # the API server is not available
 
     def __enter__(self):
         self.thread.start()
@@ -195,7 +193,7 @@ class Collector:
 
 
 def is_settled(cluster):
-    """Nothing is left for a janitor: by names alone, since it is asked often."""
+    """True if no object is left for a janitor; compares only names, because it is called often."""
     classes = {o["metadata"]["name"][:32] for o in items(cluster, "PriorityClass", META)}
     frameworks = items(cluster, "Framework", META)
     return not any("rest-lit/creating" in o["metadata"].get("labels", {}) for o in frameworks) and \
@@ -203,8 +201,8 @@ def is_settled(cluster):
 
 
 def wait_settled(cluster, seconds):
-    """Until the janitor, and a garbage collector, have left started jobs only, or that long and ten
-    minutes more, since there may be hundreds; what there is then."""
+    """Wait until janitor and garbage collector have removed all but started jobs, up to this time
+    plus ten minutes, because there may be hundreds.  Returns a snapshot."""
     end = time.monotonic() + seconds + 600
     while not is_settled(cluster) and time.monotonic() < end:
         time.sleep(0.5)
@@ -213,7 +211,7 @@ def wait_settled(cluster, seconds):
 
 
 def remove_all(cluster):
-    """Every job there is, with all it has."""
+    """All jobs with their objects."""
     for kind in KINDS:
         for o in items(cluster, kind, META):
             cluster.delete(kind, o["metadata"]["name"])

@@ -1,5 +1,5 @@
-"""Idempotency-Key: a client that repeats its request until it has an answer gets one job, while the
-server is killed again and again."""
+"""Idempotency-Key: a client that retries its request gets exactly one job, while the server is
+killed repeatedly."""
 import collections
 import random
 import subprocess
@@ -17,7 +17,7 @@ REPLAYED = "idempotency-replayed"
 
 
 def post(server, text, key):
-    """One request: its answer, or None if that is lost."""
+    """One request: its response, or None."""
     data = request_bytes(server.port, "POST", "/api/v2/jobs", text.encode(),
                          {"Connection": "close", "Idempotency-Key": key})
     with connect(server) as connection:
@@ -51,8 +51,8 @@ def test_repeated(check, cluster):
 
 
 def test_repeated_while_killed(check, cluster):
-    """Each client sends its request until it is taken.  What a killed server has left is in the
-    way (409 IdempotencyError) until the janitor has removed it."""
+    """Each client retries until its request is accepted.  Objects of a killed server cause 409
+    IdempotencyError until the janitor removes them."""
     rng = random.Random(20)
     answers = collections.Counter()
     left = [f"once-{i}" for i in range(JOBS)]

@@ -1,6 +1,5 @@
-"""A job on its way through all states, on a real API server: submitted by rest-lit, its status
-written as FrameworkController writes it (tests/data/frameworks), read back as clients read it; and
-the attempts before the last one."""
+"""A job in all states on a real API server: submitted by rest-lit, with statuses of
+FrameworkController (tests/data/frameworks), read like clients do; and earlier attempts."""
 import gzip
 import base64
 import json
@@ -11,7 +10,7 @@ from details import SPECS, plain, same, snapshot
 from harness import framework_name, job_v2, wait_until
 
 MERGE = "application/merge-patch+json"
-# One job until it has succeeded; another that is tried again, and so on.
+# One job until it succeeds, another one with retries, and so on.
 WAYS = {
     "succeeds": ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"],
     "fails": ["06", "12"], "runs-out-of-memory": ["06", "13"], "is-stopped": ["06", "14"],
@@ -21,7 +20,7 @@ WAYS = {
 
 
 def write(cluster, name, status):
-    """All of it at once, as a PUT would."""
+    """Replace the whole status, like a PUT."""
     return cluster.api("PATCH", f"{FRAMEWORKS}/{name}", [{"op": "add", "path": "/status", "value": status}],
                        "application/json-patch+json")[1]
 
@@ -82,7 +81,7 @@ def kept(cluster, job, n):
 
 
 def earlier(check, cluster, server):
-    """Of the job that was tried twice, also a server that was not there can tell."""
+    """A server that did not run before also knows the first attempt of a retried job."""
     job = "is-tried-twice"
     if not check.ok("the first attempt is kept", wait_until(lambda: kept(cluster, job, 0))):
         return
@@ -109,7 +108,7 @@ def attempt_of(job, n, cluster):
 
 
 def test_history_is_bounded(check, cluster):
-    """The oldest go; what others have put in the place of one stays, and is not believed."""
+    """The oldest attempts are removed; replaced objects are kept but not trusted."""
     job = "many-times"
     with cluster.serve("--history", "2") as server:
         check.equal("is taken", server.submit(job_v2(job)).status, 202)

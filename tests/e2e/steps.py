@@ -1,4 +1,4 @@
-"""Each single request by which a job is made, or taken back, goes wrong in each single way."""
+"""Each kind of fault at each request of a submission or its cleanup."""
 import threading
 import time
 
@@ -7,21 +7,21 @@ from faultproxy import Proxy
 from harness import SLOW, framework_name, secret_forms
 from promise import Seen, broken_promise, collect, incomplete, is_started, job_text, marker, remove_all, serve, wait_settled
 
-# Of servers whose fault is there for ever, or hangs.  Others have as long as it takes.
+# Deadlines of servers with a permanent or hanging fault; other servers have long ones.
 DEADLINE = 15 if SLOW == 1 else 20
 AGE = DEADLINE + 10
 AT_ONCE = 8 if SLOW == 1 else 4  # kinds of faults
 
 TEXT = "The server is currently unable to handle the request"
 TOO_LARGE = "etcdserver: request is too large"
-HALF = 150  # bytes of an answer: its head has begun
-MOST = 700  # bytes: in its body
+HALF = 150  # bytes of a response, within its head
+MOST = 700  # bytes of a response, within its body
 
-# What a fault at one of the first six steps comes to:
-#   GENTLE   the job is made all the same
-#   LOST_IT  so too, if it may be read back that it was done; else it is taken back
-#   BITTER   it depends; the promise is all that is asked for
-# A fault that is not BITTER at a later step changes nothing.
+# Result of a fault at one of the first six steps:
+#   GENTLE   the job is created
+#   LOST_IT  likewise, if the server can read the object; otherwise the submission is undone
+#   BITTER   undefined, within the contract
+# At later steps, faults other than BITTER have no effect.
 GENTLE, LOST_IT, BITTER = range(3)
 
 # name; the fault; how often (None: for ever); what comes of it
@@ -107,7 +107,7 @@ def learn_marks(cluster):
 
 
 def without_older(parts):
-    """What is of the job itself."""
+    """The objects of the job."""
     return {k: o for k, o in parts.items() if o["metadata"].get("annotations", {}).get("rest-lit/submission") != OLDER}
 
 
@@ -116,7 +116,7 @@ def is_endless(fault):
 
 
 class Row:
-    """One fault at one step: a job of its own."""
+    """One fault at one step, with a separate job."""
 
     def __init__(self, number, fault, step):
         self.what = f"{fault[0]} at {step[0]}"
@@ -152,7 +152,7 @@ class Row:
         return self.reply.status if self.reply else 0
 
     def expected(self):
-        """The one right answer, or None."""
+        """The only correct response, or None."""
         number, harm = STEPS.index(self.step), self.fault[3]
         if harm == BITTER:
             return None
@@ -170,7 +170,7 @@ class Row:
             check.equal(f"{self.what}: status ({reply.message})", reply.status, self.expected())
         wrong = broken_promise(without_older(seen.of(self.job)), self.job, [reply.status])
         check.ok(f"{self.what}: {reply.status} {reply.code}", wrong is None, f"{wrong}; {reply.message}")
-        # The deadline may have come before it.
+        # The deadline may end the request before the fault.
         check.ok(f"{self.what}: the step was reached", self.struck is None or self.struck.struck() or
                  is_endless(self.fault) and self.took >= DEADLINE)
         check.ok(f"{self.what}: 504 says so", (reply.status == 504) == (reply.code == "OutcomeUnknown"), reply)
@@ -179,8 +179,8 @@ class Row:
 
 
 def one_fault(check, lock, cluster, number, fault):
-    """One kind of fault at every step, each for a job of its own, all at once.  A server of its
-    own, since a busy API server is one for all jobs."""
+    """One kind of fault at every step, concurrently, each with a separate job.  With a separate
+    server, because a busy API server affects all jobs."""
     rows = [Row(number * 100 + i, fault, step) for i, step in enumerate(STEPS)]
     limits = ("--deadline", str(DEADLINE)) if is_endless(fault) else ()
     with Proxy(cluster) as proxy, serve(cluster, *limits, "--loops", "1", "--in-flight", "32",
@@ -204,7 +204,7 @@ def one_fault(check, lock, cluster, number, fault):
 
 
 def table(rows):
-    """What was answered: a line for each fault, a column for each step."""
+    """The responses as a table: a line per fault, a column per step."""
     width = max(len(fault[0]) for fault in FAULTS)
     for i, step in enumerate(STEPS):
         print(f"     {' ' * width} {'|  ' * i}{step[0]}")
@@ -244,7 +244,7 @@ def test_steps(check, cluster):
 
 
 def settle(check, cluster, rows):
-    """What nobody knew of is settled by the janitor."""
+    """The janitor resolves unknown results."""
     before = Seen(cluster)
     started = {n for n, parts in before.objects.items() if is_started(parts)}
     with serve(cluster, "--deadline", str(DEADLINE), "--janitor-age", str(AGE), "--janitor-interval", "1"):

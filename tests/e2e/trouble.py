@@ -1,7 +1,7 @@
-"""Trouble between servers and the API server.
+"""Faults between servers and the API server.
 
-    tests/e2e/run trouble [NAME...]     outages, two servers, repeated requests; all, or the tests
-                                        whose names contain NAME
+    tests/e2e/run trouble [NAME...]     outages, two servers, retries; all tests, or those whose
+    names contain a NAME
     tests/e2e/run steps                 one fault at each step of a creation"""
 import os
 import sys

@@ -1,5 +1,5 @@
-"""Jobs are followed while thousands of changes are made to them, connections are cut, the API server
-is killed twice and its etcd forgets what was: at the end the list is what a fresh LIST says."""
+"""The cache of jobs during thousands of changes, closed connections, two kills of the API server
+and a compaction of etcd: at the end, the list of jobs equals a new LIST."""
 import calendar
 import collections
 import http.client
@@ -32,8 +32,8 @@ def framework(job):
 
 
 class Writers:
-    """Threads that create, change and delete Frameworks, each its own, as fast as they can; what
-    fails because the API server is away is done again."""
+    """Threads that create, change and delete separate Frameworks as fast as possible and retry
+    during outages."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -87,7 +87,7 @@ class Writers:
 
 
 class Cutter:
-    """Cuts watches again and again."""
+    """Closes watches repeatedly."""
 
     def __init__(self, proxy):
         self.proxy = proxy
@@ -138,7 +138,7 @@ def same(check, what, cluster, server):
 
 
 def compact(cluster):
-    """etcd forgets all that was, as it does every five minutes."""
+    """Compact etcd, which happens every five minutes in a cluster."""
     etcd = cluster.settings["ETCD"]
 
     def ask(path, body):
@@ -172,7 +172,7 @@ def test_many_changes(check, cluster):
 
 
 def missed_and_compacted(check, cluster, server, proxy):
-    """What was missed is nowhere to be read any more: a list says it."""
+    """Missed changes are no longer available as events; a new LIST contains them."""
     away = proxy.fault("WATCH", "Framework", None, times=None, status=503)
     proxy.cut_watches()
     check.ok("missed: it is away", wait_until(away.struck))
@@ -180,7 +180,7 @@ def missed_and_compacted(check, cluster, server, proxy):
         cluster.api("DELETE", f"{FRAMEWORKS}/{framework_name(job)}")
     cluster.api("POST", FRAMEWORKS, framework("late"))
     compact(cluster)
-    cluster.kill()  # what it remembers itself goes, too
+    cluster.kill()  # discards its watch cache, too
     cluster.start_again()
     before = proxy.count("GET", "Framework", None)
     with proxy.lock:
@@ -190,7 +190,7 @@ def missed_and_compacted(check, cluster, server, proxy):
 
 
 def test_known_at_once(check, cluster):
-    """What was submitted is in the very next list."""
+    """A submitted job is in the next list."""
     with serve(cluster, "--loops", "4") as server:
         check.ok("at once: ready", server.ready())
         for i in range(10):

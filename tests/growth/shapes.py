@@ -1,4 +1,5 @@
-"""Shapes of input: each makes a job of about so many bytes.  Some are taken, some are refused at their end."""
+"""Shapes of input: each creates a job of about the given size.  Some are accepted, others are
+refused at their end."""
 
 HEAD = "protocolVersion: 2\nname: j\ntype: job\n"
 IMAGE = "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
@@ -10,7 +11,7 @@ V1_ROLE = '{"name": "m", "command": "x"%s}'
 
 
 def fill(size, line, first="", last=""):
-    """Lines until the size is reached; `line` is a text, or makes one of a number."""
+    """Repeat lines up to the size; `line` is a text, or a function of the line number."""
     out, n, i = [first], len(first) + len(last), 0
     while n < size:
         text = line(i) if callable(line) else line

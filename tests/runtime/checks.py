@@ -1,8 +1,8 @@
-"""What the tests of pai-runtime share.  A file test_*.py here is a program: it runs the binary in
-$PAI_RUNTIME, gives its test functions to tests(), which call check() for every fact, and ends with
-finish(), whose last lines are `N checks` and `N passed, M failed` (tests).
+"""Common parts of the tests of pai-runtime.  Each test_*.py is a program: it runs the binary
+$PAI_RUNTIME and passes its test functions, which call check(), to tests().  finish() prints the
+last lines, `N checks` and `N passed, M failed` (tests).
 
-    test_NAME.py [WORD...]     all, or the tests in whose names ("run.test_sizes") a WORD is"""
+    test_NAME.py [WORD...]     all tests, or those whose names ("run.test_sizes") contain a WORD"""
 import atexit
 import os
 import re
@@ -21,7 +21,7 @@ RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build
 
 
 def for_everybody(program):
-    """The program where other users may start it, too: a home directory may be closed to them."""
+    """A copy of the program that other users can run; home directories may be closed to them."""
     parents = program
     while parents != "/":
         parents = os.path.dirname(parents)
@@ -33,12 +33,12 @@ def for_everybody(program):
     return program
 
 
-# What nohup, or a shell with `&`, ignores would be ignored by all that tests start; in a pod nothing is.
+# nohup, and shells with `&`, ignore signals, and child processes would inherit that.
 for _signal in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(_signal) == signal.SIG_IGN:
         signal.signal(_signal, signal.SIG_DFL)
 
-SLOW = float(os.environ.get("TEST_SLOW", "1"))  # bounds of time are this much wider (sanitizers)
+SLOW = float(os.environ.get("TEST_SLOW", "1"))  # factor for time limits (sanitizers)
 
 passed = failed = 0  # tests
 checks = wrong = 0
@@ -48,7 +48,7 @@ _here = threading.local()  # wrong: what failed in this thread
 
 
 def check(name, ok, detail=""):
-    """One fact.  `detail` is shown if it does not hold."""
+    """One check.  `detail` is printed if it fails."""
     global checks, wrong
     with _counting:
         checks += 1
@@ -67,7 +67,7 @@ def equal(name, got, want):
 
 
 def may_unshare(what, *flags):
-    """May namespaces be made here?  If not, that `what` is not tested is said."""
+    """True if namespaces can be created; otherwise, print that `what` is not tested."""
     tried = subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False)
     if tried.returncode:
         print(f"skipped: {what}: {tried.stderr.decode().strip()}")
@@ -75,7 +75,7 @@ def may_unshare(what, *flags):
 
 
 def chosen(name):
-    """Whether the test is wanted: its name, or that of its file, is in the arguments, or there are none."""
+    """True if the arguments select the test, by its name or its file's, or if there are none."""
     return not sys.argv[1:] or any(word in f"{FILE}.{name}" for word in sys.argv[1:])
 
 
@@ -93,8 +93,8 @@ def _one_test(name, function, args):
 
 
 def tests(*functions, args=(), at_once=False):
-    """Run those that are chosen, with these arguments, of which texts are part of the name; all at once, if most
-    of them wait."""
+    """Run the selected tests with these arguments; texts are part of the name.  Optionally run them
+    concurrently, if they mostly wait."""
     words = [a for a in args if isinstance(a, str)]
     named = [(" ".join([f.__name__, *words]), f) for f in functions]
     calls = [(name, f, args) for name, f in named if chosen(name)]
@@ -118,11 +118,11 @@ def finish():
 
 
 class Root:
-    """A directory that stands for `/` (option --root), as the kubelet would have made it."""
+    """A directory used as `/` (option --root), with the files of the kubelet."""
 
     def __init__(self, **env):
         self.path = tempfile.mkdtemp(prefix="pai-runtime-")
-        # An environment as that of a pod: nothing of whoever runs the tests, but PATH.
+        # The environment of a pod; of the test's own environment only PATH.
         self.env = {"PATH": os.environ["PATH"], "FC_POD_UID": "11111111-0000-0000-0000-000000000000"}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if name in os.environ:
@@ -142,7 +142,7 @@ class Root:
         os.chmod(path, mode)
 
     def read(self, path):
-        """Bytes of a file; None if it is not there."""
+        """Bytes of a file; None if it does not exist."""
         try:
             with open(self.at(path), "rb") as f:
                 return f.read()
@@ -179,5 +179,5 @@ class Root:
 
 
 def without_root(text, root):
-    """The text as it would be in a pod."""
+    """The text with the paths of a pod."""
     return re.sub(re.escape(root.path), "", text)

@@ -1,5 +1,5 @@
-"""A make-believe Kubernetes API server, with TLS or without, that answers what a test tells it to,
-byte by byte; and the certificates that it takes."""
+"""A fake Kubernetes API server, with or without TLS, whose response bytes come from the test; and
+its certificates."""
 import json
 import os
 import shutil
@@ -35,7 +35,7 @@ class Pki:
                 self.file(name + ".key"))
 
     def context(self, name, san="DNS:" + NAME, days=30):
-        """For a server whose certificate has these names."""
+        """Create a certificate with these names."""
         self.openssl("req", *self.key(name), "-subj", "/CN=server", "-out", self.file("request"))
         with open(self.file("extensions"), "w", encoding="utf-8") as f:
             f.write(f"extendedKeyUsage=serverAuth\nsubjectAltName={san}\n")
@@ -43,7 +43,7 @@ class Pki:
                      self.file("ca.key"), "-CAcreateserial", "-days", str(days), "-extfile",
                      self.file("extensions"), "-out", self.file(name + ".crt"))
         if days == 0:
-            time.sleep(1.1)  # it is good for the second in which it was made
+            time.sleep(1.1)  # a certificate is still valid in the second of its creation
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.file(name + ".crt"), self.file(name + ".key"))
         return context
@@ -66,7 +66,7 @@ class Request:
 
 
 def reply(status, body=b"", *headers):
-    """Bytes of an answer; a body that is no bytes is sent as JSON."""
+    """Bytes of a response; a body other than bytes is encoded as JSON."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()
     head = [f"HTTP/1.1 {status} X", "Content-Type: application/json",
@@ -75,7 +75,7 @@ def reply(status, body=b"", *headers):
 
 
 def status(code, message="no", **details):
-    """What an API server says if it is not 200."""
+    """An error response of an API server."""
     return reply(code, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
                         "message": message, "details": details})
 
@@ -84,8 +84,8 @@ HANG = object()  # never answer
 
 
 class FakeKube:
-    """`answer` gets each Request and gives the bytes to send, a list of bytes with pauses (numbers)
-    between, or HANG."""
+    """`answer` gets each Request and returns bytes, a list of bytes and pauses (numbers), or
+    HANG."""
 
     def __init__(self, answer, context=None):
         self.answer, self.context = answer, context

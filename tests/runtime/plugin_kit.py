@@ -1,4 +1,4 @@
-"""What test_plugins.py and test_ssh.py share: pods whose init has run, fake programs, shells."""
+"""Common parts of test_plugins.py and test_ssh.py: pods after init, fake programs, shells."""
 import json
 import os
 import shutil
@@ -8,7 +8,7 @@ from checks import Root, SLOW
 
 PAI = "/usr/local/pai"
 D = PAI + "/runtime.d"
-# Those that the images of jobs have.  busybox needs its applet's name.
+# Shells of job images.  busybox needs the name of its applet.
 SHELLS = {name: argv for name, argv in {"bash": ["bash"], "dash": ["dash"], "busybox": ["busybox", "sh"]}.items()
           if shutil.which(argv[0])}
 
@@ -20,7 +20,7 @@ def framework(config, roles):
 
 
 class Pod(Root):
-    """A task of a job with these plugins (YAML of the list) whose init has run."""
+    """A task after init, of a job with these plugins (list as YAML)."""
 
     def __init__(self, plugins="[]", more="", secrets=None, extension=None, raw=None, **env):
         super().__init__(**dict({"FC_TASKROLE_NAME": "worker", "FC_TASK_INDEX": "0", "USER_CMD": "true",
@@ -40,7 +40,7 @@ class Pod(Root):
                              "--steps", "install,config,plugins,command")
 
     def fake(self, name, script, where=None):
-        """A program on PATH (or at a path) that is this POSIX script."""
+        """Create a program from this POSIX script on PATH or at a path."""
         path = self.at(where) if where else os.path.join(self.bin, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as f:
@@ -48,8 +48,8 @@ class Pod(Root):
         os.chmod(path, 0o755)
 
     def sh(self, shell, script="precommands.sh", timeout=60, **env):
-        """A script of runtime.d as `run` starts it.  PAI_SHELL takes one word: a program that is
-        this shell."""
+        """Run a script of runtime.d like `run`.  PAI_SHELL must be one word, so it is a program
+        that starts this shell."""
         word = shutil.which(shell)
         if shell == "busybox":
             word = os.path.join(self.bin, "ash")

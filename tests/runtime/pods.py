@@ -1,7 +1,7 @@
-"""Pods as processes: FrameworkController's and the kubelet's part for one Framework.
+"""Pods as processes, with the functions of FrameworkController and kubelet for one Framework.
 
-A pod is a directory that stands for `/`.  Its containers get the environment of the pod template,
-as the kubelet would expand it, and the volumes that the template mounts."""
+A pod is a directory used as `/`.  Its containers get the environment of the pod template, expanded
+like by the kubelet, and its volumes."""
 import json
 import os
 import re
@@ -15,7 +15,7 @@ FRAMEWORK_VARIABLES = ("FC_FRAMEWORK_UID", "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID", 
 
 
 def expand(text, known):
-    """$(NAME) as the kubelet does it: $$ is a dollar, unknown names stay."""
+    """Expand $(NAME) like the kubelet: $$ is a dollar, unknown names are kept."""
     def one(match):
         if match.group(0) == "$$":
             return "$"
@@ -24,13 +24,13 @@ def expand(text, known):
 
 
 class Pod(Root):
-    """One task's pod.  `address` is its pod IP, `host` that of its node."""
+    """The pod of a task.  `address` is its pod IP, `host` the IP of its node."""
 
     def __init__(self, framework, role, index, address, host):
         super().__init__()
         self.framework, self.role, self.index = framework, role, index
         self.address, self.host = address, host
-        # Ports follow from it, so it is the same every time.
+        # Fixed, because ports depend on it.
         self.uid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{role['name']} {index}"))
         self.name = f"{framework['metadata']['name']}-{role['name']}-{index}"
         self.spec = role["task"]["pod"]["spec"]
@@ -46,7 +46,7 @@ class Pod(Root):
         self.write("/dev/termination-log", "", 0o666)
 
     def account(self, token, ca, namespace="default"):
-        """What the projected volume of the service account holds."""
+        """The files of the service account's projected volume."""
         self.write(f"{ACCOUNT}/token", token)
         self.write(f"{ACCOUNT}/ca.crt", ca)
         self.write(f"{ACCOUNT}/namespace", namespace)
@@ -75,7 +75,7 @@ class Pod(Root):
                 "metadata.name": self.name}[path]
 
     def status(self, state="AttemptPreparing"):
-        """What FrameworkController says of this task."""
+        """FrameworkController's status of this task."""
         return {"index": self.index, "state": state, "deletionPending": False,
                 "startTime": "2026-01-31T12:00:00Z", "transitionTime": "2026-01-31T12:00:00Z",
                 "completionTime": None, "runTime": None,
@@ -90,7 +90,7 @@ class Pod(Root):
 
 
 def framework_status(framework, pods):
-    """The status of a Framework whose tasks have these pods (those not named have none yet)."""
+    """The status of a Framework whose tasks have these pods; other tasks have none yet."""
     roles = []
     for role in framework["spec"]["taskRoles"]:
         mine = sorted((p for p in pods if p.role["name"] == role["name"]), key=lambda p: p.index)
@@ -108,7 +108,7 @@ def framework_status(framework, pods):
 
 
 def service_account_token(cluster, account="runtime-account", seconds=3600):
-    """A token as the kubelet would ask for."""
+    """A token like the kubelet's."""
     status, value = cluster.api(
         "POST", f"/api/v1/namespaces/default/serviceaccounts/{account}/token",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",

@@ -1,5 +1,5 @@
-"""Waiting for all tasks: against a fake API server that goes wrong in every way, and against a real
-one with RBAC and tokens of service accounts."""
+"""The barrier that waits for all tasks: with a fake API server and all its faults, and with a real
+one with RBAC and service account tokens."""
 import base64
 import gzip
 import json
@@ -24,7 +24,7 @@ from pods import ACCOUNT, service_account_token, read_ca
 TOKEN = "Marker.of-a-token.31415926535"
 UID = "7ea08df5-4277-4b37-9996-f9b2ffdcc60f"  # of worker 0 in the states below
 PATH = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/aframework"
-said = []  # all that any process wrote: no token may be in it
+said = []  # the output of all processes, which must not contain a token
 
 
 def framework(state):
@@ -38,7 +38,7 @@ NO_FRAMEWORK = status(404, "frameworks \"aframework\" not found", name="aframewo
 
 
 def times(interval=60, timeout=60000, first=20, request=20000, fetch=20000):
-    """--barrier-ms; wide enough for slow machines where a test waits for something to happen."""
+    """--barrier-ms, long enough for slow machines."""
     return ",".join(str(min(3600000, int(ms * min(SLOW, 3)))) for ms in (interval, timeout, first, request, fetch))
 
 
@@ -60,7 +60,7 @@ class Pod(Root):
     ARGUMENTS = ("--steps", "logs,framework")
 
     def wait(self, waiting=None):
-        """Run the step; (exit code, all it said)."""
+        """Run the step; (exit code, output)."""
         more = ("--barrier-ms", waiting) if waiting else ()
         result = self.run("init", *self.ARGUMENTS, *more)
         text = (result.stdout + result.stderr + (self.read(self.logs("barrier.log")) or b"") +
@@ -77,14 +77,14 @@ class Pod(Root):
 
 
 def end_of(process):
-    """Exit code and output of what was begun."""
+    """Exit code and output of a started process."""
     out, err = process.communicate(timeout=60 * SLOW)
     said.append((out + err).decode("utf-8", "replace"))
     return process.returncode, said[-1]
 
 
 class Case:
-    """A fake API server and a pod beside it."""
+    """A fake API server and a pod."""
 
     def __init__(self, pki, answer, context="good", waiting=None, **env):
         self.fake = FakeKube(answer if callable(answer) else lambda _: answer, pki[context])
@@ -92,7 +92,7 @@ class Case:
         self.waiting = waiting or times()
 
     def run(self):
-        """(exit code, what was said, requests)"""
+        """(exit code, output, requests)"""
         with self.fake, self.pod:
             code, text = self.pod.wait(self.waiting)
             self.framework, log = self.pod.framework(), self.pod.read(self.pod.logs("barrier.log"))
@@ -101,13 +101,13 @@ class Case:
 
 
 def sequence(*answers):
-    """One after the other, the last for ever."""
+    """Responses in turn; the last one is repeated."""
     left = list(answers)
     return lambda request: left.pop(0) if len(left) > 1 else left[0]
 
 
 def together(function, pki, rows):
-    """Cases that last to the end of their time, with these arguments each, at the same time."""
+    """Run the cases that last until the time limit concurrently, with these arguments each."""
     errors = []
 
     def one(row):
@@ -128,7 +128,7 @@ def contains(name, text, *parts):
         check(f"{name}: says {part!r}", part in text, text)
 
 
-# ---- a good end ------------------------------------------------------------------------------
+# ---- success ---------------------------------------------------------------------------------
 def test_all_there(pki):
     case = Case(pki, FINE)
     code, text, requests = case.run()
@@ -182,7 +182,7 @@ def test_compressed(pki):
 
 
 def test_memory_is_behind(pki):
-    """What the API server's memory says is asked for again where it could do harm."""
+    """Responses from the API server's cache are verified by another request if necessary."""
     stale = framework("06-AttemptRunning")
     for role in stale["status"]["attemptStatus"]["taskRoleStatuses"]:
         for task in role["taskStatuses"]:
@@ -204,7 +204,7 @@ def test_memory_is_behind(pki):
 
 
 def test_first_poll_at_once(pki):
-    """As users have it: the default intervals begin with short ones."""
+    """The default intervals, which are short at the beginning."""
     for _ in range(5):  # the machine may stand still
         case = Case(pki, sequence(NOT_YET, FINE))
         case.waiting = None
@@ -220,7 +220,7 @@ def test_first_poll_at_once(pki):
 
 
 def test_plain_http(pki):
-    """As OpenPAI has it: no service account, an address."""
+    """The configuration of OpenPAI: an address without a service account."""
     with FakeKube(lambda _: FINE) as fake:
         with Pod(1, None, token=None, KUBERNETES_SERVICE_HOST=None,
                  KUBE_APISERVER_ADDRESS=f"http://127.0.0.1:{fake.port}") as pod:
@@ -239,7 +239,7 @@ def test_plain_http(pki):
 
 
 def test_environment_of_the_image(pki):
-    """Nothing of what an image could set leads elsewhere."""
+    """Variables of an image cannot redirect requests."""
     with FakeKube(lambda _: FINE) as evil:
         url = f"http://127.0.0.1:{evil.port}"
         env = {name: url for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HTTP_PROXY",
@@ -301,9 +301,9 @@ def test_settings(pki):
             contains(what, text, part)
 
 
-# ---- trouble ----------------------------------------------------------------------------------
+# ---- faults -----------------------------------------------------------------------------------
 def test_trouble(pki):
-    """Nothing of this is said to be for ever: 250 when the time is up."""
+    """Temporary faults: exit code 250 at the time limit."""
     endless = b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
     body = json.dumps(READY).encode()
@@ -419,7 +419,7 @@ def test_token(pki):
                 code, text = pod.wait(times(timeout=60000))
             equal(f"a token {what}: 252 and nothing sent", (code, fake.requests), (252, []))
             contains(f"a token {what}", text, "serviceaccount/token")
-    for code in (401, 502):  # main() looks for the token in all that was said
+    for code in (401, 502):  # main() searches the output for the token
         shown = f"<h1>Bad Request</h1>Authorization: Bearer {TOKEN}".encode()
         _, text, _ = Case(pki, reply(code, shown), waiting=LONG).run()
         contains(f"a gateway that shows the token: {code}", text, "with the token in it: not shown")

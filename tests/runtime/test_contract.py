@@ -1,6 +1,6 @@
-"""What a pod gives to the runtime, by name: in the profile openpai everything that openpai-runtime reads
-(so that either runtime works), in the profile plain everything that ours reads; in both
-ways in which ours gets into pods.  And the image, as its Dockerfile describes it."""
+"""Inputs of the runtime from a pod: in the profile openpai, all inputs of openpai-runtime, so that
+both runtimes work; in the profile plain, all inputs of pai-runtime; with both ways of delivery.
+And the image of the Dockerfile."""
 import glob
 import hashlib
 import json
@@ -39,7 +39,7 @@ def mounts(container):
 
 
 def volume(pod, container, path):
-    """The volume that is mounted there; {} if none is."""
+    """The volume mounted at this path, or {}."""
     name = mounts(container).get(path, {}).get("name")
     return next((v for v in pod["volumes"] if v["name"] == name), {})
 
@@ -52,7 +52,7 @@ def sections(objects):
 
 
 def test_environment(what, objects):
-    """The names that both runtimes, plugins and commands go by."""
+    """The names that both runtimes, plugins and commands use."""
     roles = None
     for role, _, init, app in sections(objects):
         for name, container, own in (("init", init, INIT_ENV), ("app", app, APP_ENV)):
@@ -158,9 +158,9 @@ def test_plain(what, objects):
               role["task"]["podGracefulDeletionTimeoutSec"] > pod["terminationGracePeriodSeconds"])
 
 
-# ---- out of a ConfigMap --------------------------------------------------------------------------
+# ---- delivery by ConfigMap -----------------------------------------------------------------------
 def standin():
-    """A program that rest-lit takes for pai-runtime; the one under test may have been built otherwise."""
+    """A program that rest-lit accepts as pai-runtime; the one under test may have another build."""
     directory = tempfile.mkdtemp(prefix="pai-runtime-")
     path = os.path.join(directory, "pai-runtime")
     subprocess.run(["gcc", "-x", "c", "-static", "-nostdlib", "-o", path, "-"], check=True,
@@ -176,7 +176,7 @@ def translated(path, *arguments):
 
 
 def settings_of_init():
-    """Names of all variables by which init can be told what to do."""
+    """Names of all variables that configure init."""
     found = set()
     for path in glob.glob(os.path.join(TOP, "runtime-assets/**/*.c"), recursive=True):
         with open(path, encoding="utf-8") as f:
@@ -187,7 +187,8 @@ def settings_of_init():
 
 
 def test_nothing_is_left_to_the_image(what, objects, settings):
-    """Init then runs in an image of the author's choice, whose ENV counts where nothing else does."""
+    """Init then runs in an image of the author, whose ENV sets variables that the pod does not
+    set."""
     for role, pod, init, _ in sections(objects):
         # FrameworkController gives FC_*, the kubelet KUBERNETES_*, both to every container.
         left = [n for n in settings if not n.startswith(("FC_", "KUBERNETES_")) and n not in env(init)]
@@ -231,7 +232,7 @@ def made_image():
 
 
 def test_image():
-    """No builder of images is needed to see what comes of it: the Dockerfile is that short."""
+    """Check the content of the image from the short Dockerfile, without an image builder."""
     steps = instructions()
     equal("image: from nothing, one file", [n for n, _ in steps if n not in ("ARG", "LABEL")],
           ["FROM", "COPY", "ENTRYPOINT", "CMD"])
@@ -265,7 +266,7 @@ def test_image():
 
 
 def test_builder(program):
-    """What a builder of images is told, and given."""
+    """Arguments and build context of the image builder."""
     with tempfile.TemporaryDirectory(prefix="pai-runtime-") as where:
         builder = os.path.join(where, "buildah")
         with open(builder, "w", encoding="utf-8") as f:
@@ -297,7 +298,7 @@ def nothing_but(where, *names):
 
 
 def run_image(root, command, what):
-    """In a root that holds nothing else."""
+    """In an otherwise empty root."""
     said = chroot(root, *command, "--help")
     check(f"{what}: init starts where there is nothing", said.returncode == 0 and b"init" in said.stdout, said)
     said = chroot(root, command[0], "version")

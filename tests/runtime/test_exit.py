@@ -1,5 +1,5 @@
-"""`pai-runtime exit`: what becomes of 41 failures (../data/runtime/exit/README.md), and what a hostile
-author can do to the explanation."""
+"""`pai-runtime exit`: the results of 41 failures (../data/runtime/exit/README.md), and hostile
+input for the explanation."""
 import json
 import os
 import re
@@ -34,7 +34,7 @@ def value(text):
 
 
 def parse(message):
-    """The message as a REST server reads it."""
+    """The message, parsed like by a REST server."""
     if not (message.startswith(START) and message.endswith(END)):
         return None
     out, inner = {}, None
@@ -129,7 +129,7 @@ def test_rotated():
 
 
 def test_standard_input():
-    """There is no log before this one, and nothing else is read in its place."""
+    """Without an older log, no other file is read."""
     with Root() as root:
         root.write(root.logs("user-all/current"), "the end\n")
         reader, writer = os.pipe()
@@ -162,7 +162,7 @@ def test_sizes():
 
 
 def test_planted():
-    """What the author puts in the places of logs and of the message."""
+    """Files of the author in the place of logs and of the message."""
     with Root() as root:
         root.write("/secret", "package not find secret\n")
         for name in ("user-all/current", "runtime.log"):
@@ -239,7 +239,7 @@ def test_gpu():
         check("nvidia-smi is asked only if a pattern wants to know", not root.exists("/usr/bin/asked"))
 
 
-# ---- the specification that is shipped ------------------------------------------------------------
+# ---- the shipped specification -------------------------------------------------------------------
 
 def shipped(name):
     with open(os.path.join(TOP, "runtime-assets", name)) as f:
@@ -319,7 +319,7 @@ def test_shipped():
 
 
 def test_part():
-    """What an expression is about: all of the log, or the final error in it."""
+    """The text for an expression: the whole log, or its final error."""
     log = "Bad thing\n" + "step\n" * 300 + "Traceback (most recent call last):\n  Bad thing\n{}\n"
     for part, last, code in (("", "KeyError: 1", 77), ("finalError", "KeyError: 1", 255),
                              ("finalError", "x.Error: Bad thing", 77), ("end", "x.Error: Bad thing", 255)):
@@ -342,7 +342,7 @@ def test_missing_log():
 
 
 def test_recorded_spec():
-    """OpenPAI's own specification is taken as it is."""
+    """OpenPAI's own specification works unchanged."""
     for code in (1, 10, 127, 137, 255):
         with Root() as root:
             done, _ = explain(root, code, spec="openpai")

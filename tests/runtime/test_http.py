@@ -1,5 +1,5 @@
-"""The HTTP client of pai-runtime (runtime-assets/net/http.c) against servers that are good, wrong, slow
-and silent.  tests/runtime/http/fetch.c drives it."""
+"""The HTTP client of pai-runtime (runtime-assets/net/http.c) with correct, faulty, slow and hanging
+servers.  tests/runtime/http/fetch.c is the test program."""
 import datetime
 import os
 import shutil
@@ -107,7 +107,7 @@ def make_certificates():
 # ---- servers -----------------------------------------------------------------------------------
 
 class Server:
-    """Listens on a free port and lets `serve(connection)` speak to each that comes.  With a context,
+    """Listens on a free port and calls `serve(connection)` for each connection; with a context,
     over TLS."""
 
     def __init__(self, serve, context=None, family=socket.AF_INET):
@@ -178,7 +178,7 @@ def tls(name, **more):
 
 
 def fetch(server, *args, target="/", host="127.0.0.1", port=None):
-    """(trouble, status, text): what fetch says, and how long it took."""
+    """The result of fetch, (error, status, text), and its duration."""
     started = time.monotonic()
     done = subprocess.run([FETCH, "--ms", "60000", *args, host, port or server.port, target], capture_output=True,
                           timeout=60 * SLOW, check=False)

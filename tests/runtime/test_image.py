@@ -1,4 +1,4 @@
-"""init, step image: a registry over TLS on this machine is asked whether the image is there."""
+"""init, step image: requests for an image to a local TLS registry."""
 import json
 import os
 import sys
@@ -160,7 +160,7 @@ def troubles():
 
 
 def patience():
-    """Each of the four answers comes in time, and all of them together do not."""
+    """Each of the four responses is in time, but their total exceeds the time limit."""
     with Registry(login="token", open_to_all=True) as r:
         r.slow = 8.5
         ok("a registry that is slow, again and again", init(job(r.image("team/app:1")), r.ca), "is not known")

@@ -197,7 +197,7 @@ def failing():
 
 
 def order():
-    """Whatever order they are named in, steps run in the order of the table."""
+    """Steps run in the order of the table, whatever the order of the arguments."""
     with Root() as root:
         root.write("/usr/local/pai-config/runtime-exit-spec.yaml", "[]\n")
         equal("order of steps", init(root, "exitspec,install,clean,logs").returncode, 0)
@@ -222,7 +222,7 @@ def core():
 
 
 def secrets():
-    """Logs are kept on the node, where others read them: they hold neither secrets nor the environment."""
+    """Logs on the node are readable by others, so they contain no secrets and no environment."""
     config = json.dumps({"commands": ["login <% $secrets.password %>"], "secrets": {"password": "hunter2-written"},
                          "runtimePlugin": [{"plugin": "cmd", "parameters": {"preCommands": ["x <% $secrets.password %>"]}}]})
     with Root(RUNTIME_CONFIG=config, AWS_SECRET_ACCESS_KEY="hunter2-environment") as root:
@@ -238,7 +238,7 @@ def secrets():
 
 
 def without_install():
-    """What plugins call must be there."""
+    """The commands of plugins must exist."""
     config = json.dumps({"commands": ["echo hello"], "runtimePlugin": [
         {"plugin": "git", "parameters": {"repo_uri": "https://127.0.0.1:1/x"}}]})
     with Root(RUNTIME_CONFIG=config, INIT_CONFIG="plugins,command") as root:
@@ -250,7 +250,7 @@ def without_install():
 
 
 class Sandbox:
-    """A seccomp filter for what is started: a system call that ends with an error."""
+    """A seccomp filter that makes a system call of child processes fail."""
     CALLS = {"x86_64": (0xC000003E, 318), "aarch64": (0xC00000B7, 278)}  # AUDIT_ARCH_*, getrandom
     NEW_PRIVS, SECCOMP, FILTER = 38, 22, 2
 

@@ -1,5 +1,5 @@
-"""Two example jobs for real: rest-lit makes their Frameworks on a real API server, and their pods
-run on this machine as processes, which find each other and talk."""
+"""Two example jobs end to end: rest-lit creates their Frameworks on a real API server, and their
+pods run as local processes that find each other and communicate."""
 import os
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from cluster import FRAMEWORKS, Cluster
 from harness import Server, framework_name
 from pods import Pod, framework_status, path_with, read_ca, service_account_token, variables
 
-# In the place of TensorFlow: servers listen where the command line says, workers ask every one of
-# them and each other, and tell what they heard.
+# A substitute for TensorFlow: servers listen at the addresses of the command line; workers connect
+# to all servers and workers and print the responses.
 REPLICA = r'''
 import socket, sys, threading, time
 options = dict(a[2:].split("=", 1) for a in sys.argv[2:])
@@ -71,13 +71,13 @@ def start(cluster, pod, command, kind, container, **more):
     port = cluster.url.rsplit(":", 1)[1]
     pod.env = pod.environment(kind, container, KUBERNETES_SERVICE_HOST="127.0.0.1",
                               KUBERNETES_SERVICE_PORT=port, **more)
-    # No registry is asked for images that nobody has.
+    # No image check, because the images do not exist.
     pod.env["IMAGE_CHECK"] = "off"
     return pod.start(command)
 
 
 def collect(processes):
-    """Everything that they print, while they run."""
+    """The output of the processes so far."""
     outputs = [None] * len(processes)
 
     def one(i):
@@ -94,7 +94,7 @@ def join(threads, seconds=90):
 
 
 def run_job(cluster, framework, addresses, host, label):
-    """All pods of the job, to its end; the pods, in the order of their roles."""
+    """Run all pods of the job until its end; returns the pods in the order of their roles."""
     path = f"{FRAMEWORKS}/{framework['metadata']['name']}"
     pods = kubelet(cluster, framework, addresses, host)
     inits = [start(cluster, pod, "init", "initContainers", "init") for pod in pods]

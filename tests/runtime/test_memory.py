@@ -1,4 +1,4 @@
-"""A process that was killed because memory ran out: `run` says so, and the exit code is one of its own."""
+"""Processes killed for lack of memory: `run` reports it with a separate exit code."""
 import os
 import subprocess
 import uuid

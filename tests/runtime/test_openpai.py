@@ -1,4 +1,4 @@
-"""init on the Frameworks that OpenPAI made of real jobs: every role of every job."""
+"""init with OpenPAI's Frameworks of real jobs: every role of every job."""
 import base64
 import json
 import os
@@ -9,7 +9,7 @@ from pods import Pod, framework_status, variables
 
 RECORDED = os.path.join(TOP, "tests/golden/base.jsonl")
 STEPS = "install,exitspec,config,environment,plugins,command"
-TASKS_MAX = 64  # of a role that are given a pod; the rest of the very large ones only cost time
+TASKS_MAX = 64  # pods per role; more of very large roles only take time
 
 
 def frameworks():
@@ -40,7 +40,7 @@ def mounted(pod, record):
 
 
 def one_role(record, framework, pods, role):
-    """What is wrong with init of the first task of a role; None if nothing is."""
+    """The error of init for the first task of a role, or None."""
     pod = next(p for p in pods if p.role is role)
     framework["status"] = framework_status(framework, pods)
     pod.write("/framework.json", json.dumps(framework))
@@ -67,7 +67,7 @@ def one_role(record, framework, pods, role):
 
 
 def broken_before(pod):
-    """Commands for bash only, or wrong in the job already, are none of ours."""
+    """Ignore commands that need bash or have errors in the job."""
     return subprocess.run(["bash", "-n"], input=pod.env["USER_CMD"].encode(), check=False,
                           capture_output=True).returncode or \
         not subprocess.run(["bash", "-n", pod.at("/usr/local/pai/runtime.d/user.sh")], check=False,

@@ -1,4 +1,4 @@
-"""Plugins as they really run: the scripts that init writes, in the shells that images have."""
+"""Plugins in operation: the scripts of init in the shells of images."""
 import http.server
 import json
 import os
@@ -17,7 +17,7 @@ SECRET = "S3CRET-VALUE"
 
 
 def quiet(name, pod, *texts):
-    """Nothing that was said holds a secret."""
+    """The output contains no secret."""
     said = b"".join(texts) + pod.init.stderr + pod.init.stdout
     check(f"{name}: no secret is said", SECRET.encode() not in said, said)
 
@@ -43,7 +43,7 @@ def order():
         equal("order: a second init writes the same", {n: pod.read(D + "/" + n) for n in before}, before)
 
 
-# What a command can do to the shell that it runs in.
+# Effects of a command on its shell.
 PROBES = {
     "false": "false", "exit": "exit 3", "syntax": "if then", "unset": "set -u; echo $GONE",
     "missing": ". /gone", "readonly": "readonly x=1; x=2", "option": "set -o gone", "shift": "shift 5",
@@ -346,7 +346,7 @@ def git_targets():
 
 
 class Backend(http.server.BaseHTTPRequestHandler):
-    """git-http-backend over TLS; the first requests get the answers in `server.bad`."""
+    """git-http-backend over TLS; the first requests get the responses in `server.bad`."""
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *args):
@@ -446,7 +446,7 @@ def git_for_real():
 
 
 def all_of_it():
-    """Init, then run: scripts before and after, and what they say in runtime.log."""
+    """Init, then run: scripts before and after the command, and their output in runtime.log."""
     plugins = ("[{plugin: cmd, parameters: {preCommands: [echo before, echo trouble >&2], postCommands: [echo after]}},"
                " {plugin: tensorboard, parameters: {logdir: {a: /a}}}]")
     with Pod(plugins, USER_CMD="until [ -e started ]; do sleep 0.05; done; echo user") as pod:

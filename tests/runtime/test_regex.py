@@ -1,5 +1,6 @@
-"""Expressions of exit specifications beside Python's: what both mean the same by, generated at random
-with a fixed seed. One pattern per exit code, so that one specification holds them all."""
+"""Regular expressions of exit specifications compared with Python's: random expressions (fixed
+seed) that mean the same in both. Each is the pattern of a separate exit code in one
+specification."""
 import random
 import re
 

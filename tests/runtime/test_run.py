@@ -1,4 +1,4 @@
-"""`pai-runtime run` as a plain process: every fact of docs/RUNTIME.md, "Running the command"."""
+"""`pai-runtime run` as a process: all statements of docs/RUNTIME.md, "Running the command"."""
 import hashlib
 import os
 import re
@@ -24,7 +24,7 @@ PREFIX = re.compile(rb"^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[openpai-runtime\] 
 
 
 class Pod(Root):
-    """A root as init leaves it."""
+    """A root after init."""
 
     def __init__(self, user=None, before=None, after=None, environ=b"", **env):
         super().__init__(**env)
@@ -324,7 +324,7 @@ def test_clean_start():
 # ---- signals -----------------------------------------------------------------------------------
 
 def started(p, mark=b"ready\n"):
-    """Has the command said so?"""
+    """True if the command has printed this."""
     return eventually(lambda: mark in p.log("user-all") or mark in p.runtime_log())
 
 
@@ -445,7 +445,8 @@ def is_roots(pid):
 
 
 def test_term_in_vain():
-    """A command that not even SIGKILL ends: one in the kernel; here, one of another user."""
+    """A command that SIGKILL does not end: blocked in the kernel, or, in this test, of another
+    user."""
     if not ROOT_USER or not shutil.which("setpriv"):
         skip("a command that cannot be killed", "needs root and setpriv")
         return
@@ -544,7 +545,7 @@ echo "zombies $zombies"
 
 
 def test_one_process():
-    """No tee, no awk, nothing between the command and its logs."""
+    """There is no process between the command and its logs."""
     with Pod(f"exec sleep 1115.{ME}") as p:
         run = p.start("run")
         check("one process: the command is there", eventually(lambda: sleepers(f"sleep\x001115.{ME}")))

@@ -1,4 +1,4 @@
-"""The plugin ssh: sshd and the barrier, with a stand-in for sshd, and for real where there is one
+"""The plugin ssh: sshd and the barrier, with a fake sshd and, if installed, a real one
 (/usr/sbin/sshd, or $TEST_SSHD)."""
 import os
 import re
@@ -19,7 +19,7 @@ from plugin_kit import D, PAI, SHELLS, Pod
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJob job"
 EXTENSION = "jobSSH: {key: \"PRIVATE\\nKEY\\n\", pubKey: '" + KEY + "'}\nsshKeys: [{value: ssh-rsa AAAAUSER u@h}]\n"
 HOME = "/root/.pai-ssh"
-# What sshd does, as far as anybody can see: it tells its number once it listens.
+# A fake sshd: it writes its pid when it listens.
 FAKE_SSHD = """
 conf=$2 log=$4
 echo "$@" >"$(dirname "$conf")/called"
@@ -45,7 +45,7 @@ def pod_with_sshd(plugins="[{plugin: ssh, parameters: {jobssh: true, userssh: {v
 
 
 def end(pod):
-    """The stand-in goes on in the background."""
+    """The fake sshd continues in the background."""
     number = pod.read(HOME + "/sshd.pid")
     if number and number.strip().isdigit():
         try:
@@ -208,7 +208,7 @@ esac
 
 
 def pod_with_key(**env):
-    """As `sshd true` leaves it."""
+    """The files after `sshd true`."""
     pod = pod_with_sshd(**env)
     pod.write(HOME + "/job_key", "key", 0o600)
     return pod
@@ -267,10 +267,10 @@ def shells():
             end(pod)
 
 
-# ---- for real --------------------------------------------------------------------------------------
+# ---- real sshd -----------------------------------------------------------------------------------
 
 def real_pods(folder, ports):
-    """Two tasks on one machine, in directories that sshd finds safe."""
+    """Two tasks on one machine, in directories with permissions that sshd accepts."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + "/job"], check=True)
     private, public = (open(folder + name).read() for name in ("/job", "/job.pub"))
     extension = f"jobSSH:\n  key: |\n{''.join('    ' + line for line in private.splitlines(True))}  pubKey: {public}"

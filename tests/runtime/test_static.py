@@ -1,4 +1,4 @@
-"""What kind of file pai-runtime is: one that needs nothing of the image it runs in."""
+"""pai-runtime is a static program that needs no files of its image."""
 import os
 import re
 import shutil
@@ -90,7 +90,7 @@ def version():
 
 
 def empty_root():
-    """In a root file system where there is nothing else."""
+    """In an otherwise empty root file system."""
     root = tempfile.mkdtemp(prefix="pai-static-")
     try:
         shutil.copy(RUNTIME, os.path.join(root, "runtime"))

@@ -1,5 +1,5 @@
-"""The table of variables in docs/TRANSLATION.md is what programs do: all that pai-runtime writes for
-recorded jobs stands in it, and all that the table says of pai-runtime is seen there."""
+"""The table of variables in docs/TRANSLATION.md matches the programs: it has all variables that
+pai-runtime writes for recorded jobs, and pai-runtime writes all variables that it lists."""
 import json
 import os
 import re
@@ -105,7 +105,7 @@ def of_others(page):
 
 
 def of_sources(page):
-    """What is said to be different from OpenPAI is explained."""
+    """Differences from OpenPAI are explained."""
     with open(os.path.join(TOP, "docs/DEVIATIONS.md"), encoding="utf-8") as f:
         explained = set(re.findall(r"^(?:###|\|) `([^`]+)`", f.read(), re.M))
     sources = re.findall(r"^\| `[^`]+` \| [^|]+ \| ((?:OpenPAI|v1|ours)[^|]*) \|", page, re.M)

@@ -1,5 +1,5 @@
-"""The end of a task's output: handed over to rest-lit when the task has ended; where it cannot be, `run` waits
-for those who follow the log."""
+"""The upload of the end of a task's output to rest-lit; if it is impossible, `run` waits for
+clients that follow the log."""
 import http.server
 import shutil
 import signal
@@ -21,7 +21,7 @@ KEPT = 65536
 
 
 class Receiver:
-    """Answers PUT with one status after the other, the last one for ever."""
+    """Answers PUT with these statuses in turn; the last one is repeated."""
 
     def __init__(self, *statuses, certificate=None):
         self.statuses, self.requests = list(statuses) or [204], []
@@ -85,7 +85,7 @@ def eventually(condition):
 
 
 def frames(body):
-    """[(stream, text)]; None if it is not made of frames."""
+    """[(stream, text)]; None if the body has no valid frames."""
     found = []
     while body:
         if len(body) < 8 or body[0] not in (1, 2) or body[1:4] != b"\0\0\0":
@@ -103,7 +103,7 @@ def query(path):
     return url.path, {k: int(v[0]) for k, v in urllib.parse.parse_qs(url.query).items()}
 
 
-# ---- what is sent ---------------------------------------------------------------------------------
+# ---- requests ------------------------------------------------------------------------------------
 
 def test_content():
     with Receiver() as r, Pod("for i in 1 2 3; do echo out$i; echo err$i >&2; done; echo a; echo b; exit 7", r.url) as p:

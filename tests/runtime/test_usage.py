@@ -1,4 +1,4 @@
-"""What pai-runtime says of itself, and to who calls it wrongly."""
+"""Version, help and usage errors of pai-runtime."""
 import subprocess
 
 from checks import RUNTIME, Root, check, equal, finish, tests

@@ -1,5 +1,5 @@
-"""What init makes of 27 jobs: every file, against what OpenPAI's runtime wrote, or what is expected
-where that was wrong (../data/runtime/init/README.md); and of Frameworks in every state."""
+"""The files of init for 27 jobs, compared with those of OpenPAI's runtime or, where it was wrong,
+with the expected ones (../data/runtime/init/README.md); and for Frameworks in every state."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ MOUNTS = {
 }
 # Not among the recorded files.
 OURS = ["runtime", "runtime.d/runtime_env", "runtime.d/runtime-exit-spec.yaml"]
-# Shells that may source runtime_env.sh in somebody's image.
+# Shells of images that may source runtime_env.sh.
 SHELLS = [["bash"], ["bash", "--posix"], ["dash"], ["busybox", "sh"]]
 
 
@@ -39,7 +39,7 @@ def files_below(folder):
 
 
 def wanted(case):
-    """Path below /usr/local/pai: what must be in it."""
+    """{path below /usr/local/pai: expected content}."""
     want = {}
     for kind in ("out", "expected"):
         folder = os.path.join(DATA, case, kind)
@@ -101,7 +101,7 @@ def difference(got, want):
 
 
 def shell_variables(shell, script):
-    """What a program sees that a shell starts after it has sourced the script."""
+    """The environment of a program started by a shell that has sourced the script."""
     done = subprocess.run([*shell, "-c", 'set -eu; . "$0"; exec env -0', script], env={"PATH": os.environ["PATH"]},
                           capture_output=True, timeout=60)
     own = {b"PATH", b"PWD", b"SHLVL", b"_", b"OLDPWD", b"POSIXLY_CORRECT"}
@@ -150,7 +150,7 @@ def compare(case):
 
 
 def ports():
-    """A task whose http port is that of a server here."""
+    """A task whose http port is in use by a local server."""
     case = "09_legacy_sequential_ports"
     with open(os.path.join(DATA, case, "in", "framework.json")) as f:
         framework = json.load(f)
@@ -170,7 +170,7 @@ def ports():
 
 
 def snapshots():
-    """Frameworks in every state are read, and an environment comes of each."""
+    """Frameworks in every state result in an environment."""
     for name in sorted(os.listdir(FRAMEWORKS)):
         if not name.endswith(".json"):
             continue

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,18 +123,6 @@ static int mounts_read(struct setup *s, struct err *e)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-/* The login name; $USER can have another one. */
-static const char *run_user(struct setup *s)
-{
-	struct passwd entry;
-	struct passwd *found = NULL;
-	char text[PATH_MAX];
-	if (getpwuid_r(getuid(), &entry, text, sizeof(text), &found) == 0 && found &&
-	    user_name_ok(span_of(found->pw_name)))
-		return arena_dup(&s->arena, span_of(found->pw_name));
-	return setup_user(s->o);
-}
-
 static void run_warn_of_images(const struct setup *s, const struct job *job)
 {
 	for (size_t i = 0; i < job->n_roles; i++) {
@@ -175,7 +162,7 @@ static int run_read(struct setup *s, struct span text)
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct job *job =
-	    job_read(s->translator, DIALECT_AUTO, text, run_user(s), &s->arena, &warnings, &e);
+	    job_read(s->translator, DIALECT_AUTO, text, setup_user(s->o), &s->arena, &warnings, &e);
 	bool good = job && run_build(s, job, &warnings, &e) == 0;
 	command_notes(s->file, "warning: ", &warnings);
 	if (!good && e.notes.n && (e.notes.v[0].at || e.notes.v[0].line)) {

@@ -219,11 +219,7 @@ static void run_ask_why(struct following_run *f, struct arena *a)
 	if (!span_starts(why, NEVER) || f->stage != FOLLOW_RUN || f->stop)
 		return;
 	term_done(&f->term);
-	bool shared =
-	    span_find(why, 0, "CPU") != SIZE_MAX || span_find(why, 0, "emory") != SIZE_MAX;
-	(void)fprintf(stderr, "rest-lit: %s %s%s\n", f->r->name, f->progress.waiting,
-	              shared ? "; with a larger --cpus or --memory, its tasks share what there is"
-	                     : "");
+	(void)fprintf(stderr, "rest-lit: %s %s\n", f->r->name, f->progress.waiting);
 	f->code = EXIT_USAGE;
 	f->stage = FOLLOW_END;
 }

@@ -11,7 +11,7 @@
 
 enum {
 	TASKS_MAX = 256, /* whose output is read */
-	PIECES_MAX = 16, /* of a task at a time, so that one does not hide the others */
+	PIECES_MAX = 64, /* of a task at a time, so that one does not hide the others */
 	LAST_LINES = 10, /* kept of a task */
 	LAST_WIDTH = 512,
 	MISSES_MAX = 5,
@@ -27,7 +27,7 @@ struct run_log {
 	struct log_file *file;
 	unsigned misses; /* of the log of an ended task: it may be moving */
 	struct lines lines;
-	char *last[LAST_LINES]; /* the line i at i % LAST_LINES */
+	struct str last[LAST_LINES]; /* the line i at i % LAST_LINES */
 	size_t n_last;
 };
 
@@ -67,36 +67,30 @@ static void run_log_show(struct str *out, struct span line)
 
 static void run_log_keep(struct run_log *v, struct span line)
 {
-	STR_AUTO text = STR_INIT((size_t)8 * LAST_WIDTH);
-	run_log_show(&text, line);
-	char **at = &v->last[v->n_last++ % LAST_LINES];
-	free(*at);
-	*at = str_take(&text);
+	struct str *at = &v->last[v->n_last++ % LAST_LINES];
+	at->max = LAST_WIDTH;
+	at->n = 0;
+	str_span(at, span_to(line, line.n < LAST_WIDTH ? line.n : LAST_WIDTH));
 }
 
-/* "[2026-11-22T23:52:43Z] [openpai-runtime] ..." */
-static bool is_of_runtime_log(struct span line)
+/* What pai-runtime does is of interest if it goes wrong; the exit code is in the verdict. */
+static bool run_log_hides(const struct run_log *v, struct span line)
 {
-	size_t n = span_chr(line, ']');
-	return line.n && line.p[0] == '[' &&
-	       span_starts(span_from(line, n), "] [openpai-runtime] ");
+	bool bad = span_find(line, 0, "[ERROR]") != SIZE_MAX ||
+	           span_find(line, 0, "[WARNING]") != SIZE_MAX;
+	return !v->all->runtime && log_line_of_runtime(line) &&
+	       (!bad || span_find(line, 0, "] USER COMMAND ") != SIZE_MAX);
 }
 
 static void run_log_line(void *arg, struct span line, bool cut)
 {
 	struct run_log *v = arg;
-	if (!v->all->runtime && is_of_runtime_log(line))
-		return;
 	struct span shown = visible_part(line);
-	/* What pai-runtime does is of interest if it goes wrong; the exit code is in the verdict.
-	 */
-	if (log_line_of_runtime(line) && ((span_find(line, 0, "[ERROR]") == SIZE_MAX &&
-	                                   span_find(line, 0, "[WARNING]") == SIZE_MAX) ||
-	                                  span_find(line, 0, "] USER COMMAND ") != SIZE_MAX))
+	const struct log_name name = { v->all->n > 1 ? v->prefix : "", (size_t)(v - v->all->v) };
+	if (run_log_hides(v, line))
 		return;
 	if (span_trim(shown).n)
 		run_log_keep(v, shown);
-	const struct log_name name = { v->all->n > 1 ? v->prefix : "", (size_t)(v - v->all->v) };
 	if (v->all->stream)
 		term_log(v->all->term, &name, line, cut);
 }
@@ -270,13 +264,15 @@ size_t run_logs_tasks(const struct run_logs *l, struct arena *a, const struct ta
 	size_t n = 0;
 	for (const struct run_log *v = l->v; v < l->v + l->n; v++) {
 		/* A line that is not complete can be a progress bar. */
-		STR_AUTO partial = STR_INIT((size_t)8 * LAST_WIDTH);
-		run_log_show(&partial, visible_part(str_view(&v->lines.line)));
-		const char *line = v->n_last ? v->last[(v->n_last - 1) % LAST_LINES] : "";
-		if (span_trim(str_view(&partial)).n)
-			line = arena_dup(a, str_view(&partial));
-		if (line[0])
-			all[n++] = (struct task_progress){ v->name, line, v->running };
+		STR_AUTO line = STR_INIT((size_t)8 * LAST_WIDTH);
+		run_log_show(&line, visible_part(str_view(&v->lines.line)));
+		if (!span_trim(str_view(&line)).n && v->n_last) {
+			line.n = 0;
+			run_log_show(&line, str_view(&v->last[(v->n_last - 1) % LAST_LINES]));
+		}
+		if (line.n)
+			all[n++] = (struct task_progress){ v->name, arena_dup(a, str_view(&line)),
+				                           v->running };
 	}
 	*out = all;
 	return n;
@@ -291,8 +287,11 @@ bool run_logs_tail(const struct run_logs *l, struct str *out, const char *task)
 		any = true;
 		str_printf(out, "the last lines of %s:\n", v->name);
 		for (size_t i = v->n_last < LAST_LINES ? 0 : v->n_last - LAST_LINES; i < v->n_last;
-		     i++)
-			str_printf(out, "  %s\n", v->last[i % LAST_LINES]);
+		     i++) {
+			str_puts(out, "  ");
+			run_log_show(out, str_view(&v->last[i % LAST_LINES]));
+			str_char(out, '\n');
+		}
 	}
 	return any;
 }
@@ -322,7 +321,7 @@ void run_logs_free(struct run_logs *l)
 		free(v->name);
 		free(v->prefix);
 		for (size_t i = 0; i < LAST_LINES; i++)
-			free(v->last[i]);
+			str_done(&v->last[i]);
 	}
 	if (l->inotify >= 0)
 		(void)close(l->inotify); /* read only */

@@ -94,23 +94,30 @@ void term_print_time(struct term *s, struct span line)
 	term_print(s, line);
 }
 
+/* Does not stop at errors: the caller looks at `lost`. */
+static void term_log_put(struct term *s, struct span text)
+{
+	s->lost |= fwrite(text.p, 1, text.n, stdout) != text.n;
+}
+
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut)
 {
 	static const int COLOURS[] = { 36, 33, 32, 35, 34 }; /* without red, black and white */
-	STR_AUTO out = STR_INIT(BLOCK_MAX + 8 * line.n);
 	erase(s);
 	if (s->colour && name->prefix[0])
-		str_printf(&out, "\x1b[%dm%s\x1b[0m",
-		           COLOURS[name->number % (sizeof(COLOURS) / sizeof(COLOURS[0]))],
-		           name->prefix);
+		s->lost |= printf("\x1b[%dm%s\x1b[0m",
+		                  COLOURS[name->number % (sizeof(COLOURS) / sizeof(COLOURS[0]))],
+		                  name->prefix) < 0;
 	else
-		str_puts(&out, name->prefix);
-	if (s->terminal)
-		visible_text(&out, visible_part(line));
-	else
-		str_span(&out, line);
-	str_puts(&out, cut ? " ...\n" : "\n");
-	s->lost |= fwrite(out.p, 1, out.n, stdout) != out.n;
+		term_log_put(s, span_of(name->prefix));
+	if (s->terminal) {
+		STR_AUTO shown = STR_INIT(BLOCK_MAX + 8 * line.n);
+		visible_text(&shown, visible_part(line));
+		term_log_put(s, str_view(&shown));
+	} else {
+		term_log_put(s, line);
+	}
+	term_log_put(s, cut ? SPAN(" ...\n") : SPAN("\n"));
 	s->lost |= s->block && fflush(stdout) != 0; /* before the block is drawn below */
 }
 

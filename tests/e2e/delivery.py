@@ -112,7 +112,7 @@ def test_configmap(check, cluster):
     check.ok("ConfigMap: its name too", there["metadata"]["annotations"]["rest-lit/sha256"].startswith(name[-16:]))
     changed = cluster.api("PATCH", f"{PATHS['ConfigMap']}/{name}", {"binaryData": {"pai-runtime": "AAAA"}},
                           "application/merge-patch+json")
-    check.equal("ConfigMap: cannot be changed, by nobody", changed[0], 422)
+    check.equal("ConfigMap: immutable", changed[0], 422)
     with by_configmap(cluster) as server:
         check.equal("second start: finds it, and compares", [m["how"] for m in lines(server, THERE, 1)],
                     ["was there, and is the same"])

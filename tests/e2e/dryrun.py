@@ -65,7 +65,7 @@ def test_dry_run_meets_what_is_there(check, cluster):
         before = everything(cluster)
         reply = try_job(server, job_v2_secret("met", MARKER))
         check.equal("the name is taken", (reply.status, reply.code), (409, "ConflictJobError"))
-        check.equal("here nobody looks", try_job(server, job_v2_secret("met", MARKER), "true").status, 200)
+        check.equal("dryRun=true: without the API server", try_job(server, job_v2_secret("met", MARKER), "true").status, 200)
         check.equal("all is as it was", everything(cluster), before)
         cluster.delete("Framework", name)
         for suffix in ("-configcred", "-regcred"):

@@ -1,5 +1,6 @@
-"""The output of tasks that have ended: rest-lit, a real API server, pai-runtime as a process with a real token of
-its pod, and a stand-in for the kubelet and FrameworkController, which deletes pod and log the moment the task ends."""
+"""The output of ended tasks: rest-lit, a real API server, pai-runtime as a process with a real
+token of its pod, and fakes of the kubelet and FrameworkController that delete pod and log
+immediately."""
 import base64
 import json
 import os
@@ -35,7 +36,7 @@ REVIEWS = {"apiVersion": "v1", "kind": "List", "items": [
 
 
 def bound_token(cluster, pod=None, audience="rest-lit-output"):
-    """As the kubelet asks for it: (status, token)."""
+    """Request a token like the kubelet: (status, token)."""
     spec = {"expirationSeconds": 3600, **({"audiences": [audience]} if audience else {})}
     if pod:
         spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": pod[0], "uid": pod[1]}
@@ -47,7 +48,7 @@ def bound_token(cluster, pod=None, audience="rest-lit-output"):
 
 
 class Task:
-    """A task and its pod: made, run, and gone."""
+    """A task and the life of its pod."""
 
     def __init__(self, job, role, index):
         self.job, self.role, self.index = job, role, index
@@ -91,7 +92,7 @@ class Task:
                     pod.write(MOUNT + item["path"], data[item["key"]])
 
     def run(self):
-        """The kubelet's part.  When the container has ended, pod and log go at once."""
+        """The function of the kubelet.  Deletes pod and log at the end of the container."""
         place = self.job.place
         pod = Pod(self.job.framework, self.role, self.index, "10.0.0.1", "10.0.0.2")
         pod.base["FC_POD_UID"] = self.uid
@@ -120,7 +121,7 @@ class Task:
 
 
 class Job(threading.Thread):
-    """FrameworkController's part for one job, from its start to its end."""
+    """The function of FrameworkController for one job."""
 
     def __init__(self, place, job):
         super().__init__(daemon=True)
@@ -167,7 +168,7 @@ class Job(threading.Thread):
         self.tell()
 
     def tell(self, over=False):
-        """What the status says now."""
+        """The current status."""
         with self.lock:
             roles = {}
             for task in self.tasks:
@@ -225,7 +226,7 @@ class Place:
         return self.jobs[-1]
 
     def submit(self, check, text):
-        """Submitted over HTTP, run to its end, and known to have ended."""
+        """Submit over HTTP, run the job, and wait until the server knows its end."""
         name = json.loads(text)["name"]
         job = self.expect(name)
         check.equal(f"{name}: submitted", self.server.submit(text, bearer(token())).status, 202)
@@ -239,7 +240,7 @@ class Place:
         return self.server.request("GET", path, headers=bearer(token()))
 
     def portal(self, job, role, name, index=0, tail="?tail-mode=true"):
-        """As the portal's buttons do it: (status, text)."""
+        """Like the portal's buttons: (status, text)."""
         task = self.get(f"/api/v2/jobs/alice~{job}").json["taskRoles"][role]["taskStatuses"][index]
         reply = self.get(task["containerLog"] + tail)
         if reply.status != 200:
@@ -288,7 +289,7 @@ def thirty_roles(check, cluster):
 
 
 def a_failed_job(check, cluster):
-    """Why it has failed can be read: in full up to 64 KiB, and the streams apart."""
+    """The output of a failed task is available, up to 64 KiB, with separate streams."""
     with Place(cluster) as p:
         value = json.loads(job_v2("fails"))
         value["taskRoles"]["worker"]["commands"] = [
@@ -307,7 +308,7 @@ def a_failed_job(check, cluster):
 
 
 def over_https(check, cluster):
-    """Pods find the certificate authority in a ConfigMap that the server has made."""
+    """Pods read the certificate authority from a ConfigMap that the server creates."""
     with tempfile.TemporaryDirectory() as folder:
         make_authorities(folder)
         make_certificate(folder, "one", 7)
@@ -328,7 +329,7 @@ def over_https(check, cluster):
 
 
 def tokens_of_the_cluster(check, cluster):
-    """What the API server itself says of tokens."""
+    """Results of the API server's TokenReviews."""
     with Place(cluster) as p:
         job = p.expect("tokens")
         value = json.loads(job_v2("tokens"))

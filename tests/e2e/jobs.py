@@ -1,5 +1,5 @@
-"""Every example and every job of the corpus, over HTTP into a real API server: what is read
-back is what `rest-lit translate` printed, and the pods in it are pods."""
+"""Every example and every job of the corpus, submitted to a real API server: the stored objects
+equal the output of `rest-lit translate`, and the API server accepts the pods."""
 import collections
 import concurrent.futures
 import glob
@@ -15,10 +15,10 @@ FACTS = os.path.join(ROOT, "tests/e2e/facts.json")
 THREADS = 3
 # TEST_WHOLE=1: all jobs of the corpus in all ways, as `make check-long` does.
 WHOLE = os.environ.get("TEST_WHOLE") == "1"
-# What the API server sets, and what the server adds on the way.
+# Members that the API server sets or rest-lit serve adds.
 SERVER_SET = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
               "selfLink", "ownerReferences", "namespace")
-# What FrameworkController puts in place of its words before it makes a pod.
+# Values of FrameworkController's placeholders in pods.
 FC_WORDS = {"FC_FRAMEWORK_NAMESPACE": "default", "FC_FRAMEWORK_NAME": "0123456789abcdef",
             "FC_TASKROLE_NAME": "role", "FC_TASK_INDEX": "0", "FC_TASKROLE_UID": "u",
             "FC_TASK_UID": "u", "FC_POD_NAME": "p"}
@@ -30,7 +30,7 @@ def job_files(*patterns):
 
 
 def normal(value):
-    """An object without what differs from one submission to the next."""
+    """An object without the members that differ between submissions."""
     value = json.loads(json.dumps(value))
     metadata = value.get("metadata", {})
     for key in SERVER_SET:
@@ -44,12 +44,12 @@ def normal(value):
         value.pop("value", None)  # made from the time of submission
         value.pop("preemptionPolicy", None)  # a default of the API server
         if value.get("globalDefault") is False:
-            value.pop("globalDefault")  # it leaves out what is false
+            value.pop("globalDefault")  # the API server omits false
     return value
 
 
 def difference(a, b, at=""):
-    """Where two values first differ, in words; None if they do not."""
+    """Description of the first difference of two values, or None."""
     if isinstance(a, dict) and isinstance(b, dict):
         for key in sorted(a.keys() | b.keys()):
             if key not in a or key not in b:
@@ -79,7 +79,7 @@ def is_v1(path):
 
 
 class Jobs:
-    """One profile: a server, and all jobs through it."""
+    """One profile: a server to which all jobs are submitted."""
 
     def __init__(self, check, cluster, server, profile, options, with_pods=False):
         self.check, self.cluster, self.server = check, cluster, server
@@ -88,7 +88,7 @@ class Jobs:
         self.accepted = self.refused = self.templates = self.dependents = 0
         self.seen_templates = set()
         self.kinds = collections.Counter()
-        # Files whose jobs have one name take turns.
+        # Jobs with the same name are submitted in turn.
         self.locks = collections.defaultdict(threading.Lock)
 
     def one(self, path):
@@ -158,12 +158,12 @@ class Jobs:
         self.check.equal(f"{name} is owned by the Framework", owners, [wanted])
 
     def pods(self, name, framework):
-        """Whether the API server would make the pods, as FrameworkController will ask it to."""
+        """Check that the API server accepts the pods as FrameworkController creates them."""
         for role in framework["spec"]["taskRoles"]:
             text = json.dumps(role["task"]["pod"], sort_keys=True)
             for word, value in FC_WORDS.items():
                 text = text.replace("{{" + word + "}}", value)
-            # What differs between jobs and decides nothing.
+            # Irrelevant differences between jobs.
             seen = re.sub(r'"(config|value|jobName|userName)": "[^"\\]*"', "", text)
             if seen in self.seen_templates:
                 continue
@@ -214,7 +214,7 @@ def submit_all(check, cluster, profile, options):
 
 
 def submit_with_configmap(check, cluster):
-    """The environment moves to a ConfigMap where it is large: here, from a few bytes on."""
+    """A large environment is stored in a ConfigMap; here, the limit is a few bytes."""
     options = ["--max-env-inline", "64"]
     with cluster.serve("--facts", FACTS, *options) as server:
         jobs = Jobs(check, cluster, server, "plain", options)
@@ -225,7 +225,7 @@ def submit_with_configmap(check, cluster):
 
 
 def attempt(jobs, path):
-    """What was thrown, or None."""
+    """The exception, or None."""
     try:
         jobs.one(path)
     except Exception as e:

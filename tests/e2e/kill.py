@@ -167,7 +167,7 @@ def judge(check, storm, seen):
         wrong = broken_promise(seen.of(name), name, outcomes, storm.shapes[name])
         check.ok(f"{name} {outcomes}", wrong is None, wrong or "")
     foreign = set(seen.objects) - {framework_name(name) for name in storm.outcomes}
-    check.equal("there is nothing that nobody submitted", sorted(foreign), [])
+    check.equal("no objects of unknown jobs", sorted(foreign), [])
 
 
 def report(storm, seen, took):

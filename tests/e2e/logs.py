@@ -45,7 +45,7 @@ class Place:
                                   "controller": True, "blockOwnerDeletion": True}])
 
     def runs(self, uid, retry=0, pod=POD):
-        """FrameworkController, or whoever may write Frameworks, says that this pod is the task's."""
+        """Write a status with this pod of the task."""
         return self.cluster.api("PATCH", f"{FRAMEWORKS}/{NAME}", {"status": {
             "state": "AttemptRunning", "attemptStatus": {"id": 0, "configMapName": f"{NAME}-attempt", "taskRoleStatuses": [
                 {"name": "worker", "taskStatuses": [{"index": 0, "state": "AttemptRunning", "attemptStatus": {
@@ -151,7 +151,7 @@ def logs_followed(check, cluster):
             check.equal(f"follow: line {i}", r.read(7), b"line %d\n" % i)
         check.equal("follow: the kubelet has a reader", p.log.readers, 1)
         r.close()
-        check.ok("follow: nobody reads any more", wait_until(lambda: p.log.readers == 0))
+        check.ok("follow: no reader is left", wait_until(lambda: p.log.readers == 0))
         r = p.open(p.link("?tail-mode=true") + "&follow=true")
         check.equal("follow its end", r.read(21), b"line 0\nline 1\nline 2\n")
         p.log.write(b"the last\n", over=True)

@@ -49,7 +49,7 @@ def test_controller_manifests(check, cluster):
     check.equal("the controller is there", status, 200)
     template = {"metadata": {"name": "frameworkcontroller-0"}, "spec": pod["spec"]["template"]["spec"]}
     status, said = cluster.api("POST", "/api/v1/namespaces/frameworkcontroller/pods?dryRun=All", template)
-    check.equal("its pod is taken", status, 201)
+    check.equal("its pod is accepted", status, 201)
     cluster.kubectl("delete", "namespace", "frameworkcontroller", "--wait=false")
 
 

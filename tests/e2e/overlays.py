@@ -1,7 +1,7 @@
-"""The combinations of overlays that jobs and settings bring up: the API server takes the pod, as a
-Pod and as a PodTemplate.  All jobs that there are, in the settings below: any two of these are both on,
-both off, and one without the other, since overlays that do not fit together are always two.  Nothing
-is submitted; pods of one form are asked about once."""
+"""Combinations of overlays: the API server accepts each resulting pod, as a Pod and as a
+PodTemplate. The test translates all jobs of the corpus in the settings below, which contain all
+combinations of any two settings, because conflicts are between two overlays.  It submits no jobs
+and checks pods of the same form once."""
 import concurrent.futures
 import http.client
 import itertools
@@ -29,13 +29,13 @@ virtualClusters:
     virtualCells:
     - {cellType: POOL.NODE, cellNumber: 50}
 """
-# What a job may be, besides those of the corpus, and what a server may be told.
+# Properties of jobs, in addition to the corpus, and settings of servers.
 TRAITS = ("fuse", "hostNetwork", "infiniband", "gpu", "auth", "secrets", "storages")
 SETTINGS = ("configmap", "pull", "env", "hived", "priority", "nobody", "own-init")
 
 
 def every_two(factors):
-    """Sets of factors in which any two are both, neither, and one without the other."""
+    """Sets of factors that contain all combinations of any two factors."""
     columns = dict(zip(factors, itertools.combinations(range(5), 3)))
     rows = [{f for f in factors if row in columns[f]} for row in range(5)]
     return [set(), set(factors), *rows]
@@ -78,7 +78,7 @@ def arguments(profile, on, directory):
 
 
 def form(value, key=""):
-    """A value without what differs between jobs and decides nothing."""
+    """A value without irrelevant differences between jobs."""
     if isinstance(value, dict):
         return tuple((k, form(v, k)) for k, v in sorted(value.items()))
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def form(value, key=""):
 
 
 def pods_of(server, jobs):
-    """Pods by form, each with the job that it is of; and those jobs whose pods are of new forms."""
+    """Pods by form, each with its job; and the jobs with new forms of pods."""
     pods, tellers = {}, []
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60 * SLOW)
     for name, text, path, kind in jobs:
@@ -121,13 +121,13 @@ def all_jobs():
 
 
 def ask(cluster, pod):
-    """What the API server has against it, as a Pod and as a PodTemplate; None twice if nothing."""
+    """The errors of the API server for the Pod and the PodTemplate; None if it accepts them."""
     text = json.dumps(pod)
     for word, value in FC_WORDS.items():
         text = text.replace("{{" + word + "}}", value)
     pod = json.loads(text)
     if "priorityClassName" in pod["spec"]:
-        pod["spec"]["priorityClassName"] = CLASS  # one that is there
+        pod["spec"]["priorityClassName"] = CLASS  # an existing class
     metadata = {**pod.get("metadata", {}), "name": "probe", "namespace": "default"}
     return [cluster.dry_run("Pod", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
                                     "spec": pod["spec"]}),
@@ -156,7 +156,7 @@ def test_overlays(check, cluster):
             with serve(arguments(profile, on, directory), "bob" if "nobody" in on else "alice") as server:
                 pods, tellers = pods_of(server, jobs)
             if not asked:
-                jobs = tellers  # the others bring up nothing that these do not
+                jobs = tellers  # the other jobs have no further forms
             check.ok(f"{what}: there are pods", len(pods) >= 4, len(pods))
             pods = {k: v for k, v in pods.items() if k not in asked}
             asked |= pods.keys()

@@ -101,7 +101,7 @@ def logins_of_an_openpai_cluster(check, cluster):
         check.ok("these two", first["token"] in kept and second["token"] in kept)
         check.equal("it is good", p.status(first["token"]), 200)
         check.equal("signed, but not stored", p.status(token("alice")), 401)
-        check.equal("nobody's Secret", p.status(token("nobody")), 503)
+        check.equal("no Secret", p.status(token("nobody")), 503)
         reply = p.server.submit(job_v2("by-login"), bearer(first["token"]))
         check.equal("a job", reply.status, 202)
         check.ok("is there", cluster.get("Framework", framework_name("by-login")))
@@ -200,8 +200,8 @@ def storages_are_those_of_groups(check, cluster):
         check.equal("its volumes", found, [{"claimName": "data", "readOnly": True},
                                            {"claimName": "home"}])
         job = job_v2("unbound", extras={"storages": [{"name": "unbound"}]})
-        check.equal("one that is not bound", p.server.submit(job, mine).status, 404)
-        check.equal("nobody", p.status(token("nobody")), 401)
+        check.equal("unbound claim", p.server.submit(job, mine).status, 404)
+        check.equal("unknown user", p.status(token("nobody")), 401)
         # Without permission to read volumes, the server does not guess.
         role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/rest-lit-volumes"
         rules = cluster.api("GET", role)[1]["rules"]
@@ -223,9 +223,9 @@ def service_accounts_come_by_the_list(check, cluster):
                                    "users": {"ci/deployer": "bob"}}}
     with Place(cluster, "--token-check", "signature", issuers=issuers) as p:
         good = account_token(cluster, "ci", "deployer", "rest-lit")
-        # Roles take a moment: until then, nobody can be asked.
+        # Roles take effect after a moment; until then, TokenReviews fail.
         said = patiently(lambda: p.check(good))
-        check.equal("one that is listed", said.status, 200)
+        check.equal("listed account", said.status, 200)
         check.equal("who", (said.json["username"], said.json["application"]), ("bob", True))
         reply = patiently(lambda: p.server.submit(job_v2("by-account"), bearer(good)))
         check.equal("submits", reply.status, 202)

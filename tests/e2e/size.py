@@ -1,4 +1,4 @@
-"""Large jobs in a real API server: what moves to a ConfigMap, and how large a Framework may be."""
+"""Large jobs on a real API server: the environment in a ConfigMap, and the maximum Framework."""
 import json
 
 from harness import framework_name, job_v2, run
@@ -46,7 +46,7 @@ def test_hundred_roles(check, cluster):
 
 
 def test_largest(check, cluster):
-    """What max-object lets through, etcd takes, with all that comes to it."""
+    """etcd accepts Frameworks up to max-object, including all additions."""
     value = json.loads(large("largest", 20, 1, "<% $parameters.c %>"))
 
     def text(n):  # one parameter in all commands: the stored job stays small

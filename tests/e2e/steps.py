@@ -62,8 +62,8 @@ FRAMEWORK, CONFIGCRED, REGCRED, ENV, PRIORITY = (
     ("Framework", ""), ("Secret", "-configcred"), ("Secret", "-regcred"), ("ConfigMap", "-env"),
     ("PriorityClass", "-priority"))
 
-# name; what goes wrong first, so that it comes to this step; the step; how many requests like it
-# come before; for later steps, what is answered if nothing else goes wrong
+# Name; earlier faults that lead to this step; the step; number of similar requests before it; for
+# later steps, the response without another fault.
 STEPS = [
     ("POST Framework", [], ("POST", FRAMEWORK), 0),
     ("POST Secret configcred", [], ("POST", CONFIGCRED), 0),

@@ -124,7 +124,7 @@ def test_every_seen_route(check):
                 check.equal(f"{visibility}: {method} {path}: not for", seen, wanted)
                 here = fill(path, "unknown", "nobodys").replace("unknown~", "")
                 seen = {who for who in ("alice", "root") if refused(ask(yard, who, method, here, None))}
-                check.equal(f"{visibility}: {method} {path}: nobody's", seen, {"alice"})
+                check.equal(f"{visibility}: {method} {path}: without an owner", seen, {"alice"})
 
 
 def test_anonymous_v1(check):
@@ -137,7 +137,7 @@ def test_anonymous_v1(check):
         "/api/v1/jobs/{job}/config", "/api/v1/jobs/{job}/ssh"})
     for visibility, config in (("vc", (403, "ForbiddenUserError")), ("all", (200, None))):
         with Yard("--compat", "openpai", "--visibility", visibility) as yard:
-            check.equal(f"{visibility}: without the Secret of revoked tokens, nobody's is taken", yard.ask(
+            check.equal(f"{visibility}: without the Secret of revoked tokens, no token is accepted", yard.ask(
                 "bob", "GET", "/api/v2/jobs").status, 503)
             yard.api.put("secrets", {"kind": "Secret", "metadata": {"name": "rest-lit-revoked", "namespace": "rest-lit"}})
             put_job(yard, "x")

@@ -79,7 +79,7 @@ def test_openpai_user(check):
         check.equal("an admin sees no more", admin["extension"], me["extension"])
         other = get(c.server, "/api/v2/users/bob", "alice").json
         check.ok("others do not see the extension", "extension" not in other, other)
-        refused(check, "nobody", get(c.server, "/api/v2/users/nobody"), 400, "NoUserError")
+        refused(check, "unknown user: details", get(c.server, "/api/v2/users/nobody"), 400, "NoUserError")
         for reply in (me, admin, other):
             check.ok("no secret", MARKER not in json.dumps(reply))
         check.ok("no secret in the log", MARKER not in c.server.settled_log())
@@ -124,7 +124,7 @@ def test_openpai_jobs(check):
         refused(check, "a virtual cluster of others", submit(c.server, "x3", vc="default"), 403,
                 "ForbiddenUserError")
         check.equal("an admin may use any", submit(c.server, "x4", "root", vc="vc9").status, 202)
-        refused(check, "who is no user", submit(c.server, "x5", "nobody"), 401,
+        refused(check, "unknown user", submit(c.server, "x5", "nobody"), 401,
                 "UnauthorizedUserError")
 
 
@@ -140,7 +140,7 @@ def test_openpai_extension_in_jobs(check):
                  "boundedClusters" not in text, text)
         check.equal("taken, too", submit(c.server, "plain", "alice", vc="default").status, 202)
         kinds = [kind for kind, _ in c.api.of(framework_name("plain", "alice"))]
-        check.equal("who has no keys needs no Secret", kinds, ["frameworks"])
+        check.equal("a user without keys needs no Secret", kinds, ["frameworks"])
 
 
 def test_openpai_failures(check):
@@ -190,7 +190,7 @@ def test_openpai_is_remembered(check):
             lambda: get(c.server, "/api/v2/users/bob").json["virtualCluster"] == ["vc2"]))
         with c.api.lock:
             del c.api.objects["secrets", f"{USERS}/{hexed('bob')}"]
-        check.ok("a user who was removed", wait_until(
+        check.ok("a removed user", wait_until(
             lambda: get(c.server, "/api/v2/users/bob").status == 401))
 
 
@@ -215,7 +215,7 @@ def test_openpai_virtual_clusters_of_the_file(check):
     with c:
         check.equal("of an admin", get(c.server, "/api/v2/users/root", "root").json
                     ["virtualCluster"], ["default", "vc1"])
-        refused(check, "one that does not exist", submit(c.server, "x", "root", vc="vc9"), 403,
+        refused(check, "unknown virtual cluster", submit(c.server, "x", "root", vc="vc9"), 403,
                 "ForbiddenUserError")
         check.equal("all", sorted(get(c.server, "/api/v2/virtual-clusters").json),
                     ["default", "vc1"])
@@ -380,7 +380,7 @@ def test_file_of_the_documents(check):
             check.equal(f"{user}: storages", me["storageConfig"], storages)
             check.equal(f"{user}: overlays", me["overlays"], overlays)
             check.equal(f"{user}: admin", me["admin"], user == "root")
-        refused(check, "whoever else comes", submit(server, "x", "eve", vc="default"), 401,
+        refused(check, "unlisted user", submit(server, "x", "eve", vc="default"), 401,
                 "UnauthorizedUserError")
 
 

@@ -103,7 +103,7 @@ def test_bad_tokens(check):
                  all(x.get("why") and x.get("code") == "UnauthorizedUserError" for x in lines),
                  {x.get("why") for x in lines})
         check.ok("nothing was made", not place.api.of(framework_name("bad")))
-        check.equal("nobody else was asked", place.asked("/secrets") + place.asked("review"), 0)
+        check.equal("no requests to the API server", place.asked("/secrets") + place.asked("review"), 0)
 
 
 def test_guest(check):

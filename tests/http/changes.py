@@ -457,7 +457,7 @@ def test_ids(check):
         config = json.dumps({"name": "x"})
         yard.submit(job_v2("edge"))
         md5 = framework_name("edge")
-        # Of another job than its name says; of nobody; of others, with and without an owner.
+        # Of another job than its name; without a user; of other origin, with and without an owner.
         yard.api.put("frameworks", foreign(framework_name("forged"), {"jobName": "edge", "config": config}, alice))
         yard.api.put("frameworks", foreign(framework_name("taken", "bob"), {"jobName": "taken", "config": config}, alice))
         yard.api.put("frameworks", foreign("other", {"config": config}))

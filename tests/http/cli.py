@@ -168,7 +168,7 @@ def test_cli_refused(check):
         with open("/dev/full", "w") as full:
             for command in (["submit", *at, "-"], ["jobs", *at]):
                 done = subprocess.run([BINARY, *command], input=job_v2("full").encode(), stdout=full, stderr=subprocess.PIPE)
-                check.equal("nobody takes the output", done.returncode, 3)
+                check.equal("closed output", done.returncode, 3)
     with FakeServer() as fake:
         fake.answers = [(200, {}, b"<html>\n")]
         code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
@@ -263,7 +263,7 @@ def test_cli_repeats(check):
         code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
         check.ok("refused, visibly", code == 2 and "bad \\x1b[2J" in err, (code, err))
     code, out, err = cli("submit", "--server", fake.url, "--patience", "3", "-", text=job_v2("job"))
-    check.ok("nobody is there", code == 3 and "trying again" in err, (code, err))
+    check.ok("no server", code == 3 and "trying again" in err, (code, err))
     for command in (("jobs",), ("show", "job"), ("stop", "job")):
         before = time.monotonic()
         code, out, err = cli(*command, "--server", fake.url)

@@ -160,7 +160,7 @@ def test_form_errors(check):
         errors = (reply.json or {}).get("errors", [])
         check.ok("... are named by pointers", {"/taskRoles/1/taskNumber", "/imag"} <=
                  {e.get("pointer") for e in errors}, errors)
-        check.ok("... without lines that nobody has seen",
+        check.ok("... without unseen lines",
                  not any("line" in e or "column" in e for e in errors), errors)
         for what, form, word in (
                 ("twice", "jobName=a&jobName=b", "pair 2"), ("open bracket", "a[b=1", "brackets"),

@@ -1,4 +1,4 @@
-"""What clients rely on: routes, content types, status codes, bodies, headers."""
+"""The contract with clients: routes, content types, status codes, bodies, headers."""
 import http.client
 import json
 import os
@@ -27,7 +27,7 @@ class Contract:
         return f"contract-{self.count}"
 
     def error(self, check, what, reply, status, code, *words):
-        """An error as people and programs read it."""
+        """Check an error response."""
         if not check.ok(f"{what}: is answered", reply is not None):
             return
         check.equal(f"{what}: status", reply.status, status)
@@ -60,7 +60,7 @@ class Contract:
             check.equal(f"{method} {path}: success", body.get("success"), True)
 
     def test_warnings(self, check):
-        """What is taken although it is odd: the answer names the member, v1 also in a header."""
+        """Accepted jobs with warnings: the response names the member, v1 also in a header."""
         body = job_v1(self.name(), gpuType="k80")
         reply = self.server.submit(body, {"Content-Type": "application/json"}, "/api/v1/jobs")
         check.equal("warning: header", reply.headers.get("x-warning"),
@@ -83,7 +83,7 @@ class Contract:
                                                          path="/api/v2/jobs/").status, 202)
 
     def test_content_types(self, check):
-        # None at all: how Python's requests sends a text.
+        # No Content-Type: Python's requests with a text body.
         for kind in YAML_TYPES + [None]:
             reply = self.server.submit(job_v2(self.name()), {"Content-Type": kind})
             check.equal(f"content type {kind}", reply.status, 202)
@@ -161,7 +161,7 @@ class Contract:
             self.error(check, f"GET {path}", self.server.request("GET", path), 404, "NoJobError")
 
     def test_absolute_form(self, check):
-        """RFC 9112 3.2.2: a server takes http://HOST/PATH, and HOST counts."""
+        """RFC 9112 3.2.2: a server accepts http://HOST/PATH and uses this HOST."""
         port = self.server.port
         for target, host, status in (
                 (f"http://localhost:{port}/healthz", f"localhost:{port}", 200),
@@ -237,8 +237,8 @@ class Contract:
                 self.error(check, what, reply, 413, None, "large")
 
     def test_far_too_large(self, check):
-        """Nobody reads 10 MiB to the end only to refuse them: a client that does not look up
-        while it sends may find the connection closed."""
+        """The server does not read 10 MiB before a refusal: a client that only sends may find the
+        connection closed."""
         reply = None
         try:
             reply = self.server.submit(b"#" * (10 << 20))
@@ -394,7 +394,7 @@ def test_contract(check):
 
 
 def test_framework_name(check):
-    """The name of the stored object is the one that clients compute."""
+    """The name of the stored object equals the name that clients compute."""
     import os
     with Server("--standalone", "jobs") as server:
         server.submit(job_v2("hello"))
@@ -405,7 +405,7 @@ def test_framework_name(check):
 
 
 def test_page_address(check):
-    """The page at / names the address of --listen."""
+    """The page at / contains the address of --listen."""
     port = free_port()
     with Server("--standalone", "jobs", "--listen", f"[::1]:{port}", port=port, wait=False) as server:
         def page():

@@ -341,7 +341,7 @@ def test_detail_tags(check):
         for text in ('"x"', "x", tag[:20] + '"'):
             check.equal(f"not {text}", status(text), 200)
         check.equal("no body", yard.ask("alice", "GET", path, headers={"If-None-Match": tag}).body, b"")
-        check.equal("who waits is answered", status(tag, "?wait=0"), 200)
+        check.equal("waiting requests get a response", status(tag, "?wait=0"), 200)
         yard.api.update("frameworks", kept["metadata"]["name"], {
             **renamed(snapshot("07"), "same"), "metadata": {}})
         yard.api.settle()

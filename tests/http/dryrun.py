@@ -141,7 +141,7 @@ def test_dry_run_misspelled_submits_nothing(check):
                 refused(check, f"{method} {path}?{query}", server.submit(body, None, f"{path}?{query}", method), 400,
                         "InvalidParametersError", "dryRun")
         check.equal("nothing is made", made(server), [])
-        with server.connect() as c:  # who asks for leave to send is refused before it sends
+        with server.connect() as c:  # Expect: 100-continue is refused before the body
             c.send(request_bytes(server.port, "POST", V2 + "?dryrun=true", None,
                                  {"Content-Type": "text/yaml", "Content-Length": "300", "Expect": "100-continue"}))
             reply = c.reply()
@@ -351,7 +351,7 @@ def test_dry_run_counts_yaml_as_it_grows(check):
                  size["application/yaml"] > 8 << 20, size)
         with server.connect() as c:
             c.send(request_bytes(server.port, "POST", V2 + "?dryRun=true", large.encode(), yaml))
-            check.ok("while nobody takes it, there is no room", wait_until(lambda: try_job(server, job_v2("y")).status == 503))
+            check.ok("no memory for more while responses are unread", wait_until(lambda: try_job(server, job_v2("y")).status == 503))
             c.reply()
         check.ok("then there is room again", wait_until(lambda: try_job(server, job_v2("y")).status == 200))
 

@@ -168,14 +168,14 @@ def head(server, method, lines):
 
 
 def local(server, data):
-    """The Host that a server without logins wants, wherever one stands."""
+    """Replace all Hosts by the one that a server without authentication requires."""
     return data.replace(b"Host: localhost\r", b"Host: localhost:%d\r" % server.port).replace(
         b"Host: localhost\n", b"Host: localhost:%d\n" % server.port)
 
 
 def read_all(server, data, slowly=False, answers=None):
-    """The answers, and whether the server has closed; one that need not close is told, when it has
-    given so many, that no more will be sent, and gives what it still has to say."""
+    """(responses, closed).  If the server need not close, the client shuts down its side after the
+    expected number of responses and reads the rest."""
     with server.connect() as c:
         if slowly:
             c.send_slowly(data)

@@ -95,10 +95,10 @@ def test_hived_told(check):
     skus = "/api/v2/cluster/sku-types"
     with Hived() as hived, server(hived, asks=False) as s:
         check.equal("all SKU types", get(s, skus).json, SKUS)
-        check.equal("those of nobody in particular", get(s, skus + "?vc=").json, SKUS)
+        check.equal("of all virtual clusters", get(s, skus + "?vc=").json, SKUS)
         check.equal("of a virtual cluster", get(s, skus + "?x=1&vc=default").json, {"DT": SKUS["DT"]})
         check.equal("the same, encoded", get(s, "/rest-server" + skus + "?vc=%72esearch").json, {"K80": SKUS["K80"]})
-        refused(check, "of none that there is", get(s, skus + "?vc=x"), 404, "NoVirtualClusterError")
+        refused(check, "of an unknown virtual cluster", get(s, skus + "?vc=x"), 404, "NoVirtualClusterError")
         clusters = get(s, "/api/v2/virtual-clusters").json
         check.equal("virtual clusters", list(clusters), ["default", "research"])
         check.equal("one", get(s, "/api/v2/virtual-clusters/research").json, clusters["research"])
@@ -200,7 +200,7 @@ def test_hived_status(check):
         hived.status = {"default": [cells("DT", 5), cells("DT", 2, -1), cells("K80", 1)], "new": [cells("K80", 1)]}
         check.ok("more, of which two are borrowed", wait_until(lambda: quota(s, 6)))
         check.equal("of two types", list(get(s, "/api/v2/cluster/sku-types?vc=default").json), ["DT", "K80"])
-        check.ok("one that the file does not have", quota(s, 1, "new"))
+        check.ok("virtual cluster that is not in the file", quota(s, 1, "new"))
         check.ok("one of the file alone", quota(s, 2, "research"))
         seen = hived.requests
         check.equal("the route", {path for path, _ in seen}, {PATH})
@@ -258,7 +258,7 @@ def test_hived_never_there(check):
         gone.server.shutdown()
         gone.server.server_close()
         with server(gone) as s:
-            check.ok("nobody listens: is said", wait_until(lambda: said(s, LOST)), s.log())
+            check.ok("refused connections are logged", wait_until(lambda: said(s, LOST)), s.log())
             check.ok("the file counts", config and quota(s, 8))
 
 

@@ -188,8 +188,8 @@ def who_may(check):
     with Place("--visibility", "owner") as p:
         path = p.path() + "/all"
         check.equal("owner by token", p.read(path, bearer(token()))[2], p.log.text)
-        refused(check, "nobody", p.server.request("GET", path), 401, "UnauthorizedUserError")
-        refused(check, "nobody asks where", p.server.request("GET", p.path()), 401, "UnauthorizedUserError")
+        refused(check, "no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
+        refused(check, "locations without a token", p.server.request("GET", p.path()), 401, "UnauthorizedUserError")
         refused(check, "another", p.ask(path, "bob"), 403, "ForbiddenUserError")
         refused(check, "another asks where", p.ask(user="bob"), 403, "ForbiddenUserError")
         refused(check, "a token is no link", p.server.request("GET", f"{path}?token={token()}"), 403,
@@ -301,7 +301,7 @@ def forged_status(check):
             refused(check, f"pod with another {label}", p.server.request("GET", p.link()), 404, "NoTaskLogError")
         p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "metadata": {
             "labels": pod_of(p.name, "")["metadata"]["labels"], "ownerReferences": []}})
-        refused(check, "pod of nobody", p.server.request("GET", p.link()), 404, "NoTaskLogError")
+        refused(check, "pod without an owner", p.server.request("GET", p.link()), 404, "NoTaskLogError")
         for odd in ({"metadata": 5}, {"spec": 5, "metadata": {"ownerReferences": 5, "labels": []}}):
             with p.api.lock:
                 p.api.objects["pods", p.pod["metadata"]["name"]] = {**p.pod, **odd}
@@ -664,7 +664,7 @@ def events_of_a_job(check):
         refused(check, "events: other types", p.ask(path, query="?type=Odd"), 400, "InvalidParametersError", "type")
         refused(check, "events: another user", p.ask(path, "bob"), 403, "ForbiddenUserError")
         refused(check, "events: no job", p.ask("/api/v2/jobs/alice~other/events"), 404, "NoJobError")
-        refused(check, "events: nobody", p.server.request("GET", path), 401, "UnauthorizedUserError")
+        refused(check, "events: no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
 
 
 def events_that_are_not_known(check):

@@ -1,4 +1,4 @@
-"""What an OpenPAI keeps in Secrets: users, groups, tokens."""
+"""OpenPAI's Secrets of users, groups and tokens."""
 import base64
 import hashlib
 import json

@@ -333,7 +333,7 @@ def failed_tasks_first(check):
             check.equal(f"succeeded {i}", p.upload(frames((OUT, noise(60000, i))), i)[0], 204)
         share = 65536 // 8
         check.ok("each its share", 6 * share < p.bytes_kept() < 6 * (share + 200), p.bytes_kept())
-        check.equal("one that failed", p.upload(frames((ERR, noise(40000, 6))), 6, code=1)[0], 204)
+        check.equal("a failed task", p.upload(frames((ERR, noise(40000, 6))), 6, code=1)[0], 204)
         check.ok("the oldest gave way", wait_until(lambda: p.kept() == [f"worker-{i}-0-0" for i in (3, 4, 5, 6)]),
                  p.kept())
         check.ok("within the bound", p.bytes_kept() <= 65536, p.bytes_kept())
@@ -354,7 +354,7 @@ def failed_tasks_first(check):
 def no_room(check):
     with Uploads("--output-bytes", "64KiB", tasks=3) as p:
         check.equal("failed", p.upload(frames((ERR, noise(65000, 0))), 0, code=1)[0], 204)
-        check.equal("one that succeeded finds none", p.upload(frames((OUT, noise(65000, 1))), 1)[:2],
+        check.equal("no space for a succeeded task", p.upload(frames((OUT, noise(65000, 1))), 1)[:2],
                     (413, "PayloadTooLargeError"))
         check.equal("the first stays", p.kept(), ["worker-0-0-0"])
         p.set_tasks(3, attempt=1)

@@ -1,5 +1,5 @@
-"""A server for those who have a token, before a make-believe API server: what the tests of
-authentication share."""
+"""Common part of the authentication tests: a server that requires tokens, with a fake API
+server."""
 import json
 import shutil
 import tempfile
@@ -16,14 +16,14 @@ NO_LIMITS = ("--rate-address", "0", "--rate-submit", "0", "--connections-per-add
 
 
 def with_tokens(api, directory, *arguments, secret=SECRET, **more):
-    """rest-lit for those who have a token, before this API server."""
+    """rest-lit with this API server and required tokens."""
     secret_file = write_file(directory, "jwt-secret", secret)
     return fake_server(api, "--jwt-secret-file", secret_file, *NO_LIMITS, *arguments, who=[],
                        **more)
 
 
 class Place:
-    """An API server, a directory for files, and servers, for a `with`."""
+    """A context manager: an API server, a directory for files, and servers."""
 
     def __init__(self):
         self.api = FakeApi()
@@ -42,7 +42,7 @@ class Place:
             self.api.put("secrets", tokens_object(user, tokens))
 
     def asked(self, path):
-        """How often this was asked of the API server."""
+        """Number of these requests to the API server."""
         with self.api.lock:
             return sum(1 for r in self.api.requests if path in r[1])
 
@@ -61,11 +61,11 @@ def submit(server, name, headers):
 
 
 def events(server, message, n=0):
-    """Lines of the log with this message, when there are `n` of them."""
+    """Log lines with this message, after there are `n` of them."""
     return [json.loads(line) for line in server.logged(f'"msg":{json.dumps(message)}', n)]
 
 
 def requests(server, status, n):
-    """The log's lines of requests with this status, when there are so many."""
+    """Log lines of requests with this status, after there are this many."""
     return [json.loads(line) for line in server.logged(
         lambda line: '"msg":"request",' in line and f'"status":{status},' in line, n)]

@@ -40,7 +40,7 @@ def test_idle_ones_give_way(check):
         c, _ = visit(0)
         time.sleep(1.2)  # in which it must not be closed
         c.send(request_bytes(server.port, "GET", "/healthz"))
-        check.ok("who came last stays", c.reply())
+        check.ok("the last client is not evicted", c.reply())
 
 
 def test_half_sent_ones_give_way(check):
@@ -91,7 +91,7 @@ def test_working_ones_stay(check):
                 return c.reply()
         replies = in_threads(5, submit)
         check.equal("4 places, 4 jobs that take long", [getattr(r, "status", r) for r in replies[:4]], [202] * 4)
-        check.equal("who came meanwhile is served then", getattr(replies[4], "status", replies[4]), 200)
+        check.equal("clients that connected meanwhile are served", getattr(replies[4], "status", replies[4]), 200)
     api.close()
 
 
@@ -116,7 +116,7 @@ def test_half_closed_ones_leave(check):
             check.ok(f"{method} {path}, twice, and the end: closed", closed)
         with server.connect() as c:
             c.send(request_bytes(server.port, "GET", "/openapi.json"))
-            check.ok("one that stays is answered", c.reply())
+            check.ok("a client that stays gets a response", c.reply())
             time.sleep(2.5)  # in which it must not be closed
             c.send(request_bytes(server.port, "GET", "/openapi.json"))
             check.ok("... and again, later", c.reply())
@@ -130,7 +130,7 @@ def test_blocked_ones_are_cut(check):
         with server.connect() as c:
             c.send(chunk + b"x" * 20000)
             check.ok("a chunk's extension of 20 KB is cut off", c.read(PATIENCE)[1])
-        check.equal("... and nobody waits for it at the end", server.stop(), 0)
+        check.equal("... and the shutdown does not wait for it", server.stop(), 0)
 
 
 def test_blocked_ones_cost_nothing(check):
@@ -165,7 +165,7 @@ def test_never_reads(check):
         check.ok("beside them others are served", is_served(server))
         grown = server.rss_kib() - before
         # Sanitizers do not give memory back at once.
-        check.ok("memory does not grow with what nobody reads", grown < (8192 if SLOW == 1 else 1 << 18), grown)
+        check.ok("unread responses do not use memory", grown < (8192 if SLOW == 1 else 1 << 18), grown)
         check.ok("they are cut off", wait_until(lambda: server.connections() == 0), server.connections())
         for c in crowd:
             c.close()

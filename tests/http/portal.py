@@ -190,7 +190,7 @@ def test_user_manage(check):
                                    ({**new, "username": "e", "virtualCluster": ["admingroup"]}, 400, "NoVirtualClusterError"),
                                    ({**new, "username": "e", "grouplist": ["vision"]}, 400, "InvalidParametersError")):
             refused(check, f"create {body}", root("POST", "/api/v2/users", body), status, code)
-        check.equal("nobody was made", stored(c, "e"), None)
+        check.equal("no user was created", stored(c, "e"), None)
         users = {u["username"]: u for u in root("GET", "/api/v2/users").json}
         check.equal("all users", (sorted(users), users["root"]["admin"], users["dora"]["virtualCluster"], users["dora"]["storageConfig"]),
                     (["alice", "dora", "root"], True, ["vision", "default"], ["nfs"]))
@@ -203,7 +203,7 @@ def test_user_manage(check):
         refused(check, "an admin is not removed", root("DELETE", "/api/v2/users/dora"), 403, "RemoveAdminError")
         check.equal("virtual clusters of an admin", root("PUT", "/api/v2/users", {"data": {
             "username": "dora", "virtualCluster": []}}).status, 201)
-        check.equal("... who stays one", stored(c, "dora")["grouplist"], '["default","admingroup"]')
+        check.equal("... and stays one", stored(c, "dora")["grouplist"], '["default","admingroup"]')
         check.equal("all at once", root("PUT", "/api/v2/users", {"data": {
             "username": "dora", "admin": False, "grouplist": ["vision", "admins"], "email": ""}, "patch": True}).status, 201)
         check.equal("... is no admin", (stored(c, "dora")["grouplist"], stored(c, "dora")["email"]), ('["vision"]', ""))

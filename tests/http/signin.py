@@ -100,7 +100,7 @@ def login_gives_a_token_that_is_stored(check):
         root = c.login("root", "root-password")
         check.equal("an admin", root.json and root.json["admin"], True)
         line = json.loads(c.server.logged(lambda line: "/authn/basic/login" in line and '"status":200' in line)[0])
-        check.equal("the log says who logged in", line.get("user"), "alice")
+        check.equal("the log has the user", line.get("user"), "alice")
 
 
 def login_says_what_openpai_says_of_github(check):
@@ -117,7 +117,7 @@ def login_refuses(check):
         wrong = c.login(password="alice-passwore")
         refused(check, "wrong password", wrong, 400, "IncorrectPasswordError")
         refused(check, "no such user", c.login("nobody"), 400, "IncorrectPasswordError")
-        refused(check, "who has none", c.login("nopass"), 400, "IncorrectPasswordError")
+        refused(check, "user without a password", c.login("nopass"), 400, "IncorrectPasswordError")
         for what, body in (
                 ("no body", ""), ("no password", "username=alice"), ("no user", "password=abcdefg"),
                 ("short password", "username=alice&password=short"),

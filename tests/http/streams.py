@@ -162,8 +162,8 @@ def test_list_in_order(check):
     with Jobs("--stream-heartbeat", "1") as jobs, jobs.watch() as s:
         check.equal("status", s.status, 200)
         check.equal("type", s.header("Content-Type"), "text/event-stream")
-        check.equal("nobody keeps it", s.header("Cache-Control"), "no-store")
-        check.equal("nobody guesses", s.header("X-Content-Type-Options"), "nosniff")
+        check.equal("not cached", s.header("Cache-Control"), "no-store")
+        check.equal("nosniff", s.header("X-Content-Type-Options"), "nosniff")
         check.equal("pages may read it", Stream(jobs.server, headers={"Origin": "http://a"}).header(
             "Access-Control-Allow-Origin"), None)  # --no-auth: none may
         check.ok("when to come again", s.until(lambda s: s.body.startswith(b"retry: 2000\n")), s.body)
@@ -467,7 +467,7 @@ def test_drain(check):
         for s in both:
             check.ok("the last words", s.ended() and s.events[-1][:1] + s.events[-1][2:] ==
                      ("end", {"reason": "shutdown"}), s.body)
-        check.equal("who waits is answered", waits.status, 200)
+        check.equal("waiting requests get a response", waits.status, 200)
         check.equal("it ends well, and soon", jobs.server.stop(), 0)
 
 
@@ -487,7 +487,7 @@ def test_drain_goes_on(check):
             while part := d.socket.recv(65536):
                 rest += part
             check.ok("the list is whole", rest.endswith(b"\r\n0\r\n\r\n"), rest[-100:])
-            check.ok("... and nobody else is waited for", jobs.server.logged("it was cut off before its end"))
+            check.ok("... and the shutdown waits for no other stream", jobs.server.logged("it was cut off before its end"))
             check.equal("it ends well", jobs.server.stop(), 0)
 
 
@@ -583,7 +583,7 @@ def test_wait_counts(check):
         check.ok("too many", wait_until(lambda: jobs.one("slow", "?wait=1").status == 429))
         for s in waits:
             s.close()
-        check.ok("who has left does not count", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
+        check.ok("disconnected clients do not count", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
         # Nor a client that also sent another request.
         waits = [jobs.one("slow", "?wait=200") for _ in range(2)]
         check.ok("too many again", wait_until(lambda: jobs.one("slow", "?wait=1").status == 429))

@@ -248,7 +248,7 @@ def test_environment_of_the_image(pki):
                     NO_PROXY="", KUBERNETES_MASTER=url)
         code, _, requests = case.run()
         equal("environment of an image: 0", (code, len(requests)), (0, 1))
-        equal("environment of an image: nobody else is asked", evil.requests, [])
+        equal("environment of an image: no requests to other servers", evil.requests, [])
 
 
 # ---- refused --------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_refused(pki):
         equal(f"{what}: 252 after three times", (code, len(requests)), (252, 3))
         contains(what, text, *parts)
         contains(what, case.log, parts[0])
-    contains("who refuses", text, f"https://127.0.0.1:{case.fake.port} (kubernetes.default.svc)")
+    contains("the refusing server", text, f"https://127.0.0.1:{case.fake.port} (kubernetes.default.svc)")
     code, _, requests = Case(pki, sequence(status(401), status(403), NOT_YET, status(401), status(401),
                                            reply(500), status(403), FINE),
                                  waiting=times()).run()
@@ -564,7 +564,7 @@ def test_real_tokens(real):
     for what, token, parts in (
             ("without rights", nobody, ("service account default/nobody lacks the right (RBAC) to `get` "
                                         "frameworks", "in namespace default", "expires in ")),
-            ("of nobody", "abc.def.ghi", ("401 Unauthorized", "does not take the token")),
+            ("unknown token", "abc.def.ghi", ("401 Unauthorized", "does not take the token")),
             ("of an account that is gone", gone, ("401 Unauthorized", "default/fired")),
             ("that has expired", real.sign(-60), ("401 Unauthorized", "EXPIRED "))):
         with real.pod("moving", token) as pod:
@@ -646,8 +646,8 @@ def test_real_check_api(real):
         contains("check-api without an address", text, "KUBERNETES_SERVICE_HOST is not set")
     with real.pod("moving", KUBERNETES_SERVICE_PORT="1") as pod:
         code, text = run(pod)
-        equal("check-api with nobody there: 1", code, 1)
-        contains("check-api with nobody there", text, "127.0.0.1:1", "Frameworks not asked")
+        equal("check-api without a server: 1", code, 1)
+        contains("check-api without a server", text, "127.0.0.1:1", "Frameworks not asked")
 
 
 def without_columns(text):

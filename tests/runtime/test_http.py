@@ -469,7 +469,7 @@ def silent_name_server():
 def nobody():
     with Server(replies(HELLO)) as s:
         port = s.port
-    refused("nobody listens", fetch(None, port=port), CONNECT, f"127.0.0.1:{port}: cannot connect",
+    refused("no listener", fetch(None, port=port), CONNECT, f"127.0.0.1:{port}: cannot connect",
             "Connection refused")
     got = fetch(None, "--ms", "3000", host="no-such-name.invalid", port="1")
     check("no such name", got["trouble"] in (DNS, TIMEOUT) and "no-such-name.invalid:1: " in got["text"], got)

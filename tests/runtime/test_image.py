@@ -130,7 +130,7 @@ def troubles():
         equal("means nothing is asked", r.seen(), [])
         with Registry() as stranger:
             ok("a certificate of somebody else", init(job(app), stranger.ca), "is not known")
-        ok("nobody listens", init(job("localhost:1/a"), r.ca), "is not known")
+        ok("no listener", init(job("localhost:1/a"), r.ca), "is not known")
         r.script[manifest] = [(429, [("Retry-After", "1")]), (503, [])]
         ok("busy twice", init(job(app), r.ca), "exists")
         equal("is asked three times", r.seen().count("HEAD " + manifest), 3)

@@ -715,7 +715,7 @@ def test_nonroot():
         os.chmod(p.at(p.logs()), 0o555)
         r = subprocess.run([program, "run", "--root", p.path], env=p.env, capture_output=True, user=65533,
                            group=65533, extra_groups=[], stdin=subprocess.DEVNULL, timeout=60 * SLOW)
-        equal("yet another user, who may not write there: output", r.stdout, b"65533\n")
+        equal("another user without write permission: output", r.stdout, b"65533\n")
         check("yet another user: it is told", b"Permission denied" in r.stderr, r.stderr)
 
 

@@ -77,7 +77,7 @@ def files():
         pod.write("/root/.ssh/authorized_keys", "ssh-rsa OFTHEIMAGE\n")
         done = script(pod)
         equal("files: sshd", done.returncode, 0)
-        equal("files: who may log in", pod.read(HOME + "/authorized_keys").decode(),
+        equal("files: authorized keys", pod.read(HOME + "/authorized_keys").decode(),
               KEY + "\nssh-rsa AAAAUSER u@h\nssh-rsa AAAAMINE it's\n")
         for name in (HOME + "/authorized_keys", HOME + "/job_key", HOME + "/sshd_config", "/root/.ssh/environment",
                      "/root/.ssh/id_rsa", "/root/.ssh/config"):
@@ -217,7 +217,7 @@ def pod_with_key(**env):
 def barrier():
     with pod_with_sshd() as pod:
         done = pod.run("ssh-barrier")
-        check("barrier: nobody waits without a key", done.returncode == 10 and b"no key to log in with" in done.stderr, done)
+        check("barrier: without a key it does not wait", done.returncode == 10 and b"no key to log in with" in done.stderr, done)
     with pod_with_key() as pod:
         pod.fake("ssh", FAKE_SSH)
         pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="2")
@@ -230,7 +230,7 @@ def barrier():
         pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="99")
         done = pod.run("ssh-barrier", "--round", "0", "1")
         equal("barrier: not in time", done.returncode, 10)
-        check("barrier: the text that explains it, and only who is missing",
+        check("barrier: the text that explains it, and only the missing tasks",
               done.stderr.endswith(b"SSH barrier reaches max retry count: 1 not reached: worker-1\n"), done.stderr)
         equal("barrier: six rounds a minute", pod.read("/saw").count(b"worker-1"), 6)
     with pod_with_key(PAI_HOST_IP_ps_0="") as pod:

@@ -185,11 +185,14 @@ static int run_open_signals(struct setup *s, struct err *e)
 {
 	static const int SIGNALS[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
 	sigset_t set;
+	struct sigaction hangup;
 	(void)sigemptyset(&set); /* these cannot fail */
 	for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++)
 		(void)sigaddset(&set, SIGNALS[i]);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	(void)sigdelset(&set, SIGPIPE); /* write fails with EPIPE */
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN)
+		(void)sigdelset(&set, SIGHUP); /* nohup */
 	s->run.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	s->inbox.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (s->run.signal_fd < 0 || s->inbox.fd < 0)

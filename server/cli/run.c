@@ -210,7 +210,7 @@ static void run_ask_why(struct following_run *f, struct arena *a)
 {
 	struct span why;
 	f->progress.waiting = "";
-	if (!f->uid.n || job_state_final(f->progress.state) ||
+	if (!f->uid.n || job_state_final(f->progress.state) || f->progress.stopping ||
 	    !engine_waiting(f->r->engine, f->uid, a, &why))
 		return;
 	STR_AUTO text = STR_INIT(TEXT_MAX);

@@ -204,6 +204,16 @@ def test_run_vanishes(check):
             os.kill(c.process.pid, signal.SIGHUP)
             check.equal("the terminal closes", c.end(), 3)
             check.ok("nothing is left", not p.left() and not p.processes(), (p.left(), p.processes()))
+        ending = job("on", worker=role("echo ready; while [ ! -e go ]; do sleep 0.1; done; echo end"))
+        with subprocess.Popen(["nohup", BINARY, "run", *p.arguments, "-"], cwd=p.cwd, stdin=subprocess.PIPE, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              env={**os.environ, **p.more["environment"]}) as process:
+            process.stdin.write(ending)
+            process.stdin.close()
+            check.equal("nohup runs", process.stdout.readline(), "ready\n")
+            process.send_signal(signal.SIGHUP)
+            p.write("go", "")
+            check.equal("nohup goes on", (process.stdout.read(), process.wait(2 * PATIENCE * SLOW)), ("end\n", 0))
         with p.start(job("full", worker=role(p.marked("while :; do echo more; sleep 0.1; done")))) as c:
             check.ok("runs", c.says("more"), (c.stdout, c.stderr))
     with Place() as p, subprocess.Popen(

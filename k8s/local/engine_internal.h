@@ -109,7 +109,7 @@ struct engine_pod {
 	struct engine_source source;
 	struct engine_fetch *fetch;
 	struct images_use *image;
-	int64_t due_ms;    /* try again */
+	int64_t due_ms;    /* not before */
 	unsigned failures; /* in a row */
 	char *problem;     /* why it does not start; NULL */
 };
@@ -148,6 +148,7 @@ struct engine_job {
 	char *why;                         /* lock */
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
 	struct str refusal;                /* likewise */
+	unsigned quick; /* tasks that failed soon after their start, one after the other */
 };
 
 /* A put or a removal that waits for the engine's thread. */

@@ -347,6 +347,7 @@ void job_free(struct engine_job *job)
 	world_sweep(job);
 	framework_free(job->machine);
 	str_done(&job->body);
+	str_done(&job->refusal);
 	arena_done(&job->arena);
 	free(job->name);
 	free(job->problem);

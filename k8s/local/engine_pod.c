@@ -14,6 +14,8 @@
 enum {
 	RETRY_MIN = 8, /* engine_backoff: 1.28 s */
 	RETRY_MS = 60000,
+	QUICK_MS = 10000, /* a task that fails sooner makes the next one wait */
+	QUICK_WAIT_MS = 10000,
 	KILL_MARGIN_MS = 10000,  /* after the grace */
 	STARTING_MS = 5000,      /* until a shim has written its pid */
 	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
@@ -201,7 +203,10 @@ static void pod_shim_ended(struct engine_pod *p)
 		(void)cgroup_remove(p->e->cgroup, p->uid);
 	}
 	p->state = POD_ENDED;
-	if (p->lost)
+	const struct task_container *c = &p->task.app;
+	bool quick = !p->lost && c->code != 0 && c->ended_ms - c->started_ms < QUICK_MS;
+	p->job->quick = quick ? p->job->quick + 1 : 0;
+	if (p->lost && !p->dying)
 		pod_event(p, "Warning", "NodeLost", "%s", POD_LOST);
 	pod_changes(p);
 	if (p->dying)
@@ -364,6 +369,8 @@ void pod_bind(struct engine_pod *p)
 {
 	p->state = POD_BOUND;
 	p->bound = true;
+	if (p->job->quick > 0)
+		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name, p->e->node);
 	pod_changes(p);
 }
@@ -419,7 +426,7 @@ void pod_step(struct engine_pod *p, bool stored)
 			p->due_ms = now + KILL_MARGIN_MS;
 		}
 		engine_due(p->job, p->due_ms);
-	} else if (p->state == POD_BOUND && now < p->due_ms && p->failures > 0) {
+	} else if (p->state == POD_BOUND && now < p->due_ms) {
 		engine_due(p->job, p->due_ms);
 	} else if (stored && p->state < POD_STARTED) {
 		pod_advance(p);

@@ -161,7 +161,6 @@ static struct engine_pod *world_new_pod(struct engine_job *job, struct span obje
 	p->e = job->e;
 	p->job = job;
 	p->pidfd = p->watch = -1;
-	p->due_ms = ENGINE_NEVER;
 	p->name = xstrdup(spec->name);
 	p->role = xstrdup(arena_dup(&a, world_annotation(object, "FC_TASKROLE_NAME", &a)));
 	p->dir = xasprintf("%s/pods/%s", job->e->set.dir, spec->uid);

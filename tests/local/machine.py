@@ -3,15 +3,19 @@ directory."""
 import glob
 import json
 import os
+import re
+import shutil
 import signal
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
 
-from harness import USER, Server, framework_name, wait_until  # noqa: E402
+from harness import BINARY, USER, Server, framework_name, wait_until  # noqa: E402
 
+# A root without capabilities cannot make user namespaces.
+NOBODY = 65534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 DONE = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -28,22 +32,28 @@ def job(name, roles, **more):
 
 
 class Machine(Server):
-    """`rest-lit serve --local`.  The directory outlives the server: see again()."""
+    """`rest-lit serve --local`, as an ordinary user unless `root`.  The directory outlives the
+    server: see again()."""
 
-    def __init__(self, *arguments, where=None, gpus=0, **more):
+    def __init__(self, *arguments, where=None, gpus=0, pattern=None, root=False, **more):
         self.where = where or os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "jobs")
         self.gpu_files = [os.path.join(os.path.dirname(self.where), f"gpu{i}") for i in range(gpus)]
         for path in self.gpu_files:
             with open(path, "a", encoding="ascii"):
                 pass
-        pattern = os.path.join(os.path.dirname(self.where), "gpu[0-9]*")
-        devices = ("--gpu-devices", pattern) if gpus else ("--gpus", "none")
-        super().__init__("--local", self.where, "--images", "host", *devices, *arguments, **more)
-        self.gpus, self.more_arguments = gpus, arguments
+        if gpus:
+            pattern = os.path.join(os.path.dirname(self.where), "gpu[0-9]*")
+        devices = ("--gpu-devices", pattern) if pattern else ("--gpus", "none")
+        if os.geteuid() == 0 and not root:
+            for path in (os.path.dirname(self.where), *self.gpu_files):
+                os.chown(path, NOBODY, NOBODY)
+            more["program"] = [*AS_NOBODY, BINARY]
+        super().__init__("--local", self.where, "--images", "host", "--cpus", "64", *devices, *arguments, **more)
+        self.pattern, self.gpus, self.root, self.more_arguments = pattern, gpus, root, arguments
 
     def again(self):
         """The same directory, after this one has been stopped or killed."""
-        return Machine(*self.more_arguments, where=self.where, gpus=self.gpus)
+        return Machine(*self.more_arguments, where=self.where, gpus=self.gpus, root=self.root)
 
     # ---- jobs ----
     def start(self, name, roles, **more):
@@ -70,6 +80,12 @@ class Machine(Server):
 
     def code(self, name):
         return ((self.status(name).get("attemptStatus") or {}).get("completionStatus") or {}).get("code")
+
+    def exit(self, name):
+        """What the user's command ended with; the code of the job if it was not that."""
+        outcome = (self.status(name).get("attemptStatus") or {}).get("completionStatus") or {}
+        found = re.search(r"originUserExitCode: (\d+)", outcome.get("diagnostics") or "")
+        return int(found.group(1)) if found else outcome.get("code")
 
     def task_code(self, name, task_role, index=0):
         task = self.tasks(name).get((task_role, index)) or {}
@@ -137,6 +153,7 @@ class Machine(Server):
         for pid in self.shims().values():
             os.kill(pid, signal.SIGKILL)
         super().remove()
+        shutil.rmtree(os.path.dirname(self.where), ignore_errors=True)
 
     def forget(self, file):
         """Deletes a job, so that its processes end."""
@@ -160,15 +177,3 @@ def processes_with(word):
         if word in line:
             found.append(line)
     return found
-
-
-def lines_of(path):
-    try:
-        with open(path, encoding="utf-8") as f:
-            return f.read().splitlines()
-    except FileNotFoundError:
-        return []
-
-
-def pause(seconds):
-    time.sleep(seconds)

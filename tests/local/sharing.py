@@ -4,19 +4,14 @@ import re
 from harness import wait_until
 from machine import Machine, role
 
-# Says which GPUs the task has, and whether each is locked, as it is by the shim.
-HELD = ("for f in $REST_LIT_GPU_NODES $(ls -d $GPU_GLOB); do "
-        "flock -n $f true && echo free $f || echo locked $f; done")
-
-
 def held(m, name, index=0):
     """The GPUs that were locked, by a task's own look."""
     return re.findall(r"^locked \S*gpu(\d+)$", m.log(name, "main", index), re.M)
 
 
 def looks(m):
-    pattern = m.gpu_files[0].replace("gpu0", "gpu[0-9]*")
-    return f"for f in {pattern}; do [ -e $f ] || continue; flock -n $f true && echo free $f || echo locked $f; done"
+    """Says of each GPU that the task sees whether it is locked, as it is by the shim."""
+    return f"for f in {m.pattern}; do [ -e $f ] || continue; flock -n $f true && echo free $f || echo locked $f; done"
 
 
 def test_turns(check):
@@ -66,8 +61,7 @@ def test_two_servers(check):
     with Machine(gpus=1) as first:
         first.start("holds", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
         check.ok("it runs", wait_until(lambda: "on" in first.log("holds", "main")))
-        pattern = first.gpu_files[0].replace("gpu0", "gpu[0-9]*")
-        with Machine("--gpu-devices", pattern) as second:
+        with Machine(pattern=first.pattern) as second:
             second.start("wants", {"main": role("echo mine", gpu=1)})
             check.ok("the other one waits", wait_until(lambda: "null" != second.waiting_reason("wants")),
                      second.waiting_reason("wants"))
@@ -85,7 +79,7 @@ def test_many(check):
             if i % 4 == 3:
                 continue
             m.wait(f"job{i}")
-        check.equal("codes", [m.code(f"job{i}") for i in range(50)], [i % 3 for i in range(50)])
+        check.equal("codes", [m.exit(f"job{i}") for i in range(50)], [i % 3 for i in range(50)])
         check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
 
 

@@ -15,7 +15,7 @@ from harness import BINARY, USER, Server, framework_name, wait_until  # noqa: E4
 
 # A root without capabilities cannot make user namespaces.
 NOBODY = 65534
-AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+AS_NOBODY = (shutil.which("setpriv") or "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 DONE = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -44,7 +44,8 @@ class Machine(Server):
         if gpus:
             pattern = os.path.join(os.path.dirname(self.where), "gpu[0-9]*")
         devices = ("--gpu-devices", pattern) if pattern else ("--gpus", "none")
-        if os.geteuid() == 0 and not root:
+        ours = os.path.isdir(self.where) and os.stat(self.where).st_uid == 0
+        if os.geteuid() == 0 and not root and not ours:
             for path in (os.path.dirname(self.where), *self.gpu_files):
                 os.chown(path, NOBODY, NOBODY)
             more["program"] = [*AS_NOBODY, BINARY]
@@ -128,7 +129,7 @@ class Machine(Server):
         return "".join(lines)
 
     def pods(self):
-        return sorted(os.listdir(os.path.join(self.where, "pods")))
+        return sorted(os.path.basename(p) for p in glob.glob(os.path.join(self.where, "pods", "*")))
 
     def shims(self):
         """Pids of the shims that live, by uid of the pod."""
@@ -145,8 +146,8 @@ class Machine(Server):
         return found
 
     def remove(self):
-        for name in os.listdir(os.path.join(self.where, "frameworks")):
-            self.forget(name)
+        for path in glob.glob(os.path.join(self.where, "frameworks", "*")):
+            self.forget(path)
         if self.process.poll() is None:
             wait_until(lambda: not self.pods())
         self.stop()
@@ -155,10 +156,10 @@ class Machine(Server):
         super().remove()
         shutil.rmtree(os.path.dirname(self.where), ignore_errors=True)
 
-    def forget(self, file):
+    def forget(self, path):
         """Deletes a job, so that its processes end."""
         try:
-            with open(os.path.join(self.where, "frameworks", file), encoding="utf-8") as f:
+            with open(path, encoding="utf-8") as f:
                 name = json.load(f)["metadata"]["annotations"]["jobName"]
             self.request("DELETE", f"/api/v1/user/{USER}/jobs/{name}")
         except (OSError, ValueError, KeyError, AttributeError):

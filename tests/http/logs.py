@@ -626,7 +626,7 @@ def a_server_that_stops(check):
 def in_a_directory(check):
     with Server("--standalone", "jobs") as server:
         check.equal("directory: submitted", server.submit(job_v2(JOB)).status, 202)
-        refused(check, "directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "directory")
+        refused(check, "directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "--engine=none")
         refused(check, "directory: log", server.request("GET", Place.path(None) + "/all"), 404, "NoTaskLogError")
 
 

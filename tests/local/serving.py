@@ -115,6 +115,9 @@ def test_log_of_attempts(check):
         for attempt in (0, 1):
             uris = links(m, "again", "main", 0, attempt)
             check.ok(f"attempt {attempt}", f"attempt {attempt}\n" in fetch(m, uris["stdout"])[2], uris)
+        for attempt, state in ((0, "FAILED"), (1, "SUCCEEDED")):
+            shown = m.request("GET", f"/api/v2/jobs/alice~again/attempts/{attempt}").json
+            check.equal(f"history: attempt {attempt}", shown["jobStatus"]["attemptState"], state)
         check.equal("no third", fetch(m, logs_path("again", "main", 0, 2))[0], 404)
 
 

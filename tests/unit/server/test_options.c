@@ -171,6 +171,28 @@ static void parse_file(struct parsed *p, const char *text, const char *flag)
 	(void)unlink(path);
 }
 
+/* --standalone is the former name of --local: flag, variable, key. */
+static void test_options_alias(void **state)
+{
+	(void)state;
+	struct parsed p;
+	PARSE(&p, FOR_SERVE, "--standalone", "a");
+	assert_string_equal(p.o.local, "a");
+	done(&p);
+	PARSE(&p, FOR_SERVE, "--local=b");
+	assert_string_equal(p.o.local, "b");
+	done(&p);
+	set_variable("REST_LIT_STANDALONE", "c");
+	PARSE(&p, FOR_SERVE, NULL);
+	assert_string_equal(p.o.local, "c");
+	done(&p);
+	set_variable("REST_LIT_STANDALONE", NULL);
+	parse_file(&p, "standalone: d\nmemory: 2GiB\n", "--loops=1");
+	assert_string_equal(p.o.local, "d");
+	assert_int_equal(p.o.memory, INT64_C(2) << 30);
+	done(&p);
+}
+
 static void test_options_parse_config(void **state)
 {
 	(void)state;
@@ -333,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_options_passwords_are_not_repeated),
 		cmocka_unit_test(test_options_parse_refused),
 		cmocka_unit_test(test_options_parse_environment),
+		cmocka_unit_test(test_options_alias),
 		cmocka_unit_test(test_options_parse_config),
 		cmocka_unit_test(test_options_parse_config_empty),
 		cmocka_unit_test(test_options_parse_config_all_mistakes),

@@ -70,7 +70,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
-	struct frame f = { "alice~job", 20 + data[0] % 200, 1 + data[1] % 40, 1795000000000 };
+	struct frame f = { .job = "alice~job",
+		           .columns = 20 + data[0] % 200,
+		           .rows = 1 + data[1] % 40,
+		           .now_ms = 1795000000000 };
 	struct span text = { (const char *)data + 2, size - 2 };
 	struct lines lines = LINES_INIT(LINE_MAX_BYTES);
 	size_t n = 0;

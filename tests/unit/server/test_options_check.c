@@ -108,7 +108,8 @@ static void test_machine(void **state)
 {
 	(void)state;
 	fine(true, ARGS(LOCAL, "--engine", "none", "--profile", "openpai", "--hived-config", "f"));
-	fine(true, ARGS(LOCAL, "--engine", "local", "--cpus", "4", "--memory", "64GiB", "--gpus", "2"));
+	fine(true,
+	     ARGS(LOCAL, "--engine", "local", "--cpus", "4", "--memory", "64GiB", "--gpus", "2"));
 	fine(true, ARGS(LOCAL, "--gpus", "none", "--gpu-devices", "/tmp/gpu*", "--images", "host"));
 	wrong(true, ARGS(SECRET, "--apiserver", "b", "--engine", "none"), "--local");
 	wrong(true, ARGS(SECRET, "--apiserver", "b", "--cpus", "1"), "--local");
@@ -151,10 +152,10 @@ static void test_output(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fine),   cmocka_unit_test(test_who),
-		cmocka_unit_test(test_public), cmocka_unit_test(test_hived),
-		cmocka_unit_test(test_machine),
-		cmocka_unit_test(test_rest),   cmocka_unit_test(test_output),
+		cmocka_unit_test(test_fine),    cmocka_unit_test(test_who),
+		cmocka_unit_test(test_public),  cmocka_unit_test(test_hived),
+		cmocka_unit_test(test_machine), cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_output),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

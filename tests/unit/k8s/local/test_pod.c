@@ -87,8 +87,7 @@ static void test_mounts(void **state)
 	    "{\"name\":\"t\",\"projected\":{\"sources\":[{\"configMap\":{\"name\":\"c\"}},"
 	    "{\"serviceAccountToken\":{\"path\":\"token\"}}]}}",
 	    &a, &e);
-	if (!p)
-		fail_msg("%s", err_msg(&e));
+	assert_non_null(p);
 	assert_int_equal(p->app.n_mounts, 4);
 	assert_string_equal(p->app.mount[0].path, "/a");
 	assert_string_equal(p->app.mount[0].volume->dir, "/srv/data");

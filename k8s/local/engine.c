@@ -103,9 +103,9 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 	engine_lock(e);
 	if (e->n_jobs == e->room_jobs) {
 		e->room_jobs = e->room_jobs ? 2 * e->room_jobs : 64;
-		e->job = xrealloc(e->job, e->room_jobs * sizeof(*e->job));
+		e->job = xrealloc(e->job, e->room_jobs * sizeof(struct engine_job *));
 	}
-	memmove(e->job + at + 1, e->job + at, (e->n_jobs++ - at) * sizeof(*e->job));
+	memmove(e->job + at + 1, e->job + at, (e->n_jobs++ - at) * sizeof(struct engine_job *));
 	e->job[at] = job;
 	engine_unlock(e);
 	return job;
@@ -115,7 +115,7 @@ static void engine_drop(struct engine *e, size_t at)
 {
 	struct engine_job *job = e->job[at];
 	engine_lock(e);
-	memmove(e->job + at, e->job + at + 1, (--e->n_jobs - at) * sizeof(*e->job));
+	memmove(e->job + at, e->job + at + 1, (--e->n_jobs - at) * sizeof(struct engine_job *));
 	engine_unlock(e);
 	job_free(job);
 }

@@ -75,7 +75,7 @@ static void logs_each(int dir, void (*visit)(void *arg, int dir, const char *nam
 		logs_close(&fd);
 		return;
 	}
-	while ((d = readdir(list)) != NULL) {
+	while ((d = readdir(list)) != NULL) { /* NOLINT(concurrency-mt-unsafe): one stream */
 		if (d->d_name[0] != '.')
 			visit(arg, dir, d->d_name);
 	}

@@ -367,7 +367,7 @@ int world_restore(struct engine *e, struct err *err)
 		               strerrordesc_np(errno));
 	}
 	const struct dirent *d;
-	while ((d = readdir(list)) != NULL) {
+	while ((d = readdir(list)) != NULL) { /* NOLINT(concurrency-mt-unsafe): one stream */
 		if (d->d_name[0] != '.')
 			world_restore_pod(e, d->d_name);
 	}

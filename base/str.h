@@ -108,6 +108,14 @@ static inline size_t span_chr(struct span s, char c)
 /* Offset of a non-empty text at or after `from`; SIZE_MAX if it does not occur. */
 size_t span_find(struct span s, size_t from, const char *needle);
 
+/* Removes the text up to the separator from *rest and returns it without the separator. */
+static inline struct span span_next(struct span *rest, char separator)
+{
+	struct span part = span_to(*rest, span_chr(*rest, separator));
+	*rest = span_from(*rest, part.n < rest->n ? part.n + 1 : part.n);
+	return part;
+}
+
 /* Equal, except for the case of ASCII letters. */
 bool span_same(struct span a, struct span b);
 /* Consists of ASCII letters, digits and the characters in `extra`; true if empty. */

@@ -12,26 +12,6 @@
 #include "base/enc.h"
 #include "base/str.h"
 
-void fd_cleanup(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
-int fd_write_all(int fd, struct span text)
-{
-	while (text.n > 0) {
-		ssize_t n = write(fd, text.p, text.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		text.p += n;
-		text.n -= (size_t)n;
-	}
-	return 0;
-}
-
 static int file_failed(struct err *e, const char *what, const char *path)
 {
 	return err_set(e, FAILED, "%s %s: %s", what, path, strerror(errno));
@@ -262,14 +242,4 @@ void layout_init(struct layout *l, const char *root, struct arena *a)
 	if (!pod)
 		pod = directory_name("HOSTNAME");
 	l->logs = arena_printf(a, "%s/logs/%s", l->work, pod ? pod : "task");
-}
-
-struct span span_next(struct span *rest, char separator)
-{
-	const char *end = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
-	size_t n = end ? (size_t)(end - rest->p) : rest->n;
-	struct span part = { rest->p, n };
-	n += end != NULL;
-	*rest = (struct span){ rest->p + n, rest->n - n };
-	return part;
 }

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "base/fd.h"
 
 #define FAILED 500, "RuntimeError"
 
@@ -39,12 +39,6 @@ void layout_init(struct layout *l, const char *root, struct arena *a);
 /* "dir/name" in the arena. */
 const char *path_join(struct arena *a, const char *dir, const char *name);
 
-#define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
-void fd_cleanup(int *fd);
-
-/* Writes everything; 0, or -1 and errno. */
-int fd_write_all(int fd, struct span text);
-
 /* Opens a regular file without following links or waiting for a fifo; `flags` are added.
  * A file that is created has mode 0644.  -1 and errno, EINVAL if it is not a regular file. */
 int file_open(const char *path, int flags);
@@ -70,6 +64,3 @@ int dir_make(const char *path, mode_t mode, struct err *e);
 
 /* Disables core files, for a process that holds secrets. */
 void no_core(void);
-
-/* Removes the text up to the separator from *rest and returns it without the separator. */
-struct span span_next(struct span *rest, char separator);

@@ -13,18 +13,12 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/fd.h"
 #include "k8s/transport/paths.h"
 
 static const char SUFFIX[] = ".json";
 static const char TEMPORARY[] = ".new-";
 enum { NAME_ROOM = 300, KEY_MAX = 253 };
-
-static void files_close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* read-only, or synced before */
-}
-#define FD_AUTO __attribute__((cleanup(files_close_fd))) int
 
 /* ---- file names -------------------------------------------------------------------- */
 
@@ -112,7 +106,7 @@ static DIR *files_open_stream(int dir)
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	if (d == NULL)
-		files_close_fd(&fd);
+		fd_cleanup(&fd);
 	return d;
 }
 
@@ -167,8 +161,8 @@ int files_open(struct files *f, const char *path, struct err *e)
 void files_close(struct files *f)
 {
 	for (enum object_kind k = 0; k < KIND_MADE; k++)
-		files_close_fd(&f->dir[k]);
-	files_close_fd(&f->root); /* releases the lock */
+		fd_cleanup(&f->dir[k]);
+	fd_cleanup(&f->root); /* releases the lock */
 	*f = FILES_CLOSED;
 }
 
@@ -208,16 +202,7 @@ int files_read(const struct files *f, enum object_kind kind, const char *key, st
 
 static int files_write_all(int fd, struct span text)
 {
-	while (text.n > 0) {
-		ssize_t n = write(fd, text.p, text.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		text.p += n;
-		text.n -= (size_t)n;
-	}
-	return fsync(fd) == 0 ? 0 : -errno;
+	return fd_write_all(fd, text) == 0 && fsync(fd) == 0 ? 0 : -errno;
 }
 
 /* Write and sync a new file, whose name goes to `temporary`. */

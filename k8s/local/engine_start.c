@@ -81,13 +81,16 @@ static enum object_kind fetch_kind(bool secret)
 	return secret ? KIND_SECRET : KIND_CONFIGMAP;
 }
 
+static void fetch_want_source(struct engine_fetch *f, const struct pod_source *s)
+{
+	if (s->name)
+		fetch_want(f, fetch_kind(s->secret), s->name, s->optional);
+}
+
 static void fetch_want_env(struct engine_fetch *f, const struct pod_container *c)
 {
-	for (size_t i = 0; i < c->n_env; i++) {
-		const struct pod_env *v = &c->env[i];
-		if (!v->value && v->object)
-			fetch_want(f, fetch_kind(v->secret), v->object, v->optional);
-	}
+	for (size_t i = 0; i < c->n_env; i++)
+		fetch_want_source(f, &c->env[i].from);
 }
 
 static void fetch_want_all(struct engine_fetch *f, const struct pod *spec)
@@ -95,13 +98,8 @@ static void fetch_want_all(struct engine_fetch *f, const struct pod *spec)
 	fetch_want(f, KIND_FRAMEWORK, f->pod->job->name, false);
 	fetch_want_env(f, &spec->init);
 	fetch_want_env(f, &spec->app);
-	for (size_t i = 0; i < spec->n_volumes; i++) {
-		for (size_t j = 0; j < spec->volume[i].n_sources; j++) {
-			const struct pod_source *s = &spec->volume[i].source[j];
-			if (s->name)
-				fetch_want(f, fetch_kind(s->secret), s->name, s->optional);
-		}
-	}
+	for (size_t i = 0; i < spec->n_volumes; i++)
+		fetch_want_source(f, &spec->volume[i].from);
 }
 
 static void fetch_send(struct engine_fetch *f)

@@ -1,6 +1,5 @@
 #include "k8s/local/pod.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,11 @@ int pod_refuse(struct pod_reader *r, const char *fmt, ...)
 	return err_set(r->e, NOT_IMPLEMENTED, "this pod cannot run on one machine: %s", text);
 }
 
+const char *pod_shown(struct pod_reader *r, const char *text)
+{
+	return quote(r->quoted, span_of(text));
+}
+
 char *pod_text(struct pod_reader *r, const json_t *object, const char *key)
 {
 	return arena_dup(r->a, span_of(reply_text(object, key)));
@@ -32,20 +36,20 @@ static const char *pod_field_entry(struct pod_reader *r, const char *path)
 {
 	static const char *const MAPS[] = { "labels", "annotations" };
 	for (size_t i = 0; i < sizeof(MAPS) / sizeof(*MAPS); i++) {
-		char start[64];
-		int n = snprintf(start, sizeof(start), "metadata.%s['", MAPS[i]);
-		size_t length = strlen(path);
-		if (strncmp(path, start, (size_t)n) != 0 || length < (size_t)n + 2 ||
-		    strcmp(path + length - 2, "']") != 0)
+		struct span start = span_of(arena_printf(r->a, "metadata.%s['", MAPS[i]));
+		struct span key = span_of(path);
+		if (!span_starts(key, start.p) || key.n < start.n + 2 ||
+		    strcmp(path + key.n - 2, "']") != 0)
 			continue;
-		struct span key = { path + n, length - (size_t)n - 2 };
+		key = span_from(span_to(key, key.n - 2), start.n);
 		json_t *map = json_object_get(json_object_get(r->root, "metadata"), MAPS[i]);
 		return reply_text(map, arena_dup(r->a, key));
 	}
 	return NULL;
 }
 
-int pod_field(struct pod_reader *r, const json_t *ref, const char **value)
+/* The value of a fieldRef. */
+static int pod_field(struct pod_reader *r, const json_t *ref, const char **value)
 {
 	const char *path = reply_text(ref, "fieldPath");
 	const json_t *metadata = json_object_get(r->root, "metadata");
@@ -62,16 +66,14 @@ int pod_field(struct pod_reader *r, const json_t *ref, const char **value)
 		{ "status.podIP", r->s->ip },
 		{ "status.podIPs", r->s->ip },
 	};
-	*value = pod_field_entry(r, path);
-	for (size_t i = 0; !*value && i < sizeof(FIELDS) / sizeof(*FIELDS); i++) {
+	const char *found = pod_field_entry(r, path);
+	for (size_t i = 0; !found && i < sizeof(FIELDS) / sizeof(*FIELDS); i++) {
 		if (strcmp(FIELDS[i].path, path) == 0)
-			*value = FIELDS[i].value ? FIELDS[i].value : "";
+			found = FIELDS[i].value ? FIELDS[i].value : "";
 	}
-	char quoted[4 * QUOTE_MAX];
-	if (!*value)
-		return pod_refuse(r, "the field `%s` is not known here",
-		                  quote(quoted, span_of(path)));
-	*value = arena_dup(r->a, span_of(*value));
+	if (!found)
+		return pod_refuse(r, "the field `%s` is not known here", pod_shown(r, path));
+	*value = arena_dup(r->a, span_of(found));
 	return 0;
 }
 
@@ -79,14 +81,11 @@ int pod_field(struct pod_reader *r, const json_t *ref, const char **value)
 
 int pod_path(struct pod_reader *r, const char *text, bool absolute, const char **out)
 {
-	char quoted[4 * QUOTE_MAX];
 	struct span rest = span_of(text);
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	bool good = rest.n > 0 && (*text == '/') == absolute && rest.n < PATH_LIMIT;
 	while (good && rest.n > 0) {
-		size_t n = span_chr(rest, '/');
-		struct span part = span_to(rest, n);
-		rest = span_from(rest, n < rest.n ? n + 1 : n);
+		struct span part = span_next(&rest, '/');
 		if (part.n == 0 || span_is(part, "."))
 			continue;
 		good = !span_is(part, "..") && part.n <= 255;
@@ -95,19 +94,18 @@ int pod_path(struct pod_reader *r, const char *text, bool absolute, const char *
 		str_span(&path, part);
 	}
 	if (!good || path.n == 0)
-		return pod_refuse(r, "the path `%s` is not %s", quote(quoted, span_of(text)),
-		                  absolute ? "absolute and without `..`"
-		                           : "relative and without `..`");
+		return pod_refuse(r, "the path `%s` is not %s and without `..`", pod_shown(r, text),
+		                  absolute ? "absolute" : "relative");
 	*out = arena_dup(r->a, str_view(&path));
 	return 0;
 }
 
 /* ---- containers ------------------------------------------------------------------------------ */
 
-static int pod_words(struct pod_reader *r, const json_t *list, char ***out)
+static int pod_words(struct pod_reader *r, const json_t *list, const char ***out)
 {
 	size_t n = json_array_size(list);
-	*out = ARENA_NEW(r->a, char *, n + 1);
+	*out = ARENA_NEW(r->a, const char *, n + 1);
 	for (size_t i = 0; i < n; i++) {
 		const char *word = json_string_value(json_array_get(list, i));
 		if (!word)
@@ -117,44 +115,38 @@ static int pod_words(struct pod_reader *r, const json_t *list, char ***out)
 	return 0;
 }
 
-static int pod_env_from_object(struct pod_reader *r, const json_t *ref, bool secret,
-                               struct pod_env *v)
+int pod_source_read(struct pod_reader *r, const json_t *object, const char *key, bool secret,
+                    const char *needs, struct pod_source *s)
 {
-	v->secret = secret;
-	v->object = pod_text(r, ref, "name");
-	v->key = pod_text(r, ref, "key");
-	v->optional = json_is_true(json_object_get(ref, "optional"));
-	return *v->object ? 0 : pod_refuse(r, "variable %s names no object", v->name);
+	s->name = pod_text(r, object, key);
+	s->secret = secret;
+	s->optional = json_is_true(json_object_get(object, "optional"));
+	return *s->name ? 0 : pod_refuse(r, "%s names no Secret or ConfigMap", needs);
 }
 
 static int pod_env_entry(struct pod_reader *r, const json_t *entry, struct pod_env *v)
 {
 	const json_t *from = json_object_get(entry, "valueFrom");
-	const json_t *ref;
-	*v = (struct pod_env){ .name = pod_text(r, entry, "name") };
+	const json_t *field = json_object_get(from, "fieldRef");
+	v->name = pod_text(r, entry, "name");
 	if (!*v->name || strchr(v->name, '='))
 		return pod_refuse(r, "a variable has no valid name");
-	if (!json_is_object(from)) {
-		v->value = pod_text(r, entry, "value");
-		v->expand = true;
-		return 0;
-	}
-	if ((ref = json_object_get(from, "fieldRef")))
-		return pod_field(r, ref, &v->value);
-	if ((ref = json_object_get(from, "secretKeyRef")))
-		return pod_env_from_object(r, ref, true, v);
-	if ((ref = json_object_get(from, "configMapKeyRef")))
-		return pod_env_from_object(r, ref, false, v);
-	return pod_refuse(r, "the value of variable %s has a source that is not known here",
-	                  v->name);
+	if (field)
+		return pod_field(r, field, &v->value);
+	if (json_is_object(from))
+		return pod_refuse(r, "the value of variable %s has a source that is not known here",
+		                  v->name);
+	v->value = pod_text(r, entry, "value");
+	v->expand = true;
+	return 0;
 }
 
-static int pod_env_from_entry(struct pod_reader *r, const json_t *entry, struct pod_env *v)
+static int pod_env_from(struct pod_reader *r, const json_t *entry, struct pod_env *v)
 {
 	const json_t *secret = json_object_get(entry, "secretRef");
-	*v = (struct pod_env){ .name = pod_text(r, entry, "prefix"), .all = true };
-	return pod_env_from_object(r, secret ? secret : json_object_get(entry, "configMapRef"),
-	                           secret != NULL, v);
+	const json_t *from = secret ? secret : json_object_get(entry, "configMapRef");
+	v->name = pod_text(r, entry, "prefix");
+	return pod_source_read(r, from, "name", secret != NULL, "an entry of envFrom", &v->from);
 }
 
 static int pod_env_read(struct pod_reader *r, const json_t *object, struct pod_container *c)
@@ -167,12 +159,11 @@ static int pod_env_read(struct pod_reader *r, const json_t *object, struct pod_c
 		return pod_refuse(r, "container %s has more than %d variables", c->name,
 		                  POD_ENV_MAX);
 	c->env = ARENA_NEW(r->a, struct pod_env, n_from + n);
-	for (size_t i = 0; i < n_from; i++) {
-		if (pod_env_from_entry(r, json_array_get(from, i), &c->env[c->n_env++]))
-			return -1;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (pod_env_entry(r, json_array_get(list, i), &c->env[c->n_env++]))
+	for (; c->n_env < n_from + n; c->n_env++) {
+		struct pod_env *v = &c->env[c->n_env];
+		if (c->n_env < n_from
+		        ? pod_env_from(r, json_array_get(from, c->n_env), v)
+		        : pod_env_entry(r, json_array_get(list, c->n_env - n_from), v))
 			return -1;
 	}
 	return 0;
@@ -192,20 +183,16 @@ static bool pod_is_device(const char *name)
 
 static int pod_quantity(struct pod_reader *r, const char *name, const json_t *value, int64_t *milli)
 {
-	char text[64];
-	char quoted[4 * QUOTE_MAX];
-	const char *shown = json_string_value(value);
+	const char *text = json_string_value(value);
 	if (json_is_integer(value))
-		(void)snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT,
-		               json_integer_value(value));
+		text = arena_printf(r->a, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_real(value))
-		(void)snprintf(text, sizeof(text), "%.9f", json_real_value(value));
-	if (!shown)
-		shown = json_is_number(value) ? text : "";
-	*milli = pod_quantity_milli(span_of(shown));
-	return *milli < 0 ? pod_refuse(r, "the limit `%s` is no quantity, but `%s`", name,
-	                               quote(quoted, span_of(shown)))
-	                  : 0;
+		text = arena_printf(r->a, "%.9f", json_real_value(value));
+	*milli = pod_quantity_milli(span_of(text ? text : ""));
+	if (*milli >= 0)
+		return 0;
+	return pod_refuse(r, "the limit `%s` is no quantity, but `%s`", name,
+	                  pod_shown(r, text ? text : ""));
 }
 
 static int pod_limits(struct pod_reader *r, json_t *map, struct pod_container *c)
@@ -296,14 +283,12 @@ static int pod_read_all(struct pod_reader *r)
 	const json_t *grace = json_object_get(spec, "terminationGracePeriodSeconds");
 	struct pod *p = r->pod;
 	p->name = pod_text(r, metadata, "name");
-	p->namespace_name = pod_text(r, metadata, "namespace");
 	p->uid = pod_text(r, metadata, "uid");
 	if (!pod_name_ok(p->name) || !pod_name_ok(p->uid))
 		return pod_refuse(r, "it has no valid name and uid");
 	p->grace_s = json_is_integer(grace) ? json_integer_value(grace) : GRACE_DEFAULT_S;
 	if (p->grace_s < 0 || p->grace_s > GRACE_MAX_S)
 		return pod_refuse(r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
-	p->host_network = json_is_true(json_object_get(spec, "hostNetwork"));
 	pod_pull_secrets(r, spec);
 	return pod_volumes_read(r, spec) || pod_containers(r, spec) ? -1 : 0;
 }
@@ -312,7 +297,7 @@ struct pod *pod_read(struct span object, const struct pod_settings *s, struct ar
                      struct err *e)
 {
 	JSON_AUTO *root = object.n <= POD_OBJECT_MAX ? reply_parse(object) : NULL;
-	struct pod_reader r = { s, root, ARENA_NEW(a, struct pod, 1), a, e };
+	struct pod_reader r = { s, root, ARENA_NEW(a, struct pod, 1), a, e, "" };
 	if (!root) {
 		(void)pod_refuse(&r, "it is no JSON object of at most %d MiB",
 		                 POD_OBJECT_MAX >> 20);

@@ -3,11 +3,11 @@
  * A pod object as the tasks of one machine need it: containers, their environment and mounts,
  * volumes, limits.  Pure: no files, no clock.  The object is made by k8s/framework from the job's
  * pod template, which a user or an administrator may have changed, so every part is checked;
- * anything that one machine cannot do is an error that names it.
+ * anything that one machine cannot do, and no template of this project needs, is an error that
+ * names it.
  */
-#include "base/arena.h"
 #include "base/err.h"
-#include "base/str.h"
+#include "k8s/local/words.h"
 
 enum {
 	POD_OBJECT_MAX = 4 << 20,
@@ -28,39 +28,27 @@ struct pod_settings {
 	size_t n_storages;
 };
 
-enum pod_volume_kind {
-	POD_EMPTY,     /* a directory of the pod */
-	POD_MEMORY,    /* emptyDir of medium Memory: a tmpfs of `size` bytes */
-	POD_SECRET,    /* from a Secret */
-	POD_CONFIGMAP, /* from a ConfigMap */
-	POD_PROJECTED, /* from several; empty if it is access to the API server (a token) */
-	POD_STORAGE    /* `dir` of this machine */
-};
-
-/* A key of a Secret or a ConfigMap, as a file. */
-struct pod_item {
-	const char *key, *path; /* without an object `key` is the content */
-	int mode;               /* -1: that of the volume */
-};
-
-/* What a volume gets its files from. */
+/* The Secret or ConfigMap that files or variables come from. */
 struct pod_source {
+	const char *name; /* NULL: there is none */
 	bool secret;      /* else a ConfigMap */
-	const char *name; /* of the object; NULL: the downward API */
 	bool optional;
-	const struct pod_item *item; /* NULL: all keys, under their own names */
-	size_t n_items;
+};
+
+enum pod_volume_kind {
+	POD_DIRECTORY, /* of the pod, with a file for each key of `from` */
+	POD_MEMORY,    /* a tmpfs of `size` bytes */
+	POD_STORAGE    /* `dir` of this machine */
 };
 
 struct pod_volume {
 	const char *name;
 	enum pod_volume_kind kind;
-	int64_t size;    /* limit in bytes; 0: none */
+	int64_t size;    /* POD_MEMORY: limit in bytes; 0: none */
 	const char *dir; /* POD_STORAGE */
 	bool read_only;  /* POD_STORAGE: of the volume itself */
-	int mode;        /* of files from sources */
-	const struct pod_source *source;
-	size_t n_sources;
+	struct pod_source from;
+	int mode; /* of the files */
 };
 
 struct pod_mount {
@@ -73,16 +61,14 @@ struct pod_mount {
 /* An entry of env or envFrom, in order: those of envFrom come first. */
 struct pod_env {
 	const char *name;  /* of envFrom: the prefix of all names */
-	const char *value; /* NULL: from a Secret or ConfigMap */
+	const char *value; /* NULL: of envFrom */
 	bool expand;       /* value: $(NAME) is replaced */
-	bool all;          /* envFrom */
-	bool secret, optional;
-	const char *object, *key; /* of the Secret or ConfigMap */
+	struct pod_source from;
 };
 
 struct pod_container {
 	const char *name, *image, *pull_policy; /* "" if absent */
-	char **command, **args;                 /* NULL-terminated; command[0] NULL: of the image */
+	const char **command, **args;           /* NULL-terminated; command[0] NULL: of the image */
 	const char *directory;                  /* workingDir; NULL */
 	const char *message_path;               /* terminationMessagePath */
 	struct pod_env *env;
@@ -94,22 +80,25 @@ struct pod_container {
 };
 
 struct pod {
-	const char *name, *namespace_name, *uid;
-	const char *init_name; /* of the only init container; "" if there is none */
+	const char *name, *uid;
 	bool has_init;
-	struct pod_container init, app;
+	union {
+		struct {
+			struct pod_container init, app;
+		};
+		struct pod_container container[2]; /* the same; without init the first is empty */
+	};
 	struct pod_volume *volume;
 	size_t n_volumes;
 	const char **pull_secret; /* names in imagePullSecrets */
 	size_t n_pull_secrets;
 	int64_t grace_s; /* terminationGracePeriodSeconds, default 30 */
-	bool host_network;
 };
 
 /*
  * Reads a pod object into the arena.  NULL and *e (400) with one sentence: no such pod can run on
- * one machine.  Labels, annotations and the downward API are resolved; values from Secrets and
- * ConfigMaps are resolved by pod_env_resolve.
+ * one machine.  Fields of the pod are resolved; values from Secrets and ConfigMaps are resolved by
+ * pod_env_resolve.
  */
 struct pod *pod_read(struct span object, const struct pod_settings *s, struct arena *a,
                      struct err *e);
@@ -126,17 +115,19 @@ struct pod_objects {
 	void *arg;
 };
 
+/* The pairs of an object that files or variables need; none if it is optional and does not exist.
+ * -1 and *e, which names what needs it. */
+int pod_source_get(const struct pod_source *s, const struct pod_objects *o, const char *needs,
+                   struct arena *a, struct pod_data **data, size_t *n, struct err *e);
+
 /* Reads `data`, `binaryData` and `stringData` of the text of a Secret or ConfigMap. */
 int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data **data,
                   size_t *n, struct err *e);
 
-/* The environment of a container as Kubernetes makes it: NAME=VALUE, each name once, the last one
- * wins, $(NAME) replaced by earlier variables; NULL-terminated. */
-char **pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct arena *a,
-                       struct err *e);
-
-/* Replaces $(NAME) in a command by variables of the environment, as Kubernetes does; $$ is $. */
-char *pod_expand(const char *text, char *const *env, struct arena *a);
+/* The environment of a container as Kubernetes makes it: each name once, the last one wins, $(NAME)
+ * replaced by earlier variables.  -1 and *e. */
+int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct words *out,
+                    struct err *e);
 
 /* A quantity of Kubernetes ("2", "100m", "8Gi", "1e3") in thousandths, rounded up; -1: not valid.
  */

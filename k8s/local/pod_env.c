@@ -47,77 +47,18 @@ int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_d
 	return 0;
 }
 
+int pod_source_get(const struct pod_source *s, const struct pod_objects *o, const char *needs,
+                   struct arena *a, struct pod_data **data, size_t *n, struct err *e)
+{
+	*n = 0;
+	int got = o->get(o->arg, s->secret, s->name, a, data, n, e);
+	if (got <= 0 || s->optional)
+		return got < 0 ? -1 : 0;
+	return err_set(e, INVALID_PARAMETERS, "%s %s, which %s, does not exist",
+	               s->secret ? "Secret" : "ConfigMap", s->name, needs);
+}
+
 /* ---- the environment ------------------------------------------------------------------------- */
-
-struct variables {
-	char **v; /* NAME=VALUE */
-	size_t n, room;
-};
-
-/* NULL if there is none. */
-static char **variable_find(const struct variables *all, struct span name)
-{
-	for (size_t i = all->n; i-- > 0;) {
-		if (strncmp(all->v[i], name.p, name.n) == 0 && all->v[i][name.n] == '=')
-			return &all->v[i];
-	}
-	return NULL;
-}
-
-static void variable_set(struct variables *all, const char *name, struct span value,
-                         struct arena *a)
-{
-	STR_AUTO text = STR_SECRET(strlen(name) + value.n + 1);
-	str_puts(&text, name);
-	str_char(&text, '=');
-	str_span(&text, value);
-	char **old = variable_find(all, span_of(name));
-	if (!old && all->n == all->room) {
-		size_t room = all->room ? 2 * all->room : 64;
-		char **more = ARENA_NEW(a, char *, room + 1);
-		if (all->n)
-			memcpy(more, all->v, all->n * sizeof(*more));
-		all->v = more;
-		all->room = room;
-	}
-	*(old ? old : &all->v[all->n++]) = arena_dup(a, str_view(&text));
-}
-
-/* The rules of Kubernetes: $(NAME) is replaced if it is known, $$ is $, and anything else stays. */
-static char *variables_expand(const char *text, const struct variables *all, struct arena *a)
-{
-	STR_AUTO out = STR_SECRET(POD_OBJECT_MAX);
-	struct span rest = span_of(text);
-	while (rest.n > 0) {
-		size_t n = span_chr(rest, '$');
-		str_span(&out, span_to(rest, n));
-		rest = span_from(rest, n);
-		if (rest.n == 0)
-			break;
-		size_t end = rest.n > 1 && rest.p[1] == '(' ? span_chr(rest, ')') : rest.n;
-		struct span name = end < rest.n ? (struct span){ rest.p + 2, end - 2 } : SPAN("");
-		char **found = end < rest.n && name.n ? variable_find(all, name) : NULL;
-		size_t used = end < rest.n ? end + 1 : rest.n < 2 ? 1 : 2;
-		if (found)
-			str_puts(&out, *found + name.n + 1);
-		else if (end == rest.n && rest.n > 1 && rest.p[1] == '$')
-			str_char(&out, '$');
-		else
-			str_span(&out, span_to(rest, used));
-		rest = span_from(rest, used);
-	}
-	return arena_dup(a, str_view(&out));
-}
-
-char *pod_expand(const char *text, char *const *env, struct arena *a)
-{
-	size_t n = 0;
-	while (env[n])
-		n++;
-	struct variables all = { NULL, n, n };
-	memcpy(&all.v, &env, sizeof(env));
-	return variables_expand(text, &all, a);
-}
 
 /* A name that a process can be given. */
 static bool variable_name_ok(struct span name)
@@ -125,54 +66,32 @@ static bool variable_name_ok(struct span name)
 	return name.n > 0 && !is_digit(name.p[0]) && span_only(name, "._-");
 }
 
-static int variables_from_object(struct variables *all, const struct pod_env *v,
-                                 const struct pod_objects *o, struct arena *a, struct err *e)
+int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct words *out,
+                    struct err *e)
 {
-	struct pod_data *data = NULL;
-	size_t n = 0;
-	int got = o->get(o->arg, v->secret, v->object, a, &data, &n, e);
-	if (got < 0)
-		return -1;
-	bool found = got == 0 && v->all;
-	/* More are an error later, but take no time. */
-	for (size_t i = 0; got == 0 && i < n && all->n <= POD_ENV_MAX; i++) {
-		if (v->all && variable_name_ok(data[i].key))
-			variable_set(all, arena_printf(a, "%s%s", v->name, data[i].key.p),
-			             data[i].value, a);
-		if (v->all || !span_is(data[i].key, v->key))
-			continue;
-		variable_set(all, v->name, data[i].value, a);
-		found = true;
-	}
-	if (found || v->optional)
-		return 0;
-	return err_set(e, INVALID_PARAMETERS, "%s %s%s%s, which variables of the pod come from, %s",
-	               v->secret ? "Secret" : "ConfigMap", v->object, v->all ? "" : ", key ",
-	               v->all ? "" : v->key, "does not exist");
-}
-
-char **pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct arena *a,
-                       struct err *e)
-{
-	struct variables all = { 0 };
+	struct arena *a = out->a;
 	for (size_t i = 0; i < c->n_env; i++) {
 		const struct pod_env *v = &c->env[i];
-		if (!v->value && variables_from_object(&all, v, o, a, e))
-			return NULL;
-		if (!v->value)
-			continue;
-		const char *value = v->expand ? variables_expand(v->value, &all, a) : v->value;
-		variable_set(&all, v->name, span_of(value), a);
+		struct pod_data *data = NULL;
+		size_t n = 0;
+		if (v->value) {
+			const char *value = v->expand ? words_expand(out, v->value) : v->value;
+			words_set(out, arena_printf(a, "%s=%s", v->name, value));
+		} else if (pod_source_get(&v->from, o, "variables of the pod come from", a, &data,
+		                          &n, e)) {
+			return -1;
+		}
+		/* More are an error below, but take no time. */
+		for (size_t k = 0; k < n && out->n <= POD_ENV_MAX; k++) {
+			if (variable_name_ok(data[k].key))
+				words_set(out, arena_printf(a, "%s%s=%s", v->name, data[k].key.p,
+				                            arena_dup(a, data[k].value)));
+		}
 	}
-	if (all.n > POD_ENV_MAX) {
-		(void)err_set(e, INVALID_PARAMETERS, "container %s has more than %d variables",
-		              c->name, POD_ENV_MAX);
-		return NULL;
-	}
-	if (!all.v)
-		all.v = ARENA_NEW(a, char *, 1);
-	all.v[all.n] = NULL;
-	return all.v;
+	if (out->n > POD_ENV_MAX)
+		return err_set(e, INVALID_PARAMETERS, "container %s has more than %d variables",
+		               c->name, POD_ENV_MAX);
+	return 0;
 }
 
 /* ---- quantities ------------------------------------------------------------------------------ */

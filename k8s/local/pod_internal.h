@@ -10,16 +10,20 @@ struct pod_reader {
 	struct pod *pod;
 	struct arena *a;
 	struct err *e;
+	char quoted[4 * QUOTE_MAX];
 };
 
 /* "this pod cannot run on one machine: ...".  Returns -1. */
 int pod_refuse(struct pod_reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The text as an error may show it; valid until the next call. */
+const char *pod_shown(struct pod_reader *r, const char *text);
 
 /* A copy of a text member; "" if it is absent. */
 char *pod_text(struct pod_reader *r, const json_t *object, const char *key);
 
-/* The value of a fieldRef. */
-int pod_field(struct pod_reader *r, const json_t *ref, const char **value);
+/* The object that has a member `key` with its name. */
+int pod_source_read(struct pod_reader *r, const json_t *object, const char *key, bool secret,
+                    const char *needs, struct pod_source *s);
 
 /* A path in its normal form, without `.`, `..` and empty parts. */
 int pod_path(struct pod_reader *r, const char *text, bool absolute, const char **out);

@@ -5,117 +5,35 @@
 
 #include "k8s/transport/reply.h"
 
-enum { MODE_DEFAULT = 0644, SOURCES_MAX = 64, ITEMS_MAX = 1024 };
+enum { MODE_DEFAULT = 0644, MODE_MAX = 0777 };
 
-/* ---- files from objects ---------------------------------------------------------------------- */
+/* ---- volumes --------------------------------------------------------------------------------- */
 
-static int pod_mode(struct pod_reader *r, const json_t *object, const char *key, int absent,
-                    int *mode)
-{
-	const json_t *value = json_object_get(object, key);
-	*mode = absent;
-	if (!value || json_is_null(value))
-		return 0;
-	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
-	    json_integer_value(value) > 0777)
-		return pod_refuse(r, "%s is not 0 to 0777", key);
-	*mode = (int)json_integer_value(value);
-	return 0;
-}
-
-static int pod_item_read(struct pod_reader *r, const json_t *object, const struct pod_source *from,
-                         struct pod_item *item)
-{
-	if (pod_mode(r, object, "mode", -1, &item->mode) ||
-	    pod_path(r, reply_text(object, "path"), false, &item->path))
-		return -1;
-	if (!from->name)
-		return pod_field(r, json_object_get(object, "fieldRef"), &item->key);
-	item->key = pod_text(r, object, "key");
-	return 0;
-}
-
-static int pod_items(struct pod_reader *r, const json_t *object, struct pod_source *from)
-{
-	const json_t *list = json_object_get(object, "items");
-	size_t n = json_array_size(list);
-	if (n == 0 && from->name)
-		return 0;
-	if (n > ITEMS_MAX)
-		return pod_refuse(r, "a volume has more than %d items", ITEMS_MAX);
-	struct pod_item *item = ARENA_NEW(r->a, struct pod_item, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		if (pod_item_read(r, json_array_get(list, i), from, &item[i]))
-			return -1;
-	}
-	from->item = item;
-	from->n_items = n;
-	return 0;
-}
-
-/* kind: secret, configMap or downwardAPI. */
-static int pod_source_read(struct pod_reader *r, const json_t *object, const char *kind,
-                           struct pod_source *from)
-{
-	*from =
-	    (struct pod_source){ .secret = strcmp(kind, "secret") == 0,
-		                 .optional = json_is_true(json_object_get(object, "optional")) };
-	if (strcmp(kind, "downwardAPI") != 0) {
-		from->name = pod_text(r, object, "secretName");
-		if (!*from->name)
-			from->name = pod_text(r, object, "name");
-		if (!*from->name)
-			return pod_refuse(r, "a volume of kind %s names no object", kind);
-	}
-	return pod_items(r, object, from);
-}
-
-static const char *pod_source_kind(const json_t *object)
-{
-	static const char *const KINDS[] = { "secret", "configMap", "downwardAPI" };
-	for (size_t i = 0; i < sizeof(KINDS) / sizeof(*KINDS); i++) {
-		if (json_is_object(json_object_get(object, KINDS[i])))
-			return KINDS[i];
-	}
-	return NULL;
-}
-
-static int pod_volume_sources(struct pod_reader *r, const json_t *list, struct pod_volume *v)
-{
-	size_t n = json_array_size(list);
-	struct pod_source *from = ARENA_NEW(r->a, struct pod_source, n + 1);
-	if (n > SOURCES_MAX)
-		return pod_refuse(r, "volume %s has more than %d sources", v->name, SOURCES_MAX);
-	v->source = from;
-	for (size_t i = 0; i < n; i++) {
-		const json_t *one = json_array_get(list, i);
-		const char *kind = pod_source_kind(one);
-		if (json_object_get(one, "serviceAccountToken")) {
-			v->n_sources = 0; /* there is no API server */
-			return 0;
-		}
-		if (!kind)
-			return pod_refuse(r, "a source of volume %s is not known here", v->name);
-		if (pod_source_read(r, json_object_get(one, kind), kind, &from[v->n_sources++]))
-			return -1;
-	}
-	return 0;
-}
-
-static int pod_volume_files(struct pod_reader *r, const json_t *object, const char *kind,
+/* Files from a Secret or a ConfigMap, with the keys as names. */
+static int pod_volume_files(struct pod_reader *r, const json_t *object, bool secret,
                             struct pod_volume *v)
 {
-	struct pod_source *from = ARENA_NEW(r->a, struct pod_source, 1);
-	v->kind = strcmp(kind, "secret") == 0 ? POD_SECRET : POD_CONFIGMAP;
-	v->source = from;
-	v->n_sources = 1;
-	return pod_mode(r, object, "defaultMode", MODE_DEFAULT, &v->mode) ||
-	               pod_source_read(r, object, kind, from)
-	           ? -1
-	           : 0;
+	const json_t *given = json_object_get(object, "defaultMode");
+	json_int_t mode = json_is_integer(given) ? json_integer_value(given) : MODE_DEFAULT;
+	if (mode < 0 || mode > MODE_MAX)
+		return pod_refuse(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
+	v->mode = (int)mode;
+	if (json_array_size(json_object_get(object, "items")) > 0)
+		return pod_refuse(r, "volume %s has items, which are not supported", v->name);
+	return pod_source_read(r, object, secret ? "secretName" : "name", secret,
+	                       arena_printf(r->a, "volume %s", v->name), &v->from);
 }
 
-/* ---- other volumes --------------------------------------------------------------------------- */
+/* Access to the API server, which is not here: an empty directory. */
+static int pod_volume_projected(struct pod_reader *r, const json_t *object, struct pod_volume *v)
+{
+	const json_t *list = json_object_get(object, "sources");
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		if (json_object_get(json_array_get(list, i), "serviceAccountToken"))
+			return 0;
+	}
+	return pod_refuse(r, "volume %s is projected, which is not supported", v->name);
+}
 
 static int pod_volume_empty(struct pod_reader *r, const json_t *object, struct pod_volume *v)
 {
@@ -126,7 +44,7 @@ static int pod_volume_empty(struct pod_reader *r, const json_t *object, struct p
 		return pod_refuse(r, "volume %s has a medium that is not Memory", v->name);
 	if (milli < 0)
 		return pod_refuse(r, "the sizeLimit of volume %s is no quantity", v->name);
-	v->kind = *medium ? POD_MEMORY : POD_EMPTY;
+	v->kind = *medium ? POD_MEMORY : POD_DIRECTORY;
 	v->size = milli / 1000;
 	return 0;
 }
@@ -134,20 +52,12 @@ static int pod_volume_empty(struct pod_reader *r, const json_t *object, struct p
 /* Only what the templates use, and never the machine's own directory. */
 static int pod_volume_host(struct pod_reader *r, const json_t *object, struct pod_volume *v)
 {
-	static const struct {
-		const char *path;
-		enum pod_volume_kind kind;
-	} HARMLESS[] = { { "/dev/shm", POD_MEMORY }, { "/var/log/pai", POD_EMPTY } };
-	char quoted[4 * QUOTE_MAX];
 	const char *path = reply_text(object, "path");
-	for (size_t i = 0; i < sizeof(HARMLESS) / sizeof(*HARMLESS); i++) {
-		if (strcmp(path, HARMLESS[i].path) == 0) {
-			v->kind = HARMLESS[i].kind;
-			return 0;
-		}
-	}
+	v->kind = strcmp(path, "/dev/shm") == 0 ? POD_MEMORY : POD_DIRECTORY;
+	if (v->kind == POD_MEMORY || strcmp(path, "/var/log/pai") == 0)
+		return 0;
 	return pod_refuse(r, "volume %s is the directory `%s` of the machine (hostPath)", v->name,
-	                  quote(quoted, span_of(path)));
+	                  pod_shown(r, path));
 }
 
 static const char *pod_storage_find(const struct pod_settings *s, const char *name)
@@ -163,7 +73,6 @@ static const char *pod_storage_find(const struct pod_settings *s, const char *na
 static int pod_volume_storage(struct pod_reader *r, const char *kind, const json_t *object,
                               struct pod_volume *v)
 {
-	char quoted[4 * QUOTE_MAX];
 	const char *claim = reply_text(object, "claimName");
 	const char *name = *claim ? claim : v->name;
 	const char *dir = pod_storage_find(r->s, name);
@@ -171,7 +80,7 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const json
 		return pod_refuse(r,
 		                  "volume %s (%s) needs a directory of this machine for the "
 		                  "storage `%s`, and there is none in the facts file",
-		                  v->name, kind, quote(quoted, span_of(name)));
+		                  v->name, kind, pod_shown(r, name));
 	v->kind = POD_STORAGE;
 	v->dir = arena_dup(r->a, span_of(dir));
 	v->read_only = json_is_true(json_object_get(object, "readOnly"));
@@ -183,40 +92,28 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const json_t 
 {
 	if (strcmp(kind, "emptyDir") == 0)
 		return pod_volume_empty(r, object, v);
-	if (strcmp(kind, "secret") == 0 || strcmp(kind, "configMap") == 0 ||
-	    strcmp(kind, "downwardAPI") == 0)
-		return pod_volume_files(r, object, kind, v);
+	if (strcmp(kind, "secret") == 0 || strcmp(kind, "configMap") == 0)
+		return pod_volume_files(r, object, *kind == 's', v);
 	if (strcmp(kind, "hostPath") == 0)
 		return pod_volume_host(r, object, v);
-	if (strcmp(kind, "projected") != 0)
-		return pod_volume_storage(r, kind, object, v);
-	v->kind = POD_PROJECTED;
-	return pod_mode(r, object, "defaultMode", MODE_DEFAULT, &v->mode) ||
-	               pod_volume_sources(r, json_object_get(object, "sources"), v)
-	           ? -1
-	           : 0;
-}
-
-static bool pod_volume_name_ok(const char *name)
-{
-	return *name && strlen(name) <= 63 && span_only(span_of(name), "-");
+	if (strcmp(kind, "projected") == 0)
+		return pod_volume_projected(r, object, v);
+	return pod_volume_storage(r, kind, object, v);
 }
 
 static int pod_volume_read(struct pod_reader *r, json_t *object, struct pod_volume *v)
 {
 	const char *kind;
 	json_t *value;
-	char quoted[4 * QUOTE_MAX];
 	v->name = pod_text(r, object, "name");
-	if (!pod_volume_name_ok(v->name))
+	if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
 		return pod_refuse(r, "a volume has the name `%s`, which is not valid",
-		                  quote(quoted, span_of(v->name)));
+		                  pod_shown(r, v->name));
 	json_object_foreach (object, kind, value) {
 		if (strcmp(kind, "name") != 0)
 			return pod_volume_kind(r, kind, value, v);
 	}
-	v->kind = POD_EMPTY;
-	return 0;
+	return 0; /* POD_DIRECTORY */
 }
 
 static struct pod_volume *pod_volume_find(const struct pod *p, const char *name)
@@ -255,13 +152,12 @@ static int pod_mount_compare(const void *a, const void *b)
 
 static int pod_mount_read(struct pod_reader *r, const json_t *object, struct pod_mount *m)
 {
-	char quoted[4 * QUOTE_MAX];
 	const char *name = reply_text(object, "name");
 	const char *sub_path = reply_text(object, "subPath");
 	*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
 	if (!m->volume)
 		return pod_refuse(r, "a mount names the volume `%s`, which is not there",
-		                  quote(quoted, span_of(name)));
+		                  pod_shown(r, name));
 	if (*reply_text(object, "subPathExpr"))
 		return pod_refuse(r, "a mount of volume %s has a subPathExpr", m->volume->name);
 	if (pod_path(r, reply_text(object, "mountPath"), true, &m->path) ||

@@ -3,8 +3,9 @@
  * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
  * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
  *
- *   spec        for the shim: command, environment and limits of each container (0600: secrets)
- *   shim        pid and start time of the shim, written by it as a whole
+ *   spec, init.argv, init.env, app.argv, app.env
+ *               for the shim: what it runs, see runtime-assets/shim/shim_internal.h (0600: secrets)
+ *   shim        process_identity() of the shim, written by it as a whole
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
  *   init.log    output of the init container, likewise

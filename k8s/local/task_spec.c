@@ -1,17 +1,16 @@
-/* What the shim runs: commands, environment and mounts of the containers.  The format is described
- * in runtime-assets/shim/shim_internal.h. */
-#include "k8s/local/task_internal.h"
-
+/* What the shim runs: commands, environment and mounts of the containers. */
 #include <pwd.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOUNTS_MAX = 2048, WORDS_MAX = 4096 };
+#include "k8s/local/task_internal.h"
 
-/* Descriptors that the shim gives to a wrapped command. */
-#define REPORT_FD "5"
-#define ENV_FD    "6"
-enum { STATUS_FD = 7 };
+enum {
+	MOUNTS_MAX = 2048,
+	WORDS_MAX = 4096,
+	SPEC_MAX = 16 << 20,
+	STATUS_FD = 7 /* SHIM_STATUS_FD */
+};
 
 /* In a sandbox. */
 #define HELPER_PATH    "/tmp/.pai-runtime"
@@ -19,52 +18,12 @@ enum { STATUS_FD = 7 };
 
 const char *const TASK_NAMES[TASK_WHICH_MAX] = { "init", "app" };
 
-static const struct pod_container *task_container_of(const struct task_making *m,
-                                                     enum task_which which)
+static const char *task_below(const struct task_making *m, const char *path)
 {
-	return which == TASK_WHICH_INIT ? &m->p->init : &m->p->app;
+	return arena_printf(m->a, "%s/%s", m->s->dir, path);
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
-
-/* The last value of a name counts. */
-struct task_words {
-	const char **v; /* NULL-terminated */
-	size_t n, room;
-};
-
-static void task_word(struct task_making *m, struct task_words *w, const char *text)
-{
-	if (w->n + 1 >= w->room) {
-		size_t room = w->room ? 2 * w->room : 64;
-		const char **more = ARENA_NEW(m->a, const char *, room);
-		if (w->n)
-			memcpy(more, w->v, w->n * sizeof(*more));
-		w->v = more;
-		w->room = room;
-	}
-	w->v[w->n++] = text;
-	w->v[w->n] = NULL;
-}
-
-/* NAME=VALUE in place of an earlier value. */
-static void task_variable(struct task_making *m, struct task_words *w, const char *text)
-{
-	size_t name = strcspn(text, "=") + 1;
-	for (size_t i = 0; i < w->n; i++) {
-		if (strncmp(w->v[i], text, name) == 0) {
-			w->v[i] = text;
-			return;
-		}
-	}
-	task_word(m, w, text);
-}
-
-static void task_variables(struct task_making *m, struct task_words *w, const char *const *list)
-{
-	for (; list && *list; list++)
-		task_variable(m, w, *list);
-}
 
 static const char *task_home(const struct task_making *m)
 {
@@ -78,23 +37,21 @@ static const char *task_home(const struct task_making *m)
 	return user.pw_dir;
 }
 
-static int task_environment(struct task_making *m, enum task_which which, struct task_words *w)
+static int task_environment(struct task_making *m, enum task_which which, struct words *w)
 {
-	const char *const *own = which == TASK_WHICH_APP ? m->s->env : NULL;
-	char **pod = pod_env_resolve(task_container_of(m, which), m->s->objects, m->a, m->e);
-	if (!pod)
+	struct words pod = { .a = m->a };
+	bool app = which == TASK_WHICH_APP;
+	if (pod_env_resolve(&m->p->container[which], m->s->objects, &pod, m->e))
 		return -1;
-	task_word(m, w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	task_word(m, w, arena_printf(m->a, "HOME=%s", task_home(m)));
-	if (which == TASK_WHICH_APP)
-		task_variables(m, w, m->s->image_env);
-	for (; *pod; pod++)
-		task_variable(m, w, *pod);
-	task_variables(m, w, own);
+	words_add(w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	words_add(w, arena_printf(m->a, "HOME=%s", task_home(m)));
+	words_set_all(w, app ? m->s->image_env : NULL);
+	words_set_all(w, pod.v);
+	words_set_all(w, app ? m->s->env : NULL);
 	/* By this, task_kill_leftovers finds processes. */
-	task_variable(m, w, arena_printf(m->a, "FC_POD_UID=%s", m->p->uid));
-	if (which == TASK_WHICH_INIT)
-		task_variable(m, w, "IMAGE_CHECK=off"); /* the image is here, or not used */
+	words_set(w, arena_printf(m->a, "FC_POD_UID=%s", m->p->uid));
+	if (!app)
+		words_set(w, "IMAGE_CHECK=off"); /* the image is here, or not used */
 	return 0;
 }
 
@@ -106,69 +63,63 @@ static bool task_is_runtime(const char *path)
 	return strcmp(slash ? slash + 1 : path, "pai-runtime") == 0;
 }
 
-/* `pai-runtime init`, from an image of which it is the entry point or from a ConfigMap, is the
- * program of this machine and gets the Framework as a file. */
-static void task_command_init(struct task_making *m, char *const *words, struct task_words *w)
+static void task_command_init(struct task_making *m, const char *const *words, struct words *w)
 {
-	task_word(m, w, m->s->sandbox ? HELPER_PATH : m->s->runtime);
-	task_word(m, w, "init");
-	for (size_t i = words[0] && words[1] ? 2 : 0; words[i]; i++)
-		task_word(m, w, words[i]);
-	task_word(m, w, "--framework");
-	task_word(m, w,
-	          m->s->sandbox ? FRAMEWORK_PATH
-	                        : arena_printf(m->a, "%s/framework.json", m->s->dir));
-	if (!m->s->sandbox) {
-		task_word(m, w, "--root");
-		task_word(m, w, m->root);
-	}
+	words_add(w, m->s->sandbox ? HELPER_PATH : m->s->runtime);
+	words_add(w, "init");
+	words_add_all(w, words);
+	words_add(w, "--framework");
+	words_add(w, m->s->sandbox ? FRAMEWORK_PATH : task_below(m, "framework.json"));
 }
 
-static void task_command_app(struct task_making *m, char *const *words, struct task_words *w)
+/* Returns whether it is the runtime. */
+static bool task_command_app(struct task_making *m, const char *const *words, struct words *w)
 {
 	static const char PAI[] = "/usr/local/pai/";
 	bool below = strncmp(words[0], PAI, strlen(PAI)) == 0;
-	task_word(m, w,
-	          below && !m->s->sandbox ? arena_printf(m->a, "%s%s", m->root, words[0])
-	                                  : words[0]);
-	for (size_t i = 1; words[i]; i++)
-		task_word(m, w, words[i]);
-	if (strcmp(words[0], "/usr/local/pai/runtime") != 0 || words[1])
-		return;
-	task_word(m, w, "run");
-	task_word(m, w, "--logs-kept");
-	if (!m->s->sandbox) {
-		task_word(m, w, "--root");
-		task_word(m, w, m->root);
+	bool runtime = strcmp(words[0], "/usr/local/pai/runtime") == 0 && !words[1];
+	words_add(w, below && !m->s->sandbox ? arena_printf(m->a, "%s/root%s", m->s->dir, words[0])
+	                                     : words[0]);
+	words_add_all(w, words + 1);
+	if (runtime) {
+		words_add(w, "run");
+		words_add(w, "--logs-kept");
 	}
+	return runtime;
 }
 
-static int task_command(struct task_making *m, enum task_which which, const struct task_words *env,
-                        struct task_words *w)
+/* `pai-runtime init`, from an image of which it is the entry point or from a ConfigMap, is the
+ * program of this machine and gets the Framework as a file. */
+static int task_command(struct task_making *m, enum task_which which, const struct words *env,
+                        struct words *w)
 {
-	const struct pod_container *c = task_container_of(m, which);
-	char *words[WORDS_MAX];
-	char **variables = ARENA_NEW(m->a, char *, env->n + 1);
-	size_t n = 0;
-	/* Replacing does not change them. */
-	memcpy(variables, env->v, env->n * sizeof(*variables));
-	for (char **list = c->command; list; list = list == c->command ? c->args : NULL) {
-		for (size_t i = 0; list[i] && n < WORDS_MAX; i++)
-			words[n++] = pod_expand(list[i], variables, m->a);
+	const struct pod_container *c = &m->p->container[which];
+	const char **lists[] = { c->command, c->args };
+	struct words given = { .a = m->a };
+	for (size_t k = 0; k < 2; k++) {
+		for (size_t i = 0; lists[k][i] && given.n <= WORDS_MAX; i++)
+			words_add(&given, words_expand(env, lists[k][i]));
 	}
-	if (n == WORDS_MAX)
-		return err_set(m->e, INVALID_PARAMETERS, "the command of container %s has %d words",
-		               c->name, WORDS_MAX);
-	words[n] = NULL;
-	bool runtime = n > 1 && task_is_runtime(words[0]) && strcmp(words[1], "init") == 0;
-	if (which == TASK_WHICH_INIT && (!c->command[0] || runtime))
-		task_command_init(m, words, w);
-	else if (c->command[0])
-		task_command_app(m, words, w);
-	else
+	if (given.n > WORDS_MAX)
+		return err_set(m->e, INVALID_PARAMETERS,
+		               "the command of container %s has more than %d words", c->name,
+		               WORDS_MAX);
+	bool entry = !c->command[0];
+	bool named =
+	    !entry && given.n > 1 && task_is_runtime(given.v[0]) && strcmp(given.v[1], "init") == 0;
+	bool runtime = which == TASK_WHICH_INIT && (named || entry);
+	if (runtime)
+		task_command_init(m, given.v && named ? given.v + 2 : given.v, w);
+	else if (entry)
 		return err_set(m->e, NOT_IMPLEMENTED,
 		               "container %s has no command, and that of its image is not known",
 		               c->name);
+	else
+		runtime = task_command_app(m, given.v, w);
+	if (runtime && !m->s->sandbox) {
+		words_add(w, "--root");
+		words_add(w, task_below(m, "root"));
+	}
 	return 0;
 }
 
@@ -176,9 +127,8 @@ static int task_command(struct task_making *m, enum task_which which, const stru
 
 const char *task_message_path(const struct task_making *m, enum task_which which)
 {
-	const char *path = task_container_of(m, which)->message_path;
 	return m->s->sandbox ? arena_printf(m->a, "message-%s", TASK_NAMES[which])
-	                     : arena_printf(m->a, "root%s", path);
+	                     : arena_printf(m->a, "root%s", m->p->container[which].message_path);
 }
 
 struct task_mounts {
@@ -192,136 +142,120 @@ static void task_mount_add(struct task_mounts *t, struct sandbox_mount mount)
 		t->v[t->n++] = mount;
 }
 
-static const char *task_below(const struct task_making *m, const char *path)
+static void task_mount_own(struct task_mounts *t, const char *source, const char *path,
+                           bool writable)
 {
-	return arena_printf(m->a, "%s/%s", m->s->dir, path);
+	task_mount_add(t, (struct sandbox_mount){ source, path, writable, 0, NULL });
 }
 
-static int task_mount_volume(struct task_making *m, const struct pod_mount *mount,
-                             struct task_mounts *t)
+static void task_mount_volume(struct task_making *m, const struct pod_mount *mount,
+                              struct task_mounts *t)
 {
 	const struct pod_volume *v = mount->volume;
+	bool storage = v->kind == POD_STORAGE;
+	const char *dir = storage ? v->dir : task_below(m, task_volume_dir(m, v));
 	struct sandbox_mount to = { .path = mount->path, .writable = !mount->read_only };
-	if (v->kind == POD_MEMORY) {
+	if (v->kind == POD_MEMORY)
 		to.size = (uint64_t)v->size;
-		task_mount_add(t, to);
-		return 0;
-	}
-	const char *dir = v->kind == POD_STORAGE ? v->dir : task_below(m, task_volume_dir(m, v));
-	to.source = *mount->sub_path ? arena_printf(m->a, "%s/%s", dir, mount->sub_path) : dir;
-	to.within = v->kind == POD_STORAGE ? dir : NULL;
+	else
+		to.source =
+		    *mount->sub_path ? arena_printf(m->a, "%s/%s", dir, mount->sub_path) : dir;
+	to.within = storage ? dir : NULL;
 	task_mount_add(t, to);
-	return 0;
 }
 
 static void task_mounts_make(struct task_making *m, enum task_which which, struct task_mounts *t)
 {
-	const struct pod_container *c = task_container_of(m, which);
+	const struct pod_container *c = &m->p->container[which];
 	bool init = which == TASK_WHICH_INIT;
 	t->n = 0;
 	if (init || !m->s->image)
-		task_mount_add(t, (struct sandbox_mount){ .source = task_below(m, "tmp"),
-		                                          .path = "/tmp",
-		                                          .writable = true });
+		task_mount_own(t, task_below(m, "tmp"), "/tmp", true);
 	for (size_t i = 0; i < c->n_mounts; i++) {
 		if (task_mount_needed(&c->mount[i]))
-			(void)task_mount_volume(m, &c->mount[i], t);
+			task_mount_volume(m, &c->mount[i], t);
 	}
 	for (size_t i = 0; !init && i < m->s->n_mounts; i++)
 		task_mount_add(t, m->s->mount[i]);
-	const char *message = task_below(m, task_message_path(m, which));
-	task_mount_add(t, (struct sandbox_mount){ message, c->message_path, true, 0, NULL });
-	task_mount_add(t, (struct sandbox_mount){ m->s->runtime, HELPER_PATH, false, 0, NULL });
+	task_mount_own(t, task_below(m, task_message_path(m, which)), c->message_path, true);
+	task_mount_own(t, m->s->runtime, HELPER_PATH, false);
 	if (init)
-		task_mount_add(t, (struct sandbox_mount){ task_below(m, "framework.json"),
-		                                          FRAMEWORK_PATH, false, 0, NULL });
+		task_mount_own(t, task_below(m, "framework.json"), FRAMEWORK_PATH, false);
 }
 
-/* The words of bubblewrap, which starts `shim --exec` in the sandbox. */
-static const char **task_wrap(struct task_making *m, enum task_which which,
-                              const struct task_words *w)
+/* The words of bubblewrap, which starts the command in the sandbox; NULL and an error. */
+static const char **task_wrap(struct task_making *m, enum task_which which, const char *cwd,
+                              const char *const *command)
 {
 	struct task_mounts mounts;
-	struct task_words command = { 0 };
-	const struct pod_container *c = task_container_of(m, which);
 	bool app = which == TASK_WHICH_APP;
-	const char *hide[] = { m->s->hide };
-	const char *start = app ? m->s->start_directory : NULL;
-	struct sandbox_image image = { m->s->image, task_below(m, "upper"), task_below(m, "work"),
-		                       task_below(m, "merged") };
-	static const char *const HELPER[] = {
-		HELPER_PATH, "shim", "--exec", REPORT_FD, ENV_FD, "--"
-	};
-	for (size_t i = 0; i < sizeof(HELPER) / sizeof(*HELPER); i++)
-		task_word(m, &command, HELPER[i]);
-	for (size_t i = 0; i < w->n; i++)
-		task_word(m, &command, w->v[i]);
+	bool image = app && m->s->image;
+	const struct sandbox_image layers = { m->s->image, task_below(m, "upper"),
+		                              task_below(m, "work"), task_below(m, "merged") };
 	task_mounts_make(m, which, &mounts);
 	const struct sandbox_spec spec = { .runtime = m->s->runtime,
-		                           .image = app && m->s->image ? &image : NULL,
+		                           .image = image ? &layers : NULL,
 		                           .mounts = mounts.v,
 		                           .mounts_n = mounts.n,
 		                           .devices = m->s->device,
 		                           .devices_n = app ? m->s->n_devices : 0,
-		                           .hide = hide,
+		                           .hide = &m->s->hide,
 		                           .hide_n = m->s->hide ? 1 : 0,
 		                           .home = task_home(m),
-		                           .cwd = c->directory ? c->directory : start,
-		                           .as_root = app && m->s->image,
+		                           .cwd = cwd,
+		                           .as_root = image,
 		                           .as_pid_1 = true,
 		                           .status_fd = STATUS_FD,
-		                           .command = command.v };
+		                           .command = command };
 	return sandbox_argv(&spec, m->a, m->e);
 }
 
-/* ---- the file -------------------------------------------------------------------------------- */
+/* ---- the files ------------------------------------------------------------------------------- */
 
-static void spec_put(struct str *out, const char *word, const char *value)
+/* Words, each ended by NUL. */
+static int spec_put(struct task_making *m, const char *path, const char *const *words)
 {
-	str_puts(out, word);
-	if (value) {
-		str_char(out, ' ');
-		str_puts(out, value);
-	}
-	str_char(out, '\0');
+	STR_AUTO out = STR_SECRET(SPEC_MAX);
+	for (; *words; words++)
+		str_put(&out, *words, strlen(*words) + 1);
+	if (out.full)
+		return err_set(m->e, INVALID_PARAMETERS,
+		               "the commands and variables of the pod are too long");
+	return task_new_file(m, path, str_view(&out), 0600);
 }
 
-static int spec_put_container(struct task_making *m, enum task_which which, struct str *out)
+static int spec_put_container(struct task_making *m, enum task_which which)
 {
-	const struct pod_container *c = task_container_of(m, which);
-	struct task_words env = { 0 };
-	struct task_words words = { 0 };
-	if (task_environment(m, which, &env) || task_command(m, which, &env, &words))
+	const char *cwd = m->p->container[which].directory;
+	struct words env = { .a = m->a };
+	struct words command = { .a = m->a };
+	if (!cwd && which == TASK_WHICH_APP)
+		cwd = m->s->start_directory;
+	words_add(&command, m->s->sandbox ? HELPER_PATH : m->s->runtime);
+	words_add(&command, "shim");
+	words_add(&command, "--exec");
+	/* Bubblewrap changes the directory by itself. */
+	words_add(&command, m->s->sandbox ? "." : cwd ? cwd : "/");
+	if (task_environment(m, which, &env) || task_command(m, which, &env, &command))
 		return -1;
-	const char **argv = m->s->sandbox ? task_wrap(m, which, &words) : NULL;
-	if (m->s->sandbox && !argv)
+	const char **argv = m->s->sandbox ? task_wrap(m, which, cwd, command.v) : command.v;
+	if (!argv || spec_put(m, arena_printf(m->a, "%s.env", TASK_NAMES[which]), env.v))
 		return -1;
-	spec_put(out, "container", TASK_NAMES[which]);
-	if (c->directory || m->s->start_directory)
-		spec_put(out, "directory", c->directory ? c->directory : m->s->start_directory);
-	if (m->s->cgroup_procs)
-		spec_put(out, "cgroup", m->s->cgroup_procs);
-	for (size_t i = 0; argv ? argv[i] != NULL : i < words.n; i++)
-		spec_put(out, "arg", argv ? argv[i] : words.v[i]);
-	for (size_t i = 0; i < env.n; i++)
-		spec_put(out, "env", env.v[i]);
-	return 0;
+	return spec_put(m, arena_printf(m->a, "%s.argv", TASK_NAMES[which]), argv);
 }
 
-int task_spec_write(struct task_making *m, struct str *out)
+int task_spec_write(struct task_making *m)
 {
-	spec_put(out, "shim 1", NULL);
-	spec_put(out, "grace", arena_printf(m->a, "%lld", (long long)m->p->grace_s));
-	for (int i = m->p->has_init ? 0 : 1; i < TASK_WHICH_MAX; i++)
-		spec_put(out, TASK_NAMES[i], task_message_path(m, (enum task_which)i));
-	if (m->s->sandbox)
-		spec_put(out, "wrapped", NULL);
-	str_char(out, '\0');
-	for (int i = m->p->has_init ? 0 : 1; i < TASK_WHICH_MAX; i++) {
-		if (spec_put_container(m, (enum task_which)i, out))
-			return -1;
-	}
-	return out->full ? err_set(m->e, INVALID_PARAMETERS,
-	                           "the commands and variables of the pod are too long")
-	                 : 0;
+	bool init = m->p->has_init;
+	const char *const head[] = { "shim 2",
+		                     arena_printf(m->a, "%lld", (long long)m->p->grace_s),
+		                     m->s->sandbox ? "wrapped" : "",
+		                     m->s->cgroup_procs ? m->s->cgroup_procs : "",
+		                     init ? task_message_path(m, TASK_WHICH_INIT) : "",
+		                     task_message_path(m, TASK_WHICH_APP),
+		                     NULL };
+	if ((init && spec_put_container(m, TASK_WHICH_INIT)) ||
+	    spec_put_container(m, TASK_WHICH_APP))
+		return -1;
+	return spec_put(m, "spec", head);
 }

@@ -35,7 +35,7 @@ enum source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_REPORT, FROM_S
 struct shim {
 	int dir, signals;
 	int from[SOURCES]; /* -1: closed */
-	struct shim_head head;
+	struct shim_spec spec;
 	struct shim_state state;
 	struct shim_log log;
 	enum shim_container which;
@@ -99,7 +99,7 @@ static void shim_take_signals(struct shim *s)
 		if (info.ssi_signo == SIGUSR1)
 			shim_stop_within(s, 0);
 		else if (info.ssi_signo == SIGTERM)
-			shim_stop_within(s, 1000 * (given ? info.ssi_int : s->head.grace_s));
+			shim_stop_within(s, 1000 * (given ? info.ssi_int : s->spec.grace_s));
 	}
 	shim_reap(s);
 }
@@ -108,8 +108,7 @@ static void shim_take_signals(struct shim *s)
 
 static void shim_close_source(struct shim *s, enum source which)
 {
-	if (s->from[which] >= 0)
-		close(s->from[which]);
+	fd_cleanup(&s->from[which]);
 	s->from[which] = -1;
 }
 
@@ -169,9 +168,7 @@ static void shim_read_status(struct shim *s)
 	if (at == SIZE_MAX || s->target >= 0)
 		return;
 	struct span rest = span_trim(span_from(str_view(&s->status), at + strlen(KEY)));
-	size_t n = 0;
-	while (n < rest.n && is_digit(rest.p[n]))
-		n++;
+	size_t n = strspn(rest.p, "0123456789");
 	if (n < rest.n && parse_i64(span_to(rest, n), 2, INT32_MAX, &pid) == 0)
 		s->target = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	/* Until it has handlers, signals to the first process of a namespace are lost. */
@@ -185,7 +182,7 @@ static void shim_read_tether(struct shim *s)
 	while (shim_read_source(s, FROM_TETHER, text, &ignored)) {
 	}
 	if (s->from[FROM_TETHER] < 0)
-		shim_stop_within(s, 1000 * s->head.grace_s);
+		shim_stop_within(s, 1000 * s->spec.grace_s);
 }
 
 static int64_t shim_wait_ms(const struct shim *s)
@@ -226,14 +223,6 @@ static void shim_wait(struct shim *s)
 
 /* ---- a container ----------------------------------------------------------------------------- */
 
-/* Moves a descriptor above those with fixed numbers. */
-static int shim_fd_up(int fd)
-{
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_STATUS_FD + 1);
-	close(fd);
-	return up;
-}
-
 /* A pipe: the reading end goes to the source, the writing end is returned. */
 static int shim_pipe(struct shim *s, enum source which)
 {
@@ -254,7 +243,7 @@ static void shim_become_child(const struct shim *s, pid_t parent, const struct s
 		_exit(NOT_RUN);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	shim_child(s->dir, s->which, s->head.wrapped, to);
+	shim_child(s->dir, s->which, s->spec.cgroup, to);
 }
 
 static int shim_start(struct shim *s)
@@ -270,10 +259,8 @@ static int shim_start(struct shim *s)
 	if (pid == 0)
 		shim_become_child(s, parent, &to);
 	int error = errno;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		if (ends[i] >= 0)
-			close(ends[i]);
-	}
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+		fd_cleanup(&ends[i]);
 	errno = error;
 	s->child = pid > 0 ? pid : 0;
 	s->childless = false;
@@ -296,7 +283,7 @@ static void shim_finish(struct shim *s)
 	struct shim_result *r = &s->state.of[s->which];
 	if (s->report.n > 1) {
 		shim_not_run(s, span_from(str_view(&s->report), s->report.p[0] == 'S' ? 2 : 1));
-	} else if (!r->started && s->head.wrapped && !s->state.stopped) {
+	} else if (!r->started && s->spec.wrapped && !s->state.stopped) {
 		/* Bubblewrap has failed; its last words are the reason. */
 		STR_AUTO why = STR_INIT(WHY_MAX + 64);
 		str_puts(&why, "the sandbox cannot be made: ");
@@ -304,7 +291,7 @@ static void shim_finish(struct shim *s)
 		shim_not_run(s, str_view(&why));
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
-		shim_message_read(s->dir, s->head.message[s->which], r);
+		shim_message_read(s->dir, s->spec.message[s->which], r);
 	}
 	r->ended = true;
 	if (!r->ended_ms)
@@ -341,7 +328,7 @@ static void shim_run(struct shim *s, enum shim_container which)
 	s->target = -1;
 	s->asked = false;
 	/* A wrapped command has no pid yet. */
-	s->ask_at = s->head.wrapped ? INT64_MAX : 0;
+	s->ask_at = s->spec.wrapped ? INT64_MAX : 0;
 	s->report = s->status = s->tail = STR_INIT(WHY_MAX);
 	shim_log_open(&s->log, s->dir, LOGS[which], SHIM_LOG_MAX);
 	if (shim_start(s) == 0)
@@ -350,8 +337,7 @@ static void shim_run(struct shim *s, enum shim_container which)
 		str_printf(&s->report, "Ecannot start a process: %s", strerror(errno));
 	for (int i = FROM_OUT; i < SOURCES; i++)
 		shim_close_source(s, (enum source)i);
-	if (s->target >= 0)
-		close(s->target);
+	fd_cleanup(&s->target);
 	shim_finish(s);
 	shim_log_close(&s->log);
 	str_done(&s->report);
@@ -378,7 +364,7 @@ static int shim_run_all(struct shim *s)
 {
 	static const char *const PHASES[SHIM_CONTAINERS] = { "init", "run" };
 	for (int i = 0; i < SHIM_CONTAINERS; i++) {
-		if (!s->head.message[i])
+		if (!*s->spec.message[i])
 			continue;
 		shim_take_signals(s);
 		if (s->state.stopped)
@@ -455,7 +441,7 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
-	if (shim_head_read(s->dir, &s->head, a, e) || shim_claim(s->dir, e))
+	if (shim_spec_read(s->dir, &s->spec, a, e) || shim_claim(s->dir, e))
 		return -1;
 	s->from[FROM_TETHER] = fd >= 0 ? shim_fd_up((int)fd) : -1;
 	if (fd >= 0)

@@ -11,36 +11,13 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/process.h"
 
-enum { STATE_MAX = 64 << 10, STAT_MAX = 4096, BOOT_MAX = 64 };
+enum { STATE_MAX = 64 << 10 };
 
 const char *const SHIM_NAMES[SHIM_CONTAINERS] = { "init", "app" };
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-/* A small file of the kernel; its length. */
-static size_t shim_proc_read(int at, const char *path, char *out, size_t max)
-{
-	FD_AUTO fd = openat(at, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd >= 0 ? read(fd, out, max - 1) : -1;
-	out[n > 0 ? n : 0] = '\0';
-	return n > 0 ? (size_t)n : 0;
-}
-
-/* A field of /proc/PID/stat, counted from 1 as in proc(5); 3 is the first behind the name. */
-static int64_t shim_stat_field(int at, const char *path, int field)
-{
-	char text[STAT_MAX];
-	struct span rest = { text, shim_proc_read(at, path, text, sizeof(text)) };
-	const char *end = rest.n ? memrchr(rest.p, ')', rest.n) : NULL;
-	int64_t value;
-	if (!end || (size_t)(end - rest.p) + 2 > rest.n)
-		return -1;
-	rest = span_from(rest, (size_t)(end - rest.p) + 2);
-	for (int i = 3; i < field; i++)
-		(void)span_next(&rest, ' ');
-	return parse_i64(span_next(&rest, ' '), INT64_MIN, INT64_MAX, &value) ? -1 : value;
-}
 
 /* Opens a file below the directory; no part of the path is followed if it is a link. */
 static int shim_open_below(int dir, const char *path, int flags)
@@ -107,12 +84,9 @@ int shim_claim(int dir, struct err *e)
 		return err_set(e, FAILED, "another shim runs here");
 	if (faccessat(dir, "shim", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return err_set(e, FAILED, "a shim has run here before");
-	char boot[BOOT_MAX];
-	(void)shim_proc_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	STR_AUTO text = STR_INIT(256);
-	str_printf(&text, "%ld %lld %s", (long)getpid(),
-	           (long long)shim_stat_field(AT_FDCWD, "/proc/self/stat", 22), boot);
-	if (shim_file_put(dir, "shim.new", str_view(&text), false) ||
+	char identity[PROCESS_IDENTITY_MAX];
+	process_identity(getpid(), identity);
+	if (shim_file_put(dir, "shim.new", span_of(identity), false) ||
 	    renameat(dir, "shim.new", dir, "shim") != 0)
 		return err_set(e, FAILED, "cannot write the file shim: %s", strerror(errno));
 	shim_reserve(dir);
@@ -193,14 +167,13 @@ static void shim_close_dir(DIR **dir)
 void shim_kill_children(void)
 {
 	__attribute__((cleanup(shim_close_dir))) DIR *all = opendir("/proc");
+	enum { PARENT = 4 };
 	pid_t self = getpid();
 	for (struct dirent *d; all && (d = readdir(all));) {
-		char path[sizeof(d->d_name) + 8];
 		int64_t pid;
 		if (parse_i64(span_of(d->d_name), 2, INT32_MAX, &pid))
 			continue;
-		(void)snprintf(path, sizeof(path), "%s/stat", d->d_name);
-		if (shim_stat_field(dirfd(all), path, 4) == self)
+		if (process_field((pid_t)pid, PARENT) == self)
 			(void)kill((pid_t)pid, SIGKILL); /* not reaped yet: still ours */
 	}
 }

@@ -6,24 +6,15 @@
  * Begin with cmd_shim() at the end of shim.c.  k8s/local/task.h describes the directory.  One
  * thread.
  *
- * The file `spec` is a list of records, each ended by NUL.  First a head of at most SHIM_HEAD_MAX
- * bytes, which ends with an empty record:
+ * k8s/local/task_spec.c writes what is to be run.  In each of these files, texts are ended by NUL:
  *
- *   shim 1           the version
- *   grace N          seconds between SIGTERM and SIGKILL
- *   init PATH        there is an init container; its termination message, relative to DIR
- *   app PATH         likewise
- *   wrapped          the commands are bubblewrap, which starts `pai-runtime shim --exec` in the
- *                    sandbox: the environment reaches that by a descriptor, and not bubblewrap,
- *                    which a variable like LD_PRELOAD could change
- *
- * then for each container:
- *
- *   container init
- *   directory PATH   where the command starts if it is not wrapped
- *   cgroup PATH      a directory of cgroup v2 that the container joins
- *   arg WORD ...     the command
- *   env NAME=VALUE ...
+ *   spec      "shim 2"; seconds between SIGTERM and SIGKILL; "wrapped" or ""; the directory of a
+ *             cgroup (version 2) that the containers join, or ""; where init leaves its termination
+ *             message, relative to DIR, or "" if there is no init container; the same of app
+ *   init.argv, app.argv   the words of the command, which ends with `pai-runtime shim --exec
+ *             DIRECTORY COMMAND...`; "wrapped": bubblewrap and its arguments come before that
+ *   init.env, app.env     the variables, which only `shim --exec` reads: a variable like LD_PRELOAD
+ *             must not reach bubblewrap
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,16 +23,14 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/str.h"
 #include "runtime-assets/files.h"
 
 enum {
-	SHIM_HEAD_MAX = 4096,
-	SHIM_SPEC_MAX = 16 << 20,
+	SHIM_SPEC_MAX = 16 << 20, /* of each file */
 	SHIM_MESSAGE_MAX = 4096,
-	/* Descriptors of a wrapped command: a contract with k8s/local/task_spec.c. */
-	SHIM_REPORT_FD = 5, /* "S" before the command is executed, "E" and why if that fails */
-	SHIM_ENV_FD = 6,    /* the environment, each variable ended by NUL */
+	/* Descriptors of a command, until `shim --exec` executes what is to run. */
+	SHIM_REPORT_FD = 5, /* "S" before that, "E" and why if it fails */
+	SHIM_ENV_FD = 6,    /* the file with the environment */
 	SHIM_STATUS_FD = 7  /* bubblewrap writes the pid of the command */
 };
 
@@ -50,24 +39,28 @@ extern const char *const SHIM_NAMES[SHIM_CONTAINERS];
 
 /* ---- shim_exec.c ----------------------------------------------------------------------------- */
 
-struct shim_head {
+struct shim_spec {
 	int64_t grace_s;
 	bool wrapped;
-	const char *message[SHIM_CONTAINERS]; /* NULL: there is no such container */
+	const char *cgroup;                   /* "" */
+	const char *message[SHIM_CONTAINERS]; /* "": there is no such container */
 };
 
-int shim_head_read(int dir, struct shim_head *h, struct arena *a, struct err *e);
+int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e);
+
+/* Moves a descriptor above those with fixed numbers. */
+int shim_fd_up(int fd);
 
 /* The descriptors of a new container; above SHIM_STATUS_FD. */
 struct shim_streams {
 	int out, err, report, status;
 };
 
-/* In the new process: reads the specification and executes the command of the container. */
-_Noreturn void shim_child(int dir, enum shim_container which, bool wrapped,
+/* In the new process: executes the command of the container. */
+_Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup,
                           const struct shim_streams *s);
 
-/* `pai-runtime shim --exec REPORT ENV -- COMMAND...` in the sandbox. */
+/* `pai-runtime shim --exec DIRECTORY COMMAND...`, in the sandbox if there is one. */
 int shim_exec_main(int argc, char **argv);
 
 /* ---- shim_log.c ------------------------------------------------------------------------------ */

@@ -19,13 +19,17 @@ class Task:
     def __init__(self, script, init=None, grace=10, argv=None, message="root/message"):
         self.dir = tempfile.mkdtemp(prefix="shim-")
         os.mkdir(self.dir + "/root")
-        head = ["shim 1", f"grace {grace}"] + (["init "] if init else []) + [f"app {message}", ""]
-        body = ["container init", "arg sh", "arg -c", "arg " + init, "env PATH=/usr/bin:/bin"] if init else []
-        body += ["container app", "directory " + self.dir + "/root"]
-        body += ["arg " + word for word in argv or ["sh", "-c", script]]
-        body += ["env PATH=/usr/bin:/bin", "env MARK=" + self.dir]
-        with open(self.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write("".join(r + "\0" for r in head + body))
+        def write(name, words):
+            with open(f"{self.dir}/{name}", "w", encoding="utf-8") as f:
+                f.write("".join(w + "\0" for w in words))
+
+        write("spec", ["shim 2", str(grace), "", "", "message-init" if init else "", message])
+        helper = [RUNTIME, "shim", "--exec"]
+        for name, words in (("init", [*helper, "/", "sh", "-c", init]),
+                            ("app", [*helper, self.dir + "/root", *(argv or ["sh", "-c", script])])):
+            if init or name == "app":
+                write(name + ".argv", words)
+                write(name + ".env", ["PATH=/usr/bin:/bin", "MARK=" + self.dir])
         self.shim = None
 
     def __enter__(self):
@@ -192,11 +196,11 @@ def test_message():
 def test_full_disk():
     """In a small file system of its own; without the right to mount, nothing is tested."""
     with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
-        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
+        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/app.* {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
                   f"{RUNTIME} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
-        with open(t.dir + "/spec", encoding="utf-8") as f:
+        with open(t.dir + "/app.argv", encoding="utf-8") as f:
             text = f.read().replace(t.dir + "/root", t.dir + "/mnt/root")
-        with open(t.dir + "/spec", "w", encoding="utf-8") as f:
+        with open(t.dir + "/app.argv", "w", encoding="utf-8") as f:
             f.write(text)
         os.mkdir(t.dir + "/mnt")
         done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, timeout=300 * SLOW)
@@ -213,7 +217,7 @@ def test_usage():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([RUNTIME, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    for spec in (b"", b"shim 2\0\0", b"shim 1\0grace x\0app \0\0", b"shim 1\0app x", b"shim 1\0\0"):
+    for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0", b"shim 2\0x\0\0\0\0app\0", b"shim 2\0" + b"1\0\0\0", b"shim 2\0" + b"1\0\0\0\0\0"):
         with Task("true") as t:
             with open(t.dir + "/spec", "wb") as f:
                 f.write(spec)

@@ -52,21 +52,21 @@ static void test_env(void **state)
 	    "\"metadata.annotations['none']\"}}},"
 	    "{\"name\":\"X\",\"value\":\"new$(X)\"},"
 	    "{\"name\":\"E\",\"value\":\"$(Y)$(NO)$$(Y)$$$(X)$x$(\"},"
-	    "{\"name\":\"K\",\"valueFrom\":{\"configMapKeyRef\":{\"name\":\"m\",\"key\":\"Y\"}}}]",
+	    "{\"name\":\"K\",\"value\":\"2\"}]",
 	    "", &a, &e);
 	if (!p)
 		fail_msg("%s", err_msg(&e));
-	char **env = pod_env_resolve(&p->app, &OBJECTS, &a, &e);
+	struct words env = { .a = &a };
+	assert_int_equal(pod_env_resolve(&p->app, &OBJECTS, &env, &e), 0);
 	static const char *const WANTED[] = {
 		"Z=b", "X=new1", "Y=2", "L=L", "IP=10.0.0.1", "N=", "E=2$(NO)$(Y)$new1$x$(", "K=2"
 	};
-	assert_non_null(env);
 	for (size_t i = 0; i < sizeof(WANTED) / sizeof(WANTED[0]); i++) {
-		if (!env[i] || strcmp(env[i], WANTED[i]) != 0)
-			fail_msg("%s, not %s", env[i], WANTED[i]);
+		if (!env.v[i] || strcmp(env.v[i], WANTED[i]) != 0)
+			fail_msg("%s, not %s", env.v[i], WANTED[i]);
 	}
-	assert_null(env[8]);
-	assert_string_equal(pod_expand("$(K)-$$", env, &a), "2-$");
+	assert_null(env.v[8]);
+	assert_string_equal(words_expand(&env, "$(K)-$$"), "2-$");
 }
 
 static void test_mounts(void **state)
@@ -95,7 +95,7 @@ static void test_mounts(void **state)
 	assert_string_equal(p->app.mount[1].path, "/a/b");
 	assert_string_equal(p->app.mount[1].sub_path, "x/y");
 	assert_int_equal(p->app.mount[2].volume->size, 64 << 20);
-	assert_int_equal(p->app.mount[3].volume->n_sources, 0);
+	assert_null(p->app.mount[3].volume->from.name);
 	assert_int_equal(p->app.cpu_milli, 1500);
 	assert_int_equal(p->app.memory, 1 << 30);
 	assert_int_equal(p->app.gpus, 2);
@@ -114,7 +114,9 @@ static const struct {
 	{ "",
 	  "{\"name\":\"s\",\"secret\":{\"secretName\":\"s\",\"items\":[{\"key\":\"k\",\"path\":"
 	  "\"../k\"}]}}",
-	  "without `..`" },
+	  "has items" },
+	{ "\"env\":[{\"name\":\"A\",\"valueFrom\":{\"secretKeyRef\":{}}}]", "", "variable A" },
+	{ "", "{\"name\":\"p\",\"projected\":{\"sources\":[]}}", "projected" },
 	{ "\"volumeMounts\":[{\"name\":\"none\",\"mountPath\":\"/a\"}]", "", "not there" },
 	{ "\"volumeMounts\":[{\"name\":\"a\",\"mountPath\":\"/x/../y\"}]",
 	  "{\"name\":\"a\",\"emptyDir\":{}}", "absolute" },

@@ -1,0 +1,20 @@
+#pragma once
+/* Files by descriptor.  These calls block. */
+#include <sys/types.h>
+
+#include "base/str.h"
+
+/* A descriptor that is closed at the end of its scope; -1: none.  For files that are only read, or
+ * that were synced before: errors of close are ignored, and errno is kept. */
+#define FD_AUTO __attribute__((cleanup(fd_cleanup))) int
+void fd_cleanup(const int *fd);
+
+/* Writes everything; 0, or -1 and errno. */
+int fd_write_all(int fd, struct span text);
+
+/*
+ * Reads a small file that may be hostile: only a regular one, without following a link or waiting
+ * for a fifo, and less than `max` bytes of it.  Returns the length, and ends the text with NUL; -1
+ * and errno (EINVAL: not a regular file), and an empty text.
+ */
+ssize_t fd_read_at(int dir, const char *path, char *out, size_t max);

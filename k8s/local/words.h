@@ -1,0 +1,24 @@
+#pragma once
+/* Lists of words, which are the arguments or the variables (NAME=VALUE) of a process. */
+#include "base/arena.h"
+
+struct words {
+	struct arena *a;
+	const char **v; /* NULL-terminated; NULL while it is empty */
+	size_t n, room;
+};
+
+/* Borrows the text. */
+void words_add(struct words *w, const char *text);
+/* Adds all of a NULL-terminated list, which may be NULL. */
+void words_add_all(struct words *w, const char *const *list);
+
+/* The value of a variable; NULL if there is none. */
+const char *words_value(const struct words *w, struct span name);
+/* Adds a variable, or puts it in the place of the one with this name. */
+void words_set(struct words *w, const char *variable);
+void words_set_all(struct words *w, const char *const *list);
+
+/* Replaces $(NAME) as Kubernetes does: by the value of a known variable; $$ is $, and anything else
+ * stays. */
+const char *words_expand(const struct words *w, const char *text);

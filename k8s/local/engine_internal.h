@@ -100,10 +100,9 @@ struct engine_pod {
 	bool dying;
 	int64_t deletion_s, deletion_grace_s;
 	bool running, oom, lost;
-	struct arena arena, task_arena; /* task_arena: of `task` */
-	struct task_state task;         /* as last read */
+	struct task_state task; /* as last read; owns its texts */
 	struct framework_container view[2];
-	const char *gpus_found;   /* after a restart: nodes as a JSON list; NULL */
+	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
 	int pidfd, watch;         /* -1 */
 	bool shim_ended, changed; /* noted by sources */
 	struct engine_source source;

@@ -140,10 +140,20 @@ static void pod_read_note(struct engine_pod *p, int dir)
 		p->deletion_s = n;
 		(void)scan_int(scan_get(o, "grace"), 0, INT32_MAX, &p->deletion_grace_s);
 	}
-	p->gpus_found = arena_dup(&p->arena, scan_get(o, "gpus"));
+	struct span gpus = scan_get(o, "gpus");
+	p->gpus_found = gpus.n ? xstrndup(gpus.p, gpus.n) : NULL;
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
+
+static void pod_set_container(struct task_container *c, const struct task_container *now)
+{
+	free((char *)(uintptr_t)c->reason); /* NULL, or from here */
+	free((char *)(uintptr_t)c->message);
+	*c = *now;
+	c->reason = now->reason ? xstrdup(now->reason) : NULL;
+	c->message = now->message ? xstrdup(now->message) : NULL;
+}
 
 static void pod_read_state(struct engine_pod *p)
 {
@@ -152,10 +162,9 @@ static void pod_read_state(struct engine_pod *p)
 	struct task_state now;
 	if (task_read_state(p->dir, &a, &now, &err) != 0)
 		return; /* at the end this is a lost task */
-	arena_done(&p->task_arena);
-	p->task_arena = a;
-	a = (struct arena){ 0 };
-	p->task = now;
+	p->task.phase = now.phase;
+	pod_set_container(&p->task.init, &now.init);
+	pod_set_container(&p->task.app, &now.app);
 }
 
 static void pod_release(struct engine_pod *p)
@@ -217,14 +226,14 @@ static void pod_shim_ended(struct engine_pod *p)
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
 	bool init = code == CODE_IMAGE_ABSENT;
-	struct task_container *c = init ? &p->task.init : &p->task.app;
-	*c = (struct task_container){
+	const struct task_container end = {
 		.ended = true,
 		.code = code,
 		.ended_ms = clock_wall_ms(),
 		.reason = reason,
-		.message = arena_dup(&p->task_arena, span_of(message)),
+		.message = message,
 	};
+	pod_set_container(init ? &p->task.init : &p->task.app, &end);
 	p->task.phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
@@ -509,8 +518,9 @@ void pod_free(struct engine_pod *p)
 	pod_release(p);
 	if (p->grant)
 		p->grant->pod = NULL;
-	arena_done(&p->arena);
-	arena_done(&p->task_arena);
+	pod_set_container(&p->task.init, &(struct task_container){ 0 });
+	pod_set_container(&p->task.app, &(struct task_container){ 0 });
+	free(p->gpus_found);
 	free(p->name);
 	free(p->role);
 	free(p->dir);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ enum {
 	NEWS_BYTES = 32 << 20, /* texts that wait for the thread; more make the sender wait */
 	READY_MAX = 64,
 	TRASH_BUDGET = 2000, /* entries that are removed in a step */
+	TRIM_MS = 2000,      /* without work: unused memory is returned */
 };
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -299,6 +301,7 @@ static int engine_timeout(const struct engine *e)
 {
 	int64_t now = clock_ms();
 	int64_t due = e->due_ms < e->probe_ms ? e->due_ms : e->probe_ms;
+	due = e->trim_ms < due ? e->trim_ms : due;
 	int timeout = store_timeout_ms(e->store);
 	int images = e->images ? images_timeout_ms(e->images) : -1;
 	if (e->schedule || e->trash)
@@ -315,6 +318,12 @@ static void engine_wait(struct engine *e)
 {
 	struct epoll_event ready[READY_MAX];
 	int n = epoll_wait(e->epoll, ready, READY_MAX, engine_timeout(e));
+	if (n > 0) {
+		e->trim_ms = clock_ms() + TRIM_MS;
+	} else if (clock_ms() >= e->trim_ms) {
+		(void)malloc_trim(0); /* 0: there was nothing to return */
+		e->trim_ms = ENGINE_NEVER;
+	}
 	for (int i = 0; i < n; i++) {
 		struct engine_source *source = ready[i].data.ptr;
 		source->ready(source->arg);
@@ -455,7 +464,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->set = *settings;
 	e->tether[0] = e->tether[1] = e->epoll = e->event = e->inotify = -1;
 	e->pods_dir = e->logs_dir = e->trash_dir = -1;
-	e->due_ms = e->probe_ms = ENGINE_NEVER;
+	e->due_ms = e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	(void)pthread_cond_init(&e->room, NULL);
 	bool ok = engine_find_machine(e, err) == 0 && engine_open_loop(e, err) == 0 &&

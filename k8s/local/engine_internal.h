@@ -189,7 +189,7 @@ struct engine {
 	size_t n_jobs, room_jobs;
 
 	/* Of the thread. */
-	int64_t due_ms, probe_ms;
+	int64_t due_ms, probe_ms, trim_ms;
 	bool runs, ending, killed;
 	bool schedule, probe, trash;
 	size_t fetches;

@@ -13,7 +13,7 @@
 #include "k8s/local/engine_internal.h"
 #include "k8s/transport/reply.h"
 
-enum { FETCHES_MAX = 32, FETCH_DEADLINE_MS = 30000, FETCH_AGAIN_MS = 20, LOGINS_MAX = 1 << 20 };
+enum { FETCHES_MAX = 8, FETCH_DEADLINE_MS = 30000, FETCH_AGAIN_MS = 20, LOGINS_MAX = 1 << 20 };
 
 /* For clusters without this ConfigMap of OpenPAI. */
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");

@@ -284,8 +284,9 @@ static bool engine_obey(struct engine *e)
 	}
 	if (stop && !e->ending) {
 		e->ending = true;
-		if (e->set.foreground && !e->killed)
-			engine_stop_tasks(e, false);
+		if (e->set.foreground)
+			engine_stop_tasks(e,
+			                  e->killed); /* a killed one may have been tried again */
 	}
 	if (begin) {
 		e->runs = true;

@@ -16,6 +16,7 @@ enum {
 	RETRY_MS = 60000,
 	QUICK_MS = 10000, /* a task that fails sooner makes the next one wait */
 	QUICK_WAIT_MS = 10000,
+	QUICK_MANY = 8,
 	KILL_MARGIN_MS = 10000,  /* after the grace */
 	STARTING_MS = 5000,      /* until a shim has written its pid */
 	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
@@ -213,7 +214,8 @@ static void pod_shim_ended(struct engine_pod *p)
 	}
 	p->state = POD_ENDED;
 	const struct task_container *c = &p->task.app;
-	bool quick = !p->lost && c->code != 0 && c->ended_ms - c->started_ms < QUICK_MS;
+	bool quick =
+	    !p->lost && !p->dying && c->code != 0 && c->ended_ms - c->started_ms < QUICK_MS;
 	p->job->quick = quick ? p->job->quick + 1 : 0;
 	if (p->lost && !p->dying)
 		pod_event(p, "Warning", "NodeLost", "%s", POD_LOST);
@@ -350,6 +352,8 @@ static void pod_advance(struct engine_pod *p)
 {
 	switch (p->state) {
 	case POD_BOUND:
+		if (!p->grant)
+			break;
 		if (grant_lock(p->e, p->grant))
 			fetch_begin(p, p->e->images && !p->image ? FETCH_LOGINS : FETCH_ALL);
 		else
@@ -380,6 +384,9 @@ void pod_bind(struct engine_pod *p)
 	p->bound = true;
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
+	if (p->job->quick >= QUICK_MANY)
+		pod_say(p, "the last tries have failed soon after their start, so the next one is "
+		           "delayed by some seconds");
 	pod_event(p, "Normal", "Scheduled", "Successfully assigned %s to %s", p->name, p->e->node);
 	pod_changes(p);
 }
@@ -446,6 +453,8 @@ void pod_found(struct engine_pod *p, int dir)
 {
 	pod_read_note(p, dir);
 	p->due_ms = clock_ms() + STARTING_MS;
+	if (p->dying)
+		p->due_ms = clock_ms() + p->deletion_grace_s * 1000 + KILL_MARGIN_MS;
 	switch (task_find(p->dir, &p->pidfd)) {
 	case TASK_ALIVE:
 		pod_watch_shim(p);

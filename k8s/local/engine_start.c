@@ -95,7 +95,8 @@ static void fetch_want_env(struct engine_fetch *f, const struct pod_container *c
 
 static void fetch_want_all(struct engine_fetch *f, const struct pod *spec)
 {
-	fetch_want(f, KIND_FRAMEWORK, f->pod->job->name, false);
+	/* Copied, since the job can be freed before the answer comes. */
+	fetch_want(f, KIND_FRAMEWORK, arena_dup(&f->arena, span_of(f->pod->job->name)), false);
 	fetch_want_env(f, &spec->init);
 	fetch_want_env(f, &spec->app);
 	for (size_t i = 0; i < spec->n_volumes; i++)

@@ -330,6 +330,18 @@ void world_callbacks(struct engine_job *job, struct framework_world *out)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
+/* A task that cannot be known. */
+static void world_end_stranger(struct engine *e, const char *uid)
+{
+	FREE_AUTO char *dir = xasprintf("%s/pods/%s", e->set.dir, uid);
+	int pidfd = -1;
+	if (task_find(dir, &pidfd) == TASK_ALIVE) {
+		task_kill(pidfd);
+		task_reap(pidfd);
+	}
+	trash_pod(e, uid);
+}
+
 static void world_restore_pod(struct engine *e, const char *uid)
 {
 	ARENA_AUTO a = { 0 };
@@ -350,7 +362,7 @@ static void world_restore_pod(struct engine *e, const char *uid)
 		engine_notice(e, ENGINE_WARNING, "the task in %s/pods/%s is removed: %s",
 		              e->set.dir, uid,
 		              err_msg(&err)[0] ? err_msg(&err) : "pod.json is not readable");
-		trash_pod(e, uid);
+		world_end_stranger(e, uid);
 	}
 	if (dir >= 0)
 		(void)close(dir); /* read-only */

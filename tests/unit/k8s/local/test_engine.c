@@ -1,0 +1,260 @@
+/* The engine: its table of jobs, small files, logs, events, and what a stored status says about
+ * ConfigMaps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "k8s/cache/events.h"
+#include "k8s/local/engine_internal.h"
+
+/* An engine without thread, store and machine, in a directory of its own. */
+struct fixture {
+	struct engine e;
+	char dir[64];
+	size_t events;
+	struct event event;
+	struct arena arena;
+};
+
+static void note_event(void *arg, struct span event)
+{
+	struct fixture *f = arg;
+	f->events++;
+	assert_true(event_read(event, &f->arena, &f->event));
+}
+
+static void fixture_open(struct fixture *f)
+{
+	ERR_AUTO err = { 0 };
+	*f = (struct fixture){ 0 };
+	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/test-engine.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->e.set.dir = f->dir;
+	f->e.set.namespace_name = "default";
+	f->e.set.keep_logs = 1 << 20;
+	f->e.set.arg = f;
+	f->e.set.event = note_event;
+	f->e.node = "node";
+	f->e.ip = "192.0.2.1";
+	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.inotify = -1;
+	(void)pthread_mutex_init(&f->e.lock, NULL);
+	assert_int_equal(engine_make_directories(&f->e, &err), 0);
+}
+
+static void fixture_close(struct fixture *f)
+{
+	FREE_AUTO char *command = xasprintf("rm -rf %s", f->dir);
+	for (size_t i = 0; i < f->e.n_jobs; i++)
+		job_free(f->e.job[i]);
+	free(f->e.job);
+	(void)close(f->e.pods_dir);
+	(void)close(f->e.logs_dir);
+	(void)close(f->e.trash_dir);
+	(void)pthread_mutex_destroy(&f->e.lock);
+	arena_done(&f->arena);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_backoff(void **state)
+{
+	(void)state;
+	assert_int_equal(engine_backoff(0, 1000), 5);
+	assert_int_equal(engine_backoff(3, 1000), 40);
+	assert_int_equal(engine_backoff(8, 1000), 1000);
+	assert_int_equal(engine_backoff(4000000000u, 1000), 1000);
+}
+
+/* Jobs are found by uid, in whatever order they come. */
+static void test_table(void **state)
+{
+	struct fixture f;
+	char uid[UID_TEXT];
+	(void)state;
+	fixture_open(&f);
+	for (unsigned i = 0; i < 500; i++) {
+		(void)snprintf(uid, sizeof(uid), "%u", i * 7919 % 500);
+		struct engine_job *job = engine_job_of(&f.e, span_of(uid));
+		assert_string_equal(job->uid, uid);
+		assert_ptr_equal(engine_job_of(&f.e, span_of(uid)), job);
+	}
+	assert_int_equal(f.e.n_jobs, 500);
+	for (size_t i = 1; i < f.e.n_jobs; i++)
+		assert_true(strcmp(f.e.job[i - 1]->uid, f.e.job[i]->uid) < 0);
+	assert_null(engine_find(&f.e, SPAN("500")));
+	assert_null(engine_find(&f.e, SPAN("")));
+	fixture_close(&f);
+}
+
+/* Which ConfigMap a stored status stands for. */
+static void test_configmap(void **state)
+{
+	static const struct {
+		const char *state;
+		bool there, dying;
+	} ROWS[] = {
+		{ "AttemptCreationPending", false, false },
+		{ "AttemptCreationRequested", true, false },
+		{ "AttemptPreparing", true, false },
+		{ "AttemptRunning", true, false },
+		{ "AttemptDeletionPending", true, false },
+		{ "AttemptDeletionRequested", true, true },
+		{ "AttemptDeleting", true, true },
+		{ "AttemptCompleted", false, false },
+		{ "Completed", false, false },
+		{ "", false, false },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		struct engine_job job = { 0 };
+		FREE_AUTO char *status =
+		    xasprintf("{\"state\":\"%s\",\"attemptStatus\":{"
+		              "\"configMapName\":\"n\",\"configMapUID\":\"u\"}}",
+		              ROWS[i].state);
+		world_restore_configmap(&job, span_of(status));
+		assert_int_equal(job.configmap.there, ROWS[i].there);
+		assert_int_equal(job.configmap.dying, ROWS[i].dying);
+	}
+	struct engine_job job = { 0 };
+	world_restore_configmap(&job, SPAN("{\"state\":\"AttemptRunning\"}"));
+	assert_false(job.configmap.there);
+	world_restore_configmap(&job, SPAN("null"));
+	assert_false(job.configmap.there);
+}
+
+/* Small files are written whole; links and fifos are not read. */
+static void test_files(void **state)
+{
+	struct fixture f;
+	STR_AUTO text = STR_INIT(100);
+	STR_AUTO small = STR_INIT(3);
+	(void)state;
+	fixture_open(&f);
+	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("one"), true), 0);
+	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("second"), false), 0);
+	assert_int_equal(engine_read(f.e.pods_dir, "a", &text), 0);
+	assert_string_equal(str_c(&text), "second");
+	assert_int_equal(engine_read(f.e.pods_dir, "a", &small), -1);
+	assert_int_equal(symlinkat("a", f.e.pods_dir, "link"), 0);
+	assert_int_equal(engine_read(f.e.pods_dir, "link", &text), -1);
+	assert_int_equal(mkfifoat(f.e.pods_dir, "fifo", 0600), 0);
+	assert_int_equal(engine_read(f.e.pods_dir, "fifo", &text), -1);
+	assert_int_equal(engine_read(f.e.pods_dir, "none", &text), -1);
+	fixture_close(&f);
+}
+
+static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
+{
+	p->e = &f->e;
+	p->job = engine_job_of(&f->e, SPAN("framework"));
+	(void)snprintf(p->uid, sizeof(p->uid), "pod%lld", (long long)retry);
+	p->name = (char *)(uintptr_t) "f-worker-2";
+	p->role = (char *)(uintptr_t) "worker";
+	p->index = 2;
+	p->retry = retry;
+}
+
+static bool has_log(struct fixture *f, int64_t retry)
+{
+	ARENA_AUTO a = { 0 };
+	const struct engine_task t = { SPAN("framework"), SPAN("worker"), 2, 0, retry, false };
+	FREE_AUTO char *path = xasprintf("%s/log", logs_path(&f->e, &t, &a));
+	return access(path, F_OK) == 0;
+}
+
+/* Logs move, the oldest are removed, and a deleted job leaves none. */
+static void test_logs(void **state)
+{
+	enum { LOG_BYTES = 300 << 10, RUNS = 5 };
+	static char bytes[LOG_BYTES];
+	struct fixture f;
+	(void)state;
+	fixture_open(&f);
+	memset(bytes, 'x', sizeof(bytes));
+	for (int64_t retry = 0; retry < RUNS; retry++) {
+		struct engine_pod p = { 0 };
+		make_pod(&f, &p, retry);
+		assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
+		int dir = openat(f.e.pods_dir, p.uid, O_RDONLY | O_DIRECTORY);
+		assert_true(dir >= 0);
+		assert_int_equal(
+		    engine_write(dir, "log", (struct span){ bytes, sizeof(bytes) }, false), 0);
+		/* The time of its end, in the order of the tries. */
+		const struct timespec times[2] = { { 1000 + retry, 0 }, { 1000 + retry, 0 } };
+		assert_int_equal(utimensat(dir, "log", times, 0), 0);
+		(void)close(dir);
+		logs_keep(&p);
+		trash_pod(&f.e, p.uid);
+	}
+	assert_true(has_log(&f, RUNS - 1));
+	assert_false(has_log(&f, 0));
+	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
+	f.e.job[0]->known = true;
+	logs_forget_strangers(&f.e);
+	assert_true(has_log(&f, RUNS - 1));
+	f.e.job[0]->known = false;
+	logs_forget_strangers(&f.e);
+	assert_false(has_log(&f, RUNS - 1));
+	assert_true(f.e.trash);
+	for (int i = 0; i < 100 && f.e.trash; i++)
+		trash_step(&f.e, 3);
+	assert_false(f.e.trash);
+	fixture_close(&f);
+}
+
+/* Names that would leave the directory of logs. */
+static void test_log_names(void **state)
+{
+	static const char *const BAD[] = { "", "..", "a/b", ".hidden", "a b" };
+	struct fixture f;
+	ARENA_AUTO a = { 0 };
+	(void)state;
+	fixture_open(&f);
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		const struct engine_task role = { SPAN("u"), span_of(BAD[i]), 0, 0, 0, false };
+		const struct engine_task uid = { span_of(BAD[i]), SPAN("r"), 0, 0, 0, false };
+		assert_null(logs_path(&f.e, &role, &a));
+		assert_null(logs_path(&f.e, &uid, &a));
+	}
+	fixture_close(&f);
+}
+
+/* Events are what the server's cache reads. */
+static void test_event(void **state)
+{
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	(void)state;
+	fixture_open(&f);
+	make_pod(&f, &p, 0);
+	pod_event(&p, "Warning", "Failed", "a \"quoted\" %s", "text");
+	assert_int_equal(f.events, 1);
+	assert_true(span_is(f.event.framework, "f"));
+	assert_true(span_is(f.event.role, "worker"));
+	assert_int_equal(f.event.index, 2);
+	assert_true(span_is(f.event.reason, "Failed"));
+	assert_true(span_is(f.event.message, "a \"quoted\" text"));
+	assert_true(span_is(f.event.host, "node"));
+	assert_true(llabs(f.event.last_ms - clock_wall_ms()) < 3600 * 1000);
+	fixture_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_backoff),   cmocka_unit_test(test_table),
+		cmocka_unit_test(test_configmap), cmocka_unit_test(test_files),
+		cmocka_unit_test(test_logs),      cmocka_unit_test(test_log_names),
+		cmocka_unit_test(test_event),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

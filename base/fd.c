@@ -46,3 +46,30 @@ ssize_t fd_read_at(int dir, const char *path, char *out, size_t max)
 	out[n] = '\0';
 	return more < 0 ? -1 : (ssize_t)n;
 }
+
+DIR *dir_list(int at, const char *path)
+{
+	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (d == NULL)
+		fd_cleanup(&fd);
+	return d;
+}
+
+const char *dir_next(DIR *d)
+{
+	const struct dirent *entry;
+	do {
+		errno = 0;
+		entry = d ? readdir(d) : NULL; /* NOLINT(concurrency-mt-unsafe): one thread */
+	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	return entry ? entry->d_name : NULL;
+}
+
+void dir_cleanup(DIR *const *d)
+{
+	int saved = errno;
+	if (*d)
+		(void)closedir(*d);
+	errno = saved;
+}

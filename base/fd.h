@@ -1,5 +1,6 @@
 #pragma once
-/* Files by descriptor.  These calls block. */
+/* Files by descriptor, and lists of directories.  These calls block. */
+#include <dirent.h>
 #include <sys/types.h>
 
 #include "base/str.h"
@@ -18,3 +19,11 @@ int fd_write_all(int fd, struct span text);
  * and errno (EINVAL: not a regular file), and an empty text.
  */
 ssize_t fd_read_at(int dir, const char *path, char *out, size_t max);
+
+/* The entries of a directory, which is not a link; NULL and errno. */
+DIR *dir_list(int at, const char *path);
+/* The next name, but neither "." nor ".."; NULL at the end (errno is 0), after a failure (errno),
+ * and if d is NULL. */
+const char *dir_next(DIR *d);
+#define DIR_AUTO __attribute__((cleanup(dir_cleanup))) DIR
+void dir_cleanup(DIR *const *d);

@@ -4,7 +4,6 @@
  */
 #include "k8s/dirstore/dirstore_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -100,28 +99,14 @@ static int files_open_directory(int at, const char *path, const char **fault)
 	return -1;
 }
 
-/* A stream on the directory with a position of its own. */
-static DIR *files_open_stream(int dir)
-{
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (d == NULL)
-		fd_cleanup(&fd);
-	return d;
-}
-
 /* Removes files that were being written at a crash. */
 static void remove_leftovers(int dir)
 {
-	DIR *d = files_open_stream(dir);
-	if (d == NULL)
-		return;
-	/* No other thread reads this stream, so readdir is safe. */
-	for (struct dirent *f; (f = readdir(d)) != NULL;) { // NOLINT(concurrency-mt-unsafe)
-		if (strncmp(f->d_name, TEMPORARY, sizeof(TEMPORARY) - 1) == 0)
-			(void)unlinkat(dir, f->d_name, 0); /* the next start tries again */
+	DIR_AUTO *d = dir_list(dir, ".");
+	for (const char *name; (name = dir_next(d)) != NULL;) {
+		if (strncmp(name, TEMPORARY, sizeof(TEMPORARY) - 1) == 0)
+			(void)unlinkat(dir, name, 0); /* the next start tries again */
 	}
-	(void)closedir(d);
 }
 
 static int open_kinds(struct files *f, const char *path, struct err *e)
@@ -258,14 +243,13 @@ int files_remove(const struct files *f, enum object_kind kind, const char *key)
 
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg)
 {
-	DIR *d = files_open_stream(f->dir[kind]);
+	DIR_AUTO *d = dir_list(f->dir[kind], ".");
 	if (d == NULL)
 		return -errno;
 	char key[NAME_ROOM];
-	for (struct dirent *file; (file = readdir(d)) != NULL;) { // NOLINT(concurrency-mt-unsafe)
-		if (object_key(key, file->d_name))
+	for (const char *file; (file = dir_next(d)) != NULL;) {
+		if (object_key(key, file))
 			visit(arg, kind, key);
 	}
-	(void)closedir(d);
 	return 0;
 }

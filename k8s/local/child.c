@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 /* In the child: only functions that are safe after fork() in a program with threads. */
 static _Noreturn void child_exec(const struct child *c, const struct child_command *command,
@@ -112,11 +113,16 @@ struct span child_text(int fd, size_t max, bool last, struct arena *a)
 
 void child_done(struct child *c)
 {
-	if (c->out >= 0)
-		(void)close(c->out);
-	if (c->log >= 0)
-		(void)close(c->log);
+	fd_cleanup(&c->out);
+	fd_cleanup(&c->log);
 	*c = CHILD_NONE;
+}
+
+void child_stop(struct child *c)
+{
+	child_kill(c);
+	(void)child_reap(c);
+	child_done(c);
 }
 
 int child_run(const struct child_command *command, int ms, struct span *log, struct arena *a,

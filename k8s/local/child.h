@@ -28,6 +28,8 @@ int child_start(struct child *c, const struct child_command *command, struct err
 
 /* SIGKILL to its process group. */
 void child_kill(const struct child *c);
+/* The same, reaps it and closes its files. */
+void child_stop(struct child *c);
 
 /* After it has ended, or been killed: its exit status, or 128 + signal.  Waits for it. */
 int child_reap(struct child *c);

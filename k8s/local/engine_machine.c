@@ -107,14 +107,11 @@ static int machine_sandbox(struct engine *e, struct err *err)
 static int machine_images(struct engine *e, struct err *err)
 {
 	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
-	const struct images_limits limits = {
-		.bytes = (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES),
-	};
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
 	if (images_probe(err) < 0)
 		return -1;
-	e->images = images_new(dir, &limits, err);
+	e->images = images_new(dir, (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES), err);
 	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
 }
 

@@ -320,14 +320,16 @@ static int start_write(struct start *s, const struct images_status *image, struc
 		.sandbox = e->sandbox,
 		.image = image ? image->rootfs : NULL,
 		.hide = e->set.dir,
-		.start_directory = e->set.cwd,
+		.start_directory = e->set.cwd ? e->set.cwd
+		                   : image    ? image->directory
+		                              : NULL,
 		.mount = s->mount,
 		.n_mounts = s->n_mounts,
 		.device = s->device,
 		.n_devices = s->n_devices,
 		.env = s->env,
 		.cgroup_procs = s->procs,
-		.image_env = image ? image->config->env : NULL,
+		.image_env = image ? image->env : NULL,
 		.objects = &objects,
 	};
 	const struct engine_item *f = fetch_item(p->fetch, KIND_FRAMEWORK, p->job->name);

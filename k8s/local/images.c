@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "k8s/local/images_internal.h"
 #include "k8s/local/sandbox_internal.h"
@@ -30,44 +31,37 @@ struct images_use {
 int images_probe(struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	const char *missing = sandbox_program("skopeo", &a) ? NULL : "skopeo";
-	if (missing == NULL)
-		missing = sandbox_program("umoci", &a) ? NULL : "umoci";
+	const char *missing = sandbox_program("skopeo", &a) == NULL  ? "skopeo"
+	                      : sandbox_program("umoci", &a) == NULL ? "umoci"
+	                                                             : NULL;
 	if (missing == NULL)
 		return 0;
-	return err_set(
-	    e, UNAVAILABLE,
-	    "images cannot be pulled: %s is not in PATH; install the packages skopeo and "
-	    "umoci",
-	    missing);
+	return err_set(e, UNAVAILABLE,
+	               "images cannot be pulled: %s is not in PATH; install the packages skopeo "
+	               "and umoci",
+	               missing);
 }
 
-struct images *images_new(const char *dir, const struct images_limits *limits, struct err *e)
+struct images *images_new(const char *dir, uint64_t bytes, struct err *e)
 {
-	if (images_probe(e) != 0)
+	struct images_store store;
+	if (images_probe(e) != 0 || images_store_open(&store, dir, bytes, e) != 0)
 		return NULL;
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll < 0) {
+		(void)err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
+		images_store_close(&store);
+		return NULL;
+	}
 	struct images *m = xcalloc(1, sizeof(*m));
-	m->limits = *limits;
-	if (m->limits.bytes == 0)
-		m->limits.bytes = UINT64_C(100) << 30;
-	if (m->limits.at_once == 0)
-		m->limits.at_once = 2;
-	if (m->limits.pull_s == 0)
-		m->limits.pull_s = 3600;
-	if (m->limits.queue == 0)
-		m->limits.queue = 1000;
+	m->store = store;
+	m->epoll = epoll;
+	m->at_once = 2;
+	m->pull_s = 3600;
+	m->queue = 1000;
 	m->skopeo = sandbox_program("skopeo", &m->a);
 	m->umoci = sandbox_program("umoci", &m->a);
-	m->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (m->epoll < 0)
-		(void)err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
-	if (m->epoll >= 0 && images_store_open(&m->store, dir, m->limits.bytes, e) == 0)
-		return m;
-	if (m->epoll >= 0)
-		(void)close(m->epoll);
-	arena_done(&m->a);
-	free(m);
-	return NULL;
+	return m;
 }
 
 int images_fd(const struct images *m)
@@ -121,16 +115,15 @@ static bool use_take(struct images_use *u, const char *hex)
 	struct images_store *s = &u->m->store;
 	if (!images_store_take(s, hex, &u->lock))
 		return false;
-	struct span config = { "", 0 };
-	(void)images_file_read(s->unpacked, arena_printf(&u->a, "%s/config.json", hex), &u->a,
-	                       &config);
+	ARENA_AUTO a = { 0 };
+	const char *config = arena_printf(&a, "%s/config.json", hex);
 	u->status = (struct images_status){
 		.state = IMAGES_READY,
 		.text = "",
 		.digest = arena_printf(&u->a, "sha256:%s", hex),
 		.rootfs = arena_printf(&u->a, "%s/unpacked/%s/rootfs", s->path, hex),
-		.config = images_config_read(config, &u->a),
 	};
+	images_config_read(images_file_read(s->unpacked, config, &a), &u->a, &u->status);
 	u->pull = NULL;
 	return true;
 }
@@ -189,7 +182,7 @@ static void images_begin(struct images *m)
 	unsigned running = 0;
 	for (const struct images_pull *p = m->pulls; p; p = p->next)
 		running += pull_runs(p);
-	for (struct images_pull *p = m->pulls; p && running < m->limits.at_once; p = p->next) {
+	for (struct images_pull *p = m->pulls; p && running < m->at_once; p = p->next) {
 		if (pull_runs(p) || (p->step != PULL_QUEUED && p->step != PULL_WAIT))
 			continue;
 		m->waiting -= p->step == PULL_QUEUED;
@@ -291,7 +284,7 @@ static void images_request(struct images_use *u, struct span image, struct span 
 	struct images_pull *p = m->pulls;
 	while (p && (strcmp(p->key, key) != 0 || p->why || p->step >= PULL_DONE))
 		p = p->next;
-	if (p == NULL && m->waiting >= m->limits.queue) {
+	if (p == NULL && m->waiting >= m->queue) {
 		use_fail(u, false,
 		         arena_printf(&u->a, "%zu images wait to be pulled, more are not allowed",
 		                      m->waiting));
@@ -367,8 +360,7 @@ void images_release(struct images_use *u)
 		m->waiting -= u->pull->step == PULL_QUEUED;
 		images_pull_stop(u->pull, "nobody wants it any more");
 	}
-	if (u->lock >= 0)
-		(void)close(u->lock);
+	fd_cleanup(&u->lock);
 	arena_done(&u->a);
 	free(u);
 }
@@ -381,11 +373,8 @@ void images_free(struct images *m)
 		images_release(m->uses);
 	for (struct images_pull *p = m->pulls, *next; p; p = next) {
 		next = p->next;
-		if (pull_runs(p)) {
-			child_kill(&p->child);
-			(void)child_reap(&p->child);
-			child_done(&p->child);
-		}
+		if (pull_runs(p))
+			child_stop(&p->child);
 		images_pull_free(p);
 	}
 	images_store_close(&m->store);

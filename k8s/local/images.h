@@ -18,13 +18,6 @@
 #include "base/err.h"
 #include "base/str.h"
 
-struct images_limits {
-	uint64_t bytes;   /* of all images, unpacked; 0: 4/5 of the file system */
-	unsigned at_once; /* pulls; 0: 2 */
-	unsigned pull_s;  /* for one pull with its unpacking; 0: 3600 */
-	unsigned queue;   /* waiting requests; 0: 1000 */
-};
-
 enum images_state {
 	IMAGES_QUEUED,
 	IMAGES_PULLING,
@@ -33,22 +26,16 @@ enum images_state {
 	IMAGES_FAILED,
 };
 
-/* From the configuration of the image.  Lists are NULL-terminated never NULL; texts are "" if
- * absent. */
-struct images_config {
-	const char *const *env; /* NAME=VALUE */
-	const char *const *entrypoint, *const *command;
-	const char *directory; /* absolute */
-	const char *user;
-};
-
 struct images_status {
 	enum images_state state;
 	const char *text; /* "pulling ubuntu:24.04: 37 of 120 MB"; FAILED: why, with the image */
 	bool absent; /* FAILED: the registry says that there is no such image or no right to it */
-	const char *digest;                 /* READY: "sha256:..." */
-	const char *rootfs;                 /* READY: its root, never written to */
-	const struct images_config *config; /* READY */
+	/* READY: */
+	const char *digest; /* "sha256:..." */
+	const char *rootfs; /* its root, never written to */
+	const char *const
+	    *env; /* of its configuration: NAME=VALUE, NULL-terminated; NULL if empty */
+	const char *directory; /* of its configuration, absolute; NULL */
 };
 
 enum images_policy { IMAGES_IF_NOT_PRESENT, IMAGES_ALWAYS };
@@ -60,9 +47,9 @@ struct images_use;
 /* Is there what images need, skopeo and umoci?  0, or -1 and *e (503) with the packages. */
 int images_probe(struct err *e);
 
-/* Creates the directory (0700) if it is not there; removes what killed processes have left.  NULL
- * and *e: 500. */
-struct images *images_new(const char *dir, const struct images_limits *limits, struct err *e);
+/* Creates the directory (0700) if it is not there; removes what killed processes have left.  All
+ * unpacked images have at most so many bytes.  NULL and *e: 500. */
+struct images *images_new(const char *dir, uint64_t bytes, struct err *e);
 
 /* For poll or epoll: images_run_once is called when the descriptor is readable or the time is over
  * (-1: no limit). */

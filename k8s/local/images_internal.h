@@ -39,8 +39,9 @@ void images_store_set_ref(const struct images_store *s, const char *key, const c
 /* Removes some files of what has no owner in tmp. */
 void images_store_sweep(struct images_store *s);
 
-/* A file of at most 4 MiB, in the arena; -1 and errno. */
-int images_file_read(int dir, const char *path, struct arena *a, struct span *out);
+/* A file, at most 4 MiB of it, in the arena; empty if it cannot be read. */
+struct span images_file_read(int dir, const char *path, struct arena *a);
+/* A new file; -1 and errno. */
 int images_file_write(int dir, const char *path, struct span text);
 
 /* ---- images_manifest.c: what a registry has sent ----------------------------------------------
@@ -54,7 +55,7 @@ int images_manifest_read(struct span text, char digest[static STORE_HEX], uint64
 /* The configuration in an OCI layout with one image, in the arena; -1: there is none. */
 int images_layout_config(int layout, struct arena *a, struct span *config);
 /* Reads the configuration of an image; what is not usable is left out. */
-const struct images_config *images_config_read(struct span text, struct arena *a);
+void images_config_read(struct span text, struct arena *a, struct images_status *out);
 /* The reason in the output of skopeo or umoci, in the arena. */
 const char *images_log_reason(struct span log, struct arena *a);
 
@@ -81,7 +82,7 @@ struct images_pull {
 	struct image image;
 	struct span auth;
 	enum pull_step step;
-	bool cancelled, absent;
+	bool absent; /* see struct images_status */
 	struct child child;
 	char hex[STORE_HEX];
 	bool chosen; /* hex is from a list */
@@ -98,7 +99,7 @@ void images_pull_start(struct images_pull *p);
 void images_pull_ended(struct images_pull *p);
 /* Stops it: its child is killed, and PULL_FAILED follows by images_pull_ended. */
 void images_pull_stop(struct images_pull *p, const char *why);
-/* Is the disk or the time used up? */
+/* Stops it if the disk or the time is used up. */
 void images_pull_check(struct images_pull *p, int64_t now_ms);
 /* Bytes that have come. */
 uint64_t images_pull_come(const struct images_pull *p);
@@ -110,7 +111,9 @@ void images_pull_free(struct images_pull *p);
 
 struct images {
 	struct images_store store;
-	struct images_limits limits;
+	unsigned at_once; /* pulls */
+	unsigned pull_s;  /* for one pull with its unpacking */
+	unsigned queue;   /* requests that wait */
 	int epoll;
 	struct images_pull *pulls; /* oldest first */
 	struct images_use *uses;

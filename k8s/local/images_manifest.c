@@ -3,25 +3,10 @@
 #include <sys/utsname.h>
 
 #include "k8s/local/images_internal.h"
+#include "k8s/local/words.h"
+#include "k8s/transport/reply.h"
 
 enum { MANIFEST_WORDS_MAX = 1000 };
-
-static void json_done(json_t **j)
-{
-	json_decref(*j);
-}
-#define MANIFEST_AUTO __attribute__((cleanup(json_done))) json_t
-
-static json_t *manifest_load(struct span text)
-{
-	return json_loadb(text.p, text.n, 0, NULL);
-}
-
-static const char *manifest_text(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-	return text ? text : "";
-}
 
 /* "sha256:" and 64 digits of hex: the only names that become paths. */
 static bool manifest_digest(const char *text, char hex[static STORE_HEX])
@@ -57,9 +42,9 @@ static int manifest_choose(const json_t *list, char digest[static STORE_HEX], co
 	const json_t *entry;
 	json_array_foreach (list, i, entry) {
 		const json_t *platform = json_object_get(entry, "platform");
-		if (strcmp(manifest_text(platform, "os"), "linux") == 0 &&
-		    strcmp(manifest_text(platform, "architecture"), processor) == 0 &&
-		    manifest_digest(manifest_text(entry, "digest"), digest))
+		if (strcmp(reply_text(platform, "os"), "linux") == 0 &&
+		    strcmp(reply_text(platform, "architecture"), processor) == 0 &&
+		    manifest_digest(reply_text(entry, "digest"), digest))
 			return 1;
 	}
 	*why = "has nothing for Linux on this processor";
@@ -69,7 +54,7 @@ static int manifest_choose(const json_t *list, char digest[static STORE_HEX], co
 int images_manifest_read(struct span text, char digest[static STORE_HEX], uint64_t *bytes,
                          const char **why)
 {
-	MANIFEST_AUTO *manifest = manifest_load(text);
+	JSON_AUTO *manifest = reply_parse(text);
 	const json_t *list = json_object_get(manifest, "manifests");
 	const json_t *layers = json_object_get(manifest, "layers");
 	if (json_is_array(list))
@@ -92,53 +77,36 @@ int images_manifest_read(struct span text, char digest[static STORE_HEX], uint64
 static json_t *layout_blob(int layout, const char *digest, struct arena *a, struct span *text)
 {
 	char hex[STORE_HEX];
-	if (!manifest_digest(digest, hex) ||
-	    images_file_read(layout, arena_printf(a, "blobs/sha256/%s", hex), a, text) != 0)
+	if (!manifest_digest(digest, hex))
 		return NULL;
-	return manifest_load(*text);
+	*text = images_file_read(layout, arena_printf(a, "blobs/sha256/%s", hex), a);
+	return reply_parse(*text);
 }
 
 int images_layout_config(int layout, struct arena *a, struct span *config)
 {
-	struct span text;
-	if (images_file_read(layout, "index.json", a, &text) != 0)
-		return -1;
-	MANIFEST_AUTO *index = manifest_load(text);
+	JSON_AUTO *index = reply_parse(images_file_read(layout, "index.json", a));
 	const json_t *first = json_array_get(json_object_get(index, "manifests"), 0);
-	MANIFEST_AUTO *manifest = layout_blob(layout, manifest_text(first, "digest"), a, &text);
+	JSON_AUTO *manifest = layout_blob(layout, reply_text(first, "digest"), a, config);
 	const json_t *about = json_object_get(manifest, "config");
-	MANIFEST_AUTO *object = layout_blob(layout, manifest_text(about, "digest"), a, config);
+	JSON_AUTO *object = layout_blob(layout, reply_text(about, "digest"), a, config);
 	return object ? 0 : -1;
 }
 
-/* Texts that contain `must`. */
-static const char *const *config_words(const json_t *list, const char *must, struct arena *a)
+void images_config_read(struct span text, struct arena *a, struct images_status *out)
 {
-	size_t n = json_array_size(list);
-	size_t kept = 0;
-	if (n > MANIFEST_WORDS_MAX)
-		n = MANIFEST_WORDS_MAX;
-	const char **out = ARENA_NEW(a, const char *, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		const char *word = json_string_value(json_array_get(list, i));
-		if (word && strstr(word, must))
-			out[kept++] = arena_dup(a, span_of(word));
-	}
-	return out;
-}
-
-const struct images_config *images_config_read(struct span text, struct arena *a)
-{
-	MANIFEST_AUTO *object = manifest_load(text);
+	JSON_AUTO *object = reply_parse(text);
 	const json_t *config = json_object_get(object, "config");
-	struct images_config *out = ARENA_NEW(a, struct images_config, 1);
-	out->env = config_words(json_object_get(config, "Env"), "=", a);
-	out->entrypoint = config_words(json_object_get(config, "Entrypoint"), "", a);
-	out->command = config_words(json_object_get(config, "Cmd"), "", a);
-	const char *dir = manifest_text(config, "WorkingDir");
-	out->directory = *dir == '/' ? arena_dup(a, span_of(dir)) : "";
-	out->user = arena_dup(a, span_of(manifest_text(config, "User")));
-	return out;
+	const json_t *list = json_object_get(config, "Env");
+	const char *dir = reply_text(config, "WorkingDir");
+	struct words env = { .a = a };
+	for (size_t i = 0; i < json_array_size(list) && env.n < MANIFEST_WORDS_MAX; i++) {
+		const char *word = json_string_value(json_array_get(list, i));
+		if (word && strchr(word, '='))
+			words_add(&env, arena_dup(a, span_of(word)));
+	}
+	out->env = env.v;
+	out->directory = *dir == '/' ? arena_dup(a, span_of(dir)) : NULL;
 }
 
 /* skopeo: `time="..." level=fatal msg="text with \" and \\"`; umoci: lines with a symbol. */

@@ -1,6 +1,6 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -10,16 +10,23 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "k8s/local/images_internal.h"
+#include "k8s/local/words.h"
 
 enum { PULL_OUT_MAX = 4 << 20, PULL_LOG_MAX = 8192, PULL_ARGS = 16 };
 
-static void pull_fail(struct images_pull *p, bool absent, const char *why)
+static void __attribute__((format(printf, 2, 3)))
+pull_fail(struct images_pull *p, const char *fmt, ...)
 {
+	char why[1024];
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
 	p->step = PULL_FAILED;
-	p->absent = absent;
-	p->why = why;
+	p->why = arena_dup(&p->a, span_of(why));
 }
 
 /* What skopeo and umoci may know of the environment; files of this user's logins are not there. */
@@ -30,28 +37,25 @@ static const char **pull_env(struct images_pull *p)
 		                            "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
 		                            "LANG" };
 	static const char *const OWN[] = { "HOME", "TMPDIR", "XDG_RUNTIME_DIR" };
-	const char **env = ARENA_NEW(&p->a, const char *, PULL_ARGS);
-	size_t n = 0;
+	struct words env = { .a = &p->a };
 	for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
 		const char *value =
 		    getenv(KEPT[i]); /* NOLINT(concurrency-mt-unsafe): not changed */
 		if (value)
-			env[n++] = arena_printf(&p->a, "%s=%s", KEPT[i], value);
+			words_add(&env, arena_printf(&p->a, "%s=%s", KEPT[i], value));
 	}
 	for (size_t i = 0; i < sizeof(OWN) / sizeof(OWN[0]); i++)
-		env[n++] = arena_printf(&p->a, "%s=%s", OWN[i], p->path);
-	return env;
+		words_add(&env, arena_printf(&p->a, "%s=%s", OWN[i], p->path));
+	return env.v;
 }
 
 /* The login in memory only; the program reads /proc/self/fd/3. */
 static int pull_login(const struct images_pull *p)
 {
-	struct span text = p->auth.n ? p->auth : SPAN("{}");
 	int fd = memfd_create("auth", MFD_CLOEXEC);
-	if (fd >= 0 && pwrite(fd, text.p, text.n, 0) == (ssize_t)text.n)
+	if (fd >= 0 && fd_write_all(fd, p->auth.n ? p->auth : SPAN("{}")) == 0)
 		return fd;
-	if (fd >= 0)
-		(void)close(fd);
+	fd_cleanup(&fd);
 	return -1;
 }
 
@@ -59,25 +63,22 @@ static void pull_run(struct images_pull *p, enum pull_step step, const char *con
                      bool login)
 {
 	ERR_AUTO e = { 0 };
-	int fd = login ? pull_login(p) : -1;
+	FD_AUTO fd = login ? pull_login(p) : -1;
 	if (login && fd < 0) {
-		pull_fail(p, false, "no memory for the login");
+		pull_fail(p, "no memory for the login");
 		return;
 	}
 	const struct child_command command = {
 		.argv = argv, .env = pull_env(p), .dir = p->path, .pass = login ? fd : 0
 	};
-	int rc = child_start(&p->child, &command, &e);
-	if (fd >= 0)
-		(void)close(fd);
+	if (child_start(&p->child, &command, &e) != 0) {
+		pull_fail(p, "%s", err_msg(&e));
+		return;
+	}
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = p };
-	if (rc != 0 || epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event) != 0) {
-		if (rc == 0) {
-			child_kill(&p->child);
-			(void)child_reap(&p->child);
-			child_done(&p->child);
-		}
-		pull_fail(p, false, rc ? arena_dup(&p->a, span_of(err_msg(&e))) : "epoll");
+	if (epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event) != 0) {
+		child_stop(&p->child);
+		pull_fail(p, "epoll: %s", strerrordesc_np(errno));
 		return;
 	}
 	p->step = step;
@@ -125,18 +126,15 @@ static void pull_umoci(struct images_pull *p)
 {
 	ARENA_AUTO a = { 0 };
 	struct span config;
-	int layout = openat(p->dir, "layout", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = layout < 0 ? -1 : images_layout_config(layout, &a, &config);
-	if (layout >= 0)
-		(void)close(layout);
-	if (rc != 0) {
-		pull_fail(p, false, "its configuration cannot be read");
+	FD_AUTO layout = openat(p->dir, "layout", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (layout < 0 || images_layout_config(layout, &a, &config) != 0) {
+		pull_fail(p, "its configuration cannot be read");
 		return;
 	}
 	if (mkdirat(p->dir, "image", 0700) != 0 ||
 	    images_file_write(p->dir, "image/config.json", config) != 0 ||
 	    images_file_write(p->dir, "image/lock", SPAN("")) != 0) {
-		pull_fail(p, false, arena_printf(&p->a, "%s: %s", p->path, strerrordesc_np(errno)));
+		pull_fail(p, "%s: %s", p->path, strerrordesc_np(errno));
 		return;
 	}
 	const char *const argv[] = { p->m->umoci, "raw",          "unpack",       "--rootless",
@@ -162,12 +160,12 @@ static void pull_finish(struct images_pull *p)
 	size_t n = span_chr(out, '\t');
 	(void)parse_i64(span_to(out, n), 0, INT64_MAX / 1024, &kib);
 	if (kib < 0 || images_file_write(p->dir, "image/size", span_to(out, n)) != 0) {
-		pull_fail(p, false, "its size cannot be found out");
+		pull_fail(p, "its size cannot be found out");
 		return;
 	}
 	if (images_store_room(&p->m->store, (uint64_t)kib * 1024, &e) != 0 ||
 	    images_store_add(&p->m->store, p->dir, p->hex, &e) != 0) {
-		pull_fail(p, false, arena_dup(&p->a, span_of(err_msg(&e))));
+		pull_fail(p, "%s", err_msg(&e));
 		return;
 	}
 	p->step = PULL_DONE;
@@ -182,8 +180,7 @@ static void pull_inspected(struct images_pull *p)
 	char hex[STORE_HEX];
 	int rc = images_manifest_read(text, hex, &p->bytes, &why);
 	if (rc < 0 || (rc == 1 && p->chosen)) {
-		pull_fail(p, false,
-		          arena_printf(&p->a, "its manifest %s", why ? why : "is a list of lists"));
+		pull_fail(p, "its manifest %s", why ? why : "is a list of lists");
 		return;
 	}
 	if (rc == 1) {
@@ -200,17 +197,14 @@ static void pull_copy(struct images_pull *p)
 {
 	ERR_AUTO e = { 0 };
 	if (images_store_room(&p->m->store, p->bytes, &e) != 0) {
-		pull_fail(p, false, arena_dup(&p->a, span_of(err_msg(&e))));
+		pull_fail(p, "%s", err_msg(&e));
 		return;
 	}
 	uint64_t left = images_store_free(&p->m->store);
 	if (left / 2 < p->bytes) {
-		pull_fail(p, false,
-		          arena_printf(
-			      &p->a,
-			      "it has %.1f GB, packed, and %s has room for %.1f GB; delete files "
-			      "there",
-			      (double)p->bytes / 1e9, p->m->store.path, (double)left / 1e9));
+		pull_fail(p,
+		          "it has %.1f GB, packed, and %s has room for %.1f GB; delete files there",
+		          (double)p->bytes / 1e9, p->m->store.path, (double)left / 1e9);
 		return;
 	}
 	pull_skopeo(p, PULL_COPY);
@@ -242,11 +236,9 @@ void images_pull_start(struct images_pull *p)
 			pull_copy(p);
 		return;
 	}
-	p->until_ms = clock_ms() + (int64_t)p->m->limits.pull_s * 1000;
+	p->until_ms = clock_ms() + (int64_t)p->m->pull_s * 1000;
 	if (pull_dir(p) != 0) {
-		pull_fail(
-		    p, false,
-		    arena_printf(&p->a, "%s/tmp: %s", p->m->store.path, strerrordesc_np(errno)));
+		pull_fail(p, "%s/tmp: %s", p->m->store.path, strerrordesc_np(errno));
 		return;
 	}
 	pull_skopeo(p, PULL_INSPECT);
@@ -276,7 +268,8 @@ void images_pull_ended(struct images_pull *p)
 	} else if (status != 0 && p->step != PULL_MEASURE) {
 		struct span log = child_text(ended.log, PULL_LOG_MAX, true, &p->a);
 		bool asked = p->step == PULL_INSPECT || p->step == PULL_COPY;
-		pull_fail(p, asked && pull_says_absent(log), images_log_reason(log, &p->a));
+		p->absent = asked && pull_says_absent(log);
+		pull_fail(p, "%s", images_log_reason(log, &p->a));
 	} else if (p->step == PULL_INSPECT) {
 		pull_inspected(p);
 	} else if (p->step == PULL_COPY) {
@@ -306,15 +299,15 @@ void images_pull_check(struct images_pull *p, int64_t now_ms)
 		return;
 	uint64_t left = images_store_free(&p->m->store);
 	if (now_ms >= p->until_ms)
-		images_pull_stop(
-		    p, arena_printf(&p->a, "it has taken more than %u s", p->m->limits.pull_s));
+		images_pull_stop(p,
+		                 arena_printf(&p->a, "it has taken more than %u s", p->m->pull_s));
 	else if (left == 0 && p->step >= PULL_COPY)
 		images_pull_stop(
 		    p, arena_printf(&p->a, "%s is full; delete files there", p->m->store.path));
 	else if (p->step == PULL_UNPACK && p->free_before > left &&
-	         p->free_before - left > p->m->limits.bytes)
+	         p->free_before - left > p->m->store.limit)
 		images_pull_stop(p, arena_printf(&p->a, "unpacked, it exceeds the limit of %.1f GB",
-		                                 (double)p->m->limits.bytes / 1e9));
+		                                 (double)p->m->store.limit / 1e9));
 }
 
 uint64_t images_pull_come(const struct images_pull *p)
@@ -322,27 +315,21 @@ uint64_t images_pull_come(const struct images_pull *p)
 	static const char *const DIRS[] = { "layout", "layout/blobs/sha256" };
 	uint64_t sum = 0;
 	for (size_t i = 0; i < 2; i++) {
-		int fd = openat(p->dir, DIRS[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		DIR *d = fd < 0 ? NULL : fdopendir(fd);
-		for (const struct dirent *entry;
-		     d && (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
+		DIR_AUTO *d = dir_list(p->dir, DIRS[i]);
+		for (const char *name; (name = dir_next(d)) != NULL;) {
 			struct stat st;
-			if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			    S_ISREG(st.st_mode))
 				sum += (uint64_t)st.st_size;
 		}
-		if (d)
-			(void)closedir(d);
 	}
 	return sum;
 }
 
 void images_pull_free(struct images_pull *p)
 {
-	if (p->dir >= 0) {
-		(void)close(p->dir);
-		p->m->store.sweeping = true;
-	}
+	p->m->store.sweeping |= p->dir >= 0;
+	fd_cleanup(&p->dir);
 	arena_wipe(&p->a);
 	free(p);
 }

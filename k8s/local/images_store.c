@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "k8s/local/images_internal.h"
 #include "k8s/local/tree.h"
 
@@ -47,36 +47,23 @@ int images_store_open(struct images_store *s, const char *dir, uint64_t limit, s
 
 void images_store_close(struct images_store *s)
 {
-	const int fds[] = { s->unpacked, s->refs, s->tmp };
-	for (size_t i = 0; i < 3; i++) {
-		if (fds[i] >= 0)
-			(void)close(fds[i]);
-	}
+	fd_cleanup(&s->unpacked);
+	fd_cleanup(&s->refs);
+	fd_cleanup(&s->tmp);
 	free(s->path);
 }
 
-int images_file_read(int dir, const char *path, struct arena *a, struct span *out)
+struct span images_file_read(int dir, const char *path, struct arena *a)
 {
-	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
-	ssize_t n = -1;
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= STORE_FILE_MAX) {
-		char *text = arena_alloc(a, (size_t)st.st_size + 1);
-		n = pread(fd, text, (size_t)st.st_size, 0);
-		*out = (struct span){ text, n > 0 ? (size_t)n : 0 };
-	}
-	if (fd >= 0)
-		(void)close(fd);
-	return n < 0 ? -1 : 0;
+	char *text = arena_alloc(a, STORE_FILE_MAX + 1);
+	ssize_t n = fd_read_at(dir, path, text, STORE_FILE_MAX + 1);
+	return (struct span){ text, n > 0 ? (size_t)n : 0 };
 }
 
 int images_file_write(int dir, const char *path, struct span text)
 {
-	int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return -1;
-	bool all = write(fd, text.p, text.n) == (ssize_t)text.n;
-	return close(fd) == 0 && all ? 0 : -1;
+	FD_AUTO fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? -1 : fd_write_all(fd, text);
 }
 
 /* The file `lock` of an image, locked; -1: it is not there, or in use. */
@@ -92,8 +79,7 @@ static int images_store_lock(const struct images_store *s, const char *hex, int 
 	    fstatat(s->unpacked, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    mine.st_ino == there.st_ino)
 		return fd;
-	if (fd >= 0)
-		(void)close(fd);
+	fd_cleanup(&fd);
 	return -1;
 }
 
@@ -108,15 +94,13 @@ bool images_store_take(struct images_store *s, const char *hex, int *lock)
 /* Moves an image to tmp, where it is removed in steps; false: it is in use. */
 static bool images_store_drop(struct images_store *s, const char *hex)
 {
-	int lock = images_store_lock(s, hex, LOCK_EX);
+	FD_AUTO lock = images_store_lock(s, hex, LOCK_EX);
 	if (lock < 0)
 		return false;
 	char name[STORE_HEX + 16];
 	(void)snprintf(name, sizeof(name), "old-%d-%s", (int)getpid(), hex);
-	bool moved = renameat(s->unpacked, hex, s->tmp, name) == 0;
-	(void)close(lock);
 	s->sweeping = true;
-	return moved;
+	return renameat(s->unpacked, hex, s->tmp, name) == 0;
 }
 
 int images_store_add(struct images_store *s, int pull, const char *hex, struct err *e)
@@ -147,53 +131,47 @@ uint64_t images_store_free(const struct images_store *s)
 
 static uint64_t images_store_size(const struct images_store *s, const char *hex)
 {
-	ARENA_AUTO a = { 0 };
-	struct span text;
+	char path[STORE_HEX + 8];
+	char text[32];
 	int64_t kib = 0;
-	if (images_file_read(s->unpacked, arena_printf(&a, "%s/size", hex), &a, &text) == 0)
-		(void)parse_i64(text, 0, INT64_MAX / 1024, &kib);
+	(void)snprintf(path, sizeof(path), "%s/size", hex);
+	(void)fd_read_at(s->unpacked, path, text, sizeof(text));
+	(void)parse_i64(span_of(text), 0, INT64_MAX / 1024, &kib);
 	return (uint64_t)kib * 1024;
 }
 
-/* The bytes of all images; `oldest` is the least recently used one after `after`. */
-static uint64_t images_store_look(const struct images_store *s, struct timespec after,
-                                  char oldest[static STORE_HEX], struct timespec *when)
+/* The bytes of all images; `oldest` is the least recently used one after *when, which is in ns. */
+static uint64_t images_store_look(const struct images_store *s, char oldest[static STORE_HEX],
+                                  int64_t *when)
 {
 	uint64_t sum = 0;
+	int64_t after = *when;
+	DIR_AUTO *d = dir_list(s->unpacked, ".");
 	oldest[0] = '\0';
-	int fd = openat(s->unpacked, ".", STORE_DIR);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	for (const struct dirent *entry;
-	     d && (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
+	for (const char *name; (name = dir_next(d)) != NULL;) {
 		char path[STORE_HEX + 8];
 		struct stat st;
-		if (strlen(entry->d_name) != STORE_HEX - 1)
+		if (strlen(name) != STORE_HEX - 1)
 			continue;
-		sum += images_store_size(s, entry->d_name);
-		(void)snprintf(path, sizeof(path), "%.64s/lock", entry->d_name);
+		sum += images_store_size(s, name);
+		(void)snprintf(path, sizeof(path), "%.64s/lock", name);
 		if (fstatat(s->unpacked, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
-		struct timespec t = st.st_mtim;
-		bool later = t.tv_sec > after.tv_sec ||
-		             (t.tv_sec == after.tv_sec && t.tv_nsec > after.tv_nsec);
-		bool older = oldest[0] == '\0' || t.tv_sec < when->tv_sec ||
-		             (t.tv_sec == when->tv_sec && t.tv_nsec < when->tv_nsec);
-		if (later && older) {
-			memcpy(oldest, entry->d_name, STORE_HEX);
-			*when = t;
+		int64_t used = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		if (used > after && (oldest[0] == '\0' || used < *when)) {
+			memcpy(oldest, name, STORE_HEX);
+			*when = used;
 		}
 	}
-	if (d)
-		(void)closedir(d);
 	return sum;
 }
 
 int images_store_room(struct images_store *s, uint64_t bytes, struct err *e)
 {
-	struct timespec when = { 0 };
+	int64_t when = 0;
 	char oldest[STORE_HEX];
 	for (;;) {
-		uint64_t sum = images_store_look(s, when, oldest, &when);
+		uint64_t sum = images_store_look(s, oldest, &when);
 		if (bytes <= s->limit && sum <= s->limit - bytes)
 			return 0;
 		if (oldest[0] == '\0')
@@ -209,13 +187,9 @@ int images_store_room(struct images_store *s, uint64_t bytes, struct err *e)
 
 bool images_store_ref(const struct images_store *s, const char *key, char hex[static STORE_HEX])
 {
-	ARENA_AUTO a = { 0 };
-	struct span text;
-	if (images_file_read(s->refs, key, &a, &text) != 0 || text.n != STORE_HEX - 1)
-		return false;
-	memcpy(hex, text.p, text.n);
-	hex[text.n] = '\0';
 	struct stat st;
+	if (fd_read_at(s->refs, key, hex, STORE_HEX) != STORE_HEX - 1)
+		return false;
 	if (fstatat(s->unpacked, hex, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return true;
 	(void)unlinkat(s->refs, key, 0);
@@ -236,28 +210,18 @@ void images_store_set_ref(const struct images_store *s, const char *key, const c
 /* 0: gone or of somebody else; 1: there is more. */
 static int images_store_sweep_one(const struct images_store *s, const char *name)
 {
-	int fd = openat(s->tmp, name, STORE_DIR);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		(void)close(fd);
+	FD_AUTO fd = openat(s->tmp, name, STORE_DIR);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
 		return 0;
-	}
-	int rc = tree_remove(s->tmp, name, STORE_SWEEP);
-	if (fd >= 0)
-		(void)close(fd);
-	return rc == 1;
+	return tree_remove(s->tmp, name, STORE_SWEEP) == 1;
 }
 
 void images_store_sweep(struct images_store *s)
 {
-	int fd = openat(s->tmp, ".", STORE_DIR);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	DIR_AUTO *d = dir_list(s->tmp, ".");
 	s->sweeping = false;
-	for (const struct dirent *entry;
-	     d && !s->sweeping &&
-	     (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
-		if (entry->d_name[0] != '.')
-			s->sweeping = images_store_sweep_one(s, entry->d_name) == 1;
+	for (const char *name; !s->sweeping && (name = dir_next(d)) != NULL;) {
+		if (name[0] != '.')
+			s->sweeping = images_store_sweep_one(s, name) == 1;
 	}
-	if (d)
-		(void)closedir(d);
 }

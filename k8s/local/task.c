@@ -1,6 +1,5 @@
 #include "k8s/local/task.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -513,17 +512,14 @@ static bool leftover_kill(int proc, const char *name, pid_t pid, const char *var
 
 static int leftovers_kill(const char *variable, char *text)
 {
-	DIR *all = opendir("/proc");
+	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");
 	int found = 0;
 	int64_t pid;
-	// NOLINTNEXTLINE(concurrency-mt-unsafe): a stream of its own
-	for (struct dirent *d; all && (d = readdir(all));) {
-		if (parse_i64(span_of(d->d_name), 2, INT32_MAX, &pid) == 0 &&
-		    leftover_kill(dirfd(all), d->d_name, (pid_t)pid, variable, text))
+	for (const char *name; (name = dir_next(all)) != NULL;) {
+		if (parse_i64(span_of(name), 2, INT32_MAX, &pid) == 0 &&
+		    leftover_kill(dirfd(all), name, (pid_t)pid, variable, text))
 			found++;
 	}
-	if (all)
-		closedir(all);
 	return found;
 }
 

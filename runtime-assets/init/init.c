@@ -1,7 +1,6 @@
 /* `pai-runtime init`: the table of steps, and the steps that only move files. */
 #include "runtime-assets/init/init.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,30 +19,6 @@ enum {
 	EXIT_SPEC_MAX = 1024 * 1024 /* a ConfigMap has no more */
 };
 
-static bool init_is_dots(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-static void init_close_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-#define DIR_AUTO __attribute__((cleanup(init_close_dir))) DIR
-
-/* Does not follow a link. */
-static DIR *init_open_dir(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	DIR *dir = fdopendir(fd);
-	if (!dir)
-		close(fd);
-	return dir;
-}
-
 /* ---- logs ---------------------------------------------------------------------------- */
 
 /* Files of an earlier run of this pod and the logs of its command; other directories are the
@@ -51,7 +26,7 @@ static DIR *init_open_dir(int at, const char *name)
 static bool logs_is_earlier(int dir, const char *name)
 {
 	struct stat st;
-	if (init_is_dots(name) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return false;
 	if (S_ISDIR(st.st_mode))
 		return span_starts(span_of(name), "user-");
@@ -76,15 +51,15 @@ static int logs_keep_earlier(DIR *dir, char prelog[static 32])
 {
 	FD_AUTO to = -1;
 	int moved = 0;
-	for (struct dirent *d; (d = readdir(dir));) {
-		if (!logs_is_earlier(dirfd(dir), d->d_name))
+	for (const char *name; (name = dir_next(dir));) {
+		if (!logs_is_earlier(dirfd(dir), name))
 			continue;
 		if (to < 0 && (to = logs_make_prelog(dirfd(dir), prelog)) < 0)
 			return -1;
-		if (renameat(dirfd(dir), d->d_name, to, d->d_name) == 0)
+		if (renameat(dirfd(dir), name, to, name) == 0)
 			moved++;
 		else
-			say(SAY_WARNING, "cannot keep the earlier log %s: %s", d->d_name,
+			say(SAY_WARNING, "cannot keep the earlier log %s: %s", name,
 			    strerror(errno));
 	}
 	return moved;
@@ -110,7 +85,7 @@ int step_logs(struct init *in, struct err *e)
 		say(SAY_WARNING, "there will be no logs: %s", err_msg(&why));
 		return 0;
 	}
-	DIR_AUTO *dir = init_open_dir(AT_FDCWD, in->at.logs);
+	DIR_AUTO *dir = dir_list(AT_FDCWD, in->at.logs);
 	char prelog[32];
 	int moved = dir ? logs_keep_earlier(dir, prelog) : -1;
 	if (moved < 0)
@@ -132,7 +107,7 @@ static bool clean_is_kept(const char *name)
 		if (strcmp(name, KEPT[i]) == 0)
 			return true;
 	}
-	return init_is_dots(name);
+	return false;
 }
 
 struct cleaning {
@@ -145,15 +120,13 @@ static void clean_remove(struct cleaning *c, int dir, const char *name, int dept
 /* Depth is bounded: each level holds a descriptor. */
 static void clean_remove_below(struct cleaning *c, int dir, const char *name, int depth)
 {
-	DIR_AUTO *below = depth < CLEAN_DEPTH_MAX ? init_open_dir(dir, name) : NULL;
+	DIR_AUTO *below = depth < CLEAN_DEPTH_MAX ? dir_list(dir, name) : NULL;
 	if (!below) {
 		c->stuck++;
 		return;
 	}
-	for (struct dirent *d; (d = readdir(below));) {
-		if (!init_is_dots(d->d_name))
-			clean_remove(c, dirfd(below), d->d_name, depth + 1);
-	}
+	for (const char *entry; (entry = dir_next(below));)
+		clean_remove(c, dirfd(below), entry, depth + 1);
 }
 
 /* A mount may come from the same device.  rmdir of it gives EBUSY, also if it is not empty. */
@@ -180,15 +153,15 @@ int step_clean(struct init *in, struct err *e)
 	/* A volume keeps its mode: the user of the command can write there. */
 	if (stat(in->at.work, &st) != 0 && dir_make(in->at.work, 0755, e))
 		return INIT_FAILED;
-	DIR_AUTO *work = init_open_dir(AT_FDCWD, in->at.work);
+	DIR_AUTO *work = dir_list(AT_FDCWD, in->at.work);
 	if (!work || fstat(dirfd(work), &st) != 0) {
 		err_set(e, FAILED, "cannot clean %s: %s", in->at.work, strerror(errno));
 		return INIT_FAILED;
 	}
 	struct cleaning c = { .device = st.st_dev };
-	for (struct dirent *d; (d = readdir(work));) {
-		if (!clean_is_kept(d->d_name))
-			clean_remove(&c, dirfd(work), d->d_name, 0);
+	for (const char *entry; (entry = dir_next(work));) {
+		if (!clean_is_kept(entry))
+			clean_remove(&c, dirfd(work), entry, 0);
 	}
 	if (c.stuck > 0)
 		say(SAY_WARNING, "%u files in %s could not be removed", c.stuck, in->at.work);

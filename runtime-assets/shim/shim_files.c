@@ -1,7 +1,6 @@
 /* Files of the shim: who runs here, the state, the termination message. */
 #include "runtime-assets/shim/shim_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -158,22 +157,15 @@ int shim_state_write(int dir, const struct shim_state *s, bool final)
 
 /* ---- children -------------------------------------------------------------------------------- */
 
-static void shim_close_dir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 void shim_kill_children(void)
 {
-	__attribute__((cleanup(shim_close_dir))) DIR *all = opendir("/proc");
 	enum { PARENT = 4 };
+	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");
 	pid_t self = getpid();
-	for (struct dirent *d; all && (d = readdir(all));) {
+	for (const char *name; (name = dir_next(all)) != NULL;) {
 		int64_t pid;
-		if (parse_i64(span_of(d->d_name), 2, INT32_MAX, &pid))
-			continue;
-		if (process_field((pid_t)pid, PARENT) == self)
+		if (parse_i64(span_of(name), 2, INT32_MAX, &pid) == 0 &&
+		    process_field((pid_t)pid, PARENT) == self)
 			(void)kill((pid_t)pid, SIGKILL); /* not reaped yet: still ours */
 	}
 }

@@ -23,6 +23,7 @@
 #include "k8s/local/tree.h"
 
 enum { WAIT_MS = 120000 };
+#define MUCH (UINT64_C(100) << 30)
 
 static char home[64];
 static char store[128];
@@ -130,11 +131,10 @@ static int group_teardown(void **state)
 static struct images *m;
 static unsigned calls;
 
-static void open_images(const struct images_limits *limits)
+static void open_images(uint64_t bytes)
 {
 	ERR_AUTO e = { 0 };
-	static const struct images_limits NONE = { 0 };
-	m = images_new(store, limits ? limits : &NONE, &e);
+	m = images_new(store, bytes, &e);
 	if (m == NULL)
 		fail_msg("%s", err_msg(&e));
 }
@@ -244,7 +244,7 @@ static void test_pull_gives_files_and_configuration(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
 	assert_int_equal(images_status(u)->state, IMAGES_PULLING);
 	assert_int_equal(calls, 0);
@@ -254,13 +254,10 @@ static void test_pull_gives_files_and_configuration(void **state)
 	struct stat st;
 	assert_true(in_root(u, "etc/hello", &st));
 	assert_int_equal(st.st_uid, geteuid());
-	assert_string_equal(s->config->env[0], "A=1");
-	assert_string_equal(s->config->env[1], "PATH=/bin");
-	assert_null(s->config->env[2]);
-	assert_string_equal(s->config->entrypoint[0], "/bin/sh");
-	assert_string_equal(s->config->command[1], "true");
-	assert_string_equal(s->config->directory, "/etc");
-	assert_string_equal(s->config->user, "1000");
+	assert_string_equal(s->env[0], "A=1");
+	assert_string_equal(s->env[1], "PATH=/bin");
+	assert_null(s->env[2]);
+	assert_string_equal(s->directory, "/etc");
 	assert_int_equal(strncmp(s->digest, "sha256:", 7), 0);
 	assert_true(images_lock_fd(u) >= 0);
 	wait_swept();
@@ -272,7 +269,7 @@ static void test_pull_is_shared_and_unpacked_once(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
 	struct images_use *b = want(name_at(port_open, "team/ordinary:1"));
 	struct images_use *c = want(name_at(port_open, "team/again:2"));
@@ -294,7 +291,7 @@ static void test_pull_is_shared_and_unpacked_once(void **state)
 	wait_ready(f);
 	assert_int_equal(entries("unpacked"), 1);
 	images_free(m);
-	open_images(NULL);
+	open_images(MUCH);
 	a = want(name_at(port_open, "team/again:2"));
 	assert_int_equal(images_status(a)->state, IMAGES_READY);
 }
@@ -303,7 +300,7 @@ static void test_pull_with_login(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	/* alice:geheim, alice:falsch */
 	static const struct {
 		const char *auth;
@@ -331,7 +328,7 @@ static void test_pull_says_what_is_absent(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:nope"));
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_true(images_status(u)->absent);
@@ -351,7 +348,7 @@ static void test_pull_refuses_a_damaged_layer(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/broken:1"));
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_false(images_status(u)->absent);
@@ -364,7 +361,7 @@ static void test_pull_keeps_hostile_files_inside(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/hostile:1"));
 	wait_ready(u);
 	struct stat st;
@@ -403,7 +400,7 @@ static void test_limit_removes_what_is_not_used(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(&(struct images_limits){ .bytes = 26 << 20 });
+	open_images(26 << 20);
 	struct images_use *small = want(name_at(port_open, "team/ordinary:1"));
 	wait_ready(small);
 	images_release(small);
@@ -432,7 +429,7 @@ static void test_limit_refuses_what_is_too_large(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(&(struct images_limits){ .bytes = 10 << 20 });
+	open_images(10 << 20);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_non_null(strstr(images_status(u)->text, "for images are in use"));
@@ -442,7 +439,8 @@ static void test_queue_is_bounded(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(&(struct images_limits){ .at_once = 1, .queue = 1 });
+	open_images(MUCH);
+	m->at_once = m->queue = 1;
 	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
 	struct images_use *b = want(name_at(port_open, "team/hostile:1"));
 	struct images_use *c = want(name_at(port_open, "team/large:1"));
@@ -457,7 +455,7 @@ static void test_release_stops_the_pull(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	struct images_use *shared = want(name_at(port_open, "team/large:1"));
 	images_release(u);
@@ -476,7 +474,8 @@ static void test_pull_has_a_time_limit(void **state)
 {
 	(void)state;
 	SKIP;
-	open_images(&(struct images_limits){ .pull_s = 1 });
+	open_images(MUCH);
+	m->pull_s = 1;
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	m->pulls->until_ms = 0;
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
@@ -485,7 +484,7 @@ static void test_pull_has_a_time_limit(void **state)
 
 static void pull_and_be_killed(enum images_state at)
 {
-	open_images(NULL);
+	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	while (images_status(u)->state < at)
 		run_some();
@@ -506,7 +505,7 @@ static void test_killed_server_leaves_no_half_image(void **state)
 		assert_int_equal(entries("unpacked"), 0);
 		assert_int_equal(entries("tmp"), 1);
 	}
-	open_images(NULL);
+	open_images(MUCH);
 	wait_swept();
 	assert_int_equal(entries("tmp"), 0);
 	wait_ready(want(name_at(port_open, "team/large:1")));
@@ -560,17 +559,15 @@ static void test_config_of_any_form(void **state)
 		"{}",
 		"[1]",
 		"{\"config\":3}",
-		"{\"config\":{\"Env\":[1,\"x\",null],\"Cmd\":\"x\"}}",
-		"{\"config\":{\"WorkingDir\":\"../x\",\"User\":7}}",
+		"{\"config\":{\"Env\":[1,\"x\",null]}}",
+		"{\"config\":{\"WorkingDir\":\"../x\"}}",
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		ARENA_AUTO a = { 0 };
-		const struct images_config *c = images_config_read(span_of(CASES[i]), &a);
-		assert_null(c->env[0]);
-		assert_null(c->command[0]);
-		assert_null(c->entrypoint[0]);
-		assert_string_equal(c->directory, "");
-		assert_string_equal(c->user, "");
+		struct images_status s;
+		images_config_read(span_of(CASES[i]), &a, &s);
+		assert_null(s.env);
+		assert_null(s.directory);
 	}
 }
 

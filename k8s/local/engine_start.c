@@ -196,17 +196,17 @@ static const struct engine_item *fetch_item(const struct engine_fetch *f, enum o
 }
 
 /* struct pod_objects. */
-static int fetch_get(void *arg, bool secret, const char *name, struct arena *a,
-                     struct pod_data **data, size_t *n, struct err *e)
+static int fetch_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                     struct err *e)
 {
-	const struct engine_item *i = fetch_item(arg, fetch_kind(secret), name);
+	const struct engine_item *i = fetch_item(arg, fetch_kind(s->secret), s->name);
 	if (i && i->outcome == STORE_OK)
-		return pod_data_read(str_view(&i->text), secret, a, data, n, e);
+		return pod_data_read(str_view(&i->text), s->secret, a, out, e);
 	if (!i || !fetch_built_in(i))
 		return 1;
-	*data = ARENA_NEW(a, struct pod_data, 1);
-	(*data)[0] = (struct pod_data){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
-	*n = 1;
+	out->v = ARENA_NEW(a, struct pod_pair, 1);
+	out->v[0] = (struct pod_pair){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
+	out->n = 1;
 	return 0;
 }
 
@@ -216,15 +216,14 @@ int fetch_logins(struct engine_fetch *f, struct str *out)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
 	for (size_t i = 0; i < f->n; i++) {
-		struct pod_data *data = NULL;
-		size_t n = 0;
+		struct pod_data data;
 		if (f->item[i].outcome != STORE_OK)
 			continue;
-		if (pod_data_read(str_view(&f->item[i].text), true, &a, &data, &n, &err) != 0)
+		if (pod_data_read(str_view(&f->item[i].text), true, &a, &data, &err) != 0)
 			return -1;
-		for (size_t j = 0; j < n; j++) {
-			JSON_AUTO *one = span_is(data[j].key, ".dockerconfigjson")
-			                     ? reply_parse(data[j].value)
+		for (size_t j = 0; j < data.n; j++) {
+			JSON_AUTO *one = span_is(data.v[j].key, ".dockerconfigjson")
+			                     ? reply_parse(data.v[j].value)
 			                     : NULL;
 			json_t *auths = json_object_get(one, "auths");
 			if (json_is_object(auths))

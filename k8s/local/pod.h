@@ -103,26 +103,29 @@ struct pod {
 struct pod *pod_read(struct span object, const struct pod_settings *s, struct arena *a,
                      struct err *e);
 
-/* The contents of a Secret (decoded) or ConfigMap of the namespace. */
+/* The contents of a Secret (decoded) or ConfigMap of the namespace, in an arena. */
 struct pod_data {
-	struct span key, value;
+	struct pod_pair {
+		struct span key, value;
+	} * v;
+	size_t n;
 };
 
-/* Looks an object up: 0 and its pairs, in the arena; 1 if it does not exist; -1 and *e. */
+/* Looks an object up: 0; 1 if it does not exist; -1 and *e. */
 struct pod_objects {
-	int (*get)(void *arg, bool secret, const char *name, struct arena *a,
-	           struct pod_data **data, size_t *n, struct err *e);
+	int (*get)(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+	           struct err *e);
 	void *arg;
 };
 
-/* The pairs of an object that files or variables need; none if it is optional and does not exist.
- * -1 and *e, which names what needs it. */
-int pod_source_get(const struct pod_source *s, const struct pod_objects *o, const char *needs,
-                   struct arena *a, struct pod_data **data, size_t *n, struct err *e);
+/* The contents of an object that files or variables need; none if it is optional and does not
+ * exist.  -1 and *e. */
+int pod_source_get(const struct pod_source *s, const struct pod_objects *o, struct arena *a,
+                   struct pod_data *out, struct err *e);
 
 /* Reads `data`, `binaryData` and `stringData` of the text of a Secret or ConfigMap. */
-int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data **data,
-                  size_t *n, struct err *e);
+int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data *out,
+                  struct err *e);
 
 /* The environment of a container as Kubernetes makes it: each name once, the last one wins, $(NAME)
  * replaced by earlier variables.  -1 and *e. */

@@ -10,14 +10,13 @@
 /* ---- Secrets and ConfigMaps ------------------------------------------------------------------ */
 
 /* The members of one map, decoded if they are base64. */
-static int pod_data_take(json_t *map, bool base64, struct arena *a, struct pod_data *data,
-                         size_t *n)
+static int pod_data_take(json_t *map, bool base64, struct arena *a, struct pod_data *out)
 {
 	const char *key;
 	json_t *value;
 	json_object_foreach (map, key, value) {
 		struct span text = { json_string_value(value), json_string_length(value) };
-		struct pod_data *d = &data[*n];
+		struct pod_pair *d = &out->v[out->n];
 		if (!text.p)
 			return -1;
 		d->key = arena_span(a, span_of(key));
@@ -25,37 +24,35 @@ static int pod_data_take(json_t *map, bool base64, struct arena *a, struct pod_d
 			d->value = arena_span(a, text);
 		else if (base64_decode(a, text, &d->value))
 			return -1;
-		(*n)++;
+		out->n++;
 	}
 	return 0;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): its parameters */
-int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data **data,
-                  size_t *n, struct err *e)
+int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_data *out,
+                  struct err *e)
 {
 	JSON_AUTO *root = reply_parse(object);
 	json_t *plain = json_object_get(root, secret ? "stringData" : "data");
 	json_t *coded = json_object_get(root, secret ? "data" : "binaryData");
-	*data =
-	    ARENA_NEW(a, struct pod_data, json_object_size(plain) + json_object_size(coded) + 1);
-	*n = 0;
-	if (!root || pod_data_take(coded, true, a, *data, n) ||
-	    pod_data_take(plain, false, a, *data, n))
+	out->v =
+	    ARENA_NEW(a, struct pod_pair, json_object_size(plain) + json_object_size(coded) + 1);
+	out->n = 0;
+	if (!root || pod_data_take(coded, true, a, out) || pod_data_take(plain, false, a, out))
 		return err_set(e, UNKNOWN_ERROR, "a %s in the store is damaged",
 		               secret ? "Secret" : "ConfigMap");
 	return 0;
 }
 
-int pod_source_get(const struct pod_source *s, const struct pod_objects *o, const char *needs,
-                   struct arena *a, struct pod_data **data, size_t *n, struct err *e)
+int pod_source_get(const struct pod_source *s, const struct pod_objects *o, struct arena *a,
+                   struct pod_data *out, struct err *e)
 {
-	*n = 0;
-	int got = o->get(o->arg, s->secret, s->name, a, data, n, e);
+	*out = (struct pod_data){ 0 };
+	int got = o->get(o->arg, s, a, out, e);
 	if (got <= 0 || s->optional)
 		return got < 0 ? -1 : 0;
-	return err_set(e, INVALID_PARAMETERS, "%s %s, which %s, does not exist",
-	               s->secret ? "Secret" : "ConfigMap", s->name, needs);
+	return err_set(e, INVALID_PARAMETERS, "%s %s, which the pod needs, does not exist",
+	               s->secret ? "Secret" : "ConfigMap", s->name);
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
@@ -72,20 +69,19 @@ int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, 
 	struct arena *a = out->a;
 	for (size_t i = 0; i < c->n_env; i++) {
 		const struct pod_env *v = &c->env[i];
-		struct pod_data *data = NULL;
-		size_t n = 0;
+		struct pod_data data = { 0 };
 		if (v->value) {
 			const char *value = v->expand ? words_expand(out, v->value) : v->value;
 			words_set(out, arena_printf(a, "%s=%s", v->name, value));
-		} else if (pod_source_get(&v->from, o, "variables of the pod come from", a, &data,
-		                          &n, e)) {
+		} else if (pod_source_get(&v->from, o, a, &data, e)) {
 			return -1;
 		}
 		/* More are an error below, but take no time. */
-		for (size_t k = 0; k < n && out->n <= POD_ENV_MAX; k++) {
-			if (variable_name_ok(data[k].key))
-				words_set(out, arena_printf(a, "%s%s=%s", v->name, data[k].key.p,
-				                            arena_dup(a, data[k].value)));
+		for (size_t k = 0; k < data.n && out->n <= POD_ENV_MAX; k++) {
+			const struct pod_pair *d = &data.v[k];
+			if (variable_name_ok(d->key))
+				words_set(out, arena_printf(a, "%s%s=%s", v->name, d->key.p,
+				                            arena_dup(a, d->value)));
 		}
 	}
 	if (out->n > POD_ENV_MAX)

@@ -105,19 +105,18 @@ const char *task_volume_dir(const struct task_making *m, const struct pod_volume
 
 static int task_put_files(struct task_making *m, const struct pod_volume *v)
 {
-	struct pod_data *data = NULL;
-	size_t n = 0;
-	const char *needs = arena_printf(m->a, "volume %s comes from", v->name);
-	if (pod_source_get(&v->from, m->s->objects, needs, m->a, &data, &n, m->e))
+	struct pod_data data;
+	if (pod_source_get(&v->from, m->s->objects, m->a, &data, m->e))
 		return -1;
-	for (size_t i = 0; i < n; i++) {
-		const char *key = arena_dup(m->a, data[i].key);
+	for (size_t i = 0; i < data.n; i++) {
+		const char *key = arena_dup(m->a, data.v[i].key);
 		if (strchr(key, '/') || strcmp(key, ".") == 0 || strcmp(key, "..") == 0)
 			return err_set(m->e, INVALID_PARAMETERS,
-			               "a key of %s, which %s, is no file name", v->from.name,
-			               needs);
+			               "a key of %s, from which volume %s comes, is no file "
+			               "name",
+			               v->from.name, v->name);
 		const char *file = arena_printf(m->a, "%s/%s", task_volume_dir(m, v), key);
-		if (task_new_file(m, file, data[i].value, ((mode_t)v->mode & 0700) | 0400))
+		if (task_new_file(m, file, data.v[i].value, ((mode_t)v->mode & 0700) | 0400))
 			return -1;
 	}
 	return 0;

@@ -26,15 +26,15 @@ static struct pod *read_with(const char *container, const char *volumes, struct 
 	    &HERE, a, e);
 }
 
-static int get_object(void *arg, bool secret, const char *name, struct arena *a,
-                      struct pod_data **data, size_t *n, struct err *e)
+static int get_object(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                      struct err *e)
 {
 	(void)arg;
-	if (secret || strcmp(name, "m") != 0)
+	if (s->secret || strcmp(s->name, "m") != 0)
 		return 1;
 	return pod_data_read(SPAN("{\"data\":{\"X\":\"1\",\"Y\":\"2\",\"a b\":\"3\"},"
 	                          "\"binaryData\":{\"Z\":\"Yg==\"}}"),
-	                     false, a, data, n, e);
+	                     false, a, out, e);
 }
 static const struct pod_objects OBJECTS = { get_object, NULL };
 

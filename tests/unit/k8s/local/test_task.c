@@ -62,16 +62,16 @@ struct world {
 	struct err e;
 };
 
-static int world_get(void *arg, bool secret, const char *name, struct arena *a,
-                     struct pod_data **data, size_t *n, struct err *e)
+static int world_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                     struct err *e)
 {
 	(void)arg;
 	(void)e;
-	if (!secret || strcmp(name, "s") != 0)
+	if (!s->secret || strcmp(s->name, "s") != 0)
 		return 1;
-	*data = ARENA_NEW(a, struct pod_data, 1);
-	(*data)[0] = (struct pod_data){ SPAN("secrets.yaml"), SPAN("key: swordfish\n") };
-	*n = 1;
+	out->v = ARENA_NEW(a, struct pod_pair, 1);
+	out->v[0] = (struct pod_pair){ SPAN("secrets.yaml"), SPAN("key: swordfish\n") };
+	out->n = 1;
 	return 0;
 }
 

@@ -20,28 +20,38 @@ static const struct phrase {
 	{ FW_POD_REFUSED_UNKNOWN, "PodCreationUnknownError", "[]" },
 };
 
+/* One of the attributes, which are a list of texts as JSON. */
+static bool complete_attribute(const char *attributes, const char *quoted)
+{
+	const char *at = strstr(attributes, quoted);
+	while (at && at[-1] != '[' && at[-1] != ',')
+		at = strstr(at + 1, quoted);
+	return at != NULL;
+}
+
+struct fw_outcome *fw_outcome_make(int32_t code, bool succeeded, const char *phrase,
+                                   const char *attributes, const char *diagnostics)
+{
+	struct fw_outcome *o = xcalloc(1, sizeof(*o));
+	*o = (struct fw_outcome){
+		.code = code,
+		.succeeded = succeeded,
+		.transient = complete_attribute(attributes, "\"Transient\""),
+		.conflict = complete_attribute(attributes, "\"Conflict\""),
+		.permanent = complete_attribute(attributes, "\"Permanent\""),
+		.phrase = xstrdup(phrase),
+		.diagnostics = xstrdup(diagnostics),
+		.attributes = xstrdup(attributes),
+	};
+	return o;
+}
+
 struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics)
 {
 	const struct phrase *p = PHRASES;
 	while (p->code != code)
 		p++;
-	struct fw_outcome *o = xcalloc(1, sizeof(*o));
-	*o = (struct fw_outcome){
-		.code = code,
-		.succeeded = code == FW_SUCCEEDED,
-		.transient = strstr(p->attributes, "Transient") != NULL,
-		.permanent = strstr(p->attributes, "Permanent") != NULL,
-		.phrase = xstrdup(p->phrase),
-		.diagnostics = xstrdup(diagnostics),
-		.attributes = xstrdup(p->attributes),
-	};
-	return o;
-}
-
-struct fw_outcome *fw_scaled_down(void)
-{
-	return fw_outcome_new(FW_TASK_REMOVED,
-	                      "User has requested to delete the Task by Framework ScaleDown");
+	return fw_outcome_make(code, code == FW_SUCCEEDED, p->phrase, p->attributes, diagnostics);
 }
 
 void fw_end(struct fw_sync *s, struct fw_life *l, struct fw_outcome *o)
@@ -88,41 +98,38 @@ void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
 
 enum rule { RULE_FAILED, RULE_SUCCEEDED, RULE_ALL };
 
-static char *complete_message(const struct framework *f, const struct fw_role *r, enum rule rule)
+char *fw_more_trigger(const char *message, const char *role, int64_t index)
 {
-	if (rule == RULE_ALL)
-		return xasprintf(
-		    "CompletedTaskCount %lld has reached TotalTaskCount %lld and no user "
-		    "specified conditions in FrameworkAttemptCompletionPolicy have ever "
-		    "been triggered",
-		    (long long)f->completed, (long long)f->wanted);
-	const char *what = rule == RULE_FAILED ? "Failed" : "Succeeded";
-	return xasprintf("%sTaskCount %d has reached Min%sTaskCount %d in the TaskRole", what,
-	                 rule == RULE_FAILED ? r->failed : r->succeeded, what,
-	                 rule == RULE_FAILED ? r->spec->min_failed : r->spec->min_succeeded);
+	STR_AUTO out = STR_INIT(FRAMEWORK_OBJECT_MAX);
+	str_puts(&out, "\"trigger\":{");
+	fw_go_member(&out, "message", message);
+	fw_go_member(&out, "taskRoleName", role);
+	fw_go_int(&out, "taskIndex", index);
+	str_char(&out, '}');
+	return str_take(&out);
 }
 
 /* A task has triggered a rule. */
 static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index, enum rule rule)
 {
-	FREE_AUTO char *message = complete_message(s->f, r, rule);
-	struct fw_outcome *o = fw_outcome_new(FW_SUCCEEDED, message);
+	const struct framework *f = s->f;
+	bool failed = rule == RULE_FAILED;
+	const char *what = failed ? "Failed" : "Succeeded";
+	FREE_AUTO char *message =
+	    rule == RULE_ALL
+		? xasprintf("CompletedTaskCount %lld has reached TotalTaskCount %lld and no user "
+	                    "specified conditions in FrameworkAttemptCompletionPolicy have ever "
+	                    "been triggered",
+	                    (long long)f->completed, (long long)f->spec.wanted)
+		: xasprintf("%sTaskCount %d has reached Min%sTaskCount %d in the TaskRole", what,
+	                    failed ? r->failed : r->succeeded, what,
+	                    failed ? r->spec->min_failed : r->spec->min_succeeded);
 	const struct fw_outcome *from = r->tasks[index].life.outcome;
-	if (rule != RULE_ALL) {
-		fw_outcome_free(o);
-		o = xcalloc(1, sizeof(*o));
-		*o = *from;
-		o->phrase = xstrdup(from->phrase);
-		o->diagnostics = xstrdup(from->diagnostics);
-		o->attributes = xstrdup(from->attributes);
-	}
-	STR_AUTO more = STR_INIT(4096);
-	str_puts(&more, "\"trigger\":{");
-	fw_go_member(&more, "message", message);
-	fw_go_member(&more, "taskRoleName", r->name);
-	fw_go_key(&more, "taskIndex");
-	str_printf(&more, "%zu}", index);
-	o->more = str_take(&more);
+	struct fw_outcome *o = rule == RULE_ALL
+	                           ? fw_outcome_new(FW_SUCCEEDED, message)
+	                           : fw_outcome_make(from->code, from->succeeded, from->phrase,
+	                                             from->attributes, from->diagnostics);
+	o->more = fw_more_trigger(message, r->name, (int64_t)index);
 	fw_complete(s, false, o);
 }
 
@@ -133,7 +140,7 @@ static bool complete_reached(int32_t count, int32_t min)
 
 static bool complete_all(const struct framework *f)
 {
-	return f->wanted >= 1 && f->completed >= f->wanted;
+	return f->spec.wanted >= 1 && f->completed >= f->spec.wanted;
 }
 
 void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
@@ -194,8 +201,8 @@ static void complete_earlier(struct ended *best, struct ended e)
 static struct ended complete_last(const struct framework *f)
 {
 	struct ended last = { .rule = RULE_ALL };
-	for (size_t i = 0; i < f->n_role_specs; i++) {
-		const struct fw_role *r = f->role_specs[i].status;
+	for (size_t i = 0; i < f->spec.n_roles; i++) {
+		const struct fw_role *r = f->spec.roles[i].status;
 		const struct fw_role *before = last.role;
 		for (size_t k = 0; r && k < r->n; k++) {
 			const struct fw_life *l = &r->tasks[k].life;
@@ -213,8 +220,8 @@ void fw_rules(struct fw_sync *s)
 {
 	const struct framework *f = s->f;
 	struct ended first = { 0 };
-	for (size_t i = 0; i < f->n_role_specs; i++) {
-		const struct fw_role_spec *spec = &f->role_specs[i];
+	for (size_t i = 0; i < f->spec.n_roles; i++) {
+		const struct fw_role_spec *spec = &f->spec.roles[i];
 		const struct fw_role *r = spec->status;
 		if (r && complete_reached(r->failed, spec->min_failed))
 			complete_earlier(&first,

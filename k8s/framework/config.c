@@ -1,287 +1,146 @@
 #include <stdlib.h>
 
-#include "base/enc.h"
 #include "base/regex/regex.h"
-#include "base/tree.h"
 #include "k8s/framework/framework_internal.h"
 
 enum { FAILURES_MAX = 10000, RESERVED_FROM = 200, RESERVED_TO = 219, RESERVED_BELOW = -999 };
 
-/* The default if it is absent. */
-struct config_number {
-	int64_t least, absent;
-};
-static const struct config_number CACHE = { 60, 300 };
-static const struct config_number MIN_DELAY = { 0, 60 };
-static const struct config_number MAX_DELAY = { 0, 900 };
-static const struct config_number RETAIN = { 0, 2592000 }; /* 30 days */
-
-/* A configuration while it is read. */
-struct config_reader {
-	struct framework_config *c;
-	struct err *e;
-	bool bad;
-};
-
 /* Codes between a container and the controller. */
-static const struct builtin {
+static const struct {
 	int32_t code;
 	const char *phrase, *attributes;
-	bool transient, conflict, permanent;
 } BUILTIN[] = {
-	{ 200, "ContainerTransientFailed", "[\"Transient\"]", true, false, false },
-	{ 201, "ContainerTransientConflictFailed", "[\"Transient\",\"Conflict\"]", true, true,
-	  false },
-	{ 210, "ContainerPermanentFailed", "[\"Permanent\"]", false, false, true },
+	{ 200, "ContainerTransientFailed", "[\"Transient\"]" },
+	{ 201, "ContainerTransientConflictFailed", "[\"Transient\",\"Conflict\"]" },
+	{ 210, "ContainerPermanentFailed", "[\"Permanent\"]" },
 };
 enum { BUILTINS = sizeof(BUILTIN) / sizeof(*BUILTIN) };
 
-__attribute__((format(printf, 4, 5))) static void config_bad(struct config_reader *r,
-                                                             const struct path *p,
-                                                             const struct node *n, const char *fmt,
-                                                             ...)
+static struct regex *config_regex(const struct fw_value *of, const char *key)
 {
-	STR_AUTO text = STR_INIT(1024);
-	va_list args;
-	va_start(args, fmt);
-	FREE_AUTO char *says = NULL;
-	if (vasprintf(&says, fmt, args) >= 0)
-		str_puts(&text, says);
-	va_end(args);
-	err_at(r->e, INVALID_PARAMETERS, path_place(&r->c->arena, p, n), "%s", str_c(&text));
-	r->bad = true;
-}
-
-/* The member; NULL if it is absent or null. */
-static const struct node *config_get(const struct node *map, const char *key)
-{
-	const struct node *n = node_get(map, key);
-	return n && n->type != NODE_NULL ? n : NULL;
-}
-
-/* The member if it has that type; else NULL, and the error unless it is absent. */
-static const struct node *config_typed(struct config_reader *r, const struct path *up,
-                                       const struct node *map, const char *key, enum node_type type)
-{
-	static const char *const WANTED[NODE_TYPE_MAX] = {
-		[NODE_BOOL] = "true or false", [NODE_INT] = "an integer", [NODE_TEXT] = "text",
-		[NODE_LIST] = "a list",        [NODE_MAP] = "a mapping",
-	};
-	const struct node *n = config_get(map, key);
-	if (!n || n->type == type)
-		return n;
-	struct path p = PATH_KEY(up, span_of(key));
-	config_bad(r, &p, n, "must be %s, is %s", WANTED[type], node_type_name(n));
-	return NULL;
-}
-
-/* An integer from `least` on, of 32 bits; `absent` if there is none. */
-static int64_t config_int(struct config_reader *r, const struct path *up, const struct node *map,
-                          const char *key, struct config_number n)
-{
-	const struct node *v = config_typed(r, up, map, key, NODE_INT);
-	struct path p = PATH_KEY(up, span_of(key));
-	if (!v)
-		return n.absent;
-	if (v->integer < n.least || v->integer > INT32_MAX)
-		config_bad(r, &p, v, "must be from %lld to %lld, is %lld", (long long)n.least,
-		           (long long)INT32_MAX, (long long)v->integer);
-	return v->integer;
-}
-
-static struct regex *config_regex(struct config_reader *r, const struct path *up,
-                                  const struct node *map, const char *key)
-{
-	const struct node *n = config_typed(r, up, map, key, NODE_TEXT);
-	if (!n || n->n == 0)
+	struct fw_value v = fw_get(of, key, NODE_TEXT, false);
+	if (!v.n || v.n->n == 0)
 		return NULL;
 	ERR_AUTO e = { 0 };
-	struct regex *re = regex_compile(node_span(n), &r->c->arena, &e);
-	struct path p = PATH_KEY(up, span_of(key));
+	struct regex *re = regex_compile(node_span(v.n), v.r->arena, &e);
 	if (!re)
-		config_bad(r, &p, n, "is no regular expression: %s", err_msg(&e));
+		fw_bad(&v, "is no regular expression: %s", err_msg(&e));
 	return re;
 }
 
-static void config_range(struct config_reader *r, const struct path *up, const struct node *map,
-                         const char *key, struct fw_range *out)
+static struct fw_range config_range(const struct fw_value *of, const char *key)
 {
-	const struct node *n = config_typed(r, up, map, key, NODE_MAP);
-	struct path p = PATH_KEY(up, span_of(key));
-	struct config_number min = { INT32_MIN, INT32_MIN };
-	struct config_number max = { INT32_MIN, INT32_MAX };
-	*out = (struct fw_range){
-		.given = config_get(n, "min") || config_get(n, "max"),
-		.min = (int32_t)config_int(r, &p, n, "min", min),
-		.max = (int32_t)config_int(r, &p, n, "max", max),
+	struct fw_value v = fw_get(of, key, NODE_MAP, false);
+	return (struct fw_range){
+		fw_int(&v, "min", (struct fw_bounds){ INT32_MIN, INT32_MAX, FW_RANGE_ALL.min }),
+		fw_int(&v, "max", (struct fw_bounds){ INT32_MIN, INT32_MAX, FW_RANGE_ALL.max }),
 	};
 }
 
-static void config_container(struct config_reader *r, const struct path *p, const struct node *n,
-                             struct fw_container_pattern *out)
+/* A list of patterns: of pods, or of containers in one of a pod. */
+static struct fw_pattern *config_patterns(const struct fw_value *of, const char *key, bool pods,
+                                          size_t *n)
 {
-	if (n->type != NODE_MAP)
-		config_bad(r, p, n, "must be a mapping, is %s", node_type_name(n));
-	out->name = config_regex(r, p, n, "nameRegex");
-	out->reason = config_regex(r, p, n, "reasonRegex");
-	out->message = config_regex(r, p, n, "messageRegex");
-	config_range(r, p, n, "signalRange", &out->signal);
-	config_range(r, p, n, "codeRange", &out->code);
-}
-
-static void config_pattern(struct config_reader *r, const struct path *p, const struct node *n,
-                           struct fw_pod_pattern *out)
-{
-	if (n->type != NODE_MAP)
-		config_bad(r, p, n, "must be a mapping, is %s", node_type_name(n));
-	out->name = config_regex(r, p, n, "nameRegex");
-	out->reason = config_regex(r, p, n, "reasonRegex");
-	out->message = config_regex(r, p, n, "messageRegex");
-	const struct node *list = config_typed(r, p, n, "containers", NODE_LIST);
-	if (!list)
-		return;
-	out->containers = ARENA_NEW(&r->c->arena, struct fw_container_pattern, list->n);
-	out->n_containers = list->n;
-	struct path of = PATH_KEY(p, SPAN("containers"));
-	for (size_t i = 0; i < list->n; i++) {
-		struct path at = PATH_INDEX(&of, i);
-		config_container(r, &at, &list->item[i], &out->containers[i]);
-	}
-}
-
-/* type.attributes as JSON; `null` if there are none. */
-static void config_attributes(struct config_reader *r, const struct path *up, const struct node *n,
-                              struct fw_failure *out)
-{
-	out->attributes = "null";
-	struct path type = PATH_KEY(up, SPAN("type"));
-	const struct node *map = config_typed(r, up, n, "type", NODE_MAP);
-	const struct node *list = config_typed(r, &type, map, "attributes", NODE_LIST);
-	if (!list)
-		return;
-	struct path of = PATH_KEY(&type, SPAN("attributes"));
-	STR_AUTO json = STR_INIT(1 << 16);
-	for (size_t i = 0; i < list->n; i++) {
-		const struct node *item = &list->item[i];
-		struct path at = PATH_INDEX(&of, i);
-		str_char(&json, i ? ',' : '[');
-		if (item->type != NODE_TEXT) {
-			config_bad(r, &at, item, "must be Transient, Conflict or Permanent, is %s",
-			           node_type_name(item));
-			continue;
+	struct fw_value list = fw_get(of, key, NODE_LIST, false);
+	*n = list.n ? list.n->n : 0;
+	struct fw_pattern *v = ARENA_NEW(of->r->arena, struct fw_pattern, *n);
+	for (size_t i = 0; i < *n; i++) {
+		struct fw_value item = fw_item(&list, i, NODE_MAP);
+		v[i].name = config_regex(&item, "nameRegex");
+		v[i].reason = config_regex(&item, "reasonRegex");
+		v[i].message = config_regex(&item, "messageRegex");
+		if (pods) {
+			v[i].containers = config_patterns(&item, "containers", false, &v[i].n);
+		} else {
+			v[i].signal = config_range(&item, "signalRange");
+			v[i].code = config_range(&item, "codeRange");
 		}
-		fw_go_text(&json, item->text);
-		out->transient |= span_is(node_span(item), "Transient");
-		out->conflict |= span_is(node_span(item), "Conflict");
-		out->permanent |= span_is(node_span(item), "Permanent");
 	}
-	str_puts(&json, list->n ? "]" : "[]");
-	out->attributes = arena_dup(&r->c->arena, str_view(&json));
+	return v;
 }
 
-static void config_code(struct config_reader *r, const struct path *up, const struct node *n,
-                        struct fw_failure *out)
+static struct fw_pattern *config_builtin(int32_t code, struct arena *a, struct err *e)
 {
-	struct path p = PATH_KEY(up, SPAN("code"));
-	const struct node *code = config_get(n, "code");
-	if (!code)
-		config_bad(r, up, n, "needs a code");
-	int64_t value = config_int(r, up, n, "code", (struct config_number){ INT32_MIN, 0 });
-	out->code = (int32_t)value;
-	if (code && code->type == NODE_INT &&
-	    ((value <= 0 && value >= RESERVED_BELOW) ||
-	     (value >= RESERVED_FROM && value <= RESERVED_TO)))
-		config_bad(r, &p, code,
-		           "must not be from -999 to 0 or from 200 to 219, which are reserved, "
-		           "is %lld",
-		           (long long)value);
-	for (const struct fw_failure *f = r->c->failures; f < out; f++) {
-		if (code && f->code == value) {
-			config_bad(r, &p, code, "%lld has an entry already", (long long)value);
+	struct fw_pattern *pod = ARENA_NEW(a, struct fw_pattern, 1);
+	pod->n = 1;
+	pod->containers = ARENA_NEW(a, struct fw_pattern, 1);
+	*pod->containers = (struct fw_pattern){
+		.name = regex_compile(SPAN("(?ms).*"), a, e),
+		.message = regex_compile(SPAN("(?ms).*"), a, e),
+		.signal = FW_RANGE_ALL,
+		.code = { code, code },
+	};
+	return pod;
+}
+
+static void config_failure(struct framework_config *c, const struct fw_value *v,
+                           struct fw_failure *out)
+{
+	struct fw_value type = fw_get(v, "type", NODE_MAP, false);
+	struct fw_value code = fw_get(v, "code", NODE_INT, true);
+	const char *phrase = fw_text(v, "phrase", false);
+	int64_t n = code.n ? fw_int(v, "code", (struct fw_bounds){ INT32_MIN, INT32_MAX, 0 }) : 0;
+	if (code.n && ((n <= 0 && n >= RESERVED_BELOW) || (n >= RESERVED_FROM && n <= RESERVED_TO)))
+		fw_bad(&code,
+		       "must not be from -999 to 0 or from 200 to 219, which are reserved, is %lld",
+		       (long long)n);
+	for (const struct fw_failure *f = c->failures; code.n && f < out; f++) {
+		if (f->code == n) {
+			fw_bad(&code, "%lld has an entry already", (long long)n);
 			break;
 		}
 	}
+	*out = (struct fw_failure){ .code = (int32_t)n,
+		                    .phrase = phrase ? phrase : "",
+		                    .attributes = fw_attributes(&type) };
+	out->patterns = config_patterns(v, "podPatterns", true, &out->n);
 }
 
-static void config_failure(struct config_reader *r, const struct path *p, const struct node *n,
-                           struct fw_failure *out)
+static void config_failures(struct framework_config *c, const struct fw_value *root)
 {
-	if (n->type != NODE_MAP) {
-		config_bad(r, p, n, "must be a mapping, is %s", node_type_name(n));
-		return;
-	}
-	config_code(r, p, n, out);
-	const struct node *phrase = config_typed(r, p, n, "phrase", NODE_TEXT);
-	out->phrase = phrase ? phrase->text : "";
-	config_attributes(r, p, n, out);
-	const struct node *list = config_typed(r, p, n, "podPatterns", NODE_LIST);
-	if (!list)
-		return;
-	out->patterns = ARENA_NEW(&r->c->arena, struct fw_pod_pattern, list->n);
-	out->n_patterns = list->n;
-	struct path of = PATH_KEY(p, SPAN("podPatterns"));
-	for (size_t i = 0; i < list->n; i++) {
-		struct path at = PATH_INDEX(&of, i);
-		config_pattern(r, &at, &list->item[i], &out->patterns[i]);
-	}
-}
-
-static void config_builtin(struct config_reader *r, const struct builtin *b, struct fw_failure *out)
-{
-	struct arena *a = &r->c->arena;
-	struct fw_pod_pattern *pattern = ARENA_NEW(a, struct fw_pod_pattern, 1);
-	pattern->containers = ARENA_NEW(a, struct fw_container_pattern, 1);
-	pattern->n_containers = 1;
-	pattern->containers[0] = (struct fw_container_pattern){
-		.name = regex_compile(SPAN("(?ms).*"), a, r->e),
-		.message = regex_compile(SPAN("(?ms).*"), a, r->e),
-		.code = { true, b->code, b->code },
-	};
-	*out = (struct fw_failure){ b->code,     b->phrase,    b->attributes, b->transient,
-		                    b->conflict, b->permanent, pattern,       1 };
-}
-
-static void config_failures(struct config_reader *r, const struct node *root)
-{
-	const struct node *list = config_typed(r, NULL, root, "podFailureSpec", NODE_LIST);
-	size_t n = list ? list->n : 0;
-	struct path of = PATH_KEY(NULL, SPAN("podFailureSpec"));
+	struct fw_value list = fw_get(root, "podFailureSpec", NODE_LIST, false);
+	size_t n = list.n ? list.n->n : 0;
 	if (n > FAILURES_MAX) {
-		config_bad(r, &of, list, "has %zu entries; at most %d are allowed", n,
-		           FAILURES_MAX);
+		fw_bad(&list, "has %zu entries; at most %d are allowed", n, FAILURES_MAX);
 		return;
 	}
-	r->c->failures = ARENA_NEW(&r->c->arena, struct fw_failure, BUILTINS + n);
+	c->n_failures = BUILTINS + n;
+	c->failures = ARENA_NEW(&c->arena, struct fw_failure, c->n_failures);
 	for (size_t i = 0; i < BUILTINS; i++)
-		config_builtin(r, &BUILTIN[i], &r->c->failures[i]);
+		c->failures[i] =
+		    (struct fw_failure){ BUILTIN[i].code, BUILTIN[i].phrase, BUILTIN[i].attributes,
+			                 config_builtin(BUILTIN[i].code, &c->arena, root->r->e),
+			                 1 };
 	for (size_t i = 0; i < n; i++) {
-		struct path at = PATH_INDEX(&of, i);
-		config_failure(r, &at, &list->item[i], &r->c->failures[BUILTINS + i]);
+		struct fw_value item = fw_item(&list, i, NODE_MAP);
+		if (item.n)
+			config_failure(c, &item, &c->failures[BUILTINS + i]);
 	}
-	r->c->n_failures = BUILTINS + n;
 }
 
-static void config_root(struct config_reader *r, const struct node *root)
+/* A number from `least` on, of 32 bits. */
+static int64_t config_int(const struct fw_value *root, const char *key, int64_t least,
+                          int64_t absent)
 {
-	struct framework_config *c = r->c;
-	if (root->type != NODE_MAP && root->type != NODE_NULL)
-		config_bad(r, NULL, root, "the configuration must be a mapping, is %s",
-		           node_type_name(root));
-	c->cache_timeout_s = config_int(r, NULL, root, "objectLocalCacheCreationTimeoutSec", CACHE);
-	c->min_delay_s = config_int(
-	    r, NULL, root, "frameworkMinRetryDelaySecForTransientConflictFailed", MIN_DELAY);
-	c->max_delay_s = config_int(
-	    r, NULL, root, "frameworkMaxRetryDelaySecForTransientConflictFailed", MAX_DELAY);
-	c->retain_s = config_int(r, NULL, root, "frameworkCompletedRetainSec", RETAIN);
+	return fw_int(root, key, (struct fw_bounds){ least, INT32_MAX, absent });
+}
+
+static void config_root(struct framework_config *c, const struct fw_value *root)
+{
+	static const char MIN[] = "frameworkMinRetryDelaySecForTransientConflictFailed";
+	static const char MAX[] = "frameworkMaxRetryDelaySecForTransientConflictFailed";
+	enum { DAYS_30_S = 30 * 24 * 3600 };
+	if (root->n->type != NODE_MAP && root->n->type != NODE_NULL)
+		fw_bad(root, "the configuration must be a mapping, is %s", node_type_name(root->n));
+	c->cache_timeout_s = config_int(root, "objectLocalCacheCreationTimeoutSec", 60, 300);
+	c->min_delay_s = config_int(root, MIN, 0, 60);
+	c->max_delay_s = config_int(root, MAX, 0, 900);
+	c->retain_s = config_int(root, "frameworkCompletedRetainSec", 0, DAYS_30_S);
 	if (c->min_delay_s > c->max_delay_s)
-		config_bad(r, NULL, root,
-		           "frameworkMinRetryDelaySecForTransientConflictFailed must not exceed "
-		           "frameworkMaxRetryDelaySecForTransientConflictFailed, is %lld and %lld",
-		           (long long)c->min_delay_s, (long long)c->max_delay_s);
-	const struct node *compress =
-	    config_typed(r, NULL, root, "largeFrameworkCompression", NODE_BOOL);
-	c->compress = compress && compress->boolean;
-	config_failures(r, root);
+		fw_bad(root, "%s must not exceed %s, is %lld and %lld", MIN, MAX,
+		       (long long)c->min_delay_s, (long long)c->max_delay_s);
+	c->compress = fw_bool(root, "largeFrameworkCompression");
+	config_failures(c, root);
 }
 
 /* Nothing but white space and comments. */
@@ -300,19 +159,18 @@ static bool config_is_empty(struct span yaml)
 struct framework_config *framework_config_read(struct span yaml, struct err *e)
 {
 	struct framework_config *c = xcalloc(1, sizeof(*c));
-	struct config_reader r = { .c = c, .e = e };
+	struct fw_reader r = { .arena = &c->arena, .e = e };
 	struct doc doc = { .root = { .type = NODE_NULL } };
 	NOTES_AUTO warnings = { 0 };
-	struct budget budget = BUDGET_DEFAULT;
-	if (!config_is_empty(yaml) && doc_read(yaml, &budget, &c->arena, &doc, &warnings, e) < 0)
+	if (!config_is_empty(yaml) &&
+	    doc_read(yaml, &BUDGET_DEFAULT, &c->arena, &doc, &warnings, e) < 0)
 		r.bad = true;
 	else
-		config_root(&r, &doc.root);
-	if (r.bad) {
-		framework_config_free(c);
-		return NULL;
-	}
-	return c;
+		config_root(c, &(struct fw_value){ .r = &r, .n = &doc.root });
+	if (!r.bad)
+		return c;
+	framework_config_free(c);
+	return NULL;
 }
 
 void framework_config_free(struct framework_config *c)

@@ -6,17 +6,6 @@
 /* Diagnostics: a message has at most 4096 bytes in a cluster; escaped, six times as many. */
 enum { DIAGNOSTICS_MAX = 1 << 20, SHOWN_MAX = 64 << 10 };
 
-static const char *failure_text(const char *text)
-{
-	return text ? text : "";
-}
-
-static void failure_number(struct str *out, const char *key, int32_t v)
-{
-	fw_go_key(out, key);
-	str_int(out, v);
-}
-
 /* ---- completionStatus.pod ---- */
 
 static void failure_container(struct str *out, const struct framework_container *c)
@@ -27,9 +16,9 @@ static void failure_container(struct str *out, const struct framework_container 
 		fw_go_member(out, "reason", c->reason);
 		fw_go_member(out, "message", c->message);
 		if (c->signal)
-			failure_number(out, "signal", c->signal);
+			fw_go_int(out, "signal", c->signal);
 	}
-	failure_number(out, "code", c->terminated ? c->code : 0);
+	fw_go_int(out, "code", c->terminated ? c->code : 0);
 	str_char(out, '}');
 }
 
@@ -50,23 +39,18 @@ static void failure_pod(struct str *out, const struct framework_pod *pod)
 	str_puts(out, pod->n_containers ? "]}" : "}");
 }
 
-static char *failure_more(const struct framework_pod *pod)
+char *fw_more_pod(const struct framework_pod *pod)
 {
 	STR_AUTO out = STR_INIT(DIAGNOSTICS_MAX);
 	str_puts(&out, "\"pod\":");
 	failure_pod(&out, pod);
-	if (out.full) {
-		out.full = false;
-		out.n = 0;
-		str_puts(&out, "\"pod\":{}");
-	}
-	return str_take(&out);
+	return out.full ? xstrdup("\"pod\":{}") : str_take(&out);
 }
 
 struct fw_outcome *fw_pod_succeeded(const struct framework_pod *pod)
 {
 	struct fw_outcome *o = fw_outcome_new(FW_SUCCEEDED, "Pod succeeded");
-	o->more = failure_more(pod);
+	o->more = fw_more_pod(pod);
 	return o;
 }
 
@@ -80,7 +64,7 @@ static bool failure_match(struct str *out, const char *key, struct regex *re, co
 	struct match m;
 	if (!re)
 		return true;
-	text = failure_text(text);
+	text = text ? text : "";
 	text_of(&t, span_of(text));
 	if (regex_search(re, &t.text, INT64_MAX, &m) != REGEX_FOUND)
 		return false;
@@ -92,32 +76,44 @@ static bool failure_match(struct str *out, const char *key, struct regex *re, co
 	return true;
 }
 
-static bool failure_in(const struct fw_range *r, int32_t v)
+/* The texts of a pod or a container. */
+static bool failure_match_texts(struct str *out, const struct fw_pattern *p, const char *name,
+                                const char *reason, const char *message)
 {
-	return v >= r->min && v <= r->max;
+	return failure_match(out, "name", p->name, name, true) &&
+	       failure_match(out, "reason", p->reason, reason, false) &&
+	       failure_match(out, "message", p->message, message, false);
 }
 
-static bool failure_match_container(struct str *out, const struct fw_container_pattern *p,
+static bool failure_given(struct fw_range r)
+{
+	return r.min != INT64_MIN || r.max != INT64_MAX;
+}
+
+static bool failure_in(struct fw_range r, int32_t v)
+{
+	return v >= r.min && v <= r.max;
+}
+
+static bool failure_match_container(struct str *out, const struct fw_pattern *p,
                                     const struct framework_container *c)
 {
+	bool of_end = p->reason || p->message || failure_given(p->signal) || failure_given(p->code);
 	str_char(out, '{');
-	bool ended = p->reason || p->message || p->signal.given || p->code.given;
-	if ((ended && !c->terminated) || !failure_match(out, "name", p->name, c->name, true) ||
-	    !failure_match(out, "reason", p->reason, c->reason, false) ||
-	    !failure_match(out, "message", p->message, c->message, false) ||
-	    (p->signal.given && !failure_in(&p->signal, c->signal)) ||
-	    (p->code.given && !failure_in(&p->code, c->code)))
+	if ((of_end && !c->terminated) ||
+	    !failure_match_texts(out, p, c->name, c->reason, c->message) ||
+	    !failure_in(p->signal, c->signal) || !failure_in(p->code, c->code))
 		return false;
-	if (p->signal.given && c->signal)
-		failure_number(out, "signal", c->signal);
-	if (p->code.given)
-		failure_number(out, "code", c->code);
+	if (failure_given(p->signal) && c->signal)
+		fw_go_int(out, "signal", c->signal);
+	if (failure_given(p->code))
+		fw_go_int(out, "code", c->code);
 	str_char(out, '}');
 	return true;
 }
 
 /* Appends the first container that matches; a match that names nothing is left out. */
-static bool failure_match_any(struct str *out, const struct fw_container_pattern *p,
+static bool failure_match_any(struct str *out, const struct fw_pattern *p,
                               const struct framework_pod *pod, bool *first)
 {
 	for (size_t i = 0; i < pod->n_containers; i++) {
@@ -137,16 +133,14 @@ static bool failure_match_any(struct str *out, const struct fw_container_pattern
 	return false;
 }
 
-static bool failure_match_pod(struct str *out, const struct fw_pod_pattern *p, const char *name,
+static bool failure_match_pod(struct str *out, const struct fw_pattern *p, const char *name,
                               const struct framework_pod *pod)
 {
 	bool first = true;
 	str_char(out, '{');
-	if (!failure_match(out, "name", p->name, name, true) ||
-	    !failure_match(out, "reason", p->reason, pod->reason, false) ||
-	    !failure_match(out, "message", p->message, pod->message, false))
+	if (!failure_match_texts(out, p, name, pod->reason, pod->message))
 		return false;
-	for (size_t i = 0; i < p->n_containers; i++)
+	for (size_t i = 0; i < p->n; i++)
 		if (!failure_match_any(out, &p->containers[i], pod, &first))
 			return false;
 	str_puts(out, first ? "}" : "]}");
@@ -170,29 +164,10 @@ static struct fw_outcome *failure_unmatched(const struct framework_pod *pod)
 	STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
 	str_puts(&says, "Pod failed: PodPattern unmatched: ");
 	failure_pod(&says, pod);
-	struct fw_outcome *o = fw_outcome_new(FW_NO_FAILED_CONTAINER, str_c(&says));
 	const struct framework_container *last = failure_last(pod);
-	if (last) {
-		free(o->phrase);
-		o->phrase = xstrdup("ContainerUnrecognizedFailed");
-		o->code = last->code;
-	}
-	return o;
-}
-
-static struct fw_outcome *failure_matched(const struct fw_failure *f, const char *diagnostics)
-{
-	struct fw_outcome *o = xcalloc(1, sizeof(*o));
-	*o = (struct fw_outcome){
-		.code = f->code,
-		.transient = f->transient,
-		.conflict = f->conflict,
-		.permanent = f->permanent,
-		.phrase = xstrdup(f->phrase),
-		.diagnostics = xstrdup(diagnostics),
-		.attributes = xstrdup(f->attributes),
-	};
-	return o;
+	return last ? fw_outcome_make(last->code, false, "ContainerUnrecognizedFailed", "[]",
+	                              str_c(&says))
+	            : fw_outcome_new(FW_NO_FAILED_CONTAINER, str_c(&says));
 }
 
 struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *name,
@@ -201,16 +176,17 @@ struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *n
 	struct fw_outcome *o = NULL;
 	for (size_t i = 0; i < c->n_failures && !o; i++) {
 		const struct fw_failure *f = &c->failures[i];
-		for (size_t k = 0; k < f->n_patterns && !o; k++) {
+		for (size_t k = 0; k < f->n && !o; k++) {
 			STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
 			str_puts(&says, "Pod failed: PodPattern matched: ");
 			if (failure_match_pod(&says, &f->patterns[k], name, pod))
-				o = failure_matched(f, str_c(&says));
+				o = fw_outcome_make(f->code, false, f->phrase, f->attributes,
+				                    str_c(&says));
 		}
 	}
 	if (!o)
 		o = failure_unmatched(pod);
-	o->more = failure_more(pod);
+	o->more = fw_more_pod(pod);
 	return o;
 }
 

@@ -3,10 +3,9 @@
  * framework/ is FrameworkController 1.0.1 as a pure state machine: from a Framework, its ConfigMap
  * and pods as they were last seen, and the time, to the next status, the requests, and the time of
  * the next look.  It has no I/O, no clock, no threads, and knows nothing of processes.
- * sync.c is one look at a Framework, sync_task.c at a task; rescale.c follows a changed spec,
- * complete.c has the rules of completion and retries, failure.c explains failed pods, objects.c
- * makes ConfigMaps and pods, object.c reads the Framework, status_read.c and status_write.c are its
- * status as JSON.  Begin with sync.c.
+ * sync.c is one look at a Framework, complete.c has the rules of completion and retries, failure.c
+ * explains failed pods, objects.c makes ConfigMaps and pods, object.c reads the Framework, status.c
+ * is its status as JSON.  Begin with sync.c.
  *
  * One thread at a time for all Frameworks of one configuration (its patterns are compiled when they
  * are first used).  Times are seconds of Unix.

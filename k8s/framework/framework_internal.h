@@ -96,29 +96,32 @@ struct fw_policy {
 };
 
 struct fw_role_spec {
-	const char *name; /* borrowed from framework.spec, as `pod` */
+	const char *name;
 	int32_t number, min_failed, min_succeeded;
 	struct fw_policy policy;
 	int64_t grace_s;        /* as in fw_role */
-	json_t *pod;            /* NULL: none */
+	const struct node *pod; /* NULL: none */
 	struct fw_role *status; /* set by each sync; NULL: none */
 };
 
 enum fw_execution { FW_CREATE, FW_START, FW_STOP };
 
-struct framework {
-	const struct framework_config *config;
-	json_t *metadata, *spec; /* NULL before the first put */
-	json_t *places;          /* of roles in the spec, by name: their place in role_specs */
-	const char *name, *namespace_name, *uid; /* borrowed from metadata */
+/* What a put reads of metadata and spec. */
+struct fw_spec {
+	struct arena arena;                      /* holds all texts, and the pods */
+	const char *name, *namespace_name, *uid; /* NULL before the first put */
 	bool dying;
 	enum fw_execution execution;
 	struct fw_policy policy;
-	struct fw_role_spec *role_specs;
-	size_t n_role_specs;
+	struct fw_role_spec *roles;
+	size_t n_roles;
+	json_t *places; /* of roles, by name */
+	int64_t wanted; /* tasks of all roles */
+};
 
-	int64_t wanted; /* tasks of all roles of the spec */
-
+struct framework {
+	const struct framework_config *config;
+	struct fw_spec spec;
 	bool has_status;
 	struct fw_life life;
 	struct fw_role *roles;
@@ -129,37 +132,32 @@ struct framework {
 /* Text for names: FRAMEWORK-ROLE-INDEX and a NUL. */
 enum { FW_LABEL_MAX = 63, FW_NAME_MAX = 160 };
 
-/* Tasks of one Framework. */
-enum { FW_TASKS_MAX = 100000 };
+/* Tasks of one Framework; levels of its object. */
+enum { FW_TASKS_MAX = 100000, FW_DEPTH_MAX = 64 };
 
 /* ---- configuration (config.c) ---- */
 
 struct regex;
 
-/* min and max are optional. */
 struct fw_range {
-	bool given;
-	int32_t min, max;
+	int64_t min, max;
 };
+#define FW_RANGE_ALL ((struct fw_range){ INT64_MIN, INT64_MAX }) /* not given */
 
-struct fw_container_pattern {
+/* Of a pod; or of a container, which has the numbers and no containers. */
+struct fw_pattern {
 	struct regex *name, *reason, *message; /* NULL: not given */
 	struct fw_range signal, code;
-};
-
-struct fw_pod_pattern {
-	struct regex *name, *reason, *message;
-	struct fw_container_pattern *containers;
-	size_t n_containers;
+	struct fw_pattern *containers;
+	size_t n;
 };
 
 struct fw_failure {
 	int32_t code;
 	const char *phrase;
 	const char *attributes; /* JSON */
-	bool transient, conflict, permanent;
-	struct fw_pod_pattern *patterns;
-	size_t n_patterns;
+	struct fw_pattern *patterns;
+	size_t n;
 };
 
 struct framework_config {
@@ -172,41 +170,62 @@ struct framework_config {
 	size_t n_failures;
 };
 
-/* ---- members of untrusted objects (reader.c) ---- */
+/* ---- untrusted documents, and JSON as Go writes it (reader.c) ---- */
 
-/* The first error stays, and sets `bad`; what is returned then is safe to go on with. */
+/* An error sets `bad`; what is returned then is safe to go on with. */
 struct fw_reader {
-	struct arena arena; /* of places; the caller frees it */
+	struct arena *arena; /* of values and places */
 	struct err *e;
-	const char *what; /* the begin of each message */
+	const char *what; /* the begin of the only message; NULL: each error becomes a note */
 	bool bad;
 };
 
-void fw_bad(struct fw_reader *r, const struct path *p, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* "text", "a list", ..., "absent" */
-const char *fw_kind(const json_t *v);
-/* The member, NULL if it is absent or null; borrowed. */
-json_t *fw_get(const json_t *of, const char *key);
-/* Each reads the member `key` of the object at `up`. */
-const json_t *fw_read_object(struct fw_reader *r, const struct path *up, const json_t *of,
-                             const char *key);
-/* Text without NUL, borrowed; NULL if it is absent. */
-const char *fw_read_text(struct fw_reader *r, const struct path *up, const json_t *of,
-                         const char *key, bool needed);
-struct fw_bounds {
-	int64_t least, most;
+/* A value and its place.  The value above it outlives it. */
+struct fw_value {
+	struct fw_reader *r;
+	struct path at;       /* zero: the root */
+	const struct node *n; /* NULL: absent, null, or not as it must be */
 };
-#define FW_SECONDS ((struct fw_bounds){ INT32_MIN, INT64_MAX / 4 })
-int64_t fw_read_int(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
-                    struct fw_bounds b);
-/* FW_NO_TIME if it is absent. */
-int64_t fw_read_time(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
-                     bool needed);
-/* A name of a Framework or a role: from 1 to 63 lower-case letters and digits. */
-bool fw_name_ok(const char *name);
 
-/* ---- the status (status.c, status_read.c, status_write.c) ---- */
+static inline const struct path *fw_path(const struct fw_value *v)
+{
+	return v->at.up || v->at.key.p ? &v->at : NULL;
+}
+
+void fw_bad(const struct fw_value *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A text as the member `key`; it must be of that type. */
+struct fw_value fw_parse(const struct fw_value *of, const char *key, struct span json,
+                         enum node_type type);
+/* Each reads a member, which must be of that type, and be there if it is `needed`. */
+struct fw_value fw_get(const struct fw_value *of, const char *key, enum node_type type,
+                       bool needed);
+const char *fw_text(const struct fw_value *of, const char *key, bool needed); /* or NULL */
+bool fw_bool(const struct fw_value *of, const char *key);
+int64_t fw_time(const struct fw_value *of, const char *key, bool needed); /* or FW_NO_TIME */
+struct fw_bounds {
+	int64_t least, most, absent;
+};
+#define FW_NEEDED (INT64_MIN + 1) /* of `absent` */
+#define FW_GRACE  ((struct fw_bounds){ INT32_MIN, INT64_MAX / 4, FW_NO_TIME })
+int64_t fw_int(const struct fw_value *of, const char *key, struct fw_bounds b);
+/* The name of a Framework or a role: from 1 to 63 lower-case letters and digits. */
+const char *fw_name(const struct fw_value *of);
+/* The attributes of a completion type as JSON, `null` if there are none; in the arena. */
+const char *fw_attributes(const struct fw_value *type);
+struct fw_value fw_item(const struct fw_value *list, size_t i, enum node_type type);
+
+/* "2006-01-02T15:04:05Z"; out is NUL-terminated. */
+enum { FW_TIME_MAX = 80 };
+void fw_time_text(char out[static FW_TIME_MAX], int64_t s);
+/* Text in quotes: <, >, &, U+2028 and U+2029 are escaped. */
+void fw_go_text(struct str *out, const char *text);
+/* `,"KEY":`, without the comma after a brace. */
+void fw_go_key(struct str *out, const char *key);
+/* The same with text; nothing if it is NULL or "". */
+void fw_go_member(struct str *out, const char *key, const char *text);
+void fw_go_int(struct str *out, const char *key, int64_t v);
+
+/* ---- the status (status.c) ---- */
 
 /* Frees what a status owns, and leaves none. */
 void fw_status_clear(struct framework *f);
@@ -218,29 +237,16 @@ void fw_outcome_free(struct fw_outcome *o);
 /* Makes room for one more; the new element is zeroed. */
 struct fw_role *fw_role_add(struct framework *f);
 struct fw_task *fw_task_add(struct fw_role *r);
-/* `completed` counts are set, and roles and specs find each other.  Linear in tasks and roles. */
-void fw_link(struct framework *f);
-/* Counts a task, if it has ended for good. */
-void fw_count(struct framework *f, struct fw_role *r, const struct fw_task *t);
 
-/* Reads a stored status into f, which has a spec and no status.  0, or -1 and *e, and f has no
- * status. */
-int fw_status_read(struct framework *f, const json_t *status, struct err *e);
+/* Reads a stored status into f, which has none.  0, or -1 and *e, and f has no status. */
+int fw_status_read(struct framework *f, struct span json, struct err *e);
 
-/* "2006-01-02T15:04:05Z"; out is NUL-terminated. */
-enum { FW_TIME_MAX = 80 };
-void fw_time_text(char out[static FW_TIME_MAX], int64_t s);
-/* false: not that form. */
-bool fw_time_read(const char *text, int64_t *s);
+/* Names; out has FW_NAME_MAX bytes, and is returned. */
+const char *fw_configmap_name(const struct framework *f, char *out);
+const char *fw_pod_name(const struct framework *f, const struct fw_role *r, size_t index,
+                        char *out);
 
-/* Text in quotes as Go's encoding/json writes it: <, >, &, U+2028 and U+2029 are escaped. */
-void fw_go_text(struct str *out, const char *text);
-/* `,"KEY":`, without the comma after a brace. */
-void fw_go_key(struct str *out, const char *key);
-/* The same with text; nothing if it is NULL or "". */
-void fw_go_member(struct str *out, const char *key, const char *text);
-
-/* ---- one sync (sync.c, sync_task.c, rescale.c, complete.c) ---- */
+/* ---- one sync (sync.c, complete.c) ---- */
 
 struct fw_sync {
 	struct framework *f;
@@ -250,38 +256,19 @@ struct fw_sync {
 	struct framework_result *r;
 };
 
-/* A ConfigMap or a pod with the uid of the status. */
-enum fw_found {
-	FW_THERE,
-	FW_GONE, /* also if another one of that name is there */
-	FW_LATER /* an unknown one must be deleted first, which failed or is pending */
-};
-
 uint64_t fw_random(struct fw_sync *s);
-/* A new random UUID; the caller frees it. */
-char *fw_uuid(struct fw_sync *s);
-/* The sync is due at this time; true: that time has come. */
-bool fw_due(struct fw_sync *s, int64_t when_s);
-/* The Framework is on its way to AttemptCompleted. */
-bool fw_completing(const struct framework *f);
-/* FRAMEWORK_DONE, else the result is told. */
-enum framework_answer fw_answered(struct fw_sync *s, enum framework_answer a);
-
-/* "5m0s", as Go writes durations. */
-const char *fw_duration(int64_t seconds, char out[static FW_TIME_MAX]);
-/* Names; out has FW_NAME_MAX bytes. */
-const char *fw_configmap_name(const struct framework *f, char *out);
-const char *fw_pod_name(const struct framework *f, const struct fw_role *r, size_t index,
-                        char *out);
-
 /* Changes a state, if it is another one.  r NULL: of the Framework. */
 void fw_move(struct fw_sync *s, const struct fw_role *r, size_t index, struct fw_life *l,
              enum fw_state to);
 
-/* A new outcome with one of the machine's codes. */
+/* A new outcome; `attributes` is JSON.  The second has one of the machine's codes. */
+struct fw_outcome *fw_outcome_make(int32_t code, bool succeeded, const char *phrase,
+                                   const char *attributes, const char *diagnostics);
 struct fw_outcome *fw_outcome_new(int32_t code, const char *diagnostics);
-/* That of a task that is not wanted any more. */
-struct fw_outcome *fw_scaled_down(void);
+/* Its member `trigger`, or `pod`; the caller frees it. */
+char *fw_more_trigger(const char *message, const char *role, int64_t index);
+char *fw_more_pod(const struct framework_pod *pod);
+
 /* Sets the outcome of an attempt if it has none, else frees o.  o can be NULL. */
 void fw_end(struct fw_sync *s, struct fw_life *l, struct fw_outcome *o);
 /* Ends the attempt of the Framework.  Without `force` its ConfigMap is to be deleted first. */
@@ -300,15 +287,6 @@ struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const
                              bool delayed);
 /* Counts a retry.  The new attempt is the caller's. */
 void fw_retry(struct fw_life *l, bool accountable);
-
-/* A new task attempt, or a whole new task with its uid; the state is not set. */
-void fw_task_begin(struct fw_sync *s, struct fw_task *t);
-/* Makes the status of all roles anew from the spec, or all of the Framework's first one. */
-void fw_attempt_begin(struct fw_sync *s);
-
-/* Follows the spec.  true: tasks were added, marked or replaced. */
-bool fw_rescale(struct fw_sync *s);
-void fw_task_sync(struct fw_sync *s, struct fw_role *r, size_t index);
 
 /* ---- failed pods (failure.c), objects (objects.c) ---- */
 

@@ -1,181 +1,124 @@
+#include <jansson.h>
 #include <stdlib.h>
 
+#include "base/json/scan.h"
 #include "k8s/framework/framework_internal.h"
 
 enum { TASK_NUMBER_MAX = 10000, UID_BYTES_MAX = 128, NAMESPACE_BYTES_MAX = 253 };
 
-/* A Framework's metadata and spec while they are read; moved to the machine if all is well. */
-struct put {
-	struct fw_reader r;
-	struct framework new;
-};
+static const struct fw_bounds RETRIES = { -2, INT32_MAX, 0 };
+static const struct fw_bounds MINIMUM = { -1, INT32_MAX, 0 };
+static const struct fw_bounds TASKS = { 0, TASK_NUMBER_MAX, 0 };
 
-static const struct fw_bounds RETRIES = { -2, INT32_MAX };
-static const struct fw_bounds MINIMUM = { -1, INT32_MAX };
-static const struct fw_bounds TASKS = { 0, TASK_NUMBER_MAX };
-
-static int32_t put_int(struct put *t, const struct path *up, const json_t *of, const char *key,
-                       struct fw_bounds b)
+static struct fw_policy object_policy(const struct fw_value *of)
 {
-	return fw_get(of, key) ? (int32_t)fw_read_int(&t->r, up, of, key, b) : 0;
+	struct fw_value policy = fw_get(of, "retryPolicy", NODE_MAP, false);
+	return (struct fw_policy){ fw_bool(&policy, "fancyRetryPolicy"),
+		                   (int32_t)fw_int(&policy, "maxRetryCount", RETRIES) };
 }
 
-static const json_t *put_object(struct put *t, const struct path *up, const json_t *of,
-                                const char *key)
+static void object_role(struct fw_spec *out, const struct fw_value *v, struct fw_role_spec *role)
 {
-	return fw_get(of, key) ? fw_read_object(&t->r, up, of, key) : NULL;
-}
-
-static struct fw_policy put_policy(struct put *t, const struct path *up, const json_t *of)
-{
-	struct path p = PATH_KEY(up, SPAN("retryPolicy"));
-	struct path of_fancy = PATH_KEY(&p, SPAN("fancyRetryPolicy"));
-	const json_t *policy = put_object(t, up, of, "retryPolicy");
-	const json_t *fancy = fw_get(policy, "fancyRetryPolicy");
-	if (fancy && !json_is_boolean(fancy))
-		fw_bad(&t->r, &of_fancy, "must be true or false, is %s", fw_kind(fancy));
-	return (struct fw_policy){ .fancy = json_is_true(fancy),
-		                   .max = put_int(t, &p, policy, "maxRetryCount", RETRIES) };
-}
-
-static void put_role(struct put *t, const struct path *p, const json_t *of,
-                     struct fw_role_spec *out)
-{
-	struct path of_name = PATH_KEY(p, SPAN("name"));
-	struct path of_policy = PATH_KEY(p, SPAN("frameworkAttemptCompletionPolicy"));
-	struct path of_task = PATH_KEY(p, SPAN("task"));
-	out->name = fw_read_text(&t->r, p, of, "name", true);
-	if (!out->name)
+	struct fw_value policy = fw_get(v, "frameworkAttemptCompletionPolicy", NODE_MAP, false);
+	struct fw_value task = fw_get(v, "task", NODE_MAP, false);
+	*role = (struct fw_role_spec){
+		.name = fw_name(v),
+		.number = (int32_t)fw_int(v, "taskNumber", TASKS),
+		.min_failed = (int32_t)fw_int(&policy, "minFailedTaskCount", MINIMUM),
+		.min_succeeded = (int32_t)fw_int(&policy, "minSucceededTaskCount", MINIMUM),
+		.policy = object_policy(&task),
+		.grace_s = fw_int(&task, "podGracefulDeletionTimeoutSec", FW_GRACE),
+		.pod = fw_get(&task, "pod", NODE_MAP, false).n,
+	};
+	if (v->r->bad)
 		return;
-	if (!fw_name_ok(out->name))
-		fw_bad(&t->r, &of_name, "must be from 1 to %d lower-case letters and digits",
-		       FW_LABEL_MAX);
-	if (json_object_get(t->new.places, out->name))
-		fw_bad(&t->r, &of_name, "is that of another role, too; names must differ");
-	json_object_set_new(t->new.places, out->name, json_integer(out - t->new.role_specs));
-	out->number = put_int(t, p, of, "taskNumber", TASKS);
-	const json_t *policy = put_object(t, p, of, "frameworkAttemptCompletionPolicy");
-	out->min_failed = put_int(t, &of_policy, policy, "minFailedTaskCount", MINIMUM);
-	out->min_succeeded = put_int(t, &of_policy, policy, "minSucceededTaskCount", MINIMUM);
-	const json_t *task = put_object(t, p, of, "task");
-	out->policy = put_policy(t, &of_task, task);
-	out->grace_s = FW_NO_TIME;
-	if (fw_get(task, "podGracefulDeletionTimeoutSec"))
-		out->grace_s =
-		    fw_read_int(&t->r, &of_task, task, "podGracefulDeletionTimeoutSec", FW_SECONDS);
-	(void)put_object(t, &of_task, task, "pod");
-	out->pod = fw_get(task, "pod");
+	struct fw_value name = fw_get(v, "name", NODE_TEXT, true);
+	if (json_object_get(out->places, role->name))
+		fw_bad(&name, "is that of another role, too; names must differ");
+	json_object_set_new(out->places, role->name, json_integer(role - out->roles));
+	out->wanted += role->number;
 }
 
-static void put_roles(struct put *t, const struct path *up)
+static void object_spec(struct fw_spec *out, const struct fw_value *spec)
 {
-	struct path p = PATH_KEY(up, SPAN("taskRoles"));
-	const json_t *list = fw_get(t->new.spec, "taskRoles");
-	t->new.places = json_object();
-	if (list && !json_is_array(list))
-		fw_bad(&t->r, &p, "must be a list, is %s", fw_kind(list));
-	t->new.n_role_specs = json_array_size(list);
-	t->new.role_specs = xcalloc(t->new.n_role_specs + 1, sizeof(*t->new.role_specs));
-	int64_t tasks = 0;
-	for (size_t i = 0; i < t->new.n_role_specs && !t->r.bad; i++) {
-		struct path at = PATH_INDEX(&p, i);
-		if (!json_is_object(json_array_get(list, i)))
-			fw_bad(&t->r, &at, "must be an object, is %s",
-			       fw_kind(json_array_get(list, i)));
-		put_role(t, &at, json_array_get(list, i), &t->new.role_specs[i]);
-		tasks += t->new.role_specs[i].number;
+	const char *execution = fw_text(spec, "executionType", false);
+	out->execution = FW_START;
+	if (execution && strcmp(execution, "Create") == 0)
+		out->execution = FW_CREATE;
+	else if (execution && strcmp(execution, "Stop") == 0)
+		out->execution = FW_STOP;
+	out->policy = object_policy(spec);
+	struct fw_value list = fw_get(spec, "taskRoles", NODE_LIST, false);
+	out->places = json_object();
+	out->n_roles = list.n ? list.n->n : 0;
+	out->roles = ARENA_NEW(&out->arena, struct fw_role_spec, out->n_roles);
+	for (size_t i = 0; i < out->n_roles && !list.r->bad; i++) {
+		struct fw_value item = fw_item(&list, i, NODE_MAP);
+		object_role(out, &item, &out->roles[i]);
 	}
-	t->new.wanted = tasks;
-	if (tasks > FW_TASKS_MAX)
-		fw_bad(&t->r, &p, "has %lld tasks; at most %d are allowed", (long long)tasks,
+	if (out->wanted > FW_TASKS_MAX)
+		fw_bad(&list, "has %lld tasks; at most %d are allowed", (long long)out->wanted,
 		       FW_TASKS_MAX);
 }
 
-static const char *put_text(struct put *t, const char *key, size_t max)
+static const char *object_text(const struct fw_value *metadata, const char *key, size_t max)
 {
-	struct path up = PATH_KEY(NULL, SPAN("metadata"));
-	struct path p = PATH_KEY(&up, span_of(key));
-	const char *text = fw_read_text(&t->r, &up, t->new.metadata, key, true);
-	if (text && (text[0] == '\0' || strlen(text) > max))
-		fw_bad(&t->r, &p, "must have from 1 to %zu bytes", max);
-	return text;
+	struct fw_value v = fw_get(metadata, key, NODE_TEXT, true);
+	if (v.n && (v.n->n == 0 || v.n->n > max))
+		fw_bad(&v, "must have from 1 to %zu bytes", max);
+	return v.n ? v.n->text : NULL;
 }
 
-static void put_object_read(struct put *t, json_t *object)
+static void object_metadata(struct fw_spec *out, const struct fw_value *metadata)
 {
-	struct framework *new = &t->new;
-	struct path up = PATH_KEY(NULL, SPAN("spec"));
-	struct path of_name = PATH_KEY(NULL, SPAN("metadata"));
-	new->metadata = json_incref(fw_get(object, "metadata"));
-	new->spec = json_incref(fw_get(object, "spec"));
-	(void)fw_read_object(&t->r, NULL, object, "metadata");
-	(void)fw_read_object(&t->r, NULL, object, "spec");
-	if (t->r.bad)
+	const struct node *deleted = node_get(metadata->n, "deletionTimestamp");
+	out->name = fw_name(metadata);
+	out->namespace_name = object_text(metadata, "namespace", NAMESPACE_BYTES_MAX);
+	out->uid = object_text(metadata, "uid", UID_BYTES_MAX);
+	out->dying = deleted && deleted->type != NODE_NULL;
+}
+
+static void object_spec_free(struct fw_spec *s)
+{
+	json_decref(s->places);
+	arena_done(&s->arena);
+}
+
+/* Reads all of it; errors are in v->r. */
+static void object_read(struct framework *f, struct fw_spec *new, const struct fw_value *v,
+                        struct span object)
+{
+	struct fw_value metadata = fw_parse(v, "metadata", scan_get(object, "metadata"), NODE_MAP);
+	struct fw_value spec = fw_parse(v, "spec", scan_get(object, "spec"), NODE_MAP);
+	struct span status = scan_get(object, "status");
+	if (!v->r->bad)
+		object_metadata(new, &metadata);
+	if (!v->r->bad)
+		object_spec(new, &spec);
+	if (v->r->bad)
 		return;
-	new->name = put_text(t, "name", FW_LABEL_MAX);
-	if (new->name && !fw_name_ok(new->name))
-		fw_bad(&t->r, &of_name, "has no name of lower-case letters and digits");
-	new->namespace_name = put_text(t, "namespace", NAMESPACE_BYTES_MAX);
-	new->uid = put_text(t, "uid", UID_BYTES_MAX);
-	new->dying = fw_get(new->metadata, "deletionTimestamp") != NULL;
-	const char *execution = fw_read_text(&t->r, &up, new->spec, "executionType", false);
-	new->execution = FW_START;
-	if (execution && strcmp(execution, "Create") == 0)
-		new->execution = FW_CREATE;
-	else if (execution && strcmp(execution, "Stop") == 0)
-		new->execution = FW_STOP;
-	new->policy = put_policy(t, &up, new->spec);
-	put_roles(t, &up);
-}
-
-/* What a put has read, and the next one replaces. */
-static void put_free(struct framework *f)
-{
-	json_decref(f->metadata);
-	json_decref(f->spec);
-	json_decref(f->places);
-	free(f->role_specs);
-}
-
-static void put_move(struct framework *f, const struct framework *from)
-{
-	put_free(f);
-	f->metadata = from->metadata;
-	f->spec = from->spec;
-	f->places = from->places;
-	f->name = from->name;
-	f->namespace_name = from->namespace_name;
-	f->uid = from->uid;
-	f->dying = from->dying;
-	f->execution = from->execution;
-	f->policy = from->policy;
-	f->role_specs = from->role_specs;
-	f->n_role_specs = from->n_role_specs;
-	f->wanted = from->wanted;
+	if (f->spec.uid &&
+	    (strcmp(new->uid, f->spec.uid) != 0 || strcmp(new->name, f->spec.name) != 0))
+		fw_bad(v, "is another one than before");
+	else if (!f->spec.uid && scan_type(status) > SCAN_NULL)
+		v->r->bad = fw_status_read(f, status, v->r->e) < 0;
 }
 
 int framework_put(struct framework *f, struct span object, struct err *e)
 {
-	struct put t = { .r = { .e = e, .what = "this Framework cannot be run: " } };
-	bool first = !f->spec;
-	JSON_AUTO *parsed = object.n <= FRAMEWORK_OBJECT_MAX ? reply_parse(object) : NULL;
-	if (!parsed)
-		fw_bad(&t.r, NULL, "is not a JSON object of at most %d bytes",
-		       FRAMEWORK_OBJECT_MAX);
+	struct fw_spec new = { 0 };
+	struct fw_reader r = { &new.arena, e, "this Framework cannot be run", false };
+	const struct fw_value v = { .r = &r };
+	if (object.n > FRAMEWORK_OBJECT_MAX || !scan_valid(object, FW_DEPTH_MAX))
+		fw_bad(&v, "is not a JSON object of at most %d bytes", FRAMEWORK_OBJECT_MAX);
 	else
-		put_object_read(&t, parsed);
-	if (!t.r.bad && !first &&
-	    (strcmp(t.new.uid, f->uid) != 0 || strcmp(t.new.name, f->name) != 0))
-		fw_bad(&t.r, NULL, "is another one than before");
-	json_t *status = fw_get(parsed, "status");
-	if (!t.r.bad && first && status && fw_status_read(f, status, e) < 0)
-		t.r.bad = true;
-	arena_done(&t.r.arena);
-	if (t.r.bad) {
-		put_free(&t.new);
+		object_read(f, &new, &v, object);
+	if (r.bad) {
+		object_spec_free(&new);
 		return -1;
 	}
-	put_move(f, &t.new);
+	object_spec_free(&f->spec);
+	f->spec = new;
 	return 0;
 }
 
@@ -191,7 +134,7 @@ void framework_free(struct framework *f)
 	if (!f)
 		return;
 	fw_status_clear(f);
-	put_free(f);
+	object_spec_free(&f->spec);
 	free(f);
 }
 

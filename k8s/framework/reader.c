@@ -1,89 +1,198 @@
 #include <stdlib.h>
+#include <time.h>
 
+#include "base/enc.h"
 #include "k8s/framework/framework_internal.h"
 
-void fw_bad(struct fw_reader *r, const struct path *p, const char *fmt, ...)
+/* ---- values of untrusted documents ---- */
+
+void fw_bad(const struct fw_value *v, const char *fmt, ...)
 {
-	if (r->bad)
-		return;
-	r->bad = true;
+	struct fw_reader *r = v->r;
+	STR_AUTO says = STR_INIT(AT_MAX);
 	va_list args;
 	va_start(args, fmt);
-	FREE_AUTO char *says = NULL;
-	if (vasprintf(&says, fmt, args) < 0)
-		says = NULL;
+	FREE_AUTO char *text = NULL;
+	if (vasprintf(&text, fmt, args) >= 0)
+		str_puts(&says, text);
 	va_end(args);
-	struct place at = path_place(&r->arena, p, NULL);
-	err_set(r->e, INVALID_PARAMETERS, "%s%s %s", r->what, at.at ? at.at : "",
-	        says ? says : "is damaged");
+	struct place at = path_place(r->arena, fw_path(v), v->n);
+	if (!r->what)
+		err_at(r->e, INVALID_PARAMETERS, at, "%s", str_c(&says));
+	else if (!r->bad)
+		err_set(r->e, INVALID_PARAMETERS, "%s: %s%s%s", r->what, at.at ? at.at : "",
+		        at.at && at.at[0] ? " " : "", str_c(&says));
+	r->bad = true;
 }
 
-const char *fw_kind(const json_t *v)
+static struct fw_value reader_check(struct fw_value v, enum node_type type, bool needed)
 {
-	static const char *const NAMES[] = { "an object", "a list", "text",  "an integer",
-		                             "a number",  "true",   "false", "null" };
-	return v ? NAMES[json_typeof(v)] : "absent";
-}
-
-json_t *fw_get(const json_t *of, const char *key)
-{
-	json_t *v = json_object_get(of, key);
-	return json_is_null(v) ? NULL : v;
-}
-
-const json_t *fw_read_object(struct fw_reader *r, const struct path *up, const json_t *of,
-                             const char *key)
-{
-	const json_t *v = fw_get(of, key);
-	struct path p = PATH_KEY(up, span_of(key));
-	if (!json_is_object(v))
-		fw_bad(r, &p, "must be an object, is %s", fw_kind(v));
+	static const char *const WANTED[NODE_TYPE_MAX] = {
+		[NODE_BOOL] = "true or false", [NODE_INT] = "an integer", [NODE_TEXT] = "text",
+		[NODE_LIST] = "a list",        [NODE_MAP] = "a mapping",
+	};
+	if (v.n && v.n->type == NODE_NULL)
+		v.n = NULL;
+	if (v.n ? v.n->type != type : needed) {
+		fw_bad(&v, "must be %s, is %s", WANTED[type], v.n ? node_type_name(v.n) : "absent");
+		v.n = NULL;
+	}
 	return v;
 }
 
-const char *fw_read_text(struct fw_reader *r, const struct path *up, const json_t *of,
-                         const char *key, bool needed)
+struct fw_value fw_parse(const struct fw_value *of, const char *key, struct span json,
+                         enum node_type type)
 {
-	const json_t *v = fw_get(of, key);
-	struct path p = PATH_KEY(up, span_of(key));
-	if (json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v))
-		return json_string_value(v);
-	if (v || needed)
-		fw_bad(r, &p, "must be text, is %s", fw_kind(v));
-	return NULL;
+	enum { KEY_BYTES_MAX = 1024 };
+	static const struct budget LIMITS = { FW_DEPTH_MAX, FRAMEWORK_OBJECT_MAX,
+		                              FRAMEWORK_OBJECT_MAX, KEY_BYTES_MAX };
+	struct fw_value v = { of->r, PATH_KEY(fw_path(of), span_of(key)), NULL };
+	struct doc *doc = ARENA_NEW(of->r->arena, struct doc, 1);
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	bool syntax;
+	if (json.p && json_read(json, &LIMITS, of->r->arena, doc, &warnings, &syntax, &e) < 0)
+		fw_bad(&v, "is not JSON: %s", err_msg(&e));
+	else
+		v.n = &doc->root;
+	return reader_check(v, type, true);
 }
 
-int64_t fw_read_int(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
-                    struct fw_bounds b)
+struct fw_value fw_get(const struct fw_value *of, const char *key, enum node_type type, bool needed)
 {
-	const json_t *v = fw_get(of, key);
-	struct path p = PATH_KEY(up, span_of(key));
-	/* 1.0 is an integer, too. */
-	double real = json_is_real(v) ? json_real_value(v) : 0.5;
-	bool whole =
-	    json_is_integer(v) || (real > -1e15 && real < 1e15 && real == (double)(int64_t)real);
-	int64_t i = json_is_integer(v) ? json_integer_value(v) : whole ? (int64_t)real : b.least;
-	if (!whole || i < b.least || i > b.most)
-		fw_bad(r, &p, "must be an integer from %lld to %lld, is %s", (long long)b.least,
-		       (long long)b.most, whole ? "beyond that" : fw_kind(v));
-	return i;
+	struct fw_value v = { of->r, PATH_KEY(fw_path(of), span_of(key)), node_get(of->n, key) };
+	return reader_check(v, type, needed);
 }
 
-int64_t fw_read_time(struct fw_reader *r, const struct path *up, const json_t *of, const char *key,
-                     bool needed)
+struct fw_value fw_item(const struct fw_value *list, size_t i, enum node_type type)
 {
-	const char *text = fw_read_text(r, up, of, key, needed);
-	struct path p = PATH_KEY(up, span_of(key));
-	int64_t s = FW_NO_TIME;
-	if (text && !fw_time_read(text, &s))
-		fw_bad(r, &p, "must be a time as in 2006-01-02T15:04:05Z");
+	struct fw_value v = { list->r, PATH_INDEX(fw_path(list), i), &list->n->item[i] };
+	return reader_check(v, type, true);
+}
+
+const char *fw_text(const struct fw_value *of, const char *key, bool needed)
+{
+	struct fw_value v = fw_get(of, key, NODE_TEXT, needed);
+	return v.n ? v.n->text : NULL;
+}
+
+bool fw_bool(const struct fw_value *of, const char *key)
+{
+	struct fw_value v = fw_get(of, key, NODE_BOOL, false);
+	return v.n && v.n->boolean;
+}
+
+int64_t fw_int(const struct fw_value *of, const char *key, struct fw_bounds b)
+{
+	bool needed = b.absent == FW_NEEDED;
+	struct fw_value v = fw_get(of, key, NODE_INT, needed);
+	if (!v.n)
+		return needed ? b.least : b.absent;
+	if (v.n->integer >= b.least && v.n->integer <= b.most)
+		return v.n->integer;
+	fw_bad(&v, "must be from %lld to %lld, is %lld", (long long)b.least, (long long)b.most,
+	       (long long)v.n->integer);
+	return b.least;
+}
+
+int64_t fw_time(const struct fw_value *of, const char *key, bool needed)
+{
+	struct fw_value v = fw_get(of, key, NODE_TEXT, needed);
+	if (!v.n)
+		return FW_NO_TIME;
+	struct tm tm = { 0 };
+	int64_t s = strptime(v.n->text, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
+	char again[FW_TIME_MAX];
+	fw_time_text(again, s);
+	if (strcmp(again, v.n->text) != 0) /* also a 31st of February */
+		fw_bad(&v, "must be a time as in 2006-01-02T15:04:05Z");
 	return s;
 }
 
-bool fw_name_ok(const char *name)
+const char *fw_attributes(const struct fw_value *type)
 {
+	struct fw_value list = fw_get(type, "attributes", NODE_LIST, false);
+	if (!list.n)
+		return "null";
+	STR_AUTO json = STR_INIT(FRAMEWORK_OBJECT_MAX);
+	str_char(&json, '[');
+	for (size_t i = 0; i < list.n->n; i++) {
+		struct fw_value item = fw_item(&list, i, NODE_TEXT);
+		if (i)
+			str_char(&json, ',');
+		fw_go_text(&json, item.n ? item.n->text : "");
+	}
+	str_char(&json, ']');
+	return arena_dup(type->r->arena, str_view(&json));
+}
+
+const char *fw_name(const struct fw_value *of)
+{
+	const char *name = fw_text(of, "name", true);
+	struct fw_value v = { of->r, PATH_KEY(fw_path(of), SPAN("name")), NULL };
 	size_t n = 0;
-	while (is_lower_alnum(name[n]))
+	while (name && is_lower_alnum(name[n]))
 		n++;
-	return n > 0 && n <= FW_LABEL_MAX && name[n] == '\0';
+	if (name && (n == 0 || n > FW_LABEL_MAX || name[n]))
+		fw_bad(&v, "must be from 1 to %d lower-case letters and digits", FW_LABEL_MAX);
+	return name;
+}
+
+/* ---- JSON as Go writes it ---- */
+
+void fw_time_text(char out[static FW_TIME_MAX], int64_t s)
+{
+	time_t t = s;
+	struct tm tm = { 0 };
+	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
+	(void)snprintf(out, FW_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
+	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
+void fw_go_text(struct str *out, const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t n = strlen(text);
+	str_char(out, '"');
+	while (n > 0) {
+		unsigned width;
+		uint32_t c = utf8_decode(p, n, &width);
+		if (c == '"' || c == '\\')
+			str_printf(out, "\\%c", (char)c);
+		else if (c == '\n')
+			str_puts(out, "\\n");
+		else if (c == '\r')
+			str_puts(out, "\\r");
+		else if (c == '\t')
+			str_puts(out, "\\t");
+		else if (c < ' ' || c == '<' || c == '>' || c == '&' || c == 0x2028 ||
+		         c == 0x2029 || (c == UTF8_INVALID && width == 1))
+			str_printf(out, "\\u%04x", c);
+		else
+			str_put(out, (const char *)p, width);
+		p += width;
+		n -= width;
+	}
+	str_char(out, '"');
+}
+
+void fw_go_key(struct str *out, const char *key)
+{
+	if (out->n && out->p[out->n - 1] != '{')
+		str_char(out, ',');
+	str_printf(out, "\"%s\":", key);
+}
+
+void fw_go_member(struct str *out, const char *key, const char *text)
+{
+	if (!text || !text[0])
+		return;
+	fw_go_key(out, key);
+	fw_go_text(out, text);
+}
+
+void fw_go_int(struct str *out, const char *key, int64_t v)
+{
+	fw_go_key(out, key);
+	str_int(out, v);
 }

@@ -1,7 +1,9 @@
 #include <stdlib.h>
-#include <time.h>
+#include <zlib.h>
 
 #include "base/enc.h"
+#include "base/json/scan.h"
+#include "k8s/cache/job_entry.h"
 #include "k8s/framework/framework_internal.h"
 
 const char *const FW_STATES[FW_STATE_MAX] = {
@@ -81,110 +83,442 @@ struct fw_task *fw_task_add(struct fw_role *r)
 	return t;
 }
 
-void fw_count(struct framework *f, struct fw_role *r, const struct fw_task *t)
+const char *fw_configmap_name(const struct framework *f, char *out)
 {
-	if (t->removing || t->life.state != FW_COMPLETED || !t->life.outcome)
+	(void)snprintf(out, FW_NAME_MAX, "%s-attempt", f->spec.name);
+	return out;
+}
+
+const char *fw_pod_name(const struct framework *f, const struct fw_role *r, size_t index, char *out)
+{
+	(void)snprintf(out, FW_NAME_MAX, "%s-%s-%zu", f->spec.name, r->name, index);
+	return out;
+}
+
+/* ---- its members, as they are read and written ---- */
+
+enum field_kind {
+	FIELD_TIME,
+	FIELD_COUNT, /* int32_t */
+	FIELD_DELAY, /* int64_t; null if it is negative */
+	FIELD_TEXT,
+	FIELD_BOOL,
+	FIELD_STATE,
+	FIELD_OUTCOME,
+	FIELD_INDEX,    /* of a task: its place */
+	FIELD_NAME,     /* of the ConfigMap or pod; not read */
+	FIELD_INSTANCE, /* of the attempt; not read */
+	FIELD_OPEN,     /* an object of the members that follow */
+	FIELD_CLOSE
+};
+
+enum { OF_FRAMEWORK = 1, OF_TASK = 2, OF_BOTH = OF_FRAMEWORK | OF_TASK };
+
+/* In Go's order.  A place in fw_life is one in fw_task, which begins with it. */
+#define LIFE(member) offsetof(struct fw_life, member)
+#define TASK(member) offsetof(struct fw_task, member)
+static const struct field {
+	const char *key;
+	enum field_kind kind;
+	int of;
+	size_t at;
+	bool needed;
+} FIELDS[] = {
+	{ "index", FIELD_INDEX, OF_TASK, 0, true },
+	{ "instanceUID", FIELD_TEXT, OF_TASK, TASK(uid), true },
+	{ "startTime", FIELD_TIME, OF_BOTH, LIFE(start_s), true },
+	{ "runTime", FIELD_TIME, OF_BOTH, LIFE(run_s), false },
+	{ "completionTime", FIELD_TIME, OF_BOTH, LIFE(completion_s), false },
+	{ "state", FIELD_STATE, OF_BOTH, LIFE(state), true },
+	{ "transitionTime", FIELD_TIME, OF_BOTH, LIFE(transition_s), true },
+	{ "deletionPending", FIELD_BOOL, OF_TASK, TASK(removing), false },
+	{ "retryPolicyStatus", FIELD_OPEN, OF_BOTH, 0, true },
+	{ "totalRetriedCount", FIELD_COUNT, OF_BOTH, LIFE(retried), true },
+	{ "accountableRetriedCount", FIELD_COUNT, OF_BOTH, LIFE(accountable), true },
+	{ "retryDelaySec", FIELD_DELAY, OF_BOTH, LIFE(retry_delay_s), false },
+	{ "", FIELD_CLOSE, OF_BOTH, 0, true },
+	{ "attemptStatus", FIELD_OPEN, OF_BOTH, 0, true },
+	{ "id", FIELD_COUNT, OF_BOTH, LIFE(id), true },
+	{ "startTime", FIELD_TIME, OF_BOTH, LIFE(attempt_start_s), true },
+	{ "runTime", FIELD_TIME, OF_BOTH, LIFE(attempt_run_s), false },
+	{ "completionTime", FIELD_TIME, OF_BOTH, LIFE(attempt_completion_s), false },
+	{ "instanceUID", FIELD_INSTANCE, OF_BOTH, LIFE(uid), false },
+	{ "configMapName", FIELD_NAME, OF_FRAMEWORK, 0, false },
+	{ "configMapUID", FIELD_TEXT, OF_FRAMEWORK, LIFE(uid), false },
+	{ "podName", FIELD_NAME, OF_TASK, 0, false },
+	{ "podUID", FIELD_TEXT, OF_TASK, LIFE(uid), false },
+	{ "podNodeName", FIELD_TEXT, OF_TASK, TASK(node), false },
+	{ "podIP", FIELD_TEXT, OF_TASK, TASK(ip), false },
+	{ "podHostIP", FIELD_TEXT, OF_TASK, TASK(host_ip), false },
+	{ "completionStatus", FIELD_OUTCOME, OF_BOTH, LIFE(outcome), false },
+};
+enum { FIELDS_N = sizeof(FIELDS) / sizeof(*FIELDS) };
+
+/* The inflated status may be as large as an object. */
+enum { GZIP_RATIO = 1000 };
+
+static const struct fw_bounds INT32 = { INT32_MIN, INT32_MAX, FW_NEEDED };
+static const struct fw_bounds SIGNAL = { INT32_MIN, INT32_MAX, 0 };
+static const struct fw_bounds NUMBER = { 0, INT32_MAX - 1, FW_NEEDED };
+static const struct fw_bounds DELAY = { 0, INT32_MAX - 1, -1 };
+
+static char *status_copy(const struct fw_value *of, const char *key, bool needed)
+{
+	const char *text = fw_text(of, key, needed);
+	return text ? xstrdup(text) : NULL;
+}
+
+/* ---- reading ---- */
+
+static char *status_pod(const struct fw_value *v)
+{
+	struct fw_value list = fw_get(v, "containers", NODE_LIST, false);
+	struct framework_pod pod = { .reason = fw_text(v, "reason", false),
+		                     .message = fw_text(v, "message", false),
+		                     .n_containers = list.n ? list.n->n : 0 };
+	struct framework_container *c =
+	    ARENA_NEW(v->r->arena, struct framework_container, pod.n_containers);
+	for (size_t i = 0; i < pod.n_containers; i++) {
+		struct fw_value item = fw_item(&list, i, NODE_MAP);
+		c[i] = (struct framework_container){ .name = fw_text(&item, "name", false),
+			                             .reason = fw_text(&item, "reason", false),
+			                             .message = fw_text(&item, "message", false),
+			                             .terminated = true,
+			                             .code = (int32_t)fw_int(&item, "code", INT32),
+			                             .signal =
+			                                 (int32_t)fw_int(&item, "signal", SIGNAL) };
+	}
+	pod.containers = c;
+	return fw_more_pod(&pod);
+}
+
+static struct fw_outcome *status_outcome(const struct fw_value *attempt)
+{
+	struct fw_value v = fw_get(attempt, "completionStatus", NODE_MAP, false);
+	if (!v.n)
+		return NULL;
+	struct fw_value type = fw_get(&v, "type", NODE_MAP, true);
+	struct fw_value name = fw_get(&type, "name", NODE_TEXT, true);
+	struct fw_value pod = fw_get(&v, "pod", NODE_MAP, false);
+	struct fw_value trigger = fw_get(&v, "trigger", NODE_MAP, false);
+	int32_t code = (int32_t)fw_int(&v, "code", INT32);
+	const char *phrase = fw_text(&v, "phrase", true);
+	const char *diagnostics = fw_text(&v, "diagnostics", true);
+	bool succeeded = name.n && strcmp(name.n->text, "Succeeded") == 0;
+	if (name.n && !succeeded && strcmp(name.n->text, "Failed") != 0)
+		fw_bad(&name, "must be Succeeded or Failed");
+	struct fw_outcome *o =
+	    fw_outcome_make(code, succeeded, phrase ? phrase : "", fw_attributes(&type),
+	                    diagnostics ? diagnostics : "");
+	if (pod.n)
+		o->more = status_pod(&pod);
+	else if (trigger.n)
+		o->more = fw_more_trigger(fw_text(&trigger, "message", true),
+		                          fw_text(&trigger, "taskRoleName", true),
+		                          fw_int(&trigger, "taskIndex", NUMBER));
+	return o;
+}
+
+static enum fw_state status_state(const struct fw_value *of)
+{
+	char shown[4 * QUOTE_MAX];
+	struct fw_value v = fw_get(of, "state", NODE_TEXT, true);
+	for (enum fw_state s = 0; v.n && s < FW_STATE_MAX; s++)
+		if (strcmp(v.n->text, FW_STATES[s]) == 0)
+			return s;
+	if (v.n)
+		fw_bad(&v, "must be a state as AttemptRunning or Completed, is \"%s\"",
+		       quote(shown, node_span(v.n)));
+	return FW_COMPLETED;
+}
+
+/* What a state needs: without it the machine could not go on. */
+static void status_check_life(const struct fw_value *v, const struct fw_life *l)
+{
+	const char *state = FW_STATES[l->state];
+	if (l->state >= FW_ATTEMPT_COMPLETED && !l->outcome)
+		fw_bad(v, "is %s, but its attempt has no completionStatus", state);
+	if (l->state == FW_COMPLETED && l->completion_s == FW_NO_TIME)
+		fw_bad(v, "is %s, but has no completionTime", state);
+	if (l->state == FW_CREATION_PENDING && l->uid)
+		fw_bad(v, "is %s, but its attempt has a uid", state);
+	if (l->state > FW_CREATION_PENDING && l->state < FW_ATTEMPT_COMPLETED && !l->uid)
+		fw_bad(v, "is %s, but its attempt has no uid", state);
+}
+
+static void status_field(const struct field *f, const struct fw_value *of, void *at, int64_t index)
+{
+	if (f->kind == FIELD_TIME)
+		*(int64_t *)at = fw_time(of, f->key, f->needed);
+	else if (f->kind == FIELD_COUNT)
+		*(int32_t *)at = (int32_t)fw_int(of, f->key, NUMBER);
+	else if (f->kind == FIELD_DELAY)
+		*(int64_t *)at = fw_int(of, f->key, DELAY);
+	else if (f->kind == FIELD_TEXT)
+		*(char **)at = status_copy(of, f->key, f->needed);
+	else if (f->kind == FIELD_BOOL)
+		*(bool *)at = fw_bool(of, f->key);
+	else if (f->kind == FIELD_STATE)
+		*(enum fw_state *)at = status_state(of);
+	else if (f->kind == FIELD_OUTCOME)
+		*(struct fw_outcome **)at = status_outcome(of);
+	else if (f->kind == FIELD_INDEX)
+		(void)fw_int(of, f->key, (struct fw_bounds){ index, index, FW_NEEDED });
+}
+
+/* base: a struct fw_life, or a struct fw_task. */
+static void status_fields(const struct fw_value *v, int of, size_t index, void *base)
+{
+	struct fw_value inner = { 0 };
+	const struct fw_value *at = v;
+	for (const struct field *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
+		if (!(f->of & of))
+			continue;
+		if (f->kind == FIELD_OPEN)
+			inner = fw_get(v, f->key, NODE_MAP, true);
+		if (f->kind == FIELD_OPEN || f->kind == FIELD_CLOSE)
+			at = f->kind == FIELD_OPEN ? &inner : v;
+		status_field(f, at, (char *)base + f->at, (int64_t)index);
+	}
+	if (!v->r->bad)
+		status_check_life(v, base);
+}
+
+/* names: those of the roles before, as members. */
+static void status_role(struct framework *f, const struct fw_value *v, json_t *names, size_t *tasks)
+{
+	struct fw_role *role = fw_role_add(f);
+	struct fw_value name = fw_get(v, "name", NODE_TEXT, true);
+	struct fw_value list = fw_get(v, "taskStatuses", NODE_LIST, false);
+	size_t n = list.n ? list.n->n : 0;
+	(void)fw_name(v);
+	role->name = status_copy(v, "name", true);
+	role->uid = status_copy(v, "instanceUID", true);
+	role->grace_s = fw_int(v, "podGracefulDeletionTimeoutSec", FW_GRACE);
+	if (v->r->bad)
 		return;
-	f->completed++;
-	if (t->life.outcome->succeeded)
-		r->succeeded++;
+	if (json_object_get(names, role->name))
+		fw_bad(&name, "is that of another role, too");
+	json_object_set_new(names, role->name, json_true());
+	*tasks += n;
+	if (*tasks > FW_TASKS_MAX)
+		fw_bad(&list, "has more than %d tasks with those before", FW_TASKS_MAX);
+	for (size_t i = 0; i < n && !v->r->bad; i++) {
+		struct fw_value item = fw_item(&list, i, NODE_MAP);
+		status_fields(&item, OF_TASK, i, fw_task_add(role));
+	}
+}
+
+/* taskRoleStatuses, inflated if they are compressed. */
+static struct fw_value status_roles(const struct fw_value *attempt)
+{
+	struct fw_value packed = fw_get(attempt, "taskRoleStatusesCompressed", NODE_TEXT, false);
+	struct fw_value list = fw_get(attempt, "taskRoleStatuses", NODE_LIST, !packed.n);
+	if (list.n || !packed.n)
+		return list;
+	struct arena *a = attempt->r->arena;
+	struct span bytes;
+	struct span text = { 0 };
+	if (base64_decode(a, node_span(packed.n), &bytes) == 0 &&
+	    job_entry_gunzip(bytes, FRAMEWORK_OBJECT_MAX, GZIP_RATIO, a, &text))
+		return fw_parse(attempt, "taskRoleStatusesCompressed", text, NODE_LIST);
+	fw_bad(&packed, "is not the gzip of a list in base64");
+	return list;
+}
+
+int fw_status_read(struct framework *f, struct span json, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	struct fw_reader r = { &arena, e,
+		               "the status of this Framework was not written by its controller",
+		               false };
+	struct fw_value root = { .r = &r };
+	struct fw_value status = fw_parse(&root, "status", json, NODE_MAP);
+	struct fw_value attempt = fw_get(&status, "attemptStatus", NODE_MAP, false);
+	f->has_status = true;
+	f->life = FW_LIFE_NEW;
+	if (!r.bad && status_state(&status) == FW_COMPLETED && !attempt.n && !r.bad) {
+		/* Nothing more happens to it than its removal, which needs but this time. */
+		f->life.state = FW_COMPLETED;
+		f->life.transition_s = fw_time(&status, "transitionTime", false);
+		if (f->life.transition_s == FW_NO_TIME)
+			f->life.transition_s = FW_ZERO_TIME;
+	} else if (!r.bad) {
+		status_fields(&status, OF_FRAMEWORK, 0, &f->life);
+		struct fw_value list = status_roles(&attempt);
+		JSON_AUTO *names = json_object();
+		size_t tasks = 0;
+		for (size_t i = 0; !r.bad && i < list.n->n; i++) {
+			struct fw_value item = fw_item(&list, i, NODE_MAP);
+			status_role(f, &item, names, &tasks);
+		}
+	}
+	if (r.bad)
+		fw_status_clear(f);
+	return r.bad ? -1 : 0;
+}
+
+/* ---- writing ---- */
+
+/* The JSON of taskRoleStatuses from which on it is compressed. */
+enum { COMPRESS_FROM = 700 << 10, GZIP_WINDOW_BITS = 15 + 16, GZIP_MEMORY = 8 };
+
+static void write_text(struct str *out, const char *text)
+{
+	if (text)
+		fw_go_text(out, text);
 	else
-		r->failed++;
+		str_puts(out, "null");
 }
 
-void fw_link(struct framework *f)
+static void write_time(struct str *out, int64_t s)
 {
-	f->completed = 0;
-	for (size_t i = 0; i < f->n_role_specs; i++)
-		f->role_specs[i].status = NULL;
-	for (size_t i = 0; i < f->n_roles; i++) {
-		struct fw_role *r = &f->roles[i];
-		const json_t *place = json_object_get(f->places, r->name);
-		struct fw_role_spec *spec =
-		    place ? &f->role_specs[json_integer_value(place)] : NULL;
-		r->spec = spec;
-		if (spec)
-			spec->status = r;
-		r->failed = r->succeeded = 0;
-		for (size_t k = 0; k < r->n; k++)
-			fw_count(f, r, &r->tasks[k]);
-	}
+	char text[FW_TIME_MAX];
+	if (s != FW_NO_TIME)
+		fw_time_text(text, s);
+	write_text(out, s == FW_NO_TIME ? NULL : text);
 }
 
-void fw_time_text(char out[static FW_TIME_MAX], int64_t s)
+/* null if it is below `least`. */
+static void write_number(struct str *out, int64_t n, int64_t least)
 {
-	time_t t = s;
-	struct tm tm = { 0 };
-	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
-	(void)snprintf(out, FW_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
-	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+	if (n < least)
+		str_puts(out, "null");
+	else
+		str_int(out, n);
 }
 
-bool fw_time_read(const char *text, int64_t *s)
+static void write_outcome(struct str *out, const struct fw_outcome *o)
 {
-	static const char FORM[] = "dddd-dd-ddTdd:dd:ddZ";
-	int part[6] = { 0 };
-	size_t k = 0;
-	if (strlen(text) != strlen(FORM))
-		return false;
-	for (size_t i = 0; FORM[i]; i++) {
-		if (FORM[i] != 'd' ? text[i] != FORM[i] : !is_digit(text[i]))
-			return false;
-		if (FORM[i] == 'd')
-			part[k] = 10 * part[k] + text[i] - '0';
-		else
-			k++;
-	}
-	struct tm tm = { .tm_year = part[0] - 1900,
-		         .tm_mon = part[1] - 1,
-		         .tm_mday = part[2],
-		         .tm_hour = part[3],
-		         .tm_min = part[4],
-		         .tm_sec = part[5] };
-	*s = timegm(&tm);
-	char again[FW_TIME_MAX];
-	fw_time_text(again, *s);
-	return strcmp(again, text) == 0; /* no 31st of February */
-}
-
-void fw_go_text(struct str *out, const char *text)
-{
-	const unsigned char *p = (const unsigned char *)text;
-	size_t n = strlen(text);
-	str_char(out, '"');
-	while (n > 0) {
-		unsigned width;
-		uint32_t c = utf8_decode(p, n, &width);
-		if (c == '"' || c == '\\')
-			str_printf(out, "\\%c", (char)c);
-		else if (c == '\n')
-			str_puts(out, "\\n");
-		else if (c == '\r')
-			str_puts(out, "\\r");
-		else if (c == '\t')
-			str_puts(out, "\\t");
-		else if (c < ' ' || c == '<' || c == '>' || c == '&' || c == 0x2028 ||
-		         c == 0x2029 || (c == UTF8_INVALID && width == 1))
-			str_printf(out, "\\u%04x", c);
-		else
-			str_put(out, (const char *)p, width);
-		p += width;
-		n -= width;
-	}
-	str_char(out, '"');
-}
-
-void fw_go_key(struct str *out, const char *key)
-{
-	if (out->n && out->p[out->n - 1] != '{')
-		str_char(out, ',');
-	str_printf(out, "\"%s\":", key);
-}
-
-void fw_go_member(struct str *out, const char *key, const char *text)
-{
-	if (!text || !text[0])
+	if (!o) {
+		str_puts(out, "null");
 		return;
-	fw_go_key(out, key);
-	fw_go_text(out, text);
+	}
+	str_char(out, '{');
+	fw_go_int(out, "code", o->code);
+	fw_go_key(out, "phrase");
+	fw_go_text(out, o->phrase);
+	str_printf(out, ",\"type\":{\"name\":\"%s\",\"attributes\":%s}",
+	           o->succeeded ? "Succeeded" : "Failed", o->attributes);
+	fw_go_key(out, "diagnostics");
+	fw_go_text(out, o->diagnostics);
+	if (o->more)
+		str_printf(out, ",%s", o->more);
+	str_char(out, '}');
+}
+
+static void write_field(struct str *out, const struct field *f, const void *at)
+{
+	if (f->kind == FIELD_TIME)
+		write_time(out, *(const int64_t *)at);
+	else if (f->kind == FIELD_COUNT)
+		str_int(out, *(const int32_t *)at);
+	else if (f->kind == FIELD_DELAY)
+		write_number(out, *(const int64_t *)at, 0);
+	else if (f->kind == FIELD_TEXT)
+		write_text(out, *(char *const *)at);
+	else if (f->kind == FIELD_BOOL)
+		str_puts(out, *(const bool *)at ? "true" : "false");
+	else if (f->kind == FIELD_STATE)
+		write_text(out, FW_STATES[*(const enum fw_state *)at]);
+	else if (f->kind == FIELD_OUTCOME)
+		write_outcome(out, *(struct fw_outcome *const *)at);
+	else
+		str_char(out, f->kind == FIELD_OPEN ? '{' : '}');
+}
+
+/* base: a struct fw_life, or a struct fw_task; name: of its ConfigMap or pod.  attemptStatus stays
+ * open. */
+static void write_fields(struct str *out, int of, size_t index, const char *name, const void *base)
+{
+	const struct fw_life *l = base;
+	FREE_AUTO char *instance = l->uid ? xasprintf("%d_%s", l->id, l->uid) : NULL;
+	str_char(out, '{');
+	for (const struct field *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
+		if (!(f->of & of))
+			continue;
+		if (f->key[0])
+			fw_go_key(out, f->key);
+		if (f->kind == FIELD_INDEX)
+			str_int(out, (int64_t)index);
+		else if (f->kind == FIELD_NAME)
+			write_text(out, name);
+		else if (f->kind == FIELD_INSTANCE)
+			write_text(out, instance);
+		else
+			write_field(out, f, (const char *)base + f->at);
+	}
+}
+
+static void write_roles(struct str *out, const struct framework *f)
+{
+	char name[FW_NAME_MAX];
+	str_char(out, '[');
+	for (size_t i = 0; i < f->n_roles; i++) {
+		const struct fw_role *r = &f->roles[i];
+		str_puts(out, i ? ",{" : "{");
+		fw_go_key(out, "name");
+		fw_go_text(out, r->name);
+		fw_go_key(out, "instanceUID");
+		fw_go_text(out, r->uid);
+		fw_go_key(out, "podGracefulDeletionTimeoutSec");
+		write_number(out, r->grace_s, FW_NO_TIME + 1);
+		str_puts(out, ",\"taskStatuses\":[");
+		for (size_t k = 0; k < r->n; k++) {
+			if (k)
+				str_char(out, ',');
+			write_fields(out, OF_TASK, k, fw_pod_name(f, r, k, name), &r->tasks[k]);
+			str_puts(out, "}}");
+		}
+		str_puts(out, "]}");
+	}
+	str_char(out, ']');
+}
+
+/* Appends the gzip of the text as base64.  false: zlib failed. */
+static bool write_gzip(struct str *out, struct span text)
+{
+	union {
+		const char *p;
+		Bytef *wanted; /* zlib only reads it */
+	} in = { text.p };
+	z_stream z = { .next_in = in.wanted, .avail_in = (uInt)text.n };
+	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY,
+	                 Z_DEFAULT_STRATEGY) != Z_OK)
+		return false;
+	size_t room = deflateBound(&z, (uLong)text.n);
+	FREE_AUTO char *packed = xmalloc(room);
+	z.next_out = (Bytef *)packed;
+	z.avail_out = (uInt)room;
+	bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
+	(void)deflateEnd(&z); /* its result is known */
+	if (whole)
+		str_base64(out, (struct span){ packed, room - z.avail_out });
+	return whole;
+}
+
+void framework_status_write(const struct framework *f, struct str *out)
+{
+	if (!f->has_status) {
+		str_puts(out, "null");
+		return;
+	}
+	char name[FW_NAME_MAX];
+	write_fields(out, OF_FRAMEWORK, 0, fw_configmap_name(f, name), &f->life);
+	STR_AUTO roles = STR_INIT(out->max);
+	write_roles(&roles, f);
+	out->full |= roles.full;
+	fw_go_key(out, "taskRoleStatuses");
+	size_t start = out->n;
+	bool packed = f->config->compress && roles.n >= COMPRESS_FROM;
+	if (packed) {
+		str_puts(out, "null,\"taskRoleStatusesCompressed\":\"");
+		packed = write_gzip(out, str_view(&roles));
+		str_char(out, '"');
+	}
+	if (!packed) {
+		out->n = start;
+		str_span(out, str_view(&roles));
+	}
+	str_puts(out, "}}");
 }

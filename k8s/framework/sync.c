@@ -1,10 +1,23 @@
-#include "k8s/framework/framework.h"
-
 #include <stdlib.h>
 
 #include "k8s/framework/framework_internal.h"
 
-/* ---- what all parts of a sync use ---- */
+/* The Framework with its ConfigMap, or a task with its pod, in a sync. */
+struct one {
+	struct fw_sync *s;
+	struct fw_role *r; /* NULL, as t: the Framework */
+	size_t index;
+	struct fw_task *t;
+	struct fw_life *l;
+	char name[FW_NAME_MAX]; /* of the ConfigMap or the pod */
+};
+
+/* Its ConfigMap or pod with the uid of the status. */
+enum found {
+	THERE,
+	GONE, /* also if another one of that name is there */
+	LATER /* an unknown one must be deleted first, which failed or is pending */
+};
 
 uint64_t fw_random(struct fw_sync *s)
 {
@@ -15,7 +28,7 @@ uint64_t fw_random(struct fw_sync *s)
 	return z ^ (z >> 31);
 }
 
-char *fw_uuid(struct fw_sync *s)
+static char *sync_uuid(struct fw_sync *s)
 {
 	/* The version is 4, the variant that of RFC 4122. */
 	uint64_t a = (fw_random(s) & ~(uint64_t)0xF000) | 0x4000;
@@ -25,7 +38,8 @@ char *fw_uuid(struct fw_sync *s)
 	                 (unsigned long long)(b & 0xFFFFFFFFFFFF));
 }
 
-bool fw_due(struct fw_sync *s, int64_t when_s)
+/* The sync is due at this time; true: that time has come. */
+static bool sync_due(struct fw_sync *s, int64_t when_s)
 {
 	if (s->now_s >= when_s)
 		return true;
@@ -34,30 +48,10 @@ bool fw_due(struct fw_sync *s, int64_t when_s)
 	return false;
 }
 
-bool fw_completing(const struct framework *f)
+/* The Framework is on its way to AttemptCompleted. */
+static bool sync_completing(const struct framework *f)
 {
 	return f->life.state >= FW_DELETION_PENDING && f->life.state <= FW_DELETING;
-}
-
-enum framework_answer fw_answered(struct fw_sync *s, enum framework_answer a)
-{
-	if (a == FRAMEWORK_PENDING)
-		s->r->pending = true;
-	else if (a != FRAMEWORK_DONE)
-		s->r->failed = true;
-	return a;
-}
-
-const char *fw_configmap_name(const struct framework *f, char *out)
-{
-	(void)snprintf(out, FW_NAME_MAX, "%s-attempt", f->name);
-	return out;
-}
-
-const char *fw_pod_name(const struct framework *f, const struct fw_role *r, size_t index, char *out)
-{
-	(void)snprintf(out, FW_NAME_MAX, "%s-%s-%zu", f->name, r->name, index);
-	return out;
 }
 
 void fw_move(struct fw_sync *s, const struct fw_role *r, size_t index, struct fw_life *l,
@@ -82,124 +76,452 @@ void fw_move(struct fw_sync *s, const struct fw_role *r, size_t index, struct fw
 	s->r->status_changed = true;
 }
 
-/* ---- the Framework against its ConfigMap ---- */
-
-static void sync_move(struct fw_sync *s, enum fw_state to)
-{
-	fw_move(s, NULL, 0, &s->f->life, to);
-}
-
-/* The ConfigMap of this attempt.  One that this Framework owns, but its status does not know, is
- * deleted. */
-static enum fw_found sync_find(struct fw_sync *s, bool confirm, bool *dying)
-{
-	const struct framework *f = s->f;
-	char name[FW_NAME_MAX];
-	struct framework_configmap cm = { 0 };
-	if (!s->w->configmap(s->w->arg, fw_configmap_name(f, name), &cm) || !cm.uid)
-		return FW_GONE;
-	*dying = cm.dying;
-	if (f->life.uid && strcmp(cm.uid, f->life.uid) == 0)
-		return FW_THERE;
-	if (!cm.owner_uid || strcmp(cm.owner_uid, f->uid) != 0)
-		return FW_GONE;
-	struct framework_delete what = { FRAMEWORK_CONFIGMAP, name, cm.uid, false, confirm };
-	return fw_answered(s, s->w->remove(s->w->arg, &what)) == FRAMEWORK_DONE ? FW_GONE
-	                                                                        : FW_LATER;
-}
-
-static bool sync_remove(struct fw_sync *s, bool confirm)
-{
-	char name[FW_NAME_MAX];
-	struct framework_delete what = { FRAMEWORK_CONFIGMAP, fw_configmap_name(s->f, name),
-		                         s->f->life.uid, false, confirm };
-	return fw_answered(s, s->w->remove(s->w->arg, &what)) == FRAMEWORK_DONE;
-}
-
 static struct fw_outcome *sync_stopped(void)
 {
 	return fw_outcome_new(FW_STOPPED, "User has requested to stop the Framework");
 }
 
-static void sync_create(struct fw_sync *s)
+static struct fw_outcome *sync_scaled_down(void)
+{
+	return fw_outcome_new(FW_TASK_REMOVED,
+	                      "User has requested to delete the Task by Framework ScaleDown");
+}
+
+/* ---- new tasks and attempts ---- */
+
+/* A new attempt of a task; the state is not set. */
+static void task_attempt(struct fw_sync *s, struct fw_task *t)
+{
+	fw_attempt_clear(&t->life);
+	free(TAKE(t->node));
+	free(TAKE(t->ip));
+	free(TAKE(t->host_ip));
+	t->life.id = t->life.retried;
+	t->life.attempt_start_s = s->now_s;
+}
+
+/* A whole new task in this place. */
+static void task_new(struct fw_sync *s, struct fw_task *t)
+{
+	fw_task_clear(t);
+	t->life = FW_LIFE_NEW;
+	t->uid = sync_uuid(s);
+	t->life.start_s = t->life.transition_s = s->now_s;
+	task_attempt(s, t);
+}
+
+/* Tasks up to the number of the spec.  true: some were added. */
+static bool role_fill(struct fw_sync *s, struct fw_role *r, size_t number)
+{
+	bool added = r->n < number;
+	while (r->n < number)
+		task_new(s, fw_task_add(r));
+	return added;
+}
+
+/* true: it has tasks. */
+static bool role_new(struct fw_sync *s, const struct fw_role_spec *spec)
+{
+	struct fw_role *r = fw_role_add(s->f);
+	r->spec = spec;
+	r->name = xstrdup(spec->name);
+	r->uid = sync_uuid(s);
+	return role_fill(s, r, (size_t)spec->number);
+}
+
+/* A new attempt of the Framework: all roles anew from the spec. */
+static void sync_attempt(struct fw_sync *s)
 {
 	struct framework *f = s->f;
-	bool dying;
-	if (f->dying || f->execution == FW_CREATE)
-		return;
-	if (f->execution == FW_STOP) {
-		if (sync_find(s, true, &dying) != FW_LATER)
-			fw_complete(s, true, sync_stopped());
+	for (size_t i = 0; i < f->n_roles; i++)
+		fw_role_clear(&f->roles[i]);
+	f->n_roles = 0;
+	fw_attempt_clear(&f->life);
+	f->life.id = f->life.retried;
+	f->life.attempt_start_s = s->now_s;
+	for (size_t i = 0; i < f->spec.n_roles; i++)
+		(void)role_new(s, &f->spec.roles[i]);
+}
+
+/* ---- requests and ends of a Framework or a task ---- */
+
+static void one_move(struct one *o, enum fw_state to)
+{
+	fw_move(o->s, o->r, o->index, o->l, to);
+}
+
+/* It is not stopped or scaled away. */
+static bool one_wanted(const struct one *o)
+{
+	return o->t ? !o->t->removing : o->s->f->spec.execution != FW_STOP;
+}
+
+/* The attempt is over: there is no ConfigMap or pod. */
+static void one_force(struct one *o, struct fw_outcome *outcome)
+{
+	if (!o->t) {
+		fw_complete(o->s, true, outcome);
 		return;
 	}
-	char name[FW_NAME_MAX];
-	STR_AUTO object = STR_INIT(1 << 16);
+	fw_end(o->s, o->l, outcome);
+	one_move(o, FW_ATTEMPT_COMPLETED);
+	o->s->r->again = true;
+}
+
+static bool one_answered(struct one *o, enum framework_answer a)
+{
+	if (a == FRAMEWORK_PENDING)
+		o->s->r->pending = true;
+	else if (a != FRAMEWORK_DONE)
+		o->s->r->failed = true;
+	return a == FRAMEWORK_DONE;
+}
+
+static bool one_remove(struct one *o, const char *uid, bool force, bool confirm)
+{
+	const struct framework_world *w = o->s->w;
+	struct framework_delete what = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP, o->name, uid,
+		                         force, confirm };
+	return one_answered(o, w->remove(w->arg, &what));
+}
+
+/* Of a ConfigMap, *out has the uids and `dying`.  One that the Framework or its ConfigMap owns, but
+ * the status does not know, is deleted. */
+static enum found one_find(struct one *o, bool confirm, struct framework_pod *out)
+{
+	const struct framework_world *w = o->s->w;
+	const char *owner = o->t ? o->s->f->life.uid : o->s->f->spec.uid;
+	struct framework_configmap cm = { 0 };
+	*out = (struct framework_pod){ 0 };
+	if (o->t ? !w->pod(w->arg, o->name, out) : !w->configmap(w->arg, o->name, &cm))
+		return GONE;
+	if (!o->t)
+		*out = (struct framework_pod){ .uid = cm.uid,
+			                       .owner_uid = cm.owner_uid,
+			                       .dying = cm.dying };
+	if (!out->uid)
+		return GONE;
+	if (o->l->uid && strcmp(out->uid, o->l->uid) == 0)
+		return THERE;
+	if (!owner || !out->owner_uid || strcmp(out->owner_uid, owner) != 0)
+		return GONE;
+	return one_remove(o, out->uid, false, confirm) ? GONE : LATER;
+}
+
+static void one_create(struct one *o)
+{
+	const struct framework_world *w = o->s->w;
+	STR_AUTO object = STR_INIT(FRAMEWORK_OBJECT_MAX);
 	struct framework_created made = { 0 };
-	fw_configmap_object(f, &object);
-	if (fw_answered(s, s->w->create(s->w->arg, FRAMEWORK_CONFIGMAP, fw_configmap_name(f, name),
-	                                str_view(&object), &made)) != FRAMEWORK_DONE)
+	struct framework_pod other;
+	if (o->t)
+		fw_pod_object(o->s->f, o->r, o->index, &object);
+	else
+		fw_configmap_object(o->s->f, &object);
+	enum framework_answer a = w->create(w->arg, o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
+	                                    o->name, str_view(&object), &made);
+	struct fw_outcome *refused =
+	    o->t && a == FRAMEWORK_REFUSED ? fw_pod_refused(made.http, made.status) : NULL;
+	if (refused) {
+		if (one_find(o, true, &other) != LATER)
+			one_force(o, refused);
+		else
+			fw_outcome_free(refused);
 		return;
-	f->life.uid = xstrdup(made.uid);
-	sync_move(s, FW_CREATION_REQUESTED);
-	(void)fw_due(s, s->now_s + f->config->cache_timeout_s); /* the time of another look */
+	}
+	if (!one_answered(o, a))
+		return;
+	o->l->uid = xstrdup(made.uid);
+	one_move(o, FW_CREATION_REQUESTED);
+	(void)sync_due(o->s, o->s->now_s + o->s->f->config->cache_timeout_s); /* another look */
 }
 
 /* "5m0s", "1h0m0s", as Go writes durations. */
-const char *fw_duration(int64_t seconds, char out[static FW_TIME_MAX])
+static char *one_duration(int64_t seconds)
 {
 	enum { MINUTE = 60, HOUR = 3600 };
 	long long h = seconds / HOUR;
 	long long m = seconds / MINUTE % MINUTE;
-	long long sec = seconds % MINUTE;
-	if (h)
-		(void)snprintf(out, FW_TIME_MAX, "%lldh%lldm%llds", h, m, sec);
-	else if (m)
-		(void)snprintf(out, FW_TIME_MAX, "%lldm%llds", m, sec);
-	else
-		(void)snprintf(out, FW_TIME_MAX, "%llds", sec);
-	return out;
+	long long s = seconds % MINUTE;
+	return h   ? xasprintf("%lldh%lldm%llds", h, m, s)
+	       : m ? xasprintf("%lldm%llds", m, s)
+	           : xasprintf("%llds", s);
 }
 
-static void sync_not_seen(struct fw_sync *s)
+/* It was created, but did not appear. */
+static void one_not_seen(struct one *o)
 {
-	struct framework *f = s->f;
-	bool stop = f->execution == FW_STOP;
-	int64_t timeout_s = f->config->cache_timeout_s;
-	if (!stop && !fw_due(s, f->life.transition_s + timeout_s))
+	int64_t timeout_s = o->s->f->config->cache_timeout_s;
+	bool wanted = one_wanted(o);
+	if (wanted && !sync_due(o->s, o->l->transition_s + timeout_s))
 		return;
-	if (!sync_remove(s, true))
+	if (!one_remove(o, o->l->uid, false, true))
 		return;
-	char shown[FW_TIME_MAX];
+	FREE_AUTO char *shown = one_duration(timeout_s);
 	FREE_AUTO char *says =
-	    xasprintf("ConfigMap does not appear in the local cache within timeout %s, so consider "
-	              "it was deleted and explicitly delete it",
-	              fw_duration(timeout_s, shown));
-	fw_complete(s, true, stop ? sync_stopped() : fw_outcome_new(FW_CONFIGMAP_NOT_SEEN, says));
+	    xasprintf("%s does not appear in the local cache within timeout %s, so consider it was "
+	              "deleted and explicitly delete it",
+	              o->t ? "Pod" : "ConfigMap", shown);
+	if (wanted)
+		one_force(o, fw_outcome_new(o->t ? FW_POD_NOT_SEEN : FW_CONFIGMAP_NOT_SEEN, says));
+	else
+		one_force(o, o->t ? sync_scaled_down() : sync_stopped());
 }
 
-static void sync_retry(struct fw_sync *s)
+/* After the end of an attempt: a retry; false: there is none.  policy NULL: never. */
+static bool one_retry(struct one *o, const struct fw_policy *policy)
+{
+	static const struct fw_policy NEVER = { false, 0 };
+	struct fw_life *l = o->l;
+	struct fw_decision d = fw_decide(o->s, policy ? policy : &NEVER, l, !o->t);
+	if (!policy || (l->retry_delay_s < 0 && !d.retry)) {
+		l->retry_delay_s = -1;
+		one_move(o, FW_COMPLETED);
+		return false;
+	}
+	if (l->retry_delay_s < 0) {
+		l->retry_delay_s = d.delay_s;
+		o->s->r->status_changed = true;
+	}
+	if (one_wanted(o) && !sync_due(o->s, l->transition_s + l->retry_delay_s))
+		return true;
+	fw_retry(l, d.accountable);
+	if (o->t)
+		task_attempt(o->s, o->t);
+	else
+		sync_attempt(o->s);
+	one_move(o, FW_CREATION_PENDING);
+	o->s->r->again = true;
+	return true;
+}
+
+/* ---- a task against its pod ---- */
+
+/* The attempt is over once its pod is deleted. */
+static void task_end(struct one *o, struct fw_outcome *outcome)
+{
+	fw_end(o->s, o->l, outcome);
+	one_move(o, FW_DELETION_PENDING);
+	o->s->r->again = true;
+}
+
+static void task_dying(struct one *o, const struct framework_pod *pod)
+{
+	fw_end(o->s, o->l, fw_outcome_new(FW_POD_DELETED, "Pod is being deleted by others"));
+	one_move(o, FW_DELETING);
+	/* By force only if it took too long.  The next sync sees that it is gone. */
+	if (o->r->grace_s != FW_NO_TIME &&
+	    sync_due(o->s, pod->deletion_s - pod->grace_s + o->r->grace_s))
+		(void)one_remove(o, o->l->uid, true, true);
+}
+
+/* Replaces a text of the status; NULL counts as "". */
+static void task_copy(struct one *o, char **to, const char *from)
+{
+	from = from ? from : "";
+	if (*to && strcmp(*to, from) == 0)
+		return;
+	free(*to);
+	*to = xstrdup(from);
+	o->s->r->status_changed = true;
+}
+
+static void task_seen(struct one *o, const struct framework_pod *pod)
+{
+	const char *phase = pod->phase ? pod->phase : "";
+	if (o->l->state == FW_CREATION_REQUESTED)
+		one_move(o, FW_PREPARING);
+	task_copy(o, &o->t->node, pod->node);
+	task_copy(o, &o->t->ip, pod->ip);
+	task_copy(o, &o->t->host_ip, pod->host_ip);
+	if (strcmp(phase, "Succeeded") == 0) {
+		task_end(o, fw_pod_succeeded(pod));
+		return;
+	}
+	if (strcmp(phase, "Failed") == 0) {
+		task_end(o, fw_pod_failed(o->s->f->config, o->name, pod));
+		return;
+	}
+	if (strcmp(phase, "Pending") == 0)
+		one_move(o, FW_PREPARING);
+	else if (strcmp(phase, "Running") == 0)
+		one_move(o, FW_RUNNING);
+	if (o->t->removing)
+		task_end(o, sync_scaled_down());
+}
+
+static void task_there(struct one *o, const struct framework_pod *pod)
+{
+	if (pod->dying) {
+		task_dying(o, pod);
+	} else if (o->l->state == FW_DELETION_PENDING) {
+		if (one_remove(o, o->l->uid, false, false))
+			one_move(o, FW_DELETION_REQUESTED);
+	} else if (o->l->state < FW_DELETION_PENDING) {
+		task_seen(o, pod);
+	}
+}
+
+static void task_pending(struct one *o)
+{
+	if (sync_completing(o->s->f))
+		return;
+	if (o->t->removing || !o->r->spec)
+		one_force(o, sync_scaled_down());
+	else
+		one_create(o);
+}
+
+/* Counts a task, if it has ended for good. */
+static void task_count(struct framework *f, struct fw_role *r, const struct fw_task *t)
+{
+	if (t->removing || t->life.state != FW_COMPLETED || !t->life.outcome)
+		return;
+	f->completed++;
+	if (t->life.outcome->succeeded)
+		r->succeeded++;
+	else
+		r->failed++;
+}
+
+static void task_ended(struct one *o)
+{
+	if (one_retry(o, o->r->spec ? &o->r->spec->policy : NULL))
+		return;
+	task_count(o->s->f, o->r, o->t);
+	o->s->r->again |= o->t->removing;
+	if (!sync_completing(o->s->f) && !o->t->removing)
+		fw_rules_after(o->s, o->r, o->index);
+}
+
+static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
+{
+	struct fw_task *t = &r->tasks[index];
+	struct one o = { s, r, index, t, &t->life, "" };
+	struct framework_pod pod;
+	if (t->life.state == FW_COMPLETED)
+		return;
+	if (t->life.state == FW_ATTEMPT_COMPLETED) {
+		task_ended(&o);
+		return;
+	}
+	(void)fw_pod_name(s->f, r, index, o.name);
+	enum found found = one_find(&o, false, &pod);
+	if (found == LATER)
+		return;
+	if (t->life.state == FW_CREATION_PENDING)
+		task_pending(&o);
+	else if (found == THERE)
+		task_there(&o, &pod);
+	else if (t->life.state == FW_CREATION_REQUESTED)
+		one_not_seen(&o);
+	else
+		one_force(&o, fw_outcome_new(FW_POD_DELETED, "Pod was deleted by others"));
+}
+
+/* ---- the spec has changed ---- */
+
+/* `completed` counts are set, and roles and specs find each other.  Linear in tasks and roles. */
+static void rescale_link(struct framework *f)
+{
+	f->completed = 0;
+	for (size_t i = 0; i < f->spec.n_roles; i++)
+		f->spec.roles[i].status = NULL;
+	for (size_t i = 0; i < f->n_roles; i++) {
+		struct fw_role *r = &f->roles[i];
+		const json_t *place = json_object_get(f->spec.places, r->name);
+		struct fw_role_spec *spec =
+		    place ? &f->spec.roles[json_integer_value(place)] : NULL;
+		r->spec = spec;
+		if (spec)
+			spec->status = r;
+		r->failed = r->succeeded = 0;
+		for (size_t k = 0; k < r->n; k++)
+			task_count(f, r, &r->tasks[k]);
+	}
+}
+
+static bool rescale_gone(const struct fw_task *t)
+{
+	return t->removing && t->life.state == FW_COMPLETED;
+}
+
+/* true: tasks were added, replaced (scaled away, and wanted again), or marked to be scaled away. */
+static bool rescale_role(struct fw_sync *s, struct fw_role *r)
+{
+	size_t number = r->spec ? (size_t)r->spec->number : 0;
+	bool changed = role_fill(s, r, number);
+	for (size_t i = 0; i < r->n; i++) {
+		struct fw_task *t = &r->tasks[i];
+		if (i < number && rescale_gone(t)) {
+			task_new(s, t);
+			changed = true;
+		} else if (i >= number && !t->removing) {
+			t->removing = changed = true;
+			fw_end(s, &t->life, sync_scaled_down());
+		}
+	}
+	return changed;
+}
+
+/* Removes what is scaled away, from the end of each role; an empty role that is not in the spec
+ * gives its place to the last one. */
+static void rescale_trim(struct fw_sync *s)
 {
 	struct framework *f = s->f;
-	struct fw_life *l = &f->life;
-	struct fw_decision d = fw_decide(s, &f->policy, l, true);
-	if (l->retry_delay_s < 0) {
-		if (!d.retry) {
-			sync_move(s, FW_COMPLETED);
-			(void)fw_due(s, s->now_s + f->config->retain_s);
-			return;
+	size_t i = 0;
+	while (i < f->n_roles) {
+		struct fw_role *r = &f->roles[i];
+		while (r->n > 0 && rescale_gone(&r->tasks[r->n - 1])) {
+			fw_task_clear(&r->tasks[--r->n]);
+			s->r->status_changed = true;
 		}
-		l->retry_delay_s = d.delay_s;
+		if (r->n > 0 || r->spec) {
+			i++;
+			continue;
+		}
+		fw_role_clear(r);
+		*r = f->roles[--f->n_roles];
 		s->r->status_changed = true;
 	}
-	if (f->execution != FW_STOP && !fw_due(s, l->transition_s + l->retry_delay_s))
-		return;
-	fw_retry(l, d.accountable);
-	fw_attempt_begin(s);
-	sync_move(s, FW_CREATION_PENDING);
-	s->r->again = true;
 }
 
-/* ---- tasks ---- */
+/* true: tasks were added, marked or replaced. */
+static bool rescale(struct fw_sync *s)
+{
+	struct framework *f = s->f;
+	bool changed = false;
+	size_t n = f->n_roles;
+	for (size_t i = 0; i < f->spec.n_roles; i++) {
+		if (f->spec.roles[i].status)
+			continue;
+		changed |= role_new(s, &f->spec.roles[i]);
+		s->r->status_changed = true;
+	}
+	for (size_t i = 0; i < n; i++)
+		changed |= rescale_role(s, &f->roles[i]);
+	if (!changed)
+		rescale_trim(s);
+	if (s->r->status_changed)
+		rescale_link(f);
+	return changed;
+}
+
+/* true: something has changed. */
+static bool rescale_grace(struct framework *f)
+{
+	bool changed = false;
+	for (size_t i = 0; i < f->n_roles; i++) {
+		struct fw_role *r = &f->roles[i];
+		if (r->spec && r->grace_s != r->spec->grace_s) {
+			r->grace_s = r->spec->grace_s;
+			changed = true;
+		}
+	}
+	return changed;
+}
+
+/* ---- the Framework against its ConfigMap ---- */
 
 static bool sync_any_running(const struct framework *f)
 {
@@ -211,109 +533,98 @@ static bool sync_any_running(const struct framework *f)
 	return false;
 }
 
-static void sync_tasks(struct fw_sync *s)
+static void sync_tasks(struct one *o)
 {
-	struct framework *f = s->f;
-	if (!fw_completing(f)) {
-		if (f->execution == FW_STOP)
-			fw_complete(s, false, sync_stopped());
+	struct framework *f = o->s->f;
+	if (!sync_completing(f)) {
+		if (f->spec.execution == FW_STOP)
+			fw_complete(o->s, false, sync_stopped());
 		else
-			fw_rules(s);
+			fw_rules(o->s);
 	}
 	for (size_t i = 0; i < f->n_roles; i++)
 		for (size_t k = 0; k < f->roles[i].n; k++)
-			fw_task_sync(s, &f->roles[i], k);
+			task_sync(o->s, &f->roles[i], k);
 	if (f->life.state == FW_PREPARING && sync_any_running(f))
-		sync_move(s, FW_RUNNING);
+		one_move(o, FW_RUNNING);
 }
 
-/* ---- */
-
-/* The ConfigMap is there.  false: nothing more can be done now. */
-static bool sync_there(struct fw_sync *s, bool dying)
+static void sync_there(struct one *o, bool dying)
 {
-	struct fw_life *l = &s->f->life;
 	if (dying) {
 		fw_end(
-		    s, l,
+		    o->s, o->l,
 		    fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap is being deleted by others"));
-		sync_move(s, FW_DELETING);
-	} else if (l->state == FW_DELETION_PENDING) {
-		if (!sync_remove(s, false))
-			return false;
-		sync_move(s, FW_DELETION_REQUESTED);
-	} else if (l->state == FW_CREATION_REQUESTED) {
-		sync_move(s, FW_PREPARING);
+		one_move(o, FW_DELETING);
+	} else if (o->l->state == FW_DELETION_PENDING) {
+		if (!one_remove(o, o->l->uid, false, false))
+			return;
+		one_move(o, FW_DELETION_REQUESTED);
+	} else if (o->l->state == FW_CREATION_REQUESTED) {
+		one_move(o, FW_PREPARING);
 	}
-	return true;
+	sync_tasks(o);
 }
 
-static void sync_attempt(struct fw_sync *s)
+static void sync_pending(struct one *o)
 {
-	struct fw_life *l = &s->f->life;
-	bool dying = false;
-	enum fw_found found = sync_find(s, false, &dying);
-	if (found == FW_LATER)
+	const struct framework *f = o->s->f;
+	struct framework_pod other;
+	if (f->spec.dying || f->spec.execution == FW_CREATE)
 		return;
-	if (l->state == FW_CREATION_PENDING) {
-		sync_create(s);
-	} else if (found == FW_THERE) {
-		if (sync_there(s, dying))
-			sync_tasks(s);
-	} else if (l->state == FW_CREATION_REQUESTED) {
-		sync_not_seen(s);
-	} else {
-		fw_complete(
-		    s, true,
-		    fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap was deleted by others"));
-	}
+	if (f->spec.execution != FW_STOP)
+		one_create(o);
+	else if (one_find(o, true, &other) != LATER)
+		one_force(o, sync_stopped());
 }
 
-/* true: something has changed. */
-static bool sync_grace(struct fw_sync *s)
+static void sync_running(struct one *o)
 {
-	bool changed = false;
-	for (size_t i = 0; i < s->f->n_roles; i++) {
-		struct fw_role *r = &s->f->roles[i];
-		if (r->spec && r->grace_s != r->spec->grace_s) {
-			r->grace_s = r->spec->grace_s;
-			changed = true;
-		}
-	}
-	return changed;
+	struct framework_pod cm;
+	enum found found = one_find(o, false, &cm);
+	if (found == LATER)
+		return;
+	if (o->l->state == FW_CREATION_PENDING)
+		sync_pending(o);
+	else if (found == THERE)
+		sync_there(o, cm.dying);
+	else if (o->l->state == FW_CREATION_REQUESTED)
+		one_not_seen(o);
+	else
+		one_force(o,
+		          fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap was deleted by others"));
 }
 
-static void sync_begin(struct fw_sync *s)
+/* The spec comes first.  true: something has changed. */
+static bool sync_spec(struct fw_sync *s)
 {
 	struct framework *f = s->f;
-	f->has_status = true;
-	f->life = FW_LIFE_NEW;
-	f->life.start_s = f->life.transition_s = s->now_s;
-	fw_attempt_begin(s);
+	if (!f->has_status) {
+		f->has_status = true;
+		f->life = FW_LIFE_NEW;
+		f->life.start_s = f->life.transition_s = s->now_s;
+		sync_attempt(s);
+		return true;
+	}
+	rescale_link(f);
+	if (f->life.state < FW_DELETION_PENDING && rescale(s))
+		return true;
+	return f->life.state != FW_COMPLETED && rescale_grace(f);
 }
 
 void framework_sync(struct framework *f, const struct framework_world *w, int64_t now_s,
                     uint64_t random, struct framework_result *result)
 {
 	struct fw_sync s = { .f = f, .w = w, .now_s = now_s, .random = random, .r = result };
+	struct one o = { .s = &s, .l = &f->life };
 	*result = (struct framework_result){ .wake_s = INT64_MAX };
-	bool again = false;
-	if (!f->has_status) {
-		sync_begin(&s);
-		again = true;
-	} else {
-		fw_link(f);
-		if (f->life.state < FW_DELETION_PENDING)
-			again = fw_rescale(&s);
-		if (!again && f->life.state != FW_COMPLETED)
-			again = sync_grace(&s);
-	}
-	if (again)
+	(void)fw_configmap_name(f, o.name);
+	if (sync_spec(&s))
 		result->again = result->status_changed = true;
 	else if (f->life.state == FW_COMPLETED)
-		result->delete_framework = fw_due(&s, f->life.transition_s + f->config->retain_s);
-	else if (f->life.state == FW_ATTEMPT_COMPLETED)
-		sync_retry(&s);
-	else
-		sync_attempt(&s);
+		result->delete_framework = sync_due(&s, f->life.transition_s + f->config->retain_s);
+	else if (f->life.state != FW_ATTEMPT_COMPLETED)
+		sync_running(&o);
+	else if (!one_retry(&o, &f->spec.policy))
+		(void)sync_due(&s, now_s + f->config->retain_s);
 }

@@ -1,16 +1,21 @@
-/* CDI files; see cdi.h.  https://github.com/cncf-tags/container-device-interface, version 0.8. */
-#include "k8s/local/cdi.h"
-
+/*
+ * CDI files (Container Device Interface): YAML or JSON in which the driver's tools say what a
+ * container with a GPU needs.  Hooks, which need a container runtime, are ignored.
+ * https://github.com/cncf-tags/container-device-interface, version 0.8.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/tree.h"
+#include "k8s/local/resources.h"
 
-enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_GPUS_MAX = 1024, CDI_EDITS_MAX = 4096 };
+enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_EDITS_MAX = 4096 };
 
 /* What a container gets: containerEdits. */
 struct cdi_edits {
@@ -23,115 +28,101 @@ struct cdi_edits {
 struct cdi_file {
 	const char *name, *kind;
 	struct inventory *out;
-	struct gpu_list *list;
 	struct cdi_edits all; /* what every device of the file needs */
 	bool hooks;
 };
 
 /* A note with the place of a node.  Returns -1. */
-static int cdi_fault(struct cdi_file *f, const struct node *n, const char *what)
+__attribute__((format(printf, 3, 4))) static int cdi_fault(struct cdi_file *f, const struct node *n,
+                                                           const char *fmt, ...)
 {
+	FREE_AUTO char *what = NULL;
+	va_list args;
+	va_start(args, fmt);
+	int bytes = vasprintf(&what, fmt, args);
+	va_end(args);
 	notes_add(&f->out->notes, NOWHERE, "%s, line %u, column %u: %s", f->name, n->line,
-	          n->column, what);
+	          n->column, bytes < 0 ? "is wrong" : what);
 	return -1;
 }
 
-/* A text, else NULL and a note; NULL without a note if there is none. */
-static const char *cdi_text(struct cdi_file *f, const struct node *map, const char *key, bool path)
+/* An absolute path; NULL if there is none, or, with a note, if it is something else. */
+static const char *cdi_path(struct cdi_file *f, const struct node *map, const char *key)
 {
+	char q[4 * QUOTE_MAX];
 	const struct node *n = node_get(map, key);
 	if (n == NULL)
 		return NULL;
-	ARENA_AUTO a = { 0 };
-	if (n->type != NODE_TEXT) {
-		cdi_fault(f, n, arena_printf(&a, "%s must be text, is %s", key, node_type_name(n)));
-		return NULL;
-	}
-	if (path && (n->text[0] != '/' || strstr(n->text, "/../"))) {
-		char q[4 * QUOTE_MAX];
-		cdi_fault(f, n,
-		          arena_printf(&a, "%s must be an absolute path, is \"%s\"", key,
-		                       quote(q, node_span(n))));
-		return NULL;
-	}
-	return n->text;
+	if (n->type != NODE_TEXT)
+		cdi_fault(f, n, "%s must be text, is %s", key, node_type_name(n));
+	else if (n->text[0] != '/' || strstr(n->text, "/../"))
+		cdi_fault(f, n, "%s must be an absolute path, is \"%s\"", key,
+		          quote(q, node_span(n)));
+	else
+		return n->text;
+	return NULL;
 }
 
-/* A list, NULL if there is none; -1 and a note if it is something else. */
-static int cdi_list(struct cdi_file *f, const struct node *map, const char *key,
-                    const struct node **list)
+/* A list, empty if there is none; NULL and a note if it is something else. */
+static const struct node *cdi_list(struct cdi_file *f, const struct node *map, const char *key)
 {
-	*list = node_get(map, key);
-	if (*list == NULL || (*list)->type == NODE_NULL) {
-		*list = NULL;
-		return 0;
-	}
-	if ((*list)->type == NODE_LIST && (*list)->n <= CDI_EDITS_MAX)
-		return 0;
-	ARENA_AUTO a = { 0 };
-	return cdi_fault(
-	    f, *list,
-	    arena_printf(&a, "%s must be a list of at most %d items", key, CDI_EDITS_MAX));
+	static const struct node EMPTY = { .type = NODE_LIST };
+	const struct node *list = node_get(map, key);
+	if (list == NULL || list->type == NODE_NULL)
+		return &EMPTY;
+	if (list->type == NODE_LIST && list->n <= CDI_EDITS_MAX)
+		return list;
+	cdi_fault(f, list, "%s must be a list of at most %d items", key, CDI_EDITS_MAX);
+	return NULL;
 }
 
 /* deviceNodes: {path, hostPath}; mounts: {containerPath, hostPath, options}. */
 static int cdi_read_file(struct cdi_file *f, const struct node *n, bool device,
                          struct gpu_file *out)
 {
-	const char *key = device ? "path" : "containerPath";
-	out->path = cdi_text(f, n, key, true);
-	out->host = cdi_text(f, n, "hostPath", true);
-	if (out->host == NULL && device && node_get(n, "hostPath") == NULL)
-		out->host = out->path;
-	if (out->path == NULL || out->host == NULL)
-		return cdi_fault(f, n,
-		                 device ? "a device node needs `path`"
-		                        : "a mount needs `hostPath` and `containerPath`");
 	out->device = device;
 	out->writable = true;
-	const struct node *options = NULL;
-	if (cdi_list(f, n, "options", &options) != 0)
-		return -1;
+	out->path = cdi_path(f, n, device ? "path" : "containerPath");
+	out->host = device && !node_get(n, "hostPath") ? out->path : cdi_path(f, n, "hostPath");
+	if (out->path == NULL || out->host == NULL)
+		return cdi_fault(f, n, "%s",
+		                 device ? "a device node needs `path`"
+		                        : "a mount needs `hostPath` and `containerPath`");
+	const struct node *options = cdi_list(f, n, "options");
 	for (size_t i = 0; options && i < options->n; i++) {
 		const struct node *o = &options->item[i];
 		if (o->type == NODE_TEXT && strcmp(o->text, "ro") == 0)
 			out->writable = false;
 	}
-	return 0;
+	return options ? 0 : -1;
 }
 
 static int cdi_read_edits(struct cdi_file *f, const struct node *map, struct cdi_edits *out)
 {
-	static const char *const KEYS[] = { "deviceNodes", "mounts" };
-	const struct node *lists[2];
-	const struct node *env = NULL;
 	*out = (struct cdi_edits){ 0 };
-	if (map == NULL)
-		return 0;
-	if (map->type != NODE_MAP)
+	if (map && map->type != NODE_MAP)
 		return cdi_fault(f, map, "containerEdits must be a mapping");
 	f->hooks = f->hooks || node_get(map, "hooks");
-	size_t n = 0;
-	for (size_t k = 0; k < 2; k++) {
-		if (cdi_list(f, map, KEYS[k], &lists[k]) != 0)
-			return -1;
-		n += lists[k] ? lists[k]->n : 0;
-	}
-	if (cdi_list(f, map, "env", &env) != 0)
+	const struct node *devices = cdi_list(f, map, "deviceNodes");
+	const struct node *mounts = cdi_list(f, map, "mounts");
+	const struct node *env = cdi_list(f, map, "env");
+	if (!devices || !mounts || !env)
 		return -1;
 	struct arena *a = &f->out->arena;
-	out->file = ARENA_NEW(a, struct gpu_file, n);
-	for (size_t k = 0; k < 2; k++) {
-		for (size_t i = 0; lists[k] && i < lists[k]->n; i++) {
-			if (cdi_read_file(f, &lists[k]->item[i], k == 0, &out->file[out->n++]) != 0)
-				return -1;
-		}
+	out->file = ARENA_NEW(a, struct gpu_file, devices->n + mounts->n);
+	for (; out->n < devices->n + mounts->n; out->n++) {
+		bool device = out->n < devices->n;
+		const struct node *n =
+		    device ? &devices->item[out->n] : &mounts->item[out->n - devices->n];
+		if (cdi_read_file(f, n, device, &out->file[out->n]) != 0)
+			return -1;
 	}
-	out->env = ARENA_NEW(a, const char *, env ? env->n : 0);
-	for (size_t i = 0; env && i < env->n; i++) {
-		if (env->item[i].type != NODE_TEXT || !strchr(env->item[i].text, '='))
-			return cdi_fault(f, &env->item[i], "a variable must be NAME=value");
-		out->env[out->env_n++] = env->item[i].text;
+	out->env = ARENA_NEW(a, const char *, env->n);
+	for (; out->env_n < env->n; out->env_n++) {
+		const struct node *n = &env->item[out->env_n];
+		if (n->type != NODE_TEXT || !strchr(n->text, '='))
+			return cdi_fault(f, n, "a variable must be NAME=value");
+		out->env[out->env_n] = n->text;
 	}
 	return 0;
 }
@@ -150,15 +141,15 @@ static bool cdi_shows(const struct gpu_file *file, size_t n, const char *host)
 /* The same device nodes, apart from those of all devices of the file, which are at the end. */
 static bool cdi_same(const struct gpu *g, const struct cdi_edits *own)
 {
-	size_t nodes = 0;
 	for (size_t i = 0; i < own->n; i++) {
 		if (own->file[i].device && !cdi_shows(g->files, g->own_n, own->file[i].host))
 			return false;
-		nodes += own->file[i].device;
 	}
-	for (size_t i = 0; i < g->own_n; i++)
-		nodes -= g->files[i].device;
-	return nodes == 0;
+	for (size_t i = 0; i < g->own_n; i++) {
+		if (g->files[i].device && !cdi_shows(own->file, own->n, g->files[i].host))
+			return false;
+	}
+	return true;
 }
 
 static bool cdi_is_uuid(const char *name)
@@ -166,37 +157,40 @@ static bool cdi_is_uuid(const char *name)
 	return strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0;
 }
 
+/* A copy of the items of two lists, and one more of zeroes; NULL is an empty list. */
+static void *cdi_join(struct arena *a, size_t size, const void *x, size_t x_n, const void *y,
+                      size_t y_n)
+{
+	char *all = arena_zero(a, x_n + y_n + 1, size);
+	if (x_n)
+		memcpy(all, x, x_n * size);
+	if (y_n)
+		memcpy(all + x_n * size, y, y_n * size);
+	return all;
+}
+
 static void cdi_add(struct cdi_file *f, const char *name, const struct cdi_edits *own)
 {
 	const struct cdi_edits *all = &f->all;
-	struct gpu_list *l = f->list;
 	struct arena *a = &f->out->arena;
 	const char *full = arena_printf(a, "%s=%s", f->kind, name);
-	for (size_t i = 0; i < l->n; i++) {
-		struct gpu *g = &l->v[i];
-		if (strcmp(g->name, full) == 0)
+	const char *uuid = cdi_is_uuid(name) ? name : NULL;
+	for (size_t i = 0; i < f->out->gpus_n; i++) {
+		struct gpu *g = &f->out->gpus[i];
+		bool same = cdi_same(g, own);
+		if (same && strcmp(g->name, full) != 0)
+			g->uuid = g->uuid ? g->uuid : uuid;
+		if (same || strcmp(g->name, full) == 0)
 			return;
-		if (cdi_same(g, own)) {
-			g->uuid = g->uuid == NULL && cdi_is_uuid(name) ? name : g->uuid;
-			return;
-		}
 	}
-	struct gpu *g = gpu_list_add(l);
-	g->name = full;
-	g->uuid = cdi_is_uuid(name) ? name : NULL;
-	g->own_n = own->n;
-	g->files_n = own->n + all->n;
-	struct gpu_file *files = ARENA_NEW(a, struct gpu_file, g->files_n);
-	memcpy(files, own->file, own->n * sizeof(*files));
-	if (all->n)
-		memcpy(files + own->n, all->file, all->n * sizeof(*files));
-	g->files = files;
-	const char **env = ARENA_NEW(a, const char *, own->env_n + all->env_n + 1);
-	for (size_t i = 0; i < own->env_n; i++)
-		env[i] = own->env[i];
-	for (size_t i = 0; i < all->env_n; i++)
-		env[own->env_n + i] = all->env[i];
-	g->env = env;
+	f->out->gpus[f->out->gpus_n++] = (struct gpu){
+		.name = full,
+		.uuid = uuid,
+		.own_n = own->n,
+		.files_n = own->n + all->n,
+		.files = cdi_join(a, sizeof(*own->file), own->file, own->n, all->file, all->n),
+		.env = cdi_join(a, sizeof(*own->env), own->env, own->env_n, all->env, all->env_n),
+	};
 }
 
 static void cdi_read_device(struct cdi_file *f, const struct node *n)
@@ -212,14 +206,13 @@ static void cdi_read_device(struct cdi_file *f, const struct node *n)
 		cdi_fault(f, n, "a device needs a `name`");
 		return;
 	}
-	if (strcmp(name, "all") == 0 || f->list->n >= CDI_GPUS_MAX)
+	if (strcmp(name, "all") == 0 || f->out->gpus_n >= GPUS_MAX ||
+	    cdi_read_edits(f, node_get(n, "containerEdits"), &own) != 0)
 		return;
-	if (cdi_read_edits(f, node_get(n, "containerEdits"), &own) != 0)
-		return;
-	bool device = false;
-	for (size_t i = 0; i < own.n; i++)
-		device = device || own.file[i].device;
-	if (device)
+	size_t i = 0;
+	while (i < own.n && !own.file[i].device)
+		i++;
+	if (i < own.n)
 		cdi_add(f, name, &own);
 	else
 		cdi_fault(f, n, "the device has no device node of its own");
@@ -237,10 +230,9 @@ static void cdi_read_spec(struct cdi_file *f, const struct node *root)
 	if (class == NULL || strcmp(class, "/gpu") != 0)
 		return;
 	f->kind = kind->text;
-	const struct node *devices = NULL;
-	if (cdi_read_edits(f, node_get(root, "containerEdits"), &f->all) != 0 ||
-	    cdi_list(f, root, "devices", &devices) != 0)
+	if (cdi_read_edits(f, node_get(root, "containerEdits"), &f->all) != 0)
 		return;
+	const struct node *devices = cdi_list(f, root, "devices");
 	for (size_t i = 0; devices && i < devices->n; i++)
 		cdi_read_device(f, &devices->item[i]);
 	if (f->hooks)
@@ -253,54 +245,42 @@ static void cdi_read_spec(struct cdi_file *f, const struct node *root)
 
 /* ---- files ------------------------------------------------------------------------- */
 
-/* The text of a regular file; false, and why, if it cannot be read. */
-static bool cdi_load(const char *path, struct str *text, const char **why)
+/* Reads a regular file.  NULL, else why it cannot be read. */
+static const char *cdi_load(const char *path, struct arena *a, struct span *text)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	*why = NULL;
-	if (fd < 0 || fstat(fd, &st) != 0)
-		*why = strerrordesc_np(errno);
-	else if (!S_ISREG(st.st_mode) || st.st_size > CDI_FILE_MAX)
-		*why = "is not a file of at most 4 MiB";
-	while (*why == NULL && str_reserve(text, 65536)) {
-		ssize_t n = read(fd, text->p + text->n, 65536);
-		if (n < 0)
-			*why = strerrordesc_np(errno);
-		if (n <= 0)
-			break;
-		text->n += (size_t)n;
-		text->p[text->n] = '\0';
+	struct stat st = { 0 };
+	ssize_t n = fd < 0 || fstat(fd, &st) != 0 ? -1 : 0;
+	bool fits = S_ISREG(st.st_mode) && st.st_size <= CDI_FILE_MAX;
+	if (n == 0 && fits) {
+		char *p = arena_alloc(a, (size_t)st.st_size + 1);
+		n = read(fd, p, (size_t)st.st_size);
+		*text = (struct span){ p, n > 0 ? (size_t)n : 0 };
 	}
+	const char *why = n < 0   ? strerrordesc_np(errno)
+	                  : !fits ? "is not a file of at most 4 MiB"
+	                          : NULL;
 	if (fd >= 0)
 		(void)close(fd);
-	if (*why == NULL && text->full)
-		*why = "is not a file of at most 4 MiB";
-	return *why == NULL;
+	return why;
 }
 
-static void cdi_read_path(const char *path, struct gpu_list *l, struct inventory *out)
+static void cdi_read_path(const char *path, struct inventory *out)
 {
-	struct cdi_file f = { .name = arena_printf(&out->arena, "%s", path),
-		              .out = out,
-		              .list = l };
-	STR_AUTO text = STR_INIT(CDI_FILE_MAX + 65536);
-	const char *why;
-	if (!cdi_load(path, &text, &why)) {
-		notes_add(&out->notes, NOWHERE, "%s: %s", path, why);
-		return;
-	}
+	struct cdi_file f = { .name = arena_printf(&out->arena, "%s", path), .out = out };
+	ARENA_AUTO a = { 0 };
+	struct span text = { 0 };
 	struct doc doc = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	if (doc_read(str_view(&text), &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0) {
+	const char *why = cdi_load(path, &a, &text);
+	if (why)
+		notes_add(&out->notes, NOWHERE, "%s: %s", path, why);
+	else if (doc_read(text, &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0)
 		cdi_read_spec(&f, &doc.root);
-		return;
-	}
-	const struct note *n = &e.notes.v[0];
-	if (e.notes.n)
-		notes_add(&out->notes, NOWHERE, "%s, line %u, column %u: %s", path, n->line,
-		          n->column, n->msg);
+	else if (e.notes.n)
+		notes_add(&out->notes, NOWHERE, "%s, line %u, column %u: %s", path,
+		          e.notes.v[0].line, e.notes.v[0].column, e.notes.v[0].msg);
 }
 
 static int cdi_select(const struct dirent *d)
@@ -309,14 +289,14 @@ static int cdi_select(const struct dirent *d)
 	return dot && d->d_name[0] != '.' && (!strcmp(dot, ".yaml") || !strcmp(dot, ".json"));
 }
 
-void cdi_read(const char *dir, struct gpu_list *l, struct inventory *out)
+void cdi_read(const char *dir, struct inventory *out)
 {
 	struct dirent **names = NULL;
 	int n = scandir(dir, &names, cdi_select, alphasort);
 	for (int i = 0; i < n; i++) {
 		FREE_AUTO char *path = xasprintf("%s/%s", dir, names[i]->d_name);
 		if (i < CDI_FILES_MAX)
-			cdi_read_path(path, l, out);
+			cdi_read_path(path, out);
 		free(names[i]);
 	}
 	free(names);

@@ -131,26 +131,29 @@ static bool cgroup_writable(const char *dir)
 	return true;
 }
 
-/* Moves this process into its leaf, then lets the group limit its children.  0 or an errno. */
-static int cgroup_enter(struct cgroup *g)
+/* Moves this process into its leaf, then lets the group limit its children.  NULL, else why not;
+ * the caller frees it. */
+static char *cgroup_enter(const struct cgroup *g)
 {
 	FREE_AUTO char *leaf = xasprintf("%s/%s", g->dir, OWN_LEAF);
-	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
-		return errno;
-	int fault = cgroup_put(leaf, "cgroup.procs", "0");
-	if (fault)
-		return fault;
 	FREE_AUTO char *on =
 	    xasprintf("+memory%s%s", g->cpu ? " +cpu" : "", g->pids ? " +pids" : "");
-	fault = cgroup_put(g->dir, "cgroup.subtree_control", on);
-	if (fault)
-		(void)cgroup_put(g->dir, "cgroup.procs", "0");
-	return fault;
+	int fault = mkdir(leaf, 0755) != 0 && errno != EEXIST ? errno : 0;
+	fault = fault ? fault : cgroup_put(leaf, "cgroup.procs", "0");
+	if (fault == 0) {
+		fault = cgroup_put(g->dir, "cgroup.subtree_control", on);
+		if (fault)
+			(void)cgroup_put(g->dir, "cgroup.procs", "0");
+	}
+	return fault ? xasprintf("cannot be used (%s)", fault == EBUSY ? "other processes are in it"
+	                                                               : strerrordesc_np(fault))
+	             : NULL;
 }
 
 struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why)
 {
 	size_t root_n = 0;
+	char controllers[CGROUP_TEXT] = "";
 	FREE_AUTO char *dir = cgroup_own(proc, root, &root_n);
 	if (dir == NULL) {
 		str_puts(why, "limits of memory and CPUs are not enforced: this system has no "
@@ -161,35 +164,25 @@ struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why)
 	char *name = strrchr(dir, '/');
 	if (strcmp(name + 1, OWN_LEAF) == 0)
 		*name = '\0';
-	char controllers[CGROUP_TEXT];
-	if (!cgroup_get(dir, "cgroup.controllers", controllers) ||
-	    !cgroup_has(controllers, "memory")) {
-		str_printf(why,
-		           "limits of memory are not enforced: the cgroup %s has no memory "
-		           "controller",
-		           dir);
+	bool readable = cgroup_get(dir, "cgroup.controllers", controllers);
+	struct cgroup g = { dir, cgroup_has(controllers, "cpu"), cgroup_has(controllers, "pids") };
+	FREE_AUTO char *fault = NULL;
+	if (!readable || !cgroup_has(controllers, "memory"))
+		fault = xstrdup("has no memory controller");
+	else if (!cgroup_writable(dir))
+		fault = xstrdup("is not delegated to this user (a systemd unit needs "
+		                "Delegate=yes)");
+	else
+		fault = cgroup_enter(&g);
+	if (fault) {
+		str_printf(why, "limits of memory and CPUs are not enforced: the cgroup %s %s", dir,
+		           fault);
 		return NULL;
 	}
-	if (!cgroup_writable(dir)) {
-		str_printf(why,
-		           "limits of memory and CPUs are not enforced: the cgroup %s is not "
-		           "delegated to this user (a systemd unit needs Delegate=yes)",
-		           dir);
-		return NULL;
-	}
-	struct cgroup *g = xcalloc(1, sizeof(*g));
-	g->cpu = cgroup_has(controllers, "cpu");
-	g->pids = cgroup_has(controllers, "pids");
-	g->dir = TAKE(dir);
-	int fault = cgroup_enter(g);
-	if (fault == 0)
-		return g;
-	str_printf(why,
-	           "limits of memory and CPUs are not enforced: the cgroup %s cannot be used "
-	           "(%s)",
-	           g->dir, fault == EBUSY ? "other processes are in it" : strerrordesc_np(fault));
-	cgroup_close(g);
-	return NULL;
+	struct cgroup *made = xmalloc(sizeof(*made));
+	*made = g;
+	dir = NULL;
+	return made;
 }
 
 void cgroup_close(struct cgroup *g)
@@ -206,33 +199,34 @@ static char *cgroup_leaf(const struct cgroup *g, const char *task)
 	return xasprintf("%s/task-%s", g->dir, task);
 }
 
-static int cgroup_limit(const char *dir, const char *file, int64_t n, const char *after,
-                        struct err *e)
-{
-	FREE_AUTO char *text = n ? xasprintf("%lld%s", (long long)n, after) : xstrdup("max");
-	int fault = cgroup_put(dir, file, text);
-	if (fault == 0)
-		return 0;
-	return err_set(e, UNKNOWN_ERROR, "writing %s into %s/%s: %s", text, dir, file,
-	               strerrordesc_np(fault));
-}
-
 int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits, char **dir,
                 struct err *e)
 {
+	const struct {
+		const char *file;
+		bool there;
+		int64_t n;
+		const char *after;
+	} wanted[] = {
+		{ "memory.max", true, limits->memory, "" },
+		{ "cpu.max", g->cpu, limits->cpus * (CPU_PERIOD_US / 1000), " 100000" },
+		{ "pids.max", g->pids, limits->pids, "" },
+	};
 	FREE_AUTO char *leaf = cgroup_leaf(g, task);
 	if (strchr(task, '/'))
 		return err_set(e, UNKNOWN_ERROR, "%s is no name of a cgroup", task);
 	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
 		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
 		               strerrordesc_np(errno));
-	if (cgroup_limit(leaf, "memory.max", limits->memory, "", e) != 0)
-		return -1;
-	if (g->cpu &&
-	    cgroup_limit(leaf, "cpu.max", limits->cpus * (CPU_PERIOD_US / 1000), " 100000", e) != 0)
-		return -1;
-	if (g->pids && cgroup_limit(leaf, "pids.max", limits->pids, "", e) != 0)
-		return -1;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		FREE_AUTO char *text =
+		    wanted[i].n ? xasprintf("%lld%s", (long long)wanted[i].n, wanted[i].after)
+				: xstrdup("max");
+		int fault = wanted[i].there ? cgroup_put(leaf, wanted[i].file, text) : 0;
+		if (fault)
+			return err_set(e, UNKNOWN_ERROR, "writing %s into %s/%s: %s", text, leaf,
+			               wanted[i].file, strerrordesc_np(fault));
+	}
 	/* As in Kubernetes: no swap instead of memory, and all of a task ends.  Not every kernel
 	 * has these. */
 	(void)cgroup_put(leaf, "memory.swap.max", limits->memory ? "0" : "max");
@@ -249,9 +243,7 @@ int64_t cgroup_oom_kills(const struct cgroup *g, const char *task)
 		return 0;
 	static const char KEY[] = "\noom_kill ";
 	const char *line = strstr(text, KEY);
-	if (line == NULL)
-		return 0;
-	struct span n = span_of(line + sizeof(KEY) - 1);
+	struct span n = span_of(line ? line + sizeof(KEY) - 1 : "");
 	int64_t kills = 0;
 	(void)parse_i64(span_to(n, span_chr(n, '\n')), 0, INT64_MAX, &kills);
 	return kills;

@@ -67,33 +67,33 @@ enum queue_why {
 	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
 };
 
-TAILQ_HEAD(queue_tasks, queue_task);
-
 struct queue_job {
+	TAILQ_ENTRY(queue_job) link; /* by priority and age */
 	struct queue_user *user;
 	struct queue_cluster *cluster;
 	int64_t priority, submitted_ms;
-	uint64_t number;
 	bool gang;
-	struct queue_tasks waiting, holding;
-	struct amounts want, held; /* sums of these */
+	TAILQ_HEAD(, queue_task) tasks; /* in the order of their making */
+	size_t waiting;                 /* of these */
+	struct amounts want, held;      /* sums of those that wait, and of the others */
 	enum queue_why why;
 	size_t place;        /* in the queue, from 1; if BUSY */
 	struct amounts lack; /* what could not start */
 	/* Of one pick: */
 	struct queue_job *next; /* of this user */
 	struct queue_task *at;
-	size_t index; /* in q->jobs */
+	size_t index;
 };
+
+enum { OF_MACHINE, OF_CLUSTER, POOLS };
 
 struct queue_task {
 	TAILQ_ENTRY(queue_task) link;
 	struct queue_job *job;
 	struct amounts need;
 	void *owner;
-	uint64_t number;
 	bool holds;
-	uint64_t turn_machine, turn_cluster; /* of the heads that it passed; 0: none */
+	uint64_t turn[POOLS]; /* of the heads that it passed; 0: none */
 };
 
 struct queue {
@@ -103,24 +103,11 @@ struct queue {
 	struct queue_cluster *clusters;
 	struct queue_user *users;
 	size_t users_n;
-	struct queue_job **jobs; /* by priority and age */
-	size_t jobs_n, jobs_cap;
-	uint64_t numbers;
+	TAILQ_HEAD(queue_jobs, queue_job) jobs;
 	size_t places;
-	struct queue_user **heap;
-	size_t heap_cap;
 	void **started;
 	size_t started_n, started_cap;
 };
-
-/* Room for one more element. */
-static void *queue_room(void *v, size_t n, size_t *cap, size_t size)
-{
-	if (n < *cap)
-		return v;
-	*cap = *cap ? 2 * *cap : 16;
-	return xrealloc(v, *cap * size);
-}
 
 /* ---- pools ------------------------------------------------------------------------- */
 
@@ -172,21 +159,6 @@ static void pool_meet(struct queue_pool *p, const struct queue_job *job, const s
 	p->met = true;
 	pool_set_head(p, job);
 	p->head_need = *need;
-}
-
-static void pool_take(struct queue_pool *p, const struct amounts *need, uint64_t *turn)
-{
-	amounts_add(&p->held, need);
-	*turn = p->met ? p->turn : 0;
-	if (p->met)
-		amounts_add(&p->passed, need);
-}
-
-static void pool_give(struct queue_pool *p, const struct amounts *need, uint64_t turn)
-{
-	amounts_subtract(&p->held, need);
-	if (turn && turn == p->turn)
-		amounts_subtract(&p->passed, need);
 }
 
 /* ---- users and clusters ------------------------------------------------------------ */
@@ -277,29 +249,97 @@ void queue_quota(struct queue *q, struct span virtual_cluster, const struct amou
 
 /* ---- jobs and tasks ---------------------------------------------------------------- */
 
-/* The older, or more important, job is first. */
-static bool queue_before(const struct queue_job *a, const struct queue_job *b)
+/* A task begins to hold what it needs (amounts_add), or gives it back (amounts_subtract). */
+static void queue_count(struct queue *q, struct queue_task *t,
+                        void (*count)(struct amounts *, const struct amounts *))
 {
-	if (a->priority != b->priority)
-		return a->priority > b->priority;
-	if (a->submitted_ms != b->submitted_ms)
-		return a->submitted_ms < b->submitted_ms;
-	return a->number < b->number;
+	struct queue_user *u = t->job->user;
+	struct queue_pool *const pools[POOLS] = { &q->machine, &t->job->cluster->pool };
+	t->holds = count == amounts_add;
+	count(&t->job->held, &t->need);
+	count(&u->held, &t->need);
+	if (t->need.gpus == 0)
+		count(&u->bare, &t->need);
+	for (size_t i = 0; i < POOLS; i++) {
+		if (t->holds)
+			t->turn[i] = pools[i]->met ? pools[i]->turn : 0;
+		count(&pools[i]->held, &t->need);
+		if (t->turn[i] && t->turn[i] == pools[i]->turn)
+			count(&pools[i]->passed, &t->need);
+	}
 }
 
-/* Where a job stands in q->jobs, or belongs. */
-static size_t queue_index(const struct queue *q, const struct queue_job *job)
+static void queue_task_wait(struct queue_task *t)
 {
-	size_t low = 0;
-	size_t high = q->jobs_n;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (queue_before(q->jobs[middle], job))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	t->job->waiting++;
+	amounts_add(&t->job->want, &t->need);
+}
+
+static void queue_task_unwait(struct queue_task *t)
+{
+	t->job->waiting--;
+	amounts_subtract(&t->job->want, &t->need);
+}
+
+static struct queue_task *queue_task_new(struct queue_job *job, const struct amounts *need,
+                                         void *owner)
+{
+	struct queue_task *t = xcalloc(1, sizeof(*t));
+	t->job = job;
+	t->need = *need;
+	t->owner = owner;
+	TAILQ_INSERT_TAIL(&job->tasks, t, link);
+	return t;
+}
+
+struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
+                              void *owner)
+{
+	(void)q;
+	if (job->waiting == 0)
+		job->why = NOT_SEEN;
+	struct queue_task *t = queue_task_new(job, need, owner);
+	queue_task_wait(t);
+	return t;
+}
+
+struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const struct amounts *need,
+                              void *owner)
+{
+	struct queue_task *t = queue_task_new(job, need, owner);
+	queue_count(q, t, amounts_add);
+	return t;
+}
+
+void queue_end(struct queue *q, struct queue_task *task)
+{
+	if (task->holds)
+		queue_count(q, task, amounts_subtract);
+	else
+		queue_task_unwait(task);
+	TAILQ_REMOVE(&task->job->tasks, task, link);
+	free(task);
+}
+
+void queue_undo(struct queue *q, struct queue_task *task)
+{
+	double use = task->job->user->use - START_S * queue_share_of(q, &task->need);
+	task->job->user->use = use > 0 ? use : 0;
+	queue_count(q, task, amounts_subtract);
+	queue_task_wait(task);
+	task->job->why = NOT_SEEN;
+}
+
+bool queue_task_waits(const struct queue_task *task)
+{
+	return !task->holds;
+}
+
+/* The more important, or older, job is first. */
+static bool queue_before(const struct queue_job *a, const struct queue_job *b)
+{
+	return a->priority != b->priority ? a->priority > b->priority
+	                                  : a->submitted_ms < b->submitted_ms;
 }
 
 struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
@@ -310,147 +350,44 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 	job->cluster = queue_cluster(q, order->virtual_cluster);
 	job->priority = order->priority;
 	job->submitted_ms = order->submitted_ms;
-	job->number = ++q->numbers;
 	job->gang = order->gang;
-	TAILQ_INIT(&job->waiting);
-	TAILQ_INIT(&job->holding);
-	q->jobs = queue_room(q->jobs, q->jobs_n, &q->jobs_cap, sizeof(struct queue_job *));
-	size_t i = queue_index(q, job);
-	memmove(q->jobs + i + 1, q->jobs + i, (q->jobs_n - i) * sizeof(struct queue_job *));
-	q->jobs[i] = job;
-	q->jobs_n++;
+	TAILQ_INIT(&job->tasks);
+	struct queue_job *after = TAILQ_LAST(&q->jobs, queue_jobs);
+	while (after && queue_before(job, after))
+		after = TAILQ_PREV(after, queue_jobs, link);
+	if (after)
+		TAILQ_INSERT_AFTER(&q->jobs, after, job, link);
+	else
+		TAILQ_INSERT_HEAD(&q->jobs, job, link);
 	return job;
-}
-
-static void queue_count_user(struct queue_user *u, const struct amounts *need,
-                             void (*count)(struct amounts *, const struct amounts *))
-{
-	count(&u->held, need);
-	if (need->gpus == 0)
-		count(&u->bare, need);
-}
-
-static void queue_task_hold(struct queue *q, struct queue_task *t)
-{
-	struct queue_job *job = t->job;
-	t->holds = true;
-	TAILQ_INSERT_TAIL(&job->holding, t, link);
-	amounts_add(&job->held, &t->need);
-	queue_count_user(job->user, &t->need, amounts_add);
-	pool_take(&q->machine, &t->need, &t->turn_machine);
-	pool_take(&job->cluster->pool, &t->need, &t->turn_cluster);
-}
-
-static void queue_task_unhold(struct queue *q, struct queue_task *t)
-{
-	struct queue_job *job = t->job;
-	t->holds = false;
-	TAILQ_REMOVE(&job->holding, t, link);
-	amounts_subtract(&job->held, &t->need);
-	queue_count_user(job->user, &t->need, amounts_subtract);
-	pool_give(&q->machine, &t->need, t->turn_machine);
-	pool_give(&job->cluster->pool, &t->need, t->turn_cluster);
-}
-
-static void queue_task_wait(struct queue_task *t)
-{
-	struct queue_job *job = t->job;
-	amounts_add(&job->want, &t->need);
-	struct queue_task *before = TAILQ_LAST(&job->waiting, queue_tasks);
-	while (before && before->number > t->number)
-		before = TAILQ_PREV(before, queue_tasks, link);
-	if (before)
-		TAILQ_INSERT_AFTER(&job->waiting, before, t, link);
-	else
-		TAILQ_INSERT_HEAD(&job->waiting, t, link);
-}
-
-static void queue_task_unwait(struct queue_task *t)
-{
-	TAILQ_REMOVE(&t->job->waiting, t, link);
-	amounts_subtract(&t->job->want, &t->need);
-}
-
-static struct queue_task *queue_task_new(struct queue *q, struct queue_job *job,
-                                         const struct amounts *need, void *owner)
-{
-	struct queue_task *t = xcalloc(1, sizeof(*t));
-	t->job = job;
-	t->need = *need;
-	t->owner = owner;
-	t->number = ++q->numbers;
-	return t;
-}
-
-struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
-                              void *owner)
-{
-	struct queue_task *t = queue_task_new(q, job, need, owner);
-	if (TAILQ_EMPTY(&job->waiting))
-		job->why = NOT_SEEN;
-	queue_task_wait(t);
-	return t;
-}
-
-struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const struct amounts *need,
-                              void *owner)
-{
-	struct queue_task *t = queue_task_new(q, job, need, owner);
-	queue_task_hold(q, t);
-	return t;
-}
-
-void queue_end(struct queue *q, struct queue_task *task)
-{
-	if (task->holds)
-		queue_task_unhold(q, task);
-	else
-		queue_task_unwait(task);
-	free(task);
-}
-
-void queue_undo(struct queue *q, struct queue_task *task)
-{
-	double use = task->job->user->use - START_S * queue_share_of(q, &task->need);
-	task->job->user->use = use > 0 ? use : 0;
-	queue_task_unhold(q, task);
-	queue_task_wait(task);
-	task->job->why = NOT_SEEN;
-}
-
-bool queue_task_waits(const struct queue_task *task)
-{
-	return !task->holds;
 }
 
 void queue_remove(struct queue *q, struct queue_job *job)
 {
-	while (!TAILQ_EMPTY(&job->waiting))
-		queue_end(q, TAILQ_FIRST(&job->waiting));
-	while (!TAILQ_EMPTY(&job->holding))
-		queue_end(q, TAILQ_FIRST(&job->holding));
+	while (!TAILQ_EMPTY(&job->tasks))
+		queue_end(q, TAILQ_FIRST(&job->tasks));
 	if (q->machine.head == job)
 		pool_set_head(&q->machine, NULL);
 	if (job->cluster->pool.head == job)
 		pool_set_head(&job->cluster->pool, NULL);
-	size_t i = queue_index(q, job);
-	memmove(q->jobs + i, q->jobs + i + 1, (q->jobs_n - i - 1) * sizeof(struct queue_job *));
-	q->jobs_n--;
+	TAILQ_REMOVE(&q->jobs, job, link);
 	job->user->jobs--;
 	free(job);
 }
 
 struct queue *queue_new(void)
 {
-	return xcalloc(1, sizeof(struct queue));
+	struct queue *q = xcalloc(1, sizeof(*q));
+	TAILQ_INIT(&q->jobs);
+	return q;
 }
 
 void queue_free(struct queue *q)
 {
 	if (q == NULL)
 		return;
-	while (q->jobs_n)
-		queue_remove(q, q->jobs[q->jobs_n - 1]);
+	while (!TAILQ_EMPTY(&q->jobs))
+		queue_remove(q, TAILQ_FIRST(&q->jobs));
 	for (struct queue_user *u = q->users, *next; u; u = next) {
 		next = u->next;
 		free(u->name);
@@ -461,18 +398,11 @@ void queue_free(struct queue *q)
 		free(c->name);
 		free(c);
 	}
-	free(q->jobs);
-	free(q->heap);
 	free(q->started);
 	free(q);
 }
 
 /* ---- a pick ------------------------------------------------------------------------ */
-
-static bool queue_job_waits(const struct queue_job *job)
-{
-	return !TAILQ_EMPTY(&job->waiting);
-}
 
 /*
  * Users that have begun to wait for the machine since the last pick: their use is brought to at
@@ -484,11 +414,10 @@ static void queue_enter(struct queue *q)
 		u->waited = u->waits;
 		u->waits = false;
 	}
-	for (size_t i = 0; i < q->jobs_n; i++) {
-		struct queue_job *job = q->jobs[i];
-		if ((job->why == NOT_SEEN || job->why == BUSY) && queue_job_waits(job))
-			job->user->waits = true;
-	}
+	struct queue_job *job;
+	TAILQ_FOREACH(job, &q->jobs, link)
+	if ((job->why == NOT_SEEN || job->why == BUSY) && job->waiting)
+		job->user->waits = true;
 	size_t n = 0;
 	double low = INFINITY;
 	double high = -INFINITY;
@@ -536,12 +465,15 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 
 static void queue_start(struct queue *q, struct queue_task *t)
 {
-	queue_task_unwait(t);
-	queue_task_hold(q, t);
 	double charge = START_S * queue_share_of(q, &t->need);
+	queue_task_unwait(t);
+	queue_count(q, t, amounts_add);
 	t->job->user->use += charge;
 	t->job->user->key += charge;
-	q->started = queue_room(q->started, q->started_n, &q->started_cap, sizeof(*q->started));
+	if (q->started_n == q->started_cap) {
+		q->started_cap = q->started_cap ? 2 * q->started_cap : 16;
+		q->started = xrealloc(q->started, q->started_cap * sizeof(*q->started));
+	}
 	q->started[q->started_n++] = t->owner;
 }
 
@@ -561,89 +493,85 @@ static void queue_block(struct queue *q, struct queue_job *job, enum queue_why w
 		job->place = ++q->places;
 }
 
+/* The first task that waits, from t on. */
+static struct queue_task *queue_waiting(struct queue_task *t)
+{
+	while (t && t->holds)
+		t = TAILQ_NEXT(t, link);
+	return t;
+}
+
 /* Tries a job, or its next task.  true: nothing of the job is left to try. */
 static bool queue_try(struct queue *q, struct queue_job *job)
 {
-	struct amounts need = job->gang ? job->want : job->at->need;
+	struct queue_task *task = job->at;
+	struct amounts need = job->gang ? job->want : task->need;
 	enum queue_why why = queue_judge(q, job, &need);
 	job->user->key += HELD_S * queue_share_of(q, &need);
 	if (why != STARTS)
 		queue_block(q, job, why, &need);
 	if (job->gang) {
-		while (why == STARTS && queue_job_waits(job))
-			queue_start(q, TAILQ_FIRST(&job->waiting));
+		for (; why == STARTS && task; task = queue_waiting(task))
+			queue_start(q, task);
 		return true;
 	}
-	struct queue_task *task = job->at;
-	job->at = TAILQ_NEXT(task, link);
 	if (why == STARTS)
 		queue_start(q, task);
-	/* What needs the same cannot start either. */
-	while (why != STARTS && job->at && memcmp(&job->at->need, &need, sizeof(need)) == 0)
-		job->at = TAILQ_NEXT(job->at, link);
-	return job->at == NULL;
+	do /* what needs the same as one that cannot start cannot start either */
+		task = queue_waiting(TAILQ_NEXT(task, link));
+	while (why != STARTS && task && memcmp(&task->need, &need, sizeof(need)) == 0);
+	job->at = task;
+	return task == NULL;
 }
 
-/* The user whose turn is earlier. */
-static bool queue_user_before(const struct queue_user *a, const struct queue_user *b)
+/* The user whose turn is earlier is first. */
+static int queue_user_order(const void *a, const void *b)
 {
-	return a->key < b->key || (a->key == b->key && a->first->index < b->first->index);
+	const struct queue_user *x = *(struct queue_user *const *)a;
+	const struct queue_user *y = *(struct queue_user *const *)b;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->first->index < y->first->index ? -1 : 1;
 }
 
-static void queue_sift(struct queue_user **heap, size_t n, size_t i)
+/* Jobs of one priority, from this one on: always the next one of the user that has used least.
+ * `turns` has room for all users.  Returns the first job of the next priority. */
+static struct queue_job *queue_pick_level(struct queue *q, struct queue_job *job,
+                                          struct queue_user **turns)
 {
-	for (;;) {
-		size_t child = 2 * i + 1;
-		if (child >= n)
-			return;
-		if (child + 1 < n && queue_user_before(heap[child + 1], heap[child]))
-			child++;
-		if (!queue_user_before(heap[child], heap[i]))
-			return;
-		struct queue_user *u = heap[i];
-		heap[i] = heap[child];
-		heap[child] = u;
-		i = child;
-	}
-}
-
-/* Collects the users that wait, each with a list of its jobs, out of jobs of one priority. */
-static size_t queue_collect(struct queue *q, size_t begin, size_t end)
-{
+	int64_t priority = job->priority;
 	size_t n = 0;
-	for (size_t i = begin; i < end; i++) {
-		struct queue_job *job = q->jobs[i];
-		if (!queue_job_waits(job))
-			continue;
+	for (size_t i = 0; job && job->priority == priority; job = TAILQ_NEXT(job, link)) {
 		struct queue_user *u = job->user;
+		if (job->waiting == 0)
+			continue;
 		job->why = NOT_SEEN;
-		job->at = TAILQ_FIRST(&job->waiting);
+		job->at = queue_waiting(TAILQ_FIRST(&job->tasks));
 		job->next = NULL;
-		job->index = i;
+		job->index = i++;
 		if (u->first == NULL) {
 			u->end = &u->first;
-			q->heap[n++] = u;
+			turns[n++] = u;
 		}
 		*u->end = job;
 		u->end = &job->next;
 	}
-	return n;
-}
-
-/* Jobs of one priority: always the next one of the user that has used least. */
-static void queue_pick_level(struct queue *q, size_t begin, size_t end)
-{
-	size_t n = queue_collect(q, begin, end);
-	for (size_t i = n / 2; i-- > 0;)
-		queue_sift(q->heap, n, i);
+	qsort(turns, n, sizeof(struct queue_user *), queue_user_order);
 	while (n) {
-		struct queue_user *u = q->heap[0];
+		struct queue_user *u = turns[0];
 		if (queue_try(q, u->first))
 			u->first = u->first->next;
-		if (u->first == NULL)
-			q->heap[0] = q->heap[--n];
-		queue_sift(q->heap, n, 0);
+		if (u->first == NULL) {
+			turns++;
+			n--;
+			continue;
+		}
+		size_t i = 0;
+		for (; i + 1 < n && queue_user_order(&turns[i + 1], &u) < 0; i++)
+			turns[i] = turns[i + 1];
+		turns[i] = u;
 	}
+	return job;
 }
 
 static void queue_pool_end(struct queue_pool *p)
@@ -655,20 +583,14 @@ static void queue_pool_end(struct queue_pool *p)
 
 size_t queue_pick(struct queue *q, void *const **owners)
 {
+	FREE_AUTO struct queue_user **turns = xcalloc(q->users_n + 1, sizeof(struct queue_user *));
 	queue_enter(q);
 	q->started_n = 0;
 	q->places = 0;
-	if (q->heap_cap < q->users_n) {
-		q->heap_cap = q->users_n;
-		q->heap = xrealloc(q->heap, q->heap_cap * sizeof(struct queue_user *));
-	}
 	for (struct queue_user *u = q->users; u; u = u->next)
 		u->key = u->use + HELD_S * queue_share_held(q, u);
-	for (size_t i = 0, end; i < q->jobs_n; i = end) {
-		for (end = i; end < q->jobs_n && q->jobs[end]->priority == q->jobs[i]->priority;)
-			end++;
-		queue_pick_level(q, i, end);
-	}
+	for (struct queue_job *job = TAILQ_FIRST(&q->jobs); job;)
+		job = queue_pick_level(q, job, turns);
 	queue_pool_end(&q->machine);
 	for (struct queue_cluster *c = q->clusters; c; c = c->next)
 		queue_pool_end(&c->pool);
@@ -680,7 +602,7 @@ size_t queue_pick(struct queue *q, void *const **owners)
 
 bool queue_never(const struct queue_job *job)
 {
-	return queue_job_waits(job) && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
+	return job->waiting && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
 }
 
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
@@ -689,16 +611,18 @@ static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)
 	static const double MIB = 1 << 20;
 	static const double GIB = 1 << 30;
 	if (r == GPUS)
-		str_printf(out, "%lld%s", (long long)n, !unit ? "" : n == 1 ? " GPU" : " GPUs");
+		str_int(out, n);
 	else if (r == CPUS)
-		str_printf(out, "%g%s", (double)n / 1000,
-		           !unit       ? ""
-		           : n == 1000 ? " CPU"
-		                       : " CPUs");
+		str_printf(out, "%g", (double)n / 1000);
 	else if ((double)n >= GIB)
-		str_printf(out, "%.4g GiB%s", (double)n / GIB, unit ? " of memory" : "");
+		str_printf(out, "%.4g GiB", (double)n / GIB);
 	else
-		str_printf(out, "%.4g MiB%s", (double)n / MIB, unit ? " of memory" : "");
+		str_printf(out, "%.4g MiB", (double)n / MIB);
+	if (unit && r == MEMORY)
+		str_puts(out, " of memory");
+	else if (unit)
+		str_printf(out, " %s%s", r == GPUS ? "GPU" : "CPU",
+		           n == (r == GPUS ? 1 : 1000) ? "" : "s");
 }
 
 /* "2nd". */
@@ -761,17 +685,6 @@ static void queue_say_missing(const struct queue *q, struct str *out, const stru
 	}
 }
 
-static void queue_say_quota(const struct queue_job *job, struct str *out)
-{
-	const struct queue_cluster *c = job->cluster;
-	str_printf(out, "waits for the quota of virtual cluster %s: ", c->name);
-	struct amounts room = pool_free(&c->pool);
-	if (queue_fits(&job->lack, room))
-		str_puts(out, "enough is left of it, but kept for a job that is ahead");
-	else
-		queue_say_missing(NULL, out, &job->lack, room, "left of it");
-}
-
 static void queue_say_machine(const struct queue *q, const struct queue_job *job, struct str *out)
 {
 	queue_say_place(out, job->place);
@@ -788,7 +701,7 @@ static void queue_say_machine(const struct queue *q, const struct queue_job *job
 
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
 {
-	if (!queue_job_waits(job))
+	if (job->waiting == 0)
 		return false;
 	struct amounts all = job->lack;
 	if (job->gang)
@@ -804,7 +717,12 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		str_printf(out, "virtual cluster %s", job->cluster->name);
 		break;
 	case QUOTA:
-		queue_say_quota(job, out);
+		str_printf(out, "waits for the quota of virtual cluster %s: ", job->cluster->name);
+		if (queue_fits(&job->lack, pool_free(&job->cluster->pool)))
+			str_puts(out, "enough is left of it, but kept for a job that is ahead");
+		else
+			queue_say_missing(NULL, out, &job->lack, pool_free(&job->cluster->pool),
+			                  "left of it");
 		break;
 	case FOREIGN:
 		str_puts(out, "waits for other programs of this machine: ");

@@ -11,20 +11,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "k8s/local/cdi.h"
 #include "k8s/local/cgroup.h"
 
-enum { GPUS_MAX = 1024, TAKE_TRIES = 4, TAKE_PAUSE_MS = 2, PROC_TEXT = 4096 };
-
-struct gpu *gpu_list_add(struct gpu_list *l)
-{
-	if (l->n == l->cap) {
-		l->cap = l->cap ? 2 * l->cap : 16;
-		l->v = xrealloc(l->v, l->cap * sizeof(*l->v));
-	}
-	l->v[l->n] = (struct gpu){ 0 };
-	return &l->v[l->n++];
-}
+enum { TAKE_TRIES = 4, TAKE_PAUSE_MS = 2, PROC_TEXT = 4096 };
 
 /* ---- CPUs and memory --------------------------------------------------------------- */
 
@@ -82,7 +71,7 @@ static struct span nvidia_field(const char *text, const char *key)
 }
 
 /* UUIDs as the driver has them in /proc/driver/nvidia/gpus/PCI/information. */
-static void nvidia_uuids(const char *proc, struct gpu_list *l, struct arena *a)
+static void nvidia_uuids(const char *proc, struct inventory *out)
 {
 	FREE_AUTO char *pattern = xasprintf("%s/driver/nvidia/gpus/*/information", proc);
 	glob_t found = { 0 };
@@ -94,12 +83,12 @@ static void nvidia_uuids(const char *proc, struct gpu_list *l, struct arena *a)
 			continue;
 		struct span uuid = nvidia_field(text, "GPU UUID:");
 		(void)parse_i64(nvidia_field(text, "Device Minor:"), 0, GPUS_MAX, &minor);
-		for (size_t k = 0; k < l->n && minor >= 0; k++) {
-			struct gpu *g = &l->v[k];
+		for (size_t k = 0; k < out->gpus_n && minor >= 0; k++) {
+			struct gpu *g = &out->gpus[k];
 			bool whole = nvidia_minor(g->node) == minor && strchr(g->name, ':') == NULL;
 			if (whole && g->uuid == NULL && span_starts(uuid, "GPU-") &&
 			    span_only(uuid, "-"))
-				g->uuid = arena_dup(a, uuid);
+				g->uuid = arena_dup(&out->arena, uuid);
 		}
 	}
 	globfree(&found);
@@ -119,8 +108,7 @@ static size_t nvidia_control(const char *dev, struct gpu_file *out, struct arena
 	return n;
 }
 
-static void gpu_add_node(const char *path, const char *dev, struct gpu_list *l,
-                         struct inventory *out)
+static void gpu_add_node(const char *path, const char *dev, struct inventory *out)
 {
 	struct stat st;
 	bool nvidia = span_starts(span_of(path), dev) && nvidia_minor(path) >= 0;
@@ -130,15 +118,18 @@ static void gpu_add_node(const char *path, const char *dev, struct gpu_list *l,
 		          path);
 		return;
 	}
-	struct gpu *g = gpu_list_add(l);
-	g->name = g->node = arena_printf(&out->arena, "%s", path);
-	g->env = ARENA_NEW(&out->arena, const char *, 1);
+	const char *node = arena_printf(&out->arena, "%s", path);
 	struct gpu_file *files = ARENA_NEW(&out->arena, struct gpu_file, 8);
 	bool device = S_ISCHR(st.st_mode);
-	files[0] = (struct gpu_file){ g->node, g->node, device, device };
-	g->own_n = 1;
-	g->files_n = 1 + (nvidia ? nvidia_control(dev, files + 1, &out->arena) : 0);
-	g->files = files;
+	files[0] = (struct gpu_file){ node, node, device, device };
+	out->gpus[out->gpus_n++] = (struct gpu){
+		.name = node,
+		.node = node,
+		.env = ARENA_NEW(&out->arena, const char *, 1),
+		.own_n = 1,
+		.files_n = 1 + (nvidia ? nvidia_control(dev, files + 1, &out->arena) : 0),
+		.files = files,
+	};
 }
 
 static int gpu_path_order(const void *a, const void *b)
@@ -147,56 +138,55 @@ static int gpu_path_order(const void *a, const void *b)
 }
 
 /* A GPU for each file; of /dev/nvidia* only those that end with a number. */
-static void gpu_glob(const char *pattern, bool numbered, const char *dev, struct gpu_list *l,
-                     struct inventory *out)
+static void gpu_glob(const char *pattern, bool numbered, const char *dev, struct inventory *out)
 {
 	glob_t found = { 0 };
 	(void)glob(pattern, GLOB_NOSORT, NULL, &found); /* NOLINT(concurrency-mt-unsafe): no ~ */
 	if (found.gl_pathc)
 		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), gpu_path_order);
-	for (size_t i = 0; i < found.gl_pathc && l->n < GPUS_MAX; i++) {
+	for (size_t i = 0; i < found.gl_pathc && out->gpus_n < GPUS_MAX; i++) {
 		if (!numbered || nvidia_minor(found.gl_pathv[i]) >= 0)
-			gpu_add_node(found.gl_pathv[i], dev, l, out);
+			gpu_add_node(found.gl_pathv[i], dev, out);
 	}
 	globfree(&found);
 }
 
 /* The node whose lock stands for the GPU: one that no other GPU has (parts of a GPU share one). */
-static void gpu_choose_node(struct gpu_list *l, struct gpu *g)
+static void gpu_choose_node(struct inventory *v, struct gpu *g)
 {
 	for (size_t i = g->own_n; i-- > 0;) {
 		const struct gpu_file *file = &g->files[i];
 		bool shared = false;
-		for (size_t k = 0; k < l->n; k++) {
-			for (size_t f = 0; &l->v[k] != g && f < l->v[k].own_n; f++)
-				shared = shared || strcmp(l->v[k].files[f].host, file->host) == 0;
+		for (size_t k = 0; k < v->gpus_n; k++) {
+			const struct gpu *other = &v->gpus[k];
+			for (size_t f = 0; other != g && f < other->own_n; f++)
+				shared = shared || strcmp(other->files[f].host, file->host) == 0;
 		}
 		if (file->device && (!shared || g->node == NULL))
 			g->node = file->host;
 	}
 }
 
-static void gpu_find(const struct inventory_settings *s, struct gpu_list *l, struct inventory *out)
+static void gpu_find(const struct inventory_settings *s, struct inventory *out)
 {
 	const char *dev = s->roots.dev ? s->roots.dev : "/dev";
-	const char *proc = s->roots.proc ? s->roots.proc : "/proc";
 	if (s->gpu_devices) {
-		gpu_glob(s->gpu_devices, false, dev, l, out);
+		gpu_glob(s->gpu_devices, false, dev, out);
 	} else {
-		cdi_read(s->roots.cdi[0] ? s->roots.cdi[0] : "/var/run/cdi", l, out);
-		cdi_read(s->roots.cdi[1] ? s->roots.cdi[1] : "/etc/cdi", l, out);
-		for (size_t i = 0; i < l->n; i++)
-			gpu_choose_node(l, &l->v[i]);
+		cdi_read(s->roots.cdi[0] ? s->roots.cdi[0] : "/var/run/cdi", out);
+		cdi_read(s->roots.cdi[1] ? s->roots.cdi[1] : "/etc/cdi", out);
+		for (size_t i = 0; i < out->gpus_n; i++)
+			gpu_choose_node(out, &out->gpus[i]);
 	}
-	if (s->gpu_devices == NULL && l->n == 0) {
+	if (s->gpu_devices == NULL && out->gpus_n == 0) {
 		FREE_AUTO char *pattern = xasprintf("%s/nvidia[0-9]*", dev);
-		gpu_glob(pattern, true, dev, l, out);
+		gpu_glob(pattern, true, dev, out);
 	}
-	for (size_t i = 0; i < l->n; i++) {
-		int64_t minor = nvidia_minor(l->v[i].node);
-		l->v[i].index = minor >= 0 ? (unsigned)minor : (unsigned)i;
+	for (size_t i = 0; i < out->gpus_n; i++) {
+		int64_t minor = nvidia_minor(out->gpus[i].node);
+		out->gpus[i].index = minor >= 0 ? (unsigned)minor : (unsigned)i;
 	}
-	nvidia_uuids(proc, l, &out->arena);
+	nvidia_uuids(s->roots.proc ? s->roots.proc : "/proc", out);
 }
 
 int inventory_read(const struct inventory_settings *s, struct inventory *out, struct err *e)
@@ -214,26 +204,21 @@ int inventory_read(const struct inventory_settings *s, struct inventory *out, st
 		               GPUS_MAX, want);
 	if (most == 0)
 		return 0;
-	struct gpu_list l = { 0 };
-	gpu_find(s, &l, out);
-	size_t n = l.n < (size_t)most ? l.n : (size_t)most;
-	struct gpu *gpus = ARENA_NEW(&out->arena, struct gpu, n);
-	if (n)
-		memcpy(gpus, l.v, n * sizeof(*gpus));
-	free(l.v);
-	out->gpus = gpus;
-	out->gpus_n = n;
-	out->total.gpus = (int64_t)n;
-	if (!all && (int64_t)n < most)
+	out->gpus = ARENA_NEW(&out->arena, struct gpu, GPUS_MAX);
+	gpu_find(s, out);
+	if (!all && (int64_t)out->gpus_n < most)
 		return err_set(e, INVALID_PARAMETERS,
 		               "--gpus %s: only %zu GPUs were found in %s; use --gpus auto, or "
 		               "--gpu-devices with a pattern of device files",
-		               want, n,
+		               want, out->gpus_n,
 		               s->gpu_devices ? s->gpu_devices : "CDI files and /dev/nvidia*");
-	if (s->gpu_devices && n == 0)
+	if (s->gpu_devices && out->gpus_n == 0)
 		return err_set(e, INVALID_PARAMETERS,
 		               "--gpu-devices %s: no device or file has such a name",
 		               s->gpu_devices);
+	if ((int64_t)out->gpus_n > most)
+		out->gpus_n = (size_t)most;
+	out->total.gpus = (int64_t)out->gpus_n;
 	return 0;
 }
 

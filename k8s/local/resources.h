@@ -31,9 +31,11 @@ struct gpu {
 	const char *const *env; /* NAME=value, of the CDI file; NULL at the end */
 };
 
+enum { GPUS_MAX = 1024 };
+
 struct inventory {
 	struct amounts total; /* total.gpus is gpus_n */
-	const struct gpu *gpus;
+	struct gpu *gpus;     /* room for GPUS_MAX */
 	size_t gpus_n;
 	struct notes notes; /* sentences about files that could not be used, and what is ignored */
 	struct arena arena; /* holds all of this */
@@ -60,6 +62,11 @@ struct inventory_settings {
  * inventory_done also then. */
 int inventory_read(const struct inventory_settings *s, struct inventory *out, struct err *e);
 void inventory_done(struct inventory *v);
+
+/* A part of inventory_read (cdi.c): adds the GPUs of all files *.yaml and *.json of a directory, of
+ * kind VENDOR/gpu.  A device that is there already, under this name or another, is not added again.
+ * What cannot be read becomes a note with file, line and column; the others go on. */
+void cdi_read(const char *dir, struct inventory *out);
 
 /* Locks a GPU.  Returns a descriptor (close-on-exec; close it when the shim has its own), -1 if
  * somebody else holds the GPU, -2 and *e if its node cannot be used. */

@@ -100,7 +100,8 @@ struct engine_pod {
 	bool dying;
 	int64_t deletion_s, deletion_grace_s;
 	bool running, oom, lost;
-	struct task_state task; /* as last read; owns its texts */
+	struct task_state task; /* as last read */
+	char *text[2][2];       /* reason and message in it: of init, of app */
 	struct framework_container view[2];
 	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
 	int pidfd, watch;         /* -1 */

@@ -147,13 +147,15 @@ static void pod_read_note(struct engine_pod *p, int dir)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void pod_set_container(struct task_container *c, const struct task_container *now)
+static void pod_set_container(struct engine_pod *p, bool app, const struct task_container *now)
 {
-	free((char *)(uintptr_t)c->reason); /* NULL, or from here */
-	free((char *)(uintptr_t)c->message);
+	struct task_container *c = app ? &p->task.app : &p->task.init;
+	char **text = p->text[app];
+	free(text[0]);
+	free(text[1]);
 	*c = *now;
-	c->reason = now->reason ? xstrdup(now->reason) : NULL;
-	c->message = now->message ? xstrdup(now->message) : NULL;
+	c->reason = text[0] = now->reason ? xstrdup(now->reason) : NULL;
+	c->message = text[1] = now->message ? xstrdup(now->message) : NULL;
 }
 
 static void pod_read_state(struct engine_pod *p)
@@ -164,8 +166,8 @@ static void pod_read_state(struct engine_pod *p)
 	if (task_read_state(p->dir, &a, &now, &err) != 0)
 		return; /* at the end this is a lost task */
 	p->task.phase = now.phase;
-	pod_set_container(&p->task.init, &now.init);
-	pod_set_container(&p->task.app, &now.app);
+	pod_set_container(p, false, &now.init);
+	pod_set_container(p, true, &now.app);
 }
 
 static void pod_release(struct engine_pod *p)
@@ -235,7 +237,7 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 		.reason = reason,
 		.message = message,
 	};
-	pod_set_container(init ? &p->task.init : &p->task.app, &end);
+	pod_set_container(p, !init, &end);
 	p->task.phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
@@ -527,8 +529,8 @@ void pod_free(struct engine_pod *p)
 	pod_release(p);
 	if (p->grant)
 		p->grant->pod = NULL;
-	pod_set_container(&p->task.init, &(struct task_container){ 0 });
-	pod_set_container(&p->task.app, &(struct task_container){ 0 });
+	pod_set_container(p, false, &(struct task_container){ 0 });
+	pod_set_container(p, true, &(struct task_container){ 0 });
 	free(p->gpus_found);
 	free(p->name);
 	free(p->role);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "k8s/cache/events.h"
 #include "k8s/local/engine_internal.h"
+#include "k8s/local/tree.h"
 
 /* An engine without thread, store and machine, in a directory of its own. */
 struct fixture {
@@ -53,7 +54,6 @@ static void fixture_open(struct fixture *f)
 
 static void fixture_close(struct fixture *f)
 {
-	FREE_AUTO char *command = xasprintf("rm -rf %s", f->dir);
 	for (size_t i = 0; i < f->e.n_jobs; i++)
 		job_free(f->e.job[i]);
 	free(f->e.job);
@@ -62,7 +62,7 @@ static void fixture_close(struct fixture *f)
 	(void)close(f->e.trash_dir);
 	(void)pthread_mutex_destroy(&f->e.lock);
 	arena_done(&f->arena);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(tree_remove(AT_FDCWD, f->dir, 10000), 0);
 }
 
 static void test_backoff(void **state)
@@ -157,8 +157,10 @@ static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
 	p->e = &f->e;
 	p->job = engine_job_of(&f->e, SPAN("framework"));
 	(void)snprintf(p->uid, sizeof(p->uid), "pod%lld", (long long)retry);
-	p->name = (char *)(uintptr_t) "f-worker-2";
-	p->role = (char *)(uintptr_t) "worker";
+	static char name[] = "f-worker-2";
+	static char role[] = "worker";
+	p->name = name;
+	p->role = role;
 	p->index = 2;
 	p->retry = retry;
 }
@@ -244,7 +246,7 @@ static void test_event(void **state)
 	assert_true(span_is(f.event.reason, "Failed"));
 	assert_true(span_is(f.event.message, "a \"quoted\" text"));
 	assert_true(span_is(f.event.host, "node"));
-	assert_true(llabs(f.event.last_ms - clock_wall_ms()) < 3600 * 1000);
+	assert_true(llabs(f.event.last_ms - clock_wall_ms()) < INT64_C(3600000));
 	fixture_close(&f);
 }
 

@@ -93,7 +93,7 @@ int images_timeout_ms(const struct images *m)
 bool images_busy(const struct images *m, const struct images_pull *p)
 {
 	for (const struct images_pull *q = m->pulls; q; q = q->next) {
-		if (q != p && q->step >= PULL_COPY && q->step <= PULL_MEASURE &&
+		if (q != p && q->step >= PULL_COPY && q->step <= PULL_UNPACK &&
 		    strcmp(q->hex, p->hex) == 0)
 			return true;
 	}
@@ -316,8 +316,7 @@ static void use_progress(struct images_use *u, const struct images_pull *p)
 		                             [PULL_INSPECT] = "asking the registry for",
 		                             [PULL_WAIT] = "waiting for another pull of",
 		                             [PULL_COPY] = "pulling",
-		                             [PULL_UNPACK] = "unpacking",
-		                             [PULL_MEASURE] = "unpacking" };
+		                             [PULL_UNPACK] = "unpacking" };
 	if (p->step >= PULL_DONE)
 		return;
 	arena_done(&u->a);

@@ -68,7 +68,6 @@ enum pull_step {
 	PULL_WAIT, /* for another pull of the same digest */
 	PULL_COPY,
 	PULL_UNPACK,
-	PULL_MEASURE,
 	PULL_DONE,
 	PULL_FAILED
 };

@@ -137,18 +137,12 @@ static void pull_umoci(struct images_pull *p)
 		pull_fail(p, "%s: %s", p->path, strerrordesc_np(errno));
 		return;
 	}
-	const char *const argv[] = { p->m->umoci, "raw",          "unpack",       "--rootless",
-		                     "--image",   "layout:image", "image/rootfs", NULL };
+	/* A rename is of no use while the files are not on the disk. */
+	static const char SCRIPT[] = "\"$0\" raw unpack --rootless --image layout:image "
+				     "image/rootfs >&2 && { sync -f image; du -skx image || :; }";
+	const char *const argv[] = { "/bin/sh", "-c", SCRIPT, p->m->umoci, NULL };
 	p->free_before = images_store_free(&p->m->store);
 	pull_run(p, PULL_UNPACK, argv, false);
-}
-
-static void pull_measure(struct images_pull *p)
-{
-	/* A rename is of no use while the files are not on the disk. */
-	static const char *const ARGV[] = { "/bin/sh", "-c", "sync -f image; exec du -skx image",
-		                            NULL };
-	pull_run(p, PULL_MEASURE, ARGV, false);
 }
 
 static void pull_finish(struct images_pull *p)
@@ -265,7 +259,7 @@ void images_pull_ended(struct images_pull *p)
 	struct child ended = p->child;
 	if (p->why) {
 		p->step = PULL_FAILED;
-	} else if (status != 0 && p->step != PULL_MEASURE) {
+	} else if (status != 0) {
 		struct span log = child_text(ended.log, PULL_LOG_MAX, true, &p->a);
 		bool asked = p->step == PULL_INSPECT || p->step == PULL_COPY;
 		p->absent = asked && pull_says_absent(log);
@@ -274,8 +268,6 @@ void images_pull_ended(struct images_pull *p)
 		pull_inspected(p);
 	} else if (p->step == PULL_COPY) {
 		pull_umoci(p);
-	} else if (p->step == PULL_UNPACK) {
-		pull_measure(p);
 	} else {
 		pull_finish(p);
 	}

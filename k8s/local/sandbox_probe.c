@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "k8s/local/child.h"
 #include "k8s/local/sandbox_internal.h"
 #include "k8s/local/tree.h"
@@ -14,14 +15,9 @@ enum { PROBE_MS = 20000 };
 static int64_t probe_setting(const char *path)
 {
 	char text[32];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	ssize_t n = read(fd, text, sizeof(text));
-	(void)close(fd);
 	int64_t value = -1;
-	if (n > 0)
-		(void)parse_i64(span_trim((struct span){ text, (size_t)n }), 0, INT64_MAX, &value);
+	if (fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0)
+		(void)parse_i64(span_trim(span_of(text)), 0, INT64_MAX, &value);
 	return value;
 }
 
@@ -34,30 +30,36 @@ static bool probe_in_container(void)
 /* What to do when bubblewrap has ended with this message. */
 static const char *probe_advice(struct span log)
 {
+	static const struct {
+		const char *setting;
+		int64_t forbids;
+		const char *advice;
+	} SETTINGS[] = {
+		{ "/proc/sys/kernel/unprivileged_userns_clone", 0,
+		  "this kernel forbids user namespaces: sysctl -w "
+		  "kernel.unprivileged_userns_clone=1 (as root, and in /etc/sysctl.d)" },
+		{ "/proc/sys/user/max_user_namespaces", 0,
+		  "this kernel forbids user namespaces: sysctl -w user.max_user_namespaces=15000 "
+		  "(as root, and in /etc/sysctl.d)" },
+		{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
+		  "AppArmor forbids user namespaces: install a profile for bwrap (on Ubuntu: apt "
+		  "install apparmor-profiles && ln -s "
+		  "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && "
+		  "systemctl reload apparmor), or sysctl -w "
+		  "kernel.apparmor_restrict_unprivileged_userns=0 (as root)" },
+	};
 	if (span_find(log, 0, "mount proc") != SIZE_MAX)
 		return "parts of /proc are covered here, as in a container: allow the container an "
 		       "unmasked /proc (docker run --security-opt systempaths=unconfined), or run "
 		       "rest-lit outside of it";
-	if (probe_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0)
-		return "this kernel forbids user namespaces: sysctl -w "
-		       "kernel.unprivileged_userns_clone=1 (as root, and in /etc/sysctl.d)";
-	if (probe_setting("/proc/sys/user/max_user_namespaces") == 0)
-		return "this kernel forbids user namespaces: sysctl -w "
-		       "user.max_user_namespaces=15000 (as "
-		       "root, and in /etc/sysctl.d)";
-	if (probe_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == 1)
-		return "AppArmor forbids user namespaces: install a profile for bwrap (on Ubuntu: "
-		       "apt install apparmor-profiles && ln -s "
-		       "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ "
-		       "&& "
-		       "systemctl reload apparmor), or sysctl -w "
-		       "kernel.apparmor_restrict_unprivileged_userns=0 (as root)";
+	for (size_t i = 0; i < sizeof(SETTINGS) / sizeof(*SETTINGS); i++) {
+		if (probe_setting(SETTINGS[i].setting) == SETTINGS[i].forbids)
+			return SETTINGS[i].advice;
+	}
 	if (probe_in_container())
 		return "this is a container that forbids user namespaces: allow it more (docker "
-		       "run "
-		       "--security-opt seccomp=unconfined --security-opt systempaths=unconfined), "
-		       "or "
-		       "run rest-lit outside of it";
+		       "run --security-opt seccomp=unconfined --security-opt "
+		       "systempaths=unconfined), or run rest-lit outside of it";
 	return "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg";
 }
 
@@ -103,17 +105,14 @@ int sandbox_probe(struct err *e)
 /* The image is an empty directory, in which /usr of the machine is shown. */
 static int probe_overlay(const char *runtime, const char *dir, struct arena *a, struct err *e)
 {
-	struct sandbox_image image = {
-		.rootfs = arena_printf(a, "%s/rootfs", dir),
-		.upper = arena_printf(a, "%s/upper", dir),
-		.work = arena_printf(a, "%s/work", dir),
-		.merged = arena_printf(a, "%s/merged", dir),
-	};
-	const char *dirs[] = { image.rootfs, image.upper, image.work, image.merged };
+	const char *dirs[4];
+	static const char *const NAMES[] = { "rootfs", "upper", "work", "merged" };
 	for (size_t i = 0; i < 4; i++) {
+		dirs[i] = arena_printf(a, "%s/%s", dir, NAMES[i]);
 		if (mkdir(dirs[i], 0700) != 0)
 			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerrordesc_np(errno));
 	}
+	const struct sandbox_image image = { dirs[0], dirs[1], dirs[2], dirs[3] };
 	static const char *const SHOWN[] = { "/usr", "/bin", "/lib", "/lib64" };
 	struct sandbox_mount mounts[4];
 	size_t n = 0;

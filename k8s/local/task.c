@@ -25,9 +25,6 @@ enum {
 	STATE_MAX = 128 << 10,
 	SMALL_MAX = 4096,
 	ENVIRON_MAX = 256 << 10,
-	KEEP_MAX = 64,
-	FIRST_KEPT = 16, /* descriptors of the shim */
-	ABOVE_KEPT = 256,
 	CLEAN_BUDGET = 100000,
 	LEFTOVER_ROUNDS = 10,
 	CLAIM_WAITS = 50,
@@ -291,15 +288,6 @@ int task_put_framework(const char *dir, struct span object, struct err *e)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static void task_spawn_streams(posix_spawn_file_actions_t *f, const char *errors)
-{
-	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW;
-	(void)posix_spawn_file_actions_addopen(f, STDIN_FILENO, "/dev/null", O_RDWR, 0);
-	(void)posix_spawn_file_actions_adddup2(f, STDIN_FILENO, STDOUT_FILENO);
-	(void)posix_spawn_file_actions_addopen(f, STDERR_FILENO, errors, flags, 0600);
-	(void)posix_spawn_file_actions_addchdir_np(f, "/");
-}
-
 /* Signals wait until the shim takes them. */
 static void task_spawn_attributes(posix_spawnattr_t *attr)
 {
@@ -315,61 +303,36 @@ static void task_spawn_attributes(posix_spawnattr_t *attr)
 	                                         POSIX_SPAWN_SETSIGMASK);
 }
 
-/* Gives the shim copies of descriptors, from FIRST_KEPT on.  The copies made here are above them,
- * so that none is overwritten before it is copied. */
-static int task_spawn_keep(posix_spawn_file_actions_t *f, const int *keep, size_t n, int *copies)
-{
-	for (size_t i = 0; i < n; i++) {
-		copies[i] = fcntl(keep[i], F_DUPFD_CLOEXEC, ABOVE_KEPT);
-		if (copies[i] < 0)
-			return -1;
-		(void)posix_spawn_file_actions_adddup2(f, copies[i], FIRST_KEPT + (int)i);
-	}
-	return 0;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): its parameters */
-static int task_spawn(const char *dir, const char *runtime, const int *keep, size_t n, bool tether,
-                      pid_t *pid)
-{
-	ARENA_AUTO a = { 0 };
-	char *argv[] = {
-		arena_dup(&a, SPAN("pai-runtime")), arena_dup(&a, SPAN("shim")),
-		arena_dup(&a, span_of(dir)),        tether ? arena_dup(&a, SPAN("--tether")) : NULL,
-		arena_printf(&a, "%d", FIRST_KEPT), NULL
-	};
-	char *env[] = { arena_dup(&a, SPAN("PATH=/usr/local/bin:/usr/bin:/bin")), NULL };
-	int copies[KEEP_MAX + 1];
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	for (size_t i = 0; i < n; i++)
-		copies[i] = -1;
-	(void)posix_spawn_file_actions_init(&files);
-	(void)posix_spawnattr_init(&attr);
-	task_spawn_streams(&files, arena_printf(&a, "%s/shim.error", dir));
-	task_spawn_attributes(&attr);
-	int error = task_spawn_keep(&files, keep, n, copies) ? errno : 0;
-	if (!error)
-		error = posix_spawn(pid, runtime, &files, &attr, argv, env);
-	for (size_t i = 0; i < n; i++)
-		fd_cleanup(&copies[i]);
-	(void)posix_spawn_file_actions_destroy(&files);
-	(void)posix_spawnattr_destroy(&attr);
-	return error;
-}
-
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 int task_start(const char *dir, const char *runtime, int tether, const int *keep, size_t n_keep,
                struct err *e)
 {
-	int all[KEEP_MAX + 1] = { tether };
-	size_t n = tether >= 0;
+	ARENA_AUTO a = { 0 };
+	char *argv[] = { arena_dup(&a, SPAN("pai-runtime")),
+		         arena_dup(&a, SPAN("shim")),
+		         arena_dup(&a, span_of(dir)),
+		         tether >= 0 ? arena_dup(&a, SPAN("--tether")) : NULL,
+		         arena_printf(&a, "%d", tether),
+		         NULL };
+	char *env[] = { arena_dup(&a, SPAN("PATH=/usr/local/bin:/usr/bin:/bin")), NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
 	pid_t pid;
-	if (n_keep > KEEP_MAX)
-		return err_set(e, UNKNOWN_ERROR, "a task has more than %d locks", KEEP_MAX);
-	for (size_t i = 0; i < n_keep; i++)
-		all[n++] = keep[i];
-	int error = task_spawn(dir, runtime, all, n, tether >= 0, &pid);
+	(void)posix_spawn_file_actions_init(&files);
+	(void)posix_spawnattr_init(&attr);
+	task_spawn_attributes(&attr);
+	int error = posix_spawn_file_actions_addopen(
+	    &files, STDERR_FILENO, arena_printf(&a, "%s/shim.error", dir),
+	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	/* The shim gets the same numbers; this removes FD_CLOEXEC. */
+	if (!error && tether >= 0)
+		error = posix_spawn_file_actions_adddup2(&files, tether, tether);
+	for (size_t i = 0; !error && i < n_keep; i++)
+		error = posix_spawn_file_actions_adddup2(&files, keep[i], keep[i]);
+	if (!error)
+		error = posix_spawn(&pid, runtime, &files, &attr, argv, env);
+	(void)posix_spawn_file_actions_destroy(&files);
+	(void)posix_spawnattr_destroy(&attr);
 	if (error)
 		return err_set(e, UNKNOWN_ERROR, "cannot start %s: %s", runtime,
 		               strerrordesc_np(error));

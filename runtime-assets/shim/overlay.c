@@ -30,33 +30,28 @@ struct overlay {
 
 static int overlay_put(const char *path, const char *text, struct err *e)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = fd < 0 ? -1 : fd_write_all(fd, span_of(text));
-	int saved = errno;
-	if (fd >= 0)
-		(void)close(fd);
-	return rc == 0 ? 0 : err_set(e, FAILED, "%s: %s", path, strerror(saved));
+	FD_AUTO fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || fd_write_all(fd, span_of(text)) != 0)
+		return err_set(e, FAILED, "%s: %s", path, strerror(errno));
+	return 0;
 }
 
 static int overlay_namespaces(struct err *e)
 {
 	pid_t parent = getppid();
-	uid_t uid = geteuid();
-	gid_t gid = getegid();
+	char user[64];
+	char group[64];
+	(void)snprintf(user, sizeof(user), "0 %u 1", (unsigned)geteuid());
+	(void)snprintf(group, sizeof(group), "0 %u 1", (unsigned)getegid());
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
 		return err_set(e, FAILED, "new namespaces: %s", strerror(errno));
 	/* Taken away by unshare(). */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return err_set(e, FAILED, "the parent process has ended");
-	char map[64];
-	if (overlay_put("/proc/self/setgroups", "deny", e) != 0)
-		return -1;
-	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)uid);
-	if (overlay_put("/proc/self/uid_map", map, e) != 0)
-		return -1;
-	(void)snprintf(map, sizeof(map), "0 %u 1", (unsigned)gid);
-	if (overlay_put("/proc/self/gid_map", map, e) != 0)
+	if (overlay_put("/proc/self/setgroups", "deny", e) != 0 ||
+	    overlay_put("/proc/self/uid_map", user, e) != 0 ||
+	    overlay_put("/proc/self/gid_map", group, e) != 0)
 		return -1;
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
 		return err_set(e, FAILED, "mount namespace: %s", strerror(errno));
@@ -66,25 +61,20 @@ static int overlay_namespaces(struct err *e)
 /* Paths may contain the separators of mount options, numbers of descriptors do not. */
 static int overlay_kernel(const struct overlay *o, bool *unable, struct err *e)
 {
-	const char *dirs[] = { o->lower, o->upper, o->work };
-	int fd[3];
-	for (size_t i = 0; i < 3; i++) {
-		fd[i] = open(dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd[i] < 0)
-			return err_set(e, FAILED, "%s: %s", dirs[i], strerror(errno));
-	}
+	FD_AUTO lower = open(o->lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	FD_AUTO upper = open(o->upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	FD_AUTO work = open(o->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (lower < 0 || upper < 0 || work < 0)
+		return err_set(e, FAILED, "%s, %s or %s: %s", o->lower, o->upper, o->work,
+		               strerror(errno));
 	char options[160];
 	(void)snprintf(
 	    options, sizeof(options),
 	    "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,"
 	    "userxattr",
-	    fd[0], fd[1], fd[2]);
-	int rc = mount("overlay", o->merged, "overlay", 0, options);
-	int saved = errno;
-	for (size_t i = 0; i < 3; i++)
-		(void)close(fd[i]);
-	*unable = rc != 0;
-	return rc == 0 ? 0 : err_set(e, FAILED, "overlay at %s: %s", o->merged, strerror(saved));
+	    lower, upper, work);
+	*unable = mount("overlay", o->merged, "overlay", 0, options) != 0;
+	return *unable ? err_set(e, FAILED, "overlay at %s: %s", o->merged, strerror(errno)) : 0;
 }
 
 /* Commas separate options of fuse-overlayfs, colons its lower directories. */

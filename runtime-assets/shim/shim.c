@@ -381,16 +381,6 @@ static int shim_run_all(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int shim_usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime shim DIR [--tether FD]\n\n"
-	      "Runs the containers of the pod in DIR as its file `spec` says; rest-lit starts it.\n"
-	      "SIGTERM stops them within the grace period, SIGUSR1 kills them; so does the end of\n"
-	      "the pipe FD, like SIGTERM.  Exit status: 0 if the file `state` has the result.\n",
-	      out);
-	return status;
-}
-
 /* Files must not get the descriptors 0 to 2. */
 static void shim_fill_streams(void)
 {
@@ -410,10 +400,15 @@ static void shim_prepare_process(void)
 	if (null > STDERR_FILENO)
 		close(null);
 	(void)setsid();
+	(void)!chdir("/");
 	umask(077);
 	/* Locks are held by this process only. */
-	for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
-		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc/self/fd");
+	for (const char *name; (name = dir_next(all)) != NULL;) {
+		int64_t fd;
+		if (parse_i64(span_of(name), STDERR_FILENO + 1, INT32_MAX, &fd) == 0)
+			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+	}
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -436,7 +431,7 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
 	int64_t fd = -1;
 	for (int i = 0; i < SOURCES; i++)
 		s->from[i] = -1;
-	if (tether && parse_i64(span_of(tether), 3, 1023, &fd))
+	if (tether && parse_i64(span_of(tether), 3, INT32_MAX, &fd))
 		return err_set(e, FAILED, "--tether is no descriptor");
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
@@ -455,24 +450,16 @@ int cmd_shim(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "--exec") == 0)
 		return shim_exec_main(argc, argv);
-	const char *tether = NULL;
-	bool help = false;
-	const struct arg args[] = { { "--tether", &tether, NULL },
-		                    { "--help", NULL, &help },
-		                    { NULL, NULL, NULL } };
-	int i = args_take(args, 1, argc, argv);
-	int rest = args_take(args, i + 1, argc, argv);
-	if (help)
-		return shim_usage(stdout, 0);
-	if (i >= argc || rest < argc) {
-		args_misused(argv[0], i >= argc ? NULL : argv[rest]);
-		return shim_usage(stderr, 2);
+	bool tether = argc == 4 && strcmp(argv[2], "--tether") == 0;
+	if (argc != 2 && !tether) {
+		fputs("usage: pai-runtime shim DIR [--tether FD]\n", stderr);
+		return 2;
 	}
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct shim *s = xcalloc(1, sizeof(*s));
 	shim_fill_streams();
-	if (shim_open(s, argv[i], tether, &a, &e)) {
+	if (shim_open(s, argv[1], tether ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
 		free(s);
 		return EXIT_CLAIM;

@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/fd.h"
 #include "k8s/transport/paths.h"
 
 static const char SUFFIX[] = ".json";
 static const char TEMPORARY[] = ".new-";
-enum { NAME_ROOM = 300, KEY_MAX = 253 };
+enum { NAME_ROOM = 300, KEY_MAX = 253, LOCK_WAITS = 25, LOCK_WAIT_MS = 20 };
 
 /* ---- file names -------------------------------------------------------------------- */
 
@@ -131,7 +132,13 @@ int files_open(struct files *f, const char *path, struct err *e)
 	f->root = files_open_directory(AT_FDCWD, path, &fault);
 	if (f->root < 0)
 		return err_set(e, UNKNOWN_ERROR, "%s %s", path, fault);
-	if (flock(f->root, LOCK_EX | LOCK_NB) != 0) {
+	/* A child of a killed server has the lock, too, until it has executed its program. */
+	int waits = LOCK_WAITS;
+	while (flock(f->root, LOCK_EX | LOCK_NB) != 0) {
+		if (waits-- > 0) {
+			clock_sleep(LOCK_WAIT_MS);
+			continue;
+		}
 		files_close(f);
 		return err_set(e, UNKNOWN_ERROR, "%s is in use by another process", path);
 	}

@@ -406,6 +406,19 @@ static void pod_look_at_state(struct engine_pod *p)
 	pod_changes(p);
 }
 
+/* The earlier process was killed before it started the shim: this one does it. */
+static void pod_start_again(struct engine_pod *p)
+{
+	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
+	/* A shim makes this file first, so this one had started. */
+	p->shim_ended = p->dying || access(lock, F_OK) == 0;
+	if (p->shim_ended)
+		return;
+	p->starting = false;
+	p->state = POD_BOUND;
+	engine_due(p->job, 0);
+}
+
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
@@ -421,7 +434,7 @@ static void pod_look_for_shim(struct engine_pod *p)
 			engine_due(p->job, clock_ms() + STARTING_MS / 10);
 			return;
 		}
-		p->shim_ended = true;
+		pod_start_again(p);
 		break;
 	case TASK_GONE:
 		p->shim_ended = true;

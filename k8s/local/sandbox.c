@@ -96,7 +96,6 @@ static void args_namespaces(struct sandbox_args *args, const struct sandbox_spec
 	args_add(args, "--gid", arena_printf(args->a, "%u", spec->as_root ? 0 : getegid()), NULL);
 	if (spec->as_pid_1)
 		args_put(args, "--as-pid-1");
-	args_put(args, "--clearenv");
 	if (spec->status_fd > 0)
 		args_add(args, "--json-status-fd", arena_printf(args->a, "%d", spec->status_fd),
 		         NULL);

@@ -96,7 +96,7 @@ _Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup
                           const struct shim_streams *s)
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-	static char *const ENV[] = { path, NULL };
+	char *wrap_env[] = { path, NULL, NULL }; /* `shim --exec` replaces it */
 	ARENA_AUTO a = { 0 };
 	char name[32];
 	(void)snprintf(name, sizeof(name), "%s.argv", SHIM_NAMES[which]);
@@ -106,6 +106,12 @@ _Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup
 		shim_refuse(s->report, name, argv ? "it is empty" : strerror(errno), NOT_STARTED);
 	(void)snprintf(name, sizeof(name), "%s.env", SHIM_NAMES[which]);
 	int env = shim_fd_up(shim_open_file(dir, name));
+	/* If this process is killed while it makes the sandbox, bubblewrap's child can be left.  By
+	 * the uid it is found. */
+	for (char **v = texts_read(env, &a); v && *v; v++) {
+		if (span_starts(span_of(*v), "FC_POD_UID="))
+			wrap_env[1] = *v;
+	}
 	if (*cgroup)
 		shim_join_cgroup(cgroup, s->report);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -115,7 +121,7 @@ _Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup
 		shim_refuse(s->report, "cannot pass the descriptors on", strerror(errno),
 		            NOT_STARTED);
 	umask(022);
-	(void)execve(argv[0], argv, ENV);
+	(void)execve(argv[0], argv, wrap_env);
 	shim_refuse(s->report, argv[0], strerror(errno), NOT_STARTED);
 }
 

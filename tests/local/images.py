@@ -1,0 +1,227 @@
+"""--images oci: images of a real registry on this machine, pulled, shared and run, by `serve` and `run`."""
+import http.client
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+
+from foreground import Place
+from harness import PATIENCE, SLOW, Threads, wait_until
+from machine import Machine, role
+from serving import as_user
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAMS = ["bash", "cat", "ls", "id", "sleep"]
+
+
+def missing():
+    """The first program that is not installed."""
+    return next((p for p in ("skopeo", "umoci", "bwrap") if not shutil.which(p)), None)
+
+
+class Registry:
+    """Debian's registry with the image team/programs:1, open and with a login (alice, geheim); and a
+    proxy that stops within a layer until `gate` is set."""
+
+    def __init__(self):
+        self.where = tempfile.mkdtemp(prefix="rest-lit-registry.", dir="/var/tmp")
+        script = os.path.join(TOP, "tests", "unit", "k8s", "local", "registry")
+        self.process = subprocess.Popen(["bash", script, self.where], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, cwd=TOP)
+        ports = self.process.stdout.readline().split()
+        self.works = len(ports) == 2
+        if self.works:
+            self.open, self.closed = (f"127.0.0.1:{port}" for port in ports)
+            self.push("team/programs:1")
+            self.gate, self.asked = threading.Event(), []
+            self.server = self.proxy()
+            self.slow = f"127.0.0.1:{self.server.server_address[1]}"
+
+    def push(self, name):
+        """An image with a shell and a few programs of this machine."""
+        root = os.path.join(self.where, "root")
+        files = {os.path.realpath(shutil.which(p)) for p in PROGRAMS}
+        for program in sorted(files):
+            found = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+            files |= set(re.findall(r"(/\S+) \(0x", found))
+        for file in files:
+            os.makedirs(root + os.path.dirname(file), exist_ok=True)
+            shutil.copy(file, root + file)
+        for name_of in PROGRAMS:
+            os.makedirs(root + "/bin", exist_ok=True)
+            if not os.path.exists(f"{root}/bin/{name_of}"):
+                shutil.copy(os.path.realpath(shutil.which(name_of)), f"{root}/bin/{name_of}")
+        os.symlink("bash", root + "/bin/sh")
+        os.makedirs(root + "/etc")
+        with open(root + "/etc/hello", "w", encoding="ascii") as f:
+            f.write("hello from the image\n")
+        with open(root + "/ballast", "wb") as f:
+            f.write(os.urandom(8 << 20))
+        policy = [] if os.path.exists("/etc/containers/policy.json") else ["--insecure-policy"]
+        for command in (["tar", "-C", root, "-cf", "programs.tar", "."], ["umoci", "new", "--image", "oci:programs"],
+                        ["umoci", "raw", "add-layer", "--image", "oci:programs", "programs.tar"],
+                        ["umoci", "config", "--image", "oci:programs", "--config.env", "GREETING=from its configuration",
+                         "--config.env", "PATH=/bin"],
+                        ["skopeo", *policy, "copy", "-q", "--dest-tls-verify=false", "oci:oci:programs",
+                         f"docker://{self.open}/{name}"]):
+            subprocess.run(command, cwd=self.where, check=True, capture_output=True, env={**os.environ, "HOME": self.where})
+
+    def proxy(self):
+        registry = self
+
+        class Slow(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                connection = http.client.HTTPConnection(registry.open, timeout=10 * PATIENCE * SLOW)
+                connection.request(self.command, self.path, headers={"Accept": self.headers.get("Accept", "*/*")})
+                reply = connection.getresponse()
+                body = reply.read()
+                self.send_response(reply.status)
+                for key, value in reply.getheaders():
+                    if key.lower() in ("content-type", "content-length", "docker-content-digest"):
+                        self.send_header(key, value)
+                self.end_headers()
+                if self.command == "HEAD":
+                    return
+                large = len(body) > 1 << 20
+                if large:
+                    registry.asked.append(self.path)
+                    self.wfile.write(body[:1 << 20])
+                    registry.gate.wait(10 * PATIENCE * SLOW)
+                self.wfile.write(body[1 << 20:] if large else body)
+
+            do_HEAD = do_GET
+
+            def log_message(self, *_):
+                pass
+        return Threads(Slow)
+
+    def close(self):
+        if self.works:
+            self.gate.set()
+            self.server.shutdown()
+            self.server.server_close()
+        self.process.stdin.close()
+        self.process.wait(PATIENCE * SLOW)
+        shutil.rmtree(self.where, ignore_errors=True)
+
+
+def prepare():
+    """A registry, and arguments of a Machine; None: something is not here."""
+    mine, lacks = as_user(), missing()
+    if lacks or mine is None:
+        print(f"     not tested: {lacks or 'bubblewrap'} is missing", flush=True)
+        return None, None
+    registry = Registry()
+    if not registry.works:
+        print("     not tested: docker-registry cannot be had", flush=True)
+        registry.close()
+        return None, None
+    return registry, mine
+
+
+def image(uri, login=None):
+    """A part of a job."""
+    auth = {"auth": {"username": login[0], "password": login[1], "registryuri": uri.split("/")[0]}} if login else {}
+    return {"prerequisites": [{"name": "image", "type": "dockerimage", "uri": uri, **auth}]}
+
+
+def reasons(m, name):
+    """The messages of its events, by reason."""
+    return {e["reason"]: e["message"] for e in m.request("GET", f"/api/v2/jobs/alice~{name}/events").json["data"]}
+
+
+def test_images_of_serve(check):
+    """Pulled once for two tasks, with progress; the image's files and Env; a writable layer for each task."""
+    registry, mine = prepare()
+    if registry is None:
+        return
+    try:
+        with Machine("--cpus", "8", "--images", "oci", **mine) as m:
+            uri = f"{registry.slow}/team/programs:1"
+            look = ["cat /etc/hello", "echo Env $GREETING", "echo mine >/own-$PAI_TASK_INDEX", "echo changed >/etc/hello",
+                    "ls -d /own-*", "echo home $HOME, user $(id -u)", "ls -d /usr/local/pai >/dev/null && echo runtime"]
+            m.start("two", {"main": role(*look, instances=2)}, **image(uri))
+            check.ok("progress", wait_until(lambda: re.search(f"{uri}.* of \\d+ MB", m.waiting_reason("two"))),
+                     m.waiting_reason("two"))
+            check.equal("meanwhile", m.state("two"), "WAITING")
+            registry.gate.set()
+            check.equal("state", m.wait("two"), "SUCCEEDED")
+            for i in (0, 1):
+                lines = m.log("two", "main", i)
+                wanted = ["hello from the image", "Env from its configuration", f"/own-{i}", "runtime"]
+                check.ok(f"task {i}", all(f"{w}\n" in lines for w in wanted) and f"/own-{1 - i}" not in lines, lines)
+            check.equal("the layer is fetched once", len(registry.asked), 1)
+            check.equal("and unpacked once", len(os.listdir(os.path.join(m.where, "images", "unpacked"))), 1)
+            seen = reasons(m, "two")
+            check.ok("events", uri in seen.get("Pulling", "") and "Pulled" in seen, seen)
+            m.start("later", {"main": role("cat /etc/hello", "ls -d /own-* || echo none")}, **image(uri))
+            check.equal("a later job", m.wait("later"), "SUCCEEDED")
+            check.ok("sees the image as it was", "from the image\n" in m.log("later", "main") and "none\n" in m.log("later", "main"),
+                     m.log("later", "main"))
+            check.equal("nothing is fetched again", len(registry.asked), 1)
+    finally:
+        registry.close()
+
+
+def test_images_with_login(check):
+    """The job's login is used, for this job only; an image that is not there ends the job, by name."""
+    registry, mine = prepare()
+    if registry is None:
+        return
+    try:
+        with Machine("--cpus", "8", "--images", "oci", **mine) as m:
+            uri = f"{registry.closed}/team/programs:1"
+            m.start("mine", {"main": role("cat /etc/hello")}, **image(uri, ("alice", "geheim")))
+            check.equal("with the login", m.wait("mine"), "SUCCEEDED")
+            m.start("other", {"main": role("cat /etc/hello")}, **image(uri))
+            m.start("false", {"main": role("cat /etc/hello")}, **image(uri, ("alice", "falsch")))
+            for name in ("other", "false"):
+                def fails(name=name):
+                    return m.state(name) == "FAILED" or uri in m.waiting_reason(name)
+                check.ok(f"{name}: refused, by name", wait_until(fails), m.waiting_reason(name))
+                check.ok(f"{name}: did not run", "hello" not in m.log(name, "main"))
+                check.ok(f"{name}: no password", "geheim" not in m.waiting_reason(name) + json.dumps(m.status(name)))
+            check.ok("no login is left", not subprocess.run(["grep", "-rlE", "geheim|YWxpY2U6Z2VoZWlt", os.path.join(m.where, "images")],
+                                                            capture_output=True, check=False).stdout)
+            absent = f"{registry.open}/team/absent:1"
+            m.start("absent", {"main": role("true")}, **image(absent))
+            check.equal("absent: state", m.wait("absent"), "FAILED")
+            end = m.status("absent")["attemptStatus"]["completionStatus"]
+            check.ok("absent: named", absent in end["diagnostics"], end)
+            seen = reasons(m, "absent")
+            check.ok("absent: event", absent in seen.get("Failed", ""), seen)
+            check.equal("absent: code", (m.code("absent"), end["phrase"]), (254, "ContainerImageNotExists"))
+    finally:
+        registry.close()
+
+
+def test_images_of_run(check):
+    """`rest-lit run --images oci`."""
+    registry, _ = prepare()
+    if registry is None:
+        return
+    registry.gate.set()
+    try:
+        with Place() as p:
+            text = json.dumps({
+                "protocolVersion": 2, "name": "pulls", "type": "job", **image(f"{registry.slow}/team/programs:1"),
+                "taskRoles": {"main": {"instances": 1, "dockerImage": "image", "commands": ["cat /etc/hello", "echo Env $GREETING"],
+                                       "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0}}}})
+            for turn in ("first", "again"):
+                code, out, err = p.run(text, "--images", "oci")
+                check.equal(turn, (code, out.splitlines()), (0, ["hello from the image", "Env from its configuration"]))
+                check.ok(f"{turn}: no warning", "warning" not in err, err)
+            code, out, err = p.run(text.replace("programs:1", "absent:1"), "--images", "oci")
+            check.ok("absent", code == 1 and "team/absent:1" in err, (code, out, err))
+            check.equal("nothing is left", p.left(), [])
+    finally:
+        registry.close()
+
+
+TESTS = [test_images_of_serve, test_images_with_login, test_images_of_run]

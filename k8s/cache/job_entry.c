@@ -5,6 +5,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/quantity.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "k8s/cache/cache_internal.h"
@@ -460,42 +461,21 @@ struct demand {
 	int64_t gpus, milli_cpus, memory_mb;
 };
 
-/* A quantity of Kubernetes in thousandths: 500m, 2, 512Mi.  0 for other forms (1.5, 1e3), which no
- * template writes. */
-static int64_t quantity(struct span text)
+/* In thousandths, at most half of INT64_MAX; 0: not valid. */
+static int64_t limit_milli(struct span text)
 {
-	static const struct {
-		const char *suffix;
-		int64_t thousandths;
-	} UNITS[] = { { "", 1000 },
-		      { "m", 1 },
-		      { "k", INT64_C(1000) * 1000 },
-		      { "M", INT64_C(1000) * 1000 * 1000 },
-		      { "G", INT64_C(1000) * 1000 * 1000 * 1000 },
-		      { "Ki", INT64_C(1000) << 10 },
-		      { "Mi", INT64_C(1000) << 20 },
-		      { "Gi", INT64_C(1000) << 30 } };
-	int64_t n = 0;
-	size_t digits = 0;
-	while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9')
-		digits++;
-	struct span suffix = { text.p + digits, text.n - digits };
-	for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++)
-		if (span_is(suffix, UNITS[i].suffix) &&
-		    parse_i64((struct span){ text.p, digits }, 0, INT64_MAX / UNITS[i].thousandths,
-		              &n) == 0)
-			return n * UNITS[i].thousandths;
-	return 0;
+	int64_t milli = quantity_milli(text);
+	return milli > 0 ? at_most(milli, INT64_MAX / 2) : 0;
 }
 
 static void add_limit(struct demand *d, struct span key, struct span value)
 {
 	int64_t n = 0;
 	if (span_is(key, "cpu")) {
-		d->milli_cpus = at_most(d->milli_cpus + quantity(value), INT32_MAX);
+		d->milli_cpus = at_most(d->milli_cpus + limit_milli(value), INT32_MAX);
 	} else if (span_is(key, "memory")) {
 		d->memory_mb =
-		    at_most(d->memory_mb + quantity(value) / 1000 / (1 << 20), INT32_MAX);
+		    at_most(d->memory_mb + limit_milli(value) / 1000 / (1 << 20), INT32_MAX);
 	} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
 		(void)parse_i64(value, 0, GPUS_MAX, &n); /* stays 0 if invalid */
 		d->gpus = at_most(d->gpus + n, GPUS_MAX);

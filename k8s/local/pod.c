@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/quantity.h"
 #include "k8s/local/pod_internal.h"
 #include "k8s/transport/reply.h"
 
@@ -188,7 +189,7 @@ static int pod_quantity(struct pod_reader *r, const char *name, const json_t *va
 		text = arena_printf(r->a, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_real(value))
 		text = arena_printf(r->a, "%.9f", json_real_value(value));
-	*milli = pod_quantity_milli(span_of(text ? text : ""));
+	*milli = quantity_milli(span_of(text ? text : ""));
 	if (*milli >= 0)
 		return 0;
 	return pod_refuse(r, "the limit `%s` is no quantity, but `%s`", name,

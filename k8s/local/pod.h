@@ -131,7 +131,3 @@ int pod_data_read(struct span object, bool secret, struct arena *a, struct pod_d
  * replaced by earlier variables.  -1 and *e. */
 int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct words *out,
                     struct err *e);
-
-/* A quantity of Kubernetes ("2", "100m", "8Gi", "1e3") in thousandths, rounded up; -1: not valid.
- */
-int64_t pod_quantity_milli(struct span text);

@@ -1,4 +1,4 @@
-/* Environment of containers, contents of Secrets and ConfigMaps, quantities. */
+/* Environment of containers, contents of Secrets and ConfigMaps. */
 #include "k8s/local/pod.h"
 
 #include <jansson.h>
@@ -88,57 +88,4 @@ int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, 
 		return err_set(e, INVALID_PARAMETERS, "container %s has more than %d variables",
 		               c->name, POD_ENV_MAX);
 	return 0;
-}
-
-/* ---- quantities ------------------------------------------------------------------------------ */
-
-/* The factor of a suffix in thousandths, or 0. */
-static __int128 quantity_factor(struct span suffix)
-{
-	static const struct {
-		const char *suffix;
-		int64_t base;
-		int power;
-	} SUFFIXES[] = {
-		{ "", 1000, 0 },   { "m", 1000, -1 }, { "k", 1000, 1 },  { "M", 1000, 2 },
-		{ "G", 1000, 3 },  { "T", 1000, 4 },  { "P", 1000, 5 },  { "E", 1000, 6 },
-		{ "Ki", 1024, 1 }, { "Mi", 1024, 2 }, { "Gi", 1024, 3 }, { "Ti", 1024, 4 },
-		{ "Pi", 1024, 5 }, { "Ei", 1024, 6 }, { "e1", 10, 1 },   { "e2", 10, 2 },
-		{ "e3", 10, 3 },   { "e6", 10, 6 },   { "e9", 10, 9 },   { "e12", 10, 12 },
-	};
-	for (size_t i = 0; i < sizeof(SUFFIXES) / sizeof(*SUFFIXES); i++) {
-		__int128 factor = SUFFIXES[i].power < 0 ? 1 : 1000;
-		if (!span_same(suffix, span_of(SUFFIXES[i].suffix)) ||
-		    (suffix.n == 1 && suffix.p[0] != SUFFIXES[i].suffix[0]))
-			continue;
-		for (int k = 0; k < SUFFIXES[i].power; k++)
-			factor *= SUFFIXES[i].base;
-		return factor;
-	}
-	return 0;
-}
-
-int64_t pod_quantity_milli(struct span text)
-{
-	enum { DIGITS_MAX = 18 };
-	__int128 value = 0;
-	__int128 divisor = 1;
-	size_t i = 0;
-	size_t digits = 0;
-	bool fraction = false;
-	for (; i < text.n && (is_digit(text.p[i]) || (text.p[i] == '.' && !fraction)); i++) {
-		if (text.p[i] == '.') {
-			fraction = true;
-			continue;
-		}
-		if (++digits > DIGITS_MAX)
-			return -1;
-		value = value * 10 + (text.p[i] - '0');
-		divisor *= fraction ? 10 : 1;
-	}
-	__int128 factor = quantity_factor(span_from(text, i));
-	if (digits == 0 || factor == 0)
-		return -1;
-	value = (value * factor + divisor - 1) / divisor;
-	return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/quantity.h"
 #include "k8s/transport/reply.h"
 
 enum { MODE_DEFAULT = 0644, MODE_MAX = 0777 };
@@ -39,7 +40,7 @@ static int pod_volume_empty(struct pod_reader *r, const json_t *object, struct p
 {
 	const char *medium = reply_text(object, "medium");
 	const char *size = reply_text(object, "sizeLimit");
-	int64_t milli = *size ? pod_quantity_milli(span_of(size)) : 0;
+	int64_t milli = *size ? quantity_milli(span_of(size)) : 0;
 	if (*medium && strcmp(medium, "Memory") != 0)
 		return pod_refuse(r, "volume %s has a medium that is not Memory", v->name);
 	if (milli < 0)

@@ -140,14 +140,20 @@ static bool shim_read_output(struct shim *s, int stream)
 	return true;
 }
 
-/* The command is executed when the report ends without a failure. */
-static void shim_read_report(struct shim *s)
+/* Reads all that is there; `into` has a maximum. */
+static void shim_drain(struct shim *s, enum source which, struct str *into)
 {
 	char text[PIECE];
 	struct span got;
+	while (shim_read_source(s, which, text, &got))
+		str_span(into, got);
+}
+
+/* The command is executed when the report ends without a failure. */
+static void shim_read_report(struct shim *s)
+{
 	struct shim_result *r = &s->state.of[s->which];
-	while (shim_read_source(s, FROM_REPORT, text, &got))
-		str_span(&s->report, got);
+	shim_drain(s, FROM_REPORT, &s->report);
 	if (s->from[FROM_REPORT] >= 0 || s->report.n != 1 || r->started)
 		return;
 	r->started = true;
@@ -159,11 +165,8 @@ static void shim_read_report(struct shim *s)
 static void shim_read_status(struct shim *s)
 {
 	static const char KEY[] = "\"child-pid\":";
-	char text[PIECE];
-	struct span got;
 	int64_t pid;
-	while (shim_read_source(s, FROM_STATUS, text, &got))
-		str_span(&s->status, got);
+	shim_drain(s, FROM_STATUS, &s->status);
 	size_t at = span_find(str_view(&s->status), 0, KEY);
 	if (at == SIZE_MAX || s->target >= 0)
 		return;
@@ -177,10 +180,8 @@ static void shim_read_status(struct shim *s)
 
 static void shim_read_tether(struct shim *s)
 {
-	char text[PIECE];
-	struct span ignored;
-	while (shim_read_source(s, FROM_TETHER, text, &ignored)) {
-	}
+	STR_AUTO ignored = { 0 };
+	shim_drain(s, FROM_TETHER, &ignored);
 	if (s->from[FROM_TETHER] < 0)
 		shim_stop_within(s, 1000 * s->spec.grace_s);
 }
@@ -248,18 +249,18 @@ static void shim_become_child(const struct shim *s, pid_t parent, const struct s
 
 static int shim_start(struct shim *s)
 {
-	struct shim_streams to = { shim_pipe(s, FROM_OUT), shim_pipe(s, FROM_ERR),
-		                   shim_pipe(s, FROM_REPORT), shim_pipe(s, FROM_STATUS) };
-	int ends[] = { to.out, to.err, to.report, to.status };
+	int ends[SOURCES] = { 0 };
 	pid_t parent = getpid();
 	bool failed = false;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-		failed = failed || ends[i] < 0;
+	for (enum source i = FROM_OUT; i < SOURCES; i++)
+		failed |= (ends[i] = shim_pipe(s, i)) < 0;
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)
-		shim_become_child(s, parent, &to);
+		shim_become_child(s, parent,
+		                  &(struct shim_streams){ ends[FROM_OUT], ends[FROM_ERR],
+		                                          ends[FROM_REPORT], ends[FROM_STATUS] });
 	int error = errno;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+	for (enum source i = FROM_OUT; i < SOURCES; i++)
 		fd_cleanup(&ends[i]);
 	errno = error;
 	s->child = pid > 0 ? pid : 0;

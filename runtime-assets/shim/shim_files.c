@@ -97,19 +97,18 @@ int shim_claim(int dir, struct err *e)
 /* Bytes that are not UTF-8 become `?`. */
 static void shim_json_message(struct str *out, const struct shim_result *r)
 {
-	STR_AUTO clean = STR_INIT(SHIM_MESSAGE_MAX);
-	size_t at = 0;
-	while (at < r->message_n) {
-		unsigned width;
-		const char *p = r->message + at;
-		uint32_t c = utf8_decode((const unsigned char *)p, r->message_n - at, &width);
-		if (c == UTF8_INVALID && width == 1)
-			str_char(&clean, '?');
-		else
-			str_put(&clean, p, width);
-		at += width;
+	struct span rest = { r->message, r->message_n };
+	str_char(out, '"');
+	while (rest.n > 0) {
+		size_t good = utf8_check(rest);
+		str_json_text(out, span_to(rest, good));
+		rest = span_from(rest, good);
+		if (rest.n == 0)
+			break;
+		str_char(out, '?');
+		rest = span_from(rest, 1);
 	}
-	str_json(out, str_view(&clean));
+	str_char(out, '"');
 }
 
 static void shim_result_put(struct str *out, const char *name, const struct shim_result *r)

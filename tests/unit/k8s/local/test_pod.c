@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/quantity.h"
 #include "k8s/local/pod.h"
 
 static const struct pod_storage STORAGES[] = { { "data", "/srv/data" } };
@@ -159,6 +160,14 @@ static void test_quantities(void **state)
 		{ "1Ki", 1024000 },
 		{ "1k", 1000000 },
 		{ "1e3", 1000000 },
+		{ "2E", INT64_MAX },
+		{ "1Pi", INT64_C(1000) << 50 },
+		{ "1Ei", INT64_MAX },
+		{ "1Kii", -1 },
+		{ "1mi", -1 },
+		{ "1K", -1 },
+		{ "1e", -1 },
+		{ "9999999999999999Ei", INT64_MAX },
 		{ "1.5Gi", 1610612736000 },
 		{ "8192Mi", 8589934592000 },
 		{ "", -1 },
@@ -169,7 +178,7 @@ static void test_quantities(void **state)
 		{ "9999999999999999999", -1 },
 	};
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
-		if (pod_quantity_milli(span_of(ROWS[i].text)) != ROWS[i].milli)
+		if (quantity_milli(span_of(ROWS[i].text)) != ROWS[i].milli)
 			fail_msg("%s", ROWS[i].text);
 	}
 }

@@ -96,8 +96,6 @@ void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
 
 /* ---- FrameworkAttemptCompletionPolicy ---- */
 
-enum rule { RULE_FAILED, RULE_SUCCEEDED, RULE_ALL };
-
 char *fw_more_trigger(const char *message, const char *role, int64_t index)
 {
 	STR_AUTO out = STR_INIT(FRAMEWORK_OBJECT_MAX);
@@ -109,32 +107,30 @@ char *fw_more_trigger(const char *message, const char *role, int64_t index)
 	return str_take(&out);
 }
 
-/* A task has triggered a rule. */
-static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index, enum rule rule)
+/* A task has triggered a rule: that of all tasks, or that of its role and its own end. */
+static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index, bool all)
 {
 	const struct framework *f = s->f;
-	bool failed = rule == RULE_FAILED;
-	const char *what = failed ? "Failed" : "Succeeded";
+	const struct fw_outcome *from = r->tasks[index].life.outcome;
+	const char *what = from->succeeded ? "Succeeded" : "Failed";
 	FREE_AUTO char *message =
-	    rule == RULE_ALL
-		? xasprintf("CompletedTaskCount %lld has reached TotalTaskCount %lld and no user "
+	    all ? xasprintf("CompletedTaskCount %lld has reached TotalTaskCount %lld and no user "
 	                    "specified conditions in FrameworkAttemptCompletionPolicy have ever "
 	                    "been triggered",
 	                    (long long)f->completed, (long long)f->spec.wanted)
 		: xasprintf("%sTaskCount %d has reached Min%sTaskCount %d in the TaskRole", what,
-	                    failed ? r->failed : r->succeeded, what,
-	                    failed ? r->spec->min_failed : r->spec->min_succeeded);
-	const struct fw_outcome *from = r->tasks[index].life.outcome;
-	struct fw_outcome *o = rule == RULE_ALL
-	                           ? fw_outcome_new(FW_SUCCEEDED, message)
+	                    r->ended[from->succeeded], what, r->spec->min[from->succeeded]);
+	struct fw_outcome *o = all ? fw_outcome_new(FW_SUCCEEDED, message)
 	                           : fw_outcome_make(from->code, from->succeeded, from->phrase,
 	                                             from->attributes, from->diagnostics);
 	o->more = fw_more_trigger(message, r->name, (int64_t)index);
 	fw_complete(s, false, o);
 }
 
-static bool complete_reached(int32_t count, int32_t min)
+static bool complete_reached(const struct fw_role *r, bool succeeded)
 {
+	int32_t min = r->spec->min[succeeded];
+	int32_t count = r->ended[succeeded];
 	return min >= 1 && count >= min;
 }
 
@@ -145,21 +141,17 @@ static bool complete_all(const struct framework *f)
 
 void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
 {
-	const struct fw_outcome *o = r->tasks[index].life.outcome;
-	if (!o->succeeded && complete_reached(r->failed, r->spec->min_failed))
-		complete_by(s, r, index, RULE_FAILED);
-	else if (o->succeeded && complete_reached(r->succeeded, r->spec->min_succeeded))
-		complete_by(s, r, index, RULE_SUCCEEDED);
+	if (complete_reached(r, r->tasks[index].life.outcome->succeeded))
+		complete_by(s, r, index, false);
 	else if (complete_all(s->f))
-		complete_by(s, r, index, RULE_ALL);
+		complete_by(s, r, index, true);
 }
 
-/* A task that has ended, with the rule that it would trigger. */
+/* A task that has ended. */
 struct ended {
 	const struct fw_role *role; /* NULL: none */
 	size_t index;
 	int64_t when_s;
-	enum rule rule;
 };
 
 static int complete_order(const void *a, const void *b)
@@ -171,36 +163,28 @@ static int complete_order(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-static bool complete_counts(const struct fw_task *t, bool succeeded)
-{
-	return !t->removing && t->life.state == FW_COMPLETED &&
-	       t->life.outcome->succeeded == succeeded;
-}
-
 /* The task by which a count reached its minimum. */
-static struct ended complete_kth(const struct fw_role *r, enum rule rule, size_t k)
+static struct ended complete_kth(const struct fw_role *r, bool succeeded)
 {
 	struct ended *v = xcalloc(r->n + 1, sizeof(*v));
+	size_t k = (size_t)r->spec->min[succeeded];
 	size_t n = 0;
-	for (size_t i = 0; i < r->n; i++)
-		if (complete_counts(&r->tasks[i], rule == RULE_SUCCEEDED))
-			v[n++] = (struct ended){ r, i, r->tasks[i].life.completion_s, rule };
+	for (size_t i = 0; i < r->n; i++) {
+		const struct fw_life *l = &r->tasks[i].life;
+		if (!r->tasks[i].removing && l->state == FW_COMPLETED &&
+		    l->outcome->succeeded == succeeded)
+			v[n++] = (struct ended){ r, i, l->completion_s };
+	}
 	qsort(v, n, sizeof(*v), complete_order);
 	struct ended kth = v[k - 1];
 	free(v);
 	return kth;
 }
 
-static void complete_earlier(struct ended *best, struct ended e)
-{
-	if (!best->role || e.when_s < best->when_s)
-		*best = e;
-}
-
 /* The last task to complete; of several in a role the higher index, else the earlier role. */
 static struct ended complete_last(const struct framework *f)
 {
-	struct ended last = { .rule = RULE_ALL };
+	struct ended last = { 0 };
 	for (size_t i = 0; i < f->spec.n_roles; i++) {
 		const struct fw_role *r = f->spec.roles[i].status;
 		const struct fw_role *before = last.role;
@@ -210,7 +194,7 @@ static struct ended complete_last(const struct framework *f)
 				continue;
 			if (!last.role || l->completion_s > last.when_s ||
 			    (l->completion_s == last.when_s && last.role != before))
-				last = (struct ended){ r, k, l->completion_s, RULE_ALL };
+				last = (struct ended){ r, k, l->completion_s };
 		}
 	}
 	return last;
@@ -220,20 +204,19 @@ void fw_rules(struct fw_sync *s)
 {
 	const struct framework *f = s->f;
 	struct ended first = { 0 };
-	for (size_t i = 0; i < f->spec.n_roles; i++) {
-		const struct fw_role_spec *spec = &f->spec.roles[i];
-		const struct fw_role *r = spec->status;
-		if (r && complete_reached(r->failed, spec->min_failed))
-			complete_earlier(&first,
-			                 complete_kth(r, RULE_FAILED, (size_t)spec->min_failed));
-		if (r && complete_reached(r->succeeded, spec->min_succeeded))
-			complete_earlier(
-			    &first, complete_kth(r, RULE_SUCCEEDED, (size_t)spec->min_succeeded));
+	for (size_t i = 0; i < 2 * f->spec.n_roles; i++) {
+		const struct fw_role *r = f->spec.roles[i / 2].status;
+		if (!r || !complete_reached(r, i % 2))
+			continue;
+		struct ended e = complete_kth(r, i % 2);
+		if (!first.role || e.when_s < first.when_s)
+			first = e;
 	}
-	if (!first.role && complete_all(f))
+	bool all = !first.role && complete_all(f);
+	if (all)
 		first = complete_last(f);
 	if (first.role)
-		complete_by(s, first.role, first.index, first.rule);
+		complete_by(s, first.role, first.index, all);
 }
 
 /* ---- retries ---- */

@@ -5,16 +5,18 @@
 
 enum { FAILURES_MAX = 10000, RESERVED_FROM = 200, RESERVED_TO = 219, RESERVED_BELOW = -999 };
 
-/* Codes between a container and the controller. */
-static const struct {
-	int32_t code;
-	const char *phrase, *attributes;
-} BUILTIN[] = {
-	{ 200, "ContainerTransientFailed", "[\"Transient\"]" },
-	{ 201, "ContainerTransientConflictFailed", "[\"Transient\",\"Conflict\"]" },
-	{ 210, "ContainerPermanentFailed", "[\"Permanent\"]" },
-};
-enum { BUILTINS = sizeof(BUILTIN) / sizeof(*BUILTIN) };
+/* Codes between a container and the controller, as they would stand in podFailureSpec. */
+static const char BUILTIN[] =
+    "- {code: 200, phrase: ContainerTransientFailed, type: {attributes: [Transient]},\n"
+    "   podPatterns: [{containers: [{nameRegex: '(?ms).*', messageRegex: '(?ms).*',\n"
+    "   codeRange: {min: 200, max: 200}}]}]}\n"
+    "- {code: 201, phrase: ContainerTransientConflictFailed,\n"
+    "   type: {attributes: [Transient, Conflict]},\n"
+    "   podPatterns: [{containers: [{nameRegex: '(?ms).*', messageRegex: '(?ms).*',\n"
+    "   codeRange: {min: 201, max: 201}}]}]}\n"
+    "- {code: 210, phrase: ContainerPermanentFailed, type: {attributes: [Permanent]},\n"
+    "   podPatterns: [{containers: [{nameRegex: '(?ms).*', messageRegex: '(?ms).*',\n"
+    "   codeRange: {min: 210, max: 210}}]}]}\n";
 
 static struct regex *config_regex(const struct fw_value *of, const char *key)
 {
@@ -59,32 +61,19 @@ static struct fw_pattern *config_patterns(const struct fw_value *of, const char 
 	return v;
 }
 
-static struct fw_pattern *config_builtin(int32_t code, struct arena *a, struct err *e)
-{
-	struct fw_pattern *pod = ARENA_NEW(a, struct fw_pattern, 1);
-	pod->n = 1;
-	pod->containers = ARENA_NEW(a, struct fw_pattern, 1);
-	*pod->containers = (struct fw_pattern){
-		.name = regex_compile(SPAN("(?ms).*"), a, e),
-		.message = regex_compile(SPAN("(?ms).*"), a, e),
-		.signal = FW_RANGE_ALL,
-		.code = { code, code },
-	};
-	return pod;
-}
-
-static void config_failure(struct framework_config *c, const struct fw_value *v,
+static void config_failure(const struct framework_config *c, const struct fw_value *v, bool builtin,
                            struct fw_failure *out)
 {
 	struct fw_value type = fw_get(v, "type", NODE_MAP, false);
 	struct fw_value code = fw_get(v, "code", NODE_INT, true);
 	const char *phrase = fw_text(v, "phrase", false);
 	int64_t n = code.n ? fw_int(v, "code", (struct fw_bounds){ INT32_MIN, INT32_MAX, 0 }) : 0;
-	if (code.n && ((n <= 0 && n >= RESERVED_BELOW) || (n >= RESERVED_FROM && n <= RESERVED_TO)))
+	bool reserved = (n <= 0 && n >= RESERVED_BELOW) || (n >= RESERVED_FROM && n <= RESERVED_TO);
+	if (code.n && reserved && !builtin)
 		fw_bad(&code,
 		       "must not be from -999 to 0 or from 200 to 219, which are reserved, is %lld",
 		       (long long)n);
-	for (const struct fw_failure *f = c->failures; code.n && f < out; f++) {
+	for (const struct fw_failure *f = c->failures; code.n && !reserved && f < out; f++) {
 		if (f->code == n) {
 			fw_bad(&code, "%lld has an entry already", (long long)n);
 			break;
@@ -96,25 +85,23 @@ static void config_failure(struct framework_config *c, const struct fw_value *v,
 	out->patterns = config_patterns(v, "podPatterns", true, &out->n);
 }
 
-static void config_failures(struct framework_config *c, const struct fw_value *root)
+static void config_failures(struct framework_config *c, const struct fw_value *builtin,
+                            const struct fw_value *root)
 {
 	struct fw_value list = fw_get(root, "podFailureSpec", NODE_LIST, false);
+	size_t own = builtin->n->n;
 	size_t n = list.n ? list.n->n : 0;
 	if (n > FAILURES_MAX) {
 		fw_bad(&list, "has %zu entries; at most %d are allowed", n, FAILURES_MAX);
 		return;
 	}
-	c->n_failures = BUILTINS + n;
+	c->n_failures = own + n;
 	c->failures = ARENA_NEW(&c->arena, struct fw_failure, c->n_failures);
-	for (size_t i = 0; i < BUILTINS; i++)
-		c->failures[i] =
-		    (struct fw_failure){ BUILTIN[i].code, BUILTIN[i].phrase, BUILTIN[i].attributes,
-			                 config_builtin(BUILTIN[i].code, &c->arena, root->r->e),
-			                 1 };
-	for (size_t i = 0; i < n; i++) {
-		struct fw_value item = fw_item(&list, i, NODE_MAP);
+	for (size_t i = 0; i < c->n_failures; i++) {
+		struct fw_value item =
+		    i < own ? fw_item(builtin, i, NODE_MAP) : fw_item(&list, i - own, NODE_MAP);
 		if (item.n)
-			config_failure(c, &item, &c->failures[BUILTINS + i]);
+			config_failure(c, &item, i < own, &c->failures[i]);
 	}
 }
 
@@ -125,7 +112,8 @@ static int64_t config_int(const struct fw_value *root, const char *key, int64_t 
 	return fw_int(root, key, (struct fw_bounds){ least, INT32_MAX, absent });
 }
 
-static void config_root(struct framework_config *c, const struct fw_value *root)
+static void config_root(struct framework_config *c, const struct fw_value *builtin,
+                        const struct fw_value *root)
 {
 	static const char MIN[] = "frameworkMinRetryDelaySecForTransientConflictFailed";
 	static const char MAX[] = "frameworkMaxRetryDelaySecForTransientConflictFailed";
@@ -140,7 +128,7 @@ static void config_root(struct framework_config *c, const struct fw_value *root)
 		fw_bad(root, "%s must not exceed %s, is %lld and %lld", MIN, MAX,
 		       (long long)c->min_delay_s, (long long)c->max_delay_s);
 	c->compress = fw_bool(root, "largeFrameworkCompression");
-	config_failures(c, root);
+	config_failures(c, builtin, root);
 }
 
 /* Nothing but white space and comments. */
@@ -160,13 +148,16 @@ struct framework_config *framework_config_read(struct span yaml, struct err *e)
 {
 	struct framework_config *c = xcalloc(1, sizeof(*c));
 	struct fw_reader r = { .arena = &c->arena, .e = e };
+	struct doc builtin;
 	struct doc doc = { .root = { .type = NODE_NULL } };
 	NOTES_AUTO warnings = { 0 };
-	if (!config_is_empty(yaml) &&
-	    doc_read(yaml, &BUDGET_DEFAULT, &c->arena, &doc, &warnings, e) < 0)
+	const struct budget *b = &BUDGET_DEFAULT;
+	if (doc_read(SPAN(BUILTIN), b, &c->arena, &builtin, &warnings, e) < 0 ||
+	    (!config_is_empty(yaml) && doc_read(yaml, b, &c->arena, &doc, &warnings, e) < 0))
 		r.bad = true;
 	else
-		config_root(c, &(struct fw_value){ .r = &r, .n = &doc.root });
+		config_root(c, &(struct fw_value){ .r = &r, .n = &builtin.root },
+		            &(struct fw_value){ .r = &r, .n = &doc.root });
 	if (!r.bad)
 		return c;
 	framework_config_free(c);

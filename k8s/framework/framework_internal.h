@@ -87,7 +87,7 @@ struct fw_role {
 	size_t n, cap;
 	/* Set by each sync. */
 	const struct fw_role_spec *spec; /* NULL: not in the spec any more */
-	int32_t failed, succeeded;       /* tasks that have ended and are not `removing` */
+	int32_t ended[2];                /* tasks that failed, succeeded; without `removing` */
 };
 
 struct fw_policy {
@@ -97,7 +97,8 @@ struct fw_policy {
 
 struct fw_role_spec {
 	const char *name;
-	int32_t number, min_failed, min_succeeded;
+	int32_t number;
+	int32_t min[2]; /* minFailedTaskCount, minSucceededTaskCount */
 	struct fw_policy policy;
 	int64_t grace_s;        /* as in fw_role */
 	const struct node *pod; /* NULL: none */

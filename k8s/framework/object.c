@@ -24,8 +24,8 @@ static void object_role(struct fw_spec *out, const struct fw_value *v, struct fw
 	*role = (struct fw_role_spec){
 		.name = fw_name(v),
 		.number = (int32_t)fw_int(v, "taskNumber", TASKS),
-		.min_failed = (int32_t)fw_int(&policy, "minFailedTaskCount", MINIMUM),
-		.min_succeeded = (int32_t)fw_int(&policy, "minSucceededTaskCount", MINIMUM),
+		.min = { (int32_t)fw_int(&policy, "minFailedTaskCount", MINIMUM),
+		         (int32_t)fw_int(&policy, "minSucceededTaskCount", MINIMUM) },
 		.policy = object_policy(&task),
 		.grace_s = fw_int(&task, "podGracefulDeletionTimeoutSec", FW_GRACE),
 		.pod = fw_get(&task, "pod", NODE_MAP, false).n,

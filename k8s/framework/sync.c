@@ -378,10 +378,7 @@ static void task_count(struct framework *f, struct fw_role *r, const struct fw_t
 	if (t->removing || t->life.state != FW_COMPLETED || !t->life.outcome)
 		return;
 	f->completed++;
-	if (t->life.outcome->succeeded)
-		r->succeeded++;
-	else
-		r->failed++;
+	r->ended[t->life.outcome->succeeded]++;
 }
 
 static void task_ended(struct one *o)
@@ -435,7 +432,7 @@ static void rescale_link(struct framework *f)
 		r->spec = spec;
 		if (spec)
 			spec->status = r;
-		r->failed = r->succeeded = 0;
+		r->ended[0] = r->ended[1] = 0;
 		for (size_t k = 0; k < r->n; k++)
 			task_count(f, r, &r->tasks[k]);
 	}

@@ -168,24 +168,20 @@ static double queue_part(int64_t n, int64_t of)
 	return of > 0 ? (double)n / (double)of : 0;
 }
 
-/* The part of the machine that tasks with these amounts take: of its GPUs if they have any, else
- * of what they take most of. */
-static double queue_share(const struct queue *q, int64_t gpus, const struct amounts *bare)
+/* The part of the machine that tasks take: of its GPUs if they have any, else of what they take
+ * most of.  bare: the amounts of those without GPUs. */
+static double queue_share(const struct queue *q, const struct amounts *all,
+                          const struct amounts *bare)
 {
+	bare = q->total.gpus ? bare : all;
 	double cpus = queue_part(bare->cpus, q->total.cpus);
 	double memory = queue_part(bare->memory, q->total.memory);
-	return queue_part(gpus, q->total.gpus) + (cpus > memory ? cpus : memory);
+	return queue_part(all->gpus, q->total.gpus) + (cpus > memory ? cpus : memory);
 }
 
 static double queue_share_of(const struct queue *q, const struct amounts *need)
 {
-	bool bare = need->gpus == 0 || q->total.gpus == 0;
-	return queue_share(q, need->gpus, bare ? need : &(struct amounts){ 0 });
-}
-
-static double queue_share_held(const struct queue *q, const struct queue_user *u)
-{
-	return queue_share(q, u->held.gpus, q->total.gpus ? &u->bare : &u->held);
+	return queue_share(q, need, need->gpus ? &(struct amounts){ 0 } : need);
 }
 
 static struct queue_user *queue_user(struct queue *q, struct span name)
@@ -223,7 +219,7 @@ void queue_now(struct queue *q, int64_t now_ms)
 	double grows = (1 - keeps) * HALF_LIFE_S / M_LN2;
 	q->now_ms = now_ms;
 	for (struct queue_user **at = &q->users, *u = *at; u; u = *at) {
-		u->use = u->use * keeps + queue_share_held(q, u) * grows;
+		u->use = u->use * keeps + queue_share(q, &u->held, &u->bare) * grows;
 		if (u->jobs == 0 && u->use < FORGOTTEN_S) {
 			*at = u->next;
 			q->users_n--;
@@ -328,11 +324,6 @@ void queue_undo(struct queue *q, struct queue_task *task)
 	queue_count(q, task, amounts_subtract);
 	queue_task_wait(task);
 	task->job->why = NOT_SEEN;
-}
-
-bool queue_task_waits(const struct queue_task *task)
-{
-	return !task->holds;
 }
 
 /* The more important, or older, job is first. */
@@ -588,7 +579,7 @@ size_t queue_pick(struct queue *q, void *const **owners)
 	q->started_n = 0;
 	q->places = 0;
 	for (struct queue_user *u = q->users; u; u = u->next)
-		u->key = u->use + HELD_S * queue_share_held(q, u);
+		u->key = u->use + HELD_S * queue_share(q, &u->held, &u->bare);
 	for (struct queue_job *job = TAILQ_FIRST(&q->jobs); job;)
 		job = queue_pick_level(q, job, turns);
 	queue_pool_end(&q->machine);
@@ -599,11 +590,6 @@ size_t queue_pick(struct queue *q, void *const **owners)
 }
 
 /* ---- reasons ----------------------------------------------------------------------- */
-
-bool queue_never(const struct queue_job *job)
-{
-	return job->waiting && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
-}
 
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
 static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)

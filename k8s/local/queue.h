@@ -59,9 +59,6 @@ void queue_undo(struct queue *q, struct queue_task *task);
  * their owners; those of a gang are consecutive.  The list is the queue's, until the next call. */
 size_t queue_pick(struct queue *q, void *const **owners);
 
-bool queue_task_waits(const struct queue_task *task);
 /* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
  * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
-/* The job can never start: it needs more than the machine has or its quota allows. */
-bool queue_never(const struct queue_job *job);

@@ -19,6 +19,8 @@ int fd_write_all(int fd, struct span text);
  * and errno (EINVAL: not a regular file), and an empty text.
  */
 ssize_t fd_read_at(int dir, const char *path, char *out, size_t max);
+/* The same into *out: 0, or -1 and errno (EFBIG: more than its maximum). */
+int fd_read_str(int dir, const char *path, struct str *out);
 
 /* The entries of a directory, which is not a link; NULL and errno. */
 DIR *dir_list(int at, const char *path);

@@ -160,36 +160,13 @@ void files_close(struct files *f)
 
 /* ---- files ------------------------------------------------------------------------- */
 
-static int files_read_all(int fd, struct str *out)
-{
-	struct stat st;
-	if (fstat(fd, &st) != 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_SIZE_MAX)
-		return -EFBIG;
-	char chunk[16384];
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return out->full ? -EFBIG : 0;
-		str_put(out, chunk, (size_t)n);
-	}
-}
-
 int files_read(const struct files *f, enum object_kind kind, const char *key, struct str *out)
 {
 	char file[NAME_ROOM];
 	int bad = file_name(file, key);
 	if (bad)
 		return bad;
-	FD_AUTO fd = openat(f->dir[kind], file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return files_read_all(fd, out);
+	return fd_read_str(f->dir[kind], file, out) == 0 ? 0 : -errno;
 }
 
 static int files_write_all(int fd, struct span text)

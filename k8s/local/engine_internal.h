@@ -293,7 +293,6 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 int engine_make_directories(struct engine *e, struct err *err);
 /* Writes a file as a whole.  -1 and errno. */
 int engine_write(int dir, const char *name, struct span text, bool sync);
-int engine_read(int dir, const char *name, struct str *out);
 
 /* Moves DIR/pods/UID to where it is removed step by step. */
 void trash_pod(struct engine *e, const char *uid);

@@ -1,6 +1,5 @@
 /* Directories of the engine: logs of ended tasks (DIR/logs/FRAMEWORK/ROLE-INDEX-ATTEMPT-RETRY),
  * pods that wait to be removed (DIR/trash), small files. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,18 +8,12 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/local/tree.h"
 
 enum { RUNS_MAX = 100000 };
-
-static void logs_close(const int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* read-only, or synced before */
-}
-#define LOGS_FD_AUTO __attribute__((cleanup(logs_close))) int
 
 /* ---- small files ----------------------------------------------------------------------------- */
 
@@ -28,36 +21,11 @@ int engine_write(int dir, const char *name, struct span text, bool sync)
 {
 	char temporary[64];
 	(void)snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	int fd =
+	FD_AUTO fd =
 	    openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
+	if (fd < 0 || fd_write_all(fd, text) != 0 || (sync && fsync(fd) != 0))
 		return -1;
-	bool ok = true;
-	for (size_t at = 0; at < text.n && ok;) {
-		ssize_t n = write(fd, text.p + at, text.n - at);
-		ok = n > 0;
-		at += ok ? (size_t)n : 0;
-	}
-	ok = ok && (!sync || fsync(fd) == 0);
-	ok = close(fd) == 0 && ok;
-	return ok && renameat(dir, temporary, dir, name) == 0 ? 0 : -1;
-}
-
-int engine_read(int dir, const char *name, struct str *out)
-{
-	struct stat st;
-	LOGS_FD_AUTO fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -1;
-	if (!S_ISREG(st.st_mode) || st.st_size < 0 || !str_reserve(out, (size_t)st.st_size)) {
-		errno = EFBIG;
-		return -1;
-	}
-	char buffer[4096];
-	ssize_t n;
-	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
-		str_put(out, buffer, (size_t)n);
-	return n == 0 && !out->full ? 0 : -1;
+	return renameat(dir, temporary, dir, name);
 }
 
 static int logs_dir_open(int at, const char *name)
@@ -68,18 +36,11 @@ static int logs_dir_open(int at, const char *name)
 /* Calls `visit` with the names in a directory. */
 static void logs_each(int dir, void (*visit)(void *arg, int dir, const char *name), void *arg)
 {
-	int fd = logs_dir_open(dir, ".");
-	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *d;
-	if (!list) {
-		logs_close(&fd);
-		return;
+	DIR_AUTO *list = dir_list(dir, ".");
+	for (const char *name; (name = dir_next(list)) != NULL;) {
+		if (name[0] != '.')
+			visit(arg, dir, name);
 	}
-	while ((d = readdir(list)) != NULL) { /* NOLINT(concurrency-mt-unsafe): one stream */
-		if (d->d_name[0] != '.')
-			visit(arg, dir, d->d_name);
-	}
-	(void)closedir(list);
 }
 
 /* ---- trash ----------------------------------------------------------------------------------- */
@@ -153,7 +114,7 @@ static void logs_add_run(void *arg, int dir, const char *name)
 	struct logs_runs *runs = arg;
 	if (runs->n == RUNS_MAX)
 		return;
-	LOGS_FD_AUTO fd = logs_dir_open(dir, name);
+	FD_AUTO fd = logs_dir_open(dir, name);
 	struct logs_run r = { NULL, NULL, 0, 4096 };
 	if (fd < 0)
 		return;
@@ -169,7 +130,7 @@ static void logs_add_run(void *arg, int dir, const char *name)
 static void logs_add_framework(void *arg, int dir, const char *name)
 {
 	struct logs_runs *runs = arg;
-	LOGS_FD_AUTO fd = logs_dir_open(dir, name);
+	FD_AUTO fd = logs_dir_open(dir, name);
 	runs->framework = name;
 	if (fd >= 0)
 		logs_each(fd, logs_add_run, runs);
@@ -192,7 +153,7 @@ static void logs_bound(struct engine *e)
 	bool more = runs.bytes > e->set.keep_logs;
 	for (size_t i = 0; i < runs.n; i++) {
 		more = more && runs.bytes > e->set.keep_logs / 10 * 9;
-		LOGS_FD_AUTO fd = more ? logs_dir_open(e->logs_dir, runs.v[i].framework) : -1;
+		FD_AUTO fd = more ? logs_dir_open(e->logs_dir, runs.v[i].framework) : -1;
 		if (fd >= 0) {
 			trash_take(e, fd, runs.v[i].name);
 			runs.bytes -= runs.v[i].bytes;
@@ -235,11 +196,11 @@ void logs_keep(struct engine_pod *p)
 		return;
 	const char *name = logs_name(&a, &t);
 	(void)mkdirat(e->logs_dir, p->job->uid, 0700); /* may be there */
-	LOGS_FD_AUTO framework = logs_dir_open(e->logs_dir, p->job->uid);
+	FD_AUTO framework = logs_dir_open(e->logs_dir, p->job->uid);
 	if (framework >= 0)
 		(void)mkdirat(framework, name, 0700); /* likewise */
-	LOGS_FD_AUTO to = framework >= 0 ? logs_dir_open(framework, name) : -1;
-	LOGS_FD_AUTO from = logs_dir_open(e->pods_dir, p->uid);
+	FD_AUTO to = framework >= 0 ? logs_dir_open(framework, name) : -1;
+	FD_AUTO from = logs_dir_open(e->pods_dir, p->uid);
 	if (to < 0 || from < 0)
 		return;
 	struct logs_run r = { NULL, NULL, 0, 4096 };

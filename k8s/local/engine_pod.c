@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 
@@ -122,7 +123,7 @@ static void pod_read_note(struct engine_pod *p, int dir)
 	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
 	int64_t n;
-	bool read = engine_read(dir, "engine.json", &text) == 0;
+	bool read = fd_read_str(dir, "engine.json", &text) == 0;
 	/* The file is there, but was not written before a power failure: the task may have run. */
 	p->starting = !read && errno != ENOENT;
 	if (!read || !scan_valid(str_view(&text), 10)) {

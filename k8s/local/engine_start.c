@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/embed.h"
 #include "base/enc.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/transport/reply.h"
@@ -125,12 +126,9 @@ static const struct pod *fetch_read_pod(struct engine_fetch *f, struct err *err)
 {
 	struct engine_pod *p = f->pod;
 	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	int dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int bad = dir >= 0 ? engine_read(dir, "pod.json", &text) : -1;
-	if (dir >= 0)
-		(void)close(dir); /* read-only */
-	if (bad) {
-		err_set(err, UNKNOWN_ERROR, "%s/pod.json is not readable", p->dir);
+	const char *path = arena_printf(&f->arena, "%s/pod.json", p->dir);
+	if (fd_read_str(AT_FDCWD, path, &text) != 0) {
+		err_set(err, UNKNOWN_ERROR, "%s is not readable", path);
 		return NULL;
 	}
 	struct span object = arena_span(&f->arena, str_view(&text));

@@ -3,7 +3,6 @@
  * status says whether there is one.  A pod is a directory DIR/pods/UID with `pod.json`, the object,
  * and `engine.json`, what was decided about it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 
@@ -252,7 +252,7 @@ static int world_write_pod(struct engine *e, const char *uid, struct span object
 {
 	if (mkdirat(e->pods_dir, uid, 0700) < 0 && errno != EEXIST)
 		return -1;
-	int dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	FD_AUTO dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
 	int bad = engine_write(dir, "pod.json", object, true);
@@ -348,7 +348,7 @@ static void world_restore_pod(struct engine *e, const char *uid)
 	ERR_AUTO err = { 0 };
 	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
 	int dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	bool read = dir >= 0 && engine_read(dir, "pod.json", &text) == 0 &&
+	bool read = dir >= 0 && fd_read_str(dir, "pod.json", &text) == 0 &&
 	            scan_valid(str_view(&text), 100);
 	struct span object = str_view(&text);
 	const struct pod *spec = read ? world_read_pod(e, object, e->ip, &a, &err) : NULL;
@@ -364,25 +364,17 @@ static void world_restore_pod(struct engine *e, const char *uid)
 		              err_msg(&err)[0] ? err_msg(&err) : "pod.json is not readable");
 		world_end_stranger(e, uid);
 	}
-	if (dir >= 0)
-		(void)close(dir); /* read-only */
 }
 
 int world_restore(struct engine *e, struct err *err)
 {
-	int fd = dup(e->pods_dir);
-	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!list) {
-		if (fd >= 0)
-			(void)close(fd);
+	DIR_AUTO *list = dir_list(e->pods_dir, ".");
+	if (!list)
 		return err_set(err, UNKNOWN_ERROR, "%s/pods: %s", e->set.dir,
 		               strerrordesc_np(errno));
+	for (const char *name; (name = dir_next(list)) != NULL;) {
+		if (name[0] != '.')
+			world_restore_pod(e, name);
 	}
-	const struct dirent *d;
-	while ((d = readdir(list)) != NULL) { /* NOLINT(concurrency-mt-unsafe): one stream */
-		if (d->d_name[0] != '.')
-			world_restore_pod(e, d->d_name);
-	}
-	(void)closedir(list);
 	return 0;
 }

@@ -3,7 +3,6 @@
  * directory without lock is left over from a run that was killed; it is removed by the next run, as
  * soon as the shims of its tasks have ended.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "k8s/local/task.h"
 #include "k8s/local/tree.h"
 #include "server/cli/run_internal.h"
@@ -67,24 +67,13 @@ static int dir_make(const char *path, struct err *e)
 /* A task of a killed run may still be in its grace period. */
 static bool dir_has_shims(int fd, const char *path)
 {
-	int pods = openat(fd, "pods", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = pods < 0 ? NULL : fdopendir(pods);
+	DIR_AUTO *pods = dir_list(fd, "pods");
 	bool alive = false;
-	if (!d) {
-		if (pods >= 0)
-			(void)close(pods); /* read only */
-		return false;
+	for (const char *uid; !alive && (uid = dir_next(pods));) {
+		FD_AUTO pidfd = -1;
+		FREE_AUTO char *task = xasprintf("%s/pods/%s", path, uid);
+		alive = uid[0] != '.' && task_find(task, &pidfd) == TASK_ALIVE;
 	}
-	for (const struct dirent *one; !alive && (one = readdir(d));) { /* NOLINT(concurrency-*) */
-		int pidfd = -1;
-		if (one->d_name[0] == '.')
-			continue;
-		FREE_AUTO char *task = xasprintf("%s/pods/%s", path, one->d_name);
-		alive = task_find(task, &pidfd) == TASK_ALIVE;
-		if (pidfd >= 0)
-			(void)close(pidfd); /* only asked */
-	}
-	(void)closedir(d); /* read only */
 	return alive;
 }
 
@@ -94,28 +83,24 @@ static int dir_claim(const char *path)
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !dir_has_shims(fd, path))
 		return fd;
-	if (fd >= 0)
-		(void)close(fd); /* releases the lock */
+	fd_cleanup(&fd); /* releases the lock */
 	return -1;
 }
 
 static void dir_find_left(struct run_dir *d, const char *base)
 {
-	DIR *all = opendir(base);
-	if (!all)
-		return;
-	for (const struct dirent *one;
-	     d->n_left < LEFT_MAX && (one = readdir(all));) { /* NOLINT(concurrency-mt-unsafe) */
-		if (one->d_name[0] == '.')
+	FREE_AUTO char *followed = xasprintf("%s/.", base); /* it may be a link */
+	DIR_AUTO *all = dir_list(AT_FDCWD, followed);
+	for (const char *name; d->n_left < LEFT_MAX && (name = dir_next(all));) {
+		if (name[0] == '.')
 			continue;
-		char *path = xasprintf("%s/%s", base, one->d_name);
+		char *path = xasprintf("%s/%s", base, name);
 		int fd = dir_claim(path);
 		if (fd < 0)
 			free(path);
 		else
 			d->left[d->n_left++] = (struct run_left){ path, fd };
 	}
-	(void)closedir(all); /* read only */
 }
 
 int run_dir_open(struct run_dir *d, struct err *e)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "k8s/cache/events.h"
+#include "base/fd.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/local/tree.h"
 
@@ -141,14 +142,14 @@ static void test_files(void **state)
 	fixture_open(&f);
 	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("one"), true), 0);
 	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("second"), false), 0);
-	assert_int_equal(engine_read(f.e.pods_dir, "a", &text), 0);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "a", &text), 0);
 	assert_string_equal(str_c(&text), "second");
-	assert_int_equal(engine_read(f.e.pods_dir, "a", &small), -1);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "a", &small), -1);
 	assert_int_equal(symlinkat("a", f.e.pods_dir, "link"), 0);
-	assert_int_equal(engine_read(f.e.pods_dir, "link", &text), -1);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "link", &text), -1);
 	assert_int_equal(mkfifoat(f.e.pods_dir, "fifo", 0600), 0);
-	assert_int_equal(engine_read(f.e.pods_dir, "fifo", &text), -1);
-	assert_int_equal(engine_read(f.e.pods_dir, "none", &text), -1);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "fifo", &text), -1);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "none", &text), -1);
 	fixture_close(&f);
 }
 

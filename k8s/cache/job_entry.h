@@ -130,5 +130,7 @@ bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *o
  * than `ratio` times its compressed size. */
 bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
                       struct span *text);
+/* The text as one gzip member, in the arena.  false: it would have more than max bytes. */
+bool job_entry_gzip(struct span text, size_t max, struct arena *a, struct span *packed);
 /* Lists and watches of the job show no difference. */
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b);

@@ -116,6 +116,19 @@ bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena
 	return true;
 }
 
+bool job_entry_gzip(struct span text, size_t max, struct arena *a, struct span *packed)
+{
+	char *out = arena_alloc(a, max);
+	z_stream z = job_entry_pack_stream_of(text, out, max);
+	if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + WINDOW, MAX_MEM_LEVEL,
+	                 Z_DEFAULT_STRATEGY) != Z_OK)
+		abort();
+	bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
+	*packed = (struct span){ out, z.total_out };
+	(void)deflateEnd(&z); /* as above */
+	return whole;
+}
+
 static bool is_given(struct span value)
 {
 	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;

@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <zlib.h>
 
 #include "base/enc.h"
 #include "base/json/scan.h"
@@ -361,7 +360,7 @@ int fw_status_read(struct framework *f, struct span json, struct err *e)
 /* ---- writing ---- */
 
 /* The JSON of taskRoleStatuses from which on it is compressed. */
-enum { COMPRESS_FROM = 700 << 10, GZIP_WINDOW_BITS = 15 + 16, GZIP_MEMORY = 8 };
+enum { COMPRESS_FROM = 700 << 10 };
 
 static void write_text(struct str *out, const char *text)
 {
@@ -475,28 +474,6 @@ static void write_roles(struct str *out, const struct framework *f)
 	str_char(out, ']');
 }
 
-/* Appends the gzip of the text as base64.  false: zlib failed. */
-static bool write_gzip(struct str *out, struct span text)
-{
-	union {
-		const char *p;
-		Bytef *wanted; /* zlib only reads it */
-	} in = { text.p };
-	z_stream z = { .next_in = in.wanted, .avail_in = (uInt)text.n };
-	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY,
-	                 Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	size_t room = deflateBound(&z, (uLong)text.n);
-	FREE_AUTO char *packed = xmalloc(room);
-	z.next_out = (Bytef *)packed;
-	z.avail_out = (uInt)room;
-	bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
-	(void)deflateEnd(&z); /* its result is known */
-	if (whole)
-		str_base64(out, (struct span){ packed, room - z.avail_out });
-	return whole;
-}
-
 void framework_status_write(const struct framework *f, struct str *out)
 {
 	if (!f->has_status) {
@@ -506,18 +483,17 @@ void framework_status_write(const struct framework *f, struct str *out)
 	char name[FW_NAME_MAX];
 	write_fields(out, OF_FRAMEWORK, 0, fw_configmap_name(f, name), &f->life);
 	STR_AUTO roles = STR_INIT(out->max);
+	ARENA_AUTO a = { 0 };
+	struct span packed;
 	write_roles(&roles, f);
 	out->full |= roles.full;
 	fw_go_key(out, "taskRoleStatuses");
-	size_t start = out->n;
-	bool packed = f->config->compress && roles.n >= COMPRESS_FROM;
-	if (packed) {
+	if (f->config->compress && roles.n >= COMPRESS_FROM &&
+	    job_entry_gzip(str_view(&roles), roles.n, &a, &packed)) {
 		str_puts(out, "null,\"taskRoleStatusesCompressed\":\"");
-		packed = write_gzip(out, str_view(&roles));
+		str_base64(out, packed);
 		str_char(out, '"');
-	}
-	if (!packed) {
-		out->n = start;
+	} else {
 		str_span(out, str_view(&roles));
 	}
 	str_puts(out, "}}");

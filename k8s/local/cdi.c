@@ -157,15 +157,14 @@ static bool cdi_is_uuid(const char *name)
 	return strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0;
 }
 
-/* A copy of the items of two lists, and one more of zeroes; NULL is an empty list. */
-static void *cdi_join(struct arena *a, size_t size, const void *x, size_t x_n, const void *y,
-                      size_t y_n)
+#define CDI_BYTES(items, n) ((struct span){ (const char *)(items), (n) * sizeof(*(items)) })
+
+/* A copy of the bytes of two lists, and some zeroes. */
+static void *cdi_join(struct arena *a, struct span x, struct span y, size_t zeroes)
 {
-	char *all = arena_zero(a, x_n + y_n + 1, size);
-	if (x_n)
-		memcpy(all, x, x_n * size);
-	if (y_n)
-		memcpy(all + x_n * size, y, y_n * size);
+	char *all = arena_zero(a, x.n + y.n + zeroes, 1);
+	bytes_copy(all, x.p, x.n);
+	bytes_copy(all + x.n, y.p, y.n);
 	return all;
 }
 
@@ -188,8 +187,9 @@ static void cdi_add(struct cdi_file *f, const char *name, const struct cdi_edits
 		.uuid = uuid,
 		.own_n = own->n,
 		.files_n = own->n + all->n,
-		.files = cdi_join(a, sizeof(*own->file), own->file, own->n, all->file, all->n),
-		.env = cdi_join(a, sizeof(*own->env), own->env, own->env_n, all->env, all->env_n),
+		.files = cdi_join(a, CDI_BYTES(own->file, own->n), CDI_BYTES(all->file, all->n), 0),
+		.env = cdi_join(a, CDI_BYTES(own->env, own->env_n), CDI_BYTES(all->env, all->env_n),
+		                sizeof(char *)),
 	};
 }
 

@@ -73,9 +73,9 @@ struct queue_job {
 	struct queue_cluster *cluster;
 	int64_t priority, submitted_ms;
 	bool gang;
-	TAILQ_HEAD(, queue_task) tasks; /* in the order of their making */
-	size_t waiting;                 /* of these */
-	struct amounts want, held;      /* sums of those that wait, and of the others */
+	TAILQ_HEAD(queue_tasks, queue_task) tasks; /* in the order of their making */
+	size_t waiting;                            /* of these */
+	struct amounts want, held;                 /* sums of those that wait, and of the others */
 	enum queue_why why;
 	size_t place;        /* in the queue, from 1; if BUSY */
 	struct amounts lack; /* what could not start */
@@ -181,7 +181,8 @@ static double queue_share(const struct queue *q, const struct amounts *all,
 
 static double queue_share_of(const struct queue *q, const struct amounts *need)
 {
-	return queue_share(q, need, need->gpus ? &(struct amounts){ 0 } : need);
+	static const struct amounts NONE = { 0 };
+	return queue_share(q, need, need->gpus ? &NONE : need);
 }
 
 static struct queue_user *queue_user(struct queue *q, struct span name)

@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
@@ -269,7 +268,7 @@ void history_free(struct history *h)
 	free(h);
 }
 
-enum { GZIP_WINDOW = 15 + 16, RATIO = 200 };
+enum { RATIO = 200 };
 
 #define DATA_KEY "attempt.json.gz"
 static const char *const TASKS[] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
@@ -277,25 +276,6 @@ static const char *const TASKS[] = { "taskRoleStatuses", "taskRoleStatusesCompre
 char *history_name(struct arena *a, const char *framework, int64_t attempt)
 {
 	return arena_printf(a, "%s-attempt-%lld", framework, (long long)attempt);
-}
-
-bool history_gzip(struct span text, size_t max, struct arena *a, struct span *packed)
-{
-	union {
-		const char *p;
-		Bytef *wanted; /* zlib only reads it */
-	} in = { text.p };
-	z_stream z = { .next_in = in.wanted, .avail_in = (uInt)text.n };
-	Bytef *out = arena_alloc(a, max);
-	z.next_out = out;
-	z.avail_out = (uInt)max;
-	if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, MAX_MEM_LEVEL,
-	                 Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
-	(void)deflateEnd(&z); /* its result is known */
-	*packed = (struct span){ (const char *)out, max - z.avail_out };
-	return whole;
 }
 
 static bool history_is_tasks(struct span key)
@@ -366,8 +346,8 @@ bool history_write(struct str *out, const struct job_entry *job, struct span doc
 	struct span packed;
 	if (scan_type(status) != SCAN_OBJECT)
 		return false;
-	if (!history_gzip(status, max, a, &packed) &&
-	    !history_gzip(history_without_tasks(status, a), max, a, &packed))
+	if (!job_entry_gzip(status, max, a, &packed) &&
+	    !job_entry_gzip(history_without_tasks(status, a), max, a, &packed))
 		return false;
 	history_put_configmap(out, job, packed, a);
 	return true;

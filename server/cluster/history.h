@@ -28,8 +28,6 @@ enum { HISTORY_DEPTH = 64 };
 
 /* FRAMEWORK-attempt-N */
 char *history_name(struct arena *a, const char *framework, int64_t attempt);
-/* Packs text by gzip into at most `max` bytes, in the arena.  false: it takes more. */
-bool history_gzip(struct span text, size_t max, struct arena *a, struct span *packed);
 /* Appends "ownerReferences":[...] to this Framework. */
 void history_owner(struct str *out, const char *framework, const char *uid);
 /* Does the ConfigMap (valid JSON) belong to the Framework with this uid? */

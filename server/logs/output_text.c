@@ -115,7 +115,7 @@ void output_put(struct str *out, struct span frames, unsigned streams)
 struct span output_pack(struct span frames, struct arena *a)
 {
 	struct span packed;
-	bool fits = history_gzip(frames, PACKED_MAX, a, &packed);
+	bool fits = job_entry_gzip(frames, PACKED_MAX, a, &packed);
 	assert(fits); /* gzip adds few bytes at most */
 	return packed;
 }

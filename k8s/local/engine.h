@@ -25,7 +25,6 @@ struct engine_mount {
 /* A storage: a PersistentVolumeClaim of this name is this directory. */
 struct engine_storage {
 	const char *name, *dir;
-	bool read_only;
 };
 
 /* What the jobs of a virtual cluster may hold together; -1: all there is. */
@@ -51,7 +50,11 @@ struct engine_settings {
 	enum engine_images images;
 	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */
 	enum engine_sandbox sandbox;
-	const char *cwd; /* tasks start in this directory, which is read-only; or NULL */
+	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
+	 * what a sandbox hides; or NULL. */
+	const char *cwd;
+	const char *const *secrets; /* files that no task sees; NULL */
+	size_t n_secrets;
 	const struct engine_mount *mounts;
 	size_t n_mounts;
 	const struct engine_storage *storages;

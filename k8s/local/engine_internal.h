@@ -164,6 +164,9 @@ struct engine {
 	struct arena arena; /* of copies in `set` and paths */
 	const char *runtime, *node, *ip;
 	bool sandbox;
+	const char **hide; /* from all tasks, unless they mount it */
+	size_t n_hide;
+	bool shows_cwd; /* set.cwd is mounted */
 	struct framework_config *config;
 	struct hash_key key;
 	struct pod_storage *storage;

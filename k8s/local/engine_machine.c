@@ -94,6 +94,10 @@ static int machine_sandbox(struct engine *e, struct err *err)
 {
 	ERR_AUTO why = { 0 };
 	e->sandbox = sandbox_probe(&why) == 0;
+	if (e->sandbox && geteuid() == 0)
+		engine_notice(e, ENGINE_WARNING,
+		              "tasks have the user id of root, and so access to its files as far "
+		              "as they see them; use another user");
 	if (e->sandbox)
 		return 0;
 	if (e->set.sandbox == ENGINE_SANDBOX_REQUIRED || e->set.images == ENGINE_IMAGES_OCI) {
@@ -113,6 +117,60 @@ static int machine_images(struct engine *e, struct err *err)
 		return -1;
 	e->images = images_new(dir, (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES), err);
 	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
+}
+
+/* After the GPUs are known. */
+static void machine_hide(struct engine *e)
+{
+	const struct engine_settings *s = &e->set;
+	size_t most = 1 + s->n_storages + s->n_secrets + e->inventory.gpus_n;
+	e->hide = ARENA_NEW(&e->arena, const char *, most);
+	e->hide[e->n_hide++] = s->dir;
+	for (size_t i = 0; i < s->n_storages; i++)
+		e->hide[e->n_hide++] = s->storages[i].dir;
+	for (size_t i = 0; i < s->n_secrets; i++)
+		e->hide[e->n_hide++] = s->secrets[i];
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		e->hide[e->n_hide++] = e->inventory.gpus[i].node;
+}
+
+static int machine_check_mounts(const struct engine *e, struct err *err)
+{
+	const char *own = e->set.dir;
+	for (size_t i = 0; i < e->set.n_mounts; i++) {
+		const char *dir = e->set.mounts[i].source;
+		if (sandbox_hidden(dir, e->hide, e->n_hide))
+			return err_set(err, INVALID_PARAMETERS,
+			               "--mount: %s has GPUs or files of other jobs; choose "
+			               "another directory",
+			               dir);
+	}
+	/* A task could rename a directory that contains it. */
+	for (size_t i = 0; i < e->set.n_storages; i++) {
+		const char *dir = e->set.storages[i].dir;
+		if (sandbox_hidden(dir, &own, 1) || sandbox_hidden(own, &dir, 1))
+			return err_set(err, INVALID_PARAMETERS,
+			               "storage %s: %s and %s, which has the files of all jobs, "
+			               "are in each other; choose another directory",
+			               e->set.storages[i].name, dir, own);
+	}
+	return 0;
+}
+
+/* A home directory is not shown only because the program was started there. */
+static void machine_cwd(struct engine *e)
+{
+	ARENA_AUTO a = { 0 };
+	const char **hidden = sandbox_hide(NULL, 0, &a);
+	const char *cwd = e->set.cwd;
+	while (*hidden && !(cwd && sandbox_hidden(*hidden, &cwd, 1)))
+		hidden++;
+	e->shows_cwd = cwd && !(*hidden && e->sandbox);
+	if (cwd && !e->shows_cwd)
+		engine_notice(e, ENGINE_WARNING,
+		              "tasks do not see the files in %s, which contains more than the "
+		              "files of a job: start in a directory of the job, or use --mount",
+		              cwd);
 }
 
 /* ---- resources ------------------------------------------------------------------------------- */
@@ -176,11 +234,13 @@ int engine_find_machine(struct engine *e, struct err *err)
 		    (struct pod_storage){ e->set.storages[i].name, e->set.storages[i].dir };
 	machine_names(e);
 	machine_queue(e);
-	return machine_config(e, err) < 0 || machine_runtime(e, err) < 0 ||
-	               engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
-	               machine_sandbox(e, err) < 0 || machine_images(e, err) < 0
-	           ? -1
-	           : 0;
+	if (machine_config(e, err) < 0 || machine_runtime(e, err) < 0 ||
+	    engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
+	    machine_sandbox(e, err) < 0 || machine_images(e, err) < 0)
+		return -1;
+	machine_hide(e);
+	machine_cwd(e);
+	return machine_check_mounts(e, err);
 }
 
 void engine_forget_machine(struct engine *e)

@@ -287,7 +287,7 @@ static void start_gpus(struct start *s)
 static void start_mounts(struct start *s)
 {
 	const struct engine_settings *set = &s->p->e->set;
-	if (set->cwd)
+	if (s->p->e->shows_cwd)
 		s->mount[s->n_mounts++] =
 		    (struct sandbox_mount){ set->cwd, set->cwd, false, 0, NULL };
 	for (size_t i = 0; i < set->n_mounts; i++) {
@@ -316,7 +316,8 @@ static int start_write(struct start *s, const struct images_status *image, struc
 		.runtime = e->runtime,
 		.sandbox = e->sandbox,
 		.image = image ? image->rootfs : NULL,
-		.hide = e->set.dir,
+		.hide = e->hide,
+		.n_hide = e->n_hide,
 		.start_directory = e->set.cwd ? e->set.cwd
 		                   : image    ? image->directory
 		                              : NULL,

@@ -154,13 +154,11 @@ const char *sandbox_program(const char *name, struct arena *a)
 	return NULL;
 }
 
-/* A home directory that is, or contains, what programs need. */
+/* A directory that is, or contains, what programs need. */
 static bool hide_never(const char *dir)
 {
 	static const char *const NEEDED[] = { "/usr", "/bin", "/sbin", "/lib", "/etc",
 		                              "/dev", "/sys", "/proc", "/var" };
-	if (*dir != '/')
-		return true;
 	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
 		if (plan_within(NEEDED[i], dir))
 			return true;
@@ -168,27 +166,48 @@ static bool hide_never(const char *dir)
 	return false;
 }
 
-const char **sandbox_hide_default(struct arena *a)
+struct hide {
+	struct arena *a;
+	const char **v;
+	size_t n;
+};
+
+static void hide_add(struct hide *h, const char *path)
 {
-	static const char *const USUAL[] = { "/home", "/root", "/run", "/tmp", "/var/tmp" };
-	enum { N = sizeof(USUAL) / sizeof(USUAL[0]) };
-	const char **out = ARENA_NEW(a, const char *, N + 3);
-	size_t n = 0;
-	while (n < N) {
-		out[n] = USUAL[n];
-		n++;
-	}
-	const char *home = getenv("HOME"); /* NOLINT(concurrency-mt-unsafe): not changed */
-	if (home && !hide_never(home))
-		out[n++] = arena_dup(a, span_of(home));
+	const char *real = path && *path ? plan_real(path, h->a) : NULL;
+	if (real && !hide_never(real))
+		h->v[h->n++] = real;
+}
+
+static void hide_add_home(struct hide *h)
+{
+	enum { ROOM = 16384 };
 	struct passwd user;
 	struct passwd *found = NULL;
-	enum { ROOM = 16384 };
-	char *room = arena_alloc(a, ROOM);
-	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found &&
-	    !hide_never(found->pw_dir))
-		out[n++] = found->pw_dir;
-	return out;
+	char *room = arena_alloc(h->a, ROOM);
+	hide_add(h, getenv("HOME")); /* NOLINT(concurrency-mt-unsafe): not changed */
+	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found)
+		hide_add(h, found->pw_dir);
+}
+
+const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
+{
+	static const char *const USUAL[] = { "/home", "/root", "/run", "/tmp", "/var/tmp" };
+	/* Root owns them also without capabilities. */
+	static const char *const OF_ROOT[] = { "/etc/shadow",    "/etc/shadow-", "/etc/gshadow",
+		                               "/etc/gshadow-",  "/etc/ssh",     "/etc/ssl/private",
+		                               "/var/spool/cron" };
+	enum { USUAL_N = sizeof(USUAL) / sizeof(USUAL[0]) };
+	enum { OF_ROOT_N = sizeof(OF_ROOT) / sizeof(OF_ROOT[0]) };
+	struct hide h = { a, ARENA_NEW(a, const char *, n + USUAL_N + OF_ROOT_N + 3), 0 };
+	for (size_t i = 0; i < USUAL_N; i++)
+		hide_add(&h, USUAL[i]);
+	hide_add_home(&h);
+	for (size_t i = 0; geteuid() == 0 && i < OF_ROOT_N; i++)
+		hide_add(&h, OF_ROOT[i]);
+	for (size_t i = 0; i < n; i++)
+		hide_add(&h, more[i]);
+	return h.v;
 }
 
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)

@@ -3,10 +3,10 @@
  * The sandbox of a container: the argv of bubblewrap (Debian's 0.8 and newer), with namespaces of
  * its own for mounts, pids, ipc, uts and users; the network is the machine's.
  *
- * The root is the machine's, read-only and with the directories of sandbox_hide_default() and
- * spec->hide replaced by empty ones, or the root of an image below an overlay, writable.  Each
- * sandbox has /proc, a /dev with null zero full random urandom tty pts shm and the granted devices,
- * /sys read-only, the machine's resolv.conf, and no capabilities (no_new_privs).
+ * The root is the machine's, read-only and with what sandbox_hide() has replaced by empty
+ * directories and files that cannot be opened, or the root of an image below an overlay, writable.
+ * Each sandbox has /proc, a /dev with null zero full random urandom tty pts shm and the granted
+ * devices, /sys read-only, the machine's resolv.conf, and no capabilities (no_new_privs).
  *
  * All texts are borrowed.  No thread rule.
  */
@@ -49,8 +49,8 @@ struct sandbox_spec {
 	size_t mounts_n;
 	const struct sandbox_device *devices;
 	size_t devices_n;
-	/* Directories of the machine that are replaced by empty ones in the machine's root, and in
-	 * every mount whose source is above them. */
+	/* Files and directories of the machine that are hidden in the machine's root, and in every
+	 * mount whose source is above them. */
 	const char *const *hide;
 	size_t hide_n;
 	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
@@ -80,9 +80,10 @@ struct sandbox_spec {
  */
 const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e);
 
-/* The directories that every sandbox hides: /home, /root, /run, /tmp, /var/tmp, and the home of
- * this user.  NULL-terminated, in the arena. */
-const char **sandbox_hide_default(struct arena *a);
+/* What a sandbox hides, without links: /home, /root, /run, /tmp, /var/tmp, the home of this user,
+ * private files of root if this is root, and `more`; not what does not exist, or contains /usr,
+ * /etc, /var or the like.  NULL-terminated, in the arena. */
+const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
 
 /* Is `path` one of the directories, or below one, when symbolic links are followed?  For mounts
  * that users ask for. */

@@ -161,6 +161,18 @@ static int plan_image_ok(const struct plan *p, struct err *e)
 	return 0;
 }
 
+/* Root needs no capability to write its files in there, and bubblewrap looks at the directories
+ * only. */
+static void plan_root_proc(struct plan *p)
+{
+	static const char *const DIRS[] = { "/proc/sys",  "/proc/irq", "/proc/bus",   "/proc/acpi",
+		                            "/proc/scsi", "/proc/fs",  "/proc/driver" };
+	for (size_t i = 0; geteuid() == 0 && i < sizeof(DIRS) / sizeof(DIRS[0]); i++) {
+		if (access(DIRS[i], F_OK) == 0)
+			plan_bind(p, PLAN_READ_ONLY, DIRS[i], DIRS[i]);
+	}
+}
+
 static int plan_root(struct plan *p, const struct sandbox_spec *spec, struct err *e)
 {
 	if (spec->image == NULL) {
@@ -175,6 +187,7 @@ static int plan_root(struct plan *p, const struct sandbox_spec *spec, struct err
 		plan_bind(p, PLAN_READ_ONLY, "/sys", "/sys");
 	}
 	plan_add(p, (struct plan_op){ .kind = PLAN_PROC, .path = "/proc" });
+	plan_root_proc(p);
 	plan_add(p, (struct plan_op){ .kind = PLAN_DEV, .path = "/dev" });
 	plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS, .path = "/dev/shm" });
 	return 0;
@@ -210,40 +223,23 @@ static int plan_mount(struct plan *p, const struct sandbox_mount *m, struct err 
 	return 0;
 }
 
-/* An empty directory in place of each hidden one, wherever the operation shows it. */
-static void plan_hide(struct plan *p, const struct plan_op *shown, const char *const *hide,
-                      size_t n)
+/* An empty directory, or a file that cannot be opened, in place of each hidden one, wherever the
+ * operation shows it. */
+static void plan_hide(struct plan *p, const struct plan_op *shown, const char *const *hide)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (!plan_within(hide[i], shown->look) || strcmp(hide[i], shown->look) == 0)
+	for (; *hide; hide++) {
+		struct stat st;
+		if (!plan_within(*hide, shown->look) || strcmp(*hide, shown->look) == 0)
 			continue;
-		const char *rest = plan_rest(hide[i], shown->look);
+		const char *rest = plan_rest(*hide, shown->look);
 		const char *path = plan_join(p->a, shown->path, rest);
-		if (plan_cover(p, path, false)->kind != PLAN_TMPFS)
+		if (plan_look(p, path) == NULL || stat(*hide, &st) != 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
 			plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS, .path = path });
+		else /* in a bind mount of a user namespace, devices cannot be opened */
+			plan_bind(p, PLAN_READ_ONLY, "/dev/null", path);
 	}
-}
-
-/* Without links, and without those that do not exist. */
-static const char **plan_hidden(const struct sandbox_spec *spec, struct arena *a, size_t *n)
-{
-	const char **usual = sandbox_hide_default(a);
-	size_t max = spec->hide_n;
-	for (size_t i = 0; usual[i]; i++)
-		max++;
-	const char **out = ARENA_NEW(a, const char *, max + 1);
-	*n = 0;
-	for (size_t i = 0; usual[i]; i++) {
-		const char *real = plan_real(usual[i], a);
-		if (real)
-			out[(*n)++] = real;
-	}
-	for (size_t i = 0; i < spec->hide_n; i++) {
-		const char *real = plan_real(spec->hide[i], a);
-		if (real)
-			out[(*n)++] = real;
-	}
-	return out;
 }
 
 static int plan_by_path(const void *a, const void *b)
@@ -278,7 +274,7 @@ static int mount_by_path(const void *a, const void *b)
 }
 
 static int plan_mounts(struct plan *p, const struct sandbox_spec *spec, const char *const *hide,
-                       size_t hide_n, struct err *e)
+                       struct err *e)
 {
 	/* Parents first, because links in them can be in the way of others. */
 	const struct sandbox_mount **sorted =
@@ -290,9 +286,8 @@ static int plan_mounts(struct plan *p, const struct sandbox_spec *spec, const ch
 		size_t before = p->n;
 		if (plan_mount(p, sorted[i], e) != 0)
 			return -1;
-		struct plan_op *op = &p->op[before];
-		if (p->n > before && op->look)
-			plan_hide(p, op, hide, hide_n);
+		if (p->n > before && p->op[before].look)
+			plan_hide(p, &p->op[before], hide);
 	}
 	return 0;
 }
@@ -428,13 +423,12 @@ static int plan_points(struct plan *p, struct err *e)
 int plan_make(struct plan *p, const struct sandbox_spec *spec, struct arena *a, struct err *e)
 {
 	*p = (struct plan){ .a = a, .op = ARENA_NEW(a, struct plan_op, PLAN_MAX) };
-	size_t hide_n;
-	const char **hide = plan_hidden(spec, a, &hide_n);
+	const char **hide = sandbox_hide(spec->hide, spec->hide_n, a);
 	if (plan_root(p, spec, e) != 0)
 		return -1;
 	if (spec->image == NULL)
-		plan_hide(p, &p->op[0], hide, hide_n);
-	if (plan_dns(p, spec, e) != 0 || plan_mounts(p, spec, hide, hide_n, e) != 0 ||
+		plan_hide(p, &p->op[0], hide);
+	if (plan_dns(p, spec, e) != 0 || plan_mounts(p, spec, hide, e) != 0 ||
 	    plan_dirs(p, spec, e) != 0)
 		return -1;
 	for (size_t i = 0; i < spec->devices_n; i++)

@@ -38,7 +38,8 @@ struct task_settings {
 	 * machine's root */
 	const char *image;
 	const char *const *image_env;
-	const char *hide;            /* sandbox: the server's DIR, which no container sees */
+	const char *const *hide; /* sandbox: what no container sees unless it is mounted */
+	size_t n_hide;
 	const char *start_directory; /* of the app container if it has no workingDir; NULL */
 	/* Further files for the app container: --mount, the directory of `run`, those of GPUs. */
 	const struct sandbox_mount *mount;

@@ -1,6 +1,9 @@
 /* What the shim runs: commands, environment and mounts of the containers. */
+#include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "k8s/local/task_internal.h"
@@ -183,6 +186,30 @@ static void task_mounts_make(struct task_making *m, enum task_which which, struc
 		task_mount_own(t, task_below(m, "framework.json"), FRAMEWORK_PATH, false);
 }
 
+/* Another task could replace a subPath of a storage by a link before it is mounted, so `shim
+ * --exec` compares the directory that is mounted with that of now.  Like the kubelet, this makes a
+ * directory that is not there. */
+static int task_put_same(struct task_making *m, const struct pod_mount *mount, struct words *w)
+{
+	const char *dir = mount->volume->dir;
+	const char *path = arena_printf(m->a, "%s/%s", dir, mount->sub_path);
+	struct stat st;
+	if (!strchr(mount->sub_path, '/'))
+		(void)mkdir(path, 0755); /* if it fails, so does open */
+	int fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return err_set(m->e, INVALID_PARAMETERS, "%s: %s", path, strerrordesc_np(errno));
+	/* The link has the path of what was opened. */
+	bool in = sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1);
+	(void)close(fd); /* nothing was written */
+	if (!in)
+		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
+		               dir);
+	words_add(w, arena_printf(m->a, "%llu:%llu:%s", (unsigned long long)st.st_dev,
+	                          (unsigned long long)st.st_ino, mount->path));
+	return 0;
+}
+
 /* The words of bubblewrap, which starts the command in the sandbox; NULL and an error. */
 static const char **task_wrap(struct task_making *m, enum task_which which, const char *cwd,
                               const char *const *command)
@@ -199,8 +226,8 @@ static const char **task_wrap(struct task_making *m, enum task_which which, cons
 		                           .mounts_n = mounts.n,
 		                           .devices = m->s->device,
 		                           .devices_n = app ? m->s->n_devices : 0,
-		                           .hide = &m->s->hide,
-		                           .hide_n = m->s->hide ? 1 : 0,
+		                           .hide = m->s->hide,
+		                           .hide_n = m->s->n_hide,
 		                           .home = task_home(m),
 		                           .cwd = cwd,
 		                           .as_root = image,
@@ -226,7 +253,8 @@ static int spec_put(struct task_making *m, const char *path, const char *const *
 
 static int spec_put_container(struct task_making *m, enum task_which which)
 {
-	const char *cwd = m->p->container[which].directory;
+	const struct pod_container *c = &m->p->container[which];
+	const char *cwd = c->directory;
 	struct words env = { .a = m->a };
 	struct words command = { .a = m->a };
 	if (!cwd && which == TASK_WHICH_APP)
@@ -236,6 +264,13 @@ static int spec_put_container(struct task_making *m, enum task_which which)
 	words_add(&command, "--exec");
 	/* Bubblewrap changes the directory by itself. */
 	words_add(&command, m->s->sandbox ? "." : cwd ? cwd : "/");
+	for (size_t i = 0; m->s->sandbox && i < c->n_mounts; i++) {
+		const struct pod_mount *mount = &c->mount[i];
+		if (mount->volume->kind == POD_STORAGE && *mount->sub_path &&
+		    task_put_same(m, mount, &command) < 0)
+			return -1;
+	}
+	words_add(&command, "--");
 	if (task_environment(m, which, &env) || task_command(m, which, &env, &command))
 		return -1;
 	const char **argv = m->s->sandbox ? task_wrap(m, which, cwd, command.v) : command.v;

@@ -13,7 +13,6 @@ enum { TREE_DEPTH = 16, TREE_LIST = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOE
 
 struct tree_walk {
 	int top; /* where deep directories are moved to */
-	unsigned moved;
 	size_t budget;
 };
 
@@ -76,11 +75,15 @@ static int tree_empty(struct tree_walk *w, int fd, unsigned depth)
 }
 
 /* Moves a deep directory to the top under a name that nothing has there. */
-static int tree_move_up(struct tree_walk *w, int dirfd, const char *name)
+static int tree_move_up(struct tree_walk *w, int dirfd, const char *name, int fd)
 {
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return -1;
 	for (unsigned tries = 0; tries < 1000; tries++) {
-		char to[32];
-		(void)snprintf(to, sizeof(to), ".deep-%u", w->moved++);
+		char to[64];
+		(void)snprintf(to, sizeof(to), ".deep-%llu-%u", (unsigned long long)st.st_ino,
+		               tries);
 		if (renameat2(dirfd, name, w->top, to, RENAME_NOREPLACE) == 0)
 			return 0;
 		if (errno != EEXIST)
@@ -96,8 +99,9 @@ static int tree_dir(struct tree_walk *w, int dirfd, const char *name, unsigned d
 	if (fd < 0)
 		return -1;
 	if (depth >= TREE_DEPTH) {
+		int rc = tree_move_up(w, dirfd, name, fd);
 		(void)close(fd);
-		return tree_move_up(w, dirfd, name);
+		return rc;
 	}
 	bool top = depth == 0;
 	if (top)

@@ -402,6 +402,8 @@ static void shim_prepare_process(void)
 		close(null);
 	(void)setsid();
 	(void)!chdir("/");
+	/* A session keyring of its own: the server's would be that of all tasks. */
+	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
 	umask(077);
 	/* Locks are held by this process only. */
 	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc/self/fd");

@@ -127,10 +127,26 @@ _Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup
 
 /* ---- in the sandbox -------------------------------------------------------------------------- */
 
+/* DEVICE:INODE:PATH: is this what was to be mounted there? */
+static bool exec_is_same(const char *text)
+{
+	int64_t device;
+	int64_t inode;
+	struct stat st;
+	struct span rest = span_of(text);
+	bool read = parse_i64(span_next(&rest, ':'), 0, INT64_MAX, &device) == 0 &&
+	            parse_i64(span_next(&rest, ':'), 0, INT64_MAX, &inode) == 0;
+	return read && stat(rest.p, &st) == 0 && st.st_dev == (dev_t)device &&
+	       st.st_ino == (ino_t)inode;
+}
+
 int shim_exec_main(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	if (argc < 4)
+	int command = 3;
+	while (command < argc && strcmp(argv[command], "--") != 0)
+		command++;
+	if (++command >= argc)
 		return args_misused(argv[0], NULL), 2;
 	char **env = texts_read(SHIM_ENV_FD, &a);
 	if (!env)
@@ -138,12 +154,17 @@ int shim_exec_main(int argc, char **argv)
 		            NOT_STARTED);
 	if (chdir(argv[2]) != 0)
 		shim_refuse(SHIM_REPORT_FD, argv[2], strerror(errno), NOT_STARTED);
+	for (int i = 3; i < command - 1; i++) {
+		if (!exec_is_same(argv[i]))
+			shim_refuse(SHIM_REPORT_FD, argv[i], "another directory is there now",
+			            NOT_STARTED);
+	}
 	(void)close(SHIM_ENV_FD);
 	(void)close(SHIM_STATUS_FD);
 	(void)fcntl(SHIM_REPORT_FD, F_SETFD, FD_CLOEXEC);
 	(void)fd_write_all(SHIM_REPORT_FD, SPAN("S"));
 	environ = env;
-	(void)execvp(argv[3], argv + 3); /* by PATH of this environment */
-	shim_refuse(SHIM_REPORT_FD, argv[3], strerror(errno),
+	(void)execvp(argv[command], argv + command); /* by PATH of this environment */
+	shim_refuse(SHIM_REPORT_FD, argv[command], strerror(errno),
 	            errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : NOT_STARTED);
 }

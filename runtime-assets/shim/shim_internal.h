@@ -64,7 +64,8 @@ struct shim_streams {
 _Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup,
                           const struct shim_streams *s);
 
-/* `pai-runtime shim --exec DIRECTORY COMMAND...`, in the sandbox if there is one. */
+/* `pai-runtime shim --exec DIRECTORY [DEVICE:INODE:PATH]... -- COMMAND...`, in the sandbox if there
+ * is one: executes the command if these paths are these directories. */
 int shim_exec_main(int argc, char **argv);
 
 /* ---- shim_log.c ------------------------------------------------------------------------------ */

@@ -205,6 +205,9 @@ static int run_open_engine(struct setup *s, struct err *e)
 	static const struct local_follower FOLLOWER = { inbox_put, inbox_remove };
 	const struct options *o = s->o;
 	char cwd[PATH_MAX];
+	/* The files of all runs. */
+	const char **secret = ARENA_NEW(&s->arena, const char *, 1);
+	*secret = arena_printf(&s->arena, "%s/..", s->dir.path);
 	const struct engine_settings settings = {
 		.dir = s->dir.path,
 		.store = s->local,
@@ -219,6 +222,8 @@ static int run_open_engine(struct setup *s, struct err *e)
 		    getcwd(cwd, sizeof(cwd)) && cwd[1] ? arena_dup(&s->arena, span_of(cwd)) : NULL,
 		.mounts = s->mount,
 		.n_mounts = s->n_mounts,
+		.secrets = secret,
+		.n_secrets = 1,
 		.foreground = true,
 		.arg = &s->inbox,
 		.notice = inbox_notice,

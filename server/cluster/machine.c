@@ -57,8 +57,7 @@ static void machine_read_facts(const struct facts_file *f, struct engine_setting
 			                           machine_scaled(has.memory_mb, MIB_BYTES) };
 	for (size_t i = 0; facts_file_directory(f, i, &storage); i++)
 		storages[i] = (struct engine_storage){ arena_dup(a, span_of(storage.name)),
-			                               arena_dup(a, span_of(storage.path)),
-			                               storage.read_only };
+			                               arena_dup(a, span_of(storage.path)) };
 	out->quotas = quotas;
 	out->storages = storages;
 }
@@ -118,6 +117,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	machine_read_facts(facts, out, a);
 	out->runtime = machine_path(program, a, e);
 	out->dir = machine_path(o->local, a, e);
+	const char **secrets = ARENA_NEW(a, const char *, 4);
+	out->secrets = secrets;
+	secrets[out->n_secrets++] = o->jwt_secret_file;
+	secrets[out->n_secrets++] = o->tls_key;
+	secrets[out->n_secrets++] = o->issuers;
+	secrets[out->n_secrets++] = o->config;
 	return out->runtime && out->dir ? machine_images(o, out, e) : -1;
 }
 

@@ -103,10 +103,12 @@ static int teardown(void **state)
 static void world_prepare(struct world *w, const char *command)
 {
 	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7" };
+	const char *const hide[] = { w->base };
 	const struct task_settings s = { .dir = w->dir,
 		                         .runtime = w->runtime,
 		                         .sandbox = w->sandbox,
-		                         .hide = w->base,
+		                         .hide = hide,
+		                         .n_hide = 1,
 		                         .objects = &OBJECTS };
 	if (!w->runtime)
 		skip();

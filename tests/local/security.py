@@ -1,0 +1,392 @@
+"""Jobs that attack: other jobs, the server, its user, the machine; and what they leave behind.
+
+The attacks are in attacks.py, which runs inside a job; a task reports what it has got."""
+import base64
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+import zlib
+
+from harness import BINARY, PATIENCE, ROOT, SLOW, run, wait_until
+from machine import DONE, Machine, job, processes_with, role
+from serving import as_user
+
+NOBODY = 65534
+WHOLE = os.environ.get("TEST_WHOLE") == "1"
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "attacks.py"), "rb") as f:
+    ATTACKS = base64.b64encode(zlib.compress(f.read(), 9)).decode()
+
+
+def attack(name, *arguments):
+    """A command of a task."""
+    words = " ".join(f"'{a}'" for a in arguments)
+    return (f"python3 -c 'import base64, zlib, sys; sys.argv[0] = \"attacks\"; "
+            f"exec(zlib.decompress(base64.b64decode(\"{ATTACKS}\")))' {name} {words}")
+
+
+def sandboxed():
+    """The identity of a server with which bubblewrap works: by name, arguments of Machine; {} if there is none.
+
+    A server that is root's has no capabilities and so no sandbox."""
+    mine = as_user()
+    return {} if mine is None else {"a user": mine}
+
+
+class Ground:
+    """A directory that tasks would see if it were not hidden, with the server's and its user's files;
+    `mark` is in each of them."""
+
+    def __init__(self, identity):
+        self.mark = base64.b16encode(os.urandom(8)).decode()
+        self.as_nobody = bool(identity) and os.getuid() == 0
+        place = next((p for p in ("/srv", "/opt", os.path.join(ROOT, "build")) if os.access(p, os.W_OK)), None)
+        self.top = os.path.realpath(tempfile.mkdtemp(prefix="rest-lit-ground.", dir=place))
+        os.chmod(self.top, 0o755)
+        self.own(self.top)
+        self.identity = {**identity, "where": self.path("jobs")}
+        for name in ("home/.ssh/id", "granted/file", "other/file", "private/file", "key"):
+            self.put(name)
+        for name in ("gpu0", "gpu1"):
+            self.put(name, "a GPU\n")
+        os.mkdir(self.path("granted/alice"))
+        self.own(self.path("granted/alice"))
+        self.put("key", f"# {self.mark}\n")  # a file of options, which may have secrets
+        self.put("facts", json.dumps({"storages": [
+            {"name": "granted", "path": self.path("granted")}, {"name": "other", "path": self.path("other")},
+            {"name": "own", "path": self.path("granted"), "share": False},
+            {"name": "read", "path": self.path("private"), "readOnly": True}]}))
+
+    def own(self, path):
+        if self.as_nobody:
+            os.chown(path, NOBODY, NOBODY)
+
+    def path(self, name):
+        return os.path.join(self.top, name)
+
+    def put(self, name, text=None):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text or f"{self.mark}\n")
+        while path != self.top:
+            self.own(path)
+            path = os.path.dirname(path)
+
+    def machine(self, *arguments, **more):
+        environment = {"HOME": self.path("home"), **more.pop("environment", {})}
+        m = Machine("--cpus", "64", "--facts", self.path("facts"), *arguments,
+                    **{**self.identity, **more, "environment": environment})
+        if "without a sandbox" in m.log():  # then attacks would succeed
+            m.remove()
+            raise RuntimeError("there is no sandbox")
+        return m
+
+    def state(self):
+        """What must not change, as text."""
+        found = []
+        for name in ("home", "other", "private", "key", "gpu0", "gpu1", "jobs/frameworks"):
+            for top, _, files in os.walk(self.path(name)):
+                found.append(f"{top} {os.stat(top).st_mode:o}")
+                found += [f"{top}/{f} {os.stat(os.path.join(top, f)).st_mode:o}" for f in sorted(files)]
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+def with_storages(*names):
+    return {"extras": {"com.microsoft.pai.runtimeplugin": [
+        {"plugin": "teamwise_storage", "parameters": {"storageConfigNames": list(names)}}]}}
+
+
+def prevented(check, what, m, name, *needed):
+    """No line of the job's output tells of success."""
+    state = m.wait(name)
+    output = m.log(name, "main")
+    check.equal(f"{what}: {name} has ended", state, "SUCCEEDED")
+    check.equal(f"{what}: nothing was got by {name}", [x for x in output.splitlines() if ": YES " in x], [])
+    for line in needed:
+        check.ok(f"{what}: {line}", re.search(line, output), output)
+    if state != "SUCCEEDED" or not output:
+        check.ok("its output", False, output)
+
+
+def started(m, name, *words):
+    return wait_until(lambda: all(w in m.log(name, "main") for w in words) or m.state(name) in DONE)
+
+
+def put_key(mark):
+    """A key in a session keyring, which the server inherits; false if there are no keys here."""
+    add, control = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(platform.machine(), (-1, -1))
+    libc = ctypes.CDLL(None)
+    if libc.syscall(control, 1, None) < 0:
+        return False
+    return libc.syscall(add, b"user", b"rest-lit-test", mark.encode(), len(mark), -3) > 0
+
+
+def victim_pid(m, word):
+    """The pid, as the machine sees it, of a process of a task."""
+    for path in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{path}/cmdline", "rb") as f:
+            if f.read().split(b"\0")[:2] == [b"sleep", word.encode()]:
+                return path
+    return "1"
+
+
+def test_others(check):
+    """A job sees no file, process or GPU of another job, of the server, or of its user."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            put_key(g.mark)
+            with g.machine("--gpus", "auto", "--gpu-devices", g.path("gpu[0-9]"), "--config", g.path("key")) as m:
+                word = f"1000.{os.getpid()}"
+                m.start("victim", {"main": role("x='<% $secrets.word %>'; export x; echo $x >/tmp/mine; echo ready",
+                                                f"sleep {word}", gpu=1)}, secrets={"word": g.mark})
+                check.ok(f"{what}: the victim runs", started(m, "victim", "ready"), m.log("victim", "main"))
+                shown = "/run/rest-lit-test" if os.access("/run", os.W_OK) else "/run"
+                if shown != "/run":
+                    with open(shown, "w", encoding="ascii") as f:
+                        f.write(g.mark)
+                paths = [g.path(n) for n in ("jobs", "jobs/frameworks", "jobs/secrets", "jobs/pods", "jobs/logs", "home",
+                                             "home/.ssh/id", "other", "other/file", "private", "key", "gpu0")]
+                before = g.state()
+                m.start("thief", {"main": role(
+                    "cat /mnt/granted/file >/dev/null && echo granted: here",
+                    "ls /mnt/*/ | sed 's/^/seen /'",
+                    attack("others", g.mark[::-1], victim_pid(m, word), m.pods() and g.path(f"jobs/pods/{m.pods()[0]}"),
+                           *paths, *([shown] if shown != "/run" else [])), gpu=1)}, **with_storages("granted"))
+                # The mark is in the storage that is granted.
+                wait_until(lambda: m.state("thief") in DONE)
+                output = m.log("thief", "main")
+                got = [x for x in output.splitlines() if ": YES " in x]
+                check.equal(f"{what}: the thief has ended", m.state("thief"), "SUCCEEDED")
+                check.ok(f"{what}: its own storage", "granted: here" in output, output)
+                check.equal(f"{what}: nothing else", [x for x in got if "/mnt/granted/" not in x], [])
+                check.ok(f"{what}: all was tried", output.count(": no ") > 20, output)
+                check.equal(f"{what}: nothing has changed", [x for x in g.state() if "frameworks/" not in x],
+                            [x for x in before if "frameworks/" not in x])
+                check.equal(f"{what}: the victim still runs", m.state("victim"), "RUNNING")
+                if shown != "/run":
+                    os.unlink(shown)
+
+
+def test_gpus(check):
+    """A job has its own GPU only: also if GPUs are files in a directory that can be seen, or devices."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            pattern = g.path("gpu[0-9]")
+            nodes = ["/dev/rest-lit-test0", "/dev/rest-lit-test1"]
+            with contextlib.ExitStack() as devices:
+                kinds = {"files": pattern}
+                if os.getuid() == 0:
+                    with contextlib.suppress(OSError):
+                        for node in nodes:
+                            os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+                            devices.callback(os.unlink, node)
+                            os.chmod(node, 0o666)
+                        kinds["devices"] = "/dev/rest-lit-test[0-9]"
+                for kind, gpus in kinds.items():
+                    with g.machine("--gpus", "auto", "--gpu-devices", gpus, where=g.path(f"jobs-{kind}")) as m:
+                        found = sorted(nodes if kind == "devices" else [g.path("gpu0"), g.path("gpu1")])
+                        m.start("holds", {"main": role("echo ready; sleep 1000", gpu=1)})
+                        check.ok(f"{what}: holds", started(m, "holds", "ready"))
+                        m.start("wants", {"main": role(attack("gpus", found[1], found[0], *nodes[:1]), gpu=1)})
+                        prevented(check, f"{what}: {kind}", m, "wants", "own GPU .*: there")
+                        m.start("none", {"main": role(attack("gpus", "/nowhere", *found, *nodes))})
+                        prevented(check, f"{what}: {kind}", m, "none")
+                        m.stop_job("holds")
+                        m.wait("holds")
+                        # A process that a job leaves behind does not keep its GPU.
+                        word = f"2000.{os.getpid()}"
+                        m.start("daemon", {"main": role(attack("daemon", word, found[0]), gpu=1)})
+                        m.start("daemon2", {"main": role(attack("daemon", word, found[1]), gpu=2)})
+                        check.equal(f"{what}: {kind}: ends", [m.wait("daemon"), m.wait("daemon2")][0], "SUCCEEDED")
+                        check.ok(f"{what}: {kind}: no daemon", wait_until(lambda w=word: not processes_with(f"sleep {w}")))
+                        for path in found:
+                            with open(path, "rb") as f:
+                                check.ok(f"{what}: {kind}: {path} is free", wait_until(lambda f=f: free(f)))
+
+
+def free(f):
+    with contextlib.suppress(OSError):
+        fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(f, fcntl.LOCK_UN)
+        return True
+    return False
+
+
+def test_privileges(check):
+    """A job has no capabilities, gets none, and cannot undo what hides files."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g, g.machine("--gpus", "none") as m:
+            m.start("climbs", {"main": role(attack("privileges", g.path("other"), g.path("jobs"), g.path("home"), "/root", "/run"))})
+            prevented(check, what, m, "climbs", "capabilities: no", "new privileges: no")
+        if os.getuid() == 0:
+            with Ground({}) as g:
+                text = job("climbs", {"main": role(attack("privileges", g.path("home"), "/root", "/run"))})
+                code, out, err = run_job(g, text, cwd=g.path("other"))
+                check.ok("root: ends", code == 0 and "capabilities: no" in out, (code, out, err))
+                check.equal("root: nothing was got", [x for x in out.splitlines() if ": YES " in x], [])
+                check.ok("root: a warning", "user id of root" in err, err)
+
+
+def test_storages(check):
+    """A read-only storage is not written; a subPath is not exchanged for another directory."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            m_path = g.path("bin")
+            os.mkdir(m_path)
+            # The place of a job that has the whole storage: it acts just before the directory is mounted.
+            g.put("bin/bwrap", "#!/bin/sh\n"
+                  f"if [ -e {g.path('swap')} ] && [ -d {g.path('granted/alice')} ]; then\n"
+                  f"rm -rf {g.path('granted/alice')}; ln -s ../jobs {g.path('granted/alice')}; fi\n"
+                  f"exec {shutil.which('bwrap')} \"$@\"\n")
+            os.chmod(g.path("bin/bwrap"), 0o755)
+            with g.machine("--gpus", "none", environment={"PATH": f"{m_path}:{os.environ['PATH']}"}) as m:
+                m.start("reads", {"main": role("cat /mnt/read/file; touch /mnt/read/new || echo read-only")}, **with_storages("read"))
+                check.equal(f"{what}: reads", m.wait("reads"), "SUCCEEDED")
+                check.ok(f"{what}: ... only", "read-only" in m.log("reads", "main") and not os.path.exists(g.path("private/new")),
+                         m.log("reads", "main"))
+                m.start("own", {"main": role("echo mine >/mnt/own/new; ls -A /mnt/own; ls -A /mnt/own/..")}, **with_storages("own"))
+                check.equal(f"{what}: its part", m.wait("own"), "SUCCEEDED")
+                check.ok(f"{what}: ... of a storage", os.path.exists(g.path("granted/alice/new")), m.log("own", "main"))
+                g.put("swap", "now")
+                m.start("swapped", {"main": role("ls -A /mnt/own")}, **with_storages("own"))
+                check.equal(f"{what}: exchanged", m.wait("swapped"), "FAILED")
+                check.ok(f"{what}: ... not seen", "frameworks" not in m.log("swapped", "main"), m.log("swapped", "main"))
+                reason = json.dumps(m.status("swapped"))
+                check.ok(f"{what}: ... and said", "another directory is there now" in reason or "leads out" in reason or
+                         "sandbox cannot be made" in reason, reason)
+                m.start("after", {"main": role("true")}, **with_storages("own"))
+                check.equal(f"{what}: a link", m.wait("after"), "FAILED")
+                check.ok(f"{what}: ... is refused", "leads out of" in json.dumps(m.status("after")), json.dumps(m.status("after")))
+
+
+def test_mess(check):
+    """Whatever a job makes in its directories is removed, and nothing else is."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g, g.machine("--gpus", "none") as m:
+            targets = [g.path("jobs"), g.path("jobs/frameworks"), g.path("other/file"), "/etc/passwd", "/etc"]
+            before = [os.stat(t).st_mode for t in targets]
+            m.start("mess", {"main": role(attack("mess", 1000000 if WHOLE else 100000, *targets),
+                                          "head -c 20000000 /dev/zero >/tmp/pai-termination-log", "exit 7")})
+            check.equal(f"{what}: state", m.wait("mess"), "FAILED")
+            output = m.log("mess", "main")
+            check.ok(f"{what}: code", "USER COMMAND failed with exit code 7" in output, (m.code("mess"), output))
+            check.ok(f"{what}: all was made", "all is made" in output, output)
+            check.equal(f"{what}: nothing was got", [x for x in output.splitlines() if ": YES " in x], [])
+            check.equal(f"{what}: it answers", m.request("GET", "/api/v2/jobs").status, 200)
+            trash = os.path.join(m.where, "trash")
+            check.ok(f"{what}: all is removed", wait_until(lambda: not m.pods() and not os.listdir(trash), 600), os.listdir(trash))
+            check.equal(f"{what}: nothing outside has changed", [os.stat(t).st_mode for t in targets], before)
+            m.start("next", {"main": role("true")})
+            check.equal(f"{what}: the next one", m.wait("next"), "SUCCEEDED")
+
+
+def test_flood(check):
+    """A log is bounded, and served as it is."""
+    with Machine() as m:
+        m.start("odd", {"main": role(r"printf 'a\000b\033[31m\377\r\nc%s\n' $(printf %0100000d 7)")})
+        check.equal("state", m.wait("odd"), "SUCCEEDED")
+        path = "/api/v2/jobs/alice~odd/attempts/0/taskRoles/main/taskIndex/0/attempts/0/logs/stdout"
+        body = m.request("GET", path).body
+        check.ok("bytes", b"a\0b\x1b[31m\xff\r\nc" in body and b"0" * 99999 + b"7\n" in body, body[-300:])
+        m.start("flood", {"main": role("yes flood | head -c 30000000 || :", "tr '\\0' x </dev/zero | head -c 60000000 || :", "exit 5")})
+        check.equal("flood", m.wait("flood"), "FAILED")
+        check.ok("code", m.code("flood") in (5, 255), m.code("flood"))
+        size = sum(os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(os.path.join(m.where, "logs")) for f in files)
+        check.ok("bounded", size < 80 << 20, size)
+
+
+@contextlib.contextmanager
+def small_disk(identity):
+    """A file system of 24 MB; None: it cannot be made here."""
+    top = tempfile.mkdtemp(prefix="rest-lit-small.")
+    os.chmod(top, 0o755)
+    disk = os.path.join(top, "disk")
+    os.mkdir(disk)
+    mounted = os.getuid() == 0 and not subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m,nr_inodes=4000,mode=755", "none", disk], capture_output=True, check=False).returncode
+    try:
+        if mounted and identity:
+            os.chown(disk, NOBODY, NOBODY)
+        yield disk if mounted else None
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", disk], check=False)
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def test_small_disk(check):
+    """A job that fills the disk ends with its code; its files are removed, and the next one runs."""
+    for what, identity in sandboxed().items():
+        with small_disk(identity) as disk:
+            if not disk:
+                print("     skipped: no file system can be mounted here", flush=True)
+                return
+            with Machine(**{**identity, "where": os.path.join(disk, "jobs")}) as m:
+                for name, fill in {"bytes": "cat /dev/zero >/tmp/full; cat /dev/zero >/tmp/more",
+                                   "files": "i=0; while : >/tmp/$i; do i=$((i + 1)); done"}.items():
+                    m.start(name, {"main": role("echo begins", f"({fill}) 2>/dev/null || :", "seq 100000", "exit 9")})
+                    check.equal(f"{what}: {name}: state", m.wait(name), "FAILED")
+                    check.ok(f"{what}: {name}: code", m.code(name) in (9, 255), m.code(name))
+                    check.ok(f"{what}: {name}: removed", wait_until(lambda: not m.pods()), m.pods())
+                    check.equal(f"{what}: {name}: it answers", m.request("GET", f"/api/v2/jobs/alice~{name}").status, 200)
+                m.start("next", {"main": role("echo fine")})
+                check.equal(f"{what}: the next one", m.wait("next"), "SUCCEEDED")
+                check.ok(f"{what}: ... with its log", "fine" in m.log("next", "main"))
+
+
+def run_job(ground, text, *arguments, cwd=None, home=None):
+    """rest-lit run as the ground's user, in a sandbox."""
+    program = ground.identity.get("program") or [BINARY]
+    environment = {**os.environ, "HOME": home or ground.path("home"), "XDG_STATE_HOME": ground.path("home/state"), "USER": "alice"}
+    done = subprocess.run([*program, "run", "--gpus", "none", *arguments, "-"], input=text, cwd=cwd, capture_output=True, text=True,
+                          env=environment, timeout=4 * PATIENCE * SLOW, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_shown_directories(check):
+    """run in the home directory, or above it, shows nothing of it; own directories cannot be mounted."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            g.put("home/project/file", "project\n")
+            text = job("home", {"main": role("pwd; ls -A; cat file .ssh/id home/.ssh/id project/file 2>/dev/null || true")})
+            for place in ("home",):
+                cwd = g.path(place)
+                code, out, err = run_job(g, text, cwd=cwd)
+                check.ok(f"{what}: {place}: not shown", code == 0 and g.mark not in out and "project" not in out.split(), (code, out, err))
+                check.ok(f"{what}: {place}: said", f"tasks do not see the files in {cwd}" in err and "--mount" in err, err)
+                check.ok(f"{what}: {place}: starts there", cwd in out, out)
+            code, out, err = run_job(g, text, cwd="/")
+            check.ok(f"{what}: /", code == 0 and g.mark not in out, (code, out, err))
+            code, out, err = run_job(g, text, cwd=g.path("home/project"))
+            check.ok(f"{what}: a directory in it", code == 0 and "project" in out and "do not see" not in err, (code, out, err))
+            code, out, err = run_job(g, text, "--mount", g.path("home/state/rest-lit/run"), cwd=g.path("home/project"))
+            check.ok(f"{what}: files of other runs", code == 2 and "choose another directory" in err, (code, out, err))
+            code, out, err = run_job(g, text.replace("ls -A", f"ls -A {g.path('home/state/rest-lit/run')}/; ls -A"),
+                                     "--mount", g.path("home"), cwd=g.path("home/project"))
+            check.ok(f"{what}: ... also in a mount", code == 0 and g.mark not in out, (code, out, err))
+            # A storage that contains the server's directory could be moved by a task.
+            for path in (g.top, g.path("jobs/pods")):
+                g.put("facts", json.dumps({"storages": [{"name": "all", "path": path}]}))
+                with contextlib.suppress(RuntimeError):
+                    with g.machine("--gpus", "none") as m:
+                        check.ok(f"{what}: a storage at {path} is refused", False)
+                        m.stop()
+            check.equal(f"{what}: refused", run("version").returncode, 0)
+
+
+TESTS = [test_others, test_gpus, test_privileges, test_storages, test_mess, test_flood, test_small_disk, test_shown_directories]

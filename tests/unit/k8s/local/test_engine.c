@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "k8s/cache/events.h"
 #include "base/fd.h"
+#include "k8s/cache/events.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/local/tree.h"
 
@@ -32,7 +32,7 @@ static void note_event(void *arg, struct span event)
 {
 	struct fixture *f = arg;
 	f->events++;
-	assert_true(event_read(event, &f->arena, &f->event));
+	assert_true(event_read(arena_span(&f->arena, event), &f->arena, &f->event));
 }
 
 static void fixture_open(struct fixture *f)

@@ -1,0 +1,108 @@
+/* Small files, lists of directories, and the identity of processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/process.h"
+
+static char top[] = "/tmp/test-fd-XXXXXX";
+static int dir = -1;
+
+static int setup(void **state)
+{
+	(void)state;
+	if (mkdtemp(top) == NULL)
+		return -1;
+	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FD_AUTO file = openat(dir, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	return dir < 0 || fd_write_all(file, SPAN("four")) || symlinkat("file", dir, "link") ||
+	               mkfifoat(dir, "fifo", 0600)
+	           ? -1
+	           : 0;
+}
+
+static int teardown(void **state)
+{
+	static const char *const FILES[] = { "file", "link", "fifo" };
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		(void)unlinkat(dir, FILES[i], 0);
+	fd_cleanup(&dir);
+	return rmdir(top);
+}
+
+static void test_reads(void **state)
+{
+	static const char *const BAD[] = { "link", "fifo", ".", "none" };
+	char text[8];
+	STR_AUTO all = STR_INIT(100);
+	STR_AUTO small = STR_INIT(3);
+	(void)state;
+	assert_int_equal(fd_read_at(dir, "file", text, sizeof(text)), 4);
+	assert_string_equal(text, "four");
+	assert_int_equal(fd_read_at(dir, "file", text, 4), 3);
+	assert_string_equal(text, "fou");
+	assert_int_equal(fd_read_str(dir, "file", &all), 0);
+	assert_string_equal(str_c(&all), "four");
+	assert_int_equal(fd_read_str(dir, "file", &small), -1);
+	assert_int_equal(errno, EFBIG);
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		assert_int_equal(fd_read_at(dir, BAD[i], text, sizeof(text)), -1);
+		assert_string_equal(text, "");
+		assert_int_equal(fd_read_str(dir, BAD[i], &all), -1);
+	}
+}
+
+static void test_lists(void **state)
+{
+	DIR_AUTO *d = dir_list(dir, ".");
+	unsigned n = 0;
+	(void)state;
+	for (const char *name; (name = dir_next(d)) != NULL; n++)
+		assert_int_not_equal(name[0], '.');
+	assert_int_equal(errno, 0);
+	assert_int_equal(n, 3);
+	assert_null(dir_next(NULL));
+	assert_null(dir_list(dir, "link"));
+	assert_null(dir_list(dir, "none"));
+}
+
+static void test_processes(void **state)
+{
+	char one[PROCESS_IDENTITY_MAX];
+	char two[PROCESS_IDENTITY_MAX];
+	(void)state;
+	process_identity(getpid(), one);
+	process_identity(getpid(), two);
+	assert_string_equal(one, two);
+	assert_int_equal(process_field(getpid(), 4), getppid());
+	pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	siginfo_t info;
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	process_identity(child, two); /* not reaped */
+	assert_string_equal(two, "");
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(process_field(child, 4), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_processes),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

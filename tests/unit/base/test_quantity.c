@@ -1,0 +1,52 @@
+/* Quantities of Kubernetes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/quantity.h"
+
+static void test_quantities(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t milli;
+	} ROWS[] = {
+		{ "2", 2000 },
+		{ "100m", 100 },
+		{ "0.1", 100 },
+		{ "0.0001", 1 },
+		{ "1Ki", 1024000 },
+		{ "1k", 1000000 },
+		{ "1e3", 1000000 },
+		{ "2E", INT64_MAX },
+		{ "1Pi", INT64_C(1000) << 50 },
+		{ "1Ei", INT64_MAX },
+		{ "1Kii", -1 },
+		{ "1mi", -1 },
+		{ "1K", -1 },
+		{ "1e", -1 },
+		{ "9999999999999999Ei", INT64_MAX },
+		{ "1.5Gi", 1610612736000 },
+		{ "8192Mi", 8589934592000 },
+		{ "", -1 },
+		{ "x", -1 },
+		{ "-1", -1 },
+		{ "1.2.3", -1 },
+		{ "1x", -1 },
+		{ "9999999999999999999", -1 },
+	};
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		if (quantity_milli(span_of(ROWS[i].text)) != ROWS[i].milli)
+			fail_msg("%s", ROWS[i].text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_quantities) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

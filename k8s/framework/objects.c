@@ -22,48 +22,41 @@ enum {
 	FC_TASK_ATTEMPT,
 	FC_TOLD
 };
-static const char *const NAMES[FC_TOLD] = {
-	[FC_NAMESPACE] = "FC_FRAMEWORK_NAMESPACE",
-	[FC_NAME] = "FC_FRAMEWORK_NAME",
-	[FC_ROLE] = "FC_TASKROLE_NAME",
-	[FC_INDEX] = "FC_TASK_INDEX",
-	[FC_CONFIGMAP] = "FC_CONFIGMAP_NAME",
-	[FC_POD] = "FC_POD_NAME",
-	[FC_UID] = "FC_FRAMEWORK_UID",
-	[FC_ATTEMPT] = "FC_FRAMEWORK_ATTEMPT_ID",
-	[FC_ATTEMPT_UID] = "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID",
-	[FC_CONFIGMAP_UID] = "FC_CONFIGMAP_UID",
-	[FC_ROLE_UID] = "FC_TASKROLE_UID",
-	[FC_TASK_UID] = "FC_TASK_UID",
-	[FC_TASK_ATTEMPT] = "FC_TASK_ATTEMPT_ID",
-};
 
 enum { TEMPLATE_TEXT_MAX = 16 << 20 };
 
 struct told {
-	struct arena arena;
-	const char *value[FC_TOLD];
+	const char *name, *value;
 };
 
+/* The texts live in the arena and in f. */
 static void objects_tell(struct told *t, const struct framework *f, const struct fw_role *r,
-                         size_t index)
+                         size_t index, struct arena *a)
 {
-	char name[FW_NAME_MAX];
-	struct arena *a = &t->arena;
+	char configmap[FW_NAME_MAX];
+	char pod[FW_NAME_MAX];
+	const struct fw_task *task = &r->tasks[index];
 	const char *uid = f->life.uid ? f->life.uid : "";
-	t->value[FC_NAMESPACE] = f->spec.namespace_name;
-	t->value[FC_NAME] = f->spec.name;
-	t->value[FC_ROLE] = r->name;
-	t->value[FC_INDEX] = arena_printf(a, "%zu", index);
-	t->value[FC_CONFIGMAP] = arena_dup(a, span_of(fw_configmap_name(f, name)));
-	t->value[FC_POD] = arena_dup(a, span_of(fw_pod_name(f, r, index, name)));
-	t->value[FC_UID] = f->spec.uid;
-	t->value[FC_ATTEMPT] = arena_printf(a, "%d", f->life.id);
-	t->value[FC_ATTEMPT_UID] = arena_printf(a, "%d_%s", f->life.id, uid);
-	t->value[FC_CONFIGMAP_UID] = uid;
-	t->value[FC_ROLE_UID] = r->uid;
-	t->value[FC_TASK_UID] = r->tasks[index].uid;
-	t->value[FC_TASK_ATTEMPT] = arena_printf(a, "%d", r->tasks[index].life.id);
+	const char *attempt = arena_printf(a, "%d", f->life.id);
+	(void)fw_configmap_name(f, configmap);
+	(void)fw_pod_name(f, r, index, pod);
+	const struct told all[FC_TOLD] = {
+		[FC_NAMESPACE] = { "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name },
+		[FC_NAME] = { "FC_FRAMEWORK_NAME", f->spec.name },
+		[FC_ROLE] = { "FC_TASKROLE_NAME", r->name },
+		[FC_INDEX] = { "FC_TASK_INDEX", arena_printf(a, "%zu", index) },
+		[FC_CONFIGMAP] = { "FC_CONFIGMAP_NAME", arena_dup(a, span_of(configmap)) },
+		[FC_POD] = { "FC_POD_NAME", arena_dup(a, span_of(pod)) },
+		[FC_UID] = { "FC_FRAMEWORK_UID", f->spec.uid },
+		[FC_ATTEMPT] = { "FC_FRAMEWORK_ATTEMPT_ID", attempt },
+		[FC_ATTEMPT_UID] = { "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID",
+		                     arena_printf(a, "%s_%s", attempt, uid) },
+		[FC_CONFIGMAP_UID] = { "FC_CONFIGMAP_UID", uid },
+		[FC_ROLE_UID] = { "FC_TASKROLE_UID", r->uid },
+		[FC_TASK_UID] = { "FC_TASK_UID", task->uid },
+		[FC_TASK_ATTEMPT] = { "FC_TASK_ATTEMPT_ID", arena_printf(a, "%d", task->life.id) },
+	};
+	memcpy(t, all, sizeof(all));
 }
 
 /* ---- templates ---- */
@@ -80,11 +73,11 @@ static json_t *objects_text(struct span text, const struct told *told)
 			break;
 		struct span name = { text.p + open + 2, close - open - 2 };
 		size_t i = 0;
-		while (i < FC_PLACEHOLDERS && !span_is(name, NAMES[i]))
+		while (i < FC_PLACEHOLDERS && !span_is(name, told[i].name))
 			i++;
 		str_put(&out, text.p + at, open - at);
 		if (i < FC_PLACEHOLDERS) {
-			str_puts(&out, told->value[i]);
+			str_puts(&out, told[i].value);
 			at = close + 2;
 		} else {
 			/* The next placeholder may begin at the second brace. */
@@ -149,13 +142,13 @@ static json_t *objects_env(const json_t *own, const struct told *told)
 	json_t *env = json_array();
 	for (size_t i = 0; i < FC_TOLD; i++)
 		json_array_append_new(
-		    env, json_pack("{s:s, s:s}", "name", NAMES[i], "value", told->value[i]));
+		    env, json_pack("{s:s, s:s}", "name", told[i].name, "value", told[i].value));
 	json_t *uid = json_pack("{s:s, s:{s:{s:s, s:s}}}", "name", "FC_POD_UID", "valueFrom",
 	                        "fieldRef", "apiVersion", "v1", "fieldPath", "metadata.uid");
 	json_array_append_new(env, uid);
 	json_array_append_new(env,
 	                      json_pack("{s:s, s:s+}", "name", "FC_TASK_ATTEMPT_INSTANCE_UID",
-	                                "value", told->value[FC_TASK_ATTEMPT], "_$(FC_POD_UID)"));
+	                                "value", told[FC_TASK_ATTEMPT].value, "_$(FC_POD_UID)"));
 	for (size_t i = 0; i < json_array_size(own); i++)
 		json_array_append(env, json_array_get(own, i));
 	return env;
@@ -182,30 +175,30 @@ static void objects_dump(const json_t *object, struct str *out)
 void fw_pod_object(const struct framework *f, const struct fw_role *r, size_t index,
                    struct str *out)
 {
-	struct told told = { 0 };
-	objects_tell(&told, f, r, index);
+	ARENA_AUTO a = { 0 };
+	struct told told[FC_TOLD];
+	objects_tell(told, f, r, index, &a);
 	JSON_AUTO *template =
-	    r->spec && r->spec->pod ? objects_copy(r->spec->pod, &told) : json_object();
+	    r->spec && r->spec->pod ? objects_copy(r->spec->pod, told) : json_object();
 	json_t *metadata = objects_member(template, "metadata", false);
 	const json_t *spec = objects_member(template, "spec", false);
-	objects_set(metadata, "name", told.value[FC_POD]);
-	objects_set(metadata, "namespace", told.value[FC_NAMESPACE]);
+	objects_set(metadata, "name", told[FC_POD].value);
+	objects_set(metadata, "namespace", told[FC_NAMESPACE].value);
 	json_array_append_new(objects_member(metadata, "ownerReferences", true),
-	                      objects_owner("v1", "ConfigMap", told.value[FC_CONFIGMAP],
-	                                    told.value[FC_CONFIGMAP_UID]));
+	                      objects_owner("v1", "ConfigMap", told[FC_CONFIGMAP].value,
+	                                    told[FC_CONFIGMAP_UID].value));
 	json_t *labels = objects_member(metadata, "labels", false);
 	json_t *annotations = objects_member(metadata, "annotations", false);
 	for (size_t i = 0; i < FC_TOLD; i++) {
 		if (i == FC_NAME || i == FC_ROLE || i == FC_INDEX)
-			objects_set(labels, NAMES[i], told.value[i]);
-		objects_set(annotations, NAMES[i], told.value[i]);
+			objects_set(labels, told[i].name, told[i].value);
+		objects_set(annotations, told[i].name, told[i].value);
 	}
-	objects_containers(json_object_get(spec, "initContainers"), &told);
-	objects_containers(json_object_get(spec, "containers"), &told);
+	objects_containers(json_object_get(spec, "initContainers"), told);
+	objects_containers(json_object_get(spec, "containers"), told);
 	JSON_AUTO *pod = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod",
 	                           "metadata", metadata, "spec", spec);
 	objects_dump(pod, out);
-	arena_done(&told.arena);
 }
 
 void fw_configmap_object(const struct framework *f, struct str *out)
@@ -217,10 +210,10 @@ void fw_configmap_object(const struct framework *f, struct str *out)
 	JSON_AUTO *object = json_pack(
 	    "{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:[o], s:[s]}}",
 	    "apiVersion", "v1", "kind", "ConfigMap", "metadata", "name", name, "namespace",
-	    f->spec.namespace_name, "labels", NAMES[FC_NAME], f->spec.name, "annotations",
-	    NAMES[FC_NAMESPACE], f->spec.namespace_name, NAMES[FC_NAME], f->spec.name,
-	    NAMES[FC_UID], f->spec.uid, NAMES[FC_ATTEMPT], attempt, NAMES[FC_CONFIGMAP], name,
-	    "ownerReferences",
+	    f->spec.namespace_name, "labels", "FC_FRAMEWORK_NAME", f->spec.name, "annotations",
+	    "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name, "FC_FRAMEWORK_NAME", f->spec.name,
+	    "FC_FRAMEWORK_UID", f->spec.uid, "FC_FRAMEWORK_ATTEMPT_ID", attempt,
+	    "FC_CONFIGMAP_NAME", name, "ownerReferences",
 	    objects_owner("frameworkcontroller.microsoft.com/v1", "Framework", f->spec.name,
 	                  f->spec.uid),
 	    "finalizers", "foregroundDeletion");

@@ -391,11 +391,12 @@ static void task_ended(struct one *o)
 		fw_rules_after(o->s, o->r, o->index);
 }
 
+static void one_sync(struct one *o);
+
 static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 {
 	struct fw_task *t = &r->tasks[index];
 	struct one o = { s, r, index, t, &t->life, "" };
-	struct framework_pod pod;
 	if (t->life.state == FW_COMPLETED)
 		return;
 	if (t->life.state == FW_ATTEMPT_COMPLETED) {
@@ -403,17 +404,7 @@ static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 		return;
 	}
 	(void)fw_pod_name(s->f, r, index, o.name);
-	enum found found = one_find(&o, false, &pod);
-	if (found == LATER)
-		return;
-	if (t->life.state == FW_CREATION_PENDING)
-		task_pending(&o);
-	else if (found == THERE)
-		task_there(&o, &pod);
-	else if (t->life.state == FW_CREATION_REQUESTED)
-		one_not_seen(&o);
-	else
-		one_force(&o, fw_outcome_new(FW_POD_DELETED, "Pod was deleted by others"));
+	one_sync(&o);
 }
 
 /* ---- the spec has changed ---- */
@@ -546,9 +537,9 @@ static void sync_tasks(struct one *o)
 		one_move(o, FW_RUNNING);
 }
 
-static void sync_there(struct one *o, bool dying)
+static void sync_there(struct one *o, const struct framework_pod *cm)
 {
-	if (dying) {
+	if (cm->dying) {
 		fw_end(
 		    o->s, o->l,
 		    fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap is being deleted by others"));
@@ -575,18 +566,21 @@ static void sync_pending(struct one *o)
 		one_force(o, sync_stopped());
 }
 
-static void sync_running(struct one *o)
+/* Against its ConfigMap or pod. */
+static void one_sync(struct one *o)
 {
-	struct framework_pod cm;
-	enum found found = one_find(o, false, &cm);
+	struct framework_pod there;
+	enum found found = one_find(o, false, &there);
 	if (found == LATER)
 		return;
 	if (o->l->state == FW_CREATION_PENDING)
-		sync_pending(o);
+		(o->t ? task_pending : sync_pending)(o);
 	else if (found == THERE)
-		sync_there(o, cm.dying);
+		(o->t ? task_there : sync_there)(o, &there);
 	else if (o->l->state == FW_CREATION_REQUESTED)
 		one_not_seen(o);
+	else if (o->t)
+		one_force(o, fw_outcome_new(FW_POD_DELETED, "Pod was deleted by others"));
 	else
 		one_force(o,
 		          fw_outcome_new(FW_CONFIGMAP_DELETED, "ConfigMap was deleted by others"));
@@ -621,7 +615,7 @@ void framework_sync(struct framework *f, const struct framework_world *w, int64_
 	else if (f->life.state == FW_COMPLETED)
 		result->delete_framework = sync_due(&s, f->life.transition_s + f->config->retain_s);
 	else if (f->life.state != FW_ATTEMPT_COMPLETED)
-		sync_running(&o);
+		one_sync(&o);
 	else if (!one_retry(&o, &f->spec.policy))
 		(void)sync_due(&s, now_s + f->config->retain_s);
 }

@@ -9,9 +9,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/tree.h"
 #include "k8s/local/resources.h"
 
@@ -245,38 +244,19 @@ static void cdi_read_spec(struct cdi_file *f, const struct node *root)
 
 /* ---- files ------------------------------------------------------------------------- */
 
-/* Reads a regular file.  NULL, else why it cannot be read. */
-static const char *cdi_load(const char *path, struct arena *a, struct span *text)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st = { 0 };
-	ssize_t n = fd < 0 || fstat(fd, &st) != 0 ? -1 : 0;
-	bool fits = S_ISREG(st.st_mode) && st.st_size <= CDI_FILE_MAX;
-	if (n == 0 && fits) {
-		char *p = arena_alloc(a, (size_t)st.st_size + 1);
-		n = read(fd, p, (size_t)st.st_size);
-		*text = (struct span){ p, n > 0 ? (size_t)n : 0 };
-	}
-	const char *why = n < 0   ? strerrordesc_np(errno)
-	                  : !fits ? "is not a file of at most 4 MiB"
-	                          : NULL;
-	if (fd >= 0)
-		(void)close(fd);
-	return why;
-}
-
 static void cdi_read_path(const char *path, struct inventory *out)
 {
 	struct cdi_file f = { .name = arena_printf(&out->arena, "%s", path), .out = out };
-	ARENA_AUTO a = { 0 };
-	struct span text = { 0 };
+	STR_AUTO text = STR_INIT(CDI_FILE_MAX);
+	FREE_AUTO char *real = realpath(path, NULL); /* it may be a link */
 	struct doc doc = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	const char *why = cdi_load(path, &a, &text);
-	if (why)
-		notes_add(&out->notes, NOWHERE, "%s: %s", path, why);
-	else if (doc_read(text, &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0)
+	if (!real || fd_read_str(AT_FDCWD, real, &text) != 0)
+		notes_add(&out->notes, NOWHERE, "%s: %s", path,
+		          errno == EINVAL || errno == EFBIG ? "is not a file of at most 4 MiB"
+		                                            : strerrordesc_np(errno));
+	else if (doc_read(str_view(&text), &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0)
 		cdi_read_spec(&f, &doc.root);
 	else if (e.notes.n)
 		notes_add(&out->notes, NOWHERE, "%s, line %u, column %u: %s", path,

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+
 static const char OWN_LEAF[] = "rest-lit-server";
 enum { CPU_PERIOD_US = 100000, CGROUP_TEXT = 4096 };
 
@@ -17,36 +19,18 @@ struct cgroup {
 	bool cpu, pids; /* these controllers are there; memory always is */
 };
 
-bool cgroup_read(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, text, size - 1);
-	(void)close(fd);
-	if (n < 0)
-		return false;
-	text[n] = '\0';
-	return true;
-}
-
 static bool cgroup_get(const char *dir, const char *file, char text[static CGROUP_TEXT])
 {
 	FREE_AUTO char *path = xasprintf("%s/%s", dir, file);
-	return cgroup_read(path, text, CGROUP_TEXT);
+	return fd_read_at(AT_FDCWD, path, text, CGROUP_TEXT) >= 0;
 }
 
 /* 0 or an errno.  Files of cgroups exist already. */
 static int cgroup_put(const char *dir, const char *file, const char *text)
 {
 	FREE_AUTO char *path = xasprintf("%s/%s", dir, file);
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_TRUNC);
-	if (fd < 0)
-		return errno;
-	ssize_t n = write(fd, text, strlen(text));
-	int fault = n < 0 ? errno : 0;
-	(void)close(fd);
-	return fault;
+	FD_AUTO fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_TRUNC);
+	return fd < 0 || fd_write_all(fd, span_of(text)) != 0 ? errno : 0;
 }
 
 /* The directory of this process's group: `0::/path` of /proc/self/cgroup.  NULL if there is none.
@@ -56,8 +40,7 @@ static char *cgroup_own(const char *proc, const char *root, size_t *root_n)
 	proc = proc ? proc : "/proc";
 	root = root ? root : "/sys/fs/cgroup";
 	char text[CGROUP_TEXT];
-	FREE_AUTO char *file = xasprintf("%s/self/cgroup", proc);
-	if (!cgroup_read(file, text, sizeof(text)))
+	if (!cgroup_get(proc, "self/cgroup", text))
 		return NULL;
 	const char *line = strncmp(text, "0::/", 4) == 0 ? text : strstr(text, "\n0::/");
 	if (line == NULL)

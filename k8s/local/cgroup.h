@@ -37,6 +37,3 @@ bool cgroup_remove(const struct cgroup *g, const char *task);
 /* The most that this process may use by its own group and those above it; -1: no limit.  cpus in
  * thousandths, memory in bytes. */
 void cgroup_own_limits(const char *proc, const char *root, int64_t *cpus, int64_t *memory);
-
-/* At most `size` - 1 bytes of a file of proc or cgroup, with a NUL; false if it cannot be read. */
-bool cgroup_read(const char *path, char *text, size_t size);

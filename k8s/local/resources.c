@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "k8s/local/cgroup.h"
 
 enum { TAKE_TRIES = 4, TAKE_PAUSE_MS = 2, PROC_TEXT = 4096 };
@@ -23,7 +24,8 @@ static int64_t machine_memory(const char *proc)
 	char text[PROC_TEXT];
 	FREE_AUTO char *path = xasprintf("%s/meminfo", proc);
 	struct span kib = { 0 };
-	if (cgroup_read(path, text, sizeof(text)) && span_starts(span_of(text), "MemTotal:"))
+	if (fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
+	    span_starts(span_of(text), "MemTotal:"))
 		kib = span_trim(span_from(span_of(text), 9));
 	int64_t n = 0;
 	(void)parse_i64(span_to(kib, span_chr(kib, ' ')), 0, INT64_MAX >> 10, &n);
@@ -79,7 +81,7 @@ static void nvidia_uuids(const char *proc, struct inventory *out)
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		char text[PROC_TEXT];
 		int64_t minor = -1;
-		if (!cgroup_read(found.gl_pathv[i], text, sizeof(text)))
+		if (fd_read_at(AT_FDCWD, found.gl_pathv[i], text, sizeof(text)) < 0)
 			continue;
 		struct span uuid = nvidia_field(text, "GPU UUID:");
 		(void)parse_i64(nvidia_field(text, "Device Minor:"), 0, GPUS_MAX, &minor);

@@ -7,6 +7,22 @@
 
 /* clang-format off */
 static const struct command COMMANDS[] = {
+	{ "run", cmd_run, FOR_RUN, "FILE|-", "run a job on this machine",
+	  "Run a job on this machine, without a server and without privileges, and show its\n"
+	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
+	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
+	  "Ctrl-C kills its tasks at once.  If standard output is no terminal, it gets all\n"
+	  "output of the tasks, as with --logs.\n"
+	  "Exit status: 0 the job has succeeded, 1 it has failed, 2 it was refused, 3 it was\n"
+	  "interrupted or could not be run.\n",
+	  "Examples:\n"
+	  "  rest-lit run job.yaml\n"
+	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
+	{ "validate", cmd_validate, FOR_VALIDATE, "FILE|-...", "print every mistake of a job",
+	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
+	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
+	  "Example:\n"
+	  "  rest-lit validate examples/*.yaml\n" },
 	{ "serve", cmd_serve, FOR_SERVE, NULL, "accept jobs over HTTP",
 	  "Accept jobs over HTTP and run them in a cluster or on this machine.\n",
 	  "For one user on this machine:\n"
@@ -19,26 +35,6 @@ static const struct command COMMANDS[] = {
 	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
-	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
-	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
-	  "Example:\n"
-	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
-	{ "validate", cmd_validate, FOR_VALIDATE, "FILE|-...", "print every mistake of a job",
-	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
-	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
-	  "Example:\n"
-	  "  rest-lit validate examples/*.yaml\n" },
-	{ "run", cmd_run, FOR_RUN, "FILE|-", "run a job on this machine",
-	  "Run a job on this machine, without a server and without privileges, and show its\n"
-	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
-	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
-	  "Ctrl-C kills its tasks at once.  If standard output is no terminal, it gets all\n"
-	  "output of the tasks, as with --logs.\n"
-	  "Exit status: 0 the job has succeeded, 1 it has failed, 2 it was refused, 3 it was\n"
-	  "interrupted or could not be run.\n",
-	  "Examples:\n"
-	  "  rest-lit run job.yaml\n"
-	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
 	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
@@ -103,6 +99,10 @@ static const struct command COMMANDS[] = {
 	  "Exit status: as of submit.\n",
 	  "Example:\n"
 	  "  rest-lit resubmit --wait mnist\n" },
+	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
+	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
+	  "Example:\n"
+	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
 	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
 	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
 	  "standard output.  A server with --token-check=stored accepts it only if it is\n"
@@ -132,7 +132,8 @@ enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
 static void usage(FILE *out)
 {
 	(void)fputs("Usage: rest-lit COMMAND [OPTION]... [FILE]...\n\n"
-	            "Run deep-learning jobs of OpenPAI on Kubernetes with FrameworkController.\n\n",
+	            "Run deep-learning jobs of OpenPAI on this machine, or on Kubernetes with\n"
+	            "FrameworkController.\n\n",
 	            out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (COMMANDS[i].summary)

@@ -50,7 +50,7 @@ SECTIONS := build
 ifneq ($(filter-out all demo image install,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench,$(GOALS)) $(if $(filter check-long,$(GOALS)),long)
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long,$(GOALS)) $(if $(filter check-long,$(GOALS)),long)
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -299,7 +299,7 @@ help:
 	@echo 'make fuzz       every fuzz target for 60 s (SECONDS=n, TEST=target)'
 	@echo 'make golden-update         record the expected translations of the examples again'
 	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
-	@echo 'make bench      benchmarks, for docs/BENCH.md'
+	@echo 'make bench      benchmarks, for docs/BENCH.md; make bench-long: also jobs on this machine'
 	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION, WARNINGS and manifests'
 	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
 	@echo 'make fmt        clang-format all C files'
@@ -372,6 +372,10 @@ differential-update: $(NEEDS_differential)
 bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details $(B)/tests/bench/kept/kept
 	tests/tools/bench
 
+# Six minutes: real jobs on this machine.
+bench-long: bench all
+	python3 tests/bench/local.py
+
 pages: all
 	tests/tools/pages write
 
@@ -388,6 +392,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie needs-pages needs-fuzz fmt fuzz bench pages image install clean
+.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image install clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)

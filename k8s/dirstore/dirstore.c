@@ -116,6 +116,11 @@ struct local *local_open(const char *dir, struct err *e)
 	return l;
 }
 
+void local_transient(struct local *l)
+{
+	dirstore_transient(l->store);
+}
+
 void local_follow(struct local *l, const struct local_follower *f, void *arg)
 {
 	/* The worker has no task yet, and takes this lock before its first one. */

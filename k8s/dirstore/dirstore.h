@@ -11,6 +11,9 @@
  * processes.  NULL and *e: 500. */
 struct local;
 struct local *local_open(const char *dir, struct err *e);
+/* Before the first request: the directory is deleted at the end of this process, so that nothing
+ * need survive a power failure.  A start of a job then does not wait for the disk. */
+void local_transient(struct local *l);
 void local_close(struct local *l);
 
 /* Callbacks with the text of a Framework: from local_follow for all existing ones, then from the

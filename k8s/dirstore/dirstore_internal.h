@@ -21,6 +21,7 @@ struct answer {
 /* NULL and *e (500).  Removes objects whose owner is gone. */
 struct dirstore *dirstore_open(const char *dir, struct err *e);
 void dirstore_close(struct dirstore *s);
+void dirstore_transient(struct dirstore *s);
 /* See local_follow. */
 void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg);
 void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
@@ -34,8 +35,9 @@ enum { FILE_SIZE_MAX = 4 << 20 };
 struct files {
 	int root;
 	int dir[KIND_MADE];
+	bool transient; /* see local_transient */
 };
-#define FILES_CLOSED ((struct files){ -1, { -1, -1, -1, -1 } })
+#define FILES_CLOSED ((struct files){ -1, { -1, -1, -1, -1 }, false })
 
 /* Opens or makes the directory, locks it, and removes temporary files of a crash.  -1 and *e (500)
  * if it belongs to another user, its mode is not 0700, or another process holds the lock. */

@@ -579,6 +579,11 @@ struct dirstore *dirstore_open(const char *dir, struct err *e)
 	return s;
 }
 
+void dirstore_transient(struct dirstore *s)
+{
+	s->files.transient = true;
+}
+
 void dirstore_close(struct dirstore *s)
 {
 	if (s == NULL)

@@ -169,13 +169,14 @@ int files_read(const struct files *f, enum object_kind kind, const char *key, st
 	return fd_read_str(f->dir[kind], file, out) == 0 ? 0 : -errno;
 }
 
-static int files_write_all(int fd, struct span text)
+static int files_sync(const struct files *f, int fd)
 {
-	return fd_write_all(fd, text) == 0 && fsync(fd) == 0 ? 0 : -errno;
+	return f->transient || fsync(fd) == 0 ? 0 : -errno;
 }
 
 /* Write and sync a new file, whose name goes to `temporary`. */
-static int write_temporary(int dir, char temporary[static NAME_ROOM], struct span text)
+static int write_temporary(const struct files *f, int dir, char temporary[static NAME_ROOM],
+                           struct span text)
 {
 	char digits[33];
 	random_hex(digits, 16);
@@ -184,7 +185,7 @@ static int write_temporary(int dir, char temporary[static NAME_ROOM], struct spa
 	    openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	return files_write_all(fd, text);
+	return fd_write_all(fd, text) == 0 ? files_sync(f, fd) : -errno;
 }
 
 int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text)
@@ -195,21 +196,21 @@ int files_write(const struct files *f, enum object_kind kind, const char *key, s
 	int bad = file_name(file, key);
 	if (bad)
 		return bad;
-	bad = write_temporary(dir, temporary, text);
+	bad = write_temporary(f, dir, temporary, text);
 	if (bad == 0 && renameat(dir, temporary, dir, file) != 0)
 		bad = -errno;
 	if (bad) {
 		(void)unlinkat(dir, temporary, 0); /* else the next start removes it */
 		return bad;
 	}
-	return fsync(dir) == 0 ? 0 : -errno;
+	return files_sync(f, dir);
 }
 
 int files_probe(const struct files *f)
 {
 	char temporary[NAME_ROOM];
 	static const char BLOCK[4096];
-	int bad = write_temporary(f->root, temporary, (struct span){ BLOCK, sizeof(BLOCK) });
+	int bad = write_temporary(f, f->root, temporary, (struct span){ BLOCK, sizeof(BLOCK) });
 	(void)unlinkat(f->root, temporary, 0); /* absent if it could not be made */
 	return bad;
 }
@@ -222,7 +223,7 @@ int files_remove(const struct files *f, enum object_kind kind, const char *key)
 		return bad;
 	if (unlinkat(f->dir[kind], file, 0) != 0)
 		return -errno;
-	return fsync(f->dir[kind]) == 0 ? 0 : -errno;
+	return files_sync(f, f->dir[kind]);
 }
 
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg)

@@ -255,7 +255,7 @@ static int world_write_pod(struct engine *e, const char *uid, struct span object
 	FD_AUTO dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	int bad = engine_write(dir, "pod.json", object, true);
+	int bad = engine_write(dir, "pod.json", object, !e->set.foreground);
 	(void)close(dir); /* read-only */
 	return bad;
 }

@@ -245,6 +245,7 @@ static int run_open(struct setup *s, struct err *e)
 	s->local = local_open(s->dir.path, e);
 	if (!s->local)
 		return -1;
+	local_transient(s->local);
 	run_dir_opened(&s->dir);
 	(void)process_allow_files(OPEN_FILES); /* else fewer outputs can be read */
 	if (run_open_engine(s, e) < 0)

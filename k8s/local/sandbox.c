@@ -5,104 +5,56 @@
 #include <unistd.h>
 
 #include "k8s/local/sandbox_internal.h"
+#include "k8s/local/words.h"
 
-/* Arguments; `n` counts those that did not fit too. */
-struct sandbox_args {
-	struct arena *a;
-	const char **v;
-	size_t n;
-};
-
-static void args_put(struct sandbox_args *args, const char *text)
-{
-	if (args->n < SANDBOX_ARGS_MAX)
-		args->v[args->n] = text;
-	args->n++;
-}
-
-/* At most three; NULL ends the list. */
-static void args_add(struct sandbox_args *args, const char *x, const char *y, const char *z)
-{
-	args_put(args, x);
-	if (y)
-		args_put(args, y);
-	if (y && z)
-		args_put(args, z);
-}
-
-static void args_tmpfs(struct sandbox_args *args, const struct plan_op *op)
+static void args_tmpfs(struct words *args, const struct plan_op *op)
 {
 	bool all = strcmp(op->path, "/tmp") == 0 || strcmp(op->path, "/var/tmp") == 0 ||
 	           strcmp(op->path, "/dev/shm") == 0;
 	if (op->size)
-		args_add(args, "--size",
-		         arena_printf(args->a, "%llu", (unsigned long long)op->size), NULL);
-	args_add(args, "--perms", all ? "1777" : "0755", NULL);
-	args_add(args, "--tmpfs", op->path, NULL);
+		WORDS_ADD(args, "--size",
+		          arena_printf(args->a, "%llu", (unsigned long long)op->size));
+	WORDS_ADD(args, "--perms", all ? "1777" : "0755", "--tmpfs", op->path);
 }
 
-static void args_op(struct sandbox_args *args, const struct plan_op *op)
+static void args_op(struct words *args, const struct plan_op *op)
 {
-	switch (op->kind) {
-	case PLAN_READ_ONLY:
-		args_add(args, op->entry ? "--ro-bind-try" : "--ro-bind", op->source, op->path);
+	static const char *const OPTIONS[] = {
+		[PLAN_READ_ONLY] = "--ro-bind", [PLAN_WRITABLE] = "--bind",
+		[PLAN_DEVICE] = "--dev-bind",   [PLAN_LINK] = "--symlink",
+		[PLAN_DIR] = "--dir",           [PLAN_PROC] = "--proc",
+		[PLAN_DEV] = "--dev",
+	};
+	/* bubblewrap begins with an empty "/". */
+	if (op->kind == PLAN_SHADOW && strcmp(op->path, "/") == 0)
 		return;
-	case PLAN_WRITABLE:
-		args_add(args, "--bind", op->source, op->path);
-		return;
-	case PLAN_DEVICE:
-		args_add(args, "--dev-bind", op->source, op->path);
-		return;
-	case PLAN_LINK:
-		args_add(args, "--symlink", op->source, op->path);
-		return;
-	case PLAN_TMPFS:
+	if (op->kind == PLAN_TMPFS || op->kind == PLAN_SHADOW) {
 		args_tmpfs(args, op);
 		return;
-	case PLAN_SHADOW:
-		/* bubblewrap begins with an empty "/". */
-		if (strcmp(op->path, "/") != 0)
-			args_tmpfs(args, op);
-		return;
-	case PLAN_DIR:
-		args_add(args, "--dir", op->path, NULL);
-		return;
-	case PLAN_PROC:
-		args_add(args, "--proc", op->path, NULL);
-		return;
-	case PLAN_DEV:
-		args_add(args, "--dev", op->path, NULL);
-		return;
 	}
+	bool may_vanish = op->kind == PLAN_READ_ONLY && op->entry;
+	words_add(args, may_vanish ? "--ro-bind-try" : OPTIONS[op->kind]);
+	if (op->source)
+		words_add(args, op->source);
+	words_add(args, op->path);
 }
 
-static void args_overlay(struct sandbox_args *args, const struct sandbox_spec *spec)
+static void args_namespaces(struct words *args, const struct sandbox_spec *spec)
 {
-	args_add(args, spec->runtime, "mount-overlay", NULL);
-	args_add(args, spec->image->rootfs, spec->image->upper, spec->image->work);
-	args_add(args, spec->image->merged, "--", NULL);
-}
-
-static void args_namespaces(struct sandbox_args *args, const struct sandbox_spec *spec)
-{
-	args_add(args, "--unshare-user", "--unshare-pid", "--unshare-ipc");
-	/* As root, bubblewrap keeps capabilities unless it is told not to. */
-	args_add(args, "--unshare-uts", "--die-with-parent", NULL);
-	args_add(args, "--cap-drop", "ALL", NULL);
-	if (spec->hostname)
-		args_add(args, "--hostname", spec->hostname, NULL);
 	/* Below an overlay, the user is root of the namespace that mount-overlay makes. */
-	args_add(args, "--uid", arena_printf(args->a, "%u", spec->as_root ? 0 : geteuid()), NULL);
-	args_add(args, "--gid", arena_printf(args->a, "%u", spec->as_root ? 0 : getegid()), NULL);
-	if (spec->as_pid_1)
-		args_put(args, "--as-pid-1");
+	const char *uid = arena_printf(args->a, "%u", spec->image ? 0 : geteuid());
+	const char *gid = arena_printf(args->a, "%u", spec->image ? 0 : getegid());
+	/* As root, bubblewrap keeps capabilities unless it is told not to. */
+	WORDS_ADD(args, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+	          "--die-with-parent", "--cap-drop", "ALL", "--uid", uid, "--gid", gid,
+	          "--as-pid-1");
 	if (spec->status_fd > 0)
-		args_add(args, "--json-status-fd", arena_printf(args->a, "%d", spec->status_fd),
-		         NULL);
+		WORDS_ADD(args, "--json-status-fd", arena_printf(args->a, "%d", spec->status_fd));
 }
 
 const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e)
 {
+	const struct sandbox_image *image = spec->image;
 	const char *bwrap = sandbox_program("bwrap", a);
 	if (bwrap == NULL) {
 		(void)err_set(e, UNAVAILABLE,
@@ -112,24 +64,23 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	struct plan plan;
 	if (plan_make(&plan, spec, a, e) != 0)
 		return NULL;
-	struct sandbox_args args = { .a = a };
-	args.v = ARENA_NEW(a, const char *, SANDBOX_ARGS_MAX + 1);
-	if (spec->image)
-		args_overlay(&args, spec);
-	args_put(&args, bwrap);
+	const char *cwd = spec->cwd ? plan_resolve(&plan, spec->cwd, e) : "/";
+	if (cwd == NULL)
+		return NULL;
+	struct words args = { .a = a };
+	if (image)
+		WORDS_ADD(&args, spec->runtime, "mount-overlay", image->rootfs, image->upper,
+		          image->work, image->merged, "--");
+	words_add(&args, bwrap);
 	args_namespaces(&args, spec);
 	for (size_t i = 0; i < plan.n; i++)
 		args_op(&args, &plan.op[i]);
 	for (size_t i = 0; i < plan.n; i++) {
 		if (plan.op[i].kind == PLAN_SHADOW)
-			args_add(&args, "--remount-ro", plan.op[i].path, NULL);
+			WORDS_ADD(&args, "--remount-ro", plan.op[i].path);
 	}
-	const char *cwd = spec->cwd ? plan_resolve(&plan, spec->cwd, e) : "/";
-	if (cwd == NULL)
-		return NULL;
-	args_add(&args, "--chdir", cwd, "--");
-	for (const char *const *word = spec->command; *word; word++)
-		args_put(&args, *word);
+	WORDS_ADD(&args, "--chdir", cwd, "--");
+	words_add_all(&args, spec->command);
 	if (args.n > SANDBOX_ARGS_MAX) {
 		(void)err_set(e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
 		              SANDBOX_ARGS_MAX);
@@ -166,28 +117,11 @@ static bool hide_never(const char *dir)
 	return false;
 }
 
-struct hide {
-	struct arena *a;
-	const char **v;
-	size_t n;
-};
-
-static void hide_add(struct hide *h, const char *path)
+static void hide_add(struct words *hidden, const char *path)
 {
-	const char *real = path && *path ? plan_real(path, h->a) : NULL;
+	const char *real = path && *path ? plan_real(path, hidden->a) : NULL;
 	if (real && !hide_never(real))
-		h->v[h->n++] = real;
-}
-
-static void hide_add_home(struct hide *h)
-{
-	enum { ROOM = 16384 };
-	struct passwd user;
-	struct passwd *found = NULL;
-	char *room = arena_alloc(h->a, ROOM);
-	hide_add(h, getenv("HOME")); /* NOLINT(concurrency-mt-unsafe): not changed */
-	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found)
-		hide_add(h, found->pw_dir);
+		words_add(hidden, real);
 }
 
 const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
@@ -197,17 +131,21 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
 	static const char *const OF_ROOT[] = { "/etc/shadow",    "/etc/shadow-", "/etc/gshadow",
 		                               "/etc/gshadow-",  "/etc/ssh",     "/etc/ssl/private",
 		                               "/var/spool/cron" };
-	enum { USUAL_N = sizeof(USUAL) / sizeof(USUAL[0]) };
-	enum { OF_ROOT_N = sizeof(OF_ROOT) / sizeof(OF_ROOT[0]) };
-	struct hide h = { a, ARENA_NEW(a, const char *, n + USUAL_N + OF_ROOT_N + 3), 0 };
-	for (size_t i = 0; i < USUAL_N; i++)
-		hide_add(&h, USUAL[i]);
-	hide_add_home(&h);
-	for (size_t i = 0; geteuid() == 0 && i < OF_ROOT_N; i++)
-		hide_add(&h, OF_ROOT[i]);
+	enum { ROOM = 16384 };
+	struct words hidden = { .a = a };
+	struct passwd user;
+	struct passwd *found = NULL;
+	char *room = arena_alloc(a, ROOM);
+	for (size_t i = 0; i < sizeof(USUAL) / sizeof(*USUAL); i++)
+		hide_add(&hidden, USUAL[i]);
+	hide_add(&hidden, getenv("HOME")); /* NOLINT(concurrency-mt-unsafe): not changed */
+	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found)
+		hide_add(&hidden, found->pw_dir);
+	for (size_t i = 0; geteuid() == 0 && i < sizeof(OF_ROOT) / sizeof(*OF_ROOT); i++)
+		hide_add(&hidden, OF_ROOT[i]);
 	for (size_t i = 0; i < n; i++)
-		hide_add(&h, more[i]);
-	return h.v;
+		hide_add(&hidden, more[i]);
+	return hidden.v ? hidden.v : ARENA_NEW(a, const char *, 1);
 }
 
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)

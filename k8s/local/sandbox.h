@@ -43,8 +43,10 @@ struct sandbox_image {
 };
 
 struct sandbox_spec {
-	const char *runtime;               /* pai-runtime, whose mount-overlay is used */
-	const struct sandbox_image *image; /* NULL: the root of the machine */
+	const char *runtime; /* pai-runtime, whose mount-overlay is used */
+	/* With an image the command has uid and gid 0 inside, else those of this process.  NULL:
+	 * the root of the machine. */
+	const struct sandbox_image *image;
 	const struct sandbox_mount *mounts;
 	size_t mounts_n;
 	const struct sandbox_device *devices;
@@ -55,12 +57,9 @@ struct sandbox_spec {
 	size_t hide_n;
 	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
 	const char *cwd;  /* in the sandbox; NULL: "/" */
-	const char *hostname; /* NULL: the machine's */
-	bool as_root;         /* uid and gid 0 inside, else those of this process */
-	bool as_pid_1;        /* the command is pid 1 and reaps */
-	int status_fd;        /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
-	                         pid of the command, to be signalled (bubblewrap passes no signal on);
-	                         0: none */
+	int status_fd;    /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
+	                     pid of the command, to be signalled (bubblewrap passes no signal on);
+	                     0: none */
 	const char *const *command; /* NULL-terminated; begins with a path in the sandbox */
 };
 
@@ -70,7 +69,7 @@ struct sandbox_spec {
  * the sandbox), which is also that of the command, and with PR_SET_PDEATHSIG; the death of
  * bubblewrap kills all processes of the sandbox.  It exits as the command, or with 128 + the signal
  * that ended it, or 1 if the sandbox cannot be made, with a line "bwrap: ..." on stderr and without
- * "child-pid".
+ * "child-pid".  The command is pid 1 of the sandbox.
  *
  * A mount point that does not exist in a read-only directory is made by showing a new directory in
  * its place, with all entries of the old one.

@@ -1,10 +1,11 @@
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "k8s/local/sandbox_internal.h"
 
 enum { PLAN_STEPS_MAX = 500 /* parts of a path, with its links */, PLAN_SHADOWS_MAX = 64 };
@@ -330,7 +331,7 @@ static int plan_dirs(struct plan *p, const struct sandbox_spec *spec, struct err
 /* Replaces what is shown at `path` by a new directory with the same entries. */
 static int plan_shadow(struct plan *p, const char *path, const char *look, struct err *e)
 {
-	DIR *d = opendir(look);
+	DIR_AUTO *d = dir_list(AT_FDCWD, look);
 	if (d == NULL)
 		return err_set(
 		    e, INVALID_PARAMETERS,
@@ -338,13 +339,8 @@ static int plan_shadow(struct plan *p, const char *path, const char *look, struc
 		    strerrordesc_np(errno));
 	plan_add(p, (struct plan_op){ .kind = PLAN_SHADOW, .path = path, .look = look });
 	size_t count = 0;
-	for (const struct dirent *entry;
-	     (entry = readdir(d)) != NULL;) { /* NOLINT(concurrency-mt-unsafe) */
-		const char *name = entry->d_name;
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-			continue;
-		if (++count > PLAN_SHADOWED_MAX)
-			break;
+	for (const char *name; (name = dir_next(d)) != NULL && count <= PLAN_SHADOWED_MAX;
+	     count++) {
 		const char *slash = arena_printf(p->a, "/%s", name);
 		struct plan_op op = { .kind = PLAN_READ_ONLY, .entry = true };
 		op.path = plan_join(p->a, path, slash);
@@ -359,7 +355,6 @@ static int plan_shadow(struct plan *p, const char *path, const char *look, struc
 		if (strcmp(at->path, op.path) != 0)
 			plan_add(p, op);
 	}
-	(void)closedir(d);
 	if (count > PLAN_SHADOWED_MAX)
 		return err_set(e, INVALID_PARAMETERS,
 		               "a mount point in %s cannot be made: the directory has more than %d "

@@ -98,7 +98,7 @@ static const char **probe_argv(struct sandbox_spec spec, struct arena *a, struct
 int sandbox_probe(struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	const char **argv = probe_argv((struct sandbox_spec){ .as_pid_1 = true }, &a, e);
+	const char **argv = probe_argv((struct sandbox_spec){ 0 }, &a, e);
 	return argv ? probe_run(argv, &a, e) : -1;
 }
 
@@ -121,11 +121,9 @@ static int probe_overlay(const char *runtime, const char *dir, struct arena *a, 
 			mounts[n++] =
 			    (struct sandbox_mount){ .source = SHOWN[i], .path = SHOWN[i] };
 	}
-	struct sandbox_spec spec = { .runtime = runtime,
-		                     .image = &image,
-		                     .mounts = mounts,
-		                     .mounts_n = n,
-		                     .as_root = true };
+	struct sandbox_spec spec = {
+		.runtime = runtime, .image = &image, .mounts = mounts, .mounts_n = n
+	};
 	const char **argv = probe_argv(spec, a, e);
 	return argv ? probe_run(argv, a, e) : -1;
 }

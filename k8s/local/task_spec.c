@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "k8s/local/task_internal.h"
 
 enum {
@@ -68,11 +69,10 @@ static bool task_is_runtime(const char *path)
 
 static void task_command_init(struct task_making *m, const char *const *words, struct words *w)
 {
-	words_add(w, m->s->sandbox ? HELPER_PATH : m->s->runtime);
-	words_add(w, "init");
+	WORDS_ADD(w, m->s->sandbox ? HELPER_PATH : m->s->runtime, "init");
 	words_add_all(w, words);
-	words_add(w, "--framework");
-	words_add(w, m->s->sandbox ? FRAMEWORK_PATH : task_below(m, "framework.json"));
+	WORDS_ADD(w, "--framework",
+	          m->s->sandbox ? FRAMEWORK_PATH : task_below(m, "framework.json"));
 }
 
 /* Returns whether it is the runtime. */
@@ -84,10 +84,8 @@ static bool task_command_app(struct task_making *m, const char *const *words, st
 	words_add(w, below && !m->s->sandbox ? arena_printf(m->a, "%s/root%s", m->s->dir, words[0])
 	                                     : words[0]);
 	words_add_all(w, words + 1);
-	if (runtime) {
-		words_add(w, "run");
-		words_add(w, "--logs-kept");
-	}
+	if (runtime)
+		WORDS_ADD(w, "run", "--logs-kept");
 	return runtime;
 }
 
@@ -119,10 +117,8 @@ static int task_command(struct task_making *m, enum task_which which, const stru
 		               c->name);
 	else
 		runtime = task_command_app(m, given.v, w);
-	if (runtime && !m->s->sandbox) {
-		words_add(w, "--root");
-		words_add(w, task_below(m, "root"));
-	}
+	if (runtime && !m->s->sandbox)
+		WORDS_ADD(w, "--root", task_below(m, "root"));
 	return 0;
 }
 
@@ -196,13 +192,11 @@ static int task_put_same(struct task_making *m, const struct pod_mount *mount, s
 	struct stat st;
 	if (!strchr(mount->sub_path, '/'))
 		(void)mkdir(path, 0755); /* if it fails, so does open */
-	int fd = open(path, O_PATH | O_CLOEXEC);
+	FD_AUTO fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return err_set(m->e, INVALID_PARAMETERS, "%s: %s", path, strerrordesc_np(errno));
 	/* The link has the path of what was opened. */
-	bool in = sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1);
-	(void)close(fd); /* nothing was written */
-	if (!in)
+	if (!sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1))
 		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
 		               dir);
 	words_add(w, arena_printf(m->a, "%llu:%llu:%s", (unsigned long long)st.st_dev,
@@ -230,8 +224,6 @@ static const char **task_wrap(struct task_making *m, enum task_which which, cons
 		                           .hide_n = m->s->n_hide,
 		                           .home = task_home(m),
 		                           .cwd = cwd,
-		                           .as_root = image,
-		                           .as_pid_1 = true,
 		                           .status_fd = STATUS_FD,
 		                           .command = command };
 	return sandbox_argv(&spec, m->a, m->e);
@@ -259,11 +251,11 @@ static int spec_put_container(struct task_making *m, enum task_which which)
 	struct words command = { .a = m->a };
 	if (!cwd && which == TASK_WHICH_APP)
 		cwd = m->s->start_directory;
-	words_add(&command, m->s->sandbox ? HELPER_PATH : m->s->runtime);
-	words_add(&command, "shim");
-	words_add(&command, "--exec");
 	/* Bubblewrap changes the directory by itself. */
-	words_add(&command, m->s->sandbox ? "." : cwd ? cwd : "/");
+	WORDS_ADD(&command, m->s->sandbox ? HELPER_PATH : m->s->runtime, "shim", "--exec",
+	          m->s->sandbox ? "."
+	          : cwd         ? cwd
+	                        : "/");
 	for (size_t i = 0; m->s->sandbox && i < c->n_mounts; i++) {
 		const struct pod_mount *mount = &c->mount[i];
 		if (mount->volume->kind == POD_STORAGE && *mount->sub_path &&

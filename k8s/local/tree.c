@@ -1,12 +1,13 @@
 #include "k8s/local/tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/fd.h"
 
 /* Directories below this depth are moved up, which bounds recursion and open descriptors. */
 enum { TREE_DEPTH = 16, TREE_LIST = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
@@ -31,16 +32,12 @@ static int tree_open(int dirfd, const char *name)
 	}
 	/* fchmodat cannot be told to follow no link; a descriptor by O_PATH is that of the entry.
 	 */
-	int path = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	FD_AUTO path = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (path < 0)
 		return -1;
 	char proc[64];
 	(void)snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path);
-	fd = chmod(proc, S_IRWXU) == 0 ? openat(dirfd, name, TREE_LIST) : -1;
-	int saved = errno;
-	(void)close(path);
-	errno = saved;
-	return fd;
+	return chmod(proc, S_IRWXU) == 0 ? openat(dirfd, name, TREE_LIST) : -1;
 }
 
 static int tree_entry(struct tree_walk *w, int dirfd, const char *name, unsigned depth);
@@ -48,30 +45,17 @@ static int tree_entry(struct tree_walk *w, int dirfd, const char *name, unsigned
 /* Removes what is in a directory; consumes fd.  0, 1 or -1 like tree_remove. */
 static int tree_empty(struct tree_walk *w, int fd, unsigned depth)
 {
-	DIR *d = fdopendir(fd);
+	DIR_AUTO *d = fdopendir(fd);
 	if (d == NULL) {
-		(void)close(fd);
+		fd_cleanup(&fd);
 		return -1;
 	}
-	int rc = 0;
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(d); /* NOLINT(concurrency-mt-unsafe) */
-		if (entry == NULL) {
-			rc = errno ? -1 : 0;
-			break;
-		}
-		const char *name = entry->d_name;
-		if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))
-			continue;
-		rc = tree_entry(w, fd, name, depth + 1);
+	for (const char *name; (name = dir_next(d)) != NULL;) {
+		int rc = tree_entry(w, fd, name, depth + 1);
 		if (rc != 0)
-			break;
+			return rc;
 	}
-	int saved = errno;
-	(void)closedir(d);
-	errno = saved;
-	return rc;
+	return errno ? -1 : 0;
 }
 
 /* Moves a deep directory to the top under a name that nothing has there. */
@@ -103,13 +87,9 @@ static int tree_dir(struct tree_walk *w, int dirfd, const char *name, unsigned d
 		(void)close(fd);
 		return rc;
 	}
-	bool top = depth == 0;
-	if (top)
+	if (depth == 0)
 		w->top = fd;
-	int rc = tree_empty(w, fd, depth);
-	if (top)
-		w->top = -1;
-	return rc;
+	return tree_empty(w, fd, depth);
 }
 
 static int tree_entry(struct tree_walk *w, int dirfd, const char *name, unsigned depth)
@@ -134,6 +114,6 @@ static int tree_entry(struct tree_walk *w, int dirfd, const char *name, unsigned
 
 int tree_remove(int dirfd, const char *name, size_t budget)
 {
-	struct tree_walk w = { .top = -1, .budget = budget };
+	struct tree_walk w = { -1, budget };
 	return tree_entry(&w, dirfd, name, 0);
 }

@@ -12,6 +12,8 @@ struct words {
 void words_add(struct words *w, const char *text);
 /* Adds all of a NULL-terminated list, which may be NULL. */
 void words_add_all(struct words *w, const char *const *list);
+/* Adds the texts that are its arguments. */
+#define WORDS_ADD(w, ...) words_add_all((w), (const char *const[]){ __VA_ARGS__, NULL })
 
 /* The value of a variable; NULL if there is none. */
 const char *words_value(const struct words *w, struct span name);

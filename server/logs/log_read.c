@@ -458,8 +458,10 @@ static void reading_open_log(struct reading *g, const char *container)
 				     .arg = g,
 				 },
 	                         &e);
-	if (g->log)
+	if (g->log) {
+		request_wait(g->r); /* of a long file, no answer follows at once */
 		return;
+	}
 	answer_error(g->r, &e);
 	reading_free(g);
 }

@@ -308,6 +308,9 @@ def test_flood(check):
         check.ok("code", m.code("flood") in (5, 255), m.code("flood"))
         size = sum(os.path.getsize(os.path.join(d, f)) for d, _, files in os.walk(os.path.join(m.where, "logs")) for f in files)
         check.ok("bounded", size < 80 << 20, size)
+        reply = m.request("GET", path.replace("odd", "flood") + "?tail-mode=true")
+        check.ok("its end", reply.status == 200 and b"x" * 5000 in reply.body, reply)
+        check.equal("it answers", m.request("GET", "/api/v2/jobs/alice~flood").status, 200)
 
 
 @contextlib.contextmanager

@@ -95,7 +95,8 @@ def test_follow(check):
     with Machine() as m:
         gate = os.path.join(os.path.dirname(m.where), "gate")
         os.mkdir(gate, 0o777)
-        m.start("slow", {"main": role("echo one", "sleep 2", "echo two"),
+        m.start("slow", {"main": role("echo one", "sleep 2", "echo two",
+                                      completion={"minFailedInstances": 1, "minSucceededInstances": -1}),
                          "other": role("exec sleep 1000", completion={"minFailedInstances": 1})})
         got = []
         check.ok("it has begun", wait_until(lambda: "one" in m.log("slow", "main")))

@@ -139,20 +139,21 @@ class Field:
                  (end, self.machine.waiting_reason(name)))
 
     def code_of(self, name, attempt):
-        """The code of an earlier try of the job."""
-        shown = {}
-        def found():
-            shown.update(self.machine.request("GET", f"/api/v2/jobs/{USER}~{name}/attempts/{attempt}").json or {})
-            return "jobStatus" in shown
-        wait_until(found)
-        return shown.get("jobStatus", {}).get("appExitCode")
+        """The code of an earlier try of the job; None: a killed server has not kept it."""
+        for _ in range(30):
+            reply = self.machine.request("GET", f"/api/v2/jobs/{USER}~{name}/attempts/{attempt}")
+            if reply.status == 200:
+                return reply.json["jobStatus"]["appExitCode"]
+            time.sleep(0.1)
+        return None
 
     def check_tries(self, check, name, wanted):
         """The job was tried as often as it must be, and each task ran."""
         what = f"{name} ({wanted['kind']})"
         total = self.machine.status(name)["retryPolicyStatus"]["totalRetriedCount"]
         codes = [self.code_of(name, attempt) for attempt in range(total)]
-        check.ok(f"{what}: tries", total + 1 - codes.count(PORTS) <= wanted["tries"] <= total + 1, codes)
+        spare = codes.count(PORTS) + codes.count(None)
+        check.ok(f"{what}: tries", total + 1 - spare <= wanted["tries"] <= total + 1, codes)
         ran = [index for attempt, index, _ in self.runs(name) if attempt == total]
         if wanted["state"] == "SUCCEEDED":
             check.equal(f"{what}: each task ran", sorted(set(ran)), list(range(wanted["tasks"])))
@@ -266,7 +267,8 @@ def test_shims_killed_under_load(check):
             counted, total = retries["accountableRetriedCount"], retries["totalRetriedCount"]
             check.ok(f"{name} ({wanted['kind']}): counted tries", counted <= wanted["tries"] - 1, retries)
             codes = [field.code_of(name, attempt) for attempt in range(total)]
-            check.equal(f"{name} ({wanted['kind']}): the other tries", codes.count(LOST) + codes.count(PORTS), total - counted)
+            known = codes.count(LOST) + codes.count(PORTS)
+            check.ok(f"{name} ({wanted['kind']}): the other tries", known <= total - counted <= known + codes.count(None), (codes, retries))
             lost += codes.count(LOST)
         check.ok("some tries were lost", lost > 0, lost)
         field.check_rest(check)

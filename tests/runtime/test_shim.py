@@ -25,8 +25,8 @@ class Task:
 
         write("spec", ["shim 2", str(grace), "", "", "message-init" if init else "", message])
         helper = [RUNTIME, "shim", "--exec"]
-        for name, words in (("init", [*helper, "/", "sh", "-c", init]),
-                            ("app", [*helper, self.dir + "/root", *(argv or ["sh", "-c", script])])):
+        for name, words in (("init", [*helper, "/", "--", "sh", "-c", init]),
+                            ("app", [*helper, self.dir + "/root", "--", *(argv or ["sh", "-c", script])])):
             if init or name == "app":
                 write(name + ".argv", words)
                 write(name + ".env", ["PATH=/usr/bin:/bin", "MARK=" + self.dir])

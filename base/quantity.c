@@ -14,7 +14,9 @@ static __int128 quantity_factor(struct span suffix)
 			return 0;
 	} else if (suffix.n > 0) {
 		bool binary = suffix.n == 2 && suffix.p[1] == 'i';
-		char unit = binary && suffix.p[0] == 'K' ? 'k' : suffix.p[0];
+		char unit = suffix.p[0];
+		if (binary && unit == 'K')
+			unit = 'k';
 		const char *found = unit ? strchr(LARGE, unit) : NULL;
 		if (!found || suffix.n > (binary ? 2 : 1))
 			return 0;

@@ -116,6 +116,7 @@ static int pod_words(struct pod_reader *r, const json_t *list, const char ***out
 	return 0;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int pod_source_read(struct pod_reader *r, const json_t *object, const char *key, bool secret,
                     const char *needs, struct pod_source *s)
 {

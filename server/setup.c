@@ -41,6 +41,21 @@ int complain(const struct err *e, const char *file, int code)
 	return code;
 }
 
+/* The kernel gives ports from here on to connections, so one that a task is to listen on can be in
+ * use by another program of this machine.  `end` if they begin at or below `start`. */
+static int64_t setup_port_end(int64_t start, int64_t end)
+{
+	ERR_AUTO e = { 0 };
+	FREE_AUTO char *text = NULL;
+	size_t n = 0;
+	int64_t low;
+	if (file_read("/proc/sys/net/ipv4/ip_local_port_range", 64, &text, &n, &e) < 0)
+		return end;
+	struct span first =
+	    span_to((struct span){ text, n }, span_chr((struct span){ text, n }, '\t'));
+	return parse_i64(first, start + 1, end, &low) == 0 ? low : end;
+}
+
 static int setup_settings(struct settings *s, const struct options *o, struct arena *a,
                           struct err *e)
 {
@@ -62,7 +77,8 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	s->hived_scheduler = o->hived_scheduler;
 	s->hived_device_env = o->hived_device_env;
 	s->port_start = o->port_start;
-	s->port_end = o->port_end;
+	s->port_end =
+	    options_run_here(o) ? setup_port_end(o->port_start, o->port_end) : o->port_end;
 	s->priority_class = o->priority_class;
 	s->fetch_code = o->fetch_code;
 	s->max_command = (size_t)o->max_command;

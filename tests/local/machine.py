@@ -49,7 +49,9 @@ class Machine(Server):
             for path in (os.path.dirname(self.where), *self.gpu_files):
                 os.chown(path, NOBODY, NOBODY)
             more["program"] = [*AS_NOBODY, BINARY]
-        super().__init__("--local", self.where, "--images", "host", "--cpus", "64", *devices, *arguments, **more)
+        # Tests that run at the same time listen on 20000 and above.
+        super().__init__("--local", self.where, "--images", "host", "--cpus", "64", "--port-start", "10000",
+                         "--port-end", "20000", *devices, *arguments, **more)
         self.pattern, self.gpus, self.root, self.more_arguments = pattern, gpus, root, arguments
 
     def again(self):

@@ -235,6 +235,10 @@ def test_privileges(check):
             prevented(check, what, m, "climbs", "capabilities: no", "new privileges: no")
         if os.getuid() == 0:
             with Ground({}) as g:
+                harmless = run_job(g, job("harmless", {"main": role("true")}), cwd=g.path("other"))
+                if "without a sandbox" in harmless[2]:  # then attacks would succeed
+                    print("     not tested: root has no sandbox here", flush=True)
+                    continue
                 text = job("climbs", {"main": role(attack("privileges", g.path("home"), "/root", "/run"))})
                 code, out, err = run_job(g, text, cwd=g.path("other"))
                 check.ok("root: ends", code == 0 and "capabilities: no" in out, (code, out, err))

@@ -140,13 +140,22 @@ static uint64_t images_store_size(const struct images_store *s, const char *hex)
 	return (uint64_t)kib * 1024;
 }
 
-/* The bytes of all images; `oldest` is the least recently used one after *when, which is in ns. */
+/* By the time of the last use in ns; of equal ones, as one tick of the clock gives, by name. */
+static bool images_store_before(int64_t a, const char *a_hex, int64_t b, const char *b_hex)
+{
+	return a != b ? a < b : strcmp(a_hex, b_hex) < 0;
+}
+
+/* The bytes of all images; `oldest` becomes the least recently used one after `oldest`, which was
+ * used at *when; "" if there is none. */
 static uint64_t images_store_look(const struct images_store *s, char oldest[static STORE_HEX],
                                   int64_t *when)
 {
 	uint64_t sum = 0;
-	int64_t after = *when;
+	const int64_t after = *when;
+	char last[STORE_HEX];
 	DIR_AUTO *d = dir_list(s->unpacked, ".");
+	memcpy(last, oldest, STORE_HEX);
 	oldest[0] = '\0';
 	for (const char *name; (name = dir_next(d)) != NULL;) {
 		char path[STORE_HEX + 8];
@@ -158,7 +167,8 @@ static uint64_t images_store_look(const struct images_store *s, char oldest[stat
 		if (fstatat(s->unpacked, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
 		int64_t used = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if (used > after && (oldest[0] == '\0' || used < *when)) {
+		if (images_store_before(after, last, used, name) &&
+		    (oldest[0] == '\0' || images_store_before(used, name, *when, oldest))) {
 			memcpy(oldest, name, STORE_HEX);
 			*when = used;
 		}
@@ -169,7 +179,7 @@ static uint64_t images_store_look(const struct images_store *s, char oldest[stat
 int images_store_room(struct images_store *s, uint64_t bytes, struct err *e)
 {
 	int64_t when = 0;
-	char oldest[STORE_HEX];
+	char oldest[STORE_HEX] = "";
 	for (;;) {
 		uint64_t sum = images_store_look(s, oldest, &when);
 		if (bytes <= s->limit && sum <= s->limit - bytes)

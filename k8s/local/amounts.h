@@ -1,6 +1,5 @@
 #pragma once
 /* Amounts of the resources that tasks share: what a task needs, a machine has, a quota allows. */
-#include <stdbool.h>
 #include <stdint.h>
 
 struct amounts {
@@ -21,10 +20,4 @@ static inline void amounts_subtract(struct amounts *a, const struct amounts *b)
 	a->gpus -= b->gpus;
 	a->cpus -= b->cpus;
 	a->memory -= b->memory;
-}
-
-/* Of each resource, a has at most what b has. */
-static inline bool amounts_within(const struct amounts *a, const struct amounts *b)
-{
-	return a->gpus <= b->gpus && a->cpus <= b->cpus && a->memory <= b->memory;
 }

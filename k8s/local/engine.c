@@ -413,20 +413,6 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 	return out->n > 0;
 }
 
-bool engine_log_of_pod(struct engine *e, struct span pod, struct arena *a, struct engine_log *out)
-{
-	*out = (struct engine_log){ 0 };
-	engine_lock(e);
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		for (const struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
-			if (span_is(pod, p->name) && p->state != POD_REMOVED)
-				engine_log_files(p->dir, false, a, out);
-		}
-	}
-	engine_unlock(e);
-	return out->n > 0;
-}
-
 void engine_describe(struct engine *e, struct str *out)
 {
 	const struct amounts *t = &e->inventory.total;

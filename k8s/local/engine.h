@@ -106,8 +106,6 @@ struct engine_log {
 };
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct engine_log *out);
-/* The same for a pod that has not been removed yet, by its name. */
-bool engine_log_of_pod(struct engine *e, struct span pod, struct arena *a, struct engine_log *out);
 
 /* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
 void engine_describe(struct engine *e, struct str *out);

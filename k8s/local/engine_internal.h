@@ -224,8 +224,6 @@ void job_put(struct engine_job *job, struct span object);
 void job_remove(struct engine_job *job);
 /* One look.  false: the job is to be freed. */
 bool job_step(struct engine_job *job);
-/* Syncs the machine until nothing changes, or its status must be stored first. */
-void job_sync(struct engine_job *job);
 /* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
 /* Publishes why the job waits. */

@@ -91,6 +91,8 @@ static void job_read_machine(struct engine_job *job, struct span object)
 	job->look = !bad;
 }
 
+static void job_sync(struct engine_job *job);
+
 void job_put(struct engine_job *job, struct span object)
 {
 	uint64_t seen = job_hash(job->e, object);
@@ -251,7 +253,8 @@ static void job_sync_once(struct engine_job *job)
 		grants_enter(job);
 }
 
-void job_sync(struct engine_job *job)
+/* Syncs the machine until nothing changes, or its status must be stored first. */
+static void job_sync(struct engine_job *job)
 {
 	for (unsigned i = 0; i < SYNCS_MAX; i++) {
 		if (!job->look || job->storing || job->must_store)

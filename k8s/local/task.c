@@ -498,11 +498,3 @@ int task_kill_leftovers(const char *uid)
 	}
 	return total;
 }
-
-int task_remove(const char *dir, size_t budget, struct err *e)
-{
-	int result = tree_remove(AT_FDCWD, dir, budget);
-	if (result < 0)
-		return task_failed(e, "remove", dir, "");
-	return result;
-}

@@ -18,7 +18,7 @@
  *   lock, shim.error, state.reserve   of the shim
  *   framework.json   the Framework for init
  *
- * Other files in the directory belong to the engine (pod.json); task_remove removes everything.
+ * Other files in the directory belong to the engine (pod.json).
  * All functions block on files and are called by one thread at a time for a directory.  Files that
  * a job can reach are opened without following links, and only if they are regular.
  */
@@ -111,7 +111,3 @@ void task_kill(int pidfd);
 /* After the shim has ended or vanished: kills processes whose environment has this FC_POD_UID
  * (without sandbox some can outlive their shim).  Returns how many were found. */
 int task_kill_leftovers(const char *uid);
-
-/* Removes the directory with everything in it, at most `budget` entries in this call.  0: it is
- * gone; 1: call again; -1 and *e. */
-int task_remove(const char *dir, size_t budget, struct err *e);

@@ -31,7 +31,7 @@ static const char **words_find(const struct words *w, struct span name)
 	return NULL;
 }
 
-const char *words_value(const struct words *w, struct span name)
+static const char *words_value(const struct words *w, struct span name)
 {
 	const char **found = words_find(w, name);
 	return found ? *found + name.n + 1 : NULL;

@@ -15,8 +15,6 @@ void words_add_all(struct words *w, const char *const *list);
 /* Adds the texts that are its arguments. */
 #define WORDS_ADD(w, ...) words_add_all((w), (const char *const[]){ __VA_ARGS__, NULL })
 
-/* The value of a variable; NULL if there is none. */
-const char *words_value(const struct words *w, struct span name);
 /* Adds a variable, or puts it in the place of the one with this name. */
 void words_set(struct words *w, const char *variable);
 void words_set_all(struct words *w, const char *const *list);

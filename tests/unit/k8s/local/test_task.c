@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "k8s/local/task.h"
+#include "k8s/local/tree.h"
 
 static const char UID[] = "11111111-2222-3333-4444-555555555555";
 static const char FRAMEWORK[] =
@@ -92,7 +93,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct world *w = *state;
-	assert_int_equal(task_remove(w->base, SIZE_MAX, &w->e), 0);
+	assert_int_equal(tree_remove(AT_FDCWD, w->base, SIZE_MAX), 0);
 	free(w->runtime);
 	arena_done(&w->a);
 	err_done(&w->e);

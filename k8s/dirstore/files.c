@@ -75,9 +75,9 @@ static const char *directory_fault(int fd)
 	if (fstat(fd, &st) != 0)
 		return strerrordesc_np(errno);
 	if (st.st_uid != geteuid())
-		return "belongs to another user";
+		return "it belongs to another user";
 	if ((st.st_mode & 077) != 0)
-		return "is open to other users (needs chmod 0700)";
+		return "it is open to other users (needs chmod 0700)";
 	return NULL;
 }
 
@@ -90,7 +90,7 @@ static int files_open_directory(int at, const char *path, const char **fault)
 	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
 		bool other = errno == ELOOP || errno == ENOTDIR;
-		*fault = other ? "is not a directory" : strerrordesc_np(errno);
+		*fault = other ? "it is not a directory" : strerrordesc_np(errno);
 		return -1;
 	}
 	*fault = directory_fault(fd);
@@ -116,7 +116,7 @@ static int open_kinds(struct files *f, const char *path, struct err *e)
 		const char *fault = NULL;
 		f->dir[k] = files_open_directory(f->root, resource_of(k)->plural, &fault);
 		if (f->dir[k] < 0)
-			return err_set(e, UNKNOWN_ERROR, "%s/%s %s", path, resource_of(k)->plural,
+			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", path, resource_of(k)->plural,
 			               fault);
 		remove_leftovers(f->dir[k]);
 	}
@@ -131,7 +131,7 @@ int files_open(struct files *f, const char *path, struct err *e)
 	*f = FILES_CLOSED;
 	f->root = files_open_directory(AT_FDCWD, path, &fault);
 	if (f->root < 0)
-		return err_set(e, UNKNOWN_ERROR, "%s %s", path, fault);
+		return err_set(e, UNKNOWN_ERROR, "%s: %s", path, fault);
 	/* A child of a killed server has the lock, too, until it has executed its program. */
 	int waits = LOCK_WAITS;
 	while (flock(f->root, LOCK_EX | LOCK_NB) != 0) {

@@ -194,6 +194,8 @@ static void gpu_find(const struct inventory_settings *s, struct inventory *out)
 int inventory_read(const struct inventory_settings *s, struct inventory *out, struct err *e)
 {
 	*out = (struct inventory){ 0 };
+	if (s->memory && s->memory < 1 << 20)
+		return err_set(e, INVALID_PARAMETERS, "--memory must be 0 or at least 1MiB");
 	machine_count(s, out);
 	const char *want = s->gpus ? s->gpus : "auto";
 	int64_t most = GPUS_MAX;

@@ -97,8 +97,12 @@ static void test_machine(void **state)
 	assert_int_equal(v.total.cpus, 500);
 	inventory_done(&v);
 	struct inventory_settings s = { .cpus = 7000, .memory = 5, .gpus = "none" };
+	assert_int_equal(inventory_read(&s, &v, &e), -1);
+	assert_string_equal(err_msg(&e), "--memory must be 0 or at least 1MiB");
+	inventory_done(&v);
+	s.memory = 1 << 20;
 	assert_int_equal(inventory_read(&s, &v, &e), 0);
-	assert_int_equal(v.total.memory, 5);
+	assert_int_equal(v.total.memory, 1 << 20);
 	assert_int_equal(v.total.cpus, 7000);
 	assert_int_equal(v.total.gpus, 0);
 	inventory_done(&v);

@@ -18,6 +18,27 @@ struct port_request {
 	int64_t count;
 };
 
+/* A volume that needs a grant, which job_build checks: the name of a claim, or a directory, as
+ * `/DIR` of the node or `nfs://SERVER/DIR`, without `.`, `..` and empty components. */
+struct raw_volume {
+	bool claim;
+	bool read_only;
+	struct span source;
+	struct place where;
+};
+
+/*
+ * What a role adds to the pod of taskrole.yaml, for dialects whose roles are pods of Kubernetes:
+ * metadata (labels, annotations) and spec (containers, initContainers, volumes, ...), only what
+ * may be kept.  The first container is called `app` and has no image, command or args: these are
+ * in the role.  What taskrole.yaml sets wins; lists are joined, containers by name.
+ */
+struct raw_pod {
+	const struct node *tree;
+	const struct raw_volume *volumes;
+	size_t n_volumes;
+};
+
 struct role {
 	struct span name;        /* as submitted */
 	const char *object_name; /* converted: [a-z0-9]{1,63}, unique in the job */
@@ -38,9 +59,10 @@ struct role {
 	struct span image;
 	bool image_auth;           /* the image's prerequisite has `auth` */
 	struct span command;       /* rendered and trimmed; dollars not yet doubled */
-	const struct env_var *env; /* v1: the role's own and the job's; else none */
+	const struct env_var *env; /* v1: the role's own and the job's; MxJob: DMLC_*; else none */
 	size_t n_env;
-	size_t index; /* position in the job, from 0 */
+	const struct raw_pod *pod; /* NULL: all of the pod comes from taskrole.yaml */
+	size_t index;              /* position in the job, from 0 */
 	struct place where;
 };
 

@@ -1,0 +1,37 @@
+#pragma once
+/*
+ * The pod template of a role that is a Kubernetes PodTemplateSpec, copied by an allow-list: a
+ * member is kept if a table names it, dropped with a warning at its key if not, and refused if it
+ * is known to be harmful or cannot mean the same here.  Values may have any type, because a dialect
+ * also runs on documents that the schema has refused.  Pure; no thread rule.
+ */
+#include "translate/dialects/parse_context.h"
+
+struct raw_source {
+	const struct path *path;
+	const struct node *template; /* the PodTemplateSpec; NULL: reported by the schema */
+	struct span main;            /* name of the container with the command; n == 0: the first */
+};
+
+/* What the dialect needs of the pod besides its copy. */
+struct raw_found {
+	const struct path *main;    /* of the main container, in the arena; NULL: there is none */
+	const struct node *command; /* a list of text that is not empty; NULL: absent or refused */
+	const struct node *args;    /* a list of text; NULL: absent */
+	struct span restart_policy; /* Always, OnFailure, Never; n == 0: absent */
+	struct span scheduler;      /* schedulerName; n == 0: absent.  Not kept, warned about. */
+	bool host_network;          /* true in the pod.  Not kept; the dialect warns. */
+};
+
+/*
+ * Fills of `role`: image, cpu and memory_mb (of the limits, else the requests; rounded up; 0 if
+ * absent), gpu (the limit of settings.device, or of alpha.kubernetes.io/nvidia-gpu), shm_mb (an
+ * emptyDir of medium Memory that is mounted at /dev/shm), and role->pod.
+ */
+void raw_pod_copy(struct parse_context *r, const struct raw_source *source, struct role *role,
+                  struct raw_found *out);
+
+/* The labels or annotations that may be kept: a map without keys of Kubernetes, of HiveD and of
+ * this program, or NULL for none.  p leads to `map`. */
+const struct node *raw_labels_copy(struct parse_context *r, const struct path *p,
+                                   const struct node *map);

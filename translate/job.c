@@ -67,7 +67,9 @@ static const struct dialect_rule *job_decide(enum dialect wanted, struct arena *
 static void job_read_name(struct parse_context *r, const char *key)
 {
 	struct job *job = r->job;
+	struct path p = PATH_KEY(NULL, span_of(key));
 	job->name = parse_text(r->root, key);
+	job->name_where = path_place(r->a, &p, node_get(r->root, key));
 	job->id = names_job_id(r->a, job->user, job->name);
 	md5_hex(job->hash, job->id);
 }

@@ -106,6 +106,7 @@ struct job {
 	enum dialect dialect; /* DIALECT_V1 or DIALECT_V2 */
 	const char *user;
 	struct span name;
+	struct place name_where;
 	struct span id; /* user~name */
 	char hash[33];  /* MD5 of id */
 	struct span virtual_cluster;
@@ -113,6 +114,7 @@ struct job {
 	struct place jobssh_where; /* of `jobssh: true`; line 0: not requested */
 	bool fancy_retry;
 	int64_t retry_max;
+	struct place retry_where; /* of the member that gives it; line 0 if it is absent */
 	bool gang;
 	struct role *roles;
 	size_t n_roles;
@@ -127,6 +129,8 @@ struct job {
 	const struct storage_request *storages;
 	size_t n_storages;
 	const struct hived_request *hived; /* NULL: not given */
+	const struct node *extras;         /* as written; NULL: absent */
+	const struct node *v2;             /* the document of a v2 job; NULL for other dialects */
 	/* v1 only */
 	struct span data_dir, output_dir, code_dir; /* $PAI_... filled in; "" if absent */
 	struct span gpu_type;                       /* a label value; "" if absent */

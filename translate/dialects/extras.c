@@ -255,6 +255,7 @@ void extras_read(struct parse_context *r, const struct path *p, const struct nod
 {
 	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
 	const struct node *gang = node_get(extras, "gangAllocation");
+	r->job->extras = extras;
 	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
 	if (gang && gang->type != NODE_BOOL)
 		parse_wrong_type(r, &at, gang, "true or false");

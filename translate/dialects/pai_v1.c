@@ -687,7 +687,9 @@ static void check_unsupported(struct parse_context *r)
 void pai_v1_read(struct parse_context *r)
 {
 	struct job *job = r->job;
+	struct path retries = PATH_KEY(NULL, span_of(RETRIES.name));
 	job->retry_max = parse_int(r, NULL, r->root, &RETRIES);
+	job->retry_where = path_place(r->a, &retries, node_get(r->root, RETRIES.name));
 	job->fancy_retry = job->retry_max != -2;
 	struct path extras = PATH_KEY(NULL, SPAN("extras"));
 	extras_read(r, &extras, node_get(r->root, "extras"));

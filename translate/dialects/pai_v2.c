@@ -791,8 +791,11 @@ void pai_v2_read(struct parse_context *r)
 		             "must be a mapping; this job was stored without its secrets, put "
 		             "them in again");
 	suggest_old_keys(r, NULL, r->root);
+	job->v2 = r->root;
 	job->fancy_retry = true;
+	struct path retries = PATH_KEY(NULL, span_of(RETRIES.name));
 	job->retry_max = parse_int(r, NULL, r->root, &RETRIES);
+	job->retry_where = path_place(r->a, &retries, node_get(r->root, RETRIES.name));
 	struct path extras = PATH_KEY(NULL, SPAN("extras"));
 	extras_read(r, &extras, node_get(r->root, "extras"));
 	struct path defaults = PATH_KEY(NULL, SPAN("defaults"));

@@ -9,31 +9,8 @@
 #include <string.h>
 
 #include "base/enc.h"
-#include "schema/check.h"
 #include "translate/dialects/parse_context.h"
 #include "translate/names.h"
-
-struct dialect_rule {
-	enum dialect dialect;
-	enum schema_name schema;
-	int http;
-	const char *code;
-	const char *name_key;
-	void (*read)(struct parse_context *r);
-};
-
-static const struct dialect_rule RULES[] = {
-	[DIALECT_V1] = { DIALECT_V1, SCHEMA_V1, INVALID_PARAMETERS, "jobName", pai_v1_read },
-	[DIALECT_V2] = { DIALECT_V2, SCHEMA_V2, INVALID_PROTOCOL, "name", pai_v2_read },
-};
-
-/* The dialect of a document: kind, else protocolVersion, else jobName. */
-static enum dialect dialect_of(const struct node *root)
-{
-	if (node_get(root, "protocolVersion"))
-		return DIALECT_V2;
-	return node_get(root, "jobName") ? DIALECT_V1 : DIALECT_AUTO;
-}
 
 static int job_refuse_unknown(struct arena *a, const struct node *root, struct err *e)
 {
@@ -46,22 +23,22 @@ static int job_refuse_unknown(struct arena *a, const struct node *root, struct e
 	              "this is no job: it has neither `protocolVersion` (v2) nor `jobName` (v1)");
 }
 
-static const struct dialect_rule *job_decide(enum dialect wanted, struct arena *a,
-                                             const struct node *root, struct err *e)
+static const struct dialect *job_decide(unsigned set, struct arena *a, const struct node *root,
+                                        struct err *e)
 {
 	if (!node_is(root, NODE_MAP)) {
 		(void)err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
 		             "the document must be a mapping, is %s", node_type_name(root));
 		return NULL;
 	}
-	enum dialect d = wanted;
-	if (d == DIALECT_AUTO && node_get(root, "kind") == NULL)
-		d = dialect_of(root);
-	if (d == DIALECT_AUTO) {
+	const struct dialect *d = NULL;
+	if ((set & (set - 1)) == 0)
+		d = dialect_get(set);
+	else if (node_get(root, "kind") == NULL)
+		d = dialect_of(root, set);
+	if (d == NULL)
 		(void)job_refuse_unknown(a, root, e);
-		return NULL;
-	}
-	return &RULES[d];
+	return d;
 }
 
 static void job_read_name(struct parse_context *r, const char *key)
@@ -80,7 +57,7 @@ static int check_secrets(struct parse_context *r, const struct doc *doc)
 {
 	const struct node *secrets = node_get(r->root, "secrets");
 	bool redacted = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), REDACTED);
-	if (r->job->dialect != DIALECT_V2 || secrets == NULL || redacted)
+	if (!r->job->dialect->placeholders || secrets == NULL || redacted)
 		return 0;
 	if (doc->secrets_unsafe)
 		return err_at(r->e, 400, r->code, doc->secrets_at,
@@ -88,21 +65,21 @@ static int check_secrets(struct parse_context *r, const struct doc *doc)
 	return 0;
 }
 
-static int job_read_dialect(struct parse_context *r, const struct dialect_rule *rule,
-                            const struct doc *doc, struct span text)
+static int job_read_dialect(struct parse_context *r, const struct dialect *d, const struct doc *doc,
+                            struct span text)
 {
 	static const char *const SECRET[] = { "secrets", NULL };
-	r->code = rule->code;
-	r->job->dialect = rule->dialect;
+	r->code = d->code;
+	r->job->dialect = d;
 	r->doc_notes = r->e->notes.n;
-	if (rule->dialect == DIALECT_V1)
-		r->root = pai_v1_numbers(r);
+	if (d->prepare)
+		r->root = d->prepare(r);
 	if (check_secrets(r, doc))
 		return -1;
-	if (schema_check(schema_get(rule->schema), r->root, rule->code, SECRET, r->e))
+	if (schema_check(schema_get(d->schema), r->root, d->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
-	job_read_name(r, rule->name_key);
-	rule->read(r);
+	job_read_name(r, d->name_key);
+	d->read(r);
 	hived_request_read(r);
 	ambiguous_scalars_check(r, text);
 	if (r->e->http)
@@ -111,7 +88,7 @@ static int job_read_dialect(struct parse_context *r, const struct dialect_rule *
 }
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
-struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
+struct job *job_read(const struct translator *t, unsigned set, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e)
 {
 	assert(user_name_ok(span_of(user)));
@@ -127,15 +104,15 @@ struct job *job_read(const struct translator *t, enum dialect d, struct span tex
 		.warnings = warnings,
 	};
 	r.job->user = arena_dup(a, span_of(user));
-	const struct dialect_rule *rule = NULL;
+	const struct dialect *d = NULL;
 	if (doc_read(text, &r.set->budget, a, &doc, warnings, &err) == 0 || doc.whole)
-		rule = job_decide(d, a, &doc.root, &err);
-	bool good = rule && job_read_dialect(&r, rule, &doc, text) == 0;
+		d = job_decide(set, a, &doc.root, &err);
+	bool good = d && job_read_dialect(&r, d, &doc, text) == 0;
 	notes_sort(warnings);
 	if (good)
 		return r.job;
-	if (d == DIALECT_V1 && err.http == 400)
-		err.code = RULES[d].code;
+	if (err.http == 400) /* also of the reader, which knows no dialect */
+		err.code = (d ? d : dialect_guess(text, set))->code;
 	err_done(e);
 	*e = err;
 	err = (struct err){ 0 };

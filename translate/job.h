@@ -5,7 +5,7 @@
  * request. Immutable after job_read.
  */
 #include "base/tree.h"
-#include "translate/translate.h"
+#include "translate/dialect.h"
 
 /* An environment variable from the job. */
 struct env_var {
@@ -103,7 +103,7 @@ struct hived_request {
 };
 
 struct job {
-	enum dialect dialect; /* DIALECT_V1 or DIALECT_V2 */
+	const struct dialect *dialect;
 	const char *user;
 	struct span name;
 	struct place name_where;

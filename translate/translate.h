@@ -87,21 +87,18 @@ const struct settings *translator_settings(const struct translator *t);
 /* Whether a template uses job.gpuType; no shipped one does. */
 bool translator_uses_gpu_type(const struct translator *t);
 
-enum dialect {
-	DIALECT_AUTO, /* by the document: kind, else protocolVersion, else jobName */
-	DIALECT_V1,
-	DIALECT_V2
-};
+/* Dialects of job files, as bits of a set: the rows of translate/dialects/dialect.c. */
+enum { DIALECT_V1 = 1, DIALECT_V2 = 2, DIALECTS_ALL = 3 };
 
 /* User names: [A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])? */
 bool user_name_ok(struct span name);
 
 /*
- * Reads a job, which lives in the arena and refers to `text`. `user` must be user_name_ok. NULL
- * and *e with every violation and its place: 400 InvalidProtocolError (v2) or
- * InvalidParametersError (v1).
+ * Reads a job in one of the dialects of the set; a set with one dialect decides about documents of
+ * any form. The job lives in the arena and refers to `text`. `user` must be user_name_ok. NULL and
+ * *e with every violation and its place: 400 and the code of the dialect.
  */
-struct job *job_read(const struct translator *t, enum dialect d, struct span text, const char *user,
+struct job *job_read(const struct translator *t, unsigned set, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e);
 
 /* Features that profile plain omits and a job may request in extraContainerOptions if they are

@@ -2,6 +2,7 @@
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
+#include "translate/dialect.h"
 
 enum { DEPTH = 64, CONFIG_MAX = 64 << 20, LIST_MAX = 64 << 20, PATH_LIMIT = 4096 };
 
@@ -84,11 +85,21 @@ static void resubmit_rename(struct str *out, struct span config, const char *key
 	str_char(out, '}');
 }
 
+static const char *resubmit_name_key(struct span config)
+{
+	const struct dialect *d = NULL;
+	const char *key = NULL;
+	for (size_t i = 0; (d = dialect_nth(i)); i++)
+		if (!key || scan_get(config, d->key).p)
+			key = d->name_key;
+	return key;
+}
+
 static int resubmit_config(struct remote *r, const char *job, struct span config, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	const char *name = r->o->name;
-	const char *key = scan_get(config, "protocolVersion").p ? "name" : "jobName";
+	const char *key = resubmit_name_key(config);
 	struct span old = scan_text(scan_get(config, key), &arena);
 	if (old.n == 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no %s",

@@ -162,7 +162,7 @@ static int run_read(struct setup *s, struct span text)
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct job *job =
-	    job_read(s->translator, DIALECT_AUTO, text, setup_user(s->o), &s->arena, &warnings, &e);
+	    job_read(s->translator, DIALECTS_ALL, text, setup_user(s->o), &s->arena, &warnings, &e);
 	bool good = job && run_build(s, job, &warnings, &e) == 0;
 	command_notes(s->file, "warning: ", &warnings);
 	if (!good && e.notes.n && (e.notes.v[0].at || e.notes.v[0].line)) {

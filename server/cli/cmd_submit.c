@@ -8,6 +8,7 @@
 #include "server/cli/cli_internal.h"
 #include "server/setup.h"
 #include "server/system.h"
+#include "translate/dialect.h"
 
 enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 
@@ -21,9 +22,9 @@ static void tell_apart(const struct job_text *t, struct client_call *call)
 	struct doc doc = { 0 };
 	struct span text = { t->text, t->n };
 	bool read = doc_read(text, &budget, &arena, &doc, &warnings, &e) == 0;
-	bool v2 = read ? node_get(&doc.root, "protocolVersion") != NULL
-	               : span_find(text, 0, "protocolVersion") != SIZE_MAX;
-	call->path = v2 ? "/api/v2/jobs" : "/api/v1/jobs";
+	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
+	d = d ? d : dialect_guess(text, DIALECTS_ALL);
+	call->path = d->api == 2 ? "/api/v2/jobs" : "/api/v1/jobs";
 	call->type = read && doc.json ? "application/json" : "text/yaml";
 }
 
@@ -135,7 +136,8 @@ static int submit_rename(struct job_text *t, const char *name, struct err *e)
 	struct span text = { t->text, t->n };
 	if (doc_read(text, &budget, &arena, &doc, &warnings, &ignored) < 0)
 		return 0;
-	const struct node *old = node_get(&doc.root, "jobName") ?: node_get(&doc.root, "name");
+	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
+	const struct node *old = node_get(&doc.root, d ? d->name_key : "name");
 	bool known = node_is(old, NODE_TEXT) && !(old->flags & NODE_ALIASED);
 	struct span at = known ? submit_scalar(text, old) : (struct span){ text.p, 0 };
 	if (at.n == 0)

@@ -53,7 +53,7 @@ static int translate_text(const struct options *o, const struct translator *t, s
 		return complain(e, o->hived_config, EXIT_USAGE);
 	if (facts.submitted_ms == 0) /* not in --facts */
 		facts.submitted_ms = (int64_t)time(NULL) * 1000;
-	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, e);
+	struct job *job = job_read(t, DIALECTS_ALL, text, setup_user(o), &arena, &warnings, e);
 	if (job)
 		job_warn(job, &facts, &warnings);
 	print_warnings(&warnings, file);

@@ -61,7 +61,7 @@ static int validate(const struct translator *t, const char *user, const char *fi
 	const char *shown = strcmp(file, "-") == 0 ? "<stdin>" : file;
 	if (file_read(file, FILE_MAX, &text, &n, &e) < 0)
 		return complain(&e, NULL, EXIT_USAGE);
-	(void)job_read(t, DIALECT_AUTO, (struct span){ text, n }, user, &arena, &warnings, &e);
+	(void)job_read(t, DIALECTS_ALL, (struct span){ text, n }, user, &arena, &warnings, &e);
 	print_findings(shown, &e, &warnings);
 	return e.http ? EXIT_REFUSED : EXIT_OK;
 }

@@ -10,7 +10,7 @@
 #include "server/http/loop.h"
 #include "server/http/routes.h"
 #include "server/setup.h"
-#include "translate/translate.h"
+#include "translate/dialect.h"
 
 enum { HELP_MAX = 64 * 1024 };
 
@@ -142,8 +142,9 @@ static const struct {
 	const char *name;
 	enum schema_name schema;
 } SCHEMAS[] = {
-	{ "v1", SCHEMA_V1 },           { "v2", SCHEMA_V2 },       { "facts", SCHEMA_FACTS },
-	{ "issuers", SCHEMA_ISSUERS }, { "hived", SCHEMA_HIVED },
+	{ "facts", SCHEMA_FACTS },
+	{ "issuers", SCHEMA_ISSUERS },
+	{ "hived", SCHEMA_HIVED },
 };
 
 int cmd_schema(const struct command *c, int argc, char **argv)
@@ -153,6 +154,10 @@ int cmd_schema(const struct command *c, int argc, char **argv)
 		return done;
 	if (argc != 2)
 		return command_usage(c, "name one schema");
+	const struct dialect *d = NULL;
+	for (size_t i = 0; (d = dialect_nth(i)); i++)
+		if (strcmp(argv[1], d->name) == 0)
+			return command_print(schema_text(d->schema));
 	for (size_t i = 0; i < sizeof(SCHEMAS) / sizeof(SCHEMAS[0]); i++)
 		if (strcmp(argv[1], SCHEMAS[i].name) == 0)
 			return command_print(schema_text(SCHEMAS[i].schema));

@@ -214,10 +214,10 @@ static bool is_form(const struct request *r)
 	return r->form && !span_starts(span_trim(str_view(&r->body)), "{");
 }
 
-static int submit_read_text(struct submit *s, enum dialect d, struct err *e)
+static int submit_read_text(struct submit *s, unsigned set, struct err *e)
 {
 	struct request *r = s->r;
-	s->job = job_read(r->loop->server->translator, d, str_view(&r->body), r->user, &r->arena,
+	s->job = job_read(r->loop->server->translator, set, str_view(&r->body), r->user, &r->arena,
 	                  &s->warnings, e);
 	if (!s->job)
 		return -1;
@@ -241,14 +241,14 @@ static int submit_read_form(struct submit *s, struct err *e)
 	return rc;
 }
 
-static int submit_read(struct submit *s, enum dialect d, struct err *e)
+static int submit_read(struct submit *s, unsigned set, struct err *e)
 {
 	struct request *r = s->r;
 	r->secret = true; /* until the document is parsed */
 	s->value = idempotency_value(s);
 	if (is_form(r))
 		return submit_read_form(s, e);
-	return submit_read_text(s, d, e);
+	return submit_read_text(s, set, e);
 }
 
 static void submit_release(void *arg)
@@ -342,7 +342,7 @@ static const char *submit_obstacle(const struct submit *s)
 	return problem;
 }
 
-static void submit_run(struct request *r, enum dialect d)
+static void submit_run(struct request *r, unsigned set)
 {
 	ERR_AUTO e = { 0 };
 	struct submit *s = r->state;
@@ -351,15 +351,11 @@ static void submit_run(struct request *r, enum dialect d)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	if (submit_read(s, d, &e) == 0 && submit_start(s, &e) == 0)
+	if (submit_read(s, set, &e) == 0 && submit_start(s, &e) == 0)
 		return;
-	if (d == DIALECT_V2 && e.notes.n && e.notes.v[0].at &&
+	if (!(set & DIALECT_V1) && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
 		(void)err_wrap(&e, "this looks like a v1 job; submit it to /api/v1/jobs");
-	/* A body of unknown dialect counts as v2, with the error code of v2. */
-	if (d == DIALECT_AUTO && !s->job && e.http == 400 &&
-	    span_find(str_view(&r->body), 0, "protocolVersion") == SIZE_MAX)
-		e.code = "InvalidParametersError";
 	answer_error(r, &e);
 }
 
@@ -370,5 +366,5 @@ void submit_v2(struct request *r)
 
 void submit_v1(struct request *r)
 {
-	submit_run(r, DIALECT_AUTO);
+	submit_run(r, DIALECT_V1 | DIALECT_V2);
 }

@@ -48,7 +48,7 @@ static size_t translate(enum stage stage, const struct setting *s, struct span t
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct objects objects = { 0 };
-	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, a, &warnings, &e);
+	struct job *job = job_read(s->translator, DIALECTS_ALL, text, TEST_USER, a, &warnings, &e);
 	if (!job)
 		give_up(&e);
 	if (stage == STAGE_WRITE && job_build(s->translator, job, &s->facts, NULL, a, &objects, &e))

@@ -55,7 +55,7 @@ static json_t *framework(const struct setting *s, struct span text)
 	NOTES_AUTO warnings = { 0 };
 	struct objects objects = { 0 };
 	json_t *v = NULL;
-	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, &a, &warnings, &e);
+	struct job *job = job_read(s->translator, DIALECTS_ALL, text, TEST_USER, &a, &warnings, &e);
 	if (!job || job_build(s->translator, job, &s->facts, NULL, &a, &objects, &e)) {
 		assert(e.http >= 400 && e.http < 500 && e.notes.n > 0);
 		return NULL;

@@ -91,7 +91,7 @@ static void check_job(const struct facts *facts, struct span text)
 	NOTES_AUTO warnings = { 0 };
 	struct objects out = { 0 };
 	struct job *job =
-	    job_read(setting.translator, DIALECT_AUTO, text, TEST_USER, &a, &warnings, &e);
+	    job_read(setting.translator, DIALECTS_ALL, text, TEST_USER, &a, &warnings, &e);
 	if (!job || job_build(setting.translator, job, facts, NULL, &a, &out, &e) < 0) {
 		assert(e.http);
 		return;

@@ -60,14 +60,14 @@ static void check_job(const struct job *job, struct span text)
 		assert(names_storage_ok(job->storages[i].name));
 		assert(names_mount_path_problem(job->storages[i].mount_path) == NULL);
 	}
-	if (job->dialect == DIALECT_V1)
+	if (job->dialect->old_env)
 		return; /* it has no secrets */
 	assert(secret_found(text, job->config) == 0);
 	if (job->secrets == NULL && !job->has_auth)
 		assert(span_eq(job->config, text));
 }
 
-static void run(const struct translator *t, enum dialect d, struct span text)
+static void run(const struct translator *t, unsigned d, struct span text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -90,6 +90,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		t = translator_new(&s, NULL, &e);
 	assert(t);
 	struct span text = { (const char *)data, n };
-	run(t, DIALECT_AUTO, text);
+	run(t, DIALECTS_ALL, text);
 	return 0;
 }

@@ -29,8 +29,8 @@ static bool is_mark(const char *at)
 
 static char *compare_marked(const struct setting *s, struct span text)
 {
-	json_t *plain = outcome_of(s, DIALECT_AUTO, text, NULL);
-	json_t *sent = outcome_of(s, DIALECT_AUTO, text, &MARK);
+	json_t *plain = outcome_of(s, DIALECTS_ALL, text, NULL);
+	json_t *sent = outcome_of(s, DIALECTS_ALL, text, &MARK);
 	struct differences d = { 0 };
 	json_differences(plain, sent, &d);
 	STR_AUTO wrong = STR_INIT(4096);
@@ -101,7 +101,7 @@ static void check_stored(const struct setting *s, struct span text, struct arena
 	NOTES_AUTO warnings = { 0 };
 	struct objects objects = { 0 };
 	struct doc doc = { 0 };
-	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, a, &warnings, &e);
+	struct job *job = job_read(s->translator, DIALECTS_ALL, text, TEST_USER, a, &warnings, &e);
 	if (!job || job_build(s->translator, job, &s->facts, &MARK, a, &objects, &e) ||
 	    doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &e)) {
 		str_printf(wrong, "not accepted with a mark: %s; ", err_msg(&e));

@@ -127,8 +127,7 @@ static json_t *refusal(const struct err *e)
 	                 "notes", notes);
 }
 
-json_t *outcome_of(const struct setting *s, enum dialect d, struct span text,
-                   const struct mark *mark)
+json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -148,7 +147,7 @@ json_t *outcome_objects(const struct setting *s, struct span text)
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct objects objects = { 0 };
-	struct job *job = job_read(s->translator, DIALECT_AUTO, text, TEST_USER, &a, &warnings, &e);
+	struct job *job = job_read(s->translator, DIALECTS_ALL, text, TEST_USER, &a, &warnings, &e);
 	if (!job || job_build(s->translator, job, &s->facts, NULL, &a, &objects, &e))
 		return NULL;
 	json_t *out = json_array();

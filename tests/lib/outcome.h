@@ -15,8 +15,7 @@
 #include "tests/lib/setting.h"
 
 /* New reference.  `mark` as for job_build. */
-json_t *outcome_of(const struct setting *s, enum dialect d, struct span text,
-                   const struct mark *mark);
+json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark);
 
 /* Decode and parse the same parts of a recorded result, in place. */
 void outcome_decode(json_t *outcome);

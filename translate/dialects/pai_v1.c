@@ -629,7 +629,7 @@ static void pai_v1_read_roles(struct parse_context *r)
 		job->roles[i].index = i;
 		pai_v1_read_role(r, &one, list->item + i, &job->roles[i]);
 	}
-	parse_roles_done(r);
+	parse_roles_done(r, &p, list);
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct path one = PATH_INDEX(&p, i);
 		if (job->roles[i].name.n && is_digit(job->roles[i].name.p[0]))

@@ -775,7 +775,7 @@ static void pai_v2_read_roles(struct v2 *v)
 		job->roles[i].index = i;
 		pai_v2_read_role(v, &one, &roles->member[i], &job->roles[i]);
 	}
-	parse_roles_done(r);
+	parse_roles_done(r, &p, roles);
 }
 
 /* ---- the job ---- */

@@ -235,14 +235,14 @@ static void check_names(struct parse_context *r)
 		v[i] = (struct named_role){ job->roles[i].object_name, &job->roles[i] };
 	int before = r->e->http;
 	check_spellings(r, v, job->n_roles);
-	if (r->e->http != before || job->dialect == DIALECT_V2)
+	if (r->e->http != before || !job->dialect->old_env)
 		return;
 	for (size_t i = 0; i < job->n_roles; i++)
 		v[i].text = v[i].role->variable;
 	check_spellings(r, v, job->n_roles);
 }
 
-void parse_roles_done(struct parse_context *r)
+void parse_roles_done(struct parse_context *r, const struct path *p, const struct node *roles)
 {
 	struct job *job = r->job;
 	check_names(r);
@@ -251,12 +251,9 @@ void parse_roles_done(struct parse_context *r)
 		job->total_tasks += role->instances;
 		job->total_gpu += role->gpu * role->instances; /* below 2^31 * 10000 * 256 */
 	}
-	if (job->total_tasks > r->set->max_tasks) {
-		struct path p = PATH_KEY(NULL, SPAN("taskRoles"));
-		parse_refuse(r, &p, node_get(r->root, "taskRoles"),
-		             "at most %" PRId64 " tasks in all, here are %" PRId64,
+	if (job->total_tasks > r->set->max_tasks)
+		parse_refuse(r, p, roles, "at most %" PRId64 " tasks in all, here are %" PRId64,
 		             r->set->max_tasks, job->total_tasks);
-	}
 }
 
 bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles)
@@ -279,8 +276,8 @@ static void warn_braces(struct parse_context *r, const struct path *p, const str
 		if (span_starts(in, "FC_"))
 			parse_warn(r, p, n, WARN_FC);
 		in = span_trim(in);
-		if (r->job->dialect == DIALECT_V1)
-			continue; /* v1 has no placeholders */
+		if (!r->job->dialect->placeholders)
+			continue;
 		for (const char *const *name = OURS; *name; name++)
 			if (span_starts(in, *name))
 				parse_warn(r, p, n, WARN_BRACES);

@@ -68,8 +68,8 @@ void parse_virtual_cluster(struct parse_context *r, const struct path *p, const 
 /* Name and object_name of a role; collisions come with parse_roles_done. */
 void parse_role_name(struct parse_context *r, struct role *role, const struct path *p,
                      const struct node *n, struct span name);
-/* After the last role: collisions of names, sums over all roles. */
-void parse_roles_done(struct parse_context *r);
+/* After the last role: collisions of names, sums over all roles.  p leads to the roles. */
+void parse_roles_done(struct parse_context *r, const struct path *p, const struct node *roles);
 
 /* Refuses too many roles. */
 bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles);

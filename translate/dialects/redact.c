@@ -337,14 +337,14 @@ static bool has_password(struct span t, size_t i)
 static void warn_passwords(struct parse_context *r, const struct doc *doc, struct span text)
 {
 	struct span secrets = doc->secrets;
-	bool v1 = r->job->dialect == DIALECT_V1;
 	for (size_t i = 0; (i = span_find(text, i, "@")) != SIZE_MAX; i++) {
 		const char *p = text.p + i;
 		bool secret = secrets.n && p >= secrets.p && p < secrets.p + secrets.n;
 		if (secret || !has_password(text, i))
 			continue;
 		if (r->warnings->n < NOTES_MAX)
-			notes_add(r->warnings, text_place(text, i), v1 ? WARN_URL_V1 : WARN_URL);
+			notes_add(r->warnings, text_place(text, i),
+			          r->job->dialect->placeholders ? WARN_URL : WARN_URL_V1);
 		else /* saves the search for the position */
 			r->warnings->dropped++;
 	}
@@ -357,7 +357,7 @@ int redact_config(struct parse_context *r, const struct doc *doc, struct span te
 	r->job->config = text;
 	if (r->job->secrets)
 		edit_secrets(&m);
-	if (r->job->dialect == DIALECT_V2)
+	if (r->job->dialect->placeholders)
 		edit_auth(&m);
 	if (r->e->http == 0 && m.n)
 		status = redact_text(&m);

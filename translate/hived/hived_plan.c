@@ -248,7 +248,7 @@ static void hived_plan_start(struct planner *p, const struct job *job)
 	const struct facts *f = p->s->facts;
 	struct arena *a = p->s->a;
 	p->vc = job->virtual_cluster;
-	p->code = job->dialect == DIALECT_V1 ? "InvalidParametersError" : "InvalidProtocolError";
+	p->code = job->dialect->code;
 	p->share = ARENA_NEW(a, struct hived_share, job->n_roles);
 	p->plan = ARENA_NEW(a, struct hived_plan, 1);
 	p->plan->share = p->share;

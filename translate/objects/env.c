@@ -24,7 +24,7 @@ static bool put_job_role_list(const struct scope *s, struct out *o)
 
 static bool put_job_fs_uri(const struct scope *s, struct out *o)
 {
-	const char *uri = s->job->dialect == DIALECT_V1 && s->set->fs_uri ? s->set->fs_uri : "";
+	const char *uri = s->job->dialect->old_env && s->set->fs_uri ? s->set->fs_uri : "";
 	out_env(s, o, span_of(uri));
 	return true;
 }
@@ -76,7 +76,7 @@ static void resource_v2(const struct role *r, struct str *t)
 static bool put_role_resource(const struct scope *s, struct out *o)
 {
 	out_quote(o);
-	if (s->job->dialect == DIALECT_V1)
+	if (s->job->dialect->old_env)
 		resource_v1(s, o->s);
 	else
 		resource_v2(s->role, o->s);
@@ -98,7 +98,7 @@ static bool put_env_roles(const struct scope *s, struct out *o)
 	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
 		const struct role *r = &s->job->roles[i];
 		write_role(s, r, span_of(r->variable), o->s);
-		if (s->job->dialect == DIALECT_V1 && strcmp(r->variable, r->object_name) != 0)
+		if (s->job->dialect->old_env && strcmp(r->variable, r->object_name) != 0)
 			write_role(s, r, span_of(r->object_name), o->s);
 	}
 	return true;

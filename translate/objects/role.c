@@ -48,9 +48,7 @@ static bool put_runtime_init_pull_policy(const struct scope *s, struct out *o)
 
 int64_t role_shm_mb(const struct scope *s)
 {
-	if (s->role->shm_mb)
-		return s->role->shm_mb;
-	return s->job->dialect == DIALECT_V1 ? 64 : 512;
+	return s->role->shm_mb ? s->role->shm_mb : s->job->dialect->shm_mb;
 }
 
 /* If the kubelet may use a login that init does not know, a refusal is only a warning. No check

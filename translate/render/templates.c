@@ -147,8 +147,8 @@ bool when_holds(enum when w, const struct scope *s)
 		return s->mark != NULL;
 	case WHEN_HIVED:
 		return s->hived != NULL;
-	case WHEN_V1:
-		return s->job->dialect == DIALECT_V1;
+	case WHEN_OLD_ENV:
+		return s->job->dialect->old_env;
 	case WHEN_JOB_SECRETS:
 		return s->job->secrets != NULL;
 	case WHEN_USER_EXTENSION:
@@ -188,9 +188,9 @@ const struct overlay OVERLAYS[] = {
 	{ "job-secrets.yaml",     WHEN_JOB_SECRETS,       SCOPE_SECRETS,   "the job has `secrets`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "user-extension.yaml",  WHEN_USER_EXTENSION,     SCOPE_EXTENSION, "the user has an extension",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "env-configmap.yaml",   WHEN_ENV_CONFIGMAP, 0,            "the common environment, in all containers together, is larger than the limit (256 KiB)", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
-	{ "env-job-v1.yaml",      WHEN_V1,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB, TEMPLATE_ENV_JOB_MAP, TEMPLATE_MAX } },
-	{ "env-job-role-v1.yaml", WHEN_V1,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB_ROLE, TEMPLATE_ENV_JOB_ROLE_MAP, TEMPLATE_MAX } },
-	{ "env-role-v1.yaml",     WHEN_V1,             0,            "a v1 job",                                { TEMPLATE_ENV_ROLE, TEMPLATE_MAX } },
+	{ "env-job-v1.yaml",      WHEN_OLD_ENV,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB, TEMPLATE_ENV_JOB_MAP, TEMPLATE_MAX } },
+	{ "env-job-role-v1.yaml", WHEN_OLD_ENV,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB_ROLE, TEMPLATE_ENV_JOB_ROLE_MAP, TEMPLATE_MAX } },
+	{ "env-role-v1.yaml",     WHEN_OLD_ENV,             0,            "a v1 job",                                { TEMPLATE_ENV_ROLE, TEMPLATE_MAX } },
 	{ "submission.yaml",      WHEN_MARKED,         SCOPE_MARK,      "made by a server, not by `rest-lit translate`", { TEMPLATE_FRAMEWORK, TEMPLATE_SECRET_REGISTRY, TEMPLATE_SECRET_JOB, TEMPLATE_SECRET_USER, TEMPLATE_CONFIGMAP_ENV, TEMPLATE_PRIORITYCLASS, TEMPLATE_MAX } },
 	{ "submission-framework.yaml", WHEN_MARKED,    SCOPE_MARK,      "made by a server, not by `rest-lit translate`", { TEMPLATE_FRAMEWORK, TEMPLATE_MAX } },
 	{ "submission-priorityclass.yaml", WHEN_MARKED, SCOPE_MARK,     "made by a server, not by `rest-lit translate`", { TEMPLATE_PRIORITYCLASS, TEMPLATE_MAX } },

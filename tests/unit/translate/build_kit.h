@@ -57,7 +57,7 @@ static inline void set_up(struct bench *b, enum profile profile)
 		};
 	}
 	b->job = (struct job){
-		.dialect = DIALECT_V2,
+		.dialect = dialect_get(DIALECT_V2),
 		.user = "alice",
 		.name = SPAN("train"),
 		.id = SPAN("alice~train"),

@@ -58,7 +58,7 @@ static inline struct translator *run_translator_default(void)
 static inline struct run run_with(struct translator *t, const char *text)
 {
 	struct run r = { .translator = t, .text = STR_INIT(1 << 20) };
-	r.job = job_read(t, DIALECT_AUTO, span_of(text), "alice", &r.arena, &r.warnings, &r.err);
+	r.job = job_read(t, DIALECTS_ALL, span_of(text), "alice", &r.arena, &r.warnings, &r.err);
 	return r;
 }
 

@@ -49,7 +49,7 @@ static void translator_combination(struct translator *t, unsigned bits)
 	if (bits & 8)
 		give_secrets(&b);
 	b.facts.extension = bits & 16 ? b.job.secrets : NULL;
-	b.job.dialect = bits % 3 ? DIALECT_V2 : DIALECT_V1;
+	b.job.dialect = dialect_get(bits % 3 ? DIALECT_V2 : DIALECT_V1);
 	b.mark = bits % 5 ? &MARK : NULL;
 	built(&b);
 	for (size_t i = 0; i < b.out.n; i++) {

@@ -7,7 +7,7 @@ static void test_defaults(void **state)
 	struct run r = run_good(V1("", ""));
 	const struct job *job = r.job;
 	const struct role *m = &job->roles[0];
-	assert_int_equal(job->dialect, DIALECT_V1);
+	assert_ptr_equal(job->dialect, dialect_get(DIALECT_V1));
 	assert_span(job->id, "alice~j");
 	assert_span(job->virtual_cluster, "default");
 	assert_true(job->fancy_retry && job->gang);

@@ -10,7 +10,7 @@ static void test_defaults(void **state)
 	struct run r = run_good(V2(""));
 	const struct job *job = r.job;
 	const struct role *w = &job->roles[0];
-	assert_int_equal(job->dialect, DIALECT_V2);
+	assert_ptr_equal(job->dialect, dialect_get(DIALECT_V2));
 	assert_span(job->id, "alice~j");
 	assert_span(job->virtual_cluster, "default");
 	assert_true(job->fancy_retry && job->gang && !job->storages_default && !job->has_auth);

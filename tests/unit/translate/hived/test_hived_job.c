@@ -25,7 +25,7 @@ static json_t *framework(struct bench *b, const char *text)
 	notes_done(&b->warnings);
 	b->warnings = (struct notes){ 0 };
 	struct job *job =
-	    job_read(t, DIALECT_AUTO, span_of(text), "alice", &b->a, &b->warnings, &b->e);
+	    job_read(t, DIALECTS_ALL, span_of(text), "alice", &b->a, &b->warnings, &b->e);
 	int rc = job ? job_build(t, job, &b->facts, NULL, &b->a, &b->out, &b->e) : -1;
 	translator_free(t);
 	if (rc < 0)

@@ -125,7 +125,7 @@ static const struct env_var OWN[] = { { { "MY", 2 }, { "$(X)", 4 } } };
 static void make_v1(struct bench *b)
 {
 	set_up(b, PROFILE_PLAIN);
-	b->job.dialect = DIALECT_V1;
+	b->job.dialect = dialect_get(DIALECT_V1);
 	b->job.data_dir = SPAN("hdfs://$(x)");
 	b->job.kill_all = 2;
 	b->role[0].env = OWN;

@@ -228,7 +228,7 @@ static void test_build_environment_moves_whole(void **state)
 	set_up(&inside, PROFILE_PLAIN);
 	set_up(&moved, PROFILE_PLAIN);
 	inside.job.n_roles = moved.job.n_roles = 5;
-	inside.job.dialect = moved.job.dialect = DIALECT_V1;
+	inside.job.dialect = moved.job.dialect = dialect_get(DIALECT_V1);
 	inside.job.code_dir = moved.job.code_dir = SPAN("$$(a)");
 	moved.set.max_env_inline = 100;
 	built(&inside);

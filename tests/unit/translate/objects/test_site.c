@@ -28,7 +28,7 @@ static void test_site_overlays_are_in_everything(void **state)
 		set_up(&b, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		b.replace = TOLERATION;
 		b.mark = bits & 2 ? &MARK : NULL;
-		b.job.dialect = bits & 4 ? DIALECT_V1 : DIALECT_V2;
+		b.job.dialect = dialect_get(bits & 4 ? DIALECT_V1 : DIALECT_V2);
 		b.role[0].gpu = bits & 8 ? 0 : 1;
 		b.job.n_roles = 2;
 		built(&b);

@@ -1,0 +1,34 @@
+#pragma once
+/* The table of dialects: all that distinguishes one from another. */
+#include "schema/check.h"
+#include "translate/translate.h"
+
+struct parse_context;
+
+struct dialect {
+	unsigned bit;     /* in sets of dialects: DIALECT_V1 and so on */
+	const char *name; /* of `rest-lit schema NAME` */
+	const char *key;  /* a document with this top-level key is in this dialect */
+	int api;          /* the version of OpenPAI's REST API that takes it */
+	bool form;        /* it is also sent as a form */
+	enum schema_name schema;
+	const char *code;     /* error code of the REST contract, for all violations */
+	const char *name_key; /* of the job's name */
+	/* The document as the schema is to see it; NULL: as it was read. */
+	const struct node *(*prepare)(struct parse_context *r);
+	void (*read)(struct parse_context *r);
+	bool placeholders;   /* it has parameters, `secrets` and `auth`, and <% placeholders %> */
+	bool old_env;        /* its containers get the variables of the first two generations */
+	int64_t shm_mb;      /* /dev/shm of a role that does not say */
+	const char *smaller; /* what makes a Framework smaller, "fewer task roles or ..." */
+};
+
+/* The rows in order; NULL: no more. */
+const struct dialect *dialect_nth(size_t i);
+/* The row of one bit. */
+const struct dialect *dialect_get(unsigned bit);
+
+/* Of a set, the dialect of a document, or NULL if it is in none of them. */
+const struct dialect *dialect_of(const struct node *root, unsigned set);
+/* ... of a text that may be broken: by the words in it, else the first one of the set. */
+const struct dialect *dialect_guess(struct span text, unsigned set);

@@ -366,15 +366,18 @@ static void engine_nothing(void *arg)
 
 /* ---- questions of other threads -------------------------------------------------------------- */
 
-bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
+enum engine_wait engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
+                                struct span *why)
 {
 	engine_lock(e);
 	const struct engine_job *job = engine_find(e, framework_uid);
-	bool found = job && job->why;
-	if (found)
+	enum engine_wait wait = !job || !job->why ? ENGINE_RUNS
+	                        : job->never      ? ENGINE_CANNOT
+	                                          : ENGINE_WAITS;
+	if (wait != ENGINE_RUNS)
 		*why = arena_span(a, span_of(job->why));
 	engine_unlock(e);
-	return found;
+	return wait;
 }
 
 static void engine_log_files(const char *dir, bool init, struct arena *a, struct engine_log *out)

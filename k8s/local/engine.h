@@ -86,9 +86,11 @@ void engine_put(struct engine *e, struct span framework);
 void engine_remove(struct engine *e, struct span framework);
 void engine_started(struct engine *e);
 
-/* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk.  false:
- * there is nothing to say. */
-bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why);
+/* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
+ * it can never run.  With ENGINE_RUNS there is nothing to say. */
+enum engine_wait { ENGINE_RUNS, ENGINE_WAITS, ENGINE_CANNOT };
+enum engine_wait engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
+                                struct span *why);
 
 /* Of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
 struct engine_task {

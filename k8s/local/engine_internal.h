@@ -146,6 +146,7 @@ struct engine_job {
 	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
 	char *problem;                     /* why its status is not stored, or it is not valid */
 	char *why;                         /* lock */
+	bool never;                        /* lock: it can never start */
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
 	struct str refusal;                /* likewise */
 	unsigned quick; /* tasks that failed soon after their start, one after the other */

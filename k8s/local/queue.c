@@ -686,6 +686,11 @@ static void queue_say_machine(const struct queue *q, const struct queue_job *job
 		str_printf(out, ", of %s", q->machine.head->user->name);
 }
 
+bool queue_never(const struct queue_job *job)
+{
+	return job->waiting && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
+}
+
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
 {
 	if (job->waiting == 0)

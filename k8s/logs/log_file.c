@@ -25,6 +25,7 @@ struct log_file {
 	size_t n, at;          /* fd[at] is being read */
 	int64_t offset;        /* in it */
 	bool ended;            /* fd[] has all there will be */
+	bool gap;              /* files between the last one and fd[0] may be gone */
 	enum file_place place;
 	bool partial;          /* the line ends with P */
 	size_t head_n, blanks; /* of head */
@@ -117,6 +118,7 @@ static bool log_file_look(struct log_file *f)
 	if (first == n)
 		return false;
 	log_file_close(f->fd, f->n);
+	f->gap = known == n;
 	f->n = n - first;
 	memcpy(f->fd, fd + first, f->n * sizeof(*fd));
 	f->at = 0;
@@ -219,6 +221,16 @@ static int log_file_fill(struct log_file *f)
 	return 0;
 }
 
+static void log_file_tell_gap(struct log_file *f)
+{
+	static const char TEXT[] =
+	    "\n[lines may be missing here: they were written faster than they were read]\n";
+	const char *text = TEXT + !f->partial; /* ends the line before */
+	f->out_n = strlen(text);
+	memcpy(f->out, text, f->out_n);
+	f->gap = false;
+}
+
 /* ---- the last lines ------------------------------------------------------------------------ */
 
 /* Goes to the beginning of the last FILE_WINDOW bytes. */
@@ -307,6 +319,8 @@ enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 			return LOG_FILE_END;
 		if (!log_file_look(f) && !f->ended) /* if it has ended: reads once more */
 			return LOG_FILE_QUIET;
+		if (f->gap)
+			log_file_tell_gap(f);
 	}
 	*piece = (struct span){ f->out, f->out_n };
 	return LOG_FILE_PIECE;

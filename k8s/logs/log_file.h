@@ -39,7 +39,8 @@ enum log_file_state {
 	LOG_FILE_END,
 	LOG_FILE_BROKEN /* the files cannot be read */
 };
-/* The next text of the log, at most LOG_FILE_PIECE_MAX bytes; empty after a long search. */
+/* The next text of the log, at most LOG_FILE_PIECE_MAX bytes; empty after a long search.  Where
+ * files could have been replaced before they were read, it has a line that says so. */
 enum { LOG_FILE_PIECE_MAX = 4096 };
 enum log_file_state log_file_next(struct log_file *f, struct span *piece);
 

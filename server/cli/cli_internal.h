@@ -2,6 +2,7 @@
 /* Shared by the commands.  One thread. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/json/scan.h"
 #include "base/str.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/http_client.h"
@@ -95,12 +96,12 @@ void term_init(struct term *s);
 void term_done(struct term *s);
 size_t term_columns(void);
 size_t term_rows(void);
-/* Print a line of visible text on standard error; the second with the time of day. */
-void term_print(struct term *s, struct span line);
-void term_print_time(struct term *s, struct span line);
-/* Prints a line of a log on standard output.  The number chooses the colour of the prefix. */
+/* Print visible text and LF on standard error; the second with the time of day. */
+void term_print(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void term_say(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Prints a line of a log on standard output, after "NAME | ".  The number chooses its colour. */
 struct log_name {
-	const char *prefix;
+	const char *name; /* NULL: none */
 	size_t number;
 };
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
@@ -124,7 +125,8 @@ int remote_open(struct remote *r, const struct options *o, struct err *e);
 void remote_close(struct remote *r);
 /* Opens the server of o, runs `run` (which returns the exit code, or -1 and *e), closes it, and
  * prints errors.  Returns the exit code. */
-int remote_run(const struct options *o, int (*run)(struct remote *r, struct err *e));
+typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
+int remote_run(const struct options *o, remote_runner *run, const void *arg);
 
 struct remote_reply {
 	int status;
@@ -140,6 +142,10 @@ void remote_reply_done(struct remote_reply *r);
  * status and notes; 504 when --timeout is over, 503 when no answer came.
  */
 int remote_ask(struct remote *r, const struct client_call *call, struct remote_reply *out,
+               struct err *e);
+
+/* The same for a GET; *json is the body, which is valid. */
+int remote_get(struct remote *r, const char *path, struct remote_reply *out, struct span *json,
                struct err *e);
 
 /* May a repetition have another outcome? */
@@ -164,18 +170,19 @@ int remote_print_json(struct span value);
 
 /* The name of the client's user, from the server.  In the arena; NULL and *e. */
 const char *remote_user(struct remote *r, struct arena *a, struct err *e);
-/* "USER~NAME" of an argument, which may be NAME for an own job.  In the arena; NULL and *e. */
-const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e);
 /* "/api/v2/jobs/USER~NAME" and the rest of the path; in the arena. */
 const char *remote_path(const char *job, const char *rest, struct arena *a);
-/* remote_ask for a GET of remote_path.  If there is no such job, *e names the nearest one. */
-int remote_get_job(struct remote *r, const char *job, const char *rest, struct remote_reply *out,
-                   struct err *e);
 /* If *e says that there is no such job: adds the nearest name of a job.  Returns -1. */
 int remote_no_job(struct remote *r, const char *job, struct err *e);
-/* A command whose arguments are a job and at most `more` others: options, usage, remote_run. */
-int remote_job_command(const struct command *c, int argc, char **argv, size_t more,
-                       int (*run)(struct remote *r, struct err *e));
+/* A command whose arguments are a job, which may be NAME for an own one, and at most `more` others.
+ * run: job is USER~NAME, answer the JSON of GET remote_path(job, part), if there is a part.  If
+ * there is no such job, the error names the nearest one. */
+struct job_command {
+	int (*run)(struct remote *r, const char *job, struct span answer, struct err *e);
+	const char *part; /* "", "/events"; NULL: no GET */
+	size_t more;
+};
+int remote_job_command(const struct command *c, int argc, char **argv, const struct job_command *j);
 
 /* ---- progress.c: the state of a job for people, from /api/v2/jobs/USER~NAME.  Pure. ---- */
 
@@ -206,6 +213,16 @@ struct progress {
 	bool brief;         /* the verdict is without appExitDiagnostics */
 };
 
+/* The tasks of a job in their order: of its detail, /api/v2/jobs/USER~NAME, which is valid JSON.
+ * for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) */
+struct task_walk {
+	struct scan roles, tasks;
+	struct span role, task; /* `role` and `index` are its names */
+	int64_t index;
+};
+struct task_walk progress_tasks(struct span detail);
+bool progress_next_task(struct task_walk *w);
+
 /* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);
 /* Appends "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running". */
@@ -227,6 +244,27 @@ void progress_block(struct str *out, const struct progress *p, const struct fram
 void progress_verdict(struct str *out, const struct progress *p, const char *job);
 /* "45s", "3m 12s", "2h 05m", "4d 03h" */
 void duration_text(struct str *out, int64_t ms);
+
+/* ---- view.c: what is shown of a job that is followed ---- */
+
+struct view {
+	const char *job; /* visible text */
+	bool quiet;      /* shows only why the job waits */
+	struct term term;
+	struct arena arena; /* of detail and progress */
+	struct span detail; /* /api/v2/jobs/USER~NAME; n is 0: unknown */
+	struct progress progress;
+	struct str line; /* the last one printed */
+};
+
+void view_init(struct view *v, const char *job);
+void view_done(struct view *v);
+/* Takes a new detail, of which it makes a copy.  -1 and *e: it is not a job. */
+int view_take(struct view *v, struct span detail, struct err *e);
+/* Draws the block, with `tasks`; where there is none, prints a line if the state is another. */
+void view_show(struct view *v, const struct task_progress *tasks, size_t n);
+/* Prints the result and `more`.  EXIT_OK or EXIT_REFUSED. */
+int view_verdict(struct view *v, struct span more);
 
 /* ---- log_mux.c: the logs of the tasks of a job ---- */
 
@@ -261,16 +299,19 @@ size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read 
 int wait_for_job(struct remote *r, const char *job, const struct log_wanted *logs, bool quiet);
 /* Prints the logs of a job as they are now.  Returns the exit code: EXIT_REFUSED if one is missing.
  */
-int wait_for_logs(struct remote *r, struct span detail, const struct log_wanted *logs);
+int wait_for_logs(struct remote *r, const char *job, struct span detail,
+                  const struct log_wanted *logs);
 
 /* ---- cmd_submit.c ---- */
 
 struct job_text {
 	const char *file; /* for messages */
-	char *text;
+	char *text;       /* allocated */
 	size_t n;
 	bool named; /* a file with a name that people can change */
 };
 
+/* Writes another name into the text.  An invalid text stays: the server explains it.  -1 and *e. */
+int submit_rename(struct job_text *t, const char *name, struct err *e);
 /* Submits a job, and with --wait or --logs waits for it.  Returns the exit code. */
 int submit_send(struct remote *r, const struct job_text *t);

@@ -8,13 +8,11 @@
 enum { DELETED_MAX = 64 * 1024, PATH_LIMIT = 4096 };
 
 /* Deleting kills tasks without their grace, so a running job must be stopped first. */
-static int delete_check(struct remote *r, const char *job, struct err *e)
+static int delete_check(const char *job, struct span detail, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO reply = { 0 };
 	struct progress p;
-	if (remote_get_job(r, job, "", &reply, e) < 0 ||
-	    progress_read(&p, str_view(&reply.body), &arena, e) < 0)
+	if (progress_read(&p, detail, &arena, e) < 0)
 		return -1;
 	if (p.state == JOB_RUNNING && !p.stopping)
 		return err_set(e, 409, NULL, "%s is running; stop it first: rest-lit stop %s", job,
@@ -22,8 +20,10 @@ static int delete_check(struct remote *r, const char *job, struct err *e)
 	return 0;
 }
 
-static int delete_send(struct remote *r, const char *job, struct err *e)
+static int delete_job(struct remote *r, const char *job, struct span detail, struct err *e)
 {
+	if (delete_check(job, detail, e) < 0)
+		return -1;
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	size_t n = span_chr(span_of(job), '~');
@@ -40,16 +40,7 @@ static int delete_send(struct remote *r, const char *job, struct err *e)
 	return EXIT_OK;
 }
 
-static int delete_job(struct remote *r, struct err *e)
-{
-	ARENA_AUTO arena = { 0 };
-	const char *job = remote_job(r, r->o->files[0], &arena, e);
-	if (!job || delete_check(r, job, e) < 0)
-		return -1;
-	return delete_send(r, job, e);
-}
-
 int cmd_delete(const struct command *c, int argc, char **argv)
 {
-	return remote_job_command(c, argc, argv, 0, delete_job);
+	return remote_job_command(c, argc, argv, &(struct job_command){ delete_job, "", 0 });
 }

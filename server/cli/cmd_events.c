@@ -8,12 +8,7 @@
 #include "server/cli/cli_internal.h"
 
 static const char *const HEADS[] = { "AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE" };
-enum {
-	N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]),
-	DEPTH = 64,
-	LIMIT = 16 << 20,
-	NAME_LIMIT = 1024
-};
+enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), LIMIT = 16 << 20, NAME_LIMIT = 1024 };
 
 static void event_row(struct table *t, struct span event, int64_t now_ms)
 {
@@ -57,15 +52,9 @@ static int print_events(struct span events, const char *job)
 	return remote_print(str_view(&out));
 }
 
-static int list_events(struct remote *r, struct err *e)
+static int list_events(struct remote *r, const char *job, struct span answer, struct err *e)
 {
-	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO reply = { 0 };
-	const char *job = remote_job(r, r->o->files[0], &arena, e);
-	if (!job || remote_get_job(r, job, "/events", &reply, e) < 0)
-		return -1;
-	struct span body = str_view(&reply.body);
-	struct span events = scan_valid(body, DEPTH) ? scan_get(body, "data") : SPAN("");
+	struct span events = scan_get(answer, "data");
 	if (scan_type(events) != SCAN_ARRAY)
 		return err_set(e, UNKNOWN_ERROR, "%s: the answer is not a list of events",
 		               r->o->server);
@@ -75,5 +64,6 @@ static int list_events(struct remote *r, struct err *e)
 
 int cmd_events(const struct command *c, int argc, char **argv)
 {
-	return remote_job_command(c, argc, argv, 0, list_events);
+	return remote_job_command(c, argc, argv,
+	                          &(struct job_command){ list_events, "/events", 0 });
 }

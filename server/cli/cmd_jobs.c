@@ -10,7 +10,7 @@
 #include "server/exit_spec.h"
 #include "server/setup.h"
 
-enum { ANSWER_MAX = 256 << 20, PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10, DEPTH = 64 };
+enum { ANSWER_MAX = 256 << 20, PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
 	                             "TASKS", "GPUS", "VC",    "REASON" };
@@ -103,8 +103,7 @@ static int put_states(struct str *out, const char *states, struct err *e)
 {
 	const char *between = "&state=";
 	for (struct span rest = span_of(states); rest.n; between = ",") {
-		const char *comma = memchr(rest.p, ',', rest.n);
-		struct span one = { rest.p, comma ? (size_t)(comma - rest.p) : rest.n };
+		struct span one = span_next(&rest, ',');
 		enum job_state state = job_state_named(one);
 		if (state == JOB_STATE_MAX)
 			return err_set(e, 400, NULL,
@@ -112,8 +111,6 @@ static int put_states(struct str *out, const char *states, struct err *e)
 			               "STOPPED, FAILED or UNKNOWN, is \"%.*s\"",
 			               (int)one.n, one.p);
 		str_printf(out, "%s%s", between, JOB_STATES[state]);
-		rest.p += one.n + (comma != NULL);
-		rest.n -= one.n + (comma != NULL);
 	}
 	return 0;
 }
@@ -127,19 +124,15 @@ static int jobs_put_path(struct str *out, const struct options *o, struct err *e
 	return put_states(out, o->state, e);
 }
 
-static int list_jobs(struct remote *r, struct err *e)
+static int list_jobs(struct remote *r, const void *none, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
-	if (jobs_put_path(&path, r->o, e) < 0)
+	struct span body;
+	(void)none;
+	if (jobs_put_path(&path, r->o, e) < 0 || remote_get(r, str_c(&path), &reply, &body, e) < 0)
 		return -1;
-	const struct client_call call = { .method = "GET",
-		                          .path = str_c(&path),
-		                          .max = ANSWER_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0)
-		return -1;
-	struct span body = str_view(&reply.body);
-	struct span jobs = scan_valid(body, DEPTH) ? scan_get(body, "data") : SPAN("");
+	struct span jobs = scan_get(body, "data");
 	if (scan_type(jobs) != SCAN_ARRAY)
 		return err_set(e, UNKNOWN_ERROR, "%s: the answer is not a list of jobs",
 		               r->o->server);
@@ -158,7 +151,7 @@ int cmd_jobs(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.output, "yaml") == 0)
 		code = command_usage(c, "--output: table or json");
 	else if (code < 0)
-		code = remote_run(&o, list_jobs);
+		code = remote_run(&o, list_jobs, NULL);
 	options_done(&o);
 	return code;
 }

@@ -1,10 +1,12 @@
 /* rest-lit resubmit JOB: the same job once more, under another name. */
+#include <stdlib.h>
+
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 #include "server/jobs/jobs.h"
 #include "translate/dialect.h"
 
-enum { DEPTH = 64, CONFIG_MAX = 64 << 20, LIST_MAX = 64 << 20, PATH_LIMIT = 4096 };
+enum { PATH_LIMIT = 4096 };
 
 static const char HIDDEN[] = "******";
 
@@ -42,6 +44,7 @@ static int resubmit_name(struct remote *r, struct span old, struct arena *a, con
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
+	struct span jobs;
 	struct span base = resubmit_base(old);
 	const char *user = remote_user(r, a, e);
 	if (!user)
@@ -50,12 +53,10 @@ static int resubmit_name(struct remote *r, struct span old, struct arena *a, con
 	job_path_segment(&path, span_of(user));
 	str_puts(&path, "&keyword=");
 	job_path_segment(&path, base);
-	const struct client_call call = { .method = "GET", .path = str_c(&path), .max = LIST_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0)
+	if (remote_get(r, str_c(&path), &reply, &jobs, e) < 0)
 		return -1;
 	int64_t most = 1;
-	bool valid = scan_valid(str_view(&reply.body), DEPTH);
-	struct scan walk = scan_begin(valid ? str_view(&reply.body) : SPAN(""));
+	struct scan walk = scan_begin(jobs);
 	for (struct span row; scan_item(&walk, &row);) {
 		struct span other = scan_text(scan_get(row, "name"), a);
 		int64_t n;
@@ -68,23 +69,6 @@ static int resubmit_name(struct remote *r, struct span old, struct arena *a, con
 	return 0;
 }
 
-/* The configuration with another name. */
-static void resubmit_rename(struct str *out, struct span config, const char *key, const char *name)
-{
-	struct scan walk = scan_begin(config);
-	const char *before = "{\"";
-	for (struct span member, value; scan_member(&walk, &member, &value); before = ",\"") {
-		str_puts(out, before);
-		str_span(out, member);
-		str_puts(out, "\":");
-		if (span_is(member, key))
-			str_json(out, span_of(name));
-		else
-			str_span(out, value);
-	}
-	str_char(out, '}');
-}
-
 static const char *resubmit_name_key(struct span config)
 {
 	const struct dialect *d = NULL;
@@ -95,7 +79,7 @@ static const char *resubmit_name_key(struct span config)
 	return key;
 }
 
-static int resubmit_config(struct remote *r, const char *job, struct span config, struct err *e)
+static int resubmit_job(struct remote *r, const char *job, struct span config, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	const char *name = r->o->name;
@@ -111,28 +95,15 @@ static int resubmit_config(struct remote *r, const char *job, struct span config
 		               job);
 	if (!name[0] && resubmit_name(r, old, &arena, &name, e) < 0)
 		return -1;
-	STR_AUTO text = STR_INIT(CONFIG_MAX);
-	resubmit_rename(&text, config, key, name);
-	const struct job_text t = { .file = job, .text = text.p, .n = text.n };
+	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
 	r->patient = true;
-	return submit_send(r, &t);
-}
-
-static int resubmit_job(struct remote *r, struct err *e)
-{
-	ARENA_AUTO arena = { 0 };
-	REPLY_AUTO reply = { 0 };
-	const char *job = remote_job(r, r->o->files[0], &arena, e);
-	if (!job || remote_get_job(r, job, "/config", &reply, e) < 0)
-		return -1;
-	struct span config = span_trim(str_view(&reply.body));
-	if (!scan_valid(config, DEPTH) || scan_type(config) != SCAN_OBJECT)
-		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s is not readable",
-		               r->o->server, job);
-	return resubmit_config(r, job, config, e);
+	int code = submit_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t);
+	free(t.text);
+	return code;
 }
 
 int cmd_resubmit(const struct command *c, int argc, char **argv)
 {
-	return remote_job_command(c, argc, argv, 0, resubmit_job);
+	return remote_job_command(c, argc, argv,
+	                          &(struct job_command){ resubmit_job, "/config", 0 });
 }

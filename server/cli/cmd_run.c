@@ -111,12 +111,11 @@ static int mount_read(struct setup *s, struct span text, struct err *e)
 static int mounts_read(struct setup *s, struct err *e)
 {
 	for (struct span rest = span_of(s->o->mount); rest.n;) {
-		size_t n = span_chr(rest, ',');
+		struct span one = span_next(&rest, ',');
 		if (s->n_mounts == MOUNTS_MAX)
 			return err_set(e, 400, NULL, "--mount: at most %d directories", MOUNTS_MAX);
-		if (n && mount_read(s, span_to(rest, n), e) < 0)
+		if (one.n && mount_read(s, one, e) < 0)
 			return -1;
-		rest = span_from(rest, n < rest.n ? n + 1 : n);
 	}
 	return 0;
 }

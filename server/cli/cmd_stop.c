@@ -5,13 +5,11 @@
 
 enum { ANSWER_MAX = 64 * 1024 };
 
-static int stop_job(struct remote *r, struct err *e)
+static int stop_job(struct remote *r, const char *job, struct span none, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	REPLY_AUTO reply = { 0 };
-	const char *job = remote_job(r, r->o->files[0], &arena, e);
-	if (!job)
-		return -1;
+	(void)none;
 	const struct client_call call = { .method = "PUT",
 		                          .path = remote_path(job, "/executionType", &arena),
 		                          .type = "application/json",
@@ -25,5 +23,5 @@ static int stop_job(struct remote *r, struct err *e)
 
 int cmd_stop(const struct command *c, int argc, char **argv)
 {
-	return remote_job_command(c, argc, argv, 0, stop_job);
+	return remote_job_command(c, argc, argv, &(struct job_command){ stop_job, NULL, 0 });
 }

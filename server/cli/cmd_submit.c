@@ -125,8 +125,7 @@ static struct span submit_scalar(struct span text, const struct node *v)
 	return (struct span){ text.p + i, end + quoted - i };
 }
 
-/* Writes another name into the text.  An invalid text stays: the server explains it. */
-static int submit_rename(struct job_text *t, const char *name, struct err *e)
+int submit_rename(struct job_text *t, const char *name, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	NOTES_AUTO warnings = { 0 };

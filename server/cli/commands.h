@@ -2,8 +2,8 @@
 /*
  * The commands of rest-lit; main.c has their table.  A command is one file cmd_*.c, which uses
  * cli_internal.h: command.c (help, options, small commands), remote.c and remote_job.c (requests to
- * a server), term.c (output), progress.c, log_mux.c and wait.c (following a job).  Begin with
- * cmd_stop.c, the shortest.
+ * a server), term.c (output), progress.c, view.c, log_mux.c and wait.c (following a job).  Begin
+ * with cmd_stop.c, the shortest.
  */
 #include "base/str.h"
 #include "server/options.h"

@@ -27,8 +27,7 @@ enum stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
 
 struct log_stream {
 	struct log_mux *mux;
-	char *role, *prefix;
-	int64_t index;
+	char *name;           /* "worker[0]" */
 	char *log, *next_log; /* paths; next_log: of a later attempt */
 	bool done;            /* the task has ended */
 	bool heard;           /* a stream of this attempt was opened */
@@ -69,7 +68,8 @@ static void stream_print_line(void *arg, struct span line, bool cut)
 	struct log_stream *v = arg;
 	if (log_line_of_runtime(line))
 		v->runtime += line.n + 1;
-	const struct log_name name = { v->prefix, (size_t)(v - v->mux->stream) };
+	const struct log_name name = { v->mux->wanted.alone ? NULL : v->name,
+		                       (size_t)(v - v->mux->stream) };
 	term_log(v->mux->term, &name, line, cut);
 }
 
@@ -110,9 +110,7 @@ static void stream_retry(struct log_stream *v, const struct client_answer *a)
 
 static void stream_absent(struct log_stream *v, const char *why)
 {
-	STR_AUTO text = STR_INIT(LINKS_MAX);
-	str_printf(&text, "no log of %s[%lld]: %s", v->role, (long long)v->index, why);
-	term_print_time(v->mux->term, str_view(&text));
+	term_say(v->mux->term, "no log of %s: %s", v->name, why);
 	v->mux->missing++;
 }
 
@@ -258,106 +256,71 @@ bool log_task_named(const char *task, struct span role, int64_t index)
 	       memcmp(rest.p + 1, number, n) == 0;
 }
 
-static struct log_stream *log_mux_find(struct log_mux *m, const char *role, int64_t index)
+/* The name is in every line: short and visible. */
+static const char *log_mux_name(const struct task_walk *w, struct arena *a)
+{
+	STR_AUTO out = STR_INIT((size_t)8 * NAME_MAX_BYTES);
+	visible_text(&out, span_cut(w->role, NAME_MAX_BYTES));
+	return arena_printf(a, "%s[%lld]", str_c(&out), (long long)w->index);
+}
+
+static struct log_stream *log_mux_find(struct log_mux *m, const char *name)
 {
 	for (size_t i = 0; i < m->n; i++)
-		if (m->stream[i].index == index && strcmp(m->stream[i].role, role) == 0)
+		if (strcmp(m->stream[i].name, name) == 0)
 			return &m->stream[i];
 	return NULL;
 }
 
-static void log_mux_add(struct log_mux *m, const char *role, int64_t index)
+/* The next task whose log is wanted. */
+static bool log_mux_next(const struct log_mux *m, struct task_walk *w)
 {
+	while (progress_next_task(w))
+		if (!m->wanted.task || log_task_named(m->wanted.task, w->role, w->index))
+			return true;
+	return false;
+}
+
+static void log_mux_add(struct log_mux *m, const char *name)
+{
+	if (m->n == m->max || log_mux_find(m, name))
+		return;
 	struct log_stream *v = &m->stream[m->n++];
-	*v = (struct log_stream){
-		.mux = m, .role = xstrdup(role), .index = index, .stage = STAGE_OVER
-	};
-	v->prefix =
-	    m->wanted.alone ? xstrdup("") : xasprintf("%s[%lld] | ", role, (long long)index);
+	*v = (struct log_stream){ .mux = m, .name = xstrdup(name), .stage = STAGE_OVER };
 	v->lines = LINES_INIT((size_t)m->remote->o->max_line);
-}
-
-/* The name is in every line: short and visible. */
-static const char *log_mux_role_name(struct span name, struct arena *a)
-{
-	STR_AUTO out = STR_INIT((size_t)8 * NAME_MAX_BYTES);
-	name.n = name.n > NAME_MAX_BYTES ? NAME_MAX_BYTES : name.n;
-	visible_text(&out, name);
-	return arena_dup(a, str_view(&out));
-}
-
-/* The index of a task whose log is wanted. */
-static bool log_mux_wants(const struct log_mux *m, struct span role, struct span task,
-                          int64_t *index)
-{
-	return scan_int(scan_get(task, "taskIndex"), 0, INT32_MAX, index) &&
-	       (!m->wanted.task || log_task_named(m->wanted.task, role, *index));
-}
-
-/* Adds the n-th wanted task of each role.  Returns the number of roles that have one. */
-static size_t log_mux_add_round(struct log_mux *m, struct span roles, size_t round, struct arena *a)
-{
-	struct scan walk = scan_begin(roles);
-	size_t tasks = 0;
-	for (struct span name, role; scan_member(&walk, &name, &role);) {
-		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
-		struct span task;
-		int64_t index;
-		size_t i = 0;
-		while (i <= round && scan_item(&items, &task))
-			i += log_mux_wants(m, name, task, &index);
-		if (i <= round)
-			continue;
-		tasks++;
-		const char *text = log_mux_role_name(name, a);
-		if (m->n < m->max && !log_mux_find(m, text, index))
-			log_mux_add(m, text, index);
-	}
-	return tasks;
-}
-
-/* Adds all wanted tasks in their order, or with `add` false counts them. */
-static size_t log_mux_each(struct log_mux *m, struct span roles, bool add, struct arena *a)
-{
-	size_t n = 0;
-	struct scan walk = scan_begin(roles);
-	for (struct span name, role; scan_member(&walk, &name, &role);) {
-		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
-		int64_t index;
-		for (struct span task; scan_item(&items, &task);) {
-			if (!log_mux_wants(m, name, task, &index))
-				continue;
-			n++;
-			if (add && m->n < m->max)
-				log_mux_add(m, log_mux_role_name(name, a), index);
-		}
-	}
-	return n;
 }
 
 static void log_mux_tell_which(struct log_mux *m, size_t tasks)
 {
-	STR_AUTO text = STR_INIT((size_t)2 * NAME_MAX_BYTES * (m->n + 1));
+	STR_AUTO text = STR_INIT((size_t)8 * NAME_MAX_BYTES * (m->n + 1));
 	m->told = true;
-	str_puts(&text, "logs of ");
 	for (size_t i = 0; i < m->n && !m->wanted.once; i++)
-		str_printf(&text, "%s%s[%lld]", i ? ", " : "", m->stream[i].role,
-		           (long long)m->stream[i].index);
+		str_printf(&text, "%s%s", i ? ", " : "", m->stream[i].name);
 	if (m->wanted.once)
 		str_printf(&text, "the first %zu tasks", m->n);
-	str_printf(&text, "; not of %zu other tasks", tasks - m->n);
-	term_print_time(m->term, str_view(&text));
+	term_say(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
 
-static void log_mux_choose(struct log_mux *m, struct span roles, struct arena *a)
+/* Adds the first task of each role, then the second ones, while there is room; or, for `once`, all
+ * tasks in their order. */
+static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *a)
 {
-	if (m->wanted.once && m->n == 0)
-		(void)log_mux_each(m, roles, true, a); /* counted below */
-	for (size_t round = 0; m->n < m->max && round < m->max && !m->wanted.once; round++)
-		if (log_mux_add_round(m, roles, round, a) == 0)
-			break;
-	size_t tasks = m->told || m->n < m->max ? 0 : log_mux_each(m, roles, false, a);
-	if (tasks > m->n)
+	size_t tasks = 0;
+	bool more = m->n < m->max || !m->told;
+	for (size_t round = 0; more; round++) {
+		struct task_walk w = progress_tasks(detail);
+		const char *role = NULL;
+		size_t nth = 0; /* of its role */
+		for (tasks = 0, more = false; log_mux_next(m, &w); tasks++) {
+			nth = w.role.p == role ? nth + 1 : 0;
+			role = w.role.p;
+			if (nth == round || m->wanted.once)
+				log_mux_add(m, log_mux_name(&w, a));
+			else
+				more |= nth > round && m->n < m->max;
+		}
+	}
+	if (tasks > m->n && !m->told)
 		log_mux_tell_which(m, tasks);
 }
 
@@ -384,18 +347,11 @@ static void stream_update(struct log_stream *v, struct span task, struct arena *
 void log_mux_update(struct log_mux *m, struct span detail)
 {
 	ARENA_AUTO arena = { 0 };
-	struct span roles = scan_get(detail, "taskRoles");
-	log_mux_choose(m, roles, &arena);
-	struct scan walk = scan_begin(roles);
-	for (struct span name, role; scan_member(&walk, &name, &role);) {
-		const char *text = log_mux_role_name(name, &arena);
-		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
-		struct log_stream *v;
-		int64_t index;
-		for (struct span task; scan_item(&items, &task);)
-			if (log_mux_wants(m, name, task, &index) &&
-			    (v = log_mux_find(m, text, index)))
-				stream_update(v, task, &arena);
+	log_mux_choose(m, detail, &arena);
+	for (struct task_walk w = progress_tasks(detail); log_mux_next(m, &w);) {
+		struct log_stream *v = log_mux_find(m, log_mux_name(&w, &arena));
+		if (v)
+			stream_update(v, w.task, &arena);
 	}
 }
 
@@ -459,8 +415,7 @@ void log_mux_free(struct log_mux *m)
 			client_stop(v->exchange);
 		lines_end(&v->lines, stream_print_line, v);
 		lines_done(&v->lines);
-		free(v->role);
-		free(v->prefix);
+		free(v->name);
 		free(v->log);
 		free(v->next_log);
 		free(v->path);

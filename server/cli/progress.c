@@ -96,6 +96,24 @@ static void progress_read_roles(struct progress *p, struct span roles, struct ar
 		progress_read_role(&p->role[p->n_roles++], name, value, a);
 }
 
+struct task_walk progress_tasks(struct span detail)
+{
+	return (struct task_walk){ .roles = scan_begin(scan_get(detail, "taskRoles")),
+		                   .tasks = scan_begin(SPAN("")) };
+}
+
+bool progress_next_task(struct task_walk *w)
+{
+	for (struct span role;;) {
+		while (scan_item(&w->tasks, &w->task))
+			if (scan_int(scan_get(w->task, "taskIndex"), 0, INT32_MAX, &w->index))
+				return true;
+		if (!scan_member(&w->roles, &w->role, &role))
+			return false;
+		w->tasks = scan_begin(scan_get(role, "taskStatuses"));
+	}
+}
+
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e)
 {
 	*p = (struct progress){ 0 };

@@ -12,7 +12,8 @@
 #include "server/system.h"
 
 enum {
-	ATTEMPT_MS = 60000, /* longer than the deadline of servers */
+	ATTEMPT_MS = 60000,  /* longer than the deadline of servers */
+	GET_MAX = 256 << 20, /* bytes of an answer */
 	PAUSE_MS = 500,
 	PAUSE_MS_MAX = 8000,
 	DEPTH = 64,
@@ -219,6 +220,18 @@ int remote_ask(struct remote *r, const struct client_call *call, struct remote_r
 	return -1;
 }
 
+int remote_get(struct remote *r, const char *path, struct remote_reply *out, struct span *json,
+               struct err *e)
+{
+	const struct client_call call = { .method = "GET", .path = path, .max = GET_MAX };
+	if (remote_ask(r, &call, out, e) < 0)
+		return -1;
+	*json = span_trim(str_view(&out->body));
+	return scan_valid(*json, DEPTH)
+	           ? 0
+	           : err_set(e, UNKNOWN_ERROR, "%s: the answer is not JSON", r->o->server);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static int open_client(struct remote *r, struct err *e)
@@ -257,11 +270,11 @@ void remote_close(struct remote *r)
 	client_free(r->client);
 }
 
-int remote_run(const struct options *o, int (*run)(struct remote *r, struct err *e))
+int remote_run(const struct options *o, remote_runner *run, const void *arg)
 {
 	ERR_AUTO e = { 0 };
 	struct remote r = { 0 };
-	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : run(&r, &e);
+	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : run(&r, arg, &e);
 	remote_close(&r);
 	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
 }

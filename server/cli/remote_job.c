@@ -5,7 +5,7 @@
 #include "server/jobs/jobs.h"
 #include "server/setup.h"
 
-enum { DEPTH = 64, TEXT_MAX = 4096, DETAIL_MAX = 128 << 20, LIST_MAX = 16 << 20 };
+enum { TEXT_MAX = 4096 };
 
 const char *remote_path(const char *job, const char *rest, struct arena *a)
 {
@@ -19,15 +19,10 @@ const char *remote_path(const char *job, const char *rest, struct arena *a)
 const char *remote_user(struct remote *r, struct arena *a, struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
-	const struct client_call call = { .method = "GET",
-		                          .path = "/api/v2/tokens/check",
-		                          .max = TOKEN_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0)
+	struct span answer;
+	if (remote_get(r, "/api/v2/tokens/check", &reply, &answer, e) < 0)
 		return NULL;
-	struct span body = str_view(&reply.body);
-	struct span user = { "", 0 };
-	if (scan_valid(body, DEPTH))
-		user = scan_text(scan_get(body, "username"), a);
+	struct span user = scan_text(scan_get(answer, "username"), a);
 	if (user.n)
 		return arena_dup(a, user);
 	(void)err_set(e, UNKNOWN_ERROR,
@@ -36,7 +31,8 @@ const char *remote_user(struct remote *r, struct arena *a, struct err *e)
 	return NULL;
 }
 
-const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e)
+/* "USER~NAME"; NULL and *e. */
+static const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e)
 {
 	if (strlen(name) > AT_MAX / 4) {
 		(void)err_set(e, 400, NULL, "the name of the job is too long");
@@ -76,16 +72,14 @@ int remote_no_job(struct remote *r, const char *job, struct err *e)
 	ARENA_AUTO arena = { 0 };
 	ERR_AUTO ignored = { 0 };
 	REPLY_AUTO reply = { 0 };
-	const struct client_call call = { .method = "GET",
-		                          .path = "/api/v2/jobs?limit=5000",
-		                          .max = LIST_MAX };
+	struct span jobs;
 	if (!e->code || strcmp(e->code, "NoJobError") != 0)
 		return -1;
 	STR_AUTO shown = STR_INIT(TEXT_MAX);
 	visible_text(&shown, span_of(job));
 	const char *best = NULL;
-	if (remote_ask(r, &call, &reply, &ignored) == 0 && scan_valid(str_view(&reply.body), DEPTH))
-		best = nearest_job(str_view(&reply.body), job, &arena);
+	if (remote_get(r, "/api/v2/jobs?limit=5000", &reply, &jobs, &ignored) == 0)
+		best = nearest_job(jobs, job, &arena);
 	if (!best)
 		return err_set(e, 404, NULL,
 		               "there is no job %s (404); rest-lit jobs lists all jobs",
@@ -96,29 +90,33 @@ int remote_no_job(struct remote *r, const char *job, struct err *e)
 	               str_c(&near));
 }
 
-int remote_get_job(struct remote *r, const char *job, const char *rest, struct remote_reply *out,
-                   struct err *e)
-{
-	ARENA_AUTO arena = { 0 };
-	const struct client_call call = { .method = "GET",
-		                          .path = remote_path(job, rest, &arena),
-		                          .max = DETAIL_MAX };
-	return remote_ask(r, &call, out, e) < 0 ? remote_no_job(r, job, e) : 0;
-}
-
 /* ---- commands -------------------------------------------------------------------------------- */
 
-int remote_job_command(const struct command *c, int argc, char **argv, size_t more,
-                       int (*run)(struct remote *r, struct err *e))
+static int job_run(struct remote *r, const void *arg, struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	REPLY_AUTO reply = { 0 };
+	const struct job_command *j = arg;
+	struct span answer = { "", 0 };
+	const char *job = remote_job(r, r->o->files[0], &arena, e);
+	if (!job)
+		return -1;
+	if (j->part && remote_get(r, remote_path(job, j->part, &arena), &reply, &answer, e) < 0)
+		return remote_no_job(r, job, e);
+	return j->run(r, job, answer, e);
+}
+
+int remote_job_command(const struct command *c, int argc, char **argv, const struct job_command *j)
 {
 	struct options o;
 	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && (o.n_files < 1 || o.n_files > 1 + more))
-		code = command_usage(c, more ? "name a job, and perhaps a task" : "name one job");
+	if (code < 0 && (o.n_files < 1 || o.n_files > 1 + j->more))
+		code =
+		    command_usage(c, j->more ? "name a job, and perhaps a task" : "name one job");
 	else if (code < 0 && strcmp(o.output, "yaml") == 0)
 		code = command_usage(c, "--output: table or json");
 	else if (code < 0)
-		code = remote_run(&o, run);
+		code = remote_run(&o, job_run, j);
 	options_done(&o);
 	return code;
 }

@@ -17,7 +17,7 @@
 #include "k8s/local/tree.h"
 #include "server/cli/run_internal.h"
 
-enum { LEFT_MAX = 64, REMOVE_BUDGET = 10000, PATH_LIMIT = 4096 };
+enum { REMOVE_BUDGET = 10000, PATH_LIMIT = 4096 };
 
 static int dir_failed(const char *path, struct err *e)
 {
@@ -64,6 +64,12 @@ static int dir_make(const char *path, struct err *e)
 	}
 }
 
+static void dir_remove(const char *path)
+{
+	while (tree_remove(AT_FDCWD, path, REMOVE_BUDGET) == 1)
+		;
+}
+
 /* A task of a killed run may still be in its grace period. */
 static bool dir_has_shims(int fd, const char *path)
 {
@@ -77,75 +83,52 @@ static bool dir_has_shims(int fd, const char *path)
 	return alive;
 }
 
-/* Locks a directory that is left over.  -1: it is in use. */
-static int dir_claim(const char *path)
+/* Removes the directory if it is left over. */
+static void dir_clean(const char *base, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && !dir_has_shims(fd, path))
-		return fd;
-	fd_cleanup(&fd); /* releases the lock */
-	return -1;
-}
-
-static void dir_find_left(struct run_dir *d, const char *base)
-{
-	FREE_AUTO char *followed = xasprintf("%s/.", base); /* it may be a link */
-	DIR_AUTO *all = dir_list(AT_FDCWD, followed);
-	for (const char *name; d->n_left < LEFT_MAX && (name = dir_next(all));) {
-		if (name[0] == '.')
-			continue;
-		char *path = xasprintf("%s/%s", base, name);
-		int fd = dir_claim(path);
-		if (fd < 0)
-			free(path);
-		else
-			d->left[d->n_left++] = (struct run_left){ path, fd };
-	}
+	/* Until a new directory is locked, the one above is. */
+	int lock = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	FD_AUTO fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool left = lock >= 0 && flock(lock, LOCK_EX) == 0 && fd >= 0 &&
+	            flock(fd, LOCK_EX | LOCK_NB) == 0 && !dir_has_shims(fd, path);
+	fd_cleanup(&lock);
+	if (left)
+		dir_remove(path);
 }
 
 int run_dir_open(struct run_dir *d, struct err *e)
 {
-	*d = (struct run_dir){ .lock = -1 };
-	FREE_AUTO char *base = dir_base(e);
-	if (!base || dir_make(base, e) < 0)
+	*d = (struct run_dir){ .lock = -1, .base = dir_base(e) };
+	if (!d->base || dir_make(d->base, e) < 0)
 		return -1;
-	d->left = xcalloc(LEFT_MAX, sizeof(*d->left));
-	/* Others could take the new directory for one that is left over. */
-	d->lock = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d->lock = open(d->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->lock < 0 || flock(d->lock, LOCK_EX) < 0)
-		return dir_failed(base, e);
-	dir_find_left(d, base);
-	d->path = xasprintf("%s/XXXXXX", base);
+		return dir_failed(d->base, e);
+	d->path = xasprintf("%s/XXXXXX", d->base);
 	if (mkdtemp(d->path))
 		return 0;
 	free(TAKE(d->path));
-	return dir_failed(base, e);
-}
-
-static void dir_remove(const char *path)
-{
-	while (tree_remove(AT_FDCWD, path, REMOVE_BUDGET) == 1)
-		;
+	return dir_failed(d->base, e);
 }
 
 void run_dir_opened(struct run_dir *d)
 {
-	if (d->lock >= 0)
-		(void)close(d->lock); /* releases it */
+	FREE_AUTO char *followed = xasprintf("%s/.", d->base); /* it may be a link */
+	DIR_AUTO *all = dir_list(AT_FDCWD, followed);
+	fd_cleanup(&d->lock); /* releases it */
 	d->lock = -1;
-	for (size_t i = 0; i < d->n_left; i++) {
-		dir_remove(d->left[i].path);
-		free(d->left[i].path);
-		(void)close(d->left[i].fd); /* releases the lock */
+	for (const char *name; (name = dir_next(all));) {
+		FREE_AUTO char *path = xasprintf("%s/%s", d->base, name);
+		if (name[0] != '.' && strcmp(path, d->path) != 0)
+			dir_clean(d->base, path);
 	}
-	d->n_left = 0;
 }
 
 void run_dir_close(struct run_dir *d)
 {
-	run_dir_opened(d);
+	fd_cleanup(&d->lock);
 	if (d->path)
 		dir_remove(d->path);
 	free(d->path);
-	free(d->left);
+	free(d->base);
 }

@@ -10,16 +10,9 @@
 
 /* ---- run_dir.c ---- */
 
-struct run_left {
-	char *path;
-	int fd; /* locked */
-};
-
 struct run_dir {
-	char *path;
-	int lock; /* of the directory above */
-	struct run_left *left;
-	size_t n_left;
+	char *path, *base; /* base: of all runs of this user */
+	int lock;          /* of base */
 };
 
 /* Makes a directory for this run.  -1 and *e.  Call run_dir_close in any case. */

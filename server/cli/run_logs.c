@@ -20,7 +20,7 @@ enum {
 
 struct run_log {
 	struct run_logs *all;
-	char *role, *name, *prefix;    /* name: "worker[0]" */
+	char *role, *name;             /* name: "worker[0]" */
 	int64_t index, attempt, retry; /* attempt < 0: it has not begun */
 	bool running, ended;           /* ended: the task */
 	bool over;                     /* this log was read to its end */
@@ -86,7 +86,7 @@ static void run_log_line(void *arg, struct span line, bool cut)
 {
 	struct run_log *v = arg;
 	struct span shown = visible_part(line);
-	const struct log_name name = { v->all->n > 1 ? v->prefix : "", (size_t)(v - v->all->v) };
+	const struct log_name name = { v->all->n > 1 ? v->name : NULL, (size_t)(v - v->all->v) };
 	if (run_log_hides(v, line))
 		return;
 	if (span_trim(shown).n)
@@ -195,7 +195,6 @@ static struct run_log *run_logs_get(struct run_logs *l, struct span role, int64_
 	*v = (struct run_log){ .all = l, .index = index, .attempt = -1 };
 	v->role = xstrndup(role.p, role.n);
 	v->name = xasprintf("%s[%lld]", v->role, (long long)index);
-	v->prefix = xasprintf("%s | ", v->name);
 	v->lines = LINES_INIT(l->max_line);
 	return v;
 }
@@ -240,21 +239,14 @@ void run_logs_update(struct run_logs *l, struct span uid, struct span detail)
 	size_t missing = 0;
 	if (!l->uid)
 		l->uid = xstrndup(uid.p, uid.n);
-	struct scan walk = scan_begin(scan_get(detail, "taskRoles"));
-	for (struct span name, role; scan_member(&walk, &name, &role);) {
-		struct scan items = scan_begin(scan_get(role, "taskStatuses"));
-		for (struct span task; scan_item(&items, &task);) {
-			int64_t index;
-			if (!scan_int(scan_get(task, "taskIndex"), 0, INT32_MAX, &index))
-				continue;
-			struct run_log *v = run_logs_get(l, name, index);
-			missing += v == NULL;
-			if (v)
-				run_log_update(v, task, &arena);
-		}
+	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) {
+		struct run_log *v = run_logs_get(l, w.role, w.index);
+		missing += v == NULL;
+		if (v)
+			run_log_update(v, w.task, &arena);
 	}
 	if (missing && !l->told)
-		term_print_time(l->term, SPAN("the output of the first 256 tasks is shown"));
+		term_say(l->term, "the output of the first %d tasks is shown", TASKS_MAX);
 	l->told |= missing > 0;
 }
 
@@ -319,7 +311,6 @@ void run_logs_free(struct run_logs *l)
 		lines_done(&v->lines);
 		free(v->role);
 		free(v->name);
-		free(v->prefix);
 		for (size_t i = 0; i < LAST_LINES; i++)
 			str_done(&v->last[i]);
 	}

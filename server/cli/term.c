@@ -1,6 +1,7 @@
 #include "server/cli/cli_internal.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -76,22 +77,33 @@ void term_keep(struct term *s)
 	s->drawn = s->text.n = 0;
 }
 
-void term_print(struct term *s, struct span line)
+__attribute__((format(printf, 1, 0))) static void term_put_line(const char *fmt, va_list args)
 {
-	erase(s);
-	term_put(line);
+	(void)vfprintf(stderr, fmt, args);
 	term_put(SPAN("\n"));
 }
 
-void term_print_time(struct term *s, struct span line)
+void term_print(struct term *s, const char *fmt, ...)
 {
+	va_list args;
+	erase(s);
+	va_start(args, fmt);
+	term_put_line(fmt, args);
+	va_end(args);
+}
+
+void term_say(struct term *s, const char *fmt, ...)
+{
+	va_list args;
 	char clock[sizeof("00:00:00 ")];
 	time_t now = time(NULL);
 	struct tm t;
 	size_t n = strftime(clock, sizeof(clock), "%T ", localtime_r(&now, &t));
 	erase(s);
 	term_put((struct span){ clock, n });
-	term_print(s, line);
+	va_start(args, fmt);
+	term_put_line(fmt, args);
+	va_end(args);
 }
 
 /* Does not stop at errors: the caller looks at `lost`. */
@@ -104,12 +116,12 @@ void term_log(struct term *s, const struct log_name *name, struct span line, boo
 {
 	static const int COLOURS[] = { 36, 33, 32, 35, 34 }; /* without red, black and white */
 	erase(s);
-	if (s->colour && name->prefix[0])
-		s->lost |= printf("\x1b[%dm%s\x1b[0m",
+	if (s->colour && name->name)
+		s->lost |= printf("\x1b[%dm%s | \x1b[0m",
 		                  COLOURS[name->number % (sizeof(COLOURS) / sizeof(COLOURS[0]))],
-		                  name->prefix) < 0;
-	else
-		term_log_put(s, span_of(name->prefix));
+		                  name->name) < 0;
+	else if (name->name)
+		s->lost |= printf("%s | ", name->name) < 0;
 	if (s->terminal) {
 		STR_AUTO shown = STR_INIT(BLOCK_MAX + 8 * line.n);
 		visible_text(&shown, visible_part(line));

@@ -37,10 +37,9 @@ enum reason { WAITING, ENDED, GONE, REFUSED, NO_SERVER, TIME_OVER, INTERRUPTED, 
 
 struct waiter {
 	struct remote *remote;
-	const char *job, *path, *watch_path;
-	struct term term;
+	const char *path, *watch_path;
+	struct view view;
 	struct log_mux *mux; /* NULL: without logs */
-	bool quiet;          /* only logs, and why they do not begin */
 	int signal_fd;
 	enum reason reason;
 	struct err e; /* for REFUSED and NO_SERVER */
@@ -58,11 +57,6 @@ struct waiter {
 	unsigned watch_failures;
 	struct lines lines;
 	bool data; /* the current event has data */
-
-	struct arena arena; /* of detail and progress */
-	struct span detail;
-	struct progress progress;
-	struct str line; /* the last line printed */
 };
 
 static void waiter_stop(struct waiter *w, enum reason reason)
@@ -77,74 +71,33 @@ static void due_at(struct waiter *w, int64_t ms)
 		w->due_ms = ms;
 }
 
-/* ---- display --------------------------------------------------------------------------------- */
-
-static void waiter_tell(struct waiter *w, const char *text)
-{
-	term_print_time(&w->term, span_of(text));
-}
-
-static void draw(struct waiter *w)
-{
-	STR_AUTO block = STR_INIT(TEXT_MAX);
-	if (!w->term.block || !w->detail.n || w->quiet)
-		return;
-	const struct frame frame = {
-		w->job, term_columns(), term_rows(), clock_wall_ms(), NULL, 0
-	};
-	progress_block(&block, &w->progress, &frame);
-	term_block(&w->term, str_view(&block));
-}
-
-static void show_line(struct waiter *w)
-{
-	STR_AUTO line = STR_INIT(TEXT_MAX);
-	progress_line(&line, &w->progress);
-	if ((w->quiet ? w->progress.state != JOB_WAITING : w->term.block) ||
-	    span_eq(str_view(&line), str_view(&w->line)))
-		return;
-	term_print_time(&w->term, str_view(&line));
-	w->line.n = 0;
-	str_span(&w->line, str_view(&line));
-}
-
 /* ---- the job --------------------------------------------------------------------------------- */
 
 static void take_detail(struct waiter *w, struct span body)
 {
-	struct arena fresh = { 0 };
-	struct progress p;
 	ERR_AUTO e = { 0 };
-	struct span detail = arena_span(&fresh, body);
-	if (progress_read(&p, detail, &fresh, &e) < 0) {
-		arena_done(&fresh);
+	if (view_take(&w->view, body, &e) < 0) {
 		waiter_stop(w, NO_SERVER);
 		err_move(&w->e, &e);
 		return;
 	}
-	arena_done(&w->arena);
-	w->arena = fresh;
-	w->detail = detail;
-	w->progress = p;
-	show_line(w);
+	view_show(&w->view, NULL, 0);
 	if (w->mux)
-		log_mux_update(w->mux, detail);
-	if (job_state_final(p.state) || (w->quiet && log_mux_over(w->mux)))
+		log_mux_update(w->mux, w->view.detail);
+	if (job_state_final(w->view.progress.state) || (w->view.quiet && log_mux_over(w->mux)))
 		waiter_stop(w, ENDED);
 }
 
 static void no_detail(struct waiter *w, const struct client_answer *a)
 {
 	ERR_AUTO e = { 0 };
-	STR_AUTO text = STR_INIT(TEXT_MAX);
 	int64_t now = clock_ms();
 	remote_error(w->remote, a, &e);
 	w->bad_ms = w->failures ? w->bad_ms : now;
 	if (remote_may_retry(a) && now - w->bad_ms < w->remote->o->patience_s * SECOND) {
 		w->due_ms = now + remote_pause_ms(a, ++w->failures);
-		str_printf(&text, "%s; trying again", err_msg(&e));
 		if (!w->told)
-			term_print_time(&w->term, str_view(&text));
+			term_say(&w->view.term, "%s; trying again", err_msg(&e));
 		w->told = true;
 		return;
 	}
@@ -172,12 +125,12 @@ static void detail_came(void *arg, const struct client_answer *a)
 	}
 	w->failures = 0;
 	if (w->told)
-		waiter_tell(w, "the server answers again");
+		term_say(&w->view.term, "the server answers again");
 	w->told = false;
 	take_detail(w, a->body);
-	w->due_ms = w->came_ms + (!w->watching                       ? POLL_MS
-	                          : w->progress.state == JOB_WAITING ? WHY_MS
-	                                                             : SURE_MS);
+	w->due_ms = w->came_ms + (!w->watching                            ? POLL_MS
+	                          : w->view.progress.state == JOB_WAITING ? WHY_MS
+	                                                                  : SURE_MS);
 	if (w->changed)
 		due_at(w, waiter_next_ms(w));
 }
@@ -274,13 +227,12 @@ static void waiter_run_once(struct waiter *w)
 	waiter_shorten(&ms, w->asking ? INT64_MAX : w->due_ms, now);
 	waiter_shorten(&ms, w->watching || w->no_events ? INT64_MAX : w->watch_ms, now);
 	waiter_shorten(&ms, w->remote->end_ms, now);
-	if (w->term.block)
+	if (w->view.term.block)
 		waiter_shorten(&ms, now + DRAW_MS, now);
-	draw(w);
-	term_show(&w->term);
+	view_show(&w->view, NULL, 0);
 	client_run_once(w->remote->client, ms, w->signal_fd);
 	look_at_signals(w);
-	if (w->term.lost)
+	if (w->view.term.lost)
 		waiter_stop(w, NO_OUTPUT);
 	if (clock_ms() >= w->remote->end_ms)
 		waiter_stop(w, TIME_OVER);
@@ -298,72 +250,39 @@ static void waiter_run(struct waiter *w)
 	}
 }
 
-/* Waits for the rest of the logs. */
-static void waiter_drain(struct waiter *w)
+/* Reads the logs to their ends, and nothing else. */
+static void waiter_drain(struct waiter *w, int64_t end)
 {
-	int64_t end = clock_ms() + DRAIN_MS;
-	end = end < w->remote->end_ms ? end : w->remote->end_ms;
 	w->reason = WAITING;
 	w->due_ms = w->watch_ms = INT64_MAX;
 	if (w->watching)
 		client_stop(TAKE(w->watching));
 	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
 		waiter_run_once(w);
-	if (!log_mux_idle(w->mux))
-		waiter_tell(w, "the rest of the logs is skipped");
-	w->reason = ENDED;
+	term_show(&w->view.term); /* what came last */
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
 
-static void waiter_say(struct waiter *w, const char *what)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	str_printf(&text, "%s; %s goes on; to stop it: rest-lit stop %s", what, w->job, w->job);
-	term_print(&w->term, str_view(&text));
-}
-
-static int waiter_verdict(struct waiter *w)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	progress_verdict(&text, &w->progress, w->job);
-	struct span view = str_view(&text);
-	view.n -= view.n > 0; /* the last LF */
-	if (w->quiet)
-		return log_mux_missing(w->mux) ? EXIT_REFUSED : EXIT_OK;
-	term_print(&w->term, view);
-	return w->progress.state == JOB_SUCCEEDED ? EXIT_OK : EXIT_REFUSED;
-}
-
 static int waiter_conclude(struct waiter *w)
 {
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	switch (w->reason) {
-	case ENDED:
-		return waiter_verdict(w);
-	case GONE:
-		str_printf(&text, "%s was deleted", w->job);
-		term_print(&w->term, str_view(&text));
+	static const char *const WHY[] = { [TIME_OVER] = "--timeout is over",
+		                           [INTERRUPTED] = "interrupted",
+		                           [NO_OUTPUT] = "writing to standard output failed" };
+	const char *job = w->view.job;
+	const char *why = w->e.http ? err_msg(&w->e) : WHY[w->reason];
+	if (w->reason == ENDED && w->view.quiet)
+		return log_mux_missing(w->mux) ? EXIT_REFUSED : EXIT_OK;
+	if (w->reason == ENDED)
+		return view_verdict(&w->view, SPAN(""));
+	if (w->reason == GONE) {
+		term_print(&w->view.term, "%s was deleted", job);
 		return EXIT_REFUSED;
-	case REFUSED:
-	case NO_SERVER:
-		waiter_say(w, err_msg(&w->e));
-		return w->reason == REFUSED ? EXIT_USAGE : EXIT_SERVER;
-	case TIME_OVER:
-		waiter_say(w, "--timeout is over");
-		return EXIT_SERVER;
-	case NO_OUTPUT:
-		waiter_say(w, "writing to standard output failed");
-		return EXIT_SERVER;
-	case INTERRUPTED:
-		if (w->quiet)
-			return EXIT_SERVER;
-		break;
-	case WAITING:
-		break;
 	}
-	waiter_say(w, "interrupted");
-	return EXIT_SERVER;
+	if (w->reason != INTERRUPTED || !w->view.quiet)
+		term_print(&w->view.term, "%s; %s goes on; to stop it: rest-lit stop %s", why, job,
+		           job);
+	return w->reason == REFUSED ? EXIT_USAGE : EXIT_SERVER;
 }
 
 static void waiter_free(struct waiter *w)
@@ -374,59 +293,58 @@ static void waiter_free(struct waiter *w)
 		client_stop(w->watching);
 	log_mux_free(w->mux);
 	lines_done(&w->lines);
-	term_done(&w->term);
-	str_done(&w->line);
-	arena_done(&w->arena);
+	view_done(&w->view);
 	err_done(&w->e);
 	if (w->signal_fd >= 0)
 		(void)close(w->signal_fd); /* read only */
 }
 
-static void waiter_open(struct waiter *w, const struct log_wanted *logs, struct arena *a)
+static void waiter_open(struct waiter *w, const char *job, const struct log_wanted *logs,
+                        struct arena *a)
 {
-	w->path = remote_path(w->job, "", a);
-	w->watch_path = remote_path(w->job, "/watch", a);
+	w->path = remote_path(job, "", a);
+	w->watch_path = remote_path(job, "/watch", a);
 	w->lines = LINES_INIT(TEXT_MAX);
-	w->line = (struct str)STR_INIT(TEXT_MAX);
-	term_init(&w->term);
-	w->mux = logs ? log_mux_new(w->remote, &w->term, logs) : NULL;
+	view_init(&w->view, job);
+	w->mux = logs ? log_mux_new(w->remote, &w->view.term, logs) : NULL;
 }
 
 int wait_for_job(struct remote *r, const char *job, const struct log_wanted *logs, bool quiet)
 {
 	ARENA_AUTO arena = { 0 };
 	sigset_t set;
-	struct waiter w = { .remote = r, .job = job, .quiet = quiet };
-	waiter_open(&w, logs, &arena);
+	struct waiter w = { .remote = r };
+	waiter_open(&w, job, logs, &arena);
+	w.view.quiet = quiet;
 	(void)sigemptyset(&set);                      /* cannot fail */
 	(void)sigaddset(&set, SIGINT);                /* the same */
 	(void)sigaddset(&set, SIGTERM);               /* the same */
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
 	w.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	waiter_run(&w);
-	if (w.reason == ENDED && w.mux)
-		waiter_drain(&w);
+	if (w.reason == ENDED && w.mux) {
+		int64_t end = clock_ms() + DRAIN_MS;
+		waiter_drain(&w, end < r->end_ms ? end : r->end_ms);
+		if (!log_mux_idle(w.mux))
+			term_say(&w.view.term, "the rest of the logs is skipped");
+		w.reason = ENDED;
+	}
 	int code = waiter_conclude(&w);
 	waiter_free(&w);
 	return code;
 }
 
-int wait_for_logs(struct remote *r, struct span detail, const struct log_wanted *logs)
+int wait_for_logs(struct remote *r, const char *job, struct span detail,
+                  const struct log_wanted *logs)
 {
-	struct waiter w = { .remote = r, .quiet = true, .signal_fd = -1 };
-	struct log_mux *m;
-	term_init(&w.term);
-	w.mux = m = log_mux_new(r, &w.term, logs);
-	log_mux_update(m, detail);
-	while (!w.term.lost && !log_mux_idle(m) && clock_ms() < r->end_ms) {
-		int64_t ms = log_mux_run_once(m);
-		int64_t left = r->end_ms - clock_ms();
-		client_run_once(r->client, ms < left ? ms : left, -1);
-	}
-	term_show(&w.term);
-	int code = w.term.lost || !log_mux_idle(m) ? EXIT_SERVER
-	           : log_mux_missing(m)            ? EXIT_REFUSED
-	                                           : EXIT_OK;
+	ARENA_AUTO arena = { 0 };
+	struct waiter w = { .remote = r, .signal_fd = -1 };
+	waiter_open(&w, job, logs, &arena);
+	log_mux_update(w.mux, detail);
+	waiter_drain(&w, r->end_ms);
+	int code = w.view.term.lost || !log_mux_idle(w.mux) ? EXIT_SERVER
+	           : log_mux_missing(w.mux)                 ? EXIT_REFUSED
+	                                                    : EXIT_OK;
 	waiter_free(&w);
 	return code;
 }

@@ -192,7 +192,9 @@ static void test_followed(void **state)
 	over = true;
 	append("log", T "stdout F i\n");
 	assert_int_equal(drain(f, &out), LOG_FILE_END);
-	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\nf\ng\nh\ni\n");
+	/* A third file could have been between those. */
+	assert_string_equal(str_c(&out), "a\nb\nc\nd\ne\nf\n[lines may be missing here: they were "
+	                                 "written faster than they were read]\ng\nh\ni\n");
 	log_file_free(f);
 }
 

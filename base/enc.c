@@ -52,6 +52,16 @@ void random_hex(char *out, size_t n)
 	hex_encode(out, bytes, n);
 }
 
+void random_uuid(char out[static UUID_TEXT])
+{
+	char x[33];
+	random_hex(x, 16);
+	x[12] = '4';               /* version 4, */
+	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
+	(void)snprintf(out, UUID_TEXT, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16,
+	               x + 20);
+}
+
 void wipe(void *p, size_t n)
 {
 	explicit_bzero(p, n);

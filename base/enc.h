@@ -27,6 +27,9 @@ int percent_byte(struct span text, size_t at);
 void random_bytes(void *p, size_t n);
 /* n <= 64 random bytes as 2n lower-case hex digits and a NUL. */
 void random_hex(char *out, size_t n);
+/* A random UUID (version 4) as text. */
+enum { UUID_TEXT = 37 };
+void random_uuid(char out[static UUID_TEXT]);
 
 /* Overwrites memory; the compiler cannot remove this. */
 void wipe(void *p, size_t n);

@@ -19,9 +19,12 @@ struct local_store;
 /* A request on its way to the worker and back. */
 struct task {
 	struct task *next;
-	struct local_store *from;
-	struct pending *p;
-	struct answer answer;
+	const char *namespace_name;
+	const struct store_request *r;
+	struct local_answer answer;
+	struct local_store *from; /* NULL: of local_request, which waits until it is done */
+	struct pending *p;        /* of `from` */
+	bool done;
 };
 
 struct tasks {
@@ -32,7 +35,7 @@ struct local {
 	struct dirstore *store; /* only the worker uses it */
 	pthread_t worker;
 	pthread_mutex_t lock; /* protects all below, and each store's `answered` */
-	pthread_cond_t wake;
+	pthread_cond_t wake;  /* `todo`, `stop`, or `done` of a task has changed */
 	struct tasks todo;
 	bool stop;
 };
@@ -86,12 +89,16 @@ static void *work(void *arg)
 	struct local *l = arg;
 	struct task *t;
 	while ((t = next_task(l)) != NULL) {
-		struct local_store *s = t->from;
-		dirstore_do(l->store, s->s.namespace_name, &t->p->r, &t->answer);
+		dirstore_do(l->store, t->namespace_name, t->r, &t->answer);
 		(void)pthread_mutex_lock(&l->lock);
-		tasks_append(&s->answered, t);
-		/* Under the lock: the store can be freed as soon as it has the answer. */
-		signal_event(s->event);
+		t->done = true;
+		if (t->from) {
+			tasks_append(&t->from->answered, t);
+			/* Under the lock: the store can be freed as soon as it has the answer. */
+			signal_event(t->from->event);
+		} else {
+			(void)pthread_cond_broadcast(&l->wake);
+		}
 		(void)pthread_mutex_unlock(&l->lock);
 	}
 	return NULL;
@@ -135,13 +142,29 @@ void local_close(struct local *l)
 		return;
 	(void)pthread_mutex_lock(&l->lock);
 	l->stop = true;
-	(void)pthread_cond_signal(&l->wake);
+	(void)pthread_cond_broadcast(&l->wake);
 	(void)pthread_mutex_unlock(&l->lock);
 	(void)pthread_join(l->worker, NULL);
 	(void)pthread_mutex_destroy(&l->lock);
 	(void)pthread_cond_destroy(&l->wake);
 	dirstore_close(l->store);
 	free(l);
+}
+
+void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
+                   struct local_answer *out)
+{
+	struct task t = { .namespace_name = namespace_name, .r = r };
+	(void)pthread_mutex_lock(&l->lock);
+	t.next = l->todo.head;
+	l->todo.head = &t;
+	if (!t.next)
+		l->todo.last = &t;
+	(void)pthread_cond_broadcast(&l->wake);
+	while (!t.done)
+		(void)pthread_cond_wait(&l->wake, &l->lock);
+	(void)pthread_mutex_unlock(&l->lock);
+	*out = t.answer;
 }
 
 /* ---- a store ----------------------------------------------------------------------- */
@@ -155,17 +178,19 @@ static void dirstore_begin(struct store *s, struct pending *p)
 {
 	struct local *l = local_of(s)->local;
 	struct task *t = xcalloc(1, sizeof(*t));
+	t->namespace_name = s->namespace_name;
+	t->r = &p->r;
 	t->from = local_of(s);
 	t->p = p;
 	(void)pthread_mutex_lock(&l->lock);
 	tasks_append(&l->todo, t);
-	(void)pthread_cond_signal(&l->wake);
+	(void)pthread_cond_broadcast(&l->wake);
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
 static void call_back(struct store *s, struct task *t)
 {
-	const struct answer *a = &t->answer;
+	const struct local_answer *a = &t->answer;
 	struct store_reply reply = {
 		.outcome = a->outcome,
 		.status = a->status,
@@ -176,7 +201,7 @@ static void call_back(struct store *s, struct task *t)
 		.date_s = time(NULL),
 	};
 	store_finish(s, t->p, &reply);
-	answer_done(&t->answer);
+	local_answer_done(&t->answer);
 	free(t);
 }
 

@@ -26,5 +26,22 @@ struct local_follower {
 /* Once, before the first request of a store. */
 void local_follow(struct local *l, const struct local_follower *f, void *arg);
 
+/* Owns its texts; local_answer_done wipes and frees them. */
+struct local_answer {
+	enum store_outcome outcome;
+	int status;
+	struct str body; /* the object, or the Status */
+	char uid[40], resource_version[24];
+	char *message; /* NULL on success */
+};
+void local_answer_done(struct local_answer *a);
+
+/* Any thread, except in a callback of the follower: does one request before those that wait, and
+ * returns its answer after the follower has been called.  Blocks on the disk.  Of r, what orders
+ * requests (user, deadline_ms ...) and `done` are not used. */
+void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
+                   struct local_answer *out);
+
+/* For a thread that must not block. */
 struct store *store_local_new(struct local *l, const char *namespace_name,
                               const struct store_limits *limits, struct err *e);

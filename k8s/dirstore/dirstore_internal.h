@@ -9,15 +9,6 @@
 
 struct dirstore;
 
-/* The result of one request.  Owns its texts; answer_done wipes and frees them. */
-struct answer {
-	enum store_outcome outcome;
-	int status;
-	struct str body;
-	char uid[40], resource_version[24];
-	char *message; /* NULL on success */
-};
-
 /* NULL and *e (500).  Removes objects whose owner is gone. */
 struct dirstore *dirstore_open(const char *dir, struct err *e);
 void dirstore_close(struct dirstore *s);
@@ -25,8 +16,7 @@ void dirstore_transient(struct dirstore *s);
 /* See local_follow. */
 void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg);
 void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
-                 struct answer *out);
-void answer_done(struct answer *a);
+                 struct local_answer *out);
 
 /* ---- files.c: one file per object, DIR/<resource>/<key>.json ---- */
 

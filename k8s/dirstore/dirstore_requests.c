@@ -41,7 +41,7 @@ struct work {
 	const char *namespace_name;
 	const char *key; /* its file */
 	const struct store_request *r;
-	struct answer *out;
+	struct local_answer *out;
 };
 
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
@@ -74,11 +74,11 @@ static const struct {
 };
 /* clang-format on */
 
-void answer_done(struct answer *a)
+void local_answer_done(struct local_answer *a)
 {
 	str_wipe(&a->body);
 	free(a->message);
-	*a = (struct answer){ 0 };
+	*a = (struct local_answer){ 0 };
 }
 
 static void put_json(struct str *out, const json_t *j, size_t flags)
@@ -100,7 +100,7 @@ static const char *dirstore_name_of(const struct store_request *r)
 static enum fault dirstore_refuse(struct work *w, enum fault fault, const char *what)
 {
 	const struct resource *res = resource_of(w->r->kind);
-	struct answer *out = w->out;
+	struct local_answer *out = w->out;
 	out->status = FAULTS[fault].status;
 	out->outcome = FAULTS[fault].outcome;
 	free(out->message);
@@ -140,7 +140,7 @@ static void answer_object(struct work *w, const json_t *object, int status)
 {
 	const json_t *meta = json_object_get(object, "metadata");
 	JSON_AUTO *part = w->r->whole ? NULL : metadata_of(object);
-	struct answer *out = w->out;
+	struct local_answer *out = w->out;
 	out->status = status;
 	out->outcome = STORE_OK;
 	(void)snprintf(out->uid, sizeof(out->uid), "%s", reply_text(meta, "uid"));
@@ -243,22 +243,13 @@ static enum fault dirstore_read_body(struct work *w, json_t **object)
 
 /* ---- create ------------------------------------------------------------------------ */
 
-static void make_uid(char out[static 40])
-{
-	char x[33];
-	random_hex(x, 16);
-	x[12] = '4';               /* version 4, */
-	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
-	(void)snprintf(out, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16, x + 20);
-}
-
 static void stamp(struct work *w, json_t *meta)
 {
-	char uid[40];
+	char uid[UUID_TEXT];
 	char when[32];
 	struct tm tm;
 	time_t now = time(NULL);
-	make_uid(uid);
+	random_uuid(uid);
 	(void)gmtime_r(&now, &tm);
 	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	dirstore_set_text(meta, "uid", uid);
@@ -478,7 +469,7 @@ static const char *api_version(const struct resource *r)
 static enum fault answer_list(struct work *w, json_t *items)
 {
 	const struct resource *res = resource_of(w->r->kind);
-	struct answer *out = w->out;
+	struct local_answer *out = w->out;
 	(void)snprintf(out->resource_version, sizeof(out->resource_version), "%lld",
 	               (long long)w->store->resource_version);
 	JSON_AUTO *list = json_pack(
@@ -509,7 +500,7 @@ static enum fault dirstore_list(struct work *w)
 }
 
 void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
-                 struct answer *out)
+                 struct local_answer *out)
 {
 	static enum fault (*const VERBS[])(struct work *) = {
 		[STORE_CREATE] = do_create,   [STORE_GET] = do_get,
@@ -521,7 +512,7 @@ void dirstore_do(struct dirstore *s, const char *namespace_name, const struct st
 	FREE_AUTO char *key = elsewhere ? xasprintf("%s~%s", r->namespace_name, dirstore_name_of(r))
 	                                : xstrdup(dirstore_name_of(r));
 	struct work w = { s, elsewhere ? r->namespace_name : namespace_name, key, r, out };
-	*out = (struct answer){ .body = STR_SECRET(FILE_SIZE_MAX) };
+	*out = (struct local_answer){ .body = STR_SECRET(FILE_SIZE_MAX) };
 	bool named = r->verb != STORE_LIST && r->verb != STORE_READY;
 	if (named && r->kind < KIND_MADE && !segment_ok(dirstore_name_of(r)))
 		(void)dirstore_refuse(&w, INVALID,

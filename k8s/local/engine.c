@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,12 +15,13 @@
 #include "base/clock.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
+#include "k8s/transport/reply.h"
 
 enum {
-	NEWS_BYTES = 32 << 20, /* texts that wait for the thread; more make the sender wait */
 	READY_MAX = 64,
 	TRASH_BUDGET = 2000, /* entries that are removed in a step */
 	TRIM_MS = 2000,      /* without work: unused memory is returned */
+	READ_AGAIN_MS = 1000,
 };
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -55,6 +57,16 @@ void engine_watch(struct engine *e, int fd, struct engine_source *source)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
 	/* Without memory for it the kernel refuses; then the next start sees the task. */
 	(void)epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
+                              struct local_answer *out)
+{
+	const struct store_request r = {
+		.verb = STORE_GET, .kind = kind, .name = name, .whole = true
+	};
+	local_request(e->set.store, e->set.namespace_name, &r, out);
+	return out->outcome;
 }
 
 static void engine_lock(struct engine *e)
@@ -122,95 +134,73 @@ static void engine_drop(struct engine *e, size_t at)
 	job_free(job);
 }
 
-/* ---- news; any thread ------------------------------------------------------------------------ */
+/* ---- news ------------------------------------------------------------------------------------ */
 
 static void engine_wake(struct engine *e)
 {
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-static struct engine_news *news_find(struct engine *e, const char *uid)
+/* Any thread. */
+static void news_put(struct engine *e, const char *uid, json_t *news)
 {
-	struct engine_news *n = e->first;
-	while (n && strcmp(n->uid, uid) != 0)
-		n = n->next;
-	return n;
+	engine_lock(e);
+	e->news = e->news ?: json_object();
+	(void)json_object_set_new(e->news, uid, news); /* memory only */
+	engine_unlock(e);
 }
 
-static struct engine_news *news_add(struct engine *e, const char *uid)
-{
-	struct engine_news *n = xcalloc(1, sizeof(*n));
-	(void)snprintf(n->uid, sizeof(n->uid), "%s", uid);
-	if (e->first)
-		e->last->next = n;
-	else
-		e->first = n;
-	return e->last = n;
-}
-
-static void engine_tell(struct engine *e, struct span framework, bool removed)
+void engine_look(struct engine *e, struct span framework)
 {
 	ARENA_AUTO a = { 0 };
-	struct span uid = scan_text(scan_path(framework, "metadata", "uid"), &a);
+	struct span meta = scan_get(framework, "metadata");
+	struct span uid = scan_text(scan_get(meta, "uid"), &a);
+	struct span name = scan_text(scan_get(meta, "name"), &a);
+	struct span version = scan_text(scan_get(meta, "resourceVersion"), &a);
+	int64_t n = INT64_MAX;
 	if (uid.n == 0 || uid.n >= UID_TEXT)
 		return;
-	engine_lock(e);
-	while (e->news_bytes > NEWS_BYTES && !e->stop)
-		(void)pthread_cond_wait(&e->room, &e->lock);
-	const char *text = arena_dup(&a, uid);
-	struct engine_news *n = news_find(e, text) ?: news_add(e, text);
-	e->news_bytes -= n->text.n;
-	str_done(&n->text);
-	n->text = STR_INIT(FRAMEWORK_OBJECT_MAX);
-	n->removed = removed;
-	if (!removed)
-		str_span(&n->text, framework);
-	e->news_bytes += n->text.n;
-	engine_unlock(e);
+	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
+	news_put(e, arena_dup(&a, uid), json_pack("[s, I]", arena_dup(&a, name), (json_int_t)n));
 	engine_wake(e);
 }
 
-void engine_put(struct engine *e, struct span framework)
+/* Reads the Framework, unless it is in the store as this engine has last seen it. */
+static void news_read(struct engine *e, const char *uid, json_t *news)
 {
-	engine_tell(e, framework, false);
-}
-
-void engine_remove(struct engine *e, struct span framework)
-{
-	engine_tell(e, framework, true);
-}
-
-static struct engine_news *news_take(struct engine *e)
-{
-	engine_lock(e);
-	struct engine_news *n = TAKE(e->first);
-	e->news_bytes = 0;
-	(void)pthread_cond_broadcast(&e->room);
-	engine_unlock(e);
-	return n;
-}
-
-static void news_read(struct engine *e, struct engine_news *n)
-{
-	if (!n->removed) {
-		job_put(engine_job_of(e, span_of(n->uid)), str_view(&n->text));
+	const char *name = json_string_value(json_array_get(news, 0));
+	struct engine_job *job = engine_find(e, span_of(uid));
+	struct local_answer answer;
+	if (job && json_integer_value(json_array_get(news, 1)) <= job->version)
+		return;
+	bool found = engine_get(e, KIND_FRAMEWORK, name, &answer) == STORE_OK;
+	if (answer.outcome == STORE_NOT_FOUND || (found && strcmp(answer.uid, uid) != 0)) {
+		if (job)
+			job_remove(job);
+		local_answer_done(&answer);
 		return;
 	}
-	struct engine_job *job = engine_find(e, span_of(n->uid));
-	if (job)
-		job_remove(job);
+	job = job ?: engine_job_of(e, span_of(uid));
+	job->name = job->name ?: xstrdup(name);
+	if (found) {
+		job_put(job, &answer);
+	} else {
+		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
+		news_put(e, uid, json_incref(news));
+		engine_due(job, clock_ms() + READ_AGAIN_MS);
+	}
+	local_answer_done(&answer);
 }
 
 static void news_read_all(struct engine *e)
 {
-	struct engine_news *next;
-	for (struct engine_news *n = news_take(e); n; n = next) {
-		next = n->next;
-		if (!e->ending)
-			news_read(e, n);
-		str_done(&n->text);
-		free(n);
-	}
+	const char *uid;
+	json_t *one;
+	engine_lock(e);
+	JSON_AUTO *news = TAKE(e->news);
+	engine_unlock(e);
+	json_object_foreach (news, uid, one)
+		news_read(e, uid, one);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -219,7 +209,7 @@ static void news_read_all(struct engine *e)
 static void engine_forget_strangers(struct engine *e)
 {
 	for (size_t i = 0; i < e->n_jobs; i++) {
-		if (!e->job[i]->known)
+		if (!e->job[i]->name)
 			job_remove(e->job[i]);
 	}
 	logs_forget_strangers(e);
@@ -276,25 +266,12 @@ static bool engine_obey(struct engine *e)
 	engine_lock(e);
 	bool stop = e->stop;
 	bool kill_now = e->kill && !e->killed;
-	bool begin = e->started && !e->runs;
 	engine_unlock(e);
-	if (kill_now) {
-		e->killed = true;
-		engine_stop_tasks(e, true);
-	}
-	if (stop && !e->ending) {
-		e->ending = true;
-		if (e->set.foreground)
-			engine_stop_tasks(e,
-			                  e->killed); /* a killed one may have been tried again */
-	}
-	if (begin) {
-		e->runs = true;
-		news_read_all(e); /* those of before engine_started */
-		engine_forget_strangers(e);
-		for (size_t i = 0; i < e->n_jobs; i++)
-			engine_due(e->job[i], 0);
-	}
+	e->killed |= kill_now;
+	/* A killed one may have been tried again. */
+	if (kill_now || (stop && !e->ending && e->set.foreground))
+		engine_stop_tasks(e, e->killed);
+	e->ending = stop;
 	return !stop || (e->set.foreground && !engine_ended(e));
 }
 
@@ -303,12 +280,9 @@ static int engine_timeout(const struct engine *e)
 	int64_t now = clock_ms();
 	int64_t due = e->due_ms < e->probe_ms ? e->due_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
-	int timeout = store_timeout_ms(e->store);
-	int images = e->images ? images_timeout_ms(e->images) : -1;
+	int timeout = e->images ? images_timeout_ms(e->images) : -1;
 	if (e->schedule || e->trash)
 		return 0;
-	if (images >= 0 && (timeout < 0 || images < timeout))
-		timeout = images;
 	if (due == ENGINE_NEVER || e->ending)
 		return timeout;
 	int64_t ms = due <= now ? 0 : due - now < INT32_MAX ? due - now : INT32_MAX;
@@ -334,18 +308,21 @@ static void engine_wait(struct engine *e)
 static void *engine_run(void *arg)
 {
 	struct engine *e = arg;
+	news_read_all(e);
+	engine_forget_strangers(e);
+	for (size_t i = 0; i < e->n_jobs; i++)
+		engine_due(e->job[i], 0);
 	while (engine_obey(e)) {
-		news_read_all(e);
-		store_reap(e->store);
 		if (e->images)
 			images_run_once(e->images);
-		if (e->runs && !e->ending) {
+		if (!e->ending) {
+			e->starts = 0;
+			news_read_all(e);
 			engine_steps(e);
 			engine_schedule(e);
 			engine_steps(e);
 			trash_step(e, TRASH_BUDGET);
 		}
-		store_start(e->store);
 		engine_wait(e);
 	}
 	return NULL;
@@ -428,19 +405,14 @@ void engine_describe(struct engine *e, struct str *out)
 
 static int engine_open_loop(struct engine *e, struct err *err)
 {
-	e->store = store_local_new(e->set.store, e->set.namespace_name, &STORE_LIMITS_DEFAULT, err);
-	if (!e->store)
-		return -1;
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
 	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (e->epoll < 0 || e->event < 0 || pods_watch_open(e) < 0)
 		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
 		               strerrordesc_np(errno));
 	e->event_source = (struct engine_source){ engine_event_ready, e };
-	e->store_source = (struct engine_source){ engine_nothing, e };
 	e->images_source = (struct engine_source){ engine_nothing, e };
 	engine_watch(e, e->event, &e->event_source);
-	engine_watch(e, store_fd(e->store), &e->store_source);
 	if (e->images)
 		engine_watch(e, images_fd(e->images), &e->images_source);
 	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
@@ -456,26 +428,21 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->pods_dir = e->logs_dir = e->trash_dir = -1;
 	e->due_ms = e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
-	(void)pthread_cond_init(&e->room, NULL);
-	bool ok = engine_find_machine(e, err) == 0 && engine_open_loop(e, err) == 0 &&
-	          world_restore(e, err) == 0;
-	int bad = ok ? pthread_create(&e->thread, NULL, engine_run, e) : 0;
-	e->thread_runs = ok && bad == 0;
-	if (bad)
-		err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s", strerrordesc_np(bad));
-	if (!e->thread_runs) {
+	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0 ||
+	    world_restore(e, err) < 0) {
 		engine_stop(e);
 		return NULL;
 	}
 	return e;
 }
 
-void engine_started(struct engine *e)
+int engine_begin(struct engine *e, struct err *err)
 {
-	engine_lock(e);
-	e->started = true;
-	engine_unlock(e);
-	engine_wake(e);
+	int bad = pthread_create(&e->thread, NULL, engine_run, e);
+	e->thread_runs = bad == 0;
+	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
+	                     strerrordesc_np(bad))
+	           : 0;
 }
 
 void engine_kill(struct engine *e)
@@ -498,15 +465,12 @@ void engine_stop(struct engine *e)
 		return;
 	engine_lock(e);
 	e->stop = true;
-	(void)pthread_cond_broadcast(&e->room);
 	engine_unlock(e);
 	if (e->thread_runs) {
 		engine_wake(e);
 		(void)pthread_join(e->thread, NULL);
 	}
-	store_free(e->store);
-	e->ending = true;
-	news_read_all(e);
+	json_decref(e->news);
 	while (e->n_jobs > 0)
 		engine_drop(e, e->n_jobs - 1);
 	free(e->job);
@@ -516,7 +480,6 @@ void engine_stop(struct engine *e)
 		engine_close(fds[i]);
 	engine_forget_machine(e);
 	(void)pthread_mutex_destroy(&e->lock);
-	(void)pthread_cond_destroy(&e->room);
 	arena_done(&e->arena);
 	free(e);
 }

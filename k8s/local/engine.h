@@ -38,8 +38,8 @@ enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
 /* Borrowed until engine_stop.  The callbacks are called from the engine's thread, and from
  * engine_start; they must not block for long and must not call the engine. */
 struct engine_settings {
-	const char *dir;     /* pods, logs and images are below; the store's directory */
-	struct local *store; /* already followed; its follower calls engine_put and _remove */
+	const char *dir;            /* pods, logs and images are below; the store's directory */
+	struct local *store;        /* its follower calls engine_look */
 	const char *namespace_name; /* the jobs' */
 	const char *runtime;        /* path of pai-runtime; NULL: beside this program, then PATH */
 
@@ -78,13 +78,11 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 
 /*
  * The order at a start: local_open, engine_start, local_follow with a follower that calls
- * engine_put and engine_remove, engine_started, which lets the thread begin.  A put replaces an
- * earlier one of the same Framework that was not looked at yet, so at most one text of each waits.
- * engine_remove may be called with any Framework.
+ * engine_look for each Framework that is put or removed, engine_begin, which starts the thread (-1
+ * and *err: 500).  engine_look does not wait: it notes that the thread shall read the Framework.
  */
-void engine_put(struct engine *e, struct span framework);
-void engine_remove(struct engine *e, struct span framework);
-void engine_started(struct engine *e);
+void engine_look(struct engine *e, struct span framework);
+int engine_begin(struct engine *e, struct err *err);
 
 /* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
  * it can never run.  With ENGINE_RUNS there is nothing to say. */

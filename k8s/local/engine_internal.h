@@ -3,6 +3,7 @@
  * The parts of the engine.  Private to k8s/local/ and its tests.  Everything belongs to the
  * engine's thread, except for what `lock` protects.
  */
+#include <jansson.h>
 #include <pthread.h>
 #include <sys/types.h>
 
@@ -21,7 +22,6 @@ static const int64_t ENGINE_NEVER = INT64_MAX;
 
 struct engine_job;
 struct engine_pod;
-struct engine_fetch;
 
 #define POD_LOST "The process that kept this task has vanished"
 
@@ -51,34 +51,11 @@ struct engine_gpu {
 	bool told;                  /* its node cannot be used, which was reported */
 };
 
-/* An object that the start of a pod needs, read from the store. */
-struct engine_item {
-	struct engine_fetch *fetch;
-	enum object_kind kind;
-	const char *name;
-	bool optional;
-	enum store_outcome outcome;
-	struct str text; /* the object, or why there is none; wiped */
-};
-
-enum engine_fetch_what { FETCH_LOGINS, FETCH_ALL };
-struct engine_fetch {
-	struct engine *e;
-	struct engine_pod *pod; /* NULL: it is gone */
-	enum engine_fetch_what what;
-	struct arena arena; /* texts of `spec`, names of items */
-	const struct pod *spec;
-	const char *trouble; /* why there is no spec; in the arena */
-	struct engine_item *item;
-	size_t n, room, left;
-};
-
 enum engine_pod_state {
-	POD_QUEUED,   /* waits for resources */
-	POD_BOUND,    /* has them; waits until its addresses are stored */
-	POD_PULLING,  /* waits for its image */
-	POD_FETCHING, /* waits for its Secrets and ConfigMaps */
-	POD_STARTED,  /* has a shim, or had one of which nothing is known */
+	POD_QUEUED,  /* waits for resources */
+	POD_BOUND,   /* has them; waits until its addresses are stored */
+	POD_PULLING, /* waits for its image */
+	POD_STARTED, /* has a shim, is about to, or had one of which nothing is known */
 	POD_ENDED,
 	POD_REMOVED /* freed at the end of the step */
 };
@@ -95,8 +72,6 @@ struct engine_pod {
 	bool gang;
 	enum engine_pod_state state;
 	struct engine_grant *grant;
-	bool bound;    /* has a node and an address */
-	bool starting; /* the shim was started, or about to be, by an earlier process */
 	bool dying;
 	int64_t deletion_s, deletion_grace_s;
 	bool running, oom, lost;
@@ -107,7 +82,6 @@ struct engine_pod {
 	int pidfd, watch;         /* -1 */
 	bool shim_ended, changed; /* noted by sources */
 	struct engine_source source;
-	struct engine_fetch *fetch;
 	struct images_use *image;
 	int64_t due_ms;    /* not before */
 	unsigned failures; /* in a row */
@@ -122,9 +96,10 @@ struct engine_configmap {
 struct engine_job {
 	struct engine *e;
 	char uid[UID_TEXT];
-	char *name;
+	char *name;                /* NULL: no Framework of this uid was seen */
 	struct framework *machine; /* NULL: Completed, invalid, or not put yet */
-	uint64_t seen;             /* hash of metadata and spec that the machine has */
+	int64_t version;           /* resourceVersion at the last look; 0: not put yet */
+	uint64_t seen;             /* hash of what the machine has read of it */
 	struct engine_configmap configmap;
 	struct engine_pod *pods;
 	struct engine_pod *hint; /* the pod found last */
@@ -132,16 +107,11 @@ struct engine_job {
 	struct queue_job *queued;
 	struct queue_order order; /* its texts are in the arena */
 	struct arena arena;
-	bool known;      /* was put */
-	bool gone;       /* the Framework is deleted */
-	bool invalid;    /* the machine refuses it */
-	bool complete;   /* Completed, without machine; due_ms: to be deleted */
-	bool look;       /* to be synced */
-	bool ends;       /* a transition since the last sync is not just towards a start */
-	bool unstored;   /* the machine's status is newer than the stored one */
-	bool must_store; /* before the next sync */
-	bool storing, deleting;
-	struct str body; /* of the PATCH under way */
+	bool gone;     /* the Framework is deleted */
+	bool complete; /* Completed, without machine; due_ms: to be deleted */
+	bool look;     /* to be synced */
+	bool unstored; /* the machine's status is newer than the stored one */
+	bool ends;     /* a transition since then is not just towards a start */
 	unsigned sync_failures, store_failures;
 	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
 	char *problem;                     /* why its status is not stored, or it is not valid */
@@ -150,14 +120,6 @@ struct engine_job {
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
 	struct str refusal;                /* likewise */
 	unsigned quick; /* tasks that failed soon after their start, one after the other */
-};
-
-/* A put or a removal that waits for the engine's thread. */
-struct engine_news {
-	struct engine_news *next;
-	char uid[UID_TEXT];
-	bool removed;
-	struct str text;
 };
 
 struct engine {
@@ -176,28 +138,25 @@ struct engine {
 	struct queue *queue;
 	struct cgroup *cgroup;
 	struct images *images;
-	struct store *store;
 	int pods_dir, logs_dir, trash_dir;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
 	int epoll, event, inotify;
-	struct engine_source store_source, images_source, event_source, inotify_source;
+	struct engine_source images_source, event_source, inotify_source;
 	pthread_t thread;
 	bool thread_runs;
 	bool shares; /* engine_notice has told that tasks share CPUs and memory */
 
 	pthread_mutex_t lock; /* protects what follows, job.why, and the lists of jobs and pods */
-	pthread_cond_t room;
-	struct engine_news *first, *last;
-	size_t news_bytes;
-	bool started, stop, kill;
+	json_t *news; /* Frameworks that have changed: name and resourceVersion by uid; or NULL */
+	bool stop, kill;
 	struct engine_job **job; /* sorted by uid */
 	size_t n_jobs, room_jobs;
 
 	/* Of the thread. */
 	int64_t due_ms, probe_ms, trim_ms;
-	bool runs, ending, killed;
+	bool ending, killed;
 	bool schedule, probe, trash;
-	size_t fetches;
+	size_t starts; /* of tasks in this turn */
 	int64_t log_bytes;
 };
 
@@ -211,6 +170,9 @@ void engine_notice(struct engine *e, enum engine_level level, const char *fmt, .
 struct engine_job *engine_find(struct engine *e, struct span uid);
 /* The job of this uid; made if there is none. */
 struct engine_job *engine_job_of(struct engine *e, struct span uid);
+/* The whole object. */
+enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
+                              struct local_answer *out);
 /* 5 ms, 10, 20 ... most_ms. */
 int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
@@ -221,7 +183,8 @@ void engine_forget_machine(struct engine *e);
 
 /* ---- engine_job.c: Frameworks ---- */
 
-void job_put(struct engine_job *job, struct span object);
+/* The Framework as it is in the store. */
+void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);
 /* One look.  false: the job is to be freed. */
 bool job_step(struct engine_job *job);
@@ -262,14 +225,12 @@ void pod_watch_state(struct engine_pod *p);
 
 /* ---- engine_start.c: what a start needs ---- */
 
-void fetch_begin(struct engine_pod *p, enum engine_fetch_what what);
-void fetch_drop(struct engine_pod *p);
-/* The first object that is needed and not there, as a sentence; NULL. */
-const char *fetch_missing(struct engine_fetch *f);
-/* Starts the shim.  0; -1 and *err: 400 if it never can. */
+/* The logins for its image as a Docker configuration, and its container; -1 and *err. */
+int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
+               const struct pod_container **app, struct err *err);
+/* Starts the shim.  0; -1 and *err: 400 if it never can, 503 if an object that it needs cannot be
+ * read or does not exist. */
 int pod_start(struct engine_pod *p, struct err *err);
-/* The logins of FETCH_LOGINS as a Docker configuration. */
-int fetch_logins(struct engine_fetch *f, struct str *out);
 
 /* ---- engine_queue.c: resources ---- */
 

@@ -14,9 +14,8 @@
 enum {
 	SYNCS_MAX = 100, /* in one step */
 	SYNC_BACKOFF_MS = 30000,
-	STORE_BACKOFF_MS = 5000,
-	REFUSED_MS = 60000,
-	DEADLINE_MS = 30000,
+	STORE_MIN = 8, /* engine_backoff: 1.28 s */
+	STORE_MS = 60000,
 	BODY_MAX = 64 << 20,
 };
 
@@ -47,7 +46,6 @@ static void job_read_order(struct engine_job *job, struct span object)
 	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;
-	job->name = xstrdup(c->name);
 	job->order = (struct queue_order){
 		.user = arena_span(&job->arena, span_of(job_entry_shown_user(c))),
 		.virtual_cluster = arena_span(&job->arena, span_of(c->cluster)),
@@ -67,6 +65,8 @@ static uint64_t job_hash(const struct engine *e, struct span object)
 /* The machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
+	if (job->unstored || job->pods || strcmp(framework_state(job->machine), "Completed") != 0)
+		return;
 	framework_free(TAKE(job->machine));
 	job->complete = true;
 	while (job->grants)
@@ -93,24 +93,26 @@ static void job_read_machine(struct engine_job *job, struct span object)
 
 static void job_sync(struct engine_job *job);
 
-void job_put(struct engine_job *job, struct span object)
+void job_put(struct engine_job *job, const struct local_answer *answer)
 {
+	struct span object = str_view(&answer->body);
 	uint64_t seen = job_hash(job->e, object);
-	if (job->gone || job->complete || (job->known && job->seen == seen))
+	bool first = job->version == 0;
+	(void)parse_i64(span_of(answer->resource_version), 1, INT64_MAX, &job->version);
+	if (job->gone || job->complete || (!first && job->seen == seen))
 		return;
 	job->seen = seen;
-	bool first = !job->known;
-	job->known = true;
 	if (first) {
 		job_read_order(job, object);
 		world_restore_configmap(job, scan_get(object, "status"));
 	}
 	job_read_machine(job, object);
 	/* Not later, because there can be thousands. */
-	if (first && job->machine && strcmp(framework_state(job->machine), "Completed") == 0)
+	if (first && job->machine && strcmp(framework_state(job->machine), "Completed") == 0) {
 		job_sync(job);
-	else
-		engine_due(job, 0);
+		job_complete(job);
+	}
+	engine_due(job, 0);
 }
 
 void job_remove(struct engine_job *job)
@@ -121,75 +123,49 @@ void job_remove(struct engine_job *job)
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
-static void job_stored(void *arg, const struct store_reply *reply)
-{
-	struct engine_job *job = arg;
-	job->storing = false;
-	str_done(&job->body);
-	engine_due(job, 0);
-	if (reply->outcome == STORE_OK) {
-		job->must_store = false;
-		job->store_failures = 0;
-		job_trouble(job, NULL, SPAN(""));
-		return;
-	}
-	bool absent = reply->outcome == STORE_NOT_FOUND || reply->status == 422;
-	bool refused = reply->outcome == STORE_REFUSED || absent;
-	job->unstored = true;
-	job->store_ms = clock_ms() + (refused ? REFUSED_MS
-	                                      : 20 * engine_backoff(job->store_failures++,
-	                                                            STORE_BACKOFF_MS / 20));
-	if (!absent) /* else the news of its deletion is under way */
-		job_trouble(job, "its state cannot be stored", reply->message);
-}
-
+/* The answer tells also what others have changed. */
 static void job_store(struct engine_job *job)
 {
-	job->body = STR_INIT(BODY_MAX);
-	str_puts(&job->body, "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":");
-	str_json(&job->body, span_of(job->uid));
-	str_puts(&job->body, "},{\"op\":\"add\",\"path\":\"/status\",\"value\":");
-	framework_status_write(job->machine, &job->body);
-	str_puts(&job->body, "}]");
-	job->unstored = false;
-	job->storing = true;
-	store_request(job->e->store, &(struct store_request){
-					 .verb = STORE_PATCH,
-					 .kind = KIND_FRAMEWORK,
-					 .name = job->name,
-					 .json_patch = true,
-					 .body = { str_view(&job->body) },
-					 .urgent = true,
-					 .deadline_ms = clock_ms() + DEADLINE_MS,
-					 .done = job_stored,
-					 .arg = job,
-				     });
-}
-
-static void job_deleted(void *arg, const struct store_reply *reply)
-{
-	struct engine_job *job = arg;
-	job->deleting = false;
-	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND)
-		job->sync_ms = clock_ms() + REFUSED_MS;
-	engine_due(job, job->sync_ms);
+	struct local_answer answer;
+	STR_AUTO body = STR_INIT(BODY_MAX);
+	str_puts(&body, "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":");
+	str_json(&body, span_of(job->uid));
+	str_puts(&body, "},{\"op\":\"add\",\"path\":\"/status\",\"value\":");
+	framework_status_write(job->machine, &body);
+	str_puts(&body, "}]");
+	const struct store_request r = { .verb = STORE_PATCH,
+		                         .kind = KIND_FRAMEWORK,
+		                         .name = job->name,
+		                         .json_patch = true,
+		                         .whole = true,
+		                         .body = { str_view(&body) } };
+	local_request(job->e->set.store, job->e->set.namespace_name, &r, &answer);
+	if (answer.outcome == STORE_OK) {
+		job->unstored = job->ends = false;
+		job->store_failures = 0;
+		job_trouble(job, NULL, SPAN(""));
+		job_put(job, &answer);
+	} else {
+		job->store_ms =
+		    clock_ms() + engine_backoff(STORE_MIN + job->store_failures++, STORE_MS);
+		/* Else there are news of its deletion. */
+		if (answer.outcome != STORE_NOT_FOUND && answer.status != 422)
+			job_trouble(job, "its state cannot be stored", span_of(answer.message));
+	}
+	local_answer_done(&answer);
 }
 
 /* After frameworkCompletedRetainSec. */
 static void job_delete(struct engine_job *job)
 {
-	job->sync_ms = ENGINE_NEVER;
-	job->deleting = true;
-	store_request(job->e->store, &(struct store_request){
-					 .verb = STORE_DELETE,
-					 .kind = KIND_FRAMEWORK,
-					 .name = job->name,
-					 .uid = job->uid,
-					 .urgent = true,
-					 .deadline_ms = clock_ms() + DEADLINE_MS,
-					 .done = job_deleted,
-					 .arg = job,
-				     });
+	struct local_answer answer;
+	const struct store_request r = {
+		.verb = STORE_DELETE, .kind = KIND_FRAMEWORK, .name = job->name, .uid = job->uid
+	};
+	local_request(job->e->set.store, job->e->set.namespace_name, &r, &answer);
+	bool gone = answer.outcome == STORE_OK || answer.outcome == STORE_NOT_FOUND;
+	job->sync_ms = gone ? ENGINE_NEVER : clock_ms() + STORE_MS;
+	local_answer_done(&answer);
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */
@@ -231,8 +207,13 @@ static void job_next_sync(struct engine_job *job, const struct framework_result 
 	job->look = job->look || r->again;
 }
 
-/* One sync.  A status towards a start is stored when nothing more follows; any other one is stored
- * before the next sync, so that no attempt ends unseen. */
+/* A status towards a start is stored when nothing more follows; any other one is stored before the
+ * next sync, so that no attempt ends unseen. */
+static bool job_syncs(const struct engine_job *job)
+{
+	return job->machine && job->look && !(job->unstored && job->ends);
+}
+
 static void job_sync_once(struct engine_job *job)
 {
 	struct framework_world world;
@@ -241,13 +222,11 @@ static void job_sync_once(struct engine_job *job)
 	random_bytes(&random, sizeof(random));
 	world_callbacks(job, &world);
 	world.transition = job_transition;
-	job->look = job->ends = false;
+	job->look = false;
 	framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
 	world_collect(job);
 	world_sweep(job);
-	if (r.status_changed)
-		job->unstored = true;
-	job->must_store = job->must_store || (r.status_changed && job->ends);
+	job->unstored |= r.status_changed;
 	job_next_sync(job, &r);
 	if (!r.failed)
 		grants_enter(job);
@@ -256,15 +235,8 @@ static void job_sync_once(struct engine_job *job)
 /* Syncs the machine until nothing changes, or its status must be stored first. */
 static void job_sync(struct engine_job *job)
 {
-	for (unsigned i = 0; i < SYNCS_MAX; i++) {
-		if (!job->look || job->storing || job->must_store)
-			break;
+	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++)
 		job_sync_once(job);
-	}
-	if (!job->unstored && !job->storing && !job->pods &&
-	    strcmp(framework_state(job->machine), "Completed") == 0)
-		job_complete(job);
-	engine_due(job, job->look && !job->storing && !job->must_store ? 0 : job->sync_ms);
 }
 
 static void job_pods(struct engine_job *job, bool stored)
@@ -282,39 +254,36 @@ static bool job_bury(struct engine_job *job)
 			pod_delete(p, p->grace_s);
 	}
 	job_pods(job, false);
-	if (job->pods || job->storing || job->deleting)
-		return true;
-	logs_forget(job->e, job->uid);
-	return false;
+	if (!job->pods)
+		logs_forget(job->e, job->uid);
+	return job->pods != NULL;
+}
+
+/* A look at a job with a machine. */
+static void job_advance(struct engine_job *job)
+{
+	job_pods(job, false);
+	job->look |= clock_ms() >= job->sync_ms;
+	job_sync(job);
+	if (job->unstored && clock_ms() >= job->store_ms)
+		job_store(job);
+	if (job->unstored)
+		engine_due(job, job->store_ms);
+	job_pods(job, !job->unstored && !job->look);
+	job_complete(job);
 }
 
 bool job_step(struct engine_job *job)
 {
-	int64_t now = clock_ms();
 	if (job->gone)
 		return job_bury(job);
-	if (job->complete) {
+	if (job->machine)
+		job_advance(job);
+	else if (job->complete)
 		job_pods(job, false); /* of a crash */
-		if (now >= job->sync_ms && !job->deleting)
-			job_delete(job);
-		engine_due(job, job->sync_ms);
-		return true;
-	}
-	if (!job->machine)
-		return true;
-	job_pods(job, false);
-	if (now >= job->sync_ms)
-		job->look = true;
-	if (job->look)
-		job_sync(job);
-	if (job->complete)
-		return true;
-	if (job->unstored && !job->storing && now >= job->store_ms)
-		job_store(job);
-	else if (job->unstored && !job->storing)
-		engine_due(job, job->store_ms);
-	job_pods(job, !job->unstored && !job->storing && !job->look);
-	engine_due(job, job->look && !job->storing && !job->must_store ? 0 : job->sync_ms);
+	if (job->complete && clock_ms() >= job->sync_ms)
+		job_delete(job);
+	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
 	job_explain(job);
 	return true;
 }
@@ -351,7 +320,6 @@ void job_free(struct engine_job *job)
 		p->state = POD_REMOVED;
 	world_sweep(job);
 	framework_free(job->machine);
-	str_done(&job->body);
 	str_done(&job->refusal);
 	arena_done(&job->arena);
 	free(job->name);

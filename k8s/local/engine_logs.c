@@ -222,7 +222,7 @@ static void logs_check_framework(void *arg, int dir, const char *name)
 {
 	struct engine *e = arg;
 	const struct engine_job *job = engine_find(e, span_of(name));
-	if (!job || !job->known)
+	if (!job || !job->name)
 		trash_take(e, dir, name);
 }
 

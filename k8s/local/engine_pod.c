@@ -19,6 +19,7 @@ enum {
 	QUICK_WAIT_MS = 10000,
 	QUICK_MANY = 8,
 	KILL_MARGIN_MS = 10000,  /* after the grace */
+	STARTS_MAX = 8,          /* in one turn of the thread */
 	STARTING_MS = 5000,      /* until a shim has written its pid */
 	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
@@ -103,7 +104,7 @@ static void pod_watch_shim(struct engine_pod *p)
 int pod_note(struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
-	str_printf(&text, "{\"starting\":%s,\"ip\":", p->starting ? "true" : "false");
+	str_printf(&text, "{\"starting\":%s,\"ip\":", p->state >= POD_STARTED ? "true" : "false");
 	str_json(&text, span_of(p->ip));
 	if (p->dying)
 		str_printf(&text, ",\"deletion\":%lld,\"grace\":%lld", (long long)p->deletion_s,
@@ -118,20 +119,20 @@ int pod_note(struct engine_pod *p)
 	return bad;
 }
 
-static void pod_read_note(struct engine_pod *p, int dir)
+/* Returns whether the shim was started, or about to be. */
+static bool pod_read_note(struct engine_pod *p, int dir)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
 	int64_t n;
 	bool read = fd_read_str(dir, "engine.json", &text) == 0;
 	/* The file is there, but was not written before a power failure: the task may have run. */
-	p->starting = !read && errno != ENOENT;
-	if (!read || !scan_valid(str_view(&text), 10)) {
-		p->starting = p->starting || read;
-		return;
-	}
+	bool starting = read || errno != ENOENT;
+	if (!read || !scan_valid(str_view(&text), 10))
+		return starting;
 	struct span o = str_view(&text);
-	(void)scan_bool(scan_get(o, "starting"), &p->starting);
+	starting = false;
+	(void)scan_bool(scan_get(o, "starting"), &starting);
 	struct span ip = scan_text(scan_get(o, "ip"), &a);
 	if (ip.n) {
 		free(p->ip);
@@ -144,6 +145,7 @@ static void pod_read_note(struct engine_pod *p, int dir)
 	}
 	struct span gpus = scan_get(o, "gpus");
 	p->gpus_found = gpus.n ? xstrndup(gpus.p, gpus.n) : NULL;
+	return starting;
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -173,7 +175,6 @@ static void pod_read_state(struct engine_pod *p)
 
 static void pod_release(struct engine_pod *p)
 {
-	fetch_drop(p);
 	images_release(TAKE(p->image));
 	if (p->watch >= 0)
 		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
@@ -283,7 +284,6 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 	if (!p->problem || !strstr(p->problem, why))
 		pod_event(p, "Warning", reason, "%s", why);
 	pod_say(p, why);
-	fetch_drop(p);
 	p->state = POD_BOUND;
 	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->failures++, RETRY_MS);
 	engine_due(p->job, p->due_ms);
@@ -292,19 +292,15 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 static void pod_run(struct engine_pod *p)
 {
 	ERR_AUTO err = { 0 };
-	const char *missing = fetch_missing(p->fetch);
-	if (missing) {
-		pod_fails(p, "FailedMount", missing);
-		return;
-	}
+	p->e->starts++;
 	if (pod_start(p, &err) < 0) {
 		if (err.http == 400)
 			pod_never(p, "ContainerCannotRun", CODE_CANNOT_RUN, err_msg(&err));
 		else
-			pod_fails(p, "FailedCreate", err_msg(&err));
+			pod_fails(p, err.http == 503 ? "FailedMount" : "FailedCreate",
+			          err_msg(&err));
 		return;
 	}
-	fetch_drop(p);
 	images_release(TAKE(p->image)); /* the shim keeps the lock */
 	p->state = POD_STARTED;
 	p->failures = 0;
@@ -317,21 +313,21 @@ static void pod_run(struct engine_pod *p)
 static void pod_pull(struct engine_pod *p)
 {
 	STR_AUTO logins = STR_SECRET(1 << 20);
-	const struct pod_container *c = &p->fetch->spec->app;
-	const char *missing = fetch_missing(p->fetch);
-	if (missing || fetch_logins(p->fetch, &logins) < 0) {
-		pod_fails(p, "FailedToRetrieveImagePullSecret",
-		          missing ?: "a login of a registry is not valid");
-		return;
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO err = { 0 };
+	const struct pod_container *c;
+	if (pod_logins(p, &logins, &a, &c, &err) < 0) {
+		pod_fails(p, "FailedToRetrieveImagePullSecret", err_msg(&err));
+	} else {
+		bool always = strcmp(c->pull_policy, "Always") == 0;
+		p->image = images_want(p->e->images, span_of(c->image), str_view(&logins),
+		                       always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT,
+		                       pod_image_changed, p);
+		pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
+		p->state = POD_PULLING;
+		engine_due(p->job, 0);
 	}
-	bool always = strcmp(c->pull_policy, "Always") == 0;
-	p->image =
-	    images_want(p->e->images, span_of(c->image), str_view(&logins),
-	                always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT, pod_image_changed, p);
-	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
-	fetch_drop(p);
-	p->state = POD_PULLING;
-	engine_due(p->job, 0);
+	arena_wipe(&a);
 }
 
 static void pod_look_at_image(struct engine_pod *p)
@@ -340,7 +336,7 @@ static void pod_look_at_image(struct engine_pod *p)
 	if (s->state == IMAGES_READY) {
 		pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)", s->digest);
 		pod_say(p, NULL);
-		fetch_begin(p, FETCH_ALL);
+		pod_run(p);
 	} else if (s->state == IMAGES_FAILED && s->absent) {
 		pod_never(p, "Error", CODE_IMAGE_ABSENT, s->text);
 	} else if (s->state == IMAGES_FAILED) {
@@ -353,38 +349,23 @@ static void pod_look_at_image(struct engine_pod *p)
 
 static void pod_advance(struct engine_pod *p)
 {
-	switch (p->state) {
-	case POD_BOUND:
-		if (!p->grant)
-			break;
-		if (grant_lock(p->e, p->grant))
-			fetch_begin(p, p->e->images && !p->image ? FETCH_LOGINS : FETCH_ALL);
-		else
-			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
-		break;
-	case POD_PULLING:
+	if (p->e->starts == STARTS_MAX) {
+		engine_due(p->job, 0);
+	} else if (p->state == POD_PULLING) {
 		pod_look_at_image(p);
-		break;
-	case POD_FETCHING:
-		if (p->fetch->left > 0)
-			break;
-		if (p->fetch->what == FETCH_LOGINS)
+	} else if (p->state == POD_BOUND && p->grant) {
+		if (!grant_lock(p->e, p->grant))
+			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
+		else if (p->e->images && !p->image)
 			pod_pull(p);
 		else
 			pod_run(p);
-		break;
-	case POD_QUEUED:
-	case POD_STARTED:
-	case POD_ENDED:
-	case POD_REMOVED:
-		break;
 	}
 }
 
 void pod_bind(struct engine_pod *p)
 {
 	p->state = POD_BOUND;
-	p->bound = true;
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
@@ -415,7 +396,6 @@ static void pod_start_again(struct engine_pod *p)
 	p->shim_ended = p->dying || access(lock, F_OK) == 0;
 	if (p->shim_ended)
 		return;
-	p->starting = false;
 	p->state = POD_BOUND;
 	engine_due(p->job, 0);
 }
@@ -467,7 +447,7 @@ void pod_step(struct engine_pod *p, bool stored)
 
 void pod_found(struct engine_pod *p, int dir)
 {
-	pod_read_note(p, dir);
+	bool starting = pod_read_note(p, dir);
 	p->due_ms = clock_ms() + STARTING_MS;
 	if (p->dying)
 		p->due_ms = clock_ms() + p->deletion_grace_s * 1000 + KILL_MARGIN_MS;
@@ -479,12 +459,12 @@ void pod_found(struct engine_pod *p, int dir)
 		p->shim_ended = true;
 		break;
 	case TASK_NOT_STARTED:
-		if (!p->starting)
+		if (!starting)
 			return;
 		break;
 	}
 	p->state = POD_STARTED;
-	p->bound = p->changed = p->starting = true;
+	p->changed = true;
 	pod_watch_state(p);
 	if (p->dying && p->pidfd >= 0)
 		task_stop(p->pidfd, p->deletion_grace_s);
@@ -519,6 +499,7 @@ static const char *pod_phase(const struct engine_pod *p)
 
 void pod_view(struct engine_pod *p, struct framework_pod *out)
 {
+	bool bound = p->state > POD_QUEUED; /* has a node and an address */
 	pod_view_container(p, &p->task.init, &p->view[0]);
 	pod_view_container(p, &p->task.app, &p->view[1]);
 	*out = (struct framework_pod){
@@ -530,9 +511,9 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.phase = pod_phase(p),
 		.reason = p->lost ? "NodeLost" : "",
 		.message = p->lost ? POD_LOST : "",
-		.node = p->bound ? p->e->node : "",
-		.ip = p->bound ? p->ip : "",
-		.host_ip = p->bound ? p->ip : "",
+		.node = bound ? p->e->node : "",
+		.ip = bound ? p->ip : "",
+		.host_ip = bound ? p->ip : "",
 		.containers = p->view,
 		.n_containers = 2,
 	};

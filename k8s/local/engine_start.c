@@ -14,210 +14,62 @@
 #include "k8s/local/engine_internal.h"
 #include "k8s/transport/reply.h"
 
-enum { FETCHES_MAX = 8, FETCH_DEADLINE_MS = 30000, FETCH_AGAIN_MS = 20, LOGINS_MAX = 1 << 20 };
-
 /* For clusters without this ConfigMap of OpenPAI. */
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
 /* ---- objects of the store -------------------------------------------------------------------- */
 
-static void fetch_free(struct engine_fetch *f)
+/* struct pod_objects: an object that is needed and does not exist may do so later. */
+static int start_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                     struct err *err)
 {
-	for (size_t i = 0; i < f->n; i++)
-		str_wipe(&f->item[i].text);
-	free(f->item);
-	arena_wipe(&f->arena);
-	free(f);
-}
-
-void fetch_drop(struct engine_pod *p)
-{
-	struct engine_fetch *f = TAKE(p->fetch);
-	if (!f)
-		return;
-	f->pod = NULL;
-	if (f->left == 0)
-		fetch_free(f);
-}
-
-static void fetch_done(void *arg, const struct store_reply *reply)
-{
-	struct engine_item *i = arg;
-	struct engine_fetch *f = i->fetch;
-	i->outcome = reply->outcome;
-	str_span(&i->text, reply->outcome == STORE_OK ? reply->body : reply->message);
-	if (--f->left > 0)
-		return;
-	f->e->fetches--;
-	if (f->pod)
-		engine_due(f->pod->job, 0);
-	else
-		fetch_free(f);
-}
-
-static void fetch_want(struct engine_fetch *f, enum object_kind kind, const char *name,
-                       bool optional)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->item[i].kind == kind && strcmp(f->item[i].name, name) == 0) {
-			f->item[i].optional = f->item[i].optional && optional;
-			return;
-		}
+	struct local_answer answer;
+	enum object_kind kind = s->secret ? KIND_SECRET : KIND_CONFIGMAP;
+	bool built_in = !s->secret && strcmp(s->name, EXIT_PATTERNS) == 0;
+	enum store_outcome got = engine_get(arg, kind, s->name, &answer);
+	int result = got == STORE_NOT_FOUND ? 1 : -1;
+	if (got == STORE_OK) {
+		result = pod_data_read(str_view(&answer.body), s->secret, a, out, err);
+	} else if (result == 1 && built_in) {
+		out->v = ARENA_NEW(a, struct pod_pair, 1);
+		out->v[0] =
+		    (struct pod_pair){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
+		out->n = 1;
+		result = 0;
+	} else if (result < 0) {
+		err_set(err, UNAVAILABLE, "%s", answer.message);
 	}
-	if (f->n == f->room) {
-		f->room = f->room ? 2 * f->room : 8;
-		f->item = xrealloc(f->item, f->room * sizeof(*f->item));
-	}
-	f->item[f->n++] = (struct engine_item){
-		.kind = kind,
-		.name = name,
-		.optional = optional,
-		.text = STR_SECRET(POD_OBJECT_MAX),
-	};
+	local_answer_done(&answer);
+	return result;
 }
 
-static enum object_kind fetch_kind(bool secret)
+/* What was asked of this pod. */
+static const struct pod *start_read_pod(const struct engine_pod *p, struct arena *a,
+                                        struct err *err)
 {
-	return secret ? KIND_SECRET : KIND_CONFIGMAP;
-}
-
-static void fetch_want_source(struct engine_fetch *f, const struct pod_source *s)
-{
-	if (s->name)
-		fetch_want(f, fetch_kind(s->secret), s->name, s->optional);
-}
-
-static void fetch_want_env(struct engine_fetch *f, const struct pod_container *c)
-{
-	for (size_t i = 0; i < c->n_env; i++)
-		fetch_want_source(f, &c->env[i].from);
-}
-
-static void fetch_want_all(struct engine_fetch *f, const struct pod *spec)
-{
-	/* Copied, since the job can be freed before the answer comes. */
-	fetch_want(f, KIND_FRAMEWORK, arena_dup(&f->arena, span_of(f->pod->job->name)), false);
-	fetch_want_env(f, &spec->init);
-	fetch_want_env(f, &spec->app);
-	for (size_t i = 0; i < spec->n_volumes; i++)
-		fetch_want_source(f, &spec->volume[i].from);
-}
-
-static void fetch_send(struct engine_fetch *f)
-{
-	f->left = f->n;
-	f->e->fetches += f->n > 0;
-	for (size_t i = 0; i < f->n; i++) {
-		f->item[i].fetch = f;
-		store_request(f->e->store, &(struct store_request){
-					       .verb = STORE_GET,
-					       .kind = f->item[i].kind,
-					       .name = f->item[i].name,
-					       .whole = true,
-					       .deadline_ms = clock_ms() + FETCH_DEADLINE_MS,
-					       .done = fetch_done,
-					       .arg = &f->item[i],
-					   });
-	}
-}
-
-static const struct pod *fetch_read_pod(struct engine_fetch *f, struct err *err)
-{
-	struct engine_pod *p = f->pod;
 	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	const char *path = arena_printf(&f->arena, "%s/pod.json", p->dir);
-	if (fd_read_str(AT_FDCWD, path, &text) != 0) {
-		err_set(err, UNKNOWN_ERROR, "%s is not readable", path);
-		return NULL;
-	}
-	struct span object = arena_span(&f->arena, str_view(&text));
-	return world_read_pod(p->e, object, p->ip, &f->arena, err);
+	const char *path = arena_printf(a, "%s/pod.json", p->dir);
+	bool read = fd_read_str(AT_FDCWD, path, &text) == 0;
+	const struct pod *spec =
+	    read ? world_read_pod(p->e, arena_span(a, str_view(&text)), p->ip, a, err) : NULL;
+	if (!read)
+		err_set(err, UNAVAILABLE, "%s is not readable", path);
+	else if (!spec)
+		err->http = 503; /* a storage was there when the pod was made */
+	return spec;
 }
 
-void fetch_begin(struct engine_pod *p, enum engine_fetch_what what)
+int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
+               const struct pod_container **app, struct err *err)
 {
-	ERR_AUTO err = { 0 };
-	if (p->e->fetches >= FETCHES_MAX) {
-		p->state = p->image ? POD_PULLING : POD_BOUND;
-		engine_due(p->job, clock_ms() + FETCH_AGAIN_MS);
-		return;
-	}
-	struct engine_fetch *f = p->fetch = xcalloc(1, sizeof(*f));
-	f->e = p->e;
-	f->pod = p;
-	f->what = what;
-	f->spec = fetch_read_pod(f, &err);
-	p->state = POD_FETCHING;
-	if (!f->spec)
-		f->trouble = arena_dup(&f->arena, span_of(err_msg(&err)));
-	else if (what == FETCH_ALL)
-		fetch_want_all(f, f->spec);
-	for (size_t i = 0; f->spec && what == FETCH_LOGINS && i < f->spec->n_pull_secrets; i++)
-		fetch_want(f, KIND_SECRET, f->spec->pull_secret[i], true);
-	fetch_send(f);
-	if (f->left == 0)
-		engine_due(p->job, 0);
-}
-
-static bool fetch_built_in(const struct engine_item *i)
-{
-	return i->kind == KIND_CONFIGMAP && strcmp(i->name, EXIT_PATTERNS) == 0;
-}
-
-const char *fetch_missing(struct engine_fetch *f)
-{
-	static const char *const KINDS[] = { [KIND_FRAMEWORK] = "Framework",
-		                             [KIND_SECRET] = "Secret",
-		                             [KIND_CONFIGMAP] = "ConfigMap" };
-	if (f->trouble)
-		return f->trouble;
-	for (size_t j = 0; j < f->n; j++) {
-		const struct engine_item *i = &f->item[j];
-		bool absent = i->outcome == STORE_NOT_FOUND;
-		if (i->outcome == STORE_OK || (absent && (i->optional || fetch_built_in(i))))
-			continue;
-		return arena_printf(&f->arena, "%s %s %s", KINDS[i->kind], i->name,
-		                    absent ? "does not exist" : str_c(&i->text));
-	}
-	return NULL;
-}
-
-static const struct engine_item *fetch_item(const struct engine_fetch *f, enum object_kind kind,
-                                            const char *name)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->item[i].kind == kind && strcmp(f->item[i].name, name) == 0)
-			return &f->item[i];
-	}
-	return NULL;
-}
-
-/* struct pod_objects. */
-static int fetch_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
-                     struct err *e)
-{
-	const struct engine_item *i = fetch_item(arg, fetch_kind(s->secret), s->name);
-	if (i && i->outcome == STORE_OK)
-		return pod_data_read(str_view(&i->text), s->secret, a, out, e);
-	if (!i || !fetch_built_in(i))
-		return 1;
-	out->v = ARENA_NEW(a, struct pod_pair, 1);
-	out->v[0] = (struct pod_pair){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
-	out->n = 1;
-	return 0;
-}
-
-int fetch_logins(struct engine_fetch *f, struct str *out)
-{
+	const struct pod_objects objects = { start_get, p->e };
+	const struct pod *spec = start_read_pod(p, a, err);
 	JSON_AUTO *all = json_object();
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO err = { 0 };
-	for (size_t i = 0; i < f->n; i++) {
+	for (size_t i = 0; spec && i < spec->n_pull_secrets; i++) {
+		const struct pod_source s = { spec->pull_secret[i], true, true };
 		struct pod_data data;
-		if (f->item[i].outcome != STORE_OK)
-			continue;
-		if (pod_data_read(str_view(&f->item[i].text), true, &a, &data, &err) != 0)
+		if (pod_source_get(&s, &objects, a, &data, err) < 0)
 			return -1;
 		for (size_t j = 0; j < data.n; j++) {
 			JSON_AUTO *one = span_is(data.v[j].key, ".dockerconfigjson")
@@ -228,12 +80,23 @@ int fetch_logins(struct engine_fetch *f, struct str *out)
 				(void)json_object_update(all, auths); /* memory only */
 		}
 	}
-	arena_wipe(&a);
 	char *text = json_dumps(all, JSON_COMPACT);
 	if (text && json_object_size(all) > 0)
 		str_printf(out, "{\"auths\":%s}", text);
 	free_wiped(text);
-	return 0;
+	*app = spec ? &spec->app : NULL;
+	return spec ? 0 : -1;
+}
+
+/* The Framework, with the addresses of all tasks that init shall know. */
+static int start_put_framework(const struct engine_pod *p, struct err *err)
+{
+	struct local_answer answer;
+	bool found = engine_get(p->e, KIND_FRAMEWORK, p->job->name, &answer) == STORE_OK;
+	int bad = found ? task_put_framework(p->dir, str_view(&answer.body), err)
+	                : err_set(err, UNAVAILABLE, "%s", answer.message);
+	local_answer_done(&answer);
+	return bad;
 }
 
 /* ---- the shim -------------------------------------------------------------------------------- */
@@ -306,11 +169,12 @@ static int start_cgroup(struct start *s, const struct pod *spec, struct err *err
 	return cgroup_make(s->p->e->cgroup, s->p->uid, &limits, &s->procs, err);
 }
 
-static int start_write(struct start *s, const struct images_status *image, struct err *err)
+static int start_write(struct start *s, const struct pod *spec, const struct images_status *image,
+                       struct err *err)
 {
 	struct engine_pod *p = s->p;
 	struct engine *e = p->e;
-	const struct pod_objects objects = { fetch_get, p->fetch };
+	const struct pod_objects objects = { start_get, e };
 	const struct task_settings set = {
 		.dir = p->dir,
 		.runtime = e->runtime,
@@ -330,11 +194,9 @@ static int start_write(struct start *s, const struct images_status *image, struc
 		.image_env = image ? image->env : NULL,
 		.objects = &objects,
 	};
-	const struct engine_item *f = fetch_item(p->fetch, KIND_FRAMEWORK, p->job->name);
-	if (task_prepare(p->fetch->spec, &set, err) < 0 ||
-	    task_put_framework(p->dir, str_view(&f->text), err) < 0)
+	if (task_prepare(spec, &set, err) < 0 || start_put_framework(p, err) < 0)
 		return -1;
-	p->starting = true;
+	p->state = POD_STARTED; /* also if this process is killed now */
 	return pod_note(p) < 0 ? err_set(err, UNKNOWN_ERROR, "%s cannot be written", p->dir) : 0;
 }
 
@@ -343,11 +205,14 @@ static int start_all(struct start *s, struct err *err)
 	struct engine_pod *p = s->p;
 	struct engine *e = p->e;
 	const struct images_status *image = p->image ? images_status(p->image) : NULL;
+	const struct pod *spec = start_read_pod(p, &s->a, err);
+	if (!spec)
+		return -1;
 	start_gpus(s);
 	start_mounts(s);
 	if (p->image)
 		s->keep[s->n_keep++] = images_lock_fd(p->image);
-	if (start_cgroup(s, p->fetch->spec, err) < 0 || start_write(s, image, err) < 0)
+	if (start_cgroup(s, spec, err) < 0 || start_write(s, spec, image, err) < 0)
 		return -1;
 	p->pidfd = task_start(p->dir, e->runtime, e->tether[0], s->keep, s->n_keep, err);
 	return p->pidfd < 0 ? -1 : 0;
@@ -358,12 +223,13 @@ int pod_start(struct engine_pod *p, struct err *err)
 	struct start s = { .p = p };
 	pod_watch_state(p);
 	int bad = start_all(&s, err);
-	p->starting = !bad;
-	if (bad)
+	if (bad) {
+		p->state = POD_BOUND;
 		(void)pod_note(p); /* else a restart takes it as lost */
-	else
+	} else {
 		grant_unlock(p->e, p->grant); /* the shim has the locks */
-	arena_done(&s.a);
+	}
+	arena_wipe(&s.a);
 	free(s.procs);
 	return bad;
 }

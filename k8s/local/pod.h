@@ -119,7 +119,7 @@ struct pod_objects {
 };
 
 /* The contents of an object that files or variables need; none if it is optional and does not
- * exist.  -1 and *e. */
+ * exist.  -1 and *e: 503 if it may exist later. */
 int pod_source_get(const struct pod_source *s, const struct pod_objects *o, struct arena *a,
                    struct pod_data *out, struct err *e);
 

@@ -51,7 +51,7 @@ int pod_source_get(const struct pod_source *s, const struct pod_objects *o, stru
 	int got = o->get(o->arg, s, a, out, e);
 	if (got <= 0 || s->optional)
 		return got < 0 ? -1 : 0;
-	return err_set(e, INVALID_PARAMETERS, "%s %s, which the pod needs, does not exist",
+	return err_set(e, UNAVAILABLE, "%s %s, which the pod needs, does not exist",
 	               s->secret ? "Secret" : "ConfigMap", s->name);
 }
 

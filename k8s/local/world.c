@@ -18,16 +18,6 @@
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
-static void world_new_uid(char out[static UID_TEXT])
-{
-	char x[33];
-	random_hex(x, 16);
-	x[12] = '4';               /* version 4, */
-	x[16] = "89ab"[x[16] & 3]; /* variant 1 */
-	(void)snprintf(out, UID_TEXT, "%.8s-%.4s-%.4s-%.4s-%.12s", x, x + 8, x + 12, x + 16,
-	               x + 20);
-}
-
 void world_restore_configmap(struct engine_job *job, struct span status)
 {
 	/* In these states there is none, or none any more. */
@@ -80,7 +70,7 @@ static enum framework_answer world_create_configmap(struct engine_job *job, cons
 	if (world_taken(job, name) || strlen(name) >= sizeof(c->name))
 		return FRAMEWORK_FAILED;
 	(void)snprintf(c->name, sizeof(c->name), "%s", name);
-	world_new_uid(c->uid);
+	random_uuid(c->uid);
 	c->there = true;
 	c->dying = false;
 	out->uid = c->uid;
@@ -96,7 +86,7 @@ void world_collect(struct engine_job *job)
 		if (p->state == POD_REMOVED)
 			continue;
 		bool owned = c->there && strcmp(p->owner, c->uid) == 0;
-		if (!p->dying && (!owned || c->dying) && job->e->runs)
+		if (!p->dying && (!owned || c->dying))
 			pod_delete(p, p->grace_s);
 		some = some || (owned && p->state != POD_REMOVED);
 	}
@@ -269,7 +259,7 @@ static enum framework_answer world_create_pod(struct engine_job *job, const char
 	struct engine *e = job->e;
 	if (world_find(job, name))
 		return FRAMEWORK_FAILED;
-	world_new_uid(job->pod_uid);
+	random_uuid(job->pod_uid);
 	if (world_complete_pod(e, object, job->pod_uid, &text) < 0)
 		return world_refuse(job, name, "the pod is larger than 4 MiB", out);
 	const struct pod *spec = world_read_pod(e, str_view(&text), e->ip, &a, &err);

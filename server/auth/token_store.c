@@ -381,15 +381,12 @@ void token_store_list(struct request *r, const char *user, token_store_list_call
 	token_store_look(c);
 }
 
-/* OpenPAI's keys are UUIDs, version 4. */
+/* OpenPAI's keys are UUIDs. */
 static const char *new_key(struct arena *a, const char *name)
 {
-	char hex[33];
-	random_hex(hex, 16);
-	hex[12] = '4';
-	hex[16] = "89ab"[hex[16] & 3];
-	return arena_printf(a, "%s%s%.8s-%.4s-%.4s-%.4s-%.12s", name ? name : "", name ? "." : "",
-	                    hex, hex + 8, hex + 12, hex + 16, hex + 20);
+	char uuid[UUID_TEXT];
+	random_uuid(uuid);
+	return arena_printf(a, "%s%s%s", name ? name : "", name ? "." : "", uuid);
 }
 
 void token_store_add(struct request *r, const char *user, struct span token, const char *name,

@@ -53,7 +53,7 @@ static void inbox_wake(const struct run_inbox *in)
 static void inbox_put(void *arg, struct span framework)
 {
 	struct run_inbox *in = arg;
-	engine_put(in->engine, framework);
+	engine_look(in->engine, framework);
 	(void)pthread_mutex_lock(&in->lock); /* fails only if misused */
 	in->framework.n = 0;
 	str_span(&in->framework, framework);
@@ -64,7 +64,7 @@ static void inbox_put(void *arg, struct span framework)
 static void inbox_remove(void *arg, struct span framework)
 {
 	struct run_inbox *in = arg;
-	engine_remove(in->engine, framework);
+	engine_look(in->engine, framework);
 	(void)pthread_mutex_lock(&in->lock);
 	in->gone = true;
 	(void)pthread_mutex_unlock(&in->lock);
@@ -233,8 +233,7 @@ static int run_open_engine(struct setup *s, struct err *e)
 	if (!s->run.engine)
 		return -1;
 	local_follow(s->local, &FOLLOWER, &s->inbox);
-	engine_started(s->run.engine);
-	return 0;
+	return engine_begin(s->run.engine, e);
 }
 
 static int run_open(struct setup *s, struct err *e)

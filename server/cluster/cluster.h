@@ -42,7 +42,7 @@ const char *follow_problem(const struct server *s, struct arena *a);
  * *e (400, 500).
  */
 int machine_start(struct server *s, struct arena *a, struct err *e);
-void machine_go(struct server *s);
+int machine_go(struct server *s, struct err *e);
 
 /* Why nothing in the cluster processes a waiting job.  now_ms since 1970.  Pure. */
 enum neglect {

@@ -278,7 +278,7 @@ static void directory_put(void *arg, struct span object)
 	const struct follow *f = arg;
 	frameworks_put(arg, object);
 	if (f->server->engine)
-		engine_put(f->server->engine, object);
+		engine_look(f->server->engine, object);
 }
 
 static void directory_remove(void *arg, struct span object)
@@ -286,7 +286,7 @@ static void directory_remove(void *arg, struct span object)
 	const struct follow *f = arg;
 	frameworks_remove(arg, object);
 	if (f->server->engine)
-		engine_remove(f->server->engine, object);
+		engine_look(f->server->engine, object);
 }
 
 static int watch_directory(struct follow *f, struct err *e)
@@ -300,10 +300,8 @@ static int watch_directory(struct follow *f, struct err *e)
 	local_follow(f->server->local, &FOLLOWER, f);
 	frameworks_end(f, 0);
 	events_trouble(f->events, NULL); /* they come from the engine */
-	if (run) {
-		machine_go(f->server);
-		return 0;
-	}
+	if (run)
+		return machine_go(f->server, e);
 	log_event(LOG_WARN, "--engine=none: jobs are only kept; nothing runs them", "directory",
 	          f->server->options->local);
 	return 0;

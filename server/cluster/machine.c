@@ -137,10 +137,12 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	return geteuid() ? -1 : err_wrap(e, "as root, without capabilities; use another user");
 }
 
-void machine_go(struct server *s)
+int machine_go(struct server *s, struct err *e)
 {
 	STR_AUTO offers = STR_INIT(1024);
-	engine_started(s->engine);
+	if (engine_begin(s->engine, e) < 0)
+		return -1;
 	engine_describe(s->engine, &offers);
 	log_event(LOG_INFO, "jobs run on this machine", "resources", str_c(&offers));
+	return 0;
 }

@@ -1,5 +1,7 @@
 """Jobs that run, fail, are tried again, and are stopped."""
-from harness import wait_until
+import os
+
+from harness import framework_name, wait_until
 from machine import Machine, processes_with, role
 
 
@@ -145,6 +147,27 @@ def test_secrets(check):
         check.ok("the task had it", "11\n" in m.log("secret", "main"), m.log("secret", "main"))
 
 
+def test_missing_secret(check):
+    """A task whose Secret is not there waits until it is."""
+    with Machine(gpus=1) as m:
+        m.start("holds", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
+        check.ok("another job has the GPU", wait_until(lambda: "on" in m.log("holds", "main")))
+        m.start("wants", {"main": role("x='<% $secrets.word %>'; echo ${#x}", gpu=1)}, secrets={"word": "Sesame-4711"})
+        check.ok("the job waits", wait_until(lambda: "queue" in m.waiting_reason("wants")), m.waiting_reason("wants"))
+        kept, away = os.path.join(m.where, "secrets"), os.path.join(os.path.dirname(m.where), "away")
+        names = [name for name in os.listdir(kept) if name.startswith(framework_name("wants"))]
+        os.mkdir(away)
+        for name in names:
+            os.rename(os.path.join(kept, name), os.path.join(away, name))
+        m.stop_job("holds")
+        check.ok("a reason", wait_until(lambda: "does not exist" in m.waiting_reason("wants")), m.waiting_reason("wants"))
+        check.equal("the state", m.state("wants"), "WAITING")
+        for name in names:
+            os.rename(os.path.join(away, name), os.path.join(kept, name))
+        check.equal("then it runs", m.wait("wants"), "SUCCEEDED")
+        check.ok("with its secret", "11\n" in m.log("wants", "main"), m.log("wants", "main"))
+
+
 def test_events(check):
     """What happened to a pod is among the events of its job."""
     with Machine() as m:
@@ -156,4 +179,5 @@ def test_events(check):
 
 
 TESTS = [test_hello, test_roles_talk, test_failure_explained, test_signals_and_memory, test_retries,
-         test_task_retries, test_completion, test_stop_with_grace, test_delete, test_secrets, test_events]
+         test_task_retries, test_completion, test_stop_with_grace, test_delete, test_secrets, test_missing_secret,
+         test_events]

@@ -376,6 +376,68 @@ static void test_store_free_answers_everything(void **state)
 	open_store();
 }
 
+/* ---- a thread that waits ------------------------------------------------------------ */
+
+struct seen {
+	int puts, removals;
+};
+
+static void seen_put(void *arg, struct span object)
+{
+	(void)object;
+	((struct seen *)arg)->puts++;
+}
+
+static void seen_remove(void *arg, struct span object)
+{
+	(void)object;
+	((struct seen *)arg)->removals++;
+}
+
+static void test_local_request_answers_at_once(void **state)
+{
+	static const struct local_follower FOLLOWER = { seen_put, seen_remove };
+	struct seen seen = { 0 };
+	struct kept *k = calloc(50, sizeof(*k));
+	struct local_answer a;
+	(void)state;
+	local_follow(local, &FOLLOWER, &seen);
+	for (size_t i = 0; i < 50; i++)
+		store_request(store, &(struct store_request){ .verb = STORE_GET,
+		                                              .kind = KIND_FRAMEWORK,
+		                                              .name = "f",
+		                                              .deadline_ms = clock_ms() + 60000,
+		                                              .done = keep,
+		                                              .arg = &k[i] });
+	store_start(store);
+	const struct store_request create = { .verb = STORE_CREATE,
+		                              .kind = KIND_FRAMEWORK,
+		                              .name = "f",
+		                              .body = { span_of(FRAMEWORK) } };
+	local_request(local, "jobs", &create, &a);
+	assert_int_equal(a.outcome, STORE_OK);
+	assert_int_equal(a.uid[8], '-');
+	assert_null(a.message);
+	assert_int_equal(seen.puts, 1);
+	local_answer_done(&a);
+	local_request(local, "jobs", &create, &a);
+	assert_int_equal(a.outcome, STORE_EXISTS);
+	assert_non_null(strstr(a.message, "already exists"));
+	assert_int_equal(seen.puts, 1);
+	local_answer_done(&a);
+	const struct store_request gone = { .verb = STORE_DELETE,
+		                            .kind = KIND_FRAMEWORK,
+		                            .name = "f" };
+	local_request(local, "jobs", &gone, &a);
+	assert_int_equal(a.outcome, STORE_OK);
+	assert_int_equal(seen.removals, 1);
+	local_answer_done(&a);
+	settle(store);
+	for (size_t i = 0; i < 50; i++)
+		assert_int_equal(k[i].calls, 1);
+	free(k);
+}
+
 /* clang-format off */
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
@@ -383,6 +445,7 @@ static void test_store_free_answers_everything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_local_request_answers_at_once),
 		TEST(test_create_answers_as_api_server),
 		TEST(test_create_twice_is_409),
 		TEST(test_create_refuses_bad_bodies),

@@ -201,10 +201,10 @@ static void test_logs(void **state)
 	assert_true(has_log(&f, RUNS - 1));
 	assert_false(has_log(&f, 0));
 	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
-	f.e.job[0]->known = true;
+	f.e.job[0]->name = xstrdup("f");
 	logs_forget_strangers(&f.e);
 	assert_true(has_log(&f, RUNS - 1));
-	f.e.job[0]->known = false;
+	free(TAKE(f.e.job[0]->name));
 	logs_forget_strangers(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
 	assert_true(f.e.trash);

@@ -38,6 +38,24 @@ static int get_object(void *arg, const struct pod_source *s, struct arena *a, st
 }
 static const struct pod_objects OBJECTS = { get_object, NULL };
 
+/* An object that is needed may come later. */
+static void test_source(void **state)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct pod_data data;
+	(void)state;
+	assert_int_equal(
+	    pod_source_get(&(struct pod_source){ "none", false, true }, &OBJECTS, &a, &data, &e),
+	    0);
+	assert_int_equal(data.n, 0);
+	assert_int_equal(
+	    pod_source_get(&(struct pod_source){ "none", true, false }, &OBJECTS, &a, &data, &e),
+	    -1);
+	assert_int_equal(e.http, 503);
+	assert_non_null(strstr(err_msg(&e), "Secret none"));
+}
+
 static void test_env(void **state)
 {
 	(void)state;
@@ -148,6 +166,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_source),
 		cmocka_unit_test(test_env),
 		cmocka_unit_test(test_mounts),
 		cmocka_unit_test(test_refused),

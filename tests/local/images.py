@@ -10,7 +10,7 @@ import tempfile
 import threading
 
 from foreground import Place
-from harness import PATIENCE, SLOW, Threads, wait_until
+from harness import BINARY, PATIENCE, SLOW, Threads, wait_until
 from machine import Machine, role
 from serving import as_user
 
@@ -42,10 +42,11 @@ class Registry:
             self.slow = f"127.0.0.1:{self.server.server_address[1]}"
 
     def push(self, name):
-        """An image with a shell and a few programs of this machine."""
+        """An image with a shell and a few programs of this machine, and the libraries of pai-runtime: it has
+        some only under AddressSanitizer."""
         root = os.path.join(self.where, "root")
         files = {os.path.realpath(shutil.which(p)) for p in PROGRAMS}
-        for program in sorted(files):
+        for program in sorted(files) + [os.path.join(os.path.dirname(BINARY), "pai-runtime")]:
             found = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
             files |= set(re.findall(r"(/\S+) \(0x", found))
         for file in files:

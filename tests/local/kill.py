@@ -8,7 +8,6 @@ import os
 import random
 import re
 import signal
-import socketserver
 import tempfile
 import threading
 import time
@@ -16,6 +15,7 @@ import time
 from harness import PATIENCE, SLOW, USER, free_port, framework_name, wait_until
 from machine import Machine, job, processes_with, role
 from serving import as_user
+from users import Meeting
 
 WHOLE = os.environ.get("TEST_WHOLE") == "1"
 SEED = int(os.environ.get("TEST_SEED", "1"))
@@ -26,39 +26,13 @@ LOST = -1001
 PORTS = 253  # of init: by chance the task has a port twice, or the port is in use; the job is tried again
 
 
-class Witness(socketserver.ThreadingTCPServer):
-    """Tasks tell it that they begin, and which GPU another task holds too."""
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 256
-
-    def __init__(self):
-        witness = self
-        self.begun, self.collisions = collections.defaultdict(list), []  # pods by run of a task
-
-        class Visit(socketserver.StreamRequestHandler):
-            def handle(self):
-                kind, _, what = self.rfile.readline().decode().strip().partition(" ")
-                if kind == "begin":
-                    run, pod = what.split()
-                    witness.begun[run].append(pod)
-                elif kind == "collision":
-                    witness.collisions.append(what)
-                self.wfile.write(b"seen\n")
-        super().__init__(("127.0.0.1", 0), Visit)
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    def tell(self, what):
-        """A command."""
-        return f"exec 3<>/dev/tcp/127.0.0.1/{self.server_address[1]}; echo {what} >&3; read -r SEEN <&3; exec 3>&-"
-
-
 class Field:
-    """A machine whose server is killed, and what its tasks have told."""
+    """A machine whose server is killed; its tasks tell a Meeting that they begin, "begin RUN POD", and which
+    GPU another task holds too, "collision GPU RUN"."""
 
     def __init__(self):
         self.random = random.Random(SEED)
-        self.witness = Witness()
+        self.meeting = Meeting()
         mine = as_user()
         self.base = os.path.dirname((mine or {}).get("where") or os.path.join(tempfile.mkdtemp(prefix="rest-lit-local."), "x"))
         self.more = {"port": free_port(), "gpus": GPUS, **(mine or {}), "where": os.path.join(self.base, "jobs")}
@@ -84,9 +58,9 @@ class Field:
     def command(self, exits):
         """Takes locks, tells, and ends with the word of `exits` for this try."""
         run = "$FC_FRAMEWORK_NAME/$FC_TASKROLE_NAME/$FC_TASK_INDEX/$FC_FRAMEWORK_ATTEMPT_ID/$FC_TASK_ATTEMPT_ID"
-        return [self.witness.tell(f"begin {run} $FC_POD_UID"),
+        return [self.meeting.visit(f"visit:begin {run} $FC_POD_UID"),
                 "for g in ${NVIDIA_VISIBLE_DEVICES//,/ }; do [ $g = void ] && continue; "
-                f"eval \"exec 1$g<{self.locks}/$g\"; flock -n 1$g || {{ {self.witness.tell(f'collision $g {run}')}; }}; done",
+                f"eval \"exec 1$g<{self.locks}/$g\"; flock -n 1$g || {{ {self.meeting.visit(f'visit:collision $g {run}')}; }}; done",
                 exits]
 
     def make(self, name):
@@ -182,9 +156,11 @@ class Field:
         return found
 
     def check_rest(self, check):
-        check.equal("no GPU was held twice", self.witness.collisions, [])
-        twice = {run: pods for run, pods in self.witness.begun.items() if len(pods) > 1}
-        check.equal("nothing ran twice", twice, {})
+        check.equal("no GPU was held twice", self.told("collision"), [])
+        begun = self.told("begin")
+        pods = collections.Counter(run for run, _ in begun)
+        twice = [b for b in begun if pods[b[0]] > 1]
+        check.equal("nothing ran twice", twice, [])
         check.ok("no pod is left", wait_until(lambda: not self.machine.pods()), self.machine.pods())
         check.ok("no process is left", wait_until(lambda: not self.alive() and not self.machine.shims()), self.alive())
         check.ok("no program of the sandbox is left", wait_until(lambda: not self.programs()), self.programs())
@@ -195,17 +171,23 @@ class Field:
     def programs(self):
         return processes_with(os.path.join(self.machine.where, "pods"))
 
+    def told(self, kind):
+        """The words of what tasks have told, in any order; as often as they have."""
+        with self.meeting.changed:
+            lines = [line.split() for line in self.meeting.visits.elements()]
+        return [words for first, *words in lines if first == kind]
+
     def runs(self, name):
         """(job attempt, index, task attempt) of what has begun."""
-        begun = [run.split("/") for run in list(self.witness.begun)]
+        begun = [run.split("/") for run, _ in self.told("begin")]
         return sorted((int(b[3]), int(b[2]), int(b[4])) for b in begun if b[0] == framework_name(name))
 
     def close(self):
         if self.machine.process.poll() is not None:
             self.again()
         self.machine.remove()
-        self.witness.shutdown()
-        self.witness.server_close()
+        self.meeting.shutdown()
+        self.meeting.server_close()
 
 
 def test_server_killed_under_load(check):

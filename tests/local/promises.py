@@ -266,7 +266,7 @@ def attempts_of_real_jobs(check):
             text = m.read("again", "worker", 0, attempt=attempt)
             ok(f"log of attempt {attempt}", f"attempt {attempt}" in text, text)
         ok = promise(check, "retries")
-        command = m.visit("visit:retried") + "; echo try $((VISIT - 1)); test $VISIT = 2"
+        command = m.meeting.visit("visit:retried") + "; echo try $((VISIT - 1)); test $VISIT = 2"
         m.submit(job("retried", extras={"gangAllocation": False}, worker=role(command, taskRetryCount=1)))
         m.ends("retried")
         task = m.task("retried", "worker", 0)

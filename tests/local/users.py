@@ -44,6 +44,10 @@ class Meeting(socketserver.ThreadingTCPServer):
             self.opened.add(name)
             self.changed.notify_all()
 
+    def visit(self, what):
+        """A command that leaves in $VISIT how often tasks have come: "visit:NAME"; or waits: "gate:NAME"."""
+        return f"exec 3<>/dev/tcp/127.0.0.1/{self.server_address[1]}; echo {what} >&3; read -r VISIT <&3; exec 3>&-"
+
 
 class Stream:
     """Server-sent events, read by a thread that curl feeds."""
@@ -110,12 +114,7 @@ class Site(Machine):
     # ---- what a task does ----
     def gate(self, name):
         """A command that ends when the test opens this gate."""
-        return self.visit(f"gate:{name}")
-
-    def visit(self, what):
-        """A command that leaves in $VISIT how often tasks have come: "visit:NAME"."""
-        return (f"exec 3<>/dev/tcp/127.0.0.1/{self.meeting.server_address[1]}; echo {what} >&3; "
-                "read -r VISIT <&3; exec 3>&-")
+        return self.meeting.visit(f"gate:{name}")
 
     def open(self, name):
         self.meeting.open(name)

@@ -199,7 +199,7 @@ def watches_of_real_jobs(check):
         ok = promise(check, "watch-one")
         m.submit(job("seen", worker=role(m.gate("seen"))))
         stream = m.watch(m.path("seen") + "/watch")
-        ok("at once", stream.next("job")["name"] == "seen")
+        ok("at once", stream.until(lambda row: row["name"] == "seen"))
         ok("RUNNING", stream.until(lambda row: row["state"] == "RUNNING"))
         m.open("seen")
         ok("SUCCEEDED", stream.until(lambda row: row["state"] == "SUCCEEDED"))

@@ -56,7 +56,7 @@ class Stream:
         flags = [f"-H{name}: {value}" for name, value in (headers or {}).items()]
         self.curl = subprocess.Popen(["curl", "-sN", "--noproxy", "*", *flags, url], stdout=subprocess.PIPE, text=True)
         self.events, self.last_id, self.ready = [], None, threading.Condition()
-        self.taken = 0
+        self.taken, self.row = 0, None
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -86,11 +86,12 @@ class Stream:
             return json.loads(self.events[self.taken - 1]["data"])
 
     def until(self, fits):
-        """Whether a job comes that `fits`."""
-        while True:
-            row = self.next("job")
-            if not row or fits(row):
-                return bool(row)
+        """Whether a job comes that `fits`, or was the last to come: states are not sent one by one."""
+        while not (self.row and fits(self.row)):
+            self.row = self.next("job")
+            if not self.row:
+                return False
+        return True
 
     def close(self):
         self.curl.kill()

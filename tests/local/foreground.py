@@ -183,6 +183,7 @@ def test_run_killed(check):
 
 def test_run_vanishes(check):
     """Tasks end with their `run`, when it is killed or its terminal closes; what is left goes with the next one."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of this worker and its children: the tests may run under nohup
     text = job("tied", worker=role("trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
     with Place() as p:
         tied = json.loads(text)

@@ -357,7 +357,7 @@ enum engine_wait engine_waiting(struct engine *e, struct span framework_uid, str
 	return wait;
 }
 
-static void engine_log_files(const char *dir, bool init, struct arena *a, struct engine_log *out)
+static void engine_log_files(const char *dir, bool init, struct arena *a, struct log_files *out)
 {
 	static const char *const FILES[] = { "log.1", "log", "init.log" };
 	for (size_t i = init ? 2 : 0; i < (init ? 3 : 2); i++) {
@@ -374,10 +374,10 @@ static bool is_run_of(const struct engine_pod *p, const struct engine_task *t)
 }
 
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
-                     struct engine_log *out)
+                     struct log_files *out)
 {
 	const char *dir = NULL;
-	*out = (struct engine_log){ 0 };
+	*out = (struct log_files){ 0 };
 	engine_lock(e);
 	const struct engine_job *job = engine_find(e, t->framework_uid);
 	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/logs/log_file.h"
 
 enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
 enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
@@ -96,16 +97,10 @@ struct engine_task {
 	int64_t index, attempt, retry;
 	bool init; /* the log of its init container */
 };
-/* The files of its log (CRI format), oldest first; a file can move while the task ends, then ask
- * again.  false: there is none yet, or, with `ended`, none any more. */
-enum { ENGINE_LOGS = 3 };
-struct engine_log {
-	const char *path[ENGINE_LOGS];
-	size_t n;
-	bool ended; /* nothing will be added */
-};
+/* The files of its log; a file can move while the task ends, then ask again.  false: there is none
+ * yet, or, with `ended`, none any more. */
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
-                     struct engine_log *out);
+                     struct log_files *out);
 
 /* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
 void engine_describe(struct engine *e, struct str *out);

@@ -120,7 +120,7 @@ static void start_add_file(struct start *s, const struct gpu_file *f)
 		s->device[s->n_devices++] = (struct sandbox_device){ f->host, f->path };
 	else
 		s->mount[s->n_mounts++] =
-		    (struct sandbox_mount){ f->host, f->path, f->writable, 0, NULL };
+		    (struct sandbox_mount){ f->host, f->path, f->writable, 0 };
 }
 
 /* The GPUs of the pod: nodes, mounts, variables and locks. */
@@ -151,12 +151,11 @@ static void start_mounts(struct start *s)
 {
 	const struct engine_settings *set = &s->p->e->set;
 	if (s->p->e->shows_cwd)
-		s->mount[s->n_mounts++] =
-		    (struct sandbox_mount){ set->cwd, set->cwd, false, 0, NULL };
+		s->mount[s->n_mounts++] = (struct sandbox_mount){ set->cwd, set->cwd, false, 0 };
 	for (size_t i = 0; i < set->n_mounts; i++) {
 		const struct engine_mount *m = &set->mounts[i];
 		s->mount[s->n_mounts++] =
-		    (struct sandbox_mount){ m->source, m->path, m->writable, 0, NULL };
+		    (struct sandbox_mount){ m->source, m->path, m->writable, 0 };
 	}
 }
 

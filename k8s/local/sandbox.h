@@ -25,9 +25,6 @@ struct sandbox_mount {
 	const char *path;   /* in the sandbox, absolute */
 	bool writable;
 	uint64_t size; /* of a tmpfs, in bytes; 0: half of the memory */
-	/* The source must be this directory or below it when links are followed (subPath); or NULL.
-	 */
-	const char *within;
 };
 
 /* A device node, at `path` in the sandbox. */

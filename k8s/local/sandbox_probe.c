@@ -85,47 +85,38 @@ static int probe_run(const char *const *argv, struct arena *a, struct err *e)
 	return status == 0 ? 0 : probe_failed(log, e);
 }
 
-/* A sandbox in which bubblewrap prints its version. */
-static const char **probe_argv(struct sandbox_spec spec, struct arena *a, struct err *e)
+static int probe_start(struct sandbox_spec spec, const char *program, struct arena *a,
+                       struct err *e)
 {
-	const char **command = ARENA_NEW(a, const char *, 3);
-	command[0] = sandbox_program("bwrap", a);
-	command[1] = "--version";
+	const char *const command[] = { program, "--version", NULL };
 	spec.command = command;
-	return sandbox_argv(&spec, a, e);
+	const char **argv = sandbox_argv(&spec, a, e);
+	return argv ? probe_run(argv, a, e) : -1;
 }
 
 int sandbox_probe(struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	const char **argv = probe_argv((struct sandbox_spec){ 0 }, &a, e);
-	return argv ? probe_run(argv, &a, e) : -1;
+	return probe_start((struct sandbox_spec){ 0 }, sandbox_program("bwrap", &a), &a, e);
 }
 
-/* The image is an empty directory, in which /usr of the machine is shown. */
+/* The image is an empty directory, in which the runtime is shown. */
 static int probe_overlay(const char *runtime, const char *dir, struct arena *a, struct err *e)
 {
-	const char *dirs[4];
 	static const char *const NAMES[] = { "rootfs", "upper", "work", "merged" };
+	static const char PROGRAM[] = "/pai-runtime";
+	const char *dirs[4];
 	for (size_t i = 0; i < 4; i++) {
 		dirs[i] = arena_printf(a, "%s/%s", dir, NAMES[i]);
 		if (mkdir(dirs[i], 0700) != 0)
 			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerrordesc_np(errno));
 	}
 	const struct sandbox_image image = { dirs[0], dirs[1], dirs[2], dirs[3] };
-	static const char *const SHOWN[] = { "/usr", "/bin", "/lib", "/lib64" };
-	struct sandbox_mount mounts[4];
-	size_t n = 0;
-	for (size_t i = 0; i < 4; i++) {
-		if (access(SHOWN[i], F_OK) == 0)
-			mounts[n++] =
-			    (struct sandbox_mount){ .source = SHOWN[i], .path = SHOWN[i] };
-	}
-	struct sandbox_spec spec = {
-		.runtime = runtime, .image = &image, .mounts = mounts, .mounts_n = n
+	const struct sandbox_mount mount = { .source = runtime, .path = PROGRAM };
+	const struct sandbox_spec spec = {
+		.runtime = runtime, .image = &image, .mounts = &mount, .mounts_n = 1
 	};
-	const char **argv = probe_argv(spec, a, e);
-	return argv ? probe_run(argv, a, e) : -1;
+	return probe_start(spec, PROGRAM, a, e);
 }
 
 int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e)

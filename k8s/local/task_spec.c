@@ -144,22 +144,20 @@ static void task_mount_add(struct task_mounts *t, struct sandbox_mount mount)
 static void task_mount_own(struct task_mounts *t, const char *source, const char *path,
                            bool writable)
 {
-	task_mount_add(t, (struct sandbox_mount){ source, path, writable, 0, NULL });
+	task_mount_add(t, (struct sandbox_mount){ source, path, writable, 0 });
 }
 
 static void task_mount_volume(struct task_making *m, const struct pod_mount *mount,
                               struct task_mounts *t)
 {
 	const struct pod_volume *v = mount->volume;
-	bool storage = v->kind == POD_STORAGE;
-	const char *dir = storage ? v->dir : task_below(m, task_volume_dir(m, v));
+	const char *dir = v->kind == POD_STORAGE ? v->dir : task_below(m, task_volume_dir(m, v));
 	struct sandbox_mount to = { .path = mount->path, .writable = !mount->read_only };
 	if (v->kind == POD_MEMORY)
 		to.size = (uint64_t)v->size;
 	else
 		to.source =
 		    *mount->sub_path ? arena_printf(m->a, "%s/%s", dir, mount->sub_path) : dir;
-	to.within = storage ? dir : NULL;
 	task_mount_add(t, to);
 }
 

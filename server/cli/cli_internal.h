@@ -223,6 +223,12 @@ struct task_walk {
 struct task_walk progress_tasks(struct span detail);
 bool progress_next_task(struct task_walk *w);
 
+/* "worker[0]" from the members of an object that name the role and the index; "worker" without an
+ * index, else "". */
+const char *progress_task(struct span object, const char *const keys[2], struct arena *a);
+/* The keys, in jobStatus, of the task that has ended the job. */
+extern const char *const PROGRESS_TRIGGER[2];
+
 /* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);
 /* Appends "RUNNING, worker 3/4 running 1 waiting, ps 2/2 running". */

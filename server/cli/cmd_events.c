@@ -8,23 +8,19 @@
 #include "server/cli/cli_internal.h"
 
 static const char *const HEADS[] = { "AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE" };
-enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), LIMIT = 16 << 20, NAME_LIMIT = 1024 };
+enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), LIMIT = 16 << 20 };
 
 static void event_row(struct table *t, struct span event, int64_t now_ms)
 {
 	ARENA_AUTO a = { 0 };
 	int64_t ms;
-	int64_t index = 0;
-	STR_AUTO task = STR_INIT(NAME_LIMIT);
+	static const char *const TASK[] = { "taskroleName", "taskIndex" };
 	if (scan_time_ms(scan_get(event, "lastTimestamp"), &ms))
 		table_duration(t, now_ms - ms);
 	else
 		table_cell(t, SPAN(""));
 	table_cell(t, scan_text(scan_get(event, "type"), &a));
-	str_span(&task, scan_text(scan_get(event, "taskroleName"), &a));
-	if (task.n && scan_int(scan_get(event, "taskIndex"), 0, INT32_MAX, &index))
-		str_printf(&task, "[%lld]", (long long)index);
-	table_cell(t, str_view(&task));
+	table_cell(t, span_of(progress_task(event, TASK, &a)));
 	table_cell(t, scan_text(scan_get(event, "reason"), &a));
 	table_number(t, scan_get(event, "count"));
 	table_cell(t, scan_text(scan_get(event, "message"), &a));

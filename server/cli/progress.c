@@ -28,6 +28,8 @@ static const struct shown_state {
 
 enum { N_SHOWN = sizeof(SHOWN) / sizeof(SHOWN[0]) };
 
+const char *const PROGRESS_TRIGGER[2] = { "appExitTriggerTaskRoleName", "appExitTriggerTaskIndex" };
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Visible text in one line. */
@@ -54,15 +56,21 @@ static int64_t progress_time_of(struct span status, const char *key)
 	return ms;
 }
 
+const char *progress_task(struct span object, const char *const keys[2], struct arena *a)
+{
+	struct span role = scan_text(scan_get(object, keys[0]), a);
+	int64_t index;
+	if (!role.n || !scan_int(scan_get(object, keys[1]), 0, INT32_MAX, &index))
+		return arena_dup(a, role);
+	return arena_printf(a, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
+}
+
 /* "worker[0]: FailedScheduling: 0/3 nodes are available" */
 static const char *waiting_text(struct span why, struct arena *a)
 {
+	static const char *const TASK[] = { "taskRoleName", "taskIndex" };
 	STR_AUTO out = STR_INIT(FIELD_MAX);
-	int64_t index;
-	struct span role = scan_text(scan_get(why, "taskRoleName"), a);
-	str_span(&out, role);
-	if (role.n && scan_int(scan_get(why, "taskIndex"), 0, INT32_MAX, &index))
-		str_printf(&out, "[%lld]", (long long)index);
+	str_puts(&out, progress_task(why, TASK, a));
 	static const char *const KEYS[] = { "reason", "message" };
 	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
 		struct span text = scan_text(scan_get(why, KEYS[i]), a);
@@ -204,25 +212,35 @@ static void put_bar(struct str *out, const struct role_progress *role, size_t wi
 	str_puts(out, "] ");
 }
 
-static size_t name_columns(const struct progress *p)
+/* The width of a column of names, which has `most` so far. */
+static size_t name_columns(size_t most, const char *name)
 {
-	size_t most = 1;
-	for (size_t i = 0; i < p->n_roles; i++) {
-		size_t n = visible_width(span_of(p->role[i].name));
-		most = n > most ? n : most;
-	}
-	return most < NAME_COLUMNS ? most : NAME_COLUMNS;
+	size_t n = visible_width(span_of(name));
+	n = n < NAME_COLUMNS ? n : NAME_COLUMNS;
+	return n > most ? n : most;
+}
+
+static void put_name(struct str *row, const char *text, size_t width)
+{
+	struct span name = visible_cut(span_of(text), width);
+	str_printf(row, "  %.*s%*s", (int)name.n, name.p, (int)(width - visible_width(name) + 2),
+	           "");
+}
+
+static void put_more(struct str *out, size_t n, const char *what, size_t columns)
+{
+	STR_AUTO row = STR_INIT(FIELD_MAX);
+	str_printf(&row, "  and %zu more %s", n, what);
+	put_row(out, &row, columns);
 }
 
 static void put_role(struct str *out, const struct role_progress *role, size_t name_width,
                      size_t columns)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
-	struct span name = visible_cut(span_of(role->name), name_width);
 	size_t bar = columns / 3;
 	bar = bar > BAR_MAX ? BAR_MAX : bar < BAR_MIN ? BAR_MIN : bar;
-	str_printf(&row, "  %.*s%*s", (int)name.n, name.p,
-	           (int)(name_width - visible_width(name) + 2), "");
+	put_name(&row, role->name, name_width);
 	put_bar(&row, role, bar);
 	put_counts(&row, role);
 	if (role->gpus)
@@ -249,22 +267,20 @@ static void progress_put_roles(struct str *out, const struct progress *p, size_t
                                size_t room)
 {
 	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
+	size_t width = 1;
+	for (size_t i = 0; i < p->n_roles; i++)
+		width = name_columns(width, p->role[i].name);
 	for (size_t i = 0; i < n; i++)
-		put_role(out, &p->role[i], name_columns(p), columns);
-	if (n == p->n_roles || room == 0)
-		return;
-	STR_AUTO more = STR_INIT(FIELD_MAX);
-	str_printf(&more, "  and %zu more task roles", p->n_roles - n);
-	put_row(out, &more, columns);
+		put_role(out, &p->role[i], width, columns);
+	if (n < p->n_roles && room)
+		put_more(out, p->n_roles - n, "task roles", columns);
 }
 
 static void put_task(struct str *out, const struct task_progress *task, size_t name_width,
                      size_t columns)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
-	struct span name = visible_cut(span_of(task->name), name_width);
-	str_printf(&row, "  %.*s%*s", (int)name.n, name.p,
-	           (int)(name_width - visible_width(name) + 2), "");
+	put_name(&row, task->name, name_width);
 	for (const char *p = task->line; *p; p++)
 		str_char(&row, (char)(*p == '\t' ? ' ' : *p));
 	put_row(out, &row, columns);
@@ -276,22 +292,16 @@ static void progress_put_tasks(struct str *out, const struct frame *f, size_t ro
 	size_t n = f->n_tasks <= room ? f->n_tasks : room ? room - 1 : 0;
 	size_t width = 1;
 	size_t put = 0;
-	for (size_t i = 0; i < f->n_tasks; i++) {
-		size_t columns = visible_width(span_of(f->task[i].name));
-		width = columns > width ? columns : width;
-	}
-	width = width < NAME_COLUMNS ? width : NAME_COLUMNS;
+	for (size_t i = 0; i < f->n_tasks; i++)
+		width = name_columns(width, f->task[i].name);
 	for (int running = 1; running >= 0; running--)
 		for (size_t i = 0; i < f->n_tasks && put < n; i++)
 			if (f->task[i].running == running) {
 				put_task(out, &f->task[i], width, f->columns);
 				put++;
 			}
-	if (n == f->n_tasks || room == 0)
-		return;
-	STR_AUTO more = STR_INIT(FIELD_MAX);
-	str_printf(&more, "  and %zu more tasks", f->n_tasks - n);
-	put_row(out, &more, f->columns);
+	if (n < f->n_tasks && room)
+		put_more(out, f->n_tasks - n, "tasks", f->columns);
 }
 
 void progress_block(struct str *out, const struct progress *p, const struct frame *f)
@@ -351,7 +361,6 @@ static void put_solutions(struct str *out, struct span solutions, struct arena *
 static void put_code(struct str *out, struct span status, struct arena *a)
 {
 	int64_t code;
-	int64_t index;
 	if (!scan_int(scan_get(status, "appExitCode"), INT32_MIN, INT32_MAX, &code))
 		return;
 	str_printf(out, ", exit code %lld", (long long)code);
@@ -359,10 +368,9 @@ static void put_code(struct str *out, struct span status, struct arena *a)
 	    progress_shown(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
 	if (phrase[0])
 		str_printf(out, " (%s)", phrase);
-	const char *role =
-	    progress_shown(a, scan_text(scan_get(status, "appExitTriggerTaskRoleName"), a));
-	if (role[0] && scan_int(scan_get(status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index))
-		str_printf(out, " of %s[%lld]", role, (long long)index);
+	const char *task = progress_shown(a, span_of(progress_task(status, PROGRESS_TRIGGER, a)));
+	if (task[0])
+		str_printf(out, " of %s", task);
 	struct span runtime = scan_path(status, "appExitMessages", "runtime");
 	int64_t own = code;
 	(void)scan_int(scan_get(runtime, "originUserExitCode"), INT32_MIN, INT32_MAX, &own);

@@ -255,14 +255,9 @@ static void run_turn(struct following_run *f)
 static void run_put_tail(struct following_run *f, struct str *out)
 {
 	ARENA_AUTO arena = { 0 };
-	struct span status = f->view.progress.status;
-	int64_t index = 0;
-	struct span role = scan_text(scan_get(status, "appExitTriggerTaskRoleName"), &arena);
-	(void)scan_int(scan_get(status, "appExitTriggerTaskIndex"), 0, INT32_MAX, &index);
-	const char *task =
-	    arena_printf(&arena, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
-	f->view.progress.brief = run_logs_tail(f->logs, out, task);
-	if (f->view.progress.state != JOB_FAILED || (f->stream && f->r->job->total_tasks == 1))
+	struct progress *p = &f->view.progress;
+	p->brief = run_logs_tail(f->logs, out, progress_task(p->status, PROGRESS_TRIGGER, &arena));
+	if (p->state != JOB_FAILED || (f->stream && f->r->job->total_tasks == 1))
 		out->n = 0;
 }
 

@@ -105,13 +105,7 @@ static bool run_log_find(void *arg, struct arena *a, struct log_files *out)
 		                          .index = v->index,
 		                          .attempt = v->attempt,
 		                          .retry = v->retry };
-	struct engine_log found = { 0 };
-	if (!engine_log_find(v->all->engine, &task, a, &found))
-		return false;
-	*out = (struct log_files){ .n = found.n, .ended = found.ended };
-	for (size_t i = 0; i < found.n && i < ENGINE_LOGS; i++)
-		out->path[i] = found.path[i];
-	return true;
+	return engine_log_find(v->all->engine, &task, a, out);
 }
 
 static void run_log_close(struct run_log *v)

@@ -423,13 +423,7 @@ static void reading_ended(void *arg, const struct log_stream_end *end)
 static bool reading_files(void *arg, struct arena *a, struct log_files *out)
 {
 	const struct reading *g = arg;
-	struct engine_log found;
-	*out = (struct log_files){ 0 };
-	bool there = engine_log_find(g->r->loop->server->engine, &g->task, a, &found);
-	for (size_t i = 0; there && i < found.n && i < LOG_FILES_MAX; i++)
-		out->path[out->n++] = found.path[i];
-	out->ended = found.ended;
-	return there || !found.ended;
+	return engine_log_find(g->r->loop->server->engine, &g->task, a, out) || !out->ended;
 }
 
 /* container: NULL, the log is in files. */
@@ -582,7 +576,7 @@ static const char *pod_name(const struct log_link *l, struct arena *a)
 }
 
 /* A short log of an ended task is answered as a whole, with ranges. */
-static bool reading_is_short(const struct engine_log *log)
+static bool reading_is_short(const struct log_files *log)
 {
 	int64_t n = 0;
 	for (size_t i = 0; i < log->n; i++) {
@@ -595,7 +589,7 @@ static bool reading_is_short(const struct engine_log *log)
 static void reading_begin_here(struct reading *g)
 {
 	struct output_id id;
-	struct engine_log found = { .n = 0 };
+	struct log_files found = { .n = 0 };
 	if (!output_of(&g->link, &id)) {
 		reading_refuse(g, NO_TASK_LOG, "there is no such task");
 		return;

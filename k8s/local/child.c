@@ -32,7 +32,7 @@ static _Noreturn void child_exec(const struct child *c, const struct child_comma
 		(void)fcntl(3, F_SETFD, 0);
 	else if (command->pass > 3)
 		(void)dup2(command->pass, 3);
-	if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(c->out, 1) == 1 &&
+	if (getppid() == parent && null >= 0 && dup2(null, 0) == 0 && dup2(c->log, 1) == 1 &&
 	    dup2(c->log, 2) == 2 &&
 	    close_range(command->pass == 0 ? 3 : 4, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
 	    (command->dir == NULL || chdir(command->dir) == 0)) {
@@ -49,10 +49,9 @@ static _Noreturn void child_exec(const struct child *c, const struct child_comma
 int child_start(struct child *c, const struct child_command *command, struct err *e)
 {
 	*c = CHILD_NONE;
-	c->out = memfd_create("stdout", MFD_CLOEXEC);
-	c->log = memfd_create("stderr", MFD_CLOEXEC);
+	c->log = memfd_create("output", MFD_CLOEXEC);
 	pid_t parent = getpid();
-	pid_t pid = c->out >= 0 && c->log >= 0 ? fork() : -1;
+	pid_t pid = c->log >= 0 ? fork() : -1;
 	if (pid == 0)
 		child_exec(c, command, parent);
 	int saved = errno;
@@ -68,7 +67,8 @@ int child_start(struct child *c, const struct child_command *command, struct err
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
 	}
-	child_done(c);
+	fd_cleanup(&c->log);
+	*c = CHILD_NONE;
 	return err_set(e, UNKNOWN_ERROR, "%s cannot be started: %s", command->argv[0],
 	               strerrordesc_np(saved));
 }
@@ -81,48 +81,33 @@ void child_kill(const struct child *c)
 	(void)kill(c->pid, SIGKILL);
 }
 
-int child_reap(struct child *c)
+int child_end(struct child *c, size_t max, struct span *log, struct arena *a)
 {
 	int status = 0;
 	pid_t pid;
 	do
 		pid = waitpid(c->pid, &status, 0);
 	while (pid < 0 && errno == EINTR);
+	struct stat st;
+	size_t size = fstat(c->log, &st) == 0 ? (size_t)st.st_size : 0;
+	size_t from = size > max ? size - max : 0;
+	char *text = arena_alloc(a, size - from);
+	ssize_t n = pread(c->log, text, size - from, (off_t)from);
+	*log = (struct span){ text, n > 0 ? (size_t)n : 0 };
+	(void)close(c->log);
 	(void)close(c->pidfd);
-	c->pidfd = -1;
+	*c = CHILD_NONE;
 	if (pid < 0)
 		return 255;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-struct span child_text(int fd, size_t max, bool last, struct arena *a)
-{
-	struct stat st;
-	if (fd < 0 || fstat(fd, &st) != 0 || st.st_size <= 0)
-		return (struct span){ "", 0 };
-	size_t n = (size_t)st.st_size;
-	size_t from = 0;
-	if (n > max) {
-		from = last ? n - max : 0;
-		n = max;
-	}
-	char *text = arena_alloc(a, n);
-	ssize_t got = pread(fd, text, n, (off_t)from);
-	return (struct span){ text, got > 0 ? (size_t)got : 0 };
-}
-
-void child_done(struct child *c)
-{
-	fd_cleanup(&c->out);
-	fd_cleanup(&c->log);
-	*c = CHILD_NONE;
-}
-
 void child_stop(struct child *c)
 {
+	ARENA_AUTO a = { 0 };
+	struct span log;
 	child_kill(c);
-	(void)child_reap(c);
-	child_done(c);
+	(void)child_end(c, 0, &log, &a);
 }
 
 int child_run(const struct child_command *command, int ms, struct span *log, struct arena *a,
@@ -140,9 +125,7 @@ int child_run(const struct child_command *command, int ms, struct span *log, str
 			break;
 	}
 	child_kill(&c);
-	int status = child_reap(&c);
-	*log = child_text(c.log, 4096, true, a);
-	child_done(&c);
+	int status = child_end(&c, 4096, log, a);
 	if (rc > 0)
 		return status;
 	return err_set(e, UNKNOWN_ERROR, "%s has not ended within %d ms", command->argv[0], ms);

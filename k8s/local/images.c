@@ -1,11 +1,12 @@
 #include "k8s/local/images.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,16 +14,20 @@
 #include "base/hash.h"
 #include "k8s/local/images_internal.h"
 #include "k8s/local/sandbox_internal.h"
+#include "k8s/local/words.h"
+#include "k8s/transport/reply.h"
 
-enum { IMAGES_SWEEP_MS = 5, IMAGES_TICK_MS = 1000, IMAGES_AUTH_MAX = 1 << 20 };
+enum {
+	IMAGES_SWEEP_MS = 5,
+	IMAGES_TICK_MS = 1000,
+	IMAGES_AUTH_MAX = 1 << 20,
+	IMAGES_CONFIG_MAX = 4 << 20,
+	IMAGES_ENV_MAX = 1000
+};
 
 struct images_use {
 	struct images_use *next;
-	struct images *m;
-	struct images_pull *pull; /* NULL: ready or failed */
-	struct arena a;
-	struct images_status status;
-	int lock;
+	struct images_item *item;
 	bool notify;
 	void (*changed)(void *arg);
 	void *arg;
@@ -59,8 +64,6 @@ struct images *images_new(const char *dir, uint64_t bytes, struct err *e)
 	m->at_once = 2;
 	m->pull_s = 3600;
 	m->queue = 1000;
-	m->skopeo = sandbox_program("skopeo", &m->a);
-	m->umoci = sandbox_program("umoci", &m->a);
 	return m;
 }
 
@@ -69,126 +72,128 @@ int images_fd(const struct images *m)
 	return m->epoll;
 }
 
-static bool pull_runs(const struct images_pull *p)
+static bool item_runs(const struct images_item *p)
 {
 	return p->child.pidfd >= 0;
 }
 
+static bool item_queued(const struct images_item *p)
+{
+	return p->status.state == IMAGES_WAITING && !item_runs(p);
+}
+
 int images_timeout_ms(const struct images *m)
 {
-	if (m->notify)
-		return 0;
-	if (m->store.sweeping)
-		return IMAGES_SWEEP_MS;
-	int ms = -1;
-	for (const struct images_pull *p = m->pulls; p; p = p->next) {
-		if (pull_runs(p))
-			ms = IMAGES_TICK_MS;
-		else if (p->step >= PULL_DONE)
-			return 0;
-	}
+	int ms = m->notify ? 0 : m->store.sweeping ? IMAGES_SWEEP_MS : -1;
+	for (const struct images_item *p = m->items; p && ms < 0; p = p->next)
+		ms = item_runs(p) ? IMAGES_TICK_MS : -1;
 	return ms;
 }
 
-bool images_busy(const struct images *m, const struct images_pull *p)
+/* ---- images that somebody wants ---- */
+
+void images_say(struct images_item *p, enum images_state state, const char *fmt, ...)
 {
-	for (const struct images_pull *q = m->pulls; q; q = q->next) {
-		if (q != p && q->step >= PULL_COPY && q->step <= PULL_UNPACK &&
-		    strcmp(q->hex, p->hex) == 0)
-			return true;
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(p->text, sizeof(p->text), fmt, args);
+	va_end(args);
+	p->status = (struct images_status){ .state = state, .text = p->text };
+}
+
+void images_config_read(struct span text, struct arena *a, struct images_status *out)
+{
+	JSON_AUTO *object = reply_parse(text);
+	const json_t *config = json_object_get(object, "config");
+	const json_t *list = json_object_get(config, "Env");
+	const char *dir = reply_text(config, "WorkingDir");
+	struct words env = { .a = a };
+	for (size_t i = 0; i < json_array_size(list) && env.n < IMAGES_ENV_MAX; i++) {
+		const char *word = json_string_value(json_array_get(list, i));
+		if (word && strchr(word, '='))
+			words_add(&env, arena_dup(a, span_of(word)));
 	}
-	return false;
+	out->env = env.v;
+	out->directory = *dir == '/' ? arena_dup(a, span_of(dir)) : NULL;
 }
 
-/* ---- uses ---- */
-
-static void use_fail(struct images_use *u, bool absent, const char *why)
+bool images_item_take(struct images_item *p)
 {
-	u->status = (struct images_status){ .state = IMAGES_FAILED, .absent = absent };
-	u->status.text = arena_dup(&u->a, span_of(why));
-	u->pull = NULL;
-}
-
-/* The image is unpacked; false: it is not there after all. */
-static bool use_take(struct images_use *u, const char *hex)
-{
-	struct images_store *s = &u->m->store;
-	if (!images_store_take(s, hex, &u->lock))
+	const struct images_store *s = &p->m->store;
+	char hex[STORE_HEX];
+	p->lock = images_store_take(s, p->key, hex);
+	if (p->lock < 0)
 		return false;
-	ARENA_AUTO a = { 0 };
-	const char *config = arena_printf(&a, "%s/config.json", hex);
-	u->status = (struct images_status){
-		.state = IMAGES_READY,
-		.text = "",
-		.digest = arena_printf(&u->a, "sha256:%s", hex),
-		.rootfs = arena_printf(&u->a, "%s/unpacked/%s/rootfs", s->path, hex),
-	};
-	images_config_read(images_file_read(s->unpacked, config, &a), &u->a, &u->status);
-	u->pull = NULL;
+	images_say(p, IMAGES_READY, "%s", "");
+	p->status.digest = arena_printf(&p->a, "sha256:%s", hex);
+	p->status.rootfs = arena_printf(&p->a, "%s/unpacked/%s/rootfs", s->path, hex);
+	STR_AUTO config = STR_INIT(IMAGES_CONFIG_MAX);
+	const char *path = arena_printf(&p->a, "unpacked/%s/config.json", hex);
+	(void)fd_read_str(s->dir, path, &config);
+	images_config_read(str_view(&config), &p->a, &p->status);
 	return true;
 }
 
-static void use_notify(struct images_use *u)
+static void item_notify(const struct images_item *p)
 {
-	u->notify = true;
-	u->m->notify = true;
+	for (struct images_use *u = p->m->uses; u; u = u->next)
+		u->notify |= u->item == p;
+	p->m->notify = true;
 }
 
-static void pull_notify(const struct images_pull *p)
+static void item_free(struct images_item *p)
 {
-	for (struct images_use *u = p->m->uses; u; u = u->next) {
-		if (u->pull == p)
-			use_notify(u);
-	}
+	struct images_item **at = &p->m->items;
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	if (item_runs(p))
+		child_stop(&p->child);
+	fd_cleanup(&p->dir);
+	fd_cleanup(&p->lock);
+	arena_wipe(&p->a);
+	free(p);
 }
 
-/* The pull is over: its uses get what it has found. */
-static void pull_deliver(const struct images_pull *p)
+/* Its pull has ended, or could not begin. */
+static void item_settled(struct images_item *p)
 {
-	struct images *m = p->m;
-	if (p->step == PULL_DONE)
-		images_store_set_ref(&m->store, p->key, p->hex);
-	const char *why = p->step == PULL_DONE ? "it was removed again at once" : p->why;
-	for (struct images_use *u = m->uses; u; u = u->next) {
-		if (u->pull != p)
-			continue;
-		if (p->step != PULL_DONE || !use_take(u, p->hex))
-			use_fail(
-			    u, p->absent,
-			    arena_printf(&u->a, "the image %s cannot be pulled: %s", p->name, why));
-		use_notify(u);
-	}
-}
-
-/* ---- pulls ---- */
-
-/* Frees pulls that are over. */
-static void images_collect(struct images *m)
-{
-	for (struct images_pull **at = &m->pulls; *at;) {
-		struct images_pull *p = *at;
-		if (p->step < PULL_DONE || pull_runs(p)) {
-			at = &p->next;
-			continue;
-		}
-		*at = p->next;
-		pull_deliver(p);
-		images_pull_free(p);
-	}
+	fd_cleanup(&p->dir);
+	p->dir = -1;
+	p->m->store.sweeping = true;
+	item_notify(p);
+	if (p->uses == 0)
+		item_free(p);
 }
 
 static void images_begin(struct images *m)
 {
 	unsigned running = 0;
-	for (const struct images_pull *p = m->pulls; p; p = p->next)
-		running += pull_runs(p);
-	for (struct images_pull *p = m->pulls; p && running < m->at_once; p = p->next) {
-		if (pull_runs(p) || (p->step != PULL_QUEUED && p->step != PULL_WAIT))
+	for (const struct images_item *p = m->items; p; p = p->next)
+		running += item_runs(p);
+	for (struct images_item *p = m->items; p && running < m->at_once; p = p->next) {
+		if (!item_queued(p))
 			continue;
-		m->waiting -= p->step == PULL_QUEUED;
 		images_pull_start(p);
-		running += pull_runs(p);
-		pull_notify(p);
+		running += item_runs(p);
+		if (item_runs(p))
+			item_notify(p);
+		else
+			item_settled(p);
+	}
+}
+
+static void images_look(struct images *m)
+{
+	int64_t now = clock_ms();
+	if (now < m->look_ms)
+		return;
+	m->look_ms = now + IMAGES_TICK_MS;
+	for (struct images_item *p = m->items; p; p = p->next) {
+		if (!item_runs(p))
+			continue;
+		images_pull_look(p, now);
+		item_notify(p);
 	}
 }
 
@@ -215,43 +220,18 @@ void images_run_once(struct images *m)
 	struct epoll_event events[EVENTS];
 	int n = epoll_wait(m->epoll, events, EVENTS, 0);
 	for (int i = 0; i < n; i++) {
-		struct images_pull *p = events[i].data.ptr;
-		enum pull_step before = p->step;
+		struct images_item *p = events[i].data.ptr;
 		images_pull_ended(p);
-		if (p->step != before)
-			pull_notify(p);
+		item_settled(p);
 	}
-	int64_t now = clock_ms();
-	for (struct images_pull *p = m->pulls; p; p = p->next)
-		images_pull_check(p, now);
-	images_collect(m);
+	images_look(m);
 	images_begin(m);
-	images_collect(m);
 	if (m->store.sweeping)
 		images_store_sweep(&m->store);
 	images_tell(m);
 }
 
 /* ---- requests ---- */
-
-static struct images_pull *pull_new(struct images *m, const char *key, struct span image,
-                                    struct span auth)
-{
-	struct images_pull *p = xcalloc(1, sizeof(*p));
-	p->m = m;
-	p->dir = -1;
-	p->child = CHILD_NONE;
-	p->name = arena_dup(&p->a, image);
-	p->auth = arena_span(&p->a, auth);
-	memcpy(p->key, key, STORE_HEX);
-	(void)image_parse(span_of(p->name), &p->a, &p->image);
-	struct images_pull **at = &m->pulls;
-	while (*at)
-		at = &(*at)->next;
-	*at = p;
-	m->waiting++;
-	return p;
-}
 
 /* Names what a login may see: another login has to ask the registry itself. */
 static void images_key(char key[static STORE_HEX], const struct image *i, struct span auth)
@@ -262,36 +242,61 @@ static void images_key(char key[static STORE_HEX], const struct image *i, struct
 	sha256_hex(key, str_view(&text));
 }
 
-static void images_request(struct images_use *u, struct span image, struct span auth,
-                           enum images_policy policy)
+static struct images_item *item_new(struct images *m, struct span image, struct span auth)
 {
-	struct images *m = u->m;
-	struct image parsed;
+	struct images_item *p = xcalloc(1, sizeof(*p));
+	p->m = m;
+	p->dir = p->lock = -1;
+	p->child = CHILD_NONE;
+	p->name = arena_dup(&p->a, image);
+	p->auth = arena_span(&p->a, auth);
 	const char *problem = image_problem(image);
-	if (problem || image_parse(image, &u->a, &parsed) != 0 || auth.n > IMAGES_AUTH_MAX) {
+	if (problem == NULL && auth.n > IMAGES_AUTH_MAX)
+		problem = "has a login that is too long";
+	if (problem || image_parse(span_of(p->name), &p->a, &p->image) != 0) {
 		char q[4 * QUOTE_MAX];
-		use_fail(u, true,
-		         arena_printf(&u->a, "the image name \"%s\" %s", quote(q, image),
-		                      problem ? problem : "has a login that is too long"));
-		return;
+		images_say(p, IMAGES_FAILED, "the image name \"%s\" %s", quote(q, image), problem);
+		p->status.absent = true;
+		return p;
 	}
-	char key[STORE_HEX];
-	char hex[STORE_HEX];
-	images_key(key, &parsed, auth);
-	if (policy == IMAGES_IF_NOT_PRESENT && images_store_ref(&m->store, key, hex) &&
-	    use_take(u, hex))
-		return;
-	struct images_pull *p = m->pulls;
-	while (p && (strcmp(p->key, key) != 0 || p->why || p->step >= PULL_DONE))
-		p = p->next;
-	if (p == NULL && m->waiting >= m->queue) {
-		use_fail(u, false,
-		         arena_printf(&u->a, "%zu images wait to be pulled, more are not allowed",
-		                      m->waiting));
-		return;
+	images_key(p->key, &p->image, auth);
+	images_say(p, IMAGES_WAITING, "waiting for other images, then pulling the image %s",
+	           p->name);
+	return p;
+}
+
+/* The one in the list that is, or will be, the same; NULL. */
+static struct images_item *images_find(const struct images_item *p, enum images_policy policy)
+{
+	struct images_item *other = p->m->items;
+	while (other && (strcmp(other->key, p->key) != 0 || other->why ||
+	                 other->status.state == IMAGES_FAILED ||
+	                 (other->status.state == IMAGES_READY && policy == IMAGES_ALWAYS)))
+		other = other->next;
+	return other;
+}
+
+static struct images_item *images_request(struct images *m, struct span image, struct span auth,
+                                          enum images_policy policy)
+{
+	struct images_item *p = item_new(m, image, auth);
+	struct images_item *same = p->status.state == IMAGES_FAILED ? NULL : images_find(p, policy);
+	size_t waiting = 0;
+	struct images_item **at = &m->items;
+	for (; *at; at = &(*at)->next)
+		waiting += item_queued(*at);
+	*at = p;
+	if (same) {
+		item_free(p);
+		return same;
 	}
-	u->pull = p ? p : pull_new(m, key, image, auth);
-	images_begin(m);
+	if (p->status.state == IMAGES_FAILED ||
+	    (policy == IMAGES_IF_NOT_PRESENT && images_item_take(p)))
+		return p;
+	if (waiting >= m->queue)
+		images_say(p, IMAGES_FAILED, "%zu images wait to be pulled, more are not allowed",
+		           waiting);
+	return p;
 }
 
 /* NOLINTNEXTLINE(readability-function-size): six parameters */
@@ -299,69 +304,42 @@ struct images_use *images_want(struct images *m, struct span image, struct span 
                                enum images_policy policy, void (*changed)(void *arg), void *arg)
 {
 	struct images_use *u = xcalloc(1, sizeof(*u));
-	u->m = m;
-	u->lock = -1;
+	u->item = images_request(m, image, auth, policy);
+	u->item->uses++;
 	u->changed = changed;
 	u->arg = arg;
 	u->next = m->uses;
+	images_begin(m);
 	m->uses = u;
-	images_request(u, image, auth, policy);
 	return u;
 }
 
-static void use_progress(struct images_use *u, const struct images_pull *p)
+const struct images_status *images_status(const struct images_use *u)
 {
-	static const char *const STEPS[] = { [PULL_QUEUED] =
-		                                 "waiting for other images, then pulling",
-		                             [PULL_INSPECT] = "asking the registry for",
-		                             [PULL_WAIT] = "waiting for another pull of",
-		                             [PULL_COPY] = "pulling",
-		                             [PULL_UNPACK] = "unpacking" };
-	if (p->step >= PULL_DONE)
-		return;
-	arena_done(&u->a);
-	u->a = (struct arena){ 0 };
-	u->status = (struct images_status){ .state = p->step == PULL_QUEUED ? IMAGES_QUEUED
-		                                     : p->step <= PULL_COPY ? IMAGES_PULLING
-		                                                            : IMAGES_UNPACKING };
-	u->status.text = arena_printf(&u->a, "%s the image %s", STEPS[p->step], p->name);
-	if (p->step == PULL_COPY)
-		u->status.text =
-		    arena_printf(&u->a, "%s: %.0f of %.0f MB", u->status.text,
-		                 (double)images_pull_come(p) / 1e6, (double)p->bytes / 1e6);
-}
-
-const struct images_status *images_status(struct images_use *u)
-{
-	if (u->pull)
-		use_progress(u, u->pull);
-	return &u->status;
+	return &u->item->status;
 }
 
 int images_lock_fd(const struct images_use *u)
 {
-	return u->lock;
+	return u->item->lock;
 }
 
 void images_release(struct images_use *u)
 {
 	if (u == NULL)
 		return;
-	struct images *m = u->m;
-	struct images_use **at = &m->uses;
-	bool shared = false;
-	for (struct images_use *v = m->uses; v; v = v->next)
-		shared = shared || (v != u && v->pull == u->pull);
+	struct images_item *p = u->item;
+	struct images_use **at = &p->m->uses;
 	while (*at != u)
 		at = &(*at)->next;
 	*at = u->next;
-	if (u->pull && !shared) {
-		m->waiting -= u->pull->step == PULL_QUEUED;
-		images_pull_stop(u->pull, "nobody wants it any more");
-	}
-	fd_cleanup(&u->lock);
-	arena_done(&u->a);
 	free(u);
+	if (--p->uses > 0)
+		return;
+	if (item_runs(p))
+		images_pull_stop(p, "nobody wants it any more");
+	else
+		item_free(p);
 }
 
 void images_free(struct images *m)
@@ -370,14 +348,9 @@ void images_free(struct images *m)
 		return;
 	while (m->uses)
 		images_release(m->uses);
-	for (struct images_pull *p = m->pulls, *next; p; p = next) {
-		next = p->next;
-		if (pull_runs(p))
-			child_stop(&p->child);
-		images_pull_free(p);
-	}
+	while (m->items)
+		item_free(m->items);
 	images_store_close(&m->store);
 	(void)close(m->epoll);
-	arena_done(&m->a);
 	free(m);
 }

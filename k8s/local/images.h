@@ -2,9 +2,8 @@
 /*
  * Images of containers in a directory: pulled by skopeo, unpacked by umoci, each digest once.
  *
- * images.c has the requests and what is pulled next, images_pull.c the steps of a pull (child
- * processes), images_manifest.c what registries send, images_store.c the directory.  Begin with
- * images.c.
+ * images.c has the requests and what is pulled next, images_pull.c a pull (a child process),
+ * images_store.c the directory.  Begin with images.c.
  *
  * The directory can be shared by several processes: an image is in use as long as a lock on its
  * file is held, by the server or by the shim of a task, which inherits images_lock_fd().  An image
@@ -19,16 +18,14 @@
 #include "base/str.h"
 
 enum images_state {
-	IMAGES_QUEUED,
-	IMAGES_PULLING,
-	IMAGES_UNPACKING,
+	IMAGES_WAITING,
 	IMAGES_READY,
 	IMAGES_FAILED,
 };
 
 struct images_status {
 	enum images_state state;
-	const char *text; /* "pulling ubuntu:24.04: 37 of 120 MB"; FAILED: why, with the image */
+	const char *text; /* "pulling the image ubuntu:24.04: 37 MB"; FAILED: why, with the image */
 	bool absent; /* FAILED: the registry says that there is no such image or no right to it */
 	/* READY: */
 	const char *digest; /* "sha256:..." */
@@ -60,14 +57,14 @@ void images_run_once(struct images *m);
 /*
  * Asks for an image.  `auth`: a Docker configuration ({"auths": {...}}) with the logins of the job,
  * or empty; it is kept in memory only.  Requests with the same image and
- * login share one pull.  Never NULL; changed(arg) is called by images_run_once when the state has
+ * login share one pull.  Never NULL; changed(arg) is called by images_run_once when the status has
  * changed, never by this function.  images_timeout_ms can be shorter afterwards.
  */
 struct images_use *images_want(struct images *m, struct span image, struct span auth,
                                enum images_policy policy, void (*changed)(void *arg), void *arg);
 
-/* Valid until the next call with this object. */
-const struct images_status *images_status(struct images_use *u);
+/* Texts are valid until images_run_once or images_release. */
+const struct images_status *images_status(const struct images_use *u);
 /* READY: the locked descriptor (close-on-exec) that keeps the image; the shim inherits a copy of
  * it.  -1 otherwise. */
 int images_lock_fd(const struct images_use *u);

@@ -10,108 +10,79 @@
 #include "base/fd.h"
 #include "k8s/local/images_internal.h"
 #include "k8s/local/tree.h"
+#include "k8s/local/words.h"
 
 enum {
-	STORE_FILE_MAX = 4 << 20,
 	STORE_SWEEP = 500, /* files removed at once: some ms */
-	STORE_DIR = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW
+	STORE_PATH = STORE_HEX + 32
 };
-
-static int images_store_sub(const char *path, const char *name, struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	const char *dir = arena_printf(&a, "%s/%s", path, name);
-	int fd = mkdir(dir, 0700) == 0 || errno == EEXIST ? open(dir, STORE_DIR) : -1;
-	if (fd < 0)
-		(void)err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
-	return fd;
-}
 
 int images_store_open(struct images_store *s, const char *dir, uint64_t limit, struct err *e)
 {
-	*s = (struct images_store){ .unpacked = -1, .refs = -1, .tmp = -1, .limit = limit };
-	if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
-	s->path = realpath(dir, NULL);
-	if (s->path == NULL)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
-	s->unpacked = images_store_sub(s->path, "unpacked", e);
-	s->refs = s->unpacked < 0 ? -1 : images_store_sub(s->path, "refs", e);
-	s->tmp = s->refs < 0 ? -1 : images_store_sub(s->path, "tmp", e);
-	s->sweeping = true;
-	if (s->tmp >= 0)
-		return 0;
-	images_store_close(s);
-	return -1;
+	static const char *const SUBS[] = { "unpacked", "refs", "tmp" };
+	*s = (struct images_store){ .dir = -1, .limit = limit, .sweeping = true };
+	bool there = mkdir(dir, 0700) == 0 || errno == EEXIST;
+	s->path = there ? realpath(dir, NULL) : NULL;
+	s->dir = s->path ? open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	there = s->dir >= 0;
+	for (size_t i = 0; i < 3 && there; i++)
+		there = mkdirat(s->dir, SUBS[i], 0700) == 0 || errno == EEXIST;
+	if (!there) {
+		(void)err_set(e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
+		images_store_close(s);
+		return -1;
+	}
+	ERR_AUTO in_use = { 0 };
+	(void)images_store_room(s, "", &in_use); /* the limit can be another one than before */
+	return 0;
 }
 
 void images_store_close(struct images_store *s)
 {
-	fd_cleanup(&s->unpacked);
-	fd_cleanup(&s->refs);
-	fd_cleanup(&s->tmp);
+	fd_cleanup(&s->dir);
 	free(s->path);
-}
-
-struct span images_file_read(int dir, const char *path, struct arena *a)
-{
-	char *text = arena_alloc(a, STORE_FILE_MAX + 1);
-	ssize_t n = fd_read_at(dir, path, text, STORE_FILE_MAX + 1);
-	return (struct span){ text, n > 0 ? (size_t)n : 0 };
-}
-
-int images_file_write(int dir, const char *path, struct span text)
-{
-	FD_AUTO fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	return fd < 0 ? -1 : fd_write_all(fd, text);
 }
 
 /* The file `lock` of an image, locked; -1: it is not there, or in use. */
 static int images_store_lock(const struct images_store *s, const char *hex, int how)
 {
-	char path[STORE_HEX + 8];
-	(void)snprintf(path, sizeof(path), "%s/lock", hex);
-	int fd = openat(s->unpacked, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	char path[STORE_PATH];
+	(void)snprintf(path, sizeof(path), "unpacked/%s/lock", hex);
+	int fd = openat(s->dir, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	struct stat mine;
 	struct stat there;
 	/* It could have been removed between open and flock. */
 	if (fd >= 0 && flock(fd, how | LOCK_NB) == 0 && fstat(fd, &mine) == 0 &&
-	    fstatat(s->unpacked, path, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    mine.st_ino == there.st_ino)
+	    fstatat(s->dir, path, &there, AT_SYMLINK_NOFOLLOW) == 0 && mine.st_ino == there.st_ino)
 		return fd;
 	fd_cleanup(&fd);
 	return -1;
 }
 
-bool images_store_take(struct images_store *s, const char *hex, int *lock)
+int images_store_take(const struct images_store *s, const char *key, char hex[static STORE_HEX])
 {
-	*lock = images_store_lock(s, hex, LOCK_SH);
-	if (*lock >= 0)
-		(void)futimens(*lock, NULL);
-	return *lock >= 0;
+	char path[STORE_PATH];
+	(void)snprintf(path, sizeof(path), "refs/%s", key);
+	if (readlinkat(s->dir, path, hex, STORE_HEX) != STORE_HEX - 1)
+		return -1;
+	hex[STORE_HEX - 1] = '\0';
+	int lock = images_store_lock(s, hex, LOCK_SH);
+	if (lock >= 0)
+		(void)futimens(lock, NULL);
+	return lock;
 }
 
-/* Moves an image to tmp, where it is removed in steps; false: it is in use. */
-static bool images_store_drop(struct images_store *s, const char *hex)
+bool images_store_drop(struct images_store *s, const char *hex)
 {
 	FD_AUTO lock = images_store_lock(s, hex, LOCK_EX);
 	if (lock < 0)
 		return false;
-	char name[STORE_HEX + 16];
-	(void)snprintf(name, sizeof(name), "old-%d-%s", (int)getpid(), hex);
+	char from[STORE_PATH];
+	char to[STORE_PATH];
+	(void)snprintf(from, sizeof(from), "unpacked/%s", hex);
+	(void)snprintf(to, sizeof(to), "tmp/old-%d-%s", (int)getpid(), hex);
 	s->sweeping = true;
-	return renameat(s->unpacked, hex, s->tmp, name) == 0;
-}
-
-int images_store_add(struct images_store *s, int pull, const char *hex, struct err *e)
-{
-	if (renameat(pull, "image", s->unpacked, hex) == 0)
-		return 0;
-	int saved = errno;
-	if (saved == EEXIST || saved == ENOTEMPTY)
-		return 0;
-	return err_set(e, UNKNOWN_ERROR, "%s/unpacked/%s: %s", s->path, hex,
-	               strerrordesc_np(saved));
+	return renameat(s->dir, from, s->dir, to) == 0;
 }
 
 /* ---- size ---- */
@@ -119,7 +90,7 @@ int images_store_add(struct images_store *s, int pull, const char *hex, struct e
 uint64_t images_store_free(const struct images_store *s)
 {
 	struct statvfs fs;
-	if (fstatvfs(s->tmp, &fs) != 0)
+	if (fstatvfs(s->dir, &fs) != 0)
 		return 0;
 	uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	uint64_t reserve = (uint64_t)fs.f_blocks * fs.f_frsize / 20;
@@ -131,107 +102,66 @@ uint64_t images_store_free(const struct images_store *s)
 
 static uint64_t images_store_size(const struct images_store *s, const char *hex)
 {
-	char path[STORE_HEX + 8];
+	char path[STORE_PATH];
 	char text[32];
 	int64_t kib = 0;
-	(void)snprintf(path, sizeof(path), "%s/size", hex);
-	(void)fd_read_at(s->unpacked, path, text, sizeof(text));
-	(void)parse_i64(span_of(text), 0, INT64_MAX / 1024, &kib);
+	(void)snprintf(path, sizeof(path), "unpacked/%s/size", hex);
+	(void)fd_read_at(s->dir, path, text, sizeof(text));
+	(void)parse_i64(span_trim(span_of(text)), 0, INT64_MAX / 1024, &kib);
 	return (uint64_t)kib * 1024;
 }
 
-/* By the time of the last use in ns; of equal ones, as one tick of the clock gives, by name. */
-static bool images_store_before(int64_t a, const char *a_hex, int64_t b, const char *b_hex)
+static int images_store_order(const void *a, const void *b)
 {
-	return a != b ? a < b : strcmp(a_hex, b_hex) < 0;
+	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The bytes of all images; `oldest` becomes the least recently used one after `oldest`, which was
- * used at *when; "" if there is none. */
-static uint64_t images_store_look(const struct images_store *s, char oldest[static STORE_HEX],
-                                  int64_t *when)
+int images_store_room(struct images_store *s, const char *hex, struct err *e)
 {
+	ARENA_AUTO a = { 0 };
+	struct words used = { .a = &a }; /* time of the last use, then HEX */
 	uint64_t sum = 0;
-	const int64_t after = *when;
-	char last[STORE_HEX];
-	DIR_AUTO *d = dir_list(s->unpacked, ".");
-	memcpy(last, oldest, STORE_HEX);
-	oldest[0] = '\0';
+	DIR_AUTO *d = dir_list(s->dir, "unpacked");
 	for (const char *name; (name = dir_next(d)) != NULL;) {
-		char path[STORE_HEX + 8];
 		struct stat st;
-		if (strlen(name) != STORE_HEX - 1)
+		const char *lock = arena_printf(&a, "unpacked/%s/lock", name);
+		if (strlen(name) != STORE_HEX - 1 ||
+		    fstatat(s->dir, lock, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
 		sum += images_store_size(s, name);
-		(void)snprintf(path, sizeof(path), "%.64s/lock", name);
-		if (fstatat(s->unpacked, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
-			continue;
-		int64_t used = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		if (images_store_before(after, last, used, name) &&
-		    (oldest[0] == '\0' || images_store_before(used, name, *when, oldest))) {
-			memcpy(oldest, name, STORE_HEX);
-			*when = used;
-		}
+		words_add(&used, arena_printf(&a, "%012lld.%09ld %s", (long long)st.st_mtim.tv_sec,
+		                              st.st_mtim.tv_nsec, name));
 	}
-	return sum;
-}
-
-int images_store_room(struct images_store *s, uint64_t bytes, struct err *e)
-{
-	int64_t when = 0;
-	char oldest[STORE_HEX] = "";
-	for (;;) {
-		uint64_t sum = images_store_look(s, oldest, &when);
-		if (bytes <= s->limit && sum <= s->limit - bytes)
-			return 0;
-		if (oldest[0] == '\0')
-			return err_set(
-			    e, UNKNOWN_ERROR,
-			    "it needs %.1f GB, and %.1f of the %.1f GB for images are in use",
-			    (double)bytes / 1e9, (double)sum / 1e9, (double)s->limit / 1e9);
-		(void)images_store_drop(s, oldest);
+	if (used.n)
+		qsort(used.v, used.n, sizeof(*used.v), images_store_order);
+	for (size_t i = 0; i < used.n && sum > s->limit; i++) {
+		const char *old = strchr(used.v[i], ' ') + 1;
+		uint64_t bytes = images_store_size(s, old);
+		sum -= images_store_drop(s, old) ? bytes : 0;
 	}
-}
-
-/* ---- names ---- */
-
-bool images_store_ref(const struct images_store *s, const char *key, char hex[static STORE_HEX])
-{
-	struct stat st;
-	if (fd_read_at(s->refs, key, hex, STORE_HEX) != STORE_HEX - 1)
-		return false;
-	if (fstatat(s->unpacked, hex, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return true;
-	(void)unlinkat(s->refs, key, 0);
-	return false;
-}
-
-void images_store_set_ref(const struct images_store *s, const char *key, const char *hex)
-{
-	char name[STORE_HEX + 16];
-	(void)snprintf(name, sizeof(name), ".%d-%s", (int)getpid(), key);
-	(void)unlinkat(s->refs, name, 0);
-	if (images_file_write(s->refs, name, span_of(hex)) == 0)
-		(void)renameat(s->refs, name, s->refs, key);
+	if (sum <= s->limit)
+		return 0;
+	uint64_t bytes = images_store_size(s, hex);
+	return err_set(e, UNKNOWN_ERROR,
+	               "it needs %.1f GB, and %.1f of the %.1f GB for images are in use",
+	               (double)bytes / 1e9, (double)(sum - bytes) / 1e9, (double)s->limit / 1e9);
 }
 
 /* ---- tmp ---- */
 
-/* 0: gone or of somebody else; 1: there is more. */
-static int images_store_sweep_one(const struct images_store *s, const char *name)
+/* Is there more of it?  What is locked stays. */
+static bool images_store_sweep_one(int tmp, const char *name)
 {
-	FD_AUTO fd = openat(s->tmp, name, STORE_DIR);
+	FD_AUTO fd = openat(tmp, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
-		return 0;
-	return tree_remove(s->tmp, name, STORE_SWEEP) == 1;
+		return false;
+	return tree_remove(tmp, name, STORE_SWEEP) == 1;
 }
 
 void images_store_sweep(struct images_store *s)
 {
-	DIR_AUTO *d = dir_list(s->tmp, ".");
+	DIR_AUTO *d = dir_list(s->dir, "tmp");
 	s->sweeping = false;
-	for (const char *name; !s->sweeping && (name = dir_next(d)) != NULL;) {
-		if (name[0] != '.')
-			s->sweeping = images_store_sweep_one(s, name) == 1;
-	}
+	for (const char *name; !s->sweeping && (name = dir_next(d)) != NULL;)
+		s->sweeping = name[0] != '.' && images_store_sweep_one(dirfd(d), name);
 }

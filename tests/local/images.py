@@ -148,7 +148,7 @@ def test_images_of_serve(check):
             look = ["cat /etc/hello", "echo Env $GREETING", "echo mine >/own-$PAI_TASK_INDEX", "echo changed >/etc/hello",
                     "ls -d /own-*", "echo home $HOME, user $(id -u)", "ls -d /usr/local/pai >/dev/null && echo runtime"]
             m.start("two", {"main": role(*look, instances=2)}, **image(uri))
-            check.ok("progress", wait_until(lambda: re.search(f"{uri}.* of \\d+ MB", m.waiting_reason("two"))),
+            check.ok("progress", wait_until(lambda: re.search(f"{uri}: [1-9] MB", m.waiting_reason("two"))),
                      m.waiting_reason("two"))
             check.equal("meanwhile", m.state("two"), "WAITING")
             registry.gate.set()

@@ -25,6 +25,10 @@ void schema_free(struct schema *s);
 int schema_check(const struct schema *s, const struct node *doc, const char *code,
                  const char *const *secret, struct err *e);
 
+/* The same for a part of a document, to which `at` leads. */
+int schema_check_at(const struct schema *s, const struct node *part, const struct path *at,
+                    const char *code, struct err *e);
+
 /* The embedded schemas: their text, and compiled at the first call, shared and never freed; any
  * thread after schema_init. */
 enum schema_name {
@@ -33,6 +37,7 @@ enum schema_name {
 	SCHEMA_FACTS,
 	SCHEMA_ISSUERS,
 	SCHEMA_HIVED,
+	SCHEMA_POD,
 	SCHEMA_NAME_MAX
 };
 struct span schema_text(enum schema_name name);

@@ -672,6 +672,7 @@ EMBED(schema_v2, "schema/pai-v2.schema.json");
 EMBED(schema_facts, "schema/facts.schema.json");
 EMBED(schema_issuers, "schema/issuers.schema.json");
 EMBED(schema_hived, "schema/hived.schema.json");
+EMBED(schema_pod, "schema/pod.schema.json");
 
 /* Set once, before threads start, and only read from then on. */
 static struct schema *compiled[SCHEMA_NAME_MAX];
@@ -689,6 +690,8 @@ struct span schema_text(enum schema_name name)
 		return EMBEDDED(schema_issuers);
 	case SCHEMA_HIVED:
 		return EMBEDDED(schema_hived);
+	case SCHEMA_POD:
+		return EMBEDDED(schema_pod);
 	case SCHEMA_NAME_MAX:
 		break;
 	}

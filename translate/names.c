@@ -75,6 +75,11 @@ static bool dns_label_ok(struct span s)
 	return true;
 }
 
+bool names_label_ok(struct span name)
+{
+	return name.n <= LABEL_MAX && dns_label_ok(name);
+}
+
 bool names_storage_ok(struct span name)
 {
 	if (name.n > STORAGE_NAME_MAX)
@@ -163,7 +168,7 @@ static bool path_characters_ok(struct span path)
 	return utf8_plain(path);
 }
 
-const char *names_mount_path_problem(struct span path)
+const char *names_path_problem(struct span path)
 {
 	if (path.n == 0 || path.p[0] != '/')
 		return "must be an absolute path";
@@ -173,10 +178,19 @@ const char *names_mount_path_problem(struct span path)
 		return "must not contain control characters, marks of direction, or any of : \\ { "
 		       "$";
 	path = names_mount_path(path);
+	if (path.n > 1 && !components_ok(path))
+		return "must not contain empty components, `.` or `..`";
+	return NULL;
+}
+
+const char *names_mount_path_problem(struct span path)
+{
+	const char *problem = names_path_problem(path);
+	if (problem)
+		return problem;
+	path = names_mount_path(path);
 	if (path.n == 1)
 		return "is reserved: the root directory cannot be replaced";
-	if (!components_ok(path))
-		return "must not contain empty components, `.` or `..`";
 	for (const char *const *r = RESERVED; *r; r++) {
 		if (path_overlaps(path, *r))
 			return "is reserved for the system";

@@ -29,6 +29,9 @@ bool names_identifier_ok(struct span name);
 /* A label value of Kubernetes that is not empty. */
 bool names_label_value_ok(struct span v);
 
+/* DNS-1123 label: the name of a container or a volume. */
+bool names_label_ok(struct span name);
+
 /* DNS-1123 subdomain: the name of a volume claim. */
 bool names_storage_ok(struct span name);
 
@@ -40,6 +43,9 @@ bool names_cell_ok(struct span name);
  * base/image/image.h. */
 const char *names_image_problem(struct span image);
 const char *names_registry_problem(struct span registry);
+/* Of any absolute path, `/` too. */
+const char *names_path_problem(struct span path);
+/* Of a path where a volume is mounted: not in directories of the system. */
 const char *names_mount_path_problem(struct span path);
 
 /* The path without a final slash: two mounts are the same if these are equal. */

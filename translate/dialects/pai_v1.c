@@ -123,40 +123,6 @@ const struct node *pai_v1_numbers(struct parse_context *r)
 
 enum { ENV_MAX = 256, VALUE_MAX = 131071, SOURCES = 3 };
 
-/* Names that the job must not set: the server, pai-runtime or the device plugins own them. */
-static const char *const RESERVED[] = {
-	"PAI_*",
-	"FC_*",
-	"KUBERNETES_*",
-	"NVIDIA_VISIBLE_DEVICES",
-	"NVIDIA_DRIVER_CAPABILITIES",
-	"NVIDIA_IMEX_CHANNELS",
-	"NVIDIA_MIG_*",
-	"HIVED_VISIBLE_DEVICES",
-	"ASCEND_VISIBLE_DEVICES",
-	"HABANA_VISIBLE_DEVICES",
-	"ROCR_VISIBLE_DEVICES",
-	"HIP_VISIBLE_DEVICES",
-	"AMD_VISIBLE_DEVICES",
-	NULL,
-};
-
-/* The exception: the runtime of 2019 read a key from it. */
-static const char SSH_KEY[] = "PAI_SSH_PUB_KEY";
-
-/* Whether a list, in which a final `*` stands for any text, has the name. */
-static bool matches(const char *const *list, struct span name)
-{
-	for (; *list; list++) {
-		size_t n = strlen(*list);
-		bool prefix = (*list)[n - 1] == '*';
-		n -= prefix;
-		if (name.n >= n && memcmp(name.p, *list, n) == 0 && (prefix || name.n == n))
-			return true;
-	}
-	return false;
-}
-
 /* ---- environment ---- */
 
 struct env_reader {
@@ -190,17 +156,6 @@ static struct span pai_v1_value_text(struct arena *a, const struct node *n)
 	return (struct span){ NULL, 0 };
 }
 
-/* Whether a comma-separated list has the name. */
-static bool pai_v1_is_listed(const char *list, struct span name)
-{
-	for (size_t n; *list; list += n + (list[n] == ',')) {
-		n = strcspn(list, ",");
-		if (span_eq((struct span){ list, n }, name))
-			return true;
-	}
-	return false;
-}
-
 /* p leads to the map. */
 static bool name_allowed(struct parse_context *r, const struct path *p, const struct member *m)
 {
@@ -209,8 +164,7 @@ static bool name_allowed(struct parse_context *r, const struct path *p, const st
 		parse_refuse_key(r, p, m, "is not a name of an environment variable");
 		return false;
 	}
-	bool reserved = matches(RESERVED, name) || pai_v1_is_listed(r->set->hived_device_env, name);
-	if (reserved && !span_is(name, SSH_KEY)) {
+	if (parse_env_reserved(r->set, name)) {
 		parse_refuse_key(r, p, m, "is reserved and cannot be set");
 		return false;
 	}

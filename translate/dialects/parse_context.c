@@ -332,3 +332,47 @@ void parse_ports_done(struct parse_context *r, struct role *role, const struct p
 	role->ports = ports;
 	role->n_ports = count;
 }
+
+/* ---- environment ---- */
+
+/* Names that the job must not set: the server, pai-runtime or the device plugins own them. */
+static const char *const RESERVED[] = {
+	"PAI_*",
+	"FC_*",
+	"KUBERNETES_*",
+	"NVIDIA_VISIBLE_DEVICES",
+	"NVIDIA_DRIVER_CAPABILITIES",
+	"NVIDIA_IMEX_CHANNELS",
+	"NVIDIA_MIG_*",
+	"HIVED_VISIBLE_DEVICES",
+	"ASCEND_VISIBLE_DEVICES",
+	"HABANA_VISIBLE_DEVICES",
+	"ROCR_VISIBLE_DEVICES",
+	"HIP_VISIBLE_DEVICES",
+	"AMD_VISIBLE_DEVICES",
+	NULL,
+};
+
+/* The exception: the runtime of 2019 read a key from it. */
+static const char SSH_KEY[] = "PAI_SSH_PUB_KEY";
+
+/* Whether a list, in which a final `*` stands for any text, has the name. */
+static bool matches(const char *const *list, struct span name)
+{
+	for (; *list; list++) {
+		size_t n = strlen(*list);
+		bool prefix = (*list)[n - 1] == '*';
+		n -= prefix;
+		if (name.n >= n && memcmp(name.p, *list, n) == 0 && (prefix || name.n == n))
+			return true;
+	}
+	return false;
+}
+
+bool parse_env_reserved(const struct settings *set, struct span name)
+{
+	bool reserved = matches(RESERVED, name);
+	for (struct span rest = span_of(set->hived_device_env); !reserved && rest.n;)
+		reserved = span_eq(span_next(&rest, ','), name);
+	return reserved && !span_is(name, SSH_KEY);
+}

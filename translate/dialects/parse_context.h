@@ -86,6 +86,9 @@ void parse_port_count(struct parse_context *r, const struct path *p, const struc
 void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
                       const struct node *n, struct port_request *ports);
 
+/* Whether jobs must not set this environment variable. */
+bool parse_env_reserved(const struct settings *set, struct span name);
+
 /* `extras` of v1 and v2: gang allocation, storages, plugins. */
 void extras_read(struct parse_context *r, const struct path *p, const struct node *extras);
 /* `extras.hivedScheduler`, after the roles. */

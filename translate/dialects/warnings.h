@@ -73,6 +73,11 @@
 #define WARN_KILL_GIVEN                                                                            \
 	"is ignored: task roles have their own minFailedTaskCount or minSucceededTaskCount"
 #define WARN_KILL_ROLES "counts per task role here"
+/* pods of Kubernetes */
+#define WARN_POD_DROPPED "is left out: %s"
+#define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it%s"
+#define WARN_POD_KEY     "is left out: names of this form belong to the cluster"
+#define WARN_POD_DEVICE  "is taken as %s"
 
 struct warning_row {
 	const char *group;  /* a heading, or NULL: as the one before */

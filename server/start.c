@@ -1,5 +1,6 @@
 #include "server/start.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -277,6 +278,9 @@ int start_all(struct service *s, const char **file, struct err *e)
 	/* Before threads are started: they inherit the blocked signals. */
 	if (open_signals(s, e) < 0 || check_options(s, e) < 0)
 		return -1;
+	/* Each thread's own heap would keep its free memory: malloc_trim only trims the first one. */
+	if (options_run_here(&s->options))
+		(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
 	schema_init();
 	if (open_keys(s, file, e) < 0)
 		return -1;

@@ -305,25 +305,32 @@ static size_t fixed_overlays(const struct translator *t, enum template_id u)
 	return mask;
 }
 
+static int compile_check(const struct translator *t, enum template_id u, size_t mask, struct err *e)
+{
+	struct prog *p = compile(t, u, mask, e);
+	prog_free(p);
+	return p ? 0 : -1;
+}
+
 /*
- * Compiles the template without overlays, with each one, each two, and all.  Merges fail between
- * two overlays, so no other set can fail later.  Then the overlays of this installation, alone and
- * with each other one.
+ * Checks the template without overlays, with each one, each two, and all.  Merges fail between two
+ * overlays, so no other set can fail later.  Keeps the programs for the overlays of this
+ * installation, alone and with each other one.
  */
 static int compile_at_start(const struct translator *t, enum template_id u, struct err *e)
 {
 	size_t n = t->unit[u].n;
 	size_t fixed = fixed_overlays(t, u);
-	if (!program(t, u, 0, e))
+	if (compile_check(t, u, 0, e) < 0)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		if (!program(t, u, (size_t)1 << i, e))
+		if (compile_check(t, u, (size_t)1 << i, e) < 0)
 			return -1;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < i; k++)
-			if (!program(t, u, (size_t)1 << i | (size_t)1 << k, e))
+			if (compile_check(t, u, (size_t)1 << i | (size_t)1 << k, e) < 0)
 				return -1;
-	if (!program(t, u, ((size_t)1 << n) - 1, e) || !program(t, u, fixed, e))
+	if (compile_check(t, u, ((size_t)1 << n) - 1, e) < 0 || !program(t, u, fixed, e))
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		if (!program(t, u, fixed | (size_t)1 << i, e))

@@ -217,23 +217,45 @@ static bool is_granted(const struct facts_file *f, const struct node *user, stru
 	return false;
 }
 
+/* The directory of nfs or hostPath; n == 0: the storage is a claim. */
+static struct span facts_source(const struct node *storage, struct arena *a)
+{
+	const struct node *nfs = node_get(storage, "nfs");
+	const struct node *path = nfs ? node_get(nfs, "path") : node_get(storage, "hostPath");
+	struct span dir = path ? node_span(path) : SPAN("");
+	while (dir.n && dir.p[dir.n - 1] == '/')
+		dir.n--;
+	if (!nfs)
+		return dir;
+	return span_of(
+	    arena_printf(a, "nfs://%s%.*s", node_get(nfs, "server")->text, (int)dir.n, dir.p));
+}
+
 static void facts_read_storages(const struct facts_file *f, const struct node *user,
                                 struct arena *a, struct facts *out)
 {
 	struct storage_fact *v = ARENA_NEW(a, struct storage_fact, facts_items(f->storages) + 1);
+	struct directory_fact *dirs =
+	    ARENA_NEW(a, struct directory_fact, facts_items(f->storages) + 1);
 	for (size_t i = 0; i < facts_items(f->storages); i++) {
 		const struct node *s = &f->storages->item[i];
 		struct span name = node_span(node_get(s, "name"));
+		struct span source = facts_source(s, a);
+		bool read_only = facts_is_true(node_get(s, "readOnly"), false);
 		if (!is_granted(f, user, name))
 			continue;
-		v[out->n_storages++] = (struct storage_fact){
-			.name = name,
-			.is_default = facts_is_true(node_get(s, "default"), false),
-			.share = facts_is_true(node_get(s, "share"), true),
-			.read_only = facts_is_true(node_get(s, "readOnly"), false),
-		};
+		if (source.n)
+			dirs[out->n_directories++] = (struct directory_fact){ source, read_only };
+		else
+			v[out->n_storages++] = (struct storage_fact){
+				.name = name,
+				.is_default = facts_is_true(node_get(s, "default"), false),
+				.share = facts_is_true(node_get(s, "share"), true),
+				.read_only = read_only,
+			};
 	}
 	out->storages = v;
+	out->directories = dirs;
 }
 
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,

@@ -113,6 +113,12 @@ struct storage_fact {
 	bool is_default, share, read_only;
 };
 
+/* A directory, with all below it, that pods of Kubernetes may mount. */
+struct directory_fact {
+	struct span source; /* /DIR of the node or nfs://SERVER/DIR, without a slash at the end */
+	bool read_only;
+};
+
 /* Facts about the cluster and the user. Live in the arena of facts_read. */
 struct facts {
 	bool any_virtual_cluster;
@@ -120,6 +126,8 @@ struct facts {
 	size_t n_virtual_clusters;
 	const struct storage_fact *storages; /* permitted to the user */
 	size_t n_storages;
+	const struct directory_fact *directories; /* likewise */
+	size_t n_directories;
 	const struct node *extension; /* the extension of the user, a map, or NULL */
 	unsigned grants;              /* enum grant */
 	const struct hived *hived;

@@ -132,7 +132,6 @@ struct engine {
 	bool shows_cwd; /* set.cwd is mounted */
 	struct framework_config *config;
 	struct hash_key key;
-	struct pod_storage *storage;
 	struct inventory inventory;
 	struct engine_gpu *gpu;
 	struct queue *queue;

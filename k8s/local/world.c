@@ -233,7 +233,7 @@ static enum framework_answer world_refuse(struct engine_job *job, const char *na
 const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
                                  struct arena *a, struct err *err)
 {
-	const struct pod_settings s = { e->node, ip, e->storage, e->set.n_storages };
+	const struct pod_settings s = { e->node, ip, e->set.storages, e->set.n_storages };
 	return pod_read(object, &s, a, err);
 }
 

@@ -101,6 +101,15 @@ bool user_name_ok(struct span name);
 struct job *job_read(const struct translator *t, unsigned set, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e);
 
+/*
+ * Writes a job of any dialect as a v2 job in YAML.  What v2 cannot say is noted in *lost, with its
+ * place in the file; these notes and `warnings`, those of job_read, are comments above the job.  A
+ * v2 job has no comments and keeps its secrets.  -1 and *e (400, 413): as a v2 job it would be
+ * refused.
+ */
+int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
+                struct notes *lost, struct arena *a, struct str *out, struct err *e);
+
 /* Features that profile plain omits and a job may request in extraContainerOptions if they are
  * granted. Profile openpai has all but infiniband in every pod. */
 enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };

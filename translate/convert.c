@@ -383,10 +383,12 @@ static void convert_comments(struct str *out, const struct notes *notes)
 		str_printf(out, "# - and %zu more\n", notes->dropped);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): its parameters */
 int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
-                struct notes *lost, struct arena *a, struct str *out, struct err *e)
+                struct notes *lost, struct str *out, struct err *e)
 {
-	struct convert c = { .t = t, .a = a, .job = job, .lost = lost };
+	struct arena arena = { 0 };
+	struct convert c = { .t = t, .a = &arena, .job = job, .lost = lost };
 	NOTES_AUTO again = { 0 };
 	const struct node *document = job->v2;
 	c.json = c.names = STR_INIT(CONVERTED_MAX);
@@ -400,11 +402,11 @@ int job_convert(const struct translator *t, const struct job *job, const struct 
 		convert_comments(out, warnings);
 	}
 	yaml_write(out, document);
+	const struct job *v2 = job_read(t, DIALECT_V2, str_view(out), job->user, &arena, &again, e);
+	for (size_t i = 0; !v2 && i < e->notes.n; i++) /* positions in `out` */
+		e->notes.v[i].line = e->notes.v[i].column = 0;
 	str_done(&c.json);
 	str_done(&c.names);
-	if (job_read(t, DIALECT_V2, str_view(out), job->user, a, &again, e))
-		return 0;
-	for (size_t i = 0; i < e->notes.n; i++) /* positions in `out` */
-		e->notes.v[i].line = e->notes.v[i].column = 0;
-	return err_wrap(e, "cannot be said in a v2 job");
+	arena_wipe(&arena); /* a v2 job may have secrets */
+	return v2 ? 0 : err_wrap(e, "cannot be said in a v2 job");
 }

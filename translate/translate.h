@@ -108,7 +108,7 @@ struct job *job_read(const struct translator *t, unsigned set, struct span text,
  * refused.
  */
 int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
-                struct notes *lost, struct arena *a, struct str *out, struct err *e);
+                struct notes *lost, struct str *out, struct err *e);
 
 /* Features that profile plain omits and a job may request in extraContainerOptions if they are
  * granted. Profile openpai has all but infiniband in every pod. */

@@ -16,7 +16,7 @@ static int convert_text(const struct options *o, const struct translator *t, con
 	STR_AUTO out = STR_SECRET(OUTPUT_MAX);
 	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, &e);
 	if (job)
-		(void)job_convert(t, job, &warnings, &lost, &arena, &out, &e);
+		(void)job_convert(t, job, &warnings, &lost, &out, &e);
 	command_notes(file, "warning: ", &warnings);
 	command_notes(file, "warning: ", &lost);
 	command_notes(file, "", &e.notes);

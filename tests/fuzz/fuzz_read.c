@@ -77,7 +77,7 @@ static void check_converted(const struct translator *t, const struct job *job,
 	NOTES_AUTO lost = { 0 };
 	NOTES_AUTO again = { 0 };
 	STR_AUTO yaml = STR_INIT(64 << 20);
-	if (job_convert(t, job, warnings, &lost, &a, &yaml, &e)) {
+	if (job_convert(t, job, warnings, &lost, &yaml, &e)) {
 		assert(e.http == 400 || e.http == 413);
 		return;
 	}

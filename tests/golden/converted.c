@@ -66,7 +66,7 @@ static void convert_file_text(struct conversion *c, const struct setting *s, str
 	    job_read(s->translator, DIALECT_AUTO, text, TEST_USER, &a, &warnings, &e);
 	c->yaml = STR_INIT(TEXT_MAX);
 	if (job)
-		(void)job_convert(s->translator, job, &warnings, &lost, &a, &c->yaml, &e);
+		(void)job_convert(s->translator, job, &warnings, &lost, &c->yaml, &e);
 	(void)tally_check(c->t, e.http == 0, "%s is not converted: %s", c->file, err_msg(&e));
 }
 

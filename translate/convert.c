@@ -8,6 +8,7 @@
 
 #include "base/enc.h"
 #include "base/yaml/yaml.h"
+#include "translate/dialect.h"
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
@@ -87,7 +88,7 @@ static void convert_reduce(struct convert *c)
 	if (job->gpu_type.n && translator_uses_gpu_type(c->t))
 		notes_add(c->lost, (struct place){ "/gpuType", 0, 0 }, "v2 jobs have no gpuType");
 	c->v2 = *job;
-	c->v2.dialect = DIALECT_V2;
+	c->v2.dialect = dialect_get(DIALECT_V2);
 	c->v2.name =
 	    span_of(convert_name(c, job->name, span_only(job->name, "_-"), job->name_where));
 	c->v2.retry_max = v2.max;
@@ -396,7 +397,8 @@ int job_convert(const struct translator *t, const struct job *job, const struct 
 		convert_document(&c);
 		document = convert_tree(&c, str_view(&c.json));
 		notes_sort(lost);
-		str_puts(out, "# Written by `rest-lit convert`.");
+		str_printf(out, "# Written by `rest-lit convert` from a %s job.",
+		           job->dialect->name);
 		str_puts(out, lost->n + warnings->n ? " Lost or changed:\n" : "\n");
 		convert_comments(out, lost);
 		convert_comments(out, warnings);

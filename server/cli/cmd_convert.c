@@ -14,7 +14,7 @@ static int convert_text(const struct options *o, const struct translator *t, con
 	NOTES_AUTO warnings = { 0 };
 	NOTES_AUTO lost = { 0 };
 	STR_AUTO out = STR_SECRET(OUTPUT_MAX);
-	struct job *job = job_read(t, DIALECT_AUTO, text, setup_user(o), &arena, &warnings, &e);
+	struct job *job = job_read(t, DIALECTS_ALL, text, setup_user(o), &arena, &warnings, &e);
 	if (job)
 		(void)job_convert(t, job, &warnings, &lost, &out, &e);
 	command_notes(file, "warning: ", &warnings);

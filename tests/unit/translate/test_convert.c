@@ -111,7 +111,8 @@ static void test_convert_text(void **state)
 	                          "    - 1.5\n"
 	                          "    - null\n"
 	                          "    - \"null\"\n");
-	assert_within(str_c(&c.yaml), "# Written by `rest-lit convert`. Lost or changed:\n");
+	assert_within(str_c(&c.yaml),
+	              "# Written by `rest-lit convert` from a v1 job. Lost or changed:\n");
 	assert_within(str_c(&c.yaml), CONVERT_OLD);
 	assert_false(c.to.job->gang);
 	convert_done(&c);

@@ -11,6 +11,7 @@ enum object_kind {
 	KIND_MADE, /* this program creates the kinds above and only reads the others */
 	KIND_SERVICEACCOUNT = KIND_MADE,
 	KIND_TOKENREVIEW, /* not stored by the API server */
+	KIND_PODTEMPLATE, /* only checked, never stored */
 	KIND_CLAIM,       /* PersistentVolumeClaim */
 	KIND_VOLUME,      /* PersistentVolume */
 	KIND_NODE,
@@ -34,6 +35,11 @@ struct object {
 struct objects {
 	struct object *v;
 	size_t n;
+	/* PodTemplates, by the names of their roles, of the roles whose pods are those of users:
+	 * the API server must accept them before the Framework is created (k8s/submit/pod_check.h).
+	 */
+	struct object *check;
+	size_t n_checks;
 };
 
 static inline struct object *objects_framework(const struct objects *o)

@@ -34,6 +34,8 @@ int schema_check_at(const struct schema *s, const struct node *part, const struc
 enum schema_name {
 	SCHEMA_V1,
 	SCHEMA_V2,
+	SCHEMA_MXJOB,
+	SCHEMA_LAUNCHER,
 	SCHEMA_FACTS,
 	SCHEMA_ISSUERS,
 	SCHEMA_HIVED,

@@ -669,6 +669,8 @@ static const struct keyword *keyword_find(struct span name)
 
 EMBED(schema_v1, "schema/pai-v1.schema.json");
 EMBED(schema_v2, "schema/pai-v2.schema.json");
+EMBED(schema_mxjob, "schema/mxjob.schema.json");
+EMBED(schema_launcher, "schema/launcher.schema.json");
 EMBED(schema_facts, "schema/facts.schema.json");
 EMBED(schema_issuers, "schema/issuers.schema.json");
 EMBED(schema_hived, "schema/hived.schema.json");
@@ -684,6 +686,10 @@ struct span schema_text(enum schema_name name)
 		return EMBEDDED(schema_v1);
 	case SCHEMA_V2:
 		return EMBEDDED(schema_v2);
+	case SCHEMA_MXJOB:
+		return EMBEDDED(schema_mxjob);
+	case SCHEMA_LAUNCHER:
+		return EMBEDDED(schema_launcher);
 	case SCHEMA_FACTS:
 		return EMBEDDED(schema_facts);
 	case SCHEMA_ISSUERS:

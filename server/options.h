@@ -38,8 +38,7 @@ enum {
 	FOR_WAIT = 1024,
 	FOR_EVENTS = 2048,
 	FOR_DELETE = 4096,
-	FOR_RESUBMIT = 8192,
-	FOR_CONVERT = 16384
+	FOR_RESUBMIT = 8192
 };
 
 enum option_type {
@@ -84,7 +83,7 @@ struct options {
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
 	const char *output_listen, *output_url, *output_ca;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
-	const char *visibility, *compat, *exit_spec;
+	const char *visibility, *compat, *exit_spec, *dialects;
 	const char *engine, *gpus, *gpu_devices, *images, *mount;
 	int64_t cpus, memory, keep_logs;
 	const char *server, *token_file, *ca_file, *state, *name;

@@ -58,6 +58,7 @@ struct server {
 	const struct options *options;
 	const struct loop_hooks *hooks; /* see loop.h */
 	struct translator *translator;
+	unsigned dialects; /* taken besides those of OpenPAI */
 	struct account_source *accounts;
 	/* Mutable: replaced by the main thread (start.h); loops read it by keyring_of() (auth.h).
 	 * NULL with --no-auth. */

@@ -8,12 +8,16 @@ struct parse_context;
 struct dialect {
 	unsigned bit;     /* in sets of dialects: DIALECT_V1 and so on */
 	const char *name; /* of `rest-lit schema NAME` */
-	const char *key;  /* a document with this top-level key is in this dialect */
-	int api;          /* the version of OpenPAI's REST API that takes it */
-	bool form;        /* it is also sent as a form */
+	/* A document with the top-level key `key` is in this dialect; one with `kind` is, if its
+	 * kind and apiVersion are among these. NULL if it is recognised by the other. */
+	const char *key;
+	const char *const *kinds, *const *versions;
+	int api;   /* the version of OpenPAI's REST API that takes it */
+	bool form; /* it is also sent as a form */
 	enum schema_name schema;
-	const char *code;     /* error code of the REST contract, for all violations */
-	const char *name_key; /* of the job's name */
+	const char *code;    /* error code of the REST contract, for all violations */
+	const char *name_in; /* the top-level mapping that has the job's name; NULL: the document */
+	const char *name_key; /* of the name */
 	/* The document as the schema is to see it; NULL: as it was read. */
 	const struct node *(*prepare)(struct parse_context *r);
 	void (*read)(struct parse_context *r);
@@ -30,5 +34,12 @@ const struct dialect *dialect_get(unsigned bit);
 
 /* Of a set, the dialect of a document, or NULL if it is in none of them. */
 const struct dialect *dialect_of(const struct node *root, unsigned set);
+/* The job's name, or NULL. */
+const struct node *dialect_name_of(const struct dialect *d, const struct node *root);
+/* Writes the apiVersions of a kind, or, if there is no such kind (false), all kinds. */
+bool dialect_kinds(struct span kind, struct str *out);
+/* The set of dialects that a server takes only if they are named, with commas between them.  -1 and
+ * *e (400), which has the known names. */
+int dialects_named(const char *list, unsigned *set, struct err *e);
 /* ... of a text that may be broken: by the words in it, else the first one of the set. */
 const struct dialect *dialect_guess(struct span text, unsigned set);

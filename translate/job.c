@@ -12,13 +12,33 @@
 #include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 
-static int job_refuse_unknown(struct arena *a, const struct node *root, struct err *e)
+/* An object of Kubernetes that is no job, or that is not taken here. */
+static int job_refuse_kind(struct arena *a, const struct node *root, struct err *e)
 {
 	struct path p = PATH_KEY(NULL, SPAN("kind"));
+	struct path version = PATH_KEY(NULL, SPAN("apiVersion"));
 	const struct node *kind = node_get(root, "kind");
-	if (kind)
+	struct span name = parse_text(root, "kind");
+	const struct dialect *other = dialect_of(root, DIALECTS_ALL);
+	STR_AUTO known = STR_INIT(1024);
+	if (other)
 		return err_at(e, INVALID_PROTOCOL, path_place(a, &p, kind),
-		              "Kubernetes objects are not taken as jobs; write an OpenPAI job");
+		              "a job of kind %s is taken only with --dialects %s", quoted(a, name),
+		              other->name);
+	if (dialect_kinds(name, &known))
+		return err_at(
+		    e, INVALID_PROTOCOL, path_place(a, &version, node_get(root, "apiVersion")),
+		    "the apiVersion of kind %s is one of %s", quoted(a, name), str_c(&known));
+	return err_at(e, INVALID_PROTOCOL, path_place(a, &p, kind),
+	              "no job is of kind \"%s\"; known are %s, and jobs of OpenPAI, which have no "
+	              "`kind`",
+	              quoted(a, name), str_c(&known));
+}
+
+static int job_refuse_unknown(struct arena *a, const struct node *root, struct err *e)
+{
+	if (node_get(root, "kind"))
+		return job_refuse_kind(a, root, e);
 	return err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
 	              "this is no job: it has neither `protocolVersion` (v2) nor `jobName` (v1)");
 }
@@ -31,22 +51,24 @@ static const struct dialect *job_decide(unsigned set, struct arena *a, const str
 		             "the document must be a mapping, is %s", node_type_name(root));
 		return NULL;
 	}
-	const struct dialect *d = NULL;
-	if ((set & (set - 1)) == 0)
-		d = dialect_get(set);
-	else if (node_get(root, "kind") == NULL)
-		d = dialect_of(root, set);
+	const struct dialect *d = dialect_of(root, set);
+	bool object = node_get(root, "kind") && node_get(root, "apiVersion");
+	unsigned pai = set & DIALECTS_PAI;
+	if (d == NULL && !object && pai && (pai & (pai - 1)) == 0)
+		d = dialect_get(pai); /* its schema says what is wrong */
 	if (d == NULL)
 		(void)job_refuse_unknown(a, root, e);
 	return d;
 }
 
-static void job_read_name(struct parse_context *r, const char *key)
+static void job_read_name(struct parse_context *r, const struct dialect *d)
 {
 	struct job *job = r->job;
-	struct path p = PATH_KEY(NULL, span_of(key));
-	job->name = parse_text(r->root, key);
-	job->name_where = path_place(r->a, &p, node_get(r->root, key));
+	const struct node *name = dialect_name_of(d, r->root);
+	struct path in = PATH_KEY(NULL, span_of(d->name_in ? d->name_in : ""));
+	struct path p = PATH_KEY(d->name_in ? &in : NULL, span_of(d->name_key));
+	job->name = node_is(name, NODE_TEXT) ? node_span(name) : SPAN("");
+	job->name_where = path_place(r->a, &p, name);
 	job->id = names_job_id(r->a, job->user, job->name);
 	md5_hex(job->hash, job->id);
 }
@@ -78,7 +100,7 @@ static int job_read_dialect(struct parse_context *r, const struct dialect *d, co
 		return -1;
 	if (schema_check(schema_get(d->schema), r->root, d->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
-	job_read_name(r, d->name_key);
+	job_read_name(r, d);
 	d->read(r);
 	hived_request_read(r);
 	ambiguous_scalars_check(r, text);

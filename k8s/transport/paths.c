@@ -20,6 +20,7 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_SERVICEACCOUNT] = { "ServiceAccount", "", "/api/v1", "serviceaccounts", true },
 	[KIND_TOKENREVIEW] = { "TokenReview", "authentication.k8s.io",
 			       "/apis/authentication.k8s.io/v1", "tokenreviews", false },
+	[KIND_PODTEMPLATE] = { "PodTemplate", "", "/api/v1", "podtemplates", true },
 	[KIND_CLAIM] = { "PersistentVolumeClaim", "", "/api/v1", "persistentvolumeclaims", true },
 	[KIND_VOLUME] = { "PersistentVolume", "", "/api/v1", "persistentvolumes", false },
 	[KIND_NODE] = { "Node", "", "/api/v1", "nodes", false },

@@ -136,7 +136,7 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 	if (doc_read(text, &budget, &arena, &doc, &warnings, &ignored) < 0)
 		return 0;
 	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
-	const struct node *old = node_get(&doc.root, d ? d->name_key : "name");
+	const struct node *old = d ? dialect_name_of(d, &doc.root) : node_get(&doc.root, "name");
 	bool known = node_is(old, NODE_TEXT) && !(old->flags & NODE_ALIASED);
 	struct span at = known ? submit_scalar(text, old) : (struct span){ text.p, 0 };
 	if (at.n == 0)
@@ -159,7 +159,7 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 static int open_and_submit(const struct options *o)
 {
 	ERR_AUTO e = { 0 };
-	struct remote r = { .o = o };
+	struct remote r = { 0 };
 	struct job_text t = { .file = o->files[0], .named = true };
 	if (strcmp(t.file, "-") == 0)
 		t = (struct job_text){ .file = "<stdin>" };

@@ -26,13 +26,12 @@ void deviations_free(struct deviations *d);
 void golden_v2(struct tally *t, struct deviations *d);
 /* v1: accepted and refused, and the first rest-lit. */
 void golden_v1(struct tally *t, struct deviations *d);
+/* MxJobs and manifests of the launcher. */
+void golden_dialects(struct tally *t);
 /* The job in docs/HIVED.md. */
 void golden_hived(struct tally *t);
 /* examples/ in both profiles; `update` writes what came out. */
 void golden_examples(struct tally *t, bool update);
-
-/* Jobs that are converted to protocol 2, against the same without converting. */
-void golden_converted(struct tally *t);
 
 /* Our side of one job against what must hold for every job: "" or what is wrong. Free it. */
 char *golden_sent(const struct setting *s, struct span text);

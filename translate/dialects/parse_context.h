@@ -101,6 +101,8 @@ void ambiguous_scalars_parameters(struct parse_context *r);
 
 void pai_v2_read(struct parse_context *r);
 void pai_v1_read(struct parse_context *r);
+void mxjob_read(struct parse_context *r);
+void launcher_read(struct parse_context *r);
 /* A copy of the v1 document with numbers instead of numeric texts. */
 const struct node *pai_v1_numbers(struct parse_context *r);
 

@@ -31,13 +31,27 @@ struct raw_found {
 void raw_pod_copy(struct parse_context *r, const struct raw_source *source, struct role *role,
                   struct raw_found *out);
 
-enum raw_grant { RAW_NOT_GRANTED, RAW_READ_ONLY, RAW_GRANTED };
-
-/* Whether the user may mount the volume: a claim by its name, a directory if it or one above it is
- * granted. */
-enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *f);
-
 /* The labels or annotations that may be kept: a map without keys of Kubernetes, of HiveD and of
  * this program, or NULL for none.  p leads to `map`. */
 const struct node *raw_labels_copy(struct parse_context *r, const struct path *p,
                                    const struct node *map);
+
+/* ---- raw_role.c ---- */
+
+/*
+ * A role whose container, command and resources come from a pod template: raw_pod_copy, ports, and
+ * the command, which is `before`, then `exec` with command and args of the container.  Where
+ * Kubernetes would fill in $(NAME), the shell does.  role->env is set before.
+ */
+void raw_role_read(struct parse_context *r, const struct raw_source *source, struct span before,
+                   struct role *role, struct raw_found *found);
+
+/* `env` of the main container, as it was kept: a list, or NULL. */
+const struct node *raw_env(const struct role *role);
+
+/* `metadata` of a job that is an object of Kubernetes: namespace, labels, annotations. */
+void raw_metadata_read(struct parse_context *r);
+
+/* Warns of members that are present and have no meaning here; `names` ends with NULL. */
+void raw_unused_warn(struct parse_context *r, const struct path *p, const struct node *map,
+                     const char *const *names);

@@ -78,6 +78,17 @@
 #define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it%s"
 #define WARN_POD_KEY     "is left out: names of this form belong to the cluster"
 #define WARN_POD_DEVICE  "is taken as %s"
+/* MxJobs and manifests of the launcher */
+#define WARN_IGNORED "is not kept: it has no meaning here"
+#define WARN_HOST_NETWORK                                                                          \
+	"is not kept: the installation decides about the network; PAI_HOST_IP_* have the "         \
+	"addresses of the tasks in any case"
+#define WARN_CHIEF                                                                                 \
+	"%lld replicas must all succeed: a Framework cannot wait for a single one of them"
+#define WARN_RESTART                                                                               \
+	"has no restartPolicy, which is Never here: with Always, as in Kubernetes, no task ends"
+#define WARN_OLD_NAME "has the name %s, but the Framework is called %s, see PAI_JOB_NAME"
+#define WARN_DMLC     "%s is set by the job, to %s"
 
 struct warning_row {
 	const char *group;  /* a heading, or NULL: as the one before */

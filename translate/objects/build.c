@@ -243,9 +243,11 @@ static int build_write_all(struct scope *s, struct objects *out, struct err *e)
 		n++;
 	}
 	s->owned = n > 0;
-	if (write_framework(s, &v[n], e) < 0)
+	*out = (struct objects){ 0 };
+	if (raw_roles_write(s, out, e) < 0 || write_framework(s, &v[n], e) < 0)
 		return -1;
-	*out = (struct objects){ v, n + 1 };
+	out->v = v;
+	out->n = n + 1;
 	return 0;
 }
 
@@ -253,7 +255,8 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 {
 	s->set = translator_settings(s->t);
 	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 ||
-	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 || check_annotations(s, e) < 0)
+	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
+	    raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
 		return -1;
 	write_common_env(s);
 	return build_write_all(s, out, e);

@@ -23,7 +23,10 @@ static bool put_job_task_roles(const struct scope *s, struct out *o)
 	struct scope in = *s;
 	for (size_t i = 0; i < s->job->n_roles && !o->s->full; i++) {
 		in.role = &s->job->roles[i];
-		template_write(&in, TEMPLATE_TASKROLE, o->s);
+		if (in.role->pod)
+			str_span(o->s, s->raw_text[i]);
+		else
+			template_write(&in, TEMPLATE_TASKROLE, o->s);
 		str_char(o->s, ',');
 	}
 	return true;

@@ -62,6 +62,21 @@ static bool put_role_image_check(const struct scope *s, struct out *o)
 	return true;
 }
 
+/* A pod of the user has its own limits. */
+static bool put_role_cpu(const struct scope *s, struct out *o)
+{
+	if (s->role->pod == NULL)
+		out_int(o, s->role->cpu);
+	return s->role->pod == NULL;
+}
+
+static bool put_role_memory_mb(const struct scope *s, struct out *o)
+{
+	if (s->role->pod == NULL)
+		out_int(o, s->role->memory_mb);
+	return s->role->pod == NULL;
+}
+
 /* Escapes a label twice: JSON text within JSON text. */
 static void put_label(const struct scope *s, struct span label, struct str *out)
 {
@@ -105,8 +120,6 @@ PUT_INT(put_role_min_failed, s->role->min_failed)
 PUT_INT(put_role_min_succeeded, s->role->min_succeeded)
 PUT_BOOL(put_role_fancy_retry, s->role->task_fancy_retry)
 PUT_INT(put_role_retry_max, s->role->task_retry_max)
-PUT_INT(put_role_cpu, s->role->cpu)
-PUT_INT(put_role_memory_mb, s->role->memory_mb)
 PUT_INT(put_role_gpu, s->role->gpu)
 PUT_INT(put_role_shm_mb, role_shm_mb(s))
 PUT_TEXT(put_role_image, s->role->image)
@@ -121,8 +134,8 @@ static const struct variable ROLE_ROWS[] = {
 	{ "role.minSucceeded", VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_min_succeeded, "OpenPAI; `v1-completion`",                           "`completion.minSucceededInstances`; all instances if absent, null or 0 (v1: never, see killAllOnCompletedTaskNumber); -1: never." },
 	{ "role.fancyRetry",   VARIABLE_BOOL,   false, SCOPE_ROLE, put_role_fancy_retry,   "OpenPAI",                                            "True only without gang allocation." },
 	{ "role.retryMax",     VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_retry_max,     "OpenPAI",                                            "`taskRetryCount` without gang allocation, else 0." },
-	{ "role.cpu",          VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_cpu,           "OpenPAI",                                            "CPUs of one instance." },
-	{ "role.memoryMB",     VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_memory_mb,     "OpenPAI",                                            "Memory of one instance, in MiB." },
+	{ "role.cpu",          VARIABLE_NUMBER, true,  SCOPE_ROLE, put_role_cpu,           "OpenPAI",                                            "CPUs of one instance; absent if the role has a pod of its own." },
+	{ "role.memoryMB",     VARIABLE_NUMBER, true,  SCOPE_ROLE, put_role_memory_mb,     "OpenPAI",                                            "Memory of one instance, in MiB; absent likewise." },
 	{ "role.gpu",          VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_gpu,           "OpenPAI",                                            "Accelerators of one instance." },
 	{ "role.shmMB",        VARIABLE_NUMBER, false, SCOPE_ROLE, put_role_shm_mb,        "OpenPAI; `v1-defaults`",                             "`extraContainerOptions.shmMB` (v1: `shmMB`), in MiB; absent and 0 both mean 512 (v1: 64)." },
 	{ "role.image",        VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_image,         "OpenPAI",                                            "`uri` of the role's dockerimage (v1: `image`)." },

@@ -30,9 +30,10 @@ struct scope {
 	size_t n_mounts;
 	bool owned; /* there are other objects besides the Framework */
 	bool env_moved;
-	bool env_map;        /* the ConfigMap is being written: no escaping of dollars */
-	struct span env_job; /* the common environment: elements, each with a comma */
-	size_t *uid_at;      /* result: the offset of owner.uid; may be NULL */
+	bool env_map;                /* the ConfigMap is being written: no escaping of dollars */
+	struct span env_job;         /* the common environment: elements, each with a comma */
+	const struct span *raw_text; /* by role: a role with a pod of its own, written */
+	size_t *uid_at;              /* result: the offset of owner.uid; may be NULL */
 	/* current elements */
 	const struct role *role;
 	struct span suffix;
@@ -178,6 +179,10 @@ int hived_plan_make(struct scope *s, struct err *e);
 
 /* ---- helpers across files ---- */
 
+/* Whether the user may mount what the pods of the job name. -1 and *e (403). */
+int raw_volumes_check(const struct scope *s, struct err *e);
+/* Writes the roles that have a pod of their own: s->raw_text, out->check. -1 and *e. */
+int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
 /* Sets s->mounts. -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);
 int64_t role_shm_mb(const struct scope *s);

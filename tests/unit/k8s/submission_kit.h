@@ -19,9 +19,9 @@ static struct object OBJECTS[] = {
 	{ KIND_CONFIGMAP, "f-env", { "{\"owner\":\"\"}", 12 }, 10 },
 	{ KIND_FRAMEWORK, "f", { "{}", 2 }, 0 },
 };
-static const struct objects FOUR = { OBJECTS, 4 };
+static const struct objects FOUR = { .v = OBJECTS, .n = 4 };
 static struct object ALONE = { KIND_FRAMEWORK, "f", { START, sizeof(START) - 1 }, 0 };
-static const struct objects ONE = { &ALONE, 1 };
+static const struct objects ONE = { .v = &ALONE, .n = 1 };
 
 struct end {
 	int calls, http;

@@ -26,6 +26,19 @@
 	"{\"jobName\":\"j\",\"image\":\"i\"," job                                                  \
 	"\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"" role "}]}"
 
+/* An MxJob: members of spec, and of the pod of its only worker. */
+#define TEMPLATE(more)                                                                             \
+	"{spec: {" more "containers: [{name: mxnet, image: i, command: [python], args: [a.py]}]}}"
+#define MXJOB(version, more, worker)                                                               \
+	"apiVersion: " version "\nkind: MxJob\nmetadata: {name: j}\nspec:\n" more                  \
+	"  replicaSpecs:\n  - {mxReplicaType: WORKER, " worker "}\n"
+#define MXJOB_LOCAL(more, worker) MXJOB("mlkube.io/v1beta1", "  jobMode: local\n" more, worker)
+#define MXJOB_CHIEF(worker)       MXJOB("kubeflow.org/v1alpha1", "", worker)
+/* A manifest of the launcher: more in its role, and its pod. */
+#define LAUNCHER(role, pod)                                                                        \
+	"apiVersion: launcher.microsoft.com/v1\nkind: Framework\nmetadata: {name: j-1}\nspec:\n"   \
+	"  taskRoles:\n  - {name: w, taskNumber: 2, " role "task: {pod: " pod "}}\n"
+
 struct run {
 	struct translator *translator;
 	struct arena arena;
@@ -139,4 +152,14 @@ static inline void assert_span(struct span got, const char *want)
 	char *text = xstrndup(got.p, got.n);
 	assert_string_equal(text, want);
 	free(text);
+}
+
+struct refusal {
+	const char *text, *line;
+};
+
+static inline void assert_all_refused(const struct refusal *v)
+{
+	for (; v->text; v++)
+		assert_refused(v->text, v->line);
 }

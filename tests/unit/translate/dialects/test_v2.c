@@ -214,16 +214,6 @@ static void test_storages_of_the_older_plugin_default(void **state)
 /* ---- what is refused --------------------------------------------------------------------------
  */
 
-struct refusal {
-	const char *text, *line;
-};
-
-static void assert_all_refused(const struct refusal *v)
-{
-	for (; v->text; v++)
-		assert_refused(v->text, v->line);
-}
-
 static void test_ranges(void **state)
 {
 	(void)state;
@@ -527,7 +517,12 @@ static void test_dialect(void **state)
 	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { "kind: MxJob\nprotocolVersion: 2\njobName: x\n",
-	      "1:7: kind: Kubernetes objects are not taken as jobs" },
+	      "apiVersion: the apiVersion of kind MxJob is one of mxnet.mlkube.io/v1beta1, mlkube" },
+	    { "apiVersion: mxjob/v1\nkind: MXJob\n",
+	      "1:13: apiVersion: the apiVersion of kind MXJob is one of mxnet.mlkube.io/v1beta1" },
+	    { "apiVersion: v1\nkind: Pod\n",
+	      "2:7: kind: no job is of kind \"Pod\"; known are MxJob, MXJob, Framework, and jobs of "
+	      "OpenPAI, which have no `kind`" },
 	    { "name: x\n", "1:1: this is no job: it has neither `protocolVersion`" },
 	    { "[]", "1:1: the document must be a mapping, is a list" },
 	    { "protocolVersion: 2\njobName: x\n", "unknown key `jobName`" },

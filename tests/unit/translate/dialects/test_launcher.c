@@ -1,0 +1,74 @@
+/* Manifests of the launcher and of FrameworkController. */
+#include "tests/unit/translate/parse_kit.h"
+
+#define NEVER TEMPLATE("restartPolicy: Never, ")
+#define SPEC(more)                                                                                 \
+	"apiVersion: frameworkcontroller.microsoft.com/v1\nkind: Framework\n"                      \
+	"metadata: {name: j}\nspec:\n" more
+
+static void test_defaults(void **state)
+{
+	(void)state;
+	struct run r = run_good(LAUNCHER("", NEVER));
+	const struct role *role = r.job->roles;
+	assert_ptr_equal(r.job->dialect, dialect_get(DIALECT_LAUNCHER));
+	assert_true(span_is(r.job->id, "alice~j-1"));
+	assert_false(r.job->fancy_retry);
+	assert_int_equal(r.job->retry_max, 0);
+	assert_int_equal(role->instances, 2);
+	assert_int_equal(role->min_failed, 1);
+	assert_int_equal(role->min_succeeded, -1);
+	assert_int_equal(role->task_retry_max, 0);
+	assert_int_equal(role->n_env, 0);
+	assert_true(span_is(role->command, "exec 'python' 'a.py'"));
+	assert_int_equal(r.warnings.n, 0);
+	run_done(&r);
+}
+
+static void test_policies(void **state)
+{
+	(void)state;
+	struct run r = run_good(SPEC(
+	    "  executionType: Start\n  retryPolicy: {fancyRetryPolicy: true, maxRetryCount: -2}\n"
+	    "  taskRoles:\n  - name: W-1\n    taskNumber: 1\n"
+	    "    frameworkAttemptCompletionPolicy: {minFailedTaskCount: -1, minSucceededTaskCount: "
+	    "1}\n"
+	    "    task: {retryPolicy: {fancyRetryPolicy: true, maxRetryCount: 3}, pod: " NEVER
+	    "}\n"));
+	const struct role *role = r.job->roles;
+	assert_true(r.job->fancy_retry && role->task_fancy_retry);
+	assert_int_equal(r.job->retry_max, -2);
+	assert_string_equal(role->object_name, "w1");
+	assert_int_equal(role->min_failed, -1);
+	assert_int_equal(role->min_succeeded, 1);
+	assert_int_equal(role->task_retry_max, 3);
+	run_done(&r);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	assert_all_refused((const struct refusal[]){
+	    { LAUNCHER("", TEMPLATE("restartPolicy: OnFailure, ")),
+	      "spec.restartPolicy: must be Never: it is task.retryPolicy" },
+	    { LAUNCHER("frameworkAttemptCompletionPolicy: {minFailedTaskCount: 0}, ", NEVER),
+	      "minFailedTaskCount: must not be 0" },
+	    { SPEC("  executionType: Create\n  taskRoles: []\n"), "spec.executionType: " },
+	    { SPEC("  taskRoles:\n  - {name: w, taskNumber: 1, task: {pod: " NEVER "}}\n"
+	           "  - {name: W, taskNumber: 1, task: {pod: " NEVER "}}\n"),
+	      "roles w and W both become w" },
+	    { SPEC("  taskRoles: [{name: w, taskNumber: 1, task: {}}]\n"), "misses the key `pod`" },
+	    { SPEC("  taskRoles: [{name: w, task: {pod: " NEVER "}}]\n"), "`taskNumber`" },
+	    { NULL, NULL },
+	});
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

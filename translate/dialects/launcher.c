@@ -1,0 +1,85 @@
+/* Manifests of the Framework launcher and of FrameworkController: task roles whose pods are those
+ * of Kubernetes.  docs/DIALECTS.md says what is kept. */
+#include "translate/dialects/raw_pod.h"
+#include "translate/dialects/warnings.h"
+#include "translate/names.h"
+
+static const struct int_field MAX_RETRIES = { "maxRetryCount", -2, INT32_MAX, 0 };
+static const struct int_field MIN_FAILED_TASKS = { "minFailedTaskCount", -1, INT32_MAX, 1 };
+static const struct int_field MIN_SUCCEEDED_TASKS = { "minSucceededTaskCount", -1, INT32_MAX, -1 };
+
+static void launcher_retries(struct parse_context *r, const struct path *up, const struct node *map,
+                             bool *fancy, int64_t *max)
+{
+	const struct node *policy = node_get(map, "retryPolicy");
+	const struct node *is_fancy = node_get(policy, "fancyRetryPolicy");
+	struct path p = PATH_KEY(up, SPAN("retryPolicy"));
+	*fancy = node_is(is_fancy, NODE_BOOL) && is_fancy->boolean;
+	*max = parse_int(r, &p, policy, &MAX_RETRIES);
+}
+
+/* Only the controller starts a task again. */
+static void launcher_restart(struct parse_context *r, const struct path *pod,
+                             const struct node *template, const struct raw_found *found)
+{
+	const struct node *spec = node_get(template, "spec");
+	const struct node *n = node_get(spec, "restartPolicy");
+	struct path p = PATH_KEY(pod, SPAN("spec"));
+	struct path at = PATH_KEY(&p, SPAN("restartPolicy"));
+	if (n == NULL && spec)
+		parse_warn(r, &p, spec, WARN_RESTART);
+	else if (found->restart_policy.n && !span_is(found->restart_policy, "Never"))
+		parse_refuse(r, &at, n,
+		             "must be Never: it is task.retryPolicy that starts a task again");
+}
+
+static void launcher_role(struct parse_context *r, const struct path *p, const struct node *n,
+                          struct role *role)
+{
+	static const char *const UNUSED[] = { "podGracefulDeletionTimeoutSec", NULL };
+	const struct int_field tasks = { "taskNumber", 1, r->set->max_instances, 1 };
+	const struct node *policy = node_get(n, "frameworkAttemptCompletionPolicy");
+	const struct node *task = node_get(n, "task");
+	struct path policy_path = PATH_KEY(p, SPAN("frameworkAttemptCompletionPolicy"));
+	struct path task_path = PATH_KEY(p, SPAN("task"));
+	struct path pod = PATH_KEY(&task_path, SPAN("pod"));
+	struct raw_source source = { &pod, node_get(task, "pod"), SPAN("") };
+	struct raw_found found = { 0 };
+	parse_role_name(r, role, p, n, parse_text(n, "name"));
+	role->instances = parse_int(r, p, n, &tasks);
+	role->min_failed = parse_int(r, &policy_path, policy, &MIN_FAILED_TASKS);
+	role->min_succeeded = parse_int(r, &policy_path, policy, &MIN_SUCCEEDED_TASKS);
+	launcher_retries(r, &task_path, task, &role->task_fancy_retry, &role->task_retry_max);
+	raw_unused_warn(r, &task_path, task, UNUSED);
+	raw_role_read(r, &source, SPAN(""), role, &found);
+	launcher_restart(r, &pod, source.template, &found);
+	if (found.command &&
+	    span_find(role->command, 0, arena_dup(r->a, r->job->name)) != SIZE_MAX) {
+		struct path at = PATH_KEY(found.main, SPAN("command"));
+		parse_warn(r, &at, found.command, WARN_OLD_NAME, quoted(r->a, r->job->name),
+		           r->job->hash);
+	}
+}
+
+void launcher_read(struct parse_context *r)
+{
+	struct job *job = r->job;
+	const struct node *spec = node_get(r->root, "spec");
+	const struct node *list = node_get(spec, "taskRoles");
+	struct path spec_path = PATH_KEY(NULL, SPAN("spec"));
+	struct path p = PATH_KEY(&spec_path, SPAN("taskRoles"));
+	job->gang = true;
+	parse_virtual_cluster(r, NULL, NULL);
+	raw_metadata_read(r);
+	launcher_retries(r, &spec_path, spec, &job->fancy_retry, &job->retry_max);
+	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list))
+		return;
+	job->roles = ARENA_NEW(r->a, struct role, list->n);
+	job->n_roles = list->n;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct path one = PATH_INDEX(&p, i);
+		job->roles[i].index = i;
+		launcher_role(r, &one, &list->item[i], &job->roles[i]);
+	}
+	parse_roles_done(r, &p, list);
+}

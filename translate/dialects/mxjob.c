@@ -1,0 +1,216 @@
+/* MxJobs of the operators for MXNet: a scheduler, servers and workers that find each other by the
+ * variables DMLC_*.  docs/DIALECTS.md says what is kept. */
+#include <inttypes.h>
+
+#include "translate/dialects/raw_pod.h"
+#include "translate/dialects/warnings.h"
+#include "translate/names.h"
+
+enum replica_type { MX_SCHEDULER, MX_SERVER, MX_WORKER, MX_TYPES };
+
+static const struct {
+	const char *type, *role;
+} TYPES[MX_TYPES] = {
+	[MX_SCHEDULER] = { "SCHEDULER", "scheduler" },
+	[MX_SERVER] = { "SERVER", "server" },
+	[MX_WORKER] = { "WORKER", "worker" },
+};
+
+enum {
+	MX_ENV = 5,
+	MX_ROOT_PORT = 9091,
+	MX_RETRIES = 6 /* the back-off limit of the batch Jobs that the operator made */
+};
+
+struct mxjob {
+	struct parse_context *r;
+	const struct path *spec_path;
+	const struct node *spec;
+	bool kubeflow; /* of kubeflow.org, whose operator counts only a chief */
+	bool dist;
+	int64_t replicas[MX_TYPES]; /* 0: there is no such entry */
+	int64_t port;
+	enum replica_type chief; /* its success is that of the job */
+	bool retry;              /* some pod is to be restarted */
+};
+
+static const struct int_field ROOT_PORT = { "PsRootPort", 1, 65535, MX_ROOT_PORT };
+
+/* WORKER for an absent type; MX_TYPES for others, which the schema refuses. */
+static enum replica_type mxjob_type(const struct node *n)
+{
+	size_t i = 0;
+	if (!present(n))
+		return MX_WORKER;
+	while (i < MX_TYPES && !(node_is(n, NODE_TEXT) && span_is(node_span(n), TYPES[i].type)))
+		i++;
+	return (enum replica_type)i;
+}
+
+/* The numbers of all entries, which each role gets in its environment. */
+static bool mxjob_count(struct mxjob *m, const struct path *list_path, const struct node *list)
+{
+	struct parse_context *r = m->r;
+	m->port = MX_ROOT_PORT;
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct node *n = &list->item[i];
+		struct path p = PATH_INDEX(list_path, i);
+		enum replica_type type = mxjob_type(node_get(n, "mxReplicaType"));
+		const struct int_field replicas = {
+			"replicas", 1, type == MX_SCHEDULER ? 1 : r->set->max_instances, 1
+		};
+		int64_t count = parse_int(r, &p, n, &replicas);
+		if (type == MX_TYPES)
+			continue;
+		if (m->replicas[type]) {
+			parse_refuse(r, &p, n, "there is another entry of type %s above",
+			             TYPES[type].type);
+			return false;
+		}
+		m->replicas[type] = count;
+		if (type == MX_SCHEDULER)
+			m->port = parse_int(r, &p, n, &ROOT_PORT);
+	}
+	return true;
+}
+
+static void mxjob_mode(struct mxjob *m, const struct path *list_path, const struct node *list)
+{
+	struct parse_context *r = m->r;
+	struct span mode = parse_text(m->spec, "jobMode");
+	const int64_t *has = m->replicas;
+	m->dist = mode.n ? span_is(mode, "dist") : has[MX_SCHEDULER] > 0;
+	if (mode.n == 0 && !m->kubeflow)
+		parse_refuse(r, m->spec_path, m->spec, "misses the key `jobMode`: local or dist");
+	if (m->dist && has[MX_SCHEDULER] == 0)
+		parse_refuse(r, list_path, list,
+		             "a distributed job needs an entry of type SCHEDULER");
+	if (m->kubeflow)
+		return;
+	if (m->dist && (has[MX_SERVER] == 0 || has[MX_WORKER] == 0))
+		parse_refuse(r, list_path, list,
+		             "a distributed job needs entries of types SERVER and WORKER");
+	if (!m->dist && mode.n && (has[MX_SCHEDULER] || has[MX_SERVER] || has[MX_WORKER] > 1))
+		parse_refuse(r, list_path, list,
+		             "a local job has one entry, of type WORKER with 1 replica");
+}
+
+static void mxjob_chief(struct mxjob *m)
+{
+	const struct node *policy = node_get(m->spec, "terminationPolicy");
+	const struct node *chief = node_get(policy, "chief");
+	const struct node *name = node_get(chief, "replicaName");
+	struct path policy_path = PATH_KEY(m->spec_path, SPAN("terminationPolicy"));
+	struct path chief_path = PATH_KEY(&policy_path, SPAN("chief"));
+	struct path p = PATH_KEY(&chief_path, SPAN("replicaName"));
+	m->chief = m->dist && !m->kubeflow ? MX_SCHEDULER : MX_WORKER;
+	if (!m->kubeflow)
+		return;
+	m->chief = mxjob_type(name);
+	const struct node *at = name ? name : m->spec;
+	const struct path *where = name ? &p : m->spec_path;
+	if (m->chief == MX_TYPES)
+		return; /* the schema has refused it */
+	if (m->replicas[m->chief] == 0)
+		parse_refuse(m->r, where, at, "the chief is a %s, but no entry has this type",
+		             TYPES[m->chief].type);
+	if (m->replicas[m->chief] > 1)
+		parse_warn(m->r, where, at, WARN_CHIEF, (long long)m->replicas[m->chief]);
+}
+
+static void mxjob_env(const struct mxjob *m, struct role *role)
+{
+	struct arena *a = m->r->a;
+	struct env_var *v = ARENA_NEW(a, struct env_var, MX_ENV);
+	const struct env_var all[MX_ENV] = {
+		{ SPAN("DMLC_PS_ROOT_PORT"), span_of(arena_printf(a, "%" PRId64, m->port)) },
+		{ SPAN("DMLC_NUM_SERVER"),
+		  span_of(arena_printf(a, "%" PRId64, m->replicas[MX_SERVER])) },
+		{ SPAN("DMLC_NUM_WORKER"),
+		  span_of(arena_printf(a, "%" PRId64, m->replicas[MX_WORKER])) },
+		{ SPAN("DMLC_ROLE"), role->name },
+		{ SPAN("DMLC_USE_KUBERNETES"), SPAN("1") },
+	};
+	memcpy(v, all, sizeof(all));
+	role->env = v;
+	role->n_env = m->kubeflow ? MX_ENV : MX_ENV - 1;
+}
+
+/* Variables of the pod that the job sets; the job's stand behind them and win. */
+static void mxjob_env_warn(const struct mxjob *m, const struct role *role,
+                           const struct raw_found *found)
+{
+	const struct node *list = raw_env(role);
+	struct path p = PATH_KEY(found->main, SPAN("env"));
+	for (uint32_t i = 0; list && i < list->n; i++) {
+		struct span name = parse_text(&list->item[i], "name");
+		for (size_t k = 0; k < role->n_env; k++)
+			if (span_eq(name, role->env[k].name))
+				parse_warn(m->r, &p, &list->item[i], WARN_DMLC,
+				           quoted(m->r->a, name),
+				           quoted(m->r->a, role->env[k].value));
+	}
+}
+
+static void mxjob_role(struct mxjob *m, const struct path *p, const struct node *n,
+                       struct role *role)
+{
+	static const char ROOT[] = "export DMLC_PS_ROOT_URI=\"${PAI_HOST_IP_scheduler_0}\"\n";
+	enum replica_type type = mxjob_type(node_get(n, "mxReplicaType"));
+	struct path at = PATH_KEY(p, SPAN("template"));
+	struct raw_source source = { &at, node_get(n, "template"), SPAN("mxnet") };
+	struct raw_found found = { 0 };
+	if (type == MX_TYPES)
+		type = MX_WORKER; /* the schema has refused it */
+	bool chief = type == m->chief;
+	bool alone = m->kubeflow && !chief; /* its failures do not count, it is started again */
+	parse_role_name(m->r, role, p, n, span_of(TYPES[type].role));
+	role->instances = m->replicas[type];
+	role->min_failed = alone ? -1 : 1;
+	role->min_succeeded = chief ? role->instances : -1;
+	role->task_retry_max = alone ? -1 : 0;
+	if (m->dist)
+		mxjob_env(m, role);
+	raw_role_read(m->r, &source, m->dist ? SPAN(ROOT) : SPAN(""), role, &found);
+	mxjob_env_warn(m, role, &found);
+	m->retry |= !span_is(found.restart_policy, "Never");
+}
+
+static void mxjob_roles(struct mxjob *m, const struct path *p, const struct node *list)
+{
+	struct job *job = m->r->job;
+	job->roles = ARENA_NEW(m->r->a, struct role, list->n);
+	job->n_roles = list->n;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct path one = PATH_INDEX(p, i);
+		job->roles[i].index = i;
+		mxjob_role(m, &one, &list->item[i], &job->roles[i]);
+	}
+	parse_roles_done(m->r, p, list);
+	job->fancy_retry = m->retry;
+	job->retry_max = m->retry ? MX_RETRIES : 0;
+}
+
+void mxjob_read(struct parse_context *r)
+{
+	static const char *const UNUSED[] = { "RuntimeId", "mxImage", "schedulerName", NULL };
+	struct path spec_path = PATH_KEY(NULL, SPAN("spec"));
+	struct path p = PATH_KEY(&spec_path, SPAN("replicaSpecs"));
+	struct mxjob m = { .r = r, .spec_path = &spec_path, .spec = node_get(r->root, "spec") };
+	const struct node *list = node_get(m.spec, "replicaSpecs");
+	struct span clean = parse_text(m.spec, "cleanupPodPolicy");
+	static const char *const CLEAN[] = { "cleanupPodPolicy", NULL };
+	m.kubeflow = span_starts(parse_text(r->root, "apiVersion"), "kubeflow.org/");
+	r->job->gang = true;
+	parse_virtual_cluster(r, NULL, NULL);
+	raw_metadata_read(r);
+	raw_unused_warn(r, &spec_path, m.spec, UNUSED);
+	if (clean.n && !span_is(clean, "All"))
+		raw_unused_warn(r, &spec_path, m.spec, CLEAN);
+	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list) ||
+	    !mxjob_count(&m, &p, list))
+		return;
+	mxjob_mode(&m, &p, list);
+	mxjob_chief(&m);
+	mxjob_roles(&m, &p, list);
+}

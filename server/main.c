@@ -103,6 +103,12 @@ static const struct command COMMANDS[] = {
 	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
 	  "Example:\n"
 	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
+	{ "convert", cmd_convert, FOR_CONVERT, "FILE|-", "write a job as an OpenPAI v2 job",
+	  "Print a job of any dialect as an OpenPAI job of protocol 2, in YAML.  What such a\n"
+	  "job cannot say is a comment at its top, and a warning on standard error.\n"
+	  "Exit status: 0, 1 the job is invalid or cannot be converted, 2 wrong usage.\n",
+	  "Example:\n"
+	  "  rest-lit convert examples/tfDemo.json > tfDemo.yaml\n" },
 	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
 	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
 	  "standard output.  A server with --token-check=stored accepts it only if it is\n"

@@ -24,7 +24,7 @@
 
 enum {
 	TRANSLATES = FOR_SERVE | FOR_TRANSLATE,
-	ALL = TRANSLATES | FOR_VALIDATE,
+	ALL = TRANSLATES | FOR_VALIDATE | FOR_CONVERT,
 	HERE = FOR_SERVE | FOR_RUN,
 	SUBMITS = FOR_SUBMIT | FOR_RESUBMIT,
 	REMOTE =
@@ -225,7 +225,7 @@ const struct option OPTIONS[] = {
 	  .help = "CA certificate of --output-url (PEM), published in the ConfigMap " OUTPUT_CA "; default: the certificates of --tls-cert" },
 	{ "device", GROUP_PODS, TRANSLATES, false, TEXT(device, "nvidia.com/gpu"), .form = &RESOURCE, .value = "NAME",
 	  .help = "Kubernetes resource for `gpu` of a job" },
-	{ "fs-uri", GROUP_PODS, TRANSLATES, false, TEXT(fs_uri, ""), .form = &URL, .value = "URL",
+	{ "fs-uri", GROUP_PODS, TRANSLATES | FOR_CONVERT, false, TEXT(fs_uri, ""), .form = &URL, .value = "URL",
 	  .help = "PAI_DEFAULT_FS_URI of v1 jobs" },
 	{ "port-start", GROUP_PODS, ALL, false, NUMBER(port_start, 15000, 1, 65535), .value = "N",
 	  .help = "first port for tasks" },

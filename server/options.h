@@ -38,7 +38,8 @@ enum {
 	FOR_WAIT = 1024,
 	FOR_EVENTS = 2048,
 	FOR_DELETE = 4096,
-	FOR_RESUBMIT = 8192
+	FOR_RESUBMIT = 8192,
+	FOR_CONVERT = 16384
 };
 
 enum option_type {

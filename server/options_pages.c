@@ -66,8 +66,10 @@ void options_help(struct str *out, unsigned command, bool all)
 
 static void commands_text(struct str *out, unsigned commands)
 {
-	static const char *const NAMES[] = { "serve", "translate", "validate", "token", "submit",
-		                             "jobs",  "show",      "stop",     "run" };
+	static const char *const NAMES[] = {
+		"serve", "translate", "validate", "token",  "submit", "jobs",     "show",   "stop",
+		"run",   "logs",      "wait",     "events", "delete", "resubmit", "convert"
+	};
 	const char *between = "";
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		if (!(commands & 1u << i))

@@ -282,7 +282,8 @@ int start_all(struct service *s, const char **file, struct err *e)
 	/* Before threads are started: they inherit the blocked signals. */
 	if (open_signals(s, e) < 0 || check_options(s, e) < 0)
 		return -1;
-	/* Each thread's own heap would keep its free memory: malloc_trim only trims the first one. */
+	/* Each thread's own heap would keep its free memory: malloc_trim only trims the first one.
+	 */
 	if (options_run_here(&s->options))
 		(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
 	schema_init();
@@ -473,8 +474,11 @@ static void read_accounts(struct server *s)
 	if (account_source_reload(s->accounts, &e) < 0)
 		say_kept("SIGHUP: users and storages stay as they were", s->options->facts, &e);
 	else
-		log_event(LOG_INFO, "SIGHUP: users and storages were read again", "file",
-		          s->options->facts);
+		log_event(LOG_INFO,
+		          s->engine ? "SIGHUP: users were read again; quotas and directories of "
+		                      "storages change at a restart"
+		                    : "SIGHUP: users and storages were read again",
+		          "file", s->options->facts);
 }
 
 static void read_scheduler(struct server *s)

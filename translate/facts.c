@@ -172,22 +172,6 @@ static void facts_add(struct span *v, size_t *n, const struct node *list)
 			v[(*n)++] = node_span(&list->item[i]);
 }
 
-static void facts_read_volumes(const struct facts_file *f, const struct node *user, struct arena *a,
-                               struct facts *out)
-{
-	size_t groups = facts_items(node_get(user, "groups"));
-	size_t most =
-	    facts_items(node_get(f->root, "volumes")) + facts_items(node_get(user, "volumes"));
-	for (size_t i = 0; i < groups; i++)
-		most += facts_items(node_get(facts_group_of(f, user, i), "volumes"));
-	struct span *v = ARENA_NEW(a, struct span, most + 1);
-	facts_add(v, &out->n_volumes, node_get(f->root, "volumes"));
-	facts_add(v, &out->n_volumes, node_get(user, "volumes"));
-	for (size_t i = 0; i < groups; i++)
-		facts_add(v, &out->n_volumes, node_get(facts_group_of(f, user, i), "volumes"));
-	out->volumes = v;
-}
-
 static void facts_read_groups(const struct facts_file *f, const struct node *user, struct arena *a,
                               struct facts_user *out)
 {
@@ -195,7 +179,6 @@ static void facts_read_groups(const struct facts_file *f, const struct node *use
 	struct span *v = ARENA_NEW(a, struct span, facts_items(groups) + 1);
 	facts_add(v, &out->n_groups, groups);
 	out->groups = v;
-	facts_read_volumes(f, user, a, &out->facts);
 	out->facts.grants = grants_listed(node_get(f->root, "overlays")) |
 	                    grants_listed(node_get(user, "overlays"));
 	for (size_t i = 0; i < facts_items(groups); i++) {
@@ -234,23 +217,45 @@ static bool is_granted(const struct facts_file *f, const struct node *user, stru
 	return false;
 }
 
+/* The directory of nfs or hostPath; n == 0: the storage is a claim. */
+static struct span facts_source(const struct node *storage, struct arena *a)
+{
+	const struct node *nfs = node_get(storage, "nfs");
+	const struct node *path = nfs ? node_get(nfs, "path") : node_get(storage, "hostPath");
+	struct span dir = path ? node_span(path) : SPAN("");
+	while (dir.n && dir.p[dir.n - 1] == '/')
+		dir.n--;
+	if (!nfs)
+		return dir;
+	return span_of(
+	    arena_printf(a, "nfs://%s%.*s", node_get(nfs, "server")->text, (int)dir.n, dir.p));
+}
+
 static void facts_read_storages(const struct facts_file *f, const struct node *user,
                                 struct arena *a, struct facts *out)
 {
 	struct storage_fact *v = ARENA_NEW(a, struct storage_fact, facts_items(f->storages) + 1);
+	struct directory_fact *dirs =
+	    ARENA_NEW(a, struct directory_fact, facts_items(f->storages) + 1);
 	for (size_t i = 0; i < facts_items(f->storages); i++) {
 		const struct node *s = &f->storages->item[i];
 		struct span name = node_span(node_get(s, "name"));
+		struct span source = facts_source(s, a);
+		bool read_only = facts_is_true(node_get(s, "readOnly"), false);
 		if (!is_granted(f, user, name))
 			continue;
-		v[out->n_storages++] = (struct storage_fact){
-			.name = name,
-			.is_default = facts_is_true(node_get(s, "default"), false),
-			.share = facts_is_true(node_get(s, "share"), true),
-			.read_only = facts_is_true(node_get(s, "readOnly"), false),
-		};
+		if (source.n)
+			dirs[out->n_directories++] = (struct directory_fact){ source, read_only };
+		else
+			v[out->n_storages++] = (struct storage_fact){
+				.name = name,
+				.is_default = facts_is_true(node_get(s, "default"), false),
+				.share = facts_is_true(node_get(s, "share"), true),
+				.read_only = read_only,
+			};
 	}
 	out->storages = v;
+	out->directories = dirs;
 }
 
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,

@@ -108,6 +108,15 @@ bool user_name_ok(struct span name);
 struct job *job_read(const struct translator *t, unsigned set, struct span text, const char *user,
                      struct arena *a, struct notes *warnings, struct err *e);
 
+/*
+ * Writes a job of any dialect as a v2 job in YAML.  What v2 cannot say is noted in *lost, with its
+ * place in the file; these notes and `warnings`, those of job_read, are comments above the job.  A
+ * v2 job has no comments and keeps its secrets.  -1 and *e (400, 413): as a v2 job it would be
+ * refused.
+ */
+int job_convert(const struct translator *t, const struct job *job, const struct notes *warnings,
+                struct notes *lost, struct str *out, struct err *e);
+
 /* Features that profile plain omits and a job may request in extraContainerOptions if they are
  * granted. Profile openpai has all but infiniband in every pod. */
 enum grant { GRANT_FUSE = 1, GRANT_HOST_NETWORK = 2, GRANT_INFINIBAND = 4 };
@@ -120,6 +129,12 @@ struct storage_fact {
 	bool is_default, share, read_only;
 };
 
+/* A directory, with all below it, that pods of Kubernetes may mount. */
+struct directory_fact {
+	struct span source; /* /DIR of the node or nfs://SERVER/DIR, without a slash at the end */
+	bool read_only;
+};
+
 /* Facts about the cluster and the user. Live in the arena of facts_read. */
 struct facts {
 	bool any_virtual_cluster;
@@ -127,12 +142,10 @@ struct facts {
 	size_t n_virtual_clusters;
 	const struct storage_fact *storages; /* permitted to the user */
 	size_t n_storages;
+	const struct directory_fact *directories; /* likewise */
+	size_t n_directories;
 	const struct node *extension; /* the extension of the user, a map, or NULL */
-	/* Directories that pods of users may mount, and what is below them: `/DIR` of a node,
-	 * `nfs://SERVER/DIR`. */
-	const struct span *volumes;
-	size_t n_volumes;
-	unsigned grants; /* enum grant */
+	unsigned grants;              /* enum grant */
 	const struct hived *hived;
 	const struct hived_status *hived_status; /* NULL: unknown */
 	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "k8s/local/resources.h"
+#include "k8s/local/words.h"
 
 enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_EDITS_MAX = 4096 };
 
@@ -20,14 +21,13 @@ enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_EDITS_MAX = 4096 };
 struct cdi_edits {
 	struct gpu_file *file;
 	size_t n;
-	const char **env;
-	size_t env_n;
+	struct words env;
 };
 
 struct cdi_file {
 	const char *name, *kind;
 	struct inventory *out;
-	struct cdi_edits all; /* what every device of the file needs */
+	const struct node *all; /* containerEdits that every device of the file needs */
 	bool hooks;
 };
 
@@ -96,9 +96,9 @@ static int cdi_read_file(struct cdi_file *f, const struct node *n, bool device,
 	return options ? 0 : -1;
 }
 
+/* Adds to *out. */
 static int cdi_read_edits(struct cdi_file *f, const struct node *map, struct cdi_edits *out)
 {
-	*out = (struct cdi_edits){ 0 };
 	if (map && map->type != NODE_MAP)
 		return cdi_fault(f, map, "containerEdits must be a mapping");
 	f->hooks = f->hooks || node_get(map, "hooks");
@@ -107,21 +107,23 @@ static int cdi_read_edits(struct cdi_file *f, const struct node *map, struct cdi
 	const struct node *env = cdi_list(f, map, "env");
 	if (!devices || !mounts || !env)
 		return -1;
-	struct arena *a = &f->out->arena;
-	out->file = ARENA_NEW(a, struct gpu_file, devices->n + mounts->n);
-	for (; out->n < devices->n + mounts->n; out->n++) {
-		bool device = out->n < devices->n;
-		const struct node *n =
-		    device ? &devices->item[out->n] : &mounts->item[out->n - devices->n];
-		if (cdi_read_file(f, n, device, &out->file[out->n]) != 0)
+	size_t n = devices->n + mounts->n;
+	struct gpu_file *file = ARENA_NEW(&f->out->arena, struct gpu_file, out->n + n + 1);
+	if (out->n)
+		memcpy(file, out->file, out->n * sizeof(*file));
+	out->file = file;
+	for (size_t i = 0; i < n; i++, out->n++) {
+		bool device = i < devices->n;
+		const struct node *item =
+		    device ? &devices->item[i] : &mounts->item[i - devices->n];
+		if (cdi_read_file(f, item, device, &file[out->n]) != 0)
 			return -1;
 	}
-	out->env = ARENA_NEW(a, const char *, env->n);
-	for (; out->env_n < env->n; out->env_n++) {
-		const struct node *n = &env->item[out->env_n];
-		if (n->type != NODE_TEXT || !strchr(n->text, '='))
-			return cdi_fault(f, n, "a variable must be NAME=value");
-		out->env[out->env_n] = n->text;
+	for (size_t i = 0; i < env->n; i++) {
+		const struct node *item = &env->item[i];
+		if (item->type != NODE_TEXT || !strchr(item->text, '='))
+			return cdi_fault(f, item, "a variable must be NAME=value");
+		words_add(&out->env, item->text);
 	}
 	return 0;
 }
@@ -138,83 +140,63 @@ static bool cdi_shows(const struct gpu_file *file, size_t n, const char *host)
 }
 
 /* The same device nodes, apart from those of all devices of the file, which are at the end. */
-static bool cdi_same(const struct gpu *g, const struct cdi_edits *own)
+static bool cdi_same(const struct gpu *a, const struct gpu *b)
 {
-	for (size_t i = 0; i < own->n; i++) {
-		if (own->file[i].device && !cdi_shows(g->files, g->own_n, own->file[i].host))
-			return false;
-	}
-	for (size_t i = 0; i < g->own_n; i++) {
-		if (g->files[i].device && !cdi_shows(own->file, own->n, g->files[i].host))
+	for (size_t i = 0; i < a->own_n; i++) {
+		if (a->files[i].device && !cdi_shows(b->files, b->own_n, a->files[i].host))
 			return false;
 	}
 	return true;
 }
 
-static bool cdi_is_uuid(const char *name)
+static void cdi_add(struct inventory *out, const struct gpu *gpu)
 {
-	return strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0;
-}
-
-#define CDI_BYTES(items, n) ((struct span){ (const char *)(items), (n) * sizeof(*(items)) })
-
-/* A copy of the bytes of two lists, and some zeroes. */
-static void *cdi_join(struct arena *a, struct span x, struct span y, size_t zeroes)
-{
-	char *all = arena_zero(a, x.n + y.n + zeroes, 1);
-	bytes_copy(all, x.p, x.n);
-	bytes_copy(all + x.n, y.p, y.n);
-	return all;
-}
-
-static void cdi_add(struct cdi_file *f, const char *name, const struct cdi_edits *own)
-{
-	const struct cdi_edits *all = &f->all;
-	struct arena *a = &f->out->arena;
-	const char *full = arena_printf(a, "%s=%s", f->kind, name);
-	const char *uuid = cdi_is_uuid(name) ? name : NULL;
-	for (size_t i = 0; i < f->out->gpus_n; i++) {
-		struct gpu *g = &f->out->gpus[i];
-		bool same = cdi_same(g, own);
-		if (same && strcmp(g->name, full) != 0)
-			g->uuid = g->uuid ? g->uuid : uuid;
-		if (same || strcmp(g->name, full) == 0)
+	for (size_t i = 0; i < out->gpus_n; i++) {
+		struct gpu *g = &out->gpus[i];
+		bool same = cdi_same(g, gpu) && cdi_same(gpu, g);
+		bool name = strcmp(g->name, gpu->name) == 0;
+		if (same && !name && g->uuid == NULL)
+			g->uuid = gpu->uuid;
+		if (same || name)
 			return;
 	}
-	f->out->gpus[f->out->gpus_n++] = (struct gpu){
-		.name = full,
-		.uuid = uuid,
-		.own_n = own->n,
-		.files_n = own->n + all->n,
-		.files = cdi_join(a, CDI_BYTES(own->file, own->n), CDI_BYTES(all->file, all->n), 0),
-		.env = cdi_join(a, CDI_BYTES(own->env, own->env_n), CDI_BYTES(all->env, all->env_n),
-		                sizeof(char *)),
-	};
+	out->gpus[out->gpus_n++] = *gpu;
 }
 
 static void cdi_read_device(struct cdi_file *f, const struct node *n)
 {
+	static const char *const NO_ENV[] = { NULL };
+	struct arena *a = &f->out->arena;
 	const struct node *id = node_get(n, "name");
 	const char *name = NULL;
 	if (node_is(id, NODE_TEXT))
 		name = id->text;
 	else if (node_is(id, NODE_INT)) /* without quotes */
-		name = arena_printf(&f->out->arena, "%lld", (long long)id->integer);
-	struct cdi_edits own;
+		name = arena_printf(a, "%lld", (long long)id->integer);
+	struct cdi_edits edits = { .env.a = a };
 	if (name == NULL) {
 		cdi_fault(f, n, "a device needs a `name`");
 		return;
 	}
 	if (strcmp(name, "all") == 0 || f->out->gpus_n >= GPUS_MAX ||
-	    cdi_read_edits(f, node_get(n, "containerEdits"), &own) != 0)
+	    cdi_read_edits(f, node_get(n, "containerEdits"), &edits) != 0)
 		return;
-	size_t i = 0;
-	while (i < own.n && !own.file[i].device)
-		i++;
-	if (i < own.n)
-		cdi_add(f, name, &own);
-	else
+	struct gpu gpu = { .name = arena_printf(a, "%s=%s", f->kind, name), .own_n = edits.n };
+	bool devices = false;
+	for (size_t i = 0; i < edits.n; i++)
+		devices = devices || edits.file[i].device;
+	if (!devices) {
 		cdi_fault(f, n, "the device has no device node of its own");
+		return;
+	}
+	if (strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0)
+		gpu.uuid = name;
+	if (cdi_read_edits(f, f->all, &edits) != 0)
+		return;
+	gpu.files = edits.file;
+	gpu.files_n = edits.n;
+	gpu.env = edits.env.v ? edits.env.v : NO_ENV;
+	cdi_add(f->out, &gpu);
 }
 
 static void cdi_read_spec(struct cdi_file *f, const struct node *root)
@@ -229,7 +211,9 @@ static void cdi_read_spec(struct cdi_file *f, const struct node *root)
 	if (class == NULL || strcmp(class, "/gpu") != 0)
 		return;
 	f->kind = kind->text;
-	if (cdi_read_edits(f, node_get(root, "containerEdits"), &f->all) != 0)
+	f->all = node_get(root, "containerEdits");
+	struct cdi_edits all = { .env.a = &f->out->arena };
+	if (cdi_read_edits(f, f->all, &all) != 0)
 		return;
 	const struct node *devices = cdi_list(f, root, "devices");
 	for (size_t i = 0; devices && i < devices->n; i++)

@@ -16,7 +16,7 @@ enum { CPU_PERIOD_US = 100000, CGROUP_TEXT = 4096 };
 
 struct cgroup {
 	char *dir;
-	bool cpu, pids; /* these controllers are there; memory always is */
+	bool cpu; /* this controller is there; memory always is */
 };
 
 static bool cgroup_get(const char *dir, const char *file, char text[static CGROUP_TEXT])
@@ -119,12 +119,11 @@ static bool cgroup_writable(const char *dir)
 static char *cgroup_enter(const struct cgroup *g)
 {
 	FREE_AUTO char *leaf = xasprintf("%s/%s", g->dir, OWN_LEAF);
-	FREE_AUTO char *on =
-	    xasprintf("+memory%s%s", g->cpu ? " +cpu" : "", g->pids ? " +pids" : "");
 	int fault = mkdir(leaf, 0755) != 0 && errno != EEXIST ? errno : 0;
 	fault = fault ? fault : cgroup_put(leaf, "cgroup.procs", "0");
 	if (fault == 0) {
-		fault = cgroup_put(g->dir, "cgroup.subtree_control", on);
+		fault = cgroup_put(g->dir, "cgroup.subtree_control",
+		                   g->cpu ? "+memory +cpu" : "+memory");
 		if (fault)
 			(void)cgroup_put(g->dir, "cgroup.procs", "0");
 	}
@@ -148,7 +147,7 @@ struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why)
 	if (strcmp(name + 1, OWN_LEAF) == 0)
 		*name = '\0';
 	bool readable = cgroup_get(dir, "cgroup.controllers", controllers);
-	struct cgroup g = { dir, cgroup_has(controllers, "cpu"), cgroup_has(controllers, "pids") };
+	struct cgroup g = { dir, cgroup_has(controllers, "cpu") };
 	FREE_AUTO char *fault = NULL;
 	if (!readable || !cgroup_has(controllers, "memory"))
 		fault = xstrdup("has no memory controller");
@@ -193,7 +192,6 @@ int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *
 	} wanted[] = {
 		{ "memory.max", true, limits->memory, "" },
 		{ "cpu.max", g->cpu, limits->cpus * (CPU_PERIOD_US / 1000), " 100000" },
-		{ "pids.max", g->pids, limits->pids, "" },
 	};
 	FREE_AUTO char *leaf = cgroup_leaf(g, task);
 	if (strchr(task, '/'))

@@ -19,7 +19,6 @@ void cgroup_close(struct cgroup *g);
 struct cgroup_limits {
 	int64_t memory; /* bytes */
 	int64_t cpus;   /* thousandths */
-	int64_t pids;   /* processes and threads */
 };                      /* 0: no limit */
 
 /* Makes the leaf of a task, or finds it, and writes its limits.  `task` is a file name (the UID of

@@ -292,7 +292,9 @@ static int engine_timeout(const struct engine *e)
 static void engine_wait(struct engine *e)
 {
 	struct epoll_event ready[READY_MAX];
+	eventfd_t wakes;
 	int n = epoll_wait(e->epoll, ready, READY_MAX, engine_timeout(e));
+	(void)eventfd_read(e->event, &wakes); /* EAGAIN: no other thread wants something */
 	if (n > 0) {
 		e->trim_ms = clock_ms() + TRIM_MS;
 	} else if (clock_ms() >= e->trim_ms) {
@@ -301,7 +303,8 @@ static void engine_wait(struct engine *e)
 	}
 	for (int i = 0; i < n; i++) {
 		struct engine_source *source = ready[i].data.ptr;
-		source->ready(source->arg);
+		if (source)
+			source->ready(source->arg);
 	}
 }
 
@@ -326,19 +329,6 @@ static void *engine_run(void *arg)
 		engine_wait(e);
 	}
 	return NULL;
-}
-
-static void engine_event_ready(void *arg)
-{
-	struct engine *e = arg;
-	eventfd_t n;
-	(void)eventfd_read(e->event, &n); /* EAGAIN: was read before */
-}
-
-/* The step after epoll_wait asks these anyway. */
-static void engine_nothing(void *arg)
-{
-	(void)arg;
 }
 
 /* ---- questions of other threads -------------------------------------------------------------- */
@@ -410,11 +400,9 @@ static int engine_open_loop(struct engine *e, struct err *err)
 	if (e->epoll < 0 || e->event < 0 || pods_watch_open(e) < 0)
 		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
 		               strerrordesc_np(errno));
-	e->event_source = (struct engine_source){ engine_event_ready, e };
-	e->images_source = (struct engine_source){ engine_nothing, e };
-	engine_watch(e, e->event, &e->event_source);
+	engine_watch(e, e->event, NULL);
 	if (e->images)
-		engine_watch(e, images_fd(e->images), &e->images_source);
+		engine_watch(e, images_fd(e->images), NULL);
 	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
 		return err_set(err, UNKNOWN_ERROR, "pipe: %s", strerrordesc_np(errno));
 	return 0;

@@ -12,21 +12,12 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/local/pod.h"
+#include "k8s/local/sandbox.h"
 #include "k8s/logs/log_file.h"
 
 enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
 enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
-
-/* A directory of this machine that every task sees at `path`. */
-struct engine_mount {
-	const char *source, *path;
-	bool writable;
-};
-
-/* A storage: a PersistentVolumeClaim of this name is this directory. */
-struct engine_storage {
-	const char *name, *dir;
-};
 
 /* What the jobs of a virtual cluster may hold together; -1: all there is. */
 struct engine_quota {
@@ -56,9 +47,9 @@ struct engine_settings {
 	const char *cwd;
 	const char *const *secrets; /* files that no task sees; NULL */
 	size_t n_secrets;
-	const struct engine_mount *mounts;
+	const struct sandbox_mount *mounts; /* of each task */
 	size_t n_mounts;
-	const struct engine_storage *storages;
+	const struct pod_storage *storages;
 	size_t n_storages;
 	const struct engine_quota *quotas;
 	size_t n_quotas;

@@ -132,7 +132,6 @@ struct engine {
 	bool shows_cwd; /* set.cwd is mounted */
 	struct framework_config *config;
 	struct hash_key key;
-	struct pod_storage *storage;
 	struct inventory inventory;
 	struct engine_gpu *gpu;
 	struct queue *queue;
@@ -141,7 +140,7 @@ struct engine {
 	int pods_dir, logs_dir, trash_dir;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
 	int epoll, event, inotify;
-	struct engine_source images_source, event_source, inotify_source;
+	struct engine_source inotify_source;
 	pthread_t thread;
 	bool thread_runs;
 	bool shares; /* engine_notice has told that tasks share CPUs and memory */
@@ -164,6 +163,7 @@ struct engine {
 
 /* The job is looked at again at this time at the latest (clock_ms); 0: in this step. */
 void engine_due(struct engine_job *job, int64_t when_ms);
+/* source NULL: this only wakes the thread. */
 void engine_watch(struct engine *e, int fd, struct engine_source *source);
 void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

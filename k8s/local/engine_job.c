@@ -118,6 +118,7 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 void job_remove(struct engine_job *job)
 {
 	job->gone = true;
+	job->configmap.dying = true; /* so all pods are deleted */
 	engine_due(job, 0);
 }
 
@@ -247,18 +248,6 @@ static void job_pods(struct engine_job *job, bool stored)
 	world_sweep(job);
 }
 
-static bool job_bury(struct engine_job *job)
-{
-	for (struct engine_pod *p = job->pods; p; p = p->next) {
-		if (!p->dying)
-			pod_delete(p, p->grace_s);
-	}
-	job_pods(job, false);
-	if (!job->pods)
-		logs_forget(job->e, job->uid);
-	return job->pods != NULL;
-}
-
 /* A look at a job with a machine. */
 static void job_advance(struct engine_job *job)
 {
@@ -275,12 +264,14 @@ static void job_advance(struct engine_job *job)
 
 bool job_step(struct engine_job *job)
 {
-	if (job->gone)
-		return job_bury(job);
-	if (job->machine)
+	if (job->machine && !job->gone)
 		job_advance(job);
-	else if (job->complete)
-		job_pods(job, false); /* of a crash */
+	else if (job->complete || job->gone)
+		job_pods(job, false);
+	if (job->gone && !job->pods)
+		logs_forget(job->e, job->uid);
+	if (job->gone)
+		return job->pods != NULL;
 	if (job->complete && clock_ms() >= job->sync_ms)
 		job_delete(job);
 	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);

@@ -148,9 +148,9 @@ static void logs_bound(struct engine *e)
 {
 	struct logs_runs runs = { 0 };
 	logs_each(e->logs_dir, logs_add_framework, &runs);
-	if (runs.bytes > e->set.keep_logs)
+	bool more = runs.n > 0 && runs.bytes > e->set.keep_logs;
+	if (more)
 		qsort(runs.v, runs.n, sizeof(*runs.v), logs_older);
-	bool more = runs.bytes > e->set.keep_logs;
 	for (size_t i = 0; i < runs.n; i++) {
 		more = more && runs.bytes > e->set.keep_logs / 10 * 9;
 		FD_AUTO fd = more ? logs_dir_open(e->logs_dir, runs.v[i].framework) : -1;

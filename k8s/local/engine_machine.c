@@ -113,8 +113,6 @@ static int machine_images(struct engine *e, struct err *err)
 	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
-	if (images_probe(err) < 0)
-		return -1;
 	e->images = images_new(dir, (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES), err);
 	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
 }
@@ -132,6 +130,19 @@ static void machine_hide(struct engine *e)
 		e->hide[e->n_hide++] = s->secrets[i];
 	for (size_t i = 0; i < e->inventory.gpus_n; i++)
 		e->hide[e->n_hide++] = e->inventory.gpus[i].node;
+}
+
+/* Can each be a mount point?  That of an image is known later. */
+static int machine_try_mounts(const struct engine *e, struct err *err)
+{
+	static const char *const NOTHING[] = { "/", NULL };
+	ARENA_AUTO a = { 0 };
+	const struct sandbox_spec spec = { .runtime = e->runtime,
+		                           .mounts = e->set.mounts,
+		                           .mounts_n = e->set.n_mounts,
+		                           .command = NOTHING };
+	bool good = !e->sandbox || e->images || sandbox_argv(&spec, &a, err);
+	return good ? 0 : err_wrap(err, "--mount");
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)
@@ -154,7 +165,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 			               "are in each other; choose another directory",
 			               e->set.storages[i].name, dir, own);
 	}
-	return 0;
+	return machine_try_mounts(e, err);
 }
 
 /* A home directory is not shown only because the program was started there. */
@@ -228,10 +239,6 @@ int engine_find_machine(struct engine *e, struct err *err)
 {
 	e->key = hash_key_new();
 	e->set.keep_logs = e->set.keep_logs ?: KEEP_LOGS;
-	e->storage = ARENA_NEW(&e->arena, struct pod_storage, e->set.n_storages + 1);
-	for (size_t i = 0; i < e->set.n_storages; i++)
-		e->storage[i] =
-		    (struct pod_storage){ e->set.storages[i].name, e->set.storages[i].dir };
 	machine_names(e);
 	machine_queue(e);
 	if (machine_config(e, err) < 0 || machine_runtime(e, err) < 0 ||

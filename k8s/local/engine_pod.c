@@ -112,11 +112,8 @@ int pod_note(struct engine_pod *p)
 	str_puts(&text, ",\"gpus\":[");
 	grant_nodes(p->e, p->grant, &text);
 	str_puts(&text, "]}\n");
-	int dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int bad = dir >= 0 ? engine_write(dir, "engine.json", str_view(&text), false) : -1;
-	if (dir >= 0)
-		(void)close(dir); /* read-only */
-	return bad;
+	FD_AUTO dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return dir < 0 ? -1 : engine_write(dir, "engine.json", str_view(&text), false);
 }
 
 /* Returns whether the shim was started, or about to be. */
@@ -400,27 +397,27 @@ static void pod_start_again(struct engine_pod *p)
 	engine_due(p->job, 0);
 }
 
+static void pod_take_shim(struct engine_pod *p, enum task_found found)
+{
+	p->shim_ended = found == TASK_GONE;
+	if (p->shim_ended)
+		return;
+	pod_watch_shim(p);
+	p->changed = true;
+	if (p->dying)
+		task_stop(p->pidfd, p->deletion_grace_s);
+}
+
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
-	switch (task_find(p->dir, &p->pidfd)) {
-	case TASK_ALIVE:
-		pod_watch_shim(p);
-		p->changed = true;
-		if (p->dying)
-			task_stop(p->pidfd, p->deletion_grace_s);
-		break;
-	case TASK_NOT_STARTED:
-		if (clock_ms() < p->due_ms) {
-			engine_due(p->job, clock_ms() + STARTING_MS / 10);
-			return;
-		}
+	enum task_found found = task_find(p->dir, &p->pidfd);
+	if (found != TASK_NOT_STARTED)
+		pod_take_shim(p, found);
+	else if (clock_ms() < p->due_ms)
+		engine_due(p->job, clock_ms() + STARTING_MS / 10);
+	else
 		pod_start_again(p);
-		break;
-	case TASK_GONE:
-		p->shim_ended = true;
-		break;
-	}
 }
 
 void pod_step(struct engine_pod *p, bool stored)
@@ -451,23 +448,13 @@ void pod_found(struct engine_pod *p, int dir)
 	p->due_ms = clock_ms() + STARTING_MS;
 	if (p->dying)
 		p->due_ms = clock_ms() + p->deletion_grace_s * 1000 + KILL_MARGIN_MS;
-	switch (task_find(p->dir, &p->pidfd)) {
-	case TASK_ALIVE:
-		pod_watch_shim(p);
-		break;
-	case TASK_GONE:
-		p->shim_ended = true;
-		break;
-	case TASK_NOT_STARTED:
-		if (!starting)
-			return;
-		break;
-	}
+	enum task_found found = task_find(p->dir, &p->pidfd);
+	if (found == TASK_NOT_STARTED && !starting)
+		return;
 	p->state = POD_STARTED;
-	p->changed = true;
 	pod_watch_state(p);
-	if (p->dying && p->pidfd >= 0)
-		task_stop(p->pidfd, p->deletion_grace_s);
+	if (found != TASK_NOT_STARTED)
+		pod_take_shim(p, found);
 }
 
 /* ---- as the machine sees it ------------------------------------------------------------------ */

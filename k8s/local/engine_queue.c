@@ -141,10 +141,6 @@ void grants_enter(struct engine_job *job)
 		if (g->given && p->state == POD_QUEUED)
 			pod_bind(p);
 	}
-	if (job->e->set.foreground) {
-		struct amounts total = engine_total(job->e);
-		queue_machine(job->e->queue, &total, &(struct amounts){ 0 });
-	}
 }
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */

@@ -152,11 +152,8 @@ static void start_mounts(struct start *s)
 	const struct engine_settings *set = &s->p->e->set;
 	if (s->p->e->shows_cwd)
 		s->mount[s->n_mounts++] = (struct sandbox_mount){ set->cwd, set->cwd, false, 0 };
-	for (size_t i = 0; i < set->n_mounts; i++) {
-		const struct engine_mount *m = &set->mounts[i];
-		s->mount[s->n_mounts++] =
-		    (struct sandbox_mount){ m->source, m->path, m->writable, 0 };
-	}
+	for (size_t i = 0; i < set->n_mounts; i++)
+		s->mount[s->n_mounts++] = set->mounts[i];
 }
 
 static int start_cgroup(struct start *s, const struct pod *spec, struct err *err)

@@ -346,10 +346,14 @@ void images_free(struct images *m)
 {
 	if (m == NULL)
 		return;
-	while (m->uses)
-		images_release(m->uses);
-	while (m->items)
-		item_free(m->items);
+	for (struct images_use *u = m->uses, *next; u; u = next) {
+		next = u->next;
+		images_release(u);
+	}
+	for (struct images_item *p = m->items, *next; p; p = next) {
+		next = p->next;
+		item_free(p);
+	}
 	images_store_close(&m->store);
 	(void)close(m->epoll);
 	free(m);

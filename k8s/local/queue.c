@@ -356,8 +356,10 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 
 void queue_remove(struct queue *q, struct queue_job *job)
 {
-	while (!TAILQ_EMPTY(&job->tasks))
-		queue_end(q, TAILQ_FIRST(&job->tasks));
+	for (struct queue_task *t = TAILQ_FIRST(&job->tasks), *next; t; t = next) {
+		next = TAILQ_NEXT(t, link);
+		queue_end(q, t);
+	}
 	if (q->machine.head == job)
 		pool_set_head(&q->machine, NULL);
 	if (job->cluster->pool.head == job)
@@ -378,8 +380,10 @@ void queue_free(struct queue *q)
 {
 	if (q == NULL)
 		return;
-	while (!TAILQ_EMPTY(&q->jobs))
-		queue_remove(q, TAILQ_FIRST(&q->jobs));
+	for (struct queue_job *j = TAILQ_FIRST(&q->jobs), *next; j; j = next) {
+		next = TAILQ_NEXT(j, link);
+		queue_remove(q, j);
+	}
 	for (struct queue_user *u = q->users, *next; u; u = next) {
 		next = u->next;
 		free(u->name);

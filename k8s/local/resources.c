@@ -237,7 +237,7 @@ void inventory_done(struct inventory *v)
 
 int gpu_take(const struct gpu *g, struct err *e)
 {
-	struct stat st;
+	struct stat st = { 0 };
 	int fd = open(g->node, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
 	int fault = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
 	if (fault == 0 && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))

@@ -233,7 +233,7 @@ static enum framework_answer world_refuse(struct engine_job *job, const char *na
 const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
                                  struct arena *a, struct err *err)
 {
-	const struct pod_settings s = { e->node, ip, e->storage, e->set.n_storages };
+	const struct pod_settings s = { e->node, ip, e->set.storages, e->set.n_storages };
 	return pod_read(object, &s, a, err);
 }
 
@@ -245,9 +245,7 @@ static int world_write_pod(struct engine *e, const char *uid, struct span object
 	FD_AUTO dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	int bad = engine_write(dir, "pod.json", object, !e->set.foreground);
-	(void)close(dir); /* read-only */
-	return bad;
+	return engine_write(dir, "pod.json", object, !e->set.foreground);
 }
 
 static enum framework_answer world_create_pod(struct engine_job *job, const char *name,
@@ -337,7 +335,7 @@ static void world_restore_pod(struct engine *e, const char *uid)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
 	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	int dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	FD_AUTO dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bool read = dir >= 0 && fd_read_str(dir, "pod.json", &text) == 0 &&
 	            scan_valid(str_view(&text), 100);
 	struct span object = str_view(&text);

@@ -53,7 +53,7 @@ static int logs_choose(struct span detail, const char *task, struct log_wanted *
 	STR_AUTO tasks = STR_INIT(LIST_MAX);
 	STR_AUTO shown = STR_INIT(LIST_MAX);
 	logs_list_tasks(&tasks, detail);
-	if (tasks.n == 0)
+	if (!task || tasks.n == 0)
 		return err_set(e, 404, NULL, "the job has no tasks yet; -f waits for them");
 	visible_text(&shown, span_of(task));
 	return err_set(e, 404, NULL,

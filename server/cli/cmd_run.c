@@ -39,7 +39,7 @@ struct setup {
 	struct run_dir dir;
 	struct translator *translator;
 	struct local *local;
-	struct engine_mount mount[MOUNTS_MAX];
+	struct sandbox_mount mount[MOUNTS_MAX];
 	size_t n_mounts;
 };
 
@@ -87,7 +87,7 @@ static void inbox_notice(void *arg, enum engine_level level, const char *text)
 /* DIR[:PATH][:rw] */
 static int mount_read(struct setup *s, struct span text, struct err *e)
 {
-	struct engine_mount *m = &s->mount[s->n_mounts];
+	struct sandbox_mount *m = &s->mount[s->n_mounts];
 	char real[PATH_MAX];
 	char why[128];
 	m->writable = text.n > 3 && span_is(span_from(text, text.n - 3), ":rw");

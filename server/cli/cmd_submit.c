@@ -159,7 +159,7 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 static int open_and_submit(const struct options *o)
 {
 	ERR_AUTO e = { 0 };
-	struct remote r = { 0 };
+	struct remote r = { .o = o };
 	struct job_text t = { .file = o->files[0], .named = true };
 	if (strcmp(t.file, "-") == 0)
 		t = (struct job_text){ .file = "<stdin>" };

@@ -25,6 +25,7 @@ struct command {
 int cmd_serve(const struct command *c, int argc, char **argv);
 int cmd_translate(const struct command *c, int argc, char **argv);
 int cmd_validate(const struct command *c, int argc, char **argv);
+int cmd_convert(const struct command *c, int argc, char **argv);
 int cmd_run(const struct command *c, int argc, char **argv);
 int cmd_submit(const struct command *c, int argc, char **argv);
 int cmd_jobs(const struct command *c, int argc, char **argv);

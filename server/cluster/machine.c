@@ -2,7 +2,6 @@
  * its events and notices. */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "k8s/cache/events.h"
 #include "k8s/local/engine.h"
@@ -50,14 +49,14 @@ static void machine_read_facts(const struct facts_file *f, struct engine_setting
 	while (facts_file_directory(f, out->n_storages, &storage))
 		out->n_storages++;
 	struct engine_quota *quotas = ARENA_NEW(a, struct engine_quota, out->n_quotas + 1);
-	struct engine_storage *storages = ARENA_NEW(a, struct engine_storage, out->n_storages + 1);
+	struct pod_storage *storages = ARENA_NEW(a, struct pod_storage, out->n_storages + 1);
 	for (size_t i = 0; facts_file_quota(f, i, &name, &has); i++)
 		quotas[i] = (struct engine_quota){ arena_dup(a, name), has.gpu,
 			                           machine_scaled(has.cpu, 1000),
 			                           machine_scaled(has.memory_mb, MIB_BYTES) };
 	for (size_t i = 0; facts_file_directory(f, i, &storage); i++)
-		storages[i] = (struct engine_storage){ arena_dup(a, span_of(storage.name)),
-			                               arena_dup(a, span_of(storage.path)) };
+		storages[i] = (struct pod_storage){ arena_dup(a, span_of(storage.name)),
+			                            arena_dup(a, span_of(storage.path)) };
 	out->quotas = quotas;
 	out->storages = storages;
 }
@@ -132,9 +131,7 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	if (machine_settings(s, set, a, e) < 0)
 		return -1;
 	s->engine = engine_start(set, e);
-	if (s->engine)
-		return 0;
-	return geteuid() ? -1 : err_wrap(e, "as root, without capabilities; use another user");
+	return s->engine ? 0 : -1;
 }
 
 int machine_go(struct server *s, struct err *e)

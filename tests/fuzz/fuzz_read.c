@@ -1,7 +1,8 @@
 /*
  * Any text as a job of either generation.  Whatever comes: a verdict that agrees with the
  * notes, every note printable and without a secret; and of a job that is accepted, all
- * numbers and names within what Kubernetes takes, and a stored text without secrets.
+ * numbers and names within what Kubernetes takes, a stored text without secrets, and a conversion
+ * to protocol 2 that says the same.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -67,6 +68,37 @@ static void check_job(const struct job *job, struct span text)
 		assert(span_eq(job->config, text));
 }
 
+/* As a v2 job it is read again, and says the same. */
+static void check_converted(const struct translator *t, const struct job *job,
+                            const struct notes *warnings)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO lost = { 0 };
+	NOTES_AUTO again = { 0 };
+	STR_AUTO yaml = STR_INIT(64 << 20);
+	if (job_convert(t, job, warnings, &lost, &yaml, &e)) {
+		assert(e.http == 400 || e.http == 413);
+		return;
+	}
+	const struct job *v2 = job_read(t, DIALECT_V2, str_view(&yaml), "alice", &a, &again, &e);
+	assert(v2 && v2->n_roles == job->n_roles && v2->gang == job->gang);
+	assert(v2->total_tasks == job->total_tasks && v2->total_gpu == job->total_gpu);
+	assert(span_eq(v2->virtual_cluster, job->virtual_cluster));
+	for (size_t i = 0; i < job->n_roles; i++) {
+		const struct role *is = &v2->roles[i];
+		const struct role *was = &job->roles[i];
+		struct span command = span_trim(was->command);
+		assert(strcmp(is->object_name, was->object_name) == 0);
+		assert(is->min_failed == was->min_failed &&
+		       is->min_succeeded == was->min_succeeded);
+		assert(is->cpu == was->cpu && is->memory_mb == was->memory_mb);
+		assert(is->n_ports == was->n_ports && is->wants == was->wants);
+		assert(span_eq(is->image, was->image) && is->command.n >= command.n);
+		assert(span_eq(span_from(is->command, is->command.n - command.n), command));
+	}
+}
+
 static void run(const struct translator *t, unsigned d, struct span text)
 {
 	ARENA_AUTO a = { 0 };
@@ -76,8 +108,10 @@ static void run(const struct translator *t, unsigned d, struct span text)
 	assert(job ? e.http == 0 : e.http == 400 && e.notes.n > 0);
 	check_notes(&e.notes, text);
 	check_notes(&warnings, text);
-	if (job)
+	if (job) {
 		check_job(job, text);
+		check_converted(t, job, &warnings);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -23,6 +23,7 @@ int main(int argc, char **argv)
 	golden_hived(&t);
 	golden_dialects(&t);
 	golden_examples(&t, false);
+	golden_converted(&t);
 	/* Only all tests together use all entries. */
 	if (argc == 1 && tally_test(&t, "deviations"))
 		deviations_end(d, &t);

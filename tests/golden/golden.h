@@ -33,5 +33,8 @@ void golden_hived(struct tally *t);
 /* examples/ in both profiles; `update` writes what came out. */
 void golden_examples(struct tally *t, bool update);
 
+/* Jobs that are converted to protocol 2, against the same without converting. */
+void golden_converted(struct tally *t);
+
 /* Our side of one job against what must hold for every job: "" or what is wrong. Free it. */
 char *golden_sent(const struct setting *s, struct span text);

@@ -77,7 +77,7 @@ class Yard:
             with self.api.lock:
                 there = sum(kind == "frameworks" for kind, _ in self.api.objects)
             return reply.status == 200 and reply.json["totalCount"] == there - hidden
-        return wait_until(all_listed)
+        assert wait_until(all_listed), self.ask("root", "GET", "/api/v2/jobs?withTotalCount=true&limit=0")
 
     def count(self, method):
         return self.api.count(method, "frameworks")

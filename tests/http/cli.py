@@ -142,6 +142,27 @@ def test_cli_commands(check):
             check.ok(f"{command}: there is none", code == 2 and "404" in err, (code, out, err))
 
 
+def test_cli_convert(check):
+    """A job of any dialect as a v2 job; mistakes look like those of validate."""
+    code, out, err = cli("convert", "-", text=job_v1("old"))
+    check.ok("v1", code == 0 and out.startswith("# Written by") and "\nname: old\n" in out, (code, out))
+    check.ok("what is lost", "<stdin>: warning: variables that v2 jobs do not have" in err, err)
+    code, same, err = cli("convert", "-", text=out)
+    check.ok("v2", code == 0 and not err and out.endswith("\n" + same), (code, same, err))
+    for name in sorted(os.listdir("tests/hostile/cases")):
+        path = "tests/hostile/cases/" + name
+        valid, said, _ = cli("validate", path)
+        code, out, err = cli("convert", path)
+        if valid:
+            check.equal(f"{name}: status", (code, out), (1, ""))
+            check.equal(f"{name}: as validate", sorted(err.splitlines()), sorted(said.splitlines()))
+        else:
+            check.ok(f"{name}: converted", code == 0 or "cannot be said in a v2 job" in err, (code, err))
+        check.ok(f"{name}: no escapes", ESCAPE not in out + err, err)
+    for arguments in ([], ["a", "b"], ["/nowhere"], ["--nonsense"]):
+        check.equal(f"usage {arguments}", cli("convert", *arguments)[0], 2)
+
+
 def test_cli_refused(check):
     """Errors and warnings look like those of validate."""
     with Server("--standalone", "jobs") as s:
@@ -296,4 +317,5 @@ def test_cli_list(check):
     check.ok("how many more", code == 0 and "latest 4 of 68 jobs" in err, (code, err))
 
 
-TESTS = [test_cli_commands, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https, test_cli_repeats, test_cli_list]
+TESTS = [test_cli_commands, test_cli_convert, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https, test_cli_repeats,
+         test_cli_list]

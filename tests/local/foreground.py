@@ -110,7 +110,7 @@ def test_run_fails(check):
         code, out, err = p.run("broken.json")
         check.equal("invalid", (code, out, err.splitlines()), (2, "", same.splitlines()))
         for name, arguments in {"no such directory": ["--mount", "/nonexistent"], "not absolute": ["--mount", ".:here"],
-                                "two files": ["x"], "no such file": []}.items():
+                                "no mount point": ["--mount", ".:/"], "two files": ["x"], "no such file": []}.items():
             code, out, err = p.run("nonexistent.yaml" if not arguments else job("x", worker=role("true")), *arguments)
             check.ok(name, code == 2 and err and not out, (code, out, err))
         check.equal("nothing is left", p.left(), [])

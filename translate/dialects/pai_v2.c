@@ -791,7 +791,9 @@ void pai_v2_read(struct parse_context *r)
 		             "must be a mapping; this job was stored without its secrets, put "
 		             "them in again");
 	suggest_old_keys(r, NULL, r->root);
-	job->v2 = r->root;
+	struct node *document = ARENA_NEW(r->a, struct node, 1);
+	*document = *r->root;
+	job->v2 = document;
 	job->fancy_retry = true;
 	struct path retries = PATH_KEY(NULL, span_of(RETRIES.name));
 	job->retry_max = parse_int(r, NULL, r->root, &RETRIES);

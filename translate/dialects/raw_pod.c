@@ -432,6 +432,22 @@ static struct node raw_volumes(struct raw_reader *d, const struct path *p, struc
 	return out;
 }
 
+enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *f)
+{
+	enum raw_grant best = RAW_NOT_GRANTED;
+	for (size_t i = 0; v->claim && i < f->n_storages; i++)
+		if (span_eq(f->storages[i].name, v->source))
+			return f->storages[i].read_only ? RAW_READ_ONLY : RAW_GRANTED;
+	for (size_t i = 0; !v->claim && i < f->n_directories && best != RAW_GRANTED; i++) {
+		struct span dir = f->directories[i].source;
+		bool below = v->source.n >= dir.n && span_eq(span_to(v->source, dir.n), dir) &&
+		             (v->source.n == dir.n || v->source.p[dir.n] == '/');
+		if (below)
+			best = f->directories[i].read_only ? RAW_READ_ONLY : RAW_GRANTED;
+	}
+	return best;
+}
+
 /* ---- the pod ---- */
 
 /* The index of the main container; 0 if there is none, which is refused. */

@@ -31,6 +31,12 @@ struct raw_found {
 void raw_pod_copy(struct parse_context *r, const struct raw_source *source, struct role *role,
                   struct raw_found *out);
 
+enum raw_grant { RAW_NOT_GRANTED, RAW_READ_ONLY, RAW_GRANTED };
+
+/* Whether the user may mount the volume: a claim by its name, a directory if it or one above it is
+ * granted. */
+enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *f);
+
 /* The labels or annotations that may be kept: a map without keys of Kubernetes, of HiveD and of
  * this program, or NULL for none.  p leads to `map`. */
 const struct node *raw_labels_copy(struct parse_context *r, const struct path *p,

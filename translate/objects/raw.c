@@ -1,47 +1,34 @@
 /* Pods of Kubernetes in a job: the grants of their volumes, and the pod that becomes of theirs and
  * of taskrole.yaml. */
-#include <assert.h>
-
+#include "translate/dialects/raw_pod.h"
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
 /* ---- volumes ---- */
 
-/* Whether `path` is `prefix`, or below it. */
-static bool raw_is_below(struct span path, struct span prefix)
+/* Whether the storage has a directory per user, to which no pod of a user can be kept. */
+static bool raw_is_private(const struct facts *f, const struct raw_volume *v)
 {
-	while (prefix.n > 1 && prefix.p[prefix.n - 1] == '/')
-		prefix.n--;
-	return path.n >= prefix.n && memcmp(path.p, prefix.p, prefix.n) == 0 &&
-	       (path.n == prefix.n || path.p[prefix.n] == '/');
-}
-
-static bool raw_directory_granted(const struct facts *f, struct span source)
-{
-	for (size_t i = 0; i < f->n_volumes; i++)
-		if (raw_is_below(source, f->volumes[i]))
-			return true;
+	for (size_t i = 0; v->claim && i < f->n_storages; i++)
+		if (span_eq(f->storages[i].name, v->source))
+			return !f->storages[i].share;
 	return false;
 }
 
-static int raw_claim_check(const struct scope *s, const struct raw_volume *v, struct err *e)
+static int raw_volume_check(const struct scope *s, const struct raw_volume *v, struct err *e)
 {
-	const struct facts *f = s->facts;
-	size_t i = 0;
-	while (i < f->n_storages && !span_eq(f->storages[i].name, v->source))
-		i++;
-	if (i == f->n_storages)
-		return err_at(e, FORBIDDEN, v->where, "storage `%s` is not granted to %s",
-		              quoted(s->a, v->source), s->job->user);
-	if (!f->storages[i].share)
-		return err_at(
-		    e, FORBIDDEN, v->where,
-		    "storage `%s` has a directory per user, which a pod cannot be kept to; "
-		    "write a v2 job with `extras.storages`",
-		    quoted(s->a, v->source));
-	if (f->storages[i].read_only && !v->read_only)
+	enum raw_grant grant = raw_volume_grant(v, s->facts);
+	if (grant == RAW_NOT_GRANTED)
+		return err_at(e, FORBIDDEN, v->where, "%s `%s` is not granted to %s",
+		              v->claim ? "storage" : "the directory", quoted(s->a, v->source),
+		              s->job->user);
+	if (raw_is_private(s->facts, v))
 		return err_at(e, FORBIDDEN, v->where,
-		              "storage `%s` is read-only here: add `readOnly: true`",
+		              "storage `%s` has a directory per user, to which this pod cannot be "
+		              "kept; write a v2 job with `extras.storages`",
+		              quoted(s->a, v->source));
+	if (grant == RAW_READ_ONLY && !v->read_only)
+		return err_at(e, FORBIDDEN, v->where, "`%s` may only be read: add `readOnly: true`",
 		              quoted(s->a, v->source));
 	return 0;
 }
@@ -51,17 +38,8 @@ int raw_volumes_check(const struct scope *s, struct err *e)
 	int rc = 0;
 	for (size_t i = 0; i < s->job->n_roles; i++) {
 		const struct raw_pod *pod = s->job->roles[i].pod;
-		for (size_t k = 0; pod && k < pod->n_volumes; k++) {
-			const struct raw_volume *v = &pod->volumes[k];
-			if (v->claim)
-				rc |= raw_claim_check(s, v, e);
-			else if (!raw_directory_granted(s->facts, v->source))
-				rc |= err_at(e, FORBIDDEN, v->where,
-				             "the directory %s is not granted to %s; an "
-				             "administrator can grant it, by `volumes` in the "
-				             "facts file",
-				             quoted(s->a, v->source), s->job->user);
-		}
+		for (size_t k = 0; pod && k < pod->n_volumes; k++)
+			rc |= raw_volume_check(s, &pod->volumes[k], e);
 	}
 	return rc;
 }

@@ -71,6 +71,34 @@ static void test_read_user_who_is_listed(void **state)
 	assert_non_null(node_get(f.extension, "sshKeys"));
 }
 
+/* Storages that grant directories are no claims. */
+static void test_read_directories(void **state)
+{
+	(void)state;
+	static const char TEXT[] = "storages:\n"
+				   "- {name: pv}\n"
+				   "- {name: data, hostPath: /data/x/.y, readOnly: true}\n"
+				   "- {name: all, nfs: {server: 10.0.0.5, path: /}}\n"
+				   "- {name: own, nfs: {server: fs, path: /home}}\n"
+				   "users: {bob: {storages: [own]}}\n";
+	static const char *const BAD[] = {
+		"hostPath: /",    "hostPath: a",    "hostPath: /a/../b",         "hostPath: /a//b",
+		"hostPath: /a/.", "nfs: {path: /}", "nfs: {server: -x, path: /}"
+	};
+	ARENA_AUTO a = { 0 };
+	struct facts f;
+	struct facts none;
+	assert_int_equal(read_facts(TEXT, "bob", &a, &f), 0);
+	assert_int_equal(f.n_storages, 0);
+	assert_int_equal(f.n_directories, 1);
+	assert_true(span_is(f.directories[0].source, "nfs://fs/home"));
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+		char *text = xasprintf("storages: [{name: a, %s}]\n", BAD[i]);
+		assert_int_equal(read_facts(text, "bob", &a, &none), -1);
+		free(text);
+	}
+}
+
 static void test_read_time(void **state)
 {
 	(void)state;
@@ -253,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_read_empty_allows_every_cluster),
 		cmocka_unit_test(test_read_user_who_is_not_listed),
 		cmocka_unit_test(test_read_user_who_is_listed),
+		cmocka_unit_test(test_read_directories),
 		cmocka_unit_test(test_read_time),
 		cmocka_unit_test(test_read_json),
 		cmocka_unit_test(test_read_refuses),

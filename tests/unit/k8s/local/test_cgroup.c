@@ -66,24 +66,23 @@ static void test_limits(void **state)
 	assert_non_null(g);
 	assert_int_equal(why.n, 0);
 	tree_holds("cgroup/user/app/rest-lit-server/cgroup.procs", "0");
-	tree_holds("cgroup/user/app/cgroup.subtree_control", "+memory +cpu +pids");
+	tree_holds("cgroup/user/app/cgroup.subtree_control", "+memory +cpu");
 
-	static const char *const FILES[] = { "memory.max",       "cpu.max",     "pids.max",
-		                             "memory.swap.max",  "cgroup.kill", "cgroup.procs",
-		                             "memory.oom.group", NULL };
+	static const char *const FILES[] = { "memory.max",  "cpu.max",      "memory.swap.max",
+		                             "cgroup.kill", "cgroup.procs", "memory.oom.group",
+		                             NULL };
 	for (size_t i = 0; FILES[i]; i++) {
 		FREE_AUTO char *path = xasprintf("cgroup/user/app/task-u1/%s", FILES[i]);
 		tree_put(path, "");
 	}
 	FREE_AUTO char *dir = NULL;
 	ERR_AUTO e = { 0 };
-	struct cgroup_limits limits = { .memory = 1 << 30, .cpus = 1500, .pids = 100 };
+	struct cgroup_limits limits = { .memory = 1 << 30, .cpus = 1500 };
 	assert_int_equal(cgroup_make(g, "u1", &limits, &dir, &e), 0);
 	assert_string_equal(dir, AT("cgroup/user/app/task-u1"));
 	tree_holds("cgroup/user/app/task-u1/memory.max", "1073741824");
 	tree_holds("cgroup/user/app/task-u1/memory.swap.max", "0");
 	tree_holds("cgroup/user/app/task-u1/cpu.max", "150000 100000");
-	tree_holds("cgroup/user/app/task-u1/pids.max", "100");
 	FREE_AUTO char *again = NULL;
 	assert_int_equal(cgroup_make(g, "u1", &(struct cgroup_limits){ 0 }, &again, &e), 0);
 	tree_holds("cgroup/user/app/task-u1/memory.max", "max");
@@ -120,7 +119,7 @@ static void test_places(void **state)
 	struct cgroup *g = open_tree(&why);
 	assert_string_equal(str_c(&why), "");
 	assert_non_null(g);
-	tree_holds("cgroup/unified/app/cgroup.subtree_control", "+memory +cpu +pids");
+	tree_holds("cgroup/unified/app/cgroup.subtree_control", "+memory +cpu");
 	cgroup_close(g);
 	/* As root every file is writable. */
 	tree_put("cgroup/unified/app/cgroup.controllers", "memory\n");

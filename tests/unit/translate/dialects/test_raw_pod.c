@@ -368,6 +368,49 @@ static void test_what_is_kept(void **state)
 	raw_run_done(&r);
 }
 
+/* By component: a directory grants what is below it, and nothing beside it. */
+static void test_grants(void **state)
+{
+	(void)state;
+	static const struct storage_fact STORAGES[] = {
+		{ .name = { "pv", 2 } }, { .name = { "ro", 2 }, .read_only = true }
+	};
+	static const struct directory_fact DIRECTORIES[] = { { { "/data", 5 }, true },
+		                                             { { "/data/own", 9 }, false },
+		                                             { { "nfs://fs", 8 }, false },
+		                                             { { "nfs://gs/a", 10 }, true } };
+	static const struct {
+		struct raw_volume volume;
+		enum raw_grant grant;
+	} CASES[] = {
+		{ { .claim = true, .source = { "pv", 2 } }, RAW_GRANTED },
+		{ { .claim = true, .source = { "ro", 2 } }, RAW_READ_ONLY },
+		{ { .claim = true, .source = { "/data", 5 } }, RAW_NOT_GRANTED },
+		{ { .source = { "pv", 2 } }, RAW_NOT_GRANTED },
+		{ { .source = { "", 0 } }, RAW_NOT_GRANTED },
+		{ { .source = { "/dat", 4 } }, RAW_NOT_GRANTED },
+		{ { .source = { "/data", 5 } }, RAW_READ_ONLY },
+		{ { .source = { "/data2", 6 } }, RAW_NOT_GRANTED },
+		{ { .source = { "/data/x", 7 } }, RAW_READ_ONLY },
+		{ { .source = { "/data/own", 9 } }, RAW_GRANTED },
+		{ { .source = { "/data/own/x", 11 } }, RAW_GRANTED },
+		{ { .source = { "nfs://fs", 8 } }, RAW_GRANTED },
+		{ { .source = { "nfs://fs/x", 10 } }, RAW_GRANTED },
+		{ { .source = { "nfs://fs2/x", 11 } }, RAW_NOT_GRANTED },
+		{ { .source = { "nfs://gs", 8 } }, RAW_NOT_GRANTED },
+		{ { .source = { "nfs://gs/a/b", 12 } }, RAW_READ_ONLY },
+	};
+	const struct facts f = { .storages = STORAGES,
+		                 .n_storages = 2,
+		                 .directories = DIRECTORIES,
+		                 .n_directories = 4 };
+	const struct facts none = { 0 };
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		assert_int_equal(raw_volume_grant(&CASES[i].volume, &f), CASES[i].grant);
+		assert_int_equal(raw_volume_grant(&CASES[i].volume, &none), RAW_NOT_GRANTED);
+	}
+}
+
 static void test_main_container(void **state)
 {
 	(void)state;
@@ -435,8 +478,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_what_is_left_out),
-		cmocka_unit_test(test_what_is_kept),    cmocka_unit_test(test_main_container),
-		cmocka_unit_test(test_all_at_once),     cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_what_is_kept),    cmocka_unit_test(test_grants),
+		cmocka_unit_test(test_main_container),  cmocka_unit_test(test_all_at_once),
+		cmocka_unit_test(test_limits),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,8 +1,9 @@
 /*
  * Malicious and broken input: tests/hostile/cases with the verdicts of expect.tsv, those of
- * expect-hived.tsv where HiveD schedules; and, in both profiles and with HiveD, all files there and
- * the refused ones of the corpus.  For each: in time, in little memory, and with a message that
- * points at the right place, can be shown anywhere, and gives nothing away.
+ * expect-hived.tsv where HiveD schedules, those of expect-pods.tsv for pods of Kubernetes; and, in
+ * both profiles and with HiveD, all files there and the refused ones of the corpus.  For each: in
+ * time, in little memory, and with a message that points at the right place, can be shown anywhere,
+ * and gives nothing away.
  *
  *     hostile [NAME...]   all, or the tests whose names contain a NAME
  *
@@ -56,10 +57,8 @@ static bool quotes_much(struct span message, struct span input)
 }
 
 static void check_messages(struct tally *t, const char *file, struct span input,
-                           const json_t *outcome)
+                           const json_t *notes)
 {
-	const json_t *notes = json_object_get(outcome, "notes");
-	(void)tally_check(t, json_array_size(notes) > 0, "%s: refused without a word", file);
 	size_t i;
 	json_t *note;
 	json_array_foreach (notes, i, note) {
@@ -72,6 +71,18 @@ static void check_messages(struct tally *t, const char *file, struct span input,
 		    t, secret_found(input, message) == 0 && !strstr(message.p, "TOPSECRET123"),
 		    "%s: shows a secret: %s", file, message.p);
 	}
+}
+
+/* Those of a refusal, of which there must be one, and the warnings. */
+static void check_all_messages(struct tally *t, const char *file, struct span input,
+                               const json_t *outcome)
+{
+	const json_t *notes = json_object_get(outcome, "notes");
+	bool accepted = json_is_true(json_object_get(outcome, "accepted"));
+	(void)tally_check(t, accepted || json_array_size(notes) > 0, "%s: refused without a word",
+	                  file);
+	check_messages(t, file, input, notes);
+	check_messages(t, file, input, json_object_get(outcome, "warnings"));
 }
 
 static void check_cost(struct tally *t, const char *file, const struct measured *m)
@@ -102,26 +113,30 @@ static bool says(const json_t *note, const char *word)
 	return strcmp(word, "*") == 0 || strcasestr(text_of(note, "message"), word);
 }
 
-static void check_refusal(struct tally *t, const struct expectation *x, const json_t *outcome)
+static void check_note(struct tally *t, const struct expectation *x, const char *at,
+                       const json_t *notes)
 {
 	size_t i;
 	json_t *note;
 	bool found = false;
-	const json_t *notes = json_object_get(outcome, "notes");
 	json_array_foreach (notes, i, note)
-		found = found || (is_place(note, x->at) && says(note, x->says));
+		found = found || (is_place(note, at) && says(note, x->says));
 	FREE_AUTO char *all = json_dumps(notes, JSON_COMPACT);
-	(void)tally_check(t, found, "%s: nothing at %s says \"%s\": %.600s", x->file, x->at,
-	                  x->says, all);
+	(void)tally_check(t, found, "%s: nothing at %s says \"%s\": %.600s", x->file, at, x->says,
+	                  all);
 }
 
-/* Follow a JSON pointer without escapes. */
+/* Follow a JSON pointer, whose only escape is `~1`. */
 static const json_t *follow(const json_t *v, const char *pointer)
 {
 	FREE_AUTO char *copy = xstrdup(pointer);
 	char *rest = NULL;
 	for (char *key = strtok_r(copy, "/", &rest); v && key; key = strtok_r(NULL, "/", &rest)) {
 		int64_t i = 0;
+		for (char *tilde; (tilde = strstr(key, "~1"));) {
+			*tilde = '/';
+			(void)memmove(tilde + 1, tilde + 2, strlen(tilde + 2) + 1);
+		}
 		v = parse_i64(span_of(key), 0, 1000, &i) == 0 ? json_array_get(v, (size_t)i)
 		                                              : json_object_get(v, key);
 	}
@@ -161,13 +176,19 @@ static const json_t *find(const json_t *framework, const char *at)
 
 static void check_acceptance(struct tally *t, const struct expectation *x, const json_t *outcome)
 {
+	static const char WARN[] = "warn:";
+	if (strncmp(x->at, WARN, sizeof(WARN) - 1) == 0) {
+		check_note(t, x, x->at + sizeof(WARN) - 1, json_object_get(outcome, "warnings"));
+		return;
+	}
 	if (strcmp(x->at, "*") == 0 || strcmp(x->says, "*") == 0)
 		return;
 	const json_t *got = find(json_object_get(outcome, "framework"), x->at);
 	json_t *want = json_loads(x->says, JSON_DECODE_ANY, NULL);
 	FREE_AUTO char *shown = json_dumps(got, JSON_ENCODE_ANY | JSON_COMPACT);
-	(void)tally_check(t, want && got && json_equal(want, got), "%s: %s is %s", x->file, x->at,
-	                  shown ? shown : "missing");
+	bool absent = strcmp(x->says, "-") == 0;
+	(void)tally_check(t, absent ? !got : want && got && json_equal(want, got), "%s: %s is %s",
+	                  x->file, x->at, shown ? shown : "missing");
 	json_decref(want);
 }
 
@@ -183,7 +204,7 @@ static void check_verdict(struct tally *t, const struct expectation *x, const js
 	if (accepted)
 		check_acceptance(t, x, outcome);
 	else
-		check_refusal(t, x, outcome);
+		check_note(t, x, x->at, json_object_get(outcome, "notes"));
 }
 
 /* ---- all files --------------------------------------------------------------------------------
@@ -227,8 +248,7 @@ static void run_cases(struct tally *t, const struct setting *s, const char *expe
 		check_cost(t, x.file, &m);
 		if (m.outcome) {
 			check_verdict(t, &x, m.outcome);
-			if (!json_is_true(json_object_get(m.outcome, "accepted")))
-				check_messages(t, x.file, text, m.outcome);
+			check_all_messages(t, x.file, text, m.outcome);
 		}
 		json_decref(m.outcome);
 	}
@@ -248,8 +268,8 @@ static void run_folder(struct tally *t, const struct setting *s, const char *dir
 		struct span text = str_view(&file_text);
 		struct measured m = child_run(s, text);
 		check_cost(t, path, &m);
-		if (m.outcome && !json_is_true(json_object_get(m.outcome, "accepted")))
-			check_messages(t, path, text, m.outcome);
+		if (m.outcome)
+			check_all_messages(t, path, text, m.outcome);
 		json_decref(m.outcome);
 	}
 	folder_free(names);
@@ -266,6 +286,8 @@ static void run_setting(struct tally *t, enum setting_name name)
 	setting_init(&s, name);
 	if (name == SETTING_PLAIN && tally_test(t, "plain verdicts"))
 		run_cases(t, &s, "tests/hostile/expect.tsv");
+	if (name == SETTING_PLAIN && tally_test(t, "plain verdicts of pods"))
+		run_cases(t, &s, "tests/hostile/expect-pods.tsv");
 	if (name == SETTING_HIVED && tally_test(t, "hived verdicts"))
 		run_cases(t, &s, "tests/hostile/expect-hived.tsv");
 	for (size_t i = 0; i < sizeof(FOLDERS) / sizeof(*FOLDERS); i++) {

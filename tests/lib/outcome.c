@@ -114,31 +114,50 @@ static json_t *collect(const struct objects *objects)
 	return out;
 }
 
-static json_t *refusal(const struct err *e)
+static json_t *list_of(const struct notes *all)
 {
 	json_t *notes = json_array();
-	for (size_t i = 0; i < e->notes.n; i++) {
-		const struct note *n = &e->notes.v[i];
+	for (size_t i = 0; i < all->n; i++) {
+		const struct note *n = &all->v[i];
 		json_t *note = json_pack("{s:s?,s:i,s:i,s:s}", "at", n->at, "line", (int)n->line,
 		                         "column", (int)n->column, "message", n->msg);
 		assert(note); /* the message is UTF-8 */
 		(void)json_array_append_new(notes, note);
 	}
-	return json_pack("{s:b,s:i,s:s?,s:o}", "accepted", 0, "status", e->http, "code", e->code,
-	                 "notes", notes);
+	return notes;
 }
 
-json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark)
+static json_t *refusal(const struct err *e)
+{
+	return json_pack("{s:b,s:i,s:s?,s:o}", "accepted", 0, "status", e->http, "code", e->code,
+	                 "notes", list_of(&e->notes));
+}
+
+static json_t *outcome_warned_of(const struct setting *s, unsigned d, struct span text,
+                                 const struct mark *mark, struct notes *warnings)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	NOTES_AUTO warnings = { 0 };
 	struct objects objects = { 0 };
-	struct job *job = job_read(s->translator, d, text, TEST_USER, &a, &warnings, &e);
+	struct job *job = job_read(s->translator, d, text, TEST_USER, &a, warnings, &e);
 	if (!job || job_build(s->translator, job, &s->facts, mark, &a, &objects, &e))
 		return refusal(&e);
 	json_t *out = collect(&objects);
 	outcome_decode(out);
+	return out;
+}
+
+json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark)
+{
+	NOTES_AUTO warnings = { 0 };
+	return outcome_warned_of(s, d, text, mark, &warnings);
+}
+
+json_t *outcome_warned(const struct setting *s, struct span text)
+{
+	NOTES_AUTO warnings = { 0 };
+	json_t *out = outcome_warned_of(s, DIALECTS_ALL, text, NULL, &warnings);
+	(void)json_object_set_new(out, "warnings", list_of(&warnings));
 	return out;
 }
 

@@ -17,6 +17,9 @@
 /* New reference.  `mark` as for job_build. */
 json_t *outcome_of(const struct setting *s, unsigned d, struct span text, const struct mark *mark);
 
+/* The same of any dialect, with the list `warnings`, each like a note. */
+json_t *outcome_warned(const struct setting *s, struct span text);
+
 /* Decode and parse the same parts of a recorded result, in place. */
 void outcome_decode(json_t *outcome);
 

@@ -31,6 +31,12 @@ static const struct storage_fact STORAGES[] = {
 	/* clang-format on */
 };
 
+static const struct directory_fact DIRECTORIES[] = {
+	{ { "/data/share", 11 }, false },
+	{ { "/data/readonly", 14 }, true },
+	{ { "nfs://10.0.0.5/export", 21 }, false },
+};
+
 static const char EXTENSION[] = "sshKeys:\n"
 				"  - title: k1\n"
 				"    value: ssh-rsa AAAAB3NzaC1yc2E alice@x\n"
@@ -121,6 +127,8 @@ void setting_init(struct setting *s, enum setting_name name)
 		.any_virtual_cluster = true,
 		.storages = STORAGES,
 		.n_storages = sizeof(STORAGES) / sizeof(*STORAGES),
+		.directories = DIRECTORIES,
+		.n_directories = sizeof(DIRECTORIES) / sizeof(*DIRECTORIES),
 		.grants = ALL_GRANTS,
 		.submitted_ms = SUBMITTED_MS,
 	};

@@ -48,10 +48,10 @@ struct raw_row {
 };
 
 static const char *const OBJECTS[RAW_OBJECT_MAX] = {
-	[RAW_TEMPLATE] = "the pod",
+	[RAW_TEMPLATE] = "pod",
 	[RAW_METADATA] = "metadata",
 	[RAW_SPEC] = "spec",
-	[RAW_CONTAINER] = "a container",
+	[RAW_CONTAINER] = "container",
 	[RAW_PORT] = "ports",
 	[RAW_ENV] = "env",
 	[RAW_VALUE_FROM] = "env.valueFrom",
@@ -64,8 +64,8 @@ static const char *const OBJECTS[RAW_OBJECT_MAX] = {
 	[RAW_CLAIM] = "persistentVolumeClaim",
 	[RAW_NFS] = "nfs",
 	[RAW_HOST_PATH] = "hostPath",
-	[RAW_SECURITY] = "securityContext",
-	[RAW_CAPABILITIES] = "capabilities",
+	[RAW_SECURITY] = "securityContext (left out)",
+	[RAW_CAPABILITIES] = "capabilities (left out)",
 };
 
 #define NODE      "this installation chooses the node"
@@ -77,20 +77,20 @@ static const char *const OBJECTS[RAW_OBJECT_MAX] = {
 #define DEVICES   "devices are requested as a number, in limits"
 
 /* clang-format off */
-#define KEEP(in, members, of, note)   { RAW_##in, members, RAW_KEEP, note, RAW_##of, NULL }
+#define KEEP(in, members, of)         { RAW_##in, members, RAW_KEEP, NULL, RAW_##of, NULL }
 #define DROP(in, members, why, same)  { RAW_##in, members, RAW_DROP, why, RAW_LEAF, same }
 #define DROP_OF(in, members, of, why) { RAW_##in, members, RAW_DROP, why, RAW_##of, NULL }
 #define REFUSE(in, members, why)      { RAW_##in, members, RAW_REFUSE, why, RAW_LEAF, NULL }
 static const struct raw_row ROWS[] = {
-	KEEP(TEMPLATE, "metadata", METADATA, NULL),
-	KEEP(TEMPLATE, "spec", SPEC, NULL),
-	KEEP(METADATA, "labels|annotations", LABELS, "but for names of Kubernetes, HiveD, FrameworkController and this program"),
+	KEEP(TEMPLATE, "metadata", METADATA),
+	KEEP(TEMPLATE, "spec", SPEC),
+	KEEP(METADATA, "labels|annotations", LABELS),
 	REFUSE(METADATA, "finalizers|ownerReferences", OWNER),
 	DROP(METADATA, "name|generateName|namespace", "FrameworkController names pods", NULL),
 
-	KEEP(SPEC, "containers|initContainers", CONTAINER, "not in the names `init` and `app`"),
-	KEEP(SPEC, "volumes", VOLUME, NULL),
-	KEEP(SPEC, "restartPolicy|hostNetwork", LEAF, "not in the pod; see above"),
+	KEEP(SPEC, "containers|initContainers", CONTAINER),
+	KEEP(SPEC, "volumes", VOLUME),
+	KEEP(SPEC, "restartPolicy|hostNetwork", LEAF),
 	DROP(SPEC, "serviceAccountName|serviceAccount|automountServiceAccountToken", "pods have the account of this installation", NULL),
 	DROP(SPEC, "priorityClassName|priority|preemptionPolicy", "the priority is that of the job", NULL),
 	DROP(SPEC, "schedulerName", NODE, "default-scheduler"),
@@ -106,12 +106,12 @@ static const struct raw_row ROWS[] = {
 	REFUSE(SPEC, "imagePullSecrets", "Secrets cannot be named, since others may own them; a v2 job has prerequisites[].auth"),
 	REFUSE(SPEC, "resources|resourceClaims", DEVICES " of a container"),
 
-	KEEP(CONTAINER, "name|image|workingDir", LEAF, NULL),
-	KEEP(CONTAINER, "command|args", WORDS, NULL),
-	KEEP(CONTAINER, "env", ENV, NULL),
-	KEEP(CONTAINER, "ports", PORT, NULL),
-	KEEP(CONTAINER, "resources", RESOURCES, NULL),
-	KEEP(CONTAINER, "volumeMounts", MOUNT, NULL),
+	KEEP(CONTAINER, "name|image|workingDir", LEAF),
+	KEEP(CONTAINER, "command|args", WORDS),
+	KEEP(CONTAINER, "env", ENV),
+	KEEP(CONTAINER, "ports", PORT),
+	KEEP(CONTAINER, "resources", RESOURCES),
+	KEEP(CONTAINER, "volumeMounts", MOUNT),
 	DROP(CONTAINER, "imagePullPolicy", "images are always pulled", "Always"),
 	DROP_OF(CONTAINER, "securityContext", SECURITY, SECURITY),
 	DROP(CONTAINER, "livenessProbe|readinessProbe|startupProbe", "a task lives as long as its command", NULL),
@@ -123,34 +123,34 @@ static const struct raw_row ROWS[] = {
 	REFUSE(CONTAINER, "lifecycle", "its commands would not run; make them part of `command`"),
 	REFUSE(CONTAINER, "restartPolicy", "a container is never started again in its pod"),
 
-	KEEP(PORT, "name|containerPort|protocol", LEAF, NULL),
+	KEEP(PORT, "name|containerPort|protocol", LEAF),
 	DROP(PORT, "hostPort|hostIP", "ports of the node are given by this installation; PAI_PORT_LIST_* has them", NULL),
-	KEEP(ENV, "name", LEAF, "not PAI_*, FC_*, KUBERNETES_* and variables of devices"),
-	KEEP(ENV, "value", WORDS, NULL),
-	KEEP(ENV, "valueFrom", VALUE_FROM, NULL),
-	KEEP(VALUE_FROM, "fieldRef", FIELD, NULL),
-	KEEP(VALUE_FROM, "resourceFieldRef", RESOURCE_FIELD, NULL),
+	KEEP(ENV, "name", LEAF),
+	KEEP(ENV, "value", WORDS),
+	KEEP(ENV, "valueFrom", VALUE_FROM),
+	KEEP(VALUE_FROM, "fieldRef", FIELD),
+	KEEP(VALUE_FROM, "resourceFieldRef", RESOURCE_FIELD),
 	REFUSE(VALUE_FROM, "secretKeyRef|configMapKeyRef|fileKeyRef", SECRETS),
-	KEEP(FIELD, "fieldPath|apiVersion", LEAF, NULL),
-	KEEP(RESOURCE_FIELD, "resource|divisor", LEAF, NULL),
+	KEEP(FIELD, "fieldPath|apiVersion", LEAF),
+	KEEP(RESOURCE_FIELD, "resource|divisor", LEAF),
 	REFUSE(RESOURCE_FIELD, "containerName", "a container reads its own resources only"),
-	KEEP(RESOURCES, "limits|requests", LEAF, "of cpu, memory, ephemeral-storage and, in the main container, the device"),
+	KEEP(RESOURCES, "limits|requests", LEAF),
 	REFUSE(RESOURCES, "claims", DEVICES),
-	KEEP(MOUNT, "name|mountPath|readOnly|subPath|mountPropagation", LEAF, "not in directories of the system; mountPropagation: None only"),
+	KEEP(MOUNT, "name|mountPath|readOnly|subPath|mountPropagation", LEAF),
 	DROP(MOUNT, "recursiveReadOnly", "readOnly holds for the volume itself", "Disabled"),
 	REFUSE(MOUNT, "subPathExpr", "write `subPath`, without variables"),
 
-	KEEP(VOLUME, "name", LEAF, NULL),
-	KEEP(VOLUME, "emptyDir", EMPTY_DIR, NULL),
-	KEEP(VOLUME, "persistentVolumeClaim", CLAIM, "if the user may use the storage of this name"),
-	KEEP(VOLUME, "nfs", NFS, "if the user may use a storage with this directory or one above"),
-	KEEP(VOLUME, "hostPath", HOST_PATH, "likewise"),
+	KEEP(VOLUME, "name", LEAF),
+	KEEP(VOLUME, "emptyDir", EMPTY_DIR),
+	KEEP(VOLUME, "persistentVolumeClaim", CLAIM),
+	KEEP(VOLUME, "nfs", NFS),
+	KEEP(VOLUME, "hostPath", HOST_PATH),
 	REFUSE(VOLUME, "secret|configMap|projected", SECRETS),
 	REFUSE(VOLUME, "csi|flexVolume", "drivers of volumes run as root on the node"),
-	KEEP(EMPTY_DIR, "medium|sizeLimit", LEAF, NULL),
-	KEEP(CLAIM, "claimName|readOnly", LEAF, NULL),
-	KEEP(NFS, "server|path|readOnly", LEAF, NULL),
-	KEEP(HOST_PATH, "path|type", LEAF, NULL),
+	KEEP(EMPTY_DIR, "medium|sizeLimit", LEAF),
+	KEEP(CLAIM, "claimName|readOnly", LEAF),
+	KEEP(NFS, "server|path|readOnly", LEAF),
+	KEEP(HOST_PATH, "path|type", LEAF),
 	REFUSE(SECURITY, "privileged", ISOLATION),
 	DROP_OF(SECURITY, "capabilities", CAPABILITIES, SECURITY),
 	REFUSE(CAPABILITIES, "add", ISOLATION),
@@ -159,17 +159,20 @@ static const struct raw_row ROWS[] = {
 
 void pods_page(struct str *out)
 {
-	static const char *const VERDICTS[] = { "kept", "left out", "refused" };
-	str_puts(out, "| in | members | | |\n|---|---|---|---|\n");
-	for (size_t i = 0; i < sizeof(ROWS) / sizeof(*ROWS); i++) {
-		struct span rest = span_of(ROWS[i].members);
-		str_printf(out, "| %s |", OBJECTS[ROWS[i].in]);
-		while (rest.n) {
-			struct span one = span_next(&rest, '|');
-			str_printf(out, " `%.*s`", (int)one.n, one.p);
+	str_puts(out, "| in | kept | left out | refused |\n|---|---|---|---|\n");
+	for (enum raw_object in = RAW_TEMPLATE; in < RAW_OBJECT_MAX; in++) {
+		str_printf(out, "| %s", OBJECTS[in]);
+		for (enum raw_verdict verdict = RAW_KEEP; verdict <= RAW_REFUSE; verdict++) {
+			str_puts(out, " |");
+			for (size_t i = 0; i < sizeof(ROWS) / sizeof(*ROWS); i++) {
+				struct span rest = span_of(ROWS[i].members);
+				while (ROWS[i].in == in && ROWS[i].verdict == verdict && rest.n) {
+					struct span one = span_next(&rest, '|');
+					str_printf(out, " `%.*s`", (int)one.n, one.p);
+				}
+			}
 		}
-		str_printf(out, " | %s | %s |\n", VERDICTS[ROWS[i].verdict],
-		           ROWS[i].why ? ROWS[i].why : "");
+		str_puts(out, " |\n");
 	}
 }
 
@@ -306,8 +309,8 @@ static void raw_unknown(struct raw_copy *c, enum raw_object in, const struct pat
 }
 
 /* Copies a member; false: it is not kept. */
-static bool raw_member(struct raw_copy *c, const struct raw_row *row, const struct path *p,
-                       const struct member *m, struct node *out)
+static bool raw_member_copy(struct raw_copy *c, const struct raw_row *row, const struct path *p,
+                            const struct member *m, struct node *out)
 {
 	struct path at = PATH_KEY(p, member_key(m));
 	struct raw_copy below = { c->r, c->quiet || row->verdict != RAW_KEEP };
@@ -351,7 +354,7 @@ static void raw_map(struct raw_copy *c, enum raw_object of, const struct path *p
 		    of < RAW_LABELS ? &LEAF : raw_row_find(of, member_key(m));
 		v[out->n] = *m;
 		if (row)
-			out->n += raw_member(c, row, p, m, &v[out->n].value);
+			out->n += raw_member_copy(c, row, p, m, &v[out->n].value);
 		else
 			raw_unknown(c, of, p, m);
 	}

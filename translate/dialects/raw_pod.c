@@ -353,7 +353,7 @@ static const struct member *raw_kind(const struct node *volume)
 	return NULL;
 }
 
-static void raw_volumes_check(struct raw_reader *d, const struct path *p)
+static void raw_volumes_valid(struct raw_reader *d, const struct path *p)
 {
 	static const char *const TAKEN[] = { "dshm",
 		                             "pai-vol",
@@ -474,7 +474,7 @@ static const struct raw_pod *raw_pod_new(struct raw_reader *d, const struct path
 	struct node copy = { .type = NODE_MAP };
 	struct member *v = ARENA_NEW(a, struct member, 2 + 3);
 	d->use = ARENA_NEW(a, struct raw_use, raw_items(d->volumes) + 1);
-	raw_volumes_check(d, &volumes);
+	raw_volumes_valid(d, &volumes);
 	struct node made = raw_containers(d, &containers, node_get(spec, "containers"), main);
 	raw_put(&copy, v + 2, "containers", &made);
 	made = raw_containers(d, &inits, node_get(spec, "initContainers"), SIZE_MAX);

@@ -65,6 +65,11 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_RESTART, "Write `restartPolicy: Never`." },
 	{ NULL, WARN_OLD_NAME, "Names of Frameworks are hashes of user and job, so that users cannot take each other's." },
 	{ NULL, WARN_DMLC, "The variables by which the parts of MXNet find each other." },
+	{ "Pods of Kubernetes",
+	  WARN_POD_DROPPED, "[DIALECTS.md](DIALECTS.md) lists the members, with their reasons." },
+	{ NULL, WARN_POD_UNKNOWN, "Usually misspelt: Kubernetes ignores such a member silently." },
+	{ NULL, WARN_POD_KEY, "Labels and annotations by which Kubernetes, HiveD, FrameworkController and this program know pods." },
+	{ NULL, WARN_POD_DEVICE, "`alpha.kubernetes.io/nvidia-gpu` ended with Kubernetes 1.10." },
 };
 /* clang-format on */
 const size_t N_WARNINGS = sizeof(WARNINGS) / sizeof(*WARNINGS);

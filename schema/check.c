@@ -121,8 +121,6 @@ static bool rule_accepts(struct walk *w, const struct rule *r, const struct node
 
 static int check_walk(struct walk *w, const struct schema *s, const struct path *at)
 {
-	ARENA_AUTO places = { 0 };
-	w->arena = &places;
 	bool ok = rule_check(w, s->root, w->root, at);
 	return ok && !w->lost ? 0 : -1;
 }
@@ -130,14 +128,16 @@ static int check_walk(struct walk *w, const struct schema *s, const struct path 
 int schema_check(const struct schema *s, const struct node *doc, const char *code,
                  const char *const *secret, struct err *e)
 {
-	struct walk w = { .e = e, .root = doc, .code = code, .secret = secret };
+	ARENA_AUTO places = { 0 };
+	struct walk w = { .e = e, .root = doc, .arena = &places, .code = code, .secret = secret };
 	return check_walk(&w, s, NULL);
 }
 
 int schema_check_at(const struct schema *s, const struct node *part, const struct path *at,
                     const char *code, struct err *e)
 {
-	struct walk w = { .e = e, .root = part, .code = code };
+	ARENA_AUTO places = { 0 };
+	struct walk w = { .e = e, .root = part, .arena = &places, .code = code };
 	return check_walk(&w, s, at);
 }
 

@@ -141,7 +141,7 @@ static struct node raw_resources(struct raw_reader *d, const struct path *p, boo
 	static const char *const KEYS[] = { "limits", "requests" };
 	struct member *v = ARENA_NEW(d->r->a, struct member, 2);
 	struct node out = { .type = NODE_MAP };
-	struct role unused;
+	struct role unused = { 0 };
 	struct role *role = main ? d->role : &unused;
 	role->cpu = role->memory_mb = role->gpu = 0;
 	for (size_t i = 0; i < 2; i++) {

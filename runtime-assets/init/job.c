@@ -42,6 +42,8 @@ static bool role_at(const struct node *roles, size_t i, struct role *r)
 static const struct node *job_roles(const struct job *j)
 {
 	const struct node *roles = node_get(&j->doc.root, "taskRoles");
+	if (!roles) /* a Framework */
+		roles = node_get(node_get(&j->doc.root, "spec"), "taskRoles");
 	return node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST) ? roles : NULL;
 }
 
@@ -475,7 +477,7 @@ static int config_read(struct init *in, struct err *e)
 	job_read(&in->job, span_of(config ? config : ""), in->a, &problem);
 	if (problem.n)
 		say(SAY_WARNING, "%s", str_c(&problem));
-	else if (in->job.role_name && !in->job.role)
+	else if (in->job.role_name && !in->job.role && job_roles(&in->job))
 		say(SAY_WARNING, "the job configuration has no task role of the name in "
 		                 "PAI_CURRENT_TASK_ROLE_NAME");
 	return 0;

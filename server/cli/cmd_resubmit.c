@@ -69,25 +69,27 @@ static int resubmit_name(struct remote *r, struct span old, struct arena *a, con
 	return 0;
 }
 
-static const char *resubmit_name_key(struct span config)
+/* The name in a configuration; n is 0 if it has none. */
+static struct span resubmit_old_name(struct span config, struct arena *a)
 {
-	const struct dialect *d = NULL;
-	const char *key = NULL;
-	for (size_t i = 0; (d = dialect_nth(i)); i++)
-		if (!key || scan_get(config, d->key).p)
-			key = d->name_key;
-	return key;
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct budget budget = BUDGET_DEFAULT;
+	struct doc doc = { 0 };
+	bool read = doc_read(config, &budget, a, &doc, &warnings, &e) == 0;
+	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
+	const struct node *name = d ? dialect_name_of(d, &doc.root) : NULL;
+	return node_is(name, NODE_TEXT) ? node_span(name) : (struct span){ "", 0 };
 }
 
 static int resubmit_job(struct remote *r, const char *job, struct span config, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	const char *name = r->o->name;
-	const char *key = resubmit_name_key(config);
-	struct span old = scan_text(scan_get(config, key), &arena);
+	struct span old = resubmit_old_name(config, &arena);
 	if (old.n == 0)
-		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no %s",
-		               r->o->server, job, key);
+		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
+		               r->o->server, job);
 	if (resubmit_hides(config, &arena))
 		return err_set(e, 400, NULL,
 		               "%s has secrets, which the server does not return; submit its file "

@@ -21,7 +21,7 @@ from harness import Threads
 
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
-    r"|api/v1/namespaces/(?P<n>[^/]+)/(?P<c>secrets|configmaps|serviceaccounts|"
+    r"|api/v1/namespaces/(?P<n>[^/]+)/(?P<c>secrets|configmaps|podtemplates|serviceaccounts|"
     r"persistentvolumeclaims|events|pods)"
     r"|api/v1/(?P<v>persistentvolumes|nodes)"
     r"|apis/scheduling\.k8s\.io/v1/(?P<p>priorityclasses)"

@@ -1,0 +1,49 @@
+"""MxJobs and launcher manifests with a real API server: their objects, and the check of their pods."""
+from harness import framework_name
+from jobs import FACTS, Jobs, job_files
+
+FILES = job_files("tests/corpus/mxjob/03*", "tests/corpus/mxjob/04*", "tests/corpus/mxjob/05*",
+                  "tests/corpus/mxjob/07*", "tests/corpus/launcher/*")
+# More requested than the limit: the API server knows this rule, this program does not.
+ABOVE = """apiVersion: frameworkcontroller.microsoft.com/v1
+kind: Framework
+metadata: {name: above}
+spec:
+  taskRoles:
+    - name: fine
+      taskNumber: 1
+      task: {pod: {spec: {restartPolicy: Never, containers: [{name: a, image: i, command: [x]}]}}}
+    - name: w
+      taskNumber: 1
+      task:
+        pod:
+          spec:
+            restartPolicy: Never
+            containers:
+              - {name: a, image: i, command: [x], resources: {limits: {cpu: 1}, requests: {cpu: 2}}}
+"""
+
+
+def test_other_dialects_are_taken(check, cluster):
+    for profile in ("plain", "openpai"):
+        options = ["--profile", profile, "--facts", FACTS]
+        with cluster.serve("--dialects", "mxjob,launcher", *options) as server:
+            jobs = Jobs(check, cluster, server, profile, ["--facts", FACTS])
+            for path in FILES:
+                jobs.one(path)
+            check.equal(f"{profile}: accepted", jobs.accepted, len(FILES))
+            check.ok(f"{profile}: pods were looked at", jobs.templates >= 6 or profile == "openpai", jobs.templates)
+
+
+def test_other_dialects_pods_are_checked(check, cluster):
+    with cluster.serve("--dialects", "launcher") as server:
+        reply = server.submit(ABOVE)
+        check.equal("refused by the API server", (reply.status, reply.code), (400, "InvalidProtocolError"))
+        for word in ("the pod of task role w", "containers[0].resources.requests"):
+            check.ok(f"it says {word}", word in reply.message, reply.message)
+        check.ok("no Framework", cluster.get("Framework", framework_name("above")) is None)
+        check.equal("no PodTemplate", cluster.names("PodTemplate"), set())
+        check.equal("as a dry run too", server.submit(ABOVE, path="/api/v2/jobs?dryRun=server").status, 400)
+
+
+TESTS = [test_other_dialects_are_taken, test_other_dialects_pods_are_checked]

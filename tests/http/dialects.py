@@ -1,0 +1,84 @@
+"""serve --dialects: MxJobs and manifests of the launcher, off unless named; the API server checks
+their pods before the Framework exists."""
+import json
+import os
+import subprocess
+from contextlib import closing
+
+from fakeapi import FakeApi
+from harness import BINARY, ROOT, Server, framework_name, job_v2, run, wait_until
+from slow import fake_server
+
+MXJOB = os.path.join(ROOT, "tests", "corpus", "mxjob", "03-mxnet.mlkube-dist.yaml")
+LAUNCHER = os.path.join(ROOT, "tests", "corpus", "launcher", "launcher-framework-1.yaml")
+
+
+def text(path):
+    with open(path) as f:
+        return f.read()
+
+
+def posted(api):
+    """Kinds of the objects that were created, in order, and whether only in a dry run."""
+    return [(path.split("/")[-1], "dryRun" in query) for method, path, query, _, _ in api.requests
+            if method == "POST"]
+
+
+def test_off_unless_named(check):
+    with closing(FakeApi()) as api, fake_server(api, "--dialects", "launcher") as server:
+        for path in ("/api/v1/jobs", "/api/v2/jobs"):
+            reply = server.submit(text(MXJOB), path=path)
+            check.equal(f"{path}: an MxJob is refused", reply.status, 400)
+            check.ok(f"{path}: with the way out", "--dialects mxjob" in reply.message, reply.message)
+        reply = server.submit("apiVersion: v1\nkind: Pod\n")
+        check.ok("an unknown kind: the known ones", "known are MxJob, MXJob, Framework" in reply.message,
+                 reply.message)
+        check.equal("a manifest is taken", server.submit(text(LAUNCHER)).status, 202)
+    wrong = subprocess.run([BINARY, "serve", "--dialects", "mxjob,v2", "--no-auth", "--user", "alice"],
+                           capture_output=True, text=True, check=False)
+    check.ok("a wrong name stops the start", wrong.returncode and "mxjob, launcher" in wrong.stderr, wrong)
+
+
+def test_pods_are_checked_first(check):
+    with closing(FakeApi()) as api, fake_server(api, "--dialects", "mxjob,launcher") as server:
+        check.equal("a v2 job", server.submit(job_v2("plain")).status, 202)
+        check.equal("no check of its pods", posted(api), [("frameworks", False)])
+        api.requests.clear()
+        reply = server.submit(text(MXJOB))
+        check.equal("an MxJob is taken", reply.status, 202)
+        check.equal("the pods are checked first", posted(api), [("podtemplates", True)] * 3 + [("frameworks", False)])
+        body = next(b for m, p, _, _, b in api.requests if m == "POST" and p.endswith("/podtemplates"))
+        container = json.loads(body)["template"]["spec"]["containers"][0]
+        check.equal("as they will be", (container["name"], container["workingDir"]),
+                    ("app", "/mxnet/example/image-classification"))
+        check.ok("nothing of them is kept", not any(kind == "podtemplates" for kind, _ in api.objects), api.objects)
+        name = framework_name("example-dist-job")
+        check.ok("the Framework exists", ("frameworks", name) in api.objects, list(api.objects))
+        wait_until(lambda: server.request("GET", "/api/v2/jobs/alice~example-dist-job").status == 200)
+        config = server.request("GET", "/api/v2/jobs/alice~example-dist-job/config")
+        check.equal("its configuration", (config.json or {}).get("kind"), "MxJob")
+        again = run("resubmit", "--server", f"http://127.0.0.1:{server.port}", "example-dist-job")
+        check.ok("it is submitted again", again.returncode == 0 and b"example-dist-job-2" in again.stdout, again)
+        for how in ("true", "server"):
+            tried = server.submit(text(LAUNCHER), path=f"/api/v2/jobs?dryRun={how}")
+            check.equal(f"dryRun={how}", tried.status, 200)
+
+
+def test_refused_pods(check):
+    with closing(FakeApi()) as api, fake_server(api, "--dialects", "mxjob") as server:
+        for status, wanted, word in ((422, 400, "the pod of task role scheduler"),
+                                     (403, 500, 'needs the RBAC verb "create" on podtemplates')):
+            api.faults.clear()
+            api.fault("POST", "podtemplates", status=status)
+            reply = server.submit(text(MXJOB))
+            check.equal(f"{status}: refused", reply.status, wanted)
+            check.ok(f"{status}: says why", word in reply.message, reply.message)
+            check.ok(f"{status}: nothing is created", not api.objects, list(api.objects))
+
+
+def test_without_api_server(check):
+    with Server("--standalone", "jobs", "--dialects", "mxjob") as server:
+        check.equal("an MxJob is taken without a check", server.submit(text(MXJOB)).status, 202)
+
+
+TESTS = [test_off_unless_named, test_pods_are_checked_first, test_refused_pods, test_without_api_server]

@@ -9,10 +9,11 @@
 #include "base/enc.h"
 #include "base/yaml/yaml.h"
 #include "translate/dialect.h"
+#include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
-enum { CONVERTED_MAX = 64 << 20, NAMES_SHOWN = 24, COMMENT_COLUMNS = 80 };
+enum { CONVERTED_MAX = 64 << 20, NAMES_SHOWN = 24, COMMENT_COLUMNS = 80, NO_MEMORY_MB = 4096 };
 
 struct convert {
 	const struct translator *t;
@@ -73,7 +74,15 @@ static void convert_reduce_role(struct convert *c, struct role *role)
 	role->name = span_of(role->variable);
 	convert_retries(c, role->where, "a task", is, v2);
 	role->task_retry_max = v2.max;
-	role->shm_mb = role_shm_mb(&s);
+	if (role_shm_mb(&s) != c->v2.dialect->shm_mb)
+		role->shm_mb = role_shm_mb(&s);
+	if (role->cpu == 0 || role->memory_mb == 0) {
+		role->memory_mb = role->memory_mb ? role->memory_mb : NO_MEMORY_MB;
+		notes_add(c->lost, role->where,
+		          "v2 roles have numbers where the pod has no limit: cpu %" PRId64
+		          ", memoryMB %" PRId64,
+		          role->cpu, role->memory_mb);
+	}
 	if (command.n < role->command.n)
 		notes_add(c->lost, role->where, "the command loses the blanks at its ends");
 	role->command = command;
@@ -175,12 +184,11 @@ static void convert_line(struct convert *c, struct span line)
 	str_char(&c->json, ',');
 }
 
-static void convert_export(struct convert *c, struct span name, struct span value)
+/* Adds a line of literal text and a value in quotes. */
+static void convert_quoted(struct convert *c, const char *before, struct span value)
 {
 	STR_AUTO out = STR_INIT(CONVERTED_MAX);
-	str_puts(&out, "export ");
-	str_span(&out, name);
-	str_puts(&out, "='");
+	str_printf(&out, "%s'", before);
 	for (size_t i = 0; i < value.n; i++) {
 		if (value.p[i] == '\'')
 			str_puts(&out, "'\\'");
@@ -188,6 +196,11 @@ static void convert_export(struct convert *c, struct span name, struct span valu
 	}
 	str_char(&out, '\'');
 	convert_line(c, str_view(&out));
+}
+
+static void convert_export(struct convert *c, struct span name, struct span value)
+{
+	convert_quoted(c, arena_printf(c->a, "export %.*s=", (int)name.n, name.p), value);
 }
 
 /* These members of v1 jobs are exported also if no command mentions them; "" for others. */
@@ -222,11 +235,59 @@ static void convert_variable(struct convert *c, size_t role, const struct node *
 		                                     node_get(same, "name")->text)));
 }
 
+/* Notes the members of a map that the names do not list. */
+static void convert_lose(const struct convert *c, const struct role *role, const struct node *map,
+                         const char *const *names)
+{
+	for (uint32_t i = 0; node_is(map, NODE_MAP) && i < map->n; i++) {
+		const struct node *n = &map->member[i].value;
+		struct place where = { role->where.at, n->line, n->column };
+		if (!names_listed(names, member_key(&map->member[i])))
+			notes_add(c->lost, n->line ? where : role->where,
+			          "`%s` of the pod cannot be said in v2", map->member[i].key);
+	}
+}
+
+/* The variables and the directory of a pod of Kubernetes. */
+static void convert_pod(struct convert *c, const struct role *role)
+{
+	static const char *const SPEC[] = { "containers", NULL };
+	static const char *const APP[] = { "env", "name", "resources", "workingDir", NULL };
+	static const char *const NONE[] = { NULL };
+	const struct node *spec = node_get(role->pod->tree, "spec");
+	const struct node *list = node_get(spec, "containers");
+	const struct node *app = node_is(list, NODE_LIST) && list->n ? list->item : NULL;
+	const struct node *env = node_get(app, "env");
+	const struct node *directory = node_get(app, "workingDir");
+	convert_lose(c, role, node_get(role->pod->tree, "metadata"), NONE);
+	convert_lose(c, role, spec, SPEC);
+	convert_lose(c, role, app, APP);
+	if (node_is(list, NODE_LIST) && list->n > 1)
+		notes_add(c->lost, role->where, "a v2 role has no other containers");
+	if (node_is(directory, NODE_TEXT))
+		convert_quoted(c, "cd ", node_span(directory));
+	for (uint32_t i = 0; env && i < env->n; i++) {
+		struct span value = parse_text(&env->item[i], "value");
+		struct span name = parse_text(&env->item[i], "name");
+		bool source = node_get(&env->item[i], "valueFrom") != NULL;
+		/* Kubernetes would take these as its own */
+		bool own =
+		    span_find(value, 0, "$(") != SIZE_MAX || span_find(value, 0, "$$") != SIZE_MAX;
+		if (source || own || !names_identifier_ok(name))
+			notes_add(c->lost, role->where, "variable %s cannot be said in v2",
+			          quoted(c->a, name));
+		else
+			convert_export(c, name, value);
+	}
+}
+
 static void convert_commands(struct convert *c, size_t i)
 {
 	const struct role *role = &c->job->roles[i];
 	const struct node *env = convert_env(c, c->job, role);
 	const struct node *v2_env = convert_env(c, &c->v2, &c->v2.roles[i]);
+	if (role->pod)
+		convert_pod(c, role);
 	for (size_t k = 0; k < role->n_env; k++)
 		convert_export(c, role->env[k].name, role->env[k].value);
 	for (uint32_t k = 0; k + 1 < env->n; k++)

@@ -71,7 +71,9 @@ void launcher_read(struct parse_context *r)
 	job->gang = true;
 	parse_virtual_cluster(r, NULL, NULL);
 	raw_metadata_read(r);
+	struct path retries = PATH_KEY(&spec_path, SPAN("retryPolicy"));
 	launcher_retries(r, &spec_path, spec, &job->fancy_retry, &job->retry_max);
+	job->retry_where = path_place(r->a, &retries, node_get(spec, "retryPolicy"));
 	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list))
 		return;
 	job->roles = ARENA_NEW(r->a, struct role, list->n);

@@ -156,6 +156,33 @@ static void test_convert_lost(void **state)
 	assert_lost(V1("\"gpuType\":\"k80\",", ""), "", "gpuType: is ignored");
 }
 
+/* Of pods of Kubernetes: the directory and plain variables, as commands. */
+static void test_convert_pod(void **state)
+{
+	(void)state;
+	struct converted c;
+	convert_good(
+	    &c,
+	    LAUNCHER("", "{metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: "
+	                 "[{name: m, image: i, command: [a, $(A), b], workingDir: \"/it's\",\n"
+	                 "    env: [{name: A, value: \"1 $B\"}, {name: B, value: x$(A)}, {name: C, "
+	                 "valueFrom: {fieldRef: {fieldPath: metadata.name}}}],\n"
+	                 "    resources: {limits: {memory: 1Gi}},\n"
+	                 "    ports: [{containerPort: 80}]},\n"
+	                 "    {name: o, image: i, command: [x]}]}}"));
+	const char *lost = notes_lines(&c.from, &c.lost);
+	assert_within(lost, "9:12: spec.taskRoles[0]: `ports` of the pod cannot be said in v2\n");
+	assert_within(lost, "`labels` of the pod cannot be said in v2\n");
+	assert_within(lost, "6:5: spec.taskRoles[0]: variable B cannot be said in v2\n");
+	assert_within(lost, "6:5: spec.taskRoles[0]: variable C cannot be said in v2\n");
+	assert_within(lost, "6:5: spec.taskRoles[0]: a v2 role has no other containers\n");
+	assert_within(lost, "numbers where the pod has no limit: cpu 0, memoryMB 1024\n");
+	assert_true(span_is(c.to.job->roles[0].command, "cd '/it'\\''s'\nexport A='1 $B'\n"
+	                                                "exec 'a' ''\"${A}\"'' 'b'"));
+	assert_int_equal(c.to.job->roles[0].min_succeeded, -1);
+	convert_done(&c);
+}
+
 /* v1 does not look into these, v2 does. */
 static void test_convert_refused(void **state)
 {
@@ -255,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_convert_text),    cmocka_unit_test(test_convert_v2),
 		cmocka_unit_test(test_convert_lost),    cmocka_unit_test(test_convert_refused),
 		cmocka_unit_test(test_convert_comment), cmocka_unit_test(test_convert_quoting),
+		cmocka_unit_test(test_convert_pod),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

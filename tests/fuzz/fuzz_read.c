@@ -41,7 +41,7 @@ static void check_role(const struct role *role)
 	assert(role->task_retry_max >= -2 && role->task_retry_max <= INT32_MAX);
 	assert(role->cpu >= 0 && role->cpu <= INT32_MAX && role->gpu >= 0 &&
 	       role->gpu <= INT32_MAX);
-	assert(role->memory_mb >= !role->pod && role->memory_mb <= INT32_MAX);
+	assert((role->memory_mb >= 1 || role->pod) && role->memory_mb <= INT32_MAX);
 	assert(role->shm_mb >= 0 && role->shm_mb <= INT32_MAX);
 	assert(names_image_problem(role->image) == NULL);
 	assert(role->n_ports >= 2);

@@ -1,0 +1,7 @@
+#include "tests/fuzz/pods.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	pods_run(DIALECT_LAUNCHER, (struct span){ (const char *)data, n });
+	return 0;
+}

@@ -1,4 +1,5 @@
-/* rest-lit translate FILE: the objects of a job as one Kubernetes List. */
+/* rest-lit translate FILE: the objects of a job as one Kubernetes List; rest-lit convert FILE: the
+ * job as a v2 job. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,27 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	return print_json(str_view(&list));
 }
 
-static int translate(const struct options *o)
+static int convert_text(const struct options *o, const struct translator *t, struct span text,
+                        struct err *e)
+{
+	ARENA_AUTO arena = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	NOTES_AUTO lost = { 0 };
+	STR_AUTO out = STR_SECRET(OUTPUT_MAX);
+	const char *file = strcmp(o->files[0], "-") == 0 ? "<stdin>" : o->files[0];
+	struct job *job = job_read(t, DIALECTS_ALL, text, setup_user(o), &arena, &warnings, e);
+	if (job)
+		(void)job_convert(t, job, &warnings, &lost, &out, e);
+	command_notes(file, "warning: ", &warnings);
+	command_notes(file, "warning: ", &lost);
+	command_notes(file, "", &e->notes);
+	return e->http ? EXIT_REFUSED : command_print(str_view(&out));
+}
+
+typedef int text_user(const struct options *o, const struct translator *t, struct span text,
+                      struct err *e);
+
+static int translate(const struct options *o, text_user *use)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
@@ -80,12 +101,12 @@ static int translate(const struct options *o)
 		return EXIT_USAGE;
 	int code = file_read(o->files[0], FILE_MAX, &text, &n, &e) < 0
 	               ? complain(&e, NULL, EXIT_USAGE)
-	               : translate_text(o, t, (struct span){ text, n }, &e);
+	               : use(o, t, (struct span){ text, n }, &e);
 	translator_free(t);
 	return code;
 }
 
-int cmd_translate(const struct command *c, int argc, char **argv)
+static int translate_command(const struct command *c, int argc, char **argv, text_user *use)
 {
 	struct options o;
 	int code = command_options(c, &o, argc, argv);
@@ -94,7 +115,17 @@ int cmd_translate(const struct command *c, int argc, char **argv)
 	else if (code < 0 && strcmp(o.output, "table") == 0)
 		code = command_usage(c, "--output: json or yaml");
 	else if (code < 0)
-		code = translate(&o);
+		code = translate(&o, use);
 	options_done(&o);
 	return code;
+}
+
+int cmd_translate(const struct command *c, int argc, char **argv)
+{
+	return translate_command(c, argc, argv, translate_text);
+}
+
+int cmd_convert(const struct command *c, int argc, char **argv)
+{
+	return translate_command(c, argc, argv, convert_text);
 }

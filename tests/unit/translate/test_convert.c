@@ -51,9 +51,8 @@ static void assert_lost(const char *text, const char *line, const char *comment)
 }
 
 #define CONVERT_OLD                                                                                \
-	"# - variables that v2 jobs do not have, or have with another value, are set only by\n"    \
-	"#   commands that mention them: PAI_CURRENT_TASK_ROLE_TASK_COUNT, "                       \
-	"PAI_CURRENT_TASK_ROLE_CPU_COUNT,\n"
+	"# - variables that only v1 jobs have are set in the commands that mention them, and "     \
+	"nowhere else\n"
 
 static void test_convert_text(void **state)
 {
@@ -80,6 +79,7 @@ static void test_convert_text(void **state)
 	                          "    completion:\n"
 	                          "      minFailedInstances: 1\n"
 	                          "      minSucceededInstances: -1\n"
+	                          "    taskRetryCount: 0\n"
 	                          "    dockerImage: \"y\"\n"
 	                          "    resourcePerInstance:\n"
 	                          "      cpu: 1\n"
@@ -101,10 +101,10 @@ static void test_convert_text(void **state)
 	                          "\"$PAI_TASK_ROLE_y_HOST_LIST\"\n"
 	                          "        a=$PAI_TASK_ROLE_INDEX\n"
 	                          "        echo <% $parameters.less %>% b\n"
-	                          "parameters:\n"
-	                          "  less: \"<\"\n"
 	                          "defaults:\n"
 	                          "  virtualCluster: vc\n"
+	                          "parameters:\n"
+	                          "  less: \"<\"\n"
 	                          "extras:\n"
 	                          "  gangAllocation: false\n"
 	                          "  x:\n"
@@ -141,13 +141,13 @@ static void test_convert_lost(void **state)
 	            "# - line 1: jobName: v2 does not take this name; it becomes a_b\n");
 	assert_lost("{\"jobName\":\"a\",\"image\":\"i\",\"extras\":{\"x\":1},\n"
 	            "\"taskRoles\":[{\"name\":\"1-b\",\"command\":\"x \"}]}",
-	            "2:22: taskRoles[0].name: v2 does not take this name; it becomes _1_b\n",
-	            "# - extras: if it names task roles, their names have changed\n");
+	            "2:22: taskRoles[0].name: v2 does not take this name; it becomes _1_b, but not "
+	            "in `extras`\n",
+	            "it becomes _1_b, but not in `extras`\n");
 	assert_lost(V1("\n\"retryCount\":-1,", ""),
-	            "2:14: retryCount: a job cannot have the retry policy {fancyRetryPolicy: true, "
-	            "maxRetryCount: -1} in v2; it becomes {fancyRetryPolicy: true, maxRetryCount: "
-	            "2147483647}\n",
-	            "# - line 2: retryCount: a job cannot have");
+	            "2:14: retryCount: retryPolicy becomes {fancyRetryPolicy: true, maxRetryCount: "
+	            "2147483647} in v2\n",
+	            "# - line 2: retryCount: retryPolicy becomes");
 	assert_lost("{\"jobName\":\"a\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\","
 	            "\"command\":\"x\\n \"}]}",
 	            "taskRoles[0].name: the command loses the blanks at its ends\n",
@@ -168,14 +168,12 @@ static void test_convert_pod(void **state)
 	                 "    env: [{name: A, value: \"1 $B\"}, {name: B, value: x$(A)}, {name: C, "
 	                 "valueFrom: {fieldRef: {fieldPath: metadata.name}}}],\n"
 	                 "    resources: {limits: {memory: 1Gi}},\n"
-	                 "    ports: [{containerPort: 80}]},\n"
-	                 "    {name: o, image: i, command: [x]}]}}"));
+	                 "    ports: [{containerPort: 80}]}]}}"));
 	const char *lost = notes_lines(&c.from, &c.lost);
-	assert_within(lost, "9:12: spec.taskRoles[0]: `ports` of the pod cannot be said in v2\n");
+	assert_within(lost, "6:5: spec.taskRoles[0]: `ports` of the pod cannot be said in v2\n");
 	assert_within(lost, "`labels` of the pod cannot be said in v2\n");
 	assert_within(lost, "6:5: spec.taskRoles[0]: variable B cannot be said in v2\n");
 	assert_within(lost, "6:5: spec.taskRoles[0]: variable C cannot be said in v2\n");
-	assert_within(lost, "6:5: spec.taskRoles[0]: a v2 role has no other containers\n");
 	assert_within(lost, "numbers where the pod has no limit: cpu 0, memoryMB 1024\n");
 	assert_true(span_is(c.to.job->roles[0].command, "cd '/it'\\''s'\nexport A='1 $B'\n"
 	                                                "exec 'a' ''\"${A}\"'' 'b'"));

@@ -216,5 +216,3 @@ void translation_page(struct str *out);
 /* All shipped templates. */
 void templates_page(struct str *out);
 void warnings_page(struct str *out);
-/* The table of docs/DIALECTS.md: members of pods. */
-void pods_page(struct str *out);

@@ -116,7 +116,7 @@ static const struct {
 	{ "options", options_page },         { "routes", routes_page },
 	{ "openapi", openapi_page },         { "translation", translation_page },
 	{ "config-schema", options_schema }, { "warnings", warnings_page },
-	{ "templates", templates_page },     { "pods", pods_page },
+	{ "templates", templates_page },
 };
 
 int cmd_page(const struct command *c, int argc, char **argv)

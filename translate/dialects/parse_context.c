@@ -356,8 +356,7 @@ static const char *const RESERVED[] = {
 /* The exception: the runtime of 2019 read a key from it. */
 static const char SSH_KEY[] = "PAI_SSH_PUB_KEY";
 
-/* Whether a list, in which a final `*` stands for any text, has the name. */
-static bool matches(const char *const *list, struct span name)
+bool parse_listed(const char *const *list, struct span name)
 {
 	for (; *list; list++) {
 		size_t n = strlen(*list);
@@ -371,7 +370,7 @@ static bool matches(const char *const *list, struct span name)
 
 bool parse_env_reserved(const struct settings *set, struct span name)
 {
-	bool reserved = matches(RESERVED, name);
+	bool reserved = parse_listed(RESERVED, name);
 	for (struct span rest = span_of(set->hived_device_env); !reserved && rest.n;)
 		reserved = span_eq(span_next(&rest, ','), name);
 	return reserved && !span_is(name, SSH_KEY);

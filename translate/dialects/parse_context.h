@@ -86,6 +86,9 @@ void parse_port_count(struct parse_context *r, const struct path *p, const struc
 void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
                       const struct node *n, struct port_request *ports);
 
+/* Whether a list has the name; a final `*` of an entry stands for any text, NULL ends the list. */
+bool parse_listed(const char *const *list, struct span name);
+
 /* Whether jobs must not set this environment variable. */
 bool parse_env_reserved(const struct settings *set, struct span name);
 

@@ -10,7 +10,7 @@
 struct raw_source {
 	const struct path *path;
 	const struct node *template; /* the PodTemplateSpec; NULL: reported by the schema */
-	struct span main;            /* name of the container with the command; n == 0: the first */
+	struct span main;            /* name of the container; n == 0: any */
 };
 
 /* What the dialect needs of the pod besides its copy. */
@@ -19,14 +19,12 @@ struct raw_found {
 	const struct node *command; /* a list of text that is not empty; NULL: absent or refused */
 	const struct node *args;    /* a list of text; NULL: absent */
 	struct span restart_policy; /* Always, OnFailure, Never; n == 0: absent */
-	struct span scheduler;      /* schedulerName; n == 0: absent.  Not kept, warned about. */
 	bool host_network;          /* true in the pod.  Not kept; the dialect warns. */
 };
 
 /*
  * Fills of `role`: image, cpu and memory_mb (of the limits, else the requests; rounded up; 0 if
- * absent), gpu (the limit of settings.device, or of alpha.kubernetes.io/nvidia-gpu), shm_mb (an
- * emptyDir of medium Memory that is mounted at /dev/shm), and role->pod.
+ * absent), gpu (likewise of settings.device, or of alpha.kubernetes.io/nvidia-gpu), and role->pod.
  */
 void raw_pod_copy(struct parse_context *r, const struct raw_source *source, struct role *role,
                   struct raw_found *out);
@@ -36,11 +34,6 @@ enum raw_grant { RAW_NOT_GRANTED, RAW_READ_ONLY, RAW_GRANTED };
 /* Whether the user may mount the volume: a claim by its name, a directory if it or one above it is
  * granted. */
 enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *f);
-
-/* The labels or annotations that may be kept: a map without keys of Kubernetes, of HiveD and of
- * this program, or NULL for none.  p leads to `map`. */
-const struct node *raw_labels_copy(struct parse_context *r, const struct path *p,
-                                   const struct node *map);
 
 /* ---- raw_role.c ---- */
 

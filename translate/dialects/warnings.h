@@ -75,7 +75,7 @@
 #define WARN_KILL_ROLES "counts per task role here"
 /* pods of Kubernetes */
 #define WARN_POD_DROPPED "is left out: %s"
-#define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it%s"
+#define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it"
 #define WARN_POD_KEY     "is left out: names of this form belong to the cluster"
 #define WARN_POD_DEVICE  "is taken as %s"
 /* MxJobs and manifests of the launcher */

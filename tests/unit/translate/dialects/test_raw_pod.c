@@ -18,7 +18,7 @@ struct raw_run {
 /* Of a PodTemplateSpec in YAML, which stands at `pod`. */
 static struct raw_run raw_run_main(const char *yaml, struct span main)
 {
-	struct raw_run r = { .text = STR_INIT(1 << 20) };
+	struct raw_run r = { .text = STR_INIT(1 << 22) };
 	struct settings set;
 	struct doc doc = { 0 };
 	struct path p = PATH_KEY(NULL, SPAN("pod"));
@@ -116,9 +116,8 @@ static const struct raw_case REFUSED[] = {
 	{ CONTAINER("resources: {limits: {memory: 9007199254740991Gi}}"), "is too large" },
 	{ CONTAINER("resources: {limits: {memory: 123456789012345678}}"), "resources.limits.memory: must be" },
 	{ CONTAINER("resources: {limits: {nvidia.com/gpu: 500m}}"), "must be an integer" },
-	{ CONTAINER("resources: {limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 2}}"), "devices must be the same as in limits" },
 	{ CONTAINER("resources: {limits: {github.com/fuse: 1}}"), "2:57: pod.spec.containers[0].resources.limits[\"github.com/fuse\"]: is refused: tasks have cpu" },
-	{ POD("initContainers: [{name: a, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]"), "is refused: tasks have cpu" },
+	{ POD("initContainers: [{name: a, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]"), "1:74: pod.spec.initContainers[0]: only the container of the task has devices" },
 	{ POD("hostNetwork: 'yes'"), "pod.spec.hostNetwork: must be a boolean, is text \"yes\"" },
 	{ POD("restartPolicy: never"), "pod.spec.restartPolicy: must be" },
 
@@ -139,7 +138,7 @@ static const struct raw_case REFUSED[] = {
 	{ CONTAINER("envFrom: [{secretRef: {name: x}}]"), "envFrom: is refused: Secrets and ConfigMaps cannot be named" },
 	{ CONTAINER("env: [{name: A, valueFrom: {secretKeyRef: {name: x, key: k}}}]"), "env[0].valueFrom.secretKeyRef: is refused" },
 	{ CONTAINER("env: [{name: A, valueFrom: {configMapKeyRef: {name: x, key: k}}}]"), "configMapKeyRef: is refused" },
-	{ CONTAINER("env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), "env[0]: has `value` and `valueFrom`" },
+	{ CONTAINER("env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"), "env[0]: must have at most 2 members, has 3" },
 	{ CONTAINER("env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.x}}}]"), "fieldPath: is not a field that a task may read" },
 	{ CONTAINER("env: [{name: PAI_X, value: b}]"), "2:49: pod.spec.containers[0].env[0].name: is reserved and cannot be set" },
 	{ CONTAINER("env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]"), "is reserved" },
@@ -149,26 +148,23 @@ static const struct raw_case REFUSED[] = {
 	{ POD("initContainers: [{name: a, image: i, restartPolicy: Always}]"), "restartPolicy: is refused" },
 	{ METADATA("finalizers: [a/b]"), "1:12: pod.metadata.finalizers: is refused: pods belong to their Framework" },
 	{ METADATA("ownerReferences: [{uid: x}]"), "ownerReferences: is refused" },
-	{ METADATA("labels: {a: 1}"), "1:24: pod.metadata.labels.a: must be text, is an integer" },
+	{ METADATA("labels: {a: 1}"), "1:24: pod.metadata.labels.a: must be text, is the number 1" },
 	{ METADATA("labels: {a: b c}"), "pod.metadata.labels.a: must have letters" },
-	{ METADATA("labels: {-a: b}"), "labels[\"-a\"]: is not a name of a label or annotation" },
-	{ METADATA("annotations: {'a b/c': d}"), "is not a name of a label" },
+	{ METADATA("labels: {-a: b}"), "labels[\"-a\"]: bad name \"-a\": names have letters" },
+	{ METADATA("annotations: {'a b/c': d}"), "bad name \"a b/c\": names have letters" },
 	{ METADATA("annotations: {a: '{{FC_TASK_INDEX}}'}"), "annotations.a: must not contain {{FC_...}}" },
 
 	/* names */
 	{ CONTAINER("workingDir: '/{{FC_POD_NAME}}'"), "workingDir: must not contain {{FC_...}}" },
-	{ POD("initContainers: [{name: init, image: i}]"), "1:81: pod.spec.initContainers[0].name: is taken: choose another name" },
-	{ "spec: {containers: [{name: c, image: i}, {name: app, image: i}]}\n", "containers[1].name: is taken" },
-	{ "spec: {containers: [{name: c, image: i}, {name: c, image: i}]}\n", "containers[1].name: two containers have this name" },
-	{ POD("initContainers: [{name: c, image: i}]"), "initContainers[0].name: two containers have this name" },
-	{ POD("volumes: [{name: pai-vol, emptyDir: {}}]"), "volumes[0].name: is taken: choose another name" },
-	{ POD("volumes: [{name: a, emptyDir: {}}, {name: a, emptyDir: {}}]"), "volumes[1].name: two volumes have this name" },
+	{ POD("initContainers: [{name: init, image: i}]"), "1:81: pod.spec.initContainers[0].name: must not be \"init\"" },
+	{ "spec: {containers: [{name: c, image: i}, {name: app, image: i}]}\n", "1:42: pod.spec.containers[1]: is refused: a task is one container" },
+	{ POD("volumes: [{name: pai-vol, emptyDir: {}}]"), "volumes[0].name: must not be \"pai-vol\"" },
 	{ POD("volumes: [{name: '{{FC_X}}', emptyDir: {}}]"), "volumes[0].name: must" },
 
 	/* volumes and mounts */
 	{ POD("volumes: [{name: a}]"), "volumes[0]: must have one of emptyDir" },
 	{ POD("volumes: [{name: a, emptyDir: {}, hostPath: {path: /}}]"), "volumes[0]: must have one of emptyDir" },
-	{ POD("volumes: [{name: a, emptydir: {}}]"), "1:77: pod.spec.volumes[0].emptydir: is refused: volumes are of the kinds emptyDir, persistentVolumeClaim, nfs and hostPath; did you mean `emptyDir`?" },
+	{ POD("volumes: [{name: a, emptydir: {}}]"), "1:77: pod.spec.volumes[0].emptydir: is refused: volumes are of the kinds emptyDir, persistentVolumeClaim, nfs and hostPath" },
 	{ POD("volumes: [{name: a, secret: {secretName: x}}]"), "volumes[0].secret: is refused: Secrets and" },
 	{ POD("volumes: [{name: a, configMap: {name: x}}]"), "volumes[0].configMap: is refused" },
 	{ POD("volumes: [{name: a, projected: {sources: [{secret: {name: x}}]}}]"), "volumes[0].projected: is refused" },
@@ -188,8 +184,6 @@ static const struct raw_case REFUSED[] = {
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /}]", ""), "mountPath: is reserved: the root directory" },
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /usr/local}]", ""), "mountPath: is reserved for the system" },
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: '/a:b'}]", ""), "mountPath: must not contain" },
-	{ VOLUMES("volumeMounts: [{name: v, mountPath: /a}, {name: v, mountPath: /a/}]", ""), "volumeMounts[1].mountPath: two volumes are mounted there" },
-	{ VOLUMES("volumeMounts: [{name: v, mountPath: /dev/shm}]", ""), "mountPath: is reserved, but for an emptyDir of medium Memory" },
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /a, subPath: ../b}]", ""), "subPath: must be a relative path" },
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /a, subPath: ./b}]", ""), "subPath: must be a relative path" },
 	{ VOLUMES("volumeMounts: [{name: v, mountPath: /a, subPath: a//b}]", ""), "subPath: must be a relative path" },
@@ -230,8 +224,8 @@ static const struct raw_case TAKEN[] = {
 	{ POD("hostname: a"), "hostname: is left out" },
 	{ POD("terminationGracePeriodSeconds: 3"), "terminationGracePeriodSeconds: is left out" },
 	{ POD("activeDeadlineSeconds: 3"), "activeDeadlineSeconds: is left out: tasks have no deadline" },
-	{ POD("topologySpreadConstrants: [x]"), "is left out: pods of tasks do not have it; did you mean `topologySpreadConstraints`?" },
-	{ CONTAINER("olumeMounts: [{}]"), "2:36: pod.spec.containers[0].olumeMounts: is left out: pods of tasks do not have it; did you mean `volumeMounts`?" },
+	{ POD("topologySpreadConstrants: [x]"), "is left out: pods of tasks do not have it" },
+	{ CONTAINER("olumeMounts: [{}]"), "2:36: pod.spec.containers[0].olumeMounts: is left out: pods of tasks do not have it" },
 	{ CONTAINER("imagePullPolicy: Always"), NULL },
 	{ CONTAINER("imagePullPolicy: IfNotPresent"), "imagePullPolicy: is left out: images are always pulled" },
 	{ CONTAINER("livenessProbe: {httpGet: {port: 1}}"), "livenessProbe: is left out" },
@@ -292,9 +286,9 @@ static const char ALL[] =
     "  hostNetwork: true\n"
     "  schedulerName: s\n"
     "  initContainers:\n"
-    "  - {name: ips, image: j, command: [a, 'b c'], args: [d], tty: true}\n"
+    "  - {name: ips, image: j, command: [a, 'b c'], args: [d], tty: true, env: [{name: E, value: "
+    "f}]}\n"
     "  containers:\n"
-    "  - {name: side, image: k, env: [{name: A, value: b}]}\n"
     "  - name: mxnet\n"
     "    image: i\n"
     "    command: [python]\n"
@@ -307,12 +301,11 @@ static const char ALL[] =
     "    resources: {limits: {cpu: 1500m, memory: 1Gi, nvidia.com/gpu: '2'},\n"
     "                requests: {cpu: 1}}\n"
     "    volumeMounts:\n"
-    "    - {name: shm, mountPath: /dev/shm/}\n"
     "    - {name: data, mountPath: /d, readOnly: true, subPath: x}\n"
     "    - {name: nfs, mountPath: /n}\n"
     "    - {name: host, mountPath: /h}\n"
     "  volumes:\n"
-    "  - {name: shm, emptyDir: {medium: Memory, sizeLimit: 1G}}\n"
+    "  - {name: mem, emptyDir: {medium: Memory, sizeLimit: 1G}}\n"
     "  - {name: data, persistentVolumeClaim: {claimName: pv}}\n"
     "  - {name: nfs, nfs: {server: 10.0.0.5, path: /, readOnly: true}}\n"
     "  - {name: host, hostPath: {path: /data/x/, type: Directory}}\n";
@@ -320,20 +313,21 @@ static const char KEPT[] =
     "{\"metadata\":{\"labels\":{\"a\":\"b\"},\"annotations\":{\"c\":\"d\"}},"
     "\"spec\":{\"containers\":["
     "{\"name\":\"app\",\"workingDir\":\"/w\","
+    "\"env\":[{\"name\":\"A\",\"value\":\"$(B)\"},"
+    "{\"name\":\"C\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\"}}}],"
     "\"ports\":[{\"name\":\"http\",\"containerPort\":80,\"protocol\":\"TCP\"}],"
     "\"resources\":{\"limits\":{\"cpu\":\"1500m\",\"memory\":\"1Gi\"},"
     "\"requests\":{\"cpu\":1}},"
-    "\"env\":[{\"name\":\"A\",\"value\":\"$(B)\"},"
-    "{\"name\":\"C\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\"}}}],"
     "\"volumeMounts\":["
     "{\"name\":\"data\",\"mountPath\":\"/d\",\"readOnly\":true,\"subPath\":\"x\"},"
-    "{\"name\":\"nfs\",\"mountPath\":\"/n\"},{\"name\":\"host\",\"mountPath\":\"/h\"}]},"
-    "{\"name\":\"side\",\"image\":\"k\"," SECURITY "\"env\":[{\"name\":\"A\",\"value\":\"b\"},"
-    "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"none\"}]}],"
-    "\"initContainers\":[{\"name\":\"init\"},{\"name\":\"ips\",\"image\":\"j\","
-    "\"command\":[\"a\",\"b c\"],\"args\":[\"d\"]," SECURITY
-    "\"env\":[{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"none\"}]}],"
-    "\"volumes\":[{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":\"pv\"}},"
+    "{\"name\":\"nfs\",\"mountPath\":\"/n\"},{\"name\":\"host\",\"mountPath\":\"/h\"}]}],"
+    "\"initContainers\":[{\"name\":\"init\"},{" SECURITY
+    "\"env\":[{\"name\":\"E\",\"value\":\"f\"},"
+    "{\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"none\"}],"
+    "\"name\":\"ips\",\"image\":\"j\",\"command\":[\"a\",\"b c\"],\"args\":[\"d\"]}],"
+    "\"volumes\":["
+    "{\"name\":\"mem\",\"emptyDir\":{\"medium\":\"Memory\",\"sizeLimit\":\"1G\"}},"
+    "{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":\"pv\"}},"
     "{\"name\":\"nfs\",\"nfs\":{\"server\":\"10.0.0.5\",\"path\":\"/\","
     "\"readOnly\":true}},"
     "{\"name\":\"host\",\"hostPath\":{\"path\":\"/data/x/\",\"type\":\"Directory\"}}]}}";
@@ -349,13 +343,11 @@ static void test_what_is_kept(void **state)
 	assert_int_equal(r.role.cpu, 2);
 	assert_int_equal(r.role.memory_mb, 1024);
 	assert_int_equal(r.role.gpu, 2);
-	assert_int_equal(r.role.shm_mb, 954);
 	assert_span(r.found.restart_policy, "OnFailure");
-	assert_span(r.found.scheduler, "s");
 	assert_true(r.found.host_network);
 	assert_span(node_span(&r.found.command->item[0]), "python");
 	assert_span(node_span(&r.found.args->item[0]), "x.py");
-	assert_string_equal(path_place(&r.arena, r.found.main, NULL).at, "/pod/spec/containers/1");
+	assert_string_equal(path_place(&r.arena, r.found.main, NULL).at, "/pod/spec/containers/0");
 	const struct raw_volume *v = r.role.pod->volumes;
 	assert_int_equal(r.role.pod->n_volumes, 3);
 	assert_true(v[0].claim && v[0].read_only);
@@ -364,7 +356,7 @@ static void test_what_is_kept(void **state)
 	assert_span(v[1].source, "nfs://10.0.0.5");
 	assert_true(!v[2].claim && !v[2].read_only);
 	assert_span(v[2].source, "/data/x");
-	assert_int_equal(v[2].where.line, 30);
+	assert_int_equal(v[2].where.line, 28);
 	raw_run_done(&r);
 }
 
@@ -416,7 +408,7 @@ static void test_main_container(void **state)
 	(void)state;
 	struct raw_run r = raw_run_main(POD(""), SPAN("mxnet"));
 	assert_within(raw_lines(&r, &r.err.notes),
-	              "pod.spec.containers: there must be a container `mxnet`");
+	              "1:28: pod.spec.containers[0].name: must be mxnet");
 	raw_run_done(&r);
 	r = raw_run_main(POD(""), SPAN("c"));
 	assert_string_equal(raw_tree(&r), "{\"spec\":{\"containers\":[{\"name\":\"app\"}]}}");
@@ -446,7 +438,7 @@ static void test_limits(void **state)
 		str_char(&yaml, 'x');
 	str_puts(&yaml, "}]}]}\n");
 	struct raw_run r = raw_run(str_c(&yaml));
-	assert_within(raw_lines(&r, &r.err.notes), "value: is longer than 130000 bytes");
+	assert_within(raw_lines(&r, &r.err.notes), "value: must have at most 32767 characters");
 	raw_run_done(&r);
 	yaml.n = 0;
 	str_puts(&yaml, "metadata: {annotations: {a: ");
@@ -454,7 +446,8 @@ static void test_limits(void **state)
 		str_char(&yaml, 'x');
 	str_puts(&yaml, "}}\nspec: {containers: [{name: c, image: i}]}\n");
 	r = raw_run(str_c(&yaml));
-	assert_within(raw_lines(&r, &r.err.notes), "annotations: is larger than 131072 bytes");
+	assert_within(raw_lines(&r, &r.err.notes),
+	              "annotations.a: must have at most 2048 characters");
 	raw_run_done(&r);
 	yaml.n = 0;
 	str_puts(&yaml, "spec: {containers: [");

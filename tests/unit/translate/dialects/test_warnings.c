@@ -99,7 +99,7 @@ static const struct warning_case CASES[] = {
 	{ LAUNCHER("", "{spec: {restartPolicy: Never, containers: [{name: a, image: i, command: [echo, j-1]}]}}"), "containers[0].command: has the name j-1, but the Framework is called " },
 	{ MXJOB("kubeflow.org/v1alpha1", "", "template: " TEMPLATE("") "}\n  - {mxReplicaType: SCHEDULER, template: {spec: {containers: [{name: mxnet, image: i, command: [x], env: [{name: DMLC_ROLE, value: x}]}]}}"), "env: DMLC_ROLE is set by the job, to scheduler" },
 	{ MXJOB_LOCAL("", "template: " TEMPLATE("nodeName: n, ")), "spec.replicaSpecs[0].template.spec.nodeName: is left out: this installation chooses" },
-	{ MXJOB_LOCAL("", "template: " TEMPLATE("toleration: [x], ")), "spec.toleration: is left out: pods of tasks do not have it; did you mean `tolerations`?" },
+	{ MXJOB_LOCAL("", "template: " TEMPLATE("toleration: [x], ")), "spec.toleration: is left out: pods of tasks do not have it" },
 	{ MXJOB_LOCAL("", "template: {metadata: {labels: {FC_X: y}}, spec: {containers: [{name: mxnet, image: i, command: [x]}]}}"), "template.metadata.labels.FC_X: is left out: names of this form belong to the cluster" },
 	{ MXJOB_LOCAL("", "template: {spec: {containers: [{name: mxnet, image: i, command: [x], resources: {limits: {alpha.kubernetes.io/nvidia-gpu: 1}}}]}}"), "is taken as nvidia.com/gpu" },
 	{ V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: git, parameters: {repo_uri: 'https://h/x', options: [--depth 1, '--filter=blob:none']}}]}\n"), "parameters.options[1]: is refused in the pod: plugin git takes --depth, --branch, --recursive and --single-branch only" },

@@ -101,7 +101,7 @@ static json_t *collect(const struct objects *objects)
 			break;
 		case KIND_SERVICEACCOUNT:
 		case KIND_TOKENREVIEW:
-	case KIND_PODTEMPLATE:
+		case KIND_PODTEMPLATE:
 		case KIND_CLAIM:
 		case KIND_VOLUME:
 		case KIND_NODE:

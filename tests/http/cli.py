@@ -146,7 +146,7 @@ def test_cli_convert(check):
     """A job of any dialect as a v2 job; mistakes look like those of validate."""
     code, out, err = cli("convert", "-", text=job_v1("old"))
     check.ok("v1", code == 0 and out.startswith("# Written by") and "\nname: old\n" in out, (code, out))
-    check.ok("what is lost", "<stdin>: warning: variables that v2 jobs do not have" in err, err)
+    check.ok("what is lost", "<stdin>: warning: variables that only v1 jobs have" in err, err)
     code, same, err = cli("convert", "-", text=out)
     check.ok("v2", code == 0 and not err and out.endswith("\n" + same), (code, same, err))
     for name in sorted(os.listdir("tests/hostile/cases")):

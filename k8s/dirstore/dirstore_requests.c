@@ -519,6 +519,8 @@ void dirstore_do(struct dirstore *s, const char *namespace_name, const struct st
 		                      "invalid name"); /* a key with ~ names another namespace */
 	else if (r->kind < KIND_MADE || !named)
 		(void)VERBS[r->verb](&w);
+	else if (r->kind == KIND_PODTEMPLATE && r->dry_run)
+		out->status = 201; /* the engine checks pods when they start */
 	else if (r->verb == STORE_CREATE)
 		(void)dirstore_refuse(&w, NOT_KEPT, "a directory does not store this kind");
 	else

@@ -21,6 +21,7 @@ enum {
 };
 
 enum phase {
+	VETTING,   /* POST of a pod of the user, as a dry run */
 	MAKING,    /* POST of the object of this step */
 	COMPARING, /* GET: is the existing object ours? */
 	REPLACING, /* DELETE of an object of an older job of this name */
@@ -47,6 +48,7 @@ struct submission {
 
 	enum phase phase;
 	size_t step;                      /* 0: the Framework; i: objects->v[i - 1] */
+	size_t vetted;                    /* pods that the API server has accepted */
 	struct made *made;                /* by step */
 	struct store_request request;     /* under way */
 	struct str patch;                 /* its body; empty before the first PATCH */
@@ -132,6 +134,23 @@ static void lost(struct submission *b, const struct store_reply *reply)
 	}
 	b->made[b->step].lost = true;
 	submission_compare(b, 0);
+}
+
+static void submission_vet(struct submission *b);
+
+/* Or a PodTemplate of this name exists, which is noticed after the check. */
+static void accepts(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	b->vetted++;
+	submission_vet(b);
+}
+
+static void rejects(struct submission *b, const struct store_reply *reply)
+{
+	explain_refusal(&b->e, &b->request, reply);
+	(void)err_wrap(&b->e, "the pod of task role %s", b->objects->check[b->vetted].name);
+	submission_finish(b);
 }
 
 /* The uid is inserted into bodies without escaping. */
@@ -471,6 +490,16 @@ static void checked(struct submission *b, const struct store_reply *reply)
 
 /* clang-format off */
 static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
+	[VETTING] = {
+		[STORE_OK]        = accepts,
+		[STORE_EXISTS]    = accepts,
+		[STORE_CONFLICT]  = accepts,
+		[STORE_NOT_FOUND] = rejects,
+		[STORE_REFUSED]   = rejects,
+		[STORE_BUSY]      = submission_unavailable,
+		[STORE_AMBIGUOUS] = submission_unavailable,
+		[STORE_FULL]      = submission_no_room,
+	},
 	[MAKING] = {
 		[STORE_OK]        = is_made,
 		[STORE_EXISTS]    = exists,
@@ -562,7 +591,7 @@ void submission_start(struct store *s, const struct objects *o,
 	b->arg = arg;
 	b->made = xcalloc(o->n, sizeof(*b->made));
 	b->give_up_ms = opt->deadline_ms + SETTLE_MS;
-	submission_post(b, 0);
+	submission_vet(b);
 }
 
 /* ---- requests, and the end ---- */
@@ -585,6 +614,30 @@ static void send_step(struct submission *b, enum phase phase, int64_t not_before
 	r->done = submission_on_reply;
 	r->arg = b;
 	store_request(b->store, r);
+}
+
+/* Checks the next pod; after the last one, creates the Framework. */
+static void submission_vet(struct submission *b)
+{
+	if (b->vetted == b->objects->n_checks) {
+		submission_post(b, 0);
+		return;
+	}
+	const struct object *pod = &b->objects->check[b->vetted];
+	b->phase = VETTING;
+	b->request = (struct store_request){
+		.verb = STORE_CREATE,
+		.kind = pod->kind,
+		.name = pod->name,
+		.body = { pod->body },
+		.user = b->opt->user,
+		.dry_run = true,
+		.urgent = b->vetted > 0,
+		.deadline_ms = b->opt->deadline_ms,
+		.done = submission_on_reply,
+		.arg = b,
+	};
+	store_request(b->store, &b->request);
 }
 
 static void submission_post(struct submission *b, int64_t not_before_ms)

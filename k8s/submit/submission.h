@@ -7,6 +7,9 @@
  *	                 Framework's uid; PATCH the Framework to Start
  *	error            DELETE the created objects; report the error
  *
+ * Before all, the API server checks the pods of users (objects.check), since one pod that
+ * FrameworkController cannot decode stops it for all: each as a PodTemplate, as a dry run.
+ *
  * Lost answers are settled by a GET that compares the submission id.  On success everything exists
  * and the job is started; on failure nothing is left, except with 504 OutcomeUnknown.  A Framework
  * that turns out to be started is never removed, because a repetition of the same request may have
@@ -20,8 +23,9 @@
  * the garbage collector to remove Secrets and ConfigMaps, and replaces a PriorityClass of this
  * installation, which nothing collects.
  *
- * Rights: frameworks create, get, patch, delete; secrets and configmaps create (without get, a lost
- * answer means that the job is rolled back); with priority classes: create, get, delete.
+ * Rights: podtemplates create, for pods of users; frameworks create, get, patch, delete; secrets
+ *and configmaps create (without get, a lost answer means that the job is rolled back); with
+ *priority classes: create, get, delete.
  *
  * Errors: 409 ConflictJobError, 503 BeingDeletedError (an older job of this name is being deleted),
  * 503 UnavailableError, 504 OutcomeUnknown, 413 PayloadTooLargeError, 400 InvalidProtocolError (the

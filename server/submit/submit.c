@@ -7,7 +7,6 @@
 #include "base/enc.h"
 #include "base/form.h"
 #include "k8s/cache/cache.h"
-#include "k8s/submit/pod_check.h"
 #include "k8s/submit/submission.h"
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
@@ -156,7 +155,6 @@ static void submit_tried(struct submit *s)
 struct plan {
 	struct submit *s;
 	struct objects *objects;
-	struct submission_options *options;
 	struct submission_made made;
 };
 
@@ -189,16 +187,6 @@ static void submit_done(void *arg, const struct err *e, bool again)
 		submit_tried(s);
 	else
 		submit_accepted(s);
-}
-
-/* The API server accepts the pods of users, or *e. */
-static void submit_checked(void *arg, const struct err *e)
-{
-	struct plan *p = arg;
-	if (e->http)
-		submit_done(p, e, false);
-	else
-		submission_start(p->s->r->loop->store, p->objects, p->options, submit_done, p);
 }
 
 /* Converts the form to JSON. */
@@ -325,7 +313,7 @@ static int submit_start(struct submit *s, struct err *e)
 	options->dry_run = s->dry_run != DRY_RUN_NO;
 	options->display_name = arena_printf(&r->arena, "%s~%.*s", r->user, (int)name.n, name.p);
 	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
-	*plan = (struct plan){ .s = s, .objects = objects, .options = options };
+	*plan = (struct plan){ .s = s, .objects = objects };
 	options->made = &plan->made;
 	submit_hold(s);
 	if (s->dry_run == DRY_RUN_HERE) {
@@ -334,11 +322,7 @@ static int submit_start(struct submit *s, struct err *e)
 	}
 	options->deadline_ms = clock_ms() + server->options->deadline_s * 1000;
 	request_wait(r);
-	if (objects->n_checks && !server->local)
-		pod_check_start(r->loop->store, objects, r->user, options->deadline_ms,
-		                submit_checked, plan);
-	else
-		submission_start(r->loop->store, objects, options, submit_done, plan);
+	submission_start(r->loop->store, objects, options, submit_done, plan);
 	return 0;
 }
 

@@ -17,9 +17,8 @@ static const char *text_at(const json_t *o, const char *key)
 
 static const json_t *pod_of(const json_t *role)
 {
-	json_t *spec = NULL;
-	(void)json_unpack((json_t *)(uintptr_t)role, "{s:{s:{s:o}}}", "task", "pod", "spec", &spec);
-	return spec;
+	const json_t *pod = json_object_get(json_object_get(role, "task"), "pod");
+	return json_object_get(pod, "spec");
 }
 
 static json_t *variables(const json_t *pod, const char *list, const char *prefix)

@@ -73,6 +73,26 @@ static void test_submission_fine(void **state)
 	assert_int_equal(fault_at(0, FINE, &ONE).http, 0);
 }
 
+/* Pods of users are checked before anything is created. */
+static void test_submission_vets_pods(void **state)
+{
+	(void)state;
+	struct object pods[] = { { KIND_PODTEMPLATE, "ps", { "{}", 2 }, 0 },
+		                 { KIND_PODTEMPLATE, "worker", { "{}", 2 }, 0 } };
+	const struct objects vetted = { OBJECTS, 4, pods, 2 };
+	assert_int_equal(fault_at(0, FINE, &vetted).http, 0);
+	assert_int_equal(fault_at(2, LOST, &vetted).http, 0);
+	for (size_t at = 0; at < 2; at++) {
+		for (enum fault f = NOT_SENT; f < FAULT_MAX; f++)
+			(void)fault_at(at, f, &vetted);
+		assert_int_equal(fault_at(at, NO_RIGHT, &vetted).http, 500);
+		assert_int_equal(fault_at(at, LOST, &vetted).http, 503);
+		struct end end = fault_at(at, INVALID, &vetted);
+		assert_int_equal(end.http, 400);
+		assert_non_null(strstr(end.text, pods[at].name));
+	}
+}
+
 static void test_submission_settles_lost_answers(void **state)
 {
 	(void)state;
@@ -376,6 +396,7 @@ int main(void)
 		cmocka_unit_test(test_submission_three_faults_in_a_row),
 		cmocka_unit_test(test_submission_lasting_fault_from_each_request_on),
 		cmocka_unit_test(test_submission_fine),
+		cmocka_unit_test(test_submission_vets_pods),
 		cmocka_unit_test(test_submission_settles_lost_answers),
 		cmocka_unit_test(test_submission_unreachable_is_503),
 		cmocka_unit_test(test_submission_forbidden_names_verb_and_resource),

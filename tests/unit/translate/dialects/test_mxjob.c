@@ -97,7 +97,8 @@ static void test_refused(void **state)
 {
 	(void)state;
 	assert_all_refused((const struct refusal[]){
-	    { MXJOB("mlkube.io/v1beta1", "", "template: " TEMPLATE("")), "spec: misses the key `jobMode`" },
+	    { MXJOB("mlkube.io/v1beta1", "", "template: " TEMPLATE("")),
+	      "spec: misses the key `jobMode`" },
 	    { DIST(ENTRY("WORKER", "")),
 	      "7:3: spec.replicaSpecs: a distributed job needs an entry of "
 	      "type SCHEDULER" },

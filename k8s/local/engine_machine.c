@@ -141,6 +141,14 @@ static int machine_try_mounts(const struct engine *e, struct err *err)
 		                           .mounts = e->set.mounts,
 		                           .mounts_n = e->set.n_mounts,
 		                           .command = NOTHING };
+	for (size_t i = 0; i < e->set.n_mounts && !e->sandbox; i++) {
+		const struct sandbox_mount *m = &e->set.mounts[i];
+		if (strcmp(m->source, m->path) != 0)
+			return err_set(err, INVALID_PARAMETERS,
+			               "--mount: without a sandbox %s cannot be shown at %s; tasks "
+			               "can use it as %s",
+			               m->source, m->path, m->source);
+	}
 	bool good = !e->sandbox || e->images || sandbox_argv(&spec, &a, err);
 	return good ? 0 : err_wrap(err, "--mount");
 }

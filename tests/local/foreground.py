@@ -125,6 +125,9 @@ def test_run_directories(check):
         p.write("../in/data", "from there\n")
         command = "cat data /in/data; echo new >/out/new; echo x >data || :; echo x >/in/data || :; pwd"
         code, out, err = p.run(job("dirs", worker=role(command)), "--mount", "../in:/in", "--mount", "../out:/out:rw")
+        if "without a sandbox" in err:
+            check.equal("refused without a sandbox", (code, out), (2, ""))
+            return
         check.ok("seen", code == 0 and "from here" in out and "from there" in out and p.cwd in out, (code, out, err))
         check.ok("written", os.path.exists(os.path.join(p.root, "out", "new")))
         for name in ("data", "../in/data"):

@@ -46,4 +46,18 @@ def test_other_dialects_pods_are_checked(check, cluster):
         check.equal("as a dry run too", server.submit(ABOVE, path="/api/v2/jobs?dryRun=server").status, 400)
 
 
-TESTS = [test_other_dialects_are_taken, test_other_dialects_pods_are_checked]
+def test_hostile_pods_that_are_accepted(check, cluster):
+    """What is left of hostile pods, and a pod with all that is kept: the API server takes each."""
+    with open("tests/hostile/expect-pods.tsv", encoding="utf-8") as f:
+        rows = [line.split("\t") for line in f if not line.startswith("#")]
+    names = sorted({row[0] for row in rows if row[1] == "202"})
+    check.ok("there are some", len(names) >= 25, names)
+    with cluster.serve("--dialects", "launcher", "--facts", FACTS) as server:
+        for name in names:
+            with open(f"tests/hostile/cases/{name}", encoding="utf-8") as f:
+                reply = server.submit(f.read(), path="/api/v2/jobs?dryRun=server")
+            check.equal(name, (reply.status, reply.message), (200, ""))
+
+
+TESTS = [test_other_dialects_are_taken, test_other_dialects_pods_are_checked,
+         test_hostile_pods_that_are_accepted]

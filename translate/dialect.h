@@ -6,7 +6,6 @@
 struct parse_context;
 
 struct dialect {
-	unsigned bit;     /* in sets of dialects: DIALECT_V1 and so on */
 	const char *name; /* of `rest-lit schema NAME` */
 	/* A document with the top-level key `key` is in this dialect; one with `kind` is, if its
 	 * kind and apiVersion are among these. NULL if it is recognised by the other. */
@@ -21,10 +20,9 @@ struct dialect {
 	/* The document as the schema is to see it; NULL: as it was read. */
 	const struct node *(*prepare)(struct parse_context *r);
 	void (*read)(struct parse_context *r);
-	bool placeholders;   /* it has parameters, `secrets` and `auth`, and <% placeholders %> */
-	bool old_env;        /* its containers get the variables of the first two generations */
-	int64_t shm_mb;      /* /dev/shm of a role that does not say */
-	const char *smaller; /* what makes a Framework smaller, "fewer task roles or ..." */
+	bool placeholders; /* it has parameters, `secrets` and `auth`, and <% placeholders %> */
+	bool old_env;      /* its containers get the variables of the first two generations */
+	int64_t shm_mb;    /* /dev/shm of a role that does not say */
 };
 
 /* The rows in order; NULL: no more. */
@@ -36,10 +34,11 @@ const struct dialect *dialect_get(unsigned bit);
 const struct dialect *dialect_of(const struct node *root, unsigned set);
 /* The job's name, or NULL. */
 const struct node *dialect_name_of(const struct dialect *d, const struct node *root);
-/* Writes the apiVersions of a kind, or, if there is no such kind (false), all kinds. */
-bool dialect_kinds(struct span kind, struct str *out);
+/* Writes all kinds and their apiVersions, each with "; " behind it. */
+void dialects_known(struct str *out);
 /* The set of dialects that a server takes only if they are named, with commas between them.  -1 and
- * *e (400), which has the known names. */
+ * *e (400).
+ */
 int dialects_named(const char *list, unsigned *set, struct err *e);
 /* ... of a text that may be broken: by the words in it, else the first one of the set. */
 const struct dialect *dialect_guess(struct span text, unsigned set);

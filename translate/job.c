@@ -16,23 +16,18 @@
 static int job_refuse_kind(struct arena *a, const struct node *root, struct err *e)
 {
 	struct path p = PATH_KEY(NULL, SPAN("kind"));
-	struct path version = PATH_KEY(NULL, SPAN("apiVersion"));
-	const struct node *kind = node_get(root, "kind");
-	struct span name = parse_text(root, "kind");
+	struct place where = path_place(a, &p, node_get(root, "kind"));
 	const struct dialect *other = dialect_of(root, DIALECTS_ALL);
 	STR_AUTO known = STR_INIT(1024);
+	dialects_known(&known);
 	if (other)
-		return err_at(e, INVALID_PROTOCOL, path_place(a, &p, kind),
-		              "a job of kind %s is taken only with --dialects %s", quoted(a, name),
-		              other->name);
-	if (dialect_kinds(name, &known))
-		return err_at(
-		    e, INVALID_PROTOCOL, path_place(a, &version, node_get(root, "apiVersion")),
-		    "the apiVersion of kind %s is one of %s", quoted(a, name), str_c(&known));
-	return err_at(e, INVALID_PROTOCOL, path_place(a, &p, kind),
-	              "no job is of kind \"%s\"; known are %s, and jobs of OpenPAI, which have no "
-	              "`kind`",
-	              quoted(a, name), str_c(&known));
+		return err_at(e, INVALID_PROTOCOL, where,
+		              "a job of this kind is taken only with --dialects %s", other->name);
+	return err_at(e, INVALID_PROTOCOL, where,
+	              "no job is of kind \"%s\" and apiVersion \"%s\"; known are %sand jobs of "
+	              "OpenPAI, which have no `kind`",
+	              quoted(a, parse_text(root, "kind")),
+	              quoted(a, parse_text(root, "apiVersion")), str_c(&known));
 }
 
 static int job_refuse_unknown(struct arena *a, const struct node *root, struct err *e)

@@ -1,26 +1,16 @@
 #include "translate/dialect.h"
 
-#include <stdlib.h>
-
 #include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 
-static const char *const MXJOB_KINDS[] = { "MxJob", "MXJob", NULL };
-static const char *const MXJOB_VERSIONS[] = { "mxnet.mlkube.io/v1beta1", "mlkube.io/v1beta1",
-	                                      "kubeflow.org/v1alpha1", NULL };
-static const char *const LAUNCHER_KINDS[] = { "Framework", NULL };
-static const char *const LAUNCHER_VERSIONS[] = { "launcher.microsoft.com/v1",
-	                                         "frameworkcontroller.microsoft.com/v1", NULL };
+#define NAMES(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-#define SMALLER "fewer task roles or shorter commands"
-
+/* Bit i of a set is row i. */
 static const struct dialect DIALECTS[] = {
 	{
-	    .bit = DIALECT_V1,
 	    .name = "v1",
 	    .key = "jobName",
 	    .api = 1,
-	    .form = true,
 	    .schema = SCHEMA_V1,
 	    .code = "InvalidParametersError",
 	    .name_key = "jobName",
@@ -28,10 +18,8 @@ static const struct dialect DIALECTS[] = {
 	    .read = pai_v1_read,
 	    .old_env = true,
 	    .shm_mb = 64,
-	    .smaller = "fewer task roles, shorter commands or fewer `jobEnvs`",
 	},
 	{
-	    .bit = DIALECT_V2,
 	    .name = "v2",
 	    .key = "protocolVersion",
 	    .api = 2,
@@ -41,13 +29,12 @@ static const struct dialect DIALECTS[] = {
 	    .read = pai_v2_read,
 	    .placeholders = true,
 	    .shm_mb = 512,
-	    .smaller = SMALLER,
 	},
 	{
-	    .bit = DIALECT_MXJOB,
 	    .name = "mxjob",
-	    .kinds = MXJOB_KINDS,
-	    .versions = MXJOB_VERSIONS,
+	    .kinds = NAMES("MxJob", "MXJob"),
+	    .versions =
+		NAMES("mxnet.mlkube.io/v1beta1", "mlkube.io/v1beta1", "kubeflow.org/v1alpha1"),
 	    .api = 2,
 	    .schema = SCHEMA_MXJOB,
 	    .code = "InvalidProtocolError",
@@ -55,13 +42,11 @@ static const struct dialect DIALECTS[] = {
 	    .name_key = "name",
 	    .read = mxjob_read,
 	    .shm_mb = 512,
-	    .smaller = SMALLER,
 	},
 	{
-	    .bit = DIALECT_LAUNCHER,
 	    .name = "launcher",
-	    .kinds = LAUNCHER_KINDS,
-	    .versions = LAUNCHER_VERSIONS,
+	    .kinds = NAMES("Framework"),
+	    .versions = NAMES("launcher.microsoft.com/v1", "frameworkcontroller.microsoft.com/v1"),
 	    .api = 2,
 	    .schema = SCHEMA_LAUNCHER,
 	    .code = "InvalidProtocolError",
@@ -69,7 +54,6 @@ static const struct dialect DIALECTS[] = {
 	    .name_key = "name",
 	    .read = launcher_read,
 	    .shm_mb = 512,
-	    .smaller = SMALLER,
 	},
 };
 enum { N_DIALECTS = sizeof(DIALECTS) / sizeof(*DIALECTS) };
@@ -81,10 +65,7 @@ const struct dialect *dialect_nth(size_t i)
 
 const struct dialect *dialect_get(unsigned bit)
 {
-	for (size_t i = 0; i < N_DIALECTS; i++)
-		if (DIALECTS[i].bit == bit)
-			return &DIALECTS[i];
-	abort();
+	return &DIALECTS[__builtin_ctz(bit)];
 }
 
 static bool dialect_is(const struct dialect *d, const struct node *root)
@@ -101,7 +82,7 @@ static bool dialect_is(const struct dialect *d, const struct node *root)
 const struct dialect *dialect_of(const struct node *root, unsigned set)
 {
 	for (size_t i = N_DIALECTS; i-- > 0;)
-		if (DIALECTS[i].bit & set && dialect_is(&DIALECTS[i], root))
+		if (set >> i & 1 && dialect_is(&DIALECTS[i], root))
 			return &DIALECTS[i];
 	return NULL;
 }
@@ -111,43 +92,30 @@ const struct node *dialect_name_of(const struct dialect *d, const struct node *r
 	return node_get(d->name_in ? node_get(root, d->name_in) : root, d->name_key);
 }
 
-static void dialect_list(const char *const *names, struct str *out)
+void dialects_known(struct str *out)
 {
-	for (; names && *names; names++)
-		str_printf(out, out->n ? ", %s" : "%s", *names);
-}
-
-bool dialect_kinds(struct span kind, struct str *out)
-{
-	for (size_t i = 0; i < N_DIALECTS; i++)
-		if (DIALECTS[i].kinds && names_listed(DIALECTS[i].kinds, kind))
-			dialect_list(DIALECTS[i].versions, out);
-	if (out->n)
-		return true;
-	for (size_t i = 0; i < N_DIALECTS; i++)
-		dialect_list(DIALECTS[i].kinds, out);
-	return false;
+	for (size_t i = 0; i < N_DIALECTS; i++) {
+		const struct dialect *d = &DIALECTS[i];
+		for (size_t k = 0; d->kinds && d->kinds[k]; k++)
+			str_printf(out, "%s, ", d->kinds[k]);
+		for (size_t k = 0; d->kinds && d->versions[k]; k++)
+			str_printf(out, "%s%s", k ? " or " : "of ", d->versions[k]);
+		str_puts(out, d->kinds ? "; " : "");
+	}
 }
 
 int dialects_named(const char *list, unsigned *set, struct err *e)
 {
-	STR_AUTO known = STR_INIT(256);
 	unsigned found = 0;
 	for (struct span rest = span_of(list); rest.n;) {
 		struct span name = span_next(&rest, ',');
-		unsigned before = found;
-		known.n = 0;
-		for (size_t i = 0; i < N_DIALECTS; i++) {
-			if (DIALECTS[i].kinds == NULL)
-				continue;
-			str_printf(&known, known.n ? ", %s" : "%s", DIALECTS[i].name);
-			if (span_is(name, DIALECTS[i].name))
-				found |= DIALECTS[i].bit;
-		}
-		if (found == before)
-			return err_set(e, 400, NULL,
-			               "--dialects: must be of %s, each once, is \"%.*s\"",
-			               str_c(&known), (int)name.n, name.p);
+		size_t i = 0;
+		while (i < N_DIALECTS && !(DIALECTS[i].kinds && span_is(name, DIALECTS[i].name)))
+			i++;
+		if (i == N_DIALECTS)
+			return err_set(e, 400, NULL, "--dialects: there is no dialect \"%.*s\"",
+			               (int)name.n, name.p);
+		found |= 1u << i;
 	}
 	*set = found;
 	return 0;
@@ -157,7 +125,7 @@ const struct dialect *dialect_guess(struct span text, unsigned set)
 {
 	const struct dialect *first = NULL;
 	for (size_t i = N_DIALECTS; i-- > 0;) {
-		if (!(DIALECTS[i].bit & set))
+		if (!(set >> i & 1))
 			continue;
 		first = &DIALECTS[i];
 		if (first->key && span_find(text, 0, first->key) != SIZE_MAX)

@@ -136,22 +136,6 @@ static void mxjob_env(const struct mxjob *m, struct role *role)
 	role->n_env = m->kubeflow ? MX_ENV : MX_ENV - 1;
 }
 
-/* Variables of the pod that the job sets; the job's stand behind them and win. */
-static void mxjob_env_warn(const struct mxjob *m, const struct role *role,
-                           const struct raw_found *found)
-{
-	const struct node *list = raw_env(role);
-	struct path p = PATH_KEY(found->main, SPAN("env"));
-	for (uint32_t i = 0; list && i < list->n; i++) {
-		struct span name = parse_text(&list->item[i], "name");
-		for (size_t k = 0; k < role->n_env; k++)
-			if (span_eq(name, role->env[k].name))
-				parse_warn(m->r, &p, &list->item[i], WARN_DMLC,
-				           quoted(m->r->a, name),
-				           quoted(m->r->a, role->env[k].value));
-	}
-}
-
 static void mxjob_role(struct mxjob *m, const struct path *p, const struct node *n,
                        struct role *role)
 {
@@ -172,7 +156,6 @@ static void mxjob_role(struct mxjob *m, const struct path *p, const struct node 
 	if (m->dist)
 		mxjob_env(m, role);
 	raw_role_read(m->r, &source, m->dist ? SPAN(ROOT) : SPAN(""), role, &found);
-	mxjob_env_warn(m, role, &found);
 	m->retry |= !span_is(found.restart_policy, "Never");
 }
 
@@ -193,20 +176,19 @@ static void mxjob_roles(struct mxjob *m, const struct path *p, const struct node
 
 void mxjob_read(struct parse_context *r)
 {
-	static const char *const UNUSED[] = { "RuntimeId", "mxImage", "schedulerName", NULL };
 	struct path spec_path = PATH_KEY(NULL, SPAN("spec"));
 	struct path p = PATH_KEY(&spec_path, SPAN("replicaSpecs"));
 	struct mxjob m = { .r = r, .spec_path = &spec_path, .spec = node_get(r->root, "spec") };
 	const struct node *list = node_get(m.spec, "replicaSpecs");
 	struct span clean = parse_text(m.spec, "cleanupPodPolicy");
-	static const char *const CLEAN[] = { "cleanupPodPolicy", NULL };
+	bool kept = clean.n && !span_is(clean, "All");
+	const char *const unused[] = { "RuntimeId", "mxImage", "schedulerName",
+		                       kept ? "cleanupPodPolicy" : NULL, NULL };
 	m.kubeflow = span_starts(parse_text(r->root, "apiVersion"), "kubeflow.org/");
 	r->job->gang = true;
 	parse_virtual_cluster(r, NULL, NULL);
 	raw_metadata_read(r);
-	raw_unused_warn(r, &spec_path, m.spec, UNUSED);
-	if (clean.n && !span_is(clean, "All"))
-		raw_unused_warn(r, &spec_path, m.spec, CLEAN);
+	raw_unused_warn(r, &spec_path, m.spec, unused);
 	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list) ||
 	    !mxjob_count(&m, &p, list))
 		return;

@@ -229,7 +229,9 @@ enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *
 	enum raw_grant best = RAW_NOT_GRANTED;
 	for (size_t i = 0; v->claim && i < f->n_storages; i++)
 		if (span_eq(f->storages[i].name, v->source))
-			return f->storages[i].read_only ? RAW_READ_ONLY : RAW_GRANTED;
+			return !f->storages[i].share      ? RAW_PRIVATE
+			       : f->storages[i].read_only ? RAW_READ_ONLY
+			                                  : RAW_GRANTED;
 	for (size_t i = 0; !v->claim && i < f->n_directories && best != RAW_GRANTED; i++) {
 		struct span dir = f->directories[i].source;
 		bool below = v->source.n >= dir.n && span_eq(span_to(v->source, dir.n), dir) &&
@@ -322,6 +324,7 @@ void raw_pod_copy(struct parse_context *r, const struct raw_source *source, stru
 	out->main = &p[2];
 	out->command = raw_items(node_get(app, "command")) ? node_get(app, "command") : NULL;
 	out->args = node_get(app, "args");
+	out->env = node_get(app, "env");
 	out->restart_policy = parse_text(spec, "restartPolicy");
 	out->host_network = raw_is_true(spec, "hostNetwork");
 }

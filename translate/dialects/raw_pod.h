@@ -18,6 +18,7 @@ struct raw_found {
 	const struct path *main;    /* of the main container, in the arena; NULL: there is none */
 	const struct node *command; /* a list of text that is not empty; NULL: absent or refused */
 	const struct node *args;    /* a list of text; NULL: absent */
+	const struct node *env;     /* of the container, as kept: a list, or NULL */
 	struct span restart_policy; /* Always, OnFailure, Never; n == 0: absent */
 	bool host_network;          /* true in the pod.  Not kept; the dialect warns. */
 };
@@ -29,7 +30,8 @@ struct raw_found {
 void raw_pod_copy(struct parse_context *r, const struct raw_source *source, struct role *role,
                   struct raw_found *out);
 
-enum raw_grant { RAW_NOT_GRANTED, RAW_READ_ONLY, RAW_GRANTED };
+/* RAW_PRIVATE: the storage has a directory per user, to which the pod of a user cannot be kept. */
+enum raw_grant { RAW_NOT_GRANTED, RAW_PRIVATE, RAW_READ_ONLY, RAW_GRANTED };
 
 /* Whether the user may mount the volume: a claim by its name, a directory if it or one above it is
  * granted. */
@@ -40,13 +42,11 @@ enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *
 /*
  * A role whose container, command and resources come from a pod template: raw_pod_copy, ports, and
  * the command, which is `before`, then `exec` with command and args of the container.  Where
- * Kubernetes would fill in $(NAME), the shell does.  role->env is set before.
+ * Kubernetes would fill in $(NAME), the shell does.  role->env is set before, and wins over the
+ * variables of the pod, with a warning.
  */
 void raw_role_read(struct parse_context *r, const struct raw_source *source, struct span before,
                    struct role *role, struct raw_found *found);
-
-/* `env` of the main container, as it was kept: a list, or NULL. */
-const struct node *raw_env(const struct role *role);
 
 /* `metadata` of a job that is an object of Kubernetes: namespace, labels, annotations. */
 void raw_metadata_read(struct parse_context *r);

@@ -3,42 +3,40 @@
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-const struct node *raw_env(const struct role *role)
-{
-	const struct node *spec = role->pod ? node_get(role->pod->tree, "spec") : NULL;
-	const struct node *list = node_get(spec, "containers");
-	return node_is(list, NODE_LIST) && list->n ? node_get(&list->item[0], "env") : NULL;
-}
+/* What a command may refer to. */
+struct raw_names {
+	const struct role *role;
+	const struct node *env; /* of the container */
+};
 
-/* Whether the environment of the container has the variable. */
-static bool raw_has_variable(const struct role *role, struct span name)
+static bool raw_has_variable(const struct raw_names *names, struct span name)
 {
-	const struct node *list = raw_env(role);
+	const struct node *list = names->env;
 	for (uint32_t i = 0; list && i < list->n; i++)
 		if (span_eq(parse_text(&list->item[i], "name"), name))
 			return true;
-	for (size_t i = 0; i < role->n_env; i++)
-		if (span_eq(role->env[i].name, name))
+	for (size_t i = 0; i < names->role->n_env; i++)
+		if (span_eq(names->role->env[i].name, name))
 			return true;
 	return names_identifier_ok(name) && (span_starts(name, "PAI_") || span_starts(name, "FC_"));
 }
 
 /* The length of a reference $(NAME) to a variable at the start of the text; 0: there is none. */
-static size_t raw_reference(const struct role *role, struct span text)
+static size_t raw_reference(const struct raw_names *names, struct span text)
 {
 	size_t end = span_starts(text, "$(") ? span_chr(text, ')') : text.n;
-	if (end == text.n || !raw_has_variable(role, (struct span){ text.p + 2, end - 2 }))
+	if (end == text.n || !raw_has_variable(names, (struct span){ text.p + 2, end - 2 }))
 		return 0;
 	return end + 1;
 }
 
 /* One word of the shell: literal but for references, as in Kubernetes, where `$$` is `$`. */
-static void raw_word(const struct role *role, struct span word, struct str *out)
+static void raw_word(const struct raw_names *names, struct span word, struct str *out)
 {
 	str_char(out, '\'');
 	for (size_t i = 0; i < word.n; i++) {
 		struct span rest = span_from(word, i);
-		size_t n = raw_reference(role, rest);
+		size_t n = raw_reference(names, rest);
 		if (n) {
 			str_printf(out, "'\"${%.*s}\"'", (int)n - 3, rest.p + 2);
 			i += n - 1;
@@ -52,11 +50,11 @@ static void raw_word(const struct role *role, struct span word, struct str *out)
 	str_char(out, '\'');
 }
 
-static void raw_words(const struct role *role, const struct node *list, struct str *out)
+static void raw_words(const struct raw_names *names, const struct node *list, struct str *out)
 {
 	for (uint32_t i = 0; list && i < list->n; i++) {
 		str_char(out, ' ');
-		raw_word(role, node_span(&list->item[i]), out);
+		raw_word(names, node_span(&list->item[i]), out);
 	}
 }
 
@@ -64,17 +62,31 @@ static void raw_command(struct parse_context *r, const struct raw_found *found, 
                         struct role *role)
 {
 	struct path p = PATH_KEY(found->main, SPAN("command"));
+	const struct raw_names names = { role, found->env };
 	STR_AUTO out = STR_INIT(r->set->max_rendered);
 	str_span(&out, before);
 	str_puts(&out, "exec");
-	raw_words(role, found->command, &out);
-	raw_words(role, found->args, &out);
+	raw_words(&names, found->command, &out);
+	raw_words(&names, found->args, &out);
 	role->command = arena_span(r->a, str_view(&out));
 	if (out.full)
 		parse_refuse(r, &p, found->command, "the command is longer than %zu bytes",
 		             r->set->max_command);
 	else
 		parse_command(r, role, &p, found->command);
+}
+
+/* Variables of the pod that the job sets; the job's stand behind them and win. */
+static void raw_env_warn(struct parse_context *r, const struct raw_found *found,
+                         const struct role *role)
+{
+	struct path p = PATH_KEY(found->main, SPAN("env"));
+	for (uint32_t i = 0; found->env && i < found->env->n; i++)
+		for (size_t k = 0; k < role->n_env; k++)
+			if (span_eq(parse_text(&found->env->item[i], "name"), role->env[k].name))
+				parse_warn(r, &p, &found->env->item[i], WARN_ENV_SET,
+				           quoted(r->a, role->env[k].name),
+				           quoted(r->a, role->env[k].value));
 }
 
 void raw_role_read(struct parse_context *r, const struct raw_source *source, struct span before,
@@ -88,6 +100,7 @@ void raw_role_read(struct parse_context *r, const struct raw_source *source, str
 	                 ARENA_NEW(r->a, struct port_request, 2));
 	if (found->host_network)
 		parse_warn(r, &network, node_get(its_spec, "hostNetwork"), WARN_HOST_NETWORK);
+	raw_env_warn(r, found, role);
 	if (found->command)
 		raw_command(r, found, before, role);
 }

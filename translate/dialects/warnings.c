@@ -64,7 +64,7 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_CHIEF, "The operator of kubeflow.org ended a job with the replica `chief.replicaIndex`. To end it with the first of several would kill others that still save." },
 	{ NULL, WARN_RESTART, "Write `restartPolicy: Never`." },
 	{ NULL, WARN_OLD_NAME, "Names of Frameworks are hashes of user and job, so that users cannot take each other's." },
-	{ NULL, WARN_DMLC, "The variables by which the parts of MXNet find each other." },
+	{ NULL, WARN_ENV_SET, "The variables by which the parts of MXNet find each other." },
 	{ "Pods of Kubernetes",
 	  WARN_POD_DROPPED, "[DIALECTS.md](DIALECTS.md) lists the members, with their reasons." },
 	{ NULL, WARN_POD_UNKNOWN, "Usually misspelt: Kubernetes ignores such a member silently." },

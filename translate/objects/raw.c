@@ -6,40 +6,25 @@
 
 /* ---- volumes ---- */
 
-/* Whether the storage has a directory per user, to which no pod of a user can be kept. */
-static bool raw_is_private(const struct facts *f, const struct raw_volume *v)
-{
-	for (size_t i = 0; v->claim && i < f->n_storages; i++)
-		if (span_eq(f->storages[i].name, v->source))
-			return !f->storages[i].share;
-	return false;
-}
-
-static int raw_volume_check(const struct scope *s, const struct raw_volume *v, struct err *e)
-{
-	enum raw_grant grant = raw_volume_grant(v, s->facts);
-	if (grant == RAW_NOT_GRANTED)
-		return err_at(e, FORBIDDEN, v->where, "%s `%s` is not granted to %s",
-		              v->claim ? "storage" : "the directory", quoted(s->a, v->source),
-		              s->job->user);
-	if (raw_is_private(s->facts, v))
-		return err_at(e, FORBIDDEN, v->where,
-		              "storage `%s` has a directory per user, to which this pod cannot be "
-		              "kept; write a v2 job with `extras.storages`",
-		              quoted(s->a, v->source));
-	if (grant == RAW_READ_ONLY && !v->read_only)
-		return err_at(e, FORBIDDEN, v->where, "`%s` may only be read: add `readOnly: true`",
-		              quoted(s->a, v->source));
-	return 0;
-}
-
 int raw_volumes_check(const struct scope *s, struct err *e)
 {
+	static const char *const PROBLEMS[] = {
+		[RAW_NOT_GRANTED] = "is not granted",
+		[RAW_PRIVATE] = "has a directory per user, to which this pod cannot be kept; write "
+				"a v2 job with `extras.storages`",
+		[RAW_READ_ONLY] = "may only be read: add `readOnly: true`",
+	};
 	int rc = 0;
 	for (size_t i = 0; i < s->job->n_roles; i++) {
 		const struct raw_pod *pod = s->job->roles[i].pod;
-		for (size_t k = 0; pod && k < pod->n_volumes; k++)
-			rc |= raw_volume_check(s, &pod->volumes[k], e);
+		for (size_t k = 0; pod && k < pod->n_volumes; k++) {
+			const struct raw_volume *v = &pod->volumes[k];
+			enum raw_grant grant = raw_volume_grant(v, s->facts);
+			if (grant != RAW_GRANTED && !(grant == RAW_READ_ONLY && v->read_only))
+				rc = err_at(e, FORBIDDEN, v->where, "%s `%s` %s (user %s)",
+				            v->claim ? "storage" : "the directory",
+				            quoted(s->a, v->source), PROBLEMS[grant], s->job->user);
+		}
 	}
 	return rc;
 }

@@ -365,7 +365,9 @@ static void test_grants(void **state)
 {
 	(void)state;
 	static const struct storage_fact STORAGES[] = {
-		{ .name = { "pv", 2 } }, { .name = { "ro", 2 }, .read_only = true }
+		{ .name = { "pv", 2 }, .share = true },
+		{ .name = { "ro", 2 }, .share = true, .read_only = true },
+		{ .name = { "own", 3 } },
 	};
 	static const struct directory_fact DIRECTORIES[] = { { { "/data", 5 }, true },
 		                                             { { "/data/own", 9 }, false },
@@ -376,6 +378,7 @@ static void test_grants(void **state)
 		enum raw_grant grant;
 	} CASES[] = {
 		{ { .claim = true, .source = { "pv", 2 } }, RAW_GRANTED },
+		{ { .claim = true, .source = { "own", 3 } }, RAW_PRIVATE },
 		{ { .claim = true, .source = { "ro", 2 } }, RAW_READ_ONLY },
 		{ { .claim = true, .source = { "/data", 5 } }, RAW_NOT_GRANTED },
 		{ { .source = { "pv", 2 } }, RAW_NOT_GRANTED },
@@ -393,7 +396,7 @@ static void test_grants(void **state)
 		{ { .source = { "nfs://gs/a/b", 12 } }, RAW_READ_ONLY },
 	};
 	const struct facts f = { .storages = STORAGES,
-		                 .n_storages = 2,
+		                 .n_storages = 3,
 		                 .directories = DIRECTORIES,
 		                 .n_directories = 4 };
 	const struct facts none = { 0 };

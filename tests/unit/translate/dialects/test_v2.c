@@ -517,12 +517,13 @@ static void test_dialect(void **state)
 	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { "kind: MxJob\nprotocolVersion: 2\njobName: x\n",
-	      "apiVersion: the apiVersion of kind MxJob is one of mxnet.mlkube.io/v1beta1, mlkube" },
-	    { "apiVersion: mxjob/v1\nkind: MXJob\n",
-	      "1:13: apiVersion: the apiVersion of kind MXJob is one of mxnet.mlkube.io/v1beta1" },
+	      "1:7: kind: no job is of kind \"MxJob\" and apiVersion \"\"; known are MxJob, "
+	      "MXJob, " },
 	    { "apiVersion: v1\nkind: Pod\n",
-	      "2:7: kind: no job is of kind \"Pod\"; known are MxJob, MXJob, Framework, and jobs of "
-	      "OpenPAI, which have no `kind`" },
+	      "2:7: kind: no job is of kind \"Pod\" and apiVersion \"v1\"; known are MxJob, MXJob, "
+	      "of mxnet.mlkube.io/v1beta1 or mlkube.io/v1beta1 or kubeflow.org/v1alpha1; "
+	      "Framework, of launcher.microsoft.com/v1 or frameworkcontroller.microsoft.com/v1; "
+	      "and jobs of OpenPAI, which have no `kind`" },
 	    { "name: x\n", "1:1: this is no job: it has neither `protocolVersion`" },
 	    { "[]", "1:1: the document must be a mapping, is a list" },
 	    { "protocolVersion: 2\njobName: x\n", "unknown key `jobName`" },

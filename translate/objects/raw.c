@@ -10,8 +10,7 @@ int raw_volumes_check(const struct scope *s, struct err *e)
 {
 	static const char *const PROBLEMS[] = {
 		[RAW_NOT_GRANTED] = "is not granted",
-		[RAW_PRIVATE] = "has a directory per user, to which this pod cannot be kept; write "
-				"a v2 job with `extras.storages`",
+		[RAW_PRIVATE] = "has a directory per user: write a v2 job with `extras.storages`",
 		[RAW_READ_ONLY] = "may only be read: add `readOnly: true`",
 	};
 	int rc = 0;

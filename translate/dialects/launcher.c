@@ -18,21 +18,6 @@ static void launcher_retries(struct parse_context *r, const struct path *up, con
 	*max = parse_int(r, &p, policy, &MAX_RETRIES);
 }
 
-/* Only the controller starts a task again. */
-static void launcher_restart(struct parse_context *r, const struct path *pod,
-                             const struct node *template, const struct raw_found *found)
-{
-	const struct node *spec = node_get(template, "spec");
-	const struct node *n = node_get(spec, "restartPolicy");
-	struct path p = PATH_KEY(pod, SPAN("spec"));
-	struct path at = PATH_KEY(&p, SPAN("restartPolicy"));
-	if (n == NULL && spec)
-		parse_warn(r, &p, spec, WARN_RESTART);
-	else if (found->restart_policy.n && !span_is(found->restart_policy, "Never"))
-		parse_refuse(r, &at, n,
-		             "must be Never: it is task.retryPolicy that starts a task again");
-}
-
 static void launcher_role(struct parse_context *r, const struct path *p, const struct node *n,
                           struct role *role)
 {
@@ -43,6 +28,8 @@ static void launcher_role(struct parse_context *r, const struct path *p, const s
 	struct path policy_path = PATH_KEY(p, SPAN("frameworkAttemptCompletionPolicy"));
 	struct path task_path = PATH_KEY(p, SPAN("task"));
 	struct path pod = PATH_KEY(&task_path, SPAN("pod"));
+	const struct node *spec = node_get(node_get(task, "pod"), "spec");
+	struct path spec_path = PATH_KEY(&pod, SPAN("spec"));
 	struct raw_source source = { &pod, node_get(task, "pod"), SPAN("") };
 	struct raw_found found = { 0 };
 	parse_role_name(r, role, p, n, parse_text(n, "name"));
@@ -52,7 +39,11 @@ static void launcher_role(struct parse_context *r, const struct path *p, const s
 	launcher_retries(r, &task_path, task, &role->task_fancy_retry, &role->task_retry_max);
 	raw_unused_warn(r, &task_path, task, UNUSED);
 	raw_role_read(r, &source, SPAN(""), role, &found);
-	launcher_restart(r, &pod, source.template, &found);
+	if (spec && !node_get(spec, "restartPolicy"))
+		parse_warn(r, &spec_path, spec, WARN_RESTART);
+	else if (found.restart_policy.n && !span_is(found.restart_policy, "Never"))
+		parse_refuse(r, &spec_path, spec,
+		             "`restartPolicy` must be Never: task.retryPolicy starts a task again");
 	if (found.command &&
 	    span_find(role->command, 0, arena_dup(r->a, r->job->name)) != SIZE_MAX) {
 		struct path at = PATH_KEY(found.main, SPAN("command"));

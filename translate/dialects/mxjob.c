@@ -76,22 +76,17 @@ static bool mxjob_count(struct mxjob *m, const struct path *list_path, const str
 
 static void mxjob_mode(struct mxjob *m, const struct path *list_path, const struct node *list)
 {
-	struct parse_context *r = m->r;
 	struct span mode = parse_text(m->spec, "jobMode");
-	const int64_t *has = m->replicas;
-	m->dist = mode.n ? span_is(mode, "dist") : has[MX_SCHEDULER] > 0;
+	m->dist = mode.n ? span_is(mode, "dist") : m->replicas[MX_SCHEDULER] > 0;
+	for (size_t i = 0; m->dist && i < MX_TYPES; i++)
+		if (m->replicas[i] == 0 && (i == MX_SCHEDULER || !m->kubeflow))
+			parse_refuse(m->r, list_path, list,
+			             "a distributed job needs an entry of type %s", TYPES[i].type);
 	if (mode.n == 0 && !m->kubeflow)
-		parse_refuse(r, m->spec_path, m->spec, "misses the key `jobMode`: local or dist");
-	if (m->dist && has[MX_SCHEDULER] == 0)
-		parse_refuse(r, list_path, list,
-		             "a distributed job needs an entry of type SCHEDULER");
-	if (m->kubeflow)
-		return;
-	if (m->dist && (has[MX_SERVER] == 0 || has[MX_WORKER] == 0))
-		parse_refuse(r, list_path, list,
-		             "a distributed job needs entries of types SERVER and WORKER");
-	if (!m->dist && mode.n && (has[MX_SCHEDULER] || has[MX_SERVER] || has[MX_WORKER] > 1))
-		parse_refuse(r, list_path, list,
+		parse_refuse(m->r, m->spec_path, m->spec,
+		             "misses the key `jobMode`: local or dist");
+	else if (!m->dist && !m->kubeflow && (list->n > 1 || m->replicas[MX_WORKER] != 1))
+		parse_refuse(m->r, list_path, list,
 		             "a local job has one entry, of type WORKER with 1 replica");
 }
 

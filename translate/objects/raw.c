@@ -1,5 +1,6 @@
 /* Pods of Kubernetes in a job: the grants of their volumes, and the pod that becomes of theirs and
  * of taskrole.yaml. */
+#include "base/json/scan.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/names.h"
 #include "translate/render/bindings.h"
@@ -32,65 +33,45 @@ int raw_volumes_check(const struct scope *s, struct err *e)
 
 enum { RAW_DEPTH = 128, POD_TEMPLATE_MAX = 4 << 20 };
 
-static struct member raw_member(const char *key, const struct node *value)
-{
-	return (struct member){ .key = key, .key_n = (uint32_t)strlen(key), .value = *value };
-}
-
-/* The role with the pod of the user below `task`; taskrole.yaml is merged over it. */
-static struct node raw_base(struct arena *a, const struct node *role, const struct raw_pod *pod)
-{
-	struct node base = *role;
-	struct member *pods = ARENA_NEW(a, struct member, 1);
-	struct member *v = ARENA_NEW(a, struct member, role->n);
-	struct node task = { .type = NODE_MAP, .n = 1, .member = pods };
-	pods[0] = raw_member("pod", pod->tree);
-	for (uint32_t i = 0; i < role->n; i++) {
-		v[i] = role->member[i];
-		if (span_is(member_key(&v[i]), "task"))
-			v[i].value = task;
-	}
-	base.member = v;
-	return base;
-}
-
-static int raw_merge(const struct scope *s, struct span text, const struct node **out,
-                     struct err *e)
+/* The pod of taskrole.yaml, merged over that of the user. */
+static int raw_merge(const struct scope *s, struct span pod, struct span *merged, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
+	STR_AUTO out = STR_INIT(POD_TEMPLATE_MAX);
 	struct budget budget = { RAW_DEPTH, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+	const struct node *root = s->role->pod->tree;
 	struct doc doc = { 0 };
 	bool syntax = false;
-	if (json_read(text, &budget, s->a, &doc, &warnings, &syntax, e) < 0)
+	if (json_read(pod, &budget, s->a, &doc, &warnings, &syntax, e) < 0)
 		return -1;
-	struct node *base = ARENA_NEW(s->a, struct node, 1);
-	*base = raw_base(s->a, &doc.root, s->role->pod);
 	struct manifest ours = { .file = "taskrole.yaml", .root = &doc.root };
-	*out = base;
-	return manifest_merge(out, &ours, s->a, e);
+	if (manifest_merge(&root, &ours, s->a, e) < 0)
+		return -1;
+	node_json(&out, root);
+	*merged = arena_span(s->a, str_view(&out));
+	return out.full ? err_at(e, TOO_LARGE, s->role->where, "the pod is too large") : 0;
 }
 
 static int raw_role_write(const struct scope *s, struct span *text, struct span *check,
                           struct err *e)
 {
-	const struct node *role = NULL;
-	STR_AUTO out = STR_INIT(POD_TEMPLATE_MAX);
+	struct span merged;
 	if (!template_write_within(s, TEMPLATE_TASKROLE, 8192 + s->env_job.n, POD_TEMPLATE_MAX,
 	                           text))
 		return err_at(e, TOO_LARGE, s->role->where, "the task role is too large");
-	if (raw_merge(s, *text, &role, e) < 0)
+	struct span pod = scan_path(*text, "task", "pod");
+	if (raw_merge(s, pod, &merged, e) < 0)
 		return err_wrap(e, "the pod of task role %s", s->role->object_name);
-	node_json(&out, role);
-	*text = arena_span(s->a, str_view(&out));
-	out.n = 0;
-	str_printf(&out,
-	           "{\"apiVersion\":\"v1\",\"kind\":\"PodTemplate\",\"metadata\":{\"name\":"
-	           "\"%s\"},\"template\":",
-	           s->job->hash);
-	node_json(&out, node_get(node_get(role, "task"), "pod"));
-	str_char(&out, '}');
-	*check = arena_span(s->a, str_view(&out));
-	return out.full ? err_at(e, TOO_LARGE, s->role->where, "the task role is too large") : 0;
+	struct span before = span_to(*text, (size_t)(pod.p - text->p));
+	struct span after = span_from(*text, before.n + pod.n);
+	*text = span_of(arena_printf(s->a, "%.*s%s%.*s", (int)before.n, before.p, merged.p,
+	                             (int)after.n, after.p));
+	*check =
+	    span_of(arena_printf(s->a,
+	                         "{\"apiVersion\":\"v1\",\"kind\":\"PodTemplate\",\"metadata\":"
+	                         "{\"name\":\"%s\"},\"template\":%s}",
+	                         s->job->hash, merged.p));
+	return 0;
 }
 
 int raw_roles_write(struct scope *s, struct objects *out, struct err *e)

@@ -618,7 +618,7 @@ int manifest_merge(const struct node **root, const struct manifest *overlay, str
 	struct member top = { .value = *overlay->root };
 	struct node *out = ARENA_NEW(a, struct node, 1);
 	if (base->type == NODE_MAP && overlay->root->type == NODE_MAP &&
-	    template_check_place(&m, base, overlay->root) < 0)
+	    overlay->role == MANIFEST_OVERLAY && template_check_place(&m, base, overlay->root) < 0)
 		return -1;
 	if (merge_node(&m, base, &top, out) < 0)
 		return -1;

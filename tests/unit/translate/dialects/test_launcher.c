@@ -50,7 +50,7 @@ static void test_refused(void **state)
 	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { LAUNCHER("", TEMPLATE("restartPolicy: OnFailure, ")),
-	      "spec.restartPolicy: must be Never: it is task.retryPolicy" },
+	      "pod.spec: `restartPolicy` must be Never: task.retryPolicy" },
 	    { LAUNCHER("frameworkAttemptCompletionPolicy: {minFailedTaskCount: 0}, ", NEVER),
 	      "minFailedTaskCount: must not be 0" },
 	    { SPEC("  executionType: Create\n  taskRoles: []\n"), "spec.executionType: " },

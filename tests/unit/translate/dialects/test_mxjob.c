@@ -102,7 +102,7 @@ static void test_refused(void **state)
 	    { DIST(ENTRY("WORKER", "")),
 	      "7:3: spec.replicaSpecs: a distributed job needs an entry of "
 	      "type SCHEDULER" },
-	    { DIST(ENTRY("SCHEDULER", "")), "needs entries of types SERVER and WORKER" },
+	    { DIST(ENTRY("SCHEDULER", "")), "needs an entry of type SERVER" },
 	    { DIST(ALL_TYPES ENTRY("SERVER", "")),
 	      "10:5: spec.replicaSpecs[3]: there is another entry of type SERVER above" },
 	    { DIST(ENTRY("SCHEDULER", "replicas: 2, ")), "must be at most 1, is 2" },

@@ -116,10 +116,10 @@ static const struct command COMMANDS[] = {
 	  "Example:\n"
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
-	{ "schema", cmd_schema, 0, "v1|v2|facts|issuers|hived|config", "print a JSON Schema",
-	  "Print the JSON Schema of v1 jobs, v2 jobs, the facts file (--facts), the file\n"
-	  "of issuers (--issuers), the configuration of HiveD (--hived-config), or the\n"
-	  "configuration file (--config).\n",
+	{ "schema", cmd_schema, 0, "v1|v2|mxjob|launcher|pod|facts|issuers|hived|config", "print a JSON Schema",
+	  "Print the JSON Schema of v1 jobs, v2 jobs, MxJobs, launcher manifests, pods in\n"
+	  "these, the facts file (--facts), the file of issuers (--issuers), the\n"
+	  "configuration of HiveD (--hived-config), or the configuration file (--config).\n",
 	  "Example:\n"
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
 	{ "version", cmd_version, 0, NULL, "print the version",

@@ -36,7 +36,8 @@ struct objects {
 	struct object *v;
 	size_t n;
 	/* PodTemplates, by the names of their roles, of the roles whose pods are those of users:
-	 * the API server must accept them before the Framework is created (k8s/submit/submission.h).
+	 * the API server must accept them before the Framework is created
+	 * (k8s/submit/submission.h).
 	 */
 	struct object *check;
 	size_t n_checks;

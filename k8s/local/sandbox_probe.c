@@ -105,10 +105,12 @@ int sandbox_probe(struct err *e)
 	return probe_start((struct sandbox_spec){ 0 }, sandbox_program("bwrap", &a), &a, e);
 }
 
-/* The image is an empty directory, in which the runtime is shown. */
+/* The image is an empty directory, in which the runtime is shown, and the libraries of one that is
+ * not static. */
 static int probe_overlay(const char *runtime, const char *dir, struct arena *a, struct err *e)
 {
 	static const char *const NAMES[] = { "rootfs", "upper", "work", "merged" };
+	static const char *const LIBRARIES[] = { "/usr", "/lib", "/lib64" };
 	static const char PROGRAM[] = "/pai-runtime";
 	const char *dirs[4];
 	for (size_t i = 0; i < 4; i++) {
@@ -117,10 +119,15 @@ static int probe_overlay(const char *runtime, const char *dir, struct arena *a, 
 			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerrordesc_np(errno));
 	}
 	const struct sandbox_image image = { dirs[0], dirs[1], dirs[2], dirs[3] };
-	const struct sandbox_mount mount = { .source = runtime, .path = PROGRAM };
-	const struct sandbox_spec spec = {
-		.runtime = runtime, .image = &image, .mounts = &mount, .mounts_n = 1
+	struct sandbox_mount mount[4] = { { .source = runtime, .path = PROGRAM } };
+	struct sandbox_spec spec = {
+		.runtime = runtime, .image = &image, .mounts = mount, .mounts_n = 1
 	};
+	for (size_t i = 0; i < 3; i++) {
+		if (access(LIBRARIES[i], F_OK) == 0)
+			mount[spec.mounts_n++] =
+			    (struct sandbox_mount){ .source = LIBRARIES[i], .path = LIBRARIES[i] };
+	}
 	return probe_start(spec, PROGRAM, a, e);
 }
 

@@ -73,9 +73,8 @@ static void ambiguous_scalars_look(struct parse_context *r, enum use use, const 
                                    const struct node *n)
 {
 	/* Remarks, which the translation ignores. */
-	static const char *const REMARKS[] = { "description", "contributor", "version",
-		                               "protocolVersion", "creationTimestamp",
-		                               NULL };
+	static const char *const REMARKS[] = { "description",     "contributor",       "version",
+		                               "protocolVersion", "creationTimestamp", NULL };
 	if (!(n->flags & NODE_ODD))
 		return;
 	if (n->type != NODE_LIST && n->type != NODE_MAP)

@@ -88,7 +88,7 @@
 #define WARN_RESTART                                                                               \
 	"has no restartPolicy, which is Never here: with Always, as in Kubernetes, no task ends"
 #define WARN_OLD_NAME "has the name %s, but the Framework is called %s, see PAI_JOB_NAME"
-#define WARN_ENV_SET     "%s is set by the job, to %s"
+#define WARN_ENV_SET  "%s is set by the job, to %s"
 
 struct warning_row {
 	const char *group;  /* a heading, or NULL: as the one before */

@@ -137,9 +137,9 @@ struct manifest {
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e);
 
 /*
- * Merges an overlay, or another base, over *root, which becomes the new tree; trees never change, the
- * new one shares leaves. -1 and *e (500) with file and line: the overlay has no place, or two overlays set one
- * scalar.
+ * Merges an overlay, or another base, over *root, which becomes the new tree; trees never change,
+ * the new one shares leaves. -1 and *e (500) with file and line: the overlay has no place, or two
+ * overlays set one scalar.
  */
 int manifest_merge(const struct node **root, const struct manifest *overlay, struct arena *a,
                    struct err *e);

@@ -20,20 +20,21 @@
 #include "k8s/local/task.h"
 #include "k8s/local/tree.h"
 
-static const char UID[] = "11111111-2222-3333-4444-555555555555";
+/* Of this process: the same test can run in several build folders at a time. */
+static char UID[] = "11111111-2222-3333-4444-555555555555";
 static const char FRAMEWORK[] =
     "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\",\"namespace\":\"default\","
     "\"annotations\":{\"config\":"
     "\"taskRoles: {w: {commands: [x]}}\"}},\"spec\":{\"taskRoles\":[{\"name\":\"w\","
     "\"taskNumber\":1,\"task\":{\"pod\":{\"metadata\":{\"annotations\":{}},\"spec\":{}}}}]},"
     "\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":[{\"name\":\"w\",\"taskStatuses\":[{"
-    "\"index\":0,\"attemptStatus\":{\"podUID\":\"11111111-2222-3333-4444-555555555555\","
+    "\"index\":0,\"attemptStatus\":{\"podUID\":\"%s\","
     "\"podIP\":\"10.9.8.7\",\"podHostIP\":\"10.9.8.7\"}}]}]}}}";
 
-/* A pod as the template `plain` makes it; %s: the command of the job, as JSON text. */
+/* A pod as the template `plain` makes it; %s: UID, and the command of the job, as JSON text. */
 static const char POD[] =
     "{\"metadata\":{\"name\":\"f-w-0\",\"namespace\":\"default\",\"uid\":"
-    "\"11111111-2222-3333-4444-555555555555\",\"annotations\":{\"FC_TASK_INDEX\":\"0\"}},"
+    "\"%s\",\"annotations\":{\"FC_TASK_INDEX\":\"0\"}},"
     "\"spec\":{\"terminationGracePeriodSeconds\":20,\"initContainers\":[{\"name\":\"init\","
     "\"image\":\"r\",\"env\":[{\"name\":\"FC_TASKROLE_NAME\",\"value\":\"w\"},"
     "{\"name\":\"FC_TASK_INDEX\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":"
@@ -82,6 +83,7 @@ static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	const char *runtime = getenv("PAI_RUNTIME"); /* NOLINT(concurrency-mt-unsafe) */
+	(void)snprintf(UID + 24, sizeof(UID) - 24, "%012d", (int)getpid());
 	(void)snprintf(w->base, sizeof(w->base), "/tmp/test-task-XXXXXX");
 	assert_non_null(mkdtemp(w->base));
 	w->dir = arena_printf(&w->a, "%s/%s", w->base, UID);
@@ -113,11 +115,12 @@ static void world_prepare(struct world *w, const char *command)
 		                         .objects = &OBJECTS };
 	if (!w->runtime)
 		skip();
-	struct pod *p =
-	    pod_read(span_of(arena_printf(&w->a, POD, command)), &at, &w->a, &w->e); // NOLINT
+	const char *pod = arena_printf(&w->a, POD, UID, command);
+	const char *framework = arena_printf(&w->a, FRAMEWORK, UID);
+	struct pod *p = pod_read(span_of(pod), &at, &w->a, &w->e);
 	if (!p || task_prepare(p, &s, &w->e))
 		fail_msg("%s", err_msg(&w->e));
-	assert_int_equal(task_put_framework(w->dir, SPAN(FRAMEWORK), &w->e), 0);
+	assert_int_equal(task_put_framework(w->dir, span_of(framework), &w->e), 0);
 }
 
 static int world_start(struct world *w, const char *command, int tether)

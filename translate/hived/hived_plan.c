@@ -141,7 +141,7 @@ static int64_t count_cells(const struct planner *p, const struct role *role)
 		{ role->cpu, unit.cpu, "cpu" },
 		{ role->memory_mb, unit.memory_mb, "memoryMB" },
 	};
-	int64_t cells = 0;
+	int64_t cells = 1; /* also without limits, which only pods of Kubernetes can lack */
 	for (size_t i = 0; i < RESOURCES; i++) {
 		if (v[i].wanted == 0)
 			continue;

@@ -6,7 +6,8 @@
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 
-enum { PROBE_MS = 1000, GIB = 1 << 30 };
+enum { PROBE_MS = 1000 };
+static const double GIB = 1 << 30;
 
 /* ---- grants ---------------------------------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ static void queue_jobs(struct sim *s, size_t mix, size_t time)
 /* true: what is promised is kept. */
 static bool queue_mix(size_t mix, size_t time)
 {
-	double promised = (double)SIM_GPUS / USERS / 2;
+	double promised = (double)SIM_GPUS / (double)USERS / 2;
 	double least = SIM_GPUS;
 	double used = 0;
 	size_t windows = 0;
@@ -61,7 +61,7 @@ static bool queue_mix(size_t mix, size_t time)
 			least = mean < least ? mean : least;
 			windows += n;
 		}
-		used += sim_used(s) / SEEDS;
+		used += sim_used(s) / (double)SEEDS;
 		free(s);
 	}
 	bool kept = !TIMES[time].promised || least >= promised;
@@ -99,7 +99,7 @@ static void queue_decision(void)
 	double us =
 	    (double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3;
 	printf("\nA decision among %d waiting tasks of %d jobs and %d users: %.0f us.\n", TASKS,
-	       ALL, MANY, us / ROUNDS);
+	       ALL, MANY, us / (double)ROUNDS);
 	queue_free(q);
 }
 
@@ -109,7 +109,7 @@ int main(void)
 	printf(
 	    "| jobs of three users, %d in all | they run for | least GPUs of a waiting user in ten "
 	    "minutes (%.2f promised up to 60 s) | windows | GPUs used |\n|---|---|---|---|---|\n",
-	    JOBS, (double)SIM_GPUS / USERS / 2);
+	    JOBS, (double)SIM_GPUS / (double)USERS / 2);
 	for (size_t m = 0; m < sizeof(MIXES) / sizeof(MIXES[0]); m++) {
 		for (size_t t = 0; t < sizeof(TIMES) / sizeof(TIMES[0]); t++)
 			kept = queue_mix(m, t) && kept;

@@ -75,11 +75,6 @@ static bool dns_label_ok(struct span s)
 	return true;
 }
 
-bool names_label_ok(struct span name)
-{
-	return name.n <= LABEL_MAX && dns_label_ok(name);
-}
-
 bool names_storage_ok(struct span name)
 {
 	if (name.n > STORAGE_NAME_MAX)

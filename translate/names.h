@@ -29,9 +29,6 @@ bool names_identifier_ok(struct span name);
 /* A label value of Kubernetes that is not empty. */
 bool names_label_value_ok(struct span v);
 
-/* DNS-1123 label: the name of a container or a volume. */
-bool names_label_ok(struct span name);
-
 /* DNS-1123 subdomain: the name of a volume claim. */
 bool names_storage_ok(struct span name);
 

@@ -3,7 +3,6 @@
 #include "k8s/local/task.h"
 
 enum task_which { TASK_WHICH_INIT, TASK_WHICH_APP, TASK_WHICH_MAX };
-extern const char *const TASK_NAMES[TASK_WHICH_MAX];
 
 /* What a task is made of, while it is prepared. */
 struct task_making {

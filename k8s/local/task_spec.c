@@ -20,7 +20,7 @@ enum {
 #define HELPER_PATH    "/tmp/.pai-runtime"
 #define FRAMEWORK_PATH "/tmp/.pai-framework.json"
 
-const char *const TASK_NAMES[TASK_WHICH_MAX] = { "init", "app" };
+static const char *const TASK_NAMES[TASK_WHICH_MAX] = { "init", "app" };
 
 static const char *task_below(const struct task_making *m, const char *path)
 {

@@ -96,6 +96,15 @@ def ticks(pid):
         return sum(int(n) for n in f.read().rpartition(")")[2].split()[11:13])
 
 
+def settled(pid):
+    """Waits until the starts are over: no tick of CPU in two seconds."""
+    def quiet():
+        before = ticks(pid)
+        time.sleep(2)
+        return ticks(pid) == before
+    wait_until(quiet)
+
+
 def idle():
     with Machine("--cpus", "200") as m:
         for i in range(IDLE_TASKS // 10):
@@ -104,6 +113,7 @@ def idle():
             wait_until(lambda i=i: m.state(f"idle{i}") == "RUNNING")
         wait_until(lambda: len(m.shims()) == IDLE_TASKS)
         server, shims = m.process.pid, list(m.shims().values())
+        settled(server)
         before = {pid: ticks(pid) for pid in (server, *shims)}
         time.sleep(IDLE_S)
         spent = {pid: ticks(pid) - n for pid, n in before.items()}

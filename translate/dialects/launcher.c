@@ -18,9 +18,10 @@ static void launcher_retries(struct parse_context *r, const struct path *up, con
 	*max = parse_int(r, &p, policy, &MAX_RETRIES);
 }
 
-static void launcher_role(struct parse_context *r, const struct path *p, const struct node *n,
+static void launcher_role(void *context, const struct path *p, const struct node *n,
                           struct role *role)
 {
+	struct parse_context *r = context;
 	static const char *const UNUSED[] = { "podGracefulDeletionTimeoutSec", NULL };
 	const struct int_field tasks = { "taskNumber", 1, r->set->max_instances, 1 };
 	const struct node *policy = node_get(n, "frameworkAttemptCompletionPolicy");
@@ -65,14 +66,5 @@ void launcher_read(struct parse_context *r)
 	struct path retries = PATH_KEY(&spec_path, SPAN("retryPolicy"));
 	launcher_retries(r, &spec_path, spec, &job->fancy_retry, &job->retry_max);
 	job->retry_where = path_place(r->a, &retries, node_get(spec, "retryPolicy"));
-	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list))
-		return;
-	job->roles = ARENA_NEW(r->a, struct role, list->n);
-	job->n_roles = list->n;
-	for (uint32_t i = 0; i < list->n; i++) {
-		struct path one = PATH_INDEX(&p, i);
-		job->roles[i].index = i;
-		launcher_role(r, &one, &list->item[i], &job->roles[i]);
-	}
-	parse_roles_done(r, &p, list);
+	parse_role_list(r, &p, list, launcher_role, r);
 }

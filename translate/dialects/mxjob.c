@@ -131,9 +131,9 @@ static void mxjob_env(const struct mxjob *m, struct role *role)
 	role->n_env = m->kubeflow ? MX_ENV : MX_ENV - 1;
 }
 
-static void mxjob_role(struct mxjob *m, const struct path *p, const struct node *n,
-                       struct role *role)
+static void mxjob_role(void *context, const struct path *p, const struct node *n, struct role *role)
 {
+	struct mxjob *m = context;
 	static const char ROOT[] = "export DMLC_PS_ROOT_URI=\"${PAI_HOST_IP_scheduler_0}\"\n";
 	enum replica_type type = mxjob_type(node_get(n, "mxReplicaType"));
 	struct path at = PATH_KEY(p, SPAN("template"));
@@ -154,21 +154,6 @@ static void mxjob_role(struct mxjob *m, const struct path *p, const struct node 
 	m->retry |= !span_is(found.restart_policy, "Never");
 }
 
-static void mxjob_roles(struct mxjob *m, const struct path *p, const struct node *list)
-{
-	struct job *job = m->r->job;
-	job->roles = ARENA_NEW(m->r->a, struct role, list->n);
-	job->n_roles = list->n;
-	for (uint32_t i = 0; i < list->n; i++) {
-		struct path one = PATH_INDEX(p, i);
-		job->roles[i].index = i;
-		mxjob_role(m, &one, &list->item[i], &job->roles[i]);
-	}
-	parse_roles_done(m->r, p, list);
-	job->fancy_retry = m->retry;
-	job->retry_max = m->retry ? MX_RETRIES : 0;
-}
-
 void mxjob_read(struct parse_context *r)
 {
 	struct path spec_path = PATH_KEY(NULL, SPAN("spec"));
@@ -184,10 +169,11 @@ void mxjob_read(struct parse_context *r)
 	parse_virtual_cluster(r, NULL, NULL);
 	raw_metadata_read(r);
 	raw_unused_warn(r, &spec_path, m.spec, unused);
-	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list) ||
-	    !mxjob_count(&m, &p, list))
+	if (!node_is(list, NODE_LIST) || !mxjob_count(&m, &p, list))
 		return;
 	mxjob_mode(&m, &p, list);
 	mxjob_chief(&m);
-	mxjob_roles(&m, &p, list);
+	parse_role_list(r, &p, list, mxjob_role, &m);
+	r->job->fancy_retry = m.retry;
+	r->job->retry_max = m.retry ? MX_RETRIES : 0;
 }

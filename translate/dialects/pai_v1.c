@@ -522,9 +522,10 @@ static void pai_v1_read_resources(struct parse_context *r, const struct path *ro
 		             out->shm_mb);
 }
 
-static void pai_v1_read_role(struct parse_context *r, const struct path *p, const struct node *n,
+static void pai_v1_read_role(void *context, const struct path *p, const struct node *n,
                              struct role *role)
 {
+	struct parse_context *r = context;
 	const struct int_field tasks = { "taskNumber", 1, r->set->max_instances, 1 };
 	struct path name = PATH_KEY(p, SPAN("name"));
 	if (node_is(node_get(n, "name"), NODE_TEXT))
@@ -574,16 +575,8 @@ static void pai_v1_read_roles(struct parse_context *r)
 	struct job *job = r->job;
 	const struct node *list = node_get(r->root, "taskRoles");
 	struct path p = PATH_KEY(NULL, SPAN("taskRoles"));
-	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, &p, list))
+	if (!parse_role_list(r, &p, list, pai_v1_read_role, r))
 		return;
-	job->roles = ARENA_NEW(r->a, struct role, list->n);
-	job->n_roles = list->n;
-	for (uint32_t i = 0; i < list->n; i++) {
-		struct path one = PATH_INDEX(&p, i);
-		job->roles[i].index = i;
-		pai_v1_read_role(r, &one, list->item + i, &job->roles[i]);
-	}
-	parse_roles_done(r, &p, list);
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct path one = PATH_INDEX(&p, i);
 		if (job->roles[i].name.n && is_digit(job->roles[i].name.p[0]))

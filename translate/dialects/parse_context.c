@@ -265,6 +265,23 @@ bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct
 	return false;
 }
 
+bool parse_role_list(struct parse_context *r, const struct path *p, const struct node *list,
+                     role_reader *read, void *context)
+{
+	struct job *job = r->job;
+	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, p, list))
+		return false;
+	job->roles = ARENA_NEW(r->a, struct role, list->n);
+	job->n_roles = list->n;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct path one = PATH_INDEX(p, i);
+		job->roles[i].index = i;
+		read(context, &one, &list->item[i], &job->roles[i]);
+	}
+	parse_roles_done(r, p, list);
+	return true;
+}
+
 /* Placeholders of other systems. */
 static void warn_braces(struct parse_context *r, const struct path *p, const struct node *n,
                         struct span command)

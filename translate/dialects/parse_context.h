@@ -74,6 +74,13 @@ void parse_roles_done(struct parse_context *r, const struct path *p, const struc
 /* Refuses too many roles. */
 bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles);
 
+typedef void role_reader(void *context, const struct path *p, const struct node *n,
+                         struct role *role);
+/* Reads the roles of a list with `read`, then does parse_roles_done.  False if `list` is none (the
+ * schema has reported that) or too long. */
+bool parse_role_list(struct parse_context *r, const struct path *p, const struct node *list,
+                     role_reader *read, void *context);
+
 /* Checks the length of the complete command; p leads to it. */
 void parse_command(struct parse_context *r, struct role *role, const struct path *p,
                    const struct node *n);

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The commands of rest-lit; main.c has their table.  A command is one file cmd_*.c, which uses
+ * The commands of rest-lit; commands.c has their table.  A command is one file cmd_*.c, which uses
  * cli_internal.h: command.c (help, options, small commands), remote.c and remote_job.c (requests to
  * a server), term.c (output), progress.c, view.c, log_mux.c and wait.c (following a job).  Begin
  * with cmd_stop.c, the shortest.
@@ -17,10 +17,13 @@ struct command {
 	int (*run)(const struct command *c, int argc, char **argv); /* argv[0] is the command */
 	unsigned options;      /* FOR_..., 0 if it takes none */
 	const char *arguments; /* after the options in the usage line; NULL if none */
-	const char *summary;
+	const char *summary;   /* NULL: not for users */
 	const char *about; /* a few lines for --help */
 	const char *examples;
 };
+
+extern const struct command COMMANDS[];
+extern const size_t N_COMMANDS;
 
 int cmd_serve(const struct command *c, int argc, char **argv);
 int cmd_translate(const struct command *c, int argc, char **argv);

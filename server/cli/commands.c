@@ -1,0 +1,131 @@
+/* The table of commands. */
+#include "server/cli/commands.h"
+
+/* clang-format off */
+const struct command COMMANDS[] = {
+	{ "run", cmd_run, FOR_RUN, "FILE|-", "run a job on this machine",
+	  "Run a job on this machine, without a server and without privileges, and show its\n"
+	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
+	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
+	  "Ctrl-C kills its tasks at once.  If standard output is no terminal, it gets all\n"
+	  "output of the tasks, as with --logs.\n"
+	  "Exit status: 0 the job has succeeded, 1 it has failed, 2 it was refused, 3 it was\n"
+	  "interrupted or could not be run.\n",
+	  "Examples:\n"
+	  "  rest-lit run job.yaml\n"
+	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
+	{ "validate", cmd_validate, FOR_VALIDATE, "FILE|-...", "print every mistake of a job",
+	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
+	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
+	  "Example:\n"
+	  "  rest-lit validate examples/*.yaml\n" },
+	{ "serve", cmd_serve, FOR_SERVE, NULL, "accept jobs over HTTP",
+	  "Accept jobs over HTTP and run them in a cluster or on this machine.\n",
+	  "For one user on this machine:\n"
+	  "  rest-lit serve --local jobs --no-auth --user alice\n"
+	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
+	  "       localhost:9186/api/v2/jobs\n"
+	  "For users with tokens:\n"
+	  "  umask 077; head -c 32 /dev/urandom | base64 > jwt-secret\n"
+	  "  rest-lit serve --local jobs --jwt-secret-file jwt-secret &\n"
+	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
+	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
+	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
+	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "submit a job to a server, and follow it",
+	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
+	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
+	  "Exit status: 0 the job was accepted, with --wait: it has succeeded; 1 it has\n"
+	  "failed or was stopped; 2 it was refused; 3 the server does not answer, the time\n"
+	  "limit has passed, or Ctrl-C: the job goes on.\n",
+	  "Examples:\n"
+	  "  rest-lit submit --wait --logs job.yaml\n"
+	  "  rest-lit submit --name mnist-2 job.yaml\n"
+	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
+	{ "jobs", cmd_jobs, FOR_JOBS, NULL, "list the jobs of a server",
+	  "Print the newest jobs of all users or one user, as a table or as JSON.\n"
+	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n" },
+	{ "show", cmd_show, FOR_SHOW, "JOB", "show the state of a job",
+	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
+	  "remedy.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit show alice~mnist\n" },
+	{ "stop", cmd_stop, FOR_STOP, "JOB", "stop a job",
+	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit stop mnist\n" },
+	{ "logs", cmd_logs, FOR_LOGS, "JOB [TASK]", "print the output of a job's tasks",
+	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
+	  "until they have ended.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.  JOB is\n"
+	  "USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 1 an output is missing, 2 refused, or there is no such job or\n"
+	  "task, 3 the server does not answer, or Ctrl-C.\n",
+	  "Examples:\n"
+	  "  rest-lit logs mnist\n"
+	  "  rest-lit logs -f alice~mnist worker-0\n" },
+	{ "wait", cmd_wait, FOR_WAIT, "JOB", "wait until a job has ended",
+	  "Show the progress of a job until it has ended.  JOB is USER~NAME, or NAME for one\n"
+	  "of your own jobs.\n"
+	  "Exit status: 0 the job has succeeded, 1 it has failed or was stopped or deleted,\n"
+	  "2 refused, or there is no such job, 3 the server does not answer, the time limit\n"
+	  "has passed, or Ctrl-C: the job goes on.\n",
+	  "Example:\n"
+	  "  rest-lit wait mnist && rest-lit logs mnist\n" },
+	{ "events", cmd_events, FOR_EVENTS, "JOB", "list the events of a job's pods",
+	  "Print what the cluster has reported about the pods of a job, the last event below.\n"
+	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
+	  "Example:\n"
+	  "  rest-lit events mnist\n" },
+	{ "delete", cmd_delete, FOR_DELETE, "JOB", "remove a job that does not run",
+	  "Remove a job with its logs and objects; its name is free again.  A running job\n"
+	  "must be stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: 0, 2 refused, running, or there is no such job, 3 the server does not\n"
+	  "answer.\n",
+	  "Example:\n"
+	  "  rest-lit delete mnist\n" },
+	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, "JOB", "submit a job once more",
+	  "Submit the same job once more under another name, and print USER~NAME.  The\n"
+	  "default is the old name with the next free number: mnist-2.  A job with secrets\n"
+	  "must be submitted from its file, because the server does not return them.  JOB is\n"
+	  "USER~NAME, or NAME for one of your own jobs.\n"
+	  "Exit status: as of submit.\n",
+	  "Example:\n"
+	  "  rest-lit resubmit --wait mnist\n" },
+	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
+	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
+	  "Example:\n"
+	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
+	{ "convert", cmd_convert, FOR_CONVERT, "FILE|-", "write a job as an OpenPAI v2 job",
+	  "Print a job of any dialect as an OpenPAI job of protocol 2, in YAML.  What such a\n"
+	  "job cannot say is a comment at its top, and a warning on standard error.\n"
+	  "Exit status: 0, 1 the job is invalid or cannot be converted, 2 wrong usage.\n",
+	  "Example:\n"
+	  "  rest-lit convert examples/tfDemo.json > tfDemo.yaml\n" },
+	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
+	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
+	  "standard output.  A server with --token-check=stored accepts it only if it is\n"
+	  "also stored in the user's Secret.\n",
+	  "Example:\n"
+	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
+	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
+	{ "schema", cmd_schema, 0, "v1|v2|mxjob|launcher|pod|facts|issuers|hived|config", "print a JSON Schema",
+	  "Print the JSON Schema of v1 jobs, v2 jobs, MxJobs, launcher manifests, pods in\n"
+	  "these, the facts file (--facts), the file of issuers (--issuers), the\n"
+	  "configuration of HiveD (--hived-config), or the configuration file (--config).\n",
+	  "Example:\n"
+	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
+	{ "version", cmd_version, 0, NULL, "print the version",
+	  "Print the versions of rest-lit and of the libraries that it uses.\n",
+	  "Example:\n"
+	  "  rest-lit version\n" },
+	{ "page", cmd_page, 0, "options|routes|translation|config-schema", NULL,
+	  "Print a page of the documentation that is generated from tables in the code.\n",
+	  "Example:\n"
+	  "  rest-lit page routes > docs/ROUTES.md\n" },
+};
+/* clang-format on */
+const size_t N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]);

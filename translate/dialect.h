@@ -11,8 +11,7 @@ struct dialect {
 	 * kind and apiVersion are among these. NULL if it is recognised by the other. */
 	const char *key;
 	const char *const *kinds, *const *versions;
-	int api;   /* the version of OpenPAI's REST API that takes it */
-	bool form; /* it is also sent as a form */
+	int api; /* the version of OpenPAI's REST API that takes it */
 	enum schema_name schema;
 	const char *code;    /* error code of the REST contract, for all violations */
 	const char *name_in; /* the top-level mapping that has the job's name; NULL: the document */

@@ -8,6 +8,7 @@
 #include "schema/check.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
+#include "translate/dialect.h"
 
 EMBED(openapi_json, "server/openapi.json");
 
@@ -235,11 +236,11 @@ static json_t *request_body(const struct route *route)
 	bool job = takes_job(route);
 	bool v1 = route->body == BODY_JOB_V1;
 	if (job) {
-		(void)json_object_update_new(types, content("application/yaml", "JobV2"));
-		(void)json_object_update_new(types, content("text/yaml", "JobV2"));
+		(void)json_object_update_new(types, content("application/yaml", "Job"));
+		(void)json_object_update_new(types, content("text/yaml", "Job"));
 	}
 	(void)json_object_update_new(types, content("application/json", v1       ? "JobV1"
-	                                                                : job    ? "JobV2"
+	                                                                : job    ? "Job"
 	                                                                : fields ? fields
 	                                                                         : "Any"));
 	if (!job || v1)
@@ -542,10 +543,20 @@ static json_t *openapi_load(struct span text)
 
 static void add_jobs(json_t *schemas)
 {
-	json_auto_t *v1 = openapi_load(schema_text(SCHEMA_V1));
-	json_auto_t *v2 = openapi_load(schema_text(SCHEMA_V2));
-	openapi_schema(schemas, "JobV1", v1);
-	openapi_schema(schemas, "JobV2", v2);
+	json_t *any = json_array();
+	const struct dialect *d;
+	for (size_t i = 0; (d = dialect_nth(i)); i++) {
+		json_auto_t *schema = openapi_load(schema_text(d->schema));
+		STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
+		str_printf(&name, "Job%c%s", d->name[0] & ~0x20, d->name + 1);
+		openapi_schema(schemas, str_c(&name), schema);
+		if (d->api == 2)
+			(void)json_array_append_new(any, schema_ref(str_c(&name)));
+	}
+	(void)json_object_set_new(schemas, "Job",
+	                          json_pack("{s:s, s:o}", "description",
+	                                    "Only JobV2, unless the server has --dialects", "anyOf",
+	                                    any));
 }
 
 void openapi_page(struct str *out)

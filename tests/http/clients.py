@@ -638,7 +638,7 @@ def test_openapi(check):
     schemas = document["components"]["schemas"]
     check.equal("openapi: schemas are those of OpenAPI 3.0",
                 [f for k, s in schemas.items() for f in schema_faults(s, k)], [])
-    check.ok("openapi: jobs are described", {"JobV1", "JobV2", "Error"} <= set(schemas), schemas)
+    check.ok("openapi: jobs are described", {"JobV1", "JobV2", "JobMxjob", "JobLauncher", "Job", "Error"} <= set(schemas), schemas)
     operations = [(p, m, o) for p, item in document["paths"].items() for m, o in item.items()]
     rows = {("get" if m == "any" else m.lower(), p): who for m, p, who in routes()}
     check.equal("openapi: routes", {(m, p) for p, m, _ in operations}, set(rows))

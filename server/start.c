@@ -32,6 +32,7 @@
 
 /* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
+enum { PATIENCE_MS = 5000, TEXT_MAX = 3000 };
 
 static const char *or_null(const char *text)
 {
@@ -67,9 +68,10 @@ static bool wants_deny_list(const struct options *o)
 	       strcmp(o->token_check, "stored") != 0;
 }
 
-static int check_options(struct service *s, struct err *e)
+static int check_options(struct service *s, const char **file, struct err *e)
 {
 	struct options *o = &s->options;
+	(void)file;
 	if (is_alone(o))
 		o->local = LOCAL_DIR;
 	if (wants_deny_list(o))
@@ -118,22 +120,23 @@ static int open_keys(struct service *s, const char **file, struct err *e)
 	return keys ? 0 : -1;
 }
 
-static int start_open_tls(struct service *s, struct err *e)
+static int start_open_tls(struct service *s, const char **file, struct err *e)
 {
 	const struct options *o = &s->options;
+	(void)file;
 	if (!o->tls_cert[0])
 		return 0;
 	s->server.tls = tls_new(o->tls_cert, o->tls_key, e);
 	return s->server.tls ? 0 : -1;
 }
 
-static int start_open_store(struct service *s, struct err *e)
+static int open_login(struct service *s, const char **file, struct err *e)
 {
 	struct options *o = &s->options;
+	(void)file;
 	if (o->local[0]) {
-		s->server.local = local_open(o->local, e);
 		s->server.namespace_name = o->namespace_name[0] ? o->namespace_name : "default";
-		return s->server.local ? 0 : -1;
+		return 0;
 	}
 	struct login_options login = {
 		.kubeconfig = or_null(o->kubeconfig),
@@ -152,13 +155,62 @@ static int start_open_store(struct service *s, struct err *e)
 	return 0;
 }
 
-static int open_scheduler(struct service *s, struct err *e)
+static int open_dialects(struct service *s, const char **file, struct err *e)
+{
+	(void)file;
+	return dialects_named(s->options.dialects, &s->server.dialects, e);
+}
+
+static int open_translator(struct service *s, const char **file, struct err *e)
+{
+	(void)file;
+	s->server.translator = setup_translator(&s->options, e);
+	return s->server.translator ? 0 : -1;
+}
+
+static int open_accounts(struct service *s, const char **file, struct err *e)
+{
+	*file = s->options.facts;
+	s->server.accounts = account_source_new(&s->options, e);
+	return s->server.accounts ? 0 : -1;
+}
+
+static int open_scheduler(struct service *s, const char **file, struct err *e)
 {
 	if (!s->options.hived_config[0])
 		return 0;
+	*file = s->options.hived_config;
 	s->server.scheduler = scheduler_new(&s->options, e);
 	return s->server.scheduler ? 0 : -1;
 }
+
+static int open_exit_spec(struct service *s, const char **file, struct err *e)
+{
+	*file = s->options.exit_spec[0] ? s->options.exit_spec : NULL;
+	s->server.exit_spec = exit_spec_new(s->options.exit_spec, e);
+	return s->server.exit_spec ? 0 : -1;
+}
+
+static int open_clients(struct service *s, const char **file, struct err *e)
+{
+	(void)file;
+	s->server.rate_limits = rate_limits_new(&s->options, e);
+	s->server.cors = s->server.rate_limits ? cors_new(&s->options, e) : NULL;
+	return s->server.cors ? 0 : -1;
+}
+
+const struct start_step START_STEPS[N_START_STEPS] = {
+	{ "options", "profile runtime engine", check_options },
+	{ "token keys", "jwt-secret-file issuers", open_keys },
+	{ "certificate", "tls-cert tls-key", start_open_tls },
+	{ "login", "kubeconfig apiserver apiserver-token-file", open_login },
+	{ "dialects", "dialects", open_dialects },
+	{ "templates", "templates", open_translator },
+	{ "users", "facts users", open_accounts },
+	{ "HiveD", "hived-config", open_scheduler },
+	{ "exit codes", "exit-spec", open_exit_spec },
+	{ "clients", "trusted-proxy cors", open_clients },
+};
 
 /* For the hashes of passwords. */
 static int open_worker(struct service *s, struct err *e)
@@ -170,36 +222,14 @@ static int open_worker(struct service *s, struct err *e)
 	return s->server.worker ? 0 : -1;
 }
 
-/* State shared by all loops, except the store. */
-static int open_shared(struct service *s, const char **file, struct err *e)
+/* What only a running server holds: the lock of a directory, a thread, memory of loops. */
+static int open_shared(struct service *s, struct err *e)
 {
 	struct server *v = &s->server;
-	*file = NULL;
-	if (dialects_named(s->options.dialects, &v->dialects, e) < 0)
+	if (s->options.local[0] && !(v->local = local_open(s->options.local, e)))
 		return -1;
-	*file = s->options.facts;
-	v->translator = setup_translator(&s->options, e);
-	if (!v->translator)
-		return -1;
-	v->accounts = account_source_new(&s->options, e);
-	if (!v->accounts)
-		return -1;
-	*file = s->options.hived_config;
-	if (open_scheduler(s, e) < 0)
-		return -1;
-	*file = s->options.exit_spec[0] ? s->options.exit_spec : NULL;
-	v->exit_spec = exit_spec_new(s->options.exit_spec, e);
-	if (!v->exit_spec)
-		return -1;
-	*file = NULL;
-	s->server.revoked = revocations_new();
-	s->server.claims = key_claims_new();
-	v->rate_limits = rate_limits_new(&s->options, e);
-	if (!v->rate_limits)
-		return -1;
-	v->cors = cors_new(&s->options, e);
-	if (!v->cors)
-		return -1;
+	v->revoked = revocations_new();
+	v->claims = key_claims_new();
 	return open_worker(s, e);
 }
 
@@ -274,24 +304,37 @@ static int open_uploads(struct service *s, struct err *e)
 	return 0;
 }
 
-int start_all(struct service *s, const char **file, struct err *e)
+void start_begin(struct service *s)
 {
 	s->server.options = &s->options;
 	s->server.hooks = &FEATURES;
 	s->signal_fd = s->server.ended_fd = -1;
+	schema_init();
+}
+
+static int start_steps(struct service *s, const char **file, struct err *e)
+{
+	for (size_t i = 0; i < N_START_STEPS; i++) {
+		*file = NULL;
+		if (START_STEPS[i].open(s, file, e) < 0)
+			return -1;
+	}
+	*file = NULL;
+	return 0;
+}
+
+int start_all(struct service *s, const char **file, struct err *e)
+{
+	start_begin(s);
 	/* Before threads are started: they inherit the blocked signals. */
-	if (open_signals(s, e) < 0 || check_options(s, e) < 0)
+	if (open_signals(s, e) < 0 || start_steps(s, file, e) < 0)
 		return -1;
 	/* Each thread's own heap would keep its free memory: malloc_trim only trims the first one.
 	 */
 	if (options_run_here(&s->options))
 		(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
-	schema_init();
-	if (open_keys(s, file, e) < 0)
-		return -1;
-	*file = NULL;
-	if (start_open_tls(s, e) < 0 || start_open_store(s, e) < 0 || open_shared(s, file, e) < 0 ||
-	    open_follow(s, e) < 0 || open_loops(s, e) < 0 || open_uploads(s, e) < 0)
+	if (open_shared(s, e) < 0 || open_follow(s, e) < 0 || open_loops(s, e) < 0 ||
+	    open_uploads(s, e) < 0)
 		return -1;
 	s->runtime_configmap = runtime_configmap_start(&s->server, e);
 	if (!s->runtime_configmap)
@@ -308,48 +351,44 @@ static const char *token_check(const struct options *o)
 	return o->no_auth ? "none" : o->token_check[0] ? o->token_check : "signature";
 }
 
-static void warn_of_files(const struct keyring *keys)
+void start_warnings(const struct service *s, start_warn *say, void *arg)
 {
-	const char *file;
-	const char *what = keys ? keyring_warning(keys, &file) : NULL;
-	if (!what)
-		return;
-	struct line line = log_begin(LOG_WARN, "a file with keys has unsafe owner or mode");
-	log_text(&line, "file", span_of(file));
-	log_text(&line, "why", span_of(what));
-	log_end(&line);
-}
-
-static void start_warn(const struct service *s, const char *scrubbed)
-{
+	const struct options *o = &s->options;
 	const struct keyring *keys = atomic_load(&s->server.keyring);
-	if (scrubbed)
-		log_event(LOG_WARN, "a variable that changes TLS or proxies is set; it is ignored",
-		          "variable", scrubbed);
-	if (s->options.test_limits[0])
-		log_event(LOG_WARN, "fixed limits are changed; this is for tests only",
-		          TEST_LIMITS_VARIABLE, s->options.test_limits);
+	const char *file = NULL;
+	const char *unsafe = keys ? keyring_warning(keys, &file) : NULL;
+	if (o->test_limits[0])
+		say(arg, "fixed limits are changed; this is for tests only", TEST_LIMITS_VARIABLE,
+		    o->test_limits);
 	if (geteuid() == 0)
-		log_event(
-		    LOG_WARN,
-		    "this server runs as root: it has dropped its capabilities, but can access "
-		    "the files of root; run it as another user",
+		say(arg,
+		    "this server runs as root: it has dropped its capabilities, but can access the "
+		    "files of root; run it as another user",
 		    NULL, NULL);
-	if (strcmp(s->options.profile, "openpai") == 0)
-		log_event(LOG_WARN,
-		          "profile openpai: every job author is root on the nodes (host network, "
-		          "SYS_ADMIN, host paths)",
-		          NULL, NULL);
+	if (strcmp(o->profile, "openpai") == 0)
+		say(arg,
+		    "profile openpai: every job author is root on the nodes (host network, "
+		    "SYS_ADMIN, host paths)",
+		    NULL, NULL);
 	if (keys && keyring_weak(keys))
-		log_event(
-		    LOG_WARN,
+		say(arg,
 		    "the secret of --jwt-secret-file is OpenPAI's default, which is public; only "
 		    "the stored tokens protect this cluster; change it",
 		    NULL, NULL);
 	if (s->server.tls && tls_warning(s->server.tls))
-		log_event(LOG_WARN, "problem with the certificate or its key", "why",
-		          tls_warning(s->server.tls));
-	warn_of_files(keys);
+		say(arg, "problem with the certificate or its key", "why",
+		    tls_warning(s->server.tls));
+	if (unsafe) {
+		STR_AUTO why = STR_INIT(TEXT_MAX);
+		str_printf(&why, "%s: %s", file, unsafe);
+		say(arg, "a file with keys has unsafe owner or mode", "why", str_c(&why));
+	}
+}
+
+static void start_log(void *arg, const char *text, const char *key, const char *value)
+{
+	(void)arg;
+	log_event(LOG_WARN, text, key, value);
 }
 
 void start_report(const struct service *s, const char *scrubbed)
@@ -378,7 +417,10 @@ void start_report(const struct service *s, const char *scrubbed)
 		log_text(&line, "hived_config", span_of(s->options.hived_config));
 	log_int(&line, "loops", (int64_t)s->n_loops);
 	log_end(&line);
-	start_warn(s, scrubbed);
+	if (scrubbed)
+		log_event(LOG_WARN, "a variable that changes TLS or proxies is set; it is ignored",
+		          "variable", scrubbed);
+	start_warnings(s, start_log, NULL);
 }
 
 void start_undo(struct service *s)
@@ -413,19 +455,22 @@ void start_undo(struct service *s)
 		(void)close(v->ended_fd);
 }
 
-enum { PATIENCE_MS = 5000, TEXT_MAX = 3000 };
+void start_error(struct str *out, const char *file, const struct err *e)
+{
+	for (size_t i = 0; i < e->notes.n; i++) {
+		const struct note *n = &e->notes.v[i];
+		str_puts(out, i ? "; " : "");
+		if (file && n->line)
+			str_printf(out, "%s:%u:%u: ", file, n->line, n->column);
+		note_text(out, n);
+	}
+}
 
-/* Log that a reload failed, with all errors as "FILE:LINE:COLUMN: text". */
+/* Log that a reload failed, with all errors. */
 static void say_kept(const char *message, const char *file, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	for (size_t i = 0; i < e->notes.n; i++) {
-		const struct note *n = &e->notes.v[i];
-		str_puts(&text, i ? "; " : "");
-		if (file && n->line)
-			str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
-		note_text(&text, n);
-	}
+	start_error(&text, file, e);
 	log_event(LOG_ERROR, message, "why", str_c(&text));
 }
 

@@ -20,6 +20,27 @@ struct service {
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
 };
 
+/*
+ * What is read and checked before anything else, in this order; `rest-lit check` runs the same
+ * steps.  They hold nothing that a second process could need.
+ */
+struct start_step {
+	const char *name;
+	const char *options; /* those that it reads, separated by spaces */
+	/* -1 and *e; *file is the file of the places in *e, or NULL. */
+	int (*open)(struct service *s, const char **file, struct err *e);
+};
+enum { N_START_STEPS = 10 };
+extern const struct start_step START_STEPS[N_START_STEPS];
+
+/* Before the first step. */
+void start_begin(struct service *s);
+/* The warnings about configuration and files; key and value may be NULL. */
+typedef void start_warn(void *arg, const char *text, const char *key, const char *value);
+void start_warnings(const struct service *s, start_warn *say, void *arg);
+/* Append all notes of an error: "FILE:LINE:COLUMN: text; ...". */
+void start_error(struct str *out, const char *file, const struct err *e);
+
 /* Create everything; clients can connect, but loops do not run yet.  -1 and *e (400: wrong usage);
  * *file is the file of the places in *e, or NULL. */
 int start_all(struct service *s, const char **file, struct err *e);

@@ -93,6 +93,8 @@ int runtime_configmap_timeout_ms(const struct runtime_configmap *d);
  * already going on. */
 bool runtime_configmap_check_again(struct runtime_configmap *d);
 void runtime_configmap_free(struct runtime_configmap *d);
+/* Does an existing ConfigMap hold the wanted program (runtime_object), immutably?  Pure. */
+bool runtime_configmap_is_same(struct span wanted, struct span there);
 /* Why no job can be accepted now, for users; NULL if jobs can.  Any thread. */
 const char *runtime_configmap_problem(const struct server *s);
 

@@ -1,4 +1,5 @@
-/* Creates the ConfigMaps that pods need, and checks the other objects that they refer to. */
+/* Creates the ConfigMaps that pods need, and checks the other objects that they refer to
+ * (pod_needs.h). */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/pod_needs.h"
 #include "server/log.h"
 #include "server/system.h"
 #include "translate/translate.h"
@@ -19,8 +21,7 @@ enum {
 	AGAIN_MS = 2000,      /* between attempts */
 	ANSWER_MAX = 4 << 20, /* it echoes the object */
 	TEXT_MAX = 1024,
-	CA_MAX = 512 << 10,
-	N_LOOKS = 3
+	CA_MAX = 512 << 10
 };
 
 /* ---- the CA for uploads ---- */
@@ -71,122 +72,24 @@ static int output_ca_write(struct str *out, const struct options *o, struct err 
 	return 0;
 }
 
-/* ---- needs of pods ---- */
-
-enum { POD_NEEDS_DEVICES = 8 };
-
-/* Needs of the pods of every job, found by translating a small job. */
-struct pod_needs {
-	const char *priority_class;            /* NULL: none, or one per job */
-	const char *node_key, *node_value;     /* label of the nodes; NULL: any node */
-	const char *device[POD_NEEDS_DEVICES]; /* of a task with one GPU; NULL ends them */
-};
-
-static const char JOB[] =
-    "{\"protocolVersion\":2,\"name\":\"probe\",\"type\":\"job\",\"prerequisites\":[{"
-    "\"protocolVersion\":2,\"name\":\"i\",\"type\":\"dockerimage\",\"uri\":\"example.org/i\"}],"
-    "\"taskRoles\":{\"r\":{\"instances\":1,\"dockerImage\":\"i\",\"resourcePerInstance\":{\"cpu\":"
-    "1,"
-    "\"memoryMB\":1024,\"gpu\":1},\"commands\":[\"true\"]}}}";
-
-/* The first item of a list. */
-static struct span needs_first(struct span list)
-{
-	struct scan s = scan_begin(list);
-	struct span item;
-	return scan_item(&s, &item) ? item : (struct span){ NULL, 0 };
-}
-
-/* By nodeSelector, or the first required term of the affinity. */
-static void needs_node(struct span pod, struct arena *a, struct pod_needs *out)
-{
-	struct scan s = scan_begin(scan_get(pod, "nodeSelector"));
-	struct span key;
-	struct span value;
-	struct span terms =
-	    scan_path(pod, "affinity", "nodeAffinity",
-	              "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms");
-	struct span rule = needs_first(scan_get(needs_first(terms), "matchExpressions"));
-	if (scan_member(&s, &key, &value)) {
-		out->node_key = arena_dup(a, key);
-		out->node_value = arena_dup(a, scan_text(value, a));
-	} else if (span_is(scan_text(scan_get(rule, "operator"), a), "In")) {
-		out->node_key = arena_dup(a, scan_text(scan_get(rule, "key"), a));
-		out->node_value = arena_dup(a, scan_text(needs_first(scan_get(rule, "values")), a));
-	}
-}
-
-/* Resources with a domain in their name are devices. */
-static void needs_devices(struct span pod, struct arena *a, struct pod_needs *out)
-{
-	struct span container = needs_first(scan_get(pod, "containers"));
-	struct scan s = scan_begin(scan_path(container, "resources", "limits"));
-	struct span key;
-	struct span value;
-	for (size_t n = 0; n < POD_NEEDS_DEVICES && scan_member(&s, &key, &value);)
-		if (memchr(key.p, '/', key.n))
-			out->device[n++] = arena_dup(a, key);
-}
-
-/* Texts live in the arena.  NULL: unknown. */
-static void pod_needs_read(const struct translator *t, struct arena *a, struct pod_needs *out)
-{
-	static const struct facts FACTS = { .any_virtual_cluster = true };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct objects objects;
-	*out = (struct pod_needs){ .priority_class = NULL };
-	struct job *job = job_read(t, DIALECT_V2, SPAN(JOB), "probe", a, &warnings, &e);
-	if (!job || job_build(t, job, &FACTS, NULL, a, &objects, &e) < 0)
-		return;
-	struct span framework = objects_framework(&objects)->body;
-	struct span role = needs_first(scan_path(framework, "spec", "taskRoles"));
-	struct span pod = scan_path(role, "task", "pod", "spec");
-	struct span class = scan_text(scan_get(pod, "priorityClassName"), a);
-	if (class.n && !span_starts(class, job_hash(job)))
-		out->priority_class = arena_dup(a, class);
-	needs_node(pod, a, out);
-	needs_devices(pod, a, out);
-}
-
-/* The number of nodes in a list, and the devices that at least one of them has. */
-static size_t pod_needs_nodes(const struct pod_needs *needs, struct span list,
-                              bool has[POD_NEEDS_DEVICES])
-{
-	struct scan s = scan_begin(scan_get(list, "items"));
-	struct span node;
-	size_t n = 0;
-	memset(has, 0, POD_NEEDS_DEVICES * sizeof *has);
-	for (; scan_item(&s, &node); n++) {
-		struct span all = scan_path(node, "status", "allocatable");
-		for (size_t i = 0; i < POD_NEEDS_DEVICES && needs->device[i]; i++)
-			has[i] |= scan_get(all, needs->device[i]).p != NULL;
-	}
-	return n;
-}
-
 /* ---- state ---- */
 
 /* An object to check. */
 struct look {
 	struct runtime_configmap *d;
-	enum object_kind kind;
-	const char *name;
-	const char *means; /* the effect on pods if it is missing */
-	const char *mend;
+	const struct pod_object *object;
 };
 
 struct runtime_configmap {
 	struct server *server;
 	struct store *store;
 	struct arena arena;
-	struct look look[N_LOOKS];
-	size_t n_looks, n_there;
 	struct pod_needs needs;
-	const char *node_query; /* NULL: pods go to any node */
-	struct object program;  /* the ConfigMap; name == NULL: none needed */
-	bool forbidden;         /* creating it is forbidden, so it must exist */
-	struct str ca;          /* the ConfigMap of --output-ca; empty: none */
+	struct look look[POD_OBJECTS];
+	size_t n_there;
+	struct object program; /* the ConfigMap; name == NULL: none needed */
+	bool forbidden;        /* creating it is forbidden, so it must exist */
+	struct str ca;         /* the ConfigMap of --output-ca; empty: none */
 	bool stopping;
 };
 
@@ -231,18 +134,18 @@ static void look_log_refused(struct line *line, const char *verb, enum object_ki
 
 static void say_unseen(const struct look *k, const struct store_reply *reply)
 {
-	struct line line =
-	    object_line(reply->status == 403 ? LOG_INFO : LOG_WARN,
-	                "cannot check whether it exists", k->d->server, k->kind, k->name);
-	look_log_refused(&line, "get", k->kind, reply);
+	struct line line = object_line(reply->status == 403 ? LOG_INFO : LOG_WARN,
+	                               "cannot check whether it exists", k->d->server,
+	                               k->object->kind, k->object->name);
+	look_log_refused(&line, "get", k->object->kind, reply);
 }
 
 static void say_missing(const struct look *k)
 {
 	struct line line = object_line(LOG_WARN, "missing in the namespace of the jobs",
-	                               k->d->server, k->kind, k->name);
-	log_text(&line, "means", span_of(k->means));
-	log_text(&line, "mend", span_of(k->mend));
+	                               k->d->server, k->object->kind, k->object->name);
+	log_text(&line, "means", span_of(k->object->means));
+	log_text(&line, "mend", span_of(k->object->mend));
 	log_end(&line);
 }
 
@@ -258,59 +161,9 @@ static void look_done(void *arg, const struct store_reply *reply)
 		say_missing(k);
 	else
 		say_unseen(k, reply);
-	if (d->n_there == d->n_looks)
+	if (d->n_there == d->needs.n)
 		log_event(LOG_INFO, "all objects of pods exist", "namespace",
 		          d->server->namespace_name);
-}
-
-/* "kubectl apply" of a manifest, by sed if our names differ from those in it. */
-static const char *mend(struct runtime_configmap *d, const char *manifest)
-{
-	const char *account = d->server->options->service_account;
-	const char *space = d->server->namespace_name;
-	STR_AUTO edits = STR_INIT(TEXT_MAX);
-	if (strcmp(account, "runtime-account") != 0)
-		str_printf(&edits, " -e 's/runtime-account/%s/'", account);
-	if (strcmp(space, "default") != 0)
-		str_printf(&edits, " -e 's/namespace: default/namespace: %s/'", space);
-	if (edits.n)
-		return arena_printf(&d->arena, "sed%s %s | kubectl apply -f -", str_c(&edits),
-		                    manifest);
-	return arena_printf(&d->arena, "kubectl apply -f %s", manifest);
-}
-
-static void set_looks(struct runtime_configmap *d)
-{
-	bool optional = strcmp(d->server->options->profile, "plain") == 0;
-	d->look[d->n_looks++] = (struct look){
-		.kind = KIND_SERVICEACCOUNT,
-		.name = d->server->options->service_account,
-		.means = "no pod can be created",
-		.mend = mend(d, "runtime-assets/rbac.yaml"),
-	};
-	d->look[d->n_looks++] = (struct look){
-		.kind = KIND_CONFIGMAP,
-		.name = "runtime-exit-spec-configuration",
-		.means = optional ? "failures are not explained" : "no pod can start",
-		.mend = mend(d, "runtime-assets/exit-spec-configmap.yaml"),
-	};
-	pod_needs_read(d->server->translator, &d->arena, &d->needs);
-	if (d->needs.priority_class)
-		d->look[d->n_looks++] = (struct look){
-			.kind = KIND_PRIORITYCLASS,
-			.name = d->needs.priority_class,
-			.means = "no pod can be created, and each job fails with -310",
-			.mend =
-			    arena_printf(&d->arena,
-			                 "kubectl create priorityclass %s --value=-2147483648, or "
-			                 "rest-lit serve --priority-class",
-			                 d->needs.priority_class),
-		};
-	if (d->needs.node_key)
-		d->node_query = arena_printf(&d->arena, "labelSelector=%s%%3D%s&limit=500",
-		                             d->needs.node_key, d->needs.node_value);
-	for (size_t i = 0; i < d->n_looks; i++)
-		d->look[i].d = d;
 }
 
 /* ---- the configuration of FrameworkController ------------------------------------------------ */
@@ -335,9 +188,9 @@ static void controller_config_came(void *arg, const struct store_reply *reply)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static void log_nodes(const struct runtime_configmap *d, const char *event, const char *device,
-                      const char *means)
+static void log_nodes(void *arg, const char *event, const char *device, const char *means)
 {
+	const struct runtime_configmap *d = arg;
 	struct line line = log_begin(LOG_WARN, event);
 	log_text(&line, "label", span_of(d->needs.node_key));
 	log_text(&line, "value", span_of(d->needs.node_value));
@@ -350,24 +203,9 @@ static void log_nodes(const struct runtime_configmap *d, const char *event, cons
 /* A missing right to list nodes is not an error. */
 static void nodes_came(void *arg, const struct store_reply *reply)
 {
-	const struct runtime_configmap *d = arg;
-	bool has[POD_NEEDS_DEVICES];
-	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
-		return;
-	if (pod_needs_nodes(&d->needs, reply->body, has) == 0) {
-		log_nodes(d, "no node has the label that pods ask for", NULL,
-		          "no pod is ever scheduled; kubectl label node NAME with it");
-		return;
-	}
-	for (size_t i = 0; i < POD_NEEDS_DEVICES && d->needs.device[i]; i++) {
-		bool gpu = strcmp(d->needs.device[i], d->server->options->device) == 0;
-		if (!has[i])
-			log_nodes(d, "no node with the label that pods ask for has the device",
-			          d->needs.device[i],
-			          gpu ? "jobs that ask for it wait; is its device plugin there?"
-			              : "no pod is ever scheduled; install its device plugin, or "
-			                "leave it out in a template of --templates");
-	}
+	struct runtime_configmap *d = arg;
+	if (!d->stopping && reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
+		pod_needs_nodes(&d->needs, reply->body, log_nodes, d);
 }
 
 static void look_for(struct runtime_configmap *d, struct store_request r)
@@ -378,14 +216,14 @@ static void look_for(struct runtime_configmap *d, struct store_request r)
 
 static void look_for_all(struct runtime_configmap *d)
 {
-	if (d->node_query)
+	if (d->needs.node_query)
 		look_for(d, (struct store_request){ .verb = STORE_LIST,
 		                                    .kind = KIND_NODE,
-		                                    .query = d->node_query,
+		                                    .query = d->needs.node_query,
 		                                    .whole = true,
 		                                    .done = nodes_came,
 		                                    .arg = d });
-	if (d->n_looks)
+	if (d->needs.n)
 		look_for(d, (struct store_request){ .verb = STORE_GET,
 		                                    .kind = KIND_CONFIGMAP,
 		                                    .name = CONTROLLER_CONFIGMAP,
@@ -394,10 +232,10 @@ static void look_for_all(struct runtime_configmap *d)
 		                                    .done = controller_config_came,
 		                                    .arg = d });
 	d->n_there = 0;
-	for (size_t i = 0; i < d->n_looks; i++)
+	for (size_t i = 0; i < d->needs.n; i++)
 		look_for(d, (struct store_request){ .verb = STORE_GET,
-		                                    .kind = d->look[i].kind,
-		                                    .name = d->look[i].name,
+		                                    .kind = d->needs.object[i].kind,
+		                                    .name = d->needs.object[i].name,
 		                                    .done = look_done,
 		                                    .arg = &d->look[i] });
 }
@@ -503,10 +341,9 @@ static json_t *program_parse(struct span text)
 	return json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 }
 
-/* Does the existing ConfigMap hold the same program, immutably? */
-static bool program_is_same(const struct runtime_configmap *d, struct span there)
+bool runtime_configmap_is_same(struct span wanted, struct span there)
 {
-	json_auto_t *ours = program_parse(d->program.body);
+	json_auto_t *ours = program_parse(wanted);
 	json_auto_t *theirs = program_parse(there);
 	return json_equal(json_object_get(ours, "binaryData"),
 	                  json_object_get(theirs, "binaryData")) &&
@@ -536,7 +373,7 @@ static void program_compared(void *arg, const struct store_reply *reply)
 		return;
 	if (reply->outcome != STORE_OK)
 		program_unread(d, reply);
-	else if (program_is_same(d, reply->body))
+	else if (runtime_configmap_is_same(d->program.body, reply->body))
 		program_succeeded(d, "was there, and is the same");
 	else
 		program_failed(
@@ -624,7 +461,9 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 		return NULL;
 	}
 	if (!s->local) /* a directory has no pods */
-		set_looks(d);
+		pod_needs_read(s, &d->arena, &d->needs);
+	for (size_t i = 0; i < d->needs.n; i++)
+		d->look[i] = (struct look){ d, &d->needs.object[i] };
 	if (runtime_object(s->translator, &d->arena, &d->program))
 		atomic_store(&s->runtime_configmap, RUNTIME_CONFIGMAP_PENDING);
 	d->ca = STR_INIT(CA_MAX);

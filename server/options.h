@@ -20,7 +20,7 @@
 
 /* Directory of jobs on this machine, outside of pods, if the options name no cluster. */
 #define LOCAL_DIR "rest-lit-data"
-/* The Secret that k8s/rbac-openpai.yaml creates. */
+/* The Secret that k8s/deploy/options/deny-list.yaml creates. */
 #define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
 
 /* The commands that have an option, as bits. */

@@ -14,7 +14,7 @@
 #include "k8s/local/engine_internal.h"
 #include "k8s/local/sandbox.h"
 
-EMBED(controller_config, "k8s/frameworkcontroller/config.yaml");
+EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
 
 static const int64_t KEEP_LOGS = 1 << 30;
 static const int64_t IMAGES_BYTES = INT64_C(100) << 30;

@@ -305,7 +305,7 @@ static void kube_explain_right(const struct token_claims *c, struct span namespa
 		str_printf(out, "%s/%s ", c->namespace_name, c->account);
 	str_printf(out,
 	           "lacks the right (RBAC) to `get` " FRAMEWORKS " in namespace %.*s; "
-	           "runtime-assets/rbac.yaml gives it. ",
+	           "k8s/deploy/jobs/runtime-account.yaml gives it. ",
 	           (int)namespace_name.n, namespace_name.p);
 }
 

@@ -60,7 +60,7 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 #define CONTROLLER_NAMESPACE "frameworkcontroller"
 #define CONTROLLER_CONFIGMAP "frameworkcontroller"
 #define CONTROLLER_MEND                                                                            \
-	"kubectl apply -f k8s/frameworkcontroller/config.yaml, then kubectl -n "                   \
+	"kubectl apply -f k8s/deploy/frameworkcontroller/config.yaml, then kubectl -n "                   \
 	"frameworkcontroller "                                                                     \
 	"rollout restart statefulset/frameworkcontroller"
 

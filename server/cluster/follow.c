@@ -143,7 +143,7 @@ static void look_for_neglect(struct follow *f)
 	f->neglect_told = true;
 	log_event(LOG_WARN,
 	          "no FrameworkController processes jobs: they are accepted, but do not run",
-	          "mend", "kubectl apply -f k8s/frameworkcontroller/, or see why it does not run");
+	          "mend", "kubectl apply -k k8s/deploy/frameworkcontroller, or see why it does not run");
 }
 
 static void frameworks_put(void *arg, struct span object)

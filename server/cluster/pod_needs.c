@@ -76,8 +76,8 @@ const char *pod_needs_apply(const struct server *s, struct arena *a, const char 
 	STR_AUTO edits = STR_INIT(TEXT_MAX);
 	if (strcmp(account, "runtime-account") != 0)
 		str_printf(&edits, " -e 's/runtime-account/%s/'", account);
-	if (strcmp(s->namespace_name, "default") != 0)
-		str_printf(&edits, " -e 's/namespace: default/namespace: %s/'", s->namespace_name);
+	if (strcmp(s->namespace_name, "pai-jobs") != 0)
+		str_printf(&edits, " -e 's/namespace: pai-jobs/namespace: %s/'", s->namespace_name);
 	if (edits.n)
 		return arena_printf(a, "sed%s %s | kubectl apply -f -", str_c(&edits), manifest);
 	return arena_printf(a, "kubectl apply -f %s", manifest);
@@ -91,13 +91,13 @@ void pod_needs_read(const struct server *s, struct arena *a, struct pod_needs *o
 		.kind = KIND_SERVICEACCOUNT,
 		.name = s->options->service_account,
 		.means = "no pod can be created",
-		.mend = pod_needs_apply(s, a, "runtime-assets/rbac.yaml"),
+		.mend = pod_needs_apply(s, a, "k8s/deploy/jobs/runtime-account.yaml"),
 	};
 	out->object[out->n++] = (struct pod_object){
 		.kind = KIND_CONFIGMAP,
 		.name = "runtime-exit-spec-configuration",
 		.means = optional ? "failures are not explained" : "no pod can start",
-		.mend = pod_needs_apply(s, a, "runtime-assets/exit-spec-configmap.yaml"),
+		.mend = pod_needs_apply(s, a, "k8s/deploy/jobs/exit-spec-configmap.yaml"),
 		.optional = optional,
 	};
 	needs_of_pods(s->translator, a, out);

@@ -102,7 +102,7 @@ static void look_put_why(struct str *out, const char *verb, enum object_kind kin
 	if (reply->status == 403) {
 		str_printf(out, "this server's account needs the RBAC verb \"%s\" on ", verb);
 		resource_name(out, kind);
-		str_puts(out, ", see k8s/rbac.yaml");
+		str_puts(out, ", see k8s/deploy/rbac/rbac.yaml");
 	} else if (reply->status) {
 		str_printf(out, "the API server answered %d: %.*s", reply->status,
 		           (int)reply->message.n, reply->message.p);

@@ -201,7 +201,7 @@ static void waiting_neglected(struct str *out, enum neglect why)
 		[NEGLECT_CONTROLLER] = { "NoController",
 		                         "no FrameworkController has looked at this job since it "
 		                         "was submitted: it does not run in this cluster, or is "
-		                         "in trouble (see k8s/frameworkcontroller)" },
+		                         "in trouble (see k8s/deploy/frameworkcontroller)" },
 	};
 	waiting_begin(out, "controller", span_of(TEXTS[why].reason), span_of(TEXTS[why].message));
 	str_char(out, '}');

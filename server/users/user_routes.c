@@ -101,7 +101,7 @@ static void user_list_fail(struct user_list *l, struct span why)
 	str_wipe(&r->reply.body);
 	answer_refuse(r, UNAVAILABLE,
 	              "users and groups cannot be listed at the moment, or this server lacks the "
-	              "right to (part 5 of k8s/rbac-openpai.yaml)");
+	              "right to (k8s/deploy/options/manage-users.yaml)");
 }
 
 static void user_list_put_group(struct str *out, const struct listed_group *g)

@@ -18,7 +18,7 @@ from harness import SLOW, Server, free_port, wait_until
 
 # Long enough for slow machines.  Tests of the deadline or the janitor set their own values.
 PATIENT = ("--deadline", "600", "--janitor-age", "3600")
-RBAC = os.path.join(ROOT, "k8s/rbac.yaml")
+DEPLOY = os.path.join(ROOT, "k8s/deploy")
 FRAMEWORKS = "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/frameworks"
 PATHS = {
     "Framework": FRAMEWORKS,
@@ -29,19 +29,9 @@ PATHS = {
     "PodTemplate": "/api/v1/namespaces/default/podtemplates",
 }
 
-# The user `rest-lit` of apiserver.sh gets only the roles of k8s/rbac.yaml.
-BINDINGS = """
-{"apiVersion": "v1", "kind": "List", "items": [
- {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-  "metadata": {"name": "e2e", "namespace": "default"},
-  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "rest-lit"},
-  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]},
- {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-  "metadata": {"name": "e2e"},
-  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-              "name": "rest-lit-priority-classes"},
-  "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]}]}
-"""
+# The rights with which all servers of these tests run; tests of other options add theirs.
+RIGHTS = ("base/namespace.yaml", "rbac/rbac.yaml", "options/priority-classes.yaml", "options/dialects.yaml")
+ACCOUNT = "/api/v1/namespaces/rest-lit/serviceaccounts/rest-lit"
 REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {
     "resourceAttributes": {"namespace": "default", "verb": "patch", "resource": "frameworks",
                            "group": "frameworkcontroller.microsoft.com"}}}
@@ -91,7 +81,8 @@ class Cluster:
         self.child = None
 
     def serve(self, *arguments, url=None, kind=Server, **more):
-        """A server with the user `rest-lit` of the cluster; `url` is that of a proxy, if any."""
+        """A server with the account `rest-lit`, once bind() has created it; `url` is that of a proxy,
+        if any."""
         ca = () if url else ("--apiserver-ca", self.ca)
         patient = () if "--deadline" in arguments else PATIENT
         return kind("--apiserver", url or self.url, *ca, "--apiserver-token-file", self.user_token,
@@ -149,14 +140,30 @@ class Cluster:
                                os.path.join(self.directory, "cache"), *arguments], input=text,
                               capture_output=True, timeout=60 * SLOW, check=False)
 
+    def apply(self, *files):
+        """Apply these files of k8s/deploy, for jobs in the namespace `default`."""
+        for file in files:
+            with open(os.path.join(DEPLOY, file), "rb") as f:
+                text = f.read().replace(b"namespace: pai-jobs", b"namespace: default")
+            result = self.kubectl("apply", "-f", "-", text=text)
+            if result.returncode:
+                raise RuntimeError(f"kubectl apply k8s/deploy/{file}: {result.stderr.decode()}")
+
+    def use_account(self, file):
+        """Write a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""
+        token = self.api("POST", ACCOUNT + "/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 86400}})[1]["status"]["token"]
+        with open(file + ".new", "w", encoding="utf-8") as f:
+            f.write(token)
+        os.replace(file + ".new", file)
+        return token
+
     def bind(self, check):
-        """Bind the roles of k8s/rbac.yaml to the user `rest-lit`; wait until they are effective."""
-        for what, arguments, text in (("rbac.yaml", ("-f", RBAC), None),
-                                      ("bindings", ("-f", "-"), BINDINGS.encode())):
-            result = self.kubectl("apply", *arguments, text=text)
-            check.ok(f"kubectl apply {what}", result.returncode == 0, result.stderr.decode())
-        with open(self.user_token, encoding="utf-8") as f:
-            token = f.read().strip()
+        """Apply RIGHTS; from now on, servers have the account `rest-lit`.  Wait until the role is
+        effective."""
+        self.apply(*RIGHTS)
+        token = self.use_account(self.user_token)
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         check.ok("the role is in force", wait_until(lambda: self.api(
             "POST", path, REVIEW, token=token)[1].get("status", {}).get("allowed")))

@@ -27,12 +27,6 @@ ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
 MOUNT = "/var/run/secrets/rest-lit/"
 HEADER = "#!/bin/bash\nset -o errexit\n"
 HELLOS = 100 if os.environ.get("TEST_WHOLE") else 10
-REVIEWS = {"apiVersion": "v1", "kind": "List", "items": [
-    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "e2e-reviews"},
-     "rules": [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]},
-    {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "e2e-reviews"},
-     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "e2e-reviews"},
-     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}]}]}
 
 
 def bound_token(cluster, pod=None, audience="rest-lit-output"):
@@ -203,8 +197,7 @@ class Place:
         self.output_port = port or free_port()
         self.token_file = write_file(self.directory, "token", token().encode())
         self.jobs = []
-        cluster.kubectl("apply", "-f", os.path.join(ROOT, "runtime-assets/rbac.yaml"))
-        cluster.kubectl("apply", "-f", "-", text=json.dumps(REVIEWS).encode())
+        cluster.apply("jobs/runtime-account.yaml", "options/output.yaml", "options/token-reviews.yaml")
         wait_until(lambda: cluster.api("GET", ACCOUNT)[0] == 200)
         self.server = cluster.serve(
             "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET), "--loops", "1", "--rate-address",

@@ -1,5 +1,5 @@
 """The janitor removes incomplete submissions of killed servers from a real API server, with only
-the permissions of k8s/rbac.yaml."""
+the rights of k8s/deploy/rbac."""
 import json
 import time
 

@@ -7,8 +7,8 @@ import os
 
 from harness import ROOT, wait_until
 
-FOLDER = os.path.join(ROOT, "k8s/frameworkcontroller")
-POLICY = os.path.join(ROOT, "k8s/framework-policy.yaml")
+FOLDER = os.path.join(ROOT, "k8s/deploy/frameworkcontroller")
+POLICY = os.path.join(ROOT, "k8s/deploy/options/framework-policy.yaml")
 OURS = "frameworkcontroller.microsoft.com"
 ACCOUNT = "system:serviceaccount:frameworkcontroller:frameworkcontroller"
 CRD = "frameworks.frameworkcontroller.microsoft.com"
@@ -37,8 +37,8 @@ def may(cluster, user, verb, group, resource, name, namespace="some"):
 
 def test_controller_manifests(check, cluster):
     for what in ("once", "again"):
-        result = cluster.kubectl("apply", "-f", FOLDER)
-        check.ok(f"kubectl apply -f k8s/frameworkcontroller/, {what}", result.returncode == 0, result.stderr.decode())
+        result = cluster.kubectl("apply", "-k", FOLDER)
+        check.ok(f"kubectl apply -k k8s/deploy/frameworkcontroller, {what}", result.returncode == 0, result.stderr.decode())
     check.ok("again: nothing is changed", b"configured" not in result.stdout, result.stdout.decode())
     wait_until(lambda: may(cluster, ACCOUNT, *RIGHTS[0][:4]))
     for *what, wanted in RIGHTS:
@@ -58,7 +58,7 @@ def test_policy_manifest(check, cluster):
     known = cluster.api("GET", "/apis/admissionregistration.k8s.io/v1")[1].get("resources", [])
     result = cluster.kubectl("apply", "-f", POLICY)
     if any(r["name"] == "validatingadmissionpolicies" for r in known):
-        check.ok("kubectl apply -f k8s/framework-policy.yaml", result.returncode == 0, result.stderr.decode())
+        check.ok("kubectl apply -f k8s/deploy/options/framework-policy.yaml", result.returncode == 0, result.stderr.decode())
         return
     said = result.stderr.decode()
     check.ok("an older API server does not know the kind", "no matches for kind \"ValidatingAdmissionPolicy\"" in said, said)

@@ -1,35 +1,23 @@
 """Authentication with a real API server: logins and tokens of an OpenPAI cluster, the deny list,
-and service accounts; with only the permissions of k8s/rbac.yaml and k8s/rbac-openpai.yaml."""
+and service accounts; with only the rights of k8s/deploy."""
 import base64
 import json
-import os
 import shutil
 import tempfile
 
-from cluster import ROOT
 from harness import framework_name, job_v2, wait_until
 from openpai import group_object, hexed, user_object
 from tokens import SECRET, bearer, token, token_id, write_file
 
-SPACES = ("pai-user-v2", "pai-group", "pai-user-token", "rest-lit", "ci", "evil")
+SPACES = ("pai-user-v2", "pai-group", "pai-user-token", "ci", "evil")
 LOGIN = "/api/v2/authn/basic/login"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 CHECK = "/api/v2/tokens/check"
 ISSUER = "https://kubernetes.default.svc"
-USER = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "rest-lit"}
 
 
 def listed(*objects):
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode()
-
-
-def roles():
-    """k8s/rbac-openpai.yaml, its bindings for the user `rest-lit`."""
-    with open(os.path.join(ROOT, "k8s/rbac-openpai.yaml"), encoding="utf-8") as f:
-        text = f.read()
-    account = ("subjects:\n  - kind: ServiceAccount\n    name: rest-lit\n    namespace: rest-lit\n")
-    assert text.count(account) == text.count("subjects:")
-    return text.replace(account, f"subjects: [{json.dumps(USER)}]\n").encode()
 
 
 def prepare(check, cluster):
@@ -40,10 +28,11 @@ def prepare(check, cluster):
                 for space, name in (("ci", "deployer"), ("ci", "other"), ("evil", "deployer"))]
     people = [user_object("alice", "alice-password", ["default"]), user_object("root", "root-password", ["admins"]),
               group_object("default", {"virtualClusters": ["default"]}), group_object("admins", {"admin": True})]
-    for what, text in (("namespaces", listed(*spaces)), ("roles", roles()),
-                       ("people", listed(*people, *accounts))):
+    for what, text in (("namespaces", listed(*spaces)), ("people", listed(*people, *accounts))):
         done = cluster.kubectl("apply", "-f", "-", text=text)
         check.ok(f"kubectl apply {what}", done.returncode == 0, done.stderr.decode())
+    cluster.apply("beside-openpai/rbac.yaml", *(
+        f"options/{name}.yaml" for name in ("deny-list", "token-reviews", "manage-users")))
 
 
 def patiently(ask):
@@ -149,8 +138,7 @@ def revoked_ones_are_listed(check, cluster):
         check.equal("the other is good", p.status(mine), 200)
         listed_now = stored(cluster, "rest-lit-revoked", "rest-lit")
         check.equal("by its hash", list(listed_now), [token_id(app)])
-        done = cluster.kubectl("apply", "-f", "-", text=roles())
-        check.ok("roles once more", done.returncode == 0, done.stderr.decode())
+        cluster.apply("options/deny-list.yaml")
         check.equal("it stays", list(stored(cluster, "rest-lit-revoked", "rest-lit")),
                     [token_id(app)])
 

@@ -45,8 +45,8 @@ def test_missing(check):
             check.equal(f"{profile}: as warnings", {m["level"] for m in missing.values()}, {"warn"})
             check.equal(f"{profile}: what it means", missing[f"ConfigMap {EXIT_SPEC}"]["means"], means)
             check.equal(f"{profile}: and the remedy", [m["mend"] for _, m in sorted(missing.items())], [
-                "kubectl apply -f runtime-assets/exit-spec-configmap.yaml",
-                "kubectl apply -f runtime-assets/rbac.yaml"])
+                f"sed -e 's/namespace: pai-jobs/namespace: default/' k8s/deploy/jobs/{file} | kubectl apply -f -"
+                for file in ("exit-spec-configmap.yaml", "runtime-account.yaml")])
             check.equal(f"{profile}: jobs are taken all the same", server.submit(job_v2("m")).status, 202)
         api.close()
 
@@ -56,7 +56,7 @@ UNKNOWN = "FrameworkController does not know"
 
 def controller_config(*without):
     """The ConfigMap of the manifests, without the entries of these codes."""
-    with open(os.path.join(ROOT, "k8s/frameworkcontroller/config.yaml"), encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "k8s/deploy/frameworkcontroller/config.yaml"), encoding="utf-8") as f:
         text = f.read().split("  frameworkcontroller.yaml: |\n", 1)[1]
     head, *entries = re.split(r"^    (?=- code: )", text, flags=re.M)
     text = head + "".join("    " + e for e in entries if int(e.split()[2]) not in without)
@@ -74,7 +74,7 @@ def test_codes_that_the_controller_does_not_know(check):
                 "/namespaces/frameworkcontroller/configmaps/" in r[1] for r in api.requests)))
             said = lines(server, UNKNOWN, 1 if wanted else 0)
             check.equal(f"without {without}", [line["codes"] for line in said], [wanted] if wanted else [])
-            check.ok("and the remedy", all("k8s/frameworkcontroller/config.yaml" in line["mend"] for line in said), said)
+            check.ok("and the remedy", all("k8s/deploy/frameworkcontroller/config.yaml" in line["mend"] for line in said), said)
         api.close()
 
 
@@ -127,8 +127,8 @@ def test_remedy_names_what_is_configured(check):
     with fake_server(api, "--service-account", "robot", "--namespace", "jobs") as server:
         line = [m for m in lines(server, "missing in", 2) if m["object"] == "ServiceAccount robot"]
         check.equal("remedy for other names", line and line[0]["mend"],
-                    "sed -e 's/runtime-account/robot/' -e 's/namespace: default/namespace: jobs/' "
-                    "runtime-assets/rbac.yaml | kubectl apply -f -")
+                    "sed -e 's/runtime-account/robot/' -e 's/namespace: pai-jobs/namespace: jobs/' "
+                    "k8s/deploy/jobs/runtime-account.yaml | kubectl apply -f -")
     api.close()
 
 
@@ -140,7 +140,7 @@ def test_not_allowed_to_look(check):
         said = lines(server, "cannot check whether", 2)
         check.equal("403: is said", len(said), 2)
         check.equal("403: is no fault", {m["level"] for m in said}, {"info"})
-        check.ok("403: names the right", all('"get"' in m["why"] and "k8s/rbac.yaml" in m["why"]
+        check.ok("403: names the right", all('"get"' in m["why"] and "k8s/deploy/rbac/rbac.yaml" in m["why"]
                                              for m in said), said)
         check.equal("403: nothing is missing", lines(server, "missing in"), [])
         check.equal("403: jobs are taken", server.submit(job_v2("m")).status, 202)
@@ -188,7 +188,7 @@ def test_configmap_is_made(check):
 
 
 def test_configmap_cannot_be_compared(check):
-    """The role in k8s/rbac.yaml may create it, but not read it."""
+    """With a right to create it, and none to read it."""
     api = FakeApi()
     api.put("configmaps", {"metadata": {"name": configmap_name(program())}})
     api.fault("GET", "configmaps", status=403)

@@ -669,8 +669,7 @@ def with_cluster():
     tools = subprocess.run([f"{TOP}/tests/tools/kit"], check=True, stdout=subprocess.PIPE).stdout
     cluster = Cluster(tools.decode().strip())
     try:
-        applied = cluster.kubectl("apply", "-f", f"{TOP}/runtime-assets/rbac.yaml")
-        check("real: kubectl apply rbac.yaml", applied.returncode == 0, applied.stderr)
+        cluster.apply("jobs/runtime-account.yaml")
         for account in ("nobody", "fired"):
             cluster.api("POST", "/api/v1/namespaces/default/serviceaccounts",
                         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})

@@ -179,8 +179,7 @@ def main():
                            text=True).stdout.strip()
     cluster = Cluster(tools)
     try:
-        applied = cluster.kubectl("apply", "-f", os.path.join(TOP, "runtime-assets/rbac.yaml"))
-        check("runtime-assets/rbac.yaml", applied.returncode == 0, applied.stderr)
+        cluster.apply("jobs/runtime-account.yaml")
         # Pods with addresses of their own, then pods that share the address of a node.
         framework = submit(cluster)
         # Addresses that no run beside this one has.

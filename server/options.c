@@ -192,6 +192,8 @@ const struct option OPTIONS[] = {
 	  .help = "meaning of exit codes, replaces the built-in k8s-job-exit-spec.yaml" },
 	{ "history", GROUP_JOBS, FOR_SERVE, false, NUMBER(history, 10, 0, 100), .value = "N",
 	  .help = "earlier attempts kept per job, one ConfigMap each, deleted with the job; 0: none" },
+	{ "max-duration", GROUP_JOBS, HERE | TRANSLATES | FOR_VALIDATE, false, NUMBER(max_duration_s, 0, 0, INT32_MAX), .unit = "seconds", .value = "N",
+	  .help = "a job is stopped so long after its first task has started, unless its extras.maxDurationSec is less; more is refused; 0: no limit" },
 	{ "streams-per-user", GROUP_JOBS, FOR_SERVE, false, NUMBER(streams_per_user, 8, 1, 100000), .value = "N",
 	  .help = "concurrent streams and long polls per user and loop" },
 	{ "output-bytes", GROUP_JOBS, FOR_SERVE, false, BYTES(output_bytes, 4 * MIB, 64 * KIB, 256 * MIB), .value = "N",

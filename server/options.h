@@ -92,6 +92,7 @@ struct options {
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, detail_memory, history, history_bytes, watch_page,
 	    max_object_read;
+	int64_t max_duration_s;
 	int64_t streams_per_user, stream_lifetime_s, stream_heartbeat_s, stream_buffer;
 	int64_t rate_list, list_rows;
 	int64_t log_link_lifetime_s, log_tail, log_streams, output_bytes;

@@ -89,6 +89,7 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	s->max_roles = o->max_roles;
 	s->max_instances = o->max_instances;
 	s->max_tasks = o->max_tasks;
+	s->max_duration_s = o->max_duration_s;
 	s->budget = (struct budget){ .depth = (size_t)o->max_depth,
 		                     .nodes = (size_t)o->max_nodes,
 		                     .text = (size_t)o->max_text,

@@ -340,7 +340,10 @@ int start_all(struct service *s, const char **file, struct err *e)
 	if (!s->runtime_configmap)
 		return -1;
 	s->gc = gc_start(&s->server, e);
-	return s->gc ? 0 : -1;
+	if (!s->gc)
+		return -1;
+	s->rounds = rounds_start(&s->server, e);
+	return s->rounds ? 0 : -1;
 }
 
 /* ---- the log ---- */
@@ -433,6 +436,7 @@ void start_undo(struct service *s)
 	worker_free(v->worker);
 	runtime_configmap_free(s->runtime_configmap);
 	gc_free(s->gc);
+	rounds_free(s->rounds);
 	follow_stop(v->follow);
 	history_free(v->history);
 	if (v->local)

@@ -5,6 +5,7 @@
 
 struct runtime_configmap;
 struct gc;
+struct rounds;
 
 enum { LOOPS_MAX = 64 };
 
@@ -15,6 +16,7 @@ struct service {
 	struct address address, output_address;
 	struct runtime_configmap *runtime_configmap;
 	struct gc *gc;
+	struct rounds *rounds;
 	struct loop loops[LOOPS_MAX + 1]; /* the last may serve --output-listen */
 	size_t n_loops;
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */

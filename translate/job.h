@@ -116,6 +116,7 @@ struct job {
 	int64_t retry_max;
 	struct place retry_where; /* of the member that gives it; line 0 if it is absent */
 	bool gang;
+	int64_t max_duration_s; /* extras.maxDurationSec; 0: not given */
 	struct role *roles;
 	size_t n_roles;
 	int64_t total_tasks, total_gpu;

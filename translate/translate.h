@@ -68,6 +68,7 @@ struct settings {
 	size_t max_annotations; /* bytes of all annotations of the Framework: 248 KiB */
 	size_t max_env_inline; /* bytes of environment above which the common list moves: 256 KiB */
 	int64_t max_roles, max_instances, max_tasks; /* 256, 10000, 20000 */
+	int64_t max_duration_s; /* of jobs that ask for none; none may ask for more.  0: no limit */
 	struct budget budget;
 };
 void translate_settings_default(struct settings *s);

@@ -399,11 +399,14 @@ static int64_t submission_ms(struct span id)
 
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
 {
-	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, N };
-	static const char *const KEYS[N] = {
-		"jobName", "totalGpuNumber",      "rest-lit/tags",
-		"config",  "rest-lit/submission", "rest-lit/idempotency"
-	};
+	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, DURATION, N };
+	static const char *const KEYS[N] = { "jobName",
+		                             "totalGpuNumber",
+		                             "rest-lit/tags",
+		                             "config",
+		                             "rest-lit/submission",
+		                             "rest-lit/idempotency",
+		                             "rest-lit/max-duration-sec" };
 	struct span v[N];
 	scan_members(annotations, KEYS, v, N);
 	job_entry_read_text(r, v[JOB_NAME], JOB);
@@ -416,6 +419,9 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	r->texts[TAGS] = job_entry_tags(v[TAG_LIST], &r->arena);
 	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
 	r->c.key = job_entry_key(scan_text(v[KEY], &r->arena));
+	int64_t seconds = 0;
+	(void)parse_i64(scan_text(v[DURATION], &r->arena), 1, INT32_MAX, &seconds); /* else 0 */
+	r->c.max_duration_s = (int32_t)seconds;
 	r->texts[PRIORITY] = span_cut(job_entry_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
 	job_entry_read_text(r, scan_get(labels, "userName"), USER);
 	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
@@ -672,6 +678,13 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c)
 	for (size_t i = 0; i < TEXTS; i++)
 		r.texts[i] = span_of(*job_entry_text_of(&r.c, TEXT[i].at));
 	return job_entry_make(&r, SPAN(""));
+}
+
+int64_t job_entry_deadline_ms(const struct job_entry *c)
+{
+	bool runs = c->max_duration_s && c->launched_ms != JOB_ENTRY_NONE && !c->deleting &&
+	            !job_state_final(c->state) && strcmp(c->execution, "STOP") != 0;
+	return runs ? c->launched_ms + c->max_duration_s * INT64_C(1000) : INT64_MAX;
 }
 
 const char *job_entry_shown_user(const struct job_entry *c)

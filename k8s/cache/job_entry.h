@@ -82,8 +82,9 @@ struct job_entry {
 	bool has_code;
 	int32_t code; /* of the latest attempt */
 	int32_t retries, accountable;
-	int32_t attempt;       /* number of the latest, from 0 */
-	int32_t retry_delay_s; /* JOB_ENTRY_NONE: none */
+	int32_t attempt;        /* number of the latest, from 0 */
+	int32_t retry_delay_s;  /* JOB_ENTRY_NONE: none */
+	int32_t max_duration_s; /* annotation rest-lit/max-duration-sec; 0: no limit */
 	int32_t tasks, roles;
 	int64_t gpus;
 	int64_t milli_cpus, memory_mb; /* limits of all containers of all tasks */
@@ -96,6 +97,10 @@ struct job_entry {
 	size_t doc_size; /* of doc, inflated */
 	size_t weight;   /* bytes of memory */
 };
+
+/* When the job has run for max_duration_s, in milliseconds since 1970: counted from the first start
+ * of a task, over all attempts.  INT64_MAX: never, or it has ended or is being stopped. */
+int64_t job_entry_deadline_ms(const struct job_entry *c);
 
 /* job_entry.key for the annotation rest-lit/idempotency ("KEY-BODY", hex). */
 uint64_t job_entry_key(struct span annotation);

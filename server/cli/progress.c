@@ -410,4 +410,6 @@ void progress_verdict(struct str *out, const struct progress *p, const char *job
 	str_char(out, '\n');
 	if (p->state == JOB_FAILED)
 		put_why(out, p, &arena);
+	if (p->state == JOB_STOPPED)
+		put_field(out, "reason:", scan_text(scan_get(p->status, "stopReason"), &arena));
 }

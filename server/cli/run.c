@@ -15,6 +15,7 @@
 #include "k8s/cache/job_entry.h"
 #include "k8s/submit/submission.h"
 #include "server/cli/run_internal.h"
+#include "server/cluster/cluster.h"
 #include "server/jobs/jobs.h"
 #include "server/setup.h"
 #include "translate/job.h"
@@ -40,6 +41,9 @@ struct following_run {
 	int code;       /* before the job exists: the exit code; else -1 */
 	char *uid;      /* of the Framework; NULL: unknown */
 	struct str patch;
+	int64_t deadline_ms;             /* of the job, since 1970 */
+	int64_t limit_s;                 /* from the start to the deadline */
+	char limit[JOB_STOP_REASON_MAX]; /* reason of a stop at the deadline; "" before */
 };
 
 /* ---- stop ------------------------------------------------------------------------------------ */
@@ -68,9 +72,8 @@ static void run_send_stop(struct following_run *f)
 		return;
 	f->stop_sent = true;
 	f->patch = (struct str)STR_INIT(TEXT_MAX);
-	str_puts(&f->patch, "{\"metadata\":{\"uid\":");
-	str_json(&f->patch, span_of(f->uid));
-	str_puts(&f->patch, "},\"spec\":{\"executionType\":\"Stop\"}}");
+	job_stop_patch(&f->patch,
+	               &(struct job_stop){ f->uid, NULL, f->limit[0] ? f->limit : NULL });
 	store_request(f->r->store, &(struct store_request){
 				       .verb = STORE_PATCH,
 				       .kind = KIND_FRAMEWORK,
@@ -92,6 +95,16 @@ static void run_stop(struct following_run *f, const char *why)
 	f->stop = f->interrupted = true;
 }
 
+static void run_look_at_limit(struct following_run *f)
+{
+	if (f->stop || f->stage != FOLLOW_RUN || clock_wall_ms() < f->deadline_ms)
+		return;
+	job_limit_reason(f->limit, f->limit_s);
+	term_say(&f->view.term, "%s has run for %lld seconds, its time limit: stopping it",
+	         f->r->name, (long long)f->limit_s);
+	f->stop = true;
+}
+
 static void run_look_at_signals(struct following_run *f)
 {
 	struct signalfd_siginfo info;
@@ -110,6 +123,16 @@ static void run_look_at_signals(struct following_run *f)
 }
 
 /* ---- the job --------------------------------------------------------------------------------- */
+
+static void run_note_deadline(struct following_run *f, struct span framework)
+{
+	struct job_entry *c = job_entry_new(framework);
+	if (!c)
+		return;
+	f->deadline_ms = job_entry_deadline_ms(c);
+	f->limit_s = c->max_duration_s;
+	job_entry_drop(c);
+}
 
 /* The roles of a Framework have the converted names. */
 static void run_add_gpus(struct progress *p, const struct job *job)
@@ -130,6 +153,7 @@ static void run_take_framework(struct following_run *f, struct span framework)
 	    view_take(&f->view, str_view(&detail), &e) < 0)
 		return;
 	run_add_gpus(&f->view.progress, f->r->job);
+	run_note_deadline(f, framework);
 	struct span uid = scan_text(scan_path(framework, "metadata", "uid"), &arena);
 	if (!f->uid && uid.n)
 		f->uid = xstrndup(uid.p, uid.n);
@@ -240,6 +264,7 @@ static void run_turn(struct following_run *f)
 	store_reap(r->store);
 	run_take_inbox(f);
 	run_look_at_signals(f);
+	run_look_at_limit(f);
 	run_send_stop(f);
 	if (f->view.term.lost && f->stage == FOLLOW_RUN)
 		run_stop(f, "writing to standard output failed");
@@ -293,7 +318,7 @@ static void run_submit(struct following_run *f, struct submission_options *s)
 int run_follow(struct run *r)
 {
 	struct submission_options options;
-	struct following_run f = { .r = r, .code = -1 };
+	struct following_run f = { .r = r, .code = -1, .deadline_ms = INT64_MAX };
 	view_init(&f.view, r->name);
 	/* People who redirect the output want all of it; without a block there is nothing else. */
 	f.stream = r->o->logs || !f.view.term.terminal || !f.view.term.block;

@@ -2,10 +2,10 @@
 /*
  * Work in the cluster that does not belong to a request: the server follows all Frameworks
  * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
- * (runtime_configmap.c), runs jobs on this machine (machine.c), removes leftovers (gc.c), keeps
- * earlier attempts (history.h) and asks HiveD (scheduler.h).  Begin with follow.c.  Except for
- * follow, everything runs on the main thread and has a store of its own, so that it cannot delay
- * jobs.
+ * (runtime_configmap.c), runs jobs on this machine (machine.c), removes leftovers (gc.c), stops
+ * jobs at their time limits (rounds.c), keeps earlier attempts (history.h) and asks HiveD
+ * (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main thread and
+ * has a store of its own, so that it cannot delay jobs.
  *
  * Members of one pattern: X_start begins (NULL and *e: 500); X_run_once goes on when X_fd is
  * readable or X_timeout_ms (-1: no limit) is over; X_free cancels silently and accepts NULL.
@@ -60,7 +60,7 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 #define CONTROLLER_NAMESPACE "frameworkcontroller"
 #define CONTROLLER_CONFIGMAP "frameworkcontroller"
 #define CONTROLLER_MEND                                                                            \
-	"kubectl apply -f k8s/deploy/frameworkcontroller/config.yaml, then kubectl -n "                   \
+	"kubectl apply -f k8s/deploy/frameworkcontroller/config.yaml, then kubectl -n "            \
 	"frameworkcontroller "                                                                     \
 	"rollout restart statefulset/frameworkcontroller"
 
@@ -107,3 +107,25 @@ void gc_run_once(struct gc *g);
 int gc_fd(const struct gc *g);
 int gc_timeout_ms(const struct gc *g);
 void gc_free(struct gc *g);
+
+/* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
+ * (job_entry_deadline_ms).  The limit and the start are in the Framework, so a restarted server
+ * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion. */
+struct rounds;
+
+struct rounds *rounds_start(struct server *s, struct err *e);
+void rounds_run_once(struct rounds *r);
+int rounds_fd(const struct rounds *r);
+int rounds_timeout_ms(const struct rounds *r);
+void rounds_free(struct rounds *r);
+
+/* Appends the merge patch that stops a job, as `PUT .../executionType` does. */
+struct job_stop {
+	const char *uid;
+	const char *version; /* resourceVersion; NULL: any */
+	const char *reason;  /* annotation rest-lit/stop-reason, which details show; NULL: none */
+};
+void job_stop_patch(struct str *out, const struct job_stop *s);
+enum { JOB_STOP_REASON_MAX = 256 };
+/* Writes the reason of a stop at the time limit. */
+void job_limit_reason(char out[static JOB_STOP_REASON_MAX], int64_t seconds);

@@ -233,9 +233,7 @@ static bool stop_plan(struct change *c)
 		return false;
 	}
 	STR_AUTO body = STR_INIT(MESSAGE_MAX);
-	str_puts(&body, "{\"metadata\":{\"uid\":");
-	str_json(&body, span_of(c->uid));
-	str_puts(&body, "},\"spec\":{\"executionType\":\"Stop\"}}");
+	job_stop_patch(&body, &(struct job_stop){ c->uid, NULL, NULL });
 	c->patch = arena_span(&c->r->arena, str_view(&body));
 	return true;
 }

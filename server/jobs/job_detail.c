@@ -124,12 +124,41 @@ static void show_said(struct shower *w, const struct said *said)
 	show_messages(w, ",\"appExitMessages\":", said);
 }
 
+/* Why the server has stopped the job (job_stop_patch); n is 0 if it has not. */
+static struct span shown_stop_reason(const struct shower *w)
+{
+	return scan_text(scan_path(w->s->doc, "metadata", "annotations", "rest-lit/stop-reason"),
+	                 w->a);
+}
+
+enum { STOP_CODE = -210 }; /* of FrameworkController */
+
+/* FrameworkController says that a user has stopped the job. */
+static struct said attempt_said(struct shower *w, const struct outcome *o)
+{
+	struct said said = said_read(o->diagnostics, true, w->a);
+	bool stopped = o->has_code && o->code == STOP_CODE && !w->s->attempt.n;
+	struct span reason = stopped ? shown_stop_reason(w) : SPAN("");
+	if (reason.n)
+		said.summary = reason;
+	return said;
+}
+
+static void show_stop_reason(struct shower *w)
+{
+	struct span reason = w->s->attempt.n ? SPAN("") : shown_stop_reason(w);
+	if (!reason.n)
+		return;
+	str_puts(w->out, ",\"stopReason\":");
+	str_json(w->out, reason);
+}
+
 static void show_attempt(struct shower *w)
 {
 	struct span v[ATTEMPT_MEMBERS];
 	attempt_members(shown_attempt(w->s), v);
 	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
-	const struct said said = said_read(o.diagnostics, true, w->a);
+	const struct said said = attempt_said(w, &o);
 	if (v[ATTEMPT_ID].p)
 		show_int(w->out, ",\"attemptId\":", v[ATTEMPT_ID]);
 	show_word(w->out, ",\"attemptState\":", JOB_STATES[shown_attempt_state(w->s, &o)]);
@@ -145,6 +174,7 @@ static void show_attempt(struct shower *w)
 	show_text(w, ",\"appExitType\":", o.type);
 	show_trigger(w, &o);
 	show_said(w, &said);
+	show_stop_reason(w);
 }
 
 /* ---- the job ---- */
@@ -273,7 +303,7 @@ static void show_sizes(struct shower *w)
 
 static void show_end(struct shower *w, const struct outcome *o)
 {
-	const struct said said = said_read(o->diagnostics, true, w->a);
+	const struct said said = attempt_said(w, o);
 	show_code(w, ",\"exitCode\":", o);
 	show_text(w, ",\"exitPhrase\":", o->phrase);
 	show_text(w, ",\"exitType\":", o->type);

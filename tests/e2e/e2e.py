@@ -17,6 +17,7 @@ import change_jobs
 import delivery
 import dialects
 import dryrun
+import durations
 import ended
 import janitor
 import logs
@@ -391,7 +392,7 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *janitor.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *janitor.TESTS, *durations.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     # The roles are not bound until the first test has run.

@@ -247,5 +247,21 @@ def test_run_side_by_side(check):
         check.ok("too many", code == 2 and "rest-lit: never can never start: 3 GPUs wanted" in err and not out, (code, out, err))
 
 
+def test_run_limit(check):
+    """extras.maxDurationSec and --max-duration stop the job; more than --max-duration is refused."""
+    with Place() as p:
+        limited = json.loads(job("limited", worker=role("sleep 1000")))
+        limited["extras"] = {"maxDurationSec": 2}
+        limited["jobRetryCount"] = 3
+        code, out, err = p.run(json.dumps(limited))
+        check.ok("stopped", code == 1 and re.search(r"^limited STOPPED after .*exit code -210", err, re.M), (code, err))
+        check.ok("why", re.search(r"^  reason: .*after 2 seconds, its time limit", err, re.M), err)
+        code, out, err = p.run(job("bounded", worker=role("sleep 1000")), "--max-duration", "1")
+        check.ok("by the option", code == 1 and "after 1 seconds, its time limit" in err, (code, err))
+        code, out, err = p.run(json.dumps(limited), "--max-duration", "1")
+        check.ok("refused", code == 2 and not out and re.search(
+            r"extras.maxDurationSec: must be at most 1, the limit for all jobs \(--max-duration\), is 2$", err, re.M), (code, err))
+
+
 TESTS = [test_run_pipe, test_run_fails, test_run_directories, test_run_terminal, test_run_interrupted, test_run_killed,
-         test_run_vanishes, test_run_side_by_side]
+         test_run_vanishes, test_run_side_by_side, test_run_limit]

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import threading
 
-from harness import BINARY, PATIENCE, Server, command_line, free_port, run, wait_until
+from harness import BINARY, PATIENCE, USER, Server, command_line, free_port, run, wait_until
 from machine import DONE, Machine, job, role
 
 
@@ -252,6 +252,28 @@ def test_events_and_restart(check):
         again.remove()
 
 
+def test_time_limits(check):
+    """A job is stopped at its limit, also by a server that has been started meanwhile; details say why."""
+    with Machine("--max-duration", "6") as m:
+        main = {"main": role("exec sleep 1000")}
+        m.start("short", main, extras={"maxDurationSec": 1})
+        m.start("long", main)
+        reply = m.submit(job("longer", main, extras={"maxDurationSec": 7}))
+        check.ok("more is refused", reply.status == 400 and "at most 6, the limit for all jobs" in reply.message, reply)
+        check.equal("the limit of the job", m.wait("short"), "STOPPED")
+        status = m.request("GET", f"/api/v2/jobs/{USER}~short").json["jobStatus"]
+        check.ok("why", "after 1 seconds, its time limit" in status.get("stopReason", ""), status)
+        check.ok("as OpenPAI's clients see it", status["appExitDiagnostics"] == status["stopReason"]
+                 and status["appExitCode"] == -210, status)
+        check.equal("the other one runs", m.wait("long", "RUNNING"), "RUNNING")
+        check.equal("stopped", m.stop(), 0)
+        again = m.again()
+        check.equal("over a restart", again.wait("long"), "STOPPED")
+        times = again.request("GET", f"/api/v2/jobs/{USER}~long").json["jobStatus"]
+        check.ok("not earlier", times["completedTime"] - times["launchedTime"] >= 5000, times)
+        again.remove()
+
+
 def test_quotas_and_storages(check):
     """capacity is a quota; path is the directory of a storage."""
     mine = as_user()
@@ -279,4 +301,4 @@ def test_quotas_and_storages(check):
 
 
 TESTS = [test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none,
-         test_sandbox_needed, test_several_users, test_events_and_restart, test_quotas_and_storages]
+         test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_quotas_and_storages]

@@ -1,5 +1,7 @@
 /* `extras` of v1 and v2 jobs: gang allocation, storages, plugins. Types are checked here too,
  * because the v1 schema leaves extras open. */
+#include <inttypes.h>
+
 #include "base/err.h"
 #include "base/plugin.h"
 #include "translate/dialects/parse_context.h"
@@ -251,6 +253,24 @@ static void plugins_check(struct parse_context *r, const struct path *p, const s
 	}
 }
 
+/* Whether the server allows the job to run that long is part of the error. */
+static void read_max_duration(struct parse_context *r, const struct path *up,
+                              const struct node *extras)
+{
+	const struct int_field field = { "maxDurationSec", 1, INT32_MAX, 0 };
+	const struct node *n = node_get(extras, field.name);
+	struct path p = PATH_KEY(up, span_of(field.name));
+	int64_t most = r->set->max_duration_s;
+	if (n && n->type != NODE_INT)
+		parse_wrong_type(r, &p, n, "a whole number of seconds");
+	r->job->max_duration_s = parse_number(r, &p, n, &field);
+	if (most && r->job->max_duration_s > most)
+		parse_refuse(r, &p, n,
+		             "must be at most %" PRId64
+		             ", the limit for all jobs (--max-duration), is %" PRId64,
+		             most, r->job->max_duration_s);
+}
+
 void extras_read(struct parse_context *r, const struct path *p, const struct node *extras)
 {
 	struct path at = PATH_KEY(p, SPAN("gangAllocation"));
@@ -259,6 +279,7 @@ void extras_read(struct parse_context *r, const struct path *p, const struct nod
 	r->job->gang = !(node_is(gang, NODE_BOOL) && !gang->boolean);
 	if (gang && gang->type != NODE_BOOL)
 		parse_wrong_type(r, &at, gang, "true or false");
+	read_max_duration(r, p, extras);
 	suggest_members(r, p, extras, EXTRAS_KNOWN);
 	storages_read(r, p, extras);
 	struct path plugins = PATH_KEY(p, SPAN(PLUGINS));

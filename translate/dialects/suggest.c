@@ -58,8 +58,12 @@ struct span suggest_placeholder(struct render *r, struct arena *a, struct span n
 	return suggest_replaced(r, a, name, from, best.name);
 }
 
-const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin", "gangAllocation",
-	                             "hivedScheduler", "storages", NULL };
+const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin",
+	                             "gangAllocation",
+	                             "hivedScheduler",
+	                             "maxDurationSec",
+	                             "storages",
+	                             NULL };
 
 void suggest_members(struct parse_context *r, const struct path *p, const struct node *map,
                      const char *const *known)

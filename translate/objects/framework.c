@@ -69,6 +69,14 @@ static bool put_mark_idempotency(const struct scope *s, struct out *o)
 	return s->mark->idempotency != NULL;
 }
 
+static bool put_job_max_duration(const struct scope *s, struct out *o)
+{
+	int64_t seconds = s->job->max_duration_s ?: s->set->max_duration_s;
+	if (seconds)
+		out_int(o, seconds);
+	return seconds != 0;
+}
+
 static bool put_owner_uid(const struct scope *s, struct out *o)
 {
 	if (s->uid_at)
@@ -106,6 +114,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "job.fancyRetry",     VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_fancy_retry,     "OpenPAI",                         "True; false only for v1 jobs with retryCount -2." },
 	{ "job.retryMax",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_retry_max,       "OpenPAI",                         "`jobRetryCount` (v1: `retryCount`), or 0." },
 	{ "job.gang",           VARIABLE_BOOL,   false, SCOPE_JOB,         put_job_gang,            "OpenPAI",                         "False only if `extras.gangAllocation` is the boolean false." },
+	{ "job.maxDuration",    VARIABLE_NUMBER, true,  SCOPE_JOB,         put_job_max_duration,    "ours",                            "`extras.maxDurationSec`, or the server's `--max-duration`; absent without either." },
 	{ "job.gpuType",        VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_gpu_type,        "ours",                            "`gpuType` of v1 jobs, a label value; absent if it is absent or empty, and in v2 jobs. No shipped template has it: for the administrator, see TEMPLATES.md." },
 	{ "job.taskRoles",      VARIABLE_LIST,   false, SCOPE_WHOLE_ROLES, put_job_task_roles,      "OpenPAI",                         "taskrole.yaml, once for every role, in the order of the job file." },
 	{ "job.priorityClass",  VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_priority_class,  "OpenPAI",                         "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in plain." },

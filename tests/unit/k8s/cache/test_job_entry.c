@@ -77,6 +77,52 @@ static void check(const struct job_entry *c, const struct expected *x)
 	assert_true(c->weight >= sizeof(*c) + c->doc.n);
 }
 
+/* From the first start of a task; without a valid annotation, a start, or when it ends: never. */
+static void test_deadline(void **state)
+{
+	static const struct {
+		const char *limit, *status, *execution;
+		int64_t want;
+	} CASES[] = {
+		{ "\"60\"", "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"",
+		  "Start", 120000 },
+		{ "\"60\"",
+		  "\"state\":\"AttemptCreationPending\",\"runTime\":\"1970-01-01T00:00:00Z\"",
+		  "Start", 60000 },
+		{ "\"2147483647\"",
+		  "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:00:00Z\"", "Start",
+		  2147483647000 },
+		{ "\"60\"", "\"state\":\"AttemptPreparing\"", "Start", INT64_MAX },
+		{ "\"60\"", "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"",
+		  "Stop", INT64_MAX },
+		{ "\"60\"",
+		  "\"state\":\"Completed\",\"runTime\":\"1970-01-01T00:01:00Z\","
+		  "\"completionTime\":\"1970-01-01T00:01:00Z\"",
+		  "Start", INT64_MAX },
+		{ "\"0\"", "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"",
+		  "Start", INT64_MAX },
+		{ "\"2147483648\"",
+		  "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"", "Start",
+		  INT64_MAX },
+		{ "60", "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"",
+		  "Start", INT64_MAX },
+		{ "{}", "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"",
+		  "Start", INT64_MAX },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		FREE_AUTO char *text = xasprintf(
+		    "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{"
+		    "\"rest-lit/max-duration-sec\":%s}},\"spec\":{\"executionType\":\"%s\"},"
+		    "\"status\":{%s}}",
+		    CASES[i].limit, CASES[i].execution, CASES[i].status);
+		struct job_entry *c = job_entry_new(span_of(text));
+		assert_non_null(c);
+		assert_int_equal(job_entry_deadline_ms(c), CASES[i].want);
+		job_entry_drop(c);
+	}
+}
+
 static void test_cached_new_of_all_states(void **state)
 {
 	(void)state;
@@ -260,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_cached_doc_is_what_is_shown),
 		cmocka_unit_test(test_cached_roles_of_all_states),
 		cmocka_unit_test(test_cached_same_sees_what_is_shown),
+		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_cached_without_doc_is_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,17 @@ static void test_without_gang_tasks_retry(void **state)
 	run_done(&r);
 }
 
+static void test_max_duration(void **state)
+{
+	(void)state;
+	struct run r = run_good(V2_ROLE("") "extras: {maxDurationSec: 90}");
+	assert_int_equal(r.job->max_duration_s, 90);
+	run_done(&r);
+	r = run_good(V2_ROLE("") "extras: {}");
+	assert_int_equal(r.job->max_duration_s, 0);
+	run_done(&r);
+}
+
 static void test_command_is_assembled(void **state)
 {
 	(void)state;
@@ -561,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_storages),
 		cmocka_unit_test(test_storages_of_the_older_plugin),
 		cmocka_unit_test(test_storages_of_the_older_plugin_default),
+		cmocka_unit_test(test_max_duration),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_ports_refused),
 		cmocka_unit_test(test_references_refused),

@@ -1,0 +1,48 @@
+"""Time limits of jobs, kept by two servers on a real API server; statuses as FrameworkController
+writes them."""
+import time
+
+from cluster import FRAMEWORKS
+from harness import framework_name, job_v2, wait_until
+from states import MERGE
+
+
+def rfc3339(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def runs(cluster, job, since):
+    """The job is in its second attempt; its first task started then."""
+    return cluster.api("PATCH", f"{FRAMEWORKS}/{framework_name(job)}", {"status": {
+        "state": "AttemptRunning", "startTime": rfc3339(since), "runTime": rfc3339(since),
+        "attemptStatus": {"id": 1, "startTime": rfc3339(time.time()), "runTime": rfc3339(time.time())}}}, MERGE)[0]
+
+
+def test_limits(check, cluster):
+    """Of two servers at least one stops a job at its limit, once; a job below its limit runs on."""
+    with cluster.serve("--max-duration", "86400") as one, cluster.serve() as two:
+        for job, server, seconds in (("over", one, 60), ("below", one, 3600), ("by-default", one, None), ("without", two, None)):
+            check.equal(f"{job}: is taken", server.submit(job_v2(job, extras={"maxDurationSec": seconds} if seconds else {})).status, 202)
+        now = time.time()
+        for job, since in (("over", 61), ("below", 61), ("by-default", 86401), ("without", 864000)):
+            check.equal(f"{job}: runs", runs(cluster, job, now - since), 200)
+
+        def stopped(job):
+            return cluster.get("Framework", framework_name(job))["spec"]["executionType"] == "Stop"
+        for job, reason in (("over", "after 60 seconds"), ("by-default", "after 86400 seconds")):
+            check.ok(f"{job}: is stopped", wait_until(lambda j=job: stopped(j)))
+            annotations = cluster.get("Framework", framework_name(job))["metadata"]["annotations"]
+            check.ok(f"{job}: why", reason in annotations.get("rest-lit/stop-reason", ""), annotations)
+            for server in (one, two):
+                check.ok(f"{job}: details say why", wait_until(lambda s=server, j=job, r=reason: r in s.request(
+                    "GET", f"/api/v2/jobs/alice~{j}").json["jobStatus"].get("stopReason", "")))
+        time.sleep(2)  # two rounds
+        check.equal("the others run on", [j for j in ("below", "without") if stopped(j)], [])
+        lines = [line for s in (one, two) for line in s.log().splitlines() if "has reached its time limit" in line]
+        check.equal("each was stopped once", len(lines), 2)
+        check.equal("no trouble", [line for s in (one, two) for line in s.log().splitlines() if "cannot be stopped" in line], [])
+    for job in ("over", "below", "by-default", "without"):
+        cluster.delete("Framework", framework_name(job))
+
+
+TESTS = [test_limits]

@@ -1,0 +1,406 @@
+"""k8s/deploy on a real API server: every overlay is built, each of its objects is accepted, and the
+server does its jobs with the account, the rights, the files and the arguments of its Deployment."""
+import functools
+import json
+import os
+import re
+import subprocess
+
+from cluster import DEPLOY
+from delivery import real_program
+from deployed import Deployed
+from harness import PATIENCE, ROOT, SLOW, framework_name, job_v2, job_v2_secret, wait_until
+from openpai import group_object, user_object
+from tokens import SECRET, bearer, token
+
+OVERLAYS = ("standalone-cluster", "try-out", "beside-openpai")
+IMAGES = {"rest-lit:0.1.0", "frameworkcontroller/frameworkcontroller:v1.0.1"}
+SCHEMAS = os.path.join(ROOT, "tests/data/kubernetes")
+MARKER = "Marker-of-a-secret-173205"
+# Kinds without a namespace.
+CLUSTER_KINDS = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy",
+                 "ValidatingAdmissionPolicyBinding"}
+KNOWN = {}
+# By kubectl exec, as standalone-cluster/kustomization.yaml says.
+TOKEN = "rest-lit token --user alice --jwt-secret-file /var/run/secrets/rest-lit/jwt/secret"
+
+
+# ---- reading ----------------------------------------------------------------------------------
+def kubectls(cluster):
+    """kubectl, and that of Debian if it is another one."""
+    found = [cluster.kubectl_program]
+    debian = subprocess.run([os.path.join(ROOT, "tests/tools/kit"), "debian-kubectl"], stdout=subprocess.PIPE,
+                            check=False).stdout.decode().strip()
+    if not debian:
+        print("     Debian's kubectl is not at hand", flush=True)
+    elif os.path.realpath(debian) != os.path.realpath(found[0]):
+        found.append(debian)
+    return found
+
+
+def objects(kubectl, text):
+    """The objects in this YAML, read by kubectl without a server."""
+    done = subprocess.run([kubectl, "annotate", "--local", "-f", "-", "-o", "json", "read=1"], input=text,
+                          capture_output=True, check=True, timeout=PATIENCE * SLOW)
+    text, found = done.stdout.decode(), []
+    while text.strip():
+        value, end = json.JSONDecoder().raw_decode(text.lstrip())
+        text = text.lstrip()[end:]
+        meta = value["metadata"]
+        del meta["annotations"]["read"]
+        value["metadata"] = {k: v for k, v in meta.items() if v or k not in ("annotations", "labels")}
+        found.append(value)
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def built(kubectl, overlay):
+    """The objects of an overlay.  The hash in the name of its generated ConfigMap depends on the
+    version of kubectl, and is removed."""
+    done = subprocess.run([kubectl, "kustomize", os.path.join(DEPLOY, overlay)], capture_output=True, check=False,
+                          timeout=PATIENCE * SLOW)
+    if done.returncode:
+        raise RuntimeError(done.stderr.decode())
+    text, n = re.subn(rb"name: rest-lit-[a-z0-9]{10}\n", b"name: rest-lit\n", done.stdout)
+    assert n == 2, n
+    return objects(kubectl, text)
+
+
+def name_of(value):
+    meta = value["metadata"]
+    return f"{value['apiVersion']} {value['kind']} {meta.get('namespace', '')}/{meta['name']}"
+
+
+def only(values, kind, name="rest-lit"):
+    found = [v for v in values if v["kind"] == kind and v["metadata"]["name"] == name]
+    assert len(found) == 1, (kind, name, len(found))
+    return found[0]
+
+
+# ---- objects that an old API server does not know ---------------------------------------------
+def violation(schema, value, root, at=""):
+    """Where the value breaks the schema, or None.  The keywords that the schemas here use."""
+    while "$ref" in schema:
+        schema = root["definitions"][schema["$ref"].rpartition("/")[2]]
+    types = {"object": dict, "array": list, "string": str, "integer": int}
+    if "type" in schema and (not isinstance(value, types[schema["type"]]) or isinstance(value, bool)):
+        return f"{at}: not of the type {schema['type']}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{at}: {value!r} is none of {schema['enum']}"
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        return f"{at}: {value!r} does not match {schema['pattern']}"
+    if value.__class__ is int and value < schema.get("minimum", value):
+        return f"{at}: too small"
+    if len(value) < schema.get("minItems", schema.get("minLength", 0)) if isinstance(value, (str, list)) else False:
+        return f"{at}: too short"
+    if "oneOf" in schema and sum(violation(s, value, root) is None for s in schema["oneOf"]) != 1:
+        return f"{at}: not exactly one of the alternatives"
+    found = []
+    if isinstance(value, dict):
+        properties, more = schema.get("properties", {}), schema.get("additionalProperties", {})
+        found = [f"{at}.{key}: missing" for key in schema.get("required", ()) if key not in value]
+        for key, member in value.items():
+            below = properties.get(key, more)
+            found.append(f"{at}.{key}: unknown" if below is False else violation(below, member, root, f"{at}.{key}"))
+    elif isinstance(value, list):
+        found = [violation(schema.get("items", {}), item, root, f"{at}[{i}]") for i, item in enumerate(value)]
+    return next((f for f in found if f), None)
+
+
+def schema_of(value):
+    path = os.path.join(SCHEMAS, f"{value['apiVersion'].replace('/', '.')}.{value['kind']}.json")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+# ---- dry runs ---------------------------------------------------------------------------------
+def resource_path(cluster, value):
+    """The path of the collection of this object, or None if the API server does not know the kind."""
+    version = value["apiVersion"]
+    if version not in KNOWN:
+        status, found = cluster.api("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
+        KNOWN[version] = {r["kind"]: r["name"] for r in reversed(found["resources"]) if "/" not in r["name"]} \
+            if status == 200 else {}
+    plural = KNOWN[version].get(value["kind"])
+    space = value["metadata"].get("namespace")
+    return plural and (f"/apis/{version}" if "/" in version else f"/api/{version}") + \
+        (f"/namespaces/{space}" if space else "") + f"/{plural}"
+
+
+def dry_run(check, cluster, what, values):
+    """Every object is accepted by the API server, or by its schema if the server is too old."""
+    for value in values:
+        path = resource_path(cluster, value)
+        schema = schema_of(value)
+        if schema:
+            check.equal(f"{what}: {name_of(value)}: by its schema", violation(schema, value, schema), None)
+        if path:
+            status, said = cluster.api("POST", path + "?dryRun=All", value)
+            check.ok(f"{what}: {name_of(value)}: accepted", status == 201 or
+                     (status == 409 and said["reason"] == "AlreadyExists"), said)
+        else:
+            check.ok(f"{what}: {name_of(value)}: unknown to this API server, so there is a schema", schema)
+
+
+def make_namespaces(cluster, names):
+    for name in names:
+        cluster.api("POST", "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+
+def test_deploy_objects(check, cluster):
+    """All kubectls build the same objects; each is accepted; none stands twice."""
+    programs = kubectls(cluster)
+    make_namespaces(cluster, ("rest-lit", "pai-jobs", "frameworkcontroller", "pai-user-v2", "pai-group", "pai-user-token"))
+    for overlay in OVERLAYS:
+        one, *others = [built(kubectl, overlay) for kubectl in programs]
+        by_name = {name_of(v): v for v in one}
+        check.equal(f"{overlay}: each object once", len(by_name), len(one))
+        for other in others:
+            check.equal(f"{overlay}: the same objects by each kubectl", {name_of(v): v for v in other}, by_name)
+        for value in one:
+            check.equal(f"{overlay}: {name_of(value)} has a namespace", "namespace" in value["metadata"],
+                        value["kind"] not in CLUSTER_KINDS)
+        kinds = [v["kind"] for v in one]
+        check.ok(f"{overlay}: namespaces first", "Namespace" not in kinds[kinds.count("Namespace"):], kinds)
+        dry_run(check, cluster, overlay, one)
+    folder = os.path.join(DEPLOY, "options")
+    texts = []
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as f:
+            texts.append(f.read())
+    dry_run(check, cluster, "options", objects(programs[0], b"\n---\n".join(texts)))
+
+
+def test_deploy_stands_once(check, cluster):
+    """No object is in two files, and the name of the image is in one."""
+    texts, images = [], []
+    for folder, _, files in os.walk(DEPLOY):
+        for name in files:
+            with open(os.path.join(folder, name), "rb") as f:
+                text = f.read()
+            images += re.findall(rb"newName: (\S+)", text)
+            if b"\nkind: Kustomization" not in text and b"\nkind: " in text:
+                texts.append(text)
+    names = [name_of(v) for v in objects(cluster.kubectl_program, b"\n---\n".join(texts))]
+    check.equal("twice: only what try-out changes", {n for n in names if names.count(n) > 1},
+                {"apps/v1 Deployment rest-lit/rest-lit"})
+    check.ok("many objects", len(names) > 40, len(names))
+    check.equal("the image of the server", images, [b"rest-lit"])
+
+
+def test_deploy_schemas_refuse(check, cluster):
+    """The schemas find mistakes."""
+    broken = (
+        ("base/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: few", "alternatives"),
+        ("base/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: 1\n  minAvailable: 1", "exactly one"),
+        ("base/disruption-budget.yaml", b"matchLabels", b"matchLabel", "unknown"),
+        ("options/framework-policy.yaml", b"failurePolicy: Fail", b"failurePolicy: Faill", "none of"),
+        ("options/framework-policy.yaml", b"operations: [CREATE]", b"operations: []", "too short"),
+        ("options/framework-policy.yaml", b"validationActions", b"actions", "validationActions: missing"))
+    for file, old, new, word in broken:
+        with open(os.path.join(DEPLOY, file), "rb") as f:
+            text = f.read()
+        assert text.count(old) == 1, (file, old)
+        said = [violation(schema_of(v), v, schema_of(v)) for v in objects(cluster.kubectl_program, text.replace(old, new))]
+        check.ok(f"{file}: {new.decode()}: {word}", any(s and word in s for s in said), said)
+
+
+# ---- hardening --------------------------------------------------------------------------------
+def test_deploy_is_hardened(check, cluster):
+    """What the level restricted of Pod Security asks for, and more for the server."""
+    for overlay in OVERLAYS:
+        values = built(cluster.kubectl_program, overlay)
+        spaces = {v["metadata"]["name"]: v["metadata"]["labels"] for v in values if v["kind"] == "Namespace"}
+        check.equal(f"{overlay}: namespaces", {n: v["pod-security.kubernetes.io/enforce"] for n, v in spaces.items()}, {
+            "rest-lit": "restricted", **({} if overlay == "beside-openpai" else {
+                "pai-jobs": "baseline", "frameworkcontroller": "restricted"})})
+        pods = [v for v in values if v["kind"] in ("Deployment", "StatefulSet")]
+        check.ok(f"{overlay}: images", {c["image"] for v in pods for c in v["spec"]["template"]["spec"]["containers"]} <= IMAGES)
+        for value in pods:
+            spec, what = value["spec"]["template"]["spec"], f"{overlay}: {value['metadata']['name']}"
+            own = spec["securityContext"]
+            check.ok(f"{what}: non-root", own["runAsNonRoot"] and own["runAsUser"] > 0, own)
+            check.equal(f"{what}: seccomp", own["seccompProfile"], {"type": "RuntimeDefault"})
+            check.equal(f"{what}: nothing of the host", [k for k in spec if k.startswith("host")], [])
+            check.ok(f"{what}: volumes", all(set(v) & {"configMap", "secret", "projected"} for v in spec["volumes"]), spec["volumes"])
+            container, = spec["containers"]
+            limits = container["securityContext"]
+            check.equal(f"{what}: privileges", (limits["allowPrivilegeEscalation"], limits["capabilities"]),
+                        (False, {"drop": ["ALL"]}))
+            if what.endswith(" rest-lit"):
+                check.ok(f"{what}: read-only root", limits["readOnlyRootFilesystem"])
+                check.equal(f"{what}: limits", sorted(container["resources"]["limits"]), ["cpu", "memory"])
+                check.equal(f"{what}: its token only", spec["automountServiceAccountToken"], False)
+                check.equal(f"{what}: no variables of Services", spec["enableServiceLinks"], False)
+
+
+# ---- running ----------------------------------------------------------------------------------
+def install(check, cluster, overlay):
+    """kubectl apply -k; the objects.  An old API server refuses the kinds that it does not know."""
+    done = cluster.kubectl("apply", "-k", os.path.join(DEPLOY, overlay))
+    values = built(cluster.kubectl_program, overlay)
+    unknown = {v["kind"] for v in values if not resource_path(cluster, v)}
+    said = [line for line in done.stderr.decode().splitlines() if line.strip() and not line.startswith(("Warning", "# Warning"))]
+    if unknown:
+        check.equal(f"{overlay}: unknown kinds", unknown, {"PodDisruptionBudget"})
+        said = [line for line in said if "PodDisruptionBudget" not in line and "ensure CRDs" not in line]
+    else:
+        check.equal(f"{overlay}: kubectl apply -k succeeds", done.returncode, 0)
+    check.equal(f"{overlay}: kubectl apply -k says nothing else", said, [])
+    there = [v for v in values if resource_path(cluster, v) and v["kind"] != "ConfigMap"]
+    missing = [name_of(v) for v in there
+               if cluster.api("GET", f"{resource_path(cluster, v)}/{v['metadata']['name']}")[0] != 200]
+    check.equal(f"{overlay}: all objects are there", missing, [])
+    return values
+
+
+def uninstall(cluster, values):
+    """All but the namespaces, which this cluster cannot empty, and Frameworks."""
+    for value in values:
+        path = resource_path(cluster, value)
+        if path and value["kind"] not in ("Namespace", "CustomResourceDefinition"):
+            cluster.api("DELETE", f"{path}/{value['metadata']['name']}")
+
+
+def rule_set(rules):
+    return {(verb, group, resource, tuple(r.get("resourceNames") or ())) for r in rules for verb in r["verbs"]
+            for group in r["apiGroups"] for resource in r["resources"]}
+
+
+def rights(cluster, account, space):
+    """The rules of this account in the namespace, without those of every account."""
+    review = cluster.api("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+                         {"spec": {"namespace": space}}, token=account)[1]
+    return {r for r in rule_set(review["status"]["resourceRules"]) if r[1] != "authorization.k8s.io"}
+
+
+def check_rights(check, cluster, account, values, jobs):
+    """Exactly the rules of the overlay, in these namespaces."""
+    bound = {(b["roleRef"]["kind"], b["metadata"].get("namespace", ""), b["roleRef"]["name"]) for b in values
+             if b["kind"] in ("RoleBinding", "ClusterRoleBinding") and b["subjects"] == [
+                 {"kind": "ServiceAccount", "name": "rest-lit", "namespace": "rest-lit"}]}
+    wide = set()
+    for kind, space, name in bound:
+        if kind == "ClusterRole":
+            wide |= rule_set(only(values, kind, name)["rules"])
+    for space in (jobs, "frameworkcontroller", "rest-lit", "kube-system"):
+        wanted = set(wide)
+        for value in values:
+            meta = value["metadata"]
+            if value["kind"] == "Role" and ("Role", space, meta["name"]) in bound and meta["namespace"] == space:
+                wanted |= rule_set(value["rules"])
+        check.ok(f"rights in {space}", wait_until(lambda space=space, wanted=wanted: rights(cluster, account, space) == wanted),
+                 rights(cluster, account, space) ^ wanted)
+    return wide
+
+
+def does_its_jobs(check, cluster, what, server, jobs, headers):
+    """What users do, with nothing but the rights of the account."""
+    frameworks = f"/apis/frameworkcontroller.microsoft.com/v1/namespaces/{jobs}/frameworks"
+    name = framework_name("deployed")
+    path = "/api/v2/jobs/alice~deployed"
+    yaml = {"Content-Type": "text/yaml", **headers}
+    check.equal(f"{what}: dry run", server.submit(job_v2_secret("deployed", MARKER), yaml, "/api/v2/jobs?dryRun=server").status, 200)
+    reply = server.submit(job_v2_secret("deployed", MARKER), yaml)
+    check.equal(f"{what}: job is taken", reply.status, 202 if reply.status == 202 else reply.body)
+    framework = cluster.api("GET", f"{frameworks}/{name}")[1]
+    check.equal(f"{what}: started", framework.get("spec", {}).get("executionType"), "Start")
+    volumes = [v["configMap"]["name"] for v in framework["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["volumes"]
+               if v["name"] == "pai-runtime"]
+    check.equal(f"{what}: with the runtime in this ConfigMap", [cluster.api(
+        "GET", f"/api/v1/namespaces/{jobs}/configmaps/{v}")[0] for v in volumes], [200])
+    for method, more, body in (("GET", "", None), ("GET", "/config", None), ("GET", "/events", None),
+                               ("GET", "/job-attempts", None), ("PUT", "/tag", '{"value":"t"}'),
+                               ("PUT", "/executionType", '{"value":"STOP"}')):
+        reply = server.request(method, path + more, body, {"Content-Type": "application/json", **headers})
+        check.ok(f"{what}: {method} {more}", reply.status in (200, 201, 202), reply)
+    check.ok(f"{what}: in the list", wait_until(lambda: b"deployed" in server.request(
+        "GET", "/api/v2/jobs", headers=headers).body))
+    check.equal(f"{what}: deleted", server.request("DELETE", "/api/v1/user/alice/jobs/deployed", headers=headers).status, 202)
+    check.ok(f"{what}: is gone", wait_until(lambda: cluster.api("GET", f"{frameworks}/{name}")[0] == 404))
+    for suffix in ("-configcred", "-regcred"):
+        cluster.api("DELETE", f"/api/v1/namespaces/{jobs}/secrets/{name}{suffix}")
+    for word in ("RBAC", "cannot", MARKER):
+        check.equal(f"{what}: the log is without {word}", [line for line in server.settled_log().splitlines() if word in line], [])
+
+
+def probed(check, what, server, probe):
+    """The probe succeeds; as the kubelet does it, but at the port of this test."""
+    if "httpGet" in probe:
+        check.equal(f"{what}: port", probe["httpGet"]["port"], 9186)
+        check.ok(f"{what}: {probe['httpGet']['path']}", wait_until(
+            lambda: server.request("GET", probe["httpGet"]["path"]).status == 200), server.log()[-2000:])
+        return
+    command = [*probe["exec"]["command"], "--server", f"http://127.0.0.1:{server.port}"]
+    check.ok(f"{what}: {command}", wait_until(lambda: server.run_beside(command).returncode == 0), server.log()[-2000:])
+
+
+def run_overlay(check, cluster, overlay, jobs, secrets, headers):
+    values = install(check, cluster, overlay)
+    try:
+        with Deployed(cluster, values, secrets) as server:
+            container, = server.pod["containers"]
+            for probe in ("livenessProbe", "readinessProbe"):
+                if probe in container:
+                    probed(check, f"{overlay}: {probe}", server, container[probe])
+            if "jwt" in (v["name"] for v in server.pod["volumes"]) and not headers:
+                made = server.run_beside(TOKEN.split())
+                headers = bearer(made.stdout.decode().strip())
+                check.equal(f"{overlay}: {TOKEN}", made.returncode, 0)
+            wide = check_rights(check, cluster, server.token, values, jobs)
+            check.equal(f"{overlay}: rights in the whole cluster", wide, {
+                ("get", "", "persistentvolumes", ()), ("list", "", "nodes", ()),
+                ("get", "scheduling.k8s.io", "priorityclasses", ("pai-job-minimal-priority",))}
+                if overlay == "beside-openpai" else set())
+            does_its_jobs(check, cluster, overlay, server, jobs, headers or {})
+            if "exec" in container["readinessProbe"]:
+                server.stop()
+                check.ok(f"{overlay}: the probe fails without the server",
+                         server.run_beside(container["readinessProbe"]["exec"]["command"]).returncode != 0)
+    finally:
+        uninstall(cluster, values)
+
+
+def can_run(what):
+    reason = Deployed.obstacle() or (None if real_program() else "this pai-runtime is linked dynamically")
+    if reason:
+        print(f"     {what}: not run, {reason}", flush=True)
+    return not reason
+
+
+def test_deploy_standalone_cluster(check, cluster):
+    if can_run("standalone-cluster"):
+        run_overlay(check, cluster, "standalone-cluster", "pai-jobs", {"rest-lit-jwt": {"secret": SECRET}}, None)
+
+
+def test_deploy_try_out(check, cluster):
+    if can_run("try-out"):
+        run_overlay(check, cluster, "try-out", "pai-jobs", {}, None)
+
+
+def test_deploy_beside_openpai(check, cluster):
+    """Beside the objects that OpenPAI has: users, groups, tokens, and what pods reference."""
+    if not can_run("beside-openpai"):
+        return
+    make_namespaces(cluster, ("pai-user-v2", "pai-group", "pai-user-token"))
+    mine = token()
+    done = cluster.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": [
+        user_object("alice", "alice-password", ["default"]), group_object("default", {"virtualClusters": ["default"]}),
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "616c696365", "namespace": "pai-user-token"},
+         "stringData": {"e2e": mine}},
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "pai-job-minimal-priority"},
+         "value": -2147483648}]}).encode())
+    check.equal("beside-openpai: kubectl apply", done.stderr.decode(), "")
+    cluster.apply("jobs/runtime-account.yaml", "jobs/exit-spec-configmap.yaml")
+    run_overlay(check, cluster, "beside-openpai", "default", {"rest-lit-jwt": {"secret": SECRET}}, bearer(mine))
+    for path in ("/apis/scheduling.k8s.io/v1/priorityclasses/pai-job-minimal-priority",
+                 "/api/v1/namespaces/pai-user-v2/secrets/616c696365", "/api/v1/namespaces/pai-user-token/secrets/616c696365",
+                 "/api/v1/namespaces/default/serviceaccounts/runtime-account",
+                 "/api/v1/namespaces/default/configmaps/runtime-exit-spec-configuration"):
+        cluster.api("DELETE", path)
+
+
+TESTS = [test_deploy_objects, test_deploy_stands_once, test_deploy_schemas_refuse, test_deploy_is_hardened,
+         test_deploy_standalone_cluster, test_deploy_try_out, test_deploy_beside_openpai]

@@ -1,0 +1,106 @@
+"""A server as it runs in the pod of its Deployment: with its arguments, its files in their places, its
+user, and a read-only root."""
+import os
+import shutil
+import subprocess
+import tempfile
+
+from cluster import ACCOUNT
+from harness import BINARY, PATIENCE, SLOW, Server
+
+# $1: folder with the files of the volumes, in their places; $2: user; then the command.  The folders
+# of the machine are not changed: an empty /etc and /run hide them in this mount namespace.
+IN_POD = """#!/bin/sh
+set -e
+files=$1 user=$2
+shift 2
+mount --make-rprivate /
+mount --bind "$files" /mnt
+mount -t tmpfs tmpfs /run
+mkdir /run/image /run/secrets
+mount --bind "$(dirname "$BINARY")" /run/image
+cp -a /mnt/var/run/secrets/. /run/secrets
+mount -t tmpfs tmpfs /etc
+cp -a /mnt/etc/. /etc
+umount /mnt
+mount -o remount,bind,ro / 2>/dev/null || true
+mount -o remount,ro /etc
+mount -o remount,ro /run
+export PATH=/run/image:$PATH HOME=/
+exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bounding-set=-all "$@"
+"""
+
+
+class Deployed(Server):
+    def __init__(self, cluster, values, secrets):
+        deployment = next(v for v in values if v["kind"] == "Deployment")
+        self.pod = deployment["spec"]["template"]["spec"]
+        self.user = str(self.pod["securityContext"]["runAsUser"])
+        self.files = tempfile.mkdtemp(prefix="rest-lit-deployed.")
+        os.chmod(self.files, 0o755)
+        self.script = os.path.join(self.files, "in-pod")
+        with open(self.script, "w", encoding="utf-8") as f:
+            f.write(IN_POD)
+        os.chmod(self.script, 0o755)
+        self.token = cluster.api("POST", ACCOUNT + "/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 3600}})[1]["status"]["token"]
+        container, = self.pod["containers"]
+        for mount in container["volumeMounts"]:
+            volume, = (v for v in self.pod["volumes"] if v["name"] == mount["name"])
+            self.put(mount["mountPath"], self.content(cluster, volume, values, secrets))
+        host, port = cluster.url.split("//")[1].split(":")
+        command, first, *arguments = container["command"] + container["args"]
+        assert (command, first) == ("rest-lit", "serve"), container
+        super().__init__(*arguments, who=[], program=["unshare", "-m", self.script, self.files, self.user, command],
+                         environment={"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "BINARY": BINARY})
+
+    @staticmethod
+    def obstacle():
+        """Why this machine cannot run it, or None."""
+        if os.getuid() != 0 or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/run"],
+                                              capture_output=True, check=False).returncode != 0:
+            return "may not mount here"
+        return None
+
+    @staticmethod
+    def content(cluster, volume, values, secrets):
+        """The files of a volume."""
+        if "configMap" in volume:
+            return next(v["data"] for v in values if v["kind"] == "ConfigMap" and
+                        v["metadata"]["namespace"] == "rest-lit" and v["metadata"]["name"] == volume["configMap"]["name"])
+        if "secret" in volume:
+            return secrets[volume["secret"]["secretName"]]
+        found = {}
+        for source in volume["projected"]["sources"]:
+            if "serviceAccountToken" in source:
+                answer = cluster.api("POST", ACCOUNT + "/token", {
+                    "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {
+                        "expirationSeconds": source["serviceAccountToken"]["expirationSeconds"]}})[1]
+                found[source["serviceAccountToken"]["path"]] = answer["status"]["token"]
+            elif "configMap" in source:
+                assert source["configMap"]["name"] == "kube-root-ca.crt"
+                with open(cluster.ca, encoding="utf-8") as f:
+                    found[source["configMap"]["items"][0]["path"]] = f.read()
+            else:
+                found[source["downwardAPI"]["items"][0]["path"]] = "rest-lit"
+        return found
+
+    def put(self, place, content):
+        folder = self.files + place
+        os.makedirs(folder, exist_ok=True)
+        for name, text in content.items():
+            path = os.path.join(folder, name)
+            with open(path, "wb") as f:
+                f.write(text if isinstance(text, bytes) else text.encode())
+            os.chown(path, 0, int(self.user))
+            os.chmod(path, 0o440)
+
+    def run_beside(self, command):
+        """A command in this pod, as an exec probe."""
+        return subprocess.run(["unshare", "-m", self.script, self.files, self.user, *command], capture_output=True,
+                              check=False, timeout=PATIENCE * SLOW, env={**os.environ, "BINARY": BINARY})
+
+    def remove(self):
+        super().remove()
+        shutil.rmtree(self.files, ignore_errors=True)

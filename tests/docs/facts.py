@@ -1,9 +1,11 @@
-"""What the documents say, compared with the sources: links and headings."""
+"""What the documents say, compared with the sources: links, fields of jobs, variables, messages."""
 import glob
+import json
 import os
 import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLUGINS = "extras.com.microsoft.pai.runtimeplugin[]"
 
 
 def read(path):
@@ -15,6 +17,13 @@ def without_blocks(text):
     return re.sub(r"^( *)```.*?^ *```$", "", text, flags=re.M | re.S)
 
 
+def first_column(text):
+    """What stands in backquotes in the first column of tables."""
+    cells = re.findall(r"^\| (`[^|]*) \|", without_blocks(text), re.M)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+# ---- links ----
 def anchors(text):
     """The anchors of the headings, as GitHub makes them."""
     titles = re.findall(r"^#+ +(.*)$", without_blocks(text), re.M)
@@ -37,4 +46,68 @@ def test_links(check):
         check.ok(name, not bad, f"no such file or heading: {' '.join(bad)}")
 
 
-TESTS = [test_links]
+# ---- fields and variables of JOBS.md ----
+def fields_of(schema, node, path):
+    """{path: whether it has no fields of its own}; `[]` is an item, ROLE and LABEL are any name."""
+    while "$ref" in node:
+        node = schema["definitions"][node["$ref"].rpartition("/")[2]]
+    found = {}
+    parts = [(f"{path}.{name}" if path else name, sub) for name, sub in node.get("properties", {}).items()
+             if isinstance(sub, dict)]
+    any_name = "LABEL" if path.endswith("ports") else "ROLE"
+    parts += [(f"{path}.{any_name}", sub) for sub in node.get("patternProperties", {}).values()]
+    parts += [(f"{path}[]", node["items"])] if "items" in node else []
+    for name, sub in parts:
+        below = fields_of(schema, sub, name)
+        found.update({name: not below} | below)
+    for sub in node.get("oneOf", []) + [part.get("then", {}) for part in node.get("allOf", [])]:
+        found.update(fields_of(schema, sub, path))
+    return {p: all(not q.startswith((f"{p}.", f"{p}[")) for q in found) for p in found}
+
+
+def test_fields(check):
+    """JOBS.md has a row and an example of every field of v2 jobs, and no others."""
+    schema = json.loads(read("schema/pai-v2.schema.json"))
+    fields = fields_of(schema, schema, "")
+    leaves = {path.removesuffix("[]") for path, leaf in fields.items() if leaf}
+    text = read("docs/JOBS.md").partition("## Fields")[2].partition("## Commands")[0]
+    keys = set(re.findall(r"(?:^|[ {,])([\w.]+):", "\n".join(re.findall(r"```yaml\n(.*?)```", text, re.S)), re.M))
+    listed = set()
+    for title, section in re.findall(r"^### (.*)\n((?:(?!### ).*\n)*)", text, re.M):
+        named = re.search(r"`(.*)`", title)
+        prefix = PLUGINS if title == "Plugins" else named[1] if named else ""
+        listed.update(f"{prefix}.{name}".lstrip(".") for name in first_column(section))
+    check.equal("fields without a row", sorted(leaves - listed), [])
+    check.equal("rows without a field", sorted(listed - set(fields)), [])
+    check.equal("fields without an example",
+                [p for p in sorted(leaves) if "microsoft" not in p and p.rpartition(".")[2] not in keys | {"LABEL"}], [])
+
+
+def test_variables(check):
+    """JOBS.md has the PAI variables of TRANSLATION.md, except those for v1 jobs alone."""
+    rows = re.findall(r"^\| `(PAI_[^`]+)` \|.*\| (.*) \|$", read("docs/TRANSLATION.md"), re.M)
+    wanted = {name for name, meaning in rows if not meaning.startswith("v1:")}
+    empty = {"PAI_DEFAULT_FS_URI", "PAI_DATA_DIR", "PAI_OUTPUT_DIR", "PAI_CODE_DIR"}
+    listed = {name for name in first_column(read("docs/JOBS.md")) if name.startswith("PAI_")}
+    check.equal("variables", sorted(listed ^ (wanted | empty)), [])
+
+
+# ---- messages of TROUBLESHOOTING.md ----
+def literals():
+    """The texts of the C sources, adjacent ones joined, and of the table of exit codes."""
+    text = "\n".join(read(path) for layer in ("base", "k8s", "runtime-assets", "schema", "server", "translate")
+                     for path in glob.glob(f"{ROOT}/{layer}/**/*.c", recursive=True))
+    joined = re.sub(r'"\s*\n\s*"', "", text)
+    return [t.replace('\\"', '"') for t in re.findall(r'"((?:[^"\\\n]|\\.)+)"', joined)] + \
+        read("runtime-assets/k8s-job-exit-spec.yaml").split("\n")
+
+
+def test_messages(check):
+    """Each message in the first columns of TROUBLESHOOTING.md is in the program."""
+    texts = literals()
+    for message in first_column(read("docs/TROUBLESHOOTING.md")):
+        pattern = re.compile(".*".join(map(re.escape, message.split("..."))))
+        check.ok(message, any(pattern.search(t) for t in texts), "is not in the sources")
+
+
+TESTS = [test_links, test_fields, test_variables, test_messages]

@@ -17,6 +17,7 @@ enum object_kind {
 	KIND_NODE,
 	KIND_POD,
 	KIND_EVENT,
+	KIND_LEASE, /* created, too, but in a cluster only */
 	KIND_MAX
 };
 

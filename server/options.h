@@ -84,6 +84,8 @@ struct options {
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
 	const char *output_listen, *output_url, *output_ca;
 	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
+	const char *webhook, *webhook_secret_file;
+	bool webhook_allow_private;
 	const char *visibility, *compat, *exit_spec, *dialects;
 	const char *engine, *gpus, *gpu_devices, *images, *mount;
 	int64_t cpus, memory, keep_logs;
@@ -92,7 +94,7 @@ struct options {
 	int64_t patience_s, timeout_s, max_logs, max_line, limit;
 	int64_t cache_memory, events_memory, detail_memory, history, history_bytes, watch_page,
 	    max_object_read;
-	int64_t max_duration_s;
+	int64_t max_duration_s, webhook_lease_s;
 	int64_t streams_per_user, stream_lifetime_s, stream_heartbeat_s, stream_buffer;
 	int64_t rate_list, list_rows;
 	int64_t log_link_lifetime_s, log_tail, log_streams, output_bytes;

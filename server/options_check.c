@@ -123,6 +123,29 @@ static bool idle_output_ca(const struct given *g)
 	return g->o->output_ca[0] && !is_https(g->o->output_url);
 }
 
+/* ---- reports of ended jobs ---- */
+
+static bool half_webhook(const struct given *g)
+{
+	return (g->o->webhook[0] != 0) != (g->o->webhook_secret_file[0] != 0);
+}
+
+static bool idle_private(const struct given *g)
+{
+	return g->o->webhook_allow_private && !g->o->webhook[0];
+}
+
+static bool unnamed_lease(const struct given *g)
+{
+	if (!g->o->webhook[0] || g->o->local[0])
+		return false;
+	for (const char *p = g->o->instance; *p; p++) {
+		if (is_upper(*p) || *p == '_')
+			return true;
+	}
+	return false;
+}
+
 /* ---- the rest ---- */
 
 static bool two_stores(const struct given *g)
@@ -228,6 +251,12 @@ static const struct rule {
 	  "--output-url with https:// needs --output-ca or --tls-cert, so that pods can verify the "
 	  "server" },
 	{ idle_output_ca, "--output-ca needs an --output-url that begins with https://" },
+	{ half_webhook,
+	  "--webhook and --webhook-secret-file go together: the secret signs what is sent" },
+	{ idle_private, "--webhook-allow-private needs --webhook" },
+	{ unnamed_lease,
+	  "--webhook needs an --instance without upper case letters and _, because the "
+	  "name of a Lease contains it" },
 	{ two_stores, "--local, --kubeconfig and --apiserver exclude each other" },
 	{ idle_engine, "--engine needs --local; a cluster has its own" },
 	{ idle_machine, "--cpus, --memory, --gpus, --gpu-devices and --images need --local without "

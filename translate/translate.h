@@ -166,6 +166,7 @@ struct mark {
 	const char *instance;   /* of the installation */
 	/* annotation rest-lit/idempotency of the Framework; NULL: none */
 	const char *idempotency;
+	bool webhook; /* the end of the job will be reported */
 };
 
 /*

@@ -295,6 +295,7 @@ enum text {
 	EXECUTION,
 	PRIORITY,
 	TAGS,
+	WEBHOOK,
 	RESOURCE_VERSION,
 	TEXTS
 };
@@ -311,6 +312,7 @@ static const struct {
 	[EXECUTION] = { offsetof(struct job_entry, execution), 16 },
 	[PRIORITY] = { offsetof(struct job_entry, priority), 32 },
 	[TAGS] = { offsetof(struct job_entry, tags), SIZE_MAX }, /* has limits of its own */
+	[WEBHOOK] = { offsetof(struct job_entry, webhook), 63 },
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
 
@@ -399,14 +401,16 @@ static int64_t submission_ms(struct span id)
 
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
 {
-	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, DURATION, N };
+	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, DURATION, TOLD, SENT, N };
 	static const char *const KEYS[N] = { "jobName",
 		                             "totalGpuNumber",
 		                             "rest-lit/tags",
 		                             "config",
 		                             "rest-lit/submission",
 		                             "rest-lit/idempotency",
-		                             "rest-lit/max-duration-sec" };
+		                             "rest-lit/max-duration-sec",
+		                             "rest-lit/webhook",
+		                             "rest-lit/webhook-sent" };
 	struct span v[N];
 	scan_members(annotations, KEYS, v, N);
 	job_entry_read_text(r, v[JOB_NAME], JOB);
@@ -422,6 +426,8 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	int64_t seconds = 0;
 	(void)parse_i64(scan_text(v[DURATION], &r->arena), 1, INT32_MAX, &seconds); /* else 0 */
 	r->c.max_duration_s = (int32_t)seconds;
+	if (!given(v[SENT]))
+		job_entry_read_text(r, v[TOLD], WEBHOOK);
 	r->texts[PRIORITY] = span_cut(job_entry_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
 	job_entry_read_text(r, scan_get(labels, "userName"), USER);
 	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);

@@ -65,6 +65,7 @@ struct job_entry {
 	const char *execution; /* START, STOP, CREATE */
 	const char *priority;  /* extras.hivedScheduler.jobPriorityClass; "" for none */
 	const char *tags;      /* a JSON list of texts, in order, [] if there are none */
+	const char *webhook;   /* the installation that reports the job's end; "": none, or done */
 	const char *resource_version;
 	int64_t version; /* resource_version as a number; 0 if it is not one */
 	/* Time of submission by this server's clock: orders jobs with the same created_ms.

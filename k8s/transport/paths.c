@@ -26,6 +26,8 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_NODE] = { "Node", "", "/api/v1", "nodes", false },
 	[KIND_POD] = { "Pod", "", "/api/v1", "pods", true },
 	[KIND_EVENT] = { "Event", "", "/api/v1", "events", true },
+	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "/apis/coordination.k8s.io/v1", "leases",
+			 true },
 };
 /* clang-format on */
 

@@ -51,6 +51,7 @@ static int serve_wait_ms(const struct service *s, int64_t refresh_ms)
 static void serve_reload(struct service *s)
 {
 	reload_all(&s->server, s->loops, s->n_loops);
+	rounds_reload(s->rounds);
 	log_event(LOG_INFO,
 	          runtime_configmap_check_again(s->runtime_configmap)
 	              ? "SIGHUP: checking the objects of pods again"

@@ -110,13 +110,16 @@ void gc_free(struct gc *g);
 
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
  * (job_entry_deadline_ms).  The limit and the start are in the Framework, so a restarted server
- * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion. */
+ * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the jobs
+ * also to the webhook (webhook.h), which reports their ends. */
 struct rounds;
 
 struct rounds *rounds_start(struct server *s, struct err *e);
 void rounds_run_once(struct rounds *r);
 int rounds_fd(const struct rounds *r);
 int rounds_timeout_ms(const struct rounds *r);
+/* SIGHUP: reads the secret of --webhook again. */
+void rounds_reload(struct rounds *r);
 void rounds_free(struct rounds *r);
 
 /* Appends the merge patch that stops a job, as `PUT .../executionType` does. */

@@ -116,11 +116,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	machine_read_facts(facts, out, a);
 	out->runtime = machine_path(program, a, e);
 	out->dir = machine_path(o->local, a, e);
-	const char **secrets = ARENA_NEW(a, const char *, 4);
+	const char **secrets = ARENA_NEW(a, const char *, 5);
 	out->secrets = secrets;
 	secrets[out->n_secrets++] = o->jwt_secret_file;
 	secrets[out->n_secrets++] = o->tls_key;
 	secrets[out->n_secrets++] = o->issuers;
+	secrets[out->n_secrets++] = o->webhook_secret_file;
 	secrets[out->n_secrets++] = o->config;
 	return out->runtime && out->dir ? machine_images(o, out, e) : -1;
 }

@@ -1,10 +1,13 @@
 /* Looks at all jobs about once a second, in the main thread. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "k8s/cache/cache.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/webhook.h"
 #include "server/log.h"
 
 enum {
@@ -24,6 +27,8 @@ struct stopping {
 struct rounds {
 	struct server *server;
 	struct store *store;
+	struct webhook *webhook; /* NULL: none */
+	int epoll_fd;            /* of both */
 	const struct view *seen; /* by the last round; NULL before the first one */
 	int64_t next_ms;
 	int64_t due_ms; /* the first deadline that the last round has seen; since 1970 */
@@ -138,12 +143,18 @@ static void rounds_look(struct rounds *r, int64_t now_ms)
 {
 	struct view_walk walk = { .view = r->seen };
 	r->due_ms = INT64_MAX;
+	if (r->webhook)
+		webhook_round_begin(r->webhook);
 	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;) {
 		int64_t due_ms = job_entry_deadline_ms(job);
 		if (due_ms <= now_ms)
 			rounds_stop(r, job);
 		r->due_ms = due_ms < r->due_ms ? due_ms : r->due_ms;
+		if (r->webhook)
+			webhook_see(r->webhook, job);
 	}
+	if (r->webhook)
+		webhook_round_end(r->webhook, r->seen);
 }
 
 /* Nothing has changed and no deadline has passed: the jobs need not be looked at. */
@@ -151,7 +162,7 @@ static void rounds_round(struct rounds *r)
 {
 	const struct view *view = cache_view(r->server->cache);
 	int64_t now_ms = clock_wall_ms();
-	bool same = view == r->seen && now_ms < r->due_ms;
+	bool same = view == r->seen && now_ms < r->due_ms && !webhook_wants_round(r->webhook);
 	if (r->seen)
 		view_drop(r->seen);
 	r->seen = view; /* held, so that another one has another address */
@@ -166,32 +177,61 @@ void rounds_run_once(struct rounds *r)
 		r->next_ms = clock_ms() + ROUND_MS;
 		rounds_round(r);
 	}
+	webhook_run_once(r->webhook);
 	store_start(r->store);
 }
 
 int rounds_fd(const struct rounds *r)
 {
-	return store_fd(r->store);
+	return r->epoll_fd;
 }
 
 int rounds_timeout_ms(const struct rounds *r)
 {
 	int64_t ms = r->next_ms - clock_ms();
-	int store = store_timeout_ms(r->store);
-	if (ms < 0)
-		return 0;
-	return store >= 0 && store < ms ? store : (int)ms;
+	const int others[] = { store_timeout_ms(r->store), webhook_timeout_ms(r->webhook) };
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		ms = others[i] >= 0 && others[i] < ms ? others[i] : ms;
+	return ms < 0 ? 0 : (int)ms;
+}
+
+void rounds_reload(struct rounds *r)
+{
+	ERR_AUTO e = { 0 };
+	if (!r->webhook)
+		return;
+	if (webhook_reload(r->webhook, &e) < 0)
+		log_event(LOG_ERROR, "SIGHUP: the secret of --webhook stays as it was", "why",
+		          err_msg(&e));
+	else
+		log_event(LOG_INFO, "SIGHUP: the secret of --webhook was read again", NULL, NULL);
 }
 
 /* ---- life ---- */
 
-struct rounds *rounds_start(struct server *s, struct err *e)
+static int rounds_watch(const struct rounds *r, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	return fd < 0 ? 0 : epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static int rounds_open(struct rounds *r, struct err *e)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	r->store = cluster_store(r->server, &limits, e);
+	if (!r->store || webhook_start(&r->webhook, r->server, r->store, e) < 0)
+		return -1;
+	if (rounds_watch(r, store_fd(r->store)) < 0 || rounds_watch(r, webhook_fd(r->webhook)) < 0)
+		return err_set(e, UNKNOWN_ERROR, "epoll failed");
+	return 0;
+}
+
+struct rounds *rounds_start(struct server *s, struct err *e)
+{
 	struct rounds *r = xcalloc(1, sizeof(*r));
 	r->server = s;
-	r->store = cluster_store(s, &limits, e);
-	if (r->store)
+	if (rounds_open(r, e) == 0)
 		return r;
 	rounds_free(r);
 	return NULL;
@@ -202,8 +242,12 @@ void rounds_free(struct rounds *r)
 	if (!r)
 		return;
 	r->ending = true;
+	webhook_stop(r->webhook);
 	if (r->store)
 		store_free(r->store);
+	webhook_free(r->webhook);
+	if (r->epoll_fd >= 0)
+		(void)close(r->epoll_fd);
 	if (r->seen)
 		view_drop(r->seen);
 	free(r->trouble);

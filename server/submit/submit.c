@@ -298,7 +298,8 @@ static int submit_start(struct submit *s, struct err *e)
 	if (idempotency_claim(s, e) < 0)
 		return -1;
 	r->secret |= facts.extension != NULL; /* even if the job is refused */
-	struct mark mark = { id, server->options->instance, s->value };
+	struct mark mark = { id, server->options->instance, s->value,
+		             server->options->webhook[0] != '\0' };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	if (job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e) < 0)
 		return -1;

@@ -27,6 +27,7 @@ import overlays
 import people
 import size
 import states
+import webhook
 from cluster import PATIENT, Cluster, end_in_order, step, tools
 from harness import (BINARY, ROOT, Checks, Server, choose, framework_name, job_v2, job_v2_secret,
                      run, wait_until)
@@ -393,7 +394,7 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *janitor.TESTS, *durations.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *janitor.TESTS, *durations.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     # Before the account gets more rights than those of an overlay.

@@ -107,6 +107,7 @@ static json_t *collect(const struct objects *objects)
 		case KIND_NODE:
 		case KIND_POD:
 		case KIND_EVENT:
+		case KIND_LEASE:
 		case KIND_MAX:
 			break;
 		}

@@ -69,6 +69,13 @@ static bool put_mark_idempotency(const struct scope *s, struct out *o)
 	return s->mark->idempotency != NULL;
 }
 
+static bool put_mark_webhook(const struct scope *s, struct out *o)
+{
+	if (s->mark->webhook)
+		out_puts(o, s->mark->instance);
+	return s->mark->webhook;
+}
+
 static bool put_job_max_duration(const struct scope *s, struct out *o)
 {
 	int64_t seconds = s->job->max_duration_s ?: s->set->max_duration_s;
@@ -123,6 +130,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "mark.instance",      VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_instance,       "ours",                            "Name of the installation that made an object." },
 	{ "mark.creating",      VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_creating,       "ours",                            "`true` while executionType is `Create`; absent otherwise." },
 	{ "mark.idempotency",   VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_idempotency,    "ours",                            "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
+	{ "mark.webhook",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_webhook,        "ours",                            "Name of the installation that reports the end of the job; absent if its server has no `--webhook`." },
 	{ "owner.uid",          VARIABLE_TEXT,   false, SCOPE_OWNED,       put_owner_uid,           "ours",                            "Uid of the Framework; put in when it is known." },
 };
 /* clang-format on */

@@ -131,6 +131,21 @@ static void test_rest(void **state)
 #define OUTPUT(url)                                                                                \
 	SECRET, "--apiserver", "https://k", "--output-listen", ":9187", "--output-url", url
 
+static void test_webhook(void **state)
+{
+	(void)state;
+	fine(true, ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f"));
+	fine(true, ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f", "--local",
+	                "d", "--instance", "A_b"));
+	wrong(true, ARGS(SECRET, "--webhook", "https://x/"), "go together");
+	wrong(true, ARGS(SECRET, "--webhook-secret-file", "f"), "go together");
+	wrong(true, ARGS(SECRET, "--webhook-allow-private"), "needs --webhook");
+	wrong(true,
+	      ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f", "--instance",
+	           "A-b"),
+	      "--instance");
+}
+
 static void test_output(void **state)
 {
 	(void)state;
@@ -155,7 +170,7 @@ int main(void)
 		cmocka_unit_test(test_fine),    cmocka_unit_test(test_who),
 		cmocka_unit_test(test_public),  cmocka_unit_test(test_hived),
 		cmocka_unit_test(test_machine), cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_output),
+		cmocka_unit_test(test_output),  cmocka_unit_test(test_webhook),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

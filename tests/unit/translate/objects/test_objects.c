@@ -101,7 +101,7 @@ static void test_build_only_a_framework_being_made_says_so(void **state)
 static void test_build_idempotency_is_the_frameworks_alone(void **state)
 {
 	(void)state;
-	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd" };
+	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd", false };
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", NULL);

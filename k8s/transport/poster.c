@@ -1,0 +1,283 @@
+#include "k8s/transport/poster.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "k8s/transport/curl.h"
+
+enum { ANSWER_MAX = 64 << 10 /* bytes of headers, and of the body, that are read */ };
+
+struct posting {
+	struct poster *poster;
+	struct posting *next, **at;
+	CURL *easy;
+	struct curl_slist *headers;
+	char *body;
+	size_t header_bytes, body_bytes;
+	bool refused; /* an address is not public */
+	char error[CURL_ERROR_SIZE];
+	void (*ended)(void *arg, const struct post_answer *a);
+	void *arg;
+};
+
+struct poster {
+	struct curl_loop curl;
+	char *url;
+	bool inside;
+	struct posting *first;
+};
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+struct network {
+	unsigned char base[16];
+	unsigned bits;
+};
+
+/* IPv4 that is not public, by RFC 6890 and its successors (IANA's registry of special addresses).
+ */
+static const struct network NOT_PUBLIC_V4[] = {
+	{ { 0 }, 8 },
+	{ { 10 }, 8 },
+	{ { 100, 64 }, 10 },
+	{ { 127 }, 8 },
+	{ { 169, 254 }, 16 },
+	{ { 172, 16 }, 12 },
+	{ { 192, 0, 0 }, 24 },
+	{ { 192, 0, 2 }, 24 },
+	{ { 192, 88, 99 }, 24 },
+	{ { 192, 168 }, 16 },
+	{ { 198, 18 }, 15 },
+	{ { 198, 51, 100 }, 24 },
+	{ { 203, 0, 113 }, 24 },
+	{ { 224 }, 3 }, /* multicast and reserved */
+};
+
+/* Of IPv6, 2000::/3 is public, except for these: Teredo and others, documentation, and 6to4, which
+ * contains an IPv4 address. */
+static const struct network PUBLIC_V6 = { { 0x20 }, 3 };
+static const struct network NOT_PUBLIC_V6[] = {
+	{ { 0x20, 0x01, 0x00 }, 23 },
+	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32 },
+	{ { 0x20, 0x02 }, 16 },
+	{ { 0x3f, 0xff, 0x00 }, 20 },
+};
+
+static bool poster_within(const struct network *n, const unsigned char *address)
+{
+	unsigned whole = n->bits / 8;
+	unsigned rest = n->bits % 8;
+	return memcmp(n->base, address, whole) == 0 &&
+	       (rest == 0 || ((n->base[whole] ^ address[whole]) >> (8 - rest)) == 0);
+}
+
+static bool poster_within_any(const struct network *v, size_t n, const unsigned char *address)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (poster_within(&v[i], address))
+			return true;
+	}
+	return false;
+}
+
+#define WITHIN_ANY(table, address)                                                                 \
+	poster_within_any(table, sizeof(table) / sizeof((table)[0]), address)
+
+static bool poster_is_public_v4(const void *address)
+{
+	return !WITHIN_ANY(NOT_PUBLIC_V4, address);
+}
+
+bool poster_is_public(const struct sockaddr *address)
+{
+	enum { MAPPED_AT = 12 };
+	if (address->sa_family == AF_INET)
+		return poster_is_public_v4(
+		    &((const struct sockaddr_in *)(const void *)address)->sin_addr);
+	if (address->sa_family != AF_INET6)
+		return false;
+	const struct in6_addr *v6 =
+	    &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+	if (IN6_IS_ADDR_V4MAPPED(v6))
+		return poster_is_public_v4(v6->s6_addr + MAPPED_AT);
+	return poster_within(&PUBLIC_V6, v6->s6_addr) && !WITHIN_ANY(NOT_PUBLIC_V6, v6->s6_addr);
+}
+
+/* ---- callbacks of libcurl -------------------------------------------------------------------- */
+
+static curl_socket_t poster_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+{
+	struct posting *x = arg;
+	if (purpose != CURLSOCKTYPE_IPCXN)
+		return CURL_SOCKET_BAD;
+	if (!x->poster->inside && !poster_is_public(&to->addr)) {
+		x->refused = true;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+/* The headers of an answer: libcurl keeps them all. */
+static size_t poster_count_header(char *from, size_t size, size_t count, void *arg)
+{
+	struct posting *x = arg;
+	(void)from;
+	x->header_bytes += size * count;
+	return x->header_bytes > ANSWER_MAX ? 0 : size * count; /* 0 ends the transfer */
+}
+
+static size_t poster_count_body(char *from, size_t size, size_t count, void *arg)
+{
+	struct posting *x = arg;
+	(void)from;
+	x->body_bytes += size * count;
+	return x->body_bytes > ANSWER_MAX ? 0 : size * count;
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+static void poster_drop(struct posting *x)
+{
+	*x->at = x->next;
+	if (x->next)
+		x->next->at = x->at;
+	if (x->easy) {
+		(void)curl_multi_remove_handle(x->poster->curl.multi, x->easy); /* or not added */
+		curl_easy_cleanup(x->easy);
+	}
+	curl_free_headers(&x->headers);
+	free(x->body);
+	free(x);
+}
+
+static const char *poster_problem(const struct posting *x, CURLcode result)
+{
+	if (x->refused)
+		return "its address is not public (loopback, private, link-local); "
+		       "--webhook-allow-private allows it";
+	if (result == CURLE_OPERATION_TIMEDOUT)
+		return "it takes too long to answer";
+	return x->error[0] ? x->error : curl_easy_strerror(result);
+}
+
+/* A status is an answer, whatever becomes of the rest. */
+static void poster_answered(struct posting *x, CURLcode result)
+{
+	int status = curl_status(x->easy);
+	struct post_answer a = { .status = status >= 200 ? status : 0 };
+	if (!a.status)
+		a.problem = poster_problem(x, result);
+	x->ended(x->arg, &a);
+	poster_drop(x);
+}
+
+static CURLcode poster_set_up(struct posting *x, size_t n)
+{
+	const struct poster *p = x->poster;
+	CURL *h = x->easy;
+	bool plain = span_starts(span_of(p->url), "http://");
+	CURLcode bad = curl_set_ca_bundle(h, NULL);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_URL, p->url);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, poster_open_socket);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, x);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, poster_count_header);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_HEADERDATA, x);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, poster_count_body);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEDATA, x);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)POSTER_TIMEOUT_MS);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_ERRORBUFFER, x->error);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_PRIVATE, x);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+	bad = bad ?: curl_easy_setopt(h, CURLOPT_POSTFIELDS, x->body);
+	return bad ?: curl_easy_setopt(h, CURLOPT_HTTPHEADER, x->headers);
+}
+
+int poster_send(struct poster *p, const struct post *post, struct err *e)
+{
+	CURL *easy = curl_bare(e);
+	if (!easy)
+		return -1;
+	struct posting *x = xcalloc(1, sizeof(*x));
+	*x = (struct posting){ .poster = p,
+		               .next = p->first,
+		               .at = &p->first,
+		               .easy = easy,
+		               .body = xstrndup(post->body.p, post->body.n),
+		               .ended = post->ended,
+		               .arg = post->arg };
+	if (x->next)
+		x->next->at = &x->next;
+	p->first = x;
+	curl_add_header(&x->headers, "Content-Type: application/json");
+	curl_add_header(&x->headers, "Expect:");
+	for (const char *const *line = post->headers; *line; line++)
+		curl_add_header(&x->headers, *line);
+	CURLcode bad = poster_set_up(x, post->body.n);
+	CURLMcode worse = bad ? CURLM_OK : curl_multi_add_handle(p->curl.multi, easy);
+	if (!bad && !worse)
+		return 0;
+	poster_drop(x);
+	return err_set(e, UNKNOWN_ERROR, "libcurl: %s",
+	               bad ? curl_easy_strerror(bad) : curl_multi_strerror(worse));
+}
+
+void poster_run_once(struct poster *p)
+{
+	CURLcode result;
+	curl_loop_run_once(&p->curl);
+	for (struct posting *x; (x = curl_loop_finished(&p->curl, &result)) != NULL;)
+		poster_answered(x, result);
+}
+
+int poster_fd(const struct poster *p)
+{
+	return p->curl.epoll;
+}
+
+int poster_timeout_ms(const struct poster *p)
+{
+	return curl_timeout_ms(p->curl.wake_ms);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* The path is kept as it is: a slash at its end can matter. */
+static int poster_set_url(struct poster *p, const char *url, struct err *e)
+{
+	const char *fault = NULL;
+	struct span text = span_trim(span_of(url));
+	FREE_AUTO char *valid = address_read(url, false, &fault);
+	if (!valid)
+		return err_set(e, 400, NULL, "%s", fault); /* the URL can have a password */
+	if (span_starts(text, "http://") && !p->inside)
+		return err_set(e, 400, NULL,
+		               "must start with https://; http:// needs --webhook-allow-private");
+	p->url = xstrndup(text.p, text.n);
+	return 0;
+}
+
+struct poster *poster_new(const struct poster_settings *s, struct err *e)
+{
+	struct poster *p = xcalloc(1, sizeof(*p));
+	p->inside = s->inside;
+	p->curl.epoll = -1;
+	if (poster_set_url(p, s->url, e) == 0 && curl_start(e) == 0 &&
+	    curl_loop_init(&p->curl, s->connections, e) == 0)
+		return p;
+	poster_free(p);
+	return NULL;
+}
+
+void poster_free(struct poster *p)
+{
+	if (!p)
+		return;
+	while (p->first)
+		poster_drop(p->first);
+	curl_loop_done(&p->curl);
+	free(p->url);
+	free(p);
+}

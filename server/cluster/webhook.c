@@ -1,0 +1,491 @@
+#include "server/cluster/webhook.h"
+
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/enc.h"
+#include "base/hash.h"
+#include "base/json/scan.h"
+#include "k8s/transport/poster.h"
+#include "server/cluster/lease.h"
+#include "server/log.h"
+#include "server/system.h"
+
+enum {
+	SENDS_MAX = 16, /* at the same time */
+	POSTPONED = 1024,
+	SECRET_BYTES_MAX = 4096,
+	BODY_MAX = 16 << 10,
+	PATCH_MAX = 1024,
+	MARK_MS = 30000,      /* deadline of the PATCH */
+	PAUSE_MS = 15000,     /* maximal pause of all jobs */
+	PAUSE_JOB_MS = 60000, /* ... of a job that has failed */
+	PAUSE_FIRST_MS = 1000,
+	HEADER_MAX = 160,
+	REASON_MAX = 1024,
+};
+
+/* Added to the rank of jobs that have failed, so that they delay no others. */
+static const int64_t LATER = INT64_C(1) << 50;
+
+enum send_state { SEND_FREE, SEND_POSTING, SEND_ANSWERED, SEND_MARKING };
+
+/* The end of a job on its way. */
+struct send {
+	struct webhook *w;
+	enum send_state state;
+	const struct job_entry *job;
+	struct str patch;
+};
+
+/* A job that has failed; another one with the same index replaces it. */
+struct postponed {
+	uint64_t job; /* hash of the uid; 0: none */
+	int64_t until_ms;
+	unsigned failures;
+};
+
+/* The end of a job that is to be sent; the lowest rank first. */
+struct candidate {
+	int64_t rank;
+	const struct job_entry *job; /* borrowed from the view of the round */
+};
+
+struct webhook {
+	struct server *server;
+	struct store *store;
+	struct poster *poster;
+	char *lease_name;
+	struct lease lease;
+	struct str secret;
+	struct hash_key key;
+	struct send sends[SENDS_MAX];
+	struct postponed postponed[POSTPONED];
+	struct candidate batch[WEBHOOK_BATCH]; /* of this round, in order */
+	size_t n, at;
+	size_t unsent;     /* jobs, in the last round */
+	bool was_held;     /* the Lease, in the last round */
+	int64_t pause_ms;  /* no attempt before */
+	unsigned failures; /* in a row, of any job */
+	char *trouble;     /* the last one that was logged; NULL: none */
+	bool ending;
+};
+
+/* ---- pure ------------------------------------------------------------------------------------ */
+
+static void webhook_put_ms(struct str *out, const char *key, int64_t ms)
+{
+	str_puts(out, key);
+	if (ms == JOB_ENTRY_NONE)
+		str_puts(out, "null");
+	else
+		str_int(out, ms);
+}
+
+static void webhook_put_text(struct str *out, const char *key, const char *text)
+{
+	str_puts(out, key);
+	str_json(out, span_of(text));
+}
+
+void webhook_body(struct str *out, const struct job_entry *job, struct span stop_reason)
+{
+	webhook_put_text(out, "{\"event\":\"job.ended\",\"uid\":", job->uid);
+	webhook_put_text(out, ",\"name\":", job->job);
+	webhook_put_text(out, ",\"username\":", job->user);
+	webhook_put_text(out, ",\"virtualCluster\":", job->cluster);
+	webhook_put_text(out, ",\"debugId\":", job->name);
+	webhook_put_text(out, ",\"state\":", JOB_STATES[job->state]);
+	if (job->has_code)
+		str_printf(out, ",\"exitCode\":%d", job->code);
+	else
+		str_puts(out, ",\"exitCode\":null");
+	str_puts(out, ",\"stopReason\":");
+	if (stop_reason.n)
+		str_json(out, stop_reason);
+	else
+		str_puts(out, "null");
+	webhook_put_ms(out, ",\"createdTime\":", job->created_ms);
+	webhook_put_ms(out, ",\"launchedTime\":", job->launched_ms);
+	webhook_put_ms(out, ",\"completedTime\":", job->completed_ms);
+	str_printf(out, ",\"retries\":%d,\"retryDetails\":{\"user\":%d,\"platform\":%d}}",
+	           job->retries, job->accountable, job->retries - job->accountable);
+}
+
+void webhook_signature(char out[static WEBHOOK_SIGNATURE], struct span secret, int64_t timestamp_s,
+                       struct span body)
+{
+	unsigned char mac[32];
+	char hex[2 * sizeof(mac) + 1];
+	char begin[32];
+	gnutls_hmac_hd_t h;
+	int n = snprintf(begin, sizeof(begin), "%lld.", (long long)timestamp_s);
+	/* Fails without memory only. */
+	if (gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, secret.p, secret.n) != 0 ||
+	    gnutls_hmac(h, begin, (size_t)n) != 0 || gnutls_hmac(h, body.p, body.n) != 0)
+		abort();
+	gnutls_hmac_deinit(h, mac);
+	hex_encode(hex, mac, sizeof(mac));
+	(void)snprintf(out, WEBHOOK_SIGNATURE, "sha256=%s", hex); /* it fits */
+}
+
+int64_t webhook_pause_ms(unsigned n, int64_t most_ms)
+{
+	int64_t ms = PAUSE_FIRST_MS;
+	while (--n > 0 && ms < most_ms)
+		ms *= 2;
+	return ms < most_ms ? ms : most_ms;
+}
+
+/* ---- jobs that have failed ------------------------------------------------------------------- */
+
+static struct postponed *webhook_postponed(struct webhook *w, const struct job_entry *job,
+                                           uint64_t *hash)
+{
+	*hash = hash_bytes(&w->key, span_of(job->uid)) | 1;
+	return &w->postponed[(*hash >> 1) % POSTPONED];
+}
+
+static unsigned webhook_failures(struct webhook *w, const struct job_entry *job, int64_t *until_ms)
+{
+	uint64_t hash;
+	const struct postponed *p = webhook_postponed(w, job, &hash);
+	*until_ms = p->job == hash ? p->until_ms : 0;
+	return p->job == hash ? p->failures : 0;
+}
+
+static void webhook_postpone(struct webhook *w, const struct job_entry *job)
+{
+	uint64_t hash;
+	struct postponed *p = webhook_postponed(w, job, &hash);
+	if (p->job != hash)
+		*p = (struct postponed){ .job = hash };
+	p->failures++;
+	p->until_ms = clock_ms() + webhook_pause_ms(p->failures, PAUSE_JOB_MS);
+}
+
+/* ---- one end of a job ------------------------------------------------------------------------ */
+
+static void send_over(struct send *s)
+{
+	job_entry_drop(TAKE(s->job));
+	str_done(&s->patch);
+	s->state = SEND_FREE;
+}
+
+static void webhook_log_trouble(struct webhook *w, const char *why)
+{
+	if (!w->ending)
+		cluster_log_trouble(&w->trouble, why,
+		                    "ends of jobs cannot be reported to --webhook; trying again",
+		                    "ends of jobs are reported to --webhook again");
+}
+
+static void send_marked(void *arg, const struct store_reply *reply)
+{
+	struct send *s = arg;
+	struct job_entry *now = NULL;
+	if (reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
+		now = job_entry_new(reply->body);
+	if (now)
+		cache_note(s->w->server->cache, now); /* else the next round sends it again */
+	/* Otherwise the next round decides, by the present state of the job. */
+	if (reply->outcome == STORE_OK || reply->outcome == STORE_NOT_FOUND || s->w->ending) {
+		send_over(s);
+		return;
+	}
+	s->state = SEND_ANSWERED;
+	str_done(&s->patch);
+	if (reply->outcome == STORE_REFUSED && reply->status != 422) { /* 422: another uid */
+		FREE_AUTO char *why = xstrndup(reply->message.p, reply->message.n);
+		webhook_log_trouble(s->w, why);
+	}
+}
+
+static void send_mark(struct send *s)
+{
+	s->state = SEND_MARKING;
+	s->patch = STR_INIT(PATCH_MAX);
+	str_puts(&s->patch, "{\"metadata\":{\"uid\":");
+	str_json(&s->patch, span_of(s->job->uid));
+	str_puts(&s->patch, ",\"resourceVersion\":");
+	str_json(&s->patch, span_of(s->job->resource_version));
+	str_printf(&s->patch, ",\"annotations\":{\"rest-lit/webhook-sent\":\"%lld\"}}}",
+	           (long long)clock_wall_ms() / 1000);
+	store_request(s->w->store, &(struct store_request){
+				       .verb = STORE_PATCH,
+				       .kind = KIND_FRAMEWORK,
+				       .name = s->job->name,
+				       .whole = true,
+				       .body = { str_view(&s->patch) },
+				       .deadline_ms = clock_ms() + MARK_MS,
+				       .done = send_marked,
+				       .arg = s,
+				   });
+}
+
+/* 410: the receiver does not want it. */
+static bool is_delivered(int status)
+{
+	return status / 100 == 2 || status == 410;
+}
+
+static void send_failed(struct send *s, const struct post_answer *a)
+{
+	struct webhook *w = s->w;
+	char text[64];
+	(void)snprintf(text, sizeof(text), "it answered %d", a->status); /* fits */
+	webhook_log_trouble(w, a->problem ?: text);
+	webhook_postpone(w, s->job);
+	w->failures++;
+	w->pause_ms = clock_ms() + webhook_pause_ms(w->failures, PAUSE_MS);
+	send_over(s);
+}
+
+static void send_answered(void *arg, const struct post_answer *a)
+{
+	struct send *s = arg;
+	if (!is_delivered(a->status)) {
+		send_failed(s, a);
+		return;
+	}
+	s->w->failures = 0;
+	s->w->pause_ms = 0;
+	webhook_log_trouble(s->w, NULL);
+	send_mark(s);
+}
+
+static struct span send_stop_reason(const struct job_entry *job, struct arena *a)
+{
+	struct span doc;
+	if (!job_entry_doc(job, a, &doc))
+		return SPAN("");
+	return span_cut(
+	    scan_text(scan_path(doc, "metadata", "annotations", "rest-lit/stop-reason"), a),
+	    REASON_MAX);
+}
+
+static void send_begin(struct send *s, const struct job_entry *job)
+{
+	ARENA_AUTO arena = { 0 };
+	ERR_AUTO e = { 0 };
+	STR_AUTO body = STR_INIT(BODY_MAX);
+	char signature[WEBHOOK_SIGNATURE];
+	char stamp[HEADER_MAX];
+	char signed_by[HEADER_MAX];
+	const char *const headers[] = { stamp, signed_by, NULL };
+	int64_t now_s = clock_wall_ms() / 1000;
+	s->state = SEND_POSTING;
+	s->job = job_entry_hold(job);
+	webhook_body(&body, job, send_stop_reason(job, &arena));
+	webhook_signature(signature, str_view(&s->w->secret), now_s, str_view(&body));
+	(void)snprintf(stamp, sizeof(stamp), "X-Rest-Lit-Timestamp: %lld", (long long)now_s);
+	(void)snprintf(signed_by, sizeof(signed_by), "X-Rest-Lit-Signature: %s", signature);
+	const struct post post = { str_view(&body), headers, send_answered, s };
+	if (poster_send(s->w->poster, &post, &e) < 0)
+		send_failed(s, &(struct post_answer){ 0, err_msg(&e) });
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static bool webhook_may_send(const struct webhook *w)
+{
+	return w->server->local || lease_held(&w->lease);
+}
+
+bool webhook_wants_round(const struct webhook *w)
+{
+	return w && webhook_may_send(w) ? w->unsent || !w->was_held : w && w->was_held;
+}
+
+void webhook_round_begin(struct webhook *w)
+{
+	bool may = webhook_may_send(w);
+	if (may && !w->was_held)
+		log_event(LOG_INFO, "this server reports ends of jobs", NULL, NULL);
+	else if (!may && w->was_held)
+		log_event(LOG_WARN,
+		          "this server does not hold the Lease any more: another one "
+		          "reports ends of jobs",
+		          NULL, NULL);
+	w->n = w->at = w->unsent = 0;
+	w->was_held = may;
+}
+
+static const struct send *webhook_under_way(const struct webhook *w, const char *name)
+{
+	for (size_t i = 0; i < SENDS_MAX; i++) {
+		const struct send *s = &w->sends[i];
+		if (s->state != SEND_FREE && strcmp(s->job->name, name) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* Keeps the batch sorted; of too many the last one is dropped. */
+static void webhook_select(struct webhook *w, const struct candidate *c)
+{
+	if (w->n == WEBHOOK_BATCH && c->rank >= w->batch[w->n - 1].rank)
+		return;
+	size_t i = w->n < WEBHOOK_BATCH ? w->n++ : w->n - 1;
+	for (; i > 0 && c->rank < w->batch[i - 1].rank; i--)
+		w->batch[i] = w->batch[i - 1];
+	w->batch[i] = *c;
+}
+
+void webhook_see(struct webhook *w, const struct job_entry *job)
+{
+	int64_t until_ms;
+	if (!job_state_final(job->state) || !job->webhook[0] ||
+	    strcmp(job->webhook, w->server->options->instance) != 0)
+		return;
+	w->unsent++;
+	if (!w->was_held || webhook_under_way(w, job->name))
+		return;
+	bool failed = webhook_failures(w, job, &until_ms) > 0;
+	if (clock_ms() >= until_ms)
+		webhook_select(
+		    w, &(struct candidate){ job->completed_ms + (failed ? LATER : 0), job });
+}
+
+/* Answered ends whose PATCH has failed: by the present state of their jobs. */
+static void webhook_mark_again(struct webhook *w, const struct view *view)
+{
+	for (size_t i = 0; i < SENDS_MAX; i++) {
+		struct send *s = &w->sends[i];
+		if (s->state != SEND_ANSWERED)
+			continue;
+		const struct job_entry *now = view_find(view, span_of(s->job->name));
+		if (!now || strcmp(now->uid, s->job->uid) != 0 || !now->webhook[0]) {
+			send_over(s);
+			continue;
+		}
+		job_entry_drop(s->job);
+		s->job = job_entry_hold(now);
+		send_mark(s);
+	}
+}
+
+/* After a failure, one at a time. */
+static void webhook_pump(struct webhook *w)
+{
+	size_t busy = 0;
+	for (size_t i = 0; i < SENDS_MAX; i++)
+		busy += w->sends[i].state != SEND_FREE;
+	for (size_t i = 0; i < SENDS_MAX && w->at < w->n; i++) {
+		bool may = w->failures == 0 || (busy == 0 && clock_ms() >= w->pause_ms);
+		if (!may || !webhook_may_send(w))
+			return;
+		if (w->sends[i].state != SEND_FREE)
+			continue;
+		busy++;
+		w->sends[i].w = w;
+		send_begin(&w->sends[i], w->batch[w->at++].job);
+	}
+}
+
+void webhook_round_end(struct webhook *w, const struct view *view)
+{
+	webhook_mark_again(w, view);
+	webhook_pump(w);
+}
+
+void webhook_run_once(struct webhook *w)
+{
+	if (!w)
+		return;
+	if (!w->server->local)
+		lease_run_once(&w->lease);
+	poster_run_once(w->poster);
+	webhook_pump(w);
+}
+
+int webhook_fd(const struct webhook *w)
+{
+	return w ? poster_fd(w->poster) : -1;
+}
+
+int webhook_timeout_ms(const struct webhook *w)
+{
+	if (!w)
+		return -1;
+	int poster = poster_timeout_ms(w->poster);
+	int lease = w->server->local ? -1 : lease_timeout_ms(&w->lease);
+	return poster < 0 || (lease >= 0 && lease < poster) ? lease : poster;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int webhook_reload(struct webhook *w, struct err *e)
+{
+	const char *file = w->server->options->webhook_secret_file;
+	struct stat st;
+	struct str secret = STR_SECRET(SECRET_BYTES_MAX);
+	int rc = file_read_regular(file, &secret, &st, e);
+	while (secret.n && (secret.p[secret.n - 1] == '\n' || secret.p[secret.n - 1] == '\r'))
+		secret.n--;
+	if (rc == 0 && secret.n < WEBHOOK_SECRET_MIN)
+		rc = err_set(e, 400, NULL,
+		             "%s: the secret has less than %d bytes; make one with `head -c 32 "
+		             "/dev/urandom | base64`",
+		             file, WEBHOOK_SECRET_MIN);
+	const char *warning = rc == 0 ? file_warning(&st, true) : NULL;
+	if (warning)
+		log_event(LOG_WARN, "the file of --webhook-secret-file is not safe", "why",
+		          warning);
+	if (rc == 0) {
+		str_wipe(&w->secret);
+		w->secret = secret;
+	} else {
+		str_wipe(&secret);
+	}
+	return rc;
+}
+
+int webhook_start(struct webhook **out, struct server *s, struct store *store, struct err *e)
+{
+	const struct options *o = s->options;
+	const struct poster_settings settings = { .url = o->webhook,
+		                                  .inside = o->webhook_allow_private,
+		                                  .connections = SENDS_MAX };
+	*out = NULL;
+	if (!o->webhook[0])
+		return 0;
+	struct webhook *w = xcalloc(1, sizeof(*w));
+	w->server = s;
+	w->store = store;
+	w->key = hash_key_new();
+	w->secret = (struct str)STR_SECRET(SECRET_BYTES_MAX);
+	w->lease_name = xasprintf("rest-lit-webhook-%s", o->instance);
+	lease_init(&w->lease, store, w->lease_name, o->webhook_lease_s);
+	*out = w;
+	if (webhook_reload(w, e) < 0)
+		return err_wrap(e, "--webhook-secret-file");
+	w->poster = poster_new(&settings, e);
+	return w->poster ? 0 : err_wrap(e, "--webhook");
+}
+
+void webhook_stop(struct webhook *w)
+{
+	if (!w)
+		return;
+	w->ending = w->lease.ending = true;
+	poster_free(TAKE(w->poster));
+}
+
+void webhook_free(struct webhook *w)
+{
+	if (!w)
+		return;
+	for (size_t i = 0; i < SENDS_MAX; i++)
+		send_over(&w->sends[i]);
+	lease_done(&w->lease);
+	str_wipe(&w->secret);
+	free(w->lease_name);
+	free(w->trouble);
+	free(w);
+}

@@ -1,0 +1,141 @@
+"""serve --local --webhook: each end of a job is reported at least once, to a receiver that fails."""
+import os
+import shutil
+import tempfile
+import time
+
+from harness import USER, wait_until
+from machine import NOBODY, Machine, job, role
+from receiver import PATH, SECRET, Receiver
+
+OUTAGE = 30 if os.environ.get("TEST_WHOLE") else 4
+
+
+class Secret:
+    """A file with the secret, readable by the server."""
+
+    def __init__(self, text=SECRET + "\n"):
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-webhook.")
+        self.path = os.path.join(self.directory, "secret")
+        with open(self.path, "w", encoding="ascii") as f:
+            f.write(text)
+        if os.geteuid() == 0:
+            os.chown(self.path, NOBODY, NOBODY)
+        os.chmod(self.directory, 0o755)
+        os.chmod(self.path, 0o600)
+
+    def __enter__(self):
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def arguments(url, secret):
+    return "--webhook", url, "--webhook-secret-file", secret, "--webhook-allow-private"
+
+
+def sent(m, name):
+    return "rest-lit/webhook-sent" in m.framework(name)["metadata"]["annotations"]
+
+
+def test_webhook_reports(check):
+    """State, exit code, times and signature; nothing twice, also after a restart; nothing of `env`."""
+    with Secret() as secret, Receiver(answers={"unwanted": [410]}) as to:
+        with Machine(*arguments(to.url, secret)) as m:
+            m.start("good", {"main": role("true")})
+            m.start("bad", {"main": role("exit 3")})
+            m.start("limited", {"main": role("exec sleep 1000")}, extras={"maxDurationSec": 1})
+            m.start("unwanted", {"main": role("true")})
+            m.start("running", {"main": role("exec sleep 1000")})
+            names = ["bad", "good", "limited", "unwanted"]
+            check.ok("all are reported", wait_until(lambda: sorted(to.names()) == names), to.names())
+            check.equal("genuine", to.forged, [])
+            ends = {end["name"]: end for end in to.got}
+            for name in names:
+                status = m.request("GET", f"/api/v2/jobs/{USER}~{name}").json["jobStatus"]
+                end = ends[name]
+                check.equal(f"{name}: as in details", [end[k] for k in ("username", "state", "exitCode", "completedTime", "launchedTime", "retries")],
+                            [status[k] for k in ("username", "state", "appExitCode", "completedTime", "launchedTime", "retries")])
+                check.equal(f"{name}: uid", end["uid"], m.framework(name)["metadata"]["uid"])
+                check.ok(f"{name}: marked", wait_until(lambda n=name: sent(m, n)))
+            check.ok("reason of the stop", "time limit" in ends["limited"]["stopReason"] and ends["good"]["stopReason"] is None, ends)
+            m.process.kill()
+            m.process.wait()
+            again = m.again()
+            check.ok("all jobs are known", again.ready())
+            again.start("later", {"main": role("true")})
+            check.ok("a later job", wait_until(lambda: "later" in to.names()))
+            check.equal("nothing twice", sorted(to.names()), sorted(names + ["later"]))
+            log = m.log() + again.log()
+            check.ok("no secret in the log", SECRET not in log and PATH not in log, log[-1000:])
+            check.equal("one path", to.paths, {PATH})
+            again.remove()
+
+
+def test_webhook_outage(check):
+    """The receiver is down for a while, and the server is killed meanwhile; another submission without
+    --webhook is not reported."""
+    to = Receiver()
+    with Secret() as secret:
+        m = Machine(*arguments(to.url, secret))
+        names = [f"j{i}" for i in range(8)]
+        for name in names:
+            m.start(name, {"main": role("true", cpu=1)})
+        check.ok("they end", wait_until(lambda: all(m.state(n) == "SUCCEEDED" for n in names)))
+        check.ok("trouble is logged", wait_until(lambda: "cannot be reported" in m.log()), m.log()[-500:])
+        m.process.kill()
+        m.process.wait()
+        plain = Machine(where=m.where)
+        plain.start("unreported", {"main": role("true")})
+        plain.wait("unreported")
+        check.equal("stopped", plain.stop(), 0)
+        again = Machine(*arguments(to.url, secret), where=m.where)
+        time.sleep(OUTAGE)
+        with to:
+            check.ok("all are reported", wait_until(lambda: set(to.names()) >= set(names)), to.names())
+            check.ok("and marked", wait_until(lambda: all(sent(again, n) for n in names)))
+            check.equal("once each", sorted(to.names()), names)
+            check.ok("the log says so", wait_until(lambda: "reported to --webhook again" in again.log()))
+            check.equal("genuine", to.forged, [])
+        again.remove()
+        m.remove()
+
+
+def test_webhook_one_fails(check):
+    """A receiver that refuses one job, and does not answer to another one, gets the others."""
+    with Secret() as secret, Receiver(answers={"refused": [500, 404, 302] + [500] * 99, "silent": [0] * 99},
+                                      headers=[("Location", "/elsewhere")]) as to:
+        with Machine(*arguments(to.url, secret)) as m:
+            for name in ("refused", "silent"):
+                m.start(name, {"main": role("true")})
+            check.ok("they are sent", wait_until(lambda: {"refused", "silent"} <= set(to.names())))
+            for i in range(3):
+                m.start(f"fine{i}", {"main": role("true")})
+            check.ok("the others are reported", wait_until(lambda: all(f"fine{i}" in to.names() for i in range(3))), to.names())
+            check.ok("the refused one again", wait_until(lambda: to.names().count("refused") >= 4), to.names())
+            check.ok("neither is marked", not sent(m, "refused") and not sent(m, "silent"))
+            check.equal("no redirect is followed", to.paths, {PATH})
+            check.equal("the others once", [to.names().count(f"fine{i}") for i in range(3)], [1, 1, 1])
+
+
+def test_webhook_private(check):
+    """Without --webhook-allow-private: loopback is refused, by address and by name; http at the start."""
+    with Secret() as secret, Secret("too short\n") as short, Receiver() as to:
+        for url in (f"https://127.0.0.1:{to.port}/x", f"https://localhost:{to.port}/x", f"https://[::1]:{to.port}/x"):
+            with Machine("--webhook", url, "--webhook-secret-file", secret) as m:
+                m.start("mine", {"main": role("true")})
+                check.ok(f"{url}: refused", wait_until(lambda: "is not public" in m.log()), m.log()[-500:])
+        for what, words, want in (
+                ("http", ("--webhook", to.url, "--webhook-secret-file", secret), "must start with https://"),
+                ("short secret", arguments(to.url, short), "less than 16 bytes"),
+                ("no secret", ("--webhook", to.url), "--webhook and --webhook-secret-file go together"),
+                ("a password", ("--webhook", "https://user:pass@example.com/", "--webhook-secret-file", secret), "--webhook: must be https://HOST"),
+                ("no webhook", ("--webhook-allow-private",), "needs --webhook")):
+            m = Machine(*words, wait=False)
+            check.ok(f"{what}: refused", m.process.wait(60) == 2 and want in m.log() and "user:pass" not in m.log(), m.log())
+            m.remove()
+        check.equal("nothing was sent", to.got, [])
+
+
+TESTS = [test_webhook_reports, test_webhook_outage, test_webhook_one_fails, test_webhook_private]

@@ -43,14 +43,14 @@ override CC := $(CLANG)
 endif
 
 # ---- required packages: packages.txt (before the first call of pkg-config) -----------------
-GOALS := $(filter-out clean help,$(or $(MAKECMDGOALS),all))
+GOALS := $(filter-out clean help dist,$(or $(MAKECMDGOALS),all))
 ifneq ($(GOALS),)
 SECTIONS := build
-# All targets except the program, demo, image and install need the test packages.
-ifneq ($(filter-out all demo image install,$(GOALS))$(filter-out release,$(FLAVOUR)),)
+# All targets except the program, demo, image, install and packages need the test packages.
+ifneq ($(filter-out all demo image install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long,$(GOALS)) $(if $(filter check-long,$(GOALS)),long)
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long)
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -295,6 +295,7 @@ help:
 	@echo '                FLAVOUR=asan: under AddressSanitizer and UBSan;'
 	@echo '                for example: make http TEST=framing, make unit FLAVOUR=asan TEST=yaml'
 	@echo 'make bare/trixie   make demo and make check in a minimal Debian 13; or bare/bookworm'
+	@echo 'make debian/trixie make deb in a minimal Debian 13, and the packages in another; or debian/bookworm'
 	@echo 'make asan       build the programs and tests with AddressSanitizer and UBSan'
 	@echo 'make fuzz       every fuzz target for 60 s (SECONDS=n, TEST=target)'
 	@echo 'make golden-update         record the expected translations of the examples again'
@@ -304,6 +305,7 @@ help:
 	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
 	@echo 'make fmt        clang-format all C files'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
+	@echo 'make deb        Debian packages in build/deb; make dist: the sources in build/dist'
 	@echo 'As root, make installs missing packages of packages.txt.'
 	@echo 'DEVELOPER=1 turns warnings into errors; V=1 shows the commands'
 
@@ -320,7 +322,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime local kill steps trouble growth soak docs facts lint analyze layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime local kill steps trouble growth soak packages docs facts lint analyze layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -328,7 +330,7 @@ $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
-$(foreach s,http e2e runtime local kill steps trouble pages docs,$(eval NEEDS_$(s) := all))
+$(foreach s,http e2e runtime local kill steps trouble packages pages docs,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)
@@ -343,7 +345,7 @@ endef
 $(foreach s,$(SUITES),$(eval $(call SUITE,$(s))))
 needs-pages: $(NEEDS_pages)
 needs-fuzz: $(NEEDS_fuzz)
-bare/bookworm bare/trixie:
+bare/bookworm bare/trixie debian/bookworm debian/trixie:
 	tests/tools/suites $@
 
 # Record the translations of the examples again and show the differences.
@@ -384,14 +386,54 @@ IMAGE ?= rest-lit/pai-runtime:$(VERSION)
 image: $(B)/pai-runtime
 	tests/tools/image $(B)/pai-runtime $(IMAGE)
 
+# ---- installing, packages -----------------------------------------------------------------------
+# The manual page and the completions, from the tables of commands and options.
+MADE := $(addprefix $(B)/pages/,man bash zsh fish)
+$(MADE): $(B)/pages/%: $(B)/rest-lit
+	@mkdir -p $(@D)
+	$(Q)$< page $* >$@.new && mv $@.new $@
+
+# Units and examples name /usr/bin, /etc and /var.  A changed configuration is not replaced.
 PREFIX ?= /usr/local
-install: all
-	install -D -m 755 $(B)/rest-lit $(DESTDIR)$(PREFIX)/bin/rest-lit
-	install -D -m 755 $(B)/pai-runtime $(DESTDIR)$(PREFIX)/bin/pai-runtime
+SYSCONFDIR ?= /etc
+UNITS := rest-lit.service rest-lit-local.service
+ZSH := $(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+put = install -D -m $(1) $(2) $(DESTDIR)$(PREFIX)/$(3)
+install: all $(MADE)
+	$(call put,755,$(B)/rest-lit,bin/rest-lit)
+	$(call put,755,$(B)/pai-runtime,bin/pai-runtime)
+	$(call put,644,$(B)/pages/man,share/man/man1/rest-lit.1)
+	$(call put,644,packaging/pai-runtime.1,share/man/man1/pai-runtime.1)
+	$(call put,644,$(B)/pages/bash,share/bash-completion/completions/rest-lit)
+	$(call put,644,$(B)/pages/zsh,share/zsh/$(ZSH)/_rest-lit)
+	$(call put,644,$(B)/pages/fish,share/fish/vendor_completions.d/rest-lit.fish)
+	for unit in $(UNITS); do $(call put,644,packaging/$$unit,lib/systemd/system/$$unit) && \
+		sed -i 's,/usr/bin/,$(PREFIX)/bin/,' $(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit || exit; done
+	$(call put,644,packaging/rest-lit.sysusers,lib/sysusers.d/rest-lit.conf)
+	for file in cluster local; do [ -e $(DESTDIR)$(SYSCONFDIR)/rest-lit/$$file.yaml ] || \
+		install -D -m 644 packaging/$$file.yaml $(DESTDIR)$(SYSCONFDIR)/rest-lit/$$file.yaml || exit; done
+	for file in $(wildcard examples/*.*); do $(call put,644,$$file,share/doc/rest-lit/$$file) || exit; done
+
+# The sources, as one file whose bytes depend on nothing else.
+DIST := rest-lit-$(VERSION)
+dist:
+	@mkdir -p build/dist
+	$(Q){ git ls-files 2>/dev/null || find . -type f -not -path './build/*' -printf '%P\n'; } | LC_ALL=C sort | \
+		tar --create --files-from=- --transform='s,^,$(DIST)/,' --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+			--mtime="$$(dpkg-parsechangelog -S Date)" | gzip -n >build/dist/$(DIST).tar.gz
+	@echo build/dist/$(DIST).tar.gz
+
+# The packages for this Debian release, from the sources of dist.
+deb: dist
+	rm -rf build/deb && mkdir -p build/deb
+	tar -xf build/dist/$(DIST).tar.gz -C build/deb
+	cd build/deb/$(DIST) && env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -b -uc -us >../build.log 2>&1 || { tail -n 30 ../build.log; exit 1; }
+	rm -rf build/deb/$(DIST)
+	@ls build/deb/*.deb
 
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image install clean
+.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image install dist deb clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -229,3 +229,71 @@ void options_schema(struct str *out)
 	}
 	str_puts(out, "\n\t}\n}\n");
 }
+
+/* ---- the manual page ---- */
+
+/* A line that begins with a dot or a quote would be a request; a bare hyphen is not copied as one.
+ */
+void roff_text(struct str *out, const char *text)
+{
+	bool first = true;
+	for (const char *p = text; *p; p++) {
+		if (first && (*p == '.' || *p == '\''))
+			str_puts(out, "\\&");
+		if (*p == '\\')
+			str_puts(out, "\\e");
+		else if (*p == '-' || *p == '\'' || *p == '`' || *p == '~' || *p == '^')
+			str_printf(out, *p == '-' ? "\\-" : "\\(%s",
+			           *p == '\''  ? "aq"
+			           : *p == '`' ? "ga"
+			           : *p == '~' ? "ti"
+			                       : "ha");
+		else
+			str_char(out, *p);
+		first = *p == '\n';
+	}
+}
+
+static void option_manual(struct str *out, const struct option *o)
+{
+	STR_AUTO text = STR_INIT(4 * TEXT_MAX);
+	STR_AUTO value = STR_INIT(TEXT_MAX);
+	str_puts(out, ".TP\n\\fB\\-\\-");
+	roff_text(out, o->name);
+	if (o->value) {
+		str_puts(out, "\\fR \\fI");
+		roff_text(out, o->value);
+	}
+	str_puts(out, "\\fR\n");
+	option_default(&value, o);
+	str_printf(&text, "%s.\n", o->help);
+	if (o->type != OPTION_SWITCH && value.n)
+		str_printf(&text, "Default: %s%s%s.\n", str_c(&value), o->unit ? " " : "",
+		           o->unit ? o->unit : "");
+	if (o->type != OPTION_SWITCH && o->type != OPTION_TEXT) {
+		str_puts(&text, "Values: ");
+		bounds_text(&text, o);
+		str_puts(&text, ".\n");
+	}
+	str_puts(&text, "Commands: ");
+	commands_text(&text, o->commands);
+	str_puts(&text, ".\n");
+	roff_text(out, str_c(&text));
+}
+
+void options_manual(struct str *out)
+{
+	str_puts(out, ".SH OPTIONS\n"
+	              ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n"
+	              "Print what the command does, its main options and an example.\n"
+	              ".TP\n\\fB\\-\\-help\\-all\\fR\n"
+	              "The same with all options.\n");
+	for (enum option_group g = 0; g < GROUP_FIXED; g++) {
+		str_puts(out, ".SS ");
+		roff_text(out, OPTION_GROUPS[g]);
+		str_char(out, '\n');
+		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
+			if (o->group == g)
+				option_manual(out, o);
+	}
+}

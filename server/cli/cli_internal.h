@@ -24,8 +24,20 @@ struct translator *command_translator(const struct options *o);
 /* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
 
+/* The names that `rest-lit schema` takes. */
+void schema_names(struct str *out, const char *between);
+
 /* Prints such lines on standard error. */
 void command_notes(const char *file, const char *prefix, const struct notes *notes);
+
+/* ---- manual.c: generated from the tables of commands and options ---- */
+
+/* The manual page rest-lit(1). */
+void manual_page(struct str *out);
+/* Completion of the command line in a shell. */
+void completion_bash(struct str *out);
+void completion_zsh(struct str *out);
+void completion_fish(struct str *out);
 
 /* ---- term.c: lines, visible text, tables (pure); output of a command that waits ---- */
 

@@ -116,7 +116,9 @@ static const struct {
 	{ "options", options_page },         { "routes", routes_page },
 	{ "openapi", openapi_page },         { "translation", translation_page },
 	{ "config-schema", options_schema }, { "warnings", warnings_page },
-	{ "templates", templates_page },
+	{ "templates", templates_page },     { "man", manual_page },
+	{ "bash", completion_bash },         { "zsh", completion_zsh },
+	{ "fish", completion_fish },
 };
 
 int cmd_page(const struct command *c, int argc, char **argv)
@@ -142,11 +144,21 @@ static const struct {
 	const char *name;
 	enum schema_name schema;
 } SCHEMAS[] = {
+	{ "pod", SCHEMA_POD },
 	{ "facts", SCHEMA_FACTS },
 	{ "issuers", SCHEMA_ISSUERS },
 	{ "hived", SCHEMA_HIVED },
-	{ "pod", SCHEMA_POD },
 };
+
+void schema_names(struct str *out, const char *between)
+{
+	const struct dialect *d = NULL;
+	for (size_t i = 0; (d = dialect_nth(i)); i++)
+		str_printf(out, "%s%s", d->name, between);
+	for (size_t i = 0; i < sizeof(SCHEMAS) / sizeof(SCHEMAS[0]); i++)
+		str_printf(out, "%s%s", SCHEMAS[i].name, between);
+	str_puts(out, "config");
+}
 
 int cmd_schema(const struct command *c, int argc, char **argv)
 {

@@ -1,5 +1,7 @@
 # Functions for minimal Debian systems in directories, sourced by bare and tests/packages/debian.  They
 # need root, debootstrap and 4 GB.  root_free unmounts and removes all of them.
+#
+#   DEBIAN_BASE=DIR   copy this installation of the release instead
 # shellcheck shell=bash
 roots=()
 mounts=()
@@ -12,6 +14,7 @@ root_new() {
 	mkdir -p "$1" && chmod 755 "$1" # other users need access, too
 	roots+=("$1")
 	[ ! -e "$1/etc/debian_version" ] || return 0
+	[ -z "${DEBIAN_BASE-}" ] || { cp -a "$DEBIAN_BASE/." "$1"; return; }
 	mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' |
 		awk '$3 == "main" { print $1; exit }')
 	echo "installing a minimal Debian, $2, in $1"

@@ -231,6 +231,9 @@ int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
 /* Starts the shim.  0; -1 and *err: 400 if it never can, 503 if an object that it needs cannot be
  * read or does not exist. */
 int pod_start(struct engine_pod *p, struct err *err);
+/* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
+ * 254) removes them, because no process can be started in a cgroup that limits its children. */
+void pod_limit(struct engine_pod *p);
 
 /* ---- engine_queue.c: resources ---- */
 

@@ -402,6 +402,7 @@ static void pod_take_shim(struct engine_pod *p, enum task_found found)
 	p->shim_ended = found == TASK_GONE;
 	if (p->shim_ended)
 		return;
+	pod_limit(p);
 	pod_watch_shim(p);
 	p->changed = true;
 	if (p->dying)

@@ -229,3 +229,16 @@ int pod_start(struct engine_pod *p, struct err *err)
 	free(s.procs);
 	return bad;
 }
+
+void pod_limit(struct engine_pod *p)
+{
+	struct start s = { .p = p };
+	ERR_AUTO err = { 0 };
+	const struct pod *spec = p->e->cgroup ? start_read_pod(p, &s.a, &err) : NULL;
+	if (spec)
+		(void)start_cgroup(&s, spec, &err);
+	if (err.http)
+		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
+	arena_wipe(&s.a);
+	free(s.procs);
+}

@@ -361,6 +361,8 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
                          server.run_beside(container["readinessProbe"]["exec"]["command"]).returncode != 0)
     finally:
         uninstall(cluster, values)
+        # The ConfigMap with pai-runtime.
+        cluster.kubectl("-n", jobs, "delete", "configmap", "-l", "app.kubernetes.io/name=pai-runtime")
 
 
 def can_run(what):

@@ -334,6 +334,8 @@ $(foreach s,http e2e runtime local kill steps trouble packages pages docs,$(eval
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)
+SUITES += modern
+NEEDS_modern := all
 
 IN_FLAVOUR := unit machine golden hostile differential replay http e2e runtime local kill steps trouble soak
 define SUITE

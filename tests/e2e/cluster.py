@@ -43,8 +43,10 @@ def end_in_order():
 
 
 def tools():
-    """The directory with kube-apiserver, etcd and kubectl."""
-    return subprocess.run([os.path.join(ROOT, "tests/tools/kit")], check=True,
+    """The directory with kube-apiserver, etcd and kubectl; with KIT_MODERN also an
+    apiextensions-apiserver."""
+    which = ["modern"] if os.environ.get("KIT_MODERN") else []
+    return subprocess.run([os.path.join(ROOT, "tests/tools/kit"), *which], check=True,
                           stdout=subprocess.PIPE).stdout.decode().strip()
 
 
@@ -55,12 +57,15 @@ def rule_text(rule):
 class Cluster:
     def __init__(self, tools):
         self.environment = {**os.environ, "KUBEBUILDER_ASSETS": tools}
+        extensions = os.path.join(tools, "apiextensions-apiserver")
+        if os.path.exists(extensions):
+            self.environment["KIT_EXTENSIONS"] = extensions
         # In memory, because etcd syncs every write to disk.
         if os.access("/dev/shm", os.W_OK):
             self.environment["TMPDIR"] = "/dev/shm"
         self.kubectl_program = os.path.join(tools, "kubectl")
         # Reserve the ports against concurrent tests.
-        for name in ("KIT_PORT", "KIT_ETCD_PORT"):
+        for name in ("KIT_PORT", "KIT_ETCD_PORT", "KIT_EXTENSIONS_PORT"):
             self.environment.setdefault(name, str(free_port()))
         # Not a pipe: both servers would inherit it and keep it open.
         text = subprocess.run([os.path.join(HERE, "apiserver.sh"), "start"], check=True,
@@ -148,6 +153,13 @@ class Cluster:
             result = self.kubectl("apply", "-f", "-", text=text)
             if result.returncode:
                 raise RuntimeError(f"kubectl apply k8s/deploy/{file}: {result.stderr.decode()}")
+
+    def forget_crd(self):
+        """With an apiextensions-apiserver, remove a definition of Frameworks that was applied to
+        kube-apiserver: it would serve them itself for a moment after each restart."""
+        if "EXTENSIONS" in self.settings:
+            self.api("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                               "frameworks.frameworkcontroller.microsoft.com")
 
     def use_account(self, file):
         """Write a token of the account `rest-lit` to this file, as the kubelet does.  Returns it."""

@@ -361,6 +361,7 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
                          server.run_beside(container["readinessProbe"]["exec"]["command"]).returncode != 0)
     finally:
         uninstall(cluster, values)
+        cluster.forget_crd()
         # The ConfigMap with pai-runtime.
         cluster.kubectl("-n", jobs, "delete", "configmap", "-l", "app.kubernetes.io/name=pai-runtime")
 

@@ -51,6 +51,7 @@ def test_controller_manifests(check, cluster):
     status, said = cluster.api("POST", "/api/v1/namespaces/frameworkcontroller/pods?dryRun=All", template)
     check.equal("its pod is accepted", status, 201)
     cluster.kubectl("delete", "namespace", "frameworkcontroller", "--wait=false")
+    cluster.forget_crd()
 
 
 def test_policy_manifest(check, cluster):

@@ -167,8 +167,14 @@ const char *images_pull_reason(struct span log, struct arena *a)
 static bool pull_says_absent(const char *reason)
 {
 	static const char *const WORDS[] = {
-		"manifest unknown", "name unknown", "not known to registry",    "unauthorized",
-		"denied: ",         "is denied",    "invalid username/password"
+		"manifest unknown",
+		"name unknown",
+		"denied: ",
+		"is denied",
+		"unauthorized",
+		"authentication required", /* skopeo of Debian 12, 13 */
+		"not known to registry",
+		"invalid username/password",
 	};
 	for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
 		if (strstr(reason, WORDS[i]))

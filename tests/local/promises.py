@@ -145,7 +145,8 @@ def logs_of_real_jobs(check):
     with Site() as m:
         command = f"echo one; echo two >&2; echo three; {m.gate('writes')}; echo four"
         m.submit(job("writes", worker=role(command)))
-        m.runs("writes")
+        # A job runs from the start of its first pod; the log begins with the command.
+        wait_until(lambda: "one" in m.read("writes", "worker", 0, "stdout"))
         ok = promise(check, "log-follow")
         lines, ended = [], threading.Event()
 

@@ -21,7 +21,8 @@ static struct raw_run raw_run_main(const char *yaml, struct span main)
 	struct raw_run r = { .text = STR_INIT(1 << 22) };
 	struct settings set;
 	struct doc doc = { 0 };
-	struct path p = PATH_KEY(NULL, SPAN("pod"));
+	static struct path p; /* r.found refers to it */
+	p = PATH_KEY(NULL, SPAN("pod"));
 	translate_settings_default(&set);
 	struct parse_context context = {
 		.set = &set,

@@ -156,6 +156,9 @@ static const char *poster_problem(const struct posting *x, CURLcode result)
 	if (x->refused)
 		return "its address is not public (loopback, private, link-local); "
 		       "--webhook-allow-private allows it";
+	if (result == CURLE_COULDNT_CONNECT) /* libcurl's text has times, so none equals another */
+		return "cannot connect: is the receiver running, and does the network policy admit "
+		       "it?";
 	if (result == CURLE_OPERATION_TIMEDOUT)
 		return "it takes too long to answer";
 	return x->error[0] ? x->error : curl_easy_strerror(result);

@@ -14,6 +14,8 @@ void md5_hex(char out[static 33], struct span text);
 void str_base64(struct str *out, struct span bytes);
 /* Decodes strictly; the bytes live in the arena.  0 or -1. */
 int base64_decode(struct arena *a, struct span text, struct span *bytes);
+/* The same for unpadded base64url. */
+int base64url_decode(struct arena *a, struct span text, struct span *bytes);
 
 /* n bytes as 2n lower-case hex digits and a NUL. */
 void hex_encode(char *out, const void *bytes, size_t n);

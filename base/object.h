@@ -18,6 +18,10 @@ enum object_kind {
 	KIND_POD,
 	KIND_EVENT,
 	KIND_LEASE, /* created, too, but in a cluster only */
+	KIND_STATEFULSET,
+	KIND_ACCESS_REVIEW, /* SelfSubjectAccessReview; not stored by the API server */
+	KIND_VERSION,       /* a LIST gets /version */
+	KIND_API_GROUP,     /* a LIST gets the versions in which Frameworks are served */
 	KIND_MAX
 };
 

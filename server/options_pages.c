@@ -3,16 +3,15 @@
 
 enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512 };
 
-/* Text in lines of at most WIDTH columns; INDENT columns of the first are already written. */
-static void wrap(struct str *out, const char *text)
+void options_wrap(struct str *out, const char *text, size_t indent, size_t width)
 {
-	size_t column = INDENT;
+	size_t column = indent;
 	while (*text) {
 		size_t n = strcspn(text, " ");
-		if (column > INDENT && column + 1 + n > WIDTH) {
-			str_printf(out, "\n%*s", INDENT, "");
-			column = INDENT;
-		} else if (column > INDENT) {
+		if (column > indent && column + 1 + n > width) {
+			str_printf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
 			str_char(out, ' ');
 			column++;
 		}
@@ -37,7 +36,7 @@ static void option_help(struct str *out, const struct option *o)
 	str_printf(out, "%-*s", INDENT, str_c(&flag));
 	if (flag.n >= INDENT)
 		str_printf(out, "\n%*s", INDENT, "");
-	wrap(out, str_c(&text));
+	options_wrap(out, str_c(&text), INDENT, WIDTH);
 }
 
 static bool is_shown(const struct option *o, unsigned command, bool all)
@@ -66,10 +65,10 @@ void options_help(struct str *out, unsigned command, bool all)
 
 static void commands_text(struct str *out, unsigned commands)
 {
-	static const char *const NAMES[] = {
-		"serve", "translate", "validate", "token",  "submit", "jobs",     "show",   "stop",
-		"run",   "logs",      "wait",     "events", "delete", "resubmit", "convert"
-	};
+	static const char *const NAMES[] = { "serve",  "translate", "validate", "token",
+		                             "submit", "jobs",      "show",     "stop",
+		                             "run",    "logs",      "wait",     "events",
+		                             "delete", "resubmit",  "convert",  "check" };
 	const char *between = "";
 	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
 		if (!(commands & 1u << i))

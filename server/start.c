@@ -200,16 +200,16 @@ static int open_clients(struct service *s, const char **file, struct err *e)
 }
 
 const struct start_step START_STEPS[N_START_STEPS] = {
-	{ "options", "profile runtime engine", check_options },
+	{ "options", "runtime engine", check_options },
 	{ "token keys", "jwt-secret-file issuers", open_keys },
 	{ "certificate", "tls-cert tls-key", start_open_tls },
 	{ "login", "kubeconfig apiserver apiserver-token-file", open_login },
 	{ "dialects", "dialects", open_dialects },
-	{ "templates", "templates", open_translator },
+	{ "templates", "profile templates", open_translator },
 	{ "users", "facts users", open_accounts },
 	{ "HiveD", "hived-config", open_scheduler },
-	{ "exit codes", "exit-spec", open_exit_spec },
-	{ "clients", "trusted-proxy cors", open_clients },
+	{ "exit specification", "exit-spec", open_exit_spec },
+	{ "clients", "trusted-proxy", open_clients },
 };
 
 /* For the hashes of passwords. */

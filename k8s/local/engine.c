@@ -385,10 +385,7 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 
 void engine_describe(struct engine *e, struct str *out)
 {
-	const struct amounts *t = &e->inventory.total;
-	str_printf(out, "%lld.%lld CPUs, %lld MiB, %lld GPUs", (long long)t->cpus / 1000,
-	           (long long)t->cpus % 1000 / 100, (long long)(t->memory >> 20),
-	           (long long)t->gpus);
+	amounts_text(out, &e->inventory.total);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/json/scan.h"
 #include "k8s/transport/paths.h"
 
 enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 };
+enum { CLAIMS_DEPTH = 32 };
 
 static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -511,4 +513,21 @@ const char *login_describe(const struct login *l)
 const char *login_namespace(const struct login *l)
 {
 	return l->namespace_name;
+}
+
+int64_t login_token_end_s(struct login *l)
+{
+	ARENA_AUTO a = { 0 };
+	struct span claims;
+	int64_t end_s = 0;
+	(void)pthread_mutex_lock(&l->lock);
+	const char *from = l->token ? strchr(l->token, '.') : NULL;
+	const char *to = from ? strchr(from + 1, '.') : NULL;
+	if (to &&
+	    base64url_decode(&a, (struct span){ from + 1, (size_t)(to - from) - 1 }, &claims) ==
+	        0 &&
+	    scan_valid(claims, CLAIMS_DEPTH))
+		(void)scan_int(scan_get(claims, "exp"), 1, INT64_MAX, &end_s); /* else 0 */
+	(void)pthread_mutex_unlock(&l->lock);
+	return end_s;
 }

@@ -28,6 +28,12 @@ static const struct resource RESOURCES[KIND_MAX] = {
 	[KIND_EVENT] = { "Event", "", "/api/v1", "events", true },
 	[KIND_LEASE] = { "Lease", "coordination.k8s.io", "/apis/coordination.k8s.io/v1", "leases",
 			 true },
+	[KIND_STATEFULSET] = { "StatefulSet", "apps", "/apis/apps/v1", "statefulsets", true },
+	[KIND_ACCESS_REVIEW] = { "SelfSubjectAccessReview", "authorization.k8s.io",
+				 "/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews",
+				 false },
+	[KIND_VERSION] = { "version", "", "", "version", false },
+	[KIND_API_GROUP] = { "APIGroup", "", "/apis", "frameworkcontroller.microsoft.com", false },
 };
 /* clang-format on */
 

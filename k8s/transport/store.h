@@ -133,6 +133,8 @@ void login_refresh(struct login *l);
 void login_free(struct login *l);
 const char *login_describe(const struct login *l); /* "https://... as token file ..."; no secret */
 const char *login_namespace(const struct login *l);
+/* When the token expires, in seconds since 1970, if it is a JWT; 0: unknown, or never. */
+int64_t login_token_end_s(struct login *l);
 
 struct store_limits {
 	size_t in_flight; /* 16 */

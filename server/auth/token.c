@@ -37,33 +37,6 @@ static const char *const HEADER_MEMBERS[] = { "alg", "typ", "kid" };
 
 enum { PARTS = 3 };
 
-/* Maps base64url to base64; makes "+", "/" and "=" invalid. */
-static char base64_digit(char c)
-{
-	switch (c) {
-	case '-':
-		return '+';
-	case '_':
-		return '/';
-	case '+':
-	case '/':
-	case '=':
-		return '!';
-	default:
-		return c;
-	}
-}
-
-int base64url_decode(struct arena *a, struct span text, struct span *bytes)
-{
-	size_t padding = (4 - text.n % 4) % 4;
-	char *p = arena_alloc(a, text.n + 4);
-	for (size_t i = 0; i < text.n; i++)
-		p[i] = base64_digit(text.p[i]);
-	memset(p + text.n, '=', padding);
-	return padding == 3 ? -1 : base64_decode(a, (struct span){ p, text.n + padding }, bytes);
-}
-
 /* "a.b.c", no part empty. */
 static bool token_split(struct span token, struct span part[static PARTS])
 {

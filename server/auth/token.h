@@ -86,5 +86,3 @@ int token_make(const struct keyring *k, const char *user, bool application, int6
  * tokens.  false: not TOKEN_OWN. */
 bool token_times(struct span text, struct arena *a, struct token *out);
 
-/* Decode unpadded base64url, strictly, into the arena.  0 or -1. */
-int base64url_decode(struct arena *a, struct span text, struct span *bytes);

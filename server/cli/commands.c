@@ -31,6 +31,15 @@ const struct command COMMANDS[] = {
 	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
+	{ "check", cmd_check, FOR_SERVE, NULL, "check what serve needs",
+	  "Check everything that must hold for serve with the same options: files, API server,\n"
+	  "rights, FrameworkController, objects of pods; or this machine with --local.  Print a\n"
+	  "line per item, and what to do.  Nothing is created or changed.\n"
+	  "Exit status: 0 no item failed, 1 an item failed, 2 wrong usage.\n",
+	  "Examples:\n"
+	  "  rest-lit check --config rest-lit.yaml\n"
+	  "  rest-lit check --kubeconfig ~/.kube/config --jwt-secret-file jwt-secret\n"
+	  "  rest-lit check --local jobs --no-auth --user alice\n" },
 	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"

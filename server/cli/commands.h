@@ -26,6 +26,7 @@ extern const struct command COMMANDS[];
 extern const size_t N_COMMANDS;
 
 int cmd_serve(const struct command *c, int argc, char **argv);
+int cmd_check(const struct command *c, int argc, char **argv);
 int cmd_translate(const struct command *c, int argc, char **argv);
 int cmd_validate(const struct command *c, int argc, char **argv);
 int cmd_convert(const struct command *c, int argc, char **argv);

@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
 import change_jobs
+import checking
 import delivery
 import deploy
 import dialects
@@ -394,7 +395,7 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *janitor.TESTS, *durations.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *checking.TESTS, *janitor.TESTS, *durations.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     # Before the account gets more rights than those of an overlay.

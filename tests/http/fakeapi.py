@@ -78,6 +78,8 @@ class FakeApi:
         self.streams = False   # supports sendInitialEvents
         self.logs = None       # answers GET pods/NAME/log: logs(handler, pod, query)
         self.lists = {}        # token: (version, remaining items)
+        self.answers = {}      # path: (status, object), or a function of the body that returns it
+        self.clock = 0         # seconds that the Date of answers is ahead
         api = self
 
         class Handler(_Handler):
@@ -368,20 +370,26 @@ class _Handler(BaseHTTPRequestHandler):
         if log and api.logs:
             return api.logs(self, log["pod"], query)
         if not kind:
-            return self.other(url.path)
+            return self.other(url.path, value)
         if self.command == "POST":
             name = value.get("metadata", {}).get("name")
             early = self.find_fault(kind, name)
         what = {**api.all_faults, **(early.what if early else {})}
         return self.act(what, kind, key, query, value)
 
-    def other(self, path):
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string((timestamp or time.time()) + self.server_api.clock)
+
+    def other(self, path, body):
         """Readiness and discovery."""
         what = self.server_api.all_faults
+        answer = self.server_api.answers.get(path)
         if self.wait(what) or what.get("cut"):
             return self.cut()
         if what.get("status"):
             return self.refuse(what, "", "")
+        if answer:
+            return self.answer(*(answer(body) if callable(answer) else answer))
         if path in ("/readyz", "/healthz", "/livez", "/version", "/api", "/apis"):
             return self.answer(200, {"major": "1", "minor": "20", "gitVersion": "v1.20.2"})
         return self.answer(*status(404, "NotFound"))

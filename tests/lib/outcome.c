@@ -108,6 +108,10 @@ static json_t *collect(const struct objects *objects)
 		case KIND_POD:
 		case KIND_EVENT:
 		case KIND_LEASE:
+		case KIND_STATEFULSET:
+		case KIND_ACCESS_REVIEW:
+		case KIND_VERSION:
+		case KIND_API_GROUP:
 		case KIND_MAX:
 			break;
 		}

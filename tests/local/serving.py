@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 
+from checking import Found
 from harness import BINARY, PATIENCE, USER, Server, command_line, free_port, run, wait_until
 from machine import DONE, Machine, job, role
 
@@ -300,5 +301,41 @@ def test_quotas_and_storages(check):
         check.ok("over the quota", wait_until(lambda: "default" in m.waiting_reason("second")), m.waiting_reason("second"))
 
 
-TESTS = [test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none,
+def test_check(check):
+    """`rest-lit check` with the options of a server, while it runs, and without one."""
+    base = as_user()
+    if base is None:
+        return
+    program = base.get("program", [BINARY])
+
+    def look(*arguments):
+        return Found(subprocess.run([*program, "check", *arguments], capture_output=True, check=False))
+    alice = ("--no-auth", "--user", "alice", "--images", "host")
+    with Machine(gpus=2, **base) as m:
+        found = look("--local", m.where, "--gpu-devices", m.pattern, "--cpus", "64", *alice)
+        check.equal("beside a server", ([line[:2] for line in found.lines if line[0] != "ok"], found.code), ([], 0))
+        check.equal("the items", [line[1] for line in found.lines], [
+            "options", "templates", "users", "directory", "runtime", "resources", "sandbox", "images"])
+        check.ok("free space", "is writable; " in found.of("directory")[0][2], found.text)
+        check.ok("GPUs", "64.0 CPUs" in found.text and f"2 GPUs: {m.gpu_files[0]}, {m.gpu_files[1]}" in found.text, found.text)
+        check.ok("user namespaces", "can make user namespaces" in found.of("sandbox")[0][2], found.text)
+        check.ok("the server works", m.request("GET", "/readyz").status == 200)
+        new = os.path.join(os.path.dirname(m.where), "new")
+        found = look("--local", new, *alice)
+        check.ok("a directory that serve creates", found.of("directory")[0][0] == "ok" and "creates it" in found.text, found.text)
+        check.ok("is not created", not os.path.exists(new))
+        for what, arguments, item, words in (
+                ("no such directory", ("--local", "/nowhere/jobs"), "directory", "No such file"),
+                ("a file", ("--local", BINARY), "directory", "Not a directory"),
+                ("more GPUs than there are", ("--local", m.where, "--gpus", "7", "--gpu-devices", m.pattern), "resources", "only 2 GPUs"),
+                ("no bubblewrap", ("--local", m.where), "sandbox", "")):
+            if what == "no bubblewrap":
+                program = [*program[:-1], "env", "PATH=/nowhere", BINARY]
+            found = look(*arguments, *alice)
+            states = {line[1]: line[0] for line in found.lines}
+            wanted = "warning" if what == "no bubblewrap" else "failed"
+            check.ok(what, states[item] == wanted and words in found.text and found.code == (wanted == "failed"), found.text)
+
+
+TESTS = [test_check, test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none,
          test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_quotas_and_storages]

@@ -420,6 +420,30 @@ static void test_header_is_written_once_per_token(void **state)
 	login_free(l);
 }
 
+static void test_token_end(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *token;
+		int64_t end_s;
+	} TOKENS[] = {
+		{ "hunter2", 0 },
+		{ "a.b", 0 },
+		{ "e30.eyJleHAiOjE3MDAwMDAwMDB9.c2ln", 1700000000 }, /* {"exp":1700000000} */
+		{ "e30.eyJleHAiOjE3MDAwMDAwMDB9=.c2ln", 0 },
+		{ "e30.eyJleHAiOiIxIn0.c2ln", 0 }, /* {"exp":"1"} */
+		{ "e30.e30.c2ln", 0 },
+		{ "..", 0 },
+	};
+	for (size_t i = 0; i < sizeof(TOKENS) / sizeof(TOKENS[0]); i++) {
+		FREE_AUTO char *user = xasprintf("    token: %s\n", TOKENS[i].token);
+		struct login_options o = { .kubeconfig = kubeconfig(SERVER, user) };
+		struct login *l = login_ok(&o);
+		assert_int_equal(login_token_end_s(l), TOKENS[i].end_s);
+		login_free(l);
+	}
+}
+
 static void test_no_descriptor_is_left(void **state)
 {
 	(void)state;
@@ -456,6 +480,7 @@ int main(void)
 		TEST(test_refresh_leaves_no_descriptor),
 		TEST(test_refresh_keeps_the_old_token_on_errors),
 		TEST(test_header_is_written_once_per_token),
+		TEST(test_token_end),
 		TEST(test_no_descriptor_is_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,9 @@ static void test_path_write_cluster_scoped(void **state)
 {
 	(void)state;
 	path_is(KIND_PRIORITYCLASS, "p", "/apis/scheduling.k8s.io/v1/priorityclasses/p");
+	path_is(KIND_ACCESS_REVIEW, NULL, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+	path_is(KIND_VERSION, NULL, "/version");
+	path_is(KIND_API_GROUP, NULL, "/apis/frameworkcontroller.microsoft.com");
 }
 
 static void test_path_write_refuses_names(void **state)

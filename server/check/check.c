@@ -1,0 +1,172 @@
+#include "server/check/check.h"
+
+#include <poll.h>
+
+#include "base/clock.h"
+#include "server/check/check_internal.h"
+#include "server/setup.h"
+
+enum { TEXT_MAX = 4096 };
+
+const char *const CHECK_STATES[CHECK_STATE_MAX] = { "ok", "warning", "failed", "skipped" };
+
+/* ---- the table of items ---- */
+
+enum item_of { OF_ANY, OF_CLUSTER, OF_API /* needs its answers */, OF_DIRECTORY, OF_MACHINE };
+
+static const struct check_item {
+	const char *name;
+	enum item_of of;
+	void (*run)(struct check *c);
+} ITEMS[] = {
+	{ "process", OF_ANY, check_process },
+	{ "API server", OF_CLUSTER, check_api },
+	{ "login token", OF_CLUSTER, check_login_token },
+	{ "clock", OF_API, check_clock },
+	{ "right", OF_API, check_rights },
+	{ "Frameworks", OF_API, check_frameworks },
+	{ "controller", OF_API, check_controller },
+	{ "controller's codes", OF_API, check_codes },
+	{ "pods", OF_API, check_objects },
+	{ "runtime", OF_API, check_runtime },
+	{ "directory", OF_DIRECTORY, check_directory },
+	{ "runtime", OF_MACHINE, check_program },
+	{ "resources", OF_MACHINE, check_resources },
+	{ "sandbox", OF_MACHINE, check_sandbox },
+	{ "images", OF_MACHINE, check_images },
+};
+enum { N_ITEMS = sizeof(ITEMS) / sizeof(ITEMS[0]) };
+
+static bool item_applies(const struct options *o, enum item_of of)
+{
+	if (of == OF_MACHINE)
+		return options_run_here(o);
+	return of == OF_ANY || (of == OF_DIRECTORY) == (o->local[0] != '\0');
+}
+
+/* ---- lines ---- */
+
+void check_say(struct check *c, enum check_state state, const char *found, const char *mend)
+{
+	c->take(c->arg, &(struct check_line){ state, c->item, found, mend });
+}
+
+void check_error(struct check *c, enum check_state state, const char *file, const struct err *e)
+{
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	start_error(&text, file, e);
+	check_say(c, state, str_c(&text), NULL);
+}
+
+static void process_warning(void *arg, const char *text, const char *key, const char *value)
+{
+	struct check *c = arg;
+	check_say(c, CHECK_WARNING, key ? arena_printf(&c->arena, "%s: %s", text, value) : text,
+	          NULL);
+}
+
+void check_process(struct check *c)
+{
+	start_warnings(c->s, process_warning, c);
+}
+
+/* ---- requests ---- */
+
+static struct span check_keep(struct check *c, struct span text)
+{
+	return (struct span){ arena_dup(&c->arena, text), text.n };
+}
+
+static void check_replied(void *arg, const struct store_reply *reply)
+{
+	struct check *c = arg;
+	c->reply = *reply;
+	c->reply.body = check_keep(c, reply->body);
+	c->reply.message = check_keep(c, reply->message);
+	c->reply.uid = c->reply.resource_version = SPAN("");
+	c->replied = true;
+}
+
+const struct store_reply *check_ask(struct check *c, struct store_request r)
+{
+	r.deadline_ms = clock_ms() + CHECK_WAIT_MS;
+	r.done = check_replied;
+	r.arg = c;
+	r.whole = r.kind != KIND_SECRET; /* secrets are not needed */
+	c->replied = false;
+	store_request(c->store, &r);
+	store_start(c->store);
+	while (!c->replied) {
+		struct pollfd fd = { .fd = store_fd(c->store), .events = POLLIN };
+		(void)poll(&fd, 1, store_timeout_ms(c->store)); /* store_reap finds out */
+		store_reap(c->store);
+		store_start(c->store);
+	}
+	return &c->reply;
+}
+
+const struct store_reply *check_get(struct check *c, enum object_kind kind, const char *name,
+                                    const char *space)
+{
+	return check_ask(
+	    c, (struct store_request){
+		   .verb = STORE_GET, .kind = kind, .name = name, .namespace_name = space });
+}
+
+/* ---- the steps of `serve`, then the items ---- */
+
+/* "--profile plain, --runtime image" for those that are set; in the arena. */
+static const char *step_options(struct check *c, const char *names)
+{
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	while (*names) {
+		size_t n = strcspn(names, " ");
+		const struct option *p = option_find((struct span){ names, n });
+		const char *value = *(const char *const *)((const char *)c->o + p->at);
+		if (value[0])
+			str_printf(&out, "%s--%s %s", out.n ? ", " : "", p->name, value);
+		names += n + (names[n] == ' ');
+	}
+	return arena_dup(&c->arena, str_view(&out));
+}
+
+/* false: the options contradict each other, so the items have no meaning. */
+static bool check_steps(struct check *c)
+{
+	for (size_t i = 0; i < N_START_STEPS; i++) {
+		ERR_AUTO e = { 0 };
+		const char *file = NULL;
+		c->item = START_STEPS[i].name;
+		if (START_STEPS[i].open(c->s, &file, &e) < 0) {
+			check_error(c, CHECK_FAILED, file, &e);
+			if (i == 0)
+				return false;
+			continue;
+		}
+		const char *given = step_options(c, START_STEPS[i].options);
+		if (given[0])
+			check_say(c, CHECK_OK, given, NULL);
+	}
+	return true;
+}
+
+void check_run(struct service *s, check_taker *take, void *arg)
+{
+	struct check c = { .s = s, .o = &s->options, .take = take, .arg = arg };
+	start_begin(s);
+	bool meant = check_steps(&c);
+	if (s->server.login && s->server.translator)
+		pod_needs_read(&s->server, &c.arena, &c.needs);
+	for (size_t i = 0; meant && i < N_ITEMS; i++) {
+		c.item = ITEMS[i].name;
+		if (!item_applies(c.o, ITEMS[i].of))
+			continue;
+		if (ITEMS[i].of == OF_API && !c.answers)
+			check_say(&c, CHECK_SKIPPED, "needs the API server", NULL);
+		else
+			ITEMS[i].run(&c);
+	}
+	if (c.store)
+		store_free(c.store);
+	arena_done(&c.arena);
+}

@@ -1,0 +1,296 @@
+/* Items about the cluster. */
+#include <time.h>
+
+#include "base/json/scan.h"
+#include "k8s/cache/job_entry.h"
+#include "k8s/transport/paths.h"
+#include "server/auth/auth.h"
+#include "server/check/check_internal.h"
+#include "server/cluster/cluster.h"
+
+enum {
+	OLDEST = 20, /* the versions 1.N of Kubernetes that were tried */
+	NEWEST = 36,
+	SKEW_S = 5,
+	SKEW_BAD_S = 60,
+	TOKEN_SOON_S = 43200,
+	RECENT_S = 600,
+	TEXT_MAX = 1024
+};
+
+/* The answer is neither the object nor "not found". */
+static void cannot_look(struct check *c)
+{
+	SAY(c, CHECK_SKIPPED, NULL, "%.*s", (int)c->reply.message.n, c->reply.message.p);
+}
+
+/* ---- the API server ---- */
+
+static void api_version(struct check *c)
+{
+	struct span text = scan_text(scan_get(c->reply.body, "gitVersion"), &c->arena);
+	struct span number = scan_text(scan_get(c->reply.body, "minor"), &c->arena);
+	const char *mend = NULL;
+	int64_t minor = 0;
+	number.n -= number.n && number.p[number.n - 1] == '+'; /* some have "28+" */
+	(void)parse_i64(number, 0, INT32_MAX, &minor);         /* else 0 */
+	if (minor < OLDEST)
+		mend = "1.20 is the oldest version that was tried; update the cluster";
+	else if (minor > NEWEST)
+		mend = "1.36 is the newest version that was tried; submit a job to see whether it "
+		       "runs";
+	SAY(c, mend ? CHECK_WARNING : CHECK_OK, mend, "%s, version %.*s",
+	    login_describe(c->s->server.login), (int)text.n, text.p);
+}
+
+void check_api(struct check *c)
+{
+	ERR_AUTO e = { 0 };
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	if (!c->s->server.login) {
+		check_say(c, CHECK_SKIPPED, "needs a valid login", NULL);
+		return;
+	}
+	c->store = cluster_store(&c->s->server, &limits, &e);
+	if (!c->store) {
+		check_error(c, CHECK_FAILED, NULL, &e);
+		return;
+	}
+	const struct store_reply *r =
+	    check_ask(c, (struct store_request){ .verb = STORE_LIST, .kind = KIND_VERSION });
+	c->date = r->date_s != 0;
+	c->skew_s = (int64_t)time(NULL) - r->date_s;
+	c->answers = r->outcome == STORE_OK && scan_valid(r->body, SCAN_DEPTH_MAX);
+	if (c->answers)
+		api_version(c);
+	else
+		SAY(c, CHECK_FAILED,
+		    r->status == 401 ? "its login is not valid: give a new token or certificate"
+		                     : "are address, CA certificate and network right?",
+		    "%s: %.*s", login_describe(c->s->server.login), (int)r->message.n,
+		    r->message.p);
+}
+
+void check_clock(struct check *c)
+{
+	int64_t away = c->skew_s < 0 ? -c->skew_s : c->skew_s;
+	if (!c->date)
+		check_say(c, CHECK_SKIPPED, "the API server's answers have no date", NULL);
+	else if (away <= SKEW_S)
+		check_say(c, CHECK_OK, "agrees with the API server's", NULL);
+	else
+		SAY(c, away > SKEW_BAD_S ? CHECK_FAILED : CHECK_WARNING,
+		    "set the clock by NTP, on both machines",
+		    "%lld s %s the API server's: tokens and certificates seem expired or not yet "
+		    "valid",
+		    (long long)away, c->skew_s > 0 ? "ahead of" : "behind");
+}
+
+/* The kubelet renews that of a pod. */
+void check_login_token(struct check *c)
+{
+	bool renewed = !c->o->kubeconfig[0] && !c->o->apiserver[0];
+	int64_t end_s = c->s->server.login ? login_token_end_s(c->s->server.login) : 0;
+	int64_t left_s = end_s - (int64_t)time(NULL);
+	bool soon = left_s < TOKEN_SOON_S;
+	if (end_s && !renewed)
+		SAY(c,
+		    left_s <= 0 ? CHECK_FAILED
+		    : soon      ? CHECK_WARNING
+		                : CHECK_OK,
+		    soon ? "replace its file; serve reads it again without a restart" : NULL,
+		    "expires in %lld minutes", (long long)left_s / 60);
+}
+
+/* ---- FrameworkController ---- */
+
+void check_frameworks(struct check *c)
+{
+	STR_AUTO served = STR_INIT(TEXT_MAX);
+	struct span version;
+	bool good = false;
+	const struct store_reply *r =
+	    check_ask(c, (struct store_request){ .verb = STORE_LIST, .kind = KIND_API_GROUP });
+	if (r->outcome != STORE_OK && r->status != 404) {
+		cannot_look(c);
+		return;
+	}
+	struct scan s = scan_begin(r->status == 404 ? SPAN("[]") : scan_get(r->body, "versions"));
+	while (scan_item(&s, &version)) {
+		struct span name = scan_text(scan_get(version, "version"), &c->arena);
+		good |= span_is(name, "v1");
+		str_printf(&served, "%s%.*s", served.n ? ", " : "", (int)name.n, name.p);
+	}
+	if (good)
+		SAY(c, CHECK_OK, NULL, "served versions: %s", str_c(&served));
+	else
+		SAY(c, CHECK_FAILED, "kubectl apply -f k8s/deploy/frameworkcontroller/crd.yaml",
+		    "the API server does not serve version v1 of Frameworks, but %s",
+		    served.n ? str_c(&served) : "no version");
+}
+
+/* A sign of life of the controller among the Frameworks: `stuck` has no status; `moved` has
+ * changed last. */
+struct signs {
+	const char *stuck, *moved;
+	int64_t stuck_ms, moved_ms; /* since when */
+};
+
+static void signs_read(struct check *c, struct span list, struct signs *out)
+{
+	struct scan s = scan_begin(scan_get(list, "items"));
+	struct span item;
+	while (scan_item(&s, &item)) {
+		struct job_entry *job = job_entry_new(item);
+		if (!job)
+			continue;
+		int64_t made_ms = job->created_ms;
+		if (job->untouched && !job->creating && made_ms != JOB_ENTRY_NONE &&
+		    (!out->stuck || made_ms < out->stuck_ms)) {
+			out->stuck = arena_dup(&c->arena, span_of(job->name));
+			out->stuck_ms = made_ms;
+		} else if (!job->untouched && job->transition_ms > out->moved_ms) {
+			out->moved = arena_dup(&c->arena, span_of(job->name));
+			out->moved_ms = job->transition_ms;
+		}
+		job_entry_drop(job);
+	}
+}
+
+/* No Framework tells, but its StatefulSet may. */
+static void controller_set(struct check *c)
+{
+	const struct store_reply *r =
+	    check_get(c, KIND_STATEFULSET, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
+	int64_t ready = 0;
+	if (r->outcome != STORE_OK) {
+		check_say(c, CHECK_SKIPPED,
+		          "no Framework has changed in the last 10 minutes, and there is no "
+		          "StatefulSet " CONTROLLER_CONFIGMAP " in namespace " CONTROLLER_NAMESPACE
+		          " that this account may read",
+		          "submit a job, and check again");
+		return;
+	}
+	(void)scan_int(scan_path(r->body, "status", "readyReplicas"), 0, INT32_MAX, &ready);
+	if (ready)
+		SAY(c, CHECK_OK, NULL, "its StatefulSet has %lld ready pods", (long long)ready);
+	else
+		check_say(c, CHECK_FAILED, "its StatefulSet has no ready pod: no job runs",
+		          "kubectl -n " CONTROLLER_NAMESPACE " get pods, and their logs");
+}
+
+void check_controller(struct check *c)
+{
+	struct signs found = { NULL, NULL, 0, 0 };
+	const struct store_reply *r =
+	    check_ask(c, (struct store_request){
+			     .verb = STORE_LIST, .kind = KIND_FRAMEWORK, .query = "limit=100" });
+	if (r->outcome == STORE_OK && scan_valid(r->body, SCAN_DEPTH_MAX))
+		signs_read(c, r->body, &found);
+	int64_t now_ms = ((int64_t)time(NULL) - (c->date ? c->skew_s : 0)) * 1000;
+	if (found.stuck && now_ms - found.stuck_ms >= NEGLECT_MS && found.moved_ms < found.stuck_ms)
+		SAY(c, CHECK_FAILED,
+		    "kubectl apply -k k8s/deploy/frameworkcontroller, or see why it does not run",
+		    "Framework %s has had no status for %lld s: no FrameworkController processes "
+		    "jobs",
+		    found.stuck, (long long)(now_ms - found.stuck_ms) / 1000);
+	else if (found.moved && now_ms - found.moved_ms < (int64_t)RECENT_S * 1000)
+		SAY(c, CHECK_OK, NULL, "changed Framework %s in the last 10 minutes", found.moved);
+	else
+		controller_set(c);
+}
+
+void check_codes(struct check *c)
+{
+	STR_AUTO codes = STR_INIT(TEXT_MAX);
+	const struct store_reply *r =
+	    check_get(c, KIND_CONFIGMAP, CONTROLLER_CONFIGMAP, CONTROLLER_NAMESPACE);
+	if (!c->s->server.exit_spec || r->outcome != STORE_OK ||
+	    !scan_valid(r->body, SCAN_DEPTH_MAX)) {
+		check_say(c, CHECK_SKIPPED,
+		          "this account can read no ConfigMap " CONTROLLER_CONFIGMAP
+		          " in namespace " CONTROLLER_NAMESPACE,
+		          NULL);
+		return;
+	}
+	controller_codes_lacking(&codes, r->body, c->s->server.exit_spec);
+	if (codes.n)
+		SAY(c, CHECK_WARNING, CONTROLLER_MEND,
+		    "FrameworkController does not know exit codes of pai-runtime (%s): their "
+		    "retry rules have no effect",
+		    str_c(&codes));
+	else
+		check_say(c, CHECK_OK, "FrameworkController knows those of pai-runtime", NULL);
+}
+
+/* ---- what pods need ---- */
+
+static void nodes_lack(void *arg, const char *event, const char *device, const char *means)
+{
+	struct check *c = arg;
+	SAY(c, device ? CHECK_WARNING : CHECK_FAILED, means, "%s: %s=%s%s%s", event,
+	    c->needs.node_key, c->needs.node_value, device ? ", " : "", device ?: "");
+	c->replied = false;
+}
+
+static void check_nodes(struct check *c)
+{
+	const struct store_reply *r =
+	    check_ask(c, (struct store_request){
+			     .verb = STORE_LIST, .kind = KIND_NODE, .query = c->needs.node_query });
+	if (r->outcome != STORE_OK || !scan_valid(r->body, SCAN_DEPTH_MAX)) {
+		cannot_look(c);
+		return;
+	}
+	pod_needs_nodes(&c->needs, r->body, nodes_lack, c);
+	if (c->replied)
+		SAY(c, CHECK_OK, NULL, "nodes with %s=%s have the devices that pods ask for",
+		    c->needs.node_key, c->needs.node_value);
+}
+
+void check_objects(struct check *c)
+{
+	for (size_t i = 0; i < c->needs.n; i++) {
+		const struct pod_object *o = &c->needs.object[i];
+		const char *kind = resource_of(o->kind)->kind;
+		const struct store_reply *r = check_get(c, o->kind, o->name, NULL);
+		if (r->outcome == STORE_OK)
+			SAY(c, CHECK_OK, NULL, "%s %s exists", kind, o->name);
+		else if (r->outcome == STORE_NOT_FOUND)
+			SAY(c, o->optional ? CHECK_WARNING : CHECK_FAILED, o->mend,
+			    "there is no %s %s%s%s: %s", kind, o->name,
+			    resource_of(o->kind)->namespaced ? " in namespace " : "",
+			    resource_of(o->kind)->namespaced ? c->s->server.namespace_name : "",
+			    o->means);
+		else
+			cannot_look(c);
+	}
+	if (c->needs.node_query)
+		check_nodes(c);
+}
+
+void check_runtime(struct check *c)
+{
+	struct object program;
+	if (!c->s->server.translator) {
+		check_say(c, CHECK_SKIPPED, "needs valid templates", NULL);
+		return;
+	}
+	if (!runtime_object(c->s->server.translator, &c->arena, &program)) {
+		SAY(c, CHECK_OK, NULL, "image %s; nodes must be able to pull it",
+		    c->o->runtime_image);
+		return;
+	}
+	const struct store_reply *r = check_get(c, KIND_CONFIGMAP, program.name, NULL);
+	if (r->outcome == STORE_NOT_FOUND)
+		SAY(c, CHECK_OK, NULL, "serve creates the ConfigMap %s at start", program.name);
+	else if (r->outcome != STORE_OK)
+		cannot_look(c);
+	else if (runtime_configmap_is_same(program.body, r->body))
+		SAY(c, CHECK_OK, NULL, "ConfigMap %s has this version", program.name);
+	else
+		SAY(c, CHECK_FAILED,
+		    arena_printf(&c->arena, "kubectl -n %s delete configmap %s; serve creates it",
+		                 c->s->server.namespace_name, program.name),
+		    "ConfigMap %s has other content, or is not immutable", program.name);
+}

@@ -1,0 +1,108 @@
+/* Items about this machine. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "k8s/local/images.h"
+#include "k8s/local/resources.h"
+#include "k8s/local/sandbox.h"
+#include "server/check/check_internal.h"
+#include "server/setup.h"
+
+enum { LOW_BYTES = 1 << 30, TEXT_MAX = 4096 };
+
+void check_directory(struct check *c)
+{
+	struct statvfs fs;
+	struct stat st;
+	bool there = stat(c->o->local, &st) == 0 || errno != ENOENT;
+	char *copy = arena_dup(&c->arena, span_of(c->o->local));
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): one thread */
+	const char *dir = there ? c->o->local : dirname(copy);
+	if (statvfs(dir, &fs) < 0 ||
+	    access(arena_printf(&c->arena, "%s/.", dir), R_OK | W_OK | X_OK) < 0) {
+		SAY(c, CHECK_FAILED, "give another --local, or rights to it to the user of serve",
+		    "%s: %s", dir, strerrordesc_np(errno));
+		return;
+	}
+	uint64_t bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	bool low = bytes < LOW_BYTES;
+	c->dir = dir;
+	SAY(c, low ? CHECK_WARNING : CHECK_OK,
+	    low ? "images and logs need more: free some, or move --local" : NULL,
+	    "%s is writable%s; %llu MiB are free", dir, there ? "" : ", where serve creates it",
+	    (unsigned long long)(bytes >> 20));
+}
+
+void check_program(struct check *c)
+{
+	ERR_AUTO e = { 0 };
+	const char *path = runtime_program_path(c->o, &c->arena, &e);
+	if (path)
+		check_say(c, CHECK_OK, path, NULL);
+	else
+		check_error(c, CHECK_FAILED, NULL, &e);
+}
+
+void check_resources(struct check *c)
+{
+	ERR_AUTO e = { 0 };
+	struct inventory has;
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	const struct inventory_settings set = {
+		.cpus = c->o->cpus * 1000,
+		.memory = c->o->memory,
+		.gpus = c->o->gpus,
+		.gpu_devices = c->o->gpu_devices[0] ? c->o->gpu_devices : NULL,
+	};
+	if (inventory_read(&set, &has, &e) < 0) {
+		check_error(c, CHECK_FAILED, NULL, &e);
+	} else {
+		amounts_text(&text, &has.total);
+		for (size_t i = 0; i < has.gpus_n; i++)
+			str_printf(&text, "%s%s", i ? ", " : ": ", has.gpus[i].name);
+		check_say(c, CHECK_OK, str_c(&text), NULL);
+	}
+	for (size_t i = 0; i < has.notes.n; i++)
+		check_say(c, CHECK_WARNING, has.notes.v[i].msg, NULL);
+	inventory_done(&has);
+}
+
+/* Of a single user every job may do what the user may. */
+void check_sandbox(struct check *c)
+{
+	ERR_AUTO e = { 0 };
+	bool required = !c->o->no_auth || strcmp(c->o->images, "oci") == 0;
+	if (sandbox_probe(&e) == 0)
+		check_say(c, CHECK_OK, "bubblewrap can make user namespaces", NULL);
+	else
+		SAY(c, required ? CHECK_FAILED : CHECK_WARNING, NULL, "%s: %s",
+		    required ? "serve needs it" : "tasks run without a sandbox", err_msg(&e));
+}
+
+void check_images(struct check *c)
+{
+	ERR_AUTO e = { 0 };
+	if (strcmp(c->o->images, "host") == 0) {
+		check_say(c, CHECK_OK, "tasks see the files of this machine (--images=host)", NULL);
+		return;
+	}
+	const char *path = runtime_program_path(c->o, &c->arena, &e);
+	FREE_AUTO char *program = path ? realpath(path, NULL) : NULL;
+	if (!program || !c->dir)
+		check_say(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
+	else if (images_probe(&e) == 0 && sandbox_probe(&e) == 0 &&
+	         sandbox_probe_overlay(program, c->dir, &e) == 0)
+		check_say(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
+	else
+		SAY(c, c->o->images[0] ? CHECK_FAILED : CHECK_WARNING,
+		    c->o->images[0] ? NULL : "or give --images=host, if this is what you want",
+		    "%s%s",
+		    c->o->images[0]
+		        ? ""
+		        : "tasks see the files of this machine instead of their images: ",
+		    err_msg(&e));
+}

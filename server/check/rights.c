@@ -1,0 +1,184 @@
+/* The RBAC rights that `serve` needs, each asked for by a SelfSubjectAccessReview. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "base/json/scan.h"
+#include "k8s/transport/paths.h"
+#include "server/auth/auth.h"
+#include "server/auth/token.h"
+#include "server/check/check_internal.h"
+#include "server/cluster/cluster.h"
+
+enum { TEXT_MAX = 1024 };
+
+/* Verbs that one rule of the file allows. */
+struct right {
+	bool when;         /* the options need it */
+	const char *verbs; /* separated by spaces */
+	enum object_kind kind;
+	const char *sub;   /* subresource; NULL: none */
+	const char *space; /* namespace, if the kind has one */
+	const char *name;  /* the only object (resourceNames); NULL: all */
+	enum check_state missing;
+	const char *file; /* below k8s/deploy */
+	const char *use;  /* "needed to USE" */
+};
+
+/* ---- questions ---- */
+
+/* "pods/log in namespace default", in the arena */
+static const char *right_resource(struct check *c, const struct right *r)
+{
+	STR_AUTO out = STR_INIT(TEXT_MAX);
+	resource_name(&out, r->kind);
+	str_printf(&out, "%s%s%s%s", r->sub ? "/" : "", r->sub ?: "", r->name ? " " : "",
+	           r->name ?: "");
+	if (resource_of(r->kind)->namespaced)
+		str_printf(&out, " in namespace %s", r->space);
+	return arena_dup(&c->arena, str_view(&out));
+}
+
+/* 1: allowed, 0: not, -1: the API server does not tell. */
+static int right_ask(struct check *c, const struct right *r, const char *verb)
+{
+	const struct resource *resource = resource_of(r->kind);
+	json_auto_t *review =
+	    json_pack("{s:s, s:s, s:{s:{s:s, s:s, s:s, s:s, s:s, s:s}}}", "apiVersion",
+	              "authorization.k8s.io/v1", "kind", "SelfSubjectAccessReview", "spec",
+	              "resourceAttributes", "verb", verb, "group", resource->group, "resource",
+	              resource->plural, "subresource", r->sub ?: "", "namespace",
+	              resource->namespaced ? r->space : "", "name", r->name ?: "");
+	FREE_AUTO char *body = json_dumps(review, 0);
+	const struct store_reply *reply = check_ask(
+	    c, (struct store_request){
+		   .verb = STORE_CREATE, .kind = KIND_ACCESS_REVIEW, .body = { span_of(body) } });
+	if (reply->outcome != STORE_OK)
+		return -1;
+	return span_is(scan_path(reply->body, "status", "allowed"), "true");
+}
+
+/* A line per missing verb, and one for the others.  false: the API server does not tell. */
+static bool right_check(struct check *c, const struct right *r)
+{
+	STR_AUTO allowed = STR_INIT(TEXT_MAX);
+	const char *on = right_resource(c, r);
+	for (const char *p = r->verbs; *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+		const char *verb = arena_dup(&c->arena, (struct span){ p, n });
+		int answer = right_ask(c, r, verb);
+		p += n;
+		if (answer < 0)
+			return false;
+		if (answer)
+			str_printf(&allowed, "%s%s", allowed.n ? ", " : "", verb);
+		else
+			SAY(c, r->missing,
+			    pod_needs_apply(&c->s->server, &c->arena,
+			                    arena_printf(&c->arena, "k8s/deploy/%s", r->file)),
+			    "%s %s is not allowed; needed to %s", verb, on, r->use);
+	}
+	if (allowed.n)
+		SAY(c, CHECK_OK, NULL, "%s %s", str_c(&allowed), on);
+	return true;
+}
+
+static void rights_check(struct check *c, const struct right *rights, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (rights[i].when && !right_check(c, &rights[i])) {
+			SAY(c, CHECK_SKIPPED, NULL, "the API server does not tell: %.*s",
+			    (int)c->reply.message.n, c->reply.message.p);
+			return;
+		}
+}
+
+/* ---- the tables; tests/e2e/checking.py compares them with the files, in both directions ---- */
+
+/* clang-format off */
+static void rights_of_jobs(struct check *c)
+{
+	const struct options *o = c->o;
+	const char *jobs = c->s->server.namespace_name;
+	const char *ctrl = CONTROLLER_NAMESPACE;
+	const char *lease = arena_printf(&c->arena, "rest-lit-webhook-%s", o->instance);
+	bool output = o->output_listen[0];
+	bool old = o->history || output || strcmp(o->runtime, "configmap") == 0;
+	const struct right rights[] = {
+		{ true, "create get list watch patch delete", KIND_FRAMEWORK, NULL, jobs, NULL,
+		  CHECK_FAILED, "rbac/rbac.yaml", "accept, follow and change jobs" },
+		{ true, "list watch", KIND_EVENT, NULL, jobs, NULL,
+		  CHECK_WARNING, "rbac/rbac.yaml", "show the events of pods" },
+		{ true, "get", KIND_POD, NULL, jobs, NULL, CHECK_WARNING, "rbac/rbac.yaml", "show logs" },
+		{ true, "get", KIND_POD, "log", jobs, NULL, CHECK_WARNING, "rbac/rbac.yaml", "show logs" },
+		{ true, "create", KIND_SECRET, NULL, jobs, NULL,
+		  CHECK_FAILED, "rbac/rbac.yaml", "accept jobs with secrets" },
+		{ true, "create", KIND_CONFIGMAP, NULL, jobs, NULL,
+		  CHECK_FAILED, "rbac/rbac.yaml", "accept jobs with many task roles" },
+		{ old, "get delete", KIND_CONFIGMAP, NULL, jobs, NULL,
+		  CHECK_FAILED, "rbac/rbac.yaml", "keep earlier attempts, output and pai-runtime" },
+		{ output, "patch", KIND_CONFIGMAP, NULL, jobs, NULL,
+		  CHECK_FAILED, "options/output.yaml", "keep the output of ended tasks" },
+		{ o->dialects[0], "create", KIND_PODTEMPLATE, NULL, jobs, NULL,
+		  CHECK_FAILED, "options/dialects.yaml", "check the pods of jobs" },
+		{ o->webhook[0], "create", KIND_LEASE, NULL, jobs, NULL,
+		  CHECK_FAILED, "options/webhook.yaml", "report ended jobs" },
+		{ o->webhook[0], "get patch", KIND_LEASE, NULL, jobs, lease,
+		  CHECK_FAILED, "options/webhook.yaml", "report ended jobs" },
+		{ o->priority_class, "create get list delete", KIND_PRIORITYCLASS, NULL, NULL, NULL,
+		  CHECK_FAILED, "options/priority-classes.yaml", "create PriorityClasses" },
+		{ true, "get", KIND_SERVICEACCOUNT, NULL, jobs, o->service_account,
+		  CHECK_WARNING, "rbac/rbac.yaml", "check the service account of pods" },
+		{ true, "get", KIND_CONFIGMAP, NULL, ctrl, CONTROLLER_CONFIGMAP,
+		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "compare its exit codes" },
+		{ true, "get", KIND_STATEFULSET, NULL, ctrl, CONTROLLER_CONFIGMAP,
+		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "see whether it is ready" },
+	};
+	rights_check(c, rights, sizeof(rights) / sizeof(rights[0]));
+}
+
+static void rights_of_users(struct check *c)
+{
+	const struct options *o = c->o;
+	const struct keyring *keys = atomic_load(&c->s->server.keyring);
+	const char *jobs = c->s->server.namespace_name;
+	const char *slash = strchrnul(o->deny_list, '/');
+	struct span deny = { o->deny_list, (size_t)(slash - o->deny_list) };
+	const char *class = c->needs.priority_class;
+	bool users = strcmp(o->users, "openpai") == 0;
+	bool openpai = strcmp(o->profile, "openpai") == 0;
+	bool stored = strcmp(o->token_check, "stored") == 0;
+	bool reviews = o->output_listen[0] || (keys && keyring_service_accounts(keys));
+	const struct right rights[] = {
+		{ users, "get", KIND_SECRET, NULL, o->user_namespace, NULL,
+		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read users" },
+		{ users, "get", KIND_SECRET, NULL, o->group_namespace, NULL,
+		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read groups" },
+		{ users, "get", KIND_CLAIM, NULL, jobs, NULL,
+		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read storages" },
+		{ users, "get", KIND_VOLUME, NULL, NULL, NULL,
+		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read storages" },
+		{ stored, "get create patch", KIND_SECRET, NULL, o->token_namespace, NULL,
+		  CHECK_FAILED, "beside-openpai/rbac.yaml", "check and store tokens" },
+		{ deny.n, "get patch", KIND_SECRET, NULL, arena_dup(&c->arena, deny),
+		  slash[0] ? slash + 1 : NULL,
+		  CHECK_FAILED, "options/deny-list.yaml", "check and revoke tokens" },
+		{ reviews, "create", KIND_TOKENREVIEW, NULL, NULL, NULL,
+		  CHECK_FAILED, "options/token-reviews.yaml", "check tokens of service accounts" },
+		{ users, "list create patch delete", KIND_SECRET, NULL, o->user_namespace, NULL,
+		  CHECK_WARNING, "options/manage-users.yaml", "manage users" },
+		{ users, "list", KIND_SECRET, NULL, o->group_namespace, NULL,
+		  CHECK_WARNING, "options/manage-users.yaml", "list groups" },
+		{ class, "get", KIND_PRIORITYCLASS, NULL, NULL, class,
+		  CHECK_WARNING, "beside-openpai/rbac.yaml", "check the PriorityClass of pods" },
+		{ openpai, "list", KIND_NODE, NULL, NULL, NULL,
+		  CHECK_WARNING, "beside-openpai/rbac.yaml", "check the nodes for pods" },
+	};
+	rights_check(c, rights, sizeof(rights) / sizeof(rights[0]));
+}
+/* clang-format on */
+
+void check_rights(struct check *c)
+{
+	rights_of_jobs(c);
+	rights_of_users(c);
+}

@@ -1,0 +1,87 @@
+/* rest-lit check: a line per item. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "server/check/check.h"
+#include "server/cli/cli_internal.h"
+#include "server/http/loop.h"
+#include "server/log.h"
+#include "server/setup.h"
+#include "server/system.h"
+
+enum { CHECK_TEXT_MAX = 16384, COLUMN = 9, WIDTH_MAX = 100 };
+
+struct check_output {
+	size_t n[CHECK_STATE_MAX];
+	size_t width; /* of lines on a terminal; elsewhere without limit */
+	int code;
+};
+
+/* Untrusted text, in lines that begin at a column. */
+static void check_put(struct str *out, const char *text, size_t column, size_t width)
+{
+	STR_AUTO safe = STR_INIT(CHECK_TEXT_MAX);
+	visible_text(&safe, span_of(text));
+	options_wrap(out, str_c(&safe), column, width);
+}
+
+static void check_print(void *arg, const struct check_line *l)
+{
+	struct check_output *o = arg;
+	STR_AUTO out = STR_INIT(CHECK_TEXT_MAX);
+	STR_AUTO text = STR_INIT(CHECK_TEXT_MAX);
+	o->n[l->state]++;
+	str_printf(&out, "%-*s", COLUMN, CHECK_STATES[l->state]);
+	str_printf(&text, "%s: %s", l->item, l->found);
+	check_put(&out, str_c(&text), COLUMN, o->width);
+	if (l->mend) {
+		str_printf(&out, "%*s-> ", COLUMN, "");
+		check_put(&out, l->mend, COLUMN + 3, o->width);
+	}
+	if (o->code == EXIT_OK)
+		o->code = command_print(str_view(&out));
+}
+
+static int check_end(const struct check_output *o)
+{
+	STR_AUTO out = STR_INIT(CHECK_TEXT_MAX);
+	for (size_t i = 0; i < CHECK_STATE_MAX; i++)
+		str_printf(&out, "%s%zu %s", i ? ", " : "", o->n[i], CHECK_STATES[i]);
+	str_char(&out, '\n');
+	int code = o->code == EXIT_OK ? command_print(str_view(&out)) : o->code;
+	return code == EXIT_OK && o->n[CHECK_FAILED] ? EXIT_REFUSED : code;
+}
+
+static int check(struct service *s)
+{
+	ERR_AUTO e = { 0 };
+	struct check_output o = { .width = isatty(STDOUT_FILENO) ? term_columns() : SIZE_MAX };
+	if (isatty(STDOUT_FILENO) && o.width > WIDTH_MAX)
+		o.width = WIDTH_MAX;
+	process_harden();
+	(void)process_scrub();
+	/* The lines say what the functions of serve log. */
+	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	log_init(LOG_LOGFMT, nowhere);
+	if (http_init(&e) < 0)
+		o.code = complain(&e, NULL, EXIT_REFUSED);
+	else
+		check_run(s, check_print, &o);
+	start_undo(s);
+	(void)close(nowhere); /* nothing was written */
+	return check_end(&o);
+}
+
+int cmd_check(const struct command *c, int argc, char **argv)
+{
+	struct service *s = xcalloc(1, sizeof(*s));
+	int code = command_options(c, &s->options, argc, argv);
+	if (code < 0 && s->options.n_files)
+		code = command_usage(c, "takes no file");
+	else if (code < 0)
+		code = check(s);
+	options_done(&s->options);
+	free(s);
+	return code;
+}

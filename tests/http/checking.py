@@ -1,0 +1,287 @@
+"""`rest-lit check`: its lines, and what it says of a cluster that lacks something."""
+import base64
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+from delivery import EXIT_SPEC, controller_config
+from fakeapi import FakeApi
+from harness import BINARY, SLOW, command_line, run
+from program import configmap_name, program
+from tokens import SECRET, write_file
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+GROUP = "/apis/frameworkcontroller.microsoft.com"
+SET = "/apis/apps/v1/namespaces/frameworkcontroller/statefulsets/frameworkcontroller"
+ALICE = ("--no-auth", "--user", "alice")
+
+
+def allow(*missing):
+    """An answer to reviews: everything is allowed but these (verb, resource)."""
+    def answer(body):
+        asked = body["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (asked["resource"], asked["subresource"])))
+        return 201, {**body, "status": {"allowed": (asked["verb"], resource) not in missing}}
+    return answer
+
+
+class Place:
+    """A fake API server to which nothing is missing."""
+
+    def __init__(self):
+        self.api = FakeApi()
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-check.")
+        self.token = write_file(self.directory, "token", self.api.token)
+        self.api.answers = {
+            REVIEWS: allow(), SET: (200, {"status": {"readyReplicas": 1}}),
+            GROUP: (200, {"kind": "APIGroup", "versions": [{"version": "v1"}]})}
+        self.api.put("serviceaccounts", {"metadata": {"name": "runtime-account"}})
+        self.api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
+        self.api.put("configmaps", controller_config())
+
+    def check(self, *arguments, login=None):
+        return look(*(login or ("--apiserver", self.api.url, "--apiserver-token-file", self.token)),
+                    *(arguments or ALICE))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.api.close()
+        shutil.rmtree(self.directory)
+
+
+class Found:
+    """The lines of a check: [(state, item, found, mend)]."""
+
+    def __init__(self, done):
+        self.text, self.code = done.stdout.decode(), done.returncode
+        self.errors = done.stderr.decode()
+        self.lines = []
+        for line in self.text.splitlines()[:-1]:
+            if line.startswith("         -> "):
+                self.lines[-1][3] = line[12:]
+            else:
+                item, _, found = line[9:].partition(": ")
+                self.lines.append([line[:9].strip(), item, found, ""])
+
+    def of(self, item):
+        return [line for line in self.lines if line[1] == item]
+
+    def bad(self):
+        """What is not ok; tests may run as root, which is a warning."""
+        return [line for line in self.lines if line[0] != "ok" and not
+                (line[1] == "process" and "runs as root" in line[2])]
+
+
+def look(*arguments):
+    return Found(run("check", *arguments))
+
+
+def says(check, name, found, state, item, *words, mend=None):
+    """Exactly one line is not ok, of this state and item, and has these words."""
+    bad = found.bad()
+    check.equal(f"{name}: one line", [line[:2] for line in bad], [[state, item]])
+    text = " ".join(bad[0][2:]) if bad else ""
+    check.ok(f"{name}: its words", all(w in text for w in words), text or found.text + found.errors)
+    check.ok(f"{name}: the remedy", mend is None or (bad and mend in bad[0][3]), found.text)
+    check.equal(f"{name}: exit status", found.code, 1 if state == "failed" else 0)
+
+
+def test_check_all_is_well(check):
+    with Place() as p:
+        found = p.check()
+        check.equal("all is well", (found.bad(), found.code, found.errors), ([], 0, ""))
+        check.ok("the items", {"options", "login", "templates", "API server", "clock", "right", "Frameworks", "controller",
+                               "controller's codes", "pods", "runtime"} <= {line[1] for line in found.lines}, found.text)
+        check.ok("the version", "version v1.20.2" in found.of("API server")[0][2], found.text)
+        check.ok("the sum", re.fullmatch(r"\d+ ok, [01] warning, 0 failed, 0 skipped", found.text.splitlines()[-1]), found.text)
+        writes = [r for r in p.api.requests if r[0] not in ("GET", "LIST") and r[1] != REVIEWS]
+        check.equal("nothing is written", writes, [])
+        check.ok("no token is shown", p.api.token not in found.text, found.text)
+
+
+def test_check_rights(check):
+    with Place() as p:
+        p.api.answers[REVIEWS] = allow(("delete", "frameworks"))
+        says(check, "no delete", p.check(), "failed", "right", "delete frameworks.frameworkcontroller.microsoft.com",
+             "in namespace default", "is not allowed", mend="k8s/deploy/rbac/rbac.yaml | kubectl apply -f -")
+        p.api.answers[REVIEWS] = allow(("get", "pods/log"))
+        says(check, "no logs", p.check(), "warning", "right", "get pods/log", "needed to show logs")
+        p.api.answers[REVIEWS] = allow(("create", "podtemplates"), ("patch", "configmaps"))
+        check.equal("options that need no more", p.check().bad(), [])
+        says(check, "--dialects", p.check(*ALICE, "--dialects", "mxjob", "--namespace", "jobs"), "failed", "right",
+             "create podtemplates in namespace jobs", mend="sed -e 's/namespace: pai-jobs/namespace: jobs/' "
+             "k8s/deploy/options/dialects.yaml | kubectl apply -f -")
+        p.api.answers[REVIEWS] = 403, {"kind": "Status", "reason": "Forbidden"}
+        says(check, "no reviews", p.check(), "skipped", "right", "does not tell", "403")
+
+
+def test_check_api_server(check):
+    with Place() as p:
+        for version, words in (("18", "oldest version"), ("40+", "newest version"), ("x", "oldest version")):
+            p.api.answers["/version"] = 200, {"major": "1", "minor": version, "gitVersion": f"v1.{version}.0"}
+            says(check, f"1.{version}", p.check(), "warning", "API server", f"v1.{version}.0", words)
+        p.api.answers["/version"] = 200, {"major": "1", "minor": "28+", "gitVersion": "v1.28.3-eks"}
+        check.equal("1.28+", p.check().bad(), [])
+        for ahead, state in ((20, "warning"), (-400, "failed")):
+            p.api.clock = ahead
+            says(check, f"a clock {ahead} s ahead", p.check(), state, "clock",
+                 "behind" if ahead > 0 else "ahead of", "the API server's", mend="NTP")
+        p.api.clock = 0
+        p.api.answers[GROUP] = 404, {"kind": "Status"}
+        says(check, "no CRD", p.check(), "failed", "Frameworks", "no version", mend="frameworkcontroller/crd.yaml")
+        p.api.answers[GROUP] = 200, {"versions": [{"version": "v2"}]}
+        says(check, "another version", p.check(), "failed", "Frameworks", "but v2")
+        for what, login in (("401", ("--apiserver", p.api.url)), ("down", ("--apiserver", "http://127.0.0.1:1"))):
+            found = p.check(login=login)
+            states = {line[1]: line[0] for line in found.bad()}
+            check.equal(f"{what}: failed", (states.pop("API server"), found.code), ("failed", 1))
+            check.equal(f"{what}: the rest is skipped", set(states.values()), {"skipped"})
+            check.ok(f"{what}: why", ("Unauthorized" if what == "401" else "Couldn't connect") in found.of("API server")[0][2], found.text)
+
+
+def jwt(seconds):
+    claims = json.dumps({"exp": int(time.time()) + seconds}).encode()
+    return "e30." + base64.urlsafe_b64encode(claims).decode().rstrip("=") + ".c2ln"
+
+
+def test_check_login_token(check):
+    with Place() as p:
+        for seconds, state in ((-5, "failed"), (1800, "warning")):
+            p.api.token = jwt(seconds)
+            write_file(p.directory, "token", p.api.token)
+            says(check, f"{seconds} s left", p.check(), state, "login token", "minutes", mend="replace its file")
+        p.api.token = jwt(200000)
+        write_file(p.directory, "token", p.api.token)
+        check.equal("days left", [line[0] for line in p.check().of("login token")], ["ok"])
+
+
+def framework(name, **status):
+    value = {"metadata": {"name": name}, "spec": {"executionType": "Start", "taskRoles": []}}
+    return {**value, "status": status} if status else value
+
+
+def clock(ago):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago))
+
+
+def test_check_controller(check):
+    with Place() as p:
+        p.api.answers[SET] = 200, {"status": {"replicas": 1}}
+        says(check, "no pod is ready", p.check(), "failed", "controller", "no ready pod")
+        p.api.answers[SET] = 403, {"kind": "Status", "reason": "Forbidden"}
+        says(check, "no sign", p.check(), "skipped", "controller", "no Framework has changed", mend="submit a job")
+        p.api.put("frameworks", framework("new"))
+        says(check, "a new Framework is no sign", p.check(), "skipped", "controller")
+        p.api.put("frameworks", framework("done", state="Completed", transitionTime=clock(86400)))
+        says(check, "nor is an old one", p.check(), "skipped", "controller")
+        p.api.put("frameworks", framework("stuck"))["metadata"]["creationTimestamp"] = clock(100)
+        says(check, "a Framework without status", p.check(), "failed", "controller", "Framework stuck has had no status",
+             mend="kubectl apply -k k8s/deploy/frameworkcontroller")
+        p.api.put("frameworks", framework("runs", state="AttemptRunning", transitionTime=clock(20)))
+        check.equal("a Framework that has changed since", p.check().bad(), [])
+
+
+def test_check_codes(check):
+    with Place() as p:
+        p.api.put("configmaps", controller_config(248, 251))
+        says(check, "unknown codes", p.check(), "warning", "controller's codes", "(248, 251)", mend="config.yaml")
+        p.api.remove("configmaps", "frameworkcontroller")
+        says(check, "no ConfigMap", p.check(), "skipped", "controller's codes", "can read no ConfigMap")
+
+
+def test_check_pods(check):
+    with Place() as p:
+        p.api.remove("serviceaccounts", "runtime-account")
+        says(check, "no account", p.check(), "failed", "pods", "there is no ServiceAccount runtime-account in namespace default",
+             "no pod can be created", mend="runtime-account.yaml")
+        p.api.fault("GET", "serviceaccounts", status=403)
+        says(check, "no right", p.check(), "skipped", "pods", "403")
+    with Place() as p:
+        p.api.remove("configmaps", EXIT_SPEC)
+        says(check, "no exit specification", p.check(), "warning", "pods", EXIT_SPEC, "failures are not explained")
+        p.api.put("configmaps", {"metadata": {"name": EXIT_SPEC}})
+        openpai = (*ALICE, "--profile", "openpai")
+        found = {line[2]: line for line in p.check(*openpai).bad() if line[0] == "failed"}
+        check.equal("profile openpai", sorted(found), [
+            "no node has the label that pods ask for: pai-worker=true",
+            "there is no PriorityClass pai-job-minimal-priority: no pod can be created, and each job fails with -310"])
+        check.ok("the remedies", any("kubectl create priorityclass" in line[3] for line in found.values()), found)
+        p.api.put("priorityclasses", {"metadata": {"name": "pai-job-minimal-priority"}})
+        p.api.put("nodes", {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}})
+        bad = [line for line in p.check(*openpai).bad() if line[1] == "pods"]
+        check.equal("a device is missing", [line[:3] for line in bad], [[
+            "warning", "pods", "no node with the label that pods ask for has the device: pai-worker=true, github.com/fuse"]])
+
+
+def test_check_runtime(check):
+    arguments = (*ALICE, "--runtime", "configmap", "--runtime-binary", program())
+    with Place() as p:
+        says(check, "no node of this architecture", p.check(*arguments), "failed", "pods", "no node has the label", "kubernetes.io/arch=")
+        p.api.fault("GET", "nodes", status=403)
+        says(check, "no right to see nodes", p.check(*arguments), "skipped", "pods", "list nodes")
+        p.api.faults.clear()
+        p.api.put("nodes", {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}})
+        found = p.check(*arguments)
+        check.equal("not yet there", (found.bad(), found.of("runtime")[0][2]),
+                    ([], f"serve creates the ConfigMap {configmap_name(program())} at start"))
+        p.api.put("configmaps", {"metadata": {"name": configmap_name(program())}, "binaryData": {}, "immutable": True})
+        says(check, "other content", p.check(*arguments), "failed", "runtime", "other content", mend="delete configmap")
+        text = p.check(*ALICE, "--runtime", "configmap", "--runtime-binary", "/nowhere/pai-runtime")
+        check.ok("no program", any(line[:2] == ["failed", "templates"] and "/nowhere" in line[2] for line in text.lines), text.text)
+
+
+def test_check_options_and_files(check):
+    """Each step of serve is named; those after it are checked all the same."""
+    with Place() as p:
+        found = p.check("--user", "alice")
+        check.equal("no authentication", ([line[:2] for line in found.lines], found.code), ([["failed", "options"]], 1))
+        check.ok("the rule", "no authentication is configured" in found.text, found.text)
+        facts = write_file(p.directory, "facts.yaml", "users:\n  alice: 7\n")
+        secret = write_file(p.directory, "jwt-secret", SECRET)
+        short = write_file(p.directory, "short", "short")
+        found = p.check("--jwt-secret-file", short, "--facts", facts, "--templates", "/nowhere", "--hived-config", "/nowhere")
+        failed = {line[1]: line[2] for line in found.lines if line[0] == "failed"}
+        check.equal("all mistakes", sorted(failed), ["HiveD", "templates", "token keys", "users"])
+        check.ok("their places", f"{facts}:2:10: " in failed["users"] and short in failed["token keys"], failed)
+        check.equal("the cluster is checked", found.of("controller")[0][0], "ok")
+        found = p.check("--jwt-secret-file", secret)
+        check.equal("a good secret", (found.bad(), found.of("token keys")[0][2]), ([], f"--jwt-secret-file {secret}"))
+        os.chmod(secret, 0o644)
+        says(check, "a readable secret", p.check("--jwt-secret-file", secret), "warning", "process", "unsafe", secret)
+        config = write_file(p.directory, "config.yaml", "no-auth: true\nuser: alice\n")
+        check.equal("--config", p.check("--config", config).bad(), [])
+        check.equal("an unknown option", run("check", "--nothing").returncode, 2)
+        check.equal("a file", run("check", *ALICE, "x").returncode, 2)
+
+
+def test_check_on_a_terminal(check):
+    """Lines have at most 80 columns there."""
+    with Place() as p:
+        p.api.answers[REVIEWS] = allow(("delete", "frameworks"))
+        master, slave = pty.openpty()
+        command = command_line([BINARY], ["check", "--apiserver", p.api.url, "--apiserver-token-file", p.token, *ALICE])
+        done = subprocess.Popen(command, stdout=slave, stdin=slave, stderr=slave)
+        os.close(slave)
+        text = b""
+        try:
+            while piece := os.read(master, 65536):
+                text += piece
+        except OSError:
+            pass  # the end of a terminal
+        os.close(master)
+        check.equal("exit status", done.wait(60 * SLOW), 1)
+        lines = text.decode().replace("\r", "").splitlines()
+        check.ok("80 columns", lines and max(map(len, lines)) < 80, text)
+        check.ok("long lines go on below their text", all(
+            re.match(r"(ok|warning|failed|skipped) +\S| {9}( {3})?\S|\d+ ok,", line) for line in lines), text)
+
+
+TESTS = [test_check_all_is_well, test_check_rights, test_check_api_server, test_check_login_token, test_check_controller, test_check_codes,
+         test_check_pods, test_check_runtime, test_check_options_and_files, test_check_on_a_terminal]

@@ -6,6 +6,7 @@
 #include "k8s/logs/log_stream.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
+#include "server/counts.h"
 #include "server/http/routes.h"
 #include "server/http/worker.h"
 #include "server/jobs/jobs.h"
@@ -46,12 +47,15 @@ static int open_followers(struct loop *l, struct err *e)
 
 static void run_tails(void *arg)
 {
-	log_streams_run_once(arg);
+	const struct loop *l = arg;
+	log_streams_run_once(l->has->log_streams);
+	counter_set(&l->counts->log_streams, log_streams_count(l->has->log_streams));
 }
 
 static int wait_tails(const void *arg)
 {
-	return log_streams_timeout_ms(arg);
+	const struct loop *l = arg;
+	return log_streams_timeout_ms(l->has->log_streams);
 }
 
 static int open_tails(struct loop *l, struct err *e)
@@ -65,7 +69,7 @@ static int open_tails(struct loop *l, struct err *e)
 	if (!streams)
 		return -1;
 	return loop_add(
-	    l, &(struct loop_source){ log_streams_fd(streams), run_tails, wait_tails, streams }, e);
+	    l, &(struct loop_source){ log_streams_fd(streams), run_tails, wait_tails, l }, e);
 }
 
 /* ---- hooks ---- */

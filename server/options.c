@@ -101,6 +101,8 @@ const struct option OPTIONS[] = {
 	  .help = "YAML file with options" },
 	{ "listen", GROUP_SERVER, FOR_SERVE, true, TEXT(listen, "127.0.0.1:9186"), .value = "ADDRESS:PORT",
 	  .help = "listen address; port 0: any" },
+	{ "metrics-listen", GROUP_SERVER, FOR_SERVE, false, TEXT(metrics_listen, ""), .value = "ADDRESS:PORT",
+	  .help = "separate port for GET /metrics, without authentication, see METRICS.md; TLS as with --listen; default: none" },
 	{ "loops", GROUP_SERVER, FOR_SERVE, false, NUMBER(loops, 0, 0, 64), .value = "N",
 	  .help = "threads that serve requests; 0: one per core, at most 4" },
 	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",

@@ -70,7 +70,7 @@ enum option_group {
 /* The values.  Texts are "" if not set; they are borrowed from argv, the environment or the
  * arena.  Numbers have the unit of the table. */
 struct options {
-	const char *listen, *log_format, *facts, *templates, *config;
+	const char *listen, *metrics_listen, *log_format, *facts, *templates, *config;
 	const char *kubeconfig, *context, *apiserver, *apiserver_ca, *apiserver_token_file;
 	const char *local, *namespace_name, *instance;
 	const char *user, *profile, *output;

@@ -16,6 +16,7 @@ struct accounts;
 struct auth;
 struct cache;
 struct cors;
+struct counts;
 struct engine;
 struct events;
 struct exit_spec;
@@ -58,7 +59,8 @@ struct server {
 	const struct options *options;
 	const struct loop_hooks *hooks; /* see loop.h */
 	struct translator *translator;
-	unsigned dialects; /* taken besides those of OpenPAI */
+	struct counts *counts; /* mutable: see counts.h */
+	unsigned dialects;     /* taken besides those of OpenPAI */
 	struct account_source *accounts;
 	/* Mutable: replaced by the main thread (start.h); loops read it by keyring_of() (auth.h).
 	 * NULL with --no-auth. */

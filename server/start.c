@@ -19,12 +19,14 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
 #include "server/cluster/scheduler.h"
+#include "server/counts.h"
 #include "server/exit_spec.h"
 #include "server/http/rate_limit.h"
 #include "server/http/tls.h"
 #include "server/http/worker.h"
 #include "server/log.h"
 #include "server/logs/logs.h"
+#include "server/metrics.h"
 #include "server/setup.h"
 #include "server/submit/submit.h"
 #include "server/system.h"
@@ -81,6 +83,10 @@ static int check_options(struct service *s, const char **file, struct err *e)
 	bool output = o->output_listen[0] != '\0';
 	if (output && address_parse("--output-listen", o->output_listen, &s->output_address, e) < 0)
 		return -1;
+	bool metrics = o->metrics_listen[0] != '\0';
+	if (metrics &&
+	    address_parse("--metrics-listen", o->metrics_listen, &s->metrics_address, e) < 0)
+		return -1;
 	if (options_check(o, address_is_loopback(&s->address),
 	                  !output || address_is_loopback(&s->output_address), e) < 0)
 		return -1;
@@ -88,7 +94,8 @@ static int check_options(struct service *s, const char **file, struct err *e)
 	 */
 	return process_drop_capabilities(
 	    address_port(&s->address) < LOW_PORTS ||
-		(output && address_port(&s->output_address) < LOW_PORTS),
+		(output && address_port(&s->output_address) < LOW_PORTS) ||
+		(metrics && address_port(&s->metrics_address) < LOW_PORTS),
 	    e);
 }
 
@@ -272,7 +279,8 @@ static int open_loops(struct service *s, struct err *e)
 {
 	int fds[LOOPS_MAX];
 	size_t n = count_loops(&s->options);
-	allow_files(&s->options, n + (s->options.output_listen[0] != '\0'));
+	allow_files(&s->options, n + (s->options.output_listen[0] != '\0') +
+	                             (s->options.metrics_listen[0] != '\0'));
 	if (listeners_open(&s->address, fds, n, e) < 0)
 		return -1;
 	s->server.port = address_port(&s->address);
@@ -281,7 +289,7 @@ static int open_loops(struct service *s, struct err *e)
 		if (failed)
 			(void)close(fds[i]); /* unused: no data can be lost */
 		else
-			failed = loop_init(&s->loops[s->n_loops++], &s->server, fds[i], e);
+			failed = loop_init(&s->loops[s->n_loops++], &s->server, NULL, fds[i], e);
 	}
 	return failed;
 }
@@ -295,19 +303,30 @@ static int open_uploads(struct service *s, struct err *e)
 	if (listeners_open(&s->output_address, &fd, 1, e) < 0)
 		return -1;
 	struct loop *l = &s->loops[s->n_loops++];
-	int failed = loop_init(l, &s->server, fd, e);
+	int failed = loop_init(l, &s->server, &UPLOAD_ROUTE, fd, e);
 	if (failed)
 		return -1;
 	l->has->uploads = uploads_new();
-	l->only = &UPLOAD_ROUTE;
 	l->body_max = OUTPUT_BODY_MAX;
 	return 0;
+}
+
+/* A separate loop and port, without authentication; scrapes do not delay other requests. */
+static int open_metrics(struct service *s, struct err *e)
+{
+	int fd;
+	if (!s->options.metrics_listen[0])
+		return 0;
+	if (listeners_open(&s->metrics_address, &fd, 1, e) < 0)
+		return -1;
+	return loop_init(&s->loops[s->n_loops++], &s->server, &METRICS_ROUTE, fd, e);
 }
 
 void start_begin(struct service *s)
 {
 	s->server.options = &s->options;
 	s->server.hooks = &FEATURES;
+	s->server.counts = counts_new();
 	s->signal_fd = s->server.ended_fd = -1;
 	schema_init();
 }
@@ -334,7 +353,7 @@ int start_all(struct service *s, const char **file, struct err *e)
 	if (options_run_here(&s->options))
 		(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
 	if (open_shared(s, e) < 0 || open_follow(s, e) < 0 || open_loops(s, e) < 0 ||
-	    open_uploads(s, e) < 0)
+	    open_uploads(s, e) < 0 || open_metrics(s, e) < 0)
 		return -1;
 	s->runtime_configmap = runtime_configmap_start(&s->server, e);
 	if (!s->runtime_configmap)
@@ -407,6 +426,11 @@ void start_report(const struct service *s, const char *scrubbed)
 		address_text(&output, &s->output_address);
 		log_text(&line, "output_address", str_view(&output));
 	}
+	if (s->options.metrics_listen[0]) {
+		STR_AUTO metrics = STR_INIT(128);
+		address_text(&metrics, &s->metrics_address);
+		log_text(&line, "metrics_address", str_view(&metrics));
+	}
 	log_text(&line, "tls", v->tls ? SPAN("yes") : SPAN("no"));
 	log_text(&line, "store", span_of(v->local ? s->options.local : login_describe(v->login)));
 	log_text(&line, "namespace", span_of(v->namespace_name));
@@ -453,6 +477,7 @@ void start_undo(struct service *s)
 	key_claims_free(v->claims);
 	tls_free(v->tls);
 	keyring_free(atomic_load(&v->keyring));
+	counts_free(v->counts);
 	if (s->signal_fd >= 0)
 		(void)close(s->signal_fd);
 	if (v->ended_fd >= 0)

@@ -13,11 +13,11 @@ enum { LOOPS_MAX = 64 };
 struct service {
 	struct server server;
 	struct options options;
-	struct address address, output_address;
+	struct address address, output_address, metrics_address;
 	struct runtime_configmap *runtime_configmap;
 	struct gc *gc;
 	struct rounds *rounds;
-	struct loop loops[LOOPS_MAX + 1]; /* the last may serve --output-listen */
+	struct loop loops[LOOPS_MAX + 2]; /* the last may serve --output-listen, --metrics-listen */
 	size_t n_loops;
 	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
 };

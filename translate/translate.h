@@ -164,8 +164,8 @@ void job_warn(const struct job *job, const struct facts *f, struct notes *warnin
 struct mark {
 	const char *submission; /* 32 hex digits, random */
 	const char *instance;   /* of the installation */
-	/* annotation rest-lit/idempotency of the Framework; NULL: none */
-	const char *idempotency;
+	/* annotations of the Framework rest-lit/idempotency, rest-lit/request-id; NULL: none */
+	const char *idempotency, *request;
 	bool webhook; /* the end of the job will be reported */
 };
 

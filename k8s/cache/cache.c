@@ -553,6 +553,7 @@ static void account(struct cache *c, const struct job_entry *f, bool comes)
 	c->figures.frameworks += comes ? 1 : (size_t)-1;
 	c->figures.bytes += comes ? bytes : -bytes;
 	c->figures.without_doc += comes ? bare : -bare;
+	c->figures.by_state[f->state] += comes ? 1 : (size_t)-1;
 }
 
 /* Publishes f in place of `old` (or NULL), with the generation of a list.  Takes the reference. */

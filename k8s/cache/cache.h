@@ -64,6 +64,7 @@ void cache_list_end(struct cache *c, int64_t version);
 struct cache_figures {
 	size_t frameworks, bytes;
 	size_t without_doc;
+	size_t by_state[JOB_STATE_MAX];
 };
 struct cache_figures cache_figures(struct cache *c);
 

@@ -32,6 +32,7 @@ struct reflector {
 	struct arena texts; /* of the settings */
 	pthread_t thread;
 	atomic_bool stop;
+	struct reflector_counts counts;
 	/* Only the thread uses the rest. */
 	struct reflect state;
 	CURLM *multi;
@@ -134,6 +135,7 @@ static void end_list(struct reflector *r)
 {
 	r->listing = false;
 	r->known = true;
+	counter_add(&r->counts.lists, 1);
 	r->watched_ms = clock_ms();
 	r->settings.end(r->settings.arg, version_number(r->state.version));
 }
@@ -288,6 +290,8 @@ static void reflector_begin(struct reflector *r)
 	r->event_code = 0;
 	r->asking = true;
 	CURLcode bad = set_request(r);
+	if (r->ask != ASK_LIST)
+		counter_add(&r->counts.watches, 1);
 	if (r->ask == ASK_STREAM)
 		begin_list(r);
 	if (bad || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
@@ -325,6 +329,8 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 		status = (long)r->event_code;
 	else if (status == 200 && fault == FAULT_LATER)
 		status = 0; /* the answer was cut off */
+	if (r->state.failures)
+		counter_add(&r->counts.failures, 1);
 	if (r->state.failures)
 		tell_failure(r, result, status);
 	else
@@ -448,6 +454,11 @@ struct reflector *reflector_new(const struct reflector_settings *s, struct err *
 		return r;
 	reflector_done(r);
 	return NULL;
+}
+
+const struct reflector_counts *reflector_counts(const struct reflector *r)
+{
+	return &r->counts;
 }
 
 void reflector_free(struct reflector *r)

@@ -9,10 +9,17 @@
  * silent connections.  Versions are compared as numbers only to tell which is newer, which
  * Kubernetes 1.35 permits.
  */
+#include "base/counter.h"
 #include "base/err.h"
 #include "k8s/transport/store.h"
 
 struct reflector;
+
+/* Written by its thread. */
+struct reflector_counts {
+	atomic_ullong lists; /* complete ones; each but the first is a restart */
+	atomic_ullong watches, failures;
+};
 
 struct reflector_settings {
 	struct login *login; /* borrowed */
@@ -36,5 +43,7 @@ struct reflector_settings {
 
 /* Settings are copied, except for login.  NULL and *e (500). */
 struct reflector *reflector_new(const struct reflector_settings *s, struct err *e);
+/* Borrowed. */
+const struct reflector_counts *reflector_counts(const struct reflector *r);
 /* End the thread without delay.  Accepts NULL. */
 void reflector_free(struct reflector *r);

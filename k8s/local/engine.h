@@ -93,6 +93,13 @@ struct engine_task {
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct log_files *out);
 
+/* Now, or as of the last decision about starts. */
+struct engine_figures {
+	uint64_t waiting, running;              /* tasks */
+	uint64_t gpus, gpus_held, gpus_foreign; /* foreign: other programs have them */
+};
+void engine_figures(const struct engine *e, struct engine_figures *out);
+
 /* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
 void engine_describe(struct engine *e, struct str *out);
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/counter.h"
 #include "base/hash.h"
 #include "k8s/framework/framework.h"
 #include "k8s/local/cgroup.h"
@@ -150,6 +151,8 @@ struct engine {
 	bool stop, kill;
 	struct engine_job **job; /* sorted by uid */
 	size_t n_jobs, room_jobs;
+
+	atomic_ullong waiting, running, gpus_held, gpus_away; /* for engine_figures */
 
 	/* Of the thread. */
 	int64_t due_ms, probe_ms, trim_ms;

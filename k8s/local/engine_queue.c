@@ -255,14 +255,35 @@ void engine_schedule(struct engine *e)
 	for (size_t i = 0; i <= e->inventory.gpus_n && !schedule_once(e); i++)
 		;
 	bool wanted = false;
+	uint64_t tasks[2] = { 0 };
+	int64_t held = 0;
 	for (size_t i = 0; i < e->n_jobs; i++) {
 		struct engine_job *job = e->job[i];
 		if (!job->queued)
 			continue;
-		for (const struct engine_grant *g = job->grants; g && !wanted; g = g->next)
-			wanted = !g->given && g->need.gpus > 0;
+		for (const struct engine_grant *g = job->grants; g; g = g->next) {
+			tasks[g->given]++;
+			held += g->given ? g->need.gpus : 0;
+			wanted |= !g->given && g->need.gpus > 0;
+		}
 		job_explain(job);
 	}
-	if (wanted && gpus_foreign(e, false) > 0)
+	int64_t foreign = gpus_foreign(e, false);
+	if (wanted && foreign > 0)
 		e->probe_ms = now + PROBE_MS;
+	counter_set(&e->waiting, tasks[0]);
+	counter_set(&e->running, tasks[1]);
+	counter_set(&e->gpus_held, (uint64_t)held);
+	counter_set(&e->gpus_away, (uint64_t)foreign);
+}
+
+void engine_figures(const struct engine *e, struct engine_figures *out)
+{
+	*out = (struct engine_figures){
+		.waiting = counter_get(&e->waiting),
+		.running = counter_get(&e->running),
+		.gpus = e->inventory.gpus_n,
+		.gpus_held = counter_get(&e->gpus_held),
+		.gpus_foreign = counter_get(&e->gpus_away),
+	};
 }

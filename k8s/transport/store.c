@@ -53,8 +53,25 @@ void store_done(struct store *s)
 	free(s->namespace_name);
 }
 
+void store_count(struct store *s, struct store_counts *c)
+{
+	s->counts = c;
+}
+
+/* outcome: or STORE_CALL_AGAIN. */
+static void store_count_call(struct store *s, const struct pending *p, unsigned outcome)
+{
+	struct store_counts *c = s->counts;
+	if (!c)
+		return;
+	counter_add(&c->calls[p->r.verb][outcome], 1);
+	if (p->started)
+		histogram_add(&c->latency[p->r.verb], clock_us() - p->started_us);
+}
+
 void store_finish(struct store *s, struct pending *p, const struct store_reply *reply)
 {
+	store_count_call(s, p, reply->outcome);
 	if (p->started)
 		s->in_flight--;
 	fair_queue_leave(&s->fresh, p);
@@ -84,6 +101,7 @@ static void wait_until(struct store *s, struct pending *p, int64_t due_ms)
 void store_later(struct store *s, struct pending *p, int64_t due_ms)
 {
 	assert(p->started);
+	store_count_call(s, p, STORE_CALL_AGAIN);
 	p->started = false;
 	s->in_flight--;
 	wait_until(s, p, due_ms);
@@ -231,9 +249,14 @@ void store_start(struct store *s)
 		struct pending *p =
 		    s->urgent.n ? pending_take(&s->urgent) : fair_queue_take(&s->fresh);
 		p->started = true;
+		p->started_us = clock_us();
 		p->tries++;
 		s->in_flight++;
 		s->ops->begin(s, p);
+	}
+	if (s->counts) {
+		counter_set(&s->counts->queued, store_waiting(s));
+		counter_set(&s->counts->in_flight, s->in_flight);
 	}
 }
 

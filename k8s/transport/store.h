@@ -8,6 +8,7 @@
  * this order: store_reap; the HTTP library; store_start; epoll_wait on store_fd with
  * store_timeout_ms.
  */
+#include "base/counter.h"
 #include "base/err.h"
 #include "base/object.h"
 
@@ -104,6 +105,18 @@ bool store_has_room(const struct store *s, const char *user);
 /* Counts the memory of a job under way, until store_release with the same number. */
 void store_hold(struct store *s, size_t bytes);
 void store_release(struct store *s, size_t bytes);
+
+/* What became of requests.  A request that is sent again counts each time: as STORE_CALL_AGAIN, the
+ * last time by its outcome.  Latencies are those of sent ones. */
+enum { STORE_VERBS = STORE_READY + 1, STORE_CALL_AGAIN = STORE_OUTCOME_MAX, STORE_CALLS };
+struct store_counts {
+	atomic_ullong calls[STORE_VERBS][STORE_CALLS];
+	struct histogram latency[STORE_VERBS];
+	atomic_ullong queued, in_flight; /* now */
+};
+/* Counts the requests of this store from now on.  *c is written by the store's thread, and outlives
+ * the store. */
+void store_count(struct store *s, struct store_counts *c);
 
 /* Call back all pending requests as STORE_AMBIGUOUS or STORE_BUSY (a directory: with their answers,
  * if work had begun), and free.  Requests that callbacks make meanwhile are STORE_BUSY. */

@@ -17,6 +17,7 @@ struct pending {
 	struct user_queue *queue; /* its user's; NULL if urgent or refused */
 	int64_t due_ms;           /* earliest start */
 	unsigned tries;           /* number of starts */
+	int64_t started_us;       /* the last of them */
 	bool started;             /* the backend has it */
 	bool maybe_executed;      /* an earlier try was sent and got no answer */
 	bool full;                /* the queue was full */
@@ -147,6 +148,7 @@ struct store {
 	int64_t wake_ms;         /* no deadline or due_ms of a waiting request is earlier */
 	int64_t paused_until_ms; /* no request is started before */
 	bool closing;
+	struct store_counts *counts; /* NULL: not counted */
 };
 
 void store_init(struct store *s, const struct store_ops *ops, const char *namespace_name,

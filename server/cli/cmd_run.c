@@ -149,7 +149,7 @@ static int run_build(struct setup *s, struct job *job, struct notes *warnings, s
 	r->submission =
 	    arena_printf(&s->arena, "%0*llx%s", ID_TIME,
 	                 (unsigned long long)facts.submitted_ms & 0xffffffffffff, random);
-	const struct mark mark = { r->submission, s->o->instance, NULL, false };
+	const struct mark mark = { r->submission, s->o->instance, NULL, NULL, false };
 	r->objects = ARENA_NEW(&s->arena, struct objects, 1);
 	job_warn(job, &facts, warnings);
 	return job_build(s->translator, job, &facts, &mark, &s->arena, r->objects, e);

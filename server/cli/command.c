@@ -9,6 +9,7 @@
 #include "schema/check.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
+#include "server/metrics.h"
 #include "server/setup.h"
 #include "translate/dialect.h"
 
@@ -113,11 +114,17 @@ static const struct {
 	const char *name;
 	void (*write)(struct str *out);
 } PAGES[] = {
-	{ "options", options_page },         { "routes", routes_page },
-	{ "openapi", openapi_page },         { "translation", translation_page },
-	{ "config-schema", options_schema }, { "warnings", warnings_page },
-	{ "templates", templates_page },     { "man", manual_page },
-	{ "bash", completion_bash },         { "zsh", completion_zsh },
+	{ "options", options_page },
+	{ "routes", routes_page },
+	{ "openapi", openapi_page },
+	{ "translation", translation_page },
+	{ "config-schema", options_schema },
+	{ "warnings", warnings_page },
+	{ "templates", templates_page },
+	{ "metrics", metrics_page },
+	{ "man", manual_page },
+	{ "bash", completion_bash },
+	{ "zsh", completion_zsh },
 	{ "fish", completion_fish },
 };
 

@@ -131,7 +131,7 @@ const struct command COMMANDS[] = {
 	  "Print the versions of rest-lit and of the libraries that it uses.\n",
 	  "Example:\n"
 	  "  rest-lit version\n" },
-	{ "page", cmd_page, 0, "options|routes|translation|config-schema", NULL,
+	{ "page", cmd_page, 0, "options|routes|translation|metrics|config-schema", NULL,
 	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "Example:\n"
 	  "  rest-lit page routes > docs/ROUTES.md\n" },

@@ -29,12 +29,18 @@ void cluster_log_trouble(char **last, const char *why, const char *event, const 
  * follow_free; follow_stop ends the threads.
  */
 struct follow;
+struct reflector_counts;
 
 struct follow *follow_start(struct server *s, struct err *e);
 void follow_stop(struct follow *f);
 void follow_free(struct follow *f);
 /* Why lists cannot be answered now, in the arena; NULL if they can.  Any thread. */
 const char *follow_problem(const struct server *s, struct arena *a);
+/* Milliseconds since the API server was heard about Frameworks: a change, a bookmark (about once a
+ * minute) or the end of a list; before that, since the start.  0: a directory.  Any thread. */
+int64_t follow_age_ms(const struct server *s);
+/* Of Frameworks, and of Events; NULL: a directory.  Any thread. */
+const struct reflector_counts *follow_counts(const struct server *s, bool events);
 
 /*
  * Jobs on this machine.  machine_start makes server->engine from the options; its settings live in

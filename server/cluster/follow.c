@@ -38,6 +38,7 @@ struct follow {
 	pthread_mutex_t lock; /* protects trouble */
 	struct arena arena;   /* settings of the engine */
 	char *trouble;        /* why Frameworks cannot be followed; NULL: they are */
+	_Atomic int64_t heard_ms;
 	/* The rest is used by the thread of frameworks_reflector only. */
 	bool warm;
 	struct hash_key key;
@@ -69,6 +70,7 @@ static void frameworks_end(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_list_end(f->cache, version);
+	atomic_store(&f->heard_ms, clock_ms());
 	(void)malloc_trim(0); /* returns the memory of a long list */
 	if (!f->warm)
 		log_warm(f);
@@ -141,15 +143,16 @@ static void look_for_neglect(struct follow *f)
 	if (f->neglect_told || f->neglected_ms == 0 || clock_ms() - f->neglected_ms < NEGLECT_MS)
 		return;
 	f->neglect_told = true;
-	log_event(LOG_WARN,
-	          "no FrameworkController processes jobs: they are accepted, but do not run",
-	          "mend", "kubectl apply -k k8s/deploy/frameworkcontroller, or see why it does not run");
+	log_event(
+	    LOG_WARN, "no FrameworkController processes jobs: they are accepted, but do not run",
+	    "mend", "kubectl apply -k k8s/deploy/frameworkcontroller, or see why it does not run");
 }
 
 static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
 	struct job_entry *c = job_entry_new(object);
+	atomic_store(&f->heard_ms, clock_ms());
 	if (!c)
 		return;
 	if (c->broken)
@@ -166,6 +169,7 @@ static void frameworks_remove(void *arg, struct span object)
 {
 	struct follow *f = arg;
 	ARENA_AUTO arena = { 0 };
+	atomic_store(&f->heard_ms, clock_ms());
 	struct span meta = scan_get(object, "metadata");
 	int64_t version = 0;
 	(void)parse_i64(scan_text(scan_get(meta, "resourceVersion"), &arena), 0, INT64_MAX,
@@ -178,6 +182,7 @@ static void frameworks_seen(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_seen(f->cache, version);
+	atomic_store(&f->heard_ms, clock_ms());
 	look_for_neglect(f);
 }
 
@@ -314,6 +319,7 @@ struct follow *follow_start(struct server *s, struct err *e)
 	struct follow *f = xcalloc(1, sizeof(*f));
 	f->server = s;
 	f->begun_ms = f->lines_ms = clock_ms();
+	atomic_init(&f->heard_ms, f->begun_ms);
 	f->key = hash_key_new();
 	(void)pthread_mutex_init(&f->lock, NULL); /* cannot fail with default attributes */
 	f->cache = s->cache = cache_new((size_t)s->options->cache_memory);
@@ -362,6 +368,20 @@ const char *follow_problem(const struct server *s, struct arena *a)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
 	(void)pthread_mutex_unlock(&f->lock);
 	return why ?: "not all jobs are known yet: they are being listed";
+}
+
+int64_t follow_age_ms(const struct server *s)
+{
+	return s->local ? 0 : clock_ms() - atomic_load(&s->follow->heard_ms);
+}
+
+const struct reflector_counts *follow_counts(const struct server *s, bool events)
+{
+	const struct follow *f = s->follow;
+	if (s->local)
+		return NULL;
+	const struct reflector *r = events ? f->events_reflector : f->frameworks_reflector;
+	return reflector_counts(r);
 }
 
 enum neglect job_neglect(const struct server *s, const struct job_entry *job, int64_t now_ms)

@@ -3,6 +3,7 @@
 
 #include "k8s/gc/janitor.h"
 #include "server/cluster/cluster.h"
+#include "server/counts.h"
 #include "server/log.h"
 
 enum { ANSWER_MAX = 16 << 20 }; /* a list of 60 Frameworks with annotations of maximal size */
@@ -11,6 +12,7 @@ struct gc {
 	struct store *store;
 	struct janitor *janitor;
 	char *trouble; /* the last one that was logged; NULL: none */
+	struct janitor_counts *counts;
 	bool stopping;
 };
 
@@ -19,6 +21,9 @@ static void gc_report(void *arg, const struct janitor_report *r)
 	struct gc *g = arg;
 	if (g->stopping)
 		return;
+	counter_add(r->trouble ? &g->counts->failed : &g->counts->good, 1);
+	counter_add(&g->counts->frameworks, r->frameworks);
+	counter_add(&g->counts->classes, r->classes);
 	if (r->frameworks + r->classes > 0) {
 		struct line line = log_begin(LOG_INFO, "removed leftovers of a killed server");
 		log_int(&line, "frameworks", (int64_t)r->frameworks);
@@ -43,6 +48,7 @@ struct gc *gc_start(struct server *s, struct err *e)
 	};
 	struct gc *g = xcalloc(1, sizeof(*g));
 	limits.body = ANSWER_MAX;
+	g->counts = &s->counts->janitor;
 	g->store = cluster_store(s, &limits, e);
 	if (!g->store) {
 		gc_free(g);

@@ -11,6 +11,7 @@
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/pod_needs.h"
+#include "server/counts.h"
 #include "server/log.h"
 #include "server/system.h"
 #include "translate/translate.h"
@@ -435,8 +436,11 @@ static void runtime_configmap_begin(struct runtime_configmap *d)
 
 struct store *cluster_store(struct server *s, const struct store_limits *limits, struct err *e)
 {
-	return s->local ? store_local_new(s->local, s->namespace_name, limits, e)
-	                : store_api_new(s->login, s->namespace_name, limits, e);
+	struct store *store = s->local ? store_local_new(s->local, s->namespace_name, limits, e)
+	                               : store_api_new(s->login, s->namespace_name, limits, e);
+	if (store)
+		store_count(store, counts_store(s->counts));
+	return store;
 }
 
 void cluster_log_trouble(char **last, const char *why, const char *event, const char *good)

@@ -22,12 +22,16 @@ static void options_reply(struct request *r, struct span path)
 
 static void no_route(struct request *r, struct span path)
 {
+	const struct route *only = r->loop->only;
 	STR_AUTO methods = STR_INIT(256);
-	if (!r->loop->only)
+	if (!only)
 		route_methods(&methods, path, &r->arena);
+	else if (span_is(path, only->path))
+		str_puts(&methods, only->method);
 	if (!methods.n) {
 		answer_refuse(r, 404, "NoApiError",
-		              "there is no such route; / and /openapi.json list all routes");
+		              only ? "there is no such route on this port"
+		                   : "there is no such route; / and /openapi.json list all routes");
 		return;
 	}
 	answer_header(r, "Allow", str_c(&methods));

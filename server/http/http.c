@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/store.h"
+#include "server/counts.h"
 #include "server/http/rate_limit.h"
+#include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
 #include "server/log.h"
@@ -117,6 +119,7 @@ void answer_with(struct request *r, struct MHD_Response *response)
 		abort(); /* out of memory, as in xmalloc */
 	add_headers(r, response);
 	r->answered = true;
+	r->answered_us = clock_us();
 	if (more_follows(r))
 		r->kept = response;
 	else
@@ -337,6 +340,15 @@ static void note_cut(struct request *r, enum MHD_RequestTerminationCode how)
 		r->why = "the client sent its request too slowly, or the connection was evicted";
 }
 
+static void count_request(const struct request *r)
+{
+	struct loop_counts *c = r->loop->counts;
+	bool timed = r->answered_us && !r->untimed;
+	counts_request(c, r->route ? (size_t)(r->route - c->routes) : c->n_routes,
+	               r->answered ? r->reply.status : 0,
+	               timed ? r->answered_us - r->started_us : -1);
+}
+
 static void request_ended(void *cls, struct MHD_Connection *m, void **context,
                           enum MHD_RequestTerminationCode how)
 {
@@ -354,6 +366,7 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	/* The timeout is MHD's own. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	admission_log(r);
+	count_request(r);
 	if (r->kept)
 		MHD_destroy_response(r->kept);
 	run_ends(r);

@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/store.h"
+#include "server/counts.h"
 #include "server/http/http_internal.h"
+#include "server/http/routes.h"
 #include "server/http/stream.h"
 #include "server/log.h"
 
@@ -57,16 +59,22 @@ int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 	return watch(l, source->fd, e);
 }
 
-int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e)
+int loop_init(struct loop *l, struct server *s, const struct route *only, int listen_fd,
+              struct err *e)
 {
 	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
+	l->only = only;
+	l->counts = counts_loop(s->counts, only ?: ROUTES, only ? 1 : N_ROUTES);
 	l->body_max = (size_t)s->options->max_body;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->epoll_fd < 0 || l->wake_fd < 0)
 		return loop_fail(e, "epoll");
 	l->store = loop_open_store(s, e);
-	if (!l->store || http_start(l, e) < 0)
+	if (!l->store)
+		return -1;
+	store_count(l->store, &l->counts->store);
+	if (http_start(l, e) < 0)
 		return -1;
 	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
 	    s->hooks->open(l, e) < 0)
@@ -119,6 +127,9 @@ static void loop_run_once(struct loop *l)
 	http_run(l);
 	store_start(l->store);
 	http_cut(l);
+	counter_set(&l->counts->requests, l->requests);
+	counter_set(&l->counts->connections, http_connections(l));
+	counter_set(&l->counts->long_lived, l->n_long_lived);
 }
 
 /* Accept the connections that wait in the kernel: MHD accepts ten at a time, and none at its

@@ -12,6 +12,7 @@
 
 struct MHD_Daemon;
 struct connections;
+struct loop_counts;
 struct store;
 struct long_lived;
 struct stream;
@@ -51,7 +52,8 @@ struct loop {
 	struct store *store;
 	struct features *has;     /* see server.h */
 	const struct route *only; /* the only route; NULL: all of ROUTES */
-	size_t body_max;          /* bytes of a body */
+	struct loop_counts *counts;
+	size_t body_max; /* bytes of a body */
 	struct loop_source sources[LOOP_SOURCES];
 	size_t n_sources;
 	struct MHD_Daemon *http;
@@ -84,9 +86,10 @@ struct loop {
 int http_init(struct err *e);
 const char *http_version(void);
 
-/* Create a loop that serves `listen_fd`, which it takes over; the thread does not run yet.  -1 and
- * *e: 500. */
-int loop_init(struct loop *l, struct server *s, int listen_fd, struct err *e);
+/* Create a loop that serves `listen_fd`, which it takes over; the thread does not run yet.  only:
+ * its only route, NULL: all of ROUTES.  -1 and *e: 500. */
+int loop_init(struct loop *l, struct server *s, const struct route *only, int listen_fd,
+              struct err *e);
 /* Add a source.  -1 and *e: 500. */
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
 /* Start the thread.  -1 and *e: 500. */

@@ -57,16 +57,17 @@ struct request {
 	const char *query;         /* after the "?", as sent; "" if absent; in the arena */
 	struct request_head head;  /* valid until the body arrives */
 	const struct route *route;
-	struct span args[ROUTE_ARGS]; /* decoded segments of the path; in the arena */
-	int64_t started_us;
-	struct str body;     /* may hold secrets */
-	size_t body_counted; /* bytes of it in loop->body_bytes */
-	size_t received;     /* bytes of body received, kept or not */
-	size_t line_n;       /* bytes of path and query in the request line */
-	bool odd_line;       /* the request line has blanks or control characters */
-	bool seen;           /* the head is complete */
-	bool looked_at;      /* ... and was checked */
-	bool form;           /* ... and its Content-Type is a form */
+	struct span args[ROUTE_ARGS];    /* decoded segments of the path; in the arena */
+	int64_t started_us, answered_us; /* by clock_us; 0: not answered */
+	bool untimed;                    /* a stream or long poll: its latency says nothing */
+	struct str body;                 /* may hold secrets */
+	size_t body_counted;             /* bytes of it in loop->body_bytes */
+	size_t received;                 /* bytes of body received, kept or not */
+	size_t line_n;                   /* bytes of path and query in the request line */
+	bool odd_line;                   /* the request line has blanks or control characters */
+	bool seen;                       /* the head is complete */
+	bool looked_at;                  /* ... and was checked */
+	bool form;                       /* ... and its Content-Type is a form */
 	bool too_large, no_room, answered, waiting;
 	bool whole;                /* the body is complete */
 	struct MHD_Response *kept; /* an answer that is sent after the body is complete */

@@ -410,6 +410,7 @@ bool long_lived_begin(struct request *r, int64_t seconds, long_lived_callback *c
 	l->long_lived = w;
 	l->n_long_lived++;
 	r->long_lived = w;
+	r->untimed = true;
 	return true;
 }
 

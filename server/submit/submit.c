@@ -11,11 +11,13 @@
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/scheduler.h"
+#include "server/counts.h"
 #include "server/http/loop.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/log.h"
 #include "server/submit/submit_internal.h"
+#include "translate/job.h"
 
 enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* bytes of JSON per byte of a form, at most */ };
 
@@ -64,6 +66,41 @@ static void drop_warnings(void *arg)
 	notes_done(arg);
 }
 
+static enum submit_outcome submit_outcome_of(const struct submit *s)
+{
+	int status = s->r->answered ? s->r->reply.status : 0;
+	if (status == 200 || status == 202)
+		return s->dry_run ? SUBMIT_DRY_RUN : s->again ? SUBMIT_REPEATED : SUBMIT_CREATED;
+	switch (status) {
+	case 0:
+		return SUBMIT_LEFT;
+	case 401:
+	case 403:
+	case 429:
+		return SUBMIT_DENIED;
+	case 409:
+		return SUBMIT_EXISTS;
+	case 503:
+		return SUBMIT_UNAVAILABLE;
+	case 504:
+		return SUBMIT_UNKNOWN;
+	default:
+		return status < 500 ? SUBMIT_INVALID : SUBMIT_ERROR;
+	}
+}
+
+static void submit_count(void *arg)
+{
+	const struct submit *s = arg;
+	struct loop_counts *c = s->r->loop->counts;
+	size_t dialect = 0;
+	while (dialect < DIALECT_ROWS - 1 && !(s->job && dialect_nth(dialect) == s->job->dialect))
+		dialect++;
+	counter_add(&c->submissions[dialect][submit_outcome_of(s)], 1);
+	if (s->translate_us)
+		histogram_add(&c->translation, s->translate_us);
+}
+
 static struct submit *submit_new(struct request *r)
 {
 	struct submit *s = ARENA_NEW(&r->arena, struct submit, 1);
@@ -71,6 +108,7 @@ static struct submit *submit_new(struct request *r)
 	r->state = s;
 	r->log = log_submission;
 	request_on_end(r, drop_warnings, &s->warnings);
+	request_on_end(r, submit_count, s);
 	return s;
 }
 
@@ -177,6 +215,7 @@ static void submit_done(void *arg, const struct err *e, bool again)
 	struct plan *p = arg;
 	struct submit *s = p->s;
 	struct request *r = s->r;
+	s->again = again;
 	if (!e->http && !again && !s->dry_run)
 		submit_note(r->loop->server, objects_framework(p->objects), &p->made);
 	if (again)
@@ -217,8 +256,10 @@ static bool is_form(const struct request *r)
 static int submit_read_text(struct submit *s, unsigned set, struct err *e)
 {
 	struct request *r = s->r;
+	int64_t begun_us = clock_us();
 	s->job = job_read(r->loop->server->translator, set, str_view(&r->body), r->user, &r->arena,
 	                  &s->warnings, e);
+	s->translate_us += clock_us() - begun_us;
 	if (!s->job)
 		return -1;
 	r->secret = job_has_secrets(s->job) || r->token;
@@ -298,10 +339,13 @@ static int submit_start(struct submit *s, struct err *e)
 	if (idempotency_claim(s, e) < 0)
 		return -1;
 	r->secret |= facts.extension != NULL; /* even if the job is refused */
-	struct mark mark = { id, server->options->instance, s->value,
+	struct mark mark = { id, server->options->instance, s->value, r->id,
 		             server->options->webhook[0] != '\0' };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
-	if (job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e) < 0)
+	int64_t begun_us = clock_us();
+	int built = job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e);
+	s->translate_us += clock_us() - begun_us;
+	if (built < 0)
 		return -1;
 	job_warn(s->job, &facts, &s->warnings);
 	if (s->dry_run && submit_preview(s, &facts, e) < 0)

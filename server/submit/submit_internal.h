@@ -16,6 +16,8 @@ struct submit {
 	struct request *r;
 	enum dry_run dry_run;
 	bool yaml;             /* format of a dry run's answer */
+	bool again;            /* an earlier request has created the job */
+	int64_t translate_us;  /* used to read the job and to build its objects */
 	const char *key;       /* Idempotency-Key; NULL without one */
 	const char *value;     /* its stored form (idempotency_value), or NULL */
 	struct claim *claim;   /* its reservation, or NULL */

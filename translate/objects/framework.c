@@ -84,6 +84,13 @@ static bool put_job_max_duration(const struct scope *s, struct out *o)
 	return seconds != 0;
 }
 
+static bool put_mark_request(const struct scope *s, struct out *o)
+{
+	if (s->mark->request)
+		out_puts(o, s->mark->request);
+	return s->mark->request != NULL;
+}
+
 static bool put_owner_uid(const struct scope *s, struct out *o)
 {
 	if (s->uid_at)
@@ -130,6 +137,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "mark.instance",      VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_instance,       "ours",                            "Name of the installation that made an object." },
 	{ "mark.creating",      VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_creating,       "ours",                            "`true` while executionType is `Create`; absent otherwise." },
 	{ "mark.idempotency",   VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_idempotency,    "ours",                            "Hashes of the client's `Idempotency-Key` and of what it sent; absent without one." },
+	{ "mark.request",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_request,        "ours",                            "Id of the request that submitted the job: the header `X-Request-Id` of its answer, and `id` in the log." },
 	{ "mark.webhook",       VARIABLE_TEXT,   true,  SCOPE_MARK,        put_mark_webhook,        "ours",                            "Name of the installation that reports the end of the job; absent if its server has no `--webhook`." },
 	{ "owner.uid",          VARIABLE_TEXT,   false, SCOPE_OWNED,       put_owner_uid,           "ours",                            "Uid of the Framework; put in when it is known." },
 };

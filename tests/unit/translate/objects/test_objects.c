@@ -98,18 +98,23 @@ static void test_build_only_a_framework_being_made_says_so(void **state)
 	assert_mark(&alone, 0, "labels", "rest-lit/creating", NULL);
 }
 
-static void test_build_idempotency_is_the_frameworks_alone(void **state)
+static void test_build_requests_are_the_frameworks_alone(void **state)
 {
 	(void)state;
-	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd", false };
+	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd",
+		                           "r-1", false };
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", NULL);
+	assert_mark(&b, 3, "annotations", "rest-lit/request-id", NULL);
 	b.mark = &KEYED;
 	built(&b);
 	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", "ab-cd");
-	for (size_t i = 0; i < 3; i++)
+	assert_mark(&b, 3, "annotations", "rest-lit/request-id", "r-1");
+	for (size_t i = 0; i < 3; i++) {
 		assert_mark(&b, i, "annotations", "rest-lit/idempotency", NULL);
+		assert_mark(&b, i, "annotations", "rest-lit/request-id", NULL);
+	}
 }
 
 /* It belongs to no namespace, and whoever sweeps must know where its Framework is. */
@@ -331,7 +336,7 @@ int main(void)
 		cmocka_unit_test(test_build_mark_makes_create_and_owners),
 		cmocka_unit_test(test_build_uid_belongs_at_uid_at),
 		cmocka_unit_test(test_build_only_a_framework_being_made_says_so),
-		cmocka_unit_test(test_build_idempotency_is_the_frameworks_alone),
+		cmocka_unit_test(test_build_requests_are_the_frameworks_alone),
 		cmocka_unit_test(test_build_priority_class_names_the_namespace),
 		cmocka_unit_test(test_build_mark_alone_still_starts),
 		cmocka_unit_test(test_build_registry_secret),

@@ -1,0 +1,55 @@
+#include "server/counts.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+
+const short CODES[CODES_N] = { 0,   200, 201, 202, 204, 206, 304, 400, 401, 403,
+	                       404, 405, 406, 408, 409, 411, 413, 414, 415, 416,
+	                       422, 429, 431, 500, 501, 502, 503, 504, 505 };
+
+struct counts *counts_new(void)
+{
+	return xcalloc(1, sizeof(struct counts));
+}
+
+void counts_free(struct counts *c)
+{
+	for (size_t i = 0; c && i < c->n_loops; i++) {
+		free(c->loop[i]->route);
+		free(c->loop[i]);
+	}
+	free(c);
+}
+
+struct loop_counts *counts_loop(struct counts *c, const struct route *routes, size_t n)
+{
+	assert(c->n_loops < COUNTED_LOOPS);
+	struct loop_counts *l = c->loop[c->n_loops++] = xcalloc(1, sizeof(*l));
+	l->routes = routes;
+	l->n_routes = n;
+	l->route = xcalloc(n + 1, sizeof(l->route[0]));
+	return l;
+}
+
+struct store_counts *counts_store(struct counts *c)
+{
+	assert(c->n_stores < COUNTED_STORES);
+	return &c->store[c->n_stores++];
+}
+
+static size_t counts_code(int status)
+{
+	size_t i = CODES_N - 1;
+	while (i && CODES[i] != status)
+		i--;
+	return i;
+}
+
+void counts_request(struct loop_counts *c, size_t route, int status, int64_t us)
+{
+	counter_add(&c->route[route].answers[counts_code(status)], 1);
+	if (us >= 0)
+		histogram_add(&c->route[route].latency, us);
+}

@@ -1,0 +1,79 @@
+#pragma once
+/*
+ * What the server counts for /metrics (metrics.h): a set of counts for each loop and each further
+ * store, written by its thread only, read by any.  Here are no texts of clients: routes, dialects
+ * and outcomes are rows of tables, so the size is fixed.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/counter.h"
+#include "k8s/transport/store.h"
+#include "translate/translate.h"
+
+struct route;
+
+/* The codes of answers that have a counter of their own, CODES[0] for all others: requests whose
+ * client has left before the answer. */
+enum { CODES_N = 29 };
+extern const short CODES[CODES_N];
+
+/* What became of the body of a submission. */
+enum submit_outcome {
+	SUBMIT_CREATED,
+	SUBMIT_REPEATED, /* an earlier request with the same Idempotency-Key has created it */
+	SUBMIT_DRY_RUN,
+	SUBMIT_INVALID,     /* 400, 404, 413, 415, 422 */
+	SUBMIT_DENIED,      /* 401, 403, 429 */
+	SUBMIT_EXISTS,      /* 409 */
+	SUBMIT_UNAVAILABLE, /* 503 */
+	SUBMIT_UNKNOWN,     /* 504 */
+	SUBMIT_ERROR,       /* other 5xx */
+	SUBMIT_LEFT,        /* the client has left */
+	SUBMIT_OUTCOME_MAX
+};
+
+/* Rows of the table of dialects, and one for jobs that could not be read. */
+enum { DIALECT_ROWS = 5 };
+_Static_assert(DIALECTS_ALL == (1 << (DIALECT_ROWS - 1)) - 1, "a row for each dialect");
+
+struct route_counts {
+	atomic_ullong answers[CODES_N];
+	struct histogram latency; /* to the answer; without streams and long polls */
+};
+
+struct loop_counts {
+	const struct route *routes; /* of this loop */
+	size_t n_routes;
+	struct route_counts *route; /* n_routes, then one for requests without a route */
+	atomic_ullong submissions[DIALECT_ROWS][SUBMIT_OUTCOME_MAX];
+	struct histogram translation;
+	/* As of the last round. */
+	atomic_ullong requests, connections, long_lived, log_streams;
+	struct store_counts store;
+};
+
+/* Of the janitor; the main thread. */
+struct janitor_counts {
+	atomic_ullong good, failed; /* rounds */
+	atomic_ullong frameworks, classes;
+};
+
+enum { COUNTED_LOOPS = 66, COUNTED_STORES = 8 };
+
+struct counts {
+	struct loop_counts *loop[COUNTED_LOOPS];
+	size_t n_loops;
+	struct store_counts store[COUNTED_STORES]; /* of no loop */
+	size_t n_stores;
+	struct janitor_counts janitor;
+};
+
+struct counts *counts_new(void);
+/* When no thread counts or reads any more; NULL is allowed. */
+void counts_free(struct counts *c);
+/* For a new loop with these routes, or for a store of the main thread.  At start only. */
+struct loop_counts *counts_loop(struct counts *c, const struct route *routes, size_t n);
+struct store_counts *counts_store(struct counts *c);
+/* route: index in the routes of the loop, or n_routes.  us: to the answer; -1: not measured. */
+void counts_request(struct loop_counts *c, size_t route, int status, int64_t us);

@@ -1,0 +1,15 @@
+#pragma once
+/*
+ * The port of --metrics-listen: GET /metrics in the text format 0.0.4 of Prometheus.  metrics.c has
+ * the table of metrics; counts.h says where their values come from.
+ */
+#include "server/http/routes.h"
+
+struct server;
+
+extern const struct route METRICS_ROUTE;
+
+/* Appends all metrics.  Nothing here depends on the number of jobs.  Any thread. */
+void metrics_text(struct str *out, const struct server *s);
+/* Appends docs/METRICS.md. */
+void metrics_page(struct str *out);

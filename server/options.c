@@ -108,7 +108,7 @@ const struct option OPTIONS[] = {
 	{ "drain-delay", GROUP_SERVER, FOR_SERVE, false, NUMBER(drain_delay_s, 0, 0, 3600), .unit = "seconds", .value = "N",
 	  .help = "time after SIGTERM during which requests are still accepted and /readyz answers 503; about 5 in a pod" },
 	{ "log-format", GROUP_SERVER, FOR_SERVE, false, CHOICE(log_format, "json", LOG_FORMATS), .value = "FORMAT",
-	  .help = "log on standard error: json or logfmt" },
+	  .help = "log on standard error: json or logfmt; errors that prevent the start are plain text" },
 	{ "instance", GROUP_SERVER, FOR_SERVE, false, TEXT(instance, "default"), .form = &LABEL, .value = "NAME",
 	  .help = "name of this installation, the label rest-lit/instance of its objects" },
 

@@ -2,10 +2,12 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 import threading
+import urllib.request
 
 from checking import Found
 from harness import BINARY, PATIENCE, USER, Server, command_line, free_port, run, wait_until
@@ -337,5 +339,27 @@ def test_check(check):
             check.ok(what, states[item] == wanted and words in found.text and found.code == (wanted == "failed"), found.text)
 
 
-TESTS = [test_check, test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none,
+def test_metrics_of_the_queue(check):
+    """Tasks and GPUs of this machine in /metrics."""
+    port = free_port()
+
+    def samples():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as reply:
+            return dict(re.findall(r'^rest_lit_local_(\w+{state="\w+"}) (\d+)$', reply.read().decode(), re.M))
+
+    def is_now(what, *numbers):
+        wanted = dict(zip(('tasks{state="waiting"}', 'tasks{state="running"}', 'gpus{state="held"}',
+                           'gpus{state="foreign"}', 'gpus{state="free"}'), map(str, numbers)))
+        check.ok(what, wait_until(lambda: samples() == wanted), samples())
+    with Machine("--metrics-listen", f"127.0.0.1:{port}", gpus=3) as m:
+        is_now("nothing runs", 0, 0, 0, 0, 3)
+        m.start("first", {"main": role("sleep 600", gpu=2)})
+        is_now("the first runs", 0, 1, 2, 0, 1)
+        m.start("second", {"main": role("sleep 600", gpu=1, instances=2)})
+        is_now("the second waits for both of its tasks", 2, 1, 2, 0, 1)
+        m.stop_job("first")
+        is_now("now they run", 0, 2, 2, 0, 1)
+
+
+TESTS = [test_check, test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
          test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_quotas_and_storages]

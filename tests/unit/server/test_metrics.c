@@ -71,7 +71,7 @@ static void fill(struct world *w)
 	for (size_t l = 0; l < 4; l++)
 		for (size_t i = 0; i <= w->loops[l]->n_routes; i++)
 			for (size_t k = 0; k < CODES_N; k++) {
-				counter_set(&w->loops[l]->route[i].answers[k], UINT64_MAX / 8);
+				counter_set(&w->loops[l]->route[i].answers[k], UINT64_MAX / 16);
 				counts_request(w->loops[l], i, CODES[k], US[k % 3]);
 			}
 }

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import urllib.request
 
 from cluster import DEPLOY
 from delivery import real_program
@@ -345,6 +346,9 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
             for probe in ("livenessProbe", "readinessProbe"):
                 if probe in container:
                     probed(check, f"{overlay}: {probe}", server, container[probe])
+            if "metrics" in (p["name"] for p in container["ports"]) and overlay != "try-out":
+                with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics_port}/metrics", timeout=60 * SLOW) as reply:
+                    check.ok(f"{overlay}: /metrics", b"rest_lit_build_info" in reply.read())
             if "jwt" in (v["name"] for v in server.pod["volumes"]) and not headers:
                 made = server.run_beside(TOKEN.split())
                 headers = bearer(made.stdout.decode().strip())

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 from cluster import ACCOUNT
-from harness import BINARY, PATIENCE, SLOW, Server
+from harness import BINARY, PATIENCE, SLOW, Server, free_port
 
 # $1: folder with the files of the volumes, in their places; $2: user; then the command.  The folders
 # of the machine are not changed: an empty /etc and /run hide them in this mount namespace.
@@ -52,6 +52,11 @@ class Deployed(Server):
         host, port = cluster.url.split("//")[1].split(":")
         command, first, *arguments = container["command"] + container["args"]
         assert (command, first) == ("rest-lit", "serve"), container
+        # The ports of the configuration may be in use on this machine.
+        config = self.content(cluster, self.pod["volumes"][0], values, secrets)["config.yaml"]
+        if "metrics-listen: :9187\n" in config:
+            self.metrics_port = free_port()
+            arguments += ["--metrics-listen", f"127.0.0.1:{self.metrics_port}"]
         super().__init__(*arguments, who=[], program=["unshare", "-m", self.script, self.files, self.user, command],
                          environment={"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "BINARY": BINARY})
 

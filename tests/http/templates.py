@@ -10,8 +10,7 @@ from harness import ROOT, run
 from tokens import write_file
 
 PAGE = os.path.join(ROOT, "docs/TEMPLATES.md")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^    (rest-lit translate [^\n]* --templates DIR [^\n]*)$|"
-                   r"^## ([^\n]*)$", re.M | re.S)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$|^## ([^\n]*)$", re.M | re.S)
 NAMED = re.compile(r"file\n?\s*`([\w.-]+)`")
 
 
@@ -21,11 +20,11 @@ def changes():
         page = f.read()
     title, files, command, found, end = "", {}, None, [], 0
     for match in BLOCK.finditer(page):
-        kind, text, shell, heading = match.groups()
+        kind, text, heading = match.groups()
         if heading:
             title, files, command = heading, {}, None
-        elif shell:
-            command = shell.split()
+        elif kind == "sh":
+            command = text.split() if "--templates DIR " in text else command
         elif kind == "diff":
             found.append((title, files, command, text.splitlines()))
         else:

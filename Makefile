@@ -421,7 +421,7 @@ DIST := rest-lit-$(VERSION)
 dist:
 	@mkdir -p build/dist
 	$(Q){ git ls-files 2>/dev/null || find . -type f -not -path './build/*' -printf '%P\n'; } | LC_ALL=C sort | \
-		tar --create --files-from=- --transform='s,^,$(DIST)/,' --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
+		tar --create --files-from=- --transform='s,^,$(DIST)/,S' --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
 			--mtime="$$(dpkg-parsechangelog -S Date)" | gzip -n >build/dist/$(DIST).tar.gz
 	@echo build/dist/$(DIST).tar.gz
 

@@ -1,7 +1,7 @@
 /* Texts generated from the table of options: help, docs/OPTIONS.md, the schema of the file. */
 #include "server/options.h"
 
-enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512 };
+enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512, MANUAL_MAX = 2048 };
 
 void options_wrap(struct str *out, const char *text, size_t indent, size_t width)
 {
@@ -255,7 +255,7 @@ void roff_text(struct str *out, const char *text)
 
 static void option_manual(struct str *out, const struct option *o)
 {
-	STR_AUTO text = STR_INIT(4 * TEXT_MAX);
+	STR_AUTO text = STR_INIT(MANUAL_MAX);
 	STR_AUTO value = STR_INIT(TEXT_MAX);
 	str_puts(out, ".TP\n\\fB\\-\\-");
 	roff_text(out, o->name);

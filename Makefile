@@ -50,7 +50,7 @@ SECTIONS := build
 ifneq ($(filter-out all demo image install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long)
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb)
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)

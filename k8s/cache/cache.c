@@ -384,6 +384,14 @@ static void listeners_wake(struct listeners *l)
 	(void)pthread_mutex_unlock(&l->lock);
 }
 
+bool change_queue_empty(struct change_queue *i)
+{
+	(void)pthread_mutex_lock(&i->lock);
+	bool empty = i->queue.n == 0 && !i->queue.lost;
+	(void)pthread_mutex_unlock(&i->lock);
+	return empty;
+}
+
 bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg)
 {
 	eventfd_t count;

@@ -78,6 +78,7 @@ typedef void cache_changed(void *arg, const struct job_entry *now, const struct 
 struct change_queue *change_queue_new(struct cache *c, struct err *e);
 int change_queue_fd(const struct change_queue *i); /* readable when there are changes */
 void change_queue_listen(struct change_queue *i, bool on);
+bool change_queue_empty(struct change_queue *i);
 /* Call for each change, the earliest first.  false: some were lost; the caller must use a view. */
 bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg);
 void change_queue_free(struct change_queue *i);

@@ -17,6 +17,8 @@ enum {
 	BUCKETS = 256,
 	FRAME = 256, /* more than the bytes around the data of an event */
 	NEWS_MAX = 10000,
+	AHEAD_MAX = 100000, /* versions that another server can know before this one; beyond it,
+	                       etcd was restored from a backup */
 };
 
 /* ---- followers ---- */
@@ -158,6 +160,14 @@ void followers_run_once(struct followers *all)
 	report_lost(all->of_all);
 	for (size_t i = 0; i < BUCKETS; i++)
 		report_lost(all->of_one[i]);
+}
+
+/* A version up to which all changes have been reported; 0: some have not. */
+static int64_t followers_told(const struct followers *all)
+{
+	/* All changes up to here are in the queue, or were taken from it. */
+	int64_t heard = cache_heard(all->cache);
+	return change_queue_empty(all->queue) ? heard : 0;
 }
 
 /* ---- ?wait= ---- */
@@ -359,6 +369,7 @@ struct job_watch {
 	const struct job_entry *job; /* as found; r holds it */
 	struct str shown;            /* the last row that was sent */
 	bool known;                  /* it was in the cache */
+	int64_t from;                /* the client has this version, by Last-Event-ID; 0: none */
 };
 
 static void one_put(struct job_watch *o, const struct str *text)
@@ -399,7 +410,7 @@ static void one_show(struct job_watch *o, const struct job_entry *job)
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	one_describe(&data, job, (size_t)o->w.r->loop->server->options->stream_buffer);
 	o->known = true;
-	if (span_eq(str_view(&data), str_view(&o->shown)))
+	if (job->version < o->from || span_eq(str_view(&data), str_view(&o->shown)))
 		return;
 	sse_event(&text, "job", job->version, str_view(&data));
 	one_put(o, &text);
@@ -473,6 +484,11 @@ static void one_begin(struct request *r, const struct job_entry *job)
 		                             .changed = one_changed,
 		                             .lost = one_lost },
 		               .r = r };
+	const char *id = request_header(r, "Last-Event-ID");
+	int64_t heard = cache_heard(r->loop->server->cache);
+	if (id &&
+	    (parse_i64(span_of(id), 0, INT64_MAX, &o->from) < 0 || o->from - heard > AHEAD_MAX))
+		o->from = 0;
 	if (watch_open(&o->w, &CALLS, SPAN(SSE_RETRY "\n")))
 		one_look(o);
 }
@@ -511,7 +527,7 @@ struct jobs_watch {
 	size_t at, n, cap;
 	size_t news;   /* entries that are not KNOWN */
 	int64_t heard; /* version of the cache when KNOWN entries were added */
-	int64_t id;    /* the last one that was sent */
+	int64_t id;    /* the last one that the client has */
 };
 
 static struct cache *all_cache(const struct jobs_watch *j)
@@ -626,6 +642,7 @@ static void all_start_anew(struct jobs_watch *j)
 	STR_AUTO text = STR_INIT(256);
 	sse_event(&text, "reset", 0, SPAN("{}"));
 	all_drop(j);
+	j->id = 0;
 	if (stream_put(j->w.stream, str_view(&text)))
 		all_add_known(j, -1);
 	else
@@ -640,6 +657,8 @@ static void all_changed(struct follower *f, const struct job_entry *now,
 	if (j->w.over || (!was && !(now && job_query_takes(&j->query, now))))
 		return;
 	if (now && before && job_entry_same(now, before)) /* a change of tasks; rows show none */
+		return;
+	if (now && now->version <= j->id) /* another server, which was ahead, has told it */
 		return;
 	if (j->news == NEWS_MAX)
 		all_start_anew(j);
@@ -658,8 +677,12 @@ static void all_last(struct stream *s, void *arg)
 {
 	struct jobs_watch *j = arg;
 	STR_AUTO text = STR_INIT(256);
+	/* Events without id are not repeated at the next server. */
+	int64_t id = j->n ? 0 : followers_told(j->w.r->loop->has->followers);
 	j->w.over = true;
 	all_drop(j);
+	if (id > j->id)
+		str_printf(&text, "id: %ld\n", (long)id);
 	sse_end(&text, stream_why(s));
 	(void)stream_put(s, str_view(&text)); /* without room, the stream ends without it */
 }
@@ -711,10 +734,16 @@ void jobs_watch(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
+	int64_t heard = cache_heard(all_cache(j));
+	j->id = from == INT64_MAX ? heard : from < 0 ? 0 : from;
 	str_puts(&first, SSE_RETRY);
 	if (from == INT64_MAX) /* an id alone is not an event, but clients keep it */
-		str_printf(&first, "id: %ld\n", (long)cache_heard(all_cache(j)));
+		str_printf(&first, "id: %ld\n", (long)heard);
 	str_char(&first, '\n');
-	if (watch_open(&j->w, &CALLS, str_view(&first)) && from != INT64_MAX)
+	if (!watch_open(&j->w, &CALLS, str_view(&first)) || from == INT64_MAX)
+		return;
+	if (from - heard > AHEAD_MAX)
+		all_start_anew(j);
+	else
 		all_add_known(j, from);
 }

@@ -203,10 +203,12 @@ static void by_link(struct request *r, struct span token)
 	struct log_signing by = signing(r);
 	int bad = log_link_read(&l, token, &by, &r->arena, &e);
 	wipe(&by, sizeof(by));
-	if (bad)
+	if (bad) {
 		answer_error(r, &e);
-	else
-		log_read(r, &l, is_on(r, "follow"));
+		return;
+	}
+	r->user = l.user; /* for --streams-per-user: addresses of clients may be shared */
+	log_read(r, &l, is_on(r, "follow"));
 }
 
 void log_get(struct request *r)

@@ -601,6 +601,27 @@ def too_many(check):
         check.ok("too many: no more", wait_until(lambda: p.read(uri)[0] == 200))
 
 
+def too_many_followed(check):
+    """Links count for the users that they are for, not for the address of the clients."""
+    with Place("--streams-per-user", "1") as p:
+        end = threading.Event()
+
+        def act(h, *_):
+            Log.head(h)
+            Log.chunk(h, b"x")
+            end.wait(PATIENCE * SLOW)
+            Log.chunk(h, b"")
+        p.log.act = act
+        link = p.link() + "&follow=true"
+        theirs = [l["uri"] for l in p.ask(user="bob").json["locations"] if l["name"] == "all"][0]
+        followed = [p.open(link), p.open(theirs + "&follow=true")]
+        check.equal("too many followed: one of each user", [(r.status, r.read(1)) for r in followed], [(200, b"x")] * 2)
+        refused(check, "too many followed: of one user", p.server.request("GET", link), 429, "TooManyRequestsError")
+        end.set()
+        for r in followed:
+            r.read()
+
+
 def a_server_that_stops(check):
     """A shutdown ends followed logs, which do not delay it."""
     with Place("--drain-timeout", "1") as p:
@@ -685,5 +706,5 @@ TESTS = [a_portal_reads_logs, the_end_of_a_log, who_may, altered_links, other_ke
          without_a_secret_links_are_good, no_such_log, forged_status, a_pod_that_is_gone, containers,
          texts_of_the_kubelet, texts_that_are_not_the_kubelets, texts_behind_a_log,
          refusals_of_the_api_server, a_log_that_breaks_off, a_log_that_hangs, followed,
-         followed_before_its_first_line, a_slow_reader, too_many, a_server_that_stops, in_a_directory,
+         followed_before_its_first_line, a_slow_reader, too_many, too_many_followed, a_server_that_stops, in_a_directory,
          events_of_a_job, events_that_are_not_known]

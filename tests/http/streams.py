@@ -217,6 +217,55 @@ def test_list_from_an_id(check):
             check.ok("b is not told again", "b" not in s.names(), s.names())
 
 
+def test_list_at_another_server(check):
+    """Nothing is repeated: neither a job that was told without id, nor by a server that is behind."""
+    with Jobs() as jobs, fake_server(jobs.api, *ONE_LOOP) as other:
+        check.ok("the other is ready", other.ready())
+        with jobs.watch() as s:
+            s.until(lambda s: s.head)
+            check.equal("submitted", jobs.submit("a"), 202)
+            check.ok("told", s.until(lambda s: "a" in s.names()), s.events)
+            check.ok("both know it", wait_until(lambda: other.request("GET", "/api/v2/jobs").json ==
+                                                jobs.server.request("GET", "/api/v2/jobs").json))
+            jobs.api.bookmark()
+            jobs.server.terminate()
+            check.ok("it ends", s.ended(), s.body)
+            last = s.last_id
+            check.equal("... with an id", s.events[-1], ("end", last, {"reason": "shutdown"}))
+        with jobs.api.lock:
+            made = int(jobs.api.objects["frameworks", framework_name("a")]["metadata"]["resourceVersion"])
+        check.ok("... that covers the job", last >= made, (last, made))
+        with Stream(other, headers={"Last-Event-ID": str(last + 2)}) as s:
+            s.until(lambda s: s.head)
+            for name in ("b", "c", "d"):  # the client has seen the first two
+                jobs.api.put("frameworks", {"metadata": {"name": framework_name(name), "annotations": {"jobName": name},
+                                                         "labels": {"userName": USER}}, "spec": {"taskRoles": []}})
+            check.ok("the next one is told", s.until(lambda s: "d" in s.names()), s.events)
+            check.equal("... and nothing again", s.names(), ["d"])
+        with Stream(other, headers={"Last-Event-ID": str(1 << 40)}) as s:
+            check.ok("an id of another etcd: all anew", s.until(lambda s: "d" in s.names()), s.events)
+            check.equal("... after a reset", s.events[0][0], "reset")
+
+
+def test_one_job_at_another_server(check):
+    """A server that is behind does not send an older state."""
+    with Jobs() as jobs:
+        jobs.submit("a")
+        jobs.change("a", "AttemptPreparing")
+        with jobs.one("a") as s:
+            check.ok("told", s.until(lambda s: s.events and s.events[-1][2]["subState"] == "AttemptPreparing"), s.events)
+            last = s.last_id
+        with jobs.one("a", headers={"Last-Event-ID": str(last)}) as s:
+            check.ok("the same state at once", s.until(lambda s: s.events), s.body)
+        with jobs.one("a", headers={"Last-Event-ID": str(last + 1)}) as s:
+            s.until(lambda s: s.head)
+            jobs.change("a", "AttemptRunning")
+            check.ok("the next state", s.until(lambda s: s.events), s.body)
+            check.equal("... alone", [e[2]["subState"] for e in s.events], ["AttemptRunning"])
+        with jobs.one("a", headers={"Last-Event-ID": str(1 << 40)}) as s:
+            check.ok("an id of another etcd", s.until(lambda s: s.events), s.body)
+
+
 def test_list_nothing_lost(check):
     """Many changes, and a client whose connection is closed repeatedly."""
     with Jobs() as jobs:
@@ -593,6 +642,6 @@ def test_wait_counts(check):
         check.ok("nor with more to read", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
 
 
-TESTS = [test_list_in_order, test_list_from_an_id, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
+TESTS = [test_list_in_order, test_list_from_an_id, test_list_at_another_server, test_one_job_at_another_server, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
          test_one_job, test_one_job_of_many_roles, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
          test_clients_that_leave, test_many, test_drain, test_drain_goes_on, test_tokens, test_tls, test_wait, test_wait_counts]

@@ -322,7 +322,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime local monitoring kill steps trouble growth soak packages docs facts lint analyze layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime local monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -330,7 +330,7 @@ $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
-$(foreach s,http e2e runtime local monitoring kill steps trouble packages pages docs,$(eval NEEDS_$(s) := all))
+$(foreach s,http e2e runtime local monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)
@@ -438,4 +438,4 @@ clean:
 
 .PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image install dist deb clean
 
--include $(shell find $(B) -path $(B)/kit -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -3,7 +3,8 @@
 
     manyapi.py PORT N
 
-It supports LIST in pages, generated on request, and WATCH without events; all else is 404."""
+It supports LIST in pages, generated on the first request, and WATCH without events; all else is
+404."""
 import http.server
 import os
 import sys
@@ -18,6 +19,7 @@ from many import Many
 MANY = Many()
 N = int(sys.argv[2])
 PAGE = 500
+PAGES = {}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -38,8 +40,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         first = int(query.get("continue", ["0"])[0])
         end = min(first + int(query.get("limit", [PAGE])[0]), N) if frameworks else 0
         more = f',"continue":"{end}"' if frameworks and end < N else ""
-        items = ",".join(MANY.framework(i) for i in range(first, end))
-        self.answer(200, f'{{"kind":"List","metadata":{{"resourceVersion":"{2 * N}"{more}}},"items":[{items}]}}')
+        if (first, end) not in PAGES:
+            items = ",".join(MANY.framework(i) for i in range(first, end))
+            PAGES[first, end] = f'{{"kind":"List","metadata":{{"resourceVersion":"{2 * N}"{more}}},"items":[{items}]}}'
+        self.answer(200, PAGES[first, end])
 
     def watch(self):
         self.send_response(200)

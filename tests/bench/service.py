@@ -261,6 +261,24 @@ def part_lists(seconds):
                           f"{health.text()} | {server.memory('VmRSS'):.0f} | {trouble(r)} |", flush=True)
 
 
+def part_start(_):
+    """The first of five starts is not counted, because it waits for the stub."""
+    print("\nFrom the start until all jobs are known (best and median of four), with a fake API server on the same cores:\n")
+    print("| jobs | seconds | CPU seconds | MiB, ready | MiB, peak |")
+    print("|--:|--:|--:|--:|--:|")
+    for n in (0, 1000, 30000):
+        port, rows = free_port(), []
+        with Program(sys.executable, os.path.join(HERE, "manyapi.py"), str(port), str(n), ready=b"ready"):
+            for _ in range(5):
+                begin = time.monotonic()
+                with Server(store=["--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default"]) as server:
+                    while b'"all jobs are known"' not in server.said():
+                        time.sleep(0.002)
+                    rows.append((time.monotonic() - begin, server.cpu(), server.memory("VmRSS"), server.memory()))
+        wall, cpu, memory, peak = (sorted(column) for column in zip(*rows[1:]))
+        print(f"| {n} | {wall[0]:.2f}, {wall[2]:.2f} | {cpu[0]:.2f}, {cpu[2]:.2f} | {memory[2]:.0f} | {peak[2]:.0f} |", flush=True)
+
+
 def framework_for(body):
     """The prepared requests of the server for this job, with @@ for its name."""
     out = subprocess.run([PROGRAM, "translate", "--user", "alice", "-o", "json", "-"], check=True,
@@ -346,7 +364,7 @@ def part_mixed(seconds):
         over.set()
 
 
-PARTS = {"post": part_post, "lists": part_lists, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
+PARTS = {"post": part_post, "lists": part_lists, "start": part_start, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
 
 
 def main():

@@ -1,0 +1,315 @@
+"""Clients with the addresses of two servers: they try the other one if a connection is refused or
+cut, or the answer is 503.  Submissions at a given rate; followers of lists, jobs and logs, which
+resume where they were.
+
+A follower records every violation of docs/FOLLOWING.md in `wrong`; nothing depends on the clock."""
+import http.client
+import json
+import threading
+import time
+import uuid
+
+from harness import PATIENCE, SLOW, job_v2
+from promise import marker
+
+TIMEOUT = 2 * PATIENCE * SLOW
+# Ports of servers of the older version, which repeats events when it is behind another server.
+OLDER = set()
+BROKEN = (OSError, http.client.HTTPException)
+
+
+def percentile(values, p):
+    return sorted(values)[min(int(len(values) * p / 100), len(values) - 1)] if values else 0
+
+
+class Addresses:
+    """The ports of the servers, and the one in use.  Not for concurrent use."""
+
+    def __init__(self, ports, first):
+        self.ports, self.at = ports, first % len(ports)
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.ports[self.at], timeout=TIMEOUT)
+
+    def next(self):
+        self.at = (self.at + 1) % len(self.ports)
+
+
+class Worker(threading.Thread):
+    """A thread; an exception in it is a violation."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.over, self.wrong = threading.Event(), []
+
+    def run(self):
+        try:
+            self.go()
+        except Exception as e:
+            self.wrong.append(f"{type(self).__name__}: {e!r}")
+
+
+# ---- submissions ------------------------------------------------------------------------
+WORKERS = 16
+# Objects of a job beside its Framework, with --max-env-inline ENV_INLINE.
+ENV_INLINE = 2048
+SHAPES = {"bare": set(), "secrets": {"Secret-configcred"},
+          "wide": {"Secret-configcred", "Secret-regcred", "ConfigMap-env"}}
+TURNS = ["bare"] * 8 + ["secrets", "wide"]
+
+
+def shaped_job(name, shape):
+    more = {} if shape == "bare" else {"secrets": {"key": marker(name), "password": marker(name)}}
+    job = json.loads(job_v2(name, **more))
+    if shape == "wide":
+        job["prerequisites"][0]["auth"] = {"username": "robot", "password": "<% $secrets.password %>",
+                                           "registryuri": "registry.example.com"}
+        role = job["taskRoles"]["worker"]
+        job["taskRoles"] = {f"worker{i}": role for i in range(8)}
+    return json.dumps(job)
+
+
+class Submitter(Worker):
+    """Submits jobs of one user, `rate` per second.  A submission is tried once at each server, and
+    once more on a new connection if the server has closed the old one."""
+
+    def __init__(self, ports, number, user, headers, rate):
+        super().__init__()
+        self.addresses = Addresses(ports, number)
+        self.number, self.user, self.headers, self.rate = number, user, headers, rate
+        self.connection = None
+        self.done = []   # (name, shape, time of the answer, seconds, tries)
+        self.turned = {"refused": 0, "cut": 0, "503": 0, "closed": 0, "replayed": 0}
+
+    def ask(self, body, headers):
+        """The response, or None after one try at the present server."""
+        reused = self.connection is not None
+        connection = self.connection or self.addresses.connect()
+        self.connection = None
+        try:
+            connection.request("POST", "/api/v2/jobs", body, headers)
+            reply = connection.getresponse()
+            text = reply.read()
+        except BROKEN as e:
+            connection.close()
+            if reused:
+                self.turned["closed"] += 1
+                return self.ask(body, headers)
+            self.turned["refused" if isinstance(e, ConnectionRefusedError) else "cut"] += 1
+            return None
+        if reply.will_close:
+            connection.close()
+        else:
+            self.connection = connection
+        if reply.status == 503:
+            self.turned["503"] += 1
+            return None
+        self.turned["replayed"] += reply.getheader("Idempotency-Replayed") == "true"
+        return reply.status, text
+
+    def submit(self, name, shape):
+        headers = {**self.headers, "Content-Type": "text/yaml", "Idempotency-Key": str(uuid.uuid4())}
+        body, begin = shaped_job(name, shape).encode(), time.monotonic()
+        for tries in range(1, len(self.addresses.ports) + 1):
+            answer = self.ask(body, headers)
+            if answer:
+                break
+            if self.connection:
+                self.connection.close()
+                self.connection = None
+            self.addresses.next()
+        end = time.monotonic()
+        if not answer or answer[0] != 202:
+            self.wrong.append(f"{self.user}~{name}: {answer or 'no server has taken it'}")
+            return
+        self.done.append((name, shape, end, end - begin, tries))
+
+    def go(self):
+        due, n = time.monotonic() + self.number / self.rate / WORKERS, 0
+        while not self.over.wait(max(due - time.monotonic(), 0)):
+            self.submit(f"load-{self.number}-{n}", TURNS[n % len(TURNS)])
+            n += 1
+            due = max(due + 1 / self.rate, time.monotonic() - 1)
+
+
+# ---- followers --------------------------------------------------------------------------
+class Follower(Worker):
+    """A long answer that is continued at another server when it ends."""
+
+    def __init__(self, ports, number, headers, path):
+        super().__init__()
+        self.addresses = Addresses(ports, number)
+        self.headers, self.path = headers, path
+        self.ends = []   # how the answers ended
+        self.pauses = []  # seconds from an end to the next answer
+
+    def request(self):
+        """The open connection and its response."""
+        connection = self.addresses.connect()
+        connection.request("GET", self.path, headers=self.headers)
+        return connection, connection.getresponse()
+
+    def open(self):
+        """One try at each server, as of a submission."""
+        said = []
+        for _ in self.addresses.ports:
+            try:
+                connection, reply = self.request()
+                self.excused = self.addresses.ports[self.addresses.at] in OLDER
+                if reply.status == 200:
+                    return connection, reply
+                said.append(f"{reply.status} {reply.read()[:200]}")
+                connection.close()
+                if reply.status != 503:
+                    break
+            except BROKEN as e:
+                said.append(repr(e))
+            self.addresses.next()
+        raise RuntimeError(f"{self.path}: {said}")
+
+    def go(self):
+        ended = None
+        while not self.over.is_set():
+            connection, reply = self.open()
+            if ended:
+                self.pauses.append(time.monotonic() - ended)
+            self.begun()
+            try:
+                end = self.read(reply)
+            except BROKEN as e:
+                end = type(e).__name__
+            ended = time.monotonic()
+            self.ends.append(end)
+            connection.close()
+
+    def begun(self):
+        pass
+
+
+class EventFollower(Follower):
+    """Server-sent events of jobs."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.id = 0     # the highest one
+        self.rows = {}  # the last row of each job
+        # Rows that were not changed, and events that the client had before.
+        self.events = self.again = self.older = 0
+
+    def begun(self):
+        self.fresh = True
+
+    def request(self):
+        if self.id:
+            self.headers = {**self.headers, "Last-Event-ID": str(self.id)}
+        return super().request()
+
+    def read(self, reply):
+        """The reason of the end."""
+        event, number, data = None, 0, None
+        while not self.over.is_set():
+            line = reply.readline().decode()
+            if not line:
+                return "without end"
+            field, _, value = line.rstrip("\n").partition(": ")
+            if field == "event":
+                event = value
+            elif field == "id":
+                number = int(value)
+            elif field == "data":
+                data = json.loads(value)
+            elif not line.strip():
+                if event == "end":
+                    self.seen(number)
+                    return data["reason"]
+                if event:
+                    self.take(event, number, data)
+                else:
+                    self.seen(number)
+                event, number, data = None, 0, None
+        return "over"
+
+    def take(self, event, number, row):
+        self.events += 1
+        if event != "job":
+            self.wrong.append(f"{self.path}: {event} {row}")
+            return
+        job = f"{row['username']}~{row['name']}"
+        before = self.rows.get(job)
+        older = bool(number) and self.older_than(number)
+        self.older += older
+        if older and not self.excused:
+            self.wrong.append(f"{self.path}: {job}: id {number} after {self.id}")
+        if before and row["retries"] < before["retries"] and not older:
+            self.wrong.append(f"{self.path}: {job}: {row['retries']} after {before['retries']}")
+        if not older:
+            self.repeated(job, number, row == before)
+        self.rows[job] = row
+        self.seen(number)
+        self.fresh = False
+
+    def seen(self, number):
+        self.id = max(self.id, number)
+
+
+class ListFollower(EventFollower):
+    """A job that was told with an id is not told again without a change."""
+
+    def older_than(self, number):
+        return number <= self.id
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.sure = set()
+
+    def repeated(self, job, number, same):
+        if same and job in self.sure:
+            self.wrong.append(f"{self.path}: {job} is repeated, id {number}, last id {self.id}")
+        self.again += same
+        if number:
+            self.sure.add(job)
+        else:
+            self.sure.discard(job)
+
+
+class JobFollower(EventFollower):
+    """The first event of a stream is the current state."""
+
+    def older_than(self, number):
+        return number < self.id
+
+    def repeated(self, job, number, same):
+        if same and not self.fresh:
+            self.wrong.append(f"{self.path}: {job} is repeated, id {number}")
+        self.again += same
+
+
+class LogFollower(Follower):
+    """A log, which is continued from the first byte that the client does not have."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.data = b""
+
+    def request(self):
+        connection = self.addresses.connect()
+        connection.request("GET", self.path, headers=self.headers)
+        reply = connection.getresponse()
+        if reply.status != 200:
+            return connection, reply
+        links = {link["name"]: link["uri"] for link in json.loads(reply.read())["locations"]}
+        connection.request("GET", links["all"] + "&follow=true")
+        return connection, connection.getresponse()
+
+    def read(self, reply):
+        at = 0
+        while not self.over.is_set():
+            piece = reply.read1(65536)
+            if not piece:
+                return "whole"
+            known = self.data[at:at + len(piece)]
+            if piece[:len(known)] != known:
+                self.wrong.append(f"{self.path}: another log at {at}: {piece[:80]}")
+            self.data += piece[len(known):]
+            at += len(piece)
+        return "over"

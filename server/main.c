@@ -5,7 +5,6 @@
 #include "server/cli/commands.h"
 #include "server/system.h"
 
-
 static void usage(FILE *out)
 {
 	(void)fputs("Usage: rest-lit COMMAND [OPTION]... [FILE]...\n\n"

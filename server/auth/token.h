@@ -85,4 +85,3 @@ int token_make(const struct keyring *k, const char *user, bool application, int6
 /* Read application, iat_s and exp_s of a stored token, without verification, to find expired
  * tokens.  false: not TOKEN_OWN. */
 bool token_times(struct span text, struct arena *a, struct token *out);
-

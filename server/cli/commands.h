@@ -18,7 +18,7 @@ struct command {
 	unsigned options;      /* FOR_..., 0 if it takes none */
 	const char *arguments; /* after the options in the usage line; NULL if none */
 	const char *summary;   /* NULL: not for users */
-	const char *about; /* a few lines for --help */
+	const char *about;     /* a few lines for --help */
 	const char *examples;
 };
 

@@ -116,8 +116,8 @@ void gc_free(struct gc *g);
 
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
  * (job_entry_deadline_ms).  The limit and the start are in the Framework, so a restarted server
- * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the jobs
- * also to the webhook (webhook.h), which reports their ends. */
+ * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the
+ * jobs also to the webhook (webhook.h), which reports their ends. */
 struct rounds;
 
 struct rounds *rounds_start(struct server *s, struct err *e);

@@ -420,7 +420,7 @@ install: all $(MADE)
 DIST := rest-lit-$(VERSION)
 dist:
 	@mkdir -p build/dist
-	$(Q){ git ls-files 2>/dev/null || find . -type f -not -path './build/*' -printf '%P\n'; } | LC_ALL=C sort | \
+	$(Q){ git ls-files 2>/dev/null || find . -not -type d -not -path './build/*' -printf '%P\n'; } | LC_ALL=C sort | \
 		tar --create --files-from=- --transform='s,^,$(DIST)/,S' --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
 			--mtime="$$(dpkg-parsechangelog -S Date)" | gzip -n >build/dist/$(DIST).tar.gz
 	@echo build/dist/$(DIST).tar.gz

@@ -137,6 +137,7 @@ static void serve_stop(struct service *s, size_t n_running)
 {
 	log_event(LOG_INFO, "stopping", NULL, NULL);
 	serve_enter(s, PHASE_DRAIN);
+	rounds_end(s->rounds);
 	delay(s);
 	serve_enter(s, PHASE_STOP);
 	wait_for_loops(s, n_running);

@@ -51,24 +51,58 @@ static void lease_put_spec(struct lease *l, bool acquire)
 	str_char(&l->body, '}');
 }
 
+static void lease_released(void *arg, const struct store_reply *reply)
+{
+	struct lease *l = arg;
+	(void)reply; /* without success it expires */
+	l->busy = false;
+}
+
+static void lease_give_back(struct lease *l)
+{
+	if (!lease_held(l) || !l->version[0])
+		return;
+	l->held_until_ms = 0;
+	l->body.n = 0;
+	str_puts(&l->body, "{\"metadata\":{\"resourceVersion\":");
+	str_json(&l->body, span_of(l->version));
+	str_puts(&l->body, "},\"spec\":{\"holderIdentity\":\"\"}}");
+	l->asked_ms = clock_ms();
+	lease_ask(l, STORE_PATCH, lease_released);
+}
+
 static void lease_over(struct lease *l, const struct store_reply *reply)
 {
 	bool known = reply->outcome == STORE_OK || store_is_outdated(reply->outcome);
 	FREE_AUTO char *why = xstrndup(reply->message.p, reply->message.n);
 	l->busy = false;
-	if (l->ending)
+	if (l->ending) {
+		lease_give_back(l);
 		return;
+	}
 	cluster_log_trouble(&l->trouble, known ? NULL : why,
 	                    "the Lease by which one server of several is chosen cannot be used; "
 	                    "trying again",
 	                    "the Lease can be used again");
 }
 
+/* Has the Lease been renewed since it was read last? */
+static void lease_note_version(struct lease *l, struct span version)
+{
+	version = span_cut(version, sizeof(l->version) - 1);
+	if (span_is(version, l->version))
+		return;
+	(void)snprintf(l->version, sizeof(l->version), "%.*s", (int)version.n, version.p);
+	l->seen_ms = clock_ms();
+}
+
 static void lease_written(void *arg, const struct store_reply *reply)
 {
 	struct lease *l = arg;
-	if (reply->outcome == STORE_OK)
+	if (reply->outcome == STORE_OK) {
 		l->held_until_ms = l->asked_ms + l->duration_ms * 2 / 3;
+		lease_note_version(l, reply->resource_version);
+	}
 	lease_over(l, reply);
 }
 
@@ -95,16 +129,6 @@ static void lease_patch(struct lease *l, bool acquire)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Has the Lease been renewed since it was read last? */
-static void lease_note_version(struct lease *l, struct span version)
-{
-	version = span_cut(version, sizeof(l->version) - 1);
-	if (span_is(version, l->version))
-		return;
-	(void)snprintf(l->version, sizeof(l->version), "%.*s", (int)version.n, version.p);
-	l->seen_ms = clock_ms();
-}
-
 static void lease_read(void *arg, const struct store_reply *reply)
 {
 	struct lease *l = arg;
@@ -122,6 +146,8 @@ static void lease_read(void *arg, const struct store_reply *reply)
 	struct span spec = scan_get(reply->body, "spec");
 	struct span holder = scan_text(scan_get(spec, "holderIdentity"), &arena);
 	bool mine = span_is(holder, l->identity);
+	if (!mine)
+		l->held_until_ms = 0;
 	if (mine || holder.n == 0 || clock_ms() - l->seen_ms >= l->duration_ms)
 		lease_patch(l, !mine);
 	else
@@ -164,6 +190,13 @@ int lease_timeout_ms(const struct lease *l)
 bool lease_held(const struct lease *l)
 {
 	return clock_ms() < l->held_until_ms;
+}
+
+void lease_release(struct lease *l)
+{
+	l->ending = true;
+	if (!l->busy)
+		lease_give_back(l);
 }
 
 void lease_done(struct lease *l)

@@ -21,9 +21,9 @@ struct lease {
 	char identity[96];
 	char *trouble; /* the last one, for the log; NULL: none */
 	bool busy;
-	bool ending; /* set before store_free: trouble is not logged any more */
+	bool ending; /* by lease_release */
 	int64_t next_ms, asked_ms, held_until_ms;
-	/* The Lease as it was read last, and since when it has this resourceVersion. */
+	/* The Lease as it was read or written last, and since when it has this resourceVersion. */
 	char version[64];
 	int64_t seen_ms;
 	struct str body;
@@ -35,5 +35,8 @@ void lease_init(struct lease *l, struct store *s, const char *name, int64_t dura
 void lease_run_once(struct lease *l);
 int lease_timeout_ms(const struct lease *l); /* -1: a request is under way */
 bool lease_held(const struct lease *l);
+/* Before store_free: it is not held any more; another server may take it when the request that this
+ * makes has ended (store_pending), instead of when it expires.  Trouble is not logged any more. */
+void lease_release(struct lease *l);
 /* After store_free, which ends a pending request. */
 void lease_done(struct lease *l);

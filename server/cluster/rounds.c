@@ -1,4 +1,5 @@
 /* Looks at all jobs about once a second, in the main thread. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -15,6 +16,7 @@ enum {
 	STOPS_MAX = 64, /* at the same time; the next round finds the others */
 	STOP_DEADLINE_MS = 30000,
 	STOP_PATCH_MAX = 2048,
+	END_MS = 2000,
 };
 
 /* A job that is being stopped. */
@@ -235,6 +237,23 @@ struct rounds *rounds_start(struct server *s, struct err *e)
 		return r;
 	rounds_free(r);
 	return NULL;
+}
+
+/* Ends that were answered are marked meanwhile. */
+void rounds_end(struct rounds *r)
+{
+	int64_t end_ms = clock_ms() + END_MS;
+	r->ending = true;
+	webhook_stop(r->webhook);
+	for (int64_t left; r->webhook && (left = end_ms - clock_ms()) > 0;) {
+		store_start(r->store);
+		if (store_pending(r->store) == 0)
+			return;
+		struct pollfd fd = { .fd = store_fd(r->store), .events = POLLIN };
+		int ms = store_timeout_ms(r->store);
+		(void)poll(&fd, 1, ms >= 0 && ms < left ? ms : (int)left); /* store_reap sees it */
+		store_reap(r->store);
+	}
 }
 
 void rounds_free(struct rounds *r)

@@ -473,7 +473,8 @@ void webhook_stop(struct webhook *w)
 {
 	if (!w)
 		return;
-	w->ending = w->lease.ending = true;
+	w->ending = true;
+	lease_release(&w->lease);
 	poster_free(TAKE(w->poster));
 }
 

@@ -1,5 +1,5 @@
 """--webhook with two servers on a real API server: one sends, the holder of the Lease; another one
-takes over."""
+takes over, also when a stopped server has given the Lease back."""
 import json
 import shutil
 import tempfile
@@ -38,7 +38,7 @@ def test_webhook(check, cluster):
     cluster.apply("options/webhook.yaml")
     directory = tempfile.mkdtemp(prefix="rest-lit-webhook.")
     secret = write_file(directory, "secret", SECRET)
-    first, second, third = ([f"told-{n}-{i}" for i in range(10)] for n in ("one", "two", "three"))
+    first, second, third, fourth = ([f"told-{n}-{i}" for i in range(10)] for n in ("one", "two", "three", "four"))
     with Receiver() as to:
         words = ("--webhook", to.url, "--webhook-secret-file", secret, "--webhook-allow-private", "--webhook-lease", str(SECONDS))
         servers = [cluster.serve(*words), cluster.serve(*words)]
@@ -61,11 +61,16 @@ def test_webhook(check, cluster):
         end_all(check, cluster, other, to, third)
         check.equal("the other one has taken over, and nothing came twice", sorted(to.names()), sorted(first + second + third))
         check.ok("the Lease says so", cluster.api("GET", LEASE)[1]["spec"]["holderIdentity"] not in ("", identity))
+        check.equal("it is stopped", other.stop(), 0)
+        check.equal("and gives the Lease back", cluster.api("GET", LEASE)[1]["spec"].get("holderIdentity", ""), "")
+        servers.append(cluster.serve(*words))
+        end_all(check, cluster, servers[2], to, fourth)
+        check.equal("the next one takes it", sorted(to.names()), sorted(first + second + third + fourth))
         check.ok("no secret", all(SECRET not in s.log() for s in servers)
                  and SECRET not in json.dumps(cluster.api("GET", FRAMEWORKS)[1]))
         for server in servers:
             server.remove()
-    for job in first + second + third:
+    for job in first + second + third + fourth:
         cluster.delete("Framework", framework_name(job))
     shutil.rmtree(directory, ignore_errors=True)
 

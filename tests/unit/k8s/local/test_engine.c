@@ -18,6 +18,7 @@
 #include "k8s/cache/events.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/local/tree.h"
+#include "tests/unit/k8s/local/machine_tree.h"
 
 /* An engine without thread, store and machine, in a directory of its own. */
 struct fixture {
@@ -25,8 +26,16 @@ struct fixture {
 	char dir[64];
 	size_t events;
 	struct event event;
+	char notice[300]; /* the last one */
 	struct arena arena;
 };
+
+static void note_notice(void *arg, enum engine_level level, const char *text)
+{
+	struct fixture *f = arg;
+	(void)level;
+	(void)snprintf(f->notice, sizeof(f->notice), "%s", text); /* may be cut */
+}
 
 static void note_event(void *arg, struct span event)
 {
@@ -251,13 +260,60 @@ static void test_event(void **state)
 	fixture_close(&f);
 }
 
+/* The limits of a task that an earlier process has started are those of its pod, written again; in
+ * a made-up cgroup, whose files are ordinary ones. */
+static void test_pod_limit(void **state)
+{
+	static const char *const GROUP[] = { "cgroup.procs", "cgroup.subtree_control",
+		                             "rest-lit-server/cgroup.procs", "task-pod0/memory.max",
+		                             "task-pod0/cpu.max" };
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	STR_AUTO why = STR_INIT(1000);
+	assert_int_equal(tree_setup(state), 0);
+	fixture_open(&f);
+	f.e.set.notice = note_notice;
+	make_pod(&f, &p, 0);
+	p.dir = tree_path((char[300]){ 0 }, "pod");
+	pod_limit(&p); /* no cgroup: nothing is read */
+	assert_string_equal(f.notice, "");
+
+	tree_put("proc/self/cgroup", "0::/\n");
+	tree_put("cgroup/cgroup.controllers", "cpu memory\n");
+	for (size_t i = 0; i < sizeof(GROUP) / sizeof(GROUP[0]); i++) {
+		FREE_AUTO char *path = xasprintf("cgroup/%s", GROUP[i]);
+		tree_put(path, "");
+	}
+	f.e.cgroup = cgroup_open(AT("proc"), AT("cgroup"), &why);
+	assert_string_equal(str_c(&why), "");
+	pod_limit(&p); /* its pod.json is gone: told, and nothing is changed */
+	assert_non_null(strstr(f.notice, "pod/pod.json is not readable"));
+	tree_holds("cgroup/task-pod0/memory.max", "");
+
+	f.notice[0] = '\0';
+	tree_put("pod/pod.json",
+	         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"pod0\"},\"spec\":{"
+	         "\"containers\":[{\"name\":\"app\",\"command\":[\"c\"],\"resources\":{\"limits\":{"
+	         "\"cpu\":\"1500m\",\"memory\":\"64Mi\"}}}]}}");
+	pod_limit(&p);
+	assert_string_equal(f.notice, "");
+	tree_holds("cgroup/task-pod0/memory.max", "67108864");
+	tree_holds("cgroup/task-pod0/cpu.max", "150000 100000");
+	tree_put("cgroup/task-pod0/memory.max", "max"); /* by its unit */
+	pod_limit(&p);
+	tree_holds("cgroup/task-pod0/memory.max", "67108864");
+	cgroup_close(f.e.cgroup);
+	fixture_close(&f);
+	assert_int_equal(tree_teardown(state), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_backoff),   cmocka_unit_test(test_table),
 		cmocka_unit_test(test_configmap), cmocka_unit_test(test_files),
 		cmocka_unit_test(test_logs),      cmocka_unit_test(test_log_names),
-		cmocka_unit_test(test_event),
+		cmocka_unit_test(test_event),     cmocka_unit_test(test_pod_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

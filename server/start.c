@@ -442,7 +442,9 @@ void start_report(const struct service *s, const char *scrubbed)
 		log_text(&line, "user", span_of(s->options.user));
 	if (s->options.hived_config[0])
 		log_text(&line, "hived_config", span_of(s->options.hived_config));
-	log_int(&line, "loops", (int64_t)s->n_loops);
+	log_int(&line, "loops", /* of the API */
+	        (int64_t)s->n_loops - (s->options.output_listen[0] != '\0') -
+	            (s->options.metrics_listen[0] != '\0'));
 	log_end(&line);
 	if (scrubbed)
 		log_event(LOG_WARN, "a variable that changes TLS or proxies is set; it is ignored",

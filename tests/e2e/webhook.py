@@ -66,6 +66,9 @@ def test_webhook(check, cluster):
         servers.append(cluster.serve(*words))
         end_all(check, cluster, servers[2], to, fourth)
         check.equal("the next one takes it", sorted(to.names()), sorted(first + second + third + fourth))
+        cluster.freeze()
+        check.equal("it stops also if the API server is silent", servers[2].stop(), 0)
+        cluster.thaw()
         check.ok("no secret", all(SECRET not in s.log() for s in servers)
                  and SECRET not in json.dumps(cluster.api("GET", FRAMEWORKS)[1]))
         for server in servers:

@@ -48,7 +48,8 @@ def sent(port, count, make):
 
 def test_metrics_port(check):
     port = free_port()
-    with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}") as server:
+    with Server("--standalone", "d", "--metrics-listen", f"127.0.0.1:{port}", "--loops", "2") as server:
+        check.ok("loops of the API", '"loops":2' in server.log(), server.log())
         check.ok("in the log", f'"metrics_address":"127.0.0.1:{port}"' in server.log(), server.log())
         reply = scrape(port)
         check.equal("answered", reply.status, 200)

@@ -59,6 +59,12 @@ struct janitor_counts {
 	atomic_ullong frameworks, classes;
 };
 
+/* Of --webhook; the main thread. */
+struct webhook_counts {
+	atomic_ullong sent, failed; /* attempts */
+	atomic_ullong pending;      /* jobs, in the last round */
+};
+
 enum { COUNTED_LOOPS = 66, COUNTED_STORES = 8 };
 
 struct counts {
@@ -67,6 +73,7 @@ struct counts {
 	struct store_counts store[COUNTED_STORES]; /* of no loop */
 	size_t n_stores;
 	struct janitor_counts janitor;
+	struct webhook_counts webhook;
 };
 
 struct counts *counts_new(void);

@@ -25,7 +25,7 @@ struct metric {
 	const char *labels; /* names, for the page */
 	const char *help;
 	void (*write)(const struct scrape *s);
-	size_t at; /* of metrics_put_sum, in struct loop_counts */
+	size_t at; /* of the counter in its struct; see LOOP */
 };
 
 struct scrape {
@@ -350,6 +350,12 @@ static void metrics_put_janitor_removed(const struct scrape *s)
 	metrics_put(s, counter_get(&j->classes), "kind=\"PriorityClass\"");
 }
 
+static void metrics_put_webhook(const struct scrape *s)
+{
+	const char *counts = (const char *)&s->server->counts->webhook;
+	metrics_put(s, counter_get((const atomic_ullong *)(counts + s->metric->at)), "%s", "");
+}
+
 static void metrics_put_tasks(const struct scrape *s)
 {
 	struct engine_figures f;
@@ -381,6 +387,7 @@ static void metrics_put_build(const struct scrape *s)
 
 #define LOOP(member)      metrics_put_sum, offsetof(struct loop_counts, member)
 #define REFLECTOR(member) metrics_put_reflector, offsetof(struct reflector_counts, member)
+#define WEBHOOK(member)   metrics_put_webhook, offsetof(struct webhook_counts, member)
 
 /* clang-format off */
 static const struct metric METRICS[] = {
@@ -424,6 +431,12 @@ static const struct metric METRICS[] = {
 	  "Searches for objects that a killed server has left. result: ok, failed.", metrics_put_janitor_rounds, 0 },
 	{ "rest_lit_janitor_removed_total", METRIC_COUNTER, "kind",
 	  "Objects that these searches removed.", metrics_put_janitor_removed, 0 },
+	{ "rest_lit_webhook_sent_total", METRIC_COUNTER, "",
+	  "Ends of jobs that --webhook has taken.", WEBHOOK(sent) },
+	{ "rest_lit_webhook_failures_total", METRIC_COUNTER, "",
+	  "Attempts to report an end that failed; each is repeated.", WEBHOOK(failed) },
+	{ "rest_lit_webhook_pending", METRIC_GAUGE, "",
+	  "Ended jobs that --webhook must still be told of; all servers have the same, and one of them sends.", WEBHOOK(pending) },
 	{ "rest_lit_log_tails", METRIC_GAUGE, "",
 	  "Logs of tasks that are being read for clients.", LOOP(log_streams) },
 	{ "rest_lit_local_tasks", METRIC_GAUGE, "state",

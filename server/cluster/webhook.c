@@ -12,6 +12,7 @@
 #include "base/json/scan.h"
 #include "k8s/transport/poster.h"
 #include "server/cluster/lease.h"
+#include "server/counts.h"
 #include "server/log.h"
 #include "server/system.h"
 
@@ -59,6 +60,7 @@ struct webhook {
 	struct server *server;
 	struct store *store;
 	struct poster *poster;
+	struct webhook_counts *counts;
 	char *lease_name;
 	struct lease lease;
 	struct str secret;
@@ -241,6 +243,7 @@ static void send_failed(struct send *s, const struct post_answer *a)
 	(void)snprintf(text, sizeof(text), "it answered %d", a->status); /* fits */
 	webhook_log_trouble(w, a->problem ?: text);
 	webhook_postpone(w, s->job);
+	counter_add(&w->counts->failed, 1);
 	w->failures++;
 	w->pause_ms = clock_ms() + webhook_pause_ms(w->failures, PAUSE_MS);
 	send_over(s);
@@ -253,6 +256,7 @@ static void send_answered(void *arg, const struct post_answer *a)
 		send_failed(s, a);
 		return;
 	}
+	counter_add(&s->w->counts->sent, 1);
 	s->w->failures = 0;
 	s->w->pause_ms = 0;
 	webhook_log_trouble(s->w, NULL);
@@ -390,6 +394,7 @@ static void webhook_pump(struct webhook *w)
 
 void webhook_round_end(struct webhook *w, const struct view *view)
 {
+	counter_set(&w->counts->pending, w->unsent);
 	webhook_mark_again(w, view);
 	webhook_pump(w);
 }
@@ -458,6 +463,7 @@ int webhook_start(struct webhook **out, struct server *s, struct store *store, s
 	struct webhook *w = xcalloc(1, sizeof(*w));
 	w->server = s;
 	w->store = store;
+	w->counts = &s->counts->webhook;
 	w->key = hash_key_new();
 	w->secret = (struct str)STR_SECRET(SECRET_BYTES_MAX);
 	w->lease_name = xasprintf("rest-lit-webhook-%s", o->instance);

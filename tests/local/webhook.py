@@ -3,8 +3,9 @@ import os
 import shutil
 import tempfile
 import time
+import urllib.request
 
-from harness import USER, wait_until
+from harness import USER, free_port, wait_until
 from machine import NOBODY, Machine, job, role
 from receiver import PATH, SECRET, Receiver
 
@@ -104,10 +105,15 @@ def test_webhook_outage(check):
 
 
 def test_webhook_one_fails(check):
-    """A receiver that refuses one job, and does not answer to another one, gets the others."""
+    """A receiver that refuses one job, and does not answer to another one, gets the others; metrics count both."""
+    port = free_port()
+
+    def metric(name):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
+            return int(reply.read().decode().split(f"\nrest_lit_webhook_{name} ")[1].split("\n")[0])
     with Secret() as secret, Receiver(answers={"refused": [500, 404, 302] + [500] * 99, "silent": [0] * 99},
                                       headers=[("Location", "/elsewhere")]) as to:
-        with Machine(*arguments(to.url, secret)) as m:
+        with Machine(*arguments(to.url, secret), "--metrics-listen", f"127.0.0.1:{port}") as m:
             for name in ("refused", "silent"):
                 m.start(name, {"main": role("true")})
             check.ok("they are sent", wait_until(lambda: {"refused", "silent"} <= set(to.names())))
@@ -116,6 +122,8 @@ def test_webhook_one_fails(check):
             check.ok("the others are reported", wait_until(lambda: all(f"fine{i}" in to.names() for i in range(3))), to.names())
             check.ok("the refused one again", wait_until(lambda: to.names().count("refused") >= 3), to.names())
             check.ok("neither is marked", not sent(m, "refused") and not sent(m, "silent"))
+            check.ok("two are pending", wait_until(lambda: (metric("pending"), metric("sent_total")) == (2, 3)))
+            check.ok("failures", wait_until(lambda: metric("failures_total") >= 3))
             check.equal("no redirect is followed", to.paths, {PATH})
             check.equal("the others once", [to.names().count(f"fine{i}") for i in range(3)], [1, 1, 1])
 

@@ -154,10 +154,13 @@ static void test_metrics_text_adds_the_stores(void **state)
 	counter_add(&main_thread->calls[STORE_READY][STORE_CALL_AGAIN], 1);
 	histogram_add(&main_thread->latency[STORE_PATCH], 400);
 	counter_set(&main_thread->queued, 5);
+	counter_set(&w.server.counts->webhook.pending, 6);
 	assert_line(&w, "rest_lit_upstream_requests_total{verb=\"patch\",outcome=\"conflict\"} 5");
 	assert_line(&w, "rest_lit_upstream_requests_total{verb=\"ready\",outcome=\"again\"} 1");
 	assert_line(&w, "rest_lit_upstream_request_duration_seconds_sum{verb=\"patch\"} 0.000400");
 	assert_line(&w, "rest_lit_upstream_queue 5");
+	assert_line(&w, "rest_lit_webhook_pending 6");
+	assert_line(&w, "rest_lit_webhook_sent_total 0");
 	world_close(&w);
 }
 

@@ -43,11 +43,11 @@ override CC := $(CLANG)
 endif
 
 # ---- required packages: packages.txt (before the first call of pkg-config) -----------------
-GOALS := $(filter-out clean help dist,$(or $(MAKECMDGOALS),all))
+GOALS := $(filter-out clean help dist image runtime-image,$(or $(MAKECMDGOALS),all))
 ifneq ($(GOALS),)
 SECTIONS := build
-# All targets except the program, demo, image, install and packages need the test packages.
-ifneq ($(filter-out all demo image install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
+# All targets except the program, demo, install and packages need the test packages.
+ifneq ($(filter-out all demo install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
 SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb)
@@ -302,7 +302,9 @@ help:
 	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
 	@echo 'make bench      benchmarks, for docs/BENCH.md; make bench-long: also jobs on this machine'
 	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION, WARNINGS and manifests'
-	@echo 'make image      the image of pai-runtime, with docker, podman or buildah (IMAGE=name:tag)'
+	@echo 'make image      the image of the server, with docker, podman or buildah (IMAGE=name:tag,'
+	@echo '                BASE=debian:12-slim); then docker push, or kind load docker-image'
+	@echo 'make runtime-image         the image of pai-runtime'
 	@echo 'make fmt        clang-format all C files'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make deb        Debian packages in build/deb; make dist: the sources in build/dist'
@@ -322,7 +324,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime local monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime local monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -383,10 +385,11 @@ bench-long: bench all
 pages: all
 	tests/tools/pages write
 
-# The same name as in translate/translate.h.
-IMAGE ?= rest-lit/pai-runtime:$(VERSION)
-image: $(B)/pai-runtime
-	tests/tools/image $(B)/pai-runtime $(IMAGE)
+# They compile in a container.  The runtime's name is the same as in translate/translate.h.
+image: IMAGE ?= rest-lit:$(VERSION)
+runtime-image: IMAGE ?= rest-lit/pai-runtime:$(VERSION)
+image runtime-image:
+	tests/tools/image $(if $(filter image,$@),server,runtime) $(IMAGE) $(VERSION)
 
 # ---- installing, packages -----------------------------------------------------------------------
 # The manual page and the completions, from the tables of commands and options.
@@ -436,6 +439,6 @@ deb: dist
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image install dist deb clean
+.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image runtime-image install dist deb clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

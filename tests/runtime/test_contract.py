@@ -203,9 +203,10 @@ def test_nothing_is_left_to_the_image(what, objects, settings):
 
 # ---- the image --------------------------------------------------------------------------------------
 def instructions():
-    """(INSTRUCTION, arguments) of the Dockerfile."""
-    with open(os.path.join(TOP, "runtime-assets/Dockerfile"), encoding="utf-8") as f:
+    """(INSTRUCTION, arguments) of the stage `runtime` of the Dockerfile."""
+    with open(os.path.join(TOP, "Dockerfile"), encoding="utf-8") as f:
         text = "\n".join(line for line in f.read().splitlines() if not line.startswith("#"))
+    text = re.search(r"^(FROM scratch AS runtime\n.*?)^FROM ", text, re.M | re.S)[1]
     return [tuple(line.split(None, 1)) for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
@@ -228,7 +229,7 @@ def made_image():
     with open(os.path.join(TOP, "Makefile"), encoding="utf-8") as f:
         text = f.read()
     version = re.search(r"^VERSION := (\S+)$", text, re.M)[1]
-    return re.search(r"^IMAGE \?= (\S+)$", text, re.M)[1].replace("$(VERSION)", version)
+    return re.search(r"^runtime-image: IMAGE \?= (\S+)$", text, re.M)[1].replace("$(VERSION)", version)
 
 
 def test_image():
@@ -237,15 +238,11 @@ def test_image():
     equal("image: from nothing, one file", [n for n, _ in steps if n not in ("ARG", "LABEL")],
           ["FROM", "COPY", "ENTRYPOINT", "CMD"])
     values = dict(steps)
-    equal("image: from nothing", values["FROM"], "scratch")
-    source, target = shlex.split(values["COPY"])
-    equal("image: what is copied is an argument", (source, values["ARG"]), ("${BINARY}", "BINARY=build/pai-runtime"))
-    equal("image: the name that make image gives is the one that pods ask for", made_image(), asked_image())
+    stage, source, target = shlex.split(values["COPY"])
+    equal("image: what is copied is the program", (stage, source), ("--from=build", "/src/build/pai-runtime"))
+    equal("image: the name that make runtime-image gives is the one that pods ask for", made_image(), asked_image())
     command = json.loads(values["ENTRYPOINT"]) + json.loads(values["CMD"])
     equal("image: pods give no command, and get init", command, [target, "init"])
-    with open(os.path.join(TOP, ".dockerignore"), encoding="utf-8") as f:
-        ignored = [line for line in f.read().splitlines() if line and not line.startswith("#")]
-    equal("image: and the context is as small", ignored, ["*", "!build/pai-runtime"])
     if not is_static(RUNTIME):
         print("     image: not run, this flavour is linked dynamically")
         return
@@ -265,26 +262,23 @@ def test_image():
         shutil.rmtree(root)
 
 
-def test_builder(program):
-    """Arguments and build context of the image builder."""
+def test_builder():
+    """Arguments of the image builder."""
     with tempfile.TemporaryDirectory(prefix="pai-runtime-") as where:
-        builder = os.path.join(where, "buildah")
-        with open(builder, "w", encoding="utf-8") as f:
-            f.write('#!/bin/sh\necho "$@"\nfor context; do :; done\nls -A "$context"\n')
-        os.chmod(builder, 0o755)
-        tool = os.path.join(TOP, "tests/tools/image")
-        done = subprocess.run([tool, program, "here/it:1"], capture_output=True, check=False, text=True,
-                              env={**os.environ, "BUILDER": builder})
-        said = done.stdout.splitlines()
-        equal("builder: ends well", done.returncode, 0)
-        check("builder: is told", said and said[0].startswith(
-            "bud -f runtime-assets/Dockerfile --build-arg BINARY=pai-runtime -t here/it:1 "), said)
-        equal("builder: is given one file", said[1:2], ["pai-runtime"])
-        done = subprocess.run([tool, "/bin/sh", "here/it:1"], capture_output=True, check=False, text=True,
-                              env={**os.environ, "BUILDER": builder})
-        check("builder: not with what needs libraries", done.returncode == 1 and "dynamically" in done.stderr, done)
-        done = subprocess.run([tool, program, "here/it:1"], capture_output=True, check=False, text=True,
-                              env={"PATH": nothing_but(where, "dirname", "readelf", "grep", "cat", "bash", "env")})
+        tool = [os.path.join(TOP, "tests/tools/image"), "runtime", "here/it:1", "1.2.3"]
+        for name in ("buildah", "docker"):
+            builder = os.path.join(where, name)
+            with open(builder, "w", encoding="utf-8") as f:
+                f.write('#!/bin/sh\necho "$@"\n')
+            os.chmod(builder, 0o755)
+            done = subprocess.run(tool, capture_output=True, check=False, text=True,
+                                  env={**os.environ, "BUILDER": builder, "SOURCE_DATE_EPOCH": "7", "BASE": "mine"})
+            times = "--build-arg SOURCE_DATE_EPOCH" if name == "docker" else "--timestamp 7"
+            check(f"builder: {name}", done.returncode == 0 and re.match(
+                f"build {times} --target runtime --build-arg VERSION=1.2.3 --build-arg REVISION=[0-9a-f]* "
+                "--build-arg BASE=mine -t here/it:1 .\n", done.stdout), done)
+        done = subprocess.run(tool, capture_output=True, check=False, text=True,
+                              env={"PATH": nothing_but(where, "dirname", "cat", "bash", "env")})
         check("builder: none, and what to do then", done.returncode == 1 and "--runtime=configmap" in done.stderr, done)
 
 
@@ -324,7 +318,7 @@ def test_made_here():
             if objects:
                 test(f"{job} {profile} configmap", objects)
                 test_nothing_is_left_to_the_image(f"{job} {profile} configmap", objects, settings)
-    test_builder(program)
+    test_builder()
     shutil.rmtree(os.path.dirname(program))
 
 

@@ -131,7 +131,7 @@ STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $
 	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
 	-isystem $(UNPACKED)/bearssl-0.6/inc $(VERSIONS) $(VERSIONS_STATIC)
 VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"'
-VERSIONS_STATIC := -DBEARSSL_VERSION='"0.6"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
+VERSIONS_STATIC := -DBEARSSL_VERSION='"0.6"' -DDROPBEAR_VERSION='"2025.89"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
 
 # The sources, verified by the hashes that Debian signs, then unpacked.  Nothing modifies them.
 UNPACKED := $(STATIC)/sources
@@ -161,6 +161,21 @@ $(eval $(call VENDORED,bearssl,bearssl-0.6/src/*.c bearssl-0.6/src/*/*.c,-I../so
 $(eval $(call VENDORED,bearssl-fast,bearssl-0.6/src/ec/*_m31.c bearssl-0.6/src/int/*.c,-O2 \
 	-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
 
+# dropbear has sshd, ssh and scp for images without openssh.  Its own makefile compiles it; then it is
+# one object, in which only the entry points are global.
+DROPBEAR := dropbear-2025.89
+$(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.options
+	$(call note,CC,$@)
+	@rm -rf $(STATIC)/dropbear && mkdir -p $(STATIC)/dropbear
+	@cp runtime-assets/sources/dropbear.options $(STATIC)/dropbear/localoptions.h
+	$(Q)cd $(STATIC)/dropbear && { ../sources/$(DROPBEAR)/configure CC=$(MUSL_CC) CFLAGS='$(STATIC_CFLAGS) -w' \
+		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc \
+		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
+		env -u MAKEFLAGS -u MAKELEVEL make -j$(shell nproc) MULTI=1 PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
+		} >log 2>&1 || { tail -n 30 log; exit 1; }
+	$(Q)cd $(STATIC)/dropbear && ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
+	$(Q)objcopy $(patsubst %,--keep-global-symbol=%_main,dropbear cli scp dropbearkey dropbearconvert) $@
+
 $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(call note,CC,$@)
 	@mkdir -p $(@D)
@@ -174,7 +189,7 @@ STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl-fast bearssl)
 STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
 	$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
 	-Wl,-pie,--no-dynamic-linker,--gc-sections,-z,text,-z,relro,-z,now,-z,noexecstack
-$(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC_LIBS)
+$(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC)/dropbear.o $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
 # The HTTP client as a program, for tests.

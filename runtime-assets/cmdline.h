@@ -22,6 +22,10 @@ int cmd_check_api(int argc, char **argv);
 int cmd_mount_overlay(int argc, char **argv);
 int cmd_shim(int argc, char **argv);
 
+/* Runs sshd, ssh or scp if argv[0] is one of these names, and sets the exit status; false
+ * otherwise. */
+bool dropbear_run(int argc, char **argv, int *status);
+
 /* An option with an argument (value) or without (flag); the other member is NULL.  An entry
  * without a name ends a table. */
 struct arg {

@@ -40,8 +40,12 @@ static void put_version(struct str *out)
 #elif defined(MUSL_VERSION)
 	str_puts(out, "musl " MUSL_VERSION);
 #endif
-	str_printf(out, ", libyaml %s, zlib %s, BearSSL %s\n", yaml_get_version_string(),
+	str_printf(out, ", libyaml %s, zlib %s, BearSSL %s", yaml_get_version_string(),
 	           zlibVersion(), BEARSSL_VERSION);
+#ifdef DROPBEAR_VERSION
+	str_puts(out, ", dropbear " DROPBEAR_VERSION);
+#endif
+	str_char(out, '\n');
 	str_printf(out, "TLS: %s\n", TLS_SPOKEN);
 }
 
@@ -167,7 +171,10 @@ static int main_usage(FILE *out, int status)
 int main(int argc, char **argv)
 {
 	static char run[] = "run";
+	int status;
 	relro_apply();
+	if (dropbear_run(argc, argv, &status))
+		return status;
 	const char *slash = argc == 1 && argv[0] ? strrchr(argv[0], '/') : NULL;
 	if (argc == 1 && argv[0] && strcmp(slash ? slash + 1 : argv[0], "runtime") == 0) {
 		char *alone[] = { run, NULL };

@@ -100,13 +100,16 @@ enum {
 	SSH_KEY_MAX = 16384,
 	SSH_TEXT_MAX = SSH_KEYS_MAX * SSH_KEY_MAX,
 	SSH_BARRIER_MINUTES = 30, /* default */
-	SSH_BARRIER_MAX = 1440
+	SSH_BARRIER_MAX = 1440,
+	SSH_SESSION_MAX = 1000 /* lines of ssh_environment: sshd gives up on longer files */
 };
 
 /* The keys of the job, in layout.ssh_secret, and the private one in ssh_directory(). */
 #define SSH_PRIVATE "ssh-privatekey"
 #define SSH_PUBLIC  "ssh-publickey"
 #define SSH_JOB_KEY "job_key"
+/* The same in the format of dropbear. */
+#define SSH_CLIENT_KEY SSH_JOB_KEY ".dropbear"
 
 /* A line of authorized_keys: a known type, a blank, base64, perhaps a comment; no options. */
 bool ssh_key_valid(struct span line);
@@ -147,6 +150,11 @@ void ssh_merge_config(struct str *out, struct span theirs, struct span hosts);
 /* Directory of sshd_config and keys: .pai-ssh beside root's .ssh.  (sshd accepts authorized_keys
  * only below directories that others cannot write; the work volume is not such.) */
 const char *ssh_directory(const char *home, struct arena *a);
+
+/* ---- dropbear.c ------------------------------------------------------------------------------ */
+
+/* Does this program contain sshd, ssh and scp?  See dropbear_run. */
+bool dropbear_there(void);
 
 /* ---- child.c: programs of the image ---------------------------------------------------------- */
 

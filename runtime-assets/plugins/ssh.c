@@ -133,7 +133,6 @@ void ssh_peers(struct ssh_peers *p, struct arena *a)
 }
 
 enum {
-	LINES_MAX = 1000,     /* sshd gives up on longer files */
 	LINE_MAX_BYTES = 4000 /* OpenSSH before 7.8 cuts longer lines in two */
 };
 
@@ -217,7 +216,8 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 			struct span name = { *v, strcspn(*v, "=") };
 			if (!session_has(name, line) || session_is_task(name) != (tasks == 1))
 				continue;
-			if (lines == LINES_MAX || line.n > LINE_MAX_BYTES || strpbrk(*v, "\n\r")) {
+			if (lines == SSH_SESSION_MAX || line.n > LINE_MAX_BYTES ||
+			    strpbrk(*v, "\n\r")) {
 				++*left_out;
 				continue;
 			}

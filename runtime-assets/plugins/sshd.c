@@ -1,12 +1,14 @@
 /*
  * `pai-runtime sshd` and `pai-runtime ssh-barrier`, in the user's container.
  *
- * All files of sshd are in root's .pai-ssh and written at each start; /etc is not changed.  Only
- * keys of the job can log in, since the port is open to the network.  It must run as root.  PAM
+ * An image without openssh gets sshd, ssh and scp of dropbear.c.  All files of sshd are in root's
+ * .pai-ssh and written at each start; /etc is not changed.  Only keys of the job can log in, since
+ * the port is open to the network.  It must run as root.  PAM
  * fails in containers (loginuid); it is used only if root is locked (`!` in shadow), because
  * without PAM sshd refuses locked accounts.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +37,9 @@ struct sshd {
 	struct sshd_source source[SSHD_SOURCES_MAX];
 	int n_sources;
 	int64_t port;
-	int64_t pause_ms; /* between tries of apt-get */
+	const char *program; /* sshd of the image; NULL: dropbear */
+	bool client;         /* dropbear's ssh and scp */
+	char **session;      /* environment of sessions of dropbear */
 	/* Files. */
 	const char *dir, *home_ssh, *key, *host_key, *config, *pid_file, *log;
 };
@@ -159,6 +163,10 @@ static int sshd_write_environment(struct sshd *s, struct err *e)
 		say(SAY_WARNING,
 		    "ssh plugin: %zu variables are too many or too long for sessions over ssh",
 		    left_out);
+	s->session = ARENA_NEW(&s->a, char *, SSH_SESSION_MAX + 1);
+	struct span rest = str_view(&text);
+	for (size_t n = 0; rest.n > 0; n++)
+		s->session[n] = arena_dup(&s->a, span_next(&rest, '\n'));
 	return file_write(path_join(&s->a, s->home_ssh, "environment"), str_view(&text), 0600, e);
 }
 
@@ -195,21 +203,40 @@ static const char *sshd_find(struct sshd *s)
 	return NULL;
 }
 
-static bool sshd_is_complete(void *of)
+static int sshd_remove_old(const char *path, struct err *e)
 {
-	struct sshd *s = of;
-	return sshd_find(s) && child_exists("ssh-keygen") && (!s->job || child_exists("ssh"));
+	if (unlink(path) == 0 || errno == ENOENT)
+		return 0;
+	return err_set(e, FAILED, "cannot remove %s: %s", path, strerror(errno));
 }
 
-static int sshd_install(struct sshd *s, struct err *e)
+/* A link by which this program is another one, see dropbear_run. */
+static int sshd_link(struct sshd *s, const char *dir, const char *name, struct err *e)
 {
-	const struct package openssh = { .plugin = "ssh plugin",
-		                         .what = "openssh",
-		                         .names = { "openssh-client", "openssh-server" },
-		                         .complete = sshd_is_complete,
-		                         .of = s,
-		                         .pause_ms = s->pause_ms };
-	return package_install(&openssh, e);
+	const char *path = path_join(&s->a, dir, name);
+	if (symlink(s->at.program, path) == 0 || errno == EEXIST)
+		return 0;
+	return err_set(e, FAILED, "cannot create %s: %s", path, strerror(errno));
+}
+
+/* Finds the programs of the image, and replaces those that it lacks. */
+static int sshd_choose(struct sshd *s, struct err *e)
+{
+	static const char *const OURS[] = { "sshd", "dropbearkey", "dropbearconvert" };
+	const char *bin = arena_printf(&s->a, "%s/usr/local/bin", s->at.root);
+	s->program = child_exists("ssh-keygen") ? sshd_find(s) : NULL;
+	s->client = s->job && !child_exists("ssh");
+	if (s->program && !s->client)
+		return 0;
+	if (!dropbear_there())
+		return err_set(e, FAILED, "openssh is not in the image");
+	for (size_t i = 0; i < sizeof(OURS) / sizeof(*OURS); i++)
+		if (sshd_link(s, s->dir, OURS[i], e))
+			return -1;
+	if (!s->client)
+		return 0;
+	(void)mkdir(bin, 0755); /* it may exist */
+	return sshd_link(s, bin, "ssh", e) || sshd_link(s, bin, "scp", e) ? -1 : 0;
 }
 
 /* Host keys of an image are the same in every container. */
@@ -217,11 +244,33 @@ static int sshd_make_host_key(struct sshd *s, struct err *e)
 {
 	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
 		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
-	struct child keygen = { argv, NULL, STREAM_OURS, STREAM_OURS };
+	const char *const ours[] = {
+		path_join(&s->a, s->dir, "dropbearkey"), "-t", "ed25519", "-f", s->host_key, NULL
+	};
+	struct child keygen = { s->program ? argv : ours, NULL, STREAM_NONE,
+		                s->program ? STREAM_OURS : STREAM_NONE };
 	if (access(s->host_key, R_OK) == 0)
 		return 0;
-	return child_run(&keygen) == 0 ? 0
-	                               : err_set(e, FAILED, "ssh-keygen cannot make a host key");
+	return child_run(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
+}
+
+/* The client of dropbear has a format of its own. */
+static int sshd_convert_key(struct sshd *s, struct err *e)
+{
+	const char *key = path_join(&s->a, s->dir, SSH_CLIENT_KEY);
+	const char *const argv[] = { path_join(&s->a, s->dir, "dropbearconvert"),
+		                     "openssh",
+		                     "dropbear",
+		                     s->key,
+		                     key,
+		                     NULL };
+	struct child convert = { argv, NULL, STREAM_NONE, STREAM_NONE };
+	if (sshd_remove_old(key, e))
+		return -1;
+	if (access(s->key, R_OK) == 0 && child_run(&convert) != 0)
+		say(SAY_WARNING,
+		    "ssh plugin: the job's key is in no format that ssh here can read");
+	return 0;
 }
 
 /* The pid in the file, if that process is sshd; 0. */
@@ -262,32 +311,46 @@ static void sshd_show_log(struct sshd *s)
 	}
 }
 
-static int sshd_remove_old(const char *path, struct err *e)
+/* sshd listens before it goes into the background; then it writes its pid. */
+static int sshd_run_program(struct sshd *s, int log)
 {
-	if (unlink(path) == 0 || errno == ENOENT)
-		return 0;
-	return err_set(e, FAILED, "cannot remove %s: %s", path, strerror(errno));
-}
-
-/* sshd goes into the background before it listens; then it writes its pid. */
-static int sshd_start(struct sshd *s, const char *program, struct err *e)
-{
-	const char *const argv[] = { program, "-f", s->config, "-E", s->log, NULL };
+	const char *const image[] = { s->program, "-f", s->config, "-E", s->log, NULL };
+	const char *const ours[] = { path_join(&s->a, s->dir, "sshd"),
+		                     "-e",
+		                     "-p",
+		                     arena_printf(&s->a, "%lld", (long long)s->port),
+		                     "-r",
+		                     s->host_key,
+		                     "-P",
+		                     s->pid_file,
+		                     "-D",
+		                     s->dir,
+		                     NULL };
 	const char *path = getenv("PATH");
 	char *env[] = {
 		arena_printf(&s->a, "PATH=%s", path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"), NULL
 	};
-	struct child sshd = { argv, env, STREAM_NONE, STREAM_OURS };
+	struct child sshd = { s->program ? image : ours, s->program ? env : s->session, STREAM_NONE,
+		              s->program ? STREAM_OURS : log };
+	return child_run(&sshd);
+}
+
+static int sshd_start(struct sshd *s, struct err *e)
+{
 	struct stat st;
 	sshd_stop_earlier(s);
 	if (sshd_remove_old(s->pid_file, e) || sshd_remove_old(s->log, e))
 		return -1;
-	int status = child_run(&sshd);
+	FD_AUTO log = open(s->log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+	if (log < 0)
+		return err_set(e, FAILED, "cannot create %s: %s", s->log, strerror(errno));
+	int status = sshd_run_program(s, log);
 	int64_t end = clock_ms() + START_MAX_MS;
 	while (status == 0 && stat(s->pid_file, &st) != 0 && clock_ms() < end)
 		clock_sleep(20);
 	if (status == 0 && stat(s->pid_file, &st) == 0) {
-		say(SAY_INFO, "ssh plugin: sshd listens on port %lld", (long long)s->port);
+		say(SAY_INFO, "ssh plugin: sshd%s listens on port %lld",
+		    s->program ? "" : " of pai-runtime", (long long)s->port);
 		return 0;
 	}
 	sshd_show_log(s);
@@ -319,26 +382,24 @@ static int sshd_set_up(struct sshd *s, struct err *e)
 {
 	if (geteuid() != 0)
 		return err_set(e, FAILED, "it needs root in the user's container");
-	if (!sshd_is_complete(s) && sshd_install(s, e))
-		return -1;
 	sshd_name_files(s);
-	if (sshd_make_directories(s, e) || sshd_write_authorized_keys(s, e) ||
+	if (sshd_make_directories(s, e) || sshd_choose(s, e) || sshd_write_authorized_keys(s, e) ||
 	    sshd_write_environment(s, e) || sshd_write_hosts(s, e) || sshd_write_config(s, e) ||
 	    sshd_make_host_key(s, e))
 		return -1;
-	if (s->job && sshd_write_job_key(s, e))
+	if ((s->job && sshd_write_job_key(s, e)) || (s->client && sshd_convert_key(s, e)))
 		return -1;
-	return sshd_start(s, sshd_find(s), e);
+	return sshd_start(s, e);
 }
 
 static int sshd_usage(FILE *out, int status)
 {
-	fputs("usage: pai-runtime sshd [--root DIR] [--pause SECONDS] true|false\n"
+	fputs("usage: pai-runtime sshd [--root DIR] true|false\n"
 	      "                        [custom KEYS] [system FILE]\n\n"
 	      "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own\n"
 	      "key (ssh-secret) may log in, and logs in elsewhere.  custom: public keys, a line\n"
-	      "each; system: a file of ssh-secret with such.  Installs openssh by apt-get if\n"
-	      "need be, in three tries, SECONDS and twice as many apart (5).\n",
+	      "each; system: a file of ssh-secret with such.  Without openssh in the image,\n"
+	      "sshd, ssh and scp are those of pai-runtime.\n",
 	      out);
 	return status;
 }
@@ -346,16 +407,9 @@ static int sshd_usage(FILE *out, int status)
 static int sshd_parse(struct sshd *s, int argc, char **argv)
 {
 	const char *root = "";
-	const char *seconds = "5";
-	const struct arg args[] = { { "--root", &root, NULL },
-		                    { "--pause", &seconds, NULL },
-		                    { NULL, NULL, NULL } };
-	int64_t pause;
+	const struct arg args[] = { { "--root", &root, NULL }, { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
-	if (parse_i64(span_of(seconds), 0, 600, &pause))
-		return args_misused(argv[0], seconds);
 	layout_init(&s->at, root, &s->a);
-	s->pause_ms = pause * 1000;
 	if (i == argc || (strcmp(argv[i], "true") != 0 && strcmp(argv[i], "false") != 0))
 		return -1;
 	s->job = strcmp(argv[i++], "true") == 0;

@@ -297,7 +297,7 @@ def run_image(root, command, what):
     check(f"{what}: init starts where there is nothing", said.returncode == 0 and b"init" in said.stdout, said)
     said = chroot(root, command[0], "version")
     check(f"{what}: version", said.returncode == 0 and said.stdout.startswith(b"pai-runtime "), said)
-    check(f"{what}: no bigger than 512 KiB", os.path.getsize(RUNTIME) <= 512 << 10, os.path.getsize(RUNTIME))
+    check(f"{what}: fits in a ConfigMap", os.path.getsize(RUNTIME) <= 800 << 10, os.path.getsize(RUNTIME))
 
 
 def test_recorded():

@@ -1,5 +1,5 @@
-"""The plugin ssh: sshd and the barrier, with a fake sshd and, if installed, a real one
-(/usr/sbin/sshd, or $TEST_SSHD)."""
+"""The plugin ssh: sshd and the barrier, with a fake sshd, the one of pai-runtime and, if installed, a
+real one (/usr/sbin/sshd, or $TEST_SSHD)."""
 import os
 import re
 import shutil
@@ -138,27 +138,11 @@ def not_there():
         done = pod.run("sshd", "true", timeout=60)
         check("sshd that does not listen is a failure, with its words", done.returncode == 1 and
               b"did not start on port 2222" in done.stderr and b"Cannot bind any address" in done.stderr, done)
-    with pod_with_sshd() as pod:
-        os.remove(pod.at("/usr/sbin/sshd"))
-        pod.fake("apt-get", f'echo "$@" >>{pod.path}/apt; exit 100\n')
-        done = pod.run("sshd", "--pause", "0", "true")
-        check("apt-get that fails: three tries", done.returncode == 1 and
-              pod.read("/apt") == b"update\n" * 3 and b"apt-get cannot install it" in done.stderr, done)
-    with pod_with_sshd() as pod:
-        shutil.move(pod.at("/usr/sbin/sshd"), pod.at("/kept"))
-        pod.fake("apt-get", f"""echo "$@" >>{pod.path}/apt
-            if [ "$1" = install ]; then [ -e {pod.path}/second ] || {{ : >{pod.path}/second; exit 100; }}
-            cp {pod.path}/kept {pod.path}/usr/sbin/sshd; fi\n""")
-        done = pod.run("sshd", "--pause", "0", "true")
-        equal("apt-get installs it, at the second try", done.returncode, 0)
-        check("apt-get: what is asked for", pod.read("/apt").splitlines()[1] ==
-              b"install -y --no-install-recommends openssh-client openssh-server", pod.read("/apt"))
-        end(pod)
-    with pod_with_sshd() as pod:
-        os.remove(pod.at("/usr/sbin/sshd"))
-        pod.env["PATH"] = pod.bin
-        done = pod.run("sshd", "true")
-        check("neither openssh nor apt-get", done.returncode == 1 and b"there is no apt-get" in done.stderr, done)
+    if not delivered_there():
+        with pod_with_sshd() as pod:
+            os.remove(pod.at("/usr/sbin/sshd"))
+            done = pod.run("sshd", "true")
+            check("neither openssh nor dropbear", done.returncode == 1 and b"openssh is not in the image" in done.stderr, done)
 
 
 def usage():
@@ -269,9 +253,9 @@ def shells():
 
 # ---- real sshd -----------------------------------------------------------------------------------
 
-def real_pods(folder, ports):
+def real_pods(folder, ports, key=("ed25519",)):
     """Two tasks on one machine, in directories with permissions that sshd accepts."""
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + "/job"], check=True)
+    subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", folder + "/job", "-t", *key], check=True)
     private, public = (open(folder + name).read() for name in ("/job", "/job.pub"))
     extension = f"jobSSH:\n  key: |\n{''.join('    ' + line for line in private.splitlines(True))}  pubKey: {public}"
     plugin = "[{plugin: ssh, parameters: {jobssh: true, sshbarrier: true}}]"
@@ -281,7 +265,6 @@ def real_pods(folder, ports):
     pods = []
     for i in (0, 1):
         pods.append(Pod(plugin, extension=extension, FC_TASK_INDEX=str(i), PAI_CONTAINER_SSH_PORT=str(ports[i]), **env))
-        pods[i].fake("sshd", f'exec {sshd_program()} "$@"\n', where="/usr/sbin/sshd")
     return pods
 
 
@@ -299,6 +282,8 @@ def real():
     try:
         pods = real_pods(folder, [free_port(), free_port()])
         one, two = pods
+        for pod in pods:
+            pod.fake("sshd", f'exec {sshd_program()} "$@"\n', where="/usr/sbin/sshd")
         done = one.run("sshd", "true")
         check("real: sshd of one task", done.returncode == 0, done)
         done = one.run("ssh-barrier", "--round", "0", "1")
@@ -324,8 +309,90 @@ def real():
         shutil.rmtree(folder)
 
 
+# ---- sshd, ssh and scp of pai-runtime ------------------------------------------------------------
+
+def delivered_there():
+    return b"dropbear" in subprocess.run([RUNTIME, "version"], capture_output=True, check=True).stdout
+
+
+def session(one, *command):
+    """OpenSSH's ssh and scp, as a person outside uses them, or another program with these arguments."""
+    return subprocess.run(command, capture_output=True, timeout=60 * SLOW, stdin=subprocess.DEVNULL, env=one.env | {
+        "PATH": os.environ["PATH"]} if command[0] in ("ssh", "scp") else one.env)
+
+
+def delivered(name, *key):
+    """An image without openssh."""
+    folder = tempfile.tempdir = tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
+    pods = []
+    try:
+        pods = real_pods(folder, [free_port(), free_port()], (name, *key))
+        one, two = pods
+        for pod in pods:
+            pod.env |= {"PATH": f"{pod.bin}:{pod.at('/usr/local/bin')}", "NCCL_DEBUG": "INFO", "MY_TOKEN": "S3CRET"}
+            begun = time.monotonic()
+            done = pod.run("sshd", "true")
+            print(f"     sshd with a key {name}: {1000 * (time.monotonic() - begun):.0f} ms")
+            check(f"{name}: sshd starts", done.returncode == 0 and b"of pai-runtime listens" in done.stderr, done)
+        for pod in pods:
+            done = pod.run("ssh-barrier", "--round", "1", "1")
+            check(f"{name}: each reaches the other", done.returncode == 0, done)
+        outside = ("-F", one.at("/root/.ssh/config"), "-o", "BatchMode=yes")
+        done = session(one, "ssh", *outside, "worker-1", "/usr/bin/env; exit 7")
+        lines = done.stdout.decode().splitlines()
+        check(f"{name}: OpenSSH runs a command", done.returncode == 7 and any(
+            line.startswith("PATH=") and two.env["PATH"] in line for line in lines), done)  # a profile may add to it
+        check(f"{name}: the environment of sessions", {"NCCL_DEBUG=INFO", "FC_TASK_INDEX=1"} <= set(lines) and
+              "S3CRET" not in str(lines), lines)
+        ssh, scp = one.at("/usr/local/bin/ssh"), one.at("/usr/local/bin/scp")
+        done = session(one, ssh, "-x", "root@worker-1", "echo", "$FC_TASK_INDEX; exit 5")
+        check(f"{name}: its own client", (done.returncode, done.stdout) == (5, b"1\n") and
+              b"known" not in done.stderr, done)
+        one.write("/file", os.urandom(3 << 20))
+        for program, *options in (["scp", "-O", *outside], [scp]):
+            done = session(one, program, *options, one.at("/file"), f"worker-1:{two.at('/copy')}")
+            check(f"{name}: {program} there", done.returncode == 0 and two.read("/copy") == one.read("/file"), done)
+            done = session(one, program, *options, f"worker-1:{two.at('/copy')}", one.at("/back"))
+            check(f"{name}: {program} and back", done.returncode == 0 and one.read("/back") == one.read("/file"), done)
+            os.remove(two.at("/copy"))
+            os.remove(one.at("/back"))
+        done = session(one, "ssh", "-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+                       "-o", "IdentitiesOnly=yes", "-i", "/dev/null", "-p", two.env["PAI_CONTAINER_SSH_PORT"],
+                       "root@127.0.0.1", "true")
+        check(f"{name}: not without the key, and no passwords", done.returncode == 255 and
+              b"Permission denied (publickey)." in done.stderr, done)
+        done = two.run("sshd", "true")
+        check(f"{name}: started again", done.returncode == 0 and one.run("ssh-barrier", "1").returncode == 0, done)
+        done = one.run("sshd", "false", "custom", KEY)
+        check(f"{name}: another start, with other keys", done.returncode == 0 and
+              two.run("ssh-barrier", "--round", "0", "1").returncode == 10, done)
+        one.env["PAI_CONTAINER_SSH_PORT"] = two.env["PAI_CONTAINER_SSH_PORT"]
+        done = one.run("sshd", "true")
+        check(f"{name}: a port in use is a failure, with its words", done.returncode == 1 and
+              b"did not start" in done.stderr and b"in use" in done.stderr, done)
+    finally:
+        for pod in pods:
+            end(pod)
+        tempfile.tempdir = None
+        shutil.rmtree(folder)
+
+
+def delivered_ed25519():
+    delivered("ed25519")
+
+
+def delivered_rsa():
+    delivered("rsa", "-b", "2048", "-m", "PEM")
+
+
+def delivered_ecdsa():
+    delivered("ecdsa")
+
+
 if os.getuid() == 0:
     tests(files, not_there, keys, shells)
+    if delivered_there():
+        tests(delivered_ed25519, delivered_rsa, delivered_ecdsa)
 else:
     print("skipped: sshd needs root")
 tests(usage, barrier, real)

@@ -1,0 +1,148 @@
+/*
+ * sshd, ssh and scp for images without openssh: dropbear, which is linked into the static program
+ * and called through links with these names.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime-assets/cmdline.h"
+#include "runtime-assets/plugins/plugins_internal.h"
+
+#ifdef DROPBEAR_VERSION
+
+enum { CLIENT_MORE = 8, CLIENT_PATH = 4096 };
+
+/* Of dropbear. */
+int dropbear_main(int argc, char **argv, const char *multipath);
+int cli_main(int argc, char **argv);
+int scp_main(int argc, char **argv);
+int dropbearkey_main(int argc, char **argv);
+int dropbearconvert_main(int argc, char **argv);
+
+static int dropbear_server(int argc, char **argv)
+{
+	return dropbear_main(argc, argv, NULL);
+}
+
+/* The root of the layout, by the path of this program. */
+static const char *client_root(struct arena *a)
+{
+	struct layout at;
+	char path[CLIENT_PATH];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+	layout_init(&at, "", a);
+	size_t end = strlen(at.program);
+	if (n < (ssize_t)end || memcmp(path + (size_t)n - end, at.program, end) != 0)
+		return "";
+	return arena_dup(a, (struct span){ path, (size_t)n - end });
+}
+
+/* The index of the host; argc if there is none. */
+static int client_host(int argc, char **argv)
+{
+	static const char WITH_VALUE[] = "bcilmopBFIJKLRW";
+	int i = 1;
+	for (; i < argc && argv[i][0] == '-'; i++) {
+		const char *c = argv[i] + 1;
+		while (*c && !strchr(WITH_VALUE, *c))
+			c++;
+		i += *c && !c[1];
+	}
+	return i < argc ? i : argc;
+}
+
+/* Options of OpenSSH that callers use (mpirun, the barrier) and dropbear lacks; how many words. */
+static int client_skips(char *const *option)
+{
+	if (strcmp(option[0], "-F") == 0)
+		return 2;
+	if (strcmp(option[0], "-o") == 0 && option[1] &&
+	    strstr(option[1], "ConnectTimeout=") == option[1])
+		return 2;
+	return strcmp(option[0], "-x") == 0 || strcmp(option[0], "--") == 0;
+}
+
+/*
+ * The client reads no ssh_config.  A host that is a task of the job gets the address, the port and
+ * the job's key; its host key is new at each start, so it is not checked.
+ */
+static int dropbear_client(int argc, char **argv)
+{
+	ARENA_AUTO a = { 0 };
+	struct layout at;
+	struct ssh_peers peers;
+	char **out = ARENA_NEW(&a, char *, (size_t)argc + CLIENT_MORE);
+	int n = 0;
+	int host = client_host(argc, argv);
+	const char *name = host < argc ? strrchr(argv[host], '@') : NULL;
+	int user = name ? (int)(name + 1 - argv[host]) : 0;
+	layout_init(&at, client_root(&a), &a);
+	ssh_peers(&peers, &a);
+	out[n++] = argv[0];
+	for (size_t i = 0; host < argc && i < peers.n; i++) {
+		if (strcmp(peers.v[i].alias, argv[host] + user) != 0)
+			continue;
+		const char *directory = ssh_directory(at.passwd_home, &a);
+		out[n++] = arena_printf(&a, "-yy");
+		out[n++] = arena_printf(&a, "-i%s/" SSH_CLIENT_KEY, directory);
+		out[n++] = arena_printf(&a, "-p%lld", (long long)peers.v[i].port);
+		argv[host] = arena_printf(&a, "%.*s%s", user ? user : 5,
+		                          user ? argv[host] : "root@", peers.v[i].address);
+		break;
+	}
+	for (int i = 1; i < argc; i++) {
+		int skip = i < host ? client_skips(argv + i) : 0;
+		if (skip)
+			i += skip - 1;
+		else
+			out[n++] = argv[i];
+	}
+	out[n] = NULL;
+	return cli_main(n, out);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+} PROGRAMS[] = {
+	{ "sshd", dropbear_server },
+	{ "ssh", dropbear_client },
+	{ "scp", scp_main },
+	{ "dropbearkey", dropbearkey_main },
+	{ "dropbearconvert", dropbearconvert_main },
+};
+
+bool dropbear_there(void)
+{
+	return true;
+}
+
+bool dropbear_run(int argc, char **argv, int *status)
+{
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	for (size_t i = 0; argc > 0 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++) {
+		if (strcmp(PROGRAMS[i].name, slash ? slash + 1 : argv[0]) == 0) {
+			*status = PROGRAMS[i].run(argc, argv);
+			return true;
+		}
+	}
+	return false;
+}
+
+#else /* the builds for tests, with glibc */
+
+bool dropbear_there(void)
+{
+	return false;
+}
+
+bool dropbear_run(int argc, char **argv, int *status)
+{
+	(void)argc;
+	(void)argv;
+	(void)status;
+	return false;
+}
+
+#endif

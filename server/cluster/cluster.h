@@ -126,8 +126,8 @@ int rounds_fd(const struct rounds *r);
 int rounds_timeout_ms(const struct rounds *r);
 /* SIGHUP: reads the secret of --webhook again. */
 void rounds_reload(struct rounds *r);
-/* The last call before rounds_free: reports no end of a job any more and gives the Lease back.  Waits
- * two seconds at most. */
+/* The last call before rounds_free: reports no end of a job any more and gives the Lease back.
+ * Waits two seconds at most. */
 void rounds_end(struct rounds *r);
 void rounds_free(struct rounds *r);
 

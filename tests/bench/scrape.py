@@ -32,6 +32,13 @@ def spent(pid):
     return out
 
 
+def is_idle(pid):
+    """After a start the main thread works on for seconds."""
+    before = sum(spent(pid).values())
+    time.sleep(1)
+    return sum(spent(pid).values()) - before < 20e6
+
+
 def use_all_routes(server):
     """Each route is answered with two codes at least."""
     routes = re.findall(r"^    (\w+) +(/\S*)$", server.request("GET", "/").body.decode(), re.M)
@@ -57,6 +64,7 @@ def measure(jobs):
             wait_until(lambda: f'rest_lit_cache_jobs{{state="SUCCEEDED"}} 0\n' not in scrape(metrics), 600)
             wait_until(lambda: '"all jobs are known"' in server.log(), 600)
             use_all_routes(server)
+            wait_until(lambda: is_idle(server.process.pid), 600)
             return (jobs, *scrapes(server, metrics))
     finally:
         fake.kill()

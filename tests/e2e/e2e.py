@@ -400,9 +400,9 @@ def main():
 
     # Before the account gets more rights than those of an overlay.
     before, tests = choose([test_no_rights, *deploy.TESTS], wanted), choose(tests, wanted)
-    if not before + tests:
-        sys.exit("there is no such test")
     try:
+        if not before + tests:
+            sys.exit("there is no such test")
         check.run(*(step(t, cluster) for t in [*before, bind, *tests]))
     finally:
         cluster.close()

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 
 from cluster import DEPLOY
+from fakeregistry import make_certificates
 from harness import ROOT, run, wait_until
 from tokens import SECRET, write_file
 
@@ -181,8 +182,9 @@ def each_right_is_named(check, cluster):
 def logins_of_check(check, cluster):
     with Looker(cluster) as looker:
         base = list(looker.arguments)
+        make_certificates(looker.directory)
         for what, option, value, words in (
-                ("another CA", "--apiserver-ca", "/etc/ssl/certs/ca-certificates.crt", "certificate"),
+                ("another CA", "--apiserver-ca", os.path.join(looker.directory, "ca.crt"), "certificate"),
                 ("an invalid token", "--apiserver-token-file", write_file(looker.directory, "token", "nonsense"), "Unauthorized")):
             looker.arguments = copy.copy(base)
             looker.arguments[base.index(option) + 1] = value

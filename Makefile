@@ -164,14 +164,16 @@ $(eval $(call VENDORED,bearssl-fast,bearssl-0.6/src/ec/*_m31.c bearssl-0.6/src/i
 # dropbear has sshd, ssh and scp for images without openssh.  Its own makefile compiles it; then it is
 # one object, in which only the entry points are global.
 DROPBEAR := dropbear-2025.89
+# Not the flags of this make: dpkg-buildpackage exports them.
+DROPBEAR_ENV := env -u MAKEFLAGS -u MAKELEVEL -u CPPFLAGS -u LDFLAGS -u LIBS
 $(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.options
 	$(call note,CC,$@)
 	@rm -rf $(STATIC)/dropbear && mkdir -p $(STATIC)/dropbear
 	@cp runtime-assets/sources/dropbear.options $(STATIC)/dropbear/localoptions.h
-	$(Q)cd $(STATIC)/dropbear && { ../sources/$(DROPBEAR)/configure CC=$(MUSL_CC) CFLAGS='$(STATIC_CFLAGS) -w' \
+	$(Q)cd $(STATIC)/dropbear && { $(DROPBEAR_ENV) ../sources/$(DROPBEAR)/configure CC=$(MUSL_CC) CFLAGS='$(STATIC_CFLAGS) -w' \
 		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc \
 		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
-		env -u MAKEFLAGS -u MAKELEVEL make -j$(shell nproc) MULTI=1 PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
+		$(DROPBEAR_ENV) make -j$(shell nproc) MULTI=1 PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
 		} >log 2>&1 || { tail -n 30 log; exit 1; }
 	$(Q)cd $(STATIC)/dropbear && ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
 	$(Q)objcopy $(patsubst %,--keep-global-symbol=%_main,dropbear cli scp dropbearkey dropbearconvert) $@

@@ -278,8 +278,10 @@ void poster_free(struct poster *p)
 {
 	if (!p)
 		return;
-	while (p->first)
-		poster_drop(p->first);
+	for (struct posting *x = p->first, *next; x; x = next) {
+		next = x->next;
+		poster_drop(x);
+	}
 	curl_loop_done(&p->curl);
 	free(p->url);
 	free(p);

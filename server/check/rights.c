@@ -13,9 +13,9 @@ enum { TEXT_MAX = 1024 };
 
 /* Verbs that one rule of the file allows. */
 struct right {
-	bool when;         /* the options need it */
-	const char *verbs; /* separated by spaces */
+	bool when; /* the options need it */
 	enum object_kind kind;
+	const char *verbs; /* separated by spaces */
 	const char *sub;   /* subresource; NULL: none */
 	const char *space; /* namespace, if the kind has one */
 	const char *name;  /* the only object (resourceNames); NULL: all */
@@ -104,33 +104,33 @@ static void rights_of_jobs(struct check *c)
 	bool output = o->output_listen[0];
 	bool old = o->history || output || strcmp(o->runtime, "configmap") == 0;
 	const struct right rights[] = {
-		{ true, "create get list watch patch delete", KIND_FRAMEWORK, NULL, jobs, NULL,
+		{ true, KIND_FRAMEWORK, "create get list watch patch delete", NULL, jobs, NULL,
 		  CHECK_FAILED, "rbac/rbac.yaml", "accept, follow and change jobs" },
-		{ true, "list watch", KIND_EVENT, NULL, jobs, NULL,
+		{ true, KIND_EVENT, "list watch", NULL, jobs, NULL,
 		  CHECK_WARNING, "rbac/rbac.yaml", "show the events of pods" },
-		{ true, "get", KIND_POD, NULL, jobs, NULL, CHECK_WARNING, "rbac/rbac.yaml", "show logs" },
-		{ true, "get", KIND_POD, "log", jobs, NULL, CHECK_WARNING, "rbac/rbac.yaml", "show logs" },
-		{ true, "create", KIND_SECRET, NULL, jobs, NULL,
+		{ true, KIND_POD, "get", NULL, jobs, NULL, CHECK_WARNING, "rbac/rbac.yaml", "show logs" },
+		{ true, KIND_POD, "get", "log", jobs, NULL, CHECK_WARNING, "rbac/rbac.yaml", "show logs" },
+		{ true, KIND_SECRET, "create", NULL, jobs, NULL,
 		  CHECK_FAILED, "rbac/rbac.yaml", "accept jobs with secrets" },
-		{ true, "create", KIND_CONFIGMAP, NULL, jobs, NULL,
+		{ true, KIND_CONFIGMAP, "create", NULL, jobs, NULL,
 		  CHECK_FAILED, "rbac/rbac.yaml", "accept jobs with many task roles" },
-		{ old, "get delete", KIND_CONFIGMAP, NULL, jobs, NULL,
+		{ old, KIND_CONFIGMAP, "get delete", NULL, jobs, NULL,
 		  CHECK_FAILED, "rbac/rbac.yaml", "keep earlier attempts, output and pai-runtime" },
-		{ output, "patch", KIND_CONFIGMAP, NULL, jobs, NULL,
+		{ output, KIND_CONFIGMAP, "patch", NULL, jobs, NULL,
 		  CHECK_FAILED, "options/output.yaml", "keep the output of ended tasks" },
-		{ o->dialects[0], "create", KIND_PODTEMPLATE, NULL, jobs, NULL,
+		{ o->dialects[0], KIND_PODTEMPLATE, "create", NULL, jobs, NULL,
 		  CHECK_FAILED, "options/dialects.yaml", "check the pods of jobs" },
-		{ o->webhook[0], "create", KIND_LEASE, NULL, jobs, NULL,
+		{ o->webhook[0], KIND_LEASE, "create", NULL, jobs, NULL,
 		  CHECK_FAILED, "options/webhook.yaml", "report ended jobs" },
-		{ o->webhook[0], "get patch", KIND_LEASE, NULL, jobs, lease,
+		{ o->webhook[0], KIND_LEASE, "get patch", NULL, jobs, lease,
 		  CHECK_FAILED, "options/webhook.yaml", "report ended jobs" },
-		{ o->priority_class, "create get list delete", KIND_PRIORITYCLASS, NULL, NULL, NULL,
+		{ o->priority_class, KIND_PRIORITYCLASS, "create get list delete", NULL, NULL, NULL,
 		  CHECK_FAILED, "options/priority-classes.yaml", "create PriorityClasses" },
-		{ true, "get", KIND_SERVICEACCOUNT, NULL, jobs, o->service_account,
+		{ true, KIND_SERVICEACCOUNT, "get", NULL, jobs, o->service_account,
 		  CHECK_WARNING, "rbac/rbac.yaml", "check the service account of pods" },
-		{ true, "get", KIND_CONFIGMAP, NULL, ctrl, CONTROLLER_CONFIGMAP,
+		{ true, KIND_CONFIGMAP, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
 		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "compare its exit codes" },
-		{ true, "get", KIND_STATEFULSET, NULL, ctrl, CONTROLLER_CONFIGMAP,
+		{ true, KIND_STATEFULSET, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
 		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "see whether it is ready" },
 	};
 	rights_check(c, rights, sizeof(rights) / sizeof(rights[0]));
@@ -149,28 +149,28 @@ static void rights_of_users(struct check *c)
 	bool stored = strcmp(o->token_check, "stored") == 0;
 	bool reviews = o->output_listen[0] || (keys && keyring_service_accounts(keys));
 	const struct right rights[] = {
-		{ users, "get", KIND_SECRET, NULL, o->user_namespace, NULL,
+		{ users, KIND_SECRET, "get", NULL, o->user_namespace, NULL,
 		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read users" },
-		{ users, "get", KIND_SECRET, NULL, o->group_namespace, NULL,
+		{ users, KIND_SECRET, "get", NULL, o->group_namespace, NULL,
 		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read groups" },
-		{ users, "get", KIND_CLAIM, NULL, jobs, NULL,
+		{ users, KIND_CLAIM, "get", NULL, jobs, NULL,
 		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read storages" },
-		{ users, "get", KIND_VOLUME, NULL, NULL, NULL,
+		{ users, KIND_VOLUME, "get", NULL, NULL, NULL,
 		  CHECK_FAILED, "beside-openpai/rbac.yaml", "read storages" },
-		{ stored, "get create patch", KIND_SECRET, NULL, o->token_namespace, NULL,
+		{ stored, KIND_SECRET, "get create patch", NULL, o->token_namespace, NULL,
 		  CHECK_FAILED, "beside-openpai/rbac.yaml", "check and store tokens" },
-		{ deny.n, "get patch", KIND_SECRET, NULL, arena_dup(&c->arena, deny),
+		{ deny.n, KIND_SECRET, "get patch", NULL, arena_dup(&c->arena, deny),
 		  slash[0] ? slash + 1 : NULL,
 		  CHECK_FAILED, "options/deny-list.yaml", "check and revoke tokens" },
-		{ reviews, "create", KIND_TOKENREVIEW, NULL, NULL, NULL,
+		{ reviews, KIND_TOKENREVIEW, "create", NULL, NULL, NULL,
 		  CHECK_FAILED, "options/token-reviews.yaml", "check tokens of service accounts" },
-		{ users, "list create patch delete", KIND_SECRET, NULL, o->user_namespace, NULL,
+		{ users, KIND_SECRET, "list create patch delete", NULL, o->user_namespace, NULL,
 		  CHECK_WARNING, "options/manage-users.yaml", "manage users" },
-		{ users, "list", KIND_SECRET, NULL, o->group_namespace, NULL,
+		{ users, KIND_SECRET, "list", NULL, o->group_namespace, NULL,
 		  CHECK_WARNING, "options/manage-users.yaml", "list groups" },
-		{ class, "get", KIND_PRIORITYCLASS, NULL, NULL, class,
+		{ class, KIND_PRIORITYCLASS, "get", NULL, NULL, class,
 		  CHECK_WARNING, "beside-openpai/rbac.yaml", "check the PriorityClass of pods" },
-		{ openpai, "list", KIND_NODE, NULL, NULL, NULL,
+		{ openpai, KIND_NODE, "list", NULL, NULL, NULL,
 		  CHECK_WARNING, "beside-openpai/rbac.yaml", "check the nodes for pods" },
 	};
 	rights_check(c, rights, sizeof(rights) / sizeof(rights[0]));

@@ -296,7 +296,7 @@ void completion_zsh(struct str *out)
 
 static void fish_kind(struct str *out, enum manual_kind kind, const struct str *words)
 {
-	static const char *const KINDS[] = { "-x", "-rF", "-xa '(__fish_complete_directories)'",
+	static const char *const KINDS[] = { "-x", "-rF", "-xa '(__fish_complete_directories)'", "",
 		                             "" };
 	str_puts(out, KINDS[kind]);
 	if (words->n)

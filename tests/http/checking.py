@@ -143,7 +143,7 @@ def test_check_api_server(check):
             states = {line[1]: line[0] for line in found.bad()}
             check.equal(f"{what}: failed", (states.pop("API server"), found.code), ("failed", 1))
             check.equal(f"{what}: the rest is skipped", set(states.values()), {"skipped"})
-            check.ok(f"{what}: why", ("Unauthorized" if what == "401" else "Couldn't connect") in found.of("API server")[0][2], found.text)
+            check.ok(f"{what}: why", ("Unauthorized" if what == "401" else "connect to server") in found.of("API server")[0][2], found.text)
 
 
 def jwt(seconds):

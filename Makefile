@@ -115,6 +115,21 @@ $(call objects,k8s): $(wildcard k8s/*.txt)
 $(call objects,translate): $(wildcard translate/templates/*.yaml translate/templates/*/*.yaml)
 $(call objects,server): $(wildcard server/*.html server/*.json) runtime-assets/k8s-job-exit-spec.yaml
 
+# The files of the web page, compressed.  The assembler finds them below $(B).
+WEB_EXAMPLES := $(patsubst %,examples/%,hello-world.yaml two-gpus.yaml pytorch-mnist.yaml parameter-server.yaml \
+	distributed.yaml out-of-memory.yaml storage-plugins.yaml pytorch-mnist.json tfDemo.json)
+$(B)/web/examples.json: server/web/examples.sh $(WEB_EXAMPLES)
+	@mkdir -p $(@D)
+	$(Q)$^ >$@
+define WEB
+$(B)/web/$(notdir $(1)).gz: $(1)
+	@mkdir -p $$(@D)
+	$(Q)gzip -9n <$$< >$$@
+$(B)/server/web/web.o: $(B)/web/$(notdir $(1)).gz
+endef
+$(foreach f,$(wildcard server/web/page/*.*) server/web/vendor/codemirror.js $(B)/web/examples.json,$(eval $(call WEB,$(f))))
+$(B)/server/web/web.o: CPPFLAGS += -Wa,-I$(B)
+
 $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_server)

@@ -13,6 +13,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/server.h"
+#include "server/web/web.h"
 
 EMBED(index_txt, "server/index.txt");
 
@@ -36,6 +37,8 @@ static void index_put_host(struct str *out, const char *listen)
 
 void index_get(struct request *r)
 {
+	if (web_index(r))
+		return;
 	const struct server *s = r->loop->server;
 	struct span page = EMBEDDED(index_txt);
 	size_t at = span_find(page, 0, SERVER_MARK);

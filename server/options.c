@@ -177,6 +177,8 @@ const struct option OPTIONS[] = {
 	  .help = "peers whose X-Forwarded-For is used (its last entry)" },
 	{ "cors", GROUP_CLIENTS, FOR_SERVE, false, TEXT(cors, "*"), .form = &ORIGINS, .value = "ORIGIN,...",
 	  .help = "allowed CORS origins: *, none, or a list; none with --no-auth" },
+	{ "no-page", GROUP_CLIENTS, FOR_SERVE, false, SWITCH(no_page),
+	  .help = "no web page: GET / is text for browsers, too" },
 	{ "compat", GROUP_CLIENTS, FOR_SERVE, true, CHOICE(compat, "", COMPATS), .value = "CLIENTS",
 	  .help = "openpai: answers for its clients, see HTTP.md" },
 	{ "rate-address", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_address, 600, 0, 10000000), .value = "N",
@@ -887,9 +889,7 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 		return -1;
 	if (o->help || o->config[0] == '\0')
 		return 0;
-	if (options_read_config(o, command, e) < 0)
-		return -1;
-	if (options_read_environment(o, command, e) < 0)
+	if (options_read_config(o, command, e) < 0 || options_read_environment(o, command, e) < 0)
 		return -1;
 	return options_read_flags(o, command, argc, argv, e);
 }

@@ -83,7 +83,7 @@ struct options {
 	const char *user_namespace, *group_namespace, *token_namespace;
 	const char *tls_cert, *tls_key, *trusted_proxy, *cors;
 	const char *output_listen, *output_url, *output_ca;
-	bool no_auth, priority_class, fetch_code, with_runtime, behind_proxy, application;
+	bool no_auth, no_page, priority_class, fetch_code, with_runtime, behind_proxy, application;
 	const char *webhook, *webhook_secret_file;
 	bool webhook_allow_private;
 	const char *visibility, *compat, *exit_spec, *dialects;

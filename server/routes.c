@@ -6,7 +6,9 @@
 /* clang-format off */
 const struct route ROUTES[] = {
 	{ "GET", "/", index_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
-	  "An introduction as plain text, with a list of all routes.", JOB_ANY },
+	  "The web page for browsers (`Accept` names `text/html`); else an introduction as plain text, with a list of all routes.", JOB_ANY },
+	{ "GET", "/web/{file}", web_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,
+	  "A file of the web page. With `--no-page` always 404.", JOB_ANY },
 	{ "GET", "/openapi.json", openapi_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_OPENAPI,
 	  "All routes and the schemas of jobs (OpenAPI 3.0).", JOB_ANY },
 	{ "GET", "/healthz", healthz_get, NULL, AUTH_NONE, BODY_NONE, ANSWER_TEXT,

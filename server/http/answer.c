@@ -128,6 +128,18 @@ void answer_bad(struct request *r, const char *must, struct span found)
 	answer_error(r, &e);
 }
 
+/* Compared weakly: with or without W/. */
+bool answer_unchanged(struct request *r, const char *tag)
+{
+	const char *has = request_header(r, "If-None-Match");
+	answer_header(r, "ETag", tag);
+	if (!has || (strcmp(has, "*") != 0 && !strstr(has, tag + 2)))
+		return false;
+	r->reply.status = 304;
+	answer_send(r);
+	return true;
+}
+
 void answer_text(struct request *r, int status, const char *text)
 {
 	r->reply.status = status;

@@ -76,7 +76,7 @@ static void add_headers(struct request *r, struct MHD_Response *response)
 		http_add_header(response, "Content-Type", reply->type);
 	http_add_header(response, "X-Content-Type-Options", "nosniff");
 	http_add_header(response, "X-Request-Id", r->id);
-	http_add_header(response, "Cache-Control", "no-store");
+	http_add_header(response, "Cache-Control", reply->cache ? reply->cache : "no-store");
 	http_add_header(response, "Referrer-Policy", "no-referrer");
 	for (size_t i = 0; i < reply->n_headers; i++)
 		http_add_header(response, reply->headers[i].name, reply->headers[i].value);

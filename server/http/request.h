@@ -38,8 +38,9 @@ enum {
 /* An answer.  Header names are static text; values live in the request's arena. */
 struct reply {
 	int status;
-	const char *type; /* Content-Type */
-	const char *code; /* error code for the log, or NULL */
+	const char *type;  /* Content-Type */
+	const char *code;  /* error code for the log, or NULL */
+	const char *cache; /* Cache-Control; NULL: no-store */
 	struct str body;
 	struct {
 		const char *name, *value;
@@ -119,6 +120,8 @@ void answer_refuse(struct request *r, int status, const char *code, const char *
 /* 400 InvalidParametersError: the rule `must`, and the value found. */
 void answer_bad(struct request *r, const char *must, struct span found);
 void answer_text(struct request *r, int status, const char *text);
+/* Add the header ETag: W/"...".  true: the client has this version, and r was answered 304. */
+bool answer_unchanged(struct request *r, const char *tag);
 /* Send the JSON in r->reply.body. */
 void answer_json(struct request *r, int status);
 /* Whether this loop has memory for another large answer; if not, r has been answered 503.  Call it

@@ -125,6 +125,9 @@ void index_get(struct request *r);
 void healthz_get(struct request *r);
 void readyz_get(struct request *r);
 
+/* web.c */
+void web_get(struct request *r);
+
 /* submit.c; submit_may runs before the body */
 void submit_v2(struct request *r);
 void submit_v1(struct request *r);

@@ -120,13 +120,6 @@ static const char *tag_of(struct request *r, const struct job_entry *job)
 	return arena_printf(&r->arena, "W/\"%s\"", hash);
 }
 
-/* Compared weakly: with or without W/. */
-static bool tag_is_known(const struct request *r, const char *tag)
-{
-	const char *has = request_header(r, "If-None-Match");
-	return has && (strcmp(has, "*") == 0 || strstr(has, tag + 2));
-}
-
 /* A client that waited gets a full answer. */
 static bool has_waited(const struct request *r)
 {
@@ -135,17 +128,6 @@ static bool has_waited(const struct request *r)
 			return true;
 	}
 	return false;
-}
-
-static bool answer_unchanged(struct request *r, const struct job_entry *job)
-{
-	const char *tag = tag_of(r, job);
-	answer_header(r, "ETag", tag);
-	if (!tag_is_known(r, tag))
-		return false;
-	r->reply.status = 304;
-	answer_send(r);
-	return true;
 }
 
 /* ---- earlier attempts ---- */
@@ -217,7 +199,7 @@ static void look_found(struct request *r, const struct job_entry *job)
 		answer_refuse(r, 404, "NoJobError", "the job has no such attempt");
 	else if (l->attempt != LATEST && l->attempt < job->attempt)
 		history_get(r, job, l->attempt, earlier_came);
-	else if (!l->plain || has_waited(r) || !answer_unchanged(r, job))
+	else if (!l->plain || has_waited(r) || !answer_unchanged(r, tag_of(r, job)))
 		job_doc(r, job, look_show);
 }
 

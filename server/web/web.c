@@ -1,0 +1,135 @@
+/* The files of the web page: the table, and the routes / and /web/{file}. */
+#include "server/web/web.h"
+
+#include "base/embed.h"
+#include "base/enc.h"
+#include "k8s/cache/job_entry.h"
+#include "server/http/loop.h"
+#include "server/http/routes.h"
+#include "server/server.h"
+
+/* A new file of the page needs a line here.  The first is the page itself. */
+#define WEB_FILES(FILE)                                                                            \
+	FILE(index_html, "index.html")                                                             \
+	FILE(codemirror_js, "codemirror.js")                                                       \
+	FILE(examples_json, "examples.json")
+
+/* clang-format off */
+#define WEB_EMBED(symbol, file) EMBED(web_##symbol, "web/" file ".gz");
+#define WEB_ROW(symbol, file) { file, embed_web_##symbol, embed_web_##symbol##_end },
+/* clang-format on */
+
+WEB_FILES(WEB_EMBED)
+
+/* A file, compressed by gzip. */
+struct web_file {
+	const char *name, *start, *end;
+};
+
+static const struct web_file FILES[] = { WEB_FILES(WEB_ROW) };
+
+static const struct {
+	const char *suffix, *type;
+} WEB_TYPES[] = {
+	{ ".html", "text/html; charset=utf-8" },
+	{ ".css", "text/css; charset=utf-8" },
+	{ ".js", "text/javascript; charset=utf-8" },
+	{ ".json", "application/json; charset=utf-8" },
+};
+
+/* Of the page.  Nothing from elsewhere, no inline code, no strings as HTML. */
+#define WEB_POLICY                                                                                 \
+	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "            \
+	"img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; "      \
+	"require-trusted-types-for 'script'"
+
+enum { GZIP_TRAILER = 8, GZIP_RATIO_MAX = 1000 };
+
+static const char *web_type(const char *name)
+{
+	for (size_t i = 0; i < sizeof(WEB_TYPES) / sizeof(WEB_TYPES[0]); i++)
+		if (strcmp(strrchr(name, '.'), WEB_TYPES[i].suffix) == 0)
+			return WEB_TYPES[i].type;
+	return "application/octet-stream";
+}
+
+/* As in `gzip; q=0`: the client refuses the element. */
+static bool is_refused(struct span parameters)
+{
+	while (parameters.n) {
+		struct span one = span_trim(span_next(&parameters, ';'));
+		if (one.n < 3 || (one.p[0] | 0x20) != 'q' || one.p[1] != '=')
+			continue;
+		size_t i = 2;
+		while (i < one.n && (one.p[i] == '0' || one.p[i] == '.'))
+			i++;
+		return i == one.n;
+	}
+	return false;
+}
+
+/* A list such as Accept (NULL: absent) names this element. */
+static bool accepts(const char *list, struct span name)
+{
+	struct span rest = span_of(list ? list : "");
+	while (rest.n) {
+		struct span one = span_next(&rest, ',');
+		if (span_same(span_trim(span_next(&one, ';')), name))
+			return !is_refused(one);
+	}
+	return false;
+}
+
+/* The trailer of gzip is the CRC of the text and its size, lowest bytes first. */
+static const char *web_tag(struct request *r, struct span packed)
+{
+	char hex[2 * GZIP_TRAILER + 1];
+	hex_encode(hex, packed.p + packed.n - GZIP_TRAILER, GZIP_TRAILER);
+	return arena_printf(&r->arena, "W/\"%s\"", hex);
+}
+
+static void web_send(struct request *r, const struct web_file *f)
+{
+	struct span text = { f->start, (size_t)((uintptr_t)f->end - (uintptr_t)f->start) };
+	r->reply.cache = "no-cache";
+	if (answer_unchanged(r, web_tag(r, text)))
+		return;
+	if (accepts(request_header(r, "Accept-Encoding"), SPAN("gzip"))) {
+		answer_header(r, "Content-Encoding", "gzip");
+	} else if (!job_entry_gunzip(text, REPLY_MAX, GZIP_RATIO_MAX, &r->arena, &text)) {
+		answer_refuse(r, UNKNOWN_ERROR, "a file of the page is damaged");
+		return;
+	}
+	str_span(&r->reply.body, text);
+	r->reply.status = 200;
+	r->reply.type = web_type(f->name);
+	answer_send(r);
+}
+
+bool web_index(struct request *r)
+{
+	if (r->loop->server->options->no_page)
+		return false;
+	bool html = accepts(request_header(r, "Accept"), SPAN("text/html"));
+	answer_header(r, "Vary", html ? "Accept, Accept-Encoding" : "Accept");
+	if (!html)
+		return false;
+	answer_header(r, "Content-Security-Policy", WEB_POLICY);
+	web_send(r, &FILES[0]);
+	return true;
+}
+
+void web_get(struct request *r)
+{
+	bool none = r->loop->server->options->no_page;
+	for (size_t i = 1; i < sizeof(FILES) / sizeof(FILES[0]) && !none; i++) {
+		if (span_is(r->args[0], FILES[i].name)) {
+			answer_header(r, "Vary", "Accept-Encoding");
+			web_send(r, &FILES[i]);
+			return;
+		}
+	}
+	answer_refuse(r, 404, "NoApiError",
+	              none ? "this server has no page: it runs with --no-page"
+	                   : "the page has no such file");
+}

@@ -1,0 +1,12 @@
+#pragma once
+/*
+ * server/web: the web page.  Its files are in page/ (ours) and vendor/ (libraries); the Makefile
+ * compresses them, web.c embeds and serves them.
+ */
+#include <stdbool.h>
+
+#include "server/http/request.h"
+
+/* Answers GET / with the page if the client's Accept header names text/html.  false: not answered.
+ */
+bool web_index(struct request *r);

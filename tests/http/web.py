@@ -1,0 +1,152 @@
+"""The web page: which clients get it, its files and their headers."""
+import gzip
+import os
+import re
+import zlib
+
+from harness import ROOT, Server
+
+HTML = "text/html; charset=utf-8"
+POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+          "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'")
+TYPES = {"html": HTML, "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
+         "json": "application/json; charset=utf-8"}
+COMPRESSED_MAX = 160 * 1024
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+GZIP = {"Accept-Encoding": "gzip, deflate, br"}
+
+
+def sources():
+    """The files of the page in the source tree, by name."""
+    where = os.path.join(ROOT, "server", "web")
+    found = {name: os.path.join(where, "page", name) for name in os.listdir(os.path.join(where, "page"))}
+    return {**found, "codemirror.js": os.path.join(where, "vendor", "codemirror.js")}
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def test_who_gets_the_page(check):
+    with Server("--standalone", "jobs") as server:
+        page = read(sources()["index.html"])
+        for accept, html in ((BROWSER["Accept"], True), ("text/html", True), ("TEXT/HTML ; q=0.5", True),
+                             ("*/*;q=0.1,text/html;level=1;q=0.001", True), (None, False), ("", False), ("*/*", False),
+                             ("text/plain", False), ("text/*", False), ("text/html;q=0", False),
+                             ("text/html; q=0.000", False), ("text/htmlx, xtext/html", False),
+                             ("application/json", False), (";,;,=,q=0,text/htm", False)):
+            for path in ("/", "/rest-server/", "/?x=y"):
+                reply = server.request("GET", path, headers={"Accept": accept})
+                what = f"{path}, Accept: {accept}"
+                check.equal(f"{what}: status", reply.status, 200)
+                check.equal(f"{what}: type", reply.headers["content-type"], HTML if html else "text/plain; charset=utf-8")
+                check.ok(f"{what}: varies", "Accept" in reply.headers["vary"].split(", "), reply)
+                check.equal(f"{what}: the page", reply.body == page, html)
+                check.equal(f"{what}: its policy", reply.headers.get("content-security-policy"), POLICY if html else None)
+
+
+def test_no_page(check):
+    with Server("--standalone", "jobs", "--no-page") as server:
+        reply = server.request("GET", "/", headers=BROWSER)
+        check.equal("text for browsers", reply.headers["content-type"], "text/plain; charset=utf-8")
+        for path in ("/web/examples.json", "/web/main.js", "/web/x"):
+            reply = server.request("GET", path)
+            check.equal(f"{path}: refused", (reply.status, reply.code), (404, "NoApiError"))
+            check.ok(f"{path}: why", "--no-page" in reply.message, reply)
+
+
+def forms(check, server, path, headers, text):
+    """One file: compressed, not compressed, known, and without its body."""
+    plain = server.request("GET", path, headers=headers)
+    packed = server.request("GET", path, headers={**headers, **GZIP})
+    what = f"GET {path}"
+    check.equal(f"{what}: status", (plain.status, packed.status), (200, 200))
+    check.equal(f"{what}: as it is", plain.body == text, True)
+    check.equal(f"{what}: compressed", gzip.decompress(packed.body) == text, True)
+    check.equal(f"{what}: says so", (plain.headers.get("content-encoding"), packed.headers.get("content-encoding")),
+                (None, "gzip"))
+    check.equal(f"{what}: one tag", plain.headers["etag"], packed.headers["etag"])
+    for reply in (plain, packed):
+        check.equal(f"{what}: cached, but asked for", reply.headers["cache-control"], "no-cache")
+        check.equal(f"{what}: nosniff", reply.headers["x-content-type-options"], "nosniff")
+        check.ok(f"{what}: varies", "Accept-Encoding" in reply.headers["vary"], reply)
+    for accepted in ("gzip;q=0", "br, deflate", "identity", "*", "xgzip", "gzip;q=0.0, br"):
+        reply = server.request("GET", path, headers={**headers, "Accept-Encoding": accepted})
+        check.equal(f"{what}: {accepted} is no gzip", reply.body == text, True)
+    tag = plain.headers["etag"]
+    for known in (tag, tag[2:], f'"other", {tag}', "*"):
+        reply = server.request("GET", path, headers={**headers, **GZIP, "If-None-Match": known})
+        check.equal(f"{what}: {known} is known", (reply.status, reply.body, reply.headers["etag"]), (304, b"", tag))
+        check.ok(f"{what}: 304 varies", "Accept-Encoding" in reply.headers["vary"], reply)
+    reply = server.request("GET", path, headers={**headers, "If-None-Match": 'W/"00000000-1"'})
+    check.equal(f"{what}: another tag", (reply.status, reply.body == text), (200, True))
+    reply = server.request("HEAD", path, headers={**headers, **GZIP})
+    check.equal(f"HEAD {path}", (reply.status, reply.headers["etag"], reply.body), (200, tag, b""))
+    return plain, packed
+
+
+def test_files(check):
+    """Every file of the source tree is served, and nothing else of them."""
+    total = 0
+    with Server("--standalone", "jobs") as server:
+        for name, path in sources().items():
+            index = name == "index.html"
+            for prefix in ("", "/rest-server"):
+                where = f"{prefix}/" if index else f"{prefix}/web/{name}"
+                plain, packed = forms(check, server, where, BROWSER if index else {}, read(path))
+            check.equal(f"{name}: type", plain.headers["content-type"], TYPES[name.rsplit(".", 1)[1]])
+            total += len(packed.body)
+        examples = server.request("GET", "/web/examples.json")
+        total += len(zlib.compress(examples.body, 9))
+        check.ok("small enough", 0 < total <= COMPRESSED_MAX, total)
+
+
+def test_not_served(check):
+    with Server("--standalone", "jobs") as server:
+        for path in ("/web", "/web/", "/web/index.html", "/web/x.js", "/web/main.js.gz", "/web/web.c", "/web/%2e%2e",
+                     "/web/..", "/web/../", "/web/../web.c", "/web/..%2fweb.c", "/web/%2e%2e%2fweb.c", "/web/page/index.html",
+                     "/web//examples.json", "/web/examples.json/x", "/web/./examples.json", "/web/examples.json%00",
+                     "/web/examples.json%20", "/web/EXAMPLES.JSON", "/web/%ff", "/web/\\..\\web.c", "/web/etc/passwd",
+                     "/Web/examples.json", "/rest-server/web/../web/examples.json", "/web/examples.json;x"):
+            reply = server.request("GET", path, headers={"Accept-Encoding": "gzip"})
+            check.equal(f"GET {path}", (reply.status, reply.code), (404, "NoApiError"))
+        for path, status in (("/web/examples.json/", 200), ("/web/examples%2ejson", 200), ("/web/examples.json?x=../y", 200)):
+            check.equal(f"GET {path}", server.request("GET", path).status, status)
+        reply = server.request("POST", "/web/examples.json", b"x")
+        check.equal("POST", (reply.status, reply.headers["allow"]), (405, "GET, HEAD, OPTIONS"))
+
+
+def test_browsers_without_logins(check):
+    """What a browser sends to a server with --no-auth; pages of others get nothing."""
+    with Server("--standalone", "jobs") as server:
+        own = f"http://localhost:{server.port}"
+        for path, headers in (("/", {**BROWSER, "Sec-Fetch-Site": "none"}),
+                              ("/web/examples.json", {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}),
+                              ("/web/examples.json", {"Sec-Fetch-Site": "same-origin", "Origin": own})):
+            reply = server.request("GET", path, headers={"Host": own[len("http://"):], **headers})
+            check.equal(f"{path} with {headers}", reply.status, 200)
+        for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            reply = server.request("GET", "/web/examples.json", headers=headers)
+            check.equal(f"refused: {headers}", reply.status, 403)
+
+
+def test_examples(check):
+    with Server("--standalone", "jobs", "--facts", os.path.join(ROOT, "examples", "facts.json")) as server:
+        rows = server.request("GET", "/web/examples.json").json or []
+        check.ok("a choice", 8 <= len(rows) <= 12, len(rows))
+        check.equal("the first", rows and rows[0]["name"], "hello-world.yaml")
+        for row in rows:
+            text = read(os.path.join(ROOT, "examples", row["name"])).decode()
+            check.equal(f"{row['name']}: byte for byte", row["text"] == text, True)
+            title = row["title"]
+            check.ok(f"{row['name']}: title", title and title in text.split("\n")[0] and not re.search(r"[:.]$|^[#/]", title),
+                     title)
+            version = 2 if row["name"].endswith(".yaml") else 1
+            reply = server.submit(text, {"Content-Type": "text/yaml"}, path=f"/api/v{version}/jobs?dryRun=true")
+            check.equal(f"{row['name']}: accepted", (reply.status, reply.message), (200, ""))
+        check.equal("one row per file", len({row["name"] for row in rows}), len(rows))
+        check.equal("no other members", {tuple(row) for row in rows}, {("name", "title", "text")})
+
+
+TESTS = [test_who_gets_the_page, test_no_page, test_files, test_not_served, test_browsers_without_logins, test_examples]

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/embed.h"
 #include "k8s/transport/store.h"
+#include "server/auth/auth.h"
+#include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
 #include "server/cluster/cluster.h"
 #include "server/http/request.h"
@@ -172,8 +174,12 @@ void info_get(struct request *r)
 
 void authn_get(struct request *r)
 {
-	str_puts(&r->reply.body,
-	         "{\"authn_type\":\"basic\",\"loginURI\":\"/api/v1/authn/basic/login\","
-	         "\"loginURIMethod\":\"post\"}\n");
+	const struct server *s = r->loop->server;
+	bool passwords = !s->options->no_auth && strcmp(s->options->users, "openpai") == 0 &&
+	                 keyring_has_secret(keyring_of(r->loop));
+	str_printf(&r->reply.body,
+	           "{\"authn_type\":\"basic\",\"loginURI\":\"/api/v1/authn/basic/login\","
+	           "\"loginURIMethod\":\"post\",\"passwords\":%s}\n",
+	           passwords ? "true" : "false");
 	answer_json(r, 200);
 }

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/local/amounts.h"
 #include "k8s/local/pod.h"
 #include "k8s/local/sandbox.h"
 #include "k8s/logs/log_file.h"
@@ -99,6 +100,22 @@ struct engine_figures {
 	uint64_t gpus, gpus_held, gpus_foreign; /* foreign: other programs have them */
 };
 void engine_figures(const struct engine *e, struct engine_figures *out);
+
+/* What a job has of the machine, and wants. */
+struct engine_share {
+	struct span framework; /* its name */
+	struct amounts held, wanted;
+	size_t running, waiting; /* tasks */
+	size_t place;            /* in the queue, from 1; 0: it waits for something else, or runs */
+};
+/* The jobs with tasks, as of the last decision about starts, in no order; in the arena. */
+struct engine_shares {
+	struct amounts total; /* what the machine offers */
+	struct engine_share *v;
+	size_t n;
+	const struct engine_share **gpus; /* who has each of total.gpus; NULL: no job */
+};
+void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
 
 /* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
 void engine_describe(struct engine *e, struct str *out);

@@ -46,10 +46,11 @@ struct engine_grant {
 
 struct engine_gpu {
 	const struct gpu *gpu;
-	struct engine_grant *grant; /* NULL: not given */
-	int fd;                     /* lock that no shim has yet; -1 */
-	bool foreign;               /* another program had it at the last look */
-	bool told;                  /* its node cannot be used, which was reported */
+	struct engine_grant *grant;     /* NULL: not given */
+	int fd;                         /* lock that no shim has yet; -1 */
+	const struct engine_job *shown; /* lock: had it at the last decision; may be freed */
+	bool foreign;                   /* another program had it at the last look */
+	bool told;                      /* its node cannot be used, which was reported */
 };
 
 enum engine_pod_state {
@@ -118,6 +119,7 @@ struct engine_job {
 	char *problem;                     /* why its status is not stored, or it is not valid */
 	char *why;                         /* lock */
 	bool never;                        /* lock: it can never start */
+	struct engine_share share;         /* lock */
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
 	struct str refusal;                /* likewise */
 	unsigned quick; /* tasks that failed soon after their start, one after the other */
@@ -146,7 +148,8 @@ struct engine {
 	bool thread_runs;
 	bool shares; /* engine_notice has told that tasks share CPUs and memory */
 
-	pthread_mutex_t lock; /* protects what follows, job.why, and the lists of jobs and pods */
+	/* Protects what follows, job.why, job.share, gpu.shown, and the lists of jobs and pods. */
+	pthread_mutex_t lock;
 	json_t *news; /* Frameworks that have changed: name and resourceVersion by uid; or NULL */
 	bool stop, kill;
 	struct engine_job **job; /* sorted by uid */

@@ -242,6 +242,62 @@ static bool schedule_once(struct engine *e)
 	return ok;
 }
 
+static struct engine_share share_of(const struct engine_job *job)
+{
+	struct engine_share s = {
+		.framework = span_of(job->name ?: ""),
+		.place = job->queued ? queue_place(job->queued) : 0,
+	};
+	for (const struct engine_grant *g = job->grants; g; g = g->next) {
+		amounts_add(g->given ? &s.held : &s.wanted, &g->need);
+		(*(g->given ? &s.running : &s.waiting))++;
+	}
+	return s;
+}
+
+/* Publishes what the jobs have, and returns the sum.  There may be many jobs, so the lock is not
+ * held for all of them. */
+static struct engine_share shares_publish(struct engine *e)
+{
+	struct engine_share all = { 0 };
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		struct engine_share s = share_of(e->job[i]);
+		amounts_add(&all.held, &s.held);
+		amounts_add(&all.wanted, &s.wanted);
+		all.running += s.running;
+		all.waiting += s.waiting;
+		if (memcmp(&s, &e->job[i]->share, sizeof(s)) == 0)
+			continue;
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+		e->job[i]->share = s;
+		(void)pthread_mutex_unlock(&e->lock);
+	}
+	(void)pthread_mutex_lock(&e->lock);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		e->gpu[i].shown = e->gpu[i].grant ? e->gpu[i].grant->job : NULL;
+	(void)pthread_mutex_unlock(&e->lock);
+	return all;
+}
+
+void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
+{
+	*out = (struct engine_shares){ .total = e->inventory.total };
+	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
+	(void)pthread_mutex_lock(&e->lock);
+	out->v = ARENA_NEW(a, struct engine_share, e->n_jobs);
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		const struct engine_job *job = e->job[i];
+		if (job->share.running + job->share.waiting == 0)
+			continue;
+		struct engine_share *s = &out->v[out->n++];
+		*s = job->share;
+		s->framework = arena_span(a, s->framework);
+		for (size_t k = 0; s->held.gpus > 0 && k < e->inventory.gpus_n; k++)
+			out->gpus[k] = e->gpu[k].shown == job ? s : out->gpus[k];
+	}
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
 void engine_schedule(struct engine *e)
 {
 	int64_t now = clock_ms();
@@ -254,26 +310,17 @@ void engine_schedule(struct engine *e)
 	e->schedule = false;
 	for (size_t i = 0; i <= e->inventory.gpus_n && !schedule_once(e); i++)
 		;
-	bool wanted = false;
-	uint64_t tasks[2] = { 0 };
-	int64_t held = 0;
 	for (size_t i = 0; i < e->n_jobs; i++) {
-		struct engine_job *job = e->job[i];
-		if (!job->queued)
-			continue;
-		for (const struct engine_grant *g = job->grants; g; g = g->next) {
-			tasks[g->given]++;
-			held += g->given ? g->need.gpus : 0;
-			wanted |= !g->given && g->need.gpus > 0;
-		}
-		job_explain(job);
+		if (e->job[i]->queued)
+			job_explain(e->job[i]);
 	}
+	struct engine_share all = shares_publish(e);
 	int64_t foreign = gpus_foreign(e, false);
-	if (wanted && foreign > 0)
+	if (all.wanted.gpus > 0 && foreign > 0)
 		e->probe_ms = now + PROBE_MS;
-	counter_set(&e->waiting, tasks[0]);
-	counter_set(&e->running, tasks[1]);
-	counter_set(&e->gpus_held, (uint64_t)held);
+	counter_set(&e->waiting, all.waiting);
+	counter_set(&e->running, all.running);
+	counter_set(&e->gpus_held, (uint64_t)all.held.gpus);
 	counter_set(&e->gpus_away, (uint64_t)foreign);
 }
 

@@ -695,6 +695,11 @@ bool queue_never(const struct queue_job *job)
 	return job->waiting && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
 }
 
+size_t queue_place(const struct queue_job *job)
+{
+	return job->waiting && job->why == BUSY ? job->place : 0;
+}
+
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
 {
 	if (job->waiting == 0)

@@ -62,5 +62,7 @@ size_t queue_pick(struct queue *q, void *const **owners);
 /* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
  * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
+/* Their place in the queue, from 1; 0: none waits, or they wait for something else. */
+size_t queue_place(const struct queue_job *job);
 /* Do they want more than there is, so that they can never start? */
 bool queue_never(const struct queue_job *job);

@@ -24,9 +24,6 @@ struct translator *command_translator(const struct options *o);
 /* Appends "FILE:LINE:COLUMN: PREFIX/json/pointer: text" and LF, so that editors can jump to it. */
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n);
 
-/* The names that `rest-lit schema` takes. */
-void schema_names(struct str *out, const char *between);
-
 /* Prints such lines on standard error. */
 void command_notes(const char *file, const char *prefix, const struct notes *notes);
 

@@ -147,26 +147,6 @@ int cmd_page(const struct command *c, int argc, char **argv)
 
 enum { CMD_SCHEMA_PAGE_MAX = 1 << 20 };
 
-static const struct {
-	const char *name;
-	enum schema_name schema;
-} SCHEMAS[] = {
-	{ "pod", SCHEMA_POD },
-	{ "facts", SCHEMA_FACTS },
-	{ "issuers", SCHEMA_ISSUERS },
-	{ "hived", SCHEMA_HIVED },
-};
-
-void schema_names(struct str *out, const char *between)
-{
-	const struct dialect *d = NULL;
-	for (size_t i = 0; (d = dialect_nth(i)); i++)
-		str_printf(out, "%s%s", d->name, between);
-	for (size_t i = 0; i < sizeof(SCHEMAS) / sizeof(SCHEMAS[0]); i++)
-		str_printf(out, "%s%s", SCHEMAS[i].name, between);
-	str_puts(out, "config");
-}
-
 int cmd_schema(const struct command *c, int argc, char **argv)
 {
 	int done = command_plain(c, argc, argv);
@@ -174,17 +154,9 @@ int cmd_schema(const struct command *c, int argc, char **argv)
 		return done;
 	if (argc != 2)
 		return command_usage(c, "name one schema");
-	const struct dialect *d = NULL;
-	for (size_t i = 0; (d = dialect_nth(i)); i++)
-		if (strcmp(argv[1], d->name) == 0)
-			return command_print(schema_text(d->schema));
-	for (size_t i = 0; i < sizeof(SCHEMAS) / sizeof(SCHEMAS[0]); i++)
-		if (strcmp(argv[1], SCHEMAS[i].name) == 0)
-			return command_print(schema_text(SCHEMAS[i].schema));
-	if (strcmp(argv[1], "config") != 0)
-		return command_usage(c, "there is no such schema");
 	STR_AUTO out = STR_INIT(CMD_SCHEMA_PAGE_MAX);
-	options_schema(&out);
+	if (!schema_named(&out, span_of(argv[1])))
+		return command_usage(c, "there is no such schema");
 	return command_print(str_view(&out));
 }
 

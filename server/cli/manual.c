@@ -2,6 +2,7 @@
  * options.
  */
 #include "server/cli/cli_internal.h"
+#include "server/http/routes.h"
 #include "translate/dialect.h"
 
 enum { MANUAL_WORDS_MAX = 1024 };

@@ -33,6 +33,7 @@ static const struct answer {
 	struct refusal refusals[REFUSALS]; /* ends at status 0 or at the end of the array */
 } ANSWERS[ANSWER_MAX] = {
 	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
+	[ANSWER_FILE] = { "server", 200, .refusals = { { 404, "NoFileError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
 	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameter = "IdempotencyKey",
 	                          .refusals = { { 400,
@@ -58,8 +59,9 @@ static const struct answer {
 	                  .refusals = { { 400, "InvalidParametersError" } } },
 	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
 	                     .refusals = { { 400, "InvalidParametersError" } } },
-	[ANSWER_CONFIG] = { "jobs", 200, "Config",
-	                    .refusals = { { 403, "ForbiddenUserError" },
+	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameter = "Written",
+	                    .refusals = { { 400, "InvalidParametersError" },
+	                                  { 403, "ForbiddenUserError" },
 	                                  { 404, "NoJobError, NoJobConfigError" } } },
 	[ANSWER_NO_SSH] = { "jobs", 404, .schema = "Error" },
 	[ANSWER_CHANGED] = { "jobs", 202, "Changed", "Execution",
@@ -144,6 +146,8 @@ static const struct answer {
 	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameter = "Nodes" },
 	[ANSWER_CLUSTER] = { "people", 200, "VirtualCluster",
 	                     .refusals = { { 404, "NoVirtualClusterError" } } },
+	[ANSWER_SCHEMA] = { "server", 200, "Any", .refusals = { { 404, "NoSchemaError" } } },
+	[ANSWER_MACHINE] = { "server", 200, "Machine", .refusals = { { 404, "NoMachineError" } } },
 	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameter = "OfVirtualCluster",
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };

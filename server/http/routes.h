@@ -24,6 +24,7 @@ enum route_body { BODY_NONE, BODY_JOB, BODY_JOB_V1, BODY_FIELDS, BODY_OUTPUT, BO
 /* The answer on success and the errors of a route: openapi.c has a row for each. */
 enum route_answer {
 	ANSWER_TEXT,
+	ANSWER_FILE,
 	ANSWER_OPENAPI,
 	ANSWER_SUBMITTED_V2,
 	ANSWER_SUBMITTED_V1,
@@ -62,6 +63,8 @@ enum route_answer {
 	ANSWER_CLUSTERS,
 	ANSWER_CLUSTER,
 	ANSWER_SKUS,
+	ANSWER_SCHEMA,
+	ANSWER_MACHINE,
 	ANSWER_MAX
 };
 
@@ -115,6 +118,9 @@ void route_methods(struct str *out, struct span path, struct arena *a);
 /* Append docs/ROUTES.md, and /openapi.json (openapi.c). */
 void routes_page(struct str *out);
 void openapi_page(struct str *out);
+/* The names of all JSON Schemas, and one of them; false: there is none of this name (schemas.c). */
+void schema_names(struct str *out, const char *between);
+bool schema_named(struct str *out, struct span name);
 
 /* ---- handlers ---- */
 
@@ -168,6 +174,12 @@ void log_get(struct request *r);
 
 /* openapi.c */
 void openapi_get(struct request *r);
+
+/* schemas.c */
+void schemas_get(struct request *r);
+
+/* job_machine.c */
+void machine_get(struct request *r);
 
 /* user_routes.c */
 void user_get(struct request *r);

@@ -9,6 +9,7 @@
 #include "base/tree.h"
 #include "k8s/local/engine.h"
 #include "server/cluster/history.h"
+#include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
@@ -439,16 +440,35 @@ static void write_job_member(struct str *out, const struct member *m)
 		node_json(out, &m->value);
 }
 
-bool config_json(struct str *out, struct span text, struct arena *a)
+static bool config_read(struct span text, struct arena *a, struct doc *doc)
 {
-	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
 	const struct budget budget = BUDGET_DEFAULT;
-	if (doc_read(text, &budget, a, &doc, &warnings, &e) < 0 || doc.root.type != NODE_MAP)
+	return doc_read(text, &budget, a, doc, &warnings, &e) == 0 && doc->root.type == NODE_MAP;
+}
+
+bool config_json(struct str *out, struct span text, struct arena *a)
+{
+	struct doc doc = { 0 };
+	if (!config_read(text, a, &doc))
 		return false;
 	config_write_map(out, &doc.root, write_job_member);
 	return true;
+}
+
+/* May the text be shown as it is?  This server has masked its secrets at the submission, so masking
+ * them again changes nothing.  Texts of other programs may have secrets in comments. */
+static bool config_is_safe(const struct job_entry *job, struct span text, struct arena *a)
+{
+	struct doc doc = { 0 };
+	STR_AUTO shown = STR_SECRET(REPLY_MAX);
+	STR_AUTO whole = STR_SECRET(REPLY_MAX);
+	if (job->submitted_ms == JOB_ENTRY_NONE || !config_read(text, a, &doc))
+		return false;
+	config_write_map(&shown, &doc.root, write_job_member);
+	node_json(&whole, &doc.root);
+	return !whole.full && span_eq(str_view(&shown), str_view(&whole));
 }
 
 static void config_refuse(struct request *r, const char *why)
@@ -458,15 +478,29 @@ static void config_refuse(struct request *r, const char *why)
 	answer_refuse(r, 404, "NoJobConfigError", why);
 }
 
+/* ?written=true; *value: what it is, p is NULL if it is absent. */
+static bool config_written(struct request *r, struct span *value)
+{
+	if (!query_find(span_of(r->query), "written", &r->arena, value))
+		*value = (struct span){ NULL, 0 };
+	return span_is(*value, "true");
+}
+
 static void config_show(struct request *r, const struct job_entry *job, struct span object)
 {
-	(void)job;
 	struct str *out = &r->reply.body;
-	struct span text;
+	struct span text, value;
+	bool written = config_written(r, &value);
 	r->secret = true; /* other programs may have stored secrets in it */
 	if (!scan_string(scan_path(object, "metadata", "annotations", "config", NULL), &r->arena,
 	                 &text)) {
 		config_refuse(r, "no configuration is stored in this job");
+	} else if (written && !config_is_safe(job, text, &r->arena)) {
+		config_refuse(r, "this server has not written the configuration of this job, so it "
+		                 "is shown without comments only: ask without `written`");
+	} else if (written) {
+		str_span(out, text);
+		answer_text(r, 200, "");
 	} else if (!config_json(out, text, &r->arena)) {
 		config_refuse(r, "the stored configuration of this job is not a valid job");
 	} else if (out->full) {
@@ -486,7 +520,11 @@ static void config_found(struct request *r, const struct job_entry *job)
 
 void config_get(struct request *r)
 {
-	job_find(r, config_found);
+	struct span value;
+	if (config_written(r, &value) || !value.p || span_is(value, "false"))
+		job_find(r, config_found);
+	else
+		answer_bad(r, "`written` must be true or false", value);
 }
 
 void ssh_get(struct request *r)

@@ -129,7 +129,7 @@ void web_get(struct request *r)
 			return;
 		}
 	}
-	answer_refuse(r, 404, "NoApiError",
+	answer_refuse(r, 404, "NoFileError",
 	              none ? "this server has no page: it runs with --no-page"
 	                   : "the page has no such file");
 }

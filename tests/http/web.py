@@ -4,7 +4,8 @@ import os
 import re
 import zlib
 
-from harness import ROOT, Server
+from changes import Yard, foreign
+from harness import ROOT, Server, framework_name, run
 
 HTML = "text/html; charset=utf-8"
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -52,7 +53,7 @@ def test_no_page(check):
         check.equal("text for browsers", reply.headers["content-type"], "text/plain; charset=utf-8")
         for path in ("/web/examples.json", "/web/main.js", "/web/x"):
             reply = server.request("GET", path)
-            check.equal(f"{path}: refused", (reply.status, reply.code), (404, "NoApiError"))
+            check.equal(f"{path}: refused", (reply.status, reply.code), (404, "NoFileError"))
             check.ok(f"{path}: why", "--no-page" in reply.message, reply)
 
 
@@ -110,7 +111,7 @@ def test_not_served(check):
                      "/web/examples.json%20", "/web/EXAMPLES.JSON", "/web/%ff", "/web/\\..\\web.c", "/web/etc/passwd",
                      "/Web/examples.json", "/rest-server/web/../web/examples.json", "/web/examples.json;x"):
             reply = server.request("GET", path, headers={"Accept-Encoding": "gzip"})
-            check.equal(f"GET {path}", (reply.status, reply.code), (404, "NoApiError"))
+            check.ok(f"GET {path}", reply.status == 404 and reply.code in ("NoApiError", "NoFileError"), reply)
         for path, status in (("/web/examples.json/", 200), ("/web/examples%2ejson", 200), ("/web/examples.json?x=../y", 200)):
             check.equal(f"GET {path}", server.request("GET", path).status, status)
         reply = server.request("POST", "/web/examples.json", b"x")
@@ -149,4 +150,98 @@ def test_examples(check):
         check.equal("no other members", {tuple(row) for row in rows}, {("name", "title", "text")})
 
 
-TESTS = [test_who_gets_the_page, test_no_page, test_files, test_not_served, test_browsers_without_logins, test_examples]
+# ---- what the page asks for --------------------------------------------------------------
+def test_schemas(check):
+    with Server("--standalone", "jobs") as server:
+        refused = server.request("GET", "/api/v2/schemas/v3")
+        check.equal("another name", (refused.status, refused.code), (404, "NoSchemaError"))
+        names = refused.message.split(" are ")[-1].split(", ")
+        check.ok("the names", {"v1", "v2", "pod", "facts", "config"} <= set(names), names)
+        for name in names:
+            reply = server.request("GET", f"/api/v2/schemas/{name}")
+            check.equal(f"{name}: type", (reply.status, reply.headers["content-type"]),
+                        (200, "application/json; charset=utf-8"))
+            check.equal(f"{name}: that of the command line", reply.body == run("schema", name).stdout, True)
+            known = server.request("GET", f"/rest-server/api/v2/schemas/{name}", headers={"If-None-Match": reply.headers["etag"]})
+            check.equal(f"{name}: known", (known.status, known.body, known.headers["cache-control"]), (304, b"", "no-cache"))
+        check.equal("nothing but names", [server.request("GET", f"/api/v2/schemas/{name}").code for name in
+                                          ("V2", "v2.schema.json", "..%2fv2", "%2e%2e", "pai-v2", "v2%00")],
+                    ["NoSchemaError", "NoSchemaError", "NoApiError", "NoApiError", "NoSchemaError", "NoApiError"])
+
+
+WRITTEN = """\ufeff# Why: \u00e4 test  \r
+protocolVersion: 2\r
+name: %s   # its name\r
+type: job\r
+\r
+prerequisites:\r
+  - {name: image, type: dockerimage, uri: "debian:12-slim"}  # <script>alert(1)</script>\r
+taskRoles:\r
+  main: {instances: 1, dockerImage: image, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ["true"]}\r
+\r
+# the end\r
+"""
+SECRET_PART = 'secrets: # both\n  password: "%s"\n  other: "%s"\ndefaults: {}\n'
+
+
+def test_written(check):
+    """The text of a job as it was written, byte for byte; secrets and texts of other programs stay hidden."""
+    marker = "Marker-of-a-secret-4711"
+    with Yard("--visibility", "owner") as yard:
+        def submit(text, name):
+            reply = yard.ask("alice", "POST", "/api/v2/jobs", text.encode())
+            check.equal(f"{name}: submitted", reply.status, 202)
+            return f"/api/v2/jobs/alice~{name}"
+
+        text = WRITTEN % "written"
+        job = submit(text, "written")
+        for prefix in ("", "/rest-server"):
+            reply = yard.ask("alice", "GET", f"{prefix}{job}/config?written=true")
+            check.equal("written", (reply.status, reply.headers["content-type"]), (200, "text/plain; charset=utf-8"))
+            check.equal("byte for byte", reply.body, text.encode())
+        check.equal("of v1", yard.ask("alice", "GET", "/api/v1/user/alice/jobs/written/config?written=true").body, text.encode())
+        for query in ("", "?written=false", "?written", "?other=true"):
+            reply = yard.ask("alice", "GET", f"{job}/config{query}")
+            check.equal(f"{query}: JSON as ever", (reply.status, b"the end" in reply.body), (200, False))
+        for query in ("?written=yes", "?written=1", "?written=TRUE", "?written="):
+            check.equal(query, yard.ask("alice", "GET", f"{job}/config{query}").code, "InvalidParametersError")
+        for who, status in (("bob", 403), ("carol", 403), (None, 401), ("root", 200)):
+            reply = yard.ask(who, "GET", f"{job}/config?written=true")
+            check.equal(f"for {who}", (reply.status, b"the end" in reply.body), (status, status == 200))
+
+        text = SECRET_PART % (marker, marker) + (WRITTEN % "hidden").lstrip("\ufeff").replace("\r", "")
+        reply = yard.ask("alice", "GET", submit(text, "hidden") + "/config?written=true")
+        check.equal("secrets", (reply.status, marker.encode() in reply.body), (200, False))
+        check.equal("all but secrets", reply.body.decode().split("\n", 1),
+                    ['secrets: "******"', text.split("\n", 3)[3]])
+
+        # Texts that this server has not written, or that somebody has changed.
+        stored = yard.object("hidden")["metadata"]
+        for what, config, submission in (("masked", stored["annotations"]["config"], False),
+                                         ("secrets", f'secrets: {{"a": "{marker}"}}', True),
+                                         ("auth", f'prerequisites: [{{"auth": {{"password": "{marker}"}}}}]', True),
+                                         ("broken", f"# {marker}\n[", True), ("list", f"[{marker}]", True)):
+            annotations = {"jobName": what, "config": config}
+            if submission:
+                annotations["rest-lit/submission"] = stored["annotations"]["rest-lit/submission"]
+            yard.api.put("frameworks", foreign(framework_name(what), annotations,
+                                               {"userName": "alice", "virtualCluster": "default"}))
+            reply = yard.ask("alice", "GET", f"/api/v2/jobs/alice~{what}/config?written=true")
+            check.equal(f"{what}: refused", (reply.status, reply.code, marker.encode() in reply.body),
+                        (404, "NoJobConfigError", False))
+        check.equal("... but as JSON", yard.ask("alice", "GET", "/api/v2/jobs/alice~masked/config").status, 200)
+
+
+def test_no_machine(check):
+    with Server("--standalone", "jobs") as server:
+        reply = server.request("GET", "/api/v2/machine")
+        check.equal("no engine", (reply.status, reply.code), (404, "NoMachineError"))
+    with Yard() as yard:
+        check.equal("a cluster", yard.ask("alice", "GET", "/api/v2/machine").code, "NoMachineError")
+        check.equal("without a token", yard.ask(None, "GET", "/api/v2/machine").status, 401)
+        for path in ("/", "/web/examples.json", "/api/v2/schemas/v2"):
+            check.equal(f"{path} needs none", yard.ask(None, "GET", path).status, 200)
+
+
+TESTS = [test_who_gets_the_page, test_no_page, test_files, test_not_served, test_browsers_without_logins, test_examples,
+         test_schemas, test_written, test_no_machine]

@@ -1,8 +1,13 @@
 """Several jobs that share GPUs and CPUs."""
+import os
 import re
+import shutil
+import tempfile
 
 from harness import wait_until
-from machine import Machine, role
+from machine import NOBODY, Machine, job, role
+from tokens import SECRET, bearer, token, write_file
+
 
 def held(m, name, index=0):
     """The GPUs that were locked, by a task's own look."""
@@ -83,4 +88,56 @@ def test_many(check):
         check.ok("nothing is left", wait_until(lambda: not m.pods() and not m.shims()), m.pods())
 
 
-TESTS = [test_turns, test_gang, test_too_large, test_two_servers, test_many]
+def test_machine(check):
+    """What the machine has, and who has and wants it: GET /api/v2/machine."""
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chmod(base, 0o755)
+    secret = write_file(base, "jwt-secret", SECRET)
+    os.chown(secret, NOBODY, NOBODY) if os.geteuid() == 0 else None
+    with Machine("--visibility", "owner", gpus=3, who=["--jwt-secret-file", secret, "--token-check", "signature"]) as m:
+        def machine(who):
+            return m.request("GET", "/api/v2/machine", headers=bearer(token(who))).json
+
+        def start(who, name, gpus, instances=1):
+            text = job(name, {"main": role("while :; do sleep 0.1; done", gpu=gpus, instances=instances)})
+            check.equal(f"{name}: submitted", m.submit(text, {"Content-Type": "text/yaml", **bearer(token(who))}).status, 202)
+
+        def stop(who, name):
+            headers = {"Content-Type": "application/json", **bearer(token(who))}
+            m.request("PUT", f"/api/v2/jobs/{who}~{name}/executionType", '{"value": "STOP"}', headers)
+
+        def names(who, rows):
+            return [row["name"] for row in machine(who)[rows]]
+
+        empty = machine("alice")
+        check.equal("nothing yet", [empty[k] for k in ("gpus", "gpusHeld", "gpusForeign", "cpus", "cpusHeld", "running", "queue",
+                                                        "jobsRunning", "jobsWaiting")], [3, 0, 0, 64, 0, [], [], 0, 0])
+        start("alice", "has-two", 1, instances=2)
+        check.ok("it runs", wait_until(lambda: names("bob", "running") == ["has-two"]), machine("bob"))
+        start("bob", "wants-three", 3)
+        check.ok("it waits", wait_until(lambda: names("bob", "queue") == ["wants-three"]), machine("bob"))
+        start("alice", "wants-two", 2)
+        check.ok("in order", wait_until(lambda: names("bob", "queue") == ["wants-three", "wants-two"]), machine("bob"))
+        seen = {who: machine(who) for who in ("alice", "bob")}
+        check.equal("held", [seen["bob"][k] for k in ("gpus", "gpusHeld", "cpusHeld", "memoryMBHeld", "jobsRunning", "jobsWaiting")],
+                    [3, 2, 2, 128, 1, 2])
+        row = seen["bob"]["running"][0]
+        check.equal("who has what", [row[k] for k in ("username", "tasks", "gpus", "gpuIndexes", "cpus", "memoryMB")],
+                    ["alice", 2, 2, [0, 1], 2, 128])
+        check.equal("the queue", [[r[k] for k in ("position", "username", "tasks", "gpus")] for r in seen["bob"]["queue"]],
+                    [[1, "bob", 1, 3], [2, "alice", 1, 2]])
+        reasons = {who: [bool(r["message"]) for r in seen[who]["queue"]] for who in seen}
+        check.equal("reasons of own jobs only", reasons, {"alice": [False, True], "bob": [True, False]})
+        check.ok("the reason", "3 GPUs wanted" in seen["bob"]["queue"][0]["message"], seen["bob"]["queue"])
+        stop("alice", "has-two")
+        check.ok("the next one", wait_until(lambda: (names("bob", "running"), names("bob", "queue")) == (["wants-three"], ["wants-two"])),
+                 machine("bob"))
+        check.equal("it has all", machine("bob")["running"][0]["gpuIndexes"], [0, 1, 2])
+        check.equal("without a token", m.request("GET", "/api/v2/machine").status, 401)
+        stop("alice", "wants-two")
+        stop("bob", "wants-three")
+        check.ok("nothing is left", wait_until(lambda: machine("bob") == empty), machine("bob"))
+    shutil.rmtree(base)
+
+
+TESTS = [test_turns, test_gang, test_too_large, test_two_servers, test_many, test_machine]

@@ -1,0 +1,137 @@
+/*
+ * GET /api/v2/machine: what this machine has, and which jobs have or want it.  The engine publishes
+ * this after each decision; the names of jobs are those of the list, which all users see.
+ */
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "k8s/local/engine.h"
+#include "server/http/request.h"
+#include "server/http/routes.h"
+#include "server/jobs/jobs_internal.h"
+
+/* At most this many jobs are shown in each of the two lists, with so many bytes of the reason. */
+enum { MACHINE_JOBS = 500, MACHINE_REASON = 500 };
+
+struct machine_row {
+	const struct engine_share *share;
+	const struct job_entry *job;
+};
+
+/* By the place in the queue, those without one last; then by age. */
+static int machine_compare(const void *a, const void *b)
+{
+	const struct machine_row *x = a;
+	const struct machine_row *y = b;
+	size_t left = x->share->place - 1; /* 0 becomes the largest */
+	size_t right = y->share->place - 1;
+	if (left != right)
+		return left < right ? -1 : 1;
+	if (x->job->submitted_ms != y->job->submitted_ms)
+		return x->job->submitted_ms < y->job->submitted_ms ? -1 : 1;
+	return strcmp(x->job->name, y->job->name);
+}
+
+/* "SUFFIXcpus" and so on, behind a comma. */
+static void machine_put_amounts(struct str *out, const struct amounts *a, const char *suffix)
+{
+	str_printf(out, ",\"gpus%s\":%lld,\"memoryMB%s\":%lld,\"cpus%s\":", suffix,
+	           (long long)a->gpus, suffix, (long long)(a->memory >> 20), suffix);
+	number_put(out, (double)a->cpus / 1000);
+}
+
+static void machine_put_gpus(struct str *out, const struct engine_shares *all,
+                             const struct engine_share *s)
+{
+	const char *between = "";
+	str_puts(out, ",\"gpuIndexes\":[");
+	for (int64_t i = 0; i < all->total.gpus && s->held.gpus; i++) {
+		if (all->gpus[i] != s)
+			continue;
+		str_printf(out, "%s%lld", between, (long long)i);
+		between = ",";
+	}
+	str_char(out, ']');
+}
+
+/* Why it waits, for those who may see its Events. */
+static void machine_put_reason(struct request *r, struct str *out, const struct job_entry *job)
+{
+	struct span why = { "", 0 };
+	if (job_may(r, job, JOB_SEE))
+		(void)engine_waiting(r->loop->server->engine, span_of(job->uid), &r->arena, &why);
+	str_puts(out, ",\"message\":");
+	str_json(out, span_cut(why, MACHINE_REASON));
+}
+
+static void machine_put_row(struct request *r, const struct engine_shares *all,
+                            const struct machine_row *row, bool waiting)
+{
+	struct str *out = &r->reply.body;
+	const struct engine_share *s = row->share;
+	str_puts(out, "{\"name\":");
+	str_json(out, span_of(row->job->job));
+	str_puts(out, ",\"username\":");
+	str_json(out, span_of(job_entry_shown_user(row->job)));
+	str_printf(out, ",\"tasks\":%zu", waiting ? s->waiting : s->running);
+	machine_put_amounts(out, waiting ? &s->wanted : &s->held, "");
+	if (!waiting) {
+		machine_put_gpus(out, all, s);
+	} else {
+		if (s->place)
+			str_printf(out, ",\"position\":%zu", s->place);
+		machine_put_reason(r, out, row->job);
+	}
+	str_char(out, '}');
+}
+
+/* Returns the number of jobs, also of those that are not shown. */
+static size_t machine_put_rows(struct request *r, const struct engine_shares *all,
+                               const struct machine_row *row, size_t rows, bool waiting)
+{
+	struct str *out = &r->reply.body;
+	size_t n = 0;
+	str_puts(out, waiting ? ",\"queue\":[" : ",\"running\":[");
+	for (size_t i = 0; i < rows; i++) {
+		if (!(waiting ? row[i].share->waiting : row[i].share->running) ||
+		    n++ >= MACHINE_JOBS)
+			continue;
+		str_puts(out, n > 1 ? "," : "");
+		machine_put_row(r, all, row + i, waiting);
+	}
+	str_char(out, ']');
+	return n;
+}
+
+void machine_get(struct request *r)
+{
+	const struct server *s = r->loop->server;
+	struct str *out = &r->reply.body;
+	struct engine_shares all;
+	struct engine_figures figures;
+	struct amounts held = { 0 };
+	size_t n = 0;
+	if (!s->engine) {
+		answer_refuse(r, 404, "NoMachineError",
+		              "this server does not run jobs on its own machine; it would with "
+		              "--local");
+		return;
+	}
+	CACHE_VIEW_AUTO *view = cache_view(s->cache);
+	engine_shares(s->engine, &r->arena, &all);
+	engine_figures(s->engine, &figures);
+	struct machine_row *row = ARENA_NEW(&r->arena, struct machine_row, all.n);
+	for (size_t i = 0; i < all.n; i++) {
+		row[n] = (struct machine_row){ &all.v[i], view_find(view, all.v[i].framework) };
+		amounts_add(&held, &all.v[i].held);
+		n += row[n].job != NULL; /* else it was just removed */
+	}
+	qsort(row, n, sizeof(*row), machine_compare);
+	str_printf(out, "{\"gpusForeign\":%llu", (unsigned long long)figures.gpus_foreign);
+	machine_put_amounts(out, &all.total, "");
+	machine_put_amounts(out, &held, "Held");
+	size_t running = machine_put_rows(r, &all, row, n, false);
+	size_t waiting = machine_put_rows(r, &all, row, n, true);
+	str_printf(out, ",\"jobsRunning\":%zu,\"jobsWaiting\":%zu}\n", running, waiting);
+	answer_json(r, 200);
+}

@@ -50,7 +50,7 @@ SECTIONS := build
 ifneq ($(filter-out all demo install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb)
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb) $(filter screenshots,$(GOALS))
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -334,6 +334,7 @@ help:
 	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
 	@echo 'make bench      benchmarks, for docs/BENCH.md; make bench-long: also jobs on this machine'
 	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION, WARNINGS and manifests'
+	@echo 'make screenshots           the pictures of docs/PAGE.md'
 	@echo 'make image      the image of the server, with docker, podman or buildah (IMAGE=name:tag,'
 	@echo '                BASE=debian:12-slim); then docker push, or kind load docker-image'
 	@echo 'make runtime-image         the image of pai-runtime'
@@ -356,7 +357,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime local monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime local page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -364,7 +365,7 @@ $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
-$(foreach s,http e2e runtime local monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
+$(foreach s,http e2e runtime local page monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)
@@ -416,6 +417,10 @@ bench-long: bench all
 
 pages: all
 	tests/tools/pages write
+
+# The pictures of docs/PAGE.md, from a real browser.
+screenshots: all
+	tests/page/screenshots
 
 # They compile in a container.  The runtime's name is the same as in translate/translate.h.
 image: IMAGE ?= rest-lit:$(VERSION)
@@ -471,6 +476,6 @@ deb: dist
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image runtime-image install dist deb clean
+.PHONY: help demo check check-long golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image runtime-image install dist deb clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -12,6 +12,14 @@
 #define WEB_FILES(FILE)                                                                            \
 	FILE(index_html, "index.html")                                                             \
 	FILE(codemirror_js, "codemirror.js")                                                       \
+	FILE(style_css, "style.css")                                                               \
+	FILE(main_js, "main.js")                                                                   \
+	FILE(dom_js, "dom.js")                                                                     \
+	FILE(format_js, "format.js")                                                               \
+	FILE(api_js, "api.js")                                                                     \
+	FILE(sse_js, "sse.js")                                                                     \
+	FILE(signin_js, "signin.js")                                                               \
+	FILE(machine_js, "machine.js")                                                             \
 	FILE(examples_json, "examples.json")
 
 /* clang-format off */

@@ -1,0 +1,305 @@
+// Requests to this server, as a signed-in user. Tokens are kept in memory, in sessionStorage only
+// if the user asks for it, and are sent in the header Authorization to this origin only.
+
+import { EventParser } from "./sse.js";
+
+const KEY = "rest-lit-token";
+const MOST = 4; // connections; a browser has six for HTTP/1.1
+const MOST_STREAMS = 3; // one is left for short requests
+const SILENCE = 75000; // the server sends a ping every 30 s
+const FIRST_WAIT = 500;
+const LAST_WAIT = 10000;
+const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true }); // a byte order mark stays
+
+/** An answer other than 2xx, or none (status 0). */
+export class ApiError extends Error {
+	constructor(status, body, headers) {
+		const { code = "", message, errors = [], warnings = [] } = body;
+		super(message || `The server answered ${status}.`);
+		Object.assign(this, { name: "ApiError", status, code, errors, warnings });
+		this.requestId = headers?.get("X-Request-Id") ?? "";
+		this.retryAfter = Number(headers?.get("Retry-After")) || 0; // seconds
+	}
+}
+
+const NOBODY = { user: null, token: null, local: false, revocable: false };
+
+/** user: {username, admin, virtualCluster: [...]}, or null before signing in; local: the server
+ * runs jobs on its machine; revocable: the token is from a password; info: name and version. */
+export const session = { ...NOBODY, info: null };
+
+/** Events: "session" (detail: why there is no user any more), "connection" (detail: it is lost). */
+export const changes = new EventTarget();
+
+const tell = (type, detail) => changes.dispatchEvent(new CustomEvent(type, { detail }));
+
+// ---- the state of the connection ----
+const cut = new Set();
+
+/** Notes that `owner` has lost its connection, or has one again. */
+export function connection(owner, lost) {
+	const before = cut.size > 0;
+	if (lost) cut.add(owner);
+	else cut.delete(owner);
+	if (before !== cut.size > 0) tell("connection", !before);
+}
+
+// ---- connections ----
+let open = 0;
+const queue = [];
+
+function admit() {
+	for (;;) {
+		const i = queue.findIndex(({ most }) => open < most);
+		if (i < 0) return;
+		open++;
+		queue.splice(i, 1)[0].enter();
+	}
+}
+
+/** A promise that rejects when the signal aborts. begin(resolve) returns what then undoes it. */
+function abortable(signal, begin) {
+	return new Promise((resolve, reject) => {
+		signal?.throwIfAborted();
+		const undo = begin((value) => {
+			signal?.removeEventListener("abort", stop);
+			resolve(value);
+		});
+		const stop = () => {
+			undo();
+			reject(signal.reason);
+		};
+		signal?.addEventListener("abort", stop, { once: true });
+	});
+}
+
+/** Waits for a free connection; gives a function that frees it. */
+function connect(most, signal) {
+	return abortable(signal, (resolve) => {
+		const place = { most, enter: () => resolve(() => { open--; admit(); }) };
+		queue.push(place);
+		queueMicrotask(admit);
+		return () => { if (queue.includes(place)) queue.splice(queue.indexOf(place), 1); };
+	});
+}
+
+export function pause(ms, signal) {
+	return abortable(signal, (resolve) => {
+		const timer = setTimeout(resolve, ms);
+		return () => clearTimeout(timer);
+	});
+}
+
+// ---- requests ----
+const SILENT = "The server does not answer. Check that it runs, and try again.";
+const FETCH = {
+	cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer",
+};
+const noAnswer = () => new ApiError(0, { code: "NoAnswer", message: SILENT });
+const ENDED = "Your token is no longer valid. Sign in again.";
+
+async function refusal(reply) {
+	const text = await reply.text().catch(() => "");
+	let body;
+	try { body = JSON.parse(text); } catch { body = null; }
+	return new ApiError(reply.status, body ?? { message: text.slice(0, 500) }, reply.headers);
+}
+
+async function request(path, options) {
+	const url = new URL(path, document.baseURI);
+	if (url.origin !== location.origin) throw new TypeError(`${url.origin} is not this server`);
+	const token = options.token ?? session.token;
+	const headers = new Headers(options.headers);
+	if (token) headers.set("Authorization", `Bearer ${token}`);
+	const reply = await fetch(url, { ...options, headers, ...FETCH }).catch(() => {
+		options.signal?.throwIfAborted();
+		throw noAnswer();
+	});
+	if (reply.ok) return reply;
+	const error = await refusal(reply);
+	if (reply.status === 401 && token === session.token && session.user) forget(ENDED);
+	throw error;
+}
+
+/** One answer as {status, headers, text}; throws ApiError unless it is 2xx. */
+async function exchange(path, options) {
+	const free = await connect(MOST, options.signal);
+	try {
+		const reply = await request(path, options);
+		const body = await reply.arrayBuffer().catch(() => {
+			options.signal?.throwIfAborted();
+			throw noAnswer();
+		});
+		return { status: reply.status, headers: reply.headers, text: UTF8.decode(body) };
+	} finally {
+		free();
+	}
+}
+
+export async function get(path, { signal, accept = "application/json" } = {}) {
+	return JSON.parse((await exchange(path, { signal, headers: { Accept: accept } })).text);
+}
+
+export async function getText(path, { signal, accept = "*/*" } = {}) {
+	return (await exchange(path, { signal, headers: { Accept: accept } })).text;
+}
+
+/** `body`: text, or an object that is sent as JSON. */
+export function send(method, path, body, { signal, type, accept, token } = {}) {
+	const json = "application/json";
+	const headers = { Accept: accept ?? json };
+	const isText = typeof body === "string";
+	if (body) headers["Content-Type"] = type ?? (isText ? "text/yaml" : json);
+	if (body && !isText) body = JSON.stringify(body);
+	return exchange(path, { method, signal, token, headers, body });
+}
+
+// ---- streams ----
+/** Sends a request and gives each piece of the body to `piece`; begun() is called when the answer
+ * has come. With `silence`, a stream without bytes for that time is broken. */
+async function stream(path, { signal, headers, silence, begun, piece }) {
+	const own = new AbortController();
+	const both = signal ? AbortSignal.any([signal, own.signal]) : own.signal;
+	const free = await connect(MOST_STREAMS, signal);
+	let timer;
+	const alive = () => {
+		clearTimeout(timer);
+		if (silence) timer = setTimeout(() => own.abort(noAnswer()), silence);
+	};
+	try {
+		alive();
+		const reply = await request(path, { signal: both, headers });
+		begun?.();
+		const reader = reply.body.getReader();
+		for (;;) {
+			const { done, value } = await reader.read().catch(() => {
+				both.throwIfAborted();
+				throw noAnswer();
+			});
+			if (done) return;
+			alive();
+			piece(value);
+		}
+	} finally {
+		clearTimeout(timer);
+		own.abort();
+		free();
+	}
+}
+
+/** The body of a long answer, such as a log that is followed: piece by piece. Resolves at its end,
+ * throws ApiError with status 0 if it breaks off. */
+export function chunks(path, { signal, chunk }) {
+	return stream(path, { signal, headers: { Accept: "text/plain" }, piece: chunk });
+}
+
+/** Whether the same request may succeed later. */
+export const isPassing = ({ status }) => status === 0 || status === 429 || status >= 500;
+
+/** Follows server-sent events: event(name, data). Reconnects for ever, with the id of the last
+ * event; lost(true) and lost(false) tell when the connection breaks and is back, open() each time
+ * that the stream begins. Returns the reason of the last event, "completed" or "gone"; throws on
+ * refusals (4xx) and when the signal aborts. */
+export async function watch(path, { signal, event, lost = () => {}, open: opened = () => {} }) {
+	const owner = {};
+	const parser = new EventParser();
+	const headers = { Accept: "text/event-stream" };
+	let wait = FIRST_WAIT, broken = false;
+	const mark = (yes) => {
+		if (broken === yes) return;
+		broken = yes;
+		connection(owner, yes);
+		lost(yes);
+	};
+	try {
+		for (;;) {
+			let end = null;
+			try {
+				parser.reset();
+				if (parser.id) headers["Last-Event-ID"] = parser.id;
+				await stream(path, {
+					signal, headers, silence: SILENCE,
+					begun: () => { mark(false); opened(); },
+					piece: (bytes) => parser.feed(bytes, (name, data) => {
+						wait = parser.retry ?? FIRST_WAIT;
+						if (name === "end") end = data.reason;
+						else event(name, data);
+					}),
+				});
+			} catch (error) {
+				if (!isPassing(error)) throw error;
+			}
+			if (end === "completed" || end === "gone") return end;
+			if (end === "token") {
+				forget(ENDED);
+				throw new ApiError(401, { message: ENDED });
+			}
+			if (end === "lifetime") continue;
+			mark(true);
+			await pause(wait, signal);
+			wait = Math.min(2 * wait, LAST_WAIT);
+		}
+	} finally {
+		if (broken) connection(owner, false);
+	}
+}
+
+// ---- the session ----
+function forget(why) {
+	Object.assign(session, NOBODY);
+	sessionStorage.removeItem(KEY);
+	tell("session", why);
+}
+
+async function identify() {
+	const { username } = await get("api/v2/tokens/check");
+	const user = await get(`api/v2/users/${encodeURIComponent(username)}`);
+	const local = await get("api/v2/machine").then(() => true, (error) => {
+		if (isPassing(error)) throw error;
+		return false;
+	});
+	Object.assign(session, { user, local });
+	tell("session");
+}
+
+/** Checks the token, then uses it; `keep`: also after a reload of this tab; `revocable`: a sign-out
+ * revokes it. */
+export async function signIn(token, keep, revocable = false) {
+	session.token = token;
+	try {
+		await identify();
+	} catch (error) {
+		session.token = null;
+		throw error;
+	}
+	session.revocable = revocable;
+	if (keep) sessionStorage.setItem(KEY, token);
+}
+
+/** Forgets the token, and revokes it if it is from a password. */
+export async function signOut() {
+	const { revocable, token } = session;
+	forget("You are signed out.");
+	if (revocable) await send("DELETE", "api/v2/authn/basic/logout", null, { token }).catch(() => {});
+}
+
+/** Reads who the user is, by the kept token, or without one. Waits until the server answers. */
+export async function start() {
+	session.token = sessionStorage.getItem(KEY);
+	for (let wait = FIRST_WAIT; ; wait = Math.min(2 * wait, LAST_WAIT)) {
+		try {
+			session.info = await get("api/v2/info");
+			await identify();
+			break;
+		} catch (error) {
+			if (error.status === 401) {
+				forget();
+				break;
+			}
+			if (!isPassing(error)) throw error;
+			connection(start, true);
+			await pause(wait);
+		}
+	}
+	connection(start, false);
+}

@@ -1,0 +1,54 @@
+// Makes elements. Values become text or attributes, never markup: no function here parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+const LINKS = new Set(["http:", "https:", "blob:"]);
+
+function check(name, value) {
+	if (/^on/i.test(name) || name === "style" || name === "srcdoc") {
+		throw new TypeError(`dom.js: attribute ${name} is not allowed; use {on: {...}} or a class`);
+	}
+	const link = name === "href" || name === "src";
+	if (link && !LINKS.has(new URL(value, document.baseURI).protocol)) {
+		throw new TypeError(`dom.js: ${name} must be http, https or blob`);
+	}
+}
+
+function make(node, attributes, children) {
+	for (const [name, value] of Object.entries(attributes ?? {})) {
+		if (name === "on") {
+			for (const [type, listener] of Object.entries(value)) node.addEventListener(type, listener);
+		} else if (value !== null && value !== undefined && value !== false) {
+			const text = value === true ? "" : String(value);
+			check(name, text);
+			node.setAttribute(name, text);
+		}
+	}
+	append(node, children);
+	return node;
+}
+
+function append(parent, children) {
+	for (const child of children.flat(Infinity)) {
+		if (child !== null && child !== undefined && child !== false) {
+			parent.append(child instanceof Node ? child : String(child));
+		}
+	}
+}
+
+/** An element. Attributes: true is "", null and false are left out, {on: {click: f}} listens.
+ * Children: nodes, text, numbers, null, and arrays of these. */
+export function el(tag, attributes, ...children) {
+	return make(document.createElement(tag), attributes, children);
+}
+
+/** The same in the name space of SVG. */
+export function svg(tag, attributes, ...children) {
+	return make(document.createElementNS(SVG, tag), attributes, children);
+}
+
+/** Replaces the children of `parent`. */
+export function fill(parent, ...children) {
+	parent.replaceChildren();
+	append(parent, children);
+	return parent;
+}

@@ -1,0 +1,58 @@
+// Values as text. Times are milliseconds since 1970; unknown values are "".
+
+import { el } from "./dom.js";
+
+const UNKNOWN = "";
+const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+/** "45s", "3m 20s", "2h 5m", "3d 4h": the two largest units. */
+export function duration(ms) {
+	if (!isNumber(ms)) return UNKNOWN;
+	let rest = Math.max(0, Math.floor(ms / 1000));
+	const largest = UNITS.findIndex(([, seconds]) => rest >= seconds);
+	if (largest < 0) return "0s";
+	const parts = UNITS.slice(largest, largest + 2).map(([unit, seconds]) => {
+		const n = Math.floor(rest / seconds);
+		rest -= n * seconds;
+		return n ? `${n}${unit}` : "";
+	});
+	return parts.filter(Boolean).join(" ");
+}
+
+/** The time since `ms`, as a duration. */
+export function ago(ms) {
+	return isNumber(ms) ? `${duration(Date.now() - ms)} ago` : UNKNOWN;
+}
+
+/** "2026-11-23 08:25:07" in the time zone of the browser. */
+export function time(ms) {
+	if (!isNumber(ms)) return UNKNOWN;
+	const at = new Date(ms);
+	if (Number.isNaN(at.getTime())) return UNKNOWN;
+	const two = (n) => String(n).padStart(2, "0");
+	return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
+		`${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+}
+
+/** "512 B", "1.5 MiB". */
+export function bytes(n) {
+	if (!isNumber(n)) return UNKNOWN;
+	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+	let unit = 0;
+	for (; n >= 1024 && unit < units.length - 1; unit++) n /= 1024;
+	return `${unit && n < 100 ? n.toFixed(1) : Math.round(n)} ${units[unit]}`;
+}
+
+/** plural(1, "task") is "1 task", plural(2, "task") "2 tasks". */
+export function plural(n, word) {
+	return `${n} ${word}${n === 1 ? "" : "s"}`;
+}
+
+/** A state as an element: its text, with a colour by class. */
+export function state(name) {
+	const text = String(name ?? "UNKNOWN");
+	const kind = /^[A-Z]+$/.test(text) ? text.toLowerCase() : "unknown";
+	return el("span", { class: `state state-${kind}` }, text);
+}

@@ -1,0 +1,93 @@
+// The machine of --local: its GPUs, CPUs and memory, the jobs that have them, and the queue.
+
+import { connection, get, isPassing, pause } from "./api.js";
+import { el, fill } from "./dom.js";
+import { bytes, plural } from "./format.js";
+
+export const title = "Machine";
+
+const EVERY = 3000;
+const MOST_ROWS = 200;
+const COLOURS = 6; // classes gpu-0, gpu-1, ... of style.css
+const MIB = 1048576;
+
+const jobId = (job) => `${job.username}~${job.name}`;
+const jobLink = (job) => el("a", { href: `#/jobs/${encodeURIComponent(jobId(job))}` }, job.name);
+
+/** A square for each GPU, in the colour of its job. */
+function gpuGrid({ gpus, gpusHeld, gpusForeign, running }) {
+	if (!gpus) return el("p", { class: "soft" }, "This machine has no GPUs for jobs.");
+	const squares = Array.from({ length: gpus }, () => null);
+	running.forEach((job, i) => {
+		for (const index of job.gpuIndexes ?? []) {
+			squares[index] = { kind: `gpu gpu-${i % COLOURS}`, user: jobId(job) };
+		}
+	});
+	for (let n = 0, i = 0; n < gpusForeign && i < gpus; i++) {
+		if (squares[i]) continue;
+		squares[i] = { kind: "gpu gpu-foreign", user: "another program" };
+		n++;
+	}
+	const free = Math.max(0, gpus - gpusHeld - gpusForeign);
+	const foreign = gpusForeign ? `${gpusForeign} by other programs, ` : "";
+	const text = `${plural(gpus, "GPU")}: ${gpusHeld} in use by jobs, ${foreign}${free} free`;
+	const draw = (square, i) =>
+		el("span", { class: square?.kind ?? "gpu", title: `GPU ${i}: ${square?.user ?? "free"}` }, i);
+	return [el("p", null, text),
+		el("div", { class: "gpus", role: "img", "aria-label": text }, squares.map(draw))];
+}
+
+function meter(label, held, all, shown) {
+	const text = `${label}: ${shown(held)} of ${shown(all)} in use by jobs`;
+	return el("label", { class: "use" }, text, el("meter", { min: 0, max: all, value: held }));
+}
+
+function table(label, columns, rows, empty) {
+	if (!rows.length) return el("p", { class: "soft" }, empty);
+	const more = rows.length - MOST_ROWS;
+	const head = columns.map(([name, , kind]) => el("th", { scope: "col", class: kind }, name));
+	const line = (job) =>
+		el("tr", null, columns.map(([, cell, kind]) => el("td", { class: kind }, cell(job))));
+	return [
+		el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+			el("table", { "aria-label": label }, el("thead", null, el("tr", null, head)),
+				el("tbody", null, rows.slice(0, MOST_ROWS).map(line)))),
+		more > 0 && el("p", { class: "soft" }, `and ${more} more`),
+	];
+}
+
+const JOB = [["Job", jobLink], ["User", (job) => job.username]];
+const SIZE = [
+	["Tasks", (job) => job.tasks, "number"],
+	["GPUs", (job) => job.gpus, "number"],
+	["CPUs", (job) => job.cpus, "number"],
+	["Memory", (job) => bytes(job.memoryMB * MIB), "number"],
+];
+const RUNNING = [...JOB, ...SIZE, ["GPU numbers", (job) => job.gpuIndexes?.join(", ")]];
+const PLACE = ["Place", (job) => job.position, "number"];
+const QUEUE = [PLACE, ...JOB, ...SIZE, ["Waits for", (job) => job.message]];
+
+export default async function machinePage(root, params, signal) {
+	const [gpus, others, running, queue] = Array.from({ length: 4 }, () => el("div"));
+	const panel = (heading, part) =>
+		el("section", { class: "panel", "aria-label": heading }, el("h2", null, heading), part);
+	fill(root, el("h1", { tabindex: "-1" }, title),
+		el("div", { class: "columns" }, panel("GPUs", gpus), panel("CPUs and memory", others)),
+		panel("Running", running), panel("Queue", queue));
+	signal.addEventListener("abort", () => connection(machinePage, false));
+	for (;;) {
+		try {
+			const machine = await get("api/v2/machine", { signal });
+			connection(machinePage, false);
+			fill(gpus, gpuGrid(machine));
+			fill(others, meter("CPUs", machine.cpusHeld, machine.cpus, (n) => n),
+				meter("Memory", machine.memoryMBHeld, machine.memoryMB, (n) => bytes(n * MIB)));
+			fill(running, table("Running jobs", RUNNING, machine.running, "No job is running."));
+			fill(queue, table("Waiting jobs", QUEUE, machine.queue, "No job is waiting."));
+		} catch (error) {
+			if (!isPassing(error)) throw error;
+			connection(machinePage, true);
+		}
+		await pause(EVERY, signal);
+	}
+}

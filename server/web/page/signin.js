@@ -1,0 +1,83 @@
+// Sign in: with a password, where the server has users, or with a token.
+
+import { get, send, session, signIn } from "./api.js";
+import { el, fill } from "./dom.js";
+import { go } from "./main.js";
+
+export const title = "Sign in";
+
+const KEEP = "Keep for this tab";
+const GARBLED = "A token has no spaces or other special characters. Copy it again.";
+const REFUSED = "The server refuses this token: it is not complete, has expired, or was revoked.";
+
+function field(label, attributes) {
+	const always = { required: true, spellcheck: "false", autocapitalize: "off" };
+	const input = el("input", { ...always, ...attributes });
+	return { input, row: el("label", { class: "field" }, el("span", null, label), input) };
+}
+
+/** A form whose button calls submit(keep), which throws if the server refuses. */
+function form(heading, rows, submit, then) {
+	const keep = el("input", { type: "checkbox" });
+	const button = el("button", { class: "primary" }, "Sign in");
+	const error = el("p", { class: "error", role: "alert" });
+	const listener = async (event) => {
+		event.preventDefault();
+		button.disabled = true;
+		fill(error);
+		try {
+			await submit(keep.checked);
+			go(then);
+		} catch (refused) {
+			fill(error, refused.message);
+			rows[0].input.focus();
+		} finally {
+			button.disabled = false;
+		}
+	};
+	return el("form", { class: "panel stack", "aria-label": heading, on: { submit: listener } },
+		el("h2", null, heading), rows.map(({ row }) => row),
+		el("label", { class: "check" }, keep, ` ${KEEP}`), error, button);
+}
+
+function passwordForm(then) {
+	const user = field("User", { autocomplete: "username", autofocus: true });
+	const password = field("Password", { type: "password", autocomplete: "current-password" });
+	return form("With a password", [user, password], async (keep) => {
+		const body = { username: user.input.value, password: password.input.value };
+		password.input.value = "";
+		const { text } = await send("POST", "api/v2/authn/basic/login", body);
+		await signIn(JSON.parse(text).token, keep, true);
+	}, then);
+}
+
+function tokenForm(then, isFirst) {
+	const token = field("Token", { type: "password", autocomplete: "off", autofocus: isFirst });
+	return form("With a token", [token], async (keep) => {
+		const text = token.input.value.trim();
+		token.input.value = "";
+		if (!/^[\x21-\x7e]+$/.test(text)) throw new Error(GARBLED);
+		try {
+			await signIn(text, keep);
+		} catch (error) {
+			throw error.status === 401 ? new Error(REFUSED) : error;
+		}
+	}, then);
+}
+
+export default async function signInPage(root, params, signal) {
+	const then = /^#\/(?!sign-in)/.test(params.then) ? params.then : "#/jobs";
+	fill(root, el("h1", { tabindex: "-1" }, title));
+	if (session.user) {
+		const how = session.token ? "You are signed in as" : "This server needs no sign-in; you are";
+		root.append(el("p", null, `${how} ${session.user.username}.`));
+		return;
+	}
+	const { passwords } = await get("api/v2/authn/info", { signal });
+	root.append(el("div", { class: "sign-in" },
+		passwords && passwordForm(then), tokenForm(then, !passwords),
+		el("p", { class: "hint" }, "An administrator makes a token with ",
+			el("code", null, "rest-lit token --user NAME"),
+			`. The page keeps it in memory only, unless you tick “${KEEP}”.`)));
+	root.querySelector("[autofocus]").focus();
+}

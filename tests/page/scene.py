@@ -1,0 +1,61 @@
+"""A server with jobs in all states, for pictures and for tests of all pages."""
+import os
+import re
+
+from harness import ROOT, wait_until
+from machine import Machine, role
+from signin import Cluster
+
+FOREVER = "while sleep 1; do :; done"
+TRAIN = r"""
+printf '\033[1mLoading\033[0m cifar-10 ... \033[32mok\033[0m, 50000 images\n'
+for epoch in 1 2 3; do
+	for step in 20 40 60 80 100; do printf '\repoch %s  [%3s%%]  loss 0.%s' $epoch $step $((900 - epoch * 200 - step)); sleep 0.05; done
+	printf '\repoch %s  [100%%]  loss 0.%s  \033[33maccuracy 0.%s\033[0m\n' $epoch $((800 - epoch * 200)) $((700 + epoch * 60))
+done
+echo 'saved checkpoint-3.pt' >&2
+while sleep 1; do :; done"""
+FAIL = ("printf 'epoch 1, loss 0.93\\n'; printf '\\033[31mTraceback (most recent call last):\\033[0m\\n  File \"train.py\", line 12\\n"
+        "RuntimeError: CUDA error: out of memory\\n' >&2; exit 1")
+
+
+class Scene(Machine):
+    def __init__(self, **more):
+        super().__init__(gpus=8, **more)
+        self.cluster = Cluster()
+        self.start("resnet-cifar10", {"worker": role(TRAIN, gpu=2, instances=2), "ps": role(FOREVER)}, jobRetryCount=1)
+        self.start("bert-large-pretraining", {"main": role(FOREVER, gpu=3)})
+        self.start("mnist", {"main": role("echo done; exit 0")})
+        self.start("out-of-memory", {"main": role(FAIL)})
+        self.start("tuning-7", {"main": role(FOREVER)})
+        wait_until(lambda: self.state("mnist") == "SUCCEEDED" and self.state("out-of-memory") == "FAILED")
+        self.stop_job("tuning-7")
+        self.start("gpt-finetune", {"main": role("true", gpu=8)})
+        self.start("ablation-1", {"main": role("true", gpu=2)})
+        wait_until(lambda: self.state("tuning-7") == "STOPPED")
+        for tag in ("cifar", "baseline"):
+            self.request("PUT", "/api/v2/jobs/alice~resnet-cifar10/tag", f'{{"value": "{tag}"}}', {"Content-Type": "application/json"})
+
+    def of(self, name):
+        """The server of this row of PAGES: that of the sign-in has passwords."""
+        return self.cluster.server if name == "sign-in" else self
+
+    def remove(self):
+        self.cluster.__exit__()
+        super().remove()
+
+
+def landed(name):
+    """Whether this module of the page is there."""
+    return os.path.exists(os.path.join(ROOT, "server", "web", "page", f"{name}.js"))
+
+
+# (name, hash, whether it is shown completely)
+PAGES = [(name, hash_, ready) for module, name, hash_, ready in (
+    ("jobs", "jobs", "#/jobs", lambda p: p.shows("tuning-7") and p.shows("gpt-finetune")),
+    ("submit", "submit", "#/submit", lambda p: p.find("textbox", "Job") and p.shows("Preview")),
+    ("job", "job", "#/jobs/alice~resnet-cifar10", lambda p: p.shows("RUNNING") and p.shows(re.compile("checkpoint|epoch 3"))),
+    ("job", "failed", "#/jobs/alice~out-of-memory", lambda p: p.shows("FAILED") and p.shows("out of memory")),
+    ("machine", "machine", "#/machine", lambda p: p.shows("gpt-finetune") and p.shows("7 in use by jobs")),
+    ("signin", "sign-in", "#/sign-in", lambda p: p.find("textbox", "Password")),
+) if landed(module)]

@@ -163,13 +163,22 @@ static void check_route(struct request *r)
 		check_known(r);
 }
 
-void admission_header(struct request *r)
+/* With --no-auth: why the request is refused as one of a foreign web page; or NULL.  A link on such
+ * a page may open the page of this server, which has no data of users. */
+static const char *admission_foreign(const struct request *r)
 {
 	const struct server *s = r->loop->server;
-	const char *scheme = s->tls ? "https" : "http";
-	const char *foreign = s->options->no_auth && !r->loop->only
-	                          ? request_check_local(&r->head, scheme, s->port)
-	                          : NULL;
+	struct request_head head = r->head;
+	if (!s->options->no_auth || r->loop->only)
+		return NULL;
+	if (span_is(route_strip(span_of(r->path)), "/"))
+		head.value[HEADER_FETCH_SITE] = (struct span){ NULL, 0 };
+	return request_check_local(&head, s->tls ? "https" : "http", s->port);
+}
+
+void admission_header(struct request *r)
+{
+	const char *foreign = admission_foreign(r);
 	struct span path = span_of(r->path);
 	r->looked_at = true;
 	if (foreign) {

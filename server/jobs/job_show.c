@@ -489,7 +489,8 @@ static bool config_written(struct request *r, struct span *value)
 static void config_show(struct request *r, const struct job_entry *job, struct span object)
 {
 	struct str *out = &r->reply.body;
-	struct span text, value;
+	struct span text;
+	struct span value;
 	bool written = config_written(r, &value);
 	r->secret = true; /* other programs may have stored secrets in it */
 	if (!scan_string(scan_path(object, "metadata", "annotations", "config", NULL), &r->arena,

@@ -29,7 +29,7 @@ def read(path):
         return f.read()
 
 
-def test_who_gets_the_page(check):
+def test_web_for_browsers(check):
     with Server("--standalone", "jobs") as server:
         page = read(sources()["index.html"])
         for accept, html in ((BROWSER["Accept"], True), ("text/html", True), ("TEXT/HTML ; q=0.5", True),
@@ -47,7 +47,7 @@ def test_who_gets_the_page(check):
                 check.equal(f"{what}: its policy", reply.headers.get("content-security-policy"), POLICY if html else None)
 
 
-def test_no_page(check):
+def test_web_no_page(check):
     with Server("--standalone", "jobs", "--no-page") as server:
         reply = server.request("GET", "/", headers=BROWSER)
         check.equal("text for browsers", reply.headers["content-type"], "text/plain; charset=utf-8")
@@ -87,7 +87,7 @@ def forms(check, server, path, headers, text):
     return plain, packed
 
 
-def test_files(check):
+def test_web_files(check):
     """Every file of the source tree is served, and nothing else of them."""
     total = 0
     with Server("--standalone", "jobs") as server:
@@ -103,7 +103,7 @@ def test_files(check):
         check.ok("small enough", 0 < total <= COMPRESSED_MAX, total)
 
 
-def test_not_served(check):
+def test_web_not_served(check):
     with Server("--standalone", "jobs") as server:
         for path in ("/web", "/web/", "/web/index.html", "/web/x.js", "/web/main.js.gz", "/web/web.c", "/web/%2e%2e",
                      "/web/..", "/web/../", "/web/../web.c", "/web/..%2fweb.c", "/web/%2e%2e%2fweb.c", "/web/page/index.html",
@@ -118,7 +118,7 @@ def test_not_served(check):
         check.equal("POST", (reply.status, reply.headers["allow"]), (405, "GET, HEAD, OPTIONS"))
 
 
-def test_browsers_without_logins(check):
+def test_web_without_logins(check):
     """What a browser sends to a server with --no-auth; pages of others get nothing."""
     with Server("--standalone", "jobs") as server:
         own = f"http://localhost:{server.port}"
@@ -127,12 +127,15 @@ def test_browsers_without_logins(check):
                               ("/web/examples.json", {"Sec-Fetch-Site": "same-origin", "Origin": own})):
             reply = server.request("GET", path, headers={"Host": own[len("http://"):], **headers})
             check.equal(f"{path} with {headers}", reply.status, 200)
+        for path in ("/", "/rest-server/", "/?x"):
+            reply = server.request("GET", path, headers={**BROWSER, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+            check.equal(f"{path}: a link elsewhere", (reply.status, reply.headers["content-type"]), (200, HTML))
         for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
             reply = server.request("GET", "/web/examples.json", headers=headers)
             check.equal(f"refused: {headers}", reply.status, 403)
 
 
-def test_examples(check):
+def test_web_examples(check):
     with Server("--standalone", "jobs", "--facts", os.path.join(ROOT, "examples", "facts.json")) as server:
         rows = server.request("GET", "/web/examples.json").json or []
         check.ok("a choice", 8 <= len(rows) <= 12, len(rows))
@@ -151,7 +154,7 @@ def test_examples(check):
 
 
 # ---- what the page asks for --------------------------------------------------------------
-def test_schemas(check):
+def test_web_schemas(check):
     with Server("--standalone", "jobs") as server:
         refused = server.request("GET", "/api/v2/schemas/v3")
         check.equal("another name", (refused.status, refused.code), (404, "NoSchemaError"))
@@ -184,7 +187,7 @@ taskRoles:\r
 SECRET_PART = 'secrets: # both\n  password: "%s"\n  other: "%s"\ndefaults: {}\n'
 
 
-def test_written(check):
+def test_web_written(check):
     """The text of a job as it was written, byte for byte; secrets and texts of other programs stay hidden."""
     marker = "Marker-of-a-secret-4711"
     with Yard("--visibility", "owner") as yard:
@@ -232,7 +235,7 @@ def test_written(check):
         check.equal("... but as JSON", yard.ask("alice", "GET", "/api/v2/jobs/alice~masked/config").status, 200)
 
 
-def test_no_machine(check):
+def test_web_no_machine(check):
     with Server("--standalone", "jobs") as server:
         reply = server.request("GET", "/api/v2/machine")
         check.equal("no engine", (reply.status, reply.code), (404, "NoMachineError"))
@@ -243,5 +246,5 @@ def test_no_machine(check):
             check.equal(f"{path} needs none", yard.ask(None, "GET", path).status, 200)
 
 
-TESTS = [test_who_gets_the_page, test_no_page, test_files, test_not_served, test_browsers_without_logins, test_examples,
-         test_schemas, test_written, test_no_machine]
+TESTS = [test_web_for_browsers, test_web_no_page, test_web_files, test_web_not_served, test_web_without_logins, test_web_examples,
+         test_web_schemas, test_web_written, test_web_no_machine]

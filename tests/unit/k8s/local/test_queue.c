@@ -98,8 +98,9 @@ static void stage_why(struct stage *s, const char *name)
 	if (waits != (wanted != NULL) || (wanted && strcmp(wanted + 1, str_c(&is)) != 0))
 		fail_msg("%s: is `%s`", s->line, str_c(&is));
 	/* The place is that of the sentence, "3rd in the queue". */
-	char first = waits ? str_c(&is)[0] : ' ';
-	assert_int_equal(queue_place(s->job[name_index(name)]), is_digit(first) ? first - '0' : 0);
+	const char *first = waits ? str_c(&is) : "";
+	size_t place = is_digit(*first) ? (size_t)(*first - '0') : 0;
+	assert_int_equal(queue_place(s->job[name_index(name)]), place);
 }
 
 static void stage_change(struct stage *s, char **word)

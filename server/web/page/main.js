@@ -13,6 +13,7 @@ const ROUTES = [
 const HOME = "#/jobs";
 const SIGN_IN = "#/sign-in";
 const MESSAGE_MS = 10000;
+const BROKEN = "This page cannot be shown";
 const LOST = "The connection to the server is lost. Trying again; what you see may be old.";
 
 const byId = (id) => document.getElementById(id);
@@ -71,14 +72,17 @@ async function show() {
 	const found = find(hash);
 	mark(hash);
 	fill(root);
-	if (!found) return fail("Not found", `There is no page ${hash}.`);
+	if (!found) {
+		fail("Not found", `There is no page ${hash}.`);
+		return;
+	}
 	if (!session.user && !found.open) {
 		location.replace(`${SIGN_IN}?then=${encodeURIComponent(hash)}`);
-		return undefined;
+		return;
 	}
 	try {
 		const page = await found.load();
-		if (signal.aborted) return undefined;
+		if (signal.aborted) return;
 		document.title = `${page.title} - rest-lit`;
 		const shown = page.default(root, found.params, signal);
 		const first = root.querySelector("[autofocus]") ?? root.querySelector("h1") ?? root;
@@ -86,12 +90,10 @@ async function show() {
 		scrollTo(0, 0);
 		await shown;
 	} catch (error) {
-		if (!signal.aborted) {
-			fail("This page cannot be shown", error.message);
-			if (error.status === undefined) console.error(error);
-		}
+		if (signal.aborted) return;
+		fail(BROKEN, error.message);
+		if (error.status === undefined) console.error(error);
 	}
-	return undefined;
 }
 
 function showUser() {
@@ -124,5 +126,5 @@ try {
 	addEventListener("hashchange", show);
 	show();
 } catch (error) {
-	fail("This page cannot be shown", error.message);
+	fail(BROKEN, error.message);
 }

@@ -414,6 +414,7 @@ bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so
 # Six minutes: real jobs on this machine.
 bench-long: bench all
 	python3 tests/bench/local.py
+	tests/bench/page.py
 
 pages: all
 	tests/tools/pages write

@@ -20,6 +20,13 @@
 	FILE(sse_js, "sse.js")                                                                     \
 	FILE(signin_js, "signin.js")                                                               \
 	FILE(machine_js, "machine.js")                                                             \
+	FILE(table_js, "table.js")                                                                 \
+	FILE(chart_js, "chart.js")                                                                 \
+	FILE(jobs_js, "jobs.js")                                                                   \
+	FILE(job_js, "job.js")                                                                     \
+	FILE(actions_js, "actions.js")                                                             \
+	FILE(log_js, "log.js")                                                                     \
+	FILE(logview_js, "logview.js")                                                             \
 	FILE(examples_json, "examples.json")
 
 /* clang-format off */

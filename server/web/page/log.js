@@ -1,0 +1,246 @@
+// The text of a log, as lines with colours. Knows carriage returns, backspaces and SGR sequences of
+// terminals; other escape sequences are left out. Memory is bounded: the oldest lines go first.
+
+const LINES = 100_000;
+const MEMORY = 32 << 20; // bytes of all lines, as estimated by cost()
+const COLUMNS = 10_000; // a longer line is broken
+const RUNS = 500; // changes of style in a line; beyond it, overwriting keeps the styles
+const HELD = 4096; // characters of an escape sequence; of a longer one the text is shown
+const STYLES = 1000; // that are remembered
+const TAIL = 4 << 20; // bytes of a log by which a stream of it is recognized
+const TAIL_LINES = 2000; // that the server sends with tail-mode
+
+// SGR (1: its parameters), the erasure of a line (2: how), all others.
+const ESCAPE = new RegExp("\\x1b(?:\\[([0-9;:]*)m|\\[([012]?)K|\\[[0-?]*[ -/]*[@-~]|" +
+	"[\\]PX^_][^\\x07\\x1b]*(?:\\x07|\\x1b\\\\)|[ -/]*[0-OQ-WYZ\\\\`-~])", "y");
+const BEGUN = /^\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)$/;
+
+const OF_RUNTIME = /^\[[^\]]{0,38}\] \[openpai-runtime\] /;
+
+const ON = { 1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "inverse", 9: "strike" };
+const OFF = { 22: ["bold", "dim"], 23: ["italic"], 24: ["underline"], 27: ["inverse"],
+	29: ["strike"], 39: ["fg"], 49: ["bg"] };
+const COLOURS = "6e7681 ff7b72 57c774 e3b341 6cb6ff d2a8ff 56d4dd d8dee6 " +
+	"9aa4b0 ffa198 7ee787 f2cc60 a5d6ff e2c5ff b3f0ff ffffff";
+const MARK = { mark: true };
+
+const byte = (n = 0) => Math.min(n, 255).toString(16).padStart(2, "0");
+const hex = (...rgb) => `#${rgb.map(byte).join("")}`;
+
+/** Colour n of 256. */
+function indexed(n = 0) {
+	if (n < 16) return `#${COLOURS.split(" ")[n]}`;
+	if (n >= 232) return hex(...new Array(3).fill(8 + 10 * (n - 232)));
+	const level = (base) => [0, 95, 135, 175, 215, 255][Math.floor((n - 16) / base) % 6];
+	return hex(level(36), level(6), level(1));
+}
+
+/** The style after an SGR sequence; null: the default. Members: fg and bg ("#rrggbb"); bold, dim,
+ * italic, underline, inverse and strike (true); name: equal for equal styles. */
+export function restyle(style, parameters) {
+	let next = { ...style, name: undefined };
+	const codes = parameters.split(/[;:]+/).map(Number);
+	for (let i = 0; i < codes.length; i++) {
+		const code = codes[i];
+		const ground = Math.floor(code / 10);
+		const key = { 3: "fg", 4: "bg", 9: "fg", 10: "bg" }[ground];
+		if (code === 0) next = {};
+		else if (ON[code]) next[ON[code]] = true;
+		else if (OFF[code]) for (const off of OFF[code]) delete next[off];
+		else if (code === 38 || code === 48) {
+			const isRgb = codes[i + 1] === 2;
+			next[key] = isRgb ? hex(...codes.slice(i + 2, i + 5)) : indexed(codes[i + 2]);
+			i += isRgb ? 4 : 2;
+		} else if (key && code % 10 < 8) next[key] = indexed((code % 10) + (ground >= 9 ? 8 : 0));
+	}
+	const name = JSON.stringify(next);
+	return name === "{}" ? null : { ...next, name };
+}
+
+/** The end of the text without control characters that begins at `at`; tabs are text. */
+function endOfText(text, at) {
+	for (; at < text.length; at++) {
+		const code = text.charCodeAt(at);
+		if ((code < 32 && code !== 9) || (code >= 127 && code < 160)) break;
+	}
+	return at;
+}
+
+// ---- lines: {text, runs}, runs: null or [{at, style}, ...], each up to the next one ----
+const newLine = () => ({ text: "", runs: null });
+const cost = ({ text, runs }) => 2 * text.length + 64 + 120 * (runs?.length ?? 0);
+
+/** Sets the style of the characters [from, to) of a line. */
+function paint(line, from, to, style) {
+	const runs = line.runs ?? [];
+	const last = runs.at(-1);
+	if (to === line.text.length && (!last || last.at < from)) {
+		if ((last?.style ?? null) !== style) (line.runs ??= []).push({ at: from, style });
+	} else if ((last || style) && runs.length <= RUNS) {
+		const next = runs.findLast((run) => run.at <= to)?.style ?? null;
+		const all = [...runs.filter((run) => run.at < from), { at: from, style },
+			{ at: to, style: next }, ...runs.filter((run) => run.at > to)];
+		line.runs = all.filter((run, i) => run.style !== (all[i - 1]?.style ?? null));
+	}
+}
+
+/** The parts {text, style} of a line; `needle` (in lower case) has the style {mark: true}. */
+export function parts({ text, runs }, needle = "") {
+	const marked = { text, runs: runs?.slice() };
+	const lower = text.toLowerCase();
+	const isSame = needle && lower.length === text.length;
+	for (let at = isSame ? lower.indexOf(needle) : -1; at >= 0; at = lower.indexOf(needle, at)) {
+		paint(marked, at, at += needle.length, MARK);
+	}
+	const all = [{ at: 0, style: null }, ...(marked.runs ?? [])];
+	return all.map(({ at, style }, i) => ({ text: text.slice(at, all[i + 1]?.at), style }))
+		.filter((part) => part.text);
+}
+
+/** Finds where a stream with the end of a log continues what earlier streams have sent. */
+export class Known {
+	total = 0; // bytes since the start of the first stream
+	#last = []; // the last bytes, as they came
+	#size = 0;
+
+	add(bytes) {
+		this.total += bytes.length;
+		this.#size += bytes.length;
+		this.#last.push(bytes);
+		while (this.#size - this.#last[0].length >= TAIL) this.#size -= this.#last.shift().length;
+	}
+
+	/** The offset of a stream that begins with these bytes, at one of the last lines. */
+	place(bytes) {
+		const decoder = new TextDecoder("latin1"); // a character for each byte
+		const text = decoder.decode(bytes);
+		const last = this.#last.map((one) => decoder.decode(one)).join("");
+		const lines = last.split("\n").slice(-TAIL_LINES - 1);
+		let left = lines.join("\n").length;
+		for (const line of lines) {
+			if (last.startsWith(text.slice(0, left), last.length - left)) break;
+			left -= line.length + 1;
+		}
+		return this.total - Math.max(0, left);
+	}
+}
+
+/** Takes bytes in write(), split anywhere. Lines have numbers from 0; those from `dropped` to
+ * `dropped + count - 1` are kept. The last one may still grow. */
+export class Log {
+	dropped = 0;
+	runtimeBytes = 0; // of lines that pai-runtime has written
+	#decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+	#lines = []; // complete ones, from #lines[#first] on
+	#first = 0;
+	#memory = 0;
+	#open = newLine();
+	#at = 0; // column of the cursor in the open line
+	#style = null;
+	#styles = new Map();
+	#rest = ""; // an escape sequence that has begun
+	#search = { needle: "", next: 0, found: [] };
+
+	constructor({ lines = LINES, memory = MEMORY } = {}) {
+		this.most = { lines, memory };
+	}
+
+	get count() {
+		return this.#lines.length - this.#first + (this.#open.text ? 1 : 0);
+	}
+
+	/** The line with this number. */
+	line(number) {
+		return this.#lines[number - this.dropped + this.#first] ?? this.#open;
+	}
+
+	write(bytes) {
+		const text = this.#rest + this.#decoder.decode(bytes, { stream: true });
+		this.#rest = "";
+		for (let at = 0; at < text.length && !this.#rest; ) {
+			const end = endOfText(text, at);
+			if (end > at) this.#put(text.slice(at, end));
+			at = end < text.length ? this.#control(text, end) : end;
+		}
+	}
+
+	/** Obeys the control character at `at`; returns where the text goes on. */
+	#control(text, at) {
+		const char = text[at];
+		if (char === "\n") this.#end();
+		else if (char === "\r") this.#at = 0;
+		else if (char === "\b") this.#at = Math.max(0, this.#at - 1);
+		if (char !== "\x1b") return at + 1;
+		ESCAPE.lastIndex = at;
+		const [whole, sgr, erase] = ESCAPE.exec(text) ?? [];
+		if (sgr !== undefined) this.#restyle(sgr);
+		else if (erase !== undefined) this.#erase(erase);
+		const rest = whole ? "" : text.slice(at);
+		if (rest.length < HELD && BEGUN.test(rest)) this.#rest = rest;
+		return at + (whole?.length ?? 1);
+	}
+
+	#restyle(parameters) {
+		const key = `${this.#style?.name} ${parameters}`;
+		if (!this.#styles.has(key)) {
+			if (this.#styles.size > STYLES) this.#styles.clear();
+			this.#styles.set(key, restyle(this.#style, parameters));
+		}
+		this.#style = this.#styles.get(key);
+	}
+
+	#put(text) {
+		for (let from = 0; from < text.length; ) {
+			if (this.#at >= COLUMNS) this.#end();
+			const line = this.#open;
+			const piece = text.slice(from, from + COLUMNS - this.#at);
+			const end = this.#at + piece.length;
+			if (this.#at === line.text.length) line.text += piece;
+			else line.text = line.text.slice(0, this.#at) + piece + line.text.slice(end);
+			paint(line, this.#at, end, this.#style);
+			this.#at = end;
+			from += piece.length;
+		}
+	}
+
+	/** To the end of the line ("", "0"), or all of it ("2"); the cursor then is at its start. */
+	#erase(how) {
+		if (how === "1") return;
+		if (how === "2") this.#at = 0;
+		const runs = this.#open.runs?.filter(({ at }) => at < this.#at) ?? null;
+		this.#open = { text: this.#open.text.slice(0, this.#at), runs };
+	}
+
+	#end() {
+		const line = this.#open;
+		if (OF_RUNTIME.test(line.text)) this.runtimeBytes += line.text.length + 1;
+		this.#memory += cost(line);
+		this.#lines.push(line);
+		this.#open = newLine();
+		this.#at = 0;
+		const { lines, memory } = this.most;
+		while (this.#lines.length - this.#first > lines || this.#memory > memory) this.#drop();
+	}
+
+	#drop() {
+		this.#memory -= cost(this.#lines[this.#first]);
+		this.#lines[this.#first++] = undefined;
+		this.dropped++;
+		if (this.#first <= this.most.lines / 4) return;
+		this.#lines.splice(0, this.#first);
+		this.#first = 0;
+	}
+
+	/** The numbers of the complete lines that contain the text, without regard to case. */
+	find(text) {
+		const needle = text.toLowerCase();
+		if (this.#search.needle !== needle) this.#search = { needle, next: 0, found: [] };
+		const search = this.#search;
+		const end = needle ? this.dropped + this.#lines.length - this.#first : 0;
+		for (let i = Math.max(search.next, this.dropped); i < end; i++) {
+			if (this.line(i).text.toLowerCase().includes(needle)) search.found.push(i);
+		}
+		search.next = end;
+		return search.found = search.found.filter((i) => i >= this.dropped);
+	}
+}

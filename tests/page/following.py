@@ -312,6 +312,7 @@ def test_page_job_actions(check):
             page.click("button", "Resubmit")
             settle(page, lambda: page.hash() == "/jobs/alice~work-2" and page.has("heading", "alice~work-2"), "the new job opens")
             settle(page, lambda: "RUNNING" in state(page), "it runs")
+            page.forgive("web/submit.js")
             page.click("button", "Clone")
             settle(page, lambda: page.hash() == "/submit?from=alice~work-2", "clone opens the editor")
             page.go("#/jobs/alice~absent")

@@ -209,7 +209,7 @@ def test_page_hostile_jobs(check):
 
 
 def test_page_hostile_job(check):
-    hostile_page(check, "#/jobs/alice~shape", lambda p: p.has("log") and has_cells(p))
+    hostile_page(check, "#/jobs/alice~shape", lambda p: p.has("log") and p.has("table", "Events") and has_cells(p))
 
 
 def test_page_hostile_mistakes(check):

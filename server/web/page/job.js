@@ -72,7 +72,7 @@ const taskTable = (open, gpus) => new VirtualTable({
 function plainTable(label, heads, rows) {
 	const head = heads.map((text) => el("th", { scope: "col" }, text));
 	const body = rows.map((cells) => el("tr", null, cells.map((cell) => el("td", null, cell))));
-	return el("div", { class: "scroll" }, el("table", { "aria-label": label },
+	return el("div", { class: "scroll", tabindex: "0" }, el("table", { "aria-label": label },
 		el("thead", null, el("tr", null, head)), el("tbody", null, body)));
 }
 

@@ -30,6 +30,7 @@ export class VirtualList {
 
 	render() {
 		const { scroller, rows } = this;
+		const isFirst = !this.nodes.size;
 		this.row ||= this.nodes.values().next().value?.getBoundingClientRect().height || 0;
 		const row = this.row || HEIGHT;
 		const n = rows.count();
@@ -51,6 +52,7 @@ export class VirtualList {
 		}
 		this.before.style.height = `${first * row}px`;
 		this.after.style.height = `${(n - end) * row}px`;
+		if (isFirst && nodes.size) this.render(); // now that heights can be measured
 	}
 
 	/** Scrolls until row i is visible; `head`: pixels at the top that cover rows. */

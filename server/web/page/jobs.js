@@ -14,7 +14,8 @@ const OF_ROW = { username: "username", vc: "virtualCluster", state: "state" };
 const FIRST = 100; // rows that are shown before the others have come
 const ALL = 50000;
 const DAY = 86400e3;
-const REASONS_MS = 10000;
+const CHART_MS = 10000;
+const REASONS_MS = 2000, REASONS_OLD = 5; // every fifth time also for jobs whose reason is known
 const SHOW_MS = 250; // between two changes of the table
 
 const idOf = ({ username, name }) => `${username}~${name}`;
@@ -59,13 +60,17 @@ async function follow(filter, rows, signal, changed) {
 		else put({ ...data, waitingReason: data.state === "WAITING" ? before?.waitingReason : null });
 		changed();
 	};
-	// Events have no reasons why jobs wait.
+	// Events have no reasons why jobs wait: undefined, not yet known.
 	const reasons = async () => {
-		for (;;) {
+		for (let i = 1; ; i++) {
 			await pause(REASONS_MS, signal);
-			if (![...rows.values()].some((row) => row.state === "WAITING")) continue;
-			const waiting = await list({ state: "WAITING", limit: 1000 }).catch(() => []);
-			waiting.filter((row) => rows.get(idOf(row))?.state === "WAITING").forEach(put);
+			const waiting = [...rows.values()].filter((row) => row.state === "WAITING");
+			const isNew = waiting.some((row) => row.waitingReason === undefined);
+			if (!isNew && (i % REASONS_OLD || !waiting.length)) continue;
+			const found = await list({ state: "WAITING", limit: 1000 }).catch(() => []);
+			for (const row of found) {
+				if (rows.get(idOf(row))?.state === "WAITING") put({ waitingReason: null, ...row });
+			}
 			changed();
 		}
 	};
@@ -141,7 +146,7 @@ export default function jobsPage(root, params, signal) {
 	const chart = el("div", { class: "panel", hidden: true });
 	const drawChart = () => {
 		const to = Date.now();
-		if (to - charted < REASONS_MS) return;
+		if (to - charted < CHART_MS) return;
 		charted = to;
 		const series = gpuSeries(table.rows, to);
 		chart.hidden = !series.some(({ values }) => values.some(Boolean));

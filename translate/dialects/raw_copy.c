@@ -24,6 +24,8 @@ struct raw_row {
 static const char WORDS[] = "words";   /* FrameworkController may replace {{FC_...}} in them */
 static const char LABELS[] = "labels"; /* without those of raw_key_taken */
 
+static const char VALUE_FROM[] = "env.valueFrom";
+
 #define NODE      "this installation chooses the node"
 #define NETWORK   "names and addresses are those of the cluster; PAI_* has them"
 #define OWNER     "pods belong to their Framework alone"
@@ -83,7 +85,7 @@ static const struct raw_row ROWS[] = {
 	DROP("ports", "hostPort|hostIP", "ports of the node are given by this installation; PAI_PORT_LIST_* has them", NULL),
 	KEEP("env", "name", NULL),
 	KEEP("env", "value", WORDS),
-	KEEP("env", "valueFrom", "env.valueFrom"),
+	KEEP("env", "valueFrom", VALUE_FROM),
 	KEEP("env.valueFrom", "fieldRef", "fieldRef"),
 	KEEP("env.valueFrom", "resourceFieldRef", "resourceFieldRef"),
 	REFUSE("env.valueFrom", "secretKeyRef|configMapKeyRef|fileKeyRef", SECRETS),
@@ -156,6 +158,9 @@ static void raw_unknown(struct raw_copy *c, const char *in, const struct path *p
 		parse_refuse_key(c->r, p, m,
 		                 "is refused: volumes are of the kinds emptyDir, "
 		                 "persistentVolumeClaim, nfs and hostPath");
+	else if (strcmp(in, VALUE_FROM) == 0)
+		parse_refuse_key(c->r, p, m,
+		                 "is refused: values come from fieldRef or resourceFieldRef");
 	else if (amounts && span_is(key, RAW_OLD_DEVICE))
 		parse_warn_key(c->r, p, m, WARN_POD_DEVICE, c->r->set->device);
 	else if (amounts && !span_is(key, c->r->set->device))
@@ -177,7 +182,7 @@ static bool raw_member_copy(struct raw_copy *c, const struct raw_row *row, const
 	if (row->verdict == RAW_KEEP || row->of)
 		raw_value(&below, row->of, &at, &m->value, out);
 	if (row->verdict == RAW_KEEP)
-		return row->of != LABELS || out->n;
+		return (row->of != LABELS && row->of != VALUE_FROM) || out->n;
 	if (raw_is_same(row, &m->value))
 		return false;
 	if (row->verdict == RAW_REFUSE)

@@ -1,6 +1,7 @@
 /* A submission, from the header to the answer. */
 #include "server/submit/submit.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -387,6 +388,24 @@ static const char *submit_obstacle(const struct submit *s)
 	return problem;
 }
 
+/* Has the warnings beside the errors, as `rest-lit validate` prints both. */
+static void submit_refuse(const struct submit *s, const struct err *e)
+{
+	struct request *r = s->r;
+	struct str *out = &r->reply.body;
+	if (s->warnings.n == 0 || e->http >= 500) {
+		answer_error(r, e);
+		return;
+	}
+	r->reply.code = e->code;
+	out->n = 0; /* discard an answer that was begun */
+	error_json(out, e);
+	out->n -= strlen("}\n");
+	put_warnings(s);
+	str_puts(out, "}\n");
+	answer_json(r, e->http);
+}
+
 /* `pai`: the dialects of OpenPAI; those that the server takes besides are added. */
 static void submit_run(struct request *r, unsigned pai)
 {
@@ -403,7 +422,7 @@ static void submit_run(struct request *r, unsigned pai)
 	if (!(set & DIALECT_V1) && e.notes.n && e.notes.v[0].at &&
 	    strcmp(e.notes.v[0].at, "/jobName") == 0)
 		(void)err_wrap(&e, "this looks like a v1 job; submit it to /api/v1/jobs");
-	answer_error(r, &e);
+	submit_refuse(s, &e);
 }
 
 void submit_v2(struct request *r)

@@ -159,6 +159,11 @@ def test_dry_run_warnings(check):
         check.ok("there are some", real.json.get("warnings"), real)
         check.equal("the same as of a submission", reply.json.get("warnings"), real.json.get("warnings"))
         check.equal("and in the header", reply.headers.get("x-warning"), real.headers.get("x-warning"))
+        wrong = body.replace('"k80"', '"k80", "unknown": 1')
+        real, reply = server.submit(wrong, JSON, V1), try_job(server, wrong, path=V1, headers=JSON)
+        refused(check, "a refusal", reply, 400, "InvalidParametersError", "unknown")
+        check.ok("has them beside the errors", real.json["errors"] and real.json["warnings"], real)
+        check.equal("the same", reply.body, real.body)
 
 
 def test_dry_run_refuses_as_a_submission_does(check):

@@ -121,10 +121,13 @@ WEB_EXAMPLES := $(patsubst %,examples/%,hello-world.yaml two-gpus.yaml pytorch-m
 $(B)/web/examples.json: server/web/examples.sh $(WEB_EXAMPLES)
 	@mkdir -p $(@D)
 	$(Q)$^ >$@
+# Of scripts and styles: indentation, and comments that have lines of their own.
+WEB_DROPPED := -e 's/^[[:blank:]]+//' -e '/^\/\//d' -e '/^\/\*.*\*\/$$$$/d' \
+	-e '/^\/\*([^*]|\*[^/])*$$$$/,/\*\/$$$$/d'
 define WEB
 $(B)/web/$(notdir $(1)).gz: $(1)
 	@mkdir -p $$(@D)
-	$(Q)gzip -9n <$$< >$$@
+	$(Q)sed -E -e '' $(if $(filter server/web/page/%.js server/web/page/%.css,$(1)),$(WEB_DROPPED)) <$$< | gzip -9n >$$@
 $(B)/server/web/web.o: $(B)/web/$(notdir $(1)).gz
 endef
 $(foreach f,$(wildcard server/web/page/*.*) server/web/vendor/codemirror.js $(B)/web/examples.json,$(eval $(call WEB,$(f))))

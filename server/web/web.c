@@ -27,6 +27,9 @@
 	FILE(actions_js, "actions.js")                                                             \
 	FILE(log_js, "log.js")                                                                     \
 	FILE(logview_js, "logview.js")                                                             \
+	FILE(editor_js, "editor.js")                                                               \
+	FILE(schema_js, "schema.js")                                                               \
+	FILE(submit_js, "submit.js")                                                               \
 	FILE(examples_json, "examples.json")
 
 /* clang-format off */

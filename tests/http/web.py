@@ -29,6 +29,17 @@ def read(path):
         return f.read()
 
 
+def built(path):
+    """A file as it is embedded: our scripts and styles without indentation, and without comments that
+    have lines of their own."""
+    text = read(path)
+    if os.path.basename(os.path.dirname(path)) == "page" and not path.endswith(".html"):
+        text = re.sub(rb"^[ \t]+", b"", text, flags=re.M)
+        text = re.sub(rb"^(//.*|/\*.*\*/)\n", b"", text, flags=re.M)
+        text = re.sub(rb"^/\*.*?\*/\n", b"", text, flags=re.M | re.S)
+    return text
+
+
 def test_web_for_browsers(check):
     with Server("--standalone", "jobs") as server:
         page = read(sources()["index.html"])
@@ -95,7 +106,7 @@ def test_web_files(check):
             index = name == "index.html"
             for prefix in ("", "/rest-server"):
                 where = f"{prefix}/" if index else f"{prefix}/web/{name}"
-                plain, packed = forms(check, server, where, BROWSER if index else {}, read(path))
+                plain, packed = forms(check, server, where, BROWSER if index else {}, built(path))
             check.equal(f"{name}: type", plain.headers["content-type"], TYPES[name.rsplit(".", 1)[1]])
             total += len(packed.body)
         examples = server.request("GET", "/web/examples.json")

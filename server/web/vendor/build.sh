@@ -9,9 +9,12 @@ trap 'rm -rf "$work"' EXIT
 cp "$here/package.json" "$here/package-lock.json" "$here/entry.js" "$work"
 cd "$work"
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-node_modules/.bin/esbuild entry.js --bundle --minify --format=esm --target=es2022 --charset=utf8 \
-	--legal-comments=none --log-level=warning --outfile=codemirror.js \
-	'--banner:js=/* CodeMirror 6, MIT licence: docs/NOTICES.md.  Made by server/web/vendor/build.sh. */'
+node_modules/.bin/esbuild entry.js --bundle --format=esm --target=es2022 --charset=utf8 \
+	--legal-comments=none --log-level=warning --outfile=bundle.js
+# 3 % smaller than by esbuild --minify.
+node_modules/.bin/terser bundle.js --module --ecma 2020 --compress passes=3,ecma=2020 --mangle \
+	--output codemirror.js --format \
+	'preamble="/* CodeMirror 6, MIT licence: docs/NOTICES.md.  Made by server/web/vendor/build.sh. */"'
 if [ "${1-}" = --check ]; then
 	cmp codemirror.js "$here/codemirror.js"
 	exit

@@ -21,18 +21,10 @@ export {
 export {
 	HighlightStyle,
 	LRLanguage,
+	indentService,
 	syntaxHighlighting,
-	syntaxTree,
-	ensureSyntaxTree,
 } from "@codemirror/language";
-export { autocompletion, completionKeymap } from "@codemirror/autocomplete";
-export {
-	search,
-	openSearchPanel,
-	closeSearchPanel,
-	findNext,
-	findPrevious,
-} from "@codemirror/search";
+export { autocompletion } from "@codemirror/autocomplete";
 export { parser as yamlParser } from "@lezer/yaml";
 export { parser as jsonParser } from "@lezer/json";
 export { tags } from "@lezer/highlight";

@@ -1,0 +1,286 @@
+// Paths in the text of a job, and what the server's JSON Schema says about them. JSON is read as
+// YAML, so that one parser serves both.
+
+import { get } from "./api.js";
+import { yamlParser } from "./codemirror.js";
+
+/** The first character, after white space and comments of JSON, is a brace. */
+export const isJson = (text) =>
+	/^\ufeff?(?:\s|\/\/.*(?:\n|$)|\/\*(?:[^*]|\*(?!\/))*\*\/)*\{/.test(text);
+
+// ---- the tree ----
+const SCALARS = new Set(["Literal", "QuotedLiteral", "BlockLiteral", "Alias"]);
+const MAPPINGS = new Set(["BlockMapping", "FlowMapping"]);
+const COMMENTS = /"(?:[^"\\\n]|\\.)*"|\/\/.*|\/\*[^]*?(?:\*\/|$)/g;
+const PARSED_MOST = 1 << 20; // characters; larger texts have no help
+
+function parse(text) {
+	if (text.length > PARSED_MOST) return yamlParser.parse("");
+	const blank = (found) => (found.startsWith('"') ? found : found.replace(/\S/g, " "));
+	return yamlParser.parse(isJson(text) ? text.replace(COMMENTS, blank) : text);
+}
+
+const children = (node) => {
+	const all = [];
+	for (let child = node.firstChild; child; child = child.nextSibling) all.push(child);
+	return all;
+};
+const pairsOf = (mapping) => children(mapping).filter(({ name }) => name === "Pair");
+
+/** The value below anchors and tags; null if it is a scalar of another kind, or missing. */
+function valueIn(node) {
+	const found = children(node).findLast(({ name }) =>
+		SCALARS.has(name) || /Mapping$|Sequence$|^(Anchored|Tagged)$/.test(name));
+	return found && /^(Anchored|Tagged)$/.test(found.name) ? valueIn(found) : found ?? null;
+}
+
+function unquoted(text) {
+	if (text.startsWith("'")) return text.slice(1, -1).replaceAll("''", "'");
+	if (!text.startsWith('"')) return text;
+	try { return JSON.parse(text); } catch { return text.slice(1, -1); }
+}
+
+const textOf = (node, text) =>
+	(node && SCALARS.has(node.name) ? unquoted(text.slice(node.from, node.to)) : null);
+const keyOf = (pair, text) => textOf(pair.getChild("Key")?.firstChild, text);
+
+/** The members of a mapping with the text of those that are scalars. */
+const members = (mapping, text) =>
+	new Map(pairsOf(mapping).map((pair) => [keyOf(pair, text), textOf(valueIn(pair), text)]));
+
+/** The steps from the root to a node: {key, members} for mappings, {key: null} for sequences. */
+function stepsTo(node, text) {
+	const steps = [];
+	for (let n = node; n; n = n.parent) {
+		if (n.name === "Pair") steps.unshift({ key: keyOf(n, text), members: members(n.parent, text) });
+		else if (n.name === "Item") steps.unshift({ key: null, members: new Map() });
+	}
+	return steps;
+}
+
+function ancestor(node, names) {
+	while (node && !names.has(node.name)) node = node.parent;
+	return node;
+}
+
+// ---- the schema ----
+const loaded = new Map(); // name -> promise
+
+function load(name) {
+	if (!loaded.has(name)) {
+		const schema = get(`api/v2/schemas/${name}`);
+		schema.catch(() => loaded.delete(name));
+		loaded.set(name, schema);
+	}
+	return loaded.get(name);
+}
+
+const schemaOf = (root) => load(root.has("jobName") && !root.has("protocolVersion") ? "v1" : "v2");
+
+const isObject = (x) => typeof x === "object" && x !== null && !Array.isArray(x);
+const choices = (s) => s.enum ?? ("const" in s ? [s.const] : null);
+
+class Rules {
+	constructor(root) {
+		this.root = root;
+	}
+
+	follow(schema) {
+		if (!schema.$ref) return schema;
+		return schema.$ref.split("/").slice(1).reduce((at, key) => at[key], this.root);
+	}
+
+	/** Whether the members can be of this alternative; `sure`: none that decides it is missing. */
+	fits(schema, values, sure) {
+		return Object.entries(this.follow(schema).properties ?? {}).every(([key, rule]) => {
+			const allowed = isObject(rule) && choices(this.follow(rule));
+			if (!allowed) return true;
+			return values.get(key) ? allowed.map(String).includes(values.get(key)) : !sure;
+		});
+	}
+
+	/** All schemas that hold for a value with these members. */
+	parts(schema, values) {
+		const s = this.follow(schema);
+		const more = [
+			...[...(s.oneOf ?? []), ...(s.anyOf ?? [])].filter((one) => this.fits(one, values, false)),
+			...(s.allOf ?? []),
+			...(s.if && this.fits(s.if, values, true) ? [s.then] : []),
+		];
+		return [s, ...more.filter(isObject).flatMap((one) => this.parts(one, values))];
+	}
+
+	child(s, key) {
+		if (key === null) return s.items;
+		if (isObject(s.properties) && Object.hasOwn(s.properties, key)) return s.properties[key];
+		const fitting = ([pattern]) => new RegExp(pattern, "u").test(key);
+		return Object.entries(s.patternProperties ?? {}).find(fitting)?.[1] ?? s.additionalProperties;
+	}
+
+	/** The schemas at a path; `values`: the members of the value there. */
+	at(steps, values = new Map()) {
+		let now = [this.root];
+		for (const { key, members: known } of steps) {
+			const parts = now.flatMap((s) => this.parts(s, known));
+			now = parts.map((s) => this.child(s, key)).filter(isObject);
+		}
+		return now.flatMap((s) => this.parts(s, values));
+	}
+}
+
+// ---- sentences ----
+const TYPE_NAMES = { array: "list", object: "mapping", string: "text" };
+
+function typeOf(s) {
+	const allowed = choices(s);
+	if (allowed) return [...new Set(allowed.map(String))].join(" or ");
+	const types = [s.type ?? []].flat().filter((type) => type !== "null");
+	const name = types.map((type) => TYPE_NAMES[type] ?? type);
+	const least = s.minimum === undefined ? "" : `, at least ${s.minimum}`;
+	const most = s.maximum === undefined ? "" : `, at most ${s.maximum}`;
+	return name.join(" or ") + least + most;
+}
+
+function sentences(schemas) {
+	const type = schemas.map(typeOf).find(Boolean);
+	const text = schemas.map((s) => s.description).find(Boolean);
+	const value = schemas.map((s) => s.default).find((v) => v !== undefined);
+	const preset = value === undefined ? null : `Default: ${JSON.stringify(value)}`;
+	return [type, text, preset].filter(Boolean);
+}
+
+/** Help for the key or value at an offset: {from, to, lines}, or null. */
+export async function describe(text, pos) {
+	const tree = parse(text);
+	const node = [1, -1].map((side) => ancestor(tree.resolveInner(pos, side), SCALARS)).find(Boolean);
+	const steps = node ? stepsTo(node, text) : [];
+	if (!steps.length) return null;
+	const rules = new Rules(await schemaOf(steps[0].members));
+	const value = valueIn(ancestor(node, new Set(["Pair"])) ?? node);
+	const inside = value && MAPPINGS.has(value.name) ? members(value, text) : undefined;
+	const [first, ...rest] = sentences(rules.at(steps, inside));
+	const key = steps.findLast((step) => step.key !== null)?.key ?? "";
+	return first ? { from: node.from, to: node.to, lines: [`${key}: ${first}`, ...rest] } : null;
+}
+
+// ---- completion ----
+function keys(rules, schemas, known, json, ends) {
+	const required = new Set(schemas.flatMap((s) => s.required ?? []));
+	const found = new Map();
+	for (const [key, rule] of schemas.flatMap((s) => Object.entries(s.properties ?? {}))) {
+		if (isObject(rule) && !known.has(key)) found.set(key, [...(found.get(key) ?? []), rule]);
+	}
+	return [...found].map(([key, alternatives]) => {
+		const parts = alternatives.flatMap((rule) => rules.parts(rule, new Map()));
+		const [type, ...info] = sentences(parts);
+		const opens = parts.some((s) => /object|array/.test(s.type));
+		const label = json ? JSON.stringify(key) : key;
+		const end = ends ? "" : json || !opens ? ": " : ":";
+		return {
+			label, displayLabel: key, detail: type, info: info.join("\n") || undefined,
+			boost: required.has(key) ? 1 : 0, apply: label + end,
+		};
+	});
+}
+
+function values(schemas, json) {
+	const known = (s) => choices(s) ?? ([s.type].flat().includes("boolean") ? [true, false] : []);
+	const all = schemas.flatMap(known);
+	return [...new Map(all.map((v) => [String(v), v])).values()].map((v) => ({
+		label: scalar(v, json), displayLabel: String(v),
+	}));
+}
+
+const WORD = /["']?[\w.-]*$/;
+const VALUE = /(?:^|[\s{,[])(?:"[^"]*"\s*:\s*|'[^']*'\s*:\s+|[^\s#:{}[\],"']+:\s+)$/;
+const LOOK_BACK = 1000; // characters
+
+const replacing = (insert, rest) => (view, option, from, to) => view.dispatch({
+	changes: { from, to: to + rest, insert },
+	selection: { anchor: from + insert.length },
+	userEvent: "input.complete",
+});
+
+/** A source of completions for CodeMirror. */
+export async function complete(context) {
+	const text = context.state.doc.toString(), json = isJson(text);
+	const line = context.state.doc.lineAt(context.pos);
+	const start = Math.max(line.from, context.pos - LOOK_BACK);
+	const from = start + WORD.exec(text.slice(start, context.pos)).index;
+	if (!context.explicit && from === context.pos) return null;
+	const to = context.pos + /^[\w.-]*["']?/.exec(text.slice(context.pos, line.to))[0].length;
+	const isValue = VALUE.test(text.slice(start, from));
+	const ends = /^\s*:/.test(text.slice(to, line.to)); // the key has its colon
+	// With a word in its place the text has a complete tree.
+	const patched = text.slice(0, from) + (isValue || ends ? "x" : "x: ") + text.slice(to);
+	const node = parse(patched).resolveInner(from, 1);
+	const pair = node.parent?.name === "Key" ? node.parent.parent : null;
+	if (!isValue && !pair) return null;
+	const steps = stepsTo(node, patched);
+	if (!steps.length) return null;
+	const rules = new Rules(await schemaOf(steps[0].members).catch(() => ({})));
+	const { key, members: others } = steps.at(-1);
+	others.delete(key); // it is still being written
+	const options = isValue
+		? values(rules.at(steps), json)
+		: keys(rules, rules.at(steps.slice(0, -1), others), others, json, ends);
+	const rest = to - context.pos; // of the word, behind the cursor
+	for (const option of options) option.apply = replacing(option.apply ?? option.label, rest);
+	return options.length ? { from, options, validFor: /^["']?[\w.-]*$/ } : null;
+}
+
+// ---- changes in place ----
+const PLAIN = /^(?!(?:true|false|null|yes|no|on|off|y|n|~)$)[A-Za-z_][\w-]*$/i;
+const scalar = (value, json) =>
+	(!json && PLAIN.test(value) ? String(value) : JSON.stringify(value));
+
+/** The value at a path of keys (`at`), or how far the path leads: `rest` is missing in `mapping`,
+ * or in the value of `pair`, which is no mapping (`broken`, or null). */
+function find(tree, text, path) {
+	const document = tree.topNode.getChild("Document");
+	let at = document && valueIn(document);
+	let pair = null;
+	for (const [i, key] of path.entries()) {
+		const rest = path.slice(i);
+		if (!at || !MAPPINGS.has(at.name)) return { at: null, broken: at, pair, rest };
+		const next = pairsOf(at).find((one) => keyOf(one, text) === key);
+		if (!next) return { at: null, mapping: at, rest };
+		pair = next;
+		at = valueIn(pair);
+	}
+	return { at, pair, rest: [] };
+}
+
+/** The text of the scalar at a path, or null. */
+export const valueAt = (text, path) => textOf(find(parse(text), text, path).at, text);
+
+/** The change {from, to, insert} that gives the scalar at a path a value and keeps all else; null
+ * if the text has no place for it. */
+export function settingOf(text, path, value) {
+	const json = isJson(text);
+	const { at, mapping, broken, pair, rest } = find(parse(text), text, path);
+	const name = (key) => (json ? JSON.stringify(key) : key);
+	const flow = (keysLeft) =>
+		keysLeft.reduceRight((inner, key) => `{${name(key)}: ${inner}}`, scalar(value, json));
+	if (at) return { from: at.from, to: at.to, insert: scalar(value, json) };
+	if (mapping) return adding(text, mapping, name(rest[0]), flow(rest.slice(1)));
+	if (!pair) return null;
+	if (broken) return { from: broken.from, to: broken.to, insert: flow(rest) };
+	const colon = children(pair).find((n) => n.name === ":");
+	return colon ? { from: colon.to, to: colon.to, insert: ` ${flow(rest)}` } : null;
+}
+
+function adding(text, mapping, key, value) {
+	const pairs = pairsOf(mapping);
+	if (mapping.name === "FlowMapping") {
+		const open = mapping.from + 1, first = pairs[0]?.from ?? open;
+		const space = text.slice(open, first); // the new member has a line of its own if others have
+		const between = !pairs.length ? "" : space.includes("\n") ? `,${space}` : ", ";
+		return { from: first, to: first, insert: `${key}: ${value}${between}` };
+	}
+	const last = pairs.at(-1);
+	const indent = /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", last.from - 1) + 1))[0];
+	const end = text.indexOf("\n", Math.max(last.from, last.to - 1));
+	const at = end < 0 ? text.length : end;
+	return { from: at, to: at, insert: `\n${indent}${key}: ${value}` };
+}

@@ -165,7 +165,8 @@ def test_page_jobs_live(check):
 def many(n):
     """A server with n jobs in all states, of a fake API server."""
     port = free_port()
-    api = subprocess.Popen([sys.executable, os.path.join(ROOT, "tests/bench/manyapi.py"), str(port), str(n)])
+    api = subprocess.Popen([sys.executable, os.path.join(ROOT, "tests/bench/manyapi.py"), str(port), str(n)],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         with Server("--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default") as server:
             wait_until(lambda: server.request("GET", "/api/v2/jobs?limit=1").status == 200, 8 * PATIENCE)
@@ -324,6 +325,35 @@ def test_page_job_actions(check):
             check.ok("it is gone", page.shows("There is no job alice~work"))
 
 
+def test_page_job_many_tasks(check):
+    """20 000 tasks: at most 200 rows; the log of the last one is reached by the keyboard."""
+    patch = """
+        const { fetch } = window, seen = window.asked = [];
+        window.fetch = async (url, options) => {
+            const reply = await fetch(url, options), path = new URL(url).pathname;
+            seen.push(path);
+            if (!path.endsWith("/jobs/alice~wide") || !reply.ok) return reply;
+            const job = await reply.json(), { taskStatuses } = job.taskRoles.main;
+            const state = (i) => ["RUNNING", "SUCCEEDED", "FAILED", "WAITING"][i % 4];
+            job.taskRoles.main.taskStatuses = Array.from({ length: 20000 }, (_, i) => ({ ...taskStatuses[0], taskIndex: i, taskState: state(i),
+                containerLog: taskStatuses[0].containerLog?.replace("taskIndex/0", `taskIndex/${i}`) }));
+            return new Response(JSON.stringify(job));
+        };
+        location.hash = "#/jobs/alice~wide";"""
+    with Machine() as server:
+        server.start("wide", {"main": role(FOREVER)})
+        server.wait("wide", "RUNNING")
+        with Page(check, server, "#/sign-in") as page:
+            page.find("heading", "Sign in")
+            page.js(patch)
+            settle(page, lambda: page.find("table", "Tasks").get_attribute("aria-rowcount") == "20001", "all tasks")
+            check.ok("few rows", page.js("return document.querySelectorAll('tr').length") <= 200)
+            page.js("document.querySelector('tbody tr[tabindex=\"0\"]').focus()")
+            page.press(Keys.END, Keys.ENTER)
+            settle(page, lambda: page.has("log", "Log of main[19999]"), "the log of the last task")
+            check.ok("it is asked for", wait_until(lambda: page.js("return asked.some((path) => path.includes('taskIndex/19999/'))")))
+
+
 def test_page_job_retried(check):
     """Attempts of the job with their tasks and logs."""
     with Machine() as server:
@@ -368,5 +398,5 @@ def test_page_jobs_phone(check):
 
 
 CORE = [test_page_models, test_page_jobs_live, test_page_job_followed]
-WHOLE = [test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_retried, test_page_job_of_others,
+WHOLE = [test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_many_tasks, test_page_job_retried, test_page_job_of_others,
          test_page_jobs_phone]

@@ -39,8 +39,14 @@ async function resubmit(path, user) {
 	go(hashOf(`${user}~${holder[key]}`));
 }
 
+/** The text as written; of jobs that another program has submitted, what the server knows. */
+export function written(path, options) {
+	return getText(`${path}/config?written=true`, options)
+		.catch(() => getText(`${path}/config`, options));
+}
+
 async function download(path, name) {
-	const url = URL.createObjectURL(new Blob([await getText(`${path}/config?written=true`)]));
+	const url = URL.createObjectURL(new Blob([await written(path)]));
 	el("a", { href: url, download: `${name}.yaml` }).click();
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }

@@ -1,7 +1,7 @@
 // Areas over time as SVG, with their figures as text.
 
 import { el, svg } from "./dom.js";
-import { time } from "./format.js";
+import { plural, time } from "./format.js";
 
 const HEIGHT = 100;
 const PARTS = 240;
@@ -28,7 +28,7 @@ export function seriesOf(role, intervals, from, to, name = role) {
 		last: last.reduce((sum, { weight }) => sum + weight, 0) };
 }
 
-const figure = (value) => String(Math.round(value * 10) / 10);
+const figure = (value, unit) => plural(Math.round(value * 10) / 10, unit);
 
 function path(lower, upper, top) {
 	const y = (value) => (HEIGHT * (1 - value / top)).toFixed(2);
@@ -46,14 +46,14 @@ export function areaChart({ title, unit, from, to, series }) {
 	const stack = shown.map(({ values }) => [upper, upper = upper.map((sum, i) => sum + values[i])]);
 	const top = Math.max(...upper, shown.reduce((sum, { last }) => sum + last, 0));
 	const ends = shown.map(({ name, last }) => `${last} ${name}`);
-	const text = `${title}, ${time(from)} to ${time(to)}: at most ${figure(top)} ${unit}; ` +
+	const text = `${title}, ${time(from)} to ${time(to)}: at most ${figure(top, unit)}; ` +
 		`at the end ${ends.join(", ")}`;
 	const areas = shown.map(({ role }, i) =>
 		svg("path", { class: `area-${role}`, d: path(...stack[i], top) }));
 	return el("figure", { class: "chart" },
 		el("figcaption", null, el("b", null, title), shown.map(({ role }, i) =>
 			el("span", null, el("i", { class: `key area-${role}` }), ends[i]))),
-		el("span", { class: "soft" }, `${figure(top)} ${unit}`),
+		el("span", { class: "soft" }, figure(top, unit)),
 		svg("svg", { viewBox: `0 0 ${n} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
 			"aria-label": text }, areas),
 		el("div", { class: "axis soft" }, el("span", null, time(from)), el("span", null, time(to))));

@@ -1,7 +1,7 @@
 // One job: its state, tasks, logs, events, attempts and configuration.
 
-import { actions, tagList } from "./actions.js";
-import { get, getText, pause, session, watch } from "./api.js";
+import { actions, tagList, written } from "./actions.js";
+import { get, pause, session, watch } from "./api.js";
 import { areaChart, seriesOf } from "./chart.js";
 import { el, fill } from "./dom.js";
 import { duration, state, time } from "./format.js";
@@ -106,6 +106,7 @@ class TaskView {
 
 	/** Shows a task, or its new state. */
 	show(task) {
+		if (JSON.stringify(task) === JSON.stringify(this.task)) return; // open details stay open
 		const isSame = this.task?.containerLog === task.containerLog;
 		const { containerExitCode: code, containerExitSpec: spec, attemptId: latest } = task;
 		this.task = task;
@@ -169,13 +170,16 @@ class JobView {
 			el("div", { class: "panel" }, this.#facts, this.tags.element), this.#chart,
 			section("Tasks", this.tasks.element), this.task.element, this.#earlier,
 			section("Events", this.#events), section("Configuration", this.#config));
-		this.#load("config?written=true", this.#config, (text) => text, getText);
-		this.#load("config", el("div"), ({ taskRoles }) => { this.roles = taskRoles; });
+		this.#load(written(job.path, { signal }), this.#config, (text) => text);
+		this.#load(this.#get("config"), el("div"), ({ taskRoles }) => { this.roles = taskRoles; });
+	}
+
+	#get(what) {
+		return get(`${this.path}/${what}`, { signal: this.signal });
 	}
 
 	/** Shows what the server answers, or why it refuses. */
-	async #load(what, host, make, ask = get) {
-		const answer = ask(`${this.path}/${what}`, { signal: this.signal });
+	async #load(answer, host, make) {
 		fill(host, await answer.then(make).catch((error) => `Not shown: ${error.message}`));
 	}
 
@@ -191,7 +195,7 @@ class JobView {
 		const from = start ?? Date.now();
 		const to = end ? end + (end - from) / 20 + 1 : Math.max(Date.now(), from + 1000);
 		const series = taskSeries(tasks, from, to);
-		fill(this.#chart, areaChart({ title: "Tasks by state", unit: "tasks", from, to, series }));
+		fill(this.#chart, areaChart({ title: "Tasks by state", unit: "task", from, to, series }));
 		this.tasks.rows = tasks;
 		const chosen = tasks.find((task) => taskName(task) === this.#chosen) ??
 			tasks.find((task) => task.taskState === "FAILED") ?? tasks[0];
@@ -202,8 +206,9 @@ class JobView {
 	show(detail) {
 		const { jobStatus: status } = detail;
 		const attempt = this.#attempt;
-		const why = whyOf(status);
-		fill(this.state, state(status.state), why && ` ${why}`);
+		const why = ` ${whyOf(status)}`;
+		const isNew = this.state.textContent !== status.state + why; // else it would be read again
+		if (isNew) fill(this.state, state(status.state), why);
 		this.buttons.update(isOver(status.state));
 		this.tags.update(detail.tags);
 		fill(this.#facts, facts([["User", status.username], ["Virtual cluster", status.virtualCluster],
@@ -212,14 +217,14 @@ class JobView {
 			...exitFacts(status.appExitCode, status.appExitSpec, status.appExitDiagnostics)]));
 		if (attempt) this.#showTasks(attempt, attempt.attemptStartedTime, attempt.attemptCompletedTime);
 		else this.#showTasks(detail, status.appCreatedTime, status.appCompletedTime);
-		this.#load("events", this.#events, eventTable);
+		this.#load(this.#get("events"), this.#events, eventTable);
 		this.#earlier.hidden = status.retries === 0;
 		const table = (all) => attemptTable(all, (one) => {
 			this.#attempt = one.attemptIndex === status.attemptId ? null : one;
 			this.#chosen = undefined;
 			this.show(detail);
 		});
-		if (status.retries) this.#load("job-attempts", this.#attempts, table);
+		if (status.retries) this.#load(this.#get("job-attempts"), this.#attempts, table);
 	}
 }
 

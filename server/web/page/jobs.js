@@ -151,7 +151,7 @@ export default function jobsPage(root, params, signal) {
 		const series = gpuSeries(table.rows, to);
 		chart.hidden = !series.some(({ values }) => values.some(Boolean));
 		const title = "GPUs asked for and in use";
-		fill(chart, areaChart({ title, unit: "GPUs", from: to - DAY, to, series }));
+		fill(chart, areaChart({ title, unit: "GPU", from: to - DAY, to, series }));
 	};
 	const show = () => {
 		timer = null;

@@ -132,6 +132,7 @@ def test_page_jobs_live(check):
     """Jobs appear, change, and disappear without a reload; filters, also in the address."""
     with Machine(gpus=2) as server:
         server.start("first", {"main": role(FOREVER, gpu=2)})
+        server.wait("first", "RUNNING")
         with Page(check, server, "#/jobs") as page:
             settle(page, lambda: "RUNNING" in row(page, "first"), "the first job runs")
             check.ok("user and cluster", re.search(r"alice\s+default\s+2\s+1", row(page, "first")), row(page, "first"))

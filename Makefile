@@ -418,6 +418,7 @@ bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so
 bench-long: bench all
 	python3 tests/bench/local.py
 	tests/bench/page.py
+	tests/bench/keystrokes.py
 
 pages: all
 	tests/tools/pages write

@@ -198,19 +198,16 @@ const KEYS = [ // Tab is not here: it moves the focus
 	...historyKeymap, ...standardKeymap,
 ];
 
-const READING = [
+const EXTENSIONS = [
 	lineNumbers(), highlightSpecialChars(), THEME, syntaxHighlighting(COLOURS),
-	EditorState.tabSize.of(8),
-];
-const WRITING = [
-	history(), marksField, SIGNS, hoverTooltip(help), INDENTATION,
-	autocompletion({ override: [complete], icons: false }),
+	EditorState.tabSize.of(8), history(), marksField, SIGNS, hoverTooltip(help), INDENTATION,
+	autocompletion({ override: [complete], icons: false }), keymap.of(KEYS),
 	EditorView.clipboardInputFilter.of((text, state) =>
 		text.replace(/\r\n|\n|\r/g, state.lineBreak)),
 ];
 
 /** An editor in `host`. change() is called after each change of the text. */
-export function createEditor(host, { text = "", label, readOnly = false, change = () => {} }) {
+export function createEditor(host, { text, label, change }) {
 	const separator = new Compartment(), language = new Compartment();
 	let pending = null; // marks that wait for the end of a composition
 	const flush = () => {
@@ -232,8 +229,7 @@ export function createEditor(host, { text = "", label, readOnly = false, change 
 			doc: text,
 			extensions: [
 				separator.of(EditorState.lineSeparator.of(separatorOf(text))),
-				language.of(languageOf(text)), listen, READING,
-				readOnly ? EditorState.readOnly.of(true) : WRITING, keymap.of(KEYS),
+				language.of(languageOf(text)), listen, EXTENSIONS,
 				EditorView.contentAttributes.of({ "aria-label": label }),
 				EditorView.domEventHandlers({
 					compositionend: () => { setTimeout(flush, AFTER_COMPOSITION); },
@@ -247,14 +243,14 @@ export function createEditor(host, { text = "", label, readOnly = false, change 
 		set text(value) {
 			const wanted = EditorState.lineSeparator.of(separatorOf(value));
 			view.dispatch({ effects: separator.reconfigure(wanted) });
-			view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: value } });
+			const changes = { from: 0, to: view.state.doc.length, insert: value };
+			view.dispatch({ changes, effects: setMarks.of(Decoration.none) });
 		},
 		/** Shows mistakes: {line, column, message, severity: "mistake" or "warning"}. */
 		marks(list) {
 			pending = list;
 			flush();
 		},
-		focus: () => view.focus(),
 		goTo(line, column) {
 			const at = offsetOf(view.state.doc.toString(), line, column);
 			view.dispatch({ selection: { anchor: at }, scrollIntoView: true });

@@ -116,6 +116,11 @@ class Jobs:
     def submit(self, name):
         return self.server.submit(job_v2(name)).status
 
+    def put(self, name, user):
+        """A job of another server."""
+        self.api.put("frameworks", {"metadata": {"name": framework_name(name, user), "annotations": {"jobName": name},
+                                                 "labels": {"userName": user}}, "spec": {"taskRoles": []}})
+
     def change(self, name, state=None, code=None, annotations=None, user=USER):
         """Write a status like FrameworkController."""
         key = framework_name(name, user)
@@ -221,13 +226,15 @@ def test_list_at_another_server(check):
     """Nothing is repeated: neither a job that was told without id, nor by a server that is behind."""
     with Jobs() as jobs, fake_server(jobs.api, *ONE_LOOP) as other:
         check.ok("the other is ready", other.ready())
-        with jobs.watch() as s:
+        with jobs.watch(f"?username={USER}") as s, jobs.watch() as all_users:
             s.until(lambda s: s.head)
+            all_users.until(lambda s: s.head)
             check.equal("submitted", jobs.submit("a"), 202)
             check.ok("told", s.until(lambda s: "a" in s.names()), s.events)
             check.ok("both know it", wait_until(lambda: other.request("GET", "/api/v2/jobs").json ==
                                                 jobs.server.request("GET", "/api/v2/jobs").json))
-            jobs.api.bookmark()
+            jobs.put("x", "another")
+            check.ok("it has heard all", all_users.until(lambda s: "x" in s.names()), all_users.events)
             jobs.server.terminate()
             check.ok("it ends", s.ended(), s.body)
             last = s.last_id
@@ -239,8 +246,7 @@ def test_list_at_another_server(check):
         with Stream(other, headers={"Last-Event-ID": str(ahead)}) as s:
             s.until(lambda s: s.head)
             for name in ("b", "c", "d"):  # the client has seen the first two
-                jobs.api.put("frameworks", {"metadata": {"name": framework_name(name), "annotations": {"jobName": name},
-                                                         "labels": {"userName": USER}}, "spec": {"taskRoles": []}})
+                jobs.put(name, USER)
             check.ok("the next one is told", s.until(lambda s: "d" in s.names()), s.events)
             check.equal("... and nothing again", s.names(), ["d"])
         with Stream(other, headers={"Last-Event-ID": str(1 << 40)}) as s:

@@ -185,16 +185,23 @@ bool grant_lock(struct engine *e, struct engine_grant *g)
 	return gpus_of(e, g, false) >= g->need.gpus;
 }
 
-/* What other programs hold, of those that no job of this engine has. */
-static int64_t gpus_foreign(struct engine *e, bool probe)
+/* Finds out what other programs hold, of those that no job of this engine has. */
+static void gpus_look(struct engine *e)
 {
-	int64_t n = 0;
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
 		struct engine_gpu *g = &e->gpu[i];
-		if (!g->grant && (probe || g->foreign))
+		if (!g->grant && (e->probe || g->foreign))
 			g->foreign = !gpu_is_free(g->gpu);
-		n += !g->grant && g->foreign;
 	}
+	e->probe = false;
+}
+
+/* Those that other programs held at the last look. */
+static int64_t gpus_foreign(const struct engine *e)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		n += !e->gpu[i].grant && e->gpu[i].foreign;
 	return n;
 }
 
@@ -223,11 +230,11 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 /* false: something was taken by others; pick again. */
 static bool schedule_once(struct engine *e)
 {
-	struct amounts foreign = { .gpus = gpus_foreign(e, e->probe) };
+	gpus_look(e);
+	struct amounts foreign = { .gpus = gpus_foreign(e) };
 	struct amounts total = engine_total(e);
 	void *const *owners;
 	bool ok = true;
-	e->probe = false;
 	queue_now(e->queue, clock_ms());
 	queue_machine(e->queue, &total, &foreign);
 	size_t n = queue_pick(e->queue, &owners);
@@ -315,7 +322,7 @@ void engine_schedule(struct engine *e)
 			job_explain(e->job[i]);
 	}
 	struct engine_share all = shares_publish(e);
-	int64_t foreign = gpus_foreign(e, false);
+	int64_t foreign = gpus_foreign(e); /* also those that are free by now */
 	if (all.wanted.gpus > 0 && foreign > 0)
 		e->probe_ms = now + PROBE_MS;
 	counter_set(&e->waiting, all.waiting);

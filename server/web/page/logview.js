@@ -7,7 +7,7 @@ import { Known, Log, parts } from "./log.js";
 import { VirtualList } from "./table.js";
 
 const FLAGS = ["bold", "dim", "italic", "underline", "inverse", "strike"];
-const LAST_WAIT = 10000;
+const EARLY_WAIT = 2000, LAST_WAIT = 10000; // ms: of a task that has no log yet; of all others
 
 function styled({ text, style }) {
 	const flags = FLAGS.filter((flag) => style?.[flag]).join(" ");
@@ -45,6 +45,7 @@ async function follow(log, task, name, { signal, offer, say, changed }) {
 			signal.throwIfAborted();
 			const isEarly = error.status === 404 && !ended;
 			say(isEarly ? "There is no log yet." : `Not shown: ${error.message}`);
+			if (isEarly) wait = EARLY_WAIT;
 			if (!isEarly && ![0, 429].includes(error.status) && !(error.status >= 500)) return;
 		}
 		if (ended || !task.ended()) await pause(wait, signal);

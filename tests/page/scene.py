@@ -4,17 +4,41 @@ import re
 
 from harness import ROOT, wait_until
 from machine import Machine, role
+from selenium.webdriver.common.keys import Keys
 from signin import Cluster
 
 FOREVER = "while sleep 1; do :; done"
-TRAIN = r"""
-printf '\033[1mLoading\033[0m cifar-10 ... \033[32mok\033[0m, 50000 images\n'
-for epoch in 1 2 3; do
-	for step in 20 40 60 80 100; do printf '\repoch %s  [%3s%%]  loss 0.%s' $epoch $step $((900 - epoch * 200 - step)); sleep 0.05; done
-	printf '\repoch %s  [100%%]  loss 0.%s  \033[33maccuracy 0.%s\033[0m\n' $epoch $((800 - epoch * 200)) $((700 + epoch * 60))
-done
-echo 'saved checkpoint-3.pt' >&2
-while sleep 1; do :; done"""
+# Also the text of the editor.
+RESNET = r"""# ResNet-50 on CIFAR-10: two workers with two GPUs each, and a parameter server.
+protocolVersion: 2
+name: resnet-cifar10
+type: job
+jobRetryCount: 1
+prerequisites:
+  - {name: image, type: dockerimage, uri: "debian:12-slim"}
+taskRoles:
+  worker:
+    instances: 2
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 2}
+    commands:
+      - printf '\033[1mLoading\033[0m cifar-10 ... \033[32mok\033[0m, 50000 images\n'
+      - |
+        for epoch in 1 2 3; do
+          for step in 20 40 60 80; do
+            printf '\repoch %s  [%3s%%]' $epoch $step; sleep 0.05
+          done
+          printf '\repoch %s  [100%%]  loss 0.%s  \033[33maccuracy 0.%s\033[0m\n' \
+            $epoch $((800 - epoch * 200)) $((700 + epoch * 60))
+        done
+      - echo 'saved checkpoint-3.pt' >&2
+      - while sleep 1; do :; done
+  ps:
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}
+    commands:
+      - while sleep 1; do :; done
+"""
 FAIL = ("printf 'epoch 1, loss 0.93\\n'; printf '\\033[31mTraceback (most recent call last):\\033[0m\\n  File \"train.py\", line 12\\n"
         "RuntimeError: CUDA error: out of memory\\n' >&2; exit 1")
 
@@ -23,7 +47,8 @@ class Scene(Machine):
     def __init__(self, **more):
         super().__init__(gpus=8, **more)
         self.cluster = Cluster()
-        self.start("resnet-cifar10", {"worker": role(TRAIN, gpu=2, instances=2), "ps": role(FOREVER)}, jobRetryCount=1)
+        if self.submit(RESNET).status != 202:
+            raise RuntimeError(self.submit(RESNET))
         self.start("bert-large-pretraining", {"main": role(FOREVER, gpu=3)})
         self.start("mnist", {"main": role("echo done; exit 0")})
         self.start("out-of-memory", {"main": role(FAIL)})
@@ -50,10 +75,18 @@ def landed(name):
     return os.path.exists(os.path.join(ROOT, "server", "web", "page", f"{name}.js"))
 
 
+def with_mistake(page):
+    """The text of a job, with a key that does not exist."""
+    page.shows("ResNet-50")
+    if not page.has("listitem"):
+        page.find("textbox", "Job").send_keys(Keys.CONTROL, Keys.END, Keys.NULL, "priority: high")
+    return page.find("listitem", re.compile("priority|unknown"))
+
+
 # (name, hash, whether it is shown completely)
 PAGES = [(name, hash_, ready) for module, name, hash_, ready in (
     ("jobs", "jobs", "#/jobs", lambda p: p.shows("tuning-7") and p.shows("gpt-finetune")),
-    ("submit", "submit", "#/submit", lambda p: p.find("textbox", "Job") and p.shows("Preview")),
+    ("submit", "submit", "#/submit?from=alice~resnet-cifar10", with_mistake),
     ("job", "job", "#/jobs/alice~resnet-cifar10", lambda p: p.shows("RUNNING") and p.shows(re.compile("checkpoint|epoch 3"))),
     ("job", "failed", "#/jobs/alice~out-of-memory", lambda p: p.shows("FAILED") and p.shows("out of memory")),
     ("machine", "machine", "#/machine", lambda p: p.shows("gpt-finetune") and p.shows("7 in use by jobs")),

@@ -80,7 +80,7 @@ def with_mistake(page):
     page.shows("ResNet-50")
     if not page.has("listitem"):
         page.find("textbox", "Job").send_keys(Keys.CONTROL, Keys.END, Keys.NULL, "priority: high")
-    return page.find("listitem", re.compile("priority|unknown"))
+    return page.shows(re.compile(r"line \d+: "))
 
 
 # (name, hash, whether it is shown completely)

@@ -230,7 +230,7 @@ export function createEditor(host, { text, label, change }) {
 			extensions: [
 				separator.of(EditorState.lineSeparator.of(separatorOf(text))),
 				language.of(languageOf(text)), listen, EXTENSIONS,
-				EditorView.contentAttributes.of({ "aria-label": label }),
+				EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
 				EditorView.domEventHandlers({
 					compositionend: () => { setTimeout(flush, AFTER_COMPOSITION); },
 				}),

@@ -127,7 +127,10 @@ static void stage_line(struct stage *s, const char *line)
 {
 	s->line = line;
 	FREE_AUTO char *copy = xstrdup(line);
-	char *word[40] = { NULL };
+	static char none[] = "";
+	char *word[40];
+	for (size_t i = 0; i < 40; i++)
+		word[i] = none;
 	char *rest = NULL;
 	size_t n = 0;
 	for (char *w = strtok_r(copy, " ", &rest); w && n < 40; w = strtok_r(NULL, " ", &rest))

@@ -125,7 +125,7 @@ $(B)/web/examples.json: server/web/examples.sh $(WEB_EXAMPLES)
 WEB_DROPPED := -e 's/^[[:blank:]]+//' -e '/^\/\//d' -e '/^\/\*.*\*\/$$$$/d' \
 	-e '/^\/\*([^*]|\*[^/])*$$$$/,/\*\/$$$$/d'
 define WEB
-$(B)/web/$(notdir $(1)).gz: $(1)
+$(B)/web/$(notdir $(1)).gz: $(1) Makefile
 	@mkdir -p $$(@D)
 	$(Q)sed -E -e '' $(if $(filter server/web/page/%.js server/web/page/%.css,$(1)),$(WEB_DROPPED)) <$$< | gzip -9n >$$@
 $(B)/server/web/web.o: $(B)/web/$(notdir $(1)).gz

@@ -162,7 +162,7 @@ def each_right_is_named(check, cluster):
                    for match in [re.match(r"ok +right: (\w+(?:, \w+)*) (.*)", line)] if match for verb in match[1].split(", ")}
         check.equal("the rights of the files are those of the table", sorted(allowed), sorted(map(words_of, rights)))
         with open(os.path.join(ROOT, "server/check/rights.c"), encoding="utf-8") as f:
-            rows = re.findall(r'^\t\t\{ [^"]*"[a-z ]+", KIND_', f.read(), re.M)
+            rows = re.findall(r'^\t\t\{ [^"]*KIND_\w+, "[a-z ]+",', f.read(), re.M)
         check.equal("these options need all rows of the table", len({line for line in lines if " right: " in line}), len(rows))
         for group in groups_of(rights):
             group = with_wider(group, rights)

@@ -324,7 +324,7 @@ help:
 	@echo 'make            build/rest-lit, build/pai-runtime'
 	@echo 'make demo       build, start the server on a directory, submit the examples'
 	@echo 'make check      the tests for every change: 8 minutes on two cores'
-	@echo 'make check-long all tests: 90 minutes or more'
+	@echo 'make check-long all tests: about 2 hours'
 	@echo 'make SUITE      one suite: $(SUITES)'
 	@echo '                TEST=WORD: only tests with WORD in their names (lint: only this file);'
 	@echo '                FLAVOUR=asan: under AddressSanitizer and UBSan;'

@@ -58,15 +58,22 @@ static void lease_released(void *arg, const struct store_reply *reply)
 	l->busy = false;
 }
 
+/* The beginning of a patch that fails if the Lease has changed since it was read. */
+static void lease_put_version(struct lease *l)
+{
+	l->body.n = 0;
+	str_puts(&l->body, "{\"metadata\":{\"resourceVersion\":");
+	str_json(&l->body, span_of(l->version));
+	str_puts(&l->body, "},");
+}
+
 static void lease_give_back(struct lease *l)
 {
 	if (!lease_held(l) || !l->version[0])
 		return;
 	l->held_until_ms = 0;
-	l->body.n = 0;
-	str_puts(&l->body, "{\"metadata\":{\"resourceVersion\":");
-	str_json(&l->body, span_of(l->version));
-	str_puts(&l->body, "},\"spec\":{\"holderIdentity\":\"\"}}");
+	lease_put_version(l);
+	str_puts(&l->body, "\"spec\":{\"holderIdentity\":\"\"}}");
 	l->asked_ms = clock_ms();
 	lease_ask(l, STORE_PATCH, lease_released);
 }
@@ -119,9 +126,7 @@ static void lease_create(struct lease *l)
 
 static void lease_patch(struct lease *l, bool acquire)
 {
-	str_puts(&l->body, "{\"metadata\":{\"resourceVersion\":");
-	str_json(&l->body, span_of(l->version));
-	str_puts(&l->body, "},");
+	lease_put_version(l);
 	lease_put_spec(l, acquire);
 	str_char(&l->body, '}');
 	lease_ask(l, STORE_PATCH, lease_written);

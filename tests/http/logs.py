@@ -575,16 +575,22 @@ def still(counter):
     return seen > 0 and counter[0] == seen
 
 
+def held(place):
+    """Each log is one byte, and ends when this event is set."""
+    end = threading.Event()
+
+    def act(h, *_):
+        Log.head(h)
+        Log.chunk(h, b"x")
+        end.wait(PATIENCE * SLOW)
+        Log.chunk(h, b"")
+    place.log.act = act
+    return end
+
+
 def too_many(check):
     with Place("--log-streams", "3", "--streams-per-user", "2") as p:
-        end = threading.Event()
-
-        def act(h, *_):
-            Log.head(h)
-            Log.chunk(h, b"x")
-            end.wait(PATIENCE * SLOW)
-            Log.chunk(h, b"")
-        p.log.act = act
+        end = held(p)
         uri = p.link()
         path = p.path() + "/all"
         first = [p.open(uri) for _ in range(2)]
@@ -604,14 +610,7 @@ def too_many(check):
 def too_many_followed(check):
     """Links count for the users that they are for, not for the address of the clients."""
     with Place("--streams-per-user", "1") as p:
-        end = threading.Event()
-
-        def act(h, *_):
-            Log.head(h)
-            Log.chunk(h, b"x")
-            end.wait(PATIENCE * SLOW)
-            Log.chunk(h, b"")
-        p.log.act = act
+        end = held(p)
         link = p.link() + "&follow=true"
         theirs = [l["uri"] for l in p.ask(user="bob").json["locations"] if l["name"] == "all"][0]
         followed = [p.open(link), p.open(theirs + "&follow=true")]

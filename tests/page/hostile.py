@@ -12,7 +12,6 @@ from browser import Page, settle
 from harness import Threads, wait_until
 from machine import Machine, role
 from payloads import PAYLOADS
-from scene import landed
 
 BATCH = 50
 # Values on which the page bases decisions keep their meaning.
@@ -221,5 +220,4 @@ def test_page_hostile_mistakes(check):
 
 
 CORE = [test_page_some_hostile_texts]
-WHOLE = [t for name, t in (("machine", test_page_hostile_machine), ("jobs", test_page_hostile_jobs), ("job", test_page_hostile_job),
-                           ("submit", test_page_hostile_mistakes)) if landed(name)]
+WHOLE = [test_page_hostile_machine, test_page_hostile_jobs, test_page_hostile_job, test_page_hostile_mistakes]

@@ -58,6 +58,18 @@ def test_web_for_browsers(check):
                 check.equal(f"{what}: its policy", reply.headers.get("content-security-policy"), POLICY if html else None)
 
 
+def test_web_preloads(check):
+    """What the pages Jobs and Job need is asked for at once, and nothing else."""
+    files = sources()
+    needed, left = [], ["main.js", "jobs.js", "job.js"]
+    while left:
+        needed.append(left.pop())
+        imported = re.findall(r'^import .* from "./(.*)";$', read(files[needed[-1]]).decode(), re.M)
+        left += [name for name in imported if name not in needed + left]
+    links = re.findall(r'"modulepreload" href="web/(.*?)"', read(files["index.html"]).decode())
+    check.equal("modules", sorted(links), sorted(needed))
+
+
 def test_web_no_page(check):
     with Server("--standalone", "jobs", "--no-page") as server:
         reply = server.request("GET", "/", headers=BROWSER)
@@ -257,5 +269,5 @@ def test_web_no_machine(check):
             check.equal(f"{path} needs none", yard.ask(None, "GET", path).status, 200)
 
 
-TESTS = [test_web_for_browsers, test_web_no_page, test_web_files, test_web_not_served, test_web_without_logins, test_web_examples,
-         test_web_schemas, test_web_written, test_web_no_machine]
+TESTS = [test_web_for_browsers, test_web_preloads, test_web_no_page, test_web_files, test_web_not_served, test_web_without_logins,
+         test_web_examples, test_web_schemas, test_web_written, test_web_no_machine]

@@ -80,7 +80,7 @@ const { visible } = await load("table"), { sampled } = await load("chart");
 const { selects, gpuSeries } = await load("jobs"), { taskSeries } = await load("job");
 const { nextName, hasSecrets } = await load("actions");
 const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING" };
-const day = 86400e3, gpus = (rows) => gpuSeries(rows, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
+const day = 86400e3, gpus = (rows) => gpuSeries(rows, day, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
 return {
 	visible: [visible(0, 300, 30, 5), visible(3000, 300, 30, 1000), visible(1e9, 300, 30, 1000), visible(0, 1e6, 10, 1e5), visible(0, 0, 30, 9)],
 	sampled: [sampled([{ start: 0, end: 10, weight: 2 }], 0, 10, 2), sampled([{ start: 4, end: 99, weight: 1 }], 0, 10, 5),

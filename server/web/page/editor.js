@@ -22,7 +22,7 @@ const wave = (colour) => ({
 const raised = { color: "var(--text)", backgroundColor: "var(--raised)", border: line("line") };
 const THEME = EditorView.theme({
 	"&": { height: "100%", color: "var(--text)", backgroundColor: "var(--panel)", fontSize: "13px" },
-	"&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-1px" },
+	"&.cm-focused": { outline: "0" }, // .editor of style.css has it
 	".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", overflow: "auto" },
 	".cm-content": { caretColor: "var(--text)", padding: "6px 0" },
 	".cm-gutters": { ...raised, backgroundColor: "var(--back)", border: "0", color: "var(--soft)" },

@@ -171,7 +171,10 @@ class JobView {
 			section("Tasks", this.tasks.element), this.task.element, this.#earlier,
 			section("Events", this.#events), section("Configuration", this.#config));
 		this.#load(written(job.path, { signal }), this.#config, (text) => text);
-		this.#load(this.#get("config"), el("div"), ({ taskRoles }) => { this.roles = taskRoles; });
+		this.#load(this.#get("config"), el("div"), ({ taskRoles }) => {
+			this.roles = taskRoles;
+			this.tasks.refresh();
+		});
 	}
 
 	#get(what) {

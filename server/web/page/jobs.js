@@ -36,15 +36,14 @@ export function selects(filter, row) {
 		? texts.some((text) => text?.includes(value)) : value.split(",").includes(row[OF_ROW[key]])));
 }
 
-/** GPUs of the jobs in the day before `now`: in use, and of jobs that wait for them. */
-export function gpuSeries(rows, now) {
+/** GPUs of the jobs since `from`: in use, and of jobs that wait for them. */
+export function gpuSeries(rows, from, now) {
 	const used = [], waiting = [];
 	for (const { submissionTime, launchedTime, completedTime, totalGpuNumber: weight } of rows) {
 		const end = completedTime ?? now;
 		if (weight) waiting.push({ start: submissionTime, end: launchedTime ?? end, weight });
 		if (weight && launchedTime) used.push({ start: launchedTime, end, weight });
 	}
-	const from = now - DAY;
 	return [seriesOf("running", used, from, now, "in use"), seriesOf("waiting", waiting, from, now)];
 }
 
@@ -148,10 +147,12 @@ export default function jobsPage(root, params, signal) {
 		const to = Date.now();
 		if (to - charted < CHART_MS) return;
 		charted = to;
-		const series = gpuSeries(table.rows, to);
+		const first = table.rows.at(-1)?.submissionTime ?? to;
+		const from = Math.min(Math.max(first, to - DAY), to - 1000);
+		const series = gpuSeries(table.rows, from, to);
 		chart.hidden = !series.some(({ values }) => values.some(Boolean));
 		const title = "GPUs asked for and in use";
-		fill(chart, areaChart({ title, unit: "GPU", from: to - DAY, to, series }));
+		fill(chart, areaChart({ title, unit: "GPU", from, to, series }));
 	};
 	const show = () => {
 		timer = null;

@@ -63,7 +63,7 @@ class Checks:
             try:
                 function(self)
             except Exception:
-                self.ok(function.__name__, False, traceback.format_exc()[-900:])
+                self.ok(function.__name__, False, "Traceback, its end: " + traceback.format_exc()[-570:])
             while COMPLAINTS:
                 self.ok("sanitizer", False, COMPLAINTS.pop())
             good = self.wrong == wrong

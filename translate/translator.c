@@ -1,7 +1,7 @@
 /*
- * Settings and compiled templates.  Each template has a slot for every set of its overlays.
- * translator_new fills the slots that most jobs need; the others are filled at first use, by
- * compare-and-swap, because all threads share the translator.  A filled slot never changes.
+ * Settings and compiled templates.  Each template has a slot for every set of its overlays.  A slot
+ * is filled at its first use, by compare-and-swap, because all threads share the translator.  A
+ * filled slot never changes.
  */
 #include <assert.h>
 #include <stdatomic.h>
@@ -278,8 +278,8 @@ static struct prog *compile(const struct translator *t, enum template_id u, size
 	return p;
 }
 
-/* The program for a set of overlays, compiled at the first call.  NULL and *e, but not for sets
- * that compile_at_start has accepted. */
+/* The program for a set of overlays, compiled at the first call.  NULL and *e if that is
+ * impossible; not after translator_new. */
 static const struct prog *program(const struct translator *t, enum template_id u, size_t mask,
                                   struct err *e)
 {
@@ -294,17 +294,6 @@ static const struct prog *program(const struct translator *t, enum template_id u
 	return known;
 }
 
-/* The overlays that the settings alone decide about, and that apply. */
-static size_t fixed_overlays(const struct translator *t, enum template_id u)
-{
-	const struct scope s = { .t = t, .set = &t->set };
-	size_t mask = 0;
-	for (size_t i = 0; i < t->unit[u].n; i++)
-		if (t->unit[u].when[i] <= WHEN_SETTINGS_MAX && when_holds(t->unit[u].when[i], &s))
-			mask |= (size_t)1 << i;
-	return mask;
-}
-
 static int compile_check(const struct translator *t, enum template_id u, size_t mask, struct err *e)
 {
 	struct prog *p = compile(t, u, mask, e);
@@ -312,30 +301,20 @@ static int compile_check(const struct translator *t, enum template_id u, size_t 
 	return p ? 0 : -1;
 }
 
-/*
- * Checks the template without overlays, with each one, each two, and all.  Merges fail between two
- * overlays, so no other set can fail later.  Keeps the programs for the overlays of this
- * installation, alone and with each other one.
- */
-static int compile_at_start(const struct translator *t, enum template_id u, struct err *e)
+/* Checks a template with all overlays: the largest program.  If the operator has replaced
+ * templates, also without overlays, with each one, and each two.  Merges fail between two overlays,
+ * so no other set can fail later.  Tests check the templates of the program in this way. */
+static int check_overlays(const struct translator *t, enum template_id u, bool replaced,
+                          struct err *e)
 {
 	size_t n = t->unit[u].n;
-	size_t fixed = fixed_overlays(t, u);
-	if (compile_check(t, u, 0, e) < 0)
+	if (replaced && compile_check(t, u, 0, e) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		if (compile_check(t, u, (size_t)1 << i, e) < 0)
-			return -1;
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < i; k++)
+	for (size_t i = 0; replaced && i < n; i++)
+		for (size_t k = i + 1; k-- > 0;) /* k = i: one alone */
 			if (compile_check(t, u, (size_t)1 << i | (size_t)1 << k, e) < 0)
 				return -1;
-	if (compile_check(t, u, ((size_t)1 << n) - 1, e) < 0 || !program(t, u, fixed, e))
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		if (!program(t, u, fixed | (size_t)1 << i, e))
-			return -1;
-	return 0;
+	return compile_check(t, u, ((size_t)1 << n) - 1, e);
 }
 
 static int translator_check_name(const char *name, struct err *e)
@@ -366,7 +345,8 @@ static int translator_read_templates(struct translator *t, const struct template
 		if (translator_check_name(r->name, e) < 0)
 			return -1;
 	for (enum template_id u = 0; u < TEMPLATE_MAX; u++)
-		if (translator_read_template(t, u, replace, e) < 0 || compile_at_start(t, u, e) < 0)
+		if (translator_read_template(t, u, replace, e) < 0 ||
+		    check_overlays(t, u, replace != NULL, e) < 0)
 			return -1;
 	return 0;
 }
@@ -420,7 +400,7 @@ void template_write(const struct scope *s, enum template_id u, struct str *out)
 	if (p == NULL) {
 		ERR_AUTO e = { 0 };
 		p = program(s->t, u, mask, &e);
-		assert(p); /* compile_at_start has accepted all overlays */
+		assert(p);
 	}
 	prog_run(p, s, out);
 }

@@ -1,6 +1,5 @@
 /* rest-lit translate FILE: the objects of a job as one Kubernetes List; rest-lit convert FILE: the
  * job as a v2 job. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,15 +12,48 @@
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
 
+static void new_line(struct str *out, unsigned level)
+{
+	str_char(out, '\n');
+	while (level--)
+		str_puts(out, "  ");
+}
+
+/* The position behind the string that begins at `i`. */
+static size_t string_end(struct span json, size_t i)
+{
+	while (json.p[++i] != '"')
+		i += json.p[i] == '\\';
+	return i + 1;
+}
+
+/* Valid JSON without spaces, with a line for each member and item. */
+static void indent_json(struct str *out, struct span json)
+{
+	unsigned level = 0;
+	for (size_t i = 0, n; i < json.n; i += n) {
+		char c = json.p[i];
+		bool opens = c == '{' || c == '[';
+		bool closes = c == '}' || c == ']';
+		n = c == '"' ? string_end(json, i) - i : 1;
+		level -= closes;
+		if (closes && json.p[i - 1] != c - 2) /* not within {} and [] */
+			new_line(out, level);
+		str_put(out, json.p + i, n);
+		level += opens;
+		if (c == ',' || (opens && json.p[i + 1] != c + 2))
+			new_line(out, level);
+		else if (c == ':')
+			str_char(out, ' ');
+	}
+}
+
 static int print_json(struct span list)
 {
-	/* Valid JSON; of duplicate keys the last one wins, as in an API server. */
-	json_auto_t *tree = json_loadb(list.p, list.n, 0, NULL);
-	FREE_AUTO char *text = json_dumps(tree, JSON_INDENT(2));
-	if (!text)
-		abort();
-	int code = command_print(span_of(text));
-	return code == EXIT_OK ? command_print(SPAN("\n")) : code;
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	indent_json(&out, list);
+	str_char(&out, '\n');
+	return command_print(str_view(&out));
 }
 
 static int print_yaml(struct span list)

@@ -112,13 +112,12 @@ struct template_row {
 };
 extern const struct template_row TEMPLATES[TEMPLATE_MAX];
 
-/* Conditions of overlays.  Those up to WHEN_SETTINGS_MAX depend on the settings only. */
+/* Conditions of overlays. */
 enum when {
 	WHEN_ALWAYS,
 	WHEN_RUNTIME_CONFIGMAP,
 	WHEN_PULL_SECRET,
 	WHEN_OUTPUT_URL,
-	WHEN_SETTINGS_MAX = WHEN_OUTPUT_URL,
 	WHEN_MARKED,
 	WHEN_HIVED,
 	WHEN_OLD_ENV,

@@ -89,6 +89,76 @@ static const char *value_end(const char *p, const char *end)
 	return p;
 }
 
+/* Inside of a string. */
+static const char *scan_tail_string(struct scan_tail *t, const char *p, const char *end)
+{
+	if (t->escaped)
+		p++;
+	t->escaped = false;
+	const char *quote = scan_string_end(p, end);
+	if (quote < end) {
+		t->string = false;
+		return quote + 1;
+	}
+	const char *backslashes = end;
+	while (backslashes > p && backslashes[-1] == '\\')
+		backslashes--;
+	t->escaped = (end - backslashes) % 2 == 1;
+	return end;
+}
+
+static const char *scan_tail_container(struct scan_tail *t, const char *p, const char *end)
+{
+	for (; p < end; p++) {
+		switch ((enum mark)MARKS[(unsigned char)*p]) {
+		case PLAIN:
+			break;
+		case OPEN:
+			t->depth++;
+			break;
+		case CLOSE:
+			if (--t->depth == 0)
+				return p + 1;
+			break;
+		case QUOTE:
+			t->string = true;
+			return p + 1;
+		}
+	}
+	return end;
+}
+
+static const char *scan_tail_begin(struct scan_tail *t, const char *p)
+{
+	enum mark mark = (enum mark)MARKS[(unsigned char)*p];
+	t->depth = mark == OPEN;
+	t->string = mark == QUOTE;
+	t->scalar = !t->depth && !t->string;
+	return t->scalar ? p : p + 1;
+}
+
+size_t scan_tail(struct scan_tail *t, struct span piece)
+{
+	const char *p = piece.p;
+	const char *end = p + piece.n;
+	while (p < end && !t->ended) {
+		if (t->scalar) {
+			while (p < end && !ENDS[(unsigned char)*p])
+				p++;
+			t->ended = p < end;
+		} else if (t->string) {
+			p = scan_tail_string(t, p, end);
+			t->ended = !t->string && t->depth == 0;
+		} else if (t->depth > 0) {
+			p = scan_tail_container(t, p, end);
+			t->ended = !t->string && t->depth == 0;
+		} else {
+			p = scan_tail_begin(t, p);
+		}
+	}
+	return (size_t)(p - piece.p);
+}
+
 static const char *scan_skip_space(const char *p, const char *end)
 {
 	while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))

@@ -53,6 +53,15 @@ bool scan_value(struct scan *s, struct span *value);
 struct scan scan_enter(const struct scan *s);
 void scan_leave(struct scan *s, const struct scan *inner);
 
+/* The end of one value whose text comes in pieces, from its first byte.  Returns how many bytes of
+ * the piece belong to it; `ended` is set when the value is complete, for a number, true, false or
+ * null by the byte after it. */
+struct scan_tail {
+	bool ended, string, escaped, scalar;
+	size_t depth;
+};
+size_t scan_tail(struct scan_tail *t, struct span piece);
+
 /* A member of an object; { NULL, 0 } if absent, or if the value is not an object. */
 struct span scan_get(struct span object, const char *key);
 /* A nested member: scan_path(v, "status", "attemptStatus", "id"). */

@@ -42,14 +42,6 @@ struct watch_event watch_event_read_cut(struct span line, struct arena *a);
  * in the arena. */
 struct span watch_stub(struct span object, struct arena *a);
 
-struct list_page {
-	struct span items; /* an array, or null */
-	char version[VERSION_MAX];
-	struct span more; /* metadata.continue; in the arena; empty at the end */
-};
-/* false: the body is not a list. */
-bool list_page_read(struct span body, struct arena *a, struct list_page *out);
-
 /* The version as a number, for comparisons; 0 if it is not a number. */
 int64_t version_number(const char *version);
 
@@ -67,6 +59,50 @@ typedef void watch_line(void *arg, struct span line, bool cut);
 void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each, void *arg);
 /* Discard the unfinished line, when the connection has ended. */
 void watch_lines_clear(struct watch_lines *l);
+
+/* The end of a page of a LIST. */
+struct list_page {
+	char version[VERSION_MAX];
+	struct span more; /* metadata.continue; empty at the end */
+};
+
+enum list_place {
+	LIST_OPEN,
+	LIST_FIRST_KEY,
+	LIST_KEY,
+	LIST_COLON,
+	LIST_VALUE,
+	LIST_COMMA,
+	LIST_FIRST_ITEM,
+	LIST_ITEM,
+	LIST_ITEM_COMMA,
+	LIST_WHOLE,
+	LIST_BAD,
+	LIST_PLACES
+};
+
+/* The bytes of a page of a LIST, cut into items. */
+struct list_lines {
+	struct watch_lines value; /* an unfinished item, or member beside `items` */
+	struct scan_tail tail;    /* of it */
+	enum list_place place;
+	bool inside;          /* of a value */
+	bool items, metadata; /* these keys have come */
+	size_t key;           /* of the member: the place in its table */
+	struct list_page page;
+	struct arena arena; /* page.more */
+	watch_line *each;
+	void *arg;
+};
+
+/* max: bytes of an item or another value.  each: gets the items; whole ones are valid JSON, cut
+ * ones are the beginnings of items that were too long. */
+void list_lines_init(struct list_lines *l, size_t max, watch_line *each, void *arg);
+/* Calls `each` for each item that ends in these bytes.  false: this is not a list. */
+bool list_lines_take(struct list_lines *l, struct span bytes);
+/* The page, if all of it has come; borrowed from *l.  NULL: it is not a whole list. */
+const struct list_page *list_lines_end(const struct list_lines *l);
+void list_lines_done(struct list_lines *l);
 
 /* ---- watch.c: the next request of a reflector, and its time.  Pure, except for jitter ---- */
 

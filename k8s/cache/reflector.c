@@ -51,8 +51,9 @@ struct reflector {
 	enum reflect_fault fault;     /* found in the received data, or FAULT_NONE */
 	int64_t event_code;           /* of the ERROR event that ended the watch; 0: none */
 	long refused;                 /* status of the previous failure */
-	struct str body;              /* a page */
-	struct watch_lines lines;     /* a watch */
+	bool paging;                  /* bytes of a page have come */
+	struct list_lines page;
+	struct watch_lines lines; /* a watch */
 };
 
 /* ---- trouble --------------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static const char *hint(long status)
 	case 410:
 		return "every version that it names is too old";
 	case 413:
-		return "one object exceeds the size limit of a page";
+		return "one object is too large for a page";
 	case 429:
 	case 503:
 		return "it is overloaded, or starting";
@@ -196,6 +197,43 @@ static void reflector_take_line(void *arg, struct span line, bool cut)
 	take_event(r, &e);
 }
 
+static void reflector_take_item(void *arg, struct span item, bool cut)
+{
+	struct reflector *r = arg;
+	ARENA_AUTO arena = { 0 };
+	if (atomic_load(&r->stop))
+		return;
+	if (cut)
+		item = watch_stub(item, &arena);
+	if (item.p)
+		r->settings.put(r->settings.arg, item);
+}
+
+/* The items of a page that breaks off stay: they come again, in the same list or in the next. */
+static bool take_page_bytes(struct reflector *r, struct span bytes)
+{
+	if (!r->paging && r->state.more.n == 0)
+		begin_list(r); /* a list that failed is begun again */
+	r->paging = true;
+	if (list_lines_take(&r->page, bytes))
+		return true;
+	r->fault = FAULT_REFUSED;
+	return false;
+}
+
+static enum reflect_fault end_page(struct reflector *r)
+{
+	const struct list_page *page = list_lines_end(&r->page);
+	if (!page)
+		return FAULT_REFUSED;
+	if (atomic_load(&r->stop))
+		return FAULT_NONE;
+	if (reflect_page(&r->state, page))
+		end_list(r);
+	well(r);
+	return FAULT_NONE;
+}
+
 static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *arg)
 {
 	struct reflector *r = arg;
@@ -205,44 +243,10 @@ static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *
 		return 0; /* ends the transfer */
 	if (curl_status(r->easy) != 200)
 		return bytes.n; /* only the status of errors is used */
-	if (r->ask != ASK_LIST)
-		watch_lines_take(&r->lines, bytes, reflector_take_line, r);
-	else
-		str_span(&r->body, bytes);
-	if (r->body.full)
-		r->fault = FAULT_TOO_LARGE;
+	if (r->ask == ASK_LIST)
+		return take_page_bytes(r, bytes) ? bytes.n : 0;
+	watch_lines_take(&r->lines, bytes, reflector_take_line, r);
 	return r->fault == FAULT_NONE ? bytes.n : 0;
-}
-
-static void put_items(struct reflector *r, struct span items)
-{
-	struct scan s = scan_begin(items);
-	struct span item;
-	while (!atomic_load(&r->stop) && scan_item(&s, &item)) {
-		ARENA_AUTO arena = { 0 };
-		if (item.n > r->settings.max_object)
-			item = watch_stub(item, &arena);
-		if (item.p)
-			r->settings.put(r->settings.arg, item);
-	}
-}
-
-static enum reflect_fault take_page(struct reflector *r)
-{
-	ARENA_AUTO arena = { 0 };
-	struct list_page page;
-	struct span body = str_view(&r->body);
-	if (!scan_valid(body, SCAN_DEPTH_MAX) || !list_page_read(body, &arena, &page))
-		return FAULT_REFUSED;
-	if (r->state.more.n == 0)
-		begin_list(r); /* a list that failed is begun again */
-	put_items(r, page.items);
-	if (atomic_load(&r->stop))
-		return FAULT_NONE;
-	if (reflect_page(&r->state, &page))
-		end_list(r);
-	well(r);
-	return FAULT_NONE;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -289,6 +293,8 @@ static void reflector_begin(struct reflector *r)
 	r->fault = FAULT_NONE;
 	r->event_code = 0;
 	r->asking = true;
+	r->paging = false;
+	list_lines_init(&r->page, r->settings.max_object, reflector_take_item, r);
 	CURLcode bad = set_request(r);
 	if (r->ask != ASK_LIST)
 		counter_add(&r->counts.watches, 1);
@@ -310,7 +316,7 @@ static enum reflect_fault reflector_judge(struct reflector *r, CURLcode result, 
 	if (r->ask == ASK_STREAM && status && r->listing)
 		return FAULT_NO_STREAM;
 	if (r->ask == ASK_LIST && result == CURLE_OK && status)
-		return take_page(r);
+		return end_page(r);
 	return r->heard ? FAULT_NONE : FAULT_LATER;
 }
 
@@ -323,9 +329,7 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 	if (retry_after_s < 0 || retry_after_s > REFLECT_PAUSE_MAX_MS / 1000)
 		retry_after_s = REFLECT_PAUSE_MAX_MS / 1000;
 	r->next_ms = clock_ms() + reflect_end(&r->state, fault, (int)retry_after_s);
-	if (fault == FAULT_TOO_LARGE)
-		status = 413;
-	else if (r->event_code)
+	if (r->event_code)
 		status = (long)r->event_code;
 	else if (status == 200 && fault == FAULT_LATER)
 		status = 0; /* the answer was cut off */
@@ -337,8 +341,7 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 		r->refused = 0;
 	(void)curl_multi_remove_handle(r->multi, r->easy); /* no effect if it was not added */
 	watch_lines_clear(&r->lines);
-	str_done(&r->body);
-	r->body = STR_INIT(r->settings.max_page);
+	list_lines_done(&r->page);
 	r->asking = false;
 }
 
@@ -433,7 +436,7 @@ static void reflector_done(struct reflector *r)
 		(void)curl_multi_cleanup(r->multi); /* no handle is left in it */
 	curl_free_headers(&r->headers);
 	str_wipe(&r->authorization.line);
-	str_done(&r->body);
+	list_lines_done(&r->page);
 	watch_lines_clear(&r->lines);
 	reflect_done(&r->state);
 	free(r->why);
@@ -447,8 +450,8 @@ struct reflector *reflector_new(const struct reflector_settings *s, struct err *
 	r->settings = *s;
 	r->settings.namespace_name = arena_dup(&r->texts, span_of(s->namespace_name));
 	r->settings.selector = s->selector ? arena_dup(&r->texts, span_of(s->selector)) : NULL;
-	r->body = STR_INIT(s->max_page);
 	r->lines = WATCH_LINES_INIT(s->max_object);
+	list_lines_init(&r->page, s->max_object, reflector_take_item, r);
 	reflect_init(&r->state, s->page);
 	if (reflector_set_up(r, e) == 0)
 		return r;

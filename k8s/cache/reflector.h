@@ -4,10 +4,10 @@
  * as valid JSON text.
  *
  * It begins with a streaming list (sendInitialEvents) if the server supports it, else (422) with a
- * LIST in pages.  When a watch ends, the next one continues from the last version; 410 causes a new
- * list.  After errors it pauses for 1 s to 60 s with jitter, and obeys Retry-After.  It closes
- * silent connections.  Versions are compared as numbers only to tell which is newer, which
- * Kubernetes 1.35 permits.
+ * LIST in pages, of which it holds one object at a time.  When a watch ends, the next one continues
+ * from the last version; 410 causes a new list.  After errors it pauses for 1 s to 60 s with
+ * jitter, and obeys Retry-After.  It closes silent connections.  Versions are compared as numbers
+ * only to tell which is newer, which Kubernetes 1.35 permits.
  */
 #include "base/counter.h"
 #include "base/err.h"
@@ -28,7 +28,6 @@ struct reflector_settings {
 	const char *selector;  /* appended to the query, percent-encoded; or NULL */
 	size_t page;           /* objects of a page: 500 */
 	size_t max_object;     /* bytes of one event or item; larger ones are cut to metadata */
-	size_t max_page;       /* bytes of one page */
 	/* The thread calls these.  begin, end: around a list, whose objects come by put.  put,
 	 * remove: changes.  seen: a bookmark.  trouble: the reason of an outage, for people, on
 	 * each change; NULL: it is over. */

@@ -93,21 +93,6 @@ struct watch_event watch_event_read_cut(struct span line, struct arena *a)
 	return e;
 }
 
-bool list_page_read(struct span body, struct arena *a, struct list_page *out)
-{
-	static const char *const KEYS[] = { "items", "metadata" };
-	struct span value[2];
-	scan_members(body, KEYS, value, 2);
-	enum scan_type items = scan_type(value[0]);
-	/* Go writes an empty list as null. */
-	if ((items != SCAN_ARRAY && items != SCAN_NULL) || scan_type(value[1]) != SCAN_OBJECT)
-		return false;
-	out->items = value[0];
-	watch_read_version(value[1], a, out->version);
-	out->more = scan_text(scan_get(value[1], "continue"), a);
-	return out->version[0] != '\0' && out->more.n <= TOKEN_MAX;
-}
-
 int64_t version_number(const char *version)
 {
 	int64_t n = 0;
@@ -157,6 +142,133 @@ void watch_lines_clear(struct watch_lines *l)
 		str_done(&l->carry);
 	*l = WATCH_LINES_INIT(max);
 }
+
+/* ---- a page of a LIST ------------------------------------------------------------------------ */
+
+/* The brackets and separators that may come at each place, and the places after them. */
+static const struct {
+	char c;
+	enum list_place next;
+} LIST_MARKS[LIST_PLACES][2] = {
+	[LIST_OPEN] = { { '{', LIST_FIRST_KEY } },
+	[LIST_FIRST_KEY] = { { '}', LIST_WHOLE } },
+	[LIST_COLON] = { { ':', LIST_VALUE } },
+	[LIST_COMMA] = { { ',', LIST_KEY }, { '}', LIST_WHOLE } },
+	[LIST_FIRST_ITEM] = { { ']', LIST_COMMA } },
+	[LIST_ITEM_COMMA] = { { ',', LIST_ITEM }, { ']', LIST_COMMA } },
+};
+/* The places where a value may come, and those after it. */
+static const enum list_place LIST_NEXT[LIST_PLACES] = {
+	[LIST_FIRST_KEY] = LIST_COLON, [LIST_KEY] = LIST_COLON,
+	[LIST_VALUE] = LIST_COMMA,     [LIST_FIRST_ITEM] = LIST_ITEM_COMMA,
+	[LIST_ITEM] = LIST_ITEM_COMMA,
+};
+
+enum { LIST_ITEMS, LIST_METADATA, LIST_KEYS };
+
+/* Each of the two comes once. */
+static bool list_key(struct list_lines *l, struct span value)
+{
+	static const char *const KEYS[LIST_KEYS] = { "items", "metadata" };
+	if (scan_type(value) != SCAN_STRING)
+		return false;
+	l->key = scan_which((struct span){ value.p + 1, value.n - 2 }, KEYS, LIST_KEYS);
+	if (l->key == LIST_KEYS)
+		return true;
+	bool *seen = l->key == LIST_ITEMS ? &l->items : &l->metadata;
+	bool first = !*seen;
+	*seen = true;
+	return first;
+}
+
+static bool list_member(struct list_lines *l, struct span value)
+{
+	if (l->key == LIST_ITEMS)
+		return scan_type(value) == SCAN_NULL; /* Go writes an empty list so */
+	if (l->key != LIST_METADATA)
+		return true;
+	if (scan_type(value) != SCAN_OBJECT)
+		return false;
+	watch_read_version(value, &l->arena, l->page.version);
+	struct span more = scan_text(scan_get(value, "continue"), &l->arena);
+	l->page.more = arena_span(&l->arena, more);
+	return l->page.version[0] != '\0' && more.n <= TOKEN_MAX;
+}
+
+static void list_value(void *arg, struct span value, bool cut)
+{
+	struct list_lines *l = arg;
+	bool item = l->place == LIST_ITEM || l->place == LIST_FIRST_ITEM;
+	bool ok = cut ? item : scan_valid(value, SCAN_DEPTH_MAX);
+	if (ok && item)
+		l->each(l->arg, value, cut);
+	else if (ok)
+		ok = l->place == LIST_VALUE ? list_member(l, value) : list_key(l, value);
+	l->place = ok ? LIST_NEXT[l->place] : LIST_BAD;
+}
+
+/* A byte outside of values.  0: a value begins there, or the text is not a list. */
+static size_t list_take_mark(struct list_lines *l, char c)
+{
+	if (c == ' ' || c == '\n' || c == '\r' || c == '\t')
+		return 1;
+	if (l->place == LIST_VALUE && l->key == LIST_ITEMS && c == '[') {
+		l->place = LIST_FIRST_ITEM;
+		return 1;
+	}
+	for (size_t i = 0; i < 2; i++) {
+		if (c && c == LIST_MARKS[l->place][i].c) {
+			l->place = LIST_MARKS[l->place][i].next;
+			return 1;
+		}
+	}
+	l->inside = LIST_NEXT[l->place] != LIST_OPEN;
+	if (!l->inside)
+		l->place = LIST_BAD;
+	return 0;
+}
+
+static size_t list_take_value(struct list_lines *l, struct span bytes)
+{
+	bytes.n = scan_tail(&l->tail, bytes);
+	if (!l->tail.ended) {
+		watch_keep(&l->value, bytes);
+		return bytes.n;
+	}
+	if (bytes.n == 0 && l->value.carry.n == 0)
+		l->place = LIST_BAD; /* a separator */
+	l->inside = false;
+	l->tail = (struct scan_tail){ 0 };
+	watch_end_line(&l->value, bytes, list_value, l);
+	return bytes.n;
+}
+
+bool list_lines_take(struct list_lines *l, struct span bytes)
+{
+	while (bytes.n > 0 && l->place != LIST_BAD) {
+		size_t n = l->inside ? list_take_value(l, bytes) : list_take_mark(l, *bytes.p);
+		bytes = (struct span){ bytes.p + n, bytes.n - n };
+	}
+	return l->place != LIST_BAD;
+}
+
+const struct list_page *list_lines_end(const struct list_lines *l)
+{
+	return l->place == LIST_WHOLE && l->items && l->metadata ? &l->page : NULL;
+}
+
+void list_lines_init(struct list_lines *l, size_t max, watch_line *each, void *arg)
+{
+	*l = (struct list_lines){ .value = WATCH_LINES_INIT(max), .each = each, .arg = arg };
+}
+
+void list_lines_done(struct list_lines *l)
+{
+	watch_lines_clear(&l->value);
+	arena_done(&l->arena);
+}
+
+/* ---- the next request ------------------------------------------------------------------------ */
 
 enum {
 	REFLECT_TOKEN_MAX = 8192,

@@ -20,9 +20,8 @@
 #include "server/setup.h"
 
 enum {
-	PAGE_MAX = 32 << 20, /* bytes of a page of a list */
-	BROKEN_KEPT = 1024,  /* objects that are not logged again */
-	BROKEN_LINES = 20,   /* of the log, per BROKEN_MS */
+	BROKEN_KEPT = 1024, /* objects that are not logged again */
+	BROKEN_LINES = 20,  /* of the log, per BROKEN_MS */
 	BROKEN_MS = 60000,
 };
 
@@ -254,7 +253,6 @@ static int watch_cluster(struct follow *f, struct err *e)
 		.kind = KIND_FRAMEWORK,
 		.page = (size_t)o->watch_page,
 		.max_object = (size_t)o->max_object_read,
-		.max_page = (size_t)o->max_object_read + PAGE_MAX,
 		.begin = frameworks_begin,
 		.end = frameworks_end,
 		.put = frameworks_put,

@@ -62,7 +62,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(422, '{"kind":"Status","status":"Failure","reason":"Invalid","code":422}')
         if "watch" in query:
             return self.watch()
-        return self.list(query, url.path.endswith("/frameworks"))
+        # No Framework has the labels that the janitor selects.
+        return self.list(query, url.path.endswith("/frameworks") and "labelSelector" not in query)
 
 
 def main():

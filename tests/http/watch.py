@@ -124,6 +124,23 @@ def test_list_expires_under_way(check):
     api.close()
 
 
+def test_page_breaks_off(check):
+    """Half of a page has come: the page is read again, and what has gone meanwhile is gone."""
+    def one(page):
+        api = filled(25)
+        for _ in range(page):
+            api.fault("LIST", "frameworks", times=1, delay=0)
+        api.fault("LIST", "frameworks", times=1, cut="half")
+        with fake_server(api, "--watch-page", "10") as server:
+            wait_until(lambda: api.faults[page].seen == 1)
+            remove(api, "j1")
+            follows(check, f"page {page} breaks off", api, server)
+            check.equal(f"page {page} breaks off: is read again", count(api, "LIST"), 4)
+            check.ok(f"page {page} breaks off: ready", server.ready())
+        api.close()
+    in_threads(3, one)
+
+
 def test_smaller_pages(check):
     api = filled(25)
     api.fault("LIST", "frameworks", times=1, status=413)
@@ -400,7 +417,7 @@ def test_directory(check):
             check.equal("directory: listed after a restart", sorted(listed(server)), ["a", "b"])
 
 
-TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way,
+TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way, test_page_breaks_off,
          test_smaller_pages, test_watch_ends, test_watch_expires, test_api_server_restarts, test_watch_faults,
          test_objects_that_are_too_large, test_deep_frameworks, test_broken_frameworks, test_forbidden, test_no_events,
          test_no_lists_for_clients, test_known_at_once, test_stopped_under_way, test_directory]

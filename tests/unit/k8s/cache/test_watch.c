@@ -129,36 +129,136 @@ static void test_cut_events(void **state)
 	}
 }
 
+/* ---- pages of a LIST ---- */
+
+enum { ITEM_MAX = 60 };
+
+/* Cuts the text in two at each byte, and into single bytes: the items that come of it, and what
+ * its end says, are the same.  NULL: it is not a list. */
+static void assert_page(const char *text, const char *items, const char *version, const char *more)
+{
+	size_t n = strlen(text);
+	for (size_t at = 0; at <= n; at++) {
+		STR_AUTO seen = STR_INIT(4096);
+		struct list_lines l;
+		list_lines_init(&l, ITEM_MAX, write_line, &seen);
+		bool ok = list_lines_take(&l, (struct span){ text, at });
+		for (size_t i = at; ok && at == 0 && i < n; i++)
+			ok = list_lines_take(&l, (struct span){ text + i, 1 });
+		if (ok && at > 0)
+			ok = list_lines_take(&l, (struct span){ text + at, n - at });
+		const struct list_page *page = list_lines_end(&l);
+		assert_int_equal(ok && page, version != NULL);
+		assert_string_equal(str_c(&seen), items);
+		if (version) {
+			assert_string_equal(page->version, version);
+			assert_true(span_is(page->more, more));
+		}
+		list_lines_done(&l);
+	}
+}
+
 static void test_pages(void **state)
 {
 	(void)state;
+	assert_page("{\"items\":[{},{}],\"metadata\":{\"continue\":\"a/b==\","
+	            "\"resourceVersion\":\"3\"}}",
+	            "{}|{}|", "3", "a/b==");
+	assert_page("{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":\"x\"},"
+	            "\"kind\":\"List\",\"items\":[{\"a\":[1,{}]},7]}\n",
+	            "{\"a\":[1,{}]}|7|", "3", "x");
+	assert_page(" { \"items\" : [ {} , null , 1e3 , \"\" ] , \"metadata\" : "
+	            "{\"resourceVersion\":\"3\"} } \r\n\t",
+	            "{}|null|1e3|\"\"|", "3", "");
+	assert_page("{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":null}", "", "3", "");
+	assert_page("{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":7},\"items\":[]}", "",
+	            "3", "");
+}
+
+/* Brackets and quotes within strings do not count, whatever is escaped. */
+static void test_pages_with_strings(void **state)
+{
+	(void)state;
+	assert_page("{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":\"]}\\\"\"},\"items\":["
+	            "{\"}\":\"]}\\\\\"},[\"\\\\\\\"[{\"],{\"a\\\"\":\"\\\\\\\\\"}]}",
+	            "{\"}\":\"]}\\\\\"}|[\"\\\\\\\"[{\"]|{\"a\\\"\":\"\\\\\\\\\"}|", "3", "]}\"");
+	assert_page(
+	    "{\"metadata\":{\"resourceVersion\":\"3\"},\"]}{\\\"\":[\"items\",{\"items\":[1]}],"
+	    "\"items\":[\"\\u005d\"]}",
+	    "\"\\u005d\"|", "3", "");
+}
+
+/* An item of more than ITEM_MAX bytes is cut; another value of such a size ends the list. */
+static void test_pages_with_large_items(void **state)
+{
+	(void)state;
+	assert_page(
+	    "{\"items\":[{\"metadata\":{},\"pad\":\"0123456789012345678901234567890123456789\"},2],"
+	    "\"metadata\":{\"resourceVersion\":\"3\"}}",
+	    "{\"metadata\":{},\"pad\":\"01234567890123456789012345678901234567!2|", "3", "");
+	assert_page("{\"pad\":\"0123456789012345678901234567890123456789012345678901234567890\","
+	            "\"items\":[1],\"metadata\":{\"resourceVersion\":\"3\"}}",
+	            "", NULL, NULL);
+}
+
+static void test_no_pages(void **state)
+{
+	(void)state;
 	static const struct {
-		const char *body;
-		bool ok;
-		size_t items;
-		const char *version, *more;
+		const char *text, *items;
 	} T[] = {
-		{ "{\"items\":[{},{}],\"metadata\":{\"continue\":\"a/"
-		  "b==\",\"resourceVersion\":\"3\"}}",
-		  true, 2, "3", "a/b==" },
-		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":null}", true, 0, "3", "" },
-		{ "{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":7},\"items\":[]}", true, 0,
-		  "3", "" },
-		{ "{\"metadata\":{},\"items\":[]}", false, 0, "", "" },
-		{ "{\"metadata\":{\"resourceVersion\":\"3\"}}", false, 0, "", "" },
-		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":{}}", false, 0, "", "" },
-		{ "{\"items\":[]}", false, 0, "", "" },
-		{ "[]", false, 0, "", "" },
+		{ "", "" },
+		{ "[]", "" },
+		{ "<html>", "" },
+		{ "{\"metadata\":{},\"items\":[]}", "" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"}}", "" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":{}}", "" },
+		{ "{\"metadata\":[],\"items\":[]}", "" },
+		{ "{\"items\":[1]}", "1|" },
+		/* both keys twice */
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[1],\"items\":[2]}", "1|" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"metadata\":{}}", "" },
+		/* separators */
+		{ "{,\"items\":[]}", "" },
+		{ "{\"items\" []}", "" },
+		{ "{\"items\":,}", "" },
+		{ "{items:[1]}", "" },
+		{ "{7:[1]}", "" },
+		{ "{\"items\":[,1]}", "" },
+		{ "{\"items\":[1,]}", "1|" },
+		{ "{\"items\":[1 2]}", "1|" },
+		{ "{\"items\":[1}", "1|" },
+		{ "{\"items\":[1],}", "1|" },
+		{ "{\"items\":[1]]", "1|" },
+		{ "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[1]}]", "1|" },
+		/* items and members that are not JSON */
+		{ "{\"items\":[1,{]},2]}", "1|" },
+		{ "{\"items\":[1,nul,2]}", "1|" },
+		{ "{\"items\":[1,\"\x01\"]}", "1|" },
+		{ "{\"a\":{\"b\"},\"items\":[1]}", "" },
 	};
-	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
-		ARENA_AUTO a = { 0 };
-		struct list_page p;
-		assert_int_equal(list_page_read(span_of(T[i].body), &a, &p), T[i].ok);
-		if (!T[i].ok)
-			continue;
-		assert_int_equal(scan_count(p.items), T[i].items);
-		assert_string_equal(p.version, T[i].version);
-		assert_true(span_is(p.more, T[i].more));
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++)
+		assert_page(T[i].text, T[i].items, NULL, NULL);
+}
+
+/* An answer that breaks off gives its complete items, each once, and is not a list. */
+static void test_pages_break_off(void **state)
+{
+	(void)state;
+	static const char TEXT[] = "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[{\"a\":1},"
+				   "{\"b\":\"}\"}],\"kind\":\"L\"}";
+	const char *first = strstr(TEXT, "{\"a\":1}") + strlen("{\"a\":1}");
+	const char *second = strstr(TEXT, "{\"b\":\"}\"}") + strlen("{\"b\":\"}\"}");
+	for (size_t n = 0; n < sizeof(TEXT) - 1; n++) {
+		STR_AUTO seen = STR_INIT(4096);
+		struct list_lines l;
+		list_lines_init(&l, ITEM_MAX, write_line, &seen);
+		assert_true(list_lines_take(&l, (struct span){ TEXT, n }));
+		assert_null(list_lines_end(&l));
+		assert_string_equal(str_c(&seen), TEXT + n < first    ? ""
+		                                  : TEXT + n < second ? "{\"a\":1}|"
+		                                                      : "{\"a\":1}|{\"b\":\"}\"}|");
+		list_lines_done(&l);
 	}
 }
 
@@ -349,6 +449,10 @@ int main(void)
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_cut_events),
 		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_pages_with_strings),
+		cmocka_unit_test(test_pages_with_large_items),
+		cmocka_unit_test(test_no_pages),
+		cmocka_unit_test(test_pages_break_off),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_list_expires),
 		cmocka_unit_test(test_lists_in_vain),

@@ -1,16 +1,11 @@
 #include "server/http/http_internal.h"
 
-#include <malloc.h>
-
 #include "base/clock.h"
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
 #include "server/http/routes.h"
 #include "server/log.h"
 
-/* Unfinished bodies of a loop, in bytes: above FLOOD, free memory is returned to the kernel when
- * they fall below FLOOD_OVER. */
-enum { FLOOD = 16 << 20, FLOOD_OVER = 1 << 20 };
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 
 static void options_reply(struct request *r, struct span path)
@@ -208,19 +203,15 @@ void request_identified(struct request *r)
 
 void admission_release_body(struct request *r)
 {
-	struct loop *l = r->loop;
-	l->body_bytes -= r->body_counted;
+	r->loop->body_bytes -= r->body_counted;
 	r->body_counted = 0;
-	if (l->body_flood && l->body_bytes < FLOOD_OVER) {
-		l->body_flood = false;
-		(void)malloc_trim(0); /* malloc keeps freed memory below the last body */
-	}
 }
 
 static void body_drop(struct request *r)
 {
 	admission_release_body(r);
 	str_wipe(&r->body);
+	request_uses(r, 0);
 }
 
 static void body_put(struct request *r, const char *data, size_t n)
@@ -230,7 +221,7 @@ static void body_put(struct request *r, const char *data, size_t n)
 	l->body_bytes += r->body.cap - r->body_counted;
 	r->body_counted = r->body.cap;
 	r->too_large = r->body.full;
-	l->body_flood |= l->body_bytes > FLOOD;
+	request_uses(r, r->body.cap);
 	r->no_room = l->body_bytes > BODIES_MAX;
 	if (r->too_large || r->no_room)
 		body_drop(r);

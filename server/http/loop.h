@@ -68,8 +68,10 @@ struct loop {
 	char id_prefix[9];
 	uint32_t next_id;
 	size_t body_bytes;  /* of unfinished bodies; at most BODIES_MAX */
-	bool body_flood;    /* body_bytes was above FLOOD (admission.c) */
 	size_t large_bytes; /* of large answers (answer_hold) */
+	size_t used_bytes;  /* by current requests (request_uses) */
+	bool flood;         /* used_bytes was above FLOOD (loop.c) */
+	int64_t busy_ms;    /* the last time that used_bytes rose above CALM */
 	struct stream *streams;
 	struct long_lived *long_lived;
 	size_t n_long_lived;

@@ -92,6 +92,7 @@ struct request {
 	void (*log)(const struct request *r, struct line *line);
 	struct request_end *ends; /* request_on_end */
 	size_t large_held;        /* bytes of a large answer (answer_hold) */
+	size_t used;              /* bytes in loop->used_bytes (request_uses) */
 	struct long_lived *long_lived;
 	struct stream *stream;
 };
@@ -102,6 +103,8 @@ size_t request_swallow_max(const struct request *r);
 const char *request_header(const struct request *r, const char *name);
 /* Call fn(arg) after r has ended and was logged; the last registered runs first. */
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
+/* The body and the answer of r take so many bytes, until it ends or this is called again. */
+void request_uses(struct request *r, size_t bytes);
 /* Suspend the connection until an answer is given or request_go_on is called.  Idempotent. */
 void request_wait(struct request *r);
 /* Resume a request that was suspended after its head, and receive its body. */

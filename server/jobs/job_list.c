@@ -156,6 +156,7 @@ static void list_answer_in_steps(struct request *r, struct job_page *page, const
 		(void)job_entry_hold(
 		    l->rows.v[i].job); /* dropped in listing_fill or listing_free */
 	r->loop->has->list_rows += rows->n;
+	request_uses(r, l->text.cap + (size_t)r->loop->server->options->stream_buffer);
 	if (!stream_open(r, 200, JSON_TYPE, &CALLS, l))
 		listing_free(l);
 }

@@ -279,6 +279,45 @@ def part_start(_):
         print(f"| {n} | {wall[0]:.2f}, {wall[2]:.2f} | {cpu[0]:.2f}, {cpu[2]:.2f} | {memory[2]:.0f} | {peak[2]:.0f} |", flush=True)
 
 
+def read_lists(connections, request):
+    """Each sends the request, then each reads its answer, in chunks, to the end."""
+    for c in connections:
+        c.sendall(request)
+    for c in connections:
+        data = c.recv(65536)
+        assert data.startswith(b"HTTP/1.1 200 "), data[:200]
+        while not data.endswith(b"\r\n0\r\n\r\n"):
+            data = data[-10:] + c.recv(65536)
+
+
+def part_keep(_):
+    """Connections that stay open after each has read one list of 1000 jobs, 500 at once."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+    port = free_port()
+    store = ["--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default"]
+    print("\nEach connection has read a list of 1000 jobs, 500 at once, and stays open; MiB:\n")
+    print("| connections | before | with them | peak of the lists | afterwards | more than before | goal |")
+    print("|--:|--:|--:|--:|--:|--:|---|")
+    with Program(sys.executable, os.path.join(HERE, "manyapi.py"), str(port), "1000", ready=b"ready"):
+        for n, goal in ((500, 20), (2000, 100)):
+            with Server("--rate-list", "0", "--streams-per-user", "2000", store=store) as server:
+                while b'"all jobs are known"' not in server.said():
+                    time.sleep(0.02)
+                before = server.memory("VmRSS")
+                open_ones = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(n)]
+                time.sleep(1)
+                connected = server.memory("VmRSS")
+                head = ["GET /api/v2/jobs?limit=1000 HTTP/1.1", "Host: x", *server.headers[1:], "", ""]
+                for i in range(0, n, 500):
+                    read_lists(open_ones[i:i + 500], "\r\n".join(head).encode())
+                time.sleep(3)
+                after = server.memory("VmRSS")
+                met = "met" if after - before <= goal else "missed"
+                print(f"| {n} | {before:.1f} | {connected:.1f} | {server.memory():.1f} | {after:.1f} | {after - before:.1f} | {goal}: {met} |", flush=True)
+                for c in open_ones:
+                    c.close()
+
+
 def framework_for(body):
     """The prepared requests of the server for this job, with @@ for its name."""
     out = subprocess.run([PROGRAM, "translate", "--user", "alice", "-o", "json", "-"], check=True,
@@ -364,7 +403,7 @@ def part_mixed(seconds):
         over.set()
 
 
-PARTS = {"post": part_post, "lists": part_lists, "start": part_start, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
+PARTS = {"post": part_post, "lists": part_lists, "start": part_start, "keep": part_keep, "slow": part_slow, "idle": part_idle, "real": part_real, "mixed": part_mixed}
 
 
 def main():

@@ -71,6 +71,25 @@ class World:
 
 
 # ---- members of a row -------------------------------------------------------------------
+def test_memory_of_lists_comes_back(check):
+    """Many lists at once; their connections stay open."""
+    with Large("--streams-per-user", "1000", "--rate-list", "0", "--connections-per-address", "0") as large:
+        server = large.server
+        ask = request_bytes(server.port, "GET", "/api/v2/jobs?limit=2000")
+        begin = server.rss_kib()
+        crowd = [server.connect() for _ in range(100)]
+        for c in crowd:
+            c.send(ask)
+            check.ok("it begins", c.socket.recv(1))
+        check.ok("they are held", server.rss_kib() - begin > 25000, f"{begin} KiB, {server.rss_kib()} KiB")
+        for c in crowd:
+            check.ok("it is whole", c.read(PATIENCE, lambda data: data.endswith(b"\r\n0\r\n\r\n"))[0].endswith(b"]\n\r\n0\r\n\r\n"))
+        if SLOW == 1:  # sanitizers keep what is freed
+            check.ok("... and given back", wait_until(lambda: server.rss_kib() - begin < 12000), f"{begin} KiB, {server.rss_kib()} KiB")
+        for c in crowd:
+            c.close()
+
+
 def test_rows(check):
     with World() as w:
         rows = {row["name"]: row for row in w.get("/api/v2/jobs").json}
@@ -356,5 +375,5 @@ def test_slow_readers_are_cut_off(check):
             check.ok("... and its client sees that", closed and not data.endswith(b"0\r\n\r\n"), data[-100:])
 
 
-TESTS = [test_large_lists, test_slow_readers_are_cut_off, test_order_within_a_second, test_slow_readers, test_rows, test_rows_v1, test_portal, test_choice, test_seen_at_once,
+TESTS = [test_large_lists, test_slow_readers_are_cut_off, test_order_within_a_second, test_slow_readers, test_memory_of_lists_comes_back, test_rows, test_rows_v1, test_portal, test_choice, test_seen_at_once,
          test_list_needs_a_token, test_list_when_not_all_is_known, test_rate_list]

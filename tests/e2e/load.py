@@ -240,7 +240,8 @@ class EventFollower(Follower):
         self.older += older
         if older and not self.excused:
             self.wrong.append(f"{self.path}: {job}: id {number} after {self.id}")
-        if before and row["retries"] < before["retries"] and not older:
+        behind = before and row["retries"] < before["retries"]
+        if behind and not older and not self.excused:
             self.wrong.append(f"{self.path}: {job}: {row['retries']} after {before['retries']}")
         if not older:
             self.repeated(job, number, row == before)

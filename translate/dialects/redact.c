@@ -1,8 +1,8 @@
 /*
  * The stored text of a job, which all users can read: without its secrets. The value of
  * `secrets` and literal members of `auth` are cut out by their position in the text; the rest
- * stays byte for byte. The result is read again and compared, so that a mistake cannot publish a
- * secret. Text without secrets costs nothing.
+ * stays byte for byte. What has changed is read again and compared, so that a mistake cannot
+ * publish a secret. Text without secrets costs nothing.
  */
 #include <stdlib.h>
 
@@ -221,21 +221,24 @@ static int compare_edits(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-static void redact_apply(struct redaction *m, struct str *out)
+/* The text from `from` to `to`, with the edits from `first` on that lie within; returns their end.
+ */
+static size_t redact_apply(struct redaction *m, size_t from, size_t to, size_t first,
+                           struct str *out)
 {
-	size_t at = 0;
-	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
-	for (size_t i = 0; i < m->n; i++) {
+	size_t i = first;
+	for (; i < m->n && m->edit[i].to <= to; i++) {
 		const struct edit *e = &m->edit[i];
-		if (e->from < at) {
+		if (e->from < from) {
 			out->full = true; /* overlapping edits */
-			return;
+			return i;
 		}
-		str_put(out, m->text.p + at, e->from - at);
+		str_put(out, m->text.p + from, e->from - from);
 		str_puts(out, e->as);
-		at = e->to;
+		from = e->to;
 	}
-	str_put(out, m->text.p + at, m->text.n - at);
+	str_put(out, m->text.p + from, to - from);
+	return i;
 }
 
 /* ---- check of the result ---- */
@@ -275,14 +278,58 @@ static bool redact_same(struct redaction *m, const struct node *was, const struc
 	return true;
 }
 
-/* A YAML result is compared while it is parsed; a result in braces may be JSON. */
-static bool surely_same(struct redaction *m, struct span redacted)
+/* The first byte of the key of a top-level member, or of the end of the text for NULL.  SIZE_MAX if
+ * the key does not begin a line there, or is quoted. */
+static size_t key_begin(struct redaction *m, const struct member *k)
 {
+	if (!k)
+		return m->text.n;
+	size_t at = k->key_column == 1 ? redact_byte_at(m, k->key_line, 1) : SIZE_MAX;
+	bool there = at != SIZE_MAX &&
+	             span_starts((struct span){ m->text.p + at, m->text.n - at }, k->key) &&
+	             (at == 0 || m->text.p[at - 1] == '\n');
+	return there ? at : SIZE_MAX;
+}
+
+/*
+ * A top-level member with edits, from its key to the next one, is parsed alone and compared.  The
+ * top-level mapping has no braces, and both keys begin a line, which ends every value before it; so
+ * the member means the same in its place, and the other members keep their bytes and their meaning.
+ * yaml_same takes no anchors, aliases and tags, which are all that refers to other members.
+ */
+static bool member_same(struct redaction *m, const struct member *k, size_t *edit)
+{
+	const struct node *root = m->r->root;
+	const struct node alone = { .type = NODE_MAP, .n = 1, .member = k };
+	size_t from = key_begin(m, k);
+	size_t to = key_begin(m, k + 1 < root->member + root->n ? k + 1 : NULL);
+	if (from == SIZE_MAX || to == SIZE_MAX || to <= from || m->edit[*edit].from < from)
+		return false;
+	STR_AUTO text = STR_INIT(m->text.n + 16 * m->n);
+	size_t first = *edit;
+	*edit = redact_apply(m, from, to, first, &text);
 	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
-	struct hidden hidden = { v, m->n, REDACTED };
-	for (size_t i = 0; i < m->n; i++)
-		v[i] = m->edit[i].hidden;
-	return !is_flow(m) && yaml_same(redacted, m->r->root, &hidden, m->r->a);
+	struct hidden hidden = { v, *edit - first, REDACTED };
+	for (size_t i = first; i < *edit; i++)
+		v[i - first] = m->edit[i].hidden;
+	bool ends = text.n && (text.p[text.n - 1] == '\n' || to == m->text.n);
+	return ends && !text.full && hidden.n &&
+	       yaml_same(str_view(&text), &alone, &hidden, m->r->a);
+}
+
+/* Whether all edits lie in members of the top level that are surely the same but for them. */
+static bool surely_same(struct redaction *m)
+{
+	const struct node *root = m->r->root;
+	size_t edit = 0;
+	for (uint32_t i = 0; i < root->n && edit < m->n; i++) {
+		const struct member *k = &root->member[i];
+		bool edited = k == m->doc->secrets_member ||
+		              (m->auth && span_is(member_key(k), "prerequisites"));
+		if (edited && !member_same(m, k, &edit))
+			return false;
+	}
+	return edit == m->n && !is_flow(m);
 }
 
 static bool redact_read_again(struct redaction *m, struct span redacted)
@@ -302,11 +349,12 @@ static int redact_text(struct redaction *m)
 {
 	struct parse_context *r = m->r;
 	STR_AUTO out = STR_INIT(m->text.n + 16 * m->n);
-	redact_apply(m, &out);
+	qsort(m->edit, m->n, sizeof(*m->edit), compare_edits);
+	out.full = redact_apply(m, 0, m->text.n, 0, &out) != m->n || out.full;
 	r->job->config = arena_span(r->a, str_view(&out));
 	r->job->redacted = true;
 	struct span redacted = r->job->config;
-	if (!out.full && (surely_same(m, redacted) || redact_read_again(m, redacted)))
+	if (!out.full && (surely_same(m) || redact_read_again(m, redacted)))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
 	if (m->auth) /* an anchor in `auth` leaves no trace in the tree */

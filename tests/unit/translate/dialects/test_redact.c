@@ -54,6 +54,24 @@ static void test_block(void **state)
 	              HEAD "\"\\x73ecrets\": " MASKED "\n" REST);
 }
 
+/* The members of the top level with secrets are compared alone; with doubt, the whole text is. */
+static void test_members_beside_each_other(void **state)
+{
+	(void)state;
+#define LOGINS(PASSWORD)                                                                           \
+	"prerequisites:\n- name: i\n  type: dockerimage\n  uri: u\n  auth:\n"                      \
+	"    username: \"\"\n    password: " PASSWORD " # a login\n"
+	assert_stored(HEAD "secrets:\n  pw: hunter2\n" LOGINS("hunter2") ROLE COMMANDS("x"),
+	              HEAD "secrets: " MASKED "\n" LOGINS(MASKED) ROLE COMMANDS("x"));
+	assert_stored(
+	    HEAD LOGINS("'hunter2'") "\n# next\nsecrets:\n  pw: hunter2\n" ROLE COMMANDS("x"),
+	    HEAD LOGINS(MASKED) "\n# next\nsecrets: " MASKED "\n" ROLE COMMANDS("x"));
+	assert_stored(
+	    "parameters: &p {a: b}\n" HEAD "secrets: {pw: hunter2}\n\"extras\": {x: *p}\n" REST,
+	    "parameters: &p {a: b}\n" HEAD "secrets: " MASKED "\n\"extras\": {x: *p}\n" REST);
+#undef LOGINS
+}
+
 static void test_indented_document(void **state)
 {
 	(void)state;
@@ -334,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_secrets_byte_for_byte),
 		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_members_beside_each_other),
 		cmocka_unit_test(test_indented_document),
 		cmocka_unit_test(test_line_ends),
 		cmocka_unit_test(test_json),

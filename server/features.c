@@ -27,7 +27,8 @@ static int open_work(struct loop *l, struct err *e)
 	struct worker_inbox *work = l->has->work = worker_inbox_new(l->server->worker, e);
 	if (!work)
 		return -1;
-	return loop_add(l, &(struct loop_source){ worker_inbox_fd(work), run_work, NULL, work }, e);
+	return loop_add(
+	    l, &(struct loop_source){ worker_inbox_fd(work), run_work, NULL, work, false }, e);
 }
 
 static void run_followers(void *arg)
@@ -42,19 +43,21 @@ static int open_followers(struct loop *l, struct err *e)
 	struct followers *all = l->has->followers = followers_new(l->server->cache, e);
 	if (!all)
 		return -1;
-	return loop_add(l, &(struct loop_source){ followers_fd(all), run_followers, NULL, all }, e);
+	return loop_add(
+	    l, &(struct loop_source){ followers_fd(all), run_followers, NULL, all, false }, e);
 }
 
 static void run_tails(void *arg)
 {
 	const struct loop *l = arg;
 	log_streams_run_once(l->has->log_streams);
-	counter_set(&l->counts->log_streams, log_streams_count(l->has->log_streams));
 }
 
+/* Called in each round, so the count is that of the last round. */
 static int wait_tails(const void *arg)
 {
 	const struct loop *l = arg;
+	counter_set(&l->counts->log_streams, log_streams_count(l->has->log_streams));
 	return log_streams_timeout_ms(l->has->log_streams);
 }
 
@@ -69,7 +72,8 @@ static int open_tails(struct loop *l, struct err *e)
 	if (!streams)
 		return -1;
 	return loop_add(
-	    l, &(struct loop_source){ log_streams_fd(streams), run_tails, wait_tails, l }, e);
+	    l, &(struct loop_source){ log_streams_fd(streams), run_tails, wait_tails, l, false },
+	    e);
 }
 
 /* ---- hooks ---- */

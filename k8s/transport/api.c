@@ -2,12 +2,12 @@
  * The store backend for an API server: a pool of libcurl handles on one curl_loop.
  *
  * libcurl does not report what it has sent, and it repeats a POST by itself when a kept connection
- * turns out to be dead.  So read_body notes when it hands over the last byte, and from then on
- * rewind_body refuses to start again.  reply.c decides what an answer means.
+ * turns out to be dead.  So before_sending, which libcurl calls when it has a connection, notes
+ * that the request may be sent from now on, and refuses a second time.  reply.c decides what an
+ * answer means.
  */
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/types.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
@@ -31,11 +31,11 @@ struct transfer {
 	struct transfer *next; /* in the list of idle ones */
 	void *item;            /* its struct pending; NULL if idle */
 	CURL *easy;
-	struct str answer;        /* the body of the answer; may hold secrets */
-	struct span piece[3];     /* of the body */
-	size_t now_piece, now_at; /* handed over up to here */
-	bool whole;               /* the last byte was handed over */
-	struct str precondition;  /* the body of a DELETE */
+	struct str answer; /* the body of the answer; may hold secrets */
+	struct str body;   /* of the request, if it had to be put together */
+	bool has_body;
+	bool begun;    /* it may have been sent */
+	bool repeated; /* libcurl wanted to send it again */
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
 };
@@ -68,39 +68,17 @@ static struct api_store *api_of(struct store *s)
 
 /* ---- a transfer: callbacks of libcurl ------------------------------------------------ */
 
-static size_t api_read_body(char *to, size_t size, size_t count, void *arg)
+/* libcurl prescribes the parameters. NOLINTNEXTLINE(readability-function-size) */
+static int before_sending(void *arg, char *to, char *from, int to_port, int from_port)
 {
 	struct transfer *t = arg;
-	size_t room = size * count;
-	size_t given = 0;
-	while (t->now_piece < 3 && given < room) {
-		struct span p = t->piece[t->now_piece];
-		size_t n = p.n - t->now_at < room - given ? p.n - t->now_at : room - given;
-		if (n > 0)
-			memcpy(to + given, p.p + t->now_at, n);
-		given += n;
-		t->now_at += n;
-		if (t->now_at == p.n) {
-			t->now_piece++;
-			t->now_at = 0;
-		}
-	}
-	while (t->now_piece < 3 && t->piece[t->now_piece].n == 0)
-		t->now_piece++;
-	if (t->now_piece == 3)
-		t->whole = true;
-	return given;
-}
-
-static int rewind_body(void *arg, curl_off_t offset, int origin)
-{
-	struct transfer *t = arg;
-	/* libcurl 8 also rewinds before a request if it could not do so in the one before. */
-	bool untouched = t->now_piece == 0 && t->now_at == 0;
-	if ((t->whole && !untouched) || offset != 0 || origin != SEEK_SET)
-		return CURL_SEEKFUNC_FAIL;
-	t->now_piece = t->now_at = 0;
-	return CURL_SEEKFUNC_OK;
+	(void)to;
+	(void)from;
+	(void)to_port;
+	(void)from_port;
+	t->repeated = t->begun && t->has_body;
+	t->begun = true;
+	return t->repeated ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static size_t write_answer(char *from, size_t size, size_t count, void *arg)
@@ -113,15 +91,14 @@ static size_t write_answer(char *from, size_t size, size_t count, void *arg)
 
 /* ---- a handle ---------------------------------------------------------------------- */
 
-static int transfer_init(struct transfer *t, const struct login *l, struct err *e)
+static int transfer_init(struct transfer *t, struct api_store *a, struct err *e)
 {
-	*t = (struct transfer){ .easy = curl_handle(l, e) };
+	*t = (struct transfer){ .easy = curl_handle(a->login, e) };
 	if (t->easy == NULL)
 		return -1;
-	CURL_SET(t->easy, CURLOPT_READFUNCTION, api_read_body);
-	CURL_SET(t->easy, CURLOPT_READDATA, t);
-	CURL_SET(t->easy, CURLOPT_SEEKFUNCTION, rewind_body);
-	CURL_SET(t->easy, CURLOPT_SEEKDATA, t);
+	curl_loop_keep_sockets(&a->curl, t->easy);
+	CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, before_sending);
+	CURL_SET(t->easy, CURLOPT_PREREQDATA, t);
 	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, write_answer);
 	CURL_SET(t->easy, CURLOPT_WRITEDATA, t);
 	CURL_SET(t->easy, CURLOPT_PRIVATE, t);
@@ -133,9 +110,10 @@ static int transfer_init(struct transfer *t, const struct login *l, struct err *
 static void transfer_clear(struct transfer *t)
 {
 	CURL_SET(t->easy, CURLOPT_HTTPHEADER, NULL);
+	CURL_SET(t->easy, CURLOPT_POSTFIELDS, NULL);
 	curl_free_headers(&t->headers);
 	str_wipe(&t->answer);
-	str_done(&t->precondition);
+	str_wipe(&t->body);
 }
 
 static void transfer_done(struct transfer *t)
@@ -220,9 +198,8 @@ static void put_condition(struct str *out, const char *key, const char *value)
 	str_json(out, span_of(value));
 }
 
-static void set_precondition(struct transfer *t, const struct store_request *r)
+static void write_precondition(struct str *out, const struct store_request *r)
 {
-	struct str *out = &t->precondition;
 	*out = STR_INIT(PRECONDITION_MAX);
 	str_puts(out, "{\"preconditions\":{");
 	put_condition(out, "uid", r->uid);
@@ -230,7 +207,24 @@ static void set_precondition(struct transfer *t, const struct store_request *r)
 	/* With options in the body, API servers ignore those in the query. */
 	str_puts(out, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
 	assert(!out->full); /* both texts are short */
-	t->piece[0] = str_view(out);
+}
+
+/* In one piece, because libcurl sends it in one call with the headers then. */
+static struct span transfer_body(struct transfer *t, const struct store_request *r)
+{
+	size_t rest = r->body[1].n + r->body[2].n;
+	if (r->verb == STORE_DELETE) {
+		write_precondition(&t->body, r);
+		return str_view(&t->body);
+	}
+	if (r->verb != STORE_CREATE && r->verb != STORE_PATCH)
+		return SPAN("");
+	if (rest == 0)
+		return r->body[0];
+	t->body = STR_SECRET(r->body[0].n + rest);
+	for (size_t i = 0; i < 3; i++)
+		str_span(&t->body, r->body[i]);
+	return str_view(&t->body);
 }
 
 static void set_method(struct transfer *t, const struct store_request *r)
@@ -240,20 +234,15 @@ static void set_method(struct transfer *t, const struct store_request *r)
 		[STORE_GET] = NULL,        [STORE_LIST] = NULL,  [STORE_PATCH] = "PATCH",
 		[STORE_DELETE] = "DELETE", [STORE_READY] = NULL,
 	};
-	memset(t->piece, 0, sizeof(t->piece));
-	t->now_piece = t->now_at = 0;
-	t->whole = false;
-	if (r->verb == STORE_CREATE || r->verb == STORE_PATCH)
-		memcpy(t->piece, r->body, sizeof(t->piece));
-	else if (r->verb == STORE_DELETE)
-		set_precondition(t, r);
-	size_t n = t->piece[0].n + t->piece[1].n + t->piece[2].n;
-	if (n > 0) {
+	struct span body = transfer_body(t, r);
+	t->has_body = body.n > 0;
+	t->begun = t->repeated = false;
+	if (t->has_body) {
 		CURL_SET(t->easy, CURLOPT_POST, 1L);
-		CURL_SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+		CURL_SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
+		CURL_SET(t->easy, CURLOPT_POSTFIELDS, body.p);
 	} else {
 		CURL_SET(t->easy, CURLOPT_HTTPGET, 1L);
-		t->whole = true;
 	}
 	CURL_SET(t->easy, CURLOPT_CUSTOMREQUEST, METHODS[r->verb]);
 }
@@ -327,7 +316,7 @@ static struct exchange result_exchange(const struct transfer *t, CURLcode result
 {
 	return (struct exchange){
 		.complete = result == CURLE_OK,
-		.handed_over = t->whole,
+		.begun = t->begun,
 		.permanent = is_permanent(result),
 		.too_large = t->answer.full || result == CURLE_FILESIZE_EXCEEDED,
 		.just_connected = result_connected(t),
@@ -406,6 +395,7 @@ static void api_begin(struct store *s, struct pending *p)
 		a->late_ms = late_ms(p);
 	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
 	assert(bad == CURLM_OK);
+	curl_loop_start(&a->curl, s->in_flight);
 }
 
 /* ---- answers ----------------------------------------------------------------------- */
@@ -474,6 +464,10 @@ static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_
 static void api_complete(struct api_store *a, struct transfer *t, CURLcode result)
 {
 	struct pending *p = t->item;
+	if (t->repeated) { /* the connection was closed without an answer */
+		result = CURLE_GOT_NOTHING;
+		t->error[0] = '\0';
+	}
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
 	JSON_AUTO *object = reply_parse(str_view(&t->answer));
 	struct exchange x = result_exchange(t, result, object);
@@ -588,7 +582,7 @@ static int api_set_up(struct api_store *a, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
 	for (size_t i = 0; i < a->s.limits.in_flight; i++) {
 		struct transfer *t = &a->transfers[i];
-		if (transfer_init(t, a->login, e) != 0)
+		if (transfer_init(t, a, e) != 0)
 			return -1;
 		t->next = a->idle;
 		a->idle = t;

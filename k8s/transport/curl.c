@@ -5,6 +5,7 @@
 #include "k8s/transport/curl.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -183,23 +184,78 @@ int curl_status(CURL *h)
 
 /* ---- the multi handle -------------------------------------------------------------- */
 
+/*
+ * libcurl asks to remove the socket of a connection after each transfer and to add it again before
+ * the next one.  A socket that is reported when it is closed stays in the epoll set meanwhile:
+ * `watched` changes when `wanted` has more events, or when an event comes that is not wanted, such
+ * as the end of an idle connection.
+ */
+struct curl_socket {
+	uint8_t wanted, watched; /* EPOLLIN, EPOLLOUT: by libcurl; in the epoll set */
+	bool kept;               /* forget_socket is called when it is closed */
+};
+_Static_assert((EPOLLIN | EPOLLOUT) <= UINT8_MAX, "the events fit into struct curl_socket");
+
+static struct curl_socket *curl_loop_socket(struct curl_loop *l, curl_socket_t fd)
+{
+	size_t i = (size_t)fd;
+	if (i >= l->n_sockets) {
+		size_t n = i + 64;
+		l->sockets = xrealloc(l->sockets, n * sizeof(*l->sockets));
+		memset(l->sockets + l->n_sockets, 0, (n - l->n_sockets) * sizeof(*l->sockets));
+		l->n_sockets = n;
+	}
+	return &l->sockets[i];
+}
+
+static int watch_wanted(struct curl_loop *l, curl_socket_t fd)
+{
+	struct curl_socket *s = curl_loop_socket(l, fd);
+	struct epoll_event ev = { .events = s->wanted, .data.fd = fd };
+	int op = !s->wanted ? EPOLL_CTL_DEL : s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	s->watched = s->wanted;
+	if (epoll_ctl(l->epoll, op, fd, &ev) == 0 || op == EPOLL_CTL_DEL)
+		return 0;
+	/* libcurl can close sockets of its resolver without a word. */
+	return errno == ENOENT ? epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+}
+
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *unused)
 {
 	struct curl_loop *l = arg;
-	struct epoll_event ev = { .data.fd = fd };
+	struct curl_socket *s = curl_loop_socket(l, fd);
 	(void)easy;
 	(void)unused;
-	if (what == CURL_POLL_REMOVE) {
-		(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed already */
-		return 0;
-	}
-	if (what & CURL_POLL_IN)
-		ev.events |= EPOLLIN;
-	if (what & CURL_POLL_OUT)
-		ev.events |= EPOLLOUT;
-	if (epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &ev) == 0)
-		return 0;
-	return errno == ENOENT ? epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+	s->wanted = 0;
+	if (what == CURL_POLL_IN || what == CURL_POLL_INOUT)
+		s->wanted |= EPOLLIN;
+	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
+		s->wanted |= EPOLLOUT;
+	bool more = (s->wanted & ~s->watched) != 0;
+	bool less = s->wanted != s->watched && !s->kept;
+	return more || less ? watch_wanted(l, fd) : 0;
+}
+
+static int keep_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
+{
+	(void)purpose;
+	*curl_loop_socket(arg, fd) = (struct curl_socket){ .kept = true };
+	return CURL_SOCKOPT_OK;
+}
+
+/* The kernel removes a closed descriptor from the epoll set. */
+static int forget_socket(void *arg, curl_socket_t fd)
+{
+	*curl_loop_socket(arg, fd) = (struct curl_socket){ 0 };
+	return close(fd);
+}
+
+void curl_loop_keep_sockets(struct curl_loop *l, CURL *h)
+{
+	CURL_SET(h, CURLOPT_SOCKOPTFUNCTION, keep_socket);
+	CURL_SET(h, CURLOPT_SOCKOPTDATA, l);
+	CURL_SET(h, CURLOPT_CLOSESOCKETFUNCTION, forget_socket);
+	CURL_SET(h, CURLOPT_CLOSESOCKETDATA, l);
 }
 
 static int set_timer(CURLM *multi, long ms, void *arg)
@@ -212,7 +268,7 @@ static int set_timer(CURLM *multi, long ms, void *arg)
 
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e)
 {
-	*l = (struct curl_loop){ curl_multi_init(), -1, INT64_MAX };
+	*l = (struct curl_loop){ .multi = curl_multi_init(), .epoll = -1, .wake_ms = INT64_MAX };
 	if (l->multi == NULL ||
 	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, watch_socket) ||
 	    curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l) ||
@@ -233,26 +289,46 @@ void curl_loop_done(struct curl_loop *l)
 		if (l->epoll >= 0)
 			(void)close(l->epoll);
 	}
-	*l = (struct curl_loop){ NULL, -1, INT64_MAX };
+	free(l->sockets);
+	*l = (struct curl_loop){ .epoll = -1, .wake_ms = INT64_MAX };
+}
+
+static size_t run_timers(struct curl_loop *l)
+{
+	int running = 0;
+	l->wake_ms = INT64_MAX;
+	(void)curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	return (size_t)running;
+}
+
+void curl_loop_start(struct curl_loop *l, size_t added)
+{
+	if (run_timers(l) < added)
+		l->wake_ms = 0;
+}
+
+static void run_socket(struct curl_loop *l, const struct epoll_event *ev)
+{
+	uint32_t e = ev->events;
+	const struct curl_socket *s = curl_loop_socket(l, ev->data.fd);
+	int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) | (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+	           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+	int running;
+	if (!(e & s->wanted) && s->wanted != s->watched)
+		(void)watch_wanted(l, ev->data.fd); /* has less, which cannot fail */
+	if (s->wanted)
+		(void)curl_multi_socket_action(l->multi, ev->data.fd, what, &running);
 }
 
 void curl_loop_run_once(struct curl_loop *l)
 {
 	enum { EVENTS = 64 };
 	struct epoll_event events[EVENTS];
-	int running;
 	int n = epoll_wait(l->epoll, events, EVENTS, 0);
-	for (int i = 0; i < n; i++) {
-		uint32_t e = events[i].events;
-		int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
-		           (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-		(void)curl_multi_socket_action(l->multi, events[i].data.fd, what, &running);
-	}
-	if (clock_ms() >= l->wake_ms) {
-		l->wake_ms = INT64_MAX;
-		(void)curl_multi_socket_action(l->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	}
+	for (int i = 0; i < n; i++)
+		run_socket(l, &events[i]);
+	if (clock_ms() >= l->wake_ms)
+		(void)run_timers(l);
 }
 
 void *curl_loop_finished(struct curl_loop *l, CURLcode *result)

@@ -48,12 +48,20 @@ int curl_status(CURL *h);
 /* A multi handle on an epoll descriptor, for event loops.  One thread. */
 struct curl_loop {
 	CURLM *multi;
-	int epoll;       /* readable when curl_loop_run_once has work */
-	int64_t wake_ms; /* call it then, too; INT64_MAX: no timer */
+	int epoll;                   /* readable when curl_loop_run_once has work */
+	int64_t wake_ms;             /* call it then, too; INT64_MAX: no timer */
+	struct curl_socket *sockets; /* by descriptor */
+	size_t n_sockets;
 };
 /* connections: maximal idle ones.  -1 and *e (500); call curl_loop_done in either case. */
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
 void curl_loop_done(struct curl_loop *l); /* after all handles were removed */
+/* Before curl_multi_add_handle: the sockets of this handle's connections stay in the epoll set
+ * between two transfers.  *l stays at its address until curl_loop_done. */
+void curl_loop_keep_sockets(struct curl_loop *l, CURL *h);
+/* Send the requests of handles that were added, without waiting for curl_loop_run_once, which is
+ * due at once if fewer than `added` handles are under way then. */
+void curl_loop_start(struct curl_loop *l, size_t added);
 void curl_loop_run_once(struct curl_loop *l);
 /* CURLOPT_PRIVATE and result of the next finished handle; NULL if there is none. */
 void *curl_loop_finished(struct curl_loop *l, CURLcode *result);

@@ -218,8 +218,8 @@ bool reply_is_ours(struct span body, const char *submission_id)
 /*
  * ---- classification ----
  *
- *	no answer, not all of it sent     not executed: again
- *	no answer, all of it sent         may have been executed; also 500, 502, 504
+ *	no answer, no connection          not executed: again
+ *	no answer on a connection         may have been executed; also 500, 502, 504
  *	429, 503                          not executed: again
  *	500, object too large for etcd    not executed
  *	403, or 404 without a Status,     the API server has just started: again
@@ -255,7 +255,7 @@ static struct reply_class no_answer(const struct store_request *r, const struct 
 {
 	if (x->too_large && is_reading(r))
 		return (struct reply_class){ STORE_REFUSED, false };
-	if (!x->handed_over || is_reading(r))
+	if (!x->begun || is_reading(r))
 		return (struct reply_class){ STORE_BUSY, !x->permanent };
 	return (struct reply_class){ STORE_AMBIGUOUS, is_idempotent(r) };
 }

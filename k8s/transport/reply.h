@@ -40,7 +40,7 @@ bool reply_is_ours(struct span body, const char *submission_id);
 /* One HTTP exchange. */
 struct exchange {
 	bool complete;        /* libcurl got a whole answer */
-	bool handed_over;     /* libcurl took the last byte of the request, or it had none */
+	bool begun;           /* there was a connection: the request may have been sent */
 	bool permanent;       /* a repetition fails, too: an invalid certificate */
 	bool too_large;       /* the answer exceeds the limit */
 	bool just_connected;  /* the API server may still be loading its rules */

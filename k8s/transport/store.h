@@ -35,8 +35,8 @@ struct store;
  */
 enum store_verb { STORE_CREATE, STORE_GET, STORE_LIST, STORE_PATCH, STORE_DELETE, STORE_READY };
 
-/* The result of a request.  A request whose last byte was not handed over was not executed; one
- * that was sent completely and got no answer may have been. */
+/* The result of a request.  One that found no connection was not executed; one that was sent, even
+ * in part, and got no answer may have been. */
 enum store_outcome {
 	STORE_OK,        /* 2xx */
 	STORE_EXISTS,    /* 409 on create */

@@ -30,6 +30,7 @@ enum {
 	    16 * 1024, /* buffer of a connection: request line, headers, part of the body */
 	COMPLAINTS_PER_SECOND = 5,
 	FRUITLESS_MAX = 32,
+	RUNS_MAX = 4, /* of MHD, in one round of the loop */
 	NAP_MS = 5,
 	NEVER = INT32_MAX,
 };
@@ -596,25 +597,33 @@ int http_fd(const struct loop *l)
 	return MHD_get_daemon_info(l->http, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
+static int64_t library_timeout_ms(const struct loop *l)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+	return MHD_get_timeout(l->http, &ms) == MHD_YES && ms < NEVER ? (int64_t)ms : NEVER;
+}
+
+/* MHD takes several runs to send an answer, to end the request, and to look for the next one. */
 void http_run(struct loop *l)
 {
+	unsigned runs = 0;
 	l->ended = l->woken = false;
-	(void)MHD_run(l->http); /* fails only for a daemon with threads */
+	do {
+		l->fruitless++;
+		(void)MHD_run(l->http); /* fails only for a daemon with threads */
+	} while (++runs < RUNS_MAX && l->fruitless < RUNS_MAX && library_timeout_ms(l) == 0);
 }
 
 int http_timeout_ms(struct loop *l)
 {
-	MHD_UNSIGNED_LONG_LONG library;
-	int64_t ms = NEVER;
 	/* At its limit of connections MHD does not listen, and listens again only when it runs
 	 * after a connection has ended. Its timeout ignores resumed connections, too. */
 	if (l->ended || l->woken)
 		return 0;
-	if (MHD_get_timeout(l->http, &library) == MHD_YES && library < NEVER)
-		ms = (int64_t)library;
+	int64_t ms = library_timeout_ms(l);
 	/* Without room for the rest of a line MHD would poll in a busy loop until the client is cut
 	 * off. */
-	if (ms == 0 && ++l->fruitless > FRUITLESS_MAX)
+	if (ms == 0 && l->fruitless > FRUITLESS_MAX)
 		ms = NAP_MS;
 	int64_t next_ms = connections_next_ms(l->connections);
 	if (next_ms != INT64_MAX) {

@@ -88,13 +88,19 @@ static int loop_earlier(int a, int b)
 	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
-static void run_source(struct loop *l, int fd)
+static void loop_mark_ready(struct loop *l, int fd)
 {
-	for (size_t i = 0; i < l->n_sources; i++) {
-		const struct loop_source *source = &l->sources[i];
-		if (source->fd == fd && !source->timeout_ms)
-			source->run(source->arg);
-	}
+	eventfd_t count;
+	if (fd == l->wake_fd)
+		(void)eventfd_read(fd, &count); /* resets it */
+	l->store_ready |= fd == store_fd(l->store);
+	for (size_t i = 0; i < l->n_sources; i++)
+		l->sources[i].ready |= fd == l->sources[i].fd;
+}
+
+static int source_timeout_ms(const struct loop_source *source)
+{
+	return source->timeout_ms ? source->timeout_ms(source->arg) : -1;
 }
 
 /* ---- memory comes back ---- */
@@ -135,16 +141,20 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 	timeout = loop_earlier(timeout, long_lived_timeout_ms(l));
 	timeout = loop_earlier(timeout, return_memory(l));
 	for (size_t i = 0; i < l->n_sources; i++)
-		if (l->sources[i].timeout_ms)
-			timeout =
-			    loop_earlier(timeout, l->sources[i].timeout_ms(l->sources[i].arg));
+		timeout = loop_earlier(timeout, source_timeout_ms(&l->sources[i]));
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, loop_earlier(timeout, at_most_ms));
-	for (int i = 0; i < n; i++) {
-		eventfd_t count;
-		if (events[i].data.fd == l->wake_fd)
-			(void)eventfd_read(l->wake_fd, &count); /* resets it */
-		else
-			run_source(l, events[i].data.fd);
+	for (int i = 0; i < n; i++)
+		loop_mark_ready(l, events[i].data.fd);
+}
+
+static void run_sources(struct loop *l)
+{
+	for (size_t i = 0; i < l->n_sources; i++) {
+		struct loop_source *source = &l->sources[i];
+		if (!source->ready && source_timeout_ms(source) != 0)
+			continue;
+		source->ready = false;
+		source->run(source->arg);
 	}
 }
 
@@ -152,10 +162,11 @@ static void loop_run_once(struct loop *l)
 {
 	/* From here on this loop does not use keys that were replaced before. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
-	store_reap(l->store);
-	for (size_t i = 0; i < l->n_sources; i++)
-		if (l->sources[i].timeout_ms)
-			l->sources[i].run(l->sources[i].arg);
+	if (l->store_ready || store_timeout_ms(l->store) == 0) {
+		l->store_ready = false;
+		store_reap(l->store);
+	}
+	run_sources(l);
 	long_lived_run_once(l);
 	http_run(l);
 	store_start(l->store);

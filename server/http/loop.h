@@ -24,10 +24,11 @@ enum { LOOP_SOURCES = 8 };
 struct loop_source {
 	int fd; /* readable when there is work */
 	void (*run)(void *arg);
-	/* NULL: `run` is called if fd is readable.  Else `run` is called in each round, and this
-	 * returns the milliseconds until the next round must begin; -1: no limit. */
+	/* `run` is called if fd is readable, and when this time is over; -1: no limit.  NULL: the
+	 * same as -1. */
 	int (*timeout_ms)(const void *arg);
 	void *arg;
+	bool ready; /* the loop's: fd is readable */
 };
 
 /* The hooks of the features (features.c).  All on the loop's thread, except `open`. */
@@ -50,6 +51,7 @@ struct loop_hooks {
 struct loop {
 	struct server *server;
 	struct store *store;
+	bool store_ready;         /* its descriptor is readable */
 	struct features *has;     /* see server.h */
 	const struct route *only; /* the only route; NULL: all of ROUTES */
 	struct loop_counts *counts;
@@ -63,7 +65,7 @@ struct loop {
 	atomic_size_t requests; /* current ones; written by this loop only */
 	bool ended;             /* a connection ended in this round */
 	bool woken;             /* ... or was resumed: MHD needs another round */
-	unsigned fruitless;     /* consecutive rounds of MHD without effect */
+	unsigned fruitless;     /* consecutive runs of MHD without effect */
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;

@@ -22,6 +22,7 @@ enum manner {
 	HANG,    /* never answer */
 	ENDLESS, /* send the text, and then chunks without end */
 	DROP,    /* close when something arrives, unread */
+	LEAVE,   /* as SHUT, and accept no connection any more */
 };
 
 struct step {
@@ -100,6 +101,10 @@ __attribute__((unused)) static bool server_serve(struct fault_server *f, int fd)
 	}
 	if (!server_read(fd, kept, sizeof(scrap)))
 		return false;
+	if (s->manner == LEAVE) {
+		(void)close(f->listener);
+		f->listener = f->fd[1].fd = -1;
+	}
 	f->requests++;
 	if (s->text != NULL && !server_send(fd, s->text))
 		return false;

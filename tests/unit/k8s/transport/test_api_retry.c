@@ -24,6 +24,17 @@ static void test_create_shut_on_a_kept_connection_is_not_repeated(void **state)
 	stop();
 }
 
+/* libcurl's error is that of the second connection then. */
+static void test_create_shut_by_a_server_that_leaves_is_ambiguous(void **state)
+{
+	(void)state;
+	START({ ANSWER, FINE }, { LEAVE, NULL });
+	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
+	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
+	assert_int_equal(server.requests, 2);
+	stop();
+}
+
 static void test_create_cut_is_ambiguous(void **state)
 {
 	(void)state;
@@ -282,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_create_shut_is_ambiguous_and_not_repeated),
 		cmocka_unit_test(test_create_shut_on_a_kept_connection_is_not_repeated),
+		cmocka_unit_test(test_create_shut_by_a_server_that_leaves_is_ambiguous),
 		cmocka_unit_test(test_create_cut_is_ambiguous),
 		cmocka_unit_test(test_garbage_is_no_success),
 		cmocka_unit_test(test_hang_ends_at_the_deadline),

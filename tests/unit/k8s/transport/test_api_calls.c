@@ -1,0 +1,148 @@
+/* System calls of the store behind an API server: counted on this thread, because the server of
+ * the tests has its own. */
+#include "tests/unit/k8s/api_kit.h"
+
+#include <dlfcn.h>
+#include <sys/epoll.h>
+
+static _Thread_local bool counting;
+static size_t sends, changes;
+
+/* The next definition of a function that this file defines, too. */
+static void real(const char *name, void *function)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+	assert_non_null(found);
+	memcpy(function, &found, sizeof(found));
+}
+
+ssize_t(send)(int fd, const void *p, size_t n, int flags)
+{
+	ssize_t (*next)(int, const void *, size_t, int);
+	real("send", &next);
+	sends += counting;
+	return next(fd, p, n, flags);
+}
+
+int(epoll_ctl)(int epoll, int op, int fd, struct epoll_event *event)
+{
+	int (*next)(int, int, int, struct epoll_event *);
+	real("epoll_ctl", &next);
+	changes += counting;
+	return next(epoll, op, fd, event);
+}
+
+static struct kept counted(struct store_request r)
+{
+	sends = changes = 0;
+	counting = true;
+	struct kept k = ask(store, r);
+	counting = false;
+	return k;
+}
+
+static void test_a_kept_connection_stays_in_the_epoll_set(void **state)
+{
+	(void)state;
+	START({ ANSWER, CREATED });
+	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_in_range(changes, 1, 3); /* to connect, then to read */
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+		assert_int_equal(changes, 0);
+	}
+	assert_int_equal(server.most, 1);
+	stop();
+}
+
+/* Headers and body, of one piece or of several. */
+static void test_a_request_is_sent_by_one_call(void **state)
+{
+	(void)state;
+	START({ ANSWER, CREATED });
+	struct store_request r = request(STORE_CREATE, 25000);
+	assert_int_equal(counted(r).outcome, STORE_OK);
+	assert_int_equal(sends, 1);
+	r = request(STORE_CREATE, 25000);
+	r.body[0] = SPAN("{\"a\":");
+	r.body[1] = SPAN("\"b\"");
+	r.body[2] = SPAN(",\"c\":2}");
+	assert_int_equal(counted(r).outcome, STORE_OK);
+	assert_int_equal(sends, 1);
+	sent(1, "\r\n\r\n{\"a\":\"b\",\"c\":2}");
+	assert_int_equal(counted(request(STORE_PATCH, 25000)).outcome, STORE_OK);
+	assert_int_equal(sends, 1);
+	assert_int_equal(counted(request(STORE_DELETE, 25000)).outcome, STORE_OK);
+	assert_int_equal(sends, 1);
+	stop();
+}
+
+/* What store_start starts is sent before the loop waits. */
+static void test_a_request_is_sent_at_once(void **state)
+{
+	(void)state;
+	START({ ANSWER, CREATED });
+	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	struct kept *k = calloc(1, sizeof(*k));
+	struct store_request r = request(STORE_CREATE, 25000);
+	r.done = keep;
+	r.arg = k;
+	store_request(store, &r);
+	sends = 0;
+	counting = true;
+	store_start(store);
+	counting = false;
+	assert_int_equal(sends, 1);
+	settle(store);
+	assert_int_equal(k->outcome, STORE_OK);
+	free(k);
+	stop();
+}
+
+static bool readable(int ms)
+{
+	struct pollfd p = { .fd = store_fd(store), .events = POLLIN };
+	return poll(&p, 1, ms) == 1;
+}
+
+/* The end of an idle connection wakes the loop once, not for ever. */
+static void test_an_idle_connection_that_ends_is_watched_no_longer(void **state)
+{
+	(void)state;
+	START({ ANSWER, CREATED });
+	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	int port = server.port;
+	server_stop(&server); /* closes the connection */
+	assert_true(readable(25000));
+	store_reap(store);
+	assert_false(readable(0));
+	server.port = port;
+	server_start(&server, script_, 1);
+	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_int_equal(server.requests, 1);
+	stop();
+}
+
+/* The number of a descriptor is used again: the new connection is watched as well. */
+static void test_new_connections_are_watched(void **state)
+{
+	(void)state;
+	START({ CUT, HEAD("200 OK", "Connection: close\r\n", "49") OBJECT });
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(counted(request(STORE_GET, 25000)).outcome, STORE_OK);
+		assert_in_range(changes, 1, 4);
+	}
+	stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_kept_connection_stays_in_the_epoll_set),
+		cmocka_unit_test(test_a_request_is_sent_by_one_call),
+		cmocka_unit_test(test_a_request_is_sent_at_once),
+		cmocka_unit_test(test_an_idle_connection_that_ends_is_watched_no_longer),
+		cmocka_unit_test(test_new_connections_are_watched),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -414,11 +414,9 @@ differential-update: $(NEEDS_differential)
 bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details $(B)/tests/bench/kept/kept
 	tests/tools/bench
 
-# Six minutes: real jobs on this machine.
+# Ten minutes: real jobs on this machine, a browser.
 bench-long: bench all
-	python3 tests/bench/local.py
-	tests/bench/page.py
-	tests/bench/keystrokes.py
+	tests/tools/bench long
 
 pages: all
 	tests/tools/pages write

@@ -15,6 +15,14 @@ static int log_fd = STDERR_FILENO;
 static bool may_be_full = true; /* a pipe or terminal, not a file */
 static atomic_long dropped;
 
+/* Lines of this thread that are not written yet. */
+static _Thread_local struct {
+	bool on;
+	size_t n;
+	long lines; /* of text, and those that it reports as dropped */
+	char text[LINE_MAX_BYTES];
+} collected;
+
 void log_init(enum log_format format, int fd)
 {
 	format_used = format;
@@ -100,13 +108,42 @@ static void time_text(struct line *l)
 struct line log_begin(enum log_level level, const char *message)
 {
 	static const char *const LEVELS[] = { "info", "warn", "error" };
-	struct line l = { STR_INIT(LINE_MAX_BYTES - 2) };
+	struct line l = { STR_INIT(LINE_MAX_BYTES - 2), level };
 	if (format_used == LOG_JSON)
 		str_char(&l.text, '{');
 	time_text(&l);
 	log_text(&l, "level", span_of(LEVELS[level]));
 	log_text(&l, "msg", span_of(message));
 	return l;
+}
+
+static void log_write(const char *text, size_t n, long lines)
+{
+	if (!log_has_room() || write(log_fd, text, n) < 0)
+		atomic_fetch_add(&dropped, lines);
+}
+
+void log_collect(void)
+{
+	collected.on = true;
+}
+
+void log_flush(void)
+{
+	if (collected.n > 0)
+		log_write(collected.text, collected.n, collected.lines);
+	collected.n = 0;
+	collected.lines = 0;
+}
+
+/* n is at most LINE_MAX_BYTES. */
+static void log_keep(const char *text, size_t n, long lines)
+{
+	if (n > sizeof(collected.text) - collected.n)
+		log_flush();
+	memcpy(collected.text + collected.n, text, n);
+	collected.n += n;
+	collected.lines += lines;
 }
 
 void log_end(struct line *l)
@@ -117,8 +154,9 @@ void log_end(struct line *l)
 	l->text.max += 2; /* reserved for the end */
 	l->text.full = false;
 	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
-	if (!log_has_room() || write(log_fd, str_c(&l->text), l->text.n) < 0)
-		atomic_fetch_add(&dropped, missed + 1);
+	log_keep(str_c(&l->text), l->text.n, missed + 1);
+	if (!collected.on || l->level != LOG_INFO)
+		log_flush();
 	str_done(&l->text);
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 /*
  * The log: one line per event on standard error, as JSON or logfmt.  A line is built field by field
- * and written by one write(2).  Logging never blocks: a line that does not fit into the pipe is
- * dropped, and the next line has the number of dropped lines.  Callers never pass secrets or query
- * strings.  Any thread.
+ * and written whole.  Logging never blocks: a line that does not fit into the pipe is dropped, and
+ * the next line has the number of dropped lines.  Callers never pass secrets or query strings.  Any
+ * thread.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,8 +16,14 @@ enum log_level { LOG_INFO, LOG_WARN, LOG_ERROR };
 /* Call once, before threads are started.  fd stays the caller's. */
 void log_init(enum log_format format, int fd);
 
+/* From now on the lines of this thread are written together, by log_flush, which it calls before it
+ * waits or ends.  Warnings and errors are written at once, after the lines before them. */
+void log_collect(void);
+void log_flush(void);
+
 struct line {
 	struct str text;
+	enum log_level level;
 };
 
 /* log_begin starts a line with level and message (static text); log_end writes and frees it. */

@@ -142,6 +142,7 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 	timeout = loop_earlier(timeout, return_memory(l));
 	for (size_t i = 0; i < l->n_sources; i++)
 		timeout = loop_earlier(timeout, source_timeout_ms(&l->sources[i]));
+	log_flush();
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, loop_earlier(timeout, at_most_ms));
 	for (int i = 0; i < n; i++)
 		loop_mark_ready(l, events[i].data.fd);
@@ -233,12 +234,14 @@ static void loop_finish(struct loop *l)
 static void *loop_main(void *arg)
 {
 	struct loop *l = arg;
+	log_collect();
 	while (atomic_load(&l->server->phase) != PHASE_STOP) {
 		loop_run_once(l);
 		wait_for_work(l, -1);
 	}
 	loop_drain(l);
 	loop_finish(l);
+	log_flush();
 	(void)eventfd_write(l->server->ended_fd, 1); /* far from full */
 	return NULL;
 }

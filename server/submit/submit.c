@@ -319,11 +319,17 @@ static int submit_preview(struct submit *s, const struct facts *f, struct err *e
 	return job_preview(r->loop->server->translator, s->job, f, &r->arena, s->shown, e);
 }
 
-/* The time, then random digits, because lists sort jobs of the same second by the id. */
+/* The time, then random digits, because lists sort jobs of the same second by the id.  The kernel
+ * is asked for those of many ids at once. */
 static const char *new_id(struct request *r)
 {
+	static _Thread_local uint8_t bytes[ID_RANDOM * 25];
+	static _Thread_local size_t left;
 	char random[2 * ID_RANDOM + 1];
-	random_hex(random, ID_RANDOM);
+	if (left == 0)
+		random_bytes(bytes, left = sizeof(bytes));
+	left -= ID_RANDOM;
+	hex_encode(random, bytes + left, ID_RANDOM);
 	return arena_printf(&r->arena, "%012llx%s",
 	                    (unsigned long long)clock_wall_ms() & 0xffffffffffff, random);
 }

@@ -24,6 +24,7 @@ RATIOS = [
 ]
 FIGURES = [
     ("POST with 8 clients, p99 ms", "POST /api/v2/jobs against", r"token \| 8", 3, 1, 2),
+    ("POST with 8 clients, system calls per job", "POST /api/v2/jobs against", r"token \| 8", 5, 0, 10),
     ("a page of 30 000 jobs by name, from the middle, ms", "A page of 100 jobs", "by name, from the middle", 3, 0, 5),
     ("a page of 100 000 jobs by name, from the middle, ms", "A page of 100 jobs", "by name, from the middle", 4, 0, 5),
     ("count of one state of 100 000 jobs, ms", "A page of 100 jobs", "count of one state", 4, 0, 0.2),

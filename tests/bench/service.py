@@ -170,11 +170,26 @@ def trouble(r):
     return f"{r['refused']} refused, {r['errors']} errors" if r["refused"] or r["errors"] else "none"
 
 
+def calls_per_job(server, body, connections):
+    """System calls for a job, counted by perf; "" if it is not there or may not."""
+    event = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter"]
+    try:
+        if subprocess.run([*event, "true"], check=False, stderr=subprocess.DEVNULL).returncode:
+            return ""
+    except OSError:
+        return ""
+    perf = subprocess.Popen([*event, "-p", str(server.process.pid)], stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    r = Load(submit_url(server), body, server.headers, connections, 2).result()
+    perf.send_signal(signal.SIGINT)
+    return f"{int(perf.communicate()[1].split(b',')[0]) / r['requests']:.1f}"
+
+
 def part_post(seconds):
     """The stub answers immediately: the result is the server's own cost."""
     print("\nPOST /api/v2/jobs against a stub that answers at once (wrk, stub and server share the cores):\n")
-    print("| job | clients | per second | p50, p99 ms | CPU µs per job | MiB, peak | trouble |")
-    print("|---|--:|--:|--:|--:|--:|---|")
+    print("| job | clients | per second | p50, p99 ms | CPU µs per job | system calls per job | MiB, peak | trouble |")
+    print("|---|--:|--:|--:|--:|--:|--:|---|")
     rows = [("token", JOB, False, 8), ("--no-auth", JOB, True, 8), ("token, with secrets (3 calls)", SECRETS, False, 8),
             ("token", JOB, False, 64), ("token", JOB, False, 256)]
     for name, body, no_auth, connections in rows:
@@ -183,8 +198,10 @@ def part_post(seconds):
             before = server.cpu()
             r = Load(submit_url(server), body, server.headers, connections, seconds).result()
             used = (server.cpu() - before) / r["requests"] * 1e6
-            print(f"| {name} | {connections} | {r['rate']:.0f} | {r['p50']:.2f}, {r['p99']:.2f} | {used:.0f} | "
-                  f"{server.memory():.1f} | {trouble(r)} |", flush=True)
+            memory = server.memory()
+            calls = calls_per_job(server, body, connections)
+            print(f"| {name} | {connections} | {r['rate']:.0f} | {r['p50']:.2f}, {r['p99']:.2f} | {used:.0f} | {calls} | "
+                  f"{memory:.1f} | {trouble(r)} |", flush=True)
 
 
 def part_slow(seconds):

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/log.h"
@@ -76,6 +77,66 @@ static void test_log_field_too_long(void **state)
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
 }
 
+/* The lines of a round are written together, and before a warning. */
+static void test_log_collects(void **state)
+{
+	(void)state;
+	char text[LINE_LIMIT];
+	int fds[2];
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+	log_init(LOG_LOGFMT, fds[1]);
+	log_collect();
+	log_event(LOG_INFO, "first", NULL, NULL);
+	log_event(LOG_INFO, "second", NULL, NULL);
+	assert_int_equal(read(fds[0], text, sizeof(text)), -1);
+	log_flush();
+	ssize_t n = read(fds[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "msg=first\n"));
+	assert_non_null(strstr(text, "msg=second\n"));
+	log_flush();
+	assert_int_equal(read(fds[0], text, sizeof(text)), -1);
+	log_event(LOG_INFO, "third", NULL, NULL);
+	log_event(LOG_WARN, "fourth", NULL, NULL);
+	n = read(fds[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	const char *third = strstr(text, "msg=third\n");
+	assert_non_null(third);
+	assert_non_null(strstr(third, "msg=fourth\n"));
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
+/* Collected lines never become longer than what a pipe takes at once. */
+static void test_log_collects_up_to_a_write(void **state)
+{
+	(void)state;
+	enum { EVENTS = 24, FIELD = 900, PIPE_TAKES = 4096 };
+	static char text[EVENTS * (FIELD + 200)];
+	char field[FIELD + 1];
+	int fds[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
+	log_init(LOG_LOGFMT, fds[1]);
+	log_collect();
+	memset(field, 'x', FIELD);
+	field[FIELD] = '\0';
+	for (int i = 0; i < EVENTS; i++)
+		log_event(LOG_INFO, "one", "field", field);
+	log_flush();
+	size_t lines = 0;
+	for (ssize_t n; (n = read(fds[0], text, sizeof(text))) > 0;) {
+		assert_in_range(n, FIELD, PIPE_TAKES);
+		assert_int_equal(text[n - 1], '\n');
+		for (ssize_t i = 0; i < n; i++)
+			lines += text[i] == '\n';
+	}
+	assert_int_equal(lines, EVENTS);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
 /* Nobody reads the pipe: lines are dropped, and counted in the next that gets through. */
 static void test_log_never_waits(void **state)
 {
@@ -99,9 +160,15 @@ static void test_log_never_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_log_json),           cmocka_unit_test(test_log_json_no_utf8),
-		cmocka_unit_test(test_log_logfmt),         cmocka_unit_test(test_log_logfmt_quotes),
-		cmocka_unit_test(test_log_field_too_long), cmocka_unit_test(test_log_never_waits),
+		cmocka_unit_test(test_log_json),
+		cmocka_unit_test(test_log_json_no_utf8),
+		cmocka_unit_test(test_log_logfmt),
+		cmocka_unit_test(test_log_logfmt_quotes),
+		cmocka_unit_test(test_log_field_too_long),
+		cmocka_unit_test(test_log_never_waits),
+		/* Last: this thread collects from then on. */
+		cmocka_unit_test(test_log_collects),
+		cmocka_unit_test(test_log_collects_up_to_a_write),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	log_init(LOG_JSON, STDERR_FILENO);

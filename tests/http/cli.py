@@ -163,6 +163,16 @@ def test_cli_convert(check):
         check.equal(f"usage {arguments}", cli("convert", *arguments)[0], 2)
 
 
+def test_cli_translate_json(check):
+    """A line for each member, as other programs write JSON with two spaces; strings are not touched."""
+    odd = "\\\\ \" {\"a\": [1, 2], \\n\\u00e9} [] {} , : \u00e9 \U0001f600 \t \x7f \\"
+    code, out, err = cli("translate", "-o", "json", "-", text=job_v2("odd", parameters={"a": odd}, extras={"x": [[], {}, [[]], odd]}))
+    check.equal("translated", (code, err), (0, ""))
+    check.equal("as Python writes it", out, json.dumps(json.loads(out), indent=2, ensure_ascii=False) + "\n")
+    config = next(o for o in json.loads(out)["items"] if o["kind"] == "Framework")["metadata"]["annotations"]["config"]
+    check.equal("the same text", json.loads(config)["parameters"]["a"], odd)
+
+
 def test_cli_refused(check):
     """Errors and warnings look like those of validate."""
     with Server("--standalone", "jobs") as s:
@@ -317,5 +327,5 @@ def test_cli_list(check):
     check.ok("how many more", code == 0 and "latest 4 of 68 jobs" in err, (code, err))
 
 
-TESTS = [test_cli_commands, test_cli_convert, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https, test_cli_repeats,
-         test_cli_list]
+TESTS = [test_cli_commands, test_cli_convert, test_cli_translate_json, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https,
+         test_cli_repeats, test_cli_list]

@@ -18,33 +18,17 @@ static const bool ENDS[256] = {
 	['['] = true, [' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true,
 };
 
-/* Sets the highest bit of the first byte that equals c; bytes after it are undefined. */
-static uint64_t bytes_that_are(uint64_t eight, unsigned char c)
-{
-	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t x = eight ^ (ones * c);
-	return (x - ones) & ~x & (ones << 7);
-}
-
 /* The closing quote, searched from after the opening quote; `end` if there is none. */
 static const char *scan_string_end(const char *p, const char *end)
 {
-	while (p < end) {
-		if (end - p >= 8) {
-			uint64_t eight;
-			memcpy(&eight, p, 8);
-			eight = le64toh(eight);
-			uint64_t found = bytes_that_are(eight, '"') | bytes_that_are(eight, '\\');
-			if (!found) {
-				p += 8;
-				continue;
-			}
-			p += __builtin_ctzll(found) / 8;
-		}
-		if (*p == '"')
+	const char *from = p;
+	while ((p = memchr(p, '"', (size_t)(end - p))) != NULL) {
+		const char *backslashes = p;
+		while (backslashes > from && backslashes[-1] == '\\')
+			backslashes--;
+		if ((p - backslashes) % 2 == 0)
 			return p;
-		if (*p++ == '\\' && p < end)
-			p++;
+		p++;
 	}
 	return end;
 }

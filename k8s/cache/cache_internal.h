@@ -27,7 +27,7 @@ enum watch_what {
 
 struct watch_event {
 	enum watch_what what;
-	struct span object;
+	struct span object;        /* may have text after its end, if it is not the last member */
 	char version[VERSION_MAX]; /* "" if it has none */
 	bool initial_end;          /* BOOKMARK: the end of the streaming list */
 	int64_t code;              /* ERROR: HTTP status; 0 if missing */

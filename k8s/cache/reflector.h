@@ -1,13 +1,14 @@
 #pragma once
 /*
  * A thread that follows one collection of the API server with LIST and WATCH, and passes on objects
- * as valid JSON text.
+ * as valid JSON text, which may have text of the event after its end.
  *
  * It begins with a streaming list (sendInitialEvents) if the server supports it, else (422) with a
  * LIST in pages, of which it holds one object at a time.  When a watch ends, the next one continues
  * from the last version; 410 causes a new list.  After errors it pauses for 1 s to 60 s with
- * jitter, and obeys Retry-After.  It closes silent connections.  Versions are compared as numbers
- * only to tell which is newer, which Kubernetes 1.35 permits.
+ * jitter, and obeys Retry-After.  It closes silent connections.  Events in quick succession are
+ * received together, up to 20 ms later.  Versions are compared as numbers only to tell which is
+ * newer, which Kubernetes 1.35 permits.
  */
 #include "base/counter.h"
 #include "base/err.h"

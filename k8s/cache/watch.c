@@ -5,7 +5,11 @@
 #include "base/str.h"
 #include "k8s/transport/paths.h"
 
-enum { CODE_MAX = 999, TOKEN_MAX = 8192 };
+enum {
+	CODE_MAX = 999,
+	TOKEN_MAX = 8192,
+	CARRY_KEPT = 64 << 10, /* bytes that stay allocated between lines */
+};
 
 /* clang-format off */
 static const struct {
@@ -47,25 +51,47 @@ static void watch_read_version(struct span metadata, struct arena *a, char out[s
 	out[text.n] = '\0';
 }
 
+/* The members of an event.  The API server writes the object last; its end is then that of the
+ * line, and is not searched. */
+static void watch_read_members(struct span line, struct span *type, struct span *object)
+{
+	struct scan s = scan_begin(line);
+	struct span key;
+	struct span value;
+	*type = *object = (struct span){ NULL, 0 };
+	while (scan_key(&s, &key)) {
+		bool is_object = span_is(key, "object");
+		if (is_object && type->p && !object->p && s.end[-1] == '}') {
+			*object = (struct span){ s.p, (size_t)(s.end - s.p) - 1 };
+			return;
+		}
+		if (!scan_value(&s, &value))
+			return;
+		struct span *member = is_object ? object : span_is(key, "type") ? type : NULL;
+		if (member && !member->p)
+			*member = value;
+	}
+}
+
 struct watch_event watch_event_read(struct span line)
 {
-	static const char *const KEYS[] = { "type", "object" };
 	ARENA_AUTO arena = { 0 };
-	struct span value[2];
+	struct span type;
 	struct watch_event e = { .what = WATCH_NONE };
-	scan_members(line, KEYS, value, 2);
-	e.what = what_of(value[0], &arena);
-	e.object = value[1];
+	watch_read_members(line, &type, &e.object);
+	e.what = what_of(type, &arena);
 	if (scan_type(e.object) != SCAN_OBJECT)
 		e.what = WATCH_NONE;
 	if (e.what == WATCH_ERROR) {
 		(void)scan_int(scan_get(e.object, "code"), 0, CODE_MAX, &e.code); /* else 0 */
 		return e;
 	}
-	struct span metadata = scan_get(e.object, "metadata");
+	struct span metadata = scan_inside(e.object, "metadata");
 	watch_read_version(metadata, &arena, e.version);
-	struct span end = scan_path(metadata, "annotations", "k8s.io/initial-events-end");
-	e.initial_end = e.what == WATCH_BOOKMARK && span_is(scan_text(end, &arena), "true");
+	if (e.what == WATCH_BOOKMARK) {
+		struct span end = scan_path(metadata, "annotations", "k8s.io/initial-events-end");
+		e.initial_end = span_is(scan_text(end, &arena), "true");
+	}
 	return e;
 }
 
@@ -118,7 +144,10 @@ static void watch_end_line(struct watch_lines *l, struct span piece, watch_line 
 	struct span line = whole ? piece : str_view(&l->carry);
 	if (line.n > 0)
 		each(arg, line, l->cut);
-	watch_lines_clear(l);
+	if (l->carry.cap > CARRY_KEPT)
+		watch_lines_clear(l);
+	l->carry.n = 0;
+	l->cut = false;
 }
 
 void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each, void *arg)
@@ -138,8 +167,7 @@ void watch_lines_take(struct watch_lines *l, struct span bytes, watch_line *each
 void watch_lines_clear(struct watch_lines *l)
 {
 	size_t max = l->carry.max;
-	if (l->carry.n > 0)
-		str_done(&l->carry);
+	str_done(&l->carry);
 	*l = WATCH_LINES_INIT(max);
 }
 

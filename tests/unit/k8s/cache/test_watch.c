@@ -107,6 +107,32 @@ static void test_events(void **state)
 	}
 }
 
+/* The object is found wherever it is; text after its end does not matter. */
+static void test_objects_of_events(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line, *object;
+	} T[] = {
+		{ "{\"type\":\"ADDED\",\"object\":{\"a\":{}}}", "{\"a\":{}}" },
+		{ "{\"type\":\"ADDED\",\"object\":{\"a\":{}} } ", "{\"a\":{}}" },
+		{ "{\"object\":{\"a\":{}},\"type\":\"ADDED\"}", "{\"a\":{}}" },
+		{ "{\"x\":[{}],\"object\":{\"a\":{}},\"object\":{},\"type\":\"ADDED\"}",
+		  "{\"a\":{}}" },
+		{ "{\"type\":\"ADDED\",\"object\":{\"a\":{}},\"b\":{\"c\":1}}",
+		  "{\"a\":{}},\"b\":{\"c\":1}" },
+	};
+	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
+		struct watch_event e = watch_event_read(span_of(T[i].line));
+		assert_int_equal(e.what, WATCH_PUT);
+		if (!span_is(e.object, T[i].object))
+			fail_msg("%s: %.*s", T[i].line, (int)e.object.n, e.object.p);
+		assert_null(scan_get(e.object, "c").p);
+		assert_null(scan_get(e.object, "b").p);
+		assert_non_null(scan_get(e.object, "a").p);
+	}
+}
+
 /* Wherever a line is cut: behind its metadata there is that, before it there is nothing. */
 static void test_cut_events(void **state)
 {
@@ -447,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_lines_are_forgotten),
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_objects_of_events),
 		cmocka_unit_test(test_cut_events),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_pages_with_strings),

@@ -645,16 +645,26 @@ static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
 	return job_entry_make(r, doc);
 }
 
+/* The document as it is kept.  FrameworkController soon changes an object that it has not seen;
+ * until then a small one is not compressed. */
+static struct span job_entry_kept_doc(struct reading *r, struct span doc, struct str *packed)
+{
+	r->c.plain = r->c.untouched && doc.n <= JOB_ENTRY_PLAIN_MAX;
+	if (r->c.plain)
+		return doc;
+	return job_entry_pack(packed, doc) ? str_view(packed) : SPAN("");
+}
+
 struct job_entry *job_entry_new(struct span object)
 {
 	STR_AUTO doc = STR_INIT(object.n + 64); /* room to close open containers */
 	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
 	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
+	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
 	job_entry_trim(&doc, object);
 	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) /* full: not JSON */
-		c = job_entry_judge(&r, job_entry_pack(&packed, str_view(&doc)) ? str_view(&packed)
-		                                                                : SPAN(""));
+		c = job_entry_judge(&r, job_entry_kept_doc(&r, str_view(&doc), &packed));
 	arena_done(&r.arena);
 	return c;
 }
@@ -720,7 +730,12 @@ void job_entry_drop(const struct job_entry *c)
 
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 {
-	return c->doc.n && job_entry_unpack(c->doc, c->doc_size, a, doc);
+	if (!c->doc.n)
+		return false;
+	if (!c->plain)
+		return job_entry_unpack(c->doc, c->doc_size, a, doc);
+	*doc = arena_span(a, c->doc);
+	return true;
 }
 
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b)

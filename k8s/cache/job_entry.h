@@ -45,6 +45,7 @@ enum job_state job_state_named(struct span name);
 enum {
 	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* bytes of a status that is stored compressed */
 	JOB_ENTRY_DOC_MAX = 256 << 10, /* compressed; larger ones are read from the API server */
+	JOB_ENTRY_PLAIN_MAX = 4 << 10, /* bytes of a document that may stay uncompressed */
 	JOB_ENTRY_TAGS_MAX = 32,
 	JOB_ENTRY_TAG_MAX = 63, /* bytes */
 	JOB_ENTRY_NONE = -1     /* an unknown number or time */
@@ -80,6 +81,7 @@ struct job_entry {
 	bool deleting;
 	bool creating;  /* label rest-lit/creating: not started */
 	bool untouched; /* no status: not seen by FrameworkController */
+	bool plain;     /* doc is not compressed: it is small, and the object untouched */
 	bool has_code;
 	int32_t code; /* of the latest attempt */
 	int32_t retries, accountable;
@@ -92,8 +94,8 @@ struct job_entry {
 	/* Milliseconds since 1970, or JOB_ENTRY_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
 	int64_t transition_ms; /* when sub_state began */
-	/* The object for details, compressed JSON without managedFields and with reduced pod
-	 * templates.  n is 0 if it is too large. */
+	/* The object for details, JSON without managedFields and with reduced pod templates;
+	 * compressed unless it is `plain`.  n is 0 if it is too large. */
 	struct span doc;
 	size_t doc_size; /* of doc, inflated */
 	size_t weight;   /* bytes of memory */

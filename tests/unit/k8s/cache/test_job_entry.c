@@ -241,6 +241,47 @@ static void test_cached_doc_is_what_is_shown(void **state)
 	}
 }
 
+/* A job that FrameworkController has not seen, with a document of this size. */
+static struct job_entry *new_job(size_t size, const char *status)
+{
+	STR_AUTO text = STR_INIT(1 << 20);
+	str_puts(&text,
+	         "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{\"jobName\":\"");
+	while (text.n < size)
+		str_char(&text, 'x');
+	str_printf(&text, "\"}}%s}", status);
+	return job_entry_of(str_view(&text));
+}
+
+static void test_cached_doc_of_a_new_job_is_plain(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t size;
+		const char *status;
+		bool plain;
+	} CASES[] = {
+		{ 100, "", true },
+		{ JOB_ENTRY_PLAIN_MAX - 10, "", true },
+		{ JOB_ENTRY_PLAIN_MAX, "", false },
+		{ 80000, "", false },
+		{ 100, ",\"status\":{}", false },
+		{ 30000, ",\"status\":{}", false },
+		{ 80000, ",\"status\":{}", false },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct span doc;
+		JOB_ENTRY_AUTO *c = new_job(CASES[i].size, CASES[i].status);
+		assert_int_equal(c->plain, CASES[i].plain);
+		assert_true(c->plain ? c->doc.n == c->doc_size : c->doc.n < c->doc_size / 2 + 100);
+		assert_true(job_entry_doc(c, &a, &doc));
+		assert_int_equal(doc.n, c->doc_size);
+		assert_true(scan_valid(doc, 64));
+		assert_true(span_is(scan_text(scan_path(doc, "metadata", "uid"), &a), "u"));
+	}
+}
+
 static size_t count_tasks(struct span roles)
 {
 	size_t n = 0;
@@ -304,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_cached_new_of_all_states),
 		cmocka_unit_test(test_cached_new_of_names),
 		cmocka_unit_test(test_cached_doc_is_what_is_shown),
+		cmocka_unit_test(test_cached_doc_of_a_new_job_is_plain),
 		cmocka_unit_test(test_cached_roles_of_all_states),
 		cmocka_unit_test(test_cached_same_sees_what_is_shown),
 		cmocka_unit_test(test_deadline),

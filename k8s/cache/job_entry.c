@@ -322,10 +322,12 @@ static const char **job_entry_text_of(struct job_entry *c, size_t at)
 }
 
 enum { GPUS_MAX = 1 << 30 };
+static const int64_t DEMAND_MAX = INT64_C(1) << 53; /* of all tasks */
 
 /* A Framework that is being read.  The texts live in the arena. */
 struct reading {
 	struct arena arena;
+	const struct job_entry_made *made; /* NULL: the spec is read */
 	struct job_entry c;
 	struct span texts[TEXTS];
 };
@@ -428,7 +430,9 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	r->c.max_duration_s = (int32_t)seconds;
 	if (!given(v[SENT]))
 		job_entry_read_text(r, v[TOLD], WEBHOOK);
-	r->texts[PRIORITY] = span_cut(job_entry_priority(v[CONFIG], &r->arena), TEXT[PRIORITY].max);
+	r->texts[PRIORITY] =
+	    span_cut(r->made ? r->made->priority : job_entry_priority(v[CONFIG], &r->arena),
+	             TEXT[PRIORITY].max);
 	job_entry_read_text(r, scan_get(labels, "userName"), USER);
 	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
@@ -529,7 +533,6 @@ static void job_entry_read_spec(struct reading *r, struct span spec)
 	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
 		r->c.broken = true;
 	bool sum = r->c.gpus == JOB_ENTRY_NONE;
-	const int64_t most = INT64_C(1) << 53;
 	int64_t tasks = 0;
 	int64_t gpus = 0;
 	int64_t roles = 0;
@@ -540,9 +543,9 @@ static void job_entry_read_spec(struct reading *r, struct span spec)
 		if (scan_type(role) != SCAN_OBJECT)
 			r->c.broken = true;
 		struct demand d = demand_of(role, &r->arena);
-		gpus = at_most(gpus + d.gpus * n, most);
-		r->c.milli_cpus = at_most(r->c.milli_cpus + d.milli_cpus * n, most);
-		r->c.memory_mb = at_most(r->c.memory_mb + d.memory_mb * n, most);
+		gpus = at_most(gpus + d.gpus * n, DEMAND_MAX);
+		r->c.milli_cpus = at_most(r->c.milli_cpus + d.milli_cpus * n, DEMAND_MAX);
+		r->c.memory_mb = at_most(r->c.memory_mb + d.memory_mb * n, DEMAND_MAX);
 		tasks = at_most(tasks + n, INT32_MAX);
 	}
 	r->c.roles = (int32_t)at_most(roles, INT32_MAX);
@@ -671,14 +674,21 @@ struct job_entry *job_entry_new(struct span object)
 
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made)
 {
-	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
+	struct reading r = { .made = made };
 	struct job_entry *c = NULL;
-	if (job_entry_read_object(&r, object, object)) {
+	read_metadata(&r, scan_inside(object, "metadata"));
+	if (r.texts[NAME].n) {
+		job_entry_read_status(&r, (struct span){ NULL, 0 });
 		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
 		job_entry_read_version(
 		    &r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
 		r.texts[EXECUTION] = SPAN("START");
 		r.c.creating = false; /* starting has removed the label */
+		r.c.gpus = made->gpus;
+		r.c.milli_cpus = at_most(made->milli_cpus, DEMAND_MAX);
+		r.c.memory_mb = at_most(made->memory_mb, DEMAND_MAX);
+		r.c.tasks = (int32_t)at_most(made->tasks, INT32_MAX);
+		r.c.roles = (int32_t)at_most(made->roles, INT32_MAX);
 		const char *created = arena_printf(&r.arena, "\"%s\"", made->created);
 		(void)scan_time_ms(span_of(created), &r.c.created_ms); /* else unknown */
 		c = job_entry_judge(&r, SPAN(""));

@@ -114,12 +114,16 @@ bool job_entry_tag_ok(struct span tag);
 /* From the JSON text of a Framework, which must pass scan_valid.  NULL without a name.  The caller
  * owns the reference. */
 struct job_entry *job_entry_new(struct span object);
-/* Metadata that the API server added to a new Framework; "" if unknown. */
+/* What is known of a new Framework besides its own metadata.  uid, version, created: added by the
+ * API server; "" if unknown.  The rest: of the job; limits of all tasks, at least 0. */
 struct job_entry_made {
 	const char *uid, *version, *created;
+	struct span priority;
+	int64_t tasks, roles;
+	int64_t gpus, milli_cpus, memory_mb;
 };
 /* For a Framework that this server has just started: full metadata, but no document; the watch
- * delivers it. */
+ * delivers it.  Only the metadata of the object is read. */
 struct job_entry *job_entry_new_made(struct span object, const struct job_entry_made *made);
 /* The user to display: owner, else maker, else `unknown`. */
 const char *job_entry_shown_user(const struct job_entry *c);

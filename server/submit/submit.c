@@ -197,16 +197,43 @@ struct plan {
 	struct submission_made made;
 };
 
+/* extras.hivedScheduler.jobPriorityClass; "" for none. */
+static struct span submit_priority(const struct job *job)
+{
+	const struct node *hived = job->extras ? node_get(job->extras, "hivedScheduler") : NULL;
+	const struct node *priority = hived ? node_get(hived, "jobPriorityClass") : NULL;
+	return priority && priority->type == NODE_TEXT ? node_span(priority) : SPAN("");
+}
+
+struct job_entry *submit_entry(const struct job *job, struct span framework,
+                               const struct submission_made *made)
+{
+	struct job_entry_made all = {
+		.uid = made->uid,
+		.version = made->version,
+		.created = made->created,
+		.priority = submit_priority(job),
+		.tasks = job->total_tasks,
+		.roles = (int64_t)job->n_roles,
+		.gpus = job->total_gpu,
+	};
+	/* Below 2^31 * 1000 * 10000 * 256, as in parse_roles_done. */
+	for (size_t i = 0; i < job->n_roles; i++) {
+		all.milli_cpus += job->roles[i].cpu * 1000 * job->roles[i].instances;
+		all.memory_mb += job->roles[i].memory_mb * job->roles[i].instances;
+	}
+	return job_entry_new_made(framework, &all);
+}
+
 /* Puts the new job into the cache at once: the next request may ask for it before the watch reports
  * it. */
-static void submit_note(const struct server *s, const struct object *framework,
-                        const struct submission_made *made)
+static void submit_note(const struct server *s, const struct plan *p)
 {
-	const struct job_entry_made added = { made->uid, made->version, made->created };
 	/* A directory store has reported it already; without a uid, the watch will. */
-	if (s->local || !made->uid[0])
+	if (s->local || !p->made.uid[0])
 		return;
-	struct job_entry *c = job_entry_new_made(framework->body, &added);
+	struct job_entry *c =
+	    submit_entry(p->s->job, objects_framework(p->objects)->body, &p->made);
 	if (c)
 		cache_note(s->cache, c);
 }
@@ -218,7 +245,7 @@ static void submit_done(void *arg, const struct err *e, bool again)
 	struct request *r = s->r;
 	s->again = again;
 	if (!e->http && !again && !s->dry_run)
-		submit_note(r->loop->server, objects_framework(p->objects), &p->made);
+		submit_note(r->loop->server, p);
 	if (again)
 		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)

@@ -6,6 +6,7 @@
 #include "server/submit/submit.h"
 
 struct job;
+struct job_entry;
 struct claim;
 
 /* DRY_RUN_HERE: by this server only; DRY_RUN_SERVER: by the API server too. */
@@ -26,6 +27,14 @@ struct submit {
 	struct objects *shown; /* the objects of a dry run */
 	size_t held; /* bytes accounted for in the store, or in the dry runs of the loop */
 };
+
+/* ---- submit.c ---- */
+
+/* The cache entry of a new job, without a document.  framework: the object that was created. Limits
+ * are those of the roles; of pods of users, the watch adds those of further containers.  NULL
+ * without a name; the caller owns the reference. */
+struct job_entry *submit_entry(const struct job *job, struct span framework,
+                               const struct submission_made *made);
 
 /* ---- dry_run.c ---- */
 

@@ -1,0 +1,141 @@
+/* What the cache notes of a job that was just created, beside what it makes of the object that the
+ * watch delivers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "k8s/cache/job_entry.h"
+#include "server/submit/submit_internal.h"
+#include "translate/job.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const struct submission_made MADE = { "d69b453b-76d1-44eb-8bc7-20af3798393d", "203",
+	                                     "2026-11-23T12:21:41Z" };
+
+static struct span read_job(struct arena *a, const char *path)
+{
+	enum { MAX = 1 << 20 };
+	char *p = arena_alloc(a, MAX);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	size_t n = fread(p, 1, MAX, f);
+	assert_true(n > 0 && n < MAX);
+	(void)fclose(f);
+	return (struct span){ p, n };
+}
+
+/* The object as the API server returns it after the start of the job. */
+static struct job_entry *watched(struct span body)
+{
+	static const char PLACE[] = "\"metadata\":{";
+	static const char CREATE[] = "\"executionType\":\"Create\"";
+	STR_AUTO text = STR_INIT(1 << 20);
+	size_t at = span_find(body, 0, PLACE) + sizeof(PLACE) - 1;
+	size_t create = span_find(body, 0, CREATE);
+	assert_true(at < body.n);
+	str_span(&text, span_to(body, at));
+	str_printf(&text, "\"uid\":\"%s\",\"resourceVersion\":\"%s\",\"creationTimestamp\":\"%s\",",
+	           MADE.uid, MADE.version, MADE.created);
+	body = span_from(body, at);
+	if (create != SIZE_MAX) {
+		str_span(&text, span_to(body, create - at));
+		str_puts(&text, "\"executionType\":\"Start\"");
+		body = span_from(body, create - at + sizeof(CREATE) - 1);
+	}
+	str_span(&text, body);
+	assert_false(text.full);
+	return job_entry_new(str_view(&text));
+}
+
+static void assert_same(const struct job_entry *a, const struct job_entry *b)
+{
+	assert_true(job_entry_same(a, b)); /* what lists show, except for: */
+	assert_string_equal(a->resource_version, b->resource_version);
+	assert_int_equal(a->version, b->version);
+	assert_int_equal(a->submitted_ms, b->submitted_ms);
+	assert_int_equal(a->key, b->key);
+	assert_int_equal(a->untouched, b->untouched);
+	assert_int_equal(a->max_duration_s, b->max_duration_s);
+	assert_int_equal(a->milli_cpus, b->milli_cpus);
+	assert_int_equal(a->memory_mb, b->memory_mb);
+	assert_int_equal(a->transition_ms, b->transition_ms);
+}
+
+static void assert_noted(struct span job_text, enum profile profile)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct settings set;
+	struct objects objects;
+	const struct facts facts = { .any_virtual_cluster = true };
+	const struct mark mark = { "019ab0c0ffee445566778899aabbccdd", "here",
+		                   "00112233445566778899aabbccddeeff-x", "request", true };
+	translate_settings_default(&set);
+	set.profile = profile;
+	struct translator *t = translator_new(&set, NULL, &e);
+	assert_non_null(t);
+	struct job *job = job_read(t, DIALECTS_ALL, job_text, "alice", &a, &warnings, &e);
+	STR_AUTO why = STR_INIT(4096);
+	if (!job || job_build(t, job, &facts, &mark, &a, &objects, &e) < 0) {
+		error_json(&why, &e);
+		fail_msg("%s", str_c(&why));
+	}
+	struct span body = objects_framework(&objects)->body;
+	struct job_entry *noted = submit_entry(job, body, &MADE);
+	struct job_entry *came = watched(body);
+	assert_non_null(noted);
+	assert_non_null(came);
+	assert_int_equal(noted->doc.n, 0);
+	assert_false(noted->creating);
+	assert_true(noted->tasks > 0 && noted->milli_cpus > 0);
+	assert_same(noted, came);
+	job_entry_drop(noted);
+	job_entry_drop(came);
+	translator_free(t);
+}
+
+static void test_entry_of_jobs(void **state)
+{
+	(void)state;
+	static const char *const FILES[] = { "tests/bench/small.yaml", "tests/bench/medium.yaml",
+		                             "tests/bench/large.yaml" };
+	for (size_t i = 0; i < COUNT(FILES); i++) {
+		ARENA_AUTO a = { 0 };
+		assert_noted(read_job(&a, FILES[i]), PROFILE_PLAIN);
+		assert_noted(read_job(&a, FILES[i]), PROFILE_OPENPAI);
+	}
+}
+
+static void test_entry_has_what_the_job_says(void **state)
+{
+	(void)state;
+	assert_noted(
+	    SPAN("protocolVersion: 2\nname: n\ntype: job\n"
+	         "prerequisites: [{type: dockerimage, name: i, uri: u}]\n"
+	         "taskRoles:\n"
+	         "  a: {instances: 2, dockerImage: i, commands: [c],\n"
+	         "      resourcePerInstance: {cpu: 3, memoryMB: 5, gpu: 7}}\n"
+	         "  b: {instances: 11, dockerImage: i, commands: [c],\n"
+	         "      resourcePerInstance: {cpu: 13, memoryMB: 17, gpu: 19}}\n"
+	         "extras: {hivedScheduler: {jobPriorityClass: prod}, maxDurationSec: 600}\n"),
+	    PROFILE_PLAIN);
+	assert_noted(SPAN("{\"jobName\":\"n\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"a\","
+	                  "\"taskNumber\":3,\"cpuNumber\":2,\"memoryMB\":640,\"gpuNumber\":1,"
+	                  "\"command\":\"c\"}]}"),
+	             PROFILE_PLAIN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_entry_of_jobs),
+		cmocka_unit_test(test_entry_has_what_the_job_says),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

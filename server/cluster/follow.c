@@ -106,10 +106,17 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 	log_end(&line);
 }
 
+enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* codes of pai-runtime */
+
+static bool is_of_runtime(const struct exit_spec *s, int64_t code)
+{
+	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_has(s, code);
+}
+
 static void log_unknown_code(struct follow *f, const struct job_entry *c, struct span object)
 {
 	int64_t code;
-	if (f->codes_told || !c->has_code ||
+	if (f->codes_told || !c->has_code || !is_of_runtime(f->server->exit_spec, c->code) ||
 	    !controller_code_unknown(object, f->server->exit_spec, &code))
 		return;
 	f->codes_told = true;
@@ -391,13 +398,6 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 	return job->created_ms != JOB_ENTRY_NONE && now_ms - job->created_ms >= NEGLECT_MS
 	           ? NEGLECT_CONTROLLER
 	           : NEGLECT_NONE;
-}
-
-enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* codes of pai-runtime */
-
-static bool is_of_runtime(const struct exit_spec *s, int64_t code)
-{
-	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_has(s, code);
 }
 
 static bool lists_code(const struct node *entries, int64_t code)

@@ -189,6 +189,7 @@ struct view {
 	const struct hash_key *key;
 	struct tree tree;
 	size_t count;
+	uint32_t by_state[JOB_STATE_MAX]; /* view_count_of */
 	bool warm;
 };
 
@@ -483,6 +484,11 @@ size_t view_count(const struct view *v)
 	return v->count;
 }
 
+size_t view_count_of(const struct view *v, enum job_state state)
+{
+	return v->by_state[state];
+}
+
 const struct job_entry *view_find(const struct view *v, struct span name)
 {
 	const struct tree_entry *e = tree_find(&v->tree, hash_bytes(v->key, name), name);
@@ -534,8 +540,19 @@ static struct view *next_view(const struct cache *c)
 	atomic_init(&v->refs, 1);
 	v->key = &c->key;
 	v->count = c->view->count;
+	memcpy(v->by_state, c->view->by_state, sizeof(v->by_state));
 	v->warm = c->view->warm;
 	return v;
+}
+
+/* The view has `now` in place of `before`; one of them can be NULL. */
+static void view_note(struct view *v, const struct job_entry *now, const struct job_entry *before)
+{
+	v->count += (size_t)(now != NULL) - (size_t)(before != NULL);
+	if (now && !now->creating && !now->legacy)
+		v->by_state[now->state]++;
+	if (before && !before->creating && !before->legacy)
+		v->by_state[before->state]--;
 }
 
 static void publish(struct cache *c, struct view *v)
@@ -580,7 +597,7 @@ static void cache_keep(struct cache *c, uint64_t hash, const struct tree_entry *
 	const struct tree_entry e = { hash, generation, f->key, f };
 	struct view *v = next_view(c);
 	tree_with(&v->tree, &c->view->tree, &e);
-	v->count += !old;
+	view_note(v, f, before);
 	publish(c, v);
 	listeners_tell(&c->listeners, hash, f, before); /* the view holds f */
 	job_entry_drop(before);
@@ -593,7 +610,7 @@ static void cache_forget(struct cache *c, const struct tree_entry *old)
 	account(c, before, false);
 	struct view *v = next_view(c);
 	tree_without(&v->tree, &c->view->tree, old);
-	v->count--;
+	view_note(v, NULL, before);
 	publish(c, v);
 	listeners_tell(&c->listeners, hash, NULL, before);
 	job_entry_drop(before);

@@ -241,11 +241,6 @@ static bool any_has(const struct any_of *list, struct span text)
 	return bsearch(&text, list->v, list->n, sizeof(*list->v), any_compare) != NULL;
 }
 
-static bool any_or_none(const struct any_of *list, const char *text)
-{
-	return list->n == 0 || any_has(list, span_of(text));
-}
-
 /* The next non-empty item of "a,b,,c". */
 static bool query_next_item(struct span *rest, struct span *item)
 {
@@ -433,13 +428,15 @@ static bool query_has_tag(const struct job_entry *job, const struct any_of *tags
 	return false;
 }
 
+/* Texts lie apart from the numbers of an entry, so they are read only for a filter. */
 bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 {
 	return !job->creating && (q->v1 || !job->legacy) &&
 	       (q->states >> job_shown_state(job, q->v1) & 1) &&
-	       any_or_none(&q->users, job_entry_shown_user(job)) &&
-	       any_or_none(&q->clusters, job->cluster) &&
-	       any_or_none(&q->priorities, job->priority[0] ? job->priority : NO_PRIORITY) &&
+	       (q->users.n == 0 || any_has(&q->users, span_of(job_entry_shown_user(job)))) &&
+	       (q->clusters.n == 0 || any_has(&q->clusters, span_of(job->cluster))) &&
+	       (q->priorities.n == 0 ||
+	        any_has(&q->priorities, span_of(job->priority[0] ? job->priority : NO_PRIORITY))) &&
 	       query_has_keyword(job, q->keyword) &&
 	       (q->tags.n == 0 || query_has_tag(job, &q->tags)) &&
 	       (q->without_tags.n == 0 || !query_has_tag(job, &q->without_tags));
@@ -505,7 +502,8 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 
 enum {
 	ROOM_MIN = 64,
-	AHEAD = 8, /* jobs to prefetch */
+	AHEAD = 16,        /* jobs to prefetch */
+	TEXTS_AHEAD = 160, /* bytes of them */
 	LINE = 64,
 };
 
@@ -695,21 +693,44 @@ void job_page_add(struct job_page *p, const struct job_entry *job)
 		page_keep_best(p);
 }
 
-static void page_prefetch(const struct job_entry *job)
+/* Only jobs with some texts are wanted. */
+static bool page_has_filter(const struct job_query *q)
 {
-	for (size_t at = 0; at < sizeof(*job); at += LINE)
+	return q->users.n || q->clusters.n || q->priorities.n || q->keyword.n || q->tags.n ||
+	       q->without_tags.n;
+}
+
+static bool page_reads_texts(const struct job_query *q)
+{
+	return page_has_filter(q) || q->order == ORDER_NAME || q->order == ORDER_USER ||
+	       q->order == ORDER_CLUSTER || q->order == ORDER_PRIORITY;
+}
+
+/* Many jobs do not fit into the caches of a processor, so only what is read is loaded: the numbers,
+ * or also the texts, which lie behind them. */
+static void page_prefetch(const struct job_entry *job, bool texts)
+{
+	size_t at = texts ? 0 : offsetof(struct job_entry, state);
+	size_t end = texts ? sizeof(*job) + TEXTS_AHEAD : offsetof(struct job_entry, doc);
+	for (; at < end; at += LINE)
 		__builtin_prefetch((const char *)job + at);
 }
 
 void job_page_gather(struct job_page *p, const struct view *view)
 {
+	if (p->wanted == 0 && !p->query->v1 && !page_has_filter(p->query)) {
+		for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
+			p->total += p->query->states >> s & 1 ? view_count_of(view, s) : 0;
+		return;
+	}
 	const struct job_entry *ahead[AHEAD] = { NULL };
 	struct view_walk walk = { view, 0, 0 };
 	size_t rounds = view_count(view) + AHEAD;
+	bool texts = page_reads_texts(p->query);
 	for (size_t i = 0; i < rounds; i++) {
 		const struct job_entry *job = ahead[i % AHEAD];
 		const struct job_entry *next = view_next(&walk);
-		page_prefetch(next);
+		page_prefetch(next, texts);
 		ahead[i % AHEAD] = next;
 		if (job && job_query_takes(p->query, job))
 			job_page_add(p, job);

@@ -26,6 +26,9 @@ static struct job_entry *framework(int name, int64_t uid, int64_t version)
 	              name, (long long)uid, (long long)version, name % KEYS + 1, 0);
 	struct job_entry *f = job_entry_new(span_of(text));
 	assert_non_null(f);
+	f->state = (enum job_state)(version % JOB_STATE_MAX);
+	f->creating = version % 5 == 0;
+	f->legacy = name % 7 == 0;
 	return f;
 }
 
@@ -380,9 +383,14 @@ static void same_as_the_server(struct world *w)
 	CACHE_VIEW_AUTO *v = cache_view(w->cache);
 	struct view_walk walk = { .view = v };
 	size_t walked = 0;
-	for (const struct job_entry *f; (f = view_next(&walk)) != NULL; walked++)
+	size_t by_state[JOB_STATE_MAX] = { 0 };
+	for (const struct job_entry *f; (f = view_next(&walk)) != NULL; walked++) {
 		bytes += f->weight;
+		by_state[f->state] += !f->creating && !f->legacy;
+	}
 	assert_int_equal(walked, there);
+	for (enum job_state s = 0; s < JOB_STATE_MAX; s++)
+		assert_int_equal(view_count_of(v, s), by_state[s]);
 	assert_int_equal(view_count(v), there);
 	size_t keyed = 0;
 	for (uint64_t key = 0; key <= KEYS; key++) {

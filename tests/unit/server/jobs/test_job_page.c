@@ -103,6 +103,52 @@ static void test_page_cuts(void **state)
 	page_is(jobs, 0, "", "");
 }
 
+/* A count without filters comes from the view, any other from the jobs: with the same result. */
+static void test_page_counts(void **state)
+{
+	(void)state;
+	static const char *const QUERIES[] = { "limit=0",
+		                               "limit=0&state=RUNNING",
+		                               "limit=0&state=RUNNING,FAILED&order=jobName,ASC",
+		                               "limit=0&username=user1",
+		                               "limit=0&keyword=user1",
+		                               "limit=10" };
+	enum { JOBS = 200, QUERIES_N = sizeof(QUERIES) / sizeof(QUERIES[0]), BOTH = 2 * QUERIES_N };
+	struct cache *c = cache_new(1 << 20);
+	size_t want[2][QUERIES_N] = { { 0 } };
+	for (size_t i = 0; i < JOBS; i++) {
+		FREE_AUTO char *text = xasprintf("{\"metadata\":{\"name\":\"f%zu\",\"labels\":{"
+		                                 "\"userName\":\"user%zu\"}}}",
+		                                 i, i % 3);
+		struct job_entry *job = job_entry_new(span_of(text));
+		job->state = (enum job_state)(i % JOB_STATE_MAX);
+		job->creating = i % 5 == 0;
+		job->legacy = i % 7 == 0;
+		for (size_t k = 0; k < BOTH; k++) {
+			ARENA_AUTO a = { 0 };
+			ERR_AUTO e = { 0 };
+			struct job_query q;
+			(void)job_query_read(&q, QUERIES[k / 2], k % 2, &a, &e);
+			want[k % 2][k / 2] += job_query_takes(&q, job);
+		}
+		cache_put(c, job);
+	}
+	for (size_t k = 0; k < BOTH; k++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct job_query q;
+		CACHE_VIEW_AUTO *view = cache_view(c);
+		JOB_PAGE_AUTO p;
+		assert_int_equal(job_query_read(&q, QUERIES[k / 2], k % 2, &a, &e), 0);
+		job_page_begin(&p, &q);
+		job_page_gather(&p, view);
+		job_page_end(&p);
+		assert_int_equal(p.total, want[k % 2][k / 2]);
+		assert_true(p.total > 0 && p.total < JOBS);
+	}
+	cache_free(c);
+}
+
 /* However many come, no more are kept than are wanted, and a few. */
 static void test_page_keeps_few(void **state)
 {
@@ -319,6 +365,7 @@ int main(void)
 		cmocka_unit_test(test_page_orders),
 		cmocka_unit_test(test_page_ties),
 		cmocka_unit_test(test_page_cuts),
+		cmocka_unit_test(test_page_counts),
 		cmocka_unit_test(test_page_keeps_few),
 		cmocka_unit_test(test_page_like_a_plain_list),
 	};

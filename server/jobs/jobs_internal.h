@@ -112,6 +112,7 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job);
  * first (created_ms, submitted_ms); then metadata.name. */
 struct job_key {
 	uint64_t field, age;
+	const char *text; /* the field, if it is a text of 8 bytes or more; else NULL */
 	const struct job_entry *job;
 };
 

@@ -36,6 +36,8 @@ struct transfer {
 	bool has_body;
 	bool begun;    /* it may have been sent */
 	bool repeated; /* libcurl wanted to send it again */
+	bool stale;    /* it was not sent, because the peer had closed the connection */
+	struct curl_loop *curl;
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
 };
@@ -75,10 +77,10 @@ static int before_sending(void *arg, char *to, char *from, int to_port, int from
 	(void)to;
 	(void)from;
 	(void)to_port;
-	(void)from_port;
 	t->repeated = t->begun && t->has_body;
-	t->begun = true;
-	return t->repeated ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+	t->stale = !t->begun && curl_loop_is_over(t->curl, from_port);
+	t->begun = t->begun || !t->stale;
+	return t->repeated || t->stale ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static size_t write_answer(char *from, size_t size, size_t count, void *arg)
@@ -93,7 +95,7 @@ static size_t write_answer(char *from, size_t size, size_t count, void *arg)
 
 static int transfer_init(struct transfer *t, struct api_store *a, struct err *e)
 {
-	*t = (struct transfer){ .easy = curl_handle(a->login, e) };
+	*t = (struct transfer){ .easy = curl_handle(a->login, e), .curl = &a->curl };
 	if (t->easy == NULL)
 		return -1;
 	curl_loop_keep_sockets(&a->curl, t->easy);
@@ -236,7 +238,7 @@ static void set_method(struct transfer *t, const struct store_request *r)
 	};
 	struct span body = transfer_body(t, r);
 	t->has_body = body.n > 0;
-	t->begun = t->repeated = false;
+	t->begun = t->repeated = t->stale = false;
 	if (t->has_body) {
 		CURL_SET(t->easy, CURLOPT_POST, 1L);
 		CURL_SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.n);
@@ -461,9 +463,24 @@ static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_
 	return true;
 }
 
+/* Begins a transfer anew: the aborted one has closed its connection, so there is an end. */
+static void api_restart(struct api_store *a, struct transfer *t)
+{
+	t->stale = false;
+	t->error[0] = '\0';
+	(void)curl_multi_remove_handle(a->curl.multi, t->easy);
+	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
+	assert(bad == CURLM_OK);
+	curl_loop_start(&a->curl, a->s.in_flight);
+}
+
 static void api_complete(struct api_store *a, struct transfer *t, CURLcode result)
 {
 	struct pending *p = t->item;
+	if (t->stale) {
+		api_restart(a, t);
+		return;
+	}
 	if (t->repeated) { /* the connection was closed without an answer */
 		result = CURLE_GOT_NOTHING;
 		t->error[0] = '\0';

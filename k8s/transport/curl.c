@@ -4,6 +4,7 @@
  */
 #include "k8s/transport/curl.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -193,6 +194,7 @@ int curl_status(CURL *h)
 struct curl_socket {
 	uint8_t wanted, watched; /* EPOLLIN, EPOLLOUT: by libcurl; in the epoll set */
 	bool kept;               /* forget_socket is called when it is closed */
+	int over_port;           /* its local port, if the peer has closed it while idle; or 0 */
 };
 _Static_assert((EPOLLIN | EPOLLOUT) <= UINT8_MAX, "the events fit into struct curl_socket");
 
@@ -246,8 +248,32 @@ static int keep_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 /* The kernel removes a closed descriptor from the epoll set. */
 static int forget_socket(void *arg, curl_socket_t fd)
 {
-	*curl_loop_socket(arg, fd) = (struct curl_socket){ 0 };
+	struct curl_loop *l = arg;
+	struct curl_socket *s = curl_loop_socket(l, fd);
+	l->n_over -= s->over_port != 0;
+	*s = (struct curl_socket){ 0 };
 	return close(fd);
+}
+
+/* The port identifies the connection for curl_loop_is_over. */
+static void note_over(struct curl_loop *l, curl_socket_t fd)
+{
+	struct curl_socket *s = curl_loop_socket(l, fd);
+	struct sockaddr_storage at;
+	socklen_t n = sizeof(at);
+	if (s->over_port || getsockname(fd, (struct sockaddr *)&at, &n) != 0)
+		return;
+	/* The port is at the same place for IPv4 and IPv6. */
+	s->over_port = ntohs(((const struct sockaddr_in *)&at)->sin_port);
+	l->n_over += s->over_port != 0;
+}
+
+bool curl_loop_is_over(const struct curl_loop *l, int local_port)
+{
+	for (size_t i = 0; l->n_over && i < l->n_sockets; i++)
+		if (l->sockets[i].over_port == local_port)
+			return local_port != 0;
+	return false;
 }
 
 void curl_loop_keep_sockets(struct curl_loop *l, CURL *h)
@@ -316,6 +342,8 @@ static void run_socket(struct curl_loop *l, const struct epoll_event *ev)
 	int running;
 	if (!(e & s->wanted) && s->wanted != s->watched)
 		(void)watch_wanted(l, ev->data.fd); /* has less, which cannot fail */
+	if (s->kept && !s->wanted)
+		note_over(l, ev->data.fd);
 	if (s->wanted)
 		(void)curl_multi_socket_action(l->multi, ev->data.fd, what, &running);
 }

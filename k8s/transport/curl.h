@@ -52,6 +52,7 @@ struct curl_loop {
 	int64_t wake_ms;             /* call it then, too; INT64_MAX: no timer */
 	struct curl_socket *sockets; /* by descriptor */
 	size_t n_sockets;
+	size_t n_over; /* idle connections that the peer has closed, and libcurl has not */
 };
 /* connections: maximal idle ones.  -1 and *e (500); call curl_loop_done in either case. */
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
@@ -59,6 +60,9 @@ void curl_loop_done(struct curl_loop *l); /* after all handles were removed */
 /* Before curl_multi_add_handle: the sockets of this handle's connections stay in the epoll set
  * between two transfers.  *l stays at its address until curl_loop_done. */
 void curl_loop_keep_sockets(struct curl_loop *l, CURL *h);
+/* Whether the idle connection of this local port was closed by its peer: libcurl 7.88 would send on
+ * it.  For CURLOPT_PREREQFUNCTION. */
+bool curl_loop_is_over(const struct curl_loop *l, int local_port);
 /* Send the requests of handles that were added, without waiting for curl_loop_run_once, which is
  * due at once if fewer than `added` handles are under way then. */
 void curl_loop_start(struct curl_loop *l, size_t added);

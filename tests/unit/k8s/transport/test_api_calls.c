@@ -120,6 +120,7 @@ static void test_an_idle_connection_that_ends_is_watched_no_longer(void **state)
 	server_start(&server, script_, 1);
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	assert_int_equal(server.requests, 1);
+	assert_int_equal(sends, 1); /* nothing on the old connection */
 	stop();
 }
 

@@ -369,6 +369,13 @@ static int64_t late_ms(const struct pending *p)
 	return p->r.deadline_ms < NEVER - LATE_MS ? p->r.deadline_ms + LATE_MS : NEVER;
 }
 
+static void api_send(struct api_store *a, struct transfer *t)
+{
+	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
+	assert(bad == CURLM_OK);
+	curl_loop_start(&a->curl, a->s.in_flight);
+}
+
 static void api_begin(struct store *s, struct pending *p)
 {
 	struct api_store *a = api_of(s);
@@ -395,9 +402,7 @@ static void api_begin(struct store *s, struct pending *p)
 	t->item = p;
 	if (late_ms(p) < a->late_ms)
 		a->late_ms = late_ms(p);
-	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
-	assert(bad == CURLM_OK);
-	curl_loop_start(&a->curl, s->in_flight);
+	api_send(a, t);
 }
 
 /* ---- answers ----------------------------------------------------------------------- */
@@ -435,7 +440,7 @@ static void answer(struct store *s, struct transfer *t, struct store_reply *repl
 
 static void api_release(struct api_store *a, struct transfer *t)
 {
-	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_begin has added it */
+	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_send has added it */
 	transfer_clear(t);
 	t->item = NULL;
 	t->next = a->idle;
@@ -463,22 +468,20 @@ static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_
 	return true;
 }
 
-/* Begins a transfer anew: the aborted one has closed its connection, so there is an end. */
-static void api_restart(struct api_store *a, struct transfer *t)
+/* Each aborted transfer closes its connection (HTTP/1.1), so this ends. */
+static void api_send_again(struct api_store *a, struct transfer *t)
 {
 	t->stale = false;
 	t->error[0] = '\0';
-	(void)curl_multi_remove_handle(a->curl.multi, t->easy);
-	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
-	assert(bad == CURLM_OK);
-	curl_loop_start(&a->curl, a->s.in_flight);
+	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_send has added it */
+	api_send(a, t);
 }
 
 static void api_complete(struct api_store *a, struct transfer *t, CURLcode result)
 {
 	struct pending *p = t->item;
 	if (t->stale) {
-		api_restart(a, t);
+		api_send_again(a, t);
 		return;
 	}
 	if (t->repeated) { /* the connection was closed without an answer */

@@ -10,13 +10,16 @@
 #include "server/submit/submit.h"
 #include "server/system.h"
 
-enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20 };
+enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 512 << 20, PIECE = 32 << 10 };
 
-static void new_line(struct str *out, unsigned level)
+static void new_line(struct str *out, size_t level)
 {
+	static const char SPACES[] = "                                ";
 	str_char(out, '\n');
-	while (level--)
-		str_puts(out, "  ");
+	for (size_t left = 2 * level, n; left; left -= n) {
+		n = left < sizeof(SPACES) - 1 ? left : sizeof(SPACES) - 1;
+		str_put(out, SPACES, n);
+	}
 }
 
 /* The position behind the string that begins at `i`. */
@@ -27,10 +30,12 @@ static size_t string_end(struct span json, size_t i)
 	return i + 1;
 }
 
-/* Valid JSON without spaces, with a line for each member and item. */
-static void indent_json(struct str *out, struct span json)
+/* Valid JSON without spaces, with a line for each member and item.  It is printed in pieces: a
+ * large buffer costs more than the calls, because each of its pages is new.  EXIT_OK, or not. */
+static int print_json(struct span json)
 {
-	unsigned level = 0;
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	size_t level = 0;
 	for (size_t i = 0, n; i < json.n; i += n) {
 		char c = json.p[i];
 		bool opens = c == '{' || c == '[';
@@ -38,20 +43,19 @@ static void indent_json(struct str *out, struct span json)
 		n = c == '"' ? string_end(json, i) - i : 1;
 		level -= closes;
 		if (closes && json.p[i - 1] != c - 2) /* not within {} and [] */
-			new_line(out, level);
-		str_put(out, json.p + i, n);
+			new_line(&out, level);
+		str_put(&out, json.p + i, n);
 		level += opens;
 		if (c == ',' || (opens && json.p[i + 1] != c + 2))
-			new_line(out, level);
+			new_line(&out, level);
 		else if (c == ':')
-			str_char(out, ' ');
+			str_char(&out, ' ');
+		if (out.n < PIECE)
+			continue;
+		if (command_print(str_view(&out)) != EXIT_OK)
+			return EXIT_REFUSED;
+		out.n = 0;
 	}
-}
-
-static int print_json(struct span list)
-{
-	STR_AUTO out = STR_INIT(OUTPUT_MAX);
-	indent_json(&out, list);
 	str_char(&out, '\n');
 	return command_print(str_view(&out));
 }

@@ -171,6 +171,9 @@ def test_cli_translate_json(check):
     check.equal("as Python writes it", out, json.dumps(json.loads(out), indent=2, ensure_ascii=False) + "\n")
     config = next(o for o in json.loads(out)["items"] if o["kind"] == "Framework")["metadata"]["annotations"]["config"]
     check.equal("the same text", json.loads(config)["parameters"]["a"], odd)
+    code, out, err = cli("translate", "-o", "json", "tests/bench/large.yaml")
+    check.ok("many pieces, deep levels", len(out) > 1 << 20 and "\n" + 34 * " " in out, len(out))
+    check.ok("a large one as Python writes it", out == json.dumps(json.loads(out), indent=2, ensure_ascii=False) + "\n")
 
 
 def test_cli_refused(check):

@@ -139,6 +139,8 @@ struct reflect {
 	size_t page, limit;        /* objects per page: configured, and current */
 	unsigned failures;         /* in a row */
 	unsigned lists;            /* begun since a watch last lasted (reflect_lasts) */
+	bool events;               /* of a watch have come since events_ms */
+	int64_t events_ms;         /* when reflect_rest_ms last found some */
 };
 
 void reflect_init(struct reflect *s, size_t page);
@@ -153,6 +155,9 @@ bool reflect_page(struct reflect *s, const struct list_page *page);
 void reflect_heard(struct reflect *s, const char *version);
 /* The watch has lasted for a while. */
 void reflect_lasts(struct reflect *s);
+/* To wake up for an event takes longer than to process it.  Milliseconds to sleep, so that events
+ * in quick succession are received together; else 0.  To be called after each round. */
+int64_t reflect_rest_ms(struct reflect *s, int64_t now_ms);
 /* The fault for an error status in answer to this request. */
 enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status);
 /* An exchange is over; milliseconds to wait before the next one. */

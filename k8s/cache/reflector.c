@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
@@ -26,7 +25,6 @@ enum {
 	RECEIVE = 64 << 10,
 	URL_ROOM = 16384,
 	WHY_ROOM = 512,
-	REST_MS = 20, /* see reflector_rest */
 };
 
 struct reflector {
@@ -41,17 +39,15 @@ struct reflector {
 	CURL *easy;
 	struct curl_slist *headers;
 	struct login_header authorization;
-	int64_t next_ms;   /* start of the next request, while not asking */
-	int64_t events_ms; /* when events of a watch last came */
-	bool known;        /* a list has been completed */
-	bool listing;      /* between begin and end */
-	char *why;         /* the last reported trouble; NULL: none */
+	int64_t next_ms; /* start of the next request, while not asking */
+	bool known;      /* a list has been completed */
+	bool listing;    /* between begin and end */
+	char *why;       /* the last reported trouble; NULL: none */
 	/* The exchange under way. */
 	bool asking;
 	enum reflect_ask ask;
 	int64_t watched_ms, heard_ms; /* start of the watch (after its list); last bytes */
 	bool heard;                   /* a valid event or page has come */
-	bool events;                  /* have come since events_ms */
 	enum reflect_fault fault;     /* found in the received data, or FAULT_NONE */
 	int64_t event_code;           /* of the ERROR event that ended the watch; 0: none */
 	long refused;                 /* status of the previous failure */
@@ -180,7 +176,7 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 	/* Before the end of a streaming list no version is complete. */
 	if (!r->listing && e->what != WATCH_BOOKMARK) {
 		reflect_heard(&r->state, e->version);
-		r->events = true;
+		r->state.events = true;
 	}
 	well(r);
 }
@@ -378,20 +374,12 @@ static void reflector_run_once(struct reflector *r)
 		look_at_clock(r);
 }
 
-/* To wake up for an event takes longer than to process it.  After events in quick succession the
- * thread sleeps, and then receives several at once.  true: it did. */
+/* true: it has slept. */
 static bool reflector_rest(struct reflector *r)
 {
-	const struct timespec rest = { .tv_nsec = REST_MS * 1000000L };
-	if (!r->events)
-		return false;
-	int64_t now = clock_ms();
-	bool quick = now - r->events_ms <= (int64_t)2 * REST_MS;
-	r->events = false;
-	r->events_ms = now;
-	if (quick)
-		(void)nanosleep(&rest, NULL); /* a signal may shorten it */
-	return quick;
+	int64_t ms = reflect_rest_ms(&r->state, clock_ms());
+	clock_sleep(ms);
+	return ms > 0;
 }
 
 static int reflector_time_to_wait(const struct reflector *r)

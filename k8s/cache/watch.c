@@ -9,6 +9,7 @@ enum {
 	CODE_MAX = 999,
 	TOKEN_MAX = 8192,
 	CARRY_KEPT = 64 << 10, /* bytes that stay allocated between lines */
+	REST_MS = 20,          /* see reflect_rest_ms */
 };
 
 /* clang-format off */
@@ -376,6 +377,16 @@ bool reflect_page(struct reflect *s, const struct list_page *page)
 void reflect_lasts(struct reflect *s)
 {
 	s->lists = 0;
+}
+
+int64_t reflect_rest_ms(struct reflect *s, int64_t now_ms)
+{
+	if (!s->events)
+		return 0;
+	bool quick = now_ms - s->events_ms <= (int64_t)2 * REST_MS;
+	s->events = false;
+	s->events_ms = now_ms;
+	return quick ? REST_MS : 0;
 }
 
 enum reflect_fault reflect_status(enum reflect_ask asked, int64_t status)

@@ -467,6 +467,28 @@ static void test_failures_are_forgotten(void **state)
 	reflect_done(&s);
 }
 
+/* Events at least every 40 ms: a pause of 20 ms after each round that had some. */
+static void test_quick_events_come_together(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t now_ms;
+		bool events;
+		int64_t rest_ms;
+	} ROUNDS[] = {
+		{ 1000, true, 0 },  { 1001, false, 0 }, { 1041, true, 0 },  { 1081, true, 20 },
+		{ 1090, false, 0 }, { 1101, true, 20 }, { 1121, true, 20 }, { 1170, false, 0 },
+		{ 1180, true, 0 },  { 1180, false, 0 }, { 1181, true, 20 },
+	};
+	struct reflect s;
+	reflect_init(&s, 500);
+	for (size_t i = 0; i < sizeof(ROUNDS) / sizeof(ROUNDS[0]); i++) {
+		s.events |= ROUNDS[i].events;
+		assert_int_equal(reflect_rest_ms(&s, ROUNDS[i].now_ms), ROUNDS[i].rest_ms);
+	}
+	reflect_done(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_failures_are_forgotten),
+		cmocka_unit_test(test_quick_events_come_together),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,12 +19,17 @@ RATIOS = [
     ("translation / libyaml, large", "Profile openpai", "large", 8, 0, 1.6),
     ("the same with secrets", "Profile openpai", r"large \+ secrets", 8, 0, 1.8),
     ("CPU, ours / API server and etcd, %", "Through a real API server", "rest-lit", 5, 0, 4),
+    ("CPU of the watch for a job of another client, ours / API server and etcd, %", "The watch for a job", None, 0, 1, 1),
     ("start with 30 000 jobs: peak of memory / what remains", "From the start until", "30000", 4, 0, 1.3, 3),
     ("p99 of submissions, polled / alone", "p99 of submissions", None, 0, 1, 2),
 ]
 FIGURES = [
     ("POST with 8 clients, p99 ms", "POST /api/v2/jobs against", r"token \| 8", 3, 1, 2),
     ("POST with 8 clients, system calls per job", "POST /api/v2/jobs against", r"token \| 8", 5, 0, 10),
+    ("the watch for a job of another client, CPU µs", "The watch for a job", None, 0, 0, 43),
+    ("start to the first 200 of /healthz, ms", "Programs, median", "`rest-lit serve`.*", 1, 0, 20),
+    ("translate -o json above version, small, CPU ms", "Programs, median", ".*json`, small.*", 4, 0, 3),
+    ("translate -o json above version, large, CPU ms", "Programs, median", ".*json`, large.*", 4, 0, 3),
     ("a page of 30 000 jobs by name, from the middle, ms", "A page of 100 jobs", "by name, from the middle", 3, 0, 5),
     ("a page of 100 000 jobs by name, from the middle, ms", "A page of 100 jobs", "by name, from the middle", 4, 0, 5),
     ("count of one state of 100 000 jobs, ms", "A page of 100 jobs", "count of one state", 4, 0, 0.2),

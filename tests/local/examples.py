@@ -1,0 +1,73 @@
+"""Examples, with stand-ins for GPUs and for the programs of their images."""
+import json
+import os
+import re
+import signal
+import socket
+import tempfile
+
+from foreground import Place
+from harness import wait_until
+from machine import Machine
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STAND_INS = ("jupyter",)
+WHERE = {"first": r"step (\d+) is saved", "second": r"begins at step (\d+)"}
+
+
+def example(name, programs):
+    """The text of an example that finds its programs in that directory."""
+    with open(os.path.join(TOP, "examples", name + ".yaml"), encoding="utf-8") as f:
+        return re.sub(r"^( *)((?:preC|c)ommands:)\n( *)", rf"\1\2\n\3- export PATH={programs}:$PATH\n\3", f.read(), flags=re.M)
+
+
+def prepare(place, name):
+    """The example in its directory, and stand-ins beside it."""
+    for program in STAND_INS:
+        with open(os.path.join(TOP, "tests", "local", "stand_in"), encoding="utf-8") as f:
+            place.write(program, f.read())
+        os.chmod(os.path.join(place.cwd, program), 0o755)
+    place.write(name + ".yaml", example(name, place.cwd))
+    place.arguments += ["--memory", "1024GiB"]
+
+
+def test_example_notebook(check):
+    """It listens on its port until it is stopped."""
+    with Place(gpus=1) as p:
+        prepare(p, "notebook")
+        with p.start("notebook.yaml") as c:
+            check.ok("ready", c.says("ready on "), c.stderr)
+            port = re.search(r"ready on (\d+)", c.stdout)
+            with socket.create_connection(("127.0.0.1", int(port.group(1)))) as s:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                check.ok("answers", s.recv(16).startswith(b"HTTP/1.0 "))
+            c.process.send_signal(signal.SIGINT)
+            check.equal("stopped", c.end(), 3)
+
+
+def test_example_checkpoint(check):
+    """Stopped, it saves its state; the same job, submitted again, goes on from there."""
+    with tempfile.TemporaryDirectory(prefix="rest-lit-storage.", dir="/var/tmp") as storage:
+        os.chmod(storage, 0o777)
+        facts = os.path.join(storage, "facts.json")
+        with open(facts, "w", encoding="utf-8") as f:
+            json.dump({"storages": [{"name": "nfs", "path": storage}]}, f)
+        with open(os.path.join(TOP, "examples", "checkpoint.yaml"), encoding="utf-8") as f:
+            text = f.read().replace("LAST = 600", "LAST = 30")
+        with Machine("--facts", facts) as m:
+            for name, begins, ends in (("first", "begins at step 0", "stopped: step "), ("second", "begins at step ", "finished")):
+                reply = m.submit(text.replace("name: checkpoint", f"name: {name}"))
+                check.equal(f"{name}: submitted", reply.status, 202)
+                check.ok(f"{name}: begins", wait_until(lambda n=name, b=begins: b in m.log(n, "train")))
+                if name == "first":
+                    m.stop_job(name)
+                check.equal(f"{name}: ends", m.wait(name), "STOPPED" if name == "first" else "SUCCEEDED")
+                check.ok(f"{name}: says so", ends in m.log(name, "train"), m.log(name, "train"))
+                step = re.search(WHERE[name], m.log(name, "train"))
+                check.ok(f"{name}: where", step, m.log(name, "train"))
+                if name == "second":
+                    check.equal("goes on from there", step.group(1), saved)
+                saved = step.group(1)
+
+
+TESTS = [test_example_notebook, test_example_checkpoint]

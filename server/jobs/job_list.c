@@ -20,7 +20,30 @@ enum {
 	ROW_ROOM = 64 << 10, /* more than a row ever has */
 };
 
+enum {
+	ROOM_MIN = 64,     /* jobs of a page */
+	AHEAD = 16,        /* jobs to prefetch */
+	TEXTS_AHEAD = 160, /* bytes of them */
+	LINE = 64,
+};
+
 static const char JSON_TYPE[] = "application/json; charset=utf-8";
+
+/* Many jobs do not fit into the caches of a processor, so only what is read is loaded: the numbers,
+ * or also the texts, which lie behind them. */
+static void page_prefetch(const struct job_entry *job, bool texts)
+{
+	size_t at = texts ? 0 : offsetof(struct job_entry, state);
+	size_t end = texts ? sizeof(*job) + TEXTS_AHEAD : offsetof(struct job_entry, doc);
+	for (; at < end; at += LINE)
+		__builtin_prefetch((const char *)job + at);
+}
+
+void job_row_prefetch(const struct job_key *v, size_t n, size_t i)
+{
+	if (i + AHEAD < n)
+		page_prefetch(v[i + AHEAD].job, true);
+}
 
 /* ---- answers ---- */
 
@@ -56,6 +79,7 @@ static void list_put_rows(struct str *out, struct rows *rows, size_t enough)
 	for (; rows->next < rows->n && out->n < enough; rows->next++) {
 		if (rows->next)
 			str_puts(out, ",\n");
+		job_row_prefetch(rows->v, rows->n, rows->next);
 		if (rows->v1)
 			job_row(out, rows->v[rows->next].job, NULL, true);
 		else
@@ -508,13 +532,6 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 	str_char(out, '}');
 }
 
-enum {
-	ROOM_MIN = 64,
-	AHEAD = 16,        /* jobs to prefetch */
-	TEXTS_AHEAD = 160, /* bytes of them */
-	LINE = 64,
-};
-
 /* ---- order ---- */
 
 /* Maps signed to unsigned numbers in the same order. */
@@ -574,16 +591,32 @@ static bool key_is_nothing(enum job_order order, struct field field)
 	       (order == ORDER_COMPLETED && field.number == JOB_ENTRY_NONE);
 }
 
+/* The text has all of these eight bytes, and perhaps more. */
+static bool key_text_goes_on(const struct job_query *q, uint64_t field)
+{
+	return ((q->descending ? ~field : field) & 0xff) != 0;
+}
+
+static uint64_t key_of_text(const struct job_query *q, const char *text)
+{
+	uint64_t field = key_first_bytes(text);
+	return q->descending ? ~field : field;
+}
+
 static struct job_key key_of_job(const struct job_query *q, const struct job_entry *job)
 {
 	struct field by = key_field(q, job);
-	uint64_t field = key_is_nothing(q->order, by) ? NOTHING
-	                 : by.text                    ? key_first_bytes(by.text)
-	                                              : key_rank(by.number);
-	return (struct job_key){ .field = q->descending ? ~field : field,
-		                 .age = ~key_rank(job->created_ms),
-		                 .text = by.text && field & 0xff ? by.text : NULL,
-		                 .job = job };
+	struct job_key key = { .age = ~key_rank(job->created_ms), .job = job };
+	if (key_is_nothing(q->order, by)) {
+		key.field = q->descending ? ~NOTHING : NOTHING;
+	} else if (by.text) {
+		key.field = key_of_text(q, by.text);
+		key.text = key_text_goes_on(q, key.field) ? by.text : NULL;
+	} else {
+		uint64_t rank = key_rank(by.number);
+		key.field = q->descending ? ~rank : rank;
+	}
+	return key;
 }
 
 /* Compares the rest of texts with equal beginnings; most are shorter, and equal. */
@@ -632,6 +665,13 @@ static size_t page_random(struct job_page *p, size_t n)
 	return (size_t)(p->random % n);
 }
 
+static void page_swap(struct job_page *p, ptrdiff_t a, ptrdiff_t b)
+{
+	struct job_key swapped = p->v[a];
+	p->v[a] = p->v[b];
+	p->v[b] = swapped;
+}
+
 /* Moves jobs before a pivot to the left and the rest to the right.  Jobs before *left and after
  * *right are already in place. */
 static void page_partition(struct job_page *p, ptrdiff_t *left, ptrdiff_t *right)
@@ -644,29 +684,78 @@ static void page_partition(struct job_page *p, ptrdiff_t *left, ptrdiff_t *right
 			--*right;
 		if (*left > *right)
 			break;
-		struct job_key swapped = p->v[*left];
-		p->v[(*left)++] = p->v[*right];
-		p->v[(*right)--] = swapped;
+		page_swap(p, (*left)++, (*right)--);
 	}
 }
 
-/* Quickselect: puts the job of this position into v[at], and smaller ones before it. */
-static void page_place(struct job_page *p, size_t at)
+/* Quickselect within a run: puts the job of this position into v[wanted], and smaller ones before
+ * it. */
+static void page_place_in(struct job_page *p, struct job_run run, ptrdiff_t wanted)
 {
-	ptrdiff_t first = 0;
-	ptrdiff_t last = (ptrdiff_t)p->n - 1;
-	ptrdiff_t wanted = (ptrdiff_t)at;
-	while (first < last) {
-		ptrdiff_t left = first;
-		ptrdiff_t right = last;
-		page_partition(p, &left, &right);
-		if (wanted <= right)
-			last = right;
-		else if (wanted >= left)
-			first = left;
+	while (run.first < run.last) {
+		struct job_run rest = run;
+		page_partition(p, &rest.first, &rest.last);
+		if (wanted <= rest.last)
+			run.last = rest.last;
+		else if (wanted >= rest.first)
+			run.first = rest.first;
 		else
 			return;
 	}
+}
+
+/* Moves jobs of a run by their first bytes only: smaller ones to the left, larger ones to the
+ * right.  Returns the jobs between them, which are equal. */
+static struct job_run page_split(struct job_page *p, struct job_run run)
+{
+	ptrdiff_t any = run.first + (ptrdiff_t)page_random(p, run.last - run.first + 1);
+	uint64_t pivot = p->v[any].field;
+	struct job_run equal = run;
+	for (ptrdiff_t i = run.first; i <= equal.last;) {
+		if (p->v[i].field < pivot)
+			page_swap(p, i++, equal.first++);
+		else if (p->v[i].field > pivot)
+			page_swap(p, i, equal.last--);
+		else
+			i++;
+	}
+	return equal;
+}
+
+/* The jobs whose first bytes are those of the job that belongs to this position; they are in place,
+ * but not in order. */
+static struct job_run page_narrow(struct job_page *p, struct job_run run, ptrdiff_t wanted)
+{
+	while (run.first < run.last) {
+		struct job_run equal = page_split(p, run);
+		if (wanted < equal.first)
+			run.last = equal.first - 1;
+		else if (wanted > equal.last)
+			run.first = equal.last + 1;
+		else
+			return equal;
+	}
+	return run;
+}
+
+/* Puts the job of this position into v[at], and smaller ones before it.  A look at a text takes
+ * long, because texts lie apart: the next bytes are read once for all that have begun alike. */
+static void page_place(struct job_page *p, size_t at)
+{
+	ptrdiff_t wanted = (ptrdiff_t)at;
+	struct job_run all = page_narrow(p, (struct job_run){ 0, (ptrdiff_t)p->n - 1 }, wanted);
+	struct job_run run = all;
+	uint64_t field = p->v[all.first].field;
+	bool texts = p->v[all.first].text != NULL;
+	for (size_t k = sizeof(field); texts && run.first < run.last; k += sizeof(field)) {
+		for (ptrdiff_t i = run.first; i <= run.last; i++)
+			p->v[i].field = key_of_text(p->query, p->v[i].text + k);
+		run = page_narrow(p, run, wanted);
+		texts = key_text_goes_on(p->query, p->v[run.first].field);
+	}
+	for (ptrdiff_t i = all.first; i <= all.last; i++)
+		p->v[i].field = field;
+	page_place_in(p, run, wanted);
 }
 
 static void page_keep_best(struct job_page *p)
@@ -683,6 +772,12 @@ void job_page_begin(struct job_page *p, const struct job_query *q)
 	p->wanted = q->limit ? (size_t)(q->offset + q->limit) : 0;
 }
 
+static void page_reserve(struct job_page *p, size_t room)
+{
+	p->cap = room;
+	p->v = xrealloc(p->v, room * sizeof(*p->v));
+}
+
 void job_page_add(struct job_page *p, const struct job_entry *job)
 {
 	p->total++;
@@ -691,10 +786,8 @@ void job_page_add(struct job_page *p, const struct job_entry *job)
 	struct job_key key = key_of_job(p->query, job);
 	if (p->cut && key_compare(p->query, &key, &p->worst) > 0)
 		return;
-	if (p->n == p->cap) {
-		p->cap = p->cap ? 2 * p->cap : ROOM_MIN;
-		p->v = xrealloc(p->v, p->cap * sizeof(*p->v));
-	}
+	if (p->n == p->cap)
+		page_reserve(p, p->cap ? 2 * p->cap : ROOM_MIN);
 	p->v[p->n++] = key;
 	if (p->n >= 2 * p->wanted && p->n >= ROOM_MIN)
 		page_keep_best(p);
@@ -713,16 +806,6 @@ static bool page_reads_texts(const struct job_query *q)
 	       q->order == ORDER_CLUSTER || q->order == ORDER_PRIORITY;
 }
 
-/* Many jobs do not fit into the caches of a processor, so only what is read is loaded: the numbers,
- * or also the texts, which lie behind them. */
-static void page_prefetch(const struct job_entry *job, bool texts)
-{
-	size_t at = texts ? 0 : offsetof(struct job_entry, state);
-	size_t end = texts ? sizeof(*job) + TEXTS_AHEAD : offsetof(struct job_entry, doc);
-	for (; at < end; at += LINE)
-		__builtin_prefetch((const char *)job + at);
-}
-
 void job_page_gather(struct job_page *p, const struct view *view)
 {
 	if (p->wanted == 0 && !p->query->v1 && !page_has_filter(p->query)) {
@@ -730,6 +813,9 @@ void job_page_gather(struct job_page *p, const struct view *view)
 			p->total += p->query->states >> s & 1 ? view_count_of(view, s) : 0;
 		return;
 	}
+	/* Most pages need no more; to grow is to copy. */
+	size_t room = view_count(view) < 2 * p->wanted ? view_count(view) : 2 * p->wanted;
+	page_reserve(p, room > ROOM_MIN ? room : ROOM_MIN);
 	const struct job_entry *ahead[AHEAD] = { NULL };
 	struct view_walk walk = { view, 0, 0 };
 	size_t rounds = view_count(view) + AHEAD;

@@ -116,6 +116,11 @@ struct job_key {
 	const struct job_entry *job;
 };
 
+/* Jobs of a page, by their index; none if last < first. */
+struct job_run {
+	ptrdiff_t first, last;
+};
+
 /*
  * One page of a list, without sorting the whole list.  Add jobs in any order, then end: v[0..n) is
  * the page.  At most 2 * (offset + limit) jobs are held, borrowed.
@@ -150,6 +155,8 @@ struct job_why {
 enum job_state job_shown_state(const struct job_entry *job, bool v1);
 /* Appends a row of a list: {"name", "username", "state", ...}.  why == NULL: no waitingReason. */
 void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1);
+/* Call before row i of n is written: loads a later job into the processor's cache. */
+void job_row_prefetch(const struct job_key *v, size_t n, size_t i);
 
 /* ---- job_events.c ---- */
 

@@ -184,7 +184,9 @@ static unsigned below(unsigned n)
 static const char *const USERS[] = { "alice", "bob", "carol.long-name", "carol.long-name2", "" };
 static const char *const CLUSTERS[] = { "default", "vc", "vision", "speech" };
 static const char *const NAMES[] = {
-	"train_1", "train_2", "train_20", "train_200", "e", "\xc3\xa9"
+	"train_1",          "train_2",  "train_20",        "train_200",        "e",
+	"\xc3\xa9",         "evaluate", "evaluate_of_16b", "evaluate_of_16by", "evaluate_of_16byt",
+	"evaluate_of_16by2"
 };
 static const char *const PRIORITIES[] = { "", "prod", "test", "oppo" };
 static const char *const TAGS[] = { "[]", "[]", "[\"x\"]", "[\"x\",\"y\"]", "[\"y\"]" };

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/enc.h"
+#include "base/hash.h"
 #include "base/json/scan.h"
 #include "base/quantity.h"
 #include "base/str.h"
@@ -31,8 +32,13 @@ struct keep {
 	}
 
 static const struct keep KEEP_METADATA[] = {
-	ALL("name"),   ALL("namespace"),         ALL("uid"),         ALL("resourceVersion"),
-	ALL("labels"), ALL("creationTimestamp"), ALL("annotations"), ALL("deletionTimestamp"),
+	ALL("name"),
+	ALL("namespace"),
+	ALL("uid"),
+	ALL("labels"),
+	ALL("creationTimestamp"),
+	ALL("annotations"),
+	ALL("deletionTimestamp"),
 	END,
 };
 static const struct keep KEEP_POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
@@ -177,16 +183,12 @@ static struct span job_entry_tags(struct span annotation, struct arena *a)
 	return arena_span(a, str_view(&out));
 }
 
-/* extras.hivedScheduler.jobPriorityClass of the submitted job; "" for none.  Parses only jobs that
- * contain the word. */
-static struct span job_entry_priority(struct span config, struct arena *a)
+static const char PRIORITY_WORD[] = "jobPriorityClass";
+
+/* extras.hivedScheduler.jobPriorityClass of the submitted job; "" for none. */
+static struct span job_entry_priority(struct span text, struct arena *a)
 {
-	enum { PRIORITY_MAX = 32 };
-	static const char WORD[] = "jobPriorityClass";
 	const struct budget budget = { .depth = 32, .nodes = 20000, .text = 1u << 20, .key = 1024 };
-	if (!config.n || !memmem(config.p, config.n, WORD, sizeof(WORD) - 1))
-		return SPAN("");
-	struct span text = scan_text(config, a);
 	struct doc doc;
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
@@ -194,10 +196,8 @@ static struct span job_entry_priority(struct span config, struct arena *a)
 		return SPAN("");
 	const struct node *extras = node_get(&doc.root, "extras");
 	const struct node *hived = extras ? node_get(extras, "hivedScheduler") : NULL;
-	const struct node *priority = hived ? node_get(hived, WORD) : NULL;
-	if (!priority || priority->type != NODE_TEXT || priority->n > PRIORITY_MAX)
-		return SPAN("");
-	return node_span(priority);
+	const struct node *priority = hived ? node_get(hived, PRIORITY_WORD) : NULL;
+	return priority && priority->type == NODE_TEXT ? node_span(priority) : SPAN("");
 }
 
 /* The variable PAI_USER_NAME of the first container of the first role, or "". */
@@ -328,6 +328,7 @@ static const int64_t DEMAND_MAX = INT64_C(1) << 53; /* of all tasks */
 struct reading {
 	struct arena arena;
 	const struct job_entry_made *made; /* NULL: the spec is read */
+	const struct job_entry *before;    /* an earlier entry, or NULL */
 	struct job_entry c;
 	struct span texts[TEXTS];
 };
@@ -401,6 +402,25 @@ static int64_t submission_ms(struct span id)
 	return id.n == 32 && job_entry_hex_number(id, 12, &ms) ? (int64_t)ms : JOB_ENTRY_NONE;
 }
 
+/* Parses only jobs that contain the word, and only when they have changed.  The hash is that of the
+ * text, because programs escape JSON differently. */
+static void job_entry_read_priority(struct reading *r, struct span config)
+{
+	/* A user who could make two texts with the same hash would only hide an own priority. */
+	static const struct hash_key KEY = { { 0 } };
+	struct span priority = r->made ? r->made->priority : SPAN("");
+	if (priority.n || (!r->made && config.n &&
+	                   memmem(config.p, config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))) {
+		struct span text = scan_text(config, &r->arena);
+		r->c.config_hash = hash_bytes(&KEY, text);
+		if (r->before && r->before->config_hash == r->c.config_hash)
+			priority = span_of(r->before->priority);
+		else if (!r->made)
+			priority = job_entry_priority(text, &r->arena);
+	}
+	r->texts[PRIORITY] = priority.n <= TEXT[PRIORITY].max ? priority : SPAN("");
+}
+
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
 {
 	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, DURATION, TOLD, SENT, N };
@@ -430,9 +450,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	r->c.max_duration_s = (int32_t)seconds;
 	if (!given(v[SENT]))
 		job_entry_read_text(r, v[TOLD], WEBHOOK);
-	r->texts[PRIORITY] =
-	    span_cut(r->made ? r->made->priority : job_entry_priority(v[CONFIG], &r->arena),
-	             TEXT[PRIORITY].max);
+	job_entry_read_priority(r, v[CONFIG]);
 	job_entry_read_text(r, scan_get(labels, "userName"), USER);
 	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)
@@ -449,17 +467,14 @@ static void job_entry_read_version(struct reading *r, struct span version)
 
 static void read_metadata(struct reading *r, struct span metadata)
 {
-	enum { NAME_, UID_, VERSION, CREATED, DELETED, LABELS, ANNOTATIONS, N };
+	enum { NAME_, UID_, CREATED, DELETED, LABELS, ANNOTATIONS, N };
 	static const char *const KEYS[N] = {
-		"name",   "uid",        "resourceVersion", "creationTimestamp", "deletionTimestamp",
-		"labels", "annotations"
+		"name", "uid", "creationTimestamp", "deletionTimestamp", "labels", "annotations"
 	};
 	struct span v[N];
 	scan_members(metadata, KEYS, v, N);
 	job_entry_read_text(r, v[NAME_], NAME);
 	job_entry_read_text(r, v[UID_], UID);
-	job_entry_read_text(r, v[VERSION], RESOURCE_VERSION);
-	job_entry_read_version(r, r->texts[RESOURCE_VERSION]);
 	r->c.created_ms = job_entry_read_time(r, v[CREATED]);
 	r->c.deleting = given(v[DELETED]);
 	read_annotations(r, v[ANNOTATIONS], v[LABELS]);
@@ -632,6 +647,9 @@ static bool job_entry_read_object(struct reading *r, struct span object, struct 
 	read_metadata(r, v[METADATA]);
 	if (r->texts[NAME].n == 0)
 		return false;
+	job_entry_read_text(r, scan_get(scan_inside(whole, "metadata"), "resourceVersion"),
+	                    RESOURCE_VERSION);
+	job_entry_read_version(r, r->texts[RESOURCE_VERSION]);
 	job_entry_read_spec(r, v[SPEC]);
 	if (r->texts[USER].n == 0)
 		r->texts[MAKER] = span_cut(job_entry_maker(whole, &r->arena), TEXT[MAKER].max);
@@ -648,6 +666,15 @@ static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
 	return job_entry_make(r, doc);
 }
 
+/* The earlier entry has this document, compressed.  Most changes change the size. */
+static bool job_entry_same_doc(struct reading *r, struct span doc)
+{
+	const struct job_entry *before = r->before;
+	struct span kept;
+	return before && !before->plain && before->doc_size == doc.n &&
+	       job_entry_doc(before, &r->arena, &kept) && span_eq(kept, doc);
+}
+
 /* The document as it is kept.  FrameworkController soon changes an object that it has not seen;
  * until then a small one is not compressed. */
 static struct span job_entry_kept_doc(struct reading *r, struct span doc, struct str *packed)
@@ -655,14 +682,21 @@ static struct span job_entry_kept_doc(struct reading *r, struct span doc, struct
 	r->c.plain = r->c.untouched && doc.n <= JOB_ENTRY_PLAIN_MAX;
 	if (r->c.plain)
 		return doc;
+	if (job_entry_same_doc(r, doc))
+		return r->before->doc;
 	return job_entry_pack(packed, doc) ? str_view(packed) : SPAN("");
 }
 
 struct job_entry *job_entry_new(struct span object)
 {
+	return job_entry_new_after(object, NULL);
+}
+
+struct job_entry *job_entry_new_after(struct span object, const struct job_entry *before)
+{
 	STR_AUTO doc = STR_INIT(object.n + 64); /* room to close open containers */
 	STR_AUTO packed = STR_INIT(JOB_ENTRY_DOC_MAX);
-	struct reading r = { .c = { .gpus = JOB_ENTRY_NONE } };
+	struct reading r = { .before = before, .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
 	job_entry_trim(&doc, object);

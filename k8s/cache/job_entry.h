@@ -94,11 +94,13 @@ struct job_entry {
 	/* Milliseconds since 1970, or JOB_ENTRY_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
 	int64_t transition_ms; /* when sub_state began */
-	/* The object for details, JSON without managedFields and with reduced pod templates;
-	 * compressed unless it is `plain`.  n is 0 if it is too large. */
+	/* The object for details, JSON without managedFields and resourceVersion, with reduced pod
+	 * templates; compressed unless it is `plain`.  n is 0 if it is too large. */
 	struct span doc;
 	size_t doc_size; /* of doc, inflated */
-	size_t weight;   /* bytes of memory */
+	/* SipHash of the annotation config; 0 if the job cannot have a priority. */
+	uint64_t config_hash;
+	size_t weight; /* bytes of memory */
 };
 
 /* When the job has run for max_duration_s, in milliseconds since 1970: counted from the first start
@@ -114,6 +116,9 @@ bool job_entry_tag_ok(struct span tag);
 /* From the JSON text of a Framework, which must pass scan_valid.  NULL without a name.  The caller
  * owns the reference. */
 struct job_entry *job_entry_new(struct span object);
+/* The same.  before: an earlier entry of the Framework, or NULL; a document that has not changed is
+ * not compressed again, and a configuration that has not changed is not parsed again. */
+struct job_entry *job_entry_new_after(struct span object, const struct job_entry *before);
 /* What is known of a new Framework besides its own metadata.  uid, version, created: added by the
  * API server; "" if unknown.  The rest: of the job; limits of all tasks, at least 0. */
 struct job_entry_made {

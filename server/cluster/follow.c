@@ -157,7 +157,11 @@ static void look_for_neglect(struct follow *f)
 static void frameworks_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
-	struct job_entry *c = job_entry_new(object);
+	ARENA_AUTO arena = { 0 };
+	CACHE_VIEW_AUTO *view = cache_view(f->cache);
+	struct span name = scan_text(scan_get(scan_inside(object, "metadata"), "name"), &arena);
+	const struct job_entry *before = view_find(view, name);
+	struct job_entry *c = job_entry_new_after(object, before);
 	atomic_store(&f->heard_ms, clock_ms());
 	if (!c)
 		return;
@@ -166,8 +170,7 @@ static void frameworks_put(void *arg, struct span object)
 	log_unknown_code(f, c, object);
 	log_neglect(f, c);
 	look_for_neglect(f);
-	CACHE_VIEW_AUTO *view = cache_view(f->cache);
-	history_saw(f->server->history, view_find(view, span_of(c->name)), c);
+	history_saw(f->server->history, before, c);
 	cache_put(f->cache, c);
 }
 

@@ -192,7 +192,7 @@ static void send_marked(void *arg, const struct store_reply *reply)
 	struct send *s = arg;
 	struct job_entry *now = NULL;
 	if (reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
-		now = job_entry_new(reply->body);
+		now = job_entry_new_after(reply->body, s->job);
 	if (now)
 		cache_note(s->w->server->cache, now); /* else the next round sends it again */
 	/* Otherwise the next round decides, by the present state of the job. */

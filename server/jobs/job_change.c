@@ -82,14 +82,15 @@ static void change_send(struct change *c, struct store_request q)
 	request_wait(c->r);
 }
 
-static struct job_entry *change_read_reply(const struct store_reply *reply)
+static struct job_entry *change_read_reply(const struct change *c, const struct store_reply *reply)
 {
-	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new(reply->body) : NULL;
+	return scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new_after(reply->body, c->job)
+	                                               : NULL;
 }
 
 static void change_note(struct change *c, const struct store_reply *reply)
 {
-	struct job_entry *now = change_read_reply(reply);
+	struct job_entry *now = change_read_reply(c, reply);
 	struct cache *cache = c->r->loop->server->cache;
 	if (now && cache)
 		cache_note(cache, now);
@@ -107,7 +108,7 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 		job_store_failed(r, STORE_GET, reply);
 		return;
 	}
-	struct job_entry *now = change_read_reply(reply);
+	struct job_entry *now = change_read_reply(c, reply);
 	if (!now || strcmp(now->uid, c->uid) != 0) {
 		job_entry_drop(now);
 		change_gone(r);

@@ -211,7 +211,6 @@ static void test_cached_doc_is_what_is_shown(void **state)
 	static const char *const METADATA[] = { "name",
 		                                "namespace",
 		                                "uid",
-		                                "resourceVersion",
 		                                "labels",
 		                                "annotations",
 		                                "creationTimestamp",
@@ -339,6 +338,81 @@ static void test_cached_without_doc_is_the_same(void **state)
 	assert_false(job_entry_doc(bare, &a, &doc));
 }
 
+#define AFTER(version, managed, config, state)                                                     \
+	"{\"metadata\":{\"name\":\"" MD5 "\",\"uid\":\"u\",\"resourceVersion\":\"" version         \
+	"\",\"managedFields\":[" managed "],\"annotations\":{\"config\":\"" config                 \
+	"\"}},\"spec\":{},\"status\":{\"state\":\"" state "\"}}"
+#define PRIORITY(name) "extras: {hivedScheduler: {jobPriorityClass: " name "}}"
+
+/* A raw deflate stream that the program would not make: one block that is not compressed. */
+static struct span stored(struct arena *a, struct span text)
+{
+	enum { HEAD = 5 };
+	char *p = arena_alloc(a, HEAD + text.n);
+	const char head[HEAD] = { 1, (char)text.n, (char)(text.n >> 8), (char)~text.n,
+		                  (char)(~text.n >> 8) };
+	memcpy(p, head, HEAD);
+	memcpy(p + HEAD, text.p, text.n);
+	return (struct span){ p, HEAD + text.n };
+}
+
+/* The earlier entry has a document and a priority that are not made from the text, which shows what
+ * is taken from it. */
+static void test_cached_after_takes_what_has_not_changed(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *priority, *version;
+		bool same_doc;
+	} CASES[] = {
+		{ AFTER("8", "", PRIORITY("prod"), "Completed"), "kept", "8", true },
+		{ AFTER("9", "{}", PRIORITY("prod"), "Completed"), "kept", "9", true },
+		{ AFTER("9", "", PRIORITY("prod"), "AttemptRunning"), "kept", "9", false },
+		{ AFTER("9", "", PRIORITY("prod"), "Attempted"), "kept", "9", false },
+		{ AFTER("9", "", "\\u0065xtras: {hivedScheduler: {jobPriorityClass: prod}}",
+		        "Completed"),
+		  "kept", "9", false },
+		{ AFTER("9", "", PRIORITY("test"), "Completed"), "test", "9", false },
+		{ AFTER("9", "", "", "Completed"), "", "9", false },
+	};
+	struct job_entry *before = job_entry_new(span_of(CASES[0].text));
+	assert_string_equal(before->priority, "prod");
+	ARENA_AUTO a = { 0 };
+	struct span whole;
+	assert_true(job_entry_doc(before, &a, &whole));
+	before->doc = stored(&a, whole);
+	before->priority = "kept";
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		JOB_ENTRY_AUTO *c = job_entry_new_after(span_of(CASES[i].text), before);
+		assert_string_equal(c->priority, CASES[i].priority);
+		assert_string_equal(c->resource_version, CASES[i].version);
+		assert_int_equal(span_eq(c->doc, before->doc), CASES[i].same_doc);
+		JOB_ENTRY_AUTO *bare = job_entry_without_doc(before);
+		JOB_ENTRY_AUTO *again = job_entry_new_after(span_of(CASES[i].text), bare);
+		assert_true(job_entry_doc(again, &a, &whole) && scan_valid(whole, 64));
+		assert_true(job_entry_doc(c, &a, &whole) && whole.n == again->doc_size);
+	}
+	job_entry_drop(before);
+}
+
+/* A priority that is known at the submission is not parsed from the watch's event; without one the
+ * event decides. */
+static void test_cached_after_takes_the_priority_of_a_submission(void **state)
+{
+	(void)state;
+	static const char TEXT[] = AFTER("8", "", PRIORITY("prod"), "Completed");
+	for (int known = 0; known < 2; known++) {
+		const struct job_entry_made made = { .uid = "u",
+			                             .version = "7",
+			                             .created = "",
+			                             .priority = span_of(known ? "noted" : "") };
+		JOB_ENTRY_AUTO *noted = job_entry_new_made(span_of(TEXT), &made);
+		JOB_ENTRY_AUTO *c = job_entry_new_after(span_of(TEXT), noted);
+		assert_string_equal(noted->priority, known ? "noted" : "");
+		assert_string_equal(c->priority, known ? "noted" : "prod");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +424,8 @@ int main(void)
 		cmocka_unit_test(test_cached_same_sees_what_is_shown),
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_cached_without_doc_is_the_same),
+		cmocka_unit_test(test_cached_after_takes_what_has_not_changed),
+		cmocka_unit_test(test_cached_after_takes_the_priority_of_a_submission),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,6 +287,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 		.code = v.code,
 		.user_code = input->code,
 		.rank = v.rank,
+		.ended_ms = input->ended_ms,
 		.trigger = input->trigger,
 		.matched_user = in_user ? &matched_user : NULL,
 		.matched_platform = in_platform ? &matched_platform : NULL,

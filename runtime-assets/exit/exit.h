@@ -21,6 +21,7 @@ enum {
 struct exit_input {
 	int code;            /* of the user's command (128 + n for signal n) */
 	const char *trigger; /* "postCommands" when those failed; NULL */
+	int64_t ended_ms;    /* when the command ended, since 1970; 0: unknown */
 	/* Borrowed descriptors; -1: none.  Their positions do not change. */
 	int user_log, user_log_rotated, runtime_log;
 	struct span spec;    /* YAML text; empty: none */

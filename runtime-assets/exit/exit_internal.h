@@ -135,6 +135,7 @@ void excerpt_matched(struct str *out, struct log_text *l, const struct match *m)
 
 struct summary {
 	int64_t code, user_code, rank;                     /* rank -1: absent */
+	int64_t ended_ms;                                  /* 0: absent */
 	const char *trigger;                               /* NULL: absent */
 	const struct str *matched_user, *matched_platform; /* NULL: absent */
 	bool has_gpu, gpu_ecc;

@@ -12,6 +12,7 @@
 #include "base/enc.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/say.h"
 
 /* ---- logs as texts --------------------------------------------------------------------------- */
 
@@ -444,6 +445,11 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 		str_puts(out, "\n");
 	}
 	str_printf(out, "originUserExitCode: %lld\n", (long long)s->user_code);
+	if (s->ended_ms) {
+		char second[RFC3339_MAX];
+		rfc3339_text(second, s->ended_ms / 1000);
+		str_printf(out, "endTime: \"%.19s.%03dZ\"\n", second, (int)(s->ended_ms % 1000));
+	}
 	if (s->rank >= 0)
 		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
 	static const char *const KEYS[PARTS] = {

@@ -487,6 +487,7 @@ static int run_explain(struct run *r, int code)
 	int64_t end = supervise_deadline(r->supervisor);
 	struct exit_input in = { .code = code,
 		                 .trigger = r->trigger,
+		                 .ended_ms = supervise_ended_ms(r->supervisor),
 		                 .user_log = r->logs.user[LOG_ALL].fd,
 		                 .user_log_rotated = r->logs.user[LOG_ALL].old,
 		                 .runtime_log = r->logs.runtime.fd,

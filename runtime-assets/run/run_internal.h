@@ -242,6 +242,8 @@ const char *supervise_pipe(const struct supervisor *s);
 /* Runs a task to its end.  Returns its exit status, 128 + n for signal n, or 126 if it could not be
  * started. */
 int supervise_task(struct supervisor *s, const struct task *t);
+/* When the main process of the last task ended, in milliseconds since 1970; 0: there was none. */
+int64_t supervise_ended_ms(const struct supervisor *s);
 /* Has SIGTERM arrived?  Reads pending signals. */
 bool supervise_stopping(struct supervisor *s);
 /* When everything must be done, on clock_ms(); INT64_MAX without SIGTERM. */

@@ -54,8 +54,9 @@ struct supervisor {
 	pid_t group[GROUPS_MAX]; /* that may have processes; 0: none */
 	int n_groups;
 	int64_t grace_ms, kill_at, end_at;
-	bool first;     /* this is process 1 */
-	bool childless; /* supervise_reap() found no child at all */
+	int64_t ended_ms; /* of the last main process, since 1970 */
+	bool first;       /* this is process 1 */
+	bool childless;   /* supervise_reap() found no child at all */
 	bool stopping, asked, killed;
 };
 
@@ -86,6 +87,7 @@ static void supervise_reap(struct supervisor *s)
 		if (pid != s->main)
 			continue;
 		s->main = 0;
+		s->ended_ms = clock_wall_ms();
 		s->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	}
 }
@@ -317,6 +319,7 @@ static void give_up_main(struct supervisor *s, int64_t now)
 	if (s->main == 0 || !s->killed || now < supervise_late_at(s))
 		return;
 	s->main = 0;
+	s->ended_ms = clock_wall_ms();
 	s->status = 128 + SIGKILL;
 	logs_say(s->logs, "error: the command does not end by SIGKILL either; not waiting for it");
 }
@@ -571,6 +574,11 @@ bool supervise_stopping(struct supervisor *s)
 {
 	take_signals(s);
 	return s->stopping;
+}
+
+int64_t supervise_ended_ms(const struct supervisor *s)
+{
+	return s->ended_ms;
 }
 
 int64_t supervise_deadline(const struct supervisor *s)

@@ -1,4 +1,5 @@
 """`pai-runtime run` as a process: all statements of docs/RUNTIME.md, "Running the command"."""
+import datetime
 import hashlib
 import os
 import re
@@ -130,6 +131,18 @@ def test_message_is_copied():
               p.read("/tmp/pai-termination-log"))
         check("the message has both markers", p.message().startswith("[PAI_RUNTIME_ERROR_START]\n") and
               p.message().endswith("[PAI_RUNTIME_ERROR_END]"), p.message())
+
+
+def test_end_time():
+    """When the command ended, not what it has left behind, nor the precommands."""
+    with Pod("date +%s.%3N; sleep 60 & exit 3", before="sleep 0.1") as p:
+        p.run("run")
+        said = float(p.log("user-all"))
+        found = re.search(r'^endTime: "(\S{23})Z"$', p.message(), re.M)
+        check("the message has the end of the command", found, p.message())
+        end = datetime.datetime.fromisoformat(found.group(1) + "+00:00").timestamp()
+        written = os.stat(p.at("/tmp/pai-termination-log")).st_mtime
+        check("that of its process", said - 0.01 < end < written - 0.1, (said, end, written))
 
 
 def test_phases():

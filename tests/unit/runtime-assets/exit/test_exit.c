@@ -236,6 +236,33 @@ static void test_exit_explain_after_the_deadline(void **state)
 	assert_non_null(strstr(str_c(&message), "user: \"a b a b\""));
 }
 
+static void test_exit_explain_end_time(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t ms;
+		const char *line;
+	} CASES[] = {
+		{ 0, NULL },
+		{ 7, "endTime: \"1970-01-01T00:00:00.007Z\"\n" },
+		{ 1795435384120, "endTime: \"2026-11-23T12:03:04.120Z\"\n" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		NOTES_AUTO warnings = { 0 };
+		STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
+		struct exit_input in = { .code = 1,
+			                 .user_log = -1,
+			                 .user_log_rotated = -1,
+			                 .runtime_log = -1,
+			                 .ended_ms = CASES[i].ms };
+		(void)exit_explain(&in, &message, &warnings); /* 255 */
+		const char *line = strstr(str_c(&message), "endTime");
+		assert_int_equal(line != NULL, CASES[i].line != NULL);
+		if (line)
+			assert_memory_equal(line, CASES[i].line, strlen(CASES[i].line));
+	}
+}
+
 /* Sizes around the limit, for characters that take one, two, four, six and ten bytes there. */
 static void test_exit_explain_never_too_long(void **state)
 {
@@ -427,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_exit_explain_no_stale_match),
 		cmocka_unit_test(test_exit_explain_gpu_info),
 		cmocka_unit_test(test_exit_explain_after_the_deadline),
+		cmocka_unit_test(test_exit_explain_end_time),
 		cmocka_unit_test(test_exit_explain_never_too_long),
 		cmocka_unit_test(test_exit_spec_broken),
 		cmocka_unit_test(test_exit_spec_fields),

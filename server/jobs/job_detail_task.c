@@ -291,16 +291,13 @@ static void show_role(struct shower *w, const struct role *role, size_t *n)
 	str_puts(w->out, "]}");
 }
 
-int show_roles(struct shower *w, struct span attempt, struct err *e)
+int show_roles(struct shower *w, struct span list, struct err *e)
 {
 	struct templates templates = templates_read(w->s, w->a);
 	struct span *names = ARENA_NEW(w->a, struct span, SHOWN_ROLES);
-	struct span list;
 	struct span status;
 	size_t n = 0;
 	size_t tasks = 0;
-	if (attempt_roles(attempt, w->a, &list, e) < 0)
-		return -1;
 	struct scan roles = scan_begin(list);
 	str_char(w->out, '{');
 	for (size_t at = 0; n < SHOWN_ROLES && scan_item(&roles, &status); at++) {
@@ -393,30 +390,47 @@ static struct span report_read(struct span yaml, struct span name, struct arena 
 	return report_json(&doc.root, name, a);
 }
 
-/* The report of the first failed container that has one. */
-static struct span report_find(struct span pod, struct arena *a)
+struct span said_report(struct span message)
+{
+	size_t from = span_find(message, 0, REPORT_START);
+	size_t to = from == SIZE_MAX ? SIZE_MAX : span_find(message, from, REPORT_END);
+	if (to == SIZE_MAX)
+		return (struct span){ NULL, 0 };
+	from += sizeof(REPORT_START) - 1;
+	return (struct span){ message.p + from, to - from };
+}
+
+/* See said_message; *name: that of the container, p is NULL if it has none. */
+static struct span message_find(struct span pod, struct arena *a, struct span *name)
 {
 	enum { NAME, CODE, MESSAGE, N };
 	static const char *const KEYS[N] = { "name", "code", "message" };
 	struct scan containers = scan_begin(scan_get(pod, "containers"));
 	struct span container;
+	struct span other = { NULL, 0 };
 	while (scan_item(&containers, &container)) {
 		struct span v[N];
-		struct span name = { NULL, 0 };
 		int64_t code;
 		scan_members(container, KEYS, v, N);
 		if (!scan_int(v[CODE], 1, INT32_MAX, &code))
 			continue;
 		struct span message = scan_text(v[MESSAGE], a);
-		size_t from = span_find(message, 0, REPORT_START);
-		size_t to = from == SIZE_MAX ? SIZE_MAX : span_find(message, from, REPORT_END);
-		if (to == SIZE_MAX)
-			continue;
-		from += sizeof(REPORT_START) - 1;
-		(void)scan_string(v[NAME], a, &name); /* optional */
-		return report_read((struct span){ message.p + from, to - from }, name, a);
+		if (!other.n)
+			other = message;
+		*name = (struct span){ NULL, 0 };
+		(void)scan_string(v[NAME], a, name); /* optional */
+		if (said_report(message).p)
+			return message;
 	}
-	return (struct span){ NULL, 0 };
+	return other;
+}
+
+/* The report of the first failed container that has one. */
+static struct span report_find(struct span pod, struct arena *a)
+{
+	struct span name = { NULL, 0 };
+	struct span report = said_report(message_find(pod, a, &name));
+	return report.p ? report_read(report, name, a) : report;
 }
 
 /* ---- diagnostics ---- */
@@ -446,23 +460,39 @@ static struct span line_at(struct span text, size_t from)
 	return (struct span){ text.p + from, n };
 }
 
+/* The JSON in diagnostics, which begins at *at; p is NULL if there is none. */
+static struct span said_pod(struct span text, size_t *at)
+{
+	*at = text.n <= DIAGNOSTICS_MAX ? span_find(text, 0, MATCHED) : SIZE_MAX;
+	if (*at == SIZE_MAX)
+		return (struct span){ NULL, 0 };
+	*at += sizeof(MATCHED) - 1;
+	struct span json = line_at(text, *at);
+	return scan_valid(json, DEPTH) ? json : (struct span){ NULL, 0 };
+}
+
 struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a)
 {
 	struct said said = { { NULL, 0 }, { NULL, 0 } };
 	struct span text = scan_text(diagnostics, a);
+	size_t at;
 	if (text.n == 0)
 		return said;
 	said.summary = text;
-	size_t at = text.n <= DIAGNOSTICS_MAX ? span_find(text, 0, MATCHED) : SIZE_MAX;
-	if (at == SIZE_MAX)
+	struct span json = said_pod(text, &at);
+	if (!json.p)
 		return said;
-	struct span json = line_at(text, at + sizeof(MATCHED) - 1);
-	if (!scan_valid(json, DEPTH))
-		return said;
-	said.summary = said_summary(text, at + sizeof(MATCHED) - 2, json, a);
+	said.summary = said_summary(text, at - 1, json, a);
 	if (with_runtime)
 		said.runtime = report_find(json, a);
 	return said;
+}
+
+struct span said_message(struct span diagnostics, struct arena *a)
+{
+	struct span name;
+	size_t at;
+	return message_find(said_pod(scan_text(diagnostics, a), &at), a, &name);
 }
 
 /* Diagnostics of many tasks are often equal; the amount that is parsed is limited. */

@@ -304,6 +304,11 @@ struct said {
 	struct span runtime; /* the report of pai-runtime: a JSON object */
 };
 struct said said_read(struct span diagnostics, bool with_runtime, struct arena *a);
+/* The termination message of the first failed container that has a report of pai-runtime, else of
+ * the first that has a message; in the arena.  And the report in it, from behind its start marker;
+ * p is NULL if there is none. */
+struct span said_message(struct span diagnostics, struct arena *a);
+struct span said_report(struct span message);
 void show_diagnostics(struct shower *w, const char *key, struct span diagnostics);
 
 struct label {
@@ -380,5 +385,37 @@ void task_read(struct task *out, struct span status);
 /* The members of a task, and of its attempt, without braces. */
 void show_task(struct shower *w, const struct task *t);
 void show_try(struct shower *w, const struct role *role, const struct task *t);
-/* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
-int show_roles(struct shower *w, struct span attempt, struct err *e);
+/* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}; `list`: of attempt_roles.  -1 and *e (500):
+ * too large. */
+int show_roles(struct shower *w, struct span list, struct err *e);
+
+/* ---- first_failure.c ---- */
+
+enum end_kind {
+	END_ORIGIN,   /* failed by itself */
+	END_KILLED,   /* by a signal: by itself, unless another task had ended before */
+	END_FOLLOWED, /* because another task failed */
+	END_STOPPED   /* by the controller, because the attempt was over */
+};
+
+#define END_UNKNOWN INT64_MAX
+
+/* The failed end of a task. */
+struct task_end {
+	struct span role;
+	int64_t index, code;
+	int64_t ended_ms; /* since 1970, or END_UNKNOWN */
+	int64_t rank;     /* -1: unknown */
+	struct outcome outcome;
+	enum end_kind kind;
+	const char *why; /* if it is not END_ORIGIN */
+};
+
+/* Sets `kind` and `why` by the code and by what the task said at its end. */
+void end_classify(struct task_end *t, struct span said);
+/* The earliest of those that failed by themselves, else the earliest of those that followed; of
+ * equal times the first in the list.  SIZE_MAX: none.  Pure. */
+size_t first_failure(const struct task_end *v, size_t n);
+/* Appends `,"firstFailure":{..}` if the attempt with this outcome has failed because a task did.
+ * `roles`: of attempt_roles. */
+void show_first_failure(struct shower *w, struct span roles, const struct outcome *o);

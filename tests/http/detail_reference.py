@@ -133,7 +133,26 @@ class Detail:
             "appExitTriggerTaskIndex": trigger.get("taskIndex"),
             "appExitDiagnostics": summary,
             "appExitMessages": None if summary is None else {
-                "container": None, "runtime": runtime, "launcher": None if runtime else summary}}
+                "container": None, "runtime": runtime, "launcher": None if runtime else summary},
+            **self.first_failure(code)}
+
+    def first_failure(self, code):
+        """Without causes of pai-runtime, which tests/data/first-failure has: the earliest end."""
+        failed = [(role["name"], t, t["attemptStatus"]["completionStatus"]) for role in self.task_roles()
+                  for t in role["taskStatuses"] if self.code(t) not in (None, 0, -230)]
+        own = [f for f in failed if f[2]["code"] != -220]
+        if code in (None, 0, -210) or not own:
+            return {}
+        role, t, end = min(own, key=lambda f: f[1]["attemptStatus"]["completionTime"] or "9")
+        said = next((c.get("message", "") for c in end.get("pod", {}).get("containers", []) if c["code"] > 0), "")
+        followers = [{"taskRole": r, "taskIndex": f["index"], "exitCode": -220, "cause": "stopped when the attempt ended"}
+                     for r, f, e in failed if e["code"] == -220]
+        spec = exit_spec(self.specs, end["code"], self.final)
+        return {"firstFailure": {
+            "taskRole": role, "taskIndex": t["index"], "rank": None, "time": ms(t["attemptStatus"]["completionTime"]),
+            "exitCode": end["code"], "exitSpec": spec, "cause": spec["phrase"],
+            "lines": [] if "PAI_RUNTIME_ERROR" in said else said.splitlines(),
+            "followers": followers[:100], "followersCount": len(followers)}}
 
     @staticmethod
     def diagnostics(text):
@@ -151,14 +170,17 @@ class Detail:
                      for c in pod.get("containers", []))
         return text[:match.start() + len("matched:")] + "\n", report or None
 
-    def roles(self):
+    def task_roles(self):
         roles = self.attempt.get("taskRoleStatuses")
         if roles is None and self.attempt.get("taskRoleStatusesCompressed"):
             roles = json.loads(gzip.decompress(
                 base64.b64decode(self.attempt["taskRoleStatusesCompressed"])))
+        return roles or []
+
+    def roles(self):
         return {role["name"]: {"taskRoleStatus": {"name": role["name"]},
                                "taskStatuses": [self.task(role, t) for t in role["taskStatuses"]]}
-                for role in roles or []}
+                for role in self.task_roles()}
 
     def task(self, role, t):
         retry = t["retryPolicyStatus"]

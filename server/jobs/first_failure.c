@@ -1,0 +1,332 @@
+/*
+ * Who failed first: of all tasks of a failed attempt, the one whose own failure came first, and
+ * those that only followed it.  When one process of a distributed program ends, the others lose it:
+ * their connections break, or their collective operations time out, and often one of them is
+ * noticed before the first.  So the time alone does not decide: CAUSES says which ends follow from
+ * others.
+ *
+ * Times are those of the clocks of the nodes, which differ.  pai-runtime reports milliseconds;
+ * Kubernetes has whole seconds, and FrameworkController's completionTime is when the pod was gone.
+ */
+#include "server/jobs/jobs_internal.h"
+
+enum {
+	UNCLEAR = 0,           /* in CAUSES: every code that says little about the cause */
+	SLACK_MS = 1000,       /* the difference of the clocks of two nodes */
+	FIRST_READ = 4 << 20,  /* bytes of diagnostics; of further tasks only code and time count */
+	FIRST_FOLLOWERS = 100, /* shown */
+	FIRST_LINES = 15,      /* shown */
+	FIRST_TAIL = 400, /* bytes of the end of a log that are searched for the text of a cause */
+	CODE_STOPPED = -210,   /* of FrameworkController: by a user */
+	CODE_COMPLETED = -220, /* the attempt was over */
+	CODE_REMOVED = -230,   /* the job has fewer instances now */
+};
+
+/* ---- causes ---------------------------------------------------------------------------------- */
+
+/*
+ * The first row that has the code, and whose text is in what the task said, if it has one.  Without
+ * a row it is ORIGIN.  docs/RUNTIME.md has the same table.
+ */
+static const struct cause {
+	int64_t code;
+	const char *text;
+	enum end_kind kind;
+	const char *why;
+} CAUSES[] = {
+	/* clang-format off */
+	{ CODE_COMPLETED, NULL, END_STOPPED, "stopped when the attempt ended" },
+	{ 237, "nhandled cuda error", END_ORIGIN, NULL },
+	{ 237, "UnhandledCudaError", END_ORIGIN, NULL },
+	{ 238, "failed to listen", END_ORIGIN, NULL },
+	{ 238, "failed to bind", END_ORIGIN, NULL },
+	{ UNCLEAR, "exited on signal ", END_FOLLOWED, "reports the end of a rank" },       /* mpirun */
+	{ UNCLEAR, "srun: error: ", END_FOLLOWED, "reports the end of a rank" },
+	{ UNCLEAR, "BAD TERMINATION", END_FOLLOWED, "reports the end of a rank" },         /* MPICH */
+	{ UNCLEAR, " exit with status code ", END_FOLLOWED, "reports the end of a rank" }, /* Horovod */
+	{ UNCLEAR, "one or more processes", END_FOLLOWED, "reports the end of a rank" },   /* Horovod */
+	{ UNCLEAR, "Broken pipe", END_FOLLOWED, "broken pipe" },
+	{ UNCLEAR, "Connection reset", END_FOLLOWED, "connection reset" },
+	{ UNCLEAR, "Connection aborted", END_FOLLOWED, "connection reset" },
+	{ UNCLEAR, "Connection refused", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "Connection closed by", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "closed by remote host", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "No route to host", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "Socket closed", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "remote process exited", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "communicator was aborted", END_FOLLOWED, "lost its peer" },
+	{ UNCLEAR, "lost communication with", END_FOLLOWED, "lost its peer" },
+	{ 141, NULL, END_FOLLOWED, "broken pipe" },
+	{ 236, NULL, END_FOLLOWED, "a collective operation timed out" },
+	{ 237, NULL, END_FOLLOWED, "lost its peer" },
+	{ 238, NULL, END_FOLLOWED, "the rendezvous failed" },
+	{ 249, NULL, END_FOLLOWED, "another task could not be reached" },
+	{ 245, " = -15", END_KILLED, "ended by SIGTERM" }, /* DeepSpeed */
+	{ 245, ": -15", END_KILLED, "ended by SIGTERM" },  /* torchrun */
+	{ 129, NULL, END_KILLED, "ended by SIGHUP" },
+	{ 130, NULL, END_KILLED, "ended by SIGINT" },
+	{ 137, NULL, END_KILLED, "ended by SIGKILL" },
+	{ 143, NULL, END_KILLED, "ended by SIGTERM" },
+	/* clang-format on */
+};
+
+/* Codes of commands, of signals that others may have sent, and those for errors that only the log
+ * explains. */
+static bool is_unclear(int64_t code)
+{
+	return (code >= 1 && code <= 130) || code == 134 || code == 137 || code == 143 ||
+	       code == 245 || code >= 255;
+}
+
+static const struct cause *cause_of(int64_t code, struct span said)
+{
+	for (const struct cause *c = CAUSES; c < CAUSES + sizeof(CAUSES) / sizeof(*CAUSES); c++) {
+		bool fits = c->code == UNCLEAR ? is_unclear(code) : c->code == code;
+		if (fits && (!c->text || span_find(said, 0, c->text) != SIZE_MAX))
+			return c;
+	}
+	return NULL;
+}
+
+void end_classify(struct task_end *t, struct span said)
+{
+	const struct cause *c = cause_of(t->code, said);
+	t->kind = c ? c->kind : END_ORIGIN;
+	t->why = c ? c->why : NULL;
+}
+
+/* ---- choice ---------------------------------------------------------------------------------- */
+
+/* A task that was killed followed another if that ended clearly earlier. */
+static bool end_is_origin(const struct task_end *t, int64_t earliest_ms)
+{
+	return t->kind == END_ORIGIN ||
+	       (t->kind == END_KILLED && t->ended_ms - SLACK_MS <= earliest_ms);
+}
+
+size_t first_failure(const struct task_end *v, size_t n)
+{
+	int64_t earliest_ms = END_UNKNOWN;
+	size_t first = SIZE_MAX;
+	bool origin = false;
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].kind != END_STOPPED && v[i].ended_ms < earliest_ms)
+			earliest_ms = v[i].ended_ms;
+	}
+	for (size_t i = 0; i < n; i++) {
+		bool own = end_is_origin(&v[i], earliest_ms);
+		if (v[i].kind == END_STOPPED || own < origin)
+			continue;
+		if (first == SIZE_MAX || own > origin || v[i].ended_ms < v[first].ended_ms)
+			first = i;
+		origin = own;
+	}
+	return first;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct ends {
+	struct task_end *v;
+	size_t n, cap;
+	size_t budget; /* the rest of FIRST_READ */
+	struct arena *a;
+};
+
+static struct task_end *ends_add(struct ends *all)
+{
+	if (all->n == all->cap) {
+		size_t cap = all->cap ? 2 * all->cap : 64;
+		struct task_end *v = ARENA_NEW(all->a, struct task_end, cap);
+		if (all->n)
+			memcpy(v, all->v, all->n * sizeof(*v));
+		all->v = v;
+		all->cap = cap;
+	}
+	return &all->v[all->n++];
+}
+
+/* The rest of the line of a report that begins with the key; each value is one line. */
+static struct span report_value(struct span report, const char *key)
+{
+	size_t at = span_find(report, 0, key);
+	if (at == SIZE_MAX)
+		return (struct span){ NULL, 0 };
+	at += strlen(key);
+	const char *end = memchr(report.p + at, '\n', report.n - at);
+	return (struct span){ report.p + at, end ? (size_t)(end - report.p) - at : report.n - at };
+}
+
+/* What the task said at its end: the text by which it was explained, else the last lines. */
+static struct span said_last(struct span message, struct span report)
+{
+	struct span text = report_value(report, "\nmatchedUserLogString: ");
+	if (text.n)
+		return text;
+	text = report_value(report, "\n  user: ");
+	if (!text.n || text.p[0] != '"') /* not of this runtime */
+		text = report.p ? report : message;
+	if (text.n > FIRST_TAIL)
+		text = (struct span){ text.p + text.n - FIRST_TAIL, FIRST_TAIL };
+	return text;
+}
+
+/* The time that pai-runtime reports, if it is between the controller's times of the task: clocks of
+ * nodes may be wrong by hours, and the job can write the message as well. */
+static int64_t end_time(const struct task *t, struct span report)
+{
+	int64_t started_ms = INT64_MIN;
+	int64_t gone_ms = END_UNKNOWN;
+	int64_t ms;
+	(void)scan_time_ms(t->at[TRY_STARTED], &started_ms); /* else any */
+	(void)scan_time_ms(t->at[TRY_ENDED], &gone_ms);      /* else not yet */
+	if (scan_time_ms(report_value(report, "\nendTime: "), &ms) && ms >= started_ms &&
+	    (gone_ms == END_UNKNOWN || ms <= gone_ms + SLACK_MS))
+		return ms;
+	return gone_ms;
+}
+
+static void ends_read(struct ends *all, struct span role, const struct task *t)
+{
+	const struct outcome *o = &t->outcome;
+	struct span message = { NULL, 0 };
+	if (!o->has_code || o->code == 0 || o->code == CODE_REMOVED || t->index < 0)
+		return;
+	if (o->diagnostics.n <= all->budget) {
+		message = said_message(o->diagnostics, all->a);
+		all->budget -= o->diagnostics.n;
+	}
+	struct span report = said_report(message);
+	struct task_end *out = ends_add(all);
+	*out = (struct task_end){ .role = role,
+		                  .index = t->index,
+		                  .code = o->code,
+		                  .ended_ms = end_time(t, report),
+		                  .rank = -1,
+		                  .outcome = *o };
+	(void)parse_i64(report_value(report, "\nfailedRank: "), 0, INT32_MAX, &out->rank);
+	end_classify(out, said_last(message, report));
+}
+
+static void ends_read_all(struct ends *all, struct span roles)
+{
+	struct scan walk = scan_begin(roles);
+	struct span status;
+	size_t tasks = 0;
+	for (size_t n = 0; n < SHOWN_ROLES && scan_item(&walk, &status); n++) {
+		struct span name = scan_text(scan_get(status, "name"), all->a);
+		struct scan items = scan_begin(scan_inside(status, "taskStatuses"));
+		struct span item;
+		for (; tasks < SHOWN_TASKS && scan_item(&items, &item); tasks++) {
+			NOT_ZEROED struct task t;
+			task_read(&t, item);
+			ends_read(all, name, &t);
+		}
+	}
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void first_put_name(struct str *out, const char *key, const struct task_end *t)
+{
+	str_puts(out, key);
+	str_json(out, t->role);
+	show_number(out, ",\"taskIndex\":", t->index);
+}
+
+/* `,"lines":[...]`: the last lines of the text. */
+static void first_put_lines(struct str *out, struct span text)
+{
+	text.n -= text.n > 0 && text.p[text.n - 1] == '\n';
+	size_t from = text.n;
+	size_t lines = 0;
+	while (from > 0 && !(text.p[from - 1] == '\n' && ++lines == FIRST_LINES))
+		from--;
+	str_puts(out, ",\"lines\":[");
+	for (size_t end; from < text.n; from = end + 1) {
+		const char *lf = memchr(text.p + from, '\n', text.n - from);
+		end = lf ? (size_t)(lf - text.p) : text.n;
+		str_json(out, (struct span){ text.p + from, end - from });
+		str_puts(out, end + 1 < text.n ? "," : "");
+	}
+	str_char(out, ']');
+}
+
+/* The text up to the end of its line, where it is last in the log; else the text. */
+static struct span text_in(struct span log, struct span text)
+{
+	struct span out = text;
+	FREE_AUTO char *key = xstrndup(text.p, text.n);
+	for (size_t at = 0; (at = span_find(log, at, key)) != SIZE_MAX; at++) {
+		const char *lf = memchr(log.p + at, '\n', log.n - at);
+		out = (struct span){ log.p + at, (lf ? (size_t)(lf - log.p) : log.n) - at };
+	}
+	return span_trim(out);
+}
+
+/* The text in which the exit specification has found the cause, if it is one line; else a name. */
+static void first_put_cause(struct shower *w, const struct task_end *t, struct span matched,
+                            struct span log)
+{
+	STR_AUTO spec = STR_INIT(DIAGNOSTICS_MAX);
+	struct span text = span_trim(scan_text(matched, w->a));
+	if (text.n && !memchr(text.p, '\n', text.n)) {
+		text = text_in(log, text);
+	} else if (t->kind == END_FOLLOWED) {
+		text = span_of(t->why);
+	} else {
+		exit_spec_json(&spec, w->s->spec, t->code, true);
+		text = scan_text(scan_get(str_view(&spec), "phrase"), w->a);
+	}
+	str_puts(w->out, ",\"cause\":");
+	str_json(w->out, text);
+}
+
+static void first_put_followers(struct str *out, const struct ends *all, const struct task_end *t)
+{
+	size_t n = 0;
+	str_puts(out, ",\"followers\":[");
+	for (const struct task_end *f = all->v; f < all->v + all->n; f++) {
+		if (f == t || f->kind == END_ORIGIN || n++ >= FIRST_FOLLOWERS)
+			continue;
+		first_put_name(out, n > 1 ? ",{\"taskRole\":" : "{\"taskRole\":", f);
+		show_number(out, ",\"exitCode\":", f->code);
+		show_word(out, ",\"cause\":", f->why);
+		str_char(out, '}');
+	}
+	show_number(out, "],\"followersCount\":", (int64_t)n);
+}
+
+static void first_put(struct shower *w, const struct ends *all, const struct task_end *t)
+{
+	struct span report = said_read(t->outcome.diagnostics, true, w->a).runtime;
+	struct span log = scan_text(scan_path(report, "errorLogs", "user"), w->a);
+	if (!report.p)
+		log = said_message(t->outcome.diagnostics, w->a);
+	first_put_name(w->out, ",\"firstFailure\":{\"taskRole\":", t);
+	if (t->rank >= 0)
+		show_number(w->out, ",\"rank\":", t->rank);
+	else
+		show_null(w->out, ",\"rank\":");
+	if (t->ended_ms != END_UNKNOWN)
+		show_number(w->out, ",\"time\":", t->ended_ms);
+	else
+		show_null(w->out, ",\"time\":");
+	show_number(w->out, ",\"exitCode\":", t->code);
+	show_exit_spec(w, ",\"exitSpec\":", &t->outcome);
+	first_put_cause(w, t, scan_get(report, "matchedUserLogString"), log);
+	first_put_lines(w->out, log);
+	first_put_followers(w->out, all, t);
+	str_char(w->out, '}');
+}
+
+void show_first_failure(struct shower *w, struct span roles, const struct outcome *o)
+{
+	struct ends all = { .budget = FIRST_READ, .a = w->a };
+	if (!o->has_code || o->code == 0 || o->code == CODE_STOPPED)
+		return;
+	ends_read_all(&all, roles);
+	size_t i = first_failure(all.v, all.n);
+	if (i != SIZE_MAX)
+		first_put(w, &all, &all.v[i]);
+}

@@ -1,0 +1,183 @@
+/*
+ * Who failed first.  Each file of tests/data/first-failure is the status of a Framework, as
+ * FrameworkController stores it, and what is to be said about it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <jansson.h>
+
+#include "server/jobs/jobs_internal.h"
+
+#define FOLDER "tests/data/first-failure"
+
+enum { OUT_MAX = 1 << 20, PATH_LENGTH = 512, CASES_MIN = 20 };
+
+/* The member of the job in full with this status; NULL if it is absent. */
+static json_t *first_of(json_t *status)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(OUT_MAX);
+	ERR_AUTO e = { 0 };
+	struct exit_spec *spec = exit_spec_new("", &e);
+	json_t *framework =
+	    json_pack("{s{ss,ss},sO}", "metadata", "name", "train", "uid", "u", "status", status);
+	char *text = json_dumps(framework, JSON_COMPACT);
+	assert_int_equal(job_detail_of(&out, span_of(text), spec, &a, &e), 0);
+	json_t *detail = json_loadb(out.p, out.n, JSON_REJECT_DUPLICATES, NULL);
+	json_t *first = json_object_get(json_object_get(detail, "jobStatus"), "firstFailure");
+	json_incref(first);
+	json_decref(detail);
+	json_decref(framework);
+	free(text);
+	exit_spec_free(spec);
+	return first;
+}
+
+static bool check_file(const char *name)
+{
+	char path[PATH_LENGTH];
+	json_error_t error;
+	(void)snprintf(path, sizeof(path), FOLDER "/%s", name);
+	json_t *test = json_load_file(path, 0, &error);
+	json_t *want = json_object_get(test, "firstFailure");
+	assert_non_null(want);
+	json_t *got = first_of(json_object_get(test, "status"));
+	json_t *spec = json_object_get(got, "exitSpec");
+	bool same =
+	    spec ? json_equal(json_object_get(spec, "code"), json_object_get(got, "exitCode"))
+		 : json_is_null(want);
+	(void)json_object_del(got, "exitSpec"); /* compared above */
+	same = same && (got ? json_equal(got, want) : json_is_null(want));
+	if (!same) {
+		char *text = json_dumps(got, JSON_INDENT(1) | JSON_ENCODE_ANY);
+		print_error("%s: %s\n", name, text ? text : "absent");
+		free(text);
+	}
+	json_decref(got);
+	json_decref(test);
+	return same;
+}
+
+static void test_files(void **state)
+{
+	(void)state;
+	DIR *d = opendir(FOLDER);
+	const struct dirent *entry;
+	size_t n = 0;
+	size_t wrong = 0;
+	assert_non_null(d);
+	while ((entry = readdir(d)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
+		if (entry->d_name[0] == '.')
+			continue;
+		n++;
+		wrong += !check_file(entry->d_name);
+	}
+	(void)closedir(d);
+	assert_int_equal(wrong, 0);
+	assert_true(n >= CASES_MIN);
+}
+
+static struct task_end end_of(int64_t code, const char *said, int64_t ms)
+{
+	struct task_end t = { .code = code, .ended_ms = ms };
+	end_classify(&t, span_of(said));
+	return t;
+}
+
+static void test_kinds(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t code;
+		const char *said;
+		enum end_kind kind;
+	} CASES[] = {
+		{ 1, "", END_ORIGIN },
+		{ 1, "write error: Broken pipe", END_FOLLOWED },
+		{ 255, "srun: error: node-3: task 5: Killed", END_FOLLOWED },
+		{ 134, "terminate called: Connection reset by peer", END_FOLLOWED },
+		{ 137, "", END_KILLED },
+		{ 137, "process rank 5 with PID 0 on node b exited on signal 9", END_FOLLOWED },
+		{ 139, "Broken pipe", END_ORIGIN },
+		{ 141, "", END_FOLLOWED },
+		{ 193, "Connection reset by peer", END_ORIGIN },
+		{ 226, "Connection reset by peer", END_ORIGIN },
+		{ 236, "", END_FOLLOWED },
+		{ 237, "unhandled cuda error", END_ORIGIN },
+		{ 237, "unhandled system error", END_FOLLOWED },
+		{ 238, "The server socket has failed to bind to [::]:29500", END_ORIGIN },
+		{ 238, "The client socket has timed out", END_FOLLOWED },
+		{ 245, "  exitcode  : -15 (pid: 77)", END_KILLED },
+		{ 245, "exits with return code = -15", END_KILLED },
+		{ 245, "  exitcode  : -9 (pid: 77)", END_ORIGIN },
+		{ -220, "", END_STOPPED },
+		{ -1000, "Broken pipe", END_ORIGIN },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		struct task_end t = end_of(CASES[i].code, CASES[i].said, 0);
+		if (t.kind != CASES[i].kind)
+			fail_msg("%lld %s: %d", (long long)CASES[i].code, CASES[i].said, t.kind);
+		assert_int_equal(t.kind == END_ORIGIN, t.why == NULL);
+	}
+}
+
+static void test_choice(void **state)
+{
+	(void)state;
+	struct task_end v[] = { end_of(-220, "", 1000), end_of(236, "", 2000),
+		                end_of(143, "", 3000), end_of(255, "KeyError", 9000),
+		                end_of(1, "", END_UNKNOWN) };
+	assert_int_equal(first_failure(v, 0), SIZE_MAX);
+	assert_int_equal(first_failure(v, 1), SIZE_MAX);
+	assert_int_equal(first_failure(v, 2), 1);
+	assert_int_equal(first_failure(v, 3), 2);
+	assert_int_equal(first_failure(v, 4), 2);
+	v[2].ended_ms++;
+	assert_int_equal(first_failure(v, 3), 1);
+	assert_int_equal(first_failure(v, 4), 3);
+	assert_int_equal(first_failure(v + 4, 1), 0);
+	v[3].ended_ms = END_UNKNOWN;
+	assert_int_equal(first_failure(v, 5), 3);
+}
+
+/* Many tasks: all are counted, and the first of them are named. */
+static void test_many(void **state)
+{
+	(void)state;
+	enum { TASKS = 250, SHOWN = 100, FIRST = 240 };
+	json_t *tasks = json_array();
+	for (int i = 0; i < TASKS; i++) {
+		json_t *end =
+		    json_pack("{s{si},ss}", "completionStatus", "code", i == FIRST ? -1200 : 237,
+		              "completionTime", "2026-11-23T12:00:00Z");
+		(void)json_array_append_new(tasks, json_pack("{si,ss,so}", "index", i, "state",
+		                                             "Completed", "attemptStatus",
+		                                             end)); /* else its size is wrong */
+	}
+	json_t *status = json_pack("{ss,s{s{si},s[{ss,so}]}}", "state", "Completed",
+	                           "attemptStatus", "completionStatus", "code", 237,
+	                           "taskRoleStatuses", "name", "worker", "taskStatuses", tasks);
+	json_t *first = first_of(status);
+	json_t *followers = json_object_get(first, "followers");
+	assert_int_equal(json_integer_value(json_object_get(first, "taskIndex")), FIRST);
+	assert_int_equal(json_integer_value(json_object_get(first, "followersCount")), TASKS - 1);
+	assert_int_equal(json_array_size(followers), SHOWN);
+	json_decref(first);
+	json_decref(status);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_choice),
+		cmocka_unit_test(test_many),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

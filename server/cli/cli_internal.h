@@ -235,8 +235,9 @@ bool progress_next_task(struct task_walk *w);
 /* "worker[0]" from the members of an object that name the role and the index; "worker" without an
  * index, else "". */
 const char *progress_task(struct span object, const char *const keys[2], struct arena *a);
-/* The keys, in jobStatus, of the task that has ended the job. */
-extern const char *const PROGRESS_TRIGGER[2];
+/* The task whose failure ended the job: the first that failed, else that which the controller
+ * names. */
+const char *progress_failed_task(const struct progress *p, struct arena *a);
 
 /* Results live in the arena or in `detail`.  -1 and *e (500): it is not a job. */
 int progress_read(struct progress *p, struct span detail, struct arena *a, struct err *e);

@@ -1,5 +1,7 @@
 #include "server/cli/cli_internal.h"
 
+#include <time.h>
+
 #include "base/json/scan.h"
 
 enum {
@@ -11,7 +13,8 @@ enum {
 	SECOND = 1000,
 	MINUTE = 60,
 	HOUR = 3600,
-	DAY = 86400
+	DAY = 86400,
+	SHOWN_FOLLOWERS = 8
 };
 
 /* Words for states, in order of display; `sign` is a task in a bar. */
@@ -28,7 +31,9 @@ static const struct shown_state {
 
 enum { N_SHOWN = sizeof(SHOWN) / sizeof(SHOWN[0]) };
 
-const char *const PROGRESS_TRIGGER[2] = { "appExitTriggerTaskRoleName", "appExitTriggerTaskIndex" };
+/* The keys of the task whose end the controller names, in jobStatus; of a task in firstFailure. */
+static const char *const TRIGGER[2] = { "appExitTriggerTaskRoleName", "appExitTriggerTaskIndex" };
+static const char *const FAILED[2] = { "taskRole", "taskIndex" };
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -63,6 +68,12 @@ const char *progress_task(struct span object, const char *const keys[2], struct 
 	if (!role.n || !scan_int(scan_get(object, keys[1]), 0, INT32_MAX, &index))
 		return arena_dup(a, role);
 	return arena_printf(a, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
+}
+
+const char *progress_failed_task(const struct progress *p, struct arena *a)
+{
+	const char *first = progress_task(scan_get(p->status, "firstFailure"), FAILED, a);
+	return first[0] ? first : progress_task(p->status, TRIGGER, a);
 }
 
 /* "worker[0]: FailedScheduling: 0/3 nodes are available" */
@@ -368,7 +379,7 @@ static void put_code(struct str *out, struct span status, struct arena *a)
 	    progress_shown(a, scan_text(scan_path(status, "appExitSpec", "phrase"), a));
 	if (phrase[0])
 		str_printf(out, " (%s)", phrase);
-	const char *task = progress_shown(a, span_of(progress_task(status, PROGRESS_TRIGGER, a)));
+	const char *task = progress_shown(a, span_of(progress_task(status, TRIGGER, a)));
 	if (task[0])
 		str_printf(out, " of %s", task);
 	struct span runtime = scan_path(status, "appExitMessages", "runtime");
@@ -378,16 +389,99 @@ static void put_code(struct str *out, struct span status, struct arena *a)
 		str_printf(out, "; the command ended with %lld", (long long)own);
 }
 
+/* " (rank 5, 12:03:04.120)" */
+static void put_rank_and_time(struct str *out, struct span first)
+{
+	enum { CLOCK_TEXT = 32 };
+	char text[CLOCK_TEXT];
+	struct tm tm;
+	int64_t rank;
+	int64_t ms;
+	bool ranked = scan_int(scan_get(first, "rank"), 0, INT32_MAX, &rank);
+	bool timed = scan_int(scan_get(first, "time"), 0, INT64_MAX, &ms);
+	time_t s = timed ? (time_t)(ms / SECOND) : 0;
+	timed = timed && localtime_r(&s, &tm) && strftime(text, sizeof(text), "%H:%M:%S", &tm);
+	if (!ranked && !timed)
+		return;
+	str_puts(out, " (");
+	if (ranked)
+		str_printf(out, "rank %lld%s", (long long)rank, timed ? ", " : "");
+	if (timed && ms % SECOND)
+		str_printf(out, "%s.%03d", text, (int)(ms % SECOND));
+	else if (timed)
+		str_puts(out, text);
+	str_char(out, ')');
+}
+
+/* "worker[0], worker[1] and 3 more only followed (lost its peer)" */
+static void put_followers(struct str *out, struct span first, struct arena *a)
+{
+	STR_AUTO causes = STR_INIT(FIELD_MAX);
+	struct scan walk = scan_begin(scan_get(first, "followers"));
+	int64_t all = 0;
+	int64_t n = 0;
+	(void)scan_int(scan_get(first, "followersCount"), 0, INT32_MAX, &all); /* else 0 */
+	for (struct span f; scan_item(&walk, &f); n++) {
+		struct span cause = scan_text(scan_get(f, "cause"), a);
+		if (n < SHOWN_FOLLOWERS)
+			str_printf(out, "%s%s", n ? ", " : "", progress_task(f, FAILED, a));
+		if (span_find(str_view(&causes), 0, arena_dup(a, cause)) == SIZE_MAX) {
+			str_puts(&causes, causes.n ? "; " : "");
+			str_span(&causes, cause);
+		}
+	}
+	if (!n)
+		return;
+	n = n < SHOWN_FOLLOWERS ? n : SHOWN_FOLLOWERS;
+	if (all > n)
+		str_printf(out, " and %lld more", (long long)(all - n));
+	str_printf(out, " only followed (%s)\n", str_c(&causes));
+}
+
+/* Which of several tasks failed first, and which only followed. */
+static void put_first(struct str *out, const struct progress *p, struct span first, struct arena *a)
+{
+	STR_AUTO text = STR_INIT(FIELD_MAX);
+	struct span cause = scan_text(scan_get(first, "cause"), a);
+	uint64_t tasks = 0;
+	for (size_t i = 0; i < p->n_roles; i++)
+		tasks += p->role[i].tasks;
+	if (tasks < 2 || scan_type(first) != SCAN_OBJECT)
+		return;
+	str_printf(&text, "%s failed first", progress_task(first, FAILED, a));
+	put_rank_and_time(&text, first);
+	str_printf(&text, ": %.*s\n", (int)cause.n, cause.p);
+	put_followers(&text, first, a);
+	put_field(out, "first:", str_view(&text));
+}
+
+/* The last lines of the first task that failed; false: none are known. */
+static bool put_lines(struct str *out, struct span first, struct arena *a)
+{
+	STR_AUTO text = STR_INIT(FIELD_MAX);
+	struct scan walk = scan_begin(scan_get(first, "lines"));
+	for (struct span line; scan_item(&walk, &line);) {
+		str_span(&text, scan_text(line, a));
+		str_char(&text, '\n');
+	}
+	put_field(out, "lines:", str_view(&text));
+	return span_trim(str_view(&text)).n > 0;
+}
+
 static void put_why(struct str *out, const struct progress *p, struct arena *a)
 {
 	struct span status = p->status;
-	struct span spec = scan_get(status, "appExitSpec");
+	struct span first = scan_get(status, "firstFailure");
+	struct span spec = scan_get(first, "exitSpec");
 	struct span runtime = scan_path(status, "appExitMessages", "runtime");
+	if (scan_type(spec) != SCAN_OBJECT)
+		spec = scan_get(status, "appExitSpec");
+	put_first(out, p, first, a);
 	put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
 	put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
 	put_solutions(out, scan_get(spec, "solution"), a);
 	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
-	if (!p->brief)
+	if (!p->brief && !put_lines(out, first, a))
 		put_field(out, "details:", scan_text(scan_get(status, "appExitDiagnostics"), a));
 }
 

@@ -275,13 +275,13 @@ static void run_turn(struct following_run *f)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* The last lines of the task whose failure ended the job.  They say more than the diagnostics,
- * which quote them.  Nothing if they are the last that were printed. */
+/* The last lines of the task that failed first.  They say more than the diagnostics, which quote
+ * them.  Nothing if they are the last that were printed. */
 static void run_put_tail(struct following_run *f, struct str *out)
 {
 	ARENA_AUTO arena = { 0 };
 	struct progress *p = &f->view.progress;
-	p->brief = run_logs_tail(f->logs, out, progress_task(p->status, PROGRESS_TRIGGER, &arena));
+	p->brief = run_logs_tail(f->logs, out, progress_failed_task(p, &arena));
 	if (p->state != JOB_FAILED || (f->stream && f->r->job->total_tasks == 1))
 		out->n = 0;
 }

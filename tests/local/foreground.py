@@ -116,6 +116,27 @@ def test_run_fails(check):
         check.equal("nothing is left", p.left(), [])
 
 
+def test_run_first_failure(check):
+    """A server ends for want of memory, and its peer gets a broken pipe, which ends the job."""
+    connect = "socket.create_connection((os.environ['PAI_HOST_IP_server_0'], int(os.environ['PAI_PORT_LIST_server_0_feed'])))"
+    serve = ["import os, socket", "s = socket.create_server(('', int(os.environ['PAI_CONTAINER_HOST_feed_PORT_LIST'])))",
+             "print(s.accept()[0].recv(100).decode())", "raise MemoryError('no room for batch 3')"]
+    feed = ["import os, socket, time", "c = None", "while not c:",
+            f"    try: c = {connect}", "    except OSError: time.sleep(0.1)",
+            "while True:", "    c.sendall(b'batch')", "    time.sleep(0.1)"]
+    with Place() as p:
+        p.write("serve.py", "\n".join(serve))
+        p.write("feed.py", "\n".join(feed))
+        server = role("exec python3 serve.py", completion={"minFailedInstances": -1, "minSucceededInstances": -1})
+        server["resourcePerInstance"]["ports"] = {"feed": 1}
+        code, out, err = p.run(job("pipe", server=server, worker=role("exec python3 feed.py")))
+        check.ok("the job ends by the worker", code == 1 and " of worker[0]; " in err, (out, err))
+        check.ok("the server failed first", re.search(
+            r"^  first:    server\[0\] failed first \(\d\d:\d\d:\d\d(\.\d{3})?\): MemoryError: no room for batch 3$", err, re.M), err)
+        check.ok("the worker followed", re.search(r"^ +worker\[0\] only followed \(broken pipe\)$", err, re.M), err)
+        check.ok("the lines of the server", "the last lines of server[0]:\n" in err, err)
+
+
 def test_run_directories(check):
     """The current directory can be read, others as --mount says; files written there stay."""
     with Place() as p:
@@ -263,5 +284,5 @@ def test_run_limit(check):
             r"extras.maxDurationSec: must be at most 1, the limit for all jobs \(--max-duration\), is 2$", err, re.M), (code, err))
 
 
-TESTS = [test_run_pipe, test_run_fails, test_run_directories, test_run_terminal, test_run_interrupted, test_run_killed,
-         test_run_vanishes, test_run_side_by_side, test_run_limit]
+TESTS = [test_run_pipe, test_run_fails, test_run_first_failure, test_run_directories, test_run_terminal,
+         test_run_interrupted, test_run_killed, test_run_vanishes, test_run_side_by_side, test_run_limit]

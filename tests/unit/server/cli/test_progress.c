@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "server/cli/cli_internal.h"
 
@@ -229,6 +231,57 @@ static void test_progress_verdict(void **state)
 	assert_string_equal(str_c(&out), "alice~mnist SUCCEEDED after 1h 00m\n");
 }
 
+#define FIRST                                                                                      \
+	"{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":236,"                                \
+	"\"appExitSpec\":{\"phrase\":\"Timeout\",\"reason\":\"a time-out\"},"                      \
+	"\"appExitTriggerTaskRoleName\":\"worker\",\"appExitTriggerTaskIndex\":0,"                 \
+	"\"appExitDiagnostics\":\"long\",\"firstFailure\":{\"taskRole\":\"worker\","               \
+	"\"taskIndex\":2,%s\"cause\":\"CUDA out\\u001b of memory\","                               \
+	"\"exitSpec\":{\"reason\":\"no memory\",\"solution\":[\"more\"]},"                         \
+	"\"lines\":[\"one\",\"\",\"two\"],\"followers\":[%s],\"followersCount\":%d}},"             \
+	"\"taskRoles\":{\"worker\":{\"taskStatuses\":[{},{},{}]}}}"
+
+/* The first of several tasks that failed, and its reason instead of that of another one. */
+static void test_progress_first(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	char text[4096];
+	(void)setenv("TZ", "UTC", 1); /* NOLINT(concurrency-mt-unsafe) */
+	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":5,\"time\":1795435384120,",
+	               "{\"taskRole\":\"worker\",\"taskIndex\":0,\"cause\":\"lost its peer\"},"
+	               "{\"taskRole\":\"worker\",\"taskIndex\":1,\"cause\":\"lost its peer\"}",
+	               2);
+	struct progress p = read_ok(text, &a);
+	progress_verdict(&out, &p, "j");
+	assert_string_equal(str_c(&out),
+	                    "j FAILED, exit code 236 (Timeout) of worker[0]\n"
+	                    "  first:    worker[2] failed first (rank 5, 12:03:04.120): "
+	                    "CUDA out\\x1b of memory\n"
+	                    "            worker[0], worker[1] only followed (lost its peer)\n"
+	                    "  reason:   no memory\n"
+	                    "  solution: more\n"
+	                    "  lines:    one\n"
+	                    "            two\n");
+	assert_string_equal(progress_failed_task(&p, &a), "worker[2]");
+	out.n = 0;
+	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":null,\"time\":1795435384000,",
+	               "{\"taskRole\":\"worker\",\"taskIndex\":0,\"cause\":\"lost its peer\"},"
+	               "{\"taskRole\":\"ps\",\"taskIndex\":0,\"cause\":\"broken pipe\"}",
+	               110);
+	p = read_ok(text, &a);
+	p.brief = true;
+	progress_verdict(&out, &p, "j");
+	assert_string_equal(str_c(&out), "j FAILED, exit code 236 (Timeout) of worker[0]\n"
+	                                 "  first:    worker[2] failed first (12:03:04): "
+	                                 "CUDA out\\x1b of memory\n"
+	                                 "            worker[0], ps[0] and 108 more only followed "
+	                                 "(lost its peer; broken pipe)\n"
+	                                 "  reason:   no memory\n"
+	                                 "  solution: more\n");
+}
+
 static void test_duration_text(void **state)
 {
 	(void)state;
@@ -307,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_progress_block_fits),
 		cmocka_unit_test(test_progress_block_tasks),
 		cmocka_unit_test(test_progress_verdict),
+		cmocka_unit_test(test_progress_first),
 		cmocka_unit_test(test_duration_text),
 		cmocka_unit_test(test_table_write),
 		cmocka_unit_test(test_table_write_narrow),

@@ -33,6 +33,14 @@ function exitFacts(code, spec, diagnostics) {
 		.filter(([, value]) => value);
 }
 
+function firstFacts(first) {
+	if (!first) return [];
+	const { cause, followersCount: n, lines } = first;
+	const name = taskName({ role: first.taskRole, ...first });
+	return [["Failed first", `${name}: ${cause}${n ? ` (${n} only followed)` : ""}`],
+		["Its last lines", lines.length > 0 && el("pre", null, lines.join("\n"))]].filter(([, v]) => v);
+}
+
 function portsOf({ containerPorts }) {
 	return Object.entries(containerPorts ?? {}).map((port) => port.join(" ")).join(", ");
 }
@@ -217,6 +225,7 @@ class JobView {
 		fill(this.#facts, facts([["User", status.username], ["Virtual cluster", status.virtualCluster],
 			["Submitted", time(status.submissionTime)], ["Duration", runTime(status)],
 			["Retries", status.retries],
+			...firstFacts(status.firstFailure),
 			...exitFacts(status.appExitCode, status.appExitSpec, status.appExitDiagnostics)]));
 		if (attempt) this.#showTasks(attempt, attempt.attemptStartedTime, attempt.attemptCompletedTime);
 		else this.#showTasks(detail, status.appCreatedTime, status.appCompletedTime);

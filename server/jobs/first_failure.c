@@ -17,8 +17,7 @@ enum {
 	FIRST_FOLLOWERS = 100, /* shown */
 	FIRST_LINES = 15,      /* shown */
 	FIRST_TAIL = 400, /* bytes of the end of a log that are searched for the text of a cause */
-	CODE_STOPPED = -210,   /* of FrameworkController: by a user */
-	CODE_COMPLETED = -220, /* the attempt was over */
+	CODE_COMPLETED = -220, /* of FrameworkController: the attempt was over */
 	CODE_REMOVED = -230,   /* the job has fewer instances now */
 };
 
@@ -26,7 +25,7 @@ enum {
 
 /*
  * The first row that has the code, and whose text is in what the task said, if it has one.  Without
- * a row it is ORIGIN.  docs/RUNTIME.md has the same table.
+ * a row it is END_ORIGIN.  docs/RUNTIME.md describes them.
  */
 static const struct cause {
 	int64_t code;
@@ -43,6 +42,7 @@ static const struct cause {
 	{ UNCLEAR, "exited on signal ", END_FOLLOWED, "reports the end of a rank" },       /* mpirun */
 	{ UNCLEAR, "srun: error: ", END_FOLLOWED, "reports the end of a rank" },
 	{ UNCLEAR, "BAD TERMINATION", END_FOLLOWED, "reports the end of a rank" },         /* MPICH */
+	{ UNCLEAR, "KILLED BY SIGNAL", END_FOLLOWED, "reports the end of a rank" },        /* Intel MPI */
 	{ UNCLEAR, " exit with status code ", END_FOLLOWED, "reports the end of a rank" }, /* Horovod */
 	{ UNCLEAR, "one or more processes", END_FOLLOWED, "reports the end of a rank" },   /* Horovod */
 	{ UNCLEAR, "Broken pipe", END_FOLLOWED, "broken pipe" },
@@ -126,18 +126,11 @@ size_t first_failure(const struct task_end *v, size_t n)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-struct ends {
-	struct task_end *v;
-	size_t n, cap;
-	size_t budget; /* the rest of FIRST_READ */
-	struct arena *a;
-};
-
-static struct task_end *ends_add(struct ends *all)
+static struct task_end *ends_push(struct task_ends *all, struct arena *a)
 {
 	if (all->n == all->cap) {
 		size_t cap = all->cap ? 2 * all->cap : 64;
-		struct task_end *v = ARENA_NEW(all->a, struct task_end, cap);
+		struct task_end *v = ARENA_NEW(a, struct task_end, cap);
 		if (all->n)
 			memcpy(v, all->v, all->n * sizeof(*v));
 		all->v = v;
@@ -152,9 +145,8 @@ static struct span report_value(struct span report, const char *key)
 	size_t at = span_find(report, 0, key);
 	if (at == SIZE_MAX)
 		return (struct span){ NULL, 0 };
-	at += strlen(key);
-	const char *end = memchr(report.p + at, '\n', report.n - at);
-	return (struct span){ report.p + at, end ? (size_t)(end - report.p) - at : report.n - at };
+	struct span value = span_from(report, at + strlen(key));
+	return span_to(value, span_chr(value, '\n'));
 }
 
 /* What the task said at its end: the text by which it was explained, else the last lines. */
@@ -186,18 +178,18 @@ static int64_t end_time(const struct task *t, struct span report)
 	return gone_ms;
 }
 
-static void ends_read(struct ends *all, struct span role, const struct task *t)
+void ends_add(struct task_ends *all, struct span role, const struct task *t, struct arena *a)
 {
 	const struct outcome *o = &t->outcome;
 	struct span message = { NULL, 0 };
 	if (!o->has_code || o->code == 0 || o->code == CODE_REMOVED || t->index < 0)
 		return;
-	if (o->diagnostics.n <= all->budget) {
-		message = said_message(o->diagnostics, all->a);
-		all->budget -= o->diagnostics.n;
+	if (o->diagnostics.n <= FIRST_READ - all->read) {
+		message = said_message(o->diagnostics, a);
+		all->read += o->diagnostics.n;
 	}
 	struct span report = said_report(message);
-	struct task_end *out = ends_add(all);
+	struct task_end *out = ends_push(all, a);
 	*out = (struct task_end){ .role = role,
 		                  .index = t->index,
 		                  .code = o->code,
@@ -206,23 +198,6 @@ static void ends_read(struct ends *all, struct span role, const struct task *t)
 		                  .outcome = *o };
 	(void)parse_i64(report_value(report, "\nfailedRank: "), 0, INT32_MAX, &out->rank);
 	end_classify(out, said_last(message, report));
-}
-
-static void ends_read_all(struct ends *all, struct span roles)
-{
-	struct scan walk = scan_begin(roles);
-	struct span status;
-	size_t tasks = 0;
-	for (size_t n = 0; n < SHOWN_ROLES && scan_item(&walk, &status); n++) {
-		struct span name = scan_text(scan_get(status, "name"), all->a);
-		struct scan items = scan_begin(scan_inside(status, "taskStatuses"));
-		struct span item;
-		for (; tasks < SHOWN_TASKS && scan_item(&items, &item); tasks++) {
-			NOT_ZEROED struct task t;
-			task_read(&t, item);
-			ends_read(all, name, &t);
-		}
-	}
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -243,25 +218,25 @@ static void first_put_lines(struct str *out, struct span text)
 	while (from > 0 && !(text.p[from - 1] == '\n' && ++lines == FIRST_LINES))
 		from--;
 	str_puts(out, ",\"lines\":[");
-	for (size_t end; from < text.n; from = end + 1) {
-		const char *lf = memchr(text.p + from, '\n', text.n - from);
-		end = lf ? (size_t)(lf - text.p) : text.n;
-		str_json(out, (struct span){ text.p + from, end - from });
-		str_puts(out, end + 1 < text.n ? "," : "");
+	text = span_from(text, from);
+	while (text.n > 0) {
+		str_json(out, span_next(&text, '\n'));
+		str_puts(out, text.n > 0 ? "," : "");
 	}
 	str_char(out, ']');
 }
 
-/* The text up to the end of its line, where it is last in the log; else the text. */
+/* The text where it is last in the log, up to the end of its line; if it is not there, the text. */
 static struct span text_in(struct span log, struct span text)
 {
-	struct span out = text;
+	size_t last = SIZE_MAX;
 	FREE_AUTO char *key = xstrndup(text.p, text.n);
-	for (size_t at = 0; (at = span_find(log, at, key)) != SIZE_MAX; at++) {
-		const char *lf = memchr(log.p + at, '\n', log.n - at);
-		out = (struct span){ log.p + at, (lf ? (size_t)(lf - log.p) : log.n) - at };
-	}
-	return span_trim(out);
+	for (size_t at = 0; (at = span_find(log, at, key)) != SIZE_MAX; at++)
+		last = at;
+	if (last == SIZE_MAX)
+		return text;
+	text = span_from(log, last);
+	return span_trim(span_to(text, span_chr(text, '\n')));
 }
 
 /* The text in which the exit specification has found the cause, if it is one line; else a name. */
@@ -282,7 +257,8 @@ static void first_put_cause(struct shower *w, const struct task_end *t, struct s
 	str_json(w->out, text);
 }
 
-static void first_put_followers(struct str *out, const struct ends *all, const struct task_end *t)
+static void first_put_followers(struct str *out, const struct task_ends *all,
+                                const struct task_end *t)
 {
 	size_t n = 0;
 	str_puts(out, ",\"followers\":[");
@@ -297,7 +273,7 @@ static void first_put_followers(struct str *out, const struct ends *all, const s
 	show_number(out, "],\"followersCount\":", (int64_t)n);
 }
 
-static void first_put(struct shower *w, const struct ends *all, const struct task_end *t)
+static void first_put(struct shower *w, const struct task_ends *all, const struct task_end *t)
 {
 	struct span report = said_read(t->outcome.diagnostics, true, w->a).runtime;
 	struct span log = scan_text(scan_path(report, "errorLogs", "user"), w->a);
@@ -320,13 +296,19 @@ static void first_put(struct shower *w, const struct ends *all, const struct tas
 	str_char(w->out, '}');
 }
 
-void show_first_failure(struct shower *w, struct span roles, const struct outcome *o)
+void show_first_failure(struct shower *w, const struct task_ends *all, size_t at)
 {
-	struct ends all = { .budget = FIRST_READ, .a = w->a };
-	if (!o->has_code || o->code == 0 || o->code == CODE_STOPPED)
+	struct str *out = w->out;
+	size_t first = first_failure(all->v, all->n);
+	if (first == SIZE_MAX)
 		return;
-	ends_read_all(&all, roles);
-	size_t i = first_failure(all.v, all.n);
-	if (i != SIZE_MAX)
-		first_put(w, &all, &all.v[i]);
+	STR_AUTO text = STR_INIT(out->max - out->n);
+	w->out = &text;
+	first_put(w, all, &all->v[first]);
+	w->out = out;
+	if (text.full || !str_reserve(out, text.n)) /* there is no room */
+		return;
+	memmove(out->p + at + text.n, out->p + at, out->n - at + 1);
+	memcpy(out->p + at, text.p, text.n);
+	out->n += text.n;
 }

@@ -153,7 +153,8 @@ static void show_stop_reason(struct shower *w)
 	str_json(w->out, reason);
 }
 
-static void show_attempt(struct shower *w, struct span roles)
+/* true: it has failed, and not because it was stopped. */
+static bool show_attempt(struct shower *w)
 {
 	struct span v[ATTEMPT_MEMBERS];
 	attempt_members(shown_attempt(w->s), v);
@@ -175,7 +176,7 @@ static void show_attempt(struct shower *w, struct span roles)
 	show_trigger(w, &o);
 	show_said(w, &said);
 	show_stop_reason(w);
-	show_first_failure(w, roles, &o);
+	return o.has_code && o.code != 0 && o.code != STOP_CODE;
 }
 
 /* ---- the job ---- */
@@ -190,20 +191,20 @@ struct shower shower_of(struct str *out, const struct job_shown *s, struct arena
 int job_detail(struct str *out, const struct job_shown *s, struct arena *a, struct err *e)
 {
 	struct shower w = shower_of(out, s, a);
-	struct span roles;
-	if (attempt_roles(shown_attempt(s), a, &roles, e) < 0)
-		return -1;
+	struct task_ends ends = { .n = 0 };
 	show_word(w.out, "{\"debugId\":", s->job->name);
 	show_word(w.out, ",\"name\":", s->job->job);
 	str_puts(out, ",\"tags\":");
 	str_puts(out, s->job->tags);
 	str_puts(out, ",\"jobStatus\":");
 	show_summary(&w);
-	show_attempt(&w, roles);
+	w.ends = show_attempt(&w) ? &ends : NULL;
+	size_t at = out->n;
 	show_waiting(&w);
 	str_puts(out, "},\"taskRoles\":");
-	if (show_roles(&w, roles, e) < 0)
+	if (show_roles(&w, shown_attempt(s), e) < 0)
 		return -1;
+	show_first_failure(&w, &ends, at);
 	str_puts(out, "}\n");
 	return 0;
 }
@@ -323,9 +324,6 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	struct shower w = shower_of(out, s, a);
 	struct span attempt = shown_attempt(s);
 	struct span v[ATTEMPT_MEMBERS];
-	struct span roles;
-	if (attempt_roles(attempt, a, &roles, e) < 0)
-		return -1;
 	attempt_members(attempt, v);
 	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
 	enum job_state state =
@@ -344,7 +342,7 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	show_end(&w, &o);
 	show_sizes(&w);
 	str_puts(out, ",\"taskRoles\":");
-	if (show_roles(&w, roles, e) < 0)
+	if (show_roles(&w, attempt, e) < 0)
 		return -1;
 	str_puts(out, latest ? ",\"isLatest\":true}" : ",\"isLatest\":false}");
 	return 0;

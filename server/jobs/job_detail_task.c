@@ -286,18 +286,23 @@ static void show_role(struct shower *w, const struct role *role, size_t *n)
 		str_char(w->out, ',');
 		show_try(w, role, &t);
 		str_char(w->out, '}');
+		if (w->ends)
+			ends_add(w->ends, role->name, &t, w->a);
 		first = false;
 	}
 	str_puts(w->out, "]}");
 }
 
-int show_roles(struct shower *w, struct span list, struct err *e)
+int show_roles(struct shower *w, struct span attempt, struct err *e)
 {
 	struct templates templates = templates_read(w->s, w->a);
 	struct span *names = ARENA_NEW(w->a, struct span, SHOWN_ROLES);
+	struct span list;
 	struct span status;
 	size_t n = 0;
 	size_t tasks = 0;
+	if (attempt_roles(attempt, w->a, &list, e) < 0)
+		return -1;
 	struct scan roles = scan_begin(list);
 	str_char(w->out, '{');
 	for (size_t at = 0; n < SHOWN_ROLES && scan_item(&roles, &status); at++) {

@@ -264,6 +264,7 @@ struct shower {
 	const struct job_shown *s;
 	struct arena *a;
 	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
+	struct task_ends *ends; /* gets those of all roles; NULL: nobody asks for them */
 	/* The latest diagnostics and the text written for them: tasks often share them. */
 	struct span same_in;
 	size_t same_at, same_n;
@@ -385,9 +386,8 @@ void task_read(struct task *out, struct span status);
 /* The members of a task, and of its attempt, without braces. */
 void show_task(struct shower *w, const struct task *t);
 void show_try(struct shower *w, const struct role *role, const struct task *t);
-/* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}; `list`: of attempt_roles.  -1 and *e (500):
- * too large. */
-int show_roles(struct shower *w, struct span list, struct err *e);
+/* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
+int show_roles(struct shower *w, struct span attempt, struct err *e);
 
 /* ---- first_failure.c ---- */
 
@@ -416,6 +416,13 @@ void end_classify(struct task_end *t, struct span said);
 /* The earliest of those that failed by themselves, else the earliest of those that followed; of
  * equal times the first in the list.  SIZE_MAX: none.  Pure. */
 size_t first_failure(const struct task_end *v, size_t n);
-/* Appends `,"firstFailure":{..}` if the attempt with this outcome has failed because a task did.
- * `roles`: of attempt_roles. */
-void show_first_failure(struct shower *w, struct span roles, const struct outcome *o);
+/* The failed ends of an attempt, in the order of its tasks; at most SHOWN_TASKS. */
+struct task_ends {
+	struct task_end *v; /* in an arena */
+	size_t n, cap;
+	size_t read; /* bytes of diagnostics */
+};
+/* Adds the task if it has failed. */
+void ends_add(struct task_ends *all, struct span role, const struct task *t, struct arena *a);
+/* Inserts `,"firstFailure":{..}` at this offset of the output, if a task has failed. */
+void show_first_failure(struct shower *w, const struct task_ends *all, size_t at);

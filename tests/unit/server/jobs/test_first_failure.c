@@ -115,6 +115,7 @@ static void test_kinds(void **state)
 		{ 245, "  exitcode  : -15 (pid: 77)", END_KILLED },
 		{ 245, "exits with return code = -15", END_KILLED },
 		{ 245, "  exitcode  : -9 (pid: 77)", END_ORIGIN },
+		{ 245, "KILLED BY SIGNAL: 9 (Killed)", END_FOLLOWED },
 		{ -220, "", END_STOPPED },
 		{ -1000, "Broken pipe", END_ORIGIN },
 	};

@@ -27,7 +27,7 @@ LABEL org.opencontainers.image.title="pai-runtime" \
       org.opencontainers.image.description="Prepares and runs the tasks of rest-lit's jobs" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
-      org.opencontainers.image.licenses="MIT AND Zlib AND BSD-3-Clause"
+      org.opencontainers.image.licenses="MIT AND Apache-2.0 AND Zlib AND BSD-3-Clause"
 # The pods' init containers use this default command.  `docker run IMAGE version` works as well.
 ENTRYPOINT ["/pai-runtime"]
 CMD ["init"]
@@ -53,6 +53,6 @@ LABEL org.opencontainers.image.title="rest-lit" \
       org.opencontainers.image.description="Deep-learning jobs, as people write them, into Kubernetes" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
-      org.opencontainers.image.licenses="MIT AND Zlib AND BSD-3-Clause"
+      org.opencontainers.image.licenses="MIT AND Apache-2.0 AND Zlib AND BSD-3-Clause"
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/rest-lit"]

@@ -81,14 +81,14 @@ USES_schema := schema base
 USES_translate := translate schema base
 USES_k8s := k8s base
 USES_server := server k8s translate schema base
-USES_runtime-assets := runtime-assets base
+USES_runtime-assets := runtime-assets mbedtls base
 LIBS_test := $(shell pkg-config --libs jansson 2>/dev/null) -lcmocka
 LINK_base := $(LIBS_base)
 LINK_schema := $(LIBS_base)
 LINK_translate := $(LIBS_base)
 LINK_k8s := $(LIBS_k8s) $(LIBS_base)
 LINK_server := $(LIBS_server) $(LIBS_k8s) $(LIBS_base)
-LINK_runtime-assets := -lbearssl -lz $(LIBS_base)
+LINK_runtime-assets := -lz $(LIBS_base)
 
 sources = $(filter-out %/main.c,$(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))
 objects = $(patsubst %.c,$(B)/%.o,$(sources))
@@ -147,18 +147,33 @@ STATIC_CFLAGS := -Os -g -fPIE -ffunction-sections -fdata-sections -fno-asynchron
 	-U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection
 STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \
 	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
-	-isystem $(UNPACKED)/bearssl-0.6/inc $(VERSIONS) $(VERSIONS_STATIC)
-VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"'
-VERSIONS_STATIC := -DBEARSSL_VERSION='"0.6"' -DDROPBEAR_VERSION='"2025.89"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
+	$(VERSIONS) $(VERSIONS_STATIC)
+VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"' -DMBEDTLS_VERSION='"$(MBEDTLS_VERSION)"'
+VERSIONS_STATIC := -DDROPBEAR_VERSION='"2025.89"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
 
-# The sources, verified by the hashes that Debian signs, then unpacked.  Nothing modifies them.
+# The sources, verified by the hashes that Debian signs, then unpacked.  Only the patch modifies them.
 UNPACKED := $(STATIC)/sources
-$(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-assets/sources/SHA256SUMS
+$(UNPACKED)/checked: $(wildcard runtime-assets/sources/*.orig.tar.*) runtime-assets/sources/SHA256SUMS runtime-assets/sources/mbedtls.patch
 	$(call note,TAR,$(@D))
 	@cd runtime-assets/sources && sha256sum --quiet --strict -c SHA256SUMS
 	@rm -rf $(@D) && mkdir -p $(@D)
-	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) || exit; done
+	$(Q)for archive in runtime-assets/sources/*.orig.tar.*; do tar -xf $$archive -C $(@D) --exclude='mbedtls-*/tests' || exit; done
+	$(Q)patch -s -p1 -d $(MBEDTLS) <runtime-assets/sources/mbedtls.patch
 	@touch $@
+
+# mbedTLS is not in Debian 12, so that all flavours compile it.
+MBEDTLS_VERSION := 3.6.6
+MBEDTLS := $(UNPACKED)/mbedtls-$(MBEDTLS_VERSION)
+MBEDTLS_FLAGS := -DMBEDTLS_CONFIG_FILE='"runtime-assets/sources/mbedtls.options"' -iquote $(CURDIR)
+$(B)/runtime-assets/net/tls.o: CPPFLAGS += -isystem $(MBEDTLS)/include $(MBEDTLS_FLAGS)
+$(STATIC)/runtime-assets/net/tls.o: STATIC_OURS += -isystem $(MBEDTLS)/include $(MBEDTLS_FLAGS)
+$(B)/runtime-assets/net/tls.o: $(UNPACKED)/checked
+$(B)/libmbedtls.a: $(UNPACKED)/checked runtime-assets/sources/mbedtls.options
+	$(call note,CC,$@)
+	@rm -rf $(B)/mbedtls $@ && mkdir -p $(B)/mbedtls
+	$(Q)cd $(B)/mbedtls && printf '%s\n' $(addprefix $(CURDIR)/$(MBEDTLS)/library/,*.c) | \
+		xargs -P$(shell nproc) -n20 $(CC) $(CFLAGS_$(FLAVOUR)) -w $(MBEDTLS_FLAGS) -I$(CURDIR)/$(MBEDTLS)/include -c
+	$(Q)ar rcs $@ $(B)/mbedtls/*.o
 
 # VENDORED(name, sources, flags): one archive, with a section per function.  The archives do not
 # depend on the Makefile: after a change of the flags, run `make clean`.
@@ -174,10 +189,8 @@ endef
 $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
 $(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0))
-$(eval $(call VENDORED,bearssl,bearssl-0.6/src/*.c bearssl-0.6/src/*/*.c,-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
-# The arithmetic of a handshake with -O2: 4 KiB larger, a quarter less time.
-$(eval $(call VENDORED,bearssl-fast,bearssl-0.6/src/ec/*_m31.c bearssl-0.6/src/int/*.c,-O2 \
-	-I../sources/bearssl-0.6/inc -I../sources/bearssl-0.6/src))
+$(eval $(call VENDORED,mbedtls,mbedtls-$(MBEDTLS_VERSION)/library/*.c,-I../sources/mbedtls-$(MBEDTLS_VERSION)/include $(MBEDTLS_FLAGS)))
+$(STATIC)/libmbedtls.a: runtime-assets/sources/mbedtls.options
 
 # dropbear has sshd, ssh and scp for images without openssh.  Its own makefile compiles it; then it is
 # one object, in which only the entry points are global.
@@ -204,7 +217,7 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 # The functions that take most of the time of a large job.
 $(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
-STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z bearssl-fast bearssl)
+STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z mbedtls)
 # With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
 STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
 	$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
@@ -228,7 +241,7 @@ $(B)/pai-runtime $(B)/tests/runtime/fetch:
 else
 # Sanitizers and fuzzers need glibc and use Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
-$(B)/tests/runtime/fetch: $(FETCH:%.c=$(B)/%.o)
+$(B)/tests/runtime/fetch: $(FETCH:%.c=$(B)/%.o) $(B)/libmbedtls.a
 $(B)/pai-runtime $(B)/tests/runtime/fetch:
 	$(call note,LD,$@)
 	@mkdir -p $(@D)

@@ -28,10 +28,6 @@
 #define PROCESSOR "other processor"
 #endif
 
-#ifndef BEARSSL_VERSION
-#define BEARSSL_VERSION "of the system"
-#endif
-
 static void put_version(struct str *out)
 {
 	str_printf(out, "pai-runtime %s, %s\n", REST_LIT_VERSION, PROCESSOR);
@@ -40,8 +36,8 @@ static void put_version(struct str *out)
 #elif defined(MUSL_VERSION)
 	str_puts(out, "musl " MUSL_VERSION);
 #endif
-	str_printf(out, ", libyaml %s, zlib %s, BearSSL %s", yaml_get_version_string(),
-	           zlibVersion(), BEARSSL_VERSION);
+	str_printf(out, ", libyaml %s, zlib %s, mbedTLS %s", yaml_get_version_string(),
+	           zlibVersion(), MBEDTLS_VERSION);
 #ifdef DROPBEAR_VERSION
 	str_puts(out, ", dropbear " DROPBEAR_VERSION);
 #endif

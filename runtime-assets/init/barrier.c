@@ -288,8 +288,8 @@ static int barrier_gone(const struct wait *w, struct err *e)
 static int barrier_never(const struct wait *w, struct err *e)
 {
 	err_set(e, FAILED,
-	        "%s: %s. The API server must allow TLS 1.2 (--tls-min-version=VersionTLS12, the "
-	        "default); waiting does not help",
+	        "%s: %s. See --tls-min-version and --tls-cipher-suites of the API server; waiting "
+	        "does not help",
 	        w->kube->address, str_c(&w->why));
 	return INIT_PERMANENT;
 }

@@ -166,13 +166,8 @@ static int http_converse(struct wire *w, const struct http_request *q, struct ht
 static int http_client_run(struct wire *w, const struct http_request *q, struct http_reader *r)
 {
 	const char *problem = request_problem(q);
-	const char *name = q->server_name ? q->server_name : q->host;
 	if (problem)
 		return wire_fail(w, HTTP_BAD_REQUEST, ": nothing was sent: %s", problem);
-	if (q->ca_bundle && address_is_ip(name))
-		return wire_fail(w, HTTP_TLS,
-		                 ": TLS needs the name of the server; addresses in certificates "
-		                 "cannot be checked here");
 	int trouble = net_open(w, q->host, q->port);
 	return trouble ? trouble : http_converse(w, q, r);
 }

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The HTTP client: one HTTP/1.1 request over TLS 1.2 (BearSSL) or TCP, with one deadline for name
+ * The HTTP client: one HTTP/1.1 request over TLS (mbedTLS) or TCP, with one deadline for name
  * look-up, connecting, handshake, request and reply.  No proxies, no redirects, no environment
  * variables; the certificate is always checked.  Begin with http_exchange().  net.c and tls.c are
  * the connections below it, kube.h the API server above it.
@@ -14,7 +14,7 @@
 #include "base/str.h"
 
 /* The supported versions and ciphers, for messages. */
-#define TLS_SPOKEN "1.2, ECDHE with AES-GCM or ChaCha20-Poly1305"
+#define TLS_SPOKEN "1.2 or 1.3 with ECDHE and AES-GCM or ChaCha20-Poly1305"
 
 /* Certificate authorities of a PEM file or text; immutable.  NULL and *e if there are none. */
 struct ca_bundle;
@@ -27,8 +27,8 @@ struct http_request {
 	const char *host;   /* name or address to connect to; IPv6 without brackets */
 	uint16_t port;
 	const struct ca_bundle *ca_bundle; /* NULL: plain TCP */
-	const char *server_name;    /* name in the certificate (and SNI), no address; NULL: host */
-	const char *host_header;    /* NULL: host[:port] */
+	const char *server_name;           /* name, or address, in the certificate; NULL: host */
+	const char *host_header;           /* NULL: host[:port] */
 	const char *target;         /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
 	struct span body;           /* p is NULL: none, and no Content-Length */

@@ -78,7 +78,7 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 
 static int kube_open_tls(struct kube *k, struct err *e)
 {
-	/* Addresses in certificates are not supported; every API server's has this name. */
+	/* A certificate may lack the address; every API server's has this name. */
 	if (k->server_name == NULL)
 		k->server_name = xstrdup(IN_CERTIFICATE);
 	k->ca_bundle = ca_bundle_load(k->ca, e);

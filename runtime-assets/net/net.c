@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -185,6 +186,9 @@ static void race_start(struct race *r, union sockaddr_any *to, uint16_t port)
 		r->error = errno;
 		return;
 	}
+	/* A handshake is several small writes, which must not wait for each other. */
+	const int on = 1;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (connect(fd, &to->any, six ? sizeof(to->v6) : sizeof(to->v4)) == 0 ||
 	    errno == EINPROGRESS) {
 		r->v[r->n++] = (struct pollfd){ .fd = fd, .events = POLLOUT };

@@ -34,7 +34,7 @@ int net_write(struct wire *w, const void *p, size_t n, size_t *done);
 struct tls *tls_open(struct wire *w, const struct ca_bundle *t, const char *name, int *trouble);
 /* As net_read; an end without close_notify is an error. */
 int tls_read(struct tls *t, void *p, size_t max, size_t *n);
-/* Writes everything, or less if the server answers before. */
+/* Writes everything. */
 int tls_write(struct tls *t, struct span text);
 /* Wipes and frees. */
 void tls_close(struct tls *t);

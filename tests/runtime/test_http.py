@@ -36,6 +36,8 @@ def new_key(name, kind):
         openssl("genrsa", "-out", f"{name}.key", "2048")
     elif kind == "rsa1024":
         openssl("genrsa", "-out", f"{name}.key", "1024")
+    elif kind == "ed25519":
+        openssl("genpkey", "-algorithm", kind, "-out", f"{name}.key")
     else:
         openssl("ecparam", "-name", kind, "-genkey", "-noout", "-out", f"{name}.key")
 
@@ -90,8 +92,19 @@ def make_certificates():
     new_certificate("expired", "ca-ec", start=-9, end=-2)
     new_certificate("early", "ca-ec", start=1, end=3)
     new_certificate("other-name", "ca-ec", names="DNS:other.example")
+    new_certificate("by-address", "ca-ec", names="IP:127.0.0.1,IP:::1")
+    new_certificate("other-address", "ca-ec", names=f"DNS:{NAME},DNS:127.0.0.1,IP:127.0.0.2")
+    new_certificate("client", "ca-ec", usage="clientAuth")
+    new_certificate("ed25519", "ca-ec", "ed25519")
     new_certificate("short", "ca-rsa", "rsa1024")
     new_certificate("sha1", "ca-rsa", "rsa", digest="sha1")
+    new_ca("ca-521", "secp521r1")
+    new_key("ca-sha1", "rsa")
+    openssl("req", "-x509", "-new", "-key", "ca-sha1.key", "-sha1", "-subj", "/CN=ca-sha1", "-days", "3",
+            "-out", "ca-sha1.crt", "-addext", "basicConstraints=critical,CA:TRUE")
+    new_certificate("by-sha1", "ca-sha1")
+    # As many as systems have, and one that cannot be read.
+    write("large.crt", 70 * read("ca-rsa.crt") + read("ca-521.crt") + 70 * read("ca-384.crt") + read("ca-ec.crt"))
     all_three = read("ca-rsa.crt") + read("ca-384.crt") + read("ca-ec.crt")
     write("bundle.crt", "# system bundle\n\nsubject=äöü\n" + all_three.replace(
         "-----BEGIN", "text between\n-----BEGIN", 1))
@@ -251,16 +264,13 @@ def requests_refused():
 def certificates():
     for name, ca in (("good", "ca-ec"), ("good-rsa", "ca-rsa"), ("good-384", "ca-384"), ("mixed", "ca-ec"),
                      ("wild", "ca-ec"), ("good", "bundle"), ("good-rsa", "bundle"), ("good", "mended"),
-                     ("good", "crlf")):
+                     ("good", "crlf"), ("good", "large"), ("by-sha1", "ca-sha1")):
         with Server(replies(HELLO), tls(name)) as s:
             got = fetch(s, *SECURE, at(f"{ca}.crt"))
             equal(f"certificate {name} by {ca}", (got["trouble"], got["body"]), (0, b"hello"))
     with Server(replies(HELLO), tls("good")) as s:
         refused("another authority", fetch(s, *SECURE, at("ca-rsa.crt")), TLS,
                 f"certificate of 127.0.0.1:{s.port} is not signed by an authority that is trusted here")
-        refused("a name that is an address", fetch(s, "--ca", at("ca-ec.crt")), TLS, "needs the name")
-        refused("a name given as address", fetch(s, "--ca", at("ca-ec.crt"), "--name", "127.0.0.1"), TLS,
-                "needs the name")
         equal("no request was sent to those", s.requests, [])
     new_ca("twin", "prime256v1")
     os.rename(at("ca-ec.crt"), at("ca-ec.old"))
@@ -273,6 +283,7 @@ def certificates():
                             ("early", "ca-ec", "has expired or is not valid yet"),
                             ("good", "twin", "is not signed by an authority that is trusted"),
                             ("short", "ca-rsa", "less than 2048 bits"),
+                            ("client", "ca-ec", "is not one for servers"),
                             ("sha1", "ca-rsa", "not known here (SHA-1")):
         with Server(replies(HELLO), tls(name)) as s:
             refused(f"certificate {name} by {ca}", fetch(s, *SECURE, at(f"{ca}.crt")), TLS, "certificate of",
@@ -284,18 +295,100 @@ def certificates():
     refused("no file", fetch(None, *SECURE, at("nowhere.crt"), port="1"), 99, "there is no such file")
 
 
+def addresses():
+    """The certificate must have the address, if that is the name of the server."""
+    ca = at("ca-ec.crt")
+    for name in ("good", "by-address"):
+        with Server(replies(HELLO), tls(name)) as s:
+            equal(f"{name}: asked by address", fetch(s, "--ca", ca)["body"], b"hello")
+    with Server(replies(HELLO), tls("by-address")) as s:
+        refused("asked by name", fetch(s, *SECURE, ca), TLS, f"is not valid for {NAME}")
+        refused("another address", fetch(s, "--ca", ca, "--name", "127.0.0.2"), TLS, "is not valid for 127.0.0.2")
+        equal("IPv6", fetch(s, "--ca", ca, "--name", "::1")["body"], b"hello")
+        refused("another authority", fetch(s, "--ca", at("ca-rsa.crt")), TLS, "is not signed by an authority")
+    with Server(replies(HELLO), tls("other-address")) as s:
+        refused("the address as a name", fetch(s, "--ca", ca), TLS, "is not valid for 127.0.0.1")
+        equal("with the other address", fetch(s, "--ca", ca, "--name", "127.0.0.2")["body"], b"hello")
+        equal("one request", len(s.requests), 1)
+    names = []
+    context = tls("good")
+    context.sni_callback = lambda _socket, name, _context: names.append(name)
+    with Server(replies(HELLO), context) as s:
+        fetch(s, "--ca", ca)
+        fetch(s, *SECURE, ca)
+    equal("an address is not sent as the name of the server", names, [None, NAME])
+
+
+class RealServer:
+    """openssl s_server; it answers with a page about the connection."""
+
+    def __init__(self, name, *options):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = str(s.getsockname()[1])
+        self.process = subprocess.Popen(
+            ["openssl", "s_server", "-accept", f"127.0.0.1:{self.port}", "-cert", f"{name}.crt", "-key",
+             f"{name}.key", "-www", *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        while b"ACCEPT" not in (line := self.process.stdout.readline()):
+            if not line:
+                raise OSError("openssl s_server does not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def real_servers():
+    """Every version, kind of key and group, each alone."""
+    for version in ("-tls1_2", "-tls1_3"):
+        for name, ca in (("good", "ca-ec"), ("good-rsa", "ca-rsa"), ("good-384", "ca-384")):
+            for group in ("X25519", "P-256", "P-384"):
+                # The curve of a certificate is one of the groups of TLS 1.2.
+                more = ["P-256", "P-384"] if version == "-tls1_2" else []
+                groups = ":".join(dict.fromkeys([group, *more]))
+                with RealServer(name, version, "-groups", groups) as s:
+                    got = fetch(s, *SECURE, at(f"{ca}.crt"))
+                    check(f"openssl {version} {name} {group}", got["status"] == 200 and
+                          version.removeprefix("-tls").replace("_", ".") in got["text"], got)
+        with RealServer("good", version) as s:
+            equal(f"openssl {version}, by address", fetch(s, "--ca", at("ca-ec.crt"))["status"], 200)
+            for name, ca in (("another.example", "ca-ec"), (NAME, "ca-rsa"), ("127.0.0.2", "ca-ec")):
+                got = fetch(s, "--name", name, "--ca", at(f"{ca}.crt"))
+                refused(f"openssl {version}: {name} by {ca}", got, TLS, "certificate of")
+        with RealServer("expired", version) as s:
+            refused(f"openssl {version}, expired", fetch(s, *SECURE, at("ca-ec.crt")), TLS, "has expired")
+        with RealServer("good-rsa", version, "-Verify", "1") as s:
+            got = fetch(s, *SECURE, at("ca-rsa.crt"))
+            check(f"openssl {version}, wants a certificate", "wants a client certificate" in got["text"] or
+                  "may want a client" in got["text"], got)
+    # TLS 1.2 with each of the algorithms that RSA keys sign with.
+    for algorithm in ("rsa_pss_rsae_sha256", "rsa_pss_rsae_sha512", "RSA+SHA256", "RSA+SHA512"):
+        with RealServer("good-rsa", "-tls1_2", "-sigalgs", algorithm) as s:
+            equal(f"openssl, TLS 1.2 with {algorithm}", fetch(s, *SECURE, at("ca-rsa.crt"))["status"], 200)
+    with RealServer("ed25519") as s:
+        refused("a key of a kind that is not known", fetch(s, *SECURE, at("ca-ec.crt")), NO_COMMON_TLS,
+                "no cipher in common")
+    with RealServer("good", "-tls1_3", "-groups", "P-521") as s:
+        refused("no group in common", fetch(s, *SECURE, at("ca-ec.crt")), NO_COMMON_TLS, "no cipher in common")
+
+
 def versions():
     ca = at("ca-ec.crt")
-    with Server(replies(HELLO), tls("good", minimum_version=ssl.TLSVersion.TLSv1_3)) as s:
-        refused("TLS 1.3 only", fetch(s, *SECURE, ca), NO_COMMON_TLS, "does not speak TLS 1.2")
+    for only in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        with Server(replies(HELLO), tls("good", minimum_version=only, maximum_version=only)) as s:
+            equal(f"{only.name} only", fetch(s, *SECURE, ca)["body"], b"hello")
     old = tls("good")
     old.set_ciphers("ALL:@SECLEVEL=0")
     old.minimum_version, old.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
     with Server(replies(HELLO), old) as s:
-        refused("TLS 1.1 at most", fetch(s, *SECURE, ca), NO_COMMON_TLS, "TLS 1.2")
+        refused("TLS 1.1 at most", fetch(s, *SECURE, ca), NO_COMMON_TLS, "does not speak TLS 1.2 or 1.3")
     for cipher, good in (("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES256-GCM-SHA384", True),
                          ("ECDHE-ECDSA-CHACHA20-POLY1305", True), ("ECDHE-ECDSA-AES128-SHA", False)):
-        context = tls("good")
+        context = tls("good", maximum_version=ssl.TLSVersion.TLSv1_2)
         context.set_ciphers(cipher)
         with Server(replies(HELLO), context) as s:
             got = fetch(s, *SECURE, ca)
@@ -477,7 +570,8 @@ def nobody():
 
 try:
     make_certificates()
-    tests(plain, requests_refused, certificates, versions, deadlines, silent_name_server, cuts, sizes, nobody)
+    tests(plain, requests_refused, certificates, addresses, real_servers, versions, deadlines, silent_name_server,
+          cuts, sizes, nobody)
 finally:
     shutil.rmtree(folder)
 finish()

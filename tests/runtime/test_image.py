@@ -65,6 +65,8 @@ def open_registry():
         app = r.image("team/app:1")
         ok("an image that is there", init(job(app), r.ca), f"image {app} exists")
         equal("takes two requests", r.seen(), ["HEAD /v2/", "HEAD /v2/team/app/manifests/1"])
+        ok("a registry by address", init(job(f"127.0.0.1:{r.port}/team/app:1"), r.ca), "exists")
+        r.seen()
         gone = r.image("team/app:2")
         fails("a tag that is not there", init(job(gone), r.ca), gone, r.host, "check the name and the tag")
         ok("IMAGE_CHECK=warn goes on", init(job(gone), r.ca, IMAGE_CHECK="warn"), f"warning: image {gone}")

@@ -75,7 +75,7 @@ def protected():
 def version():
     done = subprocess.run([RUNTIME, "version"], capture_output=True, text=True, check=False)
     equal("version: status", done.returncode, 0)
-    for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "BearSSL ", "TLS: 1.2", "/usr/local/pai"):
+    for word in ("pai-runtime ", "libyaml 0.2.5", "zlib 1.2.13", "mbedTLS 3.6.6", "TLS: 1.2 or 1.3", "/usr/local/pai"):
         check(f"version says {word!r}", word in done.stdout, done.stdout)
     with Root() as root:
         root.run("init", "--steps", "install")

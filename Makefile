@@ -204,10 +204,10 @@ $(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.option
 	$(Q)cd $(STATIC)/dropbear && { $(DROPBEAR_ENV) ../sources/$(DROPBEAR)/configure CC=$(MUSL_CC) CFLAGS='$(STATIC_CFLAGS) -w' \
 		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc \
 		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
-		$(DROPBEAR_ENV) make -j$(shell nproc) MULTI=1 PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
+		$(DROPBEAR_ENV) make -j$(shell nproc) MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
 		} >log 2>&1 || { tail -n 30 log; exit 1; }
 	$(Q)cd $(STATIC)/dropbear && ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
-	$(Q)objcopy $(patsubst %,--keep-global-symbol=%_main,dropbear cli scp dropbearkey dropbearconvert) $@
+	$(Q)objcopy --redefine-sym fnmatch=dropbear_fnmatch $(patsubst %,--keep-global-symbol=%_main,dropbear cli scp dropbearkey dropbearconvert) $@
 
 $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(call note,CC,$@)

@@ -243,3 +243,56 @@ void layout_init(struct layout *l, const char *root, struct arena *a)
 		pod = directory_name("HOSTNAME");
 	l->logs = arena_printf(a, "%s/logs/%s", l->work, pod ? pod : "task");
 }
+
+/* Is c in the set at *pattern, a '['?  Moves *pattern behind it. */
+static bool glob_set(const char **pattern, unsigned char c)
+{
+	const char *p = *pattern + 1;
+	bool negated = *p == '!' || *p == '^';
+	bool found = false;
+	p += negated;
+	for (const char *first = p; *p && (*p != ']' || p == first); p++) {
+		unsigned char from = (unsigned char)*p;
+		if (p[1] == '-' && p[2] && p[2] != ']')
+			p += 2;
+		found |= c >= from && c <= (unsigned char)*p;
+	}
+	if (*p == '\0')
+		return false;
+	*pattern = p + 1;
+	return found != negated;
+}
+
+/* One character of the pattern, not '*'; moves *pattern behind it. */
+static bool glob_one(const char **pattern, char c)
+{
+	const char *p = *pattern;
+	if (*p == '\0' || c == '\0')
+		return false;
+	if (*p == '[')
+		return glob_set(pattern, (unsigned char)c);
+	bool quoted = *p == '\\' && p[1];
+	p += quoted;
+	*pattern = p + 1;
+	return *p == c || (*p == '?' && !quoted);
+}
+
+bool glob_matches(const char *pattern, const char *name)
+{
+	const char *star = NULL; /* behind the last '*' */
+	const char *rest = NULL; /* of the name, behind what that matches */
+	while (*pattern || *name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			rest = name;
+		} else if (glob_one(&pattern, *name)) {
+			name++;
+		} else if (star && *rest) {
+			pattern = star;
+			name = ++rest;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}

@@ -62,5 +62,9 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 /* Makes a directory, its last part with this mode, and its parents.  It may exist. */
 int dir_make(const char *path, mode_t mode, struct err *e);
 
+/* Does the name match the pattern of *, ?, [a-z], [!a] and \?  As fnmatch without flags, for bytes.
+ * An unfinished [ matches nothing. */
+bool glob_matches(const char *pattern, const char *name);
+
 /* Disables core files, for a process that holds secrets. */
 void no_core(void);

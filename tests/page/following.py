@@ -261,6 +261,7 @@ def test_page_job_failed(check):
             settle(page, lambda: "to stderr" in log_text(page), "the log")
             check.ok("why", re.search(r"FAILED 255 [A-Z]\w+", state(page)), state(page))
             check.ok("its explanation", page.shows("What to do"))
+            check.ok("who failed first", page.shows("Failed first") and page.shows("main[0]: "))
             for name, other in (("stdout", "stderr"), ("stderr", "stdout")):
                 page.js("const s = document.querySelector('select[aria-label=Output]'); s.value = arguments[0];"
                         "s.dispatchEvent(new Event('change'))", name)

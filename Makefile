@@ -193,8 +193,10 @@ $(eval $(call VENDORED,mbedtls,mbedtls-$(MBEDTLS_VERSION)/library/*.c,-I../sourc
 $(STATIC)/libmbedtls.a: runtime-assets/sources/mbedtls.options
 
 # dropbear has sshd, ssh and scp for images without openssh.  Its own makefile compiles it; then it is
-# one object, in which only the entry points are global.
+# one object, in which only what plugins/dropbear.c uses is global.  That file also replaces
+# functions that dropbear calls.
 DROPBEAR := dropbear-2025.89
+DROPBEAR_USED := $(patsubst %,%_main,dropbear cli scp dropbearkey dropbearconvert) genrandom dropbear_ed25519_make_key
 # Not the flags of this make: dpkg-buildpackage exports them.
 DROPBEAR_ENV := env -u MAKEFLAGS -u MAKELEVEL -u CPPFLAGS -u LDFLAGS -u LIBS
 $(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.options
@@ -206,8 +208,10 @@ $(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.option
 		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
 		$(DROPBEAR_ENV) make -j$(shell nproc) MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
 		} >log 2>&1 || { tail -n 30 log; exit 1; }
+	@objcopy --redefine-sym genrandom=dropbear_key_random $(STATIC)/dropbear/obj/curve25519.o
 	$(Q)cd $(STATIC)/dropbear && ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
-	$(Q)objcopy --redefine-sym fnmatch=dropbear_fnmatch $(patsubst %,--keep-global-symbol=%_main,dropbear cli scp dropbearkey dropbearconvert) $@
+	$(Q)objcopy $(patsubst %,--redefine-sym=%,fnmatch=dropbear_fnmatch initgroups=dropbear_initgroups) \
+		$(patsubst %,--keep-global-symbol=%,$(DROPBEAR_USED)) $@
 
 $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(call note,CC,$@)
@@ -215,7 +219,7 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(Q)$(MUSL_CC) $(STATIC_OURS) -c -o $@ $<
 
 # The functions that take most of the time of a large job.
-$(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
+$(patsubst %,$(STATIC)/base/%.o,json/json hash doc): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z mbedtls)
 # With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
@@ -237,7 +241,7 @@ $(B)/pai-runtime: $(STATIC)/pai-runtime
 $(B)/tests/runtime/fetch: $(STATIC)/fetch
 $(B)/pai-runtime $(B)/tests/runtime/fetch:
 	@mkdir -p $(@D)
-	$(Q)strip -o $@ $<
+	$(Q)strip -R .comment -o $@ $<
 else
 # Sanitizers and fuzzers need glibc and use Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)

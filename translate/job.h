@@ -112,6 +112,7 @@ struct job {
 	struct span virtual_cluster;
 	struct place virtual_cluster_where;
 	struct place jobssh_where; /* of `jobssh: true`; line 0: not requested */
+	bool needs_key;            /* extras.distributed: tasks log in to each other */
 	bool fancy_retry;
 	int64_t retry_max;
 	struct place retry_where; /* of the member that gives it; line 0 if it is absent */

@@ -150,11 +150,16 @@ struct facts {
 	const struct hived *hived;
 	const struct hived_status *hived_status; /* NULL: unknown */
 	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */
+	const char *key_seed; /* 64 random hex digits, a secret, for job_needs_key; else NULL */
 };
 
 /* Reads the facts for one user from a facts file (JSON or YAML, schema/facts.schema.json). Empty
  * text: every virtual cluster, no storages, no extension. -1 and *e: 500. */
 int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e);
+
+/* Whether the tasks of the job log in to each other, and the user has no key pair for that: then
+ * pai-runtime makes one from facts.key_seed. */
+bool job_needs_key(const struct job *job, const struct facts *f);
 
 /* Warns of requests that the extension of the user cannot satisfy. For jobs that are to be
  * built. */

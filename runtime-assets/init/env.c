@@ -39,16 +39,20 @@ struct writer {
 
 /* ---- variables and ports --------------------------------------------------------------------- */
 
-/* Appends a variable.  Its name consists of checked parts only. */
-static void env_put(struct writer *w, struct span name, struct span value)
+void env_put_shell(struct str *shell, struct span name, struct span value)
 {
-	struct str *shell = &w->out->shell;
-	struct str *nul = &w->out->nul;
 	str_puts(shell, "export ");
 	str_span(shell, name);
 	str_char(shell, '=');
 	shell_word(shell, value);
 	str_char(shell, '\n');
+}
+
+/* Appends a variable.  Its name consists of checked parts only. */
+static void env_put(struct writer *w, struct span name, struct span value)
+{
+	struct str *nul = &w->out->nul;
+	env_put_shell(&w->out->shell, name, value);
 	str_span(nul, name);
 	str_char(nul, '=');
 	str_span(nul, value);
@@ -213,7 +217,7 @@ static int64_t env_put_ports(struct writer *w, const struct role_env *r, const c
 	return http;
 }
 
-static void env_add_host(struct str *hosts, const char *address, int64_t port)
+void env_add_host(struct str *hosts, const char *address, int64_t port)
 {
 	bool v6 = strchr(address, ':') != NULL;
 	str_puts(hosts, hosts->n ? "," : "");
@@ -455,19 +459,35 @@ int env_write(struct init *in, struct env_text *out, struct notes *warnings, str
 	return 0;
 }
 
+static int env_write_more(struct init *in, const char *name, const struct str *text, struct err *e)
+{
+	if (text->n == 0)
+		return 0;
+	return file_write(path_join(in->a, in->at.runtime_d, name), str_view(text), 0644, e);
+}
+
 int step_environment(struct init *in, struct err *e)
 {
 	struct env_text out = { .shell = STR_INIT(ENV_TEXT_MAX), .nul = STR_INIT(ENV_TEXT_MAX) };
+	struct distributed_text more = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX),
+		                         STR_INIT(ENV_TEXT_MAX) };
 	NOTES_AUTO warnings = { 0 };
 	int failed = env_write(in, &out, &warnings, e);
+	distributed_write(in, &more, &warnings);
+	str_span(&out.shell, str_view(&more.shell));
 	say_notes(&warnings);
 	/* runtime_env.sh comes last: then both exist. */
 	const char *nul = path_join(in->a, in->at.runtime_d, "runtime_env");
 	const char *shell = path_join(in->a, in->at.runtime_d, "runtime_env.sh");
 	failed = failed || dir_make(in->at.runtime_d, 0755, e) ||
+	         env_write_more(in, "distributed_env", &more.nul, e) ||
+	         env_write_more(in, "hostfile", &more.hosts, e) ||
 	         file_write(nul, str_view(&out.nul), 0644, e) ||
 	         file_write(shell, str_view(&out.shell), 0644, e);
 	str_done(&out.shell);
 	str_done(&out.nul);
+	str_done(&more.shell);
+	str_done(&more.nul);
+	str_done(&more.hosts);
 	return failed ? INIT_FAILED : 0;
 }

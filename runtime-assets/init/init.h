@@ -2,8 +2,9 @@
 /*
  * `pai-runtime init`: begin with the table of steps in init.c.  job.c reads the job and fills in
  * references, framework.c reads the Framework, barrier.c waits for all tasks, env.c writes the
- * variables, ports.c and image.c are checks; the steps `plugins` and `command` are in ../plugins.
- * A step returns 0, or the exit code of the init container and *e.
+ * variables, distributed.c those of distributed training, ports.c and image.c are checks; the steps
+ * `plugins` and `command` are in ../plugins. A step returns 0, or the exit code of the init
+ * container and *e.
  */
 #include "base/tree.h"
 #include "runtime-assets/files.h"
@@ -93,6 +94,9 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
  * `_` for characters outside of [A-Za-z0-9_]; in the arena.  NULL if there is none. */
 const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a);
 
+/* Does the key of a role become this Kubernetes name: lower case, only [a-z0-9]? */
+bool job_role_becomes(struct span name, const char *kubernetes);
+
 /* The prerequisite of this type (NULL: any) and name; NULL if not exactly one. */
 const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
 
@@ -136,6 +140,9 @@ struct init {
 	uint16_t *port;                    /* own ports and their labels, set by `environment` */
 	const char **port_label;
 	size_t n_ports;
+	const char *ssh_roles; /* set by `environment`: FC names of the roles, with commas, whose
+	                          tasks log in to each other for extras.distributed; NULL: none */
+	bool ssh_first;        /* ... this is the first of these tasks */
 };
 
 int step_logs(struct init *in, struct err *e);

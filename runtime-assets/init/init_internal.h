@@ -70,6 +70,23 @@ enum { ENV_TEXT_MAX = 64 << 20 };
  * own role cannot be read, or the text is too long. */
 int env_write(struct init *in, struct env_text *out, struct notes *warnings, struct err *e);
 
+/* Appends `address:port`, after a comma if there is text; IPv6 in []. */
+void env_add_host(struct str *hosts, const char *address, int64_t port);
+/* Appends a line of runtime_env.sh that sets a variable. */
+void env_put_shell(struct str *shell, struct span name, struct span value);
+
+/* ---- distributed.c --------------------------------------------------------------------------- */
+
+/* What `extras.distributed` of a v2 job gives a task of its roles; empty for other tasks. */
+struct distributed_text {
+	struct str shell; /* lines that set a variable unless it is set */
+	struct str nul;   /* NAME=VALUE, each ended by NUL */
+	struct str hosts; /* lines `role-index slots=N` */
+};
+
+/* Writes it, and sets in->ssh_roles and in->ssh_first.  `warnings` names what is not known. */
+void distributed_write(struct init *in, struct distributed_text *out, struct notes *warnings);
+
 /* ---- ports.c --------------------------------------------------------------------------------- */
 
 /*

@@ -7,8 +7,7 @@
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 
-/* Does this name become `kubernetes` in a Framework: lower case, only [a-z0-9]? */
-static bool role_converts_to(struct span name, const char *kubernetes)
+bool job_role_becomes(struct span name, const char *kubernetes)
 {
 	for (size_t i = 0; i < name.n; i++) {
 		if (!is_alnum(name.p[i]))
@@ -92,7 +91,7 @@ const char *job_role_spelling(const struct job *j, const char *kubernetes_name, 
 	const struct node *roles = job_roles(j);
 	struct role r;
 	for (size_t i = 0; roles && *kubernetes_name && i < roles->n; i++) {
-		if (!role_at(roles, i, &r) || !role_converts_to(r.name, kubernetes_name))
+		if (!role_at(roles, i, &r) || !job_role_becomes(r.name, kubernetes_name))
 			continue;
 		char *spelling = arena_dup(a, r.name);
 		for (char *c = spelling; *c; c++) {

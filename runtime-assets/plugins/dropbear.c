@@ -2,10 +2,13 @@
  * sshd, ssh and scp for images without openssh: dropbear, which is linked into the static program
  * and called through links with these names.
  */
+#include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/enc.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
@@ -19,6 +22,42 @@ int cli_main(int argc, char **argv);
 int scp_main(int argc, char **argv);
 int dropbearkey_main(int argc, char **argv);
 int dropbearconvert_main(int argc, char **argv);
+void genrandom(unsigned char *buf, unsigned int n);
+void dropbear_ed25519_make_key(unsigned char *public_key, unsigned char *private_key);
+void dropbear_key_random(unsigned char *buf, unsigned int n);
+
+/* For the next key; NULL: random bytes. */
+static const uint8_t *key_seed;
+
+/* Where dropbear makes an ed25519 key, the Makefile puts this in the place of genrandom. */
+void dropbear_key_random(unsigned char *buf, unsigned int n)
+{
+	if (key_seed && n == SSH_SEED)
+		memcpy(buf, key_seed, n);
+	else
+		genrandom(buf, n);
+}
+
+int dropbear_initgroups(const char *user, gid_t group);
+
+/* In the place of initgroups.  Without CAP_SETGID, as in a user namespace, root keeps its groups.
+ */
+int dropbear_initgroups(const char *user, gid_t group)
+{
+	if (initgroups(user, group) == 0)
+		return 0;
+	return errno == EPERM && strcmp(user, "root") == 0 ? 0 : -1;
+}
+
+bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED])
+{
+	unsigned char same[SSH_SEED];
+	key_seed = seed;
+	dropbear_ed25519_make_key(out, same);
+	key_seed = NULL;
+	wipe(same, sizeof(same));
+	return true;
+}
 
 /* fnmatch for scp, which checks with it that the server sends what it was asked for.  That of musl
  * has 16 KiB, most of it tables of Unicode. */
@@ -88,7 +127,8 @@ static int dropbear_client(int argc, char **argv)
 	const char *name = host < argc ? strrchr(argv[host], '@') : NULL;
 	int user = name ? (int)(name + 1 - argv[host]) : 0;
 	layout_init(&at, client_root(&a), &a);
-	ssh_peers(&peers, &a);
+	const char *login = ssh_login(&at, &a);
+	ssh_peers(&peers, NULL, &a);
 	out[n++] = argv[0];
 	for (size_t i = 0; host < argc && i < peers.n; i++) {
 		if (strcmp(peers.v[i].alias, argv[host] + user) != 0)
@@ -97,8 +137,10 @@ static int dropbear_client(int argc, char **argv)
 		out[n++] = arena_printf(&a, "-yy");
 		out[n++] = arena_printf(&a, "-i%s/" SSH_CLIENT_KEY, directory);
 		out[n++] = arena_printf(&a, "-p%lld", (long long)peers.v[i].port);
-		argv[host] = arena_printf(&a, "%.*s%s", user ? user : 5,
-		                          user ? argv[host] : "root@", peers.v[i].address);
+		argv[host] =
+		    arena_printf(&a, "%.*s%s%s", user, argv[host],
+		                 user ? "" : arena_printf(&a, "%s@", login ? login : "root"),
+		                 peers.v[i].address);
 		break;
 	}
 	for (int i = 1; i < argc; i++) {
@@ -141,6 +183,13 @@ bool dropbear_run(int argc, char **argv, int *status)
 }
 
 #else /* the builds for tests, with glibc */
+
+bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED])
+{
+	(void)seed;
+	(void)out;
+	return false;
+}
 
 bool dropbear_there(void)
 {

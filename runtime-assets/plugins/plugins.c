@@ -502,7 +502,10 @@ int plugins_make(struct plugins *all, struct err *e)
 {
 	all->before = STR_INIT(SCRIPT_MAX);
 	all->after = STR_INIT(SCRIPT_MAX);
+	const struct entry ssh = { PLUGIN_NAMES[PLUGIN_SSH], NULL, false };
 	if (plugins_prerequisites(all, e) || plugins_entries(all, e))
+		return -1;
+	if (all->ssh_roles && !all->ssh_made && plugins_add(all, &ssh, e))
 		return -1;
 	if (all->n_plugins >= PLUGINS_MAX)
 		return err_set(e, FAILED, "a task can have at most %d plugins", PLUGINS_MAX - 1);
@@ -584,6 +587,8 @@ int step_plugins(struct init *in, struct err *e)
 		               .at = &in->at,
 		               .job = &job,
 		               .jobssh_off = gang && strcmp(gang, "false") == 0,
+		               .ssh_roles = in->ssh_roles,
+		               .ssh_first = in->ssh_first,
 		               .first_task = plugins_is_first_task(in) };
 	all.entries = bare ? node_get(in->runtime_config, "runtimePlugin")
 	                   : node_get(node_get(&job.doc.root, "extras"), PLUGIN_PREFIX);

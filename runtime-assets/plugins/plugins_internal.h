@@ -32,6 +32,9 @@ struct plugins {
 	const struct node *entries; /* extras["com.microsoft.pai.runtimeplugin"]; may be NULL */
 	bool jobssh_off;            /* GANG_ALLOCATION is "false": tasks do not know each other */
 	bool first_task;            /* task 0 of the first role: only this one runs tensorboard */
+	const char *ssh_roles;      /* as in struct init: these tasks get sshd in any case */
+	bool ssh_first;             /* this one waits for the others */
+	bool ssh_made;              /* a plugin ssh of the job has done so */
 	/* Output. */
 	struct notes said; /* warnings */
 	struct made *file;
@@ -101,7 +104,8 @@ enum {
 	SSH_TEXT_MAX = SSH_KEYS_MAX * SSH_KEY_MAX,
 	SSH_BARRIER_MINUTES = 30, /* default */
 	SSH_BARRIER_MAX = 1440,
-	SSH_SESSION_MAX = 1000 /* lines of ssh_environment: sshd gives up on longer files */
+	SSH_SESSION_MAX = 1000, /* lines of ssh_environment: sshd gives up on longer files */
+	SSH_SEED = 32           /* bytes of an ed25519 key */
 };
 
 /* The keys of the job, in layout.ssh_secret, and the private one in ssh_directory(). */
@@ -130,7 +134,12 @@ struct ssh_peers {
 	size_t n;
 	size_t unknown; /* instances without an address or a port */
 };
-void ssh_peers(struct ssh_peers *p, struct arena *a);
+/* Only those of these roles; NULL: all. */
+void ssh_peers(struct ssh_peers *p, const char *roles, struct arena *a);
+
+/* Appends the key pair as OpenSSH has it: the file of the private key, and a line. */
+void ssh_key_pair(const uint8_t seed[static SSH_SEED], const uint8_t public_key[static SSH_SEED],
+                  struct str *private_file, struct str *public_line);
 
 /* The first port of a comma-separated list; -1 if the list is NULL or has none. */
 int ssh_first_port(const char *list, int64_t *port);
@@ -140,8 +149,12 @@ int ssh_first_port(const char *list, int64_t *port);
  * other tasks come last.  *left_out counts variables that did not fit. */
 void ssh_environment(struct str *out, char *const *environment, size_t *left_out);
 
+/* The user of this process, who logs in and is logged in to; sets at->passwd_home to the home
+ * directory.  NULL: not known. */
+const char *ssh_login(struct layout *at, struct arena *a);
+
 /* Appends a `Host role-index` block for each peer; `key` is the path of the private key. */
-void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *key);
+void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *user, const char *key);
 
 /* The user's ~/.ssh/config with these blocks at its top between two comments.  Replaces earlier
  * blocks; everything else keeps its meaning. */
@@ -155,6 +168,9 @@ const char *ssh_directory(const char *home, struct arena *a);
 
 /* Does this program contain sshd, ssh and scp?  See dropbear_run. */
 bool dropbear_there(void);
+
+/* The public ed25519 key of a private one.  False: this program has no dropbear. */
+bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED]);
 
 /* ---- child.c: programs of the image ---------------------------------------------------------- */
 

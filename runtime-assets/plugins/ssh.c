@@ -1,9 +1,12 @@
 /* The plugin ssh at init, and the keys, peers and files that its commands in sshd.c need. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/enc.h"
 #include "base/str.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
@@ -63,6 +66,18 @@ bool ssh_file_name(struct span name)
 	return name.n > 0 && name.n < 256 && name.p[0] != '.' && ssh_length(name, "._-") == name.n;
 }
 
+const char *ssh_login(struct layout *at, struct arena *a)
+{
+	if (geteuid() == 0)
+		return "root";
+	const struct passwd *p =
+	    getpwuid(geteuid()); /* NOLINT(concurrency-mt-unsafe): one thread */
+	if (!p || p->pw_dir[0] != '/' || !ssh_file_name(span_of(p->pw_name)))
+		return NULL;
+	at->passwd_home = arena_printf(a, "%s%s", at->root, p->pw_dir);
+	return arena_dup(a, span_of(p->pw_name));
+}
+
 const char *ssh_directory(const char *home, struct arena *a)
 {
 	return path_join(a, home, ".pai-ssh");
@@ -113,7 +128,18 @@ static bool peer_read(struct ssh_peer *peer, struct span instance, struct arena 
 	return ssh_first_port(env_get(arena_printf(a, "PAI_%s_ssh_PORT", task)), &peer->port) == 0;
 }
 
-void ssh_peers(struct ssh_peers *p, struct arena *a)
+static bool peer_listed(const char *roles, struct span instance)
+{
+	struct span rest = span_of(roles ? roles : "");
+	struct span role = span_to(instance, span_chr(instance, ':'));
+	while (rest.n > 0) {
+		if (span_eq(span_next(&rest, ','), role))
+			return true;
+	}
+	return roles == NULL;
+}
+
+void ssh_peers(struct ssh_peers *p, const char *roles, struct arena *a)
 {
 	const char *list = getenv("PAI_TASK_ROLE_INSTANCES");
 	struct span rest = span_of(list ? list : "");
@@ -125,7 +151,10 @@ void ssh_peers(struct ssh_peers *p, struct arena *a)
 		most = PEERS_MAX;
 	p->v = ARENA_NEW(a, struct ssh_peer, most);
 	while (rest.n > 0 && p->n + p->unknown < most) {
-		if (peer_read(&p->v[p->n], span_next(&rest, ','), a))
+		struct span instance = span_next(&rest, ',');
+		if (!peer_listed(roles, instance))
+			continue;
+		if (peer_read(&p->v[p->n], instance, a))
 			p->n++;
 		else if (!p->v[p->n].own)
 			p->unknown++;
@@ -148,7 +177,11 @@ static const char *const FOR_SESSIONS[] = {
 	"HOROVOD_",      "OMP_",
 	"LANG=",         "LC_",
 	"TZ=",           "PAI_",
-	"FC_",
+	"FC_",           "GLOO_",
+	"PRTE_",         "PET_",
+	"MASTER_",       "NNODES=",
+	"NODE_RANK=",    "NPROC_PER_NODE=",
+	"WORLD_SIZE=",
 };
 
 /* Made by init or the server from names and numbers; a role may be named `keys`. */
@@ -231,19 +264,19 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 /* ---- configuration of the client ------------------------------------------------------------- */
 
 /* Host keys are new at each start, so they are not checked. */
-void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *key)
+void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *user, const char *key)
 {
 	for (size_t i = 0; i < p->n; i++)
 		str_printf(out,
 		           "Host %s\n"
 		           "  HostName %s\n"
 		           "  Port %lld\n"
-		           "  User root\n"
+		           "  User %s\n"
 		           "  IdentityFile \"%s\"\n"
 		           "  StrictHostKeyChecking no\n"
 		           "  UserKnownHostsFile /dev/null\n"
 		           "  LogLevel ERROR\n",
-		           p->v[i].alias, p->v[i].address, (long long)p->v[i].port, key);
+		           p->v[i].alias, p->v[i].address, (long long)p->v[i].port, user, key);
 }
 
 static const char BEGIN[] = "# begin of what pai-runtime writes at each start\n";
@@ -265,6 +298,54 @@ void ssh_merge_config(struct str *out, struct span theirs, struct span hosts)
 	size_t rest = end + sizeof(END) - 1;
 	str_put(out, theirs.p, begin);
 	str_put(out, theirs.p + rest, theirs.n - rest);
+}
+
+/* ---- a key pair from a seed ------------------------------------------------------------------ */
+
+enum { KEY_TEXT_MAX = 1024, KEY_LINE = 70 };
+
+/* The type, and how long the key is that follows. */
+#define KEY_TYPE "\0\0\0\013ssh-ed25519\0\0\0\040"
+/* No cipher, no key derivation, one key; then the public and the private part with their lengths.
+ */
+#define KEY_FILE    "openssh-key-v1\0\0\0\0\004none\0\0\0\004none\0\0\0\0\0\0\0\001\0\0\0\063" KEY_TYPE
+#define KEY_PRIVATE "\0\0\0\210\0\0\0\0\0\0\0\0" KEY_TYPE
+/* Of the private part: an empty comment, and bytes up to a whole block. */
+#define KEY_END "\0\0\0\0\001\002\003\004\005"
+
+static void key_base64(struct str *out, struct span bytes)
+{
+	STR_AUTO text = STR_SECRET(KEY_TEXT_MAX);
+	str_base64(&text, bytes);
+	for (struct span rest = str_view(&text); rest.n > 0;) {
+		size_t n = rest.n < KEY_LINE ? rest.n : KEY_LINE;
+		str_span(out, span_to(rest, n));
+		str_char(out, '\n');
+		rest = span_from(rest, n);
+	}
+}
+
+void ssh_key_pair(const uint8_t seed[static SSH_SEED], const uint8_t public_key[static SSH_SEED],
+                  struct str *private_file, struct str *public_line)
+{
+	const struct span public = { (const char *)public_key, SSH_SEED };
+	STR_AUTO line = STR_INIT(KEY_TEXT_MAX);
+	STR_AUTO file = STR_SECRET(KEY_TEXT_MAX);
+	str_span(&line, SPAN(KEY_TYPE));
+	str_span(&line, public);
+	str_span(&file, SPAN(KEY_FILE));
+	str_span(&file, public);
+	str_span(&file, SPAN(KEY_PRIVATE));
+	str_span(&file, public);
+	str_span(&file, SPAN("\0\0\0\100")); /* both keys */
+	str_put(&file, (const char *)seed, SSH_SEED);
+	str_span(&file, public);
+	str_span(&file, SPAN(KEY_END));
+	str_puts(private_file, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
+	key_base64(private_file, str_view(&file));
+	str_puts(private_file, "-----END OPENSSH PRIVATE KEY-----\n");
+	str_puts(public_line, "ssh-ed25519 ");
+	key_base64(public_line, str_view(&line));
 }
 
 /* ---- the plugin: the job's keys as files, and calls of the commands in sshd.c ---------------- */
@@ -341,6 +422,37 @@ static void keys_add_file(const struct plugin *p, const char *member, const char
 	             (struct span){ text, trimmed.n + 1 }, mode);
 }
 
+static bool keys_seed(const struct node *n, uint8_t seed[static SSH_SEED])
+{
+	bool good = node_is(n, NODE_TEXT) && n->n == (size_t)2 * SSH_SEED;
+	for (size_t i = 0; good && i < SSH_SEED; i++) {
+		int high = hex_value(n->text[2 * i]);
+		int low = hex_value(n->text[2 * i + 1]);
+		good = high >= 0 && low >= 0;
+		seed[i] = (uint8_t)(high << 4 | low);
+	}
+	return good;
+}
+
+/* The pair of the job, made from the seed that the server has put in the place of the user's. */
+static void keys_add_made(const struct plugin *p)
+{
+	struct arena *a = p->all->a;
+	const struct node *n = node_get(node_get(p->all->job->extension, "jobSSH"), "seed");
+	STR_AUTO file = STR_SECRET(KEY_TEXT_MAX);
+	STR_AUTO line = STR_INIT(KEY_TEXT_MAX);
+	uint8_t seed[SSH_SEED];
+	uint8_t public_key[SSH_SEED];
+	if (!keys_seed(n, seed) || !dropbear_public_key(seed, public_key))
+		return;
+	ssh_key_pair(seed, public_key, &file, &line);
+	wipe(seed, sizeof(seed));
+	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PRIVATE),
+	             arena_span(a, str_view(&file)), 0600);
+	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PUBLIC),
+	             arena_span(a, str_view(&line)), 0644);
+}
+
 struct ssh_user {
 	bool system, none;
 	struct span value;
@@ -394,6 +506,31 @@ static int userssh_put(struct plugin *p, struct str *arguments, struct err *e)
 	return rc;
 }
 
+/* DeepSpeed looks for /job/hostfile.  A file of the image stays. */
+static void ssh_put_hostfile(struct plugin *p)
+{
+	str_puts(&p->pre, "set -- ");
+	shell_path(&p->pre, path_join(p->all->a, p->all->at->runtime_d, "hostfile"));
+	str_char(&p->pre, ' ');
+	shell_path(&p->pre, path_join(p->all->a, p->all->at->root, "job"));
+	str_puts(&p->pre,
+	         "\nif [ -e \"$2/hostfile\" ]; then\n"
+	         "echo 'extras.distributed: there is a /job/hostfile already, which stays' >&2\n"
+	         "elif ! { mkdir -p \"$2\" && cp \"$1\" \"$2/hostfile\"; } 2>/dev/null; then\n"
+	         "echo 'extras.distributed: /job/hostfile cannot be written' >&2\nfi\n");
+}
+
+static void ssh_put_barrier(struct plugin *p, bool all, int64_t minutes)
+{
+	shell_path(&p->pre, p->all->at->program);
+	str_puts(&p->pre, " ssh-barrier");
+	if (!all) {
+		str_puts(&p->pre, " --roles ");
+		shell_word(&p->pre, span_of(p->all->ssh_roles));
+	}
+	str_printf(&p->pre, " %lld\n", (long long)minutes);
+}
+
 int plugin_ssh(struct plugin *p, struct err *e)
 {
 	bool job = false, barrier = false;
@@ -402,20 +539,24 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	STR_AUTO arguments = STR_INIT(SCRIPT_MAX / 2);
 	keys_add_file(p, "key", SSH_PRIVATE, 0600);
 	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
+	keys_add_made(p);
 	if (plugin_bool(p, "jobssh", &job, e) || plugin_bool(p, "sshbarrier", &barrier, e) ||
 	    plugin_whole(p, timeout, &minutes, e) || userssh_put(p, &arguments, e))
 		return -1;
 	if (p->all->jobssh_off)
 		job = false;
-	if (!job && arguments.n == 0)
+	bool distributed = p->all->ssh_roles && !p->all->ssh_made;
+	barrier = barrier && job;
+	if (!job && !distributed && arguments.n == 0)
 		return 0;
+	if (distributed)
+		ssh_put_hostfile(p);
 	shell_path(&p->pre, p->all->at->program);
-	str_printf(&p->pre, " sshd %s", job ? "true" : "false");
+	str_printf(&p->pre, " sshd %s", job || distributed ? "true" : "false");
 	str_span(&p->pre, str_view(&arguments));
 	str_char(&p->pre, '\n');
-	if (job && barrier) {
-		shell_path(&p->pre, p->all->at->program);
-		str_printf(&p->pre, " ssh-barrier %lld\n", (long long)minutes);
-	}
+	if (barrier || (distributed && p->all->ssh_first))
+		ssh_put_barrier(p, barrier, minutes);
+	p->all->ssh_made |= distributed;
 	return 0;
 }

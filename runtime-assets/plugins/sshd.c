@@ -1,14 +1,16 @@
 /*
  * `pai-runtime sshd` and `pai-runtime ssh-barrier`, in the user's container.
  *
- * An image without openssh gets sshd, ssh and scp of dropbear.c.  All files of sshd are in root's
- * .pai-ssh and written at each start; /etc is not changed.  Only keys of the job can log in, since
- * the port is open to the network.  It must run as root.  PAM
- * fails in containers (loginuid); it is used only if root is locked (`!` in shadow), because
- * without PAM sshd refuses locked accounts.
+ * An image without openssh gets sshd, ssh and scp of dropbear.c; sshd also if this process may not
+ * change its user, as sshd of openssh does.  All files of sshd are in the user's .pai-ssh and
+ * written at each start; /etc is not changed.  Only keys of the job can log in, since the port is
+ * open to the network.  PAM fails in containers (loginuid); it is used only if root is locked (`!`
+ * in shadow), because without PAM sshd refuses locked accounts.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +39,7 @@ struct sshd {
 	struct sshd_source source[SSHD_SOURCES_MAX];
 	int n_sources;
 	int64_t port;
+	const char *user;    /* of this process */
 	const char *program; /* sshd of the image; NULL: dropbear */
 	bool client;         /* dropbear's ssh and scp */
 	char **session;      /* environment of sessions of dropbear */
@@ -177,11 +180,11 @@ static int sshd_write_hosts(struct sshd *s, struct err *e)
 	const char *theirs = path_join(&s->a, s->home_ssh, "config");
 	struct ssh_peers peers;
 	struct span text;
-	ssh_peers(&peers, &s->a);
+	ssh_peers(&peers, NULL, &s->a);
 	if (peers.unknown)
 		say(SAY_WARNING, "ssh plugin: %zu tasks have no address or no port for ssh",
 		    peers.unknown);
-	ssh_hosts(&hosts, &peers, s->key);
+	ssh_hosts(&hosts, &peers, s->user, s->key);
 	if (file_write(path_join(&s->a, s->dir, "ssh_config"), str_view(&hosts), 0600, e))
 		return -1;
 	if (file_read(theirs, FILE_THEIRS, TEXT_MAX, &s->a, &text, e) < 0)
@@ -219,12 +222,20 @@ static int sshd_link(struct sshd *s, const char *dir, const char *name, struct e
 	return err_set(e, FAILED, "cannot create %s: %s", path, strerror(errno));
 }
 
+/* May this process change its user and groups?  Not in a user namespace without capabilities. */
+static bool sshd_may_change(void)
+{
+	gid_t group[NGROUPS_MAX];
+	int n = getgroups(NGROUPS_MAX, group);
+	return n >= 0 && setgroups((size_t)n, group) == 0;
+}
+
 /* Finds the programs of the image, and replaces those that it lacks. */
 static int sshd_choose(struct sshd *s, struct err *e)
 {
 	static const char *const OURS[] = { "sshd", "dropbearkey", "dropbearconvert" };
 	const char *bin = arena_printf(&s->a, "%s/usr/local/bin", s->at.root);
-	s->program = child_exists("ssh-keygen") ? sshd_find(s) : NULL;
+	s->program = child_exists("ssh-keygen") && sshd_may_change() ? sshd_find(s) : NULL;
 	s->client = s->job && !child_exists("ssh");
 	if (s->program && !s->client)
 		return 0;
@@ -364,7 +375,7 @@ static int sshd_make_directories(struct sshd *s, struct err *e)
 	const char *run = arena_printf(&s->a, "%s/run/sshd", s->at.root);
 	if (dir_make(s->home_ssh, 0700, e) || dir_make(s->dir, 0700, e))
 		return -1;
-	return dir_make(run, 0755, e);
+	return geteuid() == 0 ? dir_make(run, 0755, e) : 0;
 }
 
 static void sshd_name_files(struct sshd *s)
@@ -380,8 +391,9 @@ static void sshd_name_files(struct sshd *s)
 
 static int sshd_set_up(struct sshd *s, struct err *e)
 {
-	if (geteuid() != 0)
-		return err_set(e, FAILED, "it needs root in the user's container");
+	s->user = ssh_login(&s->at, &s->a);
+	if (!s->user)
+		return err_set(e, FAILED, "the user of the container has no entry in /etc/passwd");
 	sshd_name_files(s);
 	if (sshd_make_directories(s, e) || sshd_choose(s, e) || sshd_write_authorized_keys(s, e) ||
 	    sshd_write_environment(s, e) || sshd_write_hosts(s, e) || sshd_write_config(s, e) ||
@@ -468,6 +480,7 @@ struct barrier {
 	struct arena a;
 	struct layout at;
 	const char *config, *key;
+	const char *roles; /* with commas: only tasks of these; NULL: all */
 	struct ssh_peers peers;
 	bool *reached;
 	size_t missing;
@@ -595,9 +608,10 @@ static int ssh_barrier_wait(struct barrier *b)
 static int ssh_barrier_usage(FILE *out, int status)
 {
 	fputs("usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] "
-	      "[MINUTES]\n\n"
-	      "Wait until ssh reaches every other task of the job: MINUTES at most (30), in\n"
-	      "rounds of 10 seconds (--round).\n\n"
+	      "[--roles NAME,...]\n"
+	      "                               [MINUTES]\n\n"
+	      "Wait until ssh reaches every other task of the job, or of these roles: MINUTES\n"
+	      "at most (30), in rounds of 10 seconds (--round).\n\n"
 	      "Exit status: 0 all are reached; 10 not in time; 1 there is no ssh.\n",
 	      out);
 	return status;
@@ -609,6 +623,7 @@ static int ssh_barrier_parse(struct barrier *b, int argc, char **argv)
 	const char *round = "10";
 	const struct arg args[] = { { "--root", &root, NULL },
 		                    { "--round", &round, NULL },
+		                    { "--roles", &b->roles, NULL },
 		                    { NULL, NULL, NULL } };
 	int64_t seconds;
 	int64_t minutes = SSH_BARRIER_MINUTES;
@@ -634,10 +649,11 @@ int cmd_ssh_barrier(int argc, char **argv)
 		arena_done(&b.a);
 		return ssh_barrier_usage(stderr, 2);
 	}
+	(void)ssh_login(&b.at, &b.a); /* sshd has needed it */
 	const char *folder = ssh_directory(b.at.passwd_home, &b.a);
 	b.config = path_join(&b.a, folder, "ssh_config");
 	b.key = path_join(&b.a, folder, SSH_JOB_KEY);
-	ssh_peers(&b.peers, &b.a);
+	ssh_peers(&b.peers, b.roles, &b.a);
 	b.reached = ARENA_NEW(&b.a, bool, b.peers.n + 1);
 	for (size_t i = 0; i < b.peers.n; i++) {
 		b.reached[i] = b.peers.v[i].own;

@@ -208,6 +208,21 @@ void environment_add_text(struct environment *env, struct span text, struct note
 	}
 }
 
+void environment_add_absent(struct environment *env, struct span text, struct notes *warnings)
+{
+	while (text.n > 0 && memchr(text.p, '\0', text.n)) {
+		struct span one = span_next(&text, '\0');
+		const char *name = arena_dup(env->a, span_to(one, span_chr(one, '=')));
+		const char *theirs = environment_get(env, name);
+		if (!theirs)
+			environment_add_text(env, (struct span){ one.p, one.n + 1 }, warnings);
+		else if (!span_is(span_from(one, strlen(name) + 1), theirs))
+			notes_add(warnings, NOWHERE,
+			          "extras.distributed: the container has %s already, which stays",
+			          name);
+	}
+}
+
 const char *environment_get(const struct environment *env, const char *name)
 {
 	size_t n = strlen(name);
@@ -375,6 +390,8 @@ static void run_make_environment(struct run *r)
 	struct span text;
 	if (run_read(r, "runtime_env", RUNTIME_ENV_MAX, &text) == 0)
 		environment_add_text(&env, text, &r->logs.notes);
+	if (run_read(r, "distributed_env", RUNTIME_ENV_MAX, &text) == 0)
+		environment_add_absent(&env, text, &r->logs.notes);
 	run_tell_missing(r, &env);
 	char here[PATH_MAX];
 	environment_set(&env, "PAI_WORK_DIR", getcwd(here, sizeof(here)) ? here : "/");

@@ -55,6 +55,8 @@ void environment_set(struct environment *env, const char *name, const char *valu
 /* Adds the variables of runtime_env (NAME=VALUE, each ended by NUL), borrowed.  Skips with a
  * warning texts that are no variable or are too long for a process. */
 void environment_add_text(struct environment *env, struct span text, struct notes *warnings);
+/* Adds those that `env` lacks, of a text of init; each of another value there is a warning. */
+void environment_add_absent(struct environment *env, struct span text, struct notes *warnings);
 /* NULL if there is none. */
 const char *environment_get(const struct environment *env, const char *name);
 /* For execve, in the arena: each name once. */

@@ -16,6 +16,7 @@
 #include "schema/check.h"
 #include "server/cli/run_internal.h"
 #include "server/setup.h"
+#include "server/submit/submit.h"
 #include "server/system.h"
 #include "translate/job.h"
 
@@ -151,6 +152,7 @@ static int run_build(struct setup *s, struct job *job, struct notes *warnings, s
 	                 (unsigned long long)facts.submitted_ms & 0xffffffffffff, random);
 	const struct mark mark = { r->submission, s->o->instance, NULL, NULL, false };
 	r->objects = ARENA_NEW(&s->arena, struct objects, 1);
+	submit_key_seed(job, &s->arena, &facts);
 	job_warn(job, &facts, warnings);
 	return job_build(s->translator, job, &facts, &mark, &s->arena, r->objects, e);
 }

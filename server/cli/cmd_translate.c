@@ -91,8 +91,10 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	if (facts.submitted_ms == 0) /* not in --facts */
 		facts.submitted_ms = (int64_t)time(NULL) * 1000;
 	struct job *job = job_read(t, DIALECTS_ALL, text, setup_user(o), &arena, &warnings, e);
-	if (job)
+	if (job) {
+		submit_key_seed(job, &arena, &facts);
 		job_warn(job, &facts, &warnings);
+	}
 	print_warnings(&warnings, file);
 	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)
 		return complain(e, file, EXIT_REFUSED);

@@ -361,6 +361,16 @@ static const char *new_id(struct request *r)
 	                    (unsigned long long)clock_wall_ms() & 0xffffffffffff, random);
 }
 
+void submit_key_seed(const struct job *job, struct arena *a, struct facts *f)
+{
+	enum { SEED = 32 };
+	if (!job_needs_key(job, f))
+		return;
+	char *seed = arena_alloc(a, 2 * SEED + 1);
+	random_hex(seed, SEED);
+	f->key_seed = seed;
+}
+
 static int submit_start(struct submit *s, struct err *e)
 {
 	struct request *r = s->r;
@@ -372,7 +382,8 @@ static int submit_start(struct submit *s, struct err *e)
 	facts.submitted_ms = clock_wall_ms();
 	if (idempotency_claim(s, e) < 0)
 		return -1;
-	r->secret |= facts.extension != NULL; /* even if the job is refused */
+	submit_key_seed(s->job, &r->arena, &facts);
+	r->secret |= facts.extension || facts.key_seed; /* even if the job is refused */
 	struct mark mark = { id, server->options->instance, s->value, r->id,
 		             server->options->webhook[0] != '\0' };
 	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);

@@ -1,4 +1,5 @@
-/* Every file of examples/ in both profiles, against tests/golden/examples/. */
+/* Every file of examples/ and of tests/corpus/distributed/ in both profiles, against
+ * tests/golden/examples/ and tests/golden/distributed/. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,15 +21,18 @@ static void compare(struct tally *t, const char *path, json_t *got)
 	json_decref(want);
 }
 
-static void run(struct tally *t, const struct setting *s, const char *profile, bool update)
+/* The jobs of a folder, against tests/golden/OUT/. */
+static void run_folder(struct tally *t, const struct setting *s, const char *folder,
+                       const char *out, bool update)
 {
-	char **names = folder_list("examples");
+	bool plain = translator_settings(s->translator)->profile == PROFILE_PLAIN;
+	const char *profile = plain ? "plain" : "openpai";
+	char **names = folder_list(folder);
 	for (char **name = names; *name; name++) {
 		if (strcmp(*name, "facts.json") == 0)
 			continue;
-		FREE_AUTO char *job = xasprintf("examples/%s", *name);
-		FREE_AUTO char *path =
-		    xasprintf("tests/golden/examples/%s.%s.json", *name, profile);
+		FREE_AUTO char *job = xasprintf("%s/%s", folder, *name);
+		FREE_AUTO char *path = xasprintf("tests/golden/%s/%s.%s.json", out, *name, profile);
 		STR_AUTO file_text = file_load(job);
 		struct span text = str_view(&file_text);
 		json_t *got = outcome_objects(s, text);
@@ -47,15 +51,21 @@ static void run(struct tally *t, const struct setting *s, const char *profile, b
 	folder_free(names);
 }
 
+static void run(struct tally *t, const struct setting *s, bool update)
+{
+	run_folder(t, s, "examples", "examples", update);
+	run_folder(t, s, "tests/corpus/distributed", "distributed", update);
+}
+
 void golden_examples(struct tally *t, bool update)
 {
 	struct setting s;
 	setting_init(&s, SETTING_PLAIN);
 	if (tally_test(t, "examples-plain"))
-		run(t, &s, "plain", update);
+		run(t, &s, update);
 	setting_done(&s);
 	setting_init(&s, SETTING_BASE);
 	if (tally_test(t, "examples-openpai"))
-		run(t, &s, "openpai", update);
+		run(t, &s, update);
 	setting_done(&s);
 }

@@ -131,6 +131,7 @@ void setting_init(struct setting *s, enum setting_name name)
 		.n_directories = sizeof(DIRECTORIES) / sizeof(*DIRECTORIES),
 		.grants = ALL_GRANTS,
 		.submitted_ms = SUBMITTED_MS,
+		.key_seed = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
 	};
 	if (name == SETTING_EXT)
 		s->facts.extension = extension(&s->arena);

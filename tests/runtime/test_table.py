@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 
 from checks import Root, TOP, check, equal, finish, tests
+from distributed_kit import JOBS, Job, loopback
 from pods import Pod
 
 REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.environ.get("B", "build"), "rest-lit")))
@@ -75,6 +76,9 @@ def of_init(page):
     seen, unknown = set(), set()
     with tempfile.TemporaryDirectory() as folder:
         names = {v for job in (*recorded(), *first_generation(folder)) for v in written(*job)}
+    for job in sorted(os.listdir(JOBS)):
+        with Job(job.removesuffix(".yaml"), loopback) as made:
+            names |= {v for pod in made.pods for v in pod.set}
     for variable in names:
         found = {name for name, text in table.items() if text.fullmatch(variable)}
         seen |= found

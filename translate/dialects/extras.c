@@ -225,11 +225,20 @@ static void read_jobssh(struct parse_context *r, const struct path *p,
 		r->job->jobssh_where = path_place(r->a, &at, n);
 }
 
-void job_warn(const struct job *job, const struct facts *f, struct notes *warnings)
+static bool has_key(const struct facts *f)
 {
 	const struct node *key = node_get(node_get(f->extension, "jobSSH"), "key");
-	bool has_key = node_is(key, NODE_TEXT) && span_trim(node_span(key)).n > 0;
-	if (job->jobssh_where.line && !has_key)
+	return node_is(key, NODE_TEXT) && span_trim(node_span(key)).n > 0;
+}
+
+bool job_needs_key(const struct job *job, const struct facts *f)
+{
+	return job->needs_key && !has_key(f);
+}
+
+void job_warn(const struct job *job, const struct facts *f, struct notes *warnings)
+{
+	if (job->jobssh_where.line && !job->needs_key && !has_key(f))
 		notes_add(
 		    warnings, job->jobssh_where,
 		    "there is no key by which tasks could reach each other, so they will fail: "

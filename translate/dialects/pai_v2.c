@@ -810,5 +810,6 @@ void pai_v2_read(struct parse_context *r)
 	v.deployment = deployments_read(r);
 	v.commands = commands_new(r);
 	pai_v2_read_roles(&v);
+	distributed_read(r);
 	prerequisites_done(r, v.prerequisites);
 }

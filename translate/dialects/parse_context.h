@@ -101,6 +101,8 @@ bool parse_env_reserved(const struct settings *set, struct span name);
 
 /* `extras` of v1 and v2: gang allocation, storages, plugins. */
 void extras_read(struct parse_context *r, const struct path *p, const struct node *extras);
+/* `extras.distributed` of v2 jobs, after the roles: adds ports to them. */
+void distributed_read(struct parse_context *r);
 /* `extras.hivedScheduler`, after the roles. */
 void hived_request_read(struct parse_context *r);
 

@@ -59,6 +59,7 @@ struct span suggest_placeholder(struct render *r, struct arena *a, struct span n
 }
 
 const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin",
+	                             "distributed",
 	                             "gangAllocation",
 	                             "hivedScheduler",
 	                             "maxDurationSec",

@@ -32,9 +32,9 @@ static bool needs_job_secrets(const struct scope *s)
 	return s->job->secrets != NULL;
 }
 
-static bool needs_extension(const struct scope *s)
+bool needs_extension(const struct scope *s)
 {
-	return s->facts->extension != NULL;
+	return s->facts->extension || job_needs_key(s->job, s->facts);
 }
 
 static bool needs_env(const struct scope *s)

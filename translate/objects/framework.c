@@ -213,13 +213,33 @@ static bool put_secret_job(const struct scope *s, struct out *o)
 	return true;
 }
 
+/* `jobSSH: {seed: ...}`, in the place of a key pair of the user. */
+static struct member made_key(const struct scope *s, struct member *seed)
+{
+	const char *text = s->facts->key_seed ? s->facts->key_seed : "";
+	*seed = (struct member){
+		.key = "seed",
+		.key_n = 4,
+		.value = { .type = NODE_TEXT, .text = text, .n = (uint32_t)strlen(text) },
+	};
+	return (struct member){
+		.key = "jobSSH",
+		.key_n = 6,
+		.value = { .type = NODE_MAP, .member = seed, .n = 1 },
+	};
+}
+
 /* Only the members that pods use; an extension may hold tokens. */
 static bool put_secret_extension(const struct scope *s, struct out *o)
 {
 	static const char *const WANTED[] = { "jobSSH", "sshKeys" };
+	struct member seed;
 	struct member v[2];
 	struct node kept = { .type = NODE_MAP, .member = v };
-	for (size_t i = 0; i < 2; i++) {
+	bool made = job_needs_key(s->job, s->facts);
+	if (made)
+		v[kept.n++] = made_key(s, &seed);
+	for (size_t i = made; i < 2; i++) {
 		const struct member *m = node_member(s->facts->extension, span_of(WANTED[i]));
 		if (m)
 			v[kept.n++] = *m;
@@ -232,7 +252,7 @@ static bool put_secret_extension(const struct scope *s, struct out *o)
 static const struct variable SECRET_ROWS[] = {
 	{ "secret.registries", VARIABLE_TEXT, false, SCOPE_JOB,       put_secret_registries, "OpenPAI; `default-registry`", "Logins of all images with `auth`, used or not; of two for one registry the later one." },
 	{ "secret.job",        VARIABLE_TEXT, false, SCOPE_SECRETS,   put_secret_job,        "OpenPAI",                     "`secrets`, parsed and written as YAML again." },
-	{ "secret.extension",  VARIABLE_TEXT, false, SCOPE_EXTENSION, put_secret_extension,  "ours",                        "`jobSSH` and `sshKeys` of the user's extension as YAML (OpenPAI: all of the extension)." },
+	{ "secret.extension",  VARIABLE_TEXT, false, SCOPE_EXTENSION, put_secret_extension,  "ours",                        "`jobSSH` and `sshKeys` of the user's extension as YAML (OpenPAI: all of the extension). If `extras.distributed` needs a key pair and the user has none, `jobSSH` has a random `seed`, from which pai-runtime makes one." },
 };
 /* clang-format on */
 

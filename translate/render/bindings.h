@@ -186,6 +186,9 @@ int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
 int storages_resolve(struct scope *s, struct err *e);
 int64_t role_shm_mb(const struct scope *s);
 
+/* Whether the pods get keys: of the user's extension, or made for the job. */
+bool needs_extension(const struct scope *s);
+
 /* Whether pai-runtime comes from a ConfigMap. */
 bool runtime_by_configmap(const struct settings *s);
 /* Whether init then runs in the image of the role. */

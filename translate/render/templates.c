@@ -152,7 +152,7 @@ bool when_holds(enum when w, const struct scope *s)
 	case WHEN_JOB_SECRETS:
 		return s->job->secrets != NULL;
 	case WHEN_USER_EXTENSION:
-		return s->facts->extension != NULL;
+		return needs_extension(s);
 	case WHEN_ENV_CONFIGMAP:
 		return s->env_moved;
 	case WHEN_CPU_ONLY:
@@ -186,7 +186,7 @@ const struct overlay OVERLAYS[] = {
 	{ "output.yaml",          WHEN_OUTPUT_URL,    0,            "`--output-url`",                          { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "image-auth.yaml",      WHEN_IMAGE_AUTH,    0,            "the role's image has `auth`",             { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "job-secrets.yaml",     WHEN_JOB_SECRETS,       SCOPE_SECRETS,   "the job has `secrets`",                   { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
-	{ "user-extension.yaml",  WHEN_USER_EXTENSION,     SCOPE_EXTENSION, "the user has an extension",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
+	{ "user-extension.yaml",  WHEN_USER_EXTENSION,     SCOPE_EXTENSION, "the user has an extension, or the job needs a key",               { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "env-configmap.yaml",   WHEN_ENV_CONFIGMAP, 0,            "the common environment, in all containers together, is larger than the limit (256 KiB)", { TEMPLATE_TASKROLE, TEMPLATE_MAX } },
 	{ "env-job-v1.yaml",      WHEN_OLD_ENV,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB, TEMPLATE_ENV_JOB_MAP, TEMPLATE_MAX } },
 	{ "env-job-role-v1.yaml", WHEN_OLD_ENV,             0,            "a v1 job",                                { TEMPLATE_ENV_JOB_ROLE, TEMPLATE_ENV_JOB_ROLE_MAP, TEMPLATE_MAX } },

@@ -92,7 +92,7 @@ static void test_ssh_peers(void **state)
 	setenv("PAI_a_0_ssh_PORT", "5000,5001", 1);
 	setenv("PAI_HOST_IP_b_c_12", "fd00::1", 1);
 	setenv("PAI_b_c_12_ssh_PORT", "6000", 1);
-	ssh_peers(&p, &a);
+	ssh_peers(&p, NULL, &a);
 	assert_int_equal(p.n, 2);
 	assert_string_equal(p.v[0].alias, "a-0");
 	assert_string_equal(p.v[0].address, "10.0.0.1");
@@ -101,7 +101,7 @@ static void test_ssh_peers(void **state)
 	/* Of oneself nothing need be known; the four odd ones are unknown. */
 	assert_int_equal(p.unknown, 4);
 	setenv("PAI_HOST_IP_a_0", "10.0.0.1\n  ProxyCommand x", 1);
-	ssh_peers(&p, &a);
+	ssh_peers(&p, NULL, &a);
 	assert_int_equal(p.n, 1);
 }
 
@@ -111,7 +111,7 @@ static void test_ssh_peers_none(void **state)
 	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
 	unsetenv("PAI_TASK_ROLE_INSTANCES");
-	ssh_peers(&p, &a);
+	ssh_peers(&p, NULL, &a);
 	assert_int_equal(p.n + p.unknown, 0);
 }
 /* NOLINTEND(concurrency-mt-unsafe) */

@@ -85,6 +85,25 @@ static void test_environment_add_text_values(void **state)
 	assert_string_equal(joined(&env), "A=|B==|C='`$\n");
 }
 
+/* Values of the container stay; another value is a warning, which does not show it. */
+static void test_environment_add_absent(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	struct environment env = { .a = &a };
+	environment_add(&env, "A=image");
+	environment_add(&env, "B=same");
+	environment_add_absent(&env, SPAN("A=init\0B=same\0C=new\0AB=\0cut=off"), &warnings);
+	assert_string_equal(environment_get(&env, "A"), "image");
+	assert_string_equal(environment_get(&env, "C"), "new");
+	assert_string_equal(environment_get(&env, "AB"), "");
+	assert_null(environment_get(&env, "cut"));
+	assert_int_equal(warnings.n, 1);
+	assert_string_equal(warnings.v[0].msg,
+	                    "extras.distributed: the container has A already, which stays");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -92,6 +111,7 @@ int main(void)
 		cmocka_unit_test(test_environment_add_text_leaves_out),
 		cmocka_unit_test(test_environment_add_text_bounds),
 		cmocka_unit_test(test_environment_add_text_values),
+		cmocka_unit_test(test_environment_add_absent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

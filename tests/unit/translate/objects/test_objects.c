@@ -222,6 +222,49 @@ static void test_build_extension_keeps_only_keys(void **state)
 	json_decref(v);
 }
 
+#define SEED "00000000000000000000000000000000000000000000000000000000000000ff"
+
+/* A job that needs a key gets a seed in the place of the pair that the user lacks. */
+static void test_build_key_seed(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *extension, *want;
+	} CASES[] = {
+		{ NULL, "jobSSH:\n  seed: \"" SEED "\"\n" },
+		{ "githubPAT: secret\nsshKeys: []\njobSSH: {pubKey: x, key: ' '}\n",
+		  "jobSSH:\n  seed: \"" SEED "\"\nsshKeys: []\n" },
+		{ "jobSSH: {pubKey: x, key: z}\n", "jobSSH:\n  pubKey: x\n  key: z\n" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		BENCH_AUTO b;
+		set_up(&b, PROFILE_PLAIN);
+		struct doc doc;
+		NOTES_AUTO w = { 0 };
+		const char *text = CASES[i].extension;
+		if (text)
+			assert_int_equal(
+			    yaml_read(span_of(text), &BUDGET_DEFAULT, &b.a, &doc, &w, &b.e), 0);
+		b.facts.extension = text ? &doc.root : NULL;
+		b.facts.key_seed = SEED;
+		b.job.needs_key = true;
+		built(&b);
+		json_t *v = object(&b, 0);
+		struct span bytes;
+		const char *data =
+		    json_string_value(json_object_get(at(v, "data"), "userExtensionSecrets.yaml"));
+		assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
+		if (!span_is(bytes, CASES[i].want))
+			fail_msg("%.*s", (int)bytes.n, bytes.p);
+		json_decref(v);
+		for (size_t k = 1; k < b.out.n; k++)
+			assert_null(memmem(b.out.v[k].body.p, b.out.v[k].body.n, SEED, 64));
+		json_t *f = object(&b, b.out.n - 1);
+		assert_non_null(named(at(f, POD "volumes"), "user-extension-secrets"));
+		json_decref(f);
+	}
+}
+
 /* ---- the common environment moves -------------------------------------------------------------
  */
 
@@ -343,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_preview_hides_secrets),
 		cmocka_unit_test(test_build_job_secrets_are_yaml),
 		cmocka_unit_test(test_build_extension_keeps_only_keys),
+		cmocka_unit_test(test_build_key_seed),
 		cmocka_unit_test(test_build_environment_moves_whole),
 		cmocka_unit_test(test_build_many_roles_stay_small),
 		cmocka_unit_test(test_build_too_large_names_the_heaviest_roles),

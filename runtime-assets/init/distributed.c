@@ -1,0 +1,375 @@
+/* Variables of distributed training: `extras.distributed` of a v2 job, which the server has
+ * checked.  They are written apart from the others, because `run` sets only those that the
+ * container does not have. */
+#include "runtime-assets/init/init_internal.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+
+#include "runtime-assets/cmdline.h"
+
+enum { PROCESSES_MAX = 1024 };
+
+enum { TORCH = 1, DEEPSPEED = 2, MPI = 4, TENSORFLOW = 8, JAX = 16 };
+enum {
+	BY_SSH = DEEPSPEED | MPI,
+	BY_TORCH = TORCH | DEEPSPEED,
+	BY_MASTER = TORCH | DEEPSPEED | MPI,
+	ALL = BY_MASTER | TENSORFLOW | JAX
+};
+
+static const struct {
+	const char *name;
+	unsigned framework;
+} DISTRIBUTED[] = {
+	{ "torch", TORCH }, { "deepspeed", DEEPSPEED },
+	{ "mpi", MPI },     { "tensorflow", TENSORFLOW },
+	{ "jax", JAX },
+};
+
+struct group_role {
+	struct span name; /* in the job */
+	const struct fw_role *fw;
+	int64_t processes;     /* of each task */
+	struct portspec ports; /* empty if they are not known */
+};
+
+/* Values of variables. */
+enum value {
+	ADDRESS, /* where the processes meet: task 0 of the first role */
+	PORT,
+	ADDRESS_PORT,
+	NODES, /* tasks of all roles */
+	NODE,  /* rank of this task */
+	PROCESSES,
+	PROCESSES_HERE,
+	ONLY_RANK, /* of a process that is the only one of its task, without torchrun */
+	ONLY_LOCAL_RANK,
+	INTERFACE,      /* of the network, with the address of this task */
+	INTERFACE_NCCL, /* without `=`, NCCL takes every interface whose name begins so */
+	HOSTFILE,
+	SSH,
+	ONE,
+	CLUSTER, /* of TensorFlow */
+	VALUES
+};
+
+static const struct {
+	const char *name;
+	uint8_t frameworks, value;
+} VARIABLES[] = {
+	{ "MASTER_ADDR", BY_MASTER, ADDRESS },
+	{ "MASTER_PORT", BY_MASTER, PORT },
+	{ "NNODES", BY_MASTER, NODES },
+	{ "NODE_RANK", BY_MASTER, NODE },
+	{ "NPROC_PER_NODE", BY_MASTER, PROCESSES_HERE },
+	{ "WORLD_SIZE", BY_TORCH, PROCESSES },
+	{ "RANK", BY_TORCH, ONLY_RANK },
+	{ "LOCAL_RANK", BY_TORCH, ONLY_LOCAL_RANK },
+	{ "PET_MASTER_ADDR", BY_TORCH, ADDRESS },
+	{ "PET_MASTER_PORT", BY_TORCH, PORT },
+	{ "PET_NNODES", BY_TORCH, NODES },
+	{ "PET_NODE_RANK", BY_TORCH, NODE },
+	{ "PET_NPROC_PER_NODE", BY_TORCH, PROCESSES_HERE },
+	/* Open MPI up to 4; newer ones read PRTE_MCA_ for what concerns the start of processes. */
+	{ "OMPI_MCA_orte_default_hostfile", BY_SSH, HOSTFILE },
+	{ "OMPI_MCA_plm_rsh_agent", BY_SSH, SSH },
+	{ "OMPI_MCA_btl_tcp_if_include", BY_SSH, INTERFACE },
+	{ "OMPI_MCA_oob_tcp_if_include", BY_SSH, INTERFACE },
+	{ "PRTE_MCA_prte_default_hostfile", BY_SSH, HOSTFILE },
+	{ "PRTE_MCA_plm_ssh_agent", BY_SSH, SSH },
+	{ "OMPI_ALLOW_RUN_AS_ROOT", BY_SSH, ONE },
+	{ "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", BY_SSH, ONE },
+	{ "TF_CONFIG", TENSORFLOW, CLUSTER },
+	{ "JAX_COORDINATOR_ADDRESS", JAX, ADDRESS_PORT },
+	{ "JAX_NUM_PROCESSES", JAX, NODES },
+	{ "JAX_PROCESS_ID", JAX, NODE },
+	{ "NCCL_SOCKET_IFNAME", ALL, INTERFACE_NCCL },
+	{ "GLOO_SOCKET_IFNAME", ALL, INTERFACE },
+};
+
+/* The tasks that train together. */
+struct group {
+	struct init *in;
+	struct notes *warnings;
+	unsigned framework;
+	struct group_role *v; /* in the order of the ranks */
+	size_t n;
+	const struct group_role *own;
+	int64_t nodes, processes;  /* of all roles */
+	int64_t node;              /* rank of this task */
+	const char *value[VALUES]; /* NULL: not known, or there is none */
+};
+
+#define WARN(g, ...) notes_add((g)->warnings, NOWHERE, "distributed: " __VA_ARGS__)
+
+static const char PORT_LABEL[] = "distributed";
+
+/* ---- addresses and ports --------------------------------------------------------------------- */
+
+static const char *group_address(const struct group_role *r, int64_t index)
+{
+	const struct fw_task *t = framework_task(r->fw, index);
+	return t ? framework_address(r->fw, t) : NULL;
+}
+
+/* 0: not known. */
+static int64_t group_port(const struct group_role *r, int64_t index)
+{
+	const struct fw_task *t = framework_task(r->fw, index);
+	for (size_t i = 0; t && i < r->ports.n; i++) {
+		const struct port_label *l = &r->ports.label[i];
+		if (strcmp(l->name, PORT_LABEL) == 0 && l->count > 0 &&
+		    (t->pod_uid || r->ports.sequential))
+			return portspec_port(&r->ports, l, t->pod_uid, index, 0);
+	}
+	return 0;
+}
+
+static bool interface_has(const struct sockaddr *at, const char *address)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+	if (at && at->sa_family == AF_INET && inet_pton(AF_INET, address, &v4) == 1)
+		return ((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr == v4.s_addr;
+	return at && at->sa_family == AF_INET6 && inet_pton(AF_INET6, address, &v6) == 1 &&
+	       memcmp(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr, &v6,
+	              sizeof(v6)) == 0;
+}
+
+/* Init is in the same network as the command. */
+static const char *group_interface(const char *address, struct arena *a)
+{
+	const char *found = NULL;
+	struct ifaddrs *all = NULL;
+	if (getifaddrs(&all) != 0)
+		return NULL;
+	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+		if (interface_has(i->ifa_addr, address))
+			found = arena_dup(a, span_of(i->ifa_name));
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+static const char *group_number(const struct group *g, int64_t n)
+{
+	return arena_printf(g->in->a, "%lld", (long long)n);
+}
+
+static const char *group_address_port(const struct group *g, const char *address, int64_t port)
+{
+	STR_AUTO text = STR_INIT(256);
+	env_add_host(&text, address, port);
+	return arena_dup(g->in->a, str_view(&text));
+}
+
+static void group_find_addresses(struct group *g)
+{
+	const char *own = group_address(g->own, g->in->task_index);
+	const char *first = g->v[0].fw->name;
+	const char *address = group_address(&g->v[0], 0);
+	const char *interface = own ? group_interface(own, g->in->a) : NULL;
+	int64_t port = group_port(&g->v[0], 0);
+	g->value[ADDRESS] = address;
+	g->value[PORT] = port ? group_number(g, port) : NULL;
+	g->value[INTERFACE] = interface;
+	if (address && port)
+		g->value[ADDRESS_PORT] = group_address_port(g, address, port);
+	else
+		WARN(g, "%s of task 0 of role %s is not known: variables with it are not set",
+		     address ? "the port" : "the address", first);
+	if (interface)
+		g->value[INTERFACE_NCCL] = arena_printf(g->in->a, "=%s", interface);
+	else
+		WARN(g,
+		     "no network interface has the address of this task, %s: variables with an "
+		     "interface are not set",
+		     own ? own : "which is not known");
+}
+
+/* ---- TF_CONFIG ------------------------------------------------------------------------------- */
+
+static struct span tf_type(const struct group_role *r)
+{
+	return span_is(r->name, "master") ? SPAN("chief") : r->name;
+}
+
+/* ["10.0.0.1:20000","10.0.0.2:20001"] */
+static bool tf_put_tasks(const struct group *g, const struct group_role *r, struct str *out)
+{
+	str_char(out, '[');
+	for (int64_t i = 0; i < r->fw->task_number; i++) {
+		const char *address = group_address(r, i);
+		int64_t port = group_port(r, i);
+		if (!address || !port) {
+			WARN(g,
+			     "address or port of task %lld of role %s is not known: TF_CONFIG is "
+			     "not "
+			     "set",
+			     (long long)i, r->fw->name);
+			return false;
+		}
+		str_puts(out, i ? "," : "");
+		str_json(out, span_of(group_address_port(g, address, port)));
+	}
+	str_char(out, ']');
+	return true;
+}
+
+/* The evaluator is no member of the cluster that TensorFlow trains with. */
+static bool tf_put(const struct group *g, struct str *out)
+{
+	const char *comma = "";
+	str_puts(out, "{\"cluster\":{");
+	for (size_t i = 0; i < g->n; i++) {
+		const struct group_role *r = &g->v[i];
+		if (span_is(r->name, "evaluator"))
+			continue;
+		str_puts(out, comma);
+		str_json(out, tf_type(r));
+		str_char(out, ':');
+		if (!tf_put_tasks(g, r, out))
+			return false;
+		comma = ",";
+	}
+	str_puts(out, "},\"task\":{\"type\":");
+	str_json(out, tf_type(g->own));
+	str_printf(out, ",\"index\":%lld}}", (long long)g->in->task_index);
+	return true;
+}
+
+/* ---- the roles ------------------------------------------------------------------------------- */
+
+static unsigned group_framework(const struct node *name)
+{
+	for (size_t i = 0; i < sizeof(DISTRIBUTED) / sizeof(*DISTRIBUTED); i++) {
+		if (node_is(name, NODE_TEXT) && span_is(node_span(name), DISTRIBUTED[i].name))
+			return DISTRIBUTED[i].framework;
+	}
+	return 0;
+}
+
+/* A number in `procPerNode`, else the accelerators of the role. */
+static int64_t group_processes(const struct node *distributed, const struct node *role)
+{
+	const struct node *n = node_get(distributed, "procPerNode");
+	if (!node_is(n, NODE_INT))
+		n = node_get(node_get(role, "resourcePerInstance"), "gpu");
+	bool number = node_is(n, NODE_INT) && n->integer >= 1 && n->integer <= PROCESSES_MAX;
+	return number ? n->integer : 1;
+}
+
+static const struct fw_role *group_find(const struct framework *f, struct span name)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		if (f->role[i].in_spec && job_role_becomes(name, f->role[i].name))
+			return &f->role[i];
+	}
+	return NULL;
+}
+
+static void group_add(struct group *g, struct span name, const struct node *distributed,
+                      const struct node *roles)
+{
+	ERR_AUTO why = { 0 };
+	const struct member *m = node_member(roles, name);
+	const struct fw_role *fw = group_find(g->in->framework, name);
+	if (!m || !fw)
+		return;
+	struct group_role *r = &g->v[g->n++];
+	*r = (struct group_role){ .name = name,
+		                  .fw = fw,
+		                  .processes = group_processes(distributed, &m->value) };
+	(void)portspec_read(fw->ports, fw->task_number, g->in->a, &r->ports, &why); /* none */
+	if (g->in->role_name && strcmp(fw->name, g->in->role_name) == 0 &&
+	    g->in->task_index < fw->task_number) {
+		g->own = r;
+		g->node = g->nodes + g->in->task_index;
+	}
+	g->nodes += fw->task_number;
+	g->processes += fw->task_number * r->processes;
+}
+
+static bool group_read(struct group *g)
+{
+	const struct node *root = &g->in->job.doc.root;
+	const struct node *roles = node_get(root, "taskRoles");
+	const struct node *n = node_get(node_get(root, "extras"), "distributed");
+	const struct node *list = node_get(n, "taskRoles");
+	if (!node_is(n, NODE_MAP) || !node_is(roles, NODE_MAP)) /* v1: a list of roles */
+		return false;
+	g->framework = group_framework(node_get(n, "framework"));
+	uint32_t count = node_is(list, NODE_LIST) ? list->n : roles->n;
+	g->v = ARENA_NEW(g->in->a, struct group_role, count);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!node_is(list, NODE_LIST))
+			group_add(g, member_key(&roles->member[i]), n, roles);
+		else if (node_is(&list->item[i], NODE_TEXT))
+			group_add(g, node_span(&list->item[i]), n, roles);
+	}
+	return g->framework && g->own;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void distributed_put(struct distributed_text *out, const char *name, const char *value)
+{
+	str_printf(&out->shell, "[ -n \"${%s+x}\" ] || ", name);
+	env_put_shell(&out->shell, span_of(name), span_of(value));
+	str_printf(&out->nul, "%s=%s", name, value);
+	str_char(&out->nul, '\0');
+}
+
+static void group_values(struct group *g)
+{
+	STR_AUTO cluster = STR_INIT(ENV_TEXT_MAX);
+	bool only = g->processes == g->nodes;
+	group_find_addresses(g);
+	g->value[NODES] = group_number(g, g->nodes);
+	g->value[NODE] = group_number(g, g->node);
+	g->value[PROCESSES] = group_number(g, g->processes);
+	g->value[PROCESSES_HERE] = group_number(g, g->own->processes);
+	g->value[ONLY_RANK] = only ? g->value[NODE] : NULL;
+	g->value[ONLY_LOCAL_RANK] = only ? "0" : NULL;
+	g->value[HOSTFILE] = path_join(g->in->a, g->in->at.runtime_d, "hostfile");
+	g->value[SSH] = "ssh";
+	g->value[ONE] = "1";
+	if ((g->framework & TENSORFLOW) && tf_put(g, &cluster))
+		g->value[CLUSTER] = arena_dup(g->in->a, str_view(&cluster));
+}
+
+static void distributed_variables(const struct group *g, struct distributed_text *out)
+{
+	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
+		const char *value = g->value[VARIABLES[i].value];
+		if ((VARIABLES[i].frameworks & g->framework) && value)
+			distributed_put(out, VARIABLES[i].name, value);
+	}
+}
+
+/* The names are those of ssh. */
+static void distributed_ssh(const struct group *g, struct distributed_text *out)
+{
+	STR_AUTO roles = STR_INIT(ENV_TEXT_MAX);
+	for (size_t i = 0; i < g->n; i++) {
+		const struct group_role *r = &g->v[i];
+		str_printf(&roles, "%s%s", i ? "," : "", r->fw->name);
+		for (int64_t k = 0; k < r->fw->task_number; k++)
+			str_printf(&out->hosts, "%s-%lld slots=%lld\n", r->fw->name, (long long)k,
+			           (long long)r->processes);
+	}
+	g->in->ssh_roles = arena_dup(g->in->a, str_view(&roles));
+	g->in->ssh_first = g->node == 0;
+}
+
+void distributed_write(struct init *in, struct distributed_text *out, struct notes *warnings)
+{
+	struct group g = { .in = in, .warnings = warnings };
+	if (!in->framework || !group_read(&g))
+		return;
+	group_values(&g);
+	distributed_variables(&g, out);
+	if (g.framework & BY_SSH)
+		distributed_ssh(&g, out);
+}

@@ -1,0 +1,136 @@
+"""Jobs with extras.distributed: what the pods of each task get."""
+import base64
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+from checks import RUNTIME, check, equal, finish, tests
+from distributed_kit import D, Job, loopback, variables
+
+HAS_DROPBEAR = b"dropbear" in subprocess.run([RUNTIME, "version"], capture_output=True, check=True).stdout
+
+
+def port_of(pod, label="distributed"):
+    """What runtime_env says about the port of this task."""
+    env = variables(pod.read(D + "/runtime_env"))
+    return env[f"PAI_PORT_LIST_{pod.role['name']}_{pod.index}_{label}"].split(",")[0]
+
+
+def test_torch():
+    """small has ranks first, because it is listed first."""
+    with Job("torch", loopback) as job:
+        first = job.pod("small")
+        common = {"MASTER_ADDR": first.address, "MASTER_PORT": port_of(first), "NNODES": "3", "WORLD_SIZE": "9"}
+        for pod, rank, processes in ((first, "0", "1"), (job.pod("bigone", 0), "1", "4"), (job.pod("bigone", 1), "2", "4")):
+            own = {"NODE_RANK": rank, "NPROC_PER_NODE": processes}
+            pet = {"PET_" + name: value for name, value in {**common, **own}.items() if name != "WORLD_SIZE"}
+            interface = {"NCCL_SOCKET_IFNAME": "=lo", "GLOO_SOCKET_IFNAME": "lo"} if pod.address == "127.0.0.1" else {}
+            equal(f"torch: node {rank}", pod.set, common | own | pet | interface)
+            check(f"torch: the log of node {rank} says whether there is no interface",
+                  (b"no network interface has the address" in pod.init.stderr) == (not interface), pod.init.stderr)
+        equal("torch: a role that is not listed", (job.pod("board").set, job.pod("board").read(D + "/distributed_env")), ({}, None))
+        check("torch: no ssh", not job.secrets and not first.exists(D + "/hostfile"))
+
+
+def test_image_wins():
+    """`run` keeps what the container has, and says so; the shell's file likewise."""
+    with Job("torch", loopback) as job:
+        pod = job.pod("small")
+        pod.write(D + "/user.sh", "#!/bin/sh\nenv\n", 0o755)
+        pod.env = pod.environment("containers", "app", PATH=os.environ["PATH"]) | {"MASTER_PORT": "1234", "NNODES": "3"}
+        done = pod.run("run", "--logs-kept")
+        env = dict(line.split("=", 1) for line in done.stdout.decode().splitlines() if "=" in line)
+        equal("run: the image's port, our address", (env["MASTER_PORT"], env["MASTER_ADDR"]), ("1234", pod.address))
+        log = pod.read(pod.logs() + "/runtime.log").decode()
+        equal("run: one warning, without the value", re.findall("extras.distributed: (.*)", log),
+              ["the container has MASTER_PORT already, which stays"])
+        script = f". {pod.at(D)}/runtime_env.sh; echo $MASTER_PORT $NNODES"
+        done = subprocess.run(["sh", "-uc", script], capture_output=True, env={"MASTER_PORT": "7"}, check=True)
+        equal("runtime_env.sh", done.stdout, b"7 3\n")
+
+
+def test_tensorflow():
+    with Job("tensorflow", lambda i: f"fd00::{i + 1}") as job:
+        cluster = {role: [f"[{p.address}]:{port_of(p)}" for p in job.pods if p.role["name"] == role]
+                   for role in ("chief", "worker", "ps")}
+        equal("tensorflow: all have ports of their own", len({h for hosts in cluster.values() for h in hosts}), 4)
+        for pod in job.pods:
+            want = {"cluster": cluster, "task": {"type": pod.role["name"], "index": pod.index}}
+            equal(f"tensorflow: {pod.role['name']}-{pod.index}", json.loads(pod.set["TF_CONFIG"]), want)
+
+
+def test_jax():
+    """On the host's network the node's address counts; the job's own ports with the label are used."""
+    with Job("jax", loopback) as job:
+        for pod in job.pods:
+            equal(f"jax: {pod.index}", pod.set, {
+                "JAX_COORDINATOR_ADDRESS": f"192.0.2.0:{port_of(job.pods[0])}", "JAX_NUM_PROCESSES": "2",
+                "JAX_PROCESS_ID": str(pod.index)})
+
+
+def commands(pod):
+    """Calls of pai-runtime before the command."""
+    return re.findall(r"/runtime'? (.*)", (pod.read(D + "/plugin_pre0.sh") or b"").decode())
+
+
+def test_mpi():
+    """The plugin ssh of the job is not repeated."""
+    with Job("mpi", loopback) as job:
+        launcher, worker = job.pod("launcher"), job.pod("worker", 1)
+        for pod in job.pods:
+            equal(f"mpi: hostfile of {pod.role['name']}-{pod.index}", pod.read(D + "/hostfile").decode(),
+                  "launcher-0 slots=2\nworker-0 slots=2\nworker-1 slots=2\n")
+            equal("mpi: one plugin", pod.exists(D + "/plugin_pre1.sh"), False)
+        equal("mpi: the first waits for the others", commands(launcher), ["sshd true", "ssh-barrier --roles 'launcher,worker' 30"])
+        equal("mpi: the others do not", commands(worker), ["sshd true"])
+        equal("mpi: where the hosts are", (worker.set["OMPI_MCA_orte_default_hostfile"], worker.set["NODE_RANK"]),
+              (worker.at(D + "/hostfile"), "2"))
+        shared_key(job)
+        job_hostfile(worker)
+
+
+def shared_key(job):
+    """A pair for ssh, the same in all tasks, made from what the Secret has."""
+    seed = re.search(rb'seed: "?([0-9a-f]{64})', base64.b64decode(job.secrets[0]["data"]["userExtensionSecrets.yaml"]))[1]
+    for pod in job.pods:
+        equal("mpi: the seed is nowhere else", [path for path in (D + "/job_config.yaml", D + "/runtime_env", D + "/distributed_env",
+              D + "/plugin_pre0.sh") if seed in (pod.read(path) or b"")] + ([pod.init.stderr] if seed in pod.init.stderr else []), [])
+    if not HAS_DROPBEAR:
+        return
+    path = "/usr/local/pai/ssh-secret/ssh-privatekey"
+    keys = {pod.read(path) for pod in job.pods}
+    equal("mpi: one key", len(keys), 1)
+    with tempfile.NamedTemporaryFile() as f: # only for its owner, which ssh-keygen wants
+        f.write(keys.pop())
+        f.flush()
+        done = subprocess.run(["ssh-keygen", "-y", "-P", "", "-f", f.name], capture_output=True, check=False)
+    equal("mpi: the public key is that of the private one", done.stdout.split()[:2],
+          job.pods[0].read("/usr/local/pai/ssh-secret/ssh-publickey").split())
+
+
+def job_hostfile(pod):
+    """/job/hostfile, unless it is there, or cannot be written."""
+    text = pod.read(D + "/plugin_pre0.sh").decode()
+    part = text[text.index("set --"):text.index("fi\n") + 3]
+    for what, before, said, there in (
+            ("is made", "", b"", pod.read(D + "/hostfile")),
+            ("stays", f"rm -r '{pod.path}/job'; mkdir '{pod.path}/job'; echo mine >'{pod.path}/job/hostfile'", b"which stays", b"mine\n"),
+            ("cannot be made", f"rm -r '{pod.path}/job'; echo >'{pod.path}/job'", b"cannot be written", None)):
+        done = subprocess.run(["sh", "-ec", before + "\n" + part], capture_output=True, check=False)
+        check(f"mpi: /job/hostfile {what}", done.returncode == 0 and said in done.stderr and bool(said) == bool(done.stderr), done)
+        equal(f"mpi: /job/hostfile {what}: its text", pod.read("/job/hostfile") if os.path.isdir(pod.at("/job")) else None, there)
+
+
+def test_deepspeed():
+    """A job without the plugin gets it."""
+    with Job("deepspeed", loopback) as job:
+        equal("deepspeed: hostfile", job.pods[0].read(D + "/hostfile"), b"worker-0 slots=2\nworker-1 slots=2\n")
+        equal("deepspeed: torchrun would know too", job.pods[1].set["PET_NODE_RANK"], "1")
+        equal("deepspeed: first", commands(job.pods[0]), ["sshd true", "ssh-barrier --roles 'worker' 30"])
+        equal("deepspeed: second", commands(job.pods[1]), ["sshd true"])
+
+
+tests(test_torch, test_image_wins, test_tensorflow, test_jax, test_mpi, test_deepspeed)
+finish()

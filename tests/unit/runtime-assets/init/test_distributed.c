@@ -1,0 +1,386 @@
+/* The variables of extras.distributed: jobs of several roles, seen by each of their tasks. */
+#include "runtime-assets/init/init_internal.h"
+
+#include "tests/unit/runtime-assets/world.h"
+
+enum { ROLES_MAX = 5 };
+
+struct seen {
+	struct arena a;
+	struct init in;
+	struct distributed_text out;
+	struct notes warnings;
+};
+
+static void seen_done(struct seen *s)
+{
+	str_done(&s->out.shell);
+	str_done(&s->out.nul);
+	str_done(&s->out.hosts);
+	notes_done(&s->warnings);
+	arena_done(&s->a);
+}
+
+#define SEEN_AUTO __attribute__((cleanup(seen_done))) struct seen
+
+/* A role of the Framework: `address` has a %d for the index, NULL: not known. */
+struct fake_role {
+	const char *name; /* in Kubernetes */
+	int tasks;
+	const char *ports; /* labels, sequential from this port on; NULL: no annotation */
+	const char *address;
+	bool host_network;
+};
+
+/* "distributed" from 20000 on: task 1 has 20001. */
+#define MEET(start) "{\"distributed\":{\"start\":" #start ",\"count\":1}}"
+
+static void fake_framework(struct seen *s, const struct fake_role *roles)
+{
+	struct framework *f = ARENA_NEW(&s->a, struct framework, 1);
+	f->role = ARENA_NEW(&s->a, struct fw_role, ROLES_MAX);
+	for (; roles->name; roles++) {
+		struct fw_role *r = &f->role[f->n++];
+		*r = (struct fw_role){ .name = roles->name,
+			               .in_spec = true,
+			               .task_number = roles->tasks,
+			               .host_network = roles->host_network,
+			               .ports = roles->ports,
+			               .n = (size_t)roles->tasks };
+		r->task = ARENA_NEW(&s->a, struct fw_task, r->n);
+		for (size_t i = 0; i < r->n; i++) {
+			const char *text =
+			    roles->address ? arena_printf(&s->a, "%s%zu", roles->address, i) : NULL;
+			r->task[i] = (struct fw_task){ .index = (int64_t)i,
+				                       .pod_ip = text,
+				                       .host_ip = text ? "192.0.2.77" : NULL,
+				                       .pod_uid = "uid" };
+		}
+	}
+	s->in.framework = f;
+}
+
+static void see(struct seen *s, const struct fake_role *roles, const char *config, const char *role,
+                int64_t index)
+{
+	STR_AUTO problem = STR_INIT(1000);
+	*s = (struct seen){
+		.out = { STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX), STR_INIT(ENV_TEXT_MAX) },
+	};
+	s->in = (struct init){ .a = &s->a, .role_name = role, .task_index = index };
+	s->in.at.runtime_d = "/d";
+	fake_framework(s, roles);
+	job_read(&s->in.job, span_of(config), &s->a, &problem);
+	assert_string_equal(str_c(&problem), "");
+	distributed_write(&s->in, &s->out, &s->warnings);
+}
+
+/* The value of a variable; "(none)". */
+static const char *value(struct seen *s, const char *name)
+{
+	struct span rest = str_view(&s->out.nul);
+	while (rest.n > 0) {
+		struct span one = span_next(&rest, '\0');
+		size_t n = span_chr(one, '=');
+		if (span_is(span_to(one, n), name))
+			return arena_dup(&s->a, span_from(one, n + 1));
+	}
+	return "(none)";
+}
+
+#define WANT(s, name, text) assert_string_equal(value(s, name), text)
+
+static void want_warning(const struct seen *s, const char *text)
+{
+	for (size_t i = 0; i < s->warnings.n; i++) {
+		if (strstr(s->warnings.v[i].msg, text))
+			return;
+	}
+	fail_msg("no warning of %s", text);
+}
+
+#define ROLE(name, gpu) "  " name ": {resourcePerInstance: {gpu: " #gpu "}}\n"
+#define CONFIG(roles, distributed)                                                                 \
+	"protocolVersion: 2\ntaskRoles:\n" roles "extras: {distributed: {" distributed "}}\n"
+
+/* 127.0.0.N: the interface lo has the first of them. */
+static const struct fake_role TWO[] = {
+	{ "bigone", 2, MEET(20000), "127.0.0.", false },
+	{ "small", 3, MEET(30000), "127.0.1.", false },
+	{ NULL, 0, NULL, NULL, false },
+};
+#define BIG_SMALL ROLE("big_one", 4) ROLE("small", 0)
+
+/* ---- torch ----------------------------------------------------------------------------------- */
+
+static void test_torch_unequal_processes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *role;
+		int64_t index;
+		const char *rank, *processes;
+	} CASES[] = {
+		{ "bigone", 0, "0", "4" },
+		{ "bigone", 1, "1", "4" },
+		{ "small", 0, "2", "1" },
+		{ "small", 2, "4", "1" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		SEEN_AUTO s;
+		see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), CASES[i].role, CASES[i].index);
+		WANT(&s, "MASTER_ADDR", "127.0.0.0");
+		WANT(&s, "MASTER_PORT", "20000");
+		WANT(&s, "NNODES", "5");
+		WANT(&s, "NODE_RANK", CASES[i].rank);
+		WANT(&s, "NPROC_PER_NODE", CASES[i].processes);
+		WANT(&s, "WORLD_SIZE", "11");
+		WANT(&s, "PET_MASTER_ADDR", "127.0.0.0");
+		WANT(&s, "PET_MASTER_PORT", "20000");
+		WANT(&s, "PET_NNODES", "5");
+		WANT(&s, "PET_NODE_RANK", CASES[i].rank);
+		WANT(&s, "PET_NPROC_PER_NODE", CASES[i].processes);
+		WANT(&s, "RANK", "(none)");
+		WANT(&s, "OMPI_MCA_plm_rsh_agent", "(none)");
+		assert_null(s.in.ssh_roles);
+		assert_int_equal(s.out.hosts.n, 0);
+	}
+}
+
+/* Without torchrun: a process knows its rank. */
+static void test_torch_one_process_each(void **state)
+{
+	(void)state;
+	SEEN_AUTO s;
+	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch, procPerNode: 1"), "small", 1);
+	WANT(&s, "RANK", "3");
+	WANT(&s, "LOCAL_RANK", "0");
+	WANT(&s, "WORLD_SIZE", "5");
+}
+
+/* The order of the list is that of the ranks; other roles get nothing. */
+static void test_torch_listed_roles(void **state)
+{
+	(void)state;
+	const char *config =
+	    CONFIG(BIG_SMALL ROLE("other", 0),
+	           "framework: torch, taskRoles: [small, big_one], procPerNode: auto");
+	SEEN_AUTO s;
+	see(&s, TWO, config, "bigone", 1);
+	WANT(&s, "MASTER_ADDR", "127.0.1.0");
+	WANT(&s, "MASTER_PORT", "30000");
+	WANT(&s, "NODE_RANK", "4");
+	SEEN_AUTO other;
+	see(&other, TWO, config, "other", 0);
+	assert_int_equal(other.out.nul.n + other.out.shell.n + other.warnings.n, 0);
+}
+
+/* In a shell that has them already they stay. */
+static void test_torch_shell(void **state)
+{
+	(void)state;
+	SEEN_AUTO s;
+	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), "bigone", 0);
+	assert_non_null(strstr(str_c(&s.out.shell),
+	                       "[ -n \"${MASTER_PORT+x}\" ] || export MASTER_PORT='20000'\n"));
+}
+
+static void test_no_job_no_variables(void **state)
+{
+	(void)state;
+	static const char *const CONFIGS[] = {
+		"taskRoles: {small: {}}",
+		"{taskRoles: {small: {}}, extras: {distributed: null}}",
+		"{taskRoles: {small: {}}, extras: {distributed: {framework: other}}}",
+		"{taskRoles: {small: {}}, extras: {distributed: {taskRoles: [small]}}}",
+		"{taskRoles: {small: {}}, extras: {distributed: {framework: jax, taskRoles: [1]}}}",
+		"{jobName: j, taskRoles: [{name: small}], extras: {distributed: {framework: jax}}}",
+	};
+	for (size_t i = 0; i < sizeof(CONFIGS) / sizeof(CONFIGS[0]); i++) {
+		SEEN_AUTO s;
+		see(&s, TWO, CONFIGS[i], "small", 0);
+		assert_int_equal(s.out.nul.n + s.out.shell.n + s.out.hosts.n, 0);
+	}
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static void test_interface_of_the_address(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "big", 2, MEET(20000), "127.0.0.", false },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	SEEN_AUTO s;
+	see(&s, ROLES, CONFIG(ROLE("big", 0), "framework: jax"), "big", 1);
+	WANT(&s, "GLOO_SOCKET_IFNAME", "lo");
+	WANT(&s, "NCCL_SOCKET_IFNAME", "=lo");
+	assert_int_equal(s.warnings.n, 0);
+	SEEN_AUTO none;
+	see(&none, ROLES, CONFIG(ROLE("big", 0), "framework: jax"), "big", 0);
+	WANT(&none, "GLOO_SOCKET_IFNAME", "(none)");
+	WANT(&none, "NCCL_SOCKET_IFNAME", "(none)");
+	want_warning(&none, "no network interface has the address of this task, 127.0.0.0");
+}
+
+static void test_addresses_of_version_6(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "worker", 2, MEET(20000), "fd00::", false },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	SEEN_AUTO s;
+	see(&s, ROLES, CONFIG(ROLE("worker", 0), "framework: jax"), "worker", 1);
+	WANT(&s, "JAX_COORDINATOR_ADDRESS", "[fd00::0]:20000");
+	SEEN_AUTO torch;
+	see(&torch, ROLES, CONFIG(ROLE("worker", 0), "framework: torch"), "worker", 1);
+	WANT(&torch, "MASTER_ADDR", "fd00::0");
+	SEEN_AUTO tf;
+	see(&tf, ROLES, CONFIG(ROLE("worker", 0), "framework: tensorflow"), "worker", 1);
+	WANT(&tf, "TF_CONFIG",
+	     "{\"cluster\":{\"worker\":[\"[fd00::0]:20000\",\"[fd00::1]:20001\"]},"
+	     "\"task\":{\"type\":\"worker\",\"index\":1}}");
+}
+
+static void test_address_of_the_host(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "big", 1, MEET(20000), "127.0.0.", true },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	SEEN_AUTO s;
+	see(&s, ROLES, CONFIG(ROLE("big", 0), "framework: torch"), "big", 0);
+	WANT(&s, "MASTER_ADDR", "192.0.2.77");
+}
+
+static void test_unknown_address_and_port(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "big", 1, NULL, NULL, false },
+		{ "small", 2, MEET(20000), "127.0.0.", false },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	SEEN_AUTO s;
+	see(&s, ROLES, CONFIG(ROLE("big", 0) ROLE("small", 0), "framework: torch"), "small", 1);
+	WANT(&s, "MASTER_ADDR", "(none)");
+	WANT(&s, "MASTER_PORT", "(none)");
+	WANT(&s, "NODE_RANK", "2");
+	want_warning(&s, "the address of task 0 of role big is not known");
+	SEEN_AUTO jax;
+	see(&jax, ROLES, CONFIG(ROLE("big", 0) ROLE("small", 0), "framework: jax"), "small", 1);
+	WANT(&jax, "JAX_COORDINATOR_ADDRESS", "(none)");
+	WANT(&jax, "JAX_PROCESS_ID", "2");
+}
+
+/* ---- the other frameworks -------------------------------------------------------------------- */
+
+static void test_jax(void **state)
+{
+	(void)state;
+	SEEN_AUTO s;
+	see(&s, TWO, CONFIG(BIG_SMALL, "framework: jax"), "small", 2);
+	WANT(&s, "JAX_COORDINATOR_ADDRESS", "127.0.0.0:20000");
+	WANT(&s, "JAX_NUM_PROCESSES", "5");
+	WANT(&s, "JAX_PROCESS_ID", "4");
+	WANT(&s, "MASTER_ADDR", "(none)");
+}
+
+static void test_tensorflow(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "master", 1, MEET(20000), "10.0.0.", false },
+		{ "worker", 2, MEET(21000), "10.0.1.", false },
+		{ "ps", 1, MEET(22000), "10.0.2.", false },
+		{ "evaluator", 1, MEET(23000), "10.0.3.", false },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	static const struct {
+		const char *role;
+		int64_t index;
+		const char *type;
+	} CASES[] = {
+		{ "master", 0, "chief" },
+		{ "worker", 1, "worker" },
+		{ "ps", 0, "ps" },
+		{ "evaluator", 0, "evaluator" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		SEEN_AUTO s;
+		see(&s, ROLES,
+		    CONFIG(ROLE("master", 0) ROLE("worker", 1) ROLE("ps", 0) ROLE("evaluator", 0),
+		           "framework: tensorflow"),
+		    CASES[i].role, CASES[i].index);
+		WANT(&s, "TF_CONFIG",
+		     arena_printf(&s.a,
+		                  "{\"cluster\":{\"chief\":[\"10.0.0.0:20000\"],"
+		                  "\"worker\":[\"10.0.1.0:21000\",\"10.0.1.1:21001\"],"
+		                  "\"ps\":[\"10.0.2.0:22000\"]},"
+		                  "\"task\":{\"type\":\"%s\",\"index\":%lld}}",
+		                  CASES[i].type, (long long)CASES[i].index));
+	}
+}
+
+static void test_tensorflow_without_all_addresses(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "worker", 1, MEET(20000), "10.0.0.", false },
+		{ "ps", 1, MEET(20000), NULL, false },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	SEEN_AUTO s;
+	see(&s, ROLES, CONFIG(ROLE("worker", 0) ROLE("ps", 0), "framework: tensorflow"), "worker",
+	    0);
+	WANT(&s, "TF_CONFIG", "(none)");
+	want_warning(&s, "task 0 of role ps is not known: TF_CONFIG is not set");
+}
+
+static void test_mpi_and_deepspeed(void **state)
+{
+	(void)state;
+	static const char *const CONFIGS[] = { CONFIG(BIG_SMALL, "framework: mpi"),
+		                               CONFIG(BIG_SMALL, "framework: deepspeed") };
+	for (size_t i = 0; i < 2; i++) {
+		SEEN_AUTO s;
+		see(&s, TWO, CONFIGS[i], "bigone", 1);
+		WANT(&s, "OMPI_MCA_orte_default_hostfile", "/d/hostfile");
+		WANT(&s, "OMPI_MCA_plm_rsh_agent", "ssh");
+		WANT(&s, "OMPI_MCA_btl_tcp_if_include", "lo");
+		WANT(&s, "OMPI_MCA_oob_tcp_if_include", "lo");
+		WANT(&s, "NODE_RANK", "1");
+		WANT(&s, "WORLD_SIZE", i == 0 ? "(none)" : "11");
+		assert_string_equal(str_c(&s.out.hosts), "bigone-0 slots=4\nbigone-1 slots=4\n"
+		                                         "small-0 slots=1\nsmall-1 slots=1\n"
+		                                         "small-2 slots=1\n");
+		assert_string_equal(s.in.ssh_roles, "bigone,small");
+		assert_false(s.in.ssh_first);
+		SEEN_AUTO first;
+		see(&first, TWO, CONFIGS[i], "bigone", 0);
+		assert_true(first.in.ssh_first);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_torch_unequal_processes),
+		cmocka_unit_test(test_torch_one_process_each),
+		cmocka_unit_test(test_torch_listed_roles),
+		cmocka_unit_test(test_torch_shell),
+		cmocka_unit_test(test_no_job_no_variables),
+		cmocka_unit_test(test_interface_of_the_address),
+		cmocka_unit_test(test_addresses_of_version_6),
+		cmocka_unit_test(test_address_of_the_host),
+		cmocka_unit_test(test_unknown_address_and_port),
+		cmocka_unit_test(test_jax),
+		cmocka_unit_test(test_tensorflow),
+		cmocka_unit_test(test_tensorflow_without_all_addresses),
+		cmocka_unit_test(test_mpi_and_deepspeed),
+	};
+	return cmocka_run_group_tests(TESTS, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+/* extras.distributed: what is refused, and what the job gets. */
+#include "tests/unit/translate/parse_kit.h"
+
+#define ROLE_OF(name, n)                                                                           \
+	"  " name ": {instances: " #n ", dockerImage: i, commands: [x], "                          \
+	"resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}}\n"
+/* Roles a, b and c. */
+#define JOB(extras)                                                                                \
+	HEAD IMAGE "taskRoles:\n" ROLE_OF("a", 1) ROLE_OF("b", 2) ROLE_OF("c", 2) "extras:"        \
+										  "\n" extras
+#define TF(roles, extras) HEAD IMAGE "taskRoles:\n" roles "extras:\n" extras
+/* Behind "distributed: " in the tenth line. */
+#define WITH(text) JOB("  distributed: {" text "}\n")
+
+static void test_distributed_refused(void **state)
+{
+	(void)state;
+	static const struct refusal CASES[] = {
+		{ WITH("framework: pytorch"),
+		  "10:28: extras.distributed.framework: must be torch, deepspeed, mpi, tensorflow "
+		  "or jax" },
+		{ WITH("taskRoles: [a]"), "extras.distributed: misses the key `framework`" },
+		{ WITH("framework: torch, taskRole: [a]"), "did you mean `taskRoles`?" },
+		{ WITH("framework: torch, taskRoles: a"),
+		  "extras.distributed.taskRoles: must be " },
+		{ WITH("framework: torch, taskRoles: []"),
+		  "names no task role; leave it out for all roles of the job" },
+		{ WITH("framework: torch, taskRoles: [a, aa]"),
+		  "extras.distributed.taskRoles[1]: there is no task role \"aa\"" },
+		{ WITH("framework: torch, taskRoles: [a, 1]"),
+		  "extras.distributed.taskRoles[1]: must be the name of a task role, is " },
+		{ WITH("framework: torch, taskRoles: [a, b, a]"),
+		  "extras.distributed.taskRoles[2]: role \"a\" is named twice" },
+		{ WITH("framework: torch, procPerNode: 0"),
+		  "extras.distributed.procPerNode: must be at least 1, is 0" },
+		{ WITH("framework: torch, procPerNode: 2000"), "must be at most 1024, is 2000" },
+		{ WITH("framework: torch, procPerNode: all"),
+		  "extras.distributed.procPerNode: must be `auto` or a number of processes" },
+		{ WITH("framework: torch, procPerNode: [2]"),
+		  "extras.distributed.procPerNode: must be `auto` or a number of processes" },
+		{ WITH("framework: jax, procPerNode: 2"),
+		  "must be 1: with framework jax, each task is one process" },
+		{ JOB("  distributed: {framework: mpi}\n  gangAllocation: false\n"),
+		  "extras.distributed: needs gang allocation" },
+		{ WITH("framework: tensorflow"), "6:3: taskRoles.a: role \"a\" has no part in "
+		                                 "TF_CONFIG: with framework tensorflow" },
+		{ NULL, NULL },
+	};
+	assert_all_refused(CASES);
+}
+
+static void test_distributed_one_chief(void **state)
+{
+	(void)state;
+	static const struct refusal CASES[] = {
+		{ TF(ROLE_OF("chief", 2) ROLE_OF("worker", 2),
+		     "  distributed: {framework: tensorflow}\n"),
+		  "there is one chief: role \"chief\" must have 1 instance, has 2" },
+		{ TF(ROLE_OF("master", 1) ROLE_OF("chief", 1),
+		     "  distributed: {framework: tensorflow, taskRoles: [chief, master]}\n"),
+		  "taskRoles[1]: there is one chief, and role \"chief\" is it" },
+		{ NULL, NULL },
+	};
+	assert_all_refused(CASES);
+	assert_quiet(TF(ROLE_OF("chief", 1) ROLE_OF("worker", 2) ROLE_OF("ps", 2)
+	                    ROLE_OF("evaluator", 1) ROLE_OF("tensorboard", 3),
+	                "  distributed: {framework: tensorflow, taskRoles: [worker, chief, ps, "
+	                "evaluator]}\n"));
+}
+
+/* How many ports the role has for this label; -1: none is declared. */
+static int64_t ports_of(const struct run *r, size_t role, const char *label)
+{
+	int64_t count = -1;
+	for (size_t i = 0; i < r->job->roles[role].n_ports; i++) {
+		const struct port_request *p = &r->job->roles[role].ports[i];
+		if (!span_is(p->label, label))
+			continue;
+		assert_int_equal(count, -1);
+		count = p->count;
+	}
+	return count;
+}
+
+/* The first role in the list has the port; with TensorFlow all have one. */
+static void test_distributed_ports(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t a, b, c;
+	} CASES[] = {
+		{ JOB("  {}\n"), -1, -1, -1 },
+		{ WITH("framework: torch"), 1, -1, -1 },
+		{ WITH("framework: jax, procPerNode: 1"), 1, -1, -1 },
+		{ WITH("framework: mpi, taskRoles: [c, a]"), -1, -1, 1 },
+		{ TF(ROLE_OF("worker", 1) ROLE_OF("ps", 1) ROLE_OF("chief", 1),
+		     "  distributed: {framework: tensorflow, taskRoles: [chief, worker]}\n"),
+		  1, -1, 1 },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct run r = run_good(CASES[i].text);
+		assert_int_equal(ports_of(&r, 0, "distributed"), CASES[i].a);
+		assert_int_equal(ports_of(&r, 1, "distributed"), CASES[i].b);
+		assert_int_equal(ports_of(&r, 2, "distributed"), CASES[i].c);
+		assert_int_equal(ports_of(&r, 0, "ssh"), 1);
+		run_done(&r);
+	}
+}
+
+#define OWN_PORT(count)                                                                            \
+	HEAD IMAGE "taskRoles:\n  w: {dockerImage: i, commands: [x], resourcePerInstance: "        \
+		   "{cpu: 1, memoryMB: 8, gpu: 0, ports: {distributed: " #count "}}}\n"            \
+		   "extras: {distributed: {framework: torch}}\n"
+
+static void test_distributed_port_of_the_job(void **state)
+{
+	(void)state;
+	struct run r = run_good(OWN_PORT(3));
+	assert_int_equal(ports_of(&r, 0, "distributed"), 3);
+	run_done(&r);
+	assert_refused(OWN_PORT(0), "needs a port \"distributed\" in role \"w\", which has 0");
+}
+
+static void test_distributed_needs_key(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool needs;
+	} CASES[] = {
+		{ WITH("framework: torch"), false },
+		{ WITH("framework: jax"), false },
+		{ WITH("framework: deepspeed"), true },
+		{ WITH("framework: mpi, procPerNode: 2"), true },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct run r = run_good(CASES[i].text);
+		assert_int_equal(job_needs_key(r.job, &(struct facts){ 0 }), CASES[i].needs);
+		run_done(&r);
+	}
+}
+
+static void test_distributed_misspelt(void **state)
+{
+	(void)state;
+	assert_warned(JOB("  distribute: {framework: torch}\n"),
+	              "has no effect; did you mean `distributed`?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_distributed_refused),
+		cmocka_unit_test(test_distributed_one_chief),
+		cmocka_unit_test(test_distributed_ports),
+		cmocka_unit_test(test_distributed_port_of_the_job),
+		cmocka_unit_test(test_distributed_needs_key),
+		cmocka_unit_test(test_distributed_misspelt),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,4 +1,4 @@
-"""Examples, with stand-ins for GPUs and for the programs of their images."""
+"""The examples for training, with stand-ins for GPUs and for the programs of their images."""
 import json
 import os
 import re
@@ -11,7 +11,10 @@ from harness import wait_until
 from machine import Machine
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-STAND_INS = ("jupyter",)
+STAND_INS = ("torchrun", "deepspeed", "mpirun", "python", "jupyter", "pip", "apt-get")
+SAYS = {"torchrun-ddp": "2 nodes, 16 processes", "jax-multihost": "4 processes", "tensorflow-ps": "4 servers",
+        "deepspeed": "2 hosts, 16 slots", "horovod": "4 hosts, 16 slots"}
+
 WHERE = {"first": r"step (\d+) is saved", "second": r"begins at step (\d+)"}
 
 
@@ -31,14 +34,23 @@ def prepare(place, name):
     place.arguments += ["--memory", "1024GiB"]
 
 
+def test_examples_of_training(check):
+    """All tasks meet where the variables say, and the job succeeds."""
+    for name, says in SAYS.items():
+        with Place(gpus=32) as p:
+            prepare(p, name)
+            code, out, err = p.run(name + ".yaml")
+            check.ok(f"{name}: {says}", code == 0 and re.search(rf"^(\S+ \| )?{says}$", out, re.M), out + err)
+
+
 def test_example_notebook(check):
     """It listens on its port until it is stopped."""
     with Place(gpus=1) as p:
         prepare(p, "notebook")
         with p.start("notebook.yaml") as c:
-            check.ok("ready", c.says("ready on "), c.stderr)
-            port = re.search(r"ready on (\d+)", c.stdout)
-            with socket.create_connection(("127.0.0.1", int(port.group(1)))) as s:
+            check.ok("ready", c.says("ready"), c.stderr)
+            address = re.search(r"^http://(.*):(\d+)/$", c.stdout, re.M)
+            with socket.create_connection((address.group(1), int(address.group(2)))) as s:
                 s.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 check.ok("answers", s.recv(16).startswith(b"HTTP/1.0 "))
             c.process.send_signal(signal.SIGINT)
@@ -70,4 +82,4 @@ def test_example_checkpoint(check):
                 saved = step.group(1)
 
 
-TESTS = [test_example_notebook, test_example_checkpoint]
+TESTS = [test_examples_of_training, test_example_notebook, test_example_checkpoint]

@@ -18,6 +18,19 @@ note = @$(if $(V),:,printf '  %-4s %s\n' $(1) $(2))
 FLAVOUR ?= release
 B := $(if $(filter release,$(FLAVOUR)),build,build/$(FLAVOUR))
 
+# make ARCH=arm64 (or amd64) on another machine compiles only pai-runtime, into build/ARCH.
+CPU_amd64 := x86_64
+CPU_arm64 := aarch64
+MACHINE := $(shell dpkg --print-architecture)
+ifneq ($(origin ARCH),command line)
+ARCH := $(MACHINE)
+endif
+ifneq ($(ARCH),$(MACHINE))
+$(if $(CPU_$(ARCH)),,$(error ARCH=$(ARCH): amd64 and arm64 are supported))
+B := build/$(ARCH)
+CROSS := $(CPU_$(ARCH))-linux-gnu-
+endif
+
 CC := gcc
 # The installed version: 14 in Debian 12, 19 in Debian 13.
 CLANG := $(notdir $(firstword $(shell command -v clang-14 clang-19)))
@@ -46,11 +59,12 @@ endif
 GOALS := $(filter-out clean help dist image runtime-image,$(or $(MAKECMDGOALS),all))
 ifneq ($(GOALS),)
 SECTIONS := build
+SECTIONS += $(if $(CROSS),$(ARCH))
 # All targets except the program, demo, install and packages need the test packages.
 ifneq ($(filter-out all demo install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb) $(filter screenshots,$(GOALS))
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -94,7 +108,7 @@ sources = $(filter-out %/main.c,$(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*
 objects = $(patsubst %.c,$(B)/%.o,$(sources))
 archives = $(foreach l,$(USES_$(1)),$(B)/lib$(l).a)
 
-all: $(B)/rest-lit $(B)/pai-runtime
+all: $(if $(CROSS),,$(B)/rest-lit) $(B)/pai-runtime
 
 define LAYER
 $(B)/lib$(1).a: $(call objects,$(1))
@@ -141,15 +155,15 @@ $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 # Debian's archives are for glibc, so its libraries are compiled from runtime-assets/sources (see
 # README.md there).  All output is below $(STATIC).
 STATIC := $(B)/static
-MUSL_CC := musl-gcc
-MUSL := /usr/lib/$(shell uname -m)-linux-musl
-STATIC_CFLAGS := -Os -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables \
+MUSL := /usr/lib/$(or $(CPU_$(ARCH)),$(shell uname -m))-linux-musl
+MUSL_CC := $(if $(CROSS),$(CROSS)gcc -specs=$(MUSL)/musl-gcc.specs,musl-gcc)
+STATIC_CFLAGS := -Os -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables \
 	-U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection
 STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \
 	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
 	$(VERSIONS) $(VERSIONS_STATIC)
 VERSIONS = -DREST_LIT_VERSION='"$(VERSION)"' -DMBEDTLS_VERSION='"$(MBEDTLS_VERSION)"'
-VERSIONS_STATIC := -DDROPBEAR_VERSION='"2025.89"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev 2>/dev/null)"'
+VERSIONS_STATIC := -DDROPBEAR_VERSION='"2025.89"' -DMUSL_VERSION='"$(shell dpkg-query -W -f '$${source:Upstream-Version}' musl-dev:$(ARCH) 2>/dev/null)"'
 
 # The sources, verified by the hashes that Debian signs, then unpacked.  Only the patch modifies them.
 UNPACKED := $(STATIC)/sources
@@ -184,7 +198,7 @@ $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 	@rm -rf $(STATIC)/$(1) $$@ && mkdir -p $(STATIC)/$(1)
 	$(Q)cd $(STATIC)/$(1) && printf '%s\n' $(addprefix ../sources/,$(2)) | \
 		xargs -P$(shell nproc) -n20 $(MUSL_CC) $(STATIC_CFLAGS) -w $(3) -c
-	$(Q)ar rcs $$@ $(STATIC)/$(1)/*.o
+	$(Q)$(CROSS)ar rcs $$@ $(STATIC)/$(1)/*.o
 endef
 $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
@@ -203,14 +217,14 @@ $(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.option
 	$(call note,CC,$@)
 	@rm -rf $(STATIC)/dropbear && mkdir -p $(STATIC)/dropbear
 	@cp runtime-assets/sources/dropbear.options $(STATIC)/dropbear/localoptions.h
-	$(Q)cd $(STATIC)/dropbear && { $(DROPBEAR_ENV) ../sources/$(DROPBEAR)/configure CC=$(MUSL_CC) CFLAGS='$(STATIC_CFLAGS) -w' \
+	$(Q)cd $(STATIC)/dropbear && { $(DROPBEAR_ENV) ../sources/$(DROPBEAR)/configure $(if $(CROSS),--host=$(CROSS:-=)) CC='$(MUSL_CC)' CFLAGS='$(STATIC_CFLAGS) -w' \
 		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc \
 		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
 		$(DROPBEAR_ENV) make -j$(shell nproc) MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
 		} >log 2>&1 || { tail -n 30 log; exit 1; }
-	@objcopy --redefine-sym genrandom=dropbear_key_random $(STATIC)/dropbear/obj/curve25519.o
-	$(Q)cd $(STATIC)/dropbear && ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
-	$(Q)objcopy $(patsubst %,--redefine-sym=%,fnmatch=dropbear_fnmatch initgroups=dropbear_initgroups) \
+	@$(CROSS)objcopy --redefine-sym genrandom=dropbear_key_random $(STATIC)/dropbear/obj/curve25519.o
+	$(Q)cd $(STATIC)/dropbear && $(CROSS)ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
+	$(Q)$(CROSS)objcopy $(patsubst %,--redefine-sym=%,fnmatch=dropbear_fnmatch initgroups=dropbear_initgroups) \
 		$(patsubst %,--keep-global-symbol=%,$(DROPBEAR_USED)) $@
 
 $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
@@ -224,8 +238,8 @@ STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-asset
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z mbedtls)
 # With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
 STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
-	$(shell gcc -print-file-name=crtbeginS.o) $^ $(shell gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
-	-Wl,-pie,--no-dynamic-linker,--gc-sections,-z,text,-z,relro,-z,now,-z,noexecstack
+	$(shell $(CROSS)gcc -print-file-name=crtbeginS.o) $^ $(shell $(CROSS)gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
+	-Wl,-Map=$@.map,-pie,--no-dynamic-linker,--gc-sections,-z,common-page-size=4096,-z,text,-z,relro,-z,now,-z,noexecstack
 $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC)/dropbear.o $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
@@ -241,7 +255,7 @@ $(B)/pai-runtime: $(STATIC)/pai-runtime
 $(B)/tests/runtime/fetch: $(STATIC)/fetch
 $(B)/pai-runtime $(B)/tests/runtime/fetch:
 	@mkdir -p $(@D)
-	$(Q)strip -R .comment -o $@ $<
+	$(Q)$(CROSS)strip -R .comment -o $@ $<
 else
 # Sanitizers and fuzzers need glibc and use Debian's libraries.
 $(B)/pai-runtime: $(B)/runtime-assets/main.o $(call archives,runtime-assets)
@@ -339,6 +353,7 @@ asan:
 # ---- targets for users -------------------------------------------------------------------------
 help:
 	@echo 'make            build/rest-lit, build/pai-runtime'
+	@echo 'make ARCH=arm64 pai-runtime for arm64 nodes, in build/arm64 (or ARCH=amd64)'
 	@echo 'make demo       build, start the server on a directory, submit the examples'
 	@echo 'make check      the tests for every change: 8 minutes on two cores'
 	@echo 'make check-long all tests: about 2 hours'
@@ -377,7 +392,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime local page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -385,7 +400,7 @@ $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
-$(foreach s,http e2e runtime local page monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
+$(foreach s,http e2e runtime arm64 local page monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)

@@ -20,6 +20,18 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 RUNTIME = os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build", "pai-runtime")))
 
 
+def machine_of(program):
+    """As uname -m; None for others."""
+    with open(program, "rb") as f:
+        return {b"\x3e\0": "x86_64", b"\xb7\0": "aarch64"}.get(f.read(20)[18:])
+
+
+MACHINE = machine_of(RUNTIME)
+EMULATED = MACHINE != os.uname().machine  # by qemu-user
+# Bytes of pai-runtime.  arm64 has up to 64 KiB of alignment, for kernels with such pages.
+SIZE_MAX = (928 if MACHINE == "aarch64" else 800) * 1024
+
+
 def for_everybody(program):
     """A copy of the program that other users can run; home directories may be closed to them."""
     parents = program

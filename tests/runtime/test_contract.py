@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 
-from checks import RUNTIME, TOP, check, equal, finish, tests
+from checks import RUNTIME, SIZE_MAX, TOP, check, equal, finish, tests
 
 REST_LIT = os.path.abspath(os.environ.get("REST_LIT", os.path.join(TOP, os.environ.get("B", "build"), "rest-lit")))
 GOLDEN = os.path.join(TOP, "tests/golden/examples")
@@ -297,7 +297,7 @@ def run_image(root, command, what):
     check(f"{what}: init starts where there is nothing", said.returncode == 0 and b"init" in said.stdout, said)
     said = chroot(root, command[0], "version")
     check(f"{what}: version", said.returncode == 0 and said.stdout.startswith(b"pai-runtime "), said)
-    check(f"{what}: fits in a ConfigMap", os.path.getsize(RUNTIME) <= 800 << 10, os.path.getsize(RUNTIME))
+    check(f"{what}: fits in a ConfigMap", os.path.getsize(RUNTIME) <= SIZE_MAX, os.path.getsize(RUNTIME))
 
 
 def test_recorded():

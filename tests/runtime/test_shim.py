@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from checks import RUNTIME, SLOW, check, equal, finish, tests
+from checks import EMULATED, RUNTIME, SLOW, check, equal, finish, tests
 
 LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)$")
 
@@ -116,7 +116,8 @@ def test_stop():
         t.start().wait(b"ready")
         t.shim.send_signal(signal.SIGTERM)
         equal("SIGKILL after the grace", t.end()["app"]["code"], 137)
-        equal("nothing is left", t.processes(), [])
+        if not EMULATED:  # as in test_daemons
+            equal("nothing is left", t.processes(), [])
     with Task("trap '' TERM; echo ready; sleep 600", grace=600) as t:
         t.start().wait(b"ready")
         t.shim.send_signal(signal.SIGUSR1)
@@ -158,6 +159,9 @@ def test_survives():
 
 
 def test_daemons():
+    if EMULATED:
+        print("skipped: qemu-user has no PR_SET_CHILD_SUBREAPER")
+        return
     with Task("for i in 1 2 3 4 5; do (setsid sh -c 'trap \"\" TERM HUP; sleep 600; sleep 600' &) ; done; exit 6") as t:
         equal("code", t.run()["app"]["code"], 6)
         equal("daemons are killed", t.processes(), [])

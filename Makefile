@@ -64,7 +64,7 @@ SECTIONS += $(if $(CROSS),$(ARCH))
 ifneq ($(filter-out all demo install dist deb,$(GOALS))$(filter-out release,$(FLAVOUR)),)
 SECTIONS += test
 endif
-SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
+SECTIONS += $(if $(filter fuzz check-long,$(GOALS) $(FLAVOUR)),fuzz) $(filter demo bench bench-long deb training,$(GOALS)) $(if $(filter check-long,$(GOALS)),long deb training) $(if $(filter check-long arm64,$(GOALS)),arm64 emulator) $(filter screenshots,$(GOALS))
 DEPS := $(shell tests/tools/deps $(SECTIONS) >&2 || echo failed)
 ifneq ($(DEPS),)
 $(error packages are missing, see above)
@@ -392,7 +392,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
+SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -400,7 +400,7 @@ $(foreach p,golden hostile differential,$(eval NEEDS_$(p) := $(B)/tests/$(p)/$(p
 NEEDS_replay := $(REPLAYS)
 NEEDS_growth := $(B)/rest-lit
 NEEDS_soak := $(B)/rest-lit $(B)/tests/bench/stub/stub
-$(foreach s,http e2e runtime arm64 local page monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
+$(foreach s,http e2e runtime arm64 local training page monitoring kill steps trouble upgrade packages pages docs,$(eval NEEDS_$(s) := all))
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)

@@ -267,6 +267,7 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_RUNTIME, "PET_NNODES",                          "ours", "app", "extras.distributed, `torch`, `deepspeed`: as NNODES" },
 	{ BY_RUNTIME, "PET_NODE_RANK",                       "ours", "app", "extras.distributed, `torch`, `deepspeed`: as NODE_RANK" },
 	{ BY_RUNTIME, "PET_NPROC_PER_NODE",                  "ours", "app", "extras.distributed, `torch`, `deepspeed`: as NPROC_PER_NODE" },
+	{ BY_RUNTIME, "PET_MONITOR_INTERVAL",                "ours", "app", "extras.distributed, `torch`, `deepspeed`: 0.1, the seconds after which torchrun notices the end of a process" },
 	{ BY_RUNTIME, "OMPI_MCA_orte_default_hostfile",      "ours", "app", "extras.distributed, `deepspeed`, `mpi`: path of the hostfile" },
 	{ BY_RUNTIME, "OMPI_MCA_plm_rsh_agent",              "ours", "app", "extras.distributed, `deepspeed`, `mpi`: `ssh`" },
 	{ BY_RUNTIME, "OMPI_MCA_btl_tcp_if_include",         "ours", "app", "extras.distributed, `deepspeed`, `mpi`: the network interface that has the task's address" },

@@ -50,7 +50,8 @@ enum value {
 	HOSTFILE,
 	SSH,
 	ONE,
-	CLUSTER, /* of TensorFlow */
+	INTERVAL, /* in seconds */
+	CLUSTER,  /* of TensorFlow */
 	VALUES
 };
 
@@ -71,6 +72,8 @@ static const struct {
 	{ "PET_NNODES", BY_TORCH, NODES },
 	{ "PET_NODE_RANK", BY_TORCH, NODE },
 	{ "PET_NPROC_PER_NODE", BY_TORCH, PROCESSES_HERE },
+	/* torchrun looks at its processes that often; before torch 2.4, every 5 s. */
+	{ "PET_MONITOR_INTERVAL", BY_TORCH, INTERVAL },
 	/* Open MPI up to 4; newer ones read PRTE_MCA_ for what concerns the start of processes. */
 	{ "OMPI_MCA_orte_default_hostfile", BY_SSH, HOSTFILE },
 	{ "OMPI_MCA_plm_rsh_agent", BY_SSH, SSH },
@@ -335,6 +338,7 @@ static void group_values(struct group *g)
 	g->value[HOSTFILE] = path_join(g->in->a, g->in->at.runtime_d, "hostfile");
 	g->value[SSH] = "ssh";
 	g->value[ONE] = "1";
+	g->value[INTERVAL] = "0.1";
 	if ((g->framework & TENSORFLOW) && tf_put(g, &cluster))
 		g->value[CLUSTER] = arena_dup(g->in->a, str_view(&cluster));
 }

@@ -25,7 +25,7 @@ def test_torch():
         common = {"MASTER_ADDR": first.address, "MASTER_PORT": port_of(first), "NNODES": "3", "WORLD_SIZE": "9"}
         for pod, rank, processes in ((first, "0", "1"), (job.pod("bigone", 0), "1", "4"), (job.pod("bigone", 1), "2", "4")):
             own = {"NODE_RANK": rank, "NPROC_PER_NODE": processes}
-            pet = {"PET_" + name: value for name, value in {**common, **own}.items() if name != "WORLD_SIZE"}
+            pet = {"PET_MONITOR_INTERVAL": "0.1"} | {"PET_" + name: value for name, value in {**common, **own}.items() if name != "WORLD_SIZE"}
             interface = {"NCCL_SOCKET_IFNAME": "=lo", "GLOO_SOCKET_IFNAME": "lo"} if pod.address == "127.0.0.1" else {}
             equal(f"torch: node {rank}", pod.set, common | own | pet | interface)
             check(f"torch: the log of node {rank} says whether there is no interface",

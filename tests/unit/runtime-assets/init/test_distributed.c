@@ -140,6 +140,7 @@ static void test_torch_unequal_processes(void **state)
 		WANT(&s, "PET_NNODES", "5");
 		WANT(&s, "PET_NODE_RANK", CASES[i].rank);
 		WANT(&s, "PET_NPROC_PER_NODE", CASES[i].processes);
+		WANT(&s, "PET_MONITOR_INTERVAL", "0.1");
 		WANT(&s, "RANK", "(none)");
 		WANT(&s, "OMPI_MCA_plm_rsh_agent", "(none)");
 		assert_null(s.in.ssh_roles);

@@ -27,6 +27,8 @@ enum {
 	RECORD_HANDSHAKE = 22,
 	ALERT_BYTES = 7, /* of the record: type, version, length 2, level, description */
 	ALERT_FATAL = 2,
+	X509_ERRORS = 0x2000, /* of mbedTLS: certificates, then keys */
+	OTHER_ERRORS = 0x4000,
 	ADDRESS_MAX = 16
 };
 
@@ -137,6 +139,9 @@ static int tls_problem(const struct tls *t, int error)
 	if (error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED ||
 	    error == MBEDTLS_ERR_SSL_BAD_CERTIFICATE)
 		return certificate_problem(t, mbedtls_ssl_get_verify_result(&t->ssl));
+	if (-error > X509_ERRORS && -error < OTHER_ERRORS)
+		return wire_fail(t->wire, trouble,
+		                 ": a certificate cannot be read here (error -0x%x)", -error);
 	if (error == MBEDTLS_ERR_SSL_BAD_PROTOCOL_VERSION)
 		return wire_fail(t->wire, HTTP_NO_COMMON_TLS, " does not speak TLS " TLS_SPOKEN);
 	return wire_fail(t->wire, trouble, " breaks the rules of TLS, while %s (error -0x%x)",

@@ -103,6 +103,7 @@ def make_certificates():
     openssl("req", "-x509", "-new", "-key", "ca-sha1.key", "-sha1", "-subj", "/CN=ca-sha1", "-days", "3",
             "-out", "ca-sha1.crt", "-addext", "basicConstraints=critical,CA:TRUE")
     new_certificate("by-sha1", "ca-sha1")
+    new_certificate("by-521", "ca-521", digest="sha512")
     # As many as systems have, and one that cannot be read.
     write("large.crt", 70 * read("ca-rsa.crt") + read("ca-521.crt") + 70 * read("ca-384.crt") + read("ca-ec.crt"))
     all_three = read("ca-rsa.crt") + read("ca-384.crt") + read("ca-ec.crt")
@@ -369,6 +370,9 @@ def real_servers():
     for algorithm in ("rsa_pss_rsae_sha256", "rsa_pss_rsae_sha512", "RSA+SHA256", "RSA+SHA512"):
         with RealServer("good-rsa", "-tls1_2", "-sigalgs", algorithm) as s:
             equal(f"openssl, TLS 1.2 with {algorithm}", fetch(s, *SECURE, at("ca-rsa.crt"))["status"], 200)
+    with RealServer("by-521", "-cert_chain", "ca-521.crt") as s:
+        refused("a key of P-521 in the chain", fetch(s, *SECURE, at("ca-ec.crt")), TLS,
+                "a certificate cannot be read here")
     with RealServer("ed25519") as s:
         refused("a key of a kind that is not known", fetch(s, *SECURE, at("ca-ec.crt")), NO_COMMON_TLS,
                 "no cipher in common")

@@ -372,7 +372,7 @@ help:
 	@echo 'make screenshots           the pictures of docs/PAGE.md'
 	@echo 'make image      the image of the server, with docker, podman or buildah (IMAGE=name:tag,'
 	@echo '                BASE=debian:12-slim); then docker push, or kind load docker-image'
-	@echo 'make runtime-image         the image of pai-runtime'
+	@echo 'make runtime-image         the image of pai-runtime (PLATFORMS=linux/amd64,linux/arm64)'
 	@echo 'make fmt        clang-format all C files'
 	@echo 'make install    PREFIX=/usr/local, DESTDIR='
 	@echo 'make deb        Debian packages in build/deb; make dist: the sources in build/dist'

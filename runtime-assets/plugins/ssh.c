@@ -520,10 +520,20 @@ static void ssh_put_hostfile(struct plugin *p)
 	         "echo 'extras.distributed: /job/hostfile cannot be written' >&2\nfi\n");
 }
 
-static void ssh_put_barrier(struct plugin *p, bool all, int64_t minutes)
+/* Without a sandbox, below the directory of the task: not in the home directory of the user. */
+static void ssh_put_call(struct plugin *p, const char *command)
 {
 	shell_path(&p->pre, p->all->at->program);
-	str_puts(&p->pre, " ssh-barrier");
+	str_printf(&p->pre, " %s", command);
+	if (*p->all->at->root) {
+		str_puts(&p->pre, " --root ");
+		shell_word(&p->pre, span_of(p->all->at->root));
+	}
+}
+
+static void ssh_put_barrier(struct plugin *p, bool all, int64_t minutes)
+{
+	ssh_put_call(p, "ssh-barrier");
 	if (!all) {
 		str_puts(&p->pre, " --roles ");
 		shell_word(&p->pre, span_of(p->all->ssh_roles));
@@ -551,8 +561,8 @@ int plugin_ssh(struct plugin *p, struct err *e)
 		return 0;
 	if (distributed)
 		ssh_put_hostfile(p);
-	shell_path(&p->pre, p->all->at->program);
-	str_printf(&p->pre, " sshd %s", job || distributed ? "true" : "false");
+	ssh_put_call(p, "sshd");
+	str_puts(&p->pre, job || distributed ? " true" : " false");
 	str_span(&p->pre, str_view(&arguments));
 	str_char(&p->pre, '\n');
 	if (barrier || (distributed && p->all->ssh_first))

@@ -72,7 +72,7 @@ def test_jax():
 
 def commands(pod):
     """Calls of pai-runtime before the command."""
-    return re.findall(r"/runtime'? (.*)", (pod.read(D + "/plugin_pre0.sh") or b"").decode())
+    return re.findall(r"/runtime'? (.*)", (pod.read(D + "/plugin_pre0.sh") or b"").decode().replace(f" --root '{pod.path}'", ""))
 
 
 def test_mpi():

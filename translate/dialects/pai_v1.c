@@ -640,6 +640,10 @@ void pai_v1_read(struct parse_context *r)
 	job->fancy_retry = job->retry_max != -2;
 	struct path extras = PATH_KEY(NULL, SPAN("extras"));
 	extras_read(r, &extras, node_get(r->root, "extras"));
+	struct path distributed = PATH_KEY(&extras, SPAN("distributed"));
+	if (node_get(r->job->extras, "distributed"))
+		parse_warn(r, &distributed, node_get(r->job->extras, "distributed"),
+		           WARN_DISTRIBUTED_V1);
 	struct path vc = PATH_KEY(NULL, SPAN("virtualCluster"));
 	parse_virtual_cluster(r, &vc, node_get(r->root, "virtualCluster"));
 	pai_v1_read_image(r);

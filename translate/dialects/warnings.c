@@ -53,6 +53,7 @@ const struct warning_row WARNINGS[] = {
 	{ "First generation (v1)",
 	  WARN_CODE, "Without `--fetch-code`. OpenPAI copied this directory from HDFS, and most commands need it, so many old jobs will fail." },
 	{ NULL, WARN_KILL_ROLES, "A Framework counts per role. The job never ends earlier than in OpenPAI, perhaps later; see DEVIATIONS.md." },
+	{ NULL, WARN_DISTRIBUTED_V1, "pai-runtime sets variables for distributed training in v2 jobs only." },
 	{ NULL, WARN_KILL_GIVEN, "As in the later REST servers of OpenPAI." },
 	{ NULL, WARN_BEGIN_AT, "Ports differ from task to task; read them from the environment." },
 	{ NULL, WARN_LABEL, "The name of a variable has no `.` or `~` and no digit in front." },

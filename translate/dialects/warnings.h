@@ -73,6 +73,8 @@
 #define WARN_KILL_GIVEN                                                                            \
 	"is ignored: task roles have their own minFailedTaskCount or minSucceededTaskCount"
 #define WARN_KILL_ROLES "counts per task role here"
+#define WARN_DISTRIBUTED_V1                                                                        \
+	"has no effect in v1 jobs; `rest-lit convert` writes the job as a v2 job"
 /* pods of Kubernetes */
 #define WARN_POD_DROPPED "is left out: %s"
 #define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it"

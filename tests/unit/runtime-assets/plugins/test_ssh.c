@@ -207,6 +207,34 @@ static void test_ssh_merge_config_without_its_end(void **state)
 	assert_non_null(strstr(str_c(&out), "Port 7\n"));
 }
 
+/* The first key of RFC 8032, as ssh-keygen writes it. */
+static void test_ssh_key_pair(void **state)
+{
+	(void)state;
+	static const uint8_t SEED[SSH_SEED] = { 0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60,
+		                                0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4,
+		                                0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19,
+		                                0x70, 0x3b, 0xac, 0x03, 0x1c, 0xae, 0x7f, 0x60 };
+	static const uint8_t PUBLIC[SSH_SEED] = { 0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7,
+		                                  0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a,
+		                                  0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25,
+		                                  0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a };
+	STR_AUTO file = STR_INIT(2000);
+	STR_AUTO line = STR_INIT(2000);
+	ssh_key_pair(SEED, PUBLIC, &file, &line);
+	assert_string_equal(
+	    str_c(&line),
+	    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea\n");
+	assert_string_equal(
+	    str_c(&file), "-----BEGIN OPENSSH PRIVATE KEY-----\n"
+			  "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n"
+			  "QyNTUxOQAAACDXWpgBgrEKt9VL/tPJZAc6DuFy89qmIyWvAhpo9wdRGgAAAIgAAAAAAAAA\n"
+			  "AAAAAAtzc2gtZWQyNTUxOQAAACDXWpgBgrEKt9VL/tPJZAc6DuFy89qmIyWvAhpo9wdRGg\n"
+			  "AAAECdYbGd7/1aYLqESvSS7CzEREnFaXsyaRlwO6wDHK5/YNdamAGCsQq31Uv+08lkBzoO\n"
+			  "4XLz2qYjJa8CGmj3B1EaAAAAAAECAwQF\n"
+			  "-----END OPENSSH PRIVATE KEY-----\n");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest TESTS[] = {
@@ -221,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_ssh_environment_is_bounded),
 		cmocka_unit_test(test_ssh_merge_config),
 		cmocka_unit_test(test_ssh_merge_config_without_its_end),
+		cmocka_unit_test(test_ssh_key_pair),
 	};
 	return cmocka_run_group_tests(TESTS, NULL, NULL);
 }

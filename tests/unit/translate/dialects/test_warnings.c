@@ -118,6 +118,7 @@ static const struct warning_case CASES[] = {
 	{ V1("\"codeDir\":\"hdfs://x\",", ""), "codeDir: is not copied into the container; the variable PAI_CODE_DIR has its name" },
 	{ "{\"jobName\":\"j\",\"image\":\"i\",\"killAllOnCompletedTaskNumber\":1,\"taskRoles\":[{\"name\":\"a\",\"command\":\"x\"},"
 	  "{\"name\":\"b\",\"command\":\"x\"}]}", "killAllOnCompletedTaskNumber: counts per task role here" },
+	{ V1("\"extras\":{\"distributed\":{}},", ""), "extras.distributed: has no effect in v1 jobs" },
 	{ V1("\"killAllOnCompletedTaskNumber\":1,", ",\"minFailedTaskCount\":1"), "killAllOnCompletedTaskNumber: is ignored: task roles have their own" },
 	{ V1("", ",\"portList\":[{\"label\":\"a\",\"beginAt\":5000}]"), "portList[0].beginAt: is ignored: ports are chosen" },
 	{ V1("", ",\"portList\":[{\"label\":\"1.a\"}]"), "portList[0].label: becomes _1_a in names of variables" },

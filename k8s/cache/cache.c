@@ -285,7 +285,7 @@ static void queue_add(struct queue *q, const struct change *c)
 		q->lost = true;
 	} else {
 		q->v[q->n++] = (struct change){ c->hash, cache_hold(c->now), cache_hold(c->before),
-			                        cache_hold(c->named) };
+			                        job_entry_hold(c->named) };
 		*place = (uint32_t)q->n;
 	}
 }
@@ -350,11 +350,13 @@ void change_queue_listen(struct change_queue *i, bool on)
 	(void)pthread_mutex_unlock(&i->lock);
 }
 
-/* Adds a change to all queues.  hash: of the name; now or before may be NULL. */
+/* Adds a change to all queues.  hash: of the name; now or before may be NULL, both: no change. */
 static void listeners_tell(struct listeners *l, uint64_t hash, const struct job_entry *now,
                            const struct job_entry *before)
 {
 	const struct change change = { hash, now, before, now ? now : before };
+	if (!change.named)
+		return;
 	(void)pthread_mutex_lock(&l->lock);
 	for (struct change_queue *i = l->first; i; i = i->next) {
 		(void)pthread_mutex_lock(&i->lock);

@@ -259,12 +259,16 @@ static int forget_socket(void *arg, curl_socket_t fd)
 static void note_over(struct curl_loop *l, curl_socket_t fd)
 {
 	struct curl_socket *s = curl_loop_socket(l, fd);
-	struct sockaddr_storage at;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} at = { .v6 = { 0 } };
 	socklen_t n = sizeof(at);
-	if (s->over_port || getsockname(fd, (struct sockaddr *)&at, &n) != 0)
+	if (s->over_port || getsockname(fd, &at.any, &n) != 0)
 		return;
 	/* The port is at the same place for IPv4 and IPv6. */
-	s->over_port = ntohs(((const struct sockaddr_in *)&at)->sin_port);
+	s->over_port = ntohs(at.v4.sin_port);
 	l->n_over += s->over_port != 0;
 }
 

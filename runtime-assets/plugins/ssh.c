@@ -429,7 +429,8 @@ static bool keys_seed(const struct node *n, uint8_t seed[static SSH_SEED])
 		int high = hex_value(n->text[2 * i]);
 		int low = hex_value(n->text[2 * i + 1]);
 		good = high >= 0 && low >= 0;
-		seed[i] = good ? (uint8_t)(high << 4 | low) : 0;
+		if (good)
+			seed[i] = (uint8_t)(high << 4 | low);
 	}
 	return good;
 }

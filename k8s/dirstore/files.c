@@ -18,7 +18,7 @@
 
 static const char SUFFIX[] = ".json";
 static const char TEMPORARY[] = ".new-";
-enum { NAME_ROOM = 300, KEY_MAX = 253, LOCK_WAITS = 25, LOCK_WAIT_MS = 20 };
+enum { NAME_ROOM = 300, KEY_MAX = 253, LOCK_WAITS = 100, LOCK_WAIT_MS = 20 };
 
 /* ---- file names -------------------------------------------------------------------- */
 

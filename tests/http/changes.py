@@ -457,11 +457,12 @@ def test_ids(check):
         config = json.dumps({"name": "x"})
         yard.submit(job_v2("edge"))
         md5 = framework_name("edge")
-        # Of another job than its name; without a user; of other origin, with and without an owner.
-        yard.api.put("frameworks", foreign(framework_name("forged"), {"jobName": "edge", "config": config}, alice))
-        yard.api.put("frameworks", foreign(framework_name("taken", "bob"), {"jobName": "taken", "config": config}, alice))
+        # Of other origin, with and without an owner, in no list, and so before those that are waited for; of
+        # another job than its name; without a user.
         yard.api.put("frameworks", foreign("other", {"config": config}))
         yard.api.put("frameworks", foreign("owned", {"config": config}, alice))
+        yard.api.put("frameworks", foreign(framework_name("forged"), {"jobName": "edge", "config": config}, alice))
+        yard.api.put("frameworks", foreign(framework_name("taken", "bob"), {"jobName": "taken", "config": config}, alice))
         yard.warm(hidden=2)
         for who, path, wanted in (
                 ("alice", "alice~edge", 200), ("alice", "alice~forged", 404), ("bob", "bob~taken", 404),

@@ -66,6 +66,7 @@ def canonical(name, data, root):
     text = without_root(data.decode("utf-8", "surrogateescape"), root)
     if not name.endswith(".sh") or name.endswith("runtime_env.sh"):
         return text
+    text = text.replace(" --root ''", "")  # in a pod it is /, and left out
     text = text.replace("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi\n", HEADER[2] + "\n")
     text = text.replace('"${PAI_SHELL:-/bin/bash}"', "/bin/bash")
     text = re.sub(r" \|\| printf 'plugin \d+ failed with %d, ignored\\n' \"\$\?\" >&2$", "", text, flags=re.M)

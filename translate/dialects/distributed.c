@@ -49,8 +49,7 @@ static const struct distributed_framework *distributed_framework(struct span nam
 	return NULL;
 }
 
-/* ---- roles ------------------------------------------------------------------------------------
- */
+/* ---- roles ------------------------------------------------------------------------------- */
 
 static struct role *distributed_role(struct job *job, struct span name)
 {
@@ -104,7 +103,7 @@ static void distributed_port(struct distributed *d, struct place where, struct r
 	}
 	struct port_request *more = ARENA_NEW(a, struct port_request, role->n_ports + 1);
 	memcpy(more, role->ports, role->n_ports * sizeof(*more));
-	more[role->n_ports++] = (struct port_request){ SPAN("distributed"), 1 };
+	more[role->n_ports++] = (struct port_request){ span_of(PORT_LABEL), 1 };
 	role->ports = more;
 }
 
@@ -168,8 +167,7 @@ static void distributed_roles(struct distributed *d, const struct path *up)
 	}
 }
 
-/* ---- the rest ---------------------------------------------------------------------------------
- */
+/* ---- the rest ---------------------------------------------------------------------------- */
 
 static void distributed_processes(struct distributed *d, const struct path *up)
 {
@@ -180,7 +178,7 @@ static void distributed_processes(struct distributed *d, const struct path *up)
 	if (!n || (node_is(n, NODE_TEXT) && span_is(node_span(n), "auto")))
 		return;
 	if (!node_is(n, NODE_INT) && !node_is(n, NODE_REAL))
-		parse_refuse(r, &p, n, "must be `auto` or a number of processes");
+		parse_wrong_type(r, &p, n, "`auto` or a number of processes");
 	else if (parse_number(r, &p, n, &field) > 1 && d->framework->one)
 		parse_refuse(r, &p, n, "must be 1: with framework %s, each task is one process",
 		             d->framework->name);
@@ -196,11 +194,15 @@ void distributed_read(struct parse_context *r)
 	if (!node_is(n, NODE_MAP) || !name) /* the schema has reported it */
 		return;
 	struct distributed d = { .r = r, .n = n };
-	if (node_is(name, NODE_TEXT))
-		d.framework = distributed_framework(node_span(name));
+	if (!node_is(name, NODE_TEXT)) {
+		parse_wrong_type(r, &framework, name, "torch, deepspeed, mpi, tensorflow or jax");
+		return;
+	}
+	d.framework = distributed_framework(node_span(name));
 	if (!d.framework) {
 		parse_refuse(r, &framework, name,
-		             "must be torch, deepspeed, mpi, tensorflow or jax");
+		             "must be torch, deepspeed, mpi, tensorflow or jax, is \"%s\"",
+		             quoted(r->a, node_span(name)));
 		return;
 	}
 	if (!r->job->gang)

@@ -18,7 +18,7 @@ static void test_distributed_refused(void **state)
 	static const struct refusal CASES[] = {
 		{ WITH("framework: pytorch"),
 		  "10:28: extras.distributed.framework: must be torch, deepspeed, mpi, tensorflow "
-		  "or jax" },
+		  "or jax, is \"pytorch\"" },
 		{ WITH("taskRoles: [a]"), "extras.distributed: misses the key `framework`" },
 		{ WITH("framework: torch, taskRole: [a]"), "did you mean `taskRoles`?" },
 		{ WITH("framework: torch, taskRoles: a"),
@@ -35,7 +35,8 @@ static void test_distributed_refused(void **state)
 		  "extras.distributed.procPerNode: must be at least 1, is 0" },
 		{ WITH("framework: torch, procPerNode: 2000"), "must be at most 1024, is 2000" },
 		{ WITH("framework: torch, procPerNode: all"),
-		  "extras.distributed.procPerNode: must be `auto` or a number of processes" },
+		  "extras.distributed.procPerNode: must be `auto` or a number of processes, "
+		  "is text" },
 		{ WITH("framework: torch, procPerNode: [2]"),
 		  "extras.distributed.procPerNode: must be `auto` or a number of processes" },
 		{ WITH("framework: jax, procPerNode: 2"),

@@ -17,11 +17,22 @@ static const struct {
 	uint16_t machine;
 	unsigned char order; /* ELFDATA2LSB, ELFDATA2MSB */
 	const char *arch;
+	const char *uname; /* `uname -m` */
 } ARCHES[] = {
-	{ EM_X86_64, ELFDATA2LSB, "amd64" },  { EM_AARCH64, ELFDATA2LSB, "arm64" },
-	{ EM_PPC64, ELFDATA2LSB, "ppc64le" }, { EM_S390, ELFDATA2MSB, "s390x" },
-	{ EM_RISCV, ELFDATA2LSB, "riscv64" },
+	{ EM_X86_64, ELFDATA2LSB, "amd64", "x86_64" },
+	{ EM_AARCH64, ELFDATA2LSB, "arm64", "aarch64" },
+	{ EM_PPC64, ELFDATA2LSB, "ppc64le", "ppc64le" },
+	{ EM_S390, ELFDATA2MSB, "s390x", "s390x" },
+	{ EM_RISCV, ELFDATA2LSB, "riscv64", "riscv64" },
 };
+
+static const char *uname_of(const char *arch)
+{
+	size_t i = 0;
+	while (strcmp(ARCHES[i].arch, arch) != 0)
+		i++;
+	return ARCHES[i].uname;
+}
 
 /* A number of n bytes at an offset; 0 beyond the end. */
 static uint64_t number_at(struct span file, unsigned char order, uint64_t at, unsigned n)
@@ -164,14 +175,15 @@ static int read_program(const char *path, struct str *file, struct err *e)
 	return 0;
 }
 
-static void elf_check_describe(struct span file, const char *arch, struct arena *a,
-                               struct runtime_program *out)
+static void program_describe(struct span file, const char *arch, struct arena *a,
+                             struct runtime_program *out)
 {
 	char hash[65];
 	sha256_hex(hash, file);
 	STR_AUTO base64 = STR_INIT((size_t)2 * CONFIGMAP_MAX);
 	str_base64(&base64, file);
 	out->arch = arch;
+	out->machine = uname_of(arch);
 	out->sha256 = arena_dup(a, span_of(hash));
 	out->configmap = arena_printf(a, "pai-runtime-%s-%.*s", arch, HASH_SHOWN, hash);
 	out->base64 = arena_span(a, str_view(&base64));
@@ -182,24 +194,66 @@ const char *runtime_program_path(const struct options *o, struct arena *a, struc
 	return o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
 }
 
-int runtime_program_load(const struct options *o, struct arena *a, struct runtime_program *out,
+static int program_load(const char *path, struct arena *a, struct runtime_program *out,
+                        struct err *e)
+{
+	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
+	if (read_program(path, &file, e) < 0)
+		return -1;
+	const char *arch = elf_check_arch(str_view(&file), e);
+	if (!arch)
+		return err_wrap(e, "%s", path);
+	program_describe(str_view(&file), arch, a, out);
+	return 0;
+}
+
+/* Several programs: of different architectures, and an image with a shell that chooses. */
+static int programs_check(const struct options *o, const struct settings *s, struct span more,
+                          struct err *e)
+{
+	if (more.n)
+		return err_set(e, 400, NULL,
+		               "--runtime-binary names more than %d files: one for each of two "
+		               "architectures",
+		               RUNTIME_PROGRAMS);
+	if (s->n_programs < 2)
+		return 0;
+	if (strcmp(s->program[0].arch, s->program[1].arch) == 0)
+		return err_set(e, 400, NULL,
+		               "--runtime-binary names two files for %s; each must be for another "
+		               "architecture",
+		               s->program[0].arch);
+	if (!o->runtime_init_image[0])
+		return err_set(e, 400, NULL,
+		               "--runtime-binary names files for %s and %s, and a shell in the pod "
+		               "chooses one: set --runtime-init-image to an image for both with "
+		               "/bin/sh and uname, for example busybox",
+		               s->program[0].arch, s->program[1].arch);
+	return 0;
+}
+
+static int programs_load(const struct options *o, struct arena *a, struct settings *s,
                          struct err *e)
 {
-	*out = (struct runtime_program){ "", "", "", { "", 0 } };
-	if (strcmp(o->runtime, "configmap") != 0)
+	const char *paths = runtime_program_path(o, a, e);
+	struct span rest = span_of(paths ? paths : "");
+	if (!paths)
+		return -1;
+	do {
+		const char *path = arena_dup(a, span_next(&rest, ','));
+		if (program_load(path, a, &s->program[s->n_programs], e) < 0)
+			return -1;
+		s->n_programs++;
+	} while (rest.n && s->n_programs < RUNTIME_PROGRAMS);
+	return programs_check(o, s, rest, e);
+}
+
+int runtime_programs_load(const struct options *o, struct arena *a, struct settings *out,
+                          struct err *e)
+{
+	out->n_programs = 0;
+	if (strcmp(o->runtime, "configmap") != 0 || programs_load(o, a, out, e) == 0)
 		return 0;
-	const char *path = runtime_program_path(o, a, e);
-	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
-	const char *arch = NULL;
-	if (path && read_program(path, &file, e) == 0) {
-		arch = elf_check_arch(str_view(&file), e);
-		if (!arch)
-			(void)err_wrap(e, "%s", path);
-	}
-	if (!arch) {
-		e->http = 400;
-		return err_wrap(e, "--runtime=configmap");
-	}
-	elf_check_describe(str_view(&file), arch, a, out);
-	return 0;
+	e->http = 400;
+	return err_wrap(e, "--runtime=configmap");
 }

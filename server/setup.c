@@ -94,7 +94,7 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 		                     .nodes = (size_t)o->max_nodes,
 		                     .text = (size_t)o->max_text,
 		                     .key = (size_t)o->max_key };
-	return runtime_program_load(o, a, &s->program, e);
+	return runtime_programs_load(o, a, s, e);
 }
 
 /* Includes .yml: no template has such a name, so translator_new reports the file. */

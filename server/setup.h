@@ -37,12 +37,13 @@ int options_check(const struct options *o, bool loopback, bool output_loopback, 
 bool options_run_here(const struct options *o);
 
 /*
- * Read pai-runtime for a ConfigMap (--runtime=configmap): options->runtime_binary, or the file
- * pai-runtime beside this program or in ../lib/rest-lit.  The texts live in the arena.  With
- * --runtime=image, out->configmap is "".  -1 and *e (400).
+ * Read pai-runtime for ConfigMaps (--runtime=configmap) into out->program: the files in
+ * options->runtime_binary, one for each architecture, or the file pai-runtime beside this program
+ * or in ../lib/rest-lit.  The texts live in the arena.  With --runtime=image, out->n_programs is 0.
+ * -1 and *e (400).
  */
-int runtime_program_load(const struct options *o, struct arena *a, struct runtime_program *out,
-                         struct err *e);
+int runtime_programs_load(const struct options *o, struct arena *a, struct settings *out,
+                          struct err *e);
 /* The path of that program, in the arena.  NULL and *e (400). */
 const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e);
 /* The architecture of a static 64-bit ELF program, as Kubernetes names it.  NULL and *e (400): not

@@ -31,23 +31,27 @@ enum profile { PROFILE_PLAIN, PROFILE_OPENPAI };
 #define OUTPUT_CA       "rest-lit-output-ca"
 #define OUTPUT_AUDIENCE "rest-lit-output"
 
-/* pai-runtime in a ConfigMap. The name contains a hash of the program, so the ConfigMap never
- * changes and pods of older jobs keep theirs. */
+/* pai-runtime in a ConfigMap, for one architecture. The name contains a hash of the program, so the
+ * ConfigMap never changes and pods of older jobs keep theirs. */
 struct runtime_program {
-	const char *configmap; /* name: pai-runtime-amd64-0123456789abcdef; NULL or "": by image */
+	const char *configmap; /* name: pai-runtime-amd64-0123456789abcdef */
 	const char *arch;      /* as in the label kubernetes.io/arch of nodes: amd64 */
+	const char *machine;   /* as `uname -m` prints it: x86_64 */
 	const char *sha256;    /* of the program, hex */
 	struct span base64;    /* the program */
 };
+
+enum { RUNTIME_PROGRAMS = 2 };
 
 /* Settings of an installation. translator_new copies the texts. translate_settings_default()
  * fills in every field. */
 struct settings {
 	enum profile profile;
-	const char *namespace_name;      /* of the jobs: "default" */
-	const char *runtime_image;       /* of the init container, if pai-runtime comes by image */
-	const char *runtime_init_image;  /* if not: of the init container; "": the job's own */
-	struct runtime_program program;  /* if not: the ConfigMap */
+	const char *namespace_name;     /* of the jobs: "default" */
+	const char *runtime_image;      /* of the init container, if pai-runtime comes by image */
+	const char *runtime_init_image; /* if not: of the init container; "": the job's own */
+	struct runtime_program program[RUNTIME_PROGRAMS]; /* if not: the ConfigMaps */
+	size_t n_programs;               /* 0: by image; 2: a shell of the init image chooses */
 	const char *runtime_pull_secret; /* NULL or "" for none */
 	const char *service_account;     /* of the pods: "runtime-account" */
 	const char *apiserver_uri;       /* KUBE_APISERVER_ADDRESS; "" in plain */
@@ -187,9 +191,9 @@ int job_build(const struct translator *t, const struct job *job, const struct fa
 int job_preview(const struct translator *t, const struct job *job, const struct facts *f,
                 struct arena *a, struct objects *out, struct err *e);
 
-/* The ConfigMap with pai-runtime, common to all jobs, in the arena. false if pai-runtime comes
- * from an image. */
-bool runtime_object(const struct translator *t, struct arena *a, struct object *out);
+/* The i-th ConfigMap with pai-runtime, common to all jobs, in the arena. false if there are not so
+ * many: none if pai-runtime comes from an image, at most RUNTIME_PROGRAMS. */
+bool runtime_object(const struct translator *t, size_t i, struct arena *a, struct object *out);
 
 /* Properties of a job; borrowed from it. */
 const char *job_user(const struct job *job);

@@ -45,7 +45,6 @@ void translate_settings_default(struct settings *s)
 		.namespace_name = "default",
 		.runtime_image = RUNTIME_IMAGE,
 		.runtime_init_image = "",
-		.program = { "", "", "", { "", 0 } },
 		.runtime_pull_secret = "",
 		.service_account = "runtime-account",
 		.apiserver_uri = "",
@@ -80,10 +79,16 @@ static void keep_settings(struct translator *t, const struct settings *s)
 	t->set.namespace_name = translator_keep(&t->arena, s->namespace_name);
 	t->set.runtime_image = translator_keep(&t->arena, s->runtime_image);
 	t->set.runtime_init_image = translator_keep(&t->arena, s->runtime_init_image);
-	t->set.program.configmap = translator_keep(&t->arena, s->program.configmap);
-	t->set.program.arch = translator_keep(&t->arena, s->program.arch);
-	t->set.program.sha256 = translator_keep(&t->arena, s->program.sha256);
-	t->set.program.base64 = arena_span(&t->arena, s->program.base64);
+	for (size_t i = 0; i < s->n_programs; i++) {
+		const struct runtime_program *p = &s->program[i];
+		t->set.program[i] = (struct runtime_program){
+			.configmap = translator_keep(&t->arena, p->configmap),
+			.arch = translator_keep(&t->arena, p->arch),
+			.machine = translator_keep(&t->arena, p->machine),
+			.sha256 = translator_keep(&t->arena, p->sha256),
+			.base64 = arena_span(&t->arena, p->base64),
+		};
+	}
 	t->set.runtime_pull_secret = translator_keep(&t->arena, s->runtime_pull_secret);
 	t->set.service_account = translator_keep(&t->arena, s->service_account);
 	t->set.apiserver_uri = translator_keep(&t->arena, s->apiserver_uri);
@@ -135,9 +140,6 @@ const struct constant CONSTANTS[] = {
 	{ "config.namespace",         { NULL, 0 }, "Namespace of the jobs." },
 	{ "config.runtimeImage",      { NULL, 0 }, "Image of the init container." },
 	{ "config.runtimePullPolicy", { NULL, 0 }, "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else `Always`." },
-	{ "config.runtimeConfigMap",  { NULL, 0 }, "With `--runtime=configmap`: the ConfigMap with pai-runtime; named after architecture and content." },
-	{ "config.runtimeArch",       { NULL, 0 }, "... the architecture it is for, as in the label `kubernetes.io/arch` of nodes." },
-	{ "config.runtimeHash",       { NULL, 0 }, "... the SHA-256 of the program." },
 	{ "config.runtimePullSecret", { NULL, 0 }, "Secret with the login for that image; empty for none." },
 	{ "config.serviceAccount",    { NULL, 0 }, "Service account of the pods." },
 	{ "config.apiserverUri",      { NULL, 0 }, "The API server as pods see it; https://kubernetes.default.svc if not set." },
@@ -159,9 +161,6 @@ static void set_constants(struct translator *t)
 		span_of(s->namespace_name),
 		span_of(s->runtime_image),
 		span_of(image_pull_policy(span_of(s->runtime_image))),
-		span_of(s->program.configmap),
-		span_of(s->program.arch),
-		span_of(s->program.sha256),
 		span_of(s->runtime_pull_secret),
 		span_of(s->service_account),
 		span_of(apiserver),

@@ -269,28 +269,36 @@ void check_objects(struct check *c)
 		check_nodes(c);
 }
 
-void check_runtime(struct check *c)
+static void check_configmap(struct check *c, const struct object *program)
 {
-	struct object program;
-	if (!c->s->server.translator) {
-		check_say(c, CHECK_SKIPPED, "needs valid templates", NULL);
-		return;
-	}
-	if (!runtime_object(c->s->server.translator, &c->arena, &program)) {
-		SAY(c, CHECK_OK, NULL, "image %s; nodes must be able to pull it",
-		    c->o->runtime_image);
-		return;
-	}
-	const struct store_reply *r = check_get(c, KIND_CONFIGMAP, program.name, NULL);
+	const struct store_reply *r = check_get(c, KIND_CONFIGMAP, program->name, NULL);
 	if (r->outcome == STORE_NOT_FOUND)
-		SAY(c, CHECK_OK, NULL, "serve creates the ConfigMap %s at start", program.name);
+		SAY(c, CHECK_OK, NULL, "serve creates the ConfigMap %s at start", program->name);
 	else if (r->outcome != STORE_OK)
 		cannot_look(c);
-	else if (runtime_configmap_is_same(program.body, r->body))
-		SAY(c, CHECK_OK, NULL, "ConfigMap %s has this version", program.name);
+	else if (runtime_configmap_is_same(program->body, r->body))
+		SAY(c, CHECK_OK, NULL, "ConfigMap %s has this version", program->name);
 	else
 		SAY(c, CHECK_FAILED,
 		    arena_printf(&c->arena, "kubectl -n %s delete configmap %s; serve creates it",
-		                 c->s->server.namespace_name, program.name),
-		    "ConfigMap %s has other content, or is not immutable", program.name);
+		                 c->s->server.namespace_name, program->name),
+		    "ConfigMap %s has other content, or is not immutable", program->name);
+}
+
+void check_runtime(struct check *c)
+{
+	const struct translator *t = c->s->server.translator;
+	struct object program;
+	size_t n = 0;
+	if (!t) {
+		check_say(c, CHECK_SKIPPED, "needs valid templates", NULL);
+		return;
+	}
+	while (runtime_object(t, n, &c->arena, &program)) {
+		check_configmap(c, &program);
+		n++;
+	}
+	if (n == 0)
+		SAY(c, CHECK_OK, NULL, "image %s; nodes must be able to pull it",
+		    c->o->runtime_image);
 }

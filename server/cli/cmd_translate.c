@@ -99,10 +99,13 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)
 		return complain(e, file, EXIT_REFUSED);
 	STR_AUTO list = STR_INIT(OUTPUT_MAX);
-	struct object program = { 0 };
-	if (o->with_runtime)
-		(void)runtime_object(t, &arena, &program); /* none with --runtime=image */
-	list_json(&list, program.body, &objects);
+	STR_AUTO programs = STR_INIT(OUTPUT_MAX);
+	struct object program;
+	for (size_t i = 0; o->with_runtime && runtime_object(t, i, &arena, &program); i++) {
+		str_puts(&programs, i ? "," : "");
+		str_span(&programs, program.body);
+	}
+	list_json(&list, str_view(&programs), &objects);
 	str_char(&list, '}');
 	if (strcmp(o->output, "yaml") == 0)
 		return print_yaml(str_view(&list));

@@ -81,6 +81,14 @@ struct look {
 	const struct pod_object *object;
 };
 
+/* pai-runtime for one architecture. */
+struct program {
+	struct runtime_configmap *d;
+	struct object object; /* the ConfigMap */
+	enum runtime_configmap_state state;
+	bool forbidden; /* creating it is forbidden, so it must exist */
+};
+
 struct runtime_configmap {
 	struct server *server;
 	struct store *store;
@@ -88,9 +96,9 @@ struct runtime_configmap {
 	struct pod_needs needs;
 	struct look look[POD_OBJECTS];
 	size_t n_there;
-	struct object program; /* the ConfigMap; name == NULL: none needed */
-	bool forbidden;        /* creating it is forbidden, so it must exist */
-	struct str ca;         /* the ConfigMap of --output-ca; empty: none */
+	struct program program[RUNTIME_PROGRAMS];
+	size_t n_programs; /* 0: by image */
+	struct str ca;     /* the ConfigMap of --output-ca; empty: none */
 	bool stopping;
 };
 
@@ -272,47 +280,57 @@ static void ask_configmap(struct runtime_configmap *d, struct store_request r, i
 	r.kind = KIND_CONFIGMAP;
 	r.not_before_ms = after_ms ? clock_ms() + after_ms : 0;
 	r.deadline_ms = clock_ms() + after_ms + TRY_MS;
-	r.arg = d;
 	store_request(d->store, &r);
 }
 
-static void program_ask(struct runtime_configmap *d, enum store_verb verb, int64_t after_ms)
+static void program_ask(struct program *p, enum store_verb verb, int64_t after_ms)
 {
 	struct store_request r = { .verb = verb,
-		                   .name = d->program.name,
+		                   .name = p->object.name,
 		                   .whole = true,
 		                   .done =
-		                       verb == STORE_CREATE ? program_created : program_compared };
+		                       verb == STORE_CREATE ? program_created : program_compared,
+		                   .arg = p };
 	if (verb == STORE_CREATE)
-		r.body[0] = d->program.body;
-	ask_configmap(d, r, after_ms);
+		r.body[0] = p->object.body;
+	ask_configmap(p->d, r, after_ms);
 }
 
-static void program_succeeded(struct runtime_configmap *d, const char *how)
+/* The server's state is that of the first program that is not ready. */
+static void program_is(struct program *p, enum runtime_configmap_state state)
 {
-	atomic_store(&d->server->runtime_configmap, RUNTIME_CONFIGMAP_READY);
+	const struct runtime_configmap *d = p->d;
+	size_t i = 0;
+	p->state = state;
+	while (i + 1 < d->n_programs && d->program[i].state == RUNTIME_CONFIGMAP_READY)
+		i++;
+	atomic_store(&d->server->runtime_configmap, (int)d->program[i].state);
+}
+
+static void program_succeeded(struct program *p, const char *how)
+{
+	program_is(p, RUNTIME_CONFIGMAP_READY);
 	struct line line = object_line(LOG_INFO, "the ConfigMap with pai-runtime is ready",
-	                               d->server, KIND_CONFIGMAP, d->program.name);
+	                               p->d->server, KIND_CONFIGMAP, p->object.name);
 	log_text(&line, "how", span_of(how));
 	log_end(&line);
 }
 
 /* Logs a new state, and tries again. */
-static void program_failed(struct runtime_configmap *d, enum runtime_configmap_state state,
-                           struct span why)
+static void program_failed(struct program *p, enum runtime_configmap_state state, struct span why)
 {
-	if (atomic_exchange(&d->server->runtime_configmap, (int)state) != (int)state) {
+	if (p->state != state) {
 		struct line line = object_line(
 		    LOG_ERROR, "jobs are refused until the ConfigMap with pai-runtime exists",
-		    d->server, KIND_CONFIGMAP, d->program.name);
+		    p->d->server, KIND_CONFIGMAP, p->object.name);
 		log_text(&line, "why", why);
 		log_end(&line);
 	}
-	program_ask(d, STORE_CREATE, AGAIN_MS);
+	program_is(p, state);
+	program_ask(p, STORE_CREATE, AGAIN_MS);
 }
 
-static void program_refused(struct runtime_configmap *d, const char *verb,
-                            const struct store_reply *reply)
+static void program_refused(struct program *p, const char *verb, const struct store_reply *reply)
 {
 	enum runtime_configmap_state state = RUNTIME_CONFIGMAP_UNREACHABLE;
 	STR_AUTO why = STR_INIT(TEXT_MAX);
@@ -320,21 +338,21 @@ static void program_refused(struct runtime_configmap *d, const char *verb,
 	if (reply->outcome == STORE_REFUSED)
 		state =
 		    reply->status == 403 ? RUNTIME_CONFIGMAP_FORBIDDEN : RUNTIME_CONFIGMAP_REFUSED;
-	program_failed(d, state, str_view(&why));
+	program_failed(p, state, str_view(&why));
 }
 
 static void program_created(void *arg, const struct store_reply *reply)
 {
-	struct runtime_configmap *d = arg;
-	if (d->stopping)
+	struct program *p = arg;
+	if (p->d->stopping)
 		return;
-	d->forbidden = reply->outcome == STORE_REFUSED && reply->status == 403;
+	p->forbidden = reply->outcome == STORE_REFUSED && reply->status == 403;
 	if (reply->outcome == STORE_OK)
-		program_succeeded(d, "created");
-	else if (reply->outcome == STORE_EXISTS || d->forbidden)
-		program_ask(d, STORE_GET, 0);
+		program_succeeded(p, "created");
+	else if (reply->outcome == STORE_EXISTS || p->forbidden)
+		program_ask(p, STORE_GET, 0);
 	else
-		program_refused(d, "create", reply);
+		program_refused(p, "create", reply);
 }
 
 static json_t *program_parse(struct span text)
@@ -352,33 +370,33 @@ bool runtime_configmap_is_same(struct span wanted, struct span there)
 }
 
 /* It could not be read.  Its name contains a hash, so an existing one is trusted. */
-static void program_unread(struct runtime_configmap *d, const struct store_reply *reply)
+static void program_unread(struct program *p, const struct store_reply *reply)
 {
 	struct store_reply none = { .outcome = STORE_REFUSED, .status = 403 };
 	bool no_right = reply->outcome == STORE_REFUSED && reply->status == 403;
-	if (d->forbidden && (no_right || reply->outcome == STORE_NOT_FOUND))
-		program_refused(d, "create", &none);
+	if (p->forbidden && (no_right || reply->outcome == STORE_NOT_FOUND))
+		program_refused(p, "create", &none);
 	else if (no_right)
 		program_succeeded(
-		    d, "was there; not compared, because the RBAC verb \"get\" on it is missing");
+		    p, "was there; not compared, because the RBAC verb \"get\" on it is missing");
 	else if (reply->outcome == STORE_NOT_FOUND)
-		program_ask(d, STORE_CREATE, AGAIN_MS); /* deleted meanwhile */
+		program_ask(p, STORE_CREATE, AGAIN_MS); /* deleted meanwhile */
 	else
-		program_refused(d, "get", reply);
+		program_refused(p, "get", reply);
 }
 
 static void program_compared(void *arg, const struct store_reply *reply)
 {
-	struct runtime_configmap *d = arg;
-	if (d->stopping)
+	struct program *p = arg;
+	if (p->d->stopping)
 		return;
 	if (reply->outcome != STORE_OK)
-		program_unread(d, reply);
-	else if (runtime_configmap_is_same(d->program.body, reply->body))
-		program_succeeded(d, "was there, and is the same");
+		program_unread(p, reply);
+	else if (runtime_configmap_is_same(p->object.body, reply->body))
+		program_succeeded(p, "was there, and is the same");
 	else
 		program_failed(
-		    d, RUNTIME_CONFIGMAP_FOREIGN,
+		    p, RUNTIME_CONFIGMAP_FOREIGN,
 		    SPAN("it exists with other content, or is not immutable: delete it"));
 }
 
@@ -390,7 +408,8 @@ static void ask_ca(struct runtime_configmap *d, enum store_verb verb, int64_t af
 	              (struct store_request){ .verb = verb,
 	                                      .name = OUTPUT_CA,
 	                                      .body = { str_view(&d->ca) },
-	                                      .done = verb == STORE_CREATE ? ca_made : ca_changed },
+	                                      .done = verb == STORE_CREATE ? ca_made : ca_changed,
+	                                      .arg = d },
 	              after_ms);
 }
 
@@ -427,8 +446,8 @@ static void ca_made(void *arg, const struct store_reply *reply)
 static void runtime_configmap_begin(struct runtime_configmap *d)
 {
 	look_for_all(d);
-	if (d->program.name)
-		program_ask(d, STORE_CREATE, 0);
+	for (size_t i = 0; i < d->n_programs; i++)
+		program_ask(&d->program[i], STORE_CREATE, 0);
 	if (d->ca.n)
 		ask_ca(d, STORE_CREATE, 0);
 	store_start(d->store);
@@ -468,8 +487,14 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 		pod_needs_read(s, &d->arena, &d->needs);
 	for (size_t i = 0; i < d->needs.n; i++)
 		d->look[i] = (struct look){ d, &d->needs.object[i] };
-	if (runtime_object(s->translator, &d->arena, &d->program))
-		atomic_store(&s->runtime_configmap, RUNTIME_CONFIGMAP_PENDING);
+	for (struct program *p = d->program;
+	     d->n_programs < RUNTIME_PROGRAMS &&
+	     runtime_object(s->translator, d->n_programs, &d->arena, &p->object);
+	     p++) {
+		p->d = d;
+		d->n_programs++;
+		program_is(p, RUNTIME_CONFIGMAP_PENDING);
+	}
 	d->ca = STR_INIT(CA_MAX);
 	if (output_ca_write(&d->ca, s->options, e) < 0) {
 		runtime_configmap_free(d);

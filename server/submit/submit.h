@@ -21,8 +21,8 @@ void key_claims_free(struct key_claims *c);
 /* Sets f->key_seed, in the arena, if the job needs it. */
 void submit_key_seed(const struct job *job, struct arena *a, struct facts *f);
 
-/* Appends a Kubernetes List as JSON without the final brace: `first`, if not empty, then the
- * objects. */
+/* Appends a Kubernetes List as JSON without the final brace: `first`, which are elements with
+ * commas between them, then the objects. */
 void list_json(struct str *out, struct span first, const struct objects *o);
 /* Appends JSON that this program wrote as a YAML document; out->full if it does not fit. */
 void list_yaml(struct str *out, struct span json);

@@ -12,7 +12,7 @@ import tempfile
 import uuid
 
 from cluster import FRAMEWORKS, PATHS, PATIENT
-from program import configmap_name, lines, program
+from program import configmap_name, configmaps_of, lines, program, programs
 from harness import ROOT, SLOW, Server, framework_name, job_v2, wait_until
 from jobs import FC_WORDS, FACTS, WHOLE, Jobs, attempt, job_files
 
@@ -180,10 +180,10 @@ def test_jobs(check, cluster):
     ways of delivery."""
     files = job_files("examples/*.json", "examples/*.yaml")
     files += job_files("tests/corpus/v2-valid/*", "tests/corpus/v1-valid/*")[::6 if WHOLE else 24]
-    for profile, way in (("plain", "configmap"), ("openpai", "configmap"), ("openpai", "image")):
-        options = ["--runtime", way]
-        if way == "configmap":
-            options += ["--runtime-binary", program()]
+    one = ["--runtime-binary", program()]
+    two = ["--runtime-binary", programs(), "--runtime-init-image", "busybox:1.36"]
+    for profile, way, more in (("plain", "configmap", one), ("openpai", "configmap", two), ("openpai", "image", [])):
+        options = ["--runtime", way, *more]
         if profile == "openpai":
             options.append("--priority-class")
         with cluster.serve("--profile", profile, "--facts", FACTS, *options) as server:
@@ -210,8 +210,7 @@ def pod_of(cluster, job):
 def run_there(cluster, framework, pod, where, token, marker, user, uid):
     """The init container, as a process: its command and environment, and files where the kubelet has them."""
     init = pod["spec"]["initContainers"][0]
-    volume = next(v["configMap"]["name"] for v in pod["spec"]["volumes"] if v["name"] == "pai-runtime")
-    holder = cluster.get("ConfigMap", volume)
+    holder = cluster.get("ConfigMap", configmaps_of(pod["spec"])[0])
     for path in ("usr/local/pai/logs", "usr/local/pai-config", "usr/local/pai-bin", "tmp", "dev",
                  "var/run/secrets/kubernetes.io/serviceaccount"):
         os.makedirs(os.path.join(where, path))

@@ -9,6 +9,7 @@ import urllib.request
 
 from cluster import DEPLOY
 from delivery import real_program
+from program import configmaps_of
 from deployed import Deployed
 from harness import PATIENCE, ROOT, SLOW, framework_name, job_v2, job_v2_secret, wait_until
 from openpai import group_object, user_object
@@ -310,8 +311,7 @@ def does_its_jobs(check, cluster, what, server, jobs, headers):
     check.equal(f"{what}: job is taken", reply.status, 202 if reply.status == 202 else reply.body)
     framework = cluster.api("GET", f"{frameworks}/{name}")[1]
     check.equal(f"{what}: started", framework.get("spec", {}).get("executionType"), "Start")
-    volumes = [v["configMap"]["name"] for v in framework["spec"]["taskRoles"][0]["task"]["pod"]["spec"]["volumes"]
-               if v["name"] == "pai-runtime"]
+    volumes = configmaps_of(framework["spec"]["taskRoles"][0]["task"]["pod"]["spec"])
     check.equal(f"{what}: with the runtime in this ConfigMap", [cluster.api(
         "GET", f"/api/v1/namespaces/{jobs}/configmaps/{v}")[0] for v in volumes], [200])
     for method, more, body in (("GET", "", None), ("GET", "/config", None), ("GET", "/events", None),

@@ -8,7 +8,7 @@ import tempfile
 
 from fakeapi import FakeApi
 from harness import ROOT, Server, framework_name, job_v2, run, wait_until
-from program import configmap_name, lines, program
+from program import OTHER, configmap_name, configmaps_of, lines, program, programs
 from slow import fake_server, in_threads
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
@@ -176,8 +176,7 @@ def test_configmap_is_made(check):
         check.ok("made: /readyz", server.ready())
         check.equal("made: jobs are taken", server.submit(job_v2("m")).status, 202)
         pod = api.objects["frameworks", framework_name("m")]["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
-        volumes = [v["configMap"]["name"] for v in pod["volumes"] if v["name"] == "pai-runtime"]
-        check.equal("made: jobs refer to it", volumes, [name])
+        check.equal("made: jobs refer to it", configmaps_of(pod), [name])
         check.equal("made: init runs it", pod["initContainers"][0]["command"],
                     ["/usr/local/pai-bin/pai-runtime", "init"])
     with by_configmap(api) as server:
@@ -276,6 +275,31 @@ def test_configmap_answer_lost(check):
     api.close()
 
 
+def test_two_architectures(check):
+    """A ConfigMap each; without one of them no job is accepted."""
+    api = FakeApi()
+    first, second = programs().split(",")
+    names = [configmap_name(first), configmap_name(second, OTHER[0])]
+    api.put("configmaps", {"metadata": {"name": names[1]}, "binaryData": {"pai-runtime": "AAAA"}, "immutable": True})
+    two = ("--runtime", "configmap", "--runtime-binary", f"{first},{second}", "--runtime-init-image", "busybox:1.36")
+    with fake_server(api, *two) as server:
+        check.ok("two: the first is made", lines(server, THERE, 1)[0]["object"] == f"ConfigMap {names[0]}", server.log())
+        check.ok("two: the second is another's", lines(server, NOT_YET, 1)[0]["object"] == f"ConfigMap {names[1]}", server.log())
+        reply = server.submit(job_v2("m"))
+        check.ok("two: no job is taken", reply.status == 503 and "other content" in reply.message, reply)
+        check.equal("two: /readyz", server.request("GET", "/readyz").status, 503)
+        api.remove("configmaps", names[1])
+        check.ok("two: both are made", len(lines(server, THERE, 2)) == 2, server.log())
+        check.equal("two: jobs are taken", server.submit(job_v2("m")).status, 202)
+        pod = api.objects["frameworks", framework_name("m")]["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
+        check.equal("two: jobs refer to both", configmaps_of(pod), names)
+        check.ok("two: any node", "kubernetes.io/arch" not in pod.get("nodeSelector", {}), pod)
+        for name in names:
+            check.ok(f"two: {name} is a program", ("configmaps", name) in api.objects and
+                     api.objects["configmaps", name]["immutable"], name)
+    api.close()
+
+
 def test_configmap_in_a_directory(check):
     name = configmap_name(program())
     with Server("--standalone", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
@@ -330,6 +354,19 @@ def test_what_is_no_program(check):
             check.ok(f"{what}: {command} says so", word.encode() in result.stderr, result.stderr.decode())
 
 
+def test_what_are_no_two_programs(check):
+    first, second = programs().split(",")
+    for what, paths, more, words in (
+            ("two for one", f"{first},{first}", ["--runtime-init-image", "busybox"], "another architecture"),
+            ("three", f"{first},{second},{second}", ["--runtime-init-image", "busybox"], "more than 2 files"),
+            ("no second", f"{first},/nonexistent", ["--runtime-init-image", "busybox"], "/nonexistent: No such file"),
+            ("an empty name", f"{first},,{second}", ["--runtime-init-image", "busybox"], "No such file"),
+            ("no shell", f"{first},{second}", [], "set --runtime-init-image to an image for both with /bin/sh")):
+        result = run("translate", "--runtime", "configmap", "--runtime-binary", paths, *more, "examples/hello-world.yaml")
+        check.equal(f"{what}: ends", result.returncode, 2)
+        check.ok(f"{what}: says so", words.encode() in result.stderr, result.stderr.decode())
+
+
 def test_translate_prints_it(check):
     arguments = ["--runtime", "configmap", "--runtime-binary", program()]
     plain = run("translate", *arguments, "examples/hello-world.yaml")
@@ -337,6 +374,10 @@ def test_translate_prints_it(check):
     kinds = [[o["kind"] for o in json.loads(r.stdout)["items"]] for r in (plain, both)]
     check.equal("translate: the job alone", kinds[0], ["Framework"])
     check.equal("translate --with-runtime: the ConfigMap first", kinds[1], ["ConfigMap", "Framework"])
+    two = run("translate", "--runtime", "configmap", "--runtime-binary", programs(), "--runtime-init-image", "busybox",
+              "--with-runtime", "examples/hello-world.yaml")
+    check.equal("translate --with-runtime: both ConfigMaps", [o["kind"] for o in json.loads(two.stdout)["items"]],
+                ["ConfigMap", "ConfigMap", "Framework"])
     image = run("translate", "--with-runtime", "examples/hello-world.yaml")
     check.equal("translate --with-runtime by image: nothing more",
                 [o["kind"] for o in json.loads(image.stdout)["items"]], ["Framework"])
@@ -346,4 +387,4 @@ TESTS = [test_all_is_there, test_missing, test_codes_that_the_controller_does_no
          test_a_code_that_the_controller_did_not_know, test_nodes_of_the_templates, test_remedy_names_what_is_configured, test_not_allowed_to_look,
          test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared, test_configmap_made_by_hand,
          test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,
-         test_configmap_in_a_directory, test_what_is_no_program, test_translate_prints_it]
+         test_two_architectures, test_configmap_in_a_directory, test_what_is_no_program, test_what_are_no_two_programs, test_translate_prints_it]

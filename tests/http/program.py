@@ -28,11 +28,31 @@ def program(*flags, name="pai-runtime"):
     return BUILT[flags, name]
 
 
-def configmap_name(path):
+OTHER = {"x86_64": ("aarch64", 183), "aarch64": ("x86_64", 62)}[os.uname().machine]
+ARCHES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def programs():
+    """Two such files, this machine's and one for another architecture, as --runtime-binary names them."""
+    with open(program(), "rb") as f:
+        data = bytearray(f.read())
+    data[18:20] = OTHER[1].to_bytes(2, "little")  # e_machine
+    path = os.path.join(os.path.dirname(program()), OTHER[0])
+    with open(path, "wb") as f:
+        f.write(data)
+    return f"{program()},{path}"
+
+
+def configmap_name(path, machine=os.uname().machine):
     with open(path, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
-    return f"pai-runtime-{machine}-{digest[:16]}"
+    return f"pai-runtime-{ARCHES[machine]}-{digest[:16]}"
+
+
+def configmaps_of(pod):
+    """The ConfigMaps with pai-runtime that a pod mounts."""
+    return [source["configMap"]["name"] for v in pod["volumes"] if v["name"] == "pai-runtime"
+            for source in v["projected"]["sources"]]
 
 
 def lines(server, message, n=0):

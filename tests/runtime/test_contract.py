@@ -201,6 +201,42 @@ def test_nothing_is_left_to_the_image(what, objects, settings):
         check(f"{what}: {role['name']}: of one architecture", "kubernetes.io/arch" in pod["spec"]["nodeSelector"])
 
 
+def test_choice():
+    """With two architectures: the shell finds the program by what `uname -m` prints."""
+    program = standin()
+    other = program + ".other"
+    with open(program, "rb") as f:
+        data = bytearray(f.read())
+    data[18:20] = {62: 183, 183: 62}[data[18]].to_bytes(2, "little")  # e_machine: x86_64, aarch64
+    with open(other, "wb") as f:
+        f.write(data)
+    objects = translated("examples/distributed.yaml", "--runtime", "configmap", "--runtime-binary", f"{program},{other}",
+                         "--runtime-init-image", "busybox:1.36")
+    for role, pod, init, _ in sections(objects):
+        with tempfile.TemporaryDirectory(prefix="pai-runtime-") as where:
+            for source in volume(pod["spec"], init, "/usr/local/pai-bin")["projected"]["sources"]:
+                for item in source["configMap"]["items"]:
+                    script(os.path.join(where, item["path"]), f'echo "{source["configMap"]["name"]} $*"')
+            command = [word.replace("/usr/local/pai-bin", where) for word in init["command"]]
+            for machine, arch in (("x86_64", "amd64"), ("aarch64", "arm64"), ("riscv64", None)):
+                script(os.path.join(where, "bin/uname"), f'[ "$1" = -m ] && echo {machine}')
+                done = subprocess.run(command, capture_output=True, check=False, text=True,
+                                      env={"PATH": os.path.join(where, "bin")})
+                what = f"two architectures: {role['name']}: {machine}"
+                if arch:
+                    check(what, re.fullmatch(f"pai-runtime-{arch}-[0-9a-f]{{16}} init\n", done.stdout), done)
+                else:
+                    check(what, done.returncode == 127 and f"{machine}/pai-runtime" in done.stderr, done)
+    shutil.rmtree(os.path.dirname(program))
+
+
+def script(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(f"#!/bin/sh\n{text}\n")
+    os.chmod(path, 0o755)
+
+
 # ---- the image --------------------------------------------------------------------------------------
 def instructions():
     """(INSTRUCTION, arguments) of the stage `runtime` of the Dockerfile."""
@@ -322,5 +358,5 @@ def test_made_here():
     shutil.rmtree(os.path.dirname(program))
 
 
-tests(test_recorded, test_made_here, test_image)
+tests(test_recorded, test_made_here, test_choice, test_image)
 finish()

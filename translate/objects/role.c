@@ -4,9 +4,12 @@
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
+/* Where runtime-configmap.yaml mounts the programs. */
+#define RUNTIME_DIR "/usr/local/pai-bin"
+
 bool runtime_by_configmap(const struct settings *s)
 {
-	return s->program.configmap[0] != '\0';
+	return s->n_programs > 0;
 }
 
 bool runtime_in_own_image(const struct scope *s)
@@ -147,14 +150,67 @@ static const struct variable ROLE_ROWS[] = {
 
 const struct variable_group ROLE_VARIABLES = VARIABLE_GROUP("Task role", ROLE_ROWS);
 
+/* ---- pai-runtime ---- */
+
+/* A pod may run on a node of either architecture: no label selects both. */
+static bool two_architectures(const struct scope *s)
+{
+	return s->set->n_programs > 1;
+}
+
+static bool put_runtime_node_arch(const struct scope *s, struct out *o)
+{
+	bool one = s->set->n_programs == 1;
+	if (one)
+		out_puts(o, s->set->program[0].arch);
+	return one;
+}
+
+static bool put_runtime_command(const struct scope *s, struct out *o)
+{
+	str_puts(o->s, two_architectures(s) ? "\"/bin/sh\",\"-c\","
+	                                      "\"exec " RUNTIME_DIR
+	                                      "/$(uname -m)/pai-runtime init\","
+	                                    : "\"" RUNTIME_DIR "/pai-runtime\",\"init\",");
+	return true;
+}
+
+static bool put_runtime_sources(const struct scope *s, struct out *o)
+{
+	struct scope in = *s;
+	for (size_t i = 0; i < s->set->n_programs; i++) {
+		in.program = &s->set->program[i];
+		template_write(&in, TEMPLATE_RUNTIME_SOURCE, o->s);
+	}
+	return true;
+}
+
+static bool put_runtime_path(const struct scope *s, struct out *o)
+{
+	const char *machine = s->program->machine;
+	out_puts(o, two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", machine)
+	                                 : "pai-runtime");
+	return true;
+}
+
 /* clang-format off */
 PUT_TEXT(put_runtime_init_image, init_image_of(s))
-PUT_TEXT(put_runtime_program, s->set->program.base64)
+PUT_STRING(put_runtime_config_map, s->program->configmap)
+PUT_STRING(put_runtime_arch, s->program->arch)
+PUT_STRING(put_runtime_hash, s->program->sha256)
+PUT_TEXT(put_runtime_program, s->program->base64)
 
 static const struct variable RUNTIME_ROWS[] = {
 	{ "runtime.initImage",      VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_image,       "ours", "Image of the init container: `--runtime-image`; with `--runtime=configmap` the one of `--runtime-init-image`, or else the role's own." },
 	{ "runtime.initPullPolicy", VARIABLE_TEXT, false, SCOPE_ROLE,    put_runtime_init_pull_policy, "ours", "`IfNotPresent` if that image has a tag other than `latest`, or a digest; else, and for the role's own, `Always`." },
-	{ "runtime.program",        VARIABLE_TEXT, false, SCOPE_CLUSTER, put_runtime_program,          "ours", "With `--runtime=configmap`: the program, in base64." },
+	{ "runtime.nodeArch",       VARIABLE_TEXT, true,  SCOPE_CLUSTER, put_runtime_node_arch,        "ours", "With `--runtime=configmap`: the architecture of the program, as in the label `kubernetes.io/arch` of nodes; absent if there are two." },
+	{ "runtime.command",        VARIABLE_TEXTS, false, SCOPE_CLUSTER, put_runtime_command,          "ours", "... the command of the init container; with two architectures, /bin/sh chooses by `uname -m`." },
+	{ "runtime.sources",        VARIABLE_LIST, false, SCOPE_CLUSTER, put_runtime_sources,          "ours", "... runtime-source.yaml, once for every architecture." },
+	{ "runtime.configMap",      VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_config_map,       "ours", "The ConfigMap with pai-runtime for one architecture; named after architecture and content." },
+	{ "runtime.path",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_path,             "ours", "Its path in the volume: `pai-runtime`; with two architectures below what `uname -m` prints." },
+	{ "runtime.arch",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_arch,             "ours", "Its architecture, as in the label `kubernetes.io/arch` of nodes." },
+	{ "runtime.hash",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_hash,             "ours", "Its SHA-256." },
+	{ "runtime.program",        VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_program,          "ours", "The program, in base64." },
 };
 /* clang-format on */
 
@@ -162,16 +218,16 @@ const struct variable_group RUNTIME_VARIABLES = VARIABLE_GROUP("pai-runtime", RU
 
 enum { OBJECT_MAX = 64 << 20 }; /* more than any cluster accepts */
 
-bool runtime_object(const struct translator *t, struct arena *a, struct object *out)
+bool runtime_object(const struct translator *t, size_t i, struct arena *a, struct object *out)
 {
 	const struct settings *set = translator_settings(t);
-	struct scope s = { .t = t, .set = set, .a = a };
-	if (!runtime_by_configmap(set))
+	if (i >= set->n_programs)
 		return false;
+	struct scope s = { .t = t, .set = set, .a = a, .program = &set->program[i] };
 	struct object o = { .kind = KIND_CONFIGMAP,
-		            .name = arena_dup(a, span_of(set->program.configmap)) };
+		            .name = arena_dup(a, span_of(s.program->configmap)) };
 	bool fits = template_write_within(&s, TEMPLATE_CONFIGMAP_RUNTIME,
-	                                  set->program.base64.n + 4096, OBJECT_MAX, &o.body);
+	                                  s.program->base64.n + 4096, OBJECT_MAX, &o.body);
 	assert(fits);
 	*out = o;
 	return true;

@@ -40,6 +40,7 @@ struct scope {
 	const struct env_var *var;
 	const struct mount *mount;
 	struct span device; /* name of a device variable */
+	const struct runtime_program *program;
 };
 
 /* Values that a variable requires and a template provides. Variables that write another template
@@ -61,7 +62,8 @@ enum scope_flag {
 	SCOPE_WHOLE_ENV_MAP = 1 << 12,
 	SCOPE_HIVED = 1 << 13,
 	SCOPE_DEVICE = 1 << 14,
-	SCOPE_FLAGS = 15
+	SCOPE_PROGRAM = 1 << 15,
+	SCOPE_FLAGS = 16
 };
 extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 
@@ -101,6 +103,7 @@ enum template_id {
 	TEMPLATE_CONFIGMAP_ENV,
 	TEMPLATE_PRIORITYCLASS,
 	TEMPLATE_CONFIGMAP_RUNTIME,
+	TEMPLATE_RUNTIME_SOURCE,
 	TEMPLATE_MAX
 };
 

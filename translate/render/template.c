@@ -154,7 +154,7 @@ static int check_variable(const struct reader *r, const struct node *n, struct p
 	const struct variable *h = variable_find(r->v, p.text);
 	if (h == NULL)
 		return template_fail_unknown(r, n->line, p.text);
-	if (p.list != (h->type == VARIABLE_LIST))
+	if (p.list != (h->type == VARIABLE_LIST || h->type == VARIABLE_TEXTS))
 		return template_fail(r, n->line,
 		                     p.list ? "${*...} of a variable that is no list"
 		                            : "a list needs ${*...}",
@@ -172,7 +172,7 @@ static int check_typed(const struct reader *r, const struct node *n, struct piec
 	if (p.list && !(at.element && n->plain))
 		return template_fail(r, n->line,
 		                     "${*...} stands only alone, as an element of a list", p.text);
-	if (h && n->plain && at.text_only && h->type != VARIABLE_TEXT)
+	if (h && n->plain && at.text_only && h->type != VARIABLE_TEXT && h->type != VARIABLE_TEXTS)
 		return template_fail(r, n->line, "must be text here: put it into quotes", p.text);
 	return 0;
 }

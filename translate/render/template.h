@@ -61,8 +61,9 @@ enum variable_type {
 	VARIABLE_TEXT,
 	VARIABLE_NUMBER,
 	VARIABLE_BOOL,
-	VARIABLE_MAP,  /* one JSON object; only as a whole value */
-	VARIABLE_LIST, /* ${*x}: elements, each followed by a comma */
+	VARIABLE_MAP,   /* one JSON object; only as a whole value */
+	VARIABLE_LIST,  /* ${*x}: elements, each followed by a comma */
+	VARIABLE_TEXTS, /* the same, and all are texts */
 	VARIABLE_TYPE_MAX
 };
 

@@ -19,6 +19,7 @@ enum { COMMON = -1 };
 	ROW(COMMON, common, secret_user, "secret-user.yaml") \
 	ROW(COMMON, common, configmap_env, "configmap-env.yaml") \
 	ROW(COMMON, common, configmap_runtime, "configmap-runtime.yaml") \
+	ROW(COMMON, common, runtime_source, "runtime-source.yaml") \
 	ROW(COMMON, common, priorityclass, "priorityclass.yaml") \
 	ROW(COMMON, common, env_job, "env-job.yaml") \
 	ROW(COMMON, common, env_job_v1, "env-job-v1.yaml") \
@@ -109,7 +110,8 @@ const struct template_row TEMPLATES[TEMPLATE_MAX] = {
 	[TEMPLATE_SECRET_JOB]       = { "secret-job.yaml",      PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_SECRETS,         "the job's secrets" },
 	[TEMPLATE_SECRET_USER]      = { "secret-user.yaml",     PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_EXTENSION,       "the user's keys" },
 	[TEMPLATE_CONFIGMAP_ENV]    = { "configmap-env.yaml",   PROG_VALUE,   SCOPE_JOB | SCOPE_OWNED | SCOPE_WHOLE_ENV_MAP,      "the common environment, moved because of its size" },
-	[TEMPLATE_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, SCOPE_CLUSTER,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
+	[TEMPLATE_CONFIGMAP_RUNTIME] = { "configmap-runtime.yaml", PROG_VALUE, SCOPE_PROGRAM,                            "pai-runtime itself, with `--runtime=configmap`; one for all jobs" },
+	[TEMPLATE_RUNTIME_SOURCE]   = { "runtime-source.yaml",  PROG_ITEMS,   SCOPE_PROGRAM,                             "pai-runtime in the volume of the init container" },
 	[TEMPLATE_PRIORITYCLASS]    = { "priorityclass.yaml",   PROG_VALUE,   SCOPE_JOB,                                 "the job's priority class" },
 };
 /* clang-format on */
@@ -130,6 +132,7 @@ const char *const SCOPE_NAMES[SCOPE_FLAGS] = {
 	"configmap-env.yaml",
 	"a cluster that HiveD schedules",
 	"a variable that tells devices",
+	"pai-runtime for one architecture",
 };
 
 bool when_holds(enum when w, const struct scope *s)

@@ -13,7 +13,7 @@ static void test_translator_every_hole_is_used(void **state)
 		for (size_t i = 0; i < ALL[g]->n; i++) {
 			const struct variable *h = &ALL[g]->v[i];
 			FREE_AUTO char *variable =
-			    xasprintf(h->type == VARIABLE_LIST ? "${*%s}" : "${%s}", h->name);
+			    xasprintf(h->type >= VARIABLE_LIST ? "${*%s}" : "${%s}", h->name);
 			bool used = false;
 			int profile = 0;
 			struct span text;
@@ -31,7 +31,8 @@ static void translator_set_up(struct bench *b, unsigned bits)
 	set_up(b, bits & 32 ? PROFILE_OPENPAI : PROFILE_PLAIN);
 	b->set.runtime_pull_secret = bits & 64 ? "pull" : "";
 	b->set.max_env_inline = bits & 128 ? 10 : 1 << 20;
-	b->set.program.configmap = bits & 256 ? "pai-runtime-amd64-0" : "";
+	b->set.program[0] = (struct runtime_program){ .configmap = "pai-runtime-amd64-0" };
+	b->set.n_programs = bits & 256 ? 1 : 0;
 }
 
 /* What the lower five say about a job. */

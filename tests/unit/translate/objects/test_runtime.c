@@ -1,15 +1,27 @@
 /* How pai-runtime gets into pods: by image, or out of a ConfigMap. */
 #include "tests/unit/translate/build_kit.h"
 
-#define CONFIGMAP "pai-runtime-amd64-0123456789abcdef"
-static const struct runtime_program PROGRAM = {
-	CONFIGMAP, "amd64", "0123456789abcdef01", { "f0VMRg==", 8 }
+#define CONFIGMAP       "pai-runtime-amd64-0123456789abcdef"
+#define SOURCE          "projected/sources/"
+#define CONFIGMAP_ARM64 "pai-runtime-arm64-fedcba9876543210"
+static const struct runtime_program PROGRAMS[] = {
+	{ CONFIGMAP, "amd64", "x86_64", "0123456789abcdef01", { "f0VMRg==", 8 } },
+	{ CONFIGMAP_ARM64, "arm64", "aarch64", "fedcba987654321001", { "f0VMRh==", 8 } },
 };
 
 static void by_configmap(struct bench *b, enum profile profile)
 {
 	set_up(b, profile);
-	b->set.program = PROGRAM;
+	b->set.program[0] = PROGRAMS[0];
+	b->set.n_programs = 1;
+}
+
+static void by_two_configmaps(struct bench *b, enum profile profile)
+{
+	by_configmap(b, profile);
+	b->set.program[1] = PROGRAMS[1];
+	b->set.n_programs = 2;
+	b->set.runtime_init_image = "busybox:1.36";
 }
 
 /* The policy that init has with this image. */
@@ -74,8 +86,10 @@ static void test_build_by_configmap_runs_the_mounted_program(void **state)
 		assert_text(mount, "mountPath", "/usr/local/pai-bin");
 		assert_true(json_is_true(at(mount, "readOnly")));
 		json_t *volume = named(at(f, POD "volumes"), "pai-runtime");
-		assert_text(volume, "configMap/name", CONFIGMAP);
-		assert_int_equal(json_integer_value(at(volume, "configMap/defaultMode")), 0555);
+		assert_text(volume, SOURCE "0/configMap/name", CONFIGMAP);
+		assert_text(volume, SOURCE "0/configMap/items/0/path", "pai-runtime");
+		assert_null(at(volume, SOURCE "1"));
+		assert_int_equal(json_integer_value(at(volume, "projected/defaultMode")), 0555);
 		assert_null(named(at(f, APP "volumeMounts"), "pai-runtime"));
 		assert_string_equal(env(f, INIT, "NVIDIA_VISIBLE_DEVICES"), "void");
 		json_decref(f);
@@ -93,6 +107,31 @@ static void test_build_by_configmap_selects_nodes_of_its_architecture(void **sta
 	assert_string_equal(json_string_value(json_object_get(selector, "kubernetes.io/arch")),
 	                    "amd64");
 	json_decref(f);
+}
+
+/* The paths are what the shell finds: MACHINE/pai-runtime, MACHINE as `uname -m` prints it. */
+static void test_build_for_two_architectures_lets_the_shell_choose(void **state)
+{
+	(void)state;
+	for (int profile = 0; profile < 2; profile++) {
+		BENCH_AUTO b;
+		by_two_configmaps(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
+		built(&b);
+		json_t *f = object(&b, 0);
+		assert_text(f, INIT "image", "busybox:1.36");
+		assert_text(f, INIT "command/0", "/bin/sh");
+		assert_text(f, INIT "command/1", "-c");
+		assert_text(f, INIT "command/2",
+		            "exec /usr/local/pai-bin/$(uname -m)/pai-runtime init");
+		assert_null(at(f, INIT "command/3"));
+		json_t *volume = named(at(f, POD "volumes"), "pai-runtime");
+		assert_text(volume, SOURCE "0/configMap/name", CONFIGMAP);
+		assert_text(volume, SOURCE "0/configMap/items/0/path", "x86_64/pai-runtime");
+		assert_text(volume, SOURCE "1/configMap/name", CONFIGMAP_ARM64);
+		assert_text(volume, SOURCE "1/configMap/items/0/path", "aarch64/pai-runtime");
+		assert_null(json_object_get(at(f, POD "nodeSelector"), "kubernetes.io/arch"));
+		json_decref(f);
+	}
 }
 
 static void test_build_by_configmap_takes_the_image_of_each_role(void **state)
@@ -195,7 +234,8 @@ static void test_runtime_object_is_the_configmap(void **state)
 	b.set.namespace_name = "jobs";
 	struct translator *t = translator_of(&b);
 	struct object o;
-	assert_true(runtime_object(t, &b.a, &o));
+	assert_false(runtime_object(t, 1, &b.a, &o));
+	assert_true(runtime_object(t, 0, &b.a, &o));
 	assert_int_equal(o.kind, KIND_CONFIGMAP);
 	assert_string_equal(o.name, CONFIGMAP);
 	assert_int_equal(o.uid_at, 0);
@@ -210,6 +250,29 @@ static void test_runtime_object_is_the_configmap(void **state)
 	translator_free(t);
 }
 
+static void test_runtime_object_for_each_architecture(void **state)
+{
+	(void)state;
+	BENCH_AUTO b;
+	by_two_configmaps(&b, PROFILE_PLAIN);
+	struct translator *t = translator_of(&b);
+	for (size_t i = 0; i < RUNTIME_PROGRAMS; i++) {
+		struct object o;
+		assert_true(runtime_object(t, i, &b.a, &o));
+		assert_string_equal(o.name, PROGRAMS[i].configmap);
+		json_t *v = json_loadb(o.body.p, o.body.n, JSON_REJECT_DUPLICATES, NULL);
+		assert_text(v, "metadata/name", PROGRAMS[i].configmap);
+		assert_string_equal(json_string_value(json_object_get(at(v, "metadata/labels"),
+		                                                      "rest-lit/runtime-arch")),
+		                    PROGRAMS[i].arch);
+		assert_text(v, "binaryData/pai-runtime", PROGRAMS[i].base64.p);
+		json_decref(v);
+	}
+	struct object none;
+	assert_false(runtime_object(t, RUNTIME_PROGRAMS, &b.a, &none));
+	translator_free(t);
+}
+
 static void test_runtime_object_none_by_image(void **state)
 {
 	(void)state;
@@ -217,7 +280,7 @@ static void test_runtime_object_none_by_image(void **state)
 	set_up(&b, PROFILE_PLAIN);
 	struct translator *t = translator_of(&b);
 	struct object o;
-	assert_false(runtime_object(t, &b.a, &o));
+	assert_false(runtime_object(t, 0, &b.a, &o));
 	translator_free(t);
 }
 
@@ -230,10 +293,10 @@ static void test_runtime_object_of_a_megabyte(void **state)
 	by_configmap(&b, PROFILE_PLAIN);
 	char *text = arena_alloc(&b.a, SIZE);
 	memset(text, 'A', SIZE);
-	b.set.program.base64 = (struct span){ text, SIZE };
+	b.set.program[0].base64 = (struct span){ text, SIZE };
 	struct translator *t = translator_of(&b);
 	struct object o;
-	assert_true(runtime_object(t, &b.a, &o));
+	assert_true(runtime_object(t, 0, &b.a, &o));
 	assert_true(o.body.n > SIZE && o.body.n < SIZE + 2048);
 	translator_free(t);
 }
@@ -293,12 +356,14 @@ int main(void)
 		cmocka_unit_test(test_build_by_image_runs_its_command),
 		cmocka_unit_test(test_build_by_configmap_runs_the_mounted_program),
 		cmocka_unit_test(test_build_by_configmap_selects_nodes_of_its_architecture),
+		cmocka_unit_test(test_build_for_two_architectures_lets_the_shell_choose),
 		cmocka_unit_test(test_build_by_configmap_takes_the_image_of_each_role),
 		cmocka_unit_test(test_build_on_this_machine_asks_no_registry),
 		cmocka_unit_test(test_build_by_configmap_takes_a_configured_image),
 		cmocka_unit_test(test_build_by_configmap_leaves_no_setting_to_the_image),
 		cmocka_unit_test(test_build_by_configmap_is_root_only_in_openpai),
 		cmocka_unit_test(test_runtime_object_is_the_configmap),
+		cmocka_unit_test(test_runtime_object_for_each_architecture),
 		cmocka_unit_test(test_runtime_object_none_by_image),
 		cmocka_unit_test(test_runtime_object_of_a_megabyte),
 		cmocka_unit_test(test_build_without_output_url_mounts_nothing),

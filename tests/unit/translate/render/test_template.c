@@ -64,6 +64,13 @@ static bool two_elements(const struct scope *s, struct out *o)
 	return true;
 }
 
+static bool two_texts(const struct scope *s, struct out *o)
+{
+	(void)s;
+	str_puts(o->s, "\"a\",\"b\",");
+	return true;
+}
+
 static bool map_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
@@ -87,6 +94,7 @@ static const struct model_variable MODEL[] = {
 	{ { "empty",  VARIABLE_TEXT,   false, 0, empty_variable,   "", "" }, "\"\"", "" },
 	{ { "none",   VARIABLE_LIST,   false, 0, no_elements,  "", "" }, "", NULL },
 	{ { "two",    VARIABLE_LIST,   false, 0, two_elements, "", "" }, "1,{\"x\":[2]},", NULL },
+	{ { "texts",  VARIABLE_TEXTS,  false, 0, two_texts,    "", "" }, "\"a\",\"b\",", NULL },
 	{ { "map",    VARIABLE_MAP,    false, 0, map_variable,     "", "" }, "{\"m\":1}", NULL },
 	/* clang-format on */
 };
@@ -94,8 +102,8 @@ enum {
 	N_MODEL = sizeof(MODEL) / sizeof(*MODEL),
 	N_IN_TEXT = 6,
 	FIRST_LIST = 6,
-	N_LISTS = 2,
-	MAP = 8
+	N_LISTS = 3,
+	MAP = 9
 };
 
 static struct variable variables[N_MODEL];
@@ -459,6 +467,7 @@ static void test_read_refuses_base(void **state)
 		{ "args: [--port, 8080]",               "must be text" },
 		{ "command: [a, \"${number}\", true]",  "must be text" },
 		{ "values: [1]",                        "must be text" },
+		{ "command:\n- ${*two}",                "must be text" },
 		{ "containers:\n- image: x",            "literal name" },
 		{ "containers:\n- name: ${text}",       "literal name" },
 		{ "initContainers: [{name: a}, {name: a}]", "twice" },

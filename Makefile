@@ -153,11 +153,12 @@ $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 
 # ---- the static runtime: pai-runtime with musl, one file that runs in any image ----------------
 # Debian's archives are for glibc, so its libraries are compiled from runtime-assets/sources (see
-# README.md there).  All output is below $(STATIC).
+# README.md there) and optimized together by the linker.  All output is below $(STATIC).
 STATIC := $(B)/static
 MUSL := /usr/lib/$(or $(CPU_$(ARCH)),$(shell uname -m))-linux-musl
 MUSL_CC := $(if $(CROSS),$(CROSS)gcc -specs=$(MUSL)/musl-gcc.specs,musl-gcc)
-STATIC_CFLAGS := -Os -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables \
+comma := ,
+STATIC_CFLAGS := -Oz -flto -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables \
 	-U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection
 STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \
 	-isystem $(UNPACKED)/libyaml-0.2.5/include -isystem $(UNPACKED)/zlib-1.2.13.dfsg \
@@ -189,8 +190,9 @@ $(B)/libmbedtls.a: $(UNPACKED)/checked runtime-assets/sources/mbedtls.options
 		xargs -P$(shell nproc) -n20 $(CC) $(CFLAGS_$(FLAVOUR)) -w $(MBEDTLS_FLAGS) -I$(CURDIR)/$(MBEDTLS)/include -c
 	$(Q)ar rcs $@ $(B)/mbedtls/*.o
 
-# VENDORED(name, sources, flags): one archive, with a section per function.  The archives do not
-# depend on the Makefile: after a change of the flags, run `make clean`.
+# VENDORED(name, sources, flags, hot sources): one archive, with a section per function.  The hot
+# sources take most of the time and are compiled with -O2.  The archives do not depend on the Makefile:
+# after a change of the flags, run `make clean`.
 # Z_TESTW=0 omits 8 KiB of CRC tables, which only speed up large files.
 define VENDORED
 $(STATIC)/lib$(1).a: $(UNPACKED)/checked
@@ -198,34 +200,31 @@ $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 	@rm -rf $(STATIC)/$(1) $$@ && mkdir -p $(STATIC)/$(1)
 	$(Q)cd $(STATIC)/$(1) && printf '%s\n' $(addprefix ../sources/,$(2)) | \
 		xargs -P$(shell nproc) -n20 $(MUSL_CC) $(STATIC_CFLAGS) -w $(3) -c
-	$(Q)$(CROSS)ar rcs $$@ $(STATIC)/$(1)/*.o
+	$(if $(4),$(Q)cd $(STATIC)/$(1) && $(MUSL_CC) $(STATIC_CFLAGS) -O2 -w $(3) -c $(addprefix ../sources/,$(4)))
+	$(Q)$(CROSS)gcc-ar rcs $$@ $(STATIC)/$(1)/*.o
 endef
 $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
 $(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0))
-$(eval $(call VENDORED,mbedtls,mbedtls-$(MBEDTLS_VERSION)/library/*.c,-I../sources/mbedtls-$(MBEDTLS_VERSION)/include $(MBEDTLS_FLAGS)))
+$(eval $(call VENDORED,mbedtls,mbedtls-$(MBEDTLS_VERSION)/library/*.c,-I../sources/mbedtls-$(MBEDTLS_VERSION)/include $(MBEDTLS_FLAGS),\
+	$(patsubst %,mbedtls-$(MBEDTLS_VERSION)/library/%.c,bignum bignum_core ecp_curves)))
 $(STATIC)/libmbedtls.a: runtime-assets/sources/mbedtls.options
 
-# dropbear has sshd, ssh and scp for images without openssh.  Its own makefile compiles it; then it is
-# one object, in which only what plugins/dropbear.c uses is global.  That file also replaces
-# functions that dropbear calls.
+# dropbear has sshd, ssh and scp for images without openssh.  Its own makefile compiles it.
 DROPBEAR := dropbear-2025.89
-DROPBEAR_USED := $(patsubst %,%_main,dropbear cli scp dropbearkey dropbearconvert) genrandom dropbear_ed25519_make_key
 # Not the flags of this make: dpkg-buildpackage exports them.
-DROPBEAR_ENV := env -u MAKEFLAGS -u MAKELEVEL -u CPPFLAGS -u LDFLAGS -u LIBS
-$(STATIC)/dropbear.o: $(UNPACKED)/checked runtime-assets/sources/dropbear.options
+DROPBEAR_ENV := env -u MAKEFLAGS -u MAKELEVEL -u CPPFLAGS -u LDFLAGS -u LIBS AR=$(CROSS)gcc-ar RANLIB=$(CROSS)gcc-ranlib
+$(STATIC)/libdropbear.a: $(UNPACKED)/checked $(wildcard runtime-assets/sources/dropbear.*)
 	$(call note,CC,$@)
-	@rm -rf $(STATIC)/dropbear && mkdir -p $(STATIC)/dropbear
+	@rm -rf $(STATIC)/dropbear $@ && mkdir -p $(STATIC)/dropbear
 	@cp runtime-assets/sources/dropbear.options $(STATIC)/dropbear/localoptions.h
 	$(Q)cd $(STATIC)/dropbear && { $(DROPBEAR_ENV) ../sources/$(DROPBEAR)/configure $(if $(CROSS),--host=$(CROSS:-=)) CC='$(MUSL_CC)' CFLAGS='$(STATIC_CFLAGS) -w' \
 		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc \
 		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
-		$(DROPBEAR_ENV) make -j$(shell nproc) MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert'; \
+		$(DROPBEAR_ENV) make -j$(shell nproc) -f Makefile -f $(CURDIR)/runtime-assets/sources/dropbear.mk \
+		MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert' parts; \
 		} >log 2>&1 || { tail -n 30 log; exit 1; }
-	@$(CROSS)objcopy --redefine-sym genrandom=dropbear_key_random $(STATIC)/dropbear/obj/curve25519.o
-	$(Q)cd $(STATIC)/dropbear && $(CROSS)ld -r -o ../dropbear.o $$(ls obj/*.o | grep -v dbmulti) libtomcrypt/libtomcrypt.a libtommath/libtommath.a
-	$(Q)$(CROSS)objcopy $(patsubst %,--redefine-sym=%,fnmatch=dropbear_fnmatch initgroups=dropbear_initgroups) \
-		$(patsubst %,--keep-global-symbol=%,$(DROPBEAR_USED)) $@
+	$(Q)cd $(STATIC)/dropbear && $(CROSS)gcc-ar qcs ../libdropbear.a $$(find . -name '*.o' | sort)
 
 $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 	$(call note,CC,$@)
@@ -236,13 +235,15 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 $(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z mbedtls)
-# With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
-STATIC_LINK = $(MUSL_CC) -fPIE -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
+# One partition is 6 KiB smaller than several.  With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
+STATIC_LINK = $(MUSL_CC) $(STATIC_CFLAGS) -flto-partition=one -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
 	$(shell $(CROSS)gcc -print-file-name=crtbeginS.o) $^ $(shell $(CROSS)gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
-	-Wl,-Map=$@.map,-pie,--no-dynamic-linker,--gc-sections,-z,common-page-size=4096,-z,text,-z,relro,-z,now,-z,noexecstack
-$(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC)/dropbear.o $(STATIC_LIBS)
+	-Wl,-Map=$@.map,-pie,--no-dynamic-linker,--gc-sections,-z,noseparate-code,-z,common-page-size=4096,-z,text,-z,relro,-z,now,-z,noexecstack
+$(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC)/libdropbear.a $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
+# Relocations that main.c applies.  For arm64, the linker of Debian 12 cannot pack them.
+$(STATIC)/pai-runtime: STATIC_LINK += $(if $(filter amd64,$(ARCH)),-Wl$(comma)-z$(comma)pack-relative-relocs$(comma)--wrap=__libc_start_main)
 # The HTTP client as a program, for tests.
 FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls files say) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)

@@ -29,7 +29,7 @@ void dropbear_key_random(unsigned char *buf, unsigned int n);
 /* For the next key; NULL: random bytes. */
 static const uint8_t *key_seed;
 
-/* Where dropbear makes an ed25519 key, the Makefile puts this in the place of genrandom. */
+/* Where dropbear makes an ed25519 key, sources/dropbear.mk puts this in the place of genrandom. */
 void dropbear_key_random(unsigned char *buf, unsigned int n)
 {
 	if (key_seed && n == SSH_SEED)

@@ -20,14 +20,13 @@ enum {
 	LINE_LIMIT = 8192
 };
 
-void complain_note(const struct note *n, const char *file, const char *prefix)
+static void complain_note(const struct note *n, const char *file)
 {
 	STR_AUTO text = STR_INIT(LINE_LIMIT);
 	if (file && n->line)
 		str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
 	else if (file && n->at)
 		str_printf(&text, "%s: ", file);
-	str_puts(&text, prefix);
 	note_text(&text, n);
 	(void)fprintf(stderr, "rest-lit: %s\n", str_c(&text));
 }
@@ -35,7 +34,7 @@ void complain_note(const struct note *n, const char *file, const char *prefix)
 int complain(const struct err *e, const char *file, int code)
 {
 	for (size_t i = 0; i < e->notes.n; i++)
-		complain_note(&e->notes.v[i], file, "");
+		complain_note(&e->notes.v[i], file);
 	if (e->notes.dropped)
 		(void)fprintf(stderr, "rest-lit: and %zu more\n", e->notes.dropped);
 	return code;

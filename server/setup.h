@@ -25,8 +25,6 @@ const char *setup_user(const struct options *o);
 /* Print an error to standard error, each note on a line: "rest-lit: FILE:LINE:COLUMN: text".
  * file may be NULL.  Returns `code`. */
 int complain(const struct err *e, const char *file, int code);
-/* Print one note, with `prefix` before its text. */
-void complain_note(const struct note *n, const char *file, const char *prefix);
 
 /* Refuse combinations of options that contradict each other or are not safe.  Pure.  loopback,
  * output_loopback: of --listen and --output-listen (true if absent).  -1 and *e (400): the first.

@@ -67,15 +67,6 @@ static int print_yaml(struct span list)
 	return command_print(str_view(&out));
 }
 
-static void print_warnings(const struct notes *warnings, const char *file)
-{
-	for (size_t i = 0; i < warnings->n; i++)
-		complain_note(&warnings->v[i], file, "warning: ");
-	if (warnings->dropped)
-		(void)fprintf(stderr, "rest-lit: %s: warning: and %zu more\n", file,
-		              warnings->dropped);
-}
-
 static int translate_text(const struct options *o, const struct translator *t, struct span text,
                           struct err *e)
 {
@@ -95,9 +86,11 @@ static int translate_text(const struct options *o, const struct translator *t, s
 		submit_key_seed(job, &arena, &facts);
 		job_warn(job, &facts, &warnings);
 	}
-	print_warnings(&warnings, file);
-	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0)
-		return complain(e, file, EXIT_REFUSED);
+	command_notes(file, "warning: ", &warnings);
+	if (!job || job_build(t, job, &facts, NULL, &arena, &objects, e) < 0) {
+		command_notes(file, "", &e->notes);
+		return EXIT_REFUSED;
+	}
 	STR_AUTO list = STR_INIT(OUTPUT_MAX);
 	STR_AUTO programs = STR_INIT(OUTPUT_MAX);
 	struct object program;

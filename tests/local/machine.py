@@ -99,7 +99,7 @@ class Machine(Server):
 
     def wait(self, name, *states):
         """Its state, when it is one of these, or the job has ended."""
-        wait_until(lambda: self.state(name) in (states or DONE) + DONE)
+        wait_until(lambda: self.state(name) in (states or DONE) + DONE, 300)
         return self.state(name)
 
     def waiting_reason(self, name):

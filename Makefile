@@ -193,7 +193,8 @@ $(B)/libmbedtls.a: $(UNPACKED)/checked runtime-assets/sources/mbedtls.options
 # VENDORED(name, sources, flags, hot sources): one archive, with a section per function.  The hot
 # sources take most of the time and are compiled with -O2.  The archives do not depend on the Makefile:
 # after a change of the flags, run `make clean`.
-# Z_TESTW=0 omits 8 KiB of CRC tables, which only speed up large files.
+# Z_TESTW=0 omits 8 KiB of CRC tables, which only speed up large files; BUILDFIXED makes another table at
+# run time.
 define VENDORED
 $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 	$$(call note,CC,$$@)
@@ -205,7 +206,7 @@ $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 endef
 $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
-$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0))
+$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0 -DBUILDFIXED))
 $(eval $(call VENDORED,mbedtls,mbedtls-$(MBEDTLS_VERSION)/library/*.c,-I../sources/mbedtls-$(MBEDTLS_VERSION)/include $(MBEDTLS_FLAGS),\
 	$(patsubst %,mbedtls-$(MBEDTLS_VERSION)/library/%.c,bignum bignum_core ecp_curves)))
 $(STATIC)/libmbedtls.a: runtime-assets/sources/mbedtls.options
@@ -219,10 +220,10 @@ $(STATIC)/libdropbear.a: $(UNPACKED)/checked $(wildcard runtime-assets/sources/d
 	@rm -rf $(STATIC)/dropbear $@ && mkdir -p $(STATIC)/dropbear
 	@cp runtime-assets/sources/dropbear.options $(STATIC)/dropbear/localoptions.h
 	$(Q)cd $(STATIC)/dropbear && { $(DROPBEAR_ENV) ../sources/$(DROPBEAR)/configure $(if $(CROSS),--host=$(CROSS:-=)) CC='$(MUSL_CC)' CFLAGS='$(STATIC_CFLAGS) -w' \
-		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc \
+		--enable-bundled-libtom --disable-harden --disable-zlib --disable-syslog --disable-loginfunc ac_cv_header_shadow_h=no \
 		$(patsubst %,--disable-%,lastlog utmp utmpx wtmp wtmpx pututline pututxline) && \
 		$(DROPBEAR_ENV) make -j$(shell nproc) -f Makefile -f $(CURDIR)/runtime-assets/sources/dropbear.mk \
-		MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearkey dropbearconvert' parts; \
+		MULTI=1 'LTM_CFLAGS=$$(CFLAGS)' PROGRAMS='dropbear dbclient scp dropbearconvert' parts; \
 		} >log 2>&1 || { tail -n 30 log; exit 1; }
 	$(Q)cd $(STATIC)/dropbear && $(CROSS)gcc-ar qcs ../libdropbear.a $$(find . -name '*.o' | sort)
 

@@ -6,6 +6,8 @@
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/enc.h"
@@ -20,8 +22,10 @@ enum { CLIENT_MORE = 8, CLIENT_PATH = 4096 };
 int dropbear_main(int argc, char **argv, const char *multipath);
 int cli_main(int argc, char **argv);
 int scp_main(int argc, char **argv);
-int dropbearkey_main(int argc, char **argv);
-int dropbearconvert_main(int argc, char **argv);
+void crypto_init(void);
+void seedrandom(void);
+struct sign_key *import_read(const char *file, const char *password, int format);
+int import_write(const char *file, struct sign_key *key, const char *password, int format);
 void genrandom(unsigned char *buf, unsigned int n);
 void dropbear_ed25519_make_key(unsigned char *public_key, unsigned char *private_key);
 void dropbear_key_random(unsigned char *buf, unsigned int n);
@@ -67,6 +71,51 @@ int dropbear_fnmatch(const char *pattern, const char *name, int flags)
 {
 	(void)flags;
 	return !glob_matches(pattern, name);
+}
+
+/* For sscanf, with which dropbear only reads keys with a password, which it then refuses. */
+int dropbear_sscanf(const char *text, const char *format, ...);
+
+int dropbear_sscanf(const char *text, const char *format, ...)
+{
+	(void)text;
+	(void)format;
+	return 0;
+}
+
+/* For strftime in messages of sshd: month, day and time.  That of musl has 4 KiB. */
+size_t dropbear_strftime(char *out, size_t size, const char *format, const struct tm *t);
+
+size_t dropbear_strftime(char *out, size_t size, const char *format, const struct tm *t)
+{
+	(void)format;
+	int n = snprintf(out, size, "%02d-%02d %02d:%02d:%02d", t->tm_mon + 1, t->tm_mday,
+	                 t->tm_hour, t->tm_min, t->tm_sec);
+	return n > 0 && (size_t)n < size ? (size_t)n : 0;
+}
+
+/* Never called, see sources/dropbear.mk. */
+int dropbear_is_prime(const void *number, int rounds, int *result);
+
+int dropbear_is_prime(const void *number, int rounds, int *result)
+{
+	(void)number;
+	(void)rounds;
+	*result = 0;
+	return 0;
+}
+
+/* dropbearconvert FROM TO: a key of OpenSSH, in dropbear's format. */
+static int dropbear_convert(int argc, char **argv)
+{
+	enum { FORMAT_DROPBEAR, FORMAT_OPENSSH };
+	if (argc != 3)
+		return 2;
+	crypto_init();
+	seedrandom();
+	(void)umask(077);
+	struct sign_key *key = import_read(argv[1], NULL, FORMAT_OPENSSH);
+	return key && import_write(argv[2], key, NULL, FORMAT_DROPBEAR) == 1 ? 0 : 1;
 }
 
 static int dropbear_server(int argc, char **argv)
@@ -161,8 +210,7 @@ static const struct {
 	{ "sshd", dropbear_server },
 	{ "ssh", dropbear_client },
 	{ "scp", scp_main },
-	{ "dropbearkey", dropbearkey_main },
-	{ "dropbearconvert", dropbearconvert_main },
+	{ "dropbearconvert", dropbear_convert },
 };
 
 bool dropbear_there(void)

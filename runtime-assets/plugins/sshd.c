@@ -20,6 +20,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/enc.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/plugins/plugins_internal.h"
@@ -233,7 +234,7 @@ static bool sshd_may_change(void)
 /* Finds the programs of the image, and replaces those that it lacks. */
 static int sshd_choose(struct sshd *s, struct err *e)
 {
-	static const char *const OURS[] = { "sshd", "dropbearkey", "dropbearconvert" };
+	static const char *const OURS[] = { "sshd", "dropbearconvert" };
 	const char *bin = arena_printf(&s->a, "%s/usr/local/bin", s->at.root);
 	s->program = child_exists("ssh-keygen") && sshd_may_change() ? sshd_find(s) : NULL;
 	s->client = s->job && !child_exists("ssh");
@@ -250,18 +251,31 @@ static int sshd_choose(struct sshd *s, struct err *e)
 	return sshd_link(s, bin, "ssh", e) || sshd_link(s, bin, "scp", e) ? -1 : 0;
 }
 
+/* In the format of dropbear: the type, then the seed and the public key, each with its length. */
+static int sshd_write_host_key(struct sshd *s, struct err *e)
+{
+	static const char HEAD[] = "\0\0\0\013ssh-ed25519\0\0\0\100";
+	enum { HEAD_N = sizeof(HEAD) - 1 };
+	uint8_t key[HEAD_N + 2 * SSH_SEED];
+	memcpy(key, HEAD, HEAD_N);
+	random_bytes(key + HEAD_N, SSH_SEED);
+	int rc = -1;
+	if (dropbear_public_key(key + HEAD_N, key + HEAD_N + SSH_SEED))
+		rc = file_write(s->host_key, (struct span){ (char *)key, sizeof(key) }, 0600, e);
+	wipe(key, sizeof(key));
+	return rc;
+}
+
 /* Host keys of an image are the same in every container. */
 static int sshd_make_host_key(struct sshd *s, struct err *e)
 {
 	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
 		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
-	const char *const ours[] = {
-		path_join(&s->a, s->dir, "dropbearkey"), "-t", "ed25519", "-f", s->host_key, NULL
-	};
-	struct child keygen = { s->program ? argv : ours, NULL, STREAM_NONE,
-		                s->program ? STREAM_OURS : STREAM_NONE };
+	struct child keygen = { argv, NULL, STREAM_NONE, STREAM_OURS };
 	if (access(s->host_key, R_OK) == 0)
 		return 0;
+	if (!s->program)
+		return sshd_write_host_key(s, e);
 	return child_run(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
 }
 
@@ -269,11 +283,7 @@ static int sshd_make_host_key(struct sshd *s, struct err *e)
 static int sshd_convert_key(struct sshd *s, struct err *e)
 {
 	const char *key = path_join(&s->a, s->dir, SSH_CLIENT_KEY);
-	const char *const argv[] = { path_join(&s->a, s->dir, "dropbearconvert"),
-		                     "openssh",
-		                     "dropbear",
-		                     s->key,
-		                     key,
+	const char *const argv[] = { path_join(&s->a, s->dir, "dropbearconvert"), s->key, key,
 		                     NULL };
 	struct child convert = { argv, NULL, STREAM_NONE, STREAM_NONE };
 	if (sshd_remove_old(key, e))

@@ -65,10 +65,10 @@ static int shim_file_put(int dir, const char *name, struct span text, bool sync)
 /* Space for the last state, should the disk be full by then. */
 static void shim_reserve(int dir)
 {
-	static const char ZEROES[4096];
+	char zeroes[4096] = { 0 };
 	FD_AUTO fd = openat(dir, "state.reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	for (size_t n = 0; fd >= 0 && n < STATE_MAX; n += sizeof(ZEROES)) {
-		if (fd_write_all(fd, (struct span){ ZEROES, sizeof(ZEROES) }))
+	for (size_t n = 0; fd >= 0 && n < STATE_MAX; n += sizeof(zeroes)) {
+		if (fd_write_all(fd, (struct span){ zeroes, sizeof(zeroes) }))
 			return;
 	}
 }

@@ -356,7 +356,10 @@ def real_servers():
                     check(f"openssl {version} {name} {group}", got["status"] == 200 and
                           version.removeprefix("-tls").replace("_", ".") in got["text"], got)
         with RealServer("good", version) as s:
-            equal(f"openssl {version}, by address", fetch(s, "--ca", at("ca-ec.crt"))["status"], 200)
+            got = fetch(s, "--ca", at("ca-ec.crt"))
+            equal(f"openssl {version}, by address", got["status"], 200)
+            check(f"openssl {version}: P-256 first, which is the fastest", "Supported groups: secp256r1:" in got["text"],
+                  got)
             for name, ca in (("another.example", "ca-ec"), (NAME, "ca-rsa"), ("127.0.0.2", "ca-ec")):
                 got = fetch(s, "--name", name, "--ca", at(f"{ca}.crt"))
                 refused(f"openssl {version}: {name} by {ca}", got, TLS, "certificate of")

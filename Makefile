@@ -236,15 +236,14 @@ $(STATIC)/%.o: %.c Makefile $(UNPACKED)/checked
 $(patsubst %,$(STATIC)/base/%.o,json/json hash doc str): STATIC_OURS += -O2
 STATIC_OBJECTS := $(patsubst %.c,$(STATIC)/%.o,$(call sources,base runtime-assets))
 STATIC_LIBS := $(patsubst %,$(STATIC)/lib%.a,yaml z mbedtls)
-# One partition is 2 KiB smaller than several.  With -static-pie, musl-gcc adds an interpreter to the program, so the start files are named here.
+# One partition is 2 KiB smaller than several.  With -static-pie, musl-gcc adds an interpreter to the
+# program, so the start files are named here.
 STATIC_LINK = $(MUSL_CC) $(STATIC_CFLAGS) -flto-partition=one -static -nostartfiles -o $@ $(MUSL)/rcrt1.o $(MUSL)/crti.o \
 	$(shell $(CROSS)gcc -print-file-name=crtbeginS.o) $^ $(shell $(CROSS)gcc -print-file-name=crtendS.o) $(MUSL)/crtn.o \
 	-Wl,-Map=$@.map,-pie,--no-dynamic-linker,--gc-sections,-z,noseparate-code,-z,common-page-size=4096,-z,text,-z,relro,-z,now,-z,noexecstack
 $(STATIC)/pai-runtime: $(STATIC)/runtime-assets/main.o $(STATIC_OBJECTS) $(STATIC)/libdropbear.a $(STATIC_LIBS)
 	$(call note,LD,$@)
 	$(Q)$(STATIC_LINK)
-# Relocations that main.c applies.  For arm64, the linker of Debian 12 cannot pack them.
-$(STATIC)/pai-runtime: STATIC_LINK += $(if $(filter amd64,$(ARCH)),-Wl$(comma)-z$(comma)pack-relative-relocs$(comma)--wrap=__libc_start_main)
 # The HTTP client as a program, for tests.
 FETCH := tests/runtime/http/fetch.c $(patsubst %,runtime-assets/%.c,net/http net/net net/tls files say) $(call sources,base)
 $(STATIC)/fetch: $(FETCH:%.c=$(STATIC)/%.o) $(STATIC_LIBS)

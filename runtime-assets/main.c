@@ -133,57 +133,6 @@ static void relro_apply(void)
 	(void)dl_iterate_phdr(relro_protect, NULL);
 }
 
-#ifndef __GLIBC__
-/*
- * The linker packs the places of the addresses in tables (DT_RELR), 25 KiB of them.  musl's start
- * files know that since 1.2.4, and Debian 12 has 1.2.3, so this runs between the start files and
- * musl, when nothing is initialized.
- */
-#ifndef DT_RELR
-#define DT_RELRSZ 35
-#define DT_RELR   36
-#endif
-#define AT_START  __attribute__((no_stack_protector))
-#define OF_LINKER __attribute__((visibility("hidden")))
-extern const ElfW(Dyn) _DYNAMIC[] OF_LINKER;
-extern const char __ehdr_start[] OF_LINKER;
-int __real___libc_start_main(int (*)(int, char **), int, char **, void *, void *, void *);
-int __wrap___libc_start_main(int (*)(int, char **), int, char **);
-
-/* An even word is a place; an odd one has a bit for each of the next 63 places. */
-AT_START static void relocate(uintptr_t base, const uintptr_t *word, size_t n)
-{
-	enum { BITS = 8 * sizeof(*word) - 1 };
-	uintptr_t *place = NULL;
-	for (const uintptr_t *end = word + n; word < end; word++) {
-		if ((*word & 1) == 0) {
-			place = (uintptr_t *)(base + *word); /* NOLINT(performance-no-int-to-ptr) */
-			*place++ += base;
-			continue;
-		}
-		for (size_t i = 0; i < BITS; i++)
-			place[i] += (*word >> (i + 1) & 1) ? base : 0;
-		place += BITS;
-	}
-}
-
-AT_START int __wrap___libc_start_main(int (*start)(int, char **), int argc, char **argv)
-{
-	static const char *volatile relocated = __ehdr_start;
-	uintptr_t base = (uintptr_t)__ehdr_start;
-	const uintptr_t *words = NULL;
-	size_t size = 0;
-	for (const ElfW(Dyn) *d = _DYNAMIC; !relocated && d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_RELR) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
-			words = (const uintptr_t *)(base + d->d_un.d_ptr);
-		if (d->d_tag == DT_RELRSZ)
-			size = d->d_un.d_val;
-	}
-	relocate(base, words, size / sizeof(*words));
-	return __real___libc_start_main(start, argc, argv, NULL, NULL, NULL);
-}
-#endif
-
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);

@@ -3,11 +3,13 @@ import json
 import os
 import re
 import signal
+import shutil
 import socket
+import subprocess
 import tempfile
 
 from foreground import Place
-from harness import wait_until
+from harness import BINARY, wait_until
 from machine import Machine
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -34,9 +36,19 @@ def prepare(place, name):
     place.arguments += ["--memory", "1024GiB"]
 
 
+def has_sshd():
+    """Under sanitizers, pai-runtime has no sshd of its own, and this machine may have none."""
+    runtime = os.path.join(os.path.dirname(BINARY), "pai-runtime")
+    version = subprocess.run([runtime, "version"], capture_output=True, check=True).stdout
+    return b"dropbear" in version or shutil.which("sshd")
+
+
 def test_examples_of_training(check):
     """All tasks meet where the variables say, and the job succeeds."""
     for name, says in SAYS.items():
+        if name in ("deepspeed", "horovod") and not has_sshd():
+            print(f"     {name}: skipped: there is no sshd", flush=True)
+            continue
         with Place(gpus=32) as p:
             prepare(p, name)
             code, out, err = p.run(name + ".yaml")

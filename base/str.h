@@ -88,9 +88,10 @@ static inline bool span_starts(struct span a, const char *s)
 	return a.n >= n && memcmp(a.p, s, n) == 0;
 }
 
+/* An empty span may have no address, and C does not allow adding 0 to that. */
 static inline struct span span_from(struct span s, size_t start)
 {
-	return (struct span){ s.p + start, s.n - start };
+	return (struct span){ start ? s.p + start : s.p, s.n - start };
 }
 
 static inline struct span span_to(struct span s, size_t end)

@@ -85,10 +85,18 @@ def submit_file(server, path, query=""):
                          ("/api/v1/jobs" if is_v1(path) else "/api/v2/jobs") + query)
 
 
+def same_files(*patterns):
+    """Jobs that both versions understand alike: `extras.distributed` gets a port from this one."""
+    for path in job_files(*patterns):
+        with open(path, "rb") as f:
+            if not re.search(rb'^  "?distributed"?:', f.read(), re.M):
+                yield path
+
+
 def test_same_objects(check, cluster):
     """Dry runs of the whole corpus in both profiles give the same bytes.  Only refusals of this version
     have warnings."""
-    files = job_files("examples/*.json", "examples/*.yaml", "tests/corpus/v2-*/*", "tests/corpus/v1-valid/*")
+    files = list(same_files("examples/*.json", "examples/*.yaml", "tests/corpus/v2-*/*", "tests/corpus/v1-valid/*"))
     for profile in ("plain", "openpai"):
         statuses = collections.Counter()
         with side_by_side(cluster, "--profile", profile, "--facts", FACTS) as servers:
@@ -124,7 +132,7 @@ def test_same_stored(check, cluster):
     """The examples, submitted to each version: the API server has the same objects."""
     options = ("--facts", FACTS, "--priority-class", "--max-env-inline", "64", "--runtime", "image")
     with side_by_side(cluster, *options) as servers:
-        for path in job_files("examples/*.json", "examples/*.yaml"):
+        for path in same_files("examples/*.json", "examples/*.yaml"):
             what, seen = os.path.basename(path), []
             for server in servers:
                 reply = submit_file(server, path)
@@ -144,10 +152,21 @@ JOB_PATHS = ("", "/config", "/attempts/latest", "/attempts/0", "/attempts/1", "/
              "/attempts/0/taskRoles/worker/taskIndex/0/attempts/0/logs")
 
 
+def without_first_failure(body):
+    """The answer without the member that only this version has."""
+    text = body.decode("utf-8", "surrogateescape")
+    member = ',"firstFailure":'
+    at = text.find(member)
+    if at >= 0:
+        end = json.JSONDecoder().raw_decode(text, at + len(member))[1]
+        text = text[:at] + text[end:]
+    return text.encode("utf-8", "surrogateescape")
+
+
 def answer(server, path):
     """Without the signatures of links, and the text that says why nothing runs, which may change."""
     reply = server.request("GET", path)
-    body = re.sub(rb"\?token=[\w-]+", b"", reply.body)
+    body = re.sub(rb"\?token=[\w-]+", b"", without_first_failure(reply.body))
     body = re.sub(rb'("waitingReason":\{[^{}]*"message":)"(?:[^"\\]|\\.)*"', rb'\1""', body)
     return reply.status, reply.headers.get("etag"), reply.headers.get("content-type"), body
 

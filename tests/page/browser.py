@@ -216,27 +216,32 @@ class Page:
     def gone(self, role, name=None):
         return wait_until(lambda: not self.has(role, name))
 
-    def text(self, role, name=None):
-        return self.js("return arguments[0].innerText", self.find(role, name))
-
-    def click(self, role, name=None):
-        """Also when the element is replaced meanwhile."""
+    def use(self, role, name, action):
+        """The result of an action with the element, which is repeated if the element is replaced meanwhile."""
         for attempt in range(5):
             try:
-                element = self.find(role, name)
-                self.js("arguments[0].scrollIntoView({block: 'center'})", element)
-                return element.click()
+                return action(self.find(role, name))
             except WebDriverException:
                 if attempt == 4:
                     raise
                 time.sleep(0.2)
         return None
 
+    def text(self, role, name=None):
+        return self.use(role, name, lambda element: self.js("return arguments[0].innerText", element))
+
+    def click(self, role, name=None):
+        def clicked(element):
+            self.js("arguments[0].scrollIntoView({block: 'center'})", element)
+            element.click()
+        self.use(role, name, clicked)
+
     def type(self, role, name, text, clear=True):
-        element = self.find(role, name)
-        if clear:
-            element.clear()
-        element.send_keys(text)
+        def typed(element):
+            if clear:
+                element.clear()
+            element.send_keys(text)
+        self.use(role, name, typed)
 
     def press(self, *keys):
         """Keys, at the element that has the focus."""

@@ -512,7 +512,8 @@ def test_background():
         more = []
         while len(more) < 20 and min(more, default=9) >= 1.9:  # the machine may be busy
             more.append(seconds() - seconds("--", "true"))
-        check("background process without the streams: is not waited for", min(more) < 1.9, more)
+        # qemu-user knows no PR_SET_CHILD_SUBREAPER: there, init of this machine reaps it, maybe late.
+        check("background process without the streams: is not waited for", EMULATED or min(more) < 1.9, more)
         check("background process without the streams: is ended", eventually(lambda: not sleepers(f"sleep\x001112.{ME}")))
     with Pod(f"(trap '' TERM; sleep 1113.{ME}; sleep 1113.{ME}) & echo done") as p:
         r = p.run("run")

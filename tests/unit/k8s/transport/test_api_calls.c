@@ -2,6 +2,7 @@
  * the tests has its own. */
 #include "tests/unit/k8s/api_kit.h"
 
+#include <curl/curl.h>
 #include <dlfcn.h>
 #include <sys/epoll.h>
 
@@ -41,19 +42,18 @@ static struct kept counted(struct store_request r)
 	return k;
 }
 
-/* libcurl may watch for something else now and then, if the answer is late. */
+/* Not so with libcurl 8, which at times changes what it watches for with each request. */
 static void test_a_kept_connection_stays_in_the_epoll_set(void **state)
 {
 	(void)state;
-	int with_changes = 0;
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	assert_in_range(changes, 1, 3); /* to connect, then to read */
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
-		with_changes += changes > 0;
+		if (curl_version_info(CURLVERSION_NOW)->version_num < 0x080000)
+			assert_int_equal(changes, 0);
 	}
-	assert_in_range(with_changes, 0, 2);
 	assert_int_equal(server.most, 1);
 	stop();
 }

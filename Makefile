@@ -157,7 +157,6 @@ $(B)/rest-lit: $(B)/server/main.o $(call archives,server)
 STATIC := $(B)/static
 MUSL := /usr/lib/$(or $(CPU_$(ARCH)),$(shell uname -m))-linux-musl
 MUSL_CC := $(if $(CROSS),$(CROSS)gcc -specs=$(MUSL)/musl-gcc.specs,musl-gcc)
-comma := ,
 STATIC_CFLAGS := -Oz -flto -g -fPIE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables \
 	-U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection
 STATIC_OURS = -std=gnu17 $(STATIC_CFLAGS) -ftrivial-auto-var-init=zero $(WARN) $(WARN_GCC) -I. -D_GNU_SOURCE -MMD -MP \

@@ -45,7 +45,7 @@ static void variable_rows(struct str *out, const struct variable_group *g)
 	           g->title);
 	for (size_t i = 0; i < g->n; i++) {
 		const struct variable *h = &g->v[i];
-		str_printf(out, "| `%s%s`", h->type >= VARIABLE_LIST ? "*" : "", h->name);
+		str_printf(out, "| `%s%s`", variable_is_list(h) ? "*" : "", h->name);
 		cell(out, TYPES[h->type]);
 		if (h->optional)
 			str_puts(out, ", may be absent");

@@ -207,7 +207,7 @@ static const struct variable RUNTIME_ROWS[] = {
 	{ "runtime.command",        VARIABLE_TEXTS, false, SCOPE_CLUSTER, put_runtime_command,          "ours", "... the command of the init container; with two architectures, /bin/sh chooses by `uname -m`." },
 	{ "runtime.sources",        VARIABLE_LIST, false, SCOPE_CLUSTER, put_runtime_sources,          "ours", "... runtime-source.yaml, once for every architecture." },
 	{ "runtime.configMap",      VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_config_map,       "ours", "The ConfigMap with pai-runtime for one architecture; named after architecture and content." },
-	{ "runtime.path",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_path,             "ours", "Its path in the volume: `pai-runtime`; with two architectures below what `uname -m` prints." },
+	{ "runtime.path",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_path,             "ours", "Its path in the volume: `pai-runtime`; with two architectures `MACHINE/pai-runtime`, with MACHINE as `uname -m` prints it." },
 	{ "runtime.arch",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_arch,             "ours", "Its architecture, as in the label `kubernetes.io/arch` of nodes." },
 	{ "runtime.hash",           VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_hash,             "ours", "Its SHA-256." },
 	{ "runtime.program",        VARIABLE_TEXT, false, SCOPE_PROGRAM, put_runtime_program,          "ours", "The program, in base64." },

@@ -154,7 +154,7 @@ static int check_variable(const struct reader *r, const struct node *n, struct p
 	const struct variable *h = variable_find(r->v, p.text);
 	if (h == NULL)
 		return template_fail_unknown(r, n->line, p.text);
-	if (p.list != (h->type == VARIABLE_LIST || h->type == VARIABLE_TEXTS))
+	if (p.list != variable_is_list(h))
 		return template_fail(r, n->line,
 		                     p.list ? "${*...} of a variable that is no list"
 		                            : "a list needs ${*...}",

@@ -78,6 +78,12 @@ struct variable {
 	const char *doc;    /* the rule in a sentence */
 };
 
+/* Written as ${*x}. */
+static inline bool variable_is_list(const struct variable *v)
+{
+	return v->type == VARIABLE_LIST || v->type == VARIABLE_TEXTS;
+}
+
 /* Variables of one subject. */
 struct variable_group {
 	const char *title;

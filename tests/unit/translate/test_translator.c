@@ -13,7 +13,7 @@ static void test_translator_every_hole_is_used(void **state)
 		for (size_t i = 0; i < ALL[g]->n; i++) {
 			const struct variable *h = &ALL[g]->v[i];
 			FREE_AUTO char *variable =
-			    xasprintf(h->type >= VARIABLE_LIST ? "${*%s}" : "${%s}", h->name);
+			    xasprintf(variable_is_list(h) ? "${*%s}" : "${%s}", h->name);
 			bool used = false;
 			int profile = 0;
 			struct span text;

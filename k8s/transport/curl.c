@@ -188,8 +188,9 @@ int curl_status(CURL *h)
 /*
  * libcurl asks to remove the socket of a connection after each transfer and to add it again before
  * the next one.  A socket that is reported when it is closed stays in the epoll set meanwhile:
- * `watched` changes when `wanted` has more events, or when an event comes that is not wanted, such
- * as the end of an idle connection.
+ * `watched` changes when `wanted` has more events, or when an event comes that is not wanted: an
+ * idle connection is writable, if the answer to its first request was there when that was sent, or
+ * its peer has ended it.
  */
 struct curl_socket {
 	uint8_t wanted, watched; /* EPOLLIN, EPOLLOUT: by libcurl; in the epoll set */
@@ -210,12 +211,12 @@ static struct curl_socket *curl_loop_socket(struct curl_loop *l, curl_socket_t f
 	return &l->sockets[i];
 }
 
-static int watch_wanted(struct curl_loop *l, curl_socket_t fd)
+static int watch_events(struct curl_loop *l, curl_socket_t fd, uint8_t events)
 {
 	struct curl_socket *s = curl_loop_socket(l, fd);
-	struct epoll_event ev = { .events = s->wanted, .data.fd = fd };
-	int op = !s->wanted ? EPOLL_CTL_DEL : s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-	s->watched = s->wanted;
+	struct epoll_event ev = { .events = events, .data.fd = fd };
+	int op = !events ? EPOLL_CTL_DEL : s->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	s->watched = events;
 	if (epoll_ctl(l->epoll, op, fd, &ev) == 0 || op == EPOLL_CTL_DEL)
 		return 0;
 	/* libcurl can close sockets of its resolver without a word. */
@@ -235,7 +236,7 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void 
 		s->wanted |= EPOLLOUT;
 	bool more = (s->wanted & ~s->watched) != 0;
 	bool less = s->wanted != s->watched && !s->kept;
-	return more || less ? watch_wanted(l, fd) : 0;
+	return more || less ? watch_events(l, fd, s->wanted) : 0;
 }
 
 static int keep_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
@@ -344,9 +345,11 @@ static void run_socket(struct curl_loop *l, const struct epoll_event *ev)
 	int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) | (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
 	           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
 	int running;
-	if (!(e & s->wanted) && s->wanted != s->watched)
-		(void)watch_wanted(l, ev->data.fd); /* has less, which cannot fail */
-	if (s->kept && !s->wanted)
+	bool idle = s->kept && !s->wanted;
+	bool over = idle && (e & ~(uint32_t)EPOLLOUT) != 0;
+	if (!(e & s->wanted) && s->wanted != s->watched) /* neither ADD nor more, so cannot fail */
+		(void)watch_events(l, ev->data.fd, idle && !over ? EPOLLIN : s->wanted);
+	if (over)
 		note_over(l, ev->data.fd);
 	if (s->wanted)
 		(void)curl_multi_socket_action(l->multi, ev->data.fd, what, &running);

@@ -270,7 +270,7 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_RUNTIME, "PET_MONITOR_INTERVAL",                "ours", "app", "extras.distributed, `torch`, `deepspeed`: 0.1, the seconds after which torchrun notices the end of a process" },
 	{ BY_RUNTIME, "OMPI_MCA_orte_default_hostfile",      "ours", "app", "extras.distributed, `deepspeed`, `mpi`: path of the hostfile" },
 	{ BY_RUNTIME, "OMPI_MCA_plm_rsh_agent",              "ours", "app", "extras.distributed, `deepspeed`, `mpi`: `ssh`" },
-	{ BY_RUNTIME, "OMPI_MCA_btl_tcp_if_include",         "ours", "app", "extras.distributed, `deepspeed`, `mpi`: the network interface that has the task's address" },
+	{ BY_RUNTIME, "OMPI_MCA_btl_tcp_if_include",         "ours", "app", "extras.distributed, `deepspeed`, `mpi`, where there are several network interfaces: the one that has the task's address" },
 	{ BY_RUNTIME, "OMPI_MCA_oob_tcp_if_include",         "ours", "app", "extras.distributed, `deepspeed`, `mpi`: the same" },
 	{ BY_RUNTIME, "PRTE_MCA_prte_default_hostfile",      "ours", "app", "extras.distributed, `deepspeed`, `mpi`: path of the hostfile, for Open MPI 5" },
 	{ BY_RUNTIME, "PRTE_MCA_plm_ssh_agent",              "ours", "app", "extras.distributed, `deepspeed`, `mpi`: `ssh`, for Open MPI 5" },

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 
 #include "runtime-assets/cmdline.h"
 
@@ -47,6 +48,7 @@ enum value {
 	ONLY_LOCAL_RANK,
 	INTERFACE,      /* of the network, with the address of this task */
 	INTERFACE_NCCL, /* without `=`, NCCL takes every interface whose name begins so */
+	INTERFACE_OF_SEVERAL,
 	HOSTFILE,
 	SSH,
 	ONE,
@@ -77,8 +79,10 @@ static const struct {
 	/* Open MPI up to 4; newer ones read PRTE_MCA_ for what concerns the start of processes. */
 	{ "OMPI_MCA_orte_default_hostfile", BY_SSH, HOSTFILE },
 	{ "OMPI_MCA_plm_rsh_agent", BY_SSH, SSH },
-	{ "OMPI_MCA_btl_tcp_if_include", BY_SSH, INTERFACE },
-	{ "OMPI_MCA_oob_tcp_if_include", BY_SSH, INTERFACE },
+	/* They exclude `--mca btl_tcp_if_exclude` in commands and files, so only where they choose.
+	 */
+	{ "OMPI_MCA_btl_tcp_if_include", BY_SSH, INTERFACE_OF_SEVERAL },
+	{ "OMPI_MCA_oob_tcp_if_include", BY_SSH, INTERFACE_OF_SEVERAL },
 	{ "PRTE_MCA_prte_default_hostfile", BY_SSH, HOSTFILE },
 	{ "PRTE_MCA_plm_ssh_agent", BY_SSH, SSH },
 	{ "OMPI_ALLOW_RUN_AS_ROOT", BY_SSH, ONE },
@@ -140,8 +144,24 @@ static bool interface_has(const struct sockaddr *at, const char *address)
 	              sizeof(v6)) == 0;
 }
 
+/* Whether it is the only one but the loopback interface. */
+static bool interface_is_only(const struct ifaddrs *all, const char *name)
+{
+	bool there = false;
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+		if (!(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK) ||
+		    (family != AF_INET && family != AF_INET6))
+			continue;
+		if (strcmp(i->ifa_name, name) != 0)
+			return false;
+		there = true;
+	}
+	return there;
+}
+
 /* Init is in the same network as the command. */
-static const char *group_interface(const char *address, struct arena *a)
+static const char *group_interface(const char *address, struct arena *a, bool *only)
 {
 	const char *found = NULL;
 	struct ifaddrs *all = NULL;
@@ -151,6 +171,7 @@ static const char *group_interface(const char *address, struct arena *a)
 		if (interface_has(i->ifa_addr, address))
 			found = arena_dup(a, span_of(i->ifa_name));
 	}
+	*only = found && interface_is_only(all, found);
 	freeifaddrs(all);
 	return found;
 }
@@ -172,11 +193,13 @@ static void group_find_addresses(struct group *g)
 	const char *own = group_address(g->own, g->in->task_index);
 	const char *first = g->v[0].fw->name;
 	const char *address = group_address(&g->v[0], 0);
-	const char *interface = own ? group_interface(own, g->in->a) : NULL;
+	bool only = false;
+	const char *interface = own ? group_interface(own, g->in->a, &only) : NULL;
 	int64_t port = group_port(&g->v[0], 0);
 	g->value[ADDRESS] = address;
 	g->value[PORT] = port ? group_number(g, port) : NULL;
 	g->value[INTERFACE] = interface;
+	g->value[INTERFACE_OF_SEVERAL] = only ? NULL : interface;
 	if (address && port)
 		g->value[ADDRESS_PORT] = group_address_port(g, address, port);
 	else

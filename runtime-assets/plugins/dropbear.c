@@ -12,11 +12,12 @@
 
 #include "base/enc.h"
 #include "runtime-assets/cmdline.h"
+#include "runtime-assets/files.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #ifdef DROPBEAR_VERSION
 
-enum { CLIENT_MORE = 8, CLIENT_PATH = 4096 };
+enum { CLIENT_MORE = 3, CLIENT_PATH = 4096 };
 
 /* Of dropbear. */
 int dropbear_main(int argc, char **argv, const char *multipath);
@@ -51,6 +52,17 @@ int dropbear_initgroups(const char *user, gid_t group)
 	if (initgroups(user, group) == 0)
 		return 0;
 	return errno == EPERM && strcmp(user, "root") == 0 ? 0 : -1;
+}
+
+int dropbear_stat(const char *path, struct stat *out);
+
+/* For stat where dropbear refuses keys below a directory that others may write to, see
+ * sshd_write_config. */
+int dropbear_stat(const char *path, struct stat *out)
+{
+	int rc = stat(path, out);
+	out->st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+	return rc;
 }
 
 bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED])
@@ -136,6 +148,21 @@ static const char *client_root(struct arena *a)
 	return arena_dup(a, (struct span){ path, (size_t)n - end });
 }
 
+/* What the entry of this host has for the keyword; empty. */
+static struct span client_value(struct span config, const char *host, const char *keyword)
+{
+	bool here = false;
+	while (config.n > 0) {
+		struct span line = span_trim(span_next(&config, '\n'));
+		struct span key = span_next(&line, ' ');
+		if (span_is(key, "Host"))
+			here = span_is(line, host);
+		else if (here && span_is(key, keyword))
+			return line;
+	}
+	return SPAN("");
+}
+
 /* The index of the host; argc if there is none. */
 static int client_host(int argc, char **argv)
 {
@@ -162,36 +189,45 @@ static int client_skips(char *const *option)
 }
 
 /*
- * The client reads no ssh_config.  A host that is a task of the job gets the address, the port and
- * the job's key; its host key is new at each start, so it is not checked.
+ * A host that is a task of the job gets the address, the port and the job's key; its host key is
+ * new at each start, so it is not checked.  These are in the file of sshd: sessions lack the
+ * variables of large jobs.  No other ssh_config is read.  How many words are added.
  */
+static int client_add_task(char **out, char **host, struct arena *a)
+{
+	ERR_AUTO ignored = { 0 };
+	struct layout at;
+	struct span config;
+	const char *at_sign = strrchr(*host, '@');
+	const char *name = at_sign ? at_sign + 1 : *host;
+	layout_init(&at, client_root(a), a);
+	const char *login = ssh_login(&at, a);
+	const char *directory = ssh_directory(at.passwd_home, a);
+	if (file_read(path_join(a, directory, SSH_CONFIG), FILE_THEIRS, SSH_HOSTS_MAX, a, &config,
+	              &ignored) != 0)
+		return 0;
+	struct span address = client_value(config, name, "HostName");
+	struct span port = client_value(config, name, "Port");
+	if (address.n == 0)
+		return 0;
+	const char *user = at_sign ? arena_dup(a, (struct span){ *host, (size_t)(name - *host) })
+	                           : arena_printf(a, "%s@", login ? login : "root");
+	out[0] = arena_printf(a, "-yy");
+	out[1] = arena_printf(a, "-i%s/" SSH_CLIENT_KEY, directory);
+	out[2] = arena_printf(a, "-p%.*s", (int)port.n, port.p);
+	*host = arena_printf(a, "%s%.*s", user, (int)address.n, address.p);
+	return CLIENT_MORE;
+}
+
 static int dropbear_client(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	struct layout at;
-	struct ssh_peers peers;
-	char **out = ARENA_NEW(&a, char *, (size_t)argc + CLIENT_MORE);
+	char **out = ARENA_NEW(&a, char *, (size_t)argc + CLIENT_MORE + 1);
 	int n = 0;
 	int host = client_host(argc, argv);
-	const char *name = host < argc ? strrchr(argv[host], '@') : NULL;
-	int user = name ? (int)(name + 1 - argv[host]) : 0;
-	layout_init(&at, client_root(&a), &a);
-	const char *login = ssh_login(&at, &a);
-	ssh_peers(&peers, NULL, &a);
 	out[n++] = argv[0];
-	for (size_t i = 0; host < argc && i < peers.n; i++) {
-		if (strcmp(peers.v[i].alias, argv[host] + user) != 0)
-			continue;
-		const char *directory = ssh_directory(at.passwd_home, &a);
-		out[n++] = arena_printf(&a, "-yy");
-		out[n++] = arena_printf(&a, "-i%s/" SSH_CLIENT_KEY, directory);
-		out[n++] = arena_printf(&a, "-p%lld", (long long)peers.v[i].port);
-		argv[host] =
-		    arena_printf(&a, "%.*s%s%s", user, argv[host],
-		                 user ? "" : arena_printf(&a, "%s@", login ? login : "root"),
-		                 peers.v[i].address);
-		break;
-	}
+	if (host < argc)
+		n += client_add_task(out + n, &argv[host], &a);
 	for (int i = 1; i < argc; i++) {
 		int skip = i < host ? client_skips(argv + i) : 0;
 		if (skip)

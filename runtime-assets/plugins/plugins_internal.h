@@ -102,6 +102,7 @@ enum {
 	SSH_KEYS_MAX = 256,
 	SSH_KEY_MAX = 16384,
 	SSH_TEXT_MAX = SSH_KEYS_MAX * SSH_KEY_MAX,
+	SSH_HOSTS_MAX = 64 << 20, /* of ssh_hosts */
 	SSH_BARRIER_MINUTES = 30, /* default */
 	SSH_BARRIER_MAX = 1440,
 	SSH_SESSION_MAX = 1000, /* lines of ssh_environment: sshd gives up on longer files */
@@ -114,6 +115,8 @@ enum {
 #define SSH_JOB_KEY "job_key"
 /* The same in the format of dropbear. */
 #define SSH_CLIENT_KEY SSH_JOB_KEY ".dropbear"
+/* In ssh_directory(): ssh_hosts of all tasks. */
+#define SSH_CONFIG "ssh_config"
 
 /* A line of authorized_keys: a known type, a blank, base64, perhaps a comment; no options. */
 bool ssh_key_valid(struct span line);
@@ -160,8 +163,7 @@ void ssh_hosts(struct str *out, const struct ssh_peers *p, const char *user, con
  * blocks; everything else keeps its meaning. */
 void ssh_merge_config(struct str *out, struct span theirs, struct span hosts);
 
-/* Directory of sshd_config and keys: .pai-ssh beside root's .ssh.  (sshd accepts authorized_keys
- * only below directories that others cannot write; the work volume is not such.) */
+/* Directory of sshd_config and keys: .pai-ssh beside root's .ssh. */
 const char *ssh_directory(const char *home, struct arena *a);
 
 /* ---- dropbear.c ------------------------------------------------------------------------------ */

@@ -405,6 +405,12 @@ static int keys_add_extension(const struct plugin *p, struct ssh_keys *k, struct
 	return 0;
 }
 
+/* Init is root in most pods, the command may be any user. */
+static unsigned key_mode(void)
+{
+	return geteuid() == 0 ? 0644 : 0600;
+}
+
 static void keys_add_file(const struct plugin *p, const char *member, const char *name,
                           unsigned mode)
 {
@@ -449,7 +455,7 @@ static void keys_add_made(const struct plugin *p)
 	ssh_key_pair(seed, public_key, &file, &line);
 	wipe(seed, sizeof(seed));
 	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PRIVATE),
-	             arena_span(a, str_view(&file)), 0600);
+	             arena_span(a, str_view(&file)), key_mode());
 	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PUBLIC),
 	             arena_span(a, str_view(&line)), 0644);
 }
@@ -548,7 +554,7 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	int64_t minutes = SSH_BARRIER_MINUTES;
 	struct whole timeout = { "sshbarrierTimeout", 1, SSH_BARRIER_MAX };
 	STR_AUTO arguments = STR_INIT(SCRIPT_MAX / 2);
-	keys_add_file(p, "key", SSH_PRIVATE, 0600);
+	keys_add_file(p, "key", SSH_PRIVATE, key_mode());
 	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
 	keys_add_made(p);
 	if (plugin_bool(p, "jobssh", &job, e) || plugin_bool(p, "sshbarrier", &barrier, e) ||

@@ -50,7 +50,6 @@ struct sshd {
 
 enum {
 	TEXT_MAX = 8 << 20,
-	HOSTS_MAX = 64 << 20,
 	START_MAX_MS = 10000, /* until sshd has written its pid */
 	STOP_MAX_MS = 5000
 };
@@ -136,6 +135,8 @@ static bool sshd_is_locked(struct sshd *s)
 	return span_starts(text, "root:!") || span_find(text, 0, "\nroot:!") != SIZE_MAX;
 }
 
+/* Without StrictModes, a home directory that others may write to is accepted: whoever may write
+ * there can have his commands run by the user's shell anyway. */
 static int sshd_write_config(struct sshd *s, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -144,6 +145,7 @@ static int sshd_write_config(struct sshd *s, struct err *e)
 	           "HostKey \"%s\"\n"
 	           "PidFile \"%s\"\n"
 	           "AuthorizedKeysFile \"%s/authorized_keys\"\n"
+	           "StrictModes no\n"
 	           "PermitRootLogin prohibit-password\n"
 	           "PubkeyAuthentication yes\n"
 	           "PasswordAuthentication no\n"
@@ -176,8 +178,8 @@ static int sshd_write_environment(struct sshd *s, struct err *e)
 
 static int sshd_write_hosts(struct sshd *s, struct err *e)
 {
-	STR_AUTO hosts = STR_INIT(HOSTS_MAX);
-	STR_AUTO merged = STR_INIT(HOSTS_MAX);
+	STR_AUTO hosts = STR_INIT(SSH_HOSTS_MAX);
+	STR_AUTO merged = STR_INIT(SSH_HOSTS_MAX);
 	const char *theirs = path_join(&s->a, s->home_ssh, "config");
 	struct ssh_peers peers;
 	struct span text;
@@ -186,7 +188,7 @@ static int sshd_write_hosts(struct sshd *s, struct err *e)
 		say(SAY_WARNING, "ssh plugin: %zu tasks have no address or no port for ssh",
 		    peers.unknown);
 	ssh_hosts(&hosts, &peers, s->user, s->key);
-	if (file_write(path_join(&s->a, s->dir, "ssh_config"), str_view(&hosts), 0600, e))
+	if (file_write(path_join(&s->a, s->dir, SSH_CONFIG), str_view(&hosts), 0600, e))
 		return -1;
 	if (file_read(theirs, FILE_THEIRS, TEXT_MAX, &s->a, &text, e) < 0)
 		return -1;
@@ -236,6 +238,7 @@ static int sshd_choose(struct sshd *s, struct err *e)
 {
 	static const char *const OURS[] = { "sshd", "dropbearconvert" };
 	const char *bin = arena_printf(&s->a, "%s/usr/local/bin", s->at.root);
+	ERR_AUTO why = { 0 };
 	s->program = child_exists("ssh-keygen") && sshd_may_change() ? sshd_find(s) : NULL;
 	s->client = s->job && !child_exists("ssh");
 	if (s->program && !s->client)
@@ -248,7 +251,10 @@ static int sshd_choose(struct sshd *s, struct err *e)
 	if (!s->client)
 		return 0;
 	(void)mkdir(bin, 0755); /* it may exist */
-	return sshd_link(s, bin, "ssh", e) || sshd_link(s, bin, "scp", e) ? -1 : 0;
+	if (sshd_link(s, bin, "ssh", &why) || sshd_link(s, bin, "scp", &why))
+		say(SAY_WARNING, "ssh plugin: %s, so there is no ssh to other tasks",
+		    err_msg(&why));
+	return 0;
 }
 
 /* In the format of dropbear: the type, then the seed and the public key, each with its length. */
@@ -661,7 +667,7 @@ int cmd_ssh_barrier(int argc, char **argv)
 	}
 	(void)ssh_login(&b.at, &b.a); /* sshd has needed it */
 	const char *folder = ssh_directory(b.at.passwd_home, &b.a);
-	b.config = path_join(&b.a, folder, "ssh_config");
+	b.config = path_join(&b.a, folder, SSH_CONFIG);
 	b.key = path_join(&b.a, folder, SSH_JOB_KEY);
 	ssh_peers(&b.peers, b.roles, &b.a);
 	b.reached = ARENA_NEW(&b.a, bool, b.peers.n + 1);

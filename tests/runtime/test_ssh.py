@@ -1,6 +1,7 @@
 """The plugin ssh: sshd and the barrier, with a fake sshd, the one of pai-runtime and, if installed, a
 real one (/usr/sbin/sshd, or $TEST_SSHD)."""
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -69,7 +70,7 @@ def files():
                "PAI_TWO_LINES": "a\nb", "PAI_HOST_IP_keys_0": "10.9.9.9"}
     with pod_with_sshd(**secrets) as pod:
         equal("files: init", pod.init.returncode, 0)
-        equal("files: mode of the private key", mode(pod, PAI + "/ssh-secret/ssh-privatekey"), 0o600)
+        equal("files: the private key, for any user", mode(pod, PAI + "/ssh-secret/ssh-privatekey"), 0o644)
         pod.write("/root/.ssh/config", "Compression yes\nHost mine\n  Port 7\n")
         pod.write("/root/.ssh/authorized_keys", "ssh-rsa OFTHEIMAGE\n")
         done = script(pod)
@@ -251,17 +252,19 @@ def shells():
 # ---- real sshd -----------------------------------------------------------------------------------
 
 def real_pods(folder, ports, key=("ed25519",)):
-    """Two tasks on one machine, in directories with permissions that sshd accepts."""
+    """Two tasks on one machine.  The role's name sounds like a secret, and others may write to the second home."""
     subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", folder + "/job", "-t", *key], check=True)
     private, public = (open(folder + name).read() for name in ("/job", "/job.pub"))
     extension = f"jobSSH:\n  key: |\n{''.join('    ' + line for line in private.splitlines(True))}  pubKey: {public}"
     plugin = "[{plugin: ssh, parameters: {jobssh: true, sshbarrier: true}}]"
-    env = {"PAI_TASK_ROLE_INSTANCES": "worker:0,worker:1", "PAI_HOST_IP_worker_0": "127.0.0.1",
-           "PAI_HOST_IP_worker_1": "127.0.0.1", "PAI_worker_0_ssh_PORT": str(ports[0]),
-           "PAI_worker_1_ssh_PORT": str(ports[1])}
+    env = {"PAI_TASK_ROLE_INSTANCES": "tokenizer:0,tokenizer:1", "PAI_HOST_IP_tokenizer_0": "127.0.0.1",
+           "PAI_HOST_IP_tokenizer_1": "127.0.0.1", "PAI_tokenizer_0_ssh_PORT": str(ports[0]),
+           "PAI_tokenizer_1_ssh_PORT": str(ports[1])}
     pods = []
     for i in (0, 1):
         pods.append(Pod(plugin, extension=extension, FC_TASK_INDEX=str(i), PAI_CONTAINER_SSH_PORT=str(ports[i]), **env))
+    os.makedirs(pods[1].at("/root"), exist_ok=True)
+    os.chmod(pods[1].at("/root"), 0o777)
     return pods
 
 
@@ -284,13 +287,13 @@ def real():
         done = one.run("sshd", "true")
         check("real: sshd of one task", done.returncode == 0, done)
         done = one.run("ssh-barrier", "--round", "0", "1")
-        check("real: alone it does not reach the other", done.returncode == 10 and b": worker-1\n" in done.stderr, done)
+        check("real: alone it does not reach the other", done.returncode == 10 and b": tokenizer-1\n" in done.stderr, done)
         done = two.run("sshd", "true")
         check("real: sshd of the other", done.returncode == 0, done)
         for pod in pods:
             done = pod.run("ssh-barrier", "--round", "1", "1")
             check("real: now each reaches the other", done.returncode == 0, done)
-        done = subprocess.run(["ssh", "-F", one.at("/root/.ssh/config"), "-o", "BatchMode=yes", "worker-1", "echo $((6*7))"],
+        done = subprocess.run(["ssh", "-F", one.at("/root/.ssh/config"), "-o", "BatchMode=yes", "tokenizer-1", "echo $((6*7))"],
                               capture_output=True, timeout=30 * SLOW, stdin=subprocess.DEVNULL)
         equal("real: a command on the other", (done.returncode, done.stdout), (0, b"42\n"))
         done = subprocess.run(["ssh", "-F", one.at(HOME + "/ssh_config"), "-o", "BatchMode=yes", "-o", "IdentityFile=none",
@@ -335,21 +338,23 @@ def delivered(name, *key):
             done = pod.run("ssh-barrier", "--round", "1", "1")
             check(f"{name}: each reaches the other", done.returncode == 0, done)
         outside = ("-F", one.at("/root/.ssh/config"), "-o", "BatchMode=yes")
-        done = session(one, "ssh", *outside, "worker-1", "/usr/bin/env; exit 7")
+        done = session(one, "ssh", *outside, "tokenizer-1", "/usr/bin/env; exit 7")
         lines = done.stdout.decode().splitlines()
         check(f"{name}: OpenSSH runs a command", done.returncode == 7 and any(
             line.startswith("PATH=") and two.env["PATH"] in line for line in lines), done)  # a profile may add to it
         check(f"{name}: the environment of sessions", {"NCCL_DEBUG=INFO", "FC_TASK_INDEX=1"} <= set(lines) and
               "S3CRET" not in str(lines), lines)
         ssh, scp = one.at("/usr/local/bin/ssh"), one.at("/usr/local/bin/scp")
-        done = session(one, ssh, "-x", "root@worker-1", "echo", "$FC_TASK_INDEX; exit 5")
+        done = session(one, ssh, "-x", "root@tokenizer-1", "echo", "$FC_TASK_INDEX; exit 5")
         check(f"{name}: its own client", (done.returncode, done.stdout) == (5, b"1\n") and
               b"known" not in done.stderr, done)
+        done = session(one, ssh, "tokenizer-1", "ssh tokenizer-0 echo '$FC_TASK_INDEX'")
+        check(f"{name}: from there on to another task", (done.returncode, done.stdout) == (0, b"0\n"), done)
         one.write("/file", os.urandom(3 << 20))
         for program, *options in (["scp", "-O", *outside], [scp]):
-            done = session(one, program, *options, one.at("/file"), f"worker-1:{two.at('/copy')}")
+            done = session(one, program, *options, one.at("/file"), f"tokenizer-1:{two.at('/copy')}")
             check(f"{name}: {program} there", done.returncode == 0 and two.read("/copy") == one.read("/file"), done)
-            done = session(one, program, *options, f"worker-1:{two.at('/copy')}", one.at("/back"))
+            done = session(one, program, *options, f"tokenizer-1:{two.at('/copy')}", one.at("/back"))
             check(f"{name}: {program} and back", done.returncode == 0 and one.read("/back") == one.read("/file"), done)
             os.remove(two.at("/copy"))
             os.remove(one.at("/back"))
@@ -374,6 +379,31 @@ def delivered(name, *key):
         shutil.rmtree(folder)
 
 
+def links():
+    """Another file where ssh would be linked to, as for a user who may not write there."""
+    with pod_with_sshd(PAI_CONTAINER_SSH_PORT=str(free_port())) as pod:
+        for name in ("ssh", "ssh-keygen"):
+            os.remove(os.path.join(pod.bin, name))
+        pod.env |= {"PATH": pod.bin}
+        pod.write("/usr/local/bin", "")
+        done = pod.run("sshd", "true")
+        check("links: sshd starts, and ssh is not there", done.returncode == 0 and b"so there is no ssh" in done.stderr, done)
+        end(pod)
+
+
+def another_user():
+    """Init was root, the image has another user: sshd finds the job's key and starts."""
+    user = pwd.getpwnam("games")
+    with pod_with_sshd(PAI_CONTAINER_SSH_PORT=str(free_port())) as pod:
+        pod.write(user.pw_dir + "/file", "")
+        os.chown(pod.at(user.pw_dir), user.pw_uid, user.pw_gid)
+        os.chmod(pod.path, 0o755)
+        done = pod.run("sshd", "true", user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+        check("another user: sshd starts", done.returncode == 0 and b"listens" in done.stderr, done)
+        equal("another user: the key of the job", pod.read(user.pw_dir + "/.ssh/id_rsa"), b"PRIVATE\nKEY\n")
+        subprocess.run(["pkill", "-f", pod.path + "/"], check=False)
+
+
 def delivered_ed25519():
     delivered("ed25519")
 
@@ -389,7 +419,7 @@ def delivered_ecdsa():
 if os.getuid() == 0:
     tests(files, not_there, keys, shells)
     if delivered_there():
-        tests(delivered_ed25519, delivered_rsa, delivered_ecdsa)
+        tests(links, another_user, delivered_ed25519, delivered_rsa, delivered_ecdsa)
 else:
     print("skipped: sshd needs root")
 tests(usage, barrier, real)

@@ -1,9 +1,52 @@
 /* The variables of extras.distributed: jobs of several roles, seen by each of their tasks. */
 #include "runtime-assets/init/init_internal.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+
 #include "tests/unit/runtime-assets/world.h"
 
 enum { ROLES_MAX = 5 };
+
+/* The interfaces of this machine: lo and some of the others. */
+static size_t interfaces;
+
+static struct ifaddrs *interface_new(unsigned i)
+{
+	static struct sockaddr_in at[3];
+	static struct ifaddrs v[3];
+	static const struct {
+		char name[8], address[16];
+		unsigned flags;
+	} ALL[] = {
+		{ "lo", "127.0.0.1", IFF_UP | IFF_LOOPBACK },
+		{ "eth0", "10.0.0.1", IFF_UP },
+		{ "docker0", "172.17.0.1", IFF_UP },
+	};
+	at[i].sin_family = AF_INET;
+	assert_int_equal(inet_pton(AF_INET, ALL[i].address, &at[i].sin_addr), 1);
+	v[i] = (struct ifaddrs){ .ifa_name = (char *)(uintptr_t)ALL[i].name,
+		                 .ifa_flags = ALL[i].flags,
+		                 .ifa_addr = (struct sockaddr *)&at[i] };
+	return &v[i];
+}
+
+/* In the place of those of the C library. */
+int(getifaddrs)(struct ifaddrs **out)
+{
+	struct ifaddrs **end = out;
+	for (unsigned i = 0; i <= interfaces; i++) {
+		*end = interface_new(i);
+		end = &(*end)->ifa_next;
+	}
+	return 0;
+}
+
+void(freeifaddrs)(struct ifaddrs *all)
+{
+	(void)all;
+}
 
 struct seen {
 	struct arena a;
@@ -351,8 +394,6 @@ static void test_mpi_and_deepspeed(void **state)
 		see(&s, TWO, CONFIGS[i], "bigone", 1);
 		WANT(&s, "OMPI_MCA_orte_default_hostfile", "/d/hostfile");
 		WANT(&s, "OMPI_MCA_plm_rsh_agent", "ssh");
-		WANT(&s, "OMPI_MCA_btl_tcp_if_include", "lo");
-		WANT(&s, "OMPI_MCA_oob_tcp_if_include", "lo");
 		WANT(&s, "NODE_RANK", "1");
 		WANT(&s, "WORLD_SIZE", i == 0 ? "(none)" : "11");
 		assert_string_equal(str_c(&s.out.hosts), "bigone-0 slots=4\nbigone-1 slots=4\n"
@@ -366,9 +407,29 @@ static void test_mpi_and_deepspeed(void **state)
 	}
 }
 
+/* Open MPI would use all of them, and the commands of many jobs exclude some. */
+static void test_mpi_chooses_among_several_interfaces(void **state)
+{
+	(void)state;
+	static const struct fake_role ROLES[] = {
+		{ "worker", 2, MEET(20000), "10.0.0.", false },
+		{ NULL, 0, NULL, NULL, false },
+	};
+	static const char *const EXPECTED[] = { "(none)", "(none)", "eth0" };
+	for (interfaces = 0; interfaces < 3; interfaces++) {
+		SEEN_AUTO s;
+		see(&s, ROLES, CONFIG(ROLE("worker", 0), "framework: mpi"), "worker", 1);
+		WANT(&s, "NCCL_SOCKET_IFNAME", interfaces ? "=eth0" : "(none)");
+		WANT(&s, "OMPI_MCA_btl_tcp_if_include", EXPECTED[interfaces]);
+		WANT(&s, "OMPI_MCA_oob_tcp_if_include", EXPECTED[interfaces]);
+	}
+	interfaces = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_mpi_chooses_among_several_interfaces),
 		cmocka_unit_test(test_torch_unequal_processes),
 		cmocka_unit_test(test_torch_one_process_each),
 		cmocka_unit_test(test_torch_listed_roles),

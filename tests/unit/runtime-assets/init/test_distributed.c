@@ -16,7 +16,7 @@ static struct ifaddrs *interface_new(unsigned i)
 {
 	static struct sockaddr_in at[3];
 	static struct ifaddrs v[3];
-	static const struct {
+	static struct {
 		char name[8], address[16];
 		unsigned flags;
 	} ALL[] = {
@@ -26,7 +26,7 @@ static struct ifaddrs *interface_new(unsigned i)
 	};
 	at[i].sin_family = AF_INET;
 	assert_int_equal(inet_pton(AF_INET, ALL[i].address, &at[i].sin_addr), 1);
-	v[i] = (struct ifaddrs){ .ifa_name = (char *)(uintptr_t)ALL[i].name,
+	v[i] = (struct ifaddrs){ .ifa_name = ALL[i].name,
 		                 .ifa_flags = ALL[i].flags,
 		                 .ifa_addr = (struct sockaddr *)&at[i] };
 	return &v[i];

@@ -229,7 +229,8 @@ static const char *type_advice(unsigned types, const struct node *n)
 {
 	static const char *const SWITCHES[] = { "yes", "no", "on", "off", "true", "false" };
 	bool scalar = n->type == NODE_BOOL || node_is_number(n);
-	if (n->plain && scalar && (types & BIT_TEXT))
+	/* A field for numbers and text has few texts. */
+	if (n->plain && scalar && (types & BIT_TEXT) && !(types & BIT_INTEGER))
 		return "; put it in quotes";
 	if (n->type == NODE_MAP && n->n == 1 && n->member->value.plain && (types & BIT_TEXT))
 		return "; text with a `: ` in it needs quotes, or a line of its own below `|`";

@@ -1,6 +1,7 @@
 #include "server/setup.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -191,7 +192,18 @@ static void program_describe(struct span file, const char *arch, struct arena *a
 
 const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e)
 {
-	return o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
+	const char *path = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
+	if (path && strchr(path, ','))
+		(void)err_set(e, 400, NULL,
+		              "--runtime-binary %s: several files are for --runtime=configmap; on "
+		              "this machine, name one",
+		              path);
+	else if (path && access(path, R_OK) != 0)
+		(void)err_set(e, 400, NULL, "--runtime-binary %s: %s", path,
+		              strerrordesc_np(errno));
+	else
+		return path;
+	return NULL;
 }
 
 static int program_load(const char *path, struct arena *a, struct runtime_program *out,
@@ -235,13 +247,17 @@ static int programs_check(const struct options *o, const struct settings *s, str
 static int programs_load(const struct options *o, struct arena *a, struct settings *s,
                          struct err *e)
 {
-	const char *paths = runtime_program_path(o, a, e);
+	const char *paths = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
 	struct span rest = span_of(paths ? paths : "");
 	if (!paths)
 		return -1;
+	bool empty = paths[strlen(paths) - 1] == ',';
 	do {
-		const char *path = arena_dup(a, span_next(&rest, ','));
-		if (program_load(path, a, &s->program[s->n_programs], e) < 0)
+		struct span path = span_trim(span_next(&rest, ','));
+		if (empty || path.n == 0)
+			return err_set(e, 400, NULL,
+			               "--runtime-binary %s: a name of a file is empty", paths);
+		if (program_load(arena_dup(a, path), a, &s->program[s->n_programs], e) < 0)
 			return -1;
 		s->n_programs++;
 	} while (rest.n && s->n_programs < RUNTIME_PROGRAMS);

@@ -42,7 +42,8 @@ bool options_run_here(const struct options *o);
  */
 int runtime_programs_load(const struct options *o, struct arena *a, struct settings *out,
                           struct err *e);
-/* options->runtime_binary, or the path of that file, in the arena.  NULL and *e (400). */
+/* The one program for this machine: options->runtime_binary, or that file, in the arena.  NULL and
+ * *e (400): several files, or one that cannot be read. */
 const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e);
 /* The architecture of a static 64-bit ELF program, as Kubernetes names it.  NULL and *e (400): not
  * a program, dynamically linked, incomplete, or of another machine.  Pure. */

@@ -360,7 +360,8 @@ def test_what_are_no_two_programs(check):
             ("two for one", f"{first},{first}", ["--runtime-init-image", "busybox"], "another architecture"),
             ("three", f"{first},{second},{second}", ["--runtime-init-image", "busybox"], "more than 2 files"),
             ("no second", f"{first},/nonexistent", ["--runtime-init-image", "busybox"], "/nonexistent: No such file"),
-            ("an empty name", f"{first},,{second}", ["--runtime-init-image", "busybox"], "No such file"),
+            ("an empty name", f"{first},,{second}", ["--runtime-init-image", "busybox"], "a name of a file is empty"),
+            ("an empty name at the end", f"{first},", ["--runtime-init-image", "busybox"], "a name of a file is empty"),
             ("no shell", f"{first},{second}", [], "set --runtime-init-image to an image for both with /bin/sh")):
         result = run("translate", "--runtime", "configmap", "--runtime-binary", paths, *more, "examples/hello-world.yaml")
         check.equal(f"{what}: ends", result.returncode, 2)

@@ -329,6 +329,8 @@ def test_check(check):
         for what, arguments, item, words in (
                 ("no such directory", ("--local", "/nowhere/jobs"), "directory", "No such file"),
                 ("a file", ("--local", BINARY), "directory", "Not a directory"),
+                ("two runtimes", ("--local", m.where, "--runtime-binary", "a,b"), "runtime", "name one"),
+                ("no such runtime", ("--local", m.where, "--runtime-binary", "/nowhere/r"), "runtime", "/nowhere/r: No such file"),
                 ("more GPUs than there are", ("--local", m.where, "--gpus", "7", "--gpu-devices", m.pattern), "resources", "only 2 GPUs"),
                 ("no bubblewrap", ("--local", m.where), "sandbox", "")):
             if what == "no bubblewrap":

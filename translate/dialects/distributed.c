@@ -87,6 +87,21 @@ static void distributed_tensorflow(struct distributed *d, struct place where,
 	d->chief = role;
 }
 
+/* The place is that of the number in the job. */
+static void distributed_no_port(const struct distributed *d, const struct role *role)
+{
+	const struct member *m = &node_get(d->r->root, "taskRoles")->member[role->index];
+	const struct node *n = node_get(node_get(&m->value, "resourcePerInstance"), "ports");
+	struct path roles = PATH_KEY(NULL, SPAN("taskRoles"));
+	struct path one = PATH_KEY(&roles, member_key(m));
+	struct path resource = PATH_KEY(&one, SPAN("resourcePerInstance"));
+	struct path ports = PATH_KEY(&resource, SPAN("ports"));
+	struct path port = PATH_KEY(&ports, span_of(PORT_LABEL));
+	parse_refuse(d->r, &port, node_get(n, PORT_LABEL),
+	             "must be at least 1: extras.distributed needs a port with this label; leave "
+	             "it out to get one");
+}
+
 /* A port of the job with this label is taken for it. */
 static void distributed_port(struct distributed *d, struct place where, struct role *role)
 {
@@ -96,15 +111,14 @@ static void distributed_port(struct distributed *d, struct place where, struct r
 		if (!span_is(p->label, PORT_LABEL))
 			continue;
 		if (p->count < 1)
-			parse_report(d->r, PARSE_REFUSE, where,
-			             "needs a port \"%s\" in role \"%s\", which has 0 of them",
-			             PORT_LABEL, quoted(a, role->name));
+			distributed_no_port(d, role);
 		return;
 	}
 	struct port_request *more = ARENA_NEW(a, struct port_request, role->n_ports + 1);
 	memcpy(more, role->ports, role->n_ports * sizeof(*more));
 	more[role->n_ports++] = (struct port_request){ span_of(PORT_LABEL), 1 };
 	role->ports = more;
+	parse_ports_fit(d->r, role, where, "ssh, http and distributed");
 }
 
 static void distributed_add(struct distributed *d, struct place where, struct role *role)
@@ -157,6 +171,10 @@ static void distributed_roles(struct distributed *d, const struct path *up)
 	if (!list) {
 		for (size_t i = 0; i < r->job->n_roles; i++)
 			distributed_add(d, r->job->roles[i].where, &r->job->roles[i]);
+	} else if (node_is(list, NODE_TEXT)) {
+		const char *text = quoted(r->a, node_span(list));
+		parse_refuse(r, &p, list, "must be a list of task roles, is \"%s\": write [%s]",
+		             text, text);
 	} else if (!node_is(list, NODE_LIST)) {
 		parse_wrong_type(r, &p, list, "a list of task roles");
 	} else if (list->n == 0) {
@@ -177,11 +195,19 @@ static void distributed_processes(struct distributed *d, const struct path *up)
 	const struct node *n = node_get(d->n, "procPerNode");
 	if (!n || (node_is(n, NODE_TEXT) && span_is(node_span(n), "auto")))
 		return;
-	if (!node_is(n, NODE_INT) && !node_is(n, NODE_REAL))
+	int64_t number;
+	bool in_quotes =
+	    node_is(n, NODE_TEXT) && parse_i64(node_span(n), 1, PROCESSES_MAX, &number) == 0;
+	if (node_is(n, NODE_TEXT))
+		parse_refuse(r, &p, n, "must be `auto` or a number of processes, is \"%s\"%s",
+		             quoted(r->a, node_span(n)), in_quotes ? "; leave out the quotes" : "");
+	else if (!node_is(n, NODE_INT) && !node_is(n, NODE_REAL))
 		parse_wrong_type(r, &p, n, "`auto` or a number of processes");
 	else if (parse_number(r, &p, n, &field) > 1 && d->framework->one)
-		parse_refuse(r, &p, n, "must be 1: with framework %s, each task is one process",
-		             d->framework->name);
+		parse_refuse(r, &p, n,
+		             "must be 1, is %" PRId64
+		             ": with framework %s, each task is one process",
+		             n->integer, d->framework->name);
 }
 
 void distributed_read(struct parse_context *r)

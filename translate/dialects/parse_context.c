@@ -325,6 +325,19 @@ void parse_port_count(struct parse_context *r, const struct path *p, const struc
 		parse_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
 }
 
+void parse_ports_fit(struct parse_context *r, const struct role *role, struct place where,
+                     const char *added)
+{
+	int64_t sum = 0;
+	int64_t range = r->set->port_end - r->set->port_start;
+	for (size_t i = 0; i < role->n_ports; i++)
+		sum += role->ports[i].count;
+	if (sum > range)
+		parse_report(r, PARSE_REFUSE, where,
+		             "at most %" PRId64 " ports per task, here are %" PRId64 " with %s",
+		             range, sum, added);
+}
+
 void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
                       const struct node *n, struct port_request *ports)
 {
@@ -337,17 +350,9 @@ void parse_ports_done(struct parse_context *r, struct role *role, const struct p
 		if (!found)
 			ports[count++] = (struct port_request){ span_of(ALWAYS[k]), 1 };
 	}
-	int64_t sum = 0;
-	int64_t range = r->set->port_end - r->set->port_start;
-	for (size_t i = 0; i < count; i++)
-		sum += ports[i].count;
-	if (sum > range)
-		parse_refuse(r, p, n,
-		             "at most %" PRId64 " ports per task, here are %" PRId64
-		             " with ssh and http",
-		             range, sum);
 	role->ports = ports;
 	role->n_ports = count;
+	parse_ports_fit(r, role, path_place(r->a, p, n), "ssh and http");
 }
 
 /* ---- environment ---- */

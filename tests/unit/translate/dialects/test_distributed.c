@@ -21,8 +21,6 @@ static void test_distributed_refused(void **state)
 		  "or jax, is \"pytorch\"" },
 		{ WITH("taskRoles: [a]"), "extras.distributed: misses the key `framework`" },
 		{ WITH("framework: torch, taskRole: [a]"), "did you mean `taskRoles`?" },
-		{ WITH("framework: torch, taskRoles: a"),
-		  "extras.distributed.taskRoles: must be " },
 		{ WITH("framework: torch, taskRoles: []"),
 		  "names no task role; leave it out for all roles of the job" },
 		{ WITH("framework: torch, taskRoles: [a, aa]"),
@@ -36,11 +34,15 @@ static void test_distributed_refused(void **state)
 		{ WITH("framework: torch, procPerNode: 2000"), "must be at most 1024, is 2000" },
 		{ WITH("framework: torch, procPerNode: all"),
 		  "extras.distributed.procPerNode: must be `auto` or a number of processes, "
-		  "is text" },
+		  "is \"all\"" },
+		{ WITH("framework: torch, procPerNode: '4'"), "is \"4\"; leave out the quotes" },
+		{ WITH("framework: torch, taskRoles: a"),
+		  "extras.distributed.taskRoles: must be a list of task roles, is \"a\": write "
+		  "[a]" },
 		{ WITH("framework: torch, procPerNode: [2]"),
 		  "extras.distributed.procPerNode: must be `auto` or a number of processes" },
 		{ WITH("framework: jax, procPerNode: 2"),
-		  "must be 1: with framework jax, each task is one process" },
+		  "must be 1, is 2: with framework jax, each task is one process" },
 		{ JOB("  distributed: {framework: mpi}\n  gangAllocation: false\n"),
 		  "extras.distributed: needs gang allocation" },
 		{ WITH("framework: tensorflow"), "6:3: taskRoles.a: role \"a\" has no part in "
@@ -120,7 +122,14 @@ static void test_distributed_port_of_the_job(void **state)
 	struct run r = run_good(OWN_PORT(3));
 	assert_int_equal(ports_of(&r, 0, "distributed"), 3);
 	run_done(&r);
-	assert_refused(OWN_PORT(0), "needs a port \"distributed\" in role \"w\", which has 0");
+	assert_refused(OWN_PORT(0),
+	               "taskRoles.w.resourcePerInstance.ports.distributed: must be at least 1: "
+	               "extras.distributed needs a port with this label");
+	assert_refused(
+	    HEAD IMAGE "taskRoles:\n  w: {dockerImage: i, commands: [x], "
+		       "resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0, ports: {a: 24998}}}\n"
+		       "extras: {distributed: {framework: torch}}\n",
+	    "at most 25000 ports per task, here are 25001 with ssh, http and distributed");
 }
 
 static void test_distributed_needs_key(void **state)

@@ -480,7 +480,7 @@ static void api_send_again(struct api_store *a, struct transfer *t)
 static void api_complete(struct api_store *a, struct transfer *t, CURLcode result)
 {
 	struct pending *p = t->item;
-	if (t->stale) {
+	if (t->stale && !a->s.closing) {
 		api_send_again(a, t);
 		return;
 	}

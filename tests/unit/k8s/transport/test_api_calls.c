@@ -148,6 +148,31 @@ static void test_an_idle_connection_that_ends_is_watched_no_longer(void **state)
 	stop();
 }
 
+/* A request for a connection that has ended is not sent again when the store is freed.  Bytes that
+ * nobody asked for end a connection, too; libcurl 7 would use it again. */
+static void test_a_store_is_freed_before_a_request_is_sent_again(void **state)
+{
+	(void)state;
+	START({ ANSWER, CREATED });
+	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
+	assert_int_equal(send(server.fd[2].fd, "x", 1, 0), 1);
+	assert_true(readable(25000));
+	store_reap(store);
+	struct kept *k = calloc(1, sizeof(*k));
+	struct store_request r = request(STORE_CREATE, 25000);
+	r.done = keep;
+	r.arg = k;
+	store_request(store, &r);
+	sends = 0;
+	counting = true;
+	store_start(store);
+	counting = false;
+	stop();
+	assert_int_equal(k->calls, 1);
+	assert_int_equal(k->outcome, sends > 0 ? STORE_AMBIGUOUS : STORE_BUSY);
+	free(k);
+}
+
 /* The number of a descriptor is used again: the new connection is watched as well. */
 static void test_new_connections_are_watched(void **state)
 {
@@ -168,6 +193,7 @@ int main(void)
 		cmocka_unit_test(test_a_request_is_sent_by_one_call),
 		cmocka_unit_test(test_a_request_is_sent_at_once),
 		cmocka_unit_test(test_an_idle_connection_that_ends_is_watched_no_longer),
+		cmocka_unit_test(test_a_store_is_freed_before_a_request_is_sent_again),
 		cmocka_unit_test(test_new_connections_are_watched),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -689,13 +689,19 @@ void cache_seen(struct cache *c, int64_t version)
 	end(c);
 }
 
+/* A later attempt of the Framework that is kept. */
+static bool begins_attempt(const struct tree_entry *old, const struct job_entry *f)
+{
+	return old && f->attempt > old->entry->attempt && strcmp(f->uid, old->entry->uid) == 0;
+}
+
 void cache_note(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
 	cache_begin(c);
 	const struct tree_entry *old = cache_find(c, span_of(f->name), &hash);
 	bool newer = f->version > c->seen && (!old || f->version > old->entry->version);
-	if (newer && !is_gone(c, span_of(f->uid)))
+	if (newer && !begins_attempt(old, f) && !is_gone(c, span_of(f->uid)))
 		cache_keep(c, hash, old, TAKE(f), c->generation - 1); /* not in a list */
 	job_entry_drop(f);
 	end(c);

@@ -54,8 +54,9 @@ void cache_remove(struct cache *c, struct span name, struct span uid, int64_t ve
 void cache_seen(struct cache *c, int64_t version);
 /* Everything up to this version is in the change queues.  Any thread; does not block. */
 int64_t cache_heard(struct cache *c);
-/* An object that this server has written; ignored unless it is newer than the watch.  Takes the
- * reference. */
+/* An object that this server has written; ignored unless it is newer than the watch.  Also ignored
+ * if it has a later attempt than the entry: the watch first reports how the one before has ended.
+ * Takes the reference. */
 void cache_note(struct cache *c, struct job_entry *f);
 /* The same for a DELETE. */
 void cache_note_gone(struct cache *c, struct span name, struct span uid);

@@ -66,6 +66,13 @@ static void removed(struct cache *c, int name, const char *uid, int64_t version)
 	cache_remove(c, name_of(buf, name), span_of(uid), version);
 }
 
+static struct job_entry *attempt(int64_t uid, int64_t version, int32_t n)
+{
+	struct job_entry *f = framework(1, uid, version);
+	f->attempt = n;
+	return f;
+}
+
 /* ---- one rule each ---- */
 
 static void test_cache_is_warm_after_a_list(void **state)
@@ -130,6 +137,25 @@ static void test_cache_note_brings_nothing_back(void **state)
 	assert_int_equal(kept(c, 1), 0);
 	cache_note(c, framework(1, 1, 54));
 	assert_int_equal(kept(c, 1), 0);
+	cache_free(c);
+}
+
+/* The watch has not told yet how attempt 0 ended: it comes before attempt 1. */
+static void test_cache_note_does_not_begin_an_attempt(void **state)
+{
+	(void)state;
+	struct cache *c = cache_new(MAX);
+	cache_put(c, attempt(1, 97, 0));
+	cache_note(c, attempt(1, 101, 1));
+	assert_int_equal(kept(c, 1), 97);
+	cache_put(c, attempt(1, 99, 0));
+	assert_int_equal(kept(c, 1), 99);
+	cache_put(c, attempt(1, 100, 1));
+	assert_int_equal(kept(c, 1), 100);
+	cache_note(c, attempt(1, 102, 1));
+	assert_int_equal(kept(c, 1), 102);
+	cache_note(c, attempt(2, 103, 3)); /* a new one of that name */
+	assert_int_equal(kept(c, 1), 103);
 	cache_free(c);
 }
 
@@ -580,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_cache_is_warm_after_a_list),
 		cmocka_unit_test(test_cache_list_end_forgets_what_was_not_in_it),
 		cmocka_unit_test(test_cache_note_brings_nothing_back),
+		cmocka_unit_test(test_cache_note_does_not_begin_an_attempt),
 		cmocka_unit_test(test_cache_note_while_a_list_comes),
 		cmocka_unit_test(test_cache_note_gone_is_for_good),
 		cmocka_unit_test(test_cache_follows_a_server_that_counts_anew),

@@ -823,7 +823,8 @@ void job_page_gather(struct job_page *p, const struct view *view)
 	for (size_t i = 0; i < rounds; i++) {
 		const struct job_entry *job = ahead[i % AHEAD];
 		const struct job_entry *next = view_next(&walk);
-		page_prefetch(next, texts);
+		if (next)
+			page_prefetch(next, texts);
 		ahead[i % AHEAD] = next;
 		if (job && job_query_takes(p->query, job))
 			job_page_add(p, job);

@@ -444,8 +444,9 @@ static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-sp
 struct found {
 	struct span role, name;
 	size_t index;
-	int64_t old, total; /* tasks of the role, and of the job */
-	bool all_succeed;   /* minSucceededTaskCount is the default: all tasks */
+	int64_t old, total;        /* tasks of the role, and of the job */
+	const struct node *config; /* as submitted; NULL: unknown */
+	bool all_succeed;          /* minSucceededTaskCount is the default: all tasks */
 };
 
 static struct span role_object_name(struct span role, char name[static ROLE_MAX])
@@ -466,22 +467,33 @@ static int64_t role_count(struct span role, const char *key)
 	return n;
 }
 
-/* Does the submitted configuration set minSucceededInstances of this role?  true if it is not a
- * job of protocol 2. */
-static bool role_says_succeeded(const struct scale *s, const struct found *f, struct arena *a)
+/* The submitted configuration, in the arena; NULL if it is not a job of protocol 2. */
+static const struct node *scale_config(const struct scale *s, struct arena *a)
 {
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO e = { 0 };
-	struct doc doc;
-	char buffer[ROLE_MAX];
+	struct doc *doc = ARENA_NEW(a, struct doc, 1);
 	struct span text =
 	    scan_text(scan_path(s->doc, "metadata", "annotations", "config", NULL), a);
-	if (text.n == 0 || doc_read(text, &BUDGET_DEFAULT, a, &doc, &warnings, &e) < 0)
-		return true;
-	const struct node *roles = node_get(&doc.root, "taskRoles");
-	for (uint32_t i = 0; node_is(roles, NODE_MAP) && i < roles->n; i++) {
+	if (text.n == 0 || doc_read(text, &BUDGET_DEFAULT, a, doc, &warnings, &e) < 0)
+		return NULL;
+	return node_is(node_get(&doc->root, "taskRoles"), NODE_MAP) ? &doc->root : NULL;
+}
+
+/* Is this text of the configuration the name of the role? */
+static bool role_is_named(const struct found *f, struct span text)
+{
+	char buffer[ROLE_MAX];
+	return span_eq(role_object_name(text, buffer), f->name);
+}
+
+/* Does the configuration set minSucceededInstances of this role?  true if that is unknown. */
+static bool role_says_succeeded(const struct found *f)
+{
+	const struct node *roles = node_get(f->config, "taskRoles");
+	for (uint32_t i = 0; roles && i < roles->n; i++) {
 		const struct member *m = &roles->member[i];
-		if (!span_eq(role_object_name(member_key(m), buffer), f->name))
+		if (!role_is_named(f, member_key(m)))
 			continue;
 		const struct node *n =
 		    node_get(node_get(&m->value, "completion"), "minSucceededInstances");
@@ -490,11 +502,24 @@ static bool role_says_succeeded(const struct scale *s, const struct found *f, st
 	return true;
 }
 
-static bool role_all_succeed(const struct scale *s, const struct found *f, struct arena *a)
+/* Its tasks got the number of processes when they started, and do not meet with another one. */
+static bool role_is_distributed(const struct found *f)
+{
+	const struct node *distributed = node_get(node_get(f->config, "extras"), "distributed");
+	const struct node *roles = node_get(distributed, "taskRoles");
+	if (!node_is(roles, NODE_LIST))
+		return node_is(distributed, NODE_MAP);
+	for (uint32_t i = 0; i < roles->n; i++)
+		if (node_is(&roles->item[i], NODE_TEXT) &&
+		    role_is_named(f, node_span(&roles->item[i])))
+			return true;
+	return false;
+}
+
+static bool role_all_succeed(const struct found *f)
 {
 	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
-	return f->old > 0 && role_count(policy, SUCCEEDED) == f->old &&
-	       !role_says_succeeded(s, f, a);
+	return f->old > 0 && role_count(policy, SUCCEEDED) == f->old && !role_says_succeeded(f);
 }
 
 static int scale_find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
@@ -517,7 +542,8 @@ static int scale_find_role(const struct scale *s, struct arena *a, struct found 
 		f->old = role_count(role, "taskNumber");
 	}
 	if (f->role.p) {
-		f->all_succeed = role_all_succeed(s, f, a);
+		f->config = scale_config(s, a);
+		f->all_succeed = role_all_succeed(f);
 		return 0;
 	}
 	return err_set(e, 404, "NoJobError", "the job has no such task role; it has: %s%s",
@@ -578,6 +604,11 @@ static int scale_check(const struct scale *s, const struct found *f, struct aren
 		return err_set(e, NOT_IMPLEMENTED,
 		               "HiveD allocates the cells of all tasks at once: such a job "
 		               "cannot be scaled, only submitted anew");
+	if (role_is_distributed(f))
+		return err_set(e, NOT_IMPLEMENTED,
+		               "the tasks of this role train together (extras.distributed) and "
+		               "know how many they are from their start: the role cannot be "
+		               "scaled; submit the job anew with the new number of instances");
 	if (f->total - f->old + s->n > s->max_tasks)
 		return err_set(e, INVALID_PARAMETERS,
 		               "instances: the job would have %" PRId64

@@ -83,6 +83,12 @@ static const struct {
 	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
 	{ SUBMITTED("taskRoles: {", "2"), "worker", 4,
 	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
+	/* The role does not train with the others. */
+	{ SUBMITTED("taskRoles: {worker: {}, ps: {}}\\nextras: {distributed: {framework: torch, "
+	            "taskRoles: [ps]}}",
+	            "1"),
+	  "worker", 4,
+	  TESTS("0", "worker") NUMBER("0", "test", "2") "," NUMBER("0", "replace", "4") "]" },
 	/* What the annotation says is no number, or cannot be right: left alone. */
 	{ DOC("\"NaN\"", "\"Start\"", "[" WORKER("3") "]"), "myworker", 1,
 	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
@@ -124,6 +130,12 @@ static const struct {
 		  "ps", "2", "{}",
 		  POD("{}", "{\"hivedscheduler.microsoft.com/pod-scheduling-spec\":\"x\"}")) "]"),
 	  "ps", 3, 400, "HiveD" },
+	{ SUBMITTED("taskRoles: {Worker: {}}\\nextras: {distributed: {framework: torch}}", "1"),
+	  "worker", 4, 400, "extras.distributed" },
+	{ SUBMITTED("taskRoles: {ps: {}, Worker: {}}\\nextras: {distributed: {framework: mpi, "
+	            "taskRoles: [ps, Worker]}}",
+	            "1"),
+	  "worker", 4, 400, "submit the job anew" },
 	/* Whatever stands there. */
 	{ DOC("\"6\"", "\"Start\"", "{}"), "ps", 3, 404, "it has: " },
 	{ DOC("\"6\"", "\"Start\"", "[1,null,{},{\"name\":7}]"), "ps", 3, 404, "it has: " },

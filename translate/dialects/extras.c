@@ -225,25 +225,30 @@ static void read_jobssh(struct parse_context *r, const struct path *p,
 		r->job->jobssh_where = path_place(r->a, &at, n);
 }
 
-static bool has_key(const struct facts *f)
+static bool has_text(const struct node *map, const char *key)
 {
-	const struct node *key = node_get(node_get(f->extension, "jobSSH"), "key");
-	return node_is(key, NODE_TEXT) && span_trim(node_span(key)).n > 0;
+	return span_trim(parse_text(map, key)).n > 0;
+}
+
+/* Without the public one, no task lets another in. */
+static bool has_keys(const struct facts *f)
+{
+	const struct node *pair = node_get(f->extension, "jobSSH");
+	return has_text(pair, "key") && has_text(pair, "pubKey");
 }
 
 bool job_needs_key(const struct job *job, const struct facts *f)
 {
-	return job->needs_key && !has_key(f);
+	return job->needs_key && !has_keys(f);
 }
 
 void job_warn(const struct job *job, const struct facts *f, struct notes *warnings)
 {
-	if (job->jobssh_where.line && !job->needs_key && !has_key(f))
-		notes_add(
-		    warnings, job->jobssh_where,
-		    "there is no key by which tasks could reach each other, so they will fail: "
-		    "put a key pair into `jobSSH` of the extension of user %s",
-		    job->user);
+	if (job->jobssh_where.line && !job->needs_key && !has_keys(f))
+		notes_add(warnings, job->jobssh_where,
+		          "there is no key pair by which tasks could reach each other, so they "
+		          "will fail: put one into `jobSSH` of the extension of user %s",
+		          job->user);
 }
 
 static void plugins_check(struct parse_context *r, const struct path *p, const struct node *list)

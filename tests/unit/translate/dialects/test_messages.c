@@ -39,29 +39,33 @@ static void test_logins_are_not_too_many(void **state)
 	               "prerequisites[257].auth: is for one registry too many: at most 256");
 }
 
-static void test_jobssh_without_a_key(void **state)
+static void test_jobssh_without_a_key_pair(void **state)
 {
 	(void)state;
 	static const char JOB_SSH[] = V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: ssh, "
 	                                 "parameters: {jobssh: true}}]}\n");
 	struct facts f = { 0 };
-	const struct member key = { .key = "key",
-		                    .key_n = 3,
-		                    .value = { .type = NODE_TEXT, .n = 1, .text = "k" } };
-	const struct member ssh = { .key = "jobSSH",
-		                    .key_n = 6,
-		                    .value = { .type = NODE_MAP, .n = 1, .member = &key } };
-	const struct node extension = { .type = NODE_MAP, .n = 1, .member = &ssh };
-	struct run r = run_good(JOB_SSH);
-	job_warn(r.job, &f, &r.warnings);
-	assert_within(notes_lines(&r, &r.warnings),
-	              "jobssh: there is no key by which tasks could reach each other");
-	run_done(&r);
-	f.extension = &extension;
-	r = run_good(JOB_SSH);
-	job_warn(r.job, &f, &r.warnings);
-	assert_int_equal(r.warnings.n, 0);
-	run_done(&r);
+	const struct member pair[] = {
+		{ .key = "key", .key_n = 3, .value = { .type = NODE_TEXT, .n = 1, .text = "k" } },
+		{ .key = "pubKey",
+		  .key_n = 6,
+		  .value = { .type = NODE_TEXT, .n = 1, .text = "p" } },
+	};
+	for (uint32_t n = 0; n <= 2; n++) {
+		const struct member ssh = { .key = "jobSSH",
+			                    .key_n = 6,
+			                    .value = { .type = NODE_MAP, .n = n, .member = pair } };
+		const struct node extension = { .type = NODE_MAP, .n = 1, .member = &ssh };
+		struct run r = run_good(JOB_SSH);
+		f.extension = n > 0 ? &extension : NULL;
+		job_warn(r.job, &f, &r.warnings);
+		if (n < 2)
+			assert_within(notes_lines(&r, &r.warnings),
+			              "jobssh: there is no key pair by which tasks could reach");
+		else
+			assert_int_equal(r.warnings.n, 0);
+		run_done(&r);
+	}
 }
 
 static void test_labels_are_not_too_many(void **state)
@@ -244,7 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_logins_are_trimmed),
 		cmocka_unit_test(test_logins_are_not_too_many),
-		cmocka_unit_test(test_jobssh_without_a_key),
+		cmocka_unit_test(test_jobssh_without_a_key_pair),
 		cmocka_unit_test(test_labels_are_not_too_many),
 		cmocka_unit_test(test_mistakes_of_lines),
 		cmocka_unit_test(test_mistakes_of_values),

@@ -234,6 +234,7 @@ static void test_build_key_seed(void **state)
 		{ NULL, "jobSSH:\n  seed: \"" SEED "\"\n" },
 		{ "githubPAT: secret\nsshKeys: []\njobSSH: {pubKey: x, key: ' '}\n",
 		  "jobSSH:\n  seed: \"" SEED "\"\nsshKeys: []\n" },
+		{ "jobSSH: {key: z}\n", "jobSSH:\n  seed: \"" SEED "\"\n" },
 		{ "jobSSH: {pubKey: x, key: z}\n", "jobSSH:\n  pubKey: x\n  key: z\n" },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {

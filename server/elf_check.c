@@ -193,7 +193,7 @@ static void program_describe(struct span file, const char *arch, struct arena *a
 const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e)
 {
 	const char *path = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
-	if (path && strchr(path, ','))
+	if (path == o->runtime_binary && strchr(path, ','))
 		(void)err_set(e, 400, NULL,
 		              "--runtime-binary %s: several files are for --runtime=configmap; on "
 		              "this machine, name one",
@@ -251,10 +251,10 @@ static int programs_load(const struct options *o, struct arena *a, struct settin
 	struct span rest = span_of(paths ? paths : "");
 	if (!paths)
 		return -1;
-	bool empty = paths[strlen(paths) - 1] == ',';
+	bool ended = paths[strlen(paths) - 1] == ',';
 	do {
 		struct span path = span_trim(span_next(&rest, ','));
-		if (empty || path.n == 0)
+		if (path.n == 0 || ended)
 			return err_set(e, 400, NULL,
 			               "--runtime-binary %s: a name of a file is empty", paths);
 		if (program_load(arena_dup(a, path), a, &s->program[s->n_programs], e) < 0)

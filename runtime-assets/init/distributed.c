@@ -46,9 +46,9 @@ enum value {
 	PROCESSES_HERE,
 	ONLY_RANK, /* of a process that is the only one of its task, without torchrun */
 	ONLY_LOCAL_RANK,
-	INTERFACE,      /* of the network, with the address of this task */
-	INTERFACE_NCCL, /* without `=`, NCCL takes every interface whose name begins so */
-	INTERFACE_OF_SEVERAL,
+	INTERFACE,            /* of the network, with the address of this task */
+	INTERFACE_NCCL,       /* without `=`, NCCL takes every interface whose name begins so */
+	INTERFACE_OF_SEVERAL, /* not set if there is only one */
 	HOSTFILE,
 	SSH,
 	ONE,
@@ -79,8 +79,7 @@ static const struct {
 	/* Open MPI up to 4; newer ones read PRTE_MCA_ for what concerns the start of processes. */
 	{ "OMPI_MCA_orte_default_hostfile", BY_SSH, HOSTFILE },
 	{ "OMPI_MCA_plm_rsh_agent", BY_SSH, SSH },
-	/* They exclude `--mca btl_tcp_if_exclude` in commands and files, so only where they choose.
-	 */
+	/* Open MPI refuses these together with an exclude list of a command or file. */
 	{ "OMPI_MCA_btl_tcp_if_include", BY_SSH, INTERFACE_OF_SEVERAL },
 	{ "OMPI_MCA_oob_tcp_if_include", BY_SSH, INTERFACE_OF_SEVERAL },
 	{ "PRTE_MCA_prte_default_hostfile", BY_SSH, HOSTFILE },

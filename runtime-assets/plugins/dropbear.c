@@ -57,11 +57,12 @@ int dropbear_initgroups(const char *user, gid_t group)
 int dropbear_stat(const char *path, struct stat *out);
 
 /* For stat where dropbear refuses keys below a directory that others may write to, see
- * sshd_write_config. */
+ * sshd_others_may_write. */
 int dropbear_stat(const char *path, struct stat *out)
 {
 	int rc = stat(path, out);
-	out->st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+	if (rc == 0)
+		out->st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
 	return rc;
 }
 
@@ -148,7 +149,7 @@ static const char *client_root(struct arena *a)
 	return arena_dup(a, (struct span){ path, (size_t)n - end });
 }
 
-/* What the entry of this host has for the keyword; empty. */
+/* The value of a keyword in the entry of this host; empty if there is none. */
 static struct span client_value(struct span config, const char *host, const char *keyword)
 {
 	bool here = false;
@@ -191,7 +192,7 @@ static int client_skips(char *const *option)
 /*
  * A host that is a task of the job gets the address, the port and the job's key; its host key is
  * new at each start, so it is not checked.  These are in the file of sshd: sessions lack the
- * variables of large jobs.  No other ssh_config is read.  How many words are added.
+ * variables of large jobs.  No other ssh_config is read.  Returns the number of arguments added.
  */
 static int client_add_task(char **out, char **host, struct arena *a)
 {

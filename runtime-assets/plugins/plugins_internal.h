@@ -10,7 +10,8 @@
  * precommands.sh calls the first kind in order, postcommands.sh the second in reverse order.
  *
  * Scripts may hold secrets, but init does not know the user of the command (the image names it), so
- * they have mode 0755; the volume belongs to this pod alone.  The private key of ssh has 0600.
+ * they have mode 0755; the volume belongs to this pod alone.  The private key of ssh has 0600, or
+ * 0644 until sshd has started, see key_mode in ssh.c.
  */
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"

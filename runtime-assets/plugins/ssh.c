@@ -405,10 +405,11 @@ static int keys_add_extension(const struct plugin *p, struct ssh_keys *k, struct
 	return 0;
 }
 
-/* Init is root in most pods, the command may be any user. */
-static unsigned key_mode(void)
+/* Where tasks log in to each other: init is root in most pods, and sshd, which reads the key, may
+ * be started by another user.  Started by root, it sets 0600. */
+static unsigned key_mode(bool job)
 {
-	return geteuid() == 0 ? 0644 : 0600;
+	return job && geteuid() == 0 ? 0644 : 0600;
 }
 
 static void keys_add_file(const struct plugin *p, const char *member, const char *name,
@@ -442,7 +443,7 @@ static bool keys_seed(const struct node *n, uint8_t seed[static SSH_SEED])
 }
 
 /* The pair of the job, made from the seed that the server has put in the place of the user's. */
-static void keys_add_made(const struct plugin *p)
+static void keys_add_made(const struct plugin *p, unsigned mode)
 {
 	struct arena *a = p->all->a;
 	const struct node *n = node_get(node_get(p->all->job->extension, "jobSSH"), "seed");
@@ -455,7 +456,7 @@ static void keys_add_made(const struct plugin *p)
 	ssh_key_pair(seed, public_key, &file, &line);
 	wipe(seed, sizeof(seed));
 	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PRIVATE),
-	             arena_span(a, str_view(&file)), key_mode());
+	             arena_span(a, str_view(&file)), mode);
 	plugins_file(p->all, path_join(a, p->all->at->ssh_secret, SSH_PUBLIC),
 	             arena_span(a, str_view(&line)), 0644);
 }
@@ -554,15 +555,16 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	int64_t minutes = SSH_BARRIER_MINUTES;
 	struct whole timeout = { "sshbarrierTimeout", 1, SSH_BARRIER_MAX };
 	STR_AUTO arguments = STR_INIT(SCRIPT_MAX / 2);
-	keys_add_file(p, "key", SSH_PRIVATE, key_mode());
-	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
-	keys_add_made(p);
 	if (plugin_bool(p, "jobssh", &job, e) || plugin_bool(p, "sshbarrier", &barrier, e) ||
 	    plugin_whole(p, timeout, &minutes, e) || userssh_put(p, &arguments, e))
 		return -1;
 	if (p->all->jobssh_off)
 		job = false;
 	bool distributed = p->all->ssh_roles && !p->all->ssh_made;
+	unsigned mode = key_mode(job || p->all->ssh_roles);
+	keys_add_file(p, "key", SSH_PRIVATE, mode);
+	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
+	keys_add_made(p, mode);
 	barrier = barrier && job;
 	if (!job && !distributed && arguments.n == 0)
 		return 0;

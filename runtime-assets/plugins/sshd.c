@@ -112,6 +112,8 @@ static int sshd_write_job_key(struct sshd *s, struct err *e)
 		    path);
 	if (rc)
 		return rc < 0 ? -1 : 0;
+	if (geteuid() == 0)
+		(void)chmod(path, 0600); /* no other user needs it */
 	if (file_write(s->key, key, 0600, e))
 		return -1;
 	const char *usual = path_join(&s->a, s->home_ssh, "id_rsa");
@@ -135,8 +137,20 @@ static bool sshd_is_locked(struct sshd *s)
 	return span_starts(text, "root:!") || span_find(text, 0, "\nroot:!") != SIZE_MAX;
 }
 
-/* Without StrictModes, a home directory that others may write to is accepted: whoever may write
- * there can have his commands run by the user's shell anyway. */
+/* Images with such a home directory are common.  With StrictModes, sshd would refuse all logins;
+ * the owner is checked here, as dropbear does. */
+static bool sshd_others_may_write(struct sshd *s)
+{
+	struct stat st;
+	if (stat(s->at.passwd_home, &st) != 0 || !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	    (st.st_uid != 0 && st.st_uid != geteuid()))
+		return false;
+	say(SAY_WARNING,
+	    "ssh plugin: other users may write to %s, and so could add keys that log in",
+	    s->at.passwd_home);
+	return true;
+}
+
 static int sshd_write_config(struct sshd *s, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -145,7 +159,7 @@ static int sshd_write_config(struct sshd *s, struct err *e)
 	           "HostKey \"%s\"\n"
 	           "PidFile \"%s\"\n"
 	           "AuthorizedKeysFile \"%s/authorized_keys\"\n"
-	           "StrictModes no\n"
+	           "StrictModes %s\n"
 	           "PermitRootLogin prohibit-password\n"
 	           "PubkeyAuthentication yes\n"
 	           "PasswordAuthentication no\n"
@@ -156,7 +170,7 @@ static int sshd_write_config(struct sshd *s, struct err *e)
 	           "PrintMotd no\n"
 	           "Subsystem sftp internal-sftp\n",
 	           (long long)s->port, s->host_key, s->pid_file, s->dir,
-	           sshd_is_locked(s) ? "yes" : "no");
+	           sshd_others_may_write(s) ? "no" : "yes", sshd_is_locked(s) ? "yes" : "no");
 	return file_write(s->config, str_view(&text), 0600, e);
 }
 

@@ -75,6 +75,7 @@ def files():
         pod.write("/root/.ssh/authorized_keys", "ssh-rsa OFTHEIMAGE\n")
         done = script(pod)
         equal("files: sshd", done.returncode, 0)
+        equal("files: the private key, when root has started sshd", mode(pod, PAI + "/ssh-secret/ssh-privatekey"), 0o600)
         equal("files: authorized keys", pod.read(HOME + "/authorized_keys").decode(),
               KEY + "\nssh-rsa AAAAUSER u@h\nssh-rsa AAAAMINE it's\n")
         for name in (HOME + "/authorized_keys", HOME + "/job_key", HOME + "/sshd_config", "/root/.ssh/environment",
@@ -84,6 +85,7 @@ def files():
             equal(f"files: mode of {name}", mode(pod, name), 0o700)
         config = pod.read(HOME + "/sshd_config").decode()
         equal("files: only the first port", re.findall("^Port.*", config, re.M), ["Port 2222"])
+        check("files: permissions are checked", "StrictModes yes\n" in config, config)
         check("files: root by key only", "PermitRootLogin prohibit-password\n" in config and
               "PasswordAuthentication no\n" in config, config)
         equal("files: how sshd was called", pod.read(HOME + "/called").decode().split(),
@@ -126,6 +128,13 @@ def again(pod, users):
 
 
 def not_there():
+    with pod_with_sshd("[{plugin: ssh, parameters: {userssh: {value: ssh-rsa AAAAMINE}}}]") as pod:
+        equal("without jobssh: the private key", mode(pod, PAI + "/ssh-secret/ssh-privatekey"), 0o600)
+        os.chmod(pod.at("/root"), 0o775)
+        done = script(pod)
+        check("a home directory of others: said, and accepted", done.returncode == 0 and
+              b"other users may write" in done.stderr and b"StrictModes no\n" in pod.read(HOME + "/sshd_config"), done)
+        end(pod)
     with pod_with_sshd(PAI_CONTAINER_SSH_PORT="") as pod:
         done = script(pod)
         check("without a port: said and done", done.returncode == 0 and b"no port for ssh" in done.stderr, done)

@@ -118,7 +118,7 @@ static void distributed_port(struct distributed *d, struct place where, struct r
 	memcpy(more, role->ports, role->n_ports * sizeof(*more));
 	more[role->n_ports++] = (struct port_request){ span_of(PORT_LABEL), 1 };
 	role->ports = more;
-	parse_ports_fit(d->r, role, where, "ssh, http and distributed");
+	parse_ports_fit(d->r, role, 1, where);
 }
 
 static void distributed_add(struct distributed *d, struct place where, struct role *role)
@@ -173,8 +173,9 @@ static void distributed_roles(struct distributed *d, const struct path *up)
 			distributed_add(d, r->job->roles[i].where, &r->job->roles[i]);
 	} else if (node_is(list, NODE_TEXT)) {
 		const char *text = quoted(r->a, node_span(list));
-		parse_refuse(r, &p, list, "must be a list of task roles, is \"%s\": write [%s]",
-		             text, text);
+		bool name = distributed_role(r->job, node_span(list)) != NULL;
+		parse_refuse(r, &p, list, "must be a list of task roles, is \"%s\"%s", text,
+		             name ? arena_printf(r->a, ": write [%s]", text) : "");
 	} else if (!node_is(list, NODE_LIST)) {
 		parse_wrong_type(r, &p, list, "a list of task roles");
 	} else if (list->n == 0) {

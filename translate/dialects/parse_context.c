@@ -325,17 +325,18 @@ void parse_port_count(struct parse_context *r, const struct path *p, const struc
 		parse_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
 }
 
-void parse_ports_fit(struct parse_context *r, const struct role *role, struct place where,
-                     const char *added)
+void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t more,
+                     struct place where)
 {
 	int64_t sum = 0;
 	int64_t range = r->set->port_end - r->set->port_start;
 	for (size_t i = 0; i < role->n_ports; i++)
 		sum += role->ports[i].count;
-	if (sum > range)
+	if (sum > range && (more == 0 || sum - more <= range))
 		parse_report(r, PARSE_REFUSE, where,
 		             "at most %" PRId64 " ports per task, here are %" PRId64 " with %s",
-		             range, sum, added);
+		             range, sum,
+		             more ? "ssh, http and that of extras.distributed" : "ssh and http");
 }
 
 void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
@@ -352,7 +353,7 @@ void parse_ports_done(struct parse_context *r, struct role *role, const struct p
 	}
 	role->ports = ports;
 	role->n_ports = count;
-	parse_ports_fit(r, role, path_place(r->a, p, n), "ssh and http");
+	parse_ports_fit(r, role, 0, path_place(r->a, p, n));
 }
 
 /* ---- environment ---- */

@@ -92,10 +92,10 @@ void parse_port_count(struct parse_context *r, const struct path *p, const struc
  * http. */
 void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
                       const struct node *n, struct port_request *ports);
-/* Reports a role that has more ports than the range of the server; `added` names those that it got
- * beside its own. */
-void parse_ports_fit(struct parse_context *r, const struct role *role, struct place where,
-                     const char *added);
+/* Reports a role that has more ports than the range of the server, unless it had too many before
+ * the last `more` were added for extras.distributed. */
+void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t more,
+                     struct place where);
 
 /* Whether a list has the name; a final `*` of an entry stands for any text, NULL ends the list. */
 bool parse_listed(const char *const *list, struct span name);

@@ -87,10 +87,14 @@ static void test_plugin_ssh_key_files(void **state)
 	ssh("{jobSSH: {key: \" PRIVATE\\nKEY \\n\\n\", pubKey: ssh-rsa PUB}}", "{}", &w);
 	assert_string_equal(w.all.file[0].path, "/usr/local/pai/ssh-secret/ssh-privatekey");
 	assert_true(span_is(w.all.file[0].text, "PRIVATE\nKEY\n"));
-	assert_int_equal(w.all.file[0].mode, geteuid() == 0 ? 0644 : 0600);
+	assert_int_equal(w.all.file[0].mode, 0600);
 	assert_string_equal(w.all.file[1].path, "/usr/local/pai/ssh-secret/ssh-publickey");
 	assert_true(span_is(w.all.file[1].text, "ssh-rsa PUB\n"));
 	assert_int_equal(w.all.file[1].mode, 0644);
+	done(&w);
+	/* Any user may start sshd, which reads it. */
+	ssh("{jobSSH: {key: PRIVATE, pubKey: ssh-rsa PUB}}", "{jobssh: true}", &w);
+	assert_int_equal(w.all.file[0].mode, geteuid() == 0 ? 0644 : 0600);
 	done(&w);
 }
 

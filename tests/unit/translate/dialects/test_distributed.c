@@ -125,11 +125,12 @@ static void test_distributed_port_of_the_job(void **state)
 	assert_refused(OWN_PORT(0),
 	               "taskRoles.w.resourcePerInstance.ports.distributed: must be at least 1: "
 	               "extras.distributed needs a port with this label");
-	assert_refused(
-	    HEAD IMAGE "taskRoles:\n  w: {dockerImage: i, commands: [x], "
-		       "resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0, ports: {a: 24998}}}\n"
-		       "extras: {distributed: {framework: torch}}\n",
-	    "at most 25000 ports per task, here are 25001 with ssh, http and distributed");
+	assert_refused(HEAD IMAGE
+	               "taskRoles:\n  w: {dockerImage: i, commands: [x], "
+	               "resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0, ports: {a: 24998}}}\n"
+	               "extras: {distributed: {framework: torch}}\n",
+	               "at most 25000 ports per task, here are 25001 with ssh, http and that of "
+	               "extras.distributed");
 }
 
 static void test_distributed_needs_key(void **state)

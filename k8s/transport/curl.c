@@ -347,8 +347,8 @@ static void run_socket(struct curl_loop *l, const struct epoll_event *ev)
 	int running;
 	bool idle = s->kept && !s->wanted;
 	bool over = idle && (e & ~(uint32_t)EPOLLOUT) != 0;
-	if (!(e & s->wanted) &&
-	    s->wanted != s->watched) /* MOD or DEL of what is watched: cannot fail */
+	/* MOD or DEL of what is watched: cannot fail. */
+	if (!(e & s->wanted) && s->wanted != s->watched)
 		(void)watch_events(l, ev->data.fd, idle && !over ? EPOLLIN : s->wanted);
 	if (over)
 		note_over(l, ev->data.fd);

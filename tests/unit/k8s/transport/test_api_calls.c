@@ -46,6 +46,20 @@ static struct kept counted(struct store_request r)
 	return k;
 }
 
+/* Begins the request without waiting for its end.  The caller frees the result after that. */
+static struct kept *begin_counted(struct store_request r)
+{
+	struct kept *k = calloc(1, sizeof(*k));
+	r.done = keep;
+	r.arg = k;
+	store_request(store, &r);
+	sends = 0;
+	counting = true;
+	store_start(store);
+	counting = false;
+	return k;
+}
+
 static bool readable(int ms)
 {
 	struct pollfd p = { .fd = store_fd(store), .events = POLLIN };
@@ -113,15 +127,7 @@ static void test_a_request_is_sent_at_once(void **state)
 	(void)state;
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
-	struct kept *k = calloc(1, sizeof(*k));
-	struct store_request r = request(STORE_CREATE, 25000);
-	r.done = keep;
-	r.arg = k;
-	store_request(store, &r);
-	sends = 0;
-	counting = true;
-	store_start(store);
-	counting = false;
+	struct kept *k = begin_counted(request(STORE_CREATE, 25000));
 	assert_int_equal(sends, 1);
 	settle(store);
 	assert_int_equal(k->outcome, STORE_OK);
@@ -158,15 +164,7 @@ static void test_a_store_is_freed_before_a_request_is_sent_again(void **state)
 	assert_int_equal(send(server.fd[2].fd, "x", 1, 0), 1);
 	assert_true(readable(25000));
 	store_reap(store);
-	struct kept *k = calloc(1, sizeof(*k));
-	struct store_request r = request(STORE_CREATE, 25000);
-	r.done = keep;
-	r.arg = k;
-	store_request(store, &r);
-	sends = 0;
-	counting = true;
-	store_start(store);
-	counting = false;
+	struct kept *k = begin_counted(request(STORE_CREATE, 25000));
 	stop();
 	assert_int_equal(k->calls, 1);
 	assert_int_equal(k->outcome, sends > 0 ? STORE_AMBIGUOUS : STORE_BUSY);

@@ -6,11 +6,6 @@
 
 enum { SUBMISSION = 32 }; /* hex digits of submission ids */
 
-static bool orphans_is_null(const json_t *j)
-{
-	return j == NULL || json_is_null(j);
-}
-
 static const char *orphans_name_of(const json_t *object)
 {
 	return reply_text(json_object_get(object, "metadata"), "name");
@@ -29,36 +24,11 @@ bool orphan_is_listed(const json_t *object, const struct home *home)
 	       ownership_is_creating(object);
 }
 
-/* A count that is absent, null or 0. */
-static bool is_nothing(const json_t *number)
-{
-	return orphans_is_null(number) ||
-	       (json_is_integer(number) && json_integer_value(number) == 0);
-}
-
-/* FrameworkController has not begun an attempt. */
-static bool is_untouched(const json_t *status)
-{
-	if (orphans_is_null(status))
-		return true;
-	const json_t *attempt = json_object_get(status, "attemptStatus");
-	const json_t *retries = json_object_get(status, "retryPolicyStatus");
-	return strcmp(reply_text(status, "state"), "AttemptCreationPending") == 0 &&
-	       (orphans_is_null(attempt) || json_is_object(attempt)) &&
-	       (orphans_is_null(retries) || json_is_object(retries)) &&
-	       is_nothing(json_object_get(attempt, "id")) &&
-	       orphans_is_null(json_object_get(attempt, "configMapUID")) &&
-	       is_nothing(json_object_get(retries, "totalRetriedCount")) &&
-	       orphans_is_null(json_object_get(status, "completionTime"));
-}
-
 bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
                          int64_t age_s)
 {
-	const char *type = reply_text(json_object_get(object, "spec"), "executionType");
 	int64_t made_s = ownership_created_s(object);
-	return orphan_is_listed(object, home) && strcmp(type, "Create") == 0 &&
-	       is_untouched(json_object_get(object, "status")) && made_s > 0 &&
+	return orphan_is_listed(object, home) && ownership_is_untouched(object) && made_s > 0 &&
 	       now_s - made_s >= age_s; /* false if now_s is 0 */
 }
 

@@ -54,6 +54,35 @@ bool ownership_is_started(const json_t *framework)
 	       (strcmp(type, "Start") == 0 || strcmp(type, "Stop") == 0);
 }
 
+static bool ownership_is_null(const json_t *j)
+{
+	return j == NULL || json_is_null(j);
+}
+
+/* A count that is absent, null or 0. */
+static bool is_nothing(const json_t *number)
+{
+	return ownership_is_null(number) ||
+	       (json_is_integer(number) && json_integer_value(number) == 0);
+}
+
+bool ownership_is_untouched(const json_t *framework)
+{
+	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
+	const json_t *status = json_object_get(framework, "status");
+	if (strcmp(type, "Create") != 0 || ownership_is_null(status))
+		return strcmp(type, "Create") == 0;
+	const json_t *attempt = json_object_get(status, "attemptStatus");
+	const json_t *retries = json_object_get(status, "retryPolicyStatus");
+	return strcmp(reply_text(status, "state"), "AttemptCreationPending") == 0 &&
+	       (ownership_is_null(attempt) || json_is_object(attempt)) &&
+	       (ownership_is_null(retries) || json_is_object(retries)) &&
+	       is_nothing(json_object_get(attempt, "id")) &&
+	       ownership_is_null(json_object_get(attempt, "configMapUID")) &&
+	       is_nothing(json_object_get(retries, "totalRetriedCount")) &&
+	       ownership_is_null(json_object_get(status, "completionTime"));
+}
+
 bool ownership_same_home(const json_t *a, const json_t *b)
 {
 	static const char *const HOME[] = { "rest-lit/instance", "rest-lit/namespace" };

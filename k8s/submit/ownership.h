@@ -28,6 +28,10 @@ bool ownership_is_unstarted(const json_t *framework);
 /* The whole Framework was started, and perhaps stopped since. */
 bool ownership_is_started(const json_t *framework);
 
+/* The executionType of the whole Framework is Create, and FrameworkController has begun no attempt:
+ * its status has nothing beyond AttemptCreationPending. */
+bool ownership_is_untouched(const json_t *framework);
+
 /* Both belong to the same installation and, if cluster-scoped, to the same namespace of jobs. */
 bool ownership_same_home(const json_t *a, const json_t *b);
 

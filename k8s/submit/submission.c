@@ -24,7 +24,8 @@ enum phase {
 	VETTING,   /* POST of a pod of the user, as a dry run */
 	MAKING,    /* POST of the object of this step */
 	COMPARING, /* GET: is the existing object ours? */
-	REPLACING, /* DELETE of an object of an older job of this name */
+	OWNING,    /* GET: is the Framework still ours, before a PriorityClass is replaced? */
+	REPLACING, /* DELETE of an object of an older or interrupted submission of this name */
 	STARTING,  /* PATCH of the Framework to Start */
 	CHECKING,  /* GET, after a failed start: is the Framework still ours? */
 	UNDOING,   /* DELETE of a created object */
@@ -52,11 +53,11 @@ struct submission {
 	struct made *made;                /* by step */
 	struct store_request request;     /* under way */
 	struct str patch;                 /* its body; empty before the first PATCH */
-	struct str old_uid;               /* of the object that is replaced */
+	struct made old;                  /* the object that is replaced */
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
 	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
-	int64_t collector_ms; /* end of the wait for the garbage collector; 0: not begun */
+	int64_t patience_ms;  /* of this step: end of the wait for others; 0: not begun */
 	int64_t give_up_ms;   /* of settling and undoing */
 	bool left_behind;     /* undoing failed */
 	bool again;           /* an earlier request with this key had succeeded */
@@ -70,7 +71,7 @@ typedef void submission_step(struct submission *b, const struct store_reply *rep
 static const struct object *submission_object(const struct submission *b);
 static void submission_post(struct submission *b, int64_t not_before_ms);
 static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms);
-static void submission_replace(struct submission *b); /* DELETE of b->old_uid */
+static void submission_replace(struct submission *b); /* DELETE of b->old */
 /* Starts the Framework, as step 0. */
 static void submission_patch(struct submission *b, int64_t not_before_ms);
 /* The end: calls back with b->e, and frees b. */
@@ -87,6 +88,7 @@ static store_callback submission_on_reply;
 
 enum {
 	COLLECTOR_MS = 5000, /* limit for the garbage collector */
+	ANOTHER_MS = 3000,   /* limit for another server that seems to make the same job */
 	INTERNAL_MAX = 3,    /* answers 500, the last of which is final */
 	ABSENT_MAX = 2,      /* answers 404, likewise */
 	CONFLICTS_MAX = 2,   /* 409 to the PATCH, before a GET */
@@ -107,7 +109,7 @@ static void next(struct submission *b)
 {
 	b->tries = b->internal = b->absent = 0;
 	b->met = false;
-	b->collector_ms = 0;
+	b->patience_ms = 0;
 	b->step++;
 	if (b->step < b->objects->n)
 		submission_post(b, 0);
@@ -235,14 +237,20 @@ static void conflict(struct submission *b)
 	submission_roll_back(b);
 }
 
-/* A dependent of this name belongs to an older job, which may be under deletion. */
+/* The time of the next try; 0: this step has waited for `ms` already, or up to the deadline. */
+static int64_t submission_wait_ms(struct submission *b, int64_t ms)
+{
+	int64_t again = clock_ms() + PAUSE_MS;
+	if (b->patience_ms == 0)
+		b->patience_ms = again - PAUSE_MS + ms;
+	return again < b->patience_ms && again < b->opt->deadline_ms ? again : 0;
+}
+
+/* An object of this name belongs to an older job, which may be under deletion. */
 static void wait_for_collector(struct submission *b)
 {
-	int64_t now = clock_ms();
-	if (b->collector_ms == 0)
-		b->collector_ms = now + COLLECTOR_MS;
-	int64_t again = now + PAUSE_MS;
-	if (again < b->collector_ms && again < b->opt->deadline_ms) {
+	int64_t again = submission_wait_ms(b, COLLECTOR_MS);
+	if (again) {
 		submission_post(b, again);
 		return;
 	}
@@ -266,21 +274,44 @@ static void wait_for_collector(struct submission *b)
  */
 static bool is_left_over(const struct submission *b, const struct store_reply *reply)
 {
-	if (b->step == 0 || resource_of(submission_object(b)->kind)->namespaced ||
-	    reply->uid.n >= UID_ROOM)
+	if (resource_of(submission_object(b)->kind)->namespaced)
 		return false;
 	JSON_AUTO *there = reply_parse(reply->body);
 	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
 	return ownership_same_home(there, ours);
 }
 
-static void submission_remove_old(struct submission *b, const struct store_reply *reply)
+static void submission_note_old(struct submission *b, const struct store_reply *reply)
 {
 	b->made[b->step].lost = false;
-	str_done(&b->old_uid);
-	b->old_uid = STR_INIT(UID_ROOM);
-	str_span(&b->old_uid, reply->uid);
-	submission_replace(b);
+	submission_copy_text(b->old.uid, UID_ROOM, reply->uid);
+	submission_copy_text(b->old.version, UID_ROOM, reply->resource_version);
+}
+
+static void vanished(struct submission *b, const struct store_reply *reply)
+{
+	(void)reply;
+	err_set(&b->e, UNAVAILABLE,
+	        "job %s was deleted while it was being made; send the request again, with the same "
+	        "Idempotency-Key if it has one",
+	        b->opt->display_name);
+	submission_roll_back(b);
+}
+
+static void submission_replace_left_over(struct submission *b, const struct store_reply *reply)
+{
+	submission_note_old(b, reply);
+	submission_get(b, OWNING, 0);
+}
+
+/* Whoever takes this submission over removes its Framework before making a PriorityClass, so one
+ * that was there before this answer is older. */
+static void submission_is_owner(struct submission *b, const struct store_reply *reply)
+{
+	if (span_is(reply->uid, b->made[0].uid))
+		submission_replace(b);
+	else
+		vanished(b, reply);
 }
 
 static void submission_replaced(struct submission *b, const struct store_reply *reply)
@@ -299,6 +330,28 @@ static void is_foreign(struct submission *b)
 		conflict(b);
 	else
 		wait_for_collector(b);
+}
+
+/*
+ * Another server makes the same job, or was interrupted.  After a while the Framework is replaced
+ * by one of this submission: an interrupted server that goes on finds another uid, and what it had
+ * made, or makes late, is owned by a Framework that is gone.  The DELETE fails if the Framework is
+ * started meanwhile.
+ */
+static void submission_take_over(struct submission *b, const struct store_reply *reply,
+                                 const json_t *framework)
+{
+	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
+	int64_t age_ms = (reply->date_s - ownership_created_s(framework)) * 1000;
+	int64_t again = age_ms < ANOTHER_MS ? submission_wait_ms(b, ANOTHER_MS) : 0;
+	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, ours)) {
+		conflict(b);
+	} else if (again) {
+		submission_compare(b, again);
+	} else {
+		submission_note_old(b, reply);
+		submission_replace(b);
+	}
 }
 
 /* A Framework of this name exists.  An earlier attempt of the same request may have created it. */
@@ -322,12 +375,8 @@ static void submission_is_taken(struct submission *b, const struct store_reply *
 		b->again = true;
 		break;
 	case REPEAT_UNDER_WAY:
-		err_set(&b->e, KEY_UNDER_WAY,
-		        "another request with this Idempotency-Key is creating job %s, or was "
-		        "interrupted; the server removes an interrupted job after janitor-age, and "
-		        "then accepts the request again",
-		        b->opt->display_name);
-		break;
+		submission_take_over(b, reply, framework);
+		return;
 	case REPEAT_OTHER_BODY:
 		err_set(&b->e, KEY_REUSED,
 		        "this Idempotency-Key was used before, with another body, for job %s",
@@ -413,7 +462,7 @@ static void submission_compared(struct submission *b, const struct store_reply *
 	else if (b->opt->dry_run)
 		next(b); /* it would be replaced */
 	else
-		submission_remove_old(b, reply);
+		submission_replace_left_over(b, reply);
 }
 
 /* The answer is our Framework, and shows it started. */
@@ -433,14 +482,6 @@ static void started(struct submission *b, const struct store_reply *reply)
 	err_done(&b->e);
 	note_framework(b, reply);
 	submission_finish(b);
-}
-
-static void vanished(struct submission *b, const struct store_reply *reply)
-{
-	(void)reply;
-	err_set(&b->e, UNAVAILABLE, "job %s was deleted while it was being made",
-	        b->opt->display_name);
-	submission_roll_back(b);
 }
 
 /* A concurrent write; or, if it repeats, another Framework has the name now. */
@@ -477,11 +518,26 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 		submission_patch(b, clock_ms() + PAUSE_MS);
 }
 
+/* Another Framework has the name.  If another server has taken this submission over and started the
+ * job, that is the answer; what was made here is removed. */
+static void submission_superseded(struct submission *b, const struct store_reply *reply)
+{
+	JSON_AUTO *framework = reply_parse(reply->body);
+	b->again =
+	    ownership_repeat(framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
+	if (!b->again) {
+		vanished(b, reply);
+		return;
+	}
+	err_done(&b->e);
+	submission_roll_back(b);
+}
+
 static void checked(struct submission *b, const struct store_reply *reply)
 {
 	bool another = submission_uid_ok(reply->uid) && !span_is(reply->uid, b->made[0].uid);
 	if (another)
-		vanished(b, reply);
+		submission_superseded(b, reply);
 	else if (shows_start(b, reply))
 		started(b, reply);
 	else
@@ -519,6 +575,16 @@ static submission_step *const TABLE[PHASE_MAX][STORE_OUTCOME_MAX] = {
 		[STORE_BUSY]      = not_compared,
 		[STORE_AMBIGUOUS] = not_compared,
 		[STORE_FULL]      = not_compared,
+	},
+	[OWNING] = {
+		[STORE_OK]        = submission_is_owner,
+		[STORE_EXISTS]    = submission_unavailable,
+		[STORE_CONFLICT]  = submission_unavailable,
+		[STORE_NOT_FOUND] = vanished,
+		[STORE_REFUSED]   = submission_refused,
+		[STORE_BUSY]      = submission_unavailable,
+		[STORE_AMBIGUOUS] = submission_unavailable,
+		[STORE_FULL]      = submission_unavailable,
 	},
 	[REPLACING] = {
 		[STORE_OK]        = submission_replaced,
@@ -601,13 +667,15 @@ static const struct object *submission_object(const struct submission *b)
 	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
 }
 
-/* Completes and sends b->request, about the object of this step. */
+/* Completes and sends b->request, about the object of this step, or its owner. */
 static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
 {
 	struct store_request *r = &b->request;
+	const struct object *o =
+	    phase == OWNING ? objects_framework(b->objects) : submission_object(b);
 	b->phase = phase;
-	r->kind = submission_object(b)->kind;
-	r->name = submission_object(b)->name;
+	r->kind = o->kind;
+	r->name = o->name;
 	r->user = b->opt->user;
 	r->dry_run = b->opt->dry_run && r->verb != STORE_GET;
 	r->not_before_ms = not_before_ms;
@@ -676,7 +744,8 @@ static void submission_replace(struct submission *b)
 {
 	b->request = (struct store_request){
 		.verb = STORE_DELETE,
-		.uid = str_c(&b->old_uid),
+		.uid = b->old.uid,
+		.resource_version = b->old.version,
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = true,
 	};
@@ -721,7 +790,6 @@ static void submission_finish(struct submission *b)
 	b->done(b->arg, &b->e, b->again);
 	err_done(&b->e);
 	str_done(&b->patch);
-	str_done(&b->old_uid);
 	free(b->made);
 	free(b);
 }
@@ -747,7 +815,7 @@ static void undo(struct submission *b)
 			submission_remove(b);
 		return;
 	}
-	if (b->left_behind) {
+	if (b->left_behind && !b->again) {
 		err_set(&b->e, OUTCOME_UNKNOWN,
 		        "%s; the objects of job %s could not be removed (submission %s)",
 		        err_msg(&b->e), b->opt->display_name, b->opt->submission_id);

@@ -19,8 +19,15 @@
  * found nothing.  A job with dependents is then never started, and the janitor removes it; a job
  * without dependents runs.
  *
- * Objects of an older job of the same name are never adopted.  The submission waits up to 5 s for
- * the garbage collector to remove Secrets and ConfigMaps, and replaces a PriorityClass of this
+ * Objects of an older or interrupted submission are never adopted, because random parts (keys) and
+ * templates of another version differ.  An interrupted submission of the same request, or one of
+ * another server that is not done within 3 s, is taken over: its Framework is deleted, with uid and
+ * resourceVersion as preconditions, and created anew.  Then the first server can no longer start
+ * the job, its roll-back finds another uid, and dependents that it still creates belong to a
+ * Framework that is gone.  It answers with the result of the second one, or with 503.
+ *
+ * The submission waits up to 5 s for the garbage collector to remove Secrets and ConfigMaps, whose
+ * removal by this server would take the right to read Secrets.  It replaces a PriorityClass of this
  * installation, which nothing collects.
  *
  * Rights: podtemplates create, for pods of users; frameworks create, get, patch, delete; secrets
@@ -35,9 +42,8 @@
 #include "base/object.h"
 #include "k8s/transport/store.h"
 
-/* Errors of requests whose Idempotency-Key was seen before. */
-#define KEY_UNDER_WAY 409, "IdempotencyError"
-#define KEY_REUSED    422, "IdempotencyError"
+/* The Idempotency-Key was used before, with another body or job. */
+#define KEY_REUSED 422, "IdempotencyError"
 /* An older job of this name, or a dependent of it, is still being removed. */
 #define BEING_DELETED 503, "BeingDeletedError"
 
@@ -63,8 +69,9 @@ struct submission_options {
 	/*
 	 * The Framework's annotation rest-lit/idempotency, "KEY-BODY", both hex; NULL if the client
 	 * sent no key.  If a Framework of this name with the same KEY was created less than 24
-	 * hours ago (by the API server's clock): the same BODY and started: success, with `again`;
-	 * not started: 409 IdempotencyError; another BODY: 422 IdempotencyError.
+	 * hours ago (by the API server's clock): another BODY: 422 IdempotencyError; the same BODY
+	 * and started: success, with `again`; not started: this submission takes it over.  The
+	 * caller ensures that this process has one submission per key at a time.
 	 */
 	const char *idempotency;
 	int64_t deadline_ms; /* by clock_ms; settling may take 5 s more, undoing another 5 s */

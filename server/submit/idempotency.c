@@ -12,6 +12,8 @@
 #include "server/auth/token.h"
 #include "server/http/loop.h"
 
+#define KEY_UNDER_WAY 409, "IdempotencyError"
+
 enum { MAC = 32, KEY_KEPT = 16, KEY_HEX = 2 * KEY_KEPT, KEY_MAX = 128 };
 
 bool idempotency_key_ok(struct span key)
@@ -92,7 +94,7 @@ void key_claims_free(struct key_claims *c)
 	free(c);
 }
 
-/* The name of another job that is being created with this key, in the arena; or NULL. */
+/* The name of the job that is being created with this key, in the arena; or NULL. */
 static const char *claim_enter(struct submit *s, struct claim *mine)
 {
 	struct request *r = s->r;
@@ -100,7 +102,7 @@ static const char *claim_enter(struct submit *s, struct claim *mine)
 	const char *other = NULL;
 	(void)pthread_mutex_lock(&all->lock); /* cannot fail */
 	for (const struct claim *c = all->first; c && !other; c = c->next)
-		if (memcmp(c->value, mine->value, KEY_HEX) == 0 && !span_eq(c->job, mine->job))
+		if (memcmp(c->value, mine->value, KEY_HEX) == 0)
 			other = arena_dup(&r->arena, c->job);
 	if (!other) {
 		mine->next = all->first;
@@ -114,7 +116,7 @@ static const char *claim_enter(struct submit *s, struct claim *mine)
 	return other;
 }
 
-static void claim_release(void *arg)
+void idempotency_release(void *arg)
 {
 	struct submit *s = arg;
 	struct claim *c = TAKE(s->claim);
@@ -148,23 +150,19 @@ int idempotency_claim(struct submit *s, struct err *e)
 	struct claim *mine = ARENA_NEW(&s->r->arena, struct claim, 1);
 	*mine = (struct claim){ .value = s->value, .job = job_name(s->job) };
 	const char *other = claim_enter(s, mine);
-	if (s->claim)
-		request_on_end(s->r, claim_release, s);
-	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
-	const struct job_entry *made = claim_made(view, s);
-	/* Check this first: a claim outlives the creation of its job. */
-	if (made) {
-		claim_release(s);
-		return err_set(
-		    e, KEY_REUSED,
-		    "this Idempotency-Key has created job %s; another job needs another key",
-		    made->job);
-	}
 	if (other)
 		return err_set(
 		    e, KEY_UNDER_WAY,
-		    "a request with this Idempotency-Key is creating job %s; another job "
-		    "needs another key",
+		    "a request with this Idempotency-Key is creating job %s at this moment; send it "
+		    "again in a second, or another job with another key",
 		    other);
-	return 0;
+	request_on_end(s->r, idempotency_release, s);
+	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
+	const struct job_entry *made = claim_made(view, s);
+	if (!made)
+		return 0;
+	idempotency_release(s);
+	return err_set(e, KEY_REUSED,
+	               "this Idempotency-Key has created job %s; another job needs another key",
+	               made->job);
 }

@@ -246,6 +246,7 @@ static void submit_done(void *arg, const struct err *e, bool again)
 	s->again = again;
 	if (!e->http && !again && !s->dry_run)
 		submit_note(r->loop->server, p);
+	idempotency_release(s);
 	if (again)
 		answer_header(r, "Idempotency-Replayed", "true");
 	if (e->http)

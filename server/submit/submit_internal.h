@@ -68,8 +68,11 @@ bool idempotency_key_ok(struct span key);
  */
 const char *idempotency_value(struct submit *s);
 /*
- * Reserves s->value for s->job until the request ends.  -1 and *e: 422 IdempotencyError if this
- * user's key has created another job in the last 24 hours, 409 if it is creating one now.  Jobs
- * that another server has just submitted, or that the cache does not have yet, are not checked.
+ * Reserves s->value for s->job until idempotency_release, at the latest until the request ends.  -1
+ * and *e: 409 IdempotencyError if this process is creating a job with this user's key now, 422 if
+ * the key has created another job in the last 24 hours.  Jobs that another server has just
+ * submitted, or that the cache does not have yet, are not checked.
  */
 int idempotency_claim(struct submit *s, struct err *e);
+/* The job is created and in the cache, or it failed.  Takes a struct submit; may be called again. */
+void idempotency_release(void *arg);

@@ -17,7 +17,7 @@ static struct object OBJECTS[] = {
 	{ KIND_SECRET, "f-configcred", { "{\"owner\":\"\"}", 12 }, 10 },
 	{ KIND_PRIORITYCLASS, "f-priority", { HERE, sizeof(HERE) - 1 }, 0 },
 	{ KIND_CONFIGMAP, "f-env", { "{\"owner\":\"\"}", 12 }, 10 },
-	{ KIND_FRAMEWORK, "f", { "{}", 2 }, 0 },
+	{ KIND_FRAMEWORK, "f", { HERE, sizeof(HERE) - 1 }, 0 },
 };
 static const struct objects FOUR = { .v = OBJECTS, .n = 4 };
 static struct object ALONE = { KIND_FRAMEWORK, "f", { START, sizeof(START) - 1 }, 0 };

@@ -45,9 +45,11 @@ struct world {
 	size_t conflicts;      /* so many PATCHes are answered 409 */
 	size_t idle;           /* so many PATCHes are answered 200 and not executed */
 	int stolen_at; /* before this request the Framework is made anew by somebody; -1: never */
+	const char *stolen_key; /* with this key, and started; NULL: neither */
 	int late_at;   /* before this request what nobody waits for any more is executed: the POST
 	                * of a job without dependents, or the PATCH; 0: never */
 	int64_t now_s;
+	int64_t tick_s; /* each request takes so long */
 	bool strips_labels; /* of what is made */
 	const char *uid;    /* what it says that uids are; NULL: what they are */
 	size_t busy_gets;   /* foreign things vanish after so many POSTs that met them; 0: never */
@@ -246,7 +248,11 @@ static void world_begin(struct store *s, struct pending *p)
 	if (w->stolen_at == (int)w->requests) {
 		(void)snprintf(w->things[0].uid, sizeof(w->things[0].uid), "other");
 		(void)snprintf(w->things[0].id, sizeof(w->things[0].id), OTHER_ID);
+		(void)snprintf(w->things[0].key, sizeof(w->things[0].key), "%s",
+		               w->stolen_key ?: "");
+		w->things[0].started = w->stolen_key != NULL;
 	}
+	w->now_s += w->tick_s;
 	if (w->late_at > 0 && w->late_at == (int)w->requests)
 		start(w, w->things[0].exists ? &w->things[0] : add(w, KIND_FRAMEWORK, "f", ID));
 	w->requests++;

@@ -258,7 +258,7 @@ static void test_submission_replaces_a_priority_class_left_over(void **state)
 		struct world w;
 		world_init(&w);
 		add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
-		w.plan[4] = (enum fault)fault;
+		w.plan[5] = (enum fault)fault;
 		struct end end = submit(&w, &FOUR, 1000, false);
 		if (fault == FINE)
 			assert_int_equal(end.http, 0);

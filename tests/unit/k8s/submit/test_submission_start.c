@@ -172,7 +172,6 @@ static void test_submission_repeated(void **state)
 	(void)state;
 	static const struct repeated CASES[] = {
 		{ "aa-bb", "aa-bb", NOW_S, 0, true, true, false },
-		{ "aa-bb", "aa-bb", NOW_S, 409, false, false, false },
 		{ "aa-bb", "aa-cc", NOW_S, 422, true, false, false },
 		{ "aa-bb", "aa-cc", NOW_S, 422, false, false, false },
 		{ "aa-bb", "aa-b", NOW_S, 422, true, false, false },
@@ -201,22 +200,147 @@ static void test_submission_repeated(void **state)
 	}
 }
 
-static void test_submission_repeated_before_the_start_without_its_label(void **state)
+/* ---- an interrupted submission of the same request ------------------------------------------ */
+
+/* All that a server had made when it was killed, an hour ago. */
+static struct thing *interrupted(struct world *w)
 {
-	(void)state;
-	struct world w;
-	world_init(&w);
-	struct thing *old = add(&w, KIND_FRAMEWORK, "f", OTHER_ID);
+	world_init(w);
+	struct thing *old = add(w, KIND_FRAMEWORK, "f", OTHER_ID);
 	(void)snprintf(old->key, sizeof(old->key), "aa-bb");
-	old->bare = true;
-	w.now_s = NOW_S;
+	(void)snprintf(add(w, KIND_SECRET, "f-configcred", OTHER_ID)->owner, sizeof(old->owner),
+	               "%s", old->uid);
+	add(w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
+	return old;
+}
+
+static struct end submit_keyed(struct world *w)
+{
 	struct submission_options opt = { .submission_id = ID,
 		                          .display_name = "alice~x",
 		                          .idempotency = "aa-bb",
 		                          .deadline_ms = clock_ms() + 1000 };
-	struct end end = submit_with(&w, &FOUR, &opt);
-	assert_int_equal(end.http, 409);
-	assert_string_equal(end.code, "IdempotencyError");
+	return submit_with(w, &FOUR, &opt);
+}
+
+static void test_submission_takes_over_an_interrupted_one(void **state)
+{
+	(void)state;
+	for (int bare = 0; bare < 2; bare++) {
+		struct world w;
+		interrupted(&w)->bare = bare;
+		struct end end = submit_keyed(&w);
+		assert_int_equal(end.http, 0);
+		assert_false(end.again);
+		check_rule(&w, &FOUR, &end);
+		for (size_t i = 0; i < THINGS; i++)
+			assert_true(!w.things[i].exists || strcmp(w.things[i].id, ID) == 0);
+		assert_int_equal(w.verbs[STORE_DELETE], 2); /* Framework and PriorityClass */
+		store_free(&w.s);
+	}
+}
+
+/* Nothing of this submission stays if it fails. */
+static void test_submission_takes_over_with_a_fault(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 10; at++) {
+		for (size_t fault = NOT_SENT; fault < FAULT_MAX; fault++) {
+			struct world w;
+			interrupted(&w);
+			w.plan[at] = (enum fault)fault;
+			struct end end = submit_keyed(&w);
+			for (size_t i = 0; end.http != 0 && i < THINGS; i++)
+				w.things[i].exists &= strcmp(w.things[i].id, ID) == 0;
+			check_rule(&w, &FOUR, &end);
+			store_free(&w.s);
+		}
+	}
+}
+
+/* The first server goes on between the look and the DELETE: its job is the answer. */
+static void test_submission_started_before_it_is_taken_over_stays(void **state)
+{
+	(void)state;
+	struct world w;
+	struct thing *old = interrupted(&w);
+	w.late_at = 2;
+	struct end end = submit_keyed(&w);
+	assert_int_equal(end.http, 0);
+	assert_true(end.again);
+	assert_true(old->exists && old->started);
+	assert_int_equal(count(&w), 3);
+	store_free(&w.s);
+}
+
+/* A server that is making the job gets some seconds. */
+static void test_submission_waits_before_it_takes_over(void **state)
+{
+	(void)state;
+	struct world w;
+	interrupted(&w);
+	w.now_s = NOW_S - HOUR_S; /* it has just been made */
+	w.tick_s = 1;
+	struct end end = submit_keyed(&w);
+	assert_int_equal(end.http, 0);
+	assert_false(end.again);
+	check_rule(&w, &FOUR, &end);
+	assert_int_equal(w.verbs[STORE_GET], 2 + 2); /* after 2 and 3 s; PriorityClass, owner */
+	store_free(&w.s);
+	interrupted(&w);
+	w.now_s = NOW_S - HOUR_S;
+	w.tick_s = 1;
+	w.late_at = 2;
+	end = submit_keyed(&w);
+	assert_true(end.http == 0 && end.again);
+	assert_int_equal(w.verbs[STORE_DELETE], 0);
+	store_free(&w.s);
+}
+
+static void test_submission_takes_over_its_own_installation_only(void **state)
+{
+	(void)state;
+	struct world w;
+	struct thing *old = interrupted(&w);
+	(void)snprintf(old->instance, sizeof(old->instance), "elsewhere");
+	struct end end = submit_keyed(&w);
+	assert_string_equal(end.code, "ConflictJobError");
+	assert_int_equal(count(&w), 3);
+	store_free(&w.s);
+}
+
+/* It was stopped, and goes on: the job runs, and what it had made itself goes. */
+static void test_submission_that_was_taken_over(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	w.stolen_at = 4; /* the PATCH */
+	w.stolen_key = "aa-bb";
+	struct end end = submit_keyed(&w);
+	assert_int_equal(end.http, 0);
+	assert_true(end.again);
+	assert_true(w.things[0].exists && w.things[0].started);
+	assert_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
+	store_free(&w.s);
+}
+
+/* The PriorityClass that it finds is that of the new Framework. */
+static void test_submission_that_was_taken_over_replaces_nothing(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w);
+	struct thing *class = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
+	w.things[0] = *class; /* stolen_at is about the first thing */
+	w.things[1] = *class;
+	w.things[0].exists = false;
+	w.stolen_at = 4; /* POST Framework, Secret, PriorityClass; GET PriorityClass, owner */
+	w.stolen_key = "aa-bb";
+	struct end end = submit_keyed(&w);
+	assert_int_equal(end.http, 503);
+	assert_non_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
+	assert_true(w.things[0].exists);
 	store_free(&w.s);
 }
 
@@ -225,11 +349,6 @@ static void test_submission_repeated_says_why(void **state)
 	(void)state;
 	struct world w;
 	struct end end =
-	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-bb", NOW_S, 0, false, false, false });
-	store_free(&w.s);
-	assert_string_equal(end.code, "IdempotencyError");
-	assert_non_null(strstr(end.text, "removes an interrupted job"));
-	end =
 	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-cc", NOW_S, 0, true, false, false });
 	store_free(&w.s);
 	assert_string_equal(end.code, "IdempotencyError");
@@ -258,7 +377,13 @@ int main(void)
 		cmocka_unit_test(test_submission_unknown_start_keeps_what_is_needed),
 		cmocka_unit_test(test_submission_refused_but_made_before_stays),
 		cmocka_unit_test(test_submission_repeated),
-		cmocka_unit_test(test_submission_repeated_before_the_start_without_its_label),
+		cmocka_unit_test(test_submission_takes_over_an_interrupted_one),
+		cmocka_unit_test(test_submission_takes_over_with_a_fault),
+		cmocka_unit_test(test_submission_started_before_it_is_taken_over_stays),
+		cmocka_unit_test(test_submission_waits_before_it_takes_over),
+		cmocka_unit_test(test_submission_takes_over_its_own_installation_only),
+		cmocka_unit_test(test_submission_that_was_taken_over),
+		cmocka_unit_test(test_submission_that_was_taken_over_replaces_nothing),
 		cmocka_unit_test(test_submission_repeated_says_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/scan.h"
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
 #include "server/accounts/account.h"
@@ -16,13 +17,16 @@
 /* WAIT_MS: a client waits so long at most, which bridges short outages of the API server. */
 enum { WAIT_MS = 10000, NAME_MAX_BYTES = 2 * ACCOUNT_NAME, WHY_MAX = 600, BODY_EXTRA = 1024 };
 
+/* Clocks may differ so much before an expired token is refused without a TokenReview. */
+enum { SKEW_S = 300, CLAIMS_DEPTH = 16 };
+
 struct token_lookup {
 	token_lookup_callback *done; /* NULL: abandoned */
 	void *arg;
 	enum lookup_how how;
 	struct str token, body, name, place;
 	char id[65];
-	char user[ACCOUNT_NAME]; /* "" for a REVIEW */
+	char user[ACCOUNT_NAME]; /* as in struct token_question */
 	char *audience;
 };
 
@@ -119,9 +123,8 @@ static struct store_request request_of(struct token_lookup *k)
 		.namespace_name = review ? NULL : str_c(&k->place),
 		.whole = true,
 		.body = { str_view(&k->body) },
-		/* Requests are queued by user.  TokenReviews are few and skip the queue. */
-		.user = review ? NULL : k->user,
-		.urgent = review,
+		.user = k->user[0] ? k->user : NULL,
+		.urgent = !k->user[0],
 		.done = lookup_answered,
 		.arg = k,
 	};
@@ -320,4 +323,33 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 	lookup_copy_text(out->pod_uid, POD_UID_MAX,
 	                 extra_of(user, "authentication.kubernetes.io/pod-uid"));
 	return TOKEN_VALID;
+}
+
+const char *token_review_claims(struct span token, const char *audience, int64_t now_s,
+                                struct arena *a, struct review_user *out)
+{
+	size_t head = span_find(token, 0, ".");
+	size_t end = head == SIZE_MAX ? SIZE_MAX : span_find(token, head + 1, ".");
+	struct span claims;
+	int64_t expires_s;
+	*out = (struct review_user){ "", "", "" };
+	if (end == SIZE_MAX ||
+	    base64url_decode(a, (struct span){ token.p + head + 1, end - head - 1 }, &claims) < 0 ||
+	    !scan_valid(claims, CLAIMS_DEPTH))
+		return "it is not a token of a service account";
+	struct span meant = scan_get(claims, "aud");
+	bool right = span_is(scan_text(meant, a), audience);
+	struct scan s = scan_begin(meant);
+	for (struct span one; !right && scan_item(&s, &one);)
+		right = span_is(scan_text(one, a), audience);
+	if (!right)
+		return "it is for another audience";
+	if (!scan_int(scan_get(claims, "exp"), 0, INT64_MAX, &expires_s) ||
+	    expires_s <= now_s - SKEW_S)
+		return "it has expired";
+	struct span pod = scan_path(claims, "kubernetes.io", "pod");
+	lookup_copy_text(out->subject, SUBJECT_MAX, scan_text(scan_get(claims, "sub"), a));
+	lookup_copy_text(out->pod_name, POD_NAME_MAX, scan_text(scan_get(pod, "name"), a));
+	lookup_copy_text(out->pod_uid, POD_UID_MAX, scan_text(scan_get(pod, "uid"), a));
+	return NULL;
 }

@@ -29,6 +29,13 @@ enum token_verdict token_verdict_denied(struct span secret, const char *id);
 /* Whether a TokenReview's status has authenticated the token for this audience; then sets *out. */
 enum token_verdict token_verdict_review(struct span review, const char *audience,
                                         struct review_user *out);
+/*
+ * What a service account token says of itself, unverified: good for an early refusal only.  NULL,
+ * and *out is set; or why a TokenReview cannot authenticate it for this audience, a static text.
+ * now_s: since 1970.  The arena gets parts of the token.  Pure.
+ */
+const char *token_review_claims(struct span token, const char *audience, int64_t now_s,
+                                struct arena *a, struct review_user *out);
 
 enum lookup_how {
 	LOOKUP_STORED, /* is it among the user's tokens? */
@@ -38,8 +45,9 @@ enum lookup_how {
 
 struct token_question {
 	enum lookup_how how;
-	struct span token;    /* STORED, REVIEW */
-	const char *user;     /* STORED, DENIED; else "" */
+	struct span token; /* STORED, REVIEW */
+	/* REVIEW: new reviews of several of these start in turn; "": before all others. */
+	const char *user;
 	const char *id;       /* DENIED */
 	const char *audience; /* REVIEW */
 };

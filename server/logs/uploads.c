@@ -11,6 +11,7 @@
 #include "server/logs/logs_internal.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -29,9 +30,9 @@
 #include "server/server.h"
 
 enum {
-	UPLOADS_MAX = 256, /* at once */
-	REVIEWS_PER_SECOND = 100,
+	UPLOADS_MAX = 256,     /* at once, of tokens that were authenticated */
 	ADDRESS_UPLOADS = 120, /* per minute */
+	ADDRESS_AT_ONCE = 32,  /* also of tokens that are still to be authenticated */
 	ADDRESSES = 4096,
 	DEADLINE_MS = 5000, /* the timeout of pai-runtime */
 	TRIES = 8,
@@ -42,7 +43,8 @@ enum {
 
 struct upload {
 	struct request *r;
-	struct upload *next; /* in uploads->first */
+	struct upload *next;
+	enum { UPLOAD_REVIEW, UPLOAD_BODY, UPLOAD_QUEUED, UPLOAD_KEEPING, UPLOAD_OVER } stage;
 	struct output_id id;
 	struct span index_text; /* id.index in the name of the pod */
 	struct output_facts facts;
@@ -57,16 +59,15 @@ struct upload {
 };
 
 struct uploads {
-	struct rate *addresses, *reviews;
-	size_t n;             /* requests whose header has come */
-	struct upload *first; /* uploads with a body; those of one job run one by one */
+	struct rate *addresses;
+	struct upload *first, **last; /* all, from the header to the end of the answer */
 };
 
 struct uploads *uploads_new(void)
 {
 	struct uploads *u = xcalloc(1, sizeof(*u));
 	u->addresses = rate_new(ADDRESS_UPLOADS, 60, ADDRESSES);
-	u->reviews = rate_new(REVIEWS_PER_SECOND, 1, 1);
+	u->last = &u->first;
 	return u;
 }
 
@@ -75,7 +76,6 @@ void uploads_free(struct uploads *u)
 	if (!u)
 		return;
 	rate_free(u->addresses);
-	rate_free(u->reviews);
 	free(u);
 }
 
@@ -132,6 +132,28 @@ static void take_identity(struct upload *u, const struct review_user *who)
 		u->id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
 }
 
+/* Only authenticated uploads count here, so that strangers cannot take the places of pods. */
+static void upload_take_place(struct upload *u)
+{
+	size_t n = 0;
+	bool twice = false;
+	for (const struct upload *o = u->r->loop->has->uploads->first; o; o = o->next) {
+		if (o->stage == UPLOAD_REVIEW || o->stage == UPLOAD_OVER)
+			continue;
+		n++;
+		twice = twice || strcmp(o->id.pod_uid, u->id.pod_uid) == 0;
+	}
+	u->stage = UPLOAD_BODY;
+	if (twice)
+		refuse_busy(u->r, "another upload of this pod is in progress");
+	else if (n >= UPLOADS_MAX)
+		refuse_busy(u->r, "too many uploads at once");
+	else
+		request_identified(u->r);
+	if (u->r->answered)
+		u->stage = UPLOAD_OVER;
+}
+
 static void token_reviewed(void *arg, enum token_verdict f, const struct review_user *who,
                            const char *why)
 {
@@ -146,50 +168,71 @@ static void token_reviewed(void *arg, enum token_verdict f, const struct review_
 		refuse_busy(r, arena_dup(&r->arena, span_of(why)));
 	}
 	if (!r->answered)
-		request_identified(r);
+		upload_take_place(u);
 }
 
-static bool refuse_often(struct request *r, int64_t wait_s)
+/* The limits of an address come first, so that it uses up nothing of others. */
+static bool upload_address_busy(struct upload *u)
 {
-	if (!wait_s)
-		return false;
-	answer_header(r, "Retry-After", arena_printf(&r->arena, "%lld", (long long)wait_s));
-	answer_refuse(r, 429, "TooManyRequestsError",
-	              "too many uploads from this address in a minute");
-	return true;
+	struct request *r = u->r;
+	struct uploads *all = r->loop->has->uploads;
+	size_t n = 0;
+	int64_t wait_s = rate_take(all->addresses, span_of(r->client_text), clock_ms());
+	if (wait_s) {
+		answer_header(r, "Retry-After", arena_printf(&r->arena, "%lld", (long long)wait_s));
+		answer_refuse(r, 429, "TooManyRequestsError",
+		              "too many uploads from this address in a minute");
+		return true;
+	}
+	for (const struct upload *o = all->first; o; o = o->next)
+		n += o->stage != UPLOAD_OVER && strcmp(o->r->client_text, r->client_text) == 0;
+	if (n > ADDRESS_AT_ONCE)
+		refuse_busy(r, "too many uploads from this address at once");
+	return n > ADDRESS_AT_ONCE;
 }
 
 static void end_upload(void *arg)
 {
 	struct upload *u = arg;
+	struct uploads *all = u->r->loop->has->uploads;
+	struct upload **link = &all->first;
+	while (*link != u)
+		link = &(*link)->next;
+	*link = u->next;
+	if (!u->next)
+		all->last = link;
 	str_done(&u->body);
-	u->r->loop->has->uploads->n--;
 }
 
 bool uploads_begin(struct request *r)
 {
 	struct uploads *all = r->loop->has->uploads;
 	struct credentials c;
-	int64_t now = clock_ms();
+	struct review_user claims;
 	struct upload *u = ARENA_NEW(&r->arena, struct upload, 1);
+	*u = (struct upload){ .r = r, .body = STR_INIT(OBJECT_MAX) };
 	r->state = u;
-	u->r = r;
-	u->body = STR_INIT(OBJECT_MAX);
-	all->n++;
+	r->reply.close = true; /* refused before its body, or the only request of a pod */
+	*all->last = u;
+	all->last = &u->next;
 	request_on_end(r, end_upload, u);
-	if (refuse_often(r, rate_take(all->addresses, span_of(r->client_text), now)))
-		return true;
-	if (all->n > UPLOADS_MAX)
-		refuse_busy(r, "too many uploads at once");
-	else if (!r->loop->store)
+	if (!r->loop->store) {
 		refuse_busy(r, "this server is shutting down");
-	else if (auth_take_token(r, &c) && rate_take(all->reviews, SPAN("all"), now))
-		refuse_busy(r, "too many TokenReviews in this second");
-	if (r->answered)
+	} else if (!upload_address_busy(u) && auth_take_token(r, &c)) {
+		r->why = token_review_claims(span_of(r->token), OUTPUT_AUDIENCE,
+		                             (int64_t)time(NULL), &r->arena, &claims);
+		if (r->why)
+			answer_refuse(r, UNAUTHORIZED, "this token is not valid here");
+		else
+			take_identity(u, &claims);
+	}
+	if (r->answered) {
+		u->stage = UPLOAD_OVER;
 		return true;
+	}
 	struct token_question q = { .how = LOOKUP_REVIEW,
 		                    .token = span_of(r->token),
-		                    .user = "",
+		                    .user = r->client_text,
 		                    .audience = OUTPUT_AUDIENCE };
 	request_wait(r);
 	/* Never cancelled: the callback comes when the store ends, before r does. */
@@ -203,6 +246,7 @@ static void upload_ask(struct upload *u, enum object_kind kind, struct store_req
 {
 	q.kind = kind;
 	q.whole = true;
+	q.urgent = true; /* before the TokenReviews of others */
 	q.deadline_ms = u->deadline_ms;
 	q.arg = u;
 	store_request(u->r->loop->store, &q);
@@ -210,20 +254,26 @@ static void upload_ask(struct upload *u, enum object_kind kind, struct store_req
 
 static void upload_keep(struct upload *u);
 
-/* After the answer: starts the next upload of the same job. */
+/* Starts what waits; the uploads of a job run one by one, in their order. */
+static void uploads_go_on(struct uploads *all)
+{
+	for (struct upload *u = all->first; u; u = u->next) {
+		bool busy = u->stage != UPLOAD_QUEUED;
+		for (const struct upload *o = all->first; o && !busy; o = o->next)
+			busy = o->stage == UPLOAD_KEEPING &&
+			       strcmp(o->id.framework, u->id.framework) == 0;
+		if (busy)
+			continue;
+		u->stage = UPLOAD_KEEPING;
+		upload_keep(u);
+	}
+}
+
+/* After the answer. */
 static void upload_finish(struct upload *u)
 {
-	struct upload **link = &u->r->loop->has->uploads->first;
-	const char *framework = u->id.framework;
-	while (*link != u)
-		link = &(*link)->next;
-	*link = u->next;
-	for (struct upload *n = *link; n; n = n->next) {
-		if (strcmp(n->id.framework, framework) != 0)
-			continue;
-		upload_keep(n);
-		return;
-	}
+	u->stage = UPLOAD_OVER;
+	uploads_go_on(u->r->loop->has->uploads);
 }
 
 static void upload_answer(struct upload *u)
@@ -516,13 +566,8 @@ static void output_put_route(struct request *r)
 	sha256_hex(u->facts.sha, str_view(&r->body));
 	u->entry.failed = u->facts.exit_code != 0;
 	request_wait(r);
-	bool first = true;
-	struct upload **link = &r->loop->has->uploads->first;
-	for (; *link; link = &(*link)->next)
-		first = first && strcmp((*link)->id.framework, u->id.framework) != 0;
-	*link = u;
-	if (first)
-		upload_keep(u);
+	u->stage = UPLOAD_QUEUED;
+	uploads_go_on(r->loop->has->uploads);
 }
 
 const struct route UPLOAD_ROUTE = {

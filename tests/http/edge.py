@@ -17,8 +17,8 @@ PATH = "/api/v1"  # answers everybody
 class From(Connection):
     """A connection from one of this machine's other addresses."""
 
-    def __init__(self, server, source, timeout=PATIENCE):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=timeout * SLOW,
+    def __init__(self, server, source, timeout=PATIENCE, port=None):
+        self.socket = socket.create_connection(("127.0.0.1", port or server.port), timeout=timeout * SLOW,
                                                source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

@@ -1,19 +1,18 @@
 """The end of a task's output, which its pod uploads at the end and clients read afterwards."""
 import base64
 import gzip
+import json
 import random
 import threading
 import time
 
+from edge import From
 from fakeapi import status
 from harness import Connection, Server, free_port, framework_name, request_bytes, wait_until
 from logs import JOB, Place, framework_of, pod_of, refused
 from slow import in_threads
 from tokens import bearer, token
-from uploading import ERR, HELLO, OUT, ROUTE, frames, upload
-
-AUDIENCE = "rest-lit-output"
-ACCOUNT = "system:serviceaccount:default:runtime-account"
+from uploading import ACCOUNT, AUDIENCE, ERR, HELLO, OUT, ROUTE, frames, pod_token, upload
 
 
 class Uploads(Place):
@@ -23,7 +22,7 @@ class Uploads(Place):
         self.output_port = free_port()
         super().__init__("--output-listen", f"127.0.0.1:{self.output_port}",
                          "--output-url", f"http://127.0.0.1:{self.output_port}", *arguments)
-        self.pods = {}
+        self.pods, self.tokens = {}, {}
         self.set_tasks(tasks, retry, attempt)
 
     def set_tasks(self, n, retry=0, attempt=0, watched=True):
@@ -48,12 +47,13 @@ class Uploads(Place):
         return [task["containerId"] for role in (job or {}).get("taskRoles", {}).values()
                 for task in role["taskStatuses"]]
 
-    def vouch(self, text, pod, uid, account=ACCOUNT, audience=AUDIENCE):
-        """Set the result of a TokenReview."""
+    def vouch(self, text, pod, uid, account=ACCOUNT, audience=AUDIENCE, says=None):
+        """Make the token of this name and set the result of its TokenReview; says: its claims, if they differ."""
+        self.tokens[text] = pod_token(*(says or (pod, uid, account, audience)), jti=text)
         extra = {"authentication.kubernetes.io/pod-name": [pod],
                  "authentication.kubernetes.io/pod-uid": [uid]} if pod else {}
         with self.api.lock:
-            self.api.reviews[text] = {"authenticated": True, "audiences": [audience],
+            self.api.reviews[self.tokens[text]] = {"authenticated": True, "audiences": [audience],
                                       "user": {"username": account, "extra": extra}}
 
     def end(self, index=0, code=0, state="AttemptCompleted"):
@@ -68,7 +68,7 @@ class Uploads(Place):
         self.api.update("frameworks", self.name, body)
 
     def upload(self, body=HELLO, index=0, retry=0, attempt=0, **more):
-        return upload(self.output_port, f"pod-{index}-{retry}-{attempt}", body, **more)
+        return upload(self.output_port, self.tokens[f"pod-{index}-{retry}-{attempt}"], body, **more)
 
     def kept(self):
         """Names of the stored outputs, without the Framework's name."""
@@ -81,6 +81,15 @@ class Uploads(Place):
             return sum(len(base64.b64decode(v["binaryData"]["output.gz"]))
                        for (kind, name), v in self.api.objects.items()
                        if kind == "configmaps" and name.startswith(self.name + "-output-"))
+
+    def reviewed(self):
+        """The tokens of the TokenReviews, in their order."""
+        with self.api.lock:
+            return [json.loads(body)["spec"]["token"] if isinstance(body, (str, bytes)) else body["spec"]["token"]
+                    for method, path, _, _, body in self.api.requests if path.endswith("/tokenreviews")]
+
+    def reviews_sent(self):
+        return len(self.reviewed())
 
     def lines(self):
         with self.api.lock:
@@ -219,9 +228,6 @@ def a_log_that_goes_while_it_is_asked_for(check):
 def forged_and_foreign_tokens(check):
     with Uploads() as p:
         name, uid = f"{p.name}-worker-0", p.pods[0]
-        with p.api.lock:
-            p.api.reviews["other audience"] = {"authenticated": True, "audiences": ["rest-lit"],
-                                               "user": {"username": ACCOUNT}}
         p.vouch("otheraccount", name, uid, "system:serviceaccount:default:other")
         p.vouch("othernamespace", name, uid, "system:serviceaccount:other:runtime-account")
         p.vouch("person", name, uid, "alice")
@@ -238,8 +244,23 @@ def forged_and_foreign_tokens(check):
                             ("nojob", (403,)), ("otherjob", (403,)), ("otherrole", (503,)),
                             ("otherindex", (503,)), ("replaced", (403,)), ("oddname", (403,)),
                             (token(), (401,))):
-            code, _, _ = upload(p.output_port, text)
+            code, _, _ = upload(p.output_port, p.tokens.get(text, text))
             check.ok(f"{text[:20]}: refused", code in codes, code)
+        looked_at = p.api.count("POST", "tokenreviews")
+        check.equal("TokenReviews of those only that may be right", looked_at, 4)
+        for what, more in (("expired", {"lifetime": -600}), ("no account", {"sub": None}), ("no expiry", {"exp": "x"}),
+                           ("no audience", {"aud": 7}), ("no pod", {"kubernetes.io": {"pod": []}}),
+                           ("no claims", {"aud": {"rest-lit-output": "rest-lit-output"}})):
+            check.ok(f"{what}: refused", upload(p.output_port, pod_token(name, uid, **more))[0] in (401, 403))
+        for text in ("a..b", "..", "a.!.b", "a.e30.b", "a." + "W1tb" * 100 + ".b", "x" * 5000, "a." + "x" * 8000 + ".b"):
+            check.ok(f"{text[:20]}: refused", upload(p.output_port, text)[0] in (401, 403))
+        check.equal("without TokenReviews", p.api.count("POST", "tokenreviews"), looked_at)
+        good = (name, uid, ACCOUNT, AUDIENCE)
+        p.vouch("says more", f"{framework_name('other')}-worker-0", uid, says=good)
+        p.vouch("is another's", name, uid, "system:serviceaccount:default:other", says=good)
+        p.tokens["is nobody's"] = pod_token(*good)
+        for text, codes in (("says more", 403), ("is another's", 403), ("is nobody's", 401)):
+            check.equal(f"{text}: the review decides", upload(p.output_port, p.tokens[text])[0], codes)
         for header in ({}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
             with Connection(p.output_port) as c:
                 c.send(request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", HELLO, {
@@ -247,7 +268,7 @@ def forged_and_foreign_tokens(check):
                 check.equal(f"{header}: refused", c.reply().status, 401)
         check.equal("nothing is kept", p.kept(), [])
         check.equal("nor made", p.api.count("POST", "configmaps"), 0)
-        check.equal("nor is any token in the log", [w for w in ("otheraccount", "unbound", token()[:30])
+        check.equal("nor is any token in the log", [w for w in (p.tokens["otheraccount"][-30:], token()[:30])
                                                     if w in p.server.settled_log()], [])
 
 
@@ -279,19 +300,19 @@ def the_cache_may_be_behind(check):
         body = framework_of(p.name, "alice", JOB, {("worker", 0): (2, None)})
         p.api.update("frameworks", p.name, body)
         p.vouch("early", f"{p.name}-worker-0", "u-2")
-        check.equal("not known yet", upload(p.output_port, "early")[0], 503)
+        check.equal("not known yet", upload(p.output_port, p.tokens["early"])[0], 503)
         p.api.update("frameworks", p.name, framework_of(p.name, "alice", JOB, {("worker", 0): (2, "u-2")}))
-        check.equal("known", upload(p.output_port, "early")[0], 204)
+        check.equal("known", upload(p.output_port, p.tokens["early"])[0], 204)
 
 
 def one_port_one_route(check):
     """The token is valid for no other route, and the port has no other route."""
     with Uploads() as p:
         for path in ("/api/v2/jobs", "/api/v2/user", p.path(), p.path() + "/all", f"/api/v2/jobs/alice~{JOB}"):
-            reply = p.server.request("GET", path, headers=bearer("pod-0-0-0"))
+            reply = p.server.request("GET", path, headers=bearer(p.tokens["pod-0-0-0"]))
             check.equal(f"the pod's token elsewhere: {path}", reply.status, 401)
         reply = p.server.request("PUT", ROUTE + "?exitCode=0&dropped=0", HELLO, {
-            "Content-Type": "application/octet-stream", **bearer("pod-0-0-0")})
+            "Content-Type": "application/octet-stream", **bearer(p.tokens["pod-0-0-0"])})
         check.equal("the route is not at the other port", reply.status, 404)
         for method, path in (("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v2/jobs"), ("GET", ROUTE),
                              ("OPTIONS", ROUTE), ("POST", "/api/v2/jobs"), ("PUT", "/rest-server" + ROUTE)):
@@ -311,7 +332,7 @@ def malformed_uploads(check):
                       "?exitCode=99999999999&dropped=0"):
             with Connection(p.output_port) as c:
                 c.send(request_bytes(p.output_port, "PUT", ROUTE + query, HELLO, {
-                    "Content-Type": "application/octet-stream", **bearer("pod-0-0-0")}))
+                    "Content-Type": "application/octet-stream", **bearer(p.tokens["pod-0-0-0"])}))
                 check.equal(f"query {query!r}", c.reply().status, 400)
         check.equal("another type", p.upload(**{"Content-Type": "text/plain"})[0], 415)
         check.equal("nothing is kept", p.kept(), [])
@@ -427,14 +448,19 @@ def many_at_once(check):
                     [b"task %d\n" % i for i in range(30)])
 
 
+def forged(p, i):
+    """It says what the token of a pod says, and needs a TokenReview."""
+    return pod_token(f"{p.name}-worker-0", p.pods[0], jti=f"forged {i}")
+
+
 def floods(check):
     """The limit per minute and address; other addresses are not affected."""
     with Uploads() as p:
         start = time.monotonic()
-        codes = [upload(p.output_port, f"junk{i}")[0] for i in range(50)]
+        codes = [upload(p.output_port, forged(p, i))[0] for i in range(50)]
         check.equal("the first are looked at", set(codes), {401})
         # Faster than the limit recovers, two per second.
-        codes += sum(in_threads(8, lambda i: [upload(p.output_port, f"junk{i}-{n}")[0] for n in range(25)]), [])
+        codes += sum(in_threads(8, lambda i: [upload(p.output_port, forged(p, f"{i}-{n}"))[0] for n in range(25)]), [])
         most = 121 + 2 * (time.monotonic() - start)
         check.ok("then no more", 429 in codes and codes.count(401) <= most, (codes.count(401), most))
         check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= most,
@@ -442,6 +468,92 @@ def floods(check):
         check.equal("others are answered", p.server.request("GET", "/healthz").status, 200)
         code, _, headers = p.upload()
         check.ok("with the right token, too", code == 429 and int(headers["retry-after"]) >= 1, (code, headers))
+        check.equal("from another address", p.upload(source="127.0.0.9")[0], 204)
+
+
+STRANGERS = [f"127.0.0.{i}" for i in range(2, 7)]
+
+
+def strangers(check):
+    """Five addresses hold 60 connections each: without a byte, with half a head, with a head and no body, and with
+    tokens that only a TokenReview can refuse.  Pods of other addresses upload all the same."""
+    head = request_bytes(1, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
+        "Content-Type": "application/octet-stream", "Content-Length": "60000", "Authorization": "Bearer TOKEN"})
+    for what, sent in (("no byte", lambda p, i: b""), ("half a head", lambda p, i: head[:60]),
+                       ("no token of a pod", lambda p, i: head.replace(b"TOKEN", b"forged%d" % i)),
+                       ("forged tokens of pods", lambda p, i: head.replace(b"TOKEN", forged(p, i).encode())),
+                       ("the token of one pod", lambda p, i: head.replace(b"TOKEN", p.tokens["pod-0-0-0"].encode()))):
+        with Uploads(tasks=41) as p:
+            crowd = []
+            for i in range(300):
+                c = From(p, STRANGERS[i % 5], port=p.output_port)
+                c.send(sent(p, i))
+                crowd.append(c)
+            codes = {}
+
+            def honest(k):
+                for i in range(1 + k, 41, 4):
+                    codes[i] = p.upload(frames((OUT, b"task %d\n" % i)), i, source=f"127.0.1.{i}")[0]  # noqa: B023
+            in_threads(4, honest)
+            check.equal(f"{what}: all of 40 are kept, at the first attempt", codes, {i: 204 for i in range(1, 41)})
+            check.ok(f"{what}: refused strangers are cut off", "forged" not in what or
+                     wait_until(lambda: all(closed(c) for c in crowd)))  # noqa: B023
+            for c in crowd:
+                c.close()
+
+
+def connections_are_cut(check):
+    """Whoever sends no byte, half a head or no body holds a connection for the time of one request."""
+    with Uploads("--read-timeout", "2") as p:
+        head = request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
+            "Content-Type": "application/octet-stream", "Content-Length": "60000", **bearer(p.tokens["pod-0-0-0"])})
+        crowd = []
+        for sent in (b"", head[:60], head, head + HELLO):
+            crowd.append(From(p, "127.0.0.2", port=p.output_port))
+            crowd[-1].send(sent)
+        check.ok("all are cut", wait_until(lambda: all(closed(c) for c in crowd), 20))
+        check.equal("and the pod may upload", p.upload()[0], 204)
+        for c in crowd:
+            c.close()
+
+
+def closed(c):
+    """The server has closed this connection; reads what it has sent before."""
+    c.socket.setblocking(False)
+    try:
+        while c.socket.recv(4096):
+            pass
+        return True
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def slow_reviews(check):
+    """Forged tokens wait for their TokenReviews in a queue of their address, a few of each at once."""
+    with Uploads(tasks=3) as p:
+        gate = threading.Event()
+        p.api.fault("POST", "tokenreviews", until=gate)
+        crowd = []
+        for i in range(120):
+            c = From(p, STRANGERS[i % 2], port=p.output_port)
+            c.send(request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", HELLO, {
+                "Content-Type": "application/octet-stream", **bearer(forged(p, i))}))
+            crowd.append(c)
+        check.ok("of each address, 32 wait", wait_until(lambda: sum(closed(c) for c in crowd) == 120 - 64),
+                 sum(closed(c) for c in crowd))
+        done = {}
+        waiting = threading.Thread(target=lambda: done.update(code=p.upload(source="127.0.0.9")[0]))
+        waiting.start()
+        check.ok("it waits for its review", wait_until(lambda: not waiting.is_alive() or p.reviews_sent() >= 16))
+        gate.set()
+        waiting.join()
+        check.equal("and is kept", done["code"], 204)
+        mine = [i for i, text in enumerate(p.reviewed()) if text == p.tokens["pod-0-0-0"]]
+        check.ok("its turn came before most of theirs", mine and mine[0] < 32, mine)
+        for c in crowd:
+            c.close()
 
 
 def bodies_that_do_not_come(check):
@@ -454,7 +566,7 @@ def bodies_that_do_not_come(check):
         for _ in range(40):
             c = Connection(p.output_port)
             c.send(request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
-                "Content-Type": "application/octet-stream", "Content-Length": "98000", **bearer("pod-0-0-0")}))
+                "Content-Type": "application/octet-stream", "Content-Length": "98000", **bearer(p.tokens["pod-0-0-0"])}))
             waiting.append(c)
         check.equal("others are answered", p.server.request("GET", "/api/v2/info").status, 200)
         gate.set()
@@ -467,5 +579,5 @@ TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode,
          output_of_a_pod_whose_log_is_gone, ranges, no_link_leads_nowhere, earlier_attempts,
          a_log_that_goes_while_it_is_asked_for, forged_and_foreign_tokens, replayed_tokens,
          the_cache_may_be_behind, one_port_one_route, malformed_uploads, failed_tasks_first, no_room,
-         another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods,
+         another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods, strangers, connections_are_cut, slow_reviews,
          bodies_that_do_not_come]

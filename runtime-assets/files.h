@@ -36,6 +36,11 @@ struct layout {
  * [A-Za-z0-9._-]. */
 void layout_init(struct layout *l, const char *root, struct arena *a);
 
+/* The private key of the job, in layout.ssh_secret; and a directory in layout.work that the ssh
+ * plugin makes, with ssh and scp for images that lack them. */
+#define SSH_PRIVATE "ssh-privatekey"
+#define SSH_BIN     "bin"
+
 /* "dir/name" in the arena. */
 const char *path_join(struct arena *a, const char *dir, const char *name);
 

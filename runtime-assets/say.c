@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,8 +52,11 @@ static void say_blank(char *text, size_t n)
 	}
 }
 
+/* `run` puts the time and the name of the program before each line of its plugins. */
 static size_t say_prefix(char *out, size_t size, const char *level)
 {
+	if (logs.n == 0 && getenv("RUNTIME_LOG_PIPE")) /* NOLINT(concurrency-mt-unsafe) */
+		return (size_t)snprintf(out, size, "%s", level);
 	char now_text[RFC3339_MAX];
 	rfc3339_text(now_text, clock_wall_ms() / 1000);
 	int n = snprintf(out, size, "%s [openpai-runtime] %s", now_text, level);

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * Messages of init and of the plugins' commands: one line each to standard error, and to at most
- * two log files: `2026-01-31T12:00:00Z [openpai-runtime] warning: text`.  They contain no secrets.
+ * two log files: `2026-01-31T12:00:00Z [openpai-runtime] warning: text`; in scripts of `run`, which
+ * adds the time, `warning: text`.  They contain no secrets.
  */
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
  * sshd, ssh and scp for images without openssh: dropbear, which is linked into the static program
  * and called through links with these names.
  */
-#include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,13 +44,11 @@ void dropbear_key_random(unsigned char *buf, unsigned int n)
 
 int dropbear_initgroups(const char *user, gid_t group);
 
-/* In the place of initgroups.  Without CAP_SETGID, as in a user namespace, root keeps its groups.
- */
+/* In the place of initgroups.  Root keeps its groups without CAP_SETGID, and in a user namespace
+ * that lacks some of them. */
 int dropbear_initgroups(const char *user, gid_t group)
 {
-	if (initgroups(user, group) == 0)
-		return 0;
-	return errno == EPERM && strcmp(user, "root") == 0 ? 0 : -1;
+	return initgroups(user, group) == 0 || strcmp(user, "root") == 0 ? 0 : -1;
 }
 
 int dropbear_stat(const char *path, struct stat *out);

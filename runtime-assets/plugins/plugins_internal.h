@@ -110,8 +110,8 @@ enum {
 	SSH_SEED = 32           /* bytes of an ed25519 key */
 };
 
-/* The keys of the job, in layout.ssh_secret, and the private one in ssh_directory(). */
-#define SSH_PRIVATE "ssh-privatekey"
+/* The keys of the job, in layout.ssh_secret (SSH_PRIVATE: files.h), and the private one in
+ * ssh_directory(). */
 #define SSH_PUBLIC  "ssh-publickey"
 #define SSH_JOB_KEY "job_key"
 /* The same in the format of dropbear. */

@@ -1,8 +1,8 @@
 /*
  * `pai-runtime sshd` and `pai-runtime ssh-barrier`, in the user's container.
  *
- * An image without openssh gets sshd, ssh and scp of dropbear.c; sshd also if this process may not
- * change its user, as sshd of openssh does.  All files of sshd are in the user's .pai-ssh and
+ * An image without openssh gets sshd, ssh and scp of dropbear.c; sshd also if that of openssh could
+ * not confine itself here (sshd_may_confine).  All files of sshd are in the user's .pai-ssh and
  * written at each start; /etc is not changed.  Only keys of the job can log in, since the port is
  * open to the network.  PAM fails in containers (loginuid); it is used only if root is locked (`!`
  * in shadow), because without PAM sshd refuses locked accounts.
@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -223,6 +223,12 @@ static const char *sshd_find(struct sshd *s)
 	return NULL;
 }
 
+/* Its name is compiled into sshd. */
+static const char *sshd_empty_directory(struct sshd *s)
+{
+	return arena_printf(&s->a, "%s/run/sshd", s->at.root);
+}
+
 static int sshd_remove_old(const char *path, struct err *e)
 {
 	if (unlink(path) == 0 || errno == ENOENT)
@@ -239,21 +245,58 @@ static int sshd_link(struct sshd *s, const char *dir, const char *name, struct e
 	return err_set(e, FAILED, "cannot create %s: %s", path, strerror(errno));
 }
 
-/* May this process change its user and groups?  Not in a user namespace without capabilities. */
-static bool sshd_may_change(void)
+/* sshd of openssh, as root, handles each connection in an empty directory as the user `sshd`.  This
+ * fails without the capabilities SYS_CHROOT, SETGID and SETUID, where a namespace lacks the ids or
+ * denies setgroups, and in images without that user: sshd starts, but refuses all.  So try it. */
+static bool sshd_may_confine(struct sshd *s)
 {
-	gid_t group[NGROUPS_MAX];
-	int n = getgroups(NGROUPS_MAX, group);
-	return n >= 0 && setgroups((size_t)n, group) == 0;
+	ERR_AUTO ignored = { 0 };
+	struct span text;
+	struct span line = SPAN("");
+	int64_t uid;
+	int64_t gid;
+	const char *passwd = arena_printf(&s->a, "%s/etc/passwd", s->at.root);
+	if (file_read(passwd, FILE_MOUNTED, TEXT_MAX, &s->a, &text, &ignored))
+		return false;
+	while (!span_starts(line, "sshd:") && text.n > 0)
+		line = span_next(&text, '\n');
+	bool known = span_is(span_next(&line, ':'), "sshd");
+	(void)span_next(&line, ':'); /* the password */
+	if (!known || parse_i64(span_next(&line, ':'), 1, INT32_MAX, &uid) ||
+	    parse_i64(span_next(&line, ':'), 0, INT32_MAX, &gid))
+		return false;
+	pid_t pid = fork();
+	if (pid == 0) {
+		gid_t group = (gid_t)gid;
+		_exit(chroot(sshd_empty_directory(s)) != 0 || setgroups(1, &group) != 0 ||
+		      setresgid(group, group, group) != 0 ||
+		      setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) != 0);
+	}
+	return pid > 0 && child_wait(pid) == 0;
+}
+
+/* As ssh and scp: where people look; and at the end of the PATH that `run` gives to the task, since
+ * users who are not root may not write to the first. */
+static void sshd_link_client(struct sshd *s)
+{
+	ERR_AUTO why = { 0 };
+	const char *const bin[] = { arena_printf(&s->a, "%s/usr/local/bin", s->at.root),
+		                    path_join(&s->a, s->at.work, SSH_BIN) };
+	int failed = 0;
+	for (size_t i = 0; i < 2; i++) {
+		(void)mkdir(bin[i], 0755); /* it may exist */
+		failed += sshd_link(s, bin[i], "ssh", &why) || sshd_link(s, bin[i], "scp", &why);
+	}
+	if (failed == 2)
+		say(SAY_WARNING, "ssh plugin: %s, so there is no ssh to other tasks",
+		    err_msg(&why));
 }
 
 /* Finds the programs of the image, and replaces those that it lacks. */
 static int sshd_choose(struct sshd *s, struct err *e)
 {
 	static const char *const OURS[] = { "sshd", "dropbearconvert" };
-	const char *bin = arena_printf(&s->a, "%s/usr/local/bin", s->at.root);
-	ERR_AUTO why = { 0 };
-	s->program = child_exists("ssh-keygen") && sshd_may_change() ? sshd_find(s) : NULL;
+	s->program = child_exists("ssh-keygen") && sshd_may_confine(s) ? sshd_find(s) : NULL;
 	s->client = s->job && !child_exists("ssh");
 	if (s->program && !s->client)
 		return 0;
@@ -262,12 +305,8 @@ static int sshd_choose(struct sshd *s, struct err *e)
 	for (size_t i = 0; i < sizeof(OURS) / sizeof(*OURS); i++)
 		if (sshd_link(s, s->dir, OURS[i], e))
 			return -1;
-	if (!s->client)
-		return 0;
-	(void)mkdir(bin, 0755); /* it may exist */
-	if (sshd_link(s, bin, "ssh", &why) || sshd_link(s, bin, "scp", &why))
-		say(SAY_WARNING, "ssh plugin: %s, so there is no ssh to other tasks",
-		    err_msg(&why));
+	if (s->client)
+		sshd_link_client(s);
 	return 0;
 }
 
@@ -402,10 +441,9 @@ static int sshd_start(struct sshd *s, struct err *e)
 
 static int sshd_make_directories(struct sshd *s, struct err *e)
 {
-	const char *run = arena_printf(&s->a, "%s/run/sshd", s->at.root);
 	if (dir_make(s->home_ssh, 0700, e) || dir_make(s->dir, 0700, e))
 		return -1;
-	return geteuid() == 0 ? dir_make(run, 0755, e) : 0;
+	return geteuid() == 0 ? dir_make(sshd_empty_directory(s), 0755, e) : 0;
 }
 
 static void sshd_name_files(struct sshd *s)
@@ -495,6 +533,8 @@ enum {
 	NOT_REACHED = 10, /* with the text below: 249 in the exit specification */
 	AT_ONCE = 16,
 	TRY_MAX_MS = 30000, /* an ssh that hangs is ended then */
+	SAID_MAX = 65536,   /* of messages of ssh; earlier ones are dropped */
+	SAID_LAST = 512,    /* at their end */
 	ROUNDS_PER_MINUTE = 6
 };
 /* The exit specification looks for this in the log. */
@@ -518,6 +558,7 @@ struct barrier {
 	int64_t round_ms, rounds;
 	int64_t end_ms; /* no ssh is started afterwards: rounds may take too long */
 	bool last;      /* the last round shows messages of ssh */
+	int said;       /* a file in memory for those of the round */
 };
 
 /* ---- one round ------------------------------------------------------------------------------- */
@@ -535,7 +576,7 @@ static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 		                     b->peers.v[peer].alias,
 		                     "true",
 		                     NULL };
-	struct child ssh = { argv, NULL, STREAM_NONE, b->last ? STREAM_OURS : STREAM_NONE };
+	struct child ssh = { argv, NULL, STREAM_NONE, b->last ? STREAM_OURS : b->said };
 	*t = (struct attempt){ child_start(&ssh), peer, clock_ms() + TRY_MAX_MS };
 	if (t->pid > 0)
 		return 0;
@@ -570,11 +611,32 @@ static bool ssh_barrier_next(const struct barrier *b, size_t *next)
 	return *next < b->peers.n;
 }
 
+/* Drops the messages of ssh if there are more than so many bytes. */
+static void ssh_barrier_forget(const struct barrier *b, off_t most)
+{
+	if (lseek(b->said, 0, SEEK_CUR) > most && ftruncate(b->said, 0) == 0)
+		(void)lseek(b->said, 0, SEEK_SET);
+}
+
+/* The last line of ssh's messages; empty if there is none. */
+static struct span ssh_barrier_last(const struct barrier *b, char text[static SAID_LAST])
+{
+	off_t end = lseek(b->said, 0, SEEK_CUR);
+	ssize_t n = pread(b->said, text, SAID_LAST, end > SAID_LAST ? end - SAID_LAST : 0);
+	struct span rest = span_trim((struct span){ text, n > 0 ? (size_t)n : 0 });
+	struct span line = rest;
+	while (rest.n > 0)
+		line = span_next(&rest, '\n');
+	return line;
+}
+
 static int ssh_barrier_round(struct barrier *b)
 {
 	size_t next = 0;
+	ssh_barrier_forget(b, 0);
 	for (;;) {
 		size_t busy = 0;
+		ssh_barrier_forget(b, SAID_MAX);
 		for (size_t i = 0; i < AT_ONCE; i++) {
 			struct attempt *t = &b->attempt[i];
 			if (t->pid)
@@ -628,7 +690,10 @@ static int ssh_barrier_wait(struct barrier *b)
 			say(SAY_INFO, "ssh barrier: all other tasks are reached");
 			return 0;
 		}
-		say(SAY_INFO, "ssh barrier: %zu tasks are not reached yet", b->missing);
+		char text[SAID_LAST];
+		struct span said = ssh_barrier_last(b, text);
+		say(SAY_INFO, "ssh barrier: %zu tasks are not reached yet%s%.*s", b->missing,
+		    said.n ? ": " : "", (int)said.n, said.p);
 		if (!b->last)
 			clock_sleep(began + b->round_ms - clock_ms());
 	}
@@ -672,7 +737,7 @@ static int ssh_barrier_parse(struct barrier *b, int argc, char **argv)
 
 int cmd_ssh_barrier(int argc, char **argv)
 {
-	struct barrier b = { .missing = 0 };
+	struct barrier b = { .said = STREAM_NONE };
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
 		return ssh_barrier_usage(stdout, 0);
 	if (ssh_barrier_parse(&b, argc, argv)) {
@@ -689,6 +754,8 @@ int cmd_ssh_barrier(int argc, char **argv)
 		b.reached[i] = b.peers.v[i].own;
 		b.missing += !b.peers.v[i].own;
 	}
+	FD_AUTO said = memfd_create("ssh", MFD_CLOEXEC);
+	b.said = said < 0 ? STREAM_NONE : said;
 	int rc = ssh_barrier_wait(&b);
 	arena_done(&b.a);
 	return rc;

@@ -393,6 +393,10 @@ static void run_make_environment(struct run *r)
 	if (run_read(r, "distributed_env", RUNTIME_ENV_MAX, &text) == 0)
 		environment_add_absent(&env, text, &r->logs.notes);
 	run_tell_missing(r, &env);
+	const char *path = environment_get(&env, "PATH");
+	if (path && access(path_join(r->a, r->at.ssh_secret, SSH_PRIVATE), F_OK) == 0)
+		environment_set(&env, "PATH",
+		                arena_printf(r->a, "%s:%s/" SSH_BIN, path, r->at.work));
 	char here[PATH_MAX];
 	environment_set(&env, "PAI_WORK_DIR", getcwd(here, sizeof(here)) ? here : "/");
 	environment_set(&env, "RUNTIME_LOG_PIPE", supervise_pipe(r->supervisor));

@@ -1,5 +1,5 @@
-"""The plugin ssh: sshd and the barrier, with a fake sshd, the one of pai-runtime and, if installed, a
-real one (/usr/sbin/sshd, or $TEST_SSHD)."""
+"""The plugin ssh: sshd and the barrier, with a fake sshd, the one of pai-runtime and that of Debian."""
+import concurrent.futures
 import os
 import pwd
 import re
@@ -13,7 +13,7 @@ import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http"))
 
-from checks import RUNTIME, SLOW, check, equal, finish, tests
+from checks import RUNTIME, SLOW, TOP, check, equal, finish, tests
 from harness import free_port
 from plugin_kit import D, PAI, SHELLS, Pod
 
@@ -31,6 +31,7 @@ pid=$(sed -n 's/^PidFile "\\(.*\\)"$/\\1/p' "$conf")
 echo $! >"$pid"
 """
 FAKE_KEYGEN = 'while [ "$1" != -f ]; do shift; done; echo made >>"$2.made"; echo key >"$2"\n'
+SSHD_USER = "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
 
 
 def pod_with_sshd(plugins="[{plugin: ssh, parameters: {jobssh: true, userssh: {value: ssh-rsa AAAAMINE it's}}}]",
@@ -40,6 +41,7 @@ def pod_with_sshd(plugins="[{plugin: ssh, parameters: {jobssh: true, userssh: {v
         "PAI_HOST_IP_ps_0": "10.0.0.1", "PAI_ps_0_ssh_PORT": "1111,1112", "PAI_HOST_IP_worker_0": "10.0.0.2",
         "PAI_worker_0_ssh_PORT": "2222,2223", "PAI_HOST_IP_worker_1": "10.0.0.3", "PAI_worker_1_ssh_PORT": "3333"}, **env))
     pod.fake("sshd", FAKE_SSHD, where="/usr/sbin/sshd")
+    pod.write("/etc/passwd", SSHD_USER)
     pod.fake("ssh-keygen", FAKE_KEYGEN)
     pod.fake("ssh", "exit 1\n")
     return pod
@@ -107,7 +109,7 @@ def files():
         users = pod.read("/root/.ssh/config").decode()
         check("files: they are in the user's configuration, which stays", hosts in users and
               users.endswith("Host *\n# end of what pai-runtime writes\nCompression yes\nHost mine\n  Port 7\n"), users)
-        check("files: nothing was written to /etc", not pod.exists("/etc"))
+        check("files: nothing was written to /etc", os.listdir(pod.at("/etc")) == ["passwd"])
         again(pod, users)
         end(pod)
 
@@ -191,6 +193,7 @@ def keys():
 FAKE_SSH = """
 while [ "$1" != -- ]; do shift; done
 echo "$2" >>"$SAW"
+printf '%s\\n' "$SAID" >&2
 case "$2" in
 ps-0) exit 0 ;;
 worker-1) [ "$(grep -c worker-1 "$SAW")" -gt "${GOOD_AFTER:-0}" ] ;;
@@ -211,9 +214,11 @@ def barrier():
         check("barrier: without a key it does not wait", done.returncode == 10 and b"no key to log in with" in done.stderr, done)
     with pod_with_key() as pod:
         pod.fake("ssh", FAKE_SSH)
-        pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="2")
+        pod.env.update(SAW=pod.at("/saw"), GOOD_AFTER="2", SAID="a banner\nssh: connect to host: Connection refused\n")
         done = pod.run("ssh-barrier", "--round", "0", "1")
         equal("barrier: all are reached", done.returncode, 0)
+        check("barrier: ssh's last words", done.stderr.count(b": 1 tasks are not reached yet: ssh: connect to host: Connection refused\n") == 2 and
+              b"banner" not in done.stderr, done.stderr)
         equal("barrier: each is asked until it answers, not oneself",
               sorted(pod.read("/saw").decode().split()), ["ps-0", "worker-1", "worker-1", "worker-1"])
     with pod_with_key() as pod:
@@ -258,9 +263,9 @@ def shells():
             end(pod)
 
 
-# ---- real sshd -----------------------------------------------------------------------------------
+# ---- real containers -----------------------------------------------------------------------------
 
-def real_pods(folder, ports, key=("ed25519",)):
+def real_pods(folder, ports, key=("ed25519",), command="true"):
     """Two tasks on one machine.  The role's name sounds like a secret, and others may write to the second home."""
     subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", folder + "/job", "-t", *key], check=True)
     private, public = (open(folder + name).read() for name in ("/job", "/job.pub"))
@@ -271,51 +276,140 @@ def real_pods(folder, ports, key=("ed25519",)):
            "PAI_tokenizer_1_ssh_PORT": str(ports[1])}
     pods = []
     for i in (0, 1):
-        pods.append(Pod(plugin, extension=extension, FC_TASK_INDEX=str(i), PAI_CONTAINER_SSH_PORT=str(ports[i]), **env))
+        pods.append(Pod(plugin, extension=extension, FC_TASK_INDEX=str(i), USER_CMD=command,
+                        PAI_CONTAINER_SSH_PORT=str(ports[i]), **env))
     os.makedirs(pods[1].at("/root"), exist_ok=True)
     os.chmod(pods[1].at("/root"), 0o777)
     return pods
 
 
-def sshd_program():
-    return os.environ.get("TEST_SSHD") or ("/usr/sbin/sshd" if os.path.exists("/usr/sbin/sshd") else None)
+# What containerd gives a container; templates take from it and add to it.
+USUAL = """CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP NET_BIND_SERVICE SYS_CHROOT KILL
+           AUDIT_WRITE""".split()
+# As root of new namespaces: the root of a container with the files of a pod.
+FILES = """
+set -e
+read -r mapped
+pod=$1 image=$2 root=$1/root-of-container
+mount -t tmpfs none "$root"
+for name in bin sbin lib lib32 lib64 etc dev proc; do
+    if [ -L /$name ]; then cp -P /$name "$root"; elif [ -d /$name ]; then mkdir "$root/$name"; mount --rbind /$name "$root/$name"; fi
+done
+mkdir "$root/usr" "$root/root" "$root/home" "$root/run" "$root/tmp"
+if [ "$image" ]; then mount -t overlay -o "lowerdir=$image/usr:/usr" none "$root/usr"; else mount --rbind /usr "$root/usr"; fi
+for name in usr/local root home tmp; do mount --bind "$pod/$name" "$root/$name"; done
+mount --bind "$pod/passwd" "$root/etc/passwd"
+for name in bin/ssh bin/ssh-keygen bin/scp sbin/sshd; do
+    [ "$image" ] || [ ! -e "$root/usr/$name" ] || mount --bind /dev/null "$root/usr/$name"
+done
+exec chroot "$root" sh -c 'echo ready; exec sleep 1000000'
+"""
 
 
-def real():
-    if not sshd_program() or not shutil.which("ssh") or os.getuid() != 0:
-        print("skipped: no sshd here, or not root")
-        return
-    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)  # where sshd as a service has never run
-    folder = tempfile.tempdir = tempfile.mkdtemp(dir="/var/lib", prefix="pai-ssh-")
-    pods = []
+class Container:
+    """A process that holds the namespaces of a container: 65536 ids and its own files."""
+
+    def __init__(self, pod, profile, image, passwd, ids):
+        text = open(os.path.join(TOP, "translate/templates", profile, "taskrole.yaml")).read().split("- name: app")[1]
+        names = {verb: re.search(rf"{verb}:([\sA-Z_,\[-]*)", text) for verb in ("add", "drop")}
+        more, less = (set(re.findall(r"[A-Z_]+", names[v][1])) if names[v] else set() for v in ("add", "drop"))
+        check(f"the template of {profile} has capabilities", less, text)
+        self.pod = pod
+        self.bounds = ",".join(["-all"] + ["+" + c.lower() for c in sorted((set(USUAL) | more) - less)])
+        self.bound = ["--no-new-privs"] if "allowPrivilegeEscalation: false" in text else []
+        pod.write("/passwd", passwd)
+        for folder in ("root-of-container", "home/alice", "usr/local/bin"):
+            os.makedirs(pod.at(folder), exist_ok=True)
+        for folder in ("usr/local/pai", "usr/local/pai/logs", "tmp"):
+            os.chmod(pod.at(folder), 0o777)  # as emptyDir
+        os.chown(pod.at("home/alice"), 1000, 1000)
+        self.holder = subprocess.Popen(["unshare", "--user", "--mount", "--propagation", "private", "sh", "-c", FILES, "sh",
+                                        pod.path, image], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for kind in ("uid_map", "gid_map"):
+            self.map(kind, f"0 0 {ids}")
+        self.holder.stdin.write(b"mapped\n")
+        self.holder.stdin.close()
+        if self.holder.stdout.readline() != b"ready\n":
+            raise RuntimeError("no container")
+        # Again, with the paths of the container.
+        pod.write("/tmp/framework.json", pod.read("/framework.json"))
+        with self.start("/usr/local/pai/runtime", "init", "--framework", "/tmp/framework.json", "--steps",
+                        "install,config,plugins,command") as init:
+            check("init in a container", init.wait() == 0, init.stderr.read() if init.returncode else "")
+
+    def map(self, kind, text):
+        """unshare begins in the user namespace of this process."""
+        deadline = time.monotonic() + 60 * SLOW
+        path = f"/proc/{self.holder.pid}/"
+        while os.readlink(path + "ns/user") == os.readlink("/proc/self/ns/user") and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with open(path + kind, "w") as f:
+            f.write(text)
+
+    def start(self, *command, user=None):
+        who = ["--reuid", "1000", "--regid", "1000", "--clear-groups"] if user else []
+        return subprocess.Popen(
+            ["nsenter", "--target", str(self.holder.pid), "--user", "--mount", "--root", "setpriv", "--bounding-set",
+             self.bounds, "--inh-caps=-all", *self.bound, *who, "env", "-C", "/", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self.pod.env | {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, stdin=subprocess.DEVNULL)
+
+    def end(self):
+        self.holder.kill()
+        self.holder.wait()
+
+
+# Each task ends when the other one has logged in to it, with a terminal too, and could not without the key.
+COMMAND = r"""other=tokenizer-$((1 - FC_TASK_INDEX))
+eval "port=\$PAI_tokenizer_$((1 - FC_TASK_INDEX))_ssh_PORT"
+if [ -x /usr/bin/ssh ]; then
+    ssh -F none -o BatchMode=yes -o IdentitiesOnly=yes -i /dev/null -o StrictHostKeyChecking=no -p $port 127.0.0.1 true && exit 1
+    mkfifo /tmp/no-end
+    ssh -tt $other tty <>/tmp/no-end | grep ^/dev/pts/
+fi
+ssh $other 'echo "on $FC_TASK_INDEX as $(id -u)"; touch /tmp/seen'
+while [ ! -e /tmp/seen ]; do sleep 0.1; done
+"""
+
+
+def meet(name, openssh, profile, sshd_user=True, image=True, user=None, theirs=False, ids=65536):
+    """Two tasks of a job in containers, as the template makes them.  theirs: sshd is that of the image."""
+    folder = tempfile.mkdtemp(prefix="pai-ssh-")
+    passwd = "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\n" + SSHD_USER * sshd_user
+    containers = []
     try:
-        pods = real_pods(folder, [free_port(), free_port()])
-        one, two = pods
-        for pod in pods:
-            pod.fake("sshd", f'exec {sshd_program()} "$@"\n', where="/usr/sbin/sshd")
-        done = one.run("sshd", "true")
-        check("real: sshd of one task", done.returncode == 0, done)
-        done = one.run("ssh-barrier", "--round", "0", "1")
-        check("real: alone it does not reach the other", done.returncode == 10 and b": tokenizer-1\n" in done.stderr, done)
-        done = two.run("sshd", "true")
-        check("real: sshd of the other", done.returncode == 0, done)
-        for pod in pods:
-            done = pod.run("ssh-barrier", "--round", "1", "1")
-            check("real: now each reaches the other", done.returncode == 0, done)
-        done = subprocess.run(["ssh", "-F", one.at("/root/.ssh/config"), "-o", "BatchMode=yes", "tokenizer-1", "echo $((6*7))"],
-                              capture_output=True, timeout=30 * SLOW, stdin=subprocess.DEVNULL)
-        equal("real: a command on the other", (done.returncode, done.stdout), (0, b"42\n"))
-        done = subprocess.run(["ssh", "-F", one.at(HOME + "/ssh_config"), "-o", "BatchMode=yes", "-o", "IdentityFile=none",
-                               "-o", "IdentitiesOnly=yes", "-i", "/dev/null", "-p", two.env["PAI_CONTAINER_SSH_PORT"],
-                               "127.0.0.1", "true"], capture_output=True, timeout=30 * SLOW, stdin=subprocess.DEVNULL)
-        check("real: not without the key", done.returncode == 255, done)
-        done = two.run("sshd", "true")
-        check("real: started again", done.returncode == 0 and one.run("ssh-barrier", "1").returncode == 0, done)
+        for pod in real_pods(folder, [free_port(), free_port()], command=COMMAND):
+            containers.append(Container(pod, profile, openssh if image else "", passwd, ids))
+        running = [one.start("/usr/local/pai/runtime", "run", user=user) for one in containers]
+        for one, process, other in zip(containers, running, (1, 0)):
+            out, err = process.communicate(timeout=60 * SLOW)
+            log = one.pod.read(one.pod.logs("runtime.log")).decode()
+            check(f"{name}: the command logs in to the other task", process.returncode == 0 and
+                  out.decode().endswith(f"on {other} as {1000 if user else 0}\n"), (process.returncode, out, err, log))
+            check(f"{name}: the right sshd", f"sshd{'' if theirs else ' of pai-runtime'} listens on port" in log, log)
+            check(f"{name}: the time once in a line", len(re.findall(r"\d\dZ", log)) == log.count("\n"), log)
     finally:
-        for pod in pods:
-            end(pod)
-        tempfile.tempdir = None
+        for one in containers:
+            one.end()
         shutil.rmtree(folder)
+
+
+def containers():
+    """Both profiles; images with and without openssh-server and its user; root and not root; and one id only, as in a
+    sandbox: what is about capabilities alone does not show there."""
+    kit = subprocess.run([os.path.join(TOP, "tests/tools/kit"), "openssh-server"], capture_output=True, text=True, check=False)
+    if not check("openssh-server is at hand", kit.returncode == 0, kit.stderr):
+        return
+    openssh = kit.stdout.strip()
+    cases = []
+    for profile in ("plain", "openpai"):
+        cases += [(f"{profile}: openssh-server", {"theirs": profile == "openpai"}),
+                  (f"{profile}: openssh-server without its user", {"sshd_user": False}),
+                  (f"{profile}: no openssh", {"image": False})]
+    cases += [("plain: openssh-server, not root", {"user": "alice"}), ("plain: no openssh, not root", {"image": False, "user": "alice"}),
+              ("openpai: openssh-server, one id", {"ids": 1})]
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        for future in [pool.submit(meet, name, openssh, name.split(":")[0], **more) for name, more in cases]:
+            future.result()
 
 
 # ---- sshd, ssh and scp of pai-runtime ------------------------------------------------------------
@@ -396,7 +490,14 @@ def links():
         pod.env |= {"PATH": pod.bin}
         pod.write("/usr/local/bin", "")
         done = pod.run("sshd", "true")
-        check("links: sshd starts, and ssh is not there", done.returncode == 0 and b"so there is no ssh" in done.stderr, done)
+        check("links: ssh is where run looks for it", done.returncode == 0 and pod.exists(PAI + "/bin/ssh") and
+              b"so there is no ssh" not in done.stderr, done)
+        end(pod)
+        os.makedirs(pod.at(PAI + "/bin"), exist_ok=True)
+        shutil.rmtree(pod.at(PAI + "/bin"))
+        pod.write(PAI + "/bin", "")
+        done = pod.run("sshd", "true")
+        check("links: nowhere: sshd starts, and this is said", done.returncode == 0 and b"so there is no ssh" in done.stderr, done)
         end(pod)
 
 
@@ -428,8 +529,8 @@ def delivered_ecdsa():
 if os.getuid() == 0:
     tests(files, not_there, keys, shells)
     if delivered_there():
-        tests(links, another_user, delivered_ed25519, delivered_rsa, delivered_ecdsa)
+        tests(links, another_user, containers, delivered_ed25519, delivered_rsa, delivered_ecdsa)
 else:
     print("skipped: sshd needs root")
-tests(usage, barrier, real)
+tests(usage, barrier)
 finish()

@@ -240,18 +240,14 @@ static json_t *request_body(const struct route *route)
 	bool job = takes_job(route);
 	bool v1 = route->body == BODY_JOB_V1;
 	if (job) {
-		(void)json_object_update_new(types, content("application/yaml", "Job"));
-		(void)json_object_update_new(types, content("text/yaml", "Job"));
+		(void)json_object_update_new(types, content("application/yaml", "JobFile"));
+		(void)json_object_update_new(types, content("text/yaml", "JobFile"));
 	}
-	(void)json_object_update_new(types, content("application/json", v1       ? "JobV1"
-	                                                                : job    ? "Job"
-	                                                                : fields ? fields
-	                                                                         : "Any"));
+	const char *schema = v1 ? "JobFileV1" : job ? "JobFile" : fields ? fields : "Any";
+	(void)json_object_update_new(types, content("application/json", schema));
 	if (!job || v1)
-		(void)json_object_update_new(
-		    types, content("application/x-www-form-urlencoded", v1       ? "JobV1"
-		                                                        : fields ? fields
-		                                                                 : "Any"));
+		(void)json_object_update_new(types,
+		                             content("application/x-www-form-urlencoded", schema));
 	return json_pack("{s:b, s:o}", "required", job, "content", types);
 }
 
@@ -501,16 +497,23 @@ static json_t *convert(json_t *s, const char *prefix)
 	return out;
 }
 
+/* Takes over `value`.  A second one of a name would silently replace the first in every client. */
+static void openapi_add(json_t *to, const char *name, json_t *value)
+{
+	assert(!json_object_get(to, name));
+	(void)json_object_set_new(to, name, value);
+}
+
 /* Add a schema to `schemas` under the name `prefix`, and its definitions with that prefix. */
 static void openapi_schema(json_t *schemas, const char *prefix, json_t *schema)
 {
 	const char *key;
 	json_t *v;
-	(void)json_object_set_new(schemas, prefix, convert(schema, prefix));
+	openapi_add(schemas, prefix, convert(schema, prefix));
 	json_object_foreach (json_object_get(schema, "definitions"), key, v) {
 		STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
 		str_printf(&name, "%s_%s", prefix, key);
-		(void)json_object_set_new(schemas, str_c(&name), convert(v, prefix));
+		openapi_add(schemas, str_c(&name), convert(v, prefix));
 	}
 }
 
@@ -531,8 +534,8 @@ static json_t *paths(void)
 		method_of(&method, &ROUTES[i]);
 		if (!json_object_get(out, ROUTES[i].path))
 			(void)json_object_set_new(out, ROUTES[i].path, json_object());
-		(void)json_object_set_new(json_object_get(out, ROUTES[i].path), str_c(&method),
-		                          operation(&ROUTES[i], str_c(&method)));
+		openapi_add(json_object_get(out, ROUTES[i].path), str_c(&method),
+		            operation(&ROUTES[i], str_c(&method)));
 	}
 	return out;
 }
@@ -545,22 +548,22 @@ static json_t *openapi_load(struct span text)
 	return v;
 }
 
-static void add_jobs(json_t *schemas)
+/* The files of each dialect, as JobFileV2, and as JobFile those that a submission may have. */
+static void add_job_files(json_t *schemas)
 {
 	json_t *any = json_array();
 	const struct dialect *d;
 	for (size_t i = 0; (d = dialect_nth(i)); i++) {
 		json_auto_t *schema = openapi_load(schema_text(d->schema));
 		STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
-		str_printf(&name, "Job%c%s", d->name[0] & ~0x20, d->name + 1);
+		str_printf(&name, "JobFile%c%s", d->name[0] & ~0x20, d->name + 1);
 		openapi_schema(schemas, str_c(&name), schema);
 		if (d->api == 2)
 			(void)json_array_append_new(any, schema_ref(str_c(&name)));
 	}
-	(void)json_object_set_new(schemas, "Job",
-	                          json_pack("{s:s, s:o}", "description",
-	                                    "Only JobV2, unless the server has --dialects", "anyOf",
-	                                    any));
+	openapi_add(schemas, "JobFile",
+	            json_pack("{s:s, s:o}", "description",
+	                      "Only JobFileV2, unless the server has --dialects", "anyOf", any));
 }
 
 void openapi_page(struct str *out)
@@ -569,7 +572,7 @@ void openapi_page(struct str *out)
 	(void)json_object_set_new(json_object_get(doc, "info"), "version",
 	                          json_string(REST_LIT_VERSION));
 	(void)json_object_set_new(doc, "paths", paths());
-	add_jobs(json_object_get(json_object_get(doc, "components"), "schemas"));
+	add_job_files(json_object_get(json_object_get(doc, "components"), "schemas"));
 	FREE_AUTO char *text = json_dumps(doc, JSON_COMPACT);
 	str_puts(out, text);
 	str_char(out, '\n');

@@ -638,7 +638,12 @@ def test_openapi(check):
     schemas = document["components"]["schemas"]
     check.equal("openapi: schemas are those of OpenAPI 3.0",
                 [f for k, s in schemas.items() for f in schema_faults(s, k)], [])
-    check.ok("openapi: jobs are described", {"JobV1", "JobV2", "JobMxjob", "JobLauncher", "Job", "Error"} <= set(schemas), schemas)
+    check.ok("openapi: files of jobs are described",
+             {"JobFileV1", "JobFileV2", "JobFileMxjob", "JobFileLauncher", "JobFile"} <= set(schemas), schemas)
+    with open(os.path.join(ROOT, "server", "openapi.json"), encoding="utf-8") as f:
+        written = json.load(f)["components"]["schemas"]
+    check.equal("openapi: schemas that nothing of the same name has replaced",
+                {k: s for k, s in schemas.items() if not k.startswith("JobFile")}, written)
     operations = [(p, m, o) for p, item in document["paths"].items() for m, o in item.items()]
     rows = {("get" if m == "any" else m.lower(), p): who for m, p, who in routes()}
     check.equal("openapi: routes", {(m, p) for p, m, _ in operations}, set(rows))

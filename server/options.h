@@ -20,7 +20,9 @@
 
 /* Directory of jobs on this machine, outside of pods, if the options name no cluster. */
 #define LOCAL_DIR "rest-lit-data"
-/* The Secret that k8s/deploy/options/deny-list.yaml creates. */
+/* Of the Service in k8s/deploy/base/service.yaml, set by the kubelet. */
+#define OUTPUT_VARIABLE "REST_LIT_OUTPUT_PORT"
+/* The Secret that k8s/deploy/base/deny-list.yaml creates. */
 #define COMPAT_DENY_LIST "rest-lit/rest-lit-revoked"
 
 /* The commands that have an option, as bits. */

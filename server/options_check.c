@@ -75,6 +75,16 @@ static bool no_cluster(const struct given *g)
 
 /* ---- TLS ---- */
 
+static bool is_https(const char *url)
+{
+	return span_starts(span_of(url), "https://");
+}
+
+bool options_output_tls(const struct options *o)
+{
+	return o->output_listen[0] && is_https(o->output_url);
+}
+
 static bool half_tls(const struct given *g)
 {
 	return (g->o->tls_cert[0] != 0) != (g->o->tls_key[0] != 0);
@@ -82,7 +92,8 @@ static bool half_tls(const struct given *g)
 
 static bool in_the_open(const struct given *g)
 {
-	return !(g->loopback && g->output_loopback) && !g->o->tls_cert[0] && !g->o->behind_proxy;
+	bool open = !g->loopback || !(g->output_loopback || options_output_tls(g->o));
+	return open && !g->o->tls_cert[0] && !g->o->behind_proxy;
 }
 
 /* ---- the output of tasks ---- */
@@ -97,11 +108,6 @@ static bool output_without_cluster(const struct given *g)
 	return g->o->output_listen[0] && g->o->local[0];
 }
 
-static bool is_https(const char *url)
-{
-	return span_starts(span_of(url), "https://");
-}
-
 static bool open_output(const struct given *g)
 {
 	static const char *const HERE[] = { "http://127.0.0.1:", "http://localhost:",
@@ -113,9 +119,9 @@ static bool open_output(const struct given *g)
 	return url.n && !is_https(url.p);
 }
 
-static bool untrusted_output(const struct given *g)
+static bool unused_output_ca(const struct given *g)
 {
-	return is_https(g->o->output_url) && !g->o->output_ca[0] && !g->o->tls_cert[0];
+	return g->o->output_ca[0] && !g->o->tls_cert[0];
 }
 
 static bool idle_output_ca(const struct given *g)
@@ -242,14 +248,15 @@ static const struct rule {
 	  "--behind-proxy if a proxy terminates TLS" },
 	{ half_output,
 	  "--output-listen and --output-url go together: pods upload the end of their output to "
-	  "this URL" },
+	  "this URL.  In a pod it follows from the Service rest-lit-output, if that exists when the "
+	  "container starts (the variable " OUTPUT_VARIABLE ")" },
 	{ output_without_cluster, "--output-listen needs a cluster, so --local excludes it" },
 	{ open_output, "--output-url must begin with https:// (for tests, http://127.0.0.1: is "
 	               "allowed), because "
 	               "pods send a token to it" },
-	{ untrusted_output,
-	  "--output-url with https:// needs --output-ca or --tls-cert, so that pods can verify the "
-	  "server" },
+	{ unused_output_ca,
+	  "--output-ca needs --tls-cert, whose certificate it verifies; without --output-ca this "
+	  "server makes one itself" },
 	{ idle_output_ca, "--output-ca needs an --output-url that begins with https://" },
 	{ half_webhook,
 	  "--webhook and --webhook-secret-file go together: the secret signs what is sent" },

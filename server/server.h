@@ -75,6 +75,7 @@ struct server {
 	char link_key[33];           /* random: signs links to logs if there is no token secret */
 	struct worker *worker;       /* NULL: no logins */
 	struct tls *tls;             /* NULL: plain HTTP */
+	struct tls *output_tls;      /* of --output-listen; `tls` with --output-ca; NULL: plain */
 	struct login *login;         /* of the API server; NULL: local is set */
 	struct local *local;         /* of --local */
 	struct engine *engine;       /* runs the jobs of `local` (k8s/local/engine.h); or NULL */

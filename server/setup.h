@@ -34,6 +34,9 @@ int options_check(const struct options *o, bool loopback, bool output_loopback, 
 /* Jobs run on this machine: --local, and not --engine=none. */
 bool options_run_here(const struct options *o);
 
+/* --output-listen has TLS: --output-url is not the http:// of a test. */
+bool options_output_tls(const struct options *o);
+
 /*
  * Read pai-runtime for ConfigMaps (--runtime=configmap) into out->program: the files in
  * options->runtime_binary, one for each architecture, or the file pai-runtime beside this program

@@ -70,6 +70,16 @@ static bool wants_deny_list(const struct options *o)
 	       strcmp(o->token_check, "stored") != 0;
 }
 
+/* The variable that the kubelet sets for the Service rest-lit-output, tcp://ADDRESS:PORT. */
+static void find_output_url(struct options *o)
+{
+	static const char TCP[] = "tcp:";
+	const char *service = getenv(OUTPUT_VARIABLE); /* NOLINT(concurrency-mt-unsafe): start */
+	if (o->output_listen[0] && !o->output_url[0] && service &&
+	    span_starts(span_of(service), TCP))
+		o->output_url = arena_printf(&o->arena, "https:%s", service + sizeof(TCP) - 1);
+}
+
 static int check_options(struct service *s, const char **file, struct err *e)
 {
 	struct options *o = &s->options;
@@ -78,6 +88,7 @@ static int check_options(struct service *s, const char **file, struct err *e)
 		o->local = LOCAL_DIR;
 	if (wants_deny_list(o))
 		o->deny_list = COMPAT_DENY_LIST;
+	find_output_url(o);
 	if (address_parse("--listen", o->listen, &s->address, e) < 0)
 		return -1;
 	bool output = o->output_listen[0] != '\0';
@@ -127,14 +138,51 @@ static int open_keys(struct service *s, const char **file, struct err *e)
 	return keys ? 0 : -1;
 }
 
+/* The certificate of --output-listen is made here, unless --output-ca belongs to --tls-cert. */
+static bool makes_output_tls(const struct options *o)
+{
+	return options_output_tls(o) && !o->output_ca[0];
+}
+
+/* The host of --output-url, https://HOST:PORT. */
+static struct span output_host(const struct options *o)
+{
+	struct span host = span_from(span_of(o->output_url), strlen("https://"));
+	host = span_to(host, span_chr(host, '/'));
+	if (span_starts(host, "["))
+		return span_to(span_from(host, 1), span_chr(span_from(host, 1), ']'));
+	return span_to(host, span_chr(host, ':'));
+}
+
+/* All servers with the same secret have the same certificate.  Without a secret a new one is made
+ * at each start, and stays. */
+static int open_output_tls(struct server *s, struct err *e)
+{
+	unsigned char seed[TLS_SEED];
+	const struct keyring *keys = atomic_load(&s->keyring);
+	bool derived = keys && keyring_derive(keys, "rest-lit certificate for output", seed);
+	int failed = 0;
+	if (!derived)
+		random_bytes(seed, sizeof(seed));
+	if (!s->output_tls)
+		failed = (s->output_tls = tls_make(output_host(s->options), seed, e)) ? 0 : -1;
+	else if (derived)
+		failed = tls_remake(s->output_tls, output_host(s->options), seed, e);
+	wipe(seed, sizeof(seed));
+	return failed < 0 ? err_wrap(e, "--output-url") : 0;
+}
+
 static int start_open_tls(struct service *s, const char **file, struct err *e)
 {
 	const struct options *o = &s->options;
 	(void)file;
-	if (!o->tls_cert[0])
-		return 0;
-	s->server.tls = tls_new(o->tls_cert, o->tls_key, e);
-	return s->server.tls ? 0 : -1;
+	if (o->tls_cert[0] && !(s->server.tls = tls_new(o->tls_cert, o->tls_key, e)))
+		return -1;
+	if (makes_output_tls(o))
+		return open_output_tls(&s->server, e);
+	if (options_output_tls(o))
+		s->server.output_tls = s->server.tls;
+	return 0;
 }
 
 static int open_login(struct service *s, const char **file, struct err *e)
@@ -289,7 +337,8 @@ static int open_loops(struct service *s, struct err *e)
 		if (failed)
 			(void)close(fds[i]); /* unused: no data can be lost */
 		else
-			failed = loop_init(&s->loops[s->n_loops++], &s->server, NULL, fds[i], e);
+			failed = loop_init(&s->loops[s->n_loops++], &s->server, NULL,
+			                   s->server.tls, fds[i], e);
 	}
 	return failed;
 }
@@ -303,8 +352,7 @@ static int open_uploads(struct service *s, struct err *e)
 	if (listeners_open(&s->output_address, &fd, 1, e) < 0)
 		return -1;
 	struct loop *l = &s->loops[s->n_loops++];
-	int failed = loop_init(l, &s->server, &UPLOAD_ROUTE, fd, e);
-	if (failed)
+	if (loop_init(l, &s->server, &UPLOAD_ROUTE, s->server.output_tls, fd, e) < 0)
 		return -1;
 	l->has->uploads = uploads_new();
 	l->body_max = OUTPUT_BODY_MAX;
@@ -319,7 +367,8 @@ static int open_metrics(struct service *s, struct err *e)
 		return 0;
 	if (listeners_open(&s->metrics_address, &fd, 1, e) < 0)
 		return -1;
-	return loop_init(&s->loops[s->n_loops++], &s->server, &METRICS_ROUTE, fd, e);
+	return loop_init(&s->loops[s->n_loops++], &s->server, &METRICS_ROUTE, s->server.tls, fd,
+	                 e);
 }
 
 void start_begin(struct service *s)
@@ -425,6 +474,7 @@ void start_report(const struct service *s, const char *scrubbed)
 		STR_AUTO output = STR_INIT(128);
 		address_text(&output, &s->output_address);
 		log_text(&line, "output_address", str_view(&output));
+		log_text(&line, "output_url", span_of(s->options.output_url));
 	}
 	if (s->options.metrics_listen[0]) {
 		STR_AUTO metrics = STR_INIT(128);
@@ -477,6 +527,8 @@ void start_undo(struct service *s)
 	cors_free(v->cors);
 	revocations_free(v->revoked);
 	key_claims_free(v->claims);
+	if (v->output_tls != v->tls)
+		tls_free(v->output_tls);
 	tls_free(v->tls);
 	keyring_free(atomic_load(&v->keyring));
 	counts_free(v->counts);
@@ -540,6 +592,8 @@ static void swap_keys(struct server *s, struct loop *loops, size_t n)
 		          "SIGHUP: a loop is blocked; the memory of the old keys is not freed",
 		          NULL, NULL);
 	log_event(LOG_INFO, "SIGHUP: the keys of tokens were read again", NULL, NULL);
+	if (makes_output_tls(s->options) && open_output_tls(s, &e) < 0)
+		say_kept("SIGHUP: the certificate for output stays as it was", NULL, &e);
 }
 
 static void read_accounts(struct server *s)

@@ -58,13 +58,13 @@ struct reflector {
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-static void reflector_tell(struct reflector *r, const char *why)
+static void reflector_tell(struct reflector *r, const char *why, bool absent)
 {
 	if (why ? r->why && strcmp(why, r->why) == 0 : !r->why)
 		return;
 	free(r->why);
 	r->why = why ? xstrdup(why) : NULL;
-	r->settings.trouble(r->settings.arg, why);
+	r->settings.trouble(r->settings.arg, why, absent);
 }
 
 static const char *hint(long status)
@@ -115,7 +115,7 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 		str_printf(&why, "HTTP status %ld: %s", status, hint(status));
 	else
 		str_puts(&why, result ? curl_easy_strerror(result) : hint(0));
-	reflector_tell(r, str_c(&why));
+	reflector_tell(r, str_c(&why), status == 404);
 }
 
 /* ---- received data --------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static void tell_failure(struct reflector *r, CURLcode result, long status)
 static void well(struct reflector *r)
 {
 	r->heard = true;
-	reflector_tell(r, NULL);
+	reflector_tell(r, NULL, false);
 }
 
 static void begin_list(struct reflector *r)

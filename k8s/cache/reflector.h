@@ -31,13 +31,13 @@ struct reflector_settings {
 	size_t max_object;     /* bytes of one event or item; larger ones are cut to metadata */
 	/* The thread calls these.  begin, end: around a list, whose objects come by put.  put,
 	 * remove: changes.  seen: a bookmark.  trouble: the reason of an outage, for people, on
-	 * each change; NULL: it is over. */
+	 * each change; NULL: it is over.  absent: the API server does not know the kind. */
 	void (*begin)(void *arg);
 	void (*end)(void *arg, int64_t version);
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
 	void (*seen)(void *arg, int64_t version);
-	void (*trouble)(void *arg, const char *why);
+	void (*trouble)(void *arg, const char *why, bool absent);
 	void *arg;
 };
 

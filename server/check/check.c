@@ -29,6 +29,7 @@ static const struct check_item {
 	{ "controller's codes", OF_API, check_codes },
 	{ "pods", OF_API, check_objects },
 	{ "runtime", OF_API, check_runtime },
+	{ "output", OF_CLUSTER, check_output },
 	{ "directory", OF_DIRECTORY, check_directory },
 	{ "runtime", OF_MACHINE, check_program },
 	{ "resources", OF_MACHINE, check_resources },

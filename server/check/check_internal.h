@@ -48,6 +48,7 @@ void check_controller(struct check *c);
 void check_codes(struct check *c);
 void check_objects(struct check *c);
 void check_runtime(struct check *c);
+void check_output(struct check *c);
 void check_program(struct check *c);
 void check_directory(struct check *c);
 void check_resources(struct check *c);

@@ -302,3 +302,14 @@ void check_runtime(struct check *c)
 		SAY(c, CHECK_OK, NULL, "image %s; nodes must be able to pull it",
 		    c->o->runtime_image);
 }
+
+void check_output(struct check *c)
+{
+	if (c->o->output_listen[0])
+		SAY(c, CHECK_OK, NULL, "pods upload the end of their logs to %s", c->o->output_url);
+	else
+		check_say(c, CHECK_WARNING,
+		          "the logs of ended tasks are lost, and each task takes up to 5 seconds "
+		          "longer, so that clients can read its last lines",
+		          "--output-listen, as in k8s/deploy/standalone-cluster/config.yaml");
+}

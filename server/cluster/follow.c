@@ -23,6 +23,8 @@ enum {
 	BROKEN_KEPT = 1024, /* objects that are not logged again */
 	BROKEN_LINES = 20,  /* of the log, per BROKEN_MS */
 	BROKEN_MS = 60000,
+	/* An API server that starts does not know the kind for some seconds, and lists stay. */
+	ABSENT_MS = 10000,
 };
 
 /* Events of pods only. */
@@ -37,6 +39,7 @@ struct follow {
 	pthread_mutex_t lock; /* protects trouble */
 	struct arena arena;   /* settings of the engine */
 	char *trouble;        /* why Frameworks cannot be followed; NULL: they are */
+	int64_t absent_ms;    /* since when their kind does not exist; 0: it does */
 	_Atomic int64_t heard_ms;
 	/* The rest is used by the thread of frameworks_reflector only. */
 	bool warm;
@@ -195,12 +198,13 @@ static void frameworks_seen(void *arg, int64_t version)
 	look_for_neglect(f);
 }
 
-static void frameworks_trouble(void *arg, const char *why)
+static void frameworks_trouble(void *arg, const char *why, bool absent)
 {
 	struct follow *f = arg;
 	(void)pthread_mutex_lock(&f->lock); /* cannot fail */
 	free(f->trouble);
 	f->trouble = why ? xstrdup(why) : NULL;
+	f->absent_ms = absent ? f->absent_ms ?: clock_ms() : 0;
 	(void)pthread_mutex_unlock(&f->lock);
 	if (why)
 		log_event(LOG_WARN, "jobs cannot be followed; trying again", "why", why);
@@ -242,8 +246,9 @@ static void pod_events_seen(void *arg, int64_t version)
 	(void)version;
 }
 
-static void pod_events_trouble(void *arg, const char *why)
+static void pod_events_trouble(void *arg, const char *why, bool absent)
 {
+	(void)absent;
 	struct follow *f = arg;
 	events_trouble(f->events, why);
 	if (why)
@@ -368,14 +373,16 @@ const char *follow_problem(const struct server *s, struct arena *a)
 {
 	struct follow *f = s->follow;
 	CACHE_VIEW_AUTO *view = cache_view(s->cache);
-	if (view_warm(view))
-		return NULL;
+	bool warm = view_warm(view);
 	const char *why = NULL;
 	(void)pthread_mutex_lock(&f->lock);
-	if (f->trouble)
+	if (f->absent_ms && (!warm || clock_ms() - f->absent_ms > ABSENT_MS))
+		why = arena_printf(a, "there are no jobs: %s; kubectl apply -f "
+		                      "k8s/deploy/frameworkcontroller/crd.yaml", f->trouble);
+	else if (f->trouble && !warm)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
 	(void)pthread_mutex_unlock(&f->lock);
-	return why ?: "not all jobs are known yet: they are being listed";
+	return why || warm ? why : "not all jobs are known yet: they are being listed";
 }
 
 int64_t follow_age_ms(const struct server *s)

@@ -72,12 +72,31 @@ static void needs_of_pods(const struct translator *t, struct arena *a, struct po
 
 const char *pod_needs_apply(const struct server *s, struct arena *a, const char *manifest)
 {
-	const char *account = s->options->service_account;
+	const struct options *o = s->options;
+	/* What manifests have, and what these options have instead. */
+	const struct {
+		const char *files; /* the ends of their names */
+		const char *before, *word, *value;
+	} words[] = {
+		{ "rbac/rbac.yaml jobs/runtime-account.yaml", "", "runtime-account",
+		  o->service_account },
+		{ "rbac/rbac.yaml jobs/runtime-account.yaml jobs/exit-spec-configmap.yaml "
+		  "options/dialects.yaml options/webhook.yaml",
+		  "namespace: ", "pai-jobs", s->namespace_name },
+		{ "beside-openpai/rbac.yaml", "namespace: ", "default", s->namespace_name },
+		{ "beside-openpai/rbac.yaml", "namespace: ", "pai-user-token", o->token_namespace },
+		{ "beside-openpai/rbac.yaml options/manage-users.yaml",
+		  "namespace: ", "pai-user-v2", o->user_namespace },
+		{ "beside-openpai/rbac.yaml options/manage-users.yaml",
+		  "namespace: ", "pai-group", o->group_namespace },
+		{ "options/webhook.yaml", "rest-lit-webhook-", "default", o->instance },
+	};
 	STR_AUTO edits = STR_INIT(TEXT_MAX);
-	if (strcmp(account, "runtime-account") != 0)
-		str_printf(&edits, " -e 's/runtime-account/%s/'", account);
-	if (strcmp(s->namespace_name, "pai-jobs") != 0)
-		str_printf(&edits, " -e 's/namespace: pai-jobs/namespace: %s/'", s->namespace_name);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(words[i].files, manifest + strlen("k8s/deploy/")) &&
+		    strcmp(words[i].word, words[i].value) != 0)
+			str_printf(&edits, " -e 's/%s%s/%s%s/'", words[i].before, words[i].word,
+			           words[i].before, words[i].value);
 	if (edits.n)
 		return arena_printf(a, "sed%s %s | kubectl apply -f -", str_c(&edits), manifest);
 	return arena_printf(a, "kubectl apply -f %s", manifest);

@@ -12,6 +12,7 @@
 #include "server/cluster/cluster.h"
 #include "server/cluster/pod_needs.h"
 #include "server/counts.h"
+#include "server/http/tls.h"
 #include "server/log.h"
 #include "server/system.h"
 #include "translate/translate.h"
@@ -47,19 +48,21 @@ static void put_certificates(struct str *out, struct span text)
 }
 
 /*
- * Appends the ConfigMap OUTPUT_CA with the certificates of --output-ca, or else of --tls-cert; it
- * is also a merge patch of an existing one.  Appends nothing if pods need none.  Keys in the file
- * are left out.  -1 and *e: 400, the file cannot be read or holds no certificate.
+ * Appends the ConfigMap OUTPUT_CA with the certificates of --output-ca, or else the one that the
+ * server has made; it is also a merge patch of an existing one.  Appends nothing if pods need none.
+ * Keys in the file are left out.  -1 and *e: 400, the file cannot be read or holds no certificate.
  */
-static int output_ca_write(struct str *out, const struct options *o, struct err *e)
+static int output_ca_write(struct str *out, const struct server *s, struct err *e)
 {
-	const char *file = o->output_ca[0] ? o->output_ca : o->tls_cert;
+	const char *file = s->options->output_ca;
 	STR_AUTO text = STR_SECRET(FILE_MAX);
 	STR_AUTO certificates = STR_INIT(FILE_MAX);
 	struct stat st;
-	if (!span_starts(span_of(o->output_url), "https://"))
+	if (!s->output_tls)
 		return 0;
-	if (file_read_regular(file, &text, &st, e) < 0)
+	if (!file[0])
+		str_puts(&text, tls_pem(s->output_tls));
+	else if (file_read_regular(file, &text, &st, e) < 0)
 		return -1;
 	put_certificates(&certificates, str_view(&text));
 	if (!certificates.n || utf8_check(str_view(&certificates)) != certificates.n)
@@ -496,7 +499,7 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 		program_is(p, RUNTIME_CONFIGMAP_PENDING);
 	}
 	d->ca = STR_INIT(CA_MAX);
-	if (output_ca_write(&d->ca, s->options, e) < 0) {
+	if (output_ca_write(&d->ca, s, e) < 0) {
 		runtime_configmap_free(d);
 		return NULL;
 	}
@@ -510,7 +513,7 @@ bool runtime_configmap_check_again(struct runtime_configmap *d)
 		return false; /* already going on */
 	ERR_AUTO e = { 0 };
 	STR_AUTO ca = STR_INIT(CA_MAX);
-	if (output_ca_write(&ca, d->server->options, &e) < 0) {
+	if (output_ca_write(&ca, d->server, &e) < 0) {
 		log_event(LOG_WARN, "the certificates for uploads are not replaced", "why",
 		          err_msg(&e));
 	} else {

@@ -23,6 +23,7 @@ enum { N_GIVE_WAY = sizeof(GIVE_WAY) / sizeof(GIVE_WAY[0]) };
 
 struct connections {
 	const struct server *server;
+	struct tls *tls; /* NULL: plain HTTP */
 	struct {
 		struct connection *first, *last;
 	} lists[ACTIVITY_MAX];
@@ -51,10 +52,12 @@ static int64_t limit_ms(const struct connections *all, enum activity activity)
 	return 0;
 }
 
-struct connections *connections_new(const struct server *s, const struct connection_calls *calls)
+struct connections *connections_new(const struct server *s, struct tls *tls,
+                                    const struct connection_calls *calls)
 {
 	struct connections *all = xcalloc(1, sizeof(*all));
 	all->server = s;
+	all->tls = tls;
 	all->calls = calls;
 	all->places = (size_t)s->options->connections;
 	return all;
@@ -148,8 +151,8 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->counted = client_address_of(from, &c->from);
 	if (c->counted)
 		rate_limit_count(all->server->rate_limits, &c->from, 1);
-	if (all->server->tls)
-		c->chain = tls_hold(all->server->tls);
+	if (all->tls)
+		c->chain = tls_hold(all->tls);
 	make_room(all, c->since_ms);
 	all->n++;
 	link_last(c);

@@ -571,12 +571,12 @@ int http_start(struct loop *l, struct err *e)
 	l->library = request_check_library(http_version());
 	/* The zero at the end is MHD_OPTION_END. */
 	struct MHD_OptionItem more[4] = { strictness(l->library) };
-	if (l->server->tls) {
+	if (l->tls) {
 		flags |= MHD_USE_TLS;
 		tls_options(more + 1);
 	}
 	random_hex(l->id_prefix, 4);
-	l->connections = connections_new(l->server, &CALLS);
+	l->connections = connections_new(l->server, l->tls, &CALLS);
 	/* The logger comes first, so that it receives the messages about the other options. */
 	l->http = MHD_start_daemon(
 	    flags, 0, http_admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, http_complain, l,

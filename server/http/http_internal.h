@@ -89,7 +89,8 @@ struct connection_calls {
 	bool (*left)(struct MHD_Connection *m);
 };
 
-struct connections *connections_new(const struct server *s, const struct connection_calls *calls);
+struct connections *connections_new(const struct server *s, struct tls *tls,
+                                    const struct connection_calls *calls);
 void connections_free(struct connections *all); /* NULL is allowed; all must have ended */
 /* false: the client's address has --connections-per-address connections already. */
 bool connections_admit(const struct connections *all, const struct sockaddr *from);

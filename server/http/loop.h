@@ -54,6 +54,7 @@ struct loop {
 	bool store_ready;         /* its descriptor is readable */
 	struct features *has;     /* see server.h */
 	const struct route *only; /* the only route; NULL: all of ROUTES */
+	struct tls *tls;          /* NULL: plain HTTP */
 	struct loop_counts *counts;
 	size_t body_max; /* bytes of a body */
 	struct loop_source sources[LOOP_SOURCES];
@@ -91,9 +92,10 @@ int http_init(struct err *e);
 const char *http_version(void);
 
 /* Create a loop that serves `listen_fd`, which it takes over; the thread does not run yet.  only:
- * its only route, NULL: all of ROUTES.  -1 and *e: 500. */
-int loop_init(struct loop *l, struct server *s, const struct route *only, int listen_fd,
-              struct err *e);
+ * its only route, NULL: all of ROUTES.  tls: its certificate, borrowed; NULL: plain HTTP.  -1 and
+ * *e: 500. */
+int loop_init(struct loop *l, struct server *s, const struct route *only, struct tls *tls,
+              int listen_fd, struct err *e);
 /* Add a source.  -1 and *e: 500. */
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
 /* Start the thread.  -1 and *e: 500. */

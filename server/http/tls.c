@@ -5,7 +5,9 @@
  */
 #include "server/http/tls.h"
 
+#include <arpa/inet.h>
 #include <gnutls/abstract.h>
+#include <gnutls/x509.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/enc.h"
 #include "server/system.h"
 
 enum { CHAIN_MAX = 16, FILE_BYTES = 256 * 1024, KEY_ID = 32, SOON_S = 7 * 86400 };
@@ -40,7 +43,8 @@ struct pem {
 };
 
 struct tls {
-	const char *cert_file, *key_file;
+	const char *cert_file, *key_file; /* NULL: tls_make */
+	char *pem;                        /* of tls_make */
 	pthread_mutex_t lock; /* for the pointer only */
 	struct tls_chain *chain;
 	struct stamp cert_stamp, key_stamp; /* of the files read last, valid or not */
@@ -271,11 +275,122 @@ const char *tls_warning(const struct tls *t)
 	return t->warning[0] ? t->warning : NULL;
 }
 
+/* ---- a certificate without files ---- */
+
+enum { MADE_BITS = 2048, MADE_SEED = 28 /* what FIPS 186-4 has for so many bits */ };
+
+/* RSA, because a key on a curve cannot be made from a seed by GnuTLS, and because its signatures
+ * are not random: the certificates of all servers with the same secret are the same bytes. */
+static int made_key(gnutls_x509_privkey_t key, const unsigned char *seed)
+{
+	unsigned char copy[MADE_SEED]; /* GnuTLS takes no const */
+	gnutls_keygen_data_st data = { GNUTLS_KEYGEN_SEED, copy, sizeof(copy) };
+	memcpy(copy, seed, sizeof(copy));
+	int bad = gnutls_x509_privkey_generate2(key, GNUTLS_PK_RSA, MADE_BITS,
+	                                        GNUTLS_PRIVKEY_FLAG_PROVABLE, &data, 1);
+	wipe(copy, sizeof(copy));
+	return bad;
+}
+
+static int made_name(gnutls_x509_crt_t crt, struct span host)
+{
+	char text[TLS_HOST_MAX + 1];
+	unsigned char address[sizeof(struct in6_addr)];
+	memcpy(text, host.p, host.n);
+	text[host.n] = '\0';
+	unsigned n = inet_pton(AF_INET, text, address) == 1    ? sizeof(struct in_addr)
+	             : inet_pton(AF_INET6, text, address) == 1 ? sizeof(struct in6_addr)
+	                                                       : 0;
+	if (n)
+		return gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, address, n,
+		                                            GNUTLS_FSAN_SET);
+	return gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_DNSNAME, text, (unsigned)host.n,
+	                                            GNUTLS_FSAN_SET);
+}
+
+/* An authority too, so that it vouches for one of the same key with another host. */
+static int made_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, struct span host)
+{
+	static const char NAME[] = "output of rest-lit";
+	static const time_t SINCE = 1577836800; /* 2020, for pods whose clock is behind */
+	static const time_t UNTIL = 4102444800; /* 2100: it ends with its secret */
+	unsigned char id[KEY_ID];
+	size_t n = sizeof(id);
+	int bad = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &n);
+	id[0] &= 0x7f; /* serial numbers are positive */
+	bad = bad ?: gnutls_x509_crt_set_version(crt, 3);
+	bad = bad ?: gnutls_x509_crt_set_key(crt, key);
+	bad = bad ?: gnutls_x509_crt_set_serial(crt, id, 16);
+	bad = bad ?: gnutls_x509_crt_set_subject_key_id(crt, id, 20);
+	bad = bad ?: gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, NAME,
+	                                           sizeof(NAME) - 1);
+	bad = bad ?: gnutls_x509_crt_set_activation_time(crt, SINCE);
+	bad = bad ?: gnutls_x509_crt_set_expiration_time(crt, UNTIL);
+	bad = bad ?: made_name(crt, host);
+	bad = bad ?: gnutls_x509_crt_set_basic_constraints(crt, 1, 0);
+	bad = bad ?: gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE |
+	                                                    GNUTLS_KEY_KEY_CERT_SIGN);
+	bad = bad ?: gnutls_x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0);
+	return bad ?: gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0);
+}
+
+int tls_remake(struct tls *t, struct span host, const unsigned char seed[static TLS_SEED],
+               struct err *e)
+{
+	gnutls_x509_privkey_t key = NULL;
+	gnutls_x509_crt_t crt = NULL;
+	gnutls_datum_t pem = { NULL, 0 };
+	struct tls_chain *c = xcalloc(1, sizeof(*c));
+	atomic_init(&c->refs, 1);
+	if (host.n == 0 || host.n > TLS_HOST_MAX) {
+		free_chain(c);
+		return err_set(e, 400, NULL, "a name of a server has 1 to %d bytes", TLS_HOST_MAX);
+	}
+	if (gnutls_x509_privkey_init(&key) < 0 || gnutls_x509_crt_init(&crt) < 0 ||
+	    gnutls_privkey_init(&c->key) < 0)
+		abort(); /* out of memory, as in xmalloc */
+	int bad = made_key(key, seed);
+	bad = bad ?: made_certificate(crt, key, host);
+	bad = bad ?: gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &pem);
+	bad = bad ?: gnutls_privkey_import_x509(c->key, key, GNUTLS_PRIVKEY_IMPORT_COPY);
+	bad = bad ?: gnutls_pcert_import_x509(&c->certs[0], crt, 0);
+	c->n = bad == 0;
+	gnutls_x509_privkey_deinit(key);
+	gnutls_x509_crt_deinit(crt);
+	if (bad) {
+		free_chain(c);
+		gnutls_free(pem.data);
+		return err_set(e, UNKNOWN_ERROR, "a certificate cannot be made: %s",
+		               gnutls_strerror(bad));
+	}
+	free(t->pem);
+	t->pem = xasprintf("%.*s", (int)pem.size, pem.data);
+	gnutls_free(pem.data);
+	tls_replace(t, c);
+	return 0;
+}
+
+struct tls *tls_make(struct span host, const unsigned char seed[static TLS_SEED], struct err *e)
+{
+	struct tls *t = xcalloc(1, sizeof(*t));
+	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	if (tls_remake(t, host, seed, e) == 0)
+		return t;
+	tls_free(t);
+	return NULL;
+}
+
+const char *tls_pem(const struct tls *t)
+{
+	return t->pem;
+}
+
 void tls_free(struct tls *t)
 {
 	if (!t)
 		return;
 	tls_drop(t->chain);
+	free(t->pem);
 	(void)pthread_mutex_destroy(&t->lock);
 	free(t);
 }

@@ -12,9 +12,8 @@ from fakeregistry import make_certificates
 from harness import ROOT, run, wait_until
 from tokens import SECRET, write_file
 
-RIGHTS = ["rbac/rbac.yaml", "frameworkcontroller/rbac.yaml", "beside-openpai/rbac.yaml", *(
-    f"options/{name}.yaml" for name in ("deny-list", "dialects", "manage-users", "output", "priority-classes", "token-reviews",
-                                     "webhook"))]
+RIGHTS = ["rbac/rbac.yaml", "frameworkcontroller/rbac.yaml", "beside-openpai/rbac.yaml", "base/deny-list.yaml", *(
+    f"options/{name}.yaml" for name in ("dialects", "manage-users", "priority-classes", "webhook"))]
 SPACES = ("frameworkcontroller", "pai-user-v2", "pai-group", "pai-user-token", "pai-jobs")
 # No options need all rights at once.
 OPTIONS = (("--users", "openpai", "--token-check", "stored", "--dialects", "mxjob,launcher", "--priority-class",

@@ -1,14 +1,17 @@
 """k8s/deploy on a real API server: every overlay is built, each of its objects is accepted, and the
 server does its jobs with the account, the rights, the files and the arguments of its Deployment."""
+import concurrent.futures
 import functools
 import json
 import os
 import re
+import ssl
 import subprocess
 import urllib.request
 
 from cluster import DEPLOY
 from delivery import real_program
+from ended import Stage
 from program import configmaps_of
 from deployed import Deployed
 from harness import PATIENCE, ROOT, SLOW, framework_name, job_v2, job_v2_secret, wait_until
@@ -23,6 +26,7 @@ MARKER = "Marker-of-a-secret-173205"
 CLUSTER_KINDS = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingAdmissionPolicy",
                  "ValidatingAdmissionPolicyBinding"}
 KNOWN = {}
+LOGS = 20  # jobs whose logs are read after their end
 # By kubectl exec, as standalone-cluster/kustomization.yaml says.
 TOKEN = "rest-lit token --user alice --jwt-secret-file /var/run/secrets/rest-lit/jwt/secret"
 
@@ -195,9 +199,9 @@ def test_deploy_stands_once(check, cluster):
 def test_deploy_schemas_refuse(check, cluster):
     """The schemas find mistakes."""
     broken = (
-        ("base/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: few", "alternatives"),
-        ("base/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: 1\n  minAvailable: 1", "exactly one"),
-        ("base/disruption-budget.yaml", b"matchLabels", b"matchLabel", "unknown"),
+        ("options/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: few", "alternatives"),
+        ("options/disruption-budget.yaml", b"maxUnavailable: 1", b"maxUnavailable: 1\n  minAvailable: 1", "exactly one"),
+        ("options/disruption-budget.yaml", b"matchLabels", b"matchLabel", "unknown"),
         ("options/framework-policy.yaml", b"failurePolicy: Fail", b"failurePolicy: Faill", "none of"),
         ("options/framework-policy.yaml", b"operations: [CREATE]", b"operations: []", "too short"),
         ("options/framework-policy.yaml", b"validationActions", b"actions", "validationActions: missing"))
@@ -235,25 +239,17 @@ def test_deploy_is_hardened(check, cluster):
                 check.ok(f"{what}: read-only root", limits["readOnlyRootFilesystem"])
                 check.equal(f"{what}: limits", sorted(container["resources"]["limits"]), ["cpu", "memory"])
                 check.equal(f"{what}: its token only", spec["automountServiceAccountToken"], False)
-                check.equal(f"{what}: no variables of Services", spec["enableServiceLinks"], False)
 
 
 # ---- running ----------------------------------------------------------------------------------
 def install(check, cluster, overlay):
-    """kubectl apply -k; the objects.  An old API server refuses the kinds that it does not know."""
+    """kubectl apply -k; the objects."""
     done = cluster.kubectl("apply", "-k", os.path.join(DEPLOY, overlay))
     values = built(cluster.kubectl_program, overlay)
-    unknown = {v["kind"] for v in values if not resource_path(cluster, v)}
     said = [line for line in done.stderr.decode().splitlines() if line.strip() and not line.startswith(("Warning", "# Warning"))]
-    if unknown:
-        check.equal(f"{overlay}: unknown kinds", unknown, {"PodDisruptionBudget"})
-        said = [line for line in said if "PodDisruptionBudget" not in line and "ensure CRDs" not in line]
-    else:
-        check.equal(f"{overlay}: kubectl apply -k succeeds", done.returncode, 0)
-    check.equal(f"{overlay}: kubectl apply -k says nothing else", said, [])
-    there = [v for v in values if resource_path(cluster, v) and v["kind"] != "ConfigMap"]
-    missing = [name_of(v) for v in there
-               if cluster.api("GET", f"{resource_path(cluster, v)}/{v['metadata']['name']}")[0] != 200]
+    check.equal(f"{overlay}: kubectl apply -k succeeds", (done.returncode, said), (0, []))
+    missing = [name_of(v) for v in values if v["kind"] != "ConfigMap" and
+               cluster.api("GET", f"{resource_path(cluster, v)}/{v['metadata']['name']}")[0] != 200]
     check.equal(f"{overlay}: all objects are there", missing, [])
     return values
 
@@ -329,6 +325,31 @@ def does_its_jobs(check, cluster, what, server, jobs, headers):
         check.equal(f"{what}: the log is without {word}", [line for line in server.settled_log().splitlines() if word in line], [])
 
 
+def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
+    """Pods get an address that needs no resolver, since those in the network of their node have none
+    for Services, and a certificate; they upload by the real pai-runtime with a token of their own."""
+    # That of the server before is replaced.
+    certificate = ssl.get_server_certificate((server.output_address, 9188))
+    check.ok(f"{what}: the certificate for uploads is there", wait_until(lambda: cluster.api(
+        "GET", f"/api/v1/namespaces/{jobs}/configmaps/rest-lit-output-ca")[1].get("data", {}).get(
+            "ca.crt", "").strip() == certificate.strip()), server.log()[-2000:])
+    # Of names that no overlay before had: this cluster does not delete what jobs own.
+    with Stage(cluster, server, jobs, {"Content-Type": "application/json", **headers}) as stage:
+        def one(i):
+            value = json.loads(job_v2(f"{what}-{i}"))
+            value["taskRoles"]["worker"]["commands"] = [f"echo out {i}", f"echo err {i} >&2"]
+            return stage.submit(check, json.dumps(value))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            done = list(pool.map(one, range(LOGS)))
+        tasks = [task for job in done for task in job.tasks]
+        check.equal(f"{what}: the address of the Service", {task.url for task in tasks}, {
+            f"https://{server.output_address}:9188"})
+        check.equal(f"{what}: no task waits at its end", [task.log.data[-200:] for task in tasks if b"uploaded" in task.log.data], [])
+        for name, word in (("stdout", "out"), ("stderr", "err")):
+            check.equal(f"{what}: {LOGS} of {LOGS}: {name}", [stage.portal(f"{what}-{i}", "worker", name) for i in range(LOGS)], [
+                (200, f"{word} {i}\n".encode()) for i in range(LOGS)])
+
+
 def probed(check, what, server, probe):
     """The probe succeeds; as the kubelet does it, but at the port of this test."""
     if "httpGet" in probe:
@@ -357,10 +378,12 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
                 check.equal(f"{overlay}: {TOKEN}", made.returncode, 0)
             wide = check_rights(check, cluster, server.token, values, jobs)
             check.equal(f"{overlay}: rights in the whole cluster", wide, {
-                ("get", "", "persistentvolumes", ()), ("list", "", "nodes", ()),
-                ("get", "scheduling.k8s.io", "priorityclasses", ("pai-job-minimal-priority",))}
-                if overlay == "beside-openpai" else set())
+                ("create", "authentication.k8s.io", "tokenreviews", ()), *((
+                    ("get", "", "persistentvolumes", ()), ("list", "", "nodes", ()),
+                    ("get", "scheduling.k8s.io", "priorityclasses", ("pai-job-minimal-priority",)))
+                    if overlay == "beside-openpai" else ())})
             does_its_jobs(check, cluster, overlay, server, jobs, headers or {})
+            logs_outlive_their_pods(check, cluster, overlay, server, jobs, headers or {})
             if "exec" in container["readinessProbe"]:
                 server.stop()
                 check.ok(f"{overlay}: the probe fails without the server",

@@ -8,6 +8,8 @@ import tempfile
 from cluster import ACCOUNT
 from harness import BINARY, PATIENCE, SLOW, Server, free_port
 
+SERVICES = "/api/v1/namespaces/rest-lit/services"
+
 # $1: folder with the files of the volumes, in their places; $2: user; then the command.  The folders
 # of the machine are not changed: an empty /etc and /run hide them in this mount namespace.
 IN_POD = """#!/bin/sh
@@ -29,6 +31,36 @@ mount -o remount,ro /run
 export PATH=/run/image:$PATH HOME=/
 exec setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs --bounding-set=-all "$@"
 """
+
+
+def service_variables(cluster, services):
+    """What the kubelet sets for these Services in the containers of their namespace."""
+    found = {}
+    for name in services:
+        spec = cluster.api("GET", f"{SERVICES}/{name}")[1]["spec"]
+        name, host = name.upper().replace("-", "_"), spec["clusterIP"]
+        found[f"{name}_SERVICE_HOST"] = host
+        for port in reversed(spec["ports"]):  # the first one stands for the Service
+            number, way = str(port["port"]), f"{name}_PORT_{port['port']}_TCP"
+            url = f"tcp://{'[' + host + ']' if ':' in host else host}:{number}"
+            found.update({f"{name}_SERVICE_PORT": number, f"{name}_SERVICE_PORT_{port['name'].upper()}": number,
+                          f"{name}_PORT": url, way: url, f"{way}_PROTO": "tcp", f"{way}_PORT": number, f"{way}_ADDR": host})
+    return found
+
+
+def own_address(cluster, service):
+    """This machine answers at the address of the Service, as nodes do.  Another cluster of this
+    machine may have the same one, so the Service gets a new one then.  Returns it."""
+    for _ in range(20):
+        value = cluster.api("GET", f"{SERVICES}/{service}")[1]
+        address = value["spec"]["clusterIP"]
+        if subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], capture_output=True,
+                          check=False).returncode == 0:
+            return address
+        spec = {k: v for k, v in value["spec"].items() if not k.startswith("clusterIP")}
+        cluster.api("DELETE", f"{SERVICES}/{service}")
+        cluster.api("POST", SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": service}, "spec": spec})
+    raise RuntimeError("no address for the Service")
 
 
 class Deployed(Server):
@@ -57,8 +89,14 @@ class Deployed(Server):
         if "metrics-listen: :9187\n" in config:
             self.metrics_port = free_port()
             arguments += ["--metrics-listen", f"127.0.0.1:{self.metrics_port}"]
+        # The port is that of the Service, at the Service's address.
+        assert "output-listen: :9188\n" in config, config
+        self.output_address = own_address(cluster, "rest-lit-output")
+        arguments += ["--output-listen", f"{self.output_address}:9188"]
+        services = [v["metadata"]["name"] for v in values if v["kind"] == "Service"] if self.pod["enableServiceLinks"] else []
         super().__init__(*arguments, who=[], program=["unshare", "-m", self.script, self.files, self.user, command],
-                         environment={"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "BINARY": BINARY})
+                         environment={**service_variables(cluster, services), "KUBERNETES_SERVICE_HOST": host,
+                                      "KUBERNETES_SERVICE_PORT": port, "BINARY": BINARY})
 
     @staticmethod
     def obstacle():
@@ -108,4 +146,5 @@ class Deployed(Server):
 
     def remove(self):
         super().remove()
+        subprocess.run(["ip", "address", "del", f"{self.output_address}/32", "dev", "lo"], capture_output=True, check=False)
         shutil.rmtree(self.files, ignore_errors=True)

@@ -11,7 +11,7 @@ import tempfile
 import threading
 
 from cli import Cli
-from cluster import FRAMEWORKS, PATHS, ROOT
+from cluster import PATHS, ROOT
 from harness import PATIENCE, SLOW, Server, framework_name, free_port, job_v2, wait_until
 from kubelet import Kubelet, Log
 from tls import Secure, make_authorities, make_certificate
@@ -23,18 +23,26 @@ sys.path.append(os.path.join(ROOT, "tests/runtime"))
 from checks import RUNTIME
 from pods import Pod
 
-ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/runtime-account"
 MOUNT = "/var/run/secrets/rest-lit/"
 HEADER = "#!/bin/bash\nset -o errexit\n"
 HELLOS = 100 if os.environ.get("TEST_WHOLE") else 10
 
 
-def bound_token(cluster, pod=None, audience="rest-lit-output"):
-    """Request a token like the kubelet: (status, token)."""
+def in_space(path, space):
+    """The path of the namespace `default`, in this one."""
+    return path.replace("/namespaces/default/", f"/namespaces/{space}/")
+
+
+def account_path(space="default"):
+    return f"/api/v1/namespaces/{space}/serviceaccounts/runtime-account"
+
+
+def bound_token(cluster, pod=None, audience="rest-lit-output", space="default"):
+    """Request a token like the kubelet."""
     spec = {"expirationSeconds": 3600, **({"audiences": [audience]} if audience else {})}
     if pod:
         spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": pod[0], "uid": pod[1]}
-    code, value = cluster.api("POST", ACCOUNT + "/token", {
+    code, value = cluster.api("POST", account_path(space) + "/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
     if code != 201:
         raise RuntimeError(f"no token: {code} {value}")
@@ -48,7 +56,7 @@ class Task:
         self.job, self.role, self.index = job, role, index
         self.name = f"{job.name}-{role['name']}-{index}"
         self.uid, self.code, self.state = None, None, "AttemptCreationPending"
-        self.process = None
+        self.process = self.url = self.log = None
 
     def status(self):
         return {"index": self.index, "state": self.state, "attemptStatus": {
@@ -57,13 +65,13 @@ class Task:
                 "code": self.code, "type": {"name": "Failed" if self.code else "Succeeded", "attributes": []}}}}
 
     def make(self):
-        cluster = self.job.place.cluster
+        cluster, pods = self.job.place.cluster, self.job.place.path("Pod")
         spec = {"nodeName": "node0", "serviceAccountName": "runtime-account", "terminationGracePeriodSeconds": 0,
                 "automountServiceAccountToken": False,
                 "containers": [{"name": "app", "image": "x"}], "initContainers": [{"name": "init", "image": "x"}]}
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": f"{self.job.name}-attempt", "uid": "c-1",
                  "controller": True}
-        code, value = cluster.api("POST", PATHS["Pod"], {
+        code, value = cluster.api("POST", pods, {
             "kind": "Pod", "apiVersion": "v1", "spec": spec, "metadata": {
                 "name": self.name, "ownerReferences": [owner], "labels": {
                     "FC_FRAMEWORK_NAME": self.job.name, "FC_TASKROLE_NAME": self.role["name"],
@@ -74,16 +82,16 @@ class Task:
 
     def mount(self, pod):
         """The projected volume of the template."""
-        cluster = self.job.place.cluster
+        place, cluster = self.job.place, self.job.place.cluster
         volume = next(v for v in pod.spec["volumes"] if v["name"] == "output-access")
         for source in volume["projected"]["sources"]:
             if "serviceAccountToken" in source:
                 pod.write(MOUNT + source["serviceAccountToken"]["path"], bound_token(
-                    cluster, (self.name, self.uid), source["serviceAccountToken"]["audience"]), 0o600)
-            elif cluster.get("ConfigMap", source["configMap"]["name"]):
-                data = cluster.get("ConfigMap", source["configMap"]["name"])["data"]
-                for item in source["configMap"]["items"]:
-                    pod.write(MOUNT + item["path"], data[item["key"]])
+                    cluster, (self.name, self.uid), source["serviceAccountToken"]["audience"], place.space), 0o600)
+                continue
+            status, found = cluster.api("GET", f"{place.path('ConfigMap')}/{source['configMap']['name']}")
+            for item in source["configMap"]["items"] if status == 200 else ():
+                pod.write(MOUNT + item["path"], found["data"][item["key"]])
 
     def run(self):
         """The function of the kubelet.  Deletes pod and log at the end of the container."""
@@ -94,7 +102,8 @@ class Task:
         pod.env = pod.environment("containers", "app")
         pod.write("/usr/local/pai/runtime.d/user.sh", HEADER + command, 0o755)
         self.mount(pod)
-        log = place.kubelet.logs[self.name, "app"] = Log(over=False)
+        self.url = pod.env.get("PAI_OUTPUT_URL")
+        log = self.log = place.kubelet.logs[self.name, "app"] = Log(over=False)
         process = self.process = pod.start("run")
         pumps = [threading.Thread(target=self.pump, args=(stream, log)) for stream in (process.stdout, process.stderr)]
         for pump in pumps:
@@ -102,7 +111,7 @@ class Task:
         self.code = process.wait()
         for pump in pumps:
             pump.join()
-        place.cluster.api("DELETE", f"{PATHS['Pod']}/{self.name}", {"gracePeriodSeconds": 0})
+        place.cluster.api("DELETE", f"{place.path('Pod')}/{self.name}", {"gracePeriodSeconds": 0})
         place.kubelet.logs.pop((self.name, "app"))
         log.write(b"", over=True)
         pod.remove()
@@ -130,7 +139,8 @@ class Job(threading.Thread):
             self.failure = repr(e)
 
     def started(self):
-        self.framework = self.place.cluster.get("Framework", self.name)
+        status, found = self.place.cluster.api("GET", f"{self.place.path('Framework')}/{self.name}")
+        self.framework = found if status == 200 else None
         return self.framework and self.framework["spec"]["executionType"] == "Start"
 
     def drive(self):
@@ -173,7 +183,7 @@ class Job(threading.Thread):
                 code = max((t.code for t in self.tasks), key=abs)
                 attempt["completionStatus"] = {"code": code, "type": {
                     "name": "Failed" if code else "Succeeded", "attributes": []}}
-            code, value = self.place.cluster.api("PATCH", f"{FRAMEWORKS}/{self.name}", {"status": {
+            code, value = self.place.cluster.api("PATCH", f"{self.place.path('Framework')}/{self.name}", {"status": {
                 "state": "Completed" if over else "AttemptRunning", "attemptStatus": attempt}},
                 "application/merge-patch+json")
             if code != 200:
@@ -189,30 +199,25 @@ class Encrypted(Server):
         return Secure(self.port, self.context)
 
 
-class Place:
-    def __init__(self, cluster, *arguments, url=None, port=None, kind=Server, **more):
-        self.cluster = cluster
+class Stage:
+    """The nodes of a cluster with a server: jobs that are submitted run here."""
+
+    def __init__(self, cluster, server=None, space="default", headers=None):
+        self.cluster, self.server, self.space = cluster, server, space
+        self.headers = bearer(token()) if headers is None else headers
         self.kubelet = Kubelet(cluster)
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-ended.")
-        self.output_port = port or free_port()
-        self.token_file = write_file(self.directory, "token", token().encode())
         self.jobs = []
-        cluster.apply("jobs/runtime-account.yaml", "options/output.yaml", "options/token-reviews.yaml")
-        wait_until(lambda: cluster.api("GET", ACCOUNT)[0] == 200)
-        self.server = cluster.serve(
-            "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET), "--loops", "1", "--rate-address",
-            "0", "--output-listen", f"127.0.0.1:{self.output_port}", "--output-url",
-            url or f"http://127.0.0.1:{self.output_port}", *arguments, who=[], kind=kind, **more)
+
+    def path(self, kind):
+        return in_space(PATHS[kind], self.space)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         for job in self.jobs:
-            self.cluster.delete("Framework", job.name)
-        self.server.remove()
+            self.cluster.api("DELETE", f"{self.path('Framework')}/{job.name}")
         self.kubelet.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
     def expect(self, job):
         self.jobs.append(Job(self, job))
@@ -222,7 +227,7 @@ class Place:
         """Submit over HTTP, run the job, and wait until the server knows its end."""
         name = json.loads(text)["name"]
         job = self.expect(name)
-        check.equal(f"{name}: submitted", self.server.submit(text, bearer(token())).status, 202)
+        check.equal(f"{name}: submitted", self.server.submit(text, self.headers).status, 202)
         job.join(4 * PATIENCE * SLOW)
         check.equal(f"{name}: driven", (job.failure, job.is_alive()), (None, False))
         check.ok(f"{name}: has ended", wait_until(lambda: self.get(f"/api/v2/jobs/alice~{name}").json[
@@ -230,7 +235,7 @@ class Place:
         return job
 
     def get(self, path):
-        return self.server.request("GET", path, headers=bearer(token()))
+        return self.server.request("GET", path, headers=self.headers)
 
     def portal(self, job, role, name, index=0, tail="?tail-mode=true"):
         """Like the portal's buttons: (status, text)."""
@@ -243,6 +248,27 @@ class Place:
             return 0, b""
         reply = self.server.request("GET", uri)
         return reply.status, reply.body
+
+
+class Place(Stage):
+    """With a server of its own."""
+
+    def __init__(self, cluster, *arguments, url=None, port=None, kind=Server, **more):
+        super().__init__(cluster)
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-ended.")
+        self.output_port = port or free_port()
+        self.token_file = write_file(self.directory, "token", token().encode())
+        cluster.apply("jobs/runtime-account.yaml")
+        wait_until(lambda: cluster.api("GET", account_path())[0] == 200)
+        self.server = cluster.serve(
+            "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET), "--loops", "1", "--rate-address",
+            "0", "--output-listen", f"127.0.0.1:{self.output_port}", "--output-url",
+            url or f"http://127.0.0.1:{self.output_port}", *arguments, who=[], kind=kind, **more)
+
+    def __exit__(self, *_):
+        super().__exit__()
+        self.server.remove()
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def hello_text(i):

@@ -31,8 +31,7 @@ def prepare(check, cluster):
     for what, text in (("namespaces", listed(*spaces)), ("people", listed(*people, *accounts))):
         done = cluster.kubectl("apply", "-f", "-", text=text)
         check.ok(f"kubectl apply {what}", done.returncode == 0, done.stderr.decode())
-    cluster.apply("beside-openpai/rbac.yaml", *(
-        f"options/{name}.yaml" for name in ("deny-list", "token-reviews", "manage-users")))
+    cluster.apply("beside-openpai/rbac.yaml", "base/deny-list.yaml", "options/manage-users.yaml")
 
 
 def patiently(ask):
@@ -138,7 +137,7 @@ def revoked_ones_are_listed(check, cluster):
         check.equal("the other is good", p.status(mine), 200)
         listed_now = stored(cluster, "rest-lit-revoked", "rest-lit")
         check.equal("by its hash", list(listed_now), [token_id(app)])
-        cluster.apply("options/deny-list.yaml")
+        cluster.apply("base/deny-list.yaml")
         check.equal("it stays", list(stored(cluster, "rest-lit-revoked", "rest-lit")),
                     [token_id(app)])
 

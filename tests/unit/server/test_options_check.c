@@ -150,9 +150,13 @@ static void test_output(void **state)
 {
 	(void)state;
 	fine(true, ARGS(OUTPUT("http://127.0.0.1:9187")));
-	fine(true, ARGS(OUTPUT("https://x:9187"), "--output-ca", "f"));
+	fine(true, ARGS(OUTPUT("https://x:9187")));
+	fine(false, ARGS(OUTPUT("https://x:9187"), "--behind-proxy"));
 	fine(true, ARGS(OUTPUT("https://x:9187"), "--tls-cert", "f", "--tls-key", "f"));
-	wrong(true, ARGS(OUTPUT("https://x:9187")), "--output-ca");
+	fine(true, ARGS(OUTPUT("https://x:9187"), "--tls-cert", "f", "--tls-key", "f",
+	                "--output-ca", "f"));
+	wrong(true, ARGS(OUTPUT("https://x:9187"), "--output-ca", "f"), "--tls-cert");
+	wrong(false, ARGS(OUTPUT("https://x:9187")), "--behind-proxy");
 	wrong(true, ARGS(OUTPUT("http://x:9187")), "https://");
 	wrong(true, ARGS(OUTPUT("http://127.0.0.1.example:9187")), "https://");
 	wrong(true, ARGS(OUTPUT("http://[::1]:9187"), "--output-ca", "f"), "--output-ca");

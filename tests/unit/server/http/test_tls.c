@@ -212,6 +212,100 @@ static void test_tls_warning_open_key(void **state)
 	tls_free(t);
 }
 
+/* ---- a certificate without files ---- */
+
+static struct tls *make(const char *host, unsigned char seed)
+{
+	unsigned char bytes[TLS_SEED];
+	ERR_AUTO e = { 0 };
+	memset(bytes, seed, sizeof(bytes));
+	struct tls *t = tls_make(span_of(host), bytes, &e);
+	assert_non_null(t);
+	return t;
+}
+
+static gnutls_x509_crt_t certificate_of(const struct tls *t)
+{
+	gnutls_datum_t pem = { (unsigned char *)(uintptr_t)tls_pem(t),
+		               (unsigned)strlen(tls_pem(t)) };
+	gnutls_x509_crt_t crt = NULL;
+	assert_int_equal(gnutls_x509_crt_init(&crt), 0);
+	assert_int_equal(gnutls_x509_crt_import(crt, &pem, GNUTLS_X509_FMT_PEM), 0);
+	return crt;
+}
+
+/* Whether a client that trusts `trusted` takes `shown` for this host. */
+static bool is_taken(const struct tls *shown, const struct tls *trusted, const char *host)
+{
+	gnutls_x509_crt_t crt = certificate_of(shown);
+	gnutls_x509_crt_t ca = certificate_of(trusted);
+	gnutls_x509_trust_list_t list = NULL;
+	gnutls_typed_vdata_st data[2] = {
+		{ GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)(uintptr_t)host, 0 },
+		{ GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_SERVER,
+		  0 }
+	};
+	unsigned status = 1;
+	assert_int_equal(gnutls_x509_trust_list_init(&list, 0), 0);
+	assert_int_equal(gnutls_x509_trust_list_add_cas(list, &ca, 1, 0), 1);
+	assert_int_equal(
+	    gnutls_x509_trust_list_verify_crt2(list, &crt, 1, data, 2, 0, &status, NULL), 0);
+	gnutls_x509_trust_list_deinit(list, 0);
+	gnutls_x509_crt_deinit(ca);
+	gnutls_x509_crt_deinit(crt);
+	return status == 0;
+}
+
+static void test_tls_make(void **state)
+{
+	(void)state;
+	struct tls *t = make("10.96.0.7", 1);
+	struct tls *same = make("10.96.0.7", 1);
+	struct tls *named = make("rest-lit-output.rest-lit.svc", 1);
+	struct tls *six = make("fd00::7", 1);
+	struct tls *other = make("10.96.0.7", 2);
+	assert_string_equal(tls_pem(t), tls_pem(same));
+	assert_string_not_equal(tls_pem(t), tls_pem(named));
+	assert_true(is_taken(t, same, "10.96.0.7"));
+	assert_false(is_taken(t, same, "10.96.0.8"));
+	/* Of the same key, for another host. */
+	assert_true(is_taken(named, t, "rest-lit-output.rest-lit.svc"));
+	assert_true(is_taken(six, t, "fd00::7"));
+	assert_false(is_taken(other, t, "10.96.0.7"));
+	/* Pods whose clocks are years behind or ahead take it. */
+	gnutls_x509_crt_t crt = certificate_of(t);
+	assert_true(gnutls_x509_crt_get_activation_time(crt) < time(NULL) - HUNDRED_DAYS_S);
+	assert_true(gnutls_x509_crt_get_expiration_time(crt) >
+	            time(NULL) + 200 * (time_t)HUNDRED_DAYS_S);
+	gnutls_x509_crt_deinit(crt);
+	tls_free(t);
+	tls_free(same);
+	tls_free(named);
+	tls_free(six);
+	tls_free(other);
+}
+
+static void test_tls_remake(void **state)
+{
+	(void)state;
+	static const unsigned char SEED[TLS_SEED] = { 3 };
+	ERR_AUTO e = { 0 };
+	struct tls *t = make("a.example", 1);
+	struct tls *before = make("a.example", 1);
+	struct tls_chain *held = tls_hold(t);
+	assert_int_equal(tls_remake(t, SPAN("a.example"), SEED, &e), 0);
+	assert_string_not_equal(tls_pem(t), tls_pem(before));
+	assert_null(tls_warning(t));
+	struct tls_chain *now = tls_hold(t);
+	assert_ptr_not_equal(held, now); /* the old one lives as long as its connection */
+	tls_drop(held);
+	tls_drop(now);
+	assert_int_equal(tls_remake(t, SPAN(""), SEED, &e), -1);
+	assert_int_equal(e.http, 400);
+	tls_free(before);
+	tls_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +316,8 @@ int main(void)
 		cmocka_unit_test(test_tls_refresh_half),
 		cmocka_unit_test(test_tls_refresh_gone),
 		cmocka_unit_test(test_tls_warning_open_key),
+		cmocka_unit_test(test_tls_make),
+		cmocka_unit_test(test_tls_remake),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

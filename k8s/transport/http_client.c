@@ -52,16 +52,16 @@ static size_t client_take_body(char *from, size_t size, size_t count, void *arg)
 	return x->unwanted || x->body.full ? 0 : n; /* 0 ends the transfer */
 }
 
-/* A repetition would fail, too. */
+/* A repetition would fail, too.  CURLE_SSL_CONNECT_ERROR is not of these: a server that ends during
+ * the handshake causes it, as a port without TLS does. */
 static bool is_hopeless(CURLcode result)
 {
-	return result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CONNECT_ERROR ||
-	       result == CURLE_SSL_CACERT_BADFILE || result == CURLE_SSL_ISSUER_ERROR ||
-	       result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_URL_MALFORMAT ||
-	       result == CURLE_WEIRD_SERVER_REPLY;
+	return result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE ||
+	       result == CURLE_SSL_ISSUER_ERROR || result == CURLE_UNSUPPORTED_PROTOCOL ||
+	       result == CURLE_URL_MALFORMAT || result == CURLE_WEIRD_SERVER_REPLY;
 }
 
-static const char *problem_of(const struct exchange *x, CURLcode result)
+static const char *problem_of(struct exchange *x, CURLcode result)
 {
 	if (x->body.full)
 		return "the answer is too long";
@@ -72,6 +72,11 @@ static const char *problem_of(const struct exchange *x, CURLcode result)
 		       "its address (--server)?";
 	if (result == CURLE_OPERATION_TIMEDOUT)
 		return "it takes too long to answer";
+	size_t n = strlen(x->error);
+	if (result == CURLE_SSL_CONNECT_ERROR)
+		(void)snprintf(x->error + n, sizeof(x->error) - n,
+		               "%sthe server ended, or does not speak TLS on this port",
+		               n ? "; " : "");
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 

@@ -31,7 +31,7 @@ struct client_answer {
 	const char *location;  /* header, or NULL */
 	struct span body;      /* bytes not passed to `piece`; valid during the call */
 	const char *problem;   /* error, or NULL if the answer is complete */
-	bool hopeless;         /* a repetition would fail as well: TLS, address */
+	bool hopeless;         /* a repetition would fail as well: certificate, address */
 };
 
 struct client_call {

@@ -119,10 +119,14 @@ int remote_print_json(struct span value)
 	return code == EXIT_OK ? remote_print(SPAN("\n")) : code;
 }
 
+/* 409 IdempotencyError: a request whose answer was lost is still in progress. */
 bool remote_may_retry(const struct client_answer *a)
 {
+	ARENA_AUTO arena = { 0 };
 	if (a->problem)
 		return !a->hopeless;
+	if (a->status == 409 && scan_valid(a->body, DEPTH))
+		return span_is(scan_text(scan_get(a->body, "code"), &arena), "IdempotencyError");
 	return a->status == 408 || a->status == 429 || (a->status >= 502 && a->status <= 504);
 }
 

@@ -21,6 +21,7 @@ import dialects
 import dryrun
 import durations
 import ended
+import interrupted
 import janitor
 import logs
 import manifests
@@ -395,7 +396,7 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *checking.TESTS, *janitor.TESTS, *durations.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *checking.TESTS, *janitor.TESTS, *interrupted.SHORT, *durations.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     # Before the account gets more rights than those of an overlay.

@@ -29,7 +29,9 @@ class Fault:
     cut        close the connection after this number of response bytes, by FIN; with `reset`, RST
     hang       stop sending after this number of response bytes
     close      close the connection after a complete response without `Connection: close`
-    gate       a pair of events: set the first, wait for the second, then forward the request
+    gate       a pair of events: set the first, wait for the second, then forward the request; the
+               second may be None, then it is not forwarded
+    executed   an event: set it when the API server has answered the forwarded request
     """
 
     def __init__(self, step, times=1, skip=0, **what):
@@ -201,11 +203,14 @@ class _Handler(BaseHTTPRequestHandler):
         if "gate" in what:
             arrived, go = what["gate"]
             arrived.set()
-            go.wait(60 * SLOW)
+            if go:
+                go.wait(60 * SLOW)
         if "watch=true" in self.path and not what:
             return self.watch()
-        passed = not what or what.get("passed") or "gate" in what
+        passed = not what or what.get("passed") or what.get("gate", (0, 0))[1]
         reply = self.pass_on(body) if passed else (500, {}, b"{}")
+        if passed and "executed" in what:
+            what["executed"].set()
         if "status" in what:
             reply = refusal(what, step)
         limit = min(what.get("cut", WHOLE), what.get("hang", WHOLE))

@@ -21,6 +21,7 @@ OURS = re.compile(r"^[0-9a-f]{32}(-|$)")
 META = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 DEPENDENTS = {
     "whole": {"Secret-configcred", "Secret-regcred", "ConfigMap-env", "PriorityClass-priority"},
+    "random": {"Secret-configcred", "Secret-regcred", "Secret-usercred", "ConfigMap-env", "PriorityClass-priority"},
     "secrets": {"Secret-configcred", "ConfigMap-env", "PriorityClass-priority"},
     "bare": {"ConfigMap-env", "PriorityClass-priority"},
 }
@@ -58,12 +59,15 @@ def marker(job):
 
 
 def job_text(job, shape="whole"):
-    """A job with a dependent of each kind; other shapes have fewer."""
+    """A job with a dependent of each kind; `random` also has a new key pair for each submission;
+    other shapes have fewer dependents."""
     more = {}
     if shape != "bare":
         more["secrets"] = {"key": marker(job), "password": marker(job)}
     text = json.loads(job_v2(job, **more))
-    if shape == "whole":
+    if shape == "random":
+        text["extras"] = {"distributed": {"framework": "mpi"}}
+    if shape in ("whole", "random"):
         text["prerequisites"][0]["auth"] = {"username": "robot", "password": "<% $secrets.password %>",
                                             "registryuri": "registry.example.com"}
     return json.dumps(text)

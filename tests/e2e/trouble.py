@@ -10,6 +10,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "http")]
 
+import interrupted
 import outage
 import pair
 import repeat
@@ -18,7 +19,7 @@ import watch
 from cluster import Cluster, end_in_order, step, tools
 from harness import Checks, choose
 
-SETS = {"trouble": [*outage.TESTS, *pair.TESTS, *repeat.TESTS, *watch.TESTS], "steps": steps.TESTS}
+SETS = {"trouble": [*outage.TESTS, *pair.TESTS, *repeat.TESTS, *watch.TESTS, *interrupted.TESTS], "steps": steps.TESTS}
 
 
 def main():

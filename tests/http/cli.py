@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import socket
 import struct
 import subprocess
 import tempfile
@@ -266,6 +267,55 @@ def test_cli_https(check):
         check.ok("another name", code == 3, (code, err))
         code, out, err = cli("jobs", *at, "--ca-file", s.file("ca.crt"))
         check.ok("only one was submitted", "unsafe" not in out and "safe" in out, out)
+        with Cutter(s.port, (1, 6, 200)) as cutter:
+            at = ("--server", f"https://localhost:{cutter.port}", "--token-file", name, "--ca-file", s.file("ca.crt"))
+            code, out, err = cli("submit", *at, "-", text=job_v2("persistent"))
+            check.equal("the server dies during three handshakes", (code, out), (0, "alice~persistent\n"))
+            check.ok("... which is said", "the server ended" in err and "trying again" in err, err)
+    with FakeServer() as fake:
+        code, out, err = cli("submit", "--server", fake.url.replace("http:", "https:"), "--patience", "1", "-", text=job_v2("x"))
+        check.ok("a port without TLS", code == 3 and "does not speak TLS on this port" in err, (code, err))
+
+
+class Cutter:
+    """Forwards connections to a port.  It closes the first ones after so many bytes of the answer."""
+
+    def __init__(self, port, cuts):
+        self.to, self.cuts = port, list(cuts)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def accept(self):
+        try:
+            while True:
+                client = self.listener.accept()[0]
+                server = socket.create_connection(("127.0.0.1", self.to))
+                left = self.cuts.pop(0) if self.cuts else 1 << 30
+                threading.Thread(target=self.copy, args=(client, server, 1 << 30), daemon=True).start()
+                threading.Thread(target=self.copy, args=(server, client, left), daemon=True).start()
+        except OSError:
+            pass  # the end
+
+    def copy(self, source, target, left):
+        try:
+            while left and (data := source.recv(min(left, 65536))):
+                target.sendall(data)
+                left -= len(data)
+        except OSError:
+            pass
+        for one in (source, target):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 # ---- with a fake server ---------------------------------------------------------------------
@@ -273,11 +323,12 @@ def test_cli_repeats(check):
     """A submission with a lost response or 503 is retried with the same key."""
     with FakeServer() as fake:
         fake.answers = ["cut", (503, {"Retry-After": "1"}, {"message": "not now"}),
-                        (429, {}, {"message": "slowly"}), (502, {}, b"<html>")]
+                        (429, {}, {"message": "slowly"}), (502, {}, b"<html>"),
+                        (409, {}, {"code": "IdempotencyError", "message": "in progress"})]
         code, out, err = cli("submit", "--server", fake.url, "-", text=job_v2("job"))
         check.ok("taken at last", code == 0 and out == f"{JOB}\n", (code, out, err))
         keys = [h.get("Idempotency-Key") for m, _, h, _ in fake.requests if m == "POST"]
-        check.ok("five times, one key", len(keys) == 5 and len(set(keys)) == 1 and keys[0], keys)
+        check.ok("six times, one key", len(keys) == 6 and len(set(keys)) == 1 and keys[0], keys)
         check.equal("said once", err.count("trying again"), 1)
         cli("submit", "--server", fake.url, "-", text=job_v2("job"))
         check.ok("another key next time", fake.requests[-1][2]["Idempotency-Key"] not in keys)

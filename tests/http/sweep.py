@@ -1,5 +1,5 @@
-"""The janitor removes incomplete submissions of killed servers, in a directory and on an API server
-with other objects of the same kinds."""
+"""Incomplete submissions of killed servers: the janitor removes them, in a directory and on an API
+server with other objects of the same kinds; the same request takes them over."""
 import json
 import os
 
@@ -45,11 +45,48 @@ def test_sweep_directory(check):
                         again.submit(job_v2_secret("half", "m")).status, 202)
 
 
+def test_take_over_in_a_directory(check):
+    """A job of this machine with random parts and a PriorityClass is repeated after each point of its
+    submission."""
+    key = {"Idempotency-Key": "local"}
+    text = json.dumps({**json.loads(job_v2_secret("half", "m")), "extras": {"distributed": {"framework": "mpi"}}})
+    options = ("--priority-class", "--max-env-inline", "0")
+    with Server("--standalone", "jobs", *options) as server:
+        where = os.path.join(server.directory, "jobs")
+        check.equal("submitted", server.submit(text, key).status, 202)
+        server.stop()
+        made = sorted(of_job(where, "half"))
+        check.equal("its objects", len(made), 6)
+        for missing in range(len(made)):
+            unstart(where, "half")
+            for path in [p for p in sorted(of_job(where, "half")) if "frameworks" not in p.lower()][:missing]:
+                os.unlink(path)
+            before = submissions(where)
+            with Server("--standalone", where, *options) as again:
+                check.equal("another body", again.submit(text + " ", key).status, 422)
+                check.equal("without a key", again.submit(text).code, "ConflictJobError")
+                reply = again.submit(text, key)
+                check.equal("taken over", (reply.status, reply.headers.get("idempotency-replayed")), (202, None))
+                reply = again.submit(text, key)
+                check.equal("repeated", (reply.status, reply.headers.get("idempotency-replayed")), (202, "true"))
+            check.equal("all its objects", sorted(of_job(where, "half")), made)
+            check.ok("of one new submission", len(submissions(where)) == 1 and not submissions(where) & before,
+                     (before, submissions(where)))
+
+
+def submissions(where):
+    found = set()
+    for path in of_job(where, "half"):
+        with open(path, encoding="utf-8") as f:
+            found.add(json.load(f)["metadata"]["annotations"]["rest-lit/submission"])
+    return found
+
+
 def test_sweep_after_kill(check):
-    """A server is killed after it created the Framework.  Checks what the next server does, and the
+    """A server is killed after it created the Frameworks.  Checks what the next server does, and the
     responses to clients that repeat their request meanwhile."""
     key = {"Idempotency-Key": "one-two-three"}
-    job = job_v2_secret("cut-off", "m")
+    job, left = job_v2_secret("cut-off", "m"), job_v2_secret("left", "m")
     api = FakeApi()
     token = os.path.join("/tmp", f"sweep-token.{os.getpid()}")
     with open(token, "w", encoding="utf-8") as f:
@@ -59,10 +96,11 @@ def test_sweep_after_kill(check):
     try:
         api.fault("POST", "secrets", hang="before")
         server = Server(*where)
-        with server.connect() as c:
+        with server.connect() as c, server.connect() as d:
             c.send(request_bytes(server.port, "POST", "/api/v2/jobs", job.encode(), key))
-            check.ok("there is half a job", wait_until(
-                lambda: api.of(framework_name("cut-off"))))
+            d.send(request_bytes(server.port, "POST", "/api/v2/jobs", left.encode(), {"Idempotency-Key": "left"}))
+            check.ok("there are two halves of jobs", wait_until(
+                lambda: api.of(framework_name("cut-off")) and api.of(framework_name("left"))))
             server.kill()
         server.remove()
         api.faults.clear()
@@ -71,18 +109,16 @@ def test_sweep_after_kill(check):
                 "rest-lit/instance": "others", "rest-lit/creating": "true"}},
             "spec": {"executionType": "Create"}})
         with Server(*where) as again, Server(*where, *QUICK):
-            reply = again.submit(job, key)
-            check.equal("the same request: still under way", (reply.status, reply.code),
-                        (409, "IdempotencyError"))
-            check.ok("... that is what it says", "the server removes an interrupted job" in reply.message, reply)
             check.equal("the same key, another job", again.submit(
                 job_v2_secret("cut-off", "n"), key).status, 422)
             check.equal("without a key: taken", again.submit(job).code, "ConflictJobError")
-            check.ok("it is removed", wait_until(
-                lambda: ("frameworks", framework_name("cut-off")) not in api.objects))
             reply = again.submit(job, key)
-            check.equal("then the same request is taken", reply.status, 202)
-            check.equal("... and its answer repeated", again.submit(job, key).status, 202)
+            check.equal("the same request", (reply.status, reply.headers.get("idempotency-replayed")), (202, None))
+            check.equal("... and its answer repeated", again.submit(job, key).headers.get("idempotency-replayed"), "true")
+            check.ok("the other one is removed", wait_until(
+                lambda: ("frameworks", framework_name("left")) not in api.objects))
+            check.equal("... and can be submitted again", again.submit(left, {"Idempotency-Key": "left"}).status, 202)
+            check.ok("the first one stays", ("frameworks", framework_name("cut-off")) in api.objects)
             check.ok("what belongs to others stays",
                      ("frameworks", framework_name("of-others")) in api.objects)
     finally:
@@ -90,4 +126,4 @@ def test_sweep_after_kill(check):
         api.close()
 
 
-TESTS = [test_sweep_directory, test_sweep_after_kill]
+TESTS = [test_sweep_directory, test_take_over_in_a_directory, test_sweep_after_kill]

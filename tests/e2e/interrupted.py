@@ -1,0 +1,324 @@
+"""A server is killed, or stopped for a while, at each request of a submission.  The same request,
+with the same Idempotency-Key, then gets 202 from another server without a long wait, and every job
+exists once, whole, and is started once."""
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+from urllib.parse import urlsplit
+
+from cluster import FRAMEWORKS, PATHS
+from faultproxy import Proxy
+from harness import BINARY, SLOW, framework_name, wait_until
+from promise import Collector, Seen, collect, incomplete, items, job_text, remove_all, serve
+from repeat import REPLAYED, post
+from steps import CONFIGCRED, ENV, FRAMEWORK, PRIORITY, REFUSED, REGCRED, learn_marks, old_class
+
+WAIT = 10  # seconds that a repeated request may take
+AT_ONCE = 8
+USERCRED = ("Secret", "-usercred")
+UNDOING = [("PATCH", FRAMEWORK, REFUSED)]
+
+# The request at which the server is interrupted: method, object, number of such requests before it;
+# earlier faults, or "old" for a PriorityClass that an older job has left.
+STEPS = [
+    ("POST", FRAMEWORK, 0, []),
+    ("POST", CONFIGCRED, 0, []),
+    ("POST", REGCRED, 0, []),
+    ("POST", USERCRED, 0, []),
+    ("POST", PRIORITY, 0, []),
+    ("POST", ENV, 0, []),
+    ("PATCH", FRAMEWORK, 0, []),
+    ("GET", PRIORITY, 0, ["old"]),
+    ("GET", FRAMEWORK, 0, ["old"]),
+    ("DELETE", PRIORITY, 0, ["old"]),
+    ("GET", FRAMEWORK, 0, UNDOING),
+    ("GET", FRAMEWORK, 1, UNDOING),
+    ("DELETE", FRAMEWORK, 0, UNDOING),
+    ("DELETE", PRIORITY, 0, UNDOING),
+]
+# A second server is interrupted while it takes the submission over that the first one had made up to
+# its start; a third one goes on.
+AGAIN = [
+    ("GET", FRAMEWORK, 0, ["interrupted"]),
+    ("DELETE", FRAMEWORK, 0, ["interrupted"]),
+    ("POST", FRAMEWORK, 1, ["interrupted"]),
+    ("POST", USERCRED, 0, ["interrupted"]),
+    ("PATCH", FRAMEWORK, 0, ["interrupted"]),
+]
+# The API server gets the request at which the server is interrupted never, before, or later.
+MODES = ("never", "before", "later")
+
+
+class Frameworks:
+    """Watches Frameworks: the uids with which each was started.  When one is deleted, its Secrets and
+    ConfigMaps are, as the garbage collector of Kubernetes does by its watches."""
+
+    def __init__(self, cluster):
+        self.cluster, self.uids = cluster, {}
+        address = urlsplit(cluster.url)
+        version = cluster.api("GET", FRAMEWORKS)[1]["metadata"]["resourceVersion"]
+        self.connection = http.client.HTTPSConnection(
+            address.hostname, address.port, context=ssl.create_default_context(cafile=cluster.ca))
+        self.connection.request("GET", f"{FRAMEWORKS}?watch=true&timeoutSeconds=7200&resourceVersion={version}",
+                                headers={"Authorization": f"Bearer {cluster.token}"})
+        self.reply = self.connection.getresponse()
+        threading.Thread(target=self.go, daemon=True).start()
+
+    def go(self):
+        try:
+            for line in self.reply:
+                event = json.loads(line)
+                o = event["object"]
+                if event["type"] == "DELETED":
+                    self.collect(o["metadata"])
+                elif o["spec"].get("executionType") == "Start":
+                    self.uids.setdefault(o["metadata"]["name"], set()).add(o["metadata"]["uid"])
+        except (OSError, ValueError, KeyError, AttributeError, http.client.HTTPException):
+            pass  # a check misses its uids then
+
+    def close(self):
+        self.connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def collect(self, owner):
+        for kind, suffix in (CONFIGCRED, REGCRED, USERCRED, ENV):
+            o = self.cluster.get(kind, owner["name"] + suffix)
+            if o and [x["uid"] for x in o["metadata"]["ownerReferences"]] == [owner["uid"]]:
+                self.cluster.api("DELETE", f"{PATHS[kind]}/{owner['name']}{suffix}", {
+                    "preconditions": {"uid": o["metadata"]["uid"]}})
+
+    def of(self, job):
+        wait_until(lambda: framework_name(job) in self.uids)
+        return self.uids.get(framework_name(job), set())
+
+
+class Row:
+    """One job, interrupted once."""
+
+    def __init__(self, number, step, mode, stop=False):
+        self.number, self.step, self.mode, self.stop = number, step, mode, stop
+        self.job = f"interrupted-{'s' if stop else 'k'}{number}"
+        self.text, self.key = job_text(self.job, "random"), f"key-{self.job}"
+        self.what = f"{self.job}: {step[0]} {''.join(step[1])} {step[2]} {step[3]}, executed {mode}"
+        self.arrived, self.go, self.executed = threading.Event(), threading.Event(), threading.Event()
+        self.reply = self.first = self.error = None
+        self.took = 0.0
+
+    def prepare(self, cluster, proxy):
+        name = framework_name(self.job)
+        method, (kind, suffix), before, earlier = self.step
+        for one in earlier:
+            if one == "old":
+                old_class(cluster, name + PRIORITY[1])
+            elif one == "interrupted":
+                self.interrupt_another(cluster)
+            else:
+                proxy.fault(one[0], one[1][0], name + one[1][1], times=None, **one[2])
+        gate = (self.arrived, None if self.mode == "never" else self.go)
+        what = {} if self.stop else {"hang": 0}
+        proxy.fault(method, kind, name + suffix, skip=before, gate=gate, executed=self.executed, **what)
+
+    def interrupt_another(self, cluster):
+        """A server is killed before it starts the job."""
+        arrived = threading.Event()
+        with Proxy(cluster) as proxy:
+            proxy.fault("PATCH", "Framework", framework_name(self.job), gate=(arrived, None), hang=0)
+            server, thread = self.begin(cluster, proxy)
+            arrived.wait(120 * SLOW)
+            self.end(server, thread)
+
+    def begin(self, cluster, proxy):
+        """A server gets the request."""
+        server = serve(cluster, "--loops", "1", url=proxy.url)
+
+        def client():
+            self.first = post(server, self.text, self.key)
+        thread = threading.Thread(target=client)
+        thread.start()
+        return server, thread
+
+    def end(self, server, thread):
+        server.kill()
+        thread.join()
+        server.remove()
+
+    def interrupt(self, server, thread):
+        if self.mode == "before" and not self.stop:
+            self.go.set()
+            self.executed.wait(120 * SLOW)
+        if self.stop:
+            os.kill(server.process.pid, signal.SIGSTOP)
+            if self.mode == "before":
+                self.go.set()
+                self.executed.wait(120 * SLOW)
+        else:
+            self.end(server, thread)
+
+    def retry(self, another):
+        """The same request at another server, during which the late one may arrive."""
+        if self.mode == "later" and self.number % 2:
+            threading.Timer(random.Random(self.number).uniform(0, 4) * SLOW, self.go.set).start()
+        start = time.monotonic()
+        self.reply = post(another, self.text, self.key)
+        self.took = time.monotonic() - start
+
+    def run(self, check, cluster, proxy, another):
+        self.prepare(cluster, proxy)
+        server, thread = self.begin(cluster, proxy)
+        check.ok(f"{self.what}: the request was reached", self.arrived.wait(120 * SLOW), self.first)
+        self.interrupt(server, thread)
+        self.retry(another)
+        if self.mode != "never":
+            self.go.set()
+            check.ok(f"{self.what}: it was executed", self.executed.wait(120 * SLOW))
+        if self.stop:
+            self.go_on(check, server, thread)
+        seen = self.reply
+        check.equal(f"{self.what}: the repetition", (seen.status, seen.message[:200]) if seen else None, (
+            202, f"Update job {self.job} for user alice successfully."))
+
+    def go_on(self, check, server, thread):
+        os.kill(server.process.pid, signal.SIGCONT)
+        thread.join()
+        first = self.first
+        # It answers with the result of the other one, or why it gave up before that.
+        refused = (400, 503) if self.step[3] == UNDOING else (503,)
+        replayed = None if self.step[0] == "PATCH" and self.mode == "before" else "true"
+        check.ok(f"{self.what}: the first answer", first and (
+            first.status in refused or (first.status, first.headers.get(REPLAYED)) == (202, replayed)), first)
+        last = post(server, self.text, self.key)
+        check.equal(f"{self.what}: the first server, once more", last and (
+            last.status, last.headers.get(REPLAYED)), (202, "true"))
+        server.remove()
+
+    def judge(self, check, seen, frameworks):
+        wrong = incomplete(seen.of(self.job), self.job, "random")
+        check.ok(f"{self.what}: it is whole", wrong is None, wrong or "")
+        made = [o["metadata"] for o in seen.of(self.job).values()]
+        check.equal(f"{self.what}: of one submission", len({m["annotations"]["rest-lit/submission"] for m in made}), 1)
+        uid = seen.of(self.job).get("Framework", {}).get("metadata", {}).get("uid")
+        check.equal(f"{self.what}: started once", frameworks.of(self.job), {uid})
+
+
+def other_templates(directory):
+    """A template of another version: its Frameworks have a label more."""
+    with open(os.path.join(directory, "site-framework.yaml"), "w", encoding="utf-8") as f:
+        f.write("metadata:\n  labels:\n    version: another\n")
+    return ("--templates", directory)
+
+
+def run_batch(check, cluster, rows, one):
+    """Rows that run at the same time; then all that exists is theirs."""
+    def guarded(row):
+        try:
+            one(row)
+        except Exception as e:
+            check.ok(row.what, False, repr(e))
+    frameworks = Frameworks(cluster)
+    threads = [threading.Thread(target=guarded, args=(row,)) for row in rows]
+    with Collector(cluster, 1.0):
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    while collect(cluster):
+        pass
+    seen = Seen(cluster)
+    for row in rows:
+        row.judge(check, seen, frameworks)
+    check.equal("nothing else is left", set(seen.objects), {framework_name(row.job) for row in rows})
+    check.equal("... nor dependents without an owner", len(items(cluster, "Secret")), 3 * len(rows))
+    frameworks.close()
+    remove_all(cluster)
+    return sum(parts["Framework"]["metadata"]["labels"].get("version") == "another" for parts in seen.objects.values())
+
+
+def run_rows(check, cluster, rows):
+    learn_marks(cluster)
+    with tempfile.TemporaryDirectory(prefix="rest-lit-templates.") as directory, Proxy(cluster) as proxy, \
+            serve(cluster) as same, serve(cluster, *other_templates(directory)) as newer:
+        def one(row):
+            row.run(check, cluster, proxy, newer if row.number % 2 else same)
+        others = sum(run_batch(check, cluster, rows[i:i + AT_ONCE], one) for i in range(0, len(rows), AT_ONCE))
+        check.ok("no secret in the log", not any("Marker-of-a-secret" in s.settled_log() for s in (same, newer)))
+    took = sorted(row.took for row in rows)
+    # One may be slow because the machine was.
+    check.ok("without a long wait", took[len(took) * 9 // 10] <= WAIT * SLOW, took)
+    print(f"     {len(rows)} interrupted: the repetition took {took[len(took) // 2]:.1f} s, at most {took[-1]:.1f} s; "
+          f"{others} jobs have other templates", flush=True)
+
+
+def rows_of(steps, modes, n, stop=False):
+    """n rows: all pairs of a step and a mode, again and again."""
+    pairs = [(step, mode) for mode in modes for step in steps]
+    return [Row(i, *pairs[i % len(pairs)], stop) for i in range(n)]
+
+
+def test_killed_at_each_request(check, cluster):
+    run_rows(check, cluster, rows_of(STEPS + AGAIN, MODES, 200 if SLOW == 1 else 57))
+
+
+def test_stopped_at_each_request(check, cluster):
+    run_rows(check, cluster, rows_of(STEPS, MODES[1:], 2 * len(STEPS), True))
+
+
+def test_interrupted(check, cluster):
+    """A few of the above."""
+    some = [STEPS[i] for i in (0, 3, 6, 9, 12)] + AGAIN[1:2]
+    run_rows(check, cluster, [Row(i, step, MODES[i % 3]) for i, step in enumerate(some)] + [
+        Row(i, STEPS[i], MODES[1 + i % 2], True) for i in (2, 4, 6, 9)])
+
+
+def test_in_progress(check, cluster):
+    """409 is for a request in progress in the same process."""
+    arrived, go = threading.Event(), threading.Event()
+    text, first = job_text("in-progress"), []
+    with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server:
+        proxy.fault("POST", "Secret", framework_name("in-progress") + CONFIGCRED[1], gate=(arrived, go))
+        thread = threading.Thread(target=lambda: first.append(post(server, text, "key")))
+        thread.start()
+        arrived.wait(60 * SLOW)
+        for again in (text, text + " ", job_text("another")):
+            reply = post(server, again, "key")
+            check.equal("in progress", (reply.status, reply.code), (409, "IdempotencyError"))
+            check.ok("in progress: which job", "is creating job in-progress" in reply.message, reply)
+        go.set()
+        thread.join()
+        check.equal("in progress: the first", first[0].status, 202)
+        reply = post(server, text, "key")
+        check.equal("in progress: afterwards", (reply.status, reply.headers.get(REPLAYED)), (202, "true"))
+    remove_all(cluster)
+
+
+def test_submit_of_a_killed_server(check, cluster):
+    """`rest-lit submit` ends with its job although the server is killed before it starts the job."""
+    arrived, go = threading.Event(), threading.Event()
+    with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server, Collector(cluster, 0.5):
+        proxy.fault("PATCH", "Framework", framework_name("persistent"), gate=(arrived, go))
+        with subprocess.Popen([BINARY, "submit", "--server", f"http://127.0.0.1:{server.port}", "-"], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
+            client.stdin.write(job_text("persistent", "random"))
+            client.stdin.close()
+            client.stdin = None
+            check.ok("submit: about to be started", arrived.wait(60 * SLOW))
+            server.kill()
+            server.process = subprocess.Popen(server.command, stdin=subprocess.DEVNULL, stdout=server.log_stream,
+                                              stderr=subprocess.STDOUT, cwd=server.directory)
+            go.set()  # the late PATCH
+            out, err = client.communicate(timeout=120 * SLOW)
+        check.equal("submit", (client.returncode, out), (0, "alice~persistent\n"))
+        check.ok("submit: it says what it does", "trying again for 60 s" in err, err)
+        wrong = incomplete(Seen(cluster).of("persistent"), "persistent", "random")
+        check.ok("submit: it is whole", wrong is None, wrong or "")
+    remove_all(cluster)
+
+
+SHORT = [test_interrupted, test_in_progress, test_submit_of_a_killed_server]
+TESTS = [test_killed_at_each_request, test_stopped_at_each_request]

@@ -19,7 +19,7 @@ from harness import (PATIENCE, SLOW, Server, framework_name, job_v2, job_v2_secr
 SOON = 60
 
 
-def fake_server(api, *arguments, directory=None, **more):
+def fake_server(api, *arguments, directory=None, kind=Server, **more):
     """rest-lit with this fake API server as its store."""
     import tempfile
     directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
@@ -27,8 +27,8 @@ def fake_server(api, *arguments, directory=None, **more):
     with open(token, "w") as f:
         f.write(api.token + "\n")
     os.chmod(token, 0o600)
-    return Server("--apiserver", api.url, "--apiserver-token-file", token, *arguments,
-                  directory=directory, **more)
+    return kind("--apiserver", api.url, "--apiserver-token-file", token, *arguments,
+                directory=directory, **more)
 
 
 def in_threads(count, function):

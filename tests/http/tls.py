@@ -10,7 +10,9 @@ import tempfile
 import threading
 import time
 
-from harness import PATIENCE, SLOW, Connection, Server, job_v2, parse_replies, request_bytes, wait_until
+from fakeapi import FakeApi
+from harness import PATIENCE, SLOW, Connection, Server, free_port, job_v2, parse_replies, request_bytes, wait_until
+from slow import fake_server
 from tokens import SECRET, bearer, token, write_file
 
 
@@ -345,6 +347,114 @@ def test_tls_slow_clients(check):
         check.ok("... in time", time.monotonic() - start < 60 * SLOW)
 
 
-TESTS = [test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,
+# ---- the port for output -------------------------------------------------------------------
+class Output:
+    """A server whose port for output has a certificate of its own; and what it has published."""
+
+    def __init__(self, api, *arguments, who=None, environment=None):
+        self.api, self.port = api, free_port()
+        self.server = fake_server(api, "--output-listen", f"127.0.0.1:{self.port}", *arguments, who=who,
+                                  environment=environment or {"REST_LIT_OUTPUT_PORT": f"tcp://127.0.0.1:{self.port}"})
+
+    def shown(self):
+        return ssl.get_server_certificate(("127.0.0.1", self.port)).strip()
+
+    def published(self):
+        with self.api.lock:
+            return self.api.objects.get(("configmaps", "rest-lit-output-ca"), {}).get("data", {}).get("ca.crt", "").strip()
+
+    def is_published(self):
+        return wait_until(lambda: self.published() == self.shown())
+
+    def upload(self, text, authority):
+        """The status for a client that trusts this authority only; or the error of TLS."""
+        context = ssl.create_default_context(cadata=authority)
+        try:
+            with context.wrap_socket(socket.create_connection(("127.0.0.1", self.port), PATIENCE * SLOW),
+                                     server_hostname="127.0.0.1") as s:
+                s.sendall(f"PUT /api/v2/task-output?exitCode=0&dropped=0 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                          f"Content-Type: application/octet-stream\r\nAuthorization: Bearer {text}\r\nContent-Length: 0\r\n\r\n".encode())
+                return int(s.recv(4096).split()[1])
+        except ssl.SSLCertVerificationError as e:
+            return e.verify_message
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.remove()
+
+
+def test_output_certificate(check):
+    """The API is plain HTTP, the port for output is not.  Servers with the same secret have the same
+    certificate."""
+    with tempfile.TemporaryDirectory() as folder:
+        api = FakeApi()
+        secret = write_file(folder, "secret", SECRET)
+        who = ["--jwt-secret-file", secret]
+        with Output(api, who=who) as one, Output(api, who=who) as two:
+            check.ok("published", one.is_published(), one.server.log())
+            check.equal("the same of both", one.shown(), two.shown())
+            check.equal("an invalid token, over TLS", two.upload("x", one.published()), 401)
+            check.ok("pods get the address", one.server.request("POST", "/api/v2/jobs?dryRun=true", job_v2("url"), {
+                **bearer(token()), "Content-Type": "application/json"}).body.find(
+                    f"https://127.0.0.1:{one.port}".encode()) > 0)
+            before = one.shown()
+            write_file(folder, "secret", SECRET + b"-another")
+            one.server.process.send_signal(signal.SIGHUP)
+            check.ok("another secret and SIGHUP: another certificate", wait_until(lambda: one.shown() != before))
+            check.ok("is published", one.is_published(), one.server.log())
+            check.ok("the old one is trusted no more", isinstance(one.upload("x", before), str))
+        with Output(api, who=who) as three:
+            check.ok("a server that starts has this one", three.is_published())
+        api.close()
+
+
+def test_output_certificate_without_secret(check):
+    """It is random: a restart publishes another one; SIGHUP does not."""
+    api = FakeApi()
+    seen = set()
+    for what in ("first", "restarted"):
+        with Output(api) as one:
+            check.ok(f"{what}: published", one.is_published(), one.server.log())
+            check.equal(f"{what}: trusted", one.upload("x", one.published()), 401)
+            before = one.shown()
+            one.server.process.send_signal(signal.SIGHUP)
+            check.ok(f"{what}: SIGHUP", wait_until(lambda s=one.server: "SIGHUP" in s.log()))
+            check.equal(f"{what}: stays", one.shown(), before)
+            seen.add(before)
+    check.equal("two certificates", len(seen), 2)
+    api.close()
+
+
+def test_output_certificate_of_files(check):
+    """--output-ca: the port has the certificate of --tls-cert, and this authority is published."""
+    with tempfile.TemporaryDirectory() as folder:
+        api = FakeApi()
+        make_authorities(folder)
+        make_certificate(folder, "one", 7)
+        paths = {n: os.path.join(folder, n) for n in ("ca.crt", "one.crt", "one.key")}
+        tls = ["--tls-cert", paths["one.crt"], "--tls-key", paths["one.key"]]
+        context = ssl.create_default_context(cafile=paths["ca.crt"])
+        who = ["--jwt-secret-file", write_file(folder, "secret", SECRET), *tls]
+
+        class Encrypted(Server):
+            def connect(self):
+                return Secure(self.port, context)
+        port = free_port()
+        url = ["--output-listen", f"127.0.0.1:{port}", "--output-url", f"https://localhost:{port}"]
+        with fake_server(api, *url, "--output-ca", paths["ca.crt"], who=who, kind=Encrypted) as server:
+            with open(paths["one.crt"]) as f, open(paths["ca.crt"]) as ca:
+                check.ok("that of the file", ssl.get_server_certificate(("127.0.0.1", port)).strip() in f.read())
+                authority = ca.read().strip()
+            check.ok("its authority is published", wait_until(lambda: api.objects.get(
+                ("configmaps", "rest-lit-output-ca"), {}).get("data", {}).get("ca.crt", "").strip() == authority), server.log())
+        with fake_server(api, *url, who=who, kind=Encrypted) as server:
+            with open(paths["one.crt"]) as f:
+                check.ok("without it: one of its own", ssl.get_server_certificate(("127.0.0.1", port)).strip() not in f.read())
+        api.close()
+
+
+TESTS = [test_output_certificate, test_output_certificate_without_secret, test_output_certificate_of_files, test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,
          test_tls_reload_under_load, test_tls_start, test_listen_beyond_loopback, test_tls_half_handshakes,
          test_tls_slow_clients]

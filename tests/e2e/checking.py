@@ -19,7 +19,8 @@ SPACES = ("frameworkcontroller", "pai-user-v2", "pai-group", "pai-user-token", "
 OPTIONS = (("--users", "openpai", "--token-check", "stored", "--dialects", "mxjob,launcher", "--priority-class",
             "--output-listen", "127.0.0.1:0", "--output-url", "http://127.0.0.1:1", "--webhook", "http://127.0.0.1:1",
             "--webhook-allow-private"),
-           ("--token-check", "signature", "--deny-list", "rest-lit/rest-lit-revoked", "--profile", "openpai"))
+           ("--token-check", "signature", "--deny-list", "rest-lit/rest-lit-revoked", "--profile", "openpai",
+            "--output-listen", "127.0.0.1:0", "--output-url", "https://127.0.0.1:1"))
 API = "/apis/rbac.authorization.k8s.io/v1"
 ACCOUNT = {"kind": "ServiceAccount", "name": "rest-lit", "namespace": "rest-lit"}
 MERGE = "application/merge-patch+json"

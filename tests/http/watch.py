@@ -341,6 +341,27 @@ def test_forbidden(check):
     api.close()
 
 
+def test_kind_is_gone(check):
+    """Without the CustomResourceDefinition there are no jobs, which is not an empty list.  While an API
+    server starts, it may not know the kind either: lists stay for some seconds."""
+    api = filled()
+    with fake_server(api) as server:
+        check.ok("kind: ready", server.ready())
+        for method in ("LIST", "WATCH"):
+            api.fault(method, "frameworks", status=404)
+        api.cut_watches()
+        check.ok("kind: is logged", server.logged("jobs cannot be followed"))
+        check.equal("kind: the list stays at first", listed(server), there(api))
+        for path in ("/readyz", "/api/v2/jobs", "/api/v2/jobs?limit=1"):
+            check.ok(f"kind: {path} says so", wait_until(lambda path=path: (lambda reply: reply.status == 503 and all(
+                word in reply.message for word in ("CustomResourceDefinition", "kubectl apply -f k8s/deploy/frameworkcontroller/crd.yaml")))(
+                    server.request("GET", path))), server.request("GET", path))
+        api.faults.clear()
+        check.ok("kind: it is back", server.ready())
+        check.equal("kind: and the list", listed(server), there(api))
+    api.close()
+
+
 def test_no_events(check):
     api = filled()
     for method in ("LIST", "WATCH"):
@@ -419,5 +440,5 @@ def test_directory(check):
 
 TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way, test_page_breaks_off,
          test_smaller_pages, test_watch_ends, test_watch_expires, test_api_server_restarts, test_watch_faults,
-         test_objects_that_are_too_large, test_deep_frameworks, test_broken_frameworks, test_forbidden, test_no_events,
+         test_objects_that_are_too_large, test_deep_frameworks, test_broken_frameworks, test_forbidden, test_kind_is_gone, test_no_events,
          test_no_lists_for_clients, test_known_at_once, test_stopped_under_way, test_directory]

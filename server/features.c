@@ -84,6 +84,7 @@ static int open_features(struct loop *l, struct err *e)
 	l->has->accounts = accounts_new(l->server->accounts, l->store);
 	l->has->auth = auth_new(l);
 	l->has->readiness = readiness_new();
+	l->has->outputs = &OUTPUT_CONFIGMAPS;
 	if (open_work(l, e) < 0 || open_followers(l, e) < 0)
 		return -1;
 	return open_tails(l, e);

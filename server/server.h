@@ -34,6 +34,7 @@ struct revocations;
 struct scheduler;
 struct log_streams;
 struct tls;
+struct output_store;
 struct uploads;
 struct worker;
 struct worker_inbox;
@@ -101,6 +102,7 @@ struct features {
 	struct worker_inbox *work;       /* NULL: no logins */
 	struct followers *followers;     /* NULL: no cache of jobs */
 	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
+	const struct output_store *outputs;
 	size_t dry_run_bytes;            /* held by dry runs */
 	size_t user_lists;               /* being read (user_routes.c) */
 	size_t list_rows;                /* in job lists being sent */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/str.h"
@@ -197,21 +198,15 @@ static void answer_kept(struct reading *g, struct span frames)
 	reading_free(g);
 }
 
-static void kept_came(void *arg, const struct store_reply *reply)
+static void kept_came(struct output_call *c, enum output_outcome o, struct span why)
 {
-	struct reading *g = arg;
-	struct output_id id;
-	struct output_facts facts = { 0 };
-	struct span frames;
-	bool there = reply->outcome == STORE_OK && output_of(&g->link, &id) &&
-	             output_read(reply->body, &id, &g->r->arena, &facts, &frames);
-	if (job_store_silent(reply))
-		reading_refuse(g, UNAVAILABLE,
-		               because(g, "the API server does not answer", reply->message));
+	struct reading *g = c->arg;
+	if (o == OUTPUT_BUSY)
+		reading_refuse(g, UNAVAILABLE, because(g, "the API server does not answer", why));
 	else if (g->looked)
-		reading_looked(g, there ? LOG_KEPT : LOG_NONE, facts.dropped);
-	else if (there)
-		answer_kept(g, frames);
+		reading_looked(g, o == OUTPUT_DONE ? LOG_KEPT : LOG_NONE, c->facts.dropped);
+	else if (o == OUTPUT_DONE)
+		answer_kept(g, c->frames);
 	else if (g->refused)
 		refuse_log(g);
 	else
@@ -234,10 +229,18 @@ static void ask_kept(struct reading *g)
 	} else if (!loop->store) {
 		reading_refuse(g, UNAVAILABLE, "this server is shutting down");
 	} else {
-		job_store_get(g->r,
-		              &(struct job_object){ KIND_CONFIGMAP, output_name(&g->r->arena, &id),
-		                                    g->link.user },
-		              kept_came, g);
+		struct output_call *c = ARENA_NEW(&g->r->arena, struct output_call, 1);
+		*c = (struct output_call){
+			.store = loop->store,
+			.a = &g->r->arena,
+			.user = g->link.user,
+			.deadline_ms = clock_ms() + loop->server->options->deadline_s * 1000,
+			.id = id,
+			.done = kept_came,
+			.arg = g,
+		};
+		request_wait(g->r);
+		loop->has->outputs->get(c);
 	}
 }
 

@@ -2,7 +2,7 @@
 /*
  * Logs of tasks.  Begin with job_logs.c: it gives signed links to logs and opens them;
  * log_read.c streams the log of a pod, or answers with the kept end of the output; uploads.c takes
- * that end from the pods, output_text.c stores it.
+ * that end from the pods, output_text.c chooses what is kept, output_configmaps.c stores it.
  *
  * This header is for other folders: the route of --output-listen, the only one there.  Pods upload
  * the end of their output when their task has ended:
@@ -11,9 +11,9 @@
  *
  * TOKEN is a service account token for the audience rest-lit-output, bound to the pod.  A
  * TokenReview validates it and names the pod, which must be the one in the status of its Framework,
- * by uid.  The server keeps the output in an immutable ConfigMap and limits the outputs of a job
+ * by uid.  The server keeps the output in an output_store and limits the outputs of a job
  * together.  Uploads have a loop, thread, listener and store of their own, so that they do not
- *delay other requests.
+ * delay other requests.
  */
 #include "server/http/request.h"
 
@@ -23,6 +23,11 @@ enum {
 	OUTPUT_FRAME_HEAD = 8,
 	OUTPUT_BODY_MAX = OUTPUT_CONTENT_MAX + OUTPUT_FRAMES_MAX * OUTPUT_FRAME_HEAD,
 };
+
+/* Where the ends of outputs are kept (logs_internal.h): ConfigMaps in the store of objects, the
+ * cluster or the directory of --local. */
+struct output_store;
+extern const struct output_store OUTPUT_CONFIGMAPS;
 
 struct uploads;
 

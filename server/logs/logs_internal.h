@@ -90,12 +90,11 @@ size_t kubelet_text_begins(struct span text, bool within);
  * ("" if unknown). */
 bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id);
 
-/* ---- output_text.c: kept output.  Pure; untrusted when it is read back. ---- */
+/* ---- output_text.c: output as frames, and which outputs of a job are kept.  Pure. ---- */
 
 /*
- * The output of an ended task attempt: frames as pai-runtime uploads them, kept compressed in the
- * immutable ConfigMap FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY.  A frame is that of Docker's
- * attach: the stream (1 byte), 3 zero bytes, the length (4 bytes, big endian), the output.
+ * The output of an ended task attempt: frames as pai-runtime uploads them.  A frame is that of
+ * Docker's attach: the stream (1 byte), 3 zero bytes, the length (4 bytes, big endian), the output.
  */
 enum { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2, OUTPUT_BOTH = 3, OUTPUT_SHA = 64 /* hex digits */ };
 
@@ -109,12 +108,8 @@ struct output_id {
 
 struct output_facts {
 	int64_t exit_code, dropped; /* bytes of output before the kept end */
-	char sha[OUTPUT_SHA + 1];   /* of the frames as uploaded, hex */
+	char sha[OUTPUT_SHA + 1];   /* of the body as uploaded, hex */
 };
-
-/* "FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY", and the index of a job, "FRAMEWORK-output". */
-char *output_name(struct arena *a, const struct output_id *id);
-char *output_index_name(struct arena *a, const char *framework);
 
 /* NULL, or the problem of these frames, a static text. */
 const char *output_check(struct span frames);
@@ -127,20 +122,9 @@ void output_put(struct str *out, struct span frames, unsigned streams);
 
 /* Compressed, in the arena. */
 struct span output_pack(struct span frames, struct arena *a);
-/* Appends the ConfigMap. */
-void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
-                  struct span packed, struct arena *a);
-/* Reads the frames from a ConfigMap, into the arena.  false: it belongs to another Framework (by
- * uid) or pod, or is invalid. */
-bool output_read(struct span configmap, const struct output_id *id, struct arena *a,
-                 struct output_facts *facts, struct span *frames);
+/* The frames again, in the arena.  false: they are invalid. */
+bool output_unpack(struct span packed, struct arena *a, struct span *frames);
 
-/*
- * The index of the kept outputs of a job, a ConfigMap of its own.  A line each, the oldest first;
- * invalid lines are ignored:
- *
- *	ROLE INDEX ATTEMPT RETRY BYTES failed|succeeded
- */
 enum {
 	OUTPUTS_MAX = 1000,         /* per job */
 	OUTPUTS_DISPLACED_MAX = 64, /* per upload */
@@ -155,16 +139,12 @@ struct output_entry {
 	bool displaced; /* to be removed */
 };
 
+/* The kept outputs of a job, the oldest first. */
 struct output_index {
 	struct output_entry *v; /* in the arena; with room for one more */
 	size_t n;
 };
 
-/* Reads the ConfigMap of the job; "": an empty index.  false: it belongs to another Framework. */
-bool output_index_read(struct span configmap, const char *framework_uid, struct arena *a,
-                       struct output_index *out);
-/* Appends the lines of all entries that are not displaced. */
-void output_index_lines(struct str *out, const struct output_index *x);
 /* The entry of this task attempt, or NULL. */
 const struct output_entry *output_index_find(const struct output_index *x,
                                              const struct output_entry *e);
@@ -179,6 +159,81 @@ int64_t output_index_room(const struct output_index *x, const struct output_entr
 void output_index_add(struct output_index *x, const struct output_entry *e);
 /* Bytes of output to keep of a task: everything if it failed, else an even share. */
 size_t output_share(bool failed, int64_t tasks, int64_t budget);
+
+/* ---- the store of kept outputs ---- */
+
+enum output_outcome {
+	OUTPUT_DONE,
+	OUTPUT_ABSENT, /* get: none is kept */
+	OUTPUT_OTHER,  /* put: another output of this attempt is kept; list: they are of an earlier
+	                * job of this name */
+	OUTPUT_OUTDATED, /* put: the list has changed; list again */
+	OUTPUT_BUSY,     /* may be tried again */
+	OUTPUT_REFUSED,
+};
+
+/* One call.  It must exist until `done`, which is called once, later; texts are borrowed. */
+struct output_call {
+	struct store *store;
+	struct arena *a;
+	const char *user; /* as in store.h; NULL: urgent */
+	int64_t deadline_ms;
+	struct output_id id;
+	struct output_index index; /* list: the result; put: what remains, and what is displaced */
+	struct output_entry entry; /* put: of id */
+	struct output_facts facts; /* put; the result of get */
+	struct span packed;        /* put */
+	struct span frames;        /* the result of get, until `done` returns */
+	/* why: for people. */
+	void (*done)(struct output_call *c, enum output_outcome o, struct span why);
+	void *arg;
+	/* Of the store. */
+	const char *version;
+	struct str body; /* done with str_done by the caller */
+};
+
+/*
+ * Where the ends of outputs are kept: a table of four functions.  What is read is untrusted.  All
+ * on the thread of c->store; nothing blocks.
+ *
+ * list   the kept outputs of the job of c->id
+ * put    keeps c->packed as the output of c->id, unless the list has changed since `list`, and
+ * drops the displaced from the list; the same output again is OUTPUT_DONE get    c->facts and
+ * c->frames of c->id delete an output that put has dropped from the list.  Without an answer: it
+ * goes with the job at the latest.
+ */
+struct output_store {
+	void (*list)(struct output_call *c);
+	void (*put)(struct output_call *c);
+	void (*get)(struct output_call *c);
+	void (*delete)(struct store *s, const struct output_id *id, int64_t deadline_ms);
+};
+
+/* ---- output_configmaps.c: its objects.  Pure; untrusted when they are read back. ---- */
+
+/* "FRAMEWORK-output-ROLE-INDEX-ATTEMPT-RETRY", immutable, and the index of a job,
+ * "FRAMEWORK-output". */
+char *output_name(struct arena *a, const struct output_id *id);
+char *output_index_name(struct arena *a, const char *framework);
+/* Appends the ConfigMap. */
+void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
+                  struct span packed, struct arena *a);
+/* Reads the frames from a ConfigMap, into the arena.  false: it belongs to another Framework (by
+ * uid) or pod, or is invalid. */
+bool output_read(struct span configmap, const struct output_id *id, struct arena *a,
+                 struct output_facts *facts, struct span *frames);
+
+/*
+ * The index is a ConfigMap of its own.  A line each, the oldest first; invalid lines are ignored:
+ *
+ *	ROLE INDEX ATTEMPT RETRY BYTES failed|succeeded
+ *
+ * Reads it; "": an empty index.  false: it belongs to another Framework.
+ */
+bool output_index_read(struct span configmap, const char *framework_uid, struct arena *a,
+                       struct output_index *out);
+/* Appends the lines of all entries that are not displaced. */
+void output_index_lines(struct str *out, const struct output_index *x);
 /* Append the ConfigMap with these lines, or a merge patch of the one with this resourceVersion. */
 void output_index_write(struct str *out, const struct output_id *id, struct span lines,
                         struct arena *a);

@@ -2,30 +2,9 @@
 
 #include <assert.h>
 
-#include "base/enc.h"
-#include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
-#include "server/cluster/history.h"
 
 enum { PACKED_MAX = OUTPUT_BODY_MAX + 4096, RATIO = 2000 };
-
-#define DATA_KEY       "output.gz"
-#define NOTE_POD       "rest-lit/pod-uid"
-#define NOTE_SHA       "rest-lit/sha256"
-#define NOTE_EXIT_CODE "rest-lit/exit-code"
-#define NOTE_DROPPED   "rest-lit/dropped"
-
-char *output_name(struct arena *a, const struct output_id *id)
-{
-	return arena_printf(a, "%s-output-%.*s-%lld-%lld-%lld", id->framework, (int)id->role.n,
-	                    id->role.p, (long long)id->index, (long long)id->attempt,
-	                    (long long)id->retry);
-}
-
-char *output_index_name(struct arena *a, const char *framework)
-{
-	return arena_printf(a, "%s-output", framework);
-}
 
 /* ---- frames ---- */
 
@@ -110,7 +89,7 @@ void output_put(struct str *out, struct span frames, unsigned streams)
 			str_span(out, f.bytes);
 }
 
-/* ---- the ConfigMap ---- */
+/* ---- compressed ---- */
 
 struct span output_pack(struct span frames, struct arena *a)
 {
@@ -120,136 +99,13 @@ struct span output_pack(struct span frames, struct arena *a)
 	return packed;
 }
 
-void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
-                  struct span packed, struct arena *a)
+bool output_unpack(struct span packed, struct arena *a, struct span *frames)
 {
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
-	str_json(out, span_of(output_name(a, id)));
-	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"output\",\"FC_FRAMEWORK_NAME\":");
-	str_json(out, span_of(id->framework));
-	str_puts(out, "},\"annotations\":{\"" NOTE_POD "\":");
-	str_json(out, span_of(id->pod_uid));
-	str_printf(out,
-	           ",\"" NOTE_SHA "\":\"%s\",\"" NOTE_EXIT_CODE "\":\"%lld\",\"" NOTE_DROPPED
-	           "\":\"%lld\"},",
-	           facts->sha, (long long)facts->exit_code, (long long)facts->dropped);
-	history_owner(out, id->framework, id->framework_uid);
-	str_puts(out, "},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
-	str_base64(out, packed);
-	str_puts(out, "\"}}");
+	return job_entry_gunzip(packed, OUTPUT_BODY_MAX, RATIO, a, frames) &&
+	       !output_check(*frames);
 }
 
-static int64_t output_number(struct span notes, const char *key, struct arena *a)
-{
-	int64_t n = 0;
-	(void)parse_i64(scan_text(scan_get(notes, key), a), INT64_MIN, INT64_MAX, &n); /* else 0 */
-	return n;
-}
-
-bool output_read(struct span configmap, const struct output_id *id, struct arena *a,
-                 struct output_facts *facts, struct span *frames)
-{
-	struct span bytes;
-	struct span text;
-	if (!scan_valid(configmap, HISTORY_DEPTH) ||
-	    !history_is_owned(configmap, id->framework_uid, a))
-		return false;
-	struct span notes = scan_path(configmap, "metadata", "annotations");
-	struct span sha = scan_text(scan_get(notes, NOTE_SHA), a);
-	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
-	if ((id->pod_uid[0] && !span_is(scan_text(scan_get(notes, NOTE_POD), a), id->pod_uid)) ||
-	    sha.n != OUTPUT_SHA || base64_decode(a, packed, &bytes) < 0 ||
-	    !job_entry_gunzip(bytes, OUTPUT_BODY_MAX, RATIO, a, &text) || output_check(text))
-		return false;
-	*facts = (struct output_facts){ .exit_code = output_number(notes, NOTE_EXIT_CODE, a),
-		                        .dropped = output_number(notes, NOTE_DROPPED, a) };
-	memcpy(facts->sha, sha.p, OUTPUT_SHA);
-	*frames = text;
-	return true;
-}
-
-#define LINES_KEY "outputs"
-enum { WORDS = 6, ENTRIES_READ_MAX = 4 * OUTPUTS_MAX };
-
-/* ---- reading and writing ---- */
-
-static struct span line_word(struct span *line)
-{
-	const char *blank = memchr(line->p, ' ', line->n);
-	size_t n = blank ? (size_t)(blank - line->p) : line->n;
-	struct span word = { line->p, n };
-	n += blank != NULL;
-	*line = (struct span){ line->p + n, line->n - n };
-	return word;
-}
-
-static bool entry_read(struct span line, struct output_entry *e)
-{
-	*e = (struct output_entry){ .role = line_word(&line) };
-	if (!e->role.n || parse_i64(line_word(&line), 0, INT32_MAX, &e->index) < 0 ||
-	    parse_i64(line_word(&line), 0, INT32_MAX, &e->attempt) < 0 ||
-	    parse_i64(line_word(&line), 0, INT32_MAX, &e->retry) < 0 ||
-	    parse_i64(line_word(&line), 0, INT32_MAX, &e->bytes) < 0)
-		return false;
-	e->failed = span_is(line, "failed");
-	return e->failed || span_is(line, "succeeded");
-}
-
-bool output_index_read(struct span configmap, const char *framework_uid, struct arena *a,
-                       struct output_index *out)
-{
-	*out = (struct output_index){ ARENA_NEW(a, struct output_entry, ENTRIES_READ_MAX + 1), 0 };
-	if (!configmap.n)
-		return true;
-	if (!scan_valid(configmap, HISTORY_DEPTH) || !history_is_owned(configmap, framework_uid, a))
-		return false;
-	struct span rest = scan_text(scan_path(configmap, "data", LINES_KEY), a);
-	while (rest.n && out->n < ENTRIES_READ_MAX) {
-		const char *end = memchr(rest.p, '\n', rest.n);
-		size_t n = end ? (size_t)(end - rest.p) : rest.n;
-		if (entry_read((struct span){ rest.p, n }, &out->v[out->n]))
-			out->n++;
-		n += end != NULL;
-		rest = (struct span){ rest.p + n, rest.n - n };
-	}
-	return true;
-}
-
-void output_index_lines(struct str *out, const struct output_index *x)
-{
-	for (size_t i = 0; i < x->n; i++) {
-		const struct output_entry *e = &x->v[i];
-		if (!e->displaced)
-			str_printf(out, "%.*s %lld %lld %lld %lld %s\n", (int)e->role.n, e->role.p,
-			           (long long)e->index, (long long)e->attempt, (long long)e->retry,
-			           (long long)e->bytes, e->failed ? "failed" : "succeeded");
-	}
-}
-
-void output_index_write(struct str *out, const struct output_id *id, struct span lines,
-                        struct arena *a)
-{
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
-	str_json(out, span_of(output_index_name(a, id->framework)));
-	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"outputs\",\"FC_FRAMEWORK_NAME\":");
-	str_json(out, span_of(id->framework));
-	str_puts(out, "},");
-	history_owner(out, id->framework, id->framework_uid);
-	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
-	str_json(out, lines);
-	str_puts(out, "}}");
-}
-
-void output_index_patch(struct str *out, struct span version, struct span lines)
-{
-	str_puts(out, "{\"metadata\":{\"resourceVersion\":");
-	str_json(out, version);
-	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
-	str_json(out, lines);
-	str_puts(out, "}}");
-}
-
-/* ---- the rule ---- */
+/* ---- which are kept ---- */
 
 static bool entry_is_task(const struct output_entry *a, const struct output_entry *b)
 {

@@ -2,11 +2,7 @@
  * Uploads of output.  Those of one job run one after the other:
  *
  *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
- *	-> GET of the index -> CREATE or PATCH of it (again if another server was faster)
- *	-> CREATE of the output -> DELETE of displaced outputs
- *
- * The index is written first, so that the kept outputs never exceed their limit.  If the server is
- * killed in between, a repeated upload finds its line and continues.
+ *	-> list of kept outputs -> put (again if another server was faster) -> delete displaced ones
  */
 #include "server/logs/logs_internal.h"
 
@@ -27,6 +23,7 @@
 #include "server/http/rate_limit.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
+#include "server/jobs/jobs.h"
 #include "server/server.h"
 
 enum {
@@ -37,25 +34,17 @@ enum {
 	DEADLINE_MS = 5000, /* the timeout of pai-runtime */
 	TRIES = 8,
 	FRAMEWORK_NAME = 32, /* hex digits, if rest-lit has created it */
-	LINES_MAX = 256 << 10,
-	OBJECT_MAX = 256 << 10,
 };
 
 struct upload {
 	struct request *r;
 	struct upload *next;
 	enum { UPLOAD_REVIEW, UPLOAD_BODY, UPLOAD_QUEUED, UPLOAD_KEEPING, UPLOAD_OVER } stage;
-	struct output_id id;
-	struct span index_text; /* id.index in the name of the pod */
-	struct output_facts facts;
-	struct output_entry entry;
-	struct output_index index;
-	struct span packed;
-	int64_t tasks;   /* of the job */
-	int64_t dropped; /* bytes of output that the pod did not send */
+	struct output_call c;
+	struct span index_text; /* c.id.index in the name of the pod */
+	int64_t tasks;          /* of the job */
+	int64_t dropped;        /* bytes of output that the pod did not send */
 	int tries;
-	int64_t deadline_ms;
-	struct str body;
 };
 
 struct uploads {
@@ -107,10 +96,10 @@ static bool read_pod_name(struct upload *u, struct span name, struct arena *a)
 	if (!dash || dash == rest.p)
 		return false;
 	size_t role_n = (size_t)(dash - rest.p);
-	u->id.framework = arena_dup(a, (struct span){ name.p, FRAMEWORK_NAME });
-	u->id.role = arena_span(a, (struct span){ rest.p, role_n });
+	u->c.id.framework = arena_dup(a, (struct span){ name.p, FRAMEWORK_NAME });
+	u->c.id.role = arena_span(a, (struct span){ rest.p, role_n });
 	u->index_text = arena_span(a, (struct span){ dash + 1, rest.n - role_n - 1 });
-	return parse_i64(u->index_text, 0, INT32_MAX, &u->id.index) == 0;
+	return parse_i64(u->index_text, 0, INT32_MAX, &u->c.id.index) == 0;
 }
 
 static bool is_account(const struct server *s, const struct review_user *who)
@@ -129,7 +118,7 @@ static void take_identity(struct upload *u, const struct review_user *who)
 	else if (!who->pod_uid[0] || !read_pod_name(u, span_of(who->pod_name), &r->arena))
 		refuse_foreign(r, "the token is not bound to a task's pod");
 	else
-		u->id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
+		u->c.id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
 }
 
 /* Only authenticated uploads count here, so that strangers cannot take the places of pods. */
@@ -141,7 +130,7 @@ static void upload_take_place(struct upload *u)
 		if (o->stage == UPLOAD_REVIEW || o->stage == UPLOAD_OVER)
 			continue;
 		n++;
-		twice = twice || strcmp(o->id.pod_uid, u->id.pod_uid) == 0;
+		twice = twice || strcmp(o->c.id.pod_uid, u->c.id.pod_uid) == 0;
 	}
 	u->stage = UPLOAD_BODY;
 	if (twice)
@@ -201,7 +190,7 @@ static void end_upload(void *arg)
 	*link = u->next;
 	if (!u->next)
 		all->last = link;
-	str_done(&u->body);
+	str_done(&u->c.body);
 }
 
 bool uploads_begin(struct request *r)
@@ -210,7 +199,7 @@ bool uploads_begin(struct request *r)
 	struct credentials c;
 	struct review_user claims;
 	struct upload *u = ARENA_NEW(&r->arena, struct upload, 1);
-	*u = (struct upload){ .r = r, .body = STR_INIT(OBJECT_MAX) };
+	*u = (struct upload){ .r = r, .c = { .store = r->loop->store, .a = &r->arena, .arg = u } };
 	r->state = u;
 	r->reply.close = true; /* refused before its body, or the only request of a pod */
 	*all->last = u;
@@ -240,17 +229,7 @@ bool uploads_begin(struct request *r)
 	return false;
 }
 
-/* ---- asking the store ---- */
-
-static void upload_ask(struct upload *u, enum object_kind kind, struct store_request q)
-{
-	q.kind = kind;
-	q.whole = true;
-	q.urgent = true; /* before the TokenReviews of others */
-	q.deadline_ms = u->deadline_ms;
-	q.arg = u;
-	store_request(u->r->loop->store, &q);
-}
+/* ---- the queue ---- */
 
 static void upload_keep(struct upload *u);
 
@@ -261,7 +240,7 @@ static void uploads_go_on(struct uploads *all)
 		bool busy = u->stage != UPLOAD_QUEUED;
 		for (const struct upload *o = all->first; o && !busy; o = o->next)
 			busy = o->stage == UPLOAD_KEEPING &&
-			       strcmp(o->id.framework, u->id.framework) == 0;
+			       strcmp(o->c.id.framework, u->c.id.framework) == 0;
 		if (busy)
 			continue;
 		u->stage = UPLOAD_KEEPING;
@@ -289,177 +268,87 @@ static void upload_refuse(struct upload *u, int status, const char *code, const 
 	upload_finish(u);
 }
 
-static void upload_fail(struct upload *u, const struct store_reply *reply)
+static void upload_fail(struct upload *u, enum output_outcome o, struct span why)
 {
 	struct request *r = u->r;
-	if (reply->outcome == STORE_REFUSED) {
-		r->why = arena_dup(&r->arena, reply->message);
+	if (o == OUTPUT_REFUSED) {
+		r->why = arena_dup(&r->arena, why);
 		answer_refuse(r, UNKNOWN_ERROR, "the API server refuses to keep the output");
 	} else {
-		refuse_busy(r, arena_dup(&r->arena, reply->message));
+		refuse_busy(r, arena_dup(&r->arena, why));
 	}
 	upload_finish(u);
 }
 
 /* ---- the output ---- */
 
-static void uploads_removed(void *name, const struct store_reply *reply)
-{
-	(void)reply; /* deleted with the job at the latest */
-	free(name);
-}
+static void upload_list(struct upload *u);
 
-static void upload_remove_displaced(struct upload *u)
+static void output_was_put(struct output_call *c, enum output_outcome o, struct span why)
 {
-	for (size_t i = 0; i < u->index.n; i++) {
-		const struct output_entry *e = &u->index.v[i];
-		if (!e->displaced)
-			continue;
-		struct output_id id = u->id;
-		id.role = e->role;
-		id.index = e->index;
-		id.attempt = e->attempt;
-		id.retry = e->retry;
-		char *name = xstrdup(output_name(&u->r->arena, &id));
-		store_request(u->r->loop->store,
-		              &(struct store_request){ .verb = STORE_DELETE,
-		                                       .kind = KIND_CONFIGMAP,
-		                                       .name = name,
-		                                       .deadline_ms = u->deadline_ms,
-		                                       .done = uploads_removed,
-		                                       .arg = name });
-	}
-}
-
-static void kept_read(void *arg, const struct store_reply *reply)
-{
-	struct upload *u = arg;
-	struct output_facts facts;
-	struct span frames;
-	if (reply->outcome != STORE_OK)
-		upload_fail(u, reply);
-	else if (output_read(reply->body, &u->id, &u->r->arena, &facts, &frames) &&
-	         strcmp(facts.sha, u->facts.sha) == 0)
-		upload_answer(u);
-	else
+	struct upload *u = c->arg;
+	if (o == OUTPUT_OTHER) {
 		upload_refuse(u, 409, "OutputKeptError",
 		              "another output of this task attempt is already kept");
-}
-
-static void output_made(void *arg, const struct store_reply *reply)
-{
-	struct upload *u = arg;
-	if (reply->outcome == STORE_OK) {
-		upload_remove_displaced(u);
-		upload_answer(u);
-	} else if (reply->outcome == STORE_EXISTS) {
-		upload_ask(u, KIND_CONFIGMAP,
-		           (struct store_request){ .verb = STORE_GET,
-		                                   .name = output_name(&u->r->arena, &u->id),
-		                                   .done = kept_read });
+	} else if (o == OUTPUT_OUTDATED && ++u->tries < TRIES) {
+		upload_list(u);
+	} else if (o != OUTPUT_DONE) {
+		upload_fail(u, o, why);
 	} else {
-		upload_fail(u, reply);
+		for (size_t i = 0; i < c->index.n; i++) {
+			const struct output_entry *e = &c->index.v[i];
+			struct output_id id = c->id;
+			id.role = e->role;
+			id.index = e->index;
+			id.attempt = e->attempt;
+			id.retry = e->retry;
+			if (e->displaced)
+				u->r->loop->has->outputs->delete (c->store, &id, c->deadline_ms);
+		}
+		upload_answer(u);
 	}
-}
-
-static void upload_make(struct upload *u)
-{
-	str_done(&u->body);
-	u->body = STR_INIT(OBJECT_MAX);
-	output_write(&u->body, &u->id, &u->facts, u->packed, &u->r->arena);
-	upload_ask(u, KIND_CONFIGMAP,
-	           (struct store_request){ .verb = STORE_CREATE,
-	                                   .name = output_name(&u->r->arena, &u->id),
-	                                   .body = { str_view(&u->body) },
-	                                   .done = output_made });
-}
-
-/* ---- the index ---- */
-
-static void upload_ask_index(struct upload *u);
-
-static void index_written(void *arg, const struct store_reply *reply)
-{
-	struct upload *u = arg;
-	bool moved = reply->outcome == STORE_EXISTS || reply->outcome == STORE_CONFLICT ||
-	             reply->outcome == STORE_NOT_FOUND;
-	if (reply->outcome == STORE_OK)
-		upload_make(u);
-	else if (moved && ++u->tries < TRIES)
-		upload_ask_index(u);
-	else
-		upload_fail(u, reply);
 }
 
 static void upload_pack(struct upload *u, size_t most)
 {
 	struct span all = str_view(&u->r->body);
 	struct span last = output_last(all, most, &u->r->arena);
-	u->packed = output_pack(last, &u->r->arena);
-	u->entry.bytes = (int64_t)u->packed.n;
-	u->facts.dropped = u->dropped + (int64_t)(output_content(all) - output_content(last));
+	u->c.packed = output_pack(last, &u->r->arena);
+	u->c.entry.bytes = (int64_t)u->c.packed.n;
+	u->c.facts.dropped = u->dropped + (int64_t)(output_content(all) - output_content(last));
 }
 
-/* Packs as much as fits into u->packed.  false: no room. */
+/* Packs as much as fits.  false: no room. */
 static bool upload_fit(struct upload *u)
 {
 	int64_t budget = u->r->loop->server->options->output_bytes;
-	const struct output_entry *announced = output_index_find(&u->index, &u->entry);
-	upload_pack(u, output_share(u->entry.failed, u->tasks, budget));
-	int64_t room =
-	    announced ? announced->bytes : output_index_room(&u->index, &u->entry, budget);
-	for (size_t most = (size_t)room; most && u->entry.bytes > room; most /= 2)
+	struct output_entry *e = &u->c.entry;
+	const struct output_entry *announced = output_index_find(&u->c.index, e);
+	upload_pack(u, output_share(e->failed, u->tasks, budget));
+	int64_t room = announced ? announced->bytes : output_index_room(&u->c.index, e, budget);
+	for (size_t most = (size_t)room; most && e->bytes > room; most /= 2)
 		upload_pack(u, most);
 	return room > 0;
 }
 
-/* Adds it to a new index, or to the index of this version. */
-static void upload_announce(struct upload *u, struct span version)
+static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why)
 {
-	STR_AUTO lines = STR_INIT(LINES_MAX);
-	output_index_add(&u->index, &u->entry);
-	output_index_lines(&lines, &u->index);
-	str_done(&u->body);
-	u->body = STR_INIT((size_t)2 * LINES_MAX);
-	if (version.n)
-		output_index_patch(&u->body, version, str_view(&lines));
-	else
-		output_index_write(&u->body, &u->id, str_view(&lines), &u->r->arena);
-	upload_ask(u, KIND_CONFIGMAP,
-	           (struct store_request){ .verb = version.n ? STORE_PATCH : STORE_CREATE,
-	                                   .name = output_index_name(&u->r->arena, u->id.framework),
-	                                   .body = { str_view(&u->body) },
-	                                   .done = index_written });
-}
-
-static void index_came(void *arg, const struct store_reply *reply)
-{
-	struct upload *u = arg;
-	bool there = reply->outcome == STORE_OK;
-	if (!there && reply->outcome != STORE_NOT_FOUND) {
-		upload_fail(u, reply);
-		return;
-	}
-	if (!output_index_read(there ? reply->body : SPAN(""), u->id.framework_uid, &u->r->arena,
-	                       &u->index)) {
-		refuse_busy(u->r, "the outputs of an earlier job of this name still exist");
-		upload_finish(u);
-		return;
-	}
-	if (!upload_fit(u))
+	struct upload *u = c->arg;
+	if (o != OUTPUT_DONE) {
+		upload_fail(u, o, why);
+	} else if (!upload_fit(u)) {
 		upload_refuse(u, TOO_LARGE,
 		              "the outputs of this job take all of --output-bytes already");
-	else if (output_index_find(&u->index, &u->entry))
-		upload_make(u);
-	else
-		upload_announce(u, there ? reply->resource_version : SPAN(""));
+	} else {
+		c->done = output_was_put;
+		u->r->loop->has->outputs->put(c);
+	}
 }
-static void upload_ask_index(struct upload *u)
+
+static void upload_list(struct upload *u)
 {
-	upload_ask(u, KIND_CONFIGMAP,
-	           (struct store_request){ .verb = STORE_GET,
-	                                   .name = output_index_name(&u->r->arena, u->id.framework),
-	                                   .done = index_came });
+	u->c.done = outputs_were_listed;
+	u->r->loop->has->outputs->list(&u->c);
 }
 
 /* ---- the task ---- */
@@ -473,18 +362,18 @@ static enum task_match match_task(struct upload *u, const struct job_entry *job,
 	struct task_found task;
 	if (job->deleting)
 		return TASK_OTHER;
-	if (!logs_find_task(doc, u->id.role, u->index_text, a, &task) || !task.pod_uid[0])
+	if (!logs_find_task(doc, u->c.id.role, u->index_text, a, &task) || !task.pod_uid[0])
 		return TASK_UNKNOWN;
-	if (strcmp(task.pod_uid, u->id.pod_uid) != 0)
+	if (strcmp(task.pod_uid, u->c.id.pod_uid) != 0)
 		return TASK_OTHER;
-	u->id.framework_uid = arena_dup(a, span_of(job->uid));
-	u->id.attempt = task.attempt;
-	u->id.retry = task.retry;
+	u->c.id.framework_uid = arena_dup(a, span_of(job->uid));
+	u->c.id.attempt = task.attempt;
+	u->c.id.retry = task.retry;
 	u->tasks = job->tasks;
-	u->entry.role = u->id.role;
-	u->entry.index = u->id.index;
-	u->entry.attempt = u->id.attempt;
-	u->entry.retry = u->id.retry;
+	u->c.entry.role = u->c.id.role;
+	u->c.entry.index = u->c.id.index;
+	u->c.entry.attempt = u->c.id.attempt;
+	u->c.entry.retry = u->c.id.retry;
 	return TASK_MATCHES;
 }
 
@@ -501,12 +390,13 @@ static void framework_came(void *arg, const struct store_reply *reply)
 {
 	struct upload *u = arg;
 	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
-		upload_fail(u, reply);
+		upload_fail(u, job_store_silent(reply) ? OUTPUT_BUSY : OUTPUT_REFUSED,
+		            reply->message);
 		return;
 	}
 	switch (reply->outcome == STORE_OK ? match_reply(u, reply) : TASK_OTHER) {
 	case TASK_MATCHES:
-		upload_ask_index(u);
+		upload_list(u);
 		break;
 	case TASK_UNKNOWN:
 		refuse_busy(u->r, "the status of the job does not name the pod yet");
@@ -523,7 +413,7 @@ static bool match_cache(struct upload *u)
 {
 	struct cache *cache = u->r->loop->server->cache;
 	CACHE_VIEW_AUTO *view = cache ? cache_view(cache) : NULL;
-	const struct job_entry *job = view ? view_find(view, span_of(u->id.framework)) : NULL;
+	const struct job_entry *job = view ? view_find(view, span_of(u->c.id.framework)) : NULL;
 	struct span doc;
 	return job && job_entry_doc(job, &u->r->arena, &doc) &&
 	       match_task(u, job, doc) == TASK_MATCHES;
@@ -531,14 +421,18 @@ static bool match_cache(struct upload *u)
 
 static void upload_keep(struct upload *u)
 {
-	u->deadline_ms = clock_ms() + DEADLINE_MS;
+	u->c.deadline_ms = clock_ms() + DEADLINE_MS;
 	if (match_cache(u))
-		upload_ask_index(u);
+		upload_list(u);
 	else
-		upload_ask(u, KIND_FRAMEWORK,
-		           (struct store_request){ .verb = STORE_GET,
-		                                   .name = u->id.framework,
-		                                   .done = framework_came });
+		store_request(u->c.store, &(struct store_request){ .verb = STORE_GET,
+		                                                   .kind = KIND_FRAMEWORK,
+		                                                   .name = u->c.id.framework,
+		                                                   .whole = true,
+		                                                   .urgent = true,
+		                                                   .deadline_ms = u->c.deadline_ms,
+		                                                   .done = framework_came,
+		                                                   .arg = u });
 }
 
 /* ---- the route ---- */
@@ -556,15 +450,15 @@ static void output_put_route(struct request *r)
 	struct upload *u = r->state;
 	const char *wrong = output_check(str_view(&r->body));
 	if (!wrong &&
-	    (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->facts.exit_code) ||
+	    (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->c.facts.exit_code) ||
 	     !uploads_read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
 		wrong = "the query must be exitCode=NUMBER&dropped=NUMBER";
 	if (wrong) {
 		answer_refuse(r, 400, "InvalidParametersError", wrong);
 		return;
 	}
-	sha256_hex(u->facts.sha, str_view(&r->body));
-	u->entry.failed = u->facts.exit_code != 0;
+	sha256_hex(u->c.facts.sha, str_view(&r->body));
+	u->c.entry.failed = u->c.facts.exit_code != 0;
 	request_wait(r);
 	u->stage = UPLOAD_QUEUED;
 	uploads_go_on(r->loop->has->uploads);

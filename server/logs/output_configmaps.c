@@ -1,0 +1,323 @@
+/*
+ * Kept outputs as ConfigMaps: one per output, and the index of a job.  To put one:
+ *
+ *	CREATE or PATCH of the index -> CREATE of the output
+ *
+ * The index is written first, so that the kept outputs never exceed their limit.  If the server is
+ * killed in between, a repeated put finds its line and continues.
+ */
+#include "server/logs/logs_internal.h"
+
+#include <stdlib.h>
+
+#include "base/enc.h"
+#include "base/json/scan.h"
+#include "base/str.h"
+#include "k8s/transport/store.h"
+#include "server/cluster/history.h"
+#include "server/jobs/jobs.h"
+
+enum { LINES_MAX = 256 << 10, OBJECT_MAX = 256 << 10 };
+
+#define DATA_KEY       "output.gz"
+#define NOTE_POD       "rest-lit/pod-uid"
+#define NOTE_SHA       "rest-lit/sha256"
+#define NOTE_EXIT_CODE "rest-lit/exit-code"
+#define NOTE_DROPPED   "rest-lit/dropped"
+
+char *output_name(struct arena *a, const struct output_id *id)
+{
+	return arena_printf(a, "%s-output-%.*s-%lld-%lld-%lld", id->framework, (int)id->role.n,
+	                    id->role.p, (long long)id->index, (long long)id->attempt,
+	                    (long long)id->retry);
+}
+
+char *output_index_name(struct arena *a, const char *framework)
+{
+	return arena_printf(a, "%s-output", framework);
+}
+
+/* ---- an output ---- */
+
+void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
+                  struct span packed, struct arena *a)
+{
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
+	str_json(out, span_of(output_name(a, id)));
+	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"output\",\"FC_FRAMEWORK_NAME\":");
+	str_json(out, span_of(id->framework));
+	str_puts(out, "},\"annotations\":{\"" NOTE_POD "\":");
+	str_json(out, span_of(id->pod_uid));
+	str_printf(out,
+	           ",\"" NOTE_SHA "\":\"%s\",\"" NOTE_EXIT_CODE "\":\"%lld\",\"" NOTE_DROPPED
+	           "\":\"%lld\"},",
+	           facts->sha, (long long)facts->exit_code, (long long)facts->dropped);
+	history_owner(out, id->framework, id->framework_uid);
+	str_puts(out, "},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
+	str_base64(out, packed);
+	str_puts(out, "\"}}");
+}
+
+static int64_t output_number(struct span notes, const char *key, struct arena *a)
+{
+	int64_t n = 0;
+	(void)parse_i64(scan_text(scan_get(notes, key), a), INT64_MIN, INT64_MAX, &n); /* else 0 */
+	return n;
+}
+
+bool output_read(struct span configmap, const struct output_id *id, struct arena *a,
+                 struct output_facts *facts, struct span *frames)
+{
+	struct span bytes;
+	struct span text;
+	if (!scan_valid(configmap, HISTORY_DEPTH) ||
+	    !history_is_owned(configmap, id->framework_uid, a))
+		return false;
+	struct span notes = scan_path(configmap, "metadata", "annotations");
+	struct span sha = scan_text(scan_get(notes, NOTE_SHA), a);
+	struct span packed = scan_text(scan_path(configmap, "binaryData", DATA_KEY), a);
+	if ((id->pod_uid[0] && !span_is(scan_text(scan_get(notes, NOTE_POD), a), id->pod_uid)) ||
+	    sha.n != OUTPUT_SHA || base64_decode(a, packed, &bytes) < 0 ||
+	    !output_unpack(bytes, a, &text))
+		return false;
+	*facts = (struct output_facts){ .exit_code = output_number(notes, NOTE_EXIT_CODE, a),
+		                        .dropped = output_number(notes, NOTE_DROPPED, a) };
+	memcpy(facts->sha, sha.p, OUTPUT_SHA);
+	*frames = text;
+	return true;
+}
+
+#define LINES_KEY "outputs"
+enum { WORDS = 6, ENTRIES_READ_MAX = 4 * OUTPUTS_MAX };
+
+/* ---- reading and writing ---- */
+
+static struct span line_word(struct span *line)
+{
+	const char *blank = memchr(line->p, ' ', line->n);
+	size_t n = blank ? (size_t)(blank - line->p) : line->n;
+	struct span word = { line->p, n };
+	n += blank != NULL;
+	*line = (struct span){ line->p + n, line->n - n };
+	return word;
+}
+
+static bool entry_read(struct span line, struct output_entry *e)
+{
+	*e = (struct output_entry){ .role = line_word(&line) };
+	if (!e->role.n || parse_i64(line_word(&line), 0, INT32_MAX, &e->index) < 0 ||
+	    parse_i64(line_word(&line), 0, INT32_MAX, &e->attempt) < 0 ||
+	    parse_i64(line_word(&line), 0, INT32_MAX, &e->retry) < 0 ||
+	    parse_i64(line_word(&line), 0, INT32_MAX, &e->bytes) < 0)
+		return false;
+	e->failed = span_is(line, "failed");
+	return e->failed || span_is(line, "succeeded");
+}
+
+bool output_index_read(struct span configmap, const char *framework_uid, struct arena *a,
+                       struct output_index *out)
+{
+	*out = (struct output_index){ ARENA_NEW(a, struct output_entry, ENTRIES_READ_MAX + 1), 0 };
+	if (!configmap.n)
+		return true;
+	if (!scan_valid(configmap, HISTORY_DEPTH) || !history_is_owned(configmap, framework_uid, a))
+		return false;
+	struct span rest = scan_text(scan_path(configmap, "data", LINES_KEY), a);
+	while (rest.n && out->n < ENTRIES_READ_MAX) {
+		const char *end = memchr(rest.p, '\n', rest.n);
+		size_t n = end ? (size_t)(end - rest.p) : rest.n;
+		if (entry_read((struct span){ rest.p, n }, &out->v[out->n]))
+			out->n++;
+		n += end != NULL;
+		rest = (struct span){ rest.p + n, rest.n - n };
+	}
+	return true;
+}
+
+void output_index_lines(struct str *out, const struct output_index *x)
+{
+	for (size_t i = 0; i < x->n; i++) {
+		const struct output_entry *e = &x->v[i];
+		if (!e->displaced)
+			str_printf(out, "%.*s %lld %lld %lld %lld %s\n", (int)e->role.n, e->role.p,
+			           (long long)e->index, (long long)e->attempt, (long long)e->retry,
+			           (long long)e->bytes, e->failed ? "failed" : "succeeded");
+	}
+}
+
+void output_index_write(struct str *out, const struct output_id *id, struct span lines,
+                        struct arena *a)
+{
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
+	str_json(out, span_of(output_index_name(a, id->framework)));
+	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"outputs\",\"FC_FRAMEWORK_NAME\":");
+	str_json(out, span_of(id->framework));
+	str_puts(out, "},");
+	history_owner(out, id->framework, id->framework_uid);
+	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
+	str_json(out, lines);
+	str_puts(out, "}}");
+}
+
+void output_index_patch(struct str *out, struct span version, struct span lines)
+{
+	str_puts(out, "{\"metadata\":{\"resourceVersion\":");
+	str_json(out, version);
+	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
+	str_json(out, lines);
+	str_puts(out, "}}");
+}
+
+/* ---- requests ---- */
+
+static void output_ask(struct output_call *c, struct store_request q)
+{
+	q.kind = KIND_CONFIGMAP;
+	q.whole = true;
+	q.user = c->user;
+	q.urgent = !c->user;
+	q.deadline_ms = c->deadline_ms;
+	q.arg = c;
+	store_request(c->store, &q);
+}
+
+static void output_fail(struct output_call *c, const struct store_reply *reply)
+{
+	c->done(c, job_store_silent(reply) ? OUTPUT_BUSY : OUTPUT_REFUSED, reply->message);
+}
+
+static void index_came(void *arg, const struct store_reply *reply)
+{
+	struct output_call *c = arg;
+	bool there = reply->outcome == STORE_OK;
+	c->version = there ? arena_dup(c->a, reply->resource_version) : "";
+	if (!there && reply->outcome != STORE_NOT_FOUND)
+		output_fail(c, reply);
+	else if (output_index_read(there ? reply->body : SPAN(""), c->id.framework_uid, c->a,
+	                           &c->index))
+		c->done(c, OUTPUT_DONE, SPAN(""));
+	else
+		c->done(c, OUTPUT_OTHER,
+		        SPAN("outputs of an earlier job of this name still exist"));
+}
+
+static void output_list(struct output_call *c)
+{
+	output_ask(c, (struct store_request){ .verb = STORE_GET,
+	                                      .name = output_index_name(c->a, c->id.framework),
+	                                      .done = index_came });
+}
+
+static void output_got(void *arg, const struct store_reply *reply)
+{
+	struct output_call *c = arg;
+	ARENA_AUTO a = { 0 }; /* much larger than what the caller copies */
+	if (job_store_silent(reply))
+		c->done(c, OUTPUT_BUSY, reply->message);
+	else if (reply->outcome == STORE_OK &&
+	         output_read(reply->body, &c->id, &a, &c->facts, &c->frames))
+		c->done(c, OUTPUT_DONE, SPAN(""));
+	else
+		c->done(c, OUTPUT_ABSENT, reply->message);
+}
+
+static void output_get(struct output_call *c)
+{
+	output_ask(c, (struct store_request){ .verb = STORE_GET,
+	                                      .name = output_name(c->a, &c->id),
+	                                      .done = output_got });
+}
+
+/* There is an output of this attempt: is it the same? */
+static void output_compared(void *arg, const struct store_reply *reply)
+{
+	struct output_call *c = arg;
+	ARENA_AUTO a = { 0 };
+	struct output_facts facts;
+	if (reply->outcome != STORE_OK)
+		output_fail(c, reply);
+	else if (output_read(reply->body, &c->id, &a, &facts, &c->frames) &&
+	         strcmp(facts.sha, c->facts.sha) == 0)
+		c->done(c, OUTPUT_DONE, SPAN(""));
+	else
+		c->done(c, OUTPUT_OTHER, SPAN("another output of this task attempt is kept"));
+}
+
+static void output_made(void *arg, const struct store_reply *reply)
+{
+	struct output_call *c = arg;
+	str_done(&c->body);
+	if (reply->outcome == STORE_OK)
+		c->done(c, OUTPUT_DONE, SPAN(""));
+	else if (reply->outcome == STORE_EXISTS)
+		output_ask(c, (struct store_request){ .verb = STORE_GET,
+		                                      .name = output_name(c->a, &c->id),
+		                                      .done = output_compared });
+	else
+		output_fail(c, reply);
+}
+
+static void output_make(struct output_call *c)
+{
+	str_done(&c->body);
+	c->body = STR_INIT(OBJECT_MAX);
+	output_write(&c->body, &c->id, &c->facts, c->packed, c->a);
+	output_ask(c, (struct store_request){ .verb = STORE_CREATE,
+	                                      .name = output_name(c->a, &c->id),
+	                                      .body = { str_view(&c->body) },
+	                                      .done = output_made });
+}
+
+static void index_written(void *arg, const struct store_reply *reply)
+{
+	struct output_call *c = arg;
+	if (reply->outcome == STORE_OK)
+		output_make(c);
+	else if (reply->outcome == STORE_EXISTS || reply->outcome == STORE_CONFLICT ||
+	         reply->outcome == STORE_NOT_FOUND)
+		c->done(c, OUTPUT_OUTDATED, reply->message);
+	else
+		output_fail(c, reply);
+}
+
+static void output_keep(struct output_call *c)
+{
+	STR_AUTO lines = STR_INIT(LINES_MAX);
+	if (output_index_find(&c->index, &c->entry)) {
+		output_make(c);
+		return;
+	}
+	output_index_add(&c->index, &c->entry);
+	output_index_lines(&lines, &c->index);
+	str_done(&c->body);
+	c->body = STR_INIT((size_t)2 * LINES_MAX);
+	if (c->version[0])
+		output_index_patch(&c->body, span_of(c->version), str_view(&lines));
+	else
+		output_index_write(&c->body, &c->id, str_view(&lines), c->a);
+	output_ask(c, (struct store_request){ .verb = c->version[0] ? STORE_PATCH : STORE_CREATE,
+	                                      .name = output_index_name(c->a, c->id.framework),
+	                                      .body = { str_view(&c->body) },
+	                                      .done = index_written });
+}
+
+static void output_removed(void *name, const struct store_reply *reply)
+{
+	(void)reply;
+	free(name);
+}
+
+static void output_delete(struct store *s, const struct output_id *id, int64_t deadline_ms)
+{
+	ARENA_AUTO a = { 0 };
+	char *name = xstrdup(output_name(&a, id));
+	store_request(s, &(struct store_request){ .verb = STORE_DELETE,
+	                                          .kind = KIND_CONFIGMAP,
+	                                          .name = name,
+	                                          .deadline_ms = deadline_ms,
+	                                          .done = output_removed,
+	                                          .arg = name });
+}
+
+const struct output_store OUTPUT_CONFIGMAPS = { output_list, output_keep, output_get,
+	                                        output_delete };

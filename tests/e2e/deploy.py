@@ -350,6 +350,17 @@ def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
                 (200, f"{word} {i}\n".encode()) for i in range(LOGS)])
 
 
+def revokes(check, cluster, what, server, headers):
+    """As shipped, a logout revokes the token; a second kubectl apply -k keeps that."""
+    check.equal(f"{what}: the token is good", server.request("GET", "/api/v2/tokens/check", headers=headers).status, 200)
+    check.equal(f"{what}: logout", server.request("DELETE", "/api/v2/authn/basic/logout", headers=headers).status, 200)
+    before = server.request("GET", "/api/v2/tokens/check", headers=headers).status
+    done = cluster.kubectl("apply", "-k", os.path.join(DEPLOY, what))
+    check.equal(f"{what}: applied again", done.returncode, 0)
+    listed = cluster.api("GET", "/api/v1/namespaces/rest-lit/secrets/rest-lit-revoked")[1].get("data") or {}
+    check.equal(f"{what}: the token is revoked", (before, len(listed)), (401, 1 if what == "standalone-cluster" else 0))
+
+
 def probed(check, what, server, probe):
     """The probe succeeds; as the kubelet does it, but at the port of this test."""
     if "httpGet" in probe:
@@ -384,6 +395,10 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
                     if overlay == "beside-openpai" else ())})
             does_its_jobs(check, cluster, overlay, server, jobs, headers or {})
             logs_outlive_their_pods(check, cluster, overlay, server, jobs, headers or {})
+            done = cluster.kubectl("delete", "--dry-run=server", "-k", os.path.join(DEPLOY, overlay))
+            check.equal(f"{overlay}: kubectl delete -k", done.returncode, 0)
+            if headers:
+                revokes(check, cluster, overlay, server, headers)
             if "exec" in container["readinessProbe"]:
                 server.stop()
                 check.ok(f"{overlay}: the probe fails without the server",

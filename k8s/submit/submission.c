@@ -57,11 +57,11 @@ struct submission {
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
 	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
-	int64_t patience_ms;  /* of this step: end of the wait for others; 0: not begun */
-	int64_t give_up_ms;   /* of settling and undoing */
-	bool left_behind;     /* undoing failed */
-	bool again;           /* an earlier request with this key had succeeded */
-	struct err e;         /* why it is undone */
+	int64_t patience_ms; /* of this step: end of the wait for others; 0: not begun */
+	int64_t give_up_ms;  /* of settling and undoing */
+	bool left_behind;    /* undoing failed */
+	bool again;          /* an earlier request with this key had succeeded */
+	struct err e;        /* why it is undone */
 };
 
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
@@ -523,8 +523,7 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 static void submission_superseded(struct submission *b, const struct store_reply *reply)
 {
 	JSON_AUTO *framework = reply_parse(reply->body);
-	b->again =
-	    ownership_repeat(framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
+	b->again = ownership_repeat(framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
 	if (!b->again) {
 		vanished(b, reply);
 		return;

@@ -151,11 +151,10 @@ int idempotency_claim(struct submit *s, struct err *e)
 	*mine = (struct claim){ .value = s->value, .job = job_name(s->job) };
 	const char *other = claim_enter(s, mine);
 	if (other)
-		return err_set(
-		    e, KEY_UNDER_WAY,
-		    "a request with this Idempotency-Key is creating job %s at this moment; send it "
-		    "again in a second, or another job with another key",
-		    other);
+		return err_set(e, KEY_UNDER_WAY,
+		               "a request with this Idempotency-Key is creating job %s at this "
+		               "moment; send it again in a second, or another job with another key",
+		               other);
 	request_on_end(s->r, idempotency_release, s);
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
 	const struct job_entry *made = claim_made(view, s);

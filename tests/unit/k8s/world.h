@@ -46,10 +46,10 @@ struct world {
 	size_t idle;           /* so many PATCHes are answered 200 and not executed */
 	int stolen_at; /* before this request the Framework is made anew by somebody; -1: never */
 	const char *stolen_key; /* with this key, and started; NULL: neither */
-	int late_at;   /* before this request what nobody waits for any more is executed: the POST
-	                * of a job without dependents, or the PATCH; 0: never */
+	int late_at; /* before this request what nobody waits for any more is executed: the POST
+	              * of a job without dependents, or the PATCH; 0: never */
 	int64_t now_s;
-	int64_t tick_s; /* each request takes so long */
+	int64_t tick_s;     /* each request takes so long */
 	bool strips_labels; /* of what is made */
 	const char *uid;    /* what it says that uids are; NULL: what they are */
 	size_t busy_gets;   /* foreign things vanish after so many POSTs that met them; 0: never */

@@ -350,6 +350,35 @@ def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
                 (200, f"{word} {i}\n".encode()) for i in range(LOGS)])
 
 
+def picks_a_ready_pod(check, cluster):
+    """The command of QUICKSTART.md and of the overlay, while an older pod is ending."""
+    pods, commands = "/api/v1/namespaces/rest-lit/pods", set()
+    for file in ("docs/QUICKSTART.md", "k8s/deploy/standalone-cluster/kustomization.yaml"):
+        with open(os.path.join(ROOT, file), encoding="utf-8") as f:
+            text = f.read().replace("\n#", "\n")
+        commands.add(" ".join(re.search(r"^ *(pod=\$\(.*?\))$", text, re.M | re.S).group(1).replace("\\\n", " ").split()))
+    command, = commands
+    made = []
+    for name in ("z-ends", "a-ready"):  # in the order of age, not of names
+        def make(name=name):
+            status, pod = cluster.api("POST", pods, {
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app.kubernetes.io/name": "rest-lit"}},
+                "spec": {"nodeName": "none", "serviceAccountName": "rest-lit", "automountServiceAccountToken": False,
+                         "containers": [{"name": "rest-lit", "image": "x"}]}})
+            assert status == 201, pod
+            if pod["metadata"]["creationTimestamp"] in made:
+                cluster.api("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
+                return False
+            return not made.append(pod["metadata"]["creationTimestamp"])
+        check.ok(f"{name}: made in a later second", wait_until(make))
+    cluster.api("DELETE", f"{pods}/z-ends", {"gracePeriodSeconds": 45})
+    script = f'kubectl() {{ {cluster.kubectl_program} --kubeconfig {cluster.kubeconfig} "$@"; }}; {command}; echo "$pod"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False, timeout=60 * SLOW)
+    check.equal("the pod that is ready", (done.stdout, done.stderr), (b"pod/a-ready\n", b""))
+    for name in ("z-ends", "a-ready"):
+        cluster.api("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 0})
+
+
 def revokes(check, cluster, what, server, headers):
     """As shipped, a logout revokes the token; a second kubectl apply -k keeps that."""
     check.equal(f"{what}: the token is good", server.request("GET", "/api/v2/tokens/check", headers=headers).status, 200)
@@ -384,6 +413,7 @@ def run_overlay(check, cluster, overlay, jobs, secrets, headers):
                 with urllib.request.urlopen(f"http://127.0.0.1:{server.metrics_port}/metrics", timeout=60 * SLOW) as reply:
                     check.ok(f"{overlay}: /metrics", b"rest_lit_build_info" in reply.read())
             if "jwt" in (v["name"] for v in server.pod["volumes"]) and not headers:
+                picks_a_ready_pod(check, cluster)
                 made = server.run_beside(TOKEN.split())
                 headers = bearer(made.stdout.decode().strip())
                 check.equal(f"{overlay}: {TOKEN}", made.returncode, 0)

@@ -1,5 +1,6 @@
 #include "server/start.h"
 
+#include <linux/capability.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -103,11 +104,14 @@ static int check_options(struct service *s, const char **file, struct err *e)
 		return -1;
 	/* Before any file is read, so that a file that needs a capability fails now, not on SIGHUP.
 	 */
-	return process_drop_capabilities(
-	    address_port(&s->address) < LOW_PORTS ||
-		(output && address_port(&s->output_address) < LOW_PORTS) ||
-		(metrics && address_port(&s->metrics_address) < LOW_PORTS),
-	    e);
+	uint32_t keep = 0;
+	if (address_port(&s->address) < LOW_PORTS ||
+	    (output && address_port(&s->output_address) < LOW_PORTS) ||
+	    (metrics && address_port(&s->metrics_address) < LOW_PORTS))
+		keep |= 1u << CAP_NET_BIND_SERVICE;
+	if (o->local[0])
+		keep |= 1u << CAP_SETFCAP; /* root needs it for user namespaces: the sandbox */
+	return process_drop_capabilities(keep, e);
 }
 
 /* Read the token keys.  NULL and *e (400). */

@@ -51,16 +51,15 @@ void process_harden(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-int process_drop_capabilities(bool low_port, struct err *e)
+int process_drop_capabilities(uint32_t keep, struct err *e)
 {
 	char text[128];
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
-	if (syscall(SYS_capget, &header, has) == 0 && low_port)
-		data[0].permitted = data[0].effective =
-		    has[0].permitted & (1u << CAP_NET_BIND_SERVICE);
-	/* NO_NEW_PRIVS is set, and nothing is executed: the bounding set does not matter. */
+	if (syscall(SYS_capget, &header, has) == 0)
+		data[0].permitted = data[0].effective = has[0].permitted & keep;
+	/* With NO_NEW_PRIVS, what is executed has no others: the bounding set does not matter. */
 	if (syscall(SYS_capset, &header, data) == 0)
 		return 0;
 	return err_set(e, UNKNOWN_ERROR, "capset: %s", strerror_r(errno, text, sizeof(text)));

@@ -29,8 +29,8 @@ const char *file_warning(const struct stat *st, bool secret);
 void process_wipe_json(void);
 /* No core dumps, no ptrace, no new privileges, umask 077, no SIGPIPE. */
 void process_harden(void);
-/* Drop all capabilities, except CAP_NET_BIND_SERVICE if low_port.  -1 and *e (500). */
-int process_drop_capabilities(bool low_port, struct err *e);
+/* Drop all capabilities but those in `keep`: bits 1 << CAP_..., of the first 32.  -1 and *e (500). */
+int process_drop_capabilities(uint32_t keep, struct err *e);
 /* Unset variables that would redirect tokens or reveal keys.  The name of the first, or NULL. */
 const char *process_scrub(void);
 /* Raise the limit of open files to n if the hard limit allows it.  Returns the new limit. */

@@ -5,16 +5,22 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/embed.h"
+#include "base/fd.h"
 #include "base/tree.h"
 #include "base/yaml/yaml.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/local/sandbox.h"
 
 EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
+
+enum { COMMAND_MAX = 128 << 10 };
 
 static const int64_t KEEP_LOGS = 1 << 30;
 static const int64_t IMAGES_BYTES = INT64_C(100) << 30;
@@ -90,6 +96,37 @@ static int machine_runtime(struct engine *e, struct err *err)
 	               "../lib/rest-lit");
 }
 
+static void machine_put_word(struct str *out, struct span word)
+{
+	str_puts(out, " '");
+	for (size_t i = 0; i < word.n; i++) {
+		if (word.p[i] == '\'')
+			str_puts(out, "'\\'");
+		str_char(out, word.p[i]);
+	}
+	str_char(out, '\'');
+}
+
+/* For root without user namespaces: the command that starts this program as another user, who gets
+ * the files that only root may read. */
+static int machine_other_user(const struct engine *e, struct err *err)
+{
+	STR_AUTO self = STR_INIT(COMMAND_MAX);
+	STR_AUTO text = STR_INIT(8 * COMMAND_MAX);
+	if (fd_read_str(AT_FDCWD, "/proc/self/cmdline", &self) < 0)
+		return -1;
+	str_puts(&text, "id rest-lit || useradd --create-home rest-lit; chown -R rest-lit:");
+	machine_put_word(&text, span_of(e->set.dir));
+	for (size_t i = 0; i < e->set.n_secrets; i++)
+		if (e->set.secrets[i] && *e->set.secrets[i])
+			machine_put_word(&text, span_of(e->set.secrets[i]));
+	str_puts(&text, " && setpriv --reuid rest-lit --regid rest-lit --init-groups");
+	struct span rest = str_view(&self);
+	while (rest.n > 0)
+		machine_put_word(&text, span_next(&rest, '\0'));
+	return err_set(err, UNAVAILABLE, "%s", str_c(&text));
+}
+
 static int machine_sandbox(struct engine *e, struct err *err)
 {
 	ERR_AUTO why = { 0 };
@@ -102,7 +139,8 @@ static int machine_sandbox(struct engine *e, struct err *err)
 		return 0;
 	if (e->set.sandbox == ENGINE_SANDBOX_REQUIRED || e->set.images == ENGINE_IMAGES_OCI) {
 		err_move(err, &why);
-		return -1;
+		bool root = geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_SETFCAP) == 0;
+		return root ? machine_other_user(e, err) : -1;
 	}
 	engine_notice(e, ENGINE_WARNING, "tasks run without a sandbox: %s", err_msg(&why));
 	return 0;

@@ -49,10 +49,8 @@ static const char *probe_advice(struct span log)
 		  "kernel.apparmor_restrict_unprivileged_userns=0 (as root)" },
 	};
 	if (geteuid() == 0 && span_find(log, 0, "setting up uid map") != SIZE_MAX)
-		return "root without the capability CAP_SETFCAP, which `serve` drops, has no user "
-		       "namespaces: start it as another user (User= in the systemd unit, or "
-		       "setpriv "
-		       "--reuid NAME --regid NAME --init-groups)";
+		return "root lacks the capability CAP_SETFCAP here, which user namespaces of root "
+		       "need: use another user";
 	if (span_find(log, 0, "mount proc") != SIZE_MAX)
 		return "parts of /proc are covered here, as in a container: allow the container an "
 		       "unmasked /proc (docker run --security-opt systempaths=unconfined), or run "

@@ -77,7 +77,7 @@ struct fw_task {
 	struct fw_life life;
 	char *uid;
 	bool removing; /* deletionPending: to be scaled away */
-	char *node, *ip, *host_ip;
+	char *node, *ip, *host_ip, *ports;
 };
 
 struct fw_role {

@@ -36,6 +36,7 @@ void fw_task_clear(struct fw_task *t)
 	free(t->node);
 	free(t->ip);
 	free(t->host_ip);
+	free(t->ports);
 	*t = (struct fw_task){ 0 };
 }
 
@@ -101,6 +102,7 @@ enum field_kind {
 	FIELD_COUNT, /* int32_t */
 	FIELD_DELAY, /* int64_t; null if it is negative */
 	FIELD_TEXT,
+	FIELD_PORTS, /* a text; not of FrameworkController, so left out if it is empty */
 	FIELD_BOOL,
 	FIELD_STATE,
 	FIELD_OUTCOME,
@@ -149,6 +151,7 @@ static const struct field {
 	{ "podNodeName", FIELD_TEXT, OF_TASK, TASK(node), false },
 	{ "podIP", FIELD_TEXT, OF_TASK, TASK(ip), false },
 	{ "podHostIP", FIELD_TEXT, OF_TASK, TASK(host_ip), false },
+	{ "podPorts", FIELD_PORTS, OF_TASK, TASK(ports), false },
 	{ "completionStatus", FIELD_OUTCOME, OF_BOTH, LIFE(outcome), false },
 };
 enum { FIELDS_N = sizeof(FIELDS) / sizeof(*FIELDS) };
@@ -253,7 +256,7 @@ static void status_field(const struct field *f, const struct fw_value *of, void 
 		*(int32_t *)at = (int32_t)fw_int(of, f->key, NUMBER);
 	else if (f->kind == FIELD_DELAY)
 		*(int64_t *)at = fw_int(of, f->key, DELAY);
-	else if (f->kind == FIELD_TEXT)
+	else if (f->kind == FIELD_TEXT || f->kind == FIELD_PORTS)
 		*(char **)at = status_copy(of, f->key, f->needed);
 	else if (f->kind == FIELD_BOOL)
 		*(bool *)at = fw_bool(of, f->key);
@@ -414,7 +417,7 @@ static void write_field(struct str *out, const struct field *f, const void *at)
 		str_int(out, *(const int32_t *)at);
 	else if (f->kind == FIELD_DELAY)
 		write_number(out, *(const int64_t *)at, 0);
-	else if (f->kind == FIELD_TEXT)
+	else if (f->kind == FIELD_TEXT || f->kind == FIELD_PORTS)
 		write_text(out, *(char *const *)at);
 	else if (f->kind == FIELD_BOOL)
 		str_puts(out, *(const bool *)at ? "true" : "false");
@@ -435,6 +438,10 @@ static void write_fields(struct str *out, int of, size_t index, const char *name
 	str_char(out, '{');
 	for (const struct field *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
 		if (!(f->of & of))
+			continue;
+		const char *ports =
+		    f->kind == FIELD_PORTS ? *(char *const *)((const char *)base + f->at) : "";
+		if (f->kind == FIELD_PORTS && (!ports || !*ports))
 			continue;
 		if (f->key[0])
 			fw_go_key(out, f->key);

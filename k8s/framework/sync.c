@@ -96,6 +96,7 @@ static void task_attempt(struct fw_sync *s, struct fw_task *t)
 	free(TAKE(t->node));
 	free(TAKE(t->ip));
 	free(TAKE(t->host_ip));
+	free(TAKE(t->ports));
 	t->life.id = t->life.retried;
 	t->life.attempt_start_s = s->now_s;
 }
@@ -334,6 +335,7 @@ static void task_seen(struct one *o, const struct framework_pod *pod)
 	task_copy(o, &o->t->node, pod->node);
 	task_copy(o, &o->t->ip, pod->ip);
 	task_copy(o, &o->t->host_ip, pod->host_ip);
+	task_copy(o, &o->t->ports, pod->ports);
 	if (strcmp(phase, "Succeeded") == 0) {
 		task_end(o, fw_pod_succeeded(pod));
 		return;

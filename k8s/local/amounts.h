@@ -8,6 +8,7 @@ struct amounts {
 	int64_t gpus;
 	int64_t cpus;   /* thousandths of a CPU */
 	int64_t memory; /* bytes */
+	int64_t ports;  /* numbers that nobody else on the machine listens on */
 };
 
 static inline void amounts_add(struct amounts *a, const struct amounts *b)
@@ -15,6 +16,7 @@ static inline void amounts_add(struct amounts *a, const struct amounts *b)
 	a->gpus += b->gpus;
 	a->cpus += b->cpus;
 	a->memory += b->memory;
+	a->ports += b->ports;
 }
 
 static inline void amounts_subtract(struct amounts *a, const struct amounts *b)
@@ -22,6 +24,7 @@ static inline void amounts_subtract(struct amounts *a, const struct amounts *b)
 	a->gpus -= b->gpus;
 	a->cpus -= b->cpus;
 	a->memory -= b->memory;
+	a->ports -= b->ports;
 }
 
 /* Appends "16.0 CPUs, 64000 MiB, 2 GPUs". */

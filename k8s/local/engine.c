@@ -333,18 +333,16 @@ static void *engine_run(void *arg)
 
 /* ---- questions of other threads -------------------------------------------------------------- */
 
-enum engine_wait engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
-                                struct span *why)
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
+                    struct span *why)
 {
 	engine_lock(e);
 	const struct engine_job *job = engine_find(e, framework_uid);
-	enum engine_wait wait = !job || !job->why ? ENGINE_RUNS
-	                        : job->never      ? ENGINE_CANNOT
-	                                          : ENGINE_WAITS;
-	if (wait != ENGINE_RUNS)
+	bool waits = job && job->why;
+	if (waits)
 		*why = arena_span(a, span_of(job->why));
 	engine_unlock(e);
-	return wait;
+	return waits;
 }
 
 static void engine_log_files(const char *dir, bool init, struct arena *a, struct log_files *out)

@@ -38,6 +38,7 @@ struct engine_settings {
 
 	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
 	const char *gpus;          /* "auto", "none" or a number; NULL: auto */
+	int64_t port_start, port_end; /* ports of tasks: start <= p < end */
 	const char *gpu_devices;   /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
 
 	enum engine_images images;
@@ -77,11 +78,22 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 void engine_look(struct engine *e, struct span framework);
 int engine_begin(struct engine *e, struct err *err);
 
+/* A job that shall be submitted or scaled. */
+struct engine_asked {
+	struct span framework; /* valid JSON */
+	struct span virtual_cluster;
+	const struct place *where; /* of each role in the job file; NULL: unknown */
+	struct span role;          /* this one shall have `number` tasks; empty: as it says */
+	int64_t number;
+};
+/* Can it ever run here?  -1 and *err (400): a pod is none for one machine, or a task, or all tasks
+ * that start together, want more than the machine or the quota has.  Any thread. */
+int engine_admit(const struct engine *e, const struct engine_asked *job, struct err *err);
+
 /* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
- * it can never run.  With ENGINE_RUNS there is nothing to say. */
-enum engine_wait { ENGINE_RUNS, ENGINE_WAITS, ENGINE_CANNOT };
-enum engine_wait engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
-                                struct span *why);
+ * it can never run.  false: there is nothing to say. */
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
+                    struct span *why);
 
 /* Of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
 struct engine_task {

@@ -72,6 +72,8 @@ struct engine_pod {
 	int64_t grace_s; /* terminationGracePeriodSeconds */
 	struct amounts need;
 	bool gang;
+	char *ports;  /* its numbers with commas, in the order of its labels; NULL: not chosen */
+	int *port_fd; /* need.ports locks that no shim has yet; NULL */
 	enum engine_pod_state state;
 	struct engine_grant *grant;
 	bool dying;
@@ -118,7 +120,6 @@ struct engine_job {
 	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
 	char *problem;                     /* why its status is not stored, or it is not valid */
 	char *why;                         /* lock */
-	bool never;                        /* lock: it can never start */
 	struct engine_share share;         /* lock */
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
 	struct str refusal;                /* likewise */
@@ -146,6 +147,7 @@ struct engine {
 	struct engine_source inotify_source;
 	pthread_t thread;
 	bool thread_runs;
+	int64_t ports_away; /* that others had when a task did not get its ports */
 	bool shares; /* engine_notice has told that tasks share CPUs and memory */
 
 	/* Protects what follows, job.why, job.share, gpu.shown, and the lists of jobs and pods. */
@@ -185,6 +187,7 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms);
 /* ---- engine_machine.c: what this machine has and can do ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
+struct amounts engine_quota(const struct engine_quota *q);
 void engine_forget_machine(struct engine *e);
 
 /* ---- engine_job.c: Frameworks ---- */
@@ -209,6 +212,9 @@ void world_callbacks(struct engine_job *job, struct framework_world *out);
 void world_collect(struct engine_job *job);
 /* Frees pods that are POD_REMOVED. */
 void world_sweep(struct engine_job *job);
+bool world_gang(const struct pod *spec);
+/* What a task needs; object: its pod, or the template of it. */
+struct amounts pod_amounts(const struct pod *spec, struct span object);
 const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
                                  struct arena *a, struct err *err);
 /* Reads DIR/pods. */
@@ -221,6 +227,11 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
+/* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  false: too
+ * few are free, as e->ports_away says from now on. */
+bool pod_take_ports(struct engine_pod *p);
+/* Closes locks that no shim has inherited. */
+void pod_drop_ports(struct engine_pod *p);
 /* Writes what must be known after a restart. */
 int pod_note(struct engine_pod *p);
 void pod_view(struct engine_pod *p, struct framework_pod *out);

@@ -287,7 +287,6 @@ void job_explain(struct engine_job *job)
 	const char *why = job->problem;
 	for (const struct engine_pod *p = job->pods; p && !why; p = p->next)
 		why = p->problem;
-	bool never = !why && job->queued && queue_never(job->queued);
 	if (!why && job->queued && queue_reason(job->e->queue, job->queued, &text))
 		why = str_c(&text);
 	if (why == job->why || (why && job->why && strcmp(why, job->why) == 0))
@@ -296,7 +295,6 @@ void job_explain(struct engine_job *job)
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	char *old = job->why;
 	job->why = copy;
-	job->never = never;
 	(void)pthread_mutex_unlock(&job->e->lock);
 	free(old);
 }

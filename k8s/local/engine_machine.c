@@ -240,6 +240,7 @@ static int machine_inventory(struct engine *e, struct err *err)
 		                              .gpu_devices = e->set.gpu_devices };
 	if (inventory_read(&s, &e->inventory, err) < 0)
 		return -1;
+	e->inventory.total.ports = e->set.port_end - e->set.port_start;
 	for (size_t i = 0; i < e->inventory.notes.n; i++)
 		engine_notice(e, ENGINE_NOTE, "%s", e->inventory.notes.v[i].msg);
 	e->gpu = xcalloc(e->inventory.gpus_n + 1, sizeof(*e->gpu));
@@ -257,13 +258,18 @@ static int64_t machine_quota(int64_t n)
 	return n < 0 ? INT64_MAX : n;
 }
 
+struct amounts engine_quota(const struct engine_quota *q)
+{
+	return (struct amounts){ machine_quota(q->gpus), machine_quota(q->cpu_milli),
+		                 machine_quota(q->memory), INT64_MAX };
+}
+
 static void machine_queue(struct engine *e)
 {
 	e->queue = queue_new();
 	for (size_t i = 0; i < e->set.n_quotas; i++) {
 		const struct engine_quota *q = &e->set.quotas[i];
-		const struct amounts most = { machine_quota(q->gpus), machine_quota(q->cpu_milli),
-			                      machine_quota(q->memory) };
+		const struct amounts most = engine_quota(q);
 		queue_quota(e->queue, span_of(q->virtual_cluster), &most);
 	}
 }

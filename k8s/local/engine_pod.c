@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
+#include "k8s/local/ports.h"
 
 enum {
 	RETRY_MIN = 8, /* engine_backoff: 1.28 s */
@@ -109,6 +110,8 @@ int pod_note(struct engine_pod *p)
 	if (p->dying)
 		str_printf(&text, ",\"deletion\":%lld,\"grace\":%lld", (long long)p->deletion_s,
 		           (long long)p->deletion_grace_s);
+	if (p->ports)
+		str_printf(&text, ",\"ports\":\"%s\"", p->ports);
 	str_puts(&text, ",\"gpus\":[");
 	grant_nodes(p->e, p->grant, &text);
 	str_puts(&text, "]}\n");
@@ -140,6 +143,8 @@ static bool pod_read_note(struct engine_pod *p, int dir)
 		p->deletion_s = n;
 		(void)scan_int(scan_get(o, "grace"), 0, INT32_MAX, &p->deletion_grace_s);
 	}
+	struct span ports = scan_text(scan_get(o, "ports"), &a);
+	p->ports = ports.n ? xstrndup(ports.p, ports.n) : NULL;
 	struct span gpus = scan_get(o, "gpus");
 	p->gpus_found = gpus.n ? xstrndup(gpus.p, gpus.n) : NULL;
 	return starting;
@@ -172,6 +177,7 @@ static void pod_read_state(struct engine_pod *p)
 
 static void pod_release(struct engine_pod *p)
 {
+	pod_drop_ports(p);
 	images_release(TAKE(p->image));
 	if (p->watch >= 0)
 		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
@@ -353,6 +359,8 @@ static void pod_advance(struct engine_pod *p)
 	} else if (p->state == POD_BOUND && p->grant) {
 		if (!grant_lock(p->e, p->grant))
 			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
+		else if (!pod_take_ports(p))
+			pod_fails(p, "FailedScheduling", "its ports are used by another program");
 		else if (p->e->images && !p->image)
 			pod_pull(p);
 		else
@@ -360,9 +368,44 @@ static void pod_advance(struct engine_pod *p)
 	}
 }
 
+/* The numbers that were told to other tasks stay. */
+bool pod_take_ports(struct engine_pod *p)
+{
+	struct engine *e = p->e;
+	size_t n = (size_t)p->need.ports;
+	bool again = p->ports != NULL;
+	if (n == 0 || p->port_fd)
+		return true;
+	p->port_fd = xcalloc(n, sizeof(int));
+	const struct port_range range = { e->set.port_start, e->set.port_end };
+	size_t free_n = again ? ports_take_again(p->ports, n, p->port_fd) : 0;
+	if (free_n < n && p->state == POD_QUEUED) {
+		free(TAKE(p->ports));
+		free_n = ports_take(&range, n, &p->ports, p->port_fd);
+	}
+	if (free_n == n)
+		return true;
+	free(TAKE(p->port_fd));
+	int64_t known = (int64_t)free_n;
+	for (size_t i = 0; i < e->n_jobs; i++)
+		for (const struct engine_grant *g = e->job[i]->grants; g; g = g->next)
+			known += g->given || (g->pod && g->pod->port_fd) ? g->need.ports : 0;
+	e->ports_away = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
+	return false;
+}
+
+void pod_drop_ports(struct engine_pod *p)
+{
+	for (int64_t i = 0; p->port_fd && i < p->need.ports; i++)
+		(void)close(p->port_fd[i]); /* nothing was written */
+	free(TAKE(p->port_fd));
+}
+
 void pod_bind(struct engine_pod *p)
 {
 	p->state = POD_BOUND;
+	if (p->ports)
+		(void)pod_note(p); /* else others could know other ones after a restart */
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
@@ -501,6 +544,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.message = p->lost ? POD_LOST : "",
 		.node = bound ? p->e->node : "",
 		.ip = bound ? p->ip : "",
+		.ports = bound ? p->ports : NULL,
 		.host_ip = bound ? p->ip : "",
 		.containers = p->view,
 		.n_containers = 2,
@@ -519,6 +563,7 @@ void pod_free(struct engine_pod *p)
 	free(p->role);
 	free(p->dir);
 	free(p->ip);
+	free(p->ports);
 	free(p->problem);
 	free(p);
 }

@@ -139,8 +139,15 @@ void grants_enter(struct engine_job *job)
 		}
 		g->pod = p;
 		p->grant = g;
-		if (g->given && p->state == POD_QUEUED)
+		if (!g->given || p->state != POD_QUEUED)
+			continue;
+		if (pod_take_ports(p)) {
 			pod_bind(p);
+		} else { /* it waits as if it were new */
+			grant_take_back(job->e, g);
+			queue_undo(job->e->queue, g->task);
+			job->e->schedule = true;
+		}
 	}
 }
 
@@ -193,6 +200,8 @@ static void gpus_look(struct engine *e)
 		if (!g->grant && (e->probe || g->foreign))
 			g->foreign = !gpu_is_free(g->gpu);
 	}
+	if (e->probe)
+		e->ports_away = 0;
 	e->probe = false;
 }
 
@@ -212,10 +221,13 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 {
 	bool ok = true;
 	for (size_t i = 0; i < n && ok; i++)
-		ok = grant_lock(e, grant[i]);
+		ok = grant_lock(e, grant[i]) &&
+		     (!grant[i]->pod || pod_take_ports(grant[i]->pod));
 	for (size_t i = 0; i < n; i++) {
 		struct engine_grant *g = grant[i];
 		if (!ok) {
+			if (g->pod)
+				pod_drop_ports(g->pod);
 			grant_take_back(e, g);
 			queue_undo(e->queue, g->task);
 			continue;
@@ -231,7 +243,7 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 static bool schedule_once(struct engine *e)
 {
 	gpus_look(e);
-	struct amounts foreign = { .gpus = gpus_foreign(e) };
+	struct amounts foreign = { .gpus = gpus_foreign(e), .ports = e->ports_away };
 	struct amounts total = engine_total(e);
 	void *const *owners;
 	bool ok = true;
@@ -315,7 +327,7 @@ void engine_schedule(struct engine *e)
 	if (!e->schedule)
 		return;
 	e->schedule = false;
-	for (size_t i = 0; i <= e->inventory.gpus_n && !schedule_once(e); i++)
+	for (size_t i = 0; i <= e->inventory.gpus_n + 1 && !schedule_once(e); i++)
 		;
 	for (size_t i = 0; i < e->n_jobs; i++) {
 		if (e->job[i]->queued)
@@ -323,7 +335,7 @@ void engine_schedule(struct engine *e)
 	}
 	struct engine_share all = shares_publish(e);
 	int64_t foreign = gpus_foreign(e); /* also those that are free by now */
-	if (all.wanted.gpus > 0 && foreign > 0)
+	if ((all.wanted.gpus > 0 && foreign > 0) || (all.wanted.ports > 0 && e->ports_away > 0))
 		e->probe_ms = now + PROBE_MS;
 	counter_set(&e->waiting, all.waiting);
 	counter_set(&e->running, all.running);

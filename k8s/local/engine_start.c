@@ -109,7 +109,7 @@ struct start {
 	struct sandbox_device *device;
 	size_t n_devices;
 	const char *const *env;
-	int keep[256];
+	int *keep;
 	size_t n_keep;
 	char *procs;
 };
@@ -130,14 +130,16 @@ static void start_gpus(struct start *s)
 	const struct gpu **gpus = ARENA_NEW(&s->a, const struct gpu *, e->inventory.gpus_n + 1);
 	size_t n = 0;
 	size_t files = e->set.n_mounts + 2;
+	s->keep = ARENA_NEW(&s->a, int, e->inventory.gpus_n + (size_t)s->p->need.ports + 1);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
 		if (e->gpu[i].grant != s->p->grant)
 			continue;
 		gpus[n++] = e->gpu[i].gpu;
 		files += e->gpu[i].gpu->files_n;
-		if (s->n_keep + 1 < sizeof(s->keep) / sizeof(s->keep[0]))
-			s->keep[s->n_keep++] = e->gpu[i].fd;
+		s->keep[s->n_keep++] = e->gpu[i].fd;
 	}
+	for (int64_t i = 0; i < s->p->need.ports; i++)
+		s->keep[s->n_keep++] = s->p->port_fd[i];
 	s->mount = ARENA_NEW(&s->a, struct sandbox_mount, files);
 	s->device = ARENA_NEW(&s->a, struct sandbox_device, files);
 	for (size_t i = 0; i < n; i++) {
@@ -224,6 +226,7 @@ int pod_start(struct engine_pod *p, struct err *err)
 		(void)pod_note(p); /* else a restart takes it as lost */
 	} else {
 		grant_unlock(p->e, p->grant); /* the shim has the locks */
+		pod_drop_ports(p);
 	}
 	arena_wipe(&s.a);
 	free(s.procs);

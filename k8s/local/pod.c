@@ -254,8 +254,9 @@ static int pod_containers(struct pod_reader *r, const json_t *spec)
 	const json_t *app = json_object_get(spec, "containers");
 	if (json_array_size(init) > 1 || json_array_size(app) != 1)
 		return pod_refuse(r,
-		                  "it has %zu init containers and %zu containers; at most one "
-		                  "and exactly one are allowed",
+		                  "it has %zu init containers, with that of pai-runtime, and %zu "
+		                  "containers; one of each is possible: move the commands of "
+		                  "the others into that of the first container",
 		                  json_array_size(init), json_array_size(app));
 	r->pod->has_init = json_array_size(init) == 1;
 	if (r->pod->has_init && pod_container_read(r, json_array_get(init, 0), &r->pod->init))

@@ -20,11 +20,12 @@
 #define LEAD_S      60.0 /* of the machine: what a user that begins to wait can be ahead, or behind */
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
-enum resource { GPUS, CPUS, MEMORY, RESOURCES };
+enum resource { GPUS, CPUS, MEMORY, PORTS, RESOURCES };
 
 static int64_t queue_amount(const struct amounts *a, enum resource r)
 {
-	return r == GPUS ? a->gpus : r == CPUS ? a->cpus : a->memory;
+	const int64_t amount[RESOURCES] = { a->gpus, a->cpus, a->memory, a->ports };
+	return amount[r];
 }
 
 /* What jobs take from: the machine, or the quota of a virtual cluster. */
@@ -111,7 +112,7 @@ struct queue {
 
 /* ---- pools ------------------------------------------------------------------------- */
 
-static const struct amounts UNLIMITED = { INT64_MAX, INT64_MAX, INT64_MAX };
+static const struct amounts UNLIMITED = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
 
 /* `need` is within `room`, as far as it needs something. */
 static bool queue_fits(const struct amounts *need, struct amounts room)
@@ -601,7 +602,8 @@ static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)
 {
 	static const double MIB = 1 << 20;
 	static const double GIB = 1 << 30;
-	if (r == GPUS)
+	static const char *const UNITS[] = { [GPUS] = "GPU", [CPUS] = "CPU", [PORTS] = "port" };
+	if (r == GPUS || r == PORTS)
 		str_int(out, n);
 	else if (r == CPUS)
 		str_printf(out, "%g", (double)n / 1000);
@@ -612,8 +614,23 @@ static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)
 	if (unit && r == MEMORY)
 		str_puts(out, " of memory");
 	else if (unit)
-		str_printf(out, " %s%s", r == GPUS ? "GPU" : "CPU",
-		           n == (r == GPUS ? 1 : 1000) ? "" : "s");
+		str_printf(out, " %s%s", UNITS[r], n == (r == CPUS ? 1000 : 1) ? "" : "s");
+}
+
+bool queue_exceeds(const struct amounts *need, const struct amounts *room, struct str *wanted,
+                   struct str *there)
+{
+	for (enum resource r = 0; r < RESOURCES; r++) {
+		int64_t n = queue_amount(need, r);
+		int64_t has = queue_amount(room, r);
+		if (n == 0 || n <= has)
+			continue;
+		str_puts(wanted, wanted->n ? " and " : "");
+		str_puts(there, there->n ? " and " : "");
+		queue_say(wanted, r, n, true);
+		queue_say(there, r, has, false);
+	}
+	return wanted->n > 0;
 }
 
 /* "2nd". */
@@ -688,11 +705,6 @@ static void queue_say_machine(const struct queue *q, const struct queue_job *job
 	str_puts(out, "enough is free, but kept for a larger job that is ahead");
 	if (q->machine.head && q->machine.head != job)
 		str_printf(out, ", of %s", q->machine.head->user->name);
-}
-
-bool queue_never(const struct queue_job *job)
-{
-	return job->waiting && (job->why == NEVER_MACHINE || job->why == NEVER_QUOTA);
 }
 
 size_t queue_place(const struct queue_job *job)

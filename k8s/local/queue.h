@@ -64,5 +64,7 @@ size_t queue_pick(struct queue *q, void *const **owners);
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
 /* Their place in the queue, from 1; 0: none waits, or they wait for something else. */
 size_t queue_place(const struct queue_job *job);
-/* Do they want more than there is, so that they can never start? */
-bool queue_never(const struct queue_job *job);
+/* What `need` has more of than `room`: appends "16 GPUs and 2 TiB of memory" and "8 and 64 GiB".
+ * false: nothing. */
+bool queue_exceeds(const struct amounts *need, const struct amounts *room, struct str *wanted,
+                   struct str *there);

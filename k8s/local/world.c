@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
+#include "k8s/local/ports.h"
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
@@ -133,7 +134,7 @@ static void world_number(struct span object, const char *key, int64_t *out)
 }
 
 /* GANG_ALLOCATION of the init container. */
-static bool world_gang(const struct pod *spec)
+bool world_gang(const struct pod *spec)
 {
 	for (size_t i = 0; i < spec->init.n_env; i++) {
 		const struct pod_env *v = &spec->init.env[i];
@@ -141,6 +142,12 @@ static bool world_gang(const struct pod *spec)
 			return v->value && strcmp(v->value, "true") == 0;
 	}
 	return false;
+}
+
+struct amounts pod_amounts(const struct pod *spec, struct span object)
+{
+	return (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory,
+		                 ports_wanted(object) };
 }
 
 static struct engine_pod *world_new_pod(struct engine_job *job, struct span object,
@@ -161,7 +168,7 @@ static struct engine_pod *world_new_pod(struct engine_job *job, struct span obje
 	world_number(object, "FC_FRAMEWORK_ATTEMPT_ID", &p->attempt);
 	world_number(object, "FC_TASK_ATTEMPT_ID", &p->retry);
 	p->grace_s = spec->grace_s;
-	p->need = (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory };
+	p->need = pod_amounts(spec, object);
 	p->gang = world_gang(spec);
 	p->ip = xstrdup(job->e->ip);
 	return p;

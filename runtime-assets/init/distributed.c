@@ -126,8 +126,8 @@ static int64_t group_port(const struct group_role *r, int64_t index)
 	for (size_t i = 0; t && i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		if (strcmp(l->name, PORT_LABEL) == 0 && l->count > 0 &&
-		    (t->pod_uid || r->ports.sequential))
-			return portspec_port(&r->ports, l, t->pod_uid, index, 0);
+		    (t->port.uid || t->port.given || r->ports.sequential))
+			return portspec_port(&r->ports, l, t->port, index, 0);
 	}
 	return 0;
 }

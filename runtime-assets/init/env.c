@@ -81,37 +81,39 @@ static void env_list_int(struct str *list, int64_t v)
 	str_int(list, v);
 }
 
-static const char *env_uid(const struct writer *w, const struct role_env *r,
-                           const struct fw_task *t)
+static struct port_source env_source(const struct writer *w, const struct role_env *r,
+                                     const struct fw_task *t)
 {
 	bool own = r->own && t->index == w->in->task_index;
-	if (t->pod_uid || !own)
-		return t->pod_uid;
 	const char *uid = w->in->pod_uid;
-	return uid && strlen(uid) <= UID_MAX ? uid : NULL;
+	struct port_source from = t->port;
+	if (own && !from.uid && !from.given && uid && strlen(uid) <= UID_MAX)
+		from.uid = uid;
+	return from;
 }
 
-static bool env_has_ports(const struct role_env *r, const char *uid)
+static bool env_has_ports(const struct role_env *r, struct port_source from)
 {
-	return r->has_ports && (uid || r->ports.sequential || r->ports.n == 0);
+	return r->has_ports &&
+	       (from.uid || from.given || r->ports.sequential || r->ports.n == 0);
 }
 
 static struct span env_port_list(struct writer *w, const struct role_env *r,
-                                 const struct port_label *l, const char *uid, int64_t index)
+                                 const struct port_label *l, struct port_source from, int64_t index)
 {
 	w->value.n = 0;
 	for (int64_t i = 0; i < l->count; i++)
-		env_list_int(&w->value, portspec_port(&r->ports, l, uid, index, i));
+		env_list_int(&w->value, portspec_port(&r->ports, l, from, index, i));
 	return str_view(&w->value);
 }
 
-static int64_t env_first_port(const struct role_env *r, const char *label, const char *uid,
+static int64_t env_first_port(const struct role_env *r, const char *label, struct port_source from,
                               int64_t index)
 {
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		if (strcmp(l->name, label) == 0)
-			return l->count ? portspec_port(&r->ports, l, uid, index, 0) : 0;
+			return l->count ? portspec_port(&r->ports, l, from, index, 0) : 0;
 	}
 	return 0;
 }
@@ -119,7 +121,7 @@ static int64_t env_first_port(const struct role_env *r, const char *label, const
 /* ---- the own task ---------------------------------------------------------------------------- */
 
 /* For the step `ports`. */
-static void env_keep_ports(struct writer *w, const struct role_env *r, const char *uid)
+static void env_keep_ports(struct writer *w, const struct role_env *r, struct port_source from)
 {
 	struct init *in = w->in;
 	in->port = ARENA_NEW(in->a, uint16_t, (size_t)r->ports.total);
@@ -128,7 +130,7 @@ static void env_keep_ports(struct writer *w, const struct role_env *r, const cha
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		for (int64_t k = 0; k < l->count; k++) {
-			in->port[in->n_ports] = portspec_port(&r->ports, l, uid, in->task_index, k);
+			in->port[in->n_ports] = portspec_port(&r->ports, l, from, in->task_index, k);
 			in->port_label[in->n_ports++] = l->name;
 		}
 	}
@@ -148,12 +150,12 @@ static void env_put_port(struct writer *w, struct span name, int64_t port)
 		env_put(w, name, str_view(&w->value));
 }
 
-static void env_put_own_lists(struct writer *w, const struct role_env *r, const char *uid)
+static void env_put_own_lists(struct writer *w, const struct role_env *r, struct port_source from)
 {
 	STR_AUTO all = STR_INIT(ENV_TEXT_MAX);
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
-		struct span list = env_port_list(w, r, l, uid, w->in->task_index);
+		struct span list = env_port_list(w, r, l, from, w->in->task_index);
 		w->name.n = 0;
 		str_puts(&w->name, "PAI_CONTAINER_HOST_");
 		str_puts(&w->name, l->name);
@@ -168,11 +170,11 @@ static void env_put_own_lists(struct writer *w, const struct role_env *r, const 
 }
 
 static void env_put_own(struct writer *w, const struct role_env *r, const char *address,
-                        const char *uid)
+                        struct port_source from)
 {
-	bool ports = env_has_ports(r, uid);
+	bool ports = env_has_ports(r, from);
 	int64_t index = w->in->task_index;
-	int64_t http = ports ? env_first_port(r, "http", uid, index) : 0;
+	int64_t http = ports ? env_first_port(r, "http", from, index) : 0;
 	w->own_seen = true;
 	env_put_address(w, SPAN("PAI_CURRENT_CONTAINER_IP"), address);
 	env_put_port(w, SPAN("PAI_CURRENT_CONTAINER_PORT"), http);
@@ -187,21 +189,21 @@ static void env_put_own(struct writer *w, const struct role_env *r, const char *
 		        "PAI_CONTAINER_HOST_PORT_LIST and those of each port are not set");
 		return;
 	}
-	env_put_port(w, SPAN("PAI_CONTAINER_SSH_PORT"), env_first_port(r, "ssh", uid, index));
-	env_put_own_lists(w, r, uid);
-	env_keep_ports(w, r, uid);
+	env_put_port(w, SPAN("PAI_CONTAINER_SSH_PORT"), env_first_port(r, "ssh", from, index));
+	env_put_own_lists(w, r, from);
+	env_keep_ports(w, r, from);
 }
 
 /* ---- tasks and roles ------------------------------------------------------------------------- */
 
 /* Returns the first http port, 0 if there is none. */
-static int64_t env_put_ports(struct writer *w, const struct role_env *r, const char *uid,
+static int64_t env_put_ports(struct writer *w, const struct role_env *r, struct port_source from,
                              int64_t index)
 {
 	int64_t http = 0;
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
-		struct span list = env_port_list(w, r, l, uid, index);
+		struct span list = env_port_list(w, r, l, from, index);
 		w->rest.n = 0;
 		str_char(&w->rest, '_');
 		str_int(&w->rest, index);
@@ -231,9 +233,9 @@ void env_add_host(struct str *hosts, const char *address, int64_t port)
 static bool env_put_task(struct writer *w, const struct role_env *r, const struct fw_task *t)
 {
 	const char *address = framework_address(r->r, t);
-	const char *uid = env_uid(w, r, t);
-	bool ports = env_has_ports(r, uid);
-	int64_t http = ports ? env_put_ports(w, r, uid, t->index) : 0;
+	struct port_source from = env_source(w, r, t);
+	bool ports = env_has_ports(r, from);
+	int64_t http = ports ? env_put_ports(w, r, from, t->index) : 0;
 	if (address) {
 		w->rest.n = 0;
 		str_char(&w->rest, '_');
@@ -243,7 +245,7 @@ static bool env_put_task(struct writer *w, const struct role_env *r, const struc
 	if (address && http)
 		env_add_host(&w->hosts, address, http);
 	if (r->own && t->index == w->in->task_index)
-		env_put_own(w, r, address, uid);
+		env_put_own(w, r, address, from);
 	if (w->instances.n)
 		str_char(&w->instances, ',');
 	str_puts(&w->instances, r->r->name);

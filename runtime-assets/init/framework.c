@@ -9,6 +9,7 @@
 #include "runtime-assets/files.h"
 
 enum {
+	PORT_LIST_MAX = 512 << 10,
 	ROLES_MAX = 4096, /* an object of 1.5 MiB, the limit of etcd, has fewer */
 	TASK_NUMBER_MAX = 1 << 24,
 	NODES_MAX = 1000000, /* 40 000 tasks at 25 values each */
@@ -209,10 +210,14 @@ static void framework_read_task(struct fw_task *t, const struct node *entry)
 		.pod_uid = framework_uid(node_get(attempt, "podUID")),
 		.deletion_pending = is_true(node_get(entry, "deletionPending")),
 	};
+	t->port = (struct port_source){
+		t->pod_uid, text_made_of(node_get(attempt, "podPorts"), DIGITS ",", PORT_LIST_MAX)
+	};
 }
 
 static void framework_read_status(struct framework *f, const struct node *roles, struct arena *a)
 {
+	bool given = false;
 	for (uint32_t i = 0; i < framework_list_size(roles); i++) {
 		struct fw_role *r = framework_add_role(f, &roles->item[i]);
 		const struct node *tasks = node_get(&roles->item[i], "taskStatuses");
@@ -220,9 +225,15 @@ static void framework_read_status(struct framework *f, const struct node *roles,
 			continue;
 		r->n = framework_list_size(tasks);
 		r->task = ARENA_NEW(a, struct fw_task, r->n);
-		for (size_t k = 0; k < r->n; k++)
+		for (size_t k = 0; k < r->n; k++) {
 			framework_read_task(&r->task[k], &tasks->item[k]);
+			given = given || r->task[k].port.given;
+		}
 	}
+	/* Where ports are given, tasks without them get theirs later. */
+	for (size_t i = 0; given && i < f->n; i++)
+		for (size_t k = 0; k < f->role[i].n; k++)
+			f->role[i].task[k].port.uid = NULL;
 }
 
 static void framework_read_spec(struct framework *f, const struct node *roles)

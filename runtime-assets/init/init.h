@@ -39,9 +39,16 @@ enum {
 	STATUS_MAX = 32 << 20    /* bytes of the compressed status, inflated */
 };
 
+/* Whence the ports of a task come; both NULL: they are not known. */
+struct port_source {
+	const char *uid;   /* of its pod: portspec_port computes them */
+	const char *given; /* on one machine: the numbers with commas, in the order of the labels */
+};
+
 struct fw_task {
 	int64_t index;
 	const char *pod_ip, *host_ip, *pod_uid; /* NULL: not known; never "" */
+	struct port_source port;
 	bool deletion_pending;
 };
 

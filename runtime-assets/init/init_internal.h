@@ -101,6 +101,7 @@ struct port_label {
 	const char *name; /* any text: see portspec_name_ok */
 	int64_t count;    /* 0..65536 */
 	int64_t start;    /* sequential only */
+	int64_t first;    /* how many ports the labels before it have */
 };
 
 struct portspec {
@@ -116,9 +117,9 @@ struct portspec {
 int portspec_read(const char *json, int64_t last, struct arena *a, struct portspec *p,
                   struct err *e);
 
-/* Port i of a label. */
-uint16_t portspec_port(const struct portspec *p, const struct port_label *l, const char *pod_uid,
-                       int64_t index, int64_t i);
+/* Port i of a label of a task, whose ports are known. */
+uint16_t portspec_port(const struct portspec *p, const struct port_label *l,
+                       struct port_source from, int64_t index, int64_t i);
 
 /* Can it be part of a variable's name: [A-Za-z_][A-Za-z0-9_]*? */
 bool portspec_name_ok(const char *name);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/port.h"
 #include "base/tree.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
@@ -62,7 +63,7 @@ static int portspec_check_sequence(const struct port_label *l, int64_t last, str
 static int portspec_label(const struct member *m, int64_t last, struct portspec *p, struct err *e)
 {
 	struct port_label *l = &p->label[p->n];
-	*l = (struct port_label){ .name = m->key };
+	*l = (struct port_label){ .name = m->key, .first = p->total };
 	if (portspec_int(node_get(&m->value, "count"), 0, "count", &l->count, e) < 0)
 		return -1;
 	if (p->sequential &&
@@ -132,16 +133,29 @@ static uint64_t portspec_hex(const char *p, size_t n)
 	return v;
 }
 
-uint16_t portspec_port(const struct portspec *p, const struct port_label *l, const char *pod_uid,
-                       int64_t index, int64_t i)
+/* Number i of a list; 0: it has less. */
+static uint16_t portspec_given(const char *list, int64_t i)
+{
+	struct span rest = span_of(list);
+	int64_t port = 0;
+	while (i-- > 0 && rest.n)
+		(void)span_next(&rest, ',');
+	(void)parse_i64(span_next(&rest, ','), 1, PORTS - 1, &port); /* else 0 */
+	return (uint16_t)port;
+}
+
+uint16_t portspec_port(const struct portspec *p, const struct port_label *l,
+                       struct port_source from, int64_t index, int64_t i)
 {
 	char space[512];
 	struct str text = { .p = space, .cap = sizeof(space), .max = sizeof(space) - 1 };
 	char hash[33];
 	if (p->sequential)
 		return (uint16_t)(l->start + l->count * index + i);
+	if (from.given)
+		return portspec_given(from.given, l->first + i);
 	str_char(&text, '[');
-	str_puts(&text, pod_uid);
+	str_puts(&text, from.uid);
 	str_puts(&text, "][");
 	str_puts(&text, l->name);
 	str_puts(&text, "][");
@@ -259,35 +273,6 @@ static bool proc_only_connected(uint16_t port, unsigned protocols)
 			proc_table(TABLES[i].path, port, &f);
 	}
 	return f.seen && !f.listens;
-}
-
-static socklen_t port_any_address(int family, uint16_t port, struct sockaddr_storage *at)
-{
-	memset(at, 0, sizeof(*at)); /* the address of all zeroes is any */
-	at->ss_family = (sa_family_t)family;
-	if (family == AF_INET6) {
-		((struct sockaddr_in6 *)at)->sin6_port = htons(port);
-		return sizeof(struct sockaddr_in6);
-	}
-	((struct sockaddr_in *)at)->sin_port = htons(port);
-	return sizeof(struct sockaddr_in);
-}
-
-/* False only if the port is in use; another failure (no IPv6, no permission) is no conflict. */
-static bool port_can_bind(int family, int type, uint16_t port)
-{
-	static const int ON = 1;
-	struct sockaddr_storage at;
-	FD_AUTO fd = socket(family, type | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return true;
-	/* Servers bind to ports in TIME_WAIT with this.  For UDP it would share the port. */
-	if (type == SOCK_STREAM)
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &ON, sizeof(ON));
-	if (family == AF_INET6)
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ON, sizeof(ON));
-	socklen_t n = port_any_address(family, port, &at);
-	return bind(fd, (struct sockaddr *)&at, n) == 0 || errno != EADDRINUSE;
 }
 
 /* Linux gives ports of the same range to clients.  A connection, or its TIME_WAIT, is no conflict.

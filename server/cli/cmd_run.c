@@ -179,6 +179,18 @@ static int run_read(struct setup *s, struct span text)
 	return -1;
 }
 
+/* Can the machine run it?  -1 and *e. */
+static int run_admit(struct setup *s, struct err *e)
+{
+	const struct job *job = s->run.job;
+	const struct engine_asked asked = {
+		.framework = objects_framework(s->run.objects)->body,
+		.virtual_cluster = job->virtual_cluster,
+		.where = job_role_places(job, &s->arena),
+	};
+	return engine_admit(s->run.engine, &asked, e);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* Before threads are started: they inherit the blocked signals. */
@@ -217,6 +229,8 @@ static int run_open_engine(struct setup *s, struct err *e)
 		.memory = o->memory,
 		.gpus = o->gpus,
 		.gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL,
+		.port_start = translator_settings(s->translator)->port_start,
+		.port_end = translator_settings(s->translator)->port_end,
 		.images = strcmp(o->images, "oci") == 0 ? ENGINE_IMAGES_OCI : ENGINE_IMAGES_HOST,
 		.sandbox = ENGINE_SANDBOX_IF_POSSIBLE,
 		.cwd =
@@ -285,10 +299,13 @@ static int run_text(struct setup *s, struct span text)
 	s->run.o = s->o;
 	s->run.inbox = &s->inbox;
 	s->dir.lock = -1;
+	code = EXIT_USAGE;
 	if (run_open_signals(s, &e) < 0 || run_open(s, &e) < 0)
 		code = complain(&e, NULL, e.http < 500 ? EXIT_USAGE : EXIT_SERVER);
-	else
+	else if (run_admit(s, &e) == 0)
 		code = run_follow(&s->run);
+	else
+		command_notes(s->file, "", &e.notes);
 	run_close(s);
 	return code;
 }

@@ -198,17 +198,11 @@ static void run_ask_why(struct following_run *f, struct arena *a)
 	p->waiting = "";
 	if (!f->uid || job_state_final(p->state) || p->stopping)
 		return;
-	enum engine_wait wait = engine_waiting(f->r->engine, span_of(f->uid), a, &why);
-	if (wait == ENGINE_RUNS)
+	if (!engine_waiting(f->r->engine, span_of(f->uid), a, &why))
 		return;
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	visible_text(&text, why);
 	p->waiting = arena_dup(a, str_view(&text));
-	if (wait != ENGINE_CANNOT || f->stage != FOLLOW_RUN || f->stop)
-		return;
-	term_print(&f->view.term, "rest-lit: %s %s", f->r->name, p->waiting);
-	f->code = EXIT_USAGE;
-	f->stage = FOLLOW_END;
 }
 
 static void run_display(struct following_run *f)

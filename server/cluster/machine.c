@@ -102,6 +102,8 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.memory = o->memory,
 		.gpus = o->gpus,
 		.gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL,
+		.port_start = translator_settings(s->translator)->port_start,
+		.port_end = translator_settings(s->translator)->port_end,
 		/* Of a single user every job may do what the user may. */
 		.sandbox = o->no_auth ? ENGINE_SANDBOX_IF_POSSIBLE : ENGINE_SANDBOX_REQUIRED,
 		.keep_logs = o->keep_logs,

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "k8s/local/engine.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -729,7 +730,16 @@ static bool scale_plan_patch(struct change *c)
 	ERR_AUTO e = { 0 };
 	if (scale_is_over(c))
 		return false;
-	if (scale_plan(&s, &c->r->arena, &c->patch, &e) < 0)
+	char buffer[ROLE_MAX];
+	const struct engine_asked asked = {
+		.framework = c->doc,
+		.virtual_cluster = span_of(c->job->cluster),
+		.role = role_object_name(c->role, buffer),
+		.number = c->n,
+	};
+	if (scale_plan(&s, &c->r->arena, &c->patch, &e) < 0 ||
+	    (c->r->loop->server->engine &&
+	     engine_admit(c->r->loop->server->engine, &asked, &e) < 0))
 		answer_error(c->r, &e);
 	else if (c->patch.n == 0)
 		scale_done(c);

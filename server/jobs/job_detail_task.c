@@ -119,6 +119,7 @@ static const char *const TRY[TRY_MEMBERS] = {
 	[TRY_NODE] = "podNodeName",
 	[TRY_POD_IP] = "podIP",
 	[TRY_HOST_IP] = "podHostIP",
+	[TRY_PORTS] = "podPorts",
 	[TRY_OUTCOME] = "completionStatus",
 };
 
@@ -228,7 +229,7 @@ void show_try(struct shower *w, const struct role *role, const struct task *t)
 	show_address(w, ",\"containerIp\":", t->at[role->host_network ? TRY_HOST_IP : TRY_POD_IP]);
 	show_text(w, ",\"containerNodeName\":", t->at[TRY_NODE]);
 	str_puts(w->out, ",\"containerPorts\":");
-	show_ports(w, &role->ports, scan_text(t->at[TRY_POD], w->a), t->index);
+	show_ports(w, &role->ports, t, scan_text(t->at[TRY_POD], w->a));
 	show_null(w->out, ",\"containerGpus\":");
 	task_show_log(w, role, t);
 	if (o->has_code)
@@ -613,13 +614,17 @@ static int64_t hashed_port(const struct ports *p, const struct label *l, struct 
 	return p->start + (int64_t)(sum % (uint64_t)(p->end - p->start));
 }
 
+/* given: the numbers from here on that the task was given; NULL: they are computed. */
 static void ports_put_list(struct shower *w, const struct ports *p, const struct label *l,
-                           struct span pod, int64_t index)
+                           struct span pod, int64_t index, struct span *given)
 {
 	str_char(w->out, '"');
 	for (int64_t i = 0; i < l->count; i++) {
 		int64_t port =
 		    p->hashed ? hashed_port(p, l, pod, i) : l->start + l->count * index + i;
+		if (given->p &&
+		    parse_i64(span_next(given, ','), 1, PORTS - 1, &port) < 0)
+			break;
 		if (port >= PORTS)
 			break;
 		if (i)
@@ -629,20 +634,24 @@ static void ports_put_list(struct shower *w, const struct ports *p, const struct
 	str_char(w->out, '"');
 }
 
-void show_ports(struct shower *w, const struct ports *p, struct span pod, int64_t index)
+void show_ports(struct shower *w, const struct ports *p, const struct task *t, struct span pod)
 {
 	enum { UID_MAX = 256 };
 	size_t total = 0;
 	for (size_t i = 0; i < p->n; i++)
 		total += (size_t)p->v[i].count;
-	bool known = pod.n && pod.n <= UID_MAX && index >= 0 && total <= w->ports;
+	struct span given = scan_text(t->at[TRY_PORTS], w->a);
+	given.p = given.n ? given.p : NULL;
+	bool waits = w->s->here && !given.p && scan_text(t->at[TRY_POD_IP], w->a).n == 0;
+	bool known =
+	    pod.n && pod.n <= UID_MAX && t->index >= 0 && total <= w->ports && !waits;
 	str_char(w->out, '{');
 	for (size_t i = 0; known && i < p->n; i++) {
 		if (i)
 			str_char(w->out, ',');
 		str_span(w->out, p->v[i].json);
 		str_char(w->out, ':');
-		ports_put_list(w, p, &p->v[i], pod, index);
+		ports_put_list(w, p, &p->v[i], pod, t->index, &given);
 	}
 	str_char(w->out, '}');
 	if (known)

@@ -55,6 +55,7 @@ static struct job_shown job_shown_of(const struct request *r, const struct job_e
 		.spec = s->exit_spec,
 		.v1 = route_is_v1(r->route),
 		.hived = s->options->hived_config[0] != '\0',
+		.here = s->engine != NULL,
 	};
 }
 

@@ -195,6 +195,7 @@ struct job_shown {
 	struct job_why why;
 	bool v1;
 	bool hived;
+	bool here; /* jobs run on this machine, whose engine gives out the ports */
 };
 
 /* The Events that may say why a job waits, if the client may see them; returns their number. */
@@ -325,8 +326,9 @@ struct ports {
 	struct label *v;
 };
 struct ports ports_read(struct span annotation, struct arena *a);
+struct task;
 /* {"ssh":"20000","http":"20001,20002"} of one task; pod is its uid without quotes. */
-void show_ports(struct shower *w, const struct ports *p, struct span pod, int64_t index);
+void show_ports(struct shower *w, const struct ports *p, const struct task *t, struct span pod);
 
 /* Pod templates by name of the task role. */
 struct template
@@ -373,6 +375,7 @@ enum try_member {
 	TRY_NODE,
 	TRY_POD_IP,
 	TRY_HOST_IP,
+	TRY_PORTS,
 	TRY_OUTCOME,
 	TRY_MEMBERS
 };

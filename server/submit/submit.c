@@ -8,6 +8,7 @@
 #include "base/enc.h"
 #include "base/form.h"
 #include "k8s/cache/cache.h"
+#include "k8s/local/engine.h"
 #include "k8s/submit/submission.h"
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
@@ -392,6 +393,13 @@ static int submit_start(struct submit *s, struct err *e)
 	int built = job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e);
 	s->translate_us += clock_us() - begun_us;
 	if (built < 0)
+		return -1;
+	const struct engine_asked asked = {
+		.framework = objects_framework(objects)->body,
+		.virtual_cluster = s->job->virtual_cluster,
+		.where = job_role_places(s->job, &r->arena),
+	};
+	if (server->engine && engine_admit(server->engine, &asked, e) < 0)
 		return -1;
 	job_warn(s->job, &facts, &s->warnings);
 	if (s->dry_run && submit_preview(s, &facts, e) < 0)

@@ -5,6 +5,7 @@ import re
 
 from foreground import Place
 from harness import ROOT, free_port
+from machine import Machine
 
 # The scheduler waits for all others, who tell their role; each ends when it has.
 MEET = """python3 -c '
@@ -61,6 +62,17 @@ def test_run_mxjob(check):
 def test_run_launcher(check):
     for number in (1, 2):
         text, port = example(f"launcher/launcher-framework-{number}.yaml"), str(free_port())
+        if "initContainers" in text:
+            with Place() as p, Machine("--dialects", "launcher") as m:
+                p.write("job.yaml", text)
+                code, out, err = p.run("job.yaml")
+                check.ok("run: init containers are refused", code == 2 and re.search(
+                    r"^job\.yaml:\d+:\d+: .*role \w+: .* it has 2 init containers, with that of pai-runtime", err, re.M), (code, out, err))
+                for path in ("/api/v2/jobs", "/api/v2/jobs?dryRun=true"):
+                    reply = m.request("POST", path, text, {"Content-Type": "text/yaml"})
+                    check.ok(path, reply.status == 400 and reply.json["code"] == "NotImplementedError" and
+                             "2 init containers" in reply.json["message"] and reply.json["errors"][0]["line"], reply)
+                check.equal("nothing is left", os.listdir(os.path.join(m.where, "frameworks")), [])
         # The manual's init container found the addresses, which pai-runtime does.
         text = re.sub(r" +initContainers:\n(?: {14,}.*\n)+", "", text)
         text = re.sub(r" +(?:volumeMounts|volumes):\n(?: +(?:- name: config-volume|mountPath: .*|emptyDir: .*)\n)+", "", text)

@@ -1,10 +1,13 @@
 """Several jobs that share GPUs and CPUs."""
+import json
 import os
+import random
 import re
 import shutil
+import socket
 import tempfile
 
-from harness import wait_until
+from harness import USER, wait_until
 from machine import NOBODY, Machine, job, role
 from tokens import SECRET, bearer, token, write_file
 
@@ -53,12 +56,126 @@ def test_gang(check):
 
 
 def test_too_large(check):
-    """A job that needs more than there is waits, and says so."""
-    with Machine(gpus=1) as m:
-        m.start("huge", {"main": role("true", gpu=5)})
-        check.ok("a reason", wait_until(lambda: "5 GPUs" in m.waiting_reason("huge")), m.waiting_reason("huge"))
-        m.start("small", {"main": role("true", gpu=1)})
-        check.equal("others run", m.wait("small"), "SUCCEEDED")
+    """A job that needs more than there is is refused with the numbers, and nothing is left of it."""
+    one, two = role("true", gpu=1), role("true", gpu=1, instances=2)
+    cases = (
+        ("a task", {"main": role("true", gpu=5)}, {}, "role main asks for 5 GPUs for a task; this machine has 4"),
+        ("CPUs and memory", {"main": role("true", cpu=65, memory=1 << 24)}, {},
+         "role main asks for 65 CPUs and 1.638e+04 GiB of memory for a task; this machine has 64 and "),
+        ("a gang", {"main": two, "ps": role("true", gpu=1, instances=3)}, {},
+         "the tasks of this job, which start together, ask for 5 GPUs; this machine has 4"),
+        ("one by one", {"main": role("true", gpu=5)}, {"extras": {"gangAllocation": False}}, "asks for 5 GPUs"),
+        ("ports", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 4000}},
+                            "instances": 3}}, {}, "ask for 12006 ports; this machine has 10000"),
+    )
+    with Machine(gpus=4) as m:
+        for what, roles, more, why in cases:
+            text = json.dumps(json.loads(job("huge", roles, **more)), indent=1)
+            for path in ("/api/v2/jobs", "/api/v2/jobs?dryRun=true", "/api/v2/jobs?dryRun=server"):
+                reply = m.request("POST", path, text, {"Content-Type": "text/yaml"})
+                check.ok(f"{what}: {path}", reply.status == 400 and reply.json["code"] == "InvalidProtocolError"
+                         and why in reply.json["message"], reply)
+                place = reply.json["errors"][0]
+                check.ok(f"{what}: its place", place["pointer"].startswith("/taskRoles/") and
+                         text.split("\n")[place["line"] - 1].strip().startswith(f'"{place["pointer"][11:]}"'), place)
+        check.equal("nothing is left", [m.framework("huge"), os.listdir(os.path.join(m.where, "secrets"))], [None, []])
+        m.start("fits", {"main": two, "ps": two})
+        check.equal("as much as there is", m.wait("fits"), "SUCCEEDED")
+        m.start("after", {"main": role("true", gpu=1, instances=9)}, extras={"gangAllocation": False})
+        check.equal("one after the other", m.wait("after"), "SUCCEEDED")
+        m.start("grows", {"main": role("exec sleep 1000", gpu=1)})
+        def scale(n):
+            return m.request("PATCH", f"/api/v2/jobs/{USER}~grows/taskRoles/main", json.dumps({"instances": n}),
+                             {"Content-Type": "application/json"})
+        reply = scale(5)
+        check.ok("scaled", reply.status == 400 and "ask for 5 GPUs; this machine has 4" in reply.json["message"], reply)
+        check.equal("not so far", scale(4).status, 202)
+        check.equal("all run", wait_until(lambda: len(m.shims()) == 4), True)
+
+
+def test_less_than_before(check):
+    """A stored job that has become impossible waits, and says why."""
+    with Machine(gpus=2) as m:
+        m.start("first", {"main": role("exec sleep 1000", gpu=2)})
+        check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
+        m.start("second", {"main": role("true", gpu=2)})
+        m.kill()
+        with Machine("--gpus", "1", where=m.where, gpus=2) as less:
+            check.ok("says so", wait_until(lambda: "can never start: 2 GPUs wanted, 1 on this machine"
+                                           in less.waiting_reason("second")), less.waiting_reason("second"))
+            check.equal("waits", less.state("second"), "WAITING")
+            check.equal("the first goes on", less.state("first"), "RUNNING")
+            less.stop_job("first")
+            check.equal("ends", less.wait("first"), "STOPPED")
+
+
+def unused_range(n):
+    """The first of n ports without a listener, of those that no other test uses."""
+    while True:
+        first = random.randrange(4000, 9900)
+        try:
+            for port in range(first, first + n):
+                socket.create_server(("", port)).close()
+            return first
+        except OSError:
+            pass
+
+
+def test_ports(check):
+    """50 tasks of two jobs share 100 ports with another server: all different, as told and as shown."""
+    first = unused_range(100)
+    range_ = ("--port-start", str(first), "--port-end", str(first + 100))
+    # Each binds its ports and meets a task of its role at the ports that it was told.
+    talk = ("python3 -c 'import os,socket,time\n"
+            "mine=[int(os.environ[\"PAI_CONTAINER_\"+n+\"_PORT\"]) for n in (\"SSH\",\"HOST\")]\n"
+            "held=[socket.create_server((\"\",p)) for p in mine]\n"
+            "i=int(os.environ[\"PAI_TASK_INDEX\"])\n"
+            "other=os.environ[\"PAI_PORT_LIST_main_\"+str(1-i%2+i//2*2)+\"_http\"]\n"
+            "end=time.time()+120\n"
+            "while True:\n"
+            " try:\n  socket.create_connection((\"127.0.0.1\",int(other)),5)\n  break\n"
+            " except OSError:\n  assert time.time()<end\n  time.sleep(0.05)\n"
+            "print(\"ports\",*mine,flush=True)\n"
+            "time.sleep(1000)\n'")
+    with Machine(*range_) as m, Machine(*range_) as other:
+        for server, n in ((m, 30), (other, 20)):
+            server.start("talk", {"main": role(talk, instances=n)})
+        def said(server, n):
+            return [server.log("talk", "main", i).split("ports ")[-1].split() for i in range(n)]
+        wait_until(lambda: all(len(p) == 2 for server, n in ((m, 30), (other, 20)) for p in said(server, n)), 200)
+        told = said(m, 30) + said(other, 20)
+        check.equal("all different", len({p for pair in told for p in pair}), 100)
+        for server, n in ((m, 30), (other, 20)):
+            shown = server.request("GET", f"/api/v2/jobs/{USER}~talk").json["taskRoles"]["main"]["taskStatuses"]
+            check.equal("details", [[t["containerPorts"][k] for k in ("ssh", "http")] for t in shown], said(server, n))
+            check.ok("no retry", server.status("talk")["retryPolicyStatus"]["totalRetriedCount"] == 0)
+        m.start("one", {"main": role("true")})
+        check.ok("waits", wait_until(lambda: "2 ports wanted" in m.waiting_reason("one")), m.waiting_reason("one"))
+        before = m.tasks("talk")
+        m.kill()
+        with m.again() as again:
+            check.ok("still waits", wait_until(lambda: "2 ports wanted" in again.waiting_reason("one")),
+                     again.waiting_reason("one"))
+            check.equal("stay", [t["attemptStatus"]["podPorts"] for t in again.tasks("talk").values()],
+                        [t["attemptStatus"]["podPorts"] for t in before.values()])
+            other.stop_job("talk")
+            check.equal("given back", again.wait("one"), "SUCCEEDED")
+            again.stop_job("talk")
+            check.equal("ends", again.wait("talk"), "STOPPED")
+
+
+def test_ports_of_others(check):
+    """A port that another program has bound is not given; when it is free again, it is."""
+    first = unused_range(2)
+    with socket.create_server(("127.0.0.1", first)) as held, \
+            Machine("--port-start", str(first), "--port-end", str(first + 2)) as m:
+        m.start("waits", {"main": role("echo $PAI_CONTAINER_HOST_PORT_LIST; true")})
+        check.ok("why", wait_until(lambda: "waits for other programs of this machine: 2 ports wanted, 1 not held by them"
+                                   in m.waiting_reason("waits")), m.waiting_reason("waits"))
+        held.close()
+        check.equal("then it runs", m.wait("waits"), "SUCCEEDED")
+        check.ok("with both", str(first) in m.log("waits", "main") and str(first + 1) in m.log("waits", "main"),
+                 m.log("waits", "main"))
 
 
 def test_two_servers(check):
@@ -140,4 +257,4 @@ def test_machine(check):
     shutil.rmtree(base)
 
 
-TESTS = [test_turns, test_gang, test_too_large, test_two_servers, test_many, test_machine]
+TESTS = [test_turns, test_gang, test_too_large, test_less_than_before, test_ports, test_ports_of_others, test_two_servers, test_many, test_machine]

@@ -76,8 +76,8 @@ static void queue_decision(void)
 {
 	enum { TASKS = 10000, ALL = 2000, MANY = 500, ROUNDS = 200 };
 	struct queue *q = queue_new();
-	struct amounts total = { SIM_GPUS, 0, 0 };
-	struct amounts need = { 1, 0, 0 };
+	struct amounts total = { .gpus = SIM_GPUS };
+	struct amounts need = { .gpus = 1 };
 	queue_machine(q, &total, &(struct amounts){ 0 });
 	for (int i = 0; i < ALL; i++) {
 		STR_AUTO user = STR_INIT(20);

@@ -116,7 +116,7 @@ static inline void sim_note(struct sim *s, int64_t now_ms)
 static inline void sim_run(struct sim *s)
 {
 	s->queue = queue_new();
-	struct amounts total = { SIM_GPUS, 64000, 256LL << 30 };
+	struct amounts total = { .gpus = SIM_GPUS, .cpus = 64000, .memory = 256LL << 30 };
 	queue_machine(s->queue, &total, &(struct amounts){ 0 });
 	size_t arrived = 0;
 	int64_t now = 0;

@@ -474,8 +474,8 @@ static void test_many(void **state)
 {
 	(void)state;
 	struct queue *q = queue_new();
-	struct amounts total = { 100, 0, 0 };
-	struct amounts need = { 1, 0, 0 };
+	struct amounts total = { .gpus = 100 };
+	struct amounts need = { .gpus = 1 };
 	queue_machine(q, &total, &(struct amounts){ 0 });
 	struct queue_job **jobs = xcalloc(2000, sizeof(struct queue_job *));
 	for (int i = 0; i < 2000; i++) {

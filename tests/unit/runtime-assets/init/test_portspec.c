@@ -42,7 +42,7 @@ static void test_portspec_port_hashed(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct portspec p = { .start = CASES[i].start, .end = CASES[i].end };
 		struct port_label l = { .name = CASES[i].label, .count = 2 };
-		assert_int_equal(portspec_port(&p, &l, CASES[i].uid, 0, CASES[i].i), CASES[i].port);
+		assert_int_equal(portspec_port(&p, &l, (struct port_source){ CASES[i].uid, NULL }, 0, CASES[i].i), CASES[i].port);
 	}
 }
 
@@ -53,7 +53,7 @@ static void test_portspec_port_range_of_one(void **state)
 	struct portspec p = { .start = 65535, .end = 65536 };
 	struct port_label l = { .name = "x", .count = 1 };
 	for (int64_t i = 0; i < 100; i++)
-		assert_int_equal(portspec_port(&p, &l, "uid", 0, i), 65535);
+		assert_int_equal(portspec_port(&p, &l, (struct port_source){ "uid", NULL }, 0, i), 65535);
 }
 
 static void test_portspec_port_sequential(void **state)
@@ -62,8 +62,8 @@ static void test_portspec_port_sequential(void **state)
 	ARENA_AUTO a = { 0 };
 	struct portspec p = read_good("{\"http\":{\"start\":5000,\"count\":3}}", &a);
 	assert_true(p.sequential);
-	assert_int_equal(portspec_port(&p, &p.label[0], NULL, 1, 0), 5003);
-	assert_int_equal(portspec_port(&p, &p.label[0], NULL, 1, 2), 5005);
+	assert_int_equal(portspec_port(&p, &p.label[0], (struct port_source){ 0 }, 1, 0), 5003);
+	assert_int_equal(portspec_port(&p, &p.label[0], (struct port_source){ 0 }, 1, 2), 5005);
 }
 
 static void test_portspec_read_keeps_the_order(void **state)

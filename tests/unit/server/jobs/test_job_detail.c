@@ -21,30 +21,36 @@ static void test_ports(void **state)
 	static const struct {
 		const char *annotation, *pod;
 		int64_t index;
-		const char *want;
+		const char *want, *given; /* given: of a task of this machine; NULL: elsewhere */
 	} CASES[] = {
 		{ HASHED, "5d1c4fb3-01af-4b6a-93a8-133ec484aa99", 0,
-		  "{\"ssh\":\"25542\",\"http\":\"23230\"}" },
-		{ HASHED, "", 0, "{}" },
-		{ HASHED, "x", -1, "{}" },
+		  "{\"ssh\":\"25542\",\"http\":\"23230\"}", NULL },
+		{ HASHED, "", 0, "{}", NULL },
+		{ HASHED, "x", 0, "{\"ssh\":\"70\",\"http\":\"71\"}", "\"70,71\"" },
+		{ HASHED, "x", 0, "{\"ssh\":\"70\",\"http\":\"\"}", "\"70\"" },
+		{ HASHED, "x", 0, "{}", "null" }, /* it waits */
+		{ HASHED, "x", -1, "{}", NULL },
 		{ "\"{\\\"a\\\":{\\\"start\\\":100,\\\"count\\\":2}}\"", "x", 3,
-		  "{\"a\":\"106,107\"}" },
+		  "{\"a\":\"106,107\"}", NULL },
 		{ "\"{\\\"a\\\":{\\\"start\\\":65534,\\\"count\\\":3}}\"", "x", 0,
-		  "{\"a\":\"65534,65535\"}" },
-		{ "\"{\\\"a\\\":{\\\"count\\\":2}}\"", "x", 3, "{}" },
+		  "{\"a\":\"65534,65535\"}", NULL },
+		{ "\"{\\\"a\\\":{\\\"count\\\":2}}\"", "x", 3, "{}", NULL },
 		{ "\"{\\\"a\\\":7,\\\"b\\\":{\\\"start\\\":1,\\\"count\\\":1},\\\"b\\\":{"
 		  "\\\"start\\\":2,"
 		  "\\\"count\\\":1}}\"",
-		  "x", 0, "{\"b\":\"1\"}" },
-		{ "\"{\"", "x", 0, "{}" },
-		{ "7", "x", 0, "{}" },
+		  "x", 0, "{\"b\":\"1\"}", NULL },
+		{ "\"{\"", "x", 0, "{}", NULL },
+		{ "7", "x", 0, "{}", NULL },
 	};
 	for (size_t i = 0; i < COUNT(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);
-		struct shower w = shower_of(&out, NULL, &a);
+		const struct job_shown here = { .here = CASES[i].given != NULL };
+		struct shower w = shower_of(&out, &here, &a);
 		struct ports p = ports_read(span_of(CASES[i].annotation), &a);
-		show_ports(&w, &p, span_of(CASES[i].pod), CASES[i].index);
+		struct task t = { .index = CASES[i].index };
+		t.at[TRY_PORTS] = span_of(CASES[i].given ?: "null");
+		show_ports(&w, &p, &t, span_of(CASES[i].pod));
 		assert_string_equal(str_c(&out), CASES[i].want);
 	}
 }

@@ -1,0 +1,44 @@
+#include "base/port.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+
+static socklen_t port_any_address(int family, uint16_t port, struct sockaddr_storage *at)
+{
+	memset(at, 0, sizeof(*at)); /* the address of all zeroes is any */
+	at->ss_family = (sa_family_t)family;
+	if (family == AF_INET6) {
+		((struct sockaddr_in6 *)at)->sin6_port = htons(port);
+		return sizeof(struct sockaddr_in6);
+	}
+	((struct sockaddr_in *)at)->sin_port = htons(port);
+	return sizeof(struct sockaddr_in);
+}
+
+bool port_can_bind(int family, int type, uint16_t port)
+{
+	static const int ON = 1;
+	struct sockaddr_storage at;
+	FD_AUTO fd = socket(family, type | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	/* Servers bind to ports in TIME_WAIT with this.  For UDP it would share the port. */
+	if (type == SOCK_STREAM)
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &ON, sizeof(ON));
+	if (family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ON, sizeof(ON));
+	socklen_t n = port_any_address(family, port, &at);
+	return bind(fd, (struct sockaddr *)&at, n) == 0 || errno != EADDRINUSE;
+}
+
+bool port_is_free(uint16_t port)
+{
+	return port_can_bind(AF_INET, SOCK_STREAM, port) &&
+	       port_can_bind(AF_INET, SOCK_DGRAM, port) &&
+	       port_can_bind(AF_INET6, SOCK_STREAM, port) &&
+	       port_can_bind(AF_INET6, SOCK_DGRAM, port);
+}

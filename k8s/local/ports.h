@@ -1,0 +1,22 @@
+#pragma once
+/*
+ * Ports of tasks.  All programs of one network share them, so a port is given to one task of this
+ * machine only, whoever has started it: its lock is a Unix socket with an abstract name, which
+ * disappears with the last descriptor.  No thread rule.
+ */
+#include "base/str.h"
+
+struct port_range {
+	int64_t start, end; /* start <= p < end */
+};
+
+/* How many ports a task shall get, by the annotation of its pod, or of the template of it (valid
+ * JSON).  0 for fixed ports. */
+int64_t ports_wanted(struct span pod);
+
+/* Locks n ports that nobody listens on: descriptors (close-on-exec; close them when the shim has
+ * its own), and *list, the numbers with commas, which the caller frees.  Returns n; less: only so
+ * many are free, and nothing is locked. */
+size_t ports_take(const struct port_range *r, size_t n, char **list, int *fd);
+/* The same for the n ports of a list. */
+size_t ports_take_again(const char *list, size_t n, int *fd);

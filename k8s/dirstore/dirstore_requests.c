@@ -17,6 +17,7 @@ struct dirstore {
 	struct files files;
 	struct dirstore_index *index;
 	int64_t resource_version;
+	json_t *damaged; /* [kind, key, why] of each file */
 	const struct local_follower *follower; /* or NULL */
 	void *follower_arg;
 };
@@ -46,7 +47,7 @@ struct work {
 
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
 
-enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36 };
+enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36, KEY_TEXT = 255, TIME_TEXT = 32, DAMAGED_CODE = -8000 };
 
 static void dirstore_set_text(json_t *object, const char *key, const char *value)
 {
@@ -243,15 +244,20 @@ static enum fault dirstore_read_body(struct work *w, json_t **object)
 
 /* ---- create ------------------------------------------------------------------------ */
 
+static void dirstore_time(char out[static TIME_TEXT])
+{
+	struct tm tm;
+	time_t now = time(NULL);
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(out, TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
 static void stamp(struct work *w, json_t *meta)
 {
 	char uid[UUID_TEXT];
-	char when[32];
-	struct tm tm;
-	time_t now = time(NULL);
+	char when[TIME_TEXT];
 	random_uuid(uid);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	dirstore_time(when);
 	dirstore_set_text(meta, "uid", uid);
 	dirstore_set_text(meta, "creationTimestamp", when);
 	if (resource_of(w->r->kind)->namespaced)
@@ -529,6 +535,97 @@ void dirstore_do(struct dirstore *s, const char *namespace_name, const struct st
 
 /* ---- opening ----------------------------------------------------------------------- */
 
+/* The text of a member in what is left of an object; "" if it is none of a name. */
+static struct span damaged_text(struct span text, const char *key)
+{
+	FREE_AUTO char *begin = xasprintf("\"%s\": \"", key);
+	size_t at = span_find(text, 0, begin);
+	if (at == SIZE_MAX)
+		return SPAN("");
+	struct span value = span_from(text, at + strlen(begin));
+	value = span_to(value, span_chr(value, '"'));
+	return value.n <= KEY_TEXT && span_only(value, "-._~") ? value : SPAN("");
+}
+
+/* A Framework with the names of the damaged one, and without its tasks: its uid is another one, so
+ * that what depends on it is removed.  NULL if the names cannot be read. */
+static json_t *damaged_framework(struct span text, const char *key, const char *now)
+{
+	char uid[UUID_TEXT];
+	struct span job = damaged_text(text, "jobName");
+	struct span user = damaged_text(text, "userName");
+	struct span cluster = damaged_text(text, "virtualCluster");
+	random_uuid(uid);
+	cluster = cluster.n ? cluster : SPAN("default");
+	if (job.n == 0 || user.n == 0)
+		return NULL;
+	return json_pack(
+	    "{s:s, s:s, s:{s:s, s:s, s:s, s:{s:s%, s:s%}, s:{s:s%}}, s:{s:s, s:{s:b, s:i}, s:[]}}",
+	    "apiVersion", api_version(resource_of(KIND_FRAMEWORK)), "kind", "Framework", "metadata",
+	    "name", key, "uid", uid, "creationTimestamp", now, "labels", "userName", user.p, user.n,
+	    "virtualCluster", cluster.p, cluster.n, "annotations", "jobName", job.p, job.n, "spec",
+	    "executionType", "Start", "retryPolicy", "fancyRetryPolicy", 0, "maxRetryCount", 0,
+	    "taskRoles");
+}
+
+/* The job has failed, whatever its state was. */
+static void damaged_fail(json_t *framework, const char *now, const char *why)
+{
+	json_t *status = json_pack(
+	    "{s:s, s:s, s:s, s:s, s:{s:i, s:i}, s:{s:i, s:s, s:s, s:{s:i, s:s, s:{s:s, s:[]}, "
+	    "s:s}, s:[]}}",
+	    "startTime", now, "completionTime", now, "state", "Completed", "transitionTime", now,
+	    "retryPolicyStatus", "totalRetriedCount", 0, "accountableRetriedCount", 0,
+	    "attemptStatus", "id", 0, "startTime", now, "completionTime", now, "completionStatus",
+	    "code", DAMAGED_CODE, "phrase", "ObjectDamaged", "type", "name", "Failed", "attributes",
+	    "diagnostics", why, "taskRoleStatuses");
+	(void)json_object_set_new(framework, "status", status); /* memory only */
+}
+
+/* The job of a damaged object is the one in whose name it begins. */
+static int damaged_end(struct dirstore *s, json_t *one)
+{
+	enum object_kind kind = (enum object_kind)json_integer_value(json_array_get(one, 0));
+	const char *key = json_string_value(json_array_get(one, 1));
+	FREE_AUTO char *job = xstrndup(key, strcspn(key, "-"));
+	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
+	JSON_AUTO *framework = NULL;
+	char now[TIME_TEXT];
+	dirstore_time(now);
+	bool lost = kind == KIND_FRAMEWORK;
+	if (lost)
+		(void)files_read(&s->files, kind, key, &text); /* else nothing is known */
+	int bad = files_set_aside(&s->files, kind, key);
+	if (bad)
+		return bad;
+	FREE_AUTO char *why = xasprintf("%s/%s.json was damaged (%s) and is now in damaged/",
+	                                resource_of(kind)->plural, key,
+	                                json_string_value(json_array_get(one, 2)));
+	if (lost)
+		framework = damaged_framework(str_view(&text), job, now);
+	else
+		(void)dirstore_load(s, KIND_FRAMEWORK, job, &framework); /* else it has no job */
+	json_t *meta = json_object_get(framework, "metadata");
+	const char *state = reply_text(json_object_get(framework, "status"), "state");
+	if (framework && strcmp(state, "Completed") != 0) {
+		STR_AUTO json = STR_INIT(FILE_SIZE_MAX);
+		FREE_AUTO char *ended = xasprintf("%s; the tasks of this job were ended", why);
+		damaged_fail(framework, now, ended);
+		set_version(s, meta);
+		put_json(&json, framework, JSON_INDENT(2));
+		bad = files_write(&s->files, KIND_FRAMEWORK, job, str_view(&json));
+		if (bad)
+			return bad;
+		index_put(s->index, KIND_FRAMEWORK, job, meta);
+	}
+	const char *name = reply_text(json_object_get(meta, "annotations"), "jobName");
+	const char *user = reply_text(json_object_get(meta, "labels"), "userName");
+	FREE_AUTO char *sentence =
+	    framework ? xasprintf("%s; it is of job %s~%s, which has failed", why, user, name)
+	              : xasprintf("%s; the name of its job cannot be read", why);
+	return json_array_set_new(one, 2, json_string(sentence));
+}
+
 struct opening {
 	struct dirstore *store;
 	struct err *e;
@@ -541,9 +638,10 @@ static void take_in(void *arg, enum object_kind kind, const char *key)
 	JSON_AUTO *object = NULL;
 	int bad = dirstore_load(o->store, kind, key, &object);
 	if (bad) {
-		o->failed = true;
-		err_set(o->e, UNKNOWN_ERROR, "%s/%s.json is not a valid object: %s",
-		        resource_of(kind)->plural, key, strerrordesc_np(-bad));
+		const char *why =
+		    bad == -EBADMSG ? "it is not a valid object" : strerrordesc_np(-bad);
+		(void)json_array_append_new(o->store->damaged,
+		                            json_pack("[i, s, s]", (int)kind, key, why));
 		return;
 	}
 	const json_t *meta = json_object_get(object, "metadata");
@@ -559,10 +657,19 @@ struct dirstore *dirstore_open(const char *dir, struct err *e)
 	struct dirstore *s = xcalloc(1, sizeof(*s));
 	s->files = FILES_CLOSED;
 	s->index = index_new();
+	s->damaged = json_array();
 	struct opening o = { s, e, files_open(&s->files, dir, e) != 0 };
 	for (enum object_kind k = 0; k < KIND_MADE && !o.failed; k++) {
 		if (files_each(&s->files, k, take_in, &o) != 0)
 			o.failed = err_set(e, UNKNOWN_ERROR, "%s cannot be read", dir) != 0;
+	}
+	size_t i;
+	json_t *one;
+	json_array_foreach (s->damaged, i, one) {
+		int bad = o.failed ? 0 : damaged_end(s, one);
+		if (bad)
+			o.failed = err_set(e, UNKNOWN_ERROR, "%s: a damaged file cannot be set aside: %s",
+			                   dir, strerrordesc_np(-bad)) != 0;
 	}
 	if (o.failed) {
 		dirstore_close(s);
@@ -583,6 +690,7 @@ void dirstore_close(struct dirstore *s)
 		return;
 	files_close(&s->files);
 	index_free(s->index);
+	json_decref(s->damaged);
 	free(s);
 }
 
@@ -599,6 +707,11 @@ void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *a
 	struct selector all;
 	s->follower = f;
 	s->follower_arg = arg;
+	size_t i;
+	json_t *one;
+	json_array_foreach (s->damaged, i, one)
+		if (f->damaged)
+			f->damaged(arg, json_string_value(json_array_get(one, 2)));
 	if (selector_read(&all, NULL) == 0) /* always */
 		index_each(s->index, KIND_FRAMEWORK, &all, tell_of, s);
 }

@@ -226,6 +226,19 @@ int files_remove(const struct files *f, enum object_kind kind, const char *key)
 	return files_sync(f, f->dir[kind]);
 }
 
+int files_set_aside(const struct files *f, enum object_kind kind, const char *key)
+{
+	char file[NAME_ROOM];
+	int bad = file_name(file, key);
+	FREE_AUTO char *to = xasprintf("damaged/%s-%s", resource_of(kind)->plural, file);
+	if (bad)
+		return bad;
+	if ((mkdirat(f->root, "damaged", 0700) != 0 && errno != EEXIST) ||
+	    renameat(f->dir[kind], file, f->root, to) != 0)
+		return -errno;
+	return files_sync(f, f->dir[kind]);
+}
+
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg)
 {
 	DIR_AUTO *d = dir_list(f->dir[kind], ".");

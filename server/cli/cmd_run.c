@@ -215,7 +215,7 @@ static int run_open_signals(struct setup *s, struct err *e)
 
 static int run_open_engine(struct setup *s, struct err *e)
 {
-	static const struct local_follower FOLLOWER = { inbox_put, inbox_remove };
+	static const struct local_follower FOLLOWER = { inbox_put, inbox_remove, NULL };
 	const struct options *o = s->o;
 	char cwd[PATH_MAX];
 	/* The files of all runs. */

@@ -291,6 +291,12 @@ static int watch_cluster(struct follow *f, struct err *e)
 	return f->events_reflector ? 0 : -1;
 }
 
+static void directory_damaged(void *arg, const char *sentence)
+{
+	(void)arg;
+	log_event(LOG_ERROR, "a damaged file was set aside", "file", sentence);
+}
+
 static void directory_put(void *arg, struct span object)
 {
 	const struct follow *f = arg;
@@ -309,7 +315,8 @@ static void directory_remove(void *arg, struct span object)
 
 static int watch_directory(struct follow *f, struct err *e)
 {
-	static const struct local_follower FOLLOWER = { .put = directory_put,
+	static const struct local_follower FOLLOWER = { .damaged = directory_damaged,
+		                                        .put = directory_put,
 		                                        .remove = directory_remove };
 	bool run = options_run_here(f->server->options);
 	if (run && machine_start(f->server, &f->arena, e) < 0)

@@ -1,10 +1,11 @@
 """Servers and shims that are killed while jobs run."""
+import glob
 import os
 import signal
 import subprocess
 import tempfile
 
-from harness import wait_until
+from harness import USER, framework_name, wait_until
 from machine import Machine, role
 
 
@@ -140,5 +141,58 @@ def test_full_disk(check):
         subprocess.run(["umount", "-l", where], check=False)
 
 
-TESTS = [test_server_killed, test_server_killed_at_every_time, test_shim_killed, test_shim_killed_without_server,
+def test_damaged_files(check):
+    """A damaged file goes aside; its job is listed as failed where its name can be read, its tasks
+    are ended, and the others go on."""
+    login = {"auth": {"username": "bob", "password": "hidden", "registryuri": "localhost:1"}}
+    image = {"name": "image", "type": "dockerimage", "uri": "debian:12-slim", **login}
+    def truncate(data):
+        return data[:len(data) * 2 // 3]
+    def zeros(data):
+        return bytes(len(data))
+    def flip(data):
+        return data[:-3] + bytes(b ^ 0x55 for b in data[-3:])
+    for damage in (truncate, zeros, flip):
+        for kind in ("frameworks", "secrets"):
+            what = f"{damage.__name__} {kind}"
+            first = Machine()
+            try:
+                for name in ("lost", "kept"):
+                    first.start(name, {"main": role("echo begins", "exec sleep 1000")}, prerequisites=[image])
+                    check.ok(f"{what}: {name} runs", wait_until(lambda: "begins" in first.log(name, "main")))
+                shims, pod = first.shims(), first.tasks("lost")["main", 0]["attemptStatus"]["podUID"]
+                framework = framework_name("lost")
+                first.kill()
+                path, = glob.glob(os.path.join(first.where, kind, f"{framework}*.json"))
+                with open(path, "rb") as f:
+                    data = f.read()
+                with open(path, "wb") as f:
+                    f.write(damage(data))
+                with first.again() as second:
+                    check.ok(f"{what}: its task is ended", wait_until(lambda: pod not in second.pods()))
+                    check.ok(f"{what}: the other one goes on", second.state("kept") == "RUNNING" and
+                             set(second.shims().items()) <= set(shims.items()), second.shims())
+                    name = f"{kind}/{os.path.basename(path)}"
+                    check.ok(f"{what}: the log", f"{name} was damaged" in second.log(), second.log())
+                    check.equal(f"{what}: aside", os.listdir(os.path.join(second.where, "damaged")),
+                                [name.replace("/", "-")])
+                    rows = {row["name"]: row["state"] for row in second.request("GET", "/api/v2/jobs").json}
+                    known = kind != "frameworks" or damage != zeros
+                    check.equal(f"{what}: listed", rows, {"kept": "RUNNING", **({"lost": "FAILED"} if known else {})})
+                    if known:
+                        reply = second.request("GET", f"/api/v2/jobs/{USER}~lost")
+                        check.ok(f"{what}: why", reply.status == 200 and "was damaged" in reply.body.decode(), reply)
+                        reply = second.request("DELETE", f"/api/v1/user/{USER}/jobs/lost")
+                        check.ok(f"{what}: deleted", reply.status in (200, 202), reply)
+                    check.ok(f"{what}: nothing is left", wait_until(lambda: not glob.glob(
+                        os.path.join(second.where, "*", f"{framework}*"))), os.listdir(second.where))
+                    second.start("lost", {"main": role("true")})
+                    check.equal(f"{what}: the name is free", second.wait("lost"), "SUCCEEDED")
+                    second.stop_job("kept")
+                    check.equal(f"{what}: stops", second.wait("kept"), "STOPPED")
+            finally:
+                first.kill()
+
+
+TESTS = [test_damaged_files, test_server_killed, test_server_killed_at_every_time, test_shim_killed, test_shim_killed_without_server,
          test_deleted_without_server, test_stop_while_down, test_full_disk]

@@ -396,7 +396,7 @@ static void seen_remove(void *arg, struct span object)
 
 static void test_local_request_answers_at_once(void **state)
 {
-	static const struct local_follower FOLLOWER = { seen_put, seen_remove };
+	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
 	struct seen seen = { 0 };
 	struct kept *k = calloc(50, sizeof(*k));
 	struct local_answer a;

@@ -30,10 +30,11 @@ static const struct answer {
 	const char *schema;                /* NULL: text */
 	const char *request;               /* schema of a body of fields */
 	const char *parameter;             /* besides those of the path, separated by blanks */
+	const char *type;                  /* NULL: JSON with a schema, else text/plain */
 	struct refusal refusals[REFUSALS]; /* ends at status 0 or at the end of the array */
 } ANSWERS[ANSWER_MAX] = {
 	[ANSWER_TEXT] = { "server", 200, .refusals = { { 503, "UnavailableError" } } },
-	[ANSWER_FILE] = { "server", 200, .refusals = { { 404, "NoFileError" } } },
+	[ANSWER_FILE] = { "server", 200, .type = "*/*", .refusals = { { 404, "NoFileError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
 	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameter = "IdempotencyKey",
 	                          .refusals = { { 400,
@@ -59,7 +60,7 @@ static const struct answer {
 	                  .refusals = { { 400, "InvalidParametersError" } } },
 	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
 	                     .refusals = { { 400, "InvalidParametersError" } } },
-	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameter = "Written",
+	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameter = "Written", .type = "text/yaml",
 	                    .refusals = { { 400, "InvalidParametersError" },
 	                                  { 403, "ForbiddenUserError" },
 	                                  { 404, "NoJobError, NoJobConfigError" } } },
@@ -103,7 +104,7 @@ static const struct answer {
 	                     .refusals = { { 400, "InvalidParametersError" },
 	                                   { 404, "NoJobError" },
 	                                   { 500, "UnknownError" } } },
-	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId",
+	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId", .type = "text/event-stream",
 	                    .refusals = { { 400, "InvalidParametersError" },
 	                                  { 404, "NoJobError" } } },
 	[ANSWER_JOB] = { "jobs", 200, "Job", .parameter = "Wait WaitFor",
@@ -138,6 +139,11 @@ static const struct answer {
 	                                       { 404, "NoUserError, NoGroupError, NoApiError" },
 	                                       { 405, "NotImplementedError" },
 	                                       { 409, "ConflictUserError" } } },
+	[ANSWER_USER_REMOVED] = { "people", 200, "Message",
+	                          .refusals = { { 403, "ForbiddenUserError, RemoveAdminError" },
+	                                        { 404, "NoUserError, NoApiError" },
+	                                        { 405, "NotImplementedError" },
+	                                        { 409, "ConflictUserError" } } },
 	[ANSWER_GROUPS] = { "people", 200, .schema = "Groups" },
 	[ANSWER_LIST] = { "server", 200, .schema = "List" },
 	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { 403, "ForbiddenUserError" } } },
@@ -178,16 +184,17 @@ static json_t *content(const char *type, const char *schema)
 	                 schema ? schema_ref(schema) : json_pack("{s:s}", "type", "string"));
 }
 
-/* An operationId, for instance get_api_v2_users_user. */
+/* An operationId, for instance put_api_v2_jobs_job_execution_type. */
 static void put_id(struct str *out, const char *method, const char *path)
 {
 	str_puts(out, method);
 	for (const char *p = path; *p; p++) {
-		bool letter = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
-		if (letter)
-			str_char(out, *p);
-		else if (p[1] && str_view(out).p[out->n - 1] != '_')
+		bool upper = *p >= 'A' && *p <= 'Z';
+		bool letter = upper || (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
+		if ((upper || (!letter && p[1])) && str_view(out).p[out->n - 1] != '_')
 			str_char(out, '_');
+		if (letter)
+			str_char(out, upper ? (char)(*p | 0x20) : *p);
 	}
 }
 
@@ -276,19 +283,23 @@ static json_t *responses_of(const struct route *route)
 	STR_AUTO status = STR_INIT(STATUS_TEXT);
 	json_t *out = json_object();
 	str_int(&status, a->status);
-	const char *type = route->answer == ANSWER_CONFIG ? "text/yaml"
-	                   : a->schema                    ? "application/json"
-	                                                  : "text/plain";
+	const char *type = a->type ? a->type : a->schema ? "application/json" : "text/plain";
+	json_t *types = content(type, a->schema);
+	if (route->answer == ANSWER_CONFIG)
+		(void)json_object_update_new(types, content("text/plain", NULL));
 	(void)json_object_set_new(out, str_c(&status),
 	                          json_pack("{s:s, s:o}", "description",
 	                                    a->status < 300 ? "Success" : "NoJobError", "content",
-	                                    content(type, a->schema)));
-	if (takes_job(route))
+	                                    types));
+	if (takes_job(route)) {
+		json_t *tried = content("application/json", "Tried");
+		(void)json_object_update_new(tried, content("application/yaml", "Tried"));
 		(void)json_object_set_new(
 		    out, "200",
 		    json_pack("{s:s, s:o}", "description",
 		              "Dry run: the objects that a submission would create", "content",
-		              content("application/json", "Tried")));
+		              tried));
+	}
 	if (route->answer == ANSWER_LOG)
 		(void)json_object_set_new(out, "206",
 		                          json_pack("{s:s, s:o}", "description",

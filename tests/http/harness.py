@@ -20,6 +20,8 @@ import threading
 import time
 import traceback
 
+import answers
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARY = os.path.abspath(os.environ.get("REST_LIT", os.path.join(ROOT, "build", "rest-lit")))
 # Factor for all time limits, for sanitizers and valgrind.
@@ -356,7 +358,10 @@ class Server:
                 data, _ = c.read(seconds, lambda d: b"\r\n\r\n" in d)
                 data = re.sub(rb"(?i)\r\ncontent-length:[^\r]*", b"", data, count=1)
                 return parse_replies(data)[0] if parse_replies(data) else None
-            return c.reply(seconds)
+            reply = c.reply(seconds)
+        if reply is not None:
+            answers.compare(method, path, reply.status, reply.headers.get("content-type", ""), reply.body)
+        return reply
 
     def submit(self, body, headers=None, path="/api/v2/jobs", method="POST", seconds=3 * PATIENCE):
         return self.request(method, path, body, headers, seconds)

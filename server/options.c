@@ -186,7 +186,7 @@ const struct option OPTIONS[] = {
 	{ "rate-submit", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_submit, 3600, 0, 10000000), .value = "N",
 	  .help = "submitted jobs per hour and user; 0: no limit; ignored with --no-auth" },
 	{ "rate-login", GROUP_CLIENTS, FOR_SERVE, false, NUMBER(rate_login, 10, 0, 10000000), .value = "N",
-	  .help = "login attempts per minute, for each user and for each address; 0: no limit" },
+	  .help = "login attempts per minute from an address as one user; 3 times as many from an address, and as one user; 0: no limit" },
 
 	{ "visibility", GROUP_JOBS, FOR_SERVE, false, CHOICE(visibility, "vc", VISIBILITIES), .value = "WHOM",
 	  .help = "readers of a job's configuration, events and logs: all users, vc: users of its virtual cluster, or owner; the owner and admins always" },

@@ -144,33 +144,160 @@ static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
 	return &r->entries[i];
 }
 
+/* Take a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is one. */
+static int64_t bucket_take(int64_t *full_ns, int64_t step_ns, int64_t depth_ns, int64_t now)
+{
+	int64_t full = (*full_ns > now ? *full_ns : now) + step_ns;
+	if (full - now > depth_ns)
+		return full - now - depth_ns;
+	*full_ns = full;
+	return 0;
+}
+
+static int64_t whole_seconds(int64_t ns)
+{
+	return (ns + NS_PER_S - 1) / NS_PER_S;
+}
+
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
 {
-	int64_t now = now_ms * NS_PER_MS;
-	int64_t wait = 0;
 	if (!r->step_ns)
 		return 0;
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
 	uint32_t *slot = slot_of(r, key);
 	(void)pthread_mutex_lock(&r->lock); /* cannot fail */
-	struct entry *x = entry_of(r, slot, key);
-	int64_t full = (x->full_ns > now ? x->full_ns : now) + r->step_ns;
-	if (full - now <= r->depth_ns)
-		x->full_ns = full;
-	else
-		wait = full - now - r->depth_ns;
+	int64_t wait = bucket_take(&entry_of(r, slot, key)->full_ns, r->step_ns, r->depth_ns,
+	                           now_ms * NS_PER_MS);
 	(void)pthread_mutex_unlock(&r->lock);
-	return (wait + NS_PER_S - 1) / NS_PER_S;
+	return whole_seconds(wait);
+}
+
+/* ---- attempts to log in ---- */
+
+enum { MINUTE_S = 60, PAIRS = 16384, ACCOUNTS = 1 << 16, ROWS = 4096 };
+#define KNOWN_MS (INT64_C(24) * 3600 * 1000)
+
+/* An address from which the password of an account was right. */
+struct login_known {
+	uint64_t who;     /* hash of both */
+	int64_t until_ms; /* 0: none */
+	int64_t full_ns;  /* its bucket */
+};
+
+struct login_limits {
+	struct rate *pairs, *addresses;
+	pthread_mutex_t lock;
+	int64_t step_ns; /* of one address and account */
+	struct hash_key hash;
+	/* Buckets by a hash of the account: never evicted, so that other names cannot empty one. */
+	int64_t *accounts;
+	/* By a keyed hash of the account: addresses of an account replace each other, and those of
+	 * accounts that share its row, which nobody can choose. */
+	struct login_known (*known)[LOGIN_KNOWN];
+};
+
+struct login_limits *login_limits_new(int64_t count)
+{
+	struct login_limits *l = xcalloc(1, sizeof(*l));
+	(void)pthread_mutex_init(&l->lock, NULL); /* cannot fail on Linux */
+	l->hash = hash_key_new();
+	l->pairs = rate_new(count, MINUTE_S, PAIRS);
+	l->addresses = rate_new(count * LOGIN_TOTAL, MINUTE_S, PAIRS);
+	l->step_ns = count ? MINUTE_S * NS_PER_S / count : 0;
+	l->accounts = xcalloc(ACCOUNTS, sizeof(*l->accounts));
+	l->known = xcalloc(ROWS, sizeof(*l->known));
+	return l;
+}
+
+void login_limits_free(struct login_limits *l)
+{
+	if (!l)
+		return;
+	(void)pthread_mutex_destroy(&l->lock);
+	rate_free(l->pairs);
+	rate_free(l->addresses);
+	free(l->accounts);
+	free(l->known);
+	free(l);
+}
+
+/* An attempt: its account, and the entry of account and address; else, if `add`, the entry to
+ * replace. */
+struct login_place {
+	uint64_t account, who;
+	struct login_known *known; /* NULL: none */
+};
+
+static struct login_place login_find(struct login_limits *l, struct span address,
+                                     struct span account, bool add)
+{
+	struct login_place at = { .account = hash_bytes(&l->hash, account) };
+	char pair[sizeof(at.account) + CLIENT_ADDRESS_BYTES];
+	memcpy(pair, &at.account, sizeof(at.account));
+	memcpy(pair + sizeof(at.account), address.p, address.n);
+	at.who = hash_bytes(&l->hash, (struct span){ pair, sizeof(at.account) + address.n });
+	struct login_known *row = l->known[at.account % ROWS];
+	struct login_known *oldest = row;
+	for (size_t i = 0; i < LOGIN_KNOWN; i++) {
+		if (row[i].who == at.who)
+			at.known = &row[i];
+		if (row[i].until_ms < oldest->until_ms)
+			oldest = &row[i];
+	}
+	if (add && !at.known)
+		at.known = oldest;
+	return at;
+}
+
+int64_t login_limits_take(struct login_limits *l, struct span address, struct span account,
+                          int64_t now_ms)
+{
+	int64_t minute = MINUTE_S * NS_PER_S;
+	int64_t wait;
+	if (!l->step_ns)
+		return 0;
+	(void)pthread_mutex_lock(&l->lock); /* cannot fail */
+	struct login_place at = login_find(l, address, account, false);
+	bool known = at.known && at.known->until_ms > now_ms;
+	if (known)
+		wait = bucket_take(&at.known->full_ns, l->step_ns / LOGIN_KNOWN_TIMES, minute,
+		                   now_ms * NS_PER_MS);
+	(void)pthread_mutex_unlock(&l->lock);
+	if (known)
+		return whole_seconds(wait);
+	wait = rate_take(l->pairs, (struct span){ (const char *)&at.who, sizeof(at.who) }, now_ms);
+	/* The account last, so that one address cannot use up the limit of an account. */
+	if (!wait)
+		wait = rate_take(l->addresses, address, now_ms);
+	if (wait)
+		return wait;
+	(void)pthread_mutex_lock(&l->lock);
+	wait = bucket_take(&l->accounts[at.account % ACCOUNTS], l->step_ns / LOGIN_TOTAL, minute,
+	                   now_ms * NS_PER_MS);
+	(void)pthread_mutex_unlock(&l->lock);
+	return whole_seconds(wait);
+}
+
+void login_limits_right(struct login_limits *l, struct span address, struct span account,
+                        int64_t now_ms)
+{
+	(void)pthread_mutex_lock(&l->lock);
+	struct login_place at = login_find(l, address, account, true);
+	if (at.known->who != at.who)
+		*at.known = (struct login_known){ .who = at.who };
+	at.known->until_ms = now_ms + KNOWN_MS;
+	(void)pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- the limits ---- */
 
-enum { ADDRESSES = 16384, USERS = 4096, COUNTERS = 1 << 16, MINUTE_S = 60, HOUR_S = 3600 };
+enum { ADDRESSES = 16384, USERS = 4096, COUNTERS = 1 << 16, HOUR_S = 3600 };
 
 struct rate_limits {
 	bool on; /* not with --no-auth */
 	struct networks proxies;
-	struct rate *addresses, *users, *lists, *login_users, *login_addresses, *lookups;
+	struct rate *addresses, *users, *lists, *lookups;
+	struct login_limits *logins;
 	/* Connections by a hash of the address: no locks, and constant memory. */
 	int64_t per_address; /* 0: no limit */
 	struct hash_key hash;
@@ -187,8 +314,7 @@ struct rate_limits *rate_limits_new(const struct options *o, struct err *e)
 	l->addresses = rate_new(o->rate_address, MINUTE_S, ADDRESSES);
 	l->users = rate_new(o->rate_submit, HOUR_S, USERS);
 	l->lists = rate_new(o->rate_list, MINUTE_S, USERS);
-	l->login_users = rate_new(o->rate_login, MINUTE_S, USERS);
-	l->login_addresses = rate_new(o->rate_login, MINUTE_S, USERS);
+	l->logins = login_limits_new(o->rate_login);
 	l->lookups = rate_new(o->rate_lookup, MINUTE_S, USERS);
 	l->connections = xcalloc(COUNTERS, sizeof(*l->connections));
 	if (networks_parse(span_of(o->trusted_proxy), &l->proxies, e) == 0)
@@ -205,8 +331,7 @@ void rate_limits_free(struct rate_limits *l)
 	rate_free(l->addresses);
 	rate_free(l->users);
 	rate_free(l->lists);
-	rate_free(l->login_users);
-	rate_free(l->login_addresses);
+	login_limits_free(l->logins);
 	rate_free(l->lookups);
 	free(l->connections);
 	free(l);
@@ -324,15 +449,16 @@ void rate_limit_user(struct request *r)
 bool rate_limit_login(struct request *r, struct span user)
 {
 	struct rate_limits *l = r->loop->server->rate_limits;
-	int64_t now_ms = clock_ms();
-	if (!l->on)
-		return true;
-	/* The address first, so that one address cannot use up the limit of a user. */
-	return !rate_limit_refuse(
-		   r, rate_take(l->login_addresses, client_address_key(&r->client), now_ms),
-		   "attempts to log in from this address") &&
-	       !rate_limit_refuse(r, rate_take(l->login_users, user, now_ms),
-	                          "attempts to log in as this user");
+	struct span address = client_address_key(&r->client);
+	return !l->on ||
+	       !rate_limit_refuse(r, login_limits_take(l->logins, address, user, clock_ms()),
+	                          "attempts to log in as this user or from this address");
+}
+
+void rate_limit_logged_in(struct request *r, struct span user)
+{
+	login_limits_right(r->loop->server->rate_limits->logins, client_address_key(&r->client),
+	                   user, clock_ms());
 }
 
 static int64_t lookup_wait_s(const struct request *r)

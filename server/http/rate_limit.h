@@ -20,6 +20,30 @@ void rate_free(struct rate *r); /* NULL is allowed */
 /* Take one token.  0, or the seconds (at least 1) until one is available. */
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms);
 
+/* ---- attempts to log in.  Any thread. ----
+ *
+ * `count` a minute from one address to one account, LOGIN_TOTAL times as many from one address to all
+ * accounts, and to one account from all addresses.  An address from which the password of the account
+ * was right within 24 hours has LOGIN_KNOWN_TIMES `count` for that account, and no other limit: others
+ * cannot lock it out.  An account has at most LOGIN_KNOWN such addresses, the oldest one is forgotten;
+ * so an account is tried (LOGIN_TOTAL + LOGIN_KNOWN * LOGIN_KNOWN_TIMES) * count times a minute at
+ * most.  Names are kept as keyed hashes, in about 1 MiB.
+ */
+
+struct login_limits;
+
+enum { LOGIN_TOTAL = 3, LOGIN_KNOWN = 8, LOGIN_KNOWN_TIMES = 2 };
+
+struct login_limits *login_limits_new(int64_t count); /* 0: no limit */
+void login_limits_free(struct login_limits *l);       /* NULL is allowed */
+/* Count an attempt.  0, or the seconds (at least 1) until one is allowed.  address: a
+ * client_address_key. */
+int64_t login_limits_take(struct login_limits *l, struct span address, struct span account,
+                          int64_t now_ms);
+/* The password was right. */
+void login_limits_right(struct login_limits *l, struct span address, struct span account,
+                        int64_t now_ms);
+
 /* ---- the limits of the server, shared by all loops ---- */
 
 struct rate_limits;
@@ -40,6 +64,8 @@ void rate_limit_check(struct request *r);
 void rate_limit_user(struct request *r);
 /* Count an attempt to log in as `user`.  false: too many; r has been answered 429. */
 bool rate_limit_login(struct request *r, struct span user);
+/* The password was right: login_limits_right. */
+void rate_limit_logged_in(struct request *r, struct span user);
 /* Count a cache-miss look-up of a job by this user (without a token: this address).  false: too
  * many. */
 bool rate_limit_lookup(struct request *r);

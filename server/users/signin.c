@@ -126,14 +126,16 @@ static void signin_hashed(void *arg, bool ran)
 	/* Clients of OpenPAI expect NoUserError; without --compat the answer hides whether a user
 	 * exists. */
 	bool tells = s->r->loop->server->options->compat[0];
-	if (!ran)
+	if (!ran) {
 		signin_refuse(s, UNAVAILABLE, "this server is shutting down");
-	else if (s->good)
+	} else if (s->good) {
+		rate_limit_logged_in(s->r, span_of(s->user));
 		signin_find_account(s);
-	else if (s->unknown && tells)
+	} else if (s->unknown && tells) {
 		signin_refuse(s, NO_USER, "there is no such user");
-	else
+	} else {
 		signin_refuse(s, 400, "IncorrectPasswordError", "user name or password is wrong");
+	}
 }
 
 static void stored_came(void *arg, struct span stored, const struct err *e)

@@ -174,6 +174,26 @@ def login_is_limited(check):
         check.ok("Retry-After", int(reply.headers.get("retry-after", 0)) > 0)
 
 
+def strangers_do_not_lock_an_account(check):
+    """A right password passes from an address that had one, also behind a proxy."""
+    with Cluster("--trusted-proxy", "127.0.0.1", rate_login="5") as c:
+        def login(address, password=PASSWORD, user="alice"):
+            body = urlencode({"username": user, "password": password})
+            return c.server.request("POST", LOGINS[0], body, {**FORM, "X-Forwarded-For": f"10.9.9.9, {address}"}).status
+        check.equal("at home", login("10.0.0.1"), 200)
+        wrong = [login("10.0.0.2", "wrong-password") for _ in range(10)]
+        check.ok("a stranger is limited", wrong[:5] == [400] * 5 and 429 in wrong, wrong)
+        check.equal("nobody else is: another address", login("10.0.0.3"), 200)
+        wrong = [login(f"10.0.1.{i}", "wrong-password") for i in range(60)]
+        check.ok("guesses from many addresses have a limit, too", 5 <= wrong.count(400) < 30 and 429 in wrong, wrong)
+        check.equal("at home all the same", login("10.0.0.1"), 200)
+        wrong = [login("10.0.0.1", "wrong-password") for _ in range(6)]
+        check.equal("mistaken at home", wrong, [400] * 6)
+        check.equal("and then right", login("10.0.0.1"), 200)
+        wrong = [login("10.0.0.1", "wrong-password") for _ in range(60)]
+        check.ok("nor may one at home guess for ever", wrong.count(400) < 30 and 429 in wrong, wrong)
+
+
 def a_flood_of_logins_leaves_the_loops_alone(check):
     with Cluster() as c:
         seen = []
@@ -545,7 +565,7 @@ def secrets_are_wiped(check):
 
 
 TESTS = [login_gives_a_token_that_is_stored, login_says_what_openpai_says_of_github, login_refuses,
-         login_hides_users, unknown_users_take_as_long, login_is_limited,
+         login_hides_users, unknown_users_take_as_long, login_is_limited, strangers_do_not_lock_an_account,
          a_flood_of_logins_leaves_the_loops_alone, login_when_the_store_goes_wrong,
          many_log_in_at_once, nobody_logs_in_without_openpai, a_token_says_who, one_lists_ones_own,
          an_application_token_is_made, a_job_by_a_login, tokens_are_revoked, logout_revokes,

@@ -161,6 +161,123 @@ static void test_rate_take_million_keys(void **state)
 	rate_free(r);
 }
 
+/* ---- logins: ten a minute ---- */
+
+enum { COUNT = 10, MINUTE_MS = 60000, DAY_MS = 24 * 3600 * 1000 };
+
+/* How many of `tries` attempts are allowed, at one moment. */
+static int allowed(struct login_limits *l, const char *address, const char *account, int tries,
+                   int64_t after_ms)
+{
+	int n = 0;
+	for (int i = 0; i < tries; i++)
+		n += !login_limits_take(l, span_of(address), span_of(account), START + after_ms);
+	return n;
+}
+
+static void test_login_limits_pair(void **state)
+{
+	(void)state;
+	struct login_limits *l = login_limits_new(COUNT);
+	assert_int_equal(allowed(l, "a", "alice", 1000, 0), COUNT);
+	assert_int_equal(login_limits_take(l, SPAN("a"), SPAN("alice"), START), 6);
+	/* Others are not locked out: the same account from another address, another account. */
+	assert_int_equal(allowed(l, "b", "alice", 1, 0), 1);
+	assert_int_equal(allowed(l, "a", "bob", 1, 0), 1);
+	assert_int_equal(allowed(l, "a", "alice", 1000, MINUTE_MS), COUNT);
+	login_limits_free(l);
+	login_limits_free(NULL);
+}
+
+static void test_login_limits_totals(void **state)
+{
+	(void)state;
+	struct login_limits *l = login_limits_new(COUNT);
+	char name[16];
+	int accounts = 0;
+	int addresses = 0;
+	for (int i = 0; i < 1000; i++) {
+		(void)snprintf(name, sizeof(name), "n%d", i);
+		accounts += allowed(l, "a", name, 5, 0);
+		addresses += allowed(l, name, "alice", 5, 0);
+	}
+	assert_int_equal(accounts, LOGIN_TOTAL * COUNT);
+	assert_int_equal(addresses, LOGIN_TOTAL * COUNT);
+	login_limits_free(l);
+}
+
+static void test_login_limits_known_address(void **state)
+{
+	(void)state;
+	struct login_limits *l = login_limits_new(COUNT);
+	char name[16];
+	login_limits_right(l, SPAN("home"), SPAN("alice"), START);
+	for (int i = 0; i < 100; i++) {
+		(void)snprintf(name, sizeof(name), "n%d", i);
+		(void)allowed(l, name, "alice", 5, 1); /* the account is locked */
+		(void)allowed(l, "home", name, 5, 1);  /* and so is the address */
+	}
+	assert_int_equal(allowed(l, "new", "alice", 1, 1), 0);
+	assert_int_equal(allowed(l, "home", "bob", 1, 1), 0);
+	/* A mistaken user gets in after ten wrong ones, but guesses have an end here, too. */
+	assert_int_equal(allowed(l, "home", "alice", 1000, 1), LOGIN_KNOWN_TIMES * COUNT);
+	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS - 1),
+	                 LOGIN_KNOWN_TIMES * COUNT);
+	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS + MINUTE_MS), COUNT);
+	login_limits_free(l);
+}
+
+/* An account's addresses replace each other: the oldest one goes. */
+static void test_login_limits_known_are_bounded(void **state)
+{
+	(void)state;
+	struct login_limits *l = login_limits_new(COUNT);
+	char name[16];
+	for (int i = 0; i <= LOGIN_KNOWN; i++) {
+		(void)snprintf(name, sizeof(name), "n%d", i);
+		login_limits_right(l, span_of(name), SPAN("alice"), START + i);
+	}
+	assert_int_equal(allowed(l, "n0", "alice", 1000, 100), COUNT);
+	for (int i = 1; i <= LOGIN_KNOWN; i++) {
+		(void)snprintf(name, sizeof(name), "n%d", i);
+		assert_int_equal(allowed(l, name, "alice", 1000, 100), LOGIN_KNOWN_TIMES * COUNT);
+	}
+	login_limits_free(l);
+}
+
+/* Many names and addresses, as many as an attacker likes: no other account is locked, no known address
+ * is forgotten, and no bucket is full again. */
+static void test_login_limits_flood(void **state)
+{
+	(void)state;
+	struct login_limits *l = login_limits_new(COUNT);
+	char name[16];
+	login_limits_right(l, SPAN("home"), SPAN("alice"), START);
+	for (int i = 0; i < LOGIN_TOTAL; i++) {
+		(void)snprintf(name, sizeof(name), "x%d", i);
+		assert_int_equal(allowed(l, name, "alice", COUNT, 0), COUNT);
+	}
+	for (int i = 0; i < 200000; i++) {
+		(void)snprintf(name, sizeof(name), "n%d", i);
+		(void)login_limits_take(l, span_of(name), span_of(name), START);
+		if (i % 100 == 0) /* the attacker's own account, from anywhere */
+			login_limits_right(l, span_of(name), SPAN("mallory"), START);
+	}
+	assert_int_equal(allowed(l, "x0", "alice", 1000, 0), 0);
+	assert_int_equal(allowed(l, "new", "alice", 1000, 0), 0);
+	assert_int_equal(allowed(l, "new", "bob", 1, 0), 1);
+	assert_int_equal(allowed(l, "home", "alice", 1, 0), 1);
+	login_limits_free(l);
+}
+
+static void test_login_limits_off(void **state)
+{
+	(void)state;
+	struct login_limits *l = login_limits_new(0);
+	assert_int_equal(allowed(l, "a", "alice", 1000, 0), 1000);
+	login_limits_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +292,12 @@ int main(void)
 		cmocka_unit_test(test_rate_take_long_key),
 		cmocka_unit_test(test_rate_take_oldest_gives_way),
 		cmocka_unit_test(test_rate_take_million_keys),
+		cmocka_unit_test(test_login_limits_pair),
+		cmocka_unit_test(test_login_limits_totals),
+		cmocka_unit_test(test_login_limits_known_address),
+		cmocka_unit_test(test_login_limits_known_are_bounded),
+		cmocka_unit_test(test_login_limits_flood),
+		cmocka_unit_test(test_login_limits_off),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

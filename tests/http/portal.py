@@ -103,6 +103,27 @@ def test_portal_recorded(check):
                 check.ok(f"{what}: {member}", member in first, reply)
 
 
+def test_profile_round_trip(check):
+    """A page that sends back the profile that it has read, with a change, loses nothing that it does not see."""
+    def bounded(alias, **more):
+        return {"alias": alias, "uri": f"https://{alias}", "username": "me", **more}
+    with cluster() as c:
+        first = {"boundedClusters": {"a": bounded("a", token="token-a"), "b": bounded("b", token="token-b")},
+                 "jobSSH": {"key": "private", "pubKey": "public"}, "sshKeys": SSH_KEYS}
+        check.equal("all", ask(c.server, "alice", "PUT", "/api/v2/users/me", {"data": {"extension": first}}).status, 201)
+        shown = ask(c.server, "alice", "GET", "/api/v2/users/alice").json["extension"]
+        check.ok("no token is shown", "token" not in json.dumps(shown) and "private" not in json.dumps(shown), shown)
+        shown["boundedClusters"]["c"] = bounded("c", token="token-c")
+        check.equal("one more", ask(c.server, "alice", "PUT", "/api/v2/users/me", {"data": {"extension": shown}}).status, 201)
+        found = json.loads(stored(c, "alice")["extension"])
+        first["boundedClusters"]["c"] = bounded("c", token="token-c")
+        check.equal("nothing is lost", found, first)
+        moved = {"boundedClusters": {"a": {**bounded("a"), "uri": "https://elsewhere"}, "b": bounded("b", token="new"), "c": {}}}
+        check.equal("changed", ask(c.server, "alice", "PUT", "/api/v2/users/me", {"data": {"extension": moved}}).status, 201)
+        found = json.loads(stored(c, "alice")["extension"])["boundedClusters"]
+        check.equal("a token does not go to another address", found, moved["boundedClusters"])
+
+
 def test_user_file(check):
     """With users in a file, changes by requests are refused."""
     with TokenServer() as server:
@@ -264,5 +285,5 @@ def test_user_lists_are_bounded(check):
         check.equal("no lists for others", asked, [])
 
 
-TESTS = [test_portal_recorded, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
+TESTS = [test_profile_round_trip, test_portal_recorded, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
          test_user_conflicts, test_user_lists_are_bounded]

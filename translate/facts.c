@@ -258,6 +258,11 @@ static void facts_read_storages(const struct facts_file *f, const struct node *u
 	out->directories = dirs;
 }
 
+const struct node *facts_file_pod_names(const struct facts_file *f)
+{
+	return node_get(f->root, "podMetadata");
+}
+
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
                      struct facts_user *out)
 {
@@ -266,6 +271,7 @@ void facts_file_user(const struct facts_file *f, struct span user, struct arena 
 	*out = (struct facts_user){ .listed = own, .email = email ? email->text : "" };
 	out->facts.extension = node_get(own, "extension");
 	out->facts.submitted_ms = f->submitted_ms;
+	out->facts.pod_names = facts_file_pod_names(f);
 	facts_read_groups(f, own, a, out);
 	read_virtual_clusters(f, own, a, out);
 	facts_read_storages(f, own, a, &out->facts);

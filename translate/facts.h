@@ -60,6 +60,9 @@ struct facts_directory {
 };
 bool facts_file_directory(const struct facts_file *f, size_t i, struct facts_directory *out);
 
+/* Names of labels and annotations with a domain that pods may have: facts.pod_names. */
+const struct node *facts_file_pod_names(const struct facts_file *f);
+
 /* The groups defined, by name. */
 size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out);
 /* A group: a map (`#/definitions/group` of the schema), or NULL. */

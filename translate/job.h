@@ -27,6 +27,13 @@ struct raw_volume {
 	struct place where;
 };
 
+/* A label or annotation with a domain, which the file of --facts must allow: else job_warn names it, and
+ * job_build leaves it out. */
+struct raw_key {
+	struct span name;
+	struct place where;
+};
+
 /*
  * What a role adds to the pod of taskrole.yaml, for dialects whose roles are pods of Kubernetes:
  * metadata (labels, annotations) and spec (containers, initContainers, volumes, ...), only what
@@ -37,6 +44,8 @@ struct raw_pod {
 	const struct node *tree;
 	const struct raw_volume *volumes;
 	size_t n_volumes;
+	const struct raw_key *keys;
+	size_t n_keys;
 };
 
 struct role {

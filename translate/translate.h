@@ -151,6 +151,7 @@ struct facts {
 	size_t n_directories;
 	const struct node *extension; /* the extension of the user, a map, or NULL */
 	unsigned grants;              /* enum grant */
+	const struct node *pod_names; /* a list of text: podMetadata of the file; NULL: none */
 	const struct hived *hived;
 	const struct hived_status *hived_status; /* NULL: unknown */
 	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */

@@ -382,6 +382,8 @@ static int submit_start(struct submit *s, struct err *e)
 	struct facts facts = r->principal->facts;
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = clock_wall_ms();
+	if (r->loop->has->accounts)
+		facts.pod_names = facts_file_pod_names(account_file(r->loop->has->accounts));
 	if (idempotency_claim(s, e) < 0)
 		return -1;
 	submit_key_seed(s->job, &r->arena, &facts);

@@ -3,11 +3,14 @@ their pods before the Framework exists."""
 import json
 import os
 import subprocess
+import tempfile
 from contextlib import closing
 
 from fakeapi import FakeApi
 from harness import BINARY, ROOT, Server, framework_name, job_v2, run, wait_until
+from openpai import group_object, user_object
 from slow import fake_server
+from tokens import SECRET, bearer, token, write_file
 
 MXJOB = os.path.join(ROOT, "tests", "corpus", "mxjob", "03-mxnet.mlkube-dist.yaml")
 LAUNCHER = os.path.join(ROOT, "tests", "corpus", "launcher", "launcher-framework-1.yaml")
@@ -81,4 +84,41 @@ def test_without_api_server(check):
         check.equal("an MxJob is taken without a check", server.submit(text(MXJOB)).status, 202)
 
 
-TESTS = [test_off_unless_named, test_pods_are_checked_first, test_refused_pods, test_without_api_server]
+def test_names_with_a_domain(check):
+    """Labels and annotations with a domain are those that the file of --facts lists: what is left out is said."""
+    pod = {"metadata": {"labels": {"team": "x", "example.com/team": "x", "other.example/a": "x"},
+                        "annotations": {"sidecar.istio.io/inject": "true", "k8s.v1.cni.cncf.io/networks": "n",
+                                        "vault.hashicorp.com/agent-inject": "true", "example.com/note": "y"}},
+           "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i", "command": ["true"]}]}}
+    job = json.dumps({"apiVersion": "frameworkcontroller.microsoft.com/v1", "kind": "Framework", "metadata": {"name": "keys"},
+                      "spec": {"executionType": "Start", "retryPolicy": {}, "taskRoles": [
+                          {"name": "main", "taskNumber": 1, "task": {"retryPolicy": {}, "pod": pod}}]}})
+    istio, team, note = "sidecar.istio.io/inject", "example.com/team", "example.com/note"
+    names = {istio, team, note, "k8s.v1.cni.cncf.io/networks", "vault.hashicorp.com/agent-inject", "other.example/a"}
+    with tempfile.TemporaryDirectory() as directory, closing(FakeApi()) as api:
+        for facts, kept, users in (("{}", set(), "file"), ('{"podMetadata": ["example.com/*"]}', {team, note}, "file"),
+                                   (json.dumps({"podMetadata": [istio, "other.example/b"]}), {istio}, "openpai")):
+            file = write_file(directory, "facts.json", facts)
+            secret = write_file(directory, "jwt-secret", SECRET)
+            api.put("secrets", group_object("default", {"virtualClusters": ["default"]}))
+            api.put("secrets", user_object("alice", "alice-password", ["default"]))
+            with fake_server(api, "--dialects", "launcher", "--facts", file, "--users", users, "--jwt-secret-file", secret,
+                             "--token-check", "signature", who=[]) as server:
+                reply = server.submit(job, bearer(token("alice")), path="/api/v2/jobs?dryRun=true")
+            if not check.equal(f"{facts}: tried", reply.status, 200):
+                print(reply)
+                continue
+            framework = next(o for o in reply.json["items"] if o["kind"] == "Framework")
+            metadata = framework["spec"]["taskRoles"][0]["task"]["pod"]["metadata"]
+            found = {k for k in [*metadata["labels"], *metadata["annotations"]]} & names
+            check.equal(f"{facts}: kept", found, kept)
+            check.equal(f"{facts}: without a domain", metadata["labels"].get("team"), "x")
+            said = {w["pointer"].rsplit("/", 1)[1].replace("~1", "/") for w in reply.json.get("warnings", [])
+                    if "podMetadata" in w["message"]}
+            check.equal(f"{facts}: said", said, names - kept)
+            shown = run("translate", "--facts", file, "-", text=job.encode())
+            check.ok(f"{facts}: translate", shown.returncode == 0 and all(
+                (key.replace("/", "~1").encode() in shown.stderr) == (key not in kept) for key in names), shown)
+
+
+TESTS = [test_names_with_a_domain, test_off_unless_named, test_pods_are_checked_first, test_refused_pods, test_without_api_server]

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/plugin.h"
 #include "translate/dialects/parse_context.h"
+#include "translate/dialects/raw_pod.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
@@ -249,6 +250,7 @@ void job_warn(const struct job *job, const struct facts *f, struct notes *warnin
 		          "there is no key pair by which tasks could reach each other, so they "
 		          "will fail: put one into `jobSSH` of the extension of user %s",
 		          job->user);
+	raw_keys_warn(job, f, warnings);
 }
 
 static void plugins_check(struct parse_context *r, const struct path *p, const struct node *list)

@@ -3,6 +3,7 @@
 #include "base/quantity.h"
 #include "schema/check.h"
 #include "translate/dialects/raw_internal.h"
+#include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
 enum { MIB = 1 << 20, RAW_ENV_MAX = 64 << 20 /* of text in JSON; the document is smaller */ };
@@ -254,6 +255,46 @@ static void raw_put(struct node *map, struct member *v, const char *key, const s
 	map->n++;
 }
 
+bool raw_key_allowed(struct span name, const struct facts *f)
+{
+	bool allowed = memchr(name.p, '/', name.n) == NULL;
+	for (uint32_t i = 0; !allowed && f->pod_names && i < f->pod_names->n; i++) {
+		const char *const one[] = { f->pod_names->item[i].text, NULL };
+		allowed = parse_listed(one, name);
+	}
+	return allowed;
+}
+
+static void raw_keys_read(struct parse_context *r, const struct path *p,
+                          const struct node *metadata, struct raw_pod *pod)
+{
+	static const char *const MAPS[] = { "labels", "annotations" };
+	size_t most = raw_items(node_get(metadata, MAPS[0])) + raw_items(node_get(metadata, MAPS[1]));
+	struct raw_key *v = ARENA_NEW(r->a, struct raw_key, most + 1);
+	for (size_t i = 0; i < 2; i++) {
+		const struct node *map = node_get(metadata, MAPS[i]);
+		struct path at = PATH_KEY(p, span_of(MAPS[i]));
+		for (uint32_t k = 0; map && k < map->n; k++) {
+			struct span name = member_key(&map->member[k]);
+			if (!raw_key_allowed(name, &(struct facts){ 0 }))
+				v[pod->n_keys++] = (struct raw_key){
+					name, path_place_key(r->a, &at, &map->member[k])
+				};
+		}
+	}
+	pod->keys = v;
+}
+
+void raw_keys_warn(const struct job *job, const struct facts *f, struct notes *warnings)
+{
+	for (size_t i = 0; i < job->n_roles; i++)
+		for (size_t k = 0; job->roles[i].pod && k < job->roles[i].pod->n_keys; k++) {
+			const struct raw_key *key = &job->roles[i].pod->keys[k];
+			if (!raw_key_allowed(key->name, f))
+				notes_add(warnings, key->where, WARN_POD_NAME);
+		}
+}
+
 static const struct raw_pod *raw_pod_new(struct parse_context *r, const struct path *p,
                                          const struct node *source, const struct node *copy)
 {
@@ -267,7 +308,9 @@ static const struct raw_pod *raw_pod_new(struct parse_context *r, const struct p
 	struct node out = { 0 };
 	struct node containers = { .type = NODE_LIST, .n = 1, .item = &tree[1] };
 	struct node made = raw_inits(r, &inits, source, spec);
+	struct path metadata = PATH_KEY(p->up, SPAN("metadata"));
 	raw_volumes_read(r, &volumes, spec, pod);
+	raw_keys_read(r, &metadata, node_get(copy, "metadata"), pod);
 	tree[1] = raw_changed(r, node_get(spec, "containers")->item, IN_ROLE, "{\"name\":\"app\"}");
 	raw_put(&out, v + 2, "containers", &containers);
 	if (made.n > 1)

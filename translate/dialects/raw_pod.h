@@ -37,6 +37,11 @@ enum raw_grant { RAW_NOT_GRANTED, RAW_PRIVATE, RAW_READ_ONLY, RAW_GRANTED };
  * granted. */
 enum raw_grant raw_volume_grant(const struct raw_volume *v, const struct facts *f);
 
+/* Whether pods may have a label or annotation of this name. */
+bool raw_key_allowed(struct span name, const struct facts *f);
+/* Warns of labels and annotations that job_build will leave out. */
+void raw_keys_warn(const struct job *job, const struct facts *f, struct notes *warnings);
+
 /* ---- raw_role.c ---- */
 
 /*

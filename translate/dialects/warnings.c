@@ -69,6 +69,7 @@ const struct warning_row WARNINGS[] = {
 	{ "Pods of Kubernetes",
 	  WARN_POD_DROPPED, "[DIALECTS.md](DIALECTS.md) lists the members, with their reasons." },
 	{ NULL, WARN_POD_UNKNOWN, "Usually misspelt: Kubernetes ignores such a member silently." },
+	{ NULL, WARN_POD_NAME, "A label or annotation can switch on what other programs of the cluster do with a pod: the administrator lists those that jobs may have." },
 	{ NULL, WARN_POD_KEY, "Labels and annotations by which Kubernetes, HiveD, FrameworkController and this program know pods." },
 	{ NULL, WARN_POD_DEVICE, "`alpha.kubernetes.io/nvidia-gpu` ended with Kubernetes 1.10." },
 };

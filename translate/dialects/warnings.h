@@ -79,6 +79,9 @@
 #define WARN_POD_DROPPED "is left out: %s"
 #define WARN_POD_UNKNOWN "is left out: pods of tasks do not have it"
 #define WARN_POD_KEY     "is left out: names of this form belong to the cluster"
+#define WARN_POD_NAME                                                                              \
+	"is left out: of names with a domain, only those are kept that `podMetadata` in the file " \
+	"of --facts lists"
 #define WARN_POD_DEVICE  "is taken as %s"
 /* MxJobs and manifests of the launcher */
 #define WARN_IGNORED "is not kept: it has no meaning here"

@@ -31,6 +31,25 @@ int raw_volumes_check(const struct scope *s, struct err *e)
 
 /* ---- the pod ---- */
 
+/* Without the labels and annotations that are not allowed. */
+static struct node raw_metadata_allowed(const struct scope *s, const struct node *map)
+{
+	struct node out = *map;
+	struct member *v = ARENA_NEW(s->a, struct member, map->n + 1);
+	out.member = v;
+	out.n = 0;
+	for (uint32_t i = 0; i < map->n; i++) {
+		struct member *m = &v[out.n];
+		*m = map->member[i];
+		if (m->value.type == NODE_MAP)
+			m->value = raw_metadata_allowed(s, &m->value);
+		else if (!raw_key_allowed(member_key(m), s->facts))
+			continue;
+		out.n++;
+	}
+	return out;
+}
+
 enum { RAW_DEPTH = 128, POD_TEMPLATE_MAX = 4 << 20 };
 
 /* The pod of taskrole.yaml, merged over that of the user. */
@@ -39,11 +58,18 @@ static int raw_merge(const struct scope *s, struct span pod, struct span *merged
 	NOTES_AUTO warnings = { 0 };
 	STR_AUTO out = STR_INIT(POD_TEMPLATE_MAX);
 	struct budget budget = { RAW_DEPTH, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-	const struct node *root = s->role->pod->tree;
+	const struct node *tree = s->role->pod->tree; /* metadata, if any, and spec */
+	struct member members[2];
+	struct node pod_allowed = *tree;
+	const struct node *root = &pod_allowed;
 	struct doc doc = { 0 };
 	bool syntax = false;
 	if (json_read(pod, &budget, s->a, &doc, &warnings, &syntax, e) < 0)
 		return -1;
+	memcpy(members, tree->member, tree->n * sizeof(members[0]));
+	if (node_get(tree, "metadata"))
+		members[0].value = raw_metadata_allowed(s, &members[0].value);
+	pod_allowed.member = members;
 	struct manifest ours = { .file = "taskrole.yaml", .root = &doc.root };
 	if (manifest_merge(&root, &ours, s->a, e) < 0)
 		return -1;

@@ -197,7 +197,7 @@ static const struct raw_case TAKEN[] = {
 	{ POD(""), NULL },
 	{ METADATA("creationTimestamp: null"), NULL },
 	{ METADATA("creationTimestamp: junk"), "1:12: pod.metadata.creationTimestamp: is left out: pods of tasks do not have it" },
-	{ METADATA("labels: {a/b: c, job_type: WORKER}, annotations: {x: 'any text'}"), NULL },
+	{ METADATA("labels: {a.b/c: d, job_type: WORKER}, annotations: {x: 'any text'}"), NULL },
 	{ METADATA("labels: {app.kubernetes.io/name: x}"), "1:21: pod.metadata.labels[\"app.kubernetes.io/name\"]: is left out: names of this form" },
 	{ METADATA("annotations: {container.apparmor.security.beta.kubernetes.io/c: unconfined}"), "is left out: names of this form" },
 	{ METADATA("annotations: {hivedscheduler.microsoft.com/pod-bind-info: x}"), "is left out: names of this form" },

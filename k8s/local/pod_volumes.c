@@ -84,6 +84,7 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const json
 		                  v->name, kind, pod_shown(r, name));
 	v->kind = POD_STORAGE;
 	v->dir = arena_dup(r->a, span_of(dir));
+	v->storage = arena_dup(r->a, span_of(name));
 	v->read_only = json_is_true(json_object_get(object, "readOnly"));
 	return 0;
 }

@@ -180,19 +180,37 @@ static void task_mounts_make(struct task_making *m, enum task_which which, struc
 		task_mount_own(t, task_below(m, "framework.json"), FRAMEWORK_PATH, false);
 }
 
+/* The storage is named, because users know nothing of its directory.  ENOENT has words of its own: with
+ * those of the C library the exit specification would take the command for missing (-1203). */
+static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
+                               const char *path, const char *does, int fault)
+{
+	return err_set(m->e, INVALID_PARAMETERS,
+	               "storage `%s` cannot be mounted at %s: the directory %s of this machine %s: "
+	               "%s",
+	               mount->volume->storage, mount->path, path, does,
+	               fault == ENOENT ? "it does not exist" : strerrordesc_np(fault));
+}
+
 /* Another task could replace a subPath of a storage by a link before it is mounted, so `shim
  * --exec` compares the directory that is mounted with that of now.  Like the kubelet, this makes a
  * directory that is not there. */
-static int task_put_same(struct task_making *m, const struct pod_mount *mount, struct words *w)
+static int task_storage_put(struct task_making *m, const struct pod_mount *mount, struct words *w)
 {
 	const char *dir = mount->volume->dir;
 	const char *path = arena_printf(m->a, "%s/%s", dir, mount->sub_path);
 	struct stat st;
-	if (!strchr(mount->sub_path, '/'))
-		(void)mkdir(path, 0755); /* if it fails, so does open */
-	FD_AUTO fd = open(path, O_PATH | O_CLOEXEC);
+	FD_AUTO base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return task_storage_refuse(m, mount, dir, "cannot be opened", errno);
+	if (!*mount->sub_path)
+		return 0;
+	if (!strchr(mount->sub_path, '/') && mkdirat(base, mount->sub_path, 0755) != 0 &&
+	    errno != EEXIST)
+		return task_storage_refuse(m, mount, path, "cannot be made", errno);
+	FD_AUTO fd = openat(base, mount->sub_path, O_PATH | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) != 0)
-		return err_set(m->e, INVALID_PARAMETERS, "%s: %s", path, strerrordesc_np(errno));
+		return task_storage_refuse(m, mount, path, "cannot be opened", errno);
 	/* The link has the path of what was opened. */
 	if (!sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1))
 		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
@@ -256,8 +274,7 @@ static int spec_put_container(struct task_making *m, enum task_which which)
 	                        : "/");
 	for (size_t i = 0; m->s->sandbox && i < c->n_mounts; i++) {
 		const struct pod_mount *mount = &c->mount[i];
-		if (mount->volume->kind == POD_STORAGE && *mount->sub_path &&
-		    task_put_same(m, mount, &command) < 0)
+		if (mount->volume->kind == POD_STORAGE && task_storage_put(m, mount, &command) < 0)
 			return -1;
 	}
 	words_add(&command, "--");

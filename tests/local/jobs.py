@@ -1,5 +1,7 @@
 """Jobs that run, fail, are tried again, and are stopped."""
+import json
 import os
+import tempfile
 
 from harness import framework_name, wait_until
 from machine import Machine, processes_with, role
@@ -168,6 +170,29 @@ def test_missing_secret(check):
         check.ok("with its secret", "11\n" in m.log("wants", "main"), m.log("wants", "main"))
 
 
+def test_storage_that_cannot_be_mounted(check):
+    """The message names the storage and what is wrong with its directory."""
+    base = tempfile.mkdtemp(prefix="rest-lit-local.")
+    os.chmod(base, 0o755)
+    os.mkdir(os.path.join(base, "closed"), 0o555)
+    os.mkdir(os.path.join(base, "file"))
+    with open(os.path.join(base, "file", "alice"), "wb"):
+        pass
+    cases = (("absent", False, "it does not exist"), ("absent", True, "it does not exist"),
+             ("closed", False, "/alice of this machine cannot be made: Permission denied"), ("file/alice", True, "Not a directory"))
+    for i, (path, share, why) in enumerate(cases):
+        facts = os.path.join(base, "facts.json")
+        with open(facts, "w", encoding="ascii") as f:
+            json.dump({"storages": [{"name": "homes", "path": os.path.join(base, path), "share": share}]}, f)
+        with Machine("--facts", facts) as m:
+            m.start(f"mounts{i}", {"main": role("true")}, extras={"storages": [{"name": "homes"}]})
+            check.equal(f"{path}, {share}: state", m.wait(f"mounts{i}"), "FAILED")
+            check.equal(f"{path}, {share}: code", m.code(f"mounts{i}"), -1204)
+            said = m.request("GET", f"/api/v2/jobs/alice~mounts{i}").json["jobStatus"]["appExitDiagnostics"]
+            check.ok(f"{path}, {share}: says which and why", all(word in said for word in (
+                "storage `homes` cannot be mounted at /mnt/homes", os.path.join(base, path), why)), said)
+
+
 def test_events(check):
     """What happened to a pod is among the events of its job."""
     with Machine() as m:
@@ -179,5 +204,5 @@ def test_events(check):
 
 
 TESTS = [test_hello, test_roles_talk, test_failure_explained, test_signals_and_memory, test_retries,
-         test_task_retries, test_completion, test_stop_with_grace, test_delete, test_secrets, test_missing_secret,
+         test_task_retries, test_completion, test_stop_with_grace, test_delete, test_secrets, test_storage_that_cannot_be_mounted, test_missing_secret,
          test_events]

@@ -299,9 +299,9 @@ def test_in_progress(check, cluster):
 
 def test_submit_of_a_killed_server(check, cluster):
     """`rest-lit submit` ends with its job although the server is killed before it starts the job."""
-    arrived, go = threading.Event(), threading.Event()
+    arrived = threading.Event()
     with Proxy(cluster) as proxy, serve(cluster, url=proxy.url) as server, Collector(cluster, 0.5):
-        proxy.fault("PATCH", "Framework", framework_name("persistent"), gate=(arrived, go))
+        proxy.fault("PATCH", "Framework", framework_name("persistent"), gate=(arrived, None), hang=0)
         with subprocess.Popen([BINARY, "submit", "--server", f"http://127.0.0.1:{server.port}", "-"], text=True,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
             client.stdin.write(job_text("persistent", "random"))
@@ -311,7 +311,6 @@ def test_submit_of_a_killed_server(check, cluster):
             server.kill()
             server.process = subprocess.Popen(server.command, stdin=subprocess.DEVNULL, stdout=server.log_stream,
                                               stderr=subprocess.STDOUT, cwd=server.directory)
-            go.set()  # the late PATCH
             out, err = client.communicate(timeout=120 * SLOW)
         check.equal("submit", (client.returncode, out), (0, "alice~persistent\n"))
         check.ok("submit: it says what it does", "trying again for 60 s" in err, err)

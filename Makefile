@@ -205,7 +205,7 @@ $(STATIC)/lib$(1).a: $(UNPACKED)/checked
 endef
 $(eval $(call VENDORED,yaml,libyaml-0.2.5/src/*.c,-I../sources/libyaml-0.2.5/include \
 	-DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=5 -DYAML_VERSION_STRING='"0.2.5"'))
-$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 inffast inflate inftrees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0 -DBUILDFIXED))
+$(eval $(call VENDORED,z,$(patsubst %,zlib-1.2.13.dfsg/%.c,adler32 crc32 deflate inffast inflate inftrees trees zutil),-DHAVE_UNISTD_H -DZ_TESTW=0 -DBUILDFIXED))
 $(eval $(call VENDORED,mbedtls,mbedtls-$(MBEDTLS_VERSION)/library/*.c,-I../sources/mbedtls-$(MBEDTLS_VERSION)/include $(MBEDTLS_FLAGS),\
 	$(patsubst %,mbedtls-$(MBEDTLS_VERSION)/library/%.c,bignum bignum_core ecp_curves)))
 $(STATIC)/libmbedtls.a: runtime-assets/sources/mbedtls.options

@@ -359,7 +359,7 @@ static int open_uploads(struct service *s, struct err *e)
 	if (loop_init(l, &s->server, &UPLOAD_ROUTE, s->server.output_tls, fd, e) < 0)
 		return -1;
 	l->has->uploads = uploads_new();
-	l->body_max = OUTPUT_BODY_MAX;
+	l->body_max = OUTPUT_PACKED_MAX;
 	return 0;
 }
 

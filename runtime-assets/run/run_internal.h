@@ -259,10 +259,11 @@ int64_t supervise_close(struct supervisor *s);
 enum tail_stream { TAIL_STDOUT = 1, TAIL_STDERR = 2 };
 
 enum {
-	TAIL_BYTES = 64 << 10,
-	TAIL_FRAMES = 4096, /* changes of the stream */
+	TAIL_BYTES = 1 << 20,
+	TAIL_FRAMES = 16384, /* changes of the stream */
 	TAIL_HEADER = 8,
-	TAIL_TEXT_MAX = TAIL_BYTES + TAIL_FRAMES * TAIL_HEADER /* bytes that tail_frames writes */
+	TAIL_TEXT_MAX = TAIL_BYTES + TAIL_FRAMES * TAIL_HEADER, /* bytes that tail_frames writes */
+	TAIL_PACKED_MAX = 512 << 10                             /* bytes that tail_pack writes */
 };
 
 /* The last bytes of the output, each with its stream; the oldest are dropped first.  Pure. */
@@ -275,6 +276,9 @@ void tail_add(struct tail *t, enum tail_stream stream, struct span text);
  * (big endian), the text.  Begins with a whole line if possible.  Returns how many bytes of the
  * output are missing in front. */
 uint64_t tail_frames(const struct tail *t, struct str *out);
+/* Appends the frames as gzip, at most TAIL_PACKED_MAX bytes; drops the oldest output that does not
+ * fit.  Returns the same. */
+uint64_t tail_pack(struct tail *t, struct str *out);
 
 struct upload {
 	const char *url; /* https://HOST[:PORT]; http only for a loopback address */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <zlib.h>
 
 #include "base/enc.h"
 #include "runtime-assets/files.h"
@@ -134,6 +135,31 @@ uint64_t tail_frames(const struct tail *t, struct str *out)
 	return t->dropped + skip;
 }
 
+uint64_t tail_pack(struct tail *t, struct str *out)
+{
+	enum { GZIP = 16, WINDOW = 15, MEM_LEVEL = 8 };
+	STR_AUTO text = STR_INIT(TAIL_TEXT_MAX);
+	(void)str_reserve(out, TAIL_PACKED_MAX);
+	for (;;) {
+		text.n = 0;
+		uint64_t dropped = tail_frames(t, &text);
+		z_stream z = { .next_in = (unsigned char *)text.p,
+			       .avail_in = (unsigned)text.n,
+			       .next_out = (unsigned char *)out->p + out->n,
+			       .avail_out = TAIL_PACKED_MAX };
+		if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP + WINDOW, MEM_LEVEL,
+		                 Z_DEFAULT_STRATEGY) != Z_OK)
+			abort(); /* out of memory, as in xmalloc */
+		bool whole = deflate(&z, Z_FINISH) == Z_STREAM_END;
+		size_t fits = z.total_in;
+		out->n += whole ? z.total_out : 0;
+		(void)deflateEnd(&z);
+		if (whole)
+			return dropped;
+		tail_drop(t, t->n - (fits < t->n ? fits : t->n) / 16 * 15);
+	}
+}
+
 /* ---- upload ---------------------------------------------------------------------------------- */
 
 enum {
@@ -148,7 +174,7 @@ struct upload_state {
 	const struct upload *u;
 	struct address to;
 	struct ca_bundle *ca_bundle;
-	struct str frames;
+	struct str packed;
 	const char *target;
 	struct str why; /* of the last attempt */
 };
@@ -206,7 +232,7 @@ static enum upload_result upload_try(struct upload_state *s)
 			.ca_bundle = s->ca_bundle,
 			.target = s->target,
 			.headers = headers,
-			.body = str_view(&s->frames),
+			.body = str_view(&s->packed),
 			.headers_max = UPLOAD_REPLY_MAX,
 			.body_max = UPLOAD_REPLY_MAX,
 			.deadline_ms = end < s->u->until_ms ? end : s->u->until_ms,
@@ -249,9 +275,9 @@ bool upload_output(const struct upload *u)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct upload_state s = { .u = u,
-		                  .frames = STR_INIT(TAIL_TEXT_MAX),
+		                  .packed = STR_INIT(TAIL_PACKED_MAX),
 		                  .why = STR_INIT(UPLOAD_REASON_MAX) };
-	uint64_t dropped = tail_frames(u->logs->tail, &s.frames);
+	uint64_t dropped = tail_pack(u->logs->tail, &s.packed);
 	s.target = arena_printf(&a, "/api/v2/task-output?exitCode=%d&dropped=%llu", u->code,
 	                        (unsigned long long)dropped);
 	bool stored = false;
@@ -260,7 +286,7 @@ bool upload_output(const struct upload *u)
 	else if (!(stored = upload_loop(&s)))
 		logs_say(u->logs, "warning: the end of the output was not uploaded to %s: %s",
 		         u->url, str_c(&s.why));
-	str_done(&s.frames);
+	str_done(&s.packed);
 	str_done(&s.why);
 	if (s.ca_bundle)
 		ca_bundle_free(s.ca_bundle);

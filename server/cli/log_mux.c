@@ -194,6 +194,18 @@ static struct span choose_link(struct span body, struct arena *a)
 	return chosen;
 }
 
+static void stream_tell_gap(struct log_stream *v, uint64_t bytes)
+{
+	static const char *const UNITS[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	double n = (double)bytes;
+	size_t unit = 0;
+	for (; n >= 1024 && unit < 4; unit++)
+		n /= 1024;
+	lines_end(&v->lines, stream_print_line, v);
+	term_say(v->mux->term, "%s: %.*f %s before the next line are not kept", v->name,
+	         unit ? 1 : 0, n, UNITS[unit]);
+}
+
 /* The log of a pod is complete.  A kept output begins later, and lacks the lines of pai-runtime. */
 static void find_begin(struct log_stream *v, struct span body)
 {
@@ -204,8 +216,10 @@ static void find_begin(struct log_stream *v, struct span body)
 	v->begin = (uint64_t)dropped;
 	v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
 	v->runtime = 0;
-	if (v->printed < v->begin)
+	if (v->printed < v->begin) {
+		stream_tell_gap(v, v->begin - v->printed);
 		v->printed = v->begin;
+	}
 }
 
 static void links_ended(void *arg, const struct client_answer *a)

@@ -18,10 +18,11 @@
 #include "server/http/request.h"
 
 enum {
-	OUTPUT_CONTENT_MAX = 64 << 10, /* bytes of output in one upload */
-	OUTPUT_FRAMES_MAX = 4096,
+	OUTPUT_CONTENT_MAX = 1 << 20, /* bytes of output in one upload */
+	OUTPUT_FRAMES_MAX = 16384,
 	OUTPUT_FRAME_HEAD = 8,
-	OUTPUT_BODY_MAX = OUTPUT_CONTENT_MAX + OUTPUT_FRAMES_MAX * OUTPUT_FRAME_HEAD,
+	OUTPUT_TEXT_MAX = OUTPUT_CONTENT_MAX + OUTPUT_FRAMES_MAX * OUTPUT_FRAME_HEAD,
+	OUTPUT_PACKED_MAX = 512 << 10, /* bytes of a body, and of an output that is kept */
 };
 
 /* Where the ends of outputs are kept (logs_internal.h): ConfigMaps in the store of objects, the

@@ -93,8 +93,9 @@ bool kubelet_text_is(struct span line, const char *pod_uid, const char *containe
 /* ---- output_text.c: output as frames, and which outputs of a job are kept.  Pure. ---- */
 
 /*
- * The output of an ended task attempt: frames as pai-runtime uploads them.  A frame is that of
- * Docker's attach: the stream (1 byte), 3 zero bytes, the length (4 bytes, big endian), the output.
+ * The output of an ended task attempt: frames as pai-runtime uploads them, with gzip (an earlier
+ * one without).  A frame is that of Docker's attach: the stream (1 byte), 3 zero bytes, the length
+ * (4 bytes, big endian), the output.
  */
 enum { OUTPUT_STDOUT = 1, OUTPUT_STDERR = 2, OUTPUT_BOTH = 3, OUTPUT_SHA = 64 /* hex digits */ };
 
@@ -157,8 +158,8 @@ const struct output_entry *output_index_find(const struct output_index *x,
 int64_t output_index_room(const struct output_index *x, const struct output_entry *e,
                           int64_t budget);
 void output_index_add(struct output_index *x, const struct output_entry *e);
-/* Bytes of output to keep of a task: everything if it failed, else an even share. */
-size_t output_share(bool failed, int64_t tasks, int64_t budget);
+/* Bytes to keep of a task, compressed: everything if it failed, else an even share. */
+int64_t output_share(bool failed, int64_t tasks, int64_t budget);
 
 /* ---- the store of kept outputs ---- */
 

@@ -17,7 +17,7 @@
 #include "server/cluster/history.h"
 #include "server/jobs/jobs.h"
 
-enum { LINES_MAX = 256 << 10, OBJECT_MAX = 256 << 10 };
+enum { LINES_MAX = 256 << 10, OBJECT_MAX = 1 << 20 };
 
 #define DATA_KEY       "output.gz"
 #define NOTE_POD       "rest-lit/pod-uid"

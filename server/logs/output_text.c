@@ -4,7 +4,7 @@
 
 #include "k8s/cache/job_entry.h"
 
-enum { PACKED_MAX = OUTPUT_BODY_MAX + 4096, RATIO = 2000 };
+enum { PACKED_MAX = OUTPUT_TEXT_MAX + 4096, RATIO = 2000 };
 
 /* ---- frames ---- */
 
@@ -50,8 +50,8 @@ const char *output_check(struct span frames)
 		return "the body must be frames: a byte 1 (stdout) or 2 (stderr), three zero "
 		       "bytes, the length in four bytes, and so many bytes";
 	if (n > OUTPUT_FRAMES_MAX)
-		return "the body may have 4096 frames";
-	return content > OUTPUT_CONTENT_MAX ? "the frames may hold 65536 bytes of output" : NULL;
+		return "the body may have 16384 frames";
+	return content > OUTPUT_CONTENT_MAX ? "the frames may hold 1048576 bytes of output" : NULL;
 }
 
 size_t output_content(struct span frames)
@@ -68,7 +68,7 @@ struct span output_last(struct span frames, size_t max, struct arena *a)
 	struct frame f;
 	size_t content = output_content(frames);
 	size_t skip = content > max ? content - max : 0;
-	STR_AUTO out = STR_INIT(OUTPUT_BODY_MAX);
+	STR_AUTO out = STR_INIT(OUTPUT_TEXT_MAX);
 	if (!skip)
 		return frames;
 	while (frame_next(&frames, &f)) {
@@ -101,7 +101,7 @@ struct span output_pack(struct span frames, struct arena *a)
 
 bool output_unpack(struct span packed, struct arena *a, struct span *frames)
 {
-	return job_entry_gunzip(packed, OUTPUT_BODY_MAX, RATIO, a, frames) &&
+	return job_entry_gunzip(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) &&
 	       !output_check(*frames);
 }
 
@@ -182,9 +182,9 @@ void output_index_add(struct output_index *x, const struct output_entry *e)
 	x->v[x->n++] = *e;
 }
 
-size_t output_share(bool failed, int64_t tasks, int64_t budget)
+int64_t output_share(bool failed, int64_t tasks, int64_t budget)
 {
 	int64_t sharers = tasks < 1 ? 1 : tasks > OUTPUTS_MAX ? OUTPUTS_MAX : tasks;
-	int64_t share = failed ? OUTPUT_CONTENT_MAX : budget / sharers;
-	return (size_t)(share < OUTPUT_CONTENT_MAX ? share : OUTPUT_CONTENT_MAX);
+	int64_t share = failed ? OUTPUT_PACKED_MAX : budget / sharers;
+	return share < OUTPUT_PACKED_MAX ? share : OUTPUT_PACKED_MAX;
 }

@@ -31,6 +31,7 @@ enum {
 	ADDRESS_UPLOADS = 120, /* per minute */
 	ADDRESS_AT_ONCE = 32,  /* also of tokens that are still to be authenticated */
 	ADDRESSES = 4096,
+	KEEPING_MAX = 16,   /* being kept at once; the others wait with their bodies */
 	DEADLINE_MS = 5000, /* the timeout of pai-runtime */
 	TRIES = 8,
 	FRAMEWORK_NAME = 32, /* hex digits, if rest-lit has created it */
@@ -236,13 +237,17 @@ static void upload_keep(struct upload *u);
 /* Starts what waits; the uploads of a job run one by one, in their order. */
 static void uploads_go_on(struct uploads *all)
 {
-	for (struct upload *u = all->first; u; u = u->next) {
+	size_t keeping = 0;
+	for (const struct upload *o = all->first; o; o = o->next)
+		keeping += o->stage == UPLOAD_KEEPING;
+	for (struct upload *u = all->first; u && keeping < KEEPING_MAX; u = u->next) {
 		bool busy = u->stage != UPLOAD_QUEUED;
 		for (const struct upload *o = all->first; o && !busy; o = o->next)
 			busy = o->stage == UPLOAD_KEEPING &&
 			       strcmp(o->c.id.framework, u->c.id.framework) == 0;
 		if (busy)
 			continue;
+		keeping++;
 		u->stage = UPLOAD_KEEPING;
 		upload_keep(u);
 	}
@@ -309,25 +314,39 @@ static void output_was_put(struct output_call *c, enum output_outcome o, struct 
 	}
 }
 
-static void upload_pack(struct upload *u, size_t most)
+/* Cuts the oldest output, so that the rest takes at most `room` bytes. */
+static void upload_cut(struct upload *u, size_t room)
 {
-	struct span all = str_view(&u->r->body);
-	struct span last = output_last(all, most, &u->r->arena);
-	u->c.packed = output_pack(last, &u->r->arena);
-	u->c.entry.bytes = (int64_t)u->c.packed.n;
-	u->c.facts.dropped = u->dropped + (int64_t)(output_content(all) - output_content(last));
+	ARENA_AUTO a = { 0 };
+	struct output_call *c = &u->c;
+	struct span all;
+	if (!output_unpack(c->packed, &a, &all))
+		abort(); /* it was checked */
+	size_t content = output_content(all);
+	size_t most = (size_t)((double)content * (double)room / (double)c->packed.n);
+	for (struct span packed = c->packed; packed.n > room; most -= most / 8 + 1) {
+		ARENA_AUTO once = { 0 };
+		struct span last = output_last(all, most, &once);
+		packed = output_pack(last, &once);
+		if (packed.n > room && most > 0)
+			continue;
+		c->packed = arena_span(&u->r->arena, packed);
+		c->facts.dropped = u->dropped + (int64_t)(content - output_content(last));
+	}
 }
 
-/* Packs as much as fits.  false: no room. */
+/* Cuts what does not fit.  false: no room. */
 static bool upload_fit(struct upload *u)
 {
 	int64_t budget = u->r->loop->server->options->output_bytes;
 	struct output_entry *e = &u->c.entry;
 	const struct output_entry *announced = output_index_find(&u->c.index, e);
-	upload_pack(u, output_share(e->failed, u->tasks, budget));
+	int64_t share = output_share(e->failed, u->tasks, budget);
+	e->bytes = (int64_t)u->c.packed.n < share ? (int64_t)u->c.packed.n : share;
 	int64_t room = announced ? announced->bytes : output_index_room(&u->c.index, e, budget);
-	for (size_t most = (size_t)room; most && e->bytes > room; most /= 2)
-		upload_pack(u, most);
+	if (room > 0 && (int64_t)u->c.packed.n > room)
+		upload_cut(u, (size_t)room);
+	e->bytes = (int64_t)u->c.packed.n;
 	return room > 0;
 }
 
@@ -445,10 +464,30 @@ static bool uploads_read_number(struct request *r, const char *name, int64_t min
 	       parse_i64(value, min, max, out) == 0;
 }
 
+/* NULL, or what is wrong with it. */
+static const char *upload_take_body(struct upload *u)
+{
+	struct request *r = u->r;
+	struct span body = str_view(&r->body);
+	struct span frames = body;
+	ARENA_AUTO a = { 0 };
+	bool packed = span_starts(body, "\x1f\x8b");
+	if (packed && !output_unpack(body, &a, &frames))
+		return "the body is not gzip of at most 1 MiB of output in 16384 frames";
+	const char *wrong = packed ? NULL : output_check(frames);
+	if (wrong)
+		return wrong;
+	u->c.packed = packed ? body : output_pack(frames, &r->arena);
+	/* Complete bodies count as well, until the end of the request. */
+	r->body_counted = r->body.cap;
+	r->loop->body_bytes += r->body_counted;
+	return NULL;
+}
+
 static void output_put_route(struct request *r)
 {
 	struct upload *u = r->state;
-	const char *wrong = output_check(str_view(&r->body));
+	const char *wrong = upload_take_body(u);
 	if (!wrong &&
 	    (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->c.facts.exit_code) ||
 	     !uploads_read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
@@ -457,6 +496,7 @@ static void output_put_route(struct request *r)
 		answer_refuse(r, 400, "InvalidParametersError", wrong);
 		return;
 	}
+	u->c.facts.dropped = u->dropped;
 	sha256_hex(u->c.facts.sha, str_view(&r->body));
 	u->c.entry.failed = u->c.facts.exit_code != 0;
 	request_wait(r);

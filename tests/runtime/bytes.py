@@ -12,7 +12,7 @@ PARTS = (
     ("mbedTLS: TLS 1.2 and 1.3, certificates", r"/sources/mbedtls-"),
     ("dropbear: sshd, ssh, scp", r"/sources/dropbear-"),
     ("libyaml", r"/sources/libyaml-"),
-    ("zlib: inflate", r"/sources/zlib-"),
+    ("zlib: inflate, deflate", r"/sources/zlib-"),
     ("base: trees of YAML and JSON, text, regular expressions", r"/base/"),
     ("init, plugins", r"/runtime-assets/(init|plugins)/"),
     ("HTTP, API server", r"/runtime-assets/net/"),

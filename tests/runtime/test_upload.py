@@ -1,5 +1,6 @@
 """The upload of the end of a task's output to rest-lit; if it is impossible, `run` waits for
 clients that follow the log."""
+import gzip
 import http.server
 import shutil
 import signal
@@ -17,14 +18,14 @@ from checks import SLOW, Root, check, equal, finish, tests
 SECRETS = "/var/run/secrets/rest-lit/"
 TOKEN = "token.of.pod"
 HEADER = "#!/bin/bash\nset -o errexit\n"
-KEPT = 65536
+KEPT, PACKED = 1 << 20, 512 << 10
 
 
 class Receiver:
     """Answers PUT with these statuses in turn; the last one is repeated."""
 
     def __init__(self, *statuses, certificate=None):
-        self.statuses, self.requests = list(statuses) or [204], []
+        self.statuses, self.requests, self.sizes = list(statuses) or [204], [], []
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,7 +33,8 @@ class Receiver:
 
             def do_PUT(self):  # pylint: disable=invalid-name
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.requests.append((self.path, self.headers, body))
+                receiver.sizes.append(len(body))
+                receiver.requests.append((self.path, self.headers, gzip.decompress(body)))
                 status = receiver.statuses.pop(0) if len(receiver.statuses) > 1 else receiver.statuses[0]
                 text = b"" if status == 204 else b'{"code": "X", "message": "said the receiver"}'
                 self.send_response(status)
@@ -132,16 +134,23 @@ def sent(user):
 
 
 def test_bounds():
-    asked, parts, body, out = sent("seq 1 60000")
+    asked, parts, body, out = sent("seq 1 600000")
     text = b"".join(t for _, t in parts)
     check("truncated: whole lines of the end", out.endswith(text) and out[-len(text) - 1:-len(text)] == b"\n", text[:20])
     check("truncated: as much as is kept", KEPT - 10 < len(text) <= KEPT, len(text))
     equal("truncated: what is missing is told", asked, {"exitCode": 0, "dropped": len(out) - len(text)})
-    asked, parts, body, out = sent("head -c 300000 /dev/zero | tr '\\0' x")
-    equal("truncated, one line: exactly what is kept", (asked["dropped"], parts), (300000 - KEPT, [(1, b"x" * KEPT)]))
+    asked, parts, body, out = sent("head -c 3000000 /dev/zero | tr '\\0' x")
+    equal("truncated, one line: exactly what is kept", (asked["dropped"], parts), (3000000 - KEPT, [(1, b"x" * KEPT)]))
     asked, parts, body, out = sent("exec python3 -c \"import os\nfor i in range(20000): os.write(1 + i % 2, b'x')\"")
-    check("interleaved: number of frames", len(parts) <= 4096 and len(body) <= KEPT + 8 * 4096, len(parts))
+    check("interleaved: number of frames", len(parts) <= 16384 and len(body) <= KEPT + 8 * 16384, len(parts))
     equal("interleaved: what is missing is told", sum(len(t) for _, t in parts) + asked["dropped"], 20000)
+    with Receiver() as r, Pod("head -c 2000000 /dev/urandom", r.url) as p:
+        out = p.run("run", timeout=120).stdout
+        text = b"".join(t for _, t in frames(r.requests[0][2]))
+        check("what cannot be compressed: as much as may be sent", r.sizes[0] <= PACKED and len(text) > PACKED * 7 // 8 and
+              out.endswith(text), (r.sizes, len(text)))
+        check("what cannot be compressed: what is missing is told", f"&dropped={len(out) - len(text)}" in r.requests[0][0],
+              (r.requests[0][0], len(out), len(text)))
     asked, parts, body, out = sent(":")
     equal("empty: an empty body is sent", (asked, body), ({"exitCode": 0, "dropped": 0}, b""))
 

@@ -2,7 +2,7 @@
 
 import { chunks, get, pause } from "./api.js";
 import { el, fill } from "./dom.js";
-import { plural } from "./format.js";
+import { bytes, plural } from "./format.js";
 import { Known, Log, parts } from "./log.js";
 import { VirtualList } from "./table.js";
 
@@ -18,8 +18,8 @@ function styled({ text, style }) {
 }
 
 /** Reads the log `name` of a task into `log`: the first stream from the start, others from the last
- * lines on, of which some are known. say(text): a problem, or "". */
-async function follow(log, task, name, { signal, offer, say, changed }) {
+ * lines on, of which some are known. say(text): a problem, or "". lost(n): bytes that are not kept. */
+async function follow(log, task, name, { signal, offer, say, lost, changed }) {
 	const known = new Known();
 	for (let wait = 1000; ; wait = Math.min(2 * wait, LAST_WAIT)) {
 		const ended = task.ended();
@@ -28,6 +28,7 @@ async function follow(log, task, name, { signal, offer, say, changed }) {
 			offer(locations);
 			// Kept output begins later, and lacks the lines of pai-runtime.
 			let at = dropped === undefined ? null : dropped + log.runtimeBytes;
+			if (at > known.total) lost(at - known.total);
 			const chunk = (bytes) => {
 				at ??= known.place(bytes);
 				const fresh = bytes.subarray(Math.max(0, known.total - at));
@@ -163,6 +164,7 @@ export async function logView(host, task, signal) {
 	let frame = 0, problem = "", stream = new AbortController();
 	const label = `Log of ${task.name}`;
 	const note = el("p", { class: "soft", role: "status", "aria-label": "State of the log" });
+	const gap = el("p", { class: "soft", role: "status", "aria-label": "Output that is not kept" });
 	const stick = el("input", { type: "checkbox", checked: true });
 	const output = el("select", { "aria-label": "Output" });
 	const lines = new LogLines(label, (yes) => { stick.checked = yes; });
@@ -177,6 +179,7 @@ export async function logView(host, task, signal) {
 	};
 	const changed = () => { frame ||= requestAnimationFrame(draw); };
 	const say = (text) => { problem = text; changed(); };
+	const lost = (n) => fill(gap, n > 0 && `${bytes(n)} of output before this are not kept.`);
 	const offer = (locations) => {
 		const names = locations.map(({ name }) => name);
 		for (const option of output.options) option.hidden = !names.includes(option.value);
@@ -185,7 +188,8 @@ export async function logView(host, task, signal) {
 		stream.abort();
 		stream = new AbortController();
 		lines.clear();
-		const how = { signal: AbortSignal.any([signal, stream.signal]), offer, say, changed };
+		lost(0);
+		const how = { signal: AbortSignal.any([signal, stream.signal]), offer, say, lost, changed };
 		return follow(lines.log, task, output.value, how).catch(() => {});
 	};
 	// A link is valid for five minutes, without the user's token.
@@ -199,7 +203,7 @@ export async function logView(host, task, signal) {
 	fill(host, el("div", { class: "toolbar" }, el("h3", null, label), output,
 		el("label", { class: "check" }, stick, "Follow"), search.elements,
 		el("button", { type: "button", on: { click: download } }, "Download the log")),
-	lines.element, note);
+	gap, lines.element, note);
 	fill(output, ["all", "stdout", "stderr", "runtime"].map((name) => el("option", null, name)));
 	await start();
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { WRITTEN_MAX = 1 << 20 };
+enum { WRITTEN_MAX = 4 << 20 };
 
 struct model {
 	size_t n;

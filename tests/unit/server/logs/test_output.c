@@ -16,7 +16,14 @@ static const struct output_id ID = {
 
 static void put_frame(struct str *out, char stream, struct span bytes)
 {
-	char head[8] = { stream, 0, 0, 0, 0, 0, (char)(bytes.n >> 8), (char)bytes.n };
+	char head[8] = { stream,
+		         0,
+		         0,
+		         0,
+		         0,
+		         (char)(bytes.n >> 16),
+		         (char)(bytes.n >> 8),
+		         (char)bytes.n };
 	str_put(out, head, sizeof(head));
 	str_span(out, bytes);
 }
@@ -35,7 +42,7 @@ static void test_frames(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
-	STR_AUTO body = STR_INIT(OUTPUT_BODY_MAX);
+	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	put_frame(&body, 1, SPAN("out one\n"));
 	put_frame(&body, 2, SPAN("err\n"));
 	put_frame(&body, 1, SPAN("out two\n"));
@@ -75,7 +82,7 @@ static void test_frames_refused(void **state)
 static void test_frames_too_many(void **state)
 {
 	(void)state;
-	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_BODY_MAX);
+	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_TEXT_MAX);
 	for (int i = 0; i < OUTPUT_FRAMES_MAX; i++)
 		put_frame(&body, 1, SPAN(""));
 	assert_null(output_check(str_view(&body)));
@@ -86,8 +93,8 @@ static void test_frames_too_many(void **state)
 static void test_frames_too_much(void **state)
 {
 	(void)state;
-	static char kilobytes[32 << 10];
-	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_BODY_MAX);
+	static char kilobytes[512 << 10];
+	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_TEXT_MAX);
 	put_frame(&body, 1, (struct span){ kilobytes, sizeof(kilobytes) });
 	put_frame(&body, 2, (struct span){ kilobytes, sizeof(kilobytes) });
 	assert_null(output_check(str_view(&body)));
@@ -108,7 +115,7 @@ static void test_written_is_read(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
-	STR_AUTO body = STR_INIT(OUTPUT_BODY_MAX);
+	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	STR_AUTO object = STR_INIT(1 << 20);
 	struct output_facts facts;
 	struct span frames;
@@ -299,12 +306,12 @@ static void test_room_by_number(void **state)
 static void test_share(void **state)
 {
 	(void)state;
-	assert_int_equal(output_share(true, 20000, 4 << 20), 65536);
-	assert_int_equal(output_share(false, 1, 4 << 20), 65536);
-	assert_int_equal(output_share(false, 64, 4 << 20), 65536);
+	assert_int_equal(output_share(true, 20000, 4 << 20), 512 << 10);
+	assert_int_equal(output_share(false, 1, 4 << 20), 512 << 10);
+	assert_int_equal(output_share(false, 8, 4 << 20), 512 << 10);
 	assert_int_equal(output_share(false, 128, 4 << 20), 32768);
 	assert_int_equal(output_share(false, 20000, 4 << 20), 4194);
-	assert_int_equal(output_share(false, 0, 4 << 20), 65536);
+	assert_int_equal(output_share(false, 0, 4 << 20), 512 << 10);
 }
 
 int main(void)

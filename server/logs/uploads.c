@@ -24,6 +24,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs.h"
+#include "server/log.h"
 #include "server/server.h"
 
 enum {
@@ -42,6 +43,8 @@ struct upload {
 	struct upload *next;
 	enum { UPLOAD_REVIEW, UPLOAD_BODY, UPLOAD_QUEUED, UPLOAD_KEEPING, UPLOAD_OVER } stage;
 	struct output_call c;
+	const char *pod; /* its name; NULL: not known */
+	bool authenticated;
 	struct span index_text; /* c.id.index in the name of the pod */
 	int64_t tasks;          /* of the job */
 	int64_t dropped;        /* bytes of output that the pod did not send */
@@ -120,6 +123,8 @@ static void take_identity(struct upload *u, const struct review_user *who)
 		refuse_foreign(r, "the token is not bound to a task's pod");
 	else
 		u->c.id.pod_uid = arena_dup(&r->arena, span_of(who->pod_uid));
+	if (!r->answered)
+		u->pod = arena_dup(&r->arena, span_of(who->pod_name));
 }
 
 /* Only authenticated uploads count here, so that strangers cannot take the places of pods. */
@@ -134,6 +139,7 @@ static void upload_take_place(struct upload *u)
 		twice = twice || strcmp(o->c.id.pod_uid, u->c.id.pod_uid) == 0;
 	}
 	u->stage = UPLOAD_BODY;
+	u->authenticated = true;
 	if (twice)
 		refuse_busy(u->r, "another upload of this pod is in progress");
 	else if (n >= UPLOADS_MAX)
@@ -181,9 +187,31 @@ static bool upload_address_busy(struct upload *u)
 	return n > ADDRESS_AT_ONCE;
 }
 
+/* Which pod it is; before the TokenReview only what the token says. */
+static void upload_log(const struct request *r, struct line *line)
+{
+	const struct upload *u = r->state;
+	if (u->pod)
+		log_text(line, "pod", span_of(u->pod));
+}
+
+/* Refused for good.  Only of authenticated pods, so that strangers cannot fill the log. */
+static void upload_warn(const struct upload *u)
+{
+	const struct request *r = u->r;
+	if (!u->authenticated || !r->answered || r->reply.status < 400 || r->reply.status == 503)
+		return;
+	struct line line = log_begin(LOG_WARN, "the output of a task was not kept");
+	log_text(&line, "id", span_of(r->id));
+	log_text(&line, "pod", span_of(u->pod));
+	log_text(&line, "code", span_of(r->reply.code));
+	log_end(&line);
+}
+
 static void end_upload(void *arg)
 {
 	struct upload *u = arg;
+	upload_warn(u);
 	struct uploads *all = u->r->loop->has->uploads;
 	struct upload **link = &all->first;
 	while (*link != u)
@@ -202,6 +230,7 @@ bool uploads_begin(struct request *r)
 	struct upload *u = ARENA_NEW(&r->arena, struct upload, 1);
 	*u = (struct upload){ .r = r, .c = { .store = r->loop->store, .a = &r->arena, .arg = u } };
 	r->state = u;
+	r->log = upload_log;
 	r->reply.close = true; /* refused before its body, or the only request of a pod */
 	*all->last = u;
 	all->last = &u->next;

@@ -426,6 +426,7 @@ def no_room(check):
         check.equal("no space for a succeeded task", p.upload(frames((OUT, noise(65000, 1))), 1)[:2],
                     (413, "PayloadTooLargeError"))
         check.equal("the first stays", p.kept(), ["worker-0-0-0"])
+        check.ok("said in the log", p.server.logged(f'"pod":"{p.name}-worker-1","code":"PayloadTooLargeError"'))
         p.set_tasks(3, attempt=1)
         check.equal("in the next attempt of the job", p.upload(
             frames((OUT, noise(65000, 1))), 1, attempt=1)[0], 204)

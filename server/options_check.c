@@ -248,7 +248,8 @@ static const struct rule {
 	  "--behind-proxy if a proxy terminates TLS" },
 	{ half_output,
 	  "--output-listen and --output-url go together: pods upload the end of their output to "
-	  "this URL.  In a pod it follows from the Service rest-lit-output, if that exists when the "
+	  "this URL.  In a pod it follows from the Service rest-lit-output, if that exists when "
+	  "the "
 	  "container starts (the variable " OUTPUT_VARIABLE ")" },
 	{ output_without_cluster, "--output-listen needs a cluster, so --local excludes it" },
 	{ open_output, "--output-url must begin with https:// (for tests, http://127.0.0.1: is "

@@ -341,8 +341,8 @@ static int open_loops(struct service *s, struct err *e)
 		if (failed)
 			(void)close(fds[i]); /* unused: no data can be lost */
 		else
-			failed = loop_init(&s->loops[s->n_loops++], &s->server, NULL,
-			                   s->server.tls, fds[i], e);
+			failed = loop_init(&s->loops[s->n_loops++], &s->server,
+			                   (struct loop_port){ fds[i], s->server.tls, NULL }, e);
 	}
 	return failed;
 }
@@ -356,7 +356,8 @@ static int open_uploads(struct service *s, struct err *e)
 	if (listeners_open(&s->output_address, &fd, 1, e) < 0)
 		return -1;
 	struct loop *l = &s->loops[s->n_loops++];
-	if (loop_init(l, &s->server, &UPLOAD_ROUTE, s->server.output_tls, fd, e) < 0)
+	if (loop_init(l, &s->server, (struct loop_port){ fd, s->server.output_tls, &UPLOAD_ROUTE },
+	              e) < 0)
 		return -1;
 	l->has->uploads = uploads_new();
 	l->body_max = OUTPUT_PACKED_MAX;
@@ -371,8 +372,8 @@ static int open_metrics(struct service *s, struct err *e)
 		return 0;
 	if (listeners_open(&s->metrics_address, &fd, 1, e) < 0)
 		return -1;
-	return loop_init(&s->loops[s->n_loops++], &s->server, &METRICS_ROUTE, s->server.tls, fd,
-	                 e);
+	return loop_init(&s->loops[s->n_loops++], &s->server,
+	                 (struct loop_port){ fd, s->server.tls, &METRICS_ROUTE }, e);
 }
 
 void start_begin(struct service *s)

@@ -384,8 +384,10 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	const char *why = NULL;
 	(void)pthread_mutex_lock(&f->lock);
 	if (f->absent_ms && (!warm || clock_ms() - f->absent_ms > ABSENT_MS))
-		why = arena_printf(a, "there are no jobs: %s; kubectl apply -f "
-		                      "k8s/deploy/frameworkcontroller/crd.yaml", f->trouble);
+		why = arena_printf(a,
+		                   "there are no jobs: %s; kubectl apply -f "
+		                   "k8s/deploy/frameworkcontroller/crd.yaml",
+		                   f->trouble);
 	else if (f->trouble && !warm)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
 	(void)pthread_mutex_unlock(&f->lock);

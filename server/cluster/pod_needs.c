@@ -87,8 +87,8 @@ const char *pod_needs_apply(const struct server *s, struct arena *a, const char 
 		{ "beside-openpai/rbac.yaml", "namespace: ", "pai-user-token", o->token_namespace },
 		{ "beside-openpai/rbac.yaml options/manage-users.yaml",
 		  "namespace: ", "pai-user-v2", o->user_namespace },
-		{ "beside-openpai/rbac.yaml options/manage-users.yaml",
-		  "namespace: ", "pai-group", o->group_namespace },
+		{ "beside-openpai/rbac.yaml options/manage-users.yaml", "namespace: ", "pai-group",
+		  o->group_namespace },
 		{ "options/webhook.yaml", "rest-lit-webhook-", "default", o->instance },
 	};
 	STR_AUTO edits = STR_INIT(TEXT_MAX);

@@ -60,13 +60,15 @@ int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 	return watch(l, source->fd, e);
 }
 
-int loop_init(struct loop *l, struct server *s, const struct route *only, struct tls *tls,
-              int listen_fd, struct err *e)
+int loop_init(struct loop *l, struct server *s, struct loop_port port, struct err *e)
 {
-	*l = (struct loop){ .server = s, .listen_fd = listen_fd, .epoll_fd = -1, .wake_fd = -1 };
-	l->only = only;
-	l->tls = tls;
-	l->counts = counts_loop(s->counts, only ?: ROUTES, only ? 1 : N_ROUTES);
+	*l = (struct loop){ .server = s,
+		            .only = port.only,
+		            .tls = port.tls,
+		            .listen_fd = port.listen_fd,
+		            .epoll_fd = -1,
+		            .wake_fd = -1 };
+	l->counts = counts_loop(s->counts, l->only ?: ROUTES, l->only ? 1 : N_ROUTES);
 	l->body_max = (size_t)s->options->max_body;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -91,11 +91,15 @@ struct loop {
 int http_init(struct err *e);
 const char *http_version(void);
 
-/* Create a loop that serves `listen_fd`, which it takes over; the thread does not run yet.  only:
- * its only route, NULL: all of ROUTES.  tls: its certificate, borrowed; NULL: plain HTTP.  -1 and
- * *e: 500. */
-int loop_init(struct loop *l, struct server *s, const struct route *only, struct tls *tls,
-              int listen_fd, struct err *e);
+/* What a loop serves. */
+struct loop_port {
+	int listen_fd;            /* the loop takes it over */
+	struct tls *tls;          /* borrowed; NULL: plain HTTP */
+	const struct route *only; /* the only route; NULL: all of ROUTES */
+};
+
+/* Create a loop; the thread does not run yet.  -1 and *e: 500. */
+int loop_init(struct loop *l, struct server *s, struct loop_port port, struct err *e);
 /* Add a source.  -1 and *e: 500. */
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
 /* Start the thread.  -1 and *e: 500. */

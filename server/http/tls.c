@@ -45,7 +45,7 @@ struct pem {
 struct tls {
 	const char *cert_file, *key_file; /* NULL: tls_make */
 	char *pem;                        /* of tls_make */
-	pthread_mutex_t lock; /* for the pointer only */
+	pthread_mutex_t lock;             /* for the pointer only */
 	struct tls_chain *chain;
 	struct stamp cert_stamp, key_stamp; /* of the files read last, valid or not */
 	char warning[512];
@@ -322,13 +322,15 @@ static int made_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, st
 	bad = bad ?: gnutls_x509_crt_set_key(crt, key);
 	bad = bad ?: gnutls_x509_crt_set_serial(crt, id, 16);
 	bad = bad ?: gnutls_x509_crt_set_subject_key_id(crt, id, 20);
-	bad = bad ?: gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, NAME,
+	bad = bad
+	          ?: gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, NAME,
 	                                           sizeof(NAME) - 1);
 	bad = bad ?: gnutls_x509_crt_set_activation_time(crt, SINCE);
 	bad = bad ?: gnutls_x509_crt_set_expiration_time(crt, UNTIL);
 	bad = bad ?: made_name(crt, host);
 	bad = bad ?: gnutls_x509_crt_set_basic_constraints(crt, 1, 0);
-	bad = bad ?: gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE |
+	bad = bad
+	          ?: gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_DIGITAL_SIGNATURE |
 	                                                    GNUTLS_KEY_KEY_CERT_SIGN);
 	bad = bad ?: gnutls_x509_crt_set_key_purpose_oid(crt, GNUTLS_KP_TLS_WWW_SERVER, 0);
 	return bad ?: gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0);

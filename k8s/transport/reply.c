@@ -273,7 +273,7 @@ static struct reply_class reply_refused(const struct store_request *r, const str
 {
 	switch (x->status) {
 	case 403:
-		return (struct reply_class){ STORE_REFUSED, x->just_connected };
+		return (struct reply_class){ STORE_REFUSED, x->just_connected && !r->look };
 	case 404:
 		return not_found(r, x);
 	case 409:

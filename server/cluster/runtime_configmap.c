@@ -222,6 +222,7 @@ static void nodes_came(void *arg, const struct store_reply *reply)
 
 static void look_for(struct runtime_configmap *d, struct store_request r)
 {
+	r.look = true;
 	r.deadline_ms = clock_ms() + LOOK_MS;
 	store_request(d->store, &r);
 }

@@ -168,6 +168,18 @@ static void test_403_for_good_is_reported_soon(void **state)
 	stop();
 }
 
+/* Of a request that nobody waits for, the first answer counts. */
+static void test_403_of_a_look_is_final(void **state)
+{
+	(void)state;
+	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, FINE });
+	struct store_request r = request(STORE_LIST, 20000);
+	r.look = true;
+	assert_int_equal(ask(store, r).outcome, STORE_REFUSED);
+	assert_int_equal(server.requests, 1);
+	stop();
+}
+
 /* A server that has just come back knows its rules later than its callers. */
 static void test_403_after_an_outage_is_tried_again_for_longer(void **state)
 {
@@ -307,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_retry_after_beyond_the_deadline_ends_it),
 		cmocka_unit_test(test_403_of_a_server_that_starts_is_tried_again),
 		cmocka_unit_test(test_403_for_good_is_reported_soon),
+		cmocka_unit_test(test_403_of_a_look_is_final),
 		cmocka_unit_test(test_403_after_an_outage_is_tried_again_for_longer),
 		cmocka_unit_test(test_retry_after_is_bounded),
 		cmocka_unit_test(test_retry_after_leaves_time_to_undo),

@@ -468,6 +468,28 @@ static bool put_lines(struct str *out, struct span first, struct arena *a)
 	return span_trim(str_view(&text)).n > 0;
 }
 
+/* What else is known: the last lines of the log in the report of pai-runtime, else the diagnostics
+ * before that report, which is for programs. */
+static void put_details(struct str *out, struct span status, struct span runtime, struct arena *a)
+{
+	struct span log = scan_text(scan_path(runtime, "errorLogs", "user"), a);
+	if (!span_trim(log).n)
+		log = scan_text(scan_path(runtime, "errorLogs", "platform"), a);
+	log = span_trim(log);
+	size_t lines = 0;
+	for (size_t i = log.n; i > 0; i--) {
+		lines += log.p[i - 1] == '\n';
+		if (lines == FIELD_LINES - 1) {
+			log = span_from(log, i);
+			break;
+		}
+	}
+	struct span details = scan_text(scan_get(status, "appExitDiagnostics"), a);
+	size_t report = span_find(details, 0, "[PAI_RUNTIME_ERROR_START]");
+	details = span_to(details, report < details.n ? report : details.n);
+	put_field(out, log.n ? "lines:" : "details:", log.n ? log : details);
+}
+
 static void put_why(struct str *out, const struct progress *p, struct arena *a)
 {
 	struct span status = p->status;
@@ -482,7 +504,7 @@ static void put_why(struct str *out, const struct progress *p, struct arena *a)
 	put_solutions(out, scan_get(spec, "solution"), a);
 	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
 	if (!p->brief && !put_lines(out, first, a))
-		put_field(out, "details:", scan_text(scan_get(status, "appExitDiagnostics"), a));
+		put_details(out, status, runtime, a);
 }
 
 void progress_verdict(struct str *out, const struct progress *p, const char *job)

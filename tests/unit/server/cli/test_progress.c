@@ -223,6 +223,27 @@ static void test_progress_verdict(void **state)
 	progress_verdict(&out, &p, "mnist");
 	assert_string_equal(str_c(&out),
 	                    "mnist FAILED, exit code 255 of a[0]; the command ended with 7\n");
+	/* The report of pai-runtime is shown as what it says. */
+	static const char REPORT[] =
+	    "{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,\"appExitMessages\":{"
+	    "\"runtime\":{\"originUserExitCode\":7%s}},\"appExitDiagnostics\":\"PodFailed:\\n"
+	    "[PAI_RUNTIME_ERROR_START]\\nexitcode: 7\\n[PAI_RUNTIME_ERROR_END]\"}}";
+	static const char *const LOGS[][2] = {
+		{ "", "  details:  PodFailed:\n" },
+		{ ",\"errorLogs\":{\"platform\":\"p\\n\"}", "  lines:    p\n" },
+		{ ",\"errorLogs\":{\"user\":\"1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n10\\n11\\n12\\n13"
+		  "\\n14\\n15\\n16\\n17\\n18\\n19\\nthe end\\n\",\"platform\":\"p\"}",
+		  "  lines:    2\n            3\n" },
+	};
+	for (size_t i = 0; i < 3; i++) {
+		out.n = 0;
+		p = read_ok(arena_printf(&a, REPORT, LOGS[i][0]), &a);
+		progress_verdict(&out, &p, "mnist");
+		assert_non_null(strstr(str_c(&out), LOGS[i][1]));
+		assert_null(strstr(str_c(&out), "PAI_RUNTIME"));
+		assert_null(strstr(str_c(&out), "  ...\n"));
+	}
+	assert_non_null(strstr(str_c(&out), "            the end\n"));
 	out.n = 0;
 	p = read_ok("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
 	            "\"completedTime\":3601000,\"appExitCode\":0}}",

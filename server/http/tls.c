@@ -263,11 +263,30 @@ struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e)
 	return NULL;
 }
 
+/* The key belongs to the first certificate.  A kubelet sets owner and mode of a Secret's files now
+ * and then, which changes only their stamps. */
+static bool tls_same_certs(const struct tls_chain *a, const struct tls_chain *b)
+{
+	bool same = a->n == b->n;
+	for (unsigned i = 0; same && i < a->n; i++) {
+		gnutls_datum_t one = a->certs[i].cert;
+		gnutls_datum_t two = b->certs[i].cert;
+		same = one.size == two.size && memcmp(one.data, two.data, one.size) == 0;
+	}
+	return same;
+}
+
 int tls_refresh(struct tls *t, bool force, struct err *e)
 {
 	if (!force && !changed(t))
 		return 0;
-	return tls_load(t, e) < 0 ? -1 : 1;
+	struct tls_chain *old = tls_hold(t);
+	bool warned = t->warning[0];
+	int rc = tls_load(t, e) < 0 ? -1 : 0;
+	if (rc == 0)
+		rc = force || !tls_same_certs(old, t->chain) || (t->warning[0] && !warned);
+	tls_drop(old);
+	return rc;
 }
 
 const char *tls_warning(const struct tls *t)

@@ -8,13 +8,15 @@
 struct tls;
 struct tls_chain;
 
-/* TLS 1.3 and 1.2, at least 128 bits; in the syntax of GnuTLS. */
-#define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* TLS 1.3 and 1.2, forward secrecy, AEAD; in the syntax of GnuTLS. */
+#define TLS_PRIORITIES                                                                             \
+	"SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:"                                      \
+	"-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:+CHACHA20-POLY1305:-MAC-ALL:+AEAD"
 
 /* Read and check a chain and its key (PEM).  NULL and *e (400): unreadable, not a regular file, not
  * a certificate, or the key does not match. */
 struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e);
-/* Read the files again if they have changed (force: always).  1: new chain, 0: unchanged, -1 and
+/* Read the files again if they have changed (force: always).  1: new chain or warning, 0: unchanged, -1 and
  * *e: the old chain stays; the same bad files are reported once.  Main thread. */
 int tls_refresh(struct tls *t, bool force, struct err *e);
 /* A warning about the files read last (readable key, expiry), or NULL. */

@@ -120,7 +120,14 @@ def test_tls_versions(check):
         for arguments, fine in ((("-tls1_3",), True), (("-tls1_2",), True), (("-tls1_1", *old), False),
                                 (("-tls1", *old), False),
                                 (("-tls1_2", "-cipher", "NULL:@SECLEVEL=0"), False),
-                                (("-tls1_2", "-cipher", "DES-CBC3-SHA:@SECLEVEL=0"), False)):
+                                (("-tls1_2", "-cipher", "DES-CBC3-SHA:@SECLEVEL=0"), False),
+                                # Without forward secrecy, or without AEAD; and what is left.
+                                (("-tls1_2", "-cipher", "kRSA:@SECLEVEL=0"), False),
+                                (("-tls1_2", "-cipher", "AES128-SHA256:AES256-SHA:AES128-SHA:@SECLEVEL=0"), False),
+                                (("-tls1_2", "-cipher", "ECDHE-RSA-AES256-SHA384:ECDHE-ECDSA-AES256-SHA384:ECDHE-ECDSA-AES128-SHA"
+                                  ":ECDHE-ECDSA-AES128-CCM:ECDHE-RSA-AES128-SHA:DHE-RSA-AES128-SHA256:@SECLEVEL=0"), False),
+                                (("-tls1_2", "-cipher", "ECDHE+AESGCM:ECDHE+CHACHA20"), True),
+                                (("-tls1_3", "-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"), True)):
             code, text = s_client(server, *arguments)
             check.equal(f"s_client {' '.join(arguments)}: a handshake",
                         code == 0 and "Verify return code: 0 (ok)" in text, fine)

@@ -143,6 +143,11 @@ static void test_tls_refresh_same(void **state)
 	ERR_AUTO e = { 0 };
 	struct tls *t = open_one();
 	assert_int_equal(tls_refresh(t, false, &e), 0);
+	/* The same bytes in new files, or with another owner or mode. */
+	install(one.cert, one.key);
+	assert_int_equal(tls_refresh(t, false, &e), 0);
+	assert_int_equal(chmod(key_file, 0400), 0);
+	assert_int_equal(tls_refresh(t, false, &e), 0);
 	assert_int_equal(tls_refresh(t, true, &e), 1);
 	tls_free(t);
 }

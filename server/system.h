@@ -29,7 +29,8 @@ const char *file_warning(const struct stat *st, bool secret);
 void process_wipe_json(void);
 /* No core dumps, no ptrace, no new privileges, umask 077, no SIGPIPE. */
 void process_harden(void);
-/* Drop all capabilities but those in `keep`: bits 1 << CAP_..., of the first 32.  -1 and *e (500). */
+/* Drop all capabilities but those in `keep`: bits 1 << CAP_..., of the first 32.  -1 and *e (500).
+ */
 int process_drop_capabilities(uint32_t keep, struct err *e);
 /* Unset variables that would redirect tokens or reveal keys.  The name of the first, or NULL. */
 const char *process_scrub(void);

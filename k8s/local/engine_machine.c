@@ -1,12 +1,12 @@
 /* What this machine has and can do. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <fcntl.h>
-#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,6 +1,8 @@
 /* The files of the web page: the table, and the routes / and /web/{file}. */
 #include "server/web/web.h"
 
+#include <pthread.h>
+
 #include "base/embed.h"
 #include "base/enc.h"
 #include "k8s/cache/job_entry.h"
@@ -106,6 +108,21 @@ static const char *web_tag(struct request *r, struct span packed)
 	return arena_printf(&r->arena, "W/\"%s\"", hex);
 }
 
+/* A file for clients that want it uncompressed: inflated once, at the first request, and kept as
+ * long as the program runs; all together are as large as the page.  False: it is damaged. */
+static bool web_inflated(const struct web_file *f, struct span packed, struct span *text)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct span kept[sizeof(FILES) / sizeof(FILES[0])];
+	static struct arena arena;
+	struct span *own = &kept[f - FILES];
+	(void)pthread_mutex_lock(&lock); /* cannot fail */
+	bool good = own->p || job_entry_gunzip(packed, REPLY_MAX, GZIP_RATIO_MAX, &arena, own);
+	*text = *own;
+	(void)pthread_mutex_unlock(&lock);
+	return good;
+}
+
 static void web_send(struct request *r, const struct web_file *f)
 {
 	struct span text = { f->start, (size_t)((uintptr_t)f->end - (uintptr_t)f->start) };
@@ -114,7 +131,7 @@ static void web_send(struct request *r, const struct web_file *f)
 		return;
 	if (accepts(request_header(r, "Accept-Encoding"), SPAN("gzip"))) {
 		answer_header(r, "Content-Encoding", "gzip");
-	} else if (!job_entry_gunzip(text, REPLY_MAX, GZIP_RATIO_MAX, &r->arena, &text)) {
+	} else if (!web_inflated(f, text, &text)) {
 		answer_refuse(r, UNKNOWN_ERROR, "a file of the page is damaged");
 		return;
 	}

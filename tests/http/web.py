@@ -110,6 +110,24 @@ def forms(check, server, path, headers, text):
     return plain, packed
 
 
+def cpu_of(server, headers):
+    """Seconds of CPU for 200 requests of the largest file."""
+    def used():
+        with open(f"/proc/{server.process.pid}/stat") as f:
+            return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    before = used()
+    for _ in range(200):
+        server.request("GET", "/web/codemirror.js", headers=headers)
+    return used() - before
+
+
+def test_web_inflated_once(check):
+    """A client that wants a file uncompressed costs about as much as one that does not: inflating took 16 times as much."""
+    with Server("--standalone", "jobs", "--rate-address", "0") as server:
+        ratios = [cpu_of(server, {}) / max(cpu_of(server, GZIP), 0.05) for _ in range(3)]
+        check.ok("not inflated again and again", min(ratios) < 4.5, ratios)
+
+
 def test_web_files(check):
     """Every file of the source tree is served, and nothing else of them."""
     total = 0
@@ -269,5 +287,5 @@ def test_web_no_machine(check):
             check.equal(f"{path} needs none", yard.ask(None, "GET", path).status, 200)
 
 
-TESTS = [test_web_for_browsers, test_web_preloads, test_web_no_page, test_web_files, test_web_not_served, test_web_without_logins,
-         test_web_examples, test_web_schemas, test_web_written, test_web_no_machine]
+TESTS = [test_web_for_browsers, test_web_preloads, test_web_no_page, test_web_inflated_once, test_web_files,
+         test_web_not_served, test_web_without_logins, test_web_examples, test_web_schemas, test_web_written, test_web_no_machine]

@@ -17,7 +17,7 @@ struct dirstore {
 	struct files files;
 	struct dirstore_index *index;
 	int64_t resource_version;
-	json_t *damaged; /* [kind, key, why] of each file */
+	json_t *damaged;                       /* [kind, key, why] of each file */
 	const struct local_follower *follower; /* or NULL */
 	void *follower_arg;
 };
@@ -47,7 +47,13 @@ struct work {
 
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
 
-enum { BODY_MAX = 3145728 /* the API server's own limit */, UID_LEN = 36, KEY_TEXT = 255, TIME_TEXT = 32, DAMAGED_CODE = -8000 };
+enum {
+	BODY_MAX = 3145728 /* the API server's own limit */,
+	UID_LEN = 36,
+	KEY_TEXT = 255,
+	TIME_TEXT = 32,
+	DAMAGED_CODE = -8000
+};
 
 static void dirstore_set_text(json_t *object, const char *key, const char *value)
 {
@@ -598,9 +604,9 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	int bad = files_set_aside(&s->files, kind, key);
 	if (bad)
 		return bad;
-	FREE_AUTO char *why = xasprintf("%s/%s.json was damaged (%s) and is now in damaged/",
-	                                resource_of(kind)->plural, key,
-	                                json_string_value(json_array_get(one, 2)));
+	FREE_AUTO char *why =
+	    xasprintf("%s/%s.json was damaged (%s) and is now in damaged/",
+	              resource_of(kind)->plural, key, json_string_value(json_array_get(one, 2)));
 	if (lost)
 		framework = damaged_framework(str_view(&text), job, now);
 	else
@@ -622,7 +628,7 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	const char *user = reply_text(json_object_get(meta, "labels"), "userName");
 	FREE_AUTO char *sentence =
 	    framework ? xasprintf("%s; it is of job %s~%s, which has failed", why, user, name)
-	              : xasprintf("%s; the name of its job cannot be read", why);
+		      : xasprintf("%s; the name of its job cannot be read", why);
 	return json_array_set_new(one, 2, json_string(sentence));
 }
 
@@ -668,8 +674,9 @@ struct dirstore *dirstore_open(const char *dir, struct err *e)
 	json_array_foreach (s->damaged, i, one) {
 		int bad = o.failed ? 0 : damaged_end(s, one);
 		if (bad)
-			o.failed = err_set(e, UNKNOWN_ERROR, "%s: a damaged file cannot be set aside: %s",
-			                   dir, strerrordesc_np(-bad)) != 0;
+			o.failed =
+			    err_set(e, UNKNOWN_ERROR, "%s: a damaged file cannot be set aside: %s",
+			            dir, strerrordesc_np(-bad)) != 0;
 	}
 	if (o.failed) {
 		dirstore_close(s);

@@ -333,8 +333,7 @@ static void *engine_run(void *arg)
 
 /* ---- questions of other threads -------------------------------------------------------------- */
 
-bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
-                    struct span *why)
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
 {
 	engine_lock(e);
 	const struct engine_job *job = engine_find(e, framework_uid);

@@ -39,7 +39,7 @@ struct engine_settings {
 	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
 	const char *gpus;          /* "auto", "none" or a number; NULL: auto */
 	int64_t port_start, port_end; /* ports of tasks: start <= p < end */
-	const char *gpu_devices;   /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
+	const char *gpu_devices; /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
 
 	enum engine_images images;
 	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */
@@ -92,8 +92,7 @@ int engine_admit(const struct engine *e, const struct engine_asked *job, struct 
 
 /* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
  * it can never run.  false: there is nothing to say. */
-bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a,
-                    struct span *why);
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why);
 
 /* Of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
 struct engine_task {

@@ -148,7 +148,7 @@ struct engine {
 	pthread_t thread;
 	bool thread_runs;
 	int64_t ports_away; /* that others had when a task did not get its ports */
-	bool shares; /* engine_notice has told that tasks share CPUs and memory */
+	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
 
 	/* Protects what follows, job.why, job.share, gpu.shown, and the lists of jobs and pods. */
 	pthread_mutex_t lock;

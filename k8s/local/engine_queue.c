@@ -221,8 +221,7 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 {
 	bool ok = true;
 	for (size_t i = 0; i < n && ok; i++)
-		ok = grant_lock(e, grant[i]) &&
-		     (!grant[i]->pod || pod_take_ports(grant[i]->pod));
+		ok = grant_lock(e, grant[i]) && (!grant[i]->pod || pod_take_ports(grant[i]->pod));
 	for (size_t i = 0; i < n; i++) {
 		struct engine_grant *g = grant[i];
 		if (!ok) {

@@ -16,9 +16,8 @@ int64_t ports_wanted(struct span pod)
 {
 	ARENA_AUTO a = { 0 };
 	int64_t sum = 0;
-	struct span spec = scan_text(scan_path(pod, "metadata", "annotations",
-	                                       "rest-server/port-scheduling-spec"),
-	                             &a);
+	struct span spec = scan_text(
+	    scan_path(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"), &a);
 	struct scan labels = scan_begin(scan_get(spec, "ports"));
 	struct span key;
 	struct span label;

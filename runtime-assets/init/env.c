@@ -94,8 +94,7 @@ static struct port_source env_source(const struct writer *w, const struct role_e
 
 static bool env_has_ports(const struct role_env *r, struct port_source from)
 {
-	return r->has_ports &&
-	       (from.uid || from.given || r->ports.sequential || r->ports.n == 0);
+	return r->has_ports && (from.uid || from.given || r->ports.sequential || r->ports.n == 0);
 }
 
 static struct span env_port_list(struct writer *w, const struct role_env *r,
@@ -130,7 +129,8 @@ static void env_keep_ports(struct writer *w, const struct role_env *r, struct po
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		for (int64_t k = 0; k < l->count; k++) {
-			in->port[in->n_ports] = portspec_port(&r->ports, l, from, in->task_index, k);
+			in->port[in->n_ports] =
+			    portspec_port(&r->ports, l, from, in->task_index, k);
 			in->port_label[in->n_ports++] = l->name;
 		}
 	}

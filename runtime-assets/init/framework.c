@@ -210,9 +210,8 @@ static void framework_read_task(struct fw_task *t, const struct node *entry)
 		.pod_uid = framework_uid(node_get(attempt, "podUID")),
 		.deletion_pending = is_true(node_get(entry, "deletionPending")),
 	};
-	t->port = (struct port_source){
-		t->pod_uid, text_made_of(node_get(attempt, "podPorts"), DIGITS ",", PORT_LIST_MAX)
-	};
+	t->port = (struct port_source){ t->pod_uid, text_made_of(node_get(attempt, "podPorts"),
+		                                                 DIGITS ",", PORT_LIST_MAX) };
 }
 
 static void framework_read_status(struct framework *f, const struct node *roles, struct arena *a)

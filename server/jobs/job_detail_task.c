@@ -111,16 +111,11 @@ static const char *const TASK[TASK_MEMBERS] = {
 	[TASK_ATTEMPT] = "attemptStatus",
 };
 static const char *const TRY[TRY_MEMBERS] = {
-	[TRY_ID] = "id",
-	[TRY_STARTED] = "startTime",
-	[TRY_RAN] = "runTime",
-	[TRY_ENDED] = "completionTime",
-	[TRY_POD] = "podUID",
-	[TRY_NODE] = "podNodeName",
-	[TRY_POD_IP] = "podIP",
-	[TRY_HOST_IP] = "podHostIP",
-	[TRY_PORTS] = "podPorts",
-	[TRY_OUTCOME] = "completionStatus",
+	[TRY_ID] = "id",          [TRY_STARTED] = "startTime",
+	[TRY_RAN] = "runTime",    [TRY_ENDED] = "completionTime",
+	[TRY_POD] = "podUID",     [TRY_NODE] = "podNodeName",
+	[TRY_POD_IP] = "podIP",   [TRY_HOST_IP] = "podHostIP",
+	[TRY_PORTS] = "podPorts", [TRY_OUTCOME] = "completionStatus",
 };
 
 /* The walk stands before attemptStatus. */
@@ -622,8 +617,7 @@ static void ports_put_list(struct shower *w, const struct ports *p, const struct
 	for (int64_t i = 0; i < l->count; i++) {
 		int64_t port =
 		    p->hashed ? hashed_port(p, l, pod, i) : l->start + l->count * index + i;
-		if (given->p &&
-		    parse_i64(span_next(given, ','), 1, PORTS - 1, &port) < 0)
+		if (given->p && parse_i64(span_next(given, ','), 1, PORTS - 1, &port) < 0)
 			break;
 		if (port >= PORTS)
 			break;
@@ -643,8 +637,7 @@ void show_ports(struct shower *w, const struct ports *p, const struct task *t, s
 	struct span given = scan_text(t->at[TRY_PORTS], w->a);
 	given.p = given.n ? given.p : NULL;
 	bool waits = w->s->here && !given.p && scan_text(t->at[TRY_POD_IP], w->a).n == 0;
-	bool known =
-	    pod.n && pod.n <= UID_MAX && t->index >= 0 && total <= w->ports && !waits;
+	bool known = pod.n && pod.n <= UID_MAX && t->index >= 0 && total <= w->ports && !waits;
 	str_char(w->out, '{');
 	for (size_t i = 0; known && i < p->n; i++) {
 		if (i)

@@ -42,7 +42,9 @@ static void test_portspec_port_hashed(void **state)
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct portspec p = { .start = CASES[i].start, .end = CASES[i].end };
 		struct port_label l = { .name = CASES[i].label, .count = 2 };
-		assert_int_equal(portspec_port(&p, &l, (struct port_source){ CASES[i].uid, NULL }, 0, CASES[i].i), CASES[i].port);
+		assert_int_equal(portspec_port(&p, &l, (struct port_source){ CASES[i].uid, NULL },
+		                               0, CASES[i].i),
+		                 CASES[i].port);
 	}
 }
 
@@ -53,7 +55,8 @@ static void test_portspec_port_range_of_one(void **state)
 	struct portspec p = { .start = 65535, .end = 65536 };
 	struct port_label l = { .name = "x", .count = 1 };
 	for (int64_t i = 0; i < 100; i++)
-		assert_int_equal(portspec_port(&p, &l, (struct port_source){ "uid", NULL }, 0, i), 65535);
+		assert_int_equal(portspec_port(&p, &l, (struct port_source){ "uid", NULL }, 0, i),
+		                 65535);
 }
 
 static void test_portspec_port_sequential(void **state)

@@ -90,7 +90,9 @@ struct server {
 	uint16_t port;
 	atomic_int runtime_configmap; /* mutable: enum runtime_configmap_state */
 	atomic_int phase;             /* mutable */
-	int ended_fd;                 /* an eventfd: each loop adds 1 when it ends */
+	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
+	atomic_llong node_gpus;
+	int ended_fd; /* an eventfd: each loop adds 1 when it ends */
 };
 
 /* The state of features per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */

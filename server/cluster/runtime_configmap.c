@@ -216,8 +216,10 @@ static void log_nodes(void *arg, const char *event, const char *device, const ch
 static void nodes_came(void *arg, const struct store_reply *reply)
 {
 	struct runtime_configmap *d = arg;
-	if (!d->stopping && reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
-		pod_needs_nodes(&d->needs, reply->body, log_nodes, d);
+	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		return;
+	atomic_store(&d->server->node_gpus, pod_needs_largest(&d->needs, reply->body));
+	pod_needs_nodes(&d->needs, reply->body, log_nodes, d);
 }
 
 static void look_for(struct runtime_configmap *d, struct store_request r)

@@ -2,6 +2,7 @@
  * The routes that show one job: in full, one attempt, one task, all attempts, the configuration.
  * They find the job, wait if the client asks for it, fetch the attempt, and render it.
  */
+#include <inttypes.h>
 #include <time.h>
 
 #include "base/enc.h"
@@ -79,8 +80,18 @@ struct span job_look_machine(const struct request *r, const struct job_entry *jo
 {
 	struct engine *engine = r->loop->server->engine;
 	struct span why = { "", 0 };
-	if (engine && job->state == JOB_WAITING && job_may(r, job, JOB_SEE))
+	if (job->state != JOB_WAITING || !job_may(r, job, JOB_SEE))
+		return why;
+	int64_t most = atomic_load(&r->loop->server->node_gpus);
+	if (engine)
 		(void)engine_waiting(engine, span_of(job->uid), a, &why); /* stays "" */
+	else if (most > 0 && job->gpus > most * job->tasks)
+		why = span_of(arena_printf(a,
+		                           "asks for %" PRId64
+		                           " GPUs a task%s; the largest node had %" PRId64
+		                           " when the server last looked",
+		                           (job->gpus + job->tasks - 1) / (job->tasks ?: 1),
+		                           job->roles > 1 ? " on average" : "", most));
 	return why;
 }
 

@@ -122,6 +122,24 @@ def test_nodes_of_the_templates(check):
         api.close()
 
 
+def test_larger_than_all_nodes(check):
+    """A job whose tasks fit no node is accepted, since nodes may be added; its reason has the numbers."""
+    api = FakeApi()
+    for i, gpus in enumerate((4, 8)):
+        api.put("nodes", {"metadata": {"name": f"n{i}"}, "status": {"allocatable": {GPU: str(gpus)}}})
+    with fake_server(api, "--profile", "openpai") as server:
+        wait_until(lambda: any(r[1] == "/api/v1/nodes" for r in api.requests))
+        for name, gpus, why in (("large", 16, "asks for 16 GPUs a task; the largest node had 8 when the server last looked"),
+                                ("fits", 8, None)):
+            text = re.sub(r'"gpu": \d+', f'"gpu": {gpus}', job_v2(name))
+            check.equal(f"{name} is accepted", server.submit(text).status, 202)
+            def reason():
+                status = server.request("GET", f"/api/v2/jobs/alice~{name}").json["jobStatus"]
+                return (status.get("waitingReason") or {}).get("message")
+            check.ok(name, wait_until(lambda: reason() == why), reason())
+    api.close()
+
+
 def test_remedy_names_what_is_configured(check):
     api = FakeApi()
     with fake_server(api, "--service-account", "robot", "--namespace", "jobs") as server:
@@ -384,7 +402,7 @@ def test_translate_prints_it(check):
                 [o["kind"] for o in json.loads(image.stdout)["items"]], ["Framework"])
 
 
-TESTS = [test_all_is_there, test_missing, test_codes_that_the_controller_does_not_know,
+TESTS = [test_all_is_there, test_larger_than_all_nodes, test_missing, test_codes_that_the_controller_does_not_know,
          test_a_code_that_the_controller_did_not_know, test_nodes_of_the_templates, test_remedy_names_what_is_configured, test_not_allowed_to_look,
          test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared, test_configmap_made_by_hand,
          test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,

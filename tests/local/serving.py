@@ -310,6 +310,9 @@ def test_quotas_and_storages(check):
         check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
         m.start("second", {"main": role("true")})
         check.ok("over the quota", wait_until(lambda: "default" in m.waiting_reason("second")), m.waiting_reason("second"))
+        reply = m.submit(job("third", {"main": role("true", cpu=2)}))
+        check.ok("more than the quota", reply.status == 400 and reply.json["code"] == "InvalidProtocolError" and
+                 "asks for 2 CPUs for a task; the quota of virtual cluster default is 1" in reply.json["message"], reply)
 
 
 def test_check(check):

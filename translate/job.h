@@ -27,8 +27,8 @@ struct raw_volume {
 	struct place where;
 };
 
-/* A label or annotation with a domain, which the file of --facts must allow: else job_warn names it, and
- * job_build leaves it out. */
+/* A label or annotation with a domain, which the file of --facts must allow: else job_warn names
+ * it, and job_build leaves it out. */
 struct raw_key {
 	struct span name;
 	struct place where;

@@ -180,8 +180,8 @@ static void task_mounts_make(struct task_making *m, enum task_which which, struc
 		task_mount_own(t, task_below(m, "framework.json"), FRAMEWORK_PATH, false);
 }
 
-/* The storage is named, because users know nothing of its directory.  ENOENT has words of its own: with
- * those of the C library the exit specification would take the command for missing (-1203). */
+/* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
+ * with those of the C library the exit specification would take the command for missing (-1203). */
 static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
                                const char *path, const char *does, int fault)
 {

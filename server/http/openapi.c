@@ -104,7 +104,8 @@ static const struct answer {
 	                     .refusals = { { 400, "InvalidParametersError" },
 	                                   { 404, "NoJobError" },
 	                                   { 500, "UnknownError" } } },
-	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId", .type = "text/event-stream",
+	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId",
+	                    .type = "text/event-stream",
 	                    .refusals = { { 400, "InvalidParametersError" },
 	                                  { 404, "NoJobError" } } },
 	[ANSWER_JOB] = { "jobs", 200, "Job", .parameter = "Wait WaitFor",
@@ -187,14 +188,17 @@ static json_t *content(const char *type, const char *schema)
 /* An operationId, for instance put_api_v2_jobs_job_execution_type. */
 static void put_id(struct str *out, const char *method, const char *path)
 {
+	static const char LOWER[] = "abcdefghijklmnopqrstuvwxyz";
 	str_puts(out, method);
 	for (const char *p = path; *p; p++) {
 		bool upper = *p >= 'A' && *p <= 'Z';
-		bool letter = upper || (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
+		bool letter = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
 		if ((upper || (!letter && p[1])) && str_view(out).p[out->n - 1] != '_')
 			str_char(out, '_');
-		if (letter)
-			str_char(out, upper ? (char)(*p | 0x20) : *p);
+		if (upper)
+			str_char(out, LOWER[*p - 'A']);
+		else if (letter)
+			str_char(out, *p);
 	}
 }
 

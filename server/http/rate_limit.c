@@ -144,7 +144,8 @@ static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
 	return &r->entries[i];
 }
 
-/* Take a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is one. */
+/* Take a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is one.
+ */
 static int64_t bucket_take(int64_t *full_ns, int64_t step_ns, int64_t depth_ns, int64_t now)
 {
 	int64_t full = (*full_ns > now ? *full_ns : now) + step_ns;

@@ -22,12 +22,12 @@ int64_t rate_take(struct rate *r, struct span key, int64_t now_ms);
 
 /* ---- attempts to log in.  Any thread. ----
  *
- * `count` a minute from one address to one account, LOGIN_TOTAL times as many from one address to all
- * accounts, and to one account from all addresses.  An address from which the password of the account
- * was right within 24 hours has LOGIN_KNOWN_TIMES `count` for that account, and no other limit: others
- * cannot lock it out.  An account has at most LOGIN_KNOWN such addresses, the oldest one is forgotten;
- * so an account is tried (LOGIN_TOTAL + LOGIN_KNOWN * LOGIN_KNOWN_TIMES) * count times a minute at
- * most.  Names are kept as keyed hashes, in about 1 MiB.
+ * `count` a minute from one address to one account, LOGIN_TOTAL times as many from one address to
+ * all accounts, and to one account from all addresses.  An address from which the password of the
+ * account was right within 24 hours has LOGIN_KNOWN_TIMES `count` for that account, and no other
+ * limit: others cannot lock it out.  An account has at most LOGIN_KNOWN such addresses, the oldest
+ * one is forgotten; so an account is tried (LOGIN_TOTAL + LOGIN_KNOWN * LOGIN_KNOWN_TIMES) * count
+ * times a minute at most.  Names are kept as keyed hashes, in about 1 MiB.
  */
 
 struct login_limits;

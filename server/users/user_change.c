@@ -238,9 +238,9 @@ static bool extension_unchanged(const struct node *old, const struct node *new_v
 	return same;
 }
 
-/* Clients read the extension and send it back with a change, without what GET does not show: keys, and
- * tokens of bounded clusters.  An object keeps them while the rest of it is unchanged, so that a
- * token never goes to another address. */
+/* Clients read the extension and send it back with a change, without what GET does not show: keys,
+ * and tokens of bounded clusters.  An object keeps them while the rest of it is unchanged, so that
+ * a token never goes to another address. */
 static void put_extension_member(struct str *out, const struct node *old, const struct member *m)
 {
 	const struct member *was = node_is(old, NODE_MAP) ? node_member(old, member_key(m)) : NULL;

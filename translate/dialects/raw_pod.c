@@ -269,7 +269,8 @@ static void raw_keys_read(struct parse_context *r, const struct path *p,
                           const struct node *metadata, struct raw_pod *pod)
 {
 	static const char *const MAPS[] = { "labels", "annotations" };
-	size_t most = raw_items(node_get(metadata, MAPS[0])) + raw_items(node_get(metadata, MAPS[1]));
+	size_t most =
+	    raw_items(node_get(metadata, MAPS[0])) + raw_items(node_get(metadata, MAPS[1]));
 	struct raw_key *v = ARENA_NEW(r->a, struct raw_key, most + 1);
 	for (size_t i = 0; i < 2; i++) {
 		const struct node *map = node_get(metadata, MAPS[i]);
@@ -277,9 +278,9 @@ static void raw_keys_read(struct parse_context *r, const struct path *p,
 		for (uint32_t k = 0; map && k < map->n; k++) {
 			struct span name = member_key(&map->member[k]);
 			if (!raw_key_allowed(name, &(struct facts){ 0 }))
-				v[pod->n_keys++] = (struct raw_key){
-					name, path_place_key(r->a, &at, &map->member[k])
-				};
+				v[pod->n_keys++] =
+				    (struct raw_key){ name,
+					              path_place_key(r->a, &at, &map->member[k]) };
 		}
 	}
 	pod->keys = v;

@@ -82,7 +82,7 @@
 #define WARN_POD_NAME                                                                              \
 	"is left out: of names with a domain, only those are kept that `podMetadata` in the file " \
 	"of --facts lists"
-#define WARN_POD_DEVICE  "is taken as %s"
+#define WARN_POD_DEVICE "is taken as %s"
 /* MxJobs and manifests of the launcher */
 #define WARN_IGNORED "is not kept: it has no meaning here"
 #define WARN_HOST_NETWORK                                                                          \

@@ -221,8 +221,7 @@ static void test_login_limits_known_address(void **state)
 	assert_int_equal(allowed(l, "home", "bob", 1, 1), 0);
 	/* A mistaken user gets in after ten wrong ones, but guesses have an end here, too. */
 	assert_int_equal(allowed(l, "home", "alice", 1000, 1), LOGIN_KNOWN_TIMES * COUNT);
-	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS - 1),
-	                 LOGIN_KNOWN_TIMES * COUNT);
+	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS - 1), LOGIN_KNOWN_TIMES * COUNT);
 	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS + MINUTE_MS), COUNT);
 	login_limits_free(l);
 }
@@ -245,8 +244,8 @@ static void test_login_limits_known_are_bounded(void **state)
 	login_limits_free(l);
 }
 
-/* Many names and addresses, as many as an attacker likes: no other account is locked, no known address
- * is forgotten, and no bucket is full again. */
+/* Many names and addresses, as many as an attacker likes: no other account is locked, no known
+ * address is forgotten, and no bucket is full again. */
 static void test_login_limits_flood(void **state)
 {
 	(void)state;

@@ -20,7 +20,7 @@
 
 EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
 
-enum { COMMAND_MAX = 128 << 10 };
+enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
 
 static const int64_t KEEP_LOGS = 1 << 30;
 static const int64_t IMAGES_BYTES = INT64_C(100) << 30;
@@ -112,7 +112,7 @@ static void machine_put_word(struct str *out, struct span word)
 static int machine_other_user(const struct engine *e, struct err *err)
 {
 	STR_AUTO self = STR_INIT(COMMAND_MAX);
-	STR_AUTO text = STR_INIT(8 * COMMAND_MAX);
+	STR_AUTO text = STR_INIT(TEXT_MAX);
 	if (fd_read_str(AT_FDCWD, "/proc/self/cmdline", &self) < 0)
 		return -1;
 	str_puts(&text, "id rest-lit || useradd --create-home rest-lit; chown -R rest-lit:");

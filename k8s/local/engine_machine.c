@@ -2,12 +2,10 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
-#include <linux/capability.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,8 +105,8 @@ static void machine_put_word(struct str *out, struct span word)
 	str_char(out, '\'');
 }
 
-/* For root without user namespaces: the command that starts this program as another user, who gets
- * the files that only root may read. */
+/* The message for root is only the command that starts this program as another user, who gets the
+ * files that only root may read. */
 static int machine_other_user(const struct engine *e, struct err *err)
 {
 	STR_AUTO self = STR_INIT(COMMAND_MAX);
@@ -130,8 +128,12 @@ static int machine_other_user(const struct engine *e, struct err *err)
 static int machine_sandbox(struct engine *e, struct err *err)
 {
 	ERR_AUTO why = { 0 };
+	bool root = geteuid() == 0;
+	/* Tasks have the user id of the server: those of several users would read files of root. */
+	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
+		return machine_other_user(e, err);
 	e->sandbox = sandbox_probe(&why) == 0;
-	if (e->sandbox && geteuid() == 0)
+	if (e->sandbox && root)
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "
 		              "as they see them; use another user");
@@ -139,7 +141,6 @@ static int machine_sandbox(struct engine *e, struct err *err)
 		return 0;
 	if (e->set.sandbox == ENGINE_SANDBOX_REQUIRED || e->set.images == ENGINE_IMAGES_OCI) {
 		err_move(err, &why);
-		bool root = geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_SETFCAP) == 0;
 		return root ? machine_other_user(e, err) : -1;
 	}
 	engine_notice(e, ENGINE_WARNING, "tasks run without a sandbox: %s", err_msg(&why));

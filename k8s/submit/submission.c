@@ -57,7 +57,8 @@ struct submission {
 	unsigned tries, internal, absent; /* of this step: POSTs; answers 500; "not there" */
 	bool met;                         /* of this step: a POST was answered 409 */
 	unsigned conflicts, strange;      /* answers to the PATCH: 409; 200, but not started */
-	int64_t patience_ms; /* of this step: end of the wait for others; 0: not begun */
+	int64_t patience_ms; /* end of the wait for another server, then for the collector; 0: not
+	                        begun */
 	int64_t give_up_ms;  /* of settling and undoing */
 	bool left_behind;    /* undoing failed */
 	bool again;          /* an earlier request with this key had succeeded */
@@ -109,7 +110,8 @@ static void next(struct submission *b)
 {
 	b->tries = b->internal = b->absent = 0;
 	b->met = false;
-	b->patience_ms = 0;
+	if (b->step == 0)
+		b->patience_ms = 0;
 	b->step++;
 	if (b->step < b->objects->n)
 		submission_post(b, 0);
@@ -237,7 +239,7 @@ static void conflict(struct submission *b)
 	submission_roll_back(b);
 }
 
-/* The time of the next try; 0: this step has waited for `ms` already, or up to the deadline. */
+/* The time of the next try; 0: `ms` have passed since the first, or the deadline is near. */
 static int64_t submission_wait_ms(struct submission *b, int64_t ms)
 {
 	int64_t again = clock_ms() + PAUSE_MS;
@@ -304,8 +306,8 @@ static void submission_replace_left_over(struct submission *b, const struct stor
 	submission_get(b, OWNING, 0);
 }
 
-/* Whoever takes this submission over removes its Framework before making a PriorityClass, so one
- * that was there before this answer is older. */
+/* A server that takes this submission over removes its Framework before it makes a PriorityClass,
+ * so one that was there before this answer is older. */
 static void submission_is_owner(struct submission *b, const struct store_reply *reply)
 {
 	if (span_is(reply->uid, b->made[0].uid))
@@ -319,6 +321,8 @@ static void submission_replaced(struct submission *b, const struct store_reply *
 	(void)reply;
 	if (b->tries < 3)
 		submission_post(b, 0);
+	else if (b->step == 0)
+		submission_compare(b, clock_ms() + PAUSE_MS);
 	else
 		wait_for_collector(b); /* another client keeps creating it */
 }
@@ -343,15 +347,16 @@ static void submission_take_over(struct submission *b, const struct store_reply 
 {
 	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
 	int64_t age_ms = (reply->date_s - ownership_created_s(framework)) * 1000;
+	if (!span_is(reply->uid, b->old.uid))
+		b->patience_ms = 0; /* of yet another server */
+	submission_note_old(b, reply);
 	int64_t again = age_ms < ANOTHER_MS ? submission_wait_ms(b, ANOTHER_MS) : 0;
-	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, ours)) {
+	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, ours))
 		conflict(b);
-	} else if (again) {
+	else if (again)
 		submission_compare(b, again);
-	} else {
-		submission_note_old(b, reply);
+	else
 		submission_replace(b);
-	}
 }
 
 /* A Framework of this name exists.  An earlier attempt of the same request may have created it. */

@@ -31,8 +31,8 @@
  * installation, which nothing collects.
  *
  * Rights: podtemplates create, for pods of users; frameworks create, get, patch, delete; secrets
- *and configmaps create (without get, a lost answer means that the job is rolled back); with
- *priority classes: create, get, delete.
+ * and configmaps create (without get, a lost answer means that the job is rolled back); with
+ * priority classes: create, get, delete.
  *
  * Errors: 409 ConflictJobError, 503 BeingDeletedError (an older job of this name is being deleted),
  * 503 UnavailableError, 504 OutcomeUnknown, 413 PayloadTooLargeError, 400 InvalidProtocolError (the

@@ -28,6 +28,7 @@ struct keyring;
 struct local;
 struct login;
 struct loop_hooks;
+struct nodes;
 struct rate_limits;
 struct readiness;
 struct revocations;
@@ -92,7 +93,8 @@ struct server {
 	atomic_int phase;             /* mutable */
 	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
 	atomic_llong node_gpus;
-	int ended_fd; /* an eventfd: each loop adds 1 when it ends */
+	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */
+	int ended_fd;        /* an eventfd: each loop adds 1 when it ends */
 };
 
 /* The state of features per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */
@@ -105,9 +107,9 @@ struct features {
 	struct followers *followers;     /* NULL: no cache of jobs */
 	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
 	const struct output_store *outputs;
-	size_t dry_run_bytes;            /* held by dry runs */
-	size_t user_lists;               /* being read (user_routes.c) */
-	size_t list_rows;                /* in job lists being sent */
+	size_t dry_run_bytes; /* held by dry runs */
+	size_t user_lists;    /* being read (user_routes.c) */
+	size_t list_rows;     /* in job lists being sent */
 };
 
 extern const struct loop_hooks FEATURES;

@@ -10,6 +10,7 @@
 #include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/nodes.h"
 #include "server/cluster/pod_needs.h"
 #include "server/counts.h"
 #include "server/http/tls.h"
@@ -100,8 +101,10 @@ struct runtime_configmap {
 	struct look look[POD_OBJECTS];
 	size_t n_there;
 	struct program program[RUNTIME_PROGRAMS];
-	size_t n_programs; /* 0: by image */
-	struct str ca;     /* the ConfigMap of --output-ca; empty: none */
+	size_t n_programs;   /* 0: by image */
+	struct str ca;       /* the ConfigMap of --output-ca; empty: none */
+	struct nodes *nodes; /* NULL: pods ask for no label */
+	bool listing;        /* nodes are being listed for it alone */
 	bool stopping;
 };
 
@@ -212,14 +215,30 @@ static void log_nodes(void *arg, const char *event, const char *device, const ch
 	log_end(&line);
 }
 
-/* A missing right to list nodes is not an error. */
+/* A missing right to list nodes is not an error.  After other failures the last list counts. */
+static bool nodes_taken(struct runtime_configmap *d, const struct store_reply *reply)
+{
+	if (!d->stopping && reply->outcome == STORE_REFUSED)
+		nodes_list(d->nodes, SPAN(""));
+	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+		return false;
+	atomic_store(&d->server->node_gpus, pod_needs_largest(&d->needs, reply->body));
+	nodes_list(d->nodes, reply->body);
+	return true;
+}
+
 static void nodes_came(void *arg, const struct store_reply *reply)
 {
 	struct runtime_configmap *d = arg;
-	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
-		return;
-	atomic_store(&d->server->node_gpus, pod_needs_largest(&d->needs, reply->body));
-	pod_needs_nodes(&d->needs, reply->body, log_nodes, d);
+	if (nodes_taken(d, reply))
+		pod_needs_nodes(&d->needs, reply->body, log_nodes, d);
+}
+
+static void nodes_came_again(void *arg, const struct store_reply *reply)
+{
+	struct runtime_configmap *d = arg;
+	d->listing = false;
+	(void)nodes_taken(d, reply); /* the next list is soon */
 }
 
 static void look_for(struct runtime_configmap *d, struct store_request r)
@@ -229,15 +248,20 @@ static void look_for(struct runtime_configmap *d, struct store_request r)
 	store_request(d->store, &r);
 }
 
+static void look_for_nodes(struct runtime_configmap *d, store_callback *done)
+{
+	look_for(d, (struct store_request){ .verb = STORE_LIST,
+	                                    .kind = KIND_NODE,
+	                                    .query = d->needs.node_query,
+	                                    .whole = true,
+	                                    .done = done,
+	                                    .arg = d });
+}
+
 static void look_for_all(struct runtime_configmap *d)
 {
-	if (d->needs.node_query)
-		look_for(d, (struct store_request){ .verb = STORE_LIST,
-		                                    .kind = KIND_NODE,
-		                                    .query = d->needs.node_query,
-		                                    .whole = true,
-		                                    .done = nodes_came,
-		                                    .arg = d });
+	if (d->nodes)
+		look_for_nodes(d, nodes_came);
 	if (d->needs.n)
 		look_for(d, (struct store_request){ .verb = STORE_GET,
 		                                    .kind = KIND_CONFIGMAP,
@@ -491,6 +515,8 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 	}
 	if (!s->local) /* a directory has no pods */
 		pod_needs_read(s, &d->arena, &d->needs);
+	if (d->needs.node_query)
+		s->nodes = d->nodes = nodes_new(s);
 	for (size_t i = 0; i < d->needs.n; i++)
 		d->look[i] = (struct look){ d, &d->needs.object[i] };
 	for (struct program *p = d->program;
@@ -512,7 +538,7 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 
 bool runtime_configmap_check_again(struct runtime_configmap *d)
 {
-	if (store_pending(d->store))
+	if (store_pending(d->store) > d->listing)
 		return false; /* already going on */
 	ERR_AUTO e = { 0 };
 	STR_AUTO ca = STR_INIT(CA_MAX);
@@ -531,6 +557,13 @@ bool runtime_configmap_check_again(struct runtime_configmap *d)
 void runtime_configmap_run_once(struct runtime_configmap *d)
 {
 	store_reap(d->store);
+	if (d->nodes) {
+		nodes_run_once(d->nodes);
+		if (!store_pending(d->store) && nodes_wanted(d->nodes)) {
+			d->listing = true;
+			look_for_nodes(d, nodes_came_again);
+		}
+	}
 	store_start(d->store);
 }
 
@@ -550,6 +583,7 @@ void runtime_configmap_free(struct runtime_configmap *d)
 		return;
 	d->stopping = true;
 	store_free(d->store);
+	nodes_free(d->nodes);
 	str_done(&d->ca);
 	arena_done(&d->arena);
 	free(d);

@@ -3,6 +3,7 @@
 
 #include "k8s/cache/cache.h"
 #include "server/accounts/account.h"
+#include "server/cluster/nodes.h"
 #include "server/cluster/scheduler.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
@@ -121,6 +122,25 @@ static void put_cluster(struct request *r, struct span name, const struct resour
 	str_char(out, '}');
 }
 
+/* Clients without an account see no names of nodes. */
+static void clusters_put_nodes(struct request *r)
+{
+	struct str *out = &r->reply.body;
+	struct node_gpus *nodes;
+	size_t n = r->user ? nodes_copy(r->loop->server->nodes, &r->arena, &nodes) : 0;
+	str_char(out, '{');
+	for (size_t i = 0; i < n; i++) {
+		str_puts(out, i ? "," : "");
+		str_json(out, span_of(nodes[i].name));
+		str_printf(out,
+		           ":{\"gpuUsed\":%" PRId64 ",\"gpuAvailable\":%" PRId64
+		           ",\"gpuTotal\":%" PRId64 "}",
+		           nodes[i].used, nodes[i].available, nodes[i].total);
+	}
+	str_char(out, '}');
+	users_send(r);
+}
+
 void clusters_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
@@ -128,9 +148,11 @@ void clusters_get(struct request *r)
 	struct span value;
 	if (!users_ready(r))
 		return;
+	if (query_get(r, "nodes", &value)) {
+		clusters_put_nodes(r);
+		return;
+	}
 	size_t n = all_clusters(r, &names);
-	if (query_get(r, "nodes", &value))
-		n = 0; /* nodes are unknown here */
 	struct resources *used = ARENA_NEW(&r->arena, struct resources, n + 1);
 	count_used(r, names, n, used);
 	str_char(out, '{');

@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import re
+import signal
 import tempfile
 from urllib.parse import urlencode
 
@@ -431,6 +432,65 @@ def test_cluster_use(check):
     api.close()
 
 
+def test_nodes(check):
+    """GPUs of each node, without those that tasks of running jobs use."""
+    def node(name, gpus, **spec):
+        api.put("nodes", {"metadata": {"name": name}, "spec": spec, "status": {"allocatable": {"nvidia.com/gpu": str(gpus)}}})
+
+    def row(used, available, total):
+        return {"gpuUsed": used, "gpuAvailable": available, "gpuTotal": total}
+
+    def asks():
+        return sum(r[1] == "/api/v1/nodes" for r in api.requests)
+
+    def again(**fault):
+        before = asks()
+        api.faults.clear()
+        if fault:
+            api.fault("GET", "nodes", **fault)
+        # Again: ignored while the objects of pods are being checked.
+        check.ok(f"{fault}: asked", wait_until(lambda: server.process.send_signal(signal.SIGHUP) or asks() > before))
+
+    def seen():
+        return server.request("GET", "/api/v2/virtual-clusters?nodes").json
+
+    api = FakeApi()
+    node("node0", 4)
+    node("node1", 2)
+    node("node2", 8, unschedulable=True, taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
+    node("node3", 8, taints=[{"key": "site/gpu", "effect": "NoSchedule"}])
+    node("none", 0)
+    api.put("frameworks", snapshot("06-AttemptRunning", "alice", "runs", totalGpuNumber="4"))  # of which node1 has two tasks
+    api.put("frameworks", snapshot("11-Completed-succeeded", "alice", "done", totalGpuNumber="4"))
+    api.put("frameworks", snapshot("10-AttemptCompleted", "alice", "ends", totalGpuNumber="4"))
+    cells = snapshot("06-AttemptRunning", "bob", "cells", "v100", totalGpuNumber="8")  # HiveD: no limits
+    for role in cells["spec"]["taskRoles"]:
+        pod = role["task"]["pod"]
+        del pod["spec"]["containers"][0]["resources"]
+        pod["metadata"].setdefault("annotations", {})["hivedscheduler.microsoft.com/pod-scheduling-spec"] = \
+            "virtualCluster: v100\nleafCellNumber: 2\naffinityGroup:\n  members:\n    - leafCellNumber: 7\n"
+    want = {"node0": row(1, 3, 4), "node1": row(2, 0, 2), "node2": row(1, 0, 8), "node3": row(0, 8, 8), "none": row(0, 0, 0)}
+    with fake_server(api, "--profile", "openpai") as server:
+        check.ok("jobs are known", server.ready())
+        check.ok("nodes", wait_until(lambda: seen() == want), seen())
+        check.equal("v1", get(server, "/api/v1/virtual-clusters?nodes").json, want)
+        again(status=403)
+        check.ok("without the right", wait_until(lambda: seen() == {}), seen())
+        api.put("frameworks", cells)
+        again()
+        want.update({"node0": row(3, 1, 4), "node1": row(6, 0, 2), "node2": row(3, 0, 8)})
+        check.ok("with it, and cells of HiveD", wait_until(lambda: seen() == want), seen())
+        unread = snapshot("06-AttemptRunning", "bob", "unread", totalGpuNumber="2")
+        unread["status"]["attemptStatus"].update({"taskRoleStatuses": None, "taskRoleStatusesCompressed": "AAAA"})
+        api.put("frameworks", unread)
+        again()
+        want.update({"node0": row(3, 0, 4), "node3": row(0, 6, 8)})
+        check.ok("GPUs on unknown nodes are not free", wait_until(lambda: seen() == want), seen())
+        again(status=503)
+        check.equal("in an outage the last ones", seen(), want)
+    api.close()
+
+
 def test_groups(check):
     """Users see themselves, admins all users."""
     facts = {**FACTS, "groups": {**FACTS["groups"], "nlp": {"description": "the language team"}}}
@@ -672,7 +732,7 @@ def test_openapi(check):
 
 TESTS = [test_forms, test_form_errors, test_order_of_refusals, test_path_user,
          test_every_route_without_token, test_info, test_vs_code_probe, test_job_states, test_users,
-         test_storages_and_clusters, test_cluster_use, test_groups, test_idempotency, test_idempotency_secret, test_idempotency_other_job,
+         test_storages_and_clusters, test_cluster_use, test_nodes, test_groups, test_idempotency, test_idempotency_secret, test_idempotency_other_job,
          test_idempotency_other_job_at_once,
          test_idempotency_after_waiting,
          test_idempotency_at_once, test_openapi]

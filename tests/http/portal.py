@@ -2,9 +2,10 @@
 Secrets."""
 import base64
 import json
+import signal
 
 from clients import TokenServer
-from harness import job_v2
+from harness import job_v2, wait_until
 from openpai import USERS, hexed, password_hash
 from signin import PASSWORD, Cluster
 from tokens import bearer, token
@@ -101,6 +102,22 @@ def test_portal_recorded(check):
                 check.equal(what, reply.json, [])
             for member in wanted or ():
                 check.ok(f"{what}: {member}", member in first, reply)
+
+
+def test_portal_home(check):
+    """The home page counts the nodes by their available GPUs.  Clients without an account see none."""
+    with cluster("--profile", "openpai", "--compat", "openpai", mode="stored") as c:
+        alice = bearer(c.store("alice", token("alice")))
+
+        def nodes(version, headers=None):
+            return c.server.request("GET", f"/api/v{version}/virtual-clusters?nodes", headers=headers).json
+
+        for i, gpus in enumerate((8, 0)):
+            c.api.put("nodes", {"metadata": {"name": f"node{i}"}, "status": {"allocatable": {"nvidia.com/gpu": str(gpus)}}})
+        check.ok("ready", c.server.ready())
+        check.ok("nodes", wait_until(lambda: c.server.process.send_signal(signal.SIGHUP) or nodes(2, alice)), nodes(2, alice))
+        check.equal("what it reads", {k: v["gpuAvailable"] for k, v in nodes(2, alice).items()}, {"node0": 8, "node1": 0})
+        check.equal("anonymous", nodes(1), {})
 
 
 def test_profile_round_trip(check):
@@ -285,5 +302,5 @@ def test_user_lists_are_bounded(check):
         check.equal("no lists for others", asked, [])
 
 
-TESTS = [test_profile_round_trip, test_portal_recorded, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
+TESTS = [test_profile_round_trip, test_portal_recorded, test_portal_home, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
          test_user_conflicts, test_user_lists_are_bounded]

@@ -166,7 +166,7 @@ static void nodes_count_role(struct nodes *n, struct span doc, struct span role,
 	int64_t gpus = nodes_role_gpus(n, doc, scan_text(scan_get(role, "name"), a), a);
 	struct scan s = scan_begin(scan_get(role, "taskStatuses"));
 	struct span task;
-	struct node_gpus wanted;
+	struct node_gpus wanted = { 0 };
 	while (gpus && scan_item(&s, &task)) {
 		struct span state = scan_text(scan_get(task, "state"), a);
 		struct span name = scan_text(scan_path(task, "attemptStatus", "podNodeName"), a);

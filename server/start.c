@@ -109,7 +109,7 @@ static int check_options(struct service *s, const char **file, struct err *e)
 	    (output && address_port(&s->output_address) < LOW_PORTS) ||
 	    (metrics && address_port(&s->metrics_address) < LOW_PORTS))
 		keep |= 1u << CAP_NET_BIND_SERVICE;
-	if (o->local[0])
+	if (options_run_here(o) && o->no_auth)
 		keep |= 1u << CAP_SETFCAP; /* root needs it for user namespaces: the sandbox */
 	return process_drop_capabilities(keep, e);
 }

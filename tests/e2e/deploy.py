@@ -333,7 +333,7 @@ def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
     check.ok(f"{what}: the certificate for uploads is there", wait_until(lambda: cluster.api(
         "GET", f"/api/v1/namespaces/{jobs}/configmaps/rest-lit-output-ca")[1].get("data", {}).get(
             "ca.crt", "").strip() == certificate.strip()), server.log()[-2000:])
-    # Of names that no overlay before had: this cluster does not delete what jobs own.
+    # Of names that no overlay before had: this cluster does not collect what jobs own.
     with Stage(cluster, server, jobs, {"Content-Type": "application/json", **headers}) as stage:
         def one(i):
             value = json.loads(job_v2(f"{what}-{i}"))
@@ -348,6 +348,8 @@ def logs_outlive_their_pods(check, cluster, what, server, jobs, headers):
         for name, word in (("stdout", "out"), ("stderr", "err")):
             check.equal(f"{what}: {LOGS} of {LOGS}: {name}", [stage.portal(f"{what}-{i}", "worker", name) for i in range(LOGS)], [
                 (200, f"{word} {i}\n".encode()) for i in range(LOGS)])
+    status, _ = cluster.api("DELETE", f"/api/v1/namespaces/{jobs}/configmaps?labelSelector=rest-lit%2Fhistory")
+    check.equal(f"{what}: outputs are deleted, as with their jobs", status, 200)
 
 
 def picks_a_ready_pod(check, cluster):

@@ -33,8 +33,6 @@ void answer_with(struct request *r, struct MHD_Response *response);
 
 /* ---- admission.c: checks before the handler runs; each step may answer ---- */
 
-enum { BODIES_MAX = 64 << 20 };
-
 /* All headers are in r->head: is this one well-formed request?  head_end: see request_check. */
 void admission_check_head(struct request *r, const char *version, const char *head_end);
 /* Find the route and the principal. */

@@ -18,7 +18,7 @@ struct long_lived;
 struct stream;
 struct features;
 
-enum { LOOP_SOURCES = 8 };
+enum { LOOP_SOURCES = 8, BODIES_MAX = 64 << 20 };
 
 /* A further event source of a loop. */
 struct loop_source {
@@ -70,7 +70,7 @@ struct loop {
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;
-	size_t body_bytes;  /* of unfinished bodies; at most BODIES_MAX */
+	size_t body_bytes;  /* of unfinished bodies, and of uploads; at most BODIES_MAX */
 	size_t large_bytes; /* of large answers (answer_hold) */
 	size_t used_bytes;  /* by current requests (request_uses) */
 	bool flood;         /* used_bytes was above FLOOD (loop.c) */

@@ -160,17 +160,29 @@ static int64_t whole_seconds(int64_t ns)
 	return (ns + NS_PER_S - 1) / NS_PER_S;
 }
 
-int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
+static int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
 {
 	if (!r->step_ns)
 		return 0;
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
 	uint32_t *slot = slot_of(r, key);
 	(void)pthread_mutex_lock(&r->lock); /* cannot fail */
-	int64_t wait = bucket_take(&entry_of(r, slot, key)->full_ns, r->step_ns, r->depth_ns,
-	                           now_ms * NS_PER_MS);
+	struct entry *x = entry_of(r, slot, key);
+	int64_t full_ns = x->full_ns;
+	int64_t wait =
+	    bucket_take(take ? &x->full_ns : &full_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);
 	(void)pthread_mutex_unlock(&r->lock);
 	return whole_seconds(wait);
+}
+
+int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
+{
+	return rate_ask(r, key, now_ms, true);
+}
+
+int64_t rate_wait(struct rate *r, struct span key, int64_t now_ms)
+{
+	return rate_ask(r, key, now_ms, false);
 }
 
 /* ---- attempts to log in ---- */
@@ -415,8 +427,10 @@ static bool rate_limit_refuse(struct request *r, int64_t wait_s, const char *wha
 void rate_limit_check(struct request *r)
 {
 	struct rate_limits *l = r->loop->server->rate_limits;
+	/* Pods share the address of their node; their uploads have limits of their own. */
+	bool shared = r->loop->only && r->loop->only->auth == AUTH_POD;
 	believe_proxy(l, r);
-	if (l->on && !is_free(span_of(r->path)))
+	if (l->on && !shared && !is_free(span_of(r->path)))
 		(void)rate_limit_refuse(
 		    r, rate_take(l->addresses, client_address_key(&r->client), clock_ms()),
 		    "requests from this address");

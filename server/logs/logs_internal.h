@@ -125,6 +125,10 @@ void output_put(struct str *out, struct span frames, unsigned streams);
 struct span output_pack(struct span frames, struct arena *a);
 /* The frames again, in the arena.  false: they are invalid. */
 bool output_unpack(struct span packed, struct arena *a, struct span *frames);
+/* Cuts the oldest output off, so that at most `room` bytes remain, in the arena; adds the bytes of
+ * output that are cut off to *dropped.  It compresses a few times at most.  false: no room for any
+ * output, or *packed is invalid; nothing is changed. */
+bool output_cut(struct span *packed, size_t room, struct arena *a, int64_t *dropped);
 
 enum {
 	OUTPUTS_MAX = 1000,         /* per job */
@@ -194,20 +198,17 @@ struct output_call {
 };
 
 /*
- * Where the ends of outputs are kept: a table of four functions.  What is read is untrusted.  All
+ * Where the ends of outputs are kept: a table of three functions.  What is read is untrusted.  All
  * on the thread of c->store; nothing blocks.
- *
- * list   the kept outputs of the job of c->id
- * put    keeps c->packed as the output of c->id, unless the list has changed since `list`, and
- * drops the displaced from the list; the same output again is OUTPUT_DONE get    c->facts and
- * c->frames of c->id delete an output that put has dropped from the list.  Without an answer: it
- * goes with the job at the latest.
  */
 struct output_store {
+	/* The kept outputs of the job of c->id. */
 	void (*list)(struct output_call *c);
+	/* Keeps c->packed as the output of c->id, unless the list has changed since `list`, and
+	 * deletes the displaced ones.  The same output again is OUTPUT_DONE. */
 	void (*put)(struct output_call *c);
+	/* c->facts and c->frames of c->id. */
 	void (*get)(struct output_call *c);
-	void (*delete)(struct store *s, const struct output_id *id, int64_t deadline_ms);
 };
 
 /* ---- output_configmaps.c: its objects.  Pure; untrusted when they are read back. ---- */

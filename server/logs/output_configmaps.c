@@ -1,10 +1,11 @@
 /*
  * Kept outputs as ConfigMaps: one per output, and the index of a job.  To put one:
  *
- *	CREATE or PATCH of the index -> CREATE of the output
+ *	CREATE or PATCH of the index -> CREATE of the output, and DELETE of those displaced
  *
- * The index is written first, so that the kept outputs never exceed their limit.  If the server is
- * killed in between, a repeated put finds its line and continues.
+ * The index is written first, so that new outputs have room within the limit.  If the server is
+ * killed in between, a repeated put finds its line and continues; a displaced output then goes
+ * with the job.
  */
 #include "server/logs/logs_internal.h"
 
@@ -268,16 +269,46 @@ static void output_make(struct output_call *c)
 	                                      .done = output_made });
 }
 
+static void output_removed(void *name, const struct store_reply *reply)
+{
+	(void)reply;
+	free(name);
+}
+
+/* No line names them any more, whatever becomes of the new output.  Nobody waits for it. */
+static void outputs_delete_displaced(const struct output_call *c)
+{
+	for (size_t i = 0; i < c->index.n; i++) {
+		const struct output_entry *e = &c->index.v[i];
+		struct output_id id = c->id;
+		if (!e->displaced)
+			continue;
+		id.role = e->role;
+		id.index = e->index;
+		id.attempt = e->attempt;
+		id.retry = e->retry;
+		char *name = xstrdup(output_name(c->a, &id));
+		store_request(c->store, &(struct store_request){ .verb = STORE_DELETE,
+		                                                 .kind = KIND_CONFIGMAP,
+		                                                 .name = name,
+		                                                 .deadline_ms = c->deadline_ms,
+		                                                 .done = output_removed,
+		                                                 .arg = name });
+	}
+}
+
 static void index_written(void *arg, const struct store_reply *reply)
 {
 	struct output_call *c = arg;
-	if (reply->outcome == STORE_OK)
+	if (reply->outcome == STORE_OK) {
 		output_make(c);
-	else if (reply->outcome == STORE_EXISTS || reply->outcome == STORE_CONFLICT ||
-	         reply->outcome == STORE_NOT_FOUND)
+		outputs_delete_displaced(c);
+	} else if (reply->outcome == STORE_EXISTS || reply->outcome == STORE_CONFLICT ||
+	           reply->outcome == STORE_NOT_FOUND) {
 		c->done(c, OUTPUT_OUTDATED, reply->message);
-	else
+	} else {
 		output_fail(c, reply);
+	}
 }
 
 static void output_keep(struct output_call *c)
@@ -301,23 +332,4 @@ static void output_keep(struct output_call *c)
 	                                      .done = index_written });
 }
 
-static void output_removed(void *name, const struct store_reply *reply)
-{
-	(void)reply;
-	free(name);
-}
-
-static void output_delete(struct store *s, const struct output_id *id, int64_t deadline_ms)
-{
-	ARENA_AUTO a = { 0 };
-	char *name = xstrdup(output_name(&a, id));
-	store_request(s, &(struct store_request){ .verb = STORE_DELETE,
-	                                          .kind = KIND_CONFIGMAP,
-	                                          .name = name,
-	                                          .deadline_ms = deadline_ms,
-	                                          .done = output_removed,
-	                                          .arg = name });
-}
-
-const struct output_store OUTPUT_CONFIGMAPS = { output_list, output_keep, output_get,
-	                                        output_delete };
+const struct output_store OUTPUT_CONFIGMAPS = { output_list, output_keep, output_get };

@@ -4,7 +4,7 @@
 
 #include "k8s/cache/job_entry.h"
 
-enum { PACKED_MAX = OUTPUT_TEXT_MAX + 4096, RATIO = 2000 };
+enum { PACKED_MAX = OUTPUT_TEXT_MAX + 4096, RATIO = 2000, CUTS_MAX = 8 };
 
 /* ---- frames ---- */
 
@@ -103,6 +103,35 @@ bool output_unpack(struct span packed, struct arena *a, struct span *frames)
 {
 	return job_entry_gunzip(packed, OUTPUT_TEXT_MAX, RATIO, a, frames) &&
 	       !output_check(*frames);
+}
+
+bool output_cut(struct span *packed, size_t room, struct arena *a, int64_t *dropped)
+{
+	ARENA_AUTO whole = { 0 };
+	struct span all;
+	if (packed->n <= room)
+		return true;
+	if (!output_unpack(*packed, &whole, &all))
+		return false;
+	size_t content = output_content(all);
+	size_t most = content;
+	size_t needs = packed->n;
+	for (size_t left = CUTS_MAX; left > 0; left--) {
+		ARENA_AUTO once = { 0 };
+		/* As compressible as what was tried; the less, the more often that was wrong. */
+		most = most * room / needs * left / CUTS_MAX;
+		if (!most)
+			return false;
+		struct span last = output_last(all, most, &once);
+		struct span fits = output_pack(last, &once);
+		needs = fits.n;
+		if (needs > room)
+			continue;
+		*packed = arena_span(a, fits);
+		*dropped += (int64_t)(content - output_content(last));
+		return true;
+	}
+	return false;
 }
 
 /* ---- which are kept ---- */

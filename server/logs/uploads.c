@@ -2,7 +2,7 @@
  * Uploads of output.  Those of one job run one after the other:
  *
  *	TokenReview -> [body] -> the task, in the cache, else GET of the Framework
- *	-> list of kept outputs -> put (again if another server was faster) -> delete displaced ones
+ *	-> list of kept outputs -> put (again if another server was faster)
  */
 #include "server/logs/logs_internal.h"
 
@@ -28,38 +28,40 @@
 #include "server/server.h"
 
 enum {
-	UPLOADS_MAX = 256,     /* at once, of tokens that were authenticated */
-	ADDRESS_UPLOADS = 120, /* per minute */
-	ADDRESS_AT_ONCE = 32,  /* also of tokens that are still to be authenticated */
+	UPLOADS_MAX = 128,    /* at once, of tokens that were authenticated */
+	POD_UPLOADS = 2,      /* of one pod: the second repeats the first */
+	ADDRESS_BAD = 120,    /* tokens per minute that a TokenReview refuses */
+	ADDRESS_REVIEWS = 32, /* at once */
 	ADDRESSES = 4096,
 	KEEPING_MAX = 16,   /* being kept at once; the others wait with their bodies */
 	DEADLINE_MS = 5000, /* the timeout of pai-runtime */
 	TRIES = 8,
 	FRAMEWORK_NAME = 32, /* hex digits, if rest-lit has created it */
 };
+_Static_assert(UPLOADS_MAX *OUTPUT_PACKED_MAX <= BODIES_MAX, "bodies of all uploads");
 
 struct upload {
 	struct request *r;
 	struct upload *next;
 	enum { UPLOAD_REVIEW, UPLOAD_BODY, UPLOAD_QUEUED, UPLOAD_KEEPING, UPLOAD_OVER } stage;
 	struct output_call c;
-	const char *pod; /* its name; NULL: not known */
+	const char *pod; /* its name, by the token */
+	bool known;      /* the pod that the token claims is in the cache */
 	bool authenticated;
 	struct span index_text; /* c.id.index in the name of the pod */
 	int64_t tasks;          /* of the job */
-	int64_t dropped;        /* bytes of output that the pod did not send */
 	int tries;
 };
 
 struct uploads {
-	struct rate *addresses;
+	struct rate *bad;             /* by address */
 	struct upload *first, **last; /* all, from the header to the end of the answer */
 };
 
 struct uploads *uploads_new(void)
 {
 	struct uploads *u = xcalloc(1, sizeof(*u));
-	u->addresses = rate_new(ADDRESS_UPLOADS, 60, ADDRESSES);
+	u->bad = rate_new(ADDRESS_BAD, 60, ADDRESSES);
 	u->last = &u->first;
 	return u;
 }
@@ -68,7 +70,7 @@ void uploads_free(struct uploads *u)
 {
 	if (!u)
 		return;
-	rate_free(u->addresses);
+	rate_free(u->bad);
 	free(u);
 }
 
@@ -131,16 +133,20 @@ static void take_identity(struct upload *u, const struct review_user *who)
 static void upload_take_place(struct upload *u)
 {
 	size_t n = 0;
-	bool twice = false;
+	size_t same = 0;
+	bool arriving = false;
 	for (const struct upload *o = u->r->loop->has->uploads->first; o; o = o->next) {
 		if (o->stage == UPLOAD_REVIEW || o->stage == UPLOAD_OVER)
 			continue;
 		n++;
-		twice = twice || strcmp(o->c.id.pod_uid, u->c.id.pod_uid) == 0;
+		if (strcmp(o->c.id.pod_uid, u->c.id.pod_uid) != 0)
+			continue;
+		same++;
+		arriving = arriving || o->stage == UPLOAD_BODY;
 	}
 	u->stage = UPLOAD_BODY;
 	u->authenticated = true;
-	if (twice)
+	if (arriving || same >= POD_UPLOADS)
 		refuse_busy(u->r, "another upload of this pod is in progress");
 	else if (n >= UPLOADS_MAX)
 		refuse_busy(u->r, "too many uploads at once");
@@ -163,35 +169,79 @@ static void token_reviewed(void *arg, enum token_verdict f, const struct review_
 	} else {
 		refuse_busy(r, arena_dup(&r->arena, span_of(why)));
 	}
-	if (!r->answered)
+	if (!r->answered) {
 		upload_take_place(u);
+		return;
+	}
+	u->stage = UPLOAD_OVER;
+	if (f != TOKEN_UNKNOWN && !u->known)
+		(void)rate_take(r->loop->has->uploads->bad, span_of(r->client_text), clock_ms());
 }
 
-/* The limits of an address come first, so that it uses up nothing of others. */
-static bool upload_address_busy(struct upload *u)
+enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
+
+/* Does the document name this pod?  If so, fills in the attempt. */
+static enum task_match match_task(struct upload *u, const struct job_entry *job, struct span doc)
+{
+	ARENA_AUTO a = { 0 };
+	struct task_found task;
+	if (job->deleting)
+		return TASK_OTHER;
+	if (!logs_find_task(doc, u->c.id.role, u->index_text, &a, &task) || !task.pod_uid[0])
+		return TASK_UNKNOWN;
+	if (strcmp(task.pod_uid, u->c.id.pod_uid) != 0)
+		return TASK_OTHER;
+	u->c.id.framework_uid = arena_dup(&u->r->arena, span_of(job->uid));
+	u->c.id.attempt = task.attempt;
+	u->c.id.retry = task.retry;
+	u->tasks = job->tasks;
+	u->c.entry.role = u->c.id.role;
+	u->c.entry.index = u->c.id.index;
+	u->c.entry.attempt = u->c.id.attempt;
+	u->c.entry.retry = u->c.id.retry;
+	return TASK_MATCHES;
+}
+
+static bool match_cache(struct upload *u)
+{
+	struct cache *cache = u->r->loop->server->cache;
+	CACHE_VIEW_AUTO *view = cache ? cache_view(cache) : NULL;
+	const struct job_entry *job = view ? view_find(view, span_of(u->c.id.framework)) : NULL;
+	ARENA_AUTO a = { 0 };
+	struct span doc;
+	return job && job_entry_doc(job, &a, &doc) && match_task(u, job, doc) == TASK_MATCHES;
+}
+
+/*
+ * May its TokenReview start?  Pods share an address (that of their node), so what one of them does
+ * must not use up what the others need.  The limits of an address are therefore for tokens whose
+ * pod is not in the cache; the uid, which is random, tells.  The others wait for nobody, but there
+ * is one review at a time of an address and pod.
+ */
+static void upload_admit_review(struct upload *u)
 {
 	struct request *r = u->r;
 	struct uploads *all = r->loop->has->uploads;
 	size_t n = 0;
-	int64_t wait_s = rate_take(all->addresses, span_of(r->client_text), clock_ms());
+	u->known = match_cache(u);
+	for (const struct upload *o = all->first; o; o = o->next)
+		n += o != u && o->stage == UPLOAD_REVIEW && o->known == u->known &&
+		     strcmp(o->r->client_text, r->client_text) == 0 &&
+		     (!u->known || strcmp(o->c.id.pod_uid, u->c.id.pod_uid) == 0);
+	int64_t wait_s = u->known ? 0 : rate_wait(all->bad, span_of(r->client_text), clock_ms());
 	if (wait_s) {
 		answer_header(r, "Retry-After", arena_printf(&r->arena, "%lld", (long long)wait_s));
 		answer_refuse(r, 429, "TooManyRequestsError",
-		              "too many uploads from this address in a minute");
-		return true;
+		              "too many invalid tokens from this address in a minute");
+	} else if (n >= (u->known ? 1 : ADDRESS_REVIEWS)) {
+		refuse_busy(r, "too many uploads of this address or pod wait for authentication");
 	}
-	for (const struct upload *o = all->first; o; o = o->next)
-		n += o->stage != UPLOAD_OVER && strcmp(o->r->client_text, r->client_text) == 0;
-	if (n > ADDRESS_AT_ONCE)
-		refuse_busy(r, "too many uploads from this address at once");
-	return n > ADDRESS_AT_ONCE;
 }
 
-/* Which pod it is; before the TokenReview only what the token says. */
 static void upload_log(const struct request *r, struct line *line)
 {
 	const struct upload *u = r->state;
-	if (u->pod)
+	if (u->authenticated)
 		log_text(line, "pod", span_of(u->pod));
 }
 
@@ -237,13 +287,15 @@ bool uploads_begin(struct request *r)
 	request_on_end(r, end_upload, u);
 	if (!r->loop->store) {
 		refuse_busy(r, "this server is shutting down");
-	} else if (!upload_address_busy(u) && auth_take_token(r, &c)) {
+	} else if (auth_take_token(r, &c)) {
 		r->why = token_review_claims(span_of(r->token), OUTPUT_AUDIENCE,
 		                             (int64_t)time(NULL), &r->arena, &claims);
 		if (r->why)
 			answer_refuse(r, UNAUTHORIZED, "this token is not valid here");
 		else
 			take_identity(u, &claims);
+		if (!r->answered)
+			upload_admit_review(u);
 	}
 	if (r->answered) {
 		u->stage = UPLOAD_OVER;
@@ -329,38 +381,7 @@ static void output_was_put(struct output_call *c, enum output_outcome o, struct 
 	} else if (o != OUTPUT_DONE) {
 		upload_fail(u, o, why);
 	} else {
-		for (size_t i = 0; i < c->index.n; i++) {
-			const struct output_entry *e = &c->index.v[i];
-			struct output_id id = c->id;
-			id.role = e->role;
-			id.index = e->index;
-			id.attempt = e->attempt;
-			id.retry = e->retry;
-			if (e->displaced)
-				u->r->loop->has->outputs->delete (c->store, &id, c->deadline_ms);
-		}
 		upload_answer(u);
-	}
-}
-
-/* Cuts the oldest output, so that the rest takes at most `room` bytes. */
-static void upload_cut(struct upload *u, size_t room)
-{
-	ARENA_AUTO a = { 0 };
-	struct output_call *c = &u->c;
-	struct span all;
-	if (!output_unpack(c->packed, &a, &all))
-		abort(); /* it was checked */
-	size_t content = output_content(all);
-	size_t most = (size_t)((double)content * (double)room / (double)c->packed.n);
-	for (struct span packed = c->packed; packed.n > room; most -= most / 8 + 1) {
-		ARENA_AUTO once = { 0 };
-		struct span last = output_last(all, most, &once);
-		packed = output_pack(last, &once);
-		if (packed.n > room && most > 0)
-			continue;
-		c->packed = arena_span(&u->r->arena, packed);
-		c->facts.dropped = u->dropped + (int64_t)(content - output_content(last));
 	}
 }
 
@@ -373,10 +394,10 @@ static bool upload_fit(struct upload *u)
 	int64_t share = output_share(e->failed, u->tasks, budget);
 	e->bytes = (int64_t)u->c.packed.n < share ? (int64_t)u->c.packed.n : share;
 	int64_t room = announced ? announced->bytes : output_index_room(&u->c.index, e, budget);
-	if (room > 0 && (int64_t)u->c.packed.n > room)
-		upload_cut(u, (size_t)room);
+	if (room <= 0 || !output_cut(&u->c.packed, (size_t)room, &u->r->arena, &u->c.facts.dropped))
+		return false;
 	e->bytes = (int64_t)u->c.packed.n;
-	return room > 0;
+	return true;
 }
 
 static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why)
@@ -400,30 +421,6 @@ static void upload_list(struct upload *u)
 }
 
 /* ---- the task ---- */
-
-enum task_match { TASK_MATCHES, TASK_UNKNOWN, TASK_OTHER };
-
-/* Does the document name this pod?  If so, fills in the attempt. */
-static enum task_match match_task(struct upload *u, const struct job_entry *job, struct span doc)
-{
-	struct arena *a = &u->r->arena;
-	struct task_found task;
-	if (job->deleting)
-		return TASK_OTHER;
-	if (!logs_find_task(doc, u->c.id.role, u->index_text, a, &task) || !task.pod_uid[0])
-		return TASK_UNKNOWN;
-	if (strcmp(task.pod_uid, u->c.id.pod_uid) != 0)
-		return TASK_OTHER;
-	u->c.id.framework_uid = arena_dup(a, span_of(job->uid));
-	u->c.id.attempt = task.attempt;
-	u->c.id.retry = task.retry;
-	u->tasks = job->tasks;
-	u->c.entry.role = u->c.id.role;
-	u->c.entry.index = u->c.id.index;
-	u->c.entry.attempt = u->c.id.attempt;
-	u->c.entry.retry = u->c.id.retry;
-	return TASK_MATCHES;
-}
 
 static enum task_match match_reply(struct upload *u, const struct store_reply *reply)
 {
@@ -455,16 +452,6 @@ static void framework_came(void *arg, const struct store_reply *reply)
 		upload_finish(u);
 		break;
 	}
-}
-
-static bool match_cache(struct upload *u)
-{
-	struct cache *cache = u->r->loop->server->cache;
-	CACHE_VIEW_AUTO *view = cache ? cache_view(cache) : NULL;
-	const struct job_entry *job = view ? view_find(view, span_of(u->c.id.framework)) : NULL;
-	struct span doc;
-	return job && job_entry_doc(job, &u->r->arena, &doc) &&
-	       match_task(u, job, doc) == TASK_MATCHES;
 }
 
 static void upload_keep(struct upload *u)
@@ -519,13 +506,14 @@ static void output_put_route(struct request *r)
 	const char *wrong = upload_take_body(u);
 	if (!wrong &&
 	    (!uploads_read_number(r, "exitCode", INT32_MIN, INT32_MAX, &u->c.facts.exit_code) ||
-	     !uploads_read_number(r, "dropped", 0, INT64_MAX, &u->dropped)))
+	     !uploads_read_number(r, "dropped", 0, INT64_MAX - OUTPUT_CONTENT_MAX,
+	                          &u->c.facts.dropped)))
 		wrong = "the query must be exitCode=NUMBER&dropped=NUMBER";
 	if (wrong) {
 		answer_refuse(r, 400, "InvalidParametersError", wrong);
+		u->stage = UPLOAD_OVER;
 		return;
 	}
-	u->c.facts.dropped = u->dropped;
 	sha256_hex(u->c.facts.sha, str_view(&r->body));
 	u->c.entry.failed = u->c.facts.exit_code != 0;
 	request_wait(r);

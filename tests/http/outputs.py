@@ -497,27 +497,113 @@ def many_at_once(check):
                     [b"task %d\n" % i for i in range(30)])
 
 
-def forged(p, i):
-    """It says what the token of a pod says, and needs a TokenReview."""
-    return pod_token(f"{p.name}-worker-0", p.pods[0], jti=f"forged {i}")
+def forged(p, i, uid=None):
+    """It says what the token of a pod says (of another pod, if there is a uid), and needs a TokenReview."""
+    return pod_token(f"{p.name}-worker-0", uid or p.pods[0], jti=f"forged {i}")
 
 
 def floods(check):
-    """The limit per minute and address; other addresses are not affected."""
-    with Uploads() as p:
+    """Invalid tokens per minute and address; neither the pods of this address nor other addresses are affected."""
+    with Uploads(tasks=2) as p:
         start = time.monotonic()
-        codes = [upload(p.output_port, forged(p, i))[0] for i in range(50)]
+        codes = [upload(p.output_port, forged(p, i, f"u-{i}"))[0] for i in range(50)]
         check.equal("the first are looked at", set(codes), {401})
         # Faster than the limit recovers, two per second.
-        codes += sum(in_threads(8, lambda i: [upload(p.output_port, forged(p, f"{i}-{n}"))[0] for n in range(25)]), [])
-        most = 121 + 2 * (time.monotonic() - start)
+        codes += sum(in_threads(8, lambda i: [upload(p.output_port, forged(p, i, f"u-{i}-{n}"))[0]
+                                              for n in range(25)]), [])
+        most = 121 + 8 + 2 * (time.monotonic() - start)
         check.ok("then no more", 429 in codes and codes.count(401) <= most, (codes.count(401), most))
         check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= most,
                  p.api.count("POST", "tokenreviews"))
+        code, _, headers = upload(p.output_port, forged(p, "x", "u-x"))
+        check.ok("when it may try again", code == 429 and int(headers["retry-after"]) >= 1, (code, headers))
         check.equal("others are answered", p.server.request("GET", "/healthz").status, 200)
-        code, _, headers = p.upload()
-        check.ok("with the right token, too", code == 429 and int(headers["retry-after"]) >= 1, (code, headers))
-        check.equal("from another address", p.upload(source="127.0.0.9")[0], 204)
+        check.equal("a pod of this address", p.upload()[0], 204)
+        check.equal("from another address", p.upload(index=1, source="127.0.0.9")[0], 204)
+        check.ok("no refused token names a pod in the log", '"pod":"' not in "".join(
+            line for line in p.server.settled_log().splitlines() if '"status":401' in line or '"status":429' in line))
+
+
+def a_node_whose_tasks_end_together(check):
+    """60 pods of one address upload at the same moment, while a stranger there sends invalid tokens."""
+    n = 60
+    with Uploads(tasks=n) as p:
+        over, codes, garbage = threading.Event(), {}, []
+
+        def stranger():
+            while not over.is_set():
+                for text in (forged(p, len(garbage), f"u-{len(garbage)}"), forged(p, len(garbage)), "garbage"):
+                    garbage.append(upload(p.output_port, text)[0])
+
+        def one(i):
+            pause = 0.1
+            for _ in range(7):  # as pai-runtime
+                try:
+                    codes[i] = p.upload(frames((OUT, b"task %d\n" % i)), i)[0]
+                except ConnectionError:
+                    codes[i] = 0  # more connections than an address may have
+                if codes[i] not in (0, 429, 503):
+                    return
+                time.sleep(pause * SLOW)
+                pause *= 2
+        bad = threading.Thread(target=stranger)
+        bad.start()
+        check.ok("the stranger's tokens are refused", wait_until(lambda: 429 in garbage, 60), set(garbage))
+        in_threads(n, one)
+        over.set()
+        bad.join()
+        check.equal("all are taken", {i: code for i, code in codes.items() if code != 204}, {})
+        check.equal("all are kept", len(p.kept()), n)
+
+
+def a_repetition_waits_for_the_first(check):
+    """pai-runtime repeats an upload whose answer does not come: it ends as the first one."""
+    with Uploads() as p:
+        gate, codes = threading.Event(), []
+        p.api.fault("POST", "configmaps", p.name + "-output-", times=1, until=gate)
+
+        def again():
+            codes.append(p.upload()[0])
+        threads = [threading.Thread(target=again) for _ in range(2)]
+        for i, t in enumerate(threads):
+            t.start()
+            check.ok("it is authenticated", wait_until(lambda: p.reviews_sent() > i))  # noqa: B023
+            if not i:
+                check.ok("it is being kept", wait_until(lambda: p.api.count("POST", "configmaps") > 1))
+        check.equal("a third one", (wait_until(lambda: p.upload()[0] == 503), codes), (True, []))
+        gate.set()
+        for t in threads:
+            t.join()
+        check.equal("both are kept, once", (codes, p.kept()), ([204, 204], ["worker-0-0-0"]))
+
+
+def an_index_with_nonsense(check):
+    """A line that announces 5 bytes: no room, and the server goes on."""
+    with Uploads(tasks=2) as p:
+        p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
+        check.equal("announced only", p.upload()[0], 503)
+        with p.api.lock:
+            index = p.api.objects["configmaps", p.name + "-output"]
+        p.api.update("configmaps", p.name + "-output", {**index, "data": {"outputs": "worker 0 0 0 5 succeeded\n"}})
+        check.equal("no room", p.upload()[:2], (413, "PayloadTooLargeError"))
+        check.equal("others are kept", (p.upload(index=1)[0], p.kept()), (204, ["worker-1-0-0"]))
+        most = (1 << 63) - 1
+        check.equal("no sum of dropped bytes overflows", p.upload(index=1, dropped=most)[0], 400)
+
+
+def displaced_though_the_next_is_not_kept(check):
+    """What the index no longer names is deleted, whatever becomes of the new output."""
+    with Uploads() as p:
+        check.equal("first", p.upload(code=1)[0], 204)
+        p.set_tasks(1, attempt=1)
+        with p.api.lock:
+            index = p.api.objects["configmaps", p.name + "-output"]
+        p.api.update("configmaps", p.name + "-output", {**index, "data": {
+            "outputs": "worker 0 0 0 4194304 failed\n"}})
+        p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
+        check.equal("not kept", p.upload(attempt=1)[0], 503)
+        check.ok("the displaced one is gone", wait_until(lambda: p.kept() == []), p.kept())
+        check.equal("again", (p.upload(attempt=1)[0], p.kept()), (204, ["worker-0-1-0"]))
 
 
 STRANGERS = [f"127.0.0.{i}" for i in range(2, 7)]
@@ -588,7 +674,7 @@ def slow_reviews(check):
         for i in range(120):
             c = From(p, STRANGERS[i % 2], port=p.output_port)
             c.send(request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", HELLO, {
-                "Content-Type": "application/octet-stream", **bearer(forged(p, i))}))
+                "Content-Type": "application/octet-stream", **bearer(forged(p, i, f"u-{i}"))}))
             crowd.append(c)
         check.ok("of each address, 32 wait", wait_until(lambda: sum(closed(c) for c in crowd) == 120 - 64),
                  sum(closed(c) for c in crowd))
@@ -628,5 +714,7 @@ TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode,
          output_of_a_pod_whose_log_is_gone, ranges, no_link_leads_nowhere, earlier_attempts,
          a_log_that_goes_while_it_is_asked_for, forged_and_foreign_tokens, replayed_tokens,
          the_cache_may_be_behind, one_port_one_route, malformed_uploads, failed_tasks_first, a_mebibyte, memory, no_room,
-         another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods, strangers, connections_are_cut, slow_reviews,
+         another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods,
+         a_node_whose_tasks_end_together, a_repetition_waits_for_the_first, an_index_with_nonsense,
+         displaced_though_the_next_is_not_kept, strangers, connections_are_cut, slow_reviews,
          bodies_that_do_not_come]

@@ -16,13 +16,7 @@ static const struct output_id ID = {
 
 static void put_frame(struct str *out, char stream, struct span bytes)
 {
-	char head[8] = { stream,
-		         0,
-		         0,
-		         0,
-		         0,
-		         (char)(bytes.n >> 16),
-		         (char)(bytes.n >> 8),
+	char head[8] = { stream,       0, 0, 0, 0, (char)(bytes.n >> 16), (char)(bytes.n >> 8),
 		         (char)bytes.n };
 	str_put(out, head, sizeof(head));
 	str_span(out, bytes);
@@ -100,6 +94,55 @@ static void test_frames_too_much(void **state)
 	assert_null(output_check(str_view(&body)));
 	put_frame(&body, 1, SPAN("x"));
 	assert_non_null(output_check(str_view(&body)));
+}
+
+/* ---- cutting ---- */
+
+static void test_cut(void **state)
+{
+	(void)state;
+	static char noise[60000];
+	ARENA_AUTO a = { 0 };
+	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
+	uint32_t x = 1;
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
+	put_frame(&body, 1, (struct span){ noise, sizeof(noise) });
+	struct span packed = output_pack(str_view(&body), &a);
+	int64_t dropped = 5;
+	struct span left;
+	/* Twice, as when another server takes the room meanwhile. */
+	for (size_t room = 40000; room >= 20000; room /= 2) {
+		assert_true(output_cut(&packed, room, &a, &dropped));
+		assert_true(packed.n <= room && packed.n > room / 2);
+		assert_true(output_unpack(packed, &a, &left));
+		assert_int_equal(dropped, 5 + sizeof(noise) - output_content(left));
+	}
+	int64_t before = dropped;
+	assert_true(output_cut(&packed, packed.n, &a, &dropped));
+	assert_int_equal(dropped, before);
+}
+
+/* Room of any size, as an index that others can write may say. */
+static void test_cut_to_little(void **state)
+{
+	(void)state;
+	static char zeros[400000];
+	ARENA_AUTO a = { 0 };
+	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
+	for (int i = 0; i < 3000; i++)
+		put_frame(&body, (char)(1 + i % 2), SPAN("x\n"));
+	put_frame(&body, 1, (struct span){ zeros, sizeof(zeros) });
+	for (int i = 0; i < 3000; i++)
+		put_frame(&body, (char)(1 + i % 2), (struct span){ (const char *)&i, sizeof(i) });
+	const struct span all = output_pack(str_view(&body), &a);
+	for (size_t room = 0; room < 2000; room += room < 40 ? 1 : 500) {
+		struct span packed = all;
+		int64_t dropped = 0;
+		bool cut = output_cut(&packed, room, &a, &dropped);
+		assert_true(cut ? packed.n <= room && dropped > 0 : packed.n == all.n && !dropped);
+		assert_true(cut || room < 1024);
+	}
 }
 
 /* ---- the ConfigMap ---- */
@@ -321,6 +364,8 @@ int main(void)
 		cmocka_unit_test(test_frames_refused),
 		cmocka_unit_test(test_frames_too_many),
 		cmocka_unit_test(test_frames_too_much),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_cut_to_little),
 		cmocka_unit_test(test_written_is_read),
 		cmocka_unit_test(test_empty_is_read),
 		cmocka_unit_test(test_of_another_is_not_read),

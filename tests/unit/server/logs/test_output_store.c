@@ -1,4 +1,4 @@
-/* The store of kept outputs in a directory: put, list, get and delete. */
+/* The store of kept outputs in a directory: put, list and get. */
 #include "tests/unit/k8s/local_kit.h"
 
 #include <poll.h>
@@ -92,7 +92,6 @@ static void test_outputs_of_a_directory(void **state)
 	assert_int_equal(call(KEPT->list, &next).outcome, OUTPUT_DONE);
 	next.index.v[0].displaced = true;
 	assert_int_equal(call(KEPT->put, &next).outcome, OUTPUT_DONE);
-	KEPT->delete (store, &c.id, clock_ms() + 60000);
 	while (store_pending(store))
 		turn(20);
 	assert_int_equal(call(KEPT->get, &c).outcome, OUTPUT_ABSENT);

@@ -83,8 +83,8 @@ struct store_request {
 	/* DELETE: preconditions; a PATCH has metadata.uid in its body.  NULL for none. */
 	const char *uid, *resource_version;
 	bool dry_run;
-	bool look;             /* of little use: a refusal is final, even by a server that starts */
-	bool urgent;           /* continues a job under way: precedes all new requests */
+	bool look;   /* optional request: 403 is not tried again, even on a new connection */
+	bool urgent; /* continues a job under way: precedes all new requests */
 	int64_t not_before_ms; /* by clock_ms: wait in the queue until then; 0: no wait */
 	int64_t deadline_ms;   /* by clock_ms */
 	store_callback *done;

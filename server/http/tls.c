@@ -44,8 +44,9 @@ struct pem {
 
 struct tls {
 	const char *cert_file, *key_file; /* NULL: tls_make */
-	char *pem;                        /* of tls_make */
-	pthread_mutex_t lock;             /* for the pointer only */
+	char *pem;                        /* of tls_make, as the next */
+	unsigned char seed[TLS_SEED];
+	pthread_mutex_t lock; /* for the pointer only */
 	struct tls_chain *chain;
 	struct stamp cert_stamp, key_stamp; /* of the files read last, valid or not */
 	char warning[512];
@@ -361,12 +362,12 @@ int tls_remake(struct tls *t, struct span host, const unsigned char seed[static 
 	gnutls_x509_privkey_t key = NULL;
 	gnutls_x509_crt_t crt = NULL;
 	gnutls_datum_t pem = { NULL, 0 };
+	if (host.n == 0 || host.n > TLS_HOST_MAX)
+		return err_set(e, 400, NULL, "a name of a server has 1 to %d bytes", TLS_HOST_MAX);
+	if (t->pem && memcmp(t->seed, seed, sizeof(t->seed)) == 0)
+		return 0;
 	struct tls_chain *c = xcalloc(1, sizeof(*c));
 	atomic_init(&c->refs, 1);
-	if (host.n == 0 || host.n > TLS_HOST_MAX) {
-		free_chain(c);
-		return err_set(e, 400, NULL, "a name of a server has 1 to %d bytes", TLS_HOST_MAX);
-	}
 	if (gnutls_x509_privkey_init(&key) < 0 || gnutls_x509_crt_init(&crt) < 0 ||
 	    gnutls_privkey_init(&c->key) < 0)
 		abort(); /* out of memory, as in xmalloc */
@@ -387,6 +388,7 @@ int tls_remake(struct tls *t, struct span host, const unsigned char seed[static 
 	free(t->pem);
 	t->pem = xasprintf("%.*s", (int)pem.size, pem.data);
 	gnutls_free(pem.data);
+	memcpy(t->seed, seed, sizeof(t->seed));
 	tls_replace(t, c);
 	return 0;
 }
@@ -411,6 +413,7 @@ void tls_free(struct tls *t)
 	if (!t)
 		return;
 	tls_drop(t->chain);
+	wipe(t->seed, sizeof(t->seed));
 	free(t->pem);
 	(void)pthread_mutex_destroy(&t->lock);
 	free(t);

@@ -308,6 +308,10 @@ static void test_tls_remake(void **state)
 	assert_ptr_not_equal(held, now); /* the old one lives as long as its connection */
 	tls_drop(held);
 	tls_drop(now);
+	assert_int_equal(tls_remake(t, SPAN("a.example"), SEED, &e), 0);
+	held = tls_hold(t);
+	assert_ptr_equal(held, now); /* the same seed: not made again */
+	tls_drop(held);
 	assert_int_equal(tls_remake(t, SPAN(""), SEED, &e), -1);
 	assert_int_equal(e.http, 400);
 	tls_free(before);

@@ -203,13 +203,15 @@ static int64_t upload_jitter(int64_t ms)
 	return ms / 2 + ms * random / 512;
 }
 
+/* 400 and 413: during an update of the servers, an older one may not know this body. */
 static enum upload_result upload_judge(struct upload_state *s, const struct http_reply *r)
 {
 	if (r->status >= 200 && r->status < 300)
 		return UPLOAD_STORED;
 	str_puts(&s->why, "it answers ");
 	kube_answer(r, &s->why);
-	return r->status == 429 || r->status >= 500 ? UPLOAD_AGAIN : UPLOAD_REFUSED;
+	bool again = r->status == 400 || r->status == 413 || r->status == 429 || r->status >= 500;
+	return again ? UPLOAD_AGAIN : UPLOAD_REFUSED;
 }
 
 static enum upload_result upload_try(struct upload_state *s)

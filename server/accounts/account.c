@@ -354,6 +354,16 @@ static bool may_show(const struct node *n)
 	       !(n->n && memmem(n->text, n->n, "PRIVATE KEY", strlen("PRIVATE KEY")));
 }
 
+bool account_shows(struct span extension_member, const struct member *scalar)
+{
+	for (size_t i = 0; i < sizeof(SHOWN) / sizeof(*SHOWN); i++)
+		for (size_t k = 0; k < SHOWN_MEMBERS && SHOWN[i].members[k]; k++)
+			if (span_is(extension_member, SHOWN[i].key) &&
+			    span_is(member_key(scalar), SHOWN[i].members[k]))
+				return may_show(&scalar->value);
+	return false;
+}
+
 static void put_map(struct str *out, const struct node *map, const char *const *members)
 {
 	const char *comma = "";

@@ -89,6 +89,9 @@ void account_drop(struct account *a); /* NULL is allowed */
 /* The user's extension as JSON, "{}" if absent, for the user and admins: only members known not to
  * be secret (never jobSSH.key, githubPAT or tokens of other clusters).  Appends. */
 void account_extension(const struct account *a, struct str *out);
+/* Whether account_extension shows this scalar of an object that is, or is in, a member of the
+ * extension. */
+bool account_shows(struct span extension_member, const struct member *scalar);
 
 /*
  * The names of the virtual clusters that this account may use; NULL: of all.  If the file does not

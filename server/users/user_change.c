@@ -225,9 +225,10 @@ int user_change_read(struct request *r, const struct change_rules *rules, struct
 	return check_together(out, rules->required, e);
 }
 
-/* Whether all that an object has is as before: of text that GET shows, a client sends back the
- * same. */
-static bool extension_unchanged(const struct node *old, const struct node *new_value)
+/* Whether all that an object has is as before, and nothing is missing that GET shows: a client
+ * sends back the same text. */
+static bool extension_unchanged(struct span key, const struct node *old,
+                                const struct node *new_value)
 {
 	bool same = node_is(old, NODE_MAP) && node_is(new_value, NODE_MAP) && new_value->n;
 	for (size_t i = 0; same && i < new_value->n; i++) {
@@ -235,24 +236,28 @@ static bool extension_unchanged(const struct node *old, const struct node *new_v
 		const struct member *was = node_member(old, member_key(m));
 		same = was && m->value.type == NODE_TEXT && node_equal(&was->value, &m->value);
 	}
+	for (size_t i = 0; same && i < old->n; i++)
+		same = node_member(new_value, member_key(&old->member[i])) ||
+		       !account_shows(key, &old->member[i]);
 	return same;
 }
 
 /* Clients read the extension and send it back with a change, without what GET does not show: keys,
  * and tokens of bounded clusters.  An object keeps them while the rest of it is unchanged, so that
- * a token never goes to another address. */
-static void put_extension_member(struct str *out, const struct node *old, const struct member *m)
+ * a token never goes to another address.  key: of the member of the extension. */
+static void put_extension_member(struct str *out, struct span key, const struct node *old,
+                                 const struct member *m)
 {
 	const struct member *was = node_is(old, NODE_MAP) ? node_member(old, member_key(m)) : NULL;
 	str_puts(out, str_view(out).p[out->n - 1] == '{' ? "" : ",");
 	str_json(out, member_key(m));
 	str_char(out, ':');
-	if (was && extension_unchanged(&was->value, &m->value)) {
+	if (was && extension_unchanged(key, &was->value, &m->value)) {
 		node_json(out, &was->value);
 	} else if (was && node_is(&m->value, NODE_MAP)) {
 		str_char(out, '{');
 		for (size_t i = 0; i < m->value.n; i++)
-			put_extension_member(out, &was->value, &m->value.member[i]);
+			put_extension_member(out, key, &was->value, &m->value.member[i]);
 		str_char(out, '}');
 	} else {
 		node_json(out, &m->value);
@@ -264,9 +269,11 @@ void user_extension_merge(struct str *out, const struct node *old, const struct 
 	str_char(out, '{');
 	for (size_t i = 0; old && i < old->n; i++)
 		if (!node_member(new_members, member_key(&old->member[i])))
-			put_extension_member(out, NULL, &old->member[i]);
-	for (size_t i = 0; i < new_members->n; i++)
-		if (new_members->member[i].value.type != NODE_NULL)
-			put_extension_member(out, old, &new_members->member[i]);
+			put_extension_member(out, SPAN(""), NULL, &old->member[i]);
+	for (size_t i = 0; i < new_members->n; i++) {
+		const struct member *m = &new_members->member[i];
+		if (m->value.type != NODE_NULL)
+			put_extension_member(out, member_key(m), old, m);
+	}
 	str_char(out, '}');
 }

@@ -139,6 +139,10 @@ def test_profile_round_trip(check):
         check.equal("changed", ask(c.server, "alice", "PUT", "/api/v2/users/me", {"data": {"extension": moved}}).status, 201)
         found = json.loads(stored(c, "alice")["extension"])["boundedClusters"]
         check.equal("a token does not go to another address", found, moved["boundedClusters"])
+        fewer = {"boundedClusters": {"b": {k: v for k, v in bounded("b").items() if k != "username"}}}
+        check.equal("a name is removed", ask(c.server, "alice", "PUT", "/api/v2/users/me", {"data": {"extension": fewer}}).status, 201)
+        found = json.loads(stored(c, "alice")["extension"])["boundedClusters"]
+        check.equal("... as it was shown, with its token", found, fewer["boundedClusters"])
 
 
 def test_user_file(check):

@@ -78,6 +78,7 @@ struct server {
 	struct worker *worker;       /* NULL: no logins */
 	struct tls *tls;             /* NULL: plain HTTP */
 	struct tls *output_tls;      /* of --output-listen; `tls` with --output-ca; NULL: plain */
+	bool output_tls_random;      /* its key: other servers have other certificates */
 	struct login *login;         /* of the API server; NULL: local is set */
 	struct local *local;         /* of --local */
 	struct engine *engine;       /* runs the jobs of `local` (k8s/local/engine.h); or NULL */

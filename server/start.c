@@ -158,16 +158,19 @@ static struct span output_host(const struct options *o)
 	return span_to(host, span_chr(host, ':'));
 }
 
-/* All servers with the same secret have the same certificate.  Without a secret a new one is made
- * at each start, and stays. */
+/* All servers with the same secret have the same certificate.  Without a secret, or with one that
+ * is public, a random one is made at each start, and stays. */
 static int open_output_tls(struct server *s, struct err *e)
 {
 	unsigned char seed[TLS_SEED];
 	const struct keyring *keys = atomic_load(&s->keyring);
-	bool derived = keys && keyring_derive(keys, "rest-lit certificate for output", seed);
+	bool derived = keys && !keyring_weak(keys) &&
+	               keyring_derive(keys, "rest-lit certificate for output", seed);
 	int failed = 0;
 	if (!derived)
 		random_bytes(seed, sizeof(seed));
+	if (derived || !s->output_tls)
+		s->output_tls_random = !derived;
 	if (!s->output_tls)
 		failed = (s->output_tls = tls_make(output_host(s->options), seed, e)) ? 0 : -1;
 	else if (derived)

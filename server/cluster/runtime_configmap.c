@@ -1,6 +1,7 @@
 /* Creates the ConfigMaps that pods need, and checks the other objects that they refer to
  * (pod_needs.h). */
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,20 +25,21 @@ enum {
 	AGAIN_MS = 2000,      /* between attempts */
 	ANSWER_MAX = 4 << 20, /* it echoes the object */
 	TEXT_MAX = 1024,
-	CA_MAX = 512 << 10
+	CA_MAX = 512 << 10,
+	CA_RANDOM = 4 /* certificates with random keys: the newest */
 };
 
 /* ---- the CA for uploads ---- */
 
-enum { FILE_MAX = 256 << 10 };
+enum { FILE_MAX = 256 << 10, CA_THERE_MAX = 32 << 10, NO_LIMIT = INT_MAX };
 
 static const char BEGIN[] = "-----BEGIN CERTIFICATE-----";
 static const char END[] = "-----END CERTIFICATE-----";
 
-/* Copies the certificates of a PEM file. */
-static void put_certificates(struct str *out, struct span text)
+/* Copies the first `most` certificates of a PEM file. */
+static void put_certificates(struct str *out, struct span text, int most)
 {
-	for (size_t at = 0;;) {
+	for (size_t at = 0; most > 0; most--) {
 		size_t begin = span_find(text, at, BEGIN);
 		size_t end = begin == SIZE_MAX ? SIZE_MAX : span_find(text, begin, END);
 		if (end == SIZE_MAX)
@@ -48,9 +50,27 @@ static void put_certificates(struct str *out, struct span text)
 	}
 }
 
+#define RANDOM_KEY "rest-lit/random-key"
+
+/* Appends the ConfigMap OUTPUT_CA; it is also a merge patch of an existing one, of this version. */
+static void ca_object(struct str *out, struct span certificates, bool random, struct span version)
+{
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
+	              "\"name\":\"" OUTPUT_CA "\",\"labels\":{"
+	              "\"app.kubernetes.io/managed-by\":\"rest-lit\",\"" RANDOM_KEY "\":");
+	str_puts(out, random ? "\"true\"}" : "\"false\"}");
+	if (version.n) {
+		str_puts(out, ",\"resourceVersion\":");
+		str_json(out, version);
+	}
+	str_puts(out, "},\"data\":{\"ca.crt\":");
+	str_json(out, certificates);
+	str_puts(out, "}}");
+}
+
 /*
  * Appends the ConfigMap OUTPUT_CA with the certificates of --output-ca, or else the one that the
- * server has made; it is also a merge patch of an existing one.  Appends nothing if pods need none.
+ * server has made.  Appends nothing if pods need none.
  * Keys in the file are left out.  -1 and *e: 400, the file cannot be read or holds no certificate.
  */
 static int output_ca_write(struct str *out, const struct server *s, struct err *e)
@@ -65,15 +85,10 @@ static int output_ca_write(struct str *out, const struct server *s, struct err *
 		str_puts(&text, tls_pem(s->output_tls));
 	else if (file_read_regular(file, &text, &st, e) < 0)
 		return -1;
-	put_certificates(&certificates, str_view(&text));
+	put_certificates(&certificates, str_view(&text), NO_LIMIT);
 	if (!certificates.n || utf8_check(str_view(&certificates)) != certificates.n)
 		return err_set(e, 400, NULL, "%s: there is no certificate in it (PEM)", file);
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
-	              "\"name\":\"" OUTPUT_CA "\",\"labels\":{"
-	              "\"app.kubernetes.io/managed-by\":\"rest-lit\"}},"
-	              "\"data\":{\"ca.crt\":");
-	str_json(out, str_view(&certificates));
-	str_puts(out, "}}");
+	ca_object(out, str_view(&certificates), s->output_tls_random, SPAN(""));
 	return 0;
 }
 
@@ -102,7 +117,8 @@ struct runtime_configmap {
 	size_t n_there;
 	struct program program[RUNTIME_PROGRAMS];
 	size_t n_programs;   /* 0: by image */
-	struct str ca;       /* the ConfigMap of --output-ca; empty: none */
+	struct str ca;       /* the ConfigMap OUTPUT_CA; empty: none */
+	struct str ca_patch; /* with the certificates of other servers */
 	struct nodes *nodes; /* NULL: pods ask for no label */
 	bool listing;        /* nodes are being listed for it alone */
 	bool stopping;
@@ -430,15 +446,17 @@ static void program_compared(void *arg, const struct store_reply *reply)
 		    SPAN("it exists with other content, or is not immutable: delete it"));
 }
 
-static store_callback ca_made, ca_changed;
+static store_callback ca_made, ca_came, ca_changed;
 
-static void ask_ca(struct runtime_configmap *d, enum store_verb verb, int64_t after_ms)
+static void ask_ca(struct runtime_configmap *d, enum store_verb verb, struct span body,
+                   store_callback *done, int64_t after_ms)
 {
 	ask_configmap(d,
 	              (struct store_request){ .verb = verb,
 	                                      .name = OUTPUT_CA,
-	                                      .body = { str_view(&d->ca) },
-	                                      .done = verb == STORE_CREATE ? ca_made : ca_changed,
+	                                      .whole = true,
+	                                      .body = { body },
+	                                      .done = done,
 	                                      .arg = d },
 	              after_ms);
 }
@@ -447,7 +465,7 @@ static void ca_failed(struct runtime_configmap *d, const char *verb,
                       const struct store_reply *reply)
 {
 	if (reply->outcome != STORE_REFUSED) {
-		ask_ca(d, STORE_CREATE, AGAIN_MS);
+		ask_ca(d, STORE_CREATE, str_view(&d->ca), ca_made, AGAIN_MS);
 		return;
 	}
 	struct line line = object_line(LOG_WARN, "pods cannot upload their output over https",
@@ -462,13 +480,44 @@ static void ca_changed(void *arg, const struct store_reply *reply)
 		ca_failed(d, "patch", reply);
 }
 
+/* Servers with random keys keep each other's certificates, so that pods trust all of them.  One of
+ * a derived key is not kept: its secret may be known to others. */
+static void ca_came(void *arg, const struct store_reply *reply)
+{
+	struct runtime_configmap *d = arg;
+	STR_AUTO certificates = STR_INIT(FILE_MAX);
+	if (d->stopping)
+		return;
+	if (reply->outcome != STORE_OK) {
+		ca_failed(d, "get", reply);
+		return;
+	}
+	json_auto_t *object = json_loadb(reply->body.p, reply->body.n, 0, NULL);
+	const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
+	const char *random = json_string_value(json_object_get(labels, RANDOM_KEY));
+	const json_t *data = json_object_get(object, "data");
+	const char *text = json_string_value(json_object_get(data, "ca.crt"));
+	struct span there = text ? span_of(text) : SPAN("");
+	put_certificates(&certificates, span_of(tls_pem(d->server->output_tls)), 1);
+	if (span_find(there, 0, str_c(&certificates)) != SIZE_MAX)
+		return;
+	if (random && strcmp(random, "true") == 0 && there.n <= CA_THERE_MAX)
+		put_certificates(&certificates, there, CA_RANDOM - 1);
+	str_done(&d->ca_patch);
+	d->ca_patch = STR_INIT(CA_MAX);
+	ca_object(&d->ca_patch, str_view(&certificates), true, reply->resource_version);
+	ask_ca(d, STORE_PATCH, str_view(&d->ca_patch), ca_changed, 0);
+}
+
 static void ca_made(void *arg, const struct store_reply *reply)
 {
 	struct runtime_configmap *d = arg;
 	if (d->stopping || reply->outcome == STORE_OK)
 		return;
-	if (reply->outcome == STORE_EXISTS)
-		ask_ca(d, STORE_PATCH, 0);
+	if (reply->outcome == STORE_EXISTS && d->server->output_tls_random)
+		ask_ca(d, STORE_GET, SPAN(""), ca_came, 0);
+	else if (reply->outcome == STORE_EXISTS)
+		ask_ca(d, STORE_PATCH, str_view(&d->ca), ca_changed, 0);
 	else
 		ca_failed(d, "create", reply);
 }
@@ -479,7 +528,7 @@ static void runtime_configmap_begin(struct runtime_configmap *d)
 	for (size_t i = 0; i < d->n_programs; i++)
 		program_ask(&d->program[i], STORE_CREATE, 0);
 	if (d->ca.n)
-		ask_ca(d, STORE_CREATE, 0);
+		ask_ca(d, STORE_CREATE, str_view(&d->ca), ca_made, 0);
 	store_start(d->store);
 }
 
@@ -585,6 +634,7 @@ void runtime_configmap_free(struct runtime_configmap *d)
 	store_free(d->store);
 	nodes_free(d->nodes);
 	str_done(&d->ca);
+	str_done(&d->ca_patch);
 	arena_done(&d->arena);
 	free(d);
 }

@@ -373,6 +373,10 @@ class Output:
     def is_published(self):
         return wait_until(lambda: self.published() == self.shown())
 
+    def is_trusted(self):
+        """Its certificate is among those that are published."""
+        return wait_until(lambda: self.shown() in self.published())
+
     def upload(self, text, authority):
         """The status for a client that trusts this authority only; or the error of TLS."""
         context = ssl.create_default_context(cadata=authority)
@@ -423,7 +427,7 @@ def test_output_certificate_without_secret(check):
     seen = set()
     for what in ("first", "restarted"):
         with Output(api) as one:
-            check.ok(f"{what}: published", one.is_published(), one.server.log())
+            check.ok(f"{what}: published", one.is_trusted(), one.server.log())
             check.equal(f"{what}: trusted", one.upload("x", one.published()), 401)
             before = one.shown()
             one.server.process.send_signal(signal.SIGHUP)
@@ -432,6 +436,32 @@ def test_output_certificate_without_secret(check):
             seen.add(before)
     check.equal("two certificates", len(seen), 2)
     api.close()
+
+
+def test_output_certificate_of_several(check):
+    """Keys from OpenPAI's default secret, which is public, are random, too.  Pods trust all of these servers;
+    the oldest certificates are forgotten."""
+    with tempfile.TemporaryDirectory() as folder:
+        api = FakeApi()
+        who = ["--jwt-secret-file", write_file(folder, "weak", b"pai-secret"), "--token-check", "stored"]
+        with Output(api, who=who) as one:
+            check.ok("published", one.is_published(), one.server.log())
+            with Output(api, who=who) as two:
+                check.ok("beside that of another server", two.is_trusted(), two.server.log())
+                check.ok("not the same", two.shown() != one.shown())
+                for n, server in enumerate((one, two)):
+                    check.equal(f"server {n}: trusted", server.upload("x", one.published()), 401)
+            for _ in range(3):
+                with Output(api, who=who) as other:
+                    check.ok("one more", other.is_trusted(), other.server.log())
+                    last = other.shown()
+            check.equal("four at most", one.published().count("BEGIN"), 4)
+            check.ok("... the newest", one.shown() not in one.published() and one.published().startswith(last))
+        with Output(api, who=["--jwt-secret-file", write_file(folder, "secret", SECRET)]) as derived:
+            check.ok("with a secret: its certificate alone", derived.is_published(), derived.server.log())
+        with Output(api, who=who) as one:
+            check.ok("without it again: that one is not kept", one.is_published(), one.server.log())
+        api.close()
 
 
 def test_output_certificate_of_files(check):
@@ -462,6 +492,6 @@ def test_output_certificate_of_files(check):
         api.close()
 
 
-TESTS = [test_output_certificate, test_output_certificate_without_secret, test_output_certificate_of_files, test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,
+TESTS = [test_output_certificate, test_output_certificate_of_several, test_output_certificate_without_secret, test_output_certificate_of_files, test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,
          test_tls_reload_under_load, test_tls_start, test_listen_beyond_loopback, test_tls_half_handshakes,
          test_tls_slow_clients]

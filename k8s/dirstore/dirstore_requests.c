@@ -599,9 +599,12 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	char now[TIME_TEXT];
 	dirstore_time(now);
 	bool lost = kind == KIND_FRAMEWORK;
-	if (lost)
-		(void)files_read(&s->files, kind, key, &text); /* else nothing is known */
-	int bad = files_set_aside(&s->files, kind, key);
+	int bad = lost ? files_read(&s->files, kind, key, &text)
+	               : dirstore_load(s, KIND_FRAMEWORK, job, &framework);
+	/* One that is too large is read in part; a job can be gone, or its file damaged, too. */
+	if (bad && bad != -EFBIG && bad != -ENOENT && bad != -EBADMSG)
+		return bad;
+	bad = files_set_aside(&s->files, kind, key);
 	if (bad)
 		return bad;
 	FREE_AUTO char *why =
@@ -609,8 +612,6 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	              resource_of(kind)->plural, key, json_string_value(json_array_get(one, 2)));
 	if (lost)
 		framework = damaged_framework(str_view(&text), job, now);
-	else
-		(void)dirstore_load(s, KIND_FRAMEWORK, job, &framework); /* else it has no job */
 	json_t *meta = json_object_get(framework, "metadata");
 	const char *state = reply_text(json_object_get(framework, "status"), "state");
 	if (framework && strcmp(state, "Completed") != 0) {
@@ -642,10 +643,17 @@ static void take_in(void *arg, enum object_kind kind, const char *key)
 {
 	struct opening *o = arg;
 	JSON_AUTO *object = NULL;
+	if (o->failed)
+		return;
 	int bad = dirstore_load(o->store, kind, key, &object);
+	/* Not the content: the next start may be able to read it. */
+	if (bad && bad != -EBADMSG && bad != -EFBIG) {
+		o->failed = err_set(o->e, UNKNOWN_ERROR, "%s/%s.json cannot be read: %s",
+		                    resource_of(kind)->plural, key, strerrordesc_np(-bad)) != 0;
+		return;
+	}
 	if (bad) {
-		const char *why =
-		    bad == -EBADMSG ? "it is not a valid object" : strerrordesc_np(-bad);
+		const char *why = bad == -EBADMSG ? "it is not a valid object" : "it is too large";
 		(void)json_array_append_new(o->store->damaged,
 		                            json_pack("[i, s, s]", (int)kind, key, why));
 		return;

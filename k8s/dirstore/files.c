@@ -166,7 +166,9 @@ int files_read(const struct files *f, enum object_kind kind, const char *key, st
 	int bad = file_name(file, key);
 	if (bad)
 		return bad;
-	return fd_read_str(f->dir[kind], file, out) == 0 ? 0 : -errno;
+	if (fd_read_str(f->dir[kind], file, out) == 0)
+		return 0;
+	return errno == EBADMSG ? -EIO : -errno; /* of a file system: nothing about the content */
 }
 
 static int files_sync(const struct files *f, int fd)

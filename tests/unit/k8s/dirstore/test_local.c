@@ -272,17 +272,23 @@ static void test_open_refuses_a_link(void **state)
 	open_fails(path, "not a directory");
 }
 
-static void test_open_refuses_a_broken_file(void **state)
+/* Its content may be whole, so that nothing is moved or removed because of it. */
+static void test_open_refuses_a_file_that_cannot_be_read(void **state)
 {
 	(void)state;
-	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	create_owned("f-mine", made.uid);
 	close_store();
 	char path[256];
-	(void)snprintf(path, sizeof(path), "%s/frameworks/f.json", dir);
+	shell("mv %s/frameworks/f.json %s/whole && mkdir %s/frameworks/f.json", dir, top, dir);
+	(void)snprintf(path, sizeof(path), "%s/secrets/f-mine.json", dir);
 	assert_int_equal(truncate(path, 10), 0);
-	open_fails(dir, "frameworks/f.json");
-	assert_int_equal(unlink(path), 0);
+	open_fails(dir, "frameworks/f.json cannot be read: ");
+	assert_false(file_exists("damaged"));
+	assert_true(file_exists("secrets/f-mine.json"));
+	shell("rmdir %s/frameworks/f.json && mv %s/whole %s/frameworks/f.json", dir, top, dir);
 	open_store();
+	assert_true(file_exists("damaged/secrets-f-mine.json"));
 }
 
 /* What a link planted in the directory points at is not read, however well it would fit. */
@@ -467,7 +473,7 @@ int main(void)
 		TEST(test_open_refuses_a_second_process),
 		TEST(test_open_refuses_what_others_can_read),
 		TEST(test_open_refuses_a_link),
-		TEST(test_open_refuses_a_broken_file),
+		TEST(test_open_refuses_a_file_that_cannot_be_read),
 		TEST(test_get_does_not_follow_links),
 		TEST(test_store_request_refuses_beyond_the_bound),
 		TEST(test_store_request_waits_for_its_time),

@@ -331,20 +331,21 @@ static int made_name(gnutls_x509_crt_t crt, struct span host)
 /* An authority too, so that it vouches for one of the same key with another host. */
 static int made_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, struct span host)
 {
-	static const char NAME[] = "output of rest-lit";
+	char name[] = "output of rest-lit 0123456789abcdef"; /* OpenSSL needs one per key */
 	static const time_t SINCE = 1577836800; /* 2020, for pods whose clock is behind */
 	static const time_t UNTIL = 4102444800; /* 2100: it ends with its secret */
 	unsigned char id[KEY_ID];
 	size_t n = sizeof(id);
 	int bad = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &n);
 	id[0] &= 0x7f; /* serial numbers are positive */
+	hex_encode(name + sizeof(name) - 17, id, 8);
 	bad = bad ?: gnutls_x509_crt_set_version(crt, 3);
 	bad = bad ?: gnutls_x509_crt_set_key(crt, key);
 	bad = bad ?: gnutls_x509_crt_set_serial(crt, id, 16);
 	bad = bad ?: gnutls_x509_crt_set_subject_key_id(crt, id, 20);
 	bad = bad
-	          ?: gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, NAME,
-	                                           sizeof(NAME) - 1);
+	          ?: gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, name,
+	                                           sizeof(name) - 1);
 	bad = bad ?: gnutls_x509_crt_set_activation_time(crt, SINCE);
 	bad = bad ?: gnutls_x509_crt_set_expiration_time(crt, UNTIL);
 	bad = bad ?: made_name(crt, host);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/local/engine.h"
 #include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
 #include "schema/check.h"
@@ -318,7 +319,9 @@ static void allow_files(struct options *o, size_t loops)
 	if (options_run_here(o))
 		ours += LOCAL_FILES + loops * (size_t)o->log_streams * LOG_FILES_MAX;
 	size_t wanted = loops * (size_t)o->connections + ours;
-	size_t allowed = process_allow_files(wanted);
+	/* Else tasks with many ports start one after the other. */
+	size_t ports = options_run_here(o) ? ENGINE_PORTS_HELD : 0;
+	size_t allowed = process_allow_files(wanted + ports);
 	if (allowed >= wanted)
 		return;
 	o->connections = allowed >= ours + loops ? (int64_t)((allowed - ours) / loops) : 1;

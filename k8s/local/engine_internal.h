@@ -147,6 +147,7 @@ struct engine {
 	struct engine_source inotify_source;
 	pthread_t thread;
 	bool thread_runs;
+	size_t ports_held;  /* descriptors of all port_fd */
 	int64_t ports_away; /* that others had when a task did not get its ports */
 	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
 
@@ -227,9 +228,9 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
-/* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  false: too
- * few are free, as e->ports_away says from now on. */
-bool pod_take_ports(struct engine_pod *p);
+/* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
+ * why not; if too few are free to choose from, e->ports_away says so from now on. */
+const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
 /* Writes what must be known after a restart. */

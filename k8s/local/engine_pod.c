@@ -25,6 +25,7 @@ enum {
 	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	ENGINE_FILE_MAX = 64 << 10,
+	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
 
 /* ---- what is noted --------------------------------------------------------------------------- */
@@ -116,7 +117,7 @@ int pod_note(struct engine_pod *p)
 	grant_nodes(p->e, p->grant, &text);
 	str_puts(&text, "]}\n");
 	FD_AUTO dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return dir < 0 ? -1 : engine_write(dir, "engine.json", str_view(&text), false);
+	return dir < 0 || text.full ? -1 : engine_write(dir, "engine.json", str_view(&text), false);
 }
 
 /* Returns whether the shim was started, or about to be. */
@@ -352,6 +353,7 @@ static void pod_look_at_image(struct engine_pod *p)
 
 static void pod_advance(struct engine_pod *p)
 {
+	const char *why;
 	if (p->e->starts == STARTS_MAX) {
 		engine_due(p->job, 0);
 	} else if (p->state == POD_PULLING) {
@@ -359,8 +361,10 @@ static void pod_advance(struct engine_pod *p)
 	} else if (p->state == POD_BOUND && p->grant) {
 		if (!grant_lock(p->e, p->grant))
 			pod_fails(p, "FailedScheduling", "its GPU is used by another program");
-		else if (!pod_take_ports(p))
-			pod_fails(p, "FailedScheduling", "its ports are used by another program");
+		else if ((why = pod_take_ports(p)))
+			pod_fails(p, "FailedScheduling", why);
+		else if (p->job->look)
+			engine_due(p->job, 0); /* ports that are new are stored first */
 		else if (p->e->images && !p->image)
 			pod_pull(p);
 		else
@@ -368,36 +372,60 @@ static void pod_advance(struct engine_pod *p)
 	}
 }
 
-/* The numbers that were told to other tasks stay. */
-bool pod_take_ports(struct engine_pod *p)
+/* After only `n` were free to choose from. */
+static void pod_note_ports_away(struct engine *e, size_t n)
 {
-	struct engine *e = p->e;
-	size_t n = (size_t)p->need.ports;
-	bool again = p->ports != NULL;
-	if (n == 0 || p->port_fd)
-		return true;
-	p->port_fd = xcalloc(n, sizeof(int));
-	const struct port_range range = { e->set.port_start, e->set.port_end };
-	size_t free_n = again ? ports_take_again(p->ports, n, p->port_fd) : 0;
-	if (free_n < n && p->state == POD_QUEUED) {
-		free(TAKE(p->ports));
-		free_n = ports_take(&range, n, &p->ports, p->port_fd);
-	}
-	if (free_n == n)
-		return true;
-	free(TAKE(p->port_fd));
-	int64_t known = (int64_t)free_n;
+	int64_t known = (int64_t)n;
 	for (size_t i = 0; i < e->n_jobs; i++)
 		for (const struct engine_grant *g = e->job[i]->grants; g; g = g->next)
 			known += g->given || (g->pod && g->pod->port_fd) ? g->need.ports : 0;
 	e->ports_away = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
-	return false;
+}
+
+/* The numbers that were told to other tasks stay, unless they are not known any more. */
+const char *pod_take_ports(struct engine_pod *p)
+{
+	static const char NO_FILE[] =
+	    "this server has no more open files for the ports of tasks that start";
+	struct engine *e = p->e;
+	size_t n = (size_t)p->need.ports;
+	bool queued = p->state == POD_QUEUED;
+	bool chooses = queued || !p->ports;
+	if (n == 0 || p->port_fd)
+		return NULL;
+	const struct port_range range = { e->set.port_start, e->set.port_end };
+	int *fd = xcalloc(n, sizeof(int));
+	size_t got = PORTS_NO_FILE;
+	if (e->ports_held == 0 || e->ports_held + n <= ENGINE_PORTS_HELD)
+		got = p->ports ? ports_take_again(p->ports, n, fd) : 0;
+	if (got < n && chooses) {
+		free(TAKE(p->ports));
+		got = ports_take(&range, n, &p->ports, fd);
+		if (got < n)
+			pod_note_ports_away(e, got);
+	}
+	if (queued)
+		pod_say(p, got == PORTS_NO_FILE ? NO_FILE : NULL);
+	if (got == n) {
+		p->port_fd = fd;
+		e->ports_held += n;
+		if (chooses && !queued)
+			pod_changes(p);
+		return NULL;
+	}
+	free(fd);
+	if (got == PORTS_NO_FILE && queued)
+		e->probe_ms = clock_ms() + FILES_MS;
+	return got == PORTS_NO_FILE ? NO_FILE : "its ports are used by another program";
 }
 
 void pod_drop_ports(struct engine_pod *p)
 {
-	for (int64_t i = 0; p->port_fd && i < p->need.ports; i++)
+	if (!p->port_fd)
+		return;
+	for (int64_t i = 0; i < p->need.ports; i++)
 		(void)close(p->port_fd[i]); /* nothing was written */
+	p->e->ports_held -= (size_t)p->need.ports;
 	free(TAKE(p->port_fd));
 }
 

@@ -141,7 +141,7 @@ void grants_enter(struct engine_job *job)
 		p->grant = g;
 		if (!g->given || p->state != POD_QUEUED)
 			continue;
-		if (pod_take_ports(p)) {
+		if (!pod_take_ports(p)) {
 			pod_bind(p);
 		} else { /* it waits as if it were new */
 			grant_take_back(job->e, g);
@@ -221,7 +221,7 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 {
 	bool ok = true;
 	for (size_t i = 0; i < n && ok; i++)
-		ok = grant_lock(e, grant[i]) && (!grant[i]->pod || pod_take_ports(grant[i]->pod));
+		ok = grant_lock(e, grant[i]) && !(grant[i]->pod && pod_take_ports(grant[i]->pod));
 	for (size_t i = 0; i < n; i++) {
 		struct engine_grant *g = grant[i];
 		if (!ok) {

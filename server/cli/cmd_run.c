@@ -261,7 +261,8 @@ static int run_open(struct setup *s, struct err *e)
 		return -1;
 	local_transient(s->local);
 	run_dir_opened(&s->dir);
-	(void)process_allow_files(OPEN_FILES); /* else fewer outputs can be read */
+	(void)process_allow_files(OPEN_FILES +
+	                          ENGINE_PORTS_HELD); /* else fewer outputs can be read */
 	if (run_open_engine(s, e) < 0)
 		return -1;
 	const struct store_limits limits = STORE_LIMITS_DEFAULT;

@@ -4,11 +4,13 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
+import subprocess
 import tempfile
 
 from harness import USER, wait_until
-from machine import NOBODY, Machine, job, role
+from machine import AS_NOBODY, NOBODY, Machine, job, role
 from tokens import SECRET, bearer, token, write_file
 
 
@@ -65,8 +67,10 @@ def test_too_large(check):
         ("a gang", {"main": two, "ps": role("true", gpu=1, instances=3)}, {},
          "the tasks of this job, which start together, ask for 5 GPUs; this machine has 4"),
         ("one by one", {"main": role("true", gpu=5)}, {"extras": {"gangAllocation": False}}, "asks for 5 GPUs"),
-        ("ports", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 4000}},
-                            "instances": 3}}, {}, "ask for 12006 ports; this machine has 10000"),
+        ("ports", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 1400}},
+                            "instances": 8}}, {}, "ask for 11216 ports; this machine has 10000"),
+        ("open files", {"main": {**one, "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0, "ports": {"a": 1200}},
+                                 "instances": 2}}, {}, "ask for 2404 ports; tasks that start together can have 2048"),
     )
     with Machine(gpus=4) as m:
         for what, roles, more, why in cases:
@@ -99,12 +103,16 @@ def test_less_than_before(check):
         m.start("first", {"main": role("exec sleep 1000", gpu=2)})
         check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
         m.start("second", {"main": role("true", gpu=2)})
+        m.start("shrinks", {"large": role("true", gpu=2), "main": role("true", instances=2)})
         m.kill()
         with Machine("--gpus", "1", where=m.where, gpus=2) as less:
             check.ok("says so", wait_until(lambda: "can never start: 2 GPUs wanted, 1 on this machine"
                                            in less.waiting_reason("second")), less.waiting_reason("second"))
             check.equal("waits", less.state("second"), "WAITING")
             check.equal("the first goes on", less.state("first"), "RUNNING")
+            reply = less.request("PATCH", f"/api/v2/jobs/{USER}~shrinks/taskRoles/main", json.dumps({"instances": 1}),
+                                 {"Content-Type": "application/json"})
+            check.equal("scaled down", reply.status, 202)
             less.stop_job("first")
             check.equal("ends", less.wait("first"), "STOPPED")
 
@@ -257,4 +265,45 @@ def test_machine(check):
     shutil.rmtree(base)
 
 
-TESTS = [test_turns, test_gang, test_too_large, test_less_than_before, test_ports, test_ports_of_others, test_two_servers, test_many, test_machine]
+def test_ports_without_files(check):
+    """Without open files for its ports a task waits and says so; the ports are not taken by others."""
+    first = unused_range(320)
+    with Machine("--port-start", str(first), "--port-end", str(first + 320)) as m:
+        def allow(files):
+            subprocess.run([*(AS_NOBODY if os.geteuid() == 0 else ()), "prlimit", "--pid", str(m.process.pid),
+                            f"--nofile={files}:"], check=True)
+        allow(256)
+        many = role("true")
+        many["resourcePerInstance"]["ports"] = {"a": 300}
+        m.start("waits", {"main": many})
+        check.ok("why", wait_until(lambda: "no more open files" in m.waiting_reason("waits")), m.waiting_reason("waits"))
+        allow(1024)
+        check.equal("then it runs", m.wait("waits"), "SUCCEEDED")
+
+
+def test_ports_not_noted(check):
+    """A task about to start whose note of its ports was lost at a power failure gets others."""
+    with Machine() as m:
+        m.start("again", {"main": role("echo port=$PAI_CONTAINER_HOST_PORT_LIST.", "exec sleep 1000")})
+        check.ok("runs", wait_until(lambda: "port=" in m.log("again", "main")))
+        pod = m.tasks("again")["main", 0]["attemptStatus"]["podUID"]
+        m.kill()
+        where = os.path.join(m.where, "pods", pod)
+        check.ok("a pod", os.path.isdir(where), os.listdir(m.where))
+        for shim in m.shims().values():
+            os.kill(shim, signal.SIGKILL)
+        for name in os.listdir(where):
+            if name in ("lock", "shim", "state"):
+                os.unlink(os.path.join(where, name))
+        with open(os.path.join(where, "engine.json"), "w", encoding="ascii"):
+            pass
+        with m.again() as second:
+            check.ok("runs again", wait_until(lambda: second.shims()), second.waiting_reason("again"))
+            check.ok("with ports", wait_until(
+                lambda: second.tasks("again")["main", 0]["attemptStatus"].get("podPorts")), second.tasks("again"))
+            second.stop_job("again")
+            check.equal("stops", second.wait("again"), "STOPPED")
+
+
+TESTS = [test_turns, test_gang, test_too_large, test_less_than_before, test_ports, test_ports_of_others, test_ports_without_files,
+         test_ports_not_noted, test_two_servers, test_many, test_machine]

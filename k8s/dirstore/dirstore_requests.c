@@ -588,6 +588,14 @@ static void damaged_fail(json_t *framework, const char *now, const char *why)
 	(void)json_object_set_new(framework, "status", status); /* memory only */
 }
 
+/* It is still being created, as ownership_is_unstarted says. */
+static bool damaged_is_unstarted(const json_t *framework)
+{
+	const json_t *labels = json_object_get(json_object_get(framework, "metadata"), "labels");
+	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
+	return json_object_get(labels, "rest-lit/creating") || strcmp(type, "Create") == 0;
+}
+
 /* The job of a damaged object is the one in whose name it begins. */
 static int damaged_end(struct dirstore *s, json_t *one)
 {
@@ -602,7 +610,7 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	int bad = lost ? files_read(&s->files, kind, key, &text)
 	               : dirstore_load(s, KIND_FRAMEWORK, job, &framework);
 	/* One that is too large is read in part; a job can be gone, or its file damaged, too. */
-	if (bad && bad != -EFBIG && bad != -ENOENT && bad != -EBADMSG)
+	if (bad && bad != -EFBIG && bad != -ENOENT && bad != -EBADMSG && bad != -EINVAL)
 		return bad;
 	bad = files_set_aside(&s->files, kind, key);
 	if (bad)
@@ -614,7 +622,13 @@ static int damaged_end(struct dirstore *s, json_t *one)
 		framework = damaged_framework(str_view(&text), job, now);
 	json_t *meta = json_object_get(framework, "metadata");
 	const char *state = reply_text(json_object_get(framework, "status"), "state");
-	if (framework && strcmp(state, "Completed") != 0) {
+	bool unstarted = damaged_is_unstarted(framework);
+	if (unstarted) { /* so that a repetition of the submission creates it */
+		bad = files_remove(&s->files, KIND_FRAMEWORK, job);
+		if (bad)
+			return bad;
+		index_remove(s->index, reply_text(meta, "uid"));
+	} else if (framework && strcmp(state, "Completed") != 0) {
 		STR_AUTO json = STR_INIT(FILE_SIZE_MAX);
 		FREE_AUTO char *ended = xasprintf("%s; the tasks of this job were ended", why);
 		damaged_fail(framework, now, ended);
@@ -628,8 +642,10 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	const char *name = reply_text(json_object_get(meta, "annotations"), "jobName");
 	const char *user = reply_text(json_object_get(meta, "labels"), "userName");
 	FREE_AUTO char *sentence =
-	    framework ? xasprintf("%s; it is of job %s~%s, which has failed", why, user, name)
-		      : xasprintf("%s; the name of its job cannot be read", why);
+	    framework
+		? xasprintf("%s; it is of job %s~%s, which %s", why, user, name,
+	                    unstarted ? "was still being created and is removed" : "has failed")
+		: xasprintf("%s; the name of its job cannot be read", why);
 	return json_array_set_new(one, 2, json_string(sentence));
 }
 

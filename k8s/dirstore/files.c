@@ -18,7 +18,7 @@
 
 static const char SUFFIX[] = ".json";
 static const char TEMPORARY[] = ".new-";
-enum { NAME_ROOM = 300, KEY_MAX = 253, LOCK_WAITS = 100, LOCK_WAIT_MS = 20 };
+enum { NAME_ROOM = 300, KEY_MAX = 253, LOCK_WAITS = 100, LOCK_WAIT_MS = 20, ASIDE_MAX = 100 };
 
 /* ---- file names -------------------------------------------------------------------- */
 
@@ -232,13 +232,20 @@ int files_set_aside(const struct files *f, enum object_kind kind, const char *ke
 {
 	char file[NAME_ROOM];
 	int bad = file_name(file, key);
-	FREE_AUTO char *to = xasprintf("damaged/%s-%s", resource_of(kind)->plural, file);
 	if (bad)
 		return bad;
-	if ((mkdirat(f->root, "damaged", 0700) != 0 && errno != EEXIST) ||
-	    renameat(f->dir[kind], file, f->root, to) != 0)
+	if (mkdirat(f->root, "damaged", 0700) != 0 && errno != EEXIST)
 		return -errno;
-	return files_sync(f, f->dir[kind]);
+	bad = -EEXIST; /* the object of this name was damaged before */
+	for (int i = 0; i < ASIDE_MAX && bad == -EEXIST; i++) {
+		FREE_AUTO char *to = xasprintf(i ? "damaged/%s-%s.%d" : "damaged/%s-%s",
+		                               resource_of(kind)->plural, file, i);
+		/* Nobody else makes one: this process has the lock.  RENAME_NOREPLACE is not on
+		 * NFS. */
+		if (faccessat(f->root, to, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+			bad = renameat(f->dir[kind], file, f->root, to) == 0 ? 0 : -errno;
+	}
+	return bad ? bad : files_sync(f, f->dir[kind]);
 }
 
 int files_each(const struct files *f, enum object_kind kind, files_visit *visit, void *arg)

@@ -1,5 +1,6 @@
 /* What this machine has and can do. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -112,7 +113,8 @@ static int machine_other_user(const struct engine *e, struct err *err)
 	STR_AUTO self = STR_INIT(COMMAND_MAX);
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	if (fd_read_str(AT_FDCWD, "/proc/self/cmdline", &self) < 0)
-		return -1;
+		return err_set(err, UNKNOWN_ERROR, "/proc/self/cmdline: %s",
+		               strerrordesc_np(errno));
 	str_puts(&text, "id rest-lit || useradd --create-home rest-lit; chown -R rest-lit:");
 	machine_put_word(&text, span_of(e->set.dir));
 	for (size_t i = 0; i < e->set.n_secrets; i++)

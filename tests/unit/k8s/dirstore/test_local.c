@@ -291,6 +291,27 @@ static void test_open_refuses_a_file_that_cannot_be_read(void **state)
 	assert_true(file_exists("damaged/secrets-f-mine.json"));
 }
 
+/* A repetition of the submission creates it again; an earlier damaged file stays. */
+static void test_open_removes_what_was_being_created(void **state)
+{
+	(void)state;
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/secrets/f-mine.json", dir);
+	for (int i = 0; i < 2; i++) {
+		struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+		assert_int_equal(made.status, 201);
+		create_owned("f-mine", made.uid);
+		create_owned("f-other", made.uid);
+		close_store();
+		assert_int_equal(truncate(path, 10 + i), 0);
+		open_store();
+		assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
+		assert_int_equal(get(KIND_SECRET, "f-other").outcome, STORE_NOT_FOUND);
+		assert_true(file_exists("damaged/secrets-f-mine.json"));
+		assert_int_equal(file_exists("damaged/secrets-f-mine.json.1"), i == 1);
+	}
+}
+
 /* What a link planted in the directory points at is not read, however well it would fit. */
 static void test_get_does_not_follow_links(void **state)
 {
@@ -474,6 +495,7 @@ int main(void)
 		TEST(test_open_refuses_what_others_can_read),
 		TEST(test_open_refuses_a_link),
 		TEST(test_open_refuses_a_file_that_cannot_be_read),
+		TEST(test_open_removes_what_was_being_created),
 		TEST(test_get_does_not_follow_links),
 		TEST(test_store_request_refuses_beyond_the_bound),
 		TEST(test_store_request_waits_for_its_time),

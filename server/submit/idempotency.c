@@ -143,6 +143,14 @@ static const struct job_entry *claim_made(const struct view *view, const struct 
 	return NULL;
 }
 
+bool idempotency_repeats(const struct submit *s)
+{
+	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
+	const struct job_entry *c = s->value ? view_find(view, span_of(job_hash(s->job))) : NULL;
+	return c && !c->deleting && c->key == job_entry_key(span_of(s->value)) &&
+	       strcmp(c->user, s->r->user) == 0;
+}
+
 int idempotency_claim(struct submit *s, struct err *e)
 {
 	if (!s->value)

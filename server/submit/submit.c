@@ -401,7 +401,9 @@ static int submit_start(struct submit *s, struct err *e)
 		.virtual_cluster = s->job->virtual_cluster,
 		.where = job_role_places(s->job, &r->arena),
 	};
-	if (server->engine && engine_admit(server->engine, &asked, e) < 0)
+	/* A job that was made stays made, also if the machine has less now. */
+	if (server->engine && !idempotency_repeats(s) &&
+	    engine_admit(server->engine, &asked, e) < 0)
 		return -1;
 	job_warn(s->job, &facts, &s->warnings);
 	if (s->dry_run && submit_preview(s, &facts, e) < 0)

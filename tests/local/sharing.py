@@ -102,13 +102,19 @@ def test_less_than_before(check):
     with Machine(gpus=2) as m:
         m.start("first", {"main": role("exec sleep 1000", gpu=2)})
         check.equal("runs", m.wait("first", "RUNNING"), "RUNNING")
-        m.start("second", {"main": role("true", gpu=2)})
+        key = {"Content-Type": "text/yaml", "Idempotency-Key": "one"}
+        second = job("second", {"main": role("true", gpu=2)})
+        check.equal("second", m.request("POST", "/api/v2/jobs", second, key).status, 202)
         m.start("shrinks", {"large": role("true", gpu=2), "main": role("true", instances=2)})
         m.kill()
         with Machine("--gpus", "1", where=m.where, gpus=2) as less:
             check.ok("says so", wait_until(lambda: "can never start: 2 GPUs wanted, 1 on this machine"
                                            in less.waiting_reason("second")), less.waiting_reason("second"))
             check.equal("waits", less.state("second"), "WAITING")
+            reply = less.request("POST", "/api/v2/jobs", second, key)
+            check.equal("repeated", [reply.status, reply.headers.get("idempotency-replayed")], [202, "true"])
+            check.equal("not with another key", less.request("POST", "/api/v2/jobs", second,
+                                                             {**key, "Idempotency-Key": "two"}).status, 400)
             check.equal("the first goes on", less.state("first"), "RUNNING")
             reply = less.request("PATCH", f"/api/v2/jobs/{USER}~shrinks/taskRoles/main", json.dumps({"instances": 1}),
                                  {"Content-Type": "application/json"})

@@ -44,7 +44,8 @@ struct span key_namespace(const char *key);
 int files_read(const struct files *f, enum object_kind kind, const char *key, struct str *out);
 int files_write(const struct files *f, enum object_kind kind, const char *key, struct span text);
 int files_remove(const struct files *f, enum object_kind kind, const char *key);
-/* Moves the file of an object to DIR/damaged/KIND-KEY.json, .1 if there is one.  0 or a negative errno. */
+/* Moves the file of an object to DIR/damaged/KIND-KEY.json, .1 if there is one.  0 or a negative
+ * errno. */
 int files_set_aside(const struct files *f, enum object_kind kind, const char *key);
 /* Try to write a temporary file.  0 or a negative errno. */
 int files_probe(const struct files *f);

@@ -609,31 +609,13 @@ static int64_t hashed_port(const struct ports *p, const struct label *l, struct 
 	return p->start + (int64_t)(sum % (uint64_t)(p->end - p->start));
 }
 
-/* given: the numbers from here on that the task was given; NULL: they are computed. */
-static void ports_put_list(struct shower *w, const struct ports *p, const struct label *l,
-                           struct span pod, int64_t index, struct span *given)
-{
-	str_char(w->out, '"');
-	for (int64_t i = 0; i < l->count; i++) {
-		int64_t port =
-		    p->hashed ? hashed_port(p, l, pod, i) : l->start + l->count * index + i;
-		if (given->p && parse_i64(span_next(given, ','), 1, PORTS - 1, &port) < 0)
-			break;
-		if (port >= PORTS)
-			break;
-		if (i)
-			str_char(w->out, ',');
-		str_int(w->out, port);
-	}
-	str_char(w->out, '"');
-}
-
 void show_ports(struct shower *w, const struct ports *p, const struct task *t, struct span pod)
 {
 	enum { UID_MAX = 256 };
 	size_t total = 0;
 	for (size_t i = 0; i < p->n; i++)
 		total += (size_t)p->v[i].count;
+	/* The numbers that the task was given; else they are computed. */
 	struct span given = scan_text(t->at[TRY_PORTS], w->a);
 	given.p = given.n ? given.p : NULL;
 	bool waits = w->s->here && !given.p && scan_text(t->at[TRY_POD_IP], w->a).n == 0;
@@ -643,8 +625,20 @@ void show_ports(struct shower *w, const struct ports *p, const struct task *t, s
 		if (i)
 			str_char(w->out, ',');
 		str_span(w->out, p->v[i].json);
-		str_char(w->out, ':');
-		ports_put_list(w, p, &p->v[i], pod, t->index, &given);
+		str_puts(w->out, ":\"");
+		const struct label *l = &p->v[i];
+		for (int64_t k = 0; k < l->count; k++) {
+			int64_t port = p->hashed ? hashed_port(p, l, pod, k)
+			                         : l->start + l->count * t->index + k;
+			if (given.p && parse_i64(span_next(&given, ','), 1, PORTS - 1, &port) < 0)
+				break;
+			if (port >= PORTS)
+				break;
+			if (k)
+				str_char(w->out, ',');
+			str_int(w->out, port);
+		}
+		str_char(w->out, '"');
 	}
 	str_char(w->out, '}');
 	if (known)

@@ -76,5 +76,6 @@ const char *idempotency_value(struct submit *s);
 int idempotency_claim(struct submit *s, struct err *e);
 /* Has this user created this job with this key, as far as the cache knows? */
 bool idempotency_repeats(const struct submit *s);
-/* The job is created and in the cache, or it failed.  Takes a struct submit; may be called again. */
+/* The job is created and in the cache, or it failed.  Takes a struct submit; may be called again.
+ */
 void idempotency_release(void *arg);

@@ -124,13 +124,13 @@ def waiting_reasons(check):
         m.submit(job("first", worker=role(m.gate("first"), gpu=2)))
         m.runs("first")
         m.submit(job("second", worker=role(m.gate("second"), gpu=1, instances=2)))
-        m.submit(job("never", worker=role("true", gpu=3)))
+        never = m.submit(job("never", worker=role("true", gpu=3)))
 
         def reason(name):
             return m.get(m.path(name)).json["jobStatus"].get("waitingReason")
         ok("in the queue", wait_until(lambda: reason("second")), m.get(m.path("second")))
         ok("what is missing", "GPU" in reason("second")["message"], reason("second"))
-        ok("too large", wait_until(lambda: reason("never")) and "2" in reason("never")["message"], reason("never"))
+        ok("too large", never.status == 400 and "3 GPUs" in never.json["message"] and "has 2" in never.json["message"], never)
         ok("not of a running one", reason("first") is None, reason("first"))
         ok("in the list", any(row.get("waitingReason") for row in m.get("/api/v2/jobs?state=WAITING").json))
         m.open("first")

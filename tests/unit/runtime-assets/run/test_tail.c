@@ -63,7 +63,7 @@ static void check_random(uint32_t seed, size_t largest)
 		seed = seed * 1103515245 + 12345;
 		enum tail_stream stream = seed >> 16 & 1 ? TAIL_STDOUT : TAIL_STDERR;
 		put(m, t, stream, (seed >> 17) % (largest + 1), &seed);
-		if (seed >> 24 == 7)
+		if (seed >> 20 == 7)
 			(void)check_frames(m, t);
 	}
 	size_t kept = check_frames(m, t);

@@ -224,6 +224,7 @@ static void output_got(void *arg, const struct store_reply *reply)
 
 static void output_get(struct output_call *c)
 {
+	c->frames = SPAN("");
 	output_ask(c, (struct store_request){ .verb = STORE_GET,
 	                                      .name = output_name(c->a, &c->id),
 	                                      .done = output_got });

@@ -1,7 +1,19 @@
 #pragma once
-/* Is a port in use?  Opens sockets for a moment.  No thread rule. */
+/* Ports of tasks: their numbers, and which are in use (opens sockets for a moment).  No thread
+ * rule.
+ */
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/str.h"
+
+struct port_range {
+	int64_t start, end; /* 0 <= start <= p < end <= 65536 */
+};
+
+/* Port i of a label of the pod with this uid.  The arithmetic is that of OpenPAI's runtime, so that
+ * tasks of a job agree with either. */
+uint16_t port_hashed(struct port_range r, struct span uid, struct span label, int64_t i);
 
 /* For this family and type (SOCK_STREAM, SOCK_DGRAM), on any address.  False only if the port is in
  * use; another failure (no IPv6, no permission) is no conflict. */

@@ -8,7 +8,6 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
-#include "base/port.h"
 
 enum { PORTS = 65536 };
 

@@ -4,13 +4,9 @@
  * machine only, whoever has started it: its lock is a Unix socket with an abstract name, which
  * disappears with the last descriptor.  No thread rule.
  */
-#include "base/str.h"
+#include "base/port.h"
 
 #define PORTS_NO_FILE SIZE_MAX
-
-struct port_range {
-	int64_t start, end; /* start <= p < end */
-};
 
 /* How many ports a task shall get, by the annotation of its pod, or of the template of it (valid
  * JSON).  0 for fixed ports. */

@@ -1,5 +1,6 @@
 #pragma once
 /* Parts of init for its own files and tests. */
+#include "base/port.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
 
@@ -106,7 +107,7 @@ struct port_label {
 
 struct portspec {
 	bool sequential;
-	int64_t start, end;       /* hashed only; 1 <= start < end <= 65536 */
+	struct port_range range;  /* hashed only; 1 <= start */
 	struct port_label *label; /* in the order of the annotation */
 	size_t n;
 	int64_t total; /* ports of one task, at most 65536 */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/port.h"
 #include "base/tree.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
@@ -30,8 +29,6 @@ enum {
 };
 
 /* ---- the specification ----------------------------------------------------------------------- */
-
-/* The arithmetic is that of OpenPAI's runtime, so tasks of a job agree with either. */
 
 bool portspec_name_ok(const char *name)
 {
@@ -100,10 +97,10 @@ static int portspec_tree(const struct node *root, int64_t last, struct arena *a,
 	p->sequential = !start || !end || !labels;
 	if (p->sequential)
 		return portspec_labels(root, last, a, p, e);
-	if (portspec_int(start, 1, "schedulePortStart", &p->start, e) < 0 ||
-	    portspec_int(end, 1, "schedulePortEnd", &p->end, e) < 0)
+	if (portspec_int(start, 1, "schedulePortStart", &p->range.start, e) < 0 ||
+	    portspec_int(end, 1, "schedulePortEnd", &p->range.end, e) < 0)
 		return -1;
-	if (p->end <= p->start)
+	if (p->range.end <= p->range.start)
 		return err_set(e, FAILED, "schedulePortEnd is not above schedulePortStart");
 	return portspec_labels(labels, last, a, p, e);
 }
@@ -125,14 +122,6 @@ int portspec_read(const char *json, int64_t last, struct arena *a, struct portsp
 	return 0;
 }
 
-static uint64_t portspec_hex(const char *p, size_t n)
-{
-	uint64_t v = 0;
-	while (n-- > 0)
-		v = v << 4 | (uint64_t)hex_value(*p++);
-	return v;
-}
-
 /* Number i of a list; 0: it has less. */
 static uint16_t portspec_given(const char *list, int64_t i)
 {
@@ -147,24 +136,11 @@ static uint16_t portspec_given(const char *list, int64_t i)
 uint16_t portspec_port(const struct portspec *p, const struct port_label *l,
                        struct port_source from, int64_t index, int64_t i)
 {
-	char space[512];
-	struct str text = { .p = space, .cap = sizeof(space), .max = sizeof(space) - 1 };
-	char hash[33];
 	if (p->sequential)
 		return (uint16_t)(l->start + l->count * index + i);
 	if (from.given)
 		return portspec_given(from.given, l->first + i);
-	str_char(&text, '[');
-	str_puts(&text, from.uid);
-	str_puts(&text, "][");
-	str_puts(&text, l->name);
-	str_puts(&text, "][");
-	str_int(&text, i);
-	str_char(&text, ']');
-	md5_hex(hash, str_view(&text));
-	uint64_t sum =
-	    portspec_hex(hash, 12) + portspec_hex(hash + 12, 12) + portspec_hex(hash + 24, 8);
-	return (uint16_t)((uint64_t)p->start + sum % (uint64_t)(p->end - p->start));
+	return port_hashed(p->range, span_of(from.uid), span_of(l->name), i);
 }
 
 /* ---- is a port taken? ------------------------------------------------------------------------ */

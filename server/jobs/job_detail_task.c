@@ -525,7 +525,7 @@ void show_diagnostics(struct shower *w, const char *key, struct span diagnostics
  * ---- ports ----
  *
  * Ports are not stored.  They are computed from the annotation rest-server/port-scheduling-spec and
- * the uid of the pod, as OpenPAI and runtime-assets/init/ports.c do.
+ * the uid of the pod.
  */
 
 enum { PORTS = 65536, SPEC_DEPTH = 8, SPEC_MAX = 256 << 10, LABEL_TEXT_MAX = 256 };
@@ -570,8 +570,8 @@ struct ports ports_read(struct span annotation, struct arena *a)
 	if (spec.n > SPEC_MAX || !scan_valid(spec, SPEC_DEPTH))
 		return p;
 	scan_members(spec, KEYS, v, N);
-	p.hashed = scan_int(v[START], 1, PORTS - 1, &p.start) &&
-	           scan_int(v[END], p.start + 1, PORTS, &p.end) &&
+	p.hashed = scan_int(v[START], 1, PORTS - 1, &p.range.start) &&
+	           scan_int(v[END], p.range.start + 1, PORTS, &p.range.end) &&
 	           scan_type(v[LABELS]) == SCAN_OBJECT;
 	p.v = ARENA_NEW(a, struct label, SHOWN_LABELS);
 	struct scan s = scan_begin(p.hashed ? v[LABELS] : spec);
@@ -580,33 +580,6 @@ struct ports ports_read(struct span annotation, struct arena *a)
 	while (p.n < SHOWN_LABELS && scan_member(&s, &key, &value))
 		(void)ports_read_label(key, value, &p, a); /* an invalid label is skipped */
 	return p;
-}
-
-/* Without branches: the digits are random, so a processor mispredicts them. */
-static uint64_t ports_hex_number(const char *p, size_t n)
-{
-	uint64_t v = 0;
-	for (size_t i = 0; i < n; i++)
-		v = v << 4 | (uint64_t)((p[i] & 15) + 9 * (p[i] > '9'));
-	return v;
-}
-
-static int64_t hashed_port(const struct ports *p, const struct label *l, struct span pod, int64_t i)
-{
-	NOT_ZEROED char space[1024];
-	struct str text = { .p = space, .cap = sizeof(space), .max = sizeof(space) - 1 };
-	char hash[33];
-	str_char(&text, '[');
-	str_span(&text, pod);
-	str_puts(&text, "][");
-	str_span(&text, l->text);
-	str_puts(&text, "][");
-	str_int(&text, i);
-	str_char(&text, ']');
-	md5_hex(hash, str_view(&text));
-	uint64_t sum = ports_hex_number(hash, 12) + ports_hex_number(hash + 12, 12) +
-	               ports_hex_number(hash + 24, 8);
-	return p->start + (int64_t)(sum % (uint64_t)(p->end - p->start));
 }
 
 void show_ports(struct shower *w, const struct ports *p, const struct task *t, struct span pod)
@@ -628,7 +601,7 @@ void show_ports(struct shower *w, const struct ports *p, const struct task *t, s
 		str_puts(w->out, ":\"");
 		const struct label *l = &p->v[i];
 		for (int64_t k = 0; k < l->count; k++) {
-			int64_t port = p->hashed ? hashed_port(p, l, pod, k)
+			int64_t port = p->hashed ? port_hashed(p->range, pod, l->text, k)
 			                         : l->start + l->count * t->index + k;
 			if (given.p && parse_i64(span_next(&given, ','), 1, PORTS - 1, &port) < 0)
 				break;

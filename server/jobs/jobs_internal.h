@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/json/scan.h"
+#include "base/port.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/job_entry.h"
@@ -321,7 +322,7 @@ struct label {
 /* Ports of a task role, from the annotation of its pods; n == 0 if it has none or is invalid. */
 struct ports {
 	bool hashed;
-	int64_t start, end;
+	struct port_range range; /* if hashed */
 	size_t n;
 	struct label *v;
 };

@@ -40,7 +40,7 @@ static void test_portspec_port_hashed(void **state)
 		{ "a0000000-0000-0000-0000-000000000000", "http", 0, 15000, 40000, 39661 },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		struct portspec p = { .start = CASES[i].start, .end = CASES[i].end };
+		struct portspec p = { .range = { CASES[i].start, CASES[i].end } };
 		struct port_label l = { .name = CASES[i].label, .count = 2 };
 		assert_int_equal(portspec_port(&p, &l, (struct port_source){ CASES[i].uid, NULL },
 		                               0, CASES[i].i),
@@ -52,7 +52,7 @@ static void test_portspec_port_hashed(void **state)
 static void test_portspec_port_range_of_one(void **state)
 {
 	(void)state;
-	struct portspec p = { .start = 65535, .end = 65536 };
+	struct portspec p = { .range = { 65535, 65536 } };
 	struct port_label l = { .name = "x", .count = 1 };
 	for (int64_t i = 0; i < 100; i++)
 		assert_int_equal(portspec_port(&p, &l, (struct port_source){ "uid", NULL }, 0, i),

@@ -531,6 +531,11 @@ static struct demand demand_of(struct span role, struct arena *a)
 	return d;
 }
 
+int64_t job_entry_role_gpus(struct span role, struct arena *a)
+{
+	return demand_of(role, a).gpus;
+}
+
 static void job_entry_read_spec(struct reading *r, struct span spec)
 {
 	enum { EXECUTION_TYPE, ROLES, N };

@@ -139,6 +139,8 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c);
 
 /* The inflated document, in the arena.  false if there is none. */
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc);
+/* GPUs of one task of this role of a spec, by the limits of its containers. */
+int64_t job_entry_role_gpus(struct span role, struct arena *a);
 /* The list of taskRoleStatuses of a status, inflated into the arena if it is stored compressed;
  * *out is { NULL, 0 } if it is absent.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, to
  * more than 200 times its size, or is not a list. */

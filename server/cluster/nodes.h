@@ -10,22 +10,23 @@ enum { NODES_MAX = 500, NODE_NAME_MAX = 253 };
 
 struct node_gpus {
 	char name[NODE_NAME_MAX + 1];
-	int64_t total, used; /* used may exceed total; at most INT32_MAX */
+	int64_t total, used; /* used may exceed total */
 	int64_t available;   /* total without those that our jobs use, or may use */
 	bool closed;         /* no pod is scheduled there now */
 };
 
-struct nodes *nodes_new(const struct server *s);
+struct nodes *nodes_new(struct server *s);
 void nodes_free(struct nodes *n); /* accepts NULL */
 
-/* The API server should be asked for a list now: ten minutes after the last one, after a nodes_copy
- * one minute.  This counts as having asked. */
+/* The API server should be asked for a list now: ten minutes after the last one.  This counts as
+ * having asked. */
 bool nodes_wanted(struct nodes *n);
-/* Takes the answer, valid JSON; the first NODES_MAX count.  Empty: the right to list is missing. */
+/* Takes the answer, valid JSON; the first NODES_MAX count.  Empty: the right to list is missing.
+ * Sets server->node_gpus. */
 void nodes_list(struct nodes *n, struct span list);
 /* Goes on with counting, for a tenth of a second at most. */
 void nodes_run_once(struct nodes *n);
 
-/* The last complete count, sorted by name, in the arena.  0: nodes are unknown.  n may be NULL. Any
- * thread; does not block. */
+/* The last complete count, sorted by name, in the arena.  0: nodes are unknown; then *out is
+ * unchanged.  n may be NULL.  Any thread; does not block. */
 size_t nodes_copy(struct nodes *n, struct arena *a, struct node_gpus **out);

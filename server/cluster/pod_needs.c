@@ -135,21 +135,6 @@ void pod_needs_read(const struct server *s, struct arena *a, struct pod_needs *o
 		                               out->node_value);
 }
 
-int64_t pod_needs_largest(const struct pod_needs *needs, struct span list)
-{
-	ARENA_AUTO a = { 0 };
-	struct scan s = scan_begin(scan_get(list, "items"));
-	struct span node;
-	int64_t most = 0;
-	while (scan_item(&s, &node)) {
-		int64_t n = 0;
-		struct span gpus = scan_path(node, "status", "allocatable", needs->gpu);
-		(void)parse_i64(scan_text(gpus, &a), 0, INT32_MAX, &n); /* else none */
-		most = n > most ? n : most;
-	}
-	return scan_text(scan_path(list, "metadata", "continue"), &a).n ? 0 : most;
-}
-
 void pod_needs_nodes(const struct pod_needs *needs, struct span list, pod_needs_callback *say,
                      void *arg)
 {

@@ -37,9 +37,6 @@ typedef void pod_needs_callback(void *arg, const char *event, const char *device
 void pod_needs_nodes(const struct pod_needs *needs, struct span list, pod_needs_callback *say,
                      void *arg);
 
-/* GPUs of the largest of these nodes; 0: none has one, or there are more nodes than in the list. */
-int64_t pod_needs_largest(const struct pod_needs *needs, struct span list);
-
 /* "kubectl apply" of a manifest of this project (k8s/deploy/...), by sed if it has another
  * namespace, service account or instance than the options.  In the arena. */
 const char *pod_needs_apply(const struct server *s, struct arena *a, const char *manifest);

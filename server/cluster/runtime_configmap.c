@@ -238,7 +238,6 @@ static bool nodes_taken(struct runtime_configmap *d, const struct store_reply *r
 		nodes_list(d->nodes, SPAN(""));
 	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
 		return false;
-	atomic_store(&d->server->node_gpus, pod_needs_largest(&d->needs, reply->body));
 	nodes_list(d->nodes, reply->body);
 	return true;
 }

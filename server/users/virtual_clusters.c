@@ -126,7 +126,7 @@ static void put_cluster(struct request *r, struct span name, const struct resour
 static void clusters_put_nodes(struct request *r)
 {
 	struct str *out = &r->reply.body;
-	struct node_gpus *nodes;
+	struct node_gpus *nodes = NULL;
 	size_t n = r->user ? nodes_copy(r->loop->server->nodes, &r->arena, &nodes) : 0;
 	str_char(out, '{');
 	for (size_t i = 0; i < n; i++) {

@@ -164,9 +164,9 @@ static struct value *descend(const struct pair *p, struct value *up, struct span
 static struct value *form_follow(const struct pair *p, struct value *v, struct span rest)
 {
 	for (size_t depth = 0; v && rest.n; depth++) {
-		const char *close = memchr(rest.p, ']', rest.n);
-		const char *open = rest.n > 1 ? memchr(rest.p + 1, '[', rest.n - 1) : NULL;
-		if (rest.p[0] != '[' || !close || (open && open < close)) {
+		struct span inner = span_from(rest, 1);
+		size_t close = span_chr(inner, ']');
+		if (rest.p[0] != '[' || close == inner.n || span_chr(inner, '[') < close) {
 			(void)form_refuse(p,
 			                  "brackets must stand in pairs, at the end of the name");
 			return NULL;
@@ -175,8 +175,8 @@ static struct value *form_follow(const struct pair *p, struct value *v, struct s
 			(void)form_refuse(p, "there may be at most 5 pairs of brackets");
 			return NULL;
 		}
-		struct span key = { rest.p + 1, (size_t)(close - rest.p) - 1 };
-		rest = (struct span){ close + 1, rest.n - key.n - 2 };
+		struct span key = span_to(inner, close);
+		rest = span_from(inner, close + 1);
 		v = descend(p, v, key, rest.n == 0);
 	}
 	return v;
@@ -204,12 +204,9 @@ static int read_pair(struct pair *p, struct value *root, struct span piece)
 {
 	struct span name = { NULL, 0 };
 	struct span text = { NULL, 0 };
-	const char *equals = memchr(piece.p, '=', piece.n);
-	size_t n = equals ? (size_t)(equals - piece.p) : piece.n;
-	p->name = (struct span){ piece.p, n };
-	p->named = equals != NULL;
-	struct span value = equals ? (struct span){ equals + 1, piece.n - n - 1 } : SPAN("");
-	if (form_decode(p, p->name, &name) < 0 || form_decode(p, value, &text) < 0)
+	p->named = span_chr(piece, '=') < piece.n;
+	p->name = span_next(&piece, '=');
+	if (form_decode(p, p->name, &name) < 0 || form_decode(p, piece, &text) < 0)
 		return -1;
 	return add_pair(p, root, name, text);
 }
@@ -218,15 +215,12 @@ static int read_pairs(struct span text, struct arena *a, struct value *root, str
 {
 	struct pair p = { .a = a, .e = e };
 	while (text.n) {
-		const char *end = memchr(text.p, '&', text.n);
-		size_t n = end ? (size_t)(end - text.p) : text.n;
+		struct span piece = span_next(&text, '&');
 		if (++p.number > FORM_PAIRS)
 			return err_set(e, INVALID_PARAMETERS, "a form may have at most %d pairs",
 			               FORM_PAIRS);
-		if (n && read_pair(&p, root, (struct span){ text.p, n }) < 0)
+		if (piece.n && read_pair(&p, root, piece) < 0)
 			return -1;
-		text.p += n + (end != NULL);
-		text.n -= n + (end != NULL);
 	}
 	return 0;
 }

@@ -129,6 +129,30 @@ static void json_map(struct str *out, const struct node *n)
 	str_char(out, '}');
 }
 
+struct span node_scalar(struct arena *a, const struct node *n)
+{
+	char number[NUMBER_MAX];
+	switch ((enum node_type)n->type) {
+	case NODE_BOOL:
+		return n->boolean ? SPAN("true") : SPAN("false");
+	case NODE_INT:
+		return span_of(arena_printf(a, "%lld", (long long)n->integer));
+	case NODE_REAL:
+		if (!isfinite(n->real))
+			break;
+		return arena_span(a, (struct span){ number, number_text(number, n->real) });
+	case NODE_TEXT:
+	case NODE_DATE:
+		return node_span(n);
+	case NODE_NULL:
+	case NODE_LIST:
+	case NODE_MAP:
+	case NODE_TYPE_MAX:
+		break;
+	}
+	return (struct span){ NULL, 0 };
+}
+
 void node_json(struct str *out, const struct node *n)
 {
 	switch ((enum node_type)n->type) {

@@ -154,6 +154,10 @@ const char *node_type_name(const struct node *n);
 /* Equal types and values; 2 equals 2.0; the order of members is ignored. */
 bool node_equal(const struct node *a, const struct node *b);
 
+/* A scalar as text, numbers and booleans as in JSON; NUL-terminated, the node's own or in the
+ * arena. { NULL, 0 }: null, a number that is not finite, a list or a map. */
+struct span node_scalar(struct arena *a, const struct node *n);
+
 /* Writes a tree as JSON, members in order; dates as text, NaN and infinity as null. */
 void node_json(struct str *out, const struct node *n);
 

@@ -681,27 +681,17 @@ static struct schema *compiled[SCHEMA_NAME_MAX];
 
 struct span schema_text(enum schema_name name)
 {
-	switch (name) {
-	case SCHEMA_V1:
-		return EMBEDDED(schema_v1);
-	case SCHEMA_V2:
-		return EMBEDDED(schema_v2);
-	case SCHEMA_MXJOB:
-		return EMBEDDED(schema_mxjob);
-	case SCHEMA_LAUNCHER:
-		return EMBEDDED(schema_launcher);
-	case SCHEMA_FACTS:
-		return EMBEDDED(schema_facts);
-	case SCHEMA_ISSUERS:
-		return EMBEDDED(schema_issuers);
-	case SCHEMA_HIVED:
-		return EMBEDDED(schema_hived);
-	case SCHEMA_POD:
-		return EMBEDDED(schema_pod);
-	case SCHEMA_NAME_MAX:
-		break;
-	}
-	return (struct span){ NULL, 0 };
+	const struct span texts[SCHEMA_NAME_MAX + 1] = {
+		[SCHEMA_V1] = EMBEDDED(schema_v1),
+		[SCHEMA_V2] = EMBEDDED(schema_v2),
+		[SCHEMA_MXJOB] = EMBEDDED(schema_mxjob),
+		[SCHEMA_LAUNCHER] = EMBEDDED(schema_launcher),
+		[SCHEMA_FACTS] = EMBEDDED(schema_facts),
+		[SCHEMA_ISSUERS] = EMBEDDED(schema_issuers),
+		[SCHEMA_HIVED] = EMBEDDED(schema_hived),
+		[SCHEMA_POD] = EMBEDDED(schema_pod),
+	};
+	return texts[name];
 }
 
 const struct schema *schema_get(enum schema_name name)

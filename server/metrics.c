@@ -261,16 +261,23 @@ static const struct store_counts *counts_nth_store(const struct counts *c, size_
 	return i < c->n_loops + c->n_stores ? &c->store[i - c->n_loops] : NULL;
 }
 
-static void metrics_put_calls(const struct scrape *s)
+/* The sum of a counter over all stores. */
+static uint64_t metrics_sum_stores(const struct scrape *s, size_t at)
 {
 	const struct store_counts *c;
+	uint64_t n = 0;
+	for (size_t i = 0; (c = counts_nth_store(s->server->counts, i)); i++)
+		n += counter_get((const atomic_ullong *)((const char *)c + at));
+	return n;
+}
+
+static void metrics_put_calls(const struct scrape *s)
+{
 	for (size_t v = 0; v < STORE_VERBS; v++)
-		for (size_t k = 0; k < STORE_CALLS; k++) {
-			uint64_t n = 0;
-			for (size_t i = 0; (c = counts_nth_store(s->server->counts, i)); i++)
-				n += counter_get(&c->calls[v][k]);
-			metrics_put(s, n, "verb=\"%s\",outcome=\"%s\"", VERBS[v], CALLS[k]);
-		}
+		for (size_t k = 0; k < STORE_CALLS; k++)
+			metrics_put(
+			    s, metrics_sum_stores(s, offsetof(struct store_counts, calls[v][k])),
+			    "verb=\"%s\",outcome=\"%s\"", VERBS[v], CALLS[k]);
 }
 
 static void metrics_put_call_latency(const struct scrape *s)
@@ -286,22 +293,9 @@ static void metrics_put_call_latency(const struct scrape *s)
 	}
 }
 
-static void metrics_put_queued(const struct scrape *s)
+static void metrics_put_store_sum(const struct scrape *s)
 {
-	const struct store_counts *c;
-	uint64_t n = 0;
-	for (size_t i = 0; (c = counts_nth_store(s->server->counts, i)); i++)
-		n += counter_get(&c->queued);
-	metrics_put(s, n, "%s", "");
-}
-
-static void metrics_put_in_flight(const struct scrape *s)
-{
-	const struct store_counts *c;
-	uint64_t n = 0;
-	for (size_t i = 0; (c = counts_nth_store(s->server->counts, i)); i++)
-		n += counter_get(&c->in_flight);
-	metrics_put(s, n, "%s", "");
+	metrics_put(s, metrics_sum_stores(s, s->metric->at), "%s", "");
 }
 
 /* ---- the cache, the janitor, this machine ---- */
@@ -386,6 +380,7 @@ static void metrics_put_build(const struct scrape *s)
 /* ---- the table ---- */
 
 #define LOOP(member)      metrics_put_sum, offsetof(struct loop_counts, member)
+#define STORES(member)    metrics_put_store_sum, offsetof(struct store_counts, member)
 #define REFLECTOR(member) metrics_put_reflector, offsetof(struct reflector_counts, member)
 #define WEBHOOK(member)   metrics_put_webhook, offsetof(struct webhook_counts, member)
 
@@ -412,9 +407,9 @@ static const struct metric METRICS[] = {
 	{ "rest_lit_upstream_request_duration_seconds", METRIC_HISTOGRAM, "verb",
 	  "Time from sending such a request to its answer, without its wait in the queue.", metrics_put_call_latency, 0 },
 	{ "rest_lit_upstream_queue", METRIC_GAUGE, "",
-	  "Such requests that wait in this server; the limit is 1000 per loop.", metrics_put_queued, 0 },
+	  "Such requests that wait in this server; the limit is 1000 per loop.", STORES(queued) },
 	{ "rest_lit_upstream_in_flight", METRIC_GAUGE, "",
-	  "Such requests that were sent and have no answer yet.", metrics_put_in_flight, 0 },
+	  "Such requests that were sent and have no answer yet.", STORES(in_flight) },
 	{ "rest_lit_cache_jobs", METRIC_GAUGE, "state",
 	  "Jobs in the cache, by state.", metrics_put_jobs, 0 },
 	{ "rest_lit_cache_bytes", METRIC_GAUGE, "",

@@ -664,15 +664,14 @@ static void options_set_defaults(struct options *o)
 static int options_test_limit(struct options *o, struct span word, struct err *e)
 {
 	char shown[4 * QUOTE_MAX];
-	const char *equals = memchr(word.p, '=', word.n);
-	struct span name = { word.p, equals ? (size_t)(equals - word.p) : word.n };
+	struct span name = span_to(word, span_chr(word, '='));
 	const struct option *option = option_find(name);
-	if (!equals || !option || option->group != GROUP_FIXED)
+	if (name.n == word.n || !option || option->group != GROUP_FIXED)
 		return err_set(e, 400, "InvalidOption",
 		               TEST_LIMITS_VARIABLE ": must be NAME=VALUE with fixed limits, "
 		                                    "is \"%s\"",
 		               quote(shown, word));
-	struct span value = { equals + 1, word.n - name.n - 1 };
+	struct span value = span_from(word, name.n + 1);
 	const char *what = arena_printf(&o->arena, TEST_LIMITS_VARIABLE ": %s", option->name);
 	return option_set(o, option, arena_dup(&o->arena, value), &(struct origin){ what, NOWHERE },
 	                  e);
@@ -684,11 +683,11 @@ static int options_read_test_limits(struct options *o, struct err *e)
 	if (!text)
 		return 0;
 	o->test_limits = text;
-	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
-		size_t n = strcspn(text, " ");
-		if (options_test_limit(o, (struct span){ text, n }, e) < 0)
+	struct span rest = span_of(text);
+	while (rest.n) {
+		struct span word = span_next(&rest, ' ');
+		if (word.n && options_test_limit(o, word, e) < 0)
 			return -1;
-		text += n;
 	}
 	return 0;
 }

@@ -6,18 +6,18 @@ enum { WIDTH = 80, INDENT = 31, TEXT_MAX = 512, MANUAL_MAX = 2048 };
 void options_wrap(struct str *out, const char *text, size_t indent, size_t width)
 {
 	size_t column = indent;
-	while (*text) {
-		size_t n = strcspn(text, " ");
-		if (column > indent && column + 1 + n > width) {
+	struct span rest = span_of(text);
+	while (rest.n) {
+		struct span word = span_next(&rest, ' ');
+		if (column > indent && column + 1 + word.n > width) {
 			str_printf(out, "\n%*s", (int)indent, "");
 			column = indent;
 		} else if (column > indent) {
 			str_char(out, ' ');
 			column++;
 		}
-		str_put(out, text, n);
-		column += n;
-		text += n + (text[n] == ' ');
+		str_span(out, word);
+		column += word.n;
 	}
 	str_char(out, '\n');
 }

@@ -50,9 +50,8 @@ static int64_t setup_port_end(int64_t start, int64_t end)
 	int64_t low;
 	if (file_read("/proc/sys/net/ipv4/ip_local_port_range", 64, &text, &n, &e) < 0)
 		return end;
-	struct span first =
-	    span_to((struct span){ text, n }, span_chr((struct span){ text, n }, '\t'));
-	return parse_i64(first, start + 1, end, &low) == 0 ? low : end;
+	struct span rest = { text, n };
+	return parse_i64(span_next(&rest, '\t'), start + 1, end, &low) == 0 ? low : end;
 }
 
 static int setup_settings(struct settings *s, const struct options *o, struct arena *a,

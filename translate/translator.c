@@ -104,15 +104,12 @@ static void keep_settings(struct translator *t, const struct settings *s)
 static bool are_variables(const char *list)
 {
 	struct span rest = span_of(list);
-	while (rest.n) {
-		const char *comma = memchr(rest.p, ',', rest.n);
-		size_t n = comma ? (size_t)(comma - rest.p) : rest.n;
-		if (!names_identifier_ok((struct span){ rest.p, n }) || n + 1 == rest.n)
-			return false;
-		n += comma != NULL;
-		rest = (struct span){ rest.p + n, rest.n - n };
+	bool ok = true;
+	while (ok && rest.n) {
+		bool more = span_chr(rest, ',') < rest.n;
+		ok = names_identifier_ok(span_next(&rest, ',')) && (!more || rest.n);
 	}
-	return true;
+	return ok;
 }
 
 static int check_settings(const struct settings *s, struct err *e)

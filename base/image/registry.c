@@ -485,25 +485,13 @@ int registry_place_read(struct span url, struct arena *a, struct registry_place 
 
 /* ---- lines of headers ---- */
 
-/* Removes and returns the first line. */
-static struct span registry_next_line(struct span *text)
-{
-	const char *end = memchr(text->p, '\n', text->n);
-	size_t n = end ? (size_t)(end - text->p) : text->n;
-	struct span line = { text->p, n };
-	n += end != NULL;
-	*text = (struct span){ text->p + n, text->n - n };
-	return line;
-}
-
 struct span header_value(struct span headers, const char *name, unsigned nth)
 {
 	while (headers.n) {
-		struct span line = registry_next_line(&headers);
-		const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
-		size_t n = colon ? (size_t)(colon - line.p) : 0;
-		if (colon && span_same(span_to(line, n), span_of(name)) && nth-- == 0)
-			return span_trim((struct span){ colon + 1, line.n - n - 1 });
+		struct span line = span_next(&headers, '\n');
+		size_t n = span_chr(line, ':');
+		if (n < line.n && span_same(span_to(line, n), span_of(name)) && nth-- == 0)
+			return span_trim(span_from(line, n + 1));
 	}
 	return (struct span){ NULL, 0 };
 }

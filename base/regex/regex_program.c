@@ -118,30 +118,33 @@ static bool nullable(const struct re *re)
 
 static uint16_t program_emit(struct builder *b, const struct re *re, uint16_t next);
 
-/* x+: x, then a choice between x and next. */
-static uint16_t emit_plus(struct builder *b, const struct re *re, uint16_t next)
+/* A choice between x, which leads back to it, and next. */
+static uint16_t emit_loop(struct builder *b, const struct re *re, uint16_t next, uint16_t *body)
 {
 	uint16_t loop = program_split(b, 0, 0);
-	uint16_t body = program_emit(b, re->first, loop);
+	*body = program_emit(b, re->first, loop);
 	if (!b->full) {
-		b->p->inst[loop].x = re->lazy ? next : body;
-		b->p->inst[loop].y = re->lazy ? body : next;
+		b->p->inst[loop].x = re->lazy ? next : *body;
+		b->p->inst[loop].y = re->lazy ? *body : next;
 	}
+	return loop;
+}
+
+/* x+: x, then the choice. */
+static uint16_t emit_plus(struct builder *b, const struct re *re, uint16_t next)
+{
+	uint16_t body;
+	(void)emit_loop(b, re, next, &body);
 	return body;
 }
 
 /* x*: if x can be empty, (x+)?, which keeps the order of preference. */
 static uint16_t emit_star(struct builder *b, const struct re *re, uint16_t next)
 {
+	uint16_t body;
 	if (nullable(re->first))
 		return program_choose(b, re->lazy, emit_plus(b, re, next), next);
-	uint16_t loop = program_split(b, 0, 0);
-	uint16_t body = program_emit(b, re->first, loop);
-	if (!b->full) {
-		b->p->inst[loop].x = re->lazy ? next : body;
-		b->p->inst[loop].y = re->lazy ? body : next;
-	}
-	return loop;
+	return emit_loop(b, re, next, &body);
 }
 
 static uint16_t emit_repeat(struct builder *b, const struct re *re, uint16_t next)

@@ -136,16 +136,14 @@ static void put_literal(struct str *out, struct span t, size_t indent)
 	str_puts(out, more ? "|+" : ends ? "|" : "|-");
 	if (ends)
 		t.n--;
-	for (size_t i = 0; i <= t.n;) {
-		const char *from = t.p + i;
-		const char *end = i < t.n ? memchr(from, '\n', t.n - i) : NULL;
-		size_t n = end ? (size_t)(end - from) : t.n - i;
+	for (bool last = false; !last;) {
+		last = span_chr(t, '\n') == t.n;
+		struct span line = span_next(&t, '\n');
 		str_char(out, '\n');
-		if (n) {
+		if (line.n) {
 			put_indent(out, indent);
-			str_put(out, from, n);
+			str_span(out, line);
 		}
-		i += n + 1;
 	}
 }
 
@@ -239,13 +237,9 @@ static void write_scalar(struct str *out, const struct node *n, size_t indent)
 	switch ((enum node_type)n->type) {
 	case NODE_NULL:
 	case NODE_TYPE_MAX:
-		str_puts(out, "null");
-		break;
 	case NODE_BOOL:
-		str_puts(out, n->boolean ? "true" : "false");
-		break;
 	case NODE_INT:
-		str_int(out, n->integer);
+		node_json(out, n);
 		break;
 	case NODE_REAL:
 		put_real(out, n->real);

@@ -92,15 +92,13 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 const char *sandbox_program(const char *name, struct arena *a)
 {
 	const char *path = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): not changed */
-	for (const char *dir = path ? path : "/usr/local/bin:/usr/bin:/bin"; *dir;) {
-		size_t n = strcspn(dir, ":");
+	struct span rest = span_of(path ? path : "/usr/local/bin:/usr/bin:/bin");
+	while (rest.n) {
+		struct span dir = span_next(&rest, ':');
+		const char *file = arena_printf(a, "%.*s/%s", (int)dir.n, dir.p, name);
 		/* A relative directory would mean another program in another directory. */
-		if (n > 0 && *dir == '/') {
-			const char *file = arena_printf(a, "%.*s/%s", (int)n, dir, name);
-			if (access(file, X_OK) == 0)
-				return file;
-		}
-		dir += n + (dir[n] == ':');
+		if (*file == '/' && dir.n && access(file, X_OK) == 0)
+			return file;
 	}
 	return NULL;
 }

@@ -226,11 +226,8 @@ static struct span host_of(struct span authority)
 		if (!host_char(authority.p[i]))
 			return SPAN("");
 	}
-	const char *bracket = memchr(authority.p, ']', n);
-	if (bracket)
-		return (struct span){ authority.p, (size_t)(bracket - authority.p) + 1 };
-	const char *colon = memchr(authority.p, ':', n);
-	return (struct span){ authority.p, colon ? (size_t)(colon - authority.p) : n };
+	size_t bracket = span_chr(authority, ']');
+	return span_to(authority, bracket < n ? bracket + 1 : span_chr(authority, ':'));
 }
 
 /* The host is followed by nothing, or by ":" and a valid port. */
@@ -241,15 +238,13 @@ static bool port_ok(struct span authority, struct span host)
 		return true;
 	if (authority.p[host.n] != ':')
 		return false;
-	struct span text = { authority.p + host.n + 1, authority.n - host.n - 1 };
-	return parse_i64(text, 1, UINT16_MAX, &port) == 0;
+	return parse_i64(span_from(authority, host.n + 1), 1, UINT16_MAX, &port) == 0;
 }
 
 /* Why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */
 static const char *address_fault(struct span rest, bool only_here)
 {
-	const char *slash = memchr(rest.p, '/', rest.n);
-	struct span authority = { rest.p, slash ? (size_t)(slash - rest.p) : rest.n };
+	struct span authority = span_to(rest, span_chr(rest, '/'));
 	struct span host = host_of(authority);
 	for (size_t i = 0; i < rest.n; i++) {
 		if (!host_char(rest.p[i]) && rest.p[i] != '/' && rest.p[i] != '_')

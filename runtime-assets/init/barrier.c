@@ -45,12 +45,9 @@ int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e
 		                    &t->fetch_ms };
 	enum { N = sizeof(values) / sizeof(values[0]) };
 	for (size_t i = 0; i < N; i++) {
-		const char *comma = i + 1 < N ? memchr(text.p, ',', text.n) : text.p + text.n;
-		size_t n = comma ? (size_t)(comma - text.p) : 0;
-		if (parse_i64((struct span){ text.p, n }, 1, 3600000, values[i]) != 0)
+		struct span ms = i + 1 < N ? span_next(&text, ',') : text;
+		if (parse_i64(ms, 1, 3600000, values[i]) != 0)
 			return err_set(e, FAILED, "--barrier-ms needs five times");
-		n += i + 1 < N ? 1 : 0;
-		text = (struct span){ text.p + n, text.n - n };
 	}
 	return 0;
 }

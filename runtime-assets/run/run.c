@@ -178,11 +178,10 @@ static void environment_add_one(struct environment *env, struct span s, struct n
 	char quoted[4 * QUOTE_MAX];
 	size_t n = environment_name_length(s);
 	if (n == 0) {
-		const char *equals = memchr(s.p, '=', s.n);
-		struct span name = { s.p, equals ? (size_t)(equals - s.p) : s.n };
+		struct span name = span_to(s, span_chr(s, '='));
 		/* Not the value, which may be secret. */
 		notes_add(warnings, NOWHERE, "\"%s\" is no name of a variable: left out",
-		          equals ? quote(quoted, name) : "(text without =)");
+		          name.n < s.n ? quote(quoted, name) : "(text without =)");
 	} else if (s.n > VARIABLE_MAX) {
 		notes_add(warnings, NOWHERE,
 		          "variable %s has %zu bytes, more than any process can be given: left out",

@@ -40,15 +40,13 @@ enum { PARTS = 3 };
 /* "a.b.c", no part empty. */
 static bool token_split(struct span token, struct span part[static PARTS])
 {
+	bool ok = true;
 	for (size_t i = 0; i < PARTS; i++) {
-		const char *dot = token.n ? memchr(token.p, '.', token.n) : NULL;
-		part[i] = (struct span){ token.p, dot ? (size_t)(dot - token.p) : token.n };
-		if (part[i].n == 0 || (dot == NULL) != (i == PARTS - 1))
-			return false;
-		token.p += part[i].n + 1;
-		token.n -= part[i].n + (dot != NULL);
+		bool dot = span_chr(token, '.') < token.n;
+		part[i] = span_next(&token, '.');
+		ok = ok && part[i].n > 0 && dot == (i < PARTS - 1);
 	}
-	return true;
+	return ok;
 }
 
 static json_t *token_read_object(struct span text)

@@ -108,9 +108,9 @@ static void put_review(struct str *out, const struct token_question *q)
 /* "NAMESPACE/NAME" */
 static void put_object(struct str *place, struct str *name, const char *text)
 {
-	size_t n = strcspn(text, "/");
-	str_put(place, text, n);
-	str_puts(name, text[n] ? text + n + 1 : "");
+	struct span rest = span_of(text);
+	str_span(place, span_next(&rest, '/'));
+	str_span(name, rest);
 }
 
 static struct store_request request_of(struct token_lookup *k)

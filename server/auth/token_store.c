@@ -79,11 +79,10 @@ static void token_store_fail(struct change *c, struct span why)
 static void read_denied(struct entry *entry)
 {
 	int64_t until;
-	struct span v = entry->value;
-	const char *blank = v.n ? memchr(v.p, ' ', v.n) : NULL;
-	struct span time = { v.p, blank ? (size_t)(blank - v.p) : v.n };
-	if (blank)
-		entry->user = (struct span){ blank + 1, v.n - time.n - 1 };
+	struct span user = entry->value;
+	struct span time = span_next(&user, ' ');
+	if (time.n < entry->value.n)
+		entry->user = user;
 	if (parse_i64(time, 1, INT64_MAX / 2, &until) == 0)
 		entry->exp_s = until;
 }
@@ -424,10 +423,9 @@ static void token_store_deny(struct request *r, const struct token *t, int64_t e
                              token_store_callback *done)
 {
 	struct change *c = token_store_change_new(r);
-	const char *list = r->loop->server->options->deny_list;
-	size_t n = strcspn(list, "/");
-	c->namespace_name = arena_dup(&r->arena, (struct span){ list, n });
-	c->name = list + n + (list[n] != '\0');
+	struct span list = span_of(r->loop->server->options->deny_list);
+	c->namespace_name = arena_dup(&r->arena, span_next(&list, '/'));
+	c->name = list.p;
 	c->denied = true;
 	c->user = t->user;
 	c->shared = !r->principal->admin;

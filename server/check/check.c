@@ -120,13 +120,12 @@ const struct store_reply *check_get(struct check *c, enum object_kind kind, cons
 static const char *step_options(struct check *c, const char *names)
 {
 	STR_AUTO out = STR_INIT(TEXT_MAX);
-	while (*names) {
-		size_t n = strcspn(names, " ");
-		const struct option *p = option_find((struct span){ names, n });
+	struct span rest = span_of(names);
+	while (rest.n) {
+		const struct option *p = option_find(span_next(&rest, ' '));
 		const char *value = *(const char *const *)((const char *)c->o + p->at);
 		if (value[0])
 			str_printf(&out, "%s--%s %s", out.n ? ", " : "", p->name, value);
-		names += n + (names[n] == ' ');
 	}
 	return arena_dup(&c->arena, str_view(&out));
 }

@@ -62,11 +62,10 @@ static bool right_check(struct check *c, const struct right *r)
 {
 	STR_AUTO allowed = STR_INIT(TEXT_MAX);
 	const char *on = right_resource(c, r);
-	for (const char *p = r->verbs; *p; p += strspn(p, " ")) {
-		size_t n = strcspn(p, " ");
-		const char *verb = arena_dup(&c->arena, (struct span){ p, n });
+	struct span verbs = span_of(r->verbs);
+	while (verbs.n) {
+		const char *verb = arena_dup(&c->arena, span_next(&verbs, ' '));
 		int answer = right_ask(c, r, verb);
-		p += n;
 		if (answer < 0)
 			return false;
 		if (answer)

@@ -14,6 +14,9 @@
 /* Parses the options of a command.  -1 to go on; else the exit code, after help or an error was
  * printed.  Call options_done in any case. */
 int command_options(const struct command *c, struct options *o, int argc, char **argv);
+/* A command that runs the parts of a server, and takes options but no file. */
+struct service;
+int command_service(const struct command *c, int argc, char **argv, int (*run)(struct service *s));
 /* Prints text on standard output.  EXIT_OK, or EXIT_REFUSED if that fails. */
 int command_print(struct span text);
 /* Prints "rest-lit COMMAND: text; see rest-lit COMMAND --help".  EXIT_USAGE. */

@@ -181,13 +181,5 @@ static int serve(struct service *s)
 
 int cmd_serve(const struct command *c, int argc, char **argv)
 {
-	struct service *s = xcalloc(1, sizeof(*s));
-	int code = command_options(c, &s->options, argc, argv);
-	if (code < 0 && s->options.n_files)
-		code = command_usage(c, "takes no file");
-	else if (code < 0)
-		code = serve(s);
-	options_done(&s->options);
-	free(s);
-	return code;
+	return command_service(c, argc, argv, serve);
 }

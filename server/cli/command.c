@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <yaml.h>
 
 #include "schema/check.h"
@@ -11,6 +12,7 @@
 #include "server/http/routes.h"
 #include "server/metrics.h"
 #include "server/setup.h"
+#include "server/start.h"
 #include "translate/dialect.h"
 
 enum { HELP_MAX = 64 * 1024 };
@@ -41,6 +43,19 @@ int command_options(const struct command *c, struct options *o, int argc, char *
 	if (o->help)
 		return print_help(c, o->help_all);
 	return -1;
+}
+
+int command_service(const struct command *c, int argc, char **argv, int (*run)(struct service *s))
+{
+	struct service *s = xcalloc(1, sizeof(*s));
+	int code = command_options(c, &s->options, argc, argv);
+	if (code < 0 && s->options.n_files)
+		code = command_usage(c, "takes no file");
+	else if (code < 0)
+		code = run(s);
+	options_done(&s->options);
+	free(s);
+	return code;
 }
 
 /* --help of a command without options.  -1 to go on, else the exit code. */

@@ -196,14 +196,9 @@ static struct span choose_link(struct span body, struct arena *a)
 
 static void stream_tell_gap(struct log_stream *v, uint64_t bytes)
 {
-	static const char *const UNITS[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
-	double n = (double)bytes;
-	size_t unit = 0;
-	for (; n >= 1024 && unit < 4; unit++)
-		n /= 1024;
 	lines_end(&v->lines, stream_print_line, v);
-	term_say(v->mux->term, "%s: %.*f %s before the next line are not kept", v->name,
-	         unit ? 1 : 0, n, UNITS[unit]);
+	term_say(v->mux->term, "%s: %llu bytes before the next line are not kept", v->name,
+	         (unsigned long long)bytes);
 }
 
 /* The log of a pod is complete.  A kept output begins later, and lacks the lines of pai-runtime. */

@@ -174,13 +174,10 @@ static void lines_keep(struct lines *l, struct span bytes)
 void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
 {
 	while (bytes.n) {
-		const char *end = memchr(bytes.p, '\n', bytes.n);
-		size_t n = end ? (size_t)(end - bytes.p) : bytes.n;
-		lines_keep(l, (struct span){ bytes.p, n });
-		if (end)
+		bool ends = span_chr(bytes, '\n') < bytes.n;
+		lines_keep(l, span_next(&bytes, '\n'));
+		if (ends)
 			lines_hand_over(l, take, arg);
-		n += end != NULL;
-		bytes = (struct span){ bytes.p + n, bytes.n - n };
 	}
 }
 

@@ -115,15 +115,15 @@ static bool is_base(const struct client_address *p, unsigned bits)
 
 static bool parse_network(struct span text, struct client_address *base, unsigned *bits)
 {
-	const char *slash = memchr(text.p, '/', text.n);
-	struct span address = { text.p, slash ? (size_t)(slash - text.p) : text.n };
+	struct span prefix = text;
+	struct span address = span_next(&prefix, '/');
 	int64_t n;
 	if (!parse_plain(address, base))
 		return false;
 	/* The prefix of a mapped address in IPv6 notation counts IPv6 bits. */
 	bool v4 = !memchr(address.p, ':', address.n);
 	n = v4 ? 32 : 128;
-	if (slash && parse_i64((struct span){ slash + 1, text.n - address.n - 1 }, 0, n, &n) < 0)
+	if (address.n < text.n && parse_i64(prefix, 0, n, &n) < 0)
 		return false;
 	*bits = (unsigned)n + (v4 ? V4_BITS : 0);
 	return is_base(base, *bits);
@@ -146,11 +146,7 @@ int networks_parse(struct span text, struct networks *out, struct err *e)
 {
 	struct networks all = { .n = 0 };
 	while (text.n) {
-		const char *comma = memchr(text.p, ',', text.n);
-		size_t n = comma ? (size_t)(comma - text.p) : text.n;
-		struct span item = span_trim((struct span){ text.p, n });
-		n += comma ? 1 : 0;
-		text = (struct span){ text.p + n, text.n - n };
+		struct span item = span_trim(span_next(&text, ','));
 		if (item.n && add_network(&all, item, e) < 0)
 			return -1;
 	}

@@ -60,12 +60,11 @@ static int parse_cors(struct cors *c, const char *cors, struct err *e)
 	if (c->any_origin || strcmp(cors, "none") == 0)
 		return 0;
 	c->text = xstrdup(cors);
-	for (char *p = c->text; *p;) {
-		size_t n = strcspn(p, ",");
-		struct span item = span_trim((struct span){ p, n });
+	struct span rest = span_of(c->text);
+	while (rest.n) {
+		struct span item = span_trim(span_next(&rest, ','));
 		if (item.n && add_origin(c, item, e) < 0)
 			return -1;
-		p += n + (p[n] ? 1 : 0);
 	}
 	/* Origins become header values, which end in NUL. */
 	for (size_t i = 0; i < c->n_origins; i++)

@@ -23,6 +23,20 @@ struct refusal {
 	"ListUsers ListClusters ListStates ListPriorities ListKeyword ListTags ListWithoutTags"
 #define LIST_PARAMETERS LIST_CHOICE " ListOrder ListOffset ListLimit ListTotal"
 
+/* Refusals of several routes. */
+#define BAD_PARAMETERS 400, "InvalidParametersError"
+#define BAD_USER       403, "ForbiddenUserError"
+#define BAD_JOB        404, "NoJobError"
+#define BAD_UNKNOWN    500, "UnknownError"
+#define BAD_SUBMISSION                                                                             \
+	{ 400, "InvalidProtocolError, InvalidParametersError" }, { BAD_USER },                     \
+	    { 404, "NoStorageError" }, { 409, "ConflictJobError, IdempotencyError" },              \
+	    { 422, "IdempotencyError" }, { BAD_UNKNOWN },                                          \
+	    { 503, "UnavailableError, BeingDeletedError" },                                        \
+	{                                                                                          \
+		504, "OutcomeUnknown"                                                              \
+	}
+
 /* The answers of routes.  Schemas and parameters are names of openapi.json. */
 static const struct answer {
 	const char *tag;
@@ -37,99 +51,73 @@ static const struct answer {
 	[ANSWER_FILE] = { "server", 200, .type = "*/*", .refusals = { { 404, "NoFileError" } } },
 	[ANSWER_OPENAPI] = { "server", 200, .schema = "Any" },
 	[ANSWER_SUBMITTED_V2] = { "jobs", 202, "SubmittedV2", .parameter = "IdempotencyKey",
-	                          .refusals = { { 400,
-	                                          "InvalidProtocolError, InvalidParametersError" },
-	                                        { 403, "ForbiddenUserError" },
-	                                        { 404, "NoStorageError" },
-	                                        { 409, "ConflictJobError, IdempotencyError" },
-	                                        { 422, "IdempotencyError" },
-	                                        { 500, "UnknownError" },
-	                                        { 503, "UnavailableError, BeingDeletedError" },
-	                                        { 504, "OutcomeUnknown" } } },
+	                          .refusals = { BAD_SUBMISSION } },
 	[ANSWER_SUBMITTED_V1] = { "jobs", 202, "SubmittedV1", .parameter = "IdempotencyKey",
-	                          .refusals = { { 400,
-	                                          "InvalidParametersError, InvalidProtocolError" },
-	                                        { 403, "ForbiddenUserError" },
-	                                        { 404, "NoStorageError" },
-	                                        { 409, "ConflictJobError, IdempotencyError" },
-	                                        { 422, "IdempotencyError" },
-	                                        { 500, "UnknownError" },
-	                                        { 503, "UnavailableError, BeingDeletedError" },
-	                                        { 504, "OutcomeUnknown" } } },
+	                          .refusals = { BAD_SUBMISSION } },
 	[ANSWER_JOBS] = { "jobs", 200, "JobRows", .parameter = LIST_PARAMETERS,
-	                  .refusals = { { 400, "InvalidParametersError" } } },
+	                  .refusals = { { BAD_PARAMETERS } } },
 	[ANSWER_JOBS_V1] = { "jobs", 200, "JobRowsV1", .parameter = LIST_PARAMETERS,
-	                     .refusals = { { 400, "InvalidParametersError" } } },
+	                     .refusals = { { BAD_PARAMETERS } } },
 	[ANSWER_CONFIG] = { "jobs", 200, "Config", .parameter = "Written", .type = "text/yaml",
-	                    .refusals = { { 400, "InvalidParametersError" },
-	                                  { 403, "ForbiddenUserError" },
+	                    .refusals = { { BAD_PARAMETERS },
+	                                  { BAD_USER },
 	                                  { 404, "NoJobError, NoJobConfigError" } } },
 	[ANSWER_NO_SSH] = { "jobs", 404, .schema = "Error" },
 	[ANSWER_CHANGED] = { "jobs", 202, "Changed", "Execution",
-	                     .refusals = { { 400, "InvalidParametersError" },
-	                                   { 403, "ForbiddenUserError" },
-	                                   { 404, "NoJobError" },
-	                                   { 500, "UnknownError" } } },
+	                     .refusals = { { BAD_PARAMETERS },
+	                                   { BAD_USER },
+	                                   { BAD_JOB },
+	                                   { BAD_UNKNOWN } } },
 	[ANSWER_TAGGED] = { "jobs", 200, "Changed", "Tag",
-	                    .refusals = { { 400, "InvalidParametersError" },
-	                                  { 403, "ForbiddenUserError" },
+	                    .refusals = { { BAD_PARAMETERS },
+	                                  { BAD_USER },
 	                                  { 404, "NoJobError, NoTagError" },
-	                                  { 500, "UnknownError" } } },
+	                                  { BAD_UNKNOWN } } },
 	[ANSWER_SCALED] = { "jobs", 202, "Scaled", "Scale",
 	                    .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                  { 403, "ForbiddenUserError" },
-	                                  { 404, "NoJobError" },
+	                                  { BAD_USER },
+	                                  { BAD_JOB },
 	                                  { 409, "ConflictJobError" },
-	                                  { 500, "UnknownError" } } },
+	                                  { BAD_UNKNOWN } } },
 	[ANSWER_EVENTS] = { "jobs", 200, "Events", .parameter = "EventType",
-	                    .refusals = { { 400, "InvalidParametersError" },
-	                                  { 403, "ForbiddenUserError" },
-	                                  { 404, "NoJobError" } } },
+	                    .refusals = { { BAD_PARAMETERS }, { BAD_USER }, { BAD_JOB } } },
 	[ANSWER_TASK] = { "jobs", 200, "TaskAttempts",
-	                  .refusals = { { 400, "InvalidParametersError" },
-	                                { 404, "NoJobError" },
-	                                { 500, "UnknownError" } } },
+	                  .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
 	[ANSWER_LOGS] = { "jobs", 200, "LogLocations", .parameter = "TailMode",
-	                  .refusals = { { 403, "ForbiddenUserError" },
+	                  .refusals = { { BAD_USER },
 	                                { 404, "NoTaskLogError" },
-	                                { 500, "UnknownError" } } },
+	                                { BAD_UNKNOWN } } },
 	[ANSWER_LOG] = { "jobs", 200, .parameter = "LogToken TailMode Follow Range",
-	                 .refusals = { { 403, "ForbiddenUserError" },
+	                 .refusals = { { BAD_USER },
 	                               { 404, "NoTaskLogError" },
 	                               { 416, "RangeNotSatisfiableError" },
-	                               { 500, "UnknownError" } } },
+	                               { BAD_UNKNOWN } } },
 	[ANSWER_ATTEMPTS] = { "jobs", 200, "JobAttempts",
-	                      .refusals = { { 404, "NoJobError" }, { 500, "UnknownError" } } },
+	                      .refusals = { { BAD_JOB }, { BAD_UNKNOWN } } },
 	[ANSWER_ATTEMPT] = { "jobs", 200, "JobAttempt",
-	                     .refusals = { { 400, "InvalidParametersError" },
-	                                   { 404, "NoJobError" },
-	                                   { 500, "UnknownError" } } },
+	                     .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
 	[ANSWER_STREAM] = { "jobs", 200, .parameter = LIST_CHOICE " Initial LastEventId",
 	                    .type = "text/event-stream",
-	                    .refusals = { { 400, "InvalidParametersError" },
-	                                  { 404, "NoJobError" } } },
+	                    .refusals = { { BAD_PARAMETERS }, { BAD_JOB } } },
 	[ANSWER_JOB] = { "jobs", 200, "Job", .parameter = "Wait WaitFor",
-	                 .refusals = { { 400, "InvalidParametersError" },
-	                               { 404, "NoJobError" },
-	                               { 500, "UnknownError" } } },
+	                 .refusals = { { BAD_PARAMETERS }, { BAD_JOB }, { BAD_UNKNOWN } } },
 	[ANSWER_NO_JOB] = { "jobs", 404, .schema = "Error" },
 	[ANSWER_INFO] = { "server", 200, .schema = "Info" },
 	[ANSWER_AUTHN] = { "server", 200, .schema = "Authn" },
 	[ANSWER_LOGIN] = { "tokens", 200, "LoggedIn", "Login",
 	                   .refusals = { { 400, "InvalidParametersError, NoUserError, "
 	                                        "IncorrectPasswordError, NotImplementedError" },
-	                                 { 500, "UnknownError" },
+	                                 { BAD_UNKNOWN },
 	                                 { 503, "UnavailableError" } } },
 	[ANSWER_LOGOUT] = { "tokens", 200, "Message",
-	                    .refusals = { { 400, "NotImplementedError" },
-	                                  { 500, "UnknownError" } } },
-	[ANSWER_TOKENS] = { "tokens", 200, "Tokens", .refusals = { { 500, "UnknownError" } } },
+	                    .refusals = { { 400, "NotImplementedError" }, { BAD_UNKNOWN } } },
+	[ANSWER_TOKENS] = { "tokens", 200, "Tokens", .refusals = { { BAD_UNKNOWN } } },
 	[ANSWER_TOKEN] = { "tokens", 200, "Token", "NewToken",
 	                   .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                 { 500, "UnknownError" } } },
+	                                 { BAD_UNKNOWN } } },
 	[ANSWER_REVOKED] = { "tokens", 200, "Message",
 	                     .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                   { 500, "UnknownError" } } },
+	                                   { BAD_UNKNOWN } } },
 	[ANSWER_CLAIMS] = { "tokens", 200, .schema = "Claims" },
 	[ANSWER_USER] = { "people", 200, "User", .refusals = { { 400, "NoUserError" } } },
 	[ANSWER_USERS] = { "people", 200, .schema = "Users" },
@@ -147,7 +135,7 @@ static const struct answer {
 	                                        { 409, "ConflictUserError" } } },
 	[ANSWER_GROUPS] = { "people", 200, .schema = "Groups" },
 	[ANSWER_LIST] = { "server", 200, .schema = "List" },
-	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { 403, "ForbiddenUserError" } } },
+	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { BAD_USER } } },
 	[ANSWER_STORAGES] = { "people", 200, "Storages", .parameter = "DefaultStorages" },
 	[ANSWER_STORAGE] = { "people", 200, "Storage", .refusals = { { 404, "NoStorageError" } } },
 	[ANSWER_CLUSTERS] = { "people", 200, "VirtualClusters", .parameter = "Nodes" },
@@ -188,17 +176,13 @@ static json_t *content(const char *type, const char *schema)
 /* An operationId, for instance put_api_v2_jobs_job_execution_type. */
 static void put_id(struct str *out, const char *method, const char *path)
 {
-	static const char LOWER[] = "abcdefghijklmnopqrstuvwxyz";
 	str_puts(out, method);
 	for (const char *p = path; *p; p++) {
 		bool upper = *p >= 'A' && *p <= 'Z';
-		bool letter = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
-		if ((upper || (!letter && p[1])) && str_view(out).p[out->n - 1] != '_')
+		if ((upper || (!is_alnum(*p) && p[1])) && str_view(out).p[out->n - 1] != '_')
 			str_char(out, '_');
-		if (upper)
-			str_char(out, LOWER[*p - 'A']);
-		else if (letter)
-			str_char(out, *p);
+		if (is_alnum(*p))
+			str_char(out, (char)(upper ? *p - 'A' + 'a' : *p));
 	}
 }
 
@@ -218,11 +202,9 @@ static void add_parameter(json_t *parameters, struct span name)
 
 static void add_parameters(json_t *parameters, const char *names)
 {
-	while (*names) {
-		size_t n = strcspn(names, " ");
-		add_parameter(parameters, (struct span){ names, n });
-		names += n + strspn(names + n, " ");
-	}
+	struct span rest = span_of(names);
+	while (rest.n)
+		add_parameter(parameters, span_next(&rest, ' '));
 }
 
 static json_t *parameters(const struct route *route)

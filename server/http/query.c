@@ -63,30 +63,6 @@ static int query_refuse(struct err *e)
 	return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object or a form");
 }
 
-/* A scalar as text; NULL for null, a list or a map. */
-static const char *query_text_of(struct arena *a, const struct node *n)
-{
-	static const char *const WORDS[] = { "false", "true" };
-	char number[NUMBER_MAX];
-	switch ((enum node_type)n->type) {
-	case NODE_TEXT:
-	case NODE_DATE:
-		return n->text;
-	case NODE_BOOL:
-		return WORDS[n->boolean];
-	case NODE_INT:
-		return arena_printf(a, "%lld", (long long)n->integer);
-	case NODE_REAL:
-		return arena_dup(a, (struct span){ number, number_text(number, n->real) });
-	case NODE_NULL:
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
-	}
-	return NULL;
-}
-
 static int refuse_member(struct err *e, struct span key)
 {
 	char quoted[4 * QUOTE_MAX];
@@ -99,7 +75,7 @@ static int query_take(struct request *r, const struct node *map, struct fields *
 {
 	for (uint32_t i = 0; i < map->n; i++) {
 		const struct member *m = &map->member[i];
-		const char *text = query_text_of(&r->arena, &m->value);
+		const char *text = node_scalar(&r->arena, &m->value).p;
 		if (m->value.type == NODE_NULL)
 			continue;
 		if (!text)

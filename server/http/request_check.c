@@ -235,8 +235,7 @@ enum body_type head_body_type(const struct request_head *f)
 		return BODY_ENCODING_REFUSED;
 	if (!type.p)
 		return BODY_TYPE_TEXT; /* Python's requests sends text without a type */
-	const char *end = memchr(type.p, ';', type.n);
-	type = span_trim((struct span){ type.p, end ? (size_t)(end - type.p) : type.n });
+	type = span_trim(span_to(type, span_chr(type, ';')));
 	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
 		if (same_word(type, TYPES[i].name))
 			return TYPES[i].type;

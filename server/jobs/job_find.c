@@ -317,11 +317,9 @@ bool job_id_read(struct span id, struct arena *a, struct job_id *out)
 {
 	if (id.n == 0 || id.n > JOB_ID_MAX)
 		return false;
-	const char *tilde = memchr(id.p, '~', id.n);
-	if (tilde) {
-		size_t n = (size_t)(tilde - id.p);
-		bool ok = job_id_pair((struct span){ id.p, n },
-		                      (struct span){ tilde + 1, id.n - n - 1 }, a, out);
+	size_t n = span_chr(id, '~');
+	if (n < id.n) {
+		bool ok = job_id_pair(span_to(id, n), span_from(id, n + 1), a, out);
 		if (ok)
 			out->alias = NULL;
 		return ok;

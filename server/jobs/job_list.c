@@ -268,16 +268,10 @@ static bool any_has(const struct any_of *list, struct span text)
 /* The next non-empty item of "a,b,,c". */
 static bool query_next_item(struct span *rest, struct span *item)
 {
-	while (rest->n) {
-		const char *comma = memchr(rest->p, ',', rest->n);
-		size_t n = comma ? (size_t)(comma - rest->p) : rest->n;
-		*item = (struct span){ rest->p, n };
-		rest->p += comma ? n + 1 : n;
-		rest->n -= comma ? n + 1 : n;
-		if (n)
-			return true;
-	}
-	return false;
+	do
+		*item = span_next(rest, ',');
+	while (!item->n && rest->n);
+	return item->n > 0;
 }
 
 static size_t query_count_items(struct span list)
@@ -364,16 +358,11 @@ static const char *const FIELDS[ORDER_MAX] = {
 /* FIELD,ASC or FIELD,DESC; anything else is ignored. */
 static void query_read_order(struct job_query *q, struct span value)
 {
-	const char *comma = memchr(value.p, ',', value.n);
+	struct span field = span_next(&value, ',');
+	bool descending = span_is(value, "DESC");
 	q->order = ORDER_SUBMITTED;
 	q->descending = true;
-	if (!comma)
-		return;
-	size_t n = (size_t)(comma - value.p);
-	struct span field = { value.p, n };
-	struct span direction = { comma + 1, value.n - n - 1 };
-	bool descending = span_is(direction, "DESC");
-	for (enum job_order i = 0; (descending || span_is(direction, "ASC")) && i < ORDER_MAX; i++)
+	for (enum job_order i = 0; (descending || span_is(value, "ASC")) && i < ORDER_MAX; i++)
 		if (span_is(field, FIELDS[i])) {
 			q->order = i;
 			q->descending = descending;

@@ -236,7 +236,6 @@ bool output_index_read(struct span configmap, const char *framework_uid, struct 
                        struct output_index *out);
 /* Appends the lines of all entries that are not displaced. */
 void output_index_lines(struct str *out, const struct output_index *x);
-/* Append the ConfigMap with these lines, or a merge patch of the one with this resourceVersion. */
-void output_index_write(struct str *out, const struct output_id *id, struct span lines,
-                        struct arena *a);
-void output_index_patch(struct str *out, struct span version, struct span lines);
+/* Appends the ConfigMap with these lines.  With a version, it is a merge patch of that one. */
+void output_index_write(struct str *out, const struct output_id *id, struct span version,
+                        struct span lines, struct arena *a);

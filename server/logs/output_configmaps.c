@@ -93,23 +93,13 @@ enum { WORDS = 6, ENTRIES_READ_MAX = 4 * OUTPUTS_MAX };
 
 /* ---- reading and writing ---- */
 
-static struct span line_word(struct span *line)
-{
-	const char *blank = memchr(line->p, ' ', line->n);
-	size_t n = blank ? (size_t)(blank - line->p) : line->n;
-	struct span word = { line->p, n };
-	n += blank != NULL;
-	*line = (struct span){ line->p + n, line->n - n };
-	return word;
-}
-
 static bool entry_read(struct span line, struct output_entry *e)
 {
-	*e = (struct output_entry){ .role = line_word(&line) };
-	if (!e->role.n || parse_i64(line_word(&line), 0, INT32_MAX, &e->index) < 0 ||
-	    parse_i64(line_word(&line), 0, INT32_MAX, &e->attempt) < 0 ||
-	    parse_i64(line_word(&line), 0, INT32_MAX, &e->retry) < 0 ||
-	    parse_i64(line_word(&line), 0, INT32_MAX, &e->bytes) < 0)
+	*e = (struct output_entry){ .role = span_next(&line, ' ') };
+	if (!e->role.n || parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->index) < 0 ||
+	    parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->attempt) < 0 ||
+	    parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->retry) < 0 ||
+	    parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->bytes) < 0)
 		return false;
 	e->failed = span_is(line, "failed");
 	return e->failed || span_is(line, "succeeded");
@@ -124,14 +114,8 @@ bool output_index_read(struct span configmap, const char *framework_uid, struct 
 	if (!scan_valid(configmap, HISTORY_DEPTH) || !history_is_owned(configmap, framework_uid, a))
 		return false;
 	struct span rest = scan_text(scan_path(configmap, "data", LINES_KEY), a);
-	while (rest.n && out->n < ENTRIES_READ_MAX) {
-		const char *end = memchr(rest.p, '\n', rest.n);
-		size_t n = end ? (size_t)(end - rest.p) : rest.n;
-		if (entry_read((struct span){ rest.p, n }, &out->v[out->n]))
-			out->n++;
-		n += end != NULL;
-		rest = (struct span){ rest.p + n, rest.n - n };
-	}
+	while (rest.n && out->n < ENTRIES_READ_MAX)
+		out->n += entry_read(span_next(&rest, '\n'), &out->v[out->n]);
 	return true;
 }
 
@@ -146,24 +130,19 @@ void output_index_lines(struct str *out, const struct output_index *x)
 	}
 }
 
-void output_index_write(struct str *out, const struct output_id *id, struct span lines,
-                        struct arena *a)
+void output_index_write(struct str *out, const struct output_id *id, struct span version,
+                        struct span lines, struct arena *a)
 {
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
 	str_json(out, span_of(output_index_name(a, id->framework)));
+	if (version.n) {
+		str_puts(out, ",\"resourceVersion\":");
+		str_json(out, version);
+	}
 	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"outputs\",\"FC_FRAMEWORK_NAME\":");
 	str_json(out, span_of(id->framework));
 	str_puts(out, "},");
 	history_owner(out, id->framework, id->framework_uid);
-	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
-	str_json(out, lines);
-	str_puts(out, "}}");
-}
-
-void output_index_patch(struct str *out, struct span version, struct span lines)
-{
-	str_puts(out, "{\"metadata\":{\"resourceVersion\":");
-	str_json(out, version);
 	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
 	str_json(out, lines);
 	str_puts(out, "}}");
@@ -323,10 +302,7 @@ static void output_keep(struct output_call *c)
 	output_index_lines(&lines, &c->index);
 	str_done(&c->body);
 	c->body = STR_INIT((size_t)2 * LINES_MAX);
-	if (c->version[0])
-		output_index_patch(&c->body, span_of(c->version), str_view(&lines));
-	else
-		output_index_write(&c->body, &c->id, str_view(&lines), c->a);
+	output_index_write(&c->body, &c->id, span_of(c->version), str_view(&lines), c->a);
 	output_ask(c, (struct store_request){ .verb = c->version[0] ? STORE_PATCH : STORE_CREATE,
 	                                      .name = output_index_name(c->a, c->id.framework),
 	                                      .body = { str_view(&c->body) },

@@ -91,21 +91,15 @@ static void refuse_foreign(struct request *r, const char *why)
 /* FRAMEWORK-ROLE-INDEX, the name of a pod of a Framework that rest-lit has created. */
 static bool read_pod_name(struct upload *u, struct span name, struct arena *a)
 {
-	struct span rest;
-	if (name.n <= FRAMEWORK_NAME + 1 || name.p[FRAMEWORK_NAME] != '-')
-		return false;
-	for (size_t i = 0; i < FRAMEWORK_NAME; i++)
-		if (hex_value(name.p[i]) < 0)
-			return false;
-	rest = (struct span){ name.p + FRAMEWORK_NAME + 1, name.n - FRAMEWORK_NAME - 1 };
-	const char *dash = memchr(rest.p, '-', rest.n);
-	if (!dash || dash == rest.p)
-		return false;
-	size_t role_n = (size_t)(dash - rest.p);
-	u->c.id.framework = arena_dup(a, (struct span){ name.p, FRAMEWORK_NAME });
-	u->c.id.role = arena_span(a, (struct span){ rest.p, role_n });
-	u->index_text = arena_span(a, (struct span){ dash + 1, rest.n - role_n - 1 });
-	return parse_i64(u->index_text, 0, INT32_MAX, &u->c.id.index) == 0;
+	struct span framework = span_next(&name, '-');
+	struct span role = span_next(&name, '-');
+	bool ok = framework.n == FRAMEWORK_NAME && role.n > 0;
+	for (size_t i = 0; i < framework.n && ok; i++)
+		ok = hex_value(framework.p[i]) >= 0;
+	u->c.id.framework = arena_dup(a, framework);
+	u->c.id.role = arena_span(a, role);
+	u->index_text = arena_span(a, name);
+	return ok && parse_i64(u->index_text, 0, INT32_MAX, &u->c.id.index) == 0;
 }
 
 static bool is_account(const struct server *s, const struct review_user *who)
@@ -341,13 +335,6 @@ static void upload_finish(struct upload *u)
 	uploads_go_on(u->r->loop->has->uploads);
 }
 
-static void upload_answer(struct upload *u)
-{
-	u->r->reply.status = 204;
-	answer_send(u->r);
-	upload_finish(u);
-}
-
 static void upload_refuse(struct upload *u, int status, const char *code, const char *message)
 {
 	answer_refuse(u->r, status, code, message);
@@ -381,7 +368,9 @@ static void output_was_put(struct output_call *c, enum output_outcome o, struct 
 	} else if (o != OUTPUT_DONE) {
 		upload_fail(u, o, why);
 	} else {
-		upload_answer(u);
+		u->r->reply.status = 204;
+		answer_send(u->r);
+		upload_finish(u);
 	}
 }
 

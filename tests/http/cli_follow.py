@@ -223,7 +223,7 @@ def test_cli_logs_kept(check):
             fake.set("SUCCEEDED", {"worker": ["SUCCEEDED"]})
             check.equal("never seen to run: ends", c.end(), 0)
             check.equal("never seen to run: all that is kept", c.stdout, f"{JOB}\nworker[0] | Hello\n")
-            check.ok("and what is not kept", "worker[0]: 68.4 KiB before the next line are not kept\n" in c.stderr, c.stderr)
+            check.ok("and what is not kept", "worker[0]: 70000 bytes before the next line are not kept\n" in c.stderr, c.stderr)
 
 
 def test_cli_logs_of_many(check):

@@ -131,31 +131,6 @@ struct env_reader {
 	size_t n;
 };
 
-/* The value as text, numbers and booleans as in JSON. p is NULL for other types. */
-static struct span pai_v1_value_text(struct arena *a, const struct node *n)
-{
-	char buf[NUMBER_MAX];
-	switch ((enum node_type)n->type) {
-	case NODE_BOOL:
-		return n->boolean ? SPAN("true") : SPAN("false");
-	case NODE_INT:
-		return span_of(arena_printf(a, "%" PRId64, n->integer));
-	case NODE_REAL:
-		if (!isfinite(n->real))
-			break;
-		return arena_span(a, (struct span){ buf, number_text(buf, n->real) });
-	case NODE_TEXT:
-	case NODE_DATE:
-		return node_span(n);
-	case NODE_NULL:
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
-	}
-	return (struct span){ NULL, 0 };
-}
-
 /* p leads to the map. */
 static bool name_allowed(struct parse_context *r, const struct path *p, const struct member *m)
 {
@@ -174,7 +149,7 @@ static bool name_allowed(struct parse_context *r, const struct path *p, const st
 static void add_variable(struct env_reader *e, const struct path *p, const struct member *m)
 {
 	struct parse_context *r = e->r;
-	struct span value = pai_v1_value_text(r->a, &m->value);
+	struct span value = node_scalar(r->a, &m->value);
 	if (!name_allowed(r, p->up, m))
 		return;
 	if (value.p == NULL) {

@@ -179,10 +179,8 @@ static void render_put_value(struct str *out, const struct node *n)
 	case NODE_NULL:
 		break;
 	case NODE_BOOL:
-		str_puts(out, n->boolean ? "true" : "false");
-		break;
 	case NODE_INT:
-		str_int(out, n->integer);
+		node_json(out, n);
 		break;
 	case NODE_REAL:
 		number_put(out, n->real);

@@ -372,12 +372,11 @@ static bool spec(const struct scope *s, struct out *o)
 static bool devices(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
-	for (const char *name = s->set->hived_device_env; *name;) {
-		size_t n = strcspn(name, ",");
-		in.device = (struct span){ name, n };
+	struct span names = span_of(s->set->hived_device_env);
+	while (names.n) {
+		in.device = span_next(&names, ',');
 		template_write(&in, s->role->gpu ? TEMPLATE_ENV_DEVICE : TEMPLATE_ENV_DEVICE_NONE,
 		               o->s);
-		name += n + (name[n] == ',');
 	}
 	return true;
 }

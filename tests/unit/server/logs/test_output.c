@@ -238,7 +238,7 @@ static void test_index_is_read_back(void **state)
 	output_index_add(&x, &e[1]);
 	output_index_lines(&lines, &x);
 	assert_string_equal(str_c(&lines), "a 0 0 0 100 succeeded\nb 0 1 2 7 failed\n");
-	output_index_write(&object, &ID, str_view(&lines), &a);
+	output_index_write(&object, &ID, SPAN(""), str_view(&lines), &a);
 	assert_true(output_index_read(str_view(&object), "uid-1", &a, &again));
 	assert_int_equal(again.n, 2);
 	assert_ptr_equal(output_index_find(&again, &e[0]), &again.v[0]);
@@ -254,7 +254,7 @@ static void test_index_passes_over_nonsense(void **state)
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(4096);
 	struct output_index x;
-	output_index_write(&object, &ID,
+	output_index_write(&object, &ID, SPAN(""),
 	                   SPAN("\n\na 0 0 0 1 succeeded\na 0 0 0 1\na -1 0 0 1 failed\n"
 	                        "a 0 0 0 99999999999 failed\nb 0 0 0 1 perhaps\n 0 0 0 0 failed\n"
 	                        "c 0 0 0 5 failed"),

@@ -69,6 +69,8 @@ def compare(method, target, status, content_type, body):
         return
     kind = content_type.split(";")[0]
     content = answer["content"]
+    if status == 400 and not kind:
+        return  # of libmicrohttpd 1.0, for what is not HTTP
     if kind not in content and "*/*" not in content and target.split("?")[0] not in ("/", "/rest-server/"):
         raise AssertionError(f"{method} {target}: {status}: {kind} is not documented")
     if kind in content and kind in ("application/json", "text/yaml"):

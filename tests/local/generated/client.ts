@@ -143,7 +143,7 @@ async function server() {
 	await answer("GET /api/v2/cluster/sku-types", skus.GET("/api/v2/cluster/sku-types"), (a) =>
 		[Object.values(a)[0], ...Object.values(a).flatMap((s) => [s.cpu, s.gpu, s.memory])]);
 	for (const path of ["/api/v1/virtual-clusters", "/api/v2/virtual-clusters"] as const)
-		await answer(`GET ${path}`, skus.GET(path), (a) => [Object.values(a)[0], ...Object.values(a).flatMap(cluster)]);
+		await answer(`GET ${path}`, skus.GET(path), (a) => [Object.values(a)[0], ...Object.values(a).flatMap((c) => "capacity" in c ? cluster(c) : [c.gpuTotal])]);
 	await answer("GET /api/v2/virtual-clusters/{cluster}", skus.GET("/api/v2/virtual-clusters/{cluster}", {
 		params: { path: { cluster: "default" } } }), cluster);
 }

@@ -258,7 +258,6 @@ static void nodes_came_again(void *arg, const struct store_reply *reply)
 
 static void look_for(struct runtime_configmap *d, struct store_request r)
 {
-	r.look = true;
 	r.deadline_ms = clock_ms() + LOOK_MS;
 	store_request(d->store, &r);
 }
@@ -269,6 +268,7 @@ static void look_for_nodes(struct runtime_configmap *d, store_callback *done)
 	                                    .kind = KIND_NODE,
 	                                    .query = d->needs.node_query,
 	                                    .whole = true,
+	                                    .look = true,
 	                                    .done = done,
 	                                    .arg = d });
 }

@@ -160,6 +160,7 @@ def test_configmap_rights(check, cluster):
 
 def test_api_server_comes_later(check, cluster):
     """The server is started first."""
+    cluster.apply(*MANIFESTS)
     cluster.delete("ConfigMap", configmap_name(real_program() or program()))
     cluster.kill()
     with by_configmap(cluster) as server:

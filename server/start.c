@@ -24,6 +24,7 @@
 #include "server/counts.h"
 #include "server/exit_spec.h"
 #include "server/http/rate_limit.h"
+#include "server/http/request_check.h"
 #include "server/http/tls.h"
 #include "server/http/worker.h"
 #include "server/log.h"
@@ -452,6 +453,11 @@ void start_warnings(const struct service *s, start_warn *say, void *arg)
 		    "profile openpai: every job author is root on the nodes (host network, "
 		    "SYS_ADMIN, host paths)",
 		    NULL, NULL);
+	if (o->behind_proxy && request_check_library(http_version()) == LIBRARY_LENIENT)
+		say(arg,
+		    "before libmicrohttpd 1.0 (Debian 13), a head line that ends in NUL and LF is "
+		    "not seen: the proxy must refuse it, as nginx, HAProxy and Envoy do",
+		    "libmicrohttpd", http_version());
 	if (keys && keyring_weak(keys))
 		say(arg,
 		    "the secret of --jwt-secret-file is OpenPAI's default, which is public; only "

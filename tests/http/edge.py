@@ -242,7 +242,7 @@ def refusals(server):
             server.ask(path="/api/v2/jobs", method="POST", body=large, Authorization="Bearer x"),
             server.ask(path="/api/v2/jobs", method="POST", body=b"x", Content_Type="image/png"),
             server.ask(path="/api/v2/user"), server.ask(path="/healthz"), server.ask(path="/"),
-            server.raw(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", answers=1)[0][0],
+            server.raw(b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: x\r\nAuthorization: y\r\n\r\n", answers=1)[0][0],
             server.ask(path="/api/v2/jobs", method="POST",
                        body=job_v2("cors").encode(), Authorization=bearer(token())["Authorization"])]
 

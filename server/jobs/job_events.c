@@ -127,7 +127,7 @@ void events_get(struct request *r)
  * run yet; or nothing processes the job; or the next attempt has not begun.
  */
 
-enum rank { FIRST, SECOND, NOISE }; /* NOISE: never a reason */
+enum rank { FIRST, FIRST_BARE, SECOND, SECOND_BARE, NOISE }; /* NOISE: never a reason */
 
 /* The kind of a problem, by reason and message of the Event. */
 static const struct kind {
@@ -162,6 +162,23 @@ static const struct kind *event_kind(const struct event *v)
 			return &KINDS[i];
 	}
 	return &OTHER;
+}
+
+/* "Error: ImagePullBackOff" repeats the reason of the container's state: one word, which names
+ * neither an object nor a cause. */
+static bool event_is_bare(const struct event *v)
+{
+	static const char START[] = "Error: ";
+	if (!span_starts(v->message, START))
+		return false;
+	struct span word = span_from(v->message, sizeof(START) - 1);
+	return span_chr(word, ' ') == word.n;
+}
+
+static enum rank event_rank(const struct event *v)
+{
+	enum rank rank = event_kind(v)->rank;
+	return rank < NOISE && event_is_bare(v) ? rank + 1 : rank;
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
@@ -283,7 +300,7 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 	for (enum rank rank = FIRST; rank < NOISE; rank++) {
 		for (size_t i = 0; i < n && found < EVENTS_PER_FRAMEWORK; i++) {
 			if (span_is(v[i].type, "Warning") && v[i].pod_uid.n &&
-			    span_is(v[i].framework, job->name) && event_kind(&v[i])->rank == rank)
+			    span_is(v[i].framework, job->name) && event_rank(&v[i]) == rank)
 				about[found++] = &v[i];
 		}
 	}

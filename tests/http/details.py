@@ -264,6 +264,10 @@ def test_waiting_reason(check):
             yard.api.put("events", event_of(kept, what, "of less weight", n=5 + i, at=f"2026-11-22T{at}:00Z"))
         yard.api.put("events", event_of(kept, "Failed", "Failed to pull image \"y\"", n=7, at="2026-11-22T02:45:00Z"))
         check.ok("image, volume and scheduling come before what is later", wait_until(lambda: '"y"' in reason()["message"]), reason())
+        for i, (what, at) in enumerate((("Error: ErrImagePull", "02:46"), ("Error: ImagePullBackOff", "03:50"))):
+            yard.api.put("events", event_of(kept, "Failed", what, n=8 + i, at=f"2026-11-22T{at}:00Z"))
+        check.ok("they are known", wait_until(lambda: yard.ask("alice", "GET", f"{path}/events").json["data"][0]["message"] == "Error: ImagePullBackOff"))
+        check.equal("what names the image and the cause comes before what is later", [of()["message"] for of in (reason, row)], ["Failed to pull image \"y\""] * 2)
         running = {**renamed(snapshot("06"), "waits"), "metadata": {}}
         yard.api.update("frameworks", kept["metadata"]["name"], running)
         yard.api.settle()

@@ -130,6 +130,32 @@ static void test_row_event(void **state)
 	chosen_is(&waits, v, 3, 3); /* its pod has made room for another */
 }
 
+/* What the kubelet says about an image, as Kubernetes 1.20 words it, the latest first: only the
+ * oldest names the image and the cause. */
+static void test_row_event_image(void **state)
+{
+	(void)state;
+	const struct job_entry waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
+	struct event v[] = {
+		EVENT("Unhealthy", "a-0", "1", 9500), EVENT("Failed", "a-0", "1", 9000),
+		EVENT("BackOff", "a-0", "1", 8900),   EVENT("Failed", "a-0", "1", 8100),
+		EVENT("Failed", "a-0", "1", 8000),
+	};
+	v[0].message = SPAN("Readiness probe failed");
+	v[1].message = SPAN("Error: ImagePullBackOff");
+	v[2].message = SPAN("Back-off pulling image \"debain:12\"");
+	v[2].type = SPAN("Normal");
+	v[3].message = SPAN("Error: ErrImagePull");
+	v[4].message = SPAN("Failed to pull image \"debain:12\": rpc error: code = NotFound desc = "
+	                    "docker.io/library/debain:12: not found");
+	chosen_is(&waits, v, 5, 4);
+	chosen_is(&waits, v, 4, 1); /* it has been lost: the image is still the cause */
+	v[1].message = SPAN("Error: secret \"key\" not found"); /* of a container: no bare word */
+	chosen_is(&waits, v + 1, 1, 0);
+	v[0].message = SPAN("Error: RunContainerError");
+	chosen_is(&waits, v, 2, 1);
+}
+
 static void test_row_waiting(void **state)
 {
 	(void)state;
@@ -157,9 +183,9 @@ static void test_row_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_row_all),       cmocka_unit_test(test_row_nothing_known),
-		cmocka_unit_test(test_row_v1_states), cmocka_unit_test(test_row_event),
-		cmocka_unit_test(test_row_waiting),
+		cmocka_unit_test(test_row_all),         cmocka_unit_test(test_row_nothing_known),
+		cmocka_unit_test(test_row_v1_states),   cmocka_unit_test(test_row_event),
+		cmocka_unit_test(test_row_event_image), cmocka_unit_test(test_row_waiting),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

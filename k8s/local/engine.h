@@ -62,6 +62,9 @@ struct engine_settings {
 	void *arg;                                   /* of the callbacks, which may be NULL */
 	void (*event)(void *arg, struct span event); /* a Kubernetes Event (v1) as JSON */
 	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
+	/* Three pulls in a row for a task have failed for the same reason: a sentence with the
+	 * image.  The engine goes on trying. */
+	void (*pulls_failed)(void *arg, const char *text);
 };
 
 struct engine;

@@ -87,9 +87,11 @@ struct engine_pod {
 	bool shim_ended, changed; /* noted by sources */
 	struct engine_source source;
 	struct images_use *image;
-	int64_t due_ms;    /* not before */
-	unsigned failures; /* in a row */
-	char *problem;     /* why it does not start; NULL */
+	int64_t due_ms;        /* not before */
+	unsigned failures;     /* in a row */
+	char *problem;         /* why it does not start; NULL */
+	char *pull_problem;    /* of the last pull; NULL: it has not failed */
+	unsigned pulls_failed; /* in a row, for the same reason */
 };
 
 struct engine_configmap {

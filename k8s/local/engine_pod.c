@@ -25,6 +25,7 @@ enum {
 	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	ENGINE_FILE_MAX = 64 << 10,
+	PULLS_MANY = 3,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
 
@@ -334,17 +335,42 @@ static void pod_pull(struct engine_pod *p)
 	arena_wipe(&a);
 }
 
+/* Texts of sockets have ports, which differ. */
+static bool pod_same_but_digits(const char *a, const char *b)
+{
+	static const char DIGITS[] = "0123456789";
+	for (; *a || *b; a++, b++) {
+		a += strspn(a, DIGITS);
+		b += strspn(b, DIGITS);
+		if (*a != *b || !*a)
+			break;
+	}
+	return *a == *b;
+}
+
+static void pod_count_pull(struct engine_pod *p, const char *why)
+{
+	bool same = p->pull_problem && pod_same_but_digits(p->pull_problem, why);
+	p->pulls_failed = same ? p->pulls_failed + 1 : 1;
+	free(p->pull_problem);
+	p->pull_problem = xstrdup(why);
+	if (p->pulls_failed == PULLS_MANY && p->e->set.pulls_failed)
+		p->e->set.pulls_failed(p->e->set.arg, why);
+}
+
 static void pod_look_at_image(struct engine_pod *p)
 {
 	const struct images_status *s = images_status(p->image);
 	if (s->state == IMAGES_READY) {
 		pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)", s->digest);
+		p->pulls_failed = 0;
 		pod_say(p, NULL);
 		pod_run(p);
 	} else if (s->state == IMAGES_FAILED && s->absent) {
 		pod_never(p, "Error", CODE_IMAGE_ABSENT, s->text);
 	} else if (s->state == IMAGES_FAILED) {
 		pod_fails(p, "Failed", s->text);
+		pod_count_pull(p, s->text);
 		images_release(TAKE(p->image));
 	} else {
 		pod_say(p, s->text);
@@ -593,5 +619,6 @@ void pod_free(struct engine_pod *p)
 	free(p->ip);
 	free(p->ports);
 	free(p->problem);
+	free(p->pull_problem);
 	free(p);
 }

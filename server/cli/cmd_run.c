@@ -83,6 +83,18 @@ static void inbox_notice(void *arg, enum engine_level level, const char *text)
 	inbox_wake(in);
 }
 
+static void inbox_no_image(void *arg, const char *text)
+{
+	struct run_inbox *in = arg;
+	STR_AUTO shown = STR_INIT(NOTES_BYTES);
+	visible_text(&shown, span_of(text));
+	(void)pthread_mutex_lock(&in->lock);
+	if (!in->no_image)
+		in->no_image = xstrdup(str_c(&shown));
+	(void)pthread_mutex_unlock(&in->lock);
+	inbox_wake(in);
+}
+
 /* ---- --mount --------------------------------------------------------------------------------- */
 
 /* DIR[:PATH][:rw] */
@@ -242,6 +254,7 @@ static int run_open_engine(struct setup *s, struct err *e)
 		.foreground = true,
 		.arg = &s->inbox,
 		.notice = inbox_notice,
+		.pulls_failed = inbox_no_image,
 	};
 	struct engine_settings *kept = ARENA_NEW(&s->arena, struct engine_settings, 1);
 	*kept = settings;
@@ -284,6 +297,7 @@ static void run_close(struct setup *s)
 		exit_spec_free(s->run.exits);
 	str_done(&s->inbox.framework);
 	str_done(&s->inbox.notes);
+	free(s->inbox.no_image);
 }
 
 static int run_text(struct setup *s, struct span text)

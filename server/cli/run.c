@@ -174,6 +174,7 @@ static void run_take_inbox(struct following_run *f)
 	struct str notes = in->notes;
 	in->framework = (struct str)STR_INIT(framework.max);
 	in->notes = (struct str)STR_INIT(notes.max);
+	FREE_AUTO char *no_image = TAKE(in->no_image);
 	bool gone = in->gone;
 	(void)pthread_mutex_unlock(&in->lock);
 	if (notes.n)
@@ -182,6 +183,13 @@ static void run_take_inbox(struct following_run *f)
 		run_take_framework(f, str_view(&framework));
 	str_done(&framework);
 	str_done(&notes);
+	if (no_image && f->stage == FOLLOW_RUN) {
+		term_print(&f->view.term,
+		           "%s: %s; three pulls have failed for this reason, so the job ends",
+		           f->r->name, no_image);
+		f->code = EXIT_SERVER;
+		f->stage = FOLLOW_END;
+	}
 	if (gone && f->stage == FOLLOW_RUN) {
 		term_say(&f->view.term, "the job was removed");
 		f->stage = FOLLOW_END;

@@ -50,6 +50,7 @@ struct run_inbox {
 	struct engine *engine; /* gets the Frameworks, too */
 	struct str framework;  /* the latest one that was not read */
 	struct str notes;      /* lines */
+	char *no_image;        /* why pulls fail again and again; NULL */
 	bool gone;
 };
 

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -225,4 +227,36 @@ def test_images_of_run(check):
         registry.close()
 
 
-TESTS = [test_images_of_serve, test_images_with_login, test_images_of_run]
+def reset_connections(server):
+    """Reads a request, then resets the connection: skopeo's message has another port each time."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.recv(4096)
+        connection.close()
+
+
+def test_images_of_run_without_registry(check):
+    """`rest-lit run` ends after the third failed pull in a row for the same reason; tasks that run are stopped."""
+    if missing():
+        print(f"     not tested: {missing()} is missing", flush=True)
+        return
+    with socket.create_server(("127.0.0.1", 0)) as server, Place() as p:
+        threading.Thread(target=reset_connections, args=(server,), daemon=True).start()
+        name = f"127.0.0.1:{server.getsockname()[1]}/team/programs:1"
+        text = json.dumps({
+            "protocolVersion": 2, "name": "pulls", "type": "job", **image(name),
+            "taskRoles": {"main": {"instances": 2, "dockerImage": "image", "commands": ["true"],
+                                   "resourcePerInstance": {"cpu": 1, "memoryMB": 64, "gpu": 0}}}})
+        code, out, err = p.run(text, "--images", "oci")
+        check.equal("ends", (code, out), (3, ""))
+        check.ok("names the image and the cause", re.search(
+            rf"^pulls: the image {name} cannot be pulled: .*; three pulls have failed for this reason, so the job ends$", err, re.M), err)
+        check.equal("nothing is left", p.left(), [])
+        server.shutdown(socket.SHUT_RDWR)
+
+
+TESTS = [test_images_of_serve, test_images_with_login, test_images_of_run, test_images_of_run_without_registry]

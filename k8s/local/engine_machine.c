@@ -217,6 +217,14 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 	return machine_try_mounts(e, err);
 }
 
+static bool machine_mounts(const struct engine *e, const char *path)
+{
+	size_t i = 0;
+	while (i < e->set.n_mounts && strcmp(e->set.mounts[i].path, path) != 0)
+		i++;
+	return i < e->set.n_mounts;
+}
+
 /* A home directory is not shown only because the program was started there. */
 static void machine_cwd(struct engine *e)
 {
@@ -226,7 +234,13 @@ static void machine_cwd(struct engine *e)
 	while (*hidden && !(cwd && sandbox_hidden(*hidden, &cwd, 1)))
 		hidden++;
 	e->shows_cwd = cwd && !(*hidden && e->sandbox);
-	if (cwd && !e->shows_cwd)
+	if (!cwd || !e->sandbox || machine_mounts(e, cwd))
+		return;
+	if (e->shows_cwd)
+		engine_notice(e, ENGINE_NOTE,
+		              "tasks start in %s and cannot write there; --mount .:rw lets them",
+		              cwd);
+	else
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks do not see the files in %s, which contains more than the "
 		              "files of a job: start in a directory of the job, or use --mount",

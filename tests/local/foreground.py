@@ -151,6 +151,10 @@ def test_run_directories(check):
             return
         check.ok("seen", code == 0 and "from here" in out and "from there" in out and p.cwd in out, (code, out, err))
         check.ok("written", os.path.exists(os.path.join(p.root, "out", "new")))
+        note = f"note: tasks start in {p.cwd} and cannot write there; --mount .:rw lets them"
+        check.equal("that they cannot write is said once, first", (err.count(note), err.count("--mount"), err.find(note) < err.find("RUNNING")), (1, 1, True))
+        code, out, err = p.run(job("writes", worker=role("echo result >result")), "--mount", ".:rw")
+        check.ok("nothing is said if they can", code == 0 and "cannot write" not in err and os.path.exists(os.path.join(p.cwd, "result")), (code, err))
         for name in ("data", "../in/data"):
             with open(os.path.join(p.cwd, name), encoding="utf-8") as f:
                 check.ok("not changed", f.read().startswith("from"), (name, err))

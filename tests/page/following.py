@@ -77,9 +77,10 @@ return { whole: JSON.parse(whole), wrong, invalid: lines(invalid).map((l) => l.t
 
 MODELS = r"""
 const { visible } = await load("table"), { sampled } = await load("chart");
-const { selects, gpuSeries } = await load("jobs"), { taskSeries } = await load("job");
+const { selects, gpuSeries } = await load("jobs"), { taskSeries, hasSshd } = await load("job");
 const { nextName, hasSecrets } = await load("actions");
 const row = { name: "bert", username: "alice", virtualCluster: "vision", state: "RUNNING" };
+const plugin = (more) => ({ extras: { "com.microsoft.pai.runtimeplugin": [null, { plugin: "tensorboard" }, { plugin: "ssh", ...more }] } });
 const day = 86400e3, gpus = (rows) => gpuSeries(rows, day, 2 * day).map(({ values, last }) => [0, 80, 130, 239].map((i) => values[i]).concat(last));
 return {
 	visible: [visible(0, 300, 30, 5), visible(3000, 300, 30, 1000), visible(1e9, 300, 30, 1000), visible(0, 1e6, 10, 1e5), visible(0, 0, 30, 9)],
@@ -92,7 +93,10 @@ return {
 	tasks: taskSeries([{ createdTime: 0, launchedTime: 5, completedTime: 10, taskState: "FAILED" }], 0, 240).map((s) => [s.role, s.values[3], s.values[8], s.values[200], s.last]),
 	names: [nextName("a", []), nextName("a-3", ["a-7", "a-x", "b-9"]), nextName("-1", ["-1"]), nextName("a-2", ["a-2"])],
 	secrets: [hasSecrets({}), hasSecrets({ secrets: "******" }), hasSecrets({ prerequisites: [{ auth: { password: "******" } }] }),
-		hasSecrets({ prerequisites: [{ auth: "******" }] }), hasSecrets({ secrets: { a: 1 }, prerequisites: [{}, null] })] };"""
+		hasSecrets({ prerequisites: [{ auth: "******" }] }), hasSecrets({ secrets: { a: 1 }, prerequisites: [{}, null] })],
+	sshd: [{}, null, { extras: null }, plugin({}), plugin({ parameters: { jobssh: false, userssh: { type: "none" } } }), plugin({ parameters: { jobssh: true }, taskroles: ["b"] }),
+		plugin({ parameters: { jobssh: true } }), plugin({ parameters: { jobssh: "true" }, taskroles: ["b", "a"] }), plugin({ parameters: { userssh: { value: "k" } } })]
+		.map((config) => hasSshd(config, "a")) };"""
 
 
 def test_page_models(check):
@@ -124,6 +128,7 @@ def test_page_models(check):
         check.equal("tasks", models["tasks"], [["succeeded", 0, 0, 0, 0], ["failed", 0, 0, 1, 1], ["stopped", 0, 0, 0, 0],
                                                ["running", 0, 1, 0, 0], ["waiting", 1, 0, 0, 0]])
         check.equal("names", models["names"], ["a-2", "a-8", "-1-2", "a-3"])
+        check.equal("tasks with sshd", models["sshd"], [False] * 6 + [True] * 3)
         check.equal("secrets", models["secrets"], [False, True, True, True, False])
 
 
@@ -236,6 +241,7 @@ def test_page_job_followed(check):
             red = page.js("return [...document.querySelectorAll('.line .bold')].map((e) => [e.textContent, getComputedStyle(e).color])")
             check.equal("colours", red, [["red", "rgb(255, 123, 114)"]])
             check.ok("tasks", "RUNNING" in page.text("table", "Tasks"))
+            check.ok("no way to log in: there is no sshd", page.shows(re.compile("ssh [0-9]")) and "ssh -p" not in page.body(), page.text("table", "Tasks"))
             page.type("searchbox", "Search in the log", "NEEDLE")
             check.ok("search", page.shows("1 line"))
             page.press(Keys.ENTER)
@@ -250,6 +256,17 @@ def test_page_job_followed(check):
             check.ok("the configuration", page.shows('"train"'))
             check.ok("no stop", not page.has("button", "Stop"))
             check.equal("the log, once", log_text(page).count("Needle"), 1)
+
+
+def test_page_job_ssh(check):
+    """The command to log in stands at the tasks in which the plugin ssh runs sshd."""
+    ssh = {"plugin": "ssh", "parameters": {"jobssh": False, "userssh": {"type": "custom", "value": ""}}, "taskroles": ["main"]}
+    with Machine() as server:
+        server.start("reach", {"main": role(FOREVER), "other": role(FOREVER)}, extras={"com.microsoft.pai.runtimeplugin": [ssh]})
+        with Page(check, server, "#/jobs/alice~reach") as page:
+            settle(page, lambda: "RUNNING" in state(page), "it runs")
+            settle(page, lambda: len(re.findall(r"ssh -p \d+ root@", page.text("table", "Tasks"))) == 1, "one role")
+            check.ok("also of the task that is shown", page.shows(re.compile(r"SSH\s+ssh -p \d+ root@")), page.text("region", "Task"))
 
 
 def test_page_job_failed(check):
@@ -400,5 +417,5 @@ def test_page_jobs_phone(check):
 
 
 CORE = [test_page_models, test_page_jobs_live, test_page_job_followed]
-WHOLE = [test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_many_tasks, test_page_job_retried, test_page_job_of_others,
+WHOLE = [test_page_job_ssh, test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_many_tasks, test_page_job_retried, test_page_job_of_others,
          test_page_jobs_phone]

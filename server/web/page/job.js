@@ -45,8 +45,18 @@ function portsOf({ containerPorts }) {
 	return Object.entries(containerPorts ?? {}).map((port) => port.join(" ")).join(", ");
 }
 
-function sshOf({ containerPorts, containerIp, taskState }) {
-	const port = containerPorts?.ssh?.split(",")[0];
+/** Whether the plugin ssh of a job runs sshd for people or other tasks in this role. */
+export function hasSshd(config, name) {
+	const plugins = config?.extras?.["com.microsoft.pai.runtimeplugin"] ?? [];
+	return plugins.some((one) => {
+		const { jobssh, userssh } = one?.parameters ?? {};
+		return one?.plugin === "ssh" && (one.taskroles?.includes(name) ?? true) &&
+			(`${jobssh}` === "true" || (!!userssh && userssh.type !== "none"));
+	});
+}
+
+function sshOf({ containerPorts, containerIp, taskState, sshd }) {
+	const port = sshd && containerPorts?.ssh?.split(",")[0];
 	return port && containerIp && !isOver(taskState) ? `ssh -p ${port} root@${containerIp}` : "";
 }
 
@@ -168,7 +178,7 @@ class JobView {
 		const [owner, name] = id.split("~");
 		const { username: user, admin } = session.user;
 		const job = { id, path: pathOf(id), user, mayChange: admin || user === owner };
-		const gpus = (task) => this.roles?.[task.role]?.resourcePerInstance?.gpu;
+		const gpus = (task) => this.config?.taskRoles?.[task.role]?.resourcePerInstance?.gpu;
 		Object.assign(this, { path: job.path, signal });
 		this.buttons = actions(job, refresh);
 		this.tags = tagList(job, refresh);
@@ -179,9 +189,9 @@ class JobView {
 			section("Tasks", this.tasks.element), this.task.element, this.#earlier,
 			section("Events", this.#events), section("Configuration", this.#config));
 		this.#load(written(job.path, { signal }), this.#config, (text) => text);
-		this.#load(this.#get("config"), el("div"), ({ taskRoles }) => {
-			this.roles = taskRoles;
-			this.tasks.refresh();
+		this.#load(this.#get("config"), el("div"), (config) => {
+			this.config = config;
+			this.shown?.();
 		});
 	}
 
@@ -202,7 +212,7 @@ class JobView {
 
 	#showTasks({ taskRoles }, start, end) {
 		const tasks = Object.entries(taskRoles).flatMap(([role, { taskStatuses }]) =>
-			taskStatuses.map((task) => ({ role, ...task })));
+			taskStatuses.map((task) => ({ role, sshd: hasSshd(this.config, role), ...task })));
 		const from = start ?? Date.now();
 		const to = end ? end + (end - from) / 20 + 1 : Math.max(Date.now(), from + 1000);
 		const series = taskSeries(tasks, from, to);
@@ -227,8 +237,10 @@ class JobView {
 			["Retries", status.retries],
 			...firstFacts(status.firstFailure),
 			...exitFacts(status.appExitCode, status.appExitSpec, status.appExitDiagnostics)]));
-		if (attempt) this.#showTasks(attempt, attempt.attemptStartedTime, attempt.attemptCompletedTime);
-		else this.#showTasks(detail, status.appCreatedTime, status.appCompletedTime);
+		this.shown = () => attempt
+			? this.#showTasks(attempt, attempt.attemptStartedTime, attempt.attemptCompletedTime)
+			: this.#showTasks(detail, status.appCreatedTime, status.appCompletedTime);
+		this.shown();
 		this.#load(this.#get("events"), this.#events, eventTable);
 		this.#earlier.hidden = status.retries === 0;
 		const table = (all) => attemptTable(all, (one) => {

@@ -87,6 +87,22 @@ static size_t log_file_open_all(const struct log_files *where, int *fd)
 	return where->n - first;
 }
 
+int64_t log_file_before(const struct log_files *files)
+{
+	int fd[LOG_FILES_MAX];
+	char head[FILE_HEAD_MAX];
+	int64_t bytes = 0;
+	size_t n = log_file_open_all(files, fd);
+	ssize_t got = n ? pread(fd[0], head, sizeof(head), 0) : 0;
+	struct span rest = { head, got > 0 ? (size_t)got : 0 };
+	log_file_close(fd, n);
+	struct span line = span_next(&rest, '\n');
+	(void)span_next(&line, ' '); /* the time */
+	struct span stream = span_next(&line, ' ');
+	(void)span_next(&line, ' '); /* F */
+	return span_is(stream, "before") && parse_i64(line, 0, INT64_MAX, &bytes) == 0 ? bytes : 0;
+}
+
 /* Opens the files; a log that moves meanwhile is looked for again.  The number of files. */
 static size_t log_file_find(const struct log_file_request *r, bool *known, bool *ended, int *fd)
 {

@@ -1,9 +1,10 @@
 #pragma once
 /*
  * The log of a container of this machine: files in CRI format, whose lines are `TIME stdout|stderr
- * P|F TEXT`; after P the line goes on in the next one.  The files are read while their writer
- * appends, renames and replaces them.  Their content is not trusted; only regular files are opened,
- * and no links.  One thread at a time; reads of files block, but are short.
+ * P|F TEXT`; after P the line goes on in the next one.  A file that is not the first one begins
+ * with `TIME before F BYTES`, the bytes of output in all earlier ones.  The files are read while
+ * their writer appends, renames and replaces them.  Their content is not trusted; only regular
+ * files are opened, and no links.  One thread at a time; reads of files block, but are short.
  */
 #include "base/arena.h"
 
@@ -28,6 +29,9 @@ struct log_file_request {
 	int64_t lines;    /* the last so many, of the last MiB of the files; 0: all */
 	bool follow;      /* also future lines */
 };
+
+/* Bytes of output that were written before these files, and are gone.  Reads a line. */
+int64_t log_file_before(const struct log_files *files);
 
 /* NULL, and *status: 404, there is no such log; 400: nothing was written yet. */
 struct log_file *log_file_open(const struct log_file_request *r, int *status);

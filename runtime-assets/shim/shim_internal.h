@@ -81,8 +81,9 @@ struct shim_log {
 	int dir, fd; /* fd: -1 if it cannot be opened */
 	const char *name;
 	int64_t size, max;
-	uint64_t lost; /* bytes of output */
-	int error;     /* why */
+	uint64_t lost;    /* bytes of output that could not be written */
+	uint64_t written; /* bytes of output in all files so far, as readers see it */
+	int error;        /* why */
 	struct {
 		char text[SHIM_LINE_MAX];
 		size_t n;

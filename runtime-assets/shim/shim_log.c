@@ -13,7 +13,8 @@
 
 enum { PREFIX_MAX = 64 };
 
-static const char *const STREAM_NAMES[SHIM_STREAMS] = { "stdout", "stderr" };
+enum { SHIM_BEFORE = SHIM_STREAMS }; /* the first line of a file that is not the first one */
+static const char *const STREAM_NAMES[] = { "stdout", "stderr", "before" };
 
 static void shim_log_reopen(struct shim_log *l)
 {
@@ -31,20 +32,10 @@ void shim_log_open(struct shim_log *l, int dir, const char *name, int64_t max)
 	l->name = name;
 	l->max = max;
 	l->n = l->n_output = 0;
-	l->lost = 0;
+	l->lost = l->written = 0;
 	l->error = 0;
 	for (int i = 0; i < SHIM_STREAMS; i++)
 		l->line[i].n = 0;
-	shim_log_reopen(l);
-}
-
-static void shim_log_rotate(struct shim_log *l)
-{
-	char old[64];
-	(void)snprintf(old, sizeof(old), "%s.1", l->name);
-	if (renameat(l->dir, l->name, l->dir, old) != 0)
-		return; /* the log grows */
-	close(l->fd);
 	shim_log_reopen(l);
 }
 
@@ -81,6 +72,23 @@ static size_t shim_log_prefix(struct shim_log *l, char out[static PREFIX_MAX], i
 	return n > 0 && n < PREFIX_MAX ? (size_t)n : 0;
 }
 
+/* The file before the last one is gone then: the new one begins with the number of bytes of output
+ * before it. */
+static void shim_log_rotate(struct shim_log *l)
+{
+	char old[64];
+	char line[PREFIX_MAX + 32];
+	(void)snprintf(old, sizeof(old), "%s.1", l->name);
+	if (renameat(l->dir, l->name, l->dir, old) != 0)
+		return; /* the log grows */
+	close(l->fd);
+	shim_log_reopen(l);
+	size_t n = shim_log_prefix(l, line, SHIM_BEFORE, true);
+	int more = snprintf(line + n, sizeof(line) - n, "%llu\n", (unsigned long long)l->written);
+	if (more > 0)
+		(void)shim_log_put(l, (struct span){ line, n + (size_t)more });
+}
+
 /* After a failure: says how much is missing. */
 static int shim_log_tell_lost(struct shim_log *l)
 {
@@ -91,6 +99,7 @@ static int shim_log_tell_lost(struct shim_log *l)
 	if (more <= 0 || shim_log_put(l, (struct span){ line, n + (size_t)more }))
 		return -1;
 	l->lost = 0;
+	l->written += (size_t)more;
 	return 0;
 }
 
@@ -102,6 +111,8 @@ void shim_log_flush(struct shim_log *l)
 		shim_log_rotate(l);
 	if ((l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n }))
 		l->lost += l->n_output;
+	else
+		l->written += l->n_output;
 	l->n = l->n_output = 0;
 }
 
@@ -114,7 +125,7 @@ static void shim_log_line(struct shim_log *l, int stream, bool whole)
 	memcpy(l->out + l->n, text.p, text.n);
 	l->n += text.n;
 	l->out[l->n++] = '\n';
-	l->n_output += text.n;
+	l->n_output += text.n + whole;
 	l->line[stream].n = 0;
 }
 

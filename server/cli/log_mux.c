@@ -201,16 +201,28 @@ static void stream_tell_gap(struct log_stream *v, uint64_t bytes)
 	         (unsigned long long)bytes);
 }
 
-/* The log of a pod is complete.  A kept output begins later, and lacks the lines of pai-runtime. */
-static void find_begin(struct log_stream *v, struct span body)
+/* A kept output lacks the log of the init container, and the lines of pai-runtime. */
+static bool links_kept(struct span body, struct arena *a)
+{
+	struct scan walk = scan_begin(scan_get(body, "locations"));
+	for (struct span place; scan_item(&walk, &place);)
+		if (span_is(scan_text(scan_get(place, "name"), a), "runtime"))
+			return false;
+	return true;
+}
+
+/* The log of a pod is complete.  A kept output, and a large log of this machine, begin later. */
+static void find_begin(struct log_stream *v, struct span body, struct arena *a)
 {
 	int64_t dropped;
 	v->begin = 0;
 	if (!scan_int(scan_get(body, "dropped"), 0, INT64_MAX, &dropped))
 		return;
 	v->begin = (uint64_t)dropped;
-	v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
-	v->runtime = 0;
+	if (links_kept(body, a)) {
+		v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
+		v->runtime = 0;
+	}
 	if (v->printed < v->begin) {
 		stream_tell_gap(v, v->begin - v->printed);
 		v->printed = v->begin;
@@ -226,7 +238,7 @@ static void links_ended(void *arg, const struct client_answer *a)
 	bool good = a->status / 100 == 2 && !a->problem && scan_valid(a->body, 16);
 	if (good) {
 		uri = choose_link(a->body, &arena);
-		find_begin(v, a->body);
+		find_begin(v, a->body, &arena);
 	}
 	if (uri.n)
 		stream_open_link(v, uri);

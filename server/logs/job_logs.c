@@ -127,7 +127,7 @@ static void answer_locations(struct request *r, const struct log_link *task, siz
 		str_puts(out, "\"}");
 	}
 	str_char(out, ']');
-	if (n == N_KEPT)
+	if (n == N_KEPT || dropped)
 		str_printf(out, ",\"dropped\":%lld", (long long)dropped);
 	str_puts(out, "}\n");
 	wipe(&by, sizeof(by));
@@ -145,6 +145,14 @@ static void locations_looked(struct request *r, const struct log_link *l, enum l
 		answer_locations(r, l, there == LOG_OF_POD ? N_FILES : N_KEPT, dropped);
 }
 
+/* It may not have written anything yet. */
+static void locations_of_running(struct request *r, const struct log_link *l, enum log_there there,
+                                 int64_t dropped)
+{
+	(void)there;
+	answer_locations(r, l, N_FILES, dropped);
+}
+
 /* If the pod seems to be gone, checks that there is a log. */
 static void doc_came(struct request *r, const struct job_entry *job, struct span doc)
 {
@@ -152,10 +160,10 @@ static void doc_came(struct request *r, const struct job_entry *job, struct span
 	bool runs;
 	if (!take_task(r, &l, job, doc, &runs))
 		return;
-	if (runs)
+	if (runs && !r->loop->server->engine)
 		answer_locations(r, &l, N_FILES, 0);
 	else
-		log_look(r, &l, locations_looked);
+		log_look(r, &l, runs ? locations_of_running : locations_looked);
 }
 
 static void logs_found(struct request *r, const struct job_entry *job)

@@ -604,7 +604,8 @@ static void reading_begin_here(struct reading *g)
 	struct engine *engine = g->r->loop->server->engine;
 	bool there = engine_log_find(engine, &g->task, &g->r->arena, &found);
 	if (g->looked) {
-		reading_looked(g, there || !found.ended ? LOG_OF_POD : LOG_NONE, 0);
+		reading_looked(g, there || !found.ended ? LOG_OF_POD : LOG_NONE,
+		               log_file_before(&found));
 	} else {
 		if (!g->link.tail && reading_is_short(&found))
 			g->whole = STR_SECRET(RANGES_MAX);

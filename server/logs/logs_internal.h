@@ -60,7 +60,7 @@ bool logs_find_task(struct span doc, struct span role, struct span index, struct
 enum log_there { LOG_NONE, LOG_OF_POD, LOG_KEPT };
 
 /* Finds out which logs the task attempt of l has; l->pod_uid is "" if the pod is gone.  `done` is
- * called later, unless r is answered: 503, 500.  dropped: bytes of output before the kept end. */
+ * called later, unless r is answered: 503, 500.  dropped: bytes of output before what there is. */
 typedef void log_looked(struct request *r, const struct log_link *l, enum log_there there,
                         int64_t dropped);
 void log_look(struct request *r, const struct log_link *l, log_looked *done);

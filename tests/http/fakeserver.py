@@ -214,8 +214,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(404, {"code": "NoTaskLogError", "message": "there is no log"})
             return
         uri = f"/rest-server/log/{role}/{index}/{attempt}?token="
-        self.answer(200, {"locations": [{"name": "runtime", "uri": uri + "bad"},
-                                        {"name": "all", "uri": uri + "good"}],
+        names = {"stdout" if key in self.fake.dropped else "runtime": "bad", "all": "good"}
+        self.answer(200, {"locations": [{"name": name, "uri": uri + token} for name, token in names.items()],
                           **({"dropped": self.fake.dropped[key]} if key in self.fake.dropped else {})})
 
     def follow(self, key):

@@ -125,7 +125,7 @@ class Machine(Server):
             for part in ("log.1", "log"):
                 try:
                     with open(os.path.join(directory, part), encoding="utf-8") as f:
-                        lines += [line.split(" ", 3)[3] for line in f]
+                        lines += [text for _, stream, _, text in (line.split(" ", 3) for line in f) if stream != "before"]
                 except FileNotFoundError:
                     pass
         return "".join(lines)

@@ -10,6 +10,7 @@ import threading
 import urllib.request
 
 from checking import Found
+from cli import cli
 from harness import BINARY, PATIENCE, USER, Server, command_line, free_port, run, wait_until
 from machine import DONE, Machine, job, role
 
@@ -91,6 +92,29 @@ def test_log_tail(check):
         found = [int(n) for n in body.split()]
         check.ok("whole, without ranges", status == 200 and headers["accept-ranges"] == "none" and
                  found == list(range(found[0], 1000000 + lines)) and len(found) > lines // 4, (status, len(found)))
+
+
+def test_log_begins_late(check):
+    """Of a log that is too large, the number of bytes that are gone: by HTTP, and by `rest-lit logs`."""
+    size = 401
+    with Machine() as m:
+        m.start("large", {"main": role(f"seq -f %0{size - 1}.0f 100000", "while sleep 1; do :; done")})
+        check.ok("all is written", wait_until(lambda: "0100000\n" in m.log("large", "main")))
+        for when in ("while it runs", "after its end"):
+            if when == "after its end":
+                m.stop_job("large")
+                m.wait("large")
+            gone = json.loads(fetch(m, logs_path("large"))[2]).get("dropped", 0)
+            body = fetch(m, logs_path("large") + "/all")[2]
+            first = int(body.split("\n", 1)[0])
+            before = (first - 1) * size
+            check.ok(f"{when}: what is gone", first > 1 and 0 <= gone - before < 4096, (gone, before))  # and lines of pai-runtime
+            code, out, err = cli("logs", "--server", f"http://127.0.0.1:{m.port}", "large")
+            check.ok(f"{when}: all that is kept is printed", code == 0 and out.startswith(f"{first:0400}\n") and f"{100000:0400}\n" in out, (code, out[:1000], err))
+            check.ok(f"{when}: and how much is not", f"main[0]: {gone} bytes before the next line are not kept\n" in err, err)
+        m.start("small", {"main": role("echo one")})
+        m.wait("small")
+        check.ok("nothing of a small one", "dropped" not in fetch(m, logs_path("small"))[2])
 
 
 def test_follow(check):
@@ -378,5 +402,5 @@ def test_metrics_of_the_queue(check):
         is_now("now they run", 0, 2, 2, 0, 1)
 
 
-TESTS = [test_check, test_log_links, test_log_tail, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
+TESTS = [test_check, test_log_links, test_log_tail, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
          test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_quotas_and_storages]

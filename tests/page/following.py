@@ -293,6 +293,34 @@ def test_page_job_failed(check):
             check.ok("the download is a link", link[0] == "bad-main-0-stderr.log" and "to stderr\n" in link[1], link)
 
 
+def test_page_log_begins_late(check):
+    """Of a large log: how many bytes are not stored, and how many are only not on the page; a link to what is stored."""
+    with Machine() as server:
+        server.start("large", {"main": role("seq -f %0400.0f 60000; seq -f %0100.0f 160000; echo the end")})
+        server.wait("large")
+        with Page(check, server, "#/jobs/alice~large") as page:
+            missing = re.compile(r"(\d+\.\d) MiB of output before this are not stored\. "
+                                 r"The first \d+ lines that are stored, (\d+\.\d) MiB, are not shown on this page\.")
+            settle(page, lambda: "the end" in log_text(page) and missing.search(page.body()), "it is said")
+            gone, hidden = map(float, missing.search(page.body()).groups())
+            sent = page.js_async("""
+                let found;
+                HTMLAnchorElement.prototype.click = function () { found = this.getAttribute("href"); };
+                [...document.querySelectorAll("button")].find((b) => b.textContent === "Download what is stored").click();
+                while (!found) await new Promise((next) => setTimeout(next, 50));
+                delete HTMLAnchorElement.prototype.click;
+                return (await (await fetch(found)).text()).length;""") / (1 << 20)
+            whole = (60000 * 401 + 160000 * 101) / (1 << 20)
+            check.ok("how much is not stored", abs(gone + sent - whole) < 0.2, (gone, sent, whole))
+            shown = 100000 * 101 / (1 << 20)
+            check.ok("how much is not shown", abs(hidden + shown - sent) < 1, (hidden, sent))
+        server.start("small", {"main": role("echo the end")})
+        server.wait("small")
+        with Page(check, server, "#/jobs/alice~small") as page:
+            settle(page, lambda: "the end" in log_text(page), "a small one")
+            check.ok("nothing is missing", "not stored" not in page.body() and "Download what" not in page.body())
+
+
 def test_page_log_outage(check):
     """After an outage of the server the log goes on, without lost or repeated lines."""
     count = """const input = document.querySelector('[aria-label="Search in the log"]');
@@ -417,5 +445,5 @@ def test_page_jobs_phone(check):
 
 
 CORE = [test_page_models, test_page_jobs_live, test_page_job_followed]
-WHOLE = [test_page_job_ssh, test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_many_tasks, test_page_job_retried, test_page_job_of_others,
+WHOLE = [test_page_job_ssh, test_page_log_begins_late, test_page_job_failed, test_page_jobs_many, test_page_jobs_outage, test_page_log_outage, test_page_job_actions, test_page_job_many_tasks, test_page_job_retried, test_page_job_of_others,
          test_page_jobs_phone]

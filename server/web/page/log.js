@@ -24,6 +24,8 @@ const COLOURS = "6e7681 ff7b72 57c774 e3b341 6cb6ff d2a8ff 56d4dd d8dee6 " +
 	"9aa4b0 ffa198 7ee787 f2cc60 a5d6ff e2c5ff b3f0ff ffffff";
 const MARK = { mark: true };
 
+const UTF8 = new TextEncoder();
+
 const byte = (n = 0) => Math.min(n, 255).toString(16).padStart(2, "0");
 const hex = (...rgb) => `#${rgb.map(byte).join("")}`;
 
@@ -129,6 +131,7 @@ export class Known {
  * `dropped + count - 1` are kept. The last one may still grow. */
 export class Log {
 	dropped = 0;
+	droppedBytes = 0; // of the lines that were dropped, as text
 	runtimeBytes = 0; // of lines that pai-runtime has written
 	#decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 	#lines = []; // complete ones, from #lines[#first] on
@@ -223,7 +226,9 @@ export class Log {
 	}
 
 	#drop() {
-		this.#memory -= cost(this.#lines[this.#first]);
+		const line = this.#lines[this.#first];
+		this.#memory -= cost(line);
+		this.droppedBytes += UTF8.encode(line.text).length + 1;
 		this.#lines[this.#first++] = undefined;
 		this.dropped++;
 		if (this.#first <= this.most.lines / 4) return;

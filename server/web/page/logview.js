@@ -24,11 +24,13 @@ async function follow(log, task, name, { signal, offer, say, lost, changed }) {
 	for (let wait = 1000; ; wait = Math.min(2 * wait, LAST_WAIT)) {
 		const ended = task.ended();
 		try {
-			const { dropped, locations } = await get(task.path, { signal });
+			const { dropped = 0, locations } = await get(task.path, { signal });
 			offer(locations);
-			// Kept output begins later, and lacks the lines of pai-runtime.
-			let at = dropped === undefined ? null : dropped + log.runtimeBytes;
-			if (at > known.total) lost(at - known.total);
+			// Kept output lacks the lines of pai-runtime; a large log of a machine is complete before.
+			const isKept = !locations.some(({ name: one }) => one === "runtime");
+			let at = isKept ? dropped + log.runtimeBytes : null;
+			if (isKept && at > known.total) lost(at - known.total);
+			else if (!isKept && !known.total) lost(dropped);
 			const chunk = (bytes) => {
 				at ??= known.place(bytes);
 				const fresh = bytes.subarray(Math.max(0, known.total - at));
@@ -164,7 +166,10 @@ export async function logView(host, task, signal) {
 	let frame = 0, problem = "", stream = new AbortController();
 	const label = `Log of ${task.name}`;
 	const note = el("p", { class: "soft", role: "status", "aria-label": "State of the log" });
-	const gap = el("p", { class: "soft", role: "status", "aria-label": "Output that is not kept" });
+	const missing = el("span", { role: "status", "aria-label": "Output that is not here" });
+	const gap = el("p", { class: "soft", hidden: true }, missing, " ",
+		el("button", { type: "button", class: "link", on: { click: () => download() } }, "Download what is stored"));
+	let unstored = 0; // bytes
 	const stick = el("input", { type: "checkbox", checked: true });
 	const output = el("select", { "aria-label": "Output" });
 	const lines = new LogLines(label, (yes) => { stick.checked = yes; });
@@ -173,13 +178,16 @@ export async function logView(host, task, signal) {
 		frame = 0;
 		lines.render();
 		search.show();
-		const { dropped } = lines.log;
-		fill(note, problem, dropped > 0 &&
-			` The first ${plural(dropped, "line")} are not kept here: download them.`);
+		const { dropped, droppedBytes } = lines.log;
+		fill(note, problem);
+		gap.hidden = !unstored && !dropped;
+		const text = [unstored && `${bytes(unstored)} of output before this are not stored.`,
+			dropped && `The first ${plural(dropped, "line")} that are stored, ${bytes(droppedBytes)}, are not shown on this page.`];
+		fill(missing, text.filter(Boolean).join(" "));
 	};
 	const changed = () => { frame ||= requestAnimationFrame(draw); };
 	const say = (text) => { problem = text; changed(); };
-	const lost = (n) => fill(gap, n > 0 && `${bytes(n)} of output before this are not kept.`);
+	const lost = (n) => { unstored = n; changed(); };
 	const offer = (locations) => {
 		const names = locations.map(({ name }) => name);
 		for (const option of output.options) option.hidden = !names.includes(option.value);

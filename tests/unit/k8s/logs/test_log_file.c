@@ -118,6 +118,39 @@ static void test_streams(void **state)
 	assert_log(LOG_FILE_STDERR, 0, "two\nxy\n");
 }
 
+static int64_t before(void)
+{
+	ARENA_AUTO a = { 0 };
+	struct log_files files;
+	(void)find(NULL, &a, &files);
+	return log_file_before(&files);
+}
+
+/* A file begins with the bytes of output in all earlier ones, which is no output. */
+static void test_before(void **state)
+{
+	(void)state;
+	assert_int_equal(before(), 0);
+	append("log", T "stdout F one\n");
+	assert_int_equal(before(), 0);
+	rotate();
+	append("log", T "before F 4\n" T "stdout F two\n");
+	assert_int_equal(before(), 0); /* all is there */
+	assert_log(BOTH, 0, "one\ntwo\n");
+	rotate();
+	append("log", T "before F 8\n" T "stdout F three\n");
+	assert_int_equal(before(), 4);
+	assert_log(BOTH, 0, "two\nthree\n");
+	static const char *const BAD[] = { T "before F -1\n", T "before F 1x\n", T "before F\n",
+		                           T "stdout F before F 4\n", "before" };
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		(void)unlink(path("log.1"));
+		(void)unlink(path("log"));
+		append("log", BAD[i]);
+		assert_int_equal(before(), 0);
+	}
+}
+
 /* A job without sandbox can write anything. */
 static void test_garbage(void **state)
 {
@@ -444,6 +477,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LOG_TEST(test_streams),        LOG_TEST(test_garbage),
+		LOG_TEST(test_before),
 		LOG_TEST(test_last_lines),     LOG_TEST(test_long),
 		LOG_TEST(test_followed),       LOG_TEST(test_followed_deleted),
 		LOG_TEST(test_none),           LOG_TEST(test_not_files),

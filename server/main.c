@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
+#include "base/err.h"
 #include "server/cli/commands.h"
 #include "server/system.h"
 
@@ -15,6 +16,22 @@ static void usage(FILE *out)
 		if (COMMANDS[i].summary)
 			(void)fprintf(out, "  %-11s %s\n", COMMANDS[i].name, COMMANDS[i].summary);
 	(void)fputs("\nrest-lit COMMAND --help shows options and an example.\n", out);
+}
+
+static void unknown(const char *name)
+{
+	char shown[4 * QUOTE_MAX];
+	struct guess g = { .name = span_of(name) };
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (COMMANDS[i].summary)
+			guess_try(&g, COMMANDS[i].name);
+	(void)fprintf(stderr, "rest-lit: unknown command %s", quote(shown, g.name));
+	if (g.best) {
+		(void)fprintf(stderr, ", did you mean %s? rest-lit --help lists all\n", g.best);
+		return;
+	}
+	(void)fputs("\n\n", stderr);
+	usage(stderr);
 }
 
 int main(int argc, char **argv)
@@ -32,7 +49,8 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (name[0])
-		(void)fprintf(stderr, "rest-lit: unknown command %s\n\n", name);
-	usage(stderr);
+		unknown(name);
+	else
+		usage(stderr);
 	return EXIT_USAGE;
 }

@@ -65,6 +65,11 @@ size_t visible_width(struct span text);
 /* The part that fits into so many columns. */
 struct span visible_cut(struct span text, size_t columns);
 
+/* Can this descriptor show colours?  It is a terminal, without TERM=dumb and NO_COLOR. */
+bool term_colours(int fd);
+/* Appends the name of a state, in its colour. */
+void state_put(struct str *out, struct span name, bool colour);
+
 enum { TABLE_COLUMNS = 9 };
 
 /* Rows of text in columns. */
@@ -74,6 +79,8 @@ struct table {
 	const char **cell;
 	size_t cap;
 	size_t width[TABLE_COLUMNS];
+	size_t
+	    states; /* the column whose names of states get colours; 0 (it has none): no colours */
 };
 
 /* table_begin(&t, (const char *[]){ "NAME", "STATE" }, 2) */
@@ -97,7 +104,7 @@ void table_done(struct table *t);
 struct term {
 	bool block;    /* standard error can be drawn on */
 	bool terminal; /* standard output is a terminal: logs are made visible */
-	bool colour;   /* names of tasks have colours */
+	bool colour;   /* names of tasks have colours, on standard output */
 	bool lost;     /* writing to standard output has failed */
 	size_t drawn;  /* lines of the block on the terminal */
 	struct str text;
@@ -223,6 +230,7 @@ struct progress {
 	size_t n_roles;
 	struct span status; /* jobStatus */
 	bool brief;         /* the verdict is without appExitDiagnostics */
+	bool colour;        /* of the state */
 };
 
 /* The tasks of a job in their order: of its detail, /api/v2/jobs/USER~NAME, which is valid JSON.

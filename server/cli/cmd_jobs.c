@@ -14,7 +14,7 @@ enum { ANSWER_MAX = 256 << 20, PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
 	                             "TASKS", "GPUS", "VC",    "REASON" };
-enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]) };
+enum { STATE = 2, N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]) };
 
 struct list {
 	struct table table;
@@ -79,6 +79,7 @@ static int print_table(struct span jobs, struct err *e)
 	if (!l.exits)
 		return -1;
 	table_begin(&l.table, HEADS, N_HEADS);
+	l.table.states = term_colours(STDOUT_FILENO) ? STATE : 0;
 	struct scan walk = scan_begin(jobs);
 	for (struct span job; scan_item(&walk, &job);)
 		put_job(&l, job);

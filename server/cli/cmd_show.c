@@ -1,11 +1,13 @@
 /* rest-lit show JOB: state of a job and its tasks, and why it waits or has failed. */
+#include <unistd.h>
+
 #include "base/json/scan.h"
 #include "server/cli/cli_internal.h"
 
 enum { LIMIT = 256 << 20 };
 
 static const char *const HEADS[] = { "TASK", "STATE", "NODE", "ADDRESS", "RETRIES", "EXIT" };
-enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), NAME_LIMIT = 1024 };
+enum { STATE = 1, N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), NAME_LIMIT = 1024 };
 
 static void show_put_task(struct table *t, const struct task_walk *w)
 {
@@ -27,6 +29,7 @@ static void put_tasks(struct str *out, struct span detail)
 	struct table t;
 	struct task_walk w = progress_tasks(detail);
 	table_begin(&t, HEADS, N_HEADS);
+	t.states = term_colours(STDOUT_FILENO) ? STATE : 0;
 	while (progress_next_task(&w))
 		show_put_task(&t, &w);
 	if (t.n > N_HEADS)
@@ -41,6 +44,7 @@ static int print(struct span detail, const char *job, struct err *e)
 	STR_AUTO out = STR_INIT(LIMIT);
 	if (progress_read(&p, detail, &arena, e) < 0)
 		return -1;
+	p.colour = term_colours(STDOUT_FILENO);
 	progress_verdict(&out, &p, job);
 	if (p.waiting[0])
 		str_printf(&out, "  waiting:  %s\n", p.waiting);

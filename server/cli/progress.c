@@ -168,9 +168,9 @@ void duration_text(struct str *out, int64_t ms)
 }
 
 /* A job that was asked to stop is STOPPING. */
-static const char *state_text(const struct progress *p)
+static struct span state_text(const struct progress *p)
 {
-	return JOB_STATES[p->stopping ? JOB_STOPPING : p->state];
+	return span_of(JOB_STATES[p->stopping ? JOB_STOPPING : p->state]);
 }
 
 /* "3/4 running, 1 waiting" */
@@ -191,7 +191,7 @@ static void put_counts(struct str *out, const struct role_progress *role)
 
 void progress_line(struct str *out, const struct progress *p)
 {
-	str_puts(out, state_text(p));
+	state_put(out, state_text(p), p->colour);
 	if (p->retries)
 		str_printf(out, " (retry %lld)", (long long)p->retries);
 	for (size_t i = 0; i < p->n_roles; i++) {
@@ -263,14 +263,24 @@ static void put_role(struct str *out, const struct role_progress *role, size_t n
 static void put_head(struct str *out, const struct progress *p, const struct frame *f)
 {
 	STR_AUTO row = STR_INIT(FIELD_MAX);
-	str_printf(&row, "%s  %s", f->job, state_text(p));
+	str_printf(&row, "%s  ", f->job);
+	size_t state = row.n;
+	str_span(&row, state_text(p));
+	size_t end = row.n;
 	if (p->submitted_ms) {
 		str_puts(&row, "  ");
 		duration_text(&row, (p->completed_ms ?: f->now_ms) - p->submitted_ms);
 	}
 	if (p->retries)
 		str_printf(&row, "  retry %lld", (long long)p->retries);
-	put_row(out, &row, f->columns);
+	struct span cut = visible_cut(str_view(&row), f->columns);
+	bool colour = p->colour && cut.n >= end;
+	str_span(out, span_to(cut, colour ? state : cut.n));
+	if (colour) {
+		state_put(out, state_text(p), true);
+		str_span(out, span_from(cut, end));
+	}
+	str_char(out, '\n');
 }
 
 /* Rows for as many roles as fit, then the number of further roles. */
@@ -510,7 +520,8 @@ static void put_why(struct str *out, const struct progress *p, struct arena *a)
 void progress_verdict(struct str *out, const struct progress *p, const char *job)
 {
 	ARENA_AUTO arena = { 0 };
-	str_printf(out, "%s %s", job, state_text(p));
+	str_printf(out, "%s ", job);
+	state_put(out, state_text(p), p->colour);
 	if (!job_state_final(p->state)) {
 		str_char(out, '\n');
 		return;

@@ -20,12 +20,16 @@ static bool can_write_escapes(void)
 	return term && term[0] && strcmp(term, "dumb") != 0 && !(plain && plain[0]);
 }
 
+bool term_colours(int fd)
+{
+	return can_write_escapes() && isatty(fd);
+}
+
 void term_init(struct term *s)
 {
-	bool plain = !can_write_escapes();
 	*s = (struct term){ .terminal = isatty(STDOUT_FILENO) };
-	s->block = !plain && isatty(STDERR_FILENO);
-	s->colour = !plain && s->terminal;
+	s->block = term_colours(STDERR_FILENO);
+	s->colour = term_colours(STDOUT_FILENO);
 	s->text = (struct str)STR_INIT(BLOCK_MAX);
 }
 
@@ -267,6 +271,19 @@ struct span visible_cut(struct span text, size_t columns)
 	return (struct span){ text.p, i < text.n ? i : text.n };
 }
 
+void state_put(struct str *out, struct span name, bool colour)
+{
+	static const int COLOURS[JOB_STATE_MAX + 1] = {
+		[JOB_WAITING] = 33,   [JOB_RUNNING] = 36, [JOB_STOPPING] = 35,
+		[JOB_SUCCEEDED] = 32, [JOB_STOPPED] = 35, [JOB_FAILED] = 31,
+	};
+	int n = colour ? COLOURS[job_state_named(name)] : 0;
+	if (n)
+		str_printf(out, "\x1b[%dm%.*s\x1b[0m", n, (int)name.n, name.p);
+	else
+		str_span(out, name);
+}
+
 enum { CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
 
 static void table_add(struct table *t, const char *text)
@@ -352,7 +369,7 @@ void table_write(struct str *out, const struct table *t, size_t columns)
 			table_put_last(out, text, room);
 			continue;
 		}
-		str_span(out, text);
+		state_put(out, text, t->states && i % t->columns == t->states);
 		str_printf(out, "%*s", (int)(t->width[i % t->columns] - visible_width(text) + GAP),
 		           "");
 	}

@@ -30,6 +30,7 @@ int view_take(struct view *v, struct span detail, struct err *e)
 	v->arena = fresh;
 	v->detail = detail;
 	v->progress = p;
+	v->progress.colour = v->term.block;
 	return 0;
 }
 

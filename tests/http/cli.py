@@ -120,7 +120,8 @@ def test_cli_commands(check):
         for columns, end in ((100, "..."), (160, "nothing runs them")):
             with Cli("jobs", *at, columns=columns, both=True) as c:
                 check.equal(f"jobs: on a terminal of {columns}", c.end(), 0)
-                rows = c.stderr.splitlines()
+                check.equal("jobs: states have colours", c.stderr.count("\x1b[33mWAITING\x1b[0m"), 2)
+                rows = re.sub(r"\x1b\[\d+m", "", c.stderr).splitlines()
             check.equal("jobs: rows on a terminal", len(rows), 3)
             check.ok("jobs: no wider than it", all(len(row) < columns for row in rows), rows)
             check.ok("jobs: the reason, as much as fits", "NoEngine" in rows[1] and rows[1].endswith(end), rows)
@@ -132,6 +133,8 @@ def test_cli_commands(check):
         code, out, err = cli("jobs", *at, "--state", "nonsense")
         check.ok("jobs: no such state", code == 2 and "nonsense" in err and "SUCCEEDED" in err, (code, out, err))
         for name in ("one", "alice~one"):
+            with Cli("show", *at, name, columns=80, both=True) as c:
+                check.ok(f"show {name}: its state has a colour", c.end() == 0 and re.match("alice~one \x1b\\[3[35]m(WAITING|STOPPING)\x1b\\[0m\r\n", c.stderr), c.stderr)
             code, out, err = cli("show", *at, name)
             check.ok(f"show {name}", code == 0 and re.match("alice~one (WAITING|STOPPING)\n", out), (code, out, err))
             code, out, err = cli("stop", *at, name)
@@ -225,6 +228,12 @@ def test_cli_usage(check):
         check.ok(name, code == 2 and err and not out and "secret" not in err, (code, out, err))
     code, out, err = cli("jobs", "--token-file", "-", text="two words")
     check.ok("no token", code == 2 and "two words" not in err, (code, err))
+    for typed, meant in (("stpo", "stop"), ("lgos", "logs"), ("trans", "translate")):
+        code, out, err = cli(typed)
+        check.equal(f"{typed}: the nearest command", (code, out, err), (2, "", f"rest-lit: unknown command {typed}, did you mean {meant}? rest-lit --help lists all\n"))
+    code, out, err = cli("\x1b[2J")
+    check.ok("none is near: all are listed", code == 2 and not out and ESCAPE not in err and "did you mean" not in err and "\n  submit " in err, err)
+    check.ok("the nearest option", "unknown option --wiat, did you mean --wait?" in cli("submit", "--wiat", "-")[2])
     check.ok("help", all(cli(c, "--help")[0] == 0 for c in ("submit", "jobs", "show", "stop")))
 
 

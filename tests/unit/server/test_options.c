@@ -105,6 +105,14 @@ static void test_options_parse_refused(void **state)
 {
 	(void)state;
 	assert_refused(FOR_SERVE, "--nonsense", NULL, "unknown option");
+	assert_refused(FOR_SERVE, "--nonsense", NULL, "--nonsense; --help-all lists them");
+	assert_refused(FOR_SERVE, "--listne=:80", NULL,
+	               "unknown option --listne, did you mean --listen? --help-all lists them");
+	assert_refused(FOR_JOBS, "--stat", "x", "did you mean --state?");
+	assert_refused(FOR_JOBS, "--listne", "x",
+	               "unknown option --listne; "); /* of another command */
+	assert_refused(FOR_SERVE, "--patence", "1",
+	               "unknown option --patence; "); /* a fixed limit */
 	assert_refused(FOR_SERVE, "--output", "yaml", "not an option of this command");
 	assert_refused(FOR_SERVE, "--max-body", "1", "from 1024 to");
 	assert_refused(FOR_SERVE, "--max-body", "many", "number");

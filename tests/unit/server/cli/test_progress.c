@@ -152,6 +152,37 @@ static void test_progress_block_fits(void **state)
 	                    "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
 }
 
+#define IN(colour, state) "\x1b[" #colour "m" state "\x1b[0m"
+
+/* Escapes have no columns, and are never cut. */
+static void test_progress_colours(void **state)
+{
+	(void)state;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	struct progress p = read_ok(RUNNING, &a);
+	struct frame frame = { "alice~mnist", 60, 1, 1065000, NULL, 0 };
+	p.colour = true;
+	progress_block(&out, &p, &frame);
+	assert_string_equal(str_c(&out), "alice~mnist  " IN(36, "RUNNING") "  1m 05s  retry 2\n");
+	out.n = 0;
+	frame.columns = 20;
+	progress_block(&out, &p, &frame);
+	assert_string_equal(str_c(&out), "alice~mnist  " IN(36, "RUNNING") "\n");
+	out.n = 0;
+	frame.columns = 19;
+	progress_block(&out, &p, &frame);
+	assert_string_equal(str_c(&out), "alice~mnist  RUNNIN\n");
+	out.n = 0;
+	progress_line(&out, &p);
+	assert_non_null(strstr(str_c(&out), IN(36, "RUNNING") " (retry 2)  worker 1/4 succeeded"));
+	p = read_ok(FAILED, &a);
+	p.colour = true;
+	out.n = 0;
+	progress_verdict(&out, &p, "mnist");
+	assert_non_null(strstr(str_c(&out), "mnist " IN(31, "FAILED") " after 3m 12s"));
+}
+
 /* Below the roles: what the tasks say, as much as fits; those that run first. */
 static void test_progress_block_tasks(void **state)
 {
@@ -343,6 +374,23 @@ static void test_table_write(void **state)
 	table_done(&t);
 }
 
+static void test_table_colours(void **state)
+{
+	(void)state;
+	static const char *const CELLS[] = { "FAILED", "STOPPED", "2", "b", "odd", "3" };
+	struct table t;
+	STR_AUTO out = STR_INIT(MAX);
+	table_begin(&t, (const char *const[]){ "NAME", "STATE", "GPUS" }, 3);
+	t.states = 1;
+	for (size_t i = 0; i < sizeof(CELLS) / sizeof(CELLS[0]); i++)
+		table_cell(&t, span_of(CELLS[i]));
+	table_write(&out, &t, SIZE_MAX);
+	assert_string_equal(str_c(&out), "NAME    STATE    GPUS\n"
+	                                 "FAILED  " IN(35, "STOPPED") "  2\n"
+	                                                              "b       odd      3\n");
+	table_done(&t);
+}
+
 /* Only the last column is cut; where it has no room, a second line of the terminal is used. */
 static void test_table_write_narrow(void **state)
 {
@@ -384,6 +432,8 @@ int main(void)
 		cmocka_unit_test(test_progress_first),
 		cmocka_unit_test(test_duration_text),
 		cmocka_unit_test(test_table_write),
+		cmocka_unit_test(test_table_colours),
+		cmocka_unit_test(test_progress_colours),
 		cmocka_unit_test(test_table_write_narrow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

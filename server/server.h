@@ -82,6 +82,7 @@ struct server {
 	struct login *login;         /* of the API server; NULL: local is set */
 	struct local *local;         /* of --local */
 	struct engine *engine;       /* runs the jobs of `local` (k8s/local/engine.h); or NULL */
+	bool host_files;             /* its tasks see the machine's files instead of their images */
 	struct scheduler *scheduler; /* NULL: not HiveD */
 	struct follow *follow;       /* this, cache and events: see cluster.h */
 	struct cache *cache;

@@ -43,7 +43,8 @@ static const struct keep KEEP_METADATA[] = {
 };
 static const struct keep KEEP_POD_METADATA[] = { ALL("labels"), ALL("annotations"), END };
 static const struct keep KEEP_RESOURCES[] = { ALL("limits"), END };
-static const struct keep KEEP_CONTAINER[] = { ALL("name"), ONLY("resources", KEEP_RESOURCES), END };
+static const struct keep KEEP_CONTAINER[] = { ALL("name"), ALL("image"),
+	                                      ONLY("resources", KEEP_RESOURCES), END };
 static const struct keep KEEP_POD_SPEC[] = {
 	ONLY("containers", KEEP_CONTAINER),
 	ONLY("initContainers", KEEP_CONTAINER),

@@ -42,8 +42,7 @@ int images_probe(struct err *e)
 	if (missing == NULL)
 		return 0;
 	return err_set(e, UNAVAILABLE,
-	               "images cannot be pulled: %s is not in PATH; install the packages skopeo "
-	               "and umoci",
+	               "images cannot be pulled: %s is not in PATH: apt install skopeo umoci",
 	               missing);
 }
 

@@ -99,6 +99,19 @@ static void tell_of_more(struct span answer, int64_t limit)
 		              limit, total);
 }
 
+static void tell_of_host_files(struct remote *r)
+{
+	ERR_AUTO none = { 0 }; /* it is no machine */
+	REPLY_AUTO reply = { 0 };
+	struct span machine;
+	bool yes = false;
+	if (remote_get(r, "/api/v2/machine", &reply, &machine, &none) == 0 &&
+	    scan_bool(scan_get(machine, "hostFiles"), &yes) && yes)
+		(void)fputs("rest-lit: jobs of this server run on its machine's files, not in "
+		            "their images\n",
+		            stderr);
+}
+
 /* "RUNNING,WAITING".  Unknown states are refused here: the server ignores them. */
 static int put_states(struct str *out, const char *states, struct err *e)
 {
@@ -140,6 +153,7 @@ static int list_jobs(struct remote *r, const void *none, struct err *e)
 	int code =
 	    strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs) : print_table(jobs, e);
 	tell_of_more(body, r->o->limit);
+	tell_of_host_files(r);
 	return code;
 }
 

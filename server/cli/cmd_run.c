@@ -135,21 +135,6 @@ static int mounts_read(struct setup *s, struct err *e)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static void run_warn_of_images(const struct setup *s, const struct job *job)
-{
-	for (size_t i = 0; i < job->n_roles; i++) {
-		const struct role *role = &job->roles[i];
-		bool told = false;
-		for (size_t k = 0; k < i && !told; k++)
-			told = span_eq(job->roles[k].image, role->image);
-		if (!told && strcmp(s->o->images, "oci") != 0)
-			(void)fprintf(stderr,
-			              "warning: the image %.*s is not used: tasks see the files of "
-			              "this machine (--images oci: those of the image)\n",
-			              (int)role->image.n, role->image.p);
-	}
-}
-
 static int run_build(struct setup *s, struct job *job, struct notes *warnings, struct err *e)
 {
 	char random[2 * ID_RANDOM + 1];
@@ -166,6 +151,8 @@ static int run_build(struct setup *s, struct job *job, struct notes *warnings, s
 	r->objects = ARENA_NEW(&s->arena, struct objects, 1);
 	submit_key_seed(job, &s->arena, &facts);
 	job_warn(job, &facts, warnings);
+	if (strcmp(s->o->images, "oci") != 0)
+		submit_warn_images(job, "; --images oci pulls it", warnings);
 	return job_build(s->translator, job, &facts, &mark, &s->arena, r->objects, e);
 }
 
@@ -184,7 +171,6 @@ static int run_read(struct setup *s, struct span text)
 	}
 	if (!good)
 		return complain(&e, s->file, EXIT_USAGE);
-	run_warn_of_images(s, job);
 	s->run.job = job;
 	s->run.object = job_hash(job);
 	s->run.name = arena_dup(&s->arena, job_name(job));

@@ -37,6 +37,22 @@ static void put_tasks(struct str *out, struct span detail)
 	table_done(&t);
 }
 
+static void put_images(struct str *out, struct span detail)
+{
+	ARENA_AUTO a = { 0 };
+	struct scan roles = scan_begin(scan_get(detail, "taskRoles"));
+	for (struct span name, role; scan_member(&roles, &name, &role);) {
+		struct span image = scan_text(scan_path(role, "taskRoleStatus", "imageUnused"), &a);
+		if (!image.n)
+			continue;
+		str_puts(out, "  image:    ");
+		visible_text(out, name);
+		str_puts(out, " runs on this machine's files, not in ");
+		visible_text(out, image);
+		str_char(out, '\n');
+	}
+}
+
 static int print(struct span detail, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -48,6 +64,7 @@ static int print(struct span detail, const char *job, struct err *e)
 	progress_verdict(&out, &p, job);
 	if (p.waiting[0])
 		str_printf(&out, "  waiting:  %s\n", p.waiting);
+	put_images(&out, detail);
 	put_tasks(&out, detail);
 	return remote_print(str_view(&out));
 }

@@ -133,6 +133,7 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 	struct engine_settings *set = ARENA_NEW(a, struct engine_settings, 1);
 	if (machine_settings(s, set, a, e) < 0)
 		return -1;
+	s->host_files = set->images == ENGINE_IMAGES_HOST;
 	s->engine = engine_start(set, e);
 	return s->engine ? 0 : -1;
 }

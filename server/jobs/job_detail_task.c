@@ -94,6 +94,10 @@ bool role_read(struct role *out, struct span status, size_t at, const struct tem
 	(void)scan_bool(scan_path(pod, "spec", "hostNetwork"), &out->host_network);
 	if (s->hived)
 		out->group = role_group(v[HIVED], a);
+	struct scan containers = scan_begin(scan_path(pod, "spec", "containers"));
+	struct span app;
+	if (s->host_files && scan_item(&containers, &app))
+		out->image = scan_text(scan_get(app, "image"), a);
 	out->log = log_path(s, shown_attempt(s), out->name, a);
 	return true;
 }
@@ -271,6 +275,10 @@ static void show_role(struct shower *w, const struct role *role, size_t *n)
 	str_json(w->out, role->name);
 	str_puts(w->out, ":{\"taskRoleStatus\":{\"name\":");
 	str_json(w->out, role->name);
+	if (role->image.n) {
+		str_puts(w->out, ",\"imageUnused\":");
+		str_json(w->out, role->image);
+	}
 	str_puts(w->out, "},\"taskStatuses\":[");
 	while (*n < SHOWN_TASKS && !w->out->full && tasks.open == '[' && scan_more(&tasks)) {
 		NOT_ZEROED struct task t;

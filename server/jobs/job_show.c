@@ -57,6 +57,7 @@ static struct job_shown job_shown_of(const struct request *r, const struct job_e
 		.v1 = route_is_v1(r->route),
 		.hived = s->options->hived_config[0] != '\0',
 		.here = s->engine != NULL,
+		.host_files = s->host_files,
 	};
 }
 

@@ -196,7 +196,8 @@ struct job_shown {
 	struct job_why why;
 	bool v1;
 	bool hived;
-	bool here; /* jobs run on this machine, whose engine gives out the ports */
+	bool here;       /* jobs run on this machine, whose engine gives out the ports */
+	bool host_files; /* ... and tasks see its files instead of their images */
 };
 
 /* The Events that may say why a job waits, if the client may see them; returns their number. */
@@ -351,6 +352,7 @@ struct role {
 	bool host_network;
 	struct span group; /* HiveD affinity group, as JSON */
 	struct span log;   /* path of its logs up to the index */
+	struct span image; /* if it is not used; else "" */
 };
 /* `at`: index of the status in its list.  false: no pod can belong to such a role. */
 bool role_read(struct role *out, struct span status, size_t at, const struct templates *t);

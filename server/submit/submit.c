@@ -373,6 +373,13 @@ void submit_key_seed(const struct job *job, struct arena *a, struct facts *f)
 	f->key_seed = seed;
 }
 
+void submit_warn_images(const struct job *job, const char *more, struct notes *warnings)
+{
+	for (const struct role *role = job->roles; role < job->roles + job->n_roles; role++)
+		notes_add(warnings, role->where, "runs on this machine's files, not in %.*s%s",
+		          (int)role->image.n, role->image.p, more);
+}
+
 static int submit_start(struct submit *s, struct err *e)
 {
 	struct request *r = s->r;
@@ -406,6 +413,8 @@ static int submit_start(struct submit *s, struct err *e)
 	    engine_admit(server->engine, &asked, e) < 0)
 		return -1;
 	job_warn(s->job, &facts, &s->warnings);
+	if (server->host_files)
+		submit_warn_images(s->job, "", &s->warnings);
 	if (s->dry_run && submit_preview(s, &facts, e) < 0)
 		return -1;
 	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);

@@ -13,7 +13,7 @@ import threading
 
 from foreground import Place
 from harness import BINARY, PATIENCE, SLOW, Threads, wait_until
-from machine import Machine, role
+from machine import Machine, job, role
 from serving import as_user
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -149,12 +149,15 @@ def test_images_of_serve(check):
             uri = f"{registry.slow}/team/programs:1"
             look = ["cat /etc/hello", "echo Env $GREETING", "echo mine >/own-$PAI_TASK_INDEX", "echo changed >/etc/hello",
                     "ls -d /own-*", "echo home $HOME, user $(id -u)", "ls -d /usr/local/pai >/dev/null && echo runtime"]
-            m.start("two", {"main": role(*look, instances=2)}, **image(uri))
+            reply = m.submit(job("two", {"main": role(*look, instances=2)}, **image(uri)))
+            check.ok("nothing is said of this machine's files", reply.status == 202 and "warnings" not in reply.json, reply)
+            check.equal("... by the machine neither", m.request("GET", "/api/v2/machine").json["hostFiles"], False)
             check.ok("progress", wait_until(lambda: re.search(f"{uri}: [1-9] MB", m.waiting_reason("two"))),
                      m.waiting_reason("two"))
             check.equal("meanwhile", m.state("two"), "WAITING")
             registry.gate.set()
             check.equal("state", m.wait("two"), "SUCCEEDED")
+            check.ok("... nor later", "imageUnused" not in json.dumps(m.request("GET", "/api/v2/jobs/alice~two").json))
             for i in (0, 1):
                 lines = m.log("two", "main", i)
                 wanted = ["hello from the image", "Env from its configuration", f"/own-{i}", "runtime"]
@@ -219,7 +222,7 @@ def test_images_of_run(check):
             for turn in ("first", "again"):
                 code, out, err = p.run(text, "--images", "oci")
                 check.equal(turn, (code, out.splitlines()), (0, ["hello from the image", "Env from its configuration"]))
-                check.ok(f"{turn}: no warning of the image", "is not used" not in err, err)
+                check.ok(f"{turn}: no warning of the image", "not in " not in err, err)
             code, out, err = p.run(text.replace("programs:1", "absent:1"), "--images", "oci")
             check.ok("absent", code == 1 and "team/absent:1" in err, (code, out, err))
             check.equal("nothing is left", p.left(), [])

@@ -94,6 +94,25 @@ def test_log_tail(check):
                  found == list(range(found[0], 1000000 + lines)) and len(found) > lines // 4, (status, len(found)))
 
 
+def test_host_files(check):
+    """Without images: the answer to a submission, `show` and `jobs` say so, with the image."""
+    words = "runs on this machine's files, not in debian:12-slim"
+    with Machine() as m:
+        at = ("--server", f"http://127.0.0.1:{m.port}")
+        text = job("own", {"main": role("true"), "other": role("true")})
+        reply = m.submit(text)
+        check.equal("of each task role", [w["message"] for w in reply.json["warnings"]], [words] * 2)
+        check.equal("... with its place", [w["pointer"] for w in reply.json["warnings"]], ["/taskRoles/main", "/taskRoles/other"])
+        code, out, err = cli("submit", *at, "-", text=text.replace("own", "two"))
+        check.ok("submit", code == 0 and f"warning: /taskRoles/main: {words}\n" in err, (code, err))
+        m.wait("own")
+        code, out, err = cli("show", *at, "own")
+        check.ok("show", code == 0 and f"  image:    main {words}\n  image:    other {words}\n" in out, (code, out, err))
+        code, out, err = cli("jobs", *at)
+        check.equal("jobs", (code, err), (0, "rest-lit: jobs of this server run on its machine's files, not in their images\n"))
+        check.equal("the machine", m.request("GET", "/api/v2/machine").json["hostFiles"], True)
+
+
 def test_log_begins_late(check):
     """Of a log that is too large, the number of bytes that are gone: by HTTP, and by `rest-lit logs`."""
     size = 401
@@ -402,5 +421,5 @@ def test_metrics_of_the_queue(check):
         is_now("now they run", 0, 2, 2, 0, 1)
 
 
-TESTS = [test_check, test_log_links, test_log_tail, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
+TESTS = [test_check, test_log_links, test_log_tail, test_host_files, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
          test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_quotas_and_storages]

@@ -241,6 +241,7 @@ def test_page_job_followed(check):
             red = page.js("return [...document.querySelectorAll('.line .bold')].map((e) => [e.textContent, getComputedStyle(e).color])")
             check.equal("colours", red, [["red", "rgb(255, 123, 114)"]])
             check.ok("tasks", "RUNNING" in page.text("table", "Tasks"))
+            check.ok("not in its image", page.shows("runs on this machine's files, not in debian:12-slim"))
             check.ok("no way to log in: there is no sshd", page.shows(re.compile("ssh [0-9]")) and "ssh -p" not in page.body(), page.text("table", "Tasks"))
             page.type("searchbox", "Search in the log", "NEEDLE")
             check.ok("search", page.shows("1 line"))

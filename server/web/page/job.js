@@ -41,6 +41,12 @@ function firstFacts(first) {
 		["Its last lines", lines.length > 0 && el("pre", null, lines.join("\n"))]].filter(([, v]) => v);
 }
 
+function unusedImages({ taskRoles }) {
+	const images = Object.values(taskRoles).map((role) => role.taskRoleStatus.imageUnused);
+	const names = [...new Set(images)].filter(Boolean);
+	return names.length > 0 && `runs on this machine's files, not in ${names.join(", ")}`;
+}
+
 function portsOf({ containerPorts }) {
 	return Object.entries(containerPorts ?? {}).map((port) => port.join(" ")).join(", ");
 }
@@ -234,7 +240,7 @@ class JobView {
 		this.tags.update(detail.tags);
 		fill(this.#facts, facts([["User", status.username], ["Virtual cluster", status.virtualCluster],
 			["Submitted", time(status.submissionTime)], ["Duration", runTime(status)],
-			["Retries", status.retries],
+			["Retries", status.retries], ["Image", unusedImages(detail)],
 			...firstFacts(status.firstFailure),
 			...exitFacts(status.appExitCode, status.appExitSpec, status.appExitDiagnostics)]));
 		this.shown = () => attempt

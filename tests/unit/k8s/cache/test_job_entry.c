@@ -187,7 +187,7 @@ static void strip_role(json_t *role)
 	static const char *const METADATA[] = { "labels", "annotations", NULL };
 	static const char *const SPEC[] = { "containers", "initContainers", "hostNetwork",
 		                            "schedulerName", NULL };
-	static const char *const CONTAINER[] = { "name", "resources", NULL };
+	static const char *const CONTAINER[] = { "name", "image", "resources", NULL };
 	json_t *task = json_object_get(role, "task");
 	json_t *pod = json_object_get(task, "pod");
 	json_t *spec = json_object_get(pod, "spec");

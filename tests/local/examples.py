@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from foreground import Place
-from harness import BINARY, wait_until
+from harness import BINARY, PATIENCE, SLOW, wait_until
 from machine import Machine
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -94,4 +94,21 @@ def test_example_checkpoint(check):
                 saved = step.group(1)
 
 
-TESTS = [test_examples_of_training, test_example_notebook, test_example_checkpoint]
+def test_demo(check):
+    """`make demo`: two jobs by `curl -X POST`, their output, a Framework, and the rest, in 60 lines with that of make."""
+    done = subprocess.run(["bash", os.path.join(TOP, "tests/tools/demo"), BINARY], capture_output=True, text=True, check=False, timeout=10 * PATIENCE * SLOW)
+    lines = done.stdout.splitlines()
+    check.ok("runs", done.returncode == 0 and len(lines) < 60 and not done.stderr, (done.returncode, len(lines), done.stderr))
+    commands = [line for line in lines if line.startswith("$ ")]
+    check.equal("the server first, then both jobs", [line.split()[1] for line in commands[:4]], ["rest-lit", "diff", "curl", "curl"])
+    check.ok("v1 and v2", commands[2].endswith("/api/v1/jobs") and commands[3].endswith("/api/v2/jobs"), commands)
+    for task in ("ps[0]", "ps[1]", "worker[0]", "worker[1]"):
+        check.ok(f"{task} of tfDemo", any(line.startswith(f"{task} | ") and " 18" in line for line in lines), lines)
+    check.ok("pytorch-mnist", re.search(r"^port \d+ says epoch 10: weight ", done.stdout, re.M), lines)
+    check.ok("a Framework", "    kind: Framework" in lines and "        - name: worker" in lines, lines)
+    changed = [line[2:].strip() for line in lines if line.startswith("< ")]
+    check.ok("only images and commands are others", len(changed) == 7 and all(
+        re.match(r'"image": |"command": |uri: |- git |- cd |python ', line) for line in changed), changed)
+
+
+TESTS = [test_demo, test_examples_of_training, test_example_notebook, test_example_checkpoint]

@@ -163,12 +163,14 @@ static const struct node *convert_find(const struct node *list, const struct nod
 	return NULL;
 }
 
-/* Exports the variables that the command mentions and v2 has not, or has with another value. */
+/* Exports the directories of the job, and the variables that the command mentions and v2 has not,
+ * or has with another value: also an empty one, because commands run with nounset. */
 static void convert_variables(struct convert *c, size_t role)
 {
 	static const char *const DIRECTORIES[] = { "PAI_DATA_DIR", "PAI_OUTPUT_DIR", "PAI_CODE_DIR",
 		                                   NULL };
 	const struct span directory[] = { c->job->data_dir, c->job->output_dir, c->job->code_dir };
+	struct span command = c->v2.roles[role].command;
 	const struct node *env = convert_env(c, c->job, role);
 	const struct node *v2 = convert_env(c, &c->v2, role);
 	for (uint32_t i = 0; i < env->n; i++) {
@@ -177,8 +179,7 @@ static void convert_variables(struct convert *c, size_t role)
 		const struct node *same = convert_find(v2, variable, "name");
 		const struct node *source = convert_find(v2, variable, "valueFrom");
 		if (name.n == 0 || (same && node_equal(same, variable)) ||
-		    names_listed(DIRECTORIES, name) ||
-		    span_find(c->v2.roles[role].command, 0, name.p) == SIZE_MAX)
+		    names_listed(DIRECTORIES, name) || span_find(command, 0, name.p) == SIZE_MAX)
 			continue;
 		if (source)
 			convert_line(c,
@@ -189,7 +190,7 @@ static void convert_variables(struct convert *c, size_t role)
 			convert_export(c, name, parse_text(variable, "value"));
 	}
 	for (size_t i = 0; DIRECTORIES[i]; i++)
-		if (directory[i].n)
+		if (directory[i].n || span_find(command, 0, DIRECTORIES[i]) != SIZE_MAX)
 			convert_export(c, span_of(DIRECTORIES[i]), directory[i]);
 }
 

@@ -120,6 +120,23 @@ static void test_convert_text(void **state)
 	convert_done(&c);
 }
 
+/* v1 sets them all: without, commands that use them would end by nounset. */
+static void test_convert_empty_directories(void **state)
+{
+	(void)state;
+	struct converted c;
+	convert_good(
+	    &c, "{\"jobName\":\"j\",\"image\":\"i\",\"codeDir\":\"\",\"outputDir\":\"hdfs://o\","
+		"\"taskRoles\":[{\"name\":\"m\",\"command\":\"ls $PAI_DATA_DIR "
+		"${PAI_CODE_DIR}\"},{\"name\":\"n\",\"command\":\"ls\"}]}");
+	assert_true(span_starts(c.to.job->roles[0].command,
+	                        "export PAI_DATA_DIR=''\nexport PAI_OUTPUT_DIR='hdfs://o'\n"
+	                        "export PAI_CODE_DIR=''\n"));
+	assert_true(span_starts(c.to.job->roles[1].command, "export PAI_OUTPUT_DIR='hdfs://o'\n"));
+	assert_int_equal(span_find(c.to.job->roles[1].command, 0, "DATA_DIR"), SIZE_MAX);
+	convert_done(&c);
+}
+
 static void test_convert_v2(void **state)
 {
 	(void)state;
@@ -279,9 +296,13 @@ static void test_convert_quoting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_convert_text),    cmocka_unit_test(test_convert_v2),
-		cmocka_unit_test(test_convert_lost),    cmocka_unit_test(test_convert_refused),
-		cmocka_unit_test(test_convert_comment), cmocka_unit_test(test_convert_quoting),
+		cmocka_unit_test(test_convert_text),
+		cmocka_unit_test(test_convert_v2),
+		cmocka_unit_test(test_convert_empty_directories),
+		cmocka_unit_test(test_convert_lost),
+		cmocka_unit_test(test_convert_refused),
+		cmocka_unit_test(test_convert_comment),
+		cmocka_unit_test(test_convert_quoting),
 		cmocka_unit_test(test_convert_pod),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

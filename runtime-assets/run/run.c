@@ -18,7 +18,12 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-enum { CGROUP_FILE_MAX = 64 << 10, MIB = 1 << 20 };
+enum {
+	CGROUP_FILE_MAX = 64 << 10,
+	MIB = 1 << 20,
+	NEAR_LIMIT = 2 * MIB, /* memory that the kernel takes in batches */
+	KILLED = 128 + SIGKILL
+};
 #define MEMORY_UNLIMITED (INT64_C(1) << 60) /* version 1 has larger numbers for this */
 
 /* A number in a file, at its beginning or behind a key. */
@@ -86,14 +91,12 @@ static bool memory_use_take(struct memory_use *m, const struct cgroup_kind *k, c
                             struct arena *a)
 {
 	m->kills = cgroup_number(dir, &k->kills, a);
-	if (m->kills < 0)
-		return false;
 	m->hits = cgroup_number(dir, &k->hits, a);
 	m->limit = cgroup_number(dir, &k->limit, a);
 	m->peak = cgroup_number(dir, &k->peak, a);
 	if (m->limit >= MEMORY_UNLIMITED)
 		m->limit = -1;
-	return true;
+	return m->kills >= 0 || m->hits >= 0; /* Linux before 4.13 counts no kills */
 }
 
 void memory_use_read(struct memory_use *m, const char *root)
@@ -120,13 +123,18 @@ static void memory_use_put(struct str *out, const char *name, int64_t bytes)
 		str_printf(out, "%s %lld MiB", name, (long long)bytes / MIB);
 }
 
-bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
+/* The limit of a pod is the sum of those of its containers. With one container the kernel finds the
+ * pod's limit reached first, and counts nothing for that of the container. */
+bool memory_use_explain(const struct memory_use *before, const struct memory_use *after, int code,
                         struct str *out)
 {
+	bool near = after->limit >= 0 && after->peak >= after->limit - NEAR_LIMIT;
 	int64_t kills = after->kills - before->kills;
-	if (before->kills < 0 || kills <= 0)
+	if (before->kills < 0) /* not counted */
+		kills = near && code == KILLED;
+	if (kills <= 0)
 		return false;
-	bool own = after->limit >= 0 && after->hits > before->hits;
+	bool own = near || (after->limit >= 0 && after->hits > before->hits);
 	str_puts(out,
 	         own ? "killed for memory: "
 	             : "killed for memory of the node or pod, not by the container's own limit: ");
@@ -527,12 +535,12 @@ static int run_explain(struct run *r, int code)
 }
 
 /* The exit specification matches this line. */
-static void run_tell_memory(struct run *r)
+static void run_tell_memory(struct run *r, int code)
 {
 	struct memory_use now;
 	STR_AUTO text = STR_INIT(256);
 	memory_use_read(&now, r->at.root);
-	if (memory_use_explain(&r->memory, &now, &text))
+	if (memory_use_explain(&r->memory, &now, code, &text))
 		logs_say(&r->logs, "error: %s", str_c(&text));
 }
 
@@ -590,7 +598,7 @@ static int run_all(struct run *r)
 	logs_tell(&r->logs);
 	memory_use_read(&r->memory, r->at.root);
 	int code = run_phases(r);
-	run_tell_memory(r);
+	run_tell_memory(r, code);
 	/* First, because time may run out. */
 	if (code != 0)
 		code = run_explain(r, code);

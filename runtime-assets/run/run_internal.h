@@ -26,8 +26,9 @@ struct memory_use {
 void memory_use_read(struct memory_use *m, const char *root);
 
 /* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
- * between the two; false if none was, or if that is not known. */
-bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
+ * between the two; false if none was.  Where the kernel does not count them, a task that ended with
+ * `code` 137 and its memory at the limit was. */
+bool memory_use_explain(const struct memory_use *before, const struct memory_use *after, int code,
                         struct str *out);
 
 /* ---- run.c: the environment of the job's processes ------------------------------------------- */

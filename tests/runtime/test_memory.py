@@ -1,11 +1,12 @@
 """Processes killed for lack of memory: `run` reports it with a separate exit code."""
 import os
+import re
 import subprocess
 import uuid
 
 from checks import SLOW, TOP, Root, check, equal, finish, tests
 
-KILLED, BY_SIGNAL, UNKNOWN = 193, 137, 255
+KILLED, BY_SIGNAL, WORKER_DIED, UNKNOWN = 193, 137, 227, 255
 MIB = 1 << 20
 V1 = "/sys/fs/cgroup/memory"
 WORKER = "echo 'RuntimeError: DataLoader worker (pid 117) is killed by signal: Killed.' >&2; exit 1"
@@ -19,7 +20,7 @@ class Pod(Root):
             self.write("/usr/local/pai/runtime.d/runtime-exit-spec.yaml", f.read())
 
     def cgroup(self, version, folder, kills, hits, limit=60 * MIB, peak=60 * MIB):
-        """The files of a cgroup; `folder` is in the mount."""
+        """The files of a cgroup; `folder` is in the mount.  kills None: a kernel that does not count them."""
         if version == 2:
             at = f"/sys/fs/cgroup/{folder}/"
             self.write(at + "memory.events", f"low 0\nhigh 0\nmax {hits}\noom {hits}\noom_kill {kills}\n")
@@ -27,7 +28,8 @@ class Pod(Root):
             self.write(at + "memory.peak", f"{peak}\n")
         else:
             at = f"{V1}/{folder}/"
-            self.write(at + "memory.oom_control", f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
+            counted = "" if kills is None else f"oom_kill {kills}\n"
+            self.write(at + "memory.oom_control", f"oom_kill_disable 0\nunder_oom 0\n{counted}")
             self.write(at + "memory.failcnt", f"{hits}\n")
             self.write(at + "memory.limit_in_bytes", f"{limit}\n")
             self.write(at + "memory.max_usage_in_bytes", f"{peak}\n")
@@ -52,7 +54,7 @@ def later(p, version, folder, **more):
 
 def run(version, folder, end, **more):
     with Pod("") as p:
-        p.cgroup(version, folder, 3, 5)
+        p.cgroup(version, folder, more["kills"] and 3, 5)
         if folder:
             p.write("/proc/self/cgroup", f"4:memory:/{folder}\n1:name=systemd:/x\n0::/{folder}\n")
         p.write("/usr/local/pai/runtime.d/user.sh", "#!/bin/bash\n" + later(p, version, folder, **more) + end + "\n")
@@ -80,9 +82,18 @@ def test_counted():
         code, log, _ = run(version, "", "kill -9 $$", kills=3, hits=9)
         equal(f"{name}, another kill: code", code, BY_SIGNAL)
         check(f"{name}, another kill: nothing of memory", b"memory" not in log, log)
-        code, log, _ = run(version, "", "kill -9 $$", kills=4, hits=5)
+        code, log, _ = run(version, "", "kill -9 $$", kills=4, hits=5, peak=57 * MIB)
         equal(f"{name}, the node's memory: code", code, BY_SIGNAL)
         check(f"{name}, the node's memory: sentence", b"killed for memory of the node or pod" in log, log)
+        code, log, _ = run(version, "", "kill -9 $$", kills=4, hits=5, peak=58 * MIB)
+        equal(f"{name}, the pod's limit is that of the container: code", code, KILLED)
+        check(f"{name}, the pod's limit is that of the container: sentence",
+              b"killed for memory: limit 60 MiB, peak 58 MiB (1 process)" in log, log)
+    for end, peak, expected in (("kill -9 $$", 60, KILLED), ("kill -9 $$", 57, BY_SIGNAL), (WORKER, 60, WORKER_DIED)):
+        code, log, _ = run(1, "", end, kills=None, hits=5, peak=peak * MIB)
+        name = f"kills are not counted, peak {peak} MiB, {end[:4]}"
+        equal(f"{name}: code", code, expected)
+        check(f"{name}: sentence", (b"killed for memory: limit 60 MiB" in log) == (expected == KILLED), log)
     code, log, _ = run(2, "", "kill -9 $$", kills=4, hits=6, limit=500000, peak=300000)
     check("a small limit", b"limit 488 KiB, peak 292 KiB" in log, log)
     code, log, _ = run(1, "", "kill -9 $$", kills=4, hits=6, limit=9223372036854771712)
@@ -102,12 +113,32 @@ def own_cgroup(limit):
         at = f"{above.rstrip('/')}/pai-test-{uuid.uuid4()}"
         try:
             os.mkdir(at)
-            with open(at + "/memory.limit_in_bytes", "w", encoding="ascii") as f:
-                f.write(str(limit))
+            limit_cgroup(at, limit)
             return at
         except OSError:
             continue
     return None
+
+
+def limit_cgroup(at, limit):
+    with open(at + "/memory.limit_in_bytes", "w", encoding="ascii") as f:
+        f.write(str(limit))
+
+
+def join(at):
+    with open(at + "/cgroup.procs", "w", encoding="ascii") as f:
+        f.write(str(os.getpid()))
+
+
+def killed_in(at, name):
+    with Pod("python3 -c 'x = bytearray(300 << 20); print(len(x))'\nexit $?\n") as p:
+        os.makedirs(p.at("/sys/fs"))
+        os.symlink("/sys/fs/cgroup", p.at("/sys/fs/cgroup"))
+        os.symlink("/proc", p.at("/proc"))
+        done = p.run("run", preexec_fn=lambda: join(at), timeout=60 * SLOW)
+        equal(f"{name}: code", done.returncode, KILLED)
+        check(f"{name}: sentence", re.search(rb"killed for memory: limit 60 MiB, peak (60|59|58) MiB \(1 process\)", p.log()),
+              p.log())
 
 
 def test_real():
@@ -115,21 +146,19 @@ def test_real():
     if not at:
         print("skipped: a real cgroup: none of version 1 can be made here")
         return
+    pause = None
     try:
-        with Pod("python3 -c 'x = bytearray(300 << 20); print(len(x))'\nexit $?\n") as p:
-            os.makedirs(p.at("/sys/fs"))
-            os.symlink("/sys/fs/cgroup", p.at("/sys/fs/cgroup"))
-            os.symlink("/proc", p.at("/proc"))
-
-            def join():
-                with open(at + "/cgroup.procs", "w", encoding="ascii") as f:
-                    f.write(str(os.getpid()))
-            done = p.run("run", preexec_fn=join, timeout=60 * SLOW)
-            equal("a real cgroup: code", done.returncode, KILLED)
-            check("a real cgroup: sentence", b"killed for memory: limit 60 MiB, peak 60 MiB (1 process)" in p.log(), p.log())
+        killed_in(at, "a real cgroup")
+        os.mkdir(at + "/container")
+        limit_cgroup(at + "/container", 60 * MIB)
+        pause = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: join(at))
+        killed_in(at + "/container", "the pod of a real cgroup")
     finally:
-        subprocess.run(["sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9; do rmdir {at} && break; sleep 0.2; done"], check=False,
-                       capture_output=True)
+        if pause:
+            pause.kill()
+            pause.wait()
+        subprocess.run(["sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9; do rmdir {at}/container {at}; [ -d {at} ] || break; "
+                        "sleep 0.2; done"], check=False, capture_output=True)
 
 
 tests(test_counted, test_real)

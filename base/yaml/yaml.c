@@ -364,7 +364,7 @@ int yaml_try(struct span text, const struct budget *budget, struct arena *a, str
 		return -1;
 	struct span input = y->ascii ? text : text_without_breaks(text, a);
 	y->has_breaks = input.p != text.p;
-	input = text_without_tabs(input, a, &y->has_first_tab);
+	input = text_without_tabs(input, a, &y->has_tab_marks);
 	y->input = input.p;
 	parser_open(&y->parser, input);
 	int bad = yaml_read_events(y);

@@ -34,7 +34,7 @@ struct yaml_reader {
 	bool has_bang;       /* the text has a `!`: perhaps a tag */
 	bool has_question;   /* the text has a `?` */
 	bool has_breaks;     /* the text has line breaks of Unicode (NEL, LS, PS) */
-	bool has_first_tab;  /* a literal block scalar begins with a tab */
+	bool has_tab_marks;  /* a tab of `text` is one of the marks in `input` */
 	const char *input;   /* the text for libyaml, of the same length */
 	size_t chars, bytes; /* the last position that was converted */
 	void *anchors;       /* tree of struct anchor, by name */
@@ -123,12 +123,12 @@ bool text_is_ascii(struct span text);
 struct span text_without_breaks(struct span text, struct arena *a);
 
 /*
- * Replaces insignificant tabs that libyaml refuses by blanks, and a tab at the start of a literal
- * block scalar by TAB_MARK; *first_tab is set then, and the reader restores the tab.  Returns the
- * text itself if it has no such tabs.
+ * Replaces insignificant tabs that libyaml refuses by blanks, the first one behind a block scalar
+ * by COMMENT_MARK, and a tab at the start of a literal block scalar by TAB_MARK.  *marked is set if
+ * there are marks: the reader restores the tab.  Returns the text itself if it has no such tabs.
  */
-enum { TAB_MARK = 'T' };
-struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab);
+enum { TAB_MARK = 'T', COMMENT_MARK = '#' };
+struct span text_without_tabs(struct span text, struct arena *a, bool *marked);
 
 /* The text is borrowed until the parser is closed. */
 void parser_open(yaml_parser_t *p, struct span text);

@@ -107,9 +107,9 @@ struct tabs {
 	char *copy;     /* NULL until something is changed */
 	bool block;     /* inside a block scalar */
 	bool literal;   /* of the kind `|` */
-	size_t parent;  /* blanks before the line with its header */
+	size_t parent;  /* column of its key or list item */
 	size_t indent;  /* of its text; 0: not known yet */
-	bool first_tab; /* some literal block begins with a tab */
+	bool marked;    /* a tab is one of the marks */
 	size_t pending; /* first of the last lines of the block that have only tabs; or NONE */
 };
 
@@ -134,12 +134,17 @@ static void tabs_clean(struct tabs *t, size_t from, size_t to)
 			tabs_put(t, i, ' ');
 }
 
-/* A tab in the indentation ends a block scalar. */
+/* A tab in the indentation ends a block scalar.  With blanks in its place the line could be a part
+ * of it; a comment in this column cannot. */
 static void tabs_end_block(struct tabs *t, size_t at)
 {
 	t->block = false;
-	if (t->pending != NONE)
+	if (t->pending != NONE) {
 		tabs_clean(t, t->pending, at);
+		tabs_put(t, t->pending + span_chr(span_from(t->text, t->pending), '\t'),
+		         COMMENT_MARK);
+		t->marked = true;
+	}
 	t->pending = NONE;
 }
 
@@ -155,23 +160,45 @@ static bool is_header_end(struct span s)
 	return blanks == s.n || (blanks > i && s.p[blanks] == '#');
 }
 
-/* Searches the header of a block scalar after a `: ` or `- ` of this line. */
+/* Is the value at `at` that of a key or list item, behind `: ` or `- `? */
+static bool tabs_is_value(const struct tabs *t, size_t at)
+{
+	const char *p = t->text.p + at - 1;
+	if (*p != ' ' && *p != '\t')
+		return false;
+	while (*p == ' ' || *p == '\t')
+		p--;
+	return *p == ':' || *p == '-';
+}
+
+/* The column of the list item or key to which the value at `value` belongs. */
+static size_t tabs_parent(const struct tabs *t, const struct tabs_line *l, size_t value)
+{
+	size_t at = l->from + l->lead;
+	size_t next = at;
+	while (next < value && t->text.p[next] == '-' && t->text.p[next + 1] == ' ') {
+		at = next++;
+		while (t->text.p[next] == ' ')
+			next++;
+	}
+	return (next < value ? next : at) - l->from;
+}
+
+/* Searches the header of a block scalar on this line. */
 static void tabs_look_for_header(struct tabs *t, const struct tabs_line *l)
 {
 	for (size_t i = l->from + l->lead + 2; i < l->to; i++) {
 		const char *p = t->text.p + i;
 		if (p[0] == '#' && (p[-1] == ' ' || p[-1] == '\t'))
 			return;
-		bool opens =
-		    (p[0] == '|' || p[0] == '>') && p[-1] == ' ' && (p[-2] == ':' || p[-2] == '-');
 		struct span rest = { p, l->to - i };
-		if (!opens || !is_header_end(rest))
+		if ((p[0] != '|' && p[0] != '>') || !tabs_is_value(t, i) || !is_header_end(rest))
 			continue;
 		bool digit = (rest.n > 1 && is_digit(p[1])) || (rest.n > 2 && is_digit(p[2]));
 		t->block = true;
 		t->literal = p[0] == '|';
-		t->parent = l->blanks;
-		t->indent = digit ? l->blanks + 1 : 0;
+		t->parent = tabs_parent(t, l, i);
+		t->indent = digit ? t->parent + 1 : 0;
 		return;
 	}
 }
@@ -186,7 +213,7 @@ static bool tabs_in_block(struct tabs *t, const struct tabs_line *l)
 		t->pending = NONE;
 		if (tab && t->literal) {
 			tabs_put(t, l->from + l->blanks, TAB_MARK);
-			t->first_tab = true;
+			t->marked = true;
 		}
 		return true;
 	}
@@ -203,20 +230,25 @@ static bool tabs_in_block(struct tabs *t, const struct tabs_line *l)
 
 static void tabs_on_line(struct tabs *t, const struct tabs_line *l)
 {
-	if (t->block && tabs_in_block(t, l))
-		return;
-	tabs_end_block(t, l->from);
 	size_t at = l->from + l->lead;
-	if (at == l->to || t->text.p[at] == '#')
+	bool empty = at == l->to || t->text.p[at] == '#';
+	if (t->block) {
+		if (tabs_in_block(t, l))
+			return;
+		if (empty && l->lead > l->blanks && t->pending == NONE)
+			t->pending = l->from;
+		tabs_end_block(t, empty ? at : l->from);
+	} else if (empty) {
 		tabs_clean(t, l->from, at);
-	else
+	}
+	if (!empty)
 		tabs_look_for_header(t, l);
 }
 
-struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab)
+struct span text_without_tabs(struct span text, struct arena *a, bool *marked)
 {
 	struct tabs t = { .text = text, .arena = a, .pending = NONE };
-	*first_tab = false;
+	*marked = false;
 	if (text.n == 0 || memchr(text.p, '\t', text.n) == NULL)
 		return text;
 	for (size_t i = 0; i < text.n; i++) {
@@ -234,7 +266,7 @@ struct span text_without_tabs(struct span text, struct arena *a, bool *first_tab
 		tabs_on_line(&t, &l);
 	}
 	tabs_end_block(&t, text.n);
-	*first_tab = t.first_tab;
+	*marked = t.marked;
 	return t.copy ? (struct span){ t.copy, text.n } : text;
 }
 

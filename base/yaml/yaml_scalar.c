@@ -143,11 +143,12 @@ COLD static int restore_tab(struct yaml_reader *y, const yaml_event_t *ev)
 {
 	size_t from = yaml_byte(y, &ev->start_mark);
 	size_t to = yaml_byte(y, &ev->end_mark);
-	while (from < to && (y->text.p[from] != '\t' || y->input[from] != TAB_MARK))
+	while (from < to && (y->text.p[from] != '\t' ||
+	                     (y->input[from] != TAB_MARK && y->input[from] != COMMENT_MARK)))
 		from++;
 	if (from == to)
 		return 0;
-	if (ev->data.scalar.style != YAML_LITERAL_SCALAR_STYLE)
+	if (ev->data.scalar.style != YAML_LITERAL_SCALAR_STYLE || y->input[from] != TAB_MARK)
 		return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, from),
 		              "a tab is not allowed here");
 	ev->data.scalar.value[strspn((const char *)ev->data.scalar.value, "\n")] = '\t';
@@ -161,7 +162,7 @@ int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
 	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	*n = (struct node){ .line = mark_line(&ev->start_mark),
 		            .column = mark_column(&ev->start_mark) };
-	if (scalar_check(y, ev) < 0 || (y->has_first_tab && restore_tab(y, ev) < 0))
+	if (scalar_check(y, ev) < 0 || (y->has_tab_marks && restore_tab(y, ev) < 0))
 		return -1;
 	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
 		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);

@@ -186,6 +186,23 @@ static void test_yaml_read_tabs(void **state)
 	assert_reads("a: b # c: |\n \t# d\ne: f\n", "{\"a\":\"b\",\"e\":\"f\"}");
 }
 
+/* A comment behind a tab ends a block scalar, as with js-yaml, however wide it is. */
+static void test_yaml_read_tabs_behind_blocks(void **state)
+{
+	(void)state;
+	assert_reads("a: |\n\t# x\nb: c\n", "{\"a\":\"\",\"b\":\"c\"}");
+	assert_reads("- |\n\t\t# x\n\t# y\n- >\n\t#\n", "[\"\",\"\"]");
+	assert_reads("a: |\n x\n\t\t# y\nb: c\n", "{\"a\":\"x\\n\",\"b\":\"c\"}");
+	assert_reads("a: |+\n x\n\t\t\n\n", "{\"a\":\"x\\n\"}");
+	assert_reads("- a: |\n  \t# x\n  b: c\n", "[{\"a\":\"\",\"b\":\"c\"}]");
+	assert_reads("- - |\n   \t# x\n", "[[\"\\t# x\\n\"]]");
+	assert_reads("a:  |\n \t# x\nb:\t|\n \t# y\n", "{\"a\":\"\\t# x\\n\",\"b\":\"\\t# y\\n\"}");
+	assert_refuses(
+	    "a: |\n\t# x\n  b\n",
+	    "3:3: a key is expected here: the indentation does not fit that of the keys before");
+	assert_refuses("a: 'x\n b: |\n\t# c'\n", "3:1: a tab is not allowed here");
+}
+
 static void test_yaml_read_tabs_that_indent(void **state)
 {
 	(void)state;
@@ -510,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_yaml_read_budget_nodes),
 		cmocka_unit_test(test_yaml_read_budget_bomb),
 		cmocka_unit_test(test_yaml_read_tabs),
+		cmocka_unit_test(test_yaml_read_tabs_behind_blocks),
 		cmocka_unit_test(test_yaml_read_tabs_that_indent),
 		cmocka_unit_test(test_yaml_read_few_directives),
 		cmocka_unit_test(test_yaml_read_budget_text),

@@ -256,9 +256,9 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	/* With extras.distributed, in the tasks of its roles. */
 	{ BY_RUNTIME, "MASTER_ADDR",                         "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: address of the first task" },
 	{ BY_RUNTIME, "MASTER_PORT",                         "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: the first port of the first task with the label `distributed`" },
-	{ BY_RUNTIME, "NNODES",                              "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: number of tasks" },
-	{ BY_RUNTIME, "NODE_RANK",                           "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: rank of the task, from 0" },
-	{ BY_RUNTIME, "NPROC_PER_NODE",                      "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: processes of the task" },
+	{ BY_RUNTIME, "NNODES",                              "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: number of tasks that have processes" },
+	{ BY_RUNTIME, "NODE_RANK",                           "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: rank of the task, from 0, if it has processes" },
+	{ BY_RUNTIME, "NPROC_PER_NODE",                      "ours", "app", "extras.distributed, `torch`, `deepspeed`, `mpi`: processes of the task, if it has some" },
 	{ BY_RUNTIME, "WORLD_SIZE",                          "ours", "app", "extras.distributed, `torch`, `deepspeed`: processes of all tasks" },
 	{ BY_RUNTIME, "RANK",                                "ours", "app", "extras.distributed, `torch`, `deepspeed`: as NODE_RANK, if every task has one process; torchrun sets that of each process" },
 	{ BY_RUNTIME, "LOCAL_RANK",                          "ours", "app", "extras.distributed, `torch`, `deepspeed`: 0, likewise" },
@@ -280,6 +280,7 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_RUNTIME, "JAX_COORDINATOR_ADDRESS",             "ours", "app", "extras.distributed, `jax`: `address:port` of the first task; the first port with the label `distributed`" },
 	{ BY_RUNTIME, "JAX_NUM_PROCESSES",                   "ours", "app", "extras.distributed, `jax`: number of tasks" },
 	{ BY_RUNTIME, "JAX_PROCESS_ID",                      "ours", "app", "extras.distributed, `jax`: rank of the task, from 0" },
+	{ BY_RUNTIME, "PYTHONUNBUFFERED",                    "ours", "app", "extras.distributed, all: 1" },
 	{ BY_RUNTIME, "NCCL_SOCKET_IFNAME",                  "ours", "app", "extras.distributed, all: `=` and the network interface that has the task's address" },
 	{ BY_RUNTIME, "GLOO_SOCKET_IFNAME",                  "ours", "app", "extras.distributed, all: that interface" },
 

@@ -31,16 +31,16 @@ static const struct {
 struct group_role {
 	struct span name; /* in the job */
 	const struct fw_role *fw;
-	int64_t processes;     /* of each task */
+	int64_t processes;     /* of each task; 0: it only starts those of the others */
 	struct portspec ports; /* empty if they are not known */
 };
 
 /* Values of variables. */
 enum value {
-	ADDRESS, /* where the processes meet: task 0 of the first role */
+	ADDRESS, /* where the processes meet: task 0 of the first role that has some */
 	PORT,
 	ADDRESS_PORT,
-	NODES, /* tasks of all roles */
+	NODES, /* tasks that have processes */
 	NODE,  /* rank of this task */
 	PROCESSES,
 	PROCESSES_HERE,
@@ -90,6 +90,8 @@ static const struct {
 	{ "JAX_COORDINATOR_ADDRESS", JAX, ADDRESS_PORT },
 	{ "JAX_NUM_PROCESSES", JAX, NODES },
 	{ "JAX_PROCESS_ID", JAX, NODE },
+	/* Python writes lines at once also into a pipe. */
+	{ "PYTHONUNBUFFERED", ALL, ONE },
 	{ "NCCL_SOCKET_IFNAME", ALL, INTERFACE_NCCL },
 	{ "GLOO_SOCKET_IFNAME", ALL, INTERFACE },
 };
@@ -101,10 +103,10 @@ struct group {
 	unsigned framework;
 	struct group_role *v; /* in the order of the ranks */
 	size_t n;
-	const struct group_role *own;
-	int64_t nodes, processes;  /* of all roles */
-	int64_t node;              /* rank of this task */
-	const char *value[VALUES]; /* NULL: not known, or there is none */
+	const struct group_role *own, *first; /* first: of rank 0 */
+	int64_t nodes, processes;             /* of all roles */
+	int64_t node;                         /* rank of this task, if it has processes */
+	const char *value[VALUES];            /* NULL: not known, or there is none */
 };
 
 #define WARN(g, ...) notes_add((g)->warnings, NOWHERE, "distributed: " __VA_ARGS__)
@@ -190,11 +192,11 @@ static const char *group_address_port(const struct group *g, const char *address
 static void group_find_addresses(struct group *g)
 {
 	const char *own = group_address(g->own, g->in->task_index);
-	const char *first = g->v[0].fw->name;
-	const char *address = group_address(&g->v[0], 0);
+	const char *first = g->first->fw->name;
+	const char *address = group_address(g->first, 0);
 	bool only = false;
 	const char *interface = own ? group_interface(own, g->in->a, &only) : NULL;
-	int64_t port = group_port(&g->v[0], 0);
+	int64_t port = group_port(g->first, 0);
 	g->value[ADDRESS] = address;
 	g->value[PORT] = port ? group_number(g, port) : NULL;
 	g->value[INTERFACE] = interface;
@@ -275,14 +277,14 @@ static unsigned group_framework(const struct node *name)
 	return 0;
 }
 
-/* A number in `procPerNode`, else the accelerators of the role. */
+/* A number in `procPerNode`, else the accelerators of the role; 0: it has none. */
 static int64_t group_processes(const struct node *distributed, const struct node *role)
 {
 	const struct node *n = node_get(distributed, "procPerNode");
 	if (!node_is(n, NODE_INT))
 		n = node_get(node_get(role, "resourcePerInstance"), "gpu");
 	bool number = node_is(n, NODE_INT) && n->integer >= 1 && n->integer <= PROCESSES_MAX;
-	return number ? n->integer : 1;
+	return number ? n->integer : 0;
 }
 
 static const struct fw_role *group_find(const struct framework *f, struct span name)
@@ -308,12 +310,29 @@ static void group_add(struct group *g, struct span name, const struct node *dist
 		                  .processes = group_processes(distributed, &m->value) };
 	(void)portspec_read(fw->ports, fw->task_number, g->in->a, &r->ports, &why); /* none */
 	if (g->in->role_name && strcmp(fw->name, g->in->role_name) == 0 &&
-	    g->in->task_index < fw->task_number) {
+	    g->in->task_index < fw->task_number)
 		g->own = r;
-		g->node = g->nodes + g->in->task_index;
+}
+
+/* A role without accelerators has one process in each task; the first one has none if ssh starts
+ * the processes and other roles have accelerators.  The server gives the port by the same rule. */
+static void group_count(struct group *g)
+{
+	bool devices = false;
+	for (size_t i = 0; i < g->n; i++)
+		devices = devices || g->v[i].processes > 0;
+	for (size_t i = 0; i < g->n; i++) {
+		struct group_role *r = &g->v[i];
+		if (r->processes == 0 && (i > 0 || !devices || !(g->framework & BY_SSH)))
+			r->processes = 1;
+		if (r == g->own)
+			g->node = g->nodes + g->in->task_index;
+		if (r->processes == 0)
+			continue;
+		g->first = g->first ? g->first : r;
+		g->nodes += r->fw->task_number;
+		g->processes += r->fw->task_number * r->processes;
 	}
-	g->nodes += fw->task_number;
-	g->processes += fw->task_number * r->processes;
 }
 
 static bool group_read(struct group *g)
@@ -333,6 +352,7 @@ static bool group_read(struct group *g)
 		else if (node_is(&list->item[i], NODE_TEXT))
 			group_add(g, node_span(&list->item[i]), n, roles);
 	}
+	group_count(g);
 	return g->framework && g->own;
 }
 
@@ -349,12 +369,13 @@ static void distributed_put(struct distributed_text *out, const char *name, cons
 static void group_values(struct group *g)
 {
 	STR_AUTO cluster = STR_INIT(ENV_TEXT_MAX);
-	bool only = g->processes == g->nodes;
+	bool starts = g->own->processes == 0;
+	bool only = g->processes == g->nodes && !starts;
 	group_find_addresses(g);
 	g->value[NODES] = group_number(g, g->nodes);
-	g->value[NODE] = group_number(g, g->node);
+	g->value[NODE] = starts ? NULL : group_number(g, g->node);
 	g->value[PROCESSES] = group_number(g, g->processes);
-	g->value[PROCESSES_HERE] = group_number(g, g->own->processes);
+	g->value[PROCESSES_HERE] = starts ? NULL : group_number(g, g->own->processes);
 	g->value[ONLY_RANK] = only ? g->value[NODE] : NULL;
 	g->value[ONLY_LOCAL_RANK] = only ? "0" : NULL;
 	g->value[HOSTFILE] = path_join(g->in->a, g->in->at.runtime_d, "hostfile");
@@ -381,12 +402,12 @@ static void distributed_ssh(const struct group *g, struct distributed_text *out)
 	for (size_t i = 0; i < g->n; i++) {
 		const struct group_role *r = &g->v[i];
 		str_printf(&roles, "%s%s", i ? "," : "", r->fw->name);
-		for (int64_t k = 0; k < r->fw->task_number; k++)
+		for (int64_t k = 0; r->processes && k < r->fw->task_number; k++)
 			str_printf(&out->hosts, "%s-%lld slots=%lld\n", r->fw->name, (long long)k,
 			           (long long)r->processes);
 	}
 	g->in->ssh_roles = arena_dup(g->in->a, str_view(&roles));
-	g->in->ssh_first = g->node == 0;
+	g->in->ssh_first = g->own == g->v && g->in->task_index == 0;
 }
 
 void distributed_write(struct init *in, struct distributed_text *out, struct notes *warnings)

@@ -25,7 +25,7 @@ def test_torch():
         common = {"MASTER_ADDR": first.address, "MASTER_PORT": port_of(first), "NNODES": "3", "WORLD_SIZE": "9"}
         for pod, rank, processes in ((first, "0", "1"), (job.pod("bigone", 0), "1", "4"), (job.pod("bigone", 1), "2", "4")):
             own = {"NODE_RANK": rank, "NPROC_PER_NODE": processes}
-            pet = {"PET_MONITOR_INTERVAL": "0.1"} | {"PET_" + name: value for name, value in {**common, **own}.items() if name != "WORLD_SIZE"}
+            pet = {"PET_MONITOR_INTERVAL": "0.1", "PYTHONUNBUFFERED": "1"} | {"PET_" + name: value for name, value in {**common, **own}.items() if name != "WORLD_SIZE"}
             interface = {"NCCL_SOCKET_IFNAME": "=lo", "GLOO_SOCKET_IFNAME": "lo"} if pod.address == "127.0.0.1" else {}
             equal(f"torch: node {rank}", pod.set, common | own | pet | interface)
             check(f"torch: the log of node {rank} says whether there is no interface",
@@ -67,7 +67,7 @@ def test_jax():
         for pod in job.pods:
             equal(f"jax: {pod.index}", pod.set, {
                 "JAX_COORDINATOR_ADDRESS": f"192.0.2.0:{port_of(job.pods[0])}", "JAX_NUM_PROCESSES": "2",
-                "JAX_PROCESS_ID": str(pod.index)})
+                "JAX_PROCESS_ID": str(pod.index), "PYTHONUNBUFFERED": "1"})
 
 
 def commands(pod):
@@ -132,5 +132,21 @@ def test_deepspeed():
         equal("deepspeed: second", commands(job.pods[1]), ["sshd true"])
 
 
-tests(test_torch, test_image_wins, test_tensorflow, test_jax, test_mpi, test_deepspeed)
+def test_launcher_without_accelerators():
+    """It only starts the processes, which are where the accelerators are: rank 0 is in the first worker."""
+    with Job("launcher", loopback) as job:
+        launcher, worker = job.pod("launcher"), job.pod("worker")
+        equal("launcher: hostfile", launcher.read(D + "/hostfile"), b"worker-0 slots=2\nworker-1 slots=2\n")
+        equal("launcher: it starts when it reaches the others", [commands(pod) for pod in job.pods],
+              [["sshd true", "ssh-barrier --roles 'launcher,worker' 30"], ["sshd true"], ["sshd true"]])
+        common = {"MASTER_ADDR": worker.address, "MASTER_PORT": port_of(worker), "NNODES": "2", "WORLD_SIZE": "4"}
+        own = ("NODE_RANK", "NPROC_PER_NODE", "RANK", "PET_NODE_RANK", "PET_NPROC_PER_NODE")
+        for pod, values in ((launcher, [None] * 5), (worker, ["0", "2", None, "0", "2"]),
+                            (job.pod("worker", 1), ["1", "2", None, "1", "2"])):
+            equal("launcher: the same for all", {name: pod.set.get(name) for name in common}, common)
+            equal("launcher: no rank of its own", [pod.set.get(name) for name in own], values)
+
+
+tests(test_torch, test_image_wins, test_tensorflow, test_jax, test_mpi, test_deepspeed,
+      test_launcher_without_accelerators)
 finish()

@@ -38,7 +38,12 @@ struct distributed {
 	const struct node *n;
 	const struct distributed_framework *framework;
 	const struct role *chief; /* with tensorflow; NULL: none yet */
+	bool devices;             /* some role has accelerators */
 	size_t listed;            /* roles so far */
+	struct {
+		struct role *role;
+		struct place where;
+	} first[2]; /* in the list */
 };
 
 static const struct distributed_framework *distributed_framework(struct span name)
@@ -126,8 +131,23 @@ static void distributed_add(struct distributed *d, struct place where, struct ro
 	bool tensorflow = span_is(span_of(d->framework->name), "tensorflow");
 	if (tensorflow)
 		distributed_tensorflow(d, where, role);
-	if (d->listed++ == 0 || d->framework->ports)
+	if (d->framework->ports)
 		distributed_port(d, where, role);
+	d->devices = d->devices || role->gpu > 0;
+	if (d->listed < 2) {
+		d->first[d->listed].role = role;
+		d->first[d->listed++].where = where;
+	}
+}
+
+/* The processes meet in the first role that has some.  The first one only starts those of the
+ * others by ssh, if it has no accelerators and others have: pai-runtime has the same rule. */
+static void distributed_meet(struct distributed *d)
+{
+	bool number = node_is(node_get(d->n, "procPerNode"), NODE_INT);
+	bool starts = d->framework->ssh && !number && d->devices && !d->first[0].role->gpu;
+	if (d->listed > 0 && !d->framework->ports)
+		distributed_port(d, d->first[starts].where, d->first[starts].role);
 }
 
 static bool distributed_repeats(const struct node *list, uint32_t i)
@@ -237,6 +257,7 @@ void distributed_read(struct parse_context *r)
 		             "needs gang allocation, so that all tasks know each other: leave out "
 		             "`gangAllocation: false`");
 	distributed_roles(&d, &p);
+	distributed_meet(&d);
 	distributed_processes(&d, &p);
 	r->job->needs_key = d.framework->ssh;
 }

@@ -1,9 +1,10 @@
 /* extras.distributed: what is refused, and what the job gets. */
 #include "tests/unit/translate/parse_kit.h"
 
-#define ROLE_OF(name, n)                                                                           \
+#define ROLE_WITH(name, n, gpus)                                                                   \
 	"  " name ": {instances: " #n ", dockerImage: i, commands: [x], "                          \
-	"resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: 0}}\n"
+	"resourcePerInstance: {cpu: 1, memoryMB: 8, gpu: " #gpus "}}\n"
+#define ROLE_OF(name, n) ROLE_WITH(name, n, 0)
 /* Roles a, b and c. */
 #define JOB(extras)                                                                                \
 	HEAD IMAGE "taskRoles:\n" ROLE_OF("a", 1) ROLE_OF("b", 2) ROLE_OF("c", 2) "extras:"        \
@@ -85,7 +86,11 @@ static int64_t ports_of(const struct run *r, size_t role, const char *label)
 	return count;
 }
 
-/* The first role in the list has the port; with TensorFlow all have one. */
+#define LAUNCHER(more)                                                                             \
+	TF(ROLE_OF("a", 1) ROLE_WITH("b", 1, 2) ROLE_WITH("c", 1, 1),                              \
+	   "  distributed: {framework: " more "}\n")
+
+/* The first role in the list that has processes has the port; with TensorFlow all have one. */
 static void test_distributed_ports(void **state)
 {
 	(void)state;
@@ -97,6 +102,11 @@ static void test_distributed_ports(void **state)
 		{ WITH("framework: torch"), 1, -1, -1 },
 		{ WITH("framework: jax, procPerNode: 1"), 1, -1, -1 },
 		{ WITH("framework: mpi, taskRoles: [c, a]"), -1, -1, 1 },
+		{ LAUNCHER("mpi"), -1, 1, -1 },
+		{ LAUNCHER("deepspeed, taskRoles: [c, a, b]"), -1, -1, 1 },
+		{ LAUNCHER("mpi, taskRoles: [a, c, b]"), -1, -1, 1 },
+		{ LAUNCHER("mpi, procPerNode: 2"), 1, -1, -1 },
+		{ LAUNCHER("torch"), 1, -1, -1 },
 		{ TF(ROLE_OF("worker", 1) ROLE_OF("ps", 1) ROLE_OF("chief", 1),
 		     "  distributed: {framework: tensorflow, taskRoles: [chief, worker]}\n"),
 		  1, -1, 1 },

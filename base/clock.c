@@ -3,18 +3,26 @@
 #include <errno.h>
 #include <time.h>
 
-int64_t clock_us(void)
+static int64_t clock_read_us(clockid_t clock)
 {
 	struct timespec now = { 0 };
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+	(void)clock_gettime(clock, &now); /* cannot fail for the clocks below */
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_us(void)
+{
+	return clock_read_us(CLOCK_MONOTONIC);
 }
 
 int64_t clock_wall_ms(void)
 {
-	struct timespec now = { 0 };
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_read_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t clock_boot_ms(void)
+{
+	return clock_read_us(CLOCK_BOOTTIME) / 1000;
 }
 
 int64_t clock_ms(void)

@@ -8,6 +8,9 @@ int64_t clock_ms(void);
 /* The same in microseconds, for durations. */
 int64_t clock_us(void);
 
+/* Milliseconds since the machine was booted, also while it was suspended (CLOCK_BOOTTIME). */
+int64_t clock_boot_ms(void);
+
 /* Milliseconds since 1970 (CLOCK_REALTIME); the administrator can set this clock. */
 int64_t clock_wall_ms(void);
 

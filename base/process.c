@@ -22,13 +22,18 @@ int64_t process_field(pid_t pid, int field)
 	return ended || parse_i64(part, INT64_MIN, INT64_MAX, &value) ? -1 : value;
 }
 
+void process_boot(char out[static PROCESS_BOOT_MAX])
+{
+	(void)fd_read_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", out, PROCESS_BOOT_MAX);
+	out[strcspn(out, "\n")] = '\0';
+}
+
 void process_identity(pid_t pid, char out[static PROCESS_IDENTITY_MAX])
 {
 	enum { START = 22 };
-	char boot[64];
+	char boot[PROCESS_BOOT_MAX];
 	int64_t start = process_field(pid, START);
-	(void)fd_read_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-	boot[strcspn(boot, "\n")] = '\0';
+	process_boot(boot);
 	out[0] = '\0';
 	if (start >= 0 && boot[0])
 		(void)snprintf(out, PROCESS_IDENTITY_MAX, "%ld %lld %s", (long)pid,

@@ -8,7 +8,10 @@
  * ended, also if it has not been reaped. */
 int64_t process_field(pid_t pid, int field);
 
-enum { PROCESS_IDENTITY_MAX = 160 };
+enum { PROCESS_IDENTITY_MAX = 160, PROCESS_BOOT_MAX = 64 };
+
+/* Differs after each boot of the machine.  Empty if it cannot be read. */
+void process_boot(char out[static PROCESS_BOOT_MAX]);
 
 /* "PID START BOOT": differs from that of every other process of this machine, earlier and later
  * ones too.  Empty if the process has ended. */

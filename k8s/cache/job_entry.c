@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "base/hash.h"
 #include "base/json/scan.h"
+#include "base/process.h"
 #include "base/quantity.h"
 #include "base/str.h"
 #include "base/tree.h"
@@ -422,9 +424,32 @@ static void job_entry_read_priority(struct reading *r, struct span config)
 	r->texts[PRIORITY] = priority.n <= TEXT[PRIORITY].max ? priority : SPAN("");
 }
 
+static void job_entry_read_launched(struct reading *r, struct span annotation)
+{
+	char boot[PROCESS_BOOT_MAX];
+	struct span ms = scan_text(annotation, &r->arena);
+	if (ms.n == 0)
+		return;
+	process_boot(boot);
+	if (span_is(span_next(&ms, ' '), boot))
+		(void)parse_i64(ms, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
+}
+
 static void read_annotations(struct reading *r, struct span annotations, struct span labels)
 {
-	enum { JOB_NAME, GPUS, TAG_LIST, CONFIG, SUBMISSION, KEY, DURATION, TOLD, SENT, N };
+	enum {
+		JOB_NAME,
+		GPUS,
+		TAG_LIST,
+		CONFIG,
+		SUBMISSION,
+		KEY,
+		DURATION,
+		LAUNCHED,
+		TOLD,
+		SENT,
+		N
+	};
 	static const char *const KEYS[N] = { "jobName",
 		                             "totalGpuNumber",
 		                             "rest-lit/tags",
@@ -432,6 +457,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 		                             "rest-lit/submission",
 		                             "rest-lit/idempotency",
 		                             "rest-lit/max-duration-sec",
+		                             "rest-lit/launched",
 		                             "rest-lit/webhook",
 		                             "rest-lit/webhook-sent" };
 	struct span v[N];
@@ -449,6 +475,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	int64_t seconds = 0;
 	(void)parse_i64(scan_text(v[DURATION], &r->arena), 1, INT32_MAX, &seconds); /* else 0 */
 	r->c.max_duration_s = (int32_t)seconds;
+	job_entry_read_launched(r, v[LAUNCHED]);
 	if (!given(v[SENT]))
 		job_entry_read_text(r, v[TOLD], WEBHOOK);
 	job_entry_read_priority(r, v[CONFIG]);
@@ -746,11 +773,13 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c)
 	return job_entry_make(&r, SPAN(""));
 }
 
-int64_t job_entry_deadline_ms(const struct job_entry *c)
+int64_t job_entry_left_ms(const struct job_entry *c)
 {
 	bool runs = c->max_duration_s && c->launched_ms != JOB_ENTRY_NONE && !c->deleting &&
 	            !job_state_final(c->state) && strcmp(c->execution, "STOP") != 0;
-	return runs ? c->launched_ms + c->max_duration_s * INT64_C(1000) : INT64_MAX;
+	int64_t ran_ms = c->launched_boot_ms ? clock_boot_ms() - c->launched_boot_ms
+	                                     : clock_wall_ms() - c->launched_ms;
+	return runs ? c->max_duration_s * INT64_C(1000) - ran_ms : INT64_MAX;
 }
 
 const char *job_entry_shown_user(const struct job_entry *c)

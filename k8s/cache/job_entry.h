@@ -94,6 +94,9 @@ struct job_entry {
 	/* Milliseconds since 1970, or JOB_ENTRY_NONE. */
 	int64_t created_ms, launched_ms, completed_ms;
 	int64_t transition_ms; /* when sub_state began */
+	/* The same as launched_ms by clock_boot_ms, if the job runs on this machine and it has not
+	 * been booted since then: annotation rest-lit/launched, "BOOT MS".  0: unknown. */
+	int64_t launched_boot_ms;
 	/* The object for details, JSON without managedFields and resourceVersion, with reduced pod
 	 * templates; compressed unless it is `plain`.  n is 0 if it is too large. */
 	struct span doc;
@@ -103,9 +106,10 @@ struct job_entry {
 	size_t weight; /* bytes of memory */
 };
 
-/* When the job has run for max_duration_s, in milliseconds since 1970: counted from the first start
- * of a task, over all attempts.  INT64_MAX: never, or it has ended or is being stopped. */
-int64_t job_entry_deadline_ms(const struct job_entry *c);
+/* Milliseconds until the job has run for max_duration_s, counted from the first start of a task,
+ * over all attempts; by launched_boot_ms if it is known, else by the clock that people set.  Less
+ * than 1: it has.  INT64_MAX: never, or it has ended or is being stopped. */
+int64_t job_entry_left_ms(const struct job_entry *c);
 
 /* job_entry.key for the annotation rest-lit/idempotency ("KEY-BODY", hex). */
 uint64_t job_entry_key(struct span annotation);

@@ -125,6 +125,9 @@ struct engine_job {
 	struct engine_share share;         /* lock */
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
 	struct str refusal;                /* likewise */
+	int64_t limit_s;                   /* of its time; 0: none */
+	bool launched;                     /* a task of it runs, or has run */
+	int64_t launched_boot_ms;          /* by clock_boot_ms, to be stored; 0: not, or it is */
 	unsigned quick; /* tasks that failed soon after their start, one after the other */
 };
 

@@ -8,6 +8,7 @@
 #include "base/enc.h"
 #include "base/hash.h"
 #include "base/json/scan.h"
+#include "base/process.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/local/engine_internal.h"
 
@@ -52,6 +53,8 @@ static void job_read_order(struct engine_job *job, struct span object)
 		.priority = job_priority_of(c->priority),
 		.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
 	};
+	job->limit_s = c->max_duration_s;
+	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	job_entry_drop(c);
 }
 
@@ -124,6 +127,18 @@ void job_remove(struct engine_job *job)
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
+/* Its time limit counts from then, whatever becomes of the clock that people set. */
+static void job_store_launched(const struct engine_job *job, struct str *patch)
+{
+	char boot[PROCESS_BOOT_MAX];
+	process_boot(boot);
+	if (job->launched_boot_ms && boot[0])
+		str_printf(patch,
+		           ",{\"op\":\"add\",\"path\":\"/metadata/annotations/rest-lit~1launched\","
+		           "\"value\":\"%s %lld\"}",
+		           boot, (long long)job->launched_boot_ms);
+}
+
 /* The answer tells also what others have changed. */
 static void job_store(struct engine_job *job)
 {
@@ -133,7 +148,9 @@ static void job_store(struct engine_job *job)
 	str_json(&body, span_of(job->uid));
 	str_puts(&body, "},{\"op\":\"add\",\"path\":\"/status\",\"value\":");
 	framework_status_write(job->machine, &body);
-	str_puts(&body, "}]");
+	str_char(&body, '}');
+	job_store_launched(job, &body);
+	str_char(&body, ']');
 	const struct store_request r = { .verb = STORE_PATCH,
 		                         .kind = KIND_FRAMEWORK,
 		                         .name = job->name,
@@ -143,6 +160,7 @@ static void job_store(struct engine_job *job)
 	local_request(job->e->set.store, job->e->set.namespace_name, &r, &answer);
 	if (answer.outcome == STORE_OK) {
 		job->unstored = job->ends = false;
+		job->launched_boot_ms = 0;
 		job->store_failures = 0;
 		job_trouble(job, NULL, SPAN(""));
 		job_put(job, &answer);
@@ -171,6 +189,13 @@ static void job_delete(struct engine_job *job)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
+static void job_launched(struct engine_job *job)
+{
+	if (!job->launched && job->limit_s)
+		job->launched_boot_ms = clock_boot_ms();
+	job->launched = true;
+}
+
 static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
 {
 	static const char *const BEGINS[] = { "AttemptCreationPending", "AttemptCreationRequested",
@@ -181,6 +206,8 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 	for (size_t i = 0; i < sizeof(BEGINS) / sizeof(BEGINS[0]); i++)
 		begins = begins || strcmp(to, BEGINS[i]) == 0;
 	job->ends = job->ends || !begins;
+	if (!role && strcmp(to, "AttemptRunning") == 0)
+		job_launched(job);
 	if (strcmp(to, "Completed") != 0 && (role || strcmp(to, "AttemptCompleted") != 0))
 		return;
 	struct engine_grant *g = role ? grant_of(job, role, index) : job->grants;

@@ -41,7 +41,7 @@ struct following_run {
 	int code;       /* before the job exists: the exit code; else -1 */
 	char *uid;      /* of the Framework; NULL: unknown */
 	struct str patch;
-	int64_t deadline_ms;             /* of the job, since 1970 */
+	int64_t deadline_ms;             /* of the job, by clock_boot_ms */
 	int64_t limit_s;                 /* from the start to the deadline */
 	char limit[JOB_STOP_REASON_MAX]; /* reason of a stop at the deadline; "" before */
 };
@@ -97,7 +97,7 @@ static void run_stop(struct following_run *f, const char *why)
 
 static void run_look_at_limit(struct following_run *f)
 {
-	if (f->stop || f->stage != FOLLOW_RUN || clock_wall_ms() < f->deadline_ms)
+	if (f->stop || f->stage != FOLLOW_RUN || clock_boot_ms() < f->deadline_ms)
 		return;
 	job_limit_reason(f->limit, f->limit_s);
 	term_say(&f->view.term, "%s has run for %lld seconds, its time limit: stopping it",
@@ -129,7 +129,8 @@ static void run_note_deadline(struct following_run *f, struct span framework)
 	struct job_entry *c = job_entry_new(framework);
 	if (!c)
 		return;
-	f->deadline_ms = job_entry_deadline_ms(c);
+	int64_t left_ms = job_entry_left_ms(c);
+	f->deadline_ms = left_ms == INT64_MAX ? left_ms : clock_boot_ms() + left_ms;
 	f->limit_s = c->max_duration_s;
 	job_entry_drop(c);
 }

@@ -115,7 +115,7 @@ int gc_timeout_ms(const struct gc *g);
 void gc_free(struct gc *g);
 
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
- * (job_entry_deadline_ms).  The limit and the start are in the Framework, so a restarted server
+ * (job_entry_left_ms).  The limit and the start are in the Framework, so a restarted server
  * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the
  * jobs also to the webhook (webhook.h), which reports their ends. */
 struct rounds;

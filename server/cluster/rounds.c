@@ -33,7 +33,9 @@ struct rounds {
 	int epoll_fd;            /* of both */
 	const struct view *seen; /* by the last round; NULL before the first one */
 	int64_t next_ms;
-	int64_t due_ms; /* the first deadline that the last round has seen; since 1970 */
+	/* The first deadline that the last round has seen, by two clocks, because one can be set.
+	 */
+	int64_t due_ms, due_wall_ms;
 	struct stopping stopping[STOPS_MAX];
 	char *trouble; /* the last one that was logged; NULL: none */
 	bool ending;
@@ -141,20 +143,22 @@ static void rounds_stop(struct rounds *r, const struct job_entry *job)
 
 /* ---- rounds ---- */
 
-static void rounds_look(struct rounds *r, int64_t now_ms)
+static void rounds_look(struct rounds *r)
 {
 	struct view_walk walk = { .view = r->seen };
-	r->due_ms = INT64_MAX;
+	int64_t first_ms = INT64_MAX / 2;
 	if (r->webhook)
 		webhook_round_begin(r->webhook);
 	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;) {
-		int64_t due_ms = job_entry_deadline_ms(job);
-		if (due_ms <= now_ms)
+		int64_t left_ms = job_entry_left_ms(job);
+		if (left_ms <= 0)
 			rounds_stop(r, job);
-		r->due_ms = due_ms < r->due_ms ? due_ms : r->due_ms;
+		first_ms = left_ms < first_ms ? left_ms : first_ms;
 		if (r->webhook)
 			webhook_see(r->webhook, job);
 	}
+	r->due_ms = clock_boot_ms() + first_ms;
+	r->due_wall_ms = clock_wall_ms() + first_ms;
 	if (r->webhook)
 		webhook_round_end(r->webhook, r->seen);
 }
@@ -163,13 +167,13 @@ static void rounds_look(struct rounds *r, int64_t now_ms)
 static void rounds_round(struct rounds *r)
 {
 	const struct view *view = cache_view(r->server->cache);
-	int64_t now_ms = clock_wall_ms();
-	bool same = view == r->seen && now_ms < r->due_ms && !webhook_wants_round(r->webhook);
+	bool same = view == r->seen && clock_boot_ms() < r->due_ms &&
+	            clock_wall_ms() < r->due_wall_ms && !webhook_wants_round(r->webhook);
 	if (r->seen)
 		view_drop(r->seen);
 	r->seen = view; /* held, so that another one has another address */
 	if (!same)
-		rounds_look(r, now_ms);
+		rounds_look(r);
 }
 
 void rounds_run_once(struct rounds *r)

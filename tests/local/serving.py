@@ -11,7 +11,7 @@ import urllib.request
 
 from checking import Found
 from cli import cli
-from harness import BINARY, PATIENCE, USER, Server, command_line, free_port, run, wait_until
+from harness import BINARY, PATIENCE, USER, Server, command_line, framework_name, free_port, run, wait_until
 from machine import DONE, Machine, job, role
 
 
@@ -332,6 +332,38 @@ def test_time_limits(check):
         again.remove()
 
 
+def test_a_corrected_clock(check):
+    """A job's limit counts by a clock that nobody sets, until the machine is booted again."""
+    def edit(m, change):
+        stored = m.framework("long")
+        change(stored)
+        with open(os.path.join(m.where, "frameworks", f"{framework_name('long')}.json"), "w", encoding="utf-8") as f:
+            json.dump(stored, f)
+
+    def earlier(stored):
+        stored["status"]["runTime"] = "2020-01-01T00:00:00Z"
+
+    def booted(stored):
+        launched = stored["metadata"]["annotations"]["rest-lit/launched"]
+        stored["metadata"]["annotations"]["rest-lit/launched"] = "another " + launched.split()[1]
+
+    with Machine() as m:
+        main = {"main": role("exec sleep 1000")}
+        m.start("long", main, extras={"maxDurationSec": 1000})
+        check.equal("runs", m.wait("long", "RUNNING"), "RUNNING")
+        m.stop()
+        edit(m, earlier)  # as if the clock had been years behind when the job was started
+        m = m.again()
+        m.start("short", main, extras={"maxDurationSec": 1})
+        check.equal("jobs were looked at", m.wait("short"), "STOPPED")
+        check.equal("the first one runs", m.state("long"), "RUNNING")
+        m.stop()
+        edit(m, booted)
+        m = m.again()
+        check.equal("after another boot the time of day counts", m.wait("long"), "STOPPED")
+        m.remove()
+
+
 def test_quotas_and_storages(check):
     """capacity is a quota; path is the directory of a storage."""
     mine = as_user()
@@ -422,4 +454,5 @@ def test_metrics_of_the_queue(check):
 
 
 TESTS = [test_check, test_log_links, test_log_tail, test_host_files, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
-         test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_quotas_and_storages]
+         test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_a_corrected_clock,
+         test_quotas_and_storages]

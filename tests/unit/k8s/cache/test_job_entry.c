@@ -1,6 +1,8 @@
 /* One Framework as it is kept: of real ones, in every state. */
 #include <jansson.h>
 
+#include "base/clock.h"
+#include "base/process.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 
 /* ---- real ones ---- */
@@ -118,8 +120,39 @@ static void test_deadline(void **state)
 		    CASES[i].limit, CASES[i].execution, CASES[i].status);
 		struct job_entry *c = job_entry_new(span_of(text));
 		assert_non_null(c);
-		assert_int_equal(job_entry_deadline_ms(c), CASES[i].want);
+		int64_t before = clock_wall_ms();
+		int64_t left = job_entry_left_ms(c);
+		if (CASES[i].want == INT64_MAX)
+			assert_int_equal(left, INT64_MAX);
+		else
+			assert_in_range(CASES[i].want - left, before, clock_wall_ms());
 		job_entry_drop(c);
+	}
+}
+
+/* A job that this machine has started, by its wall clock in 1970: as long as the machine has not
+ * been booted, the other clock counts. */
+static void test_left_by_boot(void **state)
+{
+	char boot[PROCESS_BOOT_MAX];
+	(void)state;
+	process_boot(boot);
+	assert_true(boot[0]);
+	for (int other = 0; other < 2; other++) {
+		FREE_AUTO char *text = xasprintf(
+		    "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{"
+		    "\"rest-lit/max-duration-sec\":\"60\",\"rest-lit/launched\":\"%s%s %lld\"}},"
+		    "\"spec\":{\"executionType\":\"Start\"},\"status\":{\"state\":"
+		    "\"AttemptRunning\","
+		    "\"runTime\":\"1970-01-01T00:01:00Z\"}}",
+		    other ? "0" : "", boot, (long long)clock_boot_ms() - 20000);
+		JOB_ENTRY_AUTO *c = job_entry_new(span_of(text));
+		assert_non_null(c);
+		int64_t left = job_entry_left_ms(c);
+		if (other)
+			assert_true(left < 0);
+		else
+			assert_in_range(left, 1, 40000);
 	}
 }
 
@@ -423,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_cached_roles_of_all_states),
 		cmocka_unit_test(test_cached_same_sees_what_is_shown),
 		cmocka_unit_test(test_deadline),
+		cmocka_unit_test(test_left_by_boot),
 		cmocka_unit_test(test_cached_without_doc_is_the_same),
 		cmocka_unit_test(test_cached_after_takes_what_has_not_changed),
 		cmocka_unit_test(test_cached_after_takes_the_priority_of_a_submission),

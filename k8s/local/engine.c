@@ -112,7 +112,7 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 		return e->job[at];
 	struct engine_job *job = xcalloc(1, sizeof(*job));
 	job->e = e;
-	job->due_ms = job->sync_ms = ENGINE_NEVER;
+	job->due_ms = job->sync_ms = job->stops_ms = ENGINE_NEVER;
 	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
 	engine_lock(e);
 	if (e->n_jobs == e->room_jobs) {

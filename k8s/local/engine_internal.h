@@ -127,7 +127,9 @@ struct engine_job {
 	struct str refusal;                /* likewise */
 	int64_t limit_s;                   /* of its time; 0: none */
 	bool launched;                     /* a task of it runs, or has run */
-	int64_t launched_boot_ms;          /* by clock_boot_ms, to be stored; 0: not, or it is */
+	int64_t stops_ms;         /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
+	int64_t grace_s;          /* the longest of its tasks */
+	int64_t launched_boot_ms; /* by clock_boot_ms, to be stored; 0: not, or it is */
 	unsigned quick; /* tasks that failed soon after their start, one after the other */
 };
 
@@ -233,6 +235,8 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
+/* It waits for resources again; the pull of its image goes on. */
+void pod_unbind(struct engine_pod *p);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
  * why not; if too few are free to choose from, e->ports_away says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
@@ -263,6 +267,10 @@ void pod_limit(struct engine_pod *p);
 /* New pods get what their tasks hold already, or wait for it. */
 void grants_enter(struct engine_job *job);
 void grant_end(struct engine_job *job, struct engine_grant *g);
+/* Tells the queue when the job ends at the latest. */
+void grants_time(struct engine_job *job);
+/* A job that has passed another in the queue, but does not run in time, waits again. */
+void grants_undo_late(struct engine_job *job);
 struct engine_grant *grant_of(struct engine_job *job, const char *role, int64_t index);
 void engine_schedule(struct engine *e);
 /* Locks the GPUs of a grant anew, after its shim has ended. */

@@ -55,6 +55,8 @@ static void job_read_order(struct engine_job *job, struct span object)
 	};
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
+	int64_t left_ms = job_entry_left_ms(c);
+	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
 	job_entry_drop(c);
 }
 
@@ -191,8 +193,11 @@ static void job_delete(struct engine_job *job)
 
 static void job_launched(struct engine_job *job)
 {
-	if (!job->launched && job->limit_s)
+	if (!job->launched && job->limit_s) {
 		job->launched_boot_ms = clock_boot_ms();
+		job->stops_ms = clock_ms() + job->limit_s * 1000;
+		grants_time(job);
+	}
 	job->launched = true;
 }
 
@@ -301,6 +306,7 @@ bool job_step(struct engine_job *job)
 		return job->pods != NULL;
 	if (job->complete && clock_ms() >= job->sync_ms)
 		job_delete(job);
+	grants_undo_late(job);
 	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
 	job_explain(job);
 	return true;

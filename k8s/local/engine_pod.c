@@ -393,6 +393,8 @@ static void pod_advance(struct engine_pod *p)
 			engine_due(p->job, 0); /* ports that are new are stored first */
 		else if (p->e->images && !p->image)
 			pod_pull(p);
+		else if (p->image && images_status(p->image)->state != IMAGES_READY)
+			p->state = POD_PULLING; /* since it had its resources before */
 		else
 			pod_run(p);
 	}
@@ -453,6 +455,14 @@ void pod_drop_ports(struct engine_pod *p)
 		(void)close(p->port_fd[i]); /* nothing was written */
 	p->e->ports_held -= (size_t)p->need.ports;
 	free(TAKE(p->port_fd));
+}
+
+void pod_unbind(struct engine_pod *p)
+{
+	p->state = POD_QUEUED;
+	p->due_ms = 0;
+	pod_say(p, NULL);
+	pod_changes(p);
 }
 
 void pod_bind(struct engine_pod *p)

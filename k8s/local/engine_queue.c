@@ -6,7 +6,10 @@
 #include "base/json/scan.h"
 #include "k8s/local/engine_internal.h"
 
-enum { PROBE_MS = 1000 };
+enum {
+	PROBE_MS = 1000,
+	END_MARGIN_MS = 15000, /* from the end of the grace until a task is killed and gone */
+};
 static const double GIB = 1 << 30;
 
 /* ---- grants ---------------------------------------------------------------------------------- */
@@ -37,6 +40,45 @@ static void grant_take_back(struct engine *e, struct engine_grant *g)
 			e->gpu[i].grant = NULL;
 	}
 	g->given = false;
+}
+
+/* What was given to it waits again. */
+static void grant_undo(struct engine *e, struct engine_grant *g)
+{
+	if (g->pod)
+		pod_drop_ports(g->pod);
+	grant_take_back(e, g);
+	queue_undo(e->queue, g->task);
+}
+
+void grants_time(struct engine_job *job)
+{
+	int64_t more_ms = job->grace_s * 1000 + END_MARGIN_MS;
+	if (!job->queued || !job->limit_s)
+		return;
+	queue_time(job->queued, job->limit_s * 1000 + more_ms,
+	           job->stops_ms == ENGINE_NEVER ? ENGINE_NEVER : job->stops_ms + more_ms);
+	job->e->schedule = true;
+}
+
+void grants_undo_late(struct engine_job *job)
+{
+	int64_t by_ms = job->queued ? queue_start_by(job->queued) : ENGINE_NEVER;
+	for (const struct engine_pod *p = job->pods; p; p = p->next)
+		if (p->state == POD_STARTED)
+			return; /* what waits for the other tasks of the job must not be killed */
+	if (by_ms != ENGINE_NEVER)
+		engine_due(job, by_ms + 1);
+	if (clock_ms() <= by_ms)
+		return;
+	for (struct engine_grant *g = job->grants; g; g = g->next) {
+		if (!g->given)
+			continue;
+		grant_undo(job->e, g);
+		if (g->pod && g->pod->state < POD_STARTED)
+			pod_unbind(g->pod);
+	}
+	job->e->schedule = true;
 }
 
 void grant_end(struct engine_job *job, struct engine_grant *g)
@@ -120,6 +162,8 @@ static void grant_new(struct engine_job *job, struct engine_pod *p)
 	g->task = (holds ? queue_hold : queue_want)(e->queue, job->queued, &p->need, g);
 	g->next = job->grants;
 	job->grants = g;
+	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
+	grants_time(job);
 	if (holds && p->gpus_found)
 		grant_find_gpus(e, g, span_of(p->gpus_found));
 	g->pod = p;
@@ -144,8 +188,7 @@ void grants_enter(struct engine_job *job)
 		if (!pod_take_ports(p)) {
 			pod_bind(p);
 		} else { /* it waits as if it were new */
-			grant_take_back(job->e, g);
-			queue_undo(job->e->queue, g->task);
+			grant_undo(job->e, g);
 			job->e->schedule = true;
 		}
 	}
@@ -225,10 +268,7 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 	for (size_t i = 0; i < n; i++) {
 		struct engine_grant *g = grant[i];
 		if (!ok) {
-			if (g->pod)
-				pod_drop_ports(g->pod);
-			grant_take_back(e, g);
-			queue_undo(e->queue, g->task);
+			grant_undo(e, g);
 			continue;
 		}
 		g->given = true;

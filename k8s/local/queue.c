@@ -12,7 +12,8 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <sys/queue.h>
+
+#include "k8s/local/queue_internal.h"
 
 #define HALF_LIFE_S 600.0
 #define START_S     1.0
@@ -20,131 +21,112 @@
 #define LEAD_S      60.0 /* of the machine: what a user that begins to wait can be ahead, or behind */
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
-enum resource { GPUS, CPUS, MEMORY, PORTS, RESOURCES };
-
-static int64_t queue_amount(const struct amounts *a, enum resource r)
-{
-	const int64_t amount[RESOURCES] = { a->gpus, a->cpus, a->memory, a->ports };
-	return amount[r];
-}
-
-/* What jobs take from: the machine, or the quota of a virtual cluster. */
-struct queue_pool {
-	struct amounts total, held;
-	/* The first job that waits for this pool, as of the last pick; what it needs, and what
-	 * tasks hold that started since it is the first. */
-	const struct queue_job *head;
-	struct amounts head_need, passed;
-	uint64_t turn; /* counts the heads */
-	bool met;      /* this pick has come to the head: what starts now passes it */
-};
-
-struct queue_cluster {
-	struct queue_cluster *next;
-	char *name;
-	struct queue_pool pool;
-};
-
-struct queue_user {
-	struct queue_user *next;
-	char *name;
-	size_t jobs;
-	double use;
-	struct amounts held; /* by all its tasks */
-	struct amounts bare; /* by those of them without GPUs */
-	bool waits, waited;  /* for the machine: now, at the last pick */
-	/* Of one pick: */
-	double key;
-	struct queue_job *first, **end; /* waiting jobs of one priority */
-};
-
-enum queue_why {
-	NOT_SEEN,
-	STARTS,
-	NEVER_MACHINE,
-	NEVER_QUOTA,
-	QUOTA,   /* too much of it is in use, or kept for a job that is ahead */
-	FOREIGN, /* other programs hold too much of the machine */
-	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
-};
-
-struct queue_job {
-	TAILQ_ENTRY(queue_job) link; /* by priority and age */
-	struct queue_user *user;
-	struct queue_cluster *cluster;
-	int64_t priority, submitted_ms;
-	bool gang;
-	TAILQ_HEAD(queue_tasks, queue_task) tasks; /* in the order of their making */
-	size_t waiting;                            /* of these */
-	struct amounts want, held;                 /* sums of those that wait, and of the others */
-	enum queue_why why;
-	size_t place;        /* in the queue, from 1; if BUSY */
-	struct amounts lack; /* what could not start */
-	/* Of one pick: */
-	struct queue_job *next; /* of this user */
-	struct queue_task *at;
-	size_t index;
-};
-
-enum { OF_MACHINE, OF_CLUSTER, POOLS };
-
-struct queue_task {
-	TAILQ_ENTRY(queue_task) link;
-	struct queue_job *job;
-	struct amounts need;
-	void *owner;
-	bool holds;
-	uint64_t turn[POOLS]; /* of the heads that it passed; 0: none */
-};
-
-struct queue {
-	int64_t now_ms;
-	struct amounts total; /* also what others hold; machine.total is without that */
-	struct queue_pool machine;
-	struct queue_cluster *clusters;
-	struct queue_user *users;
-	size_t users_n;
-	TAILQ_HEAD(queue_jobs, queue_job) jobs;
-	size_t places;
-	void **started;
-	size_t started_n, started_cap;
-};
-
 /* ---- pools ------------------------------------------------------------------------- */
 
 static const struct amounts UNLIMITED = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
 
-/* `need` is within `room`, as far as it needs something. */
-static bool queue_fits(const struct amounts *need, struct amounts room)
+static bool queue_holds(const struct queue_job *job)
 {
-	for (enum resource r = 0; r < RESOURCES; r++) {
-		int64_t n = queue_amount(need, r);
-		if (n > 0 && n > queue_amount(&room, r))
-			return false;
-	}
-	return true;
+	return !queue_fits(&job->held, (struct amounts){ 0 });
 }
 
-static struct amounts pool_free(const struct queue_pool *p)
+/* When a job gives back what it holds. */
+static int64_t queue_ends(const struct queue_job *job)
 {
-	struct amounts room = p->total;
-	amounts_subtract(&room, &p->held);
+	return job->end_ms != NEVER ? job->end_ms : job->by_ms;
+}
+
+/* The same of one that starts now. */
+static int64_t queue_would_end(const struct queue *q, const struct queue_job *job)
+{
+	if (job->end_ms != NEVER || job->limit_ms == NEVER)
+		return job->end_ms;
+	return q->now_ms + job->limit_ms;
+}
+
+/* What is free at a time, beside what the head holds, by the ends that are known. */
+static struct amounts pool_free_at(const struct queue *q, const struct queue_pool *p, int64_t at_ms)
+{
+	struct amounts room = pool_free(p);
+	const struct queue_job *job;
+	TAILQ_FOREACH(job, &q->jobs, link)
+	if ((p == &q->machine || p == &job->cluster->pool) && job != p->head &&
+	    queue_ends(job) <= at_ms)
+		amounts_add(&room, &job->held);
 	return room;
 }
 
-/* What may be started past the head without delaying it. */
-static struct amounts pool_spare(const struct queue_pool *p)
+static int queue_end_order(const void *a, const void *b)
 {
-	struct amounts room = p->total;
-	if (p->met) {
-		amounts_subtract(&room, &p->head_need);
-		amounts_subtract(&room, &p->passed);
-	}
-	return room;
+	int64_t x = *(const int64_t *)a;
+	int64_t y = *(const int64_t *)b;
+	return (x > y) - (x < y);
 }
 
-static void pool_set_head(struct queue_pool *p, const struct queue_job *job)
+/* The first end of a job after which the pools have what their head needs. */
+static int64_t queue_when(const struct queue *q, struct queue_pool *const pools[], size_t n)
 {
+	FREE_AUTO int64_t *ends = xcalloc(q->jobs_n + 1, sizeof(int64_t));
+	const struct queue_job *job;
+	size_t high = 0;
+	ends[high++] = q->now_ms;
+	TAILQ_FOREACH(job, &q->jobs, link)
+	if (queue_ends(job) != NEVER)
+		ends[high++] = queue_ends(job);
+	qsort(ends, high, sizeof(int64_t), queue_end_order);
+	size_t all = high;
+	for (size_t low = 0; low < high;) {
+		size_t middle = (low + high) / 2;
+		bool fits = true;
+		for (size_t i = 0; i < n; i++)
+			fits = fits && queue_fits(&pools[i]->head_need,
+			                          pool_free_at(q, pools[i], ends[middle]));
+		if (fits)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return high < all ? ends[high] : NEVER;
+}
+
+/* The head starts as soon as jobs have ended that end in time; until then others may pass it. */
+static void queue_reserve(const struct queue *q, struct queue_pool *const pools[], size_t n)
+{
+	int64_t at_ms = queue_when(q, pools, n);
+	for (size_t i = 0; i < n; i++) {
+		pools[i]->at_ms = at_ms;
+		pools[i]->spare = pool_free_at(q, pools[i], at_ms);
+		amounts_subtract(&pools[i]->spare, &pools[i]->head_need);
+	}
+}
+
+/* Does a start past the head not delay it?  Without a known time it must leave enough of all. */
+static bool pool_lets_pass(const struct queue_pool *p, const struct amounts *need, int64_t end_ms)
+{
+	if (!p->met)
+		return true;
+	if (p->at_ms != NEVER)
+		return end_ms <= p->at_ms || queue_fits(need, p->spare);
+	struct amounts room = p->total;
+	amounts_subtract(&room, &p->head_need);
+	amounts_subtract(&room, &p->passed);
+	return queue_fits(need, room);
+}
+
+/* Does the head lack some of this? */
+static bool pool_waits_for(const struct queue_pool *p, const struct amounts *held)
+{
+	struct amounts room = pool_free(p);
+	bool lacks = false;
+	for (enum resource r = 0; r < RESOURCES && p->met; r++)
+		lacks |= queue_amount(held, r) > 0 &&
+		         queue_amount(&p->head_need, r) > queue_amount(&room, r);
+	return lacks;
+}
+
+static void pool_set_head(struct queue_pool *p, struct queue_job *job)
+{
+	p->at_ms = NEVER;
 	if (p->head == job)
 		return;
 	p->head = job;
@@ -153,13 +135,14 @@ static void pool_set_head(struct queue_pool *p, const struct queue_job *job)
 }
 
 /* A job cannot start: if it is the first, it has the reservation. */
-static void pool_meet(struct queue_pool *p, const struct queue_job *job, const struct amounts *need)
+static bool pool_meet(struct queue_pool *p, struct queue_job *job, const struct amounts *need)
 {
 	if (p->met)
-		return;
+		return false;
 	p->met = true;
 	pool_set_head(p, job);
 	p->head_need = *need;
+	return true;
 }
 
 /* ---- users and clusters ------------------------------------------------------------ */
@@ -208,6 +191,7 @@ static struct queue_cluster *queue_cluster(struct queue *q, struct span name)
 	struct queue_cluster *c = xcalloc(1, sizeof(*c));
 	c->name = xstrndup(name.p, name.n);
 	c->pool.total = UNLIMITED;
+	c->pool.at_ms = NEVER;
 	c->next = q->clusters;
 	q->clusters = c;
 	return c;
@@ -344,6 +328,8 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 	job->priority = order->priority;
 	job->submitted_ms = order->submitted_ms;
 	job->gang = order->gang;
+	job->limit_ms = job->end_ms = job->by_ms = NEVER;
+	q->jobs_n++;
 	TAILQ_INIT(&job->tasks);
 	struct queue_job *after = TAILQ_LAST(&q->jobs, queue_jobs);
 	while (after && queue_before(job, after))
@@ -366,14 +352,28 @@ void queue_remove(struct queue *q, struct queue_job *job)
 	if (job->cluster->pool.head == job)
 		pool_set_head(&job->cluster->pool, NULL);
 	TAILQ_REMOVE(&q->jobs, job, link);
+	q->jobs_n--;
 	job->user->jobs--;
 	free(job);
+}
+
+void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms)
+{
+	job->limit_ms = limit_ms;
+	job->end_ms = end_ms;
+}
+
+int64_t queue_start_by(const struct queue_job *job)
+{
+	bool bound = queue_holds(job) && job->by_ms != NEVER && job->end_ms == NEVER;
+	return bound ? job->by_ms - job->limit_ms : NEVER;
 }
 
 struct queue *queue_new(void)
 {
 	struct queue *q = xcalloc(1, sizeof(*q));
 	TAILQ_INIT(&q->jobs);
+	q->machine.at_ms = NEVER;
 	return q;
 }
 
@@ -440,10 +440,17 @@ static void queue_enter(struct queue *q)
 	}
 }
 
+/* It is the first, and its start is known.  What has passed it can take of its quota until then. */
+static bool queue_is_promised(const struct queue *q, const struct queue_job *job)
+{
+	return job == q->machine.head && q->machine.at_ms != NEVER;
+}
+
 static enum queue_why queue_judge(const struct queue *q, const struct queue_job *job,
                                   const struct amounts *need)
 {
 	const struct queue_pool *quota = &job->cluster->pool;
+	int64_t end_ms = queue_would_end(q, job);
 	struct amounts all = *need;
 	if (job->gang)
 		amounts_add(&all, &job->held);
@@ -451,18 +458,33 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 		return NEVER_MACHINE;
 	if (!queue_fits(&all, quota->total))
 		return NEVER_QUOTA;
-	if (!queue_fits(need, pool_free(quota)) || !queue_fits(need, pool_spare(quota)))
-		return QUOTA;
+	if (!queue_fits(need, pool_free(quota)) || !pool_lets_pass(quota, need, end_ms))
+		return queue_is_promised(q, job) ? BUSY : QUOTA;
 	if (!queue_fits(need, q->machine.total))
 		return FOREIGN;
-	if (!queue_fits(need, pool_free(&q->machine)) || !queue_fits(need, pool_spare(&q->machine)))
+	if (!queue_fits(need, pool_free(&q->machine)) || !pool_lets_pass(&q->machine, need, end_ms))
 		return BUSY;
 	return STARTS;
+}
+
+/* What does not fit beside the head must have ended when the head can start. */
+static void pool_pass(struct queue_pool *p, struct queue_task *t)
+{
+	if (!p->met || p->at_ms == NEVER)
+		return;
+	if (queue_fits(&t->need, p->spare))
+		amounts_subtract(&p->spare, &t->need);
+	else if (p->at_ms < t->job->by_ms)
+		t->job->by_ms = p->at_ms;
 }
 
 static void queue_start(struct queue *q, struct queue_task *t)
 {
 	double charge = START_S * queue_share_of(q, &t->need);
+	if (!queue_holds(t->job))
+		t->job->by_ms = NEVER;
+	pool_pass(&q->machine, t);
+	pool_pass(&t->job->cluster->pool, t);
 	queue_task_unwait(t);
 	queue_count(q, t, amounts_add);
 	t->job->user->use += charge;
@@ -478,10 +500,12 @@ static void queue_start(struct queue *q, struct queue_task *t)
 static void queue_block(struct queue *q, struct queue_job *job, enum queue_why why,
                         const struct amounts *need)
 {
-	if (why == QUOTA || why == BUSY)
-		pool_meet(&job->cluster->pool, job, need);
+	struct queue_pool *const pools[] = { &job->cluster->pool, &q->machine };
+	bool first = (why == QUOTA || why == BUSY) && pool_meet(pools[0], job, need);
 	if (why == BUSY)
-		pool_meet(&q->machine, job, need);
+		first = pool_meet(pools[1], job, need) && first;
+	if (first) /* of both, so that neither delays it */
+		queue_reserve(q, pools, why == BUSY ? 2 : 1);
 	if (job->why != NOT_SEEN)
 		return;
 	job->why = why;
@@ -540,9 +564,8 @@ static struct queue_job *queue_pick_level(struct queue *q, struct queue_job *job
 	size_t n = 0;
 	for (size_t i = 0; job && job->priority == priority; job = TAILQ_NEXT(job, link)) {
 		struct queue_user *u = job->user;
-		if (job->waiting == 0)
+		if (job->waiting == 0 || (job->gang && job->why != NOT_SEEN))
 			continue;
-		job->why = NOT_SEEN;
 		job->at = queue_waiting(TAILQ_FIRST(&job->tasks));
 		job->next = NULL;
 		job->index = i++;
@@ -578,176 +601,38 @@ static void queue_pool_end(struct queue_pool *p)
 	p->met = false; /* what is held from now on passes nobody */
 }
 
+/* A job whose start is known is tried before all others until it has started: what has become more
+ * important meanwhile must not delay it either. */
+static void queue_pick_first(struct queue *q)
+{
+	struct queue_job *job = q->machine.head;
+	if (!job || !queue_is_promised(q, job) || job->waiting == 0)
+		return;
+	job->at = queue_waiting(TAILQ_FIRST(&job->tasks));
+	(void)queue_try(q, job);
+}
+
 size_t queue_pick(struct queue *q, void *const **owners)
 {
 	FREE_AUTO struct queue_user **turns = xcalloc(q->users_n + 1, sizeof(struct queue_user *));
 	queue_enter(q);
 	q->started_n = 0;
 	q->places = 0;
-	for (struct queue_user *u = q->users; u; u = u->next)
+	for (struct queue_user *u = q->users; u; u = u->next) {
 		u->key = u->use + HELD_S * queue_share(q, &u->held, &u->bare);
+		u->endless = false;
+	}
+	struct queue_job *each;
+	TAILQ_FOREACH(each, &q->jobs, link)
+	each->why = NOT_SEEN;
+	queue_pick_first(q);
 	for (struct queue_job *job = TAILQ_FIRST(&q->jobs); job;)
 		job = queue_pick_level(q, job, turns);
+	TAILQ_FOREACH(each, &q->jobs, link)
+	each->user->endless |= each->limit_ms == NEVER && pool_waits_for(&q->machine, &each->held);
 	queue_pool_end(&q->machine);
 	for (struct queue_cluster *c = q->clusters; c; c = c->next)
 		queue_pool_end(&c->pool);
 	*owners = q->started;
 	return q->started_n;
-}
-
-/* ---- reasons ----------------------------------------------------------------------- */
-
-/* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
-static void queue_say(struct str *out, enum resource r, int64_t n, bool unit)
-{
-	static const double MIB = 1 << 20;
-	static const double GIB = 1 << 30;
-	static const char *const UNITS[] = { [GPUS] = "GPU", [CPUS] = "CPU", [PORTS] = "port" };
-	if (r == GPUS || r == PORTS)
-		str_int(out, n);
-	else if (r == CPUS)
-		str_printf(out, "%g", (double)n / 1000);
-	else if ((double)n >= GIB)
-		str_printf(out, "%.4g GiB", (double)n / GIB);
-	else
-		str_printf(out, "%.4g MiB", (double)n / MIB);
-	if (unit && r == MEMORY)
-		str_puts(out, " of memory");
-	else if (unit)
-		str_printf(out, " %s%s", UNITS[r], n == (r == CPUS ? 1000 : 1) ? "" : "s");
-}
-
-bool queue_exceeds(const struct amounts *need, const struct amounts *room, struct str *wanted,
-                   struct str *there)
-{
-	for (enum resource r = 0; r < RESOURCES; r++) {
-		int64_t n = queue_amount(need, r);
-		int64_t has = queue_amount(room, r);
-		if (n == 0 || n <= has)
-			continue;
-		str_puts(wanted, wanted->n ? " and " : "");
-		str_puts(there, there->n ? " and " : "");
-		queue_say(wanted, r, n, true);
-		queue_say(there, r, has, false);
-	}
-	return wanted->n > 0;
-}
-
-/* "2nd". */
-static void queue_say_place(struct str *out, size_t n)
-{
-	static const char *const ENDS[] = { "th", "st", "nd", "rd" };
-	bool teen = n % 100 >= 11 && n % 100 <= 13;
-	str_printf(out, "%zu%s", n, ENDS[!teen && n % 10 <= 3 ? n % 10 : 0]);
-}
-
-/* "6 held by jobs of alice and bob": the two that hold most of it. */
-static void queue_say_holders(const struct queue *q, struct str *out, enum resource r)
-{
-	const struct queue_user *most = NULL;
-	const struct queue_user *second = NULL;
-	int64_t sum = 0;
-	size_t n = 0;
-	for (const struct queue_user *u = q->users; u; u = u->next) {
-		int64_t has = queue_amount(&u->held, r);
-		if (has == 0)
-			continue;
-		n++;
-		sum += has;
-		if (most == NULL || has > queue_amount(&most->held, r)) {
-			second = most;
-			most = u;
-		} else if (second == NULL || has > queue_amount(&second->held, r)) {
-			second = u;
-		}
-	}
-	if (most == NULL)
-		return;
-	str_puts(out, ", ");
-	queue_say(out, r, sum, false);
-	str_printf(out, " held by jobs of %s", most->name);
-	if (n == 2)
-		str_printf(out, " and %s", second->name);
-	else if (n > 2)
-		str_printf(out, ", %s and %zu other%s", second->name, n - 2, n == 3 ? "" : "s");
-}
-
-/* "4 GPUs wanted, 2 free": of each resource of which `room` has too little. */
-static void queue_say_missing(const struct queue *q, struct str *out, const struct amounts *need,
-                              struct amounts room, const char *have)
-{
-	const char *comma = "";
-	for (enum resource r = 0; r < RESOURCES; r++) {
-		int64_t n = queue_amount(need, r);
-		int64_t there = queue_amount(&room, r);
-		if (n == 0 || n <= there)
-			continue;
-		str_puts(out, comma);
-		queue_say(out, r, n, true);
-		str_puts(out, " wanted, ");
-		queue_say(out, r, there > 0 ? there : 0, false);
-		str_printf(out, " %s", have);
-		if (q)
-			queue_say_holders(q, out, r);
-		comma = "; ";
-	}
-}
-
-static void queue_say_machine(const struct queue *q, const struct queue_job *job, struct str *out)
-{
-	queue_say_place(out, job->place);
-	str_puts(out, " in the queue: ");
-	struct amounts room = pool_free(&q->machine);
-	if (!queue_fits(&job->lack, room)) {
-		queue_say_missing(q, out, &job->lack, room, "free");
-		return;
-	}
-	str_puts(out, "enough is free, but kept for a larger job that is ahead");
-	if (q->machine.head && q->machine.head != job)
-		str_printf(out, ", of %s", q->machine.head->user->name);
-}
-
-size_t queue_place(const struct queue_job *job)
-{
-	return job->waiting && job->why == BUSY ? job->place : 0;
-}
-
-bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
-{
-	if (job->waiting == 0)
-		return false;
-	struct amounts all = job->lack;
-	if (job->gang)
-		amounts_add(&all, &job->held);
-	switch (job->why) {
-	case NEVER_MACHINE:
-		str_puts(out, "can never start: ");
-		queue_say_missing(NULL, out, &all, q->total, "on this machine");
-		break;
-	case NEVER_QUOTA:
-		str_puts(out, "can never start: ");
-		queue_say_missing(NULL, out, &all, job->cluster->pool.total, "in the quota of ");
-		str_printf(out, "virtual cluster %s", job->cluster->name);
-		break;
-	case QUOTA:
-		str_printf(out, "waits for the quota of virtual cluster %s: ", job->cluster->name);
-		if (queue_fits(&job->lack, pool_free(&job->cluster->pool)))
-			str_puts(out, "enough is left of it, but kept for a job that is ahead");
-		else
-			queue_say_missing(NULL, out, &job->lack, pool_free(&job->cluster->pool),
-			                  "left of it");
-		break;
-	case FOREIGN:
-		str_puts(out, "waits for other programs of this machine: ");
-		queue_say_missing(NULL, out, &job->lack, q->machine.total, "not held by them");
-		break;
-	case BUSY:
-		queue_say_machine(q, job, out);
-		break;
-	case NOT_SEEN:
-	case STARTS:
-		str_puts(out, "is about to enter the queue");
-		break;
-	}
-	return true;
 }

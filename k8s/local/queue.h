@@ -6,9 +6,12 @@
  * One thread at a time.
  *
  * Order: priority, then the user with the least recent use of the machine, then age.  No
- * preemption. The first job that must wait has a reservation: later ones start only with what it
- * leaves of the whole machine.  The same holds within the quota of a virtual cluster; a job that
- * waits for its quota reserves nothing of the machine.
+ * preemption. The first job that must wait has a reservation.  If its start is known, because jobs
+ * that have time limits will make enough room, others pass it if they have ended by then or leave
+ * what it needs then ("EASY backfill": Lifka, The ANL/IBM SP scheduling system, 1995); it stays the
+ * first, so that it starts at that time at the latest.  Else others start only with what it leaves
+ * of the whole machine.  The same holds within the quota of a virtual cluster; a job that waits for
+ * its quota reserves nothing of the machine.
  */
 #include "base/str.h"
 #include "k8s/local/amounts.h"
@@ -39,6 +42,12 @@ struct queue_order {
 /* A job without tasks.  Texts are copied.  Jobs of equal order start in the order of these calls.
  */
 struct queue_job *queue_add(struct queue *q, const struct queue_order *order);
+/* The time limit of a job: it gives everything back at most limit_ms after its first task runs; at
+ * end_ms, by the clock of queue_now, if one runs.  INT64_MAX: unknown (the default). */
+void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms);
+/* A job that holds something, but has no end_ms, must have one by then, or the caller undoes its
+ * tasks: it has passed another.  INT64_MAX: it need not. */
+int64_t queue_start_by(const struct queue_job *job);
 /* Frees the job and its tasks and gives back what they hold. */
 void queue_remove(struct queue *q, struct queue_job *job);
 
@@ -52,7 +61,8 @@ struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const stru
 void queue_end(struct queue *q, struct queue_task *task);
 /* A picked task cannot start after all, for instance because another program took the GPU: it
  * waits again, in its old place.  To be called for all tasks that one queue_pick gave for a gang,
- * and before the next queue_pick queue_machine must say what is missing. */
+ * and before the next queue_pick queue_machine must say what is missing.  Also of a job that is
+ * late (queue_start_by). */
 void queue_undo(struct queue *q, struct queue_task *task);
 
 /* Decides: all tasks that may start now hold their resources from now on.  Returns their number and

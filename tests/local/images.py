@@ -175,6 +175,28 @@ def test_images_of_serve(check):
         registry.close()
 
 
+def test_late_image(check):
+    """A job that has passed the first in the queue, and has no image in time, gives back what it got."""
+    registry, mine = prepare()
+    if registry is None:
+        return
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as silent, Machine("--cpus", "2", "--images", "oci", **mine) as m:
+            uri, slow = f"{registry.open}/team/programs:1", f"127.0.0.1:{silent.getsockname()[1]}/team/programs:1"
+            m.start("holds", {"main": role("exec sleep 1000")}, **image(uri), extras={"maxDurationSec": 1000})
+            check.equal("one runs", m.wait("holds", "RUNNING"), "RUNNING")
+            m.start("all", {"main": role("true", cpu=2)}, **image(uri))
+            check.ok("the first waits", wait_until(lambda: "1st in the queue" in m.waiting_reason("all")), m.waiting_reason("all"))
+            m.start("late", {"main": role("true")}, **image(slow), extras={"maxDurationSec": 980})
+            check.ok("another passes", wait_until(lambda: slow in reasons(m, "late").get("Pulling", "")), reasons(m, "late"))
+            check.ok("not for ever", wait_until(lambda: "2nd in the queue" in m.waiting_reason("late")), m.waiting_reason("late"))
+            m.stop_job("holds")
+            check.equal("the first runs", m.wait("all"), "SUCCEEDED")
+            check.ok("the other one pulls again", wait_until(lambda: slow in m.waiting_reason("late")), m.waiting_reason("late"))
+    finally:
+        registry.close()
+
+
 def test_images_with_login(check):
     """The job's login is used, for this job only; an image that is not there ends the job, by name."""
     registry, mine = prepare()
@@ -262,4 +284,4 @@ def test_images_of_run_without_registry(check):
         server.shutdown(socket.SHUT_RDWR)
 
 
-TESTS = [test_images_of_serve, test_images_with_login, test_images_of_run, test_images_of_run_without_registry]
+TESTS = [test_images_of_serve, test_late_image, test_images_with_login, test_images_of_run, test_images_of_run_without_registry]

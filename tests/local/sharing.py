@@ -57,6 +57,42 @@ def test_gang(check):
         check.ok("both", all(f"member {i}" in m.log("gang", "main", i) for i in (0, 1)))
 
 
+def test_passing(check):
+    """A job that ends before the first in the queue can start passes it; if that is not known, the
+    reason says whom the queue waits for."""
+    with Machine(gpus=2) as m:
+        def waits(name, text):
+            check.ok(f"{name} waits", wait_until(lambda: text in m.waiting_reason(name)), m.waiting_reason(name))
+
+        m.start("holds", {"main": role("echo on", "exec sleep 1000", gpu=1)}, extras={"maxDurationSec": 2000})
+        check.ok("one runs", wait_until(lambda: "on" in m.log("holds", "main")))
+        m.start("all", {"main": role("true", instances=2, gpu=1)})
+        waits("all", "1st in the queue: 2 GPUs wanted, 1 free")
+        one = {"main": role("true", gpu=1)}
+        m.start("endless", one)
+        waits("endless", "kept for a larger job that is ahead, of alice; a job passes it whose time limit")
+        m.start("long", one, extras={"maxDurationSec": 3000})
+        waits("long", "a job passes it whose time limit (extras.maxDurationSec) ends before it can start")
+        m.start("short", one, extras={"maxDurationSec": 1000})
+        check.equal("a short one passes", m.wait("short"), "SUCCEEDED")
+        check.equal("the first waits", m.state("all"), "WAITING")
+        m.kill()
+        m = m.again()
+        m.start("short2", one, extras={"maxDurationSec": 1000})
+        check.equal("also after a restart", m.wait("short2"), "SUCCEEDED")
+        check.equal("the first waits", m.state("all"), "WAITING")
+        m.stop_job("holds")
+        for name in ("all", "endless", "long"):
+            check.equal(name, m.wait(name), "SUCCEEDED")
+        m.start("holds2", {"main": role("echo on", "exec sleep 1000", gpu=1)})
+        check.ok("one runs", wait_until(lambda: "on" in m.log("holds2", "main")))
+        m.start("all2", {"main": role("true", instances=2, gpu=1)})
+        waits("all2", "1st in the queue: 2 GPUs wanted, 1 free")
+        m.start("short3", one, extras={"maxDurationSec": 1})
+        waits("short3", "of alice, which waits for jobs without a time limit, of alice")
+        m.remove()
+
+
 def test_too_large(check):
     """A job that needs more than there is is refused with the numbers, and nothing is left of it."""
     one, two = role("true", gpu=1), role("true", gpu=1, instances=2)
@@ -311,5 +347,5 @@ def test_ports_not_noted(check):
             check.equal("stops", second.wait("again"), "STOPPED")
 
 
-TESTS = [test_turns, test_gang, test_too_large, test_less_than_before, test_ports, test_ports_of_others, test_ports_without_files,
+TESTS = [test_turns, test_gang, test_passing, test_too_large, test_less_than_before, test_ports, test_ports_of_others, test_ports_without_files,
          test_ports_not_noted, test_two_servers, test_many, test_machine]

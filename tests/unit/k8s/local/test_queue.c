@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "tests/unit/k8s/local/queue_sim.h"
 
@@ -12,6 +13,9 @@
  * A script: one command a line.
  *
  *	now S                          time in seconds
+ *	limit NAME S                   its time limit, as long as it has not started
+ *	ends NAME S                    it has started, and ends then
+ *	by NAME [S]                    it must have started then
  *	machine NEED [FOREIGN]         NEED is GPUs, GPUs/CPUs or GPUs/CPUs/GiB
  *	quota VC NEED|none
  *	job NAME USER VC PRIORITY TASKS...   gang; a lower-case name: tasks start one by one
@@ -123,6 +127,17 @@ static void stage_change(struct stage *s, char **word)
 	}
 }
 
+/* "limit", "ends" or "by". */
+static void stage_time(struct stage *s, char **word)
+{
+	struct queue_job *job = s->job[name_index(word[1])];
+	int64_t ms = *word[2] ? 1000 * strtoll(word[2], NULL, 10) : INT64_MAX;
+	if (*word[0] == 'b')
+		assert_int_equal(queue_start_by(job), ms);
+	else
+		queue_time(job, ms, *word[0] == 'e' ? ms : INT64_MAX);
+}
+
 static void stage_line(struct stage *s, const char *line)
 {
 	s->line = line;
@@ -146,6 +161,9 @@ static void stage_line(struct stage *s, const char *line)
 		if (a.cpus == 0)
 			a.cpus = a.memory = INT64_MAX;
 		queue_quota(s->q, span_of(word[1]), strcmp(word[2], "none") ? &a : NULL);
+	} else if (strcmp(word[0], "limit") == 0 || strcmp(word[0], "ends") == 0 ||
+	           strcmp(word[0], "by") == 0) {
+		stage_time(s, word);
 	} else if (strcmp(word[0], "job") == 0) {
 		stage_job(s, word, n);
 	} else if (strcmp(word[0], "pick") == 0) {
@@ -228,7 +246,8 @@ static const char *const SCRIPTS[] = {
 	"job C carol v 0 2\njob D dave v 0 1\njob E erin v 0 1\n"
 	"pick C\n"
 	"why B 1st in the queue: 6 GPUs wanted, 2 free, 6 held by jobs of alice and carol\n"
-	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob\n"
+	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob, "
+	"which waits for jobs without a time limit, of alice and carol\n"
 	"end C\n"
 	"pick D E\n"
 	"job F fred v 0 1\n"
@@ -242,7 +261,8 @@ static const char *const SCRIPTS[] = {
 	"job B bob v 0 8/8\n"
 	"job C carol v 0 1/1\njob D dave v 0 0/8\njob E dave v 0 0/1\n"
 	"pick D\n"
-	"why C 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob\n"
+	"why C 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob, "
+	"which waits for jobs without a time limit, of alice and dave\n"
 	"end A\n"
 	"pick B",
 	/* More important jobs pass. */
@@ -325,6 +345,81 @@ static const char *const SCRIPTS[] = {
 	"job B bob v 0 0/1\njob C carol v 0 1/1\n"
 	"pick B\n"
 	"why C 1st in the queue: 1 GPU wanted, 0 free, 3 held by jobs of alice\n",
+	/* Backfill: what ends before the first can start passes it, and what leaves enough then. */
+	"machine 8\n"
+	"job A alice v 0 2\njob B bob v 0 4\n"
+	"pick A B\n"
+	"ends A 100\nends B 200\n"
+	"job C carol v 0 4\n"
+	"pick\n"
+	"job D dave v 0 2\njob E erin v 0 2\n"
+	"limit D 101\nlimit E 100\n"
+	"pick E\n"
+	"by D\nby E 0\n"
+	"why C 1st in the queue: 4 GPUs wanted, 0 free, 8 held by jobs of bob, alice and 1 other\n"
+	"end E\n"
+	"pick\n"
+	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of "
+	"carol; "
+	"a job passes it whose time limit (extras.maxDurationSec) ends before it can start\n"
+	"now 100\nend A\n"
+	"pick C\n"
+	"end B\n"
+	"pick D\n"
+	"by D",
+	/* What is free beside the first when it starts is for all. */
+	"machine 8\n"
+	"job A alice v 0 6\n"
+	"pick A\n"
+	"ends A 100\n"
+	"job B bob v 0 7\njob C carol v 0 1\njob D dave v 0 1\n"
+	"pick C\n"
+	"by C\n"
+	"why D 2nd in the queue: enough is free, but kept for a larger job that is ahead, of bob; "
+	"a job passes it whose time limit (extras.maxDurationSec) ends before it can start\n"
+	"limit D 100\n"
+	"pick D\n"
+	"by D 0\n"
+	"undo D\n"
+	"by D\n"
+	"now 1\n"
+	"pick",
+	/* A promised start is kept: for what is more important too, unless it passes. */
+	"machine 8\n"
+	"job A alice v 0 6\n"
+	"pick A\n"
+	"ends A 100\n"
+	"job B bob v 0 8\n"
+	"pick\n"
+	"job C carol v 5 1\njob D dave v 5 1\n"
+	"limit D 60\n"
+	"pick D\n"
+	"why B 1st in the queue: 8 GPUs wanted, 1 free, 7 held by jobs of alice and dave\n"
+	"end A\nend D\n"
+	"pick B\n"
+	"end B\n"
+	"pick C",
+	/* Also within a quota. */
+	"machine 8\n"
+	"quota v 4\n"
+	"job A alice v 0 3\n"
+	"pick A\n"
+	"ends A 100\n"
+	"job B bob v 0 4\njob C carol v 0 1\njob D dave v 0 1\n"
+	"limit D 100\n"
+	"pick D\n"
+	"by D 0",
+	/* Without a known time what is promised to nobody is not kept. */
+	"machine 8\n"
+	"job A alice v 0 7\njob Z alice v 0 1\n"
+	"pick A Z\n"
+	"ends A 100\n"
+	"job B bob v 0 8\n"
+	"pick\n"
+	"job C carol v 5 1\n"
+	"end Z\n"
+	"job Y alice w 9 1\n"
+	"pick Y",
 	/* A job of no resources. */
 	"machine 0\njob A alice v 0 0\npick A",
 	"machine 1/1/1\n"
@@ -468,6 +563,72 @@ static void test_large(void **state)
 	}
 }
 
+/*
+ * Jobs of all sizes and priorities, of users whose shares change, most with time limits, in two
+ * virtual clusters, some with a quota; some pull their images for longer than there is time.  The
+ * first job never starts later than it could at any moment at which it was the first (sim_run).
+ */
+static void test_promises(void **state)
+{
+	(void)state;
+	size_t undone = 0;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct sim *s = sim_new(seed);
+		int64_t at = 0;
+		s->quota[0] = seed % 4 == 0 ? 6 : 0;
+		for (int i = 0; i < 400; i++) {
+			int64_t runs = 5000 + (int64_t)sim_random(s, 120000);
+			bool large = sim_random(s, 4) == 0;
+			int gpus = 1 + (int)sim_random(s, large ? 8 : 3);
+			at += (int64_t)sim_random(s, 60000);
+			struct sim_job *j = sim_add(s, (int)sim_random(s, 4), gpus, at, runs);
+			j->priority = sim_random(s, 6) ? 10 : (int)sim_random(s, 100);
+			j->cluster = (int)sim_random(s, 2);
+			if (s->quota[j->cluster] && gpus > s->quota[j->cluster])
+				j->gpus = j->tasks = 1;
+			if (sim_random(s, seed % 3 ? 40 : 5))
+				j->limit_ms = runs + (int64_t)sim_random(s, 2) * runs;
+			if (sim_random(s, 4) == 0)
+				j->pulls_ms = (int64_t)sim_random(s, 60000);
+		}
+		sim_run(s);
+		if (s->fault)
+			fail_msg("seed %u: %s", (unsigned)seed, s->fault);
+		assert_true(s->promises > 50);
+		undone += s->undone;
+		free(s);
+	}
+	assert_true(undone > 0);
+}
+
+/* The use of eight GPUs while jobs wait, in hundredths.  LOCAL.md has these figures. */
+static long used_with(bool limits)
+{
+	struct sim *s = sim_new(1);
+	int64_t at = 0;
+	for (int i = 0; i < 1000; i++) {
+		static const int SIZES[] = { 1, 1, 1, 2, 2, 4, 8 };
+		int64_t runs = 300000 + (int64_t)sim_random(s, 3300000);
+		int gpus = SIZES[sim_random(s, 7)];
+		at += (int64_t)sim_random(s, 1320000);
+		struct sim_job *j = sim_add(s, (int)sim_random(s, 4), gpus, at, runs);
+		j->limit_ms = limits ? runs + (int64_t)sim_random(s, 1 + (uint64_t)runs) : 0;
+	}
+	sim_run(s);
+	if (s->fault)
+		fail_msg("%s", s->fault);
+	long used = lround(100 * sim_used(s));
+	free(s);
+	return used;
+}
+
+static void test_used(void **state)
+{
+	(void)state;
+	assert_int_equal(used_with(false), 84);
+	assert_int_equal(used_with(true), 94);
+}
+
 /* 10000 tasks of 2000 jobs and 500 users: a pick looks at each once.  The time is not checked; a
  * pick that were quadratic would take minutes under sanitizers. */
 static void test_many(void **state)
@@ -507,7 +668,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scripts),   cmocka_unit_test(test_fair),
 		cmocka_unit_test(test_fair_late), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many),      cmocka_unit_test(test_promises),
+		cmocka_unit_test(test_used),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -584,6 +584,17 @@ static void pod_view_container(const struct engine_pod *p, const struct task_con
 	};
 }
 
+/* The container that the machine could not start, for want of something; NULL. */
+static const struct task_container *pod_short(const struct engine_pod *p)
+{
+	const struct task_container *const both[] = { &p->task.init, &p->task.app };
+	for (size_t i = 0; i < 2; i++) {
+		if (both[i]->ended && strcmp(both[i]->reason, "OutOfResources") == 0 && !p->oom)
+			return both[i];
+	}
+	return NULL;
+}
+
 static const char *pod_phase(const struct engine_pod *p)
 {
 	if (p->state != POD_ENDED)
@@ -595,6 +606,7 @@ static const char *pod_phase(const struct engine_pod *p)
 void pod_view(struct engine_pod *p, struct framework_pod *out)
 {
 	bool bound = p->state > POD_QUEUED; /* has a node and an address */
+	const struct task_container *lacks = pod_short(p);
 	pod_view_container(p, &p->task.init, &p->view[0]);
 	pod_view_container(p, &p->task.app, &p->view[1]);
 	*out = (struct framework_pod){
@@ -604,8 +616,12 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.deletion_s = p->deletion_s,
 		.grace_s = p->deletion_grace_s,
 		.phase = pod_phase(p),
-		.reason = p->lost ? "NodeLost" : "",
-		.message = p->lost ? POD_LOST : "",
+		.reason = p->lost ? "NodeLost"
+		          : lacks ? lacks->reason
+		                  : "",
+		.message = p->lost ? POD_LOST
+		           : lacks ? lacks->message
+		                   : "",
 		.node = bound ? p->e->node : "",
 		.ip = bound ? p->ip : "",
 		.ports = bound ? p->ports : NULL,

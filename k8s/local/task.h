@@ -88,7 +88,9 @@ struct task_container {
 	int code;                     /* exit code; 128 + signal if a signal ended it */
 	int signal;                   /* 0: none */
 	int64_t started_ms, ended_ms; /* since 1970 */
-	const char *reason;           /* "Completed", "Error", "ContainerCannotRun" ...; "" */
+	/* "Completed", "Error", "ContainerCannotRun", "OutOfResources" (nothing was executed,
+	 * because the machine was short of something) ...; "" */
+	const char *reason;
 	const char *message; /* termination message, at most POD_MESSAGE_MAX bytes of UTF-8; "" */
 };
 

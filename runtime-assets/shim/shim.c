@@ -23,12 +23,17 @@ enum {
 	SETTLE_MS = 300,       /* from the start of a wrapped command to the first SIGTERM */
 	STATE_RETRY_MS = 1000, /* the last state cannot be written */
 	STATE_RETRIES = 300,
-	NOT_RUN = 128,  /* exit code of a container that could not be started */
-	EXIT_CLAIM = 3, /* of the shim: nothing was started */
-	EXIT_STATE = 4, /* the last state is lost */
+	SHORT_TRIES = 7, /* while the machine is short of something */
+	SHORT_MS = 100,  /* before the second try; doubled each time: 12.7 s in all */
+	NOT_RUN = 128,   /* exit code of a container that could not be started */
+	EXIT_CLAIM = 3,  /* of the shim: nothing was started */
+	EXIT_STATE = 4,  /* the last state is lost */
 	PIECE = 16 << 10,
 	WHY_MAX = 1024
 };
+
+/* Reason of a container that could not be started, but could be a moment later. */
+static const char SHIM_SHORT[] = "OutOfResources";
 
 enum source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_REPORT, FROM_STATUS, SOURCES };
 
@@ -268,13 +273,41 @@ static int shim_start(struct shim *s)
 	return pid > 0 ? 0 : -1;
 }
 
+/* Is this the message of an error that passes, because the machine lacks processes, memory or
+ * namespaces? */
+static bool shim_says_short(struct span why)
+{
+	static const int ERRORS[] = { EAGAIN, ENOMEM, ENFILE, ENOSPC };
+	bool is_short = false;
+	for (size_t i = 0; i < sizeof(ERRORS) / sizeof(*ERRORS); i++)
+		is_short |= span_find(why, 0, strerror(ERRORS[i])) != SIZE_MAX;
+	return is_short;
+}
+
+/* Why the command was not executed; nothing: it was, or was not to be. */
+static void shim_say_failure(const struct shim *s, struct str *out)
+{
+	const struct shim_result *r = &s->state.of[s->which];
+	if (s->report.n > 1) {
+		str_span(out, span_from(str_view(&s->report), s->report.p[0] == 'S' ? 2 : 1));
+	} else if (r->started || !s->spec.wrapped || s->state.stopped) {
+		return;
+	} else if (r->signal) {
+		str_printf(out, "the sandbox was killed by signal %d while it was made", r->signal);
+	} else { /* the last words of bubblewrap */
+		str_puts(out, "the sandbox cannot be made: ");
+		str_span(out, span_trim(str_view(&s->tail)));
+	}
+}
+
 /* Gives the container the code and message of one that could not be started. */
 static void shim_not_run(struct shim *s, struct span why)
 {
 	struct shim_result *r = &s->state.of[s->which];
+	bool is_short = s->report.n <= 1 && r->signal;
 	r->code = NOT_RUN;
 	r->signal = 0;
-	r->reason = "ContainerCannotRun";
+	r->reason = is_short || shim_says_short(why) ? SHIM_SHORT : "ContainerCannotRun";
 	r->message_n = why.n < SHIM_MESSAGE_MAX ? why.n : SHIM_MESSAGE_MAX;
 	memcpy(r->message, why.p, r->message_n);
 }
@@ -282,13 +315,9 @@ static void shim_not_run(struct shim *s, struct span why)
 static void shim_finish(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[s->which];
-	if (s->report.n > 1) {
-		shim_not_run(s, span_from(str_view(&s->report), s->report.p[0] == 'S' ? 2 : 1));
-	} else if (!r->started && s->spec.wrapped && !s->state.stopped) {
-		/* Bubblewrap has failed; its last words are the reason. */
-		STR_AUTO why = STR_INIT(WHY_MAX + 64);
-		str_puts(&why, "the sandbox cannot be made: ");
-		str_span(&why, span_trim(str_view(&s->tail)));
+	STR_AUTO why = STR_INIT(WHY_MAX + 64);
+	shim_say_failure(s, &why);
+	if (why.n > 0) {
 		shim_not_run(s, str_view(&why));
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
@@ -322,16 +351,14 @@ static void shim_supervise(struct shim *s)
 	}
 }
 
-static void shim_run(struct shim *s, enum shim_container which)
+static void shim_try(struct shim *s)
 {
-	static const char *const LOGS[SHIM_CONTAINERS] = { "init.log", "log" };
-	s->which = which;
+	s->state.of[s->which] = (struct shim_result){ 0 };
 	s->target = -1;
 	s->asked = false;
 	/* A wrapped command has no pid yet. */
 	s->ask_at = s->spec.wrapped ? INT64_MAX : 0;
 	s->report = s->status = s->tail = STR_INIT(WHY_MAX);
-	shim_log_open(&s->log, s->dir, LOGS[which], SHIM_LOG_MAX);
 	if (shim_start(s) == 0)
 		shim_supervise(s);
 	else
@@ -340,10 +367,25 @@ static void shim_run(struct shim *s, enum shim_container which)
 		shim_close_source(s, (enum source)i);
 	fd_cleanup(&s->target);
 	shim_finish(s);
-	shim_log_close(&s->log);
 	str_done(&s->report);
 	str_done(&s->status);
 	str_done(&s->tail);
+}
+
+static void shim_run(struct shim *s, enum shim_container which)
+{
+	static const char *const LOGS[SHIM_CONTAINERS] = { "init.log", "log" };
+	const struct shim_result *r = &s->state.of[which];
+	s->which = which;
+	shim_log_open(&s->log, s->dir, LOGS[which], SHIM_LOG_MAX);
+	shim_try(s);
+	for (int i = 0; i < SHORT_TRIES && r->reason == SHIM_SHORT && !s->state.stopped; i++) {
+		clock_sleep(SHORT_MS << i);
+		shim_take_signals(s);
+		if (!s->state.stopped)
+			shim_try(s);
+	}
+	shim_log_close(&s->log);
 }
 
 /* ---- the pod --------------------------------------------------------------------------------- */

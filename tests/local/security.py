@@ -288,6 +288,26 @@ def test_storages(check):
                 check.ok(f"{what}: ... is refused", "leads out of" in json.dumps(m.status("after")), json.dumps(m.status("after")))
 
 
+def test_no_processes(check):
+    """A sandbox that cannot be made for want of processes is a failure of the machine: retried, not counted."""
+    for what, identity in sandboxed().items():
+        with Ground(identity) as g:
+            os.mkdir(g.path("bin"))
+            g.put("bin/bwrap", f"#!/bin/sh\nif [ -e {g.path('short')} ]; then\n"
+                  "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1; fi\n"
+                  f"exec {shutil.which('bwrap')} \"$@\"\n")
+            os.chmod(g.path("bin/bwrap"), 0o755)
+            with g.machine("--gpus", "none", environment={"PATH": f"{g.path('bin')}:{os.environ['PATH']}"}) as m:
+                g.put("short", "now")
+                m.start("later", {"main": role("true")}, jobRetryCount=0)
+                def retries():
+                    return m.status("later").get("retryPolicyStatus", {}).get("totalRetriedCount", 0)
+                check.ok(f"{what}: retried", wait_until(retries, 100), m.status("later"))
+                os.unlink(g.path("short"))
+                check.equal(f"{what}: runs", m.wait("later"), "SUCCEEDED")
+                check.equal(f"{what}: not counted", m.status("later")["retryPolicyStatus"]["accountableRetriedCount"], 0)
+
+
 def test_mess(check):
     """Whatever a job makes in its directories is removed, and nothing else is."""
     for what, identity in sandboxed().items():
@@ -407,4 +427,4 @@ def test_shown_directories(check):
             check.equal(f"{what}: refused", run("version").returncode, 0)
 
 
-TESTS = [test_others, test_gpus, test_privileges, test_storages, test_mess, test_flood, test_small_disk, test_shown_directories]
+TESTS = [test_others, test_gpus, test_privileges, test_storages, test_no_processes, test_mess, test_flood, test_small_disk, test_shown_directories]

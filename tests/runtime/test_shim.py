@@ -106,6 +106,50 @@ def test_codes():
         check("the environment is that of the specification", b"F none" in t.read("log"), t.read("log"))
 
 
+def fails_first(t, times, how):
+    """The command becomes one of a sandbox that cannot be made so often."""
+    with open(t.dir + "/app.argv", encoding="utf-8") as f:
+        argv = f.read().split("\0")[:-1]
+    script = f"echo >>{t.dir}/tries; [ $(wc -l <{t.dir}/tries) -gt {times} ] || {{ {how}; }}; exec \"$@\""
+    with open(t.dir + "/app.argv", "w", encoding="utf-8") as f:
+        f.write("".join(w + "\0" for w in ["/bin/sh", "-c", script, "bwrap", *argv]))
+    with open(t.dir + "/spec", "r+", encoding="utf-8") as f:
+        f.write("\0".join(["shim 2", "10", "wrapped", "", "", "root/message", ""]))
+    return t
+
+
+def test_short_of_resources():
+    """What could not be started for want of something, or was killed before it started, is tried again."""
+    clone = "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1"
+    for how in (clone, "kill -9 $$"):
+        with Task("echo ran; exit 7") as t:
+            app = fails_first(t, 2, how).run()["app"]
+            equal(how, (app["code"], app["reason"], t.read("tries")), (7, "Error", b"\n" * 3))
+    with Task("echo ran") as t:
+        app = fails_first(t, 100, "kill -9 $$").run()["app"]
+        equal("not for ever", (app["code"], app["reason"], t.read("tries")), (128, "OutOfResources", b"\n" * 8))
+        equal("the reason", app["message"], "the sandbox was killed by signal 9 while it was made")
+    with Task("echo ran") as t:
+        app = fails_first(t, 1, "echo 'bwrap: Permission denied' >&2; exit 1").run()["app"]
+        equal("other failures are not", (app["reason"], app["message"]),
+              ("ContainerCannotRun", "the sandbox cannot be made: bwrap: Permission denied"))
+    with Task("exit 7") as t:
+        fails_first(t, 100, clone).start().wait(b"unavailable")
+        t.shim.send_signal(signal.SIGTERM)
+        equal("stopped meanwhile", t.end()["stopped"], True)
+    if os.getuid() or EMULATED or not shutil.which("prlimit"):
+        return
+    nobody = ["setpriv", "--reuid=64321", "--clear-groups", "prlimit"]
+    with Task("exit 7") as t:
+        for path in (t.dir, *(os.path.join(t.dir, n) for n in os.listdir(t.dir))):
+            os.chown(path, 64321, -1)
+        t.shim = subprocess.Popen([*nobody, "--nproc=1:1000", RUNTIME, "shim", t.dir])
+        time.sleep(0.5)
+        equal("no process yet", (t.shim.poll(), t.state()["app"]["code"]), (None, 0))
+        subprocess.run([*nobody, f"--pid={t.shim.pid}", "--nproc=1000:1000"], check=True)
+        equal("processes later", t.end()["app"]["code"], 7)
+
+
 def test_stop():
     with Task("trap 'echo asked; exit 4' TERM; echo ready; while :; do sleep 0.05; done") as t:
         t.start().wait(b"ready")
@@ -232,5 +276,5 @@ def test_usage():
             equal(f"{spec}", (done.returncode, t.read("state")), (3, b""))
 
 
-tests(test_codes, test_stop, test_survives, test_daemons, test_log, test_message, test_full_disk, test_usage)
+tests(test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_message, test_full_disk, test_usage)
 finish()

@@ -32,6 +32,28 @@ void log_text_done(struct log_text *l);
 /* Copies n bytes, which must be in the text. */
 void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 
+/* ---- words: what a line of a log is ---------------------------------------------------------- */
+
+enum word_kind {
+	WORD_CAUSE,   /* no word says otherwise */
+	WORD_REPORTS, /* that another process failed */
+	WORD_FOLLOWS, /* from the failure of another process */
+	WORD_THREAD,  /* ended a thread, not the program */
+	WORD_IGNORED, /* ended nothing */
+	WORD_SIGNAL,  /* of a launcher: a child was ended by the signal behind the word */
+	WORD_KINDS
+};
+
+struct word {
+	enum word_kind kind;
+	const char *text;
+};
+
+struct words {
+	struct word *v;
+	size_t n;
+};
+
 /* ---- finalerror.c: the final error of a log -------------------------------------------------- */
 
 enum { FINAL_TRACEBACKS = 64, FINAL_TEXTS = 3 * FINAL_TRACEBACKS + 2 };
@@ -50,6 +72,7 @@ struct final_text {
 struct final_error {
 	char *tail, *shown; /* the end of the log; the same for a text */
 	size_t n, at;       /* its bytes, and its position in the log */
+	const struct words *words;
 	struct traceback *traceback;
 	size_t tracebacks;
 	struct final_text text[FINAL_TEXTS];
@@ -59,8 +82,9 @@ struct final_error {
 	bool signalled; /* a launcher reports that a child was ended by a signal */
 };
 
-/* code: the exit code of the command. */
-void final_error_read(struct final_error *f, struct log_text *l, int64_t code);
+/* code: the exit code of the command.  The words are borrowed until final_error_done. */
+void final_error_read(struct final_error *f, struct log_text *l, const struct words *words,
+                      int64_t code);
 void final_error_done(struct final_error *f);
 /* Text i, with line feeds in place of names of processes and frames; *at: its position in the log.
  * Borrowed until the next call. */
@@ -82,6 +106,7 @@ struct exit_pattern {
 struct exit_spec {
 	struct exit_pattern *v;
 	size_t n;
+	struct words words;
 };
 
 /* Reads the patterns for this exit code, in order.  Skips invalid ones with a warning. */

@@ -116,6 +116,41 @@ static void spec_pattern(struct reader *r, const struct node *pattern, int64_t c
 		spec_add(r, &p);
 }
 
+static const char *const WORD_NAMES[WORD_KINDS] = {
+	[WORD_REPORTS] = "REPORTS", [WORD_FOLLOWS] = "FOLLOWS", [WORD_THREAD] = "THREAD",
+	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",
+};
+
+static void spec_word(struct reader *r, const struct node *kind, const struct node *text)
+{
+	for (size_t k = 0; k < WORD_KINDS && node_is(text, NODE_TEXT) && text->n; k++) {
+		if (WORD_NAMES[k] && span_is(node_span(kind), WORD_NAMES[k]))
+			r->s->words.v[r->s->words.n++] =
+			    (struct word){ (enum word_kind)k, arena_dup(r->a, node_span(text)) };
+	}
+}
+
+/* Kinds of the server's are skipped. */
+static void spec_words(struct reader *r, const struct node *words)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < words->n; i++) {
+		const struct node *texts = node_get(&words->item[i], "texts");
+		const struct node *kind = node_get(&words->item[i], "kind");
+		if (!node_is(kind, NODE_TEXT) || !node_is(texts, NODE_LIST)) {
+			spec_warn(r, words, "words must be maps with kind and a list texts");
+			return;
+		}
+		n += texts->n;
+	}
+	r->s->words = (struct words){ .v = ARENA_NEW(r->a, struct word, n + 1) };
+	for (uint32_t i = 0; i < words->n; i++) {
+		const struct node *texts = node_get(&words->item[i], "texts");
+		for (uint32_t k = 0; k < texts->n; k++)
+			spec_word(r, node_get(&words->item[i], "kind"), &texts->item[k]);
+	}
+}
+
 /* 0 would mean success; 200 to 219 have a meaning for the controller. */
 static bool spec_code_valid(int64_t code)
 {
@@ -126,6 +161,11 @@ static void spec_code(struct reader *r, const struct node *entry)
 {
 	const struct node *code = node_get(entry, "containerExitCode");
 	const struct node *patterns = node_get(entry, "patterns");
+	const struct node *words = node_get(entry, "words");
+	if (node_is(words, NODE_LIST)) {
+		spec_words(r, words);
+		return;
+	}
 	if (!node_is(code, NODE_INT) || !spec_code_valid(code->integer)) {
 		spec_warn(
 		    r, entry,
@@ -301,7 +341,7 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
 	match_search(&m, &m.user, re, s->n, &a);
 	match_search(&m, &m.platform, re + s->n, s->n, &a);
-	final_error_read(&m.error, &c->user, c->in->code);
+	final_error_read(&m.error, &c->user, &s->words, c->in->code);
 	match_choose_final(&m, re + 2 * s->n, s->n, &a);
 	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;

@@ -1,7 +1,8 @@
 /*
  * The final error of a log: the lines with the reason why the program ended.  Logs also have
  * tracebacks of caught exceptions, of launchers, and of ranks that failed because another did.  So
- * tracebacks are examined from the last one backwards, with the tables below.
+ * tracebacks are examined from the last one backwards.  The words that tell what a line is are
+ * those of the specification.
  */
 #include <stdlib.h>
 
@@ -21,54 +22,6 @@ enum {
 };
 
 #define HEADER "Traceback (most recent call last)"
-
-enum final_kind {
-	FINAL_CAUSE,
-	FINAL_REPORTS, /* that another process failed */
-	FINAL_FOLLOWS, /* from the failure of another process */
-	FINAL_THREAD,  /* ended a thread, not the program */
-	FINAL_IGNORED  /* ended nothing */
-};
-
-/* A text in the line of the exception, or in the lines before its header. */
-static const struct {
-	enum final_kind kind;
-	bool before;
-	const char *text;
-} FINAL_KINDS[] = {
-	{ FINAL_IGNORED, true, "Exception ignored" },
-	{ FINAL_IGNORED, true, "--- Logging error ---" },
-	{ FINAL_IGNORED, true, "Error in atexit" },
-	{ FINAL_IGNORED, true, "exception was never retrieved" },
-	{ FINAL_THREAD, true, "Exception in thread" },
-	{ FINAL_THREAD, true, "Exception in callback" },
-	{ FINAL_REPORTS, false, "ChildFailedError" },
-	{ FINAL_REPORTS, false, "CalledProcessError" },
-	{ FINAL_REPORTS, false, "ProcessRaisedException" },
-	{ FINAL_REPORTS, false, "ProcessExitedException" },
-	{ FINAL_REPORTS, false, "BrokenProcessPool" },
-	{ FINAL_REPORTS, false, "SignalException" },
-	{ FINAL_REPORTS, false, "KeyboardInterrupt" },
-	{ FINAL_REPORTS, false, "SystemExit" },
-	{ FINAL_REPORTS, false, "ngine core initialization failed" },
-	{ FINAL_REPORTS, false, "See root cause above" },
-	{ FINAL_REPORTS, false, "exited unexpectedly" },
-	{ FINAL_REPORTS, false, "Horovod detected that one or more processes" },
-	{ FINAL_FOLLOWS, false, "Connection closed by peer" },
-	{ FINAL_FOLLOWS, false, "Connection reset by peer" },
-	{ FINAL_FOLLOWS, false, "remote process exited" },
-	{ FINAL_FOLLOWS, false, "communicator was aborted" },
-	{ FINAL_FOLLOWS, false, "failed to recv" },
-	{ FINAL_FOLLOWS, false, "Broken pipe" },
-	{ FINAL_FOLLOWS, false, "BrokenPipeError" },
-};
-
-/* Launchers: a child was ended by a signal.  After SIGABRT (6) the program itself has printed the
- * reason. */
-static const char *const FINAL_SIGNALS[] = {
-	"failed (exitcode: -",    "exits with return code = -", "exited on signal ",
-	"died with <Signals.SIG", "terminated with signal SIG",
-};
 
 /* Launchers: the failed rank is the number behind `key`, in the line of the anchor or soon after.
  */
@@ -115,9 +68,9 @@ struct traceback {
 	size_t name, name_n; /* of the process, the prefix of each of its lines */
 	size_t error, end;   /* the line of the exception, without that name */
 	size_t all;          /* start of the next traceback, or end of the tail */
-	enum final_kind kind;
-	bool chained; /* to the one before */
-	bool logged;  /* the name is the prefix of a logger */
+	enum word_kind kind;
+	bool caused; /* by the one before: the direct cause */
+	bool logged; /* the name is the prefix of a logger */
 };
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -175,6 +128,20 @@ static bool final_begins(struct span line, const char *text)
 static bool final_has(const struct final_error *f, size_t from, size_t to, const char *text)
 {
 	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
+}
+
+/* Does a part of the tail have a word of this kind?  `^` in front of a word: at the start only. */
+static bool final_says(const struct final_error *f, size_t from, size_t to, enum word_kind kind)
+{
+	struct span part = final_span(f, from, to);
+	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
+		if (w->kind != kind)
+			continue;
+		if (w->text[0] == '^' ? span_starts(part, w->text + 1)
+		                      : span_find(part, 0, w->text) != SIZE_MAX)
+			return true;
+	}
+	return false;
 }
 
 /* The position behind the last occurrence of a text; SIZE_MAX: none. */
@@ -262,16 +229,16 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 	return false;
 }
 
-static enum final_kind final_kind_of(const struct final_error *f, const struct traceback *t)
+static enum word_kind final_kind_of(const struct final_error *f, const struct traceback *t)
 {
 	size_t before = final_back(f, t->header, 2);
-	for (size_t i = 0; i < sizeof(FINAL_KINDS) / sizeof(*FINAL_KINDS); i++) {
-		const char *text = FINAL_KINDS[i].text;
-		if (FINAL_KINDS[i].before ? final_has(f, before, t->header, text)
-		                          : final_has(f, t->error, t->end, text))
-			return FINAL_KINDS[i].kind;
-	}
-	return FINAL_CAUSE;
+	if (final_says(f, before, t->header, WORD_IGNORED))
+		return WORD_IGNORED;
+	if (final_says(f, before, t->header, WORD_THREAD))
+		return WORD_THREAD;
+	if (final_says(f, t->error, t->end, WORD_REPORTS))
+		return WORD_REPORTS;
+	return final_says(f, t->error, t->end, WORD_FOLLOWS) ? WORD_FOLLOWS : WORD_CAUSE;
 }
 
 static void final_add(struct final_error *f, struct traceback *t)
@@ -284,8 +251,8 @@ static void final_add(struct final_error *f, struct traceback *t)
 	if (f->tracebacks) {
 		struct traceback *last = &f->traceback[f->tracebacks - 1];
 		last->all = last->end < t->header ? t->header : last->end;
-		t->chained = final_has(f, last->end, last->all, "The above exception was the") ||
-		             final_has(f, last->end, last->all, "During handling of the above");
+		t->caused = final_has(f, last->end, last->all, "The above exception was the") ||
+		            final_has(f, last->end, last->all, "During handling of the above");
 	}
 	f->traceback[f->tracebacks++] = *t;
 }
@@ -391,16 +358,17 @@ static bool final_may_cause(const struct final_error *f, const struct traceback 
                             const struct traceback *later)
 {
 	bool same = t->name_n == later->name_n && final_is_of(f, t, later->name);
-	if (later->chained || !same)
+	if (later->caused || !same)
 		return true;
 	return t->name_n == 0 && final_lines(f, t->end, later->header) <= FINAL_NEAR;
 }
 
-/* Does a launcher report, behind a position, that a child was ended by a signal? */
+/* Does a launcher report, behind a position, that a child was ended by a signal?  After SIGABRT (6)
+ * the program itself has printed the reason. */
 static bool final_signalled(const struct final_error *f, size_t from)
 {
-	for (size_t i = 0; i < sizeof(FINAL_SIGNALS) / sizeof(*FINAL_SIGNALS); i++) {
-		size_t at = final_last(f, from, FINAL_SIGNALS[i]);
+	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
+		size_t at = w->kind == WORD_SIGNAL ? final_last(f, from, w->text) : SIZE_MAX;
 		if (at < f->n && f->tail[at] != '6' && f->tail[at] != 'A')
 			return true;
 	}
@@ -419,18 +387,18 @@ static const struct traceback *final_decide(const struct final_error *f,
 		size_t behind = final_line_end(f, t->end) + 1;
 		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
 		            final_outputs(f, behind, mark, t, NULL) <= f->output;
-		if (t->kind >= FINAL_THREAD && near) {
+		if (t->kind >= WORD_THREAD && near) {
 			mark = t->header;
 			continue;
 		}
 		if (!near || final_signalled(f, t->end) ||
 		    (follows && !final_may_cause(f, t, follows)))
 			return NULL;
-		if (t->kind == FINAL_CAUSE)
+		if (t->kind == WORD_CAUSE)
 			return t;
 		mark = t->header;
 		later[(*n)++] = t;
-		if (t->kind == FINAL_FOLLOWS)
+		if (t->kind == WORD_FOLLOWS)
 			follows = t;
 	}
 	return NULL;
@@ -446,11 +414,11 @@ static void final_order(struct final_error *f)
 	for (bool more = t != NULL; more; t--) {
 		final_try_both(f, t);
 		final_try_before(f, t);
-		more = t->chained && t > f->traceback;
+		more = t->caused && t > f->traceback;
 		f->decided = true;
 	}
 	for (size_t i = 0; i < n && (f->decided || !f->signalled); i++) {
-		if (f->decided || later[i]->kind == FINAL_FOLLOWS)
+		if (f->decided || later[i]->kind == WORD_FOLLOWS)
 			final_try_both(f, later[i]);
 		else
 			final_try(f, later[i]->error, later[i]->end, later[i]);
@@ -488,8 +456,7 @@ static void final_blank_tracebacks(struct final_error *f)
 {
 	for (size_t i = 0; i < f->tracebacks; i++) {
 		const struct traceback *t = &f->traceback[i];
-		bool silent =
-		    t->kind == FINAL_IGNORED || (f->signalled && t->kind != FINAL_REPORTS);
+		bool silent = t->kind == WORD_IGNORED || (f->signalled && t->kind != WORD_REPORTS);
 		final_blank(f, t->header, silent ? t->end : t->error);
 	}
 }
@@ -568,9 +535,11 @@ int64_t final_error_rank(const struct final_error *f, size_t match)
 
 /* ---- the final error ---- */
 
-void final_error_read(struct final_error *f, struct log_text *l, int64_t code)
+void final_error_read(struct final_error *f, struct log_text *l, const struct words *words,
+                      int64_t code)
 {
-	*f = (struct final_error){ .n = l->text.size < FINAL_TAIL ? l->text.size : FINAL_TAIL };
+	*f = (struct final_error){ .n = l->text.size < FINAL_TAIL ? l->text.size : FINAL_TAIL,
+		                   .words = words };
 	f->output = code > 1 && code < 128 ? FINAL_OUTPUT_OTHER : FINAL_OUTPUT;
 	f->at = l->text.size - f->n;
 	f->tail = xmalloc(f->n + 1);

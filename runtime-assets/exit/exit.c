@@ -278,6 +278,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	STR_AUTO matched_user = STR_INIT(MATCHED_TEXT_MAX);
 	STR_AUTO matched_platform = STR_INIT(MATCHED_TEXT_MAX);
 	excerpt_make(&user_part, &c.user, in_user, EXCERPT_USER_LINES);
+	excerpt_precede(&user_part, &c.user, &v.handled);
 	excerpt_make(&platform_part, &c.platform, in_platform, EXCERPT_PLATFORM_LINES);
 	if (in_user)
 		excerpt_matched(&matched_user, &c.user, in_user);

@@ -77,8 +77,10 @@ struct final_error {
 	size_t tracebacks;
 	struct final_text text[FINAL_TEXTS];
 	size_t texts;
-	size_t output;  /* with more lines of output after an error, the program went on */
-	bool decided;   /* an exception decides */
+	size_t output; /* with more lines of output after an error, the program went on */
+	bool decided;  /* an exception decides */
+	struct match
+	    handled;    /* the line of the exception that it came from a handler of; empty: none */
 	bool signalled; /* a launcher reports that a child was ended by a signal */
 };
 
@@ -117,6 +119,7 @@ struct exit_verdict {
 	int64_t code;                       /* for the container */
 	const struct exit_pattern *pattern; /* NULL: none matched */
 	struct match user, platform;        /* if the pattern has them */
+	struct match handled;               /* an exception that was handled before; empty: none */
 	int64_t rank;                       /* the failed rank; -1: not known */
 };
 
@@ -155,6 +158,8 @@ struct excerpt {
 
 /* The lines around a match; m NULL: the last lines. */
 void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, size_t lines);
+/* Puts a line of the log in front if it is not in the excerpt. */
+void excerpt_precede(struct excerpt *x, struct log_text *l, const struct match *line);
 /* The beginning of the matched text. */
 void excerpt_matched(struct str *out, struct log_text *l, const struct match *m);
 

@@ -346,6 +346,7 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
+	out->handled = m.error.handled;
 	final_error_done(&m.error);
 	if (m.late)
 		notes_add(c->warnings, NOWHERE,

@@ -69,8 +69,9 @@ struct traceback {
 	size_t error, end;   /* the line of the exception, without that name */
 	size_t all;          /* start of the next traceback, or end of the tail */
 	enum word_kind kind;
-	bool caused; /* by the one before: the direct cause */
-	bool logged; /* the name is the prefix of a logger */
+	bool caused;  /* by the one before: the direct cause */
+	bool handled; /* another exception came while this one was handled: it is no cause */
+	bool logged;  /* the name is the prefix of a logger */
 };
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -241,6 +242,21 @@ static enum word_kind final_kind_of(const struct final_error *f, const struct tr
 	return final_says(f, t->error, t->end, WORD_FOLLOWS) ? WORD_FOLLOWS : WORD_CAUSE;
 }
 
+/* Python prints the exceptions that led to another one in front of it. */
+static void final_chain(struct final_error *f, struct traceback *t)
+{
+	struct traceback *last = &f->traceback[f->tracebacks - 1];
+	last->all = last->end < t->header ? t->header : last->end;
+	t->caused = final_has(f, last->end, last->all, "The above exception was the");
+	bool handles = final_has(f, last->end, last->all, "During handling of the above");
+	if ((t->caused || handles) && last->kind >= WORD_THREAD)
+		t->kind = last->kind;
+	for (bool more = handles; more; last--) {
+		last->handled = true;
+		more = last->caused && last > f->traceback;
+	}
+}
+
 static void final_add(struct final_error *f, struct traceback *t)
 {
 	if (f->tracebacks == FINAL_TRACEBACKS) { /* the oldest are of no interest */
@@ -248,12 +264,8 @@ static void final_add(struct final_error *f, struct traceback *t)
 		memmove(f->traceback, f->traceback + 1, f->tracebacks * sizeof(*f->traceback));
 	}
 	t->kind = final_kind_of(f, t);
-	if (f->tracebacks) {
-		struct traceback *last = &f->traceback[f->tracebacks - 1];
-		last->all = last->end < t->header ? t->header : last->end;
-		t->caused = final_has(f, last->end, last->all, "The above exception was the") ||
-		            final_has(f, last->end, last->all, "During handling of the above");
-	}
+	if (f->tracebacks)
+		final_chain(f, t);
 	f->traceback[f->tracebacks++] = *t;
 }
 
@@ -387,7 +399,7 @@ static const struct traceback *final_decide(const struct final_error *f,
 		size_t behind = final_line_end(f, t->end) + 1;
 		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
 		            final_outputs(f, behind, mark, t, NULL) <= f->output;
-		if (t->kind >= WORD_THREAD && near) {
+		if (t->handled || (t->kind >= WORD_THREAD && near)) {
 			mark = t->header;
 			continue;
 		}
@@ -416,6 +428,8 @@ static void final_order(struct final_error *f)
 		final_try_before(f, t);
 		more = t->caused && t > f->traceback;
 		f->decided = true;
+		if (t > f->traceback && t[-1].handled)
+			f->handled = (struct match){ f->at + t[-1].error, f->at + t[-1].end };
 	}
 	for (size_t i = 0; i < n && (f->decided || !f->signalled); i++) {
 		if (f->decided || later[i]->kind == WORD_FOLLOWS)
@@ -450,8 +464,8 @@ static void final_blank_names(struct final_error *f, const struct final_text *x)
 	}
 }
 
-/* Without a deciding traceback: removes frames, ignored exceptions, and after a signal all but the
- * launcher's. */
+/* Without a deciding traceback: removes frames, ignored and handled exceptions, and after a signal
+ * all but the launcher's. */
 static void final_blank_tracebacks(struct final_error *f)
 {
 	for (size_t i = 0; i < f->tracebacks; i++) {

@@ -276,6 +276,21 @@ void excerpt_matched(struct str *out, struct log_text *l, const struct match *m)
 	utf8_put_valid(out, (struct span){ bytes, end - m->start }, NULL);
 }
 
+void excerpt_precede(struct excerpt *x, struct log_text *l, const struct match *line)
+{
+	struct str all = STR_INIT(EXCERPT_MAX + MATCHED_TEXT_MAX);
+	excerpt_matched(&all, l, line);
+	if (all.n == 0 || span_find(str_view(&x->text), 0, str_c(&all)) != SIZE_MAX) {
+		str_done(&all);
+		return;
+	}
+	str_puts(&all, "\n...\n");
+	x->match += x->match == SIZE_MAX ? 0 : all.n;
+	str_span(&all, str_view(&x->text));
+	str_done(&x->text);
+	x->text = all;
+}
+
 #define MARKER "[PAI_RUNTIME_ERROR_"
 #define START  MARKER "START]\n"
 #define END    MARKER "END]"

@@ -70,6 +70,21 @@ def load(path):
     return items
 
 
+def reactions():
+    with open(os.path.join(TOP, "runtime-assets", "k8s-job-exit-spec.yaml"), encoding="utf-8") as f:
+        return {int(code): reaction for code, reaction in
+                re.findall(r"^- code: (-?\d+)$.*?^  reaction: (\w+)$", f.read(), re.M | re.S)}
+
+
+REACTIONS = reactions()
+
+
+def quoted(message):
+    """The line that the message quotes; None: none."""
+    found = re.search(r'^matchedUserLogString: "(.*)"$', message, re.M)
+    return found and found.group(1).replace('\\"', '"').replace("\\\\", "\\")
+
+
 def one(file, case):
     with Root() as root:
         root.write(root.logs("user-all/current"), case["log"])
@@ -80,6 +95,12 @@ def one(file, case):
             want = NO_CLASS.get(case["exit_code"], want)
         name = f"{file}: {case['name']} ({case['program']}) is {case['class']}"
         ok = check(name, done.returncode in want and done.stderr == b"", (done.returncode, done.stderr, message[:300]))
+        if "retry" in case:
+            equal(f"{name}: is it retried", REACTIONS[done.returncode], case["retry"])
+        if "line" in case:
+            equal(f"{name}: the line", quoted(message), case["line"])
+        if "excerpt" in case:
+            check(f"{name}: the excerpt", case["excerpt"] in message, message)
         if "rank" in case:
             found = re.search(r"^failedRank: (\d+)$", message, re.M)
             seen = found and int(found.group(1))

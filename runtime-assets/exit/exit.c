@@ -271,8 +271,8 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	exit_spec_match(&spec, &c, &v);
 
 	const struct exit_pattern *p = v.pattern ? v.pattern : &NONE;
-	const struct match *in_user = p->user ? &v.user : NULL;
-	const struct match *in_platform = p->platform ? &v.platform : NULL;
+	const struct match *in_user = v.has_user ? &v.user : NULL;
+	const struct match *in_platform = v.has_platform ? &v.platform : NULL;
 	struct excerpt user_part;
 	struct excerpt platform_part;
 	STR_AUTO matched_user = STR_INIT(MATCHED_TEXT_MAX);

@@ -41,6 +41,10 @@ enum word_kind {
 	WORD_THREAD,  /* ended a thread, not the program */
 	WORD_IGNORED, /* ended nothing */
 	WORD_SIGNAL,  /* of a launcher: a child was ended by the signal behind the word */
+	WORD_CRASH,   /* a process was ended by a signal */
+	WORD_SUMMARY, /* tells only that something failed */
+	WORD_ERROR,   /* the line of an error */
+	WORD_HINT,    /* the same, less sure */
 	WORD_KINDS
 };
 
@@ -60,10 +64,14 @@ enum { FINAL_TRACEBACKS = 64, FINAL_TEXTS = 3 * FINAL_TRACEBACKS + 2 };
 
 struct traceback;
 
+/* Lines: all, without the reports that something else failed, or only these. */
+enum final_part { PART_ALL, PART_OUTPUT, PART_REPORTS };
+
 /* A part of the end of a log. */
 struct final_text {
 	size_t from, to;            /* in the tail */
 	const struct traceback *of; /* NULL: of none */
+	enum final_part part;       /* but for PART_ALL, the last line that matches decides */
 };
 
 /* Texts that may have the reason of the end, in the order of the search: the line of the last
@@ -75,8 +83,9 @@ struct final_error {
 	const struct words *words;
 	struct traceback *traceback;
 	size_t tracebacks;
-	struct final_text text[FINAL_TEXTS];
+	struct final_text text[FINAL_TEXTS + 1]; /* the last one for the line to quote */
 	size_t texts;
+	size_t last;   /* the start of the last lines of output */
 	size_t output; /* with more lines of output after an error, the program went on */
 	bool decided;  /* an exception decides */
 	struct match
@@ -91,6 +100,11 @@ void final_error_done(struct final_error *f);
 /* Text i, with line feeds in place of names of processes and frames; *at: its position in the log.
  * Borrowed until the next call. */
 struct span final_error_text(struct final_error *f, size_t i, size_t *at);
+/* The last line of a text that has a word of this kind; false: none. */
+bool final_error_line(const struct final_error *f, struct span text, enum word_kind kind,
+                      struct match *line);
+/* The line of the log that tells best why a command ended with this code; false: not known. */
+bool final_error_quote(struct final_error *f, int64_t code, struct match *line);
 /* The failed rank: as a launcher reports it, or in the name of the process in front of position
  * `match` (SIZE_MAX: none); -1: not known. */
 int64_t final_error_rank(const struct final_error *f, size_t match);
@@ -118,9 +132,10 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 struct exit_verdict {
 	int64_t code;                       /* for the container */
 	const struct exit_pattern *pattern; /* NULL: none matched */
-	struct match user, platform;        /* if the pattern has them */
-	struct match handled;               /* an exception that was handled before; empty: none */
-	int64_t rank;                       /* the failed rank; -1: not known */
+	struct match user, platform;        /* what is quoted */
+	bool has_user, has_platform;
+	struct match handled; /* an exception that was handled before; empty: none */
+	int64_t rank;         /* the failed rank; -1: not known */
 };
 
 struct exit_case {

@@ -118,7 +118,8 @@ static void spec_pattern(struct reader *r, const struct node *pattern, int64_t c
 
 static const char *const WORD_NAMES[WORD_KINDS] = {
 	[WORD_REPORTS] = "REPORTS", [WORD_FOLLOWS] = "FOLLOWS", [WORD_THREAD] = "THREAD",
-	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",
+	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",   [WORD_CRASH] = "CRASH",
+	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",     [WORD_HINT] = "HINT",
 };
 
 static void spec_word(struct reader *r, const struct node *kind, const struct node *text)
@@ -230,7 +231,9 @@ struct matcher {
 	struct searched user, platform;
 	struct searched final; /* the text of the final error that decides */
 	struct text_span final_text;
-	size_t final_at; /* its position in the log */
+	size_t final_at;    /* its position in the log */
+	size_t final_after; /* in it, a match must end behind */
+	bool final_last;    /* the last line that matches decides */
 	struct final_error error;
 	size_t chosen; /* the number of that text */
 	int ecc;       /* -1: not asked yet */
@@ -272,6 +275,42 @@ static bool match_gpu(struct matcher *m, const struct exit_pattern *p)
 	return (m->ecc == 1) == p->gpu_ecc;
 }
 
+/* Extends a match to the whole line of its end. */
+static void match_line(struct span text, struct match *where)
+{
+	while (where->end > where->start && text.p[where->end - 1] == '\n')
+		where->end--;
+	where->start = where->end;
+	while (where->start > 0 && !strchr("\r\n", text.p[where->start - 1]))
+		where->start--;
+	while (where->end < text.n && !strchr("\r\n", text.p[where->end]))
+		where->end++;
+}
+
+/* The first match in the final error, or the last one: the line. */
+static bool match_final(struct matcher *m, struct regex *re, size_t number, struct match *where)
+{
+	struct span text = m->final_text.span;
+	struct text_span rest = m->final_text;
+	struct searched log = { &rest.text, m->final.possible };
+	struct match next;
+	bool found = false;
+	for (size_t from = 0; from < text.n && match_in(m, &log, re, number, &next);) {
+		next.start += from;
+		next.end += from;
+		match_line(text, &next);
+		if (next.end > m->final_after) {
+			*where = next;
+			found = true;
+		}
+		if (found && !m->final_last)
+			break;
+		from = next.end + 1;
+		text_of(&rest, span_from(text, from < text.n ? from : text.n));
+	}
+	return found;
+}
+
 static bool match_final_known(struct matcher *m, const struct regex_set *set, struct regex **re,
                               size_t n)
 {
@@ -280,20 +319,28 @@ static bool match_final_known(struct matcher *m, const struct regex_set *set, st
 	if (regex_set_scan(set, m->final.text, m->in->deadline_ms, m->final.possible) == REGEX_LATE)
 		m->late = true;
 	for (size_t i = 0; i < n && !m->late; i++) {
-		if (re[i] && match_in(m, &m->final, re[i], i, &where))
+		if (re[i] && match_final(m, re[i], i, &where))
 			return true;
 	}
 	return false;
 }
 
-/* The first text of the final error in which an expression is found decides. */
+/* The first text of the final error in which an expression is found decides.  In the last lines of
+ * output, errors in front of the last one were survived. */
 static void match_choose_final(struct matcher *m, struct regex **re, size_t n, struct arena *a)
 {
 	const struct regex_set *set = regex_set_new(re, n, a);
 	m->final.text = &m->final_text.text;
 	m->final.possible = ARENA_NEW(a, bool, n + 1);
 	for (m->chosen = 0; m->chosen < m->error.texts && !m->late; m->chosen++) {
-		text_of(&m->final_text, final_error_text(&m->error, m->chosen, &m->final_at));
+		enum final_part part = m->error.text[m->chosen].part;
+		struct span text = final_error_text(&m->error, m->chosen, &m->final_at);
+		struct match line = { 0 };
+		if (part == PART_OUTPUT)
+			(void)final_error_line(&m->error, text, WORD_ERROR, &line);
+		m->final_after = line.start;
+		m->final_last = part != PART_ALL;
+		text_of(&m->final_text, text);
 		if (match_final_known(m, set, re, n))
 			return;
 	}
@@ -303,25 +350,33 @@ static void match_choose_final(struct matcher *m, struct regex **re, size_t n, s
 static bool match_user(struct matcher *m, const struct exit_pattern *p, size_t i,
                        struct match *where)
 {
-	if (!p->final)
+	if (!p->final || !p->user)
 		return match_in(m, &m->user, p->user, i, where);
-	if (!match_in(m, &m->final, p->user, i, where))
+	if (!match_final(m, p->user, i, where))
 		return false;
 	where->start += m->final_at;
 	where->end += m->final_at;
 	return true;
 }
 
+/* The first pattern that matches; in the last lines, of those up to the first one that is not about
+ * the final error, the one whose line is the last. */
 static void match_first(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
 {
 	for (size_t i = 0; i < s->n && !m->late; i++) {
 		const struct exit_pattern *p = &s->v[i];
-		struct exit_verdict v = { .code = p->container_code, .pattern = p };
-		if (match_user(m, p, i, &v.user) &&
-		    match_in(m, &m->platform, p->platform, i, &v.platform) && match_gpu(m, p)) {
+		struct exit_verdict v = { .code = p->container_code,
+			                  .pattern = p,
+			                  .has_user = p->user != NULL,
+			                  .has_platform = p->platform != NULL };
+		if (!match_user(m, p, i, &v.user) ||
+		    !match_in(m, &m->platform, p->platform, i, &v.platform) || !match_gpu(m, p))
+			continue;
+		bool last = p->final && m->final_last;
+		if (!out->pattern || (last && v.user.start > out->user.start))
 			*out = v;
+		if (!last)
 			return;
-		}
 	}
 }
 
@@ -346,6 +401,8 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
+	if (!out->has_user && s->words.n)
+		out->has_user = final_error_quote(&m.error, c->in->code, &out->user);
 	out->handled = m.error.handled;
 	final_error_done(&m.error);
 	if (m.late)

@@ -4,6 +4,7 @@
  * tracebacks are examined from the last one backwards.  The words that tell what a line is are
  * those of the specification.
  */
+#include <signal.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
@@ -14,7 +15,10 @@ enum {
 	FINAL_LINES = 200,      /* lines farther from the end, or from each other, are unrelated */
 	FINAL_OUTPUT = 8,       /* lines of output after an error that ended a program with 1 */
 	FINAL_OUTPUT_OTHER = 2, /* the same with another code: an uncaught exception gives 1 */
+	FINAL_MESSAGE = 40,     /* the same if none of them has a number: a message, not progress */
 	FINAL_BOX = 12,         /* lines of a message of mpirun between two rules */
+	FINAL_BANNER = 60,      /* the same of torchrun */
+	FINAL_RECENT = 24,      /* lines in which the last lines of output are looked for first */
 	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
 	FINAL_ABOVE = 4,        /* lines above a match that may name its process */
 	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
@@ -131,18 +135,34 @@ static bool final_has(const struct final_error *f, size_t from, size_t to, const
 	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
 }
 
-/* Does a part of the tail have a word of this kind?  `^` in front of a word: at the start only. */
-static bool final_says(const struct final_error *f, size_t from, size_t to, enum word_kind kind)
+/* Does a text have a word of this kind?  `^` in front of a word: behind blanks at the start.  In
+ * indented lines other words are not of errors. */
+static bool final_has_word(const struct final_error *f, struct span text, enum word_kind kind)
 {
-	struct span part = final_span(f, from, to);
+	size_t blanks = 0;
+	while (blanks < text.n && (text.p[blanks] == ' ' || text.p[blanks] == '\t'))
+		blanks++;
 	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
 		if (w->kind != kind)
 			continue;
-		if (w->text[0] == '^' ? span_starts(part, w->text + 1)
-		                      : span_find(part, 0, w->text) != SIZE_MAX)
+		if (w->text[0] == '^' ? span_starts(span_from(text, blanks), w->text + 1)
+		                      : (blanks == 0 || kind < WORD_ERROR) &&
+		                            span_find(text, 0, w->text) != SIZE_MAX)
 			return true;
 	}
 	return false;
+}
+
+static bool final_says(const struct final_error *f, size_t from, size_t to, enum word_kind kind)
+{
+	return final_has_word(f, final_span(f, from, to), kind);
+}
+
+/* Is it a report that something else failed, or was ended by a signal? */
+static bool final_is_report(const struct final_error *f, size_t from, size_t to)
+{
+	return final_says(f, from, to, WORD_REPORTS) || final_says(f, from, to, WORD_SUMMARY) ||
+	       final_says(f, from, to, WORD_SIGNAL) || final_says(f, from, to, WORD_CRASH);
 }
 
 /* The position behind the last occurrence of a text; SIZE_MAX: none. */
@@ -192,16 +212,23 @@ static bool final_is_named(const struct final_error *f, const struct traceback *
 	return false;
 }
 
-/* A logger may put the same text in front of each line, and a message into the first one. */
-static size_t final_logged(const struct final_error *f, const struct traceback *t)
+/* A logger may put the same text in front of each line, and a message into the first one; groups of
+ * exceptions and reports of launchers indent what follows. */
+static void final_logged(const struct final_error *f, struct traceback *t)
 {
 	size_t next = final_line_end(f, t->header) + 1;
-	if (next >= f->n)
-		return 0;
-	size_t n = span_find(final_span(f, next, final_line_end(f, next)), 0, "  File \"");
-	bool same =
-	    n != SIZE_MAX && n <= t->name_n && memcmp(f->tail + next, f->tail + t->name, n) == 0;
-	return same ? n : 0;
+	size_t n = SIZE_MAX;
+	if (next < f->n)
+		n = span_find(final_span(f, next, final_line_end(f, next)), 0, "  File \"");
+	t->name_n = n != SIZE_MAX && t->name_n > 0 ? n : 0;
+	t->name = next;
+}
+
+/* The message of an exception that came from another process begins with the frames there. */
+static bool final_is_frame(const struct final_error *f, const struct traceback *t, size_t at)
+{
+	return at < f->n && final_is_of(f, t, at) && at + t->name_n < f->n &&
+	       span_starts(final_span(f, at + t->name_n, f->n), "  File \"");
 }
 
 /* The traceback whose HEADER stands at `found`; false if it has no exception. */
@@ -212,22 +239,23 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 	t->name_n = found - t->header;
 	t->logged = !final_is_named(f, t);
 	if (t->logged)
-		t->name_n = final_logged(f, t);
+		final_logged(f, t);
 	size_t end;
-	for (size_t at = final_line_end(f, found) + 1; at < f->n; at = end + 1) {
+	bool more = true;
+	for (size_t at = final_line_end(f, found) + 1; more && at < f->n; at = end + 1) {
 		end = final_line_end(f, at);
 		if (!final_is_of(f, t, at))
 			continue;
 		struct span line = final_span(f, at + t->name_n, end);
 		if (span_find(line, 0, HEADER) != SIZE_MAX)
-			return false;
-		if (final_is_exception(line)) {
-			t->error = at + t->name_n;
-			t->end = end;
-			return true;
-		}
+			break;
+		if (!final_is_exception(line))
+			continue;
+		t->error = at + t->name_n;
+		t->end = end;
+		more = final_is_frame(f, t, end + 1);
 	}
-	return false;
+	return t->error > 0;
 }
 
 static enum word_kind final_kind_of(const struct final_error *f, const struct traceback *t)
@@ -269,21 +297,37 @@ static void final_add(struct final_error *f, struct traceback *t)
 	f->traceback[f->tracebacks++] = *t;
 }
 
-/* Bytes of `[rank0]: `, `[1,0]<stderr>:` and `(Worker pid=7) ` at the start of a line. */
+/* Bytes of escape sequences for colours. */
+static size_t final_colours(struct span line, size_t at)
+{
+	while (at + 1 < line.n && line.p[at] == '\33' && line.p[at + 1] == '[') {
+		while (at < line.n && line.p[at] != 'm')
+			at++;
+		at += at < line.n;
+	}
+	return at;
+}
+
+/* Bytes of `[rank0]: `, `[1,0]<stderr>:` and `(Worker pid=7) ` at the start of a line, or of
+ * colours. */
 static size_t final_name(struct span line)
 {
-	size_t n = 0;
-	if (line.n == 0 || (line.p[0] != '[' && line.p[0] != '('))
-		return 0;
+	size_t from = final_colours(line, 0);
+	size_t n = from;
+	char first = n < line.n ? line.p[n] : '\0';
+	if (first != '[' && first != '(')
+		return from;
 	while (n < line.n && line.p[n] != ']' && line.p[n] != ')')
 		n++;
-	bool named = line.p[0] == '('
-	                 ? span_find((struct span){ line.p, n }, 0, " pid=") != SIZE_MAX
+	struct span name = { line.p, n };
+	bool named = first == '('
+	                 ? span_find(name, from, "pid=") != SIZE_MAX
 	                 : n + 1 < line.n && (line.p[n + 1] == ':' || line.p[n + 1] == '<');
 	if (!named || n == line.n)
-		return 0;
-	for (n++; n < line.n && line.p[0] == '[' && line.p[n - 1] != ':';)
+		return from;
+	for (n++; n < line.n && first == '[' && line.p[n - 1] != ':';)
 		n++;
+	n = final_colours(line, n);
 	while (n < line.n && line.p[n] == ' ')
 		n++;
 	return n;
@@ -291,9 +335,23 @@ static size_t final_name(struct span line)
 
 /* ---- output ---------- */
 
+/* `[node-1:00042]` of Open MPI. */
+static bool final_is_host(struct span line)
+{
+	size_t n = 1;
+	while (n < line.n && (is_alnum(line.p[n]) || strchr("-._", line.p[n])))
+		n++;
+	size_t pid = ++n;
+	while (n < line.n && line.p[n] >= '0' && line.p[n] <= '9')
+		n++;
+	return n > pid && n < line.n && line.p[0] == '[' && line.p[pid - 1] == ':' &&
+	       line.p[n] == ']' && !(line.p[1] >= '0' && line.p[1] <= '9');
+}
+
 static bool final_is_output(struct span line)
 {
-	if (line.n == 0 || strchr(" \t\r", line.p[0]) || final_name(line))
+	if (line.n == 0 || strchr(" \t\r", line.p[0]) || final_is_host(line) ||
+	    final_name(line) > final_colours(line, 0))
 		return false;
 	for (size_t i = 0; i < sizeof(FINAL_NOISE) / sizeof(*FINAL_NOISE); i++) {
 		if (final_begins(line, FINAL_NOISE[i]))
@@ -302,44 +360,77 @@ static bool final_is_output(struct span line)
 	return true;
 }
 
-static bool final_is_rule(const struct final_error *f, size_t at)
+/* The character of a line of a box; 0: of none. */
+static char final_rule(const struct final_error *f, size_t at)
 {
-	return final_begins(final_span(f, at, final_line_end(f, at)), "--------");
+	struct span line = final_span(f, at, final_line_end(f, at));
+	return final_begins(line, "--------") || final_begins(line, "========") ||
+	               final_begins(line, "********")
+	           ? line.p[0]
+	           : '\0';
 }
 
-/* Messages of mpirun are between two rules: the second one if `at` is the first, else `at`. */
+/* Messages of launchers are between two rules: the second one if `at` is the first, else `at`. */
 static size_t final_box_end(const struct final_error *f, size_t at)
 {
 	size_t next = at;
-	for (int i = 0; i < FINAL_BOX && final_is_rule(f, at); i++) {
+	char rule = final_rule(f, at);
+	int lines = rule == '-' ? FINAL_BOX : FINAL_BANNER;
+	for (int i = 0; i < lines && rule; i++) {
 		next = final_line_end(f, next) + 1;
 		if (next >= f->n)
 			break;
-		if (final_is_rule(f, next))
-			return next;
+		if (final_rule(f, next) == rule)
+			return rule == '-' || final_is_report(f, at, next) ? next : at;
 	}
 	return at;
 }
 
-/* The number of lines of output from `from` to `to`, only of the process of t if t is given. *last:
- * the start of the last f->output of them. */
-static size_t final_outputs(const struct final_error *f, size_t from, size_t to,
-                            const struct traceback *t, size_t *last)
+struct outputs {
+	size_t n;        /* lines of output */
+	size_t numbered; /* with a digit */
+	size_t last;     /* the start of the last f->output of them */
+};
+
+static bool final_has_digit(struct span line)
 {
-	size_t begins[FINAL_OUTPUT + 1] = { 0 }; /* a ring */
-	size_t n = 0;
-	begins[0] = from;
-	for (size_t at = from; at < to; at = final_line_end(f, at) + 1) {
-		at = final_box_end(f, at);
-		size_t name = t && t->name_n && final_is_of(f, t, at) ? t->name_n : 0;
-		bool other = t && t->name_n && name == 0 && !t->logged;
-		size_t end = final_line_end(f, at);
-		if (!other && final_is_output(final_span(f, at + name, end)))
-			begins[++n % (f->output + 1)] = end + 1;
+	for (size_t i = 0; i < line.n; i++) {
+		if (line.p[i] >= '0' && line.p[i] <= '9')
+			return true;
 	}
-	if (last)
-		*last = n < f->output ? from : begins[(n + 1) % (f->output + 1)];
-	return n;
+	return false;
+}
+
+/* The lines of output from `from` to `to`, only of the process of t if t is given; at most
+ * FINAL_MESSAGE are counted then. */
+static struct outputs final_outputs(const struct final_error *f, size_t from, size_t to,
+                                    const struct traceback *t)
+{
+	size_t begins[FINAL_OUTPUT + 1] = { from }; /* a ring */
+	struct outputs o = { 0 };
+	for (size_t at = from; at < to && !(t && o.n > FINAL_MESSAGE);
+	     at = final_line_end(f, at) + 1) {
+		size_t box = final_box_end(f, at);
+		size_t name = t && t->name_n && final_is_of(f, t, box) ? t->name_n : 0;
+		bool other = t && t->name_n && name == 0 && !t->logged;
+		size_t end = final_line_end(f, box);
+		struct span line = final_span(f, box + name, end);
+		if (!other && final_is_output(line) && !final_is_report(f, at, end)) {
+			begins[++o.n % (f->output + 1)] = end + 1;
+			o.numbered += final_has_digit(line);
+		}
+		at = box;
+	}
+	o.last = o.n < f->output ? from : begins[(o.n + 1) % (f->output + 1)];
+	return o;
+}
+
+/* A program that goes on prints its progress. */
+static bool final_went_on(const struct final_error *f, const struct traceback *t, size_t mark)
+{
+	struct outputs o = final_outputs(f, final_line_end(f, t->end) + 1, mark, t);
+	return final_lines(f, t->end, mark) > FINAL_LINES ||
+	       o.n > (o.numbered ? f->output : FINAL_MESSAGE);
 }
 
 /* ---- choice ---- */
@@ -347,7 +438,7 @@ static size_t final_outputs(const struct final_error *f, size_t from, size_t to,
 static void final_try(struct final_error *f, size_t from, size_t to, const struct traceback *t)
 {
 	if (f->texts < FINAL_TEXTS)
-		f->text[f->texts++] = (struct final_text){ from, to, t };
+		f->text[f->texts++] = (struct final_text){ from, to, t, PART_ALL };
 }
 
 /* Its line, then everything up to the next traceback. */
@@ -396,9 +487,7 @@ static const struct traceback *final_decide(const struct final_error *f,
 	const struct traceback *follows = NULL;
 	for (size_t i = f->tracebacks; i-- > 0;) {
 		const struct traceback *t = &f->traceback[i];
-		size_t behind = final_line_end(f, t->end) + 1;
-		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
-		            final_outputs(f, behind, mark, t, NULL) <= f->output;
+		bool near = !final_went_on(f, t, mark);
 		if (t->handled || (t->kind >= WORD_THREAD && near)) {
 			mark = t->header;
 			continue;
@@ -416,12 +505,21 @@ static const struct traceback *final_decide(const struct final_error *f,
 	return NULL;
 }
 
+/* The start of the last f->output lines of output. */
+static size_t final_last_output(const struct final_error *f)
+{
+	struct outputs o = final_outputs(f, final_back(f, f->n, FINAL_RECENT), f->n, NULL);
+	if (o.n < f->output)
+		o = final_outputs(f, final_back(f, f->n, FINAL_LINES), f->n, NULL);
+	return o.last;
+}
+
 static void final_order(struct final_error *f)
 {
 	const struct traceback *later[FINAL_TRACEBACKS];
 	size_t n = 0;
-	size_t last = final_back(f, f->n, FINAL_LINES);
-	f->signalled = final_signalled(f, last);
+	f->signalled = final_signalled(f, final_back(f, f->n, FINAL_LINES));
+	f->last = final_last_output(f);
 	const struct traceback *t = final_decide(f, later, &n);
 	for (bool more = t != NULL; more; t--) {
 		final_try_both(f, t);
@@ -439,8 +537,10 @@ static void final_order(struct final_error *f)
 	}
 	if (f->decided)
 		return;
-	(void)final_outputs(f, last, f->n, NULL, &last);
-	final_try(f, last, f->n, NULL);
+	final_try(f, f->last, f->n, NULL);
+	f->text[f->texts - 1].part = PART_OUTPUT;
+	final_try(f, f->last, f->n, NULL);
+	f->text[f->texts - 1].part = PART_REPORTS;
 }
 
 /* ---- texts ---------- */
@@ -470,8 +570,20 @@ static void final_blank_tracebacks(struct final_error *f)
 {
 	for (size_t i = 0; i < f->tracebacks; i++) {
 		const struct traceback *t = &f->traceback[i];
-		bool silent = t->kind == WORD_IGNORED || (f->signalled && t->kind != WORD_REPORTS);
+		bool silent = t->handled || t->kind == WORD_IGNORED ||
+		              (f->signalled && t->kind != WORD_REPORTS);
 		final_blank(f, t->header, silent ? t->end : t->error);
+	}
+}
+
+/* Keeps the reports, or everything else. */
+static void final_blank_part(struct final_error *f, const struct final_text *x)
+{
+	size_t end;
+	for (size_t at = x->from; at < x->to; at = end + 1) {
+		end = final_line_end(f, final_box_end(f, at));
+		if (final_is_report(f, at, end) != (x->part == PART_REPORTS))
+			final_blank(f, at, end);
 	}
 }
 
@@ -482,8 +594,82 @@ struct span final_error_text(struct final_error *f, size_t i, size_t *at)
 	if (!x->of)
 		final_blank_tracebacks(f);
 	final_blank_names(f, x);
+	if (x->part != PART_ALL)
+		final_blank_part(f, x);
 	*at = f->at + x->from;
 	return (struct span){ f->shown + x->from, x->to - x->from };
+}
+
+/* ---- the line to quote ---------- */
+
+bool final_error_line(const struct final_error *f, struct span text, enum word_kind kind,
+                      struct match *line)
+{
+	size_t end = text.n;
+	for (size_t at = end; at > 0; end = at) {
+		at--;
+		if (text.p[at] == '\n') /* at the end of the line before */
+			continue;
+		while (at > 0 && text.p[at - 1] != '\n')
+			at--;
+		if (final_has_word(f, (struct span){ text.p + at, end - at }, kind)) {
+			*line = (struct match){ at, end };
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The last line of a part that has such a word. */
+static bool final_find(struct final_error *f, size_t from, enum final_part part,
+                       enum word_kind kind, struct match *line)
+{
+	size_t at;
+	f->text[FINAL_TEXTS] = (struct final_text){ from, f->n, NULL, part };
+	struct span text = final_error_text(f, FINAL_TEXTS, &at);
+	if (!final_error_line(f, text, kind, line))
+		return false;
+	line->start += at;
+	line->end += at;
+	return true;
+}
+
+/* The line of the exception that decides; if its message begins in a line of its own, that. */
+static struct match final_exception_line(const struct final_error *f)
+{
+	const struct final_text *x = &f->text[0];
+	size_t from = x->from;
+	size_t to = x->to;
+	struct span line = span_trim(final_span(f, from, to));
+	size_t colon = span_find(line, 0, ":");
+	while (colon + 1 == line.n || line.n == 0) {
+		if (to >= x->of->all)
+			return (struct match){ f->at + x->from, f->at + x->to };
+		from = to + 1 + (final_is_of(f, x->of, to + 1) ? x->of->name_n : 0);
+		to = final_line_end(f, from);
+		line = span_trim(final_span(f, from, to));
+		colon = SIZE_MAX - 1;
+	}
+	return (struct match){ f->at + from, f->at + to };
+}
+
+bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
+{
+	bool stopped = code == 128 + SIGINT || code == 128 + SIGKILL || code == 128 + SIGTERM;
+	bool crash = code > 128 && code != 128 + SIGABRT;
+	if (crash && final_find(f, f->last, PART_REPORTS, WORD_CRASH, line))
+		return true;
+	if (f->decided && !stopped) {
+		*line = final_exception_line(f);
+		return true;
+	}
+	return final_find(f, f->last, PART_OUTPUT, WORD_ERROR, line) ||
+	       (!stopped &&
+	        final_find(f, final_back(f, f->n, FINAL_LINES), PART_OUTPUT, WORD_ERROR, line)) ||
+	       final_find(f, f->last, PART_REPORTS, WORD_CRASH, line) ||
+	       final_find(f, f->last, PART_REPORTS, WORD_SIGNAL, line) ||
+	       (!stopped && final_find(f, f->last, PART_OUTPUT, WORD_HINT, line)) ||
+	       final_find(f, f->last, PART_REPORTS, WORD_ERROR, line);
 }
 
 /* ---- the rank ---------- */

@@ -116,6 +116,7 @@ struct exit_pattern {
 	int64_t container_code;
 	struct regex *user, *platform; /* NULL: not given */
 	bool final;                    /* `user` is searched in the final error only */
+	bool has_code;                 /* it is for one exit code only */
 	bool has_gpu, gpu_ecc;         /* gpuInfo */
 };
 

@@ -78,7 +78,7 @@ static bool spec_part(struct reader *r, const struct node *pattern, struct exit_
 }
 
 /* Patterns for other codes are not compiled. */
-static bool spec_fits_code(struct reader *r, const struct node *pattern)
+static bool spec_fits_code(struct reader *r, const struct node *pattern, struct exit_pattern *p)
 {
 	const struct node *code = node_get(pattern, "exitCode");
 	if (spec_is_null(code))
@@ -87,6 +87,7 @@ static bool spec_fits_code(struct reader *r, const struct node *pattern)
 		spec_warn(r, code, "exitCode must be an integer; the pattern is left out");
 		return false;
 	}
+	p->has_code = true;
 	return code->integer == r->code;
 }
 
@@ -110,7 +111,7 @@ static void spec_pattern(struct reader *r, const struct node *pattern, int64_t c
 		spec_warn(r, pattern, "a pattern must be a map; it is left out");
 		return;
 	}
-	if (spec_fits_code(r, pattern) && spec_regex(r, pattern, "userLogRegex", &p.user) &&
+	if (spec_fits_code(r, pattern, &p) && spec_regex(r, pattern, "userLogRegex", &p.user) &&
 	    spec_part(r, pattern, &p) && spec_regex(r, pattern, "platformLogRegex", &p.platform) &&
 	    spec_gpu(r, pattern, &p))
 		spec_add(r, &p);
@@ -359,23 +360,33 @@ static bool match_user(struct matcher *m, const struct exit_pattern *p, size_t i
 	return true;
 }
 
+/* Is it a pattern for an exit code, whatever the logs say? */
+static bool match_is_code(const struct exit_pattern *p)
+{
+	return p->has_code && !p->user && !p->platform && !p->has_gpu;
+}
+
 /* The first pattern that matches; in the last lines, of those up to the first one that is not about
- * the final error, the one whose line is the last. */
+ * the final error, the one whose line is the last.  Patterns that ask for an exit code and a text
+ * precede those that ask for an exit code only. */
 static void match_first(struct matcher *m, const struct exit_spec *s, struct exit_verdict *out)
 {
+	bool coded = false;
 	for (size_t i = 0; i < s->n && !m->late; i++) {
 		const struct exit_pattern *p = &s->v[i];
 		struct exit_verdict v = { .code = p->container_code,
 			                  .pattern = p,
 			                  .has_user = p->user != NULL,
 			                  .has_platform = p->platform != NULL };
-		if (!match_user(m, p, i, &v.user) ||
+		if ((coded && (!p->has_code || match_is_code(p))) ||
+		    !match_user(m, p, i, &v.user) ||
 		    !match_in(m, &m->platform, p->platform, i, &v.platform) || !match_gpu(m, p))
 			continue;
 		bool last = p->final && m->final_last;
-		if (!out->pattern || (last && v.user.start > out->user.start))
+		if (!out->has_user || (last && v.user.start > out->user.start))
 			*out = v;
-		if (!last)
+		coded = coded || (match_is_code(p) && out->pattern == p);
+		if (!last && !coded)
 			return;
 	}
 }

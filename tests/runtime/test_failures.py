@@ -18,7 +18,7 @@ CODES = {
     "shared-memory": {240, 135}, "cuda-illegal-access": {241}, "cuda-assert": {242}, "no-gpu": {243},
     "driver-mismatch": {224, 225, 244}, "ecc": {223}, "gpu-oom": {226, 221}, "child-signal": {245, 137, 139},
     "dataloader-killed": {227}, "host-oom": {246, 137},
-    "python-error": {255, 228, 229, 230, 231, 232, 233}, "none": {255},
+    "python-error": {255, 194, 228, 229, 230, 231, 232, 233}, "none": {255},
 }
 
 # What a command without an error in its log may get for its exit code.

@@ -71,8 +71,8 @@ $(error packages are missing, see above)
 endif
 endif
 
-# libjwt has two flavours; use the installed one.
-JWT := $(shell pkg-config --exists libjwt-gnutls 2>/dev/null && echo libjwt-gnutls || echo libjwt)
+# libjwt has two flavours; use the installed one.  Version 3 has other functions (tests/tools/deps).
+JWT := $(shell pkg-config --exists 'libjwt-gnutls < 3' 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := yaml-0.1
 PKGS_k8s := libcurl jansson zlib
 PKGS_server := libmicrohttpd $(JWT) gnutls jansson zlib

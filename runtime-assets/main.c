@@ -105,6 +105,16 @@ static int main_cmd_version(int argc, char **argv)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
+/* exec PROGRAM ARGUMENTS...: rest-lit tries with it what a program that pai-runtime starts may do.
+ */
+static int main_cmd_exec(int argc, char **argv)
+{
+	if (argc > 1)
+		(void)execv(argv[1], argv + 1);
+	perror("pai-runtime exec");
+	return 127;
+}
+
 /*
  * A static program with musl has no loader that makes relocated tables read-only (RELRO), so it
  * does that itself.  With glibc it has no effect.
@@ -146,6 +156,7 @@ static const struct command {
 	{ "git-move", cmd_git_move, "plugin git: clone a repository into a directory" },
 	{ "check-api", cmd_check_api, "check the access of this pod to the API server" },
 	{ "mount-overlay", cmd_mount_overlay, NULL }, /* for images on one machine */
+	{ "exec", main_cmd_exec, NULL },
 	{ "shim", cmd_shim, NULL }, /* rest-lit starts it on a machine without a cluster */
 	{ "version", main_cmd_version, "the version, the libraries, the origin and the paths" },
 };

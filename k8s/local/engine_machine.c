@@ -134,7 +134,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	/* Tasks have the user id of the server: those of several users would read files of root. */
 	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
 		return machine_other_user(e, err);
-	e->sandbox = sandbox_probe(&why) == 0;
+	e->sandbox = sandbox_probe(e->runtime, &why) == 0;
 	if (e->sandbox && root)
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "

@@ -85,9 +85,10 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
  * that users ask for. */
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);
 
-/* Starts a trivial sandbox, which takes some ms.  0, or -1 and *e (503): bubblewrap is missing, or
- * namespaces are forbidden, and what to do.  Blocks; once at start. */
-int sandbox_probe(struct err *e);
+/* Starts a trivial sandbox by pai-runtime, as a task is, which takes some ms; runtime: its absolute
+ * path, or NULL.  0, or -1 and *e (503): bubblewrap is missing, or namespaces are forbidden, to
+ * which program, and what to do.  Blocks; once at start. */
+int sandbox_probe(const char *runtime, struct err *e);
 
 /* The same for images: mounts an overlay whose directories are made below `dir` and removed. */
 int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e);

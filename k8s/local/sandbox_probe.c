@@ -8,6 +8,7 @@
 #include "k8s/local/child.h"
 #include "k8s/local/sandbox_internal.h"
 #include "k8s/local/tree.h"
+#include "k8s/local/words.h"
 
 enum { PROBE_MS = 20000 };
 
@@ -27,7 +28,23 @@ static bool probe_in_container(void)
 	       access("/var/run/secrets/kubernetes.io", F_OK) == 0;
 }
 
-/* What to do when bubblewrap has ended with this message. */
+/* What to do about AppArmor, which asks for a profile: bwrap has that of pai-runtime, which starts
+ * it, unless it has one of its own. */
+static const char *probe_apparmor(const char *runtime, bool bwrap, struct arena *a)
+{
+	return arena_printf(
+	    a,
+	    "AppArmor forbids them: printf 'abi <abi/4.0>,\\nprofile pai-runtime %s "
+	    "flags=(unconfined) {\\n  userns,\\n}\\n' "
+	    ">/etc/apparmor.d/pai-runtime && apparmor_parser -r "
+	    "/etc/apparmor.d/pai-runtime (as root)%s",
+	    runtime,
+	    bwrap ? "; if that is loaded, keep one profile for bwrap in "
+		    "/etc/apparmor.d, which allows userns: two disable each other"
+		  : "");
+}
+
+/* What to do when bubblewrap, or mount-overlay before it, has ended with this message. */
 static const char *probe_advice(struct span log)
 {
 	static const struct {
@@ -41,12 +58,6 @@ static const char *probe_advice(struct span log)
 		{ "/proc/sys/user/max_user_namespaces", 0,
 		  "this kernel forbids user namespaces: sysctl -w user.max_user_namespaces=15000 "
 		  "(as root, and in /etc/sysctl.d)" },
-		{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 1,
-		  "AppArmor forbids user namespaces: install a profile for bwrap (on Ubuntu: apt "
-		  "install apparmor-profiles && ln -s "
-		  "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && "
-		  "systemctl reload apparmor), or sysctl -w "
-		  "kernel.apparmor_restrict_unprivileged_userns=0 (as root)" },
 	};
 	if (geteuid() == 0 && span_find(log, 0, "setting up uid map") != SIZE_MAX)
 		return "root lacks the capability CAP_SETFCAP here, which user namespaces of root "
@@ -66,16 +77,21 @@ static const char *probe_advice(struct span log)
 	return "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg";
 }
 
-static int probe_failed(struct span log, struct err *e)
+static int probe_failed(const char *runtime, struct span log, struct arena *a, struct err *e)
 {
+	static const char APPARMOR[] = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 	char q[4 * QUOTE_MAX];
 	log = span_trim(log);
-	size_t n = span_chr(log, '\n');
-	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: \"%s\"; %s",
-	               quote(q, span_to(log, n)), probe_advice(log));
+	log = span_to(log, span_chr(log, '\n'));
+	bool bwrap = !span_starts(log, "mount-overlay");
+	bool apparmor =
+	    runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_setting(APPARMOR) == 1;
+	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: %s was refused: \"%s\"; %s",
+	               bwrap ? "bwrap" : "pai-runtime mount-overlay", quote(q, log),
+	               apparmor ? probe_apparmor(runtime, bwrap, a) : probe_advice(log));
 }
 
-static int probe_run(const char *const *argv, struct arena *a, struct err *e)
+static int probe_run(const char *runtime, const char *const *argv, struct arena *a, struct err *e)
 {
 	static const char *const NOTHING[] = { NULL };
 	const struct child_command command = { .argv = argv, .env = NOTHING };
@@ -85,22 +101,29 @@ static int probe_run(const char *const *argv, struct arena *a, struct err *e)
 		e->http = 503;
 		return -1;
 	}
-	return status == 0 ? 0 : probe_failed(log, e);
+	return status == 0 ? 0 : probe_failed(runtime, log, a, e);
 }
 
 static int probe_start(struct sandbox_spec spec, const char *program, struct arena *a,
                        struct err *e)
 {
 	const char *const command[] = { program, "--version", NULL };
+	struct words args = { .a = a };
 	spec.command = command;
 	const char **argv = sandbox_argv(&spec, a, e);
-	return argv ? probe_run(argv, a, e) : -1;
+	if (!argv)
+		return -1;
+	if (spec.runtime && !spec.image) /* as a task: its rights may differ from ours */
+		WORDS_ADD(&args, spec.runtime, "exec");
+	words_add_all(&args, argv);
+	return probe_run(spec.runtime, args.v, a, e);
 }
 
-int sandbox_probe(struct err *e)
+int sandbox_probe(const char *runtime, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	return probe_start((struct sandbox_spec){ 0 }, sandbox_program("bwrap", &a), &a, e);
+	return probe_start((struct sandbox_spec){ .runtime = runtime },
+	                   sandbox_program("bwrap", &a), &a, e);
 }
 
 /* The image is an empty directory, in which the runtime is shown, and the libraries of one that is

@@ -75,8 +75,11 @@ void check_resources(struct check *c)
 void check_sandbox(struct check *c)
 {
 	ERR_AUTO e = { 0 };
+	ERR_AUTO none = { 0 }; /* an item of its own */
 	bool required = !c->o->no_auth || strcmp(c->o->images, "oci") == 0;
-	if (sandbox_probe(&e) == 0)
+	const char *path = runtime_program_path(c->o, &c->arena, &none);
+	FREE_AUTO char *program = path ? realpath(path, NULL) : NULL;
+	if (sandbox_probe(program, &e) == 0)
 		check_say(c, CHECK_OK, "bubblewrap can make user namespaces", NULL);
 	else
 		SAY(c, required ? CHECK_FAILED : CHECK_WARNING, NULL, "%s: %s",
@@ -94,7 +97,7 @@ void check_images(struct check *c)
 	FREE_AUTO char *program = path ? realpath(path, NULL) : NULL;
 	if (!program || !c->dir)
 		check_say(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
-	else if (images_probe(&e) == 0 && sandbox_probe(&e) == 0 &&
+	else if (images_probe(&e) == 0 && sandbox_probe(program, &e) == 0 &&
 	         sandbox_probe_overlay(program, c->dir, &e) == 0)
 		check_say(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
 	else

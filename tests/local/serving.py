@@ -113,6 +113,38 @@ def test_host_files(check):
         check.equal("the machine", m.request("GET", "/api/v2/machine").json["hostFiles"], True)
 
 
+FORBID = os.path.join(os.path.dirname(os.path.abspath(__file__)), "forbid.py")
+# As where AppArmor asks for profiles: /proc/sys/kernel of this process.
+APPARMOR = ("cd /proc/sys/kernel && cp overflow?id cap_last_cap /var/tmp/$$ && mount -t tmpfs none /proc/sys/kernel && "
+            "cp /var/tmp/$$/* /proc/sys/kernel && rm -r /var/tmp/$$ && echo 1 >/proc/sys/kernel/apparmor_restrict_unprivileged_userns && cd / && exec \"$@\"")
+
+
+def test_namespaces_forbidden(check):
+    """The probe says which program was refused, started as a task is, and what mends it."""
+    lacks = next((p for p in ("skopeo", "umoci", "bwrap") if not shutil.which(p)), None)
+    if lacks:
+        print(f"     not tested: {lacks} is missing", flush=True)
+        return
+    with tempfile.TemporaryDirectory() as where:
+        def item(name, *before, images="oci"):
+            done = subprocess.run([*before, BINARY, "check", "--local", os.path.join(where, "jobs"), "--no-auth", "--user", "alice", "--images", images],
+                                  capture_output=True, text=True, check=False)
+            return re.search(rf"^\w+ +{name}: .*", done.stdout, re.M).group(0)
+        for calls, name, refused in (("unshare", "images", "pai-runtime mount-overlay"), ("clone", "images", "bwrap"), ("clone", "sandbox", "bwrap")):
+            said = item(name, "python3", FORBID, calls)
+            check.ok(f"{calls}, {name}", f"tasks cannot be isolated: {refused} was refused: \"" in said and "namespaces" in said, said)
+        apparmor = ["unshare", "-m", "sh", "-c", f"mkdir /var/tmp/$$ && {APPARMOR}", "sh"]
+        if subprocess.run([*apparmor, "true"], capture_output=True, check=False).returncode:
+            print("     not tested: /proc/sys/kernel cannot be covered", flush=True)
+            return
+        command = "apparmor_parser -r /etc/apparmor.d/pai-runtime"
+        profile = f"profile pai-runtime {os.path.realpath(os.path.join(os.path.dirname(BINARY), 'pai-runtime'))} flags=(unconfined)"
+        said = item("sandbox", *apparmor, "python3", FORBID, "clone")
+        check.ok("AppArmor", command in said and profile in said and "keep one profile for bwrap" in said, said)
+        said = item("sandbox", *apparmor)
+        check.ok("AppArmor does not forbid it, but /proc is covered", "allow the container an unmasked /proc" in said and command not in said, said)
+
+
 def test_log_begins_late(check):
     """Of a log that is too large, the number of bytes that are gone: by HTTP, and by `rest-lit logs`."""
     size = 401
@@ -453,6 +485,6 @@ def test_metrics_of_the_queue(check):
         is_now("now they run", 0, 2, 2, 0, 1)
 
 
-TESTS = [test_check, test_log_links, test_log_tail, test_host_files, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
+TESTS = [test_check, test_log_links, test_log_tail, test_host_files, test_namespaces_forbidden, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
          test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_a_corrected_clock,
          test_quotas_and_storages]

@@ -65,7 +65,7 @@ static int group_setup(void **state)
 	make_link("nowhere", "dangling");
 	make_link(at("server"), "job/out");
 	ERR_AUTO e = { 0 };
-	if (sandbox_probe(&e) != 0) {
+	if (sandbox_probe(NULL, &e) != 0) {
 		(void)snprintf(why, sizeof(why), "%s", err_msg(&e));
 		(void)fprintf(stderr, "skipped, real sandboxes: %s\n", why);
 		forbidden = why;

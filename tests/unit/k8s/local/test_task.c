@@ -189,7 +189,7 @@ static void test_sandbox(void **state)
 {
 	struct world *w = *state;
 	w->sandbox = true;
-	if (sandbox_probe(&w->e))
+	if (sandbox_probe(NULL, &w->e))
 		skip();
 	const char *command = arena_printf(
 	    &w->a,

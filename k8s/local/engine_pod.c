@@ -339,13 +339,12 @@ static void pod_pull(struct engine_pod *p)
 static bool pod_same_but_digits(const char *a, const char *b)
 {
 	static const char DIGITS[] = "0123456789";
-	for (; *a || *b; a++, b++) {
+	for (;; a++, b++) {
 		a += strspn(a, DIGITS);
 		b += strspn(b, DIGITS);
 		if (*a != *b || !*a)
-			break;
+			return *a == *b;
 	}
-	return *a == *b;
 }
 
 static void pod_count_pull(struct engine_pod *p, const char *why)

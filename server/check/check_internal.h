@@ -21,7 +21,8 @@ struct check {
 	struct store_reply reply;
 	bool replied;
 
-	const char *dir; /* an existing directory on the file system of --local; NULL: none */
+	const char *dir;     /* an existing directory on the file system of --local; NULL: none */
+	const char *program; /* pai-runtime, absolute; NULL: none */
 };
 
 /* Report a line of the current item; `found` often comes from arena_printf(&c->arena, ...). */

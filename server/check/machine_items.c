@@ -41,6 +41,8 @@ void check_program(struct check *c)
 {
 	ERR_AUTO e = { 0 };
 	const char *path = runtime_program_path(c->o, &c->arena, &e);
+	FREE_AUTO char *real = path ? realpath(path, NULL) : NULL;
+	c->program = real ? arena_dup(&c->arena, span_of(real)) : NULL;
 	if (path)
 		check_say(c, CHECK_OK, path, NULL);
 	else
@@ -75,11 +77,8 @@ void check_resources(struct check *c)
 void check_sandbox(struct check *c)
 {
 	ERR_AUTO e = { 0 };
-	ERR_AUTO none = { 0 }; /* an item of its own */
 	bool required = !c->o->no_auth || strcmp(c->o->images, "oci") == 0;
-	const char *path = runtime_program_path(c->o, &c->arena, &none);
-	FREE_AUTO char *program = path ? realpath(path, NULL) : NULL;
-	if (sandbox_probe(program, &e) == 0)
+	if (sandbox_probe(c->program, &e) == 0)
 		check_say(c, CHECK_OK, "bubblewrap can make user namespaces", NULL);
 	else
 		SAY(c, required ? CHECK_FAILED : CHECK_WARNING, NULL, "%s: %s",
@@ -93,12 +92,10 @@ void check_images(struct check *c)
 		check_say(c, CHECK_OK, "tasks see the files of this machine (--images=host)", NULL);
 		return;
 	}
-	const char *path = runtime_program_path(c->o, &c->arena, &e);
-	FREE_AUTO char *program = path ? realpath(path, NULL) : NULL;
-	if (!program || !c->dir)
+	if (!c->program || !c->dir)
 		check_say(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
-	else if (images_probe(&e) == 0 && sandbox_probe(program, &e) == 0 &&
-	         sandbox_probe_overlay(program, c->dir, &e) == 0)
+	else if (images_probe(&e) == 0 && sandbox_probe(c->program, &e) == 0 &&
+	         sandbox_probe_overlay(c->program, c->dir, &e) == 0)
 		check_say(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
 	else
 		SAY(c, c->o->images[0] ? CHECK_FAILED : CHECK_WARNING,

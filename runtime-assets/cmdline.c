@@ -73,14 +73,28 @@ void shell_path(struct str *out, const char *path)
 		shell_word(out, span_of(path));
 }
 
+/* errexit, nounset, and pipefail where the shell supports it (an unknown option ends dash, hence
+ * the subshell).  Where the pipe of `run` has a directory in /proc, bash leaves there which line
+ * fails: status, flags, pid, pid of the subshell, line, line of the script that called it, first
+ * word. */
+static const char HEADER[] =
+    "set -o errexit; set -o nounset; "
+    "if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi; "
+    "case \"${BASH_VERSION-}${RUNTIME_LOG_PIPE-}\" in [4-9]*/proc/[0-9]*) trap '{ builtin printf "
+    "\"%s%.0s\" \"$?:$-:$$:$BASHPID:$LINENO:"
+    "${BASH_LINENO[${#BASH_LINENO[@]}>1?${#BASH_LINENO[@]}-2:0]-}:"
+    "${BASH_COMMAND%%[[:space:]]*}\" \"$_\"; } 2>/dev/null >|'\"${RUNTIME_LOG_PIPE%/*}/"
+    "101\" ERR;; esac; ";
+_Static_assert(SHELL_REPORT_FD == 101, "the header has it");
+
 void shell_header(struct str *out)
 {
-	str_puts(out, "#!/bin/bash\n"
-	              "\n"
-	              "set -o errexit\n"
-	              "set -o nounset\n"
-	              "if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi\n"
-	              "\n");
+	str_puts(out, HEADER);
+}
+
+struct span shell_body(struct span script)
+{
+	return span_from(script, span_starts(script, HEADER) ? sizeof(HEADER) - 1 : 0);
 }
 
 enum { ARGV_MAX = 4096 };
@@ -215,7 +229,7 @@ static int argv_line(struct span s, size_t *at, struct arena *a, char **list)
 
 enum argv_kind argv_split(struct span script, struct arena *a, char ***argv)
 {
-	struct span s = argv_skip_header(script);
+	struct span s = argv_skip_header(shell_body(script));
 	if (s.n == 0)
 		return ARGV_NONE;
 	char **list = ARENA_NEW(a, char *, ARGV_MAX);

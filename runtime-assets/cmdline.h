@@ -50,9 +50,13 @@ void shell_word(struct str *out, struct span text);
 /* Appends a path: bare if it needs no quotes, else as a word. */
 void shell_path(struct str *out, const char *path);
 
-/* Appends the first lines of user.sh, precommands.sh and postcommands.sh: errexit, nounset, and
- * pipefail where the shell supports it (an unknown option ends dash, hence the subshell). */
+/* Appends the beginning of the first line of user.sh, precommands.sh and postcommands.sh: errexit,
+ * nounset and pipefail.  Commands follow on the same line, so that shells count their lines.  If
+ * errexit ends bash, it has written to descriptor SHELL_REPORT_FD of `run` where. */
 void shell_header(struct str *out);
+enum { SHELL_REPORT_FD = 101 };
+/* What follows the header; all of the text if it has none. */
+struct span shell_body(struct span script);
 
 enum argv_kind {
 	ARGV_NONE,   /* only the header that init writes, comments and blank lines */

@@ -41,6 +41,9 @@ void layout_init(struct layout *l, const char *root, struct arena *a);
 #define SSH_PRIVATE "ssh-privatekey"
 #define SSH_BIN     "bin"
 
+/* In layout.runtime_d: for each line of user.sh, the line of the job that it is. */
+#define USER_LINES "user.lines"
+
 /* "dir/name" in the arena. */
 const char *path_join(struct arena *a, const char *dir, const char *name);
 

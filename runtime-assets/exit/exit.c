@@ -20,7 +20,7 @@
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/say.h"
 
-enum { OUTPUT_MAX = 4 << 20, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
+enum { OUTPUT_MAX = 4 << 20, REASON_MAX = 1024, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
 
 /* ---- GPU errors: output of nvidia-smi -------------------------------------------------------- */
 
@@ -275,6 +275,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	const struct match *in_platform = v.has_platform ? &v.platform : NULL;
 	struct excerpt user_part;
 	struct excerpt platform_part;
+	STR_AUTO reason = STR_INIT(REASON_MAX);
 	STR_AUTO matched_user = STR_INIT(MATCHED_TEXT_MAX);
 	STR_AUTO matched_platform = STR_INIT(MATCHED_TEXT_MAX);
 	excerpt_make(&user_part, &c.user, in_user, EXCERPT_USER_LINES);
@@ -284,12 +285,14 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 		excerpt_matched(&matched_user, &c.user, in_user);
 	if (in_platform)
 		excerpt_matched(&matched_platform, &c.platform, in_platform);
+	failed_line(input, &c.user, &reason);
 	struct summary s = {
 		.code = v.code,
 		.user_code = input->code,
 		.rank = v.rank,
 		.ended_ms = input->ended_ms,
 		.trigger = input->trigger,
+		.reason = str_view(&reason),
 		.matched_user = in_user ? &matched_user : NULL,
 		.matched_platform = in_platform ? &matched_platform : NULL,
 		.has_gpu = p->has_gpu,

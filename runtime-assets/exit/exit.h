@@ -18,6 +18,13 @@ enum {
 	    16 << 10 /* a user log below this is preceded by as much of the rotated one */
 };
 
+/* What is known of the shell that ran the user's command. */
+struct exit_shell {
+	const char *path;          /* of user.sh, as in the shell's messages */
+	struct span script, lines; /* its text, and USER_LINES; empty: not known */
+	struct span report;        /* what it wrote by shell_header; empty: nothing */
+};
+
 struct exit_input {
 	int code;            /* of the user's command (128 + n for signal n) */
 	const char *trigger; /* "postCommands" when those failed; NULL */
@@ -27,6 +34,7 @@ struct exit_input {
 	struct span spec;    /* YAML text; empty: none */
 	int64_t deadline_ms; /* on clock_ms(): afterwards code 255 and the ends of logs */
 	const char *root;    /* before the path of nvidia-smi; NULL in a pod */
+	const struct exit_shell *shell; /* NULL: the command had none */
 };
 
 /* Returns the code for the container and appends the termination message with both markers (none if

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * Explaining failures.  exit.c has the command and the GPU check, exitspec.c the specification and
- * its matching, finalerror.c the final error of a log, termination.c log excerpts and the message.
+ * its matching, finalerror.c the final error of a log, failedline.c the line of the commands that
+ * failed, termination.c log excerpts and the message.
  * Begin with exit_explain() in exit.c.
  */
 #include "base/arena.h"
@@ -148,6 +149,12 @@ struct exit_case {
 /* The first pattern that matches. */
 void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out);
 
+/* ---- failedline.c ---------------------------------------------------------------------------- */
+
+/* Appends a sentence about the line of the job's commands that ended the shell, or the variable
+ * that was not set; nothing if that is not known. */
+void failed_line(const struct exit_input *in, struct log_text *log, struct str *out);
+
 /* ---- exit.c: GPUs ---------------------------------------------------------------------------- */
 
 /* Does nvidia-smi report double-bit errors since the last reboot?  Waits at most 1 s. */
@@ -183,6 +190,7 @@ struct summary {
 	int64_t code, user_code, rank;                     /* rank -1: absent */
 	int64_t ended_ms;                                  /* 0: absent */
 	const char *trigger;                               /* NULL: absent */
+	struct span reason;                                /* empty: absent */
 	const struct str *matched_user, *matched_platform; /* NULL: absent */
 	bool has_gpu, gpu_ecc;
 	const struct excerpt *user, *platform;

@@ -467,6 +467,11 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 	}
 	if (s->rank >= 0)
 		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
+	if (s->reason.n) {
+		str_puts(out, "reason: ");
+		yaml_quoted(out, s->reason);
+		str_puts(out, "\n");
+	}
 	static const char *const KEYS[PARTS] = {
 		"matchedUserLogString: ", "matchedPlatformLogString: ", "  user: ", "  platform: "
 	};

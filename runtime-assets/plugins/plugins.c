@@ -493,6 +493,7 @@ static void plugins_caller(struct plugins *all, const char *name, const struct s
 {
 	STR_AUTO text = STR_INIT(SCRIPT_MAX + 1000);
 	shell_header(&text);
+	str_char(&text, '\n');
 	str_span(&text, str_view(calls));
 	plugins_file(all, path_join(all->a, all->at->runtime_d, name),
 	             arena_span(all->a, str_view(&text)), 0755);
@@ -607,8 +608,6 @@ int step_plugins(struct init *in, struct err *e)
 /* user.sh is USER_CMD with its secrets, or `commands` of RUNTIME_CONFIG in a bare pod.  The log
  * gets the text without secrets. */
 
-enum { COMMAND_MAX = 4 << 20 };
-
 static void command_tell(struct span command)
 {
 	while (command.n > 0) {
@@ -635,37 +634,49 @@ static int command_join(const struct node *commands, struct str *out, struct err
 	return 0;
 }
 
-/* The server has replaced parameters in USER_CMD, but not in `commands`. */
-static int command_put(const struct init *in, struct str *out, struct err *e)
+static int command_read(const struct init *in, struct command *c, struct err *e)
 {
 	const char *command = env_get("USER_CMD");
-	struct job job;
-	bool bare = plugins_job(in, &job);
-	if (command) {
-		command_tell(span_of(command));
-		if (!job.secrets) {
-			str_puts(out, command);
-			return 0;
-		}
-		return job_fill_secrets(&job, span_of(command), out, e);
-	}
+	bool bare = plugins_job(in, &c->job);
 	STR_AUTO text = STR_INIT(COMMAND_MAX);
-	if (command_join(bare ? node_get(in->runtime_config, "commands") : NULL, &text, e))
+	c->a = in->a;
+	c->parameters = !command;
+	if (command)
+		str_puts(&text, command);
+	else if (command_join(bare ? node_get(in->runtime_config, "commands") : NULL, &text, e))
 		return -1;
-	command_tell(str_view(&text));
-	return job_fill(&job, str_view(&text), out, e);
+	c->text = arena_span(in->a, str_view(&text));
+	return text.full ? err_set(e, FAILED, "the command has more than %d bytes", COMMAND_MAX)
+	                 : 0;
+}
+
+int command_fill(const struct command *c, struct span text, struct str *out, struct err *e)
+{
+	if (c->parameters)
+		return job_fill(&c->job, text, out, e);
+	if (c->job.secrets)
+		return job_fill_secrets(&c->job, text, out, e);
+	str_span(out, text);
+	return 0;
 }
 
 int step_command(struct init *in, struct err *e)
 {
+	struct command c;
 	STR_AUTO script = STR_SECRET(COMMAND_MAX);
+	STR_AUTO lines = STR_INIT(COMMAND_MAX);
+	if (command_read(in, &c, e))
+		return INIT_FAILED;
+	command_tell(c.text);
 	shell_header(&script);
-	if (command_put(in, &script, e))
+	if (command_fill(&c, c.text, &script, e))
 		return INIT_FAILED;
 	if (script.full)
 		(void)err_set(e, FAILED, "the command has more than %d bytes", COMMAND_MAX);
+	command_lines(&c, str_view(&script), &lines);
 	if (script.full ||
-	    file_write(path_join(in->a, in->at.runtime_d, "user.sh"), str_view(&script), 0755, e))
+	    file_write(path_join(in->a, in->at.runtime_d, "user.sh"), str_view(&script), 0755, e) ||
+	    file_write(path_join(in->a, in->at.runtime_d, USER_LINES), str_view(&lines), 0644, e))
 		return INIT_FAILED;
 	return 0;
 }

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * The plugins of a job: commands before and after its command.  plugins.c reads them and writes
- * their scripts, and has the small plugins; git.c and ssh.c have the others.
+ * their scripts, and has the small plugins; git.c and ssh.c have the others.  lines.c is about the
+ * user's command.
  * child.c, and git-move and sshd in git.c and sshd.c, run later, in the user's container.
  * Begin with plugins_make().
  *
@@ -78,6 +79,24 @@ struct whole {
 	int64_t min, max;
 };
 int plugin_whole(const struct plugin *p, struct whole w, int64_t *value, struct err *e);
+
+/* ---- the user's command ---------------------------------------------------------------------- */
+
+enum { COMMAND_MAX = 4 << 20 };
+
+struct command {
+	struct arena *a;
+	struct job job;
+	struct span text; /* without its secrets */
+	bool parameters;  /* the server has not filled them in: USER_CMD is not set */
+};
+
+/* Appends a part of the text with its references filled in. */
+int command_fill(const struct command *c, struct span text, struct str *out, struct err *e);
+
+/* lines.c: appends for each line of the script `NUMBER TEXT`, the line of `commands` as submitted
+ * from which it was made and the beginning of its text, or `0` where this is not known. */
+void command_lines(const struct command *c, struct span script, struct str *out);
 
 /* ---- git.c ----------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -303,6 +304,8 @@ struct run {
 	char **env;
 	struct span spec;
 	const char *trigger; /* "postCommands" when those failed */
+	bool command_failed;
+	int report; /* SHELL_REPORT_FD; -1: there is none */
 	bool logs_kept;
 	int64_t grace_ms;
 	struct memory_use memory; /* at the start */
@@ -389,6 +392,16 @@ static void run_tell_missing(struct run *r, const struct environment *env)
 	}
 }
 
+/* Shells find it beside the pipe of the runtime, in the same directory of /proc. */
+static int run_open_report(void)
+{
+	FD_AUTO fd = memfd_create("pai-failed-line", MFD_CLOEXEC);
+	int at = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, SHELL_REPORT_FD);
+	if (at >= 0 && at != SHELL_REPORT_FD)
+		close(at);
+	return at == SHELL_REPORT_FD ? at : -1;
+}
+
 static void run_make_environment(struct run *r)
 {
 	struct environment env = { .a = r->a };
@@ -431,10 +444,12 @@ static int run_phase_command(struct run *r, const struct phase *p, char *const *
 	if (kind == ARGV_NONE)
 		return -1;
 	if (r->shell) {
-		char **list = ARENA_NEW(r->a, char *, 3);
-		list[0] = arena_dup(r->a, span_of(r->shell));
-		list[1] = arena_printf(r->a, "%s/%s", r->at.runtime_d, p->script);
+		char **list = ARENA_NEW(r->a, char *, 4);
 		*argv = list;
+		*list++ = arena_dup(r->a, span_of(r->shell));
+		if (shell_body(script).n < script.n) /* also while it reads the first command */
+			*list++ = arena_dup(r->a, SPAN("-e"));
+		*list = arena_printf(r->a, "%s/%s", r->at.runtime_d, p->script);
 		return 0;
 	}
 	if (kind == ARGV_SIMPLE) {
@@ -481,8 +496,11 @@ static int run_phases(struct run *r)
 		return code;
 	}
 	logs_say(&r->logs, "USER COMMAND START");
+	if (r->report >= 0)
+		(void)ftruncate(r->report, 0);
 	code = run_phase(r, &USER);
 	if (code != 0) {
+		r->command_failed = true;
 		logs_say(&r->logs, "[ERROR] USER COMMAND failed with exit code %d", code);
 		return code;
 	}
@@ -508,6 +526,22 @@ static void run_write_report(struct run *r, struct span message)
 	logs_tell(&r->logs);
 }
 
+/* NULL: the command had no shell. */
+static const struct exit_shell *run_shell_end(struct run *r)
+{
+	enum { REPORT_MAX = 4096 };
+	if (r->direct || !r->shell || !r->command_failed)
+		return NULL;
+	struct exit_shell *s = ARENA_NEW(r->a, struct exit_shell, 1);
+	char *report = ARENA_NEW(r->a, char, REPORT_MAX);
+	ssize_t n = r->report < 0 ? 0 : pread(r->report, report, REPORT_MAX, 0);
+	s->path = path_join(r->a, r->at.runtime_d, USER.script);
+	s->report = (struct span){ report, n > 0 ? (size_t)n : 0 };
+	(void)run_read(r, USER.script, SCRIPT_MAX, &s->script);
+	(void)run_read(r, USER_LINES, SCRIPT_MAX, &s->lines);
+	return s;
+}
+
 /* Returns the code for the container. */
 static int run_explain(struct run *r, int code)
 {
@@ -521,6 +555,7 @@ static int run_explain(struct run *r, int code)
 		                 .runtime_log = r->logs.runtime.fd,
 		                 .spec = r->spec,
 		                 .deadline_ms = until < end ? until : end,
+		                 .shell = run_shell_end(r),
 		                 .root = r->at.root };
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	NOTES_AUTO warnings = { 0 };
@@ -591,6 +626,7 @@ static int run_all(struct run *r)
 		logs_say(&r->logs, "error: %s", err_msg(&e));
 		return 1;
 	}
+	r->report = run_open_report();
 	r->shell = run_find_shell();
 	run_make_environment(r);
 	(void)run_read(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
@@ -613,7 +649,7 @@ static int run_all(struct run *r)
 int cmd_run(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	struct run r = { .a = &a };
+	struct run r = { .a = &a, .report = -1 };
 	const char *root = "";
 	bool help = false;
 	const struct arg args[] = { { "--root", &root, NULL },

@@ -239,16 +239,20 @@ static struct span text_in(struct span log, struct span text)
 	return span_trim(span_to(text, span_chr(text, '\n')));
 }
 
-/* The text in which the exit specification has found the cause, if it is one line; else a name. */
-static void first_put_cause(struct shower *w, const struct task_end *t, struct span matched,
+/* The text in which the exit specification has found the cause, if it is one line; else the line of
+ * the commands that failed, or a name. */
+static void first_put_cause(struct shower *w, const struct task_end *t, struct span report,
                             struct span log)
 {
 	STR_AUTO spec = STR_INIT(DIAGNOSTICS_MAX);
-	struct span text = span_trim(scan_text(matched, w->a));
+	struct span text = span_trim(scan_text(scan_get(report, "matchedUserLogString"), w->a));
+	struct span reason = scan_text(scan_get(report, "reason"), w->a);
 	if (text.n && !memchr(text.p, '\n', text.n)) {
 		text = text_in(log, text);
 	} else if (t->kind == END_FOLLOWED) {
 		text = span_of(t->why);
+	} else if (reason.n) {
+		text = reason;
 	} else {
 		exit_spec_json(&spec, w->s->spec, t->code, true);
 		text = scan_text(scan_get(str_view(&spec), "phrase"), w->a);
@@ -290,7 +294,7 @@ static void first_put(struct shower *w, const struct task_ends *all, const struc
 		show_null(w->out, ",\"time\":");
 	show_number(w->out, ",\"exitCode\":", t->code);
 	show_exit_spec(w, ",\"exitSpec\":", &t->outcome);
-	first_put_cause(w, t, scan_get(report, "matchedUserLogString"), log);
+	first_put_cause(w, t, report, log);
 	first_put_lines(w->out, log);
 	first_put_followers(w->out, all, t);
 	str_char(w->out, '}');

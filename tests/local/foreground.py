@@ -137,6 +137,20 @@ def test_run_first_failure(check):
         check.ok("the lines of the server", "the last lines of server[0]:\n" in err, err)
 
 
+def test_run_failed_line(check):
+    """The verdict has the line as the job has it: without the secret, which is nowhere."""
+    with Place() as p:
+        failing = role("true; test <% $secrets.pw %> = x") | {"commands": ["true", "true\ntest <% $secrets.pw %> = x", "echo on"]}
+        document = json.loads(job("line", worker=failing, other=role("sleep 1000"))) | {"secrets": {"pw": "S3CRET-VALUE"}}
+        code, out, err = p.run(json.dumps(document))
+        line = "line 3 of the commands ended with exit code 1: test <% $secrets.pw %> = x"
+        check.ok("the line", code == 1 and f"\n            {line}\n" in err, (code, out, err))
+        check.ok("the first failure", re.search(rf"^  first:    worker\[0\] failed first \(.*\): {re.escape(line)}$", err, re.M), err)
+        check.ok("no secret", "S3CRET" not in out + err, (out, err))
+        code, out, err = p.run(job("unset", worker=role("echo $GONE")))
+        check.ok("a variable", code == 1 and "the variable GONE is not set: line 1 of the commands: echo $GONE\n" in err, (code, err))
+
+
 def test_run_directories(check):
     """The current directory can be read, others as --mount says; files written there stay."""
     with Place() as p:
@@ -288,5 +302,5 @@ def test_run_limit(check):
             r"extras.maxDurationSec: must be at most 1, the limit for all jobs \(--max-duration\), is 2$", err, re.M), (code, err))
 
 
-TESTS = [test_run_pipe, test_run_fails, test_run_first_failure, test_run_directories, test_run_terminal,
+TESTS = [test_run_pipe, test_run_fails, test_run_first_failure, test_run_failed_line, test_run_directories, test_run_terminal,
          test_run_interrupted, test_run_killed, test_run_vanishes, test_run_side_by_side, test_run_limit]

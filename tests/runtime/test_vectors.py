@@ -20,7 +20,7 @@ MOUNTS = {
     "token": PAI + "/token-secrets/token",
 }
 # Not among the recorded files.
-OURS = ["runtime", "runtime.d/runtime_env", "runtime.d/runtime-exit-spec.yaml"]
+OURS = ["runtime", "runtime.d/runtime_env", "runtime.d/runtime-exit-spec.yaml", "runtime.d/user.lines"]
 # Shells of images that may source runtime_env.sh.
 SHELLS = [["bash"], ["bash", "--posix"], ["dash"], ["busybox", "sh"]]
 
@@ -67,7 +67,8 @@ def canonical(name, data, root):
     if not name.endswith(".sh") or name.endswith("runtime_env.sh"):
         return text
     text = text.replace(" --root ''", "")  # in a pod it is /, and left out
-    text = text.replace("if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi\n", HEADER[2] + "\n")
+    if text.startswith(HEADER[0] + ";"):  # ours is on the first line
+        text = "\n".join(HEADER) + "\n" + text.split(" ERR;; esac; ", 1)[1].removeprefix("\n")
     text = text.replace('"${PAI_SHELL:-/bin/bash}"', "/bin/bash")
     text = re.sub(r" \|\| printf 'plugin \d+ failed with %d, ignored\\n' \"\$\?\" >&2$", "", text, flags=re.M)
     lines = [line for line in text.splitlines(True) if not line.startswith("#")]

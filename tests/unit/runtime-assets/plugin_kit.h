@@ -1,5 +1,6 @@
 #pragma once
 /* Plugins of a job in a test: `struct world w = run("- {plugin: cmd, ...}"); ... done(&w);` */
+#include "runtime-assets/cmdline.h"
 #include "runtime-assets/plugins/plugins_internal.h"
 
 #include "tests/unit/base/cmocka.h"
@@ -98,9 +99,10 @@ static inline const char *file(const struct world *w, const char *name)
 /* The calls of a script, without its header. */
 static inline const char *calls(const struct world *w, const char *name)
 {
-	const char *text = strstr(file(w, name), "; fi\n\n");
-	assert_non_null(text);
-	return text + strlen("; fi\n\n");
+	struct span script = span_of(file(w, name));
+	struct span body = shell_body(script);
+	assert_true(body.n < script.n && body.p[0] == '\n');
+	return body.p + 1;
 }
 
 /* One plugin, as YAML in flow style; its script before, or why it fails. */

@@ -55,6 +55,30 @@ static void test_argv_split_simple(void **state)
 	}
 }
 
+/* Behind the header of init, on its line. */
+static void test_argv_split_behind_the_header(void **state)
+{
+	static const char *const CASES[][2] = {
+		{ "", "" },
+		{ "\n# comment\n", "" },
+		{ "/app/run 'a b'\n", "/app/run|a b" },
+		{ "# comment\n/app/run", "/app/run" },
+		{ "/app/run; true", NULL },
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		STR_AUTO script = STR_INIT(4096);
+		shell_header(&script);
+		str_puts(&script, CASES[i][0]);
+		const char *got = joined(&a, str_c(&script));
+		assert_int_equal(got == NULL, CASES[i][1] == NULL);
+		if (got)
+			assert_string_equal(got, CASES[i][1]);
+		assert_true(span_is(shell_body(str_view(&script)), CASES[i][0]));
+	}
+}
+
 static void test_argv_split_nothing(void **state)
 {
 	static const char *const CASES[] = { "", HEADER, HEADER "\n# comment\n  \n", "#!/bin/sh" };
@@ -107,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_argv_split_simple),
+		cmocka_unit_test(test_argv_split_behind_the_header),
 		cmocka_unit_test(test_argv_split_nothing),
 		cmocka_unit_test(test_argv_split_shell),
 		cmocka_unit_test(test_argv_split_nul),

@@ -361,7 +361,11 @@ static void pod_look_at_image(struct engine_pod *p)
 {
 	const struct images_status *s = images_status(p->image);
 	if (s->state == IMAGES_READY) {
-		pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)", s->digest);
+		if (s->note)
+			pod_event(p, "Warning", "Pulled", "%s", s->note);
+		else
+			pod_event(p, "Normal", "Pulled", "Successfully pulled image (%s)",
+			          s->digest);
 		p->pulls_failed = 0;
 		pod_say(p, NULL);
 		pod_run(p);

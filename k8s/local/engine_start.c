@@ -212,6 +212,8 @@ static int start_all(struct start *s, struct err *err)
 		s->keep[s->n_keep++] = images_lock_fd(p->image);
 	if (start_cgroup(s, spec, err) < 0 || start_write(s, spec, image, err) < 0)
 		return -1;
+	if (image && image->note)
+		task_log(p->dir, image->note);
 	p->pidfd = task_start(p->dir, e->runtime, e->tether[0], s->keep, s->n_keep, err);
 	return p->pidfd < 0 ? -1 : 0;
 }

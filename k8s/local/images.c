@@ -232,8 +232,7 @@ void images_run_once(struct images *m)
 
 /* ---- requests ---- */
 
-/* Names what a login may see: another login has to ask the registry itself. */
-static void images_key(char key[static STORE_HEX], const struct image *i, struct span auth)
+void images_key(char key[static STORE_HEX], const struct image *i, struct span auth)
 {
 	STR_AUTO text = STR_SECRET(IMAGES_AUTH_MAX + 4096);
 	str_printf(&text, "%s/%s:%s\n", i->host, i->repository, i->reference);
@@ -290,7 +289,8 @@ static struct images_item *images_request(struct images *m, struct span image, s
 		return same;
 	}
 	if (p->status.state == IMAGES_FAILED ||
-	    (policy == IMAGES_IF_NOT_PRESENT && images_item_take(p)))
+	    ((policy == IMAGES_IF_NOT_PRESENT || images_by_digest(&p->image)) &&
+	     images_item_take(p)))
 		return p;
 	if (waiting >= m->queue)
 		images_say(p, IMAGES_FAILED, "%zu images wait to be pulled, more are not allowed",

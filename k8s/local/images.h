@@ -29,12 +29,15 @@ struct images_status {
 	bool absent; /* FAILED: the registry says that there is no such image or no right to it */
 	/* READY: */
 	const char *digest; /* "sha256:..." */
+	const char *note;   /* the registry could not be asked about it: a sentence; NULL */
 	const char *rootfs; /* its root, never written to */
 	const char *const
 	    *env; /* of its configuration: NAME=VALUE, NULL-terminated; NULL if empty */
 	const char *directory; /* of its configuration, absolute; NULL */
 };
 
+/* ALWAYS: the registry is asked what the name means now.  It is not if the name has a digest and
+ * the image is here; if it does not answer, the image that is here is used, with a note. */
 enum images_policy { IMAGES_IF_NOT_PRESENT, IMAGES_ALWAYS };
 
 struct images;

@@ -1,5 +1,7 @@
 #pragma once
 /* What the files of images share. */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/image/image.h"
 #include "k8s/local/child.h"
@@ -27,6 +29,8 @@ int images_store_open(struct images_store *s, const char *dir, uint64_t limit, s
 void images_store_close(struct images_store *s);
 
 /* The image that a name means: its digest and a lock on it.  -1: it is not there. */
+/* A name of an image that is there. */
+void images_store_name(const struct images_store *s, const char *key, const char *hex);
 int images_store_take(const struct images_store *s, const char *key, char hex[static STORE_HEX]);
 /* Removes images that are not in use while there are more than `limit` bytes, least recently used
  * first.  -1 and *e, as a sentence on the image `hex`: the others need them. */
@@ -91,6 +95,12 @@ struct images {
 	bool notify;     /* some use has changed */
 };
 
+/* Names what a login may see: another login has to ask the registry itself. */
+void images_key(char key[static STORE_HEX], const struct image *i, struct span auth);
+static inline bool images_by_digest(const struct image *i)
+{
+	return strncmp(i->reference, "sha256:", 7) == 0;
+}
 /* Sets state and text. */
 void images_say(struct images_item *p, enum images_state state, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

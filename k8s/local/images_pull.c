@@ -26,7 +26,8 @@ static const char PULL_SCRIPT[] =
     "login='--retry-times=2 --authfile=/proc/self/fd/3'\n"
     /* Without this file skopeo refuses all. */
     "[ -e /etc/containers/policy.json ] || policy=--insecure-policy\n"
-    "run skopeo $policy inspect --raw $login ${4:+--tls-verify=false} \"$1$2\" >manifest\n"
+    "run skopeo --command-timeout=30s $policy inspect --raw $login ${4:+--tls-verify=false} "
+    "\"$1$2\" >manifest\n"
     "hex=$(sha256sum <manifest)\n"
     "hex=${hex%% *}\n"
     "exec 9>>\"../lock-$hex\"\n"
@@ -80,7 +81,6 @@ static bool pull_is_local(const char *host)
 static int pull_run(struct images_item *p, struct err *e)
 {
 	const struct image *i = &p->image;
-	bool digest = strncmp(i->reference, "sha256:", 7) == 0;
 	const char *const argv[] = {
 		"/bin/sh",
 		"-c",
@@ -88,7 +88,7 @@ static int pull_run(struct images_item *p, struct err *e)
 		"pull",
 		arena_printf(&p->a, "docker://%s/%s", i->hub ? "docker.io" : i->host,
 		             i->repository),
-		arena_printf(&p->a, "%c%s", digest ? '@' : ':', i->reference),
+		arena_printf(&p->a, "%c%s", images_by_digest(i) ? '@' : ':', i->reference),
 		p->key,
 		pull_is_local(i->host) ? "local" : "",
 		NULL,
@@ -197,12 +197,32 @@ static void pull_finish(struct images_item *p)
 		return;
 	}
 	const char *hex = p->status.digest + sizeof("sha256:") - 1;
-	if (images_store_room(&p->m->store, hex, &e) == 0)
+	if (images_store_room(&p->m->store, hex, &e) == 0) {
+		struct image exact = p->image;
+		char key[STORE_HEX];
+		exact.reference = p->status.digest;
+		images_key(key, &exact, p->auth);
+		images_store_name(&p->m->store, key, hex);
 		return;
+	}
 	(void)close(p->lock);
 	p->lock = -1;
 	(void)images_store_drop(&p->m->store, hex);
 	pull_fail(p, err_msg(&e));
+}
+
+/* The registry has not told what the name means now: what it meant before is used. */
+static void pull_use_earlier(struct images_item *p, const char *reason)
+{
+	struct stat st;
+	bool told = fstatat(p->dir, "manifest", &st, 0) == 0 && st.st_size > 0;
+	if (told || p->why || p->status.absent || !images_item_take(p))
+		return;
+	p->status.note =
+	    arena_printf(&p->a,
+	                 "the registry cannot be asked about the image %s: %s; %s is used, "
+	                 "which was pulled before",
+	                 p->name, reason, p->status.digest);
 }
 
 void images_pull_ended(struct images_item *p)
@@ -217,6 +237,7 @@ void images_pull_ended(struct images_item *p)
 	} else {
 		pull_fail(p, reason);
 		p->status.absent = !p->why && !pull_unpacks(p) && pull_says_absent(reason);
+		pull_use_earlier(p, reason);
 	}
 }
 

@@ -72,6 +72,13 @@ int images_store_take(const struct images_store *s, const char *key, char hex[st
 	return lock;
 }
 
+void images_store_name(const struct images_store *s, const char *key, const char *hex)
+{
+	char path[STORE_PATH];
+	(void)snprintf(path, sizeof(path), "refs/%s", key);
+	(void)!symlinkat(hex, s->dir, path); /* without it the registry is asked */
+}
+
 bool images_store_drop(struct images_store *s, const char *hex)
 {
 	FD_AUTO lock = images_store_lock(s, hex, LOCK_EX);

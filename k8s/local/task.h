@@ -61,6 +61,9 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 /* The Framework as JSON, with the addresses of all tasks that init shall know. */
 int task_put_framework(const char *dir, struct span object, struct err *e);
 
+/* Adds a line in brackets to the log of the app, before it starts; for readers only, so failures
+ * are ignored. */
+void task_log(const char *dir, const char *text);
 /*
  * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
  * by the shim, not by its children.  tether: the shim stops the task when the other end of this

@@ -193,6 +193,8 @@ def test_late_image(check):
             m.stop_job("holds")
             check.equal("the first runs", m.wait("all"), "SUCCEEDED")
             check.ok("the other one pulls again", wait_until(lambda: slow in m.waiting_reason("late")), m.waiting_reason("late"))
+            check.ok("a silent registry is given up", wait_until(lambda: "cannot be pulled" in m.waiting_reason("late")),
+                     m.waiting_reason("late"))
     finally:
         registry.close()
 
@@ -225,6 +227,30 @@ def test_images_with_login(check):
             seen = reasons(m, "absent")
             check.ok("absent: event", absent in seen.get("Failed", ""), seen)
             check.equal("absent: code", (m.code("absent"), end["phrase"]), (254, "ContainerImageNotExists"))
+    finally:
+        registry.close()
+
+
+def test_images_without_registry(check):
+    """An image that is here is used when its registry is gone; the log of the task and an event say so."""
+    registry, mine = prepare()
+    if registry is None:
+        return
+    try:
+        with Machine("--cpus", "8", "--images", "oci", **mine) as m:
+            uri = f"{registry.open}/team/programs:1"
+            m.start("first", {"main": role("cat /etc/hello")}, **image(uri))
+            check.equal("pulled", m.wait("first"), "SUCCEEDED")
+            digest = os.listdir(os.path.join(m.where, "images", "unpacked"))[0]
+            registry.close()
+            m.start("tag", {"main": role("cat /etc/hello")}, **image(uri))
+            m.start("digest", {"main": role("cat /etc/hello")}, **image(f"{registry.open}/team/programs@sha256:{digest}"))
+            note = f"the registry cannot be asked about the image {uri}: "
+            for name, noted in (("tag", True), ("digest", False)):
+                check.equal(f"{name}: state", m.wait(name), "SUCCEEDED")
+                log = m.log(name, "main")
+                check.ok(f"{name}: log", "hello from the image\n" in log and (f"[{note}" in log) == noted, log)
+                check.equal(f"{name}: event", note in reasons(m, name)["Pulled"], noted)
     finally:
         registry.close()
 
@@ -284,4 +310,4 @@ def test_images_of_run_without_registry(check):
         server.shutdown(socket.SHUT_RDWR)
 
 
-TESTS = [test_images_of_serve, test_late_image, test_images_with_login, test_images_of_run, test_images_of_run_without_registry]
+TESTS = [test_images_of_serve, test_late_image, test_images_with_login, test_images_without_registry, test_images_of_run, test_images_of_run_without_registry]

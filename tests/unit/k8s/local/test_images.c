@@ -296,6 +296,51 @@ static void test_pull_is_shared_and_unpacked_once(void **state)
 	assert_int_equal(images_status(a)->state, IMAGES_READY);
 }
 
+/* The name means an image that is there, as if it had been pulled. */
+static void plant(const char *name, const char *digest)
+{
+	ARENA_AUTO a = { 0 };
+	struct image i;
+	char key[STORE_HEX];
+	assert_int_equal(image_parse(span_of(name), &a, &i), 0);
+	images_key(key, &i, SPAN(""));
+	images_store_name(&m->store, key, digest + strlen("sha256:"));
+}
+
+static void test_pull_without_registry(void **state)
+{
+	(void)state;
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
+	wait_ready(u);
+	char digest[80];
+	(void)snprintf(digest, sizeof(digest), "%s", images_status(u)->digest);
+	assert_null(images_status(u)->note);
+	/* By digest it is not asked; that of another login is. */
+	FREE_AUTO char *exact = xasprintf("%s@%s", name_at(port_open, "team/ordinary"), digest);
+	u = want_as(exact, "", IMAGES_ALWAYS);
+	assert_int_equal(images_status(u)->state, IMAGES_READY);
+	u = want_as(exact, login_as("eDp5"), IMAGES_ALWAYS);
+	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
+	/* By tag it is asked; nobody listens at port 1. */
+	plant(name_at(1, "team/ordinary:1"), digest);
+	u = want_as(name_at(1, "team/ordinary:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
+	wait_ready(u);
+	assert_non_null(strstr(images_status(u)->note, "/team/ordinary:1: "));
+	assert_non_null(strstr(images_status(u)->note, digest));
+	u = want_as(name_at(1, "team/again:2"), "", IMAGES_ALWAYS);
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	/* What the registry does not have, or not for this login, is not used any more. */
+	plant(name_at(port_open, "team/gone:1"), digest);
+	u = want_as(name_at(port_open, "team/gone:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	plant(name_at(port_closed, "team/ordinary:1"), digest);
+	u = want_as(name_at(port_closed, "team/ordinary:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+}
+
 static void test_pull_with_login(void **state)
 {
 	(void)state;
@@ -595,6 +640,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_pull_gives_files_and_configuration),
 		TEST(test_pull_is_shared_and_unpacked_once),
+		TEST(test_pull_without_registry),
 		TEST(test_pull_with_login),
 		TEST(test_pull_says_what_is_absent),
 		TEST(test_pull_refuses_a_damaged_layer),

@@ -90,8 +90,7 @@ struct shim_log {
 	} line[SHIM_STREAMS];
 	char out[SHIM_OUT_MAX]; /* whole lines of the log */
 	size_t n, n_output;     /* n_output: bytes of output in `out` */
-	int64_t second;         /* of stamp */
-	char stamp[32];
+	char stamp[40];         /* the time of the lines that follow */
 };
 
 void shim_log_open(struct shim_log *l, int dir, const char *name, int64_t max);

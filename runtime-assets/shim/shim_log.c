@@ -55,21 +55,23 @@ static int shim_log_put(struct shim_log *l, struct span text)
 	return -1;
 }
 
-/* The beginning of a line; returns its length. */
-static size_t shim_log_prefix(struct shim_log *l, char out[static PREFIX_MAX], int stream,
-                              bool whole)
+/* The time of the lines that follow. */
+static void shim_log_now(struct shim_log *l)
 {
 	struct timespec now = { 0 };
+	char text[RFC3339_MAX];
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec != l->second || !l->stamp[0]) {
-		char text[RFC3339_MAX];
-		rfc3339_text(text, now.tv_sec);
-		(void)snprintf(l->stamp, sizeof(l->stamp), "%.*s", (int)strcspn(text, "Z"), text);
-		l->second = now.tv_sec;
-	}
-	int n = snprintf(out, PREFIX_MAX, "%s.%09ldZ %s %c ", l->stamp, now.tv_nsec,
-	                 STREAM_NAMES[stream], whole ? 'F' : 'P');
-	return n > 0 && n < PREFIX_MAX ? (size_t)n : 0;
+	rfc3339_text(text, now.tv_sec);
+	(void)snprintf(l->stamp, sizeof(l->stamp), "%.*s.%09ldZ ", (int)strcspn(text, "Z"), text,
+	               now.tv_nsec);
+}
+
+/* The beginning of a line; returns its end.  There can be a line for each byte of output. */
+static char *shim_log_prefix(const struct shim_log *l, char out[static PREFIX_MAX], int stream,
+                             bool whole)
+{
+	out = stpcpy(stpcpy(out, l->stamp), STREAM_NAMES[stream]);
+	return stpcpy(out, whole ? " F " : " P ");
 }
 
 /* The file before the last one is gone then: the new one begins with the number of bytes of output
@@ -93,7 +95,8 @@ static void shim_log_rotate(struct shim_log *l)
 static int shim_log_tell_lost(struct shim_log *l)
 {
 	char line[PREFIX_MAX + 128];
-	size_t n = shim_log_prefix(l, line, 1, true);
+	shim_log_now(l);
+	size_t n = (size_t)(shim_log_prefix(l, line, 1, true) - line);
 	int more = snprintf(line + n, sizeof(line) - n, "[%llu bytes of output are lost: %.80s]\n",
 	                    (unsigned long long)l->lost, strerror(l->error));
 	if (more <= 0 || shim_log_put(l, (struct span){ line, n + (size_t)more }))
@@ -121,7 +124,7 @@ static void shim_log_line(struct shim_log *l, int stream, bool whole)
 	struct span text = { l->line[stream].text, l->line[stream].n };
 	if (sizeof(l->out) - l->n < PREFIX_MAX + text.n + 1)
 		shim_log_flush(l);
-	l->n += shim_log_prefix(l, l->out + l->n, stream, whole);
+	l->n = (size_t)(shim_log_prefix(l, l->out + l->n, stream, whole) - l->out);
 	memcpy(l->out + l->n, text.p, text.n);
 	l->n += text.n;
 	l->out[l->n++] = '\n';
@@ -131,6 +134,7 @@ static void shim_log_line(struct shim_log *l, int stream, bool whole)
 
 void shim_log_write(struct shim_log *l, int stream, struct span text)
 {
+	shim_log_now(l);
 	while (text.n > 0) {
 		size_t end = span_chr(text, '\n');
 		size_t room = SHIM_LINE_MAX - l->line[stream].n;

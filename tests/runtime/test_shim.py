@@ -244,6 +244,17 @@ def test_message():
             equal(name, t.run()["app"]["message"], wanted)
 
 
+def test_short_lines():
+    """Of output that was read together, lines have one time, which is computed once."""
+    with Task("yes | head -c 2000000") as t:
+        t.run()
+        log = t.read("log.1") + t.read("log")
+        times = [line[:30] for line in log.splitlines()]
+        check("lines are there", len(times) > 300000, len(times))
+        check("few times", len(set(times)) < len(times) / 10, (len(set(times)), len(times)))
+        check("in order", times == sorted(times))
+
+
 def test_full_disk():
     """In a small file system of its own; without the right to mount, nothing is tested."""
     with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
@@ -276,5 +287,5 @@ def test_usage():
             equal(f"{spec}", (done.returncode, t.read("state")), (3, b""))
 
 
-tests(test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_message, test_full_disk, test_usage)
+tests(test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_message, test_short_lines, test_full_disk, test_usage)
 finish()

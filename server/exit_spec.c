@@ -30,6 +30,8 @@ struct exit_spec {
 	struct entry *v; /* by code */
 	size_t n;
 	const struct entry *any_failure, *any_other;
+	struct exit_word *word;
+	size_t words;
 };
 
 static int by_code(const void *a, const void *b)
@@ -160,6 +162,52 @@ static int check_codes(struct exit_spec *s, const struct path *at, const struct 
 	return 0;
 }
 
+static void read_word(const struct node *group, const struct node *text, struct exit_spec *s)
+{
+	const struct node *why = node_get(group, "why");
+	const struct node *code = node_get(group, "code");
+	const struct node *kind = node_get(group, "kind");
+	if (!node_is(text, NODE_TEXT) || !node_is(kind, NODE_TEXT) ||
+	    (!why && !span_is(node_span(kind), "ORIGIN")))
+		return;
+	s->word[s->words++] = (struct exit_word){
+		.code = node_is(code, NODE_INT) ? code->integer : 0,
+		.text = arena_dup(&s->arena, node_span(text)),
+		.why = node_is(why, NODE_TEXT) ? arena_dup(&s->arena, node_span(why)) : NULL,
+		.killed = span_is(node_span(kind), "KILLED"),
+	};
+}
+
+static void read_words(const struct node *groups, struct exit_spec *s)
+{
+	size_t n = 0;
+	for (uint32_t i = 0; i < groups->n; i++) {
+		const struct node *texts = node_get(&groups->item[i], "texts");
+		n += node_is(texts, NODE_LIST) ? texts->n : 0;
+	}
+	s->word = ARENA_NEW(&s->arena, struct exit_word, n + 1);
+	for (uint32_t i = 0; i < groups->n; i++) {
+		const struct node *texts = node_get(&groups->item[i], "texts");
+		for (uint32_t k = 0; node_is(texts, NODE_LIST) && k < texts->n; k++)
+			read_word(&groups->item[i], &texts->item[k], s);
+	}
+}
+
+/* The words of a file; of the built-in specification if it has none. */
+static void exit_spec_read_words(const struct node *root, struct exit_spec *s)
+{
+	ARENA_AUTO a = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc doc;
+	const struct node *words = node_get(root, "words");
+	if (!node_is(words, NODE_LIST) &&
+	    doc_read(EMBEDDED(exit_spec), &BUDGET_DEFAULT, &a, &doc, &warnings, &e) == 0)
+		words = node_get(&doc.root, "words");
+	if (node_is(words, NODE_LIST))
+		read_words(words, s);
+}
+
 static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
@@ -178,6 +226,7 @@ static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err
 		if (read_entry(&list->item[i], &item, s, e) < 0)
 			return -1;
 	}
+	exit_spec_read_words(&doc.root, s);
 	qsort(s->v, s->n, sizeof(*s->v), by_code);
 	return check_codes(s, &at, list, e);
 }
@@ -204,6 +253,12 @@ void exit_spec_free(struct exit_spec *s)
 		return;
 	arena_done(&s->arena);
 	free(s);
+}
+
+const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n)
+{
+	*n = s->words;
+	return s->word;
 }
 
 bool exit_spec_has(const struct exit_spec *s, int64_t code)

@@ -7,10 +7,20 @@
 
 struct exit_spec;
 
+/* A text at the end of a task: does it tell that the task followed the failure of another one? */
+struct exit_word {
+	int64_t code; /* of the task; 0: any that says little */
+	const char *text;
+	const char *why; /* NULL: it failed by itself */
+	bool killed;     /* it followed if another one ended clearly earlier */
+};
+
 /* path "": the built-in specification.  NULL and *e: 400 with the place in the file; 500 if it
  * cannot be read. */
 struct exit_spec *exit_spec_new(const char *path, struct err *e);
 void exit_spec_free(struct exit_spec *s);
+/* The words, in the order of the specification (of the built-in one if it has none). */
+const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n);
 bool exit_spec_has(const struct exit_spec *s, int64_t code);
 /* Append the entry of a code as JSON; for an unknown code the entry of 256 (above 0) or -8000, with
  * this code.  final: there are no further attempts, so the solutions do not say to wait for one. */

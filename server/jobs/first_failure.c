@@ -2,8 +2,8 @@
  * Who failed first: of all tasks of a failed attempt, the one whose own failure came first, and
  * those that only followed it.  When one process of a distributed program ends, the others lose it:
  * their connections break, or their collective operations time out, and often one of them is
- * noticed before the first.  So the time alone does not decide: CAUSES says which ends follow from
- * others.
+ * noticed before the first.  So the time alone does not decide: CAUSES and the words of the exit
+ * specification say which ends follow from others.
  *
  * Times are those of the clocks of the nodes, which differ.  pai-runtime reports milliseconds;
  * Kubernetes has whole seconds, and FrameworkController's completionTime is when the pod was gone.
@@ -11,7 +11,6 @@
 #include "server/jobs/jobs_internal.h"
 
 enum {
-	UNCLEAR = 0,           /* in CAUSES: every code that says little about the cause */
 	SLACK_MS = 1000,       /* the difference of the clocks of two nodes */
 	FIRST_READ = 4 << 20,  /* bytes of diagnostics; of further tasks only code and time count */
 	FIRST_FOLLOWERS = 100, /* shown */
@@ -23,51 +22,22 @@ enum {
 
 /* ---- causes ---------------------------------------------------------------------------------- */
 
-/*
- * The first row that has the code, and whose text is in what the task said, if it has one.  Without
- * a row it is END_ORIGIN.  docs/RUNTIME.md describes them.
- */
+/* Codes that say it whatever the task said; docs/RUNTIME.md describes them. */
 static const struct cause {
 	int64_t code;
-	const char *text;
 	enum end_kind kind;
 	const char *why;
 } CAUSES[] = {
-	/* clang-format off */
-	{ CODE_COMPLETED, NULL, END_STOPPED, "stopped when the attempt ended" },
-	{ 237, "nhandled cuda error", END_ORIGIN, NULL },
-	{ 237, "UnhandledCudaError", END_ORIGIN, NULL },
-	{ 238, "failed to listen", END_ORIGIN, NULL },
-	{ 238, "failed to bind", END_ORIGIN, NULL },
-	{ UNCLEAR, "exited on signal ", END_FOLLOWED, "reports the end of a rank" },       /* mpirun */
-	{ UNCLEAR, "srun: error: ", END_FOLLOWED, "reports the end of a rank" },
-	{ UNCLEAR, "BAD TERMINATION", END_FOLLOWED, "reports the end of a rank" },         /* MPICH */
-	{ UNCLEAR, "KILLED BY SIGNAL", END_FOLLOWED, "reports the end of a rank" },        /* Intel MPI */
-	{ UNCLEAR, " exit with status code ", END_FOLLOWED, "reports the end of a rank" }, /* Horovod */
-	{ UNCLEAR, "one or more processes", END_FOLLOWED, "reports the end of a rank" },   /* Horovod */
-	{ UNCLEAR, "Broken pipe", END_FOLLOWED, "broken pipe" },
-	{ UNCLEAR, "Connection reset", END_FOLLOWED, "connection reset" },
-	{ UNCLEAR, "Connection aborted", END_FOLLOWED, "connection reset" },
-	{ UNCLEAR, "Connection refused", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "Connection closed by", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "closed by remote host", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "No route to host", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "Socket closed", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "remote process exited", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "communicator was aborted", END_FOLLOWED, "lost its peer" },
-	{ UNCLEAR, "lost communication with", END_FOLLOWED, "lost its peer" },
-	{ 141, NULL, END_FOLLOWED, "broken pipe" },
-	{ 236, NULL, END_FOLLOWED, "a collective operation timed out" },
-	{ 237, NULL, END_FOLLOWED, "lost its peer" },
-	{ 238, NULL, END_FOLLOWED, "the rendezvous failed" },
-	{ 249, NULL, END_FOLLOWED, "another task could not be reached" },
-	{ 245, " = -15", END_KILLED, "ended by SIGTERM" }, /* DeepSpeed */
-	{ 245, ": -15", END_KILLED, "ended by SIGTERM" },  /* torchrun */
-	{ 129, NULL, END_KILLED, "ended by SIGHUP" },
-	{ 130, NULL, END_KILLED, "ended by SIGINT" },
-	{ 137, NULL, END_KILLED, "ended by SIGKILL" },
-	{ 143, NULL, END_KILLED, "ended by SIGTERM" },
-	/* clang-format on */
+	{ CODE_COMPLETED, END_STOPPED, "stopped when the attempt ended" },
+	{ 141, END_FOLLOWED, "broken pipe" },
+	{ 236, END_FOLLOWED, "a collective operation timed out" },
+	{ 237, END_FOLLOWED, "lost its peer" },
+	{ 238, END_FOLLOWED, "the rendezvous failed" },
+	{ 249, END_FOLLOWED, "another task could not be reached" },
+	{ 129, END_KILLED, "ended by SIGHUP" },
+	{ 130, END_KILLED, "ended by SIGINT" },
+	{ 137, END_KILLED, "ended by SIGKILL" },
+	{ 143, END_KILLED, "ended by SIGTERM" },
 };
 
 /* Codes of commands, of signals that others may have sent, and those for errors that only the log
@@ -78,21 +48,34 @@ static bool is_unclear(int64_t code)
 	       code == 245 || code >= 255;
 }
 
-static const struct cause *cause_of(int64_t code, struct span said)
+/* The first word of the specification for the code; NULL: none. */
+static const struct exit_word *end_word(const struct exit_spec *spec, int64_t code,
+                                        struct span said)
 {
-	for (const struct cause *c = CAUSES; c < CAUSES + sizeof(CAUSES) / sizeof(*CAUSES); c++) {
-		bool fits = c->code == UNCLEAR ? is_unclear(code) : c->code == code;
-		if (fits && (!c->text || span_find(said, 0, c->text) != SIZE_MAX))
-			return c;
+	size_t n;
+	const struct exit_word *w = exit_spec_words(spec, &n);
+	for (const struct exit_word *end = w + n; w < end; w++) {
+		if ((w->code ? w->code == code : is_unclear(code)) &&
+		    span_find(said, 0, w->text) != SIZE_MAX)
+			return w;
 	}
 	return NULL;
 }
 
-void end_classify(struct task_end *t, struct span said)
+void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
 {
-	const struct cause *c = cause_of(t->code, said);
-	t->kind = c ? c->kind : END_ORIGIN;
-	t->why = c ? c->why : NULL;
+	const struct exit_word *w = end_word(spec, t->code, said);
+	t->kind = END_ORIGIN;
+	t->why = w ? w->why : NULL;
+	if (t->why)
+		t->kind = w->killed ? END_KILLED : END_FOLLOWED;
+	for (const struct cause *c = CAUSES; !w && c < CAUSES + sizeof(CAUSES) / sizeof(*CAUSES);
+	     c++) {
+		if (c->code == t->code) {
+			t->kind = c->kind;
+			t->why = c->why;
+		}
+	}
 }
 
 /* ---- choice ---------------------------------------------------------------------------------- */
@@ -178,18 +161,19 @@ static int64_t end_time(const struct task *t, struct span report)
 	return gone_ms;
 }
 
-void ends_add(struct task_ends *all, struct span role, const struct task *t, struct arena *a)
+void ends_add(struct shower *w, struct span role, const struct task *t)
 {
 	const struct outcome *o = &t->outcome;
+	struct task_ends *all = w->ends;
 	struct span message = { NULL, 0 };
 	if (!o->has_code || o->code == 0 || o->code == CODE_REMOVED || t->index < 0)
 		return;
 	if (o->diagnostics.n <= FIRST_READ - all->read) {
-		message = said_message(o->diagnostics, a);
+		message = said_message(o->diagnostics, w->a);
 		all->read += o->diagnostics.n;
 	}
 	struct span report = said_report(message);
-	struct task_end *out = ends_push(all, a);
+	struct task_end *out = ends_push(all, w->a);
 	*out = (struct task_end){ .role = role,
 		                  .index = t->index,
 		                  .code = o->code,
@@ -197,7 +181,7 @@ void ends_add(struct task_ends *all, struct span role, const struct task *t, str
 		                  .rank = -1,
 		                  .outcome = *o };
 	(void)parse_i64(report_value(report, "\nfailedRank: "), 0, INT32_MAX, &out->rank);
-	end_classify(out, said_last(message, report));
+	end_classify(out, w->s->spec, said_last(message, report));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -291,7 +291,7 @@ static void show_role(struct shower *w, const struct role *role, size_t *n)
 		show_try(w, role, &t);
 		str_char(w->out, '}');
 		if (w->ends)
-			ends_add(w->ends, role->name, &t, w->a);
+			ends_add(w, role->name, &t);
 		first = false;
 	}
 	str_puts(w->out, "]}");

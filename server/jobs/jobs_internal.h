@@ -418,7 +418,7 @@ struct task_end {
 };
 
 /* Sets `kind` and `why` by the code and by what the task said at its end. */
-void end_classify(struct task_end *t, struct span said);
+void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said);
 /* The earliest of those that failed by themselves, else the earliest of those that followed; of
  * equal times the first in the list.  SIZE_MAX: none.  Pure. */
 size_t first_failure(const struct task_end *v, size_t n);
@@ -429,6 +429,6 @@ struct task_ends {
 	size_t read; /* bytes of diagnostics */
 };
 /* Adds the task if it has failed. */
-void ends_add(struct task_ends *all, struct span role, const struct task *t, struct arena *a);
+void ends_add(struct shower *w, struct span role, const struct task *t);
 /* Inserts `,"firstFailure":{..}` at this offset of the output, if a task has failed. */
 void show_first_failure(struct shower *w, const struct task_ends *all, size_t at);

@@ -84,8 +84,12 @@ static void test_files(void **state)
 
 static struct task_end end_of(int64_t code, const char *said, int64_t ms)
 {
+	ERR_AUTO e = { 0 };
+	static struct exit_spec *spec;
 	struct task_end t = { .code = code, .ended_ms = ms };
-	end_classify(&t, span_of(said));
+	if (!spec)
+		spec = exit_spec_new("", &e);
+	end_classify(&t, spec, span_of(said));
 	return t;
 }
 

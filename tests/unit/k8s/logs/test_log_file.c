@@ -476,13 +476,19 @@ static void test_stream_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LOG_TEST(test_streams),        LOG_TEST(test_garbage),
+		LOG_TEST(test_streams),
+		LOG_TEST(test_garbage),
 		LOG_TEST(test_before),
-		LOG_TEST(test_last_lines),     LOG_TEST(test_long),
-		LOG_TEST(test_followed),       LOG_TEST(test_followed_deleted),
-		LOG_TEST(test_none),           LOG_TEST(test_not_files),
-		LOG_TEST(test_stream),         LOG_TEST(test_stream_followed),
-		LOG_TEST(test_stream_paused),  LOG_TEST(test_stream_left),
+		LOG_TEST(test_last_lines),
+		LOG_TEST(test_long),
+		LOG_TEST(test_followed),
+		LOG_TEST(test_followed_deleted),
+		LOG_TEST(test_none),
+		LOG_TEST(test_not_files),
+		LOG_TEST(test_stream),
+		LOG_TEST(test_stream_followed),
+		LOG_TEST(test_stream_paused),
+		LOG_TEST(test_stream_left),
 		LOG_TEST(test_stream_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static int64_t ports_of(const struct run *r, size_t role, const char *label)
 	return count;
 }
 
-#define LAUNCHER(more)                                                                             \
+#define WITH_LAUNCHER(more)                                                                        \
 	TF(ROLE_OF("a", 1) ROLE_WITH("b", 1, 2) ROLE_WITH("c", 1, 1),                              \
 	   "  distributed: {framework: " more "}\n")
 
@@ -102,11 +102,11 @@ static void test_distributed_ports(void **state)
 		{ WITH("framework: torch"), 1, -1, -1 },
 		{ WITH("framework: jax, procPerNode: 1"), 1, -1, -1 },
 		{ WITH("framework: mpi, taskRoles: [c, a]"), -1, -1, 1 },
-		{ LAUNCHER("mpi"), -1, 1, -1 },
-		{ LAUNCHER("deepspeed, taskRoles: [c, a, b]"), -1, -1, 1 },
-		{ LAUNCHER("mpi, taskRoles: [a, c, b]"), -1, -1, 1 },
-		{ LAUNCHER("mpi, procPerNode: 2"), 1, -1, -1 },
-		{ LAUNCHER("torch"), 1, -1, -1 },
+		{ WITH_LAUNCHER("mpi"), -1, 1, -1 },
+		{ WITH_LAUNCHER("deepspeed, taskRoles: [c, a, b]"), -1, -1, 1 },
+		{ WITH_LAUNCHER("mpi, taskRoles: [a, c, b]"), -1, -1, 1 },
+		{ WITH_LAUNCHER("mpi, procPerNode: 2"), 1, -1, -1 },
+		{ WITH_LAUNCHER("torch"), 1, -1, -1 },
 		{ TF(ROLE_OF("worker", 1) ROLE_OF("ps", 1) ROLE_OF("chief", 1),
 		     "  distributed: {framework: tensorflow, taskRoles: [chief, worker]}\n"),
 		  1, -1, 1 },

@@ -73,8 +73,12 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 		          image->work, image->merged, "--");
 	words_add(&args, bwrap);
 	args_namespaces(&args, spec);
-	for (size_t i = 0; i < plan.n; i++)
-		args_op(&args, &plan.op[i]);
+	for (size_t i = 0; i < plan.n; i++) {
+		struct plan_op op = plan.op[i];
+		if (op.kind == PLAN_TMPFS && !op.size)
+			op.size = spec->memory;
+		args_op(&args, &op);
+	}
 	for (size_t i = 0; i < plan.n; i++) {
 		if (plan.op[i].kind == PLAN_SHADOW)
 			WORDS_ADD(&args, "--remount-ro", plan.op[i].path);

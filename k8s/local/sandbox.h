@@ -24,7 +24,7 @@ struct sandbox_mount {
 	const char *source; /* absolute; symbolic links are followed; NULL: a tmpfs */
 	const char *path;   /* in the sandbox, absolute */
 	bool writable;
-	uint64_t size; /* of a tmpfs, in bytes; 0: half of the memory */
+	uint64_t size; /* of a tmpfs, in bytes; 0: as those that every sandbox has */
 };
 
 /* A device node, at `path` in the sandbox. */
@@ -52,6 +52,7 @@ struct sandbox_spec {
 	 * mount whose source is above them. */
 	const char *const *hide;
 	size_t hide_n;
+	uint64_t memory; /* size of each tmpfs, also of /dev/shm; 0: half of the machine's memory */
 	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
 	const char *cwd;  /* in the sandbox; NULL: "/" */
 	int status_fd;    /* inherited by bubblewrap, which writes {"child-pid": PID} there: the

@@ -238,6 +238,7 @@ static const char **task_wrap(struct task_making *m, enum task_which which, cons
 		                           .devices_n = app ? m->s->n_devices : 0,
 		                           .hide = m->s->hide,
 		                           .hide_n = m->s->n_hide,
+		                           .memory = (uint64_t)m->p->app.memory,
 		                           .home = task_home(m),
 		                           .cwd = cwd,
 		                           .status_fd = STATUS_FD,

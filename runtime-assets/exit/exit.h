@@ -43,3 +43,6 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 
 /* Writes the message to the termination file.  -1 and *e. */
 int exit_report(const char *path, struct span message, struct err *e);
+/* Before the job can fill the disk: takes space for the message, if the file is there and its file
+ * system can. */
+void exit_reserve(const char *path);

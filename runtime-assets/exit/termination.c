@@ -531,19 +531,30 @@ void summary_write(const struct summary *s, struct str *out)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
+/* The kubelet mounts a file there, so it is written in place; without a mount the job could have
+ * put something else there. */
+enum { REPORT_FLAGS = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC };
+
+void exit_reserve(const char *path)
+{
+	FD_AUTO fd = open(path, REPORT_FLAGS);
+	if (fd >= 0)
+		(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, EXIT_MESSAGE_MAX); /* see exit.h */
+}
+
 int exit_report(const char *path, struct span message, struct err *e)
 {
-	/* The kubelet mounts a file there, so it is written in place; without a mount the job could
-	 * have put something else there. */
-	int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	FD_AUTO fd = open(path, flags, 0644);
+	FD_AUTO fd = open(path, REPORT_FLAGS | O_CREAT, 0644);
 	struct stat st;
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return err_set(e, FAILED, "cannot write %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
 		return err_set(e, FAILED, "cannot write %s: it is not a regular file of its own",
 		               path);
-	if (ftruncate(fd, 0) != 0 || fd_write_all(fd, message) != 0)
-		return err_set(e, FAILED, "cannot write %s: %s", path, strerror(errno));
-	return 0;
+	/* Not cut before, which would give the reserved space back. */
+	if (fd_write_all(fd, message) == 0 && ftruncate(fd, (off_t)message.n) == 0)
+		return 0;
+	int error = errno;
+	(void)!ftruncate(fd, 0);
+	return err_set(e, FAILED, "cannot write %s: %s", path, strerror(error));
 }

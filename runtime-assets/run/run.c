@@ -627,6 +627,7 @@ static int run_all(struct run *r)
 		return 1;
 	}
 	r->report = run_open_report();
+	exit_reserve(r->at.termination);
 	r->shell = run_find_shell();
 	run_make_environment(r);
 	(void)run_read(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,

@@ -379,7 +379,7 @@ def test_small_disk(check):
                                    "files": "i=0; while : >/tmp/$i; do i=$((i + 1)); done"}.items():
                     m.start(name, {"main": role("echo begins", f"({fill}) 2>/dev/null || :", "seq 100000", "exit 9")})
                     check.equal(f"{what}: {name}: state", m.wait(name), "FAILED")
-                    check.ok(f"{what}: {name}: code", m.code(name) in (9, 255), m.code(name))
+                    check.equal(f"{what}: {name}: code", (m.code(name), m.exit(name)), (255, 9))
                     check.ok(f"{what}: {name}: removed", wait_until(lambda: not m.pods()), m.pods())
                     check.equal(f"{what}: {name}: it answers", m.request("GET", f"/api/v2/jobs/alice~{name}").status, 200)
                 m.start("next", {"main": role("echo fine")})

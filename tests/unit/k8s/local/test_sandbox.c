@@ -316,6 +316,7 @@ static void test_sandbox_isolates(void **state)
 	};
 	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 3, .hide = hide, .hide_n = 1 };
 	spec.cwd = at("link");
+	spec.memory = 2 << 20;
 	expect(spec,
 	       arena_printf(&arena,
 	                    "set -eux; test \"$PWD\" = %s/link; test $$ = 1\n"
@@ -324,12 +325,14 @@ static void test_sandbox_isolates(void **state)
 	                    "no touch code; no touch /usr/local/x; no touch /etc/x; no touch /x\n"
 	                    "echo made >/usr/local/pai/made; touch /tmp/x /dev/shm/x\n"
 	                    "no dd if=/dev/zero of=/scratch/x bs=1M count=2\n"
+	                    "no dd if=/dev/zero of=/dev/shm/y bs=1M count=3\n"
+	                    "no dd if=/dev/zero of=%s/server/y bs=1M count=3\n"
 	                    "test $(ls -d /proc/[0-9]* | wc -l) -le 9\n"
 	                    "grep -q '^CapEff:.0000000000000000' /proc/self/status\n"
 	                    "grep -q '^NoNewPrivs:.1' /proc/self/status\n"
 	                    "no grep -E 'sd|vd|nvidia|fuse|kmsg|mem' <<<\"$(ls /dev)\"\n"
 	                    "no touch /sys/kernel/x; ",
-	                    top, top, top));
+	                    top, top, top, top));
 	struct stat st;
 	assert_int_equal(stat(at("a b,c:d/made"), &st), 0);
 }

@@ -44,6 +44,7 @@ enum word_kind {
 	WORD_SIGNAL,  /* of a launcher: a child was ended by the signal behind the word */
 	WORD_CRASH,   /* a process was ended by a signal */
 	WORD_SUMMARY, /* tells only that something failed */
+	WORD_ABOVE,   /* of an exception: what is printed above it tells more */
 	WORD_ERROR,   /* the line of an error */
 	WORD_HINT,    /* the same, less sure */
 	WORD_KINDS
@@ -92,6 +93,7 @@ struct final_error {
 	struct match
 	    handled;    /* the line of the exception that it came from a handler of; empty: none */
 	bool signalled; /* a launcher reports that a child was ended by a signal */
+	bool aborted;   /* one does for SIGABRT: the program itself has printed the reason */
 };
 
 /* code: the exit code of the command.  The words are borrowed until final_error_done. */

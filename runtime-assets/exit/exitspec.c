@@ -120,7 +120,8 @@ static void spec_pattern(struct reader *r, const struct node *pattern, int64_t c
 static const char *const WORD_NAMES[WORD_KINDS] = {
 	[WORD_REPORTS] = "REPORTS", [WORD_FOLLOWS] = "FOLLOWS", [WORD_THREAD] = "THREAD",
 	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",   [WORD_CRASH] = "CRASH",
-	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",     [WORD_HINT] = "HINT",
+	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",     [WORD_ABOVE] = "ABOVE",
+	[WORD_HINT] = "HINT",
 };
 
 static void spec_word(struct reader *r, const struct node *kind, const struct node *text)
@@ -412,7 +413,9 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
-	if (!out->has_user && s->words.n)
+	bool aborted = final && m.error.aborted && !m.error.signalled &&
+	               m.error.text[m.chosen].part == PART_REPORTS;
+	if ((!out->has_user || aborted) && s->words.n)
 		out->has_user = final_error_quote(&m.error, c->in->code, &out->user);
 	out->handled = m.error.handled;
 	final_error_done(&m.error);

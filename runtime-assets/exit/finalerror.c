@@ -18,7 +18,7 @@ enum {
 	FINAL_MESSAGE = 40,     /* the same if none of them has a number: a message, not progress */
 	FINAL_BOX = 12,         /* lines of a message of mpirun between two rules */
 	FINAL_BANNER = 60,      /* the same of torchrun */
-	FINAL_RECENT = 24,      /* lines in which the last lines of output are looked for first */
+	FINAL_RECENT = 80,      /* lines in which the last lines of output are looked for first */
 	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
 	FINAL_ABOVE = 4,        /* lines above a match that may name its process */
 	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
@@ -370,18 +370,25 @@ static char final_rule(const struct final_error *f, size_t at)
 	           : '\0';
 }
 
+static bool final_is_banner(const struct final_error *f, size_t from, size_t to)
+{
+	return final_is_report(f, from, to) || final_has(f, from, to, "Open MPI") ||
+	       final_has(f, from, to, "mpirun") || final_has(f, from, to, "ORTE") ||
+	       final_has(f, from, to, "PRTE");
+}
+
 /* Messages of launchers are between two rules: the second one if `at` is the first, else `at`. */
 static size_t final_box_end(const struct final_error *f, size_t at)
 {
 	size_t next = at;
 	char rule = final_rule(f, at);
-	int lines = rule == '-' ? FINAL_BOX : FINAL_BANNER;
-	for (int i = 0; i < lines && rule; i++) {
+	for (int i = 0; i < FINAL_BANNER && rule; i++) {
 		next = final_line_end(f, next) + 1;
 		if (next >= f->n)
 			break;
 		if (final_rule(f, next) == rule)
-			return rule == '-' || final_is_report(f, at, next) ? next : at;
+			return (rule == '-' && i < FINAL_BOX) || final_is_banner(f, at, next) ? next
+			                                                                      : at;
 	}
 	return at;
 }
@@ -448,11 +455,12 @@ static void final_try_both(struct final_error *f, const struct traceback *t)
 	final_try(f, t->error, t->all, t);
 }
 
-/* GPU kernels print assertions in front of the error that the program sees. */
+/* GPU kernels print assertions, and libraries warnings, in front of the error that the program
+ * sees.
+ */
 static void final_try_before(struct final_error *f, const struct traceback *t)
 {
-	if (final_has(f, t->error, t->end, "CUDA error") ||
-	    final_has(f, t->error, t->end, "cuDNN error"))
+	if (final_says(f, t->error, t->end, WORD_ABOVE))
 		final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
 }
 
@@ -468,12 +476,13 @@ static bool final_may_cause(const struct final_error *f, const struct traceback 
 
 /* Does a launcher report, behind a position, that a child was ended by a signal?  After SIGABRT (6)
  * the program itself has printed the reason. */
-static bool final_signalled(const struct final_error *f, size_t from)
+static bool final_signalled(const struct final_error *f, size_t from, bool *aborted)
 {
 	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
 		size_t at = w->kind == WORD_SIGNAL ? final_last(f, from, w->text) : SIZE_MAX;
 		if (at < f->n && f->tail[at] != '6' && f->tail[at] != 'A')
 			return true;
+		*aborted = *aborted || at < f->n;
 	}
 	return false;
 }
@@ -492,7 +501,8 @@ static const struct traceback *final_decide(const struct final_error *f,
 			mark = t->header;
 			continue;
 		}
-		if (!near || final_signalled(f, t->end) ||
+		bool aborted = false;
+		if (!near || final_signalled(f, t->end, &aborted) ||
 		    (follows && !final_may_cause(f, t, follows)))
 			return NULL;
 		if (t->kind == WORD_CAUSE)
@@ -518,7 +528,7 @@ static void final_order(struct final_error *f)
 {
 	const struct traceback *later[FINAL_TRACEBACKS];
 	size_t n = 0;
-	f->signalled = final_signalled(f, final_back(f, f->n, FINAL_LINES));
+	f->signalled = final_signalled(f, final_back(f, f->n, FINAL_LINES), &f->aborted);
 	f->last = final_last_output(f);
 	const struct traceback *t = final_decide(f, later, &n);
 	for (bool more = t != NULL; more; t--) {
@@ -664,10 +674,10 @@ bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
 		return true;
 	}
 	return final_find(f, f->last, PART_OUTPUT, WORD_ERROR, line) ||
-	       (!stopped &&
-	        final_find(f, final_back(f, f->n, FINAL_LINES), PART_OUTPUT, WORD_ERROR, line)) ||
 	       final_find(f, f->last, PART_REPORTS, WORD_CRASH, line) ||
 	       final_find(f, f->last, PART_REPORTS, WORD_SIGNAL, line) ||
+	       (!stopped &&
+	        final_find(f, final_back(f, f->n, FINAL_LINES), PART_OUTPUT, WORD_ERROR, line)) ||
 	       (!stopped && final_find(f, f->last, PART_OUTPUT, WORD_HINT, line)) ||
 	       final_find(f, f->last, PART_REPORTS, WORD_ERROR, line);
 }

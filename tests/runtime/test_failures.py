@@ -10,6 +10,7 @@ from checks import Root, TOP, check, equal, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
+TODAY = "today.yaml"
 MESSAGE = "/tmp/pai-termination-log"
 SIGNALS = {130, 131, 132, 134, 135, 136, 137, 139, 141, 143}
 # Codes that a class may get, besides that of a signal where the process itself ended by one.
@@ -18,6 +19,7 @@ CODES = {
     "shared-memory": {240, 135}, "cuda-illegal-access": {241}, "cuda-assert": {242}, "no-gpu": {243},
     "driver-mismatch": {224, 225, 244}, "ecc": {223}, "gpu-oom": {226, 221}, "child-signal": {245, 137, 139},
     "dataloader-killed": {227}, "host-oom": {246, 137},
+    "not-started": {194}, "segfault": {139}, "command": {220}, "certificate": {229}, "sigkill": {137}, "sigabrt": {134},
     "python-error": {255, 194, 228, 229, 230, 231, 232, 233}, "none": {255},
 }
 
@@ -42,7 +44,8 @@ def block(lines, indent, style):
     while n < len(lines) and (not lines[n].strip() or len(lines[n]) - len(lines[n].lstrip(" ")) > indent):
         n += 1
     first = next((line for line in lines[:n] if line.strip()), "")
-    depth = len(first) - len(first.lstrip(" "))
+    given = re.search(r"\d", style)
+    depth = indent + int(given.group()) if given else len(first) - len(first.lstrip(" "))
     text = "".join(line[depth:] + "\n" for line in lines[:n])
     if "+" not in style:
         text = text.rstrip("\n") + ("" if "-" in style else "\n")
@@ -118,6 +121,25 @@ def excerpts(file):
     print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
 
 
+def today():
+    """Logs recorded by tests/tools/record-failures: how many have the code, the retries and the line expected."""
+    cases = load(os.path.join(DATA, TODAY))
+    right = {"class": 0, "retry": 0, "line": 0}
+    for case in cases:
+        with Root() as root:
+            root.write(root.logs("user-all/current"), case["log"])
+            code = root.run("exit", "--spec", SPEC, str(case["exit_code"])).returncode
+            line = quoted((root.read(MESSAGE) or b"").decode()) or ""
+        want = CODES[case["class"]]
+        found = {"class": code in want, "retry": REACTIONS[code] == case["retry"], "line": case["has_line"] in line and "\\n" not in line}
+        for key in right:
+            right[key] += found[key]
+        if not all(found.values()):
+            print(f"{TODAY}: {case['name']}: {code}, {line[:100]!r}: wrong {[key for key in found if not found[key]]}")
+    for key, percent in (("class", 95), ("retry", 93), ("line", 85)):
+        check(f"{TODAY}: {key}: {right[key]} of {len(cases)}", 100 * right[key] >= percent * len(cases))
+
+
 def benign():
     cases = [case for file in sorted(os.listdir(DATA)) for case in load(os.path.join(DATA, file))]
     misleading = sum(bool(case.get("misleading")) for case in cases)
@@ -125,6 +147,7 @@ def benign():
 
 
 tests(benign)
-for data in sorted(os.listdir(DATA)):
+tests(today)
+for data in sorted(set(os.listdir(DATA)) - {TODAY}):
     tests(excerpts, args=(data,))
 finish()

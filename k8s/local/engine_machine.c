@@ -217,14 +217,6 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 	return machine_try_mounts(e, err);
 }
 
-static bool machine_mounts(const struct engine *e, const char *path)
-{
-	size_t i = 0;
-	while (i < e->set.n_mounts && strcmp(e->set.mounts[i].path, path) != 0)
-		i++;
-	return i < e->set.n_mounts;
-}
-
 /* A home directory is not shown only because the program was started there. */
 static void machine_cwd(struct engine *e)
 {
@@ -234,7 +226,10 @@ static void machine_cwd(struct engine *e)
 	while (*hidden && !(cwd && sandbox_hidden(*hidden, &cwd, 1)))
 		hidden++;
 	e->shows_cwd = cwd && !(*hidden && e->sandbox);
-	if (!cwd || !e->sandbox || machine_mounts(e, cwd))
+	for (size_t i = 0; cwd && i < e->set.n_mounts; i++)
+		if (strcmp(e->set.mounts[i].path, cwd) == 0)
+			return;
+	if (!cwd || !e->sandbox)
 		return;
 	if (e->shows_cwd)
 		engine_notice(e, ENGINE_NOTE,

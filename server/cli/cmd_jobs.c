@@ -104,9 +104,8 @@ static void tell_of_host_files(struct remote *r)
 	ERR_AUTO none = { 0 }; /* it is no machine */
 	REPLY_AUTO reply = { 0 };
 	struct span machine;
-	bool yes = false;
 	if (remote_get(r, "/api/v2/machine", &reply, &machine, &none) == 0 &&
-	    scan_bool(scan_get(machine, "hostFiles"), &yes) && yes)
+	    span_is(scan_get(machine, "hostFiles"), "true"))
 		(void)fputs("rest-lit: jobs of this server run on its machine's files, not in "
 		            "their images\n",
 		            stderr);

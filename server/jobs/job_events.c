@@ -168,11 +168,9 @@ static const struct kind *event_kind(const struct event *v)
  * neither an object nor a cause. */
 static bool event_is_bare(const struct event *v)
 {
-	static const char START[] = "Error: ";
-	if (!span_starts(v->message, START))
-		return false;
-	struct span word = span_from(v->message, sizeof(START) - 1);
-	return span_chr(word, ' ') == word.n;
+	enum { START = sizeof("Error: ") - 1 };
+	return span_starts(v->message, "Error: ") &&
+	       span_chr(span_from(v->message, START), ' ') == v->message.n - START;
 }
 
 static enum rank event_rank(const struct event *v)

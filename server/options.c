@@ -715,24 +715,11 @@ static const char *config_value(struct options *o, const struct node *n)
 	return NULL;
 }
 
-/* An option of these commands whose name is near; NULL. */
-static const char *option_nearest(struct span name, unsigned commands)
-{
-	struct guess g = { .name = name };
-	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
-		if ((p->commands & commands) && p->group != GROUP_FIXED)
-			guess_try(&g, p->name);
-	return g.best;
-}
-
 static void config_unknown_key(const struct member *m, struct err *e)
 {
 	char name[4 * QUOTE_MAX];
-	struct place where = { NULL, m->key_line, m->key_column };
-	const char *near = option_nearest(member_key(m), ~0U);
-	(void)err_at(e, 400, "InvalidOption", where, "there is no option \"%s\"%s%s%s",
-	             quote(name, member_key(m)), near ? ", did you mean \"" : "", near ? near : "",
-	             near ? "\"?" : "");
+	(void)err_at(e, 400, "InvalidOption", (struct place){ NULL, m->key_line, m->key_column },
+	             "there is no option \"%s\"", quote(name, member_key(m)));
 }
 
 /* Options of other commands are ignored, so that one file serves all commands. */
@@ -814,16 +801,15 @@ struct cursor {
 static int flag_unknown(const char *flag, struct span name, unsigned command, struct err *e)
 {
 	const struct option *option = option_find(name);
-	struct origin from = { flag, NOWHERE };
+	const char *near = option_nearest(name, command);
 	if (option && option->group == GROUP_FIXED)
-		return option_fixed_error(option, &from, e);
+		return option_fixed_error(option, &(struct origin){ flag, NOWHERE }, e);
 	if (option)
 		return err_set(e, 400, "InvalidOption", "%s is not an option of this command",
 		               flag);
-	const char *near = option_nearest(name, command);
 	return err_set(e, 400, "InvalidOption", "unknown option %.*s%s%s%s --help-all lists them",
-	               (int)strcspn(flag, "="), flag, near ? ", did you mean --" : "",
-	               near ? near : "", near ? "?" : ";");
+	               (int)strcspn(flag, "="), flag, near ? ", did you mean --" : "", near ?: "",
+	               near ? "?" : ";");
 }
 
 static const char *flag_value(struct cursor *c, const struct option *option, const char *equals)

@@ -296,3 +296,12 @@ void options_manual(struct str *out)
 				option_manual(out, o);
 	}
 }
+
+const char *option_nearest(struct span name, unsigned commands)
+{
+	struct guess g = { .name = name };
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
+		if ((p->commands & commands) && p->group != GROUP_FIXED)
+			guess_try(&g, p->name);
+	return g.best;
+}

@@ -235,8 +235,6 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
-/* It waits for resources again; the pull of its image goes on. */
-void pod_unbind(struct engine_pod *p);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
  * why not; if too few are free to choose from, e->ports_away says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);

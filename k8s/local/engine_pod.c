@@ -460,14 +460,6 @@ void pod_drop_ports(struct engine_pod *p)
 	free(TAKE(p->port_fd));
 }
 
-void pod_unbind(struct engine_pod *p)
-{
-	p->state = POD_QUEUED;
-	p->due_ms = 0;
-	pod_say(p, NULL);
-	pod_changes(p);
-}
-
 void pod_bind(struct engine_pod *p)
 {
 	p->state = POD_BOUND;

@@ -75,10 +75,13 @@ void grants_undo_late(struct engine_job *job)
 		if (!g->given)
 			continue;
 		grant_undo(job->e, g);
-		if (g->pod && g->pod->state < POD_STARTED)
-			pod_unbind(g->pod);
+		if (!g->pod || g->pod->state == POD_ENDED)
+			continue;
+		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
+		g->pod->due_ms = 0;
+		free(TAKE(g->pod->problem));
 	}
-	job->e->schedule = true;
+	job->look = job->e->schedule = true;
 }
 
 void grant_end(struct engine_job *job, struct engine_grant *g)

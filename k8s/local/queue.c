@@ -56,37 +56,21 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_poo
 	return room;
 }
 
-static int queue_end_order(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a;
-	int64_t y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* The first end of a job after which the pools have what their head needs. */
 static int64_t queue_when(const struct queue *q, struct queue_pool *const pools[], size_t n)
 {
-	FREE_AUTO int64_t *ends = xcalloc(q->jobs_n + 1, sizeof(int64_t));
+	int64_t at_ms = NEVER;
 	const struct queue_job *job;
-	size_t high = 0;
-	ends[high++] = q->now_ms;
 	TAILQ_FOREACH(job, &q->jobs, link)
-	if (queue_ends(job) != NEVER)
-		ends[high++] = queue_ends(job);
-	qsort(ends, high, sizeof(int64_t), queue_end_order);
-	size_t all = high;
-	for (size_t low = 0; low < high;) {
-		size_t middle = (low + high) / 2;
-		bool fits = true;
+	{
+		int64_t end_ms = queue_ends(job);
+		bool fits = end_ms < at_ms && queue_holds(job);
 		for (size_t i = 0; i < n; i++)
-			fits = fits && queue_fits(&pools[i]->head_need,
-			                          pool_free_at(q, pools[i], ends[middle]));
-		if (fits)
-			high = middle;
-		else
-			low = middle + 1;
+			fits = fits &&
+			       queue_fits(&pools[i]->head_need, pool_free_at(q, pools[i], end_ms));
+		at_ms = fits ? end_ms : at_ms;
 	}
-	return high < all ? ends[high] : NEVER;
+	return at_ms;
 }
 
 /* The head starts as soon as jobs have ended that end in time; until then others may pass it. */
@@ -329,7 +313,6 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 	job->submitted_ms = order->submitted_ms;
 	job->gang = order->gang;
 	job->limit_ms = job->end_ms = job->by_ms = NEVER;
-	q->jobs_n++;
 	TAILQ_INIT(&job->tasks);
 	struct queue_job *after = TAILQ_LAST(&q->jobs, queue_jobs);
 	while (after && queue_before(job, after))
@@ -352,7 +335,6 @@ void queue_remove(struct queue *q, struct queue_job *job)
 	if (job->cluster->pool.head == job)
 		pool_set_head(&job->cluster->pool, NULL);
 	TAILQ_REMOVE(&q->jobs, job, link);
-	q->jobs_n--;
 	job->user->jobs--;
 	free(job);
 }

@@ -96,7 +96,6 @@ struct queue {
 	struct queue_user *users;
 	size_t users_n;
 	TAILQ_HEAD(queue_jobs, queue_job) jobs;
-	size_t jobs_n;
 	size_t places;
 	void **started;
 	size_t started_n, started_cap;

@@ -129,12 +129,6 @@ static void queue_say_machine(const struct queue *q, const struct queue_job *job
 		queue_say_missing(q, out, &job->lack, room, "free");
 		return;
 	}
-	room = pool_free(&job->cluster->pool);
-	if (!queue_fits(&job->lack, room)) {
-		queue_say_missing(NULL, out, &job->lack, room, "left of the quota of ");
-		str_printf(out, "virtual cluster %s", job->cluster->name);
-		return;
-	}
 	str_puts(out, "enough is free, but kept for a larger job that is ahead");
 	if (!q->machine.head || q->machine.head == job)
 		return;
@@ -168,6 +162,12 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 		queue_say_missing(NULL, out, &all, job->cluster->pool.total, "in the quota of ");
 		str_printf(out, "virtual cluster %s", job->cluster->name);
 		break;
+	case BUSY:
+		if (queue_fits(&job->lack, pool_free(&job->cluster->pool))) {
+			queue_say_machine(q, job, out);
+			break;
+		} /* what has passed it holds its quota */
+		__attribute__((fallthrough));
 	case QUOTA:
 		str_printf(out, "waits for the quota of virtual cluster %s: ", job->cluster->name);
 		if (queue_fits(&job->lack, pool_free(&job->cluster->pool)))
@@ -179,9 +179,6 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 	case FOREIGN:
 		str_puts(out, "waits for other programs of this machine: ");
 		queue_say_missing(NULL, out, &job->lack, q->machine.total, "not held by them");
-		break;
-	case BUSY:
-		queue_say_machine(q, job, out);
 		break;
 	case NOT_SEEN:
 	case STARTS:

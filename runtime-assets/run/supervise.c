@@ -24,9 +24,7 @@ enum {
 	SLOW_POLL_MS = 100, /* and whether a slow reader has stalled */
 	GROUPS_MAX = 4,
 	RUNTIME_FD = 100, /* above what scripts use themselves */
-	MARGIN_MS = 1000, /* of the grace period, for the report */
-	FORK_TRIES = 6,
-	FORK_MS = 100 /* before the second try; doubled each time: 6.3 s in all */
+	MARGIN_MS = 1000  /* of the grace period, for the report */
 };
 
 /* The descriptors that supervise_run_once polls. */
@@ -289,10 +287,6 @@ static _Noreturn void supervise_exec(const struct launch *l)
 static pid_t supervise_spawn(const struct launch *l)
 {
 	pid_t pid = fork();
-	for (int i = 0; pid < 0 && i < FORK_TRIES; i++) { /* the machine lacks processes */
-		clock_sleep(FORK_MS << i);
-		pid = fork();
-	}
 	if (pid == 0)
 		supervise_exec(l);
 	if (pid > 0)

@@ -14,6 +14,7 @@ EMBED(exit_spec, "runtime-assets/k8s-job-exit-spec.yaml");
 enum {
 	FILE_MAX = 1 << 20,
 	ENTRY_MAX = 64 << 10, /* bytes of an entry as JSON */
+	WORDS_MAX = 256,      /* further ones are left out */
 	ANY_FAILURE = 256,    /* entry for codes above 0 that have none */
 	ANY_OTHER = -8000,    /* entry for other codes that have none */
 };
@@ -167,7 +168,7 @@ static void read_word(const struct node *group, const struct node *text, struct 
 	const struct node *why = node_get(group, "why");
 	const struct node *code = node_get(group, "code");
 	const struct node *kind = node_get(group, "kind");
-	if (!node_is(text, NODE_TEXT) || !node_is(kind, NODE_TEXT) ||
+	if (s->words == WORDS_MAX || !node_is(text, NODE_TEXT) || !node_is(kind, NODE_TEXT) ||
 	    (!why && !span_is(node_span(kind), "ORIGIN")))
 		return;
 	s->word[s->words++] = (struct exit_word){
@@ -180,12 +181,7 @@ static void read_word(const struct node *group, const struct node *text, struct 
 
 static void read_words(const struct node *groups, struct exit_spec *s)
 {
-	size_t n = 0;
-	for (uint32_t i = 0; i < groups->n; i++) {
-		const struct node *texts = node_get(&groups->item[i], "texts");
-		n += node_is(texts, NODE_LIST) ? texts->n : 0;
-	}
-	s->word = ARENA_NEW(&s->arena, struct exit_word, n + 1);
+	s->word = ARENA_NEW(&s->arena, struct exit_word, WORDS_MAX);
 	for (uint32_t i = 0; i < groups->n; i++) {
 		const struct node *texts = node_get(&groups->item[i], "texts");
 		for (uint32_t k = 0; node_is(texts, NODE_LIST) && k < texts->n; k++)

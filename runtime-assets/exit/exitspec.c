@@ -392,6 +392,19 @@ static void match_first(struct matcher *m, const struct exit_spec *s, struct exi
 	}
 }
 
+/* The line to quote where the match has none of its own: after SIGABRT the program itself has
+ * printed the reason, and the message of an exception may begin in a line of its own. */
+static void match_quote(struct matcher *m, struct exit_verdict *out)
+{
+	bool final = out->pattern && out->pattern->final;
+	bool exception = final && m->chosen == 0 && m->error.decided;
+	bool aborted = final && m->error.aborted && !m->error.signalled &&
+	               m->error.text[m->chosen].part == PART_REPORTS;
+	if (!out->has_user || exception || aborted)
+		out->has_user =
+		    final_error_quote(&m->error, exception ? 1 : m->in->code, &out->user);
+}
+
 void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
 {
 	ARENA_AUTO a = { 0 };
@@ -413,10 +426,8 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;
 	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
-	bool aborted = final && m.error.aborted && !m.error.signalled &&
-	               m.error.text[m.chosen].part == PART_REPORTS;
-	if ((!out->has_user || aborted) && s->words.n)
-		out->has_user = final_error_quote(&m.error, c->in->code, &out->user);
+	if (s->words.n)
+		match_quote(&m, out);
 	out->handled = m.error.handled;
 	final_error_done(&m.error);
 	if (m.late)

@@ -66,13 +66,16 @@ static struct span log_last_line(struct log_text *log, struct arena *a)
 /* `.../user.sh: line 3: NAME: unbound variable`, or `.../user.sh: 3: NAME: parameter not set`. */
 static bool end_by_nounset(const struct exit_shell *shell, struct span said, struct shell_end *end)
 {
+	if (!span_starts(said, shell->path))
+		return false;
 	struct span rest = span_from(said, strlen(shell->path));
-	if (!span_starts(said, shell->path) || !span_starts(rest, ": "))
+	if (!span_starts(rest, ": "))
 		return false;
 	rest = span_from(rest, span_starts(rest, ": line ") ? 7 : 2);
 	struct span line = span_next(&rest, ':');
 	end->variable = span_trim(span_next(&rest, ':'));
-	return span_only(end->variable, "_") && parse_i64(line, 1, INT32_MAX, &end->line) == 0 &&
+	return end->variable.n > 0 && span_only(end->variable, "_") &&
+	       parse_i64(line, 1, INT32_MAX, &end->line) == 0 &&
 	       (span_is(rest, " unbound variable") || span_is(rest, " parameter not set"));
 }
 

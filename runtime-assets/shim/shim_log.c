@@ -85,7 +85,7 @@ static void shim_log_rotate(struct shim_log *l)
 		return; /* the log grows */
 	close(l->fd);
 	shim_log_reopen(l);
-	size_t n = shim_log_prefix(l, line, SHIM_BEFORE, true);
+	size_t n = (size_t)(shim_log_prefix(l, line, SHIM_BEFORE, true) - line);
 	int more = snprintf(line + n, sizeof(line) - n, "%llu\n", (unsigned long long)l->written);
 	if (more > 0)
 		(void)shim_log_put(l, (struct span){ line, n + (size_t)more });

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from checks import TOP, check, equal, finish, tests
+from checks import SLOW, TOP, check, equal, finish, tests
 from plugin_kit import D, SHELLS, Pod
 
 SECRET = "S3CRET-VALUE"
@@ -43,7 +43,7 @@ class Task(Pod):
         words = ["unshare", "-m", "sh", "-ec", 'mount --bind "$0" "$(realpath /bin/bash)"; exec "$@"', shutil.which(shell),
                  os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build", "pai-runtime")))]
         return subprocess.run([*words, "run", "--root", self.path, "--logs-kept"], env=self.env, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=60 * SLOW, check=False)
 
 
 def said(name, commands, code, reason, **more):
@@ -197,7 +197,7 @@ def test_same():
                 for text in (PLAIN + script, header + script):
                     t.write(D + "/same.sh", text)
                     done = subprocess.run([*argv, t.at(D + "/same.sh")], cwd=t.path, env=t.env, stdin=subprocess.DEVNULL,
-                                          capture_output=True, timeout=60, check=False)
+                                          capture_output=True, timeout=60 * SLOW, check=False)
                     lines = re.sub(rb"line \d+|: \d+:|\d+ Terminated.*", b"", done.stderr)
                     got.append((done.returncode, done.stdout, lines))
                 equal(f"same with {shell}: {script}", got[1], got[0])

@@ -314,7 +314,9 @@ static size_t final_name(struct span line)
 {
 	size_t from = final_colours(line, 0);
 	size_t n = from;
-	char first = n < line.n ? line.p[n] : '\0';
+	char first = '\0';
+	if (n < line.n)
+		first = line.p[n];
 	if (first != '[' && first != '(')
 		return from;
 	while (n < line.n && line.p[n] != ']' && line.p[n] != ')')
@@ -364,10 +366,10 @@ static bool final_is_output(struct span line)
 static char final_rule(const struct final_error *f, size_t at)
 {
 	struct span line = final_span(f, at, final_line_end(f, at));
-	return final_begins(line, "--------") || final_begins(line, "========") ||
-	               final_begins(line, "********")
-	           ? line.p[0]
-	           : '\0';
+	if (final_begins(line, "--------") || final_begins(line, "========") ||
+	    final_begins(line, "********"))
+		return line.p[0];
+	return '\0';
 }
 
 static bool final_is_banner(const struct final_error *f, size_t from, size_t to)

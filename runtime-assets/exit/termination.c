@@ -468,7 +468,7 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 	if (s->rank >= 0)
 		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
 	if (s->reason.n) {
-		str_puts(out, "reason: ");
+		str_puts(out, "failedLine: ");
 		yaml_quoted(out, s->reason);
 		str_puts(out, "\n");
 	}

@@ -70,8 +70,13 @@ static void shim_log_now(struct shim_log *l)
 static char *shim_log_prefix(const struct shim_log *l, char out[static PREFIX_MAX], int stream,
                              bool whole)
 {
-	out = stpcpy(stpcpy(out, l->stamp), STREAM_NAMES[stream]);
-	return stpcpy(out, whole ? " F " : " P ");
+	const char *const parts[] = { l->stamp, STREAM_NAMES[stream], whole ? " F " : " P " };
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		size_t n = strlen(parts[i]);
+		memcpy(out, parts[i], n);
+		out += n;
+	}
+	return out;
 }
 
 /* The file before the last one is gone then: the new one begins with the number of bytes of output

@@ -230,7 +230,7 @@ static void first_put_cause(struct shower *w, const struct task_end *t, struct s
 {
 	STR_AUTO spec = STR_INIT(DIAGNOSTICS_MAX);
 	struct span text = span_trim(scan_text(scan_get(report, "matchedUserLogString"), w->a));
-	struct span reason = scan_text(scan_get(report, "reason"), w->a);
+	struct span reason = scan_text(scan_get(report, "failedLine"), w->a);
 	if (text.n && !memchr(text.p, '\n', text.n)) {
 		text = text_in(log, text);
 	} else if (t->kind == END_FOLLOWED) {

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-OWN = ("/tmp", "/usr/local/pai", "/usr/local/pai/logs")
+OWN = ("/tmp", "/usr/local/pai", "/usr/local/pai/logs", "/memfd:pai-failed-line")
 SMALL = 1 << 16
 
 

@@ -27,7 +27,7 @@ class Task(Pod):
         self.write(D + "/runtime-exit-spec.yaml", "[]")
         self.done = self.run("run", "--logs-kept") if not shell else self.run_with(shell)
         self.message = (self.read("/tmp/pai-termination-log") or b"").decode()
-        reason = re.search(r"^reason: (.*)$", self.message, re.M)
+        reason = re.search(r"^failedLine: (.*)$", self.message, re.M)
         self.reason = json.loads(reason[1]) if reason else None
 
     @staticmethod
@@ -106,7 +106,7 @@ def test_not_known():
         for i, args in enumerate(([], ["--", "sh", "-c", "exit 4"])):
             t.write(D + "/user.sh", "exit 4\n" if not i else "", 0o755)
             t.run("run", "--logs-kept", *args)
-            check("not known: a script without the header, a program", b"reason" not in t.read("/tmp/pai-termination-log"), i)
+            check("not known: a script without the header, a program", b"failedLine" not in t.read("/tmp/pai-termination-log"), i)
 
 
 def test_other_shells():
@@ -215,7 +215,7 @@ def test_bare():
         t.write(D + "/runtime-exit-spec.yaml", "[]")
         t.run("run", "--logs-kept")
         message = t.read("/tmp/pai-termination-log").decode()
-        check("bare pod", f'reason: "{failed(2, 1, "false <% $secrets.one %>")}"' in message and SECRET not in message, message)
+        check("bare pod", f'failedLine: "{failed(2, 1, "false <% $secrets.one %>")}"' in message and SECRET not in message, message)
 
 
 tests(test_named, test_as_submitted, test_not_known, test_other_shells, test_same, test_bare)

@@ -10,7 +10,7 @@ import time
 
 from checks import EMULATED, RUNTIME, SLOW, check, equal, finish, tests
 
-LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) ([FP]) (.*)$")
+LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr|before) ([FP]) (.*)$")
 
 
 class Task:

@@ -242,7 +242,7 @@ class JobView {
 			["Submitted", time(status.submissionTime)], ["Duration", runTime(status)],
 			["Retries", status.retries], ["Image", unusedImages(detail)],
 			...firstFacts(status.firstFailure),
-			["Cause", status.appExitMessages?.runtime?.reason],
+			["Cause", status.appExitMessages?.runtime?.failedLine],
 			...exitFacts(status.appExitCode, status.appExitSpec, status.appExitDiagnostics)]));
 		this.shown = () => attempt
 			? this.#showTasks(attempt, attempt.attemptStartedTime, attempt.attemptCompletedTime)

@@ -66,7 +66,7 @@ def test_named():
     said("a subshell over several lines", ["true", "(\ntrue\nfalse\n)"], 1, failed(2, 1, "("))
     said("a program", ["exec 2>/dev/null", "nosuchprogram a"], 127, failed(2, 127, "nosuchprogram a"))
     said("a signal", ["sh -c 'kill -9 $$'"], 137, failed(1, 137, "sh -c 'kill -9 $$'"))
-    said("a sourced file", ["echo 'false' >f.sh", "true", ". ./f.sh"], 1, failed(3, 1, ". ./f.sh"))
+    said("a sourced file", ["cd \"$(mktemp -d)\"; echo 'false' >f.sh", "true", ". ./f.sh"], 1, failed(3, 1, ". ./f.sh"))
     said("a function, with errtrace", ["set -E", "f() {\nfalse\n}", "true", "f"], 1, failed(6, 1, "f"))
     said("a long line", ["test '" + "ä" * 300 + "' = x"], 1, failed(1, 1, "test '" + "ä" * 97 + "..."))
     said("not set", ["true", "echo ${GONE}x"], 1, "the variable GONE is not set: line 2 of the commands: echo ${GONE}x")

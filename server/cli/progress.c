@@ -511,6 +511,7 @@ static void put_why(struct str *out, const struct progress *p, struct arena *a)
 	put_first(out, p, first, a);
 	put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
 	put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
+	put_field(out, "", scan_text(scan_get(runtime, "failedLine"), a));
 	put_solutions(out, scan_get(spec, "solution"), a);
 	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
 	if (!p->brief && !put_lines(out, first, a))

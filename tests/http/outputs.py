@@ -11,6 +11,7 @@ from edge import From
 from fakeapi import status
 from harness import SLOW, Connection, Server, free_port, framework_name, request_bytes, wait_until
 from logs import JOB, Place, framework_of, pod_of, refused
+from metrics import read as read_metrics
 from slow import in_threads
 from tokens import bearer, token
 from uploading import ACCOUNT, AUDIENCE, ERR, HELLO, OUT, ROUTE, frames, pod_token, upload
@@ -667,7 +668,8 @@ def closed(c):
 
 def slow_reviews(check):
     """Forged tokens wait for their TokenReviews in a queue of their address, a few of each at once."""
-    with Uploads(tasks=3) as p:
+    metrics = free_port()
+    with Uploads("--metrics-listen", f"127.0.0.1:{metrics}", tasks=3) as p:
         gate = threading.Event()
         p.api.fault("POST", "tokenreviews", until=gate)
         crowd = []
@@ -678,10 +680,16 @@ def slow_reviews(check):
             crowd.append(c)
         check.ok("of each address, 32 wait", wait_until(lambda: sum(closed(c) for c in crowd) == 120 - 64),
                  sum(closed(c) for c in crowd))
+
+        def queued():
+            return read_metrics(metrics)["rest_lit_upstream_queue"]
+
+        check.ok("those that are not under way are queued", wait_until(lambda: p.reviews_sent() + queued() == 64), queued())
+        before = queued()
         done = {}
         waiting = threading.Thread(target=lambda: done.update(code=p.upload(source="127.0.0.9")[0]))
         waiting.start()
-        check.ok("it waits for its review", wait_until(lambda: not waiting.is_alive() or p.reviews_sent() >= 16))
+        check.ok("it waits for its review", wait_until(lambda: queued() > before))
         gate.set()
         waiting.join()
         check.equal("and is kept", done["code"], 204)

@@ -496,8 +496,8 @@ static int run_phases(struct run *r)
 		return code;
 	}
 	logs_say(&r->logs, "USER COMMAND START");
-	if (r->report >= 0)
-		(void)ftruncate(r->report, 0);
+	if (r->report >= 0 && ftruncate(r->report, 0) < 0)
+		logs_say(&r->logs, "[WARN] the shell's report cannot be emptied");
 	code = run_phase(r, &USER);
 	if (code != 0) {
 		r->command_failed = true;

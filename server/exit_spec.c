@@ -168,13 +168,14 @@ static void read_word(const struct node *group, const struct node *text, struct 
 	const struct node *why = node_get(group, "why");
 	const struct node *code = node_get(group, "code");
 	const struct node *kind = node_get(group, "kind");
+	bool origin = node_is(kind, NODE_TEXT) && span_is(node_span(kind), "ORIGIN");
 	if (s->words == WORDS_MAX || !node_is(text, NODE_TEXT) || !node_is(kind, NODE_TEXT) ||
-	    (!why && !span_is(node_span(kind), "ORIGIN")))
+	    (!origin && !node_is(why, NODE_TEXT)))
 		return;
 	s->word[s->words++] = (struct exit_word){
 		.code = node_is(code, NODE_INT) ? code->integer : 0,
 		.text = arena_dup(&s->arena, node_span(text)),
-		.why = node_is(why, NODE_TEXT) ? arena_dup(&s->arena, node_span(why)) : NULL,
+		.why = origin ? NULL : arena_dup(&s->arena, node_span(why)),
 		.killed = span_is(node_span(kind), "KILLED"),
 	};
 }

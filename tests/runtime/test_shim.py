@@ -144,6 +144,7 @@ def test_short_of_resources():
         for path in (t.dir, *(os.path.join(t.dir, n) for n in os.listdir(t.dir))):
             os.chown(path, 64321, -1)
         t.shim = subprocess.Popen([*nobody, "--nproc=1:1000", RUNTIME, "shim", t.dir])
+        check("the shim is there", t.wait(b'"app"', "state"), t.read("state"))
         time.sleep(0.5)
         equal("no process yet", (t.shim.poll(), t.state()["app"]["code"]), (None, 0))
         subprocess.run([*nobody, f"--pid={t.shim.pid}", "--nproc=1000:1000"], check=True)

@@ -76,7 +76,7 @@ void shell_path(struct str *out, const char *path)
 /* errexit, nounset, and pipefail where the shell supports it (an unknown option ends dash, hence
  * the subshell).  Where the pipe of `run` has a directory in /proc, bash leaves there which line
  * fails: status, flags, pid, pid of the subshell, line, line of the script that called it, first
- * word. */
+ * word.  If it cannot, errexit still ends it with the status of the command. */
 static const char HEADER[] =
     "set -o errexit; set -o nounset; "
     "if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi; "
@@ -84,7 +84,7 @@ static const char HEADER[] =
     "\"%s%.0s\" \"$?:$-:$$:$BASHPID:$LINENO:"
     "${BASH_LINENO[${#BASH_LINENO[@]}>1?${#BASH_LINENO[@]}-2:0]-}:"
     "${BASH_COMMAND%%[[:space:]]*}\" \"$_\"; } 2>/dev/null >|'\"${RUNTIME_LOG_PIPE%/*}/"
-    "101\" ERR;; esac; ";
+    "101 || :\" ERR;; esac; ";
 _Static_assert(SHELL_REPORT_FD == 101, "the header has it");
 
 void shell_header(struct str *out)

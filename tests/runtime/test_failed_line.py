@@ -17,7 +17,7 @@ PLAIN = "set -o errexit\nset -o nounset\nif (set -o pipefail) 2>/dev/null; then 
 class Task(Pod):
     """A task of a job with these commands, after init and, if it succeeded, `run`."""
 
-    def __init__(self, commands, command=None, more="", secrets=None, run=True, shell=None):
+    def __init__(self, commands, command=None, more="", secrets=None, run=True, through=()):
         role = {"instances": 1, "commands": commands} if command is None else {"command": command}
         config = json.dumps({"taskRoles": {"worker": role}} | ({"parameters": more} if more else {}))
         super().__init__(raw=config, secrets=secrets, USER_CMD=self.joined(commands, more) if command is None else
@@ -25,7 +25,7 @@ class Task(Pod):
         if not run:
             return
         self.write(D + "/runtime-exit-spec.yaml", "[]")
-        self.done = self.run("run", "--logs-kept") if not shell else self.run_with(shell)
+        self.done = self.run_through(*through) if through else self.run("run", "--logs-kept")
         self.message = (self.read("/tmp/pai-termination-log") or b"").decode()
         reason = re.search(r"^failedLine: (.*)$", self.message, re.M)
         self.reason = json.loads(reason[1]) if reason else None
@@ -38,10 +38,9 @@ class Task(Pod):
             text = text.replace("<% $parameters." + key + " %>", value)
         return text.strip()
 
-    def run_with(self, shell):
-        """`run` in a mount namespace in which this program is bash."""
-        words = ["unshare", "-m", "sh", "-ec", 'mount --bind "$0" "$(realpath /bin/bash)"; exec "$@"', shutil.which(shell),
-                 os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build", "pai-runtime")))]
+    def run_through(self, *program):
+        """`run`, started by this program."""
+        words = [*program, os.path.abspath(os.environ.get("PAI_RUNTIME", os.path.join(TOP, "build", "pai-runtime")))]
         return subprocess.run([*words, "run", "--root", self.path, "--logs-kept"], env=self.env, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=60 * SLOW, check=False)
 
@@ -102,6 +101,7 @@ def test_not_known():
             ("a subshell with errtrace", ["set -E", "x=$(set -e; false) || true", "exit 1"], 1),
             ("a name like one", ["echo '/x/user.sh: line 1: GONE: unbound variable' >&2", "exit 1"], 1)):
         said(f"not known: {name}", commands, code, None)
+    said("not known: no descriptor for the report", ["true", "(exit 7)"], 7, None, through=("prlimit", "--nofile=80"))
     with Task(["false"], run=False) as t:
         for i, args in enumerate(([], ["--", "sh", "-c", "exit 4"])):
             t.write(D + "/user.sh", "exit 4\n" if not i else "", 0o755)
@@ -115,9 +115,11 @@ def test_other_shells():
         print("skipped: other shells: mount namespaces are forbidden")
         return
     for shell in [s for s in SHELLS if s == "dash"]:
-        said(f"{shell}: a command", ["true", "false"], 1, None, shell=shell)
+        # A mount namespace in which this program is bash.
+        through = ("unshare", "-m", "sh", "-ec", 'mount --bind "$0" "$(realpath /bin/bash)"; exec "$@"', shutil.which(shell))
+        said(f"{shell}: a command", ["true", "false"], 1, None, through=through)
         said(f"{shell}: not set", ["true", "echo $GONE"], 2, "the variable GONE is not set: line 2 of the commands: echo $GONE",
-             shell=shell)
+             through=through)
 
 
 SAME = r"""

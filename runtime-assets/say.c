@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -81,15 +80,6 @@ void say(enum say_level level, const char *fmt, ...)
 	(void)fd_write_all(STDERR_FILENO, (struct span){ line, end });
 	for (int i = 0; i < logs.n; i++)
 		(void)fd_write_all(logs.fd[i], (struct span){ line, end });
-}
-
-void rfc3339_text(char out[static RFC3339_MAX], int64_t seconds)
-{
-	time_t t = seconds;
-	struct tm tm = { 0 };
-	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
-	(void)snprintf(out, RFC3339_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
-	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
 void say_notes(const struct notes *n)

@@ -19,9 +19,3 @@ void say(enum say_level level, const char *fmt, ...) __attribute__((format(print
 
 /* Each note as a warning. */
 void say_notes(const struct notes *n);
-
-enum { RFC3339_MAX = 72 /* for any int64_t; usually 21 */ };
-
-/* Seconds since 1970 as "2026-01-31T12:00:00Z".  (strftime would add time zones and names of months
- * to the binary.) */
-void rfc3339_text(char out[static RFC3339_MAX], int64_t seconds);

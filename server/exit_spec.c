@@ -180,16 +180,6 @@ static void read_word(const struct node *group, const struct node *text, struct 
 	};
 }
 
-static void read_words(const struct node *groups, struct exit_spec *s)
-{
-	s->word = ARENA_NEW(&s->arena, struct exit_word, WORDS_MAX);
-	for (uint32_t i = 0; i < groups->n; i++) {
-		const struct node *texts = node_get(&groups->item[i], "texts");
-		for (uint32_t k = 0; node_is(texts, NODE_LIST) && k < texts->n; k++)
-			read_word(&groups->item[i], &texts->item[k], s);
-	}
-}
-
 /* The words of a file; of the built-in specification if it has none. */
 static void exit_spec_read_words(const struct node *root, struct exit_spec *s)
 {
@@ -201,8 +191,12 @@ static void exit_spec_read_words(const struct node *root, struct exit_spec *s)
 	if (!node_is(words, NODE_LIST) &&
 	    doc_read(EMBEDDED(exit_spec), &BUDGET_DEFAULT, &a, &doc, &warnings, &e) == 0)
 		words = node_get(&doc.root, "words");
-	if (node_is(words, NODE_LIST))
-		read_words(words, s);
+	s->word = ARENA_NEW(&s->arena, struct exit_word, WORDS_MAX);
+	for (uint32_t i = 0; node_is(words, NODE_LIST) && i < words->n; i++) {
+		const struct node *texts = node_get(&words->item[i], "texts");
+		for (uint32_t k = 0; node_is(texts, NODE_LIST) && k < texts->n; k++)
+			read_word(&words->item[i], &texts->item[k], s);
+	}
 }
 
 static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err *e)

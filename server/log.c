@@ -4,8 +4,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* LINE_MAX_BYTES is PIPE_BUF: a pipe takes a write of this size completely or not at all. */
 enum { LINE_MAX_BYTES = 4096, VALUE_MAX = 1024 };
@@ -92,17 +93,12 @@ void log_ms(struct line *l, const char *key, int64_t us)
 
 static void time_text(struct line *l)
 {
-	struct timespec now;
-	struct tm utc;
-	char text[32];
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
-	(void)gmtime_r(&now.tv_sec, &utc);
-	size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+	int64_t now = clock_wall_ms();
+	char text[RFC3339_MAX];
+	rfc3339_text(text, now / 1000);
 	key_text(l, "time");
-	if (format_used == LOG_JSON)
-		str_printf(&l->text, "\"%.*s.%03ldZ\"", (int)n, text, now.tv_nsec / 1000000);
-	else
-		str_printf(&l->text, "%.*s.%03ldZ", (int)n, text, now.tv_nsec / 1000000);
+	const char *quotes = format_used == LOG_JSON ? "\"" : "";
+	str_printf(&l->text, "%s%.19s.%03dZ%s", quotes, text, (int)(now % 1000), quotes);
 }
 
 struct line log_begin(enum log_level level, const char *message)

@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
@@ -51,7 +51,6 @@ enum {
 	BODY_MAX = 3145728 /* the API server's own limit */,
 	UID_LEN = 36,
 	KEY_TEXT = 255,
-	TIME_TEXT = 32,
 	DAMAGED_CODE = -8000
 };
 
@@ -250,20 +249,12 @@ static enum fault dirstore_read_body(struct work *w, json_t **object)
 
 /* ---- create ------------------------------------------------------------------------ */
 
-static void dirstore_time(char out[static TIME_TEXT])
-{
-	struct tm tm;
-	time_t now = time(NULL);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(out, TIME_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm);
-}
-
 static void stamp(struct work *w, json_t *meta)
 {
 	char uid[UUID_TEXT];
-	char when[TIME_TEXT];
+	char when[RFC3339_MAX];
 	random_uuid(uid);
-	dirstore_time(when);
+	rfc3339_text(when, clock_wall_ms() / 1000);
 	dirstore_set_text(meta, "uid", uid);
 	dirstore_set_text(meta, "creationTimestamp", when);
 	if (resource_of(w->r->kind)->namespaced)
@@ -604,8 +595,8 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	FREE_AUTO char *job = xstrndup(key, strcspn(key, "-"));
 	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
 	JSON_AUTO *framework = NULL;
-	char now[TIME_TEXT];
-	dirstore_time(now);
+	char now[RFC3339_MAX];
+	rfc3339_text(now, clock_wall_ms() / 1000);
 	bool lost = kind == KIND_FRAMEWORK;
 	int bad = lost ? files_read(&s->files, kind, key, &text)
 	               : dirstore_load(s, KIND_FRAMEWORK, job, &framework);

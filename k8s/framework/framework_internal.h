@@ -3,6 +3,7 @@
  * tests. */
 #include <jansson.h>
 
+#include "base/clock.h"
 #include "base/tree.h"
 #include "k8s/framework/framework.h"
 #include "k8s/transport/reply.h"
@@ -215,9 +216,6 @@ const char *fw_name(const struct fw_value *of);
 const char *fw_attributes(const struct fw_value *type);
 struct fw_value fw_item(const struct fw_value *list, size_t i, enum node_type type);
 
-/* "2006-01-02T15:04:05Z"; out is NUL-terminated. */
-enum { FW_TIME_MAX = 80 };
-void fw_time_text(char out[static FW_TIME_MAX], int64_t s);
 /* Text in quotes: <, >, &, U+2028 and U+2029 are escaped. */
 void fw_go_text(struct str *out, const char *text);
 /* `,"KEY":`, without the comma after a brace. */

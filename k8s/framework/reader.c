@@ -102,8 +102,8 @@ int64_t fw_time(const struct fw_value *of, const char *key, bool needed)
 		return FW_NO_TIME;
 	struct tm tm = { 0 };
 	int64_t s = strptime(v.n->text, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
-	char again[FW_TIME_MAX];
-	fw_time_text(again, s);
+	char again[RFC3339_MAX];
+	rfc3339_text(again, s);
 	if (strcmp(again, v.n->text) != 0) /* also a 31st of February */
 		fw_bad(&v, "must be a time as in 2006-01-02T15:04:05Z");
 	return s;
@@ -139,15 +139,6 @@ const char *fw_name(const struct fw_value *of)
 }
 
 /* ---- JSON as Go writes it ---- */
-
-void fw_time_text(char out[static FW_TIME_MAX], int64_t s)
-{
-	time_t t = s;
-	struct tm tm = { 0 };
-	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
-	(void)snprintf(out, FW_TIME_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
-	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
-}
 
 void fw_go_text(struct str *out, const char *text)
 {

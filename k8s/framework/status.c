@@ -375,9 +375,9 @@ static void write_text(struct str *out, const char *text)
 
 static void write_time(struct str *out, int64_t s)
 {
-	char text[FW_TIME_MAX] = "";
+	char text[RFC3339_MAX] = "";
 	if (s != FW_NO_TIME)
-		fw_time_text(text, s);
+		rfc3339_text(text, s);
 	write_text(out, s == FW_NO_TIME ? NULL : text);
 }
 

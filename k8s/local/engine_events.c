@@ -1,8 +1,8 @@
 /* Events of pods, as the components of a cluster write them. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/local/engine_internal.h"
 
@@ -12,18 +12,15 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 {
 	const struct engine *e = p->e;
 	char text[EVENT_TEXT];
-	char when[32];
+	char when[RFC3339_MAX];
 	char id[17];
-	struct tm tm;
-	time_t now = time(NULL);
 	va_list args;
 	if (!e->set.event)
 		return;
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
 	va_end(args);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	rfc3339_text(when, clock_wall_ms() / 1000);
 	random_hex(id, 8);
 	STR_AUTO out = STR_INIT(EVENT_MAX);
 	str_printf(&out,

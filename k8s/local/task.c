@@ -12,7 +12,6 @@
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -290,15 +289,12 @@ int task_put_framework(const char *dir, struct span object, struct err *e)
 void task_log(const char *dir, const char *text)
 {
 	ARENA_AUTO a = { 0 };
-	char when[32];
-	struct tm tm;
-	time_t now = time(NULL);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S.000000000Z", &tm);
+	char when[RFC3339_MAX];
+	rfc3339_text(when, clock_wall_ms() / 1000);
 	const char *path = arena_printf(&a, "%s/log", dir);
 	FD_AUTO fd =
 	    open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	const char *line = arena_printf(&a, "%s stderr F [%s]\n", when, text);
+	const char *line = arena_printf(&a, "%.19s.000000000Z stderr F [%s]\n", when, text);
 	if (fd >= 0)
 		(void)fd_write_all(fd, span_of(line)); /* see above */
 }

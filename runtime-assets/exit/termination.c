@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
-#include "runtime-assets/say.h"
 
 /* ---- logs as texts --------------------------------------------------------------------------- */
 

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/enc.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/net/net_internal.h"
-#include "runtime-assets/say.h"
 
 struct ca_bundle {
 	mbedtls_x509_crt *chain;

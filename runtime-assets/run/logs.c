@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
-#include "runtime-assets/say.h"
 
 enum {
 	ASIDE_MAX = 100,   /* names tried for an entry that is moved aside */
@@ -296,9 +296,7 @@ static void logs_put_prefix(struct str *out)
 {
 	char date[RFC3339_MAX];
 	rfc3339_text(date, time(NULL));
-	str_char(out, '[');
-	str_puts(out, date);
-	str_puts(out, "] [openpai-runtime] ");
+	str_printf(out, "[%s] [openpai-runtime] ", date);
 }
 
 static void logs_prefix_lines(struct logs *l, struct span text)

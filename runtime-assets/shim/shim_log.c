@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime-assets/say.h"
+#include "base/clock.h"
 
 enum { PREFIX_MAX = 64 };
 
@@ -62,8 +62,7 @@ static void shim_log_now(struct shim_log *l)
 	char text[RFC3339_MAX];
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	rfc3339_text(text, now.tv_sec);
-	(void)snprintf(l->stamp, sizeof(l->stamp), "%.*s.%09ldZ ", (int)strcspn(text, "Z"), text,
-	               now.tv_nsec);
+	(void)snprintf(l->stamp, sizeof(l->stamp), "%.19s.%09ldZ ", text, now.tv_nsec);
 }
 
 /* The beginning of a line; returns its end.  There can be a line for each byte of output. */

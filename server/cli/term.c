@@ -13,16 +13,11 @@
 
 enum { BLOCK_MAX = 256 * 1024, COLUMNS = 80, ROWS = 24, COLUMNS_MIN = 20, ROWS_MIN = 4 };
 
-static bool can_write_escapes(void)
+bool term_colours(int fd)
 {
 	const char *term = getenv("TERM");      /* NOLINT(concurrency-mt-unsafe): one thread */
 	const char *plain = getenv("NO_COLOR"); /* NOLINT(concurrency-mt-unsafe): one thread */
-	return term && term[0] && strcmp(term, "dumb") != 0 && !(plain && plain[0]);
-}
-
-bool term_colours(int fd)
-{
-	return can_write_escapes() && isatty(fd);
+	return term && term[0] && strcmp(term, "dumb") != 0 && !(plain && plain[0]) && isatty(fd);
 }
 
 void term_init(struct term *s)

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -32,12 +31,9 @@ static void lease_ask(struct lease *l, enum store_verb verb, store_callback *don
 /* Kubernetes' MicroTime has exactly six digits after the second. */
 static void lease_put_now(struct str *out, const char *key)
 {
-	char text[64];
-	struct tm tm;
-	time_t now = time(NULL);
-	(void)gmtime_r(&now, &tm);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S.000000Z", &tm); /* it fits */
-	str_printf(out, ",\"%s\":\"%s\"", key, text);
+	char text[RFC3339_MAX];
+	rfc3339_text(text, clock_wall_ms() / 1000);
+	str_printf(out, ",\"%s\":\"%.19s.000000Z\"", key, text);
 }
 
 static void lease_put_spec(struct lease *l, bool acquire)

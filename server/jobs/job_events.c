@@ -1,6 +1,7 @@
 /* The Events of a job, and the reason why a job waits. */
-#include <time.h>
+#include <stdio.h>
 
+#include "base/clock.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -29,11 +30,10 @@ static bool is_older(const struct event *all, size_t n, const struct event *one,
 /* A date as in ECMAScript; null if unknown. */
 static void event_put_time(struct str *out, const char *key, int64_t ms)
 {
-	time_t s = (time_t)(ms / 1000);
-	struct tm tm;
-	char text[64];
-	if (ms > 0 && gmtime_r(&s, &tm) && strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm))
-		str_printf(out, "\"%s\":\"%s.%03dZ\",", key, text, (int)(ms % 1000));
+	char text[RFC3339_MAX];
+	rfc3339_text(text, ms / 1000);
+	if (ms > 0)
+		str_printf(out, "\"%s\":\"%.19s.%03dZ\",", key, text, (int)(ms % 1000));
 	else
 		str_printf(out, "\"%s\":null,", key);
 }
@@ -234,11 +234,11 @@ static bool next_attempt_ms(const struct job_entry *job, int64_t *ms)
 
 static void waiting_retry(struct str *out, int64_t ms)
 {
-	time_t s = (time_t)(ms / 1000);
-	struct tm tm = { 0 };
-	char text[64] = "";
-	if (gmtime_r(&s, &tm))
-		(void)strftime(text, sizeof(text), "next attempt at %H:%M UTC", &tm);
+	char then[RFC3339_MAX];
+	char text[64];
+	rfc3339_text(then, ms / 1000);
+	(void)snprintf(text, sizeof(text), "next attempt at %.5s UTC",
+	               then + strlen("2026-01-31T"));
 	waiting_begin(out, "retry", SPAN("RetryDelay"), span_of(text));
 	str_puts(out, ",\"nextAttemptTime\":");
 	str_int(out, ms);

@@ -318,6 +318,33 @@ def test_shipped():
           matched)
 
 
+def test_words():
+    """Which exception decides: by the words of the specification, and by no others."""
+    log = "".join(f"Traceback (most recent call last):\n  File\n{error}\n" for error in ("ValueError: Bad thing", "{}"))
+    pattern = "- containerExitCode: 77\n  patterns:\n  - {userLogRegex: Bad thing, userLogPart: finalError}\n"
+    word = "- words:\n  - kind: {}\n    texts: [Gone away]\n"
+    for words, last, code in ((word.format("FOLLOWS"), "x.Error: Gone away", 77), (word.format("THREAD"), "x.Error: Gone away", 255),
+                              (word.format("FOLLOWS"), "BrokenPipeError: Broken pipe", 255), ("", "BrokenPipeError: Broken pipe", 255)):
+        with Root() as root:
+            root.write("/words.yaml", words + pattern)
+            root.write(root.logs("user-all/current"), log.format(last))
+            done = root.run("exit", "--spec", root.at("/words.yaml"), "1")
+            equal(f"{last} with {words or 'no words'!r}", (done.returncode, done.stderr), (code, b""))
+
+
+def test_words_in_one_place():
+    """Words that tell a cause from what follows it, or an error from output, are not in C again: where a launcher
+    names the rank, and what it prints before, is code."""
+    text = shipped("k8s-job-exit-spec.yaml").split("\nwords:\n")[1].split("\nspec:\n")[0]
+    words = {word.lstrip("^") for word in re.findall(r'"([^"]+)"', re.sub(r"why: .*", "", text))}
+    check("there are some", len(words) > 100, words)
+    for path in ("runtime-assets/exit/exit.c", "runtime-assets/exit/exitspec.c", "runtime-assets/exit/failedline.c",
+                 "runtime-assets/exit/finalerror.c", "server/exit_spec.c", "server/jobs/first_failure.c"):
+        with open(os.path.join(TOP, path), encoding="utf-8") as f:
+            source = re.sub(r"\bFINAL_(RANKS|NOISE)\[\] = \{.*?^\};", "", f.read(), flags=re.M | re.S)
+        equal(path, sorted(words & set(re.findall(r'"((?:[^"\\\n]|\\.)*)"', source))), [])
+
+
 def test_part():
     """The text for an expression: the whole log, or its final error."""
     log = "Bad thing\n" + "step\n" * 300 + "Traceback (most recent call last):\n  Bad thing\n{}\n"
@@ -366,5 +393,5 @@ def test_cases():
 
 
 tests(test_cases, test_pod, test_rotated, test_standard_input, test_sizes, test_planted, test_gpu, test_shipped,
-      test_part, test_recorded_spec, test_missing_log, test_usage)
+      test_words, test_words_in_one_place, test_part, test_recorded_spec, test_missing_log, test_usage)
 finish()

@@ -80,7 +80,7 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 		args_op(&args, &op);
 	}
 	for (size_t i = 0; i < plan.n; i++) {
-		if (plan.op[i].kind == PLAN_SHADOW)
+		if (plan.op[i].kind == PLAN_SHADOW || plan.op[i].kind == PLAN_DEV)
 			WORDS_ADD(&args, "--remount-ro", plan.op[i].path);
 	}
 	WORDS_ADD(&args, "--chdir", cwd, "--");

@@ -323,6 +323,7 @@ static void test_sandbox_isolates(void **state)
 	                    "test \"$(cat code)\" = code\n"
 	                    "no test -e %s/server/secret; no test -e %s/file\n"
 	                    "no touch code; no touch /usr/local/x; no touch /etc/x; no touch /x\n"
+	                    "no touch /dev/x\n"
 	                    "echo made >/usr/local/pai/made; touch /tmp/x /dev/shm/x\n"
 	                    "no dd if=/dev/zero of=/scratch/x bs=1M count=2\n"
 	                    "no dd if=/dev/zero of=/dev/shm/y bs=1M count=3\n"

@@ -18,7 +18,6 @@ enum {
 	FINAL_MESSAGE = 40,     /* the same if none of them has a number: a message, not progress */
 	FINAL_BOX = 12,         /* lines of a message of mpirun between two rules */
 	FINAL_BANNER = 60,      /* the same of torchrun */
-	FINAL_RECENT = 80,      /* lines in which the last lines of output are looked for first */
 	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
 	FINAL_ABOVE = 4,        /* lines above a match that may name its process */
 	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
@@ -64,6 +63,7 @@ static const char *const FINAL_NOISE[] = {
 	"Current thread 0x",
 	"Extension modules",
 	"wandb: ",
+	"Usage",
 	"make: ",
 };
 
@@ -123,8 +123,7 @@ static bool final_begins(struct span line, const char *text)
 	if (line.n < n)
 		return false;
 	for (size_t i = 0; i < n; i++) {
-		bool digit = line.p[i] >= '0' && line.p[i] <= '9';
-		if (text[i] == '#' ? !digit : line.p[i] != text[i])
+		if (text[i] == '#' ? !is_digit(line.p[i]) : line.p[i] != text[i])
 			return false;
 	}
 	return true;
@@ -176,9 +175,15 @@ static size_t final_last(const struct final_error *f, size_t from, const char *t
 
 /* ---- one traceback ---------- */
 
-static bool final_is_word(char c)
+/* Bytes of escape sequences for colours. */
+static size_t final_colours(struct span line, size_t at)
 {
-	return is_alnum(c) || c == '_' || c == '.';
+	while (at + 1 < line.n && line.p[at] == '\33' && line.p[at + 1] == '[') {
+		while (at < line.n && line.p[at] != 'm')
+			at++;
+		at += at < line.n;
+	}
+	return at;
 }
 
 /* `name.of.Exception`, and then nothing, `:` or `(`. */
@@ -186,18 +191,24 @@ static bool final_is_exception(struct span line)
 {
 	size_t n = 0;
 	bool capital = false;
-	while (n < line.n && final_is_word(line.p[n])) {
-		capital = capital || (line.p[n] >= 'A' && line.p[n] <= 'Z');
-		n++;
-	}
+	for (; n < line.n && (is_alnum(line.p[n]) || line.p[n] == '_' || line.p[n] == '.'); n++)
+		capital = capital || is_upper(line.p[n]);
 	return n > 2 && capital &&
 	       (n == line.n || line.p[n] == ':' || line.p[n] == '(' || line.p[n] == '\r');
 }
 
-/* Does the line at `at` begin with the name of the process? */
+/* Does the line at `at` begin with the name of the process?  In the time of a logger any digits are
+ * the same. */
 static bool final_is_of(const struct final_error *f, const struct traceback *t, size_t at)
 {
-	return f->n - at >= t->name_n && memcmp(f->tail + at, f->tail + t->name, t->name_n) == 0;
+	bool same = f->n - at >= t->name_n;
+	bool timed = t->logged || (t->name_n && is_digit(f->tail[t->name]));
+	for (size_t i = 0; same && i < t->name_n; i++) {
+		char a = f->tail[at + i];
+		char b = f->tail[t->name + i];
+		same = a == b || (timed && is_digit(a) && is_digit(b));
+	}
+	return same;
 }
 
 /* The text before the header may be something else than a name. */
@@ -247,11 +258,12 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 		if (!final_is_of(f, t, at))
 			continue;
 		struct span line = final_span(f, at + t->name_n, end);
+		size_t colours = final_colours(line, 0);
 		if (span_find(line, 0, HEADER) != SIZE_MAX)
 			break;
-		if (!final_is_exception(line))
+		if (!final_is_exception(span_from(line, colours)))
 			continue;
-		t->error = at + t->name_n;
+		t->error = at + t->name_n + colours;
 		t->end = end;
 		more = final_is_frame(f, t, end + 1);
 	}
@@ -297,17 +309,6 @@ static void final_add(struct final_error *f, struct traceback *t)
 	f->traceback[f->tracebacks++] = *t;
 }
 
-/* Bytes of escape sequences for colours. */
-static size_t final_colours(struct span line, size_t at)
-{
-	while (at + 1 < line.n && line.p[at] == '\33' && line.p[at + 1] == '[') {
-		while (at < line.n && line.p[at] != 'm')
-			at++;
-		at += at < line.n;
-	}
-	return at;
-}
-
 /* Bytes of `[rank0]: `, `[1,0]<stderr>:` and `(Worker pid=7) ` at the start of a line, or of
  * colours. */
 static size_t final_name(struct span line)
@@ -344,10 +345,10 @@ static bool final_is_host(struct span line)
 	while (n < line.n && (is_alnum(line.p[n]) || strchr("-._", line.p[n])))
 		n++;
 	size_t pid = ++n;
-	while (n < line.n && line.p[n] >= '0' && line.p[n] <= '9')
+	while (n < line.n && is_digit(line.p[n]))
 		n++;
 	return n > pid && n < line.n && line.p[0] == '[' && line.p[pid - 1] == ':' &&
-	       line.p[n] == ']' && !(line.p[1] >= '0' && line.p[1] <= '9');
+	       line.p[n] == ']' && !is_digit(line.p[1]);
 }
 
 static bool final_is_output(struct span line)
@@ -404,7 +405,7 @@ struct outputs {
 static bool final_has_digit(struct span line)
 {
 	for (size_t i = 0; i < line.n; i++) {
-		if (line.p[i] >= '0' && line.p[i] <= '9')
+		if (is_digit(line.p[i]))
 			return true;
 	}
 	return false;
@@ -517,21 +518,12 @@ static const struct traceback *final_decide(const struct final_error *f,
 	return NULL;
 }
 
-/* The start of the last f->output lines of output. */
-static size_t final_last_output(const struct final_error *f)
-{
-	struct outputs o = final_outputs(f, final_back(f, f->n, FINAL_RECENT), f->n, NULL);
-	if (o.n < f->output)
-		o = final_outputs(f, final_back(f, f->n, FINAL_LINES), f->n, NULL);
-	return o.last;
-}
-
 static void final_order(struct final_error *f)
 {
 	const struct traceback *later[FINAL_TRACEBACKS];
 	size_t n = 0;
 	f->signalled = final_signalled(f, final_back(f, f->n, FINAL_LINES), &f->aborted);
-	f->last = final_last_output(f);
+	f->last = final_outputs(f, final_back(f, f->n, FINAL_LINES), f->n, NULL).last;
 	const struct traceback *t = final_decide(f, later, &n);
 	for (bool more = t != NULL; more; t--) {
 		final_try_both(f, t);
@@ -620,9 +612,9 @@ bool final_error_line(const struct final_error *f, struct span text, enum word_k
 	size_t end = text.n;
 	for (size_t at = end; at > 0; end = at) {
 		at--;
-		if (text.p[at] == '\n') /* at the end of the line before */
+		if (strchr("\r\n", text.p[at])) /* at the end of the line before */
 			continue;
-		while (at > 0 && text.p[at - 1] != '\n')
+		while (at > 0 && !strchr("\r\n", text.p[at - 1]))
 			at--;
 		if (final_has_word(f, (struct span){ text.p + at, end - at }, kind)) {
 			*line = (struct match){ at, end };
@@ -644,6 +636,13 @@ static bool final_find(struct final_error *f, size_t from, enum final_part part,
 	line->start += at;
 	line->end += at;
 	return true;
+}
+
+/* The last report of a signal: of the process itself, else of a launcher. */
+static bool final_find_signal(struct final_error *f, struct match *line)
+{
+	return final_find(f, f->last, PART_REPORTS, WORD_CRASH, line) ||
+	       final_find(f, f->last, PART_REPORTS, WORD_SIGNAL, line);
 }
 
 /* The line of the exception that decides; if its message begins in a line of its own, that. */
@@ -669,15 +668,14 @@ bool final_error_quote(struct final_error *f, int64_t code, struct match *line)
 {
 	bool stopped = code == 128 + SIGINT || code == 128 + SIGKILL || code == 128 + SIGTERM;
 	bool crash = code > 128 && code != 128 + SIGABRT;
-	if (crash && final_find(f, f->last, PART_REPORTS, WORD_CRASH, line))
+	if (crash && final_find_signal(f, line))
 		return true;
 	if (f->decided && !stopped) {
 		*line = final_exception_line(f);
 		return true;
 	}
 	return final_find(f, f->last, PART_OUTPUT, WORD_ERROR, line) ||
-	       final_find(f, f->last, PART_REPORTS, WORD_CRASH, line) ||
-	       final_find(f, f->last, PART_REPORTS, WORD_SIGNAL, line) ||
+	       final_find_signal(f, line) ||
 	       (!stopped &&
 	        final_find(f, final_back(f, f->n, FINAL_LINES), PART_OUTPUT, WORD_ERROR, line)) ||
 	       (!stopped && final_find(f, f->last, PART_OUTPUT, WORD_HINT, line)) ||
@@ -691,7 +689,7 @@ static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 	while (at < f->n && (f->tail[at] == ' ' || f->tail[at] == ':'))
 		at++;
 	size_t end = at;
-	while (end < f->n && f->tail[end] >= '0' && f->tail[end] <= '9')
+	while (end < f->n && is_digit(f->tail[end]))
 		end++;
 	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
 }

@@ -2,7 +2,9 @@
 rank that failed is named.  What looks like a failure and is none gets none.
 
 held_out.yaml was written by somebody who did not know the patterns.  When it was first run, 80 of its 84 classes were
-right; the patterns and rules were mended after that, so it no longer measures them as it did then."""
+right; the patterns and rules were mended after that, so it no longer measures them as it did then.
+posted.yaml and posted_more.yaml have the wording of public reports.  Of their 188 logs, 173 had the expected class
+when they were first run, 142 the retries, 159 the line; each expectation that was wrong has the reason beside it."""
 import os
 import re
 
@@ -10,7 +12,7 @@ from checks import Root, TOP, check, equal, finish, tests
 
 DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
-TODAY = "today.yaml"
+MEASURED = ("today.yaml", "posted.yaml", "posted_more.yaml")
 MESSAGE = "/tmp/pai-termination-log"
 SIGNALS = {130, 131, 132, 134, 135, 136, 137, 139, 141, 143}
 # Codes that a class may get, besides that of a signal where the process itself ended by one.
@@ -67,7 +69,8 @@ def load(path):
             items.append({})
         value = m.group(3).split(" #")[0].strip() if m.group(3)[:1] not in "'\"" else m.group(3).strip()
         if re.fullmatch(r"\|\d?[+-]?\d?", value):
-            items[-1][m.group(2)], lines = block(lines, 2, value)
+            text, lines = block(lines, 2, value)
+            items[-1][m.group(2)] = text.replace("\u240d", "\r").replace("\u241b", "\x1b")
         else:
             items[-1][m.group(2)] = scalar(value)
     return items
@@ -121,9 +124,9 @@ def excerpts(file):
     print(f"{file}: {sum(good)} of {len(good)}, {misleading} of them benign or misleading")
 
 
-def today():
-    """Logs recorded by tests/tools/record-failures: how many have the code, the retries and the line expected."""
-    cases = load(os.path.join(DATA, TODAY))
+def measured(file):
+    """How many logs have the code, the retries and the line expected."""
+    cases = load(os.path.join(DATA, file))
     right = {"class": 0, "retry": 0, "line": 0}
     for case in cases:
         with Root() as root:
@@ -131,13 +134,15 @@ def today():
             code = root.run("exit", "--spec", SPEC, str(case["exit_code"])).returncode
             line = quoted((root.read(MESSAGE) or b"").decode()) or ""
         want = CODES[case["class"]]
+        if case["class"] == "none":
+            want = NO_CLASS.get(case["exit_code"], want)
         found = {"class": code in want, "retry": REACTIONS[code] == case["retry"], "line": case["has_line"] in line and "\\n" not in line}
         for key in right:
             right[key] += found[key]
         if not all(found.values()):
-            print(f"{TODAY}: {case['name']}: {code}, {line[:100]!r}: wrong {[key for key in found if not found[key]]}")
+            print(f"{file}: {case['name']}: {code}, {line[:100]!r}: wrong {[key for key in found if not found[key]]}")
     for key, percent in (("class", 95), ("retry", 93), ("line", 85)):
-        check(f"{TODAY}: {key}: {right[key]} of {len(cases)}", 100 * right[key] >= percent * len(cases))
+        check(f"{file}: {key}: {right[key]} of {len(cases)}", 100 * right[key] >= percent * len(cases))
 
 
 def benign():
@@ -147,7 +152,6 @@ def benign():
 
 
 tests(benign)
-tests(today)
-for data in sorted(set(os.listdir(DATA)) - {TODAY}):
-    tests(excerpts, args=(data,))
+for data in sorted(os.listdir(DATA)):
+    tests(measured if data in MEASURED else excerpts, args=(data,))
 finish()

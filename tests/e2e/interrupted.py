@@ -99,6 +99,16 @@ class Frameworks:
         return self.uids.get(framework_name(job), set())
 
 
+def stop(pid):
+    """Returns when all threads have stopped: until one of them has seen the signal, the others go on."""
+    def states():
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="ascii") as f:
+                yield f.read().rpartition(") ")[2][0]
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: set(states()) == {"T"})
+
+
 class Row:
     """One job, interrupted once."""
 
@@ -154,7 +164,7 @@ class Row:
             self.go.set()
             self.executed.wait(120 * SLOW)
         if self.stop:
-            os.kill(server.process.pid, signal.SIGSTOP)
+            stop(server.process.pid)
             if self.mode == "before":
                 self.go.set()
                 self.executed.wait(120 * SLOW)

@@ -141,7 +141,8 @@ static bool final_has_word(const struct final_error *f, struct span text, enum w
 	size_t blanks = 0;
 	while (blanks < text.n && (text.p[blanks] == ' ' || text.p[blanks] == '\t'))
 		blanks++;
-	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
+	for (size_t i = 0; i < f->words->n; i++) {
+		const struct word *w = &f->words->v[i];
 		if (w->kind != kind)
 			continue;
 		if (w->text[0] == '^' ? span_starts(span_from(text, blanks), w->text + 1)
@@ -481,7 +482,8 @@ static bool final_may_cause(const struct final_error *f, const struct traceback 
  * the program itself has printed the reason. */
 static bool final_signalled(const struct final_error *f, size_t from, bool *aborted)
 {
-	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
+	for (size_t i = 0; i < f->words->n; i++) {
+		const struct word *w = &f->words->v[i];
 		size_t at = w->kind == WORD_SIGNAL ? final_last(f, from, w->text) : SIZE_MAX;
 		if (at < f->n && f->tail[at] != '6' && f->tail[at] != 'A')
 			return true;

@@ -480,7 +480,8 @@ static void pod_look_at_state(struct engine_pod *p)
 {
 	p->changed = false;
 	pod_read_state(p);
-	if (p->running || p->task.phase != TASK_RUN)
+	/* It may have ended meanwhile. */
+	if (p->running || (p->task.phase != TASK_RUN && !p->task.app.started))
 		return;
 	p->running = true;
 	pod_event(p, "Normal", "Started", "Started container app");

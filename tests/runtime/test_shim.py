@@ -8,8 +8,9 @@ import subprocess
 import tempfile
 import time
 
-from checks import EMULATED, RUNTIME, SLOW, check, equal, finish, tests
+from checks import EMULATED, RUNTIME, SLOW, check, equal, finish, for_everybody, tests
 
+PROGRAM = for_everybody(RUNTIME)
 LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr|before) ([FP]) (.*)$")
 
 
@@ -24,7 +25,7 @@ class Task:
                 f.write("".join(w + "\0" for w in words))
 
         write("spec", ["shim 2", str(grace), "", "", "message-init" if init else "", message])
-        helper = [RUNTIME, "shim", "--exec"]
+        helper = [PROGRAM, "shim", "--exec"]
         for name, words in (("init", [*helper, "/", "--", "sh", "-c", init]),
                             ("app", [*helper, self.dir + "/root", "--", *(argv or ["sh", "-c", script])])):
             if init or name == "app":
@@ -44,7 +45,7 @@ class Task:
         shutil.rmtree(self.dir)
 
     def start(self, *args, **how):
-        self.shim = subprocess.Popen([RUNTIME, "shim", self.dir, *args], stderr=subprocess.DEVNULL,
+        self.shim = subprocess.Popen([PROGRAM, "shim", self.dir, *args], stderr=subprocess.DEVNULL,
                                      env={"SECRET": "of the server"}, **how)
         return self
 
@@ -143,7 +144,7 @@ def test_short_of_resources():
     with Task("exit 7") as t:
         for path in (t.dir, *(os.path.join(t.dir, n) for n in os.listdir(t.dir))):
             os.chown(path, 64321, -1)
-        t.shim = subprocess.Popen([*nobody, "--nproc=1:1000", RUNTIME, "shim", t.dir])
+        t.shim = subprocess.Popen([*nobody, "--nproc=1:1000", PROGRAM, "shim", t.dir])
         check("the shim is there", t.wait(b'"app"', "state"), t.read("state"))
         time.sleep(0.5)
         equal("no process yet", (t.shim.poll(), t.state()["app"]["code"]), (None, 0))
@@ -180,7 +181,7 @@ def test_stop():
 def test_survives():
     with Task("echo ready; exec sleep 600") as t:
         # The parent dies; the shim has a session of its own.
-        parent = subprocess.Popen(["sh", "-c", f"{RUNTIME} shim {t.dir} & wait"])
+        parent = subprocess.Popen(["sh", "-c", f"{PROGRAM} shim {t.dir} & wait"])
         t.wait(b"ready")
         parent.kill()
         parent.wait()
@@ -191,7 +192,7 @@ def test_survives():
             private = sum(int(line.split()[1]) for line in f if line.startswith("Private_"))
         sanitized = SLOW > 1
         check("at most 1 MiB of its own", private <= 1024 or sanitized, private)
-        second = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+        second = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
         equal("no second one", second.returncode, 3)
         os.kill(pid, signal.SIGKILL)
         end = time.monotonic() + 60 * SLOW
@@ -199,10 +200,10 @@ def test_survives():
             time.sleep(0.01)
         equal("SIGKILL of the shim ends the command", t.processes(), [])
         equal("the state says that it ran", t.state()["phase"], "run")
-        second = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+        second = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
         # The lock of the first one goes with its last thread.
         while b"before" not in second.stderr and time.monotonic() < end:
-            second = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+            second = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
         equal("nothing runs twice", (second.returncode, b"before" in second.stderr), (3, True))
 
 
@@ -260,7 +261,7 @@ def test_full_disk():
     """In a small file system of its own; without the right to mount, nothing is tested."""
     with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
         script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/app.* {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
-                  f"{RUNTIME} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
+                  f"{PROGRAM} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
         with open(t.dir + "/app.argv", encoding="utf-8") as f:
             text = f.read().replace(t.dir + "/root", t.dir + "/mnt/root")
         with open(t.dir + "/app.argv", "w", encoding="utf-8") as f:
@@ -276,15 +277,15 @@ def test_full_disk():
 
 def test_usage():
     for args in ([], ["/no/such"], ["--bad"], ["/", "--tether", "x"]):
-        done = subprocess.run([RUNTIME, "shim", *args], check=False, capture_output=True)
+        done = subprocess.run([PROGRAM, "shim", *args], check=False, capture_output=True)
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
-    done = subprocess.run([RUNTIME, "--help"], check=False, capture_output=True)
+    done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
     for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0", b"shim 2\0x\0\0\0\0app\0", b"shim 2\0" + b"1\0\0\0", b"shim 2\0" + b"1\0\0\0\0\0"):
         with Task("true") as t:
             with open(t.dir + "/spec", "wb") as f:
                 f.write(spec)
-            done = subprocess.run([RUNTIME, "shim", t.dir], check=False, capture_output=True)
+            done = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
             equal(f"{spec}", (done.returncode, t.read("state")), (3, b""))
 
 

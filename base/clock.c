@@ -43,12 +43,3 @@ void clock_sleep(int64_t ms)
 	if (ms > 0)
 		clock_sleep_until(clock_ms() + ms);
 }
-
-void rfc3339_text(char out[static RFC3339_MAX], int64_t seconds)
-{
-	time_t t = seconds;
-	struct tm tm = { 0 };
-	(void)gmtime_r(&t, &tm); /* fails only beyond the year 2^31 */
-	(void)snprintf(out, RFC3339_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", tm.tm_year + 1900,
-	               tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
-}

@@ -19,8 +19,3 @@ int64_t clock_wall_ms(void);
 void clock_sleep_until(int64_t when_ms);
 /* Sleeps for `ms` milliseconds; returns at once if ms is not positive. */
 void clock_sleep(int64_t ms);
-
-enum { RFC3339_MAX = 72 /* for any int64_t; usually 21 */ };
-/* Seconds since 1970 as "2026-01-31T12:00:00Z".  (strftime would add time zones and names of months
- * to pai-runtime.) */
-void rfc3339_text(char out[static RFC3339_MAX], int64_t seconds);

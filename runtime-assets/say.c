@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "base/time.h"
 #include "runtime-assets/files.h"
 
 enum { LINE_MAX_BYTES = 4096, LOGS_MAX = 2 };
@@ -57,8 +58,8 @@ static size_t say_prefix(char *out, size_t size, const char *level)
 	if (logs.n == 0 && getenv("RUNTIME_LOG_PIPE")) /* NOLINT(concurrency-mt-unsafe) */
 		return (size_t)snprintf(out, size, "%s", level);
 	char now_text[RFC3339_MAX];
-	rfc3339_text(now_text, clock_wall_ms() / 1000);
-	int n = snprintf(out, size, "%s [openpai-runtime] %s", now_text, level);
+	int n = snprintf(out, size, "%s [openpai-runtime] %s",
+	                 rfc3339_put(now_text, clock_wall_ms(), 0), level);
 	return n < 0 ? 0 : (size_t)n;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/time.h"
 
 /* LINE_MAX_BYTES is PIPE_BUF: a pipe takes a write of this size completely or not at all. */
 enum { LINE_MAX_BYTES = 4096, VALUE_MAX = 1024 };
@@ -93,12 +94,10 @@ void log_ms(struct line *l, const char *key, int64_t us)
 
 static void time_text(struct line *l)
 {
-	int64_t now = clock_wall_ms();
 	char text[RFC3339_MAX];
-	rfc3339_text(text, now / 1000);
 	key_text(l, "time");
-	const char *quotes = format_used == LOG_JSON ? "\"" : "";
-	str_printf(&l->text, "%s%.19s.%03dZ%s", quotes, text, (int)(now % 1000), quotes);
+	str_printf(&l->text, format_used == LOG_JSON ? "\"%s\"" : "%s",
+	           rfc3339_put(text, clock_wall_ms(), 3));
 }
 
 struct line log_begin(enum log_level level, const char *message)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/time.h"
 #include "schema/check.h"
 
 /* Limits of the file, which grows with the number of users. */
@@ -444,7 +445,9 @@ static int64_t facts_read_time(const struct node *root)
 	const struct node *at = node_get(root, "submittedAt");
 	if (!at)
 		return 0;
-	return node_is(at, NODE_INT) ? at->integer : when_ms(node_span(at));
+	int64_t ms = 0;
+	(void)rfc3339_read(node_span(at), &ms); /* the schema has checked it, but for the day */
+	return node_is(at, NODE_INT) ? at->integer : ms / 1000 * 1000;
 }
 
 /* ---- the file ---- */
@@ -499,31 +502,4 @@ int facts_read(struct span text, const char *user, struct arena *a, struct facts
 	facts_file_user(file, span_of(user), a, &own);
 	*f = own.facts;
 	return 0;
-}
-
-static int64_t facts_number_at(struct span t, size_t at, size_t n)
-{
-	int64_t v = 0;
-	(void)parse_i64((struct span){ t.p + at, n }, 0, INT64_MAX,
-	                &v); /* the schema has checked the digits */
-	return v;
-}
-
-/* Days since 1970-01-01, Gregorian. */
-static int64_t facts_days_of(int64_t year, int64_t month, int64_t day)
-{
-	/* Years begin in March, so the leap day is the last one. */
-	int64_t y = month <= 2 ? year - 1 : year;
-	int64_t m = month <= 2 ? month + 9 : month - 3;
-	int64_t leap_days = y / 4 - y / 100 + y / 400;
-	return 365 * y + leap_days + (153 * m + 2) / 5 + day - 1 - 719468;
-}
-
-int64_t when_ms(struct span t)
-{
-	int64_t days = facts_days_of(facts_number_at(t, 0, 4), facts_number_at(t, 5, 2),
-	                             facts_number_at(t, 8, 2));
-	int64_t s = 3600 * facts_number_at(t, 11, 2) + 60 * facts_number_at(t, 14, 2) +
-	            facts_number_at(t, 17, 2);
-	return (86400 * days + s) * 1000;
 }

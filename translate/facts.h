@@ -74,7 +74,3 @@ bool facts_file_is_secret(const struct facts_file *f);
 /* A member about users, groups or storages, or NULL. Such members have no effect if these come
  * from a cluster. */
 const struct member *facts_file_members(const struct facts_file *f);
-
-/* Milliseconds since 1970 of a time like 2026-11-20T10:25:38.123Z, whose form a schema has
- * checked; the fraction is ignored. */
-int64_t when_ms(struct span time);

@@ -5,6 +5,7 @@
 
 #include "base/enc.h"
 #include "base/str.h"
+#include "base/time.h"
 
 /* Characters that matter when a value is skipped. */
 enum mark { PLAIN, OPEN, CLOSE, QUOTE };
@@ -641,76 +642,9 @@ struct span scan_text(struct span value, struct arena *a)
 	return text;
 }
 
-/* The number of n digits, or -1. */
-static int decimal_digits(const char *p, size_t n)
-{
-	int v = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!is_digit(p[i]))
-			return -1;
-		v = v * 10 + (p[i] - '0');
-	}
-	return v;
-}
-
-static int scan_days_of(int year, int month)
-{
-	static const int DAYS[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-	return month == 2 && leap ? 29 : DAYS[month - 1];
-}
-
-/* Years are counted from March, so leap days come last. */
-static int days_since_1970(int year, int month, int day)
-{
-	int y = month > 2 ? year : year - 1;
-	int m = month > 2 ? month - 3 : month + 9;
-	return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 719469;
-}
-
-/* "2026-11-22T01:34:56" */
-static bool seconds_since_1970(const char *p, int64_t *out)
-{
-	if (p[4] != '-' || p[7] != '-' || p[10] != 'T' || p[13] != ':' || p[16] != ':')
-		return false;
-	int year = decimal_digits(p, 4);
-	int month = decimal_digits(p + 5, 2);
-	int day = decimal_digits(p + 8, 2);
-	int hour = decimal_digits(p + 11, 2);
-	int minute = decimal_digits(p + 14, 2);
-	int second = decimal_digits(p + 17, 2);
-	if (year < 1 || month < 1 || month > 12 || day < 1 || day > scan_days_of(year, month))
-		return false;
-	if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
-		return false;
-	*out = days_since_1970(year, month, day) * INT64_C(86400) + hour * INT64_C(3600) +
-	       minute * INT64_C(60) + second;
-	return true;
-}
-
 bool scan_time_ms(struct span value, int64_t *out)
 {
-	enum {
-		WHOLE_SECONDS = sizeof("\"2026-11-22T01:34:56Z\"") - 1,
-		FRACTION_AT = WHOLE_SECONDS - 2
-	};
-	int64_t s = 0;
-	if (value.n < WHOLE_SECONDS || value.p[0] != '"' || !seconds_since_1970(value.p + 1, &s))
+	if (scan_type(value) != SCAN_STRING)
 		return false;
-	const char *p = value.p + FRACTION_AT;
-	size_t n = value.n - FRACTION_AT; /* ".123Z" and the quote */
-	if (p[n - 2] != 'Z' || p[n - 1] != '"')
-		return false;
-	int64_t ms = 0;
-	if (n > 2) {
-		if (p[0] != '.' || n == 3)
-			return false;
-		for (size_t i = 1, unit = 100; i < n - 2; i++, unit /= 10) {
-			if (!is_digit(p[i]))
-				return false;
-			ms += (int64_t)unit * (p[i] - '0');
-		}
-	}
-	*out = s * 1000 + ms;
-	return true;
+	return rfc3339_read((struct span){ value.p + 1, value.n - 2 }, out);
 }

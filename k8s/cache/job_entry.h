@@ -149,6 +149,8 @@ int64_t job_entry_role_gpus(struct span role, struct arena *a);
  * *out is { NULL, 0 } if it is absent.  false: it inflates to more than JOB_ENTRY_INFLATED_MAX, to
  * more than 200 times its size, or is not a list. */
 bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out);
+/* The same for the value of taskRoleStatusesCompressed. */
+bool job_entry_inflate_roles(struct span value, struct arena *a, struct span *out);
 /* One gzip member, in the arena.  false: damaged, more than max bytes, or (from 64 KiB on) more
  * than `ratio` times its compressed size. */
 bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,

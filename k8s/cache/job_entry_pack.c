@@ -165,24 +165,28 @@ static bool is_given(struct span value)
 	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
 }
 
+bool job_entry_inflate_roles(struct span value, struct arena *a, struct span *out)
+{
+	enum { RATIO = 200, DEPTH = 64 };
+	struct span packed;
+	struct span text;
+	if (!scan_string(value, a, &text) || base64_decode(a, text, &packed) < 0 ||
+	    !job_entry_gunzip(packed, JOB_ENTRY_INFLATED_MAX, RATIO, a, &text) ||
+	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
+		return false;
+	*out = text;
+	return true;
+}
+
 bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *out)
 {
 	enum { PLAIN, COMPRESSED, N };
-	enum { RATIO = 200, DEPTH = 64 };
 	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
 	struct span v[N];
-	struct span packed;
-	struct span text;
 	scan_members(attempt_status, KEYS, v, N);
 	if (is_given(v[PLAIN]) || !is_given(v[COMPRESSED])) {
 		*out = is_given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
 		return !is_given(v[PLAIN]) || scan_type(v[PLAIN]) == SCAN_ARRAY;
 	}
-	if (!scan_string(v[COMPRESSED], a, &text) || base64_decode(a, text, &packed) < 0)
-		return false;
-	if (!job_entry_gunzip(packed, JOB_ENTRY_INFLATED_MAX, RATIO, a, &text) ||
-	    !scan_valid(text, DEPTH) || scan_type(text) != SCAN_ARRAY)
-		return false;
-	*out = text;
-	return true;
+	return job_entry_inflate_roles(v[COMPRESSED], a, out);
 }

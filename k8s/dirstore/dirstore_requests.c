@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/time.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 
@@ -254,9 +255,8 @@ static void stamp(struct work *w, json_t *meta)
 	char uid[UUID_TEXT];
 	char when[RFC3339_MAX];
 	random_uuid(uid);
-	rfc3339_text(when, clock_wall_ms() / 1000);
 	dirstore_set_text(meta, "uid", uid);
-	dirstore_set_text(meta, "creationTimestamp", when);
+	dirstore_set_text(meta, "creationTimestamp", rfc3339_put(when, clock_wall_ms(), 0));
 	if (resource_of(w->r->kind)->namespaced)
 		dirstore_set_text(meta, "namespace", w->namespace_name);
 }
@@ -596,7 +596,7 @@ static int damaged_end(struct dirstore *s, json_t *one)
 	WIPED_STR text = STR_SECRET(FILE_SIZE_MAX);
 	JSON_AUTO *framework = NULL;
 	char now[RFC3339_MAX];
-	rfc3339_text(now, clock_wall_ms() / 1000);
+	(void)rfc3339_put(now, clock_wall_ms(), 0);
 	bool lost = kind == KIND_FRAMEWORK;
 	int bad = lost ? files_read(&s->files, kind, key, &text)
 	               : dirstore_load(s, KIND_FRAMEWORK, job, &framework);

@@ -1,7 +1,7 @@
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/enc.h"
+#include "base/time.h"
 #include "k8s/framework/framework_internal.h"
 
 /* ---- values of untrusted documents ---- */
@@ -100,13 +100,10 @@ int64_t fw_time(const struct fw_value *of, const char *key, bool needed)
 	struct fw_value v = fw_get(of, key, NODE_TEXT, needed);
 	if (!v.n)
 		return FW_NO_TIME;
-	struct tm tm = { 0 };
-	int64_t s = strptime(v.n->text, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
-	char again[RFC3339_MAX];
-	rfc3339_text(again, s);
-	if (strcmp(again, v.n->text) != 0) /* also a 31st of February */
+	int64_t ms = 0;
+	if (!rfc3339_read(node_span(v.n), &ms))
 		fw_bad(&v, "must be a time as in 2006-01-02T15:04:05Z");
-	return s;
+	return ms / 1000;
 }
 
 const char *fw_attributes(const struct fw_value *type)

@@ -2,6 +2,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/time.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/framework/framework_internal.h"
 
@@ -375,10 +376,8 @@ static void write_text(struct str *out, const char *text)
 
 static void write_time(struct str *out, int64_t s)
 {
-	char text[RFC3339_MAX] = "";
-	if (s != FW_NO_TIME)
-		rfc3339_text(text, s);
-	write_text(out, s == FW_NO_TIME ? NULL : text);
+	char text[RFC3339_MAX];
+	write_text(out, s == FW_NO_TIME ? NULL : rfc3339_put(text, s * 1000, 0));
 }
 
 /* null if it is below `least`. */

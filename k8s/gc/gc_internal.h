@@ -66,28 +66,19 @@ struct part {
 };
 
 struct janitor {
-	struct store *store;
+	struct caller *caller;
 	char *instance, *namespace_name;
 	struct home home; /* the two texts above */
 	int64_t interval_ms, age_ms;
 	bool priority_classes;
-	janitor_callback *report;
-	void *arg;
-
-	bool busy;       /* a round is under way */
-	int64_t next_ms; /* start of the next one */
 	unsigned failed; /* rounds in a row */
+
+	/* Of this round. */
 	struct str trouble;
+	bool unreachable;
+	int64_t date_s;      /* the API server's clock, from the current list */
+	struct orphans page; /* PriorityClasses of the current page */
 
 	struct part frameworks, classes;
-	bool paged;               /* Frameworks are listed in pages in this round */
-	int64_t date_s;           /* the API server's clock, from the current list */
-	struct orphans page;      /* PriorityClasses of the current page */
-	size_t page_at;           /* number of them that were checked */
-	bool begun_anew;          /* the list had expired and was restarted */
 	char cursor[ORPHAN_NAME]; /* PriorityClasses up to this name are done */
-
-	struct store_request request; /* under way */
-	struct str query;
-	char name[ORPHAN_NAME], uid[ORPHAN_WORD], version[ORPHAN_WORD];
 };

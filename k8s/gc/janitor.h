@@ -16,7 +16,7 @@
  *
  * Rights: frameworks list, get, delete; with priority classes: priorityclasses list, delete.
  */
-#include "k8s/transport/store.h"
+#include "k8s/transport/call.h"
 
 struct janitor;
 
@@ -27,18 +27,13 @@ struct janitor_options {
 	bool priority_classes;
 };
 
-/* The result of a round, for the log. */
 struct janitor_report {
 	size_t frameworks, classes; /* removed */
-	const char *trouble;        /* NULL, or the error; for people */
+	const char *trouble; /* NULL, or the error; for people; borrowed until the next round */
 };
-typedef void janitor_callback(void *arg, const struct janitor_report *report);
 
-/* The store is borrowed until janitor_free; options are copied.  The first round begins at once. */
-struct janitor *janitor_new(struct store *s, const struct janitor_options *o,
-                            janitor_callback *report, void *arg);
-/* Begin a round if it is due.  Call it in each run of the store's loop, after store_reap. */
-void janitor_run_once(struct janitor *j);
-int janitor_timeout_ms(const struct janitor *j); /* -1: a request is under way */
-/* After store_free, which ends pending requests. */
+/* The caller is borrowed until janitor_free; options are copied. */
+struct janitor *janitor_new(struct caller *c, const struct janitor_options *o);
+/* One round; returns the milliseconds until the next one is due. */
+int64_t janitor_round(struct janitor *j, struct janitor_report *report);
 void janitor_free(struct janitor *j);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/time.h"
 #include "k8s/local/engine_internal.h"
 
 enum { EVENT_MAX = 16 << 10, EVENT_TEXT = 1024 };
@@ -20,7 +21,7 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 	va_start(args, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
 	va_end(args);
-	rfc3339_text(when, clock_wall_ms() / 1000);
+	(void)rfc3339_put(when, clock_wall_ms(), 0);
 	random_hex(id, 8);
 	STR_AUTO out = STR_INIT(EVENT_MAX);
 	str_printf(&out,

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
+#include "base/time.h"
 #include "k8s/local/task_internal.h"
 #include "k8s/local/tree.h"
 #include "k8s/transport/reply.h"
@@ -290,7 +291,7 @@ void task_log(const char *dir, const char *text)
 {
 	ARENA_AUTO a = { 0 };
 	char when[RFC3339_MAX];
-	rfc3339_text(when, clock_wall_ms() / 1000);
+	(void)rfc3339_put(when, clock_wall_ms(), 0);
 	const char *path = arena_printf(&a, "%s/log", dir);
 	FD_AUTO fd =
 	    open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);

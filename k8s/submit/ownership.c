@@ -1,5 +1,6 @@
 #include "k8s/submit/ownership.h"
 
+#include "base/time.h"
 #include "k8s/submit/submission.h"
 
 bool is_hex(const char *text, size_t n)
@@ -15,7 +16,9 @@ static const char *meta_text(const json_t *object, const char *map, const char *
 
 int64_t ownership_created_s(const json_t *object)
 {
-	return reply_time(span_of(meta_text(object, NULL, "creationTimestamp")));
+	int64_t ms = 0;
+	(void)rfc3339_read(span_of(meta_text(object, NULL, "creationTimestamp")), &ms);
+	return ms / 1000;
 }
 
 bool ownership_is_deleting(const json_t *object)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/time.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
@@ -330,10 +331,11 @@ static struct exchange result_exchange(const struct transfer *t, CURLcode result
 static int64_t result_date_s(const struct transfer *t)
 {
 	struct curl_header *h = NULL;
-	if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &h) != CURLHE_OK ||
-	    h->amount != 1)
-		return 0;
-	return reply_date(span_of(h->value));
+	int64_t ms = 0;
+	if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &h) == CURLHE_OK &&
+	    h->amount == 1)
+		(void)http_date_read(span_of(h->value), &ms);
+	return ms / 1000;
 }
 
 static void result_message(struct str *out, const struct transfer *t, CURLcode result,

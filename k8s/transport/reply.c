@@ -1,7 +1,6 @@
 #include "k8s/transport/reply.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/str.h"
 #include "k8s/transport/paths.h"
@@ -47,86 +46,6 @@ const char *reply_text(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 	return text ? text : "";
-}
-
-static int two_digits(const char *p)
-{
-	int64_t n = -1;
-	(void)parse_i64((struct span){ p, 2 }, 0, 99, &n);
-	return (int)n;
-}
-
-/* The index of the three-letter word at p; -1: none. */
-static int reply_word_at(const char *p, const char *words)
-{
-	for (const char *word = words; *word != '\0'; word += 3) {
-		if (memcmp(p, word, 3) == 0)
-			return (int)(word - words) / 3;
-	}
-	return -1;
-}
-
-/* The text has this form, in which 0 is a digit, a any character. */
-static bool is_formed(struct span text, const char *form)
-{
-	if (text.n != strlen(form))
-		return false;
-	for (size_t i = 0; i < text.n; i++) {
-		if (form[i] == '0' ? !is_digit(text.p[i]) : form[i] != 'a' && form[i] != text.p[i])
-			return false;
-	}
-	return true;
-}
-
-/* Since 1970; 0 for invalid days and times, which timegm() would normalize. */
-static int64_t seconds_of(const struct tm *tm)
-{
-	struct tm real = *tm;
-	int64_t s = timegm(&real);
-	bool same = tm->tm_mon == real.tm_mon && tm->tm_mday == real.tm_mday &&
-	            tm->tm_hour == real.tm_hour && tm->tm_min == real.tm_min &&
-	            tm->tm_sec == real.tm_sec;
-	return same && s > 0 ? s : 0;
-}
-
-static int year_at(const char *p)
-{
-	return two_digits(p) * 100 + two_digits(p + 2) - 1900;
-}
-
-/* RFC 9110, IMF-fixdate. */
-int64_t reply_date(struct span text)
-{
-	const char *p = text.p;
-	if (!is_formed(text, "aaa, 00 aaa 0000 00:00:00 GMT"))
-		return 0;
-	struct tm tm = {
-		.tm_mday = two_digits(p + 5),
-		.tm_mon = reply_word_at(p + 8, "JanFebMarAprMayJunJulAugSepOctNovDec"),
-		.tm_year = year_at(p + 12),
-		.tm_hour = two_digits(p + 17),
-		.tm_min = two_digits(p + 20),
-		.tm_sec = two_digits(p + 23),
-	};
-	int64_t s = seconds_of(&tm);
-	/* 1970 began on a Thursday. */
-	return s && reply_word_at(p, "ThuFriSatSunMonTueWed") == s / 86400 % 7 ? s : 0;
-}
-
-int64_t reply_time(struct span text)
-{
-	const char *p = text.p;
-	if (!is_formed(text, "0000-00-00T00:00:00Z"))
-		return 0;
-	struct tm tm = {
-		.tm_year = year_at(p),
-		.tm_mon = two_digits(p + 5) - 1,
-		.tm_mday = two_digits(p + 8),
-		.tm_hour = two_digits(p + 11),
-		.tm_min = two_digits(p + 14),
-		.tm_sec = two_digits(p + 17),
-	};
-	return seconds_of(&tm);
 }
 
 /* Consists of characters of words and field paths only. */

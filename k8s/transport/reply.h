@@ -21,11 +21,6 @@ json_t *reply_parse(struct span body);
 /* A text member; "" if it is absent or no text.  Borrowed. */
 const char *reply_text(const json_t *object, const char *key);
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" as seconds since 1970; 0 for anything else. */
-int64_t reply_date(struct span text);
-/* The same for "1994-11-06T08:49:37Z", the form in objects. */
-int64_t reply_time(struct span text);
-
 /* Appends the safe part of a Status: "Invalid: spec.x (FieldValueInvalid)"; nothing for other
  * objects.  The message of a Status is not safe, because it quotes the body. */
 void reply_digest(struct str *out, const json_t *status);

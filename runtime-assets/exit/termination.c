@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/time.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 
@@ -462,8 +463,7 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 	str_printf(out, "originUserExitCode: %lld\n", (long long)s->user_code);
 	if (s->ended_ms) {
 		char second[RFC3339_MAX];
-		rfc3339_text(second, s->ended_ms / 1000);
-		str_printf(out, "endTime: \"%.19s.%03dZ\"\n", second, (int)(s->ended_ms % 1000));
+		str_printf(out, "endTime: \"%s\"\n", rfc3339_put(second, s->ended_ms, 3));
 	}
 	if (s->rank >= 0)
 		str_printf(out, "failedRank: %lld\n", (long long)s->rank);

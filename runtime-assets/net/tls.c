@@ -10,10 +10,10 @@
 #include <psa/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/time.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/net/net_internal.h"
@@ -82,7 +82,7 @@ static int certificate_problem(const struct tls *t, uint32_t flags)
 	const char *where = t->wire->where;
 	struct err *e = t->wire->e;
 	char now[RFC3339_MAX];
-	rfc3339_text(now, time(NULL));
+	(void)rfc3339_put(now, clock_wall_ms(), 0);
 	for (size_t i = 0; i < sizeof(CERTIFICATE) / sizeof(CERTIFICATE[0]); i++) {
 		if (flags & CERTIFICATE[i].flags) {
 			(void)err_set(e, FAILED, "certificate of %s %s", where,

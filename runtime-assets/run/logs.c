@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/time.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 
@@ -295,8 +296,7 @@ static void logs_to_runtime(struct logs *l, struct span text)
 static void logs_put_prefix(struct str *out)
 {
 	char date[RFC3339_MAX];
-	rfc3339_text(date, time(NULL));
-	str_printf(out, "[%s] [openpai-runtime] ", date);
+	str_printf(out, "[%s] [openpai-runtime] ", rfc3339_put(date, clock_wall_ms(), 0));
 }
 
 static void logs_prefix_lines(struct logs *l, struct span text)

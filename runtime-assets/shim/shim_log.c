@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/time.h"
 
 enum { PREFIX_MAX = 64 };
 
@@ -61,7 +61,7 @@ static void shim_log_now(struct shim_log *l)
 	struct timespec now = { 0 };
 	char text[RFC3339_MAX];
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	rfc3339_text(text, now.tv_sec);
+	rfc3339_put(text, now.tv_sec * INT64_C(1000), 0);
 	(void)snprintf(l->stamp, sizeof(l->stamp), "%.19s.%09ldZ ", text, now.tv_nsec);
 }
 

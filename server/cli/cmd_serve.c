@@ -42,8 +42,6 @@ static int serve_wait_ms(const struct service *s, int64_t refresh_ms)
 {
 	int64_t ms = refresh_ms - clock_ms();
 	serve_shorten(&ms, runtime_configmap_timeout_ms(s->runtime_configmap));
-	serve_shorten(&ms, gc_timeout_ms(s->gc));
-	serve_shorten(&ms, history_timeout_ms(s->server.history));
 	serve_shorten(&ms, rounds_timeout_ms(s->rounds));
 	return ms < 0 ? 0 : (int)ms;
 }
@@ -66,18 +64,14 @@ static void serve_until_signal(struct service *s)
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 			                { .fd = runtime_configmap_fd(s->runtime_configmap),
 			                  .events = POLLIN },
-			                { .fd = gc_fd(s->gc), .events = POLLIN },
-			                { .fd = history_fd(s->server.history), .events = POLLIN },
 			                { .fd = rounds_fd(s->rounds), .events = POLLIN } };
-		(void)poll(fds, 5, serve_wait_ms(s, refresh_ms)); /* the results are read below */
+		(void)poll(fds, 3, serve_wait_ms(s, refresh_ms)); /* the results are read below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
 		if (signo == SIGHUP)
 			serve_reload(s);
 		runtime_configmap_run_once(s->runtime_configmap);
-		gc_run_once(s->gc);
-		history_run_once(s->server.history);
 		rounds_run_once(s->rounds);
 		if (clock_ms() < refresh_ms)
 			continue;

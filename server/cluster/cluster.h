@@ -109,9 +109,6 @@ const char *runtime_configmap_problem(const struct server *s);
 struct gc;
 
 struct gc *gc_start(struct server *s, struct err *e);
-void gc_run_once(struct gc *g);
-int gc_fd(const struct gc *g);
-int gc_timeout_ms(const struct gc *g);
 void gc_free(struct gc *g);
 
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over

@@ -1,4 +1,4 @@
-/* Runs the janitor in the main thread. */
+/* Runs the janitor on a thread of its own. */
 #include <stdlib.h>
 
 #include "k8s/gc/janitor.h"
@@ -9,18 +9,14 @@
 enum { ANSWER_MAX = 16 << 20 }; /* a list of 60 Frameworks with annotations of maximal size */
 
 struct gc {
-	struct store *store;
+	struct caller caller;
 	struct janitor *janitor;
 	char *trouble; /* the last one that was logged; NULL: none */
 	struct janitor_counts *counts;
-	bool stopping;
 };
 
-static void gc_report(void *arg, const struct janitor_report *r)
+static void gc_report(struct gc *g, const struct janitor_report *r)
 {
-	struct gc *g = arg;
-	if (g->stopping)
-		return;
 	counter_add(r->trouble ? &g->counts->failed : &g->counts->good, 1);
 	counter_add(&g->counts->frameworks, r->frameworks);
 	counter_add(&g->counts->classes, r->classes);
@@ -33,6 +29,19 @@ static void gc_report(void *arg, const struct janitor_report *r)
 	cluster_log_trouble(&g->trouble, r->trouble,
 	                    "cannot look for leftovers of a killed server; trying again",
 	                    "can look for leftovers of a killed server again");
+}
+
+static void *gc_thread(void *arg)
+{
+	struct gc *g = arg;
+	struct janitor_report report;
+	int64_t pause_ms;
+	do {
+		pause_ms = janitor_round(g->janitor, &report);
+		if (!g->caller.stopped)
+			gc_report(g, &report);
+	} while (caller_sleep(&g->caller, pause_ms));
+	return NULL;
 }
 
 struct gc *gc_start(struct server *s, struct err *e)
@@ -49,42 +58,19 @@ struct gc *gc_start(struct server *s, struct err *e)
 	struct gc *g = xcalloc(1, sizeof(*g));
 	limits.body = ANSWER_MAX;
 	g->counts = &s->counts->janitor;
-	g->store = cluster_store(s, &limits, e);
-	if (!g->store) {
-		gc_free(g);
-		return NULL;
-	}
-	g->janitor = janitor_new(g->store, &options, gc_report, g);
-	return g;
-}
-
-void gc_run_once(struct gc *g)
-{
-	store_reap(g->store);
-	janitor_run_once(g->janitor);
-	store_start(g->store);
-}
-
-int gc_fd(const struct gc *g)
-{
-	return store_fd(g->store);
-}
-
-int gc_timeout_ms(const struct gc *g)
-{
-	int store = store_timeout_ms(g->store);
-	int janitor = janitor_timeout_ms(g->janitor);
-	if (store < 0 || janitor < 0)
-		return store < 0 ? janitor : store;
-	return store < janitor ? store : janitor;
+	g->janitor = janitor_new(&g->caller, &options);
+	struct store *store = cluster_store(s, &limits, e);
+	if (store && caller_start(&g->caller, store, gc_thread, g, e) == 0)
+		return g;
+	gc_free(g);
+	return NULL;
 }
 
 void gc_free(struct gc *g)
 {
 	if (!g)
 		return;
-	g->stopping = true;
-	store_free(g->store);
+	caller_end(&g->caller);
 	janitor_free(g->janitor);
 	free(g->trouble);
 	free(g);

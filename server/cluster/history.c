@@ -1,82 +1,48 @@
-/* Keeps attempts, one after the other, on the main thread. */
+/* Keeps attempts, one after the other, on a thread of its own. */
 #include "server/cluster/history.h"
 
-#include <pthread.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/mailbox.h"
 #include "k8s/cache/job_entry.h"
+#include "k8s/transport/call.h"
 #include "server/cluster/cluster.h"
 #include "server/log.h"
 
 enum { WAITING_MAX = 1000, TRIES = 3, DEADLINE_MS = 30000, PAUSE_MS = 1000, LOST_MS = 60000 };
 
-struct history {
-	const struct server *server;
-	struct store *store;
-	int event_fd, epoll_fd;
-	pthread_mutex_t lock; /* protects waiting, first, n, lost */
-	const struct job_entry *waiting[WAITING_MAX];
-	size_t first, n;
-	size_t lost; /* dropped, and not yet reported */
-	/* The attempt that is being kept; main thread only. */
-	const struct job_entry *job; /* NULL: nothing */
-	struct arena arena;
-	struct str body;
-	const char *name, *oldest; /* to create; to delete, or NULL */
-	char uid[40];              /* of oldest */
-	unsigned tries;
-	char *trouble;       /* the last one logged; NULL: none */
-	size_t n_lost;       /* dropped, and not yet logged */
-	int64_t lost_log_ms; /* earliest time of that log line */
-	bool stopping;
+/* An attempt that has ended. */
+struct ended {
+	struct mail mail;
+	const struct job_entry *job;
 };
 
-/* ---- queue; any thread ----------------------------------------------------------------------- */
-
-static bool has_ended(const struct job_entry *before, const struct job_entry *now)
-{
-	return before && now && !now->legacy && now->attempt > before->attempt &&
-	       strcmp(before->uid, now->uid) == 0;
-}
+struct history {
+	const struct options *options;
+	struct mailbox box; /* of struct ended */
+	struct caller caller;
+	/* The rest is the thread's. */
+	char *trouble;       /* the last one logged; NULL: none */
+	size_t n_lost;       /* not kept, and not yet logged */
+	int64_t lost_log_ms; /* earliest time of that log line */
+};
 
 void history_saw(struct history *h, const struct job_entry *before, const struct job_entry *now)
 {
-	if (!h || !has_ended(before, now))
+	if (!h || !before || !now || now->legacy || now->attempt <= before->attempt ||
+	    strcmp(before->uid, now->uid) != 0)
 		return;
-	(void)pthread_mutex_lock(&h->lock); /* cannot fail */
-	if (h->n < WAITING_MAX)
-		h->waiting[(h->first + h->n++) % WAITING_MAX] = job_entry_hold(before);
-	else
-		h->lost++;
-	(void)pthread_mutex_unlock(&h->lock);
-	(void)eventfd_write(h->event_fd, 1); /* cannot overflow */
+	struct ended *ended = xcalloc(1, sizeof(*ended));
+	ended->job = job_entry_hold(before);
+	if (mailbox_put(&h->box, &ended->mail))
+		return;
+	job_entry_drop(ended->job);
+	free(ended);
 }
 
-static const struct job_entry *history_take_first(struct history *h, size_t *lost)
-{
-	const struct job_entry *job = NULL;
-	(void)pthread_mutex_lock(&h->lock);
-	if (h->n) {
-		job = h->waiting[h->first];
-		h->first = (h->first + 1) % WAITING_MAX;
-		h->n--;
-	}
-	*lost = h->lost;
-	h->lost = 0;
-	(void)pthread_mutex_unlock(&h->lock);
-	return job;
-}
-
-static void history_log_trouble(struct history *h, const char *why)
-{
-	cluster_log_trouble(&h->trouble, why, "an earlier attempt of a job cannot be kept",
-	                    "earlier attempts of jobs can be kept again");
-}
+/* ---- the thread ---- */
 
 static void history_log_lost(struct history *h, size_t lost)
 {
@@ -91,141 +57,77 @@ static void history_log_lost(struct history *h, size_t lost)
 	h->n_lost = 0;
 }
 
-static void history_next(struct history *h);
-
-static void history_job_drop(struct history *h)
+static enum store_outcome history_ask(struct history *h, struct store_request r, struct arena *a,
+                                      struct store_reply *reply)
 {
-	job_entry_drop(TAKE(h->job));
-	str_done(&h->body);
-	arena_done(&h->arena);
-	h->arena = (struct arena){ 0 };
+	r.kind = KIND_CONFIGMAP;
+	r.deadline_ms = clock_ms() + DEADLINE_MS;
+	return store_call(&h->caller, &r, a, reply);
 }
 
-static void history_finish(struct history *h)
+/* Creates the ConfigMap of this attempt and removes the oldest one. */
+static void history_keep(struct history *h, const struct job_entry *job)
 {
-	history_job_drop(h);
-	history_next(h);
-}
-
-static void history_ask(struct history *h, enum store_verb verb, const char *name, const char *uid,
-                        store_callback *done)
-{
-	store_request(h->store, &(struct store_request){
-				    .verb = verb,
-				    .kind = KIND_CONFIGMAP,
-				    .name = name,
-				    .uid = uid,
-				    .body = { verb == STORE_CREATE ? str_view(&h->body)
-	                                                           : (struct span){ 0 } },
-				    .not_before_ms = h->tries ? clock_ms() + PAUSE_MS : 0,
-				    .deadline_ms = clock_ms() + DEADLINE_MS,
-				    .done = done,
-				    .arg = h,
-				});
-}
-
-/* A failure is ignored. */
-static void history_removed(void *arg, const struct store_reply *reply)
-{
-	(void)reply;
-	history_finish(arg);
-}
-
-static void history_found_oldest(void *arg, const struct store_reply *reply)
-{
-	struct history *h = arg;
-	bool ours = reply->outcome == STORE_OK && scan_valid(reply->body, HISTORY_DEPTH) &&
-	            history_is_owned(reply->body, h->job->uid, &h->arena);
-	if (!ours || reply->uid.n >= sizeof(h->uid) || h->stopping) {
-		history_finish(h);
-		return;
-	}
-	memcpy(h->uid, reply->uid.p, reply->uid.n);
-	h->uid[reply->uid.n] = '\0';
-	history_ask(h, STORE_DELETE, h->oldest, h->uid, history_removed);
-}
-
-static void history_made(void *arg, const struct store_reply *reply)
-{
-	struct history *h = arg;
-	bool again = reply->outcome == STORE_BUSY || reply->outcome == STORE_AMBIGUOUS;
-	if (h->stopping) {
-		history_finish(h);
-	} else if (again && ++h->tries < TRIES) {
-		history_ask(h, STORE_CREATE, h->name, NULL, history_made);
-	} else if (reply->outcome == STORE_OK || reply->outcome == STORE_EXISTS) {
-		history_log_trouble(h, NULL);
-		h->tries = 0;
-		if (h->oldest)
-			history_ask(h, STORE_GET, h->oldest, NULL, history_found_oldest);
-		else
-			history_finish(h);
-	} else {
-		history_log_trouble(h, reply->message.n ? arena_dup(&h->arena, reply->message)
-		                                        : "the store does not answer");
-		history_finish(h);
-	}
-}
-
-/* -1: there is nothing to keep. */
-static int history_prepare(struct history *h)
-{
-	const struct options *o = h->server->options;
-	int64_t oldest = h->job->attempt - o->history;
+	const struct options *o = h->options;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO body = STR_INIT((size_t)o->history_bytes * 2 + 4096); /* base64 and the frame */
 	struct span doc;
-	h->body = STR_INIT((size_t)o->history_bytes * 2 + 4096); /* base64 and the frame */
-	h->tries = 0;
-	h->name = history_name(&h->arena, h->job->name, h->job->attempt);
-	h->oldest = oldest >= 0 ? history_name(&h->arena, h->job->name, oldest) : NULL;
-	if (!job_entry_doc(h->job, &h->arena, &doc) ||
-	    !history_write(&h->body, h->job, doc, (size_t)o->history_bytes, &h->arena) ||
-	    h->body.full)
-		return -1;
-	return 0;
+	if (!job_entry_doc(job, &a, &doc) ||
+	    !history_write(&body, job, doc, (size_t)o->history_bytes, &a) || body.full)
+		return; /* there is nothing to keep */
+
+	struct store_request create = { .verb = STORE_CREATE,
+		                        .name = history_name(&a, job->name, job->attempt),
+		                        .body = { str_view(&body) } };
+	struct store_reply reply;
+	enum store_outcome outcome = history_ask(h, create, &a, &reply);
+	for (unsigned i = 1; i < TRIES && (outcome == STORE_BUSY || outcome == STORE_AMBIGUOUS) &&
+	                     caller_sleep(&h->caller, PAUSE_MS);
+	     i++)
+		outcome = history_ask(h, create, &a, &reply);
+	if (h->caller.stopped)
+		return;
+	bool kept = outcome == STORE_OK || outcome == STORE_EXISTS;
+	cluster_log_trouble(&h->trouble,
+	                    kept              ? NULL
+	                    : reply.message.n ? arena_dup(&a, reply.message)
+	                                      : "the store does not answer",
+	                    "an earlier attempt of a job cannot be kept",
+	                    "earlier attempts of jobs can be kept again");
+	if (!kept || job->attempt < o->history)
+		return;
+
+	const char *oldest = history_name(&a, job->name, job->attempt - o->history);
+	struct store_request get = { .verb = STORE_GET, .name = oldest };
+	if (history_ask(h, get, &a, &reply) != STORE_OK || !scan_valid(reply.body, HISTORY_DEPTH) ||
+	    !history_is_owned(reply.body, job->uid, &a))
+		return;
+	struct store_request drop = { .verb = STORE_DELETE,
+		                      .name = oldest,
+		                      .uid = arena_dup(&a, reply.uid) };
+	(void)history_ask(h, drop, &a, &reply); /* else it goes with the job */
 }
 
-static void history_next(struct history *h)
+static void *history_thread(void *arg)
 {
-	size_t lost = 0;
-	while (!h->stopping && !h->job && (h->job = history_take_first(h, &lost)) != NULL) {
+	struct history *h = arg;
+	while (caller_wait(&h->caller, mailbox_fd(&h->box))) {
+		size_t lost;
+		struct mail *m = mailbox_take(&h->box, &lost);
 		history_log_lost(h, lost);
-		if (history_prepare(h) == 0) {
-			history_ask(h, STORE_CREATE, h->name, NULL, history_made);
-		} else {
-			history_job_drop(h);
+		while (m) {
+			struct ended *ended = (struct ended *)m;
+			m = m->next;
+			if (!h->caller.stopped)
+				history_keep(h, ended->job);
+			job_entry_drop(ended->job);
+			free(ended);
 		}
 	}
+	return NULL;
 }
 
-void history_run_once(struct history *h)
-{
-	eventfd_t count;
-	if (!h)
-		return;
-	(void)eventfd_read(h->event_fd, &count); /* resets it */
-	store_reap(h->store);
-	if (!h->job)
-		history_next(h);
-	store_start(h->store);
-}
-
-int history_fd(const struct history *h)
-{
-	return h ? h->epoll_fd : -1;
-}
-
-int history_timeout_ms(const struct history *h)
-{
-	return h ? store_timeout_ms(h->store) : -1;
-}
-
-/* ---- life ---------------------------------------------------------------------------------- */
-
-static int history_watch(struct history *h, int fd)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	return fd < 0 ? -1 : epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
+/* ---- life ---- */
 
 int history_start(struct server *s, struct err *e)
 {
@@ -233,17 +135,12 @@ int history_start(struct server *s, struct err *e)
 	if (!s->options->history)
 		return 0;
 	struct history *h = xcalloc(1, sizeof(*h));
-	h->server = s;
-	(void)pthread_mutex_init(&h->lock, NULL); /* cannot fail with default attributes */
-	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	h->options = s->options;
 	s->history = h;
-	h->store = cluster_store(s, &limits, e);
-	if (!h->store)
+	if (mailbox_init(&h->box, WAITING_MAX, e) < 0)
 		return -1;
-	if (history_watch(h, h->event_fd) < 0 || history_watch(h, store_fd(h->store)) < 0)
-		return err_set(e, UNKNOWN_ERROR, "epoll failed");
-	return 0;
+	struct store *store = cluster_store(s, &limits, e);
+	return store ? caller_start(&h->caller, store, history_thread, h, e) : -1;
 }
 
 void history_free(struct history *h)
@@ -251,19 +148,13 @@ void history_free(struct history *h)
 	size_t lost;
 	if (!h)
 		return;
-	h->stopping = true;
-	if (h->store)
-		store_free(h->store);
-	for (const struct job_entry *job; (job = history_take_first(h, &lost)) != NULL;)
-		job_entry_drop(job);
-	job_entry_drop(h->job);
-	str_done(&h->body);
-	arena_done(&h->arena);
-	(void)pthread_mutex_destroy(&h->lock); /* not locked */
-	if (h->event_fd >= 0)
-		(void)close(h->event_fd);
-	if (h->epoll_fd >= 0)
-		(void)close(h->epoll_fd);
+	caller_end(&h->caller);
+	for (struct mail *m = mailbox_take(&h->box, &lost), *next; m; m = next) {
+		next = m->next;
+		job_entry_drop(((struct ended *)m)->job);
+		free(m);
+	}
+	mailbox_done(&h->box);
 	free(h->trouble);
 	free(h);
 }

@@ -13,10 +13,6 @@ struct history;
 
 /* server->history exists from now on; NULL with --history 0.  -1 and *e (500). */
 int history_start(struct server *s, struct err *e);
-/* h may be NULL: fd -1, no timeout. */
-void history_run_once(struct history *h);
-int history_fd(const struct history *h);
-int history_timeout_ms(const struct history *h);
 void history_free(struct history *h);
 
 /* Reports a change of a Framework: if a new attempt has begun, the one before is kept.  At most

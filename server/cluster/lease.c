@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/time.h"
 #include "server/cluster/cluster.h"
 
 enum { LEASE_BODY_MAX = 2048, LEASE_DEPTH = 32, RANDOM_BYTES = 8, HOST_MAX = 64 };
@@ -32,8 +33,7 @@ static void lease_ask(struct lease *l, enum store_verb verb, store_callback *don
 static void lease_put_now(struct str *out, const char *key)
 {
 	char text[RFC3339_MAX];
-	rfc3339_text(text, clock_wall_ms() / 1000);
-	str_printf(out, ",\"%s\":\"%.19s.000000Z\"", key, text);
+	str_printf(out, ",\"%s\":\"%s\"", key, rfc3339_put(text, clock_wall_ms(), 6));
 }
 
 static void lease_put_spec(struct lease *l, bool acquire)

@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/hash.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "k8s/transport/poster.h"
+#include "server/cluster/job_fields.h"
 #include "server/cluster/lease.h"
 #include "server/counts.h"
 #include "server/log.h"
@@ -79,43 +81,13 @@ struct webhook {
 
 /* ---- pure ------------------------------------------------------------------------------------ */
 
-static void webhook_put_ms(struct str *out, const char *key, int64_t ms)
-{
-	str_puts(out, key);
-	if (ms == JOB_ENTRY_NONE)
-		str_puts(out, "null");
-	else
-		str_int(out, ms);
-}
-
-static void webhook_put_text(struct str *out, const char *key, const char *text)
-{
-	str_puts(out, key);
-	str_json(out, span_of(text));
-}
-
 void webhook_body(struct str *out, const struct job_entry *job, struct span stop_reason)
 {
-	webhook_put_text(out, "{\"event\":\"job.ended\",\"uid\":", job->uid);
-	webhook_put_text(out, ",\"name\":", job->job);
-	webhook_put_text(out, ",\"username\":", job->user);
-	webhook_put_text(out, ",\"virtualCluster\":", job->cluster);
-	webhook_put_text(out, ",\"debugId\":", job->name);
-	webhook_put_text(out, ",\"state\":", JOB_STATES[job->state]);
-	if (job->has_code)
-		str_printf(out, ",\"exitCode\":%d", job->code);
-	else
-		str_puts(out, ",\"exitCode\":null");
-	str_puts(out, ",\"stopReason\":");
-	if (stop_reason.n)
-		str_json(out, stop_reason);
-	else
-		str_puts(out, "null");
-	webhook_put_ms(out, ",\"createdTime\":", job->created_ms);
-	webhook_put_ms(out, ",\"launchedTime\":", job->launched_ms);
-	webhook_put_ms(out, ",\"completedTime\":", job->completed_ms);
-	str_printf(out, ",\"retries\":%d,\"retryDetails\":{\"user\":%d,\"platform\":%d}}",
-	           job->retries, job->accountable, job->retries - job->accountable);
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "event", "job.ended");
+	job_fields_put(out, job, VIEW_WEBHOOK, false);
+	json_put_text(out, "stopReason", stop_reason.n ? stop_reason : (struct span){ 0 });
+	str_char(out, '}');
 }
 
 void webhook_signature(char out[static WEBHOOK_SIGNATURE], struct span secret, int64_t timestamp_s,

@@ -186,13 +186,6 @@ void ends_add(struct shower *w, struct span role, const struct task *t)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void first_put_name(struct str *out, const char *key, const struct task_end *t)
-{
-	str_puts(out, key);
-	str_json(out, t->role);
-	show_number(out, ",\"taskIndex\":", t->index);
-}
-
 /* `,"lines":[...]`: the last lines of the text. */
 static void first_put_lines(struct str *out, struct span text)
 {
@@ -201,12 +194,10 @@ static void first_put_lines(struct str *out, struct span text)
 	size_t lines = 0;
 	while (from > 0 && !(text.p[from - 1] == '\n' && ++lines == FIRST_LINES))
 		from--;
-	str_puts(out, ",\"lines\":[");
+	json_put_open(out, "lines", '[');
 	text = span_from(text, from);
-	while (text.n > 0) {
-		str_json(out, span_next(&text, '\n'));
-		str_puts(out, text.n > 0 ? "," : "");
-	}
+	while (text.n > 0)
+		json_put_text(out, NULL, span_next(&text, '\n'));
 	str_char(out, ']');
 }
 
@@ -241,24 +232,26 @@ static void first_put_cause(struct shower *w, const struct task_end *t, struct s
 		exit_spec_json(&spec, w->s->spec, t->code, true);
 		text = scan_text(scan_get(str_view(&spec), "phrase"), w->a);
 	}
-	str_puts(w->out, ",\"cause\":");
-	str_json(w->out, text);
+	json_put_text(w->out, "cause", text);
 }
 
 static void first_put_followers(struct str *out, const struct task_ends *all,
                                 const struct task_end *t)
 {
 	size_t n = 0;
-	str_puts(out, ",\"followers\":[");
+	json_put_open(out, "followers", '[');
 	for (const struct task_end *f = all->v; f < all->v + all->n; f++) {
 		if (f == t || f->kind == END_ORIGIN || n++ >= FIRST_FOLLOWERS)
 			continue;
-		first_put_name(out, n > 1 ? ",{\"taskRole\":" : "{\"taskRole\":", f);
-		show_number(out, ",\"exitCode\":", f->code);
-		show_word(out, ",\"cause\":", f->why);
+		json_put_open(out, NULL, '{');
+		json_put_text(out, "taskRole", f->role);
+		json_put_int(out, "taskIndex", f->index);
+		json_put_int(out, "exitCode", f->code);
+		json_put_word(out, "cause", f->why);
 		str_char(out, '}');
 	}
-	show_number(out, "],\"followersCount\":", (int64_t)n);
+	str_char(out, ']');
+	json_put_int(out, "followersCount", (int64_t)n);
 }
 
 static void first_put(struct shower *w, const struct task_ends *all, const struct task_end *t)
@@ -267,17 +260,12 @@ static void first_put(struct shower *w, const struct task_ends *all, const struc
 	struct span log = scan_text(scan_path(report, "errorLogs", "user"), w->a);
 	if (!report.p)
 		log = said_message(t->outcome.diagnostics, w->a);
-	first_put_name(w->out, ",\"firstFailure\":{\"taskRole\":", t);
-	if (t->rank >= 0)
-		show_number(w->out, ",\"rank\":", t->rank);
-	else
-		show_null(w->out, ",\"rank\":");
-	if (t->ended_ms != END_UNKNOWN)
-		show_number(w->out, ",\"time\":", t->ended_ms);
-	else
-		show_null(w->out, ",\"time\":");
-	show_number(w->out, ",\"exitCode\":", t->code);
-	show_exit_spec(w, ",\"exitSpec\":", &t->outcome);
+	json_put_text(w->out, "taskRole", t->role);
+	json_put_int(w->out, "taskIndex", t->index);
+	json_put_known(w->out, "rank", t->rank >= 0, t->rank);
+	json_put_known(w->out, "time", t->ended_ms != END_UNKNOWN, t->ended_ms);
+	json_put_int(w->out, "exitCode", t->code);
+	show_exit_spec(w, "exitSpec", &t->outcome);
 	first_put_cause(w, t, report, log);
 	first_put_lines(w->out, log);
 	first_put_followers(w->out, all, t);
@@ -292,6 +280,7 @@ void show_first_failure(struct shower *w, const struct task_ends *all, size_t at
 		return;
 	STR_AUTO text = STR_INIT(out->max - out->n);
 	w->out = &text;
+	str_puts(&text, ",\"firstFailure\":{");
 	first_put(w, all, &all->v[first]);
 	w->out = out;
 	if (text.full || !str_reserve(out, text.n)) /* there is no room */

@@ -37,29 +37,6 @@ int attempt_roles(struct span attempt, struct arena *a, struct span *roles, stru
 	               "the status of the job's tasks, which is stored compressed, cannot be read");
 }
 
-/* ---- summary ---- */
-
-static void show_summary(struct shower *w)
-{
-	const struct job_entry *job = w->s->job;
-	enum job_state state = job_shown_state(job, w->s->v1);
-	show_word(w->out, "{\"username\":", job_entry_shown_user(job));
-	show_word(w->out, ",\"state\":", JOB_STATES[state]);
-	show_word(w->out, ",\"subState\":", job->sub_state);
-	show_word(w->out, ",\"executionType\":", job->execution);
-	show_number(w->out, ",\"retries\":", job->retries);
-	show_number(w->out, ",\"retryDetails\":{\"user\":", job->accountable);
-	show_number(w->out, ",\"platform\":", (int64_t)job->retries - job->accountable);
-	show_number(w->out, ",\"resource\":", 0);
-	str_char(w->out, '}');
-	show_ms(w->out, ",\"retryDelayTime\":", job->retry_delay_s);
-	show_ms(w->out, ",\"submissionTime\":", job->created_ms);
-	show_ms(w->out, ",\"createdTime\":", job->created_ms);
-	show_ms(w->out, ",\"launchedTime\":", job->launched_ms);
-	show_ms(w->out, ",\"completedTime\":", job->completed_ms);
-	show_word(w->out, ",\"virtualCluster\":", job->cluster);
-}
-
 /* ---- an attempt ---- */
 
 static enum job_state shown_attempt_state(const struct job_shown *s, const struct outcome *o)
@@ -76,52 +53,29 @@ static void show_trigger(struct shower *w, const struct outcome *o)
 	static const char *const KEYS[N] = { "message", "taskRoleName", "taskIndex" };
 	struct span v[N];
 	scan_members(o->trigger, KEYS, v, N);
-	show_text(w, ",\"appExitTriggerMessage\":", v[MESSAGE]);
-	show_text(w, ",\"appExitTriggerTaskRoleName\":", v[ROLE]);
-	show_int(w->out, ",\"appExitTriggerTaskIndex\":", v[INDEX]);
+	show_text(w, "appExitTriggerMessage", v[MESSAGE]);
+	show_text(w, "appExitTriggerTaskRoleName", v[ROLE]);
+	show_int(w->out, "appExitTriggerTaskIndex", v[INDEX]);
 }
 
-static void show_code(struct shower *w, const char *key, const struct outcome *o)
-{
-	if (o->has_code)
-		show_number(w->out, key, o->code);
-	else
-		show_null(w->out, key);
-}
-
-/* The members "runtime" and "launcher", and the closing brace. */
+/* The members "runtime" and "launcher" of an object, and its end. */
 static void show_who_said(struct shower *w, const struct said *said)
 {
-	str_puts(w->out, ",\"runtime\":");
-	str_span(w->out, said->runtime.p ? said->runtime : SPAN("null"));
-	str_puts(w->out, ",\"launcher\":");
-	if (said->runtime.p)
-		str_puts(w->out, "null");
-	else
-		str_json(w->out, said->summary);
+	json_put_raw(w->out, "runtime", said->runtime);
+	json_put_text(w->out, "launcher", said->runtime.p ? (struct span){ 0 } : said->summary);
 	str_char(w->out, '}');
 }
 
-static void show_messages(struct shower *w, const char *key, const struct said *said)
-{
-	if (!said->summary.p) {
-		show_null(w->out, key);
-		return;
-	}
-	str_puts(w->out, key);
-	str_puts(w->out, "{\"container\":null");
-	show_who_said(w, said);
-}
-
-/* `,"appExitDiagnostics":` and `,"appExitMessages":` */
 static void show_said(struct shower *w, const struct said *said)
 {
-	str_puts(w->out, ",\"appExitDiagnostics\":");
-	if (said->summary.p)
-		str_json(w->out, said->summary);
-	else
-		str_puts(w->out, "null");
-	show_messages(w, ",\"appExitMessages\":", said);
+	json_put_text(w->out, "appExitDiagnostics", said->summary);
+	if (!said->summary.p) {
+		json_put_null(w->out, "appExitMessages");
+		return;
+	}
+	json_put_open(w->out, "appExitMessages", '{');
+	json_put_null(w->out, "container");
+	show_who_said(w, said);
 }
 
 /* Why the server has stopped the job (job_stop_patch); n is 0 if it has not. */
@@ -147,10 +101,8 @@ static struct said attempt_said(struct shower *w, const struct outcome *o)
 static void show_stop_reason(struct shower *w)
 {
 	struct span reason = w->s->attempt.n ? SPAN("") : shown_stop_reason(w);
-	if (!reason.n)
-		return;
-	str_puts(w->out, ",\"stopReason\":");
-	str_json(w->out, reason);
+	if (reason.n)
+		json_put_text(w->out, "stopReason", reason);
 }
 
 /* true: it has failed, and not because it was stopped. */
@@ -161,18 +113,18 @@ static bool show_attempt(struct shower *w)
 	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
 	const struct said said = attempt_said(w, &o);
 	if (v[ATTEMPT_ID].p)
-		show_int(w->out, ",\"attemptId\":", v[ATTEMPT_ID]);
-	show_word(w->out, ",\"attemptState\":", JOB_STATES[shown_attempt_state(w->s, &o)]);
+		show_int(w->out, "attemptId", v[ATTEMPT_ID]);
+	json_put_word(w->out, "attemptState", JOB_STATES[shown_attempt_state(w->s, &o)]);
 	if (v[ATTEMPT_INSTANCE].p)
-		show_text(w, ",\"appId\":", v[ATTEMPT_INSTANCE]);
-	show_number(w->out, ",\"appProgress\":", scan_type(v[ATTEMPT_OUTCOME]) == SCAN_OBJECT);
-	show_word(w->out, ",\"appTrackingUrl\":", "");
-	show_time(w->out, ",\"appCreatedTime\":", v[ATTEMPT_STARTED]);
-	show_either(w->out, ",\"appLaunchedTime\":", v[ATTEMPT_RAN], v[ATTEMPT_ENDED]);
-	show_time(w->out, ",\"appCompletedTime\":", v[ATTEMPT_ENDED]);
-	show_code(w, ",\"appExitCode\":", &o);
-	show_exit_spec(w, ",\"appExitSpec\":", &o);
-	show_text(w, ",\"appExitType\":", o.type);
+		show_text(w, "appId", v[ATTEMPT_INSTANCE]);
+	json_put_int(w->out, "appProgress", scan_type(v[ATTEMPT_OUTCOME]) == SCAN_OBJECT);
+	json_put_word(w->out, "appTrackingUrl", "");
+	show_time(w->out, "appCreatedTime", v[ATTEMPT_STARTED]);
+	show_either(w->out, "appLaunchedTime", v[ATTEMPT_RAN], v[ATTEMPT_ENDED]);
+	show_time(w->out, "appCompletedTime", v[ATTEMPT_ENDED]);
+	json_put_known(w->out, "appExitCode", o.has_code, o.code);
+	show_exit_spec(w, "appExitSpec", &o);
+	show_text(w, "appExitType", o.type);
 	show_trigger(w, &o);
 	show_said(w, &said);
 	show_stop_reason(w);
@@ -192,16 +144,17 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 {
 	struct shower w = shower_of(out, s, a);
 	struct task_ends ends = { .n = 0 };
-	show_word(w.out, "{\"debugId\":", s->job->name);
-	show_word(w.out, ",\"name\":", s->job->job);
-	str_puts(out, ",\"tags\":");
-	str_puts(out, s->job->tags);
-	str_puts(out, ",\"jobStatus\":");
-	show_summary(&w);
+	str_char(out, '{');
+	json_put_word(w.out, "debugId", s->job->name);
+	json_put_word(w.out, "name", s->job->job);
+	json_put_raw(out, "tags", span_of(s->job->tags));
+	json_put_open(out, "jobStatus", '{');
+	job_fields_put(out, s->job, VIEW_STATUS, s->v1);
 	w.ends = show_attempt(&w) ? &ends : NULL;
 	size_t at = out->n;
 	show_waiting(&w);
-	str_puts(out, "},\"taskRoles\":");
+	str_char(out, '}');
+	json_put_key(out, "taskRoles");
 	if (show_roles(&w, shown_attempt(s), e) < 0)
 		return -1;
 	show_first_failure(&w, &ends, at);
@@ -269,14 +222,14 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 	if (!detail_find_role(s, list, task->role, a, &role) ||
 	    !detail_find_task(&role, task->index, &t))
 		return no_task(e);
-	show_word(w.out, "{\"username\":", job_entry_shown_user(s->job));
-	show_word(w.out, ",\"jobName\":", s->job->job);
-	show_int(w.out, ",\"jobAttemptId\":", scan_get(attempt, "id"));
-	str_puts(out, ",\"taskRoleName\":");
-	str_json(out, role.name);
-	str_char(out, ',');
+	str_char(out, '{');
+	json_put_word(w.out, "username", job_entry_shown_user(s->job));
+	json_put_word(w.out, "jobName", s->job->job);
+	show_int(w.out, "jobAttemptId", scan_get(attempt, "id"));
+	json_put_text(out, "taskRoleName", role.name);
 	show_task(&w, &t);
-	str_puts(out, ",\"attempts\":[{");
+	json_put_open(out, "attempts", '[');
+	str_char(out, '{');
 	show_try(&w, &role, &t);
 	str_puts(out, "}]}\n");
 	return 0;
@@ -286,35 +239,34 @@ int job_task(struct str *out, const struct job_shown *s, const struct task_name 
 
 static void show_exit_diagnostics(struct shower *w, const struct said *said)
 {
-	str_puts(w->out, ",\"exitDiagnostics\":");
 	if (!said->summary.p) {
-		str_puts(w->out, "null");
+		json_put_null(w->out, "exitDiagnostics");
 		return;
 	}
-	str_puts(w->out, "{\"diagnosticsSummary\":");
-	str_json(w->out, said->summary);
+	json_put_open(w->out, "exitDiagnostics", '{');
+	json_put_text(w->out, "diagnosticsSummary", said->summary);
 	show_who_said(w, said);
 }
 
 static void show_sizes(struct shower *w)
 {
 	const struct job_entry *job = w->s->job;
-	show_number(w->out, ",\"totalGpuNumber\":", job->gpus);
-	show_number(w->out, ",\"totalTaskNumber\":", job->tasks);
-	show_number(w->out, ",\"totalTaskRoleNumber\":", job->roles);
+	json_put_int(w->out, "totalGpuNumber", job->gpus);
+	json_put_int(w->out, "totalTaskNumber", job->tasks);
+	json_put_int(w->out, "totalTaskRoleNumber", job->roles);
 	if (job->priority[0])
-		show_word(w->out, ",\"jobPriority\":", job->priority);
+		json_put_word(w->out, "jobPriority", job->priority);
 }
 
 static void show_end(struct shower *w, const struct outcome *o)
 {
 	const struct said said = attempt_said(w, o);
-	show_code(w, ",\"exitCode\":", o);
-	show_text(w, ",\"exitPhrase\":", o->phrase);
-	show_text(w, ",\"exitType\":", o->type);
+	json_put_known(w->out, "exitCode", o->has_code, o->code);
+	show_text(w, "exitPhrase", o->phrase);
+	show_text(w, "exitType", o->type);
 	show_exit_diagnostics(w, &said);
 	show_trigger(w, o);
-	show_exit_spec(w, ",\"appExitSpec\":", o);
+	show_exit_spec(w, "appExitSpec", o);
 	show_said(w, &said);
 }
 
@@ -328,36 +280,33 @@ int job_attempt(struct str *out, const struct job_shown *s, bool latest, struct 
 	const struct outcome o = outcome_read(v[ATTEMPT_OUTCOME]);
 	enum job_state state =
 	    s->attempt.n ? shown_attempt_state(s, &o) : job_shown_state(s->job, s->v1);
-	show_word(w.out, "{\"jobName\":", s->job->job);
-	show_word(w.out, ",\"frameworkName\":", s->job->name);
-	show_word(w.out, ",\"uid\":", s->job->uid);
-	show_word(w.out, ",\"userName\":", job_entry_shown_user(s->job));
-	show_word(w.out, ",\"state\":", JOB_STATES[state]);
-	show_word(w.out,
-	          ",\"originState\":", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
-	show_int(w.out, ",\"attemptIndex\":", v[ATTEMPT_ID]);
-	show_ms(w.out, ",\"jobStartedTime\":", s->job->created_ms);
-	show_time(w.out, ",\"attemptStartedTime\":", v[ATTEMPT_STARTED]);
-	show_time(w.out, ",\"attemptCompletedTime\":", v[ATTEMPT_ENDED]);
+	str_char(out, '{');
+	json_put_word(w.out, "jobName", s->job->job);
+	json_put_word(w.out, "frameworkName", s->job->name);
+	json_put_word(w.out, "uid", s->job->uid);
+	json_put_word(w.out, "userName", job_entry_shown_user(s->job));
+	json_put_word(w.out, "state", JOB_STATES[state]);
+	json_put_word(out, "originState", s->attempt.n ? "AttemptCompleted" : s->job->sub_state);
+	show_int(w.out, "attemptIndex", v[ATTEMPT_ID]);
+	job_put_ms(w.out, "jobStartedTime", s->job->created_ms);
+	show_time(w.out, "attemptStartedTime", v[ATTEMPT_STARTED]);
+	show_time(w.out, "attemptCompletedTime", v[ATTEMPT_ENDED]);
 	show_end(&w, &o);
 	show_sizes(&w);
-	str_puts(out, ",\"taskRoles\":");
+	json_put_key(out, "taskRoles");
 	if (show_roles(&w, attempt, e) < 0)
 		return -1;
-	str_puts(out, latest ? ",\"isLatest\":true}" : ",\"isLatest\":false}");
+	json_put_bool(out, "isLatest", latest);
+	str_char(out, '}');
 	return 0;
 }
 
 static void counts_put(struct str *out, const size_t counts[JOB_STATE_MAX])
 {
-	bool first = true;
 	str_char(out, '{');
-	for (int i = 0; i < JOB_STATE_MAX; i++) {
-		if (counts[i] == 0)
-			continue;
-		str_printf(out, "%s\"%s\":%zu", first ? "" : ",", JOB_STATES[i], counts[i]);
-		first = false;
-	}
+	for (int i = 0; i < JOB_STATE_MAX; i++)
+		if (counts[i])
+			json_put_int(out, JOB_STATES[i], (int64_t)counts[i]);
 	str_char(out, '}');
 }
 
@@ -391,9 +340,7 @@ void job_counts(struct str *out, struct span doc, struct arena *a)
 	struct scan s = scan_begin(list);
 	for (; roles < SHOWN_ROLES && scan_item(&s, &status); roles++) {
 		size_t counts[JOB_STATE_MAX] = { 0 };
-		if (roles)
-			str_char(out, ',');
-		str_json(out, scan_text(scan_get(status, "name"), a));
+		json_put_text(out, NULL, scan_text(scan_get(status, "name"), a));
 		str_char(out, ':');
 		counts_add(scan_get(status, "taskStatuses"), counts, &tasks, a);
 		counts_put(out, counts);
@@ -401,61 +348,29 @@ void job_counts(struct str *out, struct span doc, struct arena *a)
 	str_char(out, '}');
 }
 
-void show_null(struct str *out, const char *key)
-{
-	str_puts(out, key);
-	str_put(out, "null", 4);
-}
-
-void show_word(struct str *out, const char *key, const char *text)
-{
-	str_puts(out, key);
-	str_json(out, span_of(text));
-}
-
 /* A string without escapes is copied. */
 void show_text(struct shower *w, const char *key, struct span value)
 {
 	struct span text;
-	str_puts(w->out, key);
 	if (scan_type(value) == SCAN_STRING && !memchr(value.p, '\\', value.n))
-		str_span(w->out, value);
-	else if (scan_string(value, w->a, &text))
-		str_json(w->out, text);
+		json_put_raw(w->out, key, value);
 	else
-		str_put(w->out, "null", 4);
-}
-
-void show_number(struct str *out, const char *key, int64_t n)
-{
-	str_puts(out, key);
-	str_int(out, n);
+		json_put_text(w->out, key,
+		              scan_string(value, w->a, &text) ? text : (struct span){ 0 });
 }
 
 void show_int(struct str *out, const char *key, struct span value)
 {
-	int64_t n;
-	if (scan_int(value, INT32_MIN, INT32_MAX, &n))
-		show_number(out, key, n);
-	else
-		show_null(out, key);
-}
-
-void show_ms(struct str *out, const char *key, int64_t ms)
-{
-	if (ms == JOB_ENTRY_NONE)
-		show_null(out, key);
-	else
-		show_number(out, key, ms);
+	int64_t n = 0;
+	bool known = scan_int(value, INT32_MIN, INT32_MAX, &n);
+	json_put_known(out, key, known, n);
 }
 
 void show_time(struct str *out, const char *key, struct span value)
 {
-	int64_t ms;
-	if (scan_time_ms(value, &ms))
-		show_number(out, key, ms);
-	else
-		show_null(out, key);
+	int64_t ms = 0;
+	bool known = scan_time_ms(value, &ms);
+	json_put_known(out, key, known, ms);
 }
 
 void show_either(struct str *out, const char *key, struct span first, struct span second)

@@ -190,21 +190,20 @@ static void show_address(struct shower *w, const char *key, struct span value)
 		memcpy(text, t.p, t.n);
 		text[t.n] = '\0';
 	}
-	if (fits &&
-	    (inet_pton(AF_INET, text, &parsed) == 1 || inet_pton(AF_INET6, text, &parsed) == 1))
-		show_word(w->out, key, text);
-	else
-		show_null(w->out, key);
+	bool valid = fits && (inet_pton(AF_INET, text, &parsed) == 1 ||
+	                      inet_pton(AF_INET6, text, &parsed) == 1);
+	json_put_word(w->out, key, valid ? text : NULL);
 }
 
 static void task_show_log(struct shower *w, const struct role *role, const struct task *t)
 {
 	int64_t id;
 	if (!role->log.p || t->index < 0 || !scan_int(t->at[TRY_ID], 0, INT32_MAX, &id)) {
-		show_null(w->out, ",\"containerLog\":");
+		json_put_null(w->out, "containerLog");
 		return;
 	}
-	str_puts(w->out, ",\"containerLog\":\"");
+	json_put_key(w->out, "containerLog");
+	str_char(w->out, '"');
 	str_span(w->out, role->log);
 	str_int(w->out, t->index);
 	str_puts(w->out, "/attempts/");
@@ -217,29 +216,25 @@ void show_try(struct shower *w, const struct role *role, const struct task *t)
 	struct span state = scan_text(t->v[TASK_STATE], w->a);
 	const struct outcome *o = &t->outcome;
 	enum job_state is = attempt_state_of(state, o->has_code, o->code);
-	str_puts(w->out, "\"attemptState\":\"");
-	str_puts(w->out, state_word(is, w->s->v1));
-	str_char(w->out, '"');
-	show_int(w->out, ",\"attemptId\":", t->at[TRY_ID]);
-	show_time(w->out, ",\"currentAttemptCreatedTime\":", t->at[TRY_STARTED]);
-	show_either(w->out, ",\"currentAttemptLaunchedTime\":", t->at[TRY_RAN], t->at[TRY_ENDED]);
-	show_time(w->out, ",\"currentAttemptCompletedTime\":", t->at[TRY_ENDED]);
-	show_text(w, ",\"containerId\":", t->at[TRY_POD]);
-	show_address(w, ",\"containerIp\":", t->at[role->host_network ? TRY_HOST_IP : TRY_POD_IP]);
-	show_text(w, ",\"containerNodeName\":", t->at[TRY_NODE]);
-	str_puts(w->out, ",\"containerPorts\":");
+	json_put_word(w->out, "attemptState", state_word(is, w->s->v1));
+	show_int(w->out, "attemptId", t->at[TRY_ID]);
+	show_time(w->out, "currentAttemptCreatedTime", t->at[TRY_STARTED]);
+	show_either(w->out, "currentAttemptLaunchedTime", t->at[TRY_RAN], t->at[TRY_ENDED]);
+	show_time(w->out, "currentAttemptCompletedTime", t->at[TRY_ENDED]);
+	show_text(w, "containerId", t->at[TRY_POD]);
+	show_address(w, "containerIp", t->at[role->host_network ? TRY_HOST_IP : TRY_POD_IP]);
+	show_text(w, "containerNodeName", t->at[TRY_NODE]);
+	json_put_key(w->out, "containerPorts");
 	show_ports(w, &role->ports, t, scan_text(t->at[TRY_POD], w->a));
-	show_null(w->out, ",\"containerGpus\":");
+	json_put_null(w->out, "containerGpus");
 	task_show_log(w, role, t);
-	if (o->has_code)
-		show_number(w->out, ",\"containerExitCode\":", o->code);
-	else
-		show_null(w->out, ",\"containerExitCode\":");
-	show_exit_spec(w, ",\"containerExitSpec\":", o);
-	show_diagnostics(w, ",\"containerExitDiagnostics\":", o->diagnostics);
+	json_put_known(w->out, "containerExitCode", o->has_code, o->code);
+	show_exit_spec(w, "containerExitSpec", o);
+	show_diagnostics(w, "containerExitDiagnostics", o->diagnostics);
 	if (!w->s->hived)
 		return;
-	show_text(w, ",\"hived\":{\"affinityGroupName\":", role->group);
+	json_put_open(w->out, "hived", '{');
+	show_text(w, "affinityGroupName", role->group);
 	str_puts(w->out, ",\"lazyPreempted\":null,\"lazyPreemptionStatus\":null}");
 }
 
@@ -251,19 +246,15 @@ void show_task(struct shower *w, const struct task *t)
 	const struct outcome *o = &t->outcome;
 	struct span state = scan_text(t->v[TASK_STATE], w->a);
 	scan_members(t->v[TASK_RETRIES], KEYS, retries, N);
-	if (t->index >= 0)
-		show_number(w->out, "\"taskIndex\":", t->index);
-	else
-		show_null(w->out, "\"taskIndex\":");
-	show_text(w, ",\"taskUid\":", t->v[TASK_UID]);
-	str_puts(w->out, ",\"taskState\":\"");
-	str_puts(w->out, state_word(job_state_of(state, o->has_code, o->code), w->s->v1));
-	str_char(w->out, '"');
-	show_int(w->out, ",\"retries\":", retries[TOTAL]);
-	show_int(w->out, ",\"accountableRetries\":", retries[ACCOUNTABLE]);
-	show_time(w->out, ",\"createdTime\":", t->v[TASK_STARTED]);
-	show_either(w->out, ",\"launchedTime\":", t->v[TASK_RAN], t->v[TASK_ENDED]);
-	show_time(w->out, ",\"completedTime\":", t->v[TASK_ENDED]);
+	json_put_known(w->out, "taskIndex", t->index >= 0, t->index);
+	show_text(w, "taskUid", t->v[TASK_UID]);
+	json_put_word(w->out, "taskState",
+	              state_word(job_state_of(state, o->has_code, o->code), w->s->v1));
+	show_int(w->out, "retries", retries[TOTAL]);
+	show_int(w->out, "accountableRetries", retries[ACCOUNTABLE]);
+	show_time(w->out, "createdTime", t->v[TASK_STARTED]);
+	show_either(w->out, "launchedTime", t->v[TASK_RAN], t->v[TASK_ENDED]);
+	show_time(w->out, "completedTime", t->v[TASK_ENDED]);
 }
 
 /* ---- all roles ---- */
@@ -271,28 +262,23 @@ void show_task(struct shower *w, const struct task *t)
 static void show_role(struct shower *w, const struct role *role, size_t *n)
 {
 	struct scan tasks = scan_begin(role->tasks);
-	bool first = true;
-	str_json(w->out, role->name);
-	str_puts(w->out, ":{\"taskRoleStatus\":{\"name\":");
-	str_json(w->out, role->name);
-	if (role->image.n) {
-		str_puts(w->out, ",\"imageUnused\":");
-		str_json(w->out, role->image);
-	}
+	json_put_text(w->out, NULL, role->name);
+	str_puts(w->out, ":{\"taskRoleStatus\":{");
+	json_put_text(w->out, "name", role->name);
+	if (role->image.n)
+		json_put_text(w->out, "imageUnused", role->image);
 	str_puts(w->out, "},\"taskStatuses\":[");
 	while (*n < SHOWN_TASKS && !w->out->full && tasks.open == '[' && scan_more(&tasks)) {
 		NOT_ZEROED struct task t;
 		++*n;
 		if (!task_next(&t, &tasks))
 			continue;
-		str_puts(w->out, first ? "{" : ",{");
+		json_put_open(w->out, NULL, '{');
 		show_task(w, &t);
-		str_char(w->out, ',');
 		show_try(w, role, &t);
 		str_char(w->out, '}');
 		if (w->ends)
 			ends_add(w, role->name, &t);
-		first = false;
 	}
 	str_puts(w->out, "]}");
 }
@@ -316,8 +302,6 @@ int show_roles(struct shower *w, struct span attempt, struct err *e)
 			good = !span_eq(names[i], role.name);
 		if (!good)
 			continue;
-		if (n)
-			str_char(w->out, ',');
 		names[n++] = role.name;
 		show_role(w, &role, &tasks);
 	}
@@ -358,7 +342,7 @@ struct outcome outcome_read(struct span completion_status)
 
 void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
 {
-	str_puts(w->out, key);
+	json_put_key(w->out, key);
 	bool final = w->s->attempt.n > 0 || job_state_final(w->s->job->state);
 	if (o->has_code)
 		exit_spec_json(w->out, w->s->spec, o->code, final);
@@ -372,19 +356,17 @@ void show_exit_spec(struct shower *w, const char *key, const struct outcome *o)
 static struct span report_json(const struct node *map, struct span name, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(READABLE_MAX);
+	str_char(&out, '{');
 	for (uint32_t i = 0; i < map->n; i++) {
 		if (name.p && span_is(member_key(&map->member[i]), "name"))
 			continue;
-		str_char(&out, out.n ? ',' : '{');
-		str_json(&out, member_key(&map->member[i]));
+		json_put_text(&out, NULL, member_key(&map->member[i]));
 		str_char(&out, ':');
 		node_json(&out, &map->member[i].value);
 	}
-	if (name.p) {
-		str_puts(&out, out.n ? ",\"name\":" : "{\"name\":");
-		str_json(&out, name);
-	}
-	str_puts(&out, out.n ? "}" : "{}");
+	if (name.p)
+		json_put_text(&out, "name", name);
+	str_char(&out, '}');
 	return out.full ? (struct span){ NULL, 0 } : arena_span(a, str_view(&out));
 }
 
@@ -507,7 +489,7 @@ struct span said_message(struct span diagnostics, struct arena *a)
 /* Diagnostics of many tasks are often equal; the amount that is parsed is limited. */
 void show_diagnostics(struct shower *w, const char *key, struct span diagnostics)
 {
-	str_puts(w->out, key);
+	json_put_key(w->out, key);
 	if (w->same_in.p && span_eq(w->same_in, diagnostics)) {
 		if (str_reserve(w->out, w->same_n))
 			str_put(w->out, w->out->p + w->same_at, w->same_n);
@@ -603,9 +585,7 @@ void show_ports(struct shower *w, const struct ports *p, const struct task *t, s
 	bool known = pod.n && pod.n <= UID_MAX && t->index >= 0 && total <= w->ports && !waits;
 	str_char(w->out, '{');
 	for (size_t i = 0; known && i < p->n; i++) {
-		if (i)
-			str_char(w->out, ',');
-		str_span(w->out, p->v[i].json);
+		json_put_raw(w->out, NULL, p->v[i].json);
 		str_puts(w->out, ":\"");
 		const struct label *l = &p->v[i];
 		for (int64_t k = 0; k < l->count; k++) {

@@ -1,7 +1,7 @@
 /* The Events of a job, and the reason why a job waits. */
 #include <stdio.h>
 
-#include "base/clock.h"
+#include "base/time.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -31,38 +31,26 @@ static bool is_older(const struct event *all, size_t n, const struct event *one,
 static void event_put_time(struct str *out, const char *key, int64_t ms)
 {
 	char text[RFC3339_MAX];
-	rfc3339_text(text, ms / 1000);
-	if (ms > 0)
-		str_printf(out, "\"%s\":\"%.19s.%03dZ\",", key, text, (int)(ms % 1000));
-	else
-		str_printf(out, "\"%s\":null,", key);
-}
-
-static void event_put_text(struct str *out, const char *key, struct span text)
-{
-	str_printf(out, "\"%s\":", key);
-	str_json(out, text);
-	str_char(out, ',');
+	json_put_word(out, key, ms > 0 ? rfc3339_put(text, ms, 3) : NULL);
 }
 
 static void event_put(struct str *out, const struct event *e)
 {
-	str_char(out, '{');
-	event_put_text(out, "uid", e->uid);
-	event_put_text(out, "frameworkName", e->framework);
-	event_put_text(out, "podUid", e->pod_uid);
-	event_put_text(out, "taskroleName", e->role);
-	event_put_text(out, "taskName", e->pod);
-	str_printf(out, "\"taskIndex\":%lld,", (long long)e->index);
-	event_put_text(out, "type", e->type);
-	event_put_text(out, "reason", e->reason);
-	event_put_text(out, "message", e->message);
+	json_put_open(out, NULL, '{');
+	json_put_text(out, "uid", e->uid);
+	json_put_text(out, "frameworkName", e->framework);
+	json_put_text(out, "podUid", e->pod_uid);
+	json_put_text(out, "taskroleName", e->role);
+	json_put_text(out, "taskName", e->pod);
+	json_put_int(out, "taskIndex", e->index);
+	json_put_text(out, "type", e->type);
+	json_put_text(out, "reason", e->reason);
+	json_put_text(out, "message", e->message);
 	event_put_time(out, "firstTimestamp", e->first_ms);
 	event_put_time(out, "lastTimestamp", e->last_ms);
-	str_printf(out, "\"count\":%lld,", (long long)e->count);
-	event_put_text(out, "sourceComponent", e->component);
-	str_puts(out, "\"sourceHost\":");
-	str_json(out, e->host);
+	json_put_int(out, "count", e->count);
+	json_put_text(out, "sourceComponent", e->component);
+	json_put_text(out, "sourceHost", e->host);
 	str_char(out, '}');
 }
 
@@ -75,8 +63,8 @@ void job_events_show(struct str *out, const struct event *all, size_t n, int64_t
 		if ((type.n && !span_eq(all[i].type, type)) ||
 		    is_older(all, n, &all[i], created_ms))
 			continue;
-		str_puts(&data, shown++ ? "," : "");
 		event_put(&data, &all[i]);
+		shown++;
 	}
 	str_printf(out, "{\"totalCount\":%zu,\"data\":[", shown);
 	str_span(out, str_view(&data));
@@ -184,24 +172,20 @@ static enum rank event_rank(const struct event *v)
 static void waiting_begin(struct str *out, const char *kind, struct span reason,
                           struct span message)
 {
-	str_puts(out, ",\"waitingReason\":{\"kind\":");
-	str_json(out, span_of(kind));
-	str_puts(out, ",\"reason\":");
-	str_json(out, reason);
-	str_puts(out, ",\"message\":");
-	str_json(out, message);
+	json_put_open(out, "waitingReason", '{');
+	json_put_word(out, "kind", kind);
+	json_put_text(out, "reason", reason);
+	json_put_text(out, "message", message);
 }
 
 static void waiting_event(struct shower *w, const struct event *v)
 {
 	waiting_begin(w->out, event_kind(v)->kind, v->reason, v->message);
-	str_puts(w->out, ",\"taskRoleName\":");
-	str_json(w->out, v->role);
-	show_number(w->out, ",\"taskIndex\":", v->index);
-	str_puts(w->out, ",\"type\":");
-	str_json(w->out, v->type);
-	show_number(w->out, ",\"count\":", v->count);
-	show_ms(w->out, ",\"lastTimestamp\":", v->last_ms);
+	json_put_text(w->out, "taskRoleName", v->role);
+	json_put_int(w->out, "taskIndex", v->index);
+	json_put_text(w->out, "type", v->type);
+	json_put_int(w->out, "count", v->count);
+	job_put_ms(w->out, "lastTimestamp", v->last_ms);
 	str_char(w->out, '}');
 }
 
@@ -234,14 +218,12 @@ static bool next_attempt_ms(const struct job_entry *job, int64_t *ms)
 
 static void waiting_retry(struct str *out, int64_t ms)
 {
-	char then[RFC3339_MAX];
+	char when[RFC3339_MAX];
 	char text[64];
-	rfc3339_text(then, ms / 1000);
 	(void)snprintf(text, sizeof(text), "next attempt at %.5s UTC",
-	               then + strlen("2026-01-31T"));
+	               rfc3339_put(when, ms, 0) + sizeof("2006-01-02T") - 1);
 	waiting_begin(out, "retry", SPAN("RetryDelay"), span_of(text));
-	str_puts(out, ",\"nextAttemptTime\":");
-	str_int(out, ms);
+	json_put_int(out, "nextAttemptTime", ms);
 	str_char(out, '}');
 }
 

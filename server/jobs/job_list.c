@@ -465,57 +465,10 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 
 /* ---- rows ---- */
 
-enum job_state job_shown_state(const struct job_entry *job, bool v1)
-{
-	return v1 && job->state == JOB_STOPPING ? JOB_RUNNING : job->state;
-}
-
-/* Members of v1 and v2. */
-static void row_put_common(struct str *out, const struct job_entry *job, bool v1)
-{
-	show_word(out, "\"name\":", job->job);
-	show_word(out, ",\"username\":", job_entry_shown_user(job));
-	show_word(out, ",\"state\":", JOB_STATES[job_shown_state(job, v1)]);
-	show_word(out, ",\"subState\":", job->sub_state);
-	show_word(out, ",\"executionType\":", job->execution);
-	show_word(out, ",\"virtualCluster\":", job->cluster);
-	show_number(out, ",\"retries\":", job->retries);
-	show_ms(out, ",\"createdTime\":", job->created_ms);
-	show_ms(out, ",\"completedTime\":", job->completed_ms);
-	if (job->has_code)
-		show_number(out, ",\"appExitCode\":", job->code);
-	else
-		show_null(out, ",\"appExitCode\":");
-	if (v1 && job->legacy)
-		str_puts(out, ",\"legacy\":true");
-}
-
-static void row_put_v2(struct str *out, const struct job_entry *job)
-{
-	show_word(out, ",\"debugId\":", job->name);
-	str_puts(out, ",\"tags\":");
-	str_puts(out, job->tags);
-	show_number(out, ",\"retryDetails\":{\"user\":", job->accountable);
-	show_number(out, ",\"platform\":", (int64_t)job->retries - job->accountable);
-	str_puts(out, ",\"resource\":0}");
-	show_ms(out, ",\"retryDelayTime\":", job->retry_delay_s);
-	show_ms(out, ",\"submissionTime\":", job->created_ms);
-	show_ms(out, ",\"launchedTime\":", job->launched_ms);
-	show_number(out, ",\"totalGpuNumber\":", job->gpus);
-	show_number(out, ",\"totalTaskNumber\":", job->tasks);
-	show_number(out, ",\"totalTaskRoleNumber\":", job->roles);
-	if (job->priority[0])
-		show_word(out, ",\"jobPriority\":", job->priority);
-	else
-		show_null(out, ",\"jobPriority\":");
-}
-
 void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1)
 {
 	str_char(out, '{');
-	row_put_common(out, job, v1);
-	if (!v1)
-		row_put_v2(out, job);
+	job_fields_put(out, job, v1 ? VIEW_ROW_V1 : VIEW_ROW, v1);
 	if (why)
 		job_row_waiting(out, job, why);
 	str_char(out, '}');

@@ -2,12 +2,14 @@
 /* Shared by the files of this folder.  Absent values have p == NULL. */
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/port.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/job_entry.h"
 #include "server/cluster/cluster.h"
+#include "server/cluster/job_fields.h"
 #include "server/exit_spec.h"
 #include "server/http/loop.h"
 #include "server/jobs/jobs.h"
@@ -152,8 +154,6 @@ struct job_why {
 	enum neglect neglect;
 };
 
-/* v1 shows STOPPING as RUNNING. */
-enum job_state job_shown_state(const struct job_entry *job, bool v1);
 /* Appends a row of a list: {"name", "username", "state", ...}.  why == NULL: no waitingReason. */
 void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1);
 /* Call before row i of n is written: loads a later job into the processor's cache. */
@@ -274,11 +274,7 @@ struct shower {
 };
 
 struct shower shower_of(struct str *out, const struct job_shown *s, struct arena *a);
-/* Append a key, a literal such as `,"key":`, and a value. */
-void show_null(struct str *out, const char *key);
-void show_word(struct str *out, const char *key, const char *text);
-void show_number(struct str *out, const char *key, int64_t n);
-void show_ms(struct str *out, const char *key, int64_t ms); /* JOB_ENTRY_NONE: null */
+/* Members from values of a document, as json_put_int. */
 void show_int(struct str *out, const char *key, struct span value);
 void show_time(struct str *out, const char *key, struct span value);
 /* The first value that is a time. */

@@ -11,6 +11,7 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/str.h"
+#include "k8s/framework/view.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
@@ -351,51 +352,25 @@ int log_link_read(struct log_link *l, struct span token, const struct log_signin
 
 enum { UID_MAX = 64 };
 
-/* The item of a list whose member equals this text or number. */
-static struct span find_item(struct span list, const char *key, struct span wanted, struct arena *a)
-{
-	struct scan s = scan_begin(list);
-	for (struct span item, text; scan_item(&s, &item);) {
-		struct span value = scan_get(item, key);
-		if (span_eq(value, wanted) ||
-		    (scan_string(value, a, &text) && span_eq(text, wanted)))
-			return item;
-	}
-	return (struct span){ NULL, 0 };
-}
-
-static bool task_uid_ok(struct span uid)
-{
-	for (size_t i = 0; i < uid.n; i++)
-		if (!is_alnum(uid.p[i]) && uid.p[i] != '-')
-			return false;
-	return uid.n > 0 && uid.n <= UID_MAX;
-}
-
-/* States in which FrameworkController has a pod. */
-static bool state_runs(struct span state)
-{
-	return span_is(state, "AttemptCreationRequested") || span_is(state, "AttemptPreparing") ||
-	       span_is(state, "AttemptRunning");
-}
-
 bool logs_find_task(struct span doc, struct span role, struct span index, struct arena *a,
                     struct task_found *out)
 {
-	struct span roles;
-	struct span uid;
-	struct span attempt = scan_path(doc, "status", "attemptStatus");
-	bool known = job_entry_roles(attempt, a, &roles);
-	struct span found = known ? find_item(roles, "name", role, a) : (struct span){ NULL, 0 };
-	struct span task = find_item(scan_get(found, "taskStatuses"), "index", index, a);
-	struct span latest = scan_get(task, "attemptStatus");
-	struct task_found t = { .pod_uid = "" };
-	if (!task.p || !scan_int(scan_get(attempt, "id"), 0, INT32_MAX, &t.attempt) ||
-	    !scan_int(scan_get(latest, "id"), 0, INT32_MAX, &t.retry))
+	struct fw_view job;
+	struct fw_view task;
+	int64_t i;
+	fw_view_read(scan_get(doc, "status"), a, &job);
+	if (parse_i64(index, 0, INT32_MAX, &i) < 0 || (index.p[0] == '0' && index.n > 1) ||
+	    job.attempt < 0 || !fw_view_task(&job, role, i, a, &task) || task.attempt < 0)
 		return false;
-	if (scan_string(scan_get(latest, "podUID"), a, &uid) && task_uid_ok(uid))
-		t.pod_uid = arena_dup(a, uid);
-	t.runs = state_runs(scan_text(scan_get(task, "state"), a));
-	*out = t;
+	bool good_uid = task.uid.n > 0 && task.uid.n <= UID_MAX && span_only(task.uid, "-");
+	*out = (struct task_found){
+		.attempt = job.attempt,
+		.retry = task.attempt,
+		.pod_uid = good_uid ? arena_dup(a, task.uid) : "",
+		/* In these states FrameworkController has a pod. */
+		.runs = span_is(task.state, "AttemptCreationRequested") ||
+		        span_is(task.state, "AttemptPreparing") ||
+		        span_is(task.state, "AttemptRunning"),
+	};
 	return true;
 }

@@ -39,17 +39,6 @@ static const struct form_number NUMBERS[] = {
 	{ NULL, false },
 };
 
-/* {user} and {job} of the path, if it has them. */
-static struct span path_user(const struct request *r)
-{
-	return route_names_user(r->route) ? r->args[0] : (struct span){ 0 };
-}
-
-static struct span path_job(const struct request *r)
-{
-	return r->args[route_names_user(r->route)];
-}
-
 static void log_submission(const struct request *r, struct line *line)
 {
 	const struct submit *s = r->state;
@@ -122,7 +111,7 @@ void submit_may(struct request *r)
 	s->yaml = dry_run_wants_yaml(r->head.value[HEADER_ACCEPT]);
 	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
 		answer_error(r, &e);
-	else if (path_user(r).p && !span_is(path_user(r), r->user))
+	else if (route_names_user(r->route) && !span_is(r->args[0], r->user))
 		answer_refuse(
 		    r, FORBIDDEN,
 		    "users can submit their own jobs only, but the path has another user");
@@ -134,9 +123,16 @@ void submit_may(struct request *r)
 		s->key = arena_dup(&r->arena, key);
 }
 
-/* Clients of v1 expect warnings in a header. */
-static void put_warning_header(const struct submit *s)
+/* `,"warnings":[...]`; for clients of v1, which expect them there, also in a header. */
+static void put_warnings(const struct submit *s)
 {
+	struct request *r = s->r;
+	if (s->warnings.n == 0)
+		return;
+	str_puts(&r->reply.body, ",\"warnings\":");
+	notes_json(&r->reply.body, &s->warnings);
+	if (!route_is_v1(r->route))
+		return;
 	STR_AUTO text = STR_INIT(REPLY_MAX);
 	STR_AUTO safe = STR_INIT(REPLY_MAX);
 	for (size_t i = 0; i < s->warnings.n; i++) {
@@ -146,18 +142,7 @@ static void put_warning_header(const struct submit *s)
 	if (s->warnings.dropped)
 		str_printf(&text, "; and %zu more", s->warnings.dropped);
 	header_text(&safe, str_view(&text));
-	answer_header(s->r, "X-Warning", str_c(&safe));
-}
-
-static void put_warnings(const struct submit *s)
-{
-	struct request *r = s->r;
-	if (s->warnings.n == 0)
-		return;
-	str_puts(&r->reply.body, ",\"warnings\":");
-	notes_json(&r->reply.body, &s->warnings);
-	if (route_is_v1(r->route))
-		put_warning_header(s);
+	answer_header(r, "X-Warning", str_c(&safe));
 }
 
 static void submit_accepted(const struct submit *s)
@@ -198,22 +183,16 @@ struct plan {
 	struct submission_made made;
 };
 
-/* extras.hivedScheduler.jobPriorityClass; "" for none. */
-static struct span submit_priority(const struct job *job)
-{
-	const struct node *hived = job->extras ? node_get(job->extras, "hivedScheduler") : NULL;
-	const struct node *priority = hived ? node_get(hived, "jobPriorityClass") : NULL;
-	return priority && priority->type == NODE_TEXT ? node_span(priority) : SPAN("");
-}
-
 struct job_entry *submit_entry(const struct job *job, struct span framework,
                                const struct submission_made *made)
 {
+	const struct node *hived = job->extras ? node_get(job->extras, "hivedScheduler") : NULL;
+	const struct node *priority = hived ? node_get(hived, "jobPriorityClass") : NULL;
 	struct job_entry_made all = {
 		.uid = made->uid,
 		.version = made->version,
 		.created = made->created,
-		.priority = submit_priority(job),
+		.priority = node_is(priority, NODE_TEXT) ? node_span(priority) : SPAN(""),
 		.tasks = job->total_tasks,
 		.roles = (int64_t)job->n_roles,
 		.gpus = job->total_gpu,
@@ -226,27 +205,22 @@ struct job_entry *submit_entry(const struct job *job, struct span framework,
 	return job_entry_new_made(framework, &all);
 }
 
-/* Puts the new job into the cache at once: the next request may ask for it before the watch reports
- * it. */
-static void submit_note(const struct server *s, const struct plan *p)
-{
-	/* A directory store has reported it already; without a uid, the watch will. */
-	if (s->local || !p->made.uid[0])
-		return;
-	struct job_entry *c =
-	    submit_entry(p->s->job, objects_framework(p->objects)->body, &p->made);
-	if (c)
-		cache_note(s->cache, c);
-}
-
 static void submit_done(void *arg, const struct err *e, bool again)
 {
 	struct plan *p = arg;
 	struct submit *s = p->s;
 	struct request *r = s->r;
+	const struct server *server = r->loop->server;
 	s->again = again;
-	if (!e->http && !again && !s->dry_run)
-		submit_note(r->loop->server, p);
+	/* The next request may ask for the new job before the watch reports it, so it goes into the
+	 * cache at once.  A directory store has reported it already; without a uid, the watch will.
+	 */
+	if (!e->http && !again && !s->dry_run && !server->local && p->made.uid[0]) {
+		struct job_entry *c =
+		    submit_entry(s->job, objects_framework(p->objects)->body, &p->made);
+		if (c)
+			cache_note(server->cache, c);
+	}
 	idempotency_release(s);
 	if (again)
 		answer_header(r, "Idempotency-Replayed", "true");
@@ -258,68 +232,50 @@ static void submit_done(void *arg, const struct err *e, bool again)
 		submit_accepted(s);
 }
 
-/* Converts the form to JSON. */
-static int submit_unfold_form(struct request *r, struct err *e)
-{
-	struct str json = STR_SECRET(r->body.max * FORM_GROWTH);
-	int rc = form_json(str_view(&r->body), NUMBERS, &r->arena, &json, e);
-	if (rc == 0 && json.full)
-		rc = err_set(e, TOO_LARGE, "the form is too large");
-	str_wipe(&r->body);
-	r->body = json;
-	return rc;
-}
-
-/* The client does not have the converted JSON, so its lines are useless. */
+/* The client has sent a form, not the JSON it was converted to, so its lines are useless. */
 static void forget_lines(struct notes *n)
 {
 	for (size_t i = 0; i < n->n; i++)
 		n->v[i].line = n->v[i].column = 0;
 }
 
-/* curl sends every body as a form by default. */
-static bool is_form(const struct request *r)
-{
-	return r->form && !span_starts(span_trim(str_view(&r->body)), "{");
-}
-
-static int submit_read_text(struct submit *s, unsigned set, struct err *e)
+static int submit_read(struct submit *s, unsigned set, struct err *e)
 {
 	struct request *r = s->r;
+	/* curl sends every body as a form by default. */
+	bool form = r->form && !span_starts(span_trim(str_view(&r->body)), "{");
+	r->secret = true; /* until the document is parsed */
+	s->value = idempotency_value(s);
+	if (form) {
+		struct str json = STR_SECRET(r->body.max * FORM_GROWTH);
+		int rc = form_json(str_view(&r->body), NUMBERS, &r->arena, &json, e);
+		bool full = json.full;
+		str_wipe(&r->body);
+		r->body = json;
+		if (rc == 0 && full)
+			rc = err_set(e, TOO_LARGE, "the form is too large");
+		if (rc < 0)
+			return -1;
+		set = DIALECT_V1;
+	}
 	int64_t begun_us = clock_us();
 	s->job = job_read(r->loop->server->translator, set, str_view(&r->body), r->user, &r->arena,
 	                  &s->warnings, e);
 	s->translate_us += clock_us() - begun_us;
+	if (form) {
+		forget_lines(&e->notes);
+		forget_lines(&s->warnings);
+	}
 	if (!s->job)
 		return -1;
 	r->secret = job_has_secrets(s->job) || r->token;
-	struct span named = path_job(r);
-	if (named.p && !span_eq(named, job_name(s->job)))
+	struct span in_path = r->args[route_names_user(r->route)];
+	struct span name = job_name(s->job);
+	if (in_path.p && !span_eq(in_path, name))
 		return err_set(e, INVALID_PARAMETERS,
 		               "the path has the job name \"%s\", but the body has \"%.*s\"",
-		               named.p, (int)job_name(s->job).n, job_name(s->job).p);
+		               in_path.p, (int)name.n, name.p);
 	return 0;
-}
-
-/* A v1 job in a form. */
-static int submit_read_form(struct submit *s, struct err *e)
-{
-	if (submit_unfold_form(s->r, e) < 0)
-		return -1;
-	int rc = submit_read_text(s, DIALECT_V1, e);
-	forget_lines(&e->notes);
-	forget_lines(&s->warnings);
-	return rc;
-}
-
-static int submit_read(struct submit *s, unsigned set, struct err *e)
-{
-	struct request *r = s->r;
-	r->secret = true; /* until the document is parsed */
-	s->value = idempotency_value(s);
-	if (is_form(r))
-		return submit_read_form(s, e);
-	return submit_read_text(s, set, e);
 }
 
 static void submit_release(void *arg)
@@ -327,25 +283,6 @@ static void submit_release(void *arg)
 	const struct submit *s = arg;
 	if (s->r->loop->store)
 		store_release(s->r->loop->store, s->held);
-}
-
-static void submit_hold(struct submit *s)
-{
-	if (s->dry_run) {
-		dry_run_hold(s);
-		return;
-	}
-	s->held = s->r->arena.used + s->r->body.n;
-	store_hold(s->r->loop->store, s->held);
-	request_on_end(s->r, submit_release, s);
-}
-
-/* Builds the objects again, with secrets redacted. */
-static int submit_preview(struct submit *s, const struct facts *f, struct err *e)
-{
-	struct request *r = s->r;
-	s->shown = ARENA_NEW(&r->arena, struct objects, 1);
-	return job_preview(r->loop->server->translator, s->job, f, &r->arena, s->shown, e);
 }
 
 /* The time, then random digits, because lists sort jobs of the same second by the id.  The kernel
@@ -380,11 +317,12 @@ void submit_warn_images(const struct job *job, const char *more, struct notes *w
 		          (int)role->image.n, role->image.p, more);
 }
 
-static int submit_start(struct submit *s, struct err *e)
+/* The objects of the job, in the arena; NULL and *e. */
+static struct objects *submit_build(struct submit *s, const char *id, struct err *e)
 {
 	struct request *r = s->r;
 	const struct server *server = r->loop->server;
-	const char *id = new_id(r);
+	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	VIEW_AUTO view = scheduler_hold(server->scheduler);
 	struct facts facts = r->principal->facts;
 	scheduler_facts(&view, &r->arena, &facts);
@@ -392,17 +330,16 @@ static int submit_start(struct submit *s, struct err *e)
 	if (r->loop->has->accounts)
 		facts.pod_names = facts_file_pod_names(account_file(r->loop->has->accounts));
 	if (idempotency_claim(s, e) < 0)
-		return -1;
+		return NULL;
 	submit_key_seed(s->job, &r->arena, &facts);
 	r->secret |= facts.extension || facts.key_seed; /* even if the job is refused */
 	struct mark mark = { id, server->options->instance, s->value, r->id,
 		             server->options->webhook[0] != '\0' };
-	struct objects *objects = ARENA_NEW(&r->arena, struct objects, 1);
 	int64_t begun_us = clock_us();
-	int built = job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e);
+	int rc = job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e);
 	s->translate_us += clock_us() - begun_us;
-	if (built < 0)
-		return -1;
+	if (rc < 0)
+		return NULL;
 	const struct engine_asked asked = {
 		.framework = objects_framework(objects)->body,
 		.virtual_cluster = s->job->virtual_cluster,
@@ -411,28 +348,50 @@ static int submit_start(struct submit *s, struct err *e)
 	/* A job that was made stays made, also if the machine has less now. */
 	if (server->engine && !idempotency_repeats(s) &&
 	    engine_admit(server->engine, &asked, e) < 0)
-		return -1;
+		return NULL;
 	job_warn(s->job, &facts, &s->warnings);
 	if (server->host_files)
 		submit_warn_images(s->job, "", &s->warnings);
-	if (s->dry_run && submit_preview(s, &facts, e) < 0)
+	if (s->dry_run) { /* again, with secrets redacted */
+		s->shown = ARENA_NEW(&r->arena, struct objects, 1);
+		if (job_preview(server->translator, s->job, &facts, &r->arena, s->shown, e) < 0)
+			return NULL;
+	}
+	return objects;
+}
+
+static int submit_start(struct submit *s, struct err *e)
+{
+	struct request *r = s->r;
+	const char *id = new_id(r);
+	struct objects *objects = submit_build(s, id, e);
+	if (!objects)
 		return -1;
-	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
-	struct span name = job_name(s->job);
-	options->submission_id = id;
-	options->user = r->user;
-	options->idempotency = s->value;
-	options->dry_run = s->dry_run != DRY_RUN_NO;
-	options->display_name = arena_printf(&r->arena, "%s~%.*s", r->user, (int)name.n, name.p);
-	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
-	*plan = (struct plan){ .s = s, .objects = objects };
-	options->made = &plan->made;
-	submit_hold(s);
+	return -1;
+	if (s->dry_run) {
+		dry_run_hold(s);
+	} else {
+		s->held = r->arena.used + r->body.n;
+		store_hold(r->loop->store, s->held);
+		request_on_end(r, submit_release, s);
+	}
 	if (s->dry_run == DRY_RUN_HERE) {
 		submit_tried(s);
 		return 0;
 	}
-	options->deadline_ms = clock_ms() + server->options->deadline_s * 1000;
+	struct span name = job_name(s->job);
+	struct plan *plan = ARENA_NEW(&r->arena, struct plan, 1);
+	struct submission_options *options = ARENA_NEW(&r->arena, struct submission_options, 1);
+	*plan = (struct plan){ .s = s, .objects = objects };
+	*options = (struct submission_options){
+		.submission_id = id,
+		.user = r->user,
+		.idempotency = s->value,
+		.dry_run = s->dry_run != DRY_RUN_NO,
+		.display_name = arena_printf(&r->arena, "%s~%.*s", r->user, (int)name.n, name.p),
+		.made = &plan->made,
+		.deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000,
+	};
 	request_wait(r);
 	submission_start(r->loop->store, objects, options, submit_done, plan);
 	return 0;

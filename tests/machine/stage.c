@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/time.h"
+
 /* 2020-09-13: after all times of stimuli, which are of 2001. */
 enum { FIRST_S = 1600000000, DEFAULT_GRACE_S = 30, ROUNDS_MAX = 500 };
 
@@ -129,6 +131,13 @@ static bool stage_see_configmap(void *arg, const char *name, struct framework_co
 	return true;
 }
 
+static int64_t stage_time_s(const char *text)
+{
+	int64_t ms = 0;
+	(void)rfc3339_read(span_of(text), &ms);
+	return ms / 1000;
+}
+
 static void stage_see_containers(struct stage *st, const json_t *list, size_t *n)
 {
 	size_t i;
@@ -146,7 +155,7 @@ static void stage_see_containers(struct stage *st, const json_t *list, size_t *n
 			.terminated = ended != NULL,
 			.code = (int32_t)json_integer_value(json_object_get(ended, "exitCode")),
 			.signal = (int32_t)json_integer_value(json_object_get(ended, "signal")),
-			.finished_s = reply_time(span_of(reply_text(ended, "finishedAt"))),
+			.finished_s = stage_time_s(reply_text(ended, "finishedAt")),
 		};
 	}
 }

@@ -10,18 +10,12 @@
 struct bench {
 	struct yard yard;
 	struct janitor *janitor;
+	struct caller caller;
+	int64_t pause_ms; /* after the last round */
 	size_t rounds;
 	struct janitor_report last; /* `trouble` is the text below */
 	char trouble[512];
 };
-
-static inline void reported(void *arg, const struct janitor_report *r)
-{
-	struct bench *b = arg;
-	b->rounds++;
-	b->last = *r;
-	(void)snprintf(b->trouble, sizeof(b->trouble), "%s", r->trouble ? r->trouble : "");
-}
 
 static inline int begin(void **state)
 {
@@ -33,7 +27,8 @@ static inline int begin(void **state)
 		                     .priority_classes = true };
 	assert_non_null(b);
 	yard_init(&b->yard);
-	b->janitor = janitor_new(&b->yard.s, &o, reported, b);
+	b->caller = (struct caller){ .store = &b->yard.s, .stop_fd = -1 };
+	b->janitor = janitor_new(&b->caller, &o);
 	*state = b;
 	return 0;
 }
@@ -41,7 +36,7 @@ static inline int begin(void **state)
 static inline int end(void **state)
 {
 	struct bench *b = *state;
-	store_free(&b->yard.s);
+	caller_end(&b->caller);
 	janitor_free(b->janitor);
 	free(b);
 	return 0;
@@ -50,13 +45,10 @@ static inline int end(void **state)
 /* One round, now. */
 static inline void go(struct bench *b)
 {
-	size_t before = b->rounds;
-	b->janitor->next_ms = 0;
-	while (b->rounds == before) {
-		store_reap(&b->yard.s);
-		janitor_run_once(b->janitor);
-		store_start(&b->yard.s);
-	}
+	b->pause_ms = janitor_round(b->janitor, &b->last);
+	b->rounds++;
+	(void)snprintf(b->trouble, sizeof(b->trouble), "%s",
+	               b->last.trouble ? b->last.trouble : "");
 }
 
 static inline void pass(struct bench *b, int64_t ms)

@@ -304,6 +304,11 @@ static inline int yard_nothing(const struct store *s)
 	return -1;
 }
 
+static inline int yard_at_once(const struct store *s)
+{
+	return ((const struct yard *)s)->p ? 0 : -1;
+}
+
 static inline void yard_free(struct store *s)
 {
 	struct yard *y = (struct yard *)s;
@@ -319,7 +324,7 @@ static inline void yard_init(struct yard *y)
 		.begin = yard_begin,
 		.poll = yard_poll,
 		.fd = yard_nothing,
-		.timeout_ms = yard_nothing,
+		.timeout_ms = yard_at_once,
 		.abort = yard_poll,
 		.free = yard_free,
 	};

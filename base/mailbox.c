@@ -1,0 +1,62 @@
+#include "base/mailbox.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Locks and eventfd_write fail only if they are misused. */
+
+int mailbox_init(struct mailbox *b, size_t max, struct err *e)
+{
+	*b = (struct mailbox){ .max = max, .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	b->last = &b->first;
+	(void)pthread_mutex_init(&b->lock, NULL);
+	return b->fd < 0 ? err_set(e, UNKNOWN_ERROR, "eventfd: %m") : 0;
+}
+
+bool mailbox_put(struct mailbox *b, struct mail *m)
+{
+	(void)pthread_mutex_lock(&b->lock);
+	bool room = b->n < b->max;
+	if (room) {
+		m->next = NULL;
+		*b->last = m;
+		b->last = &m->next;
+		b->n++;
+	} else {
+		b->lost++;
+	}
+	(void)pthread_mutex_unlock(&b->lock);
+	mailbox_wake(b);
+	return room;
+}
+
+struct mail *mailbox_take(struct mailbox *b, size_t *lost)
+{
+	eventfd_t count;
+	(void)pthread_mutex_lock(&b->lock);
+	(void)eventfd_read(b->fd, &count); /* resets it */
+	struct mail *all = b->first;
+	*lost = b->lost;
+	b->first = NULL;
+	b->last = &b->first;
+	b->n = b->lost = 0;
+	(void)pthread_mutex_unlock(&b->lock);
+	return all;
+}
+
+void mailbox_wake(struct mailbox *b)
+{
+	(void)eventfd_write(b->fd, 1);
+}
+
+int mailbox_fd(const struct mailbox *b)
+{
+	return b->fd;
+}
+
+void mailbox_done(struct mailbox *b)
+{
+	(void)pthread_mutex_destroy(&b->lock);
+	if (b->fd >= 0)
+		(void)close(b->fd);
+}

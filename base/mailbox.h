@@ -1,0 +1,34 @@
+#pragma once
+/*
+ * Messages to one thread.  Any thread puts them, the owner waits for the descriptor and takes all
+ * at once, oldest first.  A message begins with a struct mail, and belongs to the box while it is
+ * in it:
+ *
+ *	struct ended { struct mail mail; const struct job_entry *job; };
+ */
+#include <pthread.h>
+
+#include "base/err.h"
+
+struct mail {
+	struct mail *next;
+};
+
+struct mailbox {
+	pthread_mutex_t lock; /* of all below */
+	struct mail *first, **last;
+	size_t n, max, lost;
+	int fd;
+};
+
+/* At most `max` messages wait.  0, or -1 and *e (500). */
+int mailbox_init(struct mailbox *b, size_t max, struct err *e);
+/* Any thread.  false: the box is full; it counts the message as lost, which stays the caller's. */
+bool mailbox_put(struct mailbox *b, struct mail *m);
+/* All messages, or NULL; the caller frees them.  *lost: how many were lost since the last call. */
+struct mail *mailbox_take(struct mailbox *b, size_t *lost);
+/* Wakes the owner without a message. */
+void mailbox_wake(struct mailbox *b);
+int mailbox_fd(const struct mailbox *b); /* readable until mailbox_take */
+/* The box must be empty, and no other thread use it any more. */
+void mailbox_done(struct mailbox *b);

@@ -1,0 +1,82 @@
+#include "k8s/framework/view.h"
+
+#include <stddef.h>
+
+#include "base/json/fields.h"
+#include "k8s/cache/job_entry.h"
+
+#define AT(member) offsetof(struct fw_view, member)
+
+static const struct scan_field RETRIES[] = {
+	{ "totalRetriedCount", SCAN_TO_INT, AT(retried), NULL },
+	{ "accountableRetriedCount", SCAN_TO_INT, AT(accountable), NULL },
+	{ "retryDelaySec", SCAN_TO_INT, AT(retry_delay_s), NULL },
+	{ 0 },
+};
+/* A Framework has configMapUID, a task podUID. */
+#define ATTEMPT(uid_key)                                                                           \
+	{ "id", SCAN_TO_INT, AT(attempt), NULL }, { uid_key, SCAN_TO_TEXT, AT(uid), NULL },        \
+	    { "startTime", SCAN_TO_TIME, AT(attempt_start_ms), NULL },                             \
+	    { "runTime", SCAN_TO_TIME, AT(attempt_run_ms), NULL },                                 \
+	    { "completionTime", SCAN_TO_TIME, AT(attempt_completion_ms), NULL },                   \
+	{                                                                                          \
+		"completionStatus", SCAN_TO_RAW, AT(outcome), NULL                                 \
+	}
+#define LIFE(attempt)                                                                              \
+	{ "state", SCAN_TO_TEXT, AT(state), NULL },                                                \
+	    { "startTime", SCAN_TO_TIME, AT(start_ms), NULL },                                     \
+	    { "runTime", SCAN_TO_TIME, AT(run_ms), NULL },                                         \
+	    { "completionTime", SCAN_TO_TIME, AT(completion_ms), NULL },                           \
+	    { "transitionTime", SCAN_TO_TIME, AT(transition_ms), NULL },                           \
+	    { "retryPolicyStatus", SCAN_TO_MEMBERS, 0, RETRIES },                                  \
+	{                                                                                          \
+		"attemptStatus", SCAN_TO_MEMBERS, 0, attempt                                       \
+	}
+static const struct scan_field FRAMEWORK_ATTEMPT[] = {
+	ATTEMPT("configMapUID"),
+	{ "taskRoleStatuses", SCAN_TO_RAW, AT(roles), NULL },
+	{ "taskRoleStatusesCompressed", SCAN_TO_RAW, AT(packed_roles), NULL },
+	{ 0 },
+};
+static const struct scan_field TASK_ATTEMPT[] = {
+	ATTEMPT("podUID"),
+	{ "podNodeName", SCAN_TO_TEXT, AT(node), NULL },
+	{ "podIP", SCAN_TO_TEXT, AT(pod_ip), NULL },
+	{ "podHostIP", SCAN_TO_TEXT, AT(host_ip), NULL },
+	{ 0 },
+};
+static const struct scan_field FRAMEWORK[] = { LIFE(FRAMEWORK_ATTEMPT), { 0 } };
+static const struct scan_field TASK[] = { { "index", SCAN_TO_INT, AT(index), NULL },
+	                                  LIFE(TASK_ATTEMPT),
+	                                  { 0 } };
+
+void fw_view_read(struct span status, struct arena *a, struct fw_view *out)
+{
+	enum scan_type type = scan_type(status);
+	*out = (struct fw_view){ .index = -1 };
+	out->odd = !scan_fields(status, FRAMEWORK, out, a) ||
+	           (type != SCAN_NONE && type != SCAN_NULL && type != SCAN_OBJECT);
+}
+
+bool fw_view_task(const struct fw_view *f, struct span role, int64_t index, struct arena *a,
+                  struct fw_view *out)
+{
+	struct span list = f->roles;
+	struct span item;
+	if (!list.p && f->packed_roles.p && !job_entry_inflate_roles(f->packed_roles, a, &list))
+		return false;
+	for (struct scan roles = scan_begin(list); scan_item(&roles, &item);) {
+		if (!span_eq(scan_text(scan_get(item, "name"), a), role))
+			continue;
+		struct scan tasks = scan_begin(scan_get(item, "taskStatuses"));
+		while (scan_item(&tasks, &item)) {
+			int64_t n = -1;
+			if (!scan_int(scan_get(item, "index"), 0, INT32_MAX, &n) || n != index)
+				continue;
+			*out = (struct fw_view){ 0 };
+			out->odd = !scan_fields(item, TASK, out, a);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,95 @@
+#include "k8s/transport/call.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+struct call {
+	struct arena *a;
+	struct store_reply *reply;
+	bool done;
+};
+
+static void call_done(void *arg, const struct store_reply *r)
+{
+	struct call *c = arg;
+	*c->reply = *r;
+	c->reply->body = arena_span(c->a, r->body);
+	c->reply->uid = arena_span(c->a, r->uid);
+	c->reply->resource_version = arena_span(c->a, r->resource_version);
+	c->reply->message = arena_span(c->a, r->message);
+	c->done = true;
+}
+
+enum store_outcome store_call(struct caller *c, const struct store_request *r, struct arena *a,
+                              struct store_reply *reply)
+{
+	struct call call = { a, reply, false };
+	struct store_request own = *r;
+	int64_t end_ms = INT64_MAX;
+	own.done = call_done;
+	own.arg = &call;
+	if (c->store)
+		store_request(c->store, &own);
+	else
+		call_done(&call, &(struct store_reply){ .outcome = STORE_BUSY });
+	while (!call.done) {
+		store_start(c->store);
+		int64_t left = end_ms - clock_ms();
+		int ms = store_timeout_ms(c->store);
+		struct pollfd fds[] = { { .fd = store_fd(c->store), .events = POLLIN },
+			                { .fd = c->stopped ? -1 : c->stop_fd, .events = POLLIN } };
+		if (c->stopped && (ms < 0 || left < ms))
+			ms = left > 0 ? (int)left : 0;
+		(void)poll(fds, 2, ms); /* the results are read below */
+		store_reap(c->store);
+		if (fds[1].revents && !c->stopped) {
+			c->stopped = true;
+			end_ms = clock_ms() + CALL_END_MS;
+		}
+		if (!call.done && clock_ms() >= end_ms)
+			store_free(TAKE(c->store)); /* ends the call */
+	}
+	return reply->outcome;
+}
+
+static bool caller_poll(struct caller *c, int fd, int64_t ms)
+{
+	struct pollfd fds[] = { { .fd = c->stop_fd, .events = POLLIN },
+		                { .fd = fd, .events = POLLIN } };
+	if (!c->stopped && poll(fds, 2, ms > INT32_MAX ? INT32_MAX : (int)ms) > 0)
+		c->stopped = fds[0].revents != 0;
+	return !c->stopped;
+}
+
+bool caller_wait(struct caller *c, int fd)
+{
+	return caller_poll(c, fd, -1);
+}
+
+bool caller_sleep(struct caller *c, int64_t ms)
+{
+	return caller_poll(c, -1, ms);
+}
+
+int caller_start(struct caller *c, struct store *s, void *(*run)(void *), void *arg, struct err *e)
+{
+	*c = (struct caller){ .store = s, .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
+	c->running = c->stop_fd >= 0 && pthread_create(&c->thread, NULL, run, arg) == 0;
+	return c->running ? 0 : err_set(e, UNKNOWN_ERROR, "a thread cannot be started");
+}
+
+void caller_end(struct caller *c)
+{
+	if (c->running) {
+		(void)eventfd_write(c->stop_fd, 1); /* cannot overflow */
+		(void)pthread_join(c->thread, NULL);
+	}
+	if (c->store)
+		store_free(c->store);
+	if (c->stop_fd > 0)
+		(void)close(c->stop_fd);
+	*c = (struct caller){ .stopped = true };
+}

@@ -134,7 +134,7 @@ static bool is_sensitive(struct span key)
 {
 	static const char *const KEYS[] = { "secrets", "auth", "password", "token",
 		                            "client-key-data" };
-	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
 		if (span_is(key, KEYS[i]))
 			return true;
 	}

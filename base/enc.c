@@ -308,7 +308,7 @@ static const struct {
 } RUNS[] = {
 	{ 'A', 'Z', 0 }, { 'a', 'z', 26 }, { '0', '9', 52 }, { '+', '+', 62 }, { '/', '/', 63 },
 };
-enum { N_RUNS = sizeof(RUNS) / sizeof(RUNS[0]), NO_DIGIT = 0x40 };
+enum { N_RUNS = ARRAY_SIZE(RUNS), NO_DIGIT = 0x40 };
 
 /* All bits if low <= v <= high, else none; all of them below 2^31. */
 static uint32_t enc_between(uint32_t v, uint32_t low, uint32_t high)

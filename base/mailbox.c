@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 /* Locks and eventfd_write fail only if they are misused. */
 
 int mailbox_init(struct mailbox *b, size_t max, struct err *e)
@@ -33,14 +35,13 @@ bool mailbox_put(struct mailbox *b, struct mail *m)
 struct mail *mailbox_take(struct mailbox *b, size_t *lost)
 {
 	eventfd_t count;
-	(void)pthread_mutex_lock(&b->lock);
+	LOCK_AUTO(&b->lock);
 	(void)eventfd_read(b->fd, &count); /* resets it */
 	struct mail *all = b->first;
 	*lost = b->lost;
 	b->first = NULL;
 	b->last = &b->first;
 	b->n = b->lost = 0;
-	(void)pthread_mutex_unlock(&b->lock);
 	return all;
 }
 

@@ -22,7 +22,7 @@ const struct git_clone_option *git_clone_option(struct span word, size_t *name_n
 	size_t equals = span_find(word, 0, "=");
 	struct span name = { word.p, equals == SIZE_MAX ? word.n : equals };
 	*name_n = name.n;
-	for (size_t i = 0; i < sizeof(GIT_CLONE_OPTIONS) / sizeof(*GIT_CLONE_OPTIONS); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(GIT_CLONE_OPTIONS); i++)
 		if (span_is(name, GIT_CLONE_OPTIONS[i].name))
 			return &GIT_CLONE_OPTIONS[i];
 	return NULL;

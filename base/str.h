@@ -18,6 +18,8 @@
  */
 #define NOT_ZEROED __attribute__((uninitialized))
 
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Characters of ASCII, independent of the locale. */
 static inline bool is_digit(char c)
 {

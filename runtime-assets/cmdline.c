@@ -131,7 +131,7 @@ static bool argv_is_header(struct span line)
 {
 	struct span s = span_trim(line);
 	return s.n == 0 || s.p[0] == '#' ||
-	       argv_is_one_of(s, SCRIPT_HEADER, sizeof(SCRIPT_HEADER) / sizeof(*SCRIPT_HEADER));
+	       argv_is_one_of(s, SCRIPT_HEADER, ARRAY_SIZE(SCRIPT_HEADER));
 }
 
 static struct span argv_skip_header(struct span s)
@@ -207,7 +207,7 @@ static bool argv_is_program(struct span word)
 {
 	if (word.n == 0 || memchr(word.p, '=', word.n))
 		return false;
-	return !argv_is_one_of(word, SHELL_WORDS, sizeof(SHELL_WORDS) / sizeof(*SHELL_WORDS));
+	return !argv_is_one_of(word, SHELL_WORDS, ARRAY_SIZE(SHELL_WORDS));
 }
 
 /* Reads the words of one line.  Returns their number, or -1: it needs a shell. */

@@ -234,7 +234,7 @@ void layout_init(struct layout *l, const char *root, struct arena *a)
 		{ offsetof(struct layout, passwd_home), "/root" },
 	};
 	l->root = arena_dup(a, span_of(root));
-	for (size_t i = 0; i < sizeof(PATHS) / sizeof(*PATHS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
 		const char *path = arena_printf(a, "%s%s", root, PATHS[i].path);
 		memcpy((char *)l + PATHS[i].at, &path, sizeof(path));
 	}

@@ -57,7 +57,7 @@ static void put_paths(struct str *out)
 		{ "exit specification", l.config },  { "service account", l.account },
 		{ "secrets of the job", l.secrets }, { "termination message", l.termination },
 	};
-	for (size_t i = 0; i < sizeof(PATHS) / sizeof(PATHS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++)
 		str_printf(out, "%-20s %s\n", PATHS[i].what, PATHS[i].path);
 }
 
@@ -77,7 +77,7 @@ static void put_origin(struct str *out)
 		return; /* no /proc */
 	path[n] = '\0';
 	const char *origin = "";
-	for (size_t i = 0; i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
 		if (strcmp(path, PLACES[i].path) == 0)
 			origin = PLACES[i].origin;
 	}
@@ -160,7 +160,7 @@ static const struct command {
 	{ "shim", cmd_shim, NULL }, /* rest-lit starts it on a machine without a cluster */
 	{ "version", main_cmd_version, "the version, the libraries, the origin and the paths" },
 };
-enum { N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]) };
+enum { N_COMMANDS = ARRAY_SIZE(COMMANDS) };
 
 static int main_usage(FILE *out, int status)
 {

@@ -313,8 +313,6 @@ void schema_free(struct schema *s)
 	free(s);
 }
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* ---- reading keywords ---- */
 
 struct type_name {
@@ -330,7 +328,7 @@ static const struct type_name TYPES[] = {
 
 static int add_type(struct compiler *c, struct rule *r, const struct node *n, const struct path *at)
 {
-	for (size_t i = 0; i < COUNT(TYPES) && n->type == NODE_TEXT; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TYPES) && n->type == NODE_TEXT; i++) {
 		if (span_is(node_span(n), TYPES[i].name)) {
 			r->types |= TYPES[i].bits;
 			return 0;
@@ -596,9 +594,9 @@ static int read_if(struct compiler *c, struct rule *r, const struct keyword *k,
                    const struct node *v, const struct path *at)
 {
 	static const char *const PARTS[] = { "if", "then", "else" };
-	const struct rule **rules = ARENA_NEW(&c->s->arena, const struct rule *, COUNT(PARTS));
+	const struct rule **rules = ARENA_NEW(&c->s->arena, const struct rule *, ARRAY_SIZE(PARTS));
 	(void)v;
-	for (size_t i = 0; i < COUNT(PARTS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PARTS); i++) {
 		const struct node *part = node_get(c->schema, PARTS[i]);
 		rules[i] = part ? compile_rule(c, part, at) : NULL;
 		if (part && rules[i] == NULL)
@@ -606,7 +604,7 @@ static int read_if(struct compiler *c, struct rule *r, const struct keyword *k,
 	}
 	struct test *t = compile_test(c, r, k);
 	t->rules = rules;
-	t->n = COUNT(PARTS);
+	t->n = ARRAY_SIZE(PARTS);
 	return 0;
 }
 
@@ -660,7 +658,7 @@ static const struct keyword KEYWORDS[] = {
 
 static const struct keyword *keyword_find(struct span name)
 {
-	for (size_t i = 0; i < COUNT(KEYWORDS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEYWORDS); i++) {
 		if (span_is(name, KEYWORDS[i].name))
 			return &KEYWORDS[i];
 	}

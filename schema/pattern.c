@@ -129,7 +129,7 @@ static size_t class_items(const struct class *c, bool one, char buf[ITEMS_MAX][2
 	bool letters = class_has_range(c, &RANGES[0]) && class_has_range(c, &RANGES[1]);
 	if (letters)
 		items[n++] = one ? "a letter" : "letters";
-	for (size_t i = 0; i < sizeof(RANGES) / sizeof(RANGES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(RANGES); i++) {
 		if (!class_has_range(c, &RANGES[i]))
 			continue;
 		if (!letters || i == 2)

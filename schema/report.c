@@ -170,7 +170,7 @@ static void report_put_types(struct str *out, unsigned types)
 	if (types & ~(unsigned)BIT_NULL)
 		types &= ~(unsigned)BIT_NULL; /* null means absent */
 	bool first = true;
-	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++) {
 		if (!(types & TYPES[i].bit))
 			continue;
 		types &= ~TYPES[i].bit;
@@ -236,7 +236,7 @@ static const char *type_advice(unsigned types, const struct node *n)
 		return "; text with a `: ` in it needs quotes, or a line of its own below `|`";
 	if (n->type == NODE_TEXT && n->plain && n->n > 1 && n->text[0] == '-' && (types & BIT_LIST))
 		return "; a blank is missing behind the `-`";
-	for (size_t i = 0; i < sizeof(SWITCHES) / sizeof(SWITCHES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SWITCHES); i++) {
 		if (n->type == NODE_TEXT && (types & BIT_BOOL) &&
 		    strcasecmp(n->text, SWITCHES[i]) == 0)
 			return "; write true or false";

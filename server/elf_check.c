@@ -119,7 +119,7 @@ const char *elf_check_arch(struct span file, struct err *e)
 	}
 	uint64_t machine = FIELD(file, order, 0, Elf64_Ehdr, e_machine);
 	const char *arch = NULL;
-	for (size_t i = 0; i < sizeof(ARCHES) / sizeof(*ARCHES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ARCHES); i++)
 		if (ARCHES[i].machine == machine && ARCHES[i].order == order)
 			arch = ARCHES[i].arch;
 	if (!arch) {
@@ -146,7 +146,7 @@ static const char *elf_check_find(struct arena *a, struct err *e)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
 	while (n > 0 && self[n - 1] != '/')
 		n--;
-	for (size_t i = 0; n > 0 && i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+	for (size_t i = 0; n > 0 && i < ARRAY_SIZE(PLACES); i++) {
 		const char *path = arena_printf(a, "%.*s%s", (int)n, self, PLACES[i]);
 		if (access(path, R_OK) == 0)
 			return path;

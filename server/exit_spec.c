@@ -74,7 +74,7 @@ static const struct {
 static int check_members(const struct node *n, const struct path *at, struct arena *a,
                          struct err *e)
 {
-	for (size_t i = 0; i < sizeof(MEMBERS) / sizeof(MEMBERS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(MEMBERS); i++) {
 		const struct node type = { .type = (uint8_t)MEMBERS[i].type };
 		const struct path here = PATH_KEY(at, span_of(MEMBERS[i].key));
 		const struct node *v = node_get(n, MEMBERS[i].key);

@@ -148,7 +148,7 @@ void readyz_get(struct request *r)
 	}
 	struct readiness *is = l->has->readiness;
 	bool fresh = clock_ms() < is->until_ms;
-	if (fresh || is->n == sizeof(is->waiting) / sizeof(is->waiting[0])) {
+	if (fresh || is->n == ARRAY_SIZE(is->waiting)) {
 		say_ready(r);
 		return;
 	}

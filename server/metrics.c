@@ -143,7 +143,7 @@ static void metrics_each_route(const struct scrape *s, route_put *put)
 		size_t n;
 	} tables[] = { { ROUTES, N_ROUTES }, { &UPLOAD_ROUTE, 1 }, { &METRICS_ROUTE, 1 } };
 	char labels[LABELS_MAX];
-	for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+	for (size_t t = 0; t < ARRAY_SIZE(tables); t++) {
 		for (size_t i = 0; i < tables[t].n; i++) {
 			const struct route *r = &tables[t].routes[i];
 			struct route_sum sum = { 0 };
@@ -440,7 +440,7 @@ static const struct metric METRICS[] = {
 	  "GPUs of this machine; --local only. state: held (by tasks), foreign (by other programs, as of the last look), free.", metrics_put_gpus, 0 },
 };
 /* clang-format on */
-enum { N_METRICS = sizeof(METRICS) / sizeof(METRICS[0]) };
+enum { N_METRICS = ARRAY_SIZE(METRICS) };
 
 void metrics_text(struct str *out, const struct server *s)
 {

@@ -444,7 +444,7 @@ const struct option OPTIONS[] = {
 	  .reason = "more than twice the size that etcd stores by default (1.5 MiB)" },
 };
 /* clang-format on */
-const size_t N_OPTIONS = sizeof(OPTIONS) / sizeof(OPTIONS[0]);
+const size_t N_OPTIONS = ARRAY_SIZE(OPTIONS);
 
 const struct option *option_find(struct span name)
 {

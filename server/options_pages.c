@@ -70,7 +70,7 @@ static void commands_text(struct str *out, unsigned commands)
 		                             "run",    "logs",      "wait",     "events",
 		                             "delete", "resubmit",  "convert",  "check" };
 	const char *between = "";
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		if (!(commands & 1u << i))
 			continue;
 		str_printf(out, "%s%s", between, NAMES[i]);

@@ -170,7 +170,7 @@ const struct route ROUTES[] = {
 	  "The SKU types of HiveD (`?vc=`: of one virtual cluster, 404 `NoVirtualClusterError`) with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
 };
 /* clang-format on */
-const size_t N_ROUTES = sizeof(ROUTES) / sizeof(ROUTES[0]);
+const size_t N_ROUTES = ARRAY_SIZE(ROUTES);
 
 /* Cut the first segment off a path that starts with '/'. */
 static struct span next_segment(struct span *path)
@@ -276,7 +276,7 @@ void route_methods(struct str *out, struct span path, struct arena *a)
 {
 	static const char *const METHODS[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
 	struct span args[ROUTE_ARGS];
-	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(METHODS); i++)
 		if (route_find(METHODS[i], path, a, args))
 			str_printf(out, "%s%s", out->n ? ", " : "", METHODS[i]);
 	if (out->n)

@@ -27,7 +27,7 @@ static const char *const SCRUBBED[] = {
 const char *process_scrub(void)
 {
 	const char *first = NULL;
-	for (size_t i = 0; i < sizeof(SCRUBBED) / sizeof(SCRUBBED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SCRUBBED); i++) {
 		if (!getenv(SCRUBBED[i])) /* NOLINT(concurrency-mt-unsafe): no threads yet */
 			continue;
 		first = first ? first : SCRUBBED[i];

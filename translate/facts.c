@@ -416,7 +416,7 @@ bool facts_file_is_secret(const struct facts_file *f)
 const struct member *facts_file_members(const struct facts_file *f)
 {
 	static const char *const NAMES[] = { "users", "groups", "others", "storages", "overlays" };
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(*NAMES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		const struct member *m = node_member(f->root, span_of(NAMES[i]));
 		if (m)
 			return m;

@@ -68,7 +68,7 @@ static void variables(struct str *out)
 	              "source of the rule: OpenPAI 1.8, v1 (the first two generations), or ours; "
 	              "then the differences\n"
 	              "from OpenPAI, by the names in [DEVIATIONS.md](DEVIATIONS.md).\n");
-	for (size_t i = 0; i < sizeof(ALL) / sizeof(ALL[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ALL); i++)
 		variable_rows(out, ALL[i]);
 	str_puts(out, "\n### Constants\n\n| variable | meaning |\n|---|---|\n");
 	for (size_t i = 0; i < N_CONSTANTS; i++) {
@@ -307,4 +307,4 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_KUBERNETES, "KUBERNETES_PORT",               "3", BOTH, "`tcp://address:port`; with more of the kind that begin so" },
 };
 /* clang-format on */
-const size_t N_CONTAINER_VARIABLES = sizeof(CONTAINER_VARIABLES) / sizeof(*CONTAINER_VARIABLES);
+const size_t N_CONTAINER_VARIABLES = ARRAY_SIZE(CONTAINER_VARIABLES);

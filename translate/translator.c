@@ -34,7 +34,7 @@ static const struct variable_group *const GROUPS[] = { &FRAMEWORK_VARIABLES, &RO
 	                                               &RUNTIME_VARIABLES,   &ENV_VARIABLES,
 	                                               &STORAGE_VARIABLES,   &SECRET_VARIABLES,
 	                                               &HIVED_VARIABLES };
-enum { N_GROUPS = sizeof(GROUPS) / sizeof(GROUPS[0]) };
+enum { N_GROUPS = ARRAY_SIZE(GROUPS) };
 
 /* ---- settings ---- */
 
@@ -147,7 +147,7 @@ const struct constant CONSTANTS[] = {
 	{ "config.hivedScheduler",    { NULL, 0 }, "First part of the names of HiveD's schedulers." },
 };
 /* clang-format on */
-const size_t N_CONSTANTS = sizeof(CONSTANTS) / sizeof(*CONSTANTS);
+const size_t N_CONSTANTS = ARRAY_SIZE(CONSTANTS);
 
 static void set_constants(struct translator *t)
 {
@@ -167,8 +167,7 @@ static void set_constants(struct translator *t)
 		span_of(s->device),
 		span_of(s->hived_scheduler),
 	};
-	_Static_assert(sizeof(values) / sizeof(*values) == sizeof(CONSTANTS) / sizeof(*CONSTANTS),
-	               "a value for every constant");
+	_Static_assert(ARRAY_SIZE(values) == ARRAY_SIZE(CONSTANTS), "a value for every constant");
 	t->constants = ARENA_NEW(&t->arena, struct constant, N_CONSTANTS);
 	for (size_t i = 0; i < N_CONSTANTS; i++) {
 		t->constants[i] = CONSTANTS[i];

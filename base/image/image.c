@@ -181,7 +181,7 @@ const char *image_problem(struct span name)
 
 static bool is_hub(struct span host)
 {
-	for (size_t i = 0; i < sizeof(HUB_NAMES) / sizeof(HUB_NAMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(HUB_NAMES); i++) {
 		if (span_same(host, span_of(HUB_NAMES[i])))
 			return true;
 	}
@@ -221,7 +221,7 @@ struct span image_registry_host(struct span registry)
 {
 	static const char *const SCHEMES[] = { "https://", "http://" };
 	registry = span_trim(registry);
-	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SCHEMES); i++) {
 		size_t n = strlen(SCHEMES[i]);
 		if (registry.n >= n && span_same(span_to(registry, n), span_of(SCHEMES[i])))
 			registry = span_from(registry, n);

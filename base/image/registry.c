@@ -571,7 +571,7 @@ static void registry_keep(struct reader *r, struct span name, struct span value)
 		{ "service", &c->service },
 		{ "scope", &c->scope },
 	};
-	for (size_t i = 0; i < sizeof(WANTED) / sizeof(WANTED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WANTED); i++) {
 		if (span_same(name, span_of(WANTED[i].name)) && r->first_bearer && is_clean(value))
 			*WANTED[i].to = arena_span(r->a, value);
 	}

@@ -268,7 +268,7 @@ static int read_word(struct json *j, struct node *n)
 	};
 	/* clang-format on */
 	struct span rest = span_from(j->text, j->i);
-	for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
 		if (!span_starts(rest, WORDS[i].word))
 			continue;
 		j->i += strlen(WORDS[i].word);

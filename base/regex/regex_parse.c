@@ -161,7 +161,7 @@ static struct re *parse_escape(struct parser *p)
 		{ "\\b", WORD_EDGE },
 		{ "\\B", NO_WORD_EDGE },
 	};
-	for (size_t i = 0; i < sizeof(ASSERTIONS) / sizeof(*ASSERTIONS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ASSERTIONS); i++) {
 		if (parse_take(p, ASSERTIONS[i].text))
 			return assertion(p, ASSERTIONS[i].what);
 	}
@@ -193,7 +193,7 @@ static bool add_flag(unsigned *flags, char c, bool off)
 		char letter;
 		enum flag flag;
 	} FLAGS[] = { { 'i', FOLD }, { 'm', MANY_LINES }, { 's', DOT_ALL }, { 'U', SWAP_LAZY } };
-	for (size_t i = 0; i < sizeof(FLAGS) / sizeof(*FLAGS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(FLAGS); i++) {
 		if (FLAGS[i].letter == c) {
 			*flags = off ? *flags & ~(unsigned)FLAGS[i].flag : *flags | FLAGS[i].flag;
 			return true;
@@ -744,7 +744,7 @@ static const struct class
 bool runes_add_class(struct runes *s, struct arena *a, struct span name, bool negated, bool fold)
 {
 	const struct class *c = NULL;
-	for (size_t i = 0; i < sizeof(CLASSES) / sizeof(*CLASSES) && !c; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CLASSES) && !c; i++) {
 		if (span_is(name, CLASSES[i].name))
 			c = &CLASSES[i];
 	}

@@ -30,7 +30,7 @@ struct span text_without_breaks(struct span text, struct arena *a)
 		{ "\xe2\x80\xa9", "\xe2\x80\xa7" },
 	};
 	char *copy = NULL;
-	for (size_t i = 0; i < sizeof(BREAKS) / sizeof(BREAKS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BREAKS); i++) {
 		size_t n = strlen(BREAKS[i].from);
 		const char *at = text.p;
 		const char *end = text.p + text.n;
@@ -335,7 +335,7 @@ static const struct sentence {
 
 static const struct sentence *find_sentence(const yaml_parser_t *p)
 {
-	for (size_t i = 0; i < sizeof(SENTENCES) / sizeof(SENTENCES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SENTENCES); i++) {
 		const struct sentence *s = &SENTENCES[i];
 		bool fits =
 		    s->context == NULL || (p->context && strcmp(s->context, p->context) == 0);
@@ -522,7 +522,7 @@ bool yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct
 		to++;
 	struct span line = { text.p + from, to - from };
 	for (int lines = 0; lines <= (back ? LINES_BACK : 0); lines++) {
-		for (size_t i = 0; i < sizeof(SUSPECTS) / sizeof(SUSPECTS[0]); i++) {
+		for (size_t i = 0; i < ARRAY_SIZE(SUSPECTS); i++) {
 			size_t found = SUSPECTS[i].here && lines ? NONE : SUSPECTS[i].find(line);
 			if (found == NONE)
 				continue;

@@ -72,7 +72,7 @@ COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char
 		n->type = NODE_NULL; /* `k: !`, as js-yaml has it */
 	if (tag == NULL || tag_is(tag, "str"))
 		return 0;
-	for (size_t i = 0; i < sizeof(TAGS) / sizeof(TAGS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TAGS); i++) {
 		if (!tag_is(tag, TAGS[i].name))
 			continue;
 		/* Empty text is null only if it is unquoted. */

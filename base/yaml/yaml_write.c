@@ -39,7 +39,7 @@ static bool is_reserved(struct span t)
 {
 	static const char *const WORDS[] = { "y",    "n",     "yes",  "no",   "on",  "off",
 		                             "true", "false", "null", "none", "nan", "inf" };
-	for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
 		if (t.n == strlen(WORDS[i]) && strncasecmp(t.p, WORDS[i], t.n) == 0)
 			return true;
 	}

@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 /* ---- the tree of a view ---- */
 
 /* Frameworks by the hash of their name: two levels and buckets, all immutable.  A change copies the
@@ -313,10 +315,9 @@ struct change_queue *change_queue_new(struct cache *c, struct err *e)
 	i->fd = fd;
 	i->listeners = &c->listeners;
 	(void)pthread_mutex_init(&i->lock, NULL); /* cannot fail */
-	(void)pthread_mutex_lock(&i->listeners->lock);
+	LOCK_AUTO(&i->listeners->lock);
 	i->next = i->listeners->first;
 	i->listeners->first = i;
-	(void)pthread_mutex_unlock(&i->listeners->lock);
 	return i;
 }
 
@@ -343,11 +344,10 @@ int change_queue_fd(const struct change_queue *i)
 
 void change_queue_listen(struct change_queue *i, bool on)
 {
-	(void)pthread_mutex_lock(&i->lock);
+	LOCK_AUTO(&i->lock);
 	i->on = on;
 	if (!on)
 		queue_done(&i->queue);
-	(void)pthread_mutex_unlock(&i->lock);
 }
 
 /* Adds a change to all queues.  hash: of the name; now or before may be NULL, both: no change. */
@@ -389,10 +389,8 @@ static void listeners_wake(struct listeners *l)
 
 bool change_queue_empty(struct change_queue *i)
 {
-	(void)pthread_mutex_lock(&i->lock);
-	bool empty = i->queue.n == 0 && !i->queue.lost;
-	(void)pthread_mutex_unlock(&i->lock);
-	return empty;
+	LOCK_AUTO(&i->lock);
+	return i->queue.n == 0 && !i->queue.lost;
 }
 
 bool change_queue_take(struct change_queue *i, cache_changed *changed, void *arg)
@@ -447,20 +445,17 @@ int64_t cache_heard(struct cache *c)
 
 struct cache_figures cache_figures(struct cache *c)
 {
-	(void)pthread_mutex_lock(&c->writing);
-	struct cache_figures f = c->figures;
-	(void)pthread_mutex_unlock(&c->writing);
-	return f;
+	LOCK_AUTO(&c->writing);
+	return c->figures;
 }
 
 /* ---- views ---- */
 
 const struct view *cache_view(struct cache *c)
 {
-	(void)pthread_mutex_lock(&c->exchange);
+	LOCK_AUTO(&c->exchange);
 	struct view *v = c->view;
 	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
-	(void)pthread_mutex_unlock(&c->exchange);
 	return v;
 }
 

@@ -256,7 +256,7 @@ static const struct outcome OUTCOMES[] = {
 
 enum job_state job_state_of(struct span state, bool has_code, int64_t code)
 {
-	for (size_t i = 0; i < sizeof(OUTCOMES) / sizeof(OUTCOMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(OUTCOMES); i++) {
 		const struct outcome *o = &OUTCOMES[i];
 		if (!span_is(state, o->state))
 			continue;

@@ -28,7 +28,7 @@ static const struct {
 static enum watch_what what_of(struct span type, struct arena *a)
 {
 	struct span text = scan_text(type, a);
-	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++) {
 		if (span_is(text, TYPES[i].type))
 			return TYPES[i].what;
 	}

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "k8s/dirstore/dirstore_internal.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/store_internal.h"
@@ -69,12 +70,10 @@ static struct task *tasks_take(struct tasks *l)
 
 static struct task *next_task(struct local *l)
 {
-	(void)pthread_mutex_lock(&l->lock); /* these fail only if misused */
+	LOCK_AUTO(&l->lock);
 	while (l->todo.head == NULL && !l->stop)
 		(void)pthread_cond_wait(&l->wake, &l->lock);
-	struct task *t = tasks_take(&l->todo);
-	(void)pthread_mutex_unlock(&l->lock);
-	return t;
+	return tasks_take(&l->todo);
 }
 
 static void signal_event(int event)
@@ -131,9 +130,8 @@ void local_transient(struct local *l)
 void local_follow(struct local *l, const struct local_follower *f, void *arg)
 {
 	/* The worker has no task yet, and takes this lock before its first one. */
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_AUTO(&l->lock);
 	dirstore_follow(l->store, f, arg);
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
 void local_close(struct local *l)
@@ -182,10 +180,9 @@ static void dirstore_begin(struct store *s, struct pending *p)
 	t->r = &p->r;
 	t->from = local_of(s);
 	t->p = p;
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_AUTO(&l->lock);
 	tasks_append(&l->todo, t);
 	(void)pthread_cond_broadcast(&l->wake);
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
 static void call_back(struct store *s, struct task *t)

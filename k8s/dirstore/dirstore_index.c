@@ -157,7 +157,7 @@ static int read_parameter(struct selector *s, struct span parameter)
 {
 	static const char *const PASSED_OVER[] = { "limit=", "continue=", "resourceVersion=" };
 	static const char LABELS[] = "labelSelector=";
-	for (size_t i = 0; i < sizeof(PASSED_OVER) / sizeof(PASSED_OVER[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PASSED_OVER); i++) {
 		if (span_starts(parameter, PASSED_OVER[i]))
 			return 0;
 	}

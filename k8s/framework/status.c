@@ -155,7 +155,7 @@ static const struct field {
 	{ "podPorts", FIELD_PORTS, OF_TASK, TASK(ports), false },
 	{ "completionStatus", FIELD_OUTCOME, OF_BOTH, LIFE(outcome), false },
 };
-enum { FIELDS_N = sizeof(FIELDS) / sizeof(*FIELDS) };
+enum { FIELDS_N = ARRAY_SIZE(FIELDS) };
 
 /* The inflated status may be as large as an object. */
 enum { GZIP_RATIO = 1000 };

@@ -106,7 +106,7 @@ static bool cgroup_has(const char *list, const char *name)
 static bool cgroup_writable(const char *dir)
 {
 	static const char *const NEEDED[] = { ".", "cgroup.procs", "cgroup.subtree_control" };
-	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++) {
 		FREE_AUTO char *path = xasprintf("%s/%s", dir, NEEDED[i]);
 		if (access(path, W_OK) != 0)
 			return false;
@@ -199,7 +199,7 @@ int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *
 	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
 		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
 		               strerrordesc_np(errno));
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++) {
 		FREE_AUTO char *text =
 		    wanted[i].n ? xasprintf("%lld%s", (long long)wanted[i].n, wanted[i].after)
 				: xstrdup("max");

@@ -458,7 +458,7 @@ void engine_stop(struct engine *e)
 	free(e->job);
 	const int *const fds[] = { &e->tether[0], &e->tether[1], &e->epoll,    &e->event,
 		                   &e->inotify,   &e->pods_dir,  &e->logs_dir, &e->trash_dir };
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		engine_close(fds[i]);
 	engine_forget_machine(e);
 	(void)pthread_mutex_destroy(&e->lock);

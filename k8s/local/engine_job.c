@@ -35,7 +35,7 @@ static int job_priority_of(const char *name)
 		const char *name;
 		int priority;
 	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", 10 }, { "oppo", -1 } };
-	for (size_t i = 0; i < sizeof(CLASSES) / sizeof(CLASSES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
 		if (strcmp(name, CLASSES[i].name) == 0)
 			return CLASSES[i].priority;
 	}
@@ -208,7 +208,7 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 	struct engine_job *job = arg;
 	bool begins = false;
 	(void)from;
-	for (size_t i = 0; i < sizeof(BEGINS) / sizeof(BEGINS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(BEGINS); i++)
 		begins = begins || strcmp(to, BEGINS[i]) == 0;
 	job->ends = job->ends || !begins;
 	if (!role && strcmp(to, "AttemptRunning") == 0)

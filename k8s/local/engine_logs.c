@@ -204,7 +204,7 @@ void logs_keep(struct engine_pod *p)
 	if (to < 0 || from < 0)
 		return;
 	struct logs_run r = { NULL, NULL, 0, 4096 };
-	for (size_t i = 0; i < sizeof(FILES) / sizeof(FILES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
 		if (renameat(from, FILES[i], to, FILES[i]) == 0)
 			logs_add_file(&r, to, FILES[i]);
 	}

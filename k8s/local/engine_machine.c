@@ -85,7 +85,7 @@ static int machine_runtime(struct engine *e, struct err *err)
 		           : err_set(err, UNKNOWN_ERROR, "%s is not a program", e->runtime);
 	while (n > 0 && self[n - 1] != '/')
 		n--;
-	for (size_t i = 0; n > 0 && i < sizeof(PLACES) / sizeof(PLACES[0]); i++) {
+	for (size_t i = 0; n > 0 && i < ARRAY_SIZE(PLACES); i++) {
 		e->runtime = arena_printf(&e->arena, "%.*s%s", (int)n, self, PLACES[i]);
 		if (access(e->runtime, X_OK) == 0)
 			return 0;

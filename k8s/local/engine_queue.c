@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "k8s/local/engine_internal.h"
 
 enum {
@@ -344,7 +345,7 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 {
 	*out = (struct engine_shares){ .total = e->inventory.total };
 	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
-	(void)pthread_mutex_lock(&e->lock);
+	LOCK_AUTO(&e->lock);
 	out->v = ARENA_NEW(a, struct engine_share, e->n_jobs);
 	for (size_t i = 0; i < e->n_jobs; i++) {
 		const struct engine_job *job = e->job[i];
@@ -356,7 +357,6 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 		for (size_t k = 0; s->held.gpus > 0 && k < e->inventory.gpus_n; k++)
 			out->gpus[k] = e->gpu[k].shown == job ? s : out->gpus[k];
 	}
-	(void)pthread_mutex_unlock(&e->lock);
 }
 
 void engine_schedule(struct engine *e)

@@ -57,7 +57,7 @@ static const char *const *pull_env(struct arena *a)
 		                            "no_proxy", "HTTP_PROXY",    "HTTPS_PROXY",
 		                            "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR" };
 	struct words env = { .a = a };
-	for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEPT); i++) {
 		const char *value =
 		    getenv(KEPT[i]); /* NOLINT(concurrency-mt-unsafe): not changed */
 		if (value)
@@ -70,7 +70,7 @@ static const char *const *pull_env(struct arena *a)
 static bool pull_is_local(const char *host)
 {
 	static const char *const LOCAL[] = { "localhost", "127.0.0.1", "[::1]" };
-	for (size_t i = 0; i < sizeof(LOCAL) / sizeof(LOCAL[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(LOCAL); i++) {
 		size_t n = strlen(LOCAL[i]);
 		if (strncmp(host, LOCAL[i], n) == 0 && (host[n] == '\0' || host[n] == ':'))
 			return true;
@@ -176,7 +176,7 @@ static bool pull_says_absent(const char *reason)
 		"not known to registry",
 		"invalid username/password",
 	};
-	for (size_t i = 0; i < sizeof(WORDS) / sizeof(WORDS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
 		if (strstr(reason, WORDS[i]))
 			return true;
 	}

@@ -36,7 +36,7 @@ char *pod_text(struct pod_reader *r, const json_t *object, const char *key)
 static const char *pod_field_entry(struct pod_reader *r, const char *path)
 {
 	static const char *const MAPS[] = { "labels", "annotations" };
-	for (size_t i = 0; i < sizeof(MAPS) / sizeof(*MAPS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(MAPS); i++) {
 		struct span start = span_of(arena_printf(r->a, "metadata.%s['", MAPS[i]));
 		struct span key = span_of(path);
 		if (!span_starts(key, start.p) || key.n < start.n + 2 ||
@@ -68,7 +68,7 @@ static int pod_field(struct pod_reader *r, const json_t *ref, const char **value
 		{ "status.podIPs", r->s->ip },
 	};
 	const char *found = pod_field_entry(r, path);
-	for (size_t i = 0; !found && i < sizeof(FIELDS) / sizeof(*FIELDS); i++) {
+	for (size_t i = 0; !found && i < ARRAY_SIZE(FIELDS); i++) {
 		if (strcmp(FIELDS[i].path, path) == 0)
 			found = FIELDS[i].value ? FIELDS[i].value : "";
 	}
@@ -176,7 +176,7 @@ static bool pod_is_device(const char *name)
 {
 	static const char *const NOT[] = { "github.com/fuse", "rdma/hca",
 		                           "hivedscheduler.microsoft.com/pod-scheduling-enable" };
-	for (size_t i = 0; i < sizeof(NOT) / sizeof(*NOT); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NOT); i++) {
 		if (strcmp(NOT[i], name) == 0)
 			return false;
 	}

@@ -102,7 +102,7 @@ static size_t nvidia_control(const char *dev, struct gpu_file *out, struct arena
 	static const char *const NAMES[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
 		                             "nvidia-caps" };
 	size_t n = 0;
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		const char *path = arena_printf(a, "%s/%s", dev, NAMES[i]);
 		if (access(path, F_OK) == 0)
 			out[n++] = (struct gpu_file){ path, path, true, true };

@@ -112,7 +112,7 @@ static bool hide_never(const char *dir)
 {
 	static const char *const NEEDED[] = { "/usr", "/bin", "/sbin", "/lib", "/etc",
 		                              "/dev", "/sys", "/proc", "/var" };
-	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++) {
 		if (plan_within(NEEDED[i], dir))
 			return true;
 	}
@@ -138,12 +138,12 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
 	struct passwd user;
 	struct passwd *found = NULL;
 	char *room = arena_alloc(a, ROOM);
-	for (size_t i = 0; i < sizeof(USUAL) / sizeof(*USUAL); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(USUAL); i++)
 		hide_add(&hidden, USUAL[i]);
 	hide_add(&hidden, getenv("HOME")); /* NOLINT(concurrency-mt-unsafe): not changed */
 	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found)
 		hide_add(&hidden, found->pw_dir);
-	for (size_t i = 0; geteuid() == 0 && i < sizeof(OF_ROOT) / sizeof(*OF_ROOT); i++)
+	for (size_t i = 0; geteuid() == 0 && i < ARRAY_SIZE(OF_ROOT); i++)
 		hide_add(&hidden, OF_ROOT[i]);
 	for (size_t i = 0; i < n; i++)
 		hide_add(&hidden, more[i]);

@@ -150,7 +150,7 @@ static void plan_bind(struct plan *p, enum plan_kind kind, const char *source, c
 static int plan_image_ok(const struct plan *p, struct err *e)
 {
 	static const char *const DIRS[] = { "/proc", "/dev", "/sys" };
-	for (size_t i = 0; i < sizeof(DIRS) / sizeof(DIRS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		const char *path = plan_resolve(p, DIRS[i], e);
 		if (path == NULL)
 			return -1;
@@ -168,7 +168,7 @@ static void plan_root_proc(struct plan *p)
 {
 	static const char *const DIRS[] = { "/proc/sys",  "/proc/irq", "/proc/bus",   "/proc/acpi",
 		                            "/proc/scsi", "/proc/fs",  "/proc/driver" };
-	for (size_t i = 0; geteuid() == 0 && i < sizeof(DIRS) / sizeof(DIRS[0]); i++) {
+	for (size_t i = 0; geteuid() == 0 && i < ARRAY_SIZE(DIRS); i++) {
 		if (access(DIRS[i], F_OK) == 0)
 			plan_bind(p, PLAN_READ_ONLY, DIRS[i], DIRS[i]);
 	}

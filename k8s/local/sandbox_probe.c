@@ -66,7 +66,7 @@ static const char *probe_advice(struct span log)
 		return "parts of /proc are covered here, as in a container: allow the container an "
 		       "unmasked /proc (docker run --security-opt systempaths=unconfined), or run "
 		       "rest-lit outside of it";
-	for (size_t i = 0; i < sizeof(SETTINGS) / sizeof(*SETTINGS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
 		if (probe_setting(SETTINGS[i].setting) == SETTINGS[i].forbids)
 			return SETTINGS[i].advice;
 	}

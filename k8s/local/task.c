@@ -137,7 +137,7 @@ static bool task_path_moves(const char *path)
 {
 	static const char *const PREFIXES[] = { "/usr/local/pai", "/usr/local/pai-config",
 		                                "/var/run/secrets", "/run/secrets" };
-	for (size_t i = 0; i < sizeof(PREFIXES) / sizeof(*PREFIXES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PREFIXES); i++) {
 		size_t n = strlen(PREFIXES[i]);
 		if (strncmp(path, PREFIXES[i], n) == 0 && (path[n] == '/' || path[n] == '\0'))
 			return true;
@@ -209,7 +209,7 @@ static int task_layout_plain(struct task_making *m)
 static int task_layout_sandbox(struct task_making *m)
 {
 	static const char *const DIRS[] = { "tmp", "upper", "work", "merged" };
-	for (size_t i = 0; i < sizeof(DIRS) / sizeof(*DIRS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
 		if (task_make_dir(m, DIRS[i]))
 			return -1;
 	}
@@ -239,7 +239,7 @@ static int task_clean(struct task_making *m)
 		                           "spec" };
 	if (task_is_there(m, "shim"))
 		return err_set(m->e, UNKNOWN_ERROR, "a shim has been started in %s", m->s->dir);
-	for (size_t i = 0; i < sizeof(OLD) / sizeof(*OLD); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(OLD); i++) {
 		if (tree_remove(m->dir, OLD[i], CLEAN_BUDGET) != 0)
 			return task_failed(m->e, "remove", m->s->dir, OLD[i]);
 	}

@@ -30,7 +30,7 @@ void world_restore_configmap(struct engine_job *job, struct span status)
 	struct span state = scan_text(scan_get(status, "state"), &a);
 	struct span name = scan_text(scan_get(attempt, "configMapName"), &a);
 	struct span uid = scan_text(scan_get(attempt, "configMapUID"), &a);
-	for (size_t i = 0; i < sizeof(NONE) / sizeof(NONE[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
 		if (span_is(state, NONE[i]))
 			return;
 	}

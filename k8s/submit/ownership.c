@@ -89,7 +89,7 @@ bool ownership_is_untouched(const json_t *framework)
 bool ownership_same_home(const json_t *a, const json_t *b)
 {
 	static const char *const HOME[] = { "rest-lit/instance", "rest-lit/namespace" };
-	for (size_t i = 0; i < sizeof(HOME) / sizeof(*HOME); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(HOME); i++) {
 		if (strcmp(ownership_label(a, HOME[i]), ownership_label(b, HOME[i])) != 0)
 			return false;
 	}

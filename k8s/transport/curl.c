@@ -66,7 +66,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	NUMBER(CURLOPT_NOSIGNAL, 1),       /* there are threads */
 };
 /* clang-format on */
-const size_t CURL_SETTINGS_N = sizeof(CURL_SETTINGS) / sizeof(CURL_SETTINGS[0]);
+const size_t CURL_SETTINGS_N = ARRAY_SIZE(CURL_SETTINGS);
 
 int curl_start(struct err *e)
 {
@@ -152,7 +152,7 @@ CURL *curl_handle(const struct login *l, struct err *e)
 	CURL *h = curl_bare(e);
 	if (h == NULL)
 		return NULL;
-	if (set_all(h, ours, sizeof(ours) / sizeof(ours[0]), e) == 0) {
+	if (set_all(h, ours, ARRAY_SIZE(ours), e) == 0) {
 		CURLcode bad = curl_set_ca_bundle(h, l->ca.path);
 		if (!bad)
 			return h;

@@ -80,7 +80,7 @@ struct reading {
 
 static const struct key *kubeconfig_find_key(enum section section, struct span name)
 {
-	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
 		if (KEYS[i].section == section && span_is(name, KEYS[i].name))
 			return &KEYS[i];
 	}

@@ -12,6 +12,7 @@
 
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "k8s/transport/paths.h"
 
 enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 };
@@ -341,7 +342,7 @@ void login_refresh(struct login *l)
 
 void login_header_refresh(struct login *l, struct login_header *h)
 {
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_AUTO(&l->lock);
 	if (h->version != l->version) {
 		str_wipe(&h->line);
 		h->line = (struct str)STR_SECRET(HEADER_MAX);
@@ -351,7 +352,6 @@ void login_header_refresh(struct login *l, struct login_header *h)
 		}
 	}
 	h->version = l->version;
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- sources -------------------------------------------------------------------- */
@@ -424,7 +424,7 @@ static void scrub_environment(void)
 		"ALL_PROXY",     "no_proxy",
 		"NO_PROXY",
 	};
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
 		(void)unsetenv(NAMES[i]); // NOLINT(concurrency-mt-unsafe): at start
 }
 
@@ -515,7 +515,7 @@ int64_t login_token_end_s(struct login *l)
 	ARENA_AUTO a = { 0 };
 	struct span claims;
 	int64_t end_s = 0;
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_AUTO(&l->lock);
 	const char *from = l->token ? strchr(l->token, '.') : NULL;
 	const char *to = from ? strchr(from + 1, '.') : NULL;
 	if (to &&
@@ -523,6 +523,5 @@ int64_t login_token_end_s(struct login *l)
 	        0 &&
 	    scan_valid(claims, CLAIMS_DEPTH))
 		(void)scan_int(scan_get(claims, "exp"), 1, INT64_MAX, &end_s); /* else 0 */
-	(void)pthread_mutex_unlock(&l->lock);
 	return end_s;
 }

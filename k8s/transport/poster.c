@@ -81,8 +81,7 @@ static bool poster_within_any(const struct network *v, size_t n, const unsigned 
 	return false;
 }
 
-#define WITHIN_ANY(table, address)                                                                 \
-	poster_within_any(table, sizeof(table) / sizeof((table)[0]), address)
+#define WITHIN_ANY(table, address) poster_within_any(table, ARRAY_SIZE(table), address)
 
 static bool poster_is_public_v4(const void *address)
 {

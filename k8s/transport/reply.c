@@ -102,7 +102,7 @@ static bool reply_is_too_large(const json_t *status)
 	struct span message = span_of(reply_text(status, "message"));
 	if (strcmp(reply_text(status, "kind"), "Status") != 0)
 		return false;
-	for (size_t i = 0; i < sizeof(SENTENCES) / sizeof(SENTENCES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SENTENCES); i++) {
 		if (span_starts(message, SENTENCES[i]))
 			return true;
 	}
@@ -509,7 +509,7 @@ static const struct {
 
 static explainer *explainer_of(const struct refusal *x, int status)
 {
-	for (size_t i = 0; i < sizeof(BY_STATUS) / sizeof(BY_STATUS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BY_STATUS); i++) {
 		if (BY_STATUS[i].status == status)
 			return BY_STATUS[i].explain;
 	}

@@ -207,7 +207,7 @@ static void store_expire(struct store *s, int64_t now)
 	struct pending_list *lists[] = { &s->urgent, &s->later };
 	struct pending_list expired = { 0 };
 	s->wake_ms = fair_queue_expire(&s->fresh, now, &expired);
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		struct pending_list all = pending_take_all(lists[i]);
 		struct pending *p;
 		while ((p = pending_take(&all)) != NULL) {

@@ -135,7 +135,7 @@ static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr
 /* NULL if there is none. */
 static const char *ecc_find_program(const char *root, struct arena *a)
 {
-	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
 		const char *path = arena_printf(a, "%s%s/nvidia-smi", root, PLACES[i]);
 		struct stat st;
 		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
@@ -382,7 +382,7 @@ static const char *exit_latest_rotated(const char *directory, struct arena *a)
 static void exit_warn_missing(const struct options *o)
 {
 	const char *const given[] = { o->user_log, o->rotated, o->runtime_log };
-	for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
 		int fd = exit_open_log(given[i]);
 		if (fd >= 0)
 			(void)close(fd);

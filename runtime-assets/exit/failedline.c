@@ -34,7 +34,7 @@ static bool end_by_errexit(const struct exit_input *in, struct shell_end *end, s
 	struct span field[6];
 	int64_t status;
 	int64_t caller;
-	for (size_t i = 0; i < sizeof(field) / sizeof(*field); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(field); i++)
 		field[i] = span_next(&rest, ':');
 	if (parse_i64(field[0], 0, 255, &status) || status != in->code ||
 	    span_chr(field[1], 'e') == field[1].n || !span_eq(field[2], field[3]) ||

@@ -357,7 +357,7 @@ static bool final_is_output(struct span line)
 	if (line.n == 0 || strchr(" \t\r", line.p[0]) || final_is_host(line) ||
 	    final_name(line) > final_colours(line, 0))
 		return false;
-	for (size_t i = 0; i < sizeof(FINAL_NOISE) / sizeof(*FINAL_NOISE); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(FINAL_NOISE); i++) {
 		if (final_begins(line, FINAL_NOISE[i]))
 			return false;
 	}
@@ -701,7 +701,7 @@ static int64_t final_launcher_rank(const struct final_error *f, bool local)
 {
 	int64_t rank = -1;
 	size_t last = final_back(f, f->n, FINAL_LINES);
-	for (size_t k = 0; k < sizeof(FINAL_RANKS) / sizeof(*FINAL_RANKS); k++) {
+	for (size_t k = 0; k < ARRAY_SIZE(FINAL_RANKS); k++) {
 		size_t at = FINAL_RANKS[k].local == local
 		                ? final_last(f, last, FINAL_RANKS[k].anchor)
 		                : SIZE_MAX;

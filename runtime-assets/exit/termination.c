@@ -309,7 +309,7 @@ static char yaml_short_escape(uint32_t r)
 		{ '\a', 'a' }, { '\b', 'b' },  { '\v', 'v' },   { '\f', 'f' },   { 0x1B, 'e' },
 		{ 0, '0' },    { 0x85, 'N' },  { 0x2028, 'L' }, { 0x2029, 'P' },
 	};
-	for (size_t i = 0; i < sizeof(ESCAPES) / sizeof(*ESCAPES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ESCAPES); i++) {
 		if (ESCAPES[i].rune == r)
 			return ESCAPES[i].letter;
 	}
@@ -514,7 +514,7 @@ void summary_write(const struct summary *s, struct str *out)
 	};
 	STR_AUTO whole = STR_INIT(WHOLE_MAX);
 	summary_text(s, part, &whole);
-	for (size_t i = 0; i < sizeof(STEPS) / sizeof(*STEPS) && whole.n > EXIT_MESSAGE_MAX; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(STEPS) && whole.n > EXIT_MESSAGE_MAX; i++) {
 		struct part *p = &part[STEPS[i].name];
 		size_t excess = whole.n - EXIT_MESSAGE_MAX;
 		if (!p->there)

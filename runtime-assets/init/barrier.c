@@ -27,7 +27,7 @@ int barrier_times_read(struct barrier_times *t, struct err *e)
 		{ "BARRIER_CHECK_INTERVAL_SEC", &t->interval_ms, 10, 5, 1200 },
 		{ "BARRIER_CHECK_TIMEOUT_SEC", &t->timeout_ms, 600, 60, 1200 },
 	};
-	for (size_t i = 0; i < sizeof(KNOBS) / sizeof(KNOBS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KNOBS); i++) {
 		const char *text = env_get(KNOBS[i].name);
 		int64_t s = KNOBS[i].otherwise;
 		if (text && parse_i64(span_of(text), KNOBS[i].min, KNOBS[i].max, &s) != 0)
@@ -43,7 +43,7 @@ int barrier_times_parse(struct barrier_times *t, struct span text, struct err *e
 {
 	int64_t *const values[] = { &t->interval_ms, &t->timeout_ms, &t->first_ms, &t->request_ms,
 		                    &t->fetch_ms };
-	enum { N = sizeof(values) / sizeof(values[0]) };
+	enum { N = ARRAY_SIZE(values) };
 	for (size_t i = 0; i < N; i++) {
 		struct span ms = i + 1 < N ? span_next(&text, ',') : text;
 		if (parse_i64(ms, 1, 3600000, values[i]) != 0)

@@ -226,7 +226,7 @@ static const struct check {
 	{ "authority", check_authority }, { "token", check_token },
 	{ "API server", check_answer },   { "Frameworks", check_framework },
 };
-enum { N_CHECKS = sizeof(CHECKS) / sizeof(CHECKS[0]) };
+enum { N_CHECKS = ARRAY_SIZE(CHECKS) };
 
 /* ---- output ---------------------------------------------------------------------------------- */
 

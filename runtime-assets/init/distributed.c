@@ -270,7 +270,7 @@ static bool tf_put(const struct group *g, struct str *out)
 
 static unsigned group_framework(const struct node *name)
 {
-	for (size_t i = 0; i < sizeof(DISTRIBUTED) / sizeof(*DISTRIBUTED); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(DISTRIBUTED); i++) {
 		if (node_is(name, NODE_TEXT) && span_is(node_span(name), DISTRIBUTED[i].name))
 			return DISTRIBUTED[i].framework;
 	}
@@ -388,7 +388,7 @@ static void group_values(struct group *g)
 
 static void distributed_variables(const struct group *g, struct distributed_text *out)
 {
-	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++) {
 		const char *value = g->value[VARIABLES[i].value];
 		if ((VARIABLES[i].frameworks & g->framework) && value)
 			distributed_put(out, VARIABLES[i].name, value);

@@ -384,7 +384,7 @@ static void env_put_minimums(struct writer *w, const struct role_env *r)
 		{ "PAI_MIN_SUCCEEDED_INSTANCE_", "PAI_MIN_SUCCEEDED_TASK_COUNT_" },
 	};
 	for (size_t i = 0; i < r->names; i++) {
-		for (size_t k = 0; k < sizeof(PAIRS) / sizeof(PAIRS[0]); k++)
+		for (size_t k = 0; k < ARRAY_SIZE(PAIRS); k++)
 			env_put_other_spelling(w, r->name[i], PAIRS[k][0], PAIRS[k][1]);
 	}
 }

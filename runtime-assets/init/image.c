@@ -120,7 +120,7 @@ static bool image_login_read(const struct init *in, const struct node *auth,
 
 static struct ca_bundle *image_ca_bundle(const struct init *in)
 {
-	for (size_t i = 0; i < sizeof(BUNDLES) / sizeof(BUNDLES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BUNDLES); i++) {
 		ERR_AUTO e = { 0 };
 		const char *path = arena_printf(in->a, "%s%s", in->at.root, BUNDLES[i]);
 		struct ca_bundle *t = ca_bundle_load(path, &e);

@@ -103,7 +103,7 @@ static const char *const KEPT[] = { "logs", "user-extension-secrets", "secrets",
 
 static bool clean_is_kept(const char *name)
 {
-	for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEPT); i++) {
 		if (strcmp(name, KEPT[i]) == 0)
 			return true;
 	}
@@ -212,7 +212,7 @@ static const struct step {
 	{ "plugins", step_plugins, "scripts to run before and after the command" },
 	{ "command", step_command, "user.sh" },
 };
-enum { N_STEPS = sizeof(STEPS) / sizeof(STEPS[0]) };
+enum { N_STEPS = ARRAY_SIZE(STEPS) };
 
 struct options {
 	const char *root, *steps, *framework;
@@ -366,9 +366,9 @@ static int init_check_keys(const struct node *config, struct err *e)
 	for (uint32_t i = 0; i < config->n; i++) {
 		const struct member *m = &config->member[i];
 		size_t k = 0;
-		while (k < sizeof(KEYS) / sizeof(KEYS[0]) && !span_is(member_key(m), KEYS[k]))
+		while (k < ARRAY_SIZE(KEYS) && !span_is(member_key(m), KEYS[k]))
 			k++;
-		if (k == sizeof(KEYS) / sizeof(KEYS[0]))
+		if (k == ARRAY_SIZE(KEYS))
 			return err_set(
 			    e, FAILED,
 			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
@@ -431,7 +431,7 @@ static void init_catch_signals(void)
 {
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
 	struct sigaction action = { .sa_handler = init_stop };
-	for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(SIGNALS); i++)
 		sigaction(SIGNALS[i], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }

@@ -266,7 +266,7 @@ static const struct node *path_root(const struct job *j, struct span word)
 		return node_get(&j->doc.root, "parameters");
 	if (span_is(word, "secrets"))
 		return j->secrets;
-	for (size_t i = 0; i < sizeof(OF_ROLE) / sizeof(*OF_ROLE); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(OF_ROLE); i++) {
 		const struct node *name = node_get(j->role, OF_ROLE[i]);
 		if (span_is(word, OF_ROLE[i]) && node_is(name, NODE_TEXT))
 			return job_prerequisite(j, OF_ROLE[i], node_span(name));

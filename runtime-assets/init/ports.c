@@ -244,7 +244,7 @@ static bool proc_only_connected(uint16_t port, unsigned protocols)
 		{ PORT_UDP, "/proc/net/udp6" },
 	};
 	struct proc_found f = { 0 };
-	for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TABLES); i++) {
 		if (protocols & TABLES[i].protocol)
 			proc_table(TABLES[i].path, port, &f);
 	}

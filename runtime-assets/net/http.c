@@ -39,7 +39,7 @@ static const char *request_header_problem(const char *line)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return "a header has control characters in it";
 	}
-	for (size_t i = 0; i < sizeof(RESERVED) / sizeof(RESERVED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(RESERVED); i++) {
 		if (n == strlen(RESERVED[i]) && strncasecmp(line, RESERVED[i], n) == 0)
 			return "a header is one that only this client sets";
 	}

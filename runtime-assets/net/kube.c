@@ -216,7 +216,7 @@ static const char *kube_status_name(int status)
 		      { 404, "Not Found" },      { 429, "Too Many Requests" },
 		      { 500, "Internal Error" }, { 502, "Bad Gateway" },
 		      { 503, "Unavailable" },    { 504, "Gateway Timeout" } };
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		if (NAMES[i].status == status)
 			return NAMES[i].name;
 	}
@@ -433,7 +433,7 @@ void duration_text(struct str *out, int64_t seconds)
 		const char *name;
 	} UNITS[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" } };
 	/* From two of a unit on: "90 s", not "1 min". */
-	for (size_t i = 0; i < sizeof(UNITS) / sizeof(UNITS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(UNITS); i++) {
 		if (seconds >= 2 * UNITS[i].seconds) {
 			str_printf(out, "%lld %s", (long long)(seconds / UNITS[i].seconds),
 			           UNITS[i].name);

@@ -83,7 +83,7 @@ static int certificate_problem(const struct tls *t, uint32_t flags)
 	struct err *e = t->wire->e;
 	char now[RFC3339_MAX];
 	(void)rfc3339_put(now, clock_wall_ms(), 0);
-	for (size_t i = 0; i < sizeof(CERTIFICATE) / sizeof(CERTIFICATE[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CERTIFICATE); i++) {
 		if (flags & CERTIFICATE[i].flags) {
 			(void)err_set(e, FAILED, "certificate of %s %s", where,
 			              CERTIFICATE[i].text);
@@ -112,7 +112,7 @@ static int tls_alert(const struct tls *t)
 		return wire_fail(t->wire, t->open ? HTTP_BROKEN : HTTP_TLS,
 		                 " refused with an encrypted TLS alert; it may want a client "
 		                 "certificate");
-	for (size_t i = 0; i < sizeof(ALERTS) / sizeof(ALERTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ALERTS); i++) {
 		int trouble = t->open           ? HTTP_BROKEN
 		              : ALERTS[i].final ? HTTP_NO_COMMON_TLS
 		                                : HTTP_TLS;

@@ -255,7 +255,7 @@ bool dropbear_there(void)
 bool dropbear_run(int argc, char **argv, int *status)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-	for (size_t i = 0; argc > 0 && i < sizeof(PROGRAMS) / sizeof(*PROGRAMS); i++) {
+	for (size_t i = 0; argc > 0 && i < ARRAY_SIZE(PROGRAMS); i++) {
 		if (strcmp(PROGRAMS[i].name, slash ? slash + 1 : argv[0]) == 0) {
 			*status = PROGRAMS[i].run(argc, argv);
 			return true;

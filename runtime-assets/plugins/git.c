@@ -215,7 +215,7 @@ static int git_number_behind(const char *said, const char *text)
 /* Warnings do not count: "templates not found". */
 static bool git_said_permanent(const char *said)
 {
-	for (size_t i = 0; i < sizeof(PERMANENT) / sizeof(*PERMANENT); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PERMANENT); i++) {
 		for (const char *at = said; (at = strcasestr(at, PERMANENT[i])); at++) {
 			const char *before = memrchr(said, '\n', (size_t)(at - said));
 			if (strncasecmp(before ? before + 1 : said, "warning:", 8) != 0)
@@ -232,7 +232,7 @@ bool git_transient(const char *said)
 		status = git_number_behind(said, "HTTP");
 	if (status >= 400)
 		return status == 429 || status == 408 || status >= 500;
-	for (size_t i = 0; i < sizeof(TRANSIENT) / sizeof(*TRANSIENT); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TRANSIENT); i++) {
 		if (strcasestr(said, TRANSIENT[i]))
 			return !git_said_permanent(said);
 	}
@@ -545,7 +545,7 @@ static int clone_environment(void)
 		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },
 		{ "GIT_HTTP_LOW_SPEED_TIME", "60" },
 	};
-	for (size_t i = 0; i < sizeof(VARIABLES) / sizeof(*VARIABLES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++) {
 		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
 			return -1;
 	}

@@ -41,7 +41,7 @@ bool ssh_key_valid(struct span line)
 	size_t n = ssh_length(line, "-@.");
 	struct span type = { line.p, n };
 	bool known = false;
-	for (size_t i = 0; i < sizeof(TYPES) / sizeof(*TYPES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++) {
 		bool prefix = TYPES[i][strlen(TYPES[i]) - 1] == '-';
 		known = known || (prefix ? span_starts(type, TYPES[i]) : span_is(type, TYPES[i]));
 	}
@@ -209,7 +209,7 @@ static bool session_is_secret(struct span name)
 		return true;
 	memcpy(text, name.p, name.n);
 	text[name.n] = '\0';
-	for (size_t i = 0; i < sizeof(SECRETS) / sizeof(*SECRETS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SECRETS); i++) {
 		if (strcasestr(text, SECRETS[i]))
 			return true;
 	}
@@ -223,10 +223,9 @@ static bool session_is_name(struct span name)
 
 static bool session_has(struct span name, struct span line)
 {
-	if (!session_is_name(name) ||
-	    !session_starts(line, FOR_SESSIONS, sizeof(FOR_SESSIONS) / sizeof(*FOR_SESSIONS)))
+	if (!session_is_name(name) || !session_starts(line, FOR_SESSIONS, ARRAY_SIZE(FOR_SESSIONS)))
 		return false;
-	return session_starts(line, OURS, sizeof(OURS) / sizeof(*OURS)) || !session_is_secret(name);
+	return session_starts(line, OURS, ARRAY_SIZE(OURS)) || !session_is_secret(name);
 }
 
 /* Variables about other tasks: there can be thousands. */

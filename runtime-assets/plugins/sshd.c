@@ -215,7 +215,7 @@ static int sshd_write_hosts(struct sshd *s, struct err *e)
 static const char *sshd_find(struct sshd *s)
 {
 	static const char *const PLACES[] = { "/usr/sbin/sshd", "/usr/local/sbin/sshd" };
-	for (size_t i = 0; i < sizeof(PLACES) / sizeof(*PLACES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
 		const char *path = arena_printf(&s->a, "%s%s", s->at.root, PLACES[i]);
 		if (access(path, X_OK) == 0)
 			return path;
@@ -302,7 +302,7 @@ static int sshd_choose(struct sshd *s, struct err *e)
 		return 0;
 	if (!dropbear_there())
 		return err_set(e, FAILED, "openssh is not in the image");
-	for (size_t i = 0; i < sizeof(OURS) / sizeof(*OURS); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(OURS); i++)
 		if (sshd_link(s, s->dir, OURS[i], e))
 			return -1;
 	if (s->client)

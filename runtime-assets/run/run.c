@@ -104,7 +104,7 @@ void memory_use_read(struct memory_use *m, const char *root)
 {
 	ARENA_AUTO a = { 0 };
 	*m = (struct memory_use){ -1, -1, -1, -1 };
-	for (size_t i = 0; i < sizeof(CGROUP_KINDS) / sizeof(*CGROUP_KINDS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CGROUP_KINDS); i++) {
 		const struct cgroup_kind *k = &CGROUP_KINDS[i];
 		const char *mount = arena_printf(&a, "%s%s", root, k->mount);
 		/* A container sees the whole tree, or its own cgroup as the root. */
@@ -384,7 +384,7 @@ static void run_tell_missing(struct run *r, const struct environment *env)
 		                               "PAI_CONTAINER_HOST_IP" };
 	if (!environment_get(env, "FC_TASKROLE_NAME"))
 		return; /* a bare pod */
-	for (size_t i = 0; i < sizeof(ADDRESS) / sizeof(*ADDRESS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ADDRESS); i++) {
 		if (!environment_get(env, ADDRESS[i]))
 			notes_add(&r->logs.notes, NOWHERE,
 			          "%s is not set: the address of this task was not known in time",

@@ -267,7 +267,7 @@ static void supervise_complain(int fd, const char *program, int error)
 static _Noreturn void supervise_exec(const struct launch *l)
 {
 	(void)setpgid(0, 0); /* the parent does the same, to avoid a race */
-	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(IGNORED); i++)
 		(void)signal(IGNORED[i], SIG_DFL);
 	(void)setrlimit(RLIMIT_CORE, &l->core);
 	if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
@@ -480,9 +480,9 @@ static void set_signals(struct supervisor *s)
 		                       SIGUSR1, SIGUSR2, SIGWINCH, SIGCHLD };
 	sigset_t watched;
 	sigemptyset(&watched);
-	for (size_t i = 0; i < sizeof(WATCHED) / sizeof(*WATCHED); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(WATCHED); i++)
 		sigaddset(&watched, WATCHED[i]);
-	for (size_t i = 0; i < sizeof(IGNORED) / sizeof(*IGNORED); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(IGNORED); i++)
 		(void)signal(IGNORED[i], SIG_IGN);
 	(void)signal(SIGCHLD, SIG_DFL); /* if ignored, waitpid finds no children */
 	(void)sigprocmask(SIG_BLOCK, &watched, &s->mask_before);

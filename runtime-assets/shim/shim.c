@@ -279,7 +279,7 @@ static bool shim_says_short(struct span why)
 {
 	static const int ERRORS[] = { EAGAIN, ENOMEM, ENFILE, ENOSPC };
 	bool is_short = false;
-	for (size_t i = 0; i < sizeof(ERRORS) / sizeof(*ERRORS); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(ERRORS); i++)
 		is_short |= span_find(why, 0, strerror(ERRORS[i])) != SIZE_MAX;
 	return is_short;
 }

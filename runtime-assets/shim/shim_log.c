@@ -70,7 +70,7 @@ static char *shim_log_prefix(const struct shim_log *l, char out[static PREFIX_MA
                              bool whole)
 {
 	const char *const parts[] = { l->stamp, STREAM_NAMES[stream], whole ? " F " : " P " };
-	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		size_t n = strlen(parts[i]);
 		memcpy(out, parts[i], n);
 		out += n;

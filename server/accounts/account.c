@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"
 #include "server/system.h"
@@ -55,10 +56,9 @@ static struct shared_facts *read_facts(const struct account_source *s, struct er
 
 static struct shared_facts *hold_facts(struct account_source *s)
 {
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_AUTO(&s->lock);
 	struct shared_facts *p = s->shared_facts;
 	shared_facts_hold(p);
-	(void)pthread_mutex_unlock(&s->lock);
 	return p;
 }
 
@@ -138,7 +138,7 @@ bool source_may_say(struct account_source *s, const char *what, struct span name
 	int64_t now = clock_ms();
 	size_t place = SAID_MAX;
 	bool said = false;
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_AUTO(&s->lock);
 	for (size_t i = 0; i < SAID_MAX; i++) {
 		bool over = s->said[i].until_ms <= now;
 		said |= !over && s->said[i].what == hash;
@@ -150,19 +150,17 @@ bool source_may_say(struct account_source *s, const char *what, struct span name
 		s->said[place].what = hash;
 		s->said[place].until_ms = now + for_ms;
 	}
-	(void)pthread_mutex_unlock(&s->lock);
 	return may;
 }
 
 void source_saw(struct account_source *s, struct span virtual_cluster)
 {
-	(void)pthread_mutex_lock(&s->lock);
+	LOCK_AUTO(&s->lock);
 	bool seen = s->n_seen == SEEN_MAX || virtual_cluster.n >= sizeof(s->seen[0]);
 	for (size_t i = 0; !seen && i < s->n_seen; i++)
 		seen = span_is(virtual_cluster, s->seen[i]);
 	if (!seen)
 		memcpy(s->seen[s->n_seen++], virtual_cluster.p, virtual_cluster.n);
-	(void)pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- the cache of a loop ---- */
@@ -356,7 +354,7 @@ static bool may_show(const struct node *n)
 
 bool account_shows(struct span extension_member, const struct member *scalar)
 {
-	for (size_t i = 0; i < sizeof(SHOWN) / sizeof(*SHOWN); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(SHOWN); i++)
 		for (size_t k = 0; k < SHOWN_MEMBERS && SHOWN[i].members[k]; k++)
 			if (span_is(extension_member, SHOWN[i].key) &&
 			    span_is(member_key(scalar), SHOWN[i].members[k]))
@@ -423,7 +421,7 @@ void account_extension(const struct account *a, struct str *out)
 {
 	const char *comma = "";
 	str_char(out, '{');
-	for (size_t i = 0; i < sizeof(SHOWN) / sizeof(*SHOWN); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SHOWN); i++) {
 		const struct node *v = node_get(a->extension, SHOWN[i].key);
 		if (!node_is(v, SHOWN[i].shape == SHAPE_LIST_OF_MAPS ? NODE_LIST : NODE_MAP))
 			continue;

@@ -273,7 +273,7 @@ static const struct shown SHOWN[] = {
 
 static const struct shown *pai_shown_of(const struct node *spec)
 {
-	for (size_t i = 0; i < sizeof(SHOWN) / sizeof(*SHOWN); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SHOWN); i++) {
 		const struct node *source = node_get(spec, SHOWN[i].source);
 		if (!node_is(source, NODE_MAP))
 			continue;

@@ -60,7 +60,7 @@ static json_t *token_read_object(struct span text)
 
 static bool known_member(const char *name)
 {
-	for (size_t i = 0; i < sizeof(HEADER_MEMBERS) / sizeof(HEADER_MEMBERS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(HEADER_MEMBERS); i++)
 		if (strcmp(name, HEADER_MEMBERS[i]) == 0)
 			return true;
 	return false;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock.h"
 #include "server/auth/auth.h"
 #include "server/http/loop.h"
 #include "server/ttl_cache.h"
@@ -69,13 +70,12 @@ void revocations_free(struct revocations *r)
 
 void revocations_add(struct revocations *r, const char *id)
 {
-	(void)pthread_mutex_lock(&r->lock);
+	LOCK_AUTO(&r->lock);
 	char *at = r->ids[atomic_load(&r->added) % REVOCATIONS_KEPT];
 	size_t n = strnlen(id, TOKEN_ID - 1);
 	memcpy(at, id, n);
 	at[n] = '\0';
 	(void)atomic_fetch_add(&r->added, 1);
-	(void)pthread_mutex_unlock(&r->lock);
 }
 
 void revocations_poll(struct revocations *r, uint64_t *seen,
@@ -83,7 +83,7 @@ void revocations_poll(struct revocations *r, uint64_t *seen,
 {
 	if (atomic_load(&r->added) == *seen)
 		return;
-	(void)pthread_mutex_lock(&r->lock);
+	LOCK_AUTO(&r->lock);
 	uint64_t added = atomic_load(&r->added);
 	if (added - *seen > REVOCATIONS_KEPT) {
 		forget(arg, NULL);
@@ -91,7 +91,6 @@ void revocations_poll(struct revocations *r, uint64_t *seen,
 	}
 	for (; *seen < added; ++*seen)
 		forget(arg, r->ids[*seen % REVOCATIONS_KEPT]);
-	(void)pthread_mutex_unlock(&r->lock);
 }
 
 uint64_t revocations_count(struct revocations *r)

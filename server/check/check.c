@@ -36,7 +36,7 @@ static const struct check_item {
 	{ "sandbox", OF_MACHINE, check_sandbox },
 	{ "images", OF_MACHINE, check_images },
 };
-enum { N_ITEMS = sizeof(ITEMS) / sizeof(ITEMS[0]) };
+enum { N_ITEMS = ARRAY_SIZE(ITEMS) };
 
 static bool item_applies(const struct options *o, enum item_of of)
 {

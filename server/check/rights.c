@@ -132,7 +132,7 @@ static void rights_of_jobs(struct check *c)
 		{ true, KIND_STATEFULSET, "get", NULL, ctrl, CONTROLLER_CONFIGMAP,
 		  CHECK_SKIPPED, "frameworkcontroller/rbac.yaml", "see whether it is ready" },
 	};
-	rights_check(c, rights, sizeof(rights) / sizeof(rights[0]));
+	rights_check(c, rights, ARRAY_SIZE(rights));
 }
 
 static void rights_of_users(struct check *c)
@@ -172,7 +172,7 @@ static void rights_of_users(struct check *c)
 		{ openpai, KIND_NODE, "list", NULL, NULL, NULL,
 		  CHECK_WARNING, "beside-openpai/rbac.yaml", "check the nodes for pods" },
 	};
-	rights_check(c, rights, sizeof(rights) / sizeof(rights[0]));
+	rights_check(c, rights, ARRAY_SIZE(rights));
 }
 /* clang-format on */
 

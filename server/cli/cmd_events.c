@@ -8,7 +8,7 @@
 #include "server/cli/cli_internal.h"
 
 static const char *const HEADS[] = { "AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE" };
-enum { N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), LIMIT = 16 << 20 };
+enum { N_HEADS = ARRAY_SIZE(HEADS), LIMIT = 16 << 20 };
 
 static void event_row(struct table *t, struct span event, int64_t now_ms)
 {

@@ -14,7 +14,7 @@ enum { ANSWER_MAX = 256 << 20, PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
 	                             "TASKS", "GPUS", "VC",    "REASON" };
-enum { STATE = 2, N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]) };
+enum { STATE = 2, N_HEADS = ARRAY_SIZE(HEADS) };
 
 struct list {
 	struct table table;

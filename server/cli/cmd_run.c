@@ -198,7 +198,7 @@ static int run_open_signals(struct setup *s, struct err *e)
 	sigset_t set;
 	struct sigaction hangup;
 	(void)sigemptyset(&set); /* these cannot fail */
-	for (size_t i = 0; i < sizeof(SIGNALS) / sizeof(SIGNALS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(SIGNALS); i++)
 		(void)sigaddset(&set, SIGNALS[i]);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	(void)sigdelset(&set, SIGPIPE); /* write fails with EPIPE */

@@ -7,7 +7,7 @@
 enum { LIMIT = 256 << 20 };
 
 static const char *const HEADS[] = { "TASK", "STATE", "NODE", "ADDRESS", "RETRIES", "EXIT" };
-enum { STATE = 1, N_HEADS = sizeof(HEADS) / sizeof(HEADS[0]), NAME_LIMIT = 1024 };
+enum { STATE = 1, N_HEADS = ARRAY_SIZE(HEADS), NAME_LIMIT = 1024 };
 
 static void show_put_task(struct table *t, const struct task_walk *w)
 {

@@ -148,7 +148,7 @@ int cmd_page(const struct command *c, int argc, char **argv)
 	int done = command_plain(c, argc, argv);
 	if (done >= 0)
 		return done;
-	for (size_t i = 0; argc == 2 && i < sizeof(PAGES) / sizeof(PAGES[0]); i++) {
+	for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(PAGES); i++) {
 		if (strcmp(argv[1], PAGES[i].name) != 0)
 			continue;
 		STR_AUTO out = STR_INIT(PAGE_MAX);

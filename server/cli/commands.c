@@ -137,4 +137,4 @@ const struct command COMMANDS[] = {
 	  "  rest-lit page routes > docs/ROUTES.md\n" },
 };
 /* clang-format on */
-const size_t N_COMMANDS = sizeof(COMMANDS) / sizeof(COMMANDS[0]);
+const size_t N_COMMANDS = ARRAY_SIZE(COMMANDS);

@@ -29,7 +29,7 @@ static const struct shown_state {
 	{ JOB_UNKNOWN, '?', "unknown" },
 };
 
-enum { N_SHOWN = sizeof(SHOWN) / sizeof(SHOWN[0]) };
+enum { N_SHOWN = ARRAY_SIZE(SHOWN) };
 
 /* The keys of the task whose end the controller names, in jobStatus; of a task in firstFailure. */
 static const char *const TRIGGER[2] = { "appExitTriggerTaskRoleName", "appExitTriggerTaskIndex" };
@@ -83,7 +83,7 @@ static const char *waiting_text(struct span why, struct arena *a)
 	STR_AUTO out = STR_INIT(FIELD_MAX);
 	str_puts(&out, progress_task(why, TASK, a));
 	static const char *const KEYS[] = { "reason", "message" };
-	for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
 		struct span text = scan_text(scan_get(why, KEYS[i]), a);
 		str_puts(&out, out.n && text.n ? ": " : "");
 		str_span(&out, text);

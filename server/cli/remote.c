@@ -62,7 +62,7 @@ static const char *remote_code(struct span body, struct arena *a)
 {
 	static const char *const CODES[] = { "NoJobError", "ConflictJobError" };
 	struct span code = scan_text(scan_get(body, "code"), a);
-	for (size_t i = 0; i < sizeof(CODES) / sizeof(CODES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CODES); i++)
 		if (span_is(code, CODES[i]))
 			return CODES[i];
 	return NULL;

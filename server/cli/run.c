@@ -263,7 +263,7 @@ static void run_turn(struct following_run *f)
 		                { .fd = r->inbox->fd, .events = POLLIN },
 		                { .fd = r->signal_fd, .events = POLLIN },
 		                { .fd = run_logs_fd(f->logs), .events = POLLIN } };
-	(void)poll(fds, sizeof(fds) / sizeof(fds[0]), run_pause_ms(f, more)); /* read below */
+	(void)poll(fds, ARRAY_SIZE(fds), run_pause_ms(f, more)); /* read below */
 	store_reap(r->store);
 	run_take_inbox(f);
 	run_look_at_signals(f);

@@ -117,8 +117,7 @@ void term_log(struct term *s, const struct log_name *name, struct span line, boo
 	erase(s);
 	if (s->colour && name->name)
 		s->lost |= printf("\x1b[%dm%s | \x1b[0m",
-		                  COLOURS[name->number % (sizeof(COLOURS) / sizeof(COLOURS[0]))],
-		                  name->name) < 0;
+		                  COLOURS[name->number % (ARRAY_SIZE(COLOURS))], name->name) < 0;
 	else if (name->name)
 		s->lost |= printf("%s | ", name->name) < 0;
 	if (s->terminal) {
@@ -328,7 +327,7 @@ void table_duration(struct table *t, int64_t ms)
 		int64_t s;
 		char unit;
 	} UNITS[] = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
-	enum { N_UNITS = sizeof(UNITS) / sizeof(UNITS[0]) };
+	enum { N_UNITS = ARRAY_SIZE(UNITS) };
 	STR_AUTO text = STR_INIT(64);
 	int64_t s = ms < 0 ? 0 : ms / 1000;
 	size_t i = 0;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/yaml/yaml.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
@@ -382,7 +383,7 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	CACHE_VIEW_AUTO *view = cache_view(s->cache);
 	bool warm = view_warm(view);
 	const char *why = NULL;
-	(void)pthread_mutex_lock(&f->lock);
+	LOCK_AUTO(&f->lock);
 	if (f->absent_ms && (!warm || clock_ms() - f->absent_ms > ABSENT_MS))
 		why = arena_printf(a,
 		                   "there are no jobs: %s; kubectl apply -f "
@@ -390,7 +391,6 @@ const char *follow_problem(const struct server *s, struct arena *a)
 		                   f->trouble);
 	else if (f->trouble && !warm)
 		why = arena_printf(a, "not all jobs are known yet: %s", f->trouble);
-	(void)pthread_mutex_unlock(&f->lock);
 	return why || warm ? why : "not all jobs are known yet: they are being listed";
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "k8s/cache/cache.h"
 
 enum {
@@ -79,9 +80,8 @@ static bool node_closed(struct span node, struct arena *a)
 
 static void nodes_show(struct nodes *n)
 {
-	(void)pthread_mutex_lock(&n->lock); /* likewise */
+	LOCK_AUTO(&n->lock);
 	n->shown = n->counting;
-	(void)pthread_mutex_unlock(&n->lock);
 }
 
 void nodes_list(struct nodes *n, struct span list)

@@ -92,7 +92,7 @@ const char *pod_needs_apply(const struct server *s, struct arena *a, const char 
 		{ "options/webhook.yaml", "rest-lit-webhook-", "default", o->instance },
 	};
 	STR_AUTO edits = STR_INIT(TEXT_MAX);
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (strstr(words[i].files, manifest + strlen("k8s/deploy/")) &&
 		    strcmp(words[i].word, words[i].value) != 0)
 			str_printf(&edits, " -e 's/%s%s/%s%s/'", words[i].before, words[i].word,

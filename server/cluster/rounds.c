@@ -196,7 +196,7 @@ int rounds_timeout_ms(const struct rounds *r)
 {
 	int64_t ms = r->next_ms - clock_ms();
 	const int others[] = { store_timeout_ms(r->store), webhook_timeout_ms(r->webhook) };
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		ms = others[i] >= 0 && others[i] < ms ? others[i] : ms;
 	return ms < 0 ? 0 : (int)ms;
 }

@@ -19,7 +19,7 @@ enum { GRACE_MS = 1000, LOOK_MS = 1000 };
 
 /* Eviction order. Suspended connections are never evicted: MHD cannot close them. */
 static const enum activity GIVE_WAY[] = { IDLE, READING, ANSWERING };
-enum { N_GIVE_WAY = sizeof(GIVE_WAY) / sizeof(GIVE_WAY[0]) };
+enum { N_GIVE_WAY = ARRAY_SIZE(GIVE_WAY) };
 
 struct connections {
 	const struct server *server;

@@ -292,15 +292,15 @@ static json_t *responses_of(const struct route *route)
 		                                    "The requested range of the stored log",
 		                                    "content", content(type, NULL)));
 	add_refusals(out, a->refusals, REFUSALS);
-	add_refusals(out, ALWAYS, sizeof(ALWAYS) / sizeof(ALWAYS[0]));
+	add_refusals(out, ALWAYS, ARRAY_SIZE(ALWAYS));
 	if (strchr(route->path, '{'))
-		add_refusals(out, SEGMENT, sizeof(SEGMENT) / sizeof(SEGMENT[0]));
+		add_refusals(out, SEGMENT, ARRAY_SIZE(SEGMENT));
 	if (route->auth != AUTH_NONE)
-		add_refusals(out, USER, sizeof(USER) / sizeof(USER[0]));
+		add_refusals(out, USER, ARRAY_SIZE(USER));
 	if (route->auth == AUTH_PERSON)
-		add_refusals(out, PERSON, sizeof(PERSON) / sizeof(PERSON[0]));
+		add_refusals(out, PERSON, ARRAY_SIZE(PERSON));
 	if (route->body != BODY_NONE)
-		add_refusals(out, BODY, sizeof(BODY) / sizeof(BODY[0]));
+		add_refusals(out, BODY, ARRAY_SIZE(BODY));
 	return out;
 }
 
@@ -478,7 +478,7 @@ static json_t *convert(json_t *s, const char *prefix)
 	if (json_object_get(s, "$ref"))
 		return reference(s, prefix);
 	json_t *out = json_object();
-	for (size_t i = 0; i < sizeof(KEYWORDS) / sizeof(KEYWORDS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KEYWORDS); i++) {
 		json_t *v = json_object_get(s, KEYWORDS[i].name);
 		json_t *converted = v ? KEYWORDS[i].how(v, prefix) : NULL;
 		if (converted)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "k8s/transport/store.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
@@ -166,12 +167,11 @@ static int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool ta
 		return 0;
 	key.n = key.n > RATE_KEY ? RATE_KEY : key.n;
 	uint32_t *slot = slot_of(r, key);
-	(void)pthread_mutex_lock(&r->lock); /* cannot fail */
+	LOCK_AUTO(&r->lock);
 	struct entry *x = entry_of(r, slot, key);
 	int64_t full_ns = x->full_ns;
 	int64_t wait =
 	    bucket_take(take ? &x->full_ns : &full_ns, r->step_ns, r->depth_ns, now_ms * NS_PER_MS);
-	(void)pthread_mutex_unlock(&r->lock);
 	return whole_seconds(wait);
 }
 
@@ -294,12 +294,11 @@ int64_t login_limits_take(struct login_limits *l, struct span address, struct sp
 void login_limits_right(struct login_limits *l, struct span address, struct span account,
                         int64_t now_ms)
 {
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_AUTO(&l->lock);
 	struct login_place at = login_find(l, address, account, true);
 	if (at.known->who != at.who)
 		*at.known = (struct login_known){ .who = at.who };
 	at.known->until_ms = now_ms + KNOWN_MS;
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- the limits ---- */
@@ -405,7 +404,7 @@ static bool is_free(struct span path)
 {
 	static const char *const FREE[] = { "/healthz", "/readyz" };
 	path = route_strip(path);
-	for (size_t i = 0; i < sizeof(FREE) / sizeof(FREE[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(FREE); i++)
 		if (span_is(path, FREE[i]))
 			return true;
 	return false;

@@ -125,7 +125,7 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 bool head_split_target(struct span *target, struct span *host)
 {
 	static const char *const SCHEMES[] = { "http://", "https://" };
-	for (size_t i = 0; i < sizeof(SCHEMES) / sizeof(SCHEMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SCHEMES); i++) {
 		size_t begin = strlen(SCHEMES[i]);
 		size_t end = begin;
 		if (target->n < begin || strncasecmp(target->p, SCHEMES[i], begin) != 0)
@@ -192,7 +192,7 @@ const char *request_check(struct request_head *f, const char *version, const cha
 static bool is_local(struct span authority, const char *scheme, uint16_t port)
 {
 	static const char *const NAMES[] = { "localhost", "127.0.0.1", "[::1]" };
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		STR_AUTO own = STR_INIT(AUTHORITY_MAX);
 		str_printf(&own, "%s%s%s:%u", scheme, *scheme ? "://" : "", NAMES[i], port);
 		if (same_word(authority, str_c(&own)))
@@ -236,7 +236,7 @@ enum body_type head_body_type(const struct request_head *f)
 	if (!type.p)
 		return BODY_TYPE_TEXT; /* Python's requests sends text without a type */
 	type = span_trim(span_to(type, span_chr(type, ';')));
-	for (size_t i = 0; i < sizeof(TYPES) / sizeof(TYPES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
 		if (same_word(type, TYPES[i].name))
 			return TYPES[i].type;
 	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;

@@ -17,7 +17,7 @@ static const struct {
 	{ "hived", SCHEMA_HIVED },
 };
 
-enum { N_SCHEMAS = sizeof(SCHEMAS) / sizeof(SCHEMAS[0]), SCHEMA_NAMES_MAX = 256 };
+enum { N_SCHEMAS = ARRAY_SIZE(SCHEMAS), SCHEMA_NAMES_MAX = 256 };
 
 void schema_names(struct str *out, const char *between)
 {

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "base/lock.h"
 #include "server/system.h"
 
 enum { CHAIN_MAX = 16, FILE_BYTES = 256 * 1024, KEY_ID = 32, SOON_S = 7 * 86400 };
@@ -422,10 +423,9 @@ void tls_free(struct tls *t)
 
 struct tls_chain *tls_hold(struct tls *t)
 {
-	(void)pthread_mutex_lock(&t->lock); /* cannot fail */
+	LOCK_AUTO(&t->lock);
 	struct tls_chain *c = t->chain;
 	atomic_fetch_add(&c->refs, 1);
-	(void)pthread_mutex_unlock(&t->lock);
 	return c;
 }
 

@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 struct task {
 	struct task *next; /* in the inbox */
 	struct worker_inbox *inbox;
@@ -173,7 +175,7 @@ bool worker_do(struct worker_inbox *in, void (*run)(void *arg), void (*done)(voi
                void *arg)
 {
 	struct worker *w = in->worker;
-	(void)pthread_mutex_lock(&w->lock);
+	LOCK_AUTO(&w->lock);
 	bool room = w->n < WORKER_QUEUE;
 	if (room) {
 		struct task *t = xcalloc(1, sizeof(*t));
@@ -181,6 +183,5 @@ bool worker_do(struct worker_inbox *in, void (*run)(void *arg), void (*done)(voi
 		w->queue[(w->first + w->n++) % WORKER_QUEUE] = t;
 		(void)pthread_cond_signal(&w->work);
 	}
-	(void)pthread_mutex_unlock(&w->lock);
 	return room;
 }

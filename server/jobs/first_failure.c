@@ -69,8 +69,7 @@ void end_classify(struct task_end *t, const struct exit_spec *spec, struct span 
 	t->why = w ? w->why : NULL;
 	if (t->why)
 		t->kind = w->killed ? END_KILLED : END_FOLLOWED;
-	for (const struct cause *c = CAUSES; !w && c < CAUSES + sizeof(CAUSES) / sizeof(*CAUSES);
-	     c++) {
+	for (const struct cause *c = CAUSES; !w && c < CAUSES + ARRAY_SIZE(CAUSES); c++) {
 		if (c->code == t->code) {
 			t->kind = c->kind;
 			t->why = c->why;

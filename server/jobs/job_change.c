@@ -580,7 +580,7 @@ static int scale_check_policy(const struct scale *s, const struct found *f, stru
 	} COUNTS[] = { { "minFailedTaskCount", "minFailedInstances" },
 		       { SUCCEEDED, "minSucceededInstances" } };
 	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
-	for (size_t i = 0; i < sizeof(COUNTS) / sizeof(COUNTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(COUNTS); i++) {
 		int64_t n = role_count(policy, COUNTS[i].key);
 		bool is_scaled = f->all_succeed && strcmp(COUNTS[i].key, SUCCEEDED) == 0;
 		if (n > s->n && !is_scaled)

@@ -143,7 +143,7 @@ static const struct kind {
 static const struct kind *event_kind(const struct event *v)
 {
 	static const struct kind OTHER = { NULL, NULL, "other", SECOND };
-	for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(KINDS); i++) {
 		if (span_is(v->reason, KINDS[i].reason) &&
 		    (!KINDS[i].message ||
 		     (v->message.n && span_find(v->message, 0, KINDS[i].message) != SIZE_MAX)))

@@ -320,7 +320,7 @@ static struct any_of query_as_json(struct any_of list, struct arena *a)
 static void query_read_list(struct job_query *q, struct span name, struct span value,
                             struct arena *a)
 {
-	for (size_t i = 0; i < sizeof(LISTS) / sizeof(LISTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++) {
 		if (!span_is(name, LISTS[i].name))
 			continue;
 		struct any_of list = query_read_texts(value, a);

@@ -26,7 +26,7 @@ enum { ARG_JOB, ARG_ATTEMPT, ARG_ROLE, ARG_INDEX, ARG_RETRY, ARG_FILE };
 
 /* Logs of a task; if its pod is gone, all but the last. */
 static const char *const FILES[] = { "stdout", "stderr", "all", "runtime" };
-enum { N_FILES = sizeof(FILES) / sizeof(FILES[0]), N_KEPT = N_FILES - 1 };
+enum { N_FILES = ARRAY_SIZE(FILES), N_KEPT = N_FILES - 1 };
 
 /* ---- the task ---- */
 
@@ -283,7 +283,7 @@ void log_link_write(struct str *out, const struct log_signing *by, const struct 
 	const char *const texts[] = { l->framework, l->framework_uid, l->pod_uid, l->user,
 		                      l->tail ? "tail" : "all" };
 	unsigned char mac[MAC];
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		str_put(&said, texts[i], strlen(texts[i]) + 1);
 	str_int(&said, l->expires_s);
 	link_sign(by->key, l, str_view(&said), mac);

@@ -659,7 +659,7 @@ static const char *const BEGINNINGS[] = {
 	"failed to open log file \"",
 	"rpc error: code = ",
 };
-enum { N_BEGINNINGS = sizeof(BEGINNINGS) / sizeof(BEGINNINGS[0]) };
+enum { N_BEGINNINGS = ARRAY_SIZE(BEGINNINGS) };
 
 static bool may_become_one(struct span line)
 {

@@ -57,7 +57,7 @@ static bool dry_run_is_swallowed(struct span value, struct arena *a)
 
 static int dry_run_read_value(struct span value, enum dry_run *out, struct err *e)
 {
-	for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(VALUES); i++) {
 		if (!value.p || !span_is(value, VALUES[i].value))
 			continue;
 		*out = VALUES[i].means;

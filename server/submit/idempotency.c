@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "base/lock.h"
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "server/auth/auth.h"
@@ -100,7 +101,7 @@ static const char *claim_enter(struct submit *s, struct claim *mine)
 	struct request *r = s->r;
 	struct key_claims *all = r->loop->server->claims;
 	const char *other = NULL;
-	(void)pthread_mutex_lock(&all->lock); /* cannot fail */
+	LOCK_AUTO(&all->lock);
 	for (const struct claim *c = all->first; c && !other; c = c->next)
 		if (memcmp(c->value, mine->value, KEY_HEX) == 0)
 			other = arena_dup(&r->arena, c->job);
@@ -112,7 +113,6 @@ static const char *claim_enter(struct submit *s, struct claim *mine)
 		all->first = mine;
 		s->claim = mine;
 	}
-	(void)pthread_mutex_unlock(&all->lock);
 	return other;
 }
 
@@ -123,11 +123,10 @@ void idempotency_release(void *arg)
 	struct key_claims *all = s->r->loop->server->claims;
 	if (!c)
 		return;
-	(void)pthread_mutex_lock(&all->lock);
+	LOCK_AUTO(&all->lock);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
-	(void)pthread_mutex_unlock(&all->lock);
 }
 
 /* Another job that this user has created with this key in the last 24 hours; or NULL. */

@@ -107,7 +107,7 @@ static const struct {
 
 static bool extension_fits(const struct member *m)
 {
-	for (size_t i = 0; i < sizeof(EXTENSION) / sizeof(*EXTENSION); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(EXTENSION); i++)
 		if (span_is(member_key(m), EXTENSION[i].key))
 			return m->value.type == EXTENSION[i].type;
 	return false;
@@ -156,7 +156,7 @@ static const struct {
 	{ "grouplist", CHANGE_GROUPS, NODE_LIST, "a list of names", change_read_names },
 	{ "extension", CHANGE_EXTENSION, NODE_MAP, "an object", read_extension },
 };
-enum { N_MEMBERS = sizeof(MEMBERS) / sizeof(MEMBERS[0]) };
+enum { N_MEMBERS = ARRAY_SIZE(MEMBERS) };
 
 static void put_allowed(struct str *out, unsigned bits)
 {

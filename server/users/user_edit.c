@@ -671,7 +671,7 @@ static const struct {
 
 void user_member_put(struct request *r)
 {
-	size_t n = sizeof(EDIT_MEMBERS) / sizeof(EDIT_MEMBERS[0]);
+	size_t n = ARRAY_SIZE(EDIT_MEMBERS);
 	size_t i = 0;
 	while (i < n && !span_is(r->args[1], EDIT_MEMBERS[i].name))
 		i++;

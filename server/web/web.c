@@ -5,6 +5,7 @@
 
 #include "base/embed.h"
 #include "base/enc.h"
+#include "base/lock.h"
 #include "k8s/cache/job_entry.h"
 #include "server/http/loop.h"
 #include "server/http/routes.h"
@@ -67,7 +68,7 @@ enum { GZIP_TRAILER = 8, GZIP_RATIO_MAX = 1000 };
 
 static const char *web_type(const char *name)
 {
-	for (size_t i = 0; i < sizeof(WEB_TYPES) / sizeof(WEB_TYPES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(WEB_TYPES); i++)
 		if (strcmp(strrchr(name, '.'), WEB_TYPES[i].suffix) == 0)
 			return WEB_TYPES[i].type;
 	return "application/octet-stream";
@@ -113,13 +114,12 @@ static const char *web_tag(struct request *r, struct span packed)
 static bool web_inflated(const struct web_file *f, struct span packed, struct span *text)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct span kept[sizeof(FILES) / sizeof(FILES[0])];
+	static struct span kept[ARRAY_SIZE(FILES)];
 	static struct arena arena;
 	struct span *own = &kept[f - FILES];
-	(void)pthread_mutex_lock(&lock); /* cannot fail */
+	LOCK_AUTO(&lock);
 	bool good = own->p || job_entry_gunzip(packed, REPLY_MAX, GZIP_RATIO_MAX, &arena, own);
 	*text = *own;
-	(void)pthread_mutex_unlock(&lock);
 	return good;
 }
 
@@ -157,7 +157,7 @@ bool web_index(struct request *r)
 void web_get(struct request *r)
 {
 	bool none = r->loop->server->options->no_page;
-	for (size_t i = 1; i < sizeof(FILES) / sizeof(FILES[0]) && !none; i++) {
+	for (size_t i = 1; i < ARRAY_SIZE(FILES) && !none; i++) {
 		if (span_is(r->args[0], FILES[i].name)) {
 			answer_header(r, "Vary", "Accept-Encoding");
 			web_send(r, &FILES[i]);

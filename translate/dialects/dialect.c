@@ -56,7 +56,7 @@ static const struct dialect DIALECTS[] = {
 	    .shm_mb = 512,
 	},
 };
-enum { N_DIALECTS = sizeof(DIALECTS) / sizeof(*DIALECTS) };
+enum { N_DIALECTS = ARRAY_SIZE(DIALECTS) };
 
 const struct dialect *dialect_nth(size_t i)
 {

@@ -21,7 +21,7 @@ static const struct distributed_framework {
 	{ "mpi", true, false, false },    { "tensorflow", false, true, true },
 	{ "jax", false, false, true },
 };
-enum { N_DISTRIBUTED = sizeof(DISTRIBUTED) / sizeof(*DISTRIBUTED) };
+enum { N_DISTRIBUTED = ARRAY_SIZE(DISTRIBUTED) };
 
 /* Roles of TF_CONFIG; `master` is the older name of the chief. */
 static const struct tensorflow_role {
@@ -31,7 +31,7 @@ static const struct tensorflow_role {
 	{ "chief", true }, { "master", true },     { "worker", false },
 	{ "ps", false },   { "evaluator", false },
 };
-enum { N_TENSORFLOW_ROLES = sizeof(TENSORFLOW_ROLES) / sizeof(*TENSORFLOW_ROLES) };
+enum { N_TENSORFLOW_ROLES = ARRAY_SIZE(TENSORFLOW_ROLES) };
 
 struct distributed {
 	struct parse_context *r;

@@ -245,7 +245,7 @@ static struct span substitute(struct parse_context *r, struct span t, struct str
 	};
 	for (size_t i = 0; i < t.n;) {
 		struct substitution *s =
-		    t.p[i] == '$' ? find_name(names, sizeof(names) / sizeof(names[0]), t, i) : NULL;
+		    t.p[i] == '$' ? find_name(names, ARRAY_SIZE(names), t, i) : NULL;
 		if (s == NULL) {
 			str_char(out, t.p[i++]);
 			continue;

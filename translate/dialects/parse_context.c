@@ -133,7 +133,7 @@ static long long mebibytes_of(struct span text)
 		end[k] = (char)(unit.p[k] | 0x20);
 	bool known = unit.n < 4 && (end[1] == '\0' || strcmp(end + 1, "i") == 0 ||
 	                            strcmp(end + 1, "b") == 0 || strcmp(end + 1, "ib") == 0);
-	for (size_t k = 0; known && k < sizeof(UNITS) / sizeof(UNITS[0]); k++)
+	for (size_t k = 0; known && k < ARRAY_SIZE(UNITS); k++)
 		if (end[0] == UNITS[k].letter)
 			return v << UNITS[k].shift;
 	return 0;

@@ -116,7 +116,7 @@ static const struct raw_row ROWS[] = {
 };
 /* clang-format on */
 
-enum { N_ROWS = sizeof(ROWS) / sizeof(*ROWS) };
+enum { N_ROWS = ARRAY_SIZE(ROWS) };
 
 static const struct raw_row *raw_row_find(const char *in, struct span name)
 {

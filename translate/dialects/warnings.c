@@ -74,7 +74,7 @@ const struct warning_row WARNINGS[] = {
 	{ NULL, WARN_POD_DEVICE, "`alpha.kubernetes.io/nvidia-gpu` ended with Kubernetes 1.10." },
 };
 /* clang-format on */
-const size_t N_WARNINGS = sizeof(WARNINGS) / sizeof(*WARNINGS);
+const size_t N_WARNINGS = ARRAY_SIZE(WARNINGS);
 
 static const char INTRO[] =
     "# Warnings\n"

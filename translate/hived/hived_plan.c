@@ -409,7 +409,7 @@ static const struct {
 	const char *name;
 	int priority;
 } CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", HIVED_TEST }, { "oppo", HIVED_OPPO } };
-enum { N_CLASSES = sizeof(CLASSES) / sizeof(*CLASSES) };
+enum { N_CLASSES = ARRAY_SIZE(CLASSES) };
 
 /* The member if it has that type; reports another type. */
 static const struct node *hived_plan_member(struct parse_context *r, const struct path *p,

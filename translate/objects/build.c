@@ -61,7 +61,7 @@ static const struct side SIDES[] = {
 	  "shorter templates" },
 };
 /* clang-format on */
-enum { N_SIDES = sizeof(SIDES) / sizeof(*SIDES) };
+enum { N_SIDES = ARRAY_SIZE(SIDES) };
 
 bool template_write_within(const struct scope *s, enum template_id u, size_t guess, size_t max,
                            struct span *text)

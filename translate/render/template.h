@@ -93,7 +93,7 @@ struct variable_group {
 
 #define VARIABLE_GROUP(title, rows)                                                                \
 	{                                                                                          \
-		title, rows, sizeof(rows) / sizeof(*(rows))                                        \
+		title, rows, ARRAY_SIZE(rows)                                                      \
 	}
 
 /* Text known at start. */

@@ -67,7 +67,7 @@ struct shipped {
 #define SHIPPED_ROW(profile, folder, name, file)                                                   \
 	{ profile, file, embed_##folder##_##name, embed_##folder##_##name##_end },
 static const struct shipped SHIPPED[] = { SHIPPED_FILES(SHIPPED_ROW) };
-enum { N_SHIPPED = sizeof(SHIPPED) / sizeof(*SHIPPED) };
+enum { N_SHIPPED = ARRAY_SIZE(SHIPPED) };
 
 static struct span templates_text_of(const struct shipped *s)
 {
@@ -202,4 +202,4 @@ const struct overlay OVERLAYS[] = {
 	{ "site-framework.yaml",  WHEN_ALWAYS,            0,            "always; empty as shipped, for the administrator", { TEMPLATE_FRAMEWORK, TEMPLATE_MAX } },
 };
 /* clang-format on */
-const size_t N_OVERLAYS = sizeof(OVERLAYS) / sizeof(*OVERLAYS);
+const size_t N_OVERLAYS = ARRAY_SIZE(OVERLAYS);

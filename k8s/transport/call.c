@@ -55,23 +55,13 @@ enum store_outcome store_call(struct caller *c, const struct store_request *r, s
 	return reply->outcome;
 }
 
-static bool caller_poll(struct caller *c, int fd, int64_t ms)
+bool caller_wait(struct caller *c, int fd, int64_t ms)
 {
 	struct pollfd fds[] = { { .fd = c->stop_fd, .events = POLLIN },
 		                { .fd = fd, .events = POLLIN } };
 	if (!c->stopped && poll(fds, 2, ms > INT32_MAX ? INT32_MAX : (int)ms) > 0)
 		c->stopped = fds[0].revents != 0;
 	return !c->stopped;
-}
-
-bool caller_wait(struct caller *c, int fd)
-{
-	return caller_poll(c, fd, -1);
-}
-
-bool caller_sleep(struct caller *c, int64_t ms)
-{
-	return caller_poll(c, -1, ms);
 }
 
 int caller_start(struct caller *c, struct store *s, void *(*run)(void *), void *arg, struct err *e)
@@ -81,12 +71,17 @@ int caller_start(struct caller *c, struct store *s, void *(*run)(void *), void *
 	return c->running ? 0 : err_set(e, UNKNOWN_ERROR, "a thread cannot be started");
 }
 
+void caller_stop(struct caller *c)
+{
+	if (c->running)
+		(void)eventfd_write(c->stop_fd, 1); /* cannot overflow */
+}
+
 void caller_end(struct caller *c)
 {
-	if (c->running) {
-		(void)eventfd_write(c->stop_fd, 1); /* cannot overflow */
+	caller_stop(c);
+	if (c->running)
 		(void)pthread_join(c->thread, NULL);
-	}
 	if (c->store)
 		store_free(c->store);
 	if (c->stop_fd > 0)

@@ -19,7 +19,9 @@ struct caller {
 /* Begins run(arg) on a thread, which calls this store.  0, or -1 and *e (500).  In both cases, and
  * without this call if *c is zero, caller_end ends and frees all. */
 int caller_start(struct caller *c, struct store *s, void *(*run)(void *), void *arg, struct err *e);
-/* Tells the thread to end, and waits for it: about CALL_END_MS at most. */
+/* Tells the thread to end.  With several, all are told before one is waited for. */
+void caller_stop(struct caller *c);
+/* The same, and waits for it: about CALL_END_MS at most. */
 void caller_end(struct caller *c);
 
 /*
@@ -32,7 +34,6 @@ enum { CALL_END_MS = 500 };
 enum store_outcome store_call(struct caller *c, const struct store_request *r, struct arena *a,
                               struct store_reply *reply);
 
-/* Waits until this descriptor is readable; false: the thread shall end. */
-bool caller_wait(struct caller *c, int fd);
-/* The same for a time. */
-bool caller_sleep(struct caller *c, int64_t ms);
+/* Waits until this descriptor (-1: none) is readable, or for this time (-1: no limit).  false: the
+ * thread shall end. */
+bool caller_wait(struct caller *c, int fd, int64_t ms);

@@ -32,17 +32,11 @@ static uint32_t next_signal(const struct service *s, int timeout_ms)
 	return read(s->signal_fd, &info, sizeof(info)) == sizeof(info) ? info.ssi_signo : 0;
 }
 
-static void serve_shorten(int64_t *ms, int timeout_ms)
-{
-	if (timeout_ms >= 0 && timeout_ms < *ms)
-		*ms = timeout_ms;
-}
-
 static int serve_wait_ms(const struct service *s, int64_t refresh_ms)
 {
 	int64_t ms = refresh_ms - clock_ms();
-	serve_shorten(&ms, runtime_configmap_timeout_ms(s->runtime_configmap));
-	serve_shorten(&ms, rounds_timeout_ms(s->rounds));
+	int rounds_ms = rounds_timeout_ms(s->rounds);
+	ms = rounds_ms >= 0 && rounds_ms < ms ? rounds_ms : ms;
 	return ms < 0 ? 0 : (int)ms;
 }
 
@@ -62,16 +56,13 @@ static void serve_until_signal(struct service *s)
 	int64_t refresh_ms = clock_ms() + REFRESH_MS;
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
-			                { .fd = runtime_configmap_fd(s->runtime_configmap),
-			                  .events = POLLIN },
 			                { .fd = rounds_fd(s->rounds), .events = POLLIN } };
-		(void)poll(fds, 3, serve_wait_ms(s, refresh_ms)); /* the results are read below */
+		(void)poll(fds, 2, serve_wait_ms(s, refresh_ms)); /* the results are read below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
 		if (signo == SIGHUP)
 			serve_reload(s);
-		runtime_configmap_run_once(s->runtime_configmap);
 		rounds_run_once(s->rounds);
 		if (clock_ms() < refresh_ms)
 			continue;

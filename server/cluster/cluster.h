@@ -90,14 +90,12 @@ bool controller_code_unknown(struct span framework, const struct exit_spec *s, i
  */
 struct runtime_configmap;
 
-/* server->runtime_configmap has the state from now on. */
+/* On a thread of its own.  server->runtime_configmap has the state from now on. */
 struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e);
-void runtime_configmap_run_once(struct runtime_configmap *d);
-int runtime_configmap_fd(const struct runtime_configmap *d);
-int runtime_configmap_timeout_ms(const struct runtime_configmap *d);
 /* Checks everything again and creates what is missing; jobs are accepted meanwhile.  false: this is
  * already going on. */
 bool runtime_configmap_check_again(struct runtime_configmap *d);
+void runtime_configmap_stop(struct runtime_configmap *d); /* runtime_configmap_free waits */
 void runtime_configmap_free(struct runtime_configmap *d);
 /* Does an existing ConfigMap hold the wanted program (runtime_object), immutably?  Pure. */
 bool runtime_configmap_is_same(struct span wanted, struct span there);
@@ -109,6 +107,7 @@ const char *runtime_configmap_problem(const struct server *s);
 struct gc;
 
 struct gc *gc_start(struct server *s, struct err *e);
+void gc_stop(struct gc *g); /* gc_free waits for the end */
 void gc_free(struct gc *g);
 
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over

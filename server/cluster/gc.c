@@ -40,7 +40,7 @@ static void *gc_thread(void *arg)
 		pause_ms = janitor_round(g->janitor, &report);
 		if (!g->caller.stopped)
 			gc_report(g, &report);
-	} while (caller_sleep(&g->caller, pause_ms));
+	} while (caller_wait(&g->caller, -1, pause_ms));
 	return NULL;
 }
 
@@ -64,6 +64,12 @@ struct gc *gc_start(struct server *s, struct err *e)
 		return g;
 	gc_free(g);
 	return NULL;
+}
+
+void gc_stop(struct gc *g)
+{
+	if (g)
+		caller_stop(&g->caller);
 }
 
 void gc_free(struct gc *g)

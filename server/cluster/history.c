@@ -82,7 +82,7 @@ static void history_keep(struct history *h, const struct job_entry *job)
 	struct store_reply reply;
 	enum store_outcome outcome = history_ask(h, create, &a, &reply);
 	for (unsigned i = 1; i < TRIES && (outcome == STORE_BUSY || outcome == STORE_AMBIGUOUS) &&
-	                     caller_sleep(&h->caller, PAUSE_MS);
+	                     caller_wait(&h->caller, -1, PAUSE_MS);
 	     i++)
 		outcome = history_ask(h, create, &a, &reply);
 	if (h->caller.stopped)
@@ -111,7 +111,7 @@ static void history_keep(struct history *h, const struct job_entry *job)
 static void *history_thread(void *arg)
 {
 	struct history *h = arg;
-	while (caller_wait(&h->caller, mailbox_fd(&h->box))) {
+	while (caller_wait(&h->caller, mailbox_fd(&h->box), -1)) {
 		size_t lost;
 		struct mail *m = mailbox_take(&h->box, &lost);
 		history_log_lost(h, lost);
@@ -141,6 +141,12 @@ int history_start(struct server *s, struct err *e)
 		return -1;
 	struct store *store = cluster_store(s, &limits, e);
 	return store ? caller_start(&h->caller, store, history_thread, h, e) : -1;
+}
+
+void history_stop(struct history *h)
+{
+	if (h)
+		caller_stop(&h->caller);
 }
 
 void history_free(struct history *h)

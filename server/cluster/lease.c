@@ -12,23 +12,6 @@
 
 enum { LEASE_BODY_MAX = 2048, LEASE_DEPTH = 32, RANDOM_BYTES = 8, HOST_MAX = 64 };
 
-static void lease_ask(struct lease *l, enum store_verb verb, store_callback *done)
-{
-	l->busy = true;
-	store_request(l->store, &(struct store_request){
-				    .verb = verb,
-				    .kind = KIND_LEASE,
-				    .name = l->name,
-				    .whole = true,
-				    .body = { str_view(&l->body) },
-				    .deadline_ms = l->asked_ms + l->duration_ms / 4,
-				    .done = done,
-				    .arg = l,
-				});
-}
-
-/* ---- writing --------------------------------------------------------------------------------- */
-
 /* Kubernetes' MicroTime has exactly six digits after the second. */
 static void lease_put_now(struct str *out, const char *key)
 {
@@ -36,57 +19,23 @@ static void lease_put_now(struct str *out, const char *key)
 	str_printf(out, ",\"%s\":\"%s\"", key, rfc3339_put(text, clock_wall_ms(), 6));
 }
 
-static void lease_put_spec(struct lease *l, bool acquire)
+static void lease_put_spec(const struct lease *l, struct str *out, bool acquire)
 {
-	str_puts(&l->body, "\"spec\":{\"holderIdentity\":");
-	str_json(&l->body, span_of(l->identity));
-	str_printf(&l->body, ",\"leaseDurationSeconds\":%d", (int)(l->duration_ms / 1000));
-	lease_put_now(&l->body, "renewTime");
+	str_puts(out, "\"spec\":{\"holderIdentity\":");
+	str_json(out, span_of(l->identity));
+	str_printf(out, ",\"leaseDurationSeconds\":%d", (int)(l->duration_ms / 1000));
+	lease_put_now(out, "renewTime");
 	if (acquire)
-		lease_put_now(&l->body, "acquireTime");
-	str_char(&l->body, '}');
-}
-
-static void lease_released(void *arg, const struct store_reply *reply)
-{
-	struct lease *l = arg;
-	(void)reply; /* without success it expires */
-	l->busy = false;
+		lease_put_now(out, "acquireTime");
+	str_puts(out, "}}");
 }
 
 /* The beginning of a patch that fails if the Lease has changed since it was read. */
-static void lease_put_version(struct lease *l)
+static void lease_put_version(const struct lease *l, struct str *out)
 {
-	l->body.n = 0;
-	str_puts(&l->body, "{\"metadata\":{\"resourceVersion\":");
-	str_json(&l->body, span_of(l->version));
-	str_puts(&l->body, "},");
-}
-
-static void lease_give_back(struct lease *l)
-{
-	if (!lease_held(l) || !l->version[0])
-		return;
-	l->held_until_ms = 0;
-	lease_put_version(l);
-	str_puts(&l->body, "\"spec\":{\"holderIdentity\":\"\"}}");
-	l->asked_ms = clock_ms();
-	lease_ask(l, STORE_PATCH, lease_released);
-}
-
-static void lease_over(struct lease *l, const struct store_reply *reply)
-{
-	bool known = reply->outcome == STORE_OK || store_is_outdated(reply->outcome);
-	FREE_AUTO char *why = xstrndup(reply->message.p, reply->message.n);
-	l->busy = false;
-	if (l->ending) {
-		lease_give_back(l);
-		return;
-	}
-	cluster_log_trouble(&l->trouble, known ? NULL : why,
-	                    "the Lease by which one server of several is chosen cannot be used; "
-	                    "trying again",
-	                    "the Lease can be used again");
+	str_puts(out, "{\"metadata\":{\"resourceVersion\":");
+	str_json(out, span_of(l->version));
+	str_puts(out, "},");
 }
 
 /* Has the Lease been renewed since it was read last? */
@@ -99,109 +48,113 @@ static void lease_note_version(struct lease *l, struct span version)
 	l->seen_ms = clock_ms();
 }
 
-static void lease_written(void *arg, const struct store_reply *reply)
+/* What is to be written after the Lease was read: false, or the verb and the body. */
+static bool lease_decide(struct lease *l, const struct store_reply *reply, struct arena *a,
+                         enum store_verb *verb, struct str *body)
 {
-	struct lease *l = arg;
-	if (reply->outcome == STORE_OK) {
-		l->held_until_ms = l->asked_ms + l->duration_ms * 2 / 3;
-		lease_note_version(l, reply->resource_version);
-	}
-	lease_over(l, reply);
-}
-
-static void lease_create(struct lease *l)
-{
-	str_puts(&l->body, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
-	                   "\"metadata\":{\"name\":");
-	str_json(&l->body, span_of(l->name));
-	str_puts(&l->body, "},");
-	lease_put_spec(l, true);
-	str_char(&l->body, '}');
-	lease_ask(l, STORE_CREATE, lease_written);
-}
-
-static void lease_patch(struct lease *l, bool acquire)
-{
-	lease_put_version(l);
-	lease_put_spec(l, acquire);
-	str_char(&l->body, '}');
-	lease_ask(l, STORE_PATCH, lease_written);
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static void lease_read(void *arg, const struct store_reply *reply)
-{
-	struct lease *l = arg;
-	ARENA_AUTO arena = { 0 };
-	l->body.n = 0;
 	if (reply->outcome == STORE_NOT_FOUND) {
-		lease_create(l);
-		return;
+		*verb = STORE_CREATE;
+		str_puts(body, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
+		               "\"metadata\":{\"name\":");
+		str_json(body, span_of(l->name));
+		str_puts(body, "},");
+		lease_put_spec(l, body, true);
+		return true;
 	}
-	if (reply->outcome != STORE_OK || !scan_valid(reply->body, LEASE_DEPTH)) {
-		lease_over(l, reply);
-		return;
-	}
+	if (reply->outcome != STORE_OK || !scan_valid(reply->body, LEASE_DEPTH))
+		return false;
 	lease_note_version(l, reply->resource_version);
 	struct span spec = scan_get(reply->body, "spec");
-	struct span holder = scan_text(scan_get(spec, "holderIdentity"), &arena);
+	struct span holder = scan_text(scan_get(spec, "holderIdentity"), a);
 	bool mine = span_is(holder, l->identity);
 	if (!mine)
-		l->held_until_ms = 0;
-	if (mine || holder.n == 0 || clock_ms() - l->seen_ms >= l->duration_ms)
-		lease_patch(l, !mine);
-	else
-		lease_over(l, reply);
+		atomic_store(&l->held_until_ms, 0);
+	*verb = STORE_PATCH;
+	lease_put_version(l, body);
+	lease_put_spec(l, body, !mine);
+	return mine || holder.n == 0 || clock_ms() - l->seen_ms >= l->duration_ms;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+static void lease_round(struct lease *l, int64_t now_ms)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO body = STR_INIT(LEASE_BODY_MAX);
+	struct store_reply reply;
+	struct store_request r = { .verb = STORE_GET,
+		                   .kind = KIND_LEASE,
+		                   .name = l->name,
+		                   .whole = true,
+		                   .deadline_ms = now_ms + l->duration_ms / 4 };
+	(void)store_call(&l->caller, &r, &a, &reply);
+	if (lease_decide(l, &reply, &a, &r.verb, &body)) {
+		r.body[0] = str_view(&body);
+		if (store_call(&l->caller, &r, &a, &reply) == STORE_OK) {
+			atomic_store(&l->held_until_ms, now_ms + l->duration_ms * 2 / 3);
+			lease_note_version(l, reply.resource_version);
+		}
+	}
+	if (l->caller.stopped)
+		return;
+	bool known = reply.outcome == STORE_OK || store_is_outdated(reply.outcome);
+	FREE_AUTO char *why = xstrndup(reply.message.p, reply.message.n);
+	cluster_log_trouble(&l->trouble, known ? NULL : why,
+	                    "the Lease by which one server of several is chosen cannot be used; "
+	                    "trying again",
+	                    "the Lease can be used again");
+}
 
-void lease_init(struct lease *l, struct store *s, const char *name, int64_t duration_s)
+static void *lease_thread(void *arg)
+{
+	struct lease *l = arg;
+	ARENA_AUTO a = { 0 };
+	STR_AUTO body = STR_INIT(LEASE_BODY_MAX);
+	struct store_reply reply;
+	int64_t left_ms;
+	do {
+		int64_t now_ms = clock_ms();
+		lease_round(l, now_ms);
+		left_ms = now_ms + l->duration_ms / 4 - clock_ms();
+	} while (caller_wait(&l->caller, -1, left_ms > 0 ? left_ms : 0));
+	if (clock_ms() >= atomic_load(&l->held_until_ms) || !l->version[0])
+		return NULL;
+	lease_put_version(l, &body);
+	str_puts(&body, "\"spec\":{\"holderIdentity\":\"\"}}");
+	const struct store_request r = { .verb = STORE_PATCH,
+		                         .kind = KIND_LEASE,
+		                         .name = l->name,
+		                         .whole = true,
+		                         .body = { str_view(&body) },
+		                         .deadline_ms = clock_ms() + CALL_END_MS };
+	(void)store_call(&l->caller, &r, &a, &reply); /* without success it expires */
+	return NULL;
+}
+
+int lease_start(struct lease *l, struct store *s, const char *name, int64_t duration_s,
+                struct err *e)
 {
 	char host[HOST_MAX] = "";
 	char random[2 * RANDOM_BYTES + 1];
-	*l = (struct lease){ .store = s,
-		             .name = name,
-		             .duration_ms = duration_s * 1000,
-		             .body = STR_INIT(LEASE_BODY_MAX) };
+	*l = (struct lease){ .name = name, .duration_ms = duration_s * 1000 };
 	(void)gethostname(host, sizeof(host) - 1); /* else "" */
 	random_hex(random, RANDOM_BYTES);
 	(void)snprintf(l->identity, sizeof(l->identity), "%s_%s", host, random);
-}
-
-void lease_run_once(struct lease *l)
-{
-	if (l->busy || clock_ms() < l->next_ms)
-		return;
-	l->asked_ms = clock_ms();
-	l->next_ms = l->asked_ms + l->duration_ms / 4;
-	l->body.n = 0;
-	lease_ask(l, STORE_GET, lease_read);
-}
-
-int lease_timeout_ms(const struct lease *l)
-{
-	int64_t ms = l->next_ms - clock_ms();
-	if (l->busy)
-		return -1;
-	return ms < 0 ? 0 : (int)ms;
+	return caller_start(&l->caller, s, lease_thread, l, e);
 }
 
 bool lease_held(const struct lease *l)
 {
-	return clock_ms() < l->held_until_ms;
+	return !atomic_load(&l->ending) && clock_ms() < atomic_load(&l->held_until_ms);
 }
 
-void lease_release(struct lease *l)
+void lease_stop(struct lease *l)
 {
-	l->ending = true;
-	if (!l->busy)
-		lease_give_back(l);
+	atomic_store(&l->ending, true);
+	caller_stop(&l->caller);
 }
 
 void lease_done(struct lease *l)
 {
-	str_done(&l->body);
+	lease_stop(l);
+	caller_end(&l->caller);
 	free(l->trouble);
 }

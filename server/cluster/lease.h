@@ -8,35 +8,34 @@
  *
  * Rights: leases create, get, patch.
  */
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-#include "k8s/transport/store.h"
+#include "k8s/transport/call.h"
 
 struct lease {
-	struct store *store;
+	_Atomic int64_t held_until_ms;
+	atomic_bool ending;
+	/* All below: its thread. */
+	struct caller caller;
 	const char *name;
 	int64_t duration_ms;
 	char identity[96];
 	char *trouble; /* the last one, for the log; NULL: none */
-	bool busy;
-	bool ending; /* by lease_release */
-	int64_t next_ms, asked_ms, held_until_ms;
 	/* The Lease as it was read or written last, and since when it has this resourceVersion. */
 	char version[64];
 	int64_t seen_ms;
-	struct str body;
 };
 
-/* Store and name are borrowed. */
-void lease_init(struct lease *l, struct store *s, const char *name, int64_t duration_s);
-/* Asks or renews if it is due; call it in each run of the store's loop, after store_reap. */
-void lease_run_once(struct lease *l);
-int lease_timeout_ms(const struct lease *l); /* -1: a request is under way */
-bool lease_held(const struct lease *l);
-/* Before store_free: it is not held any more; another server may take it when the request that this
- * makes has ended (store_pending), instead of when it expires.  Trouble is not logged any more. */
-void lease_release(struct lease *l);
-/* After store_free, which ends a pending request. */
+/* Begins a thread that takes the Lease and renews it.  The store is owned, the name is borrowed.
+ * 0, or -1 and *e; lease_done in all cases, and also if *l is zero. */
+int lease_start(struct lease *l, struct store *s, const char *name, int64_t duration_s,
+                struct err *e);
+bool lease_held(const struct lease *l); /* any thread */
+/* It is not held any more, and is given back, so that another server may take it before it expires.
+ * Does not wait. */
+void lease_stop(struct lease *l);
+/* The same; waits until it is given back, about CALL_END_MS at most. */
 void lease_done(struct lease *l);

@@ -2,7 +2,7 @@
 /*
  * The GPUs of the nodes that pods ask for, and how many of them tasks use: by the Frameworks in the
  * cache, whose documents name the node of each task.  Counted every half minute, in slices, because
- * documents are compressed.  Everything but nodes_copy: main thread.
+ * documents are compressed.  Everything but nodes_copy: one thread.
  */
 #include "server/server.h"
 

@@ -2,13 +2,17 @@
  * (pod_needs.h). */
 #include <jansson.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
 #include "k8s/dirstore/dirstore.h"
+#include "k8s/transport/call.h"
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/nodes.h"
@@ -94,34 +98,27 @@ static int output_ca_write(struct str *out, const struct server *s, struct err *
 
 /* ---- state ---- */
 
-/* An object to check. */
-struct look {
-	struct runtime_configmap *d;
-	const struct pod_object *object;
-};
+enum stage { STAGE_CHECKS, STAGE_RESTS, STAGE_WANTED };
 
 /* pai-runtime for one architecture. */
 struct program {
-	struct runtime_configmap *d;
 	struct object object; /* the ConfigMap */
 	enum runtime_configmap_state state;
-	bool forbidden; /* creating it is forbidden, so it must exist */
+	bool done; /* in this check */
 };
 
 struct runtime_configmap {
+	struct caller caller;
 	struct server *server;
-	struct store *store;
 	struct arena arena;
 	struct pod_needs needs;
-	struct look look[POD_OBJECTS];
-	size_t n_there;
 	struct program program[RUNTIME_PROGRAMS];
 	size_t n_programs;   /* 0: by image */
 	struct str ca;       /* the ConfigMap OUTPUT_CA; empty: none */
-	struct str ca_patch; /* with the certificates of other servers */
 	struct nodes *nodes; /* NULL: pods ask for no label */
-	bool listing;        /* nodes are being listed for it alone */
-	bool stopping;
+	int64_t look_end_ms; /* of this check: then a missing answer counts as one */
+	atomic_int stage;    /* any thread */
+	int wanted_fd;       /* readable after a change to STAGE_WANTED */
 };
 
 /* ---- log ------------------------------------------------------------------------------------- */
@@ -163,61 +160,72 @@ static void look_log_refused(struct line *line, const char *verb, enum object_ki
 	log_end(line);
 }
 
-static void say_unseen(const struct look *k, const struct store_reply *reply)
+/* ---- objects that must exist ---------------------------------------------------------------- */
+
+/* false: there is no answer yet; another object is next. */
+static bool look_ask(struct runtime_configmap *d, struct store_request r, struct arena *a,
+                     struct store_reply *reply)
 {
-	struct line line = object_line(reply->status == 403 ? LOG_INFO : LOG_WARN,
-	                               "cannot check whether it exists", k->d->server,
-	                               k->object->kind, k->object->name);
-	look_log_refused(&line, "get", k->object->kind, reply);
+	int64_t end_ms = clock_ms() + TRY_MS;
+	r.deadline_ms = end_ms < d->look_end_ms ? end_ms : d->look_end_ms;
+	enum store_outcome outcome = store_call(&d->caller, &r, a, reply);
+	bool none = outcome == STORE_BUSY || outcome == STORE_AMBIGUOUS || outcome == STORE_FULL;
+	return !d->caller.stopped && !(none && clock_ms() < d->look_end_ms);
 }
 
-static void say_missing(const struct look *k)
+static bool look_at_object(struct runtime_configmap *d, const struct pod_object *object,
+                           size_t *there)
 {
-	struct line line = object_line(LOG_WARN, "missing in the namespace of the jobs",
-	                               k->d->server, k->object->kind, k->object->name);
-	log_text(&line, "means", span_of(k->object->means));
-	log_text(&line, "mend", span_of(k->object->mend));
-	log_end(&line);
+	ARENA_AUTO a = { 0 };
+	struct store_reply reply;
+	struct line line;
+	const struct store_request get = { .verb = STORE_GET,
+		                           .kind = object->kind,
+		                           .name = object->name };
+	if (!look_ask(d, get, &a, &reply))
+		return false;
+	if (reply.outcome == STORE_OK) {
+		++*there;
+	} else if (reply.outcome == STORE_NOT_FOUND) {
+		line = object_line(LOG_WARN, "missing in the namespace of the jobs", d->server,
+		                   object->kind, object->name);
+		log_text(&line, "means", span_of(object->means));
+		log_text(&line, "mend", span_of(object->mend));
+		log_end(&line);
+	} else {
+		line = object_line(reply.status == 403 ? LOG_INFO : LOG_WARN,
+		                   "cannot check whether it exists", d->server, object->kind,
+		                   object->name);
+		look_log_refused(&line, "get", object->kind, &reply);
+	}
+	return true;
 }
 
-static void look_done(void *arg, const struct store_reply *reply)
+/* If the configuration cannot be read, log_unknown_code in follow.c reports such a code. */
+static bool look_at_controller(struct runtime_configmap *d)
 {
-	const struct look *k = arg;
-	struct runtime_configmap *d = k->d;
-	if (d->stopping)
-		return;
-	if (reply->outcome == STORE_OK)
-		d->n_there++;
-	else if (reply->outcome == STORE_NOT_FOUND)
-		say_missing(k);
-	else
-		say_unseen(k, reply);
-	if (d->n_there == d->needs.n)
-		log_event(LOG_INFO, "all objects of pods exist", "namespace",
-		          d->server->namespace_name);
-}
-
-/* ---- the configuration of FrameworkController ------------------------------------------------ */
-
-/* If it cannot be read, log_unknown_code in follow.c reports such a code. */
-static void controller_config_came(void *arg, const struct store_reply *reply)
-{
-	const struct runtime_configmap *d = arg;
+	ARENA_AUTO a = { 0 };
 	STR_AUTO codes = STR_INIT(TEXT_MAX);
-	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
-		return;
-	controller_codes_lacking(&codes, reply->body, d->server->exit_spec);
+	struct store_reply reply;
+	const struct store_request get = { .verb = STORE_GET,
+		                           .kind = KIND_CONFIGMAP,
+		                           .name = CONTROLLER_CONFIGMAP,
+		                           .namespace_name = CONTROLLER_NAMESPACE,
+		                           .whole = true };
+	if (!look_ask(d, get, &a, &reply))
+		return false;
+	if (reply.outcome == STORE_OK && scan_valid(reply.body, SCAN_DEPTH_MAX))
+		controller_codes_lacking(&codes, reply.body, d->server->exit_spec);
 	if (codes.n == 0)
-		return;
+		return true;
 	struct line line =
 	    log_begin(LOG_WARN, "FrameworkController does not know exit codes of pai-runtime");
 	log_text(&line, "codes", str_view(&codes));
 	log_text(&line, "means", SPAN("the retry rules of these codes have no effect"));
 	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
 	log_end(&line);
+	return true;
 }
-
-/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void log_nodes(void *arg, const char *event, const char *device, const char *means)
 {
@@ -232,66 +240,47 @@ static void log_nodes(void *arg, const char *event, const char *device, const ch
 }
 
 /* A missing right to list nodes is not an error.  After other failures the last list counts. */
-static bool nodes_taken(struct runtime_configmap *d, const struct store_reply *reply)
+static bool look_at_nodes(struct runtime_configmap *d, bool check)
 {
-	if (!d->stopping && reply->outcome == STORE_REFUSED)
-		nodes_list(d->nodes, SPAN(""));
-	if (d->stopping || reply->outcome != STORE_OK || !scan_valid(reply->body, SCAN_DEPTH_MAX))
+	ARENA_AUTO a = { 0 };
+	struct store_reply reply;
+	const struct store_request list = { .verb = STORE_LIST,
+		                            .kind = KIND_NODE,
+		                            .query = d->needs.node_query,
+		                            .whole = true,
+		                            .look = true };
+	if (!look_ask(d, list, &a, &reply))
 		return false;
-	nodes_list(d->nodes, reply->body);
+	if (reply.outcome == STORE_REFUSED)
+		nodes_list(d->nodes, SPAN(""));
+	if (reply.outcome != STORE_OK || !scan_valid(reply.body, SCAN_DEPTH_MAX))
+		return true;
+	nodes_list(d->nodes, reply.body);
+	if (check)
+		pod_needs_nodes(&d->needs, reply.body, log_nodes, d);
 	return true;
 }
 
-static void nodes_came(void *arg, const struct store_reply *reply)
-{
-	struct runtime_configmap *d = arg;
-	if (nodes_taken(d, reply))
-		pod_needs_nodes(&d->needs, reply->body, log_nodes, d);
-}
+struct looked {
+	bool nodes, controller, object[POD_OBJECTS];
+	size_t there;
+};
 
-static void nodes_came_again(void *arg, const struct store_reply *reply)
+/* The number of objects without an answer. */
+static size_t look_at_all(struct runtime_configmap *d, struct looked *l)
 {
-	struct runtime_configmap *d = arg;
-	d->listing = false;
-	(void)nodes_taken(d, reply); /* the next list is soon */
-}
-
-static void look_for(struct runtime_configmap *d, struct store_request r)
-{
-	r.deadline_ms = clock_ms() + LOOK_MS;
-	store_request(d->store, &r);
-}
-
-static void look_for_nodes(struct runtime_configmap *d, store_callback *done)
-{
-	look_for(d, (struct store_request){ .verb = STORE_LIST,
-	                                    .kind = KIND_NODE,
-	                                    .query = d->needs.node_query,
-	                                    .whole = true,
-	                                    .look = true,
-	                                    .done = done,
-	                                    .arg = d });
-}
-
-static void look_for_all(struct runtime_configmap *d)
-{
-	if (d->nodes)
-		look_for_nodes(d, nodes_came);
-	if (d->needs.n)
-		look_for(d, (struct store_request){ .verb = STORE_GET,
-		                                    .kind = KIND_CONFIGMAP,
-		                                    .name = CONTROLLER_CONFIGMAP,
-		                                    .namespace_name = CONTROLLER_NAMESPACE,
-		                                    .whole = true,
-		                                    .done = controller_config_came,
-		                                    .arg = d });
-	d->n_there = 0;
-	for (size_t i = 0; i < d->needs.n; i++)
-		look_for(d, (struct store_request){ .verb = STORE_GET,
-		                                    .kind = d->needs.object[i].kind,
-		                                    .name = d->needs.object[i].name,
-		                                    .done = look_done,
-		                                    .arg = &d->look[i] });
+	size_t left = 0;
+	l->nodes = l->nodes || !d->nodes || look_at_nodes(d, true);
+	l->controller = l->controller || d->needs.n == 0 || look_at_controller(d);
+	for (size_t i = 0; i < d->needs.n; i++) {
+		bool before = l->object[i];
+		l->object[i] = before || look_at_object(d, &d->needs.object[i], &l->there);
+		left += !l->object[i];
+		if (!before && l->there == d->needs.n)
+			log_event(LOG_INFO, "all objects of pods exist", "namespace",
+			          d->server->namespace_name);
+	}
+	return left + !l->nodes + !l->controller;
 }
 
 /* ---- the program --------------------------------------------------------------------------- */
@@ -317,34 +306,19 @@ const char *runtime_configmap_problem(const struct server *s)
 	return PROBLEMS[atomic_load(&s->runtime_configmap)];
 }
 
-static store_callback program_created, program_compared;
-
-/* Sends a request for a ConfigMap, after a pause. */
-static void ask_configmap(struct runtime_configmap *d, struct store_request r, int64_t after_ms)
+static enum store_outcome configmap_ask(struct runtime_configmap *d, struct store_request r,
+                                        struct arena *a, struct store_reply *reply)
 {
 	r.kind = KIND_CONFIGMAP;
-	r.not_before_ms = after_ms ? clock_ms() + after_ms : 0;
-	r.deadline_ms = clock_ms() + after_ms + TRY_MS;
-	store_request(d->store, &r);
-}
-
-static void program_ask(struct program *p, enum store_verb verb, int64_t after_ms)
-{
-	struct store_request r = { .verb = verb,
-		                   .name = p->object.name,
-		                   .whole = true,
-		                   .done =
-		                       verb == STORE_CREATE ? program_created : program_compared,
-		                   .arg = p };
-	if (verb == STORE_CREATE)
-		r.body[0] = p->object.body;
-	ask_configmap(p->d, r, after_ms);
+	r.whole = true;
+	r.deadline_ms = clock_ms() + TRY_MS;
+	return store_call(&d->caller, &r, a, reply);
 }
 
 /* The server's state is that of the first program that is not ready. */
-static void program_is(struct program *p, enum runtime_configmap_state state)
+static void program_is(struct runtime_configmap *d, struct program *p,
+                       enum runtime_configmap_state state)
 {
-	const struct runtime_configmap *d = p->d;
 	size_t i = 0;
 	p->state = state;
 	while (i + 1 < d->n_programs && d->program[i].state == RUNTIME_CONFIGMAP_READY)
@@ -352,30 +326,33 @@ static void program_is(struct program *p, enum runtime_configmap_state state)
 	atomic_store(&d->server->runtime_configmap, (int)d->program[i].state);
 }
 
-static void program_succeeded(struct program *p, const char *how)
+static bool program_succeeded(struct runtime_configmap *d, struct program *p, const char *how)
 {
-	program_is(p, RUNTIME_CONFIGMAP_READY);
+	program_is(d, p, RUNTIME_CONFIGMAP_READY);
 	struct line line = object_line(LOG_INFO, "the ConfigMap with pai-runtime is ready",
-	                               p->d->server, KIND_CONFIGMAP, p->object.name);
+	                               d->server, KIND_CONFIGMAP, p->object.name);
 	log_text(&line, "how", span_of(how));
 	log_end(&line);
+	return true;
 }
 
-/* Logs a new state, and tries again. */
-static void program_failed(struct program *p, enum runtime_configmap_state state, struct span why)
+/* Logs a new state. */
+static bool program_failed(struct runtime_configmap *d, struct program *p,
+                           enum runtime_configmap_state state, struct span why)
 {
 	if (p->state != state) {
 		struct line line = object_line(
 		    LOG_ERROR, "jobs are refused until the ConfigMap with pai-runtime exists",
-		    p->d->server, KIND_CONFIGMAP, p->object.name);
+		    d->server, KIND_CONFIGMAP, p->object.name);
 		log_text(&line, "why", why);
 		log_end(&line);
 	}
-	program_is(p, state);
-	program_ask(p, STORE_CREATE, AGAIN_MS);
+	program_is(d, p, state);
+	return false;
 }
 
-static void program_refused(struct program *p, const char *verb, const struct store_reply *reply)
+static bool program_refused(struct runtime_configmap *d, struct program *p, const char *verb,
+                            const struct store_reply *reply)
 {
 	enum runtime_configmap_state state = RUNTIME_CONFIGMAP_UNREACHABLE;
 	STR_AUTO why = STR_INIT(TEXT_MAX);
@@ -383,21 +360,7 @@ static void program_refused(struct program *p, const char *verb, const struct st
 	if (reply->outcome == STORE_REFUSED)
 		state =
 		    reply->status == 403 ? RUNTIME_CONFIGMAP_FORBIDDEN : RUNTIME_CONFIGMAP_REFUSED;
-	program_failed(p, state, str_view(&why));
-}
-
-static void program_created(void *arg, const struct store_reply *reply)
-{
-	struct program *p = arg;
-	if (p->d->stopping)
-		return;
-	p->forbidden = reply->outcome == STORE_REFUSED && reply->status == 403;
-	if (reply->outcome == STORE_OK)
-		program_succeeded(p, "created");
-	else if (reply->outcome == STORE_EXISTS || p->forbidden)
-		program_ask(p, STORE_GET, 0);
-	else
-		program_refused(p, "create", reply);
+	return program_failed(d, p, state, str_view(&why));
 }
 
 static json_t *program_parse(struct span text)
@@ -414,83 +377,52 @@ bool runtime_configmap_is_same(struct span wanted, struct span there)
 	       json_is_true(json_object_get(theirs, "immutable"));
 }
 
-/* It could not be read.  Its name contains a hash, so an existing one is trusted. */
-static void program_unread(struct program *p, const struct store_reply *reply)
+/* false: it must be tried again. */
+static bool program_publish(struct runtime_configmap *d, struct program *p)
 {
-	struct store_reply none = { .outcome = STORE_REFUSED, .status = 403 };
-	bool no_right = reply->outcome == STORE_REFUSED && reply->status == 403;
-	if (p->forbidden && (no_right || reply->outcome == STORE_NOT_FOUND))
-		program_refused(p, "create", &none);
-	else if (no_right)
-		program_succeeded(
-		    p, "was there; not compared, because the RBAC verb \"get\" on it is missing");
-	else if (reply->outcome == STORE_NOT_FOUND)
-		program_ask(p, STORE_CREATE, AGAIN_MS); /* deleted meanwhile */
-	else
-		program_refused(p, "get", reply);
-}
+	ARENA_AUTO a = { 0 };
+	struct store_reply made;
+	struct store_reply there;
+	struct store_request r = { .verb = STORE_CREATE,
+		                   .name = p->object.name,
+		                   .body = { p->object.body } };
+	configmap_ask(d, r, &a, &made);
+	bool forbidden = made.outcome == STORE_REFUSED && made.status == 403;
+	if (d->caller.stopped)
+		return true;
+	if (made.outcome == STORE_OK)
+		return program_succeeded(d, p, "created");
+	if (made.outcome != STORE_EXISTS && !forbidden)
+		return program_refused(d, p, "create", &made);
 
-static void program_compared(void *arg, const struct store_reply *reply)
-{
-	struct program *p = arg;
-	if (p->d->stopping)
-		return;
-	if (reply->outcome != STORE_OK)
-		program_unread(p, reply);
-	else if (runtime_configmap_is_same(p->object.body, reply->body))
-		program_succeeded(p, "was there, and is the same");
-	else
-		program_failed(
-		    p, RUNTIME_CONFIGMAP_FOREIGN,
+	r = (struct store_request){ .verb = STORE_GET, .name = p->object.name };
+	configmap_ask(d, r, &a, &there);
+	bool unreadable = there.outcome == STORE_REFUSED && there.status == 403;
+	if (d->caller.stopped)
+		return true;
+	if (there.outcome == STORE_OK && runtime_configmap_is_same(p->object.body, there.body))
+		return program_succeeded(d, p, "was there, and is the same");
+	if (there.outcome == STORE_OK)
+		return program_failed(
+		    d, p, RUNTIME_CONFIGMAP_FOREIGN,
 		    SPAN("it exists with other content, or is not immutable: delete it"));
-}
-
-static store_callback ca_made, ca_came, ca_changed;
-
-static void ask_ca(struct runtime_configmap *d, enum store_verb verb, struct span body,
-                   store_callback *done, int64_t after_ms)
-{
-	ask_configmap(d,
-	              (struct store_request){ .verb = verb,
-	                                      .name = OUTPUT_CA,
-	                                      .whole = true,
-	                                      .body = { body },
-	                                      .done = done,
-	                                      .arg = d },
-	              after_ms);
-}
-
-static void ca_failed(struct runtime_configmap *d, const char *verb,
-                      const struct store_reply *reply)
-{
-	if (reply->outcome != STORE_REFUSED) {
-		ask_ca(d, STORE_CREATE, str_view(&d->ca), ca_made, AGAIN_MS);
-		return;
-	}
-	struct line line = object_line(LOG_WARN, "pods cannot upload their output over https",
-	                               d->server, KIND_CONFIGMAP, OUTPUT_CA);
-	look_log_refused(&line, verb, KIND_CONFIGMAP, reply);
-}
-
-static void ca_changed(void *arg, const struct store_reply *reply)
-{
-	struct runtime_configmap *d = arg;
-	if (!d->stopping && reply->outcome != STORE_OK)
-		ca_failed(d, "patch", reply);
+	if (forbidden && (unreadable || there.outcome == STORE_NOT_FOUND))
+		return program_refused(d, p, "create", &made);
+	if (unreadable) /* its name contains a hash, so an existing one is trusted */
+		return program_succeeded(
+		    d, p,
+		    "was there; not compared, because the RBAC verb \"get\" on it is missing");
+	if (there.outcome == STORE_NOT_FOUND)
+		return false; /* deleted meanwhile */
+	return program_refused(d, p, "get", &there);
 }
 
 /* Servers with random keys keep each other's certificates, so that pods trust all of them.  One of
- * a derived key is not kept: its secret may be known to others. */
-static void ca_came(void *arg, const struct store_reply *reply)
+ * a derived key is not kept: its secret may be known to others.  false: ours is there. */
+static bool ca_merge(const struct runtime_configmap *d, const struct store_reply *reply,
+                     struct str *patch)
 {
-	struct runtime_configmap *d = arg;
 	STR_AUTO certificates = STR_INIT(FILE_MAX);
-	if (d->stopping)
-		return;
-	if (reply->outcome != STORE_OK) {
-		ca_failed(d, "get", reply);
-		return;
-	}
 	json_auto_t *object = json_loadb(reply->body.p, reply->body.n, 0, NULL);
 	const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");
 	const char *random = json_string_value(json_object_get(labels, RANDOM_KEY));
@@ -499,36 +431,101 @@ static void ca_came(void *arg, const struct store_reply *reply)
 	struct span there = text ? span_of(text) : SPAN("");
 	put_certificates(&certificates, span_of(tls_pem(d->server->output_tls)), 1);
 	if (span_find(there, 0, str_c(&certificates)) != SIZE_MAX)
-		return;
+		return false;
 	if (random && strcmp(random, "true") == 0 && there.n <= CA_THERE_MAX)
 		put_certificates(&certificates, there, CA_RANDOM - 1);
-	str_done(&d->ca_patch);
-	d->ca_patch = STR_INIT(CA_MAX);
-	ca_object(&d->ca_patch, str_view(&certificates), true, reply->resource_version);
-	ask_ca(d, STORE_PATCH, str_view(&d->ca_patch), ca_changed, 0);
+	ca_object(patch, str_view(&certificates), true, reply->resource_version);
+	return true;
 }
 
-static void ca_made(void *arg, const struct store_reply *reply)
+/* false: it must be tried again. */
+static bool ca_publish(struct runtime_configmap *d)
 {
-	struct runtime_configmap *d = arg;
-	if (d->stopping || reply->outcome == STORE_OK)
-		return;
-	if (reply->outcome == STORE_EXISTS && d->server->output_tls_random)
-		ask_ca(d, STORE_GET, SPAN(""), ca_came, 0);
-	else if (reply->outcome == STORE_EXISTS)
-		ask_ca(d, STORE_PATCH, str_view(&d->ca), ca_changed, 0);
-	else
-		ca_failed(d, "create", reply);
+	ARENA_AUTO a = { 0 };
+	STR_AUTO merged = STR_INIT(CA_MAX);
+	struct store_reply reply;
+	const char *verb = "create";
+	struct store_request r = { .verb = STORE_CREATE,
+		                   .name = OUTPUT_CA,
+		                   .body = { str_view(&d->ca) } };
+	enum store_outcome outcome = configmap_ask(d, r, &a, &reply);
+	if (outcome == STORE_EXISTS && d->server->output_tls_random) {
+		struct store_request get = { .verb = STORE_GET, .name = OUTPUT_CA };
+		verb = "get";
+		outcome = configmap_ask(d, get, &a, &reply);
+		if (outcome == STORE_OK) {
+			if (!ca_merge(d, &reply, &merged))
+				return true;
+			r.body[0] = str_view(&merged);
+			outcome = STORE_EXISTS;
+		}
+	}
+	if (outcome == STORE_EXISTS) {
+		verb = "patch";
+		r.verb = STORE_PATCH;
+		outcome = configmap_ask(d, r, &a, &reply);
+	}
+	if (d->caller.stopped || outcome == STORE_OK)
+		return true;
+	if (outcome != STORE_REFUSED)
+		return false;
+	struct line line = object_line(LOG_WARN, "pods cannot upload their output over https",
+	                               d->server, KIND_CONFIGMAP, OUTPUT_CA);
+	look_log_refused(&line, verb, KIND_CONFIGMAP, &reply);
+	return true;
 }
 
-static void runtime_configmap_begin(struct runtime_configmap *d)
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* Until all is done, or the thread shall end. */
+static void runtime_configmap_check(struct runtime_configmap *d)
 {
-	look_for_all(d);
+	struct looked looked = { 0 };
+	bool ca_done = d->ca.n == 0;
+	size_t left;
+	d->look_end_ms = clock_ms() + LOOK_MS;
 	for (size_t i = 0; i < d->n_programs; i++)
-		program_ask(&d->program[i], STORE_CREATE, 0);
-	if (d->ca.n)
-		ask_ca(d, STORE_CREATE, str_view(&d->ca), ca_made, 0);
-	store_start(d->store);
+		d->program[i].done = false;
+	do {
+		left = 0;
+		for (struct program *p = d->program; p < d->program + d->n_programs; p++) {
+			p->done = p->done || program_publish(d, p);
+			left += !p->done;
+		}
+		ca_done = ca_done || ca_publish(d);
+		left += !ca_done;
+		left += look_at_all(d, &looked);
+	} while (left > 0 && caller_wait(&d->caller, -1, AGAIN_MS));
+}
+
+static void *runtime_configmap_thread(void *arg)
+{
+	enum { COUNT_MS = 1000 };
+	struct runtime_configmap *d = arg;
+	for (;;) {
+		runtime_configmap_check(d);
+		atomic_store(&d->stage, STAGE_RESTS);
+		while (atomic_load(&d->stage) == STAGE_RESTS) {
+			if (!caller_wait(&d->caller, d->wanted_fd, d->nodes ? COUNT_MS : -1))
+				return NULL;
+			if (d->nodes)
+				nodes_run_once(d->nodes);
+			if (d->nodes && nodes_wanted(d->nodes))
+				(void)look_at_nodes(d, false); /* the next list is soon */
+		}
+		(void)eventfd_read(d->wanted_fd, &(eventfd_t){ 0 });
+		atomic_store(&d->stage, STAGE_CHECKS);
+		ERR_AUTO e = { 0 };
+		struct str ca = STR_INIT(CA_MAX);
+		if (output_ca_write(&ca, d->server, &e) == 0) {
+			str_done(&d->ca);
+			d->ca = ca;
+			continue;
+		}
+		str_done(&ca);
+		log_event(LOG_WARN, "the certificates for uploads are not replaced", "why",
+		          err_msg(&e));
+	}
 }
 
 struct store *cluster_store(struct server *s, const struct store_limits *limits, struct err *e)
@@ -550,90 +547,62 @@ void cluster_log_trouble(char **last, const char *why, const char *event, const 
 	*last = why ? xstrdup(why) : NULL;
 }
 
-struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e)
+static int runtime_configmap_open(struct runtime_configmap *d, struct server *s, struct err *e)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	limits.body = ANSWER_MAX;
-	struct runtime_configmap *d = xcalloc(1, sizeof(*d));
 	d->server = s;
-	d->store = cluster_store(s, &limits, e);
-	if (!d->store) {
-		runtime_configmap_free(d);
-		return NULL;
-	}
+	d->ca = STR_INIT(CA_MAX);
+	d->wanted_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!s->local) /* a directory has no pods */
 		pod_needs_read(s, &d->arena, &d->needs);
 	if (d->needs.node_query)
 		s->nodes = d->nodes = nodes_new(s);
-	for (size_t i = 0; i < d->needs.n; i++)
-		d->look[i] = (struct look){ d, &d->needs.object[i] };
-	for (struct program *p = d->program;
-	     d->n_programs < RUNTIME_PROGRAMS &&
-	     runtime_object(s->translator, d->n_programs, &d->arena, &p->object);
-	     p++) {
-		p->d = d;
+	while (d->n_programs < RUNTIME_PROGRAMS &&
+	       runtime_object(s->translator, d->n_programs, &d->arena,
+	                      &d->program[d->n_programs].object)) {
 		d->n_programs++;
-		program_is(p, RUNTIME_CONFIGMAP_PENDING);
+		program_is(d, &d->program[d->n_programs - 1], RUNTIME_CONFIGMAP_PENDING);
 	}
-	d->ca = STR_INIT(CA_MAX);
-	if (output_ca_write(&d->ca, s, e) < 0) {
-		runtime_configmap_free(d);
-		return NULL;
-	}
-	runtime_configmap_begin(d);
-	return d;
+	if (output_ca_write(&d->ca, s, e) < 0)
+		return -1;
+	struct store *store = cluster_store(s, &limits, e);
+	return store ? caller_start(&d->caller, store, runtime_configmap_thread, d, e) : -1;
+}
+
+struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e)
+{
+	struct runtime_configmap *d = xcalloc(1, sizeof(*d));
+	if (runtime_configmap_open(d, s, e) == 0)
+		return d;
+	runtime_configmap_free(d);
+	return NULL;
 }
 
 bool runtime_configmap_check_again(struct runtime_configmap *d)
 {
-	if (store_pending(d->store) > d->listing)
-		return false; /* already going on */
-	ERR_AUTO e = { 0 };
-	STR_AUTO ca = STR_INIT(CA_MAX);
-	if (output_ca_write(&ca, d->server, &e) < 0) {
-		log_event(LOG_WARN, "the certificates for uploads are not replaced", "why",
-		          err_msg(&e));
-	} else {
-		str_done(&d->ca);
-		d->ca = ca;
-		ca = STR_INIT(0);
-	}
-	runtime_configmap_begin(d);
+	int rests = STAGE_RESTS;
+	if (!atomic_compare_exchange_strong(&d->stage, &rests, STAGE_WANTED))
+		return false;
+	(void)eventfd_write(d->wanted_fd, 1);
 	return true;
 }
 
-void runtime_configmap_run_once(struct runtime_configmap *d)
+void runtime_configmap_stop(struct runtime_configmap *d)
 {
-	store_reap(d->store);
-	if (d->nodes) {
-		nodes_run_once(d->nodes);
-		if (!store_pending(d->store) && nodes_wanted(d->nodes)) {
-			d->listing = true;
-			look_for_nodes(d, nodes_came_again);
-		}
-	}
-	store_start(d->store);
-}
-
-int runtime_configmap_fd(const struct runtime_configmap *d)
-{
-	return store_fd(d->store);
-}
-
-int runtime_configmap_timeout_ms(const struct runtime_configmap *d)
-{
-	return store_timeout_ms(d->store);
+	if (d)
+		caller_stop(&d->caller);
 }
 
 void runtime_configmap_free(struct runtime_configmap *d)
 {
 	if (!d)
 		return;
-	d->stopping = true;
-	store_free(d->store);
+	caller_end(&d->caller);
 	nodes_free(d->nodes);
 	str_done(&d->ca);
-	str_done(&d->ca_patch);
+	if (d->wanted_fd >= 0)
+		(void)close(d->wanted_fd);
 	arena_done(&d->arena);
 	free(d);
 }

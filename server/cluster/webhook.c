@@ -375,8 +375,6 @@ void webhook_run_once(struct webhook *w)
 {
 	if (!w)
 		return;
-	if (!w->server->local)
-		lease_run_once(&w->lease);
 	poster_run_once(w->poster);
 	webhook_pump(w);
 }
@@ -388,11 +386,7 @@ int webhook_fd(const struct webhook *w)
 
 int webhook_timeout_ms(const struct webhook *w)
 {
-	if (!w)
-		return -1;
-	int poster = poster_timeout_ms(w->poster);
-	int lease = w->server->local ? -1 : lease_timeout_ms(&w->lease);
-	return poster < 0 || (lease >= 0 && lease < poster) ? lease : poster;
+	return w ? poster_timeout_ms(w->poster) : -1;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -439,12 +433,16 @@ int webhook_start(struct webhook **out, struct server *s, struct store *store, s
 	w->key = hash_key_new();
 	w->secret = (struct str)STR_SECRET(SECRET_BYTES_MAX);
 	w->lease_name = xasprintf("rest-lit-webhook-%s", o->instance);
-	lease_init(&w->lease, store, w->lease_name, o->webhook_lease_s);
 	*out = w;
 	if (webhook_reload(w, e) < 0)
 		return err_wrap(e, "--webhook-secret-file");
 	w->poster = poster_new(&settings, e);
-	return w->poster ? 0 : err_wrap(e, "--webhook");
+	if (!w->poster)
+		return err_wrap(e, "--webhook");
+	if (s->local) /* no other server */
+		return 0;
+	struct store *own = cluster_store(s, &STORE_LIMITS_DEFAULT, e);
+	return own ? lease_start(&w->lease, own, w->lease_name, o->webhook_lease_s, e) : -1;
 }
 
 void webhook_stop(struct webhook *w)
@@ -452,7 +450,7 @@ void webhook_stop(struct webhook *w)
 	if (!w)
 		return;
 	w->ending = true;
-	lease_release(&w->lease);
+	lease_stop(&w->lease);
 	poster_free(TAKE(w->poster));
 }
 

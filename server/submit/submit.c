@@ -367,7 +367,6 @@ static int submit_start(struct submit *s, struct err *e)
 	struct objects *objects = submit_build(s, id, e);
 	if (!objects)
 		return -1;
-	return -1;
 	if (s->dry_run) {
 		dry_run_hold(s);
 	} else {

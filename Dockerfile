@@ -16,9 +16,8 @@ COPY . .
 RUN make all && strip build/rest-lit && \
     ldd build/rest-lit | awk '$3 ~ "^/" { print "*" $3 }' | xargs dpkg -S | cut -d: -f1 | sort -u >build/packages
 
-# One file: no shell, libc, user or certificate authorities.  For the image check against registries,
-# add a bundle at /etc/ssl/certs/ca-certificates.crt; otherwise the check passes with a warning.  It
-# runs as root, because the volumes that it prepares may belong to root.
+# One file: no shell, libc, user or certificate authorities.  It runs as root, because the volumes
+# that it prepares may belong to root.
 FROM scratch AS runtime
 ARG VERSION
 ARG REVISION

@@ -70,7 +70,6 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	s->output_url = o->output_url;
 	s->device = o->device;
 	s->fs_uri = o->fs_uri;
-	s->no_image_check = options_run_here(o);
 	s->hived = o->hived_config[0] != '\0';
 	s->hived_scheduler = o->hived_scheduler;
 	s->hived_device_env = o->hived_device_env;

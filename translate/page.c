@@ -226,7 +226,6 @@ const struct container_variable CONTAINER_VARIABLES[] = {
 	{ BY_REST_LIT, "GANG_ALLOCATION",                               "3",     "init", "`true` or `false`" },
 	{ BY_REST_LIT, "BARRIER_CHECK_INTERVAL_SEC",                    "ours",  "init", "how often init looks for the other tasks; profile plain" },
 	{ BY_REST_LIT, "BARRIER_CHECK_TIMEOUT_SEC",                     "ours",  "init", "how long it does so; profile plain" },
-	{ BY_REST_LIT, "IMAGE_CHECK",                                   "ours",  "init", "`fail`, `warn` or `off`; profile plain" },
 	{ BY_REST_LIT, "INIT_CONFIG",                                   "ours",  "init", "empty, with `--runtime=configmap`: nothing that an image sets shall count" },
 	{ BY_REST_LIT, "RUNTIME_CONFIG",                                "ours",  "init", "likewise" },
 	{ BY_REST_LIT, "PAI_OUTPUT_URL",                                "ours",  "app",  "where pai-runtime uploads the end of the output; with `--output-url`" },

@@ -59,7 +59,6 @@ struct settings {
 	const char *output_url;          /* PAI_OUTPUT_URL; "": pods upload no output */
 	const char *device;              /* resource name of the accelerator: nvidia.com/gpu */
 	const char *fs_uri;              /* PAI_DEFAULT_FS_URI of v1 jobs; "" for none */
-	bool no_image_check;             /* init asks no registry about the image */
 	bool hived;                      /* the scheduler is HiveD: all facts will have `hived` */
 	const char *hived_scheduler;     /* name of the HiveD scheduler: "hivedscheduler" */
 	const char *hived_device_env;    /* names of variables, separated by commas */

@@ -217,30 +217,57 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 
 /* ---- logins ---- */
 
-struct span image_registry_host(struct span registry)
-{
-	static const char *const SCHEMES[] = { "https://", "http://" };
-	registry = span_trim(registry);
-	for (size_t i = 0; i < ARRAY_SIZE(SCHEMES); i++) {
-		size_t n = strlen(SCHEMES[i]);
-		if (registry.n >= n && span_same(span_to(registry, n), span_of(SCHEMES[i])))
-			registry = span_from(registry, n);
-	}
-	return span_to(registry, span_chr(registry, '/'));
-}
-
-bool image_login_fits(const struct image *i, struct span registry)
-{
-	if (span_trim(registry).n == 0)
-		return true;
-	struct span host = image_registry_host(registry);
-	return i->hub ? is_hub(host) : span_same(host, span_of(i->host));
-}
-
 struct span image_default_registry(struct span name, struct arena *a)
 {
 	struct image i;
 	if (image_parse(name, a, &i) || i.hub)
 		return SPAN("https://index.docker.io/v1/");
 	return span_of(i.host);
+}
+
+/* ---- refusals ---- */
+
+static bool image_says(struct span message, const char *const *words)
+{
+	while (*words && span_find(message, 0, *words) == SIZE_MAX)
+		words++;
+	return *words;
+}
+
+bool image_is_refused(struct span message)
+{
+	/* The blanks in front keep names of images out. */
+	static const char *const REFUSALS[] = {
+		" not found",
+		" manifest unknown",
+		" name unknown",
+		" not known to registry",
+		" denied",
+		" unauthorized",
+		" Unauthorized",
+		" authentication required",
+		" no basic auth credentials",
+		" invalid username/password",
+		" invalid reference format",
+		NULL,
+	};
+	/* Passing causes, and those of the node; each of several mirrors can have another one. */
+	static const char *const OTHERS[] = {
+		" 429",
+		" toomanyrequests",
+		" 500",
+		" 502",
+		" 503",
+		" 504",
+		" timeout",
+		" context deadline",
+		" no such host",
+		" server misbehaving",
+		" connection re",
+		" permission denied",
+		" executable file not found",
+		" content digest",
+		NULL,
+	};
+	return image_says(message, REFUSALS) && !image_says(message, OTHERS);
 }

@@ -1,10 +1,7 @@
 #pragma once
 /*
- * image/ parses references of container images (this file) and asks registries for images
- * (registry.h).
- *
- * References: [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST], their meaning for a registry, and the
- * registry of a login.  Pure.
+ * References of container images: [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST], their meaning for a
+ * registry, and the registry of a login.  Pure.
  */
 #include <stdbool.h>
 
@@ -31,22 +28,10 @@ int image_parse(struct span name, struct arena *a, struct image *out);
  * IPv6 address in brackets. */
 bool image_host_ok(struct span host);
 
-/* HOST[:PORT] of a registry in the notations of logins: `reg.io`, `https://reg.io/v2/`,
- * `http://reg.io:5000`.  Part of the argument; can be empty. */
-struct span image_registry_host(struct span registry);
-
-/* A login.  Texts are borrowed. */
-struct image_login {
-	struct span user, password;
-	struct span registry; /* `auth.registryuri`; empty if absent */
-};
-
-/*
- * Whether a login for this registry is for the image: host and port are equal, without regard to
- * case; docker.io, index.docker.io and registry-1.docker.io are one host.  A login without a
- * registry is for every image.
- */
-bool image_login_fits(const struct image *i, struct span registry);
+/* Does the message of a failed pull (of containerd, CRI-O, Docker or skopeo) name a cause that no
+ * further try mends: the registry has no such image or does not give it to this login, or the
+ * reference is invalid?  Not if it names a passing cause as well. */
+bool image_is_refused(struct span message);
 
 /* The registry of a login that names none, as the key of a pull secret: the address of the Hub as
  * Docker writes it, else the host of the image.  In the arena, or static. */

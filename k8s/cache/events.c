@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/image/image.h"
 #include "base/str.h"
 
 enum { BUCKETS = 4096 };
@@ -27,6 +28,7 @@ struct record {
 struct group {
 	struct group *next; /* in its bucket */
 	size_t n;
+	bool refused;                           /* has had an Event that is a refusal */
 	struct record *v[EVENTS_PER_FRAMEWORK]; /* unordered */
 	size_t name_n;
 	char name[];
@@ -39,6 +41,7 @@ struct events {
 	struct record **heap;
 	size_t n, room;
 	size_t bytes, max_bytes;
+	size_t refused; /* groups */
 	unsigned list;
 	char *trouble;
 };
@@ -135,6 +138,7 @@ static void drop_group(struct events *e, struct group *g)
 {
 	struct group **at = group_at(e, (struct span){ g->name, g->name_n });
 	*at = g->next;
+	e->refused -= g->refused;
 	e->bytes -= sizeof(*g) + g->name_n;
 	free(g);
 }
@@ -216,6 +220,10 @@ static void events_add(struct events *e, const struct event *event)
 	r->group = g;
 	r->list = e->list;
 	g->v[g->n++] = r;
+	if (!g->refused && event_is_refusal(event)) {
+		g->refused = true;
+		e->refused++;
+	}
 	e->bytes += r->bytes;
 	heap_add(e, r);
 	while (e->bytes > e->max_bytes && e->n > 0)
@@ -323,6 +331,29 @@ size_t events_of(struct events *e, struct span framework, struct arena *a, struc
 	}
 	unlock(e);
 	qsort(*out, n, sizeof(**out), events_compare);
+	return n;
+}
+
+/* By the kubelet's words for a pull and for the reference of an image. */
+bool event_is_refusal(const struct event *e)
+{
+	bool pull =
+	    span_is(e->reason, "Failed") && span_starts(e->message, "Failed to pull image ");
+	return (pull || span_is(e->reason, "InspectFailed")) && image_is_refused(e->message);
+}
+
+size_t events_refusals(struct events *e, struct arena *a, struct span **out)
+{
+	size_t n = 0;
+	lock(e);
+	*out = ARENA_NEW(a, struct span, e->refused + 1);
+	for (size_t i = 0; i < BUCKETS && n < e->refused; i++) {
+		for (const struct group *g = e->buckets[i]; g; g = g->next) {
+			if (g->refused)
+				(*out)[n++] = arena_span(a, (struct span){ g->name, g->name_n });
+		}
+	}
+	unlock(e);
 	return n;
 }
 

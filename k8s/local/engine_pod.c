@@ -22,7 +22,7 @@ enum {
 	KILL_MARGIN_MS = 10000,  /* after the grace */
 	STARTS_MAX = 8,          /* in one turn of the thread */
 	STARTING_MS = 5000,      /* until a shim has written its pid */
-	CODE_IMAGE_ABSENT = 254, /* as pai-runtime */
+	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	ENGINE_FILE_MAX = 64 << 10,
 	PULLS_MANY = 3,

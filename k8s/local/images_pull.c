@@ -163,26 +163,6 @@ const char *images_pull_reason(struct span log, struct arena *a)
 	return reason.n ? arena_dup(a, reason) : "it gives no reason";
 }
 
-/* Does the registry say that there is no such image, or no right to it? */
-static bool pull_says_absent(const char *reason)
-{
-	static const char *const WORDS[] = {
-		"manifest unknown",
-		"name unknown",
-		"denied: ",
-		"is denied",
-		"unauthorized",
-		"authentication required", /* skopeo of Debian 12, 13 */
-		"not known to registry",
-		"invalid username/password",
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
-		if (strstr(reason, WORDS[i]))
-			return true;
-	}
-	return false;
-}
-
 static bool pull_unpacks(const struct images_item *p)
 {
 	return faccessat(p->dir, "image", F_OK, 0) == 0;
@@ -236,7 +216,7 @@ void images_pull_ended(struct images_item *p)
 		pull_finish(p);
 	} else {
 		pull_fail(p, reason);
-		p->status.absent = !p->why && !pull_unpacks(p) && pull_says_absent(reason);
+		p->status.absent = !p->why && !pull_unpacks(p) && image_is_refused(span_of(reason));
 		pull_use_earlier(p, reason);
 	}
 }

@@ -54,8 +54,6 @@ static int task_environment(struct task_making *m, enum task_which which, struct
 	words_set_all(w, app ? m->s->env : NULL);
 	/* By this, task_kill_leftovers finds processes. */
 	words_set(w, arena_printf(m->a, "FC_POD_UID=%s", m->p->uid));
-	if (!app)
-		words_set(w, "IMAGE_CHECK=off"); /* the image is here, or not used */
 	return 0;
 }
 

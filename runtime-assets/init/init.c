@@ -208,7 +208,6 @@ static const struct step {
 	{ "config", step_config, "job_config.yaml" },
 	{ "environment", step_environment, "runtime_env.sh: addresses and ports" },
 	{ "ports", step_ports, "is a port of this task taken?" },
-	{ "image", step_image, "does the image exist?" },
 	{ "plugins", step_plugins, "scripts to run before and after the command" },
 	{ "command", step_command, "user.sh" },
 };
@@ -232,7 +231,7 @@ static int init_usage(FILE *out, int status)
 		fprintf(out, "                      %-12s %s\n", STEPS[i].name, STEPS[i].help);
 	fputs("  --framework FILE  read the Framework from a file, not from the API server\n\n"
 	      "Exit status: 0 ready; 250 API server in trouble, 251 not all tasks came in time,\n"
-	      "252 permanent, 253 port taken, 254 no such image, 1 anything else.\n",
+	      "252 permanent, 253 port taken, 1 anything else.\n",
 	      out);
 	return status;
 }
@@ -259,6 +258,8 @@ static int steps_choose(struct span name, bool chosen[static N_STEPS], struct er
 			return 0;
 		}
 	}
+	if (span_is(name, "image"))
+		return 0; /* a step of earlier versions, which settings may still name */
 	char text[4 * QUOTE_MAX];
 	STR_AUTO known = STR_INIT(512);
 	for (size_t i = 0; i < N_STEPS; i++)

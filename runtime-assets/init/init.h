@@ -2,9 +2,9 @@
 /*
  * `pai-runtime init`: begin with the table of steps in init.c.  job.c reads the job and fills in
  * references, framework.c reads the Framework, barrier.c waits for all tasks, env.c writes the
- * variables, distributed.c those of distributed training, ports.c and image.c are checks; the steps
- * `plugins` and `command` are in ../plugins. A step returns 0, or the exit code of the init
- * container and *e.
+ * variables, distributed.c those of distributed training, ports.c is a check; the steps `plugins`
+ * and `command` are in ../plugins. A step returns 0, or the exit code of the init container and
+ * *e.
  */
 #include "base/tree.h"
 #include "runtime-assets/files.h"
@@ -16,8 +16,7 @@ enum init_exit {
 	INIT_API_TROUBLE = 250, /* the API server did not answer to the end: transient */
 	INIT_NOT_ALL = 251,     /* not all tasks had an address in time: transient */
 	INIT_PERMANENT = 252,   /* 404, 401, 403, bad configuration */
-	INIT_PORT_CONFLICT = 253,
-	INIT_NO_IMAGE = 254
+	INIT_PORT_CONFLICT = 253
 };
 
 /*
@@ -160,6 +159,5 @@ int step_exitspec(struct init *in, struct err *e);
 int step_config(struct init *in, struct err *e);
 int step_environment(struct init *in, struct err *e);
 int step_ports(struct init *in, struct err *e);
-int step_image(struct init *in, struct err *e);
 int step_plugins(struct init *in, struct err *e);
 int step_command(struct init *in, struct err *e);

@@ -54,8 +54,7 @@ static const char *request_problem(const struct http_request *q)
 		return "the method is not valid";
 	if (q->target[0] != '/' || !http_visible(span_of(q->target)))
 		return "the path has blanks or control characters in it";
-	if (!http_visible(span_of(q->host)) ||
-	    (q->host_header && !http_visible(span_of(q->host_header))))
+	if (!http_visible(span_of(q->host)))
 		return "the name of the host has blanks or control characters in it";
 	for (size_t i = 0; problem == NULL && q->headers && q->headers[i]; i++)
 		problem = request_header_problem(q->headers[i]);
@@ -78,10 +77,7 @@ static void request_text(struct str *out, const struct http_request *q)
 	str_char(out, ' ');
 	str_puts(out, q->target);
 	str_puts(out, " HTTP/1.1\r\nHost: ");
-	if (q->host_header)
-		str_puts(out, q->host_header);
-	else
-		request_host(out, q, false);
+	request_host(out, q, false);
 	str_puts(out, "\r\nConnection: close\r\nAccept-Encoding: identity\r\n");
 	for (size_t i = 0; q->headers && q->headers[i]; i++) {
 		str_puts(out, q->headers[i]);

@@ -28,7 +28,6 @@ struct http_request {
 	uint16_t port;
 	const struct ca_bundle *ca_bundle; /* NULL: plain TCP */
 	const char *server_name;           /* name, or address, in the certificate; NULL: host */
-	const char *host_header;           /* NULL: host[:port] */
 	const char *target;         /* path and query, as sent; no control character, no blank */
 	const char *const *headers; /* "Name: value", NULL-terminated; control characters refused */
 	struct span body;           /* p is NULL: none, and no Content-Length */

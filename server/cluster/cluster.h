@@ -3,7 +3,7 @@
  * Work in the cluster that does not belong to a request: the server follows all Frameworks
  * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
  * (runtime_configmap.c), runs jobs on this machine (machine.c), removes leftovers (gc.c), stops
- * jobs at their time limits (rounds.c), keeps earlier attempts (history.h) and asks HiveD
+ * jobs at their time limits or for their images (rounds.c), keeps earlier attempts (history.h) and asks HiveD
  * (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main thread and
  * has a store of its own, so that it cannot delay jobs.
  *
@@ -113,7 +113,11 @@ void gc_free(struct gc *g);
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over
  * (job_entry_left_ms).  The limit and the start are in the Framework, so a restarted server
  * goes on, and two servers can do this at once: a PATCH has uid and resourceVersion.  Shows the
- * jobs also to the webhook (webhook.h), which reports their ends. */
+ * jobs also to the webhook (webhook.h), which reports their ends.
+ *
+ * Every five seconds it looks at jobs with Events of refused pulls (events_refusals), and stops
+ * those of which a pod has failed three times: a current one, of a task whose containers do not
+ * run yet by the status that the PATCH requires to be unchanged. */
 struct rounds;
 
 struct rounds *rounds_start(struct server *s, struct err *e);

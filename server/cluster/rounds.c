@@ -7,15 +7,18 @@
 
 #include "base/clock.h"
 #include "k8s/cache/cache.h"
+#include "k8s/cache/events.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"
 #include "server/log.h"
 
 enum {
 	ROUND_MS = 1000,
+	PULLS_MS = 5000, /* between looks at failed pulls */
+	PULLS_MAX = 3,
 	STOPS_MAX = 64, /* at the same time; the next round finds the others */
 	STOP_DEADLINE_MS = 30000,
-	STOP_PATCH_MAX = 2048,
+	STOP_PATCH_MAX = 8192,
 	END_MS = 2000,
 };
 
@@ -23,6 +26,7 @@ enum {
 struct stopping {
 	struct rounds *rounds;
 	const struct job_entry *job; /* NULL: free */
+	bool over;                   /* its time is, else it has an image that cannot be pulled */
 	struct str patch;
 };
 
@@ -32,7 +36,7 @@ struct rounds {
 	struct webhook *webhook; /* NULL: none */
 	int epoll_fd;            /* of both */
 	const struct view *seen; /* by the last round; NULL before the first one */
-	int64_t next_ms;
+	int64_t next_ms, pulls_ms;
 	/* The first deadline that the last round has seen, by two clocks, because one can be set.
 	 */
 	int64_t due_ms, due_wall_ms;
@@ -41,7 +45,7 @@ struct rounds {
 	bool ending;
 };
 
-/* ---- the time limit of jobs ---- */
+/* ---- stopping a job ---- */
 
 void job_stop_patch(struct str *out, const struct job_stop *s)
 {
@@ -73,13 +77,16 @@ static void rounds_stop_ended(struct stopping *s)
 	str_done(&s->patch);
 }
 
-static void rounds_stop_log(const struct job_entry *job)
+static void rounds_stop_log(const struct stopping *s)
 {
-	struct line line = log_begin(LOG_INFO, "a job has reached its time limit and was stopped");
-	log_text(&line, "user", span_of(job->user));
-	log_text(&line, "job", span_of(job->job));
-	log_text(&line, "framework", span_of(job->name));
-	log_int(&line, "seconds", job->max_duration_s);
+	struct line line =
+	    log_begin(LOG_INFO, s->over ? "a job has reached its time limit and was stopped"
+	                                : "an image cannot be pulled; the job was stopped");
+	log_text(&line, "user", span_of(s->job->user));
+	log_text(&line, "job", span_of(s->job->job));
+	log_text(&line, "framework", span_of(s->job->name));
+	if (s->over)
+		log_int(&line, "seconds", s->job->max_duration_s);
 	log_end(&line);
 }
 
@@ -97,13 +104,13 @@ static void rounds_stopped(void *arg, const struct store_reply *reply)
 	bool ok = reply->outcome == STORE_OK;
 	bool known = ok || rounds_is_outdated(reply);
 	if (ok)
-		rounds_stop_log(s->job);
+		rounds_stop_log(s);
 	if (!r->ending) {
 		FREE_AUTO char *why = xstrndup(reply->message.p, known ? 0 : reply->message.n);
 		cluster_log_trouble(&r->trouble, known ? NULL : why,
-		                    "a job that has reached its time limit cannot be stopped; "
-		                    "trying again",
-		                    "jobs can be stopped at their time limits again");
+		                    "a job cannot be stopped, although its time is over or its "
+		                    "image cannot be pulled; trying again",
+		                    "jobs can be stopped again");
 	}
 	rounds_stop_ended(s);
 }
@@ -121,14 +128,13 @@ static struct stopping *rounds_free_place(struct rounds *r, const struct job_ent
 	return place;
 }
 
-static void rounds_stop(struct rounds *r, const struct job_entry *job)
+static void rounds_stop(struct rounds *r, const struct job_entry *job, bool over,
+                        const char *reason)
 {
 	struct stopping *s = rounds_free_place(r, job);
 	if (!s)
 		return;
-	char reason[JOB_STOP_REASON_MAX];
-	job_limit_reason(reason, job->max_duration_s);
-	*s = (struct stopping){ r, job_entry_hold(job), STR_INIT(STOP_PATCH_MAX) };
+	*s = (struct stopping){ r, job_entry_hold(job), over, STR_INIT(STOP_PATCH_MAX) };
 	job_stop_patch(&s->patch, &(struct job_stop){ job->uid, job->resource_version, reason });
 	store_request(r->store, &(struct store_request){
 				    .verb = STORE_PATCH,
@@ -141,18 +147,92 @@ static void rounds_stop(struct rounds *r, const struct job_entry *job)
 				});
 }
 
+/* ---- images that cannot be pulled ---- */
+
+/* The latest refusal of the pod, if there were PULLS_MAX and it has pulled nothing since; or NULL.
+ * v[0..n): Events, the latest first. */
+static const struct event *rounds_pod_refused(struct span uid, const struct event *v, size_t n)
+{
+	const struct event *latest = NULL;
+	int64_t times = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!span_eq(v[i].pod_uid, uid))
+			continue;
+		if (!latest && span_is(v[i].reason, "Pulled"))
+			return NULL;
+		if (event_is_refusal(&v[i])) {
+			times += v[i].count;
+			latest = latest ?: &v[i];
+		}
+	}
+	return times >= PULLS_MAX ? latest : NULL;
+}
+
+/* The same for the pods of a job: the current ones of tasks whose containers do not run yet. */
+static const struct event *rounds_refused(const struct rounds *r, const struct job_entry *job,
+                                          struct arena *a)
+{
+	struct span doc;
+	struct span list;
+	struct span role;
+	struct span task;
+	struct event *v;
+	size_t n = events_of(r->server->events, span_of(job->name), a, &v);
+	const struct event *found = NULL;
+	if (!job_entry_doc(job, a, &doc) ||
+	    !job_entry_roles(scan_path(doc, "status", "attemptStatus"), a, &list))
+		return NULL;
+	for (struct scan roles = scan_begin(list); !found && scan_item(&roles, &role);) {
+		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
+		while (!found && scan_item(&tasks, &task)) {
+			struct span uid = scan_text(scan_path(task, "attemptStatus", "podUID"), a);
+			if (uid.n &&
+			    span_is(scan_text(scan_get(task, "state"), a), "AttemptPreparing"))
+				found = rounds_pod_refused(uid, v, n);
+		}
+	}
+	return found;
+}
+
+static void rounds_stop_refused(struct rounds *r)
+{
+	enum { MESSAGE_MAX = 800 };
+	ARENA_AUTO names = { 0 };
+	struct span *name;
+	size_t n = events_refusals(r->server->events, &names, &name);
+	for (size_t i = 0; i < n; i++) {
+		ARENA_AUTO a = { 0 };
+		const struct job_entry *job = view_find(r->seen, name[i]);
+		if (!job || job->submitted_ms == JOB_ENTRY_NONE || job_state_final(job->state) ||
+		    strcmp(job->execution, "START") != 0)
+			continue; /* also jobs of other programs */
+		const struct event *v = rounds_refused(r, job, &a);
+		struct span why = v ? span_cut(v->message, MESSAGE_MAX) : SPAN("");
+		if (v)
+			rounds_stop(r, job, false,
+			            arena_printf(&a,
+			                         "The job was stopped, because %.*s[%lld] "
+			                         "cannot pull its image: %.*s",
+			                         (int)v->role.n, v->role.p, (long long)v->index,
+			                         (int)why.n, why.p));
+	}
+}
+
 /* ---- rounds ---- */
 
 static void rounds_look(struct rounds *r)
 {
 	struct view_walk walk = { .view = r->seen };
+	char reason[JOB_STOP_REASON_MAX];
 	int64_t first_ms = INT64_MAX / 2;
 	if (r->webhook)
 		webhook_round_begin(r->webhook);
 	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;) {
 		int64_t left_ms = job_entry_left_ms(job);
-		if (left_ms <= 0)
-			rounds_stop(r, job);
+		if (left_ms <= 0) {
+			job_limit_reason(reason, job->max_duration_s);
+			rounds_stop(r, job, true, reason);
+		}
 		first_ms = left_ms < first_ms ? left_ms : first_ms;
 		if (r->webhook)
 			webhook_see(r->webhook, job);
@@ -174,6 +254,10 @@ static void rounds_round(struct rounds *r)
 	r->seen = view; /* held, so that another one has another address */
 	if (!same)
 		rounds_look(r);
+	if (clock_ms() >= r->pulls_ms) {
+		r->pulls_ms = clock_ms() + PULLS_MS;
+		rounds_stop_refused(r);
+	}
 }
 
 void rounds_run_once(struct rounds *r)

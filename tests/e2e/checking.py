@@ -8,7 +8,7 @@ import shutil
 import tempfile
 
 from cluster import DEPLOY
-from fakeregistry import make_certificates
+from certificates import make_certificates
 from harness import ROOT, run, wait_until
 from tokens import SECRET, write_file
 

@@ -233,7 +233,7 @@ def run_there(cluster, framework, pod, where, token, marker, user, uid):
     # What the author's image sets, under what the pod sets, under what the kubelet and
     # FrameworkController add.
     environment = {"KUBECONFIG": "/evil", "HTTPS_PROXY": "http://127.0.0.1:1", "HOME": "/evil", "PATH": "/evil",
-                   "INIT_CONFIG": "steps: []", "RUNTIME_CONFIG": f"commands: [{marker}]", "IMAGE_CHECK": "fail",
+                   "INIT_CONFIG": "steps: []", "RUNTIME_CONFIG": f"commands: [{marker}]",
                    "BARRIER_CHECK_TIMEOUT_SEC": "1", "USER_CMD": marker, "KUBERNETES_SERVICE_HOST": "192.0.2.1"}
     environment.update({v["name"]: v.get("value", "0") for v in init["env"]})
     environment.update(KUBERNETES_SERVICE_HOST=host, KUBERNETES_SERVICE_PORT=port, FC_FRAMEWORK_NAMESPACE="default",

@@ -27,6 +27,7 @@ import logs
 import manifests
 import overlays
 import people
+import pulls
 import size
 import states
 import webhook
@@ -396,7 +397,7 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *checking.TESTS, *janitor.TESTS, *interrupted.SHORT, *durations.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *checking.TESTS, *janitor.TESTS, *interrupted.SHORT, *durations.TESTS, *pulls.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     # Before the account gets more rights than those of an overlay.

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "base/image/image.h"
 #include "translate/translate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -60,11 +61,23 @@ static bool word_of(struct span s, const char *allowed)
 	return s.n && only(s, allowed) && s.p[0] != '-';
 }
 
-static void check_references(struct span s)
+static void check_image(struct span s, struct arena *a)
 {
-	if (!names_image_problem(s))
-		assert(s.n <= 512 && word_of(s, LOWER UPPER DIGIT "-._/:@[]") &&
-		       span_find(s, 0, "/..") == SIZE_MAX && s.p[0] != '/');
+	struct image i;
+	assert(image_default_registry(s, a).n > 0);
+	if (image_parse(s, a, &i) != 0)
+		return;
+	assert(s.n <= 512 && word_of(s, LOWER UPPER DIGIT "-._/:@[]") &&
+	       span_find(s, 0, "/..") == SIZE_MAX && s.p[0] != '/');
+	assert(span_eq(span_of(i.name), s) && image_host_ok(span_of(i.host)));
+	assert(i.repository[0] && i.repository[0] != '/' && !strstr(i.repository, ".."));
+	assert(i.reference[0] && !strchr(i.reference, '/'));
+	assert(!i.hub || strchr(i.repository, '/'));
+}
+
+static void check_references(struct span s, struct arena *a)
+{
+	check_image(s, a);
 	if (!names_registry_problem(s))
 		assert(s.n <= REGISTRY_MAX && word_of(s, LOWER UPPER DIGIT "-._/:~[]"));
 }
@@ -89,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct span s = { (const char *)data, n };
 	check_converted(&a, s);
 	check_words(s);
-	check_references(s);
+	check_references(s, &a);
 	check_path(s);
 	return 0;
 }

@@ -8,7 +8,7 @@ import ssl
 import tempfile
 import threading
 
-from fakeregistry import make_certificates
+from certificates import make_certificates
 from harness import Threads
 
 PATH = "/v1/inspect/clusterstatus/virtualclusters/"

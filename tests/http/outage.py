@@ -11,7 +11,7 @@ import threading
 import time
 
 from fakeapi import FakeApi
-from fakeregistry import make_certificates
+from certificates import make_certificates
 from harness import Server, framework_name, job_v2, wait_until
 from slow import in_threads
 

@@ -78,7 +78,7 @@ def test_framework(what, objects):
     metadata = objects[-1]["metadata"]
     job = env(next(sections(objects))[3])["PAI_FRAMEWORK_NAME"]["value"]
     equal(f"{what}: name", metadata["name"], hashlib.md5(job.encode()).hexdigest())
-    check(f"{what}: the job, for plugins and the image check", metadata["annotations"].get("config"))
+    check(f"{what}: the job, for plugins", metadata["annotations"].get("config"))
     for role, pod, _, _ in sections(objects):
         ports = json.loads(pod["metadata"]["annotations"]["rest-server/port-scheduling-spec"])
         equal(f"{what}: {role['name']}: ports", sorted(ports), ["ports", "schedulePortEnd", "schedulePortStart"])
@@ -150,8 +150,7 @@ def test_plain(what, objects):
               ["configMap", "downwardAPI", "serviceAccountToken"])
         check(f"{where}: and nothing of it for the app", TOKEN not in mounts(app) and
               volume(pod, init, TOKEN)["name"] not in [m["name"] for m in app["volumeMounts"]])
-        check(f"{where}: settings of init", {"BARRIER_CHECK_INTERVAL_SEC", "BARRIER_CHECK_TIMEOUT_SEC",
-                                             "IMAGE_CHECK"} <= set(env(init)))
+        check(f"{where}: settings of init", {"BARRIER_CHECK_INTERVAL_SEC", "BARRIER_CHECK_TIMEOUT_SEC"} <= set(env(init)))
         equal(f"{where}: the runtime ends what is left just before the kubelet does",
               env(app)["PAI_TERM_GRACE_SEC"]["value"], str(pod["terminationGracePeriodSeconds"]))
         check(f"{where}: and FrameworkController later still",

@@ -71,8 +71,6 @@ def start(cluster, pod, command, kind, container, **more):
     port = cluster.url.rsplit(":", 1)[1]
     pod.env = pod.environment(kind, container, KUBERNETES_SERVICE_HOST="127.0.0.1",
                               KUBERNETES_SERVICE_PORT=port, **more)
-    # No image check, because the images do not exist.
-    pod.env["IMAGE_CHECK"] = "off"
     return pod.start(command)
 
 

@@ -54,17 +54,6 @@ int64_t role_shm_mb(const struct scope *s)
 	return s->role->shm_mb ? s->role->shm_mb : s->job->dialect->shm_mb;
 }
 
-/* If the kubelet may use a login that init does not know, a refusal is only a warning. No check
- * if init runs in the image itself, or the image may not be used. */
-static bool put_role_image_check(const struct scope *s, struct out *o)
-{
-	const char *pull_secret = s->set->runtime_pull_secret;
-	bool warn = pull_secret && *pull_secret;
-	bool off = s->set->no_image_check || runtime_in_own_image(s);
-	out_puts(o, off ? "off" : warn ? "warn" : "fail");
-	return true;
-}
-
 /* A pod of the user has its own limits. */
 static bool put_role_cpu(const struct scope *s, struct out *o)
 {
@@ -144,7 +133,6 @@ static const struct variable ROLE_ROWS[] = {
 	{ "role.image",        VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_image,         "OpenPAI",                                            "`uri` of the role's dockerimage (v1: `image`)." },
 	{ "role.command",      VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_command,       "OpenPAI; `dollar`, `unresolved-kept`, `alias-role`", "preCommands, commands and postCommands, one line each, rendered and trimmed; `$` doubled where Kubernetes would take it for its own (ours)." },
 	{ "role.ports",        VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_ports,         "OpenPAI; `v1-ports`",                                "JSON: the range of ports of the cluster and how many each label gets; `ssh` and `http` always get at least one, if not declared otherwise." },
-	{ "role.imageCheck",   VARIABLE_TEXT,   false, SCOPE_ROLE, put_role_image_check,   "ours",                                               "What init does if a registry denies the image: `fail`, or `warn` if the pod has another login than the job's; `off` where init runs in that image, and for jobs on this machine." },
 };
 /* clang-format on */
 

@@ -35,8 +35,6 @@ static void take_option(struct fetch *f, const char *name, const char *value)
 		q->server_name = value;
 	else if (strcmp(name, "--method") == 0)
 		q->method = value;
-	else if (strcmp(name, "--host-header") == 0)
-		q->host_header = value;
 	else if (strcmp(name, "--header") == 0 && f->n_headers < OPTIONS_MAX - 1)
 		f->headers[f->n_headers++] = value;
 	else if (strcmp(name, "--headers-max") == 0)

@@ -187,6 +187,58 @@ static void test_order_and_changes(void **state)
 	events_free(e);
 }
 
+static void put_said(struct events *e, const char *uid, const char *pod, const char *reason,
+                     const char *message)
+{
+	FREE_AUTO char *text = xasprintf(
+	    "{\"metadata\":{\"uid\":\"%s\"},\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"%s\","
+	    "\"uid\":\"p1\"},\"type\":\"Warning\",\"reason\":\"%s\",\"message\":\"%s\"}",
+	    uid, pod, reason, message);
+	events_put(e, span_of(text));
+}
+
+static void assert_refusals(struct events *e, size_t wanted)
+{
+	ARENA_AUTO a = { 0 };
+	struct span *v;
+	assert_int_equal(events_refusals(e, &a, &v), wanted);
+	for (size_t i = 0; i < wanted; i++)
+		assert_true(v[i].n == 1 && strchr("fg", v[i].p[0]));
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	static const char GONE[] = "Failed to pull image 'x': reg.io/x: not found";
+	static const char *const OTHERS[][2] = {
+		{ "Failed", "Failed to pull image 'x': i/o timeout" },
+		{ "Failed", "Error: ErrImagePull" },
+		{ "Failed", "Error: exec: 'x': not found" }, /* of the command */
+		{ "BackOff", "Back-off pulling image 'x': ErrImagePull: reg.io/x: not found" },
+		{ "FailedMount", "MountVolume.SetUp failed: secret 'x' not found" },
+		{ "InspectFailed", "Failed to inspect image 'x': i/o timeout" },
+	};
+	struct events *e = events_new(1 << 20);
+	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
+		put_said(e, "o", i % 2 ? "f-w-0" : "g-w-0", OTHERS[i][0], OTHERS[i][1]);
+	assert_refusals(e, 0);
+	put_said(e, "a", "f-w-0", "Failed", GONE);
+	put_said(e, "b", "f-w-1", "Failed", GONE);
+	put_said(e, "a", "f-w-0", "Failed", GONE); /* again */
+	assert_refusals(e, 1);
+	put_said(e, "c", "g-w-0", "InspectFailed",
+	         "Failed to apply default image tag 'x': invalid reference format");
+	assert_refusals(e, 2);
+	events_begin(e);
+	put_said(e, "c", "g-w-0", "InspectFailed", "x");
+	events_end(e); /* f has none any more */
+	assert_refusals(e, 1);
+	events_begin(e);
+	events_end(e);
+	assert_refusals(e, 0);
+	events_free(e);
+}
+
 /* What is not in a list is gone by its end. */
 static void test_lists(void **state)
 {
@@ -269,6 +321,7 @@ int main(void)
 		cmocka_unit_test(test_not_of_pods),
 		cmocka_unit_test(test_long_texts_are_cut),
 		cmocka_unit_test(test_order_and_changes),
+		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_trouble),

@@ -106,18 +106,6 @@ static void test_build_command_doubles_dollars(void **state)
 	json_decref(f);
 }
 
-static void test_build_image_check_knows_logins_of_the_job(void **state)
-{
-	(void)state;
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	b.role[0].image_auth = true;
-	built(&b);
-	json_t *f = object(&b, 0);
-	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "fail");
-	json_decref(f);
-}
-
 /* ---- first generation ------------------------------------------------------------------------ */
 
 static const struct env_var OWN[] = { { { "MY", 2 }, { "$(X)", 4 } } };
@@ -336,7 +324,6 @@ int main(void)
 		cmocka_unit_test(test_build_openpai_has_a_priority_class_if_asked),
 		cmocka_unit_test(test_build_ports_are_json_in_a_text),
 		cmocka_unit_test(test_build_command_doubles_dollars),
-		cmocka_unit_test(test_build_image_check_knows_logins_of_the_job),
 		cmocka_unit_test(test_build_v1_has_both_spellings),
 		cmocka_unit_test(test_build_v1_directories_double_dollars),
 		cmocka_unit_test(test_build_v1_own_variables_come_first_and_not_to_init),

@@ -146,19 +146,6 @@ static void test_build_by_configmap_takes_the_image_of_each_role(void **state)
 	assert_text(f, INIT "image", "img");
 	assert_text(f, INIT "imagePullPolicy", "Always");
 	assert_text(f, "spec/taskRoles/1/task/pod/spec/initContainers/0/image", "other:2");
-	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "off");
-	json_decref(f);
-}
-
-static void test_build_on_this_machine_asks_no_registry(void **state)
-{
-	(void)state;
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	b.set.no_image_check = true;
-	built(&b);
-	json_t *f = object(&b, 0);
-	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "off");
 	json_decref(f);
 }
 
@@ -172,7 +159,6 @@ static void test_build_by_configmap_takes_a_configured_image(void **state)
 	json_t *f = object(&b, 0);
 	assert_text(f, INIT "image", "busybox:1.36");
 	assert_text(f, INIT "imagePullPolicy", "IfNotPresent");
-	assert_string_equal(env(f, INIT, "IMAGE_CHECK"), "fail");
 	json_decref(f);
 }
 
@@ -187,7 +173,6 @@ static void test_build_by_configmap_leaves_no_setting_to_the_image(void **state)
 		"GANG_ALLOCATION",
 		"BARRIER_CHECK_INTERVAL_SEC",
 		"BARRIER_CHECK_TIMEOUT_SEC",
-		"IMAGE_CHECK",
 		"INIT_CONFIG",
 		"RUNTIME_CONFIG",
 		"PAI_CURRENT_TASK_ROLE_NAME",
@@ -358,7 +343,6 @@ int main(void)
 		cmocka_unit_test(test_build_by_configmap_selects_nodes_of_its_architecture),
 		cmocka_unit_test(test_build_for_two_architectures_lets_the_shell_choose),
 		cmocka_unit_test(test_build_by_configmap_takes_the_image_of_each_role),
-		cmocka_unit_test(test_build_on_this_machine_asks_no_registry),
 		cmocka_unit_test(test_build_by_configmap_takes_a_configured_image),
 		cmocka_unit_test(test_build_by_configmap_leaves_no_setting_to_the_image),
 		cmocka_unit_test(test_build_by_configmap_is_root_only_in_openpai),

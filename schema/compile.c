@@ -48,17 +48,14 @@ static struct test *compile_test(struct compiler *c, struct rule *r, const struc
 	return t;
 }
 
-/* NULL and the compiler's error if the pattern is invalid; the schema frees it. */
+/* NULL and the compiler's error if the pattern is invalid. */
 static struct pattern *compile_pattern(struct compiler *c, struct span source,
                                        const struct path *at)
 {
 	ERR_AUTO why = { 0 };
-	struct pattern *p = pattern_new(&c->s->arena, source, c->s->patterns, &why);
-	if (p == NULL) {
+	struct pattern *p = pattern_new(&c->s->arena, source, &why);
+	if (p == NULL)
 		(void)compile_fail(c, at, c->schema, err_msg(&why));
-		return NULL;
-	}
-	c->s->patterns = p;
 	return p;
 }
 
@@ -307,8 +304,6 @@ void schema_free(struct schema *s)
 {
 	if (s == NULL)
 		return;
-	for (struct pattern *p = s->patterns; p; p = pattern_next(p))
-		pattern_done(p);
 	arena_done(&s->arena);
 	free(s);
 }

@@ -1,11 +1,10 @@
 /* Regular expressions of schemas; see schema_internal.h. */
 #include "schema/schema_internal.h"
 
-#include <regex.h>
-
+#include "base/regex/regex.h"
 #include "base/str.h"
 
-enum { WORDS_MAX = 500, SOURCE_MAX = 1000 };
+enum { WORDS_MAX = 500 };
 
 struct class
 {
@@ -13,12 +12,10 @@ struct class
 };
 
 struct pattern {
-	struct pattern *next;
 	const char *words;
-	bool simple; /* first, then any number of rest */
-	bool one;    /* simple: first alone */
+	const struct regex *regex; /* NULL: simple, that is first, then any number of rest */
+	bool one;                  /* simple: first alone */
 	struct class first, rest;
-	regex_t regex;
 };
 
 static bool class_has(const struct class *c, unsigned char b)
@@ -92,9 +89,12 @@ static bool matches_simple(const struct pattern *p, struct span t)
 
 bool pattern_matches(const struct pattern *p, struct span text)
 {
-	if (p->simple)
+	if (!p->regex)
 		return matches_simple(p, text);
-	return regexec(&p->regex, text.p, 0, NULL, 0) == 0;
+	struct text_span t;
+	struct match m;
+	text_of(&t, text);
+	return regex_search(p->regex, &t.text, INT64_MAX, &m) == REGEX_FOUND;
 }
 
 /* A range of characters, and its name in messages. */
@@ -169,7 +169,7 @@ static bool class_eq(const struct class *a, const struct class *b)
 static char *pattern_describe(struct arena *a, const struct pattern *p, struct span source)
 {
 	STR_AUTO out = STR_INIT(WORDS_MAX);
-	if (!p->simple) {
+	if (p->regex) {
 		str_puts(&out, "must match the pattern ");
 		str_span(&out, source);
 	} else {
@@ -183,100 +183,18 @@ static char *pattern_describe(struct arena *a, const struct pattern *p, struct s
 	return arena_dup(a, str_view(&out));
 }
 
-/* Skips the start of a class: `[`, `[^`, and a `]` as the first item. */
-static const char *pattern_open_class(const char *s)
-{
-	s += s[1] == '^';
-	s += s[1] == ']';
-	return s;
-}
-
-/* `\d`, `\p{L}`, `[\w-]`, `[é]` and `é+` have another meaning in POSIX, or for bytes. */
-static bool has_foreign_part(const char *s)
-{
-	bool in_class = false;
-	for (; *s != '\0'; s++) {
-		bool wide = (unsigned char)*s >= 128;
-		if (wide && (in_class || (s[1] && strchr("*+?{", s[1]))))
-			return true;
-		if (*s == '\\') {
-			s++;
-			if (in_class || *s == '\0' || is_alnum(*s))
-				return true;
-		} else if (in_class) {
-			in_class = *s != ']';
-		} else if (*s == '[') {
-			in_class = true;
-			s = pattern_open_class(s);
-		}
-	}
-	return false;
-}
-
-/* regcomp works on bytes: rewrites `.` and `[^a]` to match whole characters of UTF-8. */
-static void put_bytes_pattern(struct str *out, const char *s)
-{
-	static const char WIDE[] = "\x80-\xff";
-	static const char OR_WIDE[] = "]|[\xc2-\xf4][\x80-\xbf]+)";
-	bool negated = false;
-	for (bool in_class = false; *s != '\0'; s++) {
-		if (!in_class && *s == '\\') {
-			str_char(out, *s++);
-			str_char(out, *s);
-		} else if (!in_class && *s == '.') {
-			str_printf(out, "([^%s%s", WIDE, OR_WIDE);
-		} else if (!in_class && *s == '[') {
-			const char *end = pattern_open_class(s);
-			in_class = true;
-			negated = s[1] == '^';
-			str_puts(out, negated ? "(" : "");
-			str_put(out, s, (size_t)(end + 1 - s));
-			str_puts(out, negated ? WIDE : "");
-			s = end;
-		} else if (in_class && negated && *s == ']') {
-			in_class = negated = false;
-			str_puts(out, OR_WIDE);
-		} else {
-			in_class = in_class && *s != ']';
-			str_char(out, *s);
-		}
-	}
-}
-
-static int compile_regex(struct pattern *p, const char *text, size_t n)
-{
-	STR_AUTO bytes = STR_INIT((size_t)SOURCE_MAX * 40);
-	if (n > SOURCE_MAX || has_foreign_part(text) || strstr(text, "[^-"))
-		return -1; /* `[^-a]`: no range can precede the `-` */
-	put_bytes_pattern(&bytes, text);
-	return regcomp(&p->regex, str_c(&bytes), REG_EXTENDED | REG_NOSUB) ? -1 : 0;
-}
-
-struct pattern *pattern_new(struct arena *a, struct span source, struct pattern *next,
-                            struct err *e)
+struct pattern *pattern_new(struct arena *a, struct span source, struct err *e)
 {
 	struct pattern *p = ARENA_NEW(a, struct pattern, 1);
-	const char *text = arena_dup(a, source);
-	p->simple = read_simple(p, text);
-	if (!p->simple && compile_regex(p, text, source.n) < 0) {
+	ERR_AUTO why = { 0 };
+	if (!read_simple(p, arena_dup(a, source)) && !(p->regex = regex_compile(source, a, &why))) {
 		char buf[4 * QUOTE_MAX];
-		err_set(e, UNKNOWN_ERROR, "no regular expression: %s", quote(buf, source));
+		err_set(e, UNKNOWN_ERROR, "no regular expression: %s: %s", quote(buf, source),
+		        err_msg(&why));
 		return NULL;
 	}
 	p->words = pattern_describe(a, p, source);
-	p->next = next;
 	return p;
-}
-
-struct pattern *pattern_next(const struct pattern *p)
-{
-	return p->next;
-}
-
-void pattern_done(struct pattern *p)
-{
-	if (!p->simple)
-		regfree(&p->regex);
 }
 
 const char *pattern_words(const struct pattern *p)

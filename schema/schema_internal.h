@@ -120,7 +120,6 @@ struct schema {
 	struct arena arena; /* of all its parts */
 	struct doc doc;
 	const struct rule *root;
-	struct pattern *patterns; /* linked, for schema_free */
 };
 
 /* NULL if the member is not described. */
@@ -174,22 +173,15 @@ void value_text(struct str *out, const struct walk *w, const struct node *n, con
 /* ---- regular expressions of schemas (pattern.c) ---- */
 
 /*
- * `^[class]+$` and `^[class][class]*$` become two bitmaps; all others become a POSIX extended
- * regular expression over the bytes of UTF-8.  `$` matches at the very end of the text only; the
- * locale has no effect.  A backslash escapes punctuation, outside of brackets: other escapes of
- * ECMAScript (`\d`, `[\]]`) are refused.  `.` and `[^a]` match characters; `[é]` and `é+`, which
- * would match single bytes, are refused.
+ * `^[class]+$` and `^[class][class]*$` become two bitmaps; all others are expressions of
+ * base/regex/regex.h, which has what ECMAScript and RE2 share.
  */
 struct pattern;
 
-/* Compile a pattern in the arena; the caller frees it with pattern_done.  `next` becomes
- * pattern_next().  NULL and *e (500) if it is invalid. */
-struct pattern *pattern_new(struct arena *a, struct span source, struct pattern *next,
-                            struct err *e);
-struct pattern *pattern_next(const struct pattern *p);
-void pattern_done(struct pattern *p);
+/* Compiles a pattern in the arena.  NULL and *e (500) if it is invalid. */
+struct pattern *pattern_new(struct arena *a, struct span source, struct err *e);
 
-/* The text is NUL-terminated and has no other NUL. */
+/* Any thread. */
 bool pattern_matches(const struct pattern *p, struct span text);
 
 /* The message for text that does not match, "may only have letters, digits, _ and -"; borrowed. */

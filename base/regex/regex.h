@@ -1,7 +1,7 @@
 #pragma once
 /*
- * regex/ is the engine for the patterns of the exit specification.  regex_parse.c builds a tree,
- * regex_program.c compiles it, regex.c runs the program.
+ * regex/ searches for the patterns of the exit specification, of failures of pods, and of schemas.
+ * regex_parse.c compiles a pattern, regex.c runs its program, regex_set.c filters many patterns.
  *
  * Regular expressions with the syntax of Go's regexp and RE2: leftmost-first match, time linear in
  * the text for every pattern, no back-references, no look-around.  Text is bytes read as UTF-8; an
@@ -14,9 +14,10 @@
  * above 1000 (also of nested counts multiplied), programs above REGEX_PROGRAM_MAX instructions,
  * groups nested deeper than REGEX_DEPTH_MAX.
  *
- * A pattern is compiled to a nondeterministic program; deterministic states are made on demand, in
- * a cache of bounded size.  A forward pass finds the end of the match, a backward pass its start.
- * Pure, except for the clock.
+ * A program runs as a nondeterministic automaton (Pike's): at each character each of its
+ * instructions is followed at most once, so a search takes size of the text times size of the
+ * program, and memory of 60 bytes for each instruction.  A compiled pattern does not change:
+ * threads can share it.  Pure, except for the clock.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,7 +35,8 @@ enum {
 /* Text that is not necessarily in memory as a whole. */
 struct text {
 	size_t size;   /* bytes in all */
-	size_t window; /* bytes of one read, except at the end of the text; at least 8 */
+	size_t window; /* bytes of one read, except at the end of the text; at least 8, for
+	                * regex_set_scan() at least 64 */
 	/* min(window, size - from) bytes from `from` < size; borrowed until the next read. */
 	struct span (*read)(struct text *t, size_t from);
 };
@@ -48,8 +50,9 @@ void text_of(struct text_span *t, struct span span);
 
 struct regex;
 
-/* Parses a pattern; the result lives in the arena, and the first search compiles its program there.
- * NULL and *e, with the byte of the pattern, from 1 ("missing closing ) at byte 3"). */
+/* Compiles a pattern; the result lives in the arena.  NULL and *e, with the byte of the pattern,
+ * from 1
+ * ("missing closing ) at byte 3"). */
 struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e);
 
 enum regex_found { REGEX_NONE, REGEX_FOUND, REGEX_LATE /* the deadline has passed */ };
@@ -60,13 +63,14 @@ struct match {
 };
 
 /* Finds the first match.  deadline_ms: of clock_ms(); *m is set if it returns REGEX_FOUND. */
-enum regex_found regex_search(struct regex *re, struct text *t, int64_t deadline_ms,
+enum regex_found regex_search(const struct regex *re, struct text *t, int64_t deadline_ms,
                               struct match *m);
 
 /*
  * Filters many patterns in one pass: a pattern can match only if its longest required literal text
- * occurs (one of each alternative).  possible[i] is set if it does, or if the pattern requires
- * none; other elements are unchanged.  re[i] can be NULL.
+ * occurs (one of each alternative), in any case of its letters.  possible[i] is set if it does, or
+ * if the pattern requires none of at least four bytes; other elements are unchanged.  re[i] can be
+ * NULL. The set borrows re, and lives in the arena.
  */
 struct regex_set;
 struct regex_set *regex_set_new(struct regex *const *re, size_t n, struct arena *a);

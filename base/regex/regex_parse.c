@@ -1,12 +1,17 @@
-/* Parses patterns by the rules of Go (regexp/syntax with the Perl flags); sets of characters. */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+/*
+ * Compiles patterns by the rules of Go (regexp/syntax with the Perl flags).  Instructions are
+ * emitted in the order of the pattern.  Each part of a pattern is a piece of the program: it is
+ * entered at its first instruction and left to the instruction behind it, so pieces in sequence
+ * need no jumps, a repetition copies its piece, and alternatives are patched to leave to their
+ * common end.
+ */
 #include <stdlib.h>
 
 #include "base/enc.h"
 #include "base/regex/regex_internal.h"
-#include "base/str.h"
+
+/* Status and code of all errors about patterns. */
+#define REGEX_ERROR 500, "RuntimeError"
 
 enum flag { FOLD = 1, MANY_LINES = 2, DOT_ALL = 4, SWAP_LAZY = 8 };
 
@@ -15,10 +20,25 @@ enum { COUNT_MAX = 1000 };
 struct parser {
 	struct span text;
 	size_t at;
-	unsigned flags;
-	unsigned depth;
+	unsigned flags, depth;
+	bool quoted; /* after \Q */
 	struct arena *a;
 	struct err *e;
+	struct inst *inst;
+	size_t n, cap;
+	bool full; /* nothing more is emitted */
+};
+
+/* What is known about the piece of the program from `from` to its end. */
+struct piece {
+	size_t from;
+	int copies;     /* product of the counts of nested repetitions */
+	bool nullable;  /* can match the empty text */
+	bool flags;     /* only sets flags: it cannot be repeated */
+	uint8_t text_n; /* of a single character: its text as in a literal; 0: none */
+	char text[4];
+	struct literal *literals; /* one of them is in each match; NULL: not known */
+	size_t shortest;          /* bytes of the shortest; 0: none */
 };
 
 static inline bool parse_more(const struct parser *p)
@@ -26,131 +46,187 @@ static inline bool parse_more(const struct parser *p)
 	return p->at < p->text.n;
 }
 
-/* NUL after the end; the pattern can also contain NULs. */
-static inline char parse_byte_at(const struct parser *p, size_t at)
-{
-	if (at < p->text.n)
-		return p->text.p[at];
-	return '\0';
-}
-
-/* The next byte; NUL at the end. */
+/* The next byte; NUL at the end, but the pattern can also contain NULs. */
 static inline char parse_peek(const struct parser *p)
 {
-	return parse_byte_at(p, p->at);
+	return parse_more(p) ? p->text.p[p->at] : '\0';
 }
 
 /* Consumes this text if it comes next. */
 static inline bool parse_take(struct parser *p, const char *what)
 {
-	struct span rest = span_from(p->text, p->at);
-	if (!span_starts(rest, what))
+	if (!span_starts(span_from(p->text, p->at), what))
 		return false;
 	p->at += strlen(what);
 	return true;
 }
 
-/* Sets the error with its position.  Returns NULL. */
-static void *parser_fail(struct parser *p, size_t at, const char *what);
+/* Sets the error with its position.  Returns false. */
+static bool parse_fail(struct parser *p, size_t at, const char *what)
+{
+	err_set(p->e, REGEX_ERROR, "%s at byte %zu", what, at + 1);
+	return false;
+}
+
 /* Consumes the next character; there must be one. */
-static uint32_t parser_rune(struct parser *p);
-
-/* An escape of one character; the backslash is consumed. */
-static bool escape_rune(struct parser *p, uint32_t *out);
-/* Adds \d, \D, \s, \S, \w or \W to the set; false if none comes next. */
-static bool escape_class(struct parser *p, struct runes *set);
-/* Sets the error of an invalid escape.  Returns NULL. */
-static void *escape_fail(struct parser *p, size_t at);
-/* Parses [...] into a clean set. */
-static bool class_parse(struct parser *p, struct runes *set);
-
-static struct re *parse_alternate(struct parser *p);
-
-static struct re *tree(struct parser *p, enum re_kind kind)
+static uint32_t parse_rune(struct parser *p)
 {
-	struct re *re = ARENA_NEW(p->a, struct re, 1);
-	re->kind = kind;
-	re->copies = 1;
-	return re;
+	unsigned width;
+	const unsigned char *next = (const unsigned char *)p->text.p + p->at;
+	uint32_t r = utf8_decode(next, p->text.n - p->at, &width);
+	p->at += width;
+	return r;
 }
 
-static void parse_append(struct re *list, struct re *item)
-{
-	item->prev = list->last;
-	if (list->last)
-		list->last->next = item;
-	else
-		list->first = item;
-	list->last = item;
-	if (item->copies > list->copies)
-		list->copies = item->copies;
-}
+/* ---- instructions ---- */
 
-/* Add lo..hi, which is written at byte `at` of the pattern, in both cases under the flag i. */
-static bool parser_add(struct parser *p, struct runes *set, size_t at, struct range r)
+static void program_append(struct parser *p, const struct inst *v, size_t n)
 {
-	/* Case folding of other letters needs tables of Unicode; a set of all of them needs none.
-	 */
-	bool plain = r.hi < 0x80 || (r.lo <= 0x80 && r.hi == RUNE_MAX);
-	if (!(p->flags & FOLD)) {
-		runes_add(set, p->a, r.lo, r.hi);
-		return true;
+	if (p->full || p->n + n > REGEX_PROGRAM_MAX) {
+		p->full = true;
+		return;
 	}
-	if (!plain) {
+	while (p->n + n > p->cap) {
+		p->cap = p->cap ? 2 * p->cap : 64;
+		p->inst = xrealloc(p->inst, p->cap * sizeof(*p->inst));
+	}
+	if (n)
+		memcpy(p->inst + p->n, v, n * sizeof(*v));
+	p->n += n;
+}
+
+static struct inst program_split(bool lazy, size_t more, size_t enough)
+{
+	return (struct inst){ .op = OP_SPLIT,
+		              .x = (int16_t)(lazy ? enough : more),
+		              .y = (int16_t)(lazy ? more : enough) };
+}
+
+/* Instructions from..to that leave to `to` go to `target` instead. */
+static void program_leave_to(struct parser *p, size_t from, size_t to, size_t target)
+{
+	for (size_t i = from; i < to; i++) {
+		struct inst *in = &p->inst[i];
+		if (i + in->x == to)
+			in->x = (int16_t)(target - i);
+		if (i + in->y == to)
+			in->y = (int16_t)(target - i);
+	}
+}
+
+/* Appends a clean set.  The text is known of one character, and of a letter in both cases. */
+static bool emit_set(struct parser *p, struct piece *out, const struct runes *set)
+{
+	struct runes *kept = ARENA_NEW(p->a, struct runes, 1);
+	*kept = *set;
+	program_append(p, &(struct inst){ .op = OP_SET, .set = kept, .x = 1 }, 1);
+	out->nullable = false;
+	uint32_t first = set->n ? set->v[0].lo : 0;
+	bool one = set->n > 0 && set->v[0].hi == first && first != UTF8_INVALID;
+	bool pair = one && set->n == 2 && first < 128 && set->v[1].lo == (first ^ 0x20) &&
+	            set->v[1].hi == set->v[1].lo;
+	if (pair || (one && set->n == 1)) {
+		out->text_n = (uint8_t)utf8_put(out->text, first);
+		for (size_t i = 0; i < out->text_n; i++)
+			out->text[i] |= 0x20;
+	}
+	return true;
+}
+
+static bool emit_assertion(struct parser *p, enum assertion what)
+{
+	program_append(p, &(struct inst){ .op = OP_ASSERT, .assertion = what, .x = 1 }, 1);
+	return true;
+}
+
+/* Adds r, which is written at byte `at` of the pattern, in both cases under the flag i. */
+static bool parse_add(struct parser *p, struct runes *set, size_t at, struct range r)
+{
+	/* Case folding of other letters needs tables of Unicode; a set of all of them does not. */
+	bool plain = r.hi < 0x80 || (r.lo <= 0x80 && r.hi == RUNE_MAX);
+	if ((p->flags & FOLD) && !plain) {
 		err_set(p->e, REGEX_ERROR,
 		        "found the character U+%04X under (?i), which allows ASCII only "
 		        "(write (?-i:...) around others), at byte %zu",
 		        r.lo < 0x80 ? r.hi : r.lo, at + 1);
 		return false;
 	}
-	runes_add_folded(set, p->a, r.lo, r.hi);
+	runes_add(set, p->a, r, p->flags & FOLD);
 	return true;
 }
 
 /* The character that the pattern has at byte `at`. */
-static struct re *one_rune(struct parser *p, size_t at, uint32_t rune)
+static bool emit_rune(struct parser *p, struct piece *out, size_t at, uint32_t rune)
 {
-	struct re *re = tree(p, RE_SET);
-	if (!parser_add(p, &re->set, at, (struct range){ rune, rune }))
-		return NULL;
-	runes_clean(&re->set);
-	return re;
+	struct runes set = { 0 };
+	if (!parse_add(p, &set, at, (struct range){ rune, rune }))
+		return false;
+	runes_clean(&set);
+	return emit_set(p, out, &set);
 }
 
-static struct re *assertion(struct parser *p, enum assertion what)
+/* ---- escapes ---- */
+
+static bool octal(char c)
 {
-	struct re *re = tree(p, RE_ASSERT);
-	re->assertion = what;
-	return re;
+	return c >= '0' && c <= '7';
 }
 
-static struct re *dot(struct parser *p)
+/* An escape of one character at byte `at`; the backslash is consumed. */
+static bool escape_rune(struct parser *p, size_t at, uint32_t *out)
 {
-	struct re *re = tree(p, RE_SET);
-	if (p->flags & DOT_ALL) {
-		runes_add(&re->set, p->a, 0, RUNE_MAX);
-		return re;
+	static const char LETTERS[] = "afnrtv";
+	static const char CODES[] = "\a\f\n\r\t\v";
+	if (!parse_more(p))
+		return parse_fail(p, at, "trailing backslash");
+	char c = p->text.p[p->at++];
+	const char *letter = c ? strchr(LETTERS, c) : NULL;
+	*out = (unsigned char)c;
+	if (letter) {
+		*out = (unsigned char)CODES[letter - LETTERS];
+		return true;
 	}
-	runes_add(&re->set, p->a, 0, '\n' - 1);
-	runes_add(&re->set, p->a, '\n' + 1, RUNE_MAX);
-	return re;
-}
-
-/* \Q...\E: every character as it stands. */
-static struct re *parse_quoted(struct parser *p)
-{
-	struct re *list = tree(p, RE_CONCAT);
-	while (parse_more(p) && !parse_take(p, "\\E")) {
-		size_t at = p->at;
-		struct re *re = one_rune(p, at, parser_rune(p));
-		if (!re)
-			return NULL;
-		parse_append(list, re);
+	if (c == 'x') { /* two digits, or any number of digits in braces */
+		bool braces = parse_take(p, "{");
+		size_t digits = 0;
+		*out = 0;
+		for (int digit; parse_more(p) && (braces || digits < 2); digits++, p->at++) {
+			if ((digit = hex_value(parse_peek(p))) < 0)
+				break;
+			*out = *out * 16 + (uint32_t)digit;
+			if (*out > RUNE_MAX)
+				return parse_fail(p, at, "invalid escape");
+		}
+		return (braces ? digits > 0 && parse_take(p, "}") : digits == 2) ||
+		       parse_fail(p, at, "invalid escape");
 	}
-	return list;
+	/* \1 to \7 alone are back-references. */
+	if (octal(c) && (c == '0' || octal(parse_peek(p)))) {
+		*out = (uint32_t)(c - '0');
+		for (int i = 0; i < 2 && octal(parse_peek(p)); i++)
+			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
+		return true;
+	}
+	if (c == 'p' || c == 'P')
+		return parse_fail(p, at, "classes of Unicode (\\p) are not supported,");
+	if (c >= '1' && c <= '9')
+		return parse_fail(p, at, "back-references are not supported,");
+	return (!is_alnum(c) && (unsigned char)c < 0x80) || parse_fail(p, at, "invalid escape");
 }
 
-static struct re *parse_escape(struct parser *p)
+/* Adds \d, \D, \s, \S, \w or \W to the set; false if none comes next. */
+static bool escape_class(struct parser *p, struct runes *set)
+{
+	struct span rest = span_from(p->text, p->at);
+	char lower = rest.n > 1 ? (char)(rest.p[1] | 0x20) : '\0';
+	if (!lower || rest.p[0] != '\\' || !strchr("dsw", lower))
+		return false;
+	runes_add_class(set, p->a, (struct span){ &lower, 1 }, rest.p[1] != lower, p->flags & FOLD);
+	p->at += 2;
+	return true;
+}
+
+static bool parse_escape(struct parser *p, struct piece *out)
 {
 	static const struct {
 		const char *text;
@@ -163,112 +239,156 @@ static struct re *parse_escape(struct parser *p)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(ASSERTIONS); i++) {
 		if (parse_take(p, ASSERTIONS[i].text))
-			return assertion(p, ASSERTIONS[i].what);
+			return emit_assertion(p, ASSERTIONS[i].what);
 	}
 	struct runes set = { 0 };
 	if (escape_class(p, &set)) {
-		struct re *re = tree(p, RE_SET);
 		runes_clean(&set);
-		re->set = set;
-		return re;
+		return emit_set(p, out, &set);
 	}
 	size_t at = p->at++;
 	uint32_t r;
-	if (!parse_more(p) || !escape_rune(p, &r))
-		return escape_fail(p, at);
-	return one_rune(p, at, r);
+	return escape_rune(p, at, &r) && emit_rune(p, out, at, r);
 }
 
-static struct re *parse_class(struct parser *p)
+/* ---- classes ---- */
+
+/* One end of a range. */
+static bool class_rune(struct parser *p, size_t open, uint32_t *out)
 {
-	struct re *re = tree(p, RE_SET);
-	return class_parse(p, &re->set) ? re : NULL;
+	size_t at = p->at;
+	if (!parse_more(p))
+		return parse_fail(p, open, "missing closing ] of the class");
+	if (parse_take(p, "\\"))
+		return escape_rune(p, at, out);
+	*out = parse_rune(p);
+	return true;
+}
+
+/* Adds a class, a character or a range, of the class that begins at byte `open`. */
+static bool class_item(struct parser *p, size_t open, struct runes *set)
+{
+	size_t at = p->at;
+	bool fold = p->flags & FOLD;
+	size_t end =
+	    span_starts(span_from(p->text, at), "[:") ? span_find(p->text, at + 2, ":]") : SIZE_MAX;
+	if (end != SIZE_MAX) {
+		struct span name = { p->text.p + at + 2, end - at - 2 };
+		bool negated = name.n && name.p[0] == '^';
+		name = span_from(name, negated);
+		p->at = end + 2;
+		/* d, s, w are not POSIX names. */
+		return (name.n > 1 && runes_add_class(set, p->a, name, negated, fold)) ||
+		       parse_fail(p, at, "unknown class of characters");
+	}
+	if (escape_class(p, set))
+		return true;
+	struct range r;
+	if (!class_rune(p, open, &r.lo))
+		return false;
+	r.hi = r.lo;
+	/* A - before the ] is a character. */
+	bool last = p->at + 1 >= p->text.n || p->text.p[p->at + 1] == ']';
+	if (!last && parse_take(p, "-") && !class_rune(p, open, &r.hi))
+		return false;
+	if (r.hi < r.lo)
+		return parse_fail(p, at, "range of characters from high to low");
+	return parse_add(p, set, at, r);
+}
+
+static bool parse_class(struct parser *p, struct piece *out)
+{
+	size_t open = p->at++;
+	struct runes set = { 0 };
+	bool negated = parse_take(p, "^");
+	for (bool first = true; first || parse_peek(p) != ']'; first = false) {
+		if (!class_item(p, open, &set))
+			return false;
+	}
+	p->at++;
+	runes_clean(&set);
+	if (negated)
+		runes_negate(&set, p->a);
+	return emit_set(p, out, &set);
 }
 
 /* ---- groups ---- */
 
-static bool add_flag(unsigned *flags, char c, bool off)
-{
-	static const struct {
-		char letter;
-		enum flag flag;
-	} FLAGS[] = { { 'i', FOLD }, { 'm', MANY_LINES }, { 's', DOT_ALL }, { 'U', SWAP_LAZY } };
-	for (size_t i = 0; i < ARRAY_SIZE(FLAGS); i++) {
-		if (FLAGS[i].letter == c) {
-			*flags = off ? *flags & ~(unsigned)FLAGS[i].flag : *flags | FLAGS[i].flag;
-			return true;
-		}
-	}
-	return false;
-}
+static bool parse_alternate(struct parser *p, struct piece *out);
 
 /* `i-s:` or `i-s)` after `(?`: the last byte, or NUL if it is malformed. */
 static char take_flags(struct parser *p)
 {
+	static const struct {
+		char letter;
+		unsigned flag;
+	} FLAGS[] = { { 'i', FOLD }, { 'm', MANY_LINES }, { 's', DOT_ALL }, { 'U', SWAP_LAZY } };
 	unsigned flags = p->flags;
 	bool off = false, any = true; /* a minus needs a flag after it */
 	while (parse_more(p)) {
 		char c = p->text.p[p->at++];
+		if (any && (c == ':' || c == ')')) {
+			p->flags = flags;
+			return c;
+		}
 		if (c == '-' && !off) {
 			off = true;
 			any = false;
-		} else if (c == ':' || c == ')') {
-			p->flags = any ? flags : p->flags;
-			if (any)
-				return c;
-			break;
-		} else if (add_flag(&flags, c, off)) {
-			any = true;
-		} else {
-			return '\0';
+			continue;
 		}
+		size_t i = 0;
+		while (i < ARRAY_SIZE(FLAGS) && FLAGS[i].letter != c)
+			i++;
+		if (i == ARRAY_SIZE(FLAGS))
+			break;
+		flags = off ? flags & ~FLAGS[i].flag : flags | FLAGS[i].flag;
+		any = true;
 	}
 	return '\0';
 }
 
-/* After (?P< or (?<: the name and its >.  Groups are not captured, so names can repeat. */
-static bool take_name(struct parser *p)
-{
-	size_t from = p->at;
-	while (parse_more(p) && rune_is_word((unsigned char)parse_peek(p)))
-		p->at++;
-	return p->at > from && parse_take(p, ">");
-}
-
-static struct re *parse_group(struct parser *p)
+static bool parse_group(struct parser *p, struct piece *out)
 {
 	size_t open = p->at++;
 	unsigned outer = p->flags;
 	if (parse_take(p, "?P<") || parse_take(p, "?<")) {
 		if (parse_peek(p) == '=' || parse_peek(p) == '!')
-			return parser_fail(p, open, "look-behind is not supported,");
-		if (!take_name(p))
-			return parser_fail(p, open, "invalid name of a group");
+			return parse_fail(p, open, "look-behind is not supported,");
+		/* Groups are not captured, so names can repeat. */
+		size_t name = p->at;
+		while (rune_is_word((unsigned char)parse_peek(p)))
+			p->at++;
+		if (p->at == name || !parse_take(p, ">"))
+			return parse_fail(p, open, "invalid name of a group");
 	} else if (parse_take(p, "?")) {
 		if (parse_peek(p) == '=' || parse_peek(p) == '!')
-			return parser_fail(p, open, "look-ahead is not supported,");
+			return parse_fail(p, open, "look-ahead is not supported,");
 		char end = take_flags(p);
 		if (!end)
-			return parser_fail(p, open, "invalid or unsupported group");
-		if (end == ')')
-			return tree(p, RE_EMPTY); /* the flags stay set */
+			return parse_fail(p, open, "invalid or unsupported group");
+		out->flags = end == ')'; /* the flags stay set */
+		if (out->flags)
+			return true;
 	}
 	if (++p->depth > REGEX_DEPTH_MAX)
-		return parser_fail(p, open, "groups are nested too deeply");
-	struct re *re = parse_alternate(p);
+		return parse_fail(p, open, "groups are nested too deeply");
+	if (!parse_alternate(p, out))
+		return false;
 	p->depth--;
-	if (!re)
-		return NULL;
 	if (!parse_take(p, ")"))
-		return parser_fail(p, open, "missing closing ) of the group");
+		return parse_fail(p, open, "missing closing ) of the group");
 	p->flags = outer;
-	return re;
+	return true;
 }
 
 /* ---- repetition ---- */
 
+struct count {
+	int min, max; /* max -1: no end */
+};
+
 /* A count without leading zeros; larger counts become COUNT_MAX + 1. */
-static bool take_count(struct parser *p, int *out)
+static bool take_number(struct parser *p, int *out)
 {
 	size_t from = p->at;
 	int value = 0;
@@ -281,488 +401,234 @@ static bool take_count(struct parser *p, int *out)
 	return p->at > from && !(p->at - from > 1 && p->text.p[from] == '0');
 }
 
-/* {n}, {n,} or {n,m}; otherwise nothing is consumed, and the brace is a character. */
-static bool take_braces(struct parser *p, int *min, int *max)
-{
-	size_t from = p->at;
-	bool ok = parse_take(p, "{") && take_count(p, min);
-	if (ok) {
-		*max = *min;
-		if (parse_take(p, ",")) {
-			*max = -1;
-			ok = parse_peek(p) == '}' || take_count(p, max);
-		}
-		ok = ok && parse_take(p, "}");
-	}
-	if (!ok)
-		p->at = from;
-	return ok;
-}
-
-struct count {
-	int min, max;
-};
-
+/* *, +, ?, {n}, {n,} or {n,m}; any other brace is a character. */
 static bool take_repeat(struct parser *p, struct count *c)
 {
-	c->min = 0;
-	c->max = -1;
-	switch (parse_peek(p)) {
-	case '{':
-		return take_braces(p, &c->min, &c->max);
-	case '?':
-		c->max = 1;
-		break;
-	case '+':
-		c->min = 1;
-		break;
-	case '*':
-		break;
-	default:
-		return false;
+	size_t from = p->at;
+	*c = (struct count){ 0, -1 };
+	if (parse_take(p, "*"))
+		return true;
+	c->min = 1;
+	if (parse_take(p, "+"))
+		return true;
+	*c = (struct count){ 0, 1 };
+	if (parse_take(p, "?"))
+		return true;
+	bool ok = parse_take(p, "{") && take_number(p, &c->min);
+	c->max = c->min;
+	if (ok && parse_take(p, ",")) {
+		c->max = -1;
+		ok = parse_peek(p) == '}' || take_number(p, &c->max);
 	}
-	p->at++;
-	return true;
+	if (ok && parse_take(p, "}"))
+		return true;
+	p->at = from;
+	return false;
 }
 
-static struct re *repeat(struct parser *p, const struct count *count, size_t at, struct re *item)
+/* The piece becomes its repetition: x{2,} is xx+, x{2,4} is xx(x(x)?)?, and x* of an x that can be
+ * empty is (x+)?, which keeps the order of preference. */
+static void emit_repeat(struct parser *p, const struct piece *item, struct count c, bool lazy)
 {
-	struct re *re = tree(p, RE_REPEAT);
-	int most = count->max < 0 ? count->min : count->max;
-	if (count->min > COUNT_MAX || count->max > COUNT_MAX ||
-	    (count->max >= 0 && count->min > count->max))
-		return parser_fail(p, at, "invalid count");
-	re->min = (int16_t)count->min;
-	re->max = (int16_t)count->max;
-	re->copies = most > 1 ? most * item->copies : item->copies;
-	if (re->copies > COUNT_MAX)
-		return parser_fail(p, at, "nested counts multiply to more than 1000");
-	re->first = re->last = item;
-	re->lazy = parse_take(p, "?") != ((p->flags & SWAP_LAZY) != 0);
-	return re;
+	size_t from = item->from;
+	size_t n = p->n - from;
+	FREE_AUTO struct inst *body = xmalloc(n * sizeof(*body) + 1);
+	if (n)
+		memcpy(body, p->inst + from, n * sizeof(*body));
+	p->n = from;
+	struct inst again = program_split(lazy, -n, 1);
+	for (int i = 0; i < c.min; i++)
+		program_append(p, body, n);
+	for (int i = c.min; i < c.max && !p->full; i++) {
+		struct inst more = program_split(lazy, 1, (size_t)(c.max - i) * (n + 1));
+		program_append(p, &more, 1);
+		program_append(p, body, n);
+	}
+	if (c.max >= 0)
+		return;
+	if (c.min == 0) {
+		struct inst some = program_split(lazy, 1, n + 1 + item->nullable);
+		program_append(p, &some, 1);
+		program_append(p, body, n);
+	}
+	if (c.min > 0 || item->nullable)
+		program_append(p, &again, 1);
+	else if (!p->full)
+		program_leave_to(p, from + 1, p->n, from);
 }
 
 /* ---- sequences ---- */
 
-static struct re *parse_atom(struct parser *p)
+static bool parse_atom(struct parser *p, struct piece *out)
 {
+	size_t at = p->at;
+	*out = (struct piece){ .from = p->n, .copies = 1, .nullable = true };
+	if (!p->quoted && parse_take(p, "\\Q"))
+		p->quoted = true;
+	if (p->quoted) {
+		at = p->at;
+		bool empty = !parse_more(p) || span_starts(span_from(p->text, at), "\\E");
+		return empty || emit_rune(p, out, at, parse_rune(p));
+	}
+	struct runes any = { 0 };
 	switch (parse_peek(p)) {
 	case '(':
-		return parse_group(p);
+		return parse_group(p, out);
 	case '[':
-		return parse_class(p);
+		return parse_class(p, out);
 	case '\\':
-		return parse_take(p, "\\Q") ? parse_quoted(p) : parse_escape(p);
+		return parse_escape(p, out);
 	case '.':
 		p->at++;
-		return dot(p);
+		if (!(p->flags & DOT_ALL))
+			runes_add(&any, p->a, (struct range){ '\n', '\n' }, false);
+		runes_negate(&any, p->a);
+		return emit_set(p, out, &any);
 	case '^':
 		p->at++;
-		return assertion(p, p->flags & MANY_LINES ? BEGIN_LINE : BEGIN_TEXT);
+		return emit_assertion(p, p->flags & MANY_LINES ? BEGIN_LINE : BEGIN_TEXT);
 	case '$':
 		p->at++;
-		return assertion(p, p->flags & MANY_LINES ? END_LINE : END_TEXT);
-	default: {
-		size_t at = p->at;
-		return one_rune(p, at, parser_rune(p));
+		return emit_assertion(p, p->flags & MANY_LINES ? END_LINE : END_TEXT);
+	default:
+		return emit_rune(p, out, at, parse_rune(p));
 	}
-	}
-}
-
-static bool may_repeat(const struct re *re)
-{
-	return re->kind != RE_EMPTY;
 }
 
 /* An atom with its repetition, which applies to the last character of \Q...\E. */
-static struct re *parse_item(struct parser *p, struct re *list)
+static bool parse_item(struct parser *p, struct piece *out)
 {
 	size_t from = p->at;
-	struct count count;
-	if (take_repeat(p, &count))
-		return parser_fail(p, from, "missing argument to repetition");
-	bool text = p->at + 1 < p->text.n && memcmp(p->text.p + p->at, "\\Q", 2) == 0;
-	bool flags = parse_peek(p) == '(';
-	struct re *item = parse_atom(p);
-	if (!item)
-		return NULL;
-	flags = flags && !may_repeat(item);
-	if (text && item->last) {
-		while (item->first != item->last) {
-			struct re *head = item->first;
-			item->first = head->next;
-			head->next = head->prev = NULL;
-			parse_append(list, head);
-		}
-		item = item->last;
-		item->next = item->prev = NULL;
+	struct count c;
+	if (!p->quoted && take_repeat(p, &c))
+		return parse_fail(p, from, "missing argument to repetition");
+	if (!parse_atom(p, out))
+		return false;
+	p->quoted = p->quoted && !parse_take(p, "\\E");
+	from = p->at;
+	if (p->quoted || out->flags || !take_repeat(p, &c))
+		return true;
+	int most = c.max < 0 ? c.min : c.max;
+	if (c.min > COUNT_MAX || c.max > COUNT_MAX || (c.max >= 0 && c.min > c.max))
+		return parse_fail(p, from, "invalid count");
+	if (most > 1)
+		out->copies *= most;
+	if (out->copies > COUNT_MAX)
+		return parse_fail(p, from, "nested counts multiply to more than 1000");
+	bool lazy = parse_take(p, "?") != ((p->flags & SWAP_LAZY) != 0);
+	emit_repeat(p, out, c, lazy);
+	out->text_n = 0;
+	if (c.min == 0) {
+		out->nullable = true;
+		out->literals = NULL;
+		out->shortest = 0;
 	}
 	from = p->at;
-	if (flags || !take_repeat(p, &count))
-		return item;
-	struct re *re = repeat(p, &count, from, item);
-	size_t again = p->at;
-	if (re && take_repeat(p, &count))
-		return parser_fail(p, again, "repetition of a repetition");
-	return re;
+	return !take_repeat(p, &c) || parse_fail(p, from, "repetition of a repetition");
 }
 
-static struct re *parse_concat(struct parser *p)
+/* Items in sequence.  Characters next to each other are a literal; the longest one is kept. */
+static bool parse_concat(struct parser *p, struct piece *out)
 {
-	struct re *list = tree(p, RE_CONCAT);
-	while (parse_more(p) && parse_peek(p) != '|' && parse_peek(p) != ')') {
-		struct re *item = parse_item(p, list);
-		if (!item)
-			return NULL;
-		parse_append(list, item);
+	char text[LITERAL_MAX];
+	size_t n = 0;
+	bool more = true;
+	*out = (struct piece){ .from = p->n, .copies = 1, .nullable = true };
+	while (more) {
+		struct piece item = { 0 };
+		more =
+		    parse_more(p) && (p->quoted || (parse_peek(p) != '|' && parse_peek(p) != ')'));
+		if (more && !parse_item(p, &item))
+			return false;
+		if (more) {
+			out->nullable = out->nullable && item.nullable;
+			out->copies = item.copies > out->copies ? item.copies : out->copies;
+		}
+		if (item.text_n == 0 || n + item.text_n > sizeof(text)) {
+			if (n >= LITERAL_MIN && n > out->shortest) {
+				out->shortest = n;
+				out->literals = ARENA_NEW(p->a, struct literal, 1);
+				out->literals->n = n;
+				out->literals->text = arena_dup(p->a, (struct span){ text, n });
+			}
+			n = 0;
+		}
+		memcpy(text + n, item.text, item.text_n);
+		n += item.text_n;
+		if (item.shortest > out->shortest) {
+			out->shortest = item.shortest;
+			out->literals = item.literals;
+		}
 	}
-	return list;
+	return true;
 }
 
-static struct re *parse_alternate(struct parser *p)
+static bool parse_alternate(struct parser *p, struct piece *out)
 {
-	struct re *list = tree(p, RE_ALTERNATE);
-	do {
-		struct re *item = parse_concat(p);
-		if (!item)
-			return NULL;
-		parse_append(list, item);
-	} while (parse_take(p, "|"));
-	return list->first == list->last ? list->first : list;
+	if (!parse_concat(p, out))
+		return false;
+	size_t start = out->from;
+	size_t branches = 1;
+	for (; parse_take(p, "|"); branches++) {
+		/* In front of the branch: it, or the next one. */
+		struct inst either = program_split(false, 1, p->n + 1 - start);
+		program_append(p, &either, 1);
+		if (!p->full) {
+			memmove(p->inst + start + 1, p->inst + start,
+			        (p->n - 1 - start) * sizeof(*p->inst));
+			p->inst[start] = either;
+		}
+		struct piece next;
+		if (!parse_concat(p, &next))
+			return false;
+		start = next.from;
+		out->nullable = out->nullable || next.nullable;
+		out->copies = next.copies > out->copies ? next.copies : out->copies;
+		struct literal **end = &next.literals;
+		while (*end)
+			end = &(*end)->next;
+		*end = out->literals;
+		out->shortest = next.shortest < out->shortest ? next.shortest : out->shortest;
+		out->literals = out->shortest ? next.literals : NULL;
+	}
+	for (size_t at = out->from; branches > 1 && !p->full; branches--) {
+		size_t end = at + p->inst[at].y;
+		if (end == at + 1) /* an empty branch */
+			p->inst[at].x = (int16_t)(p->n - at);
+		program_leave_to(p, at + 1, end, p->n);
+		at = end;
+	}
+	return true;
 }
 
-struct re *regex_parse(struct span pattern, struct arena *a, struct err *e)
+static bool parse_pattern(struct parser *p, struct piece *out)
+{
+	size_t valid = utf8_check(p->text);
+	if (p->text.n > REGEX_PATTERN_MAX)
+		return parse_fail(p, REGEX_PATTERN_MAX, "the pattern is too long, it has to end");
+	if (valid != p->text.n)
+		return parse_fail(p, valid, "invalid UTF-8");
+	if (!parse_alternate(p, out))
+		return false;
+	if (parse_more(p))
+		return parse_fail(p, p->at, "unexpected )");
+	program_append(p, &(struct inst){ .op = OP_MATCH }, 1);
+	if (p->full)
+		err_set(p->e, REGEX_ERROR, "the pattern is too large");
+	return !p->full;
+}
+
+struct regex *regex_compile(struct span pattern, struct arena *a, struct err *e)
 {
 	struct parser p = { .text = pattern, .a = a, .e = e };
-	size_t valid = utf8_check(pattern);
-	if (pattern.n > REGEX_PATTERN_MAX)
-		return parser_fail(&p, REGEX_PATTERN_MAX, "the pattern is too long, it has to end");
-	if (valid != pattern.n)
-		return parser_fail(&p, valid, "invalid UTF-8");
-	struct re *re = parse_alternate(&p);
-	if (re && parse_more(&p))
-		return parser_fail(&p, p.at, "unexpected )");
+	struct regex *re = NULL;
+	struct piece whole;
+	if (parse_pattern(&p, &whole)) {
+		struct inst *inst = ARENA_NEW(a, struct inst, p.n);
+		memcpy(inst, p.inst, p.n * sizeof(*inst));
+		re = ARENA_NEW(a, struct regex, 1);
+		*re = (struct regex){ .inst = inst, .n = p.n, .literals = whole.literals };
+	}
+	free(p.inst);
 	return re;
-}
-
-static void *parser_fail(struct parser *p, size_t at, const char *what)
-{
-	err_set(p->e, REGEX_ERROR, "%s at byte %zu", what, at + 1);
-	return NULL;
-}
-
-static uint32_t parser_rune(struct parser *p)
-{
-	unsigned width;
-	uint32_t r =
-	    utf8_decode((const unsigned char *)p->text.p + p->at, p->text.n - p->at, &width);
-	p->at += width;
-	return r;
-}
-
-/* ---- escapes ---- */
-
-/* After \x: two digits, or any number of digits in braces. */
-static bool hex_escape(struct parser *p, uint32_t *out)
-{
-	bool braces = parse_take(p, "{");
-	uint32_t value = 0;
-	size_t digits = 0;
-	for (; parse_more(p) && (braces || digits < 2); digits++, p->at++) {
-		int digit = hex_value(parse_peek(p));
-		if (digit < 0)
-			break;
-		value = value * 16 + (uint32_t)digit;
-		if (value > RUNE_MAX)
-			return false;
-	}
-	*out = value;
-	return braces ? digits > 0 && parse_take(p, "}") : digits == 2;
-}
-
-static bool octal(char c)
-{
-	return c >= '0' && c <= '7';
-}
-
-/* An escape of one character; the backslash is consumed. */
-static bool escape_rune(struct parser *p, uint32_t *out)
-{
-	static const char LETTERS[] = "afnrtv";
-	static const char CODES[] = "\a\f\n\r\t\v";
-	char c = parse_peek(p);
-	const char *letter = c ? strchr(LETTERS, c) : NULL;
-	p->at++;
-	if (letter) {
-		*out = (unsigned char)CODES[letter - LETTERS];
-		return true;
-	}
-	if (c == 'x')
-		return hex_escape(p, out);
-	/* \1 to \7 alone are back-references. */
-	if (octal(c) && (c == '0' || octal(parse_peek(p)))) {
-		*out = (uint32_t)(c - '0');
-		for (int i = 0; i < 2 && octal(parse_peek(p)); i++)
-			*out = *out * 8 + (uint32_t)(p->text.p[p->at++] - '0');
-		return true;
-	}
-	*out = (unsigned char)c;
-	return !is_alnum(c) && (unsigned char)c < 0x80;
-}
-
-static void *escape_fail(struct parser *p, size_t at)
-{
-	if (at + 1 >= p->text.n)
-		return parser_fail(p, at, "trailing backslash");
-	if (strchr("pP", p->text.p[at + 1]))
-		return parser_fail(p, at, "classes of Unicode (\\p) are not supported,");
-	if (p->text.p[at + 1] >= '1' && p->text.p[at + 1] <= '9')
-		return parser_fail(p, at, "back-references are not supported,");
-	return parser_fail(p, at, "invalid escape");
-}
-
-/* Adds \d, \D, \s, \S, \w or \W to the set; false if none comes next. */
-static bool escape_class(struct parser *p, struct runes *set)
-{
-	char c = parse_byte_at(p, p->at + 1);
-	char lower = (char)(c | 0x20);
-	if (!c || parse_peek(p) != '\\' || !strchr("dsw", lower))
-		return false;
-	runes_add_class(set, p->a, (struct span){ &lower, 1 }, c != lower, p->flags & FOLD);
-	p->at += 2;
-	return true;
-}
-
-/* ---- classes ---- */
-
-/* One end of a range. */
-static bool class_rune(struct parser *p, size_t open, uint32_t *out)
-{
-	if (!parse_more(p))
-		return parser_fail(p, open, "missing closing ] of the class");
-	if (parse_peek(p) != '\\') {
-		*out = parser_rune(p);
-		return true;
-	}
-	size_t at = p->at++;
-	return (parse_more(p) && escape_rune(p, out)) || escape_fail(p, at);
-}
-
-/* [:name:] or [:^name:]: 1 if consumed, 0 if absent, -1 if the name is unknown. */
-static int posix_class(struct parser *p, struct runes *set)
-{
-	if (!span_starts((struct span){ p->text.p + p->at, p->text.n - p->at }, "[:"))
-		return 0;
-	size_t end = span_find(p->text, p->at + 2, ":]");
-	if (end == SIZE_MAX)
-		return 0;
-	struct span name = { p->text.p + p->at + 2, end - p->at - 2 };
-	bool negated = name.n && name.p[0] == '^';
-	if (negated)
-		name = span_from(name, 1);
-	/* d, s, w are not POSIX names. */
-	if (name.n < 2 || !runes_add_class(set, p->a, name, negated, p->flags & FOLD)) {
-		parser_fail(p, p->at, "unknown class of characters");
-		return -1;
-	}
-	p->at = end + 2;
-	return 1;
-}
-
-static bool class_range(struct parser *p, size_t open, struct runes *set)
-{
-	size_t at = p->at;
-	uint32_t lo;
-	uint32_t hi;
-	if (!class_rune(p, open, &lo))
-		return false;
-	hi = lo;
-	/* A - before the ] is a character. */
-	if (parse_peek(p) == '-' && p->at + 1 < p->text.n && p->text.p[p->at + 1] != ']') {
-		p->at++;
-		if (!class_rune(p, open, &hi))
-			return false;
-	}
-	if (hi < lo)
-		return parser_fail(p, at, "range of characters from high to low");
-	return parser_add(p, set, at, (struct range){ lo, hi });
-}
-
-static bool class_parse(struct parser *p, struct runes *set)
-{
-	size_t open = p->at++;
-	bool negated = parse_take(p, "^");
-	for (bool first = true; first || parse_peek(p) != ']'; first = false) {
-		int posix = posix_class(p, set);
-		if (posix < 0)
-			return false;
-		if (posix == 0 && !escape_class(p, set) && !class_range(p, open, set))
-			return false;
-	}
-	p->at++;
-	runes_clean(set);
-	if (negated)
-		runes_negate(set, p->a);
-	return true;
-}
-
-/* ---- sets of characters ---- */
-
-enum { SHORT = 16 };
-
-void runes_add(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
-{
-	if (s->n == s->cap) {
-		uint32_t cap = s->cap ? 2 * s->cap : 2;
-		struct range *v = ARENA_NEW(a, struct range, cap);
-		if (s->n)
-			memcpy(v, s->v, s->n * sizeof(*v));
-		s->v = v;
-		s->cap = cap;
-	}
-	s->v[s->n++] = (struct range){ lo, hi };
-}
-
-/* Adds the part of r that lies in `letters` (of one case) in the other case. */
-static void runes_add_other_case(struct runes *s, struct arena *a, struct range r,
-                                 struct range letters)
-{
-	uint32_t lo = r.lo > letters.lo ? r.lo : letters.lo;
-	uint32_t hi = r.hi < letters.hi ? r.hi : letters.hi;
-	if (lo <= hi)
-		runes_add(s, a, lo ^ 0x20, hi ^ 0x20);
-}
-
-void runes_add_folded(struct runes *s, struct arena *a, uint32_t lo, uint32_t hi)
-{
-	struct range r = { lo, hi };
-	runes_add(s, a, lo, hi);
-	runes_add_other_case(s, a, r, (struct range){ 'A', 'Z' });
-	runes_add_other_case(s, a, r, (struct range){ 'a', 'z' });
-}
-
-static int by_start(const void *a, const void *b)
-{
-	uint32_t x = ((const struct range *)a)->lo;
-	uint32_t y = ((const struct range *)b)->lo;
-	return (x > y) - (x < y);
-}
-
-/* Most sets are a letter in both cases, for which qsort takes longer. */
-static void sort_ranges(struct range *v, size_t n)
-{
-	if (n > SHORT) {
-		qsort(v, n, sizeof(*v), by_start);
-		return;
-	}
-	for (size_t i = 1; i < n; i++) {
-		struct range r = v[i];
-		size_t k = i;
-		for (; k > 0 && v[k - 1].lo > r.lo; k--)
-			v[k] = v[k - 1];
-		v[k] = r;
-	}
-}
-
-void runes_clean(struct runes *s)
-{
-	if (s->n < 2)
-		return;
-	sort_ranges(s->v, s->n);
-	uint32_t n = 1;
-	for (size_t i = 1; i < s->n; i++) {
-		struct range *last = &s->v[n - 1];
-		if (s->v[i].lo > last->hi + 1)
-			s->v[n++] = s->v[i];
-		else if (s->v[i].hi > last->hi)
-			last->hi = s->v[i].hi;
-	}
-	s->n = n;
-}
-
-void runes_negate(struct runes *s, struct arena *a)
-{
-	struct runes out = { 0 };
-	uint32_t from = 0;
-	for (size_t i = 0; i < s->n; i++) {
-		if (s->v[i].lo > from)
-			runes_add(&out, a, from, s->v[i].lo - 1);
-		from = s->v[i].hi + 1;
-	}
-	if (from <= RUNE_MAX)
-		runes_add(&out, a, from, RUNE_MAX);
-	*s = out;
-}
-
-bool runes_has(const struct runes *s, uint32_t rune)
-{
-	size_t lo = 0;
-	size_t hi = s->n;
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-		if (rune > s->v[mid].hi)
-			lo = mid + 1;
-		else if (rune < s->v[mid].lo)
-			hi = mid;
-		else
-			return true;
-	}
-	return false;
-}
-
-bool runes_equal(const struct runes *a, const struct runes *b)
-{
-	if (a->n != b->n || (a->n > 0 && a->v[0].lo != b->v[0].lo))
-		return false;
-	return a->n == 0 || memcmp(a->v, b->v, a->n * sizeof(*a->v)) == 0;
-}
-
-size_t runes_count(const struct runes *s, size_t most)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < s->n && n < most; i++)
-		n += s->v[i].hi - s->v[i].lo + 1;
-	return n < most ? n : most;
-}
-
-/* pairs: of first and last character. */
-static const struct class
-{
-	const char *name, *pairs;
-} CLASSES[] = {
-	{ "d", "09" },           { "s", "\t\n\f\r  " },
-	{ "w", "09AZ__az" },     { "alnum", "09AZaz" },
-	{ "alpha", "AZaz" },     { "ascii", "" /* from NUL on */ },
-	{ "blank", "\t\t  " },   { "cntrl", "\x7f\x7f" /* and from NUL on */ },
-	{ "digit", "09" },       { "graph", "!~" },
-	{ "lower", "az" },       { "print", " ~" },
-	{ "punct", "!/:@[`{~" }, { "space", "\t\r  " },
-	{ "upper", "AZ" },       { "word", "09AZ__az" },
-	{ "xdigit", "09AFaf" },
-};
-
-bool runes_add_class(struct runes *s, struct arena *a, struct span name, bool negated, bool fold)
-{
-	const struct class *c = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(CLASSES) && !c; i++) {
-		if (span_is(name, CLASSES[i].name))
-			c = &CLASSES[i];
-	}
-	if (!c)
-		return false;
-	void (*add)(struct runes *, struct arena *, uint32_t, uint32_t) =
-	    fold ? runes_add_folded : runes_add;
-	struct runes own = { 0 };
-	for (const char *p = c->pairs; *p; p += 2)
-		add(&own, a, (unsigned char)p[0], (unsigned char)p[1]);
-	if (strcmp(c->name, "ascii") == 0)
-		add(&own, a, 0, 0x7F);
-	if (strcmp(c->name, "cntrl") == 0)
-		add(&own, a, 0, 0x1F);
-	runes_clean(&own);
-	if (negated)
-		runes_negate(&own, a);
-	for (size_t i = 0; i < own.n; i++)
-		runes_add(s, a, own.v[i].lo, own.v[i].hi);
-	return true;
 }

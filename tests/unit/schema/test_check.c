@@ -369,17 +369,38 @@ static void test_compile_bad_values(void **state)
 	assert_no_schema("[]", "1:1: schema: a schema must be");
 }
 
-static void test_compile_foreign_escapes(void **state)
+static void test_compile_unknown_escapes(void **state)
 {
 	(void)state;
-	assert_no_schema("{\"pattern\":\"^\\\\d+$\"}", "1:1: pattern: schema: no regular");
 	assert_no_schema("{\"pattern\":\"\\\\p{L}\"}", "1:1: pattern: schema: no regular");
-	assert_no_schema("{\"pattern\":\"[\\\\w-]*x\"}", "1:1: pattern: schema: no regular");
-	assert_no_schema("{\"pattern\":\"[^]\\\\n]x\"}", "1:1: pattern: schema: no regular");
 	assert_no_schema("{\"pattern\":\"x\\\\\"}", "1:1: pattern: schema: no regular");
-	assert_no_schema("{\"pattern\":\"^[\xc3\xa9]$\"}", "1:1: pattern: schema: no regular");
-	assert_no_schema("{\"pattern\":\"\xc3\xa9+\"}", "1:1: pattern: schema: no regular");
-	assert_no_schema("{\"pattern\":\"[^-a]\"}", "1:1: pattern: schema: no regular");
+	assert_no_schema("{\"pattern\":\"(?=a)\"}",
+	                 "1:1: pattern: schema: no regular expression: (?=a): look-ahead is not "
+	                 "supported, at byte 1");
+}
+
+static void test_check_pattern_escapes_and_classes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *pattern, *text, *other;
+	} CASES[] = {
+		{ "^\\\\d+$", "12", "1a" },       { "[\\\\w-]*x$", "a-x", "a-" },
+		{ "^[^]\\\\n]x", "ax", "]x" },    { "^[é]$", "é", "è" },
+		{ "^é+$", "éé", "é\\xc3" },       { "^[^-a]$", "b", "-" },
+		{ "^(|/[^\\u0001]*)$", "", "a" }, { "^.$", "b", "\\n" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+		ARENA_AUTO a = { 0 };
+		const char *schema = arena_printf(
+		    &a, "{\"pattern\":\"%s\",\"patternErrorMessage\":\"no\"}", CASES[i].pattern);
+		assert_says(schema, arena_printf(&a, "\"%s\"", CASES[i].text), "");
+		ERR_AUTO e = { 0 };
+		struct schema *s = schema_compile(span_of(schema), &e);
+		assert_int_equal(
+		    check_text(s, span_of(arena_printf(&a, "\"%s\"", CASES[i].other)), &e), -1);
+		schema_free(s);
+	}
 }
 
 static void test_compile_escaped_punctuation(void **state)
@@ -477,7 +498,8 @@ int main(void)
 		cmocka_unit_test(test_check_shown_values_are_short),
 		cmocka_unit_test(test_compile_unknown_keyword),
 		cmocka_unit_test(test_compile_bad_values),
-		cmocka_unit_test(test_compile_foreign_escapes),
+		cmocka_unit_test(test_compile_unknown_escapes),
+		cmocka_unit_test(test_check_pattern_escapes_and_classes),
 		cmocka_unit_test(test_compile_escaped_punctuation),
 		cmocka_unit_test(test_check_pattern_counts_characters),
 		cmocka_unit_test(test_compile_ref_leads_nowhere),

@@ -1,4 +1,5 @@
-/* Regular expressions: as Go has them, as the plain simulation runs the same programs, and limits.
+/* Regular expressions: as Go has them, as a search that goes back runs the same programs, and
+ * limits.
  */
 #include "base/regex/regex.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime-assets/net/http.h"
-#include "tests/lib/pike.h"
+#include "tests/lib/backtrack.h"
 #include "tests/unit/base/cmocka.h"
 
 enum { LINE_MAX_BYTES = 1 << 16, SOON_MS = 60000 };
@@ -90,11 +91,11 @@ static void check_match(struct regex *re, struct span text, const char *want, co
 	struct match m = { 0 };
 	char got[64];
 	describe(got, search(re, text, &m), &m);
-	expect("automaton", line, want, got);
+	expect("whole", line, want, got);
 	describe(got, search_narrow(re, text, &m), &m);
 	expect("piece by piece", line, want, got);
-	describe(got, pike_search(regex_forwards(re), text, &m), &m);
-	expect("simulation", line, want, got);
+	describe(got, back_search(re, text, &m), &m);
+	expect("going back", line, want, got);
 	if (want[0] != '-' && !literal_occurs(re, text, &a))
 		expect("literal", line, want, "not possible");
 }
@@ -188,30 +189,42 @@ static void test_compile_limits(void **state)
 	              "the pattern is too large");
 }
 
-/* What is taken has a program, though most of them are only made by the first search. */
-static void test_compile_what_fits(void **state)
+/* Counts copy their pieces: the copies are searched for one after another. */
+static void test_compile_copies(void **state)
 {
 	(void)state;
-	static const char *const ATOMS[] = { "a",         "(?i:ks)",
-		                             "[^a-z]",    "(a|bc|[d-f])",
-		                             "[^é]",      "(abcdefghijklmnopqrst)",
-		                             "((a?b*)+)", "\\W",
-		                             "(^|$|\\b)" };
+	static const struct {
+		const char *atom, *text;
+	} ATOMS[] = {
+		{ "a", "a" },           { "(?i:ks)", "Ks" },
+		{ "[^a-z]", "9" },      { "(a|bc|[d-f])", "bc" },
+		{ "[^é]", "ë" },        { "(abcdefghijklmnopqrst)", "abcdefghijklmnopqrst" },
+		{ "((a?b*)+)", "abb" }, { "\\W", "-" },
+		{ "(^|$|\\b)", "" },
+	};
 	for (size_t i = 0; i < sizeof(ATOMS) / sizeof(*ATOMS); i++) {
 		for (int n = 1; n <= 1000; n += 9) {
 			ARENA_AUTO a = { 0 };
 			ERR_AUTO e = { 0 };
-			const char *pattern = arena_printf(&a, "%s{%d}x", ATOMS[i], n);
+			struct match m;
+			STR_AUTO text = STR_INIT(LINE_MAX_BYTES);
+			const char *pattern = arena_printf(&a, "%s{%d}x", ATOMS[i].atom, n);
 			struct regex *re = regex_compile(span_of(pattern), &a, &e);
-			if (re)
-				assert_non_null(regex_forwards(re));
-			else
+			if (!re) {
 				assert_string_equal(err_msg(&e), "the pattern is too large");
+				continue;
+			}
+			for (int k = 0; k < n; k++)
+				str_puts(&text, ATOMS[i].text);
+			str_char(&text, 'x');
+			assert_int_equal(search(re, str_view(&text), &m), REGEX_FOUND);
+			assert_int_equal(m.start, 0);
+			assert_int_equal(m.end, text.n);
 		}
 	}
 }
 
-/* An exit specification has a hundred patterns, of which nearly none is ever searched for. */
+/* An exit specification has a hundred patterns. */
 static void test_compile_takes_little(void **state)
 {
 	(void)state;
@@ -220,13 +233,8 @@ static void test_compile_takes_little(void **state)
 				      "is in a different file format";
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct match m;
-	struct regex *re = regex_compile(SPAN(PATTERN), &a, &e);
-	assert_non_null(re);
+	assert_non_null(regex_compile(SPAN(PATTERN), &a, &e));
 	assert_in_range(a.used, 1, 80 * sizeof(PATTERN));
-	assert_null(re->forwards);
-	assert_int_equal(search(re, SPAN("nothing"), &m), REGEX_NONE);
-	assert_non_null(re->forwards);
 }
 
 static void test_search_with_nul(void **state)
@@ -319,13 +327,9 @@ static void test_search_takes_linear_time(void **state)
 	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
+		struct match m;
 		struct regex *re = regex_compile(span_of(HARD[i]), &a, &e);
-		struct text_span t;
-		size_t end;
-		text_of(&t, (struct span){ text, LONG_TEXT });
-		struct run r = { .text = &t.text, .deadline_ms = clock_ms() + SOON_MS };
-		assert_int_equal(run_forwards(regex_forwards(re), &r, &end), REGEX_NONE);
-		assert_true(r.steps <= (LONG_TEXT + 1) * regex_forwards(re)->n);
+		assert_int_equal(search(re, (struct span){ text, LONG_TEXT }, &m), REGEX_NONE);
 	}
 }
 
@@ -345,8 +349,8 @@ static void test_search_stops_at_the_deadline(void **state)
 	}
 }
 
-/* More states than the table holds: all are forgotten several times, and the match is found. */
-static void test_search_with_full_table(void **state)
+/* A match as long as the text, whose threads all began at the same place. */
+static void test_search_with_many_threads(void **state)
 {
 	(void)state;
 	ARENA_AUTO a = { 0 };
@@ -369,7 +373,7 @@ static void test_set_scan_tells_which(void **state)
 {
 	(void)state;
 	static const char *const PATTERNS[] = { "(?i)importerror: .*", "core dumped", "[a-z]+",
-		                                "no(pe|t)x", "segmentation (fault|error)" };
+		                                "nowh(pe|t)x", "segmentation (fault|error)" };
 	enum { N = sizeof(PATTERNS) / sizeof(*PATTERNS) };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -378,7 +382,8 @@ static void test_set_scan_tells_which(void **state)
 	for (size_t i = 0; i < N; i++)
 		re[i] = regex_compile(span_of(PATTERNS[i]), &a, &e);
 	struct text_span t;
-	text_of(&t, SPAN("xx ImportError: a\nSegmentation fault\nsegmentation xx core dum ped n"));
+	text_of(&t,
+	        SPAN("xx ImportError: a\nSegmentation fault\nsegmentation xx core dum ped now"));
 	const struct regex_set *set = regex_set_new(re, N + 1, &a);
 	assert_int_equal(regex_set_scan(set, &t.text, clock_ms() + SOON_MS, possible), REGEX_NONE);
 	assert_true(possible[0]);
@@ -395,14 +400,14 @@ int main(void)
 		cmocka_unit_test(test_search_as_go),
 		cmocka_unit_test(test_compile_says_where),
 		cmocka_unit_test(test_compile_limits),
-		cmocka_unit_test(test_compile_what_fits),
+		cmocka_unit_test(test_compile_copies),
 		cmocka_unit_test(test_compile_takes_little),
 		cmocka_unit_test(test_search_with_nul),
 		cmocka_unit_test(test_search_folds_ascii),
 		cmocka_unit_test(test_compile_refuses_to_fold_other_letters),
 		cmocka_unit_test(test_search_takes_linear_time),
 		cmocka_unit_test(test_search_stops_at_the_deadline),
-		cmocka_unit_test(test_search_with_full_table),
+		cmocka_unit_test(test_search_with_many_threads),
 		cmocka_unit_test(test_set_scan_tells_which),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

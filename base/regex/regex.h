@@ -34,7 +34,7 @@ enum {
 
 /* Text that is not necessarily in memory as a whole. */
 struct text {
-	size_t size;   /* bytes in all */
+	size_t size;   /* bytes in all, below 2 GiB */
 	size_t window; /* bytes of one read, except at the end of the text; at least 8, for
 	                * regex_set_scan() at least 64 */
 	/* min(window, size - from) bytes from `from` < size; borrowed until the next read. */

@@ -27,12 +27,12 @@ struct thread {
 struct pike {
 	const struct regex *re;
 	struct thread *now, *next;
-	size_t n;                 /* of `now` */
-	uint32_t before, rune;    /* the characters around the position */
-	size_t at;                /* the position */
-	uint32_t *seen, stamp;    /* instructions followed at this position have its stamp */
-	const struct inst **todo; /* to be followed */
-	uint64_t steps;           /* instructions followed since the last reading of the clock */
+	size_t n;              /* of `now` */
+	uint32_t before, rune; /* the characters around the position */
+	size_t at;             /* the position */
+	uint32_t *seen, stamp; /* instructions followed at this position have its stamp */
+	uint16_t *todo;        /* to be followed */
+	uint64_t steps;        /* instructions followed since the last reading of the clock */
 	bool found;
 	struct match match;
 	/* By kind of the character before, and next character, of ASCII. */
@@ -81,7 +81,7 @@ static bool pike_follow(struct pike *k, struct thread t, size_t *n)
 		*seen = k->stamp;
 		k->steps++;
 		if (first && in->op == OP_SPLIT) {
-			k->todo[todo++] = in + in->y;
+			k->todo[todo++] = (uint16_t)(in + in->y - k->re->inst);
 			in += in->x;
 			continue;
 		}
@@ -98,7 +98,7 @@ static bool pike_follow(struct pike *k, struct thread t, size_t *n)
 			k->next[(*n)++] = (struct thread){ t.start, in + in->x };
 		if (!todo)
 			return false;
-		in = k->todo[--todo];
+		in = k->re->inst + k->todo[--todo];
 	}
 }
 

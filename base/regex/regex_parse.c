@@ -49,7 +49,9 @@ static inline bool parse_more(const struct parser *p)
 /* The next byte; NUL at the end, but the pattern can also contain NULs. */
 static inline char parse_peek(const struct parser *p)
 {
-	return parse_more(p) ? p->text.p[p->at] : '\0';
+	if (parse_more(p))
+		return p->text.p[p->at];
+	return '\0';
 }
 
 /* Consumes this text if it comes next. */
@@ -135,7 +137,7 @@ static bool emit_set(struct parser *p, struct piece *out, const struct runes *se
 
 static bool emit_assertion(struct parser *p, enum assertion what)
 {
-	program_append(p, &(struct inst){ .op = OP_ASSERT, .assertion = what, .x = 1 }, 1);
+	program_append(p, &(struct inst){ .op = OP_ASSERT, .assertion = (uint8_t)what, .x = 1 }, 1);
 	return true;
 }
 
@@ -218,8 +220,10 @@ static bool escape_rune(struct parser *p, size_t at, uint32_t *out)
 static bool escape_class(struct parser *p, struct runes *set)
 {
 	struct span rest = span_from(p->text, p->at);
-	char lower = rest.n > 1 ? (char)(rest.p[1] | 0x20) : '\0';
-	if (!lower || rest.p[0] != '\\' || !strchr("dsw", lower))
+	if (rest.n < 2)
+		return false;
+	char lower = (char)(rest.p[1] | 0x20);
+	if (rest.p[0] != '\\' || !strchr("dsw", lower))
 		return false;
 	runes_add_class(set, p->a, (struct span){ &lower, 1 }, rest.p[1] != lower, p->flags & FOLD);
 	p->at += 2;

@@ -1,12 +1,8 @@
 /* UNIT_TEST=TEXT in the environment of a unit test: only the tests whose names contain it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 __attribute__((constructor)) static void unit_choose(void)
 {

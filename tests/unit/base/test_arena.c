@@ -3,9 +3,8 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static void test_arena_alloc_is_aligned_and_apart(void **state)
+TEST(test_arena_alloc_is_aligned_and_apart)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	char *before = arena_alloc(&a, 1);
 	for (size_t n = 0; n < 3000; n++) {
@@ -17,9 +16,8 @@ static void test_arena_alloc_is_aligned_and_apart(void **state)
 	}
 }
 
-static void test_arena_alloc_large_block(void **state)
+TEST(test_arena_alloc_large_block)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	char *p = arena_alloc(&a, 5 << 20);
 	memset(p, 'x', 5 << 20);
@@ -28,9 +26,8 @@ static void test_arena_alloc_large_block(void **state)
 	assert_int_equal(p[(5 << 20) - 1], 'x');
 }
 
-static void test_arena_zero(void **state)
+TEST(test_arena_zero)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	memset(arena_alloc(&a, 64), 0xff, 64);
 	const uint64_t *p = ARENA_NEW(&a, uint64_t, 100);
@@ -38,9 +35,8 @@ static void test_arena_zero(void **state)
 		assert_int_equal(p[i], 0);
 }
 
-static void test_arena_dup_and_printf(void **state)
+TEST(test_arena_dup_and_printf)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(arena_dup(&a, SPAN("abc")), "abc");
 	assert_string_equal(arena_dup(&a, (struct span){ NULL, 0 }), "");
@@ -48,9 +44,8 @@ static void test_arena_dup_and_printf(void **state)
 	assert_true(span_is(arena_span(&a, SPAN("abc")), "abc"));
 }
 
-static void test_arena_done_can_be_used_again(void **state)
+TEST(test_arena_done_can_be_used_again)
 {
-	(void)state;
 	struct arena a = { 0 };
 	(void)arena_dup(&a, SPAN("abc"));
 	arena_wipe(&a);
@@ -61,9 +56,8 @@ static void test_arena_done_can_be_used_again(void **state)
 	arena_wipe(&a);
 }
 
-static void test_arena_adopt(void **state)
+TEST(test_arena_adopt)
 {
-	(void)state;
 	for (size_t n = 0; n < 3; n++) {
 		ARENA_AUTO to = { 0 };
 		struct arena from = { 0 };
@@ -81,9 +75,8 @@ static void test_arena_adopt(void **state)
 	}
 }
 
-static void test_arena_adopt_nothing(void **state)
+TEST(test_arena_adopt_nothing)
 {
-	(void)state;
 	ARENA_AUTO to = { 0 };
 	struct arena from = { 0 };
 	arena_adopt(&to, &from);

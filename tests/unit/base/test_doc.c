@@ -1,9 +1,8 @@
 /* Which reader a document gets, its bytes, and where its secrets are. */
 #include "tests/unit/base/read.h"
 
-static void test_doc_read_json_or_yaml(void **state)
+TEST(test_doc_read_json_or_yaml)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool json;
@@ -26,17 +25,15 @@ static void test_doc_read_json_or_yaml(void **state)
 	}
 }
 
-static void test_doc_read_error_of_neither(void **state)
+TEST(test_doc_read_error_of_neither)
 {
-	(void)state;
 	assert_refuses("{\"a\": 1 \"b\": 2}", "1:9: not valid JSON: a `,` or `}` is expected here");
 	assert_refuses("{\"a\": 1, b: *x}", "1:13: b: unknown alias `x`");
 	assert_refuses("{\"a\": \"\\ud800\"}", "1:8: a: this escape is half of a surrogate pair");
 }
 
-static void test_doc_read_bytes(void **state)
+TEST(test_doc_read_bytes)
 {
-	(void)state;
 	assert_refuses("a: ü\nb: \xff", "2:4: invalid UTF-8 at byte 9");
 	assert_refuses("a: \xc0\xaf",
 	               "1:4: invalid UTF-8 (overlong form of a character) at byte 3");
@@ -53,9 +50,8 @@ static void test_doc_read_bytes(void **state)
 	assert_refuses_span(SPAN("{\"a\": \"\0\"}"), "1:8: control character U+0000 (NUL)");
 }
 
-static void test_doc_read_secrets_block(void **state)
+TEST(test_doc_read_secrets_block)
 {
-	(void)state;
 	assert_secrets("a: ü\nsecrets:\n  b: c\n# x\nd: e\n", ":\n  b: c\n# x\n", NULL);
 	assert_secrets("secrets: {b: c}\r\nd: e\n", ": {b: c}\r\n", NULL);
 	assert_secrets("secrets :\n  b: c", " :\n  b: c", NULL);
@@ -67,16 +63,14 @@ static void test_doc_read_secrets_block(void **state)
 	assert_secrets("- secrets: {a: b}\n", "", NULL);
 }
 
-static void test_doc_read_secrets_flow(void **state)
+TEST(test_doc_read_secrets_flow)
 {
-	(void)state;
 	assert_secrets("{a: 1, secrets: {b: c} , d: e}", ": {b: c} , ", NULL);
 	assert_secrets("{a: 1, secrets: {b: c} }", ": {b: c} ", NULL);
 }
 
-static void test_doc_read_secrets_json(void **state)
+TEST(test_doc_read_secrets_json)
 {
-	(void)state;
 	assert_secrets("{\"a\": 1, \"secrets\" : {\"b\": \"c\"}, // d\n\"e\": 2}",
 	               " : {\"b\": \"c\"}, // d\n", NULL);
 	assert_secrets("{\"a\": {\"secrets\": 1}, \"secrets\": {\"b\": [{}]}\n}",
@@ -84,9 +78,8 @@ static void test_doc_read_secrets_json(void **state)
 	assert_secrets("{\"secrets\": 1}", ": 1", "`secrets` is not a mapping");
 }
 
-static void test_doc_read_secrets_unsafe(void **state)
+TEST(test_doc_read_secrets_unsafe)
 {
-	(void)state;
 	assert_secrets("secrets: &s {a: b}\n", ": &s {a: b}\n", "there is an anchor in `secrets`");
 	assert_secrets("secrets: {a: &s b}\nc: *s\n", ": {a: &s b}\n",
 	               "there is an anchor in `secrets`");
@@ -112,18 +105,16 @@ static void test_doc_read_secrets_unsafe(void **state)
 	               "the key `secrets` is an alias");
 }
 
-static void test_doc_read_secrets_merged(void **state)
+TEST(test_doc_read_secrets_merged)
 {
-	(void)state;
 	assert_secrets("extras: &e {secrets: {a: b}}\n<<: *e\nname: x\n", "",
 	               "`secrets` is merged in by `<<`");
 	assert_secrets("<<: {secrets: {a: b}}\nsecrets: {c: d}\nname: x\n", ": {c: d}\n",
 	               "`secrets` is merged in by `<<`");
 }
 
-static void test_doc_read_secrets_member(void **state)
+TEST(test_doc_read_secrets_member)
 {
-	(void)state;
 	struct run r = run_doc("a: 1\nsecrets: {b: c}\n");
 	assert_ptr_equal(r.doc.secrets_member, &r.doc.root.member[1]);
 	run_done(&r);

@@ -7,9 +7,8 @@
 #include "tests/unit/base/cmocka.h"
 
 /* RFC 1321, appendix A.5 */
-static void test_md5_hex_rfc1321(void **state)
+TEST(test_md5_hex_rfc1321)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "", "d41d8cd98f00b204e9800998ecf8427e" },
 		{ "a", "0cc175b9c0f1b6a831c399e269772661" },
@@ -31,9 +30,8 @@ static void test_md5_hex_rfc1321(void **state)
 
 /* The texts x, xx, xxx, ...: every length around the ends of blocks.  The sums of 55 to 120, each
  * as hex, are summed up once more (by Python's hashlib). */
-static void test_md5_hex_ends_of_blocks(void **state)
+TEST(test_md5_hex_ends_of_blocks)
 {
-	(void)state;
 	char text[121];
 	char got[33];
 	STR_AUTO all = STR_INIT(4096);
@@ -47,9 +45,8 @@ static void test_md5_hex_ends_of_blocks(void **state)
 }
 
 /* RFC 4648, section 10 */
-static void test_base64_rfc4648(void **state)
+TEST(test_base64_rfc4648)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "", "" },
 		{ "f", "Zg==" },
@@ -71,9 +68,8 @@ static void test_base64_rfc4648(void **state)
 	}
 }
 
-static void test_base64_every_byte(void **state)
+TEST(test_base64_every_byte)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	char bytes[3 * 256];
 	for (size_t i = 0; i < sizeof(bytes); i++)
@@ -89,9 +85,8 @@ static void test_base64_every_byte(void **state)
 }
 
 /* Each of the 256 bytes as the third digit: the 64 of the alphabet, and no other. */
-static void test_base64_decode_alphabet(void **state)
+TEST(test_base64_decode_alphabet)
 {
-	(void)state;
 	static const char ALPHABET[] =
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	for (unsigned c = 0; c < 256; c++) {
@@ -107,9 +102,8 @@ static void test_base64_decode_alphabet(void **state)
 	}
 }
 
-static void test_base64_decode_is_strict(void **state)
+TEST(test_base64_decode_is_strict)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"Z",    "Zg",       "Zg=", "Zg===", "Zh==", "Zm9 v", "Zm9v\n", "Zm-v", "Z\xc3\xbc=",
 		"=Zg=", "Zg==Zg==", "=",   "==",    "====", "A===",  "Zm9=",   "Zg=g", "Zm9v===="
@@ -122,9 +116,8 @@ static void test_base64_decode_is_strict(void **state)
 	}
 }
 
-static void test_str_base64_respects_max(void **state)
+TEST(test_str_base64_respects_max)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(3);
 	str_base64(&s, SPAN("abc"));
 	assert_true(s.full);
@@ -132,9 +125,8 @@ static void test_str_base64_respects_max(void **state)
 }
 
 /* Number.prototype.toString of ECMAScript */
-static void test_number_text_ecmascript(void **state)
+TEST(test_number_text_ecmascript)
 {
-	(void)state;
 	static const struct {
 		double v;
 		const char *text;
@@ -169,9 +161,8 @@ static void test_number_text_ecmascript(void **state)
 	}
 }
 
-static void test_number_text_not_finite(void **state)
+TEST(test_number_text_not_finite)
 {
-	(void)state;
 	char got[NUMBER_MAX];
 	(void)number_text(got, (double)NAN);
 	assert_string_equal(got, "NaN");
@@ -179,9 +170,8 @@ static void test_number_text_not_finite(void **state)
 	assert_string_equal(got, "-Infinity");
 }
 
-static void test_number_text_reads_back(void **state)
+TEST(test_number_text_reads_back)
 {
-	(void)state;
 	uint64_t bits = 88172645463325252u;
 	for (int i = 0; i < 20000; i++) {
 		bits ^= bits << 13; /* xorshift */
@@ -196,9 +186,8 @@ static void test_number_text_reads_back(void **state)
 	}
 }
 
-static void test_utf8_check(void **state)
+TEST(test_utf8_check)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		size_t bad;
@@ -222,9 +211,8 @@ static void test_utf8_check(void **state)
 		assert_int_equal(utf8_check(span_of(CASES[i].text)), CASES[i].bad);
 }
 
-static void test_utf8_plain(void **state)
+TEST(test_utf8_plain)
 {
-	(void)state;
 	static const char *const GOOD[] = { "",
 		                            "a b",
 		                            "caf\xc3\xa9",
@@ -246,9 +234,8 @@ static void test_utf8_plain(void **state)
 		assert_false(utf8_plain(span_of(BAD[i])));
 }
 
-static void test_random_hex(void **state)
+TEST(test_random_hex)
 {
-	(void)state;
 	char a[33];
 	char b[33];
 	random_hex(a, 16);

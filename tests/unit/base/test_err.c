@@ -3,9 +3,8 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static void test_err_set_replaces(void **state)
+TEST(test_err_set_replaces)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	assert_int_equal(err_set(&e, INVALID_PROTOCOL, "one"), -1);
 	assert_int_equal(err_set(&e, UNAVAILABLE, "two, not %s", err_msg(&e)), -1);
@@ -15,9 +14,8 @@ static void test_err_set_replaces(void **state)
 	assert_string_equal(err_msg(&e), "two, not one");
 }
 
-static void test_err_at_first_decides(void **state)
+TEST(test_err_at_first_decides)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	err_at(&e, INVALID_PROTOCOL, (struct place){ "/a", 1, 2 }, "x");
 	err_at(&e, FORBIDDEN, NOWHERE, "y");
@@ -27,9 +25,8 @@ static void test_err_at_first_decides(void **state)
 	assert_null(e.notes.v[1].at);
 }
 
-static void test_notes_add_counts_what_does_not_fit(void **state)
+TEST(test_notes_add_counts_what_does_not_fit)
 {
-	(void)state;
 	NOTES_AUTO n = { 0 };
 	for (int i = 0; i < 25; i++)
 		notes_add(&n, NOWHERE, "%d", i);
@@ -37,9 +34,8 @@ static void test_notes_add_counts_what_does_not_fit(void **state)
 	assert_int_equal(n.dropped, 5);
 }
 
-static void test_notes_add_shortens_pointers(void **state)
+TEST(test_notes_add_shortens_pointers)
 {
-	(void)state;
 	char at[AT_MAX + 8];
 	NOTES_AUTO n = { 0 };
 	memset(at, 'k', sizeof(at));
@@ -58,9 +54,8 @@ static void test_notes_add_shortens_pointers(void **state)
 	assert_int_equal(n.v[2].line, 1);
 }
 
-static void test_err_wrap_first_note(void **state)
+TEST(test_err_wrap_first_note)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	assert_string_equal(err_msg(&e), "");
 	err_wrap(&e, "nothing");
@@ -69,9 +64,8 @@ static void test_err_wrap_first_note(void **state)
 	assert_string_equal(err_msg(&e), "posting x: broken");
 }
 
-static void test_err_move_appends(void **state)
+TEST(test_err_move_appends)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	ERR_AUTO from = { 0 };
 	err_at(&from, INVALID_PROTOCOL, (struct place){ "/a", 1, 2 }, "x");
@@ -100,9 +94,8 @@ static void assert_sentence(const char *at, const char *want)
 	assert_string_equal(str_c(&out), want);
 }
 
-static void test_note_text_reads_well(void **state)
+TEST(test_note_text_reads_well)
 {
-	(void)state;
 	assert_sentence(NULL, "m");
 	assert_sentence("", "m");
 	assert_sentence("/a", "a: m");
@@ -118,9 +111,8 @@ static void assert_quoted(struct span text, const char *want)
 	assert_string_equal(quote(buf, text), want);
 }
 
-static void test_quote_escapes_what_acts(void **state)
+TEST(test_quote_escapes_what_acts)
 {
-	(void)state;
 	assert_quoted(SPAN("a\"b\\c"), "a\"b\\c");
 	assert_quoted(SPAN("\x1b[2J\n\x7f"), "\\u001b[2J\\n\\u007f");
 	/* A control of C1, two that turn the direction of writing; then two that only look odd. */
@@ -130,9 +122,8 @@ static void test_quote_escapes_what_acts(void **state)
 	assert_quoted(SPAN(""), "");
 }
 
-static void test_quote_cuts_whole_characters(void **state)
+TEST(test_quote_cuts_whole_characters)
 {
-	(void)state;
 	char text[400];
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = i % 2 ? '\xbc' : '\xc3'; /* ü */

@@ -1,10 +1,6 @@
 /* Small files, lists of directories, and the identity of processes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,10 +1,6 @@
 /* What forms mean, and what they cannot. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/form.h"
 
@@ -46,9 +42,8 @@ static void refused(const char *form, const char *words)
 	refused_n(span_of(form), words);
 }
 
-static void test_form_json_flat(void **state)
+TEST(test_form_json_flat)
 {
-	(void)state;
 	becomes("", "{}");
 	becomes("a=1", "{\"a\":\"1\"}");
 	becomes("a=1&b=x+y", "{\"a\":\"1\",\"b\":\"x y\"}");
@@ -57,35 +52,31 @@ static void test_form_json_flat(void **state)
 	becomes("a=b=c", "{\"a\":\"b=c\"}");
 }
 
-static void test_form_json_decodes_once(void **state)
+TEST(test_form_json_decodes_once)
 {
-	(void)state;
 	becomes("a=%41%2b%26%3D+%2541", "{\"a\":\"A+&= %41\"}");
 	becomes("%61=1", "{\"a\":\"1\"}");
 	becomes("a=%22%5C%0A", "{\"a\":\"\\\"\\\\\\n\"}");
 	becomes("a=%C3%BC", "{\"a\":\"\xc3\xbc\"}");
 }
 
-static void test_form_json_nested(void **state)
+TEST(test_form_json_nested)
 {
-	(void)state;
 	becomes("a[b]=1&a[c]=2", "{\"a\":{\"b\":\"1\",\"c\":\"2\"}}");
 	becomes("a[0][b]=1&a[1][b]=2", "{\"a\":[{\"b\":\"1\"},{\"b\":\"2\"}]}");
 	becomes("a%5B0%5D%5Bb%5D=1", "{\"a\":[{\"b\":\"1\"}]}");
 	becomes("a[b][c][d][e][f]=1", "{\"a\":{\"b\":{\"c\":{\"d\":{\"e\":{\"f\":\"1\"}}}}}}");
 }
 
-static void test_form_json_lists(void **state)
+TEST(test_form_json_lists)
 {
-	(void)state;
 	becomes("a[]=1&a[]=2", "{\"a\":[\"1\",\"2\"]}");
 	becomes("a[1]=y&a[0]=x", "{\"a\":[\"x\",\"y\"]}");
 	becomes("a[b][]=1", "{\"a\":{\"b\":[\"1\"]}}");
 }
 
-static void test_form_json_numbers(void **state)
+TEST(test_form_json_numbers)
 {
-	(void)state;
 	becomes("retryCount=-2", "{\"retryCount\":-2}");
 	becomes("taskRoles[0][taskNumber]=3", "{\"taskRoles\":[{\"taskNumber\":3}]}");
 	becomes("taskRoles[0][portList][0][beginAt]=0",
@@ -98,17 +89,15 @@ static void test_form_json_numbers(void **state)
 	becomes("retryCount=12345678901", "{\"retryCount\":\"12345678901\"}");
 }
 
-static void test_form_json_nothing_is_null(void **state)
+TEST(test_form_json_nothing_is_null)
 {
-	(void)state;
 	becomes("taskRoles[0][minFailedTaskCount]=",
 	        "{\"taskRoles\":[{\"minFailedTaskCount\":null}]}");
 	becomes("retryCount=", "{\"retryCount\":\"\"}");
 }
 
-static void test_form_json_escapes(void **state)
+TEST(test_form_json_escapes)
 {
-	(void)state;
 	refused("a=%", "pair 1, a: a % must");
 	refused("a=%4", "hexadecimal");
 	refused("a=%zz", "hexadecimal");
@@ -120,9 +109,8 @@ static void test_form_json_escapes(void **state)
 	refused("%c0%af=1", "UTF-8");
 }
 
-static void test_form_json_names(void **state)
+TEST(test_form_json_names)
 {
-	(void)state;
 	refused("=1", "pair 1: it has no name");
 	refused("[a]=1", "no name");
 	refused("a[b=1", "brackets");
@@ -134,9 +122,8 @@ static void test_form_json_names(void **state)
 	refused("a[][b]=1", "end of a name");
 }
 
-static void test_form_json_limits(void **state)
+TEST(test_form_json_limits)
 {
-	(void)state;
 	refused("a[b][c][d][e][f][g]=1", "at most 5 pairs");
 	refused("a[1000]=1", "from 0 to 999");
 	refused("a[999999999999999999999999]=1", "from 0 to 999");
@@ -152,16 +139,14 @@ static void test_form_json_limits(void **state)
 	refused(str_c(&many), "at most 1000 pairs");
 }
 
-static void test_form_json_holes(void **state)
+TEST(test_form_json_holes)
 {
-	(void)state;
 	refused("a[1]=1", "item 1, but 1 items");
 	refused("a[0]=1&a[999]=1", "item 999");
 }
 
-static void test_form_json_two_meanings(void **state)
+TEST(test_form_json_two_meanings)
 {
-	(void)state;
 	refused("a=1&a=2", "pair 2, a: it is there twice");
 	refused("a[b]=1&a[b]=1", "twice");
 	refused("a[0]=1&a[0]=1", "twice");
@@ -174,9 +159,8 @@ static void test_form_json_two_meanings(void **state)
 }
 
 /* A piece of a password that was not escaped looks like a pair of its own. */
-static void test_form_json_quotes_no_values(void **state)
+TEST(test_form_json_quotes_no_values)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
 	static const char *const FORMS[] = { "password=se%cret", "password=x&se%cret",
@@ -189,9 +173,8 @@ static void test_form_json_quotes_no_values(void **state)
 	}
 }
 
-static void test_form_json_does_not_fit(void **state)
+TEST(test_form_json_does_not_fit)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(8);
 	ERR_AUTO e = { 0 };

@@ -1,17 +1,12 @@
 /* Hashes for tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/hash.h"
 
 /* The last vector of the paper by Aumasson and Bernstein. */
-static void test_hash_bytes_vector(void **state)
+TEST(test_hash_bytes_vector)
 {
-	(void)state;
 	const struct hash_key key = { { UINT64_C(0x0706050403020100),
 		                        UINT64_C(0x0f0e0d0c0b0a0908) } };
 	char text[15];
@@ -22,9 +17,8 @@ static void test_hash_bytes_vector(void **state)
 	assert_true(hash_bytes(&key, SPAN("")) == UINT64_C(0x726fdb47dd0e0e31));
 }
 
-static void test_hash_key_new_is_random(void **state)
+TEST(test_hash_key_new_is_random)
 {
-	(void)state;
 	const struct hash_key a = hash_key_new();
 	const struct hash_key b = hash_key_new();
 	assert_memory_not_equal(&a, &b, sizeof(a));

@@ -1,16 +1,11 @@
 /* Quantities of Kubernetes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/quantity.h"
 
-static void test_quantities(void **state)
+TEST(test_quantities)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int64_t milli;

@@ -1,10 +1,6 @@
 /* SHA-256 against the examples of the standard, and against itself at the edges of blocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/hash.h"
 
@@ -15,30 +11,26 @@ static void hash_is(struct span text, const char *want)
 	assert_string_equal(got, want);
 }
 
-static void test_sha256_hex_nothing(void **state)
+TEST(test_sha256_hex_nothing)
 {
-	(void)state;
 	hash_is(SPAN(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	hash_is((struct span){ NULL, 0 },
 	        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-static void test_sha256_hex_one_block(void **state)
+TEST(test_sha256_hex_one_block)
 {
-	(void)state;
 	hash_is(SPAN("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
-static void test_sha256_hex_two_blocks(void **state)
+TEST(test_sha256_hex_two_blocks)
 {
-	(void)state;
 	hash_is(SPAN("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
 	        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
-static void test_sha256_hex_million_letters(void **state)
+TEST(test_sha256_hex_million_letters)
 {
-	(void)state;
 	enum { MILLION = 1000000 };
 	FREE_AUTO char *text = xmalloc(MILLION);
 	memset(text, 'a', MILLION);
@@ -47,9 +39,8 @@ static void test_sha256_hex_million_letters(void **state)
 }
 
 /* Made with sha256sum: `head -c N /dev/zero | tr '\0' x`. */
-static void test_sha256_hex_where_blocks_end(void **state)
+TEST(test_sha256_hex_where_blocks_end)
 {
-	(void)state;
 	static const struct {
 		size_t n;
 		const char *want;

@@ -5,9 +5,8 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static void test_str_put_fills_up_to_max(void **state)
+TEST(test_str_put_fills_up_to_max)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(5);
 	str_puts(&s, "abc");
 	str_puts(&s, "de");
@@ -15,9 +14,8 @@ static void test_str_put_fills_up_to_max(void **state)
 	assert_string_equal(str_c(&s), "abcde");
 }
 
-static void test_str_put_is_full_for_good(void **state)
+TEST(test_str_put_is_full_for_good)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(5);
 	str_puts(&s, "abc");
 	str_puts(&s, "def");
@@ -27,18 +25,16 @@ static void test_str_put_is_full_for_good(void **state)
 	assert_string_equal(str_c(&s), "abc");
 }
 
-static void test_str_c_of_nothing(void **state)
+TEST(test_str_c_of_nothing)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(5);
 	assert_string_equal(str_c(&s), "");
 	assert_int_equal(str_view(&s).n, 0);
 	assert_non_null(str_view(&s).p);
 }
 
-static void test_str_take_leaves_empty(void **state)
+TEST(test_str_take_leaves_empty)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(5);
 	str_puts(&s, "abc");
 	FREE_AUTO char *text = str_take(&s);
@@ -50,9 +46,8 @@ static void test_str_take_leaves_empty(void **state)
 	assert_false(s.full);
 }
 
-static void test_str_secret_grows(void **state)
+TEST(test_str_secret_grows)
 {
-	(void)state;
 	STR_AUTO s = STR_SECRET(1000);
 	for (int i = 0; i < 100; i++)
 		str_puts(&s, "0123456789");
@@ -62,9 +57,8 @@ static void test_str_secret_grows(void **state)
 		assert_int_equal(s.p[i], '0' + i % 10);
 }
 
-static void test_str_int_extremes(void **state)
+TEST(test_str_int_extremes)
 {
-	(void)state;
 	static const struct {
 		int64_t v;
 		const char *text;
@@ -81,34 +75,30 @@ static void test_str_int_extremes(void **state)
 	}
 }
 
-static void test_str_json_escapes(void **state)
+TEST(test_str_json_escapes)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(100);
 	str_json(&s, SPAN("a\"\\\n\x1f\x7f\xc3\xa9"));
 	assert_string_equal(str_c(&s), "\"a\\\"\\\\\\n\\u001f\\u007f\xc3\xa9\"");
 }
 
-static void test_span_trim_all_white_space(void **state)
+TEST(test_span_trim_all_white_space)
 {
-	(void)state;
 	assert_true(span_is(span_trim(SPAN(" \t\r\n\v\fa b\f\v\n\r\t ")), "a b"));
 	assert_int_equal(span_trim(SPAN(" \t\r\n\v\f")).n, 0);
 	assert_int_equal(span_trim(SPAN("")).n, 0);
 }
 
-static void test_span_starts(void **state)
+TEST(test_span_starts)
 {
-	(void)state;
 	assert_true(span_starts(SPAN("abc"), "ab"));
 	assert_true(span_starts(SPAN("abc"), ""));
 	assert_false(span_starts(SPAN("ab"), "abc"));
 	assert_false(span_starts(SPAN("xbc"), "ab"));
 }
 
-static void test_parse_i64_range(void **state)
+TEST(test_parse_i64_range)
 {
-	(void)state;
 	static const char *const REFUSED[] = { "",   "-",   "+1",  " 1",  "1 ",
 		                               "1x", "0x1", "101", "-11", "9223372036854775808" };
 	int64_t v = 7;
@@ -122,9 +112,8 @@ static void test_parse_i64_range(void **state)
 	assert_true(v == INT64_MIN);
 }
 
-static void test_xstrndup_and_xasprintf(void **state)
+TEST(test_xstrndup_and_xasprintf)
 {
-	(void)state;
 	FREE_AUTO char *part = xstrndup("abcdef", 3);
 	FREE_AUTO char *text = xasprintf("%s-%d", part, 4);
 	assert_string_equal(part, "abc");

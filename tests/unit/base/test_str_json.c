@@ -1,10 +1,7 @@
 /* Texts that grow; here: how they become JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/str.h"
 
@@ -25,9 +22,8 @@ static void escape_slowly(struct str *out, struct span t)
 	}
 }
 
-static void test_json_text_escapes_at_every_place(void **state)
+TEST(test_json_text_escapes_at_every_place)
 {
-	(void)state;
 	for (unsigned c = 0; c < 256; c++)
 		for (size_t n = 1; n < 20; n++)
 			for (size_t at = 0; at < n; at++) {
@@ -42,17 +38,15 @@ static void test_json_text_escapes_at_every_place(void **state)
 			}
 }
 
-static void test_json_text_escapes_neighbours(void **state)
+TEST(test_json_text_escapes_neighbours)
 {
-	(void)state;
 	STR_AUTO got = STR_INIT(1000);
 	str_json_text(&got, SPAN("\n\n\"\\ab\x01\x7f\t"));
 	assert_string_equal(str_c(&got), "\\n\\n\\\"\\\\ab\\u0001\\u007f\\t");
 }
 
-static void test_json_puts_quotes(void **state)
+TEST(test_json_puts_quotes)
 {
-	(void)state;
 	STR_AUTO got = STR_INIT(1000);
 	str_json(&got, SPAN(""));
 	str_json(&got, SPAN("plain"));
@@ -60,9 +54,8 @@ static void test_json_puts_quotes(void **state)
 	assert_string_equal(str_c(&got), "\"\"\"plain\"\"a\\\"b\"");
 }
 
-static void test_json_beyond_the_maximum_is_not_written(void **state)
+TEST(test_json_beyond_the_maximum_is_not_written)
 {
-	(void)state;
 	STR_AUTO got = STR_INIT(6);
 	str_json(&got, SPAN("1234"));
 	assert_false(got.full);
@@ -71,9 +64,8 @@ static void test_json_beyond_the_maximum_is_not_written(void **state)
 	assert_string_equal(str_c(&got), "\"1234\"");
 }
 
-static void test_int_all_lengths(void **state)
+TEST(test_int_all_lengths)
 {
-	(void)state;
 	STR_AUTO got = STR_INIT(1000);
 	static const int64_t V[] = { 0, 9, 10, -1, -10, INT64_MAX, INT64_MIN };
 	for (size_t i = 0; i < sizeof(V) / sizeof(*V); i++) {

@@ -8,45 +8,39 @@ static unsigned distance(const char *a, const char *b)
 	return edit_distance(span_of(a), span_of(b), 100);
 }
 
-static void test_edit_distance_equal(void **state)
+TEST(test_edit_distance_equal)
 {
-	(void)state;
 	assert_int_equal(distance("instances", "instances"), 0);
 	assert_int_equal(distance("", ""), 0);
 }
 
-static void test_edit_distance_one_step(void **state)
+TEST(test_edit_distance_one_step)
 {
-	(void)state;
 	assert_int_equal(distance("intances", "instances"), 2);
 	assert_int_equal(distance("insstances", "instances"), 2);
 	assert_int_equal(distance("imstances", "instances"), 2);
 }
 
-static void test_edit_distance_swapped(void **state)
+TEST(test_edit_distance_swapped)
 {
-	(void)state;
 	assert_int_equal(distance("isntances", "instances"), 2);
 	assert_int_equal(distance("ba", "ab"), 2);
 }
 
-static void test_edit_distance_case_counts_half(void **state)
+TEST(test_edit_distance_case_counts_half)
 {
-	(void)state;
 	assert_int_equal(distance("dockerimage", "dockerImage"), 1);
 	assert_int_equal(distance("MEMORYmb", "memoryMB"), 8);
 }
 
-static void test_edit_distance_all_different(void **state)
+TEST(test_edit_distance_all_different)
 {
-	(void)state;
 	assert_int_equal(distance("abc", "xyz"), 6);
 	assert_int_equal(distance("", "abc"), 6);
 }
 
-static void test_edit_distance_limit(void **state)
+TEST(test_edit_distance_limit)
 {
-	(void)state;
 	assert_int_equal(edit_distance(SPAN("abc"), SPAN("xyz"), 4), 5);
 	assert_int_equal(edit_distance(SPAN("a"), SPAN("abcdefgh"), 4), 5);
 }
@@ -60,9 +54,8 @@ static void test_edit_distance_long_keys_are_not_compared(void **state)
 	assert_int_equal(edit_distance(k, k, 4), 5);
 }
 
-static void test_edit_limit_grows(void **state)
+TEST(test_edit_limit_grows)
 {
-	(void)state;
 	assert_int_equal(edit_limit(1), 0);
 	assert_int_equal(edit_limit(3), 2);
 	assert_int_equal(edit_limit(7), 4);

@@ -1,10 +1,6 @@
 /* Times as texts, both ways. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/time.h"
 
@@ -71,15 +67,13 @@ static void time_check(const struct time_case *v, size_t n, bool (*read)(struct 
 	}
 }
 
-static void test_rfc3339(void **state)
+TEST(test_rfc3339)
 {
-	(void)state;
 	time_check(RFC3339, sizeof(RFC3339) / sizeof(RFC3339[0]), rfc3339_read);
 }
 
-static void test_http_date(void **state)
+TEST(test_http_date)
 {
-	(void)state;
 	time_check(HTTP, sizeof(HTTP) / sizeof(HTTP[0]), http_date_read);
 }
 

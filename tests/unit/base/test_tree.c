@@ -12,9 +12,8 @@ static bool same(const char *x, const char *y)
 	return equal;
 }
 
-static void test_node_equal(void **state)
+TEST(test_node_equal)
 {
-	(void)state;
 	assert_true(same("{a: 1, b: [x, null]}", "b: ['x', ~]\na: 1.0\n"));
 	assert_true(same("9007199254740994", "9007199254740994.0"));
 	assert_true(same("[.nan, .inf]", "[.NaN, .Inf]"));
@@ -29,9 +28,8 @@ static void test_node_equal(void **state)
 	assert_false(same("2001-01-01", "'2001-01-01'"));
 }
 
-static void test_node_get(void **state)
+TEST(test_node_get)
 {
-	(void)state;
 	struct run r = run_doc("{a: 1, ab: 2, '': 3}");
 	assert_int_equal(node_get(&r.doc.root, "ab")->integer, 2);
 	assert_int_equal(node_get(&r.doc.root, "")->integer, 3);
@@ -41,9 +39,8 @@ static void test_node_get(void **state)
 	run_done(&r);
 }
 
-static void test_node_type_name(void **state)
+TEST(test_node_type_name)
 {
-	(void)state;
 	struct run r = run_doc("[null, true, 1, 1.5, a, 2001-01-01, [], {}]");
 	static const char *const NAMES[] = { "null", "a boolean", "an integer", "a number",
 		                             "text", "a date",    "a list",     "a mapping" };
@@ -52,17 +49,15 @@ static void test_node_type_name(void **state)
 	run_done(&r);
 }
 
-static void test_node_json(void **state)
+TEST(test_node_json)
 {
-	(void)state;
 	assert_reads(
 	    "[null, true, -1, 1.5, \"a\\\"\\n\", 2001-01-01, .nan, -.inf, {\"b\\\\\": []}]",
 	    "[null,true,-1,1.5,\"a\\\"\\n\",\"2001-01-01\",null,null,{\"b\\\\\":[]}]");
 }
 
-static void test_path_place(void **state)
+TEST(test_path_place)
 {
-	(void)state;
 	struct run r = run_doc("a:\n  - b~/c: 1\n");
 	ARENA_AUTO a = { 0 };
 	const struct node *list = node_get(&r.doc.root, "a");

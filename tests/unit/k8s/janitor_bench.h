@@ -79,4 +79,4 @@ static inline void set_label(json_t *object, const char *key, const char *value)
 }
 
 /* A row of a test program's table. */
-#define TEST(name) cmocka_unit_test_setup_teardown(test_janitor_##name, begin, end)
+#define CASE(name) cmocka_unit_test_setup_teardown(test_janitor_##name, begin, end)

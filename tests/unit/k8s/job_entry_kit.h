@@ -1,13 +1,9 @@
 #pragma once
 /* Frameworks of tests/data/frameworks, and others, as they are kept. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"

@@ -1,11 +1,7 @@
 #pragma once
 /* What the tests of a store share: run it, wait for one answer, keep a copy of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <dirent.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,12 +1,7 @@
 /* Commands that need no shell. */
 #include "runtime-assets/cmdline.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #define HEADER                                                                                     \
 	"#!/bin/bash\nset -o errexit\nset -o nounset\n"                                            \
@@ -118,9 +113,8 @@ static void test_argv_split_shell(void **state)
 	}
 }
 
-static void test_argv_split_nul(void **state)
+TEST(test_argv_split_nul)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	char **argv = NULL;
 	assert_int_equal(argv_split(SPAN("echo a\0b"), &a, &argv), ARGV_SHELL);

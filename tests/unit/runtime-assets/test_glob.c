@@ -29,9 +29,8 @@ static void test_glob_as_fnmatch(void **state)
 	}
 }
 
-static void test_glob_unfinished(void **state)
+TEST(test_glob_unfinished)
 {
-	(void)state;
 	assert_false(glob_matches("[a", "a"));
 	assert_false(glob_matches("[a", "[a"));
 	assert_false(glob_matches("[", "["));

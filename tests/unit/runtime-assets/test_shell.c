@@ -13,9 +13,8 @@ static void word_is(const char *text, const char *want)
 	assert_string_equal(str_c(&out), want);
 }
 
-static void test_shell_word(void **state)
+TEST(test_shell_word)
 {
-	(void)state;
 	word_is("", "''");
 	word_is("plain", "'plain'");
 	word_is("a b\n$(c) `d` \\ \"e\"", "'a b\n$(c) `d` \\ \"e\"'");
@@ -23,17 +22,15 @@ static void test_shell_word(void **state)
 	word_is("''", "''\\'''\\'''");
 }
 
-static void test_shell_path_bare_if_harmless(void **state)
+TEST(test_shell_path_bare_if_harmless)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(1000);
 	shell_path(&out, "/usr/local/pai/runtime.d/plugin_pre0.sh");
 	assert_string_equal(str_c(&out), "/usr/local/pai/runtime.d/plugin_pre0.sh");
 }
 
-static void test_shell_path_quoted_if_not(void **state)
+TEST(test_shell_path_quoted_if_not)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(1000);
 	shell_path(&out, "/a b/$c");
 	str_char(&out, ' ');
@@ -70,9 +67,8 @@ static bool run(const char *shell, const char *script, char out[static 4096])
 static const char *const SHELLS[] = { "bash", "bash --posix", "dash", "busybox sh" };
 enum { N_SHELLS = sizeof(SHELLS) / sizeof(*SHELLS) };
 
-static void test_shell_word_read_back_by_shells(void **state)
+TEST(test_shell_word_read_back_by_shells)
 {
-	(void)state;
 	/* All bytes but NUL, in an order that puts quotes next to each other. */
 	char text[256 * 3 + 1];
 	size_t n = 0;
@@ -92,9 +88,8 @@ static void test_shell_word_read_back_by_shells(void **state)
 	}
 }
 
-static void test_shell_header_starts_in_every_shell(void **state)
+TEST(test_shell_header_starts_in_every_shell)
 {
-	(void)state;
 	STR_AUTO script = STR_INIT(8192);
 	shell_header(&script);
 	str_puts(&script, "echo alive; echo $-; false; echo dead\n");
@@ -109,9 +104,8 @@ static void test_shell_header_starts_in_every_shell(void **state)
 	}
 }
 
-static void test_shell_header_sets_pipefail_where_it_is_known(void **state)
+TEST(test_shell_header_sets_pipefail_where_it_is_known)
 {
-	(void)state;
 	STR_AUTO script = STR_INIT(8192);
 	shell_header(&script);
 	str_puts(&script, "if false | true; then echo lost; else echo seen; fi\n");

@@ -1,11 +1,7 @@
 #pragma once
 /* Checking small documents in a test: assert_says(schema, document, sentences). */
 /* clang-format off */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
 #include <dirent.h>

@@ -65,17 +65,15 @@ static struct tally run_suite(const char *path)
 	return t;
 }
 
-static void test_conformance_suite(void **state)
+TEST(test_conformance_suite)
 {
-	(void)state;
 	struct tally t = run_suite("tests/data/schema/suite.json");
 	assert_int_equal(t.wrong, 0);
 	assert_int_equal(t.cases, 336);
 }
 
-static void test_conformance_own(void **state)
+TEST(test_conformance_own)
 {
-	(void)state;
 	struct tally t = run_suite("tests/data/schema/own.json");
 	assert_int_equal(t.wrong, 0);
 	assert_int_equal(t.cases, 1051);

@@ -3,9 +3,8 @@
 
 #include <malloc.h>
 
-static void test_schema_get_all_compile(void **state)
+TEST(test_schema_get_all_compile)
 {
-	(void)state;
 	schema_init();
 	for (int i = 0; i < SCHEMA_NAME_MAX; i++) {
 		assert_non_null(schema_get((enum schema_name)i));
@@ -15,9 +14,8 @@ static void test_schema_get_all_compile(void **state)
 	assert_true(mallinfo2().uordblks < 1 << 20);
 }
 
-static void test_schema_text_unknown(void **state)
+TEST(test_schema_text_unknown)
 {
-	(void)state;
 	assert_null(schema_text(SCHEMA_NAME_MAX).p);
 }
 
@@ -45,9 +43,8 @@ static struct str refused_files(enum schema_name schema, const char *folder, int
 	return names;
 }
 
-static void test_v2_valid_files_are_accepted(void **state)
+TEST(test_v2_valid_files_are_accepted)
 {
-	(void)state;
 	int files;
 	STR_AUTO refused = refused_files(SCHEMA_V2, "tests/corpus/v2-valid", &files);
 	assert_string_equal(str_c(&refused), "");
@@ -55,9 +52,8 @@ static void test_v2_valid_files_are_accepted(void **state)
 }
 
 /* Every file but one, which refers to a prerequisite that it lacks: no schema can say that. */
-static void test_v2_invalid_files_are_refused(void **state)
+TEST(test_v2_invalid_files_are_refused)
 {
-	(void)state;
 	int files;
 	size_t refused = 0;
 	STR_AUTO names = refused_files(SCHEMA_V2, "tests/corpus/v2-invalid", &files);
@@ -69,9 +65,8 @@ static void test_v2_invalid_files_are_refused(void **state)
 }
 
 /* Two files misspell a key, two have a number as text, which is converted before the check. */
-static void test_v1_valid_files_are_accepted(void **state)
+TEST(test_v1_valid_files_are_accepted)
 {
-	(void)state;
 	static const char *const REFUSED[] = {
 		" pai-doc-job-tutorial-readme-b5-r5.json",
 		" pai-doc-job-tutorial-readme-b5-r6.json",
@@ -94,17 +89,15 @@ static void test_v1_valid_files_are_accepted(void **state)
 	"taskRoles:\n  w:\n    dockerImage: i\n    commands: [x]\n"                                \
 	"    resourcePerInstance: {cpu: 1, gpu: 0, memoryMB: 1}\n"
 
-static void test_v2_masked_secrets(void **state)
+TEST(test_v2_masked_secrets)
 {
-	(void)state;
 	assert_notes(schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "secrets: \"******\"\n",
 	             "9:10: secrets: must be a mapping, is text; the masked text of a downloaded "
 	             "job cannot be submitted again: put the secrets back in\n");
 }
 
-static void test_v2_prerequisite_of_unknown_type(void **state)
+TEST(test_v2_prerequisite_of_unknown_type)
 {
-	(void)state;
 	assert_notes(
 	    schema_get(SCHEMA_V2),
 	    JOB_HEAD JOB_ROLE "prerequisites: [{name: p, type: image, uri: x}]\n",
@@ -112,34 +105,30 @@ static void test_v2_prerequisite_of_unknown_type(void **state)
 	    "\"dockerimage\", is \"image\"\n");
 }
 
-static void test_v2_prerequisite_says_only_what_its_type_asks(void **state)
+TEST(test_v2_prerequisite_says_only_what_its_type_asks)
 {
-	(void)state;
 	assert_notes(schema_get(SCHEMA_V2),
 	             JOB_HEAD JOB_ROLE "prerequisites: [{name: p, type: dockerimage, url: x}]\n",
 	             "9:46: prerequisites[0].url: unknown key `url`, did you mean `uri`?\n");
 }
 
-static void test_v2_misspelt_key_of_a_role(void **state)
+TEST(test_v2_misspelt_key_of_a_role)
 {
-	(void)state;
 	assert_notes(schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "    intances: 2\n",
 	             "9:5: taskRoles.w.intances: unknown key `intances`, did you mean "
 	             "`instances`?\n");
 }
 
-static void test_v2_bad_role_name(void **state)
+TEST(test_v2_bad_role_name)
 {
-	(void)state;
 	assert_notes(
 	    schema_get(SCHEMA_V2), JOB_HEAD JOB_ROLE "  a b: {}\n",
 	    "9:3: taskRoles[\"a b\"]: bad name \"a b\": may only have letters, digits and _, "
 	    "and must begin with a letter or _\n");
 }
 
-static void test_v2_plugin_parameters(void **state)
+TEST(test_v2_plugin_parameters)
 {
-	(void)state;
 	assert_notes(
 	    schema_get(SCHEMA_V2),
 	    JOB_HEAD JOB_ROLE "extras:\n  com.microsoft.pai.runtimeplugin:\n"
@@ -148,18 +137,16 @@ static void test_v2_plugin_parameters(void **state)
 	    "must be a list, is text \"x\"\n");
 }
 
-static void test_v1_never_zero(void **state)
+TEST(test_v1_never_zero)
 {
-	(void)state;
 	assert_notes(schema_get(SCHEMA_V1),
 	             "{\"jobName\":\"a\",\"image\":\"i\",\"taskRoles\":[\n"
 	             "{\"name\":\"w\",\"command\":\"x\",\"minFailedTaskCount\":0}]}",
 	             "2:48: taskRoles[0].minFailedTaskCount: must not be 0\n");
 }
 
-static void test_facts_accepted(void **state)
+TEST(test_facts_accepted)
 {
-	(void)state;
 	assert_notes(schema_get(SCHEMA_FACTS),
 	             "{\"virtualClusters\":[\"default\"],\"storages\":[{\"name\":\"nfs\","
 	             "\"default\":true,\"share\":false,\"readOnly\":true}],"
@@ -170,9 +157,8 @@ static void test_facts_accepted(void **state)
 	assert_notes(schema_get(SCHEMA_FACTS), "{}", "");
 }
 
-static void test_facts_refused(void **state)
+TEST(test_facts_refused)
 {
-	(void)state;
 	assert_notes(schema_get(SCHEMA_FACTS), "{\"submittedAt\":\"today\"}",
 	             "1:16: submittedAt: must be a time in UTC such as 2026-11-20T10:25:38Z, is "
 	             "\"today\"\n");

@@ -1,10 +1,6 @@
 /* What the bytes of a program say of themselves. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <elf.h>
 #include <endian.h>
 
@@ -57,27 +53,24 @@ static void refused(struct span file, const char *word)
 		fail_msg("%s: not a word of %s", err_msg(&e), word);
 }
 
-static void test_program_arch_names(void **state)
+TEST(test_program_arch_names)
 {
-	(void)state;
 	struct program amd64 = program(EM_X86_64);
 	struct program arm64 = program(EM_AARCH64);
 	arch_is(&amd64, "amd64");
 	arch_is(&arm64, "arm64");
 }
 
-static void test_program_arch_position_independent(void **state)
+TEST(test_program_arch_position_independent)
 {
-	(void)state;
 	struct program p = program(EM_X86_64);
 	p.head.e_type = ET_DYN;
 	arch_is(&p, "amd64");
 }
 
 /* As s390x has it: the most significant byte first. */
-static void test_program_arch_big_endian(void **state)
+TEST(test_program_arch_big_endian)
 {
-	(void)state;
 	struct program p = { 0 };
 	memcpy(p.head.e_ident, ELFMAG, SELFMAG);
 	p.head.e_ident[EI_CLASS] = ELFCLASS64;
@@ -94,17 +87,15 @@ static void test_program_arch_big_endian(void **state)
 	refused(bytes(&p), "dynamically");
 }
 
-static void test_program_arch_dynamic(void **state)
+TEST(test_program_arch_dynamic)
 {
-	(void)state;
 	struct program p = program(EM_X86_64);
 	p.segment[1].p_type = PT_INTERP;
 	refused(bytes(&p), "dynamically");
 }
 
-static void test_program_arch_unknown_machine(void **state)
+TEST(test_program_arch_unknown_machine)
 {
-	(void)state;
 	struct program p = program(EM_68K);
 	refused(bytes(&p), "architecture");
 	p = program(EM_X86_64);
@@ -112,9 +103,8 @@ static void test_program_arch_unknown_machine(void **state)
 	refused(bytes(&p), "not a program");
 }
 
-static void test_program_arch_no_program(void **state)
+TEST(test_program_arch_no_program)
 {
-	(void)state;
 	struct program p = program(EM_X86_64);
 	p.head.e_type = ET_REL;
 	refused(bytes(&p), "not a program");
@@ -130,9 +120,8 @@ static void test_program_arch_no_program(void **state)
 
 /* Cut off anywhere, and with a table of segments that is not there: nothing is read beyond the end.
  */
-static void test_program_arch_cut_short(void **state)
+TEST(test_program_arch_cut_short)
 {
-	(void)state;
 	struct program p = program(EM_X86_64);
 	for (size_t n = 0; n < sizeof(Elf64_Ehdr); n++) {
 		FREE_AUTO char *copy = xmalloc(n + 1);
@@ -147,9 +136,8 @@ static void test_program_arch_cut_short(void **state)
 	}
 }
 
-static void test_program_arch_half_copied(void **state)
+TEST(test_program_arch_half_copied)
 {
-	(void)state;
 	struct program p = program(EM_X86_64);
 	p.segment[1].p_filesz = sizeof(p);
 	arch_is(&p, "amd64");
@@ -164,9 +152,8 @@ static void test_program_arch_half_copied(void **state)
 }
 
 /* A shared library asks for no loader, but it is not a program either. */
-static void test_program_arch_library(void **state)
+TEST(test_program_arch_library)
 {
-	(void)state;
 	struct {
 		struct program p;
 		Elf64_Dyn dyn[2];

@@ -1,13 +1,9 @@
 /* What exit codes mean: what is built in, and what is wrong with a file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
 #include "base/embed.h"
@@ -31,9 +27,8 @@ static json_t *entry(const struct exit_spec *s, int64_t code)
 }
 
 /* Every entry of the file, member by member. */
-static void test_built_in(void **state)
+TEST(test_built_in)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
@@ -54,9 +49,8 @@ static void test_built_in(void **state)
 }
 
 /* Of what has ended for good, nobody is told to wait for the next attempt. */
-static void test_final(void **state)
+TEST(test_final)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct exit_spec *s = exit_spec_new("", &e);
 	assert_non_null(s);
@@ -72,9 +66,8 @@ static void test_final(void **state)
 }
 
 /* Codes of no entry are shown as 256 or -8000 is. */
-static void test_others(void **state)
+TEST(test_others)
 {
-	(void)state;
 	static const struct {
 		int64_t code;
 		const char *phrase;
@@ -118,9 +111,8 @@ static struct exit_spec *from_text(const char *text, struct err *e)
 	return s;
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct exit_spec *s = from_text(
 	    "spec:\n" TWO "- {phrase: Mine, code: 9, type: USER_FAILURE, more: [1]}\n", &e);
@@ -135,9 +127,8 @@ static void test_file(void **state)
 	exit_spec_free(s);
 }
 
-static void test_file_refused(void **state)
+TEST(test_file_refused)
 {
-	(void)state;
 	static const struct {
 		const char *text, *message;
 		unsigned line;

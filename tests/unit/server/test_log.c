@@ -1,10 +1,6 @@
 /* Lines of the log: one each, whatever is in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
 #include <jansson.h>
 #include <sys/socket.h>
@@ -34,9 +30,8 @@ static char *logged(enum log_format format, struct span value)
 	return text;
 }
 
-static void test_log_json(void **state)
+TEST(test_log_json)
 {
-	(void)state;
 	json_auto_t *line = json_loads(logged(LOG_JSON, SPAN("a\"b\\c\nd")), 0, NULL);
 	assert_non_null(line);
 	assert_string_equal(json_string_value(json_object_get(line, "value")), "a\"b\\c\nd");
@@ -44,31 +39,27 @@ static void test_log_json(void **state)
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
 }
 
-static void test_log_json_no_utf8(void **state)
+TEST(test_log_json_no_utf8)
 {
-	(void)state;
 	json_auto_t *line = json_loads(logged(LOG_JSON, SPAN("\xff\xfe ok")), 0, NULL);
 	assert_string_equal(json_string_value(json_object_get(line, "value")), "?? ok");
 }
 
-static void test_log_logfmt(void **state)
+TEST(test_log_logfmt)
 {
-	(void)state;
 	const char *line = logged(LOG_LOGFMT, SPAN("/a/b"));
 	assert_non_null(strstr(line, " level=warn msg=told value=/a/b number=-7 ms=1.234\n"));
 }
 
-static void test_log_logfmt_quotes(void **state)
+TEST(test_log_logfmt_quotes)
 {
-	(void)state;
 	const char *line = logged(LOG_LOGFMT, SPAN("x\nlevel=error"));
 	assert_non_null(strstr(line, "value=\"x\\nlevel=error\""));
 	assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
 
-static void test_log_field_too_long(void **state)
+TEST(test_log_field_too_long)
 {
-	(void)state;
 	static char much[3000];
 	memset(much, 1, sizeof(much)); /* six bytes each, escaped */
 	json_auto_t *line =
@@ -78,9 +69,8 @@ static void test_log_field_too_long(void **state)
 }
 
 /* The lines of a round are written together, and before a warning. */
-static void test_log_collects(void **state)
+TEST(test_log_collects)
 {
-	(void)state;
 	char text[LINE_LIMIT];
 	int fds[2];
 	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
@@ -110,9 +100,8 @@ static void test_log_collects(void **state)
 }
 
 /* Collected lines never become longer than what a pipe takes at once. */
-static void test_log_collects_up_to_a_write(void **state)
+TEST(test_log_collects_up_to_a_write)
 {
-	(void)state;
 	enum { EVENTS = 24, FIELD = 900, PIPE_TAKES = 4096 };
 	static char text[EVENTS * (FIELD + 200)];
 	char field[FIELD + 1];
@@ -138,9 +127,8 @@ static void test_log_collects_up_to_a_write(void **state)
 }
 
 /* Nobody reads the pipe: lines are dropped, and counted in the next that gets through. */
-static void test_log_never_waits(void **state)
+TEST(test_log_never_waits)
 {
-	(void)state;
 	int fds[2];
 	char text[65536];
 	assert_int_equal(pipe(fds), 0);

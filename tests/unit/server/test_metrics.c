@@ -1,10 +1,6 @@
 /* The text of /metrics: valid for Prometheus, with sums over all threads, and of bounded size. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <regex.h>
 #include <stdlib.h>
 
@@ -94,9 +90,8 @@ static void assert_valid(const char *text)
 	regfree(&regex);
 }
 
-static void test_metrics_text_is_valid(void **state)
+TEST(test_metrics_text_is_valid)
 {
-	(void)state;
 	struct world w;
 	world_open(&w);
 	assert_valid(world_scrape(&w));
@@ -107,9 +102,8 @@ static void test_metrics_text_is_valid(void **state)
 	world_close(&w);
 }
 
-static void test_metrics_text_adds_the_loops(void **state)
+TEST(test_metrics_text_adds_the_loops)
 {
-	(void)state;
 	struct world w;
 	world_open(&w);
 	size_t list = route_index("GET", "/api/v2/jobs");
@@ -143,9 +137,8 @@ static void test_metrics_text_adds_the_loops(void **state)
 	world_close(&w);
 }
 
-static void test_metrics_text_adds_the_stores(void **state)
+TEST(test_metrics_text_adds_the_stores)
 {
-	(void)state;
 	struct world w;
 	world_open(&w);
 	struct store_counts *main_thread = counts_store(w.server.counts);
@@ -164,9 +157,8 @@ static void test_metrics_text_adds_the_stores(void **state)
 	world_close(&w);
 }
 
-static void test_histogram_bounds(void **state)
+TEST(test_histogram_bounds)
 {
-	(void)state;
 	struct histogram h = { 0 };
 	for (size_t i = 0; i < HISTOGRAM_BOUNDS; i++) {
 		assert_true(i == 0 || HISTOGRAM_BOUND[i].us > HISTOGRAM_BOUND[i - 1].us);

@@ -1,10 +1,6 @@
 /* Flags, environment, file: who wins, what is refused, what is generated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +47,8 @@ static void assert_refused(unsigned command, const char *arg, const char *value,
 	done(&p);
 }
 
-static void test_options_parse_defaults(void **state)
+TEST(test_options_parse_defaults)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_SERVE, NULL);
 	assert_int_equal(p.result, 0);
@@ -64,9 +59,8 @@ static void test_options_parse_defaults(void **state)
 	done(&p);
 }
 
-static void test_options_parse_both_spellings(void **state)
+TEST(test_options_parse_both_spellings)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth",
 	      "--cache-memory=2MiB");
@@ -78,9 +72,8 @@ static void test_options_parse_both_spellings(void **state)
 	done(&p);
 }
 
-static void test_options_parse_files(void **state)
+TEST(test_options_parse_files)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_TRANSLATE, "-o", "yaml", "-", "--", "--odd");
 	assert_int_equal(p.result, 0);
@@ -91,9 +84,8 @@ static void test_options_parse_files(void **state)
 	done(&p);
 }
 
-static void test_options_passwords_are_not_repeated(void **state)
+TEST(test_options_passwords_are_not_repeated)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_SERVE, "--hived-webservice", "http://u:geheim|@h");
 	assert_int_equal(p.result, -1);
@@ -101,9 +93,8 @@ static void test_options_passwords_are_not_repeated(void **state)
 	done(&p);
 }
 
-static void test_options_parse_refused(void **state)
+TEST(test_options_parse_refused)
 {
-	(void)state;
 	assert_refused(FOR_SERVE, "--nonsense", NULL, "unknown option");
 	assert_refused(FOR_SERVE, "--nonsense", NULL, "--nonsense; --help-all lists them");
 	assert_refused(FOR_SERVE, "--listne=:80", NULL,
@@ -148,9 +139,8 @@ static void set_max_body(const char *value)
 	set_variable("REST_LIT_MAX_BODY", value);
 }
 
-static void test_options_parse_environment(void **state)
+TEST(test_options_parse_environment)
 {
-	(void)state;
 	struct parsed p;
 	set_max_body("2KiB");
 	PARSE(&p, FOR_SERVE, NULL);
@@ -180,9 +170,8 @@ static void parse_file(struct parsed *p, const char *text, const char *flag)
 }
 
 /* --standalone is the former name of --local: flag, variable, key. */
-static void test_options_alias(void **state)
+TEST(test_options_alias)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_SERVE, "--standalone", "a");
 	assert_string_equal(p.o.local, "a");
@@ -201,9 +190,8 @@ static void test_options_alias(void **state)
 	done(&p);
 }
 
-static void test_options_parse_config(void **state)
+TEST(test_options_parse_config)
 {
-	(void)state;
 	struct parsed p;
 	parse_file(&p, "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\noutput: yaml\n",
 	           "--user=alice");
@@ -215,18 +203,16 @@ static void test_options_parse_config(void **state)
 	done(&p);
 }
 
-static void test_options_parse_config_empty(void **state)
+TEST(test_options_parse_config_empty)
 {
-	(void)state;
 	struct parsed p;
 	parse_file(&p, "# nothing\n", NULL);
 	assert_int_equal(p.result, 0);
 	done(&p);
 }
 
-static void test_options_parse_config_all_mistakes(void **state)
+TEST(test_options_parse_config_all_mistakes)
 {
-	(void)state;
 	struct parsed p;
 	parse_file(&p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nhistory: -1\n", NULL);
 	assert_int_equal(p.result, -1);
@@ -239,9 +225,8 @@ static void test_options_parse_config_all_mistakes(void **state)
 
 #define FIXED "this is a fixed limit (30 seconds), not an option; see docs/OPTIONS.md"
 
-static void test_options_fixed_limits_are_refused(void **state)
+TEST(test_options_fixed_limits_are_refused)
 {
-	(void)state;
 	struct parsed p;
 	assert_refused(FOR_SERVE, "--deadline", "5", "--deadline: " FIXED);
 	assert_refused(FOR_JOBS, "--deadline=5", NULL, FIXED);
@@ -262,9 +247,8 @@ static void assert_limits_refused(const char *limits, const char *word)
 	set_variable(TEST_LIMITS_VARIABLE, NULL);
 }
 
-static void test_options_test_limits(void **state)
+TEST(test_options_test_limits)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_SERVE, NULL);
 	assert_int_equal(p.o.deadline_s, 30);
@@ -289,18 +273,16 @@ static void test_options_test_limits(void **state)
 }
 
 /* The janitor must not delete a submission in progress. */
-static void test_options_janitor_is_patient(void **state)
+TEST(test_options_janitor_is_patient)
 {
-	(void)state;
 	struct parsed p;
 	PARSE(&p, FOR_SERVE, NULL);
 	assert_true(p.o.janitor_age_s >= p.o.deadline_s + 10);
 	done(&p);
 }
 
-static void test_option_names(void **state)
+TEST(test_option_names)
 {
-	(void)state;
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		const struct option *o = &OPTIONS[i];
 		assert_ptr_equal(option_find(span_of(o->name)), o);
@@ -315,9 +297,8 @@ static void test_option_names(void **state)
 }
 
 /* A screen: 80 columns, 40 lines. */
-static void test_options_help_fits(void **state)
+TEST(test_options_help_fits)
 {
-	(void)state;
 	STR_AUTO help = STR_INIT(HELP_MAX);
 	options_help(&help, FOR_SERVE, false);
 	size_t lines = 0;
@@ -329,9 +310,8 @@ static void test_options_help_fits(void **state)
 	assert_true(lines <= 39);
 }
 
-static void test_options_help_all(void **state)
+TEST(test_options_help_all)
 {
-	(void)state;
 	STR_AUTO help = STR_INIT(HELP_MAX);
 	options_help(&help, FOR_SERVE, true);
 	for (size_t i = 0; i < N_OPTIONS; i++) {
@@ -340,9 +320,8 @@ static void test_options_help_all(void **state)
 	}
 }
 
-static void test_options_schema_is_json(void **state)
+TEST(test_options_schema_is_json)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(HELP_MAX);
 	options_schema(&text);
 	json_auto_t *schema = json_loads(str_c(&text), JSON_REJECT_DUPLICATES, NULL);

@@ -1,10 +1,6 @@
 /* Options that make no sense together: one wrong thing at a time, beginning with what is right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/setup.h"
 
@@ -48,9 +44,8 @@ static void wrong(bool loopback, const char *const *arguments, const char *word)
 
 #define SECRET "--jwt-secret-file", "secret"
 
-static void test_fine(void **state)
+TEST(test_fine)
 {
-	(void)state;
 	fine(true, ARGS("--no-auth", "--user", "alice"));
 	fine(true, ARGS("--no-auth", "--user", "alice", "--users", "openpai"));
 	fine(true, ARGS(SECRET));
@@ -61,9 +56,8 @@ static void test_fine(void **state)
 	fine(true, ARGS(SECRET, "--deny-list", "a/b"));
 }
 
-static void test_who(void **state)
+TEST(test_who)
 {
-	(void)state;
 	wrong(true, ARGS("--loops", "1"), "no authentication");
 	wrong(true, ARGS("--no-auth"), "--user");
 	wrong(false, ARGS("--no-auth", "--user", "a"), "loopback");
@@ -80,9 +74,8 @@ static void test_who(void **state)
 	wrong(true, ARGS(SECRET, "--deny-list", "a/b", "--standalone", "d"), "cluster");
 }
 
-static void test_public(void **state)
+TEST(test_public)
 {
-	(void)state;
 	wrong(false, ARGS(SECRET), "--tls-cert");
 	wrong(true, ARGS(SECRET, "--tls-cert", "a"), "together");
 	wrong(true, ARGS(SECRET, "--tls-key", "a"), "together");
@@ -90,9 +83,8 @@ static void test_public(void **state)
 
 #define HIVED "--hived-config", "file", "--hived-webservice"
 
-static void test_hived(void **state)
+TEST(test_hived)
 {
-	(void)state;
 	fine(true, ARGS(SECRET, "--hived-config", "file"));
 	fine(true, ARGS(SECRET, HIVED, "http://hived:9096"));
 	fine(true, ARGS(SECRET, HIVED, "https://hived", "--hived-webservice-ca", "ca"));
@@ -104,9 +96,8 @@ static void test_hived(void **state)
 
 #define LOCAL SECRET, "--local", "d"
 
-static void test_machine(void **state)
+TEST(test_machine)
 {
-	(void)state;
 	fine(true, ARGS(LOCAL, "--engine", "none", "--profile", "openpai", "--hived-config", "f"));
 	fine(true,
 	     ARGS(LOCAL, "--engine", "local", "--cpus", "4", "--memory", "64GiB", "--gpus", "2"));
@@ -121,9 +112,8 @@ static void test_machine(void **state)
 	wrong(true, ARGS(LOCAL, "--runtime", "configmap"), "--runtime-binary");
 }
 
-static void test_rest(void **state)
+TEST(test_rest)
 {
-	(void)state;
 	wrong(true, ARGS(SECRET, "--standalone", "a", "--apiserver", "b"), "exclude");
 	wrong(true, ARGS(SECRET, "--port-start", "20", "--port-end", "20"), "--port-start");
 }
@@ -131,9 +121,8 @@ static void test_rest(void **state)
 #define OUTPUT(url)                                                                                \
 	SECRET, "--apiserver", "https://k", "--output-listen", ":9187", "--output-url", url
 
-static void test_webhook(void **state)
+TEST(test_webhook)
 {
-	(void)state;
 	fine(true, ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f"));
 	fine(true, ARGS(SECRET, "--webhook", "https://x/", "--webhook-secret-file", "f", "--local",
 	                "d", "--instance", "A_b"));
@@ -146,9 +135,8 @@ static void test_webhook(void **state)
 	      "--instance");
 }
 
-static void test_output(void **state)
+TEST(test_output)
 {
-	(void)state;
 	fine(true, ARGS(OUTPUT("http://127.0.0.1:9187")));
 	fine(true, ARGS(OUTPUT("https://x:9187")));
 	fine(false, ARGS(OUTPUT("https://x:9187"), "--behind-proxy"));

@@ -1,10 +1,6 @@
 /* Which path leads where, and what never does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/http/routes.h"
 
@@ -21,17 +17,15 @@ static const char *find(const char *method, const char *path, struct str *got)
 	return r ? r->path : NULL;
 }
 
-static void test_route_find_exact(void **state)
+TEST(test_route_find_exact)
 {
-	(void)state;
 	assert_string_equal(find("POST", "/api/v2/jobs", NULL), "/api/v2/jobs");
 	assert_string_equal(find("GET", "/", NULL), "/");
 	assert_string_equal(find("HEAD", "/healthz", NULL), "/healthz");
 }
 
-static void test_route_find_prefix_and_slash(void **state)
+TEST(test_route_find_prefix_and_slash)
 {
-	(void)state;
 	assert_string_equal(find("POST", "/rest-server/api/v2/jobs", NULL), "/api/v2/jobs");
 	assert_string_equal(find("POST", "/rest-server/api/v2/jobs/", NULL), "/api/v2/jobs");
 	assert_null(find("POST", "/rest-server/rest-server/api/v2/jobs", NULL));
@@ -39,34 +33,30 @@ static void test_route_find_prefix_and_slash(void **state)
 	assert_null(find("GET", "/rest-serverhealthz", NULL));
 }
 
-static void test_route_find_args(void **state)
+TEST(test_route_find_args)
 {
-	(void)state;
 	STR_AUTO got = STR_INIT(100);
 	assert_string_equal(find("PUT", "/api/v1/user/%61lice/jobs/a%2Db", &got),
 	                    "/api/v1/user/{user}/jobs/{job}");
 	assert_string_equal(str_c(&got), "alice,a-b,,,,");
 }
 
-static void test_route_find_decodes_once(void **state)
+TEST(test_route_find_decodes_once)
 {
-	(void)state;
 	STR_AUTO got = STR_INIT(100);
 	assert_non_null(find("POST", "/api/v1/user/%2561/jobs", &got));
 	assert_string_equal(str_c(&got), "%61,,,,,");
 }
 
-static void test_route_find_other_method(void **state)
+TEST(test_route_find_other_method)
 {
-	(void)state;
 	assert_null(find("DELETE", "/api/v2/jobs", NULL));
 	assert_null(find("POST", "/healthz", NULL));
 	assert_null(find("HEAD", "/api/v2/tokens/application", NULL));
 }
 
-static void test_route_find_any_method(void **state)
+TEST(test_route_find_any_method)
 {
-	(void)state;
 	static const char *const METHODS[] = { "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE" };
 	for (size_t i = 0; i < sizeof(METHODS) / sizeof(METHODS[0]); i++) {
 		assert_string_equal(find(METHODS[i], "/api/v2/info", NULL), "/api/v2/info");
@@ -75,9 +65,8 @@ static void test_route_find_any_method(void **state)
 }
 
 /* None stands in the shadow of another. */
-static void test_routes_are_all_reached(void **state)
+TEST(test_routes_are_all_reached)
 {
-	(void)state;
 	for (size_t i = 0; i < N_ROUTES; i++) {
 		const char *method = strcmp(ROUTES[i].method, "*") == 0 ? "GET" : ROUTES[i].method;
 		STR_AUTO path = STR_INIT(1000);
@@ -88,9 +77,8 @@ static void test_routes_are_all_reached(void **state)
 	}
 }
 
-static void test_route_find_bad_segments(void **state)
+TEST(test_route_find_bad_segments)
 {
-	(void)state;
 	static const char *const PATHS[] = {
 		"/api/v1/user//jobs",
 		"/api/v1/user/./jobs",
@@ -112,9 +100,8 @@ static void test_route_find_bad_segments(void **state)
 		assert_null(find("POST", PATHS[i], NULL));
 }
 
-static void test_route_methods(void **state)
+TEST(test_route_methods)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(100);
 	route_methods(&out, SPAN("/healthz"), &a);
@@ -130,9 +117,8 @@ static void test_route_methods(void **state)
 	assert_string_equal(str_c(&none), "");
 }
 
-static void test_routes_page_has_all(void **state)
+TEST(test_routes_page_has_all)
 {
-	(void)state;
 	STR_AUTO page = STR_INIT(65536);
 	routes_page(&page);
 	for (size_t i = 0; i < N_ROUTES; i++)

@@ -1,10 +1,6 @@
 /* What is left in freed memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -54,9 +50,8 @@ static bool heap_holds(const char *text)
 	return found;
 }
 
-static void test_wipe_json_leaves_nothing(void **state)
+TEST(test_wipe_json_leaves_nothing)
 {
-	(void)state;
 	static char text[256];
 	process_wipe_json();
 	(void)snprintf(text, sizeof(text), "{\"a\": [\"%s\"], \"b %s\": 1}", MARKER, MARKER);

@@ -1,10 +1,6 @@
 /* What is remembered for a while. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <stdio.h>
 
 #include "server/ttl_cache.h"
@@ -32,9 +28,8 @@ static struct ttl_cache *new_memo(size_t n, size_t bytes)
 	return ttl_cache_new((struct ttl_cache_limits){ n, bytes }, drop);
 }
 
-static void test_get_what_was_put(void **state)
+TEST(test_get_what_was_put)
 {
-	(void)state;
 	struct ttl_cache *m = new_memo(10, 1000);
 	int64_t until_ms = 0;
 	put(m, "a", 0, 5);
@@ -46,9 +41,8 @@ static void test_get_what_was_put(void **state)
 	assert_int_equal(dropped[0], 1);
 }
 
-static void test_get_forgets_in_time(void **state)
+TEST(test_get_forgets_in_time)
 {
-	(void)state;
 	struct ttl_cache *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
 	assert_null(get(m, "a", 5));
@@ -57,9 +51,8 @@ static void test_get_forgets_in_time(void **state)
 	ttl_cache_free(m);
 }
 
-static void test_put_replaces(void **state)
+TEST(test_put_replaces)
 {
-	(void)state;
 	struct ttl_cache *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
 	put(m, "a", 1, 5);
@@ -70,9 +63,8 @@ static void test_put_replaces(void **state)
 	ttl_cache_free(NULL);
 }
 
-static void test_put_drops_the_oldest(void **state)
+TEST(test_put_drops_the_oldest)
 {
-	(void)state;
 	struct ttl_cache *m = new_memo(100, 100000);
 	char name[16];
 	for (int i = 0; i < 150; i++) {
@@ -91,9 +83,8 @@ static void test_put_drops_the_oldest(void **state)
 	ttl_cache_free(m);
 }
 
-static void test_put_within_its_memory(void **state)
+TEST(test_put_within_its_memory)
 {
-	(void)state;
 	struct ttl_cache *m = new_memo(100, 35);
 	put(m, "a", 0, 5);
 	put(m, "b", 1, 5);

@@ -1,11 +1,8 @@
 #pragma once
 /* For the tests of job_build: a job to change, and the objects that became of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
 #include "base/enc.h"

@@ -1,11 +1,8 @@
 #pragma once
 /* A cluster of HiveD's, and what jobs need to be built for it.  For test_hived*.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/object.h"
 #include "translate/hived/hived.h"

@@ -1,12 +1,8 @@
 #pragma once
 /* Reading a job in a test: `struct run r = run_job(TEXT); ... run_done(&r);` */
 /* clang-format off */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
 #include "translate/job.h"

@@ -101,9 +101,8 @@ static const char CONVERTED[] = "protocolVersion: 2\n"
 				"    - null\n"
 				"    - \"null\"\n";
 
-static void test_convert_text(void **state)
+TEST(test_convert_text)
 {
-	(void)state;
 	struct converted c;
 	convert_good(
 	    &c, "{\"jobName\":\"on\",\"image\":\"i:1\",\"retryCount\":3,\"dataDir\":\"hdfs://d\","
@@ -121,9 +120,8 @@ static void test_convert_text(void **state)
 }
 
 /* v1 sets them all: without, commands that use them would end by nounset. */
-static void test_convert_empty_directories(void **state)
+TEST(test_convert_empty_directories)
 {
-	(void)state;
 	struct converted c;
 	convert_good(
 	    &c, "{\"jobName\":\"j\",\"image\":\"i\",\"codeDir\":\"\",\"outputDir\":\"hdfs://o\","
@@ -137,9 +135,8 @@ static void test_convert_empty_directories(void **state)
 	convert_done(&c);
 }
 
-static void test_convert_v2(void **state)
+TEST(test_convert_v2)
 {
-	(void)state;
 	struct converted c;
 	convert_good(&c, V2("secrets: {s: hunter2}\nparameters: {d: 2001-01-01, r: 1.10}\n"
 	                    "# a comment\n"));
@@ -151,9 +148,8 @@ static void test_convert_v2(void **state)
 	convert_done(&c);
 }
 
-static void test_convert_lost(void **state)
+TEST(test_convert_lost)
 {
-	(void)state;
 	assert_lost("{\"jobName\":\"a.b\",\"image\":\"i\",\n\"taskRoles\":[{\"name\":\"m\","
 	            "\"command\":\"x\"}]}",
 	            "1:12: jobName: v2 does not take this name; it becomes a_b\n",
@@ -176,9 +172,8 @@ static void test_convert_lost(void **state)
 }
 
 /* Of pods of Kubernetes: the directory and plain variables, as commands. */
-static void test_convert_pod(void **state)
+TEST(test_convert_pod)
 {
-	(void)state;
 	struct converted c;
 	convert_good(
 	    &c,
@@ -201,9 +196,8 @@ static void test_convert_pod(void **state)
 }
 
 /* v1 does not look into these, v2 does. */
-static void test_convert_refused(void **state)
+TEST(test_convert_refused)
 {
-	(void)state;
 	struct converted c;
 	assert_int_equal(
 	    convert_with(&c, run_translator_default(), V1("\"extras\":{\"submitFrom\":1},", "")),
@@ -215,9 +209,8 @@ static void test_convert_refused(void **state)
 }
 
 /* No text of a warning ends its comment. */
-static void test_convert_comment(void **state)
+TEST(test_convert_comment)
 {
-	(void)state;
 	struct run r = run_good(V1("", ""));
 	NOTES_AUTO warnings = { 0 };
 	NOTES_AUTO lost = { 0 };
@@ -273,9 +266,8 @@ static void check_value(struct span value)
 	convert_done(&c);
 }
 
-static void test_convert_quoting(void **state)
+TEST(test_convert_quoting)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(CONVERT_TEXTS) / sizeof(CONVERT_TEXTS[0]); i++)
 		check_value(span_of(CONVERT_TEXTS[i]));
 	/* any of them together, in an order that is the same each time */

@@ -1,10 +1,7 @@
 /* The facts file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "schema/check.h"
 #include "translate/facts.h"
@@ -35,9 +32,8 @@ static int read_facts(const char *text, const char *user, struct arena *a, struc
 	return rc;
 }
 
-static void test_read_empty_allows_every_cluster(void **state)
+TEST(test_read_empty_allows_every_cluster)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct facts f;
 	assert_int_equal(read_facts(" \n", "alice", &a, &f), 0);
@@ -45,9 +41,8 @@ static void test_read_empty_allows_every_cluster(void **state)
 	assert_int_equal(f.n_storages, 0);
 }
 
-static void test_read_user_who_is_not_listed(void **state)
+TEST(test_read_user_who_is_not_listed)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct facts f;
 	assert_int_equal(read_facts(FILE_TEXT, "alice", &a, &f), 0);
@@ -59,9 +54,8 @@ static void test_read_user_who_is_not_listed(void **state)
 	assert_null(f.extension);
 }
 
-static void test_read_user_who_is_listed(void **state)
+TEST(test_read_user_who_is_listed)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct facts f;
 	assert_int_equal(read_facts(FILE_TEXT, "bob", &a, &f), 0);
@@ -72,9 +66,8 @@ static void test_read_user_who_is_listed(void **state)
 }
 
 /* Storages that grant directories are no claims. */
-static void test_read_directories(void **state)
+TEST(test_read_directories)
 {
-	(void)state;
 	static const char TEXT[] = "storages:\n"
 				   "- {name: pv}\n"
 				   "- {name: data, hostPath: /data/x/.y, readOnly: true}\n"
@@ -99,9 +92,8 @@ static void test_read_directories(void **state)
 	}
 }
 
-static void test_read_time(void **state)
+TEST(test_read_time)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int64_t ms;
@@ -121,9 +113,8 @@ static void test_read_time(void **state)
 	}
 }
 
-static void test_read_json(void **state)
+TEST(test_read_json)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct facts f;
 	assert_int_equal(read_facts("{\"virtualClusters\":[]}", "alice", &a, &f), 0);
@@ -131,9 +122,8 @@ static void test_read_json(void **state)
 	assert_int_equal(f.n_virtual_clusters, 0);
 }
 
-static void test_read_refuses(void **state)
+TEST(test_read_refuses)
 {
-	(void)state;
 	static const char *const CASES[] = { "a: [",
 		                             "virtualCluster: []",
 		                             "storages: [{name: ../x}]",
@@ -149,9 +139,8 @@ static void test_read_refuses(void **state)
 }
 
 /* What is wrong with the file is said in the log. */
-static void test_read_shows_nothing_of_extensions(void **state)
+TEST(test_read_shows_nothing_of_extensions)
 {
-	(void)state;
 	static const char *const CASES[] = {
 		"users: {bob: {extension: MARKER}}",
 		"users: {bob: {extension: [MARKER]}}",
@@ -171,9 +160,8 @@ static void test_read_shows_nothing_of_extensions(void **state)
 }
 
 /* translate prints what serve would send. */
-static void test_read_groups(void **state)
+TEST(test_read_groups)
 {
-	(void)state;
 	static const char TEXT[] = "virtualClusters: [default, vc1, vc2]\n"
 				   "storages: [{name: nfs}, {name: own}, {name: other}]\n"
 				   "groups: {g: {virtualClusters: [vc1], storages: [nfs]}}\n"
@@ -189,9 +177,8 @@ static void test_read_groups(void **state)
 	assert_true(span_is(f.storages[0].name, "nfs") && span_is(f.storages[1].name, "own"));
 }
 
-static void test_read_admin(void **state)
+TEST(test_read_admin)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct facts f;
 	static const char TEXT[] = "groups: {g: {admin: true}}\n"
@@ -202,9 +189,8 @@ static void test_read_admin(void **state)
 }
 
 /* Of any user: who wrote the file wants to know before that user comes. */
-static void test_read_looks_at_all_users(void **state)
+TEST(test_read_looks_at_all_users)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct facts f;
@@ -220,9 +206,8 @@ static void test_read_looks_at_all_users(void **state)
 	assert_int_equal(e.notes.v[1].line, 4);
 }
 
-static void test_read_many_users(void **state)
+TEST(test_read_many_users)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(16u << 20);
 	struct facts f;
@@ -234,9 +219,8 @@ static void test_read_many_users(void **state)
 	assert_int_equal(f.n_virtual_clusters, 1);
 }
 
-static void test_read_says_where(void **state)
+TEST(test_read_says_where)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct facts f;
@@ -247,9 +231,8 @@ static void test_read_says_where(void **state)
 	assert_string_equal(err_msg(&e), "storage `nix` is granted but not listed");
 }
 
-static void test_read_this_machine(void **state)
+TEST(test_read_this_machine)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct span name;

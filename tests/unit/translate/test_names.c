@@ -1,10 +1,6 @@
 /* Names and references. */
 /* clang-format off */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
 #include "base/enc.h"
@@ -23,9 +19,8 @@ static struct span repeat(char c, size_t n)
 
 /* ---- users, jobs, roles --------------------------------------------------------------------- */
 
-static void test_user_name_ok(void **state)
+TEST(test_user_name_ok)
 {
-	(void)state;
 	static const char *const GOOD[] = { "alice", "a", "0", "A.b_c-d", "Alice9", NULL };
 	static const char *const BAD[] = { "",    ".",   "..",  "a.",       "-a",  "a@b",
 		                           "a/b", "a b", "a\n", "\xc3\xa9", "a~b", NULL };
@@ -37,9 +32,8 @@ static void test_user_name_ok(void **state)
 	assert_false(user_name_ok(repeat('a', 64)));
 }
 
-static void test_job_id_is_hashed(void **state)
+TEST(test_job_id_is_hashed)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	char hash[33];
 	struct span id = names_job_id(&a, "alice", SPAN("edge"));
@@ -48,9 +42,8 @@ static void test_job_id_is_hashed(void **state)
 	assert_string_equal(hash, "0b61be1eeb7c935ef826b7772d7a82a1");
 }
 
-static void test_role_object(void **state)
+TEST(test_role_object)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(names_role_object(&a, SPAN("Task_Role.1~a-B")), "taskrole1ab");
 	assert_string_equal(names_role_object(&a, SPAN("___")), "");
@@ -58,16 +51,14 @@ static void test_role_object(void **state)
 	assert_string_equal(names_role_object(&a, SPAN("t\xc3\xa9st")), "tst");
 }
 
-static void test_variable(void **state)
+TEST(test_variable)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(names_variable(&a, SPAN("a~b.c-d_E1")), "a_b_c_d_E1");
 }
 
-static void test_identifier_ok(void **state)
+TEST(test_identifier_ok)
 {
-	(void)state;
 	assert_true(names_identifier_ok(SPAN("_a1")));
 	assert_false(names_identifier_ok(SPAN("1a")));
 	assert_false(names_identifier_ok(SPAN("")));
@@ -75,9 +66,8 @@ static void test_identifier_ok(void **state)
 	assert_false(names_identifier_ok(((struct span){ "a\0b", 3 })));
 }
 
-static void test_label_value_ok(void **state)
+TEST(test_label_value_ok)
 {
-	(void)state;
 	assert_true(names_label_value_ok(SPAN("vc_1.A-b")));
 	assert_false(names_label_value_ok(SPAN("")));
 	assert_false(names_label_value_ok(SPAN("a b/c")));
@@ -85,9 +75,8 @@ static void test_label_value_ok(void **state)
 	assert_false(names_label_value_ok(repeat('v', 64)));
 }
 
-static void test_storage_ok(void **state)
+TEST(test_storage_ok)
 {
-	(void)state;
 	assert_true(names_storage_ok(SPAN("nfs-storage1.a")));
 	assert_false(names_storage_ok(SPAN("")));
 	assert_false(names_storage_ok(SPAN("a/../b")));
@@ -102,9 +91,8 @@ static void test_storage_ok(void **state)
 
 #define DIGEST "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-static void test_image_good(void **state)
+TEST(test_image_good)
 {
-	(void)state;
 	static const char *const GOOD[] = {
 		"ubuntu",
 		"a",
@@ -125,9 +113,8 @@ static void test_image_good(void **state)
 		assert_null(names_image_problem(span_of(*s)));
 }
 
-static void test_image_bad(void **state)
+TEST(test_image_bad)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"",
 		"$(id)",
@@ -170,9 +157,8 @@ static void test_image_bad(void **state)
 	assert_non_null(names_image_problem(repeat('a', 513)));
 }
 
-static void test_registry(void **state)
+TEST(test_registry)
 {
-	(void)state;
 	static const char *const GOOD[] = {
 		"docker.io", "uri", "10", "openpai.azurecr.io", "https://index.docker.io/v1/",
 		"h:5000",    NULL
@@ -197,9 +183,8 @@ static void test_registry(void **state)
 /* ---- mount paths --------------------------------------------------------------------------------
  */
 
-static void test_mount_path_good(void **state)
+TEST(test_mount_path_good)
 {
-	(void)state;
 	static const char *const GOOD[] = { "/data",      "/data/",   "/mnt/a b", "/usr/local/lib",
 		                            "/usr/share", "/var/lib", "/runs",    "/device",
 		                            "/etcetera",  "/tmp",     "/home",    "/a/...",
@@ -210,9 +195,8 @@ static void test_mount_path_good(void **state)
 	}
 }
 
-static void test_mount_path_reserved(void **state)
+TEST(test_mount_path_reserved)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"/",
 		"/proc",
@@ -235,9 +219,8 @@ static void test_mount_path_reserved(void **state)
 		assert_non_null(strstr(names_mount_path_problem(span_of(*s)), "reserved"));
 }
 
-static void test_mount_path_bad(void **state)
+TEST(test_mount_path_bad)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"",
 		"data",
@@ -261,9 +244,8 @@ static void test_mount_path_bad(void **state)
 		assert_non_null(names_mount_path_problem(span_of(*s)));
 }
 
-static void test_mount_path_too_long(void **state)
+TEST(test_mount_path_too_long)
 {
-	(void)state;
 	static char path[LONG];
 	memset(path, 'a', sizeof(path));
 	path[0] = '/';

@@ -2,9 +2,8 @@
 #include "tests/unit/translate/build_kit.h"
 /* ---- templates ----------------------------------------------------------------------------- */
 
-static void test_translator_every_hole_is_used(void **state)
+TEST(test_translator_every_hole_is_used)
 {
-	(void)state;
 	static const struct variable_group *const ALL[] = { &FRAMEWORK_VARIABLES, &ROLE_VARIABLES,
 		                                            &RUNTIME_VARIABLES,   &ENV_VARIABLES,
 		                                            &STORAGE_VARIABLES,   &SECRET_VARIABLES,
@@ -59,9 +58,8 @@ static void translator_combination(struct translator *t, unsigned bits)
 	}
 }
 
-static void test_translator_every_combination_compiles(void **state)
+TEST(test_translator_every_combination_compiles)
 {
-	(void)state;
 	for (unsigned set = 0; set < 1 << 9; set += 32) {
 		BENCH_AUTO b;
 		translator_set_up(&b, set);
@@ -130,9 +128,8 @@ static void check_template(struct span text, bool *used)
 }
 
 /* What templates write stands in the table, and what the table says that they write, they do. */
-static void test_translator_environment_is_documented(void **state)
+TEST(test_translator_environment_is_documented)
 {
-	(void)state;
 	bool used[256] = { false };
 	int profile = 0;
 	struct span text;
@@ -145,9 +142,8 @@ static void test_translator_environment_is_documented(void **state)
 	}
 }
 
-static void test_translator_refuses_unknown_template(void **state)
+TEST(test_translator_refuses_unknown_template)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
@@ -159,9 +155,8 @@ static void test_translator_refuses_unknown_template(void **state)
 }
 
 /* The overlay that is at fault, and what it was put on. */
-static void test_translator_names_all_files_of_a_merge(void **state)
+TEST(test_translator_names_all_files_of_a_merge)
 {
-	(void)state;
 	static const struct {
 		const char *file, *text, *says;
 	} CASES[] = {
@@ -198,9 +193,8 @@ static void test_translator_names_all_files_of_a_merge(void **state)
 	}
 }
 
-static void test_translator_names_file_and_line_of_a_replaced_template(void **state)
+TEST(test_translator_names_file_and_line_of_a_replaced_template)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
@@ -214,9 +208,8 @@ static void test_translator_names_file_and_line_of_a_replaced_template(void **st
 }
 
 /* What it reads is not there, or it would write itself without end. */
-static void test_translator_refuses_holes_out_of_place(void **state)
+TEST(test_translator_refuses_holes_out_of_place)
 {
-	(void)state;
 	static const struct {
 		const char *file, *text, *says;
 	} CASES[] = {
@@ -255,9 +248,8 @@ static void test_translator_refuses_holes_out_of_place(void **state)
 }
 
 /* An absent value is dropped from its container: without one, writing would never end. */
-static void test_translator_refuses_a_template_that_is_no_mapping(void **state)
+TEST(test_translator_refuses_a_template_that_is_no_mapping)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
@@ -270,9 +262,8 @@ static void test_translator_refuses_a_template_that_is_no_mapping(void **state)
 	assert_non_null(strstr(err_msg(&e), "a mapping is needed"));
 }
 
-static void test_translator_checks_overlays_against_a_replaced_base(void **state)
+TEST(test_translator_checks_overlays_against_a_replaced_base)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
@@ -285,9 +276,8 @@ static void test_translator_checks_overlays_against_a_replaced_base(void **state
 	assert_non_null(strstr(err_msg(&e), "cpu-only.yaml"));
 }
 
-static void test_translator_refuses_empty_port_range(void **state)
+TEST(test_translator_refuses_empty_port_range)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct settings set;
 	translate_settings_default(&set);
@@ -295,9 +285,8 @@ static void test_translator_refuses_empty_port_range(void **state)
 	assert_null(translator_new(&set, NULL, &e));
 }
 
-static void test_translation_page_names_every_variable(void **state)
+TEST(test_translation_page_names_every_variable)
 {
-	(void)state;
 	STR_AUTO page = STR_INIT(1 << 20);
 	translation_page(&page);
 	assert_false(page.full);

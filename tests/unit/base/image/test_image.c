@@ -103,9 +103,8 @@ static void test_image_parse_recorded(void **state)
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-static void test_image_host_ok(void **state)
+TEST(test_image_host_ok)
 {
-	(void)state;
 	static const char *const GOOD[] = { "h",        "h:1",        "A.b-c_d:65535",
 		                            "10.0.0.1", "[::1]:5000", "[fe80::1]",
 		                            NULL };
@@ -122,9 +121,8 @@ static void test_image_host_ok(void **state)
 			fail_msg("%s is taken", *s);
 }
 
-static void test_image_default_registry(void **state)
+TEST(test_image_default_registry)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	assert_text(image_default_registry(SPAN("ubuntu"), &a),
 	            SPAN("https://index.docker.io/v1/"));
@@ -225,9 +223,8 @@ static const char *const OTHER[] = {
 	"desc = unexpected EOF",
 };
 
-static void test_image_is_refused(void **state)
+TEST(test_image_is_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
 		if (!image_is_refused(span_of(REFUSED[i])))
 			fail_msg("goes on: %s", REFUSED[i]);

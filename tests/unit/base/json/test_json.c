@@ -23,17 +23,15 @@ static void assert_json(const char *text, const char *want, bool want_syntax)
 	run_done(&r);
 }
 
-static void test_json_read_values(void **state)
+TEST(test_json_read_values)
 {
-	(void)state;
 	assert_json(" [true, false, null, \"\", [], {}] ", "[true,false,null,\"\",[],{}]", false);
 	assert_json("{\"a\": {\"b\": [1, {\"c\": 2}]}}", "{\"a\":{\"b\":[1,{\"c\":2}]}}", false);
 	assert_json("\"x\"", "\"x\"", false);
 }
 
-static void test_json_read_numbers(void **state)
+TEST(test_json_read_numbers)
 {
-	(void)state;
 	assert_json("[0, -0, 1.0, 1e3, 0.5, -1.5E-3]", "[0,0,1,1000,0.5,-0.0015]", false);
 	assert_json("[9007199254740992, 9007199254740994, 1e400]",
 	            "1:38: [2]: this number is too large: not a finite number", false);
@@ -44,9 +42,8 @@ static void test_json_read_numbers(void **state)
 		assert_json(BAD[i], "1:", true);
 }
 
-static void test_json_read_number_types(void **state)
+TEST(test_json_read_number_types)
 {
-	(void)state;
 	bool syntax = false;
 	struct run r = run_json("[9007199254740992, 9007199254740994, 2.0, 2.5]", &syntax);
 	static const enum node_type TYPES[] = { NODE_INT, NODE_REAL, NODE_INT, NODE_REAL };
@@ -56,9 +53,8 @@ static void test_json_read_number_types(void **state)
 	run_done(&r);
 }
 
-static void test_json_read_escapes(void **state)
+TEST(test_json_read_escapes)
 {
-	(void)state;
 	assert_json("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00fc\\u20AC\\ud83d\\ude00\"",
 	            "\"\\\"\\\\/\\b\\f\\n\\r\\tü€😀\"", false);
 	assert_json("\"\\q\"", "1:2: not valid JSON: unknown escape", true);
@@ -68,9 +64,8 @@ static void test_json_read_escapes(void **state)
 	assert_json("\"a\nb\"", "1:3: not valid JSON: line breaks", true);
 }
 
-static void test_json_read_refuses_without_yaml(void **state)
+TEST(test_json_read_refuses_without_yaml)
 {
-	(void)state;
 	assert_json("{\"a\": \"x\\u0000\"}", "1:9: a: the character U+0000 (NUL)", false);
 	assert_json("{\"\\u0000\": 1}", "1:3: the character U+0000 (NUL)", false);
 	assert_json("[\"\\ud800\"]", "1:3: [0]: this escape is half of a surrogate pair", false);
@@ -81,9 +76,8 @@ static void test_json_read_refuses_without_yaml(void **state)
 	            "2:2: a: duplicate key \"a\": it stands on line 1 and again on line 2", false);
 }
 
-static void test_json_read_depth(void **state)
+TEST(test_json_read_depth)
 {
-	(void)state;
 	char deep[140] = { 0 };
 	memset(deep, '[', 64);
 	memset(deep + 64, ']', 64);
@@ -92,9 +86,8 @@ static void test_json_read_depth(void **state)
 	assert_json(deep, "1:65: lists and mappings are nested more than 64 levels deep", false);
 }
 
-static void test_json_read_mistakes(void **state)
+TEST(test_json_read_mistakes)
 {
-	(void)state;
 	static const struct {
 		const char *text, *says;
 	} CASES[] = {
@@ -116,9 +109,8 @@ static void test_json_read_mistakes(void **state)
 		assert_json(CASES[i].text, CASES[i].says, true);
 }
 
-static void test_json_read_comments(void **state)
+TEST(test_json_read_comments)
 {
-	(void)state;
 	assert_json("// a\n{/*b*/\"c\"/**/:/* \" */1//\n,\"//\":\"/*\"}//",
 	            "{\"c\":1,\"//\":\"/*\"}", false);
 	assert_json("[1, /* x\n", "1:5: not valid JSON: the comment that begins here is never",
@@ -129,9 +121,8 @@ static void test_json_read_comments(void **state)
 	assert_warns("{\"a\": 1, // x\n /* y */ \"b\": 2}", "1:10: comments are not part of JSON");
 }
 
-static void test_json_read_positions(void **state)
+TEST(test_json_read_positions)
 {
-	(void)state;
 	bool syntax = false;
 	struct run r = run_json("{\"ü\": [1,\r\n\t\"x\", {}], \"b\":\r2}", &syntax);
 	const struct member *m = r.doc.root.member;
@@ -146,9 +137,8 @@ static void test_json_read_positions(void **state)
 	run_done(&r);
 }
 
-static void test_json_read_many_keys(void **state)
+TEST(test_json_read_many_keys)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_char(&text, '{');
 	for (int i = 0; i < 20000; i++)

@@ -1,11 +1,7 @@
 /* JSON read where it lies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/json/scan.h"
 #include "tests/unit/base/dice.h"
@@ -28,9 +24,8 @@ static bool valid(struct span text, unsigned depth)
 	return is;
 }
 
-static void test_scan_valid_takes(void **state)
+TEST(test_scan_valid_takes)
 {
-	(void)state;
 	static const char *const GOOD[] = {
 		"{}",
 		"[]",
@@ -111,9 +106,8 @@ static const char *const REFUSED[] = {
 	"/**/1",
 };
 
-static void test_scan_valid_refuses(void **state)
+TEST(test_scan_valid_refuses)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
 		if (valid(span_of(REFUSED[i]), 64))
 			fail_msg("taken: %s", REFUSED[i]);
@@ -123,9 +117,8 @@ static void test_scan_valid_refuses(void **state)
 	assert_false(valid(SPAN("{}\0"), 64));
 }
 
-static void test_scan_valid_counts_depth(void **state)
+TEST(test_scan_valid_counts_depth)
 {
-	(void)state;
 	assert_true(valid(SPAN("1"), 0));
 	assert_false(valid(SPAN("[]"), 0));
 	assert_true(valid(SPAN("[[{\"a\":[]}]]"), 4));
@@ -143,9 +136,8 @@ static void test_scan_valid_counts_depth(void **state)
 static const char OBJECT[] = " { \"a\" : 1 , \"b\":{\"c\":[1,\"]}\\\"\",{\"d\":null}],\"e\":\"x\"},"
 			     "\"long key of many bytes\":\"\\\\\",\"a\":2,\"last\":true}";
 
-static void test_scan_get_finds(void **state)
+TEST(test_scan_get_finds)
 {
-	(void)state;
 	struct span object = SPAN(OBJECT);
 	assert_span(scan_get(object, "a"), "1"); /* the first one */
 	assert_span(scan_get(object, "last"), "true");
@@ -160,9 +152,8 @@ static void test_scan_get_finds(void **state)
 	assert_null(scan_get(SPAN("\"a\""), "a").p);
 }
 
-static void test_scan_members_finds_many(void **state)
+TEST(test_scan_members_finds_many)
 {
-	(void)state;
 	static const char *const KEYS[] = { "last", "nothing", "a" };
 	struct span values[3];
 	scan_members(SPAN(OBJECT), KEYS, values, 3);
@@ -174,9 +165,8 @@ static void test_scan_members_finds_many(void **state)
 		assert_null(values[i].p);
 }
 
-static void test_scan_inside_needs_no_end(void **state)
+TEST(test_scan_inside_needs_no_end)
 {
-	(void)state;
 	struct span object = SPAN(OBJECT);
 	struct span b = scan_inside(object, "b");
 	assert_ptr_equal(b.p + b.n, object.p + object.n);
@@ -189,9 +179,8 @@ static void test_scan_inside_needs_no_end(void **state)
 	assert_null(scan_inside(object, "a", "d").p);
 }
 
-static void test_scan_rest_goes_to_the_end(void **state)
+TEST(test_scan_rest_goes_to_the_end)
 {
-	(void)state;
 	static const char *const KEYS[] = { "b", "a", "aa" };
 	struct span values[3];
 	struct span value;
@@ -210,9 +199,8 @@ static void test_scan_rest_goes_to_the_end(void **state)
 	assert_int_equal(scan_which(SPAN(""), KEYS, 3), 3);
 }
 
-static void test_scan_walks(void **state)
+TEST(test_scan_walks)
 {
-	(void)state;
 	struct span key;
 	struct span value;
 	struct scan s = scan_begin(SPAN(" [ 1 , \"a,]\" ,{\"b\":[2]}, [ ] ]"));
@@ -238,9 +226,8 @@ static void test_scan_walks(void **state)
 	assert_false(scan_member(&s, &key, &value));
 }
 
-static void test_scan_enters_and_leaves(void **state)
+TEST(test_scan_enters_and_leaves)
 {
-	(void)state;
 	struct span key;
 	struct span value;
 	struct scan s = scan_begin(SPAN("{\"a\":[{},[1]],\"b\":{},\"c\":3}"));
@@ -286,9 +273,8 @@ static void walk(struct span text, int depth)
 	}
 }
 
-static void test_scan_stays_within_what_is_no_json(void **state)
+TEST(test_scan_stays_within_what_is_no_json)
 {
-	(void)state;
 	static const char BYTES[] = "{}[]\":,\\ 1tn";
 	struct dice dice = { 1 };
 	for (int i = 0; i < 50000; i++) {
@@ -311,9 +297,8 @@ static void test_scan_stays_within_what_is_no_json(void **state)
 	}
 }
 
-static void test_scan_type_of(void **state)
+TEST(test_scan_type_of)
 {
-	(void)state;
 	assert_int_equal(scan_type((struct span){ NULL, 0 }), SCAN_NONE);
 	assert_int_equal(scan_type(SPAN("null")), SCAN_NULL);
 	assert_int_equal(scan_type(SPAN("false")), SCAN_BOOL);
@@ -324,9 +309,8 @@ static void test_scan_type_of(void **state)
 	assert_int_equal(scan_type(SPAN("  ")), SCAN_NONE);
 }
 
-static void test_scan_int_is_strict(void **state)
+TEST(test_scan_int_is_strict)
 {
-	(void)state;
 	int64_t v = 7;
 	assert_true(scan_int(SPAN("-12"), -12, 0, &v));
 	assert_int_equal(v, -12);
@@ -343,9 +327,8 @@ static void test_scan_int_is_strict(void **state)
 	assert_int_equal(v, 7);
 }
 
-static void test_scan_bool_is_strict(void **state)
+TEST(test_scan_bool_is_strict)
 {
-	(void)state;
 	bool v = false;
 	assert_true(scan_bool(SPAN("true"), &v) && v);
 	assert_true(scan_bool(SPAN("false"), &v) && !v);
@@ -354,9 +337,8 @@ static void test_scan_bool_is_strict(void **state)
 	assert_false(scan_bool((struct span){ NULL, 0 }, &v));
 }
 
-static void test_scan_string_resolves(void **state)
+TEST(test_scan_string_resolves)
 {
-	(void)state;
 	static const struct {
 		const char *json, *text;
 	} CASES[] = {
@@ -392,9 +374,8 @@ static void test_scan_string_resolves(void **state)
 	assert_span(out, "untouched");
 }
 
-static void test_scan_time_ms_reads(void **state)
+TEST(test_scan_time_ms_reads)
 {
-	(void)state;
 	static const struct {
 		const char *json;
 		int64_t ms;

@@ -122,9 +122,8 @@ static void check_line(char *line)
 		check_match(re, unescape(text), want, shown);
 }
 
-static void test_search_as_go(void **state)
+TEST(test_search_as_go)
 {
-	(void)state;
 	static char line[LINE_MAX_BYTES];
 	size_t lines = 0;
 	FILE *f = fopen("tests/data/runtime/regex.tsv", "re");
@@ -153,9 +152,8 @@ static void check_refused(const char *pattern, const char *why)
 	assert_string_equal(err_msg(&e), why);
 }
 
-static void test_compile_says_where(void **state)
+TEST(test_compile_says_where)
 {
-	(void)state;
 	check_refused("ab(c", "missing closing ) of the group at byte 3");
 	check_refused("ab)c", "unexpected ) at byte 3");
 	check_refused("a[b", "missing closing ] of the class at byte 2");
@@ -173,9 +171,8 @@ static void test_compile_says_where(void **state)
 	check_refused("a\xff", "invalid UTF-8 at byte 2");
 }
 
-static void test_compile_limits(void **state)
+TEST(test_compile_limits)
 {
-	(void)state;
 	STR_AUTO deep = STR_INIT(REGEX_DEPTH_MAX + 1);
 	for (int i = 0; i <= REGEX_DEPTH_MAX; i++)
 		str_char(&deep, '(');
@@ -190,9 +187,8 @@ static void test_compile_limits(void **state)
 }
 
 /* Counts copy their pieces: the copies are searched for one after another. */
-static void test_compile_copies(void **state)
+TEST(test_compile_copies)
 {
-	(void)state;
 	static const struct {
 		const char *atom, *text;
 	} ATOMS[] = {
@@ -225,9 +221,8 @@ static void test_compile_copies(void **state)
 }
 
 /* An exit specification has a hundred patterns. */
-static void test_compile_takes_little(void **state)
+TEST(test_compile_takes_little)
 {
-	(void)state;
 	static const char PATTERN[] = "(?mi)^(?:[\\w.]*(?:error|exception): .*|unable to restore "
 				      "this file, )perhaps your file "
 				      "is in a different file format";
@@ -237,9 +232,8 @@ static void test_compile_takes_little(void **state)
 	assert_in_range(a.used, 1, 80 * sizeof(PATTERN));
 }
 
-static void test_search_with_nul(void **state)
+TEST(test_search_with_nul)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct match m;
@@ -250,9 +244,8 @@ static void test_search_with_nul(void **state)
 }
 
 /* (?i) folds ASCII letters only: K is neither KELVIN SIGN, nor is s LATIN SMALL LETTER LONG S. */
-static void test_search_folds_ascii(void **state)
+TEST(test_search_folds_ascii)
 {
-	(void)state;
 	static const struct {
 		const char *pattern, *text;
 		enum regex_found found;
@@ -278,9 +271,8 @@ static void test_search_folds_ascii(void **state)
 	}
 }
 
-static void test_compile_refuses_to_fold_other_letters(void **state)
+TEST(test_compile_refuses_to_fold_other_letters)
 {
-	(void)state;
 	check_refused("(?i)straße",
 	              "found the character U+00DF under (?i), which allows ASCII only "
 	              "(write (?-i:...) around others), at byte 9");
@@ -319,9 +311,8 @@ static void fill_hard(char *text, size_t n)
 	}
 }
 
-static void test_search_takes_linear_time(void **state)
+TEST(test_search_takes_linear_time)
 {
-	(void)state;
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
 	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
@@ -333,9 +324,8 @@ static void test_search_takes_linear_time(void **state)
 	}
 }
 
-static void test_search_stops_at_the_deadline(void **state)
+TEST(test_search_stops_at_the_deadline)
 {
-	(void)state;
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
 	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
@@ -350,9 +340,8 @@ static void test_search_stops_at_the_deadline(void **state)
 }
 
 /* A match as long as the text, whose threads all began at the same place. */
-static void test_search_with_many_threads(void **state)
+TEST(test_search_with_many_threads)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct match m;
@@ -369,9 +358,8 @@ static void test_search_with_many_threads(void **state)
 /* ---- many at once
  * ----------------------------------------------------------------------------------- */
 
-static void test_set_scan_tells_which(void **state)
+TEST(test_set_scan_tells_which)
 {
-	(void)state;
 	static const char *const PATTERNS[] = { "(?i)importerror: .*", "core dumped", "[a-z]+",
 		                                "nowh(pe|t)x", "segmentation (fault|error)" };
 	enum { N = sizeof(PATTERNS) / sizeof(*PATTERNS) };

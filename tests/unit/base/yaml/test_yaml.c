@@ -7,9 +7,8 @@
 
 #include "base/yaml/yaml.h"
 
-static void test_yaml_read_scalars_as_js_yaml(void **state)
+TEST(test_yaml_read_scalars_as_js_yaml)
 {
-	(void)state;
 	json_t *cases = json_load_file("tests/data/yaml/scalars.json", JSON_ALLOW_NUL, NULL);
 	size_t i = 0;
 	json_t *one = NULL;
@@ -35,9 +34,8 @@ static enum node_type type_of(const char *text)
 	return (enum node_type)n.type;
 }
 
-static void test_yaml_resolve_plain_types(void **state)
+TEST(test_yaml_resolve_plain_types)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		enum node_type type;
@@ -94,9 +92,8 @@ static double real_of(const char *text)
 	return n.type == NODE_REAL ? n.real : (double)n.integer;
 }
 
-static void test_yaml_resolve_plain_rounds_once(void **state)
+TEST(test_yaml_resolve_plain_rounds_once)
 {
-	(void)state;
 	/* 2^54 + 1 and 2^54 + 3 lie between doubles; ties go to even. */
 	assert_true(real_of("0x40000000000001") == 0x40000000000000p0);
 	assert_true(real_of("0x40000000000003") == 0x40000000000004p0);
@@ -107,9 +104,8 @@ static void test_yaml_resolve_plain_rounds_once(void **state)
 	assert_true(isinf(real_of("1e400")));
 }
 
-static void test_yaml_read_budget_depth(void **state)
+TEST(test_yaml_read_budget_depth)
 {
-	(void)state;
 	char deep[130] = { 0 };
 	memset(deep, '[', 64);
 	memset(deep + 64, ']', 64);
@@ -121,9 +117,8 @@ static void test_yaml_read_budget_depth(void **state)
 	assert_refuses(deep, "1:65: lists and mappings are nested more than 64 levels deep");
 }
 
-static void test_yaml_read_budget_depth_through_alias(void **state)
+TEST(test_yaml_read_budget_depth_through_alias)
 {
-	(void)state;
 	struct budget b = BUDGET_DEFAULT;
 	b.depth = 4;
 	struct run r = run_budget(SPAN("a: &a [[1]]\nb: [*a]\n"), b);
@@ -139,9 +134,8 @@ static void test_yaml_read_budget_depth_through_alias(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_budget_nodes(void **state)
+TEST(test_yaml_read_budget_nodes)
 {
-	(void)state;
 	struct budget b = BUDGET_DEFAULT;
 	b.nodes = 5;
 	struct run r = run_budget(SPAN("[1, 2, 3, 4]"), b);
@@ -153,9 +147,8 @@ static void test_yaml_read_budget_nodes(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_budget_bomb(void **state)
+TEST(test_yaml_read_budget_bomb)
 {
-	(void)state;
 	STR_AUTO bomb = STR_INIT(4096);
 	str_puts(&bomb, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
 	for (int i = 1; i < 40; i++) {
@@ -168,9 +161,8 @@ static void test_yaml_read_budget_bomb(void **state)
 }
 
 /* What js-yaml 3.13 makes of them. */
-static void test_yaml_read_tabs(void **state)
+TEST(test_yaml_read_tabs)
 {
-	(void)state;
 	assert_reads("a: 1\n\t\nb: 2\n \t \n\t# c\n\t", "{\"a\":1,\"b\":2}");
 	assert_reads("a:\n  - b\n\t\n  - c\n \t# d\n", "{\"a\":[\"b\",\"c\"]}");
 	assert_reads("a: |\n  \tx\n  y\n", "{\"a\":\"\\tx\\ny\\n\"}");
@@ -187,9 +179,8 @@ static void test_yaml_read_tabs(void **state)
 }
 
 /* A comment behind a tab ends a block scalar, as with js-yaml, however wide it is. */
-static void test_yaml_read_tabs_behind_blocks(void **state)
+TEST(test_yaml_read_tabs_behind_blocks)
 {
-	(void)state;
 	assert_reads("a: |\n\t# x\nb: c\n", "{\"a\":\"\",\"b\":\"c\"}");
 	assert_reads("- |\n\t\t# x\n\t# y\n- >\n\t#\n", "[\"\",\"\"]");
 	assert_reads("a: |\n x\n\t\t# y\nb: c\n", "{\"a\":\"x\\n\",\"b\":\"c\"}");
@@ -203,9 +194,8 @@ static void test_yaml_read_tabs_behind_blocks(void **state)
 	assert_refuses("a: 'x\n b: |\n\t# c'\n", "3:1: a tab is not allowed here");
 }
 
-static void test_yaml_read_tabs_that_indent(void **state)
+TEST(test_yaml_read_tabs_that_indent)
 {
-	(void)state;
 	assert_refuses("a:\n\tb: 1\n", "2:1: tabs cannot be used for indentation");
 	assert_refuses("a:\n \tb: 1\n c: 1\n", "2:2: tabs cannot be used for indentation");
 	assert_refuses("a: |\n\tb\n", "2:1: tabs cannot be used for indentation");
@@ -215,9 +205,8 @@ static void test_yaml_read_tabs_that_indent(void **state)
 	assert_refuses("a: b # c: |\n \td: 1\n", "2:2: tabs cannot be used for indentation");
 }
 
-static void test_yaml_read_few_directives(void **state)
+TEST(test_yaml_read_few_directives)
 {
-	(void)state;
 	STR_AUTO in = STR_INIT(4096);
 	for (int i = 0; i < 8; i++)
 		str_printf(&in, "# a comment\n\n%%TAG !t%d! tag:x,2000:\r\n", i);
@@ -232,9 +221,8 @@ static void test_yaml_read_few_directives(void **state)
 	assert_refuses(str_c(&behind), "27:1: more than 8 lines begin with `%`");
 }
 
-static void test_yaml_read_budget_text(void **state)
+TEST(test_yaml_read_budget_text)
 {
-	(void)state;
 	struct budget b = BUDGET_DEFAULT;
 	b.text = 8;
 	struct run r = run_budget(SPAN("a: &a bcd\nb: *a\n"), b);
@@ -246,9 +234,8 @@ static void test_yaml_read_budget_text(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_budget_merge_costs(void **state)
+TEST(test_yaml_read_budget_merge_costs)
 {
-	(void)state;
 	struct budget b = BUDGET_DEFAULT;
 	b.nodes = 12;
 	struct run r = run_budget(SPAN("a: &a {x: 1, y: 2, z: 3}\nb: {<<: *a}\nc: {<<: *a}\n"), b);
@@ -257,9 +244,8 @@ static void test_yaml_read_budget_merge_costs(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_merge(void **state)
+TEST(test_yaml_read_merge)
 {
-	(void)state;
 	assert_reads("a: &a {x: 1, y: 2}\nb: {y: 3, <<: *a}\n",
 	             "{\"a\":{\"x\":1,\"y\":2},\"b\":{\"y\":3,\"x\":1}}");
 	assert_reads("a: &a {x: 1}\nb: &b {x: 2, z: 3}\nc: {<<: [*a, *b], z: 4}\n",
@@ -271,9 +257,8 @@ static void test_yaml_read_merge(void **state)
 	               "1:20: a: duplicate key \"a\": it stands on line 1");
 }
 
-static void test_yaml_read_merge_many_keys(void **state)
+TEST(test_yaml_read_merge_many_keys)
 {
-	(void)state;
 	STR_AUTO in = STR_INIT(4096);
 	STR_AUTO want = STR_INIT(4096);
 	str_puts(&in, "<<: {k5: merged, other: merged}\n");
@@ -290,18 +275,16 @@ static void test_yaml_read_merge_many_keys(void **state)
 	                           "on line 32");
 }
 
-static void test_yaml_read_duplicates_as_text(void **state)
+TEST(test_yaml_read_duplicates_as_text)
 {
-	(void)state;
 	assert_refuses("{1: a, \"1\": b}", "1:8: [1]: duplicate key \"1\"");
 	assert_refuses("{0x10: a, 16.0: b}", "1:11: [16]: duplicate key \"16\"");
 	assert_refuses("a: &x k\n*x : 1\nk: 2\n",
 	               "3:1: k: duplicate key \"k\": it stands on line 2");
 }
 
-static void test_yaml_read_alias(void **state)
+TEST(test_yaml_read_alias)
 {
-	(void)state;
 	struct run r = run_doc("a: &x {b: [1]}\nc:\n  *x\n");
 	assert_int_equal(r.failed, 0);
 	const struct node *a = node_get(&r.doc.root, "a");
@@ -314,9 +297,8 @@ static void test_yaml_read_alias(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_alias_cycles(void **state)
+TEST(test_yaml_read_alias_cycles)
 {
-	(void)state;
 	assert_refuses("&a [*a]", "1:5: [0]: the alias refers to a value that contains it");
 	assert_refuses("a: &a\n  b: *a\n",
 	               "2:6: a.b: the alias refers to a value that contains it");
@@ -324,9 +306,8 @@ static void test_yaml_read_alias_cycles(void **state)
 	assert_refuses("a: &a 1\nb: &a [*a]\n", "2:8: b[0]: the alias refers to a value that");
 }
 
-static void test_yaml_read_positions(void **state)
+TEST(test_yaml_read_positions)
 {
-	(void)state;
 	struct run r = run_doc("\xef\xbb\xbf# c\nü: {ключ: 'x', b: [ 1, 2]}\n");
 	assert_int_equal(r.failed, 0);
 	const struct member *m = node_member(&r.doc.root, SPAN("ü"));
@@ -340,9 +321,8 @@ static void test_yaml_read_positions(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_plain_is_known(void **state)
+TEST(test_yaml_read_plain_is_known)
 {
-	(void)state;
 	struct run r = run_doc("[a, 'a', \"a\", 1, !!str 1, [], &x b, *x]");
 	static const bool PLAIN[] = { true, false, false, true, false, false, true, true };
 	for (size_t i = 0; i < 8; i++)
@@ -350,17 +330,15 @@ static void test_yaml_read_plain_is_known(void **state)
 	run_done(&r);
 }
 
-static void test_yaml_read_tag_without_name(void **state)
+TEST(test_yaml_read_tag_without_name)
 {
-	(void)state;
 	assert_reads("[! 12, ! , &a ! 1, &a # c!\n  2, ! '3', &b ! # c\n 4, ! [], ! {}]",
 	             "[\"12\",null,\"1\",2,\"3\",\"4\",[],{}]");
 	assert_reads("ü: ! 12\nb: hi! there\n", "{\"ü\":\"12\",\"b\":\"hi! there\"}");
 }
 
-static void test_yaml_read_tags(void **state)
+TEST(test_yaml_read_tags)
 {
-	(void)state;
 	assert_reads("[!!null , !!str , !!bool true, !!float 1, !!int 0x10, !!seq [], !!map {}]",
 	             "[null,\"\",true,1,16,[],{}]");
 	assert_refuses("a: !!int ''",
@@ -371,9 +349,8 @@ static void test_yaml_read_tags(void **state)
 	assert_refuses("a: !x!y 1", "1:4: the prefix of this tag is not defined");
 }
 
-static void test_yaml_read_line_breaks_of_unicode(void **state)
+TEST(test_yaml_read_line_breaks_of_unicode)
 {
-	(void)state;
 	assert_reads("a: b # x\xe2\x80\xa8"
 	             "c: d\n",
 	             "{\"a\":\"b\"}");
@@ -385,9 +362,8 @@ static void test_yaml_read_line_breaks_of_unicode(void **state)
 	assert_refuses("a:\n\xe2\x80\xa8  b: c\n", "2:1: the line break U+2028 is not allowed");
 }
 
-static void test_yaml_read_bad_characters(void **state)
+TEST(test_yaml_read_bad_characters)
 {
-	(void)state;
 	assert_refuses("a: b\n\xc3\xbc: \x01\n", "2:4: control character U+0001 is not allowed");
 	assert_refuses("a: b\nc: \x7f\n", "2:4: control character U+007F is not allowed");
 	assert_refuses("a: \"x\\0\"", "1:4: a: the character U+0000 (NUL) is not allowed in text");
@@ -400,9 +376,8 @@ static void test_yaml_read_bad_characters(void **state)
 	               "1:1: a byte-order mark");
 }
 
-static void test_yaml_read_problems_in_words(void **state)
+TEST(test_yaml_read_problems_in_words)
 {
-	(void)state;
 	static const struct {
 		const char *text, *says;
 	} CASES[] = {
@@ -428,9 +403,8 @@ static void test_yaml_read_problems_in_words(void **state)
 		assert_refuses(CASES[i].text, CASES[i].says);
 }
 
-static void test_yaml_read_no_document(void **state)
+TEST(test_yaml_read_no_document)
 {
-	(void)state;
 	static const char *const CASES[] = { "",      "\n\n",           "# x\n",
 		                             "---\n", "--- # x\n...\n", "\xef\xbb\xbf" };
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
@@ -439,9 +413,8 @@ static void test_yaml_read_no_document(void **state)
 	assert_reads("~", "null");
 }
 
-static void test_yaml_read_warnings(void **state)
+TEST(test_yaml_read_warnings)
 {
-	(void)state;
 	assert_warns("{<<: {a: 1}, <<: {a: 2}}", "1:14: `<<` stands twice in this mapping");
 }
 
@@ -459,9 +432,8 @@ static void assert_spelling(const char *scalar, enum spelling want)
 	free(text);
 }
 
-static void test_yaml_read_spellings(void **state)
+TEST(test_yaml_read_spellings)
 {
-	(void)state;
 	static const struct {
 		enum spelling spelling;
 		const char *scalars[24];
@@ -505,9 +477,8 @@ static void test_yaml_read_spellings(void **state)
 			assert_spelling(*s, CASES[i].spelling);
 }
 
-static void test_yaml_read_says_nothing_of_secrets(void **state)
+TEST(test_yaml_read_says_nothing_of_secrets)
 {
-	(void)state;
 	assert_refuses("secrets: {a: *hunter2}", "1:14: secrets: unknown alias (text that begins");
 	assert_refuses("secrets: {a: !hunter2 x}", "1:14: secrets: this tag is not supported");
 	assert_refuses("secrets: {hunter2: 1, hunter2: 2}",

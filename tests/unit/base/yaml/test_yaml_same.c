@@ -17,9 +17,8 @@ static bool same(const char *before, const char *after, const char *const *hide)
 	return yaml_same(span_of(after), &doc.root, &hidden, &a);
 }
 
-static void test_yaml_same_is(void **state)
+TEST(test_yaml_same_is)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		"a: 1\nb: [x, 'y', {z: ~}]\nc: |\n  text\n",
 		"- 1\n- -1.5\n- 0x10\n- .nan\n- true\n- 2001-01-01\n- \"1\"\n-\n",
@@ -34,9 +33,8 @@ static void test_yaml_same_is(void **state)
 	assert_true(same("a: 17\n", "a: 021\n", NULL));
 }
 
-static void test_yaml_same_is_not(void **state)
+TEST(test_yaml_same_is_not)
 {
-	(void)state;
 	static const char *const PAIRS[][2] = {
 		{ "a: 1\n", "a: 2\n" },
 		{ "a: 1\n", "a: '1'\n" },
@@ -69,9 +67,8 @@ static void test_yaml_same_is_not(void **state)
 }
 
 /* What only the reader understands: then it is asked. */
-static void test_yaml_same_leaves_to_the_reader(void **state)
+TEST(test_yaml_same_leaves_to_the_reader)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		"a: &x 1\n",
 		"&x a: 1\n",
@@ -91,9 +88,8 @@ static void test_yaml_same_leaves_to_the_reader(void **state)
 			fail_msg("%s", TEXTS[i]);
 }
 
-static void test_yaml_same_hides(void **state)
+TEST(test_yaml_same_hides)
 {
-	(void)state;
 	static const char *const B[] = { "b", NULL };
 	static const char *const AB[] = { "a", "b", NULL };
 	static const char WAS[] = "a: x\nb: {c: 1}\nd: 2\n";

@@ -89,9 +89,8 @@ static struct span without_mark(struct span t)
 	return span_starts(t, "\xef\xbb\xbf") ? (struct span){ t.p + 3, t.n - 3 } : t;
 }
 
-static void test_suite_libyaml_is_the_one_we_know(void **state)
+TEST(test_suite_libyaml_is_the_one_we_know)
 {
-	(void)state;
 	json_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
 	assert_int_equal(json_array_size(cases), 402);
 	size_t i = 0;
@@ -113,9 +112,8 @@ static void test_suite_libyaml_is_the_one_we_know(void **state)
 	json_decref(cases);
 }
 
-static void test_suite_doc_read_refuses_no_yaml(void **state)
+TEST(test_suite_doc_read_refuses_no_yaml)
 {
-	(void)state;
 	json_t *cases = json_load_file("tests/data/yaml/suite.json", 0, NULL);
 	size_t i = 0;
 	json_t *one = NULL;

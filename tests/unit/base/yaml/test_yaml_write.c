@@ -19,9 +19,8 @@ static void assert_writes(const char *text, const char *want)
 	run_done(&r);
 }
 
-static void test_yaml_write_shape(void **state)
+TEST(test_yaml_write_shape)
 {
-	(void)state;
 	assert_writes("{a: 1, b: {c: [x, {d: e, f: []}, [1, [2]], {}]}}", "a: 1\n"
 	                                                                  "b:\n"
 	                                                                  "  c:\n"
@@ -35,9 +34,8 @@ static void test_yaml_write_shape(void **state)
 	assert_writes("hello", "hello\n");
 }
 
-static void test_yaml_write_quotes_what_readers_differ_on(void **state)
+TEST(test_yaml_write_quotes_what_readers_differ_on)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		"",     "yes",  "No",   "ON",         "off",  "y",    "N",     "~",    "null",
 		"Null", "true", "1",    "017",        "0o17", "0x1F", "1_000", "1:30", "1e3",
@@ -61,18 +59,16 @@ static void test_yaml_write_quotes_what_readers_differ_on(void **state)
 	}
 }
 
-static void test_yaml_write_plain(void **state)
+TEST(test_yaml_write_plain)
 {
-	(void)state;
 	assert_writes("['/mnt/data', 'ubuntu:18.04', 'http://a:80/b', 'python train.py --lr=0.1', "
 	              "'$HOME', 'a(b)', 'x86_64', 'nothing', 'e5x']",
 	              "- /mnt/data\n- ubuntu:18.04\n- http://a:80/b\n- python train.py --lr=0.1\n"
 	              "- $HOME\n- a(b)\n- x86_64\n- nothing\n- e5x\n");
 }
 
-static void test_yaml_write_literal(void **state)
+TEST(test_yaml_write_literal)
 {
-	(void)state;
 	assert_writes("a: \"x\\n y\\n\\nz\\n\"\nb: \"x\\ny\"\nc: [\"x\\n\\n\"]\n",
 	              "a: |\n  x\n   y\n\n  z\nb: |-\n  x\n  y\nc:\n  - |+\n    x\n\n");
 	assert_writes("a: \"\\nx\"\nb: \" x\\ny\"\nc: \"x\\r\\ny\"\nd: \"\\n\"\n",
@@ -80,31 +76,27 @@ static void test_yaml_write_literal(void **state)
 	assert_writes("\"x\\ny\\n\"", "|\n  x\n  y\n");
 }
 
-static void test_yaml_write_escapes(void **state)
+TEST(test_yaml_write_escapes)
 {
-	(void)state;
 	assert_writes("\"\\x1b\\x7f\\x85\\u2028\\ufeff\\\"\\\\ü😀\"",
 	              "\"\\x1b\\x7f\\x85\\u2028\\ufeff\\\"\\\\ü😀\"\n");
 }
 
-static void test_yaml_write_numbers(void **state)
+TEST(test_yaml_write_numbers)
 {
-	(void)state;
 	assert_writes("[0, -5, 0.5, 1e21, 1e-7, 1e20, 9007199254740992, .inf, -.inf, .nan]",
 	              "- 0\n- -5\n- 0.5\n- 1.0e+21\n- 1.0e-07\n- 1.0e+20\n- 9007199254740992\n"
 	              "- .inf\n- -.inf\n- .nan\n");
 }
 
-static void test_yaml_write_keys(void **state)
+TEST(test_yaml_write_keys)
 {
-	(void)state;
 	assert_writes("{'1': a, 'yes': b, \"c\\nd\": e, 'f g': h, '': i}",
 	              "\"1\": a\n\"yes\": b\n\"c\\nd\": e\nf g: h\n\"\": i\n");
 }
 
-static void test_yaml_write_long_key(void **state)
+TEST(test_yaml_write_long_key)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(4096);
 	str_puts(&text, "{\"a\": {\"");
 	for (int i = 0; i < 1020; i++)

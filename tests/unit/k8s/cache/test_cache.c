@@ -1,12 +1,8 @@
 /* All Frameworks as they were last heard of: against an API server of which only the last state
  * counts, with a watch that lags behind; and with many threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -75,9 +71,8 @@ static struct job_entry *attempt(int64_t uid, int64_t version, int32_t n)
 
 /* ---- one rule each ---- */
 
-static void test_cache_is_warm_after_a_list(void **state)
+TEST(test_cache_is_warm_after_a_list)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_note(c, framework(7, 7, 150));
 	cache_list_begin(c);
@@ -95,9 +90,8 @@ static void test_cache_is_warm_after_a_list(void **state)
 	cache_free(c);
 }
 
-static void test_cache_list_end_forgets_what_was_not_in_it(void **state)
+TEST(test_cache_list_end_forgets_what_was_not_in_it)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 10));
 	cache_put(c, framework(2, 2, 20));
@@ -117,9 +111,8 @@ static void test_cache_list_end_forgets_what_was_not_in_it(void **state)
 	cache_free(c);
 }
 
-static void test_cache_note_brings_nothing_back(void **state)
+TEST(test_cache_note_brings_nothing_back)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_seen(c, 50);
 	cache_note(c, framework(1, 1, 50)); /* the watch has told of it, and that it is gone */
@@ -141,9 +134,8 @@ static void test_cache_note_brings_nothing_back(void **state)
 }
 
 /* The watch has not told yet how attempt 0 ended: it comes before attempt 1. */
-static void test_cache_note_does_not_begin_an_attempt(void **state)
+TEST(test_cache_note_does_not_begin_an_attempt)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_put(c, attempt(1, 97, 0));
 	cache_note(c, attempt(1, 101, 1));
@@ -160,9 +152,8 @@ static void test_cache_note_does_not_begin_an_attempt(void **state)
 }
 
 /* What was made before a list began, told of while it comes, and is not in it, is gone. */
-static void test_cache_note_while_a_list_comes(void **state)
+TEST(test_cache_note_while_a_list_comes)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_seen(c, 50);
 	cache_list_begin(c); /* of version 100 */
@@ -177,9 +168,8 @@ static void test_cache_note_while_a_list_comes(void **state)
 	cache_free(c);
 }
 
-static void test_cache_note_gone_is_for_good(void **state)
+TEST(test_cache_note_gone_is_for_good)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 10));
 	gone(c, 1, "u2");
@@ -194,9 +184,8 @@ static void test_cache_note_gone_is_for_good(void **state)
 	cache_free(c);
 }
 
-static void test_cache_follows_a_server_that_counts_anew(void **state)
+TEST(test_cache_follows_a_server_that_counts_anew)
 {
-	(void)state;
 	struct cache *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 1000));
 	cache_put(c, framework(2, 2, 1001));
@@ -210,9 +199,8 @@ static void test_cache_follows_a_server_that_counts_anew(void **state)
 	cache_free(c);
 }
 
-static void test_cache_keeps_within_its_bytes(void **state)
+TEST(test_cache_keeps_within_its_bytes)
 {
-	(void)state;
 	struct job_entry *one = framework(1, 1, 1);
 	assert_true(one->doc.n > 0);
 	struct cache *c = cache_new(one->weight * 3 + 200);
@@ -263,9 +251,8 @@ static bool readable(const struct change_queue *i)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void test_change_queue_tells_what_changed(void **state)
+TEST(test_change_queue_tells_what_changed)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct cache *c = cache_new(MAX);
 	struct change_queue *i = change_queue_new(c, &e);
@@ -305,9 +292,8 @@ static void count(void *arg, const struct job_entry *now, const struct job_entry
 	++*(int *)arg;
 }
 
-static void test_change_queue_is_bounded(void **state)
+TEST(test_change_queue_is_bounded)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct cache *c = cache_new(MAX);
 	struct change_queue *i = change_queue_new(c, &e);
@@ -440,9 +426,8 @@ static int64_t sum(const struct view *v)
 	return n;
 }
 
-static void test_cache_becomes_as_the_server_is(void **state)
+TEST(test_cache_becomes_as_the_server_is)
 {
-	(void)state;
 	static struct world w;
 	w = (struct world){ .cache = cache_new(MAX), .dice = { 7 }, .version = 100 };
 	const struct view *held[8] = { NULL };
@@ -484,9 +469,8 @@ static void test_cache_becomes_as_the_server_is(void **state)
 	cache_free(w.cache);
 }
 
-static void test_cache_becomes_as_the_watch_tells(void **state)
+TEST(test_cache_becomes_as_the_watch_tells)
 {
-	(void)state;
 	static struct world w;
 	w = (struct world){ .cache = cache_new(MAX), .dice = { 8 }, .version = 100 };
 	cache_list_begin(w.cache);
@@ -574,9 +558,8 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-static void test_cache_with_many_threads(void **state)
+TEST(test_cache_with_many_threads)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	static struct crowd c;
 	c = (struct crowd){ .cache = cache_new(MAX) };

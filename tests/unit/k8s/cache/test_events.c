@@ -34,9 +34,8 @@ static void assert_events(struct events *e, const char *framework, const char *w
 	assert_string_equal(str_c(&seen), wanted);
 }
 
-static void test_pod_names(void **state)
+TEST(test_pod_names)
 {
-	(void)state;
 	static const char LONG[] =
 	    "a123456789b123456789c123456789d123456789e123456789f123456789abc";
 	static const struct {
@@ -63,9 +62,8 @@ static void test_pod_names(void **state)
 	}
 }
 
-static void test_members(void **state)
+TEST(test_members)
 {
-	(void)state;
 	struct events *e = events_new(1 << 20);
 	ARENA_AUTO a = { 0 };
 	struct event *v;
@@ -85,9 +83,8 @@ static void test_members(void **state)
 }
 
 /* As schedulers write them since 1.19, and what is no such thing at all. */
-static void test_forms(void **state)
+TEST(test_forms)
 {
-	(void)state;
 	static const char HEAD[] =
 	    "{\"metadata\":{\"uid\":\"u\",\"creationTimestamp\":\"2026-11-22T00:00:01Z\"},"
 	    "\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"f-w-0\"}";
@@ -121,9 +118,8 @@ static void test_forms(void **state)
 	}
 }
 
-static void test_not_of_pods(void **state)
+TEST(test_not_of_pods)
 {
-	(void)state;
 	static const char *const T[] = {
 		"{}",
 		"[]",
@@ -140,9 +136,8 @@ static void test_not_of_pods(void **state)
 		assert_false(event_read(span_of(T[i]), &a, &v));
 }
 
-static void test_long_texts_are_cut(void **state)
+TEST(test_long_texts_are_cut)
 {
-	(void)state;
 	enum { N = 6000 };
 	char message[2 * N + 1];
 	ARENA_AUTO a = { 0 };
@@ -168,9 +163,8 @@ static void test_long_texts_are_cut(void **state)
 	assert_true(scan_valid(str_view(&whole), 1)); /* it ends with a character */
 }
 
-static void test_order_and_changes(void **state)
+TEST(test_order_and_changes)
 {
-	(void)state;
 	struct events *e = events_new(1 << 20);
 	put(e, "b", "f-w-0", 20);
 	put(e, "a", "f-w-1", 30);
@@ -206,9 +200,8 @@ static void assert_refusals(struct events *e, size_t wanted)
 		assert_true(v[i].n == 1 && strchr("fg", v[i].p[0]));
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-	(void)state;
 	static const char GONE[] = "Failed to pull image 'x': reg.io/x: not found";
 	static const char *const OTHERS[][2] = {
 		{ "Failed", "Failed to pull image 'x': i/o timeout" },
@@ -240,9 +233,8 @@ static void test_refusals(void **state)
 }
 
 /* What is not in a list is gone by its end. */
-static void test_lists(void **state)
+TEST(test_lists)
 {
-	(void)state;
 	struct events *e = events_new(1 << 20);
 	for (unsigned i = 0; i < 200; i++) {
 		FREE_AUTO char *uid = xasprintf("u%u", i);
@@ -259,9 +251,8 @@ static void test_lists(void **state)
 	events_free(e);
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
-	(void)state;
 	struct events *e = events_new(64 << 10);
 	for (unsigned i = 0; i < 200; i++) { /* of one Framework: the last 64 */
 		FREE_AUTO char *uid = xasprintf("u%u", i);
@@ -298,9 +289,8 @@ static void test_bounds(void **state)
 	events_free(e);
 }
 
-static void test_trouble(void **state)
+TEST(test_trouble)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct events *e = events_new(1 << 20);
 	assert_non_null(events_problem(e, &a)); /* nothing is known yet */

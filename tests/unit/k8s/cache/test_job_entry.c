@@ -156,9 +156,8 @@ static void test_left_by_boot(void **state)
 	}
 }
 
-static void test_cached_new_of_all_states(void **state)
+TEST(test_cached_new_of_all_states)
 {
-	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		ARENA_AUTO a = { 0 };
 		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, EXPECTED[i].file));
@@ -168,9 +167,8 @@ static void test_cached_new_of_all_states(void **state)
 	}
 }
 
-static void test_cached_new_of_names(void **state)
+TEST(test_cached_new_of_names)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "19-retry-AttemptRunning"));
 	assert_string_equal(c->name, "snapretried");
@@ -237,9 +235,8 @@ static void strip_role(json_t *role)
 		strip(c, CONTAINER);
 }
 
-static void test_cached_doc_is_what_is_shown(void **state)
+TEST(test_cached_doc_is_what_is_shown)
 {
-	(void)state;
 	static const char *const TOP[] = { "metadata", "spec", "status", NULL };
 	static const char *const METADATA[] = { "name",
 		                                "namespace",
@@ -285,9 +282,8 @@ static struct job_entry *new_job(size_t size, const char *status)
 	return job_entry_of(str_view(&text));
 }
 
-static void test_cached_doc_of_a_new_job_is_plain(void **state)
+TEST(test_cached_doc_of_a_new_job_is_plain)
 {
-	(void)state;
 	static const struct {
 		size_t size;
 		const char *status;
@@ -324,9 +320,8 @@ static size_t count_tasks(struct span roles)
 	return n;
 }
 
-static void test_cached_roles_of_all_states(void **state)
+TEST(test_cached_roles_of_all_states)
 {
-	(void)state;
 	for (size_t i = 0; i < FILES; i++) {
 		ARENA_AUTO a = { 0 };
 		JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, EXPECTED[i].file));
@@ -342,9 +337,8 @@ static void test_cached_roles_of_all_states(void **state)
 
 /* ---- of two ---- */
 
-static void test_cached_same_sees_what_is_shown(void **state)
+TEST(test_cached_same_sees_what_is_shown)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	JOB_ENTRY_AUTO *running = job_entry_of(read_file(&a, "06-AttemptRunning"));
 	JOB_ENTRY_AUTO *first = job_entry_of(read_file(&a, "05-AttemptRunning-first-task"));
@@ -357,9 +351,8 @@ static void test_cached_same_sees_what_is_shown(void **state)
 	assert_false(job_entry_same(tag, none));
 }
 
-static void test_cached_without_doc_is_the_same(void **state)
+TEST(test_cached_without_doc_is_the_same)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct span doc;
 	JOB_ENTRY_AUTO *c = job_entry_of(read_file(&a, "12-Completed-failed"));
@@ -391,9 +384,8 @@ static struct span stored(struct arena *a, struct span text)
 
 /* The earlier entry has a document and a priority that are not made from the text, which shows what
  * is taken from it. */
-static void test_cached_after_takes_what_has_not_changed(void **state)
+TEST(test_cached_after_takes_what_has_not_changed)
 {
-	(void)state;
 	static const struct {
 		const char *text, *priority, *version;
 		bool same_doc;
@@ -430,9 +422,8 @@ static void test_cached_after_takes_what_has_not_changed(void **state)
 
 /* A priority that is known at the submission is not parsed from the watch's event; without one the
  * event decides. */
-static void test_cached_after_takes_the_priority_of_a_submission(void **state)
+TEST(test_cached_after_takes_the_priority_of_a_submission)
 {
-	(void)state;
 	static const char TEXT[] = AFTER("8", "", PRIORITY("prod"), "Completed");
 	for (int known = 0; known < 2; known++) {
 		const struct job_entry_made made = { .uid = "u",

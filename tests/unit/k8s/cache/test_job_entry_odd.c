@@ -7,9 +7,8 @@
 #include "tests/unit/k8s/job_entry_kit.h"
 
 /* What cannot be compressed below the maximum is kept without. */
-static void test_cached_new_leaves_out_what_is_too_large(void **state)
+TEST(test_cached_new_leaves_out_what_is_too_large)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(2 << 20);
 	str_puts(&s,
 	         "{\"metadata\":{\"name\":\"x\",\"uid\":\"u\"},\"status\":{\"state\":\"Completed\","
@@ -24,9 +23,8 @@ static void test_cached_new_leaves_out_what_is_too_large(void **state)
 	assert_true(c->weight < 1024);
 }
 
-static void test_cached_new_without_status_waits(void **state)
+TEST(test_cached_new_without_status_waits)
 {
-	(void)state;
 	JOB_ENTRY_AUTO *c = annotated("{\"jobName\":\"j\"}");
 	assert_int_equal(c->state, JOB_WAITING);
 	assert_string_equal(c->sub_state, "AttemptCreationPending");
@@ -39,9 +37,8 @@ static void test_cached_new_without_status_waits(void **state)
 	assert_int_equal(c->gpus, 0);
 }
 
-static void test_cached_new_reads_tags(void **state)
+TEST(test_cached_new_reads_tags)
 {
-	(void)state;
 	static const struct {
 		const char *annotation, *tags;
 	} CASES[] = {
@@ -79,9 +76,8 @@ static struct job_entry *tagged(size_t tags, size_t bytes)
 	return annotated(str_c(&s));
 }
 
-static void test_cached_new_limits_tags(void **state)
+TEST(test_cached_new_limits_tags)
 {
-	(void)state;
 	JOB_ENTRY_AUTO *most = tagged(32, 63);
 	assert_int_equal(strlen(most->tags), 32 * 66 + 1);
 	JOB_ENTRY_AUTO *many = tagged(33, 1);
@@ -92,9 +88,8 @@ static void test_cached_new_limits_tags(void **state)
 	assert_string_equal(huge->tags, "[]");
 }
 
-static void test_cached_new_reads_the_priority(void **state)
+TEST(test_cached_new_reads_the_priority)
 {
-	(void)state;
 	static const struct {
 		const char *config, *priority;
 	} CASES[] = {
@@ -120,9 +115,8 @@ static void test_cached_new_reads_the_priority(void **state)
 	}
 }
 
-static void test_cached_new_sums_gpus(void **state)
+TEST(test_cached_new_sums_gpus)
 {
-	(void)state;
 	static const char SPEC[] =
 	    "{\"executionType\":\"Create\",\"taskRoles\":["
 	    "{\"taskNumber\":3,\"task\":{\"pod\":{\"spec\":{\"containers\":["
@@ -157,9 +151,8 @@ static void test_cached_new_sums_gpus(void **state)
 	}
 }
 
-static void test_cached_new_takes_what_is_broken(void **state)
+TEST(test_cached_new_takes_what_is_broken)
 {
-	(void)state;
 	static const char *const BROKEN[] = {
 		OBJECT("{}", "{}", "7"),
 		OBJECT("{}", "{}", "{\"state\":7}"),
@@ -218,9 +211,8 @@ static void test_cached_new_takes_what_is_broken(void **state)
 		assert_null(job_entry_of(span_of(NOTHING[i])));
 }
 
-static void test_cached_new_cuts_long_texts(void **state)
+TEST(test_cached_new_cuts_long_texts)
 {
-	(void)state;
 	STR_AUTO longest = STR_INIT(1 << 20);
 	for (int i = 0; i < 100000; i++)
 		str_puts(&longest, "\xc3\xa9"); /* 2 bytes each */
@@ -237,9 +229,8 @@ static void test_cached_new_cuts_long_texts(void **state)
 	assert_true(c->weight < 8192);
 }
 
-static void test_cached_new_of_many_tasks(void **state)
+TEST(test_cached_new_of_many_tasks)
 {
-	(void)state;
 	STR_AUTO s = STR_INIT(1 << 20);
 	str_puts(&s, "{\"metadata\":{\"name\":\"x\",\"uid\":\"u\"},\"spec\":{\"taskRoles\":[");
 	for (int i = 0; i < 300; i++) {
@@ -287,9 +278,8 @@ static struct span blanks(struct arena *a, size_t n)
 	return (struct span){ p, n };
 }
 
-static void test_cached_roles_refuses_bombs(void **state)
+TEST(test_cached_roles_refuses_bombs)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct span out;
 	/* The ratio is no matter as long as it is small. */
@@ -304,9 +294,8 @@ static void test_cached_roles_refuses_bombs(void **state)
 	assert_true(span_is(out, "[1]"));
 }
 
-static void test_cached_gunzip_has_a_maximum(void **state)
+TEST(test_cached_gunzip_has_a_maximum)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct span out;
 	struct span text = compressed(&a, blanks(&a, 1000), false);
@@ -320,9 +309,8 @@ static void test_cached_gunzip_has_a_maximum(void **state)
 		assert_false(job_entry_gunzip((struct span){ packed.p, n }, 1000, 200, &a, &out));
 }
 
-static void test_cached_roles_takes_what_is_odd(void **state)
+TEST(test_cached_roles_takes_what_is_odd)
 {
-	(void)state;
 	static const struct {
 		const char *status;
 		bool good;

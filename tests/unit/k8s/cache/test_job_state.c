@@ -1,10 +1,6 @@
 /* What FrameworkController's states are in OpenPAI. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/cache/job_entry.h"
 
@@ -29,9 +25,8 @@ static const struct {
 	/* clang-format on */
 };
 
-static void test_job_state_of_table(void **state)
+TEST(test_job_state_of_table)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct span s = span_of(CASES[i].state);
 		assert_string_equal(JOB_STATES[job_state_of(s, false, 0)], CASES[i].none);
@@ -44,9 +39,8 @@ static void test_job_state_of_table(void **state)
 	}
 }
 
-static void test_attempt_state_of_table(void **state)
+TEST(test_attempt_state_of_table)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct span s = span_of(CASES[i].state);
 		const char *const *wanted = CASES[i].attempt;
@@ -57,9 +51,8 @@ static void test_attempt_state_of_table(void **state)
 	}
 }
 
-static void test_job_state_named_in_any_case(void **state)
+TEST(test_job_state_named_in_any_case)
 {
-	(void)state;
 	for (int s = 0; s < JOB_STATE_MAX; s++)
 		assert_int_equal(job_state_named(span_of(JOB_STATES[s])), s);
 	assert_int_equal(job_state_named(SPAN("running")), JOB_RUNNING);
@@ -68,9 +61,8 @@ static void test_job_state_named_in_any_case(void **state)
 	assert_int_equal(job_state_named(SPAN("")), JOB_STATE_MAX);
 }
 
-static void test_job_state_final_ones(void **state)
+TEST(test_job_state_final_ones)
 {
-	(void)state;
 	for (int s = 0; s < JOB_STATE_MAX; s++)
 		assert_int_equal(job_state_final((enum job_state)s),
 		                 s == JOB_SUCCEEDED || s == JOB_STOPPED || s == JOB_FAILED);

@@ -29,9 +29,8 @@ static void assert_lines(const char *bytes, size_t max, const char *wanted)
 	}
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
-	(void)state;
 	assert_lines("a\nbc\n", 10, "a|bc|");
 	assert_lines("a\n\n\nb\nrest", 10, "a|b|");
 	assert_lines("1234567890\n12345678901\nx\n", 10, "1234567890|1234567890!x|");
@@ -39,9 +38,8 @@ static void test_lines(void **state)
 	assert_lines("no newline", 4, "");
 }
 
-static void test_lines_are_forgotten(void **state)
+TEST(test_lines_are_forgotten)
 {
-	(void)state;
 	STR_AUTO seen = STR_INIT(64);
 	struct watch_lines l = WATCH_LINES_INIT(4);
 	watch_lines_take(&l, SPAN("half of a li"), write_line, &seen);
@@ -52,9 +50,8 @@ static void test_lines_are_forgotten(void **state)
 
 /* ---- events ---- */
 
-static void test_events(void **state)
+TEST(test_events)
 {
-	(void)state;
 	static const struct {
 		const char *line;
 		enum watch_what what;
@@ -108,9 +105,8 @@ static void test_events(void **state)
 }
 
 /* The object is found wherever it is; text after its end does not matter. */
-static void test_objects_of_events(void **state)
+TEST(test_objects_of_events)
 {
-	(void)state;
 	static const struct {
 		const char *line, *object;
 	} T[] = {
@@ -134,9 +130,8 @@ static void test_objects_of_events(void **state)
 }
 
 /* Wherever a line is cut: behind its metadata there is that, before it there is nothing. */
-static void test_cut_events(void **state)
+TEST(test_cut_events)
 {
-	(void)state;
 	static const char LINE[] =
 	    "{\"type\":\"MODIFIED\",\"object\":{\"apiVersion\":\"v1\",\"metadata\":{"
 	    "\"name\":\"f\",\"resourceVersion\":\"5\"},\"spec\":{\"x\":\"yyyyyyyyyyy\"}}}";
@@ -184,9 +179,8 @@ static void assert_page(const char *text, const char *items, const char *version
 	}
 }
 
-static void test_pages(void **state)
+TEST(test_pages)
 {
-	(void)state;
 	assert_page("{\"items\":[{},{}],\"metadata\":{\"continue\":\"a/b==\","
 	            "\"resourceVersion\":\"3\"}}",
 	            "{}|{}|", "3", "a/b==");
@@ -202,9 +196,8 @@ static void test_pages(void **state)
 }
 
 /* Brackets and quotes within strings do not count, whatever is escaped. */
-static void test_pages_with_strings(void **state)
+TEST(test_pages_with_strings)
 {
-	(void)state;
 	assert_page("{\"metadata\":{\"resourceVersion\":\"3\",\"continue\":\"]}\\\"\"},\"items\":["
 	            "{\"}\":\"]}\\\\\"},[\"\\\\\\\"[{\"],{\"a\\\"\":\"\\\\\\\\\"}]}",
 	            "{\"}\":\"]}\\\\\"}|[\"\\\\\\\"[{\"]|{\"a\\\"\":\"\\\\\\\\\"}|", "3", "]}\"");
@@ -215,9 +208,8 @@ static void test_pages_with_strings(void **state)
 }
 
 /* An item of more than ITEM_MAX bytes is cut; another value of such a size ends the list. */
-static void test_pages_with_large_items(void **state)
+TEST(test_pages_with_large_items)
 {
-	(void)state;
 	assert_page(
 	    "{\"items\":[{\"metadata\":{},\"pad\":\"0123456789012345678901234567890123456789\"},2],"
 	    "\"metadata\":{\"resourceVersion\":\"3\"}}",
@@ -227,9 +219,8 @@ static void test_pages_with_large_items(void **state)
 	            "", NULL, NULL);
 }
 
-static void test_no_pages(void **state)
+TEST(test_no_pages)
 {
-	(void)state;
 	static const struct {
 		const char *text, *items;
 	} T[] = {
@@ -268,9 +259,8 @@ static void test_no_pages(void **state)
 }
 
 /* An answer that breaks off gives its complete items, each once, and is not a list. */
-static void test_pages_break_off(void **state)
+TEST(test_pages_break_off)
 {
-	(void)state;
 	static const char TEXT[] = "{\"metadata\":{\"resourceVersion\":\"3\"},\"items\":[{\"a\":1},"
 				   "{\"b\":\"}\"}],\"kind\":\"L\"}";
 	const char *first = strstr(TEXT, "{\"a\":1}") + strlen("{\"a\":1}");
@@ -306,9 +296,8 @@ static struct list_page page_of(const char *version, const char *more)
 
 #define WATCHES "watch=true&allowWatchBookmarks=true&timeoutSeconds=300"
 
-static void test_order(void **state)
+TEST(test_order)
 {
-	(void)state;
 	struct reflect s;
 	reflect_init(&s, 500);
 	assert_asks(&s, WATCHES "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -333,9 +322,8 @@ static void test_order(void **state)
 }
 
 /* 410 in the middle of a list: from its beginning. */
-static void test_list_expires(void **state)
+TEST(test_list_expires)
 {
-	(void)state;
 	struct reflect s;
 	reflect_init(&s, 500);
 	s.lists_only = true;
@@ -350,9 +338,8 @@ static void test_list_expires(void **state)
 
 /* A server that forgets faster than it lists: lists come to their end, but farther and farther from
  * each other, until a watch lasts. */
-static void test_lists_in_vain(void **state)
+TEST(test_lists_in_vain)
 {
-	(void)state;
 	static const enum reflect_fault FAULTS[] = { FAULT_EXPIRED, FAULT_REFUSED };
 	for (size_t i = 0; i < 2; i++) {
 		struct reflect s;
@@ -377,9 +364,8 @@ static void test_lists_in_vain(void **state)
 }
 
 /* An outage, and then the answer that what is known is too old: a list follows at once. */
-static void test_list_at_once_after_an_outage(void **state)
+TEST(test_list_at_once_after_an_outage)
 {
-	(void)state;
 	struct reflect s;
 	reflect_init(&s, 500);
 	s.lists_only = true;
@@ -391,9 +377,8 @@ static void test_list_at_once_after_an_outage(void **state)
 	reflect_done(&s);
 }
 
-static void test_smaller_pages(void **state)
+TEST(test_smaller_pages)
 {
-	(void)state;
 	struct reflect s;
 	reflect_init(&s, 5);
 	s.lists_only = true;
@@ -409,9 +394,8 @@ static void test_smaller_pages(void **state)
 }
 
 /* What is refused for its version is followed by a list; an outage is not. */
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-	(void)state;
 	static const struct {
 		int64_t status;
 		bool keeps;
@@ -428,9 +412,8 @@ static void test_refusals(void **state)
 	}
 }
 
-static void test_pauses(void **state)
+TEST(test_pauses)
 {
-	(void)state;
 	static const struct {
 		unsigned failures;
 		int retry_after_s;
@@ -451,9 +434,8 @@ static void test_pauses(void **state)
 }
 
 /* What is heard ends a row of failures. */
-static void test_failures_are_forgotten(void **state)
+TEST(test_failures_are_forgotten)
 {
-	(void)state;
 	struct reflect s;
 	reflect_init(&s, 500);
 	reflect_heard(&s, "9");
@@ -468,9 +450,8 @@ static void test_failures_are_forgotten(void **state)
 }
 
 /* Events at least every 40 ms: a pause of 20 ms after each round that had some. */
-static void test_quick_events_come_together(void **state)
+TEST(test_quick_events_come_together)
 {
-	(void)state;
 	static const struct {
 		int64_t now_ms;
 		bool events;

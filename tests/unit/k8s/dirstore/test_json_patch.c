@@ -1,10 +1,6 @@
 /* JSON patches: test, replace, add. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <string.h>
 
 #include "k8s/dirstore/dirstore_internal.h"
@@ -44,9 +40,8 @@ static const struct {
 	{ "{}", PATCH_MALFORMED, NULL },
 };
 
-static void test_apply(void **state)
+TEST(test_apply)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		json_t *object = json_loads(OBJECT, 0, NULL);
 		json_t *patch = json_loads(ROWS[i].patch, 0, NULL);
@@ -64,9 +59,8 @@ static void test_apply(void **state)
 }
 
 /* A token that is too long for any name of a member. */
-static void test_apply_long(void **state)
+TEST(test_apply_long)
 {
-	(void)state;
 	char path[600];
 	memset(path, 'a', sizeof(path) - 1);
 	path[0] = '/';

@@ -4,9 +4,8 @@
 
 /* ---- create ------------------------------------------------------------------------ */
 
-static void test_create_answers_as_api_server(void **state)
+TEST(test_create_answers_as_api_server)
 {
-	(void)state;
 	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(k.outcome, STORE_OK);
 	assert_int_equal(k.status, 201);
@@ -21,9 +20,8 @@ static void test_create_answers_as_api_server(void **state)
 	assert_int_equal(k.uid[14], '4');
 }
 
-static void test_create_twice_is_409(void **state)
+TEST(test_create_twice_is_409)
 {
-	(void)state;
 	struct kept first = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(k.outcome, STORE_EXISTS);
@@ -32,9 +30,8 @@ static void test_create_twice_is_409(void **state)
 	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, first.uid);
 }
 
-static void test_create_refuses_bad_bodies(void **state)
+TEST(test_create_refuses_bad_bodies)
 {
-	(void)state;
 	assert_int_equal(create(KIND_FRAMEWORK, "f", "{").status, 400);
 	assert_int_equal(create(KIND_FRAMEWORK, "f", "[]").status, 400);
 	assert_int_equal(create(KIND_FRAMEWORK, "f", "{\"a\":1,\"a\":2}").status, 400);
@@ -42,27 +39,24 @@ static void test_create_refuses_bad_bodies(void **state)
 	assert_int_equal(create(KIND_FRAMEWORK, "g", FRAMEWORK).status, 422);
 }
 
-static void test_create_refuses_names_that_leave_the_directory(void **state)
+TEST(test_create_refuses_names_that_leave_the_directory)
 {
-	(void)state;
 	struct kept k = create(KIND_FRAMEWORK, "../x",
 	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"../x\"}}");
 	assert_int_equal(k.status, 422);
 	assert_int_equal(get(KIND_FRAMEWORK, "../x").status, 422);
 }
 
-static void test_create_refuses_another_namespace(void **state)
+TEST(test_create_refuses_another_namespace)
 {
-	(void)state;
 	struct kept k = create(KIND_FRAMEWORK, "f",
 	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\","
 	                       "\"namespace\":\"kube-system\"}}");
 	assert_int_equal(k.status, 400);
 }
 
-static void test_create_dry_run_leaves_nothing(void **state)
+TEST(test_create_dry_run_leaves_nothing)
 {
-	(void)state;
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_CREATE,
 	                                                   .kind = KIND_FRAMEWORK,
 	                                                   .name = "f",
@@ -72,9 +66,8 @@ static void test_create_dry_run_leaves_nothing(void **state)
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
 }
 
-static void test_create_makes_private_files(void **state)
+TEST(test_create_makes_private_files)
 {
-	(void)state;
 	char path[256];
 	struct stat st;
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
@@ -85,17 +78,15 @@ static void test_create_makes_private_files(void **state)
 
 /* ---- get, patch, delete ------------------------------------------------------------ */
 
-static void test_get_not_found(void **state)
+TEST(test_get_not_found)
 {
-	(void)state;
 	struct kept k = get(KIND_FRAMEWORK, "nothing");
 	assert_int_equal(k.outcome, STORE_NOT_FOUND);
 	reason_is(&k, "NotFound");
 }
 
-static void test_patch_merges(void **state)
+TEST(test_patch_merges)
 {
-	(void)state;
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = patch("{\"metadata\":{\"labels\":{\"a\":\"b\"}},"
 	                      "\"spec\":{\"executionType\":\"Start\",\"x\":null}}");
@@ -107,16 +98,14 @@ static void test_patch_merges(void **state)
 	assert_null(strstr(k.body, "labels"));
 }
 
-static void test_patch_that_changes_nothing_keeps_the_version(void **state)
+TEST(test_patch_that_changes_nothing_keeps_the_version)
 {
-	(void)state;
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_string_equal(patch("{\"spec\":{\"executionType\":\"Create\"}}").version, "1");
 }
 
-static void test_patch_preconditions(void **state)
+TEST(test_patch_preconditions)
 {
-	(void)state;
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = patch("{\"metadata\":{\"uid\":\"other\"}}");
 	assert_int_equal(k.outcome, STORE_REFUSED);
@@ -128,9 +117,8 @@ static void test_patch_preconditions(void **state)
 	assert_int_equal(patch("[]").status, 400);
 }
 
-static void test_delete_preconditions(void **state)
+TEST(test_delete_preconditions)
 {
-	(void)state;
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(delete ("f", "other", NULL).outcome, STORE_CONFLICT);
 	assert_int_equal(delete ("f", made.uid, "9").outcome, STORE_CONFLICT);
@@ -138,9 +126,8 @@ static void test_delete_preconditions(void **state)
 	assert_int_equal(delete ("f", NULL, NULL).outcome, STORE_NOT_FOUND);
 }
 
-static void test_delete_takes_dependents_along(void **state)
+TEST(test_delete_takes_dependents_along)
 {
-	(void)state;
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
 	create(KIND_SECRET, "free", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"free\"}}");
@@ -149,18 +136,16 @@ static void test_delete_takes_dependents_along(void **state)
 	assert_int_equal(get(KIND_SECRET, "free").outcome, STORE_OK);
 }
 
-static void test_create_of_an_orphan_does_not_stay(void **state)
+TEST(test_create_of_an_orphan_does_not_stay)
 {
-	(void)state;
 	assert_int_equal(create_owned("s", "no-such-uid").status, 201);
 	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
 }
 
 /* ---- opening again ----------------------------------------------------------------- */
 
-static void test_open_keeps_objects_and_goes_on_counting(void **state)
+TEST(test_open_keeps_objects_and_goes_on_counting)
 {
-	(void)state;
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	close_store();
 	open_store();
@@ -170,9 +155,8 @@ static void test_open_keeps_objects_and_goes_on_counting(void **state)
 	assert_string_equal(k.version, "2");
 }
 
-static void test_open_removes_leftovers(void **state)
+TEST(test_open_removes_leftovers)
 {
-	(void)state;
 	char path[256];
 	close_store();
 	(void)snprintf(path, sizeof(path), "%s/secrets/.new-0123", dir);
@@ -183,9 +167,8 @@ static void test_open_removes_leftovers(void **state)
 	assert_false(file_exists("secrets/.new-0123"));
 }
 
-static void test_open_sweeps_orphans(void **state)
+TEST(test_open_sweeps_orphans)
 {
-	(void)state;
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
 	close_store();
@@ -216,9 +199,8 @@ static void work_for_ever(int round)
 	}
 }
 
-static void test_open_after_being_killed_at_any_moment(void **state)
+TEST(test_open_after_being_killed_at_any_moment)
 {
-	(void)state;
 	close_store();
 	for (int round = 0; round < 12; round++) {
 		pid_t pid = fork();
@@ -247,15 +229,13 @@ static void open_fails(const char *path, const char *why)
 	assert_non_null(strstr(err_msg(&e), why));
 }
 
-static void test_open_refuses_a_second_process(void **state)
+TEST(test_open_refuses_a_second_process)
 {
-	(void)state;
 	open_fails(dir, "in use");
 }
 
-static void test_open_refuses_what_others_can_read(void **state)
+TEST(test_open_refuses_what_others_can_read)
 {
-	(void)state;
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s/open", top);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -263,9 +243,8 @@ static void test_open_refuses_what_others_can_read(void **state)
 	open_fails(path, "0700");
 }
 
-static void test_open_refuses_a_link(void **state)
+TEST(test_open_refuses_a_link)
 {
-	(void)state;
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s/link", top);
 	assert_int_equal(symlink("/tmp", path), 0);
@@ -273,9 +252,8 @@ static void test_open_refuses_a_link(void **state)
 }
 
 /* Its content may be whole, so that nothing is moved or removed because of it. */
-static void test_open_refuses_a_file_that_cannot_be_read(void **state)
+TEST(test_open_refuses_a_file_that_cannot_be_read)
 {
-	(void)state;
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("f-mine", made.uid);
 	close_store();
@@ -292,9 +270,8 @@ static void test_open_refuses_a_file_that_cannot_be_read(void **state)
 }
 
 /* A repetition of the submission creates it again; an earlier damaged file stays. */
-static void test_open_removes_what_was_being_created(void **state)
+TEST(test_open_removes_what_was_being_created)
 {
-	(void)state;
 	char path[256];
 	(void)snprintf(path, sizeof(path), "%s/secrets/f-mine.json", dir);
 	for (int i = 0; i < 2; i++) {
@@ -313,9 +290,8 @@ static void test_open_removes_what_was_being_created(void **state)
 }
 
 /* What a link planted in the directory points at is not read, however well it would fit. */
-static void test_get_does_not_follow_links(void **state)
+TEST(test_get_does_not_follow_links)
 {
-	(void)state;
 	shell("echo '{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\",\"uid\":"
 	      "\"11111111-1111-4111-8111-111111111111\"}}' >%s/x.json",
 	      top);
@@ -329,9 +305,8 @@ static void test_get_does_not_follow_links(void **state)
 
 /* ---- the queue --------------------------------------------------------------------- */
 
-static void test_store_request_refuses_beyond_the_bound(void **state)
+TEST(test_store_request_refuses_beyond_the_bound)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = { 1, 2, 1 << 20, 100, 1 << 20 };
 	struct store *small = store_local_new(local, "jobs", &limits, &e);
@@ -355,9 +330,8 @@ static void test_store_request_refuses_beyond_the_bound(void **state)
 	store_free(small);
 }
 
-static void test_store_request_waits_for_its_time(void **state)
+TEST(test_store_request_waits_for_its_time)
 {
-	(void)state;
 	int64_t from = clock_ms();
 	struct kept k = ask(
 	    store,
@@ -366,9 +340,8 @@ static void test_store_request_waits_for_its_time(void **state)
 	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
-static void test_store_request_gives_up_at_the_deadline(void **state)
+TEST(test_store_request_gives_up_at_the_deadline)
 {
-	(void)state;
 	int64_t from = clock_ms();
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_READY,
 	                                                   .name = "",
@@ -378,9 +351,8 @@ static void test_store_request_gives_up_at_the_deadline(void **state)
 	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
-static void test_store_free_answers_everything(void **state)
+TEST(test_store_free_answers_everything)
 {
-	(void)state;
 	struct kept *k = calloc(5, sizeof(*k));
 	for (size_t i = 0; i < 5; i++) {
 		struct store_request r = { .verb = STORE_GET,
@@ -466,41 +438,41 @@ static void test_local_request_answers_at_once(void **state)
 }
 
 /* clang-format off */
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_local_request_answers_at_once),
-		TEST(test_create_answers_as_api_server),
-		TEST(test_create_twice_is_409),
-		TEST(test_create_refuses_bad_bodies),
-		TEST(test_create_refuses_names_that_leave_the_directory),
-		TEST(test_create_refuses_another_namespace),
-		TEST(test_create_dry_run_leaves_nothing),
-		TEST(test_create_makes_private_files),
-		TEST(test_get_not_found),
-		TEST(test_patch_merges),
-		TEST(test_patch_that_changes_nothing_keeps_the_version),
-		TEST(test_patch_preconditions),
-		TEST(test_delete_preconditions),
-		TEST(test_delete_takes_dependents_along),
-		TEST(test_create_of_an_orphan_does_not_stay),
-		TEST(test_open_keeps_objects_and_goes_on_counting),
-		TEST(test_open_removes_leftovers),
-		TEST(test_open_sweeps_orphans),
-		TEST(test_open_after_being_killed_at_any_moment),
-		TEST(test_open_refuses_a_second_process),
-		TEST(test_open_refuses_what_others_can_read),
-		TEST(test_open_refuses_a_link),
-		TEST(test_open_refuses_a_file_that_cannot_be_read),
-		TEST(test_open_removes_what_was_being_created),
-		TEST(test_get_does_not_follow_links),
-		TEST(test_store_request_refuses_beyond_the_bound),
-		TEST(test_store_request_waits_for_its_time),
-		TEST(test_store_request_gives_up_at_the_deadline),
-		TEST(test_store_free_answers_everything),
+		CASE(test_local_request_answers_at_once),
+		CASE(test_create_answers_as_api_server),
+		CASE(test_create_twice_is_409),
+		CASE(test_create_refuses_bad_bodies),
+		CASE(test_create_refuses_names_that_leave_the_directory),
+		CASE(test_create_refuses_another_namespace),
+		CASE(test_create_dry_run_leaves_nothing),
+		CASE(test_create_makes_private_files),
+		CASE(test_get_not_found),
+		CASE(test_patch_merges),
+		CASE(test_patch_that_changes_nothing_keeps_the_version),
+		CASE(test_patch_preconditions),
+		CASE(test_delete_preconditions),
+		CASE(test_delete_takes_dependents_along),
+		CASE(test_create_of_an_orphan_does_not_stay),
+		CASE(test_open_keeps_objects_and_goes_on_counting),
+		CASE(test_open_removes_leftovers),
+		CASE(test_open_sweeps_orphans),
+		CASE(test_open_after_being_killed_at_any_moment),
+		CASE(test_open_refuses_a_second_process),
+		CASE(test_open_refuses_what_others_can_read),
+		CASE(test_open_refuses_a_link),
+		CASE(test_open_refuses_a_file_that_cannot_be_read),
+		CASE(test_open_removes_what_was_being_created),
+		CASE(test_get_does_not_follow_links),
+		CASE(test_store_request_refuses_beyond_the_bound),
+		CASE(test_store_request_waits_for_its_time),
+		CASE(test_store_request_gives_up_at_the_deadline),
+		CASE(test_store_free_answers_everything),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

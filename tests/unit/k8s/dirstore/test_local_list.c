@@ -3,9 +3,8 @@
 
 /* ---- what comes back --------------------------------------------------------------- */
 
-static void test_answers_are_metadata_unless_the_whole_is_asked_for(void **state)
+TEST(test_answers_are_metadata_unless_the_whole_is_asked_for)
 {
-	(void)state;
 	create(KIND_SECRET, "s",
 	       "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"},\"data\":{\"k\":\"aHVudGVy\"}}");
 	struct kept k = get(KIND_SECRET, "s");
@@ -17,16 +16,14 @@ static void test_answers_are_metadata_unless_the_whole_is_asked_for(void **state
 	assert_non_null(strstr(k.body, "aHVudGVy"));
 }
 
-static void test_reply_has_the_date(void **state)
+TEST(test_reply_has_the_date)
 {
-	(void)state;
 	int64_t now = time(NULL);
 	assert_in_range(get(KIND_SECRET, "s").date_s, now - 60, now + 600);
 }
 
-static void test_refusal_names_verb_resource_and_namespace(void **state)
+TEST(test_refusal_names_verb_resource_and_namespace)
 {
-	(void)state;
 	struct kept k = create(KIND_FRAMEWORK, "f", "{");
 	assert_non_null(
 	    strstr(k.message, "create frameworks.frameworkcontroller.microsoft.com \"f\": "));
@@ -39,9 +36,8 @@ static void test_refusal_names_verb_resource_and_namespace(void **state)
 static const char USER[] = "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"616c\"},"
 			   "\"data\":{\"a\":\"MQ==\",\"b\":\"Mg==\"}}";
 
-static void test_namespaces_are_apart(void **state)
+TEST(test_namespaces_are_apart)
 {
-	(void)state;
 	struct kept made = elsewhere(STORE_CREATE, "616c", USER);
 	assert_int_equal(made.status, 201);
 	assert_non_null(strstr(made.body, "\"namespace\":\"pai-user\""));
@@ -55,9 +51,8 @@ static void test_namespaces_are_apart(void **state)
 	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
 }
 
-static void test_patch_elsewhere_removes_a_key(void **state)
+TEST(test_patch_elsewhere_removes_a_key)
 {
-	(void)state;
 	elsewhere(STORE_CREATE, "616c", USER);
 	struct kept k = elsewhere(
 	    STORE_PATCH, "616c",
@@ -68,9 +63,8 @@ static void test_patch_elsewhere_removes_a_key(void **state)
 	assert_int_equal(k.outcome, STORE_CONFLICT);
 }
 
-static void test_delete_elsewhere(void **state)
+TEST(test_delete_elsewhere)
 {
-	(void)state;
 	create(KIND_SECRET, "616c", USER);
 	elsewhere(STORE_CREATE, "616c", USER);
 	assert_int_equal(elsewhere(STORE_DELETE, "616c", "").outcome, STORE_OK);
@@ -78,9 +72,8 @@ static void test_delete_elsewhere(void **state)
 	assert_int_equal(get(KIND_SECRET, "616c").outcome, STORE_OK);
 }
 
-static void test_name_cannot_reach_another_namespace(void **state)
+TEST(test_name_cannot_reach_another_namespace)
 {
-	(void)state;
 	elsewhere(STORE_CREATE, "616c", USER);
 	assert_int_equal(get(KIND_SECRET, "pai-user~616c").status, 422);
 	assert_int_equal(create(KIND_SECRET, "pai-user~616d",
@@ -89,9 +82,8 @@ static void test_name_cannot_reach_another_namespace(void **state)
 	                 422);
 }
 
-static void test_namespace_cannot_leave_the_directory(void **state)
+TEST(test_namespace_cannot_leave_the_directory)
 {
-	(void)state;
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_GET,
 	                                                   .kind = KIND_SECRET,
 	                                                   .namespace_name = "../..",
@@ -133,9 +125,8 @@ static const char *listed(const char *query)
 	return out;
 }
 
-static void test_list_by_labels(void **state)
+TEST(test_list_by_labels)
 {
-	(void)state;
 	make_labelled("a", "\"rest-lit/instance\":\"here\",\"rest-lit/creating\":\"true\"");
 	make_labelled("b", "\"rest-lit/instance\":\"here\"");
 	make_labelled("c", "\"rest-lit/instance\":\"there\",\"rest-lit/creating\":\"true\"");
@@ -158,9 +149,8 @@ static void test_list_by_labels(void **state)
 	assert_string_equal(listed("labelSelector=rest-lit%2Fcreating"), "c");
 }
 
-static void test_list_refuses_what_it_does_not_know(void **state)
+TEST(test_list_refuses_what_it_does_not_know)
 {
-	(void)state;
 	static const char *const QUERIES[] = {
 		"labelSelector=a%20in%20(b)",
 		"labelSelector=!a",
@@ -177,9 +167,8 @@ static void test_list_refuses_what_it_does_not_know(void **state)
 		assert_int_equal(list(KIND_FRAMEWORK, QUERIES[i]).status, 400);
 }
 
-static void test_list_is_of_one_namespace(void **state)
+TEST(test_list_is_of_one_namespace)
 {
-	(void)state;
 	create(KIND_SECRET, "x", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\"}}");
 	elsewhere(STORE_CREATE, "616c", USER);
 	struct kept k = list(KIND_SECRET, NULL);
@@ -191,9 +180,8 @@ static void test_list_is_of_one_namespace(void **state)
 	assert_null(strstr(k.body, "\"x\""));
 }
 
-static void test_list_has_metadata_alone_by_default(void **state)
+TEST(test_list_has_metadata_alone_by_default)
 {
-	(void)state;
 	make_labelled("a", "");
 	struct kept k = list(KIND_FRAMEWORK, NULL);
 	assert_non_null(strstr(k.body, "\"kind\":\"PartialObjectMetadataList\""));
@@ -201,9 +189,8 @@ static void test_list_has_metadata_alone_by_default(void **state)
 	assert_string_equal(k.version, "1");
 }
 
-static void test_kinds_that_are_not_kept(void **state)
+TEST(test_kinds_that_are_not_kept)
 {
-	(void)state;
 	assert_int_equal(get(KIND_SERVICEACCOUNT, "x").outcome, STORE_NOT_FOUND);
 	struct kept k = list(KIND_CLAIM, NULL);
 	assert_int_equal(k.outcome, STORE_OK);
@@ -216,25 +203,25 @@ static void test_kinds_that_are_not_kept(void **state)
 }
 
 /* clang-format off */
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_answers_are_metadata_unless_the_whole_is_asked_for),
-		TEST(test_reply_has_the_date),
-		TEST(test_refusal_names_verb_resource_and_namespace),
-		TEST(test_namespaces_are_apart),
-		TEST(test_patch_elsewhere_removes_a_key),
-		TEST(test_delete_elsewhere),
-		TEST(test_name_cannot_reach_another_namespace),
-		TEST(test_namespace_cannot_leave_the_directory),
-		TEST(test_list_by_labels),
-		TEST(test_list_refuses_what_it_does_not_know),
-		TEST(test_list_is_of_one_namespace),
-		TEST(test_list_has_metadata_alone_by_default),
-		TEST(test_kinds_that_are_not_kept),
+		CASE(test_answers_are_metadata_unless_the_whole_is_asked_for),
+		CASE(test_reply_has_the_date),
+		CASE(test_refusal_names_verb_resource_and_namespace),
+		CASE(test_namespaces_are_apart),
+		CASE(test_patch_elsewhere_removes_a_key),
+		CASE(test_delete_elsewhere),
+		CASE(test_name_cannot_reach_another_namespace),
+		CASE(test_namespace_cannot_leave_the_directory),
+		CASE(test_list_by_labels),
+		CASE(test_list_refuses_what_it_does_not_know),
+		CASE(test_list_is_of_one_namespace),
+		CASE(test_list_has_metadata_alone_by_default),
+		CASE(test_kinds_that_are_not_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* Label selectors of a directory: what is read, and what is refused rather than passed over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include <stdio.h>
 
@@ -20,17 +16,15 @@ static bool fits(const char *query, const char *labels)
 	return yes;
 }
 
-static void test_no_query_is_all(void **state)
+TEST(test_no_query_is_all)
 {
-	(void)state;
 	assert_true(fits(NULL, "{}"));
 	assert_true(fits("", "[1]"));
 	assert_true(fits("limit=5&continue=abc&resourceVersion=0", "{}"));
 }
 
-static void test_terms_must_all_fit(void **state)
+TEST(test_terms_must_all_fit)
 {
-	(void)state;
 	assert_true(fits("labelSelector=a%3Db%2Cc", "{\"a\":\"b\",\"c\":\"\"}"));
 	assert_false(fits("labelSelector=a%3Db%2Cc", "{\"a\":\"b\"}"));
 	assert_false(fits("labelSelector=a%3Db%2Cc", "{\"a\":\"x\",\"c\":\"\"}"));
@@ -38,16 +32,14 @@ static void test_terms_must_all_fit(void **state)
 	assert_true(fits("labelSelector=a=", "{\"a\":\"\"}"));
 }
 
-static void test_labels_of_any_type(void **state)
+TEST(test_labels_of_any_type)
 {
-	(void)state;
 	assert_false(fits("labelSelector=a", "{\"a\":1}"));
 	assert_false(fits("labelSelector=a", "[]"));
 }
 
-static void test_what_is_not_known_is_refused(void **state)
+TEST(test_what_is_not_known_is_refused)
 {
-	(void)state;
 	static const char *const QUERIES[] = {
 		"labelSelector=!a",
 		"labelSelector=a+in+(b)",
@@ -67,9 +59,8 @@ static void test_what_is_not_known_is_refused(void **state)
 		assert_int_equal(selector_read(&s, QUERIES[i]), -1);
 }
 
-static void test_text_is_bounded(void **state)
+TEST(test_text_is_bounded)
 {
-	(void)state;
 	char query[2 * SELECTOR_TEXT];
 	struct selector s;
 	(void)snprintf(query, sizeof(query), "labelSelector=%0*d", SELECTOR_TEXT - 1, 0);

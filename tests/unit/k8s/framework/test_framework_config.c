@@ -1,10 +1,6 @@
 /* frameworkcontroller.yaml: what is refused, and where. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/framework/framework.h"
 
@@ -39,9 +35,8 @@ static const struct {
 	  "is no regular expression: missing closing ) of the group at byte 1" },
 };
 
-static void test_framework_config_fine(void **state)
+TEST(test_framework_config_fine)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(FINE) / sizeof(*FINE); i++) {
 		ERR_AUTO e = { 0 };
 		struct framework_config *c = framework_config_read(span_of(FINE[i]), &e);
@@ -51,9 +46,8 @@ static void test_framework_config_fine(void **state)
 	}
 }
 
-static void test_framework_config_wrong(void **state)
+TEST(test_framework_config_wrong)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
 		ERR_AUTO e = { 0 };
 		assert_null(framework_config_read(span_of(WRONG[i].yaml), &e));

@@ -1,10 +1,6 @@
 /* FrameworkController's machine: input that nobody should trust, and many tasks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 #include <stdio.h>
 
@@ -120,9 +116,8 @@ static void try_all(const struct framework_config *c, json_t *whole, json_t *at,
 	}
 }
 
-static void test_machine_any_value(void **state)
+TEST(test_machine_any_value)
 {
-	(void)state;
 	struct framework_config *c = config();
 	char *status = good_status(c);
 	json_t *object = object_with(status);
@@ -135,9 +130,8 @@ static void test_machine_any_value(void **state)
 	framework_config_free(c);
 }
 
-static void test_machine_cut_off(void **state)
+TEST(test_machine_cut_off)
 {
-	(void)state;
 	struct framework_config *c = config();
 	char *status = good_status(c);
 	json_t *object = object_with(status);
@@ -165,9 +159,8 @@ static const char *const REFUSED[] = {
 	"{\"state\":\"Completed\",\"transitionTime\":\"today\"}",
 };
 
-static void test_machine_refuses_status(void **state)
+TEST(test_machine_refuses_status)
 {
-	(void)state;
 	struct framework_config *c = config();
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++) {
 		json_t *object = object_with(REFUSED[i]);
@@ -179,9 +172,8 @@ static void test_machine_refuses_status(void **state)
 }
 
 /* Two roles of one name, in the spec and in the status, a name that is none, a wrong index. */
-static void test_machine_refuses_roles(void **state)
+TEST(test_machine_refuses_roles)
 {
-	(void)state;
 	struct framework_config *c = config();
 	ERR_AUTO e = { 0 };
 	char *status = good_status(c);
@@ -214,9 +206,8 @@ static void test_machine_refuses_roles(void **state)
 }
 
 /* The machine's own copy of the status is the truth; another object of that name is refused. */
-static void test_machine_later_puts(void **state)
+TEST(test_machine_later_puts)
 {
-	(void)state;
 	struct framework_config *c = config();
 	ERR_AUTO e = { 0 };
 	json_t *object = object_with("null");
@@ -272,9 +263,8 @@ static int64_t many(struct framework_config *c, int n)
 
 /* Ten times the tasks take some ten times as long; quadratic time would be minutes under the
  * sanitizers.  The figures are for people: no test fails by the clock. */
-static void test_machine_many_tasks(void **state)
+TEST(test_machine_many_tasks)
 {
-	(void)state;
 	struct framework_config *c = config();
 	int64_t few = many(c, 1000);
 	int64_t lots = many(c, 10000);

@@ -42,41 +42,36 @@ static void assert_cut(const char *list, const char *names, const char *more)
 	forget(&s);
 }
 
-static void test_items_each_in_both_orders(void **state)
+TEST(test_items_each_in_both_orders)
 {
-	(void)state;
 	assert_cut("{\"kind\":\"L\",\"items\":[{\"name\":\"a\"},{\"name\":\"b\"}],"
 	           "\"metadata\":{\"continue\":\"t\"}}",
 	           "a,b,", "t");
 	assert_cut(" { \"metadata\" : { } , \"items\" : [ { \"name\" : \"a\" } ] } \n", "a,", "");
 }
 
-static void test_items_each_empty(void **state)
+TEST(test_items_each_empty)
 {
-	(void)state;
 	assert_cut("{\"items\":[]}", "", "");
 	assert_cut("{\"items\":[ ],\"metadata\":{\"continue\":null}}", "", "");
 	assert_cut("{\"items\":null}", "", "");
 }
 
-static void test_items_each_brackets_and_quotes_in_texts(void **state)
+TEST(test_items_each_brackets_and_quotes_in_texts)
 {
-	(void)state;
 	assert_cut("{\"x\":\"]}\\\"{[\",\"items\":[{\"q\":\"}],\\\\\",\"name\":\"a\"},"
 	           "{\"name\":\"b\",\"l\":[[{\"c\":\"[\"}]]}]}",
 	           "a,b,", "");
 }
 
-static void test_items_each_leaves_out_what_it_cannot_parse(void **state)
+TEST(test_items_each_leaves_out_what_it_cannot_parse)
 {
-	(void)state;
 	assert_cut("{\"items\":[1,\"x\",null,[],{\"a\":1,\"a\":2},{\"a\":},{\"name\":\"z\"}]}",
 	           "z,", "");
 }
 
-static void test_items_each_no_list(void **state)
+TEST(test_items_each_no_list)
 {
-	(void)state;
 	static const char *const BAD[] = { "",        "x",
 		                           "[]",      "{}",
 		                           "{\"a\"}", "{\"items\":{}}",
@@ -91,9 +86,8 @@ static void test_items_each_no_list(void **state)
 }
 
 /* Wherever it is cut off: it is noticed, and nothing is read beyond the end. */
-static void test_items_each_cut_off(void **state)
+TEST(test_items_each_cut_off)
 {
-	(void)state;
 	static const char LIST[] = "{\"metadata\":{\"continue\":\"t\\\\\"},\"items\":[{\"name\":"
 				   "\"a\",\"x\":[1,{}]},{\"name\":\"b\"}]}";
 	for (size_t n = 0; n < sizeof(LIST) - 1; n++) {
@@ -104,9 +98,8 @@ static void test_items_each_cut_off(void **state)
 	assert_cut(LIST, "a,b,", "t\\");
 }
 
-static void test_items_each_token_that_is_too_long_is_none(void **state)
+TEST(test_items_each_token_that_is_too_long_is_none)
 {
-	(void)state;
 	STR_AUTO list = STR_INIT(1 << 16);
 	str_puts(&list, "{\"items\":[],\"metadata\":{\"continue\":\"");
 	for (size_t i = 0; i <= CONTINUE_MAX; i++)

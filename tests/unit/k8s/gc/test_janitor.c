@@ -515,9 +515,8 @@ static void stop_then(struct yard *y, const struct store_request *q)
 		b->caller.stop_fd = stop_made();
 }
 
-static void test_janitor_ends_wherever_it_is(void **state)
+TEST(test_janitor_ends_wherever_it_is)
 {
-	(void)state;
 	for (size_t steps = 0; steps < 6; steps++) {
 		void *own = NULL;
 		(void)begin(&own);
@@ -536,35 +535,35 @@ static void test_janitor_ends_wherever_it_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(removes_what_was_never_started),
-		TEST(waits_until_it_has_seen_it_so_for_long),
-		TEST(waits_until_it_is_old_by_the_servers_clock),
-		TEST(that_is_new_removes_what_is_old_at_once),
-		TEST(time_counts_from_the_first_sight_of_a_uid),
-		TEST(forgets_what_is_no_longer_so),
-		TEST(a_start_in_between_wins),
-		TEST(who_comes_back_after_the_list_is_another_one),
-		TEST(a_second_one_that_is_faster_does_no_harm),
-		TEST(removes_20_per_round_and_then_comes_sooner),
-		TEST(reaches_what_is_behind_many_that_stay),
-		TEST(list_is_of_few_and_cheap),
-		TEST(list_that_is_too_large_comes_in_pages),
-		TEST(keeps_its_table_within_bounds),
-		TEST(removes_classes_whose_framework_is_gone),
-		TEST(class_whose_framework_comes_back_stays),
-		TEST(class_that_was_made_anew_stays),
-		TEST(leaves_classes_alone_if_it_has_none),
-		TEST(one_page_of_classes_per_round),
-		TEST(goes_on_by_name_when_a_list_has_expired),
-		TEST(lists_that_expire_at_once_end_the_round),
-		TEST(reaches_all_classes_of_one_long_list),
-		TEST(names_the_right_that_it_lacks),
-		TEST(no_right_to_look_is_no_proof_of_absence),
-		TEST(framework_that_cannot_be_read_is_there),
-		TEST(gives_a_round_up_when_nobody_answers),
-		TEST(every_fault_leaves_it_working),
-		TEST(comes_more_seldom_while_there_is_trouble),
-		TEST(ends_wherever_it_is),
+		CASE(removes_what_was_never_started),
+		CASE(waits_until_it_has_seen_it_so_for_long),
+		CASE(waits_until_it_is_old_by_the_servers_clock),
+		CASE(that_is_new_removes_what_is_old_at_once),
+		CASE(time_counts_from_the_first_sight_of_a_uid),
+		CASE(forgets_what_is_no_longer_so),
+		CASE(a_start_in_between_wins),
+		CASE(who_comes_back_after_the_list_is_another_one),
+		CASE(a_second_one_that_is_faster_does_no_harm),
+		CASE(removes_20_per_round_and_then_comes_sooner),
+		CASE(reaches_what_is_behind_many_that_stay),
+		CASE(list_is_of_few_and_cheap),
+		CASE(list_that_is_too_large_comes_in_pages),
+		CASE(keeps_its_table_within_bounds),
+		CASE(removes_classes_whose_framework_is_gone),
+		CASE(class_whose_framework_comes_back_stays),
+		CASE(class_that_was_made_anew_stays),
+		CASE(leaves_classes_alone_if_it_has_none),
+		CASE(one_page_of_classes_per_round),
+		CASE(goes_on_by_name_when_a_list_has_expired),
+		CASE(lists_that_expire_at_once_end_the_round),
+		CASE(reaches_all_classes_of_one_long_list),
+		CASE(names_the_right_that_it_lacks),
+		CASE(no_right_to_look_is_no_proof_of_absence),
+		CASE(framework_that_cannot_be_read_is_there),
+		CASE(gives_a_round_up_when_nobody_answers),
+		CASE(every_fault_leaves_it_working),
+		CASE(comes_more_seldom_while_there_is_trouble),
+		CASE(ends_wherever_it_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,11 +207,11 @@ static void test_janitor_one_bad_item_hides_no_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(never_touches_what_is_not_quite_so),
-		TEST(removes_what_the_controller_has_only_seen),
-		TEST(never_touches_classes_of_others),
-		TEST(list_that_is_none_is_trouble),
-		TEST(one_bad_item_hides_no_other),
+		CASE(never_touches_what_is_not_quite_so),
+		CASE(removes_what_the_controller_has_only_seen),
+		CASE(never_touches_classes_of_others),
+		CASE(list_that_is_none_is_trouble),
+		CASE(one_bad_item_hides_no_other),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* cgroup v2 on a made-up tree: the files are ordinary ones, so what is tested is what is written
  * into which, and the sentences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/local/cgroup.h"
 #include "tests/unit/k8s/local/machine_tree.h"
@@ -39,9 +35,8 @@ static void expect_why(const char *part)
 		fail_msg("`%s`, not `%s`", str_c(&why), part);
 }
 
-static void test_not_there(void **state)
+TEST(test_not_there)
 {
-	(void)state;
 	expect_why("no cgroup v2 that can be seen here");
 	tree_put("proc/self/cgroup", "5:memory:/x\n1:cpu:/\n");
 	expect_why("no cgroup v2 that can be seen here");
@@ -56,9 +51,8 @@ static void test_not_there(void **state)
 	           "Delegate=yes)");
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-	(void)state;
 	tree_put("proc/self/cgroup", "3:x:/\n0::/user/app\n");
 	put_group("cgroup/user/app");
 	STR_AUTO why = STR_INIT(2000);
@@ -109,9 +103,8 @@ static void test_limits(void **state)
 }
 
 /* On a system with both versions, and again after an exec in the leaf. */
-static void test_places(void **state)
+TEST(test_places)
 {
-	(void)state;
 	tree_put("proc/self/cgroup", "4:memory:/\n0::/app/rest-lit-server");
 	put_group("cgroup/unified/app");
 	tree_put("cgroup/unified/app/rest-lit-server/cgroup.controllers", "memory");
@@ -128,9 +121,8 @@ static void test_places(void **state)
 	cgroup_close(g);
 }
 
-static void test_own_limits(void **state)
+TEST(test_own_limits)
 {
-	(void)state;
 	int64_t cpus = 0;
 	int64_t memory = 0;
 	FREE_AUTO char *proc = xstrdup(AT("proc"));

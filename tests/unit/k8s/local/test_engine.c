@@ -1,11 +1,7 @@
 /* The engine: its table of jobs, small files, logs, events, and what a stored status says about
  * ConfigMaps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,9 +71,8 @@ static void fixture_close(struct fixture *f)
 	assert_int_equal(tree_remove(AT_FDCWD, f->dir, 10000), 0);
 }
 
-static void test_backoff(void **state)
+TEST(test_backoff)
 {
-	(void)state;
 	assert_int_equal(engine_backoff(0, 1000), 5);
 	assert_int_equal(engine_backoff(3, 1000), 40);
 	assert_int_equal(engine_backoff(8, 1000), 1000);

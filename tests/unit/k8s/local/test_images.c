@@ -1,11 +1,7 @@
 /* Images: pulled from registries on this machine (the script `registry` beside this file), unpacked
  * once, shared, bounded; what is hostile or broken does no harm. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -240,9 +236,8 @@ static char *login_as(const char *base64)
 
 /* ---- tests ---- */
 
-static void test_pull_gives_files_and_configuration(void **state)
+TEST(test_pull_gives_files_and_configuration)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
@@ -265,9 +260,8 @@ static void test_pull_gives_files_and_configuration(void **state)
 	images_release(u);
 }
 
-static void test_pull_is_shared_and_unpacked_once(void **state)
+TEST(test_pull_is_shared_and_unpacked_once)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
@@ -307,9 +301,8 @@ static void plant(const char *name, const char *digest)
 	images_store_name(&m->store, key, digest + strlen("sha256:"));
 }
 
-static void test_pull_without_registry(void **state)
+TEST(test_pull_without_registry)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
@@ -341,9 +334,8 @@ static void test_pull_without_registry(void **state)
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 }
 
-static void test_pull_with_login(void **state)
+TEST(test_pull_with_login)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	/* alice:geheim, alice:falsch */
@@ -369,9 +361,8 @@ static void test_pull_with_login(void **state)
 	}
 }
 
-static void test_pull_says_what_is_absent(void **state)
+TEST(test_pull_says_what_is_absent)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:nope"));
@@ -389,9 +380,8 @@ static void test_pull_says_what_is_absent(void **state)
 	assert_int_equal(entries("tmp"), 0);
 }
 
-static void test_pull_refuses_a_damaged_layer(void **state)
+TEST(test_pull_refuses_a_damaged_layer)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/broken:1"));
@@ -402,9 +392,8 @@ static void test_pull_refuses_a_damaged_layer(void **state)
 	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
 }
 
-static void test_pull_keeps_hostile_files_inside(void **state)
+TEST(test_pull_keeps_hostile_files_inside)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/hostile:1"));
@@ -442,9 +431,8 @@ static void test_pull_keeps_hostile_files_inside(void **state)
 	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
 }
 
-static void test_limit_removes_what_is_not_used(void **state)
+TEST(test_limit_removes_what_is_not_used)
 {
-	(void)state;
 	SKIP;
 	open_images(26 << 20);
 	struct images_use *small = want(name_at(port_open, "team/ordinary:1"));
@@ -472,9 +460,8 @@ static void test_limit_removes_what_is_not_used(void **state)
 	assert_int_equal(entries("unpacked"), 0);
 }
 
-static void test_limit_refuses_what_is_too_large(void **state)
+TEST(test_limit_refuses_what_is_too_large)
 {
-	(void)state;
 	SKIP;
 	open_images(10 << 20);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
@@ -482,9 +469,8 @@ static void test_limit_refuses_what_is_too_large(void **state)
 	assert_non_null(strstr(images_status(u)->text, " GB for images"));
 }
 
-static void test_queue_is_bounded(void **state)
+TEST(test_queue_is_bounded)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	m->at_once = m->queue = 1;
@@ -498,9 +484,8 @@ static void test_queue_is_bounded(void **state)
 	wait_ready(b);
 }
 
-static void test_release_stops_the_pull(void **state)
+TEST(test_release_stops_the_pull)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
@@ -517,9 +502,8 @@ static void test_release_stops_the_pull(void **state)
 	wait_ready(u);
 }
 
-static void test_pull_has_a_time_limit(void **state)
+TEST(test_pull_has_a_time_limit)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	m->pull_s = 1;
@@ -540,9 +524,8 @@ static void pull_and_be_killed(const char *at)
 	(void)raise(SIGKILL);
 }
 
-static void test_killed_server_leaves_no_half_image(void **state)
+TEST(test_killed_server_leaves_no_half_image)
 {
-	(void)state;
 	SKIP;
 	static const char *const TIMES[] = { "pulling", " MB", "unpacking" };
 	for (size_t i = 0; i < 3; i++) {
@@ -567,9 +550,8 @@ static void test_killed_server_leaves_no_half_image(void **state)
 }
 
 /* Two names of one image at once. */
-static void test_digest_is_copied_once(void **state)
+TEST(test_digest_is_copied_once)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *a = want(name_at(port_open, "team/large:1"));
@@ -580,9 +562,8 @@ static void test_digest_is_copied_once(void **state)
 	assert_int_equal(entries("unpacked"), 1);
 }
 
-static void test_list_of_manifests(void **state)
+TEST(test_list_of_manifests)
 {
-	(void)state;
 	SKIP;
 	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/list:1"));
@@ -595,9 +576,8 @@ static void test_list_of_manifests(void **state)
 
 /* ---- what registries send ---- */
 
-static void test_config_of_any_form(void **state)
+TEST(test_config_of_any_form)
 {
-	(void)state;
 	static const char *const CASES[] = {
 		"",
 		"{}",
@@ -615,9 +595,8 @@ static void test_config_of_any_form(void **state)
 	}
 }
 
-static void test_log_reason(void **state)
+TEST(test_log_reason)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "", "it gives no reason" },
 		{ "time=\"x\" level=warning msg=\"first\"\ntime=\"x\" level=fatal msg=\"a "
@@ -632,29 +611,29 @@ static void test_log_reason(void **state)
 }
 
 /* clang-format off */
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_pull_gives_files_and_configuration),
-		TEST(test_pull_is_shared_and_unpacked_once),
-		TEST(test_pull_without_registry),
-		TEST(test_pull_with_login),
-		TEST(test_pull_says_what_is_absent),
-		TEST(test_pull_refuses_a_damaged_layer),
-		TEST(test_pull_keeps_hostile_files_inside),
-		TEST(test_limit_removes_what_is_not_used),
-		TEST(test_limit_refuses_what_is_too_large),
-		TEST(test_queue_is_bounded),
-		TEST(test_release_stops_the_pull),
-		TEST(test_pull_has_a_time_limit),
-		TEST(test_killed_server_leaves_no_half_image),
-		TEST(test_digest_is_copied_once),
-		TEST(test_list_of_manifests),
-		TEST(test_config_of_any_form),
-		TEST(test_log_reason),
+		CASE(test_pull_gives_files_and_configuration),
+		CASE(test_pull_is_shared_and_unpacked_once),
+		CASE(test_pull_without_registry),
+		CASE(test_pull_with_login),
+		CASE(test_pull_says_what_is_absent),
+		CASE(test_pull_refuses_a_damaged_layer),
+		CASE(test_pull_keeps_hostile_files_inside),
+		CASE(test_limit_removes_what_is_not_used),
+		CASE(test_limit_refuses_what_is_too_large),
+		CASE(test_queue_is_bounded),
+		CASE(test_release_stops_the_pull),
+		CASE(test_pull_has_a_time_limit),
+		CASE(test_killed_server_leaves_no_half_image),
+		CASE(test_digest_is_copied_once),
+		CASE(test_list_of_manifests),
+		CASE(test_config_of_any_form),
+		CASE(test_log_reason),
 	};
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

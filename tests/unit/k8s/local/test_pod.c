@@ -1,10 +1,6 @@
 /* Reading pods: environment, mounts, volumes, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <string.h>
 
 #include "k8s/local/pod.h"
@@ -56,9 +52,8 @@ static void test_source(void **state)
 	assert_non_null(strstr(err_msg(&e), "Secret none"));
 }
 
-static void test_env(void **state)
+TEST(test_env)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct pod *p = read_with(
@@ -87,9 +82,8 @@ static void test_env(void **state)
 	assert_string_equal(words_expand(&env, "$(K)-$$"), "2-$");
 }
 
-static void test_mounts(void **state)
+TEST(test_mounts)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct pod *p = read_with(
@@ -147,9 +141,8 @@ static const struct {
 	{ "\"command\":[1]", "", "no text" },
 };
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };

@@ -1,10 +1,6 @@
 /* The queue: order, gangs, reservations, quotas, sentences; simulated months. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <math.h>
 
 #include "tests/unit/k8s/local/queue_sim.h"
@@ -435,9 +431,8 @@ static const char *const SCRIPTS[] = {
 	"why D 1st in the queue: 1 GiB of memory wanted, 0 MiB free, 1 GiB held by jobs of c\n",
 };
 
-static void test_scripts(void **state)
+TEST(test_scripts)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(SCRIPTS) / sizeof(SCRIPTS[0]); i++) {
 		struct stage s = { .q = queue_new() };
 		FREE_AUTO char *copy = xstrdup(SCRIPTS[i]);
@@ -471,9 +466,8 @@ static void check_fair(const struct sim *s, int users, double wanted)
 
 /* 500 jobs of 1 to 8 GPUs, or of 1 and of 8, that run for 5 to 60 seconds: in any ten minutes each
  * of three users that waits has at least half of a third. */
-static void test_fair(void **state)
+TEST(test_fair)
 {
-	(void)state;
 	/* GPUs of a job of each user; 0: 1 to 8 */
 	static const int MIXES[][3] = { { 0, 0, 0 }, { 8, 1, 1 }, { 8, 8, 1 }, { 0, 1, 8 } };
 	for (size_t m = 0; m < 4; m++) {
@@ -496,9 +490,8 @@ static void test_fair(void **state)
 }
 
 /* A user that had the machine for itself for an hour is not punished when others come. */
-static void test_fair_late(void **state)
+TEST(test_fair_late)
 {
-	(void)state;
 	struct sim *s = sim_new(1);
 	for (int i = 0; i < 700; i++)
 		sim_add(s, 0, 1 + (int)sim_random(s, 8), 0, 1000 + (int64_t)sim_random(s, 59000));
@@ -527,9 +520,8 @@ static unsigned passed_by(const struct sim *s, const struct sim_job *j)
  * the others starts jobs worth what it is behind: the run of the job before, the lead of 20 s and
  * what tasks in advance count.
  */
-static void test_large(void **state)
+TEST(test_large)
 {
-	(void)state;
 	enum { RUNS_S = 30, JOBS = 10 };
 	for (int seconds = 1; seconds <= 32; seconds *= 2) {
 		struct sim *s = sim_new((uint64_t)seconds);
@@ -568,9 +560,8 @@ static void test_large(void **state)
  * virtual clusters, some with a quota; some pull their images for longer than there is time.  The
  * first job never starts later than it could at any moment at which it was the first (sim_run).
  */
-static void test_promises(void **state)
+TEST(test_promises)
 {
-	(void)state;
 	size_t undone = 0;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
 		struct sim *s = sim_new(seed);
@@ -622,18 +613,16 @@ static long used_with(bool limits)
 	return used;
 }
 
-static void test_used(void **state)
+TEST(test_used)
 {
-	(void)state;
 	assert_int_equal(used_with(false), 84);
 	assert_int_equal(used_with(true), 94);
 }
 
 /* 10000 tasks of 2000 jobs and 500 users: a pick looks at each once.  The time is not checked; a
  * pick that were quadratic would take minutes under sanitizers. */
-static void test_many(void **state)
+TEST(test_many)
 {
-	(void)state;
 	struct queue *q = queue_new();
 	struct amounts total = { .gpus = 100 };
 	struct amounts need = { .gpus = 1 };

@@ -1,10 +1,6 @@
 /* What a machine has: made-up /proc, /dev and CDI files; locks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/local/resources.h"
 #include "tests/unit/k8s/local/machine_tree.h"
@@ -78,9 +74,8 @@ static void expect_error(const char *gpus, const char *pattern, const char *part
 	inventory_done(&v);
 }
 
-static void test_machine(void **state)
+TEST(test_machine)
 {
-	(void)state;
 	struct inventory v;
 	ERR_AUTO e = { 0 };
 	tree_put("proc/meminfo", "MemTotal:       16316412 kB\nMemFree:         1 kB\n");
@@ -108,9 +103,8 @@ static void test_machine(void **state)
 	inventory_done(&v);
 }
 
-static void test_nodes(void **state)
+TEST(test_nodes)
 {
-	(void)state;
 	expect(NULL, NULL, "");
 	expect("none", NULL, "");
 	static const char *const NODES[] = { "nvidia10",  "nvidia2",    "nvidia0",
@@ -136,9 +130,8 @@ static void test_nodes(void **state)
 	expect_error("auto", "none*", "no device or file has such a name");
 }
 
-static void test_pattern(void **state)
+TEST(test_pattern)
 {
-	(void)state;
 	tree_put("fake/gpu10", "");
 	tree_put("fake/gpu9", "");
 	tree_dirs("fake/gpu-dir/x");
@@ -191,9 +184,8 @@ static const char NVIDIA[] = "---\n"
 			     "    - path: /dev/nvidia1\n";
 #define SMI "/usr/bin/nvidia-smi:/usr/bin/nvidia-smi:ro"
 
-static void test_cdi(void **state)
+TEST(test_cdi)
 {
-	(void)state;
 	tree_put("etc-cdi/nvidia.yaml", NVIDIA);
 	tree_put("etc-cdi/nvidia.yaml.bak", "{");
 	tree_put("etc-cdi/nic.json", "{\"kind\": \"vendor.com/nic\", \"devices\": 5}");
@@ -214,9 +206,8 @@ static void test_cdi(void **state)
 }
 
 /* Parts of one GPU have nodes of their own besides its node. */
-static void test_cdi_parts(void **state)
+TEST(test_cdi_parts)
 {
-	(void)state;
 	tree_put("etc-cdi/mig.yaml", "kind: nvidia.com/gpu\n"
 	                             "devices:\n"
 	                             "- name: \"0:0\"\n"
@@ -260,9 +251,8 @@ static const struct {
 	  "line 2, column 27: a mount needs `hostPath` and `containerPath`", false },
 };
 
-static void test_cdi_broken(void **state)
+TEST(test_cdi_broken)
 {
-	(void)state;
 	tree_put("etc-cdi/z.yaml",
 	         "kind: z.z/gpu\ndevices:\n"
 	         "- {name: z, containerEdits: {deviceNodes: [{path: /dev/z}]}}\n");
@@ -286,9 +276,8 @@ static void test_cdi_broken(void **state)
 	       "! /etc-cdi/a.yaml: is not a file of at most 4 MiB\n");
 }
 
-static void test_take(void **state)
+TEST(test_take)
 {
-	(void)state;
 	tree_put("fake/gpu0", "");
 	struct inventory v;
 	ERR_AUTO e = { 0 };
@@ -318,9 +307,8 @@ static void test_take(void **state)
 	inventory_done(&v);
 }
 
-static void test_env(void **state)
+TEST(test_env)
 {
-	(void)state;
 	static const char *const VOID[] = { "NVIDIA_VISIBLE_DEVICES=void", "A=1", "B=x", NULL };
 	static const char *const OTHER[] = { "A=2", "AB=3", NULL };
 	struct gpu one = { .index = 4, .uuid = "GPU-1", .env = VOID };

@@ -1,10 +1,6 @@
 /* The sandbox: its plan by tables over a made-up tree, and by real ones where bubblewrap works. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -128,9 +124,8 @@ static struct sandbox_spec one_mount(struct sandbox_mount m)
 	return (struct sandbox_spec){ .mounts = copy, .mounts_n = 1 };
 }
 
-static void test_plan_hides_what_is_private(void **state)
+TEST(test_plan_hides_what_is_private)
 {
-	(void)state;
 	struct sandbox_spec spec = { 0 };
 	struct plan p = plan_of(&spec);
 	static const char *const HIDDEN[] = { "/tmp", "/var/tmp", "/run" };
@@ -142,9 +137,8 @@ static void test_plan_hides_what_is_private(void **state)
 	parents_come_first(&p);
 }
 
-static void test_plan_shows_a_directory_below_a_hidden_one(void **state)
+TEST(test_plan_shows_a_directory_below_a_hidden_one)
 {
-	(void)state;
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("job"), at("job")));
 	spec.cwd = at("job/deep");
 	struct plan p = plan_of(&spec);
@@ -160,18 +154,16 @@ static void test_plan_shows_a_directory_below_a_hidden_one(void **state)
 	assert_non_null(strstr(last_error, "no directory"));
 }
 
-static void test_plan_follows_links_of_sources(void **state)
+TEST(test_plan_follows_links_of_sources)
 {
-	(void)state;
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("link"), at("link")));
 	struct plan p = plan_of(&spec);
 	/* The link itself is hidden with /var/tmp, so the path stays as it is. */
 	assert_string_equal(op_at(&p, at("link"))->source, at("job"));
 }
 
-static void test_plan_hides_inside_of_mounts(void **state)
+TEST(test_plan_hides_inside_of_mounts)
 {
-	(void)state;
 	const char *hide[] = { at("server"), at("absent") };
 	struct sandbox_spec spec =
 	    one_mount((struct sandbox_mount){ .source = top, .path = "/data", .writable = true });
@@ -187,9 +179,8 @@ static void test_plan_hides_inside_of_mounts(void **state)
 	assert_false(sandbox_hidden(at("job"), hide, 2));
 }
 
-static void test_plan_makes_mount_points_in_read_only_directories(void **state)
+TEST(test_plan_makes_mount_points_in_read_only_directories)
 {
-	(void)state;
 	struct sandbox_mount mounts[] = { SHOW(at("job"), "/data"),
 		                          SHOW(at("server"), "/data/new/x"),
 		                          SHOW(at("file"), "/data/deep/file"),
@@ -207,9 +198,8 @@ static void test_plan_makes_mount_points_in_read_only_directories(void **state)
 	parents_come_first(&p);
 }
 
-static void test_plan_refuses(void **state)
+TEST(test_plan_refuses)
 {
-	(void)state;
 	const struct {
 		struct sandbox_mount mount;
 		const char *sentence;
@@ -235,9 +225,8 @@ static void test_plan_refuses(void **state)
 	}
 }
 
-static void test_plan_of_an_image_stays_inside(void **state)
+TEST(test_plan_of_an_image_stays_inside)
 {
-	(void)state;
 	(void)mkdir(at("image"), 0755);
 	make_link("/../../..//out", "image/abs");
 	make_link("loop", "image/loop");
@@ -258,9 +247,8 @@ static void test_plan_of_an_image_stays_inside(void **state)
 	assert_non_null(strstr(last_error, "its /dev is a symbolic link"));
 }
 
-static void test_plan_is_bounded(void **state)
+TEST(test_plan_is_bounded)
 {
-	(void)state;
 	enum { MANY = PLAN_MAX + 10 };
 	struct sandbox_mount *mounts = ARENA_NEW(&arena, struct sandbox_mount, MANY);
 	for (size_t i = 0; i < MANY; i++)
@@ -303,9 +291,8 @@ static void expect(struct sandbox_spec spec, const char *script)
 		fail_msg("%d: %.*s", status, (int)out.n, out.p);
 }
 
-static void test_sandbox_isolates(void **state)
+TEST(test_sandbox_isolates)
 {
-	(void)state;
 	if (forbidden)
 		skip();
 	const char *hide[] = { at("server") };
@@ -338,9 +325,8 @@ static void test_sandbox_isolates(void **state)
 	assert_int_equal(stat(at("a b,c:d/made"), &st), 0);
 }
 
-static void test_sandbox_user_and_devices(void **state)
+TEST(test_sandbox_user_and_devices)
 {
-	(void)state;
 	if (forbidden)
 		skip();
 	struct sandbox_device device = { "/dev/zero", "/dev/gpu0" };
@@ -349,9 +335,8 @@ static void test_sandbox_user_and_devices(void **state)
 	                          (unsigned)geteuid()));
 }
 
-static void test_sandbox_exit_codes(void **state)
+TEST(test_sandbox_exit_codes)
 {
-	(void)state;
 	if (forbidden)
 		skip();
 	struct span out;
@@ -364,9 +349,8 @@ static void test_sandbox_exit_codes(void **state)
 	assert_true(span_is(out, "code"));
 }
 
-static void test_sandbox_of_an_image(void **state)
+TEST(test_sandbox_of_an_image)
 {
-	(void)state;
 	if (forbidden)
 		skip();
 	char cwd[256];
@@ -402,9 +386,8 @@ static void test_sandbox_of_an_image(void **state)
 
 /* ---- trees ---- */
 
-static void test_tree_remove_is_bounded_and_follows_nothing(void **state)
+TEST(test_tree_remove_is_bounded_and_follows_nothing)
 {
-	(void)state;
 	(void)mkdir(at("tree"), 0755);
 	make_link(at("job"), "tree/link");
 	(void)mkfifo(at("tree/fifo"), 0600);
@@ -437,25 +420,25 @@ static void test_tree_remove_is_bounded_and_follows_nothing(void **state)
 }
 
 /* clang-format off */
-#define TEST(f) cmocka_unit_test_teardown(f, teardown)
+#define CASE(f) cmocka_unit_test_teardown(f, teardown)
 /* clang-format on */
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_plan_hides_what_is_private),
-		TEST(test_plan_shows_a_directory_below_a_hidden_one),
-		TEST(test_plan_follows_links_of_sources),
-		TEST(test_plan_hides_inside_of_mounts),
-		TEST(test_plan_makes_mount_points_in_read_only_directories),
-		TEST(test_plan_refuses),
-		TEST(test_plan_of_an_image_stays_inside),
-		TEST(test_plan_is_bounded),
-		TEST(test_sandbox_isolates),
-		TEST(test_sandbox_user_and_devices),
-		TEST(test_sandbox_exit_codes),
-		TEST(test_sandbox_of_an_image),
-		TEST(test_tree_remove_is_bounded_and_follows_nothing),
+		CASE(test_plan_hides_what_is_private),
+		CASE(test_plan_shows_a_directory_below_a_hidden_one),
+		CASE(test_plan_follows_links_of_sources),
+		CASE(test_plan_hides_inside_of_mounts),
+		CASE(test_plan_makes_mount_points_in_read_only_directories),
+		CASE(test_plan_refuses),
+		CASE(test_plan_of_an_image_stays_inside),
+		CASE(test_plan_is_bounded),
+		CASE(test_sandbox_isolates),
+		CASE(test_sandbox_user_and_devices),
+		CASE(test_sandbox_exit_codes),
+		CASE(test_sandbox_of_an_image),
+		CASE(test_tree_remove_is_bounded_and_follows_nothing),
 	};
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -1,10 +1,6 @@
 /* Tasks as real processes: prepared, started, found again, stopped and removed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

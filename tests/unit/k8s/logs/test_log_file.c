@@ -1,10 +1,6 @@
 /* Logs in files that are written, renamed and removed while they are read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -107,9 +103,8 @@ static void assert_log(unsigned streams, int64_t lines, const char *wanted)
 
 enum { BOTH = LOG_FILE_STDOUT | LOG_FILE_STDERR };
 
-static void test_streams(void **state)
+TEST(test_streams)
 {
-	(void)state;
 	append("log.1", T "stdout F one\n" T "stderr F two\n");
 	append("log", T "stdout P th\n" T "stderr P x\n" T "stdout P r\n" T "stdout F ee\n" T
 	                "stderr F y\n" T "stdout F \n" T "stdout P end");
@@ -127,9 +122,8 @@ static int64_t before(void)
 }
 
 /* A file begins with the bytes of output in all earlier ones, which is no output. */
-static void test_before(void **state)
+TEST(test_before)
 {
-	(void)state;
 	assert_int_equal(before(), 0);
 	append("log", T "stdout F one\n");
 	assert_int_equal(before(), 0);
@@ -152,9 +146,8 @@ static void test_before(void **state)
 }
 
 /* A job without sandbox can write anything. */
-static void test_garbage(void **state)
+TEST(test_garbage)
 {
-	(void)state;
 	append("log", "\n\n \n   \nstdout\n" T "stdout\n" T "stdio F x\n" T "stdout F good\n");
 	for (int i = 0; i < 500; i++)
 		append("log", "noise noise ");
@@ -165,9 +158,8 @@ static void test_garbage(void **state)
 	assert_log(BOTH, 0, "good\nbetter\n");
 }
 
-static void test_last_lines(void **state)
+TEST(test_last_lines)
 {
-	(void)state;
 	append("log.1", T "stdout F 1\n" T "stderr F 2\n");
 	append("log", T "stdout F 3\n" T "stderr F 4\n" T "stdout P 5\n" T "stdout F 6\n");
 	assert_log(BOTH, 2, "4\n56\n");
@@ -177,9 +169,8 @@ static void test_last_lines(void **state)
 }
 
 /* Long lines come in pieces; last lines are looked for in a part of the files. */
-static void test_long(void **state)
+TEST(test_long)
 {
-	(void)state;
 	char *line = xmalloc(BIG + 2);
 	memset(line, 'x', BIG);
 	memcpy(line + BIG, "\n", 2);
@@ -200,9 +191,8 @@ static void test_long(void **state)
 	free(line);
 }
 
-static void test_followed(void **state)
+TEST(test_followed)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
 	struct log_file *f = open_file(BOTH, 5, true);
@@ -232,9 +222,8 @@ static void test_followed(void **state)
 }
 
 /* The files are deleted while they are read. */
-static void test_followed_deleted(void **state)
+TEST(test_followed_deleted)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
 	struct log_file *f = open_file(BOTH, 0, true);
@@ -254,9 +243,8 @@ static void assert_none(int wanted)
 	assert_int_equal(status, wanted);
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
-	(void)state;
 	assert_none(400);
 	over = true;
 	assert_none(404);
@@ -264,9 +252,8 @@ static void test_none(void **state)
 	assert_none(404);
 }
 
-static void test_not_files(void **state)
+TEST(test_not_files)
 {
-	(void)state;
 	append("other", T "stdout F secret\n");
 	assert_int_equal(symlink(path("other"), path("log")), 0);
 	assert_none(400);
@@ -370,9 +357,8 @@ static void finish(struct reader *g)
 	str_done(&g->got);
 }
 
-static void test_stream(void **state)
+TEST(test_stream)
 {
-	(void)state;
 	struct reader g = { .room = 0 };
 	append("log", T "stdout F a\n");
 	begin(&g, false);
@@ -386,9 +372,8 @@ static void test_stream(void **state)
 	finish(&g);
 }
 
-static void test_stream_followed(void **state)
+TEST(test_stream_followed)
 {
-	(void)state;
 	struct reader g = { .room = 0 };
 	append("log", "");
 	begin(&g, true);
@@ -410,9 +395,8 @@ static void test_stream_followed(void **state)
 	finish(&g);
 }
 
-static void test_stream_paused(void **state)
+TEST(test_stream_paused)
 {
-	(void)state;
 	struct reader g = { .room = 1 };
 	append("log", T "stdout F a\n");
 	over = true;
@@ -427,9 +411,8 @@ static void test_stream_paused(void **state)
 	finish(&g);
 }
 
-static void test_stream_left(void **state)
+TEST(test_stream_left)
 {
-	(void)state;
 	struct reader g = { .room = 0 };
 	append("log", T "stdout F a\n");
 	begin(&g, true);
@@ -449,9 +432,8 @@ static void test_stream_left(void **state)
 	assert_int_equal(g.outcome, LOG_STREAM_CLOSING);
 }
 
-static void test_stream_refused(void **state)
+TEST(test_stream_refused)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct reader g[3] = { { .room = 0 }, { .room = 0 }, { .room = 0 } };
 	begin(&g[0], true);

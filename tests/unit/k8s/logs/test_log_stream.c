@@ -107,9 +107,8 @@ static void finish(void)
 	stop();
 }
 
-static void test_tail_whole(void **state)
+TEST(test_tail_whole)
 {
-	(void)state;
 	START({ ANSWER, CHUNKED "a\r\n0123456789\r\n3\r\n012\r\n0\r\n\r\n" });
 	struct reader g = { .room = SIZE_MAX };
 	begin(&g, false);
@@ -124,9 +123,8 @@ static void test_tail_whole(void **state)
 	finish();
 }
 
-static void test_tail_followed(void **state)
+TEST(test_tail_followed)
 {
-	(void)state;
 	START({ ANSWER, CHUNKED "0\r\n\r\n" });
 	struct reader g = { .room = SIZE_MAX };
 	begin(&g, true);
@@ -138,9 +136,8 @@ static void test_tail_followed(void **state)
 }
 
 /* What has no room comes again, and nothing comes meanwhile. */
-static void test_tail_paused(void **state)
+TEST(test_tail_paused)
 {
-	(void)state;
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = 0 };
 	begin(&g, false);
@@ -165,9 +162,8 @@ static void test_tail_paused(void **state)
 }
 
 /* From within its own calls, however those came about. */
-static void test_tail_cancelled_within(void **state)
+TEST(test_tail_cancelled_within)
 {
-	(void)state;
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = SIZE_MAX, .leave_at = 5000 };
 	begin(&g, false);
@@ -178,9 +174,8 @@ static void test_tail_cancelled_within(void **state)
 	finish();
 }
 
-static void test_tail_cancelled_going_on(void **state)
+TEST(test_tail_cancelled_going_on)
 {
-	(void)state;
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = 0, .leave_at = 1 };
 	begin(&g, false);
@@ -194,9 +189,8 @@ static void test_tail_cancelled_going_on(void **state)
 	finish();
 }
 
-static void test_tail_not_wanted(void **state)
+TEST(test_tail_not_wanted)
 {
-	(void)state;
 	START({ ENDLESS, CHUNKED });
 	struct reader g = { .room = SIZE_MAX, .unwilling = true };
 	begin(&g, false);
@@ -207,9 +201,8 @@ static void test_tail_not_wanted(void **state)
 	finish();
 }
 
-static void test_tail_refused(void **state)
+TEST(test_tail_refused)
 {
-	(void)state;
 	START({ ANSWER, HEAD("404 Not Found", "", "60") STATUS_404("f") });
 	struct reader g = { .room = SIZE_MAX, .leave_at_end = true };
 	begin(&g, false);
@@ -221,9 +214,8 @@ static void test_tail_refused(void **state)
 	finish();
 }
 
-static void test_tail_cut(void **state)
+TEST(test_tail_cut)
 {
-	(void)state;
 	START({ CUT, CHUNKED "a\r\n0123456789\r\n" });
 	struct reader g = { .room = SIZE_MAX };
 	begin(&g, true);
@@ -233,9 +225,8 @@ static void test_tail_cut(void **state)
 	finish();
 }
 
-static void test_tail_away(void **state)
+TEST(test_tail_away)
 {
-	(void)state;
 	START({ SHUT, NULL });
 	struct reader g = { .room = SIZE_MAX };
 	begin(&g, false);
@@ -246,9 +237,8 @@ static void test_tail_away(void **state)
 }
 
 /* Two of a user, three in all; and a name is one. */
-static void test_tail_limits(void **state)
+TEST(test_tail_limits)
 {
-	(void)state;
 	START({ HANG, NULL });
 	struct reader g[3] = { { .room = SIZE_MAX }, { .room = SIZE_MAX }, { .room = SIZE_MAX } };
 	ERR_AUTO e = { 0 };

@@ -7,9 +7,8 @@
 
 /* ---- every fault, everywhere ------------------------------------------------------- */
 
-static void test_submission_one_fault_at_each_request(void **state)
+TEST(test_submission_one_fault_at_each_request)
 {
-	(void)state;
 	for (size_t at = 0; at < 8; at++) {
 		for (enum fault f = FINE; f < FAULT_MAX; f++) {
 			enum fault plan[8] = { 0 };
@@ -20,9 +19,8 @@ static void test_submission_one_fault_at_each_request(void **state)
 	}
 }
 
-static void test_submission_two_faults_anywhere(void **state)
+TEST(test_submission_two_faults_anywhere)
 {
-	(void)state;
 	for (size_t at = 0; at < (size_t)8 * 8; at++) {
 		for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX; f++) {
 			enum fault plan[8] = { 0 };
@@ -33,9 +31,8 @@ static void test_submission_two_faults_anywhere(void **state)
 	}
 }
 
-static void test_submission_three_faults_in_a_row(void **state)
+TEST(test_submission_three_faults_in_a_row)
 {
-	(void)state;
 	for (size_t at = 0; at < 6; at++) {
 		for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX * FAULT_MAX; f++) {
 			enum fault plan[9] = { 0 };
@@ -48,9 +45,8 @@ static void test_submission_three_faults_in_a_row(void **state)
 }
 
 /* From some request on nothing works any more. */
-static void test_submission_lasting_fault_from_each_request_on(void **state)
+TEST(test_submission_lasting_fault_from_each_request_on)
 {
-	(void)state;
 	for (size_t at = 0; at < 8; at++) {
 		for (enum fault f = NOT_SENT; f < IN_THE_WAY; f++) {
 			struct world w;
@@ -66,17 +62,15 @@ static void test_submission_lasting_fault_from_each_request_on(void **state)
 
 /* ---- what is said ------------------------------------------------------------------ */
 
-static void test_submission_fine(void **state)
+TEST(test_submission_fine)
 {
-	(void)state;
 	assert_int_equal(fault_at(0, FINE, &FOUR).http, 0);
 	assert_int_equal(fault_at(0, FINE, &ONE).http, 0);
 }
 
 /* Pods of users are checked before anything is created. */
-static void test_submission_vets_pods(void **state)
+TEST(test_submission_vets_pods)
 {
-	(void)state;
 	struct object pods[] = { { KIND_PODTEMPLATE, "ps", { "{}", 2 }, 0 },
 		                 { KIND_PODTEMPLATE, "worker", { "{}", 2 }, 0 } };
 	const struct objects vetted = { OBJECTS, 4, pods, 2 };
@@ -93,9 +87,8 @@ static void test_submission_vets_pods(void **state)
 	}
 }
 
-static void test_submission_settles_lost_answers(void **state)
+TEST(test_submission_settles_lost_answers)
 {
-	(void)state;
 	for (size_t at = 0; at < 4; at++) {
 		assert_int_equal(fault_at(at, LOST, &FOUR).http, 0);
 		assert_int_equal(fault_at(at, LOST_BEFORE, &FOUR).http, 0);
@@ -105,9 +98,8 @@ static void test_submission_settles_lost_answers(void **state)
 	assert_int_equal(fault_at(0, LOST, &ONE).http, 0);
 }
 
-static void test_submission_unreachable_is_503(void **state)
+TEST(test_submission_unreachable_is_503)
 {
-	(void)state;
 	for (size_t at = 0; at < 5; at++) {
 		struct end end = fault_at(at, NOT_SENT, &FOUR);
 		assert_int_equal(end.http, 503);
@@ -115,9 +107,8 @@ static void test_submission_unreachable_is_503(void **state)
 	}
 }
 
-static void test_submission_forbidden_names_verb_and_resource(void **state)
+TEST(test_submission_forbidden_names_verb_and_resource)
 {
-	(void)state;
 	struct end end = fault_at(1, NO_RIGHT, &FOUR);
 	assert_int_equal(end.http, 500);
 	assert_non_null(strstr(end.text, "\"create\" on secrets"));
@@ -125,17 +116,15 @@ static void test_submission_forbidden_names_verb_and_resource(void **state)
 	assert_non_null(strstr(end.text, "\"patch\" on frameworks.frameworkcontroller"));
 }
 
-static void test_submission_invalid_is_400(void **state)
+TEST(test_submission_invalid_is_400)
 {
-	(void)state;
 	struct end end = fault_at(0, INVALID, &ONE);
 	assert_int_equal(end.http, 400);
 	assert_string_equal(end.code, "InvalidProtocolError");
 }
 
-static void test_submission_500_for_ever_is_500(void **state)
+TEST(test_submission_500_for_ever_is_500)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	for (size_t i = 0; i < PLAN; i += 2)
@@ -147,27 +136,24 @@ static void test_submission_500_for_ever_is_500(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_lost_and_no_get_is_504(void **state)
+TEST(test_submission_lost_and_no_get_is_504)
 {
-	(void)state;
 	enum fault plan[] = { LOST, NOT_SENT };
 	struct end end = run_plan(plan, 2, &FOUR);
 	assert_int_equal(end.http, 504);
 }
 
 /* There is no right to read Secrets: to POST again tells whether it was made, and not by whom. */
-static void test_submission_lost_dependent_and_no_get_is_sent_again(void **state)
+TEST(test_submission_lost_dependent_and_no_get_is_sent_again)
 {
-	(void)state;
 	enum fault plan[] = { FINE, LOST_BEFORE, NO_RIGHT };
 	assert_int_equal(run_plan(plan, 3, &FOUR).http, 0);
 	enum fault made[] = { FINE, LOST, NO_RIGHT, FINE, NO_RIGHT };
 	assert_int_equal(run_plan(made, 5, &FOUR).http, 503);
 }
 
-static void test_submission_failed_rollback_is_504(void **state)
+TEST(test_submission_failed_rollback_is_504)
 {
-	(void)state;
 	enum fault plan[] = { FINE, INVALID, NO_RIGHT };
 	struct end end = run_plan(plan, 3, &FOUR);
 	assert_int_equal(end.http, 504);
@@ -175,9 +161,8 @@ static void test_submission_failed_rollback_is_504(void **state)
 }
 
 /* A uid goes into the bodies of what is owned, as it is. */
-static void test_submission_uid_that_is_none_is_504(void **state)
+TEST(test_submission_uid_that_is_none_is_504)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"",
 		"a\",\"controller\":true,\"x\":\"",
@@ -198,9 +183,8 @@ static void test_submission_uid_that_is_none_is_504(void **state)
 
 /* ---- names that are taken ---------------------------------------------------------- */
 
-static void test_submission_conflict(void **state)
+TEST(test_submission_conflict)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	add(&w, KIND_FRAMEWORK, "f", OTHER_ID);
@@ -214,9 +198,8 @@ static void test_submission_conflict(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_409_of_our_own_is_no_conflict(void **state)
+TEST(test_submission_409_of_our_own_is_no_conflict)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	add(&w, KIND_FRAMEWORK, "f", ID); /* something on the way repeated the POST */
@@ -224,9 +207,8 @@ static void test_submission_409_of_our_own_is_no_conflict(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_waits_for_the_collector(void **state)
+TEST(test_submission_waits_for_the_collector)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
@@ -237,9 +219,8 @@ static void test_submission_waits_for_the_collector(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_never_adopts_a_dependent(void **state)
+TEST(test_submission_never_adopts_a_dependent)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
@@ -251,9 +232,8 @@ static void test_submission_never_adopts_a_dependent(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_replaces_a_priority_class_left_over(void **state)
+TEST(test_submission_replaces_a_priority_class_left_over)
 {
-	(void)state;
 	for (size_t fault = 0; fault < FAULT_MAX; fault++) { /* of its DELETE */
 		struct world w;
 		world_init(&w);
@@ -272,9 +252,8 @@ static void test_submission_replaces_a_priority_class_left_over(void **state)
 	}
 }
 
-static void test_submission_leaves_the_priority_class_of_others(void **state)
+TEST(test_submission_leaves_the_priority_class_of_others)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	struct thing *other = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
@@ -287,9 +266,8 @@ static void test_submission_leaves_the_priority_class_of_others(void **state)
 
 /* ---- dry run, deadline, shutdown --------------------------------------------------- */
 
-static void test_submission_dry_run_leaves_nothing(void **state)
+TEST(test_submission_dry_run_leaves_nothing)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 0);
@@ -299,9 +277,8 @@ static void test_submission_dry_run_leaves_nothing(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_dry_run_says_what_is_wrong(void **state)
+TEST(test_submission_dry_run_says_what_is_wrong)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.plan[2] = INVALID;
@@ -311,9 +288,8 @@ static void test_submission_dry_run_says_what_is_wrong(void **state)
 }
 
 /* What stands in the way of a job stands in the way of a dry run, and no more does. */
-static void test_submission_dry_run_meets_what_is_left_over(void **state)
+TEST(test_submission_dry_run_meets_what_is_left_over)
 {
-	(void)state;
 	static const struct {
 		enum object_kind kind;
 		const char *name, *says;
@@ -338,9 +314,8 @@ static void test_submission_dry_run_meets_what_is_left_over(void **state)
 }
 
 /* Whatever the API server does: nothing is made, and the answer is no riddle. */
-static void test_submission_dry_run_one_fault_at_each_request(void **state)
+TEST(test_submission_dry_run_one_fault_at_each_request)
 {
-	(void)state;
 	for (size_t at = 0; at < 5; at++) {
 		for (size_t fault = 0; fault < FAULT_MAX; fault++) {
 			struct world w;
@@ -355,9 +330,8 @@ static void test_submission_dry_run_one_fault_at_each_request(void **state)
 	}
 }
 
-static void test_submission_too_late_is_503(void **state)
+TEST(test_submission_too_late_is_503)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	struct end end = submit(&w, &FOUR, -1, false);
@@ -366,9 +340,8 @@ static void test_submission_too_late_is_503(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_ends_when_the_store_is_freed(void **state)
+TEST(test_submission_ends_when_the_store_is_freed)
 {
-	(void)state;
 	for (int turns = 0; turns < 6; turns++) {
 		struct world w;
 		world_init(&w);

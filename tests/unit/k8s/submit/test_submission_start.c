@@ -7,9 +7,8 @@
 
 /* ---- the start is in conflict ------------------------------------------------------------- */
 
-static void test_submission_starts_again_after_conflicts(void **state)
+TEST(test_submission_starts_again_after_conflicts)
 {
-	(void)state;
 	for (size_t n = 1; n < 6; n++) {
 		struct world w;
 		world_init(&w);
@@ -24,9 +23,8 @@ static void test_submission_starts_again_after_conflicts(void **state)
 
 /* Not until the deadline: two answers 409, and a look at whose the name is; another one when it is
  * to be removed. */
-static void test_submission_of_which_the_framework_was_replaced_is_503(void **state)
+TEST(test_submission_of_which_the_framework_was_replaced_is_503)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.stolen_at = 4;
@@ -41,27 +39,24 @@ static void test_submission_of_which_the_framework_was_replaced_is_503(void **st
 	store_free(&w.s);
 }
 
-static void test_submission_start_refused_as_invalid_is_400(void **state)
+TEST(test_submission_start_refused_as_invalid_is_400)
 {
-	(void)state;
 	struct end end = fault_at(4, INVALID, &FOUR);
 	assert_int_equal(end.http, 400);
 }
 
 /* Nobody knows whether the PATCH was executed.  If it was, the job runs, and the same request sent
  * once more was told so: it stays. */
-static void test_submission_started_by_a_lost_patch_stays(void **state)
+TEST(test_submission_started_by_a_lost_patch_stays)
 {
-	(void)state;
 	struct end end = fault_at(4, LOST, &FOUR);
 	assert_int_equal(end.http, 0);
 	assert_int_equal(fault_at(4, LOST_BEFORE, &FOUR).http, 503);
 }
 
 /* So it is if the PATCH arrives between the look and the removal. */
-static void test_submission_started_late_stays(void **state)
+TEST(test_submission_started_late_stays)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.plan[4] = LOST_BEFORE;
@@ -73,9 +68,8 @@ static void test_submission_started_late_stays(void **state)
 }
 
 /* 200 is no proof: only an answer that shows our Framework started is. */
-static void test_submission_start_answered_and_not_executed_is_sent_again(void **state)
+TEST(test_submission_start_answered_and_not_executed_is_sent_again)
 {
-	(void)state;
 	for (size_t n = 1; n < 6; n++) {
 		struct world w;
 		world_init(&w);
@@ -90,18 +84,16 @@ static void test_submission_start_answered_and_not_executed_is_sent_again(void *
 }
 
 /* It was executed, and the answer is something else. */
-static void test_submission_start_with_a_strange_answer_is_looked_at(void **state)
+TEST(test_submission_start_with_a_strange_answer_is_looked_at)
 {
-	(void)state;
 	enum fault plan[] = { FINE, FINE, FINE, FINE, NO_UID, NO_UID };
 	assert_int_equal(fault_at(4, NO_UID, &FOUR).http, 0);
 	assert_int_equal(run_plan(plan, 6, &FOUR).http, 0);
 }
 
 /* The label that says that it is being made is no proof. */
-static void test_submission_without_its_label_is_not_taken_for_started(void **state)
+TEST(test_submission_without_its_label_is_not_taken_for_started)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.strips_labels = true;
@@ -113,9 +105,8 @@ static void test_submission_without_its_label_is_not_taken_for_started(void **st
 }
 
 /* What a job that may be running needs is not taken from it. */
-static void test_submission_unknown_start_keeps_what_is_needed(void **state)
+TEST(test_submission_unknown_start_keeps_what_is_needed)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.plan[4] = LOST;
@@ -127,9 +118,8 @@ static void test_submission_unknown_start_keeps_what_is_needed(void **state)
 }
 
 /* A Framework without dependents is started as soon as it exists. */
-static void test_submission_refused_but_made_before_stays(void **state)
+TEST(test_submission_refused_but_made_before_stays)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.plan[0] = LOST_BEFORE;
@@ -167,9 +157,8 @@ static struct end submit_again(struct world *w, const struct repeated *r)
 	return submit_with(w, &FOUR, &opt);
 }
 
-static void test_submission_repeated(void **state)
+TEST(test_submission_repeated)
 {
-	(void)state;
 	static const struct repeated CASES[] = {
 		{ "aa-bb", "aa-bb", NOW_S, 0, true, true, false },
 		{ "aa-bb", "aa-cc", NOW_S, 422, true, false, false },
@@ -223,9 +212,8 @@ static struct end submit_keyed(struct world *w)
 	return submit_with(w, &FOUR, &opt);
 }
 
-static void test_submission_takes_over_an_interrupted_one(void **state)
+TEST(test_submission_takes_over_an_interrupted_one)
 {
-	(void)state;
 	for (int bare = 0; bare < 2; bare++) {
 		struct world w;
 		interrupted(&w)->bare = bare;
@@ -241,9 +229,8 @@ static void test_submission_takes_over_an_interrupted_one(void **state)
 }
 
 /* Nothing of this submission stays if it fails. */
-static void test_submission_takes_over_with_a_fault(void **state)
+TEST(test_submission_takes_over_with_a_fault)
 {
-	(void)state;
 	for (size_t at = 0; at < 10; at++) {
 		for (size_t fault = NOT_SENT; fault < FAULT_MAX; fault++) {
 			struct world w;
@@ -259,9 +246,8 @@ static void test_submission_takes_over_with_a_fault(void **state)
 }
 
 /* The first server goes on between the look and the DELETE: its job is the answer. */
-static void test_submission_started_before_it_is_taken_over_stays(void **state)
+TEST(test_submission_started_before_it_is_taken_over_stays)
 {
-	(void)state;
 	struct world w;
 	struct thing *old = interrupted(&w);
 	w.late_at = 2;
@@ -274,9 +260,8 @@ static void test_submission_started_before_it_is_taken_over_stays(void **state)
 }
 
 /* A server that is making the job gets some seconds. */
-static void test_submission_waits_before_it_takes_over(void **state)
+TEST(test_submission_waits_before_it_takes_over)
 {
-	(void)state;
 	struct world w;
 	interrupted(&w);
 	w.now_s = NOW_S - HOUR_S; /* it has just been made */
@@ -297,9 +282,8 @@ static void test_submission_waits_before_it_takes_over(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_takes_over_its_own_installation_only(void **state)
+TEST(test_submission_takes_over_its_own_installation_only)
 {
-	(void)state;
 	struct world w;
 	struct thing *old = interrupted(&w);
 	(void)snprintf(old->instance, sizeof(old->instance), "elsewhere");
@@ -310,9 +294,8 @@ static void test_submission_takes_over_its_own_installation_only(void **state)
 }
 
 /* It was stopped, and goes on: the job runs, and what it had made itself goes. */
-static void test_submission_that_was_taken_over(void **state)
+TEST(test_submission_that_was_taken_over)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	w.stolen_at = 4; /* the PATCH */
@@ -326,9 +309,8 @@ static void test_submission_that_was_taken_over(void **state)
 }
 
 /* The PriorityClass that it finds is that of the new Framework. */
-static void test_submission_that_was_taken_over_replaces_nothing(void **state)
+TEST(test_submission_that_was_taken_over_replaces_nothing)
 {
-	(void)state;
 	struct world w;
 	world_init(&w);
 	struct thing *class = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
@@ -344,9 +326,8 @@ static void test_submission_that_was_taken_over_replaces_nothing(void **state)
 	store_free(&w.s);
 }
 
-static void test_submission_repeated_says_why(void **state)
+TEST(test_submission_repeated_says_why)
 {
-	(void)state;
 	struct world w;
 	struct end end =
 	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-cc", NOW_S, 0, true, false, false });

@@ -3,9 +3,8 @@
 
 /* ---- what is sent ------------------------------------------------------------------ */
 
-static void test_create_sends(void **state)
+TEST(test_create_sends)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	struct store_request r = request(STORE_CREATE, 5000);
 	r.body[0] = SPAN("{\"uid\":\"");
@@ -28,9 +27,8 @@ static void test_create_sends(void **state)
 	stop();
 }
 
-static void test_other_verbs_send(void **state)
+TEST(test_other_verbs_send)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	act(STORE_PATCH, 5000);
 	act(STORE_DELETE, 5000);
@@ -54,9 +52,8 @@ static void test_other_verbs_send(void **state)
 	stop();
 }
 
-static void test_list_sends(void **state)
+TEST(test_list_sends)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	struct store_request r = request(STORE_LIST, 5000);
 	r.name = NULL;
@@ -71,9 +68,8 @@ static void test_list_sends(void **state)
 	stop();
 }
 
-static void test_whole_object_of_another_namespace(void **state)
+TEST(test_whole_object_of_another_namespace)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	struct store_request r = request(STORE_GET, 5000);
 	r.kind = KIND_SECRET;
@@ -85,9 +81,8 @@ static void test_whole_object_of_another_namespace(void **state)
 	stop();
 }
 
-static void test_token_review_has_no_name_and_no_namespace(void **state)
+TEST(test_token_review_has_no_name_and_no_namespace)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	struct store_request r = request(STORE_CREATE, 5000);
 	r.kind = KIND_TOKENREVIEW;
@@ -99,9 +94,8 @@ static void test_token_review_has_no_name_and_no_namespace(void **state)
 	stop();
 }
 
-static void test_date_of_the_answer(void **state)
+TEST(test_date_of_the_answer)
 {
-	(void)state;
 	START({ ANSWER, HEAD("200 OK", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "49") OBJECT },
 	      { ANSWER, FINE }, { ANSWER, HEAD("200 OK", "Date: yesterday\r\n", "49") OBJECT },
 	      { ANSWER, HEAD("200 OK",
@@ -121,9 +115,8 @@ static void never_sent(struct store_request r)
 	assert_int_equal(server.requests, 0);
 }
 
-static void test_bad_names_are_never_sent(void **state)
+TEST(test_bad_names_are_never_sent)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	struct store_request r = request(STORE_GET, 5000);
 	r.name = "../../../api/v1/namespaces/kube-system/secrets/x";
@@ -158,9 +151,8 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	stop();
 }
 
-static void test_outcomes(void **state)
+TEST(test_outcomes)
 {
-	(void)state;
 	/* clang-format off */
 	static const struct {
 		const char *answer;
@@ -202,18 +194,16 @@ static void test_outcomes(void **state)
 		outcome_is(T[i].verb, T[i].answer, T[i].outcome);
 }
 
-static void test_redirect_is_not_followed(void **state)
+TEST(test_redirect_is_not_followed)
 {
-	(void)state;
 	START({ ANSWER, HEAD("307 Moved", "Location: /elsewhere\r\n", "0") });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, 1);
 	stop();
 }
 
-static void test_refusal_names_verb_resource_and_namespace(void **state)
+TEST(test_refusal_names_verb_resource_and_namespace)
 {
-	(void)state;
 	START({ ANSWER, EMPTY("400 Bad Request") });
 	struct store_request r = request(STORE_LIST, 5000);
 	assert_string_equal(ask(store, r).message,
@@ -226,9 +216,8 @@ static void test_refusal_names_verb_resource_and_namespace(void **state)
 	stop();
 }
 
-static void test_message_never_quotes_the_server(void **state)
+TEST(test_message_never_quotes_the_server)
 {
-	(void)state;
 	START({ ANSWER, HEAD("422 Unprocessable", "",
 	                     "159") "{\"kind\":\"Status\",\"reason\":\"Invalid\","
 	                            "\"message\":\"hunter2\",\"details\":{\"causes\":["
@@ -242,9 +231,8 @@ static void test_message_never_quotes_the_server(void **state)
 
 /* ---- the token, the environment, the bounds ---------------------------------------- */
 
-static void test_token_rotates(void **state)
+TEST(test_token_rotates)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	act(STORE_GET, 2000);
 	write_token("second-token");
@@ -260,9 +248,8 @@ static void test_token_rotates(void **state)
 	stop();
 }
 
-static void test_proxy_of_the_environment_is_ignored(void **state)
+TEST(test_proxy_of_the_environment_is_ignored)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	set_env("http_proxy", "http://127.0.0.1:1");
 	set_env("ALL_PROXY", "http://127.0.0.1:1");
@@ -272,9 +259,8 @@ static void test_proxy_of_the_environment_is_ignored(void **state)
 	stop();
 }
 
-static void test_netrc_of_the_home_is_ignored(void **state)
+TEST(test_netrc_of_the_home_is_ignored)
 {
-	(void)state;
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
 	ERR_AUTO e = { 0 };
 	char home[] = "/tmp/rest-lit-test-XXXXXX";
@@ -299,9 +285,8 @@ static void test_netrc_of_the_home_is_ignored(void **state)
 	shell("rm -r %s", home);
 }
 
-static void test_cookies_are_not_kept(void **state)
+TEST(test_cookies_are_not_kept)
 {
-	(void)state;
 	START({ ANSWER, HEAD("200 OK", "Set-Cookie: a=b; Path=/\r\n", "49") OBJECT });
 	act(STORE_GET, 2000);
 	act(STORE_GET, 2000);
@@ -310,17 +295,15 @@ static void test_cookies_are_not_kept(void **state)
 }
 
 /* What says that it is compressed is taken as it is: nothing small becomes large here. */
-static void test_nothing_is_inflated(void **state)
+TEST(test_nothing_is_inflated)
 {
-	(void)state;
 	START({ ANSWER, HEAD("200 OK", "Content-Encoding: gzip\r\n", "49") OBJECT });
 	assert_string_equal(act(STORE_GET, 2000).uid, "u-1");
 	stop();
 }
 
-static void test_a_list_may_be_longer(void **state)
+TEST(test_a_list_may_be_longer)
 {
-	(void)state;
 	static char text[40000];
 	int head =
 	    snprintf(text, sizeof(text), "HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n{}");
@@ -331,9 +314,8 @@ static void test_a_list_may_be_longer(void **state)
 	stop();
 }
 
-static void test_in_flight_is_bounded(void **state)
+TEST(test_in_flight_is_bounded)
 {
-	(void)state;
 	static const struct step HANGING[] = { { HANG, NULL } };
 	struct store_limits limits = { 3, 10, 10000, 100, 1 << 20 };
 	server.port = 0;
@@ -355,9 +337,8 @@ static void test_in_flight_is_bounded(void **state)
 	stop();
 }
 
-static void test_free_answers_what_is_under_way(void **state)
+TEST(test_free_answers_what_is_under_way)
 {
-	(void)state;
 	START({ HANG, NULL });
 	struct kept *k = calloc(2, sizeof(*k));
 	struct store_request r = request(STORE_CREATE, 5000);
@@ -374,9 +355,8 @@ static void test_free_answers_what_is_under_way(void **state)
 	free(k);
 }
 
-static void test_no_descriptor_is_left(void **state)
+TEST(test_no_descriptor_is_left)
 {
-	(void)state;
 	size_t before = open_files();
 	for (int i = 0; i < 3; i++) {
 		START({ SHUT, NULL }, { ANSWER, FINE });

@@ -66,9 +66,8 @@ static bool readable(int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-static void test_a_kept_connection_stays_in_the_epoll_set(void **state)
+TEST(test_a_kept_connection_stays_in_the_epoll_set)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	assert_in_range(changes, 1, 3); /* to connect, then to read */
@@ -82,9 +81,8 @@ static void test_a_kept_connection_stays_in_the_epoll_set(void **state)
 }
 
 /* Then libcurl does not wait for it, and the idle connection is watched for writing. */
-static void test_an_answer_that_is_there_at_once(void **state)
+TEST(test_an_answer_that_is_there_at_once)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	answer_awaited = true;
 	for (int i = 0; i < 5; i++) {
@@ -100,9 +98,8 @@ static void test_an_answer_that_is_there_at_once(void **state)
 }
 
 /* Headers and body, of one piece or of several. */
-static void test_a_request_is_sent_by_one_call(void **state)
+TEST(test_a_request_is_sent_by_one_call)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	struct store_request r = request(STORE_CREATE, 25000);
 	assert_int_equal(counted(r).outcome, STORE_OK);
@@ -122,9 +119,8 @@ static void test_a_request_is_sent_by_one_call(void **state)
 }
 
 /* What store_start starts is sent before the loop waits. */
-static void test_a_request_is_sent_at_once(void **state)
+TEST(test_a_request_is_sent_at_once)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	struct kept *k = begin_counted(request(STORE_CREATE, 25000));
@@ -136,9 +132,8 @@ static void test_a_request_is_sent_at_once(void **state)
 }
 
 /* The end of an idle connection wakes the loop once, not for ever. */
-static void test_an_idle_connection_that_ends_is_watched_no_longer(void **state)
+TEST(test_an_idle_connection_that_ends_is_watched_no_longer)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	int port = server.port;
@@ -156,9 +151,8 @@ static void test_an_idle_connection_that_ends_is_watched_no_longer(void **state)
 
 /* A request for a connection that has ended is not sent again when the store is freed.  Bytes that
  * nobody asked for end a connection, too; libcurl 7 would use it again. */
-static void test_a_store_is_freed_before_a_request_is_sent_again(void **state)
+TEST(test_a_store_is_freed_before_a_request_is_sent_again)
 {
-	(void)state;
 	START({ ANSWER, CREATED });
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	assert_int_equal(send(server.fd[2].fd, "x", 1, 0), 1);
@@ -172,9 +166,8 @@ static void test_a_store_is_freed_before_a_request_is_sent_again(void **state)
 }
 
 /* The number of a descriptor is used again: the new connection is watched as well. */
-static void test_new_connections_are_watched(void **state)
+TEST(test_new_connections_are_watched)
 {
-	(void)state;
 	START({ CUT, HEAD("200 OK", "Connection: close\r\n", "49") OBJECT });
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(counted(request(STORE_GET, 25000)).outcome, STORE_OK);

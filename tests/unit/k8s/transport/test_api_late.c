@@ -19,9 +19,8 @@ CURLMcode(curl_multi_setopt)(CURLM *multi, CURLMoption option, ...)
 	return option == CURLMOPT_TIMERFUNCTION ? CURLM_OK : real(multi, option, value);
 }
 
-static void test_lost_timer(void **state)
+TEST(test_lost_timer)
 {
-	(void)state;
 	START({ HANG, NULL });
 	struct kept k = act(STORE_GET, 300);
 	assert_int_equal(k.outcome, STORE_BUSY);

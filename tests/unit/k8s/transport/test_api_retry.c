@@ -4,9 +4,8 @@
 
 /* ---- answers that do not come ------------------------------------------------------ */
 
-static void test_create_shut_is_ambiguous_and_not_repeated(void **state)
+TEST(test_create_shut_is_ambiguous_and_not_repeated)
 {
-	(void)state;
 	START({ SHUT, NULL });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
@@ -14,9 +13,8 @@ static void test_create_shut_is_ambiguous_and_not_repeated(void **state)
 }
 
 /* libcurl repeats here by itself, if it is let. */
-static void test_create_shut_on_a_kept_connection_is_not_repeated(void **state)
+TEST(test_create_shut_on_a_kept_connection_is_not_repeated)
 {
-	(void)state;
 	START({ ANSWER, FINE }, { SHUT, NULL }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
@@ -25,9 +23,8 @@ static void test_create_shut_on_a_kept_connection_is_not_repeated(void **state)
 }
 
 /* libcurl's error is that of the second connection then. */
-static void test_create_shut_by_a_server_that_leaves_is_ambiguous(void **state)
+TEST(test_create_shut_by_a_server_that_leaves_is_ambiguous)
 {
-	(void)state;
 	START({ ANSWER, FINE }, { LEAVE, NULL });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
@@ -35,27 +32,24 @@ static void test_create_shut_by_a_server_that_leaves_is_ambiguous(void **state)
 	stop();
 }
 
-static void test_create_cut_is_ambiguous(void **state)
+TEST(test_create_cut_is_ambiguous)
 {
-	(void)state;
 	START({ CUT, HEAD("201 Created", "", "500") "{\"metadata\"" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
 	stop();
 }
 
-static void test_garbage_is_no_success(void **state)
+TEST(test_garbage_is_no_success)
 {
-	(void)state;
 	START({ CUT, "what a nice day\r\n" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(act(STORE_GET, 300).outcome, STORE_BUSY);
 	stop();
 }
 
-static void test_hang_ends_at_the_deadline(void **state)
+TEST(test_hang_ends_at_the_deadline)
 {
-	(void)state;
 	START({ HANG, NULL });
 	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 1000).outcome, STORE_AMBIGUOUS);
@@ -64,9 +58,8 @@ static void test_hang_ends_at_the_deadline(void **state)
 	stop();
 }
 
-static void test_idempotent_requests_are_repeated(void **state)
+TEST(test_idempotent_requests_are_repeated)
 {
-	(void)state;
 	START({ SHUT, NULL }, { ANSWER, FINE }, { SHUT, NULL }, { ANSWER, FINE }, { SHUT, NULL },
 	      { ANSWER, EMPTY("500 Error") }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);
@@ -76,9 +69,8 @@ static void test_idempotent_requests_are_repeated(void **state)
 	stop();
 }
 
-static void test_delete_without_uid_is_not_repeated(void **state)
+TEST(test_delete_without_uid_is_not_repeated)
 {
-	(void)state;
 	START({ SHUT, NULL });
 	struct store_request r = request(STORE_DELETE, 2000);
 	r.uid = NULL;
@@ -87,17 +79,15 @@ static void test_delete_without_uid_is_not_repeated(void **state)
 	stop();
 }
 
-static void test_lost_patch_stays_ambiguous(void **state)
+TEST(test_lost_patch_stays_ambiguous)
 {
-	(void)state;
 	START({ SHUT, NULL }, { ANSWER, EMPTY("503 Busy") });
 	assert_int_equal(act(STORE_PATCH, 2000).outcome, STORE_AMBIGUOUS);
 	stop();
 }
 
-static void test_endless_answer_is_cut(void **state)
+TEST(test_endless_answer_is_cut)
 {
-	(void)state;
 	START({ ENDLESS, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" });
 	struct kept k = act(STORE_GET, 5000);
 	assert_int_equal(k.outcome, STORE_REFUSED);
@@ -105,9 +95,8 @@ static void test_endless_answer_is_cut(void **state)
 	stop();
 }
 
-static void test_large_announced_answer_is_cut(void **state)
+TEST(test_large_announced_answer_is_cut)
 {
-	(void)state;
 	START({ CUT, HEAD("200 OK", "", "99999999") "{" });
 	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
 	stop();
@@ -115,18 +104,16 @@ static void test_large_announced_answer_is_cut(void **state)
 
 /* ---- trying again ------------------------------------------------------------------ */
 
-static void test_busy_is_tried_again(void **state)
+TEST(test_busy_is_tried_again)
 {
-	(void)state;
 	START({ ANSWER, EMPTY("503 Busy") }, { ANSWER, EMPTY("429 Busy") }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 3);
 	stop();
 }
 
-static void test_retry_after_is_respected(void **state)
+TEST(test_retry_after_is_respected)
 {
-	(void)state;
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 1\r\n", "0") }, { ANSWER, CREATED });
 	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
@@ -134,9 +121,8 @@ static void test_retry_after_is_respected(void **state)
 	stop();
 }
 
-static void test_retry_after_beyond_the_deadline_ends_it(void **state)
+TEST(test_retry_after_beyond_the_deadline_ends_it)
 {
-	(void)state;
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 60\r\n", "0") });
 	int64_t from = clock_ms();
 	struct kept k = act(STORE_CREATE, 1900); /* it is waited for two seconds at most */
@@ -146,18 +132,16 @@ static void test_retry_after_beyond_the_deadline_ends_it(void **state)
 	stop();
 }
 
-static void test_403_of_a_server_that_starts_is_tried_again(void **state)
+TEST(test_403_of_a_server_that_starts_is_tried_again)
 {
-	(void)state;
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, EMPTY("404 Not Found") },
 	      { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 	stop();
 }
 
-static void test_403_for_good_is_reported_soon(void **state)
+TEST(test_403_for_good_is_reported_soon)
 {
-	(void)state;
 	START({ ANSWER, EMPTY("403 Forbidden") });
 	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
@@ -169,9 +153,8 @@ static void test_403_for_good_is_reported_soon(void **state)
 }
 
 /* Of a request that nobody waits for, the first answer counts. */
-static void test_403_of_a_look_is_final(void **state)
+TEST(test_403_of_a_look_is_final)
 {
-	(void)state;
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, FINE });
 	struct store_request r = request(STORE_LIST, 20000);
 	r.look = true;
@@ -181,9 +164,8 @@ static void test_403_of_a_look_is_final(void **state)
 }
 
 /* A server that has just come back knows its rules later than its callers. */
-static void test_403_after_an_outage_is_tried_again_for_longer(void **state)
+TEST(test_403_after_an_outage_is_tried_again_for_longer)
 {
-	(void)state;
 	static const struct step LOADING[] = { { ANSWER, EMPTY("403 Forbidden") },
 		                               { ANSWER, EMPTY("403 Forbidden") },
 		                               { ANSWER, EMPTY("403 Forbidden") },
@@ -198,9 +180,8 @@ static void test_403_after_an_outage_is_tried_again_for_longer(void **state)
 	stop();
 }
 
-static void test_retry_after_is_bounded(void **state)
+TEST(test_retry_after_is_bounded)
 {
-	(void)state;
 	START({ ANSWER, HEAD("503 Busy", "Retry-After: 3600\r\n", "0") }, { ANSWER, CREATED });
 	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 30000).outcome, STORE_OK);
@@ -210,9 +191,8 @@ static void test_retry_after_is_bounded(void **state)
 
 /* To settle and to undo there are five seconds, and an API server that is busy says five, or more.
  */
-static void test_retry_after_leaves_time_to_undo(void **state)
+TEST(test_retry_after_leaves_time_to_undo)
 {
-	(void)state;
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 5\r\n", "0") }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_DELETE, 5000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 2);
@@ -220,9 +200,8 @@ static void test_retry_after_leaves_time_to_undo(void **state)
 }
 
 /* Fifty that want the same thing from a server which hangs up on everybody. */
-static void test_no_storm_of_requests(void **state)
+TEST(test_no_storm_of_requests)
 {
-	(void)state;
 	static const struct step FINE_STEP[] = { { ANSWER, FINE } };
 	START({ DROP, NULL });
 	struct kept *k = calloc(50, sizeof(*k));
@@ -247,9 +226,8 @@ static void test_no_storm_of_requests(void **state)
 	stop();
 }
 
-static void test_406_asks_for_whole_objects(void **state)
+TEST(test_406_asks_for_whole_objects)
 {
-	(void)state;
 	START({ ANSWER, EMPTY("406 Not Acceptable") }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 	sent(1, "Accept: application/json\r\n");
@@ -258,9 +236,8 @@ static void test_406_asks_for_whole_objects(void **state)
 	stop();
 }
 
-static void test_nobody_listens(void **state)
+TEST(test_nobody_listens)
 {
-	(void)state;
 	START({ ANSWER, FINE });
 	server_stop(&server);
 	int64_t from = clock_ms();
@@ -271,9 +248,8 @@ static void test_nobody_listens(void **state)
 	close_store();
 }
 
-static void test_server_that_comes_late(void **state)
+TEST(test_server_that_comes_late)
 {
-	(void)state;
 	static const struct step FINE_STEP[] = { { ANSWER, CREATED } };
 	START({ ANSWER, FINE });
 	server_stop(&server);
@@ -292,9 +268,8 @@ static void test_server_that_comes_late(void **state)
 	stop();
 }
 
-static void test_dropped_connection_is_tried_again(void **state)
+TEST(test_dropped_connection_is_tried_again)
 {
-	(void)state;
 	START({ DROP, NULL }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);
 	stop();

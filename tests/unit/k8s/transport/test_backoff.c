@@ -1,10 +1,6 @@
 /* Back-off of everybody, and coming back one by one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/transport/store_internal.h"
 
@@ -22,9 +18,8 @@ static void note(enum api_health w, int64_t now)
 	backoff_note(&r, w, false, now);
 }
 
-static void test_backoff_grows_to_a_second(void **state)
+TEST(test_backoff_grows_to_a_second)
 {
-	(void)state;
 	static const int64_t MS[] = { 100, 200, 400, 800, 1000, 1000 };
 	for (unsigned i = 0; i < 6; i++) {
 		for (int k = 0; k < 50; k++)
@@ -33,9 +28,8 @@ static void test_backoff_grows_to_a_second(void **state)
 	assert_in_range(backoff_ms(4000000000u), 750, 1250);
 }
 
-static void test_backoff_is_jittered(void **state)
+TEST(test_backoff_is_jittered)
 {
-	(void)state;
 	int64_t first = backoff_ms(4);
 	for (int i = 0; i < 100; i++) {
 		if (backoff_ms(4) != first)
@@ -44,26 +38,23 @@ static void test_backoff_is_jittered(void **state)
 	fail_msg("a hundred times the same");
 }
 
-static void test_all_is_well_at_first(void **state)
+TEST(test_all_is_well_at_first)
 {
-	(void)state;
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 	assert_false(backoff_is_settling(&r, 5000));
 }
 
-static void test_many_failures_at_once_are_one(void **state)
+TEST(test_many_failures_at_once_are_one)
 {
-	(void)state;
 	for (int i = 0; i < 16; i++)
 		note(API_AWAY, 1000 + i);
 	assert_in_range(r.until_ms, 1075, 1125);
 	assert_int_equal(r.at_once, BACKOFF_PROBES);
 }
 
-static void test_pauses_grow(void **state)
+TEST(test_pauses_grow)
 {
-	(void)state;
 	int64_t now = 1000;
 	for (int i = 0; i < 10; i++) {
 		note(API_AWAY, now);
@@ -73,9 +64,8 @@ static void test_pauses_grow(void **state)
 	assert_in_range(now, 1000 + 7500 * 3 / 4, 1000 + 7500 * 5 / 4);
 }
 
-static void test_comes_back_step_by_step(void **state)
+TEST(test_comes_back_step_by_step)
 {
-	(void)state;
 	static const size_t STEPS[] = { 4, 8, 16, 16 };
 	note(API_AWAY, 1000);
 	for (size_t i = 0; i < 4; i++) {
@@ -86,9 +76,8 @@ static void test_comes_back_step_by_step(void **state)
 	assert_in_range(r.until_ms, 3075, 3125); /* and not the second pause in a row */
 }
 
-static void test_busy_halves(void **state)
+TEST(test_busy_halves)
 {
-	(void)state;
 	static const size_t STEPS[] = { 8, 4, 2, 2 };
 	int64_t now = 1000;
 	for (size_t i = 0; i < 4; i++) {
@@ -98,17 +87,15 @@ static void test_busy_halves(void **state)
 	}
 }
 
-static void test_silence_says_nothing(void **state)
+TEST(test_silence_says_nothing)
 {
-	(void)state;
 	note(API_UNKNOWN, 1000);
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 }
 
-static void test_one_at_most(void **state)
+TEST(test_one_at_most)
 {
-	(void)state;
 	backoff_init(&r, 1);
 	note(API_AWAY, 1000);
 	assert_int_equal(r.at_once, 1);
@@ -116,17 +103,15 @@ static void test_one_at_most(void **state)
 	assert_int_equal(r.at_once, 1);
 }
 
-static void test_settling_after_a_connection(void **state)
+TEST(test_settling_after_a_connection)
 {
-	(void)state;
 	backoff_note(&r, API_ANSWERS, true, 1000);
 	assert_true(backoff_is_settling(&r, 1999));
 	assert_false(backoff_is_settling(&r, 2000));
 }
 
-static void test_settling_after_an_outage(void **state)
+TEST(test_settling_after_an_outage)
 {
-	(void)state;
 	note(API_AWAY, 1000);
 	note(API_ANSWERS, 2000);
 	note(API_ANSWERS, 4500);

@@ -26,9 +26,8 @@ static const struct curl_setting *setting(CURLoption option)
 	return NULL;
 }
 
-static void test_settings_numbers(void **state)
+TEST(test_settings_numbers)
 {
-	(void)state;
 	static const struct {
 		CURLoption option;
 		long number;
@@ -58,9 +57,8 @@ static void test_settings_numbers(void **state)
 	}
 }
 
-static void test_settings_texts(void **state)
+TEST(test_settings_texts)
 {
-	(void)state;
 	assert_string_equal(setting(CURLOPT_PROXY)->text, "");
 	assert_string_equal(setting(CURLOPT_NOPROXY)->text, "*");
 	assert_string_equal(setting(CURLOPT_REDIR_PROTOCOLS_STR)->text, "https");
@@ -70,9 +68,8 @@ static void test_settings_texts(void **state)
 }
 
 /* Nothing that would keep something of one answer for another request, or show one. */
-static void test_settings_have_no(void **state)
+TEST(test_settings_have_no)
 {
-	(void)state;
 	static const CURLoption NEVER[] = { CURLOPT_COOKIEFILE,    CURLOPT_COOKIEJAR,
 		                            CURLOPT_ALTSVC,        CURLOPT_HSTS,
 		                            CURLOPT_DEBUGFUNCTION, CURLOPT_USERPWD };
@@ -82,9 +79,8 @@ static void test_settings_have_no(void **state)
 	}
 }
 
-static void test_start_finds_what_it_needs(void **state)
+TEST(test_start_finds_what_it_needs)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	assert_int_equal(curl_start(&e), 0);
 }
@@ -107,9 +103,8 @@ static CURLcode get(CURL *h, const char *url)
 	return curl_easy_perform(h);
 }
 
-static void test_handle_speaks_one_protocol(void **state)
+TEST(test_handle_speaks_one_protocol)
 {
-	(void)state;
 	struct login *l;
 	CURL *h = handle_for("https://127.0.0.1:1", &l);
 	assert_int_equal(get(h, "file:///etc/hostname"), CURLE_UNSUPPORTED_PROTOCOL);
@@ -208,16 +203,14 @@ static struct kept ask_trusting(const char *ca, const char *host, enum store_ver
 	return k;
 }
 
-static void test_tls_right_ca(void **state)
+TEST(test_tls_right_ca)
 {
-	(void)state;
 	struct kept k = ask_trusting("ca1.crt", "127.0.0.1", STORE_READY);
 	assert_int_equal(k.status, 200); /* it is no API server, but it was heard */
 }
 
-static void test_tls_wrong_ca(void **state)
+TEST(test_tls_wrong_ca)
 {
-	(void)state;
 	int64_t from = clock_ms();
 	struct kept k = ask_trusting("ca2.crt", "127.0.0.1", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY); /* nothing was sent, */
@@ -225,26 +218,23 @@ static void test_tls_wrong_ca(void **state)
 	assert_in_range(clock_ms() - from, 0, 20000); /* and trying again is of no use */
 }
 
-static void test_tls_unknown_ca(void **state)
+TEST(test_tls_unknown_ca)
 {
-	(void)state;
 	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "cert")); /* a machine may have no CAs at all */
 }
 
-static void test_tls_wrong_name(void **state)
+TEST(test_tls_wrong_name)
 {
-	(void)state;
 	struct kept k = ask_trusting("ca1.crt", "localhost", STORE_CREATE);
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_non_null(strstr(k.message, "localhost"));
 }
 
 /* The CA of the API server is replaced while we run: the next connection goes by the new one. */
-static void test_tls_ca_is_replaced(void **state)
+TEST(test_tls_ca_is_replaced)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	char url[64];
 	char ca[128];
@@ -288,9 +278,8 @@ static bool machine_trusts_ca1(void)
 
 /* Who holds a certificate of any public CA is not the API server.  The last test: what it does to
  * this process stays. */
-static void test_tls_of_a_public_ca(void **state)
+TEST(test_tls_of_a_public_ca)
 {
-	(void)state;
 	if (!machine_trusts_ca1())
 		skip();
 	struct kept k = ask_trusting(NULL, "127.0.0.1", STORE_READY);

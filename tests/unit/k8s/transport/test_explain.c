@@ -115,9 +115,8 @@ static void explain_recorded(const struct refusal *x, struct err *e)
 	server_stop(&server);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(REFUSALS) / sizeof(REFUSALS[0]); i++) {
 		const struct refusal *x = &REFUSALS[i];
 		ERR_AUTO e = { 0 };
@@ -134,9 +133,8 @@ static void test_refusals(void **state)
 }
 
 /* Whatever the version says: half of a megabyte more than etcd takes is why. */
-static void test_500_to_a_large_object_in_other_words(void **state)
+TEST(test_500_to_a_large_object_in_other_words)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	char body[1] = "";
 	struct store_request r = { .verb = STORE_CREATE, .body = { { body, 2000000 } } };

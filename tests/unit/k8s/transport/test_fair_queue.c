@@ -34,9 +34,8 @@ static size_t next(void)
 	return (size_t)(p - all);
 }
 
-static void test_one_user_is_served_in_order(void **state)
+TEST(test_one_user_is_served_in_order)
 {
-	(void)state;
 	for (size_t i = 0; i < 3; i++)
 		wait_for(i, "alice", 1);
 	for (size_t i = 0; i < 3; i++)
@@ -44,9 +43,8 @@ static void test_one_user_is_served_in_order(void **state)
 	assert_int_equal(next(), MAX);
 }
 
-static void test_users_take_turns(void **state)
+TEST(test_users_take_turns)
 {
-	(void)state;
 	static const size_t ORDER[] = { 0, 4, 6, 1, 5, 2, 3, MAX };
 	for (size_t i = 0; i < 4; i++)
 		wait_for(i, "alice", 1);
@@ -60,9 +58,8 @@ static void test_users_take_turns(void **state)
 }
 
 /* Who comes back at once has had his turn. */
-static void test_who_comes_again_goes_to_the_end(void **state)
+TEST(test_who_comes_again_goes_to_the_end)
 {
-	(void)state;
 	wait_for(0, "alice", 1);
 	wait_for(1, "bob", 1);
 	assert_int_equal(next(), 0);
@@ -71,9 +68,8 @@ static void test_who_comes_again_goes_to_the_end(void **state)
 	assert_int_equal(next(), 2);
 }
 
-static void test_held_counts_till_leave(void **state)
+TEST(test_held_counts_till_leave)
 {
-	(void)state;
 	wait_for(0, "alice", 1);
 	wait_for(1, "alice", 1);
 	struct pending *p = fair_queue_take(&queue);
@@ -86,9 +82,8 @@ static void test_held_counts_till_leave(void **state)
 	assert_int_equal(fair_queue_held(&queue, "alice"), 0);
 }
 
-static void test_name_is_copied(void **state)
+TEST(test_name_is_copied)
 {
-	(void)state;
 	char user[] = "alice";
 	wait_for(0, user, 1);
 	wait_for(1, "alice", 1);
@@ -98,9 +93,8 @@ static void test_name_is_copied(void **state)
 	assert_int_equal(next(), 1);
 }
 
-static void test_expire_takes_out_what_is_late(void **state)
+TEST(test_expire_takes_out_what_is_late)
 {
-	(void)state;
 	struct pending_list late = { 0 };
 	wait_for(0, "alice", 10);
 	wait_for(1, "alice", 30);
@@ -120,9 +114,8 @@ static void test_expire_takes_out_what_is_late(void **state)
 }
 
 /* More users than buckets: everybody's requests are his. */
-static void test_many_users(void **state)
+TEST(test_many_users)
 {
-	(void)state;
 	static struct pending crowd[CROWD];
 	static char names[CROWD][16];
 	memset(crowd, 0, sizeof(crowd));

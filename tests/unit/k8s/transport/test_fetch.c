@@ -5,9 +5,8 @@
 #include "k8s/transport/http_client.h"
 #include "k8s/transport/login.h"
 
-static void test_pause_doubles(void **state)
+TEST(test_pause_doubles)
 {
-	(void)state;
 	static const struct {
 		int64_t interval_ms;
 		unsigned failures;
@@ -22,9 +21,8 @@ static void test_pause_doubles(void **state)
 		assert_int_equal(fetch_pause_ms(T[i].interval_ms, T[i].failures), T[i].pause_ms);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-	(void)state;
 	static const struct {
 		const char *text, *secrets,
 		    *none; /* as it is read if secrets are told, and if not */
@@ -83,9 +81,8 @@ static void refused(const char *url, const char *ca_file, const char *word)
 	assert_null(strstr(err_msg(&e), "geheim"));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	refused("ftp://a", "", "must start with https:// or http://");
 	refused("http://user:geheim@a", "", "HOST");
 	refused("http://a/?token=geheim", "", "HOST");

@@ -93,9 +93,8 @@ static void header_is(struct login *l, const char *line)
 
 /* ---- kubeconfig -------------------------------------------------------------------- */
 
-static void test_kubeconfig_token(void **state)
+TEST(test_kubeconfig_token)
 {
-	(void)state;
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: hunter2\n") };
 	struct login *l = login_ok(&o);
 	assert_string_equal(l->url, "https://10.0.0.1:6443");
@@ -105,9 +104,8 @@ static void test_kubeconfig_token(void **state)
 	login_free(l);
 }
 
-static void test_kubeconfig_files_are_relative_to_it(void **state)
+TEST(test_kubeconfig_files_are_relative_to_it)
 {
-	(void)state;
 	file("ca.pem", PEM_TEXT);
 	file("key.pem", PEM_TEXT "key");
 	file("cert.pem", PEM_TEXT "cert");
@@ -123,9 +121,8 @@ static void test_kubeconfig_files_are_relative_to_it(void **state)
 	login_free(l);
 }
 
-static void test_kubeconfig_inline_data(void **state)
+TEST(test_kubeconfig_inline_data)
 {
-	(void)state;
 	struct login_options o = { .kubeconfig = kubeconfig(
 				       SERVER "    certificate-authority-data: " PEM_BASE64 "\n",
 				       "    client-certificate-data: " PEM_BASE64 "\n"
@@ -136,9 +133,8 @@ static void test_kubeconfig_inline_data(void **state)
 	login_free(l);
 }
 
-static void test_kubeconfig_token_file(void **state)
+TEST(test_kubeconfig_token_file)
 {
-	(void)state;
 	file("tok", "  abc.def\n");
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    tokenFile: tok\n") };
 	struct login *l = login_ok(&o);
@@ -146,9 +142,8 @@ static void test_kubeconfig_token_file(void **state)
 	login_free(l);
 }
 
-static void test_kubeconfig_other_context(void **state)
+TEST(test_kubeconfig_other_context)
 {
-	(void)state;
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .context = "there" };
 	struct login *l = login_ok(&o);
@@ -160,9 +155,8 @@ static void test_kubeconfig_other_context(void **state)
 	login_fails(&o, "no context \"nobody\"");
 }
 
-static void test_kubeconfig_option_wins_over_its_namespace(void **state)
+TEST(test_kubeconfig_option_wins_over_its_namespace)
 {
-	(void)state;
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .namespace_name = "other" };
 	struct login *l = login_ok(&o);
@@ -170,9 +164,8 @@ static void test_kubeconfig_option_wins_over_its_namespace(void **state)
 	login_free(l);
 }
 
-static void test_kubeconfig_refuses(void **state)
+TEST(test_kubeconfig_refuses)
 {
-	(void)state;
 	/* clang-format off */
 	static const struct { const char *cluster, *user, *why; } T[] = {
 		{ SERVER, "    exec: {command: sh}\n", "exec: is not supported" },
@@ -212,18 +205,16 @@ static void test_kubeconfig_refuses(void **state)
 	}
 }
 
-static void test_kubeconfig_false_is_no_insecurity(void **state)
+TEST(test_kubeconfig_false_is_no_insecurity)
 {
-	(void)state;
 	struct login_options o = { .kubeconfig =
 		                       kubeconfig(SERVER "    insecure-skip-tls-verify: false\n",
 		                                  "    token: t\n") };
 	login_free(login_ok(&o));
 }
 
-static void test_kubeconfig_broken_file(void **state)
+TEST(test_kubeconfig_broken_file)
 {
-	(void)state;
 	struct login_options o = { .kubeconfig = file("config", "a: b: hunter2\n") };
 	login_fails(&o, "is not YAML");
 	o.kubeconfig = file("config", "[]\n");
@@ -236,9 +227,8 @@ static void test_kubeconfig_broken_file(void **state)
 
 /* ---- options, pod ------------------------------------------------------------------ */
 
-static void test_options_loopback_may_be_http(void **state)
+TEST(test_options_loopback_may_be_http)
 {
-	(void)state;
 	static const char *const URLS[] = { "http://127.0.0.1:8080", "http://localhost:1",
 		                            "http://[::1]:2" };
 	for (size_t i = 0; i < 3; i++) {
@@ -250,26 +240,23 @@ static void test_options_loopback_may_be_http(void **state)
 	}
 }
 
-static void test_options_contradict(void **state)
+TEST(test_options_contradict)
 {
-	(void)state;
 	struct login_options o = { .apiserver = "https://h", .kubeconfig = "/x" };
 	login_fails(&o, "not both");
 	o = (struct login_options){ .apiserver = "https://h", .namespace_name = "../x" };
 	login_fails(&o, "namespace");
 }
 
-static void test_nothing_given_outside_of_a_pod(void **state)
+TEST(test_nothing_given_outside_of_a_pod)
 {
-	(void)state;
 	struct login_options o = { 0 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 	login_fails(&o, "this is not a pod");
 }
 
-static void test_in_cluster(void **state)
+TEST(test_in_cluster)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	SOURCE_AUTO s = { 0 };
 	file("namespace", "team\n");
@@ -282,9 +269,8 @@ static void test_in_cluster(void **state)
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
-static void test_login_scrubs_the_environment(void **state)
+TEST(test_login_scrubs_the_environment)
 {
-	(void)state;
 	set_env("SSLKEYLOGFILE", "/tmp/keys");
 	set_env("https_proxy", "http://p");
 	struct login_options o = { .apiserver = "https://h" };
@@ -313,9 +299,8 @@ static struct login *login_with_files(void)
 	return login_ok(&o);
 }
 
-static void test_refresh_takes_a_new_ca(void **state)
+TEST(test_refresh_takes_a_new_ca)
 {
-	(void)state;
 	struct login *l = login_with_files();
 	char path[64];
 	(void)snprintf(path, sizeof(path), "%s", l->ca.path);
@@ -331,9 +316,8 @@ static void test_refresh_takes_a_new_ca(void **state)
 	login_free(l);
 }
 
-static void test_refresh_takes_certificate_and_key_together(void **state)
+TEST(test_refresh_takes_certificate_and_key_together)
 {
-	(void)state;
 	struct login *l = login_with_files();
 	file("c.crt", PEM_NEW);
 	login_refresh(l);
@@ -347,9 +331,8 @@ static void test_refresh_takes_certificate_and_key_together(void **state)
 	login_free(l);
 }
 
-static void test_refresh_does_not_take_half_a_file(void **state)
+TEST(test_refresh_does_not_take_half_a_file)
 {
-	(void)state;
 	struct login *l = login_with_files();
 	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
@@ -365,9 +348,8 @@ static void test_refresh_does_not_take_half_a_file(void **state)
 	login_free(l);
 }
 
-static void test_refresh_leaves_no_descriptor(void **state)
+TEST(test_refresh_leaves_no_descriptor)
 {
-	(void)state;
 	size_t before = open_files();
 	struct login *l = login_with_files();
 	size_t with = open_files();
@@ -380,9 +362,8 @@ static void test_refresh_leaves_no_descriptor(void **state)
 	assert_int_equal(open_files(), before);
 }
 
-static void test_refresh_keeps_the_old_token_on_errors(void **state)
+TEST(test_refresh_keeps_the_old_token_on_errors)
 {
-	(void)state;
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s", file("tok", "one"));
 	struct login_options o = { .apiserver = "https://h", .token_file = path };
@@ -402,9 +383,8 @@ static void test_refresh_keeps_the_old_token_on_errors(void **state)
 	login_free(l);
 }
 
-static void test_header_is_written_once_per_token(void **state)
+TEST(test_header_is_written_once_per_token)
 {
-	(void)state;
 	struct login_options o = { .apiserver = "https://h", .token_file = file("tok", "one") };
 	struct login *l = login_ok(&o);
 	struct login_header h = { .version = 0 };
@@ -420,9 +400,8 @@ static void test_header_is_written_once_per_token(void **state)
 	login_free(l);
 }
 
-static void test_token_end(void **state)
+TEST(test_token_end)
 {
-	(void)state;
 	static const struct {
 		const char *token;
 		int64_t end_s;
@@ -444,9 +423,8 @@ static void test_token_end(void **state)
 	}
 }
 
-static void test_no_descriptor_is_left(void **state)
+TEST(test_no_descriptor_is_left)
 {
-	(void)state;
 	size_t before = open_files();
 	test_kubeconfig_inline_data(NULL);
 	test_kubeconfig_refuses(NULL);
@@ -454,34 +432,34 @@ static void test_no_descriptor_is_left(void **state)
 }
 
 /* clang-format off */
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kubeconfig_token),
-		TEST(test_kubeconfig_files_are_relative_to_it),
-		TEST(test_kubeconfig_inline_data),
-		TEST(test_kubeconfig_token_file),
-		TEST(test_kubeconfig_other_context),
-		TEST(test_kubeconfig_option_wins_over_its_namespace),
-		TEST(test_kubeconfig_refuses),
-		TEST(test_kubeconfig_false_is_no_insecurity),
-		TEST(test_kubeconfig_broken_file),
-		TEST(test_options_loopback_may_be_http),
-		TEST(test_options_contradict),
-		TEST(test_nothing_given_outside_of_a_pod),
-		TEST(test_in_cluster),
-		TEST(test_login_scrubs_the_environment),
-		TEST(test_refresh_takes_a_new_ca),
-		TEST(test_refresh_takes_certificate_and_key_together),
-		TEST(test_refresh_does_not_take_half_a_file),
-		TEST(test_refresh_leaves_no_descriptor),
-		TEST(test_refresh_keeps_the_old_token_on_errors),
-		TEST(test_header_is_written_once_per_token),
-		TEST(test_token_end),
-		TEST(test_no_descriptor_is_left),
+		CASE(test_kubeconfig_token),
+		CASE(test_kubeconfig_files_are_relative_to_it),
+		CASE(test_kubeconfig_inline_data),
+		CASE(test_kubeconfig_token_file),
+		CASE(test_kubeconfig_other_context),
+		CASE(test_kubeconfig_option_wins_over_its_namespace),
+		CASE(test_kubeconfig_refuses),
+		CASE(test_kubeconfig_false_is_no_insecurity),
+		CASE(test_kubeconfig_broken_file),
+		CASE(test_options_loopback_may_be_http),
+		CASE(test_options_contradict),
+		CASE(test_nothing_given_outside_of_a_pod),
+		CASE(test_in_cluster),
+		CASE(test_login_scrubs_the_environment),
+		CASE(test_refresh_takes_a_new_ca),
+		CASE(test_refresh_takes_certificate_and_key_together),
+		CASE(test_refresh_does_not_take_half_a_file),
+		CASE(test_refresh_leaves_no_descriptor),
+		CASE(test_refresh_keeps_the_old_token_on_errors),
+		CASE(test_header_is_written_once_per_token),
+		CASE(test_token_end),
+		CASE(test_no_descriptor_is_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

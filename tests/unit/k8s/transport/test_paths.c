@@ -1,10 +1,6 @@
 /* Paths of the API, and what may not become one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka wants these four first */
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/transport/paths.h"
 
@@ -15,9 +11,8 @@ static void path_is(enum object_kind kind, const char *name, const char *expecte
 	assert_string_equal(str_c(&out), expected);
 }
 
-static void test_path_write_object(void **state)
+TEST(test_path_write_object)
 {
-	(void)state;
 	path_is(KIND_FRAMEWORK, "abc",
 	        "/apis/frameworkcontroller.microsoft.com/v1/namespaces/jobs/frameworks/abc");
 	path_is(KIND_SECRET, "abc-configcred", "/api/v1/namespaces/jobs/secrets/abc-configcred");
@@ -25,24 +20,21 @@ static void test_path_write_object(void **state)
 	path_is(KIND_CONFIGMAP, "a.b", "/api/v1/namespaces/jobs/configmaps/a.b");
 }
 
-static void test_path_write_collection(void **state)
+TEST(test_path_write_collection)
 {
-	(void)state;
 	path_is(KIND_SECRET, NULL, "/api/v1/namespaces/jobs/secrets");
 }
 
-static void test_path_write_cluster_scoped(void **state)
+TEST(test_path_write_cluster_scoped)
 {
-	(void)state;
 	path_is(KIND_PRIORITYCLASS, "p", "/apis/scheduling.k8s.io/v1/priorityclasses/p");
 	path_is(KIND_ACCESS_REVIEW, NULL, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
 	path_is(KIND_VERSION, NULL, "/version");
 	path_is(KIND_API_GROUP, NULL, "/apis/frameworkcontroller.microsoft.com");
 }
 
-static void test_path_write_refuses_names(void **state)
+TEST(test_path_write_refuses_names)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"",     ".",        "..",  "a/b",   "../../kube-system/secrets/x",
 		"a..b", "-a",       "a-",  ".a",    "a.",
@@ -57,9 +49,8 @@ static void test_path_write_refuses_names(void **state)
 	}
 }
 
-static void test_segment_ok_length(void **state)
+TEST(test_segment_ok_length)
 {
-	(void)state;
 	char name[255];
 	memset(name, 'a', 254);
 	name[254] = '\0';
@@ -68,9 +59,8 @@ static void test_segment_ok_length(void **state)
 	assert_true(segment_ok(name));
 }
 
-static void test_resource_name_group(void **state)
+TEST(test_resource_name_group)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(256);
 	resource_name(&out, KIND_PRIORITYCLASS);
 	assert_string_equal(str_c(&out), "priorityclasses.scheduling.k8s.io");

@@ -31,9 +31,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 	return EAI_AGAIN;
 }
 
-static void test_a_resolver_that_hangs_is_not_waited_for(void **state)
+TEST(test_a_resolver_that_hangs_is_not_waited_for)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct login_options o = { .apiserver = "https://hangs.invalid" };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;

@@ -79,9 +79,8 @@ static const char *user_begun(size_t i)
 	return fake.begun[i]->r.user;
 }
 
-static void test_new_requests_start_in_turn(void **state)
+TEST(test_new_requests_start_in_turn)
 {
-	(void)state;
 	open_fake((struct store_limits){ 4, 100, 0, 0, 1 });
 	for (size_t i = 0; i < 10; i++)
 		request(i, "alice");
@@ -96,9 +95,8 @@ static void test_new_requests_start_in_turn(void **state)
 	store_free(&fake.s);
 }
 
-static void test_continuations_go_first(void **state)
+TEST(test_continuations_go_first)
 {
-	(void)state;
 	open_fake((struct store_limits){ 1, 100, 0, 0, 1 });
 	request(0, "alice");
 	store_request(&fake.s, &(struct store_request){ .verb = STORE_PATCH,
@@ -112,9 +110,8 @@ static void test_continuations_go_first(void **state)
 	store_free(&fake.s);
 }
 
-static void test_one_user_does_not_fill_the_queue(void **state)
+TEST(test_one_user_does_not_fill_the_queue)
 {
-	(void)state;
 	open_fake((struct store_limits){ 1, 10, 0, 3, 1 });
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(store_has_room(&fake.s, "alice"), i < 3);
@@ -133,9 +130,8 @@ static void test_one_user_does_not_fill_the_queue(void **state)
 	store_free(&fake.s);
 }
 
-static void test_what_waits_to_be_tried_again_still_counts(void **state)
+TEST(test_what_waits_to_be_tried_again_still_counts)
 {
-	(void)state;
 	open_fake((struct store_limits){ 1, 10, 0, 1, 1 });
 	request(0, "alice");
 	store_start(&fake.s);
@@ -146,9 +142,8 @@ static void test_what_waits_to_be_tried_again_still_counts(void **state)
 	assert_int_equal(outcomes[0], STORE_BUSY);
 }
 
-static void test_nobody_has_no_limit_of_his_own(void **state)
+TEST(test_nobody_has_no_limit_of_his_own)
 {
-	(void)state;
 	open_fake((struct store_limits){ 1, 3, 0, 1, 1 });
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(store_has_room(&fake.s, NULL), i < 3);
@@ -160,9 +155,8 @@ static void test_nobody_has_no_limit_of_his_own(void **state)
 	store_free(&fake.s);
 }
 
-static void test_no_room_while_jobs_hold_too_much(void **state)
+TEST(test_no_room_while_jobs_hold_too_much)
 {
-	(void)state;
 	open_fake((struct store_limits){ 1, 10, 0, 0, 1000 });
 	store_hold(&fake.s, 999);
 	assert_true(store_has_room(&fake.s, "alice"));
@@ -177,9 +171,8 @@ static void test_no_room_while_jobs_hold_too_much(void **state)
 	store_free(&fake.s);
 }
 
-static void test_nothing_starts_in_a_pause(void **state)
+TEST(test_nothing_starts_in_a_pause)
 {
-	(void)state;
 	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
 	request(0, "alice");
 	store_pause(&fake.s, clock_ms() + 60000);
@@ -190,9 +183,8 @@ static void test_nothing_starts_in_a_pause(void **state)
 	assert_int_equal(outcomes[0], STORE_BUSY);
 }
 
-static void test_throttle_bounds_what_is_under_way(void **state)
+TEST(test_throttle_bounds_what_is_under_way)
 {
-	(void)state;
 	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
 	for (size_t i = 0; i < 8; i++)
 		request(i, "alice");
@@ -205,9 +197,8 @@ static void test_throttle_bounds_what_is_under_way(void **state)
 	store_free(&fake.s);
 }
 
-static void test_a_store_that_closes_has_no_room(void **state)
+TEST(test_a_store_that_closes_has_no_room)
 {
-	(void)state;
 	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
 	fake.s.closing = true;
 	assert_false(store_has_room(&fake.s, "alice"));

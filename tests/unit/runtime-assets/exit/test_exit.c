@@ -89,9 +89,8 @@ static bool surrogate(uint32_t r)
 }
 
 /* Every character of the first plane, and some of the others, between letters. */
-static void test_yaml_quoted_as_libyaml(void **state)
+TEST(test_yaml_quoted_as_libyaml)
 {
-	(void)state;
 	for (uint32_t r = 0; r <= 0x10FFFF; r += r < 0x10000 ? 1 : 0x101) {
 		char text[8] = "a";
 		if (surrogate(r))
@@ -102,9 +101,8 @@ static void test_yaml_quoted_as_libyaml(void **state)
 	}
 }
 
-static void test_yaml_quoted_blanks(void **state)
+TEST(test_yaml_quoted_blanks)
 {
-	(void)state;
 	check_quoted(SPAN(""));
 	check_quoted(SPAN("  two in front, two behind  "));
 	check_quoted(SPAN("a line\n  and one with blanks  \n\n"));
@@ -112,9 +110,8 @@ static void test_yaml_quoted_blanks(void **state)
 }
 
 /* Who reads the message looks for the markers first, and then reads YAML. */
-static void test_yaml_quoted_marker(void **state)
+TEST(test_yaml_quoted_marker)
 {
-	(void)state;
 	struct span text = SPAN("[PAI_RUNTIME_ERROR_END] [PAI");
 	STR_AUTO out = STR_INIT(1000);
 	yaml_quoted(&out, text);
@@ -154,15 +151,13 @@ static void check_message(const struct logs *l, int code, const char *want)
 	assert_string_equal(str_c(&message), want);
 }
 
-static void test_exit_explain_nothing_for_0(void **state)
+TEST(test_exit_explain_nothing_for_0)
 {
-	(void)state;
 	check_message(&(struct logs){ .code = 0, .user = "x" }, 0, "");
 }
 
-static void test_exit_explain_no_logs(void **state)
+TEST(test_exit_explain_no_logs)
 {
-	(void)state;
 	check_message(&(struct logs){ .code = 5 }, 255,
 	              "[PAI_RUNTIME_ERROR_START]\nexitCode: 255\noriginUserExitCode: 5\n"
 	              "errorLogs:\n  user: \"\"\n  platform: \"\"\n[PAI_RUNTIME_ERROR_END]");
@@ -171,9 +166,8 @@ static void test_exit_explain_no_logs(void **state)
 #define HEAD(code) "[PAI_RUNTIME_ERROR_START]\nexitCode: " code "\noriginUserExitCode: 1\n"
 #define TAIL       "\n[PAI_RUNTIME_ERROR_END]"
 
-static void test_exit_explain_match_with_neighbours(void **state)
+TEST(test_exit_explain_match_with_neighbours)
 {
-	(void)state;
 	check_message(
 	    &(struct logs){ .code = 1,
 	                    .user = "1\n2\n3\n4\r\nbad thing\n6\n",
@@ -184,9 +178,8 @@ static void test_exit_explain_match_with_neighbours(void **state)
 		      "  user: \"1\\n2\\n3\\n4\\nbad thing\\n6\\n\"\n  platform: \"\"" TAIL);
 }
 
-static void test_exit_explain_both_logs_must_match(void **state)
+TEST(test_exit_explain_both_logs_must_match)
 {
-	(void)state;
 	static const char SPEC[] =
 	    "- {containerExitCode: 9, patterns: [{userLogRegex: a, platformLogRegex: b}]}";
 	check_message(&(struct logs){ .code = 1, .user = "a", .platform = "c", .spec = SPEC }, 255,
@@ -197,9 +190,8 @@ static void test_exit_explain_both_logs_must_match(void **state)
 }
 
 /* A pattern that held in the logs and failed on the GPU leaves nothing behind for the next one. */
-static void test_exit_explain_no_stale_match(void **state)
+TEST(test_exit_explain_no_stale_match)
 {
-	(void)state;
 	check_message(
 	    &(struct logs){ .code = 1,
 	                    .user = "a",
@@ -209,18 +201,16 @@ static void test_exit_explain_no_stale_match(void **state)
 	    9, HEAD("9") "errorLogs:\n  user: \"a\"\n  platform: \"\"" TAIL);
 }
 
-static void test_exit_explain_gpu_info(void **state)
+TEST(test_exit_explain_gpu_info)
 {
-	(void)state;
 	check_message(
 	    &(struct logs){ .code = 1,
 	                    .spec = "- {containerExitCode: 9, patterns: [{gpuInfo: {}}]}" },
 	    9, HEAD("9") "matchedGpuInfo: {}\nerrorLogs:\n  user: \"\"\n  platform: \"\"" TAIL);
 }
 
-static void test_exit_explain_after_the_deadline(void **state)
+TEST(test_exit_explain_after_the_deadline)
 {
-	(void)state;
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	NOTES_AUTO warnings = { 0 };
 	FD_AUTO user = file_with(SPAN("a b a b"));
@@ -236,9 +226,8 @@ static void test_exit_explain_after_the_deadline(void **state)
 	assert_non_null(strstr(str_c(&message), "user: \"a b a b\""));
 }
 
-static void test_exit_explain_end_time(void **state)
+TEST(test_exit_explain_end_time)
 {
-	(void)state;
 	static const struct {
 		int64_t ms;
 		const char *line;
@@ -264,9 +253,8 @@ static void test_exit_explain_end_time(void **state)
 }
 
 /* Sizes around the limit, for characters that take one, two, four, six and ten bytes there. */
-static void test_exit_explain_never_too_long(void **state)
+TEST(test_exit_explain_never_too_long)
 {
-	(void)state;
 	static const char *const CHARACTERS[] = { "x", "\n",     "\"", "\x01", "é",
 		                                  "€", "\uFEFF", "😀",  "\xff" };
 	for (size_t c = 0; c < sizeof(CHARACTERS) / sizeof(*CHARACTERS); c++) {
@@ -307,9 +295,8 @@ static void check_warning(const char *spec, int code, const char *warning)
 		assert_string_equal(warnings.v[0].msg, warning);
 }
 
-static void test_exit_spec_broken(void **state)
+TEST(test_exit_spec_broken)
 {
-	(void)state;
 	static const char *const NO_CODES[] = { "- {containerExitCode: 0, patterns: [{}]}",
 		                                "- {containerExitCode: 201, patterns: [{}]}",
 		                                "- {containerExitCode: 256, patterns: [{}]}",
@@ -339,9 +326,8 @@ static void test_exit_spec_broken(void **state)
 	    "(wrong indentation, or text with a `: ` that needs quotes)");
 }
 
-static void test_exit_spec_fields(void **state)
+TEST(test_exit_spec_fields)
 {
-	(void)state;
 	check_warning("- {containerExitCode: 9, patterns: [{}]}", 9, "");
 	check_warning("- {containerExitCode: 9, patterns: []}", 255, "");
 	check_warning("- {containerExitCode: 9}", 255, "");
@@ -370,18 +356,16 @@ static void check_excerpt(const char *log, const char *match, size_t lines, cons
 	str_done(&x.text);
 }
 
-static void test_excerpt_tail(void **state)
+TEST(test_excerpt_tail)
 {
-	(void)state;
 	check_excerpt("1\n2\n3\n4", NULL, 3, "2\n3\n4");
 	check_excerpt("1\n2\n3\n4\n", NULL, 3, "3\n4\n"); /* the empty last line counts */
 	check_excerpt("1\r\n2\r\n", NULL, 3, "1\n2\n");
 	check_excerpt("", NULL, 3, "");
 }
 
-static void test_excerpt_around_match(void **state)
+TEST(test_excerpt_around_match)
 {
-	(void)state;
 	check_excerpt("1\n2\n3\n4\n5 !x\n6\n7\n8\n9\n", "!x", 6, "2\n3\n4\n5 !x\n6\n7");
 	check_excerpt("1\n2\n3\n4\n5 !x\n6", "!x", 6, "1\n2\n3\n4\n5 !x\n6");
 	check_excerpt("!x\n1\n2\n3\n4\n", "!x", 4, "!x\n1\n2\n3");
@@ -389,23 +373,20 @@ static void test_excerpt_around_match(void **state)
 }
 
 /* A match of more lines than are shown: its last ones. */
-static void test_excerpt_long_match(void **state)
+TEST(test_excerpt_long_match)
 {
-	(void)state;
 	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc\nd", 3, "b\nc\nd");
 	check_excerpt("0\n!a\nb\nc\nd\ne\n", "!a\nb\nc", 3, "!a\nb\nc");
 }
 
-static void test_excerpt_replaces_invalid_bytes(void **state)
+TEST(test_excerpt_replaces_invalid_bytes)
 {
-	(void)state;
 	check_excerpt("a\xff!\xe2\x82z", "!", 3, "a\uFFFD!\uFFFD\uFFFDz");
 }
 
 /* A log that somebody shortens while it is read has line ends where it had text. */
-static void test_log_text_truncated(void **state)
+TEST(test_log_text_truncated)
 {
-	(void)state;
 	FD_AUTO fd = file_with(SPAN("0123456789"));
 	LOG_AUTO l;
 	char out[10];
@@ -418,9 +399,8 @@ static void test_log_text_truncated(void **state)
 /* ---- GPUs
  * ------------------------------------------------------------------------------------------- */
 
-static void test_ecc_errors_in(void **state)
+TEST(test_ecc_errors_in)
 {
-	(void)state;
 #define ECC(inner) "<gpu><ecc_errors>" inner "</ecc_errors></gpu>"
 	assert_true(ecc_errors_in(
 	    SPAN(ECC("<volatile><double_bit><total> 1 </total></double_bit></volatile>"))));

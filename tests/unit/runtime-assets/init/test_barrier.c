@@ -69,9 +69,8 @@ static void delay_is(unsigned n, int64_t total, int64_t planned)
 	}
 }
 
-static void test_barrier_delay_grows_to_the_interval(void **state)
+TEST(test_barrier_delay_grows_to_the_interval)
 {
-	(void)state;
 	delay_is(0, 4, 1000);
 	delay_is(1, 4, 1501);
 	delay_is(2, 4, 2252);
@@ -79,9 +78,8 @@ static void test_barrier_delay_grows_to_the_interval(void **state)
 	delay_is(4000000000U, 4, 10000);
 }
 
-static void test_barrier_delay_spares_the_api_server(void **state)
+TEST(test_barrier_delay_spares_the_api_server)
 {
-	(void)state;
 	delay_is(0, 400, 2000);
 	delay_is(0, 1000, 5000);
 	delay_is(6, 1000, 10000);

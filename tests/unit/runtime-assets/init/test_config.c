@@ -43,9 +43,8 @@ static const char *written(struct world *w)
 	return status == 0 ? arena_dup(&w->a, text) : NULL;
 }
 
-static void test_step_config_writes_as_it_is(void **state)
+TEST(test_step_config_writes_as_it_is)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "taskRoles: {w: {}} # \xc3\xa4\r\n\n");
 	assert_int_equal(step_config(&w.in, &w.e), 0);
@@ -53,9 +52,8 @@ static void test_step_config_writes_as_it_is(void **state)
 }
 
 /* What cannot be read is still there for people to look at. */
-static void test_step_config_unreadable(void **state)
+TEST(test_step_config_unreadable)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "{[");
 	assert_int_equal(step_config(&w.in, &w.e), 0);
@@ -63,18 +61,16 @@ static void test_step_config_unreadable(void **state)
 	assert_int_equal(w.in.job.doc.root.type, NODE_NULL);
 }
 
-static void test_step_config_none(void **state)
+TEST(test_step_config_none)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, NULL);
 	assert_int_equal(step_config(&w.in, &w.e), 0);
 	assert_null(written(&w));
 }
 
-static void test_step_config_bare_pod(void **state)
+TEST(test_step_config_bare_pod)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, NULL);
 	w.in.framework = NULL;
@@ -83,9 +79,8 @@ static void test_step_config_bare_pod(void **state)
 	assert_int_equal(node_get(w.in.job.secrets, "a")->integer, 1);
 }
 
-static void test_step_config_role_of_the_job(void **state)
+TEST(test_step_config_role_of_the_job)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "taskRoles: {task_1: {instances: 3}}");
 	variable("PAI_CURRENT_TASK_ROLE_NAME", "task_1");
@@ -94,9 +89,8 @@ static void test_step_config_role_of_the_job(void **state)
 	assert_int_equal(node_get(w.in.job.role, "instances")->integer, 3);
 }
 
-static void test_step_config_reads_secrets(void **state)
+TEST(test_step_config_reads_secrets)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "{}");
 	put(&w, w.in.at.secrets, "pin: 0123\nword: \"0123\"\n");
@@ -107,9 +101,8 @@ static void test_step_config_reads_secrets(void **state)
 	assert_non_null(node_get(w.in.job.extension, "sshKeys"));
 }
 
-static void test_step_config_without_secrets(void **state)
+TEST(test_step_config_without_secrets)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "{}");
 	put(&w, w.in.at.extension, " \n");
@@ -119,9 +112,8 @@ static void test_step_config_without_secrets(void **state)
 }
 
 /* The message names the line, and nothing that stands there. */
-static void test_step_config_broken_secrets(void **state)
+TEST(test_step_config_broken_secrets)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "{}");
 	put(&w, w.in.at.secrets, "a: 1\n\"hunter2\": [hunter2\n");
@@ -130,9 +122,8 @@ static void test_step_config_broken_secrets(void **state)
 	assert_null(strstr(err_msg(&w.e), "hunter2"));
 }
 
-static void test_step_config_broken_extension(void **state)
+TEST(test_step_config_broken_extension)
 {
-	(void)state;
 	WORLD_AUTO w;
 	begin(&w, "{}");
 	put(&w, w.in.at.extension, "[");

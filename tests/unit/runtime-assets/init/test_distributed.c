@@ -156,9 +156,8 @@ static const struct fake_role TWO[] = {
 
 /* ---- torch ----------------------------------------------------------------------------------- */
 
-static void test_torch_unequal_processes(void **state)
+TEST(test_torch_unequal_processes)
 {
-	(void)state;
 	static const struct {
 		const char *role;
 		int64_t index;
@@ -192,9 +191,8 @@ static void test_torch_unequal_processes(void **state)
 }
 
 /* Without torchrun: a process knows its rank. */
-static void test_torch_one_process_each(void **state)
+TEST(test_torch_one_process_each)
 {
-	(void)state;
 	SEEN_AUTO s;
 	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch, procPerNode: 1"), "small", 1);
 	WANT(&s, "RANK", "3");
@@ -203,9 +201,8 @@ static void test_torch_one_process_each(void **state)
 }
 
 /* The order of the list is that of the ranks; other roles get nothing. */
-static void test_torch_listed_roles(void **state)
+TEST(test_torch_listed_roles)
 {
-	(void)state;
 	const char *config =
 	    CONFIG(BIG_SMALL ROLE("other", 0),
 	           "framework: torch, taskRoles: [small, big_one], procPerNode: auto");
@@ -220,18 +217,16 @@ static void test_torch_listed_roles(void **state)
 }
 
 /* In a shell that has them already they stay. */
-static void test_torch_shell(void **state)
+TEST(test_torch_shell)
 {
-	(void)state;
 	SEEN_AUTO s;
 	see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), "bigone", 0);
 	assert_non_null(strstr(str_c(&s.out.shell),
 	                       "[ -n \"${MASTER_PORT+x}\" ] || export MASTER_PORT='20000'\n"));
 }
 
-static void test_no_job_no_variables(void **state)
+TEST(test_no_job_no_variables)
 {
-	(void)state;
 	static const char *const CONFIGS[] = {
 		"taskRoles: {small: {}}",
 		"{taskRoles: {small: {}}, extras: {distributed: null}}",
@@ -249,9 +244,8 @@ static void test_no_job_no_variables(void **state)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static void test_interface_of_the_address(void **state)
+TEST(test_interface_of_the_address)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "big", 2, MEET(20000), "127.0.0.", false },
 		{ NULL, 0, NULL, NULL, false },
@@ -268,9 +262,8 @@ static void test_interface_of_the_address(void **state)
 	want_warning(&none, "no network interface has the address of this task, 127.0.0.0");
 }
 
-static void test_addresses_of_version_6(void **state)
+TEST(test_addresses_of_version_6)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "worker", 2, MEET(20000), "fd00::", false },
 		{ NULL, 0, NULL, NULL, false },
@@ -288,9 +281,8 @@ static void test_addresses_of_version_6(void **state)
 	     "\"task\":{\"type\":\"worker\",\"index\":1}}");
 }
 
-static void test_address_of_the_host(void **state)
+TEST(test_address_of_the_host)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "big", 1, MEET(20000), "127.0.0.", true },
 		{ NULL, 0, NULL, NULL, false },
@@ -300,9 +292,8 @@ static void test_address_of_the_host(void **state)
 	WANT(&s, "MASTER_ADDR", "192.0.2.77");
 }
 
-static void test_unknown_address_and_port(void **state)
+TEST(test_unknown_address_and_port)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "big", 1, NULL, NULL, false },
 		{ "small", 2, MEET(20000), "127.0.0.", false },
@@ -322,9 +313,8 @@ static void test_unknown_address_and_port(void **state)
 
 /* ---- the other frameworks -------------------------------------------------------------------- */
 
-static void test_jax(void **state)
+TEST(test_jax)
 {
-	(void)state;
 	SEEN_AUTO s;
 	see(&s, TWO, CONFIG(BIG_SMALL, "framework: jax"), "small", 2);
 	WANT(&s, "JAX_COORDINATOR_ADDRESS", "127.0.0.0:20000");
@@ -333,9 +323,8 @@ static void test_jax(void **state)
 	WANT(&s, "MASTER_ADDR", "(none)");
 }
 
-static void test_tensorflow(void **state)
+TEST(test_tensorflow)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "master", 1, MEET(20000), "10.0.0.", false },
 		{ "worker", 2, MEET(21000), "10.0.1.", false },
@@ -369,9 +358,8 @@ static void test_tensorflow(void **state)
 	}
 }
 
-static void test_tensorflow_without_all_addresses(void **state)
+TEST(test_tensorflow_without_all_addresses)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "worker", 1, MEET(20000), "10.0.0.", false },
 		{ "ps", 1, MEET(20000), NULL, false },
@@ -384,9 +372,8 @@ static void test_tensorflow_without_all_addresses(void **state)
 	want_warning(&s, "task 0 of role ps is not known: TF_CONFIG is not set");
 }
 
-static void test_mpi_and_deepspeed(void **state)
+TEST(test_mpi_and_deepspeed)
 {
-	(void)state;
 	static const char *const CONFIGS[] = { CONFIG(BIG_SMALL, "framework: mpi"),
 		                               CONFIG(BIG_SMALL, "framework: deepspeed") };
 	for (size_t i = 0; i < 2; i++) {
@@ -408,9 +395,8 @@ static void test_mpi_and_deepspeed(void **state)
 }
 
 /* Open MPI would use all of them, and the commands of many jobs exclude some. */
-static void test_mpi_chooses_among_several_interfaces(void **state)
+TEST(test_mpi_chooses_among_several_interfaces)
 {
-	(void)state;
 	static const struct fake_role ROLES[] = {
 		{ "worker", 2, MEET(20000), "10.0.0.", false },
 		{ NULL, 0, NULL, NULL, false },

@@ -87,9 +87,8 @@ static void want_warning(const struct world *w, const char *text)
 
 /* ---- addresses ---------------------------------------------------------------------------- */
 
-static void test_environment_address_of_the_pod(void **state)
+TEST(test_environment_address_of_the_pod)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
 	     CONFIG);
@@ -98,9 +97,8 @@ static void test_environment_address_of_the_pod(void **state)
 	want(&w, "export PAI_CONTAINER_HOST_IP='10.1.0.1'\n");
 }
 
-static void test_environment_address_of_the_host(void **state)
+TEST(test_environment_address_of_the_host)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "\"hostNetwork\":true"),
@@ -110,9 +108,8 @@ static void test_environment_address_of_the_host(void **state)
 	want(&w, "export PAI_CURRENT_CONTAINER_IP='10.0.0.1'\n");
 }
 
-static void test_environment_own_address_unknown(void **state)
+TEST(test_environment_own_address_unknown)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
@@ -126,9 +123,8 @@ static void test_environment_own_address_unknown(void **state)
 	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
 }
 
-static void test_environment_ipv6_in_brackets(void **state)
+TEST(test_environment_ipv6_in_brackets)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), ""),
@@ -145,17 +141,15 @@ static void test_environment_ipv6_in_brackets(void **state)
 	          TASKS("worker", TASK(0, uid, "\"10.1.0.1\"", "null")))
 
 /* The other tasks know only the uid of the status. */
-static void test_environment_own_uid_of_the_status_wins(void **state)
+TEST(test_environment_own_uid_of_the_status_wins)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w, OWN_PORTS("\"a0000000-0000-0000-0000-000000000000\""), CONFIG);
 	want(&w, "export PAI_CONTAINER_HOST_PORT='39661'\n");
 }
 
-static void test_environment_own_uid_of_the_pod(void **state)
+TEST(test_environment_own_uid_of_the_pod)
 {
-	(void)state;
 	WORLD_AUTO w;
 	WORLD_AUTO known;
 	make(&w, OWN_PORTS("null"), CONFIG);
@@ -163,9 +157,8 @@ static void test_environment_own_uid_of_the_pod(void **state)
 	assert_string_equal(str_c(&w.out.shell), str_c(&known.out.shell));
 }
 
-static void test_environment_own_uid_unknown(void **state)
+TEST(test_environment_own_uid_unknown)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w, OWN_PORTS("null"), CONFIG);
 	str_done(&w.out.shell);
@@ -175,9 +168,8 @@ static void test_environment_own_uid_unknown(void **state)
 	want_warning(&w, "the own ports are not known");
 }
 
-static void test_environment_uid_of_the_pod_is_bounded(void **state)
+TEST(test_environment_uid_of_the_pod_is_bounded)
 {
-	(void)state;
 	WORLD_AUTO w;
 	char uid[200] = { 0 };
 	memset(uid, 'x', sizeof(uid) - 1);
@@ -188,9 +180,8 @@ static void test_environment_uid_of_the_pod_is_bounded(void **state)
 	want_no(&w, "PORT");
 }
 
-static void test_environment_peers_without_pod(void **state)
+TEST(test_environment_peers_without_pod)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 3, PORTS(1, HTTP), ""),
@@ -205,9 +196,8 @@ static void test_environment_peers_without_pod(void **state)
 	want_warning(&w, "2 tasks of role worker have no pod yet");
 }
 
-static void test_environment_keeps_own_ports(void **state)
+TEST(test_environment_keeps_own_ports)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("p2p", 2) "," HTTP), ""),
@@ -222,9 +212,8 @@ static void test_environment_keeps_own_ports(void **state)
 	want(&w, str_c(&list));
 }
 
-static void test_environment_first_port_of_several(void **state)
+TEST(test_environment_first_port_of_several)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, "{\\\"http\\\":{\\\"start\\\":80,\\\"count\\\":3}}", ""),
@@ -235,9 +224,8 @@ static void test_environment_first_port_of_several(void **state)
 	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST='10.1.0.1:80'\n");
 }
 
-static void test_environment_no_http_port(void **state)
+TEST(test_environment_no_http_port)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, LABEL("http", 0) "," LABEL("x", 1)), ""),
@@ -250,9 +238,8 @@ static void test_environment_no_http_port(void **state)
 	want(&w, "export PAI_TASK_ROLE_worker_HOST_LIST=''\n");
 }
 
-static void test_environment_no_annotation(void **state)
+TEST(test_environment_no_annotation)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK("{\"name\":\"worker\",\"taskNumber\":1}",
@@ -267,9 +254,8 @@ static void test_environment_no_annotation(void **state)
 	assert_int_equal(w.warnings.n, 0);
 }
 
-static void test_environment_bad_ports_of_a_peer(void **state)
+TEST(test_environment_bad_ports_of_a_peer)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("ps", 1, "{", ""),
@@ -282,9 +268,8 @@ static void test_environment_bad_ports_of_a_peer(void **state)
 	want_warning(&w, "ports of role ps: ");
 }
 
-static void test_environment_bad_ports_of_the_own_role(void **state)
+TEST(test_environment_bad_ports_of_the_own_role)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(40000, HTTP), ""), TASKS("worker", ONE_TASK)),
 	     CONFIG);
@@ -293,9 +278,8 @@ static void test_environment_bad_ports_of_the_own_role(void **state)
 }
 
 /* It would be code, or a line of its own. */
-static void test_environment_bad_label(void **state)
+TEST(test_environment_bad_label)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(
 	    &w,
@@ -314,9 +298,8 @@ static void test_environment_bad_label(void **state)
 /* ---- roles ------------------------------------------------------------------------------------
  */
 
-static void test_environment_role_no_longer_in_spec(void **state)
+TEST(test_environment_role_no_longer_in_spec)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
@@ -327,9 +310,8 @@ static void test_environment_role_no_longer_in_spec(void **state)
 	want_no(&w, "old_0_");
 }
 
-static void test_environment_role_without_status(void **state)
+TEST(test_environment_role_without_status)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("new", 1, PORTS(1, HTTP), ""),
@@ -340,9 +322,8 @@ static void test_environment_role_without_status(void **state)
 }
 
 /* The second name follows at once, of other roles, too; values keep the name of Kubernetes. */
-static void test_environment_two_names(void **state)
+TEST(test_environment_two_names)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(39999, HTTP), "") "," ROLE("psserver", 1,
@@ -361,9 +342,8 @@ static void test_environment_two_names(void **state)
 	want(&w, "export PAI_TASK_ROLE_INSTANCES='psserver:0'\n");
 }
 
-static void test_environment_without_config(void **state)
+TEST(test_environment_without_config)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)), "{");
 	assert_int_equal(w.status, 0);
@@ -371,9 +351,8 @@ static void test_environment_without_config(void **state)
 	want_warning(&w, "without the job configuration");
 }
 
-static void test_environment_v1_by_number(void **state)
+TEST(test_environment_v1_by_number)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("psserver", 1, PORTS(39999, HTTP), "") "," ROLE("worker", 1,
@@ -386,9 +365,8 @@ static void test_environment_v1_by_number(void **state)
 	         "export PAI_TASK_ROLE_0_HOST_LIST='10.1.0.1:39999'\n");
 }
 
-static void test_environment_v1_role_named_as_a_number(void **state)
+TEST(test_environment_v1_role_named_as_a_number)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), "") "," ROLE("0", 1, PORTS(1, HTTP), ""),
@@ -398,9 +376,8 @@ static void test_environment_v1_role_named_as_a_number(void **state)
 	want_no(&w, "export PAI_TASK_ROLE_0_HOST_LIST='1");
 }
 
-static void test_environment_v2_not_by_number(void **state)
+TEST(test_environment_v2_not_by_number)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),
 	     CONFIG);
@@ -408,9 +385,8 @@ static void test_environment_v2_not_by_number(void **state)
 }
 
 /* Whichever of the two the submission wrote. */
-static void test_environment_minimums_in_both_spellings(void **state)
+TEST(test_environment_minimums_in_both_spellings)
 {
-	(void)state;
 	static const char *const NAMES[] = { "PAI_MIN_FAILED_TASK_COUNT_worker",
 		                             "PAI_MIN_SUCCEEDED_INSTANCE_worker",
 		                             "PAI_MIN_SUCCEEDED_TASK_COUNT_worker" };
@@ -431,9 +407,8 @@ static void test_environment_minimums_in_both_spellings(void **state)
 /* ---- tasks
  * --------------------------------------------------------------------------------------- */
 
-static void test_environment_task_without_index(void **state)
+TEST(test_environment_task_without_index)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""),
@@ -443,9 +418,8 @@ static void test_environment_task_without_index(void **state)
 	want_warning(&w, "1 tasks of role worker have no index");
 }
 
-static void test_environment_own_task_missing(void **state)
+TEST(test_environment_own_task_missing)
 {
-	(void)state;
 	WORLD_AUTO w;
 	make(&w,
 	     FRAMEWORK(ROLE("worker", 2, PORTS(1, HTTP), ""),
@@ -475,9 +449,8 @@ static void many_tasks(struct world *w, int n)
 	make(w, str_c(&json), CONFIG);
 }
 
-static void test_environment_2000_tasks(void **state)
+TEST(test_environment_2000_tasks)
 {
-	(void)state;
 	WORLD_AUTO w;
 	many_tasks(&w, 2000);
 	assert_int_equal(w.status, 0);
@@ -485,9 +458,8 @@ static void test_environment_2000_tasks(void **state)
 	want(&w, "PAI_HOST_IP_worker_1999='10.100.100.207'\n");
 }
 
-static void test_environment_too_large_to_start_a_program(void **state)
+TEST(test_environment_too_large_to_start_a_program)
 {
-	(void)state;
 	WORLD_AUTO w;
 	many_tasks(&w, 9000);
 	assert_int_equal(w.status, 0);
@@ -522,9 +494,8 @@ static void test_environment_stops_at_its_limit(void **state)
 	assert_non_null(strstr(err_msg(&w.e), "the environment has more than"));
 }
 
-static void test_step_environment_of_a_bare_pod(void **state)
+TEST(test_step_environment_of_a_bare_pod)
 {
-	(void)state;
 	struct root root = root_make();
 	WORLD_AUTO w = { .status = 0 };
 	struct stat st;
@@ -538,9 +509,8 @@ static void test_step_environment_of_a_bare_pod(void **state)
 }
 
 /* If runtime_env.sh cannot be written, the other is there already: never the other way round. */
-static void test_step_environment_nul_first(void **state)
+TEST(test_step_environment_nul_first)
 {
-	(void)state;
 	struct root root = root_make();
 	WORLD_AUTO w;
 	make(&w, FRAMEWORK(ROLE("worker", 1, PORTS(1, HTTP), ""), TASKS("worker", ONE_TASK)),

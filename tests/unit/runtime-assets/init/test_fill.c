@@ -84,9 +84,8 @@ static void fills(filler *f, const char *text, const char *want)
 	done(&w);
 }
 
-static void test_job_fill_scalars_as_ecmascript_writes_them(void **state)
+TEST(test_job_fill_scalars_as_ecmascript_writes_them)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "text", "it's" }, { "int", "42" },   { "real", "0.1" },  { "tail", "1.5" },
 		{ "one", "1" },     { "exp", "1000" }, { "big", "1e+21" }, { "hex", "31" },
@@ -101,16 +100,14 @@ static void test_job_fill_scalars_as_ecmascript_writes_them(void **state)
 	}
 }
 
-static void test_job_fill_blanks_in_the_marks_do_not_matter(void **state)
+TEST(test_job_fill_blanks_in_the_marks_do_not_matter)
 {
-	(void)state;
 	fills(job_fill, "<%$parameters.int%>", "42");
 	fills(job_fill, "<%   $parameters.int\t%>", "42");
 }
 
-static void test_job_fill_paths(void **state)
+TEST(test_job_fill_paths)
 {
-	(void)state;
 	fills(job_fill, "<% $parameters.list[0] %>", "a");
 	fills(job_fill, "<% $parameters.list.0 %>", "a");
 	fills(job_fill, "<% $parameters.list[1][1] %>", "c");
@@ -122,9 +119,8 @@ static void test_job_fill_paths(void **state)
 	fills(job_fill, "<% $parameters.map.a b %>", "blank");
 }
 
-static void test_job_fill_first_words(void **state)
+TEST(test_job_fill_first_words)
 {
-	(void)state;
 	fills(job_fill, "<% $secrets.token %>", "a&b<c>\"d");
 	fills(job_fill, "<% $data.uri[1] %> <% $data.name %>", "u1 set");
 	fills(job_fill, "<% $script.uri %>", "reference `<% $script.uri %>` leads nowhere");
@@ -132,15 +128,13 @@ static void test_job_fill_first_words(void **state)
 	fills(job_fill, "<% $nonsense.x %>", "reference `<% $nonsense.x %>` leads nowhere");
 }
 
-static void test_job_fill_inserted_text_is_not_scanned(void **state)
+TEST(test_job_fill_inserted_text_is_not_scanned)
 {
-	(void)state;
 	fills(job_fill, "<% $parameters.again %>", "<% $parameters.text %>");
 }
 
-static void test_job_fill_other_text_stays(void **state)
+TEST(test_job_fill_other_text_stays)
 {
-	(void)state;
 	static const char *const SAME[] = {
 		"",    "<%",       "%>",      "<% x %>",    "<% $parameters.int",
 		"<<%", "<%& x %>", "$(x) %>", "<% %>  <%>", "{{x}}"
@@ -149,16 +143,14 @@ static void test_job_fill_other_text_stays(void **state)
 		fills(job_fill, SAME[i], SAME[i]);
 }
 
-static void test_job_fill_opening_marks_before_a_reference(void **state)
+TEST(test_job_fill_opening_marks_before_a_reference)
 {
-	(void)state;
 	fills(job_fill, "<% <% <% $parameters.int %>", "<% <% 42");
 	fills(job_fill, "<%<%$parameters.int%>%>", "<%42%>");
 }
 
-static void test_job_fill_refuses(void **state)
+TEST(test_job_fill_refuses)
 {
-	(void)state;
 	fills(job_fill, "a <% $parameters.gone %>",
 	      "reference `<% $parameters.gone %>` leads nowhere");
 	fills(job_fill, "<% $parameters.list[3] %>",
@@ -179,9 +171,8 @@ static void test_job_fill_refuses(void **state)
 	fills(job_fill, "<% $a[0]b %>", "reference `<% $a[0]b %>` is not written as $word.key[0]");
 }
 
-static void test_job_fill_without_secrets(void **state)
+TEST(test_job_fill_without_secrets)
 {
-	(void)state;
 	struct world w;
 	setup(&w, CONFIG, NULL);
 	assert_string_equal(with(&w, job_fill, "<% $secrets.token %>"),
@@ -189,9 +180,8 @@ static void test_job_fill_without_secrets(void **state)
 	done(&w);
 }
 
-static void test_job_fill_is_bounded(void **state)
+TEST(test_job_fill_is_bounded)
 {
-	(void)state;
 	struct world w;
 	setup(&w, CONFIG, SECRETS);
 	STR_AUTO small = STR_INIT(5);
@@ -201,9 +191,8 @@ static void test_job_fill_is_bounded(void **state)
 	done(&w);
 }
 
-static void test_job_fill_errors_hold_no_value(void **state)
+TEST(test_job_fill_errors_hold_no_value)
 {
-	(void)state;
 	struct world w;
 	setup(&w, CONFIG, SECRETS);
 	const char *said = with(&w, job_fill, "<% $secrets.token %> <% $secrets.list %>");
@@ -212,9 +201,8 @@ static void test_job_fill_errors_hold_no_value(void **state)
 }
 
 /* Time is linear: with a scan per mark this would take minutes. */
-static void test_job_fill_many_marks(void **state)
+TEST(test_job_fill_many_marks)
 {
-	(void)state;
 	enum { N = 200000, MOST = 4 * N };
 	STR_AUTO text = STR_INIT(MOST);
 	STR_AUTO out = STR_INIT(MOST);
@@ -229,9 +217,8 @@ static void test_job_fill_many_marks(void **state)
 	assert_true(span_eq(str_view(&text), str_view(&out)));
 }
 
-static void test_job_fill_tree(void **state)
+TEST(test_job_fill_tree)
 {
-	(void)state;
 	struct world w;
 	setup(&w, CONFIG, SECRETS);
 	ARENA_AUTO a = { 0 };
@@ -249,9 +236,8 @@ static void test_job_fill_tree(void **state)
 	done(&w);
 }
 
-static void test_job_fill_tree_fails_as_a_whole(void **state)
+TEST(test_job_fill_tree_fails_as_a_whole)
 {
-	(void)state;
 	struct world w;
 	setup(&w, "{a: [x, <% $parameters.gone %>]}", NULL);
 	ERR_AUTO e = { 0 };
@@ -261,36 +247,31 @@ static void test_job_fill_tree_fails_as_a_whole(void **state)
 	done(&w);
 }
 
-static void test_job_fill_secrets_verbatim(void **state)
+TEST(test_job_fill_secrets_verbatim)
 {
-	(void)state;
 	fills(job_fill_secrets, "x <% $secrets.token %>", "x a&b<c>\"d");
 	fills(job_fill_secrets, "<% $secrets.list[1] %><% $secrets.list.2 %>", "1.5true");
 }
 
-static void test_job_fill_secrets_typed_as_yaml(void **state)
+TEST(test_job_fill_secrets_typed_as_yaml)
 {
-	(void)state;
 	fills(job_fill_secrets, "<% $secrets.pin %> <% $secrets.quoted %>", "83 0123");
 }
 
-static void test_job_fill_secrets_absent_is_empty(void **state)
+TEST(test_job_fill_secrets_absent_is_empty)
 {
-	(void)state;
 	fills(job_fill_secrets, "<<% $secrets.gone %><% $secrets.empty %><% $secrets.token.x %>>",
 	      "<>");
 }
 
-static void test_job_fill_secrets_of_a_map_fails(void **state)
+TEST(test_job_fill_secrets_of_a_map_fails)
 {
-	(void)state;
 	fills(job_fill_secrets, "<% $secrets.map %>",
 	      "reference `<% $secrets.map %>` is a mapping or a list, not a text");
 }
 
-static void test_job_fill_secrets_other_tags_stay(void **state)
+TEST(test_job_fill_secrets_other_tags_stay)
 {
-	(void)state;
 	static const char *const SAME[] = { "<%& $secrets.token %>",
 		                            "<%# $secrets.list %>[<% . %>]<%/ $secrets.list %>",
 		                            "<% $parameters.text %>",
@@ -303,15 +284,13 @@ static void test_job_fill_secrets_other_tags_stay(void **state)
 		fills(job_fill_secrets, SAME[i], SAME[i]);
 }
 
-static void test_job_fill_secrets_inside_another_mark(void **state)
+TEST(test_job_fill_secrets_inside_another_mark)
 {
-	(void)state;
 	fills(job_fill_secrets, "<% $x <% $secrets.quoted %>", "<% $x 0123");
 }
 
-static void test_job_scalar(void **state)
+TEST(test_job_scalar)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(100);
 	struct node list = { .type = NODE_LIST };
 	struct node real = { .type = NODE_REAL, .real = 1e-7 };

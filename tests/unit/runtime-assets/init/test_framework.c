@@ -60,9 +60,8 @@ static void done(struct world *w)
 
 /* ---- real ones ------------------------------------------------------------------------ */
 
-static void test_framework_read_all_states(void **state)
+TEST(test_framework_read_all_states)
 {
-	(void)state;
 	static const struct {
 		const char *name;
 		int64_t total, ready;
@@ -106,9 +105,8 @@ static void test_framework_read_all_states(void **state)
 	}
 }
 
-static void test_framework_read_members(void **state)
+TEST(test_framework_read_members)
 {
-	(void)state;
 	struct world w = read_file(FRAMEWORKS "06-AttemptRunning.json");
 	assert_string_equal(w.f->name, "snaprunning");
 	assert_string_equal(w.f->namespace_name, "default");
@@ -122,9 +120,8 @@ static void test_framework_read_members(void **state)
 	done(&w);
 }
 
-static void test_framework_read_compressed(void **state)
+TEST(test_framework_read_compressed)
 {
-	(void)state;
 	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
 	const struct fw_role *worker = framework_role(w.f, "worker");
 	assert_int_equal(worker->n, 1598);
@@ -133,9 +130,8 @@ static void test_framework_read_compressed(void **state)
 }
 
 /* framework.json and what else looks at the object sees a status as small jobs have it. */
-static void test_framework_read_compressed_root(void **state)
+TEST(test_framework_read_compressed_root)
 {
-	(void)state;
 	struct world w = read_file(FRAMEWORKS "23-compressed-1600-tasks.json");
 	const struct node *attempt = node_get(node_get(w.f->root, "status"), "attemptStatus");
 	assert_int_equal(node_get(attempt, "taskRoleStatuses")->n, 2);
@@ -146,9 +142,8 @@ static void test_framework_read_compressed_root(void **state)
 
 /* ---- what is not believed ----------------------------------------------------------------- */
 
-static void test_framework_read_refuses(void **state)
+TEST(test_framework_read_refuses)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "", "not valid JSON" },
 		{ "[]", "no object of kind Framework" },
@@ -169,9 +164,8 @@ static void test_framework_read_refuses(void **state)
 }
 
 /* Any member may have any type: then it is as if it were not there. */
-static void test_framework_read_wrong_types(void **state)
+TEST(test_framework_read_wrong_types)
 {
-	(void)state;
 	static const char *const VALUES[] = { "null",  "true", "1",    "1.5",
 		                              "\"x\"", "[]",   "[[]]", "{}" };
 	static const char *const FORMS[] = {
@@ -199,9 +193,8 @@ static void test_framework_read_wrong_types(void **state)
 	}
 }
 
-static void test_framework_read_addresses(void **state)
+TEST(test_framework_read_addresses)
 {
-	(void)state;
 	static const struct {
 		const char *json;
 		bool taken;
@@ -224,9 +217,8 @@ static void test_framework_read_addresses(void **state)
 	}
 }
 
-static void test_framework_read_names_of_roles(void **state)
+TEST(test_framework_read_names_of_roles)
 {
-	(void)state;
 	struct world w = read_good("{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":["
 	                           "{\"name\":\"a;b\",\"taskNumber\":1},{\"name\":\"A\"},"
 	                           "{\"name\":\"ok1\",\"taskNumber\":2},{\"name\":\"\"}]}}");
@@ -235,9 +227,8 @@ static void test_framework_read_names_of_roles(void **state)
 	done(&w);
 }
 
-static void test_framework_read_role_twice(void **state)
+TEST(test_framework_read_role_twice)
 {
-	(void)state;
 	struct world w =
 	    read_good("{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":["
 	              "{\"name\":\"a\",\"taskNumber\":1},{\"name\":\"a\",\"taskNumber\":5}]}}");
@@ -245,9 +236,8 @@ static void test_framework_read_role_twice(void **state)
 	done(&w);
 }
 
-static void test_framework_read_too_many_roles(void **state)
+TEST(test_framework_read_too_many_roles)
 {
-	(void)state;
 	STR_AUTO json = STR_INIT(1 << 20);
 	str_puts(&json, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[{}");
 	for (int i = 0; i < 4096; i++)
@@ -258,9 +248,8 @@ static void test_framework_read_too_many_roles(void **state)
 	done(&w);
 }
 
-static void test_framework_read_deep_nesting(void **state)
+TEST(test_framework_read_deep_nesting)
 {
-	(void)state;
 	STR_AUTO json = STR_INIT(1 << 20);
 	for (int i = 0; i < 100000; i++)
 		str_char(&json, '[');
@@ -269,9 +258,8 @@ static void test_framework_read_deep_nesting(void **state)
 	done(&w);
 }
 
-static void test_framework_read_order_of_roles(void **state)
+TEST(test_framework_read_order_of_roles)
 {
-	(void)state;
 	struct world w = read_good("{\"kind\":\"Framework\","
 	                           "\"spec\":{\"taskRoles\":[{\"name\":\"new\"},{\"name\":\"b\"},"
 	                           "{\"name\":\"a\"}]},"
@@ -292,9 +280,8 @@ static void test_framework_read_order_of_roles(void **state)
 
 /* ---- ready ---------------------------------------------------------------------------------- */
 
-static void test_framework_ready_counts_by_position(void **state)
+TEST(test_framework_ready_counts_by_position)
 {
-	(void)state;
 	/* Of three entries only the first two count, whatever index they have. */
 	struct world w = read_good(FRAMEWORK(
 	    SPEC_WORKER(2),
@@ -304,9 +291,8 @@ static void test_framework_ready_counts_by_position(void **state)
 	done(&w);
 }
 
-static void test_framework_ready_leaves_out_what_is_deleted(void **state)
+TEST(test_framework_ready_leaves_out_what_is_deleted)
 {
-	(void)state;
 	struct world w = read_good(
 	    FRAMEWORK(SPEC_WORKER(1), STATUS("{\"index\":0,\"deletionPending\":true,"
 	                                     "\"attemptStatus\":{\"podIP\":\"10.0.0.1\"}}")));
@@ -314,9 +300,8 @@ static void test_framework_ready_leaves_out_what_is_deleted(void **state)
 	done(&w);
 }
 
-static void test_framework_ready_without_status(void **state)
+TEST(test_framework_ready_without_status)
 {
-	(void)state;
 	struct world w = read_good(FRAMEWORK(SPEC_WORKER(3), "\"status\":null"));
 	assert_int_equal(w.f->total, 3);
 	assert_int_equal(framework_ready(w.f), 0);
@@ -325,9 +310,8 @@ static void test_framework_ready_without_status(void **state)
 
 /* ---- addresses, tasks ---------------------------------------------------------------------- */
 
-static void test_framework_address(void **state)
+TEST(test_framework_address)
 {
-	(void)state;
 	static const struct {
 		bool host_network;
 		const char *pod, *host, *want;
@@ -350,9 +334,8 @@ static void test_framework_address(void **state)
 	}
 }
 
-static void test_framework_task_out_of_order(void **state)
+TEST(test_framework_task_out_of_order)
 {
-	(void)state;
 	struct world w = read_good(
 	    FRAMEWORK(SPEC_WORKER(2), STATUS(TASK(7, "\"10.0.0.7\"") "," TASK(3, "null"))));
 	const struct fw_role *r = framework_role(w.f, "worker");
@@ -384,9 +367,8 @@ static void packed(struct str *out, size_t n)
 	deflateEnd(&z);
 }
 
-static void test_gunzip_base64_sizes(void **state)
+TEST(test_gunzip_base64_sizes)
 {
-	(void)state;
 	static const size_t SIZES[] = { 0, 1, 2, 1000, 65535, 65536, 1000000 };
 	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
 		ARENA_AUTO a = { 0 };
@@ -400,9 +382,8 @@ static void test_gunzip_base64_sizes(void **state)
 }
 
 /* 40 MB of one letter are 40 kB of gzip: refused by what it says at its end, before any of it. */
-static void test_gunzip_base64_bomb(void **state)
+TEST(test_gunzip_base64_bomb)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -415,9 +396,8 @@ static void test_gunzip_base64_bomb(void **state)
 }
 
 /* The same, and it says that it is small. */
-static void test_gunzip_base64_bomb_that_lies(void **state)
+TEST(test_gunzip_base64_bomb_that_lies)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -436,9 +416,8 @@ static void test_gunzip_base64_bomb_that_lies(void **state)
 	assert_true(a.used - before < 100);
 }
 
-static void test_gunzip_base64_damaged(void **state)
+TEST(test_gunzip_base64_damaged)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);

@@ -34,35 +34,31 @@ static const char V2[] = "protocolVersion: 2\n"
 			 "  Task-Role.1: {instances: 1}\n"
 			 "  worker: {instances: 2}\n";
 
-static void test_job_read_finds_the_role(void **state)
+TEST(test_job_read_finds_the_role)
 {
-	(void)state;
 	struct world w = read_job(V2, "worker");
 	assert_string_equal(str_c(&w.problem), "");
 	assert_int_equal(node_get(w.job.role, "instances")->integer, 2);
 	done(&w);
 }
 
-static void test_job_read_role_by_its_exact_name_only(void **state)
+TEST(test_job_read_role_by_its_exact_name_only)
 {
-	(void)state;
 	struct world w = read_job(V2, "Worker");
 	assert_null(w.job.role);
 	done(&w);
 }
 
-static void test_job_read_without_a_role_name(void **state)
+TEST(test_job_read_without_a_role_name)
 {
-	(void)state;
 	struct world w = read_job(V2, NULL);
 	assert_null(w.job.role);
 	assert_true(node_is(&w.job.doc.root, NODE_MAP));
 	done(&w);
 }
 
-static void test_job_read_version_1(void **state)
+TEST(test_job_read_version_1)
 {
-	(void)state;
 	struct world w =
 	    read_job("{\"taskRoles\": [{}, {\"name\": \"a_b\", \"taskNumber\": 3}]}", "a_b");
 	assert_int_equal(node_get(w.job.role, "taskNumber")->integer, 3);
@@ -81,9 +77,8 @@ static void unreadable(const char *config, const char *why)
 	done(&w);
 }
 
-static void test_job_read_says_what_is_wrong(void **state)
+TEST(test_job_read_says_what_is_wrong)
 {
-	(void)state;
 	unreadable("", "no job configuration");
 	unreadable(" \n", "no job configuration");
 	unreadable("[1]", "no mapping");
@@ -91,9 +86,8 @@ static void test_job_read_says_what_is_wrong(void **state)
 	unreadable("taskRoles: {a: 1, a: 2}", "taskRoles");
 }
 
-static void test_job_read_odd_roles_are_none(void **state)
+TEST(test_job_read_odd_roles_are_none)
 {
-	(void)state;
 	static const char *const ODD[] = { "taskRoles: worker", "taskRoles: [worker]",
 		                           "taskRoles: 3", "taskRoles:", "taskRoles: [{name: 1}]" };
 	for (size_t i = 0; i < sizeof(ODD) / sizeof(*ODD); i++) {
@@ -105,9 +99,8 @@ static void test_job_read_odd_roles_are_none(void **state)
 	}
 }
 
-static void test_job_role_spelling(void **state)
+TEST(test_job_role_spelling)
 {
-	(void)state;
 	struct world w = read_job(V2, NULL);
 	assert_string_equal(job_role_spelling(&w.job, "taskrole1", &w.a), "Task_Role_1");
 	assert_string_equal(job_role_spelling(&w.job, "worker", &w.a), "worker");
@@ -117,17 +110,15 @@ static void test_job_role_spelling(void **state)
 	done(&w);
 }
 
-static void test_job_role_spelling_of_characters_beyond_ascii(void **state)
+TEST(test_job_role_spelling_of_characters_beyond_ascii)
 {
-	(void)state;
 	struct world w = read_job("taskRoles: {w\xc3\xa9: {}}", NULL);
 	assert_string_equal(job_role_spelling(&w.job, "w", &w.a), "w__");
 	done(&w);
 }
 
-static void test_job_prerequisite(void **state)
+TEST(test_job_prerequisite)
 {
-	(void)state;
 	struct world w = read_job(V2, NULL);
 	assert_string_equal(
 	    node_get(job_prerequisite(&w.job, "dockerimage", SPAN("img")), "uri")->text, "u:1");
@@ -137,9 +128,8 @@ static void test_job_prerequisite(void **state)
 	done(&w);
 }
 
-static void test_job_prerequisite_must_be_the_only_one(void **state)
+TEST(test_job_prerequisite_must_be_the_only_one)
 {
-	(void)state;
 	struct world w = read_job(V2, NULL);
 	assert_null(job_prerequisite(&w.job, "data", SPAN("twice")));
 	assert_null(job_prerequisite(&w.job, NULL, SPAN("set")));

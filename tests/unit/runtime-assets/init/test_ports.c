@@ -39,16 +39,14 @@ static int check(uint16_t *port, const char **label, size_t n, struct err *e)
 	return step_ports(&in, e);
 }
 
-static void test_step_ports_none(void **state)
+TEST(test_step_ports_none)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	assert_int_equal(check(NULL, NULL, 0, &e), 0);
 }
 
-static void test_step_ports_free(void **state)
+TEST(test_step_ports_free)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	uint16_t port = 0;
 	const char *label = "http";
@@ -71,27 +69,23 @@ static void taken(int family, int type, uint32_t address, const char *protocol)
 	assert_string_equal(err_msg(&e), str_c(&want));
 }
 
-static void test_step_ports_taken_tcp(void **state)
+TEST(test_step_ports_taken_tcp)
 {
-	(void)state;
 	taken(AF_INET, SOCK_STREAM, INADDR_ANY, "TCP");
 }
 
-static void test_step_ports_taken_on_one_address(void **state)
+TEST(test_step_ports_taken_on_one_address)
 {
-	(void)state;
 	taken(AF_INET, SOCK_STREAM, INADDR_LOOPBACK + 5, "TCP"); /* 127.0.0.6 */
 }
 
-static void test_step_ports_taken_udp(void **state)
+TEST(test_step_ports_taken_udp)
 {
-	(void)state;
 	taken(AF_INET, SOCK_DGRAM, INADDR_LOOPBACK, "UDP");
 }
 
-static void test_step_ports_taken_ipv6(void **state)
+TEST(test_step_ports_taken_ipv6)
 {
-	(void)state;
 	taken(AF_INET6, SOCK_STREAM, 0, "TCP");
 	taken(AF_INET6, SOCK_DGRAM, 0, "UDP");
 }
@@ -139,9 +133,8 @@ static int check_one(uint16_t port)
 }
 
 /* What a server leaves behind that has just ended is in nobody's way. */
-static void test_step_ports_server_has_ended(void **state)
+TEST(test_step_ports_server_has_ended)
 {
-	(void)state;
 	struct connection c = connection_make();
 	close(c.peer); /* the one that closes first waits */
 	close(c.client);
@@ -150,9 +143,8 @@ static void test_step_ports_server_has_ended(void **state)
 }
 
 /* Clients get ports from the same range. */
-static void test_step_ports_of_a_client(void **state)
+TEST(test_step_ports_of_a_client)
 {
-	(void)state;
 	struct connection c = connection_make();
 	assert_int_equal(check_one(c.client_port), 0);
 	assert_int_equal(check_one(c.server_port), INIT_PORT_CONFLICT);
@@ -163,9 +155,8 @@ static void test_step_ports_of_a_client(void **state)
 }
 
 /* Bound, and not listening yet: no table shows it. */
-static void test_step_ports_bound_only(void **state)
+TEST(test_step_ports_bound_only)
 {
-	(void)state;
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
@@ -173,9 +164,8 @@ static void test_step_ports_bound_only(void **state)
 	close(fd);
 }
 
-static void test_step_ports_twice(void **state)
+TEST(test_step_ports_twice)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	uint16_t first = 0;
 	uint16_t second = 0;
@@ -191,9 +181,8 @@ static void test_step_ports_twice(void **state)
 	assert_string_equal(err_msg(&e), str_c(&want));
 }
 
-static void test_step_ports_names_all(void **state)
+TEST(test_step_ports_names_all)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	uint16_t port[2] = { 0, 0 };
 	const char *label[] = { "ssh", "http" };
@@ -205,9 +194,8 @@ static void test_step_ports_names_all(void **state)
 	assert_true(one >= 0 && two >= 0);
 }
 
-static void test_step_ports_message_is_bounded(void **state)
+TEST(test_step_ports_message_is_bounded)
 {
-	(void)state;
 	enum { N = 500 };
 	ERR_AUTO e = { 0 };
 	uint16_t first = 0;

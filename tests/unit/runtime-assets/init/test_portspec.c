@@ -26,9 +26,8 @@ static void refused(const char *json, int64_t last, const char *why)
 		fail_msg("%s: %s", json, err_msg(&e));
 }
 
-static void test_portspec_port_hashed(void **state)
+TEST(test_portspec_port_hashed)
 {
-	(void)state;
 	static const struct {
 		const char *uid, *label;
 		int64_t i, start, end;
@@ -49,9 +48,8 @@ static void test_portspec_port_hashed(void **state)
 }
 
 /* The end is not one of the ports. */
-static void test_portspec_port_range_of_one(void **state)
+TEST(test_portspec_port_range_of_one)
 {
-	(void)state;
 	struct portspec p = { .range = { 65535, 65536 } };
 	struct port_label l = { .name = "x", .count = 1 };
 	for (int64_t i = 0; i < 100; i++)
@@ -59,9 +57,8 @@ static void test_portspec_port_range_of_one(void **state)
 		                 65535);
 }
 
-static void test_portspec_port_sequential(void **state)
+TEST(test_portspec_port_sequential)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct portspec p = read_good("{\"http\":{\"start\":5000,\"count\":3}}", &a);
 	assert_true(p.sequential);
@@ -69,9 +66,8 @@ static void test_portspec_port_sequential(void **state)
 	assert_int_equal(portspec_port(&p, &p.label[0], (struct port_source){ 0 }, 1, 2), 5005);
 }
 
-static void test_portspec_read_keeps_the_order(void **state)
+TEST(test_portspec_read_keeps_the_order)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct portspec p = read_good(
 	    HASHED(1, 2, "{\"z\":{\"count\":2},\"a\":{\"count\":0},\"m\":{\"count\":1.0}}"), &a);
@@ -82,18 +78,16 @@ static void test_portspec_read_keeps_the_order(void **state)
 	assert_int_equal(p.total, 3);
 }
 
-static void test_portspec_read_none(void **state)
+TEST(test_portspec_read_none)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	assert_int_equal(read_good(NULL, &a).n, 0);
 	assert_int_equal(read_good(HASHED(1, 2, "{}"), &a).n, 0);
 	assert_int_equal(read_good("{}", &a).n, 0);
 }
 
-static void test_portspec_read_refuses(void **state)
+TEST(test_portspec_read_refuses)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "", "not valid JSON" },
 		{ "[]", "no mapping" },
@@ -121,9 +115,8 @@ static void test_portspec_read_refuses(void **state)
 }
 
 /* The last port of the last task decides. */
-static void test_portspec_read_sequence_above_65535(void **state)
+TEST(test_portspec_read_sequence_above_65535)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct portspec p;
@@ -133,9 +126,8 @@ static void test_portspec_read_sequence_above_65535(void **state)
 	refused("{\"a\":{\"start\":65535,\"count\":65535}}", INT64_MAX / 2, "ports above 65535");
 }
 
-static void test_portspec_name_ok(void **state)
+TEST(test_portspec_name_ok)
 {
-	(void)state;
 	static const char *const GOOD[] = { "a", "_", "Z9_", "http", "p2p" };
 	static const char *const BAD[] = { "", "9", "a-b", "a b", "a'", "a\nb", "\xc3\xa4", "a$" };
 	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++)

@@ -59,25 +59,22 @@ static void bad(const char *text, int trouble, const char *problem)
 	assert_string_equal(r.problem, problem);
 }
 
-static void test_reader_length(void **state)
+TEST(test_reader_length)
 {
-	(void)state;
 	good("GET", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello");
 	good("GET", "HTTP/1.1 200 OK\r\ncontent-length:5 \r\n\r\nhello, more", 200, "hello");
 	good("GET", "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 200, "");
 	good("GET", "HTTP/1.1 404 \r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nno", 404, "no");
 }
 
-static void test_reader_until_close(void **state)
+TEST(test_reader_until_close)
 {
-	(void)state;
 	good("GET", "HTTP/1.0 200 OK\r\n\r\nall of it", 200, "all of it");
 	good("GET", "HTTP/1.1 500 Oh\r\n\r\n", 500, "");
 }
 
-static void test_reader_chunks(void **state)
+TEST(test_reader_chunks)
 {
-	(void)state;
 	good("GET",
 	     "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
 	     "5\r\nhello\r\n0001;name=\"x\"\r\n,\r\nA \r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n",
@@ -85,18 +82,16 @@ static void test_reader_chunks(void **state)
 	good("GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, "");
 }
 
-static void test_reader_without_body(void **state)
+TEST(test_reader_without_body)
 {
-	(void)state;
 	good("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n", 200, "");
 	good("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 200, "");
 	good("GET", "HTTP/1.1 204 No Content\r\n\r\n", 204, "");
 	good("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, "");
 }
 
-static void test_reader_interim(void **state)
+TEST(test_reader_interim)
 {
-	(void)state;
 	good("GET",
 	     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n"
 	     "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
@@ -105,9 +100,8 @@ static void test_reader_interim(void **state)
 	    "changes to another protocol, which was not asked for");
 }
 
-static void test_reader_interim_without_end(void **state)
+TEST(test_reader_interim_without_end)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(100000);
 	READER r;
 	for (int i = 0; i < 200; i++)
@@ -115,9 +109,8 @@ static void test_reader_interim_without_end(void **state)
 	assert_int_equal(read_reply(&r, "GET", str_c(&text)), HTTP_TOO_LARGE);
 }
 
-static void test_reader_headers(void **state)
+TEST(test_reader_headers)
 {
-	(void)state;
 	READER r;
 	assert_int_equal(read_reply(&r, "GET",
 	                            "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"
@@ -133,9 +126,8 @@ static void test_reader_headers(void **state)
 	assert_null(http_lines_find(lines, "X", 0).p);
 }
 
-static void test_reader_no_http(void **state)
+TEST(test_reader_no_http)
 {
-	(void)state;
 	static const char problem[] = "does not begin as HTTP/1.1 does";
 	static const char *const TEXTS[] = {
 		"SSH-2.0-OpenSSH_9",        "\x15\x03\x01",
@@ -149,9 +141,8 @@ static void test_reader_no_http(void **state)
 		bad(TEXTS[i], HTTP_BROKEN, problem);
 }
 
-static void test_reader_bad_headers(void **state)
+TEST(test_reader_bad_headers)
 {
-	(void)state;
 	static const char none[] = "has an invalid header";
 	static const char bare[] = "has a line that does not end in CR LF";
 	static const char control[] = "has control characters in its headers";
@@ -165,9 +156,8 @@ static void test_reader_bad_headers(void **state)
 	bad("HTTP/1.1 200 OK\r\nA: x\nB: y\r\n\r\n", HTTP_BROKEN, bare);
 }
 
-static void test_reader_bad_lengths(void **state)
+TEST(test_reader_bad_lengths)
 {
-	(void)state;
 	static const char length[] = "has a Content-Length that is no number, or two";
 	static const char *const VALUES[] = { "",    "-1",
 		                              "+5",  "5, 5",
@@ -182,9 +172,8 @@ static void test_reader_bad_lengths(void **state)
 	    HTTP_BROKEN, "has two lengths: one in bytes, and chunks");
 }
 
-static void test_reader_bad_codings(void **state)
+TEST(test_reader_bad_codings)
 {
-	(void)state;
 	static const char other[] = "has a Transfer-Encoding other than chunked";
 	bad("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", HTTP_BROKEN, other);
 	bad("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -193,9 +182,8 @@ static void test_reader_bad_codings(void **state)
 	    "is compressed, which was not asked for");
 }
 
-static void test_reader_bad_chunks(void **state)
+TEST(test_reader_bad_chunks)
 {
-	(void)state;
 	static const struct {
 		const char *chunks, *problem;
 	} CASES[] = {
@@ -220,17 +208,15 @@ static void test_reader_bad_chunks(void **state)
 	}
 }
 
-static void test_reader_cut(void **state)
+TEST(test_reader_cut)
 {
-	(void)state;
 	bad("", HTTP_BROKEN, "is empty");
 	bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", HTTP_BROKEN, "ends in the middle");
 	bad("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell", HTTP_BROKEN, "ends in the middle");
 }
 
-static void test_reader_body_too_large(void **state)
+TEST(test_reader_body_too_large)
 {
-	(void)state;
 	static const char large[] = "has a body larger than is accepted here";
 	char body[BODY_MAX + 2] = "";
 	STR_AUTO close = STR_INIT(1000);
@@ -247,17 +233,15 @@ static void test_reader_body_too_large(void **state)
 	    HTTP_TOO_LARGE, large);
 }
 
-static void test_reader_headers_too_large(void **state)
+TEST(test_reader_headers_too_large)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(5000);
 	str_printf(&text, "HTTP/1.1 200 OK\r\nA: %0*d\r\n\r\n", HEADERS_MAX, 1);
 	bad(str_c(&text), HTTP_TOO_LARGE, "has more headers than are accepted here");
 }
 
-static void test_reader_trailers_too_large(void **state)
+TEST(test_reader_trailers_too_large)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(5000);
 	str_puts(&text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n");
 	for (int i = 0; i < 400; i++)

@@ -34,9 +34,8 @@ static void write_file(const char *text, size_t n)
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-static void test_token_append_without_line_end(void **state)
+TEST(test_token_append_without_line_end)
 {
-	(void)state;
 	STR_AUTO out = STR_SECRET(100);
 	ERR_AUTO e = { 0 };
 	write_file("abc.def\r\n", 9);
@@ -57,9 +56,8 @@ static void refuse(const char *text, size_t n)
 	assert_null(strstr(err_msg(&e), "secret"));
 }
 
-static void test_token_append_refuses_what_ends_a_header(void **state)
+TEST(test_token_append_refuses_what_ends_a_header)
 {
-	(void)state;
 	refuse("", 0);
 	refuse(" \n", 2);
 	refuse("secret\r\nImpersonate-User: x", 27);
@@ -71,9 +69,8 @@ static void test_token_append_refuses_what_ends_a_header(void **state)
 	refuse("secret\xc3\xa9", 8);
 }
 
-static void test_token_append_has_a_maximum(void **state)
+TEST(test_token_append_has_a_maximum)
 {
-	(void)state;
 	static char text[TOKEN_MAX + 1000];
 	memset(text, 'x', sizeof(text));
 	refuse(text, TOKEN_MAX + 1);
@@ -86,9 +83,8 @@ static void test_token_append_has_a_maximum(void **state)
 	assert_int_equal(out.n, TOKEN_MAX);
 }
 
-static void test_token_append_missing_file(void **state)
+TEST(test_token_append_missing_file)
 {
-	(void)state;
 	STR_AUTO out = STR_SECRET(100);
 	ERR_AUTO e = { 0 };
 	assert_int_equal(token_append("/nowhere/token", &out, &e), -1);
@@ -116,9 +112,8 @@ static struct span jwt(const char *payload, struct arena *a)
 	return arena_span(a, str_view(&out));
 }
 
-static void test_token_claims_of_a_service_account(void **state)
+TEST(test_token_claims_of_a_service_account)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct token_claims c;
 	struct span t = jwt("{\"sub\":\"system:serviceaccount:jobs:runtime-account\","
@@ -131,9 +126,8 @@ static void test_token_claims_of_a_service_account(void **state)
 	assert_int_equal(c.expires_s, 1700003600);
 }
 
-static void test_token_claims_takes_only_names(void **state)
+TEST(test_token_claims_takes_only_names)
 {
-	(void)state;
 	static const char *const SUBJECTS[] = {
 		"admin",
 		"system:serviceaccount:",
@@ -155,9 +149,8 @@ static void test_token_claims_takes_only_names(void **state)
 	}
 }
 
-static void test_token_claims_refuses_what_is_no_jwt(void **state)
+TEST(test_token_claims_refuses_what_is_no_jwt)
 {
-	(void)state;
 	static const char *const OTHERS[] = { "",         "abc", "a.b", "a..b",   "a.!!!.b",
 		                              "a.AAAA.b", ".",   "..",  "a.eyJ.b" };
 	for (size_t i = 0; i < sizeof(OTHERS) / sizeof(OTHERS[0]); i++) {
@@ -167,9 +160,8 @@ static void test_token_claims_refuses_what_is_no_jwt(void **state)
 	}
 }
 
-static void test_token_describe(void **state)
+TEST(test_token_describe)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
 	struct token_claims c = { 0 };
@@ -184,9 +176,8 @@ static void test_token_describe(void **state)
 	assert_non_null(strstr(str_c(&late), "EXPIRED 3 d ago"));
 }
 
-static void test_token_describe_of_others(void **state)
+TEST(test_token_describe_of_others)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(1000);
 	write_file("0123456789abcdef", 16);
@@ -195,9 +186,8 @@ static void test_token_describe_of_others(void **state)
 	assert_null(strstr(str_c(&out), "0123456789abcdef"));
 }
 
-static void test_duration_text(void **state)
+TEST(test_duration_text)
 {
-	(void)state;
 	static const struct {
 		int64_t seconds;
 		const char *text;

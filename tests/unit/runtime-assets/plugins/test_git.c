@@ -18,9 +18,8 @@ static void option(const char *one, const char *two, const char *want, size_t wa
 	}
 }
 
-static void test_git_option_allowed(void **state)
+TEST(test_git_option_allowed)
 {
-	(void)state;
 	option("--depth", "1", "--depth=1", 2);
 	option("--depth=10", "x", "--depth=10", 1);
 	option("--branch", "v1.0/x+y", "--branch=v1.0/x+y", 2);
@@ -30,9 +29,8 @@ static void test_git_option_allowed(void **state)
 	option("--single-branch", "x", "--single-branch", 1);
 }
 
-static void test_git_option_refused(void **state)
+TEST(test_git_option_refused)
 {
-	(void)state;
 	static const char *const BAD[][2] = {
 		{ "--depth", NULL },
 		{ "--depth", "0" },
@@ -60,9 +58,8 @@ static void test_git_option_refused(void **state)
 		option(BAD[i][0], BAD[i][1], NULL, 0);
 }
 
-static void test_git_transient(void **state)
+TEST(test_git_transient)
 {
-	(void)state;
 	assert_true(git_transient("The requested URL returned error: 429"));
 	assert_true(git_transient("The requested URL returned error: 500"));
 	assert_true(git_transient("error: RPC failed; HTTP 504 curl 22"));
@@ -77,9 +74,8 @@ static void test_git_transient(void **state)
 	                  "fatal: unable to access 'https://h/': Could not resolve host: h"));
 }
 
-static void test_git_transient_not(void **state)
+TEST(test_git_transient_not)
 {
-	(void)state;
 	assert_false(git_transient("warning: templates not found in /opt/share/git-core/templates\n"
 	                           "remote: Repository not found.\nfatal: connection closed"));
 	assert_false(git_transient(""));
@@ -93,9 +89,8 @@ static void test_git_transient_not(void **state)
 	assert_false(git_transient("fatal: transport 'file' not allowed"));
 }
 
-static void test_git_retry_after(void **state)
+TEST(test_git_retry_after)
 {
-	(void)state;
 	assert_int_equal(git_retry_after("< retry-after: 17\r\n"), 17);
 	assert_int_equal(git_retry_after("Retry-After: soon, Retry-After: 3"), 3);
 	assert_int_equal(git_retry_after("nothing"), 0);
@@ -110,9 +105,8 @@ static void redacted(const char *text, const char *want)
 	assert_string_equal(buf, want);
 }
 
-static void test_git_redact(void **state)
+TEST(test_git_redact)
 {
-	(void)state;
 	redacted("at 'https://u:pw@h/x' and ssh://a@b", "at 'https://****@h/x' and ssh://*@b");
 	redacted("https://p@ss@h/", "https://****@h/");
 	redacted("https://h/a@b ://", "https://h/a@b ://");

@@ -30,9 +30,8 @@ static void ssh_is(const char *extension, const char *parameters, const char *wa
 
 #define SSHD "/usr/local/pai/runtime sshd"
 
-static void test_plugin_ssh(void **state)
+TEST(test_plugin_ssh)
 {
-	(void)state;
 	ssh_is(NULL, "{jobssh: true}", SSHD " true\n");
 	ssh_is(NULL, "{jobssh: '<% $parameters.on %>'}", SSHD " true\n");
 	ssh_is(NULL, "{jobssh: true, sshbarrier: true}",
@@ -46,9 +45,8 @@ static void test_plugin_ssh(void **state)
 	       SSHD " false system 'keys.pub'\n");
 }
 
-static void test_plugin_ssh_nothing_to_do(void **state)
+TEST(test_plugin_ssh_nothing_to_do)
 {
-	(void)state;
 	ssh_is(NULL, "{}", "");
 	ssh_is(NULL, "~", "");
 	ssh_is(NULL, "{jobssh: false, userssh: {type: custom, value: ''}}", "");
@@ -57,9 +55,8 @@ static void test_plugin_ssh_nothing_to_do(void **state)
 	ssh_is(NULL, "{userssh: {type: none, value: ssh-rsa AAAA}}", "");
 }
 
-static void test_plugin_ssh_keys_of_the_user(void **state)
+TEST(test_plugin_ssh_keys_of_the_user)
 {
-	(void)state;
 	ssh_is("{sshKeys: [{value: ssh-rsa EXT}, {title: no value}]}",
 	       "{userssh: {value: ssh-ed25519 AAAA it's}}",
 	       SSHD " false custom 'ssh-rsa EXT\nssh-ed25519 AAAA it'\\''s'\n");
@@ -68,9 +65,8 @@ static void test_plugin_ssh_keys_of_the_user(void **state)
 	       SSHD " false custom 'ssh-rsa EXT'\n");
 }
 
-static void test_plugin_ssh_not_without_gang(void **state)
+TEST(test_plugin_ssh_not_without_gang)
 {
-	(void)state;
 	struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
 	          "    - {plugin: ssh, parameters: {jobssh: true, sshbarrier: true}}\n");
@@ -80,9 +76,8 @@ static void test_plugin_ssh_not_without_gang(void **state)
 	done(&w);
 }
 
-static void test_plugin_ssh_key_files(void **state)
+TEST(test_plugin_ssh_key_files)
 {
-	(void)state;
 	struct world w;
 	ssh("{jobSSH: {key: \" PRIVATE\\nKEY \\n\\n\", pubKey: ssh-rsa PUB}}", "{}", &w);
 	assert_string_equal(w.all.file[0].path, "/usr/local/pai/ssh-secret/ssh-privatekey");
@@ -98,9 +93,8 @@ static void test_plugin_ssh_key_files(void **state)
 	done(&w);
 }
 
-static void test_plugin_ssh_refuses(void **state)
+TEST(test_plugin_ssh_refuses)
 {
-	(void)state;
 	static const char BAD[] =
 	    "plugin 0 (ssh): public key 2 does not begin with a known type, or is no key";
 	ssh_is(NULL, "{userssh: {value: \"ssh-rsa AAAA\\ncommand=\\\"x\\\" ssh-rsa B\"}}", BAD);
@@ -117,9 +111,8 @@ static void test_plugin_ssh_refuses(void **state)
 	       "plugin 0 (ssh): `sshbarrierTimeout` must be a whole number from 1 to 1440");
 }
 
-static void test_plugin_ssh_that_fails_leaves_no_files(void **state)
+TEST(test_plugin_ssh_that_fails_leaves_no_files)
 {
-	(void)state;
 	struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
 	          "    - {plugin: ssh, failurePolicy: ignore, parameters: {jobssh: maybe}}\n");
@@ -135,9 +128,8 @@ static void test_plugin_ssh_that_fails_leaves_no_files(void **state)
 
 #define GIT "set -o errexit\n/usr/local/pai/runtime git-move"
 
-static void test_plugin_git(void **state)
+TEST(test_plugin_git)
 {
-	(void)state;
 	pre("{plugin: git, parameters: {repo_uri: 'https://h/r'}}",
 	    GIT " -- 'https://h/r' '/usr/local/pai/code'\n");
 	pre("{plugin: git, parameters: {repo_uri: 'https://h/r', clone_dir: '/a b; rm'}}",
@@ -146,9 +138,8 @@ static void test_plugin_git(void **state)
 	    GIT " -- 'https://h/it'\\''s' '/usr/local/pai/code'\n");
 }
 
-static void test_plugin_git_options(void **state)
+TEST(test_plugin_git_options)
 {
-	(void)state;
 	pre("{plugin: git, parameters: {repo_uri: u, options: [--depth 1, --branch=v1.0, "
 	    "--recursive, --single-branch, -b, x]}}",
 	    GIT " '--depth=1' '--branch=v1.0' '--recursive' '--single-branch' '--branch=x' -- 'u' "
@@ -165,9 +156,8 @@ static void refuses_option(const char *option)
 	    "--depth, --branch, --recursive, --single-branch");
 }
 
-static void test_plugin_git_refuses_other_options(void **state)
+TEST(test_plugin_git_refuses_other_options)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"'--upload-pack=sh -c x'",
 		"-c core.sshCommand=x",
@@ -189,9 +179,8 @@ static void test_plugin_git_refuses_other_options(void **state)
 		refuses_option(BAD[i]);
 }
 
-static void test_plugin_git_refuses(void **state)
+TEST(test_plugin_git_refuses)
 {
-	(void)state;
 	pre("{plugin: git}", "plugin 0 (git): `repo_uri` is missing");
 	pre("{plugin: git, parameters: {repo_uri: [a]}}",
 	    "plugin 0 (git): `repo_uri` must be a text");
@@ -216,9 +205,8 @@ static void contains(const char *plugin, const char *one, const char *two)
 	done(&w);
 }
 
-static void test_plugin_tensorboard(void **state)
+TEST(test_plugin_tensorboard)
 {
-	(void)state;
 	contains("{plugin: tensorboard, parameters: {port: 8081, logdir: {only: /tmp/o}}}",
 	         "1.*) exec tensorboard '--logdir=only:/tmp/o' '--port=8081' ;;\n",
 	         "2.*) exec tensorboard '--logdir=/tmp/o' '--port=8081' --bind_all ;;\n");
@@ -233,18 +221,16 @@ static void test_plugin_tensorboard(void **state)
 	         "");
 }
 
-static void test_plugin_tensorboard_without_parameters_is_nothing(void **state)
+TEST(test_plugin_tensorboard_without_parameters_is_nothing)
 {
-	(void)state;
 	struct world w = run("    - plugin: tensorboard\n");
 	assert_int_equal(w.failed, 0);
 	assert_string_equal(file(&w, "plugin_pre0.sh"), "");
 	done(&w);
 }
 
-static void test_plugin_tensorboard_on_the_first_task_only(void **state)
+TEST(test_plugin_tensorboard_on_the_first_task_only)
 {
-	(void)state;
 	struct world w;
 	begin(&w, "taskRoles: {worker: {}}\nextras:\n  com.microsoft.pai.runtimeplugin:\n"
 	          "    - {plugin: tensorboard, parameters: {logdir: {a: /a}}}\n");
@@ -254,9 +240,8 @@ static void test_plugin_tensorboard_on_the_first_task_only(void **state)
 	done(&w);
 }
 
-static void test_plugin_tensorboard_refuses(void **state)
+TEST(test_plugin_tensorboard_refuses)
 {
-	(void)state;
 	static const char PORT[] =
 	    "plugin 0 (tensorboard): `port` must be a whole number from 1 to 65535";
 	pre("{plugin: tensorboard, parameters: {port: 0, logdir: {a: /a}}}", PORT);

@@ -4,25 +4,22 @@
 /* ---- cmd ----------------------------------------------------------------------------------------
  */
 
-static void test_plugin_cmd(void **state)
+TEST(test_plugin_cmd)
 {
-	(void)state;
 	pre("{plugin: cmd, parameters: {preCommands: [echo a, 'echo <% $parameters.p %>']}}",
 	    "set -o errexit\necho a\necho it's\n");
 	pre("{plugin: cmd, parameters: {preCommands: [1, true, 'x']}}",
 	    "set -o errexit\n1\ntrue\nx\n");
 }
 
-static void test_plugin_cmd_keeps_lines_quotes_and_backslashes(void **state)
+TEST(test_plugin_cmd_keeps_lines_quotes_and_backslashes)
 {
-	(void)state;
 	pre("{plugin: cmd, parameters: {preCommands: [\"a\\n  b 'c' \\\"d\\\" \\\\t\"]}}",
 	    "set -o errexit\na\n  b 'c' \"d\" \\t\n");
 }
 
-static void test_plugin_cmd_that_ignores(void **state)
+TEST(test_plugin_cmd_that_ignores)
 {
-	(void)state;
 	struct world w =
 	    run("    - {plugin: cmd, failurePolicy: IGNORE, parameters: {preCommands: [a]}}\n");
 	assert_string_equal(file(&w, "plugin_pre0.sh"), "set +o errexit\na\nset -o errexit\n");
@@ -33,9 +30,8 @@ static void test_plugin_cmd_that_ignores(void **state)
 	done(&w);
 }
 
-static void test_plugin_cmd_without_commands_has_no_script(void **state)
+TEST(test_plugin_cmd_without_commands_has_no_script)
 {
-	(void)state;
 	struct world w =
 	    run("    - {plugin: cmd, parameters: {preCommands: []}}\n    - {plugin: cmd}\n");
 	assert_int_equal(w.failed, 0);
@@ -44,9 +40,8 @@ static void test_plugin_cmd_without_commands_has_no_script(void **state)
 	done(&w);
 }
 
-static void test_plugin_cmd_refuses(void **state)
+TEST(test_plugin_cmd_refuses)
 {
-	(void)state;
 	pre("{plugin: cmd, parameters: {preCommands: [a], callbacks: []}}",
 	    "plugin 0 (cmd): `callbacks` cannot be together with `preCommands` or `postCommands`");
 	pre("{plugin: cmd, parameters: {preCommands: a}}",
@@ -65,17 +60,15 @@ static void test_plugin_cmd_refuses(void **state)
 /* ---- which -------------------------------------------------------------------------------------
  */
 
-static void test_plugins_make_unknown_plugin(void **state)
+TEST(test_plugins_make_unknown_plugin)
 {
-	(void)state;
 	pre("{plugin: 'no\nsuch'}", "plugin 0 (no such): there is no plugin of that name");
 	pre("{parameters: {}}", "plugin 0 (): there is no plugin of that name");
 	pre("cmd", "plugin 0 (): there is no plugin of that name");
 }
 
-static void test_plugins_make_unknown_plugin_ignored(void **state)
+TEST(test_plugins_make_unknown_plugin_ignored)
 {
-	(void)state;
 	struct world w = run("    - {plugin: x, failurePolicy: ignore}\n"
 	                     "    - {plugin: cmd, parameters: {preCommands: [a]}}\n");
 	assert_int_equal(w.failed, 0);
@@ -86,9 +79,8 @@ static void test_plugins_make_unknown_plugin_ignored(void **state)
 	done(&w);
 }
 
-static void test_plugins_make_post_commands_in_reverse(void **state)
+TEST(test_plugins_make_post_commands_in_reverse)
 {
-	(void)state;
 	struct world w =
 	    run("    - {plugin: cmd, parameters: {preCommands: [a], postCommands: [A]}}\n"
 	        "    - {plugin: cmd, parameters: {postCommands: [B]}}\n"
@@ -105,9 +97,8 @@ static void test_plugins_make_post_commands_in_reverse(void **state)
 	done(&w);
 }
 
-static void test_plugins_make_role_filter_takes_no_number(void **state)
+TEST(test_plugins_make_role_filter_takes_no_number)
 {
-	(void)state;
 	struct world w =
 	    run("    - {plugin: cmd, taskroles: [other], parameters: {preCommands: [a]}}\n"
 	        "    - {plugin: cmd, taskroles: [x, worker], parameters: {preCommands: [b]}}\n"
@@ -117,9 +108,8 @@ static void test_plugins_make_role_filter_takes_no_number(void **state)
 	done(&w);
 }
 
-static void test_plugins_make_modes(void **state)
+TEST(test_plugins_make_modes)
 {
-	(void)state;
 	struct world w = run("    - {plugin: cmd, parameters: {preCommands: [a]}}\n");
 	for (size_t i = 0; i < w.all.n_files; i++)
 		assert_int_equal(w.all.file[i].mode, 0755);
@@ -135,9 +125,8 @@ static void prerequisites(const char *role, const char *extras, struct world *w)
 	make(w);
 }
 
-static void test_plugins_make_prerequisites_come_first(void **state)
+TEST(test_plugins_make_prerequisites_come_first)
 {
-	(void)state;
 	struct world w;
 	prerequisites(
 	    "{prerequisites: [img, prep]}",
@@ -151,9 +140,8 @@ static void test_plugins_make_prerequisites_come_first(void **state)
 	done(&w);
 }
 
-static void test_plugins_make_prerequisites_that_are_none(void **state)
+TEST(test_plugins_make_prerequisites_that_are_none)
 {
-	(void)state;
 	static const char *const CASES[][2] = {
 		{ "{prerequisites: [gone]}", "prerequisite `gone` of the role is not defined" },
 		{ "{prerequisites: [[a]]}", "`prerequisites` of the role must be a list of names" },
@@ -168,9 +156,8 @@ static void test_plugins_make_prerequisites_that_are_none(void **state)
 	}
 }
 
-static void test_plugins_make_nothing(void **state)
+TEST(test_plugins_make_nothing)
 {
-	(void)state;
 	struct world w;
 	prerequisites("{}", "~", &w);
 	assert_int_equal(w.failed, 0);
@@ -178,18 +165,16 @@ static void test_plugins_make_nothing(void **state)
 	done(&w);
 }
 
-static void test_plugins_make_list_is_none(void **state)
+TEST(test_plugins_make_list_is_none)
 {
-	(void)state;
 	struct world w;
 	prerequisites("{}", "{com.microsoft.pai.runtimeplugin: {plugin: cmd}}", &w);
 	assert_string_equal(err_msg(&w.e), "the plugins of a job must be a list");
 	done(&w);
 }
 
-static void test_plugin_teamwise_storage_says_so(void **state)
+TEST(test_plugin_teamwise_storage_says_so)
 {
-	(void)state;
 	struct world w =
 	    run("    - {plugin: teamwise_storage, parameters: {storageConfigNames: [x]}}\n");
 	assert_int_equal(w.failed, 0);

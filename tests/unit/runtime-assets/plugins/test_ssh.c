@@ -5,9 +5,8 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static void test_ssh_key_valid(void **state)
+TEST(test_ssh_key_valid)
 {
-	(void)state;
 	static const char *const GOOD[] = {
 		"ssh-rsa AAAAB3NzaC1yc2E= user@host",
 		"ssh-ed25519 AAAA",
@@ -19,9 +18,8 @@ static void test_ssh_key_valid(void **state)
 		assert_true(ssh_key_valid(span_of(GOOD[i])));
 }
 
-static void test_ssh_key_valid_not(void **state)
+TEST(test_ssh_key_valid_not)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"",
 		"ssh-rsa",
@@ -42,9 +40,8 @@ static void test_ssh_key_valid_not(void **state)
 		assert_false(ssh_key_valid(span_of(BAD[i])));
 }
 
-static void test_ssh_key_valid_length(void **state)
+TEST(test_ssh_key_valid_length)
 {
-	(void)state;
 	STR_AUTO key = STR_INIT(100000);
 	str_puts(&key, "ssh-rsa ");
 	while (key.n < SSH_KEY_MAX)
@@ -54,9 +51,8 @@ static void test_ssh_key_valid_length(void **state)
 	assert_false(ssh_key_valid(str_view(&key)));
 }
 
-static void test_ssh_file_name(void **state)
+TEST(test_ssh_file_name)
 {
-	(void)state;
 	assert_true(ssh_file_name(SPAN("keys-1_a.pub")));
 	assert_false(ssh_file_name(SPAN("")));
 	assert_false(ssh_file_name(SPAN("..")));
@@ -65,9 +61,8 @@ static void test_ssh_file_name(void **state)
 	assert_false(ssh_file_name(SPAN("a b")));
 }
 
-static void test_ssh_first_port(void **state)
+TEST(test_ssh_first_port)
 {
-	(void)state;
 	int64_t port = 7;
 	assert_int_equal(ssh_first_port("22,23", &port), 0);
 	assert_int_equal(port, 22);
@@ -80,9 +75,8 @@ static void test_ssh_first_port(void **state)
 }
 
 /* The process has one thread.  NOLINTBEGIN(concurrency-mt-unsafe) */
-static void test_ssh_peers(void **state)
+TEST(test_ssh_peers)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
 	setenv("PAI_TASK_ROLE_INSTANCES", "a:0,a:1,b_c:12,odd,:1,a:x,x y:1", 1);
@@ -105,9 +99,8 @@ static void test_ssh_peers(void **state)
 	assert_int_equal(p.n, 1);
 }
 
-static void test_ssh_peers_none(void **state)
+TEST(test_ssh_peers_none)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct ssh_peers p;
 	unsetenv("PAI_TASK_ROLE_INSTANCES");
@@ -132,9 +125,8 @@ static void environment(const char *const *variables, const char *want, size_t w
 		free(list[--n]);
 }
 
-static void test_ssh_environment(void **state)
+TEST(test_ssh_environment)
 {
-	(void)state;
 	static const char *const ALL[] = {
 		"PAI_HOST_IP_a_0=10.0.0.1",
 		"PATH=/bin",
@@ -161,9 +153,8 @@ static void test_ssh_environment(void **state)
 	    1);
 }
 
-static void test_ssh_environment_is_bounded(void **state)
+TEST(test_ssh_environment_is_bounded)
 {
-	(void)state;
 	enum { N = 1500 };
 	STR_AUTO out = STR_INIT(1 << 20);
 	char *list[N + 2];
@@ -183,9 +174,8 @@ static void test_ssh_environment_is_bounded(void **state)
 		free(list[i]);
 }
 
-static void test_ssh_merge_config(void **state)
+TEST(test_ssh_merge_config)
 {
-	(void)state;
 	STR_AUTO first = STR_INIT(10000);
 	STR_AUTO second = STR_INIT(10000);
 	ssh_merge_config(&first, SPAN("Port 7\n"), SPAN("Host a-0\n"));
@@ -198,9 +188,8 @@ static void test_ssh_merge_config(void **state)
 	                    "# end of what pai-runtime writes\nPort 7\n");
 }
 
-static void test_ssh_merge_config_without_its_end(void **state)
+TEST(test_ssh_merge_config_without_its_end)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(10000);
 	ssh_merge_config(&out, SPAN("# begin of what pai-runtime writes at each start\nPort 7\n"),
 	                 SPAN(""));
@@ -208,9 +197,8 @@ static void test_ssh_merge_config_without_its_end(void **state)
 }
 
 /* The first key of RFC 8032, as ssh-keygen writes it. */
-static void test_ssh_key_pair(void **state)
+TEST(test_ssh_key_pair)
 {
-	(void)state;
 	static const uint8_t SEED[SSH_SEED] = { 0x9d, 0x61, 0xb1, 0x9d, 0xef, 0xfd, 0x5a, 0x60,
 		                                0xba, 0x84, 0x4a, 0xf4, 0x92, 0xec, 0x2c, 0xc4,
 		                                0x44, 0x49, 0xc5, 0x69, 0x7b, 0x32, 0x69, 0x19,

@@ -1,13 +1,9 @@
 /* The environment of the job's processes. */
 #include "runtime-assets/run/run_internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 /* The list joined by `|`. */
 static const char *joined(struct environment *env)
@@ -18,9 +14,8 @@ static const char *joined(struct environment *env)
 	return text;
 }
 
-static void test_environment_last_one_counts(void **state)
+TEST(test_environment_last_one_counts)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct environment env = { .a = &a };
@@ -56,9 +51,8 @@ static void test_environment_add_text_leaves_out(void **state)
 	}
 }
 
-static void test_environment_add_text_bounds(void **state)
+TEST(test_environment_add_text_bounds)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct environment env = { .a = &a };
@@ -75,9 +69,8 @@ static void test_environment_add_text_bounds(void **state)
 	assert_int_equal(warnings.n, 1);
 }
 
-static void test_environment_add_text_values(void **state)
+TEST(test_environment_add_text_values)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct environment env = { .a = &a };
@@ -86,9 +79,8 @@ static void test_environment_add_text_values(void **state)
 }
 
 /* Values of the container stay; another value is a warning, which does not show it. */
-static void test_environment_add_absent(void **state)
+TEST(test_environment_add_absent)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct environment env = { .a = &a };

@@ -3,16 +3,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 static char folder[64];
 static struct stdio_writer echo;
@@ -94,9 +90,8 @@ static off_t size_of(int fd)
 	return st.st_size;
 }
 
-static void test_logs_write_rotates_at_newline(void **state)
+TEST(test_logs_write_rotates_at_newline)
 {
-	(void)state;
 	write_bytes('a', 1999, true); /* below */
 	assert_int_equal(logs.user[LOG_ALL].old, -1);
 	write_bytes('b', 11, false); /* above, but in a line */
@@ -109,9 +104,8 @@ static void test_logs_write_rotates_at_newline(void **state)
 	assert_int_equal(st.st_mode & 07777, 0744);
 }
 
-static void test_logs_write_rotates_in_a_long_line(void **state)
+TEST(test_logs_write_rotates_in_a_long_line)
 {
-	(void)state;
 	write_bytes('a', 9000, false);
 	assert_int_equal(size_of(logs.user[LOG_ALL].old), 4000);
 	assert_int_equal(size_of(logs.user[LOG_ALL].fd), 1000);
@@ -119,16 +113,14 @@ static void test_logs_write_rotates_in_a_long_line(void **state)
 	assert_int_equal(logs.user[LOG_ALL].lost, 0);
 }
 
-static void test_logs_write_newline_exactly_at_the_edge(void **state)
+TEST(test_logs_write_newline_exactly_at_the_edge)
 {
-	(void)state;
 	write_bytes('a', 2000, true); /* its newline is byte 2000 */
 	assert_int_equal(size_of(logs.user[LOG_ALL].old), 2000);
 }
 
-static void test_logs_open_continues(void **state)
+TEST(test_logs_open_continues)
 {
-	(void)state;
 	write_bytes('a', 2500, true);
 	write_bytes('b', 10, false);
 	char old[32];
@@ -142,9 +134,8 @@ static void test_logs_open_continues(void **state)
 	assert_int_equal(files_in_user_all(), 2);
 }
 
-static void test_logs_write_current_replaced(void **state)
+TEST(test_logs_write_current_replaced)
 {
-	(void)state;
 	write_bytes('a', 100, true);
 	FREE_AUTO char *current = xasprintf("%s/user-all/current", folder);
 	FREE_AUTO char *victim = xasprintf("%s/victim", folder);
@@ -162,9 +153,8 @@ static void test_logs_write_current_replaced(void **state)
 	assert_int_equal(logs.notes.n, 1);
 }
 
-static void test_logs_runtime_prefixes(void **state)
+TEST(test_logs_runtime_prefixes)
 {
-	(void)state;
 	logs_runtime(&logs, SPAN("a\n  b"));
 	logs_runtime(&logs, SPAN("c\n\n"));
 	logs_runtime(&logs, SPAN("open"));
@@ -187,9 +177,8 @@ static void test_logs_runtime_prefixes(void **state)
 	assert_string_equal(line, "");
 }
 
-static void test_logs_runtime_limit(void **state)
+TEST(test_logs_runtime_limit)
 {
-	(void)state;
 	logs.runtime.limit = 200;
 	for (int i = 0; i < 20; i++)
 		logs_runtime(&logs, SPAN("line\n"));
@@ -198,18 +187,18 @@ static void test_logs_runtime_limit(void **state)
 	assert_int_equal(logs.notes.n, 1); /* once */
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_logs_write_rotates_at_newline),
-		TEST(test_logs_write_rotates_in_a_long_line),
-		TEST(test_logs_write_newline_exactly_at_the_edge),
-		TEST(test_logs_open_continues),
-		TEST(test_logs_write_current_replaced),
-		TEST(test_logs_runtime_prefixes),
-		TEST(test_logs_runtime_limit),
+		CASE(test_logs_write_rotates_at_newline),
+		CASE(test_logs_write_rotates_in_a_long_line),
+		CASE(test_logs_write_newline_exactly_at_the_edge),
+		CASE(test_logs_open_continues),
+		CASE(test_logs_write_current_replaced),
+		CASE(test_logs_runtime_prefixes),
+		CASE(test_logs_runtime_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

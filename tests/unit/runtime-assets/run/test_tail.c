@@ -1,13 +1,9 @@
 /* The end of the output, against a model that keeps everything. */
 #include "runtime-assets/run/run_internal.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 enum { WRITTEN_MAX = 4 << 20 };
 
@@ -74,18 +70,16 @@ static void check_random(uint32_t seed, size_t largest)
 	free(m);
 }
 
-static void test_tail_keeps_the_end(void **state)
+TEST(test_tail_keeps_the_end)
 {
-	(void)state;
 	check_random(1, 1);
 	check_random(2, 7);
 	check_random(3, 100);
 	check_random(4, 8192);
 }
 
-static void test_tail_large_write(void **state)
+TEST(test_tail_large_write)
 {
-	(void)state;
 	static char text[3 * TAIL_BYTES];
 	struct tail *t = tail_new();
 	STR_AUTO out = STR_INIT(TAIL_TEXT_MAX);
@@ -98,9 +92,8 @@ static void test_tail_large_write(void **state)
 	tail_free(t);
 }
 
-static void test_tail_empty(void **state)
+TEST(test_tail_empty)
 {
-	(void)state;
 	struct tail *t = tail_new();
 	STR_AUTO out = STR_INIT(TAIL_TEXT_MAX);
 	tail_add(t, TAIL_STDOUT, SPAN(""));

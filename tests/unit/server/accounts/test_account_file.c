@@ -47,9 +47,8 @@ static struct world *with(const char *text)
 	return world_new("file", path);
 }
 
-static void test_no_file_lets_everybody_in(void **state)
+TEST(test_no_file_lets_everybody_in)
 {
-	(void)state;
 	struct world *w = world_new("file", "");
 	struct account *a = find(w, "anybody").account;
 	assert_true(may(a, "vc") && !may(a, "v c"));
@@ -59,9 +58,8 @@ static void test_no_file_lets_everybody_in(void **state)
 	world_free(w);
 }
 
-static void test_find_union_of_own_and_groups(void **state)
+TEST(test_find_union_of_own_and_groups)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	struct account *a = find(w, "alice").account;
 	assert_true(may(a, "vc1") && may(a, "vc2") && !may(a, "default"));
@@ -74,9 +72,8 @@ static void test_find_union_of_own_and_groups(void **state)
 	world_free(w);
 }
 
-static void test_find_admin(void **state)
+TEST(test_find_admin)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	struct account *a = find(w, "chief").account;
 	assert_true(a->admin);
@@ -86,9 +83,8 @@ static void test_find_admin(void **state)
 	world_free(w);
 }
 
-static void test_find_user_of_whom_little_is_said(void **state)
+TEST(test_find_user_of_whom_little_is_said)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	struct account *bob = find(w, "bob").account;
 	struct account *none = find(w, "none").account;
@@ -102,9 +98,8 @@ static void test_find_user_of_whom_little_is_said(void **state)
 	world_free(w);
 }
 
-static void test_find_others(void **state)
+TEST(test_find_others)
 {
-	(void)state;
 	struct world *w = with("users: {bob: {}}\nothers: allow\n");
 	assert_int_equal(status(w, "eve"), 0);
 	world_free(w);
@@ -117,9 +112,8 @@ static void test_find_others(void **state)
 	world_free(w);
 }
 
-static void test_source_checks_the_user_of_no_auth(void **state)
+TEST(test_source_checks_the_user_of_no_auth)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct world *w = with("users: {bob: {}}\nothers: refuse\n");
 	w->options.no_auth = true;
@@ -129,9 +123,8 @@ static void test_source_checks_the_user_of_no_auth(void **state)
 	world_free(w);
 }
 
-static void test_source_says_where(void **state)
+TEST(test_source_says_where)
 {
-	(void)state;
 	static const struct {
 		const char *text, *says;
 		unsigned line;
@@ -161,9 +154,8 @@ static void test_source_says_where(void **state)
 	}
 }
 
-static void test_source_takes_regular_files_only(void **state)
+TEST(test_source_takes_regular_files_only)
 {
-	(void)state;
 	char other[80];
 	struct world *w = world_new("file", "");
 	w->options.facts = other;
@@ -189,9 +181,8 @@ static int reload(struct world *w)
 	return rc;
 }
 
-static void test_reload_takes_effect_at_once(void **state)
+TEST(test_reload_takes_effect_at_once)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	struct account *before = find(w, "alice").account;
 	write_file("users: {alice: {virtualClusters: [x]}}\n");
@@ -206,9 +197,8 @@ static void test_reload_takes_effect_at_once(void **state)
 	world_free(w);
 }
 
-static void test_reload_keeps_the_old_on_any_error(void **state)
+TEST(test_reload_keeps_the_old_on_any_error)
 {
-	(void)state;
 	static const char *const BAD[] = { "users: {alice: {groups: [nix]}}\n",
 		                           "users: {alice: {virtualClusters: [x]\n",
 		                           "nonsense: 1\n", "\xff\xfe" };
@@ -229,9 +219,8 @@ static void test_reload_keeps_the_old_on_any_error(void **state)
 	world_free(w);
 }
 
-static void test_reload_without_file(void **state)
+TEST(test_reload_without_file)
 {
-	(void)state;
 	struct world *w = world_new("file", "");
 	assert_int_equal(reload(w), 0);
 	assert_int_equal(status(w, "alice"), 0);
@@ -254,9 +243,8 @@ static void *find_often(void *arg)
 	return NULL;
 }
 
-static void test_reload_under_way(void **state)
+TEST(test_reload_under_way)
 {
-	(void)state;
 	pthread_t loops[2];
 	struct world *w = with(POLICY);
 	for (size_t i = 0; i < 2; i++)
@@ -270,9 +258,8 @@ static void test_reload_under_way(void **state)
 
 /* ---- what is shown ----------------------------------------------------------------- */
 
-static void test_extension_shows_no_secret(void **state)
+TEST(test_extension_shows_no_secret)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	STR_AUTO out = STR_INIT(1000);
 	struct account *a = find(w, "keys").account;
@@ -283,9 +270,8 @@ static void test_extension_shows_no_secret(void **state)
 	world_free(w);
 }
 
-static void test_extension_of_nobody(void **state)
+TEST(test_extension_of_nobody)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	STR_AUTO out = STR_INIT(1000);
 	struct account *a = find(w, "bob").account;
@@ -295,9 +281,8 @@ static void test_extension_of_nobody(void **state)
 	world_free(w);
 }
 
-static void test_users_and_virtual_clusters(void **state)
+TEST(test_users_and_virtual_clusters)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	ARENA_AUTO arena = { 0 };
 	struct span *v;
@@ -310,9 +295,8 @@ static void test_users_and_virtual_clusters(void **state)
 	world_free(w);
 }
 
-static void test_virtual_clusters_that_are_named(void **state)
+TEST(test_virtual_clusters_that_are_named)
 {
-	(void)state;
 	struct world *w = with("groups: {g: {virtualClusters: [z, b]}}\n"
 	                       "users: {u: {groups: [g], virtualClusters: [b]}}\n");
 	ARENA_AUTO arena = { 0 };
@@ -322,9 +306,8 @@ static void test_virtual_clusters_that_are_named(void **state)
 	world_free(w);
 }
 
-static void test_password_of_nobody(void **state)
+TEST(test_password_of_nobody)
 {
-	(void)state;
 	struct world *w = with(POLICY);
 	ERR_AUTO e = { 0 };
 	assert_int_equal(account_password(w->all, "alice", NULL, NULL, &e), -1);
@@ -333,9 +316,8 @@ static void test_password_of_nobody(void **state)
 	world_free(w);
 }
 
-static void test_file_warning(void **state)
+TEST(test_file_warning)
 {
-	(void)state;
 	struct stat st = { .st_uid = geteuid(), .st_mode = S_IFREG | 0644 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 	assert_null(file_warning(&st, false));

@@ -3,9 +3,8 @@
 
 /* ---- storages ---- */
 
-static void test_find_storages_that_cannot_be_mounted(void **state)
+TEST(test_find_storages_that_cannot_be_mounted)
 {
-	(void)state;
 	static const char *const CLAIMS[] = {
 		"{\"spec\":{\"volumeName\":\"x\"},\"status\":{\"phase\":\"Pending\"}}",
 		"{\"spec\":{},\"status\":{\"phase\":\"Bound\"}}",
@@ -25,9 +24,8 @@ static void test_find_storages_that_cannot_be_mounted(void **state)
 	}
 }
 
-static void test_find_volumes(void **state)
+TEST(test_find_volumes)
 {
-	(void)state;
 	static const struct {
 		const char *spec, *type, *data;
 		bool read_only;
@@ -64,9 +62,8 @@ static void test_find_volumes(void **state)
 
 /* ---- hostile Secrets --------------------------------------------------------------- */
 
-static void test_find_hostile_users(void **state)
+TEST(test_find_hostile_users)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		int http;
@@ -101,9 +98,8 @@ static void test_find_hostile_users(void **state)
 	}
 }
 
-static void test_find_hostile_grouplists(void **state)
+TEST(test_find_hostile_grouplists)
 {
-	(void)state;
 	static const char *const LISTS[] = { "",
 		                             "vision",
 		                             "{}",
@@ -125,9 +121,8 @@ static void test_find_hostile_grouplists(void **state)
 	}
 }
 
-static void test_find_hostile_groups(void **state)
+TEST(test_find_hostile_groups)
 {
-	(void)state;
 	static const char *const EXTENSIONS[] = {
 		"",
 		"[]",
@@ -161,9 +156,8 @@ static void test_find_hostile_groups(void **state)
 
 /* What pods may have beyond the rest: of all groups together, and of none because of being an
  * admin. */
-static void test_find_overlays(void **state)
+TEST(test_find_overlays)
 {
-	(void)state;
 	struct world *w = cluster("");
 	USER(w, "alice", "[\"g\",\"h\",\"gone\"]");
 	USER(w, "bob", "[\"admins\"]");
@@ -188,9 +182,8 @@ static void test_find_overlays(void **state)
 }
 
 /* A Secret that was copied under another name makes nobody an admin. */
-static void test_find_group_of_another_name(void **state)
+TEST(test_find_group_of_another_name)
 {
-	(void)state;
 	struct world *w = admin_cluster("");
 	add_secret(w, "pai-group", "vision",
 	           SECRET("groupname", "admins", "extension", "{\"acls\":{\"admin\":true}}"));
@@ -200,9 +193,8 @@ static void test_find_group_of_another_name(void **state)
 	world_free(w);
 }
 
-static void test_find_bounds(void **state)
+TEST(test_find_bounds)
 {
-	(void)state;
 	struct world *w = cluster("");
 	STR_AUTO groups = STR_INIT(1u << 20);
 	for (int i = 0; i < 300; i++)
@@ -218,9 +210,8 @@ static void test_find_bounds(void **state)
 	world_free(w);
 }
 
-static void test_find_too_large(void **state)
+TEST(test_find_too_large)
 {
-	(void)state;
 	struct world *w = cluster("");
 	STR_AUTO mail = STR_INIT(4u << 20);
 	while (mail.n < PAI_SECRET_MAX)
@@ -239,9 +230,8 @@ static const char EXTENSION[] =
     "{\"title\":\"-----BEGIN OPENSSH PRIVATE KEY----- MARKER\",\"value\":[\"MARKER\"]}],"
     "\"boundedClusters\":{\"b\":{\"alias\":\"b\",\"uri\":\"https://b\",\"token\":\"MARKER\"}}}";
 
-static void test_extension_shows_no_secret(void **state)
+TEST(test_extension_shows_no_secret)
 {
-	(void)state;
 	struct world *w = cluster("");
 	STR_AUTO out = STR_INIT(1u << 20);
 	add_secret(w, "pai-user-v2", "alice", SECRET("username", "alice", "extension", EXTENSION));
@@ -258,9 +248,8 @@ static void test_extension_shows_no_secret(void **state)
 }
 
 /* OpenPAI gives `{}` to everybody; it is no reason for a Secret with each job. */
-static void test_extension_without_use_for_pods(void **state)
+TEST(test_extension_without_use_for_pods)
 {
-	(void)state;
 	static const char *const CASES[] = { "{}", "{\"githubPAT\":\"x\",\"sshKeys\":[]}", "[]" };
 	for (size_t i = 0; i < 3; i++) {
 		struct world *w = cluster("");
@@ -275,9 +264,8 @@ static void test_extension_without_use_for_pods(void **state)
 
 /* ---- the log ---- */
 
-static void test_log_has_no_secret(void **state)
+TEST(test_log_has_no_secret)
 {
-	(void)state;
 	static const char *const EXTENSIONS[] = { "{\"jobSSH\":{\"key\":\"MARKER\"}}",
 		                                  "[\"MARKER\"]", "{\"MARKER\":1,\"MARKER\":2}",
 		                                  "MARKER" };

@@ -1,9 +1,8 @@
 /* Accounts of an OpenPAI cluster, as its Secrets and claims have them. */
 #include "tests/unit/server/account_world.h"
 
-static void test_find_grants_are_the_union_of_groups(void **state)
+TEST(test_find_grants_are_the_union_of_groups)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct account *a = find(w, "alice").account;
 	assert_non_null(a);
@@ -16,9 +15,8 @@ static void test_find_grants_are_the_union_of_groups(void **state)
 	world_free(w);
 }
 
-static void test_find_storage_facts(void **state)
+TEST(test_find_storage_facts)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct account *a = find(w, "alice").account;
 	const struct storage_fact *nfs = storage(a, "nfs");
@@ -36,9 +34,8 @@ static void test_find_storage_facts(void **state)
 	world_free(w);
 }
 
-static void test_find_admin_may_use_every_cluster(void **state)
+TEST(test_find_admin_may_use_every_cluster)
 {
-	(void)state;
 	struct world *w = admin_cluster("");
 	struct account *a = find(w, "root").account;
 	assert_true(a->admin);
@@ -60,9 +57,8 @@ static char *file_with(const char *text)
 	return path;
 }
 
-static void test_find_clusters_that_exist(void **state)
+TEST(test_find_clusters_that_exist)
 {
-	(void)state;
 	char *path = file_with("virtualClusters: [default, vc9]\n");
 	struct world *w = admin_cluster(path);
 	struct account *root = find(w, "root").account;
@@ -76,9 +72,8 @@ static void test_find_clusters_that_exist(void **state)
 	free(path);
 }
 
-static void test_find_missing_group_is_skipped(void **state)
+TEST(test_find_missing_group_is_skipped)
 {
-	(void)state;
 	struct world *w = cluster("");
 	USER(w, "bob", "[\"gone\",\"vision\"]");
 	struct account *a = find(w, "bob").account;
@@ -87,9 +82,8 @@ static void test_find_missing_group_is_skipped(void **state)
 	world_free(w);
 }
 
-static void test_find_missing_user(void **state)
+TEST(test_find_missing_user)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct client c = find(w, "nobody");
 	assert_int_equal(c.http, 401);
@@ -101,9 +95,8 @@ static void test_find_missing_user(void **state)
 }
 
 /* Whatever cannot be found out is never a pass. */
-static void test_find_failures(void **state)
+TEST(test_find_failures)
 {
-	(void)state;
 	static const enum store_outcome OUTCOMES[] = { STORE_REFUSED, STORE_BUSY, STORE_AMBIGUOUS,
 		                                       STORE_FULL };
 	static const struct {
@@ -132,9 +125,8 @@ static void test_find_failures(void **state)
 
 /* ---- remembering ------------------------------------------------------------------- */
 
-static void test_find_is_remembered(void **state)
+TEST(test_find_is_remembered)
 {
-	(void)state;
 	struct world *w = cluster("");
 	assert_int_equal(status(w, "alice"), 0);
 	size_t asked = w->asked;
@@ -148,9 +140,8 @@ static void test_find_is_remembered(void **state)
 	world_free(w);
 }
 
-static void test_find_without_cache(void **state)
+TEST(test_find_without_cache)
 {
-	(void)state;
 	struct world *w = cluster("");
 	w->options.token_cache_s = 0;
 	assert_int_equal(status(w, "alice"), 0);
@@ -161,9 +152,8 @@ static void test_find_without_cache(void **state)
 }
 
 /* What an account is made of may be older than itself: it is believed no longer for that. */
-static void test_find_is_believed_no_longer_than_its_parts(void **state)
+TEST(test_find_is_believed_no_longer_than_its_parts)
 {
-	(void)state;
 	struct world *w = cluster("");
 	w->options.token_cache_s = 2;
 	assert_int_equal(status(w, "bob"), 401);
@@ -179,9 +169,8 @@ static void test_find_is_believed_no_longer_than_its_parts(void **state)
 	world_free(w);
 }
 
-static void test_find_is_shared(void **state)
+TEST(test_find_is_shared)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct client c[50];
 	for (size_t i = 0; i < 50; i++)
@@ -196,9 +185,8 @@ static void test_find_is_shared(void **state)
 	world_free(w);
 }
 
-static void test_find_many_users_at_once(void **state)
+TEST(test_find_many_users_at_once)
 {
-	(void)state;
 	enum { MANY = 1100 };
 	struct world *w = cluster("");
 	struct client *c = xcalloc(MANY, sizeof(*c));
@@ -225,9 +213,8 @@ static void test_find_many_users_at_once(void **state)
 	world_free(w);
 }
 
-static void test_reload_forgets(void **state)
+TEST(test_reload_forgets)
 {
-	(void)state;
 	struct world *w = cluster("");
 	ERR_AUTO e = { 0 };
 	assert_int_equal(status(w, "alice"), 0);
@@ -240,9 +227,8 @@ static void test_reload_forgets(void **state)
 
 /* ---- the log ----------------------------------------------------------------------- */
 
-static void test_log_tells_once(void **state)
+TEST(test_log_tells_once)
 {
-	(void)state;
 	struct world *w = cluster("");
 	FILE *f = log_here();
 	w->options.token_cache_s = 0;
@@ -262,9 +248,8 @@ static void test_log_tells_once(void **state)
 }
 
 /* Of a cluster in which everything is wrong, the log hears 64 things an hour. */
-static void test_log_is_bounded(void **state)
+TEST(test_log_is_bounded)
 {
-	(void)state;
 	struct world *w = cluster("");
 	FILE *f = log_here();
 	STR_AUTO groups = STR_INIT(1u << 20);
@@ -281,9 +266,8 @@ static void test_log_is_bounded(void **state)
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-static void test_free_while_looking(void **state)
+TEST(test_free_while_looking)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct client c[3];
 	w->still = true;
@@ -302,9 +286,8 @@ static void test_free_while_looking(void **state)
 	world_free(w);
 }
 
-static void test_free_store_first(void **state)
+TEST(test_free_store_first)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct client c;
 	w->still = true;
@@ -347,9 +330,8 @@ static struct asked password(struct world *w, const char *name)
 	return k;
 }
 
-static void test_password(void **state)
+TEST(test_password)
 {
-	(void)state;
 	struct world *w = cluster("");
 	add_secret(w, "pai-user-v2", "alice",
 	           SECRET("username", "alice", "password", "00ff", "grouplist", "[]"));
@@ -366,9 +348,8 @@ static void test_password(void **state)
 	world_free(w);
 }
 
-static void test_password_bound(void **state)
+TEST(test_password_bound)
 {
-	(void)state;
 	struct world *w = cluster("");
 	struct asked k[17] = { 0 };
 	ERR_AUTO e = { 0 };
@@ -387,9 +368,8 @@ static void test_password_bound(void **state)
 
 /* ---- what is shown ------------------------------------------------------------------ */
 
-static void test_virtual_clusters_seen(void **state)
+TEST(test_virtual_clusters_seen)
 {
-	(void)state;
 	struct world *w = admin_cluster("");
 	ARENA_AUTO arena = { 0 };
 	struct span *v;
@@ -401,9 +381,8 @@ static void test_virtual_clusters_seen(void **state)
 	world_free(w);
 }
 
-static void test_source_needs_a_cluster(void **state)
+TEST(test_source_needs_a_cluster)
 {
-	(void)state;
 	struct world *w = world_new("openpai", "");
 	ERR_AUTO e = { 0 };
 	w->options.local = "dir";
@@ -414,9 +393,8 @@ static void test_source_needs_a_cluster(void **state)
 }
 
 /* Users who stand where nobody looks are a mistake. */
-static void test_source_refuses_users_in_the_file(void **state)
+TEST(test_source_refuses_users_in_the_file)
 {
-	(void)state;
 	char *path = file_with("virtualClusters: [a]\nusers: {bob: {}}\n");
 	struct world *w = world_new("openpai", "");
 	ERR_AUTO e = { 0 };

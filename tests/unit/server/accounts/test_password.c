@@ -1,10 +1,6 @@
 /* Passwords, by what OpenPAI keeps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/accounts/account.h"
 
@@ -12,18 +8,16 @@
 static const char ALICE[] = "032ea7e6abbb31516e819d7980116826acc8d16a1b5b32190cdfe6bf6c79c2cb"
 			    "90f55da8efae515c45b0a951e3950e01d0ca69d578a8fc999f3d5a4180040913";
 
-static void test_hash_is_that_of_openpai(void **state)
+TEST(test_hash_is_that_of_openpai)
 {
-	(void)state;
 	char hash[PASSWORD_HEX + 1];
 	assert_true(password_hash(SPAN("alice"), SPAN("alice-password"), hash));
 	assert_string_equal(hash, ALICE);
 	assert_true(password_same(hash, span_of(ALICE)));
 }
 
-static void test_another_password_or_user_has_another(void **state)
+TEST(test_another_password_or_user_has_another)
 {
-	(void)state;
 	char hash[PASSWORD_HEX + 1];
 	assert_true(password_hash(SPAN("alice"), SPAN("alice-passwore"), hash));
 	assert_false(password_same(hash, span_of(ALICE)));
@@ -33,9 +27,8 @@ static void test_another_password_or_user_has_another(void **state)
 	assert_false(password_same(hash, span_of(ALICE)));
 }
 
-static void test_what_is_no_hash_is_never_the_same(void **state)
+TEST(test_what_is_no_hash_is_never_the_same)
 {
-	(void)state;
 	assert_false(password_same(ALICE, SPAN("")));
 	assert_false(password_same(ALICE, (struct span){ ALICE, PASSWORD_HEX - 1 }));
 	assert_false(password_same(ALICE, (struct span){ ALICE, PASSWORD_HEX + 1 }));

@@ -1,10 +1,6 @@
 /* What an Authorization header says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/enc.h"
 #include "server/auth/auth.h"
@@ -24,9 +20,8 @@ static const char *read(const char *header, struct credentials *out)
 	return credentials_read(span_of(header), &arena, out);
 }
 
-static void test_bearer(void **state)
+TEST(test_bearer)
 {
-	(void)state;
 	static const char *const ROWS[] = { "Bearer a.b-c_D.9", "bearer a.b-c_D.9",
 		                            "BEARER   a.b-c_D.9", "bEaReR a.b-c_D.9 " };
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
@@ -37,9 +32,8 @@ static void test_bearer(void **state)
 	}
 }
 
-static void test_basic(void **state)
+TEST(test_basic)
 {
-	(void)state;
 	struct credentials c;
 	/* alice:a.b.c */
 	assert_null(read("Basic YWxpY2U6YS5iLmM=", &c));
@@ -51,9 +45,8 @@ static void test_basic(void **state)
 	assert_true(span_is(c.user, ""));
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	static const char *const ROWS[] = {
 		"",
 		"Bearer",
@@ -83,17 +76,15 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_nul(void **state)
+TEST(test_nul)
 {
-	(void)state;
 	struct credentials c;
 	assert_non_null(credentials_read(SPAN("Bearer a\0b"), &arena, &c));
 	assert_non_null(credentials_read(SPAN("Bearer\0a"), &arena, &c));
 }
 
-static void test_length(void **state)
+TEST(test_length)
 {
-	(void)state;
 	char text[7 + TOKEN_MAX + 1] = "Bearer ";
 	struct credentials c;
 	memset(text + 7, 'a', TOKEN_MAX + 1);

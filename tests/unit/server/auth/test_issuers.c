@@ -1,10 +1,6 @@
 /* Tokens of others: issuers with their keys, and service accounts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "tests/unit/server/token_kit.h"
 
@@ -93,9 +89,8 @@ static int tear_down(void **state)
 /* ---- what is taken ----------------------------------------------------------------------------
  */
 
-static void test_rs256(void **state)
+TEST(test_rs256)
 {
-	(void)state;
 	struct token t;
 	taken(ring, key_token(RS256, GIT, &rsa), &t);
 	assert_int_equal(t.kind, TOKEN_ISSUER);
@@ -105,9 +100,8 @@ static void test_rs256(void **state)
 	taken(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"two\"}", GIT, &other_rsa), &t);
 }
 
-static void test_es256(void **state)
+TEST(test_es256)
 {
-	(void)state;
 	struct token t;
 	taken(ring, key_token(ES256, EC, &ec), &t);
 	assert_string_equal(t.user, "bob");
@@ -115,9 +109,8 @@ static void test_es256(void **state)
 }
 
 /* Two signatures of one text: what is revoked is what they sign. */
-static void test_an_id_does_not_depend_on_the_signature(void **state)
+TEST(test_an_id_does_not_depend_on_the_signature)
 {
-	(void)state;
 	struct token one;
 	struct token two;
 	STR_AUTO a = key_token(ES256, EC, &ec);
@@ -133,9 +126,8 @@ static void test_an_id_does_not_depend_on_the_signature(void **state)
 	assert_string_equal(one.id, two.id);
 }
 
-static void test_leeway(void **state)
+TEST(test_leeway)
 {
-	(void)state;
 	struct token t;
 	taken(ring,
 	      key_token(RS256,
@@ -163,9 +155,8 @@ static void test_leeway(void **state)
 	        "not valid yet");
 }
 
-static void test_azp(void **state)
+TEST(test_azp)
 {
-	(void)state;
 	struct token t;
 	static const char *const GOOD =
 	    "{\"iss\":\"https://azp.example\",\"aud\":\"rest-lit\",\"azp\":\"ci\","
@@ -195,9 +186,8 @@ static void test_azp(void **state)
  */
 
 /* A public key is public: whoever has it must not be able to sign with it. */
-static void test_a_public_key_is_no_secret(void **state)
+TEST(test_a_public_key_is_no_secret)
 {
-	(void)state;
 	static const char *const HEADERS[] = { "{\"alg\":\"HS256\",\"kid\":\"one\"}", RS256,
 		                               "{\"alg\":\"none\",\"kid\":\"one\"}" };
 	for (size_t i = 0; i < 3; i++) {
@@ -210,16 +200,14 @@ static void test_a_public_key_is_no_secret(void **state)
 	}
 }
 
-static void test_every_byte_counts(void **state)
+TEST(test_every_byte_counts)
 {
-	(void)state;
 	every_byte_counts(ring, key_token(RS256, GIT, &rsa));
 	every_byte_counts(ring, key_token(ES256, EC, &ec));
 }
 
-static void test_keys_of_others(void **state)
+TEST(test_keys_of_others)
 {
-	(void)state;
 	refused(ring, key_token(RS256, GIT, &other_rsa), "signature");
 	refused(ring, key_token("{\"alg\":\"RS256\",\"kid\":\"../../etc/passwd\"}", GIT, &rsa),
 	        "kid");
@@ -234,9 +222,8 @@ static void test_keys_of_others(void **state)
 	refused(ring, key_token(ES256, GIT, &ec), "kid");
 }
 
-static void test_claims_that_are_refused(void **state)
+TEST(test_claims_that_are_refused)
 {
-	(void)state;
 	static const struct {
 		const char *payload, *why;
 	} CASES[] = {
@@ -272,9 +259,8 @@ static void test_claims_that_are_refused(void **state)
 		refused(ring, key_token(RS256, CASES[i].payload, &rsa), CASES[i].why);
 }
 
-static void test_an_email_must_be_verified(void **state)
+TEST(test_an_email_must_be_verified)
 {
-	(void)state;
 	static const char *const VERIFIED[] = { "", "\"email_verified\":false,",
 		                                "\"email_verified\":\"true\",",
 		                                "\"email_verified\":1," };
@@ -293,9 +279,8 @@ static void test_an_email_must_be_verified(void **state)
 	"{\"iss\":\"https://kubernetes.default.svc\",\"sub\":\"system:serviceaccount:" name "\""   \
 	",\"aud\":" aud "," times "}"
 
-static void test_a_service_account_is_for_the_api_server_to_check(void **state)
+TEST(test_a_service_account_is_for_the_api_server_to_check)
 {
-	(void)state;
 	struct token t;
 	taken(ring,
 	      key_token(RS256, ACCOUNT("ci:deployer", "[\"x\",\"rest-lit\"]", TIMES), &other_rsa),
@@ -307,9 +292,8 @@ static void test_a_service_account_is_for_the_api_server_to_check(void **state)
 }
 
 /* It can be asked ten times a second, so it is not asked about what it could not make good. */
-static void test_of_a_service_account_it_is_asked_only_what_may_be_good(void **state)
+TEST(test_of_a_service_account_it_is_asked_only_what_may_be_good)
 {
-	(void)state;
 	refused(ring, key_token(RS256, "{\"iss\":\"https://kubernetes.default.svc\"}", &rsa),
 	        "no user is listed");
 	refused(ring, key_token(RS256, ACCOUNT("evil:deployer", "\"rest-lit\"", TIMES), &rsa),
@@ -323,9 +307,8 @@ static void test_of_a_service_account_it_is_asked_only_what_may_be_good(void **s
 	        "expired");
 }
 
-static void test_service_accounts_come_by_the_list_only(void **state)
+TEST(test_service_accounts_come_by_the_list_only)
 {
-	(void)state;
 	static const char *const OTHERS[] = { "system:serviceaccount:ci:deployer2",
 		                              "system:serviceaccount:ci/deployer",
 		                              "system:serviceaccount:ci:deployer:x",
@@ -357,9 +340,8 @@ static void file_is_refused(const char *text, const char *want, unsigned line)
 
 #define ENTRY "issuers:\n- issuer: a\n  audiences: [b]\n  users: {}\n"
 
-static void test_mistakes_have_their_place(void **state)
+TEST(test_mistakes_have_their_place)
 {
-	(void)state;
 	file_is_refused("issuers: 7\n", "list", 1);
 	file_is_refused("issuer: []\n", "issuers", 1);
 	file_is_refused("issuers:\n- issuer: a\n", "audiences", 2);
@@ -392,9 +374,8 @@ static void key_is_refused(const char *algorithm, struct span key, const char *w
 	file_is_refused(text, want, 6);
 }
 
-static void test_keys_that_are_refused(void **state)
+TEST(test_keys_that_are_refused)
 {
-	(void)state;
 	gnutls_datum_t private;
 	gnutls_x509_privkey_t x509;
 	STR_AUTO two = STR_INIT(8192);
@@ -435,9 +416,8 @@ static void test_keys_that_are_refused(void **state)
 	    "valid key"); /* no point of the curve */
 }
 
-static void test_kids_are_named_once(void **state)
+TEST(test_kids_are_named_once)
 {
-	(void)state;
 	STR_AUTO set = STR_INIT(16384);
 	str_puts(&set, "{\"keys\":[");
 	jwk_put(&set, &rsa, "a");
@@ -447,9 +427,8 @@ static void test_kids_are_named_once(void **state)
 	key_is_refused("RS256", str_view(&set), "kid of its own");
 }
 
-static void test_a_large_file_of_keys_is_refused(void **state)
+TEST(test_a_large_file_of_keys_is_refused)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(100000);
 	for (size_t i = 0; i < 65537; i++)
 		str_char(&text, ' ');

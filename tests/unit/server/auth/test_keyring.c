@@ -1,10 +1,6 @@
 /* The secret that tokens are signed with, and the file that it comes from. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <sys/stat.h>
 
 #include "tests/unit/server/token_kit.h"
@@ -36,9 +32,8 @@ static void secret_is_refused(struct span text, bool stored, const char *want)
 		fail_msg("the secret stands in the message: %s", err_msg(&e));
 }
 
-static void test_secrets_that_are_refused(void **state)
+TEST(test_secrets_that_are_refused)
 {
-	(void)state;
 	for (int stored = 0; stored < 2; stored++) {
 		secret_is_refused(SPAN(""), stored, "empty");
 		secret_is_refused(SPAN("\n"), stored, "empty");
@@ -54,9 +49,8 @@ static void test_secrets_that_are_refused(void **state)
 	}
 }
 
-static void test_the_shipped_secret_needs_stored_tokens(void **state)
+TEST(test_the_shipped_secret_needs_stored_tokens)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN("pai-secret\n")));
 	struct keyring *k = try_keyring(path, "", true, &e);
@@ -67,9 +61,8 @@ static void test_the_shipped_secret_needs_stored_tokens(void **state)
 	assert_non_null(strstr(err_msg(&e), "OpenPAI's default"));
 }
 
-static void test_a_large_secret_is_refused(void **state)
+TEST(test_a_large_secret_is_refused)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(8192);
 	for (size_t i = 0; i < 4097; i++)
 		str_char(&text, 'x');
@@ -87,9 +80,8 @@ static void signs_as(struct span file, struct span secret)
 	keyring_free(k);
 }
 
-static void test_one_newline_is_not_part_of_it(void **state)
+TEST(test_one_newline_is_not_part_of_it)
 {
-	(void)state;
 	signs_as(SPAN(SECRET), SPAN(SECRET));
 	signs_as(SPAN(SECRET "\n"), SPAN(SECRET));
 	signs_as(SPAN(SECRET "\n\n"), SPAN(SECRET "\n"));
@@ -97,9 +89,8 @@ static void test_one_newline_is_not_part_of_it(void **state)
 	signs_as(SPAN("0123456789\0abcdef"), SPAN("0123456789\0abcdef"));
 }
 
-static void test_files_that_are_none(void **state)
+TEST(test_files_that_are_none)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	assert_null(try_keyring(file_in("nowhere"), "", false, &e));
 	assert_int_equal(e.http, 400);
@@ -111,9 +102,8 @@ static void test_files_that_are_none(void **state)
 	assert_int_equal(unlink(file_in("link")), 0);
 }
 
-static void test_who_may_read_it(void **state)
+TEST(test_who_may_read_it)
 {
-	(void)state;
 	const char *file;
 	FREE_AUTO char *path = xstrdup(file_put("secret", SPAN(SECRET)));
 	for (int open_to_all = 0; open_to_all < 2; open_to_all++) {
@@ -127,9 +117,8 @@ static void test_who_may_read_it(void **state)
 	}
 }
 
-static void test_keys_made_from_it(void **state)
+TEST(test_keys_made_from_it)
 {
-	(void)state;
 	unsigned char one[32];
 	unsigned char two[32];
 	unsigned char other[32];

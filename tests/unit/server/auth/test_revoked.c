@@ -1,12 +1,8 @@
 /* What loops hear of tokens that were revoked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/auth/auth.h"
 
@@ -23,9 +19,8 @@ static void forget(void *arg, const char *id)
 	(void)snprintf(h->last, sizeof(h->last), "%s", id ? id : "");
 }
 
-static void test_revoked_hear_each_once(void **state)
+TEST(test_revoked_hear_each_once)
 {
-	(void)state;
 	struct revocations *r = revocations_new();
 	struct heard a = { 0 };
 	struct heard b = { 0 };
@@ -46,9 +41,8 @@ static void test_revoked_hear_each_once(void **state)
 	revocations_free(r);
 }
 
-static void test_revoked_hear_after_too_many(void **state)
+TEST(test_revoked_hear_after_too_many)
 {
-	(void)state;
 	struct revocations *r = revocations_new();
 	struct heard h = { 0 };
 	uint64_t seen = 0;

@@ -1,10 +1,6 @@
 /* Tokens of our own: what is taken, and that nothing else is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "tests/unit/server/token_kit.h"
 
@@ -41,9 +37,8 @@ static int tear_down(void **state)
 /* ---- what is taken ----------------------------------------------------------------------------
  */
 
-static void test_user_token(void **state)
+TEST(test_user_token)
 {
-	(void)state;
 	struct token t;
 	taken(ring, hmac_token(HS256, USER_TOKEN), &t);
 	assert_int_equal(t.kind, TOKEN_OWN);
@@ -54,18 +49,16 @@ static void test_user_token(void **state)
 	assert_int_equal(strlen(t.id), 64);
 }
 
-static void test_application_token_does_not_expire(void **state)
+TEST(test_application_token_does_not_expire)
 {
-	(void)state;
 	struct token t;
 	taken(ring, hmac_token(HS256, APPLICATION_TOKEN), &t);
 	assert_true(t.application);
 	assert_int_equal(t.exp_s, -1);
 }
 
-static void test_application_token_may_expire(void **state)
+TEST(test_application_token_may_expire)
 {
-	(void)state;
 	struct token t;
 	taken(ring,
 	      hmac_token(HS256, "{\"username\":\"a\",\"application\":true,\"exp\":1700000001}"),
@@ -74,9 +67,8 @@ static void test_application_token_may_expire(void **state)
 	assert_int_equal(t.iat_s, -1);
 }
 
-static void test_a_token_of_an_old_openpai(void **state)
+TEST(test_a_token_of_an_old_openpai)
 {
-	(void)state;
 	/* v0.9: it says who is an admin, which nobody believes. */
 	struct token t;
 	STR_AUTO text = STR_INIT(4096);
@@ -89,17 +81,15 @@ static void test_a_token_of_an_old_openpai(void **state)
 	assert_false(t.application);
 }
 
-static void test_kid_and_typ_may_be_absent_or_there(void **state)
+TEST(test_kid_and_typ_may_be_absent_or_there)
 {
-	(void)state;
 	struct token t;
 	taken(ring, hmac_token("{\"alg\":\"HS256\"}", USER_TOKEN), &t);
 	taken(ring, hmac_token("{\"alg\":\"HS256\",\"kid\":\"1\"}", USER_TOKEN), &t);
 }
 
-static void test_iat_a_little_ahead(void **state)
+TEST(test_iat_a_little_ahead)
 {
-	(void)state;
 	struct token t;
 	taken(ring,
 	      hmac_token(HS256, "{\"username\":\"alice\",\"iat\":1700000300,\"exp\":1700600000}"),
@@ -109,9 +99,8 @@ static void test_iat_a_little_ahead(void **state)
 /* ---- round trip -------------------------------------------------------------------------------
  */
 
-static void test_made_tokens_are_taken(void **state)
+TEST(test_made_tokens_are_taken)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct token t;
 	struct str user = STR_INIT(TOKEN_MAX);
@@ -128,9 +117,8 @@ static void test_made_tokens_are_taken(void **state)
 	assert_int_equal(t.exp_s, -1);
 }
 
-static void test_each_is_another(void **state)
+TEST(test_each_is_another)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	STR_AUTO one = STR_INIT(TOKEN_MAX);
 	STR_AUTO two = STR_INIT(TOKEN_MAX);
@@ -139,9 +127,8 @@ static void test_each_is_another(void **state)
 	assert_string_not_equal(str_c(&one), str_c(&two));
 }
 
-static void test_times_of_what_is_stored(void **state)
+TEST(test_times_of_what_is_stored)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct token t;
 	STR_AUTO old = hmac_token(HS256, "{\"username\":\"alice\",\"exp\":5}");
@@ -154,9 +141,8 @@ static void test_times_of_what_is_stored(void **state)
 /* ---- what is not ------------------------------------------------------------------------------
  */
 
-static void test_none_is_refused(void **state)
+TEST(test_none_is_refused)
 {
-	(void)state;
 	static const char *const HEADERS[] = { "{\"alg\":\"none\"}", "{\"alg\":\"NONE\"}",
 		                               "{\"alg\":\"None\",\"typ\":\"JWT\"}" };
 	for (size_t i = 0; i < 3; i++) {
@@ -167,9 +153,8 @@ static void test_none_is_refused(void **state)
 	}
 }
 
-static void test_other_algorithms_with_our_secret_are_refused(void **state)
+TEST(test_other_algorithms_with_our_secret_are_refused)
 {
-	(void)state;
 	struct str t = unsigned_token("{\"alg\":\"HS384\",\"typ\":\"JWT\"}", USER_TOKEN);
 	sign_hmac(&t, GNUTLS_MAC_SHA384, SPAN(SECRET));
 	refused(ring, t, "signature");
@@ -180,9 +165,8 @@ static void test_other_algorithms_with_our_secret_are_refused(void **state)
 	refused(ring, key_token("{\"alg\":\"RS256\"}", USER_TOKEN, &rsa), "signature");
 }
 
-static void test_another_secret_is_refused(void **state)
+TEST(test_another_secret_is_refused)
 {
-	(void)state;
 	struct str t = unsigned_token(HS256, USER_TOKEN);
 	sign_hmac(&t, GNUTLS_MAC_SHA256, SPAN(SECRET "\n"));
 	refused(ring, t, "signature");
@@ -191,9 +175,8 @@ static void test_another_secret_is_refused(void **state)
 	refused(ring, t, "signature");
 }
 
-static void test_headers_that_are_refused(void **state)
+TEST(test_headers_that_are_refused)
 {
-	(void)state;
 	static const char *const HEADERS[] = {
 		"{\"alg\":\"HS256\",\"crit\":[\"exp\"]}",
 		"{\"alg\":\"HS256\",\"crit\":\"exp\"}",
@@ -213,9 +196,8 @@ static void test_headers_that_are_refused(void **state)
 		refused(ring, hmac_token(HEADERS[i], USER_TOKEN), "header");
 }
 
-static void test_a_long_kid_is_refused(void **state)
+TEST(test_a_long_kid_is_refused)
 {
-	(void)state;
 	STR_AUTO header = STR_INIT(1024);
 	str_puts(&header, "{\"alg\":\"HS256\",\"kid\":\"");
 	for (size_t i = 0; i < 129; i++)
@@ -224,9 +206,8 @@ static void test_a_long_kid_is_refused(void **state)
 	refused(ring, hmac_token(str_c(&header), USER_TOKEN), "kid");
 }
 
-static void test_json_that_is_refused(void **state)
+TEST(test_json_that_is_refused)
 {
-	(void)state;
 	static const char *const PAYLOADS[] = {
 		"[1]",
 		"1",
@@ -246,9 +227,8 @@ static void test_json_that_is_refused(void **state)
 	refused(ring, hmac_token("[\"HS256\"]", USER_TOKEN), "JSON");
 }
 
-static void test_times_that_are_refused(void **state)
+TEST(test_times_that_are_refused)
 {
-	(void)state;
 	static const struct {
 		const char *claims, *why;
 	} CASES[] = {
@@ -277,9 +257,8 @@ static void test_times_that_are_refused(void **state)
 	}
 }
 
-static void test_names_that_are_refused(void **state)
+TEST(test_names_that_are_refused)
 {
-	(void)state;
 	static const char *const NAMES[] = { "\".\"",   "\"..\"",  "\"a.\"",      "\"\"",
 		                             "\"a b\"", "\"a/b\"", "\"\\u00e9\"", "7",
 		                             "null",    "[\"a\"]", "\"a~b\"",     "\"a\\n\"" };
@@ -290,9 +269,8 @@ static void test_names_that_are_refused(void **state)
 	refused(ring, hmac_token(HS256, "{\"exp\":1700600000}"), "username");
 }
 
-static void test_an_unknown_issuer_is_refused(void **state)
+TEST(test_an_unknown_issuer_is_refused)
 {
-	(void)state;
 	refused(ring, hmac_token(HS256, "{" CLAIMS ",\"exp\":1700600000,\"iss\":\"me\"}"),
 	        "not known");
 	refused(ring, hmac_token(HS256, "{" CLAIMS ",\"exp\":1700600000,\"iss\":null}"), "iss");
@@ -307,9 +285,8 @@ static struct str text_of(const char *text)
 	return s;
 }
 
-static void test_texts_that_are_no_tokens(void **state)
+TEST(test_texts_that_are_no_tokens)
 {
-	(void)state;
 	static const char *const TEXTS[] = { "",     ".", "..",   "a.b",  "a.b.c.d",
 		                             "a..c", "a", "a.b.", ".b.c", "....." };
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
@@ -321,9 +298,8 @@ static void test_texts_that_are_no_tokens(void **state)
 	refused(ring, text_of("e30.e30.e31"), "base64url"); /* bits that mean nothing */
 }
 
-static void test_a_long_token_is_refused(void **state)
+TEST(test_a_long_token_is_refused)
 {
-	(void)state;
 	STR_AUTO payload = STR_INIT(TOKEN_MAX);
 	str_puts(&payload, "{\"x\":\"");
 	for (size_t i = 0; i < 6500; i++)
@@ -332,16 +308,14 @@ static void test_a_long_token_is_refused(void **state)
 	refused(ring, hmac_token(HS256, str_c(&payload)), "too long");
 }
 
-static void test_every_byte_counts(void **state)
+TEST(test_every_byte_counts)
 {
-	(void)state;
 	every_byte_counts(ring, hmac_token(HS256, USER_TOKEN));
 }
 
 /* Who takes a text that everybody knows for a secret, takes anybody's tokens. */
-static void test_without_a_secret_nothing_is_taken(void **state)
+TEST(test_without_a_secret_nothing_is_taken)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(TOKEN_MAX);
 	struct keyring *none = good_keyring("", "");

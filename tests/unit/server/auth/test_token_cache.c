@@ -1,10 +1,6 @@
 /* What is believed of tokens, and for how long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,9 +27,8 @@ static const struct cached_token *find(struct ttl_cache *all, unsigned n, int64_
 	return token_cache_find(all, b.key, now_ms, now_s);
 }
 
-static void test_found_until(void **state)
+TEST(test_found_until)
 {
-	(void)state;
 	struct ttl_cache *all = token_cache_new(10);
 	add(all, 1, 100);
 	assert_non_null(find(all, 1, 99, 0));
@@ -43,9 +38,8 @@ static void test_found_until(void **state)
 	ttl_cache_free(all);
 }
 
-static void test_ends_with_token(void **state)
+TEST(test_ends_with_token)
 {
-	(void)state;
 	struct ttl_cache *all = token_cache_new(10);
 	struct cached_token b = make(1, 1000);
 	b.exp_s = 50;
@@ -55,9 +49,8 @@ static void test_ends_with_token(void **state)
 	ttl_cache_free(all);
 }
 
-static void test_replaced(void **state)
+TEST(test_replaced)
 {
-	(void)state;
 	struct ttl_cache *all = token_cache_new(10);
 	add(all, 1, 100);
 	add(all, 1, 200);
@@ -66,9 +59,8 @@ static void test_replaced(void **state)
 	ttl_cache_free(all);
 }
 
-static void test_oldest_goes(void **state)
+TEST(test_oldest_goes)
 {
-	(void)state;
 	struct ttl_cache *all = token_cache_new(3);
 	for (unsigned i = 0; i < 4; i++)
 		add(all, i, 100);
@@ -79,9 +71,8 @@ static void test_oldest_goes(void **state)
 	ttl_cache_free(all);
 }
 
-static void test_forget_by_id(void **state)
+TEST(test_forget_by_id)
 {
-	(void)state;
 	struct ttl_cache *all = token_cache_new(100);
 	for (unsigned i = 0; i < 30; i++)
 		add(all, i, 100);
@@ -97,9 +88,8 @@ static void test_forget_by_id(void **state)
 }
 
 /* Against a plain list, in an order that is anyone's guess. */
-static void test_many(void **state)
+TEST(test_many)
 {
-	(void)state;
 	enum { KEYS = 500, MAX = 200, STEPS = 20000 };
 	struct ttl_cache *all = token_cache_new(MAX);
 	int64_t until[KEYS] = { 0 };

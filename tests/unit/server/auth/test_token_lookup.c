@@ -1,10 +1,6 @@
 /* What objects of the store say of a token. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/auth/token_lookup.h"
 
@@ -16,9 +12,8 @@ static enum token_verdict stored(const char *secret)
 	return token_verdict_stored(span_of(secret), SPAN("a.b.c"));
 }
 
-static void test_stored(void **state)
+TEST(test_stored)
 {
-	(void)state;
 	assert_int_equal(
 	    stored("{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\",\"y\":\"" STORED_TOKEN "\"}}"),
 	    TOKEN_VALID);
@@ -55,18 +50,16 @@ static const char *const NO_SECRETS[] = {
 	"{\"kind\":\"Secret\",\"data\":{\"x\":\"eA==\"},\"data\":{\"x\":\"" STORED_TOKEN "\"}}",
 };
 
-static void test_no_secret(void **state)
+TEST(test_no_secret)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(NO_SECRETS) / sizeof(NO_SECRETS[0]); i++) {
 		assert_int_equal(stored(NO_SECRETS[i]), TOKEN_UNKNOWN);
 		assert_int_equal(token_verdict_denied(span_of(NO_SECRETS[i]), "x"), TOKEN_UNKNOWN);
 	}
 }
 
-static void test_denied(void **state)
+TEST(test_denied)
 {
-	(void)state;
 	struct span list = SPAN("{\"kind\":\"Secret\",\"data\":{\"x\":\"MA==\",\"y\":null}}");
 	assert_int_equal(token_verdict_denied(list, "x"), TOKEN_INVALID);
 	assert_int_equal(token_verdict_denied(list, "y"), TOKEN_INVALID);
@@ -86,18 +79,16 @@ static enum token_verdict review(const char *status)
 
 #define USER "\"user\":{\"username\":\"system:serviceaccount:ci:builder\"}"
 
-static void test_review(void **state)
+TEST(test_review)
 {
-	(void)state;
 	assert_int_equal(
 	    review("{\"authenticated\":true,\"audiences\":[\"x\",\"rest-lit\"]," USER "}"),
 	    TOKEN_VALID);
 	assert_string_equal(who.subject, "system:serviceaccount:ci:builder");
 }
 
-static void test_review_refused(void **state)
+TEST(test_review_refused)
 {
-	(void)state;
 	static const char *const BAD[] = {
 		"{}",
 		"{\"error\":\"x\"}",
@@ -132,9 +123,8 @@ static void test_review_refused(void **state)
 	"\"authentication.kubernetes.io/pod-name\":[\"p-0\"],"                                     \
 	"\"authentication.kubernetes.io/pod-uid\":[\"u\"]"
 
-static void test_review_pod(void **state)
+TEST(test_review_pod)
 {
-	(void)state;
 	static const struct {
 		const char *extra, *name, *uid;
 	} CASES[] = {
@@ -157,9 +147,8 @@ static void test_review_pod(void **state)
 	}
 }
 
-static void test_review_long_name(void **state)
+TEST(test_review_long_name)
 {
-	(void)state;
 	for (int n = SUBJECT_MAX; n <= SUBJECT_MAX + 1; n++) {
 		STR_AUTO status = STR_INIT(4096);
 		str_printf(&status,

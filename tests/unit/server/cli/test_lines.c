@@ -1,10 +1,6 @@
 /* Lines out of bytes, and what of a text may stand on a terminal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/cli/cli_internal.h"
 
@@ -30,9 +26,8 @@ static void assert_lines(const char *text, size_t piece, size_t max, const char 
 	assert_string_equal(str_c(&out), wanted);
 }
 
-static void test_lines_feed(void **state)
+TEST(test_lines_feed)
 {
-	(void)state;
 	for (size_t piece = 1; piece < 12; piece++) {
 		assert_lines("", piece, 80, "");
 		assert_lines("a\nbc\r\n\nd", piece, 80, "<a><bc><><d>");
@@ -50,9 +45,8 @@ static void assert_visible(struct span text, const char *wanted)
 	assert_string_equal(str_c(&out), wanted);
 }
 
-static void test_visible_text(void **state)
+TEST(test_visible_text)
 {
-	(void)state;
 	assert_visible(SPAN("plain\ttext, äöü, 漢字"), "plain\ttext, äöü, 漢字");
 	assert_visible(SPAN("\x1b[2J\x1b]0;title\x07"), "\\x1b[2J\\x1b]0;title\\x07");
 	assert_visible(SPAN("a\nb\r\x7f\0c"), "a\\x0ab\\x0d\\x7f\\x00c");
@@ -75,9 +69,8 @@ static void assert_part(const char *line, const char *wanted)
 	assert_true(span_is(part, wanted));
 }
 
-static void test_visible_part(void **state)
+TEST(test_visible_part)
 {
-	(void)state;
 	assert_part("", "");
 	assert_part("\r", "");
 	assert_part("plain", "plain");
@@ -85,9 +78,8 @@ static void test_visible_part(void **state)
 	assert_part("10%\r20%\r\r", "20%");
 }
 
-static void test_visible_width(void **state)
+TEST(test_visible_width)
 {
-	(void)state;
 	assert_int_equal(visible_width(SPAN("")), 0);
 	assert_int_equal(visible_width(SPAN("abc")), 3);
 	assert_int_equal(visible_width(SPAN("äöü")), 3);
@@ -98,9 +90,8 @@ static void test_visible_width(void **state)
 	assert_true(span_is(visible_cut(SPAN("abc"), 0), ""));
 }
 
-static void test_log_task_named(void **state)
+TEST(test_log_task_named)
 {
-	(void)state;
 	static const char *const GOOD[] = { "worker", "worker[12]", "worker-12", "12" };
 	static const char *const BAD[] = { "",          "work",        "worker[1]", "worker-1",
 		                           "worker[12", "worker[12]x", "worker-",   "worker12",

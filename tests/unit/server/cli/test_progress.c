@@ -1,10 +1,6 @@
 /* How a job is, for people: lines, blocks, verdicts; and tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -37,9 +33,8 @@ static struct progress read_ok(const char *text, struct arena *a)
 	return p;
 }
 
-static void test_progress_read(void **state)
+TEST(test_progress_read)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok(RUNNING, &a);
 	assert_int_equal(p.state, JOB_RUNNING);
@@ -53,9 +48,8 @@ static void test_progress_read(void **state)
 }
 
 /* Two whose pods do not exist, one whose pod does: what has no pod does not run. */
-static void test_progress_without_pods(void **state)
+TEST(test_progress_without_pods)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok(
 	    "{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{\"taskStatuses\":["
@@ -69,9 +63,8 @@ static void test_progress_without_pods(void **state)
 }
 
 /* Whatever a server says: no crash, and nothing that is taken for something else. */
-static void test_progress_read_strange(void **state)
+TEST(test_progress_read_strange)
 {
-	(void)state;
 	static const char *const NONE[] = {
 		"", "nothing", "[]", "{}", "{\"jobStatus\":[]}", "{\"jobStatus\":{}", "\"x\""
 	};
@@ -93,9 +86,8 @@ static void test_progress_read_strange(void **state)
 	progress_verdict(&out, &p, "u~j");
 }
 
-static void test_progress_line(void **state)
+TEST(test_progress_line)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p = read_ok(RUNNING, &a);
@@ -106,9 +98,8 @@ static void test_progress_line(void **state)
 	    "ps 1/2 failed, 1 unknown  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J");
 }
 
-static void test_progress_stopping(void **state)
+TEST(test_progress_stopping)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p =
@@ -120,9 +111,8 @@ static void test_progress_stopping(void **state)
 }
 
 /* Nothing is wider than the terminal, nor are there more lines than it has. */
-static void test_progress_block_fits(void **state)
+TEST(test_progress_block_fits)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct progress p = read_ok(RUNNING, &a);
 	for (size_t columns = 19; columns < 130; columns += 7) {
@@ -155,9 +145,8 @@ static void test_progress_block_fits(void **state)
 #define IN(colour, state) "\x1b[" #colour "m" state "\x1b[0m"
 
 /* Escapes have no columns, and are never cut. */
-static void test_progress_colours(void **state)
+TEST(test_progress_colours)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p = read_ok(RUNNING, &a);
@@ -184,9 +173,8 @@ static void test_progress_colours(void **state)
 }
 
 /* Below the roles: what the tasks say, as much as fits; those that run first. */
-static void test_progress_block_tasks(void **state)
+TEST(test_progress_block_tasks)
 {
-	(void)state;
 	static const struct task_progress TASKS[] = {
 		{ "ps[0]", "ended\tlong ago", false },
 		{ "worker[0]", "epoch 1, loss 0.123456789, or so", true },
@@ -228,9 +216,8 @@ static void test_progress_block_tasks(void **state)
 	assert_non_null(strstr(str_c(&out), "1 unknown, 1 GPU each\n"));
 }
 
-static void test_progress_verdict(void **state)
+TEST(test_progress_verdict)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p = read_ok(FAILED, &a);
@@ -294,9 +281,8 @@ static void test_progress_verdict(void **state)
 	"\"taskRoles\":{\"worker\":{\"taskStatuses\":[{},{},{}]}}}"
 
 /* The first of several tasks that failed, and its reason instead of that of another one. */
-static void test_progress_first(void **state)
+TEST(test_progress_first)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	char text[4096];
@@ -334,9 +320,8 @@ static void test_progress_first(void **state)
 	                                 "  solution: more\n");
 }
 
-static void test_duration_text(void **state)
+TEST(test_duration_text)
 {
-	(void)state;
 	static const struct {
 		int64_t ms;
 		const char *text;
@@ -357,9 +342,8 @@ static void test_duration_text(void **state)
 	}
 }
 
-static void test_table_write(void **state)
+TEST(test_table_write)
 {
-	(void)state;
 	struct table t;
 	STR_AUTO out = STR_INIT(MAX);
 	table_begin(&t, (const char *const[]){ "NAME", "STATE" }, 2);
@@ -374,9 +358,8 @@ static void test_table_write(void **state)
 	table_done(&t);
 }
 
-static void test_table_colours(void **state)
+TEST(test_table_colours)
 {
-	(void)state;
 	static const char *const CELLS[] = { "FAILED", "STOPPED", "2", "b", "odd", "3" };
 	struct table t;
 	STR_AUTO out = STR_INIT(MAX);
@@ -392,9 +375,8 @@ static void test_table_colours(void **state)
 }
 
 /* Only the last column is cut; where it has no room, a second line of the terminal is used. */
-static void test_table_write_narrow(void **state)
+TEST(test_table_write_narrow)
 {
-	(void)state;
 	static const struct {
 		size_t columns;
 		const char *last;

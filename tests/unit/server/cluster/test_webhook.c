@@ -66,9 +66,8 @@ static void test_webhook_body_is_json(void **state)
 	job_entry_drop(c);
 }
 
-static void test_webhook_body_without_values(void **state)
+TEST(test_webhook_body_without_values)
 {
-	(void)state;
 	struct job_entry *c = entry_of("\"state\":\"Completed\"");
 	STR_AUTO body = STR_INIT(4096);
 	webhook_body(&body, c, SPAN(""));
@@ -79,9 +78,8 @@ static void test_webhook_body_without_values(void **state)
 	job_entry_drop(c);
 }
 
-static void test_webhook_pauses(void **state)
+TEST(test_webhook_pauses)
 {
-	(void)state;
 	assert_int_equal(webhook_pause_ms(1, 60000), 1000);
 	assert_int_equal(webhook_pause_ms(2, 60000), 2000);
 	assert_int_equal(webhook_pause_ms(6, 60000), 32000);

@@ -1,10 +1,6 @@
 /* What an error looks like for people and for programs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
 #include "server/http/request.h"
@@ -16,9 +12,8 @@ static struct place at(const char *pointer, unsigned line)
 	return (struct place){ pointer, line, 3 };
 }
 
-static void test_error_json_members(void **state)
+TEST(test_error_json_members)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	(void)err_at(&e, INVALID_PROTOCOL, at("/taskRoles/a~1b", 4), "must be \"x\"");
@@ -39,9 +34,8 @@ static void test_error_json_members(void **state)
 	assert_int_equal(column, 3);
 }
 
-static void test_error_json_without_places(void **state)
+TEST(test_error_json_without_places)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	(void)err_set(&e, CONFLICT_JOB, "there");
@@ -49,9 +43,8 @@ static void test_error_json_without_places(void **state)
 	assert_string_equal(str_c(&out), "{\"code\":\"ConflictJobError\",\"message\":\"there\"}\n");
 }
 
-static void test_notes_text_few(void **state)
+TEST(test_notes_text_few)
 {
-	(void)state;
 	NOTES_AUTO n = { 0 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	notes_add(&n, at("/a/b", 2), "is bad");
@@ -60,9 +53,8 @@ static void test_notes_text_few(void **state)
 	assert_string_equal(str_c(&out), "line 2: a.b: is bad; is worse");
 }
 
-static void test_notes_text_many(void **state)
+TEST(test_notes_text_many)
 {
-	(void)state;
 	NOTES_AUTO n = { 0 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	for (int i = 0; i < 25; i++)
@@ -71,9 +63,8 @@ static void test_notes_text_many(void **state)
 	assert_string_equal(str_c(&out), "n0; n1; n2; and 22 more");
 }
 
-static void test_header_text_is_printable(void **state)
+TEST(test_header_text_is_printable)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(TEXT_MAX);
 	header_text(&out, SPAN("a\r\nX: y\t\xc3\xa4"));
 	assert_string_equal(str_c(&out), "a??X: y???");

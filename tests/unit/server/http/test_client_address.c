@@ -1,10 +1,6 @@
 /* Addresses of clients and networks of proxies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <netinet/in.h>
 
 #include "server/http/address.h"
@@ -18,9 +14,8 @@ static void assert_peer(const char *text, const char *wanted)
 	assert_string_equal(out, wanted);
 }
 
-static void test_peer_parse(void **state)
+TEST(test_peer_parse)
 {
-	(void)state;
 	assert_peer("10.1.2.3", "10.1.2.3");
 	assert_peer("10.1.2.3:4567", "10.1.2.3");
 	assert_peer("::ffff:10.1.2.3", "10.1.2.3");
@@ -31,9 +26,8 @@ static void test_peer_parse(void **state)
 	assert_peer("::", "::");
 }
 
-static void test_peer_parse_refused(void **state)
+TEST(test_peer_parse_refused)
 {
-	(void)state;
 	static const struct span TEXTS[] = {
 		SPAN(""),
 		SPAN("unknown"),
@@ -64,9 +58,8 @@ static void test_peer_parse_refused(void **state)
 	}
 }
 
-static void test_peer_of(void **state)
+TEST(test_peer_of)
 {
-	(void)state;
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_in other = { .sin_family = AF_UNIX };
@@ -91,9 +84,8 @@ static bool same_client(const char *one, const char *other)
 	return span_eq(client_address_key(&a), client_address_key(&b));
 }
 
-static void test_peer_key(void **state)
+TEST(test_peer_key)
 {
-	(void)state;
 	assert_true(same_client("10.0.0.1", "::ffff:10.0.0.1"));
 	assert_false(same_client("10.0.0.1", "10.0.0.2"));
 	assert_true(same_client("2001:db8:1:2::1", "2001:db8:1:2:ffff::9"));
@@ -112,9 +104,8 @@ static bool has(const char *networks, const char *address)
 	return networks_have(&all, &p);
 }
 
-static void test_networks_have(void **state)
+TEST(test_networks_have)
 {
-	(void)state;
 	assert_false(has("", "10.0.0.1"));
 	assert_true(has("10.0.0.1", "10.0.0.1"));
 	assert_false(has("10.0.0.1", "10.0.0.2"));
@@ -130,9 +121,8 @@ static void test_networks_have(void **state)
 	assert_true(has("::/0", "10.1.1.1"));
 }
 
-static void test_networks_parse_refused(void **state)
+TEST(test_networks_parse_refused)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		"10.0.0.0/33", "10.0.0.0/-1", "10.0.0.1/8",   "x",           "10.0.0.0/",
 		"fd00::/129",  "localhost",   "10.0.0.0/8/8", "10.0.0.1:80", "*"
@@ -146,9 +136,8 @@ static void test_networks_parse_refused(void **state)
 	}
 }
 
-static void test_networks_parse_too_many(void **state)
+TEST(test_networks_parse_too_many)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	STR_AUTO text = STR_INIT(4096);
 	struct networks all;

@@ -1,10 +1,6 @@
 /* Small bodies: the same members, however they come. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/http/query.h"
 
@@ -51,27 +47,24 @@ static void refused(const char *body, bool form)
 	request_done(&r);
 }
 
-static void test_fields_read_json(void **state)
+TEST(test_fields_read_json)
 {
-	(void)state;
 	has("{\"a\": \"x\", \"b\": \"\"}", false, "a", "x");
 	has("{\"a\": \"x\", \"b\": \"\"}", false, "b", "");
 	has("{\"a\": \"x\"}", false, "c", NULL);
 	has("  {\"a\": \"x\"}\n", false, "a", "x");
 }
 
-static void test_fields_read_form(void **state)
+TEST(test_fields_read_form)
 {
-	(void)state;
 	has("a=x&b=y+z", true, "b", "y z");
 	has("a=x", true, "c", NULL);
 	/* As curl sends it. */
 	has("{\"a\": \"x=y\"}", true, "a", "x=y");
 }
 
-static void test_fields_read_scalars(void **state)
+TEST(test_fields_read_scalars)
 {
-	(void)state;
 	has("{\"a\": 4000}", false, "a", "4000");
 	has("{\"a\": -1.5}", false, "a", "-1.5");
 	has("{\"a\": true}", false, "a", "true");
@@ -80,17 +73,15 @@ static void test_fields_read_scalars(void **state)
 	has("a=4000", true, "a", "4000");
 }
 
-static void test_fields_read_nothing(void **state)
+TEST(test_fields_read_nothing)
 {
-	(void)state;
 	has("", false, "a", NULL);
 	has(" \n", true, "a", NULL);
 	has("{}", false, "a", NULL);
 }
 
-static void test_fields_read_refuses(void **state)
+TEST(test_fields_read_refuses)
 {
-	(void)state;
 	static const char *const JSON[] = {
 		"secret",
 		"[\"secret\"]",
@@ -112,9 +103,8 @@ static void test_fields_read_refuses(void **state)
 		refused(FORMS[i], true);
 }
 
-static void test_fields_read_limits(void **state)
+TEST(test_fields_read_limits)
 {
-	(void)state;
 	STR_AUTO many = STR_INIT(1000);
 	for (int i = 0; i <= FIELDS_MAX; i++)
 		str_printf(&many, "a%d=1&", i);

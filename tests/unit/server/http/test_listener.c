@@ -1,10 +1,6 @@
 /* Addresses, and listeners that share one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <unistd.h>
 
 #include "server/http/address.h"
@@ -20,9 +16,8 @@ static void assert_address(const char *text, const char *wanted, bool loopback)
 	assert_int_equal(address_is_loopback(&a), loopback);
 }
 
-static void test_address_parse(void **state)
+TEST(test_address_parse)
 {
-	(void)state;
 	assert_address("127.0.0.1:9186", "127.0.0.1:9186", true);
 	assert_address("127.9.9.9:0", "127.9.9.9:0", true);
 	assert_address("localhost:80", "127.0.0.1:80", true);
@@ -34,9 +29,8 @@ static void test_address_parse(void **state)
 	assert_address("[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", false);
 }
 
-static void test_address_parse_refused(void **state)
+TEST(test_address_parse_refused)
 {
-	(void)state;
 	static const char *const TEXTS[] = { "",
 		                             "9186",
 		                             "a:b",
@@ -52,9 +46,8 @@ static void test_address_parse_refused(void **state)
 	}
 }
 
-static void test_listeners_open_shares_a_port(void **state)
+TEST(test_listeners_open_shares_a_port)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct address a;
 	int fds[3];
@@ -65,9 +58,8 @@ static void test_listeners_open_shares_a_port(void **state)
 		(void)close(fds[i]);
 }
 
-static void test_listeners_open_taken(void **state)
+TEST(test_listeners_open_taken)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct address a;
 	int fd;

@@ -1,10 +1,6 @@
 /* Which bytes the header Range asks for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/http/query.h"
 
@@ -53,9 +49,8 @@ static const struct {
 	{ "lines=0-1", 10, RANGE_WHOLE, 0, 0 },
 };
 
-static void test_range_read(void **state)
+TEST(test_range_read)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		size_t from = 0;
 		size_t n = 0;

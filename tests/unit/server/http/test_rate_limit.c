@@ -1,10 +1,6 @@
 /* Token buckets: how many pass, when there is one again, and what a table that is full does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -18,9 +14,8 @@ static int64_t take(struct rate *r, const char *key, int64_t after_ms)
 	return rate_take(r, span_of(key), START + after_ms);
 }
 
-static void test_rate_take_burst(void **state)
+TEST(test_rate_take_burst)
 {
-	(void)state;
 	struct rate *r = rate_new(10, 60, 4);
 	for (size_t i = 0; i < 10; i++)
 		assert_int_equal(take(r, "a", 0), 0);
@@ -28,9 +23,8 @@ static void test_rate_take_burst(void **state)
 	rate_free(r);
 }
 
-static void test_rate_take_again_when_said(void **state)
+TEST(test_rate_take_again_when_said)
 {
-	(void)state;
 	struct rate *r = rate_new(2, 10, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	assert_int_equal(take(r, "a", 0), 0);
@@ -42,9 +36,8 @@ static void test_rate_take_again_when_said(void **state)
 }
 
 /* Who is refused pays nothing: asking all the time does not put it off. */
-static void test_rate_take_refused_is_free(void **state)
+TEST(test_rate_take_refused_is_free)
 {
-	(void)state;
 	struct rate *r = rate_new(1, 10, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	for (int64_t ms = 0; ms < 10000; ms += 10)
@@ -57,9 +50,8 @@ static void test_rate_take_refused_is_free(void **state)
 }
 
 /* What was not used is not saved up beyond the depth of the bucket. */
-static void test_rate_take_full_is_full(void **state)
+TEST(test_rate_take_full_is_full)
 {
-	(void)state;
 	struct rate *r = rate_new(3, 3, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	for (size_t i = 0; i < 3; i++)
@@ -68,9 +60,8 @@ static void test_rate_take_full_is_full(void **state)
 	rate_free(r);
 }
 
-static void test_rate_take_rate_over_time(void **state)
+TEST(test_rate_take_rate_over_time)
 {
-	(void)state;
 	struct rate *r = rate_new(600, 60, 4);
 	size_t passed = 0;
 	for (int64_t ms = 0; ms < 600000; ms += 7)
@@ -80,9 +71,8 @@ static void test_rate_take_rate_over_time(void **state)
 	rate_free(r);
 }
 
-static void test_rate_take_keys_are_apart(void **state)
+TEST(test_rate_take_keys_are_apart)
 {
-	(void)state;
 	struct rate *r = rate_new(1, 60, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	assert_int_equal(take(r, "b", 0), 0);
@@ -92,9 +82,8 @@ static void test_rate_take_keys_are_apart(void **state)
 	rate_free(r);
 }
 
-static void test_rate_take_no_limit(void **state)
+TEST(test_rate_take_no_limit)
 {
-	(void)state;
 	struct rate *r = rate_new(0, 60, 4);
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(take(r, "a", 0), 0);
@@ -103,9 +92,8 @@ static void test_rate_take_no_limit(void **state)
 }
 
 /* More than one per nanosecond cannot be told apart from no limit, but must not divide by 0. */
-static void test_rate_take_extremes(void **state)
+TEST(test_rate_take_extremes)
 {
-	(void)state;
 	struct rate *r = rate_new(10000000, 60, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	rate_free(r);
@@ -115,9 +103,8 @@ static void test_rate_take_extremes(void **state)
 	rate_free(r);
 }
 
-static void test_rate_take_long_key(void **state)
+TEST(test_rate_take_long_key)
 {
-	(void)state;
 	char key[3 * RATE_KEY];
 	struct rate *r = rate_new(1, 60, 4);
 	memset(key, 'a', sizeof(key));
@@ -126,9 +113,8 @@ static void test_rate_take_long_key(void **state)
 	rate_free(r);
 }
 
-static void test_rate_take_oldest_gives_way(void **state)
+TEST(test_rate_take_oldest_gives_way)
 {
-	(void)state;
 	struct rate *r = rate_new(1, 60, 3);
 	(void)take(r, "a", 0);
 	(void)take(r, "b", 0);
@@ -150,9 +136,8 @@ static int64_t resident_kib(void)
 }
 
 /* A million addresses cost no more than the table has room for. */
-static void test_rate_take_million_keys(void **state)
+TEST(test_rate_take_million_keys)
 {
-	(void)state;
 	struct rate *r = rate_new(600, 60, 4096);
 	for (size_t i = 0; i < 8192; i++)
 		(void)rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START);
@@ -178,9 +163,8 @@ static int allowed(struct login_limits *l, const char *address, const char *acco
 	return n;
 }
 
-static void test_login_limits_pair(void **state)
+TEST(test_login_limits_pair)
 {
-	(void)state;
 	struct login_limits *l = login_limits_new(COUNT);
 	assert_int_equal(allowed(l, "a", "alice", 1000, 0), COUNT);
 	assert_int_equal(login_limits_take(l, SPAN("a"), SPAN("alice"), START), 6);
@@ -192,9 +176,8 @@ static void test_login_limits_pair(void **state)
 	login_limits_free(NULL);
 }
 
-static void test_login_limits_totals(void **state)
+TEST(test_login_limits_totals)
 {
-	(void)state;
 	struct login_limits *l = login_limits_new(COUNT);
 	char name[16];
 	int accounts = 0;
@@ -209,9 +192,8 @@ static void test_login_limits_totals(void **state)
 	login_limits_free(l);
 }
 
-static void test_login_limits_known_address(void **state)
+TEST(test_login_limits_known_address)
 {
-	(void)state;
 	struct login_limits *l = login_limits_new(COUNT);
 	char name[16];
 	login_limits_right(l, SPAN("home"), SPAN("alice"), START);
@@ -230,9 +212,8 @@ static void test_login_limits_known_address(void **state)
 }
 
 /* An account's addresses replace each other: the oldest one goes. */
-static void test_login_limits_known_are_bounded(void **state)
+TEST(test_login_limits_known_are_bounded)
 {
-	(void)state;
 	struct login_limits *l = login_limits_new(COUNT);
 	char name[16];
 	for (int i = 0; i <= LOGIN_KNOWN; i++) {
@@ -249,9 +230,8 @@ static void test_login_limits_known_are_bounded(void **state)
 
 /* Many names and addresses, as many as an attacker likes: no other account is locked, no known
  * address is forgotten, and no bucket is full again. */
-static void test_login_limits_flood(void **state)
+TEST(test_login_limits_flood)
 {
-	(void)state;
 	struct login_limits *l = login_limits_new(COUNT);
 	char name[16];
 	login_limits_right(l, SPAN("home"), SPAN("alice"), START);
@@ -272,9 +252,8 @@ static void test_login_limits_flood(void **state)
 	login_limits_free(l);
 }
 
-static void test_login_limits_off(void **state)
+TEST(test_login_limits_off)
 {
-	(void)state;
 	struct login_limits *l = login_limits_new(0);
 	assert_int_equal(allowed(l, "a", "alice", 1000, 0), 1000);
 	login_limits_free(l);

@@ -1,10 +1,6 @@
 /* Headers that a proxy may read otherwise than we do, and requests that web pages make. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/http/request_check.h"
 
@@ -65,34 +61,30 @@ static const char *check(struct head *h, const char *version, const char *const 
 
 #define CHECK(h, version, ...) check((h), (version), (const char *const[]){ __VA_ARGS__, NULL })
 
-static void test_framing_check_plain(void **state)
+TEST(test_framing_check_plain)
 {
-	(void)state;
 	struct head h;
 	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "Content-Length", "35", "X", ""));
 	assert_int_equal(h.f.length, 35);
 	assert_false(h.f.chunked);
 }
 
-static void test_framing_check_chunked(void **state)
+TEST(test_framing_check_chunked)
 {
-	(void)state;
 	struct head h;
 	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "transfer-encoding", "Chunked"));
 	assert_true(h.f.chunked);
 }
 
-static void test_framing_check_no_header(void **state)
+TEST(test_framing_check_no_header)
 {
-	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.0");
 	assert_null(check_all(&h));
 }
 
-static void test_framing_check_refused(void **state)
+TEST(test_framing_check_refused)
 {
-	(void)state;
 	static const char *const CASES[][5] = {
 		{ "Content-Length", "4", "Transfer-Encoding", "chunked" },
 		{ "Content-Length", "0", "content-length", "35" },
@@ -121,17 +113,15 @@ static void test_framing_check_refused(void **state)
 	}
 }
 
-static void test_framing_check_host(void **state)
+TEST(test_framing_check_host)
 {
-	(void)state;
 	struct head h;
 	assert_non_null(CHECK(&h, "HTTP/1.1", "X", "a"));
 	assert_null(CHECK(&h, "HTTP/1.0", "X", "a"));
 }
 
-static void test_framing_size(void **state)
+TEST(test_framing_size)
 {
-	(void)state;
 	static char large[12000];
 	const struct span value = { large, sizeof(large) };
 	struct head h;
@@ -144,9 +134,8 @@ static void test_framing_size(void **state)
 }
 
 /* Many small ones take as much as one that is large. */
-static void test_framing_size_many(void **state)
+TEST(test_framing_size_many)
 {
-	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	for (size_t i = 0; i < 150; i++)
@@ -157,18 +146,16 @@ static void test_framing_size_many(void **state)
 	assert_int_equal(head_size(&h.f, 1), SIZE_HEADERS);
 }
 
-static void test_framing_check_version(void **state)
+TEST(test_framing_check_version)
 {
-	(void)state;
 	struct head h;
 	assert_non_null(CHECK(&h, "HTTP/9.9", "Host", "a"));
 	assert_non_null(CHECK(&h, "HTTP/1.0", "Transfer-Encoding", "chunked"));
 }
 
 /* The library moves the name of a folded header somewhere else. */
-static void test_framing_header_folded(void **state)
+TEST(test_framing_header_folded)
 {
-	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	const char *value = put(&h, "35\0\0", 4);
@@ -177,9 +164,8 @@ static void test_framing_header_folded(void **state)
 	assert_non_null(check_all(&h));
 }
 
-static void test_framing_header_nul_in_value(void **state)
+TEST(test_framing_header_nul_in_value)
 {
-	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	const char *name = put(&h, "Host\0 a\0b\0\0", 11);
@@ -188,9 +174,8 @@ static void test_framing_header_nul_in_value(void **state)
 }
 
 /* A line ": x" looks like the empty one to the library. */
-static void test_framing_check_header_cut_short(void **state)
+TEST(test_framing_check_header_cut_short)
 {
-	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	add(&h, "Host", "a");
@@ -198,9 +183,8 @@ static void test_framing_check_header_cut_short(void **state)
 	assert_non_null(request_check(&h.f, h.version, h.text + h.n));
 }
 
-static void test_framing_header_bare_lf(void **state)
+TEST(test_framing_header_bare_lf)
 {
-	(void)state;
 	struct head h;
 	begin(&h, "HTTP/1.1");
 	add(&h, "Host", "a");
@@ -209,9 +193,8 @@ static void test_framing_header_bare_lf(void **state)
 	assert_non_null(check_all(&h));
 }
 
-static void test_framing_line(void **state)
+TEST(test_framing_line)
 {
-	(void)state;
 	static const char TEXT[] = "GET\0 /a\0b\0HTTP/1.1\0\0";
 	static const struct head_line LINES[] = {
 		{ TEXT, TEXT + 5, TEXT + 10, 4 },     /* two blanks before the path */
@@ -225,9 +208,8 @@ static void test_framing_line(void **state)
 }
 
 /* Of a strict library nothing but what it hands out is looked at: not where it lies. */
-static void test_framing_check_anywhere(void **state)
+TEST(test_framing_check_anywhere)
 {
-	(void)state;
 	struct request_head f = { 0 };
 	head_take_header(&f, SPAN("Host"), SPAN("a"));
 	head_take_header(&f, SPAN("Content-Length"), SPAN("5"));
@@ -237,9 +219,8 @@ static void test_framing_check_anywhere(void **state)
 	assert_non_null(request_check(&f, "HTTP/1.1", NULL));
 }
 
-static void test_framing_library(void **state)
+TEST(test_framing_library)
 {
-	(void)state;
 	assert_int_equal(request_check_library(""), LIBRARY_REFUSED);
 	assert_int_equal(request_check_library("0.9.74"), LIBRARY_REFUSED);
 	assert_int_equal(request_check_library("0.9.75"), LIBRARY_LENIENT);
@@ -250,9 +231,8 @@ static void test_framing_library(void **state)
 	assert_int_equal(request_check_library("2.0"), LIBRARY_NOT_TRIED);
 }
 
-static void test_framing_target(void **state)
+TEST(test_framing_target)
 {
-	(void)state;
 	static const struct {
 		const char *target, *host, *rest;
 		bool ok;
@@ -286,9 +266,8 @@ static bool is_local(const char *host, const char *origin, const char *site)
 	return request_check_local(&f, "http", PORT) == NULL;
 }
 
-static void test_framing_local_host(void **state)
+TEST(test_framing_local_host)
 {
-	(void)state;
 	assert_true(is_local("localhost:9186", NULL, NULL));
 	assert_true(is_local("127.0.0.1:9186", NULL, NULL));
 	assert_true(is_local("[::1]:9186", NULL, NULL));
@@ -298,9 +277,8 @@ static void test_framing_local_host(void **state)
 	assert_false(is_local("localhost.evil.example:9186", NULL, NULL));
 }
 
-static void test_framing_local_origin(void **state)
+TEST(test_framing_local_origin)
 {
-	(void)state;
 	assert_true(is_local("localhost:9186", "http://localhost:9186", "same-origin"));
 	assert_false(is_local("localhost:9186", "https://localhost:9186", NULL));
 	assert_false(is_local("localhost:9186", "http://evil.example", NULL));
@@ -308,9 +286,8 @@ static void test_framing_local_origin(void **state)
 	assert_false(is_local("localhost:9186", "", NULL));
 }
 
-static void test_framing_local_fetch_site(void **state)
+TEST(test_framing_local_fetch_site)
 {
-	(void)state;
 	assert_true(is_local("localhost:9186", NULL, "none"));
 	assert_false(is_local("localhost:9186", NULL, "cross-site"));
 	assert_false(is_local("localhost:9186", NULL, "same-site"));
@@ -326,9 +303,8 @@ static enum body_type type_of(const char *type, const char *encoding)
 	return head_body_type(&f);
 }
 
-static void test_framing_body_type(void **state)
+TEST(test_framing_body_type)
 {
-	(void)state;
 	assert_int_equal(type_of(NULL, NULL), BODY_TYPE_TEXT);
 	assert_int_equal(type_of("text/yaml", NULL), BODY_TYPE_TEXT);
 	assert_int_equal(type_of("Text/Plain; charset=utf-8", "identity"), BODY_TYPE_TEXT);
@@ -340,9 +316,8 @@ static void test_framing_body_type(void **state)
 	assert_int_equal(type_of("text/yaml", "gzip"), BODY_ENCODING_REFUSED);
 }
 
-static void test_request_id_ok(void **state)
+TEST(test_request_id_ok)
 {
-	(void)state;
 	assert_true(request_id_ok(SPAN("a-1-B")));
 	assert_false(request_id_ok(SPAN("")));
 	assert_false(request_id_ok(SPAN("a b")));

@@ -1,16 +1,11 @@
 /* Server-sent events as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/http/stream.h"
 
-static void test_sse_event(void **state)
+TEST(test_sse_event)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(1024);
 	sse_event(&out, "job", 7, SPAN("{\"a\":1}"));
 	sse_event(&out, "reset", 0, SPAN("{}"));
@@ -20,9 +15,8 @@ static void test_sse_event(void **state)
 	                                 "event: end\ndata: {\"reason\":\"lifetime\"}\n\n");
 }
 
-static void test_sse_gone(void **state)
+TEST(test_sse_gone)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(1024);
 	struct job_entry *job = job_entry_new(
 	    SPAN("{\"metadata\":{\"name\":\"x\",\"uid\":\"u\",\"labels\":{\"userName\":\"alice\"},"

@@ -1,10 +1,6 @@
 /* Certificates and keys in files: what is taken, and what a reload keeps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
 #include <gnutls/abstract.h>
 #include <gnutls/x509.h>
@@ -109,9 +105,8 @@ static struct tls *open_one(void)
 	return t;
 }
 
-static void test_tls_new(void **state)
+TEST(test_tls_new)
 {
-	(void)state;
 	struct tls *t = open_one();
 	assert_int_equal(serial_of(t), 1);
 	assert_null(tls_warning(t));
@@ -127,9 +122,8 @@ static void assert_refused(const char *cert, const char *key, const char *word)
 	assert_non_null(strstr(err_msg(&e), word));
 }
 
-static void test_tls_new_refused(void **state)
+TEST(test_tls_new_refused)
 {
-	(void)state;
 	assert_refused(one.cert, two.key, "is not the key of");
 	assert_refused("", one.key, "no certificate");
 	assert_refused(one.key, one.key, "no certificate");
@@ -137,9 +131,8 @@ static void test_tls_new_refused(void **state)
 	assert_refused(one.cert, one.cert, "no private key");
 }
 
-static void test_tls_refresh_same(void **state)
+TEST(test_tls_refresh_same)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct tls *t = open_one();
 	assert_int_equal(tls_refresh(t, false, &e), 0);
@@ -152,9 +145,8 @@ static void test_tls_refresh_same(void **state)
 	tls_free(t);
 }
 
-static void test_tls_refresh_new(void **state)
+TEST(test_tls_refresh_new)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct tls *t = open_one();
 	struct tls_chain *held = tls_hold(t);
@@ -171,9 +163,8 @@ static void test_tls_refresh_new(void **state)
 
 /* A kubelet that swaps its directory between two reads, or a tool that writes one file after the
  * other. */
-static void test_tls_refresh_half(void **state)
+TEST(test_tls_refresh_half)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	ERR_AUTO again = { 0 };
 	struct tls *t = open_one();
@@ -188,9 +179,8 @@ static void test_tls_refresh_half(void **state)
 	tls_free(t);
 }
 
-static void test_tls_refresh_gone(void **state)
+TEST(test_tls_refresh_gone)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct tls *t = open_one();
 	assert_int_equal(unlink(key_file), 0);
@@ -199,9 +189,8 @@ static void test_tls_refresh_gone(void **state)
 	tls_free(t);
 }
 
-static void test_tls_warning_open_key(void **state)
+TEST(test_tls_warning_open_key)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	struct tls *t = open_one();
 	assert_int_equal(chmod(key_file, 0604), 0);
@@ -264,9 +253,8 @@ static bool is_taken(const struct tls *shown, const struct tls *trusted, const c
 	return status == 0;
 }
 
-static void test_tls_make(void **state)
+TEST(test_tls_make)
 {
-	(void)state;
 	struct tls *t = make("10.96.0.7", 1);
 	struct tls *same = make("10.96.0.7", 1);
 	struct tls *named = make("rest-lit-output.rest-lit.svc", 1);
@@ -293,9 +281,8 @@ static void test_tls_make(void **state)
 	tls_free(other);
 }
 
-static void test_tls_remake(void **state)
+TEST(test_tls_remake)
 {
-	(void)state;
 	static const unsigned char SEED[TLS_SEED] = { 3 };
 	ERR_AUTO e = { 0 };
 	struct tls *t = make("a.example", 1);

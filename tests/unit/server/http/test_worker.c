@@ -1,10 +1,6 @@
 /* The thread for slow work. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <poll.h>
 #include <semaphore.h>
 
@@ -72,9 +68,8 @@ static void turn(struct worker_inbox *in)
 	worker_inbox_run_once(in);
 }
 
-static void test_work_is_done_and_told(void **state)
+TEST(test_work_is_done_and_told)
 {
-	(void)state;
 	struct work w = { 0 };
 	struct worker_inbox *in = inbox();
 	assert_true(worker_do(in, run, done, &w));
@@ -84,9 +79,8 @@ static void test_work_is_done_and_told(void **state)
 	worker_inbox_free(in);
 }
 
-static void test_in_the_order_of_asking(void **state)
+TEST(test_in_the_order_of_asking)
 {
-	(void)state;
 	struct work w[WORKER_QUEUE] = { 0 };
 	struct worker_inbox *in = inbox();
 	for (size_t i = 0; i < WORKER_QUEUE; i++)
@@ -98,9 +92,8 @@ static void test_in_the_order_of_asking(void **state)
 	worker_inbox_free(in);
 }
 
-static void test_a_full_queue_takes_no_more(void **state)
+TEST(test_a_full_queue_takes_no_more)
 {
-	(void)state;
 	struct work first = { .gate = &gate, .started = &started };
 	struct work w[WORKER_QUEUE] = { 0 };
 	struct work more = { 0 };
@@ -118,9 +111,8 @@ static void test_a_full_queue_takes_no_more(void **state)
 }
 
 /* What runs is waited for, what is queued is told that it did not run, others' work goes on. */
-static void test_an_inbox_goes(void **state)
+TEST(test_an_inbox_goes)
 {
-	(void)state;
 	struct work first = { .gate = &gate, .started = &started };
 	struct work queued = { 0 };
 	struct work others = { 0 };

@@ -2,12 +2,8 @@
  * Who failed first.  Each file of tests/data/first-failure is the status of a Framework, as
  * FrameworkController stores it, and what is to be said about it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <dirent.h>
 #include <jansson.h>
 
@@ -63,9 +59,8 @@ static bool check_file(const char *name)
 	return same;
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
-	(void)state;
 	DIR *d = opendir(FOLDER);
 	const struct dirent *entry;
 	size_t n = 0;
@@ -93,9 +88,8 @@ static struct task_end end_of(int64_t code, const char *said, int64_t ms)
 	return t;
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
-	(void)state;
 	static const struct {
 		int64_t code;
 		const char *said;
@@ -131,9 +125,8 @@ static void test_kinds(void **state)
 	}
 }
 
-static void test_choice(void **state)
+TEST(test_choice)
 {
-	(void)state;
 	struct task_end v[] = { end_of(-220, "", 1000), end_of(236, "", 2000),
 		                end_of(143, "", 3000), end_of(255, "KeyError", 9000),
 		                end_of(1, "", END_UNKNOWN) };
@@ -151,9 +144,8 @@ static void test_choice(void **state)
 }
 
 /* Many tasks: all are counted, and the first of them are named. */
-static void test_many(void **state)
+TEST(test_many)
 {
-	(void)state;
 	enum { TASKS = 250, SHOWN = 100, FIRST = 240 };
 	json_t *tasks = json_array();
 	for (int i = 0; i < TASKS; i++) {

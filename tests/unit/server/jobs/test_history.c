@@ -1,12 +1,8 @@
 /* Attempts that are over: what is written of them, and what is believed when it is read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
 #include "base/embed.h"
@@ -52,16 +48,14 @@ static void done(struct kept *k)
 	arena_done(&k->a);
 }
 
-static void test_name(void **state)
+TEST(test_name)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	assert_string_equal(history_name(&a, "abc", 12), "abc-attempt-12");
 }
 
-static void test_read_back(void **state)
+TEST(test_read_back)
 {
-	(void)state;
 	struct kept k;
 	struct span read;
 	assert_true(keep(&k, EMBEDDED(waiting), MUCH));
@@ -75,9 +69,8 @@ static void test_read_back(void **state)
 	done(&k);
 }
 
-static void test_owner(void **state)
+TEST(test_owner)
 {
-	(void)state;
 	struct kept k;
 	const char *kind = NULL;
 	const char *owner = NULL;
@@ -93,9 +86,8 @@ static void test_owner(void **state)
 	done(&k);
 }
 
-static void test_nothing_there(void **state)
+TEST(test_nothing_there)
 {
-	(void)state;
 	struct kept k;
 	assert_false(keep(&k, EMBEDDED(posted), MUCH));
 	assert_int_equal(k.out.n, 0);
@@ -103,9 +95,8 @@ static void test_nothing_there(void **state)
 }
 
 /* What is too large loses its tasks, and stays readable. */
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
-	(void)state;
 	struct kept k;
 	struct span read;
 	assert_true(keep(&k, EMBEDDED(large), 4096));
@@ -117,9 +108,8 @@ static void test_too_large(void **state)
 }
 
 /* Damaged in one place or the other, it is refused or the same; never more. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
-	(void)state;
 	struct kept k;
 	struct span read;
 	assert_true(keep(&k, EMBEDDED(waiting), MUCH));

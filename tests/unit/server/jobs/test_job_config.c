@@ -1,10 +1,6 @@
 /* What was submitted, as JSON, without secrets, whoever has stored it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/jobs/jobs_internal.h"
 
@@ -40,9 +36,8 @@ static const struct {
 	{ "\xff", NULL },
 };
 
-static void test_config(void **state)
+TEST(test_config)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);

@@ -1,10 +1,6 @@
 /* Events as answers show them, and which of them are another job's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
 #include "server/jobs/jobs_internal.h"
@@ -50,9 +46,8 @@ static size_t count(const struct event *all, size_t n, const char *type)
 	return found;
 }
 
-static void test_events_show_members(void **state)
+TEST(test_events_show_members)
 {
-	(void)state;
 	struct event e = event("p-1", MADE);
 	json_t *j = show(&e, 1, "");
 	json_t *wanted = json_pack(
@@ -67,9 +62,8 @@ static void test_events_show_members(void **state)
 	json_decref(j);
 }
 
-static void test_events_show_no_time(void **state)
+TEST(test_events_show_no_time)
 {
-	(void)state;
 	struct event e = event("p-1", -1);
 	e.last_ms = INT64_MAX; /* a year of nine digits */
 	json_t *j = show(&e, 1, "");
@@ -78,9 +72,8 @@ static void test_events_show_no_time(void **state)
 	json_decref(j);
 }
 
-static void test_events_show_type(void **state)
+TEST(test_events_show_type)
 {
-	(void)state;
 	struct event all[] = { event("p", MADE), event("p", MADE), event("p", MADE) };
 	all[1].type = SPAN("Normal");
 	assert_int_equal(count(all, 3, ""), 3);
@@ -90,9 +83,8 @@ static void test_events_show_type(void **state)
 }
 
 /* Of the pod of an earlier job also what it said later. */
-static void test_events_show_older(void **state)
+TEST(test_events_show_older)
 {
-	(void)state;
 	const struct event all[] = { event("old", MADE + 1000), event("new", MADE + 500),
 		                     event("old", MADE - 1000), event("", MADE - 1),
 		                     event("", MADE) };
@@ -100,9 +92,8 @@ static void test_events_show_older(void **state)
 }
 
 /* The largest that there may be. */
-static void test_events_show_large(void **state)
+TEST(test_events_show_large)
 {
-	(void)state;
 	static char text[4096];
 	static struct event all[EVENTS_PER_FRAMEWORK];
 	memset(text, 1, sizeof(text));

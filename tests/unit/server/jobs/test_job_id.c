@@ -1,10 +1,6 @@
 /* What people call a job. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/enc.h"
 #include "server/jobs/jobs_internal.h"
@@ -12,9 +8,8 @@
 static struct arena A;
 
 /* USER~NAME is the MD5 of all of it; only the first ~ splits. */
-static void test_read_owned(void **state)
+TEST(test_read_owned)
 {
-	(void)state;
 	struct job_id id;
 	char hash[33];
 	md5_hex(hash, SPAN("alice~mnist~2"));
@@ -24,9 +19,8 @@ static void test_read_owned(void **state)
 	assert_null(id.alias);
 }
 
-static void test_read_nobody(void **state)
+TEST(test_read_nobody)
 {
-	(void)state;
 	struct job_id id;
 	static const char *const IDS[] = { "", "~x", "alice~", "-a~x", "a b~x", "---", "~" };
 	for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++)
@@ -38,9 +32,8 @@ static void test_read_nobody(void **state)
 }
 
 /* What others have made: by its own name, or by OpenPAI's rule. */
-static void test_read_of_others(void **state)
+TEST(test_read_of_others)
 {
-	(void)state;
 	static const struct {
 		const char *id, *name, *alias;
 	} ROWS[] = {
@@ -67,9 +60,8 @@ static void test_read_of_others(void **state)
 }
 
 /* {user} and {job}: a ~ is in nobody's name. */
-static void test_pair(void **state)
+TEST(test_pair)
 {
-	(void)state;
 	struct job_id id;
 	char hash[33];
 	md5_hex(hash, SPAN("bob~x.y"));
@@ -80,9 +72,8 @@ static void test_pair(void **state)
 }
 
 /* What is stored decides, not the name of the object. */
-static void test_fits(void **state)
+TEST(test_fits)
 {
-	(void)state;
 	struct job_id id;
 	const struct job_entry edge = { .user = "alice", .job = "edge", .name = "0123" };
 	const struct job_entry other = {

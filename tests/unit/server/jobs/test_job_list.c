@@ -1,10 +1,6 @@
 /* What the query of a list says, and which jobs it chooses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/jobs/jobs_internal.h"
 #include "tests/unit/server/job_list_kit.h"
@@ -16,9 +12,8 @@ static void read_query(struct job_query *q, const char *query, bool v1, struct a
 		fail_msg("%s: %s", query, err_msg(&e));
 }
 
-static void test_query_defaults(void **state)
+TEST(test_query_defaults)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct job_query q;
 	read_query(&q, "", false, &a);
@@ -37,9 +32,8 @@ static void test_query_defaults(void **state)
 	assert_int_equal(q.users.n, 0);
 }
 
-static void test_query_numbers(void **state)
+TEST(test_query_numbers)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct job_query q;
 	read_query(&q, "offset=2147483647&limit=0&withTotalCount=true", false, &a);
@@ -51,9 +45,8 @@ static void test_query_numbers(void **state)
 	assert_false(q.with_total);
 }
 
-static void test_query_numbers_refused(void **state)
+TEST(test_query_numbers_refused)
 {
-	(void)state;
 	static const struct {
 		const char *query, *says;
 	} CASES[] = {
@@ -82,9 +75,8 @@ static void test_query_numbers_refused(void **state)
 	}
 }
 
-static void test_query_order(void **state)
+TEST(test_query_order)
 {
-	(void)state;
 	static const struct {
 		const char *query;
 		enum job_order order;
@@ -133,9 +125,8 @@ struct chosen {
 	bool is;
 };
 
-static void test_takes_texts(void **state)
+TEST(test_takes_texts)
 {
-	(void)state;
 	const struct job_entry job =
 	    JOB(.job = "r\xc3\xa9sum\xc3\xa9_1", .user = "j.doe", .cluster = "vision");
 	static const struct chosen CASES[] = {
@@ -166,9 +157,8 @@ static void test_takes_texts(void **state)
 		choose(CASES[i].query, &job, false, CASES[i].is);
 }
 
-static void test_takes_states(void **state)
+TEST(test_takes_states)
 {
-	(void)state;
 	const struct job_entry running = JOB(.state = JOB_RUNNING);
 	const struct job_entry stopping = JOB(.state = JOB_STOPPING);
 	choose("state=RUNNING", &running, false, true);
@@ -183,9 +173,8 @@ static void test_takes_states(void **state)
 	choose("state=STOPPING", &stopping, true, false);
 }
 
-static void test_takes_priorities(void **state)
+TEST(test_takes_priorities)
 {
-	(void)state;
 	const struct job_entry none = JOB(.job = "default-job");
 	const struct job_entry prod = JOB(.priority = "prod");
 	choose("jobPriority=default", &none, false, true);
@@ -199,9 +188,8 @@ static void test_takes_priorities(void **state)
 	choose("jobPriority=default&keyword=train", &prod, false, false);
 }
 
-static void test_takes_tags(void **state)
+TEST(test_takes_tags)
 {
-	(void)state;
 	const struct job_entry bare = JOB();
 	const struct job_entry job = JOB(.tags = "[\"a\",\"b c\",\"d\\\"e\\\",\\\"f\"]");
 	static const struct chosen CASES[] = {
@@ -222,9 +210,8 @@ static void test_takes_tags(void **state)
 	choose("tagsNotContain=a", &bare, false, true);
 }
 
-static void test_takes_legacy(void **state)
+TEST(test_takes_legacy)
 {
-	(void)state;
 	const struct job_entry job = JOB(.legacy = true);
 	choose("", &job, false, false);
 	choose("username=alice", &job, false, false);

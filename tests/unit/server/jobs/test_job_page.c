@@ -1,12 +1,8 @@
 /* Pages of lists: each order, and against a naive list, for random jobs and random queries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/jobs/jobs_internal.h"
 #include "tests/unit/server/job_list_kit.h"
@@ -35,9 +31,8 @@ static void page_is(const struct job_entry *jobs, size_t n, const char *query, c
 	assert_int_equal(p.total, n);
 }
 
-static void test_page_orders(void **state)
+TEST(test_page_orders)
 {
-	(void)state;
 	const struct job_entry jobs[] = {
 		JOB(.name = "a", .job = "long_name_1", .user = "bob", .cluster = "vc", .retries = 2,
 		    .tasks = 5, .gpus = 8, .state = JOB_WAITING, .created_ms = 3000),
@@ -74,9 +69,8 @@ static void test_page_orders(void **state)
 }
 
 /* Of what is equal the latest is first, then by name: always the same. */
-static void test_page_ties(void **state)
+TEST(test_page_ties)
 {
-	(void)state;
 	const struct job_entry jobs[] = {
 		JOB(.name = "d"),
 		JOB(.name = "b"),
@@ -89,9 +83,8 @@ static void test_page_ties(void **state)
 	page_is(jobs, COUNT(jobs), "", "c a b d");
 }
 
-static void test_page_cuts(void **state)
+TEST(test_page_cuts)
 {
-	(void)state;
 	const struct job_entry jobs[] = { JOB(.name = "a"), JOB(.name = "b"), JOB(.name = "c") };
 	page_is(jobs, COUNT(jobs), "limit=0", "");
 	page_is(jobs, COUNT(jobs), "limit=0&offset=2", "");
@@ -104,9 +97,8 @@ static void test_page_cuts(void **state)
 }
 
 /* A count without filters comes from the view, any other from the jobs: with the same result. */
-static void test_page_counts(void **state)
+TEST(test_page_counts)
 {
-	(void)state;
 	static const char *const QUERIES[] = { "limit=0",
 		                               "limit=0&state=RUNNING",
 		                               "limit=0&state=RUNNING,FAILED&order=jobName,ASC",
@@ -150,9 +142,8 @@ static void test_page_counts(void **state)
 }
 
 /* However many come, no more are kept than are wanted, and a few. */
-static void test_page_keeps_few(void **state)
+TEST(test_page_keeps_few)
 {
-	(void)state;
 	const struct job_entry job = JOB();
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -348,9 +339,8 @@ static void compare_with_plain(const struct job_entry *jobs, size_t n)
 			         want[first + i].job->name);
 }
 
-static void test_page_like_a_plain_list(void **state)
+TEST(test_page_like_a_plain_list)
 {
-	(void)state;
 	static struct job_entry jobs[MANY];
 	static char names[MANY][NAME];
 	for (unsigned i = 0; i < CASES; i++) {

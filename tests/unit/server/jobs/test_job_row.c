@@ -1,10 +1,6 @@
 /* A job as a row of a list. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 
 #include "server/jobs/jobs_internal.h"
@@ -23,9 +19,8 @@ static void row_is(const struct job_entry *job, bool v1, const char *want)
 
 #define NAME "0123456789abcdef0123456789abcdef"
 
-static void test_row_all(void **state)
+TEST(test_row_all)
 {
-	(void)state;
 	const struct job_entry job =
 	    JOB(.job = "a\"b", .sub_state = "Completed", .execution = "STOP", .priority = "prod",
 	        .tags = "[\"x\"]", .state = JOB_FAILED, .has_code = true, .code = -1200,
@@ -47,9 +42,8 @@ static void test_row_all(void **state)
 	    "\"retries\":5,\"createdTime\":1000,\"completedTime\":3000,\"appExitCode\":-1200}");
 }
 
-static void test_row_nothing_known(void **state)
+TEST(test_row_nothing_known)
 {
-	(void)state;
 	const struct job_entry job =
 	    JOB(.job = NAME, .user = "", .maker = "", .sub_state = "", .execution = "",
 	        .state = JOB_UNKNOWN, .legacy = true, .code = 1, .created_ms = JOB_ENTRY_NONE);
@@ -70,9 +64,8 @@ static void test_row_nothing_known(void **state)
 	       "\"completedTime\":null,\"appExitCode\":null,\"legacy\":true}");
 }
 
-static void test_row_v1_states(void **state)
+TEST(test_row_v1_states)
 {
-	(void)state;
 	for (int s = 0; s < JOB_STATE_MAX; s++) {
 		const struct job_entry job = JOB(.state = (enum job_state)s);
 		STR_AUTO v1 = STR_INIT(ROW_MAX);
@@ -104,9 +97,8 @@ static void chosen_is(const struct job_entry *job, const struct event *v, size_t
 	assert_ptr_equal(chosen, want < n ? &v[want] : NULL);
 }
 
-static void test_row_event(void **state)
+TEST(test_row_event)
 {
-	(void)state;
 	const struct job_entry waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
 	const struct job_entry retried =
 	    JOB(.state = JOB_WAITING, .transition_ms = 5000, .attempt = 1);
@@ -135,9 +127,8 @@ static void test_row_event(void **state)
 
 /* What the kubelet says about an image, as Kubernetes 1.20 words it, the latest first: only the
  * oldest names the image and the cause. */
-static void test_row_event_image(void **state)
+TEST(test_row_event_image)
 {
-	(void)state;
 	const struct job_entry waits = JOB(.state = JOB_WAITING, .transition_ms = 5000);
 	struct event v[] = {
 		EVENT("Unhealthy", "a-0", "1", 9500), EVENT("Failed", "a-0", "1", 9000),
@@ -159,9 +150,8 @@ static void test_row_event_image(void **state)
 	chosen_is(&waits, v, 2, 1);
 }
 
-static void test_row_waiting(void **state)
+TEST(test_row_waiting)
 {
-	(void)state;
 	const struct job_entry job = JOB(.state = JOB_WAITING);
 	struct event v = EVENT("FailedScheduling", "a-0", "1", 9000);
 	STR_AUTO message = STR_INIT(ROW_MAX);

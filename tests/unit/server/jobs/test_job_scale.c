@@ -1,10 +1,6 @@
 /* Scaling a task role: what may be, and the patch. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <string.h>
 
 #include "base/json/scan.h"
@@ -98,9 +94,8 @@ static const struct {
 	  TESTS("0", "myworker") NUMBER("0", "test", "3") "," NUMBER("0", "replace", "1") "]" },
 };
 
-static void test_plan(void **state)
+TEST(test_plan)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
@@ -143,9 +138,8 @@ static const struct {
 	{ "[]", "", 3, 404, "it has: " },
 };
 
-static void test_plan_refused(void **state)
+TEST(test_plan_refused)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };

@@ -1,18 +1,13 @@
 /* Tags: what is one, and lists of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 #include <string.h>
 
 #include "k8s/cache/job_entry.h"
 #include "server/jobs/jobs_internal.h"
 
-static void test_tag_ok(void **state)
+TEST(test_tag_ok)
 {
-	(void)state;
 	char longest[JOB_ENTRY_TAG_MAX + 1];
 	memset(longest, 'x', sizeof(longest));
 	assert_true(tag_ok(SPAN("dev")));
@@ -48,9 +43,8 @@ static const struct {
 	{ "[\"ab\"]", "a", NULL, TAGS_AS_BEFORE, false },
 };
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);
@@ -62,9 +56,8 @@ static void test_lists(void **state)
 	}
 }
 
-static void test_with_full(void **state)
+TEST(test_with_full)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO list = STR_INIT(1000);
 	STR_AUTO out = STR_INIT(1000);

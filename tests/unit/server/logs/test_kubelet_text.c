@@ -1,10 +1,6 @@
 /* What the kubelet says in the place of a log, and what a task says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "server/logs/logs_internal.h"
 
@@ -23,9 +19,8 @@ static const char *const MESSAGES[] = {
 };
 enum { N_MESSAGES = sizeof(MESSAGES) / sizeof(MESSAGES[0]) };
 
-static void test_kubelet_text_is(void **state)
+TEST(test_kubelet_text_is)
 {
-	(void)state;
 	for (size_t i = 0; i < N_MESSAGES; i++) {
 		struct span line = span_of(MESSAGES[i]);
 		assert_true(kubelet_text_is(line, UID, ID));
@@ -45,9 +40,8 @@ static void test_kubelet_text_is(void **state)
 		assert_false(kubelet_text_is(span_of(OTHERS[i]), UID, ID));
 }
 
-static void test_kubelet_text_begins(void **state)
+TEST(test_kubelet_text_begins)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool within;
@@ -74,9 +68,8 @@ static void test_kubelet_text_begins(void **state)
 }
 
 /* However a message comes, none of it is the task's; what is too long for one is. */
-static void test_kubelet_text_in_pieces(void **state)
+TEST(test_kubelet_text_in_pieces)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT((size_t)2 * KUBELET_TEXT_MAX);
 	for (size_t i = 0; i < N_MESSAGES; i++)
 		for (size_t n = 0; n <= strlen(MESSAGES[i]); n++)

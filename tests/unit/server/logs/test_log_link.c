@@ -1,10 +1,6 @@
 /* Links to logs: good as they were made, and for nothing else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/enc.h"
 #include "server/logs/logs_internal.h"
@@ -65,9 +61,8 @@ static int read_status(struct log_link *l, struct span token, int64_t now_s, str
 	return rc == 0 ? 0 : e.http;
 }
 
-static void test_log_link_round(void **state)
+TEST(test_log_link_round)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(8192);
 	struct log_link l = example();
@@ -89,9 +84,8 @@ static void test_log_link_round(void **state)
 }
 
 /* A link for another path does not fit this one. */
-static void test_log_link_path_altered(void **state)
+TEST(test_log_link_path_altered)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
 	const char *token = token_of(&l, &a);
@@ -112,9 +106,8 @@ static void test_log_link_path_altered(void **state)
 }
 
 /* Every bit of the token counts: each field of it is signed. */
-static void test_log_link_token_altered(void **state)
+TEST(test_log_link_token_altered)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
 	char *token = arena_dup(&a, span_of(token_of(&l, &a)));
@@ -131,9 +124,8 @@ static void test_log_link_token_altered(void **state)
 }
 
 /* Each field is in it: two links that differ in one of them differ. */
-static void test_log_link_fields_signed(void **state)
+TEST(test_log_link_fields_signed)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct log_link base = example();
 	const char *token = token_of(&base, &a);
@@ -150,9 +142,8 @@ static void test_log_link_fields_signed(void **state)
 		assert_string_not_equal(token_of(&other[i], &a), token);
 }
 
-static void test_log_link_expired(void **state)
+TEST(test_log_link_expired)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
 	struct log_link path = l;
@@ -165,9 +156,8 @@ static void test_log_link_expired(void **state)
 	assert_non_null(strstr(err_msg(&e), "expired"));
 }
 
-static void test_log_link_other_key(void **state)
+TEST(test_log_link_other_key)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct log_link l = example();
@@ -177,9 +167,8 @@ static void test_log_link_other_key(void **state)
 	assert_int_equal(e.http, 403);
 }
 
-static void test_log_link_none(void **state)
+TEST(test_log_link_none)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct log_link l = example();
 	static char large[10000];
@@ -191,9 +180,8 @@ static void test_log_link_none(void **state)
 }
 
 /* What stands in a path stands there encoded. */
-static void test_log_link_encodes(void **state)
+TEST(test_log_link_encodes)
 {
-	(void)state;
 	STR_AUTO out = STR_INIT(8192);
 	struct log_link l = example();
 	l.job = SPAN("a b?/\"%");

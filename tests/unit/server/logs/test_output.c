@@ -1,10 +1,6 @@
 /* The kept output of tasks: frames, the ConfigMap, the index of a job and what goes first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/enc.h"
 #include "server/logs/logs_internal.h"
@@ -32,9 +28,8 @@ static void assert_streams(struct span frames, unsigned streams, const char *wan
 	assert_string_equal(str_c(&out), want);
 }
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	put_frame(&body, 1, SPAN("out one\n"));
@@ -54,9 +49,8 @@ static void test_frames(void **state)
 	assert_ptr_equal(output_last(frames, 20, &a).p, frames.p);
 }
 
-static void test_frames_refused(void **state)
+TEST(test_frames_refused)
 {
-	(void)state;
 	static const struct span BAD[] = {
 		{ "\1", 1 },
 		{ "\1\0\0\0\0\0\0", 7 },
@@ -73,9 +67,8 @@ static void test_frames_refused(void **state)
 	assert_null(output_check(SPAN("")));
 }
 
-static void test_frames_too_many(void **state)
+TEST(test_frames_too_many)
 {
-	(void)state;
 	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_TEXT_MAX);
 	for (int i = 0; i < OUTPUT_FRAMES_MAX; i++)
 		put_frame(&body, 1, SPAN(""));
@@ -84,9 +77,8 @@ static void test_frames_too_many(void **state)
 	assert_non_null(output_check(str_view(&body)));
 }
 
-static void test_frames_too_much(void **state)
+TEST(test_frames_too_much)
 {
-	(void)state;
 	static char kilobytes[512 << 10];
 	STR_AUTO body = STR_INIT((size_t)2 * OUTPUT_TEXT_MAX);
 	put_frame(&body, 1, (struct span){ kilobytes, sizeof(kilobytes) });
@@ -98,9 +90,8 @@ static void test_frames_too_much(void **state)
 
 /* ---- cutting ---- */
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-	(void)state;
 	static char noise[60000];
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
@@ -124,9 +115,8 @@ static void test_cut(void **state)
 }
 
 /* Room of any size, as an index that others can write may say. */
-static void test_cut_to_little(void **state)
+TEST(test_cut_to_little)
 {
-	(void)state;
 	static char zeros[400000];
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
@@ -154,9 +144,8 @@ static void written(struct str *out, struct span frames, struct arena *a)
 	output_write(out, &ID, &facts, output_pack(frames, a), a);
 }
 
-static void test_written_is_read(void **state)
+TEST(test_written_is_read)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO body = STR_INIT(OUTPUT_TEXT_MAX);
 	STR_AUTO object = STR_INIT(1 << 20);
@@ -175,9 +164,8 @@ static void test_written_is_read(void **state)
 	assert_true(output_read(str_view(&object), &any, &a, &facts, &frames));
 }
 
-static void test_empty_is_read(void **state)
+TEST(test_empty_is_read)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(1 << 20);
 	struct output_facts facts;
@@ -187,9 +175,8 @@ static void test_empty_is_read(void **state)
 	assert_int_equal(frames.n, 0);
 }
 
-static void test_of_another_is_not_read(void **state)
+TEST(test_of_another_is_not_read)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(1 << 20);
 	struct output_facts facts;
@@ -225,9 +212,8 @@ static struct output_index none(struct arena *a)
 	return x;
 }
 
-static void test_index_is_read_back(void **state)
+TEST(test_index_is_read_back)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO lines = STR_INIT(4096);
 	STR_AUTO object = STR_INIT(4096);
@@ -248,9 +234,8 @@ static void test_index_is_read_back(void **state)
 	assert_false(output_index_read(str_view(&object), "uid-2", &a, &again));
 }
 
-static void test_index_passes_over_nonsense(void **state)
+TEST(test_index_passes_over_nonsense)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	STR_AUTO object = STR_INIT(4096);
 	struct output_index x;
@@ -310,9 +295,8 @@ static const struct {
 	{ "less is none", { { "e", 1 }, 0, 1, 0, 2000, false, false }, 4023, 0, "" },
 };
 
-static void test_room(void **state)
+TEST(test_room)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(ROOM) / sizeof(ROOM[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		struct output_index x = none(&a);
@@ -328,9 +312,8 @@ static void test_room(void **state)
 	}
 }
 
-static void test_room_by_number(void **state)
+TEST(test_room_by_number)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct output_index x = none(&a);
 	for (int i = 0; i < OUTPUTS_MAX; i++) {
@@ -346,9 +329,8 @@ static void test_room_by_number(void **state)
 	assert_string_equal(displaced(&x, &a), "a");
 }
 
-static void test_share(void **state)
+TEST(test_share)
 {
-	(void)state;
 	assert_int_equal(output_share(true, 20000, 4 << 20), 512 << 10);
 	assert_int_equal(output_share(false, 1, 4 << 20), 512 << 10);
 	assert_int_equal(output_share(false, 8, 4 << 20), 512 << 10);

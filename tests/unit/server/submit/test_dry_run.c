@@ -1,10 +1,6 @@
 /* What a query says of dryRun, and what is too near to it to be passed over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "base/err.h"
 #include "server/http/query.h"
@@ -12,9 +8,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void test_query_next_decodes(void **state)
+TEST(test_query_next_decodes)
 {
-	(void)state;
 	static const struct {
 		const char *name, *value; /* NULL: no `=` */
 	} WANT[] = { { "a", "1" }, { "b c", "&=" }, { "d", NULL },
@@ -34,9 +29,8 @@ static void test_query_next_decodes(void **state)
 	assert_false(query_next(&rest, &a, &name, &value));
 }
 
-static void test_dry_run_read_values(void **state)
+TEST(test_dry_run_read_values)
 {
-	(void)state;
 	static const struct {
 		const char *query;
 		enum dry_run means;
@@ -71,9 +65,8 @@ static void refused(const char *query, const char *says)
 	assert_non_null(strstr(err_msg(&e), says));
 }
 
-static void test_dry_run_read_other_values(void **state)
+TEST(test_dry_run_read_other_values)
 {
-	(void)state;
 	static const char *const VALUES[] = {
 		"dryRun",     "dryRun=",     "dryRun=True",  "dryRun=1",       "dryRun=yes",
 		"dryRun=all", "dryRun=none", "dryRun=true ", "dryRun=true%00", "dryRun=true,server"
@@ -84,9 +77,8 @@ static void test_dry_run_read_other_values(void **state)
 	refused("dryRun=false&a=b&dryRun=false", "repeated");
 }
 
-static void test_dry_run_read_near_names(void **state)
+TEST(test_dry_run_read_near_names)
 {
-	(void)state;
 	static const char *const NAMES[] = {
 		"dryrun=true",     "DryRun=true",     "DRYRUN=true",    "dry_run=true",
 		"dry-run=true",    "dry%5Frun=true",  "dry+run=true",   "--dry-run=server",
@@ -99,9 +91,8 @@ static void test_dry_run_read_near_names(void **state)
 		refused(NAMES[i], "nothing was submitted");
 }
 
-static void test_dry_run_wants_yaml(void **state)
+TEST(test_dry_run_wants_yaml)
 {
-	(void)state;
 	static const char *const YAML[] = { "application/yaml", "text/yaml, application/json",
 		                            "application/x-yaml;q=0.9,*/*" };
 	static const char *const JSON[] = { "", "*/*", "application/json",

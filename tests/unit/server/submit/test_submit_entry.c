@@ -1,12 +1,8 @@
 /* What the cache notes of a job that was just created, beside what it makes of the object that the
  * watch delivers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/cache/job_entry.h"
 #include "server/submit/submit_internal.h"
@@ -100,9 +96,8 @@ static void assert_noted(struct span job_text, enum profile profile)
 	translator_free(t);
 }
 
-static void test_entry_of_jobs(void **state)
+TEST(test_entry_of_jobs)
 {
-	(void)state;
 	static const char *const FILES[] = { "tests/bench/small.yaml", "tests/bench/medium.yaml",
 		                             "tests/bench/large.yaml" };
 	for (size_t i = 0; i < COUNT(FILES); i++) {
@@ -112,9 +107,8 @@ static void test_entry_of_jobs(void **state)
 	}
 }
 
-static void test_entry_has_what_the_job_says(void **state)
+TEST(test_entry_has_what_the_job_says)
 {
-	(void)state;
 	assert_noted(
 	    SPAN("protocolVersion: 2\nname: n\ntype: job\n"
 	         "prerequisites: [{type: dockerimage, name: i, uri: u}]\n"

@@ -13,9 +13,8 @@
 /* Behind "distributed: " in the tenth line. */
 #define WITH(text) JOB("  distributed: {" text "}\n")
 
-static void test_distributed_refused(void **state)
+TEST(test_distributed_refused)
 {
-	(void)state;
 	static const struct refusal CASES[] = {
 		{ WITH("framework: pytorch"),
 		  "10:28: extras.distributed.framework: must be torch, deepspeed, mpi, tensorflow "
@@ -53,9 +52,8 @@ static void test_distributed_refused(void **state)
 	assert_all_refused(CASES);
 }
 
-static void test_distributed_one_chief(void **state)
+TEST(test_distributed_one_chief)
 {
-	(void)state;
 	static const struct refusal CASES[] = {
 		{ TF(ROLE_OF("chief", 2) ROLE_OF("worker", 2),
 		     "  distributed: {framework: tensorflow}\n"),
@@ -91,9 +89,8 @@ static int64_t ports_of(const struct run *r, size_t role, const char *label)
 	   "  distributed: {framework: " more "}\n")
 
 /* The first role in the list that has processes has the port; with TensorFlow all have one. */
-static void test_distributed_ports(void **state)
+TEST(test_distributed_ports)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int64_t a, b, c;
@@ -126,9 +123,8 @@ static void test_distributed_ports(void **state)
 		   "{cpu: 1, memoryMB: 8, gpu: 0, ports: {distributed: " #count "}}}\n"            \
 		   "extras: {distributed: {framework: torch}}\n"
 
-static void test_distributed_port_of_the_job(void **state)
+TEST(test_distributed_port_of_the_job)
 {
-	(void)state;
 	struct run r = run_good(OWN_PORT(3));
 	assert_int_equal(ports_of(&r, 0, "distributed"), 3);
 	run_done(&r);
@@ -143,9 +139,8 @@ static void test_distributed_port_of_the_job(void **state)
 	               "extras.distributed");
 }
 
-static void test_distributed_needs_key(void **state)
+TEST(test_distributed_needs_key)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool needs;
@@ -162,9 +157,8 @@ static void test_distributed_needs_key(void **state)
 	}
 }
 
-static void test_distributed_misspelt(void **state)
+TEST(test_distributed_misspelt)
 {
-	(void)state;
 	assert_warned(JOB("  distribute: {framework: torch}\n"),
 	              "has no effect; did you mean `distributed`?");
 }

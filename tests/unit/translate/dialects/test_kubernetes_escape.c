@@ -1,10 +1,6 @@
 /* Dollars in environment values. */
 /* clang-format off */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
 #include "translate/names.h"
@@ -18,38 +14,33 @@ static void assert_escaped(const char *text, const char *want)
 	assert_int_equal(kubernetes_escaped_size(span_of(text)), got.n);
 }
 
-static void test_escape_single_stays(void **state)
+TEST(test_escape_single_stays)
 {
-	(void)state;
 	assert_escaped("$HOME ${x} a$", "$HOME ${x} a$");
 }
 
-static void test_escape_nothing_to_do_gives_the_same_span(void **state)
+TEST(test_escape_nothing_to_do_gives_the_same_span)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct span t = SPAN("echo $HOME");
 	assert_ptr_equal(kubernetes_escape(&a, t).p, t.p);
 }
 
-static void test_escape_parenthesis(void **state)
+TEST(test_escape_parenthesis)
 {
-	(void)state;
 	assert_escaped("$(id)", "$$(id)");
 	assert_escaped("a $(b) $(c)", "a $$(b) $$(c)");
 }
 
-static void test_escape_runs(void **state)
+TEST(test_escape_runs)
 {
-	(void)state;
 	assert_escaped("$$", "$$$$");
 	assert_escaped("$$$", "$$$$$$");
 	assert_escaped("$$(x) $$$(y)", "$$$$(x) $$$$$$(y)");
 }
 
-static void test_escape_empty(void **state)
+TEST(test_escape_empty)
 {
-	(void)state;
 	assert_escaped("", "");
 }
 
@@ -65,9 +56,8 @@ static void expand(struct str *out, struct span t)
 	}
 }
 
-static void test_escape_comes_back(void **state)
+TEST(test_escape_comes_back)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	enum { LENGTH = 7, COUNT = 2187 }; /* 3^7 texts of `$`, `(` and `x` */
 	for (int k = 0; k < COUNT; k++) {

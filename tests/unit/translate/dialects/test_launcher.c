@@ -6,9 +6,8 @@
 	"apiVersion: frameworkcontroller.microsoft.com/v1\nkind: Framework\n"                      \
 	"metadata: {name: j}\nspec:\n" more
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-	(void)state;
 	struct run r = run_good(LAUNCHER("", NEVER));
 	const struct role *role = r.job->roles;
 	assert_ptr_equal(r.job->dialect, dialect_get(DIALECT_LAUNCHER));
@@ -25,9 +24,8 @@ static void test_defaults(void **state)
 	run_done(&r);
 }
 
-static void test_policies(void **state)
+TEST(test_policies)
 {
-	(void)state;
 	struct run r = run_good(SPEC(
 	    "  executionType: Start\n  retryPolicy: {fancyRetryPolicy: true, maxRetryCount: -2}\n"
 	    "  taskRoles:\n  - name: W-1\n    taskNumber: 1\n"
@@ -45,9 +43,8 @@ static void test_policies(void **state)
 	run_done(&r);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { LAUNCHER("", TEMPLATE("restartPolicy: OnFailure, ")),
 	      "pod.spec: `restartPolicy` must be Never: task.retryPolicy" },

@@ -1,9 +1,8 @@
 /* What people are told about common mistakes of the second generation, and where. */
 #include "tests/unit/translate/parse_kit.h"
 
-static void test_logins_are_trimmed(void **state)
+TEST(test_logins_are_trimmed)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD "prerequisites: [{name: i, type: dockerimage, uri: u, auth: {username: ' bob ', "
 		 "password: '<% $secrets.p %>', registryuri: '<% $secrets.r %>'}}]\n" ROLE COMMANDS(
@@ -25,9 +24,8 @@ static void put_logins(struct str *out, int n)
 	str_puts(out, ROLE COMMANDS("x"));
 }
 
-static void test_logins_are_not_too_many(void **state)
+TEST(test_logins_are_not_too_many)
 {
-	(void)state;
 	STR_AUTO good = STR_INIT(1 << 20);
 	STR_AUTO bad = STR_INIT(1 << 20);
 	put_logins(&good, 256);
@@ -39,9 +37,8 @@ static void test_logins_are_not_too_many(void **state)
 	               "prerequisites[257].auth: is for one registry too many: at most 256");
 }
 
-static void test_jobssh_without_a_key_pair(void **state)
+TEST(test_jobssh_without_a_key_pair)
 {
-	(void)state;
 	static const char JOB_SSH[] = V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: ssh, "
 	                                 "parameters: {jobssh: true}}]}\n");
 	struct facts f = { 0 };
@@ -68,9 +65,8 @@ static void test_jobssh_without_a_key_pair(void **state)
 	}
 }
 
-static void test_labels_are_not_too_many(void **state)
+TEST(test_labels_are_not_too_many)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\","
 	                "\"command\":\"x\",\"portList\":[");
@@ -192,33 +188,28 @@ static void check_messages(const struct message_case *v, size_t n, bool exact)
 }
 #define CHECK(cases, exact) check_messages(cases, sizeof(cases) / sizeof(*(cases)), exact)
 
-static void test_mistakes_of_lines(void **state)
+TEST(test_mistakes_of_lines)
 {
-	(void)state;
 	CHECK(LINES, true);
 }
 
-static void test_mistakes_of_values(void **state)
+TEST(test_mistakes_of_values)
 {
-	(void)state;
 	CHECK(VALUES, true);
 }
 
-static void test_references_have_hints(void **state)
+TEST(test_references_have_hints)
 {
-	(void)state;
 	CHECK(REFERENCES, true);
 }
 
-static void test_keys_of_the_first_generation(void **state)
+TEST(test_keys_of_the_first_generation)
 {
-	(void)state;
 	CHECK(OLD, true);
 }
 
-static void test_duplicate_keys_hide_nothing(void **state)
+TEST(test_duplicate_keys_hide_nothing)
 {
-	(void)state;
 	static const struct message_case CASES[] = {
 		{ JOB("", "    instances: 0\n    instances: 1\n    foo: 1\n" RESOURCE, ECHO,
 		      "defaults: {}\ndefaults: {}\n"),

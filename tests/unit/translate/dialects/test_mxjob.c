@@ -22,9 +22,8 @@ static void assert_env(const struct role *role, size_t i, const char *name, cons
 	assert_true(span_is(role->env[i].value, value));
 }
 
-static void test_dist(void **state)
+TEST(test_dist)
 {
-	(void)state;
 	struct run r = run_good(DIST(ALL_TYPES));
 	const struct role *role = r.job->roles;
 	assert_int_equal(r.job->n_roles, 3);
@@ -47,9 +46,8 @@ static void test_dist(void **state)
 	run_done(&r);
 }
 
-static void test_local(void **state)
+TEST(test_local)
 {
-	(void)state;
 	struct run r = run_good(MXJOB_LOCAL("", "template: " TEMPLATE("restartPolicy: Never, ")));
 	assert_int_equal(r.job->roles[0].n_env, 0);
 	assert_int_equal(r.job->roles[0].min_succeeded, 1);
@@ -60,9 +58,8 @@ static void test_local(void **state)
 }
 
 /* Only the chief counts; the others are started again. */
-static void test_chief(void **state)
+TEST(test_chief)
 {
-	(void)state;
 	struct run r = run_good(KUBEFLOW("") ENTRY("SCHEDULER", ""));
 	assert_int_equal(r.job->roles[0].min_succeeded, 1);
 	assert_int_equal(r.job->roles[0].task_retry_max, 0);
@@ -81,9 +78,8 @@ static void test_chief(void **state)
 }
 
 /* What Kubernetes would have put into command and args, the shell does. */
-static void test_words(void **state)
+TEST(test_words)
 {
-	(void)state;
 	struct run r = run_good(
 	    MXJOB_LOCAL("", "template: {spec: {containers: [{name: mxnet, image: i, "
 	                    "env: [{name: A, value: x}], command: [sh, -c], args: [\"it's $(A)\", "
@@ -93,9 +89,8 @@ static void test_words(void **state)
 	run_done(&r);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { MXJOB("mlkube.io/v1beta1", "", "template: " TEMPLATE("")),
 	      "spec: misses the key `jobMode`" },

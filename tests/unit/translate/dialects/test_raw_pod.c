@@ -263,15 +263,13 @@ static void raw_cases(const struct raw_case *v, size_t n, bool refused)
 	assert_int_equal(wrong, 0);
 }
 
-static void test_what_is_refused(void **state)
+TEST(test_what_is_refused)
 {
-	(void)state;
 	raw_cases(REFUSED, sizeof(REFUSED) / sizeof(*REFUSED), true);
 }
 
-static void test_what_is_left_out(void **state)
+TEST(test_what_is_left_out)
 {
-	(void)state;
 	raw_cases(TAKEN, sizeof(TAKEN) / sizeof(*TAKEN), false);
 }
 
@@ -334,9 +332,8 @@ static const char KEPT[] =
     "{\"name\":\"host\",\"hostPath\":{\"path\":\"/data/x/\",\"type\":\"Directory\"}}]}}";
 
 /* Everything that is kept, in its order, and nothing else. */
-static void test_what_is_kept(void **state)
+TEST(test_what_is_kept)
 {
-	(void)state;
 	struct raw_run r = raw_run_main(ALL, SPAN("mxnet"));
 	assert_string_equal(raw_lines(&r, &r.err.notes), "");
 	assert_string_equal(raw_tree(&r), KEPT);
@@ -362,9 +359,8 @@ static void test_what_is_kept(void **state)
 }
 
 /* By component: a directory grants what is below it, and nothing beside it. */
-static void test_grants(void **state)
+TEST(test_grants)
 {
-	(void)state;
 	static const struct storage_fact STORAGES[] = {
 		{ .name = { "pv", 2 }, .share = true },
 		{ .name = { "ro", 2 }, .share = true, .read_only = true },
@@ -407,9 +403,8 @@ static void test_grants(void **state)
 	}
 }
 
-static void test_main_container(void **state)
+TEST(test_main_container)
 {
-	(void)state;
 	struct raw_run r = raw_run_main(POD(""), SPAN("mxnet"));
 	assert_within(raw_lines(&r, &r.err.notes),
 	              "1:28: pod.spec.containers[0].name: must be mxnet");
@@ -421,9 +416,8 @@ static void test_main_container(void **state)
 }
 
 /* What the schema refuses is refused by the table as well, with all of it at once. */
-static void test_all_at_once(void **state)
+TEST(test_all_at_once)
 {
-	(void)state;
 	struct raw_run r = raw_run("spec: {hostPID: true, containers: [{name: c, image: i, env: x, "
 	                           "envFrom: [{a: b}]}]}\n");
 	const char *lines = raw_lines(&r, &r.err.notes);
@@ -433,9 +427,8 @@ static void test_all_at_once(void **state)
 	raw_run_done(&r);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-	(void)state;
 	struct str yaml = STR_INIT(1 << 22);
 	str_puts(&yaml, "spec: {containers: [{name: c, image: i, env: [{name: A, value: ");
 	for (size_t i = 0; i < 130001; i++)

@@ -22,9 +22,8 @@ static void assert_hidden(const char *text)
 	run_done(&r);
 }
 
-static void test_without_secrets_byte_for_byte(void **state)
+TEST(test_without_secrets_byte_for_byte)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		V2("# secrets: no\n"),
 		V2("parameters: {secrets: {a: b}}\r\n\r\n"),
@@ -35,9 +34,8 @@ static void test_without_secrets_byte_for_byte(void **state)
 		assert_stored(TEXTS[i], TEXTS[i]);
 }
 
-static void test_block(void **state)
+TEST(test_block)
 {
-	(void)state;
 	assert_stored(HEAD "secrets:\n  pw: hunter2\n# old: hunter2\n" REST,
 	              HEAD "secrets: " MASKED "\n" REST);
 	assert_stored(HEAD REST "secrets:\n  pw: hunter2", HEAD REST "secrets: " MASKED);
@@ -55,9 +53,8 @@ static void test_block(void **state)
 }
 
 /* The members of the top level with secrets are compared alone; with doubt, the whole text is. */
-static void test_members_beside_each_other(void **state)
+TEST(test_members_beside_each_other)
 {
-	(void)state;
 #define LOGINS(PASSWORD)                                                                           \
 	"prerequisites:\n- name: i\n  type: dockerimage\n  uri: u\n  auth:\n"                      \
 	"    username: \"\"\n    password: " PASSWORD " # a login\n"
@@ -72,9 +69,8 @@ static void test_members_beside_each_other(void **state)
 #undef LOGINS
 }
 
-static void test_indented_document(void **state)
+TEST(test_indented_document)
 {
-	(void)state;
 	assert_stored(
 	    "  protocolVersion: 2\n  name: j\n  type: job\n  secrets:\n    a: hunter2\n"
 	    "  taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "
@@ -84,9 +80,8 @@ static void test_indented_document(void **state)
 	    "memoryMB: 1, gpu: 0}}}\n  prerequisites: [{name: i, type: dockerimage, uri: u}]\n");
 }
 
-static void test_line_ends(void **state)
+TEST(test_line_ends)
 {
-	(void)state;
 	assert_stored(
 	    "protocolVersion: 2\r\nsecrets:\r\n  a: hunter2\r\nname: j\r\ntype: job\r\n" REST,
 	    "protocolVersion: 2\r\nsecrets: " MASKED "\r\nname: j\r\ntype: job\r\n" REST);
@@ -101,9 +96,8 @@ static void test_line_ends(void **state)
 	"\"resourcePerInstance\":{\"cpu\":1,\"memoryMB\":1,\"gpu\":0}}},"                          \
 	"\"prerequisites\":[{\"name\":\"i\",\"type\":\"dockerimage\",\"uri\":\"u\"}]"
 
-static void test_json(void **state)
+TEST(test_json)
 {
-	(void)state;
 	assert_stored("{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\","
 	              "\"secrets\" : {\"a\": \"hunter2\", \"b\": \"}\"}, " JSON_ROLES "}",
 	              "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\","
@@ -118,9 +112,8 @@ static void test_json(void **state)
 	"taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, "            \
 	"memoryMB: 1, gpu: 0}}}, prerequisites: [{name: i, type: dockerimage, uri: u}]}"
 
-static void test_flow_yaml(void **state)
+TEST(test_flow_yaml)
 {
-	(void)state;
 	/* what may stand before the brace */
 	static const char *const BEFORE[] = { "", "&all ", "!!map ", "--- &all !!map\n " };
 	ARENA_AUTO a = { 0 };
@@ -133,17 +126,15 @@ static void test_flow_yaml(void **state)
 	}
 }
 
-static void test_odd_values_elsewhere_survive(void **state)
+TEST(test_odd_values_elsewhere_survive)
 {
-	(void)state;
 	assert_stored(
 	    HEAD "secrets: {a: hunter2}\nparameters: {n: .nan, i: .inf, d: 2001-01-01}\n" REST,
 	    HEAD "secrets: " MASKED "\nparameters: {n: .nan, i: .inf, d: 2001-01-01}\n" REST);
 }
 
-static void test_unsafe_secrets_are_refused(void **state)
+TEST(test_unsafe_secrets_are_refused)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		HEAD "secrets: &s {pw: hunter2}\nparameters: {p: *s}\n" REST,
 		HEAD "secrets: {pw: &s hunter2}\nparameters: {p: *s}\n" REST,
@@ -166,16 +157,14 @@ static void test_unsafe_secrets_are_refused(void **state)
 	}
 }
 
-static void test_masked_secrets_come_back(void **state)
+TEST(test_masked_secrets_come_back)
 {
-	(void)state;
 	assert_refused(HEAD "secrets: \"******\"\n" REST,
 	               "4:10: secrets: must be a mapping; this job was stored without its secrets");
 }
 
-static void test_password_in_a_url_is_warned_about(void **state)
+TEST(test_password_in_a_url_is_warned_about)
 {
-	(void)state;
 	const char *text = HEAD "secrets:\n  a: https://u:hunter2@h\n\n"
 				"parameters: {a: 'https://u:p@h'}\n" REST;
 	assert_warned(text, "7:29: others can read the password in this URL");
@@ -191,9 +180,8 @@ static void test_password_in_a_url_is_warned_about(void **state)
 	    "prerequisites:\n- name: i\n  type: dockerimage\n  uri: u\n  auth:\n" a ROLE COMMANDS( \
 		"x")
 
-static void test_auth(void **state)
+TEST(test_auth)
 {
-	(void)state;
 	assert_stored(
 	    AUTH("    username: bob\n    password: 'hun''ter2' # c\n    registryuri: r.io\n"),
 	    AUTH("    username: " MASKED "\n    password: " MASKED
@@ -203,18 +191,16 @@ static void test_auth(void **state)
 	assert_stored(AUTH("    password: ''\n"), AUTH("    password: ''\n"));
 }
 
-static void test_auth_by_reference_stays(void **state)
+TEST(test_auth_by_reference_stays)
 {
-	(void)state;
 	assert_stored(AUTH("    password: <% $secrets.p %>\n    username: '<%$secrets.p%>!'\n") //
 	              "secrets: {p: hunter2}\n",
 	              AUTH("    password: <% $secrets.p %>\n    username: " MASKED "\n") //
 	              "secrets: " MASKED);
 }
 
-static void test_auth_of_what_is_no_image(void **state)
+TEST(test_auth_of_what_is_no_image)
 {
-	(void)state;
 	assert_stored(
 	    HEAD
 	    "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
@@ -230,9 +216,8 @@ static void test_auth_of_what_is_no_image(void **state)
 	run_done(&r);
 }
 
-static void test_auth_in_json(void **state)
+TEST(test_auth_in_json)
 {
-	(void)state;
 	assert_stored(
 	    "{\"protocolVersion\":2,\"name\":\"j\",\"type\":\"job\",\"taskRoles\":{\"w\":"
 	    "{\"dockerImage\":\"i\",\"commands\":[\"x\"],\"resourcePerInstance\":{\"cpu\":1,"
@@ -246,9 +231,8 @@ static void test_auth_in_json(void **state)
 	    "}}]}");
 }
 
-static void test_auth_that_cannot_be_cut_is_refused(void **state)
+TEST(test_auth_that_cannot_be_cut_is_refused)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		AUTH("    password: |\n      hunter2\n"),
 		AUTH("    password: hunter2\n     and more\n"),
@@ -280,9 +264,8 @@ static void test_auth_that_cannot_be_cut_is_refused(void **state)
  */
 
 /* A value below `<<` that another one overrides is in the text, but not in the tree. */
-static void test_overridden_auth_is_refused(void **state)
+TEST(test_overridden_auth_is_refused)
 {
-	(void)state;
 #define OVERRIDES(auth, more)                                                                      \
 	"{protocolVersion: 2, type: job, name: j, " more                                           \
 	"prerequisites: [{type: dockerimage, name: i, uri: debian" auth "}], "                     \
@@ -323,9 +306,8 @@ static void test_overridden_auth_is_refused(void **state)
 #undef OVERRIDES
 }
 
-static void test_messages_show_no_secret(void **state)
+TEST(test_messages_show_no_secret)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		HEAD "secrets: {a: hunter2}\njobRetryCount: x\n" REST,
 		HEAD "secrets: {a: hunter2, a: hunter2}\n" REST,

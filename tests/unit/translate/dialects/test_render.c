@@ -1,11 +1,7 @@
 /* Placeholders. */
 /* clang-format off */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
 #include "translate/dialects/render.h"
@@ -86,16 +82,14 @@ static void assert_problem(const char *text, enum render_problem p, size_t at)
 	done(&f);
 }
 
-static void test_text_without_tags(void **state)
+TEST(test_text_without_tags)
 {
-	(void)state;
 	assert_renders("echo {{ x }} % > < ${a}\n", "echo {{ x }} % > < ${a}\n");
 	assert_renders("", "");
 }
 
-static void test_values(void **state)
+TEST(test_values)
 {
-	(void)state;
 	assert_renders("<% $parameters.a %><%$parameters.t%>", "1<b> & c");
 	assert_renders("<%\t$parameters.real\n%>", "0.1");
 	assert_renders("<% $parameters.big %>", "1e+21");
@@ -105,17 +99,15 @@ static void test_values(void **state)
 	assert_renders("[<% $parameters.e %>]", "[]");
 }
 
-static void test_lists_and_maps(void **state)
+TEST(test_lists_and_maps)
 {
-	(void)state;
 	assert_renders("<% $parameters.l %>", "1,2,,x");
 	assert_renders("<% $parameters.m %>", "[object Object]");
 	assert_renders("<% $parameters %>", "[object Object]");
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
-	(void)state;
 	assert_renders("<% $parameters.l[0] %>", "1");
 	assert_renders("<% $parameters.l.1.0 %>", "2");
 	assert_renders("<% $parameters.l[1][0] %>", "2");
@@ -123,9 +115,8 @@ static void test_paths(void **state)
 	assert_renders("<% $parameters..k %>", "v");
 }
 
-static void test_length_and_characters(void **state)
+TEST(test_length_and_characters)
 {
-	(void)state;
 	assert_renders("<% $parameters.l.length %>", "3");
 	assert_renders("<% $parameters.t.length %>", "7");
 	assert_renders("<% $parameters.u.length %>", "5"); /* the emoji counts twice */
@@ -134,15 +125,13 @@ static void test_length_and_characters(void **state)
 	assert_renders("<% $parameters.u[4] %>", "z");
 }
 
-static void test_inserted_text_is_not_rendered(void **state)
+TEST(test_inserted_text_is_not_rendered)
 {
-	(void)state;
 	assert_renders("<% $parameters.self %>", "<% $parameters.a %>");
 }
 
-static void test_unresolved_is_kept(void **state)
+TEST(test_unresolved_is_kept)
 {
-	(void)state;
 	assert_kept("<% $parameters.nope[0] %>");
 	assert_kept("<%$parameters.nothing%>");
 	assert_kept("<% $parameters.constructor %>");
@@ -158,25 +147,22 @@ static void test_unresolved_is_kept(void **state)
 	assert_kept("<% $secrets.a[0] %>");
 }
 
-static void test_other_tags_vanish(void **state)
+TEST(test_other_tags_vanish)
 {
-	(void)state;
 	assert_renders("A<%! c %>B<%& $parameters.a %>C<%{ $parameters.a }%>D<%> p %>E", "ABCDE");
 	assert_renders("A<%# x %>in <% $parameters.a %> <%^ y %>z<%/ y %><%/ x %>B", "AB");
 }
 
-static void test_lines_of_their_own_vanish(void **state)
+TEST(test_lines_of_their_own_vanish)
 {
-	(void)state;
 	assert_renders("a\n  <%! c %>  \nb", "a\nb");
 	assert_renders("a\n<%# x %>\n inner\n<%/ x %>\nb", "a\nb");
 	assert_renders("a\n<%& x %>\nb", "a\n\nb");
 	assert_renders("a\n  <% $parameters.two %>\nb", "a\n  v\nw\nb");
 }
 
-static void test_problems(void **state)
+TEST(test_problems)
 {
-	(void)state;
 	assert_problem("echo <% $parameters.a", RENDER_UNCLOSED, 5);
 	assert_problem("a %> <%", RENDER_UNCLOSED, 5);
 	assert_problem("<%={{ }}=%> {{ x }}", RENDER_DELIMITER, 0);
@@ -185,9 +171,8 @@ static void test_problems(void **state)
 	assert_problem("<%# x %><%# y %><%/ x %><%/ y %>", RENDER_SECTION, 16);
 }
 
-static void test_output_is_capped(void **state)
+TEST(test_output_is_capped)
 {
-	(void)state;
 	struct fixture f = fixture();
 	f.out.max = 10;
 	assert_int_equal(run(&f, "12345 <% $parameters.t %> <% $parameters.t %>"), 0);
@@ -195,9 +180,8 @@ static void test_output_is_capped(void **state)
 	done(&f);
 }
 
-static void test_only_name(void **state)
+TEST(test_only_name)
 {
-	(void)state;
 	struct span name = render_only_name(SPAN(" <% $secrets.x %>\n"));
 	assert_int_equal(name.n, strlen("$secrets.x"));
 	assert_int_equal(render_only_name(SPAN("a<% $secrets.x %>")).n, 0);
@@ -220,9 +204,8 @@ static double cost(const char *piece, size_t n)
 	return (double)(clock() - start) / CLOCKS_PER_SEC;
 }
 
-static void test_time_is_linear(void **state)
+TEST(test_time_is_linear)
 {
-	(void)state;
 	static const char *const PIECES[] = {
 		"<% $parameters.a %>", "<% ", "<%", "%>", "<%# x %>", "<%! c %>\n", ".a[0]", " \n"
 	};
@@ -230,9 +213,8 @@ static void test_time_is_linear(void **state)
 		assert_true(cost(PIECES[i], 200000) < 2.0); /* quadratic would take minutes */
 }
 
-static void test_lookups_are_bounded(void **state)
+TEST(test_lookups_are_bounded)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	struct node map = { .type = NODE_MAP, .n = 50000 };
 	struct member *m = ARENA_NEW(&a, struct member, map.n);

@@ -1,9 +1,8 @@
 /* Jobs of the first generation. */
 #include "tests/unit/translate/parse_kit.h"
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-	(void)state;
 	struct run r = run_good(V1("", ""));
 	const struct job *job = r.job;
 	const struct role *m = &job->roles[0];
@@ -24,9 +23,8 @@ static void test_defaults(void **state)
 	run_done(&r);
 }
 
-static void test_all_fields(void **state)
+TEST(test_all_fields)
 {
-	(void)state;
 	struct run r =
 	    run_good(V1("\"retryCount\":-2,\"virtualCluster\":\"vc1\",",
 	                ",\"taskNumber\":4,\"cpuNumber\":2,\"memoryMB\":200,\"shmMB\":200,"
@@ -53,9 +51,8 @@ static void test_all_fields(void **state)
 	run_done(&r);
 }
 
-static void test_numbers_as_text(void **state)
+TEST(test_numbers_as_text)
 {
-	(void)state;
 	const char *text =
 	    V1("\"retryCount\":\"-1\",",
 	       ",\"taskNumber\":\"2\",\"portList\":[{\"label\":\"a\",\"beginAt\":\"0\"}]");
@@ -68,17 +65,15 @@ static void test_numbers_as_text(void **state)
 	assert_refused(V1("", ",\"taskNumber\":\"20000\""), "taskNumber: must be at most 10000");
 }
 
-static void test_comments(void **state)
+TEST(test_comments)
 {
-	(void)state;
 	assert_warned("{ // who\n \"jobName\": \"j\", /* what */ \"image\": \"i\",\n"
 	              "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}",
 	              "comment");
 }
 
-static void test_comments_leave_texts_alone(void **state)
+TEST(test_comments_leave_texts_alone)
 {
-	(void)state;
 	struct run r = run_good("{ // who\n \"jobName\": \"j\", \"image\": \"i\",\n"
 	                        "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}");
 	assert_non_null(strstr(r.job->roles[0].command.p, "\na // b"));
@@ -89,9 +84,8 @@ static void test_comments_leave_texts_alone(void **state)
 /* ---- environment --------------------------------------------------------------------------------
  */
 
-static void test_env_later_wins(void **state)
+TEST(test_env_later_wins)
 {
-	(void)state;
 	struct run r =
 	    run_good(V1("\"jobEnvs\":{\"A\":1,\"B\":true,\"C\":\"x\"},\"env\":{\"B\":0.5},",
 	                ",\"env\":{\"C\":\"y$(z)\",\"PAI_SSH_PUB_KEY\":\"k\"}"));
@@ -105,9 +99,8 @@ static void test_env_later_wins(void **state)
 	run_done(&r);
 }
 
-static void test_env_refused(void **state)
+TEST(test_env_refused)
 {
-	(void)state;
 	static const char *const NAMES[] = { "PAI_JOB_NAME",
 		                             "FC_X",
 		                             "KUBERNETES_PORT",
@@ -129,9 +122,8 @@ static void test_env_refused(void **state)
 	assert_refused(V1("\"env\":{\"A\":[]},", ""), "env.A: ");
 }
 
-static void test_env_of_the_job_is_judged_once(void **state)
+TEST(test_env_of_the_job_is_judged_once)
 {
-	(void)state;
 	struct run r = run_job("{\"jobName\":\"j\",\"image\":\"i\",\"env\":{\"FC_A\":\"v\"},"
 	                       "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"},"
 	                       "{\"name\":\"n\",\"command\":\"x\"}]}");
@@ -144,9 +136,8 @@ static void test_env_of_the_job_is_judged_once(void **state)
 /* ---- directories
  * ------------------------------------------------------------------------------------ */
 
-static void test_directories(void **state)
+TEST(test_directories)
 {
-	(void)state;
 	struct settings s;
 	translate_settings_default(&s);
 	s.fs_uri = "hdfs://h:9000";
@@ -163,9 +154,8 @@ static void test_directories(void **state)
 	assert_refused(V1("\"codeDir\":\"a\\nb\",", ""), "codeDir: must be one line");
 }
 
-static void test_fetch_code(void **state)
+TEST(test_fetch_code)
 {
-	(void)state;
 	struct settings s;
 	translate_settings_default(&s);
 	s.fetch_code = true;
@@ -178,9 +168,8 @@ static void test_fetch_code(void **state)
 	run_done(&r);
 }
 
-static void test_host_lists(void **state)
+TEST(test_host_lists)
 {
-	(void)state;
 	struct run r = run_good("{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":["
 	                        "{\"name\":\"ps_server\",\"command\":\"x\"},"
 	                        "{\"name\":\"1\",\"command\":\"y\"}]}");
@@ -204,9 +193,8 @@ struct kill_case {
 	"{\"name\":\"ps\",\"command\":\"x\",\"taskNumber\":" a "},"                                \
 	"{\"name\":\"w\",\"command\":\"x\",\"taskNumber\":" b "}"
 
-static void test_kill_all(void **state)
+TEST(test_kill_all)
 {
-	(void)state;
 	static const struct kill_case CASES[] = {
 		{ "0", TWO("2", "3"), { 1, 1 }, { -1, -1 }, NULL },
 		{ "5", TWO("2", "3"), { 1, 1 }, { -1, -1 }, NULL },
@@ -238,9 +226,8 @@ static void test_kill_all(void **state)
 	}
 }
 
-static void test_kill_all_of_one_role_is_exact(void **state)
+TEST(test_kill_all_of_one_role_is_exact)
 {
-	(void)state;
 	const char *text = V1("\"killAllOnCompletedTaskNumber\":2,", ",\"taskNumber\":3");
 	struct run r = run_good(text);
 	assert_int_equal(r.job->kill_all, 2);
@@ -252,9 +239,8 @@ static void test_kill_all_of_one_role_is_exact(void **state)
 /* ---- what is refused
  * --------------------------------------------------------------------------------- */
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	static const struct {
 		const char *text, *line;
 	} CASES[] = {
@@ -298,9 +284,8 @@ static void test_refused(void **state)
 		assert_refused(CASES[i].text, CASES[i].line);
 }
 
-static void test_code_is_that_of_v1(void **state)
+TEST(test_code_is_that_of_v1)
 {
-	(void)state;
 	struct run r = run_job(V1("", ",\"taskNumber\":0"));
 	assert_string_equal(r.err.code, "InvalidParametersError");
 	run_done(&r);
@@ -314,9 +299,8 @@ static void test_code_is_that_of_v1(void **state)
 	run_done(&r);
 }
 
-static void test_names_with_dots(void **state)
+TEST(test_names_with_dots)
 {
-	(void)state;
 	struct run r = run_good("{\"jobName\":\"a.b~c-D\",\"image\":\"i\",\"taskRoles\":[{\"name\":"
 	                        "\"A~b.c-d\",\"command\":\"x\"}]}");
 	assert_span(r.job->id, "alice~a.b~c-D");
@@ -325,9 +309,8 @@ static void test_names_with_dots(void **state)
 	run_done(&r);
 }
 
-static void test_gpu_type(void **state)
+TEST(test_gpu_type)
 {
-	(void)state;
 	struct run r = run_good(V1("\"gpuType\":\"Tesla-K80\",", ""));
 	assert_true(span_is(r.job->gpu_type, "Tesla-K80"));
 	run_done(&r);
@@ -342,9 +325,8 @@ static void test_gpu_type(void **state)
 	}
 }
 
-static void test_warnings(void **state)
+TEST(test_warnings)
 {
-	(void)state;
 	assert_quiet(V1("\"gpuType\":\"\",\"authFile\":\"\",\"virtualCluster\":\"\",", ""));
 	assert_warned(V1("\"gpuType\":\"K80\",", ""), "gpuType: is ignored");
 	assert_warned(V1("", ",\"portList\":[{\"label\":\"a\",\"beginAt\":5000}]"),

@@ -4,9 +4,8 @@
 /* ---- what is filled in ------------------------------------------------------------------------
  */
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-	(void)state;
 	struct run r = run_good(V2(""));
 	const struct job *job = r.job;
 	const struct role *w = &job->roles[0];
@@ -26,9 +25,8 @@ static void test_defaults(void **state)
 	run_done(&r);
 }
 
-static void test_ssh_and_http_are_added(void **state)
+TEST(test_ssh_and_http_are_added)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {cpu: "
 		       "1, memoryMB: 8, gpu: 0, ports: {http: 3, a: 2}}\n" COMMANDS("x"));
@@ -42,9 +40,8 @@ static void test_ssh_and_http_are_added(void **state)
 	run_done(&r);
 }
 
-static void test_completion_zero_is_absent(void **state)
+TEST(test_completion_zero_is_absent)
 {
-	(void)state;
 	struct run r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
 	                                "minSucceededInstances: null}\n"));
 	assert_int_equal(r.job->roles[0].min_failed, 1);
@@ -52,9 +49,8 @@ static void test_completion_zero_is_absent(void **state)
 	run_done(&r);
 }
 
-static void test_without_gang_tasks_retry(void **state)
+TEST(test_without_gang_tasks_retry)
 {
-	(void)state;
 	struct run r =
 	    run_good(V2_ROLE("    taskRetryCount: -2\n") "extras: {gangAllocation: false}");
 	assert_false(r.job->gang);
@@ -63,9 +59,8 @@ static void test_without_gang_tasks_retry(void **state)
 	run_done(&r);
 }
 
-static void test_max_duration(void **state)
+TEST(test_max_duration)
 {
-	(void)state;
 	struct run r = run_good(V2_ROLE("") "extras: {maxDurationSec: 90}");
 	assert_int_equal(r.job->max_duration_s, 90);
 	run_done(&r);
@@ -74,9 +69,8 @@ static void test_max_duration(void **state)
 	run_done(&r);
 }
 
-static void test_command_is_assembled(void **state)
+TEST(test_command_is_assembled)
 {
-	(void)state;
 	struct run r =
 	    run_good(HEAD IMAGE ROLE COMMANDS("' a ', '', \"b\\n\"") //
 	             "deployments:\n"
@@ -87,9 +81,8 @@ static void test_command_is_assembled(void **state)
 	run_done(&r);
 }
 
-static void test_command_is_rendered(void **state)
+TEST(test_command_is_rendered)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD "prerequisites:\n"
 		 "- {name: i, type: dockerimage, uri: ubuntu}\n"
@@ -101,9 +94,8 @@ static void test_command_is_rendered(void **state)
 	run_done(&r);
 }
 
-static void test_secrets_in_commands_stay(void **state)
+TEST(test_secrets_in_commands_stay)
 {
-	(void)state;
 	const char *text =
 	    HEAD IMAGE ROLE COMMANDS("'<% $secrets.s[0] %>'") "secrets: {s: [hunter2]}";
 	struct run r = run_good(text);
@@ -114,9 +106,8 @@ static void test_secrets_in_commands_stay(void **state)
 	assert_quiet(text);
 }
 
-static void test_role_by_alias_has_its_own_command(void **state)
+TEST(test_role_by_alias_has_its_own_command)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD IMAGE "taskRoles:\n  v: &v\n    dockerImage: i\n    resourcePerInstance: {cpu: "
 		       "1, memoryMB: 8, gpu: 2}\n    instances: 4\n    commands: [main]\n"
@@ -130,9 +121,8 @@ static void test_role_by_alias_has_its_own_command(void **state)
 	run_done(&r);
 }
 
-static void test_logins(void **state)
+TEST(test_logins)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD "prerequisites:\n"
 		 "- {name: i, type: dockerimage, uri: ubuntu, auth: {username: u, password: '<% "
@@ -150,9 +140,8 @@ static void test_logins(void **state)
 }
 
 /* As the check of the image has it: a login without `registryuri` is for the image's registry. */
-static void test_logins_default_registry(void **state)
+TEST(test_logins_default_registry)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD
 	    "prerequisites:\n"
@@ -165,9 +154,8 @@ static void test_logins_default_registry(void **state)
 	run_done(&r);
 }
 
-static void test_images(void **state)
+TEST(test_images)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD "prerequisites:\n"
 		 "- {name: k, type: dockerimage, uri: unused}\n"
@@ -179,9 +167,8 @@ static void test_images(void **state)
 	run_done(&r);
 }
 
-static void test_storages(void **state)
+TEST(test_storages)
 {
-	(void)state;
 	struct run r = run_good(V2("extras: {storages: [{name: a}, {name: a, mountPath: /data}, "
 	                           "{mountPath: /x}]}\n"));
 	assert_false(r.job->storages_default);
@@ -192,9 +179,8 @@ static void test_storages(void **state)
 	run_done(&r);
 }
 
-static void test_storages_of_the_older_plugin(void **state)
+TEST(test_storages_of_the_older_plugin)
 {
-	(void)state;
 	struct run r =
 	    run_good(V2("extras:\n  com.microsoft.pai.runtimeplugin:\n"
 	                "  - {plugin: ssh}\n"
@@ -205,9 +191,8 @@ static void test_storages_of_the_older_plugin(void **state)
 	run_done(&r);
 }
 
-static void test_storages_of_the_older_plugin_default(void **state)
+TEST(test_storages_of_the_older_plugin_default)
 {
-	(void)state;
 	struct run r = run_good(V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: "
 	                           "teamwise_storage}], storages: null}\n"));
 	assert_true(r.job->storages_default);
@@ -225,9 +210,8 @@ static void test_storages_of_the_older_plugin_default(void **state)
 /* ---- what is refused --------------------------------------------------------------------------
  */
 
-static void test_ranges(void **state)
+TEST(test_ranges)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { V2("jobRetryCount: 3000000000\n"),
 	      "10:16: jobRetryCount: must be at most 2147483647, is 3000000000\n" },
@@ -249,9 +233,8 @@ static void test_ranges(void **state)
 	});
 }
 
-static void test_ports_refused(void **state)
+TEST(test_ports_refused)
 {
-	(void)state;
 #define PORTS(p)                                                                                   \
 	HEAD IMAGE "taskRoles: {w: {dockerImage: i, commands: [x], resourcePerInstance: {cpu: "    \
 		   "1, memoryMB: 1, gpu: 0, ports: {" p "}}}}\n"
@@ -266,9 +249,8 @@ static void test_ports_refused(void **state)
 #undef PORTS
 }
 
-static void test_references_refused(void **state)
+TEST(test_references_refused)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { HEAD IMAGE "taskRoles: {w: {dockerImage: toString, commands: [x], "
 	                 "resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}}\n",
@@ -293,9 +275,8 @@ static void test_references_refused(void **state)
 	});
 }
 
-static void test_names_refused(void **state)
+TEST(test_names_refused)
 {
-	(void)state;
 #define ONE_ROLE                                                                                   \
 	": {dockerImage: i, commands: [x], resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}\n"
 #define SIXTEEN "aaaaaaaaaaaaaaaa"
@@ -315,9 +296,8 @@ static void test_names_refused(void **state)
 #undef SIXTEEN
 }
 
-static void test_images_and_logins_refused(void **state)
+TEST(test_images_and_logins_refused)
 {
-	(void)state;
 #define AUTH(a)                                                                                    \
 	HEAD "prerequisites: [{name: i, type: dockerimage, uri: ubuntu, auth: {" a                 \
 	     "}}]\n" ROLE COMMANDS("x")
@@ -339,9 +319,8 @@ static void test_images_and_logins_refused(void **state)
 #undef AUTH
 }
 
-static void test_storages_refused(void **state)
+TEST(test_storages_refused)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { V2("extras: {storages: [{name: pv, mountPath: data}]}\n"),
 	      "10:43: extras.storages[0].mountPath: data must be an absolute path" },
@@ -358,9 +337,8 @@ static void test_storages_refused(void **state)
 	});
 }
 
-static void test_commands_refused(void **state)
+TEST(test_commands_refused)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { HEAD IMAGE ROLE "    commands:\n    - echo\n    - echo <% $parameters.a\n",
 	      "11:7: taskRoles.w.commands[1]: unclosed `<%`, at character 6" },
@@ -372,9 +350,8 @@ static void test_commands_refused(void **state)
 	});
 }
 
-static void test_everything_is_said_at_once(void **state)
+TEST(test_everything_is_said_at_once)
 {
-	(void)state;
 	struct run r = run_job(HEAD "prerequisites: [{name: i, type: dockerimage, uri: ' '}]\n"
 	                            "taskRoles:\n"
 	                            "  w:\n"
@@ -397,18 +374,16 @@ static void test_everything_is_said_at_once(void **state)
 }
 
 /* One violation is said once, though the schema and the dialect both see it. */
-static void test_nothing_is_said_twice(void **state)
+TEST(test_nothing_is_said_twice)
 {
-	(void)state;
 	struct run r = run_job(V2_ROLE("    instances: 0\n"));
 	assert_int_equal(r.err.notes.n, 1);
 	run_done(&r);
 }
 
 /* The dialect also runs on documents of any shape. */
-static void test_wrong_types_everywhere(void **state)
+TEST(test_wrong_types_everywhere)
 {
-	(void)state;
 	static const char *const VALUES[] = {
 		"1", "x", "[]", "{}", "null", "[[1]]", "{a: {b: []}}"
 	};
@@ -430,9 +405,8 @@ static void test_wrong_types_everywhere(void **state)
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
-static void test_limit_of_tasks(void **state)
+TEST(test_limit_of_tasks)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD IMAGE "taskRoles:\n");
 	for (int i = 0; i < 3; i++)
@@ -443,9 +417,8 @@ static void test_limit_of_tasks(void **state)
 	assert_refused(str_c(&text), "taskRoles: at most 20000 tasks in all, here are 27000");
 }
 
-static void test_limit_of_roles(void **state)
+TEST(test_limit_of_roles)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD IMAGE "taskRoles:\n  w: &w {dockerImage: i, commands: [x], "
 	                           "resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}}\n");
@@ -455,9 +428,8 @@ static void test_limit_of_roles(void **state)
 }
 
 /* A small file that renders to a large command. */
-static void test_limit_of_a_command(void **state)
+TEST(test_limit_of_a_command)
 {
-	(void)state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, HEAD "parameters: {a: '");
 	for (int i = 0; i < 1000; i++)
@@ -468,9 +440,8 @@ static void test_limit_of_a_command(void **state)
 	assert_refused(str_c(&text), "taskRoles.w.commands: the command is longer than ");
 }
 
-static void test_limit_counts_doubled_dollars(void **state)
+TEST(test_limit_counts_doubled_dollars)
 {
-	(void)state;
 	struct settings s;
 	translate_settings_default(&s);
 	s.max_command = 10;
@@ -482,9 +453,8 @@ static void test_limit_counts_doubled_dollars(void **state)
 	run_done(&r);
 }
 
-static void test_limit_of_the_file(void **state)
+TEST(test_limit_of_the_file)
 {
-	(void)state;
 	struct settings s;
 	translate_settings_default(&s);
 	s.max_annotations = 100;
@@ -497,9 +467,8 @@ static void test_limit_of_the_file(void **state)
 /* ---- warnings -----------------------------------------------------------------------------------
  */
 
-static void test_warnings(void **state)
+TEST(test_warnings)
 {
-	(void)state;
 	assert_quiet(V2(""));
 	assert_warned(HEAD IMAGE ROLE COMMANDS("a, 'b <% $parameters.no %>'"),
 	              "9:19: taskRoles.w.commands[1]: <% $parameters.no %> leads to nothing");
@@ -523,9 +492,8 @@ static void test_warnings(void **state)
 /* ---- dialects
  * ------------------------------------------------------------------------------------ */
 
-static void test_dialect(void **state)
+TEST(test_dialect)
 {
-	(void)state;
 	assert_all_refused((const struct refusal[]){
 	    { "kind: MxJob\nprotocolVersion: 2\njobName: x\n",
 	      "1:7: kind: no job is of kind \"MxJob\" and apiVersion \"\"; known are MxJob, "
@@ -542,9 +510,8 @@ static void test_dialect(void **state)
 	});
 }
 
-static void test_json_is_taken(void **state)
+TEST(test_json_is_taken)
 {
-	(void)state;
 	struct run r =
 	    run_good("{\"protocolVersion\": 2, \"name\": \"j\", \"type\": \"job\", "
 	             "\"prerequisites\": [{\"name\": \"i\", \"type\": \"dockerimage\", "

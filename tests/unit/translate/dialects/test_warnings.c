@@ -185,17 +185,15 @@ static size_t find_row(const char *text)
 	return i ? i - 1 : N_WARNINGS;
 }
 
-static void test_each_is_said(void **state)
+TEST(test_each_is_said)
 {
-	(void)state;
 	for (size_t i = 0; i < N_CASES; i++)
 		assert_warned(CASES[i].text, CASES[i].line);
 }
 
 /* Whatever is said stands in the table, and what stands there can be said. */
-static void test_table_is_complete(void **state)
+TEST(test_table_is_complete)
 {
-	(void)state;
 	bool *said = xcalloc(N_WARNINGS, sizeof(*said));
 	for (size_t i = 0; i < N_CASES; i++) {
 		struct run r = run_good(CASES[i].text);
@@ -214,16 +212,14 @@ static void test_table_is_complete(void **state)
 	free(said);
 }
 
-static void test_good_jobs_have_none(void **state)
+TEST(test_good_jobs_have_none)
 {
-	(void)state;
 	for (size_t i = 0; i < N_QUIET; i++)
 		assert_quiet(QUIET[i]);
 }
 
-static void test_no_secret_is_shown(void **state)
+TEST(test_no_secret_is_shown)
 {
-	(void)state;
 	static const char *const SECRETS[] = {
 		V2("secrets: {a: 12345678901234567891, b: 1.2500, c: 077}\n"),
 		AUTH("password: hunter2"),
@@ -243,9 +239,8 @@ static void test_no_secret_is_shown(void **state)
 }
 
 /* By place, and once: the lines of a deployment belong to two roles here. */
-static void test_order(void **state)
+TEST(test_order)
 {
-	(void)state;
 	struct run r = run_good(
 	    HEAD "deployments: [{name: d, taskRoles: {w: {preCommands: ['<% $parameters.u %>']}, "
 		 "no: {}}}]\ndefaults: {deployment: d}\njobRetryCount: 017\n" IMAGE
@@ -279,9 +274,8 @@ static void test_order(void **state)
 }
 
 /* Secrets of a task that starts are no placeholders without a value, however many they are. */
-static void test_many_secrets(void **state)
+TEST(test_many_secrets)
 {
-	(void)state;
 	struct str text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE "    commands: ['");
 	for (int i = 0; i < 12; i++)
@@ -300,9 +294,8 @@ static void test_many_secrets(void **state)
 	str_done(&text);
 }
 
-static void test_too_many(void **state)
+TEST(test_too_many)
 {
-	(void)state;
 	struct str text = STR_INIT(1 << 16);
 	str_puts(&text, HEAD IMAGE ROLE COMMANDS("echo") "secrets:\n");
 	for (int i = 0; i < NOTES_MAX + 7; i++)

@@ -13,9 +13,8 @@ static const char *sku_names(struct bench *b, const struct hived_status *s, cons
 	return arena_dup(&b->a, str_view(&names));
 }
 
-static void test_config_cells(void **state)
+TEST(test_config_cells)
 {
-	(void)state;
 	static const struct {
 		const char *vc;
 		int64_t cells;
@@ -35,9 +34,8 @@ static void test_config_cells(void **state)
 	}
 }
 
-static void test_config_pinned(void **state)
+TEST(test_config_pinned)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	assert_true(hived_pins(b.facts.hived, SPAN("pins"), SPAN("p-node")));
@@ -47,9 +45,8 @@ static void test_config_pinned(void **state)
 	assert_true(hived_pins(b.facts.hived, SPAN("unheard-of"), SPAN("p-node")));
 }
 
-static void test_config_memory(void **state)
+TEST(test_config_memory)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int64_t mb;
@@ -85,9 +82,8 @@ static void assert_config_refused(const char *text, const char *line)
 #define ONE "physicalCluster:\n  skuTypes: {A: {cpu: 1, memory: 1Gi}}\n"
 #define VCS "virtualClusters: {}\n"
 
-static void test_config_refused(void **state)
+TEST(test_config_refused)
 {
-	(void)state;
 	static const struct {
 		const char *text, *line;
 	} CASES[] = {
@@ -133,9 +129,8 @@ static void test_config_refused(void **state)
 		assert_config_refused(CASES[i].text, CASES[i].line);
 }
 
-static void test_config_is_bounded(void **state)
+TEST(test_config_is_bounded)
 {
-	(void)state;
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, ONE "  physicalCells:\n");
@@ -153,9 +148,8 @@ static void test_config_is_bounded(void **state)
 
 #define LEAF "{\"cellPriority\":-2}"
 
-static void test_status(void **state)
+TEST(test_status)
 {
-	(void)state;
 	static const struct {
 		const char *cells;
 		int64_t count;
@@ -194,9 +188,8 @@ static void test_status(void **state)
 	}
 }
 
-static void test_status_goes_before_config(void **state)
+TEST(test_status_goes_before_config)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	const struct hived_status *s =
@@ -211,9 +204,8 @@ static void test_status_goes_before_config(void **state)
 	assert_memory_equal(names[6].p, "new", 3);
 }
 
-static void test_status_refused(void **state)
+TEST(test_status_refused)
 {
-	(void)state;
 	static const char *const TEXTS[] = { "",        "[]",          "null", "default: []",
 		                             "{\"a\":", "{\"\xff\":1}" };
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(*TEXTS); i++) {
@@ -233,9 +225,8 @@ static void assert_status_refused(const char *text, const char *says)
 }
 
 /* They are searched through for each job, so there cannot be any number of them. */
-static void test_status_has_limits(void **state)
+TEST(test_status_has_limits)
 {
-	(void)state;
 	BENCH_AUTO b = { 0 };
 	STR_AUTO types = STR_INIT(1 << 20);
 	STR_AUTO vcs = STR_INIT(1 << 20);
@@ -254,9 +245,8 @@ static void test_status_has_limits(void **state)
 }
 
 /* The text with all that is not asked for may be large; it is held for as long as it counts. */
-static void test_little_is_kept(void **state)
+TEST(test_little_is_kept)
 {
-	(void)state;
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
 	for (int i = 0; i < 5000; i++)
@@ -273,9 +263,8 @@ static void test_little_is_kept(void **state)
 	assert_in_range(b.a.used, 0, 4096);
 }
 
-static void test_status_is_bounded(void **state)
+TEST(test_status_is_bounded)
 {
-	(void)state;
 	BENCH_AUTO b = { 0 };
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"a\":");

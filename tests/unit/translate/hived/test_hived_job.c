@@ -78,9 +78,8 @@ static void assert_refused(struct bench *b, const char *text, const char *line)
 	assert_said(b, line);
 }
 
-static void test_cells(void **state)
+TEST(test_cells)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int64_t cells;
@@ -115,9 +114,8 @@ static void test_cells(void **state)
 		assert_cells(&b, CASES[i].text, CASES[i].cells);
 }
 
-static void test_spec(void **state)
+TEST(test_spec)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	/* all of one group, if nobody names one */
@@ -157,9 +155,8 @@ static void test_spec(void **state)
 }
 
 /* Names that mean something in YAML stay names. */
-static void test_spec_names(void **state)
+TEST(test_spec_names)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	json_t *f = framework(
@@ -240,9 +237,8 @@ static const struct {
 	  "taskRoles.v: Taskrole v does not exist.\n" },
 };
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++)
@@ -250,9 +246,8 @@ static void test_refused(void **state)
 }
 
 /* Exactly what there is; what need not start at once; what owns nothing; what nobody limits. */
-static void test_quota_kept(void **state)
+TEST(test_quota_kept)
 {
-	(void)state;
 	static const char *const TEXTS[] = {
 		HEAD ROLE("a", ASKS(1, 1, 1) ", instances: 4")
 		    ROLE("b", ASKS(1, 1, 4) ", instances: 2"),
@@ -267,9 +262,8 @@ static void test_quota_kept(void **state)
 }
 
 /* What virtual clusters have now counts, not what they shall have. */
-static void test_status_counts(void **state)
+TEST(test_status_counts)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	b.facts.hived_status =
@@ -282,9 +276,8 @@ static void test_status_counts(void **state)
 }
 
 /* Who may not use the virtual cluster is not told what it has. */
-static void test_forbidden_first(void **state)
+TEST(test_forbidden_first)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	b.facts.any_virtual_cluster = false;
@@ -316,9 +309,8 @@ static const char *env_from_end(struct bench *b, json_t *framework, size_t i)
 	return arena_printf(&b->a, "%s%s%s", name, value ? "=" : "<-", value ? value : path);
 }
 
-static void test_pod(void **state)
+TEST(test_pod)
 {
-	(void)state;
 	static const char *const TEXTS[] = { HEAD ROLE("w", ASKS(1, 1, 1)),
 		                             HEAD ROLE("w", ASKS(1, 1, 0)) };
 	for (int i = 0; i < 4; i++) {
@@ -348,9 +340,8 @@ static void test_pod(void **state)
 }
 
 /* Authors of v1 jobs set variables, but not those. */
-static void test_devices_are_reserved(void **state)
+TEST(test_devices_are_reserved)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	b.set.hived_device_env = "GIVEN,TAKEN";
@@ -364,9 +355,8 @@ static void test_devices_are_reserved(void **state)
 }
 
 /* An empty name would make pods that no API server takes. */
-static void test_settings_refused(void **state)
+TEST(test_settings_refused)
 {
-	(void)state;
 	static const struct {
 		const char *scheduler, *variables;
 		bool ok;
@@ -388,9 +378,8 @@ static void test_settings_refused(void **state)
 }
 
 /* As OpenPAI: 126 less the priority in the high byte. */
-static void test_priority(void **state)
+TEST(test_priority)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		json_int_t value;
@@ -414,9 +403,8 @@ static void test_priority(void **state)
 }
 
 /* Another scheduler: the job is checked as far as its text goes, and warned. */
-static void test_without_hived(void **state)
+TEST(test_without_hived)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b);
 	b.facts.hived = NULL;

@@ -3,9 +3,8 @@
 
 /* ---- the Framework ------------------------------------------------------------------------- */
 
-static void test_build_without_mark_is_one_framework_that_starts(void **state)
+TEST(test_build_without_mark_is_one_framework_that_starts)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
@@ -17,9 +16,8 @@ static void test_build_without_mark_is_one_framework_that_starts(void **state)
 	json_decref(f);
 }
 
-static void test_build_plain_asks_nothing_of_the_node(void **state)
+TEST(test_build_plain_asks_nothing_of_the_node)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
@@ -35,9 +33,8 @@ static void test_build_plain_asks_nothing_of_the_node(void **state)
 	json_decref(f);
 }
 
-static void test_build_plain_names_the_api_server(void **state)
+TEST(test_build_plain_names_the_api_server)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
@@ -47,9 +44,8 @@ static void test_build_plain_names_the_api_server(void **state)
 	json_decref(f);
 }
 
-static void test_build_cpu_only_names_no_device(void **state)
+TEST(test_build_cpu_only_names_no_device)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	b.role[0].gpu = 0;
@@ -60,9 +56,8 @@ static void test_build_cpu_only_names_no_device(void **state)
 	json_decref(f);
 }
 
-static void test_build_openpai_has_a_priority_class_if_asked(void **state)
+TEST(test_build_openpai_has_a_priority_class_if_asked)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_OPENPAI);
 	b.set.priority_class = true;
@@ -79,9 +74,8 @@ static void test_build_openpai_has_a_priority_class_if_asked(void **state)
 	json_decref(f);
 }
 
-static void test_build_ports_are_json_in_a_text(void **state)
+TEST(test_build_ports_are_json_in_a_text)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
@@ -94,9 +88,8 @@ static void test_build_ports_are_json_in_a_text(void **state)
 	json_decref(f);
 }
 
-static void test_build_command_doubles_dollars(void **state)
+TEST(test_build_command_doubles_dollars)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	b.role[0].command = SPAN("echo $$ $(X) $Y ${job.user}");
@@ -122,9 +115,8 @@ static void make_v1(struct bench *b)
 	built(b);
 }
 
-static void test_build_v1_has_both_spellings(void **state)
+TEST(test_build_v1_has_both_spellings)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_v1(&b);
 	json_t *f = object(&b, 0);
@@ -137,9 +129,8 @@ static void test_build_v1_has_both_spellings(void **state)
 	json_decref(f);
 }
 
-static void test_build_v1_directories_double_dollars(void **state)
+TEST(test_build_v1_directories_double_dollars)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_v1(&b);
 	json_t *f = object(&b, 0);
@@ -148,9 +139,8 @@ static void test_build_v1_directories_double_dollars(void **state)
 	json_decref(f);
 }
 
-static void test_build_v1_own_variables_come_first_and_not_to_init(void **state)
+TEST(test_build_v1_own_variables_come_first_and_not_to_init)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_v1(&b);
 	json_t *f = object(&b, 0);
@@ -160,9 +150,8 @@ static void test_build_v1_own_variables_come_first_and_not_to_init(void **state)
 	json_decref(f);
 }
 
-static void test_build_v1_shared_memory_is_64(void **state)
+TEST(test_build_v1_shared_memory_is_64)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_v1(&b);
 	json_t *f = object(&b, 0);
@@ -173,9 +162,8 @@ static void test_build_v1_shared_memory_is_64(void **state)
 /* ---- facts
  * --------------------------------------------------------------------------------------- */
 
-static void test_build_virtual_cluster_not_granted(void **state)
+TEST(test_build_virtual_cluster_not_granted)
 {
-	(void)state;
 	static const struct span VC[] = { { "a", 1 }, { "b", 1 } };
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
@@ -210,9 +198,8 @@ static void make_storages(struct bench *b, enum profile profile, const struct st
 	b->job.n_storages = n;
 }
 
-static void test_build_empty_storages_are_the_defaults(void **state)
+TEST(test_build_empty_storages_are_the_defaults)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_storages(&b, PROFILE_PLAIN, NULL, 0);
 	built(&b);
@@ -229,9 +216,8 @@ static void test_build_empty_storages_are_the_defaults(void **state)
 	json_decref(f);
 }
 
-static void test_build_no_storages_mount_nothing(void **state)
+TEST(test_build_no_storages_mount_nothing)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_storages(&b, PROFILE_PLAIN, NULL, 0);
 	b.job.storages_default = false;
@@ -241,9 +227,8 @@ static void test_build_no_storages_mount_nothing(void **state)
 	json_decref(f);
 }
 
-static void test_build_one_storage_twice_is_one_volume(void **state)
+TEST(test_build_one_storage_twice_is_one_volume)
 {
-	(void)state;
 	static const struct storage_request TWICE[] = {
 		{ .name = { "nfs", 3 } }, { .name = { "nfs", 3 }, .mount_path = { "/data", 5 } }
 	};
@@ -264,9 +249,8 @@ static void test_build_one_storage_twice_is_one_volume(void **state)
 	json_decref(f);
 }
 
-static void test_build_unknown_storage_is_404(void **state)
+TEST(test_build_unknown_storage_is_404)
 {
-	(void)state;
 	static const struct storage_request UNKNOWN[] = {
 		{ .name = { "nix", 3 }, .where = { "/extras/storages/0/name", 9, 1 } }
 	};
@@ -278,9 +262,8 @@ static void test_build_unknown_storage_is_404(void **state)
 	assert_int_equal(b.e.notes.v[0].line, 9);
 }
 
-static void test_build_one_path_twice_is_400(void **state)
+TEST(test_build_one_path_twice_is_400)
 {
-	(void)state;
 	static const struct storage_request SAME[] = { { .name = { "nfs", 3 } },
 		                                       { .name = { "other", 5 },
 		                                         .mount_path = { "/mnt/nfs/", 9 },
@@ -292,9 +275,8 @@ static void test_build_one_path_twice_is_400(void **state)
 	assert_string_equal(b.e.notes.v[0].at, "/x");
 }
 
-static void test_build_volume_names_are_labels_in_plain(void **state)
+TEST(test_build_volume_names_are_labels_in_plain)
 {
-	(void)state;
 	static const struct storage_request SHARE[] = { { .name = { "PAI_SHARE", 9 } } };
 	BENCH_AUTO b;
 	BENCH_AUTO o;

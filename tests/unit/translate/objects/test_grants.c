@@ -34,9 +34,8 @@ static struct job *read_options(const char *options, struct arena *a, struct err
 	return job;
 }
 
-static void test_read_wants(void **state)
+TEST(test_read_wants)
 {
-	(void)state;
 	static const struct {
 		const char *options;
 		unsigned wants;
@@ -58,9 +57,8 @@ static void test_read_wants(void **state)
 	}
 }
 
-static void test_read_wants_where(void **state)
+TEST(test_read_wants_where)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	const struct job *job = read_options("shmMB: 8, fuse: true", &a, &e);
@@ -71,9 +69,8 @@ static void test_read_wants_where(void **state)
 	assert_int_equal(where->column, 45);
 }
 
-static void test_read_wants_booleans(void **state)
+TEST(test_read_wants_booleans)
 {
-	(void)state;
 	static const char *const CASES[] = { "fuse: \"true\"", "hostNetwork: 1",
 		                             "infiniband: yes please" };
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
@@ -88,9 +85,8 @@ static void test_read_wants_booleans(void **state)
 
 /* ---- granting ------------------------------------------------------------------------------- */
 
-static void test_facts_grants(void **state)
+TEST(test_facts_grants)
 {
-	(void)state;
 	static const struct {
 		const char *file;
 		unsigned grants;
@@ -122,9 +118,8 @@ static void test_facts_grants(void **state)
 	}
 }
 
-static void test_facts_grants_unknown(void **state)
+TEST(test_facts_grants_unknown)
 {
-	(void)state;
 	static const char *const CASES[] = { "overlays: [fuze]", "overlays: fuse",
 		                             "groups: {g: {overlays: [sudo]}}",
 		                             "users: {bob: {overlays: [Infiniband]}}" };
@@ -149,9 +144,8 @@ static void ask(struct bench *b, enum profile profile, unsigned wants, unsigned 
 	b->facts.grants = grants;
 }
 
-static void test_build_refuses_what_is_not_granted(void **state)
+TEST(test_build_refuses_what_is_not_granted)
 {
-	(void)state;
 	BENCH_AUTO b;
 	ask(&b, PROFILE_PLAIN, ALL, GRANT_HOST_NETWORK);
 	assert_int_equal(build(&b), -1);
@@ -165,9 +159,8 @@ static void test_build_refuses_what_is_not_granted(void **state)
 	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x/infiniband");
 }
 
-static void test_build_plain_grants_one_by_one(void **state)
+TEST(test_build_plain_grants_one_by_one)
 {
-	(void)state;
 	for (unsigned wants = 0; wants <= ALL; wants++) {
 		BENCH_AUTO b;
 		ask(&b, PROFILE_PLAIN, wants, wants);
@@ -192,9 +185,8 @@ static void test_build_plain_grants_one_by_one(void **state)
 	}
 }
 
-static void test_build_openpai_gives_it_to_everybody(void **state)
+TEST(test_build_openpai_gives_it_to_everybody)
 {
-	(void)state;
 	json_t *pods[2] = { NULL, NULL };
 	for (unsigned i = 0; i < 2; i++) {
 		BENCH_AUTO b;

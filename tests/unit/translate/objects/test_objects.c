@@ -18,9 +18,8 @@ static void make_owned(struct bench *b, enum profile profile)
 	built(b);
 }
 
-static void test_build_mark_makes_create_and_owners(void **state)
+TEST(test_build_mark_makes_create_and_owners)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	assert_int_equal(b.out.n, 4);
@@ -42,9 +41,8 @@ static void test_build_mark_makes_create_and_owners(void **state)
 	}
 }
 
-static void test_build_uid_belongs_at_uid_at(void **state)
+TEST(test_build_uid_belongs_at_uid_at)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_OPENPAI);
 	for (size_t i = 0; i < 2; i++) {
@@ -82,9 +80,8 @@ static void assert_mark(const struct bench *b, size_t i, const char *where, cons
 		assert_string_equal(is ? is : "(none)", want);
 }
 
-static void test_build_only_a_framework_being_made_says_so(void **state)
+TEST(test_build_only_a_framework_being_made_says_so)
 {
-	(void)state;
 	BENCH_AUTO owned;
 	make_owned(&owned, PROFILE_PLAIN);
 	assert_mark(&owned, 3, "labels", "rest-lit/creating", "true");
@@ -98,9 +95,8 @@ static void test_build_only_a_framework_being_made_says_so(void **state)
 	assert_mark(&alone, 0, "labels", "rest-lit/creating", NULL);
 }
 
-static void test_build_requests_are_the_frameworks_alone(void **state)
+TEST(test_build_requests_are_the_frameworks_alone)
 {
-	(void)state;
 	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd",
 		                           "r-1", false };
 	BENCH_AUTO b;
@@ -118,18 +114,16 @@ static void test_build_requests_are_the_frameworks_alone(void **state)
 }
 
 /* It belongs to no namespace, and whoever sweeps must know where its Framework is. */
-static void test_build_priority_class_names_the_namespace(void **state)
+TEST(test_build_priority_class_names_the_namespace)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	assert_mark(&b, 2, "labels", "rest-lit/namespace", "default");
 	assert_mark(&b, 3, "labels", "rest-lit/namespace", NULL);
 }
 
-static void test_build_mark_alone_still_starts(void **state)
+TEST(test_build_mark_alone_still_starts)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	b.mark = &MARK;
@@ -139,9 +133,8 @@ static void test_build_mark_alone_still_starts(void **state)
 	json_decref(f);
 }
 
-static void test_build_registry_secret(void **state)
+TEST(test_build_registry_secret)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	json_t *v = object(&b, 0);
@@ -154,9 +147,8 @@ static void test_build_registry_secret(void **state)
 }
 
 /* Without a mark, and of secrets nothing but that they are there. */
-static void test_preview_hides_secrets(void **state)
+TEST(test_preview_hides_secrets)
 {
-	(void)state;
 	static const struct {
 		const char *key, *text;
 	} WANT[] = {
@@ -188,9 +180,8 @@ static void test_preview_hides_secrets(void **state)
 	json_decref(f);
 }
 
-static void test_build_job_secrets_are_yaml(void **state)
+TEST(test_build_job_secrets_are_yaml)
 {
-	(void)state;
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	json_t *v = object(&b, 1);
@@ -201,9 +192,8 @@ static void test_build_job_secrets_are_yaml(void **state)
 	json_decref(v);
 }
 
-static void test_build_extension_keeps_only_keys(void **state)
+TEST(test_build_extension_keeps_only_keys)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	struct doc *doc = ARENA_NEW(&b.a, struct doc, 1);
@@ -225,9 +215,8 @@ static void test_build_extension_keeps_only_keys(void **state)
 #define SEED "00000000000000000000000000000000000000000000000000000000000000ff"
 
 /* A job that needs a key gets a seed in the place of the pair that the user lacks. */
-static void test_build_key_seed(void **state)
+TEST(test_build_key_seed)
 {
-	(void)state;
 	static const struct {
 		const char *extension, *want;
 	} CASES[] = {
@@ -269,9 +258,8 @@ static void test_build_key_seed(void **state)
 /* ---- the common environment moves -------------------------------------------------------------
  */
 
-static void test_build_environment_moves_whole(void **state)
+TEST(test_build_environment_moves_whole)
 {
-	(void)state;
 	BENCH_AUTO inside;
 	BENCH_AUTO moved;
 	set_up(&inside, PROFILE_PLAIN);
@@ -309,9 +297,8 @@ static void test_build_environment_moves_whole(void **state)
 	json_decref(map);
 }
 
-static void test_build_many_roles_stay_small(void **state)
+TEST(test_build_many_roles_stay_small)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_OPENPAI);
 	b.job.n_roles = 120;
@@ -323,9 +310,8 @@ static void test_build_many_roles_stay_small(void **state)
 /* ---- limits ------------------------------------------------------------------------------------
  */
 
-static void test_build_too_large_names_the_heaviest_roles(void **state)
+TEST(test_build_too_large_names_the_heaviest_roles)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	b.job.n_roles = 10;
@@ -340,9 +326,8 @@ static void test_build_too_large_names_the_heaviest_roles(void **state)
 	assert_string_equal(b.e.notes.v[1].at, "/taskRoles/x");
 }
 
-static void test_build_fits_exactly(void **state)
+TEST(test_build_fits_exactly)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
@@ -352,9 +337,8 @@ static void test_build_fits_exactly(void **state)
 	assert_int_equal(build(&b), -1);
 }
 
-static void test_build_refuses_what_annotations_cannot_hold(void **state)
+TEST(test_build_refuses_what_annotations_cannot_hold)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	b.set.max_annotations = 520;
@@ -363,9 +347,8 @@ static void test_build_refuses_what_annotations_cannot_hold(void **state)
 	assert_string_equal(b.e.notes.v[0].at, "");
 }
 
-static void test_build_is_the_same_twice(void **state)
+TEST(test_build_is_the_same_twice)
 {
-	(void)state;
 	BENCH_AUTO b;
 	BENCH_AUTO c;
 	make_owned(&b, PROFILE_PLAIN);

@@ -39,9 +39,8 @@ static void assert_volume(const char *text, const char *refusal)
 	run_done(&r);
 }
 
-static void test_grants(void **state)
+TEST(test_grants)
 {
-	(void)state;
 	assert_volume(VOLUME("emptyDir: {}"), NULL);
 	assert_volume(VOLUME("persistentVolumeClaim: {claimName: pv}"), NULL);
 	assert_volume(VOLUME("persistentVolumeClaim: {claimName: ro, readOnly: true}"), NULL);
@@ -68,9 +67,8 @@ static json_t *pod_of(struct objects *out)
 	return pod;
 }
 
-static void test_merge(void **state)
+TEST(test_merge)
 {
-	(void)state;
 	struct objects out = { 0 };
 	struct run r = run_good(LAUNCHER(
 	    "", "{metadata: {labels: {mine: x}}, spec: {restartPolicy: Never, initContainers: "
@@ -116,9 +114,8 @@ static void test_merge(void **state)
 }
 
 /* A v2 job has nothing to check. */
-static void test_none(void **state)
+TEST(test_none)
 {
-	(void)state;
 	struct objects out = { 0 };
 	struct run r = run_good(V2(""));
 	assert_int_equal(build(&r, &out), 0);

@@ -30,33 +30,29 @@ static void policy_is(const char *image, const char *want)
 	assert_string_equal(image_pull_policy(span_of(image)), want);
 }
 
-static void test_image_pull_policy_tag(void **state)
+TEST(test_image_pull_policy_tag)
 {
-	(void)state;
 	policy_is("rest-lit/pai-runtime:0.1.0", "IfNotPresent");
 	policy_is("host:5000/a/b:1", "IfNotPresent");
 	policy_is("host:5000/a/b:latest-1", "IfNotPresent");
 }
 
-static void test_image_pull_policy_latest(void **state)
+TEST(test_image_pull_policy_latest)
 {
-	(void)state;
 	policy_is("a", "Always");
 	policy_is("a:latest", "Always");
 	policy_is("host:5000/a", "Always");
 	policy_is("host:5000/a:latest", "Always");
 }
 
-static void test_image_pull_policy_digest(void **state)
+TEST(test_image_pull_policy_digest)
 {
-	(void)state;
 	policy_is("a@sha256:0123", "IfNotPresent");
 	policy_is("a:latest@sha256:0123", "IfNotPresent");
 }
 
-static void test_build_by_image_runs_its_command(void **state)
+TEST(test_build_by_image_runs_its_command)
 {
-	(void)state;
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -71,9 +67,8 @@ static void test_build_by_image_runs_its_command(void **state)
 	}
 }
 
-static void test_build_by_configmap_runs_the_mounted_program(void **state)
+TEST(test_build_by_configmap_runs_the_mounted_program)
 {
-	(void)state;
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -96,9 +91,8 @@ static void test_build_by_configmap_runs_the_mounted_program(void **state)
 	}
 }
 
-static void test_build_by_configmap_selects_nodes_of_its_architecture(void **state)
+TEST(test_build_by_configmap_selects_nodes_of_its_architecture)
 {
-	(void)state;
 	BENCH_AUTO b;
 	by_configmap(&b, PROFILE_PLAIN);
 	built(&b);
@@ -110,9 +104,8 @@ static void test_build_by_configmap_selects_nodes_of_its_architecture(void **sta
 }
 
 /* The paths are what the shell finds: MACHINE/pai-runtime, MACHINE as `uname -m` prints it. */
-static void test_build_for_two_architectures_lets_the_shell_choose(void **state)
+TEST(test_build_for_two_architectures_lets_the_shell_choose)
 {
-	(void)state;
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		by_two_configmaps(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -134,9 +127,8 @@ static void test_build_for_two_architectures_lets_the_shell_choose(void **state)
 	}
 }
 
-static void test_build_by_configmap_takes_the_image_of_each_role(void **state)
+TEST(test_build_by_configmap_takes_the_image_of_each_role)
 {
-	(void)state;
 	BENCH_AUTO b;
 	by_configmap(&b, PROFILE_PLAIN);
 	b.job.n_roles = 2;
@@ -149,9 +141,8 @@ static void test_build_by_configmap_takes_the_image_of_each_role(void **state)
 	json_decref(f);
 }
 
-static void test_build_by_configmap_takes_a_configured_image(void **state)
+TEST(test_build_by_configmap_takes_a_configured_image)
 {
-	(void)state;
 	BENCH_AUTO b;
 	by_configmap(&b, PROFILE_OPENPAI);
 	b.set.runtime_init_image = "busybox:1.36";
@@ -163,9 +154,8 @@ static void test_build_by_configmap_takes_a_configured_image(void **state)
 }
 
 /* An image's own ENV counts where nothing else is said: so something is. */
-static void test_build_by_configmap_leaves_no_setting_to_the_image(void **state)
+TEST(test_build_by_configmap_leaves_no_setting_to_the_image)
 {
-	(void)state;
 	static const char *const SETTINGS[] = {
 		"USER_CMD",
 		"KUBE_APISERVER_ADDRESS",
@@ -189,9 +179,8 @@ static void test_build_by_configmap_leaves_no_setting_to_the_image(void **state)
 }
 
 /* Where logs go to a directory of the node, which belongs to root. */
-static void test_build_by_configmap_is_root_only_in_openpai(void **state)
+TEST(test_build_by_configmap_is_root_only_in_openpai)
 {
-	(void)state;
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -211,9 +200,8 @@ static struct translator *translator_of(const struct bench *b)
 	return t;
 }
 
-static void test_runtime_object_is_the_configmap(void **state)
+TEST(test_runtime_object_is_the_configmap)
 {
-	(void)state;
 	BENCH_AUTO b;
 	by_configmap(&b, PROFILE_PLAIN);
 	b.set.namespace_name = "jobs";
@@ -235,9 +223,8 @@ static void test_runtime_object_is_the_configmap(void **state)
 	translator_free(t);
 }
 
-static void test_runtime_object_for_each_architecture(void **state)
+TEST(test_runtime_object_for_each_architecture)
 {
-	(void)state;
 	BENCH_AUTO b;
 	by_two_configmaps(&b, PROFILE_PLAIN);
 	struct translator *t = translator_of(&b);
@@ -258,9 +245,8 @@ static void test_runtime_object_for_each_architecture(void **state)
 	translator_free(t);
 }
 
-static void test_runtime_object_none_by_image(void **state)
+TEST(test_runtime_object_none_by_image)
 {
-	(void)state;
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	struct translator *t = translator_of(&b);
@@ -270,9 +256,8 @@ static void test_runtime_object_none_by_image(void **state)
 }
 
 /* The largest that fits into a ConfigMap. */
-static void test_runtime_object_of_a_megabyte(void **state)
+TEST(test_runtime_object_of_a_megabyte)
 {
-	(void)state;
 	enum { SIZE = 4 * ((1 << 20) + 2) / 3 };
 	BENCH_AUTO b;
 	by_configmap(&b, PROFILE_PLAIN);
@@ -290,9 +275,8 @@ static void test_runtime_object_of_a_megabyte(void **state)
 
 #define OUTPUT_MOUNT "/var/run/secrets/rest-lit"
 
-static void test_build_without_output_url_mounts_nothing(void **state)
+TEST(test_build_without_output_url_mounts_nothing)
 {
-	(void)state;
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -306,9 +290,8 @@ static void test_build_without_output_url_mounts_nothing(void **state)
 }
 
 /* The token is for the user's container, good for one thing, and not the API server's. */
-static void test_build_with_output_url(void **state)
+TEST(test_build_with_output_url)
 {
-	(void)state;
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);

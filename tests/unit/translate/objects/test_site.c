@@ -20,9 +20,8 @@ static const struct template_file TOLERATION[] = {
 	{ NULL, { NULL, 0 } }
 };
 
-static void test_site_overlays_are_in_everything(void **state)
+TEST(test_site_overlays_are_in_everything)
 {
-	(void)state;
 	for (unsigned bits = 0; bits < 16; bits++) {
 		BENCH_AUTO b;
 		set_up(&b, bits & 1 ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -40,9 +39,8 @@ static void test_site_overlays_are_in_everything(void **state)
 	}
 }
 
-static void test_site_overlay_is_the_last(void **state)
+TEST(test_site_overlay_is_the_last)
 {
-	(void)state;
 	static const struct template_file LAST[] = {
 		{ "site-taskrole.yaml",
 		  SPAN("task:\n  pod:\n    spec:\n      containers:\n        - name: app\n"
@@ -61,9 +59,8 @@ static void test_site_overlay_is_the_last(void **state)
 }
 
 /* As if there were none. */
-static void test_site_overlay_may_be_blank(void **state)
+TEST(test_site_overlay_may_be_blank)
 {
-	(void)state;
 	static const struct template_file BLANK[] = { { "site-taskrole.yaml", SPAN("# later\n") },
 		                                      { "site-framework.yaml", SPAN("") },
 		                                      { NULL, { NULL, 0 } } };
@@ -86,9 +83,8 @@ static const struct template_file BY_GPU_TYPE[] = {
 	{ NULL, { NULL, 0 } }
 };
 
-static void test_gpu_type_chooses_nodes(void **state)
+TEST(test_gpu_type_chooses_nodes)
 {
-	(void)state;
 	BENCH_AUTO with;
 	BENCH_AUTO without;
 	set_up(&with, PROFILE_PLAIN);
@@ -120,9 +116,8 @@ static size_t warnings_with(const struct template_file *replace)
 }
 
 /* Only where nothing comes of it. */
-static void test_gpu_type_is_warned_of(void **state)
+TEST(test_gpu_type_is_warned_of)
 {
-	(void)state;
 	assert_int_equal(warnings_with(NULL), 1);
 	assert_int_equal(warnings_with(TOLERATION), 1);
 	assert_int_equal(warnings_with(BY_GPU_TYPE), 0);

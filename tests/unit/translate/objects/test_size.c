@@ -83,9 +83,8 @@ static void check_move(unsigned dialect, size_t roles)
 	json_decref(f);
 }
 
-static void test_moved_environment_is_the_same(void **state)
+TEST(test_moved_environment_is_the_same)
 {
-	(void)state;
 	check_move(DIALECT_V2, 1);
 	check_move(DIALECT_V2, 40);
 	check_move(DIALECT_V1, 1);
@@ -116,9 +115,8 @@ static size_t copied(unsigned dialect, size_t roles)
 	return with.out.v[0].body.n - (without.out.v[1].body.n - 2 * roles * (sizeof(FROM) - 1));
 }
 
-static void test_threshold_is_exact(void **state)
+TEST(test_threshold_is_exact)
 {
-	(void)state;
 	static const unsigned DIALECTS[] = { DIALECT_V1, DIALECT_V2 };
 	for (size_t i = 0; i < 2; i++) {
 		for (size_t roles = 1; roles < 30; roles += 13) {
@@ -130,9 +128,8 @@ static void test_threshold_is_exact(void **state)
 	}
 }
 
-static void test_default_threshold(void **state)
+TEST(test_default_threshold)
 {
-	(void)state;
 	struct settings s;
 	translate_settings_default(&s);
 	size_t roles = 1;
@@ -143,9 +140,8 @@ static void test_default_threshold(void **state)
 	assert_true(copied(DIALECT_V2, roles - 1) <= s.max_env_inline);
 }
 
-static void test_a_hundred_roles(void **state)
+TEST(test_a_hundred_roles)
 {
-	(void)state;
 	for (enum profile p = PROFILE_PLAIN; p <= PROFILE_OPENPAI; p++) {
 		BENCH_AUTO b;
 		set_up(&b, p);
@@ -159,9 +155,8 @@ static void test_a_hundred_roles(void **state)
 }
 
 /* Not the Framework, but what was moved out of it. */
-static void test_configmap_too_large(void **state)
+TEST(test_configmap_too_large)
 {
-	(void)state;
 	BENCH_AUTO b;
 	large(&b, DIALECT_V2, 100);
 	b.set.max_env_inline = 0;
@@ -175,9 +170,8 @@ static void test_configmap_too_large(void **state)
 }
 
 /* The advice is about what is too large. */
-static void test_secrets_too_large(void **state)
+TEST(test_secrets_too_large)
 {
-	(void)state;
 	BENCH_AUTO b;
 	large(&b, DIALECT_V2, 2);
 	give_secrets(&b);
@@ -190,9 +184,8 @@ static void test_secrets_too_large(void **state)
 }
 
 /* Variables of a v1 job's author are in every role; they do not move. */
-static void test_own_variables_weigh_in_roles(void **state)
+TEST(test_own_variables_weigh_in_roles)
 {
-	(void)state;
 	BENCH_AUTO b;
 	large(&b, DIALECT_V1, 20);
 	char *value = arena_alloc(&b.a, 100000);

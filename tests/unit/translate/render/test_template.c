@@ -1,10 +1,7 @@
 /* Manifests with variables: generated ones against a model, merging, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/base/cmocka.h"
 
 #include "translate/render/template.h"
 
@@ -267,9 +264,8 @@ static bool gen_value(struct generator *g, unsigned depth, bool element, struct 
 	return true;
 }
 
-static void test_generated_equal_model(void **state)
+TEST(test_generated_equal_model)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 3000; seed++) {
 		struct generator g = { .seed = seed * 2654435761u + 1, .yaml = STR_INIT(TEXT_MAX) };
 		STR_AUTO json = STR_INIT(TEXT_MAX);
@@ -291,86 +287,74 @@ static void test_generated_equal_model(void **state)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-static void test_run_value_with_hole_is_not_looked_at_again(void **state)
+TEST(test_run_value_with_hole_is_not_looked_at_again)
 {
-	(void)state;
 	assert_run("a: ${text}", NULL, "{\"a\":\"a\\\"b\\n${number}\"}");
 }
 
-static void test_run_last_absent_leaves_no_comma(void **state)
+TEST(test_run_last_absent_leaves_no_comma)
 {
-	(void)state;
 	assert_run("a: 1\nb: ${absent}", NULL, "{\"a\":1}");
 }
 
-static void test_run_only_absent_leaves_empty_map(void **state)
+TEST(test_run_only_absent_leaves_empty_map)
 {
-	(void)state;
 	assert_run("a:\n  b: x-${absent}", NULL, "{\"a\":{}}");
 }
 
-static void test_run_constant_key_and_value_are_escaped(void **state)
+TEST(test_run_constant_key_and_value_are_escaped)
 {
-	(void)state;
 	assert_run("${config.quote}: ${config.device}\n", NULL, "{\"q\\\"\":\"gpu/x\"}");
 }
 
-static void test_run_doubled_dollar_is_literal(void **state)
+TEST(test_run_doubled_dollar_is_literal)
 {
-	(void)state;
 	assert_run("a: $${HOME} $x $$ ${number}", NULL, "{\"a\":\"${HOME} $x $$ -42\"}");
 }
 
-static void test_run_items_have_a_comma_each(void **state)
+TEST(test_run_items_have_a_comma_each)
 {
-	(void)state;
 	FREE_AUTO char *got = run(PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: ${*none}x", NULL);
 	assert_non_null(strstr(got, "stands only alone"));
 	FREE_AUTO char *good = run(PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: x", NULL);
 	assert_string_equal(good, "1,1,{\"x\":[2]},{\"a\":\"x\"},");
 }
 
-static void test_run_members_are_pairs(void **state)
+TEST(test_run_members_are_pairs)
 {
-	(void)state;
 	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: A_${number}\n  value: ${text}\n", NULL);
 	assert_string_equal(got, "\"A_-42\":\"a\\\"b\\n${number}\",");
 }
 
-static void test_run_members_are_texts_whatever_the_variable(void **state)
+TEST(test_run_members_are_texts_whatever_the_variable)
 {
-	(void)state;
 	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: ${number}\n  value: A\n", NULL);
 	assert_string_equal(got, "\"-42\":\"A\",");
 	FREE_AUTO char *map = run(PROG_MEMBERS, "- name: ${map}\n  value: A\n", NULL);
 	assert_non_null(strstr(map, "{name, value}"));
 }
 
-static void test_new_members_refuses_what_has_no_value(void **state)
+TEST(test_new_members_refuses_what_has_no_value)
 {
-	(void)state;
 	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: A\n  valueFrom: x\n", NULL);
 	assert_non_null(strstr(got, "line 1"));
 }
 
 /* ---- merging ------------------------------------------------------------------------------- */
 
-static void test_merge_maps_lists_scalars(void **state)
+TEST(test_merge_maps_lists_scalars)
 {
-	(void)state;
 	assert_run("m: {a: 1, b: 2}\nl: [1]", "m: {b: 3, c: 4}\nl: [2]",
 	           "{\"m\":{\"a\":1,\"b\":3,\"c\":4},\"l\":[1,2]}");
 }
 
-static void test_merge_null_deletes_by_folded_name(void **state)
+TEST(test_merge_null_deletes_by_folded_name)
 {
-	(void)state;
 	assert_run("m:\n  gpu/x: 1\n  b: 2", "m:\n  ${config.device}: null", "{\"m\":{\"b\":2}}");
 }
 
-static void test_merge_containers_by_name(void **state)
+TEST(test_merge_containers_by_name)
 {
-	(void)state;
 	assert_run(
 	    "containers:\n- name: a\n  env: [1]\n- name: b",
 	    "containers:\n- name: b\n  env: [3]\n- name: a\n  env: [2]\n- name: c\n  image: i",
@@ -378,17 +362,15 @@ static void test_merge_containers_by_name(void **state)
 	    "{\"name\":\"c\",\"image\":\"i\"}]}");
 }
 
-static void test_merge_fragments_append(void **state)
+TEST(test_merge_fragments_append)
 {
-	(void)state;
 	static const char *const over[] = { "- name: B\n  value: b", NULL };
 	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: A\n  value: a", over);
 	assert_string_equal(got, "\"A\":\"a\",\"B\":\"b\",");
 }
 
-static void test_merge_leaves_base_unchanged(void **state)
+TEST(test_merge_leaves_base_unchanged)
 {
-	(void)state;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct manifest base = read_one("m: {a: 1}\nl: [x]", MANIFEST_BASE, &a, &e);
@@ -400,9 +382,8 @@ static void test_merge_leaves_base_unchanged(void **state)
 	assert_string_equal(str_c(&out), "{\"m\":{\"a\":1},\"l\":[\"x\"]}");
 }
 
-static void test_merge_two_overlays_cannot_set_one_scalar(void **state)
+TEST(test_merge_two_overlays_cannot_set_one_scalar)
 {
-	(void)state;
 	static const char *const over[] = { "a: 2", "a: 3", NULL };
 	FREE_AUTO char *got = run(PROG_VALUE, "a: 1", over);
 	assert_non_null(strstr(got, "two overlays set this"));
@@ -410,9 +391,8 @@ static void test_merge_two_overlays_cannot_set_one_scalar(void **state)
 
 /* ---- refusals ------------------------------------------------------------------------------ */
 
-static void test_read_refuses_with_file_and_line(void **state)
+TEST(test_read_refuses_with_file_and_line)
 {
-	(void)state;
 	assert_refused("a: 1\nb: ${nothing}", NULL,
 	               "base.yaml, line 2: unknown variable: `nothing`");
 	assert_refused("a: 1\nb: x${nuber}", NULL, "`nuber`; did you mean `number`?");
@@ -426,17 +406,15 @@ static void test_read_refuses_with_file_and_line(void **state)
 }
 
 /* As an overlay that nobody has replaced by his own. */
-static void test_merge_blank_overlay_changes_nothing(void **state)
+TEST(test_merge_blank_overlay_changes_nothing)
 {
-	(void)state;
 	static const char *const BLANK[] = { "", "\n", "# nothing\n", " \t\r\n  # x", "{}" };
 	for (size_t i = 0; i < sizeof(BLANK) / sizeof(*BLANK); i++)
 		assert_run("a: 1", BLANK[i], "{\"a\":1}");
 }
 
-static void test_read_refuses_base(void **state)
+TEST(test_read_refuses_base)
 {
-	(void)state;
 	static const struct {
 		const char *base, *part;
 	} CASES[] = {
@@ -478,9 +456,8 @@ static void test_read_refuses_base(void **state)
 		assert_refused(CASES[i].base, NULL, CASES[i].part);
 }
 
-static void test_merge_refuses(void **state)
+TEST(test_merge_refuses)
 {
-	(void)state;
 	static const struct {
 		const char *base, *over, *part;
 	} CASES[] = {

@@ -225,11 +225,10 @@ static void failure_status(struct str *out, const json_t *status, int http)
 	str_printf(out, ",\"code\":%d}", http);
 }
 
-struct fw_outcome *fw_pod_refused(int http, struct span status)
+struct fw_outcome *fw_pod_refused(int http, const json_t *status)
 {
 	enum { BAD_REQUEST = 400, FORBIDDEN_STATUS = 403, TOO_LARGE_STATUS = 413, INVALID = 422 };
-	JSON_AUTO *parsed = reply_parse(status);
-	const char *message = reply_text(parsed, "message");
+	const char *message = reply_text(status, "message");
 	if (strstr(message, "exceeded quota") || strstr(message, "object provided is unrecognized"))
 		return NULL;
 	int32_t code;
@@ -241,7 +240,7 @@ struct fw_outcome *fw_pod_refused(int http, struct span status)
 		return NULL;
 	STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
 	str_puts(&says, "Failed to create Pod: {\"ErrStatus\":");
-	failure_status(&says, parsed, http);
+	failure_status(&says, status, http);
 	str_char(&says, '}');
 	return fw_outcome_new(code, str_c(&says));
 }

@@ -10,6 +10,8 @@
  * One thread at a time for all Frameworks of one configuration (its patterns are compiled when they
  * are first used).  Times are seconds of Unix.
  */
+#include <jansson.h>
+
 #include "base/err.h"
 #include "base/str.h"
 
@@ -96,9 +98,9 @@ enum framework_answer {
 };
 
 struct framework_created {
-	const char *uid;    /* of FRAMEWORK_DONE; borrowed until the callback is called again */
-	int http;           /* of FRAMEWORK_REFUSED */
-	struct span status; /* the API server's Status as JSON; borrowed likewise */
+	const char *uid;      /* of FRAMEWORK_DONE; borrowed until the callback is called again */
+	int http;             /* of FRAMEWORK_REFUSED */
+	const json_t *status; /* the API server's Status; borrowed likewise */
 };
 
 struct framework_world {

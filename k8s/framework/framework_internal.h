@@ -294,7 +294,7 @@ struct fw_outcome *fw_pod_succeeded(const struct framework_pod *pod);
 struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *name,
                                  const struct framework_pod *pod);
 /* The outcome of a pod that the API server refused; NULL: it may be taken later. */
-struct fw_outcome *fw_pod_refused(int http, struct span status);
+struct fw_outcome *fw_pod_refused(int http, const json_t *status);
 
 /* Objects for FRAMEWORK's create, as JSON text. */
 void fw_configmap_object(const struct framework *f, struct str *out);

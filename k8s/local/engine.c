@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <malloc.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "k8s/local/engine_internal.h"
 #include "k8s/transport/reply.h"
 
@@ -141,13 +142,34 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-/* Any thread. */
-static void news_put(struct engine *e, const char *uid, json_t *news)
+/* A Framework that has changed.  Later news of the same uid replace earlier ones. */
+struct news {
+	char uid[UID_TEXT];
+	char *name;
+	int64_t version;
+};
+
+static int news_compare(const void *a, const void *b)
 {
-	engine_lock(e);
-	e->news = e->news ?: json_object();
-	(void)json_object_set_new(e->news, uid, news); /* memory only */
-	engine_unlock(e);
+	return strcmp(((const struct news *)a)->uid, ((const struct news *)b)->uid);
+}
+
+static void news_free(void *news)
+{
+	free(((struct news *)news)->name);
+	free(news);
+}
+
+/* Any thread. */
+static void news_put(struct engine *e, struct news *one)
+{
+	LOCK_AUTO(&e->lock);
+	struct news **there = tsearch(one, &e->news, news_compare);
+	if (!there)
+		abort(); /* no memory */
+	if (*there != one)
+		news_free(*there);
+	*there = one;
 }
 
 void engine_look(struct engine *e, struct span framework)
@@ -157,36 +179,42 @@ void engine_look(struct engine *e, struct span framework)
 	struct span uid = scan_text(scan_get(meta, "uid"), &a);
 	struct span name = scan_text(scan_get(meta, "name"), &a);
 	struct span version = scan_text(scan_get(meta, "resourceVersion"), &a);
-	int64_t n = INT64_MAX;
 	if (uid.n == 0 || uid.n >= UID_TEXT)
 		return;
-	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
-	news_put(e, arena_dup(&a, uid), json_pack("[s, I]", arena_dup(&a, name), (json_int_t)n));
+	struct news *one = xcalloc(1, sizeof(*one));
+	(void)snprintf(one->uid, sizeof(one->uid), "%.*s", (int)uid.n, uid.p);
+	one->name = xstrndup(name.p, name.n);
+	one->version = INT64_MAX;
+	(void)parse_i64(version, 0, INT64_MAX, &one->version); /* else it is read */
+	news_put(e, one);
 	engine_wake(e);
 }
 
 /* Reads the Framework, unless it is in the store as this engine has last seen it. */
-static void news_read(struct engine *e, const char *uid, json_t *news)
+static void news_read(struct engine *e, struct news *one)
 {
-	const char *name = json_string_value(json_array_get(news, 0));
-	struct engine_job *job = engine_find(e, span_of(uid));
+	struct engine_job *job = engine_find(e, span_of(one->uid));
 	struct local_answer answer;
-	if (job && json_integer_value(json_array_get(news, 1)) <= job->version)
+	if (job && one->version <= job->version) {
+		news_free(one);
 		return;
-	bool found = engine_get(e, KIND_FRAMEWORK, name, &answer) == STORE_OK;
-	if (answer.outcome == STORE_NOT_FOUND || (found && strcmp(answer.uid, uid) != 0)) {
+	}
+	bool found = engine_get(e, KIND_FRAMEWORK, one->name, &answer) == STORE_OK;
+	if (answer.outcome == STORE_NOT_FOUND || (found && strcmp(answer.uid, one->uid) != 0)) {
 		if (job)
 			job_remove(job);
 		local_answer_done(&answer);
+		news_free(one);
 		return;
 	}
-	job = job ?: engine_job_of(e, span_of(uid));
-	job->name = job->name ?: xstrdup(name);
+	job = job ?: engine_job_of(e, span_of(one->uid));
+	job->name = job->name ?: xstrdup(one->name);
 	if (found) {
 		job_put(job, &answer);
+		news_free(one);
 	} else {
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
-		news_put(e, uid, json_incref(news));
+		news_put(e, one);
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
 	}
 	local_answer_done(&answer);
@@ -194,13 +222,14 @@ static void news_read(struct engine *e, const char *uid, json_t *news)
 
 static void news_read_all(struct engine *e)
 {
-	const char *uid;
-	json_t *one;
 	engine_lock(e);
-	JSON_AUTO *news = TAKE(e->news);
+	void *news = TAKE(e->news);
 	engine_unlock(e);
-	json_object_foreach (news, uid, one)
-		news_read(e, uid, one);
+	while (news) {
+		struct news *one = *(struct news **)news;
+		(void)tdelete(one, &news, news_compare);
+		news_read(e, one);
+	}
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -452,7 +481,7 @@ void engine_stop(struct engine *e)
 		engine_wake(e);
 		(void)pthread_join(e->thread, NULL);
 	}
-	json_decref(e->news);
+	tdestroy(e->news, news_free);
 	while (e->n_jobs > 0)
 		engine_drop(e, e->n_jobs - 1);
 	free(e->job);

@@ -124,7 +124,7 @@ struct engine_job {
 	char *why;                         /* lock */
 	struct engine_share share;         /* lock */
 	char pod_uid[UID_TEXT];            /* for struct framework_created */
-	struct str refusal;                /* likewise */
+	json_t *refusal;                   /* likewise */
 	int64_t limit_s;                   /* of its time; 0: none */
 	bool launched;                     /* a task of it runs, or has run */
 	int64_t stops_ms;         /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
@@ -160,7 +160,7 @@ struct engine {
 
 	/* Protects what follows, job.why, job.share, gpu.shown, and the lists of jobs and pods. */
 	pthread_mutex_t lock;
-	json_t *news; /* Frameworks that have changed: name and resourceVersion by uid; or NULL */
+	void *news; /* tree of struct news: Frameworks that have changed; or NULL */
 	bool stop, kill;
 	struct engine_job **job; /* sorted by uid */
 	size_t n_jobs, room_jobs;

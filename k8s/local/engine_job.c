@@ -342,7 +342,7 @@ void job_free(struct engine_job *job)
 		p->state = POD_REMOVED;
 	world_sweep(job);
 	framework_free(job->machine);
-	str_done(&job->refusal);
+	json_decref(job->refusal);
 	arena_done(&job->arena);
 	free(job->name);
 	free(job->problem);

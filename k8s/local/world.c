@@ -224,16 +224,12 @@ static int world_complete_pod(const struct engine *e, struct span object, const 
 static enum framework_answer world_refuse(struct engine_job *job, const char *name,
                                           const char *message, struct framework_created *out)
 {
-	str_done(&job->refusal);
-	job->refusal = STR_INIT(64 << 10);
-	str_puts(&job->refusal, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-	                        "\"status\":\"Failure\",\"message\":");
-	str_json(&job->refusal, span_of(message));
-	str_puts(&job->refusal, ",\"reason\":\"Invalid\",\"details\":{\"name\":");
-	str_json(&job->refusal, span_of(name));
-	str_puts(&job->refusal, ",\"kind\":\"Pod\"},\"code\":422}");
+	json_decref(job->refusal);
+	job->refusal = json_pack("{s:s, s:o, s:s, s:{s:s, s:s}}", "status", "Failure", "message",
+	                         json_string_nocheck(message), "reason", "Invalid", "details",
+	                         "name", name, "kind", "Pod");
 	out->http = 422;
-	out->status = str_view(&job->refusal);
+	out->status = job->refusal;
 	return FRAMEWORK_REFUSED;
 }
 

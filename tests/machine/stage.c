@@ -254,18 +254,17 @@ static void stage_asked(struct stage *st, const char *verb, bool pod, const char
 static enum framework_answer stage_create(void *arg, enum framework_kind kind, const char *name,
                                           struct span object, struct framework_created *out)
 {
-	static char *status; /* borrowed by the machine until the next call */
+	static json_t *status; /* borrowed by the machine until the next call */
 	struct stage *st = arg;
 	bool pod = kind == FRAMEWORK_POD;
 	JSON_AUTO *refusal = pod ? stage_refusal(st, name) : NULL;
-	free(TAKE(status));
+	json_decref(TAKE(status));
 	if (refusal) {
 		enum { TOO_MANY = 429 };
 		int code = (int)json_integer_value(json_object_get(refusal, "code"));
-		JSON_AUTO *body = stage_status(json_object_get(refusal, "error"), name, code);
-		status = json_dumps(body, 0);
+		status = stage_status(json_object_get(refusal, "error"), name, code);
 		out->http = code;
-		out->status = span_of(status);
+		out->status = status;
 		return code >= 500 || code == TOO_MANY ? FRAMEWORK_FAILED : FRAMEWORK_REFUSED;
 	}
 	if (json_object_get(stage_kind(st, pod), name))

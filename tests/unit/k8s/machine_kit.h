@@ -37,13 +37,17 @@ static bool toy_pod(void *arg, const char *name, struct framework_pod *out)
 static enum framework_answer toy_create(void *arg, enum framework_kind kind, const char *name,
                                         struct span object, struct framework_created *out)
 {
+	static json_t *status; /* members of wrong types; kept to the end */
 	struct toy *t = arg;
 	(void)name;
 	(void)object;
 	t->asked++;
 	out->uid = kind == FRAMEWORK_POD ? "p" : "cm";
 	out->http = 422;
-	out->status = SPAN("{\"details\":{\"causes\":[1,{\"reason\":\"r\"}]},\"message\":4}");
+	status = status
+	             ?: json_pack("{s:{s:[i, {s:s}]}, s:i}", "details", "causes", 1, "reason", "r",
+	                          "message", 4);
+	out->status = status;
 	return t->mode == TOY_REFUSES   ? FRAMEWORK_REFUSED
 	       : t->mode == TOY_PENDING ? FRAMEWORK_PENDING
 	                                : FRAMEWORK_DONE;

@@ -39,41 +39,38 @@ static int fd_open_regular(int dir, const char *path)
 	return -1;
 }
 
-/* 0 at the end, or when *n is max. */
-static int fd_fill(int fd, char *out, size_t max, size_t *n)
+int fd_read_all(int fd, struct str *out)
 {
-	ssize_t more = 1;
-	while (*n < max && (more > 0 || (more < 0 && errno == EINTR))) {
-		more = read(fd, out + *n, max - *n);
-		*n += more > 0 ? (size_t)more : 0;
-	}
-	return more < 0 ? -1 : 0;
+	char chunk[16384] NOT_ZEROED;
+	ssize_t n;
+	do {
+		n = read(fd, chunk, sizeof(chunk));
+		str_put(out, chunk, n > 0 ? (size_t)n : 0);
+	} while ((n > 0 && !out->full) || (n < 0 && errno == EINTR));
+	if (out->full)
+		errno = EFBIG;
+	explicit_bzero(chunk, sizeof(chunk));
+	return out->full || n < 0 ? -1 : 0;
 }
 
 ssize_t fd_read_at(int dir, const char *path, char *out, size_t max)
 {
 	size_t n = 0;
+	ssize_t more = 1;
 	FD_AUTO fd = fd_open_regular(dir, path);
-	int rc = fd < 0 ? -1 : fd_fill(fd, out, max - 1, &n);
-	out[rc ? 0 : n] = '\0';
-	return rc ? -1 : (ssize_t)n;
+	while (fd >= 0 && n < max - 1 && (more > 0 || (more < 0 && errno == EINTR))) {
+		more = read(fd, out + n, max - 1 - n);
+		n += more > 0 ? (size_t)more : 0;
+	}
+	bool good = fd >= 0 && more >= 0;
+	out[good ? n : 0] = '\0';
+	return good ? (ssize_t)n : -1;
 }
 
 int fd_read_str(int dir, const char *path, struct str *out)
 {
-	char chunk[16384];
 	FD_AUTO fd = fd_open_regular(dir, path);
-	for (size_t n = sizeof(chunk); fd >= 0 && n == sizeof(chunk);) {
-		n = 0;
-		if (fd_fill(fd, chunk, sizeof(chunk), &n))
-			return -1;
-		str_put(out, chunk, n);
-		if (out->full) {
-			errno = EFBIG;
-			return -1;
-		}
-	}
-	return fd < 0 ? -1 : 0;
+	return fd < 0 ? -1 : fd_read_all(fd, out);
 }
 
 DIR *dir_list(int at, const char *path)

@@ -13,6 +13,10 @@ void fd_cleanup(const int *fd);
 /* Writes everything; 0, or -1 and errno. */
 int fd_write_all(int fd, struct span text);
 
+/* Appends what is left to read; 0, or -1 and errno (EFBIG: more than the maximum of *out).  Keeps no
+ * other copy: the text can be secret. */
+int fd_read_all(int fd, struct str *out);
+
 /*
  * Reads a small file that may be hostile: only a regular one, without following a link or waiting
  * for a fifo, and less than `max` bytes of it.  Returns the length, and ends the text with NUL; -1

@@ -83,6 +83,34 @@ bool span_same(struct span a, struct span b)
 	return a.n == b.n;
 }
 
+bool span_among(struct span s, const char *const *texts)
+{
+	while (*texts && !span_is(s, *texts))
+		texts++;
+	return *texts;
+}
+
+bool char_in(char c, const char *class)
+{
+	bool others = *class == '^';
+	const unsigned char *p = (const unsigned char *)class + others;
+	for (; *p; p++) {
+		unsigned char first = *p;
+		if (p[1] == '-' && p[2])
+			p += 2;
+		if ((unsigned char)c >= first && (unsigned char)c <= *p)
+			return !others;
+	}
+	return others;
+}
+
+size_t span_past(struct span s, size_t from, const char *class)
+{
+	while (from < s.n && char_in(s.p[from], class))
+		from++;
+	return from;
+}
+
 bool span_only(struct span s, const char *extra)
 {
 	for (size_t i = 0; i < s.n; i++)

@@ -121,8 +121,29 @@ static inline struct span span_next(struct span *rest, char separator)
 
 /* Equal, except for the case of ASCII letters. */
 bool span_same(struct span a, struct span b);
+/* Is one of these texts; the list ends with NULL. */
+bool span_among(struct span s, const char *const *texts);
+
+/*
+ * A class of bytes is written as between the brackets of a regular expression, without escapes:
+ * "A-Za-z0-9_-" has ranges and single bytes, a `-` at its end is one; "^\r\n" has all others.  NUL
+ * is in classes with `^` only.
+ */
+bool char_in(char c, const char *class);
+/* Offset of the first byte at or after `from` that is not of the class, or s.n. */
+size_t span_past(struct span s, size_t from, const char *class);
+/* All bytes are of the class; true if empty. */
+static inline bool span_all(struct span s, const char *class)
+{
+	return span_past(s, 0, class) == s.n;
+}
 /* Consists of ASCII letters, digits and the characters in `extra`; true if empty. */
 bool span_only(struct span s, const char *extra);
+/* A token of HTTP (RFC 9110, 5.6.2), as names of headers and methods are. */
+static inline bool span_is_token(struct span s)
+{
+	return s.n > 0 && span_all(s, "A-Za-z0-9!#$%&'*+.^_`|~-");
+}
 /* Consists of one or more decimal digits. */
 bool span_digits(struct span s);
 /* Writes the letters and digits of ASCII to out (at most s.n bytes), letters in lower case, and

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/fd.h"
 #include "base/str.h"
 
 static int file_failed(struct err *e, const char *what, const char *path)
@@ -100,25 +101,6 @@ int file_copy(const char *from, const char *to, mode_t mode, struct err *e)
 	return fresh_finish(&f, to, mode, ok) ? file_failed(e, "cannot write", to) : 0;
 }
 
-/* Reads to the end; -1 and errno, EFBIG if there is more than `out` takes. */
-static int file_read_all(int fd, size_t hint, struct str *out)
-{
-	str_reserve(out, hint < out->max ? hint : out->max);
-	for (;;) {
-		char buffer[8192];
-		ssize_t n = read(fd, buffer, sizeof(buffer));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n == 0 ? 0 : -1;
-		str_put(out, buffer, (size_t)n);
-		if (out->full) {
-			errno = EFBIG;
-			return -1;
-		}
-	}
-}
-
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
               struct err *e)
@@ -137,8 +119,9 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, FAILED, "cannot read %s: it is no regular file", path);
 	STR_AUTO all = STR_SECRET(max);
-	if (file_read_all(fd, (size_t)st.st_size, &all)) {
-		if (errno == EFBIG)
+	str_reserve(&all, (size_t)st.st_size < max ? (size_t)st.st_size : max);
+	if (fd_read_all(fd, &all)) {
+		if (all.full)
 			return err_set(e, FAILED, "cannot read %s: it has more than %zu bytes",
 			               path, max);
 		return file_failed(e, "cannot read", path);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/fd.h"
 
 /* These would make GnuTLS and libcurl write TLS keys to a file, libcurl send tokens through
  * proxies, OpenSSL load code or trust other certificates, and host names resolve to other hosts. */
@@ -84,32 +85,12 @@ static int system_complain(struct err *e, const char *path)
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
 }
 
-/* A buffer that is wiped, because files may have secrets. */
-struct part {
-	char bytes[16384];
-};
-
-static void wipe_part(struct part *part)
-{
-	wipe(part, sizeof(*part));
-}
-
 static int system_read_all(int fd, const char *path, struct str *out, struct err *e)
 {
-	__attribute__((cleanup(wipe_part))) struct part part;
-	for (;;) {
-		ssize_t n = read(fd, part.bytes, sizeof(part.bytes));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return system_complain(e, path);
-		if (n == 0)
-			break;
-		str_put(out, part.bytes, (size_t)n);
-		if (out->full)
-			return err_set(e, UNKNOWN_ERROR, "%s: more than %zu bytes", path, out->max);
-	}
-	return 0;
+	if (fd_read_all(fd, out) == 0)
+		return 0;
+	return out->full ? err_set(e, UNKNOWN_ERROR, "%s: more than %zu bytes", path, out->max)
+	                 : system_complain(e, path);
 }
 
 int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e)

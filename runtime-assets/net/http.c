@@ -33,7 +33,7 @@ static const char *request_header_problem(const char *line)
 {
 	const char *colon = strchr(line, ':');
 	size_t n = colon ? (size_t)(colon - line) : 0;
-	if (!http_is_token((struct span){ line, n }))
+	if (!span_is_token((struct span){ line, n }))
 		return "a header has no name";
 	for (const char *p = line; *p; p++) {
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -50,7 +50,7 @@ static const char *request_header_problem(const char *line)
 static const char *request_problem(const struct http_request *q)
 {
 	const char *problem = NULL;
-	if (!http_is_token(span_of(q->method)))
+	if (!span_is_token(span_of(q->method)))
 		return "the method is not valid";
 	if (q->target[0] != '/' || !http_visible(span_of(q->target)))
 		return "the path has blanks or control characters in it";
@@ -322,16 +322,6 @@ static void reply_at_chunk(struct http_reader *r, struct span *in, int *trouble)
 
 /* ---- the head ---------------------------------------------------------------------- */
 
-bool http_is_token(struct span text)
-{
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		if (!is_alnum(c) && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
-			return false;
-	}
-	return text.n > 0;
-}
-
 /* The next line, without its CR LF. */
 static struct span reply_next_line(struct span *lines)
 {
@@ -385,7 +375,7 @@ static const char *reply_lines_problem(struct span lines)
 		struct span name;
 		struct span line = reply_next_line(&lines);
 		(void)reply_split_line(line, &name);
-		if (!http_is_token(name))
+		if (!span_is_token(name))
 			return "has an invalid header";
 		for (size_t i = 0; i < line.n; i++) {
 			unsigned char c = (unsigned char)line.p[i];

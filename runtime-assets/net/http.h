@@ -98,8 +98,6 @@ void http_reader_done(struct http_reader *r);
 
 /* Value of a header in such lines; see http_header. */
 struct span http_lines_find(struct span lines, const char *name, unsigned nth);
-/* Is it a token of RFC 9110: letters, digits, !#$%&'*+-.^_`|~ ? */
-bool http_is_token(struct span text);
 
 /* The address of a server: http[s]://HOST[:PORT].  HOST is a name, or an IP address. */
 enum { HOST_NAME_MAX_BYTES = 253 }; /* of a host, a namespace, an object */

@@ -110,7 +110,7 @@ static bool is_header_list(struct span names)
 	if (!names.p || names.n == 0 || names.n > REQUESTED_HEADERS_MAX)
 		return false;
 	for (size_t i = 0; i < names.n; i++)
-		if (!http_is_token((struct span){ names.p + i, 1 }) && names.p[i] != ',' &&
+		if (!span_is_token((struct span){ names.p + i, 1 }) && names.p[i] != ',' &&
 		    names.p[i] != ' ')
 			return false;
 	return true;

@@ -33,14 +33,6 @@ static const struct known {
 	[HEADER_ACCEPT] = { "accept", false },
 };
 
-bool http_is_token(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (s.p[i] == '\0' || (!is_alnum(s.p[i]) && !strchr("!#$%&'*+-.^_`|~", s.p[i])))
-			return false;
-	return s.n > 0;
-}
-
 static bool has_control(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -107,7 +99,7 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 {
 	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
 	check_place(f, name, value);
-	if (!http_is_token(name))
+	if (!span_is_token(name))
 		wrong(f, "a header has an invalid name");
 	else if (!value.p || has_control(value))
 		wrong(f, "a header holds a control character");
@@ -240,7 +232,7 @@ enum body_type head_body_type(const struct request_head *f)
 		if (same_word(type, TYPES[i].name))
 			return TYPES[i].type;
 	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;
-	return text && http_is_token((struct span){ type.p + 5, type.n - 5 }) ? BODY_TYPE_TEXT
+	return text && span_is_token((struct span){ type.p + 5, type.n - 5 }) ? BODY_TYPE_TEXT
 	                                                                      : BODY_TYPE_REFUSED;
 }
 

@@ -98,7 +98,5 @@ enum body_type {
 /* By Content-Type and Content-Encoding. */
 enum body_type head_body_type(const struct request_head *f);
 
-/* A token of RFC 9110 5.6.2. */
-bool http_is_token(struct span s);
 /* [A-Za-z0-9-]{1,64} */
 bool request_id_ok(struct span id);

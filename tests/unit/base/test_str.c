@@ -97,6 +97,43 @@ TEST(test_span_starts)
 	assert_false(span_starts(SPAN("xbc"), "ab"));
 }
 
+TEST(test_classes_of_bytes)
+{
+	static const struct {
+		const char *class, *in, *out;
+	} CASES[] = {
+		{ "a-c_-", "abc_-", "dA`" },    { "-a", "-a", "b" },
+		{ "\r\n", "\r\n", " \t" },      { "^\r\n", "a ^\x80", "\r\n" },
+		{ "!-~", "!~a-", " \x7f\x80" }, { "\x80-\xff", "\x80\xc3\xff", "a\x7f" },
+		{ "0-9a-f^", "09af^", "g-" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct span out = span_of(CASES[i].out);
+		if (!span_all(span_of(CASES[i].in), CASES[i].class))
+			fail_msg("%s", CASES[i].class);
+		for (size_t k = 0; k < out.n; k++)
+			if (char_in(out.p[k], CASES[i].class))
+				fail_msg("%s has %c", CASES[i].class, out.p[k]);
+	}
+	assert_false(char_in('\0', "\r\n"));
+	assert_true(char_in('\0', "^\r\n"));
+	assert_true(span_all(SPAN(""), "a"));
+	assert_int_equal(span_past(SPAN("xaab"), 1, "a"), 3);
+	assert_int_equal(span_past(SPAN("xaa"), 1, "a"), 3);
+	assert_true(span_is_token(SPAN("X-a!#$%&'*+.^_`|~9")));
+	assert_false(span_is_token(SPAN("")));
+	for (const char *p = "\"(),/:;<=>?@[\\]{} \t\x7f\x80"; *p; p++)
+		assert_false(span_is_token((struct span){ p, 1 }));
+}
+
+TEST(test_span_among)
+{
+	static const char *const TEXTS[] = { "a", "", "bc", NULL };
+	assert_true(span_among(SPAN(""), TEXTS));
+	assert_true(span_among(SPAN("bc"), TEXTS));
+	assert_false(span_among(SPAN("b"), TEXTS));
+}
+
 TEST(test_parse_i64_range)
 {
 	static const char *const REFUSED[] = { "",   "-",   "+1",  " 1",  "1 ",
@@ -132,6 +169,8 @@ int main(void)
 		cmocka_unit_test(test_str_json_escapes),
 		cmocka_unit_test(test_span_trim_all_white_space),
 		cmocka_unit_test(test_span_starts),
+		cmocka_unit_test(test_classes_of_bytes),
+		cmocka_unit_test(test_span_among),
 		cmocka_unit_test(test_parse_i64_range),
 		cmocka_unit_test(test_xstrndup_and_xasprintf),
 	};

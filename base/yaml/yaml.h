@@ -15,21 +15,6 @@ int yaml_read(struct span text, const struct budget *b, struct arena *a, struct 
 int yaml_try(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, bool *syntax, struct err *e);
 
-/* Values of a document that are redacted. */
-struct hidden {
-	const struct node *const *v; /* in the order of the text */
-	size_t n;
-	const char *as; /* their replacement, in quotes */
-};
-
-/*
- * true: the text is the document of this tree, except for the redacted values.  Much faster than
- * reading it again, which the caller does if the answer is false (always for anchors and tags). The
- * tree must come from YAML.
- */
-bool yaml_same(struct span text, const struct node *was, const struct hidden *hidden,
-               struct arena *a);
-
 /* Resolves an untagged, unquoted scalar as js-yaml 3.13 does; sets type, value and spelling. */
 void yaml_resolve_plain(struct node *n, struct span text, struct arena *a);
 

@@ -291,11 +291,24 @@ static size_t key_begin(struct redaction *m, const struct member *k)
 	return there ? at : SIZE_MAX;
 }
 
+/* The text is read again, and is that tree but for `edits` hidden values. */
+static bool redact_reads_as(struct redaction *m, struct span text, const struct node *was,
+                            size_t edits)
+{
+	struct doc doc = { 0 };
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO err = { 0 };
+	m->seen = 0;
+	return doc_read(text, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
+	       redact_same(m, was, &doc.root) && m->seen == edits;
+}
+
 /*
- * A top-level member with edits, from its key to the next one, is parsed alone and compared.  The
+ * A top-level member with edits, from its key to the next one, is read alone and compared.  The
  * top-level mapping has no braces, and both keys begin a line, which ends every value before it; so
  * the member means the same in its place, and the other members keep their bytes and their meaning.
- * yaml_same takes no anchors, aliases and tags, which are all that refers to other members.
+ * Anchors and tags, which can depend on other members and on directives, are left to the reading of
+ * the whole, as is an alias, of which the anchor is missing here.
  */
 static bool member_same(struct redaction *m, const struct member *k, size_t *edit)
 {
@@ -308,13 +321,10 @@ static bool member_same(struct redaction *m, const struct member *k, size_t *edi
 	STR_AUTO text = STR_INIT(m->text.n + 16 * m->n);
 	size_t first = *edit;
 	*edit = redact_apply(m, from, to, first, &text);
-	const struct node **v = ARENA_NEW(m->r->a, const struct node *, m->n);
-	struct hidden hidden = { v, *edit - first, REDACTED };
-	for (size_t i = first; i < *edit; i++)
-		v[i - first] = m->edit[i].hidden;
 	bool ends = text.n && (text.p[text.n - 1] == '\n' || to == m->text.n);
-	return ends && !text.full && hidden.n &&
-	       yaml_same(str_view(&text), &alone, &hidden, m->r->a);
+	return ends && !text.full && *edit > first && !memchr(text.p, '&', text.n) &&
+	       !memchr(text.p, '!', text.n) &&
+	       redact_reads_as(m, str_view(&text), &alone, *edit - first);
 }
 
 /* Whether all edits lie in members of the top level that are surely the same but for them. */
@@ -332,19 +342,6 @@ static bool surely_same(struct redaction *m)
 	return edit == m->n && !is_flow(m);
 }
 
-static bool redact_read_again(struct redaction *m, struct span redacted)
-{
-	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO err = { 0 };
-	m->hidden = ARENA_NEW(m->r->a, uintptr_t, m->n);
-	for (size_t i = 0; i < m->n; i++)
-		m->hidden[i] = (uintptr_t)m->edit[i].hidden;
-	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
-	return doc_read(redacted, &m->r->set->budget, m->r->a, &doc, &warnings, &err) == 0 &&
-	       redact_same(m, m->r->root, &doc.root) && m->seen == m->n;
-}
-
 static int redact_text(struct redaction *m)
 {
 	struct parse_context *r = m->r;
@@ -353,8 +350,11 @@ static int redact_text(struct redaction *m)
 	out.full = redact_apply(m, 0, m->text.n, 0, &out) != m->n || out.full;
 	r->job->config = arena_span(r->a, str_view(&out));
 	r->job->redacted = true;
-	struct span redacted = r->job->config;
-	if (!out.full && (surely_same(m) || redact_read_again(m, redacted)))
+	m->hidden = ARENA_NEW(r->a, uintptr_t, m->n);
+	for (size_t i = 0; i < m->n; i++)
+		m->hidden[i] = (uintptr_t)m->edit[i].hidden;
+	qsort(m->hidden, m->n, sizeof(*m->hidden), compare_addresses);
+	if (!out.full && (surely_same(m) || redact_reads_as(m, r->job->config, r->root, m->n)))
 		return 0;
 	r->job->config = (struct span){ "", 0 };
 	if (m->auth) /* an anchor in `auth` leaves no trace in the tree */

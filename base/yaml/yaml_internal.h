@@ -4,15 +4,6 @@
 
 #include "base/doc.h"
 
-/* The value of `&name`, as far as it is read. */
-struct anchor {
-	struct span name;
-	struct node node;
-	size_t nodes, text; /* its cost; while it is open, the budget spent before it */
-	uint32_t height;    /* levels of containers in it */
-	bool open;          /* being read: an alias to it is a cycle */
-};
-
 /* The search for the bytes of the top-level `secrets`. */
 struct cut {
 	bool seen;       /* the key was written literally at the top level */
@@ -55,62 +46,16 @@ static inline uint32_t mark_column(const yaml_mark_t *m)
 /* The byte offset of a mark of libyaml, which counts characters. */
 size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m);
 
+#define YAML_MARK_INSIDE "a byte-order mark (U+FEFF) may only be at the start"
+
 /* Sets the error of libyaml's parser, as a sentence for users.  Returns -1. */
 int yaml_problem(struct yaml_reader *y);
-/* Searches a common mistake on the line of the mark, or (back) on the lines before it; sets its
- * place and a sentence. */
-bool yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct place *at,
-                  const char **says);
-
 struct place yaml_place(const struct yaml_reader *y, const yaml_event_t *ev);
 
 /* Line, column, type and value of a scalar. */
 int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n);
 /* Refuses a list or a map with a foreign tag. */
 int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev);
-
-/* A new, open anchor of this name, which replaces an older one. */
-struct anchor *anchor_begin(struct yaml_reader *y, const yaml_char_t *name);
-/* NULL if the value has no anchor. */
-static inline struct anchor *anchor_new(struct yaml_reader *y, const yaml_char_t *name)
-{
-	return name ? anchor_begin(y, name) : NULL;
-}
-/* The value is complete, with `height` levels of containers.  The anchor can be NULL. */
-void anchor_end(struct yaml_reader *y, struct anchor *a, const struct node *n, uint32_t height);
-/* The anchor of an alias, charged to the budget; NULL and the error if it is refused. */
-const struct anchor *alias_find(struct yaml_reader *y, const yaml_event_t *ev);
-void anchors_done(struct yaml_reader *y);
-
-/* Events of the search for the secrets.  All keys except `<<`, and the ends of mappings: */
-void cut_key(struct yaml_reader *y, const yaml_event_t *ev, struct span key);
-void cut_end(struct yaml_reader *y, const yaml_event_t *ev);
-/* The start of a value, before it is pushed. */
-void cut_look(struct yaml_reader *y, const yaml_event_t *ev);
-static inline void cut_value(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	if (y->cut.inside || y->b.depth == 0)
-		cut_look(y, ev);
-}
-/* A `<<`. */
-void cut_merge(struct yaml_reader *y, const yaml_event_t *ev);
-/* A member that `<<` adds. */
-void cut_merged(struct yaml_reader *y, const struct member *m);
-/* At the end: fills the fields of *doc. */
-void cut_finish(struct yaml_reader *y, struct doc *doc);
-
-/* ---- scalars (yaml_scalar.c) ---- */
-
-/* true, and the value, if the text has the type; else *n is unchanged. */
-bool plain_null(struct node *n, struct span t);
-bool plain_bool(struct node *n, struct span t);
-/* Most numbers of jobs: up to 15 decimal digits without a leading 0. */
-bool plain_small_int(struct node *n, struct span t);
-bool plain_int(struct node *n, struct span t);
-/* The scalar is text; false also for text that begins like a number. */
-bool plain_surely_text(struct span t);
-/* Looks like a date, or date and time. */
-bool plain_is_date(struct span t);
 
 /* ---- input of libyaml (yaml_parser.c) ---- */
 
@@ -129,10 +74,3 @@ struct span text_without_breaks(struct span text, struct arena *a);
  */
 enum { TAB_MARK = 'T', COMMENT_MARK = '#' };
 struct span text_without_tabs(struct span text, struct arena *a, bool *marked);
-
-/* The text is borrowed until the parser is closed. */
-void parser_open(yaml_parser_t *p, struct span text);
-void parser_close(yaml_parser_t *p);
-/* libyaml does not wipe its buffers and events before it frees them: wipe at most n bytes. */
-void parser_wipe(yaml_parser_t *p, size_t n);
-void event_wipe(const yaml_event_t *ev);

@@ -1,6 +1,7 @@
-/* Prepares the text for libyaml, wipes its buffers, and explains its errors. */
+/* Prepares the text for libyaml, and explains its errors. */
 #include <stdlib.h>
 
+#include "base/enc.h"
 #include "base/str.h"
 #include "base/yaml/yaml_internal.h"
 
@@ -42,55 +43,6 @@ struct span text_without_breaks(struct span text, struct arena *a)
 		}
 	}
 	return copy ? (struct span){ copy, text.n } : text;
-}
-
-void parser_open(yaml_parser_t *p, struct span text)
-{
-	if (!yaml_parser_initialize(p))
-		abort();
-	yaml_parser_set_encoding(p, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(p, (const unsigned char *)text.p, text.n);
-}
-
-void parser_close(yaml_parser_t *p)
-{
-	yaml_parser_delete(p);
-}
-
-/* explicit_bzero, optimized for short scalars. */
-static void wipe_scalar(unsigned char *p, size_t n)
-{
-	if (n > 16) {
-		explicit_bzero(p, n);
-		return;
-	}
-	if (n >= 8) {
-		memset(p, 0, 8);
-		memset(p + n - 8, 0, 8);
-	} else {
-		for (size_t i = 0; i < n; i++)
-			p[i] = 0;
-	}
-	__asm__ volatile("" : : "r"(p) : "memory"); /* not removed by the compiler */
-}
-
-void event_wipe(const yaml_event_t *ev)
-{
-	if (ev->type == YAML_SCALAR_EVENT)
-		wipe_scalar(ev->data.scalar.value, ev->data.scalar.length);
-}
-
-void parser_wipe(yaml_parser_t *p, size_t n)
-{
-	size_t raw = (size_t)(p->raw_buffer.end - p->raw_buffer.start);
-	size_t buffer = (size_t)(p->buffer.end - p->buffer.start);
-	n++; /* a final NUL */
-	explicit_bzero(p->raw_buffer.start, raw < n ? raw : n);
-	explicit_bzero(p->buffer.start, buffer < n ? buffer : n);
-	for (yaml_token_t *t = p->tokens.head; t != p->tokens.tail; t++) {
-		if (t->type == YAML_SCALAR_TOKEN)
-			explicit_bzero(t->data.scalar.value, t->data.scalar.length);
-	}
 }
 
 /*
@@ -141,63 +93,43 @@ static void tabs_end_block(struct tabs *t, size_t at)
 	t->block = false;
 	if (t->pending != NONE) {
 		tabs_clean(t, t->pending, at);
-		tabs_put(t, t->pending + span_chr(span_from(t->text, t->pending), '\t'),
-		         COMMENT_MARK);
+		tabs_put(t, span_past(t->text, t->pending, "^\t"), COMMENT_MARK);
 		t->marked = true;
 	}
 	t->pending = NONE;
 }
 
-/* `|` or `>` with indicators, followed by nothing but a comment. */
-static bool is_header_end(struct span s)
-{
-	size_t i = 1;
-	while (i < s.n && (is_digit(s.p[i]) || s.p[i] == '+' || s.p[i] == '-'))
-		i++;
-	size_t blanks = i;
-	while (blanks < s.n && (s.p[blanks] == ' ' || s.p[blanks] == '\t'))
-		blanks++;
-	return blanks == s.n || (blanks > i && s.p[blanks] == '#');
-}
-
-/* Is the value at `at` that of a key or list item, behind `: ` or `- `? */
-static bool tabs_is_value(const struct tabs *t, size_t at)
-{
-	const char *p = t->text.p + at - 1;
-	if (*p != ' ' && *p != '\t')
-		return false;
-	while (*p == ' ' || *p == '\t')
-		p--;
-	return *p == ':' || *p == '-';
-}
-
-/* The column of the list item or key to which the value at `value` belongs. */
-static size_t tabs_parent(const struct tabs *t, const struct tabs_line *l, size_t value)
-{
-	size_t at = l->from + l->lead;
-	size_t next = at;
-	while (next < value && t->text.p[next] == '-' && t->text.p[next + 1] == ' ') {
-		at = next++;
-		while (t->text.p[next] == ' ')
-			next++;
-	}
-	return (next < value ? next : at) - l->from;
-}
-
-/* Searches the header of a block scalar on this line. */
+/* Searches the header of a block scalar on this line: behind `: ` or `- `, a `|` or `>` with
+ * indicators, followed by nothing but a comment. */
 static void tabs_look_for_header(struct tabs *t, const struct tabs_line *l)
 {
-	for (size_t i = l->from + l->lead + 2; i < l->to; i++) {
-		const char *p = t->text.p + i;
-		if (p[0] == '#' && (p[-1] == ' ' || p[-1] == '\t'))
-			return;
-		struct span rest = { p, l->to - i };
-		if ((p[0] != '|' && p[0] != '>') || !tabs_is_value(t, i) || !is_header_end(rest))
+	struct span line = span_to(t->text, l->to);
+	size_t first = l->from + l->lead;
+	for (size_t i = first + 2; i < l->to; i++) {
+		const char *p = line.p + i;
+		if (p[-1] != ' ' && p[-1] != '\t')
 			continue;
-		bool digit = (rest.n > 1 && is_digit(p[1])) || (rest.n > 2 && is_digit(p[2]));
+		if (*p == '#')
+			return;
+		const char *before = p - 1;
+		while (*before == ' ' || *before == '\t')
+			before--;
+		size_t indicators = span_past(line, i + 1, "0-9+-");
+		size_t rest = span_past(line, indicators, " \t");
+		bool ends = rest == line.n || (rest > indicators && line.p[rest] == '#');
+		if ((*p != '|' && *p != '>') || (*before != ':' && *before != '-') || !ends)
+			continue;
+		/* The column of the list item or key to which the value belongs. */
+		size_t parent = first;
+		size_t next = first;
+		while (next < i && line.p[next] == '-' && line.p[next + 1] == ' ') {
+			parent = next;
+			next = span_past(line, next + 1, " ");
+		}
+		bool digit = span_past(span_to(line, indicators), i + 1, "+-") < indicators;
 		t->block = true;
-		t->literal = p[0] == '|';
-		t->parent = tabs_parent(t, l, i);
+		t->literal = *p == '|';
+		t->parent = (next < i ? next : parent) - l->from;
 		t->indent = digit ? t->parent + 1 : 0;
 		return;
 	}
@@ -228,23 +160,6 @@ static bool tabs_in_block(struct tabs *t, const struct tabs_line *l)
 	return true;
 }
 
-static void tabs_on_line(struct tabs *t, const struct tabs_line *l)
-{
-	size_t at = l->from + l->lead;
-	bool empty = at == l->to || t->text.p[at] == '#';
-	if (t->block) {
-		if (tabs_in_block(t, l))
-			return;
-		if (empty && l->lead > l->blanks && t->pending == NONE)
-			t->pending = l->from;
-		tabs_end_block(t, empty ? at : l->from);
-	} else if (empty) {
-		tabs_clean(t, l->from, at);
-	}
-	if (!empty)
-		tabs_look_for_header(t, l);
-}
-
 struct span text_without_tabs(struct span text, struct arena *a, bool *marked)
 {
 	struct tabs t = { .text = text, .arena = a, .pending = NONE };
@@ -252,18 +167,24 @@ struct span text_without_tabs(struct span text, struct arena *a, bool *marked)
 	if (text.n == 0 || memchr(text.p, '\t', text.n) == NULL)
 		return text;
 	for (size_t i = 0; i < text.n; i++) {
-		struct tabs_line l = { .from = i };
-		while (i + l.blanks < text.n && text.p[i + l.blanks] == ' ')
-			l.blanks++;
-		l.lead = l.blanks;
-		while (i + l.lead < text.n &&
-		       (text.p[i + l.lead] == ' ' || text.p[i + l.lead] == '\t'))
-			l.lead++;
-		i += l.lead;
-		while (i < text.n && text.p[i] != '\n' && text.p[i] != '\r')
-			i++;
-		l.to = i;
-		tabs_on_line(&t, &l);
+		size_t begin = span_past(text, i, " \t");
+		struct tabs_line l = { .from = i,
+			               .to = span_past(text, begin, "^\r\n"),
+			               .blanks = span_past(text, i, " ") - i,
+			               .lead = begin - i };
+		bool empty = begin == l.to || text.p[begin] == '#';
+		i = l.to;
+		if (t.block && tabs_in_block(&t, &l))
+			continue;
+		if (t.block) {
+			if (empty && l.lead > l.blanks && t.pending == NONE)
+				t.pending = l.from;
+			tabs_end_block(&t, empty ? begin : l.from);
+		} else if (empty) {
+			tabs_clean(&t, l.from, begin);
+		}
+		if (!empty)
+			tabs_look_for_header(&t, &l);
 	}
 	tabs_end_block(&t, text.n);
 	*marked = t.marked;
@@ -333,31 +254,6 @@ static const struct sentence {
 };
 /* clang-format on */
 
-static const struct sentence *find_sentence(const yaml_parser_t *p)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(SENTENCES); i++) {
-		const struct sentence *s = &SENTENCES[i];
-		bool fits =
-		    s->context == NULL || (p->context && strcmp(s->context, p->context) == 0);
-		if (fits && strcmp(s->problem, p->problem) == 0)
-			return s;
-	}
-	return NULL;
-}
-
-/* Characters that are not allowed in YAML. */
-static int bad_character(struct yaml_reader *y)
-{
-	const yaml_parser_t *p = &y->parser;
-	struct place at = text_place(y->text, p->problem_offset);
-	if (p->problem_value == 0xfeff) {
-		return err_at(y->b.e, INVALID_PROTOCOL, at,
-		              "a byte-order mark (U+FEFF) may only be at the start");
-	}
-	return err_at(y->b.e, INVALID_PROTOCOL, at, "control character U+%04X is not allowed",
-	              (unsigned)p->problem_value);
-}
-
 /* "found character that cannot start any token" */
 static int bad_start(struct yaml_reader *y, struct place at)
 {
@@ -374,164 +270,101 @@ static int bad_start(struct yaml_reader *y, struct place at)
 	return err_at(y->b.e, INVALID_PROTOCOL, at, "a value cannot begin with this character");
 }
 
+/* libyaml notices some mistakes late: it reads the line as text, and reports the `:` of the next.
+ */
+enum { LINES_BACK = 2 };
+
+/* The offset of a common mistake in the line, and a sentence; or NONE.  `here`: the problem was
+ * noticed on this line. */
+static size_t yaml_mistake(struct span line, bool here, const char **says)
+{
+	/* Behind blanks and the `- ` of list items, a key of letters, digits and `_`. */
+	size_t key = span_past(line, 0, " \t");
+	while (key + 1 < line.n && line.p[key] == '-' && char_in(line.p[key + 1], " \t"))
+		key = span_past(line, key + 1, " \t");
+	size_t end = span_past(line, key, "A-Za-z0-9_");
+	struct span rest = span_from(line, end);
+	size_t strange = span_past(line, 0, " \t:A-Za-z0-9_-");
+	unsigned width;
+	uint32_t c = strange == line.n ? 0
+	                               : utf8_decode((const unsigned char *)line.p + strange,
+	                                             line.n - strange, &width);
+	if (c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x202f || c == 0x205f ||
+	    c == 0x3000) {
+		*says = "this character looks like a blank, but is another one (a no-break space, "
+			"say): write a blank";
+		return strange;
+	}
+	if (end > key && span_starts(rest, "\xef\xbc\x9a")) {
+		*says = "this is a full-width colon: write `:` and a blank";
+		return end;
+	}
+	/* `instances:1`, but not `http://` */
+	if (end > key && rest.n > 1 && rest.p[0] == ':' && !char_in(rest.p[1], " \t:/")) {
+		*says = "a blank is missing behind this `:`";
+		return end;
+	}
+	/* `-echo`, but not `--- ` */
+	if (here && rest.n > 1 && end == key && rest.p[0] == '-' && rest.p[1] != '-') {
+		*says = "a blank is missing behind this `-`";
+		return key;
+	}
+	return NONE;
+}
+
+/* Searches a common mistake on the line of the mark, or (back) on the lines before it as well; if
+ * there is one, sets its place and its sentence. */
+static void yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct place *at,
+                         const char **says)
+{
+	struct span text = y->text;
+	size_t from = yaml_byte(y, m);
+	for (int lines = 0; lines <= (back ? LINES_BACK : 0); lines++) {
+		while (from > 0 && !char_in(text.p[from - 1], "\r\n"))
+			from--;
+		struct span line = { text.p + from, span_past(text, from, "^\r\n") - from };
+		size_t found = yaml_mistake(line, lines == 0, says);
+		if (found != NONE) {
+			*at = text_place(text, from + found);
+			return;
+		}
+		if (from == 0)
+			return;
+		/* Before the line break. */
+		from -= from > 1 && memcmp(text.p + from - 2, "\r\n", 2) == 0 ? 2 : 1;
+	}
+}
+
 int yaml_problem(struct yaml_reader *y)
 {
 	const yaml_parser_t *p = &y->parser;
 	if (p->error == YAML_MEMORY_ERROR)
 		abort();
-	if (p->error == YAML_READER_ERROR)
-		return bad_character(y);
-	const struct sentence *s = find_sentence(p);
+	if (p->error == YAML_READER_ERROR) {
+		struct place at = text_place(y->text, p->problem_offset);
+		if (p->problem_value == 0xfeff)
+			return err_at(y->b.e, INVALID_PROTOCOL, at, YAML_MARK_INSIDE);
+		return err_at(y->b.e, INVALID_PROTOCOL, at,
+		              "control character U+%04X is not allowed",
+		              (unsigned)p->problem_value);
+	}
+	const struct sentence *s = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(SENTENCES) && !s; i++) {
+		const char *context = SENTENCES[i].context;
+		if (strcmp(SENTENCES[i].problem, p->problem) == 0 &&
+		    (!context || (p->context && strcmp(context, p->context) == 0)))
+			s = &SENTENCES[i];
+	}
 	unsigned where = s ? s->where : AT_PROBLEM;
 	const yaml_mark_t *m = where & AT_CONTEXT ? &p->context_mark : &p->problem_mark;
 	struct place at = { NULL, mark_line(m), mark_column(m) };
-	const char *says = NULL;
-	if (where & (LOOK_HERE | LOOK_BACK) && yaml_suspect(y, m, where & LOOK_BACK, &at, &says))
+	const char *says = s ? s->text : NULL;
+	if (where & (LOOK_HERE | LOOK_BACK))
+		yaml_suspect(y, m, where & LOOK_BACK, &at, &says);
+	if (says)
 		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", says);
-	if (s)
-		return err_at(y->b.e, INVALID_PROTOCOL, at, "%s", s->text);
 	if (strcmp(p->problem, "found character that cannot start any token") == 0)
 		return bad_start(y, at);
 	return err_at(y->b.e, INVALID_PROTOCOL, at, "not valid YAML: %s%s%s", p->problem,
 	              p->context ? " " : "", p->context ? p->context : "");
-}
-
-/* libyaml notices some mistakes late: it reads the line as text, and reports the `:` of the next.
- */
-
-enum { LINES_BACK = 2 };
-
-static bool is_gap(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-/* Length of U+00A0, U+2000 to U+200A, U+202F, U+205F or U+3000, or 0. */
-static size_t false_blank(struct span t)
-{
-	if (span_starts(t, "\xc2\xa0"))
-		return 2;
-	if (span_starts(t, "\xe2\x80\xaf") || span_starts(t, "\xe2\x81\x9f") ||
-	    span_starts(t, "\xe3\x80\x80"))
-		return 3;
-	bool wide = t.n > 2 && span_starts(t, "\xe2\x80");
-	return wide && (unsigned char)t.p[2] >= 0x80 && (unsigned char)t.p[2] <= 0x8a ? 3 : 0;
-}
-
-/* Each returns the offset of a mistake in the line, or NONE. */
-
-static size_t find_false_blank(struct span line)
-{
-	for (size_t i = 0; i < line.n; i++) {
-		struct span rest = span_from(line, i);
-		if (false_blank(rest))
-			return i;
-		bool goes_on = is_gap(line.p[i]) || line.p[i] == '-' || line.p[i] == ':' ||
-		               line.p[i] == '_' || is_alnum(line.p[i]);
-		if (!goes_on)
-			return NONE;
-	}
-	return NONE;
-}
-
-/* The offset after blanks and the `- ` of list items. */
-static size_t yaml_text_content(struct span line)
-{
-	size_t i = 0;
-	while (i < line.n &&
-	       (is_gap(line.p[i]) || (line.p[i] == '-' && i + 1 < line.n && is_gap(line.p[i + 1]))))
-		i++;
-	return i;
-}
-
-/* The end of a key of letters, digits and `_`. */
-static size_t key_end(struct span line)
-{
-	size_t from = yaml_text_content(line);
-	size_t i = from;
-	while (i < line.n && (is_alnum(line.p[i]) || line.p[i] == '_'))
-		i++;
-	return i > from ? i : NONE;
-}
-
-static size_t find_wide_colon(struct span line)
-{
-	size_t i = key_end(line);
-	bool wide = i != NONE && span_starts(span_from(line, i), "\xef\xbc\x9a");
-	return wide ? i : NONE;
-}
-
-/* `instances:1`, but not `http://` */
-static size_t find_tight_colon(struct span line)
-{
-	size_t i = key_end(line);
-	bool tight = i != NONE && i + 1 < line.n && line.p[i] == ':' && !is_gap(line.p[i + 1]) &&
-	             line.p[i + 1] != ':' && line.p[i + 1] != '/';
-	return tight ? i : NONE;
-}
-
-/* `-echo`, but not `--- ` */
-static size_t find_tight_dash(struct span line)
-{
-	size_t i = yaml_text_content(line);
-	bool tight = i + 1 < line.n && line.p[i] == '-' && line.p[i + 1] != '-';
-	return tight ? i : NONE;
-}
-
-static const struct {
-	size_t (*find)(struct span line);
-	bool here; /* only on the line of the problem */
-	const char *text;
-} SUSPECTS[] = {
-	{ find_false_blank, false,
-	  "this character looks like a blank, but is another one (a no-break space, say): write a "
-	  "blank" },
-	{ find_wide_colon, false, "this is a full-width colon: write `:` and a blank" },
-	{ find_tight_colon, false, "a blank is missing behind this `:`" },
-	{ find_tight_dash, true, "a blank is missing behind this `-`" },
-};
-
-static bool is_break(char c)
-{
-	return c == '\n' || c == '\r';
-}
-
-/* The line before the one that starts at `from`; false if there is none. */
-static bool line_before(struct span text, size_t from, struct span *line)
-{
-	size_t end = from;
-	if (end == 0)
-		return false;
-	end -= end > 1 && text.p[end - 1] == '\n' && text.p[end - 2] == '\r' ? 2 : 1;
-	size_t start = end;
-	while (start > 0 && !is_break(text.p[start - 1]))
-		start--;
-	*line = (struct span){ text.p + start, end - start };
-	return true;
-}
-
-bool yaml_suspect(struct yaml_reader *y, const yaml_mark_t *m, bool back, struct place *at,
-                  const char **says)
-{
-	struct span text = y->text;
-	size_t from = yaml_byte(y, m);
-	while (from > 0 && !is_break(text.p[from - 1]))
-		from--;
-	size_t to = from;
-	while (to < text.n && !is_break(text.p[to]))
-		to++;
-	struct span line = { text.p + from, to - from };
-	for (int lines = 0; lines <= (back ? LINES_BACK : 0); lines++) {
-		for (size_t i = 0; i < ARRAY_SIZE(SUSPECTS); i++) {
-			size_t found = SUSPECTS[i].here && lines ? NONE : SUSPECTS[i].find(line);
-			if (found == NONE)
-				continue;
-			*at = text_place(text, (size_t)(line.p - text.p) + found);
-			*says = SUSPECTS[i].text;
-			return true;
-		}
-		if (!line_before(text, (size_t)(line.p - text.p), &line))
-			break;
-	}
-	return false;
 }

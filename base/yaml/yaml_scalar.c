@@ -8,32 +8,6 @@
 #include "base/str.h"
 #include "base/yaml/yaml.h"
 
-#define CORE "tag:yaml.org,2002:"
-
-static bool tag_is(const char *tag, const char *name)
-{
-	size_t n = strlen(CORE);
-	return strncmp(tag, CORE, n) == 0 && strcmp(tag + n, name) == 0;
-}
-
-COLD static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const char *tag)
-{
-	char buf[4 * QUOTE_MAX] NOT_ZEROED;
-	/* A password that begins with `!` is a tag, too. */
-	if (build_sensitive(&y->b)) {
-		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
-		              "this tag is not supported (text that begins with `!` needs quotes)");
-	}
-	if (strncmp(tag, CORE, strlen(CORE)) == 0) {
-		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
-		              "the tag `!!%s` is not supported",
-		              quote(buf, span_of(tag + strlen(CORE))));
-	}
-	return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
-	              "unknown tag `%s` (text that begins with `!` needs quotes)",
-	              quote(buf, span_of(tag)));
-}
-
 static void scalar_set_text(struct node *n, enum node_type type, struct span text, struct arena *a)
 {
 	n->type = (uint8_t)type;
@@ -41,157 +15,12 @@ static void scalar_set_text(struct node *n, enum node_type type, struct span tex
 	n->n = (uint32_t)text.n;
 }
 
-static bool tagged_date(struct node *n, struct span t)
-{
-	(void)n; /* the caller has set the text */
-	return plain_is_date(t);
-}
-
-/* clang-format off */
-static const struct scalar_tag {
-	const char *name;
-	bool (*resolve)(struct node *n, struct span t);
-	const char *what;
-} TAGS[] = {
-	{ "int",       plain_int,   "an integer" },
-	{ "float",     plain_float, "a number" },
-	{ "bool",      plain_bool,  "true or false" },
-	{ "null",      plain_null,  "null" },
-	{ "timestamp", tagged_date, "a date" },
-};
-/* clang-format on */
-
-/* Sets the value of a tagged scalar; `tag` is NULL for `!` without a name. */
-COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag,
-                       struct node *n)
-{
-	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
-	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
-	if (tag == NULL && t.n == 0 && plain)
-		n->type = NODE_NULL; /* `k: !`, as js-yaml has it */
-	if (tag == NULL || tag_is(tag, "str"))
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(TAGS); i++) {
-		if (!tag_is(tag, TAGS[i].name))
-			continue;
-		/* Empty text is null only if it is unquoted. */
-		if ((t.n == 0 && !plain) || !TAGS[i].resolve(n, t)) {
-			return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
-			              "the tag `!!%s` says so, but this is not %s", TAGS[i].name,
-			              TAGS[i].what);
-		}
-		if (tagged_date == TAGS[i].resolve)
-			n->type = NODE_DATE;
-		else
-			n->n = 0;
-		return 0;
-	}
-	return unknown_tag(y, ev, tag);
-}
-
-/* `! text`: libyaml hides a tag without a name before a plain scalar, js-yaml makes it text. */
-static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	size_t i = yaml_byte(y, &ev->start_mark);
-	size_t end = yaml_byte(y, &ev->end_mark);
-	if (i < end && y->text.p[i] == '&') {
-		while (i < end && !strchr(" \t\r\n", y->text.p[i]))
-			i++;
-		/* Between anchor and tag there may be lines and comments. */
-		while (i < end && strchr(" \t\r\n#", y->text.p[i])) {
-			bool comment = y->text.p[i] == '#';
-			while (comment && i < end && !strchr("\r\n", y->text.p[i]))
-				i++;
-			i += i < end && !comment;
-		}
-	}
-	return i < end && y->text.p[i] == '!';
-}
-
-/* Refuses an escaped NUL, and line breaks on which readers disagree. */
-static int scalar_check(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	const char *value = (const char *)ev->data.scalar.value;
-	if (ev->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE &&
-	    memchr(value, '\0', ev->data.scalar.length)) {
-		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
-		              "the character U+0000 (NUL) is not allowed in text");
-	}
-	if (!y->has_breaks)
-		return 0;
-	size_t from = yaml_byte(y, &ev->start_mark);
-	size_t to = yaml_byte(y, &ev->end_mark);
-	for (size_t i = from; i < to; i++) {
-		const char *p = y->text.p + i;
-		if ((to - i >= 2 && memcmp(p, "\xc2\x85", 2) == 0) ||
-		    (to - i >= 3 &&
-		     (memcmp(p, "\xe2\x80\xa8", 3) == 0 || memcmp(p, "\xe2\x80\xa9", 3) == 0))) {
-			return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, i),
-			              "the line break U+%s is not allowed: readers of YAML do not "
-			              "agree on it (in double quotes, write it as an escape)",
-			              p[0] == '\xc2'   ? "0085"
-			              : p[2] == '\xa8' ? "2028"
-			                               : "2029");
-		}
-	}
-	return 0;
-}
-
-/* Restores the tab at the start of a literal block scalar. */
-COLD static int restore_tab(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	size_t from = yaml_byte(y, &ev->start_mark);
-	size_t to = yaml_byte(y, &ev->end_mark);
-	while (from < to && (y->text.p[from] != '\t' ||
-	                     (y->input[from] != TAB_MARK && y->input[from] != COMMENT_MARK)))
-		from++;
-	if (from == to)
-		return 0;
-	if (ev->data.scalar.style != YAML_LITERAL_SCALAR_STYLE || y->input[from] != TAB_MARK)
-		return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, from),
-		              "a tab is not allowed here");
-	ev->data.scalar.value[strspn((const char *)ev->data.scalar.value, "\n")] = '\t';
-	return 0;
-}
-
-int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
-{
-	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
-	const char *tag = (const char *)ev->data.scalar.tag;
-	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	*n = (struct node){ .line = mark_line(&ev->start_mark),
-		            .column = mark_column(&ev->start_mark) };
-	if (scalar_check(y, ev) < 0 || (y->has_tab_marks && restore_tab(y, ev) < 0))
-		return -1;
-	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
-		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
-	if (plain) {
-		n->plain = true;
-		if (plain_small_int(n, t))
-			return 0;
-		yaml_resolve_plain(n, t, y->b.arena);
-		return 0;
-	}
-	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
-	return 0;
-}
-
-int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev)
-{
-	bool map = ev->type == YAML_MAPPING_START_EVENT;
-	const char *tag =
-	    (const char *)(map ? ev->data.mapping_start.tag : ev->data.sequence_start.tag);
-	if (tag == NULL || strcmp(tag, "!") == 0 || tag_is(tag, map ? "map" : "seq"))
-		return 0;
-	return unknown_tag(y, ev, tag);
-}
-
 /*
  * ---- unquoted scalars ----
  *
  * OpenPAI reads jobs with js-yaml 3.13: numbers of YAML 1.1, booleans of YAML 1.2.  Types are tried
- * in its order: null, boolean, integer, float, date.
+ * in its order: null, boolean, integer, float, date.  Each function returns true and the value if
+ * the text has the type; else *n is unchanged.
  */
 
 static const double EXACT_MAX = 9007199254740992.0; /* 2^53 */
@@ -207,32 +36,21 @@ static void node_set_number(struct node *n, double v)
 	}
 }
 
-static bool is_one_of(struct span t, const char *const *words)
-{
-	for (; *words; words++) {
-		if (span_is(t, *words))
-			return true;
-	}
-	return false;
-}
-
-bool plain_null(struct node *n, struct span t)
+static bool plain_null(struct node *n, struct span t)
 {
 	static const char *const WORDS[] = { "", "~", "null", "Null", "NULL", NULL };
-	if (t.n > 4 || !is_one_of(t, WORDS))
+	if (t.n > 4 || !span_among(t, WORDS))
 		return false;
 	n->type = NODE_NULL;
 	return true;
 }
 
-bool plain_bool(struct node *n, struct span t)
+static bool plain_bool(struct node *n, struct span t)
 {
 	static const char *const TRUE_WORDS[] = { "true", "True", "TRUE", NULL };
 	static const char *const FALSE_WORDS[] = { "false", "False", "FALSE", NULL };
-	if (t.n < 4 || t.n > 5)
-		return false;
-	bool yes = is_one_of(t, TRUE_WORDS);
-	if (!yes && !is_one_of(t, FALSE_WORDS))
+	bool yes = t.n == 4 && span_among(t, TRUE_WORDS);
+	if (!yes && (t.n != 5 || !span_among(t, FALSE_WORDS)))
 		return false;
 	n->type = NODE_BOOL;
 	n->boolean = yes;
@@ -322,17 +140,12 @@ static struct span without_sign(struct span t, double *sign)
 /* Digits without a leading 0: decimal, or base 60. */
 static bool int_decimal(struct span t, double *v)
 {
-	size_t i = 0;
-	bool any = false;
-	if (t.n == 0 || t.p[0] == '_')
+	size_t i = span_past(t, 0, "0-9_");
+	if (i == 0 || t.p[0] == '_')
 		return false;
-	while (i < t.n && (is_digit(t.p[i]) || t.p[i] == '_'))
-		any = is_digit(t.p[i++]) || any;
-	if (!any)
+	if (i == t.n && t.p[i - 1] == '_')
 		return false;
 	if (i == t.n) {
-		if (t.p[i - 1] == '_')
-			return false;
 		*v = decimal(t);
 		return true;
 	}
@@ -357,7 +170,8 @@ static bool int_value(struct span t, double *v)
 	return power_of_two_base(span_from(t, 1), 3, v);
 }
 
-bool plain_small_int(struct node *n, struct span t)
+/* Most numbers of jobs: up to 15 decimal digits without a leading 0. */
+static bool plain_small_int(struct node *n, struct span t)
 {
 	int64_t v = 0;
 	if (t.n == 0 || t.n > 15 || (t.p[0] == '0' && t.n > 1))
@@ -372,7 +186,7 @@ bool plain_small_int(struct node *n, struct span t)
 	return true;
 }
 
-bool plain_int(struct node *n, struct span t)
+static bool plain_int(struct node *n, struct span t)
 {
 	double sign = 1;
 	double v = 0;
@@ -384,71 +198,42 @@ bool plain_int(struct node *n, struct span t)
 	return true;
 }
 
-static size_t scalar_digits_at(struct span t, size_t i, bool underscores)
-{
-	size_t from = i;
-	while (i < t.n && (is_digit(t.p[i]) || (underscores && t.p[i] == '_')))
-		i++;
-	return i - from;
-}
-
-/* The length of `[eE][-+]?[0-9]+` at i, or 0. */
-static size_t exponent_at(struct span t, size_t i)
-{
-	if (i >= t.n || (t.p[i] != 'e' && t.p[i] != 'E'))
-		return 0;
-	size_t sign = i + 1 < t.n && (t.p[i + 1] == '-' || t.p[i + 1] == '+');
-	size_t digits = scalar_digits_at(t, i + 1 + sign, false);
-	return digits ? 1 + sign + digits : 0;
-}
-
-/* `(0|[1-9][0-9_]*)(\.[0-9_]*)?EXPONENT?` or `\.[0-9_]+EXPONENT?`, the whole text. */
+/* `(0|[1-9][0-9_]*)(\.[0-9_]*)?EXPONENT?` or `\.[0-9_]+EXPONENT?`, the whole text.  EXPONENT is
+ * `[eE][-+]?[0-9]+`. */
 static bool float_plain(struct span t, bool has_sign)
 {
 	size_t i = 0;
 	if (t.n && is_digit(t.p[0])) {
-		i = t.p[0] == '0' ? 1 : scalar_digits_at(t, 0, true);
+		i = t.p[0] == '0' ? 1 : span_past(t, 0, "0-9_");
 		if (i < t.n && t.p[i] == '.')
-			i += 1 + scalar_digits_at(t, i + 1, true);
+			i = span_past(t, i + 1, "0-9_");
 	} else if (t.n && t.p[0] == '.' && !has_sign) {
-		size_t digits = scalar_digits_at(t, 1, true);
-		if (digits == 0)
+		i = span_past(t, 1, "0-9_");
+		if (i == 1)
 			return false;
-		i = 1 + digits;
 	}
-	return i && i + exponent_at(t, i) == t.n;
+	if (i && i < t.n && (t.p[i] == 'e' || t.p[i] == 'E')) {
+		size_t sign = i + 1 < t.n && (t.p[i + 1] == '-' || t.p[i + 1] == '+');
+		size_t end = span_past(t, i + 1 + sign, "0-9");
+		i = end > i + 1 + sign ? end : i;
+	}
+	return i && i == t.n;
 }
 
 /* `[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*`, the whole text. */
 static bool float_sixty(struct span t)
 {
-	if (t.n == 0 || !is_digit(t.p[0]))
-		return false;
-	size_t i = scalar_digits_at(t, 0, true);
+	size_t i = span_past(t, 0, "0-9_");
 	size_t groups = sixties(span_from(t, i));
 	i += groups;
-	if (groups == 0 || i == t.n || t.p[i] != '.')
-		return false;
-	return i + 1 + scalar_digits_at(t, i + 1, true) == t.n;
-}
-
-static bool float_word(struct span t, bool has_sign, double *v)
-{
-	static const char *const INF[] = { ".inf", ".Inf", ".INF", NULL };
-	static const char *const NOT[] = { ".nan", ".NaN", ".NAN", NULL };
-	if (t.n != 4 || t.p[0] != '.')
-		return false;
-	if (is_one_of(t, INF))
-		*v = (double)INFINITY;
-	else if (!has_sign && is_one_of(t, NOT))
-		*v = (double)NAN;
-	else
-		return false;
-	return true;
+	return is_digit(t.p[0]) && groups && i < t.n && t.p[i] == '.' &&
+	       span_past(t, i + 1, "0-9_") == t.n;
 }
 
 bool plain_float(struct node *n, struct span text)
 {
+	static const char *const INF[] = { ".inf", ".Inf", ".INF", NULL };
+	static const char *const NOT[] = { ".nan", ".NaN", ".NAN", NULL };
 	double sign = 1;
 	double v = 0;
 	struct span t = without_sign(text, &sign);
@@ -459,51 +244,14 @@ bool plain_float(struct node *n, struct span text)
 		v = decimal(t);
 	else if (float_sixty(t))
 		v = base_sixty(t);
-	else if (!float_word(t, has_sign, &v))
+	else if (span_among(t, INF))
+		v = (double)INFINITY;
+	else if (!has_sign && span_among(t, NOT))
+		v = (double)NAN;
+	else
 		return false;
 	node_set_number(n, sign * v);
 	return true;
-}
-
-/* The possible types of an unquoted scalar, by its first character. */
-enum plain_kind { TEXT, WORD, NUMBER, ELSEWHERE /* text; other readers differ */ };
-
-static enum plain_kind plain_kind(struct span t)
-{
-	static const unsigned char FIRST[256] = {
-		['~'] = WORD,      ['n'] = WORD,      ['N'] = WORD,      ['t'] = WORD,
-		['T'] = WORD,      ['f'] = WORD,      ['F'] = WORD,      ['y'] = ELSEWHERE,
-		['Y'] = ELSEWHERE, ['o'] = ELSEWHERE, ['O'] = ELSEWHERE, ['+'] = NUMBER,
-		['-'] = NUMBER,    ['.'] = NUMBER,    ['0'] = NUMBER,    ['1'] = NUMBER,
-		['2'] = NUMBER,    ['3'] = NUMBER,    ['4'] = NUMBER,    ['5'] = NUMBER,
-		['6'] = NUMBER,    ['7'] = NUMBER,    ['8'] = NUMBER,    ['9'] = NUMBER,
-	};
-	enum { WORD_MAX = 5 };
-	enum plain_kind g = t.n ? (enum plain_kind)FIRST[(unsigned char)t.p[0]] : WORD;
-	return g != NUMBER && t.n > WORD_MAX ? TEXT : g;
-}
-
-bool plain_surely_text(struct span t)
-{
-	struct node n;
-	enum plain_kind g = plain_kind(t);
-	return g != NUMBER && !(g == WORD && (plain_null(&n, t) || plain_bool(&n, t)));
-}
-
-void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
-{
-	enum plain_kind g = plain_kind(text);
-	if (g == TEXT) {
-		scalar_set_text(n, NODE_TEXT, text, a);
-		return;
-	}
-	bool word = g == WORD && (plain_null(n, text) || plain_bool(n, text));
-	bool number = g == NUMBER && (plain_int(n, text) || plain_float(n, text));
-	if (!word && !number) {
-		bool date = g == NUMBER && plain_is_date(text);
-		scalar_set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
-	}
-	spelling_mark(n, text);
 }
 
 /* ---- dates, as js-yaml 3.13 recognizes them ---- */
@@ -524,18 +272,10 @@ static size_t scalar_match(struct span t, const char *pattern)
 	return i;
 }
 
-static size_t blanks_at(struct span t, size_t i)
-{
-	size_t from = i;
-	while (i < t.n && (t.p[i] == ' ' || t.p[i] == '\t'))
-		i++;
-	return i - from;
-}
-
 /* `[ \t]*(Z|[-+][0-9][0-9]?(:[0-9][0-9])?)`, the whole text. */
 static bool is_zone(struct span t)
 {
-	t = span_from(t, blanks_at(t, 0));
+	t = span_from(t, span_past(t, 0, " \t"));
 	if (span_is(t, "Z"))
 		return true;
 	if (t.n == 0 || (t.p[0] != '-' && t.p[0] != '+'))
@@ -548,23 +288,24 @@ static bool is_zone(struct span t)
 	return t.n == 0 || scalar_match(t, ":00") == t.n;
 }
 
-bool plain_is_date(struct span t)
+/* Looks like a date, or date and time. */
+static bool plain_is_date(struct span t)
 {
 	if (t.n == 10 && scalar_match(t, "0000-00-00") == 10)
 		return true;
 	size_t i = scalar_match(t, "0000-01-01");
 	if (i == 0 || i == t.n)
 		return false;
-	size_t gap = t.p[i] == 'T' || t.p[i] == 't' ? 1 : blanks_at(t, i);
-	if (gap == 0)
+	size_t from = t.p[i] == 'T' || t.p[i] == 't' ? i + 1 : span_past(t, i, " \t");
+	if (from == i)
 		return false;
-	t = span_from(t, i + gap);
+	t = span_from(t, from);
 	size_t time = scalar_match(t, "01:00:00");
 	if (time == 0)
 		return false;
 	t = span_from(t, time);
 	if (t.n && t.p[0] == '.')
-		t = span_from(t, 1 + scalar_digits_at(t, 1, false));
+		t = span_from(t, span_past(t, 1, "0-9"));
 	return t.n == 0 || is_zone(t);
 }
 
@@ -573,105 +314,271 @@ bool plain_is_date(struct span t)
 /* Digits that every double has; a shorter text is never written with an exponent. */
 enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
 
-/* Booleans of PyYAML that are text here. */
-static bool is_boolean_elsewhere(struct span t)
-{
-	static const char *const WORDS[] = { "yes", "Yes", "YES", "no",  "No",  "NO", "on",
-		                             "On",  "ON",  "off", "Off", "OFF", NULL };
-	return t.n <= 3 && is_one_of(t, WORDS);
-}
-
 /* Numbers of YAML 1.2 that are text here: 0o17, 08. */
 static bool is_number_elsewhere(struct span t)
 {
 	if (t.n < 2 || t.p[0] != '0')
 		return false;
-	bool octal = t.p[1] == 'o';
-	size_t i = octal ? 2 : 1;
-	if (i == t.n)
-		return false;
-	for (; i < t.n; i++)
-		if (!is_digit(t.p[i]) || (octal && t.p[i] > '7'))
-			return false;
-	return true;
+	if (t.p[1] == 'o')
+		return t.n > 2 && span_all(span_from(t, 2), "0-7");
+	return span_digits(t);
 }
 
 /* Surely written in the same way again: 12, 0.5, 3.25. */
 static bool is_short(struct span t)
 {
-	size_t i = 0;
-	while (i < t.n && is_digit(t.p[i]))
-		i++;
+	size_t i = span_past(t, 0, "0-9");
 	bool whole = i && (t.p[0] != '0' || i == 1);
 	if (!whole || i == t.n || t.p[i] != '.')
 		return whole && i == t.n && i <= DIGITS_MAX;
-	size_t point = i++;
-	while (i < t.n && is_digit(t.p[i]))
-		i++;
-	return i == t.n && i > point + 1 && i <= SHORT_MAX && t.p[i - 1] != '0';
-}
-
-static bool has_exponent(struct span t)
-{
-	bool hex = t.n > 2 && (t.p[1] == 'x' || t.p[2] == 'x');
-	return !hex && (memchr(t.p, 'e', t.n) || memchr(t.p, 'E', t.n));
-}
-
-/* The number is written as the same text, or is unambiguous (1e3, .5). */
-static bool comes_back(struct span t, double v)
-{
-	char text[NUMBER_MAX];
-	if (is_short(t))
-		return true;
-	if (!isfinite(v))
-		return false;
-	if (t.p[0] == '.' || has_exponent(t))
-		return true;
-	size_t n = number_text(text, v);
-	return span_eq(t, (struct span){ text, n });
+	return t.n > i + 1 && span_past(t, i + 1, "0-9") == t.n && t.n <= SHORT_MAX &&
+	       t.p[t.n - 1] != '0';
 }
 
 static enum spelling of_number(struct span t, double v)
 {
+	char text[NUMBER_MAX];
 	size_t sign = t.n && (t.p[0] == '-' || t.p[0] == '+');
 	struct span digits = span_from(t, sign);
+	bool finite = isfinite(v);
+	bool hex = t.n > 2 && (t.p[1] == 'x' || t.p[2] == 'x');
+	bool exponent = !hex && (memchr(t.p, 'e', t.n) || memchr(t.p, 'E', t.n));
 	if (digits.n > 1 && digits.p[0] == '0' && digits.p[1] >= '0' && digits.p[1] <= '7')
 		return SPELT_OCTAL;
 	if (memchr(t.p, ':', t.n))
 		return SPELT_SIXTY;
-	if (comes_back(t, v))
+	/* Written as the same text, or unambiguous (1e3, .5). */
+	if (is_short(t) || (finite && (t.p[0] == '.' || exponent)) ||
+	    (finite && span_eq(t, (struct span){ text, number_text(text, v) })))
 		return SPELT_PLAINLY;
-	return isfinite(v) && fabs(v) >= 0x1p53 && !memchr(t.p, '.', t.n) ? SPELT_ROUNDED
-	                                                                  : SPELT_OTHERWISE;
-}
-
-static enum spelling of(const struct node *n, struct span t)
-{
-	switch ((enum node_type)n->type) {
-	case NODE_INT:
-		return of_number(t, (double)n->integer);
-	case NODE_REAL:
-		return of_number(t, n->real);
-	case NODE_BOOL:
-		return t.p[0] < 'a' ? SPELT_OTHERWISE : SPELT_PLAINLY;
-	case NODE_DATE:
-		return SPELT_DATE;
-	case NODE_TEXT:
-		return is_boolean_elsewhere(t)  ? SPELT_BOOLEAN
-		       : is_number_elsewhere(t) ? SPELT_NUMBER
-		                                : SPELT_PLAINLY;
-	case NODE_NULL:
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
-	}
-	return SPELT_PLAINLY;
+	return finite && fabs(v) >= 0x1p53 && !memchr(t.p, '.', t.n) ? SPELT_ROUNDED
+	                                                             : SPELT_OTHERWISE;
 }
 
 void spelling_mark(struct node *n, struct span text)
 {
-	enum spelling s = text.n ? of(n, text) : SPELT_PLAINLY;
+	/* Booleans of PyYAML that are text here. */
+	static const char *const BOOLEANS[] = { "yes", "Yes", "YES", "no",  "No",  "NO", "on",
+		                                "On",  "ON",  "off", "Off", "OFF", NULL };
+	enum spelling s = SPELT_PLAINLY;
+	if (text.n == 0)
+		return;
+	if (n->type == NODE_INT || n->type == NODE_REAL)
+		s = of_number(text, n->type == NODE_INT ? (double)n->integer : n->real);
+	else if (n->type == NODE_BOOL && text.p[0] < 'a')
+		s = SPELT_OTHERWISE;
+	else if (n->type == NODE_DATE)
+		s = SPELT_DATE;
+	else if (n->type == NODE_TEXT && text.n <= 3 && span_among(text, BOOLEANS))
+		s = SPELT_BOOLEAN;
+	else if (n->type == NODE_TEXT && is_number_elsewhere(text))
+		s = SPELT_NUMBER;
 	if (s != SPELT_PLAINLY)
 		n->flags |= (uint8_t)(NODE_ODD | s << SPELLING_SHIFT);
+}
+
+/* ---- the type of a scalar ---- */
+
+/* The possible types of an unquoted scalar, by its first character. */
+enum plain_kind { TEXT, WORD, NUMBER, ELSEWHERE /* text; other readers differ */ };
+
+static enum plain_kind plain_kind(struct span t)
+{
+	static const unsigned char FIRST[256] = {
+		['~'] = WORD,      ['n'] = WORD,      ['N'] = WORD,      ['t'] = WORD,
+		['T'] = WORD,      ['f'] = WORD,      ['F'] = WORD,      ['y'] = ELSEWHERE,
+		['Y'] = ELSEWHERE, ['o'] = ELSEWHERE, ['O'] = ELSEWHERE, ['+'] = NUMBER,
+		['-'] = NUMBER,    ['.'] = NUMBER,    ['0'] = NUMBER,    ['1'] = NUMBER,
+		['2'] = NUMBER,    ['3'] = NUMBER,    ['4'] = NUMBER,    ['5'] = NUMBER,
+		['6'] = NUMBER,    ['7'] = NUMBER,    ['8'] = NUMBER,    ['9'] = NUMBER,
+	};
+	enum { WORD_MAX = 5 };
+	enum plain_kind g = t.n ? (enum plain_kind)FIRST[(unsigned char)t.p[0]] : WORD;
+	return g != NUMBER && t.n > WORD_MAX ? TEXT : g;
+}
+
+void yaml_resolve_plain(struct node *n, struct span text, struct arena *a)
+{
+	enum plain_kind g = plain_kind(text);
+	if (g == TEXT) {
+		scalar_set_text(n, NODE_TEXT, text, a);
+		return;
+	}
+	bool word = g == WORD && (plain_null(n, text) || plain_bool(n, text));
+	bool number = g == NUMBER && (plain_int(n, text) || plain_float(n, text));
+	if (!word && !number) {
+		bool date = g == NUMBER && plain_is_date(text);
+		scalar_set_text(n, date ? NODE_DATE : NODE_TEXT, text, a);
+	}
+	spelling_mark(n, text);
+}
+
+/* ---- tags ---- */
+
+#define CORE "tag:yaml.org,2002:"
+
+static bool tag_is(const char *tag, const char *name)
+{
+	size_t n = strlen(CORE);
+	return strncmp(tag, CORE, n) == 0 && strcmp(tag + n, name) == 0;
+}
+
+COLD static int unknown_tag(struct yaml_reader *y, const yaml_event_t *ev, const char *tag)
+{
+	char buf[4 * QUOTE_MAX] NOT_ZEROED;
+	/* A password that begins with `!` is a tag, too. */
+	if (build_sensitive(&y->b)) {
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+		              "this tag is not supported (text that begins with `!` needs quotes)");
+	}
+	if (strncmp(tag, CORE, strlen(CORE)) == 0) {
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+		              "the tag `!!%s` is not supported",
+		              quote(buf, span_of(tag + strlen(CORE))));
+	}
+	return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+	              "unknown tag `%s` (text that begins with `!` needs quotes)",
+	              quote(buf, span_of(tag)));
+}
+
+static bool tagged_date(struct node *n, struct span t)
+{
+	(void)n; /* the caller has set the text */
+	return plain_is_date(t);
+}
+
+/* clang-format off */
+static const struct scalar_tag {
+	const char *name;
+	bool (*resolve)(struct node *n, struct span t);
+	const char *what;
+} TAGS[] = {
+	{ "int",       plain_int,   "an integer" },
+	{ "float",     plain_float, "a number" },
+	{ "bool",      plain_bool,  "true or false" },
+	{ "null",      plain_null,  "null" },
+	{ "timestamp", tagged_date, "a date" },
+};
+/* clang-format on */
+
+/* Sets the value of a tagged scalar; `tag` is NULL for `!` without a name. */
+COLD static int tagged(struct yaml_reader *y, const yaml_event_t *ev, const char *tag,
+                       struct node *n)
+{
+	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
+	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
+	if (tag == NULL && t.n == 0 && plain)
+		n->type = NODE_NULL; /* `k: !`, as js-yaml has it */
+	if (tag == NULL || tag_is(tag, "str"))
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(TAGS); i++) {
+		if (!tag_is(tag, TAGS[i].name))
+			continue;
+		/* Empty text is null only if it is unquoted. */
+		if ((t.n == 0 && !plain) || !TAGS[i].resolve(n, t)) {
+			return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+			              "the tag `!!%s` says so, but this is not %s", TAGS[i].name,
+			              TAGS[i].what);
+		}
+		if (tagged_date == TAGS[i].resolve)
+			n->type = NODE_DATE;
+		else
+			n->n = 0;
+		return 0;
+	}
+	return unknown_tag(y, ev, tag);
+}
+
+/* `! text`: libyaml hides a tag without a name before a plain scalar, js-yaml makes it text. */
+static bool hidden_tag(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	size_t i = yaml_byte(y, &ev->start_mark);
+	size_t end = yaml_byte(y, &ev->end_mark);
+	if (i < end && y->text.p[i] == '&') {
+		struct span t = span_to(y->text, end);
+		i = span_past(t, span_past(t, i, "^ \t\r\n"), " \t\r\n");
+		/* Between anchor and tag there may be lines and comments. */
+		while (i < end && t.p[i] == '#')
+			i = span_past(t, span_past(t, i, "^\r\n"), " \t\r\n");
+	}
+	return i < end && y->text.p[i] == '!';
+}
+
+/* Refuses an escaped NUL, and line breaks on which readers disagree. */
+static int scalar_check(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	const char *value = (const char *)ev->data.scalar.value;
+	if (ev->data.scalar.style == YAML_DOUBLE_QUOTED_SCALAR_STYLE &&
+	    memchr(value, '\0', ev->data.scalar.length)) {
+		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
+		              "the character U+0000 (NUL) is not allowed in text");
+	}
+	if (!y->has_breaks)
+		return 0;
+	size_t from = yaml_byte(y, &ev->start_mark);
+	size_t to = yaml_byte(y, &ev->end_mark);
+	for (size_t i = from; i < to; i++) {
+		const char *p = y->text.p + i;
+		if ((to - i >= 2 && memcmp(p, "\xc2\x85", 2) == 0) ||
+		    (to - i >= 3 &&
+		     (memcmp(p, "\xe2\x80\xa8", 3) == 0 || memcmp(p, "\xe2\x80\xa9", 3) == 0))) {
+			return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, i),
+			              "the line break U+%s is not allowed: readers of YAML do not "
+			              "agree on it (in double quotes, write it as an escape)",
+			              p[0] == '\xc2'   ? "0085"
+			              : p[2] == '\xa8' ? "2028"
+			                               : "2029");
+		}
+	}
+	return 0;
+}
+
+/* Restores the tab at the start of a literal block scalar. */
+COLD static int restore_tab(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	size_t from = yaml_byte(y, &ev->start_mark);
+	size_t to = yaml_byte(y, &ev->end_mark);
+	while (from < to && (y->text.p[from] != '\t' ||
+	                     (y->input[from] != TAB_MARK && y->input[from] != COMMENT_MARK)))
+		from++;
+	if (from == to)
+		return 0;
+	if (ev->data.scalar.style != YAML_LITERAL_SCALAR_STYLE || y->input[from] != TAB_MARK)
+		return err_at(y->b.e, INVALID_PROTOCOL, text_place(y->text, from),
+		              "a tab is not allowed here");
+	ev->data.scalar.value[strspn((const char *)ev->data.scalar.value, "\n")] = '\t';
+	return 0;
+}
+
+int yaml_scalar(struct yaml_reader *y, const yaml_event_t *ev, struct node *n)
+{
+	struct span t = { (const char *)ev->data.scalar.value, ev->data.scalar.length };
+	const char *tag = (const char *)ev->data.scalar.tag;
+	bool plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	*n = (struct node){ .line = mark_line(&ev->start_mark),
+		            .column = mark_column(&ev->start_mark) };
+	if (scalar_check(y, ev) < 0 || (y->has_tab_marks && restore_tab(y, ev) < 0))
+		return -1;
+	if (tag || (plain && y->has_bang && hidden_tag(y, ev)))
+		return tagged(y, ev, tag && strcmp(tag, "!") != 0 ? tag : NULL, n);
+	if (plain) {
+		n->plain = true;
+		if (plain_small_int(n, t))
+			return 0;
+		yaml_resolve_plain(n, t, y->b.arena);
+		return 0;
+	}
+	scalar_set_text(n, NODE_TEXT, t, y->b.arena);
+	return 0;
+}
+
+int yaml_collection_tag(struct yaml_reader *y, const yaml_event_t *ev)
+{
+	bool map = ev->type == YAML_MAPPING_START_EVENT;
+	const char *tag =
+	    (const char *)(map ? ev->data.mapping_start.tag : ev->data.sequence_start.tag);
+	if (tag == NULL || strcmp(tag, "!") == 0 || tag_is(tag, map ? "map" : "seq"))
+		return 0;
+	return unknown_tag(y, ev, tag);
 }

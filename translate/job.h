@@ -107,6 +107,7 @@ extern const char *const HIVED_OPTION_NAMES[HIVED_OPTIONS];
 
 struct hived_request {
 	int64_t priority;
+	struct span priority_class;               /* as written; "" if not given */
 	const struct node *option[HIVED_OPTIONS]; /* a boolean; NULL: not given */
 	struct hived_role *roles;                 /* one per role of the job, or NULL */
 };

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/hash.h"
 #include "base/json/scan.h"
 #include "base/process.h"
 #include "base/quantity.h"
@@ -405,22 +404,14 @@ static int64_t submission_ms(struct span id)
 	return id.n == 32 && job_entry_hex_number(id, 12, &ms) ? (int64_t)ms : JOB_ENTRY_NONE;
 }
 
-/* Parses only jobs that contain the word, and only when they have changed.  The hash is that of the
- * text, because programs escape JSON differently. */
-static void job_entry_read_priority(struct reading *r, struct span config)
+/* Frameworks of other programs and of earlier versions lack the annotation: their job is parsed, if
+ * it contains the word. */
+static void job_entry_read_priority(struct reading *r, struct span annotation, struct span config)
 {
-	/* A user who could make two texts with the same hash would only hide an own priority. */
-	static const struct hash_key KEY = { { 0 } };
-	struct span priority = r->made ? r->made->priority : SPAN("");
-	if (priority.n || (!r->made && config.n &&
-	                   memmem(config.p, config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))) {
-		struct span text = scan_text(config, &r->arena);
-		r->c.config_hash = hash_bytes(&KEY, text);
-		if (r->before && r->before->config_hash == r->c.config_hash)
-			priority = span_of(r->before->priority);
-		else if (!r->made)
-			priority = job_entry_priority(text, &r->arena);
-	}
+	struct span priority = scan_text(annotation, &r->arena);
+	if (!given(annotation) && !r->made && config.n &&
+	    memmem(config.p, config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))
+		priority = job_entry_priority(scan_text(config, &r->arena), &r->arena);
 	r->texts[PRIORITY] = priority.n <= TEXT[PRIORITY].max ? priority : SPAN("");
 }
 
@@ -441,6 +432,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 		JOB_NAME,
 		GPUS,
 		TAG_LIST,
+		PRIORITY_CLASS,
 		CONFIG,
 		SUBMISSION,
 		KEY,
@@ -453,6 +445,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	static const char *const KEYS[N] = { "jobName",
 		                             "totalGpuNumber",
 		                             "rest-lit/tags",
+		                             "rest-lit/job-priority-class",
 		                             "config",
 		                             "rest-lit/submission",
 		                             "rest-lit/idempotency",
@@ -478,7 +471,7 @@ static void read_annotations(struct reading *r, struct span annotations, struct 
 	job_entry_read_launched(r, v[LAUNCHED]);
 	if (!given(v[SENT]))
 		job_entry_read_text(r, v[TOLD], WEBHOOK);
-	job_entry_read_priority(r, v[CONFIG]);
+	job_entry_read_priority(r, v[PRIORITY_CLASS], v[CONFIG]);
 	job_entry_read_text(r, scan_get(labels, "userName"), USER);
 	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
 	if (r->texts[CLUSTER].n == 0)

@@ -101,9 +101,7 @@ struct job_entry {
 	 * templates; compressed unless it is `plain`.  n is 0 if it is too large. */
 	struct span doc;
 	size_t doc_size; /* of doc, inflated */
-	/* SipHash of the annotation config; 0 if the job cannot have a priority. */
-	uint64_t config_hash;
-	size_t weight; /* bytes of memory */
+	size_t weight;   /* bytes of memory */
 };
 
 /* Milliseconds until the job has run for max_duration_s, counted from the first start of a task,
@@ -121,13 +119,12 @@ bool job_entry_tag_ok(struct span tag);
  * owns the reference. */
 struct job_entry *job_entry_new(struct span object);
 /* The same.  before: an earlier entry of the Framework, or NULL; a document that has not changed is
- * not compressed again, and a configuration that has not changed is not parsed again. */
+ * not compressed again. */
 struct job_entry *job_entry_new_after(struct span object, const struct job_entry *before);
 /* What is known of a new Framework besides its own metadata.  uid, version, created: added by the
  * API server; "" if unknown.  The rest: of the job; limits of all tasks, at least 0. */
 struct job_entry_made {
 	const char *uid, *version, *created;
-	struct span priority;
 	int64_t tasks, roles;
 	int64_t gpus, milli_cpus, memory_mb;
 };

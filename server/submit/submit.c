@@ -186,13 +186,10 @@ struct plan {
 struct job_entry *submit_entry(const struct job *job, struct span framework,
                                const struct submission_made *made)
 {
-	const struct node *hived = job->extras ? node_get(job->extras, "hivedScheduler") : NULL;
-	const struct node *priority = hived ? node_get(hived, "jobPriorityClass") : NULL;
 	struct job_entry_made all = {
 		.uid = made->uid,
 		.version = made->version,
 		.created = made->created,
-		.priority = node_is(priority, NODE_TEXT) ? node_span(priority) : SPAN(""),
 		.tasks = job->total_tasks,
 		.roles = (int64_t)job->n_roles,
 		.gpus = job->total_gpu,

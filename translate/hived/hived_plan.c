@@ -425,18 +425,23 @@ static const struct node *hived_plan_member(struct parse_context *r, const struc
 	return NULL;
 }
 
-static int64_t hived_plan_read_class(struct parse_context *r, const struct path *up,
-                                     const struct node *map)
+static void hived_plan_read_class(struct parse_context *r, const struct path *up,
+                                  const struct node *map, struct hived_request *out)
 {
 	struct path p = PATH_KEY(up, SPAN("jobPriorityClass"));
 	const struct node *n = hived_plan_member(r, &p, map, NODE_TEXT, "text");
-	for (size_t i = 0; n && i < N_CLASSES; i++)
-		if (span_is(node_span(n), CLASSES[i].name))
-			return CLASSES[i].priority;
-	if (n)
-		parse_refuse(r, &p, n, "must be one of crit, prod, test, oppo, is \"%s\"",
-		             quoted(r->a, node_span(n)));
-	return HIVED_TEST;
+	out->priority = HIVED_TEST;
+	if (!n)
+		return;
+	out->priority_class = node_span(n);
+	for (size_t i = 0; i < N_CLASSES; i++) {
+		if (span_is(out->priority_class, CLASSES[i].name)) {
+			out->priority = CLASSES[i].priority;
+			return;
+		}
+	}
+	parse_refuse(r, &p, n, "must be one of crit, prod, test, oppo, is \"%s\"",
+	             quoted(r->a, out->priority_class));
 }
 
 /* ---- one role ---- */
@@ -526,7 +531,7 @@ void hived_request_read(struct parse_context *r)
 	if (!map)
 		return;
 	struct hived_request *out = ARENA_NEW(r->a, struct hived_request, 1);
-	out->priority = hived_plan_read_class(r, &p, map);
+	hived_plan_read_class(r, &p, map, out);
 	read_options(r, &p, map, out);
 	hived_plan_read_roles(r, &p, map, out);
 	r->job->hived = out;

@@ -206,6 +206,8 @@ static int check_annotations(const struct scope *s, struct err *e)
 {
 	size_t max = s->set->max_annotations;
 	size_t own = s->job->name.n + ANNOTATIONS_OWN;
+	if (s->job->hived && s->job->hived->priority_class.n)
+		own += sizeof("rest-lit/job-priority-class") - 1 + s->job->hived->priority_class.n;
 	if (own > max || s->job->config.n > max - own)
 		return err_at(e, INVALID_PROTOCOL, DOCUMENT,
 		              "job file is larger than %zu bytes and cannot be stored",

@@ -55,6 +55,14 @@ static int64_t priority_value(int64_t submitted_ms, int64_t priority)
 	return -((HIVED_HIGHEST - priority) * (1 << 24) + units);
 }
 
+static bool put_job_hived_class(const struct scope *s, struct out *o)
+{
+	if (!s->job->hived || s->job->hived->priority_class.n == 0)
+		return false;
+	out_text(o, s->job->hived->priority_class);
+	return true;
+}
+
 static bool put_mark_creating(const struct scope *s, struct out *o)
 {
 	if (is_created_first(s))
@@ -132,6 +140,7 @@ static const struct variable JOB_ROWS[] = {
 	{ "job.gpuType",        VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_gpu_type,        "ours",                            "`gpuType` of v1 jobs, a label value; absent if it is absent or empty, and in v2 jobs. No shipped template has it: for the administrator, see TEMPLATES.md." },
 	{ "job.taskRoles",      VARIABLE_LIST,   false, SCOPE_WHOLE_ROLES, put_job_task_roles,      "OpenPAI",                         "taskrole.yaml, once for every role, in the order of the job file." },
 	{ "job.priorityClass",  VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_priority_class,  "OpenPAI",                         "The job's own PriorityClass if there is one; else `pai-job-minimal-priority` in the profile openpai and nothing in plain." },
+	{ "job.hivedClass",     VARIABLE_TEXT,   true,  SCOPE_JOB,         put_job_hived_class,     "ours; `priority-annotation`",     "`extras.hivedScheduler.jobPriorityClass`; absent without it." },
 	{ "job.priority",       VARIABLE_NUMBER, false, SCOPE_JOB,         put_job_priority,        "OpenPAI",                         "-(126 * 2^24 + (T / 16 s) mod 2^24), T the time of submission: later jobs get lower values." },
 	{ "mark.submission",    VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_submission,     "ours",                            "32 random hex digits: by which submission an object was made." },
 	{ "mark.instance",      VARIABLE_TEXT,   false, SCOPE_MARK,        put_mark_instance,       "ours",                            "Name of the installation that made an object." },

@@ -70,7 +70,6 @@ static double note(struct cache *c, struct span object)
 	const struct job_entry_made made = { .uid = "00000000-0000-4000-8000-000000000000",
 		                             .version = text,
 		                             .created = "2026-11-22T01:34:56Z",
-		                             .priority = SPAN(""),
 		                             .tasks = 1,
 		                             .roles = 1 };
 	(void)snprintf(text, sizeof(text), "%u", ++version);

@@ -382,21 +382,21 @@ static struct span stored(struct arena *a, struct span text)
 	return (struct span){ p, HEAD + text.n };
 }
 
-/* The earlier entry has a document and a priority that are not made from the text, which shows what
- * is taken from it. */
+/* The earlier entry has a document that is not made from the text, which shows what is taken from
+ * it. */
 TEST(test_cached_after_takes_what_has_not_changed)
 {
 	static const struct {
 		const char *text, *priority, *version;
 		bool same_doc;
 	} CASES[] = {
-		{ AFTER("8", "", PRIORITY("prod"), "Completed"), "kept", "8", true },
-		{ AFTER("9", "{}", PRIORITY("prod"), "Completed"), "kept", "9", true },
-		{ AFTER("9", "", PRIORITY("prod"), "AttemptRunning"), "kept", "9", false },
-		{ AFTER("9", "", PRIORITY("prod"), "Attempted"), "kept", "9", false },
+		{ AFTER("8", "", PRIORITY("prod"), "Completed"), "prod", "8", true },
+		{ AFTER("9", "{}", PRIORITY("prod"), "Completed"), "prod", "9", true },
+		{ AFTER("9", "", PRIORITY("prod"), "AttemptRunning"), "prod", "9", false },
+		{ AFTER("9", "", PRIORITY("prod"), "Attempted"), "prod", "9", false },
 		{ AFTER("9", "", "\\u0065xtras: {hivedScheduler: {jobPriorityClass: prod}}",
 		        "Completed"),
-		  "kept", "9", false },
+		  "prod", "9", false },
 		{ AFTER("9", "", PRIORITY("test"), "Completed"), "test", "9", false },
 		{ AFTER("9", "", "", "Completed"), "", "9", false },
 	};
@@ -406,7 +406,6 @@ TEST(test_cached_after_takes_what_has_not_changed)
 	struct span whole;
 	assert_true(job_entry_doc(before, &a, &whole));
 	before->doc = stored(&a, whole);
-	before->priority = "kept";
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		JOB_ENTRY_AUTO *c = job_entry_new_after(span_of(CASES[i].text), before);
 		assert_string_equal(c->priority, CASES[i].priority);
@@ -420,21 +419,18 @@ TEST(test_cached_after_takes_what_has_not_changed)
 	job_entry_drop(before);
 }
 
-/* A priority that is known at the submission is not parsed from the watch's event; without one the
- * event decides. */
-TEST(test_cached_after_takes_the_priority_of_a_submission)
+/* Of a job that this server has made, the job file is not parsed. */
+TEST(test_cached_made_has_the_priority_of_the_annotation)
 {
-	static const char TEXT[] = AFTER("8", "", PRIORITY("prod"), "Completed");
-	for (int known = 0; known < 2; known++) {
-		const struct job_entry_made made = { .uid = "u",
-			                             .version = "7",
-			                             .created = "",
-			                             .priority = span_of(known ? "noted" : "") };
-		JOB_ENTRY_AUTO *noted = job_entry_new_made(span_of(TEXT), &made);
-		JOB_ENTRY_AUTO *c = job_entry_new_after(span_of(TEXT), noted);
-		assert_string_equal(noted->priority, known ? "noted" : "");
-		assert_string_equal(c->priority, known ? "noted" : "prod");
-	}
+	const struct job_entry_made made = { .uid = "u", .version = "7", .created = "" };
+	JOB_ENTRY_AUTO *said = job_entry_new_made(
+	    SPAN("{\"metadata\":{\"name\":\"n\",\"annotations\":{"
+	         "\"rest-lit/job-priority-class\":\"prod\",\"config\":\"" PRIORITY("test") "\"}}}"),
+	    &made);
+	JOB_ENTRY_AUTO *silent =
+	    job_entry_new_made(SPAN(AFTER("8", "", PRIORITY("prod"), "Completed")), &made);
+	assert_string_equal(said->priority, "prod");
+	assert_string_equal(silent->priority, "");
 }
 
 int main(void)
@@ -450,7 +446,7 @@ int main(void)
 		cmocka_unit_test(test_left_by_boot),
 		cmocka_unit_test(test_cached_without_doc_is_the_same),
 		cmocka_unit_test(test_cached_after_takes_what_has_not_changed),
-		cmocka_unit_test(test_cached_after_takes_the_priority_of_a_submission),
+		cmocka_unit_test(test_cached_made_has_the_priority_of_the_annotation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,11 +88,21 @@ TEST(test_cached_new_limits_tags)
 	assert_string_equal(huge->tags, "[]");
 }
 
+#define BOTH(annotation, in_the_job)                                                               \
+	"extras: {hivedScheduler: {jobPriorityClass: " in_the_job                                  \
+	"}}\",\"rest-lit/job-priority-class\":" annotation ",\"x\":\""
+
 TEST(test_cached_new_reads_the_priority)
 {
 	static const struct {
 		const char *config, *priority;
 	} CASES[] = {
+		/* The annotation decides, also if it is invalid. */
+		{ BOTH("\"oppo\"", "prod"), "oppo" },
+		{ BOTH("\"\"", "prod"), "" },
+		{ BOTH("7", "prod"), "" },
+		{ BOTH("\"a-name-that-is-longer-than-any-of-a-class\"", "prod"), "" },
+		{ BOTH("null", "prod"), "prod" },
 		{ "extras:\\n  hivedScheduler:\\n    jobPriorityClass: prod\\n", "prod" },
 		{ "{\\\"extras\\\":{\\\"hivedScheduler\\\":{\\\"jobPriorityClass\\\":\\\"oppo\\\"}}"
 		  "}",

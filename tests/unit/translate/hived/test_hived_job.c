@@ -402,6 +402,40 @@ TEST(test_priority)
 	}
 }
 
+/* The class as it is written is an annotation, with every scheduler, and counts in their limit. */
+TEST(test_priority_annotation)
+{
+	enum {
+		OTHERS = sizeof("j") - 1 + 512,
+		OWN = sizeof("rest-lit/job-priority-classcrit") - 1
+	};
+	static const char *const TEXTS[] = { HEAD ROLE("w", ASKS(1, 1, 1))
+		                                 HIVED("jobPriorityClass: crit"),
+		                             HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("") };
+	BENCH_AUTO b;
+	set_up(&b);
+	for (int hived = 1; hived >= 0; hived--) {
+		b.set.hived = hived;
+		b.facts.hived = hived ? b.facts.hived : NULL;
+		for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
+			b.set.max_annotations = OTHERS + strlen(TEXTS[i]) + (i == 0 ? OWN : 0);
+			json_t *f = framework(&b, TEXTS[i]);
+			const json_t *all =
+			    json_object_get(json_object_get(f, "metadata"), "annotations");
+			const json_t *class = json_object_get(all, "rest-lit/job-priority-class");
+			assert_non_null(all);
+			if (i == 0)
+				assert_string_equal(json_string_value(class), "crit");
+			else
+				assert_null(class);
+			json_decref(f);
+			b.set.max_annotations--;
+			assert_null(framework(&b, TEXTS[i]));
+			assert_int_equal(b.e.http, 400);
+		}
+	}
+}
+
 /* Another scheduler: the job is checked as far as its text goes, and warned. */
 TEST(test_without_hived)
 {
@@ -437,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_devices_are_reserved),
 		cmocka_unit_test(test_settings_refused),
 		cmocka_unit_test(test_priority),
+		cmocka_unit_test(test_priority_annotation),
 		cmocka_unit_test(test_without_hived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 /* MD5 in lower-case hex, NUL-terminated (names of Frameworks; not for security). */
 void md5_hex(char out[static 33], struct span text);
+void md5_bytes(unsigned char out[static 16], struct span text);
 
 /* Base64 with padding, RFC 4648 section 4. */
 void str_base64(struct str *out, struct span bytes);

@@ -243,13 +243,18 @@ static void md5_take(uint32_t state[static 4], const unsigned char *block)
 	state[3] += d;
 }
 
-void md5_hex(char out[static 33], struct span text)
+void md5_bytes(unsigned char out[static 16], struct span text)
 {
 	uint32_t state[4] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476 };
-	unsigned char bytes[16];
 	digest_text(state, text, true, md5_take);
-	for (unsigned i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (unsigned char)(state[i / 4] >> 8 * (i % 4));
+	for (unsigned i = 0; i < 16; i++)
+		out[i] = (unsigned char)(state[i / 4] >> 8 * (i % 4));
+}
+
+void md5_hex(char out[static 33], struct span text)
+{
+	unsigned char bytes[16];
+	md5_bytes(bytes, text);
 	hex_encode(out, bytes, sizeof(bytes));
 }
 

@@ -8,12 +8,11 @@
 #include "base/enc.h"
 #include "base/fd.h"
 
-/* Without branches: the digits are random, so a processor mispredicts them. */
-static uint64_t port_hex(const char *p, size_t n)
+static uint64_t port_part(const unsigned char *bytes, size_t n)
 {
 	uint64_t v = 0;
 	for (size_t i = 0; i < n; i++)
-		v = v << 4 | (uint64_t)((p[i] & 15) + 9 * (p[i] > '9'));
+		v = v << 8 | bytes[i];
 	return v;
 }
 
@@ -21,7 +20,7 @@ uint16_t port_hashed(struct port_range r, struct span uid, struct span label, in
 {
 	NOT_ZEROED char space[1024];
 	struct str text = { .p = space, .cap = sizeof(space), .max = sizeof(space) - 1 };
-	char hash[33];
+	unsigned char hash[16];
 	str_char(&text, '[');
 	str_span(&text, uid);
 	str_puts(&text, "][");
@@ -29,8 +28,8 @@ uint16_t port_hashed(struct port_range r, struct span uid, struct span label, in
 	str_puts(&text, "][");
 	str_int(&text, i);
 	str_char(&text, ']');
-	md5_hex(hash, str_view(&text));
-	uint64_t sum = port_hex(hash, 12) + port_hex(hash + 12, 12) + port_hex(hash + 24, 8);
+	md5_bytes(hash, str_view(&text));
+	uint64_t sum = port_part(hash, 6) + port_part(hash + 6, 6) + port_part(hash + 12, 4);
 	return (uint16_t)((uint64_t)r.start + sum % (uint64_t)(r.end - r.start));
 }
 

@@ -308,7 +308,9 @@ static void group_add(struct group *g, struct span name, const struct node *dist
 	*r = (struct group_role){ .name = name,
 		                  .fw = fw,
 		                  .processes = group_processes(distributed, &m->value) };
-	(void)portspec_read(fw->ports, fw->task_number, g->in->a, &r->ports, &why); /* none */
+	if (fw->ports &&
+	    portspec_read(span_of(fw->ports), fw->task_number, g->in->a, &r->ports, &why) < 0)
+		r->ports = (struct portspec){ 0 };
 	if (g->in->role_name && strcmp(fw->name, g->in->role_name) == 0 &&
 	    g->in->task_index < fw->task_number)
 		g->own = r;

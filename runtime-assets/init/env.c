@@ -336,7 +336,8 @@ static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
 	ERR_AUTO why = { 0 };
 	if (!r->r->in_spec)
 		return 0;
-	if (portspec_read(r->r->ports, env_last_index(r->r), w->in->a, &r->ports, &why) == 0) {
+	if (!r->r->ports || portspec_read(span_of(r->r->ports), env_last_index(r->r), w->in->a,
+	                                  &r->ports, &why) == 0) {
 		r->has_ports = true;
 		env_drop_labels(w, r);
 		return 0;
@@ -345,6 +346,7 @@ static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
 		return err_set(e, FAILED, "ports of the own role %s: %s", r->r->name,
 		               err_msg(&why));
 	WARN(w, "ports of role %s: %s; no variables with them", r->r->name, err_msg(&why));
+	r->ports = (struct portspec){ 0 };
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /* Parts of init for its own files and tests. */
-#include "base/port.h"
+#include "base/ports.h"
 #include "runtime-assets/init/init.h"
 #include "runtime-assets/net/kube.h"
 
@@ -90,33 +90,7 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 
 /* ---- ports.c --------------------------------------------------------------------------------- */
 
-/*
- * The ports of each task of a role: annotation rest-server/port-scheduling-spec of its pod
- * template.  Every task computes the ports of all tasks.
- *
- * Hashed: {"schedulePortStart":S,"schedulePortEnd":E,"ports":{LABEL:{"count":N}}}.  Port i of a
- * label is in S..E-1, chosen by the MD5 of `[pod uid][LABEL][i]`.
- * Sequential (older): {LABEL:{"start":S,"count":N}}.  Task t has S+N*t .. S+N*t+N-1.
- */
-struct port_label {
-	const char *name; /* any text: see portspec_name_ok */
-	int64_t count;    /* 0..65536 */
-	int64_t start;    /* sequential only */
-	int64_t first;    /* how many ports the labels before it have */
-};
-
-struct portspec {
-	bool sequential;
-	struct port_range range;  /* hashed only; 1 <= start */
-	struct port_label *label; /* in the order of the annotation */
-	size_t n;
-	int64_t total; /* ports of one task, at most 65536 */
-};
-
-/* Reads the annotation into the arena; NULL means no ports.  -1 and *e: not valid, or a port would
- * be above 65535 for a task index up to `last`. */
-int portspec_read(const char *json, int64_t last, struct arena *a, struct portspec *p,
-                  struct err *e);
+/* Every task computes the ports of all tasks (base/ports.h). */
 
 /* Port i of a label of a task, whose ports are known. */
 uint16_t portspec_port(const struct portspec *p, const struct port_label *l,

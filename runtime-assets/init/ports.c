@@ -1,4 +1,4 @@
-/* The ports of tasks: reading their specification, and checking whether they are free. */
+/* The ports of tasks: their numbers, and checking whether they are free. */
 #include "runtime-assets/init/init_internal.h"
 
 #include <errno.h>
@@ -11,16 +11,10 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/tree.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
 
 enum {
-	PORTS = 65536,
-	SPEC_MAX = 256 * 1024,
-	LABEL_MAX = 256,
-	LABELS_MAX = 1024,
-	NODES_MAX = 4096,
 	MESSAGE_MAX = 1500,
 	TABLE_MAX = 8 << 20, /* bytes of a table in /proc/net: 50 000 sockets */
 	PIECE = 16 << 10,
@@ -28,7 +22,7 @@ enum {
 	STATE_UDP_BOUND = 7
 };
 
-/* ---- the specification ----------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 bool portspec_name_ok(const char *name)
 {
@@ -38,90 +32,6 @@ bool portspec_name_ok(const char *name)
 	return *name && !is_digit(*name) && *c == '\0';
 }
 
-static int portspec_int(const struct node *n, int64_t min, const char *what, int64_t *out,
-                        struct err *e)
-{
-	if (!node_is(n, NODE_INT) || n->integer < min || n->integer > PORTS)
-		return err_set(e, FAILED, "%s is no number from %d to %d", what, (int)min, PORTS);
-	*out = n->integer;
-	return 0;
-}
-
-/* Is the last port of the last task valid? */
-static int portspec_check_sequence(const struct port_label *l, int64_t last, struct err *e)
-{
-	int64_t end;
-	if (__builtin_mul_overflow(l->count, last + 1, &end) ||
-	    __builtin_add_overflow(end, l->start, &end) || (l->count > 0 && end > PORTS))
-		return err_set(e, FAILED, "ports above %d", PORTS - 1);
-	return 0;
-}
-
-static int portspec_label(const struct member *m, int64_t last, struct portspec *p, struct err *e)
-{
-	struct port_label *l = &p->label[p->n];
-	*l = (struct port_label){ .name = m->key, .first = p->total };
-	if (portspec_int(node_get(&m->value, "count"), 0, "count", &l->count, e) < 0)
-		return -1;
-	if (p->sequential &&
-	    (portspec_int(node_get(&m->value, "start"), 1, "start", &l->start, e) < 0 ||
-	     portspec_check_sequence(l, last, e) < 0))
-		return -1;
-	p->total += l->count;
-	p->n++;
-	return 0;
-}
-
-static int portspec_labels(const struct node *labels, int64_t last, struct arena *a,
-                           struct portspec *p, struct err *e)
-{
-	if (!node_is(labels, NODE_MAP) || labels->n > LABELS_MAX)
-		return err_set(e, FAILED, "no mapping of up to %d labels", LABELS_MAX);
-	p->label = ARENA_NEW(a, struct port_label, labels->n);
-	for (uint32_t i = 0; i < labels->n; i++) {
-		char name[4 * QUOTE_MAX];
-		if (portspec_label(&labels->member[i], last, p, e) < 0)
-			return err_wrap(e, "\"%s\"", quote(name, member_key(&labels->member[i])));
-	}
-	if (p->total > PORTS)
-		return err_set(e, FAILED, "more than %d ports for one task", PORTS);
-	return 0;
-}
-
-static int portspec_tree(const struct node *root, int64_t last, struct arena *a, struct portspec *p,
-                         struct err *e)
-{
-	const struct node *start = node_get(root, "schedulePortStart");
-	const struct node *end = node_get(root, "schedulePortEnd");
-	const struct node *labels = node_get(root, "ports");
-	p->sequential = !start || !end || !labels;
-	if (p->sequential)
-		return portspec_labels(root, last, a, p, e);
-	if (portspec_int(start, 1, "schedulePortStart", &p->range.start, e) < 0 ||
-	    portspec_int(end, 1, "schedulePortEnd", &p->range.end, e) < 0)
-		return -1;
-	if (p->range.end <= p->range.start)
-		return err_set(e, FAILED, "schedulePortEnd is not above schedulePortStart");
-	return portspec_labels(labels, last, a, p, e);
-}
-
-int portspec_read(const char *json, int64_t last, struct arena *a, struct portspec *p,
-                  struct err *e)
-{
-	const struct budget budget = { 8, NODES_MAX, SPEC_MAX, LABEL_MAX };
-	struct portspec got = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO why = { 0 };
-	struct doc doc;
-	bool syntax = false;
-	if (json && json_read(span_of(json), &budget, a, &doc, &warnings, &syntax, &why) < 0)
-		return err_set(e, FAILED, "%s", err_msg(&why));
-	if (json && portspec_tree(&doc.root, last, a, &got, e) < 0)
-		return -1;
-	*p = got;
-	return 0;
-}
-
 /* Number i of a list; 0: it has less. */
 static uint16_t portspec_given(const char *list, int64_t i)
 {
@@ -129,7 +39,7 @@ static uint16_t portspec_given(const char *list, int64_t i)
 	int64_t port = 0;
 	while (i-- > 0 && rest.n)
 		(void)span_next(&rest, ',');
-	(void)parse_i64(span_next(&rest, ','), 1, PORTS - 1, &port); /* else 0 */
+	(void)parse_i64(span_next(&rest, ','), 1, PORTS_MAX - 1, &port); /* else 0 */
 	return (uint16_t)port;
 }
 
@@ -297,7 +207,7 @@ static void port_add_conflict(const struct init *in, size_t i, unsigned by, stru
 int step_ports(struct init *in, struct err *e)
 {
 	struct conflicts c = { .text = STR_INIT(MESSAGE_MAX + 64) };
-	uint8_t seen[PORTS / 8] = { 0 };
+	uint8_t seen[PORTS_MAX / 8] = { 0 };
 	for (size_t i = 0; i < in->n_ports; i++) {
 		uint8_t *byte = &seen[in->port[i] / 8];
 		uint8_t bit = (uint8_t)(1 << in->port[i] % 8);

@@ -84,12 +84,14 @@ bool role_read(struct role *out, struct span status, size_t at, const struct tem
 	const struct job_shown *s = t->s;
 	struct arena *a = t->a;
 	struct span v[N];
+	ERR_AUTO wrong = { 0 };
 	*out = (struct role){ .name = scan_text(scan_get(status, "name"), a) };
 	if (!is_role_name(out->name))
 		return false;
 	struct span pod = pod_of(t, at, out->name);
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
-	out->ports = ports_read(v[PORTS], a);
+	/* An invalid label is left out. */
+	(void)portspec_read(scan_text(v[PORTS], a), -1, a, &out->ports, &wrong);
 	out->tasks = scan_inside(status, "taskStatuses");
 	(void)scan_bool(scan_path(pod, "spec", "hostNetwork"), &out->host_network);
 	if (s->hived)
@@ -193,6 +195,43 @@ static void show_address(struct shower *w, const char *key, struct span value)
 	bool valid = fits && (inet_pton(AF_INET, text, &parsed) == 1 ||
 	                      inet_pton(AF_INET6, text, &parsed) == 1);
 	json_put_word(w->out, key, valid ? text : NULL);
+}
+
+/* {"ssh":"20000","http":"20001,20002"} of one task; pod is its uid without quotes.  Ports are not
+ * stored. */
+static void show_ports(struct shower *w, const struct portspec *p, const struct task *t,
+                       struct span pod)
+{
+	enum { UID_MAX = 256 };
+	/* The numbers that the task was given; else they are computed. */
+	struct span given = scan_text(t->at[TRY_PORTS], w->a);
+	given.p = given.n ? given.p : NULL;
+	bool waits = w->s->here && !given.p && scan_text(t->at[TRY_POD_IP], w->a).n == 0;
+	bool known =
+	    pod.n && pod.n <= UID_MAX && t->index >= 0 && p->total <= (int64_t)w->ports && !waits;
+	str_char(w->out, '{');
+	for (size_t i = 0; known && i < p->n && i < SHOWN_LABELS; i++) {
+		const struct port_label *l = &p->label[i];
+		json_put_text(w->out, NULL, span_of(l->name));
+		str_puts(w->out, ":\"");
+		for (int64_t k = 0; k < l->count; k++) {
+			int64_t port = p->sequential
+			                   ? l->start + l->count * t->index + k
+			                   : port_hashed(p->range, pod, span_of(l->name), k);
+			if (given.p &&
+			    parse_i64(span_next(&given, ','), 1, PORTS_MAX - 1, &port) < 0)
+				break;
+			if (port >= PORTS_MAX)
+				break;
+			if (k)
+				str_char(w->out, ',');
+			str_int(w->out, port);
+		}
+		str_char(w->out, '"');
+	}
+	str_char(w->out, '}');
+	if (known)
+		w->ports -= (size_t)p->total;
 }
 
 static void task_show_log(struct shower *w, const struct role *role, const struct task *t)
@@ -509,99 +548,4 @@ void show_diagnostics(struct shower *w, const char *key, struct span diagnostics
 	else
 		str_puts(w->out, "null");
 	w->same_n = w->out->n - w->same_at;
-}
-
-/*
- * ---- ports ----
- *
- * Ports are not stored.  They are computed from the annotation rest-server/port-scheduling-spec and
- * the uid of the pod.
- */
-
-enum { PORTS = 65536, SPEC_DEPTH = 8, SPEC_MAX = 256 << 10, LABEL_TEXT_MAX = 256 };
-
-static bool is_known(const struct ports *p, struct span json)
-{
-	for (size_t i = 0; i < p->n; i++) {
-		if (span_eq(p->v[i].json, json))
-			return true;
-	}
-	return false;
-}
-
-/* key is JSON without its quotes. */
-static bool ports_read_label(struct span key, struct span value, struct ports *p, struct arena *a)
-{
-	struct label *l = &p->v[p->n];
-	*l = (struct label){ .json = { key.p - 1, key.n + 2 } };
-	if (!scan_int(scan_get(value, "count"), 0, PORTS, &l->count) ||
-	    (!p->hashed && !scan_int(scan_get(value, "start"), 1, PORTS - 1, &l->start)) ||
-	    !scan_string(l->json, a, &l->text) || l->text.n > LABEL_TEXT_MAX ||
-	    is_known(p, l->json))
-		return false;
-	if (memchr(l->json.p, '\\', l->json.n)) {
-		STR_AUTO json = STR_INIT(6 * LABEL_TEXT_MAX + 2);
-		str_json(&json, l->text);
-		l->json = arena_span(a, str_view(&json));
-	}
-	if (is_known(p, l->json))
-		return false;
-	p->n++;
-	return true;
-}
-
-struct ports ports_read(struct span annotation, struct arena *a)
-{
-	enum { START, END, LABELS, N };
-	static const char *const KEYS[N] = { "schedulePortStart", "schedulePortEnd", "ports" };
-	struct ports p = { .hashed = false };
-	struct span v[N];
-	struct span spec = scan_text(annotation, a);
-	if (spec.n > SPEC_MAX || !scan_valid(spec, SPEC_DEPTH))
-		return p;
-	scan_members(spec, KEYS, v, N);
-	p.hashed = scan_int(v[START], 1, PORTS - 1, &p.range.start) &&
-	           scan_int(v[END], p.range.start + 1, PORTS, &p.range.end) &&
-	           scan_type(v[LABELS]) == SCAN_OBJECT;
-	p.v = ARENA_NEW(a, struct label, SHOWN_LABELS);
-	struct scan s = scan_begin(p.hashed ? v[LABELS] : spec);
-	struct span key;
-	struct span value;
-	while (p.n < SHOWN_LABELS && scan_member(&s, &key, &value))
-		(void)ports_read_label(key, value, &p, a); /* an invalid label is skipped */
-	return p;
-}
-
-void show_ports(struct shower *w, const struct ports *p, const struct task *t, struct span pod)
-{
-	enum { UID_MAX = 256 };
-	size_t total = 0;
-	for (size_t i = 0; i < p->n; i++)
-		total += (size_t)p->v[i].count;
-	/* The numbers that the task was given; else they are computed. */
-	struct span given = scan_text(t->at[TRY_PORTS], w->a);
-	given.p = given.n ? given.p : NULL;
-	bool waits = w->s->here && !given.p && scan_text(t->at[TRY_POD_IP], w->a).n == 0;
-	bool known = pod.n && pod.n <= UID_MAX && t->index >= 0 && total <= w->ports && !waits;
-	str_char(w->out, '{');
-	for (size_t i = 0; known && i < p->n; i++) {
-		json_put_raw(w->out, NULL, p->v[i].json);
-		str_puts(w->out, ":\"");
-		const struct label *l = &p->v[i];
-		for (int64_t k = 0; k < l->count; k++) {
-			int64_t port = p->hashed ? port_hashed(p->range, pod, l->text, k)
-			                         : l->start + l->count * t->index + k;
-			if (given.p && parse_i64(span_next(&given, ','), 1, PORTS - 1, &port) < 0)
-				break;
-			if (port >= PORTS)
-				break;
-			if (k)
-				str_char(w->out, ',');
-			str_int(w->out, port);
-		}
-		str_char(w->out, '"');
-	}
-	str_char(w->out, '}');
-	if (known)
-		w->ports -= total;
 }

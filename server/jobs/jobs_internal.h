@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/json/put.h"
 #include "base/json/scan.h"
-#include "base/port.h"
+#include "base/ports.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/job_entry.h"
@@ -311,23 +311,6 @@ struct span said_message(struct span diagnostics, struct arena *a);
 struct span said_report(struct span message);
 void show_diagnostics(struct shower *w, const char *key, struct span diagnostics);
 
-struct label {
-	struct span json; /* with quotes */
-	struct span text;
-	int64_t start, count;
-};
-/* Ports of a task role, from the annotation of its pods; n == 0 if it has none or is invalid. */
-struct ports {
-	bool hashed;
-	struct port_range range; /* if hashed */
-	size_t n;
-	struct label *v;
-};
-struct ports ports_read(struct span annotation, struct arena *a);
-struct task;
-/* {"ssh":"20000","http":"20001,20002"} of one task; pod is its uid without quotes. */
-void show_ports(struct shower *w, const struct ports *p, const struct task *t, struct span pod);
-
 /* Pod templates by name of the task role. */
 struct template
 {
@@ -344,7 +327,7 @@ struct templates templates_read(const struct job_shown *s, struct arena *a);
 struct role {
 	struct span name;
 	struct span tasks; /* taskStatuses, for scan_inside */
-	struct ports ports;
+	struct portspec ports; /* n is 0 if it has none or they are invalid */
 	bool host_network;
 	struct span group; /* HiveD affinity group, as JSON */
 	struct span log;   /* path of its logs up to the index */

@@ -1,10 +1,43 @@
-/* Ports that are taken, on this machine. */
+/* Numbers of ports, and ports that are taken, on this machine. */
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime-assets/init/init.h"
+#include "runtime-assets/init/init_internal.h"
 #include "tests/unit/base/cmocka.h"
+
+TEST(test_portspec_port)
+{
+	struct port_label l = { .name = "http", .count = 3, .start = 5000, .first = 1 };
+	static const struct {
+		bool sequential;
+		struct port_source from;
+		int64_t index, i;
+		uint16_t port;
+	} CASES[] = {
+		{ true, { NULL, NULL }, 1, 0, 5003 },
+		{ true, { NULL, NULL }, 1, 2, 5005 },
+		{ false, { "a0000000-0000-0000-0000-000000000000", NULL }, 0, 0, 39661 },
+		{ false, { NULL, "7,8,9" }, 0, 1, 9 },
+		{ false, { NULL, "7,8,9" }, 0, 2, 0 },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct portspec p = { .sequential = CASES[i].sequential,
+			              .range = { 15000, 40000 } };
+		assert_int_equal(portspec_port(&p, &l, CASES[i].from, CASES[i].index, CASES[i].i),
+		                 CASES[i].port);
+	}
+}
+
+TEST(test_portspec_name_ok)
+{
+	static const char *const GOOD[] = { "a", "_", "Z9_", "http", "p2p" };
+	static const char *const BAD[] = { "", "9", "a-b", "a b", "a'", "a\nb", "\xc3\xa4", "a$" };
+	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++)
+		assert_true(portspec_name_ok(GOOD[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
+		assert_false(portspec_name_ok(BAD[i]));
+}
 
 /* A socket of its own port, or -1 if there is no such family here. */
 static int bound(int family, int type, uint32_t address4, uint16_t *port)
@@ -215,6 +248,8 @@ TEST(test_step_ports_message_is_bounded)
 int main(void)
 {
 	static const struct CMUnitTest TESTS[] = {
+		cmocka_unit_test(test_portspec_port),
+		cmocka_unit_test(test_portspec_name_ok),
 		cmocka_unit_test(test_step_ports_none),
 		cmocka_unit_test(test_step_ports_free),
 		cmocka_unit_test(test_step_ports_taken_tcp),

@@ -109,9 +109,7 @@ struct features {
 	struct followers *followers;     /* NULL: no cache of jobs */
 	struct uploads *uploads;         /* NULL: not the loop of --output-listen */
 	const struct output_store *outputs;
-	size_t dry_run_bytes; /* held by dry runs */
-	size_t user_lists;    /* being read (user_routes.c) */
-	size_t list_rows;     /* in job lists being sent */
+	size_t user_lists; /* being read (user_routes.c) */
 };
 
 extern const struct loop_hooks FEATURES;

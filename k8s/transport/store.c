@@ -141,18 +141,7 @@ static const char *store_no_room(const struct store *s, const char *user)
 
 bool store_has_room(const struct store *s, const char *user)
 {
-	return !s->closing && s->held < s->limits.bytes && store_no_room(s, user) == NULL;
-}
-
-void store_hold(struct store *s, size_t bytes)
-{
-	s->held += bytes;
-}
-
-void store_release(struct store *s, size_t bytes)
-{
-	assert(bytes <= s->held); /* it was held before */
-	s->held -= bytes;
+	return !s->closing && store_no_room(s, user) == NULL;
 }
 
 void store_request(struct store *s, const struct store_request *r)

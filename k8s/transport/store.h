@@ -100,12 +100,8 @@ void store_start(struct store *s);
 int store_fd(const struct store *s);         /* readable when store_reap has work */
 int store_timeout_ms(const struct store *s); /* until store_reap must be called; -1: no limit */
 size_t store_pending(const struct store *s); /* requests whose callback is due */
-/* A new job of this user (NULL: no user) would be accepted: the queue has room, and the jobs under
- * way hold less than limits.bytes. */
+/* A request of this user (NULL: no user) would be accepted: the queue has room. */
 bool store_has_room(const struct store *s, const char *user);
-/* Counts the memory of a job under way, until store_release with the same number. */
-void store_hold(struct store *s, size_t bytes);
-void store_release(struct store *s, size_t bytes);
 
 /* What became of requests.  A request that is sent again counts each time: as STORE_CALL_AGAIN, the
  * last time by its outcome.  Latencies are those of sent ones. */
@@ -155,9 +151,8 @@ struct store_limits {
 	size_t queue;     /* 1000 */
 	size_t body;      /* bytes of one answer: 4 MiB; of a list four times as many */
 	size_t per_user;  /* requests of one user, waiting or under way: 250; 0: no limit */
-	size_t bytes;     /* of all jobs under way: 64 MiB */
 };
-#define STORE_LIMITS_DEFAULT ((struct store_limits){ 16, 1000, 4u << 20, 250, 64u << 20 })
+#define STORE_LIMITS_DEFAULT ((struct store_limits){ 16, 1000, 4u << 20, 250 })
 
 struct store *store_api_new(struct login *l, const char *namespace_name,
                             const struct store_limits *limits, struct err *e);

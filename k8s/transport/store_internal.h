@@ -144,7 +144,6 @@ struct store {
 	struct pending_list refused; /* to be called back as STORE_FULL or STORE_BUSY */
 	size_t in_flight;
 	size_t at_once;          /* limit of in_flight; lower after an outage */
-	size_t held;             /* bytes, by store_hold */
 	int64_t wake_ms;         /* no deadline or due_ms of a waiting request is earlier */
 	int64_t paused_until_ms; /* no request is started before */
 	bool closing;

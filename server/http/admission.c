@@ -201,39 +201,22 @@ void request_identified(struct request *r)
 		request_go_on(r);
 }
 
-void admission_release_body(struct request *r)
-{
-	r->loop->body_bytes -= r->body_counted;
-	r->body_counted = 0;
-}
-
-static void body_drop(struct request *r)
-{
-	admission_release_body(r);
-	str_wipe(&r->body);
-	request_uses(r, 0);
-}
-
-static void body_put(struct request *r, const char *data, size_t n)
-{
-	struct loop *l = r->loop;
-	str_put(&r->body, data, n);
-	l->body_bytes += r->body.cap - r->body_counted;
-	r->body_counted = r->body.cap;
-	r->too_large = r->body.full;
-	request_uses(r, r->body.cap);
-	r->no_room = l->body_bytes > BODIES_MAX;
-	if (r->too_large || r->no_room)
-		body_drop(r);
-}
-
 bool admission_body_part(struct request *r, const char *data, size_t n)
 {
 	r->received += n;
 	if (r->received > request_swallow_max(r))
 		return false;
-	if (r->route->body && !r->too_large && !r->no_room)
-		body_put(r, data, n);
+	if (!r->route->body || r->too_large || r->no_room)
+		return true;
+	str_put(&r->body, data, n);
+	request_hold(r, HOLD_BODY, r->body.cap);
+	r->too_large = r->body.full;
+	r->no_room = r->loop->held[HOLD_BODY] > BODIES_MAX;
+	if (r->too_large || r->no_room) {
+		str_wipe(&r->body);
+		request_hold(r, HOLD_BODY, 0);
+	}
+	request_hold(r, HOLD_MEMORY, r->body.cap);
 	return true;
 }
 
@@ -243,7 +226,7 @@ void admission_end(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return;
 	}
-	admission_release_body(r);
+	request_hold(r, HOLD_BODY, 0);
 	if (r->too_large)
 		refuse_large(r);
 	else if (r->no_room)

@@ -151,7 +151,7 @@ void answer_text(struct request *r, int status, const char *text)
 bool answer_has_room(struct request *r)
 {
 	const struct loop *l = r->loop;
-	size_t others = l->large_bytes - r->large_held;
+	size_t others = l->held[HOLD_LARGE] - r->held[HOLD_LARGE];
 	if (others < (size_t)l->server->options->detail_memory)
 		return true;
 	answer_refuse(r, UNAVAILABLE, "too many large answers are being sent; try again");
@@ -161,8 +161,6 @@ bool answer_has_room(struct request *r)
 void answer_hold(struct request *r)
 {
 	size_t size = r->arena.used + r->reply.body.cap;
-	if (size <= REPLY_MAX || size <= r->large_held)
-		return;
-	r->loop->large_bytes += size - r->large_held;
-	r->large_held = size;
+	if (size > REPLY_MAX && size > r->held[HOLD_LARGE])
+		request_hold(r, HOLD_LARGE, size);
 }

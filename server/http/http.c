@@ -137,7 +137,7 @@ void answer_with(struct request *r, struct MHD_Response *response)
 void answer_send(struct request *r)
 {
 	size_t n = r->reply.body.n;
-	request_uses(r, r->body.cap + r->reply.body.cap);
+	request_hold(r, HOLD_MEMORY, r->body.cap + r->reply.body.cap);
 	struct MHD_Response *response = http_take_body(&r->reply);
 	r->reply.body.n = n; /* for the log */
 	answer_with(r, response);
@@ -386,9 +386,8 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	if (r->kept)
 		MHD_destroy_response(r->kept);
 	run_ends(r);
-	l->large_bytes -= r->large_held;
-	l->used_bytes -= r->used;
-	admission_release_body(r);
+	for (enum holding kind = 0; kind < HOLDINGS; kind++)
+		request_hold(r, kind, 0);
 	str_wipe(&r->body);
 	r->reply.body.n = 0;
 	str_done(&r->reply.body);

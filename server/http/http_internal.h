@@ -40,8 +40,6 @@ void admission_header(struct request *r);
 /* Part of the body.  false: it exceeds request_swallow_max.  The unfinished bodies of a loop may
  * hold BODIES_MAX bytes; beyond them the answer is 503. */
 bool admission_body_part(struct request *r, const char *data, size_t n);
-/* Stop counting the body of r. */
-void admission_release_body(struct request *r);
 /* The body is complete: run the handler. */
 void admission_end(struct request *r);
 /* Write the log line, after the answer was sent or the client has left. */

@@ -47,7 +47,6 @@ static struct store *loop_open_store(struct server *s, struct err *e)
 	limits.queue = (size_t)o->queue;
 	limits.body = (size_t)o->max_answer;
 	limits.per_user = (size_t)o->queue_per_user;
-	limits.bytes = (size_t)o->queue_bytes;
 	if (s->local)
 		return store_local_new(s->local, s->namespace_name, &limits, e);
 	return store_api_new(s->login, s->namespace_name, &limits, e);
@@ -108,25 +107,26 @@ static int source_timeout_ms(const struct loop_source *source)
 
 /* ---- memory comes back ---- */
 
-/* malloc keeps the free memory below the last block in use.  When used_bytes was above FLOOD, and
+/* malloc keeps the free memory below the last block in use.  When HOLD_MEMORY was above FLOOD, and
  * then at most CALM for CALM_MS, it is returned to the kernel.  Under steady load it is kept,
  * because touching it again would cost a quarter of the time of a list. */
 enum { FLOOD = 16 << 20, CALM = 1 << 20, CALM_MS = 1000 };
 
-void request_uses(struct request *r, size_t bytes)
+void request_hold(struct request *r, enum holding kind, size_t amount)
 {
 	struct loop *l = r->loop;
-	l->used_bytes += bytes - r->used;
-	r->used = bytes;
-	l->flood |= l->used_bytes > FLOOD;
-	if (l->used_bytes > CALM)
+	l->held[kind] += amount - r->held[kind];
+	r->held[kind] = amount;
+	if (kind == HOLD_MEMORY && l->held[kind] > CALM) {
+		l->flood |= l->held[kind] > FLOOD;
 		l->busy_ms = clock_ms();
+	}
 }
 
 /* Milliseconds to the next look; -1: there is nothing to return. */
 static int return_memory(struct loop *l)
 {
-	if (!l->flood || l->used_bytes > CALM)
+	if (!l->flood || l->held[HOLD_MEMORY] > CALM)
 		return -1;
 	if (clock_ms() - l->busy_ms < CALM_MS)
 		return CALM_MS;

@@ -70,11 +70,9 @@ struct loop {
 	/* Request ids: random digits of this loop, then a number. */
 	char id_prefix[9];
 	uint32_t next_id;
-	size_t body_bytes;  /* of unfinished bodies, and of uploads; at most BODIES_MAX */
-	size_t large_bytes; /* of large answers (answer_hold) */
-	size_t used_bytes;  /* by current requests (request_uses) */
-	bool flood;         /* used_bytes was above FLOOD (loop.c) */
-	int64_t busy_ms;    /* the last time that used_bytes rose above CALM */
+	size_t held[HOLDINGS]; /* by current requests (request_hold) */
+	bool flood;            /* HOLD_MEMORY was above FLOOD (loop.c) */
+	int64_t busy_ms;       /* the last time that it rose above CALM */
 	struct stream *streams;
 	struct long_lived *long_lived;
 	size_t n_long_lived;

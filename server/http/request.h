@@ -49,6 +49,18 @@ struct reply {
 	bool close; /* close the connection after this answer */
 };
 
+/* What requests hold, until each ends or gives it back: a request in r->held, all of a loop
+ * together in loop->held.  Who takes more compares with the bound first. */
+enum holding {
+	HOLD_BODY,    /* bytes of unfinished bodies, and of uploads: BODIES_MAX */
+	HOLD_JOB,     /* bytes of submissions in progress: queue-bytes */
+	HOLD_DRY_RUN, /* bytes of dry runs: dry-run-bytes */
+	HOLD_LARGE,   /* bytes of answers above REPLY_MAX about jobs: detail-memory */
+	HOLD_ROWS,    /* jobs in lists that are being sent: list-rows */
+	HOLD_MEMORY,  /* bytes of bodies and answers: no bound, tells when memory comes back */
+	HOLDINGS
+};
+
 struct request {
 	struct loop *loop;
 	struct MHD_Connection *connection;
@@ -62,7 +74,6 @@ struct request {
 	int64_t started_us, answered_us; /* by clock_us; 0: not answered */
 	bool untimed;                    /* a stream or long poll: its latency says nothing */
 	struct str body;                 /* may hold secrets */
-	size_t body_counted;             /* bytes of it in loop->body_bytes */
 	size_t received;                 /* bytes of body received, kept or not */
 	size_t line_n;                   /* bytes of path and query in the request line */
 	bool odd_line;                   /* the request line has blanks or control characters */
@@ -91,8 +102,7 @@ struct request {
 	/* Adds the handler's fields to the log line; may be NULL. */
 	void (*log)(const struct request *r, struct line *line);
 	struct request_end *ends; /* request_on_end */
-	size_t large_held;        /* bytes of a large answer (answer_hold) */
-	size_t used;              /* bytes in loop->used_bytes (request_uses) */
+	size_t held[HOLDINGS];
 	struct long_lived *long_lived;
 	struct stream *stream;
 };
@@ -103,8 +113,8 @@ size_t request_swallow_max(const struct request *r);
 const char *request_header(const struct request *r, const char *name);
 /* Call fn(arg) after r has ended and was logged; the last registered runs first. */
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
-/* The body and the answer of r take so many bytes, until it ends or this is called again. */
-void request_uses(struct request *r, size_t bytes);
+/* r holds this amount, until it ends or this is called again. */
+void request_hold(struct request *r, enum holding kind, size_t amount);
 /* Suspend the connection until an answer is given or request_go_on is called.  Idempotent. */
 void request_wait(struct request *r);
 /* Resume a request that was suspended after its head, and receive its body. */
@@ -130,7 +140,7 @@ void answer_json(struct request *r, int status);
 /* Whether this loop has memory for another large answer; if not, r has been answered 503.  Call it
  * before each step that allocates. */
 bool answer_has_room(struct request *r);
-/* Count the memory of r until it ends, if it exceeds REPLY_MAX. */
+/* HOLD_LARGE: the memory of r, if it exceeds REPLY_MAX. */
 void answer_hold(struct request *r);
 
 /* {"code", "message", "errors"}: the first notes as text, all notes with places. */

@@ -93,7 +93,6 @@ static void list_put_rows(struct str *out, struct rows *rows, size_t enough)
 
 /* A list that is being sent.  It holds its jobs from rows.next on. */
 struct listing {
-	struct loop *loop;
 	struct rows rows;
 	struct str text; /* text.p + taken: not yet sent */
 	size_t taken;
@@ -140,7 +139,6 @@ static void listing_free(struct listing *l)
 {
 	for (size_t i = l->rows.next; i < l->rows.n; i++)
 		job_entry_drop(l->rows.v[i].job);
-	l->loop->has->list_rows -= l->rows.n;
 	str_done(&l->text);
 	free(l->rows.v);
 	free(l);
@@ -163,15 +161,14 @@ static const struct stream_calls CALLS = {
 static void list_answer_in_steps(struct request *r, struct job_page *page, const struct rows *rows,
                                  struct str *begun)
 {
-	size_t most = (size_t)r->loop->server->options->list_rows;
-	if (r->loop->has->list_rows && r->loop->has->list_rows + rows->n > most) {
+	size_t others = r->loop->held[HOLD_ROWS];
+	if (others && others + rows->n > (size_t)r->loop->server->options->list_rows) {
 		answer_refuse(
 		    r, UNAVAILABLE,
 		    "too many large lists are being sent; try again, or use a smaller limit");
 		return;
 	}
 	struct listing *l = xcalloc(1, sizeof(*l));
-	l->loop = r->loop;
 	l->rows = *rows;
 	l->rows.v = xrealloc(TAKE(page->v), page->n * sizeof(*page->v)); /* shrinks */
 	l->text = *begun;
@@ -179,10 +176,13 @@ static void list_answer_in_steps(struct request *r, struct job_page *page, const
 	for (size_t i = rows->next; i < rows->n; i++)
 		(void)job_entry_hold(
 		    l->rows.v[i].job); /* dropped in listing_fill or listing_free */
-	r->loop->has->list_rows += rows->n;
-	request_uses(r, l->text.cap + (size_t)r->loop->server->options->stream_buffer);
-	if (!stream_open(r, 200, JSON_TYPE, &CALLS, l))
+	size_t bytes = l->text.cap + (size_t)r->loop->server->options->stream_buffer;
+	if (stream_open(r, 200, JSON_TYPE, &CALLS, l)) {
+		request_hold(r, HOLD_ROWS, rows->n);
+		request_hold(r, HOLD_MEMORY, bytes);
+	} else {
 		listing_free(l);
+	}
 }
 
 static void list_answer_page(struct request *r, struct job_page *page)

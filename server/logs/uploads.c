@@ -484,8 +484,7 @@ static const char *upload_take_body(struct upload *u)
 		return wrong;
 	u->c.packed = packed ? body : output_pack(frames, &r->arena);
 	/* Complete bodies count as well, until the end of the request. */
-	r->body_counted = r->body.cap;
-	r->loop->body_bytes += r->body_counted;
+	request_hold(r, HOLD_BODY, r->body.cap);
 	return NULL;
 }
 

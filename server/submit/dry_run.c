@@ -95,40 +95,15 @@ const char *dry_run_text(enum dry_run d)
 	return d == DRY_RUN_HERE ? "true" : d == DRY_RUN_SERVER ? "server" : "false";
 }
 
-/* ---- memory ---- */
+/* ---- the answer ---- */
 
-bool dry_run_has_room(const struct loop *l)
-{
-	return l->has->dry_run_bytes < (size_t)l->server->options->dry_run_bytes;
-}
-
-static size_t list_size(const struct submit *s)
+size_t dry_run_size(const struct submit *s)
 {
 	size_t n = FRAME;
 	for (size_t i = 0; i < s->shown->n; i++)
 		n += s->shown->v[i].body.n + 1;
 	return n;
 }
-
-static void dry_run_count(struct submit *s, size_t n)
-{
-	s->held += n;
-	s->r->loop->has->dry_run_bytes += n;
-}
-
-static void dry_run_release(void *arg)
-{
-	const struct submit *s = arg;
-	s->r->loop->has->dry_run_bytes -= s->held;
-}
-
-void dry_run_hold(struct submit *s)
-{
-	request_on_end(s->r, dry_run_release, s);
-	dry_run_count(s, s->r->arena.used + s->r->body.n + list_size(s));
-}
-
-/* ---- the answer ---- */
 
 /* The quality factor q is ignored. */
 bool dry_run_wants_yaml(struct span accept)
@@ -141,7 +116,7 @@ bool dry_run_wants_yaml(struct span accept)
 void dry_run_list(struct submit *s)
 {
 	struct str *out = &s->r->reply.body;
-	out->max = list_size(s) + REPLY_MAX; /* warnings follow */
+	out->max = dry_run_size(s) + REPLY_MAX; /* warnings follow */
 	list_json(out, SPAN(""), s->shown);
 }
 
@@ -151,7 +126,8 @@ static void dry_run_to_yaml(struct submit *s)
 	STR_AUTO json = r->reply.body;
 	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
 	list_yaml(&r->reply.body, str_view(&json));
-	dry_run_count(s, r->reply.body.n); /* may be several times the JSON */
+	/* It may be several times the JSON. */
+	request_hold(r, HOLD_DRY_RUN, r->held[HOLD_DRY_RUN] + r->reply.body.n);
 }
 
 void dry_run_answer(struct submit *s)

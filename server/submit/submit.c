@@ -275,13 +275,6 @@ static int submit_read(struct submit *s, unsigned set, struct err *e)
 	return 0;
 }
 
-static void submit_release(void *arg)
-{
-	const struct submit *s = arg;
-	if (s->r->loop->store)
-		store_release(s->r->loop->store, s->held);
-}
-
 /* The time, then random digits, because lists sort jobs of the same second by the id.  The kernel
  * is asked for those of many ids at once. */
 static const char *new_id(struct request *r)
@@ -364,13 +357,8 @@ static int submit_start(struct submit *s, struct err *e)
 	struct objects *objects = submit_build(s, id, e);
 	if (!objects)
 		return -1;
-	if (s->dry_run) {
-		dry_run_hold(s);
-	} else {
-		s->held = r->arena.used + r->body.n;
-		store_hold(r->loop->store, s->held);
-		request_on_end(r, submit_release, s);
-	}
+	request_hold(r, s->dry_run ? HOLD_DRY_RUN : HOLD_JOB,
+	             r->arena.used + r->body.n + (s->dry_run ? dry_run_size(s) : 0));
 	if (s->dry_run == DRY_RUN_HERE) {
 		submit_tried(s);
 		return 0;
@@ -399,12 +387,14 @@ static const char *submit_obstacle(const struct submit *s)
 	const struct loop *l = s->r->loop;
 	if (!l->store) /* closed; only answers are pending */
 		return "this server is shutting down";
-	if (s->dry_run && !dry_run_has_room(l))
+	const struct options *o = l->server->options;
+	if (s->dry_run && l->held[HOLD_DRY_RUN] >= (size_t)o->dry_run_bytes)
 		return "too many dry runs are in progress";
 	if (s->dry_run == DRY_RUN_HERE)
 		return NULL;
 	const char *problem = runtime_configmap_problem(l->server);
-	if (!problem && !store_has_room(l->store, s->r->user))
+	if (!problem &&
+	    (l->held[HOLD_JOB] >= (size_t)o->queue_bytes || !store_has_room(l->store, s->r->user)))
 		problem = "too many jobs are being submitted at once";
 	return problem;
 }

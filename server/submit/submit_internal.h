@@ -25,7 +25,6 @@ struct submit {
 	const struct job *job; /* NULL until the body is read */
 	struct notes warnings;
 	struct objects *shown; /* the objects of a dry run */
-	size_t held; /* bytes accounted for in the store, or in the dry runs of the loop */
 };
 
 /* ---- submit.c ---- */
@@ -46,10 +45,8 @@ struct job_entry *submit_entry(const struct job *job, struct span framework,
 int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e);
 /* For the log. */
 const char *dry_run_text(enum dry_run d);
-/* Whether this loop has memory for one more dry run; dry_run_hold counts it until the request
- * ends. */
-bool dry_run_has_room(const struct loop *l);
-void dry_run_hold(struct submit *s);
+/* Bytes of the list of s->shown. */
+size_t dry_run_size(const struct submit *s);
 /* By the Accept header, or "": YAML if a YAML type comes before any JSON type. */
 bool dry_run_wants_yaml(struct span accept);
 /* Begins the body, {"apiVersion":...,"items":[...] without the final brace; ends and sends it. */

@@ -308,7 +308,7 @@ TEST(test_get_does_not_follow_links)
 TEST(test_store_request_refuses_beyond_the_bound)
 {
 	ERR_AUTO e = { 0 };
-	struct store_limits limits = { 1, 2, 1 << 20, 100, 1 << 20 };
+	struct store_limits limits = { 1, 2, 1 << 20, 100 };
 	struct store *small = store_local_new(local, "jobs", &limits, &e);
 	struct kept *k = calloc(3, sizeof(*k));
 	for (size_t i = 0; i < 3; i++) {

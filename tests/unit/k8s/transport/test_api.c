@@ -317,7 +317,7 @@ TEST(test_a_list_may_be_longer)
 TEST(test_in_flight_is_bounded)
 {
 	static const struct step HANGING[] = { { HANG, NULL } };
-	struct store_limits limits = { 3, 10, 10000, 100, 1 << 20 };
+	struct store_limits limits = { 3, 10, 10000, 100 };
 	server.port = 0;
 	server_start(&server, HANGING, 1);
 	open_store_limited(&limits);

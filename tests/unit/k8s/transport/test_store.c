@@ -81,7 +81,7 @@ static const char *user_begun(size_t i)
 
 TEST(test_new_requests_start_in_turn)
 {
-	open_fake((struct store_limits){ 4, 100, 0, 0, 1 });
+	open_fake((struct store_limits){ 4, 100, 0, 0 });
 	for (size_t i = 0; i < 10; i++)
 		request(i, "alice");
 	request(10, "bob");
@@ -97,7 +97,7 @@ TEST(test_new_requests_start_in_turn)
 
 TEST(test_continuations_go_first)
 {
-	open_fake((struct store_limits){ 1, 100, 0, 0, 1 });
+	open_fake((struct store_limits){ 1, 100, 0, 0 });
 	request(0, "alice");
 	store_request(&fake.s, &(struct store_request){ .verb = STORE_PATCH,
 	                                                .name = "f",
@@ -112,7 +112,7 @@ TEST(test_continuations_go_first)
 
 TEST(test_one_user_does_not_fill_the_queue)
 {
-	open_fake((struct store_limits){ 1, 10, 0, 3, 1 });
+	open_fake((struct store_limits){ 1, 10, 0, 3 });
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(store_has_room(&fake.s, "alice"), i < 3);
 		request(i, "alice");
@@ -132,7 +132,7 @@ TEST(test_one_user_does_not_fill_the_queue)
 
 TEST(test_what_waits_to_be_tried_again_still_counts)
 {
-	open_fake((struct store_limits){ 1, 10, 0, 1, 1 });
+	open_fake((struct store_limits){ 1, 10, 0, 1 });
 	request(0, "alice");
 	store_start(&fake.s);
 	store_later(&fake.s, fake.begun[0], clock_ms() + 60000);
@@ -144,7 +144,7 @@ TEST(test_what_waits_to_be_tried_again_still_counts)
 
 TEST(test_nobody_has_no_limit_of_his_own)
 {
-	open_fake((struct store_limits){ 1, 3, 0, 1, 1 });
+	open_fake((struct store_limits){ 1, 3, 0, 1 });
 	for (size_t i = 0; i < 4; i++) {
 		assert_int_equal(store_has_room(&fake.s, NULL), i < 3);
 		request(i, NULL);
@@ -155,25 +155,9 @@ TEST(test_nobody_has_no_limit_of_his_own)
 	store_free(&fake.s);
 }
 
-TEST(test_no_room_while_jobs_hold_too_much)
-{
-	open_fake((struct store_limits){ 1, 10, 0, 0, 1000 });
-	store_hold(&fake.s, 999);
-	assert_true(store_has_room(&fake.s, "alice"));
-	store_hold(&fake.s, 5000); /* one job goes through, however large */
-	assert_false(store_has_room(&fake.s, "alice"));
-	request(0, "alice"); /* what was let in goes on */
-	store_reap(&fake.s);
-	assert_int_equal(outcomes[0], -1);
-	store_release(&fake.s, 5000);
-	assert_true(store_has_room(&fake.s, "alice"));
-	store_release(&fake.s, 999);
-	store_free(&fake.s);
-}
-
 TEST(test_nothing_starts_in_a_pause)
 {
-	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
+	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	request(0, "alice");
 	store_pause(&fake.s, clock_ms() + 60000);
 	store_start(&fake.s);
@@ -185,7 +169,7 @@ TEST(test_nothing_starts_in_a_pause)
 
 TEST(test_throttle_bounds_what_is_under_way)
 {
-	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
+	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	for (size_t i = 0; i < 8; i++)
 		request(i, "alice");
 	store_throttle(&fake.s, 2);
@@ -199,7 +183,7 @@ TEST(test_throttle_bounds_what_is_under_way)
 
 TEST(test_a_store_that_closes_has_no_room)
 {
-	open_fake((struct store_limits){ 4, 10, 0, 0, 1 });
+	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	fake.s.closing = true;
 	assert_false(store_has_room(&fake.s, "alice"));
 	request(0, "alice");
@@ -215,7 +199,6 @@ int main(void)
 		cmocka_unit_test(test_one_user_does_not_fill_the_queue),
 		cmocka_unit_test(test_what_waits_to_be_tried_again_still_counts),
 		cmocka_unit_test(test_nobody_has_no_limit_of_his_own),
-		cmocka_unit_test(test_no_room_while_jobs_hold_too_much),
 		cmocka_unit_test(test_nothing_starts_in_a_pause),
 		cmocka_unit_test(test_throttle_bounds_what_is_under_way),
 		cmocka_unit_test(test_a_store_that_closes_has_no_room),

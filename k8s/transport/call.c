@@ -52,6 +52,8 @@ enum store_outcome store_call(struct caller *c, const struct store_request *r, s
 		if (!call.done && clock_ms() >= end_ms)
 			store_free(TAKE(c->store)); /* ends the call */
 	}
+	if (c->store)
+		store_start(c->store); /* counts that nothing is under way any more */
 	return reply->outcome;
 }
 

@@ -15,20 +15,16 @@ struct arena_block {
 
 enum { BLOCK_FIRST = 16 * 1024, BLOCK_MAX = 1024 * 1024, KEEP_MAX = 4 * 1024 * 1024 };
 
-/* Blocks double from 16 KiB to 1 MiB; a larger allocation gets its own block. */
-static size_t block_size(const struct arena *a, size_t n)
-{
-	size_t size = a->block ? a->block->size * 2 : BLOCK_FIRST;
-	if (size > BLOCK_MAX)
-		size = BLOCK_MAX;
-	return n > size ? n : size;
-}
-
 void *arena_alloc_slow(struct arena *a, size_t n)
 {
 	assert(n < SIZE_MAX / 2);
 	n = (n + 7) & ~(size_t)7;
-	size_t size = block_size(a, n);
+	/* Blocks double from 16 KiB to 1 MiB; a larger allocation gets its own block. */
+	size_t size = a->block ? a->block->size * 2 : BLOCK_FIRST;
+	if (size > BLOCK_MAX)
+		size = BLOCK_MAX;
+	if (size < n)
+		size = n;
 	struct arena_block *b = xmalloc(sizeof(*b) + size);
 	b->size = size;
 	b->next = a->block;
@@ -39,9 +35,10 @@ void *arena_alloc_slow(struct arena *a, size_t n)
 	return b->data;
 }
 
+/* Hides that these hints belong to glibc, and that musl has none. */
 void arena_keep_heap(void)
 {
-#ifdef M_TRIM_THRESHOLD /* musl has no such hints */
+#ifdef M_TRIM_THRESHOLD
 	/* NOLINTBEGIN(concurrency-mt-unsafe): no thread yet */
 	(void)mallopt(M_MMAP_THRESHOLD, KEEP_MAX);
 	(void)mallopt(M_TRIM_THRESHOLD, KEEP_MAX);

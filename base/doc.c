@@ -52,29 +52,20 @@ static int check_bytes(struct span text, struct err *e)
 	return 0;
 }
 
-static struct span skip_mark(struct span t)
-{
-	return span_starts(t, "\xef\xbb\xbf") ? span_from(t, 3) : t;
-}
-
 /* After white space and comments of JSON, the first byte is a brace. */
 static bool looks_like_json(struct span t)
 {
-	const char *p = t.p;
-	const char *end = t.p + t.n;
-	while (p < end && *p != '{') {
-		const char *close = NULL;
-		if (end - p >= 2 && memcmp(p, "/*", 2) == 0)
-			close = memmem(p + 2, (size_t)(end - p - 2), "*/", 2);
-		else if (end - p >= 2 && memcmp(p, "//", 2) == 0)
-			close = memchr(p, '\n', (size_t)(end - p));
-		else if (!strchr(" \t\r\n", *p))
-			return false;
-		if (*p == '/' && close == NULL)
-			return false;
-		p = close ? close + (*close == '*' ? 2 : 1) : p + 1;
+	for (;;) {
+		t = span_from(t, span_past(t, 0, " \t\r\n"));
+		size_t end = SIZE_MAX;
+		if (span_starts(t, "/*"))
+			end = span_find(t, 2, "*/");
+		else if (span_starts(t, "//"))
+			end = span_chr(t, '\n');
+		if (end >= t.n)
+			return t.n > 0 && t.p[0] == '{';
+		t = span_from(t, end + (t.p[1] == '*' ? 2 : 1));
 	}
-	return p < end;
 }
 
 /* Parameters as in the header.  NOLINTNEXTLINE(readability-function-size) */
@@ -82,7 +73,8 @@ int doc_read(struct span text, const struct budget *b, struct arena *a, struct d
              struct notes *warnings, struct err *e)
 {
 	assert(text.n < UINT32_MAX);
-	text = skip_mark(text);
+	if (span_starts(text, "\xef\xbb\xbf"))
+		text = span_from(text, 3);
 	if (check_bytes(text, e) < 0)
 		return -1;
 	if (!looks_like_json(text))
@@ -113,33 +105,37 @@ void build_init(struct build *b, const struct budget *budget, struct arena *a, s
 	b->v = arena_alloc(a, b->cap * sizeof(*b->v));
 }
 
+void place_advance(struct place *at, struct span text, size_t from, size_t to)
+{
+	const char *p = text.p + from;
+	const char *end = text.p + (to < text.n ? to : text.n);
+	for (; p < end; p++) {
+		const char *plain = p;
+		while (p < end && *p >= ' ' && *p <= '~')
+			p++;
+		at->column += (unsigned)(p - plain);
+		if (p == end)
+			return;
+		bool crlf = *p == '\r' && p + 1 < text.p + text.n && p[1] == '\n';
+		if (*p == '\n' || (*p == '\r' && !crlf)) {
+			at->line++;
+			at->column = 1;
+		} else if (((unsigned char)*p & 0xc0) != 0x80) {
+			at->column++;
+		}
+	}
+}
+
 struct place text_place(struct span text, size_t offset)
 {
 	struct place at = { NULL, 1, 1 };
-	for (size_t i = 0; i < offset && i < text.n; i++) {
-		unsigned char c = (unsigned char)text.p[i];
-		bool crlf = c == '\r' && i + 1 < text.n && text.p[i + 1] == '\n';
-		if (c == '\n' || (c == '\r' && !crlf)) {
-			at.line++;
-			at.column = 1;
-		} else if ((c & 0xc0) != 0x80) {
-			at.column++;
-		}
-	}
+	place_advance(&at, text, 0, offset);
 	return at;
 }
 
 /* Keys of jobs and kubeconfigs with secret values. */
-static bool is_sensitive(struct span key)
-{
-	static const char *const KEYS[] = { "secrets", "auth", "password", "token",
-		                            "client-key-data" };
-	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
-		if (span_is(key, KEYS[i]))
-			return true;
-	}
-	return false;
-}
+static const char *const SENSITIVE[] = { "secrets",         "auth", "password", "token",
+	                                 "client-key-data", NULL };
 
 struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 {
@@ -151,7 +147,7 @@ struct place build_place(const struct build *b, uint32_t line, uint32_t column)
 			pointer_index(&at, end - f->first);
 		} else if (f->key.key) {
 			pointer_key(&at, member_key(&f->key));
-			if (is_sensitive(member_key(&f->key)))
+			if (span_among(member_key(&f->key), SENSITIVE))
 				break; /* in {pw:hunter2}, the key contains the secret */
 		}
 	}
@@ -162,39 +158,22 @@ bool build_sensitive(const struct build *b)
 {
 	for (size_t i = 0; i < b->depth; i++) {
 		const struct frame *f = &b->frame[i];
-		if (f->map && f->key.key && is_sensitive(member_key(&f->key)))
+		if (f->map && f->key.key && span_among(member_key(&f->key), SENSITIVE))
 			return true;
 	}
 	return false;
-}
-
-COLD static int over_budget(const struct build *b, struct place where)
-{
-	bool nodes = b->nodes > b->budget->nodes;
-	return err_at(b->e, INVALID_PROTOCOL, where,
-	              "the document has more than %zu %s (aliases count as what they stand for)",
-	              nodes ? b->budget->nodes : b->budget->text,
-	              nodes ? "values" : "bytes of text");
 }
 
 int build_spend(struct build *b, size_t nodes, size_t text, struct place where)
 {
 	b->nodes += nodes;
 	b->text += text;
-	if (b->nodes > b->budget->nodes || b->text > b->budget->text)
-		return over_budget(b, where);
-	return 0;
-}
-
-static struct member *stack_push(struct build *b)
-{
-	if (b->n == b->cap) {
-		struct member *v = arena_alloc(b->arena, 2 * b->cap * sizeof(*v));
-		memcpy(v, b->v, b->n * sizeof(*v));
-		b->v = v;
-		b->cap *= 2;
-	}
-	return &b->v[b->n++];
+	bool many = b->nodes > b->budget->nodes;
+	if (!many && b->text <= b->budget->text)
+		return 0;
+	return err_at(b->e, INVALID_PROTOCOL, where,
+	              "the document has more than %zu %s (aliases count as what they stand for)",
+	              many ? b->budget->nodes : b->budget->text, many ? "values" : "bytes of text");
 }
 
 void build_push(struct build *b, const struct node *n)
@@ -204,7 +183,13 @@ void build_push(struct build *b, const struct node *n)
 		b->root = *n;
 		return;
 	}
-	struct member *m = stack_push(b);
+	if (b->n == b->cap) {
+		struct member *v = arena_alloc(b->arena, 2 * b->cap * sizeof(*v));
+		memcpy(v, b->v, b->n * sizeof(*v));
+		b->v = v;
+		b->cap *= 2;
+	}
+	struct member *m = &b->v[b->n++];
 	if (f->map) {
 		*m = f->key;
 		f->key.key = NULL;
@@ -228,30 +213,19 @@ int build_open(struct build *b, enum node_type type, uint32_t line, uint32_t col
 	return 0;
 }
 
-static uint64_t load8(const char *p)
-{
-	uint64_t v;
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-/* n < 8 */
-static uint64_t load_few(const char *p, size_t n)
-{
-	uint64_t v = 0;
-	for (size_t i = 0; i < n; i++)
-		v = v << 8 | (unsigned char)p[i];
-	return v;
-}
-
 /* Distinguishes most keys quickly; equal hashes do not slow anything down. */
 static uint32_t key_hash(struct span k)
 {
 	uint64_t h = 0;
-	if (k.n >= 8)
-		h = load8(k.p) * 0x9e3779b97f4a7c15u ^ load8(k.p + k.n - 8);
-	else
-		h = load_few(k.p, k.n);
+	uint64_t end = 0;
+	if (k.n >= sizeof(h)) {
+		memcpy(&h, k.p, sizeof(h));
+		memcpy(&end, k.p + k.n - sizeof(end), sizeof(end));
+		h = h * 0x9e3779b97f4a7c15u ^ end;
+	} else {
+		for (size_t i = 0; i < k.n; i++)
+			h = h << 8 | (unsigned char)k.p[i];
+	}
 	h = (h ^ k.n) * 0xd6e8feb86659fd93u;
 	return (uint32_t)(h >> 32);
 }
@@ -278,7 +252,7 @@ COLD static void duplicate(struct build *b, const struct member *first, const st
 {
 	char buf[4 * QUOTE_MAX] NOT_ZEROED;
 	b->refused = true;
-	b->secret_twice |= build_sensitive(b) || is_sensitive(member_key(again));
+	b->secret_twice |= build_sensitive(b) || span_among(member_key(again), SENSITIVE);
 	if (b->e->notes.n >= NOTES_MAX) {
 		b->e->notes.dropped++;
 		return;
@@ -296,12 +270,6 @@ COLD static void duplicate(struct build *b, const struct member *first, const st
 		             quote(buf, member_key(again)), first->key_line, again->key_line);
 }
 
-static bool node_is_empty(const struct node *n)
-{
-	return n->type == NODE_NULL ||
-	       (n->n == 0 && (n->type == NODE_TEXT || n->type == NODE_LIST || n->type == NODE_MAP));
-}
-
 /*
  * Two members with the same key, in the order of the text: members of the map itself override
  * merged ones, and the first merge overrides later ones.  The first position in the map is kept.
@@ -311,12 +279,14 @@ static void settle(struct build *b, struct member *first, struct member *later)
 	bool merged = first->value.flags & NODE_MERGED;
 	bool later_merged = later->value.flags & NODE_MERGED;
 	const struct node *dropped = later_merged ? &later->value : &first->value;
-	bool only_here = !(dropped->flags & NODE_ALIASED) && !node_is_empty(dropped);
+	bool sized =
+	    dropped->type == NODE_TEXT || dropped->type == NODE_LIST || dropped->type == NODE_MAP;
+	bool empty = dropped->type == NODE_NULL || (sized && dropped->n == 0);
 	if (!merged && !later_merged)
 		duplicate(b, first, later);
 	else if (!later_merged)
 		*first = *later;
-	if (only_here)
+	if (!empty && !(dropped->flags & NODE_ALIASED))
 		first->value.flags |= NODE_OVERRIDES;
 	later->key = NULL;
 }
@@ -366,54 +336,44 @@ static void unique_many(struct build *b, struct member *m, size_t n)
 	}
 }
 
-/* Removes the overridden members and the flags. */
-static size_t compact(struct member *m, size_t n)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (m[i].key == NULL)
-			continue;
-		m[kept] = m[i];
-		m[kept++].value.flags &= (uint8_t)~NODE_MERGED;
-	}
-	return kept;
-}
-
 static void close_map(struct build *b, struct frame *f, struct node *node)
 {
 	struct member *m = b->v + f->first;
 	size_t n = b->n - f->first;
 	f->key.key = NULL;
 	(n > PAIRWISE_MAX ? unique_many : unique_few)(b, m, n);
-	if (f->merges || b->refused)
-		n = compact(m, n);
 	struct member *all = arena_alloc(b->arena, n * sizeof(*all));
-	if (n)
+	if (f->merges || b->refused) { /* without the overridden members and the flags */
+		size_t kept = 0;
+		for (size_t i = 0; i < n; i++) {
+			if (m[i].key == NULL)
+				continue;
+			all[kept] = m[i];
+			all[kept++].value.flags &= (uint8_t)~NODE_MERGED;
+		}
+		n = kept;
+	} else if (n) {
 		memcpy(all, m, n * sizeof(*all));
+	}
 	node->type = NODE_MAP;
 	node->n = (uint32_t)n;
 	node->member = all;
-}
-
-static void close_list(struct build *b, const struct frame *f, struct node *node)
-{
-	size_t n = b->n - f->first;
-	struct node *all = arena_alloc(b->arena, n * sizeof(*all));
-	for (size_t i = 0; i < n; i++)
-		all[i] = b->v[f->first + i].value;
-	node->type = NODE_LIST;
-	node->n = (uint32_t)n;
-	node->item = all;
 }
 
 void build_close(struct build *b, struct node *n)
 {
 	struct frame *f = build_top(b);
 	*n = (struct node){ .flags = f->odd, .line = f->line, .column = f->column };
-	if (!f->map)
-		close_list(b, f, n);
-	else
+	if (f->map) {
 		close_map(b, f, n);
+	} else {
+		n->type = NODE_LIST;
+		n->n = (uint32_t)(b->n - f->first);
+		struct node *all = arena_alloc(b->arena, n->n * sizeof(*all));
+		for (size_t i = 0; i < n->n; i++)
+			all[i] = b->v[f->first + i].value;
+		n->item = all;
+	}
 	b->n = f->first;
 	b->depth--;
 	struct frame *up = build_top(b);

@@ -64,6 +64,8 @@ struct place build_place(const struct build *b, uint32_t line, uint32_t column);
  */
 bool build_sensitive(const struct build *b);
 
+/* Moves a place from one byte of the text to a later one. */
+void place_advance(struct place *at, struct span text, size_t from, size_t to);
 /* Line and column (from 1, in characters) of a byte of the text. */
 struct place text_place(struct span text, size_t offset);
 

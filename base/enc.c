@@ -125,13 +125,6 @@ static void put_digits(struct str *out, const char *digits, int n)
 	}
 }
 
-static void put_finite(struct str *out, double v)
-{
-	char digits[20] = "";
-	int exponent = shortest_digits(v, digits);
-	put_digits(out, digits, exponent);
-}
-
 /*
  * The fast path for numbers with at most six digits after the point (0.01, 1.5): the fewest digits
  * that read back to v.  Returns 0 for other numbers.
@@ -169,18 +162,18 @@ size_t number_text(char out[static NUMBER_MAX], double v)
 	if (n)
 		return n;
 	STR_AUTO text = STR_INIT(NUMBER_MAX - 1);
+	if (v < 0)
+		str_char(&text, '-');
 	if (isnan(v)) {
 		str_puts(&text, "NaN");
+	} else if (isinf(v)) {
+		str_puts(&text, "Infinity");
 	} else if (v == 0) {
 		str_puts(&text, "0");
 	} else {
-		if (v < 0)
-			str_char(&text, '-');
-		v = fabs(v);
-		if (isinf(v))
-			str_puts(&text, "Infinity");
-		else
-			put_finite(&text, v);
+		char digits[20] = "";
+		int exponent = shortest_digits(fabs(v), digits);
+		put_digits(&text, digits, exponent);
 	}
 	assert(!text.full);
 	memcpy(out, str_c(&text), text.n + 1);
@@ -400,29 +393,19 @@ int base64_decode(struct arena *a, struct span text, struct span *bytes)
 	return 0;
 }
 
-/* Maps base64url to base64; makes "+", "/" and "=" invalid. */
-static char base64_digit(char c)
-{
-	switch (c) {
-	case '-':
-		return '+';
-	case '_':
-		return '/';
-	case '+':
-	case '/':
-	case '=':
-		return '!';
-	default:
-		return c;
-	}
-}
-
 int base64url_decode(struct arena *a, struct span text, struct span *bytes)
 {
+	/* Those of base64url become those of base64, which become invalid. */
+	static const char FROM[] = "-_+/=";
+	static const char TO[] = "+/!!!";
 	size_t padding = (4 - text.n % 4) % 4;
 	char *p = arena_alloc(a, text.n + 4);
-	for (size_t i = 0; i < text.n; i++)
-		p[i] = base64_digit(text.p[i]);
+	for (size_t i = 0; i < text.n; i++) {
+		const char *at = text.p[i] ? strchr(FROM, text.p[i]) : NULL;
+		p[i] = text.p[i];
+		if (at)
+			p[i] = TO[at - FROM];
+	}
 	memset(p + text.n, '=', padding);
 	return padding == 3 ? -1 : base64_decode(a, (struct span){ p, text.n + padding }, bytes);
 }

@@ -10,24 +10,6 @@
 
 enum { MESSAGE_MAX = 4096 };
 
-__attribute__((format(printf, 1, 0))) static char *vformat(const char *fmt, va_list ap)
-{
-	char *p = NULL;
-	if (vasprintf(&p, fmt, ap) < 0)
-		abort();
-	return p;
-}
-
-/* A pointer longer than AT_MAX is cut at a slash: it points to an enclosing value. */
-static char *keep_pointer(const char *at)
-{
-	size_t n = strlen(at);
-	if (n > AT_MAX)
-		for (n = AT_MAX; n > 0 && at[n] != '/';)
-			n--;
-	return xstrndup(at, n);
-}
-
 static void notes_take(struct notes *n, struct place where, char *msg)
 {
 	if (n->n == NOTES_MAX) {
@@ -37,9 +19,14 @@ static void notes_take(struct notes *n, struct place where, char *msg)
 	}
 	if (n->v == NULL)
 		n->v = xcalloc(NOTES_MAX, sizeof(*n->v));
+	/* A pointer longer than AT_MAX is cut at a slash: it points to an enclosing value. */
+	size_t length = where.at ? strlen(where.at) : 0;
+	if (length > AT_MAX)
+		for (length = AT_MAX; length > 0 && where.at[length] != '/';)
+			length--;
 	n->v[n->n++] = (struct note){
 		.msg = msg,
-		.at = where.at ? keep_pointer(where.at) : NULL,
+		.at = where.at ? xstrndup(where.at, length) : NULL,
 		.line = where.line,
 		.column = where.column,
 	};
@@ -49,7 +36,7 @@ int err_set(struct err *e, int http, const char *code, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	char *msg = vformat(fmt, ap); /* before err_done: the arguments can be the old message */
+	char *msg = xvasprintf(fmt, ap); /* before err_done: the arguments can be the old message */
 	va_end(ap);
 	err_done(e);
 	e->http = http;
@@ -62,7 +49,7 @@ int err_at(struct err *e, int http, const char *code, struct place where, const 
 {
 	va_list ap;
 	va_start(ap, fmt);
-	notes_take(&e->notes, where, vformat(fmt, ap));
+	notes_take(&e->notes, where, xvasprintf(fmt, ap));
 	va_end(ap);
 	if (e->http == 0) {
 		e->http = http;
@@ -75,7 +62,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	char *context = vformat(fmt, ap);
+	char *context = xvasprintf(fmt, ap);
 	va_end(ap);
 	if (e->notes.n) {
 		struct note *first = &e->notes.v[0];
@@ -102,22 +89,21 @@ void notes_add(struct notes *n, struct place where, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	notes_take(n, where, vformat(fmt, ap));
+	notes_take(n, where, xvasprintf(fmt, ap));
 	va_end(ap);
-}
-
-static bool is_behind(const struct note *a, const struct note *b)
-{
-	return a->line > b->line || (a->line == b->line && a->column > b->column);
 }
 
 void notes_sort(struct notes *n)
 {
 	for (size_t i = 1; i < n->n; i++)
-		for (size_t k = i; k > 0 && is_behind(&n->v[k - 1], &n->v[k]); k--) {
-			struct note later = n->v[k - 1];
-			n->v[k - 1] = n->v[k];
-			n->v[k] = later;
+		for (size_t k = i; k > 0; k--) {
+			struct note *before = &n->v[k - 1];
+			struct note note = n->v[k];
+			if (before->line < note.line ||
+			    (before->line == note.line && before->column <= note.column))
+				break;
+			n->v[k] = *before;
+			*before = note;
 		}
 }
 
@@ -152,59 +138,33 @@ void err_move(struct err *e, struct err *from)
 	err_done(from);
 }
 
-static bool plain_name(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		char c = s.p[i];
-		bool letter = is_lower(c) || is_upper(c) || c == '_';
-		if (!letter && !(i && (is_digit(c) || c == '-')))
-			return false;
-	}
-	return s.n > 0;
-}
-
-/* One reference token of a JSON pointer, decoded, in the notation of messages. */
-static void put_token(struct str *out, struct span token, bool first)
-{
-	STR_AUTO name = STR_INIT(MESSAGE_MAX);
-	for (size_t i = 0; i < token.n; i++) {
-		char c = token.p[i];
-		if (c == '~' && i + 1 < token.n)
-			c = token.p[++i] == '1' ? '/' : '~';
-		str_char(&name, c);
-	}
-	struct span plain = str_view(&name);
-	if (span_digits(plain)) {
-		str_printf(out, "[%s]", plain.p);
-	} else if (plain_name(plain)) {
-		str_printf(out, "%s%s", first ? "" : ".", plain.p);
-	} else {
-		char buf[4 * QUOTE_MAX];
-		str_printf(out, "[\"%s\"]", quote(buf, plain));
-	}
-}
-
 void note_text(struct str *out, const struct note *n)
 {
-	const char *p = n->at && n->at[0] == '/' ? n->at + 1 : NULL;
-	for (bool first = true; p; first = false) {
-		const char *end = strchr(p, '/');
-		put_token(out, (struct span){ p, end ? (size_t)(end - p) : strlen(p) }, first);
-		p = end ? end + 1 : NULL;
+	bool pointer = n->at && n->at[0] == '/';
+	struct span rest = pointer ? span_of(n->at + 1) : SPAN("");
+	for (bool more = pointer, first = true; more; first = false) {
+		/* One reference token, decoded: a key or an index. */
+		STR_AUTO name = STR_INIT(MESSAGE_MAX);
+		more = span_chr(rest, '/') < rest.n;
+		struct span token = span_next(&rest, '/');
+		for (size_t i = 0; i < token.n; i++) {
+			char c = token.p[i];
+			if (c == '~' && i + 1 < token.n)
+				c = token.p[++i] == '1' ? '/' : '~';
+			str_char(&name, c);
+		}
+		struct span key = str_view(&name);
+		char buf[4 * QUOTE_MAX];
+		if (span_digits(key))
+			str_printf(out, "[%s]", key.p);
+		else if (key.n && char_in(key.p[0], "A-Za-z_") && span_all(key, "A-Za-z0-9_-"))
+			str_printf(out, "%s%s", first ? "" : ".", key.p);
+		else
+			str_printf(out, "[\"%s\"]", quote(buf, key));
 	}
-	if (n->at && n->at[0] == '/')
+	if (pointer)
 		str_puts(out, ": ");
 	str_puts(out, n->msg);
-}
-
-static void quote_one(struct str *out, struct span one, uint32_t c)
-{
-	if (c >= 0x80 && utf8_acts(c))
-		str_printf(out, "\\u%04x", c);
-	else if (c == '"' || c == '\\')
-		str_char(out, (char)c); /* not escaped: the message is for people */
-	else
-		str_json_text(out, one);
 }
 
 const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
@@ -217,7 +177,12 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 		uint32_t c = utf8_decode((const unsigned char *)rest.p, rest.n, &n);
 		if (out.n + n > QUOTE_MAX - 3)
 			break;
-		quote_one(&out, span_to(rest, n), c);
+		if (c >= 0x80 && utf8_acts(c))
+			str_printf(&out, "\\u%04x", c);
+		else if (c == '"' || c == '\\')
+			str_char(&out, (char)c); /* not escaped: the message is for people */
+		else
+			str_json_text(&out, span_to(rest, n));
 		i += n;
 	}
 	if (i < text.n)
@@ -226,45 +191,37 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text)
 	return buf;
 }
 
+/* ---- "did you mean ...?" ---- */
+
 enum { STEP = 2, CASE = 1, KEY_MAX = 64 };
-
-static unsigned replace_cost(char a, char b)
-{
-	return a == b ? 0 : to_lower(a) == to_lower(b) ? CASE : STEP;
-}
-
-static unsigned err_least(unsigned a, unsigned b, unsigned c)
-{
-	unsigned ab = a < b ? a : b;
-	return ab < c ? ab : c;
-}
-
-/* Row i of the table from the two rows above it. */
-static void next_row(struct span a, struct span b, size_t i, unsigned *const row[3])
-{
-	row[2][0] = (unsigned)(i * STEP);
-	for (size_t j = 1; j <= b.n; j++) {
-		char x = a.p[i - 1];
-		char y = b.p[j - 1];
-		row[2][j] = err_least(row[1][j] + STEP, row[2][j - 1] + STEP,
-		                      row[1][j - 1] + replace_cost(x, y));
-		if (i > 1 && j > 1 && x == b.p[j - 2] && y == a.p[i - 2] &&
-		    row[0][j - 2] + STEP < row[2][j])
-			row[2][j] = row[0][j - 2] + STEP;
-	}
-}
 
 unsigned edit_distance(struct span a, struct span b, unsigned limit)
 {
-	unsigned rows[3][KEY_MAX + 1];
+	unsigned rows[3][KEY_MAX + 1]; /* of the table of distances: this one, and two above it */
 	size_t apart = a.n > b.n ? a.n - b.n : b.n - a.n;
 	if (a.n > KEY_MAX || b.n > KEY_MAX || apart * STEP > limit)
 		return limit + 1;
 	for (size_t j = 0; j <= b.n; j++)
 		rows[0][j] = (unsigned)(j * STEP);
 	for (size_t i = 1; i <= a.n; i++) {
-		unsigned *const row[3] = { rows[(i + 1) % 3], rows[(i + 2) % 3], rows[i % 3] };
-		next_row(a, b, i, row);
+		unsigned *row = rows[i % 3];
+		const unsigned *above = rows[(i + 2) % 3];
+		const unsigned *second = rows[(i + 1) % 3];
+		row[0] = (unsigned)(i * STEP);
+		for (size_t j = 1; j <= b.n; j++) {
+			char x = a.p[i - 1];
+			char y = b.p[j - 1];
+			unsigned replace = x == y ? 0 : to_lower(x) == to_lower(y) ? CASE : STEP;
+			unsigned least = above[j - 1] + replace;
+			if (above[j] + STEP < least)
+				least = above[j] + STEP;
+			if (row[j - 1] + STEP < least)
+				least = row[j - 1] + STEP;
+			if (i > 1 && j > 1 && x == b.p[j - 2] && y == a.p[i - 2] &&
+			    second[j - 2] + STEP < least)
+				least = second[j - 2] + STEP;
+			row[j] = least;
+		}
 	}
 	unsigned d = rows[a.n % 3][b.n];
 	return d <= limit ? d : limit + 1;
@@ -281,7 +238,7 @@ void guess_try(struct guess *g, const char *candidate)
 {
 	unsigned limit = edit_limit(g->name.n);
 	unsigned d = edit_distance(g->name, span_of(candidate), limit);
-	if (g->name.n > 3 && strncmp(candidate, g->name.p, g->name.n) == 0)
+	if (!g->whole && g->name.n > 3 && strncmp(candidate, g->name.p, g->name.n) == 0)
 		d = 0; /* a prefix */
 	if (d > limit || (g->best && d >= g->distance))
 		return;

@@ -105,9 +105,11 @@ unsigned edit_distance(struct span a, struct span b, unsigned limit);
 /* The largest distance at which a key of n bytes counts as misspelt. */
 unsigned edit_limit(size_t n);
 
-/* The candidate that is nearest to a name, or begins with it; best is NULL if none is near. */
+/* The first of the candidates that are nearest to a name, or (unless whole) begin with it; best is
+ * NULL if none is near. */
 struct guess {
 	struct span name;
+	bool whole;
 	const char *best;
 	unsigned distance;
 };

@@ -13,8 +13,8 @@ void fd_cleanup(const int *fd);
 /* Writes everything; 0, or -1 and errno. */
 int fd_write_all(int fd, struct span text);
 
-/* Appends what is left to read; 0, or -1 and errno (EFBIG: more than the maximum of *out).  Keeps no
- * other copy: the text can be secret. */
+/* Appends what is left to read; 0, or -1 and errno (EFBIG: more than the maximum of *out).  Keeps
+ * no other copy: the text can be secret. */
 int fd_read_all(int fd, struct str *out);
 
 /*

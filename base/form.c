@@ -33,20 +33,12 @@ struct pair {
 
 /* ---- errors ---- */
 
-static bool form_is_plain(struct span name)
-{
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		if (c == '\0' || (!is_alnum(c) && !strchr("_-.[]%", c)))
-			return false;
-	}
-	return name.n > 0 && name.n <= NAME_SHOWN;
-}
-
 /* A name that is not plain can be part of a password, and is not shown. */
 static int form_refuse(const struct pair *p, const char *what)
 {
-	if (p->named && form_is_plain(p->name))
+	bool plain =
+	    p->name.n > 0 && p->name.n <= NAME_SHOWN && span_all(p->name, "A-Za-z0-9_.[]%-");
+	if (p->named && plain)
 		return err_set(p->e, INVALID_PARAMETERS, "the form's pair %zu, %.*s: %s", p->number,
 		               (int)p->name.n, p->name.p, what);
 	return err_set(p->e, INVALID_PARAMETERS, "the form's pair %zu: %s", p->number, what);
@@ -111,53 +103,35 @@ static struct value *form_member(const struct pair *p, struct value *map, struct
 	return v;
 }
 
-static struct value *item(const struct pair *p, struct value *list, size_t index)
-{
-	if (be(p, list, SHAPE_LIST) < 0)
-		return NULL;
-	if (list->appended) {
-		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
-		return NULL;
-	}
-	for (struct value *v = list->first; v; v = v->next)
-		if (v->index == index)
-			return v;
-	struct value *v = add_child(p->a, list);
-	v->index = index;
-	return v;
-}
-
-static struct value *form_append(const struct pair *p, struct value *list)
-{
-	if (be(p, list, SHAPE_LIST) < 0)
-		return NULL;
-	if (list->n && !list->appended) {
-		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
-		return NULL;
-	}
-	list->appended = true;
-	struct value *v = add_child(p->a, list);
-	v->index = list->n - 1;
-	return v;
-}
-
 /* The child of `up` that "[key]" names; `last`: the name ends with it. */
 static struct value *descend(const struct pair *p, struct value *up, struct span key, bool last)
 {
-	int64_t index;
-	if (key.n == 0 && last)
-		return form_append(p, up);
-	if (key.n == 0) {
+	bool append = key.n == 0;
+	int64_t index = 0;
+	if (append && !last) {
 		(void)form_refuse(p, "[] may stand at the end of a name only");
 		return NULL;
 	}
-	if (!span_digits(key))
+	if (!append && !span_digits(key))
 		return form_member(p, up, key);
-	if (parse_i64(key, 0, FORM_ITEMS - 1, &index) < 0 || (key.n > 1 && key.p[0] == '0')) {
+	if (!append &&
+	    (parse_i64(key, 0, FORM_ITEMS - 1, &index) < 0 || (key.n > 1 && key.p[0] == '0'))) {
 		(void)form_refuse(p, "a number in brackets must be from 0 to 999");
 		return NULL;
 	}
-	return item(p, up, (size_t)index);
+	if (be(p, up, SHAPE_LIST) < 0)
+		return NULL;
+	if (up->n && up->appended != append) {
+		(void)form_refuse(p, "[] and numbers in brackets cannot be mixed");
+		return NULL;
+	}
+	for (struct value *v = up->first; v && !append; v = v->next)
+		if (v->index == (size_t)index)
+			return v;
+	struct value *v = add_child(p->a, up);
+	v->index = append ? up->n - 1 : (size_t)index;
+	up->appended = append;
+	return v;
 }
 
 /* The value that "[b][0]" names below `v`. */
@@ -199,27 +173,22 @@ static int add_pair(const struct pair *p, struct value *root, struct span name, 
 	return be(p, v, SHAPE_TEXT);
 }
 
-/* `name=value`, percent-encoded. */
-static int read_pair(struct pair *p, struct value *root, struct span piece)
-{
-	struct span name = { NULL, 0 };
-	struct span text = { NULL, 0 };
-	p->named = span_chr(piece, '=') < piece.n;
-	p->name = span_next(&piece, '=');
-	if (form_decode(p, p->name, &name) < 0 || form_decode(p, piece, &text) < 0)
-		return -1;
-	return add_pair(p, root, name, text);
-}
-
+/* `name=value`, percent-encoded, with `&` between them. */
 static int read_pairs(struct span text, struct arena *a, struct value *root, struct err *e)
 {
 	struct pair p = { .a = a, .e = e };
 	while (text.n) {
-		struct span piece = span_next(&text, '&');
+		struct span value = span_next(&text, '&');
 		if (++p.number > FORM_PAIRS)
 			return err_set(e, INVALID_PARAMETERS, "a form may have at most %d pairs",
 			               FORM_PAIRS);
-		if (piece.n && read_pair(&p, root, piece) < 0)
+		if (value.n == 0)
+			continue;
+		struct span name;
+		p.named = span_chr(value, '=') < value.n;
+		p.name = span_next(&value, '=');
+		if (form_decode(&p, p.name, &name) < 0 || form_decode(&p, value, &value) < 0 ||
+		    add_pair(&p, root, name, value) < 0)
 			return -1;
 	}
 	return 0;
@@ -253,29 +222,18 @@ static void write_text(struct writer *w, struct span text)
 		str_puts(w->out, number->empty_is_null ? "null" : "\"\"");
 }
 
-/* The items in the order of their index.  NULL and *e if one is missing. */
-static struct value **sort_items(struct writer *w, const struct value *list)
-{
-	struct value **v = ARENA_NEW(w->a, struct value *, list->n);
-	for (struct value *i = list->first; i; i = i->next) {
-		if (i->index >= list->n) {
-			(void)err_set(w->e, INVALID_PARAMETERS,
-			              "a list of the form has item %zu, but %zu items only",
-			              i->index, list->n);
-			return NULL;
-		}
-		v[i->index] = i; /* indexes are unique, hence complete */
-	}
-	return v;
-}
-
 static int write_value(struct writer *w, const struct value *v);
 
 static int form_write_list(struct writer *w, const struct value *list)
 {
-	struct value **items = sort_items(w, list);
-	if (!items)
-		return -1;
+	struct value **items = ARENA_NEW(w->a, struct value *, list->n);
+	for (struct value *i = list->first; i; i = i->next) {
+		if (i->index >= list->n)
+			return err_set(w->e, INVALID_PARAMETERS,
+			               "a list of the form has item %zu, but %zu items only",
+			               i->index, list->n);
+		items[i->index] = i; /* indexes are unique, hence complete */
+	}
 	size_t up = w->path.n;
 	str_puts(&w->path, "[]");
 	str_char(w->out, '[');

@@ -1,6 +1,7 @@
 /* Digests and random bytes; see hash.h and enc.h. */
 #include "base/hash.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -42,14 +43,6 @@ static void hash_mix(uint64_t v[static 4], unsigned rounds)
 	}
 }
 
-static uint64_t little_endian(const char *p, size_t n)
-{
-	uint64_t x = 0;
-	for (size_t i = 0; i < n; i++)
-		x |= (uint64_t)(unsigned char)p[i] << (8 * i);
-	return x;
-}
-
 uint64_t hash_bytes(const struct hash_key *key, struct span bytes)
 {
 	uint64_t v[4] = { key->v[0] ^ UINT64_C(0x736f6d6570736575),
@@ -59,7 +52,10 @@ uint64_t hash_bytes(const struct hash_key *key, struct span bytes)
 	uint64_t length = (uint64_t)bytes.n << 56;
 	for (;;) {
 		size_t n = bytes.n < 8 ? bytes.n : 8;
-		uint64_t word = little_endian(bytes.p, n) | (n < 8 ? length : 0);
+		uint64_t word = 0;
+		if (n)
+			memcpy(&word, bytes.p, n);
+		word = le64toh(word) | (n < 8 ? length : 0);
 		v[3] ^= word;
 		hash_mix(v, 2);
 		v[0] ^= word;
@@ -95,31 +91,21 @@ static uint32_t hash_rotate(uint32_t v, unsigned by)
 	return v >> by | v << (32 - by);
 }
 
-/* Big-endian. */
-static uint32_t hash_word_at(const unsigned char *p)
+/* A block becomes 64 words (6.2.2, step 1), which are mixed into the state.  The letters a to h of
+ * the standard are v[0] to v[7]. */
+static void sha256_take(uint32_t state[static 8], const unsigned char *block)
 {
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-/* The 64 words that a block becomes: 6.2.2, step 1. */
-static void schedule(uint32_t w[static 64], const unsigned char *block)
-{
+	uint32_t w[64];
+	uint32_t v[8];
+	memcpy(w, block, BLOCK);
 	for (unsigned i = 0; i < 16; i++)
-		w[i] = hash_word_at(block + (size_t)4 * i);
+		w[i] = be32toh(w[i]);
 	for (unsigned i = 16; i < 64; i++) {
 		uint32_t a = w[i - 15];
 		uint32_t b = w[i - 2];
 		w[i] = w[i - 16] + (hash_rotate(a, 7) ^ hash_rotate(a, 18) ^ a >> 3) + w[i - 7] +
 		       (hash_rotate(b, 17) ^ hash_rotate(b, 19) ^ b >> 10);
 	}
-}
-
-/* The letters a to h of the standard are v[0] to v[7]. */
-static void sha256_take(uint32_t state[static 8], const unsigned char *block)
-{
-	uint32_t w[64];
-	uint32_t v[8];
-	schedule(w, block);
 	memcpy(v, state, sizeof(v));
 	for (unsigned i = 0; i < 64; i++) {
 		uint32_t e = v[4];
@@ -201,37 +187,23 @@ static const struct {
 	{ { 6, 10, 15, 21 }, 7, 0 },
 };
 
-static uint32_t md5_mix(unsigned round, uint32_t b, uint32_t c, uint32_t d)
-{
-	switch (round) {
-	case 0:
-		return (b & c) | (~b & d);
-	case 1:
-		return (b & d) | (c & ~d);
-	case 2:
-		return b ^ c ^ d;
-	default:
-		return c ^ (b | ~d);
-	}
-}
-
-static uint32_t md5_word_at(const unsigned char *p)
-{
-	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 static void md5_take(uint32_t state[static 4], const unsigned char *block)
 {
+	uint32_t word[16];
 	uint32_t a = state[0];
 	uint32_t b = state[1];
 	uint32_t c = state[2];
 	uint32_t d = state[3];
+	memcpy(word, block, BLOCK);
 	for (unsigned i = 0; i < 64; i++) {
 		unsigned round = i / 16;
-		unsigned word = (ROUNDS[round].times * i + ROUNDS[round].plus) % 16;
 		unsigned by = ROUNDS[round].rotate[i % 4];
-		uint32_t sum =
-		    a + md5_mix(round, b, c, d) + SINES[i] + md5_word_at(block + (size_t)4 * word);
+		uint32_t mixed = round == 0   ? (b & c) | (~b & d)
+		                 : round == 1 ? (b & d) | (c & ~d)
+		                 : round == 2 ? b ^ c ^ d
+		                              : c ^ (b | ~d);
+		uint32_t sum = a + mixed + SINES[i] +
+		               le32toh(word[(ROUNDS[round].times * i + ROUNDS[round].plus) % 16]);
 		a = d;
 		d = c;
 		c = b;

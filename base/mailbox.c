@@ -17,7 +17,7 @@ int mailbox_init(struct mailbox *b, size_t max, struct err *e)
 
 bool mailbox_put(struct mailbox *b, struct mail *m)
 {
-	(void)pthread_mutex_lock(&b->lock);
+	LOCK_AUTO(&b->lock);
 	bool room = b->n < b->max;
 	if (room) {
 		m->next = NULL;
@@ -27,7 +27,6 @@ bool mailbox_put(struct mailbox *b, struct mail *m)
 	} else {
 		b->lost++;
 	}
-	(void)pthread_mutex_unlock(&b->lock);
 	mailbox_wake(b);
 	return room;
 }

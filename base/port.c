@@ -33,22 +33,12 @@ uint16_t port_hashed(struct port_range r, struct span uid, struct span label, in
 	return (uint16_t)((uint64_t)r.start + sum % (uint64_t)(r.end - r.start));
 }
 
-static socklen_t port_any_address(int family, uint16_t port, struct sockaddr_storage *at)
-{
-	memset(at, 0, sizeof(*at)); /* the address of all zeroes is any */
-	at->ss_family = (sa_family_t)family;
-	if (family == AF_INET6) {
-		((struct sockaddr_in6 *)at)->sin6_port = htons(port);
-		return sizeof(struct sockaddr_in6);
-	}
-	((struct sockaddr_in *)at)->sin_port = htons(port);
-	return sizeof(struct sockaddr_in);
-}
-
 bool port_can_bind(int family, int type, uint16_t port)
 {
 	static const int ON = 1;
-	struct sockaddr_storage at;
+	/* The address of all zeroes is any. */
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	FD_AUTO fd = socket(family, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return true;
@@ -57,8 +47,9 @@ bool port_can_bind(int family, int type, uint16_t port)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &ON, sizeof(ON));
 	if (family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &ON, sizeof(ON));
-	socklen_t n = port_any_address(family, port, &at);
-	return bind(fd, (struct sockaddr *)&at, n) == 0 || errno != EADDRINUSE;
+	int rc = family == AF_INET6 ? bind(fd, (const struct sockaddr *)&v6, sizeof(v6))
+	                            : bind(fd, (const struct sockaddr *)&v4, sizeof(v4));
+	return rc == 0 || errno != EADDRINUSE;
 }
 
 bool port_is_free(uint16_t port)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/enc.h"
+
 static void *str_check(void *p)
 {
 	if (p == NULL) {
@@ -45,19 +47,19 @@ char *xstrndup(const char *s, size_t n)
 	return p;
 }
 
+char *xvasprintf(const char *fmt, va_list ap)
+{
+	char *p = NULL;
+	return str_check(vasprintf(&p, fmt, ap) < 0 ? NULL : p);
+}
+
 char *xasprintf(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	char *p = NULL;
-	int n = vasprintf(&p, fmt, ap);
+	char *p = xvasprintf(fmt, ap);
 	va_end(ap);
-	return str_check(n < 0 ? NULL : p);
-}
-
-static bool str_is_blank(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
+	return p;
 }
 
 size_t span_find(struct span s, size_t from, const char *needle)
@@ -147,25 +149,11 @@ struct span span_cut(struct span s, size_t max)
 
 struct span span_trim(struct span s)
 {
-	while (s.n && str_is_blank(s.p[0])) {
-		s.p++;
-		s.n--;
-	}
-	while (s.n && str_is_blank(s.p[s.n - 1]))
+	static const char BLANK[] = " \t-\r";
+	s = span_from(s, span_past(s, 0, BLANK));
+	while (s.n && char_in(s.p[s.n - 1], BLANK))
 		s.n--;
 	return s;
-}
-
-/* realloc would leave a copy in freed memory. */
-static char *move_secret(char *p, size_t n, size_t cap)
-{
-	char *to = xmalloc(cap);
-	if (p) {
-		memcpy(to, p, n + 1);
-		explicit_bzero(p, n + 1);
-		free(p);
-	}
-	return to;
 }
 
 bool str_reserve_slow(struct str *s, size_t n)
@@ -181,7 +169,7 @@ bool str_reserve_slow(struct str *s, size_t n)
 		cap += cap;
 	if (cap > s->max + 1)
 		cap = s->max + 1;
-	s->p = s->secret ? move_secret(s->p, s->n, cap) : xrealloc(s->p, cap);
+	s->p = s->secret ? realloc_wiped(s->p, cap) : xrealloc(s->p, cap);
 	s->cap = cap;
 	return true;
 }
@@ -225,12 +213,9 @@ void str_printf(struct str *s, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	char *p = NULL;
-	int n = vasprintf(&p, fmt, ap);
+	FREE_AUTO char *p = xvasprintf(fmt, ap);
 	va_end(ap);
-	str_check(n < 0 ? NULL : p);
-	str_put(s, p, (size_t)n);
-	free(p);
+	str_puts(s, p);
 }
 
 /* The character after the backslash for each byte that JSON escapes; 'u': \u00XX; 0: no escape. */
@@ -273,27 +258,18 @@ static size_t json_plain(const char *p, size_t n)
 	return i;
 }
 
-static void put_escape(struct str *s, unsigned char c)
-{
-	static const char hex[] = "0123456789abcdef";
-	const char text[6] = { '\\', JSON_ESCAPE[c], '0', '0', hex[c >> 4], hex[c & 15] };
-	if (text[1] == 'u') {
-		str_put(s, text, sizeof(text));
-	} else {
-		str_char(s, text[0]);
-		str_char(s, text[1]);
-	}
-}
-
 void str_json_text(struct str *s, struct span t)
 {
+	static const char hex[] = "0123456789abcdef";
 	for (;;) {
 		size_t n = json_plain(t.p, t.n);
 		str_put(s, n ? t.p : "", n);
 		if (n == t.n)
 			return;
-		put_escape(s, (unsigned char)t.p[n]);
-		t = (struct span){ t.p + n + 1, t.n - n - 1 };
+		unsigned char c = (unsigned char)t.p[n];
+		char text[6] = { '\\', JSON_ESCAPE[c], '0', '0', hex[c >> 4], hex[c & 15] };
+		str_put(s, text, text[1] == 'u' ? sizeof(text) : 2);
+		t = span_from(t, n + 1);
 	}
 }
 

@@ -9,6 +9,7 @@
  * A write beyond it is dropped and sets `full`, which stays set: the caller writes everything and
  * checks `full` once.
  */
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -236,6 +237,7 @@ void str_wipe(struct str *s);
 
 /* printf into fresh memory; the caller frees it. */
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *xvasprintf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 /* These abort if memory runs out: callers limit sizes that come from outside. */
 void *xmalloc(size_t n);
 void *xcalloc(size_t n, size_t size);

@@ -31,18 +31,26 @@ const char *node_type_name(const struct node *n)
 	return NAMES[n->type];
 }
 
-static bool equal_lists(const struct node *a, const struct node *b)
+bool node_equal(const struct node *a, const struct node *b)
 {
-	for (uint32_t i = 0; i < a->n; i++) {
+	if (node_is_number(a) && node_is_number(b)) {
+		double x = node_number(a);
+		double y = node_number(b);
+		return x == y || (isnan(x) && isnan(y));
+	}
+	if (a->type != b->type)
+		return false;
+	if (a->type == NODE_BOOL)
+		return a->boolean == b->boolean;
+	if (a->type == NODE_TEXT || a->type == NODE_DATE)
+		return span_eq(node_span(a), node_span(b));
+	if (a->type == NODE_NULL || a->n != b->n)
+		return a->type == NODE_NULL;
+	for (uint32_t i = 0; a->type == NODE_LIST && i < a->n; i++) {
 		if (!node_equal(&a->item[i], &b->item[i]))
 			return false;
 	}
-	return true;
-}
-
-static bool equal_maps(const struct node *a, const struct node *b)
-{
-	for (uint32_t i = 0; i < a->n; i++) {
+	for (uint32_t i = 0; a->type == NODE_MAP && i < a->n; i++) {
 		/* Usually the members have the same order. */
 		const struct member *m = &a->member[i];
 		const struct member *other = &b->member[i];
@@ -52,81 +60,6 @@ static bool equal_maps(const struct node *a, const struct node *b)
 			return false;
 	}
 	return true;
-}
-
-static double tree_number_of(const struct node *n)
-{
-	return n->type == NODE_INT ? (double)n->integer : n->real;
-}
-
-static bool equal_numbers(const struct node *a, const struct node *b)
-{
-	double x = tree_number_of(a);
-	double y = tree_number_of(b);
-	return x == y || (isnan(x) && isnan(y));
-}
-
-static bool tree_is_number(const struct node *n)
-{
-	return n->type == NODE_INT || n->type == NODE_REAL;
-}
-
-bool node_equal(const struct node *a, const struct node *b)
-{
-	if (tree_is_number(a) && tree_is_number(b))
-		return equal_numbers(a, b);
-	if (a->type != b->type)
-		return false;
-	switch ((enum node_type)a->type) {
-	case NODE_NULL:
-		return true;
-	case NODE_BOOL:
-		return a->boolean == b->boolean;
-	case NODE_TEXT:
-	case NODE_DATE:
-		return span_eq(node_span(a), node_span(b));
-	case NODE_LIST:
-		return a->n == b->n && equal_lists(a, b);
-	case NODE_MAP:
-		return a->n == b->n && equal_maps(a, b);
-	case NODE_INT:
-	case NODE_REAL:
-	case NODE_TYPE_MAX:
-		break;
-	}
-	return false;
-}
-
-static void json_real(struct str *out, double v)
-{
-	if (isfinite(v))
-		number_put(out, v);
-	else
-		str_puts(out, "null");
-}
-
-static void json_list(struct str *out, const struct node *n)
-{
-	str_char(out, '[');
-	for (uint32_t i = 0; i < n->n; i++) {
-		if (i)
-			str_char(out, ',');
-		node_json(out, &n->item[i]);
-	}
-	str_char(out, ']');
-}
-
-static void json_map(struct str *out, const struct node *n)
-{
-	str_char(out, '{');
-	for (uint32_t i = 0; i < n->n; i++) {
-		if (i)
-			str_char(out, ',');
-		str_json(out, member_key(&n->member[i]));
-		str_char(out, ':');
-		node_json(out, &n->member[i].value);
-	}
-	str_char(out, '}');
 }
 
 struct span node_scalar(struct arena *a, const struct node *n)
@@ -167,17 +100,34 @@ void node_json(struct str *out, const struct node *n)
 		str_int(out, n->integer);
 		break;
 	case NODE_REAL:
-		json_real(out, n->real);
+		if (isfinite(n->real))
+			number_put(out, n->real);
+		else
+			str_puts(out, "null");
 		break;
 	case NODE_TEXT:
 	case NODE_DATE:
 		str_json(out, node_span(n));
 		break;
 	case NODE_LIST:
-		json_list(out, n);
+		str_char(out, '[');
+		for (uint32_t i = 0; i < n->n; i++) {
+			if (i)
+				str_char(out, ',');
+			node_json(out, &n->item[i]);
+		}
+		str_char(out, ']');
 		break;
 	case NODE_MAP:
-		json_map(out, n);
+		str_char(out, '{');
+		for (uint32_t i = 0; i < n->n; i++) {
+			if (i)
+				str_char(out, ',');
+			str_json(out, member_key(&n->member[i]));
+			str_char(out, ':');
+			node_json(out, &n->member[i].value);
+		}
+		str_char(out, '}');
 		break;
 	}
 }
@@ -212,19 +162,14 @@ static void tree_put_path(struct str *out, const struct path *p)
 		pointer_index(out, p->index);
 }
 
-/* An upper bound of the bytes of the pointer. */
-static size_t path_size(const struct path *p)
-{
-	enum { INDEX_DIGITS = 20 };
-	size_t n = 1;
-	for (; p; p = p->up)
-		n += 1 + (p->key.p ? 2 * p->key.n : INDEX_DIGITS);
-	return n < POINTER_MAX ? n : POINTER_MAX;
-}
-
 static const char *path_pointer(struct arena *a, const struct path *p)
 {
-	size_t cap = path_size(p);
+	enum { INDEX_DIGITS = 20 };
+	size_t cap = 1; /* an upper bound */
+	for (const struct path *up = p; up; up = up->up)
+		cap += 1 + (up->key.p ? 2 * up->key.n : INDEX_DIGITS);
+	if (cap > POINTER_MAX)
+		cap = POINTER_MAX;
 	struct str at = { .p = arena_alloc(a, cap), .cap = cap, .max = cap - 1 };
 	at.p[0] = '\0';
 	tree_put_path(&at, p);

@@ -133,6 +133,16 @@ static inline bool node_is(const struct node *n, enum node_type t)
 	return n && n->type == t;
 }
 
+static inline bool node_is_number(const struct node *n)
+{
+	return n->type == NODE_INT || n->type == NODE_REAL;
+}
+
+static inline double node_number(const struct node *n)
+{
+	return n->type == NODE_INT ? (double)n->integer : n->real;
+}
+
 static inline enum spelling node_spelling(const struct node *n)
 {
 	return n->flags >> SPELLING_SHIFT & SPELLING_BITS;

@@ -28,14 +28,6 @@ enum {
 
 /* The bits of a value; an integer is a number as well. */
 unsigned node_bits(const struct node *n);
-static inline bool node_is_number(const struct node *n)
-{
-	return n->type == NODE_INT || n->type == NODE_REAL;
-}
-static inline double node_number(const struct node *n)
-{
-	return n->type == NODE_INT ? (double)n->integer : n->real;
-}
 
 struct rule;
 struct compiler;

@@ -10,107 +10,58 @@ static const char *const HUB_NAMES[] = { "docker.io", "index.docker.io", HUB_API
 
 /* ---- hosts ---- */
 
-/* [hex digits, colons and dots]: this only excludes dangerous characters, the resolver checks the
- * address. */
-static bool address_ok(struct span s)
-{
-	if (s.n < 4 || s.n > ADDRESS_MAX || s.p[s.n - 1] != ']')
-		return false;
-	bool colon = false;
-	for (size_t i = 1; i < s.n - 1; i++) {
-		char c = to_lower(s.p[i]);
-		if (!is_digit(c) && !(c >= 'a' && c <= 'f') && c != ':' && c != '.')
-			return false;
-		colon |= c == ':';
-	}
-	return colon;
-}
-
-static bool dns_name_ok(struct span s)
-{
-	return s.n > 0 && is_alnum(s.p[0]) && is_alnum(s.p[s.n - 1]) && span_only(s, "-._");
-}
-
-/* The end of the host, where `:PORT` can follow. */
-static size_t host_end(struct span s)
-{
-	if (s.n == 0 || s.p[0] != '[')
-		return span_chr(s, ':');
-	size_t bracket = span_chr(s, ']');
-	return bracket < s.n ? bracket + 1 : s.n;
-}
-
 bool image_host_ok(struct span s)
 {
-	size_t end = host_end(s);
+	bool address = s.n > 0 && s.p[0] == '[';
+	size_t end = span_chr(s, address ? ']' : ':'); /* of the host, where `:PORT` can follow */
+	end += address && end < s.n;
 	struct span host = span_to(s, end);
-	bool ok = s.n > 0 && s.p[0] == '[' ? address_ok(host) : dns_name_ok(host);
+	bool ok;
+	if (address) {
+		/* This only excludes dangerous characters, the resolver checks the address. */
+		struct span inner = span_from(span_to(host, host.n - 1), 1);
+		ok = host.n >= 4 && host.n <= ADDRESS_MAX && host.p[end - 1] == ']' &&
+		     span_all(inner, "0-9A-Fa-f:.") && span_chr(inner, ':') < inner.n;
+	} else {
+		ok = host.n > 0 && is_alnum(host.p[0]) && is_alnum(host.p[end - 1]) &&
+		     span_all(host, "A-Za-z0-9._-");
+	}
 	int64_t port;
-	if (!ok || end == s.n)
-		return ok;
-	return s.p[end] == ':' && parse_i64(span_from(s, end + 1), 1, 65535, &port) == 0;
+	return ok && (end == s.n ||
+	              (s.p[end] == ':' && parse_i64(span_from(s, end + 1), 1, 65535, &port) == 0));
 }
 
 /* ---- the grammar ---- */
 
-/* Length of a separator at the start of s: `.`, `_`, `__` or any number of `-`; else 0. */
-static size_t separator(struct span s)
-{
-	if (s.n == 0)
-		return 0;
-	if (s.p[0] == '.')
-		return 1;
-	if (s.p[0] == '_')
-		return s.n > 1 && s.p[1] == '_' ? 2 : 1;
-	size_t n = 0;
-	while (n < s.n && s.p[n] == '-')
-		n++;
-	return n;
-}
-
 /* [a-z0-9]+((\.|_|__|-+)[a-z0-9]+)* */
 static bool component_ok(struct span s)
 {
-	for (;;) {
-		size_t n = 0;
-		while (n < s.n && (is_lower(s.p[n]) || is_digit(s.p[n])))
-			n++;
-		if (n == 0)
+	for (size_t i = 0;;) {
+		size_t end = span_past(s, i, "a-z0-9");
+		if (end == i || end == s.n)
+			return end > i;
+		if (s.p[end] == '-')
+			i = span_past(s, end, "-");
+		else if (s.p[end] == '_')
+			i = end + (span_starts(span_from(s, end), "__") ? 2 : 1);
+		else if (s.p[end] == '.')
+			i = end + 1;
+		else
 			return false;
-		s = span_from(s, n);
-		if (s.n == 0)
-			return true;
-		n = separator(s);
-		if (n == 0)
-			return false;
-		s = span_from(s, n);
 	}
 }
 
-static bool has_upper(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++) {
-		if (is_upper(s.p[i]))
-			return true;
-	}
-	return false;
-}
-
-/* The text before the first slash is a host, not a part of the repository. */
-static bool is_host(struct span s)
-{
-	return span_chr(s, '.') < s.n || span_chr(s, ':') < s.n || span_is(s, "localhost") ||
-	       has_upper(s);
-}
-
-/* Removes "HOST/" from the start of a name; *host is empty if there is none. */
+/* Removes "HOST/" from the start of a name; *host is empty if there is none: the text before the
+ * first slash can also be a part of the repository. */
 static struct span cut_host(struct span name, struct span *host)
 {
 	size_t slash = span_chr(name, '/');
+	struct span first = span_to(name, slash);
+	bool is_host = span_is(first, "localhost") || span_past(first, 0, "^.:A-Z") < first.n;
 	*host = (struct span){ "", 0 };
-	if (slash == name.n || !is_host(span_to(name, slash)))
+	if (slash == name.n || !is_host)
 		return name;
-	*host = span_to(name, slash);
+	*host = first;
 	return span_from(name, slash + 1);
 }
 
@@ -128,23 +79,6 @@ static bool repository_ok(struct span s)
 			return true;
 		s = span_from(s, slash + 1);
 	}
-}
-
-static bool image_tag_ok(struct span s)
-{
-	return s.n > 0 && s.n <= TAG_MAX && s.p[0] != '.' && s.p[0] != '-' && span_only(s, "_.-");
-}
-
-static bool digest_ok(struct span s)
-{
-	static const char ALGORITHM[] = "sha256:";
-	if (!span_starts(s, ALGORITHM) || s.n != sizeof(ALGORITHM) - 1 + SHA256_DIGITS)
-		return false;
-	for (size_t i = sizeof(ALGORITHM) - 1; i < s.n; i++) {
-		if (!is_digit(s.p[i]) && !(s.p[i] >= 'a' && s.p[i] <= 'f'))
-			return false;
-	}
-	return true;
 }
 
 /* Offset of the colon before the tag, or s.n: the last one, if no slash follows. */
@@ -167,26 +101,23 @@ const char *image_problem(struct span name)
 		return "is longer than 512 bytes";
 	if (span_find(name, 0, "<%") != SIZE_MAX)
 		return "is not an image reference: placeholders are not filled in here";
+	static const char ALGORITHM[] = "@sha256:";
 	size_t at = span_chr(name, '@');
-	if (at < name.n && !digest_ok(span_from(name, at + 1)))
-		return BAD;
 	struct span rest = span_to(name, at);
+	struct span digest = span_from(name, at);
+	if (digest.n &&
+	    (digest.n != sizeof(ALGORITHM) - 1 + SHA256_DIGITS || !span_starts(digest, ALGORITHM) ||
+	     !span_all(span_from(digest, sizeof(ALGORITHM) - 1), "0-9a-f")))
+		return BAD;
 	size_t colon = tag_colon(rest);
-	if (colon < rest.n && !image_tag_ok(span_from(rest, colon + 1)))
+	struct span tag = span_from(rest, colon);
+	if (tag.n && (tag.n == 1 || tag.n > 1 + TAG_MAX || tag.p[1] == '.' || tag.p[1] == '-' ||
+	              !span_all(span_from(tag, 1), "A-Za-z0-9_.-")))
 		return BAD;
 	return repository_ok(span_to(rest, colon)) ? NULL : BAD;
 }
 
 /* ---- the parts ---- */
-
-static bool is_hub(struct span host)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(HUB_NAMES); i++) {
-		if (span_same(host, span_of(HUB_NAMES[i])))
-			return true;
-	}
-	return false;
-}
 
 int image_parse(struct span name, struct arena *a, struct image *out)
 {
@@ -202,7 +133,9 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 		reference = span_from(rest, colon + 1);
 	struct span host;
 	struct span repository = cut_host(span_to(rest, colon), &host);
-	bool hub = host.n == 0 || is_hub(host);
+	bool hub = host.n == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(HUB_NAMES); i++)
+		hub = hub || span_same(host, span_of(HUB_NAMES[i]));
 	bool official = hub && span_chr(repository, '/') == repository.n;
 	*out = (struct image){
 		.name = arena_dup(a, name),
@@ -217,6 +150,7 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 
 /* ---- logins ---- */
 
+/* Hides the name that Docker has for the Hub in logins. */
 struct span image_default_registry(struct span name, struct arena *a)
 {
 	struct image i;

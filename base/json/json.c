@@ -21,32 +21,13 @@ struct json {
 	size_t secrets_from, secrets_to;
 };
 
-/* Counts a byte that is not printable ASCII. */
-static void count_other(struct json *j, const char *p)
-{
-	bool crlf = *p == '\r' && p + 1 < j->text.p + j->text.n && p[1] == '\n';
-	if (*p == '\n' || (*p == '\r' && !crlf)) {
-		j->at.line++;
-		j->at.column = 1;
-	} else if (((unsigned char)*p & 0xc0) != 0x80) {
-		j->at.column++;
-	}
-}
-
 /* Line and column of a byte; offsets of consecutive calls ascend. */
 static struct place json_place_of(struct json *j, size_t offset)
 {
-	const char *p = j->text.p + j->counted;
-	const char *end = j->text.p + offset;
-	while (p < end) {
-		const char *from = p;
-		while (p < end && *p >= ' ' && *p <= '~')
-			p++;
-		j->at.column += (unsigned)(p - from);
-		if (p < end)
-			count_other(j, p++);
+	if (offset > j->counted) {
+		place_advance(&j->at, j->text, j->counted, offset);
+		j->counted = offset;
 	}
-	j->counted = offset > j->counted ? offset : j->counted;
 	return j->at;
 }
 

@@ -294,10 +294,10 @@ static int set_key(struct yaml_reader *y, const yaml_event_t *ev, const struct n
 	struct span key = { NULL, 0 };
 	if (n->type == NODE_TEXT || n->type == NODE_DATE) {
 		key = node_span(n);
-	} else if (n->type == NODE_INT || n->type == NODE_REAL) {
+	} else if (node_is_number(n)) {
 		char text[NUMBER_MAX];
-		double v = n->type == NODE_INT ? (double)n->integer : n->real;
-		key = arena_span(y->b.arena, (struct span){ text, number_text(text, v) });
+		key = arena_span(y->b.arena,
+		                 (struct span){ text, number_text(text, node_number(n)) });
 	} else {
 		return err_at(y->b.e, INVALID_PROTOCOL, yaml_place(y, ev),
 		              "keys must be text or numbers, this is %s (quote it if it is text)",

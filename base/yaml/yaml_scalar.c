@@ -363,8 +363,8 @@ void spelling_mark(struct node *n, struct span text)
 	enum spelling s = SPELT_PLAINLY;
 	if (text.n == 0)
 		return;
-	if (n->type == NODE_INT || n->type == NODE_REAL)
-		s = of_number(text, n->type == NODE_INT ? (double)n->integer : n->real);
+	if (node_is_number(n))
+		s = of_number(text, node_number(n));
 	else if (n->type == NODE_BOOL && text.p[0] < 'a')
 		s = SPELT_OTHERWISE;
 	else if (n->type == NODE_DATE)

@@ -27,13 +27,6 @@ const struct test *rule_values(const struct rule *r)
 	return NULL;
 }
 
-static unsigned real_bits(double v)
-{
-	if (!isfinite(v))
-		return BIT_INFINITE;
-	return v == floor(v) ? BIT_NUMBER | BIT_INTEGER : BIT_NUMBER;
-}
-
 unsigned node_bits(const struct node *n)
 {
 	static const uint16_t BITS[NODE_TYPE_MAX] = {
@@ -45,20 +38,11 @@ unsigned node_bits(const struct node *n)
 		[NODE_LIST] = BIT_LIST,
 		[NODE_MAP] = BIT_MAP,
 	};
-	return n->type == NODE_REAL ? real_bits(n->real) : BITS[n->type];
-}
-
-static bool check_items(struct walk *w, const struct items *items, const struct node *list,
-                        const struct path *at)
-{
-	bool ok = true;
-	for (uint32_t i = 0; i < list->n && (ok || !w->quiet); i++) {
-		const struct path here = PATH_INDEX(at, i);
-		const struct rule *r = i < items->n_first ? items->first[i] : items->rest;
-		if (r)
-			ok &= rule_check(w, r, &list->item[i], &here);
-	}
-	return ok;
+	if (n->type != NODE_REAL)
+		return BITS[n->type];
+	if (!isfinite(n->real))
+		return BIT_INFINITE;
+	return n->real == floor(n->real) ? BIT_NUMBER | BIT_INTEGER : BIT_NUMBER;
 }
 
 /* Everything except types.  Only the first violation of a scalar is reported. */
@@ -75,18 +59,14 @@ static bool check_tests(struct walk *w, const struct rule *r, unsigned bits, con
 	}
 	if (n->type == NODE_MAP && r->members)
 		ok &= members_check(w, r->members, n, at);
-	if (n->type == NODE_LIST && r->items)
-		ok &= check_items(w, r->items, n, at);
+	const struct items *items = n->type == NODE_LIST ? r->items : NULL;
+	for (uint32_t i = 0; items && i < n->n && (ok || !w->quiet); i++) {
+		const struct path here = PATH_INDEX(at, i);
+		const struct rule *item = i < items->n_first ? items->first[i] : items->rest;
+		if (item)
+			ok &= rule_check(w, item, &n->item[i], &here);
+	}
 	return ok;
-}
-
-/* Reported even if the walk is quiet: a circular condition or `not` has no verdict. */
-static bool fail_circle(struct walk *w, const struct node *n, const struct path *at)
-{
-	w->quiet = false;
-	(void)walk_fail(w, n, at, "cannot be checked: the schema is circular");
-	w->lost = true;
-	return false;
 }
 
 static bool rule_check(struct walk *w, const struct rule *r, const struct node *n,
@@ -100,8 +80,13 @@ static bool rule_check(struct walk *w, const struct rule *r, const struct node *
 		                : walk_fail_type(w, r, n, at);
 	if (r->n == 0 && !(bits & (BIT_LIST | BIT_MAP)))
 		return true;
-	if (w->depth == WALK_DEPTH_MAX)
-		return fail_circle(w, n, at);
+	if (w->depth == WALK_DEPTH_MAX) {
+		/* Reported even if the walk is quiet: a condition or `not` has no verdict. */
+		w->quiet = false;
+		(void)walk_fail(w, n, at, "cannot be checked: the schema is circular");
+		w->lost = true;
+		return false;
+	}
 	w->depth++;
 	bool ok = check_tests(w, r, bits, n, at);
 	w->depth--;
@@ -133,6 +118,7 @@ int schema_check(const struct schema *s, const struct node *doc, const char *cod
 	return check_walk(&w, s, NULL);
 }
 
+/* Hides that a part of a document has no secret members at its top. */
 int schema_check_at(const struct schema *s, const struct node *part, const struct path *at,
                     const char *code, struct err *e)
 {
@@ -156,24 +142,17 @@ struct visit {
 	size_t n_suggested;
 };
 
-static bool has_key(const struct node *map, struct span key)
-{
-	return node_member(map, key) != NULL;
-}
-
 /* The nearest described key that the mapping does not have, or NULL. */
 static const struct property *nearest(const struct visit *v, struct span key)
 {
-	const struct members *m = v->m;
 	const struct property *best = NULL;
-	unsigned limit = edit_limit(key.n);
-	for (size_t i = 0; i < m->n && limit; i++) {
-		const struct property *p = &m->property[i];
-		unsigned d = p->rule ? edit_distance(key, p->key, limit) : limit + 1;
-		if (d <= limit && !has_key(v->map, p->key)) {
-			best = p;
-			limit = d - 1; /* the next must be nearer */
-		}
+	struct guess guess = { .name = key, .whole = true };
+	for (size_t i = 0; i < v->m->n; i++) {
+		const struct property *p = &v->m->property[i];
+		if (p->rule == NULL || node_member(v->map, p->key))
+			continue;
+		guess_try(&guess, p->key.p);
+		best = guess.best == p->key.p ? p : best;
 	}
 	return best;
 }
@@ -246,47 +225,18 @@ static bool check_fail_unknown(struct visit *v, const struct member *key)
 	return walk_fail_key(w, key, v->at, "unknown key `%s`%s", shown, str_c(&list));
 }
 
-static bool was_suggested(const struct visit *v, const struct property *p)
-{
-	for (size_t i = 0; i < v->n_suggested; i++) {
-		if (v->suggested[i] == p)
-			return true;
-	}
-	return false;
-}
-
-static bool fail_missing(const struct visit *v)
-{
-	for (size_t i = 0; i < v->m->n && !v->w->quiet; i++) {
-		const struct property *p = &v->m->property[i];
-		if (p->required && !has_key(v->map, p->key) && !was_suggested(v, p))
-			walk_fail(v->w, v->map, v->at, "misses the key `%s`", p->key.p);
-	}
-	return false;
-}
-
-/* Checks the member against all patterns that match its key; *known is set if one does. */
-static bool check_patterns(const struct visit *v, const struct member *member,
-                           const struct path *here, bool *known)
-{
-	bool ok = true;
-	for (size_t i = 0; i < v->m->n_patterns; i++) {
-		if (!pattern_matches(v->m->patterns[i].pattern, member_key(member)))
-			continue;
-		*known = true;
-		ok &= rule_check(v->w, v->m->patterns[i].rule, &member->value, here);
-	}
-	return ok;
-}
-
 static bool check_member(struct visit *v, const struct property *p, const struct member *member)
 {
 	const struct members *m = v->m;
 	const struct path here = PATH_KEY(v->at, member_key(member));
 	bool known = p && p->rule;
 	bool ok = !known || rule_check(v->w, p->rule, &member->value, &here);
-	if (m->n_patterns)
-		ok &= check_patterns(v, member, &here, &known);
+	for (size_t i = 0; i < m->n_patterns; i++) {
+		if (!pattern_matches(m->patterns[i].pattern, member_key(member)))
+			continue;
+		known = true;
+		ok &= rule_check(v->w, m->patterns[i].rule, &member->value, &here);
+	}
 	if (known || m->additional == NULL)
 		return ok;
 	if (m->additional->never)
@@ -306,74 +256,30 @@ static bool members_check(struct walk *w, const struct members *m, const struct 
 		required += p && p->required;
 		ok &= check_member(&v, p, member);
 	}
-	if (required < m->n_required)
-		ok = fail_missing(&v);
-	return ok;
-}
-
-/* ---- oneOf and anyOf whose branches differ in a member ---- */
-
-static const struct property *find_linear(const struct members *m, struct span key)
-{
-	for (size_t i = 0; m && i < m->n; i++) {
-		if (span_eq(m->property[i].key, key))
-			return &m->property[i];
-	}
-	return NULL;
-}
-
-/* The values that the rule allows for a member that it requires, or NULL. */
-static const struct test *tied_values(const struct rule *r, struct span key)
-{
-	const struct property *p = find_linear(r->members, key);
-	return p && p->required && p->rule ? rule_values(p->rule) : NULL;
-}
-
-static bool share_value(const struct test *a, const struct test *b)
-{
-	for (size_t i = 0; i < a->n; i++) {
-		for (size_t j = 0; j < b->n; j++) {
-			if (node_equal(&a->values[i], &b->values[j]))
-				return true;
-		}
+	if (required == m->n_required)
+		return ok;
+	for (size_t i = 0; i < m->n && !w->quiet; i++) {
+		const struct property *p = &m->property[i];
+		bool suggested = false;
+		for (size_t k = 0; k < v.n_suggested; k++)
+			suggested = suggested || v.suggested[k] == p;
+		if (p->required && !suggested && !node_member(map, p->key))
+			walk_fail(w, map, at, "misses the key `%s`", p->key.p);
 	}
 	return false;
 }
 
-static bool tells_apart(const struct rule *const *rules, size_t n, struct span key)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct test *mine = tied_values(rules[i], key);
-		if (mine == NULL)
-			return false;
-		for (size_t j = 0; j < i; j++) {
-			if (share_value(mine, tied_values(rules[j], key)))
-				return false;
-		}
-	}
-	return true;
-}
+/* ---- oneOf and anyOf whose branches differ in a member ---- */
 
-static const struct choice *choice_new(struct arena *a, const struct rule *const *rules, size_t n,
-                                       struct span key)
+/* The values that the rule allows for a member that it requires, or NULL. */
+static const struct test *tied_values(const struct rule *r, struct span key)
 {
-	struct choice *c = ARENA_NEW(a, struct choice, 1);
-	const struct test **tests = ARENA_NEW(a, const struct test *, n);
-	for (size_t i = 0; i < n; i++)
-		tests[i] = tied_values(rules[i], key);
-	c->key = key;
-	c->tests = tests;
-	return c;
-}
-
-const struct choice *choice_find(struct arena *a, const struct rule *const *rules, size_t n)
-{
-	const struct members *m = n > 1 ? rules[0]->members : NULL;
-	for (size_t i = 0; m && i < m->n; i++) {
-		if (tells_apart(rules, n, m->property[i].key))
-			return choice_new(a, rules, n, m->property[i].key);
-	}
-	return NULL;
+	const struct members *m = r->members;
+	size_t i = 0;
+	while (m && i < m->n && !span_eq(m->property[i].key, key))
+		i++;
+	bool tied = m && i < m->n && m->property[i].required && m->property[i].rule;
+	return tied ? rule_values(m->property[i].rule) : NULL;
 }
 
 static bool has_value(const struct test *t, const struct node *n)
@@ -383,6 +289,39 @@ static bool has_value(const struct test *t, const struct node *n)
 			return true;
 	}
 	return false;
+}
+
+/* Each rule requires the member, and no two allow the same value. */
+static bool tells_apart(const struct rule *const *rules, size_t n, struct span key)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct test *mine = tied_values(rules[i], key);
+		if (mine == NULL)
+			return false;
+		for (size_t j = 0; j < i; j++) {
+			const struct test *other = tied_values(rules[j], key);
+			for (size_t k = 0; k < mine->n; k++)
+				if (has_value(other, &mine->values[k]))
+					return false;
+		}
+	}
+	return true;
+}
+
+const struct choice *choice_find(struct arena *a, const struct rule *const *rules, size_t n)
+{
+	const struct members *m = n > 1 ? rules[0]->members : NULL;
+	size_t i = 0;
+	while (m && i < m->n && !tells_apart(rules, n, m->property[i].key))
+		i++;
+	if (m == NULL || i == m->n)
+		return NULL;
+	struct choice *c = ARENA_NEW(a, struct choice, 1);
+	const struct test **tests = ARENA_NEW(a, const struct test *, n);
+	*c = (struct choice){ .key = m->property[i].key, .tests = tests };
+	for (size_t k = 0; k < n; k++)
+		tests[k] = tied_values(rules[k], c->key);
+	return c;
 }
 
 /* No branch allows the value of the member: report the values of all branches. */
@@ -506,11 +445,7 @@ bool check_if(struct walk *w, const struct test *t, const struct node *n, const 
 
 bool check_values(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
 {
-	for (size_t i = 0; i < t->n; i++) {
-		if (node_equal(&t->values[i], n))
-			return true;
-	}
-	return walk_fail_values(w, t, n, at);
+	return has_value(t, n) || walk_fail_values(w, t, n, at);
 }
 
 /* `what`: the bound in words. */
@@ -526,26 +461,26 @@ static bool fail_bound(struct walk *w, const struct test *t, const struct node *
 	return walk_fail(w, n, at, "must be %s %s, is %s", what, bound, str_c(&value));
 }
 
-bool check_minimum(struct walk *w, const struct test *t, const struct node *n,
-                   const struct path *at)
+static const char *const BOUNDS[] = { "at least", "at most", "more than", "less than" };
+
+static bool is_within(double v, const struct test *t)
 {
-	return node_number(n) >= t->number || fail_bound(w, t, n, at, "at least");
+	switch (t->keyword->bound) {
+	case AT_LEAST:
+		return v >= t->number;
+	case AT_MOST:
+		return v <= t->number;
+	case ABOVE:
+		return v > t->number;
+	case BELOW:
+		return v < t->number;
+	}
+	return false;
 }
 
-bool check_maximum(struct walk *w, const struct test *t, const struct node *n,
-                   const struct path *at)
+bool check_number(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
 {
-	return node_number(n) <= t->number || fail_bound(w, t, n, at, "at most");
-}
-
-bool check_above(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
-{
-	return node_number(n) > t->number || fail_bound(w, t, n, at, "more than");
-}
-
-bool check_below(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
-{
-	return node_number(n) < t->number || fail_bound(w, t, n, at, "less than");
+	return is_within(node_number(n), t) || fail_bound(w, t, n, at, BOUNDS[t->keyword->bound]);
 }
 
 /* The absolute value of a number in decimal: digits x 10^exponent. */
@@ -554,11 +489,13 @@ struct decimal {
 	int exponent;
 };
 
-static struct decimal decimal_of_text(const char *text)
+static struct decimal decimal_of(double v)
 {
+	char text[NUMBER_MAX];
 	struct decimal d = { 0, 0 };
 	int zeros = 0; /* counted until a digit follows */
 	bool fraction = false;
+	number_text(text, v);
 	const char *p = text + (text[0] == '-');
 	for (; *p != '\0' && *p != 'e'; p++) {
 		if (*p == '.') {
@@ -578,21 +515,6 @@ static struct decimal decimal_of_text(const char *text)
 		(void)parse_i64(span_of(p + 1 + (p[1] == '+')), -400, 400, &e);
 	d.exponent += zeros + (int)e;
 	return d;
-}
-
-static struct decimal decimal_of(double v)
-{
-	char text[NUMBER_MAX];
-	number_text(text, v);
-	return decimal_of_text(text);
-}
-
-static struct decimal decimal_of_node(const struct node *n)
-{
-	if (n->type != NODE_INT)
-		return decimal_of(n->real);
-	uint64_t digits = (uint64_t)n->integer;
-	return (struct decimal){ n->integer < 0 ? -digits : digits, 0 };
 }
 
 /* Exact, in decimal: in binary, 0.0075 is not a multiple of 0.0001, and a tolerance is wrong for
@@ -616,60 +538,32 @@ static bool is_multiple(struct decimal v, struct decimal of)
 bool check_multiple(struct walk *w, const struct test *t, const struct node *n,
                     const struct path *at)
 {
-	return is_multiple(decimal_of_node(n), decimal_of(t->number)) ||
+	return is_multiple(decimal_of(node_number(n)), decimal_of(t->number)) ||
 	       fail_bound(w, t, n, at, "a multiple of");
 }
 
-static size_t characters(const struct node *n)
-{
-	size_t count = 0;
-	for (uint32_t i = 0; i < n->n; i++)
-		count += ((unsigned char)n->text[i] & 0xc0) != 0x80;
-	return count;
-}
-
-static bool fail_count(struct walk *w, const struct test *t, const struct node *n,
-                       const struct path *at, const char *bound)
+/* The number of characters, items or members. */
+bool check_count(struct walk *w, const struct test *t, const struct node *n, const struct path *at)
 {
 	static const char *const THINGS[][2] = {
 		[NODE_TEXT] = { "character", "characters" },
 		[NODE_LIST] = { "item", "items" },
 		[NODE_MAP] = { "member", "members" },
 	};
+	const char *bound = BOUNDS[t->keyword->bound];
 	char limit[NUMBER_MAX];
+	size_t count = n->n;
+	for (uint32_t i = 0; n->type == NODE_TEXT && i < n->n; i++)
+		count -= ((unsigned char)n->text[i] & 0xc0) == 0x80;
+	if (is_within((double)count, t))
+		return true;
+	if (n->type == NODE_TEXT && count == 0)
+		return walk_fail(w, n, at, "must not be empty");
 	if (t->number == 1)
 		return walk_fail(w, n, at, "must have %s one %s", bound, THINGS[n->type][0]);
 	number_text(limit, t->number);
 	return walk_fail(w, n, at, "must have %s %s %s, has %zu", bound, limit, THINGS[n->type][1],
-	                 n->type == NODE_TEXT ? characters(n) : n->n);
-}
-
-bool check_min_length(struct walk *w, const struct test *t, const struct node *n,
-                      const struct path *at)
-{
-	if (n->n >= t->number && (double)characters(n) >= t->number)
-		return true;
-	return n->n ? fail_count(w, t, n, at, "at least")
-	            : walk_fail(w, n, at, "must not be empty");
-}
-
-bool check_max_length(struct walk *w, const struct test *t, const struct node *n,
-                      const struct path *at)
-{
-	return n->n <= t->number || (double)characters(n) <= t->number ||
-	       fail_count(w, t, n, at, "at most");
-}
-
-bool check_min_count(struct walk *w, const struct test *t, const struct node *n,
-                     const struct path *at)
-{
-	return n->n >= t->number || fail_count(w, t, n, at, "at least");
-}
-
-bool check_max_count(struct walk *w, const struct test *t, const struct node *n,
-                     const struct path *at)
-{
-	return n->n <= t->number || fail_count(w, t, n, at, "at most");
+	                 count);
 }
 
 bool check_pattern(struct walk *w, const struct test *t, const struct node *n,

@@ -19,7 +19,8 @@ struct target {
 struct compiler {
 	struct schema *s;
 	struct err *e;
-	const struct node *schema; /* the subschema that is being compiled */
+	const struct node *schema;     /* the subschema that is being compiled, */
+	const struct keyword *keyword; /* and its keyword */
 	struct target targets[REFS_MAX];
 	size_t n_targets;
 	unsigned depth;
@@ -28,7 +29,8 @@ struct compiler {
 static const struct rule ANYTHING = { .types = BIT_ALL };
 static const struct rule NOTHING = { .types = 0, .never = true };
 
-static const struct keyword *keyword_find(struct span name);
+enum { N_KEYWORDS = 39 };
+static const struct keyword KEYWORDS[N_KEYWORDS];
 
 /* The schema is wrong at this place.  Returns -1. */
 static int compile_fail(struct compiler *c, const struct path *at, const struct node *n,
@@ -37,23 +39,25 @@ static int compile_fail(struct compiler *c, const struct path *at, const struct 
 	return err_at(c->e, UNKNOWN_ERROR, path_place(&c->s->arena, at, n), "schema: %s", text);
 }
 
-/* Adds a test to the rule. */
-static struct test *compile_test(struct compiler *c, struct rule *r, const struct keyword *k)
+/* Adds a test of the present keyword to the rule. */
+static struct test *compile_test(struct compiler *c, struct rule *r)
 {
 	/* Each keyword adds one test at most. */
 	if (r->tests == NULL)
 		r->tests = ARENA_NEW(&c->s->arena, struct test, c->schema->n);
 	struct test *t = &r->tests[r->n++];
-	t->keyword = k;
+	t->keyword = c->keyword;
 	return t;
 }
 
-/* NULL and the compiler's error if the pattern is invalid. */
+/* NULL and the compiler's error if the pattern is invalid.  The schema can have its message. */
 static struct pattern *compile_pattern(struct compiler *c, struct span source,
                                        const struct path *at)
 {
 	ERR_AUTO why = { 0 };
-	struct pattern *p = pattern_new(&c->s->arena, source, &why);
+	const struct node *words = node_get(c->schema, "patternErrorMessage");
+	struct pattern *p =
+	    pattern_new(&c->s->arena, source, node_is(words, NODE_TEXT) ? words->text : NULL, &why);
 	if (p == NULL)
 		(void)compile_fail(c, at, c->schema, err_msg(&why));
 	return p;
@@ -61,18 +65,15 @@ static struct pattern *compile_pattern(struct compiler *c, struct span source,
 
 /* ---- look-up of members ---- */
 
-/* The length and three characters: enough to distinguish the keys of a mapping. */
-static uint32_t key_bits(const char *key, size_t n)
-{
-	const unsigned char *k = (const unsigned char *)key;
-	if (n == 0)
-		return 0;
-	return (uint32_t)n << 24 | (uint32_t)k[0] << 16 | (uint32_t)k[n / 2] << 8 | k[n - 1];
-}
-
+/* By the length and three characters: enough to distinguish the keys of a mapping. */
 static size_t first_slot(const struct members *m, struct span key)
 {
-	return (key_bits(key.p, key.n) * m->seed) >> m->shift;
+	const unsigned char *k = (const unsigned char *)key.p;
+	size_t n = key.n;
+	uint32_t bits =
+	    n == 0 ? 0
+		   : (uint32_t)n << 24 | (uint32_t)k[0] << 16 | (uint32_t)k[n / 2] << 8 | k[n - 1];
+	return (bits * m->seed) >> m->shift;
 }
 
 const struct property *property_find(const struct members *m, const char *key, size_t n)
@@ -122,24 +123,22 @@ static void index_members(struct arena *a, struct members *m)
 
 /* ---- one subschema ---- */
 
-static int read_keyword(struct compiler *c, struct rule *r, const struct member *m,
-                        const struct path *at)
-{
-	const struct path here = PATH_KEY(at, member_key(m));
-	const struct keyword *k = keyword_find(member_key(m));
-	if (k == NULL)
-		return compile_fail(c, &here, &m->value, "the keyword is not supported");
-	return k->read ? k->read(c, r, k, &m->value, &here) : 0;
-}
-
 /* Fills the rule of a mapping without $ref. */
 static int fill_rule(struct compiler *c, struct rule *r, const struct node *n,
                      const struct path *at)
 {
 	r->types = n->n ? BIT_ANY : BIT_ALL;
 	for (uint32_t i = 0; i < n->n; i++) {
-		c->schema = n; /* subschemas change it */
-		if (read_keyword(c, r, &n->member[i], at) < 0)
+		const struct member *m = &n->member[i];
+		const struct path here = PATH_KEY(at, member_key(m));
+		size_t k = 0;
+		while (k < N_KEYWORDS && !span_is(member_key(m), KEYWORDS[k].name))
+			k++;
+		if (k == N_KEYWORDS)
+			return compile_fail(c, &here, &m->value, "the keyword is not supported");
+		c->schema = n;
+		c->keyword = &KEYWORDS[k];
+		if (KEYWORDS[k].read && KEYWORDS[k].read(c, r, &m->value, &here) < 0)
 			return -1;
 	}
 	if (r->members) {
@@ -239,25 +238,13 @@ static struct rule *target_rule(struct compiler *c, const struct node *n, bool *
 	return r;
 }
 
-static const struct rule *compile_map(struct compiler *c, const struct node *n, bool shared,
-                                      const struct path *at)
-{
-	bool is_new = !shared;
-	struct rule *r =
-	    shared ? target_rule(c, n, &is_new, at) : ARENA_NEW(&c->s->arena, struct rule, 1);
-	if (r && is_new && fill_rule(c, r, n, at) < 0)
-		return NULL;
-	return r;
-}
-
 /* The rule of a subschema; NULL and the compiler's error. */
-static const struct rule *compile_rule(struct compiler *c, const struct node *n,
+static const struct rule *compile_rule(struct compiler *c, const struct node *from,
                                        const struct path *at)
 {
-	const struct node *from = n;
 	const struct node *outer = c->schema;
-	const struct rule *r = NULL;
-	n = compile_follow(c, n, at);
+	const struct keyword *keyword = c->keyword;
+	const struct node *n = compile_follow(c, from, at);
 	if (n == NULL)
 		return NULL;
 	if (node_is(n, NODE_BOOL))
@@ -266,14 +253,20 @@ static const struct rule *compile_rule(struct compiler *c, const struct node *n,
 		(void)compile_fail(c, at, n, "a schema must be a mapping or a boolean");
 		return NULL;
 	}
+	bool shared = n != from || at == NULL;
+	bool is_new = !shared;
+	struct rule *r =
+	    shared ? target_rule(c, n, &is_new, at) : ARENA_NEW(&c->s->arena, struct rule, 1);
 	c->depth++;
-	r = compile_map(c, n, n != from || at == NULL, at);
+	if (r && is_new && fill_rule(c, r, n, at) < 0)
+		r = NULL;
 	c->depth--;
 	c->schema = outer;
+	c->keyword = keyword;
 	return r;
 }
 
-static struct schema *compile_doc(struct schema *s, struct span text, struct err *e)
+static const struct rule *compile_root(struct schema *s, struct span text, struct err *e)
 {
 	NOTES_AUTO warnings = { 0 };
 	bool syntax = false;
@@ -287,17 +280,16 @@ static struct schema *compile_doc(struct schema *s, struct span text, struct err
 		return NULL;
 	}
 	struct compiler c = { .s = s, .e = e };
-	s->root = compile_rule(&c, &s->doc.root, NULL);
-	return s->root ? s : NULL;
+	return compile_rule(&c, &s->doc.root, NULL);
 }
 
 struct schema *schema_compile(struct span text, struct err *e)
 {
 	struct schema *s = xcalloc(1, sizeof(*s));
-	if (compile_doc(s, text, e))
-		return s;
-	schema_free(s);
-	return NULL;
+	s->root = compile_root(s, text, e);
+	if (s->root == NULL)
+		schema_free(TAKE(s));
+	return s;
 }
 
 void schema_free(struct schema *s)
@@ -332,10 +324,9 @@ static int add_type(struct compiler *c, struct rule *r, const struct node *n, co
 	return compile_fail(c, at, n, "unknown type");
 }
 
-static int read_type(struct compiler *c, struct rule *r, const struct keyword *k,
-                     const struct node *v, const struct path *at)
+static int read_type(struct compiler *c, struct rule *r, const struct node *v,
+                     const struct path *at)
 {
-	(void)k;
 	r->types = 0;
 	if (v->type != NODE_LIST)
 		return add_type(c, r, v, at);
@@ -346,79 +337,67 @@ static int read_type(struct compiler *c, struct rule *r, const struct keyword *k
 	return 0;
 }
 
-static int read_values(struct compiler *c, struct rule *r, const struct keyword *k,
-                       const struct node *v, const struct path *at)
+static int read_values(struct compiler *c, struct rule *r, const struct node *v,
+                       const struct path *at)
 {
 	if (v->type != NODE_LIST)
 		return compile_fail(c, at, v, "enum must be a list");
-	struct test *t = compile_test(c, r, k);
+	struct test *t = compile_test(c, r);
 	t->values = v->item;
 	t->n = v->n;
 	return 0;
 }
 
-static int read_const(struct compiler *c, struct rule *r, const struct keyword *k,
-                      const struct node *v, const struct path *at)
+static int read_const(struct compiler *c, struct rule *r, const struct node *v,
+                      const struct path *at)
 {
 	(void)at;
-	struct test *t = compile_test(c, r, k);
+	struct test *t = compile_test(c, r);
 	t->values = v;
 	t->n = 1;
 	return 0;
 }
 
-static int compile_read_number(struct compiler *c, struct rule *r, const struct keyword *k,
-                               const struct node *v, const struct path *at)
+static int compile_read_number(struct compiler *c, struct rule *r, const struct node *v,
+                               const struct path *at)
 {
 	if (!node_is_number(v) || !isfinite(node_number(v)))
 		return compile_fail(c, at, v, "must be a number");
-	compile_test(c, r, k)->number = node_number(v);
+	compile_test(c, r)->number = node_number(v);
 	return 0;
 }
 
-static int read_divisor(struct compiler *c, struct rule *r, const struct keyword *k,
-                        const struct node *v, const struct path *at)
+static int read_divisor(struct compiler *c, struct rule *r, const struct node *v,
+                        const struct path *at)
 {
 	if (!node_is_number(v) || !(node_number(v) > 0))
 		return compile_fail(c, at, v, "must be a number above 0");
-	return compile_read_number(c, r, k, v, at);
+	return compile_read_number(c, r, v, at);
 }
 
-static int read_count(struct compiler *c, struct rule *r, const struct keyword *k,
-                      const struct node *v, const struct path *at)
+static int read_count(struct compiler *c, struct rule *r, const struct node *v,
+                      const struct path *at)
 {
 	double d = node_is_number(v) ? node_number(v) : -1;
 	if (!(d >= 0) || d != floor(d))
 		return compile_fail(c, at, v, "must be a count");
-	return compile_read_number(c, r, k, v, at);
+	return compile_read_number(c, r, v, at);
 }
 
-/* The schema can provide the message of a pattern. */
-static void use_words(struct compiler *c, struct pattern *p)
+static int compile_read_pattern(struct compiler *c, struct rule *r, const struct node *v,
+                                const struct path *at)
 {
-	const struct node *words = node_get(c->schema, "patternErrorMessage");
-	if (node_is(words, NODE_TEXT))
-		pattern_say(p, words->text);
-}
-
-static int compile_read_pattern(struct compiler *c, struct rule *r, const struct keyword *k,
-                                const struct node *v, const struct path *at)
-{
-	struct pattern *p = NULL;
 	if (v->type != NODE_TEXT)
 		return compile_fail(c, at, v, "a pattern must be text");
-	p = compile_pattern(c, node_span(v), at);
-	if (p == NULL)
-		return -1;
-	use_words(c, p);
-	compile_test(c, r, k)->pattern = p;
-	return 0;
+	const struct pattern *p = compile_pattern(c, node_span(v), at);
+	if (p)
+		compile_test(c, r)->pattern = p;
+	return p ? 0 : -1;
 }
 
-static int read_hint(struct compiler *c, struct rule *r, const struct keyword *k,
-                     const struct node *v, const struct path *at)
+static int read_hint(struct compiler *c, struct rule *r, const struct node *v,
+                     const struct path *at)
 {
-	(void)k;
 	if (v->type != NODE_TEXT)
 		return compile_fail(c, at, v, "must be text");
 	r->hint = node_span(v);
@@ -452,10 +431,9 @@ static struct property *property_of(struct compiler *c, struct members *m, struc
 	return &m->property[m->n++];
 }
 
-static int read_properties(struct compiler *c, struct rule *r, const struct keyword *k,
-                           const struct node *v, const struct path *at)
+static int read_properties(struct compiler *c, struct rule *r, const struct node *v,
+                           const struct path *at)
 {
-	(void)k;
 	struct members *m = members_of(c, r);
 	if (v->type != NODE_MAP)
 		return compile_fail(c, at, v, "must be a mapping");
@@ -469,10 +447,9 @@ static int read_properties(struct compiler *c, struct rule *r, const struct keyw
 	return 0;
 }
 
-static int read_required(struct compiler *c, struct rule *r, const struct keyword *k,
-                         const struct node *v, const struct path *at)
+static int read_required(struct compiler *c, struct rule *r, const struct node *v,
+                         const struct path *at)
 {
-	(void)k;
 	struct members *m = members_of(c, r);
 	if (v->type != NODE_LIST)
 		return compile_fail(c, at, v, "must be a list");
@@ -486,10 +463,9 @@ static int read_required(struct compiler *c, struct rule *r, const struct keywor
 	return 0;
 }
 
-static int read_patterns(struct compiler *c, struct rule *r, const struct keyword *k,
-                         const struct node *v, const struct path *at)
+static int read_patterns(struct compiler *c, struct rule *r, const struct node *v,
+                         const struct path *at)
 {
-	(void)k;
 	struct members *m = members_of(c, r);
 	if (v->type != NODE_MAP)
 		return compile_fail(c, at, v, "must be a mapping");
@@ -497,21 +473,17 @@ static int read_patterns(struct compiler *c, struct rule *r, const struct keywor
 	for (uint32_t i = 0; i < v->n; i++) {
 		const struct path here = PATH_KEY(at, member_key(&v->member[i]));
 		struct pattern_property *p = &m->patterns[m->n_patterns++];
-		struct pattern *compiled = compile_pattern(c, member_key(&v->member[i]), &here);
-		if (compiled)
-			use_words(c, compiled);
-		p->pattern = compiled;
-		p->rule = compiled ? compile_rule(c, &v->member[i].value, &here) : NULL;
+		p->pattern = compile_pattern(c, member_key(&v->member[i]), &here);
+		p->rule = p->pattern ? compile_rule(c, &v->member[i].value, &here) : NULL;
 		if (p->rule == NULL)
 			return -1;
 	}
 	return 0;
 }
 
-static int read_additional(struct compiler *c, struct rule *r, const struct keyword *k,
-                           const struct node *v, const struct path *at)
+static int read_additional(struct compiler *c, struct rule *r, const struct node *v,
+                           const struct path *at)
 {
-	(void)k;
 	struct members *m = members_of(c, r);
 	const struct rule *rule = compile_rule(c, v, at);
 	/* `true` is the same as nothing, and quicker. */
@@ -539,10 +511,9 @@ static const struct rule **read_rules(struct compiler *c, const struct node *v,
 	return rules;
 }
 
-static int read_items(struct compiler *c, struct rule *r, const struct keyword *k,
-                      const struct node *v, const struct path *at)
+static int read_items(struct compiler *c, struct rule *r, const struct node *v,
+                      const struct path *at)
 {
-	(void)k;
 	r->items = ARENA_NEW(&c->s->arena, struct items, 1);
 	if (v->type != NODE_LIST) {
 		r->items->rest = compile_rule(c, v, at);
@@ -551,42 +522,39 @@ static int read_items(struct compiler *c, struct rule *r, const struct keyword *
 	const struct node *rest = node_get(c->schema, "additionalItems");
 	r->items->n_first = v->n;
 	r->items->first = read_rules(c, v, at);
-	if (r->items->first == NULL || rest == NULL)
-		return r->items->first ? 0 : -1;
-	r->items->rest = compile_rule(c, rest, at);
-	return r->items->rest ? 0 : -1;
+	if (r->items->first && rest)
+		r->items->rest = compile_rule(c, rest, at);
+	return r->items->first && (!rest || r->items->rest) ? 0 : -1;
 }
 
 /* ---- combinations ---- */
 
-static int read_combination(struct compiler *c, struct rule *r, const struct keyword *k,
-                            const struct node *v, const struct path *at)
+static int read_combination(struct compiler *c, struct rule *r, const struct node *v,
+                            const struct path *at)
 {
 	const struct rule **rules = read_rules(c, v, at);
 	if (rules == NULL)
 		return -1;
-	struct test *t = compile_test(c, r, k);
+	struct test *t = compile_test(c, r);
 	t->rules = rules;
 	t->n = v->n;
 	t->choice = choice_find(&c->s->arena, rules, v->n);
 	return 0;
 }
 
-static int read_not(struct compiler *c, struct rule *r, const struct keyword *k,
-                    const struct node *v, const struct path *at)
+static int read_not(struct compiler *c, struct rule *r, const struct node *v, const struct path *at)
 {
 	const struct rule **rules = ARENA_NEW(&c->s->arena, const struct rule *, 1);
 	rules[0] = compile_rule(c, v, at);
 	if (rules[0] == NULL)
 		return -1;
-	struct test *t = compile_test(c, r, k);
+	struct test *t = compile_test(c, r);
 	t->rules = rules;
 	t->n = 1;
 	return 0;
 }
 
-static int read_if(struct compiler *c, struct rule *r, const struct keyword *k,
-                   const struct node *v, const struct path *at)
+static int read_if(struct compiler *c, struct rule *r, const struct node *v, const struct path *at)
 {
 	static const char *const PARTS[] = { "if", "then", "else" };
 	const struct rule **rules = ARENA_NEW(&c->s->arena, const struct rule *, ARRAY_SIZE(PARTS));
@@ -597,7 +565,7 @@ static int read_if(struct compiler *c, struct rule *r, const struct keyword *k,
 		if (part && rules[i] == NULL)
 			return -1;
 	}
-	struct test *t = compile_test(c, r, k);
+	struct test *t = compile_test(c, r);
 	t->rules = rules;
 	t->n = ARRAY_SIZE(PARTS);
 	return 0;
@@ -606,59 +574,50 @@ static int read_if(struct compiler *c, struct rule *r, const struct keyword *k,
 /* ---- the table ---- */
 
 /* clang-format off */
-static const struct keyword KEYWORDS[] = {
-	{ "type",                   0,          read_type,            NULL },
-	{ "enum",                   BIT_ANY,    read_values,          check_values },
-	{ "const",                  BIT_ANY,    read_const,           check_values },
-	{ "minLength",              BIT_TEXT,   read_count,           check_min_length },
-	{ "maxLength",              BIT_TEXT,   read_count,           check_max_length },
-	{ "pattern",                BIT_TEXT,   compile_read_pattern, check_pattern },
-	{ "minimum",                BIT_NUMBER, compile_read_number,  check_minimum },
-	{ "maximum",                BIT_NUMBER, compile_read_number,  check_maximum },
-	{ "exclusiveMinimum",       BIT_NUMBER, compile_read_number,  check_above },
-	{ "exclusiveMaximum",       BIT_NUMBER, compile_read_number,  check_below },
-	{ "multipleOf",             BIT_NUMBER, read_divisor,         check_multiple },
-	{ "properties",             0,          read_properties,      NULL },
-	{ "patternProperties",      0,          read_patterns,        NULL },
-	{ "additionalProperties",   0,          read_additional,      NULL },
-	{ "required",               0,          read_required,        NULL },
-	{ "minProperties",          BIT_MAP,    read_count,           check_min_count },
-	{ "maxProperties",          BIT_MAP,    read_count,           check_max_count },
-	{ "items",                  0,          read_items,           NULL },
-	{ "minItems",               BIT_LIST,   read_count,           check_min_count },
-	{ "maxItems",               BIT_LIST,   read_count,           check_max_count },
-	{ "oneOf",                  BIT_ANY,    read_combination,     check_one_of },
-	{ "anyOf",                  BIT_ANY,    read_combination,     check_any_of },
-	{ "allOf",                  BIT_ANY,    read_combination,     check_all_of },
-	{ "not",                    BIT_ANY,    read_not,             check_not },
-	{ "if",                     BIT_ANY,    read_if,              check_if },
+static const struct keyword KEYWORDS[N_KEYWORDS] = {
+	{ "type",                   0,          read_type,            NULL, 0 },
+	{ "enum",                   BIT_ANY,    read_values,          check_values, 0 },
+	{ "const",                  BIT_ANY,    read_const,           check_values, 0 },
+	{ "minLength",              BIT_TEXT,   read_count,           check_count, AT_LEAST },
+	{ "maxLength",              BIT_TEXT,   read_count,           check_count, AT_MOST },
+	{ "pattern",                BIT_TEXT,   compile_read_pattern, check_pattern, 0 },
+	{ "minimum",                BIT_NUMBER, compile_read_number,  check_number, AT_LEAST },
+	{ "maximum",                BIT_NUMBER, compile_read_number,  check_number, AT_MOST },
+	{ "exclusiveMinimum",       BIT_NUMBER, compile_read_number,  check_number, ABOVE },
+	{ "exclusiveMaximum",       BIT_NUMBER, compile_read_number,  check_number, BELOW },
+	{ "multipleOf",             BIT_NUMBER, read_divisor,         check_multiple, 0 },
+	{ "properties",             0,          read_properties,      NULL, 0 },
+	{ "patternProperties",      0,          read_patterns,        NULL, 0 },
+	{ "additionalProperties",   0,          read_additional,      NULL, 0 },
+	{ "required",               0,          read_required,        NULL, 0 },
+	{ "minProperties",          BIT_MAP,    read_count,           check_count, AT_LEAST },
+	{ "maxProperties",          BIT_MAP,    read_count,           check_count, AT_MOST },
+	{ "items",                  0,          read_items,           NULL, 0 },
+	{ "minItems",               BIT_LIST,   read_count,           check_count, AT_LEAST },
+	{ "maxItems",               BIT_LIST,   read_count,           check_count, AT_MOST },
+	{ "oneOf",                  BIT_ANY,    read_combination,     check_one_of, 0 },
+	{ "anyOf",                  BIT_ANY,    read_combination,     check_any_of, 0 },
+	{ "allOf",                  BIT_ANY,    read_combination,     check_all_of, 0 },
+	{ "not",                    BIT_ANY,    read_not,             check_not, 0 },
+	{ "if",                     BIT_ANY,    read_if,              check_if, 0 },
 	/* Messages for a wrong type, and for text that does not match a pattern. */
-	{ "errorMessage",           0,          read_hint,            NULL },
-	{ "patternErrorMessage",    0,          NULL,                 NULL }, /* with pattern, patternProperties */
-	{ "then",                   0,          NULL,                 NULL }, /* with if */
-	{ "else",                   0,          NULL,                 NULL },
-	{ "additionalItems",        0,          NULL,                 NULL }, /* with items */
+	{ "errorMessage",           0,          read_hint,            NULL, 0 },
+	{ "patternErrorMessage",    0,          NULL,                 NULL, 0 }, /* with pattern, patternProperties */
+	{ "then",                   0,          NULL,                 NULL, 0 }, /* with if */
+	{ "else",                   0,          NULL,                 NULL, 0 },
+	{ "additionalItems",        0,          NULL,                 NULL, 0 }, /* with items */
 	/* Without effect on documents. */
-	{ "definitions",            0,          NULL,                 NULL },
-	{ "$schema",                0,          NULL,                 NULL },
-	{ "$id",                    0,          NULL,                 NULL },
-	{ "$ref",                   0,          NULL,                 NULL }, /* only if it is not text */
-	{ "$comment",               0,          NULL,                 NULL },
-	{ "title",                  0,          NULL,                 NULL },
-	{ "description",            0,          NULL,                 NULL },
-	{ "default",                0,          NULL,                 NULL },
-	{ "examples",               0,          NULL,                 NULL },
+	{ "definitions",            0,          NULL,                 NULL, 0 },
+	{ "$schema",                0,          NULL,                 NULL, 0 },
+	{ "$id",                    0,          NULL,                 NULL, 0 },
+	{ "$ref",                   0,          NULL,                 NULL, 0 }, /* only if it is not text */
+	{ "$comment",               0,          NULL,                 NULL, 0 },
+	{ "title",                  0,          NULL,                 NULL, 0 },
+	{ "description",            0,          NULL,                 NULL, 0 },
+	{ "default",                0,          NULL,                 NULL, 0 },
+	{ "examples",               0,          NULL,                 NULL, 0 },
 };
 /* clang-format on */
-
-static const struct keyword *keyword_find(struct span name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(KEYWORDS); i++) {
-		if (span_is(name, KEYWORDS[i].name))
-			return &KEYWORDS[i];
-	}
-	return NULL;
-}
 
 EMBED(schema_v1, "schema/pai-v1.schema.json");
 EMBED(schema_v2, "schema/pai-v2.schema.json");

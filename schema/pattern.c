@@ -32,7 +32,7 @@ static void class_add(struct class *c, unsigned char from, unsigned char to)
 /* An ASCII character without a special meaning inside of brackets. */
 static bool plain_in_class(char c)
 {
-	return (unsigned char)c < 128 && c != '\0' && strchr("\\[]^", c) == NULL;
+	return c != '\0' && !char_in(c, "\\[]^\x80-\xff");
 }
 
 /* Parses `[A-Za-z_]` at *s, without negation and escapes; false for anything else. */
@@ -76,21 +76,15 @@ static bool read_simple(struct pattern *p, const char *s)
 	return strcmp(s, "$") == 0;
 }
 
-static bool matches_simple(const struct pattern *p, struct span t)
-{
-	if (t.n == 0 || !class_has(&p->first, (unsigned char)t.p[0]) || (p->one && t.n > 1))
-		return false;
-	for (size_t i = 1; i < t.n; i++) {
-		if (!class_has(&p->rest, (unsigned char)t.p[i]))
-			return false;
-	}
-	return true;
-}
-
 bool pattern_matches(const struct pattern *p, struct span text)
 {
-	if (!p->regex)
-		return matches_simple(p, text);
+	if (!p->regex) {
+		bool good = text.n > 0 && class_has(&p->first, (unsigned char)text.p[0]) &&
+		            (!p->one || text.n == 1);
+		for (size_t i = 1; good && i < text.n; i++)
+			good = class_has(&p->rest, (unsigned char)text.p[i]);
+		return good;
+	}
 	struct text_span t;
 	struct match m;
 	text_of(&t, text);
@@ -161,11 +155,6 @@ static void put_class(struct str *out, const struct class *c, bool one)
 	}
 }
 
-static bool class_eq(const struct class *a, const struct class *b)
-{
-	return a->bits[0] == b->bits[0] && a->bits[1] == b->bits[1];
-}
-
 static char *pattern_describe(struct arena *a, const struct pattern *p, struct span source)
 {
 	STR_AUTO out = STR_INIT(WORDS_MAX);
@@ -175,7 +164,7 @@ static char *pattern_describe(struct arena *a, const struct pattern *p, struct s
 	} else {
 		str_puts(&out, p->one ? "must be " : "may only have ");
 		put_class(&out, &p->rest, p->one);
-		if (!class_eq(&p->first, &p->rest)) {
+		if (memcmp(&p->first, &p->rest, sizeof(p->rest)) != 0) {
 			str_puts(&out, ", and must begin with ");
 			put_class(&out, &p->first, true);
 		}
@@ -183,7 +172,7 @@ static char *pattern_describe(struct arena *a, const struct pattern *p, struct s
 	return arena_dup(a, str_view(&out));
 }
 
-struct pattern *pattern_new(struct arena *a, struct span source, struct err *e)
+struct pattern *pattern_new(struct arena *a, struct span source, const char *words, struct err *e)
 {
 	struct pattern *p = ARENA_NEW(a, struct pattern, 1);
 	ERR_AUTO why = { 0 };
@@ -193,16 +182,11 @@ struct pattern *pattern_new(struct arena *a, struct span source, struct err *e)
 		        err_msg(&why));
 		return NULL;
 	}
-	p->words = pattern_describe(a, p, source);
+	p->words = words ?: pattern_describe(a, p, source);
 	return p;
 }
 
 const char *pattern_words(const struct pattern *p)
 {
 	return p->words;
-}
-
-void pattern_say(struct pattern *p, const char *words)
-{
-	p->words = words;
 }

@@ -1,5 +1,4 @@
 /* Messages about violations. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,30 +10,11 @@ enum { SECRET_PART_MIN = 4 }; /* shorter secrets are not searched inside of othe
 
 /* ---- secrets ---- */
 
-/* Secret at any depth: logins to registries and git, and settings of users. */
-static bool is_secret_anywhere(struct span key)
+/* Secret at any depth: logins to registries and git, and settings of users; and some at the top. */
+static bool is_secret(const struct walk *w, struct span key, bool top)
 {
-	return span_is(key, "auth") || span_is(key, "extension");
-}
-
-static bool is_secret_member(const struct walk *w, struct span key)
-{
-	for (size_t i = 0; w->secret && w->secret[i]; i++) {
-		if (span_is(key, w->secret[i]))
-			return true;
-	}
-	return false;
-}
-
-static bool is_below_secret(const struct walk *w, const struct path *at)
-{
-	for (; at; at = at->up) {
-		if (at->key.p && is_secret_anywhere(at->key))
-			return true;
-		if (at->key.p && at->up == NULL && is_secret_member(w, at->key))
-			return true;
-	}
-	return false;
+	static const char *const ANYWHERE[] = { "auth", "extension", NULL };
+	return span_among(key, ANYWHERE) || (top && w->secret && span_among(key, w->secret));
 }
 
 static bool has_part(struct span whole, struct span part)
@@ -42,33 +22,25 @@ static bool has_part(struct span whole, struct span part)
 	return part.n >= SECRET_PART_MIN && memmem(whole.p, whole.n, part.p, part.n) != NULL;
 }
 
-static bool same_text(struct span a, struct span b)
-{
-	return span_eq(a, b) || has_part(a, b) || has_part(b, a);
-}
-
 /* The value equals a secret, is part of one, or contains one: aliases of YAML copy secrets. */
 static bool repeats_secret(const struct node *n, const struct node *secret)
 {
-	if (secret->type == NODE_LIST) {
-		for (uint32_t i = 0; i < secret->n; i++) {
-			if (repeats_secret(n, &secret->item[i]))
-				return true;
-		}
-		return false;
+	for (uint32_t i = 0; secret->type == NODE_LIST && i < secret->n; i++) {
+		if (repeats_secret(n, &secret->item[i]))
+			return true;
 	}
-	if (secret->type == NODE_MAP) {
-		for (uint32_t i = 0; i < secret->n; i++) {
-			if (repeats_secret(n, &secret->member[i].value))
-				return true;
-		}
-		return false;
+	for (uint32_t i = 0; secret->type == NODE_MAP && i < secret->n; i++) {
+		if (repeats_secret(n, &secret->member[i].value))
+			return true;
 	}
-	if (secret->type == NODE_NULL || secret->type == NODE_BOOL)
-		return false;
-	if (secret->type == NODE_TEXT && n->type == NODE_TEXT)
-		return same_text(node_span(n), node_span(secret));
-	return node_equal(n, secret);
+	if (secret->type == NODE_TEXT && n->type == NODE_TEXT) {
+		struct span a = node_span(n);
+		struct span b = node_span(secret);
+		return span_eq(a, b) || has_part(a, b) || has_part(b, a);
+	}
+	bool scalar =
+	    node_is_number(secret) || secret->type == NODE_TEXT || secret->type == NODE_DATE;
+	return scalar && node_equal(n, secret);
 }
 
 /* The same for all secrets below a node: members named auth or extension, and the secret members of
@@ -81,8 +53,7 @@ static bool repeats_any(const struct walk *w, const struct node *n, const struct
 	}
 	for (uint32_t i = 0; in->type == NODE_MAP && i < in->n; i++) {
 		const struct member *m = &in->member[i];
-		bool secret = is_secret_anywhere(member_key(m)) ||
-		              (in == w->root && is_secret_member(w, member_key(m)));
+		bool secret = is_secret(w, member_key(m), in == w->root);
 		if (secret ? repeats_secret(n, &m->value) : repeats_any(w, n, &m->value))
 			return true;
 	}
@@ -91,21 +62,20 @@ static bool repeats_any(const struct walk *w, const struct node *n, const struct
 
 static bool report_is_hidden(const struct walk *w, const struct node *n, const struct path *at)
 {
+	for (; at; at = at->up) {
+		if (at->key.p && is_secret(w, at->key, at->up == NULL))
+			return true;
+	}
 	bool scalar = n->type == NODE_TEXT || n->type == NODE_DATE || node_is_number(n);
-	return is_below_secret(w, at) || (scalar && repeats_any(w, n, w->root));
+	return scalar && repeats_any(w, n, w->root);
 }
 
 /* ---- words for values and types ---- */
 
-static void report_put_text(struct str *out, struct span text)
-{
-	char buf[4 * QUOTE_MAX];
-	str_printf(out, "\"%s\"", quote(buf, text));
-}
-
 /* A value that is not secret. */
 static void report_put_value(struct str *out, const struct node *n)
 {
+	char buf[4 * QUOTE_MAX];
 	switch ((enum node_type)n->type) {
 	case NODE_BOOL:
 	case NODE_INT:
@@ -116,7 +86,7 @@ static void report_put_value(struct str *out, const struct node *n)
 		break;
 	case NODE_TEXT:
 	case NODE_DATE:
-		report_put_text(out, node_span(n));
+		str_printf(out, "\"%s\"", quote(buf, node_span(n)));
 		break;
 	case NODE_NULL:
 	case NODE_LIST:
@@ -193,11 +163,8 @@ bool walk_is_mute(struct walk *w)
 __attribute__((format(printf, 3, 0))) static bool report(struct walk *w, struct place where,
                                                          const char *fmt, va_list ap)
 {
-	char *msg = NULL;
-	if (vasprintf(&msg, fmt, ap) < 0)
-		abort();
+	FREE_AUTO char *msg = xvasprintf(fmt, ap);
 	(void)err_at(w->e, 400, w->code, where, "%s", msg);
-	free(msg);
 	return false;
 }
 

@@ -38,14 +38,17 @@ struct test;
 typedef bool keyword_check(struct walk *w, const struct test *t, const struct node *n,
                            const struct path *at);
 
+enum bound { AT_LEAST, AT_MOST, ABOVE, BELOW };
+
 struct keyword {
 	const char *name;
 	unsigned applies; /* BIT_... of the types that it restricts */
 	/* Compiles its value into the rule; NULL if the keyword does not restrict documents or
 	 * another keyword reads it.  0, or -1 and the compiler's error. */
-	int (*read)(struct compiler *c, struct rule *r, const struct keyword *k,
-	            const struct node *value, const struct path *at);
+	int (*read)(struct compiler *c, struct rule *r, const struct node *value,
+	            const struct path *at);
 	keyword_check *check;
+	enum bound bound; /* of check_number and check_count */
 };
 
 /* One keyword of one subschema, with its value. */
@@ -136,9 +139,8 @@ struct walk {
 	unsigned depth;
 };
 
-keyword_check check_values, check_minimum, check_maximum, check_above, check_below, check_multiple,
-    check_min_length, check_max_length, check_min_count, check_max_count, check_pattern,
-    check_all_of, check_any_of, check_one_of, check_not, check_if;
+keyword_check check_values, check_number, check_multiple, check_count, check_pattern, check_all_of,
+    check_any_of, check_one_of, check_not, check_if;
 
 /* ---- reporting (report.c) ---- */
 
@@ -170,13 +172,12 @@ void value_text(struct str *out, const struct walk *w, const struct node *n, con
  */
 struct pattern;
 
-/* Compiles a pattern in the arena.  NULL and *e (500) if it is invalid. */
-struct pattern *pattern_new(struct arena *a, struct span source, struct err *e);
+/* Compiles a pattern in the arena.  `words`: the message for text that does not match; NULL: made
+ * from the pattern.  NULL and *e (500) if it is invalid. */
+struct pattern *pattern_new(struct arena *a, struct span source, const char *words, struct err *e);
 
 /* Any thread. */
 bool pattern_matches(const struct pattern *p, struct span text);
 
 /* The message for text that does not match, "may only have letters, digits, _ and -"; borrowed. */
 const char *pattern_words(const struct pattern *p);
-/* Replaces that message. */
-void pattern_say(struct pattern *p, const char *words);

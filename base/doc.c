@@ -164,16 +164,22 @@ bool build_sensitive(const struct build *b)
 	return false;
 }
 
+/* Apart, because build_spend is called for each value, and needs no stack frame without it. */
+COLD static int over_budget(const struct build *b, struct place where)
+{
+	bool many = b->nodes > b->budget->nodes;
+	return err_at(b->e, INVALID_PROTOCOL, where,
+	              "the document has more than %zu %s (aliases count as what they stand for)",
+	              many ? b->budget->nodes : b->budget->text, many ? "values" : "bytes of text");
+}
+
 int build_spend(struct build *b, size_t nodes, size_t text, struct place where)
 {
 	b->nodes += nodes;
 	b->text += text;
-	bool many = b->nodes > b->budget->nodes;
-	if (!many && b->text <= b->budget->text)
-		return 0;
-	return err_at(b->e, INVALID_PROTOCOL, where,
-	              "the document has more than %zu %s (aliases count as what they stand for)",
-	              many ? b->budget->nodes : b->budget->text, many ? "values" : "bytes of text");
+	if (b->nodes > b->budget->nodes || b->text > b->budget->text)
+		return over_budget(b, where);
+	return 0;
 }
 
 void build_push(struct build *b, const struct node *n)

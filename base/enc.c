@@ -21,7 +21,8 @@ void hex_encode(char *out, const void *bytes, size_t n)
 	out[2 * n] = '\0';
 }
 
-int hex4(struct span text, size_t at)
+/* The value of the four hex digits at this offset, or -1. */
+static int hex4(struct span text, size_t at)
 {
 	int v = 0;
 	if (at > text.n || text.n - at < 4)
@@ -33,6 +34,18 @@ int hex4(struct span text, size_t at)
 		v = v * 16 + digit;
 	}
 	return v;
+}
+
+int json_escaped(struct span text, size_t *at)
+{
+	int c = hex4(text, *at);
+	*at += 4;
+	if (c < 0xd800 || c >= 0xe000)
+		return c;
+	bool pair = c < 0xdc00 && text.n - *at >= 2 && memcmp(text.p + *at, "\\u", 2) == 0;
+	int low = pair ? hex4(text, *at + 2) : -1;
+	*at += 6;
+	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : -2;
 }
 
 int percent_byte(struct span text, size_t at)

@@ -20,8 +20,9 @@ int base64url_decode(struct arena *a, struct span text, struct span *bytes);
 
 /* n bytes as 2n lower-case hex digits and a NUL. */
 void hex_encode(char *out, const void *bytes, size_t n);
-/* The value of the four hex digits at this offset, or -1. */
-int hex4(struct span text, size_t at);
+/* The character of one or two `\uXXXX` of JSON, the first with its digits at *at, which moves
+ * behind them.  -1: not four digits; -2: half of a surrogate pair. */
+int json_escaped(struct span text, size_t *at);
 /* The byte that is encoded as `%41` at this offset, or -1. */
 int percent_byte(struct span text, size_t at);
 

@@ -147,11 +147,16 @@ struct span span_cut(struct span s, size_t max)
 	return (struct span){ s.p, max };
 }
 
+static bool str_is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 struct span span_trim(struct span s)
 {
-	static const char BLANK[] = " \t-\r";
-	s = span_from(s, span_past(s, 0, BLANK));
-	while (s.n && char_in(s.p[s.n - 1], BLANK))
+	while (s.n && str_is_blank(s.p[0]))
+		s = span_from(s, 1);
+	while (s.n && str_is_blank(s.p[s.n - 1]))
 		s.n--;
 	return s;
 }

@@ -67,17 +67,11 @@ static int skip_comment(struct json *j)
 		return bad_syntax(j, from, "a `/` may only begin a comment");
 	if (j->comment.line == 0)
 		j->comment = json_place_of(j, from);
-	j->i += 2;
-	if (kind == '/') {
-		while (j->i < j->text.n && json_peek(j) != '\n' && json_peek(j) != '\r')
-			j->i++;
-		return 0;
-	}
-	const char *rest = j->text.p + j->i;
-	const char *end = memmem(rest, j->text.n - j->i, "*/", 2);
-	if (end == NULL)
+	size_t end =
+	    kind == '/' ? span_past(j->text, from, "^\r\n") : span_find(j->text, from + 2, "*/");
+	if (end == SIZE_MAX)
 		return bad_syntax(j, from, "the comment that begins here is never closed");
-	j->i += (size_t)(end - rest) + 2;
+	j->i = kind == '/' ? end : end + 2;
 	return 0;
 }
 
@@ -94,43 +88,30 @@ static int json_skip_space(struct json *j)
 	}
 }
 
-/* The character of one or two `\uXXXX`; j->i is after the first `u`. */
-static int unicode_escape(struct json *j, char **out)
-{
-	size_t from = j->i - 2;
-	int c = hex4(j->text, j->i);
-	if (c < 0)
-		return bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
-	j->i += 4;
-	if (c == 0)
-		return json_refuse(j, from, "the character U+0000 (NUL) is not allowed in text");
-	if (c >= 0xd800 && c < 0xe000) {
-		bool pair = c < 0xdc00 && j->text.n - j->i >= 6 && json_peek(j) == '\\' &&
-		            j->text.p[j->i + 1] == 'u';
-		int low = pair ? hex4(j->text, j->i + 2) : -1;
-		if (low < 0xdc00 || low > 0xdfff)
-			return json_refuse(j, from,
-			                   "this escape is half of a surrogate pair; the other "
-			                   "half is missing");
-		j->i += 6;
-		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-	}
-	*out += utf8_put(*out, (uint32_t)c);
-	return 0;
-}
-
 static int json_escape(struct json *j, char **out)
 {
 	static const char FROM[] = "\"\\/bfnrt";
 	static const char TO[] = "\"\\/\b\f\n\r\t";
-	char c = json_byte_at(j, j->i + 1);
-	const char *at = c ? strchr(FROM, c) : NULL;
-	if (c != 'u' && at == NULL)
-		return bad_syntax(j, j->i, "unknown escape after a backslash");
+	size_t from = j->i;
+	char letter = json_byte_at(j, from + 1);
+	const char *at = letter ? strchr(FROM, letter) : NULL;
 	j->i += 2;
-	if (c == 'u')
-		return unicode_escape(j, out);
-	*(*out)++ = TO[at - FROM];
+	if (at) {
+		*(*out)++ = TO[at - FROM];
+		return 0;
+	}
+	if (letter != 'u')
+		return bad_syntax(j, from, "unknown escape after a backslash");
+	int c = json_escaped(j->text, &j->i);
+	if (c == -1)
+		return bad_syntax(j, from, "`\\u` needs four hexadecimal digits");
+	if (c == 0)
+		return json_refuse(j, from, "the character U+0000 (NUL) is not allowed in text");
+	if (c < 0)
+		return json_refuse(j, from,
+		                   "this escape is half of a surrogate pair; the other half is "
+		                   "missing");
+	*out += utf8_put(*out, (uint32_t)c);
 	return 0;
 }
 
@@ -188,43 +169,23 @@ static int read_string(struct json *j, struct span *value)
 	return 0;
 }
 
-static size_t json_digits(const struct json *j, size_t i)
-{
-	size_t from = i;
-	while (i < j->text.n && j->text.p[i] >= '0' && j->text.p[i] <= '9')
-		i++;
-	return i - from;
-}
-
-/* The end of `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` at j->i, or 0. */
-static size_t number_end(const struct json *j)
-{
-	size_t i = j->i + (json_peek(j) == '-');
-	size_t n = json_digits(j, i);
-	if (n == 0 || (n > 1 && j->text.p[i] == '0'))
-		return 0;
-	i += n;
-	if (i < j->text.n && j->text.p[i] == '.') {
-		n = json_digits(j, i + 1);
-		if (n == 0)
-			return 0;
-		i += 1 + n;
-	}
-	if (i < j->text.n && (j->text.p[i] == 'e' || j->text.p[i] == 'E')) {
-		i++;
-		i += i < j->text.n && (j->text.p[i] == '-' || j->text.p[i] == '+');
-		n = json_digits(j, i);
-		if (n == 0)
-			return 0;
-		i += n;
-	}
-	return i;
-}
-
+/* `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` */
 static int json_read_number(struct json *j, struct node *n)
 {
-	size_t end = number_end(j);
-	if (end == 0)
+	size_t digits = j->i + (json_peek(j) == '-');
+	size_t end = span_past(j->text, digits, "0-9");
+	bool good = end > digits && (end == digits + 1 || j->text.p[digits] != '0');
+	if (json_byte_at(j, end) == '.') {
+		digits = end + 1;
+		end = span_past(j->text, digits, "0-9");
+		good = good && end > digits;
+	}
+	if (char_in(json_byte_at(j, end), "eE")) {
+		digits = end + 1 + char_in(json_byte_at(j, end + 1), "+-");
+		end = span_past(j->text, digits, "0-9");
+		good = good && end > digits;
+	}
+	if (!good)
 		return bad_syntax(j, j->i, "a number is written wrongly");
 	struct span t = { j->text.p + j->i, end - j->i };
 	(void)plain_float(n, t); /* every number of JSON is a float of YAML */
@@ -325,25 +286,20 @@ static int read_key(struct json *j)
 	return json_skip_space(j);
 }
 
-static int json_close_container(struct json *j)
-{
-	struct node n;
-	struct span none = { NULL, 0 };
-	json_cut(j, none, j->i);
-	j->i++;
-	build_close(&j->b, &n);
-	build_push(&j->b, &n);
-	return 0;
-}
-
 /* Reads the end of the innermost container, or its next value. */
 static int step(struct json *j, bool fresh)
 {
 	bool map = build_top(&j->b)->map;
 	if (json_skip_space(j) < 0)
 		return -1;
-	if (json_peek(j) == (map ? '}' : ']'))
-		return json_close_container(j);
+	if (json_peek(j) == (map ? '}' : ']')) {
+		struct node n;
+		json_cut(j, (struct span){ NULL, 0 }, j->i);
+		j->i++;
+		build_close(&j->b, &n);
+		build_push(&j->b, &n);
+		return 0;
+	}
 	if (!fresh) {
 		if (json_peek(j) != ',')
 			return bad_syntax(j, j->i,

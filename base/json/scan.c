@@ -113,15 +113,6 @@ static const char *scan_tail_container(struct scan_tail *t, const char *p, const
 	return end;
 }
 
-static const char *scan_tail_begin(struct scan_tail *t, const char *p)
-{
-	enum mark mark = (enum mark)MARKS[(unsigned char)*p];
-	t->depth = mark == OPEN;
-	t->string = mark == QUOTE;
-	t->scalar = !t->depth && !t->string;
-	return t->scalar ? p : p + 1;
-}
-
 size_t scan_tail(struct scan_tail *t, struct span piece)
 {
 	const char *p = piece.p;
@@ -137,8 +128,12 @@ size_t scan_tail(struct scan_tail *t, struct span piece)
 		} else if (t->depth > 0) {
 			p = scan_tail_container(t, p, end);
 			t->ended = !t->string && t->depth == 0;
-		} else {
-			p = scan_tail_begin(t, p);
+		} else { /* at the first byte */
+			enum mark mark = (enum mark)MARKS[(unsigned char)*p];
+			t->depth = mark == OPEN;
+			t->string = mark == QUOTE;
+			t->scalar = !t->depth && !t->string;
+			p += !t->scalar;
 		}
 	}
 	return (size_t)(p - piece.p);
@@ -274,45 +269,33 @@ size_t scan_which(struct span key, const char *const keys[], size_t n)
 	return i;
 }
 
-/* Takes the next member; keeps its value if it is the first with one of the keys.  false at the
- * end.
- */
-static bool take_member(struct scan *s, const char *const keys[], struct span values[], size_t n,
-                        size_t *found)
+/* Keeps the value of the first member with each of the keys; stops when it has all, or reads on to
+ * the end. */
+static void scan_pick(struct scan *s, const char *const keys[], struct span values[], size_t n,
+                      bool to_end)
 {
 	struct span key;
 	struct span value;
-	if (!scan_member(s, &key, &value))
-		return false;
-	size_t i = scan_which(key, keys, n);
-	if (i < n && !values[i].p) {
-		values[i] = value;
-		++*found;
-	}
-	return true;
-}
-
-static void clear(struct span values[], size_t n)
-{
 	for (size_t i = 0; i < n; i++)
 		values[i] = (struct span){ NULL, 0 };
+	for (size_t found = 0; (to_end || found < n) && scan_member(s, &key, &value);) {
+		size_t i = scan_which(key, keys, n);
+		if (i < n && !values[i].p) {
+			values[i] = value;
+			found++;
+		}
+	}
 }
 
 void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
 {
 	struct scan s = scan_begin(object);
-	size_t found = 0;
-	clear(values, n);
-	while (found < n && take_member(&s, keys, values, n, &found))
-		;
+	scan_pick(&s, keys, values, n, false);
 }
 
 void scan_rest(struct scan *s, const char *const keys[], struct span values[], size_t n)
 {
-	size_t found = 0;
-	clear(values, n);
-	while (take_member(s, keys, values, n, &found))
-		;
+	scan_pick(s, keys, values, n, true);
 }
 
 struct span scan_get(struct span object, const char *key)
@@ -322,25 +305,16 @@ struct span scan_get(struct span object, const char *key)
 	return value;
 }
 
-/* Moves to the value of this key. */
-static bool scan_seek(struct scan *s, const char *want)
+struct span scan_into(struct span object, const char *const keys[])
 {
 	struct span key;
 	struct span value;
-	while (scan_key(s, &key)) {
-		if (is_key(key, want))
-			return true;
-		if (!scan_value(s, &value))
-			return false;
-	}
-	return false;
-}
-
-struct span scan_into(struct span object, const char *const keys[])
-{
 	for (size_t i = 0; keys[i]; i++) {
 		struct scan s = scan_begin(object);
-		if (!scan_seek(&s, keys[i]))
+		bool more = scan_key(&s, &key);
+		while (more && !is_key(key, keys[i]))
+			more = scan_value(&s, &value) && scan_key(&s, &key);
+		if (!more)
 			return (struct span){ NULL, 0 };
 		object = (struct span){ s.p, (size_t)(s.end - s.p) };
 	}
@@ -432,25 +406,23 @@ static bool scan_escape(struct check *c)
 	return true;
 }
 
-/* Sets the highest bit of each byte that can be a quote, a backslash or a control character. */
-static uint64_t special(uint64_t x)
-{
-	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t quote = x ^ (ones * '"');
-	uint64_t backslash = x ^ (ones * '\\');
-	return (((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) |
-	        ((x - ones * ' ') & ~x)) &
-	       (ones << 7);
-}
-
 /* After the opening quote. */
 static bool string(struct check *c)
 {
+	const uint64_t ones = UINT64_C(0x0101010101010101);
 	while (c->p < c->end) {
 		if (c->end - c->p >= 8) {
-			uint64_t eight;
-			memcpy(&eight, c->p, 8);
-			uint64_t found = special(le64toh(eight));
+			uint64_t x;
+			memcpy(&x, c->p, 8);
+			x = le64toh(x);
+			uint64_t quote = x ^ (ones * '"');
+			uint64_t backslash = x ^ (ones * '\\');
+			/* The highest bit of each byte that can be one of them, or a control
+			 * character. */
+			uint64_t found =
+			    (((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) |
+			     ((x - ones * ' ') & ~x)) &
+			    (ones << 7);
 			if (!found) {
 				c->p += 8;
 				continue;
@@ -562,45 +534,17 @@ bool scan_bool(struct span value, bool *out)
 
 bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 {
-	size_t n = 0;
-	while (n < value.n && value.p[n] != '.')
-		n++;
-	for (size_t i = n + 1; i < value.n; i++) {
-		if (value.p[i] != '0')
-			return false;
-	}
-	return parse_i64((struct span){ value.p, n }, min, max, out) == 0;
-}
-
-/* The character of one or two \uXXXX, the first with digits at *at; moves *at after it.  0 if
- * invalid. */
-static int escaped_character(struct span t, size_t *at)
-{
-	int c = hex4(t, *at);
-	*at += 4;
-	if (c < 0 || (c >= 0xdc00 && c < 0xe000))
-		return 0;
-	if (c < 0xd800 || c >= 0xe000)
-		return c;
-	bool pair = t.n - *at >= 2 && t.p[*at] == '\\' && t.p[*at + 1] == 'u';
-	int low = pair ? hex4(t, *at + 2) : -1;
-	*at += 6;
-	return low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : 0;
-}
-
-/* The character of a one-letter escape, or 0. */
-static char escaped_letter(char c)
-{
-	static const char LETTERS[256] = {
-		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-		['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
-	};
-	return LETTERS[(unsigned char)c];
+	struct span whole = span_next(&value, '.');
+	return span_all(value, "0") && parse_i64(whole, min, max, out) == 0;
 }
 
 /* The output is never longer than the input. */
 static bool unescape(struct span t, char *out, size_t *n)
 {
+	static const char LETTERS[256] = {
+		['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+		['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+	};
 	for (size_t i = 0; i < t.n;) {
 		if (t.p[i] != '\\') {
 			out[(*n)++] = t.p[i++];
@@ -608,10 +552,10 @@ static bool unescape(struct span t, char *out, size_t *n)
 		}
 		if (t.n - i < 2)
 			return false;
-		char letter = t.p[i + 1];
+		unsigned char letter = (unsigned char)t.p[i + 1];
 		i += 2;
-		int c = letter == 'u' ? escaped_character(t, &i) : escaped_letter(letter);
-		if (c == 0)
+		int c = letter == 'u' ? json_escaped(t, &i) : LETTERS[letter];
+		if (c <= 0)
 			return false;
 		*n += utf8_put(out + *n, (uint32_t)c);
 	}

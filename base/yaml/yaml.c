@@ -495,19 +495,18 @@ static int yaml_read_events(struct yaml_reader *y)
 	for (bool more = true; more;) {
 		if (!yaml_parser_parse(&y->parser, ev))
 			return yaml_problem(y);
-		struct place at = { NULL, mark_line(&ev->start_mark),
-			            mark_column(&ev->start_mark) };
-		bool second = ev->type == YAML_DOCUMENT_START_EVENT && ++documents > 1;
-		int bad = second
-		              ? err_at(y->b.e, INVALID_PROTOCOL, at,
-		                       "a second document begins here; only one may be in a file")
-		              : yaml_on_event(y, ev);
-		if (ev->type == YAML_SCALAR_EVENT)
-			written |= ev->data.scalar.length > 0 ||
-			           ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+		int bad;
+		if (ev->type == YAML_DOCUMENT_START_EVENT && ++documents > 1)
+			bad = err_at(y->b.e, INVALID_PROTOCOL, mark_place(&ev->start_mark),
+			             "a second document begins here; only one may be in a file");
 		else
-			written |= ev->type == YAML_SEQUENCE_START_EVENT ||
-			           ev->type == YAML_MAPPING_START_EVENT;
+			bad = yaml_on_event(y, ev);
+		if (!written && ev->type == YAML_SCALAR_EVENT)
+			written = ev->data.scalar.length > 0 ||
+			          ev->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+		else if (!written)
+			written = ev->type == YAML_SEQUENCE_START_EVENT ||
+			          ev->type == YAML_MAPPING_START_EVENT;
 		more = ev->type != YAML_STREAM_END_EVENT;
 		event_wipe(ev);
 		yaml_event_delete(ev);

@@ -43,6 +43,11 @@ static inline uint32_t mark_column(const yaml_mark_t *m)
 	return (uint32_t)m->column + 1;
 }
 
+static inline struct place mark_place(const yaml_mark_t *m)
+{
+	return (struct place){ NULL, mark_line(m), mark_column(m) };
+}
+
 /* The byte offset of a mark of libyaml, which counts characters. */
 size_t yaml_byte(struct yaml_reader *y, const yaml_mark_t *m);
 

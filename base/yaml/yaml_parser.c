@@ -357,7 +357,7 @@ int yaml_problem(struct yaml_reader *y)
 	}
 	unsigned where = s ? s->where : AT_PROBLEM;
 	const yaml_mark_t *m = where & AT_CONTEXT ? &p->context_mark : &p->problem_mark;
-	struct place at = { NULL, mark_line(m), mark_column(m) };
+	struct place at = mark_place(m);
 	const char *says = s ? s->text : NULL;
 	if (where & (LOOK_HERE | LOOK_BACK))
 		yaml_suspect(y, m, where & LOOK_BACK, &at, &says);

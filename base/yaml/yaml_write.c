@@ -5,15 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "base/enc.h"
 #include "base/yaml/yaml.h"
 
 /* libyaml and PyYAML look for the `:` of a simple key within 1024 characters. */
 enum { STEP = 2, SIMPLE_KEY_MAX = 1000 };
-
-static void write_node(struct str *out, const struct node *n, size_t indent);
 
 static void put_indent(struct str *out, size_t indent)
 {
@@ -22,53 +19,30 @@ static void put_indent(struct str *out, size_t indent)
 }
 
 /* Characters without a special meaning inside of unquoted text. */
-static bool yaml_put_is_harmless(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       (c != '\0' && strchr("_./+-=@%$()<>^~;*|", c));
-}
-
-/* Characters that cannot begin a number, a date or an indicator. */
-static bool is_harmless_start(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/' || c == '$';
-}
-
-/* Not text for a reader of YAML 1.1. */
-static bool is_reserved(struct span t)
-{
-	static const char *const WORDS[] = { "y",    "n",     "yes",  "no",   "on",  "off",
-		                             "true", "false", "null", "none", "nan", "inf" };
-	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++) {
-		if (t.n == strlen(WORDS[i]) && strncasecmp(t.p, WORDS[i], t.n) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* `e5` is a number for some readers. */
-static bool is_exponent(struct span t)
-{
-	size_t i = 1;
-	while (i < t.n && t.p[i] >= '0' && t.p[i] <= '9')
-		i++;
-	return (t.p[0] == 'e' || t.p[0] == 'E') && i > 1 && i == t.n;
-}
+#define HARMLESS "A-Za-z0-9_./+=@%$()<>^~;*|-"
 
 static bool may_be_plain(struct span t)
 {
-	if (t.n == 0 || is_exponent(t) || !is_harmless_start(t.p[0]) || is_reserved(t))
+	/* Not text for a reader of YAML 1.1. */
+	static const char *const WORDS[] = { "y",    "n",     "yes",  "no",   "on",  "off",
+		                             "true", "false", "null", "none", "nan", "inf" };
+	for (size_t i = 0; i < ARRAY_SIZE(WORDS); i++)
+		if (span_same(t, span_of(WORDS[i])))
+			return false;
+	/* Characters that cannot begin a number, a date or an indicator. */
+	if (t.n == 0 || !char_in(t.p[0], "A-Za-z_/$"))
 		return false;
-	for (size_t i = 1; i < t.n; i++) {
-		char c = t.p[i];
+	/* `e5` is a number for some readers. */
+	if (char_in(t.p[0], "eE") && span_digits(span_from(t, 1)))
+		return false;
+	for (size_t i = span_past(t, 1, HARMLESS); i < t.n; i = span_past(t, i + 1, HARMLESS)) {
 		char next = ' ';
 		if (i + 1 < t.n)
 			next = t.p[i + 1];
-		if (yaml_put_is_harmless(c))
-			continue;
-		if (c == ':' ? next != ' ' && next != ':' : c == ' ' && yaml_put_is_harmless(next))
-			continue;
-		return false;
+		bool fits = t.p[i] == ':' ? next != ' ' && next != ':'
+		                          : t.p[i] == ' ' && char_in(next, HARMLESS);
+		if (!fits)
+			return false;
 	}
 	return true;
 }
@@ -80,32 +54,21 @@ static bool needs_escape(uint32_t c)
 	       c == 0xfffe || c == 0xffff;
 }
 
-/* The short escape of a character, or 0. */
-static char yaml_put_short_escape(uint32_t c)
+static void put_quoted(struct str *out, struct span t)
 {
 	static const char FROM[] = "\"\\\n\t\r";
 	static const char TO[] = "\"\\ntr";
-	const char *at = c && c < 0x80 ? strchr(FROM, (int)c) : NULL;
-	if (at == NULL)
-		return '\0';
-	return TO[at - FROM];
-}
-
-static void put_quoted(struct str *out, struct span t)
-{
 	str_char(out, '"');
 	const unsigned char *p = (const unsigned char *)t.p;
 	unsigned n = 0;
 	for (size_t i = 0; i < t.n; i += n) {
 		uint32_t c = utf8_decode(p + i, t.n - i, &n);
-		char esc = yaml_put_short_escape(c);
-		if (esc) {
+		const char *at = c && c < 0x80 ? strchr(FROM, (int)c) : NULL;
+		if (at) {
 			str_char(out, '\\');
-			str_char(out, esc);
+			str_char(out, TO[at - FROM]);
 		} else if (needs_escape(c)) {
-			char code[8];
-			(void)snprintf(code, sizeof(code), c < 0x100 ? "\\x%02x" : "\\u%04x", c);
-			str_puts(out, code);
+			str_printf(out, c < 0x100 ? "\\x%02x" : "\\u%04x", c);
 		} else {
 			str_put(out, t.p + i, n);
 		}
@@ -116,7 +79,7 @@ static void put_quoted(struct str *out, struct span t)
 /* Several lines; the first has text and does not begin with white space. */
 static bool may_be_literal(struct span t)
 {
-	if (t.n < 2 || !memchr(t.p, '\n', t.n) || strchr(" \t\n", t.p[0]))
+	if (t.n < 2 || !memchr(t.p, '\n', t.n) || char_in(t.p[0], " \t\n"))
 		return false;
 	const unsigned char *p = (const unsigned char *)t.p;
 	unsigned n = 0;
@@ -145,16 +108,6 @@ static void put_literal(struct str *out, struct span t, size_t indent)
 			str_span(out, line);
 		}
 	}
-}
-
-static void yaml_put_text(struct str *out, struct span t, size_t indent)
-{
-	if (may_be_plain(t))
-		str_span(out, t);
-	else if (may_be_literal(t))
-		put_literal(out, t, indent ? indent : STEP);
-	else
-		put_quoted(out, t);
 }
 
 /* With a point and a signed exponent, as YAML 1.1 requires. */
@@ -204,36 +157,10 @@ static void put_key(struct str *out, struct span key, size_t indent)
 	str_char(out, ':');
 }
 
-/* Both: the caller has indented the first line. */
-static void write_mapping(struct str *out, const struct node *n, size_t indent)
-{
-	for (uint32_t i = 0; i < n->n; i++) {
-		const struct member *m = &n->member[i];
-		if (i)
-			put_indent(out, indent);
-		put_key(out, member_key(m), indent);
-		if (is_inline(&m->value)) {
-			str_char(out, ' ');
-		} else {
-			str_char(out, '\n');
-			put_indent(out, indent + STEP);
-		}
-		write_node(out, &m->value, indent + STEP);
-	}
-}
-
-static void write_sequence(struct str *out, const struct node *n, size_t indent)
-{
-	for (uint32_t i = 0; i < n->n; i++) {
-		if (i)
-			put_indent(out, indent);
-		str_puts(out, "- ");
-		write_node(out, &n->item[i], indent + STEP);
-	}
-}
-
 static void write_scalar(struct str *out, const struct node *n, size_t indent)
 {
+	bool is_text = n->type == NODE_TEXT || n->type == NODE_DATE;
+	struct span text = is_text ? node_span(n) : SPAN("");
 	switch ((enum node_type)n->type) {
 	case NODE_NULL:
 	case NODE_TYPE_MAX:
@@ -246,7 +173,12 @@ static void write_scalar(struct str *out, const struct node *n, size_t indent)
 		break;
 	case NODE_TEXT:
 	case NODE_DATE:
-		yaml_put_text(out, node_span(n), indent);
+		if (may_be_plain(text))
+			str_span(out, text);
+		else if (may_be_literal(text))
+			put_literal(out, text, indent ? indent : STEP);
+		else
+			put_quoted(out, text);
 		break;
 	case NODE_LIST:
 		str_puts(out, "[]");
@@ -258,14 +190,31 @@ static void write_scalar(struct str *out, const struct node *n, size_t indent)
 	str_char(out, '\n');
 }
 
+/* The caller has indented the first line. */
 static void write_node(struct str *out, const struct node *n, size_t indent)
 {
-	if (is_inline(n))
+	if (is_inline(n)) {
 		write_scalar(out, n, indent);
-	else if (n->type == NODE_MAP)
-		write_mapping(out, n, indent);
-	else
-		write_sequence(out, n, indent);
+		return;
+	}
+	for (uint32_t i = 0; i < n->n; i++) {
+		if (i)
+			put_indent(out, indent);
+		if (n->type == NODE_LIST) {
+			str_puts(out, "- ");
+			write_node(out, &n->item[i], indent + STEP);
+			continue;
+		}
+		const struct member *m = &n->member[i];
+		put_key(out, member_key(m), indent);
+		if (is_inline(&m->value)) {
+			str_char(out, ' ');
+		} else {
+			str_char(out, '\n');
+			put_indent(out, indent + STEP);
+		}
+		write_node(out, &m->value, indent + STEP);
+	}
 }
 
 void yaml_write(struct str *out, const struct node *n)

@@ -64,7 +64,10 @@ TEST(test_str_int_extremes)
 		const char *text;
 	} CASES[] = {
 		{ 0, "0" },
+		{ 9, "9" },
+		{ 10, "10" },
 		{ -1, "-1" },
+		{ -10, "-10" },
 		{ INT64_MAX, "9223372036854775807" },
 		{ INT64_MIN, "-9223372036854775808" },
 	};
@@ -75,11 +78,56 @@ TEST(test_str_int_extremes)
 	}
 }
 
+/* Byte by byte, as one would write it without caring for speed. */
+static void escape_slowly(struct str *out, struct span t)
+{
+	static const char from[] = "\"\\\b\t\n\f\r";
+	static const char to[] = "\"\\btnfr";
+	for (size_t i = 0; i < t.n; i++) {
+		unsigned char c = (unsigned char)t.p[i];
+		const char *known = c ? strchr(from, c) : NULL;
+		if (known)
+			str_printf(out, "\\%c", to[known - from]);
+		else if (c < 0x20 || c == 0x7f)
+			str_printf(out, "\\u%04x", c);
+		else
+			str_char(out, (char)c);
+	}
+}
+
+TEST(test_json_text_escapes_at_every_place)
+{
+	for (unsigned c = 0; c < 256; c++)
+		for (size_t n = 1; n < 20; n++)
+			for (size_t at = 0; at < n; at++) {
+				char text[20];
+				memset(text, at % 2 ? 0xc3 : 'x', n);
+				text[at] = (char)c;
+				STR_AUTO got = STR_INIT(1000);
+				STR_AUTO want = STR_INIT(1000);
+				str_json_text(&got, (struct span){ text, n });
+				escape_slowly(&want, (struct span){ text, n });
+				assert_string_equal(str_c(&got), str_c(&want));
+			}
+}
+
 TEST(test_str_json_escapes)
 {
 	STR_AUTO s = STR_INIT(100);
-	str_json(&s, SPAN("a\"\\\n\x1f\x7f\xc3\xa9"));
-	assert_string_equal(str_c(&s), "\"a\\\"\\\\\\n\\u001f\\u007f\xc3\xa9\"");
+	str_json(&s, SPAN(""));
+	str_json(&s, SPAN("plain"));
+	str_json(&s, SPAN("a\n\n\"\\\n\x1f\x7f\xc3\xa9"));
+	assert_string_equal(str_c(&s), "\"\"\"plain\"\"a\\n\\n\\\"\\\\\\n\\u001f\\u007f\xc3\xa9\"");
+}
+
+TEST(test_json_beyond_the_maximum_is_not_written)
+{
+	STR_AUTO got = STR_INIT(6);
+	str_json(&got, SPAN("1234"));
+	assert_false(got.full);
+	str_json(&got, SPAN(""));
+	assert_true(got.full);
+	assert_string_equal(str_c(&got), "\"1234\"");
 }
 
 TEST(test_span_trim_all_white_space)
@@ -166,7 +214,9 @@ int main(void)
 		cmocka_unit_test(test_str_take_leaves_empty),
 		cmocka_unit_test(test_str_secret_grows),
 		cmocka_unit_test(test_str_int_extremes),
+		cmocka_unit_test(test_json_text_escapes_at_every_place),
 		cmocka_unit_test(test_str_json_escapes),
+		cmocka_unit_test(test_json_beyond_the_maximum_is_not_written),
 		cmocka_unit_test(test_span_trim_all_white_space),
 		cmocka_unit_test(test_span_starts),
 		cmocka_unit_test(test_classes_of_bytes),

@@ -3,61 +3,60 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static unsigned distance(const char *a, const char *b)
+TEST(test_edit_distance)
 {
-	return edit_distance(span_of(a), span_of(b), 100);
-}
-
-TEST(test_edit_distance_equal)
-{
-	assert_int_equal(distance("instances", "instances"), 0);
-	assert_int_equal(distance("", ""), 0);
-}
-
-TEST(test_edit_distance_one_step)
-{
-	assert_int_equal(distance("intances", "instances"), 2);
-	assert_int_equal(distance("insstances", "instances"), 2);
-	assert_int_equal(distance("imstances", "instances"), 2);
-}
-
-TEST(test_edit_distance_swapped)
-{
-	assert_int_equal(distance("isntances", "instances"), 2);
-	assert_int_equal(distance("ba", "ab"), 2);
-}
-
-TEST(test_edit_distance_case_counts_half)
-{
-	assert_int_equal(distance("dockerimage", "dockerImage"), 1);
-	assert_int_equal(distance("MEMORYmb", "memoryMB"), 8);
-}
-
-TEST(test_edit_distance_all_different)
-{
-	assert_int_equal(distance("abc", "xyz"), 6);
-	assert_int_equal(distance("", "abc"), 6);
-}
-
-TEST(test_edit_distance_limit)
-{
-	assert_int_equal(edit_distance(SPAN("abc"), SPAN("xyz"), 4), 5);
-	assert_int_equal(edit_distance(SPAN("a"), SPAN("abcdefgh"), 4), 5);
-}
-
-static void test_edit_distance_long_keys_are_not_compared(void **state)
-{
+	static const struct {
+		const char *a, *b;
+		unsigned limit, distance;
+	} CASES[] = {
+		{ "instances", "instances", 100, 0 },
+		{ "", "", 100, 0 },
+		{ "intances", "instances", 100, 2 },
+		{ "insstances", "instances", 100, 2 },
+		{ "imstances", "instances", 100, 2 },
+		{ "isntances", "instances", 100, 2 }, /* swapped */
+		{ "ba", "ab", 100, 2 },
+		{ "dockerimage", "dockerImage", 100, 1 }, /* case counts half */
+		{ "MEMORYmb", "memoryMB", 100, 8 },
+		{ "abc", "xyz", 100, 6 },
+		{ "", "abc", 100, 6 },
+		{ "abc", "xyz", 4, 5 }, /* beyond the limit */
+		{ "a", "abcdefgh", 4, 5 },
+	};
 	char key[200];
-	(void)state;
-	memset(key, 'a', sizeof(key));
 	struct span k = { key, sizeof(key) };
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
+		assert_int_equal(
+		    edit_distance(span_of(CASES[i].a), span_of(CASES[i].b), CASES[i].limit),
+		    CASES[i].distance);
+	/* Long keys are not compared. */
+	memset(key, 'a', sizeof(key));
 	assert_int_equal(edit_distance(k, k, 4), 5);
 }
 
-TEST(test_edit_limit_grows)
+TEST(test_guess_try)
 {
-	assert_int_equal(edit_limit(1), 0);
-	assert_int_equal(edit_limit(3), 2);
+	static const struct {
+		const char *name, *best, *whole;
+	} CASES[] = {
+		{ "x", NULL, NULL }, /* too short to be misspelt */
+		{ "gpv", "gpu", "gpu" },
+		{ "gvv", NULL, NULL },
+		{ "instancse", "instances", "instances" },
+		{ "inst", "instances", NULL }, /* the beginning of one */
+	};
+	static const char *const NAMES[] = { "cpu", "gpu", "instances", "instance0" };
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct guess any = { .name = span_of(CASES[i].name) };
+		struct guess whole = { .name = any.name, .whole = true };
+		for (size_t k = 0; k < ARRAY_SIZE(NAMES); k++) {
+			guess_try(&any, NAMES[k]);
+			guess_try(&whole, NAMES[k]);
+		}
+		assert_string_equal(any.best ? any.best : "", CASES[i].best ? CASES[i].best : "");
+		assert_string_equal(whole.best ? whole.best : "",
+		                    CASES[i].whole ? CASES[i].whole : "");
+	}
 	assert_int_equal(edit_limit(7), 4);
 	assert_int_equal(edit_limit(11), 6);
 	assert_int_equal(edit_limit(1000), 0);
@@ -66,14 +65,8 @@ TEST(test_edit_limit_grows)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edit_distance_equal),
-		cmocka_unit_test(test_edit_distance_one_step),
-		cmocka_unit_test(test_edit_distance_swapped),
-		cmocka_unit_test(test_edit_distance_case_counts_half),
-		cmocka_unit_test(test_edit_distance_all_different),
-		cmocka_unit_test(test_edit_distance_limit),
-		cmocka_unit_test(test_edit_distance_long_keys_are_not_compared),
-		cmocka_unit_test(test_edit_limit_grows),
+		cmocka_unit_test(test_edit_distance),
+		cmocka_unit_test(test_guess_try),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,18 @@ size_t span_lower_alnum(char *out, struct span s)
 	return n;
 }
 
+bool span_becomes(struct span name, struct span lower_alnum)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < name.n; i++) {
+		if (!is_alnum(name.p[i]))
+			continue;
+		if (n == lower_alnum.n || lower_alnum.p[n++] != to_lower(name.p[i]))
+			return false;
+	}
+	return n == lower_alnum.n;
+}
+
 struct span span_cut(struct span s, size_t max)
 {
 	if (s.n <= max)
@@ -147,16 +159,11 @@ struct span span_cut(struct span s, size_t max)
 	return (struct span){ s.p, max };
 }
 
-static bool str_is_blank(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 struct span span_trim(struct span s)
 {
-	while (s.n && str_is_blank(s.p[0]))
+	while (s.n && is_space(s.p[0]))
 		s = span_from(s, 1);
-	while (s.n && str_is_blank(s.p[s.n - 1]))
+	while (s.n && is_space(s.p[s.n - 1]))
 		s.n--;
 	return s;
 }

@@ -52,6 +52,12 @@ static inline char to_lower(char c)
 	return (char)(is_upper(c) ? c + 'a' - 'A' : c);
 }
 
+/* Blank, tab, CR, LF, VT, FF. */
+static inline bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 /* The value of a hexadecimal digit of either case, or -1. */
 static inline int hex_value(char c)
 {
@@ -151,10 +157,13 @@ bool span_digits(struct span s);
  * returns their number.  FrameworkController's names of task roles are made so. */
 size_t span_lower_alnum(char *out, struct span s);
 
+/* Are these the letters and digits of the name, as span_lower_alnum writes them? */
+bool span_becomes(struct span name, struct span lower_alnum);
+
 /* At most max bytes of UTF-8 text, without a truncated character at the end. */
 struct span span_cut(struct span s, size_t max);
 
-/* Without white space (blank, tab, CR, LF, VT, FF) at both ends. */
+/* Without white space (is_space) at both ends. */
 struct span span_trim(struct span s);
 
 struct str {

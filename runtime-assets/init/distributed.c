@@ -290,7 +290,7 @@ static int64_t group_processes(const struct node *distributed, const struct node
 static const struct fw_role *group_find(const struct framework *f, struct span name)
 {
 	for (size_t i = 0; i < f->n; i++) {
-		if (f->role[i].in_spec && job_role_becomes(name, f->role[i].name))
+		if (f->role[i].in_spec && span_becomes(name, span_of(f->role[i].name)))
 			return &f->role[i];
 	}
 	return NULL;

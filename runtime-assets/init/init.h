@@ -100,9 +100,6 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
  * `_` for characters outside of [A-Za-z0-9_]; in the arena.  NULL if there is none. */
 const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a);
 
-/* Does the key of a role become this Kubernetes name: lower case, only [a-z0-9]? */
-bool job_role_becomes(struct span name, const char *kubernetes);
-
 /* The prerequisite of this type (NULL: any) and name; NULL if not exactly one. */
 const struct node *job_prerequisite(const struct job *j, const char *type, struct span name);
 
@@ -126,9 +123,6 @@ int job_fill_tree(const struct job *j, const struct node *in, struct arena *a, s
 /* For the user's command: replaces only `<% $secrets.path %>`, with nothing if it is absent.  -1
  * and *e: a map or a list; too long. */
 int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e);
-
-/* Appends a scalar as job_fill writes it; false for a map or a list. */
-bool job_scalar(const struct node *n, struct str *out);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 

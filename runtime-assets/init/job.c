@@ -1,23 +1,11 @@
 /* The job: reading it, replacing references in its texts, and the step `config`. */
 #include "runtime-assets/init/init.h"
 
-#include "base/enc.h"
 #include "base/err.h"
+#include "base/reference.h"
 #include "base/str.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
-
-bool job_role_becomes(struct span name, const char *kubernetes)
-{
-	for (size_t i = 0; i < name.n; i++) {
-		if (!is_alnum(name.p[i]))
-			continue;
-		if (*kubernetes != to_lower(name.p[i]))
-			return false;
-		kubernetes++;
-	}
-	return *kubernetes == '\0';
-}
 
 /* A role: v2 has a map by name, v1 a list of roles with `name`. */
 struct role {
@@ -91,7 +79,7 @@ const char *job_role_spelling(const struct job *j, const char *kubernetes_name, 
 	const struct node *roles = job_roles(j);
 	struct role r;
 	for (size_t i = 0; roles && *kubernetes_name && i < roles->n; i++) {
-		if (!role_at(roles, i, &r) || !job_role_becomes(r.name, kubernetes_name))
+		if (!role_at(roles, i, &r) || !span_becomes(r.name, span_of(kubernetes_name)))
 			continue;
 		char *spelling = arena_dup(a, r.name);
 		for (char *c = spelling; *c; c++) {
@@ -124,142 +112,25 @@ const struct node *job_prerequisite(const struct job *j, const char *type, struc
 
 enum { TREE_TEXT_MAX = 4 << 20, SECRET_MAX = 2 << 20 /* more than a Secret has */ };
 
-/* ---- the text of a path -------------------------------------------------------------------- */
-
-static bool path_is_key_char(char c)
-{
-	return (unsigned char)c >= ' ' && c != 0x7f && !strchr("<>%.[]", c);
-}
-
-static size_t path_key_length(struct span s)
-{
-	size_t n = 0;
-	while (n < s.n && path_is_key_char(s.p[n]))
-		n++;
-	return n;
-}
-
-static size_t path_digits(struct span s)
-{
-	size_t n = 0;
-	while (n < s.n && is_digit(s.p[n]))
-		n++;
-	return n;
-}
-
-static struct span behind(struct span s, size_t n)
-{
-	return (struct span){ s.p + n, s.n - n };
-}
-
-static struct span between(struct span text, size_t from, size_t to)
-{
-	return (struct span){ text.p + from, to - from };
-}
-
-/* Removes `.key` or `[n]` from the front; false if there is neither. */
-static bool path_next(struct span *rest, struct span *part)
-{
-	if (rest->n < 2)
-		return false;
-	bool index = rest->p[0] == '[';
-	if (!index && rest->p[0] != '.')
-		return false;
-	struct span s = behind(*rest, 1);
-	size_t n = index ? path_digits(s) : path_key_length(s);
-	if (n == 0 || (index && (n == s.n || s.p[n] != ']')))
-		return false;
-	*part = (struct span){ s.p, n };
-	*rest = behind(s, n + index);
-	return true;
-}
+/* ---- references ---------------------------------------------------------------------------- */
 
 /* `<%`, blanks, `$`, a word and a path, blanks, `%>`. */
 struct tag {
-	size_t start, end; /* end is behind `%>` */
-	struct span word;  /* `secrets` */
-	struct span path;  /* `.a[0]`; checked */
-	bool good;         /* false: it only begins with `<% $` */
+	size_t start, end;        /* end is behind `%>` */
+	struct span word;         /* `secrets` */
+	const struct node *value; /* NULL: it leads nowhere */
+	bool path;                /* something follows the word */
+	bool good;                /* false: it only begins with `<% $` */
 };
 
 struct scan {
+	const struct job *job;
 	struct span text;
 	/* The next `%>` (or SIZE_MAX) and the blanks before it: kept, so that time is linear. */
 	size_t close, content_end;
 };
 
-static bool is_blank(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static void tag_find_close(struct scan *s, size_t from)
-{
-	s->close = s->content_end = span_find(s->text, from, "%>");
-	while (s->close != SIZE_MAX && s->content_end > from &&
-	       is_blank(s->text.p[s->content_end - 1]))
-		s->content_end--;
-}
-
-static void tag_read(struct span content, struct tag *t)
-{
-	size_t n = path_key_length(content);
-	struct span rest = behind(content, n);
-	struct span part;
-	t->word = (struct span){ content.p, n };
-	t->path = rest;
-	while (path_next(&rest, &part)) {
-	}
-	t->good = n > 0 && rest.n == 0;
-}
-
-/* Finds the next `<% $`. */
-static bool tag_next(struct scan *s, size_t from, struct tag *t)
-{
-	for (;; from += 2) {
-		from = span_find(s->text, from, "<%");
-		if (from == SIZE_MAX)
-			return false;
-		if (s->close < from + 2)
-			tag_find_close(s, from + 2);
-		if (s->close == SIZE_MAX)
-			return false;
-		size_t dollar = from + 2;
-		while (dollar < s->content_end && is_blank(s->text.p[dollar]))
-			dollar++;
-		if (dollar >= s->content_end || s->text.p[dollar] != '$')
-			continue;
-		*t = (struct tag){ .start = from, .end = s->close + 2 };
-		tag_read(between(s->text, dollar + 1, s->content_end), t);
-		return true;
-	}
-}
-
-/* ---- the value of a path --------------------------------------------------------------------- */
-
-static const struct node *path_child(const struct node *n, struct span part)
-{
-	int64_t i;
-	if (node_is(n, NODE_MAP)) {
-		const struct member *m = node_member(n, part);
-		return m ? &m->value : NULL;
-	}
-	if (!node_is(n, NODE_LIST) || (part.n > 1 && part.p[0] == '0'))
-		return NULL;
-	if (parse_i64(part, 0, UINT32_MAX, &i) || i >= n->n)
-		return NULL;
-	return &n->item[i];
-}
-
-static const struct node *path_follow(const struct node *n, struct span path)
-{
-	struct span part;
-	while (n && path_next(&path, &part))
-		n = path_child(n, part);
-	return n;
-}
-
-static const struct node *path_root(const struct job *j, struct span word)
+static const struct node *reference_root(const struct job *j, struct span word)
 {
 	static const char *const OF_ROLE[] = { "script", "output", "data" };
 	if (span_is(word, "parameters"))
@@ -274,30 +145,53 @@ static const struct node *path_root(const struct job *j, struct span word)
 	return NULL;
 }
 
-bool job_scalar(const struct node *n, struct str *out)
+/* content: behind the `$`. */
+static void tag_read(const struct job *j, struct span content, struct tag *t)
 {
-	switch ((enum node_type)n->type) {
-	case NODE_NULL:
-		return true;
-	case NODE_BOOL:
-		str_puts(out, n->boolean ? "true" : "false");
-		return true;
-	case NODE_INT:
-		str_int(out, n->integer);
-		return true;
-	case NODE_REAL:
-		number_put(out, n->real);
-		return true;
-	case NODE_TEXT:
-	case NODE_DATE:
-		str_span(out, node_span(n));
-		return true;
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
+	struct span rest = content;
+	t->good = content.n && content.p[0] != '[' && content.p[content.n - 1] != '.' &&
+	          span_find(content, 0, ".[") == SIZE_MAX;
+	t->word = reference_part(&rest);
+	t->path = rest.n > 0;
+	t->value = reference_root(j, t->word);
+	for (struct span part = t->word;; part = reference_part(&rest)) {
+		if (part.p != t->word.p)
+			t->value = reference_child(t->value, part);
+		t->good = t->good && part.n;
+		for (size_t i = 0; i < part.n; i++) {
+			unsigned char c = (unsigned char)part.p[i];
+			t->good = t->good && c >= ' ' && c != 0x7f && !strchr("<>%.[]", c);
+		}
+		if (rest.n == 0)
+			return;
 	}
-	return false;
+}
+
+/* Finds the next `<% $`. */
+static bool tag_next(struct scan *s, size_t from, struct tag *t)
+{
+	for (;; from += 2) {
+		from = span_find(s->text, from, "<%");
+		if (from == SIZE_MAX)
+			return false;
+		if (s->close < from + 2) {
+			s->close = s->content_end = span_find(s->text, from + 2, "%>");
+			while (s->close != SIZE_MAX && s->content_end > from + 2 &&
+			       is_space(s->text.p[s->content_end - 1]))
+				s->content_end--;
+		}
+		if (s->close == SIZE_MAX)
+			return false;
+		size_t dollar = from + 2;
+		while (dollar < s->content_end && is_space(s->text.p[dollar]))
+			dollar++;
+		if (dollar >= s->content_end || s->text.p[dollar] != '$')
+			continue;
+		*t = (struct tag){ .start = from, .end = s->close + 2 };
+		struct span content = span_to(s->text, s->content_end);
+		tag_read(s->job, span_from(content, dollar + 1), t);
+		return true;
+	}
 }
 
 /* ---- filling -------------------------------------------------------------------------------- */
@@ -310,21 +204,10 @@ static int tag_error(const struct scan *s, const struct tag *t, const char *why,
 	return err_set(e, FAILED, "reference `%s` %s", quote(buf, text), why);
 }
 
-static int job_tag_put(const struct job *j, const struct scan *s, const struct tag *t,
-                       struct str *out, struct err *e)
+/* Appends the text from `done` to the end. */
+static int fill_end(const struct scan *s, size_t done, struct str *out, struct err *e)
 {
-	if (!t->good)
-		return tag_error(s, t, "is not written as $word.key[0]", e);
-	const struct node *n = path_follow(path_root(j, t->word), t->path);
-	if (!n)
-		return tag_error(s, t, "leads nowhere", e);
-	if (!job_scalar(n, out))
-		return tag_error(s, t, "is a mapping or a list, not a text", e);
-	return 0;
-}
-
-static int fill_check(const struct str *out, struct err *e)
-{
+	str_span(out, span_from(s->text, done));
 	return out->full ? err_set(e, FAILED, "a text has more than %zu bytes with its references",
 	                           out->max)
 	                 : 0;
@@ -332,37 +215,38 @@ static int fill_check(const struct str *out, struct err *e)
 
 int job_fill(const struct job *j, struct span text, struct str *out, struct err *e)
 {
-	struct scan s = { .text = text };
+	struct scan s = { .job = j, .text = text };
 	struct tag t;
 	size_t done = 0;
 	while (tag_next(&s, done, &t) && !out->full) {
-		str_span(out, between(text, done, t.start));
-		if (job_tag_put(j, &s, &t, out, e))
-			return -1;
+		str_span(out, span_from(span_to(text, t.start), done));
+		if (!t.good)
+			return tag_error(&s, &t, "is not written as $word.key[0]", e);
+		if (!t.value)
+			return tag_error(&s, &t, "leads nowhere", e);
+		if (!reference_put(out, t.value))
+			return tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = t.end;
 	}
-	str_span(out, behind(text, done));
-	return fill_check(out, e);
+	return fill_end(&s, done, out, e);
 }
 
 int job_fill_secrets(const struct job *j, struct span text, struct str *out, struct err *e)
 {
-	struct scan s = { .text = text };
+	struct scan s = { .job = j, .text = text };
 	struct tag t;
 	size_t done = 0;
 	size_t from = 0;
 	while (tag_next(&s, from, &t) && !out->full) {
 		from = t.start + 2;
-		if (!t.good || t.path.n == 0 || !span_is(t.word, "secrets"))
+		if (!t.good || !t.path || !span_is(t.word, "secrets"))
 			continue;
-		str_span(out, between(text, done, t.start));
-		const struct node *n = path_follow(j->secrets, t.path);
-		if (n && !job_scalar(n, out))
+		str_span(out, span_from(span_to(text, t.start), done));
+		if (t.value && !reference_put(out, t.value))
 			return tag_error(&s, &t, "is a mapping or a list, not a text", e);
 		done = from = t.end;
 	}
-	str_span(out, behind(text, done));
-	return fill_check(out, e);
+	return fill_end(&s, done, out, e);
 }
 
 /* ---- trees ---------------------------------------------------------------------------------- */

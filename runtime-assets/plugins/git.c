@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/plugin.h"
+#include "base/reference.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"
@@ -93,7 +94,7 @@ static int options_read(struct plugin *p, const struct node *list, struct option
 		return err_set(e, FAILED, "`options` must be a list of texts");
 	for (uint32_t i = 0; i < list->n; i++) {
 		STR_AUTO text = STR_SECRET(GIT_WORD_MAX);
-		if (!job_scalar(&list->item[i], &text) || text.full)
+		if (!reference_put(&text, &list->item[i]) || text.full)
 			return err_set(e, FAILED, "`options[%u]` must be a short text", i);
 		if (options_split(w, arena_span(p->all->a, str_view(&text)), i))
 			return err_set(e, FAILED, "`options` are too many");

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/plugin.h"
+#include "base/reference.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
@@ -24,7 +25,7 @@ int plugin_text(const struct plugin *p, const char *key, struct span *text, stru
 	if (!n)
 		return 0;
 	STR_AUTO out = STR_SECRET(SCRIPT_MAX);
-	if (!job_scalar(n, &out))
+	if (!reference_put(&out, n))
 		return err_set(e, FAILED, "`%s` must be a text", key);
 	*text = arena_span(p->all->a, str_view(&out));
 	return 0;
@@ -79,7 +80,7 @@ static int cmd_put_list(struct str *out, const struct node *list, const char *ke
 	if (list->type != NODE_LIST)
 		return err_set(e, FAILED, "`%s` must be a list of commands", key);
 	for (uint32_t i = 0; i < list->n; i++) {
-		if (!job_scalar(&list->item[i], out))
+		if (!reference_put(out, &list->item[i]))
 			return err_set(e, FAILED, "`%s[%u]` must be a text", key, i);
 		str_char(out, '\n');
 	}
@@ -146,7 +147,7 @@ static int tensorboard_dir(struct plugin *p, struct tensorboard_dirs *d, const s
                            struct err *e)
 {
 	STR_AUTO path = STR_SECRET(SCRIPT_MAX);
-	if (!job_scalar(&m->value, &path) || path.n == 0)
+	if (!reference_put(&path, &m->value) || path.n == 0)
 		return err_set(e, FAILED, "the paths in `logdir` must be texts");
 	struct span name = member_key(m);
 	struct span text = arena_span(p->all->a, str_view(&path));
@@ -628,7 +629,7 @@ static int command_join(const struct node *commands, struct str *out, struct err
 	for (uint32_t i = 0; i < commands->n; i++) {
 		if (i)
 			str_char(out, '\n');
-		if (!job_scalar(&commands->item[i], out))
+		if (!reference_put(out, &commands->item[i]))
 			return err_set(e, FAILED, "`commands[%u]` must be a text", i);
 	}
 	return 0;

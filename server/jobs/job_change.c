@@ -16,6 +16,7 @@
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"
+#include "translate/names.h"
 
 enum { TRIES = 6, WAIT_MS = 40, MESSAGE_MAX = 2048 };
 
@@ -450,17 +451,6 @@ struct found {
 	bool all_succeed;          /* minSucceededTaskCount is the default: all tasks */
 };
 
-static struct span role_object_name(struct span role, char name[static ROLE_MAX])
-{
-	size_t n = 0;
-	for (size_t i = 0; i < role.n && n < ROLE_MAX; i++) {
-		char c = (char)(is_upper(role.p[i]) ? role.p[i] - 'A' + 'a' : role.p[i]);
-		if (is_lower(c) || is_digit(c))
-			name[n++] = c;
-	}
-	return (struct span){ name, n };
-}
-
 static int64_t role_count(struct span role, const char *key)
 {
 	int64_t n = 0;
@@ -481,20 +471,13 @@ static const struct node *scale_config(const struct scale *s, struct arena *a)
 	return node_is(node_get(&doc->root, "taskRoles"), NODE_MAP) ? &doc->root : NULL;
 }
 
-/* Is this text of the configuration the name of the role? */
-static bool role_is_named(const struct found *f, struct span text)
-{
-	char buffer[ROLE_MAX];
-	return span_eq(role_object_name(text, buffer), f->name);
-}
-
 /* Does the configuration set minSucceededInstances of this role?  true if that is unknown. */
 static bool role_says_succeeded(const struct found *f)
 {
 	const struct node *roles = node_get(f->config, "taskRoles");
 	for (uint32_t i = 0; roles && i < roles->n; i++) {
 		const struct member *m = &roles->member[i];
-		if (!role_is_named(f, member_key(m)))
+		if (!span_becomes(member_key(m), f->name))
 			continue;
 		const struct node *n =
 		    node_get(node_get(&m->value, "completion"), "minSucceededInstances");
@@ -512,7 +495,7 @@ static bool role_is_distributed(const struct found *f)
 		return node_is(distributed, NODE_MAP);
 	for (uint32_t i = 0; i < roles->n; i++)
 		if (node_is(&roles->item[i], NODE_TEXT) &&
-		    role_is_named(f, node_span(&roles->item[i])))
+		    span_becomes(node_span(&roles->item[i]), f->name))
 			return true;
 	return false;
 }
@@ -525,9 +508,7 @@ static bool role_all_succeed(const struct found *f)
 
 static int scale_find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
 {
-	char buffer[ROLE_MAX];
 	struct span asked = s->role.n > ROLE_MAX ? SPAN("") : s->role;
-	struct span wanted = role_object_name(asked, buffer);
 	STR_AUTO names = STR_INIT(NAMES_SHOWN);
 	struct scan roles = scan_begin(scan_path(s->doc, "spec", "taskRoles", NULL));
 	struct span role;
@@ -535,7 +516,8 @@ static int scale_find_role(const struct scale *s, struct arena *a, struct found 
 		struct span name = scan_text(scan_get(role, "name"), a);
 		f->total += role_count(role, "taskNumber");
 		str_printf(&names, "%s%.*s", i ? ", " : "", (int)name.n, name.p);
-		if (f->role.p || name.n == 0 || !(span_eq(name, wanted) || span_eq(name, asked)))
+		if (f->role.p || name.n == 0 ||
+		    !(span_becomes(asked, name) || span_eq(name, asked)))
 			continue;
 		f->role = role;
 		f->name = name;
@@ -730,11 +712,10 @@ static bool scale_plan_patch(struct change *c)
 	ERR_AUTO e = { 0 };
 	if (scale_is_over(c))
 		return false;
-	char buffer[ROLE_MAX];
 	const struct engine_asked asked = {
 		.framework = c->doc,
 		.virtual_cluster = span_of(c->job->cluster),
-		.role = role_object_name(c->role, buffer),
+		.role = span_of(names_role_object(&c->r->arena, c->role)),
 		.number = c->n,
 	};
 	if (scale_plan(&s, &c->r->arena, &c->patch, &e) < 0 ||

@@ -3,6 +3,7 @@
 #include "translate/dialects/render.h"
 
 #include "base/enc.h"
+#include "base/reference.h"
 
 enum { SECTIONS_MAX = 64 };
 
@@ -30,76 +31,7 @@ struct tag {
 	struct span content; /* trimmed */
 };
 
-static bool is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* ---- looking up ---- */
-
-static const struct node *root_value(const struct render *r, struct span name)
-{
-	for (size_t i = 0; i < r->n_roots; i++) {
-		if (span_is(name, r->roots[i].name))
-			return r->roots[i].value;
-	}
-	return NULL;
-}
-
-static const struct node *list_item(const struct node *list, struct span key)
-{
-	int64_t i;
-	if ((key.n > 1 && key.p[0] == '0') || parse_i64(key, 0, UINT32_MAX, &i) || i >= list->n)
-		return NULL;
-	return list->item + i;
-}
-
-static const struct node *render_child(struct render *r, const struct node *n, struct span key)
-{
-	if (node_is(n, NODE_LIST))
-		return list_item(n, key);
-	if (!node_is(n, NODE_MAP))
-		return NULL;
-	r->lookups += n->n;
-	const struct member *m = node_member(n, key);
-	return m ? &m->value : NULL;
-}
-
-/* For `[digits]` at the start of s the offset of `]`, else 0. */
-static size_t index_digits(struct span s)
-{
-	if (s.n < 3 || s.p[0] != '[')
-		return 0;
-	size_t i = 1;
-	while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
-		i++;
-	return i > 1 && i < s.n && s.p[i] == ']' ? i : 0;
-}
-
-/* Cuts the next part off a name: `a.b[0].c` has the parts a, b, 0, c. `x[0]y` is invalid; its
- * part is "". */
-static struct span render_next_part(struct span *name)
-{
-	size_t digits = index_digits(*name);
-	if (digits) {
-		struct span part = { name->p + 1, digits - 1 };
-		size_t used = digits + 1;
-		bool more = used < name->n && (name->p[used] == '.' || name->p[used] == '[');
-		if (used < name->n && !more)
-			part.n = 0;
-		used += used < name->n && name->p[used] == '.';
-		*name = (struct span){ name->p + used, name->n - used };
-		return part;
-	}
-	size_t i = 0;
-	while (i < name->n && name->p[i] != '.' &&
-	       index_digits((struct span){ name->p + i, name->n - i }) == 0)
-		i++;
-	struct span part = { name->p, i };
-	i += i < name->n && name->p[i] == '.';
-	*name = (struct span){ name->p + i, name->n - i };
-	return part;
-}
 
 /* The value of a name: a node, its length, or a character of a text. */
 struct found {
@@ -125,29 +57,27 @@ static struct span render_character_at(struct span text, struct span key)
 	return (struct span){ NULL, 0 };
 }
 
-/* The last part of a name may be a length or a character. */
-static bool find_special(struct render *r, struct span part, struct found *f)
-{
-	bool text = node_is(f->node, NODE_TEXT);
-	if (span_is(part, "length") && (text || node_is(f->node, NODE_LIST)))
-		f->length = true;
-	else if (text)
-		f->character = render_character_at(node_span(f->node), part);
-	r->lookups += text ? f->node->n : 0;
-	return f->length || f->character.p;
-}
-
 static struct found dialects_render_find(struct render *r, struct span name)
 {
 	struct found f = { NULL, false, { NULL, 0 } };
 	if (name.n == 0 || name.p[name.n - 1] == '.')
 		return f;
-	f.node = root_value(r, render_next_part(&name));
+	struct span word = reference_part(&name);
+	for (size_t i = 0; i < r->n_roots && !f.node; i++)
+		f.node = span_is(word, r->roots[i].name) ? r->roots[i].value : NULL;
 	while (f.node && name.n) {
-		struct span part = render_next_part(&name);
-		if (name.n == 0 && find_special(r, part, &f))
+		struct span part = reference_part(&name);
+		bool text = node_is(f.node, NODE_TEXT);
+		/* The last part may be a length or a character. */
+		if (name.n == 0 && span_is(part, "length") && (text || node_is(f.node, NODE_LIST)))
+			f.length = true;
+		else if (name.n == 0 && text)
+			f.character = render_character_at(node_span(f.node), part);
+		r->lookups += name.n == 0 && text ? f.node->n : 0;
+		if (f.length || f.character.p)
 			break;
-		f.node = render_child(r, f.node, part);
+		r->lookups += node_is(f.node, NODE_MAP) ? f.node->n : 0;
+		f.node = reference_child(f.node, part);
 	}
 	return f;
 }
@@ -175,32 +105,14 @@ static int64_t text_length(struct span s)
 /* The reader bounds the depth. */
 static void render_put_value(struct str *out, const struct node *n)
 {
-	switch ((enum node_type)n->type) {
-	case NODE_NULL:
-		break;
-	case NODE_BOOL:
-	case NODE_INT:
-		node_json(out, n);
-		break;
-	case NODE_REAL:
-		number_put(out, n->real);
-		break;
-	case NODE_TEXT:
-	case NODE_DATE:
-		str_span(out, node_span(n));
-		break;
-	case NODE_LIST:
-		for (uint32_t i = 0; i < n->n && !out->full; i++) {
-			if (i)
-				str_char(out, ',');
-			render_put_value(out, n->item + i);
-		}
-		break;
-	case NODE_MAP:
+	if (reference_put(out, n))
+		return;
+	if (n->type == NODE_MAP)
 		str_puts(out, "[object Object]");
-		break;
-	case NODE_TYPE_MAX:
-		break;
+	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n && !out->full; i++) {
+		if (i)
+			str_char(out, ',');
+		render_put_value(out, n->item + i);
 	}
 }
 
@@ -252,21 +164,6 @@ static int render_read_tag(struct span text, size_t start, struct tag *tag)
 	return 0;
 }
 
-/* false: no value. */
-static bool put_found(struct str *out, const struct found *f)
-{
-	const struct node *n = f->node;
-	if (n == NULL || n->type == NODE_NULL)
-		return false;
-	if (f->length)
-		str_int(out, n->type == NODE_LIST ? n->n : text_length(node_span(n)));
-	else if (f->character.p)
-		str_span(out, f->character);
-	else
-		render_put_value(out, n);
-	return true;
-}
-
 /* Whether a value has a placeholder other than `<% $secrets.x %>`, which is filled in later. */
 static bool has_placeholder(struct span text, size_t from)
 {
@@ -281,14 +178,6 @@ static bool has_placeholder(struct span text, size_t from)
 	return false;
 }
 
-static bool is_for_later(struct render *later, struct span name)
-{
-	if (later == NULL || later->lookups > LOOKUPS_MAX)
-		return later != NULL;
-	const struct node *n = render_find(later, name);
-	return n && n->type != NODE_NULL;
-}
-
 static int put_name(struct scan *s, const struct tag *tag)
 {
 	struct render *r = s->r;
@@ -297,33 +186,29 @@ static int put_name(struct scan *s, const struct tag *tag)
 	size_t from = s->out->n;
 	if (r->lookups > LOOKUPS_MAX)
 		return render_problem(s, RENDER_LOOKUPS, tag->start);
-	if (put_found(s->out, &f)) {
+	if (f.node && f.node->type != NODE_NULL) {
+		if (f.length)
+			str_int(s->out, f.node->type == NODE_LIST ? f.node->n
+			                                          : text_length(node_span(f.node)));
+		else if (f.character.p)
+			str_span(s->out, f.character);
+		else
+			render_put_value(s->out, f.node);
 		if (r->inner.n == 0 && has_placeholder(str_view(s->out), from))
 			r->inner = whole;
 		return 0;
 	}
 	str_span(s->out, whole);
-	if (is_for_later(r->later, tag->content))
-		return 0;
+	if (r->later) {
+		if (r->later->lookups > LOOKUPS_MAX)
+			return 0;
+		const struct node *n = render_find(r->later, tag->content);
+		if (n && n->type != NODE_NULL)
+			return 0;
+	}
 	if (r->n_unresolved < UNRESOLVED_MAX)
 		r->unresolved[r->n_unresolved] = (struct unresolved){ whole, tag->content };
 	r->n_unresolved++;
-	return 0;
-}
-
-static int open_section(struct scan *s, const struct tag *tag)
-{
-	if (s->n_sections == SECTIONS_MAX)
-		return render_problem(s, RENDER_SECTION, tag->start);
-	s->sections[s->n_sections++] = (struct section){ tag->content, tag->start };
-	return 0;
-}
-
-static int close_section(struct scan *s, const struct tag *tag)
-{
-	if (s->n_sections == 0 || !span_eq(s->sections[s->n_sections - 1].name, tag->content))
-		return render_problem(s, RENDER_SECTION, tag->start);
-	s->n_sections--;
 	return 0;
 }
 
@@ -342,9 +227,16 @@ static int put_tag(struct scan *s, const struct tag *tag)
 		return 0;
 	case '#':
 	case '^':
-		return open_section(s, tag);
+		if (s->n_sections == SECTIONS_MAX)
+			return render_problem(s, RENDER_SECTION, tag->start);
+		s->sections[s->n_sections++] = (struct section){ tag->content, tag->start };
+		return 0;
 	case '/':
-		return close_section(s, tag);
+		if (s->n_sections == 0 ||
+		    !span_eq(s->sections[s->n_sections - 1].name, tag->content))
+			return render_problem(s, RENDER_SECTION, tag->start);
+		s->n_sections--;
+		return 0;
 	case '=':
 		return render_problem(s, RENDER_DELIMITER, tag->start);
 	default: /* a comment or a partial */

@@ -289,16 +289,6 @@ TEST(test_job_fill_secrets_inside_another_mark)
 	fills(job_fill_secrets, "<% $x <% $secrets.quoted %>", "<% $x 0123");
 }
 
-TEST(test_job_scalar)
-{
-	STR_AUTO out = STR_INIT(100);
-	struct node list = { .type = NODE_LIST };
-	struct node real = { .type = NODE_REAL, .real = 1e-7 };
-	assert_false(job_scalar(&list, &out));
-	assert_true(job_scalar(&real, &out));
-	assert_string_equal(str_c(&out), "1e-7");
-}
-
 int main(void)
 {
 	static const struct CMUnitTest TESTS[] = {
@@ -322,7 +312,6 @@ int main(void)
 		cmocka_unit_test(test_job_fill_secrets_of_a_map_fails),
 		cmocka_unit_test(test_job_fill_secrets_other_tags_stay),
 		cmocka_unit_test(test_job_fill_secrets_inside_another_mark),
-		cmocka_unit_test(test_job_scalar),
 	};
 	return cmocka_run_group_tests(TESTS, NULL, NULL);
 }

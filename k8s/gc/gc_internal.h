@@ -1,7 +1,7 @@
 #pragma once
 /* The parts of the janitor.  Private to k8s/gc/ and its tests. */
 #include "k8s/gc/janitor.h"
-#include "k8s/transport/reply.h"
+#include "k8s/submit/ownership.h"
 
 /* ---- orphans.c: the rules for removal.  Objects are untrusted input: only objects exactly as this
  * server makes them qualify.  Pure ---- */
@@ -12,15 +12,15 @@ struct home {
 };
 
 /* By metadata alone: a Framework of this installation that has not been started. */
-bool orphan_is_listed(const json_t *object, const struct home *home);
+bool orphan_is_listed(const struct marks *m, const struct home *home);
 /* The whole Framework: it has our marks, its executionType is Create, its status has nothing beyond
  * AttemptCreationPending, it is not being deleted, and by the API server's clock (now_s; 0:
  * unknown) it is at least age_s old. */
-bool orphan_is_framework(const json_t *object, const struct home *home, int64_t now_s,
+bool orphan_is_framework(const struct marks *m, const struct home *home, int64_t now_s,
                          int64_t age_s);
 /* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if the
  * Framework named by the first 32 digits of its name does not exist. */
-bool orphan_is_class(const json_t *object, const struct home *home);
+bool orphan_is_class(const struct marks *m, const struct home *home);
 
 /* Candidates, and the time since which they look orphaned.  A bounded list: a later round finds the
  * others. */
@@ -39,12 +39,10 @@ struct orphans {
 };
 
 /* By name and uid, or NULL.  Borrowed until the next orphan_forget. */
-struct orphan *orphan_find(const struct orphans *s, const char *name, const char *uid);
+struct orphan *orphan_find(const struct orphans *s, struct span name, struct span uid);
 /* The same, added if needed.  NULL if the list is full, or name or uid are empty or too long. */
-struct orphan *orphan_note(struct orphans *s, const char *name, const char *uid, int64_t now_ms);
+struct orphan *orphan_note(struct orphans *s, struct span name, struct span uid, int64_t now_ms);
 void orphan_forget(struct orphans *s, struct orphan *one);
-/* Forgets orphans that are not `listed`; resets the flag of the others. */
-void orphans_keep_listed(struct orphans *s);
 void orphans_done(struct orphans *s);
 
 /* ---- janitor.c ---- */

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "k8s/gc/gc_internal.h"
-#include "k8s/submit/ownership.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
 
@@ -66,19 +65,20 @@ static bool janitor_get(struct janitor *j, const char *name, bool whole, struct 
 	return known;
 }
 
-/* Deletes this version of it.  STORE_OK; STORE_NOT_FOUND or STORE_CONFLICT: another client was
- * faster; else there is trouble. */
-static enum store_outcome janitor_delete(struct janitor *j, enum object_kind kind,
+/* Deletes this version of it, and counts that.  STORE_NOT_FOUND or STORE_CONFLICT: another client
+ * was faster; others than these and STORE_OK: there is trouble. */
+static enum store_outcome janitor_delete(struct janitor *j, struct part *p,
                                          const struct orphan *one, const char *version,
                                          struct arena *a)
 {
 	struct store_request r = { .verb = STORE_DELETE,
-		                   .kind = kind,
+		                   .kind = p == &j->classes ? KIND_PRIORITYCLASS : KIND_FRAMEWORK,
 		                   .name = one->name,
 		                   .uid = one->uid,
 		                   .resource_version = version };
 	struct store_reply reply;
 	enum store_outcome outcome = janitor_ask(j, &r, a, &reply);
+	p->removed += outcome == STORE_OK;
 	if (outcome != STORE_OK && outcome != STORE_NOT_FOUND && outcome != STORE_CONFLICT)
 		janitor_trouble(j, &r, &reply);
 	return outcome;
@@ -147,36 +147,34 @@ static struct orphan *janitor_next(const struct janitor *j, struct part *p)
 	return NULL;
 }
 
-static bool janitor_is_old(const struct janitor *j, const json_t *object)
+static bool janitor_is_old(const struct janitor *j, const struct marks *m)
 {
-	int64_t made_s = ownership_created_s(object);
-	return made_s > 0 &&
-	       j->date_s - made_s >= 2 * j->age_ms / 1000; /* date_s is 0 if unknown */
+	return m->created_s > 0 &&
+	       j->date_s - m->created_s >= 2 * j->age_ms / 1000; /* date_s is 0 if unknown */
 }
 
 /* ---- Frameworks that were created and never started ---------------------------------------- */
 
-static void frameworks_note(void *arg, const json_t *item)
+static void frameworks_note(void *arg, struct span item)
 {
 	struct janitor *j = arg;
-	const json_t *meta = json_object_get(item, "metadata");
-	if (!orphan_is_listed(item, &j->home))
+	ARENA_AUTO a = { 0 };
+	struct marks m = marks_of(item, &a);
+	if (!orphan_is_listed(&m, &j->home))
 		return;
-	struct orphan *one = orphan_note(&j->frameworks.orphans, reply_text(meta, "name"),
-	                                 reply_text(meta, "uid"), clock_ms());
+	struct orphan *one = orphan_note(&j->frameworks.orphans, m.name, m.uid, clock_ms());
 	if (one == NULL)
 		return;
 	one->listed = true;
-	one->old = janitor_is_old(j, item);
+	one->old = janitor_is_old(j, &m);
 }
 
 /* Notes those that look so in a list.  false: trouble. */
 static bool frameworks_list(struct janitor *j)
 {
 	struct part *p = &j->frameworks;
-	bool paged = false;
 	str_done(&p->token);
-	do {
+	for (bool paged = false;;) {
 		ARENA_AUTO a = { 0 };
 		struct store_request r = { .kind = KIND_FRAMEWORK };
 		struct store_reply reply;
@@ -193,11 +191,16 @@ static bool frameworks_list(struct janitor *j)
 		if (!janitor_read(j, p, &reply, frameworks_note))
 			return false;
 		paged = true;
-		if (p->token.n == 0) {
-			orphans_keep_listed(&p->orphans);
+		if (p->token.n == 0 || p->pages >= PAGES_MAX)
 			break;
-		}
-	} while (p->pages < PAGES_MAX);
+	}
+	/* After the whole list those that it lacks are forgotten. */
+	for (size_t i = p->orphans.n; i-- > 0 && p->token.n == 0;) {
+		if (!p->orphans.v[i].listed)
+			orphan_forget(&p->orphans, &p->orphans.v[i]);
+		else
+			p->orphans.v[i].listed = false;
+	}
 	return true;
 }
 
@@ -217,22 +220,21 @@ static void janitor_check_frameworks(struct janitor *j)
 			orphan_forget(&p->orphans, one);
 			continue;
 		}
-		JSON_AUTO *framework = reply_parse(reply.body);
+		struct marks m = marks_of(reply.body, &a);
 		if (!span_is(reply.uid, one->uid) || reply.resource_version.n == 0 ||
 		    reply.resource_version.n >= ORPHAN_WORD ||
-		    !orphan_is_framework(framework, &j->home, reply.date_s, j->age_ms / 1000)) {
+		    !orphan_is_framework(&m, &j->home, reply.date_s, j->age_ms / 1000)) {
 			p->at++;
 			continue;
 		}
-		enum store_outcome gone = janitor_delete(j, KIND_FRAMEWORK, one,
-		                                         arena_dup(&a, reply.resource_version), &a);
+		enum store_outcome gone =
+		    janitor_delete(j, p, one, arena_dup(&a, reply.resource_version), &a);
 		if (gone == STORE_CONFLICT) {
 			p->at++; /* changed meanwhile: the next round checks it again */
 			continue;
 		}
 		if (gone != STORE_OK && gone != STORE_NOT_FOUND)
 			return;
-		p->removed += gone == STORE_OK;
 		orphan_forget(&p->orphans, one);
 	}
 }
@@ -250,28 +252,27 @@ static struct orphan *last_of(const struct orphans *s)
 	return last;
 }
 
-static void classes_note(void *arg, const json_t *item)
+static void classes_note(void *arg, struct span item)
 {
 	struct janitor *j = arg;
-	const json_t *meta = json_object_get(item, "metadata");
-	const char *name = reply_text(meta, "name");
-	const char *uid = reply_text(meta, "uid");
-	const char *version = reply_text(meta, "resourceVersion");
-	if (!orphan_is_class(item, &j->home) || strcmp(name, j->cursor) <= 0 ||
-	    version[0] == '\0' || strlen(version) >= ORPHAN_WORD ||
-	    orphan_find(&j->classes.orphans, name, uid) != NULL)
+	ARENA_AUTO a = { 0 };
+	struct marks m = marks_of(item, &a);
+	/* Their names have one length, so bytes compare as texts. */
+	if (!orphan_is_class(&m, &j->home) || memcmp(m.name.p, j->cursor, m.name.n) <= 0 ||
+	    m.version.n == 0 || m.version.n >= ORPHAN_WORD ||
+	    orphan_find(&j->classes.orphans, m.name, m.uid) != NULL)
 		return;
 	if (j->page.n == ORPHANS_MAX) { /* keeps the first ones by name */
 		struct orphan *last = last_of(&j->page);
-		if (strcmp(name, last->name) > 0)
+		if (memcmp(m.name.p, last->name, m.name.n) > 0)
 			return;
 		orphan_forget(&j->page, last);
 	}
-	struct orphan *one = orphan_note(&j->page, name, uid, 0);
+	struct orphan *one = orphan_note(&j->page, m.name, m.uid, 0);
 	if (one == NULL)
 		return;
-	(void)snprintf(one->version, sizeof(one->version), "%s", version);
-	one->old = janitor_is_old(j, item);
+	bytes_copy(one->version, m.version.p, m.version.n);
+	one->old = janitor_is_old(j, &m);
 }
 
 /* Fills j->page with the next ones by name; empty at the end.  false: trouble. */
@@ -314,11 +315,9 @@ static bool classes_check_known(struct janitor *j)
 		if (!janitor_get(j, one->name, false, &a, &reply))
 			return false;
 		if (reply.outcome == STORE_NOT_FOUND) {
-			enum store_outcome gone =
-			    janitor_delete(j, KIND_PRIORITYCLASS, one, one->version, &a);
+			enum store_outcome gone = janitor_delete(j, p, one, one->version, &a);
 			if (gone != STORE_OK && gone != STORE_NOT_FOUND && gone != STORE_CONFLICT)
 				return false;
-			p->removed += gone == STORE_OK;
 		}
 		orphan_forget(&p->orphans, one); /* else a later list shows the current one */
 	}
@@ -337,14 +336,13 @@ static void classes_check_page(struct janitor *j)
 		if (reply.outcome != STORE_NOT_FOUND)
 			continue;
 		if (one->old && p->removed < REMOVALS_MAX) {
-			enum store_outcome gone =
-			    janitor_delete(j, KIND_PRIORITYCLASS, one, one->version, &a);
+			enum store_outcome gone = janitor_delete(j, p, one, one->version, &a);
 			if (gone != STORE_OK && gone != STORE_NOT_FOUND && gone != STORE_CONFLICT)
 				return;
-			p->removed += gone == STORE_OK;
 			continue;
 		}
-		struct orphan *noted = orphan_note(&p->orphans, one->name, one->uid, clock_ms());
+		struct orphan *noted =
+		    orphan_note(&p->orphans, span_of(one->name), span_of(one->uid), clock_ms());
 		if (noted != NULL)
 			memcpy(noted->version, one->version, sizeof(noted->version));
 	}
@@ -354,33 +352,24 @@ static void classes_check_page(struct janitor *j)
 		memcpy(j->cursor, last_of(&j->page)->name, sizeof(j->cursor));
 }
 
-static void janitor_check_classes(struct janitor *j)
-{
-	/* Known ones come first. */
-	if (classes_check_known(j) && j->classes.removed < REMOVALS_MAX && classes_list(j))
-		classes_check_page(j);
-}
-
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-static int64_t with_jitter(int64_t ms)
-{
-	uint8_t noise = 0;
-	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* jitter is optional */
-	return ms + ms * noise / (JITTER * UINT8_MAX);
-}
-
+/* Until the next round, with jitter. */
 static int64_t janitor_pause_ms(const struct janitor *j)
 {
 	int64_t most = j->interval_ms > BACKOFF_MS ? j->interval_ms : BACKOFF_MS;
 	int64_t ms = j->failed ? j->interval_ms / SOON : j->interval_ms;
+	uint8_t noise = 0;
+	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
+	(void)n; /* jitter is optional */
 	for (unsigned i = 1; i < j->failed && ms < most; i++)
 		ms *= 2;
 	if (j->failed == 0 &&
 	    (j->frameworks.removed == REMOVALS_MAX || j->classes.removed == REMOVALS_MAX))
 		ms /= 4;
-	return with_jitter(ms < most ? ms : most);
+	if (ms > most)
+		ms = most;
+	return ms + ms * noise / (JITTER * UINT8_MAX);
 }
 
 static void begin_part(struct part *p)
@@ -397,9 +386,11 @@ int64_t janitor_round(struct janitor *j, struct janitor_report *report)
 	begin_part(&j->frameworks);
 	begin_part(&j->classes);
 	janitor_check_frameworks(j);
-	/* Remaining Frameworks come before PriorityClasses, which do no harm. */
-	if (j->priority_classes && !j->unreachable && j->frameworks.removed < REMOVALS_MAX)
-		janitor_check_classes(j);
+	/* Remaining Frameworks come before PriorityClasses, which do no harm; of these, known ones
+	 * come first. */
+	if (j->priority_classes && !j->unreachable && j->frameworks.removed < REMOVALS_MAX &&
+	    classes_check_known(j) && j->classes.removed < REMOVALS_MAX && classes_list(j))
+		classes_check_page(j);
 	*report = (struct janitor_report){ .frameworks = j->frameworks.removed,
 		                           .classes = j->classes.removed,
 		                           .trouble = j->trouble.n ? str_c(&j->trouble) : NULL };

@@ -1,112 +1,99 @@
 #include "k8s/submit/ownership.h"
 
-#include "base/time.h"
+#include <stddef.h>
+
+#include "base/json/fields.h"
+#include "k8s/framework/view.h"
 #include "k8s/submit/submission.h"
+#include "k8s/transport/reply.h"
 
-bool is_hex(const char *text, size_t n)
+#define AT(member) offsetof(struct marks, member)
+static const struct scan_field LABELS[] = {
+	{ "rest-lit/instance", SCAN_TO_TEXT, AT(instance), NULL },
+	{ "rest-lit/namespace", SCAN_TO_TEXT, AT(namespace_name), NULL },
+	{ "rest-lit/submission", SCAN_TO_TEXT, AT(submission_label), NULL },
+	{ "rest-lit/creating", SCAN_TO_RAW, AT(creating), NULL },
+	{ 0 },
+};
+static const struct scan_field ANNOTATIONS[] = {
+	{ "rest-lit/submission", SCAN_TO_TEXT, AT(submission), NULL },
+	{ "rest-lit/idempotency", SCAN_TO_TEXT, AT(idempotency), NULL },
+	{ 0 },
+};
+static const struct scan_field METADATA[] = {
+	{ "name", SCAN_TO_TEXT, AT(name), NULL },
+	{ "uid", SCAN_TO_TEXT, AT(uid), NULL },
+	{ "resourceVersion", SCAN_TO_TEXT, AT(version), NULL },
+	{ "creationTimestamp", SCAN_TO_TIME, AT(created_s), NULL },
+	{ "deletionTimestamp", SCAN_TO_RAW, AT(deleted), NULL },
+	{ "labels", SCAN_TO_MEMBERS, 0, LABELS },
+	{ "annotations", SCAN_TO_MEMBERS, 0, ANNOTATIONS },
+	{ 0 },
+};
+static const struct scan_field SPEC[] = {
+	{ "executionType", SCAN_TO_TEXT, AT(execution), NULL },
+	{ 0 },
+};
+static const struct scan_field OBJECT[] = {
+	{ "metadata", SCAN_TO_MEMBERS, 0, METADATA },
+	{ "spec", SCAN_TO_MEMBERS, 0, SPEC },
+	{ "status", SCAN_TO_RAW, AT(status), NULL },
+	{ 0 },
+};
+
+struct marks marks_of(struct span object, struct arena *a)
 {
-	return strlen(text) == n && strspn(text, "0123456789abcdef") == n;
+	struct marks m;
+	/* A malformed mark is none of ours; a malformed status is told by ownership_is_untouched.
+	 */
+	(void)scan_fields(reply_valid(object) ? object : SPAN(""), OBJECT, &m, a);
+	m.created_s = m.created_s < 0 ? 0 : m.created_s / 1000; /* it was read in milliseconds */
+	return m;
 }
 
-static const char *meta_text(const json_t *object, const char *map, const char *key)
+bool is_hex(struct span text, size_t n)
 {
-	const json_t *meta = json_object_get(object, "metadata");
-	return reply_text(map ? json_object_get(meta, map) : meta, key);
-}
-
-int64_t ownership_created_s(const json_t *object)
-{
-	int64_t ms = 0;
-	(void)rfc3339_read(span_of(meta_text(object, NULL, "creationTimestamp")), &ms);
-	return ms / 1000;
-}
-
-bool ownership_is_deleting(const json_t *object)
-{
-	const json_t *when =
-	    json_object_get(json_object_get(object, "metadata"), "deletionTimestamp");
-	return when != NULL && !json_is_null(when);
-}
-
-const char *ownership_label(const json_t *object, const char *key)
-{
-	return meta_text(object, "labels", key);
-}
-
-const char *ownership_annotation(const json_t *object, const char *key)
-{
-	return meta_text(object, "annotations", key);
-}
-
-bool ownership_is_creating(const json_t *object)
-{
-	const json_t *meta = json_object_get(object, "metadata");
-	return json_object_get(json_object_get(meta, "labels"), "rest-lit/creating") != NULL;
-}
-
-bool ownership_is_unstarted(const json_t *framework)
-{
-	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
-	return ownership_is_creating(framework) || strcmp(type, "Create") == 0;
-}
-
-bool ownership_is_started(const json_t *framework)
-{
-	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
-	return !ownership_is_creating(framework) &&
-	       (strcmp(type, "Start") == 0 || strcmp(type, "Stop") == 0);
-}
-
-static bool ownership_is_null(const json_t *j)
-{
-	return j == NULL || json_is_null(j);
-}
-
-/* A count that is absent, null or 0. */
-static bool is_nothing(const json_t *number)
-{
-	return ownership_is_null(number) ||
-	       (json_is_integer(number) && json_integer_value(number) == 0);
-}
-
-bool ownership_is_untouched(const json_t *framework)
-{
-	const char *type = reply_text(json_object_get(framework, "spec"), "executionType");
-	const json_t *status = json_object_get(framework, "status");
-	if (strcmp(type, "Create") != 0 || ownership_is_null(status))
-		return strcmp(type, "Create") == 0;
-	const json_t *attempt = json_object_get(status, "attemptStatus");
-	const json_t *retries = json_object_get(status, "retryPolicyStatus");
-	return strcmp(reply_text(status, "state"), "AttemptCreationPending") == 0 &&
-	       (ownership_is_null(attempt) || json_is_object(attempt)) &&
-	       (ownership_is_null(retries) || json_is_object(retries)) &&
-	       is_nothing(json_object_get(attempt, "id")) &&
-	       ownership_is_null(json_object_get(attempt, "configMapUID")) &&
-	       is_nothing(json_object_get(retries, "totalRetriedCount")) &&
-	       ownership_is_null(json_object_get(status, "completionTime"));
-}
-
-bool ownership_same_home(const json_t *a, const json_t *b)
-{
-	static const char *const HOME[] = { "rest-lit/instance", "rest-lit/namespace" };
-	for (size_t i = 0; i < ARRAY_SIZE(HOME); i++) {
-		if (strcmp(ownership_label(a, HOME[i]), ownership_label(b, HOME[i])) != 0)
+	for (size_t i = 0; i < text.n; i++)
+		if (hex_value(text.p[i]) < 0 || is_upper(text.p[i]))
 			return false;
-	}
-	return ownership_label(a, HOME[0])[0] != '\0';
+	return text.n == n;
 }
 
-enum repeat ownership_repeat(const json_t *framework, int64_t now_s, const char *key_body)
+bool ownership_is_started(const struct marks *framework)
 {
-	const char *has = ownership_annotation(framework, "rest-lit/idempotency");
-	const char *dash = key_body ? strchr(key_body, '-') : NULL;
-	int64_t made_s = ownership_created_s(framework);
-	if (dash == NULL || made_s == 0 || now_s == 0 || now_s - made_s >= SUBMISSION_KEY_S ||
-	    ownership_is_deleting(framework))
+	return !framework->creating.p &&
+	       (span_is(framework->execution, "Start") || span_is(framework->execution, "Stop"));
+}
+
+bool ownership_is_untouched(const struct marks *framework)
+{
+	ARENA_AUTO a = { 0 };
+	struct fw_view f;
+	if (!span_is(framework->execution, "Create") || !framework->status.p)
+		return span_is(framework->execution, "Create");
+	fw_view_read(framework->status, &a, &f);
+	return !f.odd && span_is(f.state, "AttemptCreationPending") && f.attempt <= 0 &&
+	       f.uid.n == 0 && f.retried <= 0 && f.completion_ms < 0;
+}
+
+bool ownership_same_home(const struct marks *a, const struct marks *b)
+{
+	return a->instance.n > 0 && span_eq(a->instance, b->instance) &&
+	       span_eq(a->namespace_name, b->namespace_name);
+}
+
+enum repeat ownership_repeat(const struct marks *framework, int64_t now_s, const char *key_body)
+{
+	struct span has = framework->idempotency;
+	struct span wanted = span_of(key_body ? key_body : "");
+	size_t key_n = span_chr(wanted, '-') + 1; /* with the dash */
+	bool unstarted = framework->creating.p || span_is(framework->execution, "Create");
+	if (key_n > wanted.n || framework->created_s == 0 || now_s == 0 ||
+	    now_s - framework->created_s >= SUBMISSION_KEY_S || framework->deleted.p)
 		return REPEAT_NONE;
-	if (strncmp(has, key_body, (size_t)(dash - key_body) + 1) != 0)
+	if (has.n < key_n || memcmp(has.p, wanted.p, key_n) != 0)
 		return REPEAT_NONE;
-	if (strcmp(has, key_body) != 0)
+	if (!span_eq(has, wanted))
 		return REPEAT_OTHER_BODY;
-	return ownership_is_unstarted(framework) ? REPEAT_UNDER_WAY : REPEAT_DONE;
+	return unstarted ? REPEAT_UNDER_WAY : REPEAT_DONE;
 }

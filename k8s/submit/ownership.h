@@ -1,39 +1,37 @@
 #pragma once
 /*
- * Labels and annotations of this server on objects, and their age.  The objects are untrusted
- * input: other clients of the cluster can have written them.  Pure; private to k8s/.
+ * What this server reads of objects that it may have made: its labels and annotations, their age.
+ * The objects are untrusted input: other clients of the cluster can have written them.  Pure;
+ * private to k8s/.
  */
+#include "base/arena.h"
 #include "base/str.h"
-#include "k8s/transport/reply.h"
+
+/* Texts are "" if missing; they are borrowed from the object or in the arena. */
+struct marks {
+	struct span name, uid, version; /* metadata.resourceVersion */
+	struct span instance, namespace_name;
+	struct span submission, submission_label; /* the annotation; the label */
+	struct span idempotency;
+	struct span execution;                 /* executionType of a whole Framework */
+	struct span creating, deleted, status; /* JSON; p is NULL if absent */
+	int64_t created_s;                     /* since 1970; 0 if missing or malformed */
+};
+/* All are missing of what is not reply_valid. */
+struct marks marks_of(struct span object, struct arena *a);
 
 /* Exactly n digits of lower-case hex. */
-bool is_hex(const char *text, size_t n);
-
-/* metadata.creationTimestamp as seconds since 1970; 0 if missing or malformed. */
-int64_t ownership_created_s(const json_t *object);
-
-/* It has a deletionTimestamp. */
-bool ownership_is_deleting(const json_t *object);
-
-/* A label or an annotation; "" if missing.  Borrowed. */
-const char *ownership_label(const json_t *object, const char *key);
-const char *ownership_annotation(const json_t *object, const char *key);
-
-/* It has the label rest-lit/creating, with any value. */
-bool ownership_is_creating(const json_t *object);
-
-/* The Framework is not started: by that label, or by the executionType of a whole object. */
-bool ownership_is_unstarted(const json_t *framework);
+bool is_hex(struct span text, size_t n);
 
 /* The whole Framework was started, and perhaps stopped since. */
-bool ownership_is_started(const json_t *framework);
+bool ownership_is_started(const struct marks *framework);
 
 /* The executionType of the whole Framework is Create, and FrameworkController has begun no attempt:
  * its status has nothing beyond AttemptCreationPending. */
-bool ownership_is_untouched(const json_t *framework);
+bool ownership_is_untouched(const struct marks *framework);
 
 /* Both belong to the same installation and, if cluster-scoped, to the same namespace of jobs. */
-bool ownership_same_home(const json_t *a, const json_t *b);
+bool ownership_same_home(const struct marks *a, const struct marks *b);
 
 /* The meaning of an existing Framework for a request with an Idempotency-Key. */
 enum repeat {
@@ -45,4 +43,4 @@ enum repeat {
 
 /* now_s: the API server's clock, 0 if unknown.  key_body: "KEY-BODY" as in submission.h, or NULL.
  */
-enum repeat ownership_repeat(const json_t *framework, int64_t now_s, const char *key_body);
+enum repeat ownership_repeat(const struct marks *framework, int64_t now_s, const char *key_body);

@@ -160,13 +160,7 @@ static void rejects(struct submission *b, const struct store_reply *reply)
 /* The uid is inserted into bodies without escaping. */
 static bool submission_uid_ok(struct span uid)
 {
-	for (size_t i = 0; i < uid.n; i++) {
-		char c = uid.p[i];
-		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-		    c != '-')
-			return false;
-	}
-	return uid.n > 0 && uid.n < UID_ROOM;
+	return uid.n > 0 && uid.n < UID_ROOM && span_only(uid, "-");
 }
 
 static void submission_copy_text(char *to, size_t room, struct span text)
@@ -269,20 +263,6 @@ static void wait_for_collector(struct submission *b)
 	submission_roll_back(b);
 }
 
-/*
- * Objects without owner are not collected.  A PriorityClass is named after its Framework, so one
- * that this installation made for an older submission is left over: the Framework of that name is
- * ours now.
- */
-static bool is_left_over(const struct submission *b, const struct store_reply *reply)
-{
-	if (resource_of(submission_object(b)->kind)->namespaced)
-		return false;
-	JSON_AUTO *there = reply_parse(reply->body);
-	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
-	return ownership_same_home(there, ours);
-}
-
 static void submission_note_old(struct submission *b, const struct store_reply *reply)
 {
 	b->made[b->step].lost = false;
@@ -298,12 +278,6 @@ static void vanished(struct submission *b, const struct store_reply *reply)
 	        "Idempotency-Key if it has one",
 	        b->opt->display_name);
 	submission_roll_back(b);
-}
-
-static void submission_replace_left_over(struct submission *b, const struct store_reply *reply)
-{
-	submission_note_old(b, reply);
-	submission_get(b, OWNING, 0);
 }
 
 /* A server that takes this submission over removes its Framework before it makes a PriorityClass,
@@ -343,15 +317,16 @@ static void is_foreign(struct submission *b)
  * started meanwhile.
  */
 static void submission_take_over(struct submission *b, const struct store_reply *reply,
-                                 const json_t *framework)
+                                 const struct marks *framework)
 {
-	JSON_AUTO *ours = reply_parse(submission_object(b)->body);
-	int64_t age_ms = (reply->date_s - ownership_created_s(framework)) * 1000;
+	ARENA_AUTO a = { 0 };
+	struct marks ours = marks_of(submission_object(b)->body, &a);
+	int64_t age_ms = (reply->date_s - framework->created_s) * 1000;
 	if (!span_is(reply->uid, b->old.uid))
 		b->patience_ms = 0; /* of yet another server */
 	submission_note_old(b, reply);
 	int64_t again = age_ms < ANOTHER_MS ? submission_wait_ms(b, ANOTHER_MS) : 0;
-	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, ours))
+	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, &ours))
 		conflict(b);
 	else if (again)
 		submission_compare(b, again);
@@ -360,11 +335,11 @@ static void submission_take_over(struct submission *b, const struct store_reply 
 }
 
 /* A Framework of this name exists.  An earlier attempt of the same request may have created it. */
-static void submission_is_taken(struct submission *b, const struct store_reply *reply)
+static void submission_is_taken(struct submission *b, const struct store_reply *reply,
+                                const struct marks *framework)
 {
-	JSON_AUTO *framework = reply_parse(reply->body);
 	b->made[0].lost = false;
-	if (ownership_is_deleting(framework)) {
+	if (framework->deleted.p) {
 		err_set(&b->e, BEING_DELETED,
 		        "an older job %s is being deleted; send the request again, with the same "
 		        "Idempotency-Key if it has one",
@@ -423,23 +398,20 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 	}
 }
 
-/* It is not known whether the object exists.  Another POST creates it, or gets 409 without showing
- * the owner: then the Framework is removed, and the dependent with it. */
-static bool submission_may_be_absent(const struct submission *b)
-{
-	return b->step > 0 && !b->met && resource_of(submission_object(b)->kind)->namespaced;
-}
-
 /* The GET for the comparison was refused, probably by RBAC. */
 static void cannot_compare(struct submission *b, const struct store_reply *reply)
 {
+	bool owned = resource_of(submission_object(b)->kind)->namespaced;
 	if (!b->made[b->step].lost) {
 		is_foreign(b); /* the POST was answered 409 */
-	} else if (submission_may_be_absent(b)) {
+	} else if (b->step > 0 && !b->met && owned) {
+		/* It is not known whether the object exists.  Another POST creates it, or gets 409
+		 * without showing the owner: then the Framework is removed, and the dependent with
+		 * it. */
 		is_absent(b, reply);
 	} else if (b->step > 0) {
-		submission_unavailable(b,
-		                       reply); /* the roll-back removes the owner, or the object */
+		/* The roll-back removes the owner, or the object. */
+		submission_unavailable(b, reply);
 	} else {
 		explain_refusal(&b->e, &b->request, reply);
 		unknown(b, err_msg(&b->e));
@@ -454,27 +426,44 @@ static void not_compared(struct submission *b, const struct store_reply *reply)
 		submission_unavailable(b, reply);
 }
 
+static bool submission_is_ours(const struct submission *b, const struct marks *m)
+{
+	return span_is(m->submission.n ? m->submission : m->submission_label,
+	               b->opt->submission_id);
+}
+
 static void submission_compared(struct submission *b, const struct store_reply *reply)
 {
-	if (!submission_uid_ok(reply->uid))
+	ARENA_AUTO a = { 0 };
+	const struct object *o = submission_object(b);
+	struct marks there = marks_of(reply->body, &a);
+	struct marks ours = marks_of(o->body, &a);
+	/* Objects without owner are not collected.  A PriorityClass is named after its Framework,
+	 * so one that this installation made for an older submission is left over: the Framework of
+	 * that name is ours now. */
+	bool left_over = !resource_of(o->kind)->namespaced && ownership_same_home(&there, &ours);
+	if (!submission_uid_ok(reply->uid)) {
 		not_compared(b, reply); /* not an answer of an API server */
-	else if (reply_is_ours(reply->body, b->opt->submission_id))
+	} else if (submission_is_ours(b, &there)) {
 		is_made(b, reply);
-	else if (b->step == 0)
-		submission_is_taken(b, reply);
-	else if (!is_left_over(b, reply))
+	} else if (b->step == 0) {
+		submission_is_taken(b, reply, &there);
+	} else if (!left_over) {
 		is_foreign(b);
-	else if (b->opt->dry_run)
+	} else if (b->opt->dry_run) {
 		next(b); /* it would be replaced */
-	else
-		submission_replace_left_over(b, reply);
+	} else {
+		submission_note_old(b, reply);
+		submission_get(b, OWNING, 0);
+	}
 }
 
 /* The answer is our Framework, and shows it started. */
 static bool shows_start(const struct submission *b, const struct store_reply *reply)
 {
-	JSON_AUTO *framework = reply_parse(reply->body);
-	return span_is(reply->uid, b->made[0].uid) && ownership_is_started(framework);
+	ARENA_AUTO a = { 0 };
+	struct marks framework = marks_of(reply->body, &a);
+	return span_is(reply->uid, b->made[0].uid) && ownership_is_started(&framework);
 }
 
 static void started(struct submission *b, const struct store_reply *reply)
@@ -523,29 +512,27 @@ static void still_there(struct submission *b, const struct store_reply *reply)
 		submission_patch(b, clock_ms() + PAUSE_MS);
 }
 
-/* Another Framework has the name.  If another server has taken this submission over and started the
- * job, that is the answer; what was made here is removed. */
-static void submission_superseded(struct submission *b, const struct store_reply *reply)
+static void checked(struct submission *b, const struct store_reply *reply)
 {
-	JSON_AUTO *framework = reply_parse(reply->body);
-	b->again = ownership_repeat(framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
+	if (shows_start(b, reply)) {
+		started(b, reply);
+		return;
+	}
+	if (!submission_uid_ok(reply->uid) || span_is(reply->uid, b->made[0].uid)) {
+		still_there(b, reply);
+		return;
+	}
+	/* Another Framework has the name.  If another server has taken this submission over and
+	 * started the job, that is the answer; what was made here is removed. */
+	ARENA_AUTO a = { 0 };
+	struct marks framework = marks_of(reply->body, &a);
+	b->again = ownership_repeat(&framework, reply->date_s, b->opt->idempotency) == REPEAT_DONE;
 	if (!b->again) {
 		vanished(b, reply);
 		return;
 	}
 	err_done(&b->e);
 	submission_roll_back(b);
-}
-
-static void checked(struct submission *b, const struct store_reply *reply)
-{
-	bool another = submission_uid_ok(reply->uid) && !span_is(reply->uid, b->made[0].uid);
-	if (another)
-		submission_superseded(b, reply);
-	else if (shows_start(b, reply))
-		started(b, reply);
-	else
-		still_there(b, reply);
 }
 
 /* clang-format off */
@@ -704,19 +691,6 @@ static void submission_replace(struct submission *b)
 	send_step(b, REPLACING, 0);
 }
 
-static void submission_remove(struct submission *b)
-{
-	const struct made *m = &b->made[b->step];
-	b->request = (struct store_request){
-		.verb = STORE_DELETE,
-		.uid = m->uid,
-		.resource_version = m->version[0] ? m->version : NULL,
-		.deadline_ms = b->give_up_ms,
-		.urgent = true,
-	};
-	send_step(b, UNDOING, 0);
-}
-
 /* One request removes the label and starts the Framework. */
 static void submission_patch(struct submission *b, int64_t not_before_ms)
 {
@@ -748,23 +722,27 @@ static void submission_finish(struct submission *b)
 
 /* ---- the way back: removing the Framework removes everything that it owns ---- */
 
-/* The Framework, and objects that it cannot own (PriorityClasses are cluster-scoped). */
-static bool must_undo(const struct submission *b)
-{
-	return b->step == 0 || !resource_of(submission_object(b)->kind)->namespaced;
-}
-
 /* Removes the next object from this step on; finishes after the last. */
 static void undo(struct submission *b)
 {
 	for (; b->step < b->objects->n; b->step++) {
 		const struct made *m = &b->made[b->step];
-		if (!must_undo(b) || (m->uid[0] == '\0' && !m->lost))
+		bool made = m->uid[0] != '\0';
+		bool owned = b->step > 0 && resource_of(submission_object(b)->kind)->namespaced;
+		if (owned || (!made && !m->lost))
 			continue;
-		if (m->uid[0] == '\0')
+		if (!made) {
 			submission_get(b, SEEKING, 0);
-		else
-			submission_remove(b);
+			return;
+		}
+		b->request = (struct store_request){
+			.verb = STORE_DELETE,
+			.uid = m->uid,
+			.resource_version = m->version[0] ? m->version : NULL,
+			.deadline_ms = b->give_up_ms,
+			.urgent = true,
+		};
+		send_step(b, UNDOING, 0);
 		return;
 	}
 	if (b->left_behind && !b->again) {
@@ -816,25 +794,21 @@ static void submission_in_the_way(struct submission *b, const struct store_reply
 	submission_get(b, SEEKING, clock_ms() + PAUSE_MS);
 }
 
-/* A started Framework is complete.  A repetition of the request with the same Idempotency-Key can
- * have been answered with success already. */
-static bool is_started(const struct submission *b, const json_t *object)
-{
-	return b->step == 0 && ownership_is_started(object) && !ownership_is_deleting(object);
-}
-
 static void submission_sought(struct submission *b, const struct store_reply *reply)
 {
+	ARENA_AUTO a = { 0 };
+	struct marks there = marks_of(reply->body, &a);
 	struct made *m = &b->made[b->step];
-	JSON_AUTO *object = reply_parse(reply->body);
 	if (reply->uid.n == 0 || reply->uid.n >= UID_ROOM ||
 	    reply->resource_version.n >= UID_ROOM) {
 		submission_not_undone(b, reply);
 		return;
 	}
 	*m = (struct made){ .lost = false };
-	if (strcmp(reply_mark(object, "submission"), b->opt->submission_id) == 0) {
-		if (is_started(b, object)) {
+	if (submission_is_ours(b, &there)) {
+		/* A started Framework is complete.  A repetition of the request with the same
+		 * Idempotency-Key can have been answered with success already. */
+		if (b->step == 0 && ownership_is_started(&there) && !there.deleted.p) {
 			err_done(&b->e);
 			submission_finish(b);
 			return;

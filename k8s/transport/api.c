@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/enc.h"
+#include "base/json/put.h"
+#include "base/json/scan.h"
 #include "base/time.h"
 #include "k8s/transport/curl.h"
 #include "k8s/transport/paths.h"
@@ -41,14 +42,6 @@ struct transfer {
 	struct curl_loop *curl;
 	struct curl_slist *headers;
 	char error[CURL_ERROR_SIZE];
-};
-
-/* Common to all requests of a store. */
-struct transfer_common {
-	const char *url, *namespace_name;
-	struct span authorization; /* the header line, or empty */
-	size_t answer_max;
-	bool whole_objects; /* this API server does not send metadata alone */
 };
 
 struct api_store {
@@ -92,8 +85,6 @@ static size_t write_answer(char *from, size_t size, size_t count, void *arg)
 	return t->answer.full ? 0 : n; /* 0 ends the transfer */
 }
 
-/* ---- a handle ---------------------------------------------------------------------- */
-
 static int transfer_init(struct transfer *t, struct api_store *a, struct err *e)
 {
 	*t = (struct transfer){ .easy = curl_handle(a->login, e), .curl = &a->curl };
@@ -102,11 +93,7 @@ static int transfer_init(struct transfer *t, struct api_store *a, struct err *e)
 	curl_loop_keep_sockets(&a->curl, t->easy);
 	CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, before_sending);
 	CURL_SET(t->easy, CURLOPT_PREREQDATA, t);
-	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, write_answer);
-	CURL_SET(t->easy, CURLOPT_WRITEDATA, t);
-	CURL_SET(t->easy, CURLOPT_PRIVATE, t);
-	CURL_SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
-	CURL_SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
+	curl_receive(t->easy, write_answer, t, t->error);
 	return 0;
 }
 
@@ -119,52 +106,28 @@ static void transfer_clear(struct transfer *t)
 	str_wipe(&t->body);
 }
 
-static void transfer_done(struct transfer *t)
-{
-	if (t->easy == NULL)
-		return;
-	transfer_clear(t);
-	curl_easy_cleanup(t->easy);
-	t->easy = NULL;
-}
-
 /* ---- a request --------------------------------------------------------------------- */
 
-/* No characters that end the request line or the query. */
-static bool query_ok(const char *query)
+static int set_url(const struct api_store *a, struct transfer *t, const struct store_request *r)
 {
-	for (const char *p = query; *p != '\0'; p++) {
-		if (*p <= ' ' || *p > '~' || *p == '#')
-			return false;
-	}
-	return true;
-}
-
-/* A collection, or one object of it. */
-static int api_put_path(struct str *url, const struct store_request *r, const char *namespace_name)
-{
+	STR_AUTO url = STR_INIT(URL_MAX);
 	bool collection = r->verb == STORE_CREATE || r->verb == STORE_LIST;
+	struct span query = span_of(r->verb == STORE_LIST && r->query ? r->query : "");
+	const char *namespace_name = r->namespace_name ? r->namespace_name : a->s.namespace_name;
 	if (!collection && r->name == NULL)
 		return -1;
 	if (r->verb == STORE_CREATE && r->name != NULL && !segment_ok(r->name))
 		return -1;
-	return path_write(url, r->kind, namespace_name, collection ? NULL : r->name);
-}
-
-static int set_url(struct transfer *t, const struct store_request *r,
-                   const struct transfer_common *c)
-{
-	STR_AUTO url = STR_INIT(URL_MAX);
-	str_puts(&url, c->url);
-	if (api_put_path(&url, r, r->namespace_name ? r->namespace_name : c->namespace_name) != 0)
+	/* No characters that end the request line or the query. */
+	if (!login_is_visible(query) || span_chr(query, '#') < query.n)
+		return -1;
+	str_puts(&url, a->login->url);
+	if (path_write(&url, r->kind, namespace_name, collection ? NULL : r->name) != 0)
 		return -1;
 	if (r->dry_run)
 		str_puts(&url, "?dryRun=All");
-	if (r->verb == STORE_LIST && r->query != NULL) {
-		if (!query_ok(r->query))
-			return -1;
-		str_printf(&url, "?%s", r->query);
-	}
+	if (query.n > 0)
+		str_printf(&url, "?%s", query.p);
 	if (url.full)
 		return -1;
 	CURL_SET(t->easy, CURLOPT_URL, str_c(&url));
@@ -175,10 +138,9 @@ static int set_url(struct transfer *t, const struct store_request *r,
 #define ACCEPT_METADATA_LIST                                                                       \
 	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-static void api_set_headers(struct transfer *t, const struct store_request *r,
-                            const struct transfer_common *c)
+static void api_set_headers(struct api_store *a, struct transfer *t, const struct store_request *r)
 {
-	bool whole = r->whole || c->whole_objects || r->verb == STORE_DELETE;
+	bool whole = r->whole || a->whole_objects || r->verb == STORE_DELETE;
 	curl_add_header(&t->headers, whole                   ? "Accept: application/json"
 	                             : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
 	                                                     : ACCEPT_METADATA);
@@ -187,29 +149,7 @@ static void api_set_headers(struct transfer *t, const struct store_request *r,
 	                                 ? "Content-Type: application/json-patch+json"
 	                                 : "Content-Type: application/merge-patch+json");
 	curl_add_header(&t->headers, "Expect:");
-	if (c->authorization.n > 0)
-		curl_add_header(&t->headers, c->authorization.p); /* of a str: it ends in NUL */
-	CURL_SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
-}
-
-static void put_condition(struct str *out, const char *key, const char *value)
-{
-	if (value == NULL)
-		return;
-	str_puts(out, out->p[out->n - 1] == '{' ? "\"" : ",\"");
-	str_printf(out, "%s\":", key);
-	str_json(out, span_of(value));
-}
-
-static void write_precondition(struct str *out, const struct store_request *r)
-{
-	*out = STR_INIT(PRECONDITION_MAX);
-	str_puts(out, "{\"preconditions\":{");
-	put_condition(out, "uid", r->uid);
-	put_condition(out, "resourceVersion", r->resource_version);
-	/* With options in the body, API servers ignore those in the query. */
-	str_puts(out, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
-	assert(!out->full); /* both texts are short */
+	curl_set_headers(t->easy, &t->headers, a->login, &a->authorization);
 }
 
 /* In one piece, because libcurl sends it in one call with the headers then. */
@@ -217,7 +157,15 @@ static struct span transfer_body(struct transfer *t, const struct store_request 
 {
 	size_t rest = r->body[1].n + r->body[2].n;
 	if (r->verb == STORE_DELETE) {
-		write_precondition(&t->body, r);
+		t->body = STR_INIT(PRECONDITION_MAX);
+		str_puts(&t->body, "{\"preconditions\":{");
+		if (r->uid)
+			json_put_word(&t->body, "uid", r->uid);
+		if (r->resource_version)
+			json_put_word(&t->body, "resourceVersion", r->resource_version);
+		/* With options in the body, API servers ignore those in the query. */
+		str_puts(&t->body, r->dry_run ? "},\"dryRun\":[\"All\"]}" : "}}");
+		assert(!t->body.full); /* both texts are short */
 		return str_view(&t->body);
 	}
 	if (r->verb != STORE_CREATE && r->verb != STORE_PATCH)
@@ -250,17 +198,17 @@ static void set_method(struct transfer *t, const struct store_request *r)
 	CURL_SET(t->easy, CURLOPT_CUSTOMREQUEST, METHODS[r->verb]);
 }
 
-static int transfer_prepare(struct transfer *t, const struct store_request *r,
-                            const struct transfer_common *c)
+static int transfer_prepare(struct api_store *a, struct transfer *t, const struct store_request *r)
 {
-	if (set_url(t, r, c) != 0)
+	size_t answer_max = r->verb == STORE_LIST ? 4 * a->s.limits.body : a->s.limits.body;
+	if (set_url(a, t, r) != 0)
 		return -1;
 	set_method(t, r);
-	api_set_headers(t, r, c);
+	api_set_headers(a, t, r);
 	int64_t left = r->deadline_ms - clock_ms();
 	CURL_SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
-	CURL_SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)c->answer_max); /* a hint only */
-	t->answer = STR_SECRET(c->answer_max);
+	CURL_SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)answer_max); /* a hint only */
+	t->answer = STR_SECRET(answer_max);
 	t->error[0] = '\0';
 	return 0;
 }
@@ -300,42 +248,20 @@ static bool is_permanent(CURLcode result)
 	}
 }
 
-static int result_retry_after_s(const struct transfer *t)
+static struct exchange result_exchange(const struct transfer *t, CURLcode result)
 {
-	curl_off_t s = 0;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &s);
-	return s < 0 || s > 3600 ? 3600 : (int)s;
-}
-
-static bool result_connected(const struct transfer *t)
-{
-	long n = 0;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &n); /* stays 0 */
-	return n > 0;
-}
-
-static struct exchange result_exchange(const struct transfer *t, CURLcode result,
-                                       const json_t *answer)
-{
+	struct span answer = str_view(&t->answer);
+	long connects = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_NUM_CONNECTS, &connects); /* stays 0 */
 	return (struct exchange){
 		.complete = result == CURLE_OK,
 		.begun = t->begun,
 		.permanent = is_permanent(result),
 		.too_large = t->answer.full || result == CURLE_FILESIZE_EXCEEDED,
-		.just_connected = result_connected(t),
+		.just_connected = connects > 0,
 		.status = curl_status(t->easy),
-		.answer = answer,
+		.answer = reply_valid(answer) ? answer : (struct span){ NULL, 0 },
 	};
-}
-
-static int64_t result_date_s(const struct transfer *t)
-{
-	struct curl_header *h = NULL;
-	int64_t ms = 0;
-	if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &h) == CURLHE_OK &&
-	    h->amount == 1)
-		(void)http_date_read(span_of(h->value), &ms);
-	return ms / 1000;
 }
 
 static void result_message(struct str *out, const struct transfer *t, CURLcode result,
@@ -346,7 +272,7 @@ static void result_message(struct str *out, const struct transfer *t, CURLcode r
 	else if (result != CURLE_OK)
 		str_puts(out, t->error[0] ? t->error : curl_easy_strerror(result));
 	else
-		str_printf(out, "HTTP status %d%s", x->status, x->answer ? " " : "");
+		str_printf(out, "HTTP status %d%s", x->status, x->answer.p ? " " : "");
 	if (result == CURLE_OK)
 		reply_digest(out, x->answer);
 }
@@ -371,13 +297,6 @@ static int64_t late_ms(const struct pending *p)
 	return p->r.deadline_ms < NEVER - LATE_MS ? p->r.deadline_ms + LATE_MS : NEVER;
 }
 
-static void api_send(struct api_store *a, struct transfer *t)
-{
-	CURLMcode bad = curl_multi_add_handle(a->curl.multi, t->easy);
-	assert(bad == CURLM_OK);
-	curl_loop_start(&a->curl, a->s.in_flight);
-}
-
 static void api_begin(struct store *s, struct pending *p)
 {
 	struct api_store *a = api_of(s);
@@ -385,17 +304,9 @@ static void api_begin(struct store *s, struct pending *p)
 		p->r.kind = KIND_FRAMEWORK;
 		p->r.name = READINESS;
 	}
-	login_header_refresh(a->login, &a->authorization);
-	struct transfer_common common = {
-		.url = a->login->url,
-		.namespace_name = s->namespace_name,
-		.authorization = str_view(&a->authorization.line),
-		.answer_max = p->r.verb == STORE_LIST ? 4 * s->limits.body : s->limits.body,
-		.whole_objects = a->whole_objects,
-	};
 	struct transfer *t = a->idle;
 	assert(t != NULL); /* there are limits.in_flight transfers */
-	if (transfer_prepare(t, &p->r, &common) != 0) {
+	if (transfer_prepare(a, t, &p->r) != 0) {
 		p->next = a->broken.head;
 		a->broken.head = p;
 		return;
@@ -404,49 +315,27 @@ static void api_begin(struct store *s, struct pending *p)
 	t->item = p;
 	if (late_ms(p) < a->late_ms)
 		a->late_ms = late_ms(p);
-	api_send(a, t);
+	curl_loop_start(&a->curl, t->easy, a->s.in_flight);
 }
 
 /* ---- answers ----------------------------------------------------------------------- */
 
-static void api_note(struct api_store *a, const struct transfer *t, CURLcode result,
-                     const struct exchange *x)
-{
-	bool connected = x->complete && result_connected(t);
-	backoff_note(&a->backoff, result_api_health(t, result, x), connected, clock_ms());
-	store_throttle(&a->s, a->backoff.at_once);
-	store_pause(&a->s, a->backoff.until_ms);
-}
-
-/* The time of the next try; obeys Retry-After up to RETRY_AFTER_MAX_S. */
-static int64_t next_try_ms(const struct pending *p, int wait_s)
-{
-	int64_t wait_ms = (int64_t)(wait_s < RETRY_AFTER_MAX_S ? wait_s : RETRY_AFTER_MAX_S) * 1000;
-	int64_t pause_ms = backoff_ms(p->tries - 1);
-	return clock_ms() + (wait_ms > pause_ms ? wait_ms : pause_ms);
-}
-
 static void answer(struct store *s, struct transfer *t, struct store_reply *reply,
-                   const json_t *object)
+                   struct span object)
 {
-	const json_t *meta = json_object_get(object, "metadata");
+	enum { UID, VERSION, N };
+	static const char *const KEYS[N] = { "uid", "resourceVersion" };
+	ARENA_AUTO a = { 0 };
+	struct span v[N];
 	struct pending *p = t->item;
 	reply->body = str_view(&t->answer);
 	if (reply->outcome == STORE_BUSY && p->maybe_executed)
 		reply->outcome = STORE_AMBIGUOUS;
-	bool is_object = reply->outcome == STORE_OK;
-	reply->uid = span_of(is_object ? reply_text(meta, "uid") : "");
-	reply->resource_version = span_of(is_object ? reply_text(meta, "resourceVersion") : "");
+	scan_members(reply->outcome == STORE_OK ? scan_inside(object, "metadata") : SPAN(""), KEYS,
+	             v, N);
+	reply->uid = scan_text(v[UID], &a);
+	reply->resource_version = scan_text(v[VERSION], &a);
 	store_finish(s, p, reply);
-}
-
-static void api_release(struct api_store *a, struct transfer *t)
-{
-	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_send has added it */
-	transfer_clear(t);
-	t->item = NULL;
-	t->next = a->idle;
-	a->idle = t;
 }
 
 /* Try again if that is safe, worth it and in time. */
@@ -458,7 +347,10 @@ static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_
 	if (x->complete && x->status == 406 && !a->whole_objects) {
 		a->whole_objects = true; /* not executed: Accept is checked first */
 	} else if (v.again && !a->s.closing) {
-		when = next_try_ms(p, reply->retry_after_s);
+		int wait_s = reply->retry_after_s < RETRY_AFTER_MAX_S ? reply->retry_after_s
+		                                                      : RETRY_AFTER_MAX_S;
+		int64_t pause_ms = backoff_ms(p->tries - 1);
+		when += pause_ms > wait_s * INT64_C(1000) ? pause_ms : wait_s * INT64_C(1000);
 		if (when >= p->r.deadline_ms)
 			return false;
 	} else {
@@ -470,20 +362,15 @@ static bool api_try_again(struct api_store *a, struct transfer *t, struct reply_
 	return true;
 }
 
-/* Each aborted transfer closes its connection (HTTP/1.1), so this ends. */
-static void api_send_again(struct api_store *a, struct transfer *t)
-{
-	t->stale = false;
-	t->error[0] = '\0';
-	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_send has added it */
-	api_send(a, t);
-}
-
 static void api_complete(struct api_store *a, struct transfer *t, CURLcode result)
 {
 	struct pending *p = t->item;
 	if (t->stale && !a->s.closing) {
-		api_send_again(a, t);
+		/* Each aborted transfer closes its connection (HTTP/1.1), so this ends. */
+		t->stale = false;
+		t->error[0] = '\0';
+		(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_begin added it */
+		curl_loop_start(&a->curl, t->easy, a->s.in_flight);
 		return;
 	}
 	if (t->repeated) { /* the connection was closed without an answer */
@@ -491,8 +378,8 @@ static void api_complete(struct api_store *a, struct transfer *t, CURLcode resul
 		t->error[0] = '\0';
 	}
 	STR_AUTO message = STR_INIT(MESSAGE_MAX);
-	JSON_AUTO *object = reply_parse(str_view(&t->answer));
-	struct exchange x = result_exchange(t, result, object);
+	struct exchange x = result_exchange(t, result);
+	bool connected = x.complete && x.just_connected;
 	x.just_connected |= backoff_is_settling(&a->backoff, clock_ms());
 	struct reply_class v = reply_classify(&p->r, &x);
 	if (v.outcome == STORE_REFUSED) {
@@ -500,18 +387,26 @@ static void api_complete(struct api_store *a, struct transfer *t, CURLcode resul
 		str_puts(&message, ": ");
 	}
 	result_message(&message, t, result, &x);
-	struct store_reply reply = {
-		.outcome = v.outcome,
-		.status = x.status,
-		.message = str_view(&message),
-		.date_s = result_date_s(t),
-		.retry_after_s = result_retry_after_s(t),
-	};
+	struct store_reply reply = { v.outcome, x.status, .message = str_view(&message) };
+	curl_off_t retry_after_s = 0;
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+	reply.retry_after_s = retry_after_s < 0 || retry_after_s > 3600 ? 3600 : (int)retry_after_s;
+	struct curl_header *date = NULL;
+	int64_t ms = 0;
+	if (curl_easy_header(t->easy, "Date", 0, CURLH_HEADER, -1, &date) == CURLHE_OK &&
+	    date->amount == 1)
+		(void)http_date_read(span_of(date->value), &ms);
+	reply.date_s = ms / 1000;
 	p->why = result_reason(result, x.status);
-	api_note(a, t, result, &x);
+	backoff_note(&a->backoff, result_api_health(t, result, &x), connected, clock_ms());
+	store_slow(&a->s, a->backoff.at_once, a->backoff.until_ms);
 	if (!api_try_again(a, t, v, &x, &reply))
-		answer(&a->s, t, &reply, object);
-	api_release(a, t);
+		answer(&a->s, t, &reply, x.answer);
+	(void)curl_multi_remove_handle(a->curl.multi, t->easy); /* api_begin added it */
+	transfer_clear(t);
+	t->item = NULL;
+	t->next = a->idle;
+	a->idle = t;
 }
 
 static void finish_broken(struct api_store *a)
@@ -522,13 +417,6 @@ static void finish_broken(struct api_store *a)
 		store_fail(&a->s, p, STORE_REFUSED,
 		           "the name of the object, its namespace or the query is not valid");
 	}
-}
-
-static void api_finish_done(struct api_store *a)
-{
-	CURLcode result;
-	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
-		api_complete(a, t, result);
 }
 
 /* A second check of the deadlines, in case libcurl loses a timer. */
@@ -551,8 +439,10 @@ static void finish_late(struct api_store *a, int64_t now)
 static void poll_curl(struct store *s)
 {
 	struct api_store *a = api_of(s);
+	CURLcode result;
 	curl_loop_run_once(&a->curl);
-	api_finish_done(a);
+	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
+		api_complete(a, t, result);
 	finish_late(a, clock_ms());
 	finish_broken(a);
 }
@@ -585,8 +475,11 @@ static void abort_all(struct store *s)
 static void free_api(struct store *s)
 {
 	struct api_store *a = api_of(s);
-	for (size_t i = 0; i < s->limits.in_flight; i++)
-		transfer_done(&a->transfers[i]);
+	for (size_t i = 0; i < s->limits.in_flight; i++) {
+		if (a->transfers[i].easy != NULL)
+			transfer_clear(&a->transfers[i]);
+		curl_easy_cleanup(a->transfers[i].easy); /* NULL: no effect */
+	}
 	free(a->transfers);
 	curl_loop_done(&a->curl);
 	str_wipe(&a->authorization.line);
@@ -631,7 +524,7 @@ struct store *store_api_new(struct login *l, const char *namespace_name,
 	struct api_store *a = xcalloc(1, sizeof(*a));
 	store_init(&a->s, &OPS, namespace_name, limits);
 	a->login = l;
-	backoff_init(&a->backoff, limits->in_flight);
+	a->backoff = BACKOFF_INIT(limits->in_flight);
 	a->late_ms = NEVER;
 	a->transfers = xcalloc(limits->in_flight, sizeof(*a->transfers));
 	if (api_set_up(a, e) == 0)

@@ -36,13 +36,14 @@ const struct curl_setting CURL_SETTINGS[] = {
 	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
 	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
 	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
-	TEXT(CURLOPT_CAPATH, NULL),        /* no system CAs; see curl_set_ca_bundle */
+	TEXT(CURLOPT_CAPATH, NULL),        /* no system CAs; see set_ca */
 
 	/* authentication */
 	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
 	NUMBER(CURLOPT_HTTPAUTH, CURLAUTH_NONE), /* the header is ours */
 	NUMBER(CURLOPT_UNRESTRICTED_AUTH, 0),
 	NUMBER(CURLOPT_VERBOSE, 0),        /* would print the token */
+	TEXT(CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION),
 
 	/* protocol features */
 	NUMBER(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1),
@@ -83,17 +84,11 @@ int curl_start(struct err *e)
 	return 0;
 }
 
-static CURLcode set_option(CURL *h, const struct curl_setting *s)
-{
-	if (s->is_text)
-		return curl_easy_setopt(h, s->option, s->text);
-	return curl_easy_setopt(h, s->option, s->number);
-}
-
 static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++) {
-		CURLcode bad = set_option(h, &s[i]);
+		CURLcode bad = s[i].is_text ? curl_easy_setopt(h, s[i].option, s[i].text)
+		                            : curl_easy_setopt(h, s[i].option, s[i].number);
 		if (bad)
 			return err_set(e, UNKNOWN_ERROR, "libcurl: %s: %s", s[i].name,
 			               curl_easy_strerror(bad));
@@ -101,31 +96,35 @@ static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *
 	return 0;
 }
 
-CURL *curl_bare(struct err *e)
-{
-	CURL *h = curl_easy_init();
-	if (h == NULL) {
-		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
-		return NULL;
-	}
-	if (set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e) == 0)
-		return h;
-	curl_easy_cleanup(h);
-	return NULL;
-}
-
-CURLcode curl_set_ca_bundle(CURL *h, const char *ca_file)
+static int set_ca(CURL *h, const char *ca_file, struct err *e)
 {
 	const char *machine = NULL;
-	if (ca_file != NULL) {
+	if (ca_file != NULL && ca_file[0]) {
 		/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with
 		 * GnuTLS has neither the cache nor the option. */
 		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
-		return curl_easy_setopt(h, CURLOPT_CAINFO, ca_file);
+		return set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAINFO, ca_file), 1, e);
 	}
 	/* The directory that this libcurl was built with; a built-in file is still set. */
 	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
-	return curl_easy_setopt(h, CURLOPT_CAPATH, machine);
+	return set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAPATH, machine), 1, e);
+}
+
+CURL *curl_new(const char *url, const char *ca_file, struct err *e)
+{
+	bool plain = span_starts(span_of(url), "http://");
+	const struct curl_setting of_url[] = {
+		TEXT(CURLOPT_URL, url),
+		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
+	};
+	CURL *h = curl_easy_init();
+	if (h == NULL)
+		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
+	else if (set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e) == 0 &&
+	         set_all(h, of_url, ARRAY_SIZE(of_url), e) == 0 && set_ca(h, ca_file, e) == 0)
+		return h;
+	curl_easy_cleanup(h); /* NULL: no effect */
+	return NULL;
 }
 
 int curl_ca_check(const char *path, struct err *e)
@@ -142,30 +141,38 @@ int curl_ca_check(const char *path, struct err *e)
 
 CURL *curl_handle(const struct login *l, struct err *e)
 {
-	/* login_new accepts http for loopback only. */
-	bool plain = span_starts(span_of(l->url), "http://");
 	const struct curl_setting ours[] = {
-		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
 		TEXT(CURLOPT_SSLCERT, l->cert.path),
 		TEXT(CURLOPT_SSLKEY, l->key.path),
 	};
-	CURL *h = curl_bare(e);
-	if (h == NULL)
-		return NULL;
-	if (set_all(h, ours, ARRAY_SIZE(ours), e) == 0) {
-		CURLcode bad = curl_set_ca_bundle(h, l->ca.path);
-		if (!bad)
-			return h;
-		err_set(e, UNKNOWN_ERROR, "libcurl: CURLOPT_CAINFO: %s", curl_easy_strerror(bad));
-	}
+	CURL *h = curl_new(l->url, l->ca.path, e); /* http is accepted for loopback only */
+	if (h != NULL && set_all(h, ours, ARRAY_SIZE(ours), e) == 0)
+		return h;
 	curl_easy_cleanup(h);
 	return NULL;
+}
+
+void curl_receive(CURL *h, curl_write_callback write, void *arg, char *error)
+{
+	CURL_SET(h, CURLOPT_WRITEFUNCTION, write);
+	CURL_SET(h, CURLOPT_WRITEDATA, arg);
+	CURL_SET(h, CURLOPT_PRIVATE, arg);
+	CURL_SET(h, CURLOPT_ERRORBUFFER, error);
 }
 
 void curl_add_header(struct curl_slist **headers, const char *line)
 {
 	*headers = curl_slist_append(*headers, line);
 	assert(*headers != NULL);
+}
+
+void curl_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
+                      struct login_header *own)
+{
+	login_header_refresh(l, own);
+	if (own->line.n > 0)
+		curl_add_header(headers, str_c(&own->line));
+	CURL_SET(h, CURLOPT_HTTPHEADER, *headers);
 }
 
 void curl_free_headers(struct curl_slist **headers)
@@ -273,6 +280,7 @@ static void note_over(struct curl_loop *l, curl_socket_t fd)
 	l->n_over += s->over_port != 0;
 }
 
+/* Connections are rarely over, as n_over tells, so that a search is enough. */
 bool curl_loop_is_over(const struct curl_loop *l, int local_port)
 {
 	for (size_t i = 0; l->n_over && i < l->n_sockets; i++)
@@ -281,6 +289,7 @@ bool curl_loop_is_over(const struct curl_loop *l, int local_port)
 	return false;
 }
 
+/* libcurl tells of new and closed sockets by handle, not by multi handle. */
 void curl_loop_keep_sockets(struct curl_loop *l, CURL *h)
 {
 	CURL_SET(h, CURLOPT_SOCKOPTFUNCTION, keep_socket);
@@ -332,8 +341,10 @@ static size_t run_timers(struct curl_loop *l)
 	return (size_t)running;
 }
 
-void curl_loop_start(struct curl_loop *l, size_t added)
+void curl_loop_start(struct curl_loop *l, CURL *h, size_t added)
 {
+	CURLMcode bad = curl_multi_add_handle(l->multi, h);
+	assert(bad == CURLM_OK);
 	if (run_timers(l) < added)
 		l->wake_ms = 0;
 }

@@ -21,15 +21,13 @@ struct curl_setting {
 extern const struct curl_setting CURL_SETTINGS[];
 extern const size_t CURL_SETTINGS_N;
 
-/* A new handle with CURL_SETTINGS; it still needs protocols and a CA.  NULL and *e (500). */
-CURL *curl_bare(struct err *e);
-/* Accept certificates of the CAs in this file only; NULL: the system's CAs. */
-CURLcode curl_set_ca_bundle(CURL *h, const char *ca_file);
+/* A new handle with CURL_SETTINGS for this URL; it accepts certificates of the CAs in this file
+ * only; NULL or "": of the system's CAs.  NULL and *e (500). */
+CURL *curl_new(const char *url, const char *ca_file, struct err *e);
 /* Check that the file has a certificate; "" is fine.  Without one every request would fail.  -1 and
  * *e (400 or 500). */
 int curl_ca_check(const char *path, struct err *e);
-/* A new handle with CURL_SETTINGS and the login's protocol, CA and certificate.  NULL and *e
- * (500). */
+/* The same for the API server, with the login's CA and certificate. */
 CURL *curl_handle(const struct login *l, struct err *e);
 
 /* For options that fail only by a programming error or without memory. */
@@ -39,7 +37,13 @@ CURL *curl_handle(const struct login *l, struct err *e);
 		assert(bad_ == CURLE_OK);                                                          \
 	} while (0)
 
+/* What the handle receives goes to write(), with arg, which is also its CURLOPT_PRIVATE; error: of
+ * CURL_ERROR_SIZE bytes. */
+void curl_receive(CURL *h, curl_write_callback write, void *arg, char *error);
 void curl_add_header(struct curl_slist **headers, const char *line);
+/* Adds the login's Authorization, and sets all headers.  One thread per `own`. */
+void curl_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
+                      struct login_header *own);
 /* Wipe and free the lines, which may hold a token. */
 void curl_free_headers(struct curl_slist **headers);
 /* HTTP status of the answer; 0 if there is none. */
@@ -57,15 +61,15 @@ struct curl_loop {
 /* connections: maximal idle ones.  -1 and *e (500); call curl_loop_done in either case. */
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
 void curl_loop_done(struct curl_loop *l); /* after all handles were removed */
-/* Before curl_multi_add_handle: the sockets of this handle's connections stay in the epoll set
+/* Before a handle is added: the sockets of this handle's connections stay in the epoll set
  * between two transfers.  *l stays at its address until curl_loop_done. */
 void curl_loop_keep_sockets(struct curl_loop *l, CURL *h);
 /* Whether the idle connection of this local port was closed by its peer: libcurl 7.88 would send on
  * it.  For CURLOPT_PREREQFUNCTION. */
 bool curl_loop_is_over(const struct curl_loop *l, int local_port);
-/* Send the requests of handles that were added, without waiting for curl_loop_run_once, which is
- * due at once if fewer than `added` handles are under way then. */
-void curl_loop_start(struct curl_loop *l, size_t added);
+/* Add a handle and send its request, without waiting for curl_loop_run_once, which is due at once
+ * if fewer than `added` handles are under way then. */
+void curl_loop_start(struct curl_loop *l, CURL *h, size_t added);
 void curl_loop_run_once(struct curl_loop *l);
 /* CURLOPT_PRIVATE and result of the next finished handle; NULL if there is none. */
 void *curl_loop_finished(struct curl_loop *l, CURLcode *result);

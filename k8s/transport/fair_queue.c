@@ -65,26 +65,6 @@ static void turn_append(struct fair_queue *q, struct user_queue *u)
 	q->last = u;
 }
 
-static struct user_queue *turn_take(struct fair_queue *q)
-{
-	struct user_queue *u = q->first;
-	q->first = u->next_in_turn;
-	u->in_turn = false;
-	return u;
-}
-
-static void turn_remove(struct fair_queue *q, const struct user_queue *gone)
-{
-	struct user_queue *all = q->first;
-	q->first = NULL;
-	while (all != NULL) {
-		struct user_queue *u = all;
-		all = u->next_in_turn;
-		if (u != gone)
-			turn_append(q, u);
-	}
-}
-
 void fair_queue_leave(struct fair_queue *q, struct pending *p)
 {
 	struct user_queue *u = p->queue;
@@ -94,8 +74,16 @@ void fair_queue_leave(struct fair_queue *q, struct pending *p)
 	if (--u->held > 0)
 		return;
 	assert(u->waiting.n == 0); /* waiting requests are held */
-	if (u->in_turn)
-		turn_remove(q, u);
+	if (u->in_turn) {
+		struct user_queue *all = q->first;
+		q->first = NULL;
+		while (all != NULL) {
+			struct user_queue *other = all;
+			all = other->next_in_turn;
+			if (other != u)
+				turn_append(q, other);
+		}
+	}
 	struct user_queue **at = &q->bucket[fair_queue_bucket_of(u->user)];
 	while (*at != u)
 		at = &(*at)->next_in_bucket;
@@ -114,7 +102,9 @@ void fair_queue_append(struct fair_queue *q, struct pending *p)
 struct pending *fair_queue_take(struct fair_queue *q)
 {
 	while (q->first != NULL) {
-		struct user_queue *u = turn_take(q);
+		struct user_queue *u = q->first;
+		q->first = u->next_in_turn;
+		u->in_turn = false;
 		struct pending *p = pending_take(&u->waiting);
 		if (u->waiting.n > 0)
 			turn_append(q, u);

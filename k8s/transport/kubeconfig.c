@@ -78,15 +78,6 @@ struct reading {
 	struct err *e;
 };
 
-static const struct key *kubeconfig_find_key(enum section section, struct span name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
-		if (KEYS[i].section == section && span_is(name, KEYS[i].name))
-			return &KEYS[i];
-	}
-	return NULL;
-}
-
 /* A path, relative to the directory of the kubeconfig. */
 static char *resolve(const char *kubeconfig, const char *path)
 {
@@ -96,15 +87,6 @@ static char *resolve(const char *kubeconfig, const char *path)
 	return xasprintf("%.*s/%s", (int)(slash - kubeconfig), kubeconfig, path);
 }
 
-static char *kubeconfig_decode(struct reading *r, const struct node *value)
-{
-	struct span bytes;
-	if (base64_decode(r->arena, node_span(value), &bytes) != 0 ||
-	    memchr(bytes.p, '\0', bytes.n) != NULL)
-		return NULL;
-	return xstrndup(bytes.p, bytes.n);
-}
-
 static int fault(struct reading *r, const struct member *m, const char *what)
 {
 	return err_set(r->e, UNKNOWN_ERROR, "%s:%u: %s: %s", r->file, m->key_line, m->key, what);
@@ -112,27 +94,33 @@ static int fault(struct reading *r, const struct member *m, const char *what)
 
 static int take_text(struct reading *r, const struct key *key, const struct member *m)
 {
-	char *text = NULL;
+	char *text;
 	if (!node_is(&m->value, NODE_TEXT))
 		return fault(r, m, "must be text");
 	if (m->value.n == 0)
 		return 0; /* as if absent, like kubectl */
-	if (key->treatment == FILE_AT)
+	if (key->treatment == FILE_AT) {
 		text = resolve(r->file, m->value.text);
-	else if (key->treatment == BASE64)
-		text = kubeconfig_decode(r, &m->value);
-	else
+	} else if (key->treatment == BASE64) {
+		struct span bytes;
+		if (base64_decode(r->arena, node_span(&m->value), &bytes) != 0 ||
+		    memchr(bytes.p, '\0', bytes.n) != NULL)
+			return fault(r, m, "is not base64-encoded text");
+		text = xstrndup(bytes.p, bytes.n);
+	} else {
 		text = xstrdup(m->value.text);
-	if (text == NULL)
-		return fault(r, m, "is not base64-encoded text");
+	}
 	*(char **)((char *)r->out + key->to) = text;
 	return 0;
 }
 
 static int take_key(struct reading *r, enum section section, const struct member *m)
 {
-	const struct key *key = kubeconfig_find_key(section, member_key(m));
-	if (key == NULL)
+	const struct key *key = KEYS;
+	while (key < KEYS + ARRAY_SIZE(KEYS) &&
+	       (key->section != section || !span_is(member_key(m), key->name)))
+		key++;
+	if (key == KEYS + ARRAY_SIZE(KEYS))
 		return fault(r, m, "is an unknown key");
 	switch (key->treatment) {
 	case IGNORED:
@@ -185,15 +173,11 @@ static const char *text_at(const struct node *map, const char *key)
 static int take_context(struct reading *r, const char *name)
 {
 	const struct node *context = find_entry(r, CONTEXT, name);
-	if (context == NULL)
-		return -1;
-	const struct node *cluster = find_entry(r, CLUSTER, text_at(context, "cluster"));
-	if (cluster == NULL)
-		return -1;
-	const struct node *user = find_entry(r, USER, text_at(context, "user"));
-	if (user == NULL)
-		return -1;
-	if (take_section(r, CONTEXT, context) != 0 || take_section(r, CLUSTER, cluster) != 0)
+	const struct node *cluster =
+	    context ? find_entry(r, CLUSTER, text_at(context, "cluster")) : NULL;
+	const struct node *user = cluster ? find_entry(r, USER, text_at(context, "user")) : NULL;
+	if (user == NULL || take_section(r, CONTEXT, context) != 0 ||
+	    take_section(r, CLUSTER, cluster) != 0)
 		return -1;
 	return take_section(r, USER, user);
 }

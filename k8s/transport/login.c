@@ -156,11 +156,6 @@ static size_t login_count(const char *text, const char *what)
 	return n;
 }
 
-static bool login_is_whole(const char *text)
-{
-	return login_count(text, BEGIN) > 0 && login_count(text, BEGIN) == login_count(text, END);
-}
-
 /* Read the file; true if it is complete and equal to the content read last. */
 static bool is_steady(struct pem *p)
 {
@@ -168,29 +163,14 @@ static bool is_steady(struct pem *p)
 	if (p->file == NULL)
 		return true;
 	char *now = file_text(p->file, &ignored);
-	const char *last = p->seen ? p->seen : p->used;
-	bool steady = now != NULL && strcmp(now, last) == 0 && login_is_whole(now);
-	if (now == NULL || strcmp(now, p->used) == 0) {
+	size_t begins = now ? login_count(now, BEGIN) : 0;
+	bool steady = begins > 0 && login_count(now, END) == begins &&
+	              strcmp(now, p->seen ? p->seen : p->used) == 0;
+	if (now == NULL || strcmp(now, p->used) == 0)
 		free_secret(&now);
-		free_secret(&p->seen);
-	} else {
-		free_secret(&p->seen);
-		p->seen = now;
-	}
+	free_secret(&p->seen);
+	p->seen = now;
 	return steady;
-}
-
-/* Atomically replace the file that the path names. */
-static void pem_replace(struct pem *p)
-{
-	int fd = memory_file(span_of(p->seen));
-	bool taken = fd >= 0 && dup3(fd, p->fd, O_CLOEXEC) >= 0;
-	if (fd >= 0)
-		(void)close(fd);
-	if (taken) {
-		free_secret(&p->used);
-		p->used = TAKE(p->seen);
-	}
 }
 
 /* Reads the files again.  Changes take effect when all files are complete and the same at two calls
@@ -201,61 +181,37 @@ static void pem_refresh(struct pem *const *all, size_t n)
 	for (size_t i = 0; i < n; i++)
 		steady &= is_steady(all[i]);
 	for (size_t i = 0; i < n && steady; i++) {
-		if (all[i]->seen != NULL)
-			pem_replace(all[i]);
+		struct pem *p = all[i];
+		if (p->seen == NULL)
+			continue;
+		/* Atomically replaces the file that the path names. */
+		int fd = memory_file(span_of(p->seen));
+		if (fd >= 0 && dup3(fd, p->fd, O_CLOEXEC) >= 0) {
+			free_secret(&p->used);
+			p->used = TAKE(p->seen);
+		}
+		login_close_fd(&fd);
 	}
 }
 
 /* ---- addresses: no user names or queries, which could leak secrets ----------------- */
 
-static bool is_loopback(struct span host)
-{
-	return span_is(host, "localhost") || span_is(host, "127.0.0.1") || span_is(host, "[::1]");
-}
-
-static bool host_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '.' || c == ':' || c == '[' || c == ']';
-}
-
-/* The host of "host[:port]"; empty if malformed. */
-static struct span host_of(struct span authority)
-{
-	size_t n = authority.n;
-	for (size_t i = 0; i < n; i++) {
-		if (!host_char(authority.p[i]))
-			return SPAN("");
-	}
-	size_t bracket = span_chr(authority, ']');
-	return span_to(authority, bracket < n ? bracket + 1 : span_chr(authority, ':'));
-}
-
-/* The host is followed by nothing, or by ":" and a valid port. */
-static bool port_ok(struct span authority, struct span host)
-{
-	int64_t port;
-	if (authority.n == host.n)
-		return true;
-	if (authority.p[host.n] != ':')
-		return false;
-	return parse_i64(span_from(authority, host.n + 1), 1, UINT16_MAX, &port) == 0;
-}
-
 /* Why `rest` (after the scheme) is not HOST[:PORT][/PATH], or NULL. */
 static const char *address_fault(struct span rest, bool only_here)
 {
 	struct span authority = span_to(rest, span_chr(rest, '/'));
-	struct span host = host_of(authority);
-	for (size_t i = 0; i < rest.n; i++) {
-		if (!host_char(rest.p[i]) && rest.p[i] != '/' && rest.p[i] != '_')
-			host = SPAN("");
-	}
-	if (host.n == 0)
+	size_t bracket = span_chr(authority, ']'); /* the end of an IPv6 address */
+	size_t n = bracket < authority.n ? bracket + 1 : span_chr(authority, ':');
+	struct span host = span_to(authority, n);
+	struct span port = span_from(authority, n);
+	int64_t number;
+	if (n == 0 || !span_only(authority, "-.:[]") || !span_only(rest, "-.:[]/_"))
 		return "must be https://HOST[:PORT][/PATH]";
-	if (!port_ok(authority, host))
+	if (port.n > 0 &&
+	    (port.p[0] != ':' || parse_i64(span_from(port, 1), 1, UINT16_MAX, &number) < 0))
 		return "the port must be a number from 1 to 65535";
-	if (only_here && !is_loopback(host))
+	if (only_here && !span_is(host, "localhost") && !span_is(host, "127.0.0.1") &&
+	    !span_is(host, "[::1]"))
 		return "http is accepted for this machine only, use https";
 	return NULL;
 }
@@ -277,47 +233,30 @@ char *address_read(const char *text, bool secrets, const char **fault)
 
 /* ---- the token --------------------------------------------------------------------- */
 
-/* Valid in a header line: one word of visible characters. */
-static bool login_token_ok(struct span t)
+bool login_is_visible(struct span text)
 {
-	for (size_t i = 0; i < t.n; i++) {
-		if (t.p[i] <= ' ' || t.p[i] > '~')
+	for (size_t i = 0; i < text.n; i++)
+		if (text.p[i] <= ' ' || text.p[i] > '~')
 			return false;
-	}
-	return t.n > 0 && t.n <= TOKEN_MAX;
+	return true;
 }
 
-static char *clean_token(const char *text, const char *what, struct err *e)
+/* From the file if it is not NULL, as with kubectl; else from the text. */
+static char *login_read_token(const char *file, const char *text, const char *from, struct err *e)
 {
-	struct span t = span_trim(span_of(text));
-	if (login_token_ok(t))
-		return xstrndup(t.p, t.n);
-	err_set(e, UNKNOWN_ERROR, "%s: a token is one word of at most %d visible characters", what,
-	        TOKEN_MAX);
-	return NULL;
-}
-
-static char *login_read_token(const char *file, struct err *e)
-{
-	char *text = file_text(file, e);
-	if (text == NULL)
+	char *all = file ? file_text(file, e) : xstrdup(text);
+	if (all == NULL)
 		return NULL;
-	char *token = clean_token(text, file, e);
-	free_secret(&text);
+	struct span t = span_trim(span_of(all));
+	char *token = NULL;
+	if (t.n > 0 && t.n <= TOKEN_MAX && login_is_visible(t))
+		token = xstrndup(t.p, t.n);
+	else
+		err_set(e, UNKNOWN_ERROR,
+		        "%s: a token is one word of at most %d visible characters",
+		        file ? file : from, TOKEN_MAX);
+	free_secret(&all);
 	return token;
-}
-
-static int load_token(struct login *l, const struct login_source *s, struct err *e)
-{
-	if (s->token_file != NULL) { /* as with kubectl, the file wins */
-		l->token_file = xstrdup(s->token_file);
-		l->token = login_read_token(s->token_file, e);
-		return l->token ? 0 : -1;
-	}
-	if (s->token == NULL)
-		return 0;
-	l->token = clean_token(s->token, s->from, e);
-	return l->token ? 0 : -1;
 }
 
 void login_refresh(struct login *l)
@@ -326,7 +265,7 @@ void login_refresh(struct login *l)
 	pem_refresh((struct pem *const[]){ &l->ca, &l->cert, &l->key }, 3);
 	if (l->token_file == NULL)
 		return;
-	char *token = login_read_token(l->token_file, &e);
+	char *token = login_read_token(l->token_file, NULL, NULL, &e);
 	if (token == NULL)
 		return; /* can be half written: keep the old one */
 	(void)pthread_mutex_lock(&l->lock);
@@ -381,15 +320,6 @@ static char *login_copy(const char *text)
 	return text ? xstrdup(text) : NULL;
 }
 
-/* Options take precedence over the kubeconfig. */
-static void override(char **to, const char *option)
-{
-	if (option == NULL)
-		return;
-	free(*to);
-	*to = xstrdup(option);
-}
-
 static int login_read_source(const struct login_options *o, struct login_source *s, struct err *e)
 {
 	int bad = 0;
@@ -405,8 +335,10 @@ static int login_read_source(const struct login_options *o, struct login_source 
 	} else {
 		bad = in_cluster_read(SERVICE_ACCOUNT, s, e);
 	}
-	if (bad == 0)
-		override(&s->namespace_name, o->namespace_name);
+	if (bad == 0 && o->namespace_name != NULL) { /* options take precedence */
+		free(s->namespace_name);
+		s->namespace_name = xstrdup(o->namespace_name);
+	}
 	return bad;
 }
 
@@ -426,19 +358,6 @@ static void scrub_environment(void)
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
 		(void)unsetenv(NAMES[i]); // NOLINT(concurrency-mt-unsafe): at start
-}
-
-static void login_set_description(struct login *l, const struct login_source *s)
-{
-	const char *as = "nobody";
-	if (l->token_file != NULL)
-		as = "token file ";
-	else if (l->token != NULL)
-		as = "token";
-	else if (l->cert.path != NULL)
-		as = "client certificate";
-	l->describe =
-	    xasprintf("%s as %s%s (%s)", l->url, as, l->token_file ? l->token_file : "", s->from);
 }
 
 static int login_fill(struct login *l, const struct login_source *s, struct err *e)
@@ -462,9 +381,18 @@ static int login_fill(struct login *l, const struct login_source *s, struct err 
 	    pem_load(&l->cert, s->cert_file, s->cert_data, e) != 0 ||
 	    pem_load(&l->key, s->key_file, s->key_data, e) != 0)
 		return -1;
-	if (load_token(l, s, e) != 0)
-		return -1;
-	login_set_description(l, s);
+	l->token_file = login_copy(s->token_file);
+	if (s->token_file != NULL || s->token != NULL) {
+		l->token = login_read_token(s->token_file, s->token, s->from, e);
+		if (l->token == NULL)
+			return -1;
+	}
+	const char *as = l->token_file  ? "token file "
+	                 : l->token     ? "token"
+	                 : l->cert.path ? "client certificate"
+	                                : "nobody";
+	l->describe =
+	    xasprintf("%s as %s%s (%s)", l->url, as, l->token_file ? l->token_file : "", s->from);
 	return 0;
 }
 

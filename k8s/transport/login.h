@@ -59,6 +59,9 @@ void login_header_refresh(struct login *l, struct login_header *h);
 /* Read a small regular file, at most 1 MiB.  malloc'ed text without NUL inside, or NULL and *e. */
 char *file_text(const char *path, struct err *e);
 
+/* Visible characters of ASCII only, as in a header line or a URL; true if empty. */
+bool login_is_visible(struct span text);
+
 /* "https://host[:port][/path]" without surrounding white space and trailing slashes.  Plain http is
  * accepted for loopback, and for any host unless `secrets` are sent.  malloc'ed, or NULL and *fault
  * (static text). */

@@ -72,20 +72,12 @@ static bool poster_within(const struct network *n, const unsigned char *address)
 	       (rest == 0 || ((n->base[whole] ^ address[whole]) >> (8 - rest)) == 0);
 }
 
-static bool poster_within_any(const struct network *v, size_t n, const unsigned char *address)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (poster_within(&v[i], address))
-			return true;
-	}
-	return false;
-}
-
-#define WITHIN_ANY(table, address) poster_within_any(table, ARRAY_SIZE(table), address)
-
 static bool poster_is_public_v4(const void *address)
 {
-	return !WITHIN_ANY(NOT_PUBLIC_V4, address);
+	for (size_t i = 0; i < ARRAY_SIZE(NOT_PUBLIC_V4); i++)
+		if (poster_within(&NOT_PUBLIC_V4[i], address))
+			return false;
+	return true;
 }
 
 bool poster_is_public(const struct sockaddr *address)
@@ -100,7 +92,10 @@ bool poster_is_public(const struct sockaddr *address)
 	    &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
 	if (IN6_IS_ADDR_V4MAPPED(v6))
 		return poster_is_public_v4(v6->s6_addr + MAPPED_AT);
-	return poster_within(&PUBLIC_V6, v6->s6_addr) && !WITHIN_ANY(NOT_PUBLIC_V6, v6->s6_addr);
+	for (size_t i = 0; i < ARRAY_SIZE(NOT_PUBLIC_V6); i++)
+		if (poster_within(&NOT_PUBLIC_V6[i], v6->s6_addr))
+			return false;
+	return poster_within(&PUBLIC_V6, v6->s6_addr);
 }
 
 /* ---- callbacks of libcurl -------------------------------------------------------------------- */
@@ -141,10 +136,8 @@ static void poster_drop(struct posting *x)
 	*x->at = x->next;
 	if (x->next)
 		x->next->at = x->at;
-	if (x->easy) {
-		(void)curl_multi_remove_handle(x->poster->curl.multi, x->easy); /* or not added */
-		curl_easy_cleanup(x->easy);
-	}
+	(void)curl_multi_remove_handle(x->poster->curl.multi, x->easy); /* or not added */
+	curl_easy_cleanup(x->easy);
 	curl_free_headers(&x->headers);
 	free(x->body);
 	free(x);
@@ -163,43 +156,23 @@ static const char *poster_problem(const struct posting *x, CURLcode result)
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 
-/* A status is an answer, whatever becomes of the rest. */
-static void poster_answered(struct posting *x, CURLcode result)
+static void poster_set_up(struct posting *x, size_t n)
 {
-	int status = curl_status(x->easy);
-	struct post_answer a = { .status = status >= 200 ? status : 0 };
-	if (!a.status)
-		a.problem = poster_problem(x, result);
-	x->ended(x->arg, &a);
-	poster_drop(x);
-}
-
-static CURLcode poster_set_up(struct posting *x, size_t n)
-{
-	const struct poster *p = x->poster;
 	CURL *h = x->easy;
-	bool plain = span_starts(span_of(p->url), "http://");
-	CURLcode bad = curl_set_ca_bundle(h, NULL);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, plain ? "http" : "https");
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_URL, p->url);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, poster_open_socket);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_OPENSOCKETDATA, x);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, poster_count_header);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_HEADERDATA, x);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, poster_count_body);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEDATA, x);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)POSTER_TIMEOUT_MS);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_ERRORBUFFER, x->error);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_PRIVATE, x);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_POSTFIELDS, x->body);
-	return bad ?: curl_easy_setopt(h, CURLOPT_HTTPHEADER, x->headers);
+	curl_receive(h, poster_count_body, x, x->error);
+	CURL_SET(h, CURLOPT_OPENSOCKETFUNCTION, poster_open_socket);
+	CURL_SET(h, CURLOPT_OPENSOCKETDATA, x);
+	CURL_SET(h, CURLOPT_HEADERFUNCTION, poster_count_header);
+	CURL_SET(h, CURLOPT_HEADERDATA, x);
+	CURL_SET(h, CURLOPT_TIMEOUT_MS, (long)POSTER_TIMEOUT_MS);
+	CURL_SET(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
+	CURL_SET(h, CURLOPT_POSTFIELDS, x->body);
+	CURL_SET(h, CURLOPT_HTTPHEADER, x->headers);
 }
 
 int poster_send(struct poster *p, const struct post *post, struct err *e)
 {
-	CURL *easy = curl_bare(e);
+	CURL *easy = curl_new(p->url, NULL, e);
 	if (!easy)
 		return -1;
 	struct posting *x = xcalloc(1, sizeof(*x));
@@ -217,28 +190,35 @@ int poster_send(struct poster *p, const struct post *post, struct err *e)
 	curl_add_header(&x->headers, "Expect:");
 	for (const char *const *line = post->headers; *line; line++)
 		curl_add_header(&x->headers, *line);
-	CURLcode bad = poster_set_up(x, post->body.n);
-	CURLMcode worse = bad ? CURLM_OK : curl_multi_add_handle(p->curl.multi, easy);
-	if (!bad && !worse)
+	poster_set_up(x, post->body.n);
+	CURLMcode bad = curl_multi_add_handle(p->curl.multi, easy);
+	if (!bad)
 		return 0;
 	poster_drop(x);
-	return err_set(e, UNKNOWN_ERROR, "libcurl: %s",
-	               bad ? curl_easy_strerror(bad) : curl_multi_strerror(worse));
+	return err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_multi_strerror(bad));
 }
 
 void poster_run_once(struct poster *p)
 {
 	CURLcode result;
 	curl_loop_run_once(&p->curl);
-	for (struct posting *x; (x = curl_loop_finished(&p->curl, &result)) != NULL;)
-		poster_answered(x, result);
+	for (struct posting *x; (x = curl_loop_finished(&p->curl, &result)) != NULL;) {
+		int status = curl_status(x->easy);
+		struct post_answer a = { .status = status >= 200 ? status : 0 };
+		if (!a.status) /* a status is an answer, whatever becomes of the rest */
+			a.problem = poster_problem(x, result);
+		x->ended(x->arg, &a);
+		poster_drop(x);
+	}
 }
 
+/* The epoll descriptor of the transfers. */
 int poster_fd(const struct poster *p)
 {
 	return p->curl.epoll;
 }
 
+/* By libcurl's next timer. */
 int poster_timeout_ms(const struct poster *p)
 {
 	return curl_timeout_ms(p->curl.wake_ms);

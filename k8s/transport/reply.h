@@ -15,32 +15,28 @@ static inline void json_auto_done(json_t **j)
 	json_decref(*j);
 }
 
-/* One JSON object, nested at most 64 deep, without duplicate keys; else NULL.  New reference. */
+/* The body is one JSON object, nested at most 64 deep. */
+bool reply_valid(struct span body);
+
+/* The same as a tree, without duplicate keys; else NULL.  New reference. */
 json_t *reply_parse(struct span body);
 
 /* A text member; "" if it is absent or no text.  Borrowed. */
 const char *reply_text(const json_t *object, const char *key);
 
 /* Appends the safe part of a Status: "Invalid: spec.x (FieldValueInvalid)"; nothing for other
- * objects.  The message of a Status is not safe, because it quotes the body. */
-void reply_digest(struct str *out, const json_t *status);
-
-/* The annotation or label rest-lit/MARK of an object ("submission", "instance"); "" if absent.
- * Borrowed. */
-const char *reply_mark(const json_t *object, const char *mark);
-
-/* The object carries this submission id. */
-bool reply_is_ours(struct span body, const char *submission_id);
+ * bodies.  The message of a Status is not safe, because it quotes the body. */
+void reply_digest(struct str *out, struct span body);
 
 /* One HTTP exchange. */
 struct exchange {
-	bool complete;        /* libcurl got a whole answer */
-	bool begun;           /* there was a connection: the request may have been sent */
-	bool permanent;       /* a repetition fails, too: an invalid certificate */
-	bool too_large;       /* the answer exceeds the limit */
-	bool just_connected;  /* the API server may still be loading its rules */
-	int status;           /* 0 if there is none */
-	const json_t *answer; /* the body as JSON, or NULL */
+	bool complete;       /* libcurl got a whole answer */
+	bool begun;          /* there was a connection: the request may have been sent */
+	bool permanent;      /* a repetition fails, too: an invalid certificate */
+	bool too_large;      /* the answer exceeds the limit */
+	bool just_connected; /* the API server may still be loading its rules */
+	int status;          /* 0 if there is none */
+	struct span answer;  /* the body if it is reply_valid, else { NULL, 0 } */
 };
 
 struct reply_class {
@@ -52,14 +48,12 @@ struct reply_class reply_classify(const struct store_request *r, const struct ex
 
 enum { CONTINUE_MAX = 4096 }; /* bytes of metadata.continue */
 
-/* `item` is borrowed until it returns. */
-typedef void item_callback(void *arg, const json_t *item);
+/* A JSON object, borrowed until it returns. */
+typedef void item_callback(void *arg, struct span item);
 
 /*
- * Call `each` with every item of a list that is an object; skip items that cannot be parsed.
- * Append metadata.continue to `more`; it is empty at the end of the list.  -1 if this is not a list
- * or is truncated; `each` may have been called by then.  Items are parsed one by one: a tree of the
- * whole list would take many times the memory.
+ * Call `each` with every item of a list that is an object.  Append metadata.continue to `more`; it
+ * is empty at the end of the list.  -1 if this is not a list or is truncated.
  */
 int items_each(struct span list, item_callback *each, void *arg, struct str *more);
 

@@ -107,15 +107,11 @@ void store_later(struct store *s, struct pending *p, int64_t due_ms)
 	wait_until(s, p, due_ms);
 }
 
-void store_pause(struct store *s, int64_t until_ms)
-{
-	if (until_ms > s->paused_until_ms)
-		s->paused_until_ms = until_ms;
-}
-
-void store_throttle(struct store *s, size_t at_once)
+void store_slow(struct store *s, size_t at_once, int64_t until_ms)
 {
 	s->at_once = at_once < s->limits.in_flight ? at_once : s->limits.in_flight;
+	if (until_ms > s->paused_until_ms)
+		s->paused_until_ms = until_ms;
 }
 
 /* ---- the queue --------------------------------------------------------------------- */
@@ -125,17 +121,14 @@ static size_t store_waiting(const struct store *s)
 	return s->urgent.n + s->fresh.n + s->later.n;
 }
 
-static const char EVERYBODY[] = "too many requests are waiting for the API server";
-static const char ONE_USER[] = "too many requests of this user are waiting for the API server";
-
 /* Why a new request of this user is refused, or NULL. */
 static const char *store_no_room(const struct store *s, const char *user)
 {
 	if (store_waiting(s) >= s->limits.queue)
-		return EVERYBODY;
+		return "too many requests are waiting for the API server";
 	if (user != NULL && s->limits.per_user > 0 &&
 	    fair_queue_held(&s->fresh, user) >= s->limits.per_user)
-		return ONE_USER;
+		return "too many requests of this user are waiting for the API server";
 	return NULL;
 }
 
@@ -183,10 +176,11 @@ static void store_give_up(struct store *s, struct pending *p)
 	store_fail(s, p, outcome, why ? why : "no answer came in time");
 }
 
-static void store_give_up_all(struct store *s, struct pending_list l)
+static void store_give_up_all(struct store *s, struct pending_list *l)
 {
+	struct pending_list all = pending_take_all(l);
 	struct pending *p;
-	while ((p = pending_take(&l)) != NULL)
+	while ((p = pending_take(&all)) != NULL)
 		store_give_up(s, p);
 }
 
@@ -213,13 +207,13 @@ static void store_expire(struct store *s, int64_t now)
 				s->wake_ms = store_earlier(s->wake_ms, p->due_ms);
 		}
 	}
-	store_give_up_all(s, expired);
+	store_give_up_all(s, &expired);
 }
 
 void store_reap(struct store *s)
 {
 	s->ops->poll(s);
-	store_give_up_all(s, pending_take_all(&s->refused));
+	store_give_up_all(s, &s->refused);
 	int64_t now = clock_ms();
 	if (now >= s->wake_ms)
 		store_expire(s, now);
@@ -254,13 +248,6 @@ int store_fd(const struct store *s)
 	return s->ops->fd(s);
 }
 
-static int until(int64_t when, int64_t now)
-{
-	if (when <= now)
-		return 0;
-	return when - now > INT32_MAX ? INT32_MAX : (int)(when - now);
-}
-
 int store_timeout_ms(const struct store *s)
 {
 	int64_t now = clock_ms();
@@ -272,7 +259,8 @@ int store_timeout_ms(const struct store *s)
 	int backend = s->ops->timeout_ms(s);
 	if (wake == NEVER)
 		return backend;
-	int ours = until(wake, now);
+	int64_t left = wake <= now ? 0 : wake - now;
+	int ours = left > INT32_MAX ? INT32_MAX : (int)left;
 	return backend >= 0 && backend < ours ? backend : ours;
 }
 
@@ -286,14 +274,14 @@ void store_free(struct store *s)
 	if (s == NULL)
 		return;
 	s->closing = true;
-	store_give_up_all(s, pending_take_all(&s->urgent));
+	store_give_up_all(s, &s->urgent);
 	struct pending *p;
 	while ((p = fair_queue_take(&s->fresh)) != NULL)
 		store_give_up(s, p);
-	store_give_up_all(s, pending_take_all(&s->later));
+	store_give_up_all(s, &s->later);
 	s->ops->abort(s);
 	while (s->refused.n > 0) /* callbacks can make requests */
-		store_give_up_all(s, pending_take_all(&s->refused));
+		store_give_up_all(s, &s->refused);
 	s->ops->free(s);
 }
 
@@ -310,28 +298,14 @@ int64_t backoff_ms(unsigned tries)
 	return ms - ms / 4 + noise % (ms / 2);
 }
 
-void backoff_init(struct backoff *b, size_t most)
-{
-	*b = (struct backoff){
-		.at_once = most,
-		.most = most,
-		.connected_ms = INT64_MIN / 2,
-		.back_ms = INT64_MIN / 2,
-	};
-}
-
-static size_t within_bounds(const struct backoff *b, size_t n)
-{
-	size_t enough = n > BACKOFF_PROBES ? n : BACKOFF_PROBES;
-	return enough < b->most ? enough : b->most;
-}
-
 /* Failures during a pause count once. */
 static void back_off(struct backoff *b, size_t at_once, int64_t now_ms)
 {
 	if (now_ms < b->until_ms)
 		return;
-	b->at_once = within_bounds(b, at_once);
+	if (at_once < BACKOFF_PROBES)
+		at_once = BACKOFF_PROBES;
+	b->at_once = at_once < b->most ? at_once : b->most;
 	b->until_ms = now_ms + backoff_ms(b->pauses++);
 }
 

@@ -115,7 +115,11 @@ enum api_health {
 	API_UNKNOWN, /* no answer before the deadline of the request */
 };
 
-void backoff_init(struct backoff *b, size_t most);
+#define BACKOFF_INIT(limit)                                                                        \
+	((struct backoff){ .at_once = (limit),                                                     \
+	                   .most = (limit),                                                        \
+	                   .connected_ms = INT64_MIN / 2,                                          \
+	                   .back_ms = INT64_MIN / 2 })
 void backoff_note(struct backoff *b, enum api_health health, bool connected, int64_t now_ms);
 /* The API server may still be loading its rules, so 403 and 404 are not final: for 1 s after a new
  * connection and for 3 s after it was away. */
@@ -162,7 +166,5 @@ void store_fail(struct store *s, struct pending *p, enum store_outcome outcome,
                 const char *message);
 /* Try again at due_ms, or finish at the deadline if that comes first. */
 void store_later(struct store *s, struct pending *p, int64_t due_ms);
-/* Starts no request before that time. */
-void store_pause(struct store *s, int64_t until_ms);
-/* Limits the requests under way. */
-void store_throttle(struct store *s, size_t at_once);
+/* Limits the requests under way, and starts none before that time. */
+void store_slow(struct store *s, size_t at_once, int64_t until_ms);

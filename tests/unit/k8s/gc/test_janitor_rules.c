@@ -76,7 +76,7 @@ static const struct change FRAMEWORKS[] = {
 	{ "has run before", "{}",
 	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"attemptStatus\":{\"id\":1}}}" },
 	{ "attempt is a real number", "{}",
-	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"attemptStatus\":{\"id\":0.0}}}" },
+	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"attemptStatus\":{\"id\":0.5}}}" },
 	{ "attempt is a list", "{}",
 	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"attemptStatus\":[1]}}" },
 	{ "attempt has a ConfigMap", "{}",

@@ -9,7 +9,7 @@ static struct backoff r;
 static int setup(void **state)
 {
 	(void)state;
-	backoff_init(&r, 16);
+	r = BACKOFF_INIT(16);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ TEST(test_silence_says_nothing)
 
 TEST(test_one_at_most)
 {
-	backoff_init(&r, 1);
+	r = BACKOFF_INIT(1);
 	note(API_AWAY, 1000);
 	assert_int_equal(r.at_once, 1);
 	note(API_ANSWERS, 2000);

@@ -159,7 +159,7 @@ TEST(test_nothing_starts_in_a_pause)
 {
 	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	request(0, "alice");
-	store_pause(&fake.s, clock_ms() + 60000);
+	store_slow(&fake.s, 4, clock_ms() + 60000);
 	store_start(&fake.s);
 	assert_int_equal(fake.n, 0);
 	assert_in_range(store_timeout_ms(&fake.s), 1, 60000);
@@ -172,10 +172,10 @@ TEST(test_throttle_bounds_what_is_under_way)
 	open_fake((struct store_limits){ 4, 10, 0, 0 });
 	for (size_t i = 0; i < 8; i++)
 		request(i, "alice");
-	store_throttle(&fake.s, 2);
+	store_slow(&fake.s, 2, 0);
 	store_start(&fake.s);
 	assert_int_equal(fake.n, 2);
-	store_throttle(&fake.s, 100);
+	store_slow(&fake.s, 100, 0);
 	store_start(&fake.s);
 	assert_int_equal(fake.n, 4); /* never more than the limit */
 	store_free(&fake.s);

@@ -23,6 +23,7 @@ struct tree_entry {
 	const struct job_entry *entry;
 };
 
+/* Shared parts do not change, except for their counts. */
 struct bucket {
 	atomic_uint refs;
 	uint32_t n;
@@ -31,65 +32,41 @@ struct bucket {
 
 struct branch {
 	atomic_uint refs;
-	const struct bucket *bucket[TREE_FAN];
+	struct bucket *bucket[TREE_FAN];
 };
 
 /* NULL: empty. */
 struct tree {
-	const struct branch *branch[TREE_FAN];
+	struct branch *branch[TREE_FAN];
 };
 
-/* Shared parts are immutable, except for their count. */
-static void cache_tree_hold(const atomic_uint *refs)
+static void tree_hold(atomic_uint *refs)
 {
-	union {
-		const atomic_uint *shared;
-		atomic_uint *counted;
-	} p = { .shared = refs };
-	atomic_fetch_add_explicit(p.counted, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(refs, 1, memory_order_relaxed);
 }
 
 /* true: this was the last reference. */
-static bool cache_drop(const atomic_uint *refs)
+static bool tree_release(atomic_uint *refs)
 {
-	union {
-		const atomic_uint *shared;
-		atomic_uint *counted;
-	} p = { .shared = refs };
-	return atomic_fetch_sub_explicit(p.counted, 1, memory_order_acq_rel) == 1;
+	return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
 }
 
-static void discard(const void *part)
+static void bucket_drop(struct bucket *b)
 {
-	union {
-		const void *shared;
-		void *own;
-	} p = { .shared = part };
-	free(p.own);
-}
-
-static void bucket_drop(const struct bucket *b)
-{
-	if (!b || !cache_drop(&b->refs))
+	if (!b || !tree_release(&b->refs))
 		return;
 	for (uint32_t i = 0; i < b->n; i++)
 		job_entry_drop(b->v[i].entry);
-	discard(b);
+	free(b);
 }
 
-static void branch_drop(const struct branch *b)
+static void branch_drop(struct branch *b)
 {
-	if (!b || !cache_drop(&b->refs))
+	if (!b || !tree_release(&b->refs))
 		return;
 	for (size_t i = 0; i < TREE_FAN; i++)
 		bucket_drop(b->bucket[i]);
-	discard(b);
-}
-
-static void tree_drop(struct tree *t)
-{
-	for (size_t i = 0; i < TREE_FAN; i++)
-		branch_drop(t->branch[i]);
+	free(b);
 }
 
 static void tree_copy(struct tree *to, const struct tree *t)
@@ -97,42 +74,8 @@ static void tree_copy(struct tree *to, const struct tree *t)
 	*to = *t;
 	for (size_t i = 0; i < TREE_FAN; i++) {
 		if (to->branch[i])
-			cache_tree_hold(&to->branch[i]->refs);
+			tree_hold(&to->branch[i]->refs);
 	}
-}
-
-static struct branch *branch_copy(const struct branch *from)
-{
-	struct branch *b = xcalloc(1, sizeof(*b));
-	atomic_init(&b->refs, 1);
-	for (size_t i = 0; from && i < TREE_FAN; i++) {
-		b->bucket[i] = from->bucket[i];
-		if (b->bucket[i])
-			cache_tree_hold(&b->bucket[i]->refs);
-	}
-	return b;
-}
-
-/* A copy without one entry, if that is not NULL, and with room for another one. */
-static struct bucket *bucket_copy(const struct bucket *from, const struct tree_entry *without,
-                                  size_t room)
-{
-	size_t n = from ? from->n : 0;
-	struct bucket *b = xmalloc(sizeof(*b) + (n + room) * sizeof(b->v[0]));
-	atomic_init(&b->refs, 1);
-	b->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (&from->v[i] == without)
-			continue;
-		b->v[b->n++] = from->v[i];
-		(void)job_entry_hold(from->v[i].entry); /* the copy is the reference */
-	}
-	return b;
-}
-
-static size_t cache_bucket_of(uint64_t hash)
-{
-	return hash % TREE_BUCKETS;
 }
 
 static const struct bucket *tree_bucket(const struct tree *t, size_t i)
@@ -143,7 +86,7 @@ static const struct bucket *tree_bucket(const struct tree *t, size_t i)
 
 static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, struct span name)
 {
-	const struct bucket *b = tree_bucket(t, cache_bucket_of(hash));
+	const struct bucket *b = tree_bucket(t, hash % TREE_BUCKETS);
 	for (uint32_t i = 0; b && i < b->n; i++) {
 		if (b->v[i].hash == hash && span_is(name, b->v[i].entry->name))
 			return &b->v[i];
@@ -151,31 +94,38 @@ static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, s
 	return NULL;
 }
 
-/* *to is the tree with bucket `b`, whose reference it takes, at index `at`. */
-static void cache_replace(struct tree *to, const struct tree *t, size_t at, const struct bucket *b)
+/* *to is the tree without the entry `old` of the bucket, if that is not NULL, and with `new`, if
+ * that is not NULL, whose reference it takes. */
+static void tree_change(struct tree *to, const struct tree *t, const struct tree_entry *old,
+                        const struct tree_entry *new)
 {
+	size_t at = (old ? old : new)->hash % TREE_BUCKETS;
+	const struct bucket *from = tree_bucket(t, at);
+	struct bucket *b = xmalloc(sizeof(*b) + ((from ? from->n : 0) + 1) * sizeof(b->v[0]));
+	atomic_init(&b->refs, 1);
+	b->n = 0;
+	for (size_t i = 0; from && i < from->n; i++) {
+		if (&from->v[i] == old)
+			continue;
+		b->v[b->n++] = from->v[i];
+		(void)job_entry_hold(from->v[i].entry); /* the copy is the reference */
+	}
+	if (new)
+		b->v[b->n++] = *new;
+
 	tree_copy(to, t);
-	const struct branch **place = &to->branch[at >> TREE_FAN_BITS];
-	struct branch *branch = branch_copy(*place);
-	bucket_drop(branch->bucket[at % TREE_FAN]);
+	struct branch **place = &to->branch[at >> TREE_FAN_BITS];
+	struct branch *branch = xcalloc(1, sizeof(*branch));
+	atomic_init(&branch->refs, 1);
+	for (size_t i = 0; i < TREE_FAN; i++) {
+		bool other = *place && i != at % TREE_FAN;
+		branch->bucket[i] = other ? (*place)->bucket[i] : NULL;
+		if (branch->bucket[i])
+			tree_hold(&branch->bucket[i]->refs);
+	}
 	branch->bucket[at % TREE_FAN] = b;
 	branch_drop(*place);
 	*place = branch;
-}
-
-static void tree_with(struct tree *to, const struct tree *t, const struct tree_entry *e)
-{
-	size_t at = cache_bucket_of(e->hash);
-	const struct tree_entry *old = tree_find(t, e->hash, span_of(e->entry->name));
-	struct bucket *b = bucket_copy(tree_bucket(t, at), old, 1);
-	b->v[b->n++] = *e;
-	cache_replace(to, t, at, b);
-}
-
-static void tree_without(struct tree *to, const struct tree *t, const struct tree_entry *e)
-{
-	size_t at = cache_bucket_of(e->hash);
-	cache_replace(to, t, at, bucket_copy(tree_bucket(t, at), e, 0));
 }
 
 /* ---- the cache ---- */
@@ -187,6 +137,7 @@ struct listeners {
 };
 
 struct view {
+	struct view *own; /* this view, for view_drop only */
 	atomic_uint refs;
 	const struct hash_key *key;
 	struct tree tree;
@@ -258,16 +209,6 @@ static uint32_t *cache_place_of(const struct queue *q, uint64_t hash, const char
 	return &q->place[at];
 }
 
-static void grow(struct queue *q)
-{
-	q->cap = q->cap ? 2 * q->cap : QUEUE_FIRST;
-	q->v = xrealloc(q->v, q->cap * sizeof(q->v[0]));
-	free(q->place);
-	q->place = xcalloc(2 * q->cap, sizeof(q->place[0]));
-	for (size_t i = 0; i < q->n; i++)
-		*cache_place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
-}
-
 static const struct job_entry *cache_hold(const struct job_entry *c)
 {
 	return c ? job_entry_hold(c) : NULL;
@@ -275,8 +216,14 @@ static const struct job_entry *cache_hold(const struct job_entry *c)
 
 static void queue_add(struct queue *q, const struct change *c)
 {
-	if (q->n == q->cap)
-		grow(q);
+	if (q->n == q->cap) {
+		q->cap = q->cap ? 2 * q->cap : QUEUE_FIRST;
+		q->v = xrealloc(q->v, q->cap * sizeof(q->v[0]));
+		free(q->place);
+		q->place = xcalloc(2 * q->cap, sizeof(q->place[0]));
+		for (size_t i = 0; i < q->n; i++)
+			*cache_place_of(q, q->v[i].hash, q->v[i].named->name) = (uint32_t)i + 1;
+	}
 	uint32_t *place = cache_place_of(q, c->hash, c->named->name);
 	if (*place) {
 		/* Keeps the oldest `before`; intermediate versions are not needed. */
@@ -337,6 +284,7 @@ void change_queue_free(struct change_queue *i)
 	free(i);
 }
 
+/* An eventfd. */
 int change_queue_fd(const struct change_queue *i)
 {
 	return i->fd;
@@ -357,15 +305,14 @@ static void listeners_tell(struct listeners *l, uint64_t hash, const struct job_
 	const struct change change = { hash, now, before, now ? now : before };
 	if (!change.named)
 		return;
-	(void)pthread_mutex_lock(&l->lock);
+	l->told = true;
+	LOCK_AUTO(&l->lock);
 	for (struct change_queue *i = l->first; i; i = i->next) {
 		(void)pthread_mutex_lock(&i->lock);
 		if (i->on)
 			queue_add(&i->queue, &change);
 		(void)pthread_mutex_unlock(&i->lock);
 	}
-	(void)pthread_mutex_unlock(&l->lock);
-	l->told = true;
 }
 
 /* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard() is
@@ -375,7 +322,7 @@ static void listeners_wake(struct listeners *l)
 	if (!l->told)
 		return;
 	l->told = false;
-	(void)pthread_mutex_lock(&l->lock);
+	LOCK_AUTO(&l->lock);
 	for (struct change_queue *i = l->first; i; i = i->next) {
 		(void)pthread_mutex_lock(&i->lock);
 		bool wake = i->queue.n && !i->awake;
@@ -384,9 +331,9 @@ static void listeners_wake(struct listeners *l)
 		if (wake)
 			(void)eventfd_write(i->fd, 1); /* fails if it is full, hence readable */
 	}
-	(void)pthread_mutex_unlock(&l->lock);
 }
 
+/* Lost changes are news, too. */
 bool change_queue_empty(struct change_queue *i)
 {
 	LOCK_AUTO(&i->lock);
@@ -421,6 +368,7 @@ struct cache *cache_new(size_t max_bytes)
 	(void)pthread_mutex_init(&c->exchange, NULL);
 	(void)pthread_mutex_init(&c->listeners.lock, NULL);
 	c->view = xcalloc(1, sizeof(*c->view));
+	c->view->own = c->view;
 	atomic_init(&c->view->refs, 1);
 	c->view->key = &c->key;
 	return c;
@@ -454,21 +402,17 @@ struct cache_figures cache_figures(struct cache *c)
 const struct view *cache_view(struct cache *c)
 {
 	LOCK_AUTO(&c->exchange);
-	struct view *v = c->view;
-	atomic_fetch_add_explicit(&v->refs, 1, memory_order_relaxed);
-	return v;
+	tree_hold(&c->view->refs);
+	return c->view;
 }
 
 void view_drop(const struct view *v)
 {
-	union {
-		const struct view *shared;
-		struct view *counted;
-	} p = { .shared = v };
-	if (atomic_fetch_sub_explicit(&p.counted->refs, 1, memory_order_acq_rel) != 1)
+	if (!tree_release(&v->own->refs))
 		return;
-	tree_drop(&p.counted->tree);
-	free(p.counted);
+	for (size_t i = 0; i < TREE_FAN; i++)
+		branch_drop(v->tree.branch[i]);
+	free(v->own);
 }
 
 bool view_warm(const struct view *v)
@@ -481,6 +425,7 @@ size_t view_count(const struct view *v)
 	return v->count;
 }
 
+/* Counted at each change, so that metrics need no walk. */
 size_t view_count_of(const struct view *v, enum job_state state)
 {
 	return v->by_state[state];
@@ -508,6 +453,7 @@ const struct job_entry *view_next(struct view_walk *w)
 	return e ? e->entry : NULL;
 }
 
+/* Reads only the keys of the others. */
 const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 {
 	const struct tree_entry *e;
@@ -519,37 +465,17 @@ const struct job_entry *view_next_keyed(struct view_walk *w, uint64_t key)
 
 /* ---- writing: under the lock `writing` ---- */
 
-static void cache_begin(struct cache *c)
-{
-	(void)pthread_mutex_lock(&c->writing);
-}
-
-static void end(struct cache *c)
-{
-	listeners_wake(&c->listeners);
-	(void)pthread_mutex_unlock(&c->writing);
-}
-
 /* A copy of the current view without its tree. */
 static struct view *next_view(const struct cache *c)
 {
 	struct view *v = xmalloc(sizeof(*v));
+	v->own = v;
 	atomic_init(&v->refs, 1);
 	v->key = &c->key;
 	v->count = c->view->count;
 	memcpy(v->by_state, c->view->by_state, sizeof(v->by_state));
 	v->warm = c->view->warm;
 	return v;
-}
-
-/* The view has `now` in place of `before`; one of them can be NULL. */
-static void view_note(struct view *v, const struct job_entry *now, const struct job_entry *before)
-{
-	v->count += (size_t)(now != NULL) - (size_t)(before != NULL);
-	if (now && !now->creating && !now->legacy)
-		v->by_state[now->state]++;
-	if (before && !before->creating && !before->legacy)
-		v->by_state[before->state]--;
 }
 
 static void publish(struct cache *c, struct view *v)
@@ -578,49 +504,33 @@ static void account(struct cache *c, const struct job_entry *f, bool comes)
 	c->figures.by_state[f->state] += comes ? 1 : (size_t)-1;
 }
 
-/* Publishes f in place of `old` (or NULL), with the generation of a list.  Takes the reference. */
-static void cache_keep(struct cache *c, uint64_t hash, const struct tree_entry *old,
-                       struct job_entry *f, uint64_t generation)
+/* Publishes f, with the generation of a list, in place of `old`; one of them can be NULL.  Takes
+ * the reference. */
+static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry *old,
+                         struct job_entry *f, uint64_t generation)
 {
 	const struct job_entry *before = old ? job_entry_hold(old->entry) : NULL;
 	if (before)
 		account(c, before, false);
-	if (f->doc.n && c->figures.bytes + f->weight > c->max) {
+	if (f && f->doc.n && c->figures.bytes + f->weight > c->max) {
 		struct job_entry *bare = job_entry_without_doc(f);
 		job_entry_drop(f);
 		f = bare;
 	}
-	account(c, f, true);
-	const struct tree_entry e = { hash, generation, f->key, f };
+	if (f)
+		account(c, f, true);
+	const struct tree_entry e = { hash, generation, f ? f->key : 0, f };
 	struct view *v = next_view(c);
-	tree_with(&v->tree, &c->view->tree, &e);
-	view_note(v, f, before);
+	tree_change(&v->tree, &c->view->tree, old, f ? &e : NULL);
+	v->count = c->figures.frameworks;
+	if (f && !f->creating && !f->legacy)
+		v->by_state[f->state]++;
+	if (before && !before->creating && !before->legacy)
+		v->by_state[before->state]--;
 	publish(c, v);
-	listeners_tell(&c->listeners, hash, f, before); /* the view holds f */
+	if (f != before)
+		listeners_tell(&c->listeners, hash, f, before); /* the view holds f */
 	job_entry_drop(before);
-}
-
-static void cache_forget(struct cache *c, const struct tree_entry *old)
-{
-	uint64_t hash = old->hash;
-	const struct job_entry *before = job_entry_hold(old->entry);
-	account(c, before, false);
-	struct view *v = next_view(c);
-	tree_without(&v->tree, &c->view->tree, old);
-	view_note(v, NULL, before);
-	publish(c, v);
-	listeners_tell(&c->listeners, hash, NULL, before);
-	job_entry_drop(before);
-}
-
-/* The list has this entry unchanged: only the generation changes. */
-static void cache_mark(struct cache *c, const struct tree_entry *old)
-{
-	struct view *v = next_view(c);
-	const struct tree_entry e = { old->hash, c->generation, old->key,
-		                      job_entry_hold(old->entry) };
-	tree_with(&v->tree, &c->view->tree, &e);
-	publish(c, v);
 }
 
 static bool is_gone(const struct cache *c, struct span uid)
@@ -639,87 +549,82 @@ static void see(struct cache *c, int64_t version)
 		c->seen = version;
 }
 
-/* The cached entry is newer than f.  During a list it must also be newer than the watch: an API
- * server that was restored from a backup counts from an older version again. */
-static bool is_newer(const struct cache *c, const struct job_entry *kept, const struct job_entry *f)
-{
-	return f->version && kept->version > f->version && (!c->listing || kept->version > c->seen);
-}
-
 void cache_put(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
+	LOCK_AUTO(&c->writing);
 	int64_t version = f->version;
-	cache_begin(c);
 	const struct tree_entry *old = cache_find(c, span_of(f->name), &hash);
 	const struct job_entry *kept = old ? old->entry : NULL;
-	bool same = kept && f->version && kept->version == f->version &&
-	            strcmp(kept->uid, f->uid) == 0 && kept->doc.n == f->doc.n;
-	if (kept && (same || is_newer(c, kept, f))) {
+	bool same = kept && version && kept->version == version && strcmp(kept->uid, f->uid) == 0 &&
+	            kept->doc.n == f->doc.n;
+	/* During a list the cached entry must also be newer than the watch: an API server that was
+	 * restored from a backup counts from an older version again. */
+	bool newer =
+	    kept && version && kept->version > version && (!c->listing || kept->version > c->seen);
+	if (same || newer) {
+		/* The list has this entry unchanged: only the generation changes. */
 		if (c->listing && old->generation != c->generation)
-			cache_mark(c, old);
+			cache_change(c, hash, old, job_entry_hold(kept), c->generation);
 	} else if (!is_gone(c, span_of(f->uid))) {
-		cache_keep(c, hash, old, TAKE(f), c->generation);
+		cache_change(c, hash, old, TAKE(f), c->generation);
 	}
 	see(c, version);
 	job_entry_drop(f);
-	end(c);
+	listeners_wake(&c->listeners);
 }
 
 void cache_remove(struct cache *c, struct span name, struct span uid, int64_t version)
 {
 	uint64_t hash;
-	cache_begin(c);
+	LOCK_AUTO(&c->writing);
 	const struct tree_entry *old = cache_find(c, name, &hash);
 	if (old && span_is(uid, old->entry->uid))
-		cache_forget(c, old);
+		cache_change(c, hash, old, NULL, 0);
 	see(c, version);
-	end(c);
+	listeners_wake(&c->listeners);
 }
 
+/* Nobody needs to be woken: what changed before has told them. */
 void cache_seen(struct cache *c, int64_t version)
 {
-	cache_begin(c);
+	LOCK_AUTO(&c->writing);
 	see(c, version);
-	end(c);
-}
-
-/* A later attempt of the Framework that is kept. */
-static bool begins_attempt(const struct tree_entry *old, const struct job_entry *f)
-{
-	return old && f->attempt > old->entry->attempt && strcmp(f->uid, old->entry->uid) == 0;
 }
 
 void cache_note(struct cache *c, struct job_entry *f)
 {
 	uint64_t hash;
-	cache_begin(c);
+	LOCK_AUTO(&c->writing);
 	const struct tree_entry *old = cache_find(c, span_of(f->name), &hash);
 	bool newer = f->version > c->seen && (!old || f->version > old->entry->version);
-	if (newer && !begins_attempt(old, f) && !is_gone(c, span_of(f->uid)))
-		cache_keep(c, hash, old, TAKE(f), c->generation - 1); /* not in a list */
+	/* A later attempt of the Framework that is kept. */
+	bool begins =
+	    old && f->attempt > old->entry->attempt && strcmp(f->uid, old->entry->uid) == 0;
+	if (newer && !begins && !is_gone(c, span_of(f->uid)))
+		cache_change(c, hash, old, TAKE(f), c->generation - 1); /* not in a list */
 	job_entry_drop(f);
-	end(c);
+	listeners_wake(&c->listeners);
 }
 
 void cache_note_gone(struct cache *c, struct span name, struct span uid)
 {
 	uint64_t hash;
-	cache_begin(c);
+	LOCK_AUTO(&c->writing);
 	const struct tree_entry *old = cache_find(c, name, &hash);
 	if (uid.n) /* objects without uid cannot be distinguished */
 		c->gone[c->gone_next++ % GONE] = hash_bytes(&c->key, uid);
 	if (old && span_is(uid, old->entry->uid))
-		cache_forget(c, old);
-	end(c);
+		cache_change(c, hash, old, NULL, 0);
+	listeners_wake(&c->listeners);
 }
 
+/* Entries that the list does not have keep their generation. */
 void cache_list_begin(struct cache *c)
 {
-	cache_begin(c);
+	LOCK_AUTO(&c->writing);
 	c->listing = true;
 	c->generation++;
-	end(c);
 }
 
 /* An entry up to this version that was not in the list, or NULL. */
@@ -738,12 +643,12 @@ static const struct tree_entry *unlisted(const struct cache *c, size_t *bucket, 
 
 void cache_list_end(struct cache *c, int64_t version)
 {
-	cache_begin(c);
+	LOCK_AUTO(&c->writing);
 	const struct tree_entry *old;
 	/* After a restore from a backup the list is complete, whatever the versions. */
 	int64_t newest = version < c->seen ? INT64_MAX : version;
 	for (size_t bucket = 0; (old = unlisted(c, &bucket, newest)) != NULL;)
-		cache_forget(c, old);
+		cache_change(c, old->hash, old, NULL, 0);
 	c->listing = false;
 	c->seen = version;
 	if (!c->view->warm) {
@@ -752,5 +657,5 @@ void cache_list_end(struct cache *c, int64_t version)
 		v->warm = true;
 		publish(c, v);
 	}
-	end(c);
+	listeners_wake(&c->listeners);
 }

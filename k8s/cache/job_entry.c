@@ -5,7 +5,8 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/json/scan.h"
+#include "base/json/fields.h"
+#include "base/json/put.h"
 #include "base/process.h"
 #include "base/quantity.h"
 #include "base/str.h"
@@ -116,41 +117,27 @@ static void trim_object(struct str *out, struct scan *s, const struct keep *memb
 	str_char(out, '}');
 }
 
-static void trim_list(struct str *out, struct scan *s, const struct keep *members)
-{
-	bool first = true;
-	str_char(out, '[');
-	while (scan_more(s)) {
-		if (!first)
-			str_char(out, ',');
-		trim(out, s, scan_peek(s) == SCAN_OBJECT ? members : NULL);
-		first = false;
-	}
-	str_char(out, ']');
-}
-
-/* The next value.  The tables limit the recursion: a list inside of a list is copied. */
+/* The next value: those members of it that any answer shows, or all if `members` is NULL or it has
+ * an unexpected type.  The tables limit the recursion: a list inside of a list is copied. */
 static void trim(struct str *out, struct scan *s, const struct keep *members)
 {
 	struct scan inner = scan_enter(s);
 	struct span value;
-	if (members && inner.open == '{')
+	if (members && inner.open == '{') {
 		trim_object(out, &inner, members);
-	else if (members && inner.open == '[')
-		trim_list(out, &inner, members);
-	else {
+	} else if (members && inner.open == '[') {
+		str_char(out, '[');
+		for (bool first = true; scan_more(&inner); first = false) {
+			if (!first)
+				str_char(out, ',');
+			trim(out, &inner, scan_peek(&inner) == SCAN_OBJECT ? members : NULL);
+		}
+		str_char(out, ']');
+	} else {
 		str_span(out, scan_value(s, &value) ? value : SPAN("null"));
 		return;
 	}
 	scan_leave(s, &inner);
-}
-
-/* Appends the members of a Framework that any answer shows.  Members of an unexpected type are
- * copied. */
-static void job_entry_trim(struct str *out, struct span object)
-{
-	struct scan s = { object.p, object.p + object.n, '\0' };
-	trim(out, &s, KEEP_FRAMEWORK);
 }
 
 /* ---- annotations ---- */
@@ -177,9 +164,7 @@ static struct span job_entry_tags(struct span annotation, struct arena *a)
 	while (scan_item(&s, &item)) {
 		if (!scan_string(item, a, &tag) || !job_entry_tag_ok(tag))
 			return none;
-		if (out.n > 1)
-			str_char(&out, ',');
-		str_json(&out, tag);
+		json_put_text(&out, NULL, tag);
 	}
 	str_char(&out, ']');
 	return arena_span(a, str_view(&out));
@@ -318,9 +303,9 @@ static const struct {
 	[RESOURCE_VERSION] = { offsetof(struct job_entry, resource_version), 32 },
 };
 
-static const char **job_entry_text_of(struct job_entry *c, size_t at)
+static const char *job_entry_text_of(const struct job_entry *c, enum text i)
 {
-	return (const char **)(void *)((char *)c + at);
+	return *(const char *const *)(const void *)((const char *)c + TEXT[i].at);
 }
 
 enum { GPUS_MAX = 1 << 30 };
@@ -333,51 +318,82 @@ struct reading {
 	const struct job_entry *before;    /* an earlier entry, or NULL */
 	struct job_entry c;
 	struct span texts[TEXTS];
+	/* JSON; p is NULL if absent. */
+	struct span deleted, creating, gpus, tags, priority, config, submission, key, duration,
+	    launched;
+	struct span sent, roles, transition, code;
+	int64_t retries, accountable, retry_delay_s, attempt; /* -1: absent */
 };
 
-/* The value is present and not null. */
-static bool given(struct span value)
-{
-	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
-}
+#define AT(member) offsetof(struct reading, member)
+static const struct scan_field LABELS[] = {
+	{ "userName", SCAN_TO_TEXT, AT(texts[USER]), NULL },
+	{ "virtualCluster", SCAN_TO_TEXT, AT(texts[CLUSTER]), NULL },
+	{ "rest-lit/creating", SCAN_TO_RAW, AT(creating), NULL },
+	{ 0 },
+};
+/* What is malformed in a RAW one counts as absent: such a job can be shown. */
+static const struct scan_field ANNOTATIONS[] = {
+	{ "jobName", SCAN_TO_TEXT, AT(texts[JOB]), NULL },
+	{ "totalGpuNumber", SCAN_TO_RAW, AT(gpus), NULL },
+	{ "rest-lit/tags", SCAN_TO_RAW, AT(tags), NULL },
+	{ "rest-lit/job-priority-class", SCAN_TO_RAW, AT(priority), NULL },
+	{ "config", SCAN_TO_RAW, AT(config), NULL },
+	{ "rest-lit/submission", SCAN_TO_RAW, AT(submission), NULL },
+	{ "rest-lit/idempotency", SCAN_TO_RAW, AT(key), NULL },
+	{ "rest-lit/max-duration-sec", SCAN_TO_RAW, AT(duration), NULL },
+	{ "rest-lit/launched", SCAN_TO_RAW, AT(launched), NULL },
+	{ "rest-lit/webhook", SCAN_TO_TEXT, AT(texts[WEBHOOK]), NULL },
+	{ "rest-lit/webhook-sent", SCAN_TO_RAW, AT(sent), NULL },
+	{ 0 },
+};
+static const struct scan_field METADATA[] = {
+	{ "name", SCAN_TO_TEXT, AT(texts[NAME]), NULL },
+	{ "uid", SCAN_TO_TEXT, AT(texts[UID]), NULL },
+	{ "creationTimestamp", SCAN_TO_TIME, AT(c.created_ms), NULL },
+	{ "deletionTimestamp", SCAN_TO_RAW, AT(deleted), NULL },
+	{ "labels", SCAN_TO_MEMBERS, 0, LABELS },
+	{ "annotations", SCAN_TO_MEMBERS, 0, ANNOTATIONS },
+	{ 0 },
+};
+static const struct scan_field SPEC[] = {
+	{ "executionType", SCAN_TO_TEXT, AT(texts[EXECUTION]), NULL },
+	{ "taskRoles", SCAN_TO_RAW, AT(roles), NULL },
+	{ 0 },
+};
+static const struct scan_field RETRIES[] = {
+	{ "totalRetriedCount", SCAN_TO_INT, AT(retries), NULL },
+	{ "accountableRetriedCount", SCAN_TO_INT, AT(accountable), NULL },
+	{ "retryDelaySec", SCAN_TO_INT, AT(retry_delay_s), NULL },
+	{ 0 },
+};
+static const struct scan_field COMPLETION[] = {
+	{ "code", SCAN_TO_RAW, AT(code), NULL },
+	{ 0 },
+};
+static const struct scan_field ATTEMPT[] = {
+	{ "id", SCAN_TO_INT, AT(attempt), NULL },
+	{ "completionStatus", SCAN_TO_MEMBERS, 0, COMPLETION },
+	{ 0 },
+};
+static const struct scan_field STATUS[] = {
+	{ "state", SCAN_TO_TEXT, AT(texts[SUB_STATE]), NULL },
+	{ "runTime", SCAN_TO_TIME, AT(c.launched_ms), NULL },
+	{ "completionTime", SCAN_TO_TIME, AT(c.completed_ms), NULL },
+	{ "transitionTime", SCAN_TO_RAW, AT(transition), NULL },
+	{ "retryPolicyStatus", SCAN_TO_MEMBERS, 0, RETRIES },
+	{ "attemptStatus", SCAN_TO_MEMBERS, 0, ATTEMPT },
+	{ 0 },
+};
+_Static_assert(JOB_ENTRY_NONE == -1, "a time or a number that is absent");
 
-static void job_entry_read_text(struct reading *r, struct span value, enum text to)
+/* An object by its table.  A member of a wrong type makes the entry broken. */
+static void job_entry_read(struct reading *r, struct span object, const struct scan_field *fields)
 {
-	struct span t = { "", 0 };
-	if (given(value) && !scan_string(value, &r->arena, &t))
-		r->c.broken = true;
-	r->texts[to] = span_cut(t, TEXT[to].max);
-	if (r->texts[to].n < t.n)
-		r->c.broken = true;
-}
-
-static int64_t job_entry_read_int(struct reading *r, struct span value, int64_t min,
-                                  int64_t otherwise)
-{
-	int64_t v = otherwise;
-	if (given(value) && !scan_int(value, min, INT32_MAX, &v))
-		r->c.broken = true;
-	return v;
-}
-
-static int64_t job_entry_read_time(struct reading *r, struct span value)
-{
-	int64_t ms = JOB_ENTRY_NONE;
-	if (given(value) && !scan_time_ms(value, &ms))
-		r->c.broken = true;
-	return ms;
+	r->c.broken |= !scan_fields(object, fields, r, &r->arena);
 }
 
 /* ---- metadata ---- */
-
-static bool is_md5(struct span name)
-{
-	for (size_t i = 0; i < name.n; i++) {
-		if (hex_value(name.p[i]) < 0 || is_upper(name.p[i]))
-			return false;
-	}
-	return name.n == 32;
-}
 
 /* The number of the first n hex digits.  false: there are fewer. */
 static bool job_entry_hex_number(struct span text, size_t n, uint64_t *out)
@@ -397,108 +413,53 @@ uint64_t job_entry_key(struct span annotation)
 	return job_entry_hex_number(annotation, 16, &key) ? key : 0;
 }
 
-/* An id of 32 digits begins with the time (k8s/submit/submission.h). */
-static int64_t submission_ms(struct span id)
-{
-	uint64_t ms;
-	return id.n == 32 && job_entry_hex_number(id, 12, &ms) ? (int64_t)ms : JOB_ENTRY_NONE;
-}
-
 /* Frameworks of other programs and of earlier versions lack the annotation: their job is parsed, if
  * it contains the word. */
-static void job_entry_read_priority(struct reading *r, struct span annotation, struct span config)
+static void job_entry_read_priority(struct reading *r)
 {
-	struct span priority = scan_text(annotation, &r->arena);
-	if (!given(annotation) && !r->made && config.n &&
-	    memmem(config.p, config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))
-		priority = job_entry_priority(scan_text(config, &r->arena), &r->arena);
+	struct span priority = scan_text(r->priority, &r->arena);
+	if (!r->priority.p && !r->made && r->config.n &&
+	    memmem(r->config.p, r->config.n, PRIORITY_WORD, sizeof(PRIORITY_WORD) - 1))
+		priority = job_entry_priority(scan_text(r->config, &r->arena), &r->arena);
 	r->texts[PRIORITY] = priority.n <= TEXT[PRIORITY].max ? priority : SPAN("");
-}
-
-static void job_entry_read_launched(struct reading *r, struct span annotation)
-{
-	char boot[PROCESS_BOOT_MAX];
-	struct span ms = scan_text(annotation, &r->arena);
-	if (ms.n == 0)
-		return;
-	process_boot(boot);
-	if (span_is(span_next(&ms, ' '), boot))
-		(void)parse_i64(ms, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
-}
-
-static void read_annotations(struct reading *r, struct span annotations, struct span labels)
-{
-	enum {
-		JOB_NAME,
-		GPUS,
-		TAG_LIST,
-		PRIORITY_CLASS,
-		CONFIG,
-		SUBMISSION,
-		KEY,
-		DURATION,
-		LAUNCHED,
-		TOLD,
-		SENT,
-		N
-	};
-	static const char *const KEYS[N] = { "jobName",
-		                             "totalGpuNumber",
-		                             "rest-lit/tags",
-		                             "rest-lit/job-priority-class",
-		                             "config",
-		                             "rest-lit/submission",
-		                             "rest-lit/idempotency",
-		                             "rest-lit/max-duration-sec",
-		                             "rest-lit/launched",
-		                             "rest-lit/webhook",
-		                             "rest-lit/webhook-sent" };
-	struct span v[N];
-	scan_members(annotations, KEYS, v, N);
-	job_entry_read_text(r, v[JOB_NAME], JOB);
-	r->c.legacy = r->texts[JOB].n == 0 || !is_md5(r->texts[NAME]);
-	if (r->texts[JOB].n == 0)
-		r->texts[JOB] = r->texts[NAME];
-	struct span gpus = scan_text(v[GPUS], &r->arena);
-	if (parse_i64(gpus, 0, GPUS_MAX, &r->c.gpus) < 0)
-		r->c.gpus = JOB_ENTRY_NONE; /* job_entry_read_spec adds them up */
-	r->texts[TAGS] = job_entry_tags(v[TAG_LIST], &r->arena);
-	r->c.submitted_ms = submission_ms(scan_text(v[SUBMISSION], &r->arena));
-	r->c.key = job_entry_key(scan_text(v[KEY], &r->arena));
-	int64_t seconds = 0;
-	(void)parse_i64(scan_text(v[DURATION], &r->arena), 1, INT32_MAX, &seconds); /* else 0 */
-	r->c.max_duration_s = (int32_t)seconds;
-	job_entry_read_launched(r, v[LAUNCHED]);
-	if (!given(v[SENT]))
-		job_entry_read_text(r, v[TOLD], WEBHOOK);
-	job_entry_read_priority(r, v[PRIORITY_CLASS], v[CONFIG]);
-	job_entry_read_text(r, scan_get(labels, "userName"), USER);
-	job_entry_read_text(r, scan_get(labels, "virtualCluster"), CLUSTER);
-	if (r->texts[CLUSTER].n == 0)
-		r->texts[CLUSTER] = SPAN("unknown");
-	r->c.creating = given(scan_get(labels, "rest-lit/creating"));
-}
-
-static void job_entry_read_version(struct reading *r, struct span version)
-{
-	r->texts[RESOURCE_VERSION] = version;
-	if (parse_i64(version, 0, INT64_MAX, &r->c.version) < 0)
-		r->c.version = 0;
 }
 
 static void read_metadata(struct reading *r, struct span metadata)
 {
-	enum { NAME_, UID_, CREATED, DELETED, LABELS, ANNOTATIONS, N };
-	static const char *const KEYS[N] = {
-		"name", "uid", "creationTimestamp", "deletionTimestamp", "labels", "annotations"
-	};
-	struct span v[N];
-	scan_members(metadata, KEYS, v, N);
-	job_entry_read_text(r, v[NAME_], NAME);
-	job_entry_read_text(r, v[UID_], UID);
-	r->c.created_ms = job_entry_read_time(r, v[CREATED]);
-	r->c.deleting = given(v[DELETED]);
-	read_annotations(r, v[ANNOTATIONS], v[LABELS]);
+	char boot[PROCESS_BOOT_MAX];
+	uint64_t submitted_ms;
+	int64_t seconds = 0;
+	job_entry_read(r, metadata, METADATA);
+	struct span name = r->texts[NAME];
+	bool md5 = name.n == 32;
+	for (size_t i = 0; md5 && i < name.n; i++)
+		md5 = hex_value(name.p[i]) >= 0 && !is_upper(name.p[i]);
+	r->c.legacy = r->texts[JOB].n == 0 || !md5;
+	if (r->texts[JOB].n == 0)
+		r->texts[JOB] = name;
+	if (r->texts[CLUSTER].n == 0)
+		r->texts[CLUSTER] = SPAN("unknown");
+	if (r->sent.p)
+		r->texts[WEBHOOK] = SPAN("");
+	if (parse_i64(scan_text(r->gpus, &r->arena), 0, GPUS_MAX, &r->c.gpus) < 0)
+		r->c.gpus = JOB_ENTRY_NONE; /* job_entry_read_spec adds them up */
+	r->texts[TAGS] = job_entry_tags(r->tags, &r->arena);
+	r->c.key = job_entry_key(scan_text(r->key, &r->arena));
+	/* An id of 32 digits begins with the time (k8s/submit/submission.h). */
+	struct span id = scan_text(r->submission, &r->arena);
+	r->c.submitted_ms = id.n == 32 && job_entry_hex_number(id, 12, &submitted_ms)
+	                        ? (int64_t)submitted_ms
+	                        : JOB_ENTRY_NONE;
+	(void)parse_i64(scan_text(r->duration, &r->arena), 1, INT32_MAX, &seconds); /* else 0 */
+	r->c.max_duration_s = (int32_t)seconds;
+	struct span launched = scan_text(r->launched, &r->arena);
+	if (launched.n)
+		process_boot(boot);
+	if (launched.n && span_is(span_next(&launched, ' '), boot))
+		(void)parse_i64(launched, 1, INT64_MAX / 2, &r->c.launched_boot_ms); /* else 0 */
+	job_entry_read_priority(r);
+	r->c.creating = r->creating.p != NULL;
+	r->c.deleting = r->deleted.p != NULL;
 }
 
 /* ---- spec ---- */
@@ -552,6 +513,7 @@ static struct demand demand_of(struct span role, struct arena *a)
 	return d;
 }
 
+/* A demand is private to this file. */
 int64_t job_entry_role_gpus(struct span role, struct arena *a)
 {
 	return demand_of(role, a).gpus;
@@ -559,29 +521,27 @@ int64_t job_entry_role_gpus(struct span role, struct arena *a)
 
 static void job_entry_read_spec(struct reading *r, struct span spec)
 {
-	enum { EXECUTION_TYPE, ROLES, N };
-	static const char *const KEYS[N] = { "executionType", "taskRoles" };
-	struct span v[N];
-	scan_members(spec, KEYS, v, N);
-	job_entry_read_text(r, v[EXECUTION_TYPE], EXECUTION);
+	job_entry_read(r, spec, SPEC);
 	char *upper = arena_dup(&r->arena, r->texts[EXECUTION]);
 	for (char *p = upper; *p; p++) {
 		if (is_lower(*p))
-			*p = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[*p - 'a'];
+			*p = (char)(*p - 'a' + 'A');
 	}
 	r->texts[EXECUTION].p = upper;
 
-	if (given(v[ROLES]) && scan_type(v[ROLES]) != SCAN_ARRAY)
+	if (r->roles.p && scan_type(r->roles) != SCAN_ARRAY)
 		r->c.broken = true;
 	bool sum = r->c.gpus == JOB_ENTRY_NONE;
 	int64_t tasks = 0;
 	int64_t gpus = 0;
 	int64_t roles = 0;
 	struct span role;
-	struct scan s = scan_begin(v[ROLES]);
+	struct scan s = scan_begin(r->roles);
 	for (; scan_item(&s, &role); roles++) {
-		int64_t n = job_entry_read_int(r, scan_get(role, "taskNumber"), 0, 0);
-		if (scan_type(role) != SCAN_OBJECT)
+		int64_t n = 0;
+		struct span number = scan_get(role, "taskNumber");
+		if (scan_type(role) != SCAN_OBJECT ||
+		    (scan_type(number) > SCAN_NULL && !scan_int(number, 0, INT32_MAX, &n)))
 			r->c.broken = true;
 		struct demand d = demand_of(role, &r->arena);
 		gpus = at_most(gpus + d.gpus * n, DEMAND_MAX);
@@ -597,45 +557,26 @@ static void job_entry_read_spec(struct reading *r, struct span spec)
 
 /* ---- status ---- */
 
-static void job_entry_read_retries(struct reading *r, struct span policy)
-{
-	enum { TOTAL, ACCOUNTABLE, DELAY, N };
-	static const char *const KEYS[N] = { "totalRetriedCount", "accountableRetriedCount",
-		                             "retryDelaySec" };
-	struct span v[N];
-	scan_members(policy, KEYS, v, N);
-	r->c.retries = (int32_t)job_entry_read_int(r, v[TOTAL], 0, 0);
-	r->c.accountable = (int32_t)job_entry_read_int(r, v[ACCOUNTABLE], 0, 0);
-	r->c.retry_delay_s = (int32_t)job_entry_read_int(r, v[DELAY], 0, JOB_ENTRY_NONE);
-}
-
 static void job_entry_read_status(struct reading *r, struct span status)
 {
-	enum { STATE, RUN, TRANSITION, COMPLETION, POLICY, ATTEMPT, N };
-	static const char *const KEYS[N] = {
-		"state",          "runTime",           "transitionTime",
-		"completionTime", "retryPolicyStatus", "attemptStatus"
-	};
-	struct span v[N];
-	scan_members(status, KEYS, v, N);
-	job_entry_read_text(r, v[STATE], SUB_STATE);
-	r->c.untouched = !given(status);
+	enum scan_type type = scan_type(status);
+	int64_t code = 0;
+	job_entry_read(r, status, STATUS);
+	r->c.untouched = type == SCAN_NONE || type == SCAN_NULL;
 	if (r->c.untouched)
 		r->texts[SUB_STATE] = SPAN("AttemptCreationPending");
-	else if (scan_type(status) != SCAN_OBJECT)
-		r->c.broken = true;
-	r->c.completed_ms = job_entry_read_time(r, v[COMPLETION]);
-	r->c.launched_ms = job_entry_read_time(r, v[RUN]);
+	r->c.broken |= !r->c.untouched && type != SCAN_OBJECT;
 	r->c.transition_ms = JOB_ENTRY_NONE;
-	(void)scan_time_ms(v[TRANSITION], &r->c.transition_ms); /* else unknown */
+	(void)scan_time_ms(r->transition, &r->c.transition_ms); /* else unknown */
 	if (r->c.launched_ms == JOB_ENTRY_NONE)
 		r->c.launched_ms = r->c.completed_ms;
-	job_entry_read_retries(r, v[POLICY]);
-	r->c.attempt = (int32_t)job_entry_read_int(r, scan_get(v[ATTEMPT], "id"), 0, 0);
-	struct span code = scan_path(v[ATTEMPT], "completionStatus", "code");
-	int64_t number;
-	r->c.has_code = scan_int(code, INT32_MIN, INT32_MAX, &number);
-	r->c.code = (int32_t)job_entry_read_int(r, code, INT32_MIN, 0);
+	r->c.retries = (int32_t)(r->retries < 0 ? 0 : r->retries);
+	r->c.accountable = (int32_t)(r->accountable < 0 ? 0 : r->accountable);
+	r->c.retry_delay_s = (int32_t)r->retry_delay_s;
+	r->c.attempt = (int32_t)(r->attempt < 0 ? 0 : r->attempt);
+	r->c.has_code = scan_int(r->code, INT32_MIN, INT32_MAX, &code);
+	r->c.broken |= r->code.p && !r->c.has_code;
+	r->c.code = (int32_t)code;
 }
 
 /* ---- the entry ---- */
@@ -648,9 +589,10 @@ static struct job_entry *job_entry_make(const struct reading *r, struct span doc
 		size += r->texts[i].n + 1;
 	struct job_entry *c = xmalloc(size);
 	memcpy(c, &r->c, sizeof(*c));
+	c->own = c;
 	char *p = (char *)(c + 1);
 	for (size_t i = 0; i < TEXTS; i++) {
-		*job_entry_text_of(c, TEXT[i].at) = p;
+		memcpy((char *)c + TEXT[i].at, &(const char *){ p }, sizeof(const char *));
 		bytes_copy(p, r->texts[i].p, r->texts[i].n);
 		p += r->texts[i].n;
 		*p++ = '\0';
@@ -666,50 +608,54 @@ static struct job_entry *job_entry_make(const struct reading *r, struct span doc
 /* object: trimmed; whole: with the members that are not kept. */
 static bool job_entry_read_object(struct reading *r, struct span object, struct span whole)
 {
-	enum { METADATA, SPEC, STATUS, N };
+	enum { METADATA_, SPEC_, STATUS_, N };
 	static const char *const KEYS[N] = { "metadata", "spec", "status" };
+	static const struct scan_field VERSIONED[] = {
+		{ "resourceVersion", SCAN_TO_TEXT, AT(texts[RESOURCE_VERSION]), NULL },
+		{ 0 },
+	};
 	struct span v[N];
 	scan_members(object, KEYS, v, N);
-	read_metadata(r, v[METADATA]);
+	read_metadata(r, v[METADATA_]);
 	if (r->texts[NAME].n == 0)
 		return false;
-	job_entry_read_text(r, scan_get(scan_inside(whole, "metadata"), "resourceVersion"),
-	                    RESOURCE_VERSION);
-	job_entry_read_version(r, r->texts[RESOURCE_VERSION]);
-	job_entry_read_spec(r, v[SPEC]);
+	job_entry_read(r, scan_inside(whole, "metadata"), VERSIONED);
+	job_entry_read_spec(r, v[SPEC_]);
 	if (r->texts[USER].n == 0)
 		r->texts[MAKER] = span_cut(job_entry_maker(whole, &r->arena), TEXT[MAKER].max);
-	job_entry_read_status(r, v[STATUS]);
+	job_entry_read_status(r, v[STATUS_]);
 	r->c.doc_size = object.n;
 	return true;
 }
 
 static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
 {
+	for (size_t i = 0; i < TEXTS; i++) {
+		struct span t = span_cut(r->texts[i], TEXT[i].max);
+		r->c.broken |= t.n < r->texts[i].n;
+		r->texts[i] = t;
+	}
+	if (parse_i64(r->texts[RESOURCE_VERSION], 0, INT64_MAX, &r->c.version) < 0)
+		r->c.version = 0;
 	r->c.broken |= r->texts[UID].n == 0;
 	r->c.state =
 	    r->c.broken ? JOB_UNKNOWN : job_state_of(r->texts[SUB_STATE], r->c.has_code, r->c.code);
 	return job_entry_make(r, doc);
 }
 
-/* The earlier entry has this document, compressed.  Most changes change the size. */
-static bool job_entry_same_doc(struct reading *r, struct span doc)
+/* The document as it is kept.  FrameworkController soon changes an object that it has not seen;
+ * until then a small one is not compressed.  The document of the earlier entry is kept if it is the
+ * same; most changes change the size. */
+static struct span job_entry_kept_doc(struct reading *r, struct span doc, struct str *packed)
 {
 	const struct job_entry *before = r->before;
 	struct span kept;
-	return before && !before->plain && before->doc_size == doc.n &&
-	       job_entry_doc(before, &r->arena, &kept) && span_eq(kept, doc);
-}
-
-/* The document as it is kept.  FrameworkController soon changes an object that it has not seen;
- * until then a small one is not compressed. */
-static struct span job_entry_kept_doc(struct reading *r, struct span doc, struct str *packed)
-{
 	r->c.plain = r->c.untouched && doc.n <= JOB_ENTRY_PLAIN_MAX;
 	if (r->c.plain)
 		return doc;
-	if (job_entry_same_doc(r, doc))
-		return r->before->doc;
+	if (before && !before->plain && before->doc_size == doc.n &&
+	    job_entry_doc(before, &r->arena, &kept) && span_eq(kept, doc))
+		return before->doc;
 	return job_entry_pack(packed, doc) ? str_view(packed) : SPAN("");
 }
 
@@ -725,7 +671,7 @@ struct job_entry *job_entry_new_after(struct span object, const struct job_entry
 	struct reading r = { .before = before, .c = { .gpus = JOB_ENTRY_NONE } };
 	struct job_entry *c = NULL;
 	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
-	job_entry_trim(&doc, object);
+	trim(&doc, &(struct scan){ object.p, object.p + object.n, '\0' }, KEEP_FRAMEWORK);
 	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) /* full: not JSON */
 		c = job_entry_judge(&r, job_entry_kept_doc(&r, str_view(&doc), &packed));
 	arena_done(&r.arena);
@@ -740,8 +686,8 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 	if (r.texts[NAME].n) {
 		job_entry_read_status(&r, (struct span){ NULL, 0 });
 		r.texts[UID] = span_cut(span_of(made->uid), TEXT[UID].max);
-		job_entry_read_version(
-		    &r, span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max));
+		r.texts[RESOURCE_VERSION] =
+		    span_cut(span_of(made->version), TEXT[RESOURCE_VERSION].max);
 		r.texts[EXECUTION] = SPAN("START");
 		r.c.creating = false; /* starting has removed the label */
 		r.c.gpus = made->gpus;
@@ -762,7 +708,7 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c)
 	struct reading r = { .c = { .gpus = 0 } };
 	memcpy(&r.c, c, sizeof(r.c));
 	for (size_t i = 0; i < TEXTS; i++)
-		r.texts[i] = span_of(*job_entry_text_of(&r.c, TEXT[i].at));
+		r.texts[i] = span_of(job_entry_text_of(c, i));
 	return job_entry_make(&r, SPAN(""));
 }
 
@@ -782,22 +728,14 @@ const char *job_entry_shown_user(const struct job_entry *c)
 
 struct job_entry *job_entry_hold(const struct job_entry *c)
 {
-	union {
-		const struct job_entry *shared;
-		struct job_entry *counted;
-	} p = { .shared = c };
-	atomic_fetch_add_explicit(&p.counted->refs, 1, memory_order_relaxed);
-	return p.counted;
+	atomic_fetch_add_explicit(&c->own->refs, 1, memory_order_relaxed);
+	return c->own;
 }
 
 void job_entry_drop(const struct job_entry *c)
 {
-	union {
-		const struct job_entry *shared;
-		struct job_entry *counted;
-	} p = { .shared = c };
-	if (c && atomic_fetch_sub_explicit(&p.counted->refs, 1, memory_order_acq_rel) == 1)
-		free(p.counted);
+	if (c && atomic_fetch_sub_explicit(&c->own->refs, 1, memory_order_acq_rel) == 1)
+		free(c->own);
 }
 
 bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
@@ -812,19 +750,16 @@ bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 {
-	struct job_entry x;
-	struct job_entry y;
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
 	for (size_t i = 0; i < TEXTS; i++) {
-		if (i != RESOURCE_VERSION && strcmp(*job_entry_text_of(&x, TEXT[i].at),
-		                                    *job_entry_text_of(&y, TEXT[i].at)) != 0)
+		if (i != RESOURCE_VERSION &&
+		    strcmp(job_entry_text_of(a, i), job_entry_text_of(b, i)) != 0)
 			return false;
 	}
-	return x.state == y.state && x.legacy == y.legacy && x.broken == y.broken &&
-	       x.deleting == y.deleting && x.has_code == y.has_code && x.code == y.code &&
-	       x.retries == y.retries && x.accountable == y.accountable && x.attempt == y.attempt &&
-	       x.retry_delay_s == y.retry_delay_s && x.tasks == y.tasks && x.roles == y.roles &&
-	       x.gpus == y.gpus && x.created_ms == y.created_ms && x.launched_ms == y.launched_ms &&
-	       x.completed_ms == y.completed_ms;
+	return a->state == b->state && a->legacy == b->legacy && a->broken == b->broken &&
+	       a->deleting == b->deleting && a->has_code == b->has_code && a->code == b->code &&
+	       a->retries == b->retries && a->accountable == b->accountable &&
+	       a->attempt == b->attempt && a->retry_delay_s == b->retry_delay_s &&
+	       a->tasks == b->tasks && a->roles == b->roles && a->gpus == b->gpus &&
+	       a->created_ms == b->created_ms && a->launched_ms == b->launched_ms &&
+	       a->completed_ms == b->completed_ms;
 }

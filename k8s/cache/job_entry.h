@@ -52,6 +52,7 @@ enum {
 };
 
 struct job_entry {
+	struct job_entry *own; /* this entry, for job_entry_hold and job_entry_drop only */
 	atomic_uint refs;
 	/* NUL-terminated; "" if missing. */
 	const char *name; /* metadata.name */

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#define ZLIB_CONST /* the input of a z_stream */
 #include <zlib.h>
 
 #include "base/embed.h"
@@ -31,18 +32,13 @@ static void give_back(void *arg, void *p)
 	free(p);
 }
 
-/* zlib declares its input writable, but does not change it. */
 static z_stream job_entry_pack_stream_of(struct span in, char *out, size_t n)
 {
-	union {
-		const char *given;
-		unsigned char *wanted;
-	} p = { .given = in.p };
 	assert(in.n <= UINT32_MAX && n <= UINT32_MAX);
 	return (z_stream){
 		.zalloc = allocate,
 		.zfree = give_back,
-		.next_in = p.wanted,
+		.next_in = (const unsigned char *)in.p,
 		.avail_in = (unsigned)in.n,
 		.next_out = (unsigned char *)out,
 		.avail_out = (unsigned)n,
@@ -102,11 +98,13 @@ bool job_entry_pack(struct str *out, struct span text)
 	return done;
 }
 
-/* Inflates all of `packed` to exactly n bytes. */
-static bool inflate_all(struct span packed, int window, char *out, size_t n)
+/* Inflates all of `packed` to exactly n bytes in the arena. */
+static bool inflate_all(struct span packed, int window, size_t n, struct arena *a,
+                        struct span *text)
 {
 	struct span d = EMBEDDED(dictionary);
-	z_stream z = job_entry_pack_stream_of(packed, out, n);
+	char *p = arena_alloc(a, n + 1);
+	z_stream z = job_entry_pack_stream_of(packed, p, n);
 	if (inflateInit2(&z, window) != Z_OK)
 		abort();
 	bool ready = window > 0 ||
@@ -114,17 +112,16 @@ static bool inflate_all(struct span packed, int window, char *out, size_t n)
 	bool done =
 	    ready && inflate(&z, Z_FINISH) == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
 	(void)inflateEnd(&z); /* cannot fail */
+	p[n] = '\0';
+	if (done)
+		*text = (struct span){ p, n };
 	return done;
 }
 
+/* Deflated with the dictionary, without a header. */
 bool job_entry_unpack(struct span packed, size_t size, struct arena *a, struct span *text)
 {
-	char *p = arena_alloc(a, size + 1);
-	if (!inflate_all(packed, -WINDOW, p, size))
-		return false;
-	p[size] = '\0';
-	*text = (struct span){ p, size };
-	return true;
+	return inflate_all(packed, -WINDOW, size, a, text);
 }
 
 bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,
@@ -139,12 +136,7 @@ bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena
 		n = n << 8 | (unsigned char)packed.p[packed.n - TRAILER + i - 1];
 	if (n > max || (n > RATIO_FROM && n / ratio > packed.n))
 		return false;
-	char *p = arena_alloc(a, n + 1);
-	if (!inflate_all(packed, 16 + WINDOW, p, n))
-		return false;
-	p[n] = '\0';
-	*text = (struct span){ p, n };
-	return true;
+	return inflate_all(packed, 16 + WINDOW, n, a, text);
 }
 
 bool job_entry_gzip(struct span text, size_t max, struct arena *a, struct span *packed)
@@ -158,11 +150,6 @@ bool job_entry_gzip(struct span text, size_t max, struct arena *a, struct span *
 	*packed = (struct span){ out, z.total_out };
 	(void)deflateEnd(&z); /* as above */
 	return whole;
-}
-
-static bool is_given(struct span value)
-{
-	return scan_type(value) != SCAN_NONE && scan_type(value) != SCAN_NULL;
 }
 
 bool job_entry_inflate_roles(struct span value, struct arena *a, struct span *out)
@@ -184,9 +171,12 @@ bool job_entry_roles(struct span attempt_status, struct arena *a, struct span *o
 	static const char *const KEYS[N] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
 	struct span v[N];
 	scan_members(attempt_status, KEYS, v, N);
-	if (is_given(v[PLAIN]) || !is_given(v[COMPRESSED])) {
-		*out = is_given(v[PLAIN]) ? v[PLAIN] : (struct span){ NULL, 0 };
-		return !is_given(v[PLAIN]) || scan_type(v[PLAIN]) == SCAN_ARRAY;
+	if (scan_type(v[PLAIN]) > SCAN_NULL) {
+		*out = v[PLAIN];
+		return scan_type(v[PLAIN]) == SCAN_ARRAY;
 	}
-	return job_entry_inflate_roles(v[COMPRESSED], a, out);
+	if (scan_type(v[COMPRESSED]) > SCAN_NULL)
+		return job_entry_inflate_roles(v[COMPRESSED], a, out);
+	*out = (struct span){ NULL, 0 };
+	return true;
 }

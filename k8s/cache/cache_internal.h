@@ -135,16 +135,18 @@ enum reflect_fault {
 struct reflect {
 	bool lists_only;           /* this server has no streaming lists */
 	char version[VERSION_MAX]; /* everything up to it is known; "": a list is needed */
-	struct str more;           /* within a list: metadata.continue */
+	struct str more;           /* within a list: metadata.continue; str_done at the end */
 	size_t page, limit;        /* objects per page: configured, and current */
 	unsigned failures;         /* in a row */
-	unsigned lists;            /* begun since a watch last lasted (reflect_lasts) */
+	unsigned lists;            /* begun since a watch last lasted: its owner sets 0 */
 	bool events;               /* of a watch have come since events_ms */
 	int64_t events_ms;         /* when reflect_rest_ms last found some */
 };
 
-void reflect_init(struct reflect *s, size_t page);
-void reflect_done(struct reflect *s);
+enum { REFLECT_TOKEN_MAX = 8192 };
+#define REFLECT_INIT(objects)                                                                      \
+	((struct reflect){                                                                         \
+	    .more = STR_INIT(REFLECT_TOKEN_MAX), .page = (objects), .limit = (objects) })
 enum reflect_ask reflect_ask(const struct reflect *s);
 /* Append the query of the next request: "watch=true&...".  selector: appended to it, or NULL. */
 void reflect_query(const struct reflect *s, const char *selector, unsigned watch_s,
@@ -153,8 +155,6 @@ void reflect_query(const struct reflect *s, const char *selector, unsigned watch
 bool reflect_page(struct reflect *s, const struct list_page *page);
 /* Everything up to this version is known ("": unknown). */
 void reflect_heard(struct reflect *s, const char *version);
-/* The watch has lasted for a while. */
-void reflect_lasts(struct reflect *s);
 /* To wake up for an event takes longer than to process it.  Milliseconds to sleep, so that events
  * in quick succession are received together; else 0.  To be called after each round. */
 int64_t reflect_rest_ms(struct reflect *s, int64_t now_ms);

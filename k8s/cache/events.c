@@ -10,7 +10,8 @@
 
 #include "base/hash.h"
 #include "base/image/image.h"
-#include "base/str.h"
+#include "base/json/fields.h"
+#include "base/lock.h"
 
 enum { BUCKETS = 4096 };
 
@@ -80,27 +81,6 @@ static void heap_down(struct events *e, size_t at)
 	heap_set(e, at, r);
 }
 
-static void heap_add(struct events *e, struct record *r)
-{
-	if (e->n == e->room) {
-		e->room = e->room ? 2 * e->room : 64;
-		e->heap = xrealloc(e->heap, e->room * sizeof(struct record *));
-	}
-	e->heap[e->n] = r;
-	heap_up(e, e->n++);
-}
-
-static void heap_take(struct events *e, struct record *r)
-{
-	size_t at = r->at;
-	struct record *last = e->heap[--e->n];
-	if (last == r)
-		return;
-	e->heap[at] = last;
-	heap_up(e, at);
-	heap_down(e, last->at);
-}
-
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 static struct group **group_at(struct events *e, struct span name)
@@ -108,20 +88,6 @@ static struct group **group_at(struct events *e, struct span name)
 	struct group **g = &e->buckets[hash_bytes(&e->key, name) % BUCKETS];
 	while (*g && !span_eq((struct span){ (*g)->name, (*g)->name_n }, name))
 		g = &(*g)->next;
-	return g;
-}
-
-static struct group *events_group_of(struct events *e, struct span name)
-{
-	struct group **at = group_at(e, name);
-	struct group *g = *at;
-	if (g)
-		return g;
-	g = xcalloc(1, sizeof(*g) + name.n);
-	g->name_n = name.n;
-	memcpy(g->name, name.p, name.n);
-	e->bytes += sizeof(*g) + name.n;
-	*at = g;
 	return g;
 }
 
@@ -134,15 +100,7 @@ static struct record *events_find(const struct group *g, struct span uid)
 	return NULL;
 }
 
-static void drop_group(struct events *e, struct group *g)
-{
-	struct group **at = group_at(e, (struct span){ g->name, g->name_n });
-	*at = g->next;
-	e->refused -= g->refused;
-	e->bytes -= sizeof(*g) + g->name_n;
-	free(g);
-}
-
+/* Frees its group, too, if that is empty then. */
 static void events_drop(struct events *e, struct record *r)
 {
 	struct group *g = r->group;
@@ -150,82 +108,98 @@ static void events_drop(struct events *e, struct record *r)
 	while (g->v[i] != r)
 		i++;
 	g->v[i] = g->v[--g->n];
-	heap_take(e, r);
+	/* The last record of the heap takes its place. */
+	struct record *last = e->heap[--e->n];
+	if (last != r) {
+		e->heap[r->at] = last;
+		heap_up(e, r->at);
+		heap_down(e, last->at);
+	}
 	e->bytes -= r->bytes;
 	free(r);
-	if (g->n == 0)
-		drop_group(e, g);
-}
-
-static struct record *oldest_of(const struct group *g)
-{
-	struct record *oldest = g->v[0];
-	for (size_t i = 1; i < g->n; i++) {
-		if (g->v[i]->event.last_ms < oldest->event.last_ms)
-			oldest = g->v[i];
-	}
-	return oldest;
+	if (g->n > 0)
+		return;
+	*group_at(e, (struct span){ g->name, g->name_n }) = g->next;
+	e->refused -= g->refused;
+	e->bytes -= sizeof(*g) + g->name_n;
+	free(g);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
 
 enum { TEXTS = 10 };
+static const size_t TEXT_AT[TEXTS] = {
+	offsetof(struct event, uid),       offsetof(struct event, framework),
+	offsetof(struct event, role),      offsetof(struct event, pod),
+	offsetof(struct event, pod_uid),   offsetof(struct event, type),
+	offsetof(struct event, reason),    offsetof(struct event, message),
+	offsetof(struct event, component), offsetof(struct event, host),
+};
 
-static void texts_of(struct event *e, struct span *out[static TEXTS])
+static struct span *events_text(struct event *e, size_t i)
 {
-	struct span *const all[TEXTS] = { &e->uid,       &e->framework, &e->role,   &e->pod,
-		                          &e->pod_uid,   &e->type,      &e->reason, &e->message,
-		                          &e->component, &e->host };
-	memcpy(out, all, sizeof(all));
+	return (struct span *)(void *)((char *)e + TEXT_AT[i]);
+}
+
+static size_t texts_size(struct event *e)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < TEXTS; i++)
+		n += events_text(e, i)->n;
+	return n;
 }
 
 /* Copies the texts to `to`, which has texts_size() bytes. */
 static void move_texts(struct event *e, char *to)
 {
-	struct span *text[TEXTS];
-	texts_of(e, text);
 	for (size_t i = 0; i < TEXTS; i++) {
-		if (text[i]->n)
-			memcpy(to, text[i]->p, text[i]->n);
-		text[i]->p = to;
-		to += text[i]->n;
+		struct span *text = events_text(e, i);
+		if (text->n)
+			memcpy(to, text->p, text->n);
+		text->p = to;
+		to += text->n;
 	}
 }
 
-static size_t texts_size(const struct event *e)
+static void events_add(struct events *e, struct event *event)
 {
-	return e->uid.n + e->framework.n + e->role.n + e->pod.n + e->pod_uid.n + e->type.n +
-	       e->reason.n + e->message.n + e->component.n + e->host.n;
-}
-
-static struct record *record_new(const struct event *e)
-{
-	size_t n = texts_size(e);
-	struct record *r = xmalloc(sizeof(*r) + n);
-	*r = (struct record){ .event = *e, .bytes = sizeof(*r) + n + sizeof(void *) };
-	move_texts(&r->event, r->texts);
-	return r;
-}
-
-static void events_add(struct events *e, const struct event *event)
-{
-	struct group *g = *group_at(e, event->framework);
-	struct record *old = events_find(g, event->uid);
-	if (!old && g && g->n == EVENTS_PER_FRAMEWORK)
-		old = oldest_of(g);
+	struct group **at = group_at(e, event->framework);
+	struct record *old = events_find(*at, event->uid);
+	if (!old && *at && (*at)->n == EVENTS_PER_FRAMEWORK) { /* the oldest goes */
+		old = (*at)->v[0];
+		for (size_t i = 1; i < (*at)->n; i++)
+			if ((*at)->v[i]->event.last_ms < old->event.last_ms)
+				old = (*at)->v[i];
+	}
 	if (old)
 		events_drop(e, old); /* may free the group */
-	struct record *r = record_new(event);
-	g = events_group_of(e, event->framework);
-	r->group = g;
-	r->list = e->list;
+	at = group_at(e, event->framework);
+	if (!*at) {
+		struct span name = event->framework;
+		*at = xcalloc(1, sizeof(**at) + name.n);
+		(*at)->name_n = name.n;
+		memcpy((*at)->name, name.p, name.n);
+		e->bytes += sizeof(**at) + name.n;
+	}
+	struct group *g = *at;
+	size_t bytes = sizeof(struct record) + texts_size(event);
+	struct record *r = xmalloc(bytes);
+	*r = (struct record){
+		.event = *event, .group = g, .list = e->list, .bytes = bytes + sizeof(void *)
+	};
+	move_texts(&r->event, r->texts);
 	g->v[g->n++] = r;
 	if (!g->refused && event_is_refusal(event)) {
 		g->refused = true;
 		e->refused++;
 	}
 	e->bytes += r->bytes;
-	heap_add(e, r);
+	if (e->n == e->room) {
+		e->room = e->room ? 2 * e->room : 64;
+		e->heap = xrealloc(e->heap, e->room * sizeof(struct record *));
+	}
+	e->heap[e->n] = r;
+	heap_up(e, e->n++);
 	while (e->bytes > e->max_bytes && e->n > 0)
 		events_drop(e, e->heap[0]);
 }
@@ -254,25 +228,14 @@ void events_free(struct events *e)
 	free(e);
 }
 
-static void lock(struct events *e)
-{
-	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as unlock does */
-}
-
-static void unlock(struct events *e)
-{
-	(void)pthread_mutex_unlock(&e->lock);
-}
-
 void events_put(struct events *e, struct span object)
 {
 	ARENA_AUTO arena = { 0 };
 	struct event event;
 	if (!event_read(object, &arena, &event))
 		return;
-	lock(e);
+	LOCK_AUTO(&e->lock);
 	events_add(e, &event);
-	unlock(e);
 }
 
 void events_remove(struct events *e, struct span object)
@@ -281,29 +244,27 @@ void events_remove(struct events *e, struct span object)
 	struct event event;
 	if (!event_read(object, &arena, &event))
 		return;
-	lock(e);
+	LOCK_AUTO(&e->lock);
 	struct record *r = events_find(*group_at(e, event.framework), event.uid);
 	if (r)
 		events_drop(e, r);
-	unlock(e);
 }
 
+/* What the list has gets its number. */
 void events_begin(struct events *e)
 {
-	lock(e);
+	LOCK_AUTO(&e->lock);
 	e->list++;
-	unlock(e);
 }
 
 void events_end(struct events *e)
 {
-	lock(e);
+	LOCK_AUTO(&e->lock);
 	/* The last record takes the place of a dropped one, so the same place is checked again. */
 	for (size_t i = e->n; i-- > 0;) {
 		while (i < e->n && e->heap[i]->list != e->list)
 			events_drop(e, e->heap[i]);
 	}
-	unlock(e);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -321,7 +282,7 @@ static int events_compare(const void *a, const void *b)
 
 size_t events_of(struct events *e, struct span framework, struct arena *a, struct event **out)
 {
-	lock(e);
+	(void)pthread_mutex_lock(&e->lock);
 	const struct group *g = *group_at(e, framework);
 	size_t n = g ? g->n : 0;
 	*out = ARENA_NEW(a, struct event, n ? n : 1);
@@ -329,7 +290,7 @@ size_t events_of(struct events *e, struct span framework, struct arena *a, struc
 		(*out)[i] = g->v[i]->event;
 		move_texts(&(*out)[i], arena_alloc(a, texts_size(&(*out)[i]) + 1));
 	}
-	unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
 	qsort(*out, n, sizeof(**out), events_compare);
 	return n;
 }
@@ -345,7 +306,7 @@ bool event_is_refusal(const struct event *e)
 size_t events_refusals(struct events *e, struct arena *a, struct span **out)
 {
 	size_t n = 0;
-	lock(e);
+	LOCK_AUTO(&e->lock);
 	*out = ARENA_NEW(a, struct span, e->refused + 1);
 	for (size_t i = 0; i < BUCKETS && n < e->refused; i++) {
 		for (const struct group *g = e->buckets[i]; g; g = g->next) {
@@ -353,24 +314,21 @@ size_t events_refusals(struct events *e, struct arena *a, struct span **out)
 				(*out)[n++] = arena_span(a, (struct span){ g->name, g->name_n });
 		}
 	}
-	unlock(e);
 	return n;
 }
 
 void events_trouble(struct events *e, const char *why)
 {
-	lock(e);
+	LOCK_AUTO(&e->lock);
 	free(e->trouble);
 	e->trouble = why ? xstrdup(why) : NULL;
-	unlock(e);
 }
 
+/* A copy, as the text may be replaced at any time. */
 const char *events_problem(struct events *e, struct arena *a)
 {
-	lock(e);
-	const char *why = e->trouble ? arena_dup(a, span_of(e->trouble)) : NULL;
-	unlock(e);
-	return why;
+	LOCK_AUTO(&e->lock);
+	return e->trouble ? arena_dup(a, span_of(e->trouble)) : NULL;
 }
 
 /*
@@ -401,52 +359,71 @@ bool event_pod_name(struct span pod, struct span *framework, struct span *role, 
 	return canonical && parse_i64(pod, 0, INDEX_MAX, index) == 0;
 }
 
-static struct span events_text_of(struct span object, const char *key, struct arena *a)
-{
-	return span_cut(scan_text(scan_get(object, key), a), EVENT_TEXT_MAX);
-}
-
-static void events_read_source(struct span object, struct arena *a, struct event *out)
-{
-	struct span source = scan_get(object, "source");
-	out->component = events_text_of(source, "component", a);
-	out->host = events_text_of(source, "host", a);
-	if (out->component.n == 0)
-		out->component = events_text_of(object, "reportingComponent", a);
-}
-
-static void read_times(struct span object, struct event *out)
-{
-	struct span series = scan_get(object, "series");
-	int64_t made = 0;
-	int64_t at = 0;
-	(void)scan_time_ms(scan_path(object, "metadata", "creationTimestamp"), &made);
-	if (!scan_time_ms(scan_get(object, "eventTime"), &at))
-		at = made;
-	out->first_ms = at;
-	(void)scan_time_ms(scan_get(object, "firstTimestamp"), &out->first_ms);
-	out->last_ms = out->first_ms;
-	(void)(scan_time_ms(scan_get(object, "lastTimestamp"), &out->last_ms) ||
-	       scan_time_ms(scan_get(series, "lastObservedTime"), &out->last_ms));
-	out->count = 1;
-	(void)(scan_int(scan_get(object, "count"), 1, INT32_MAX, &out->count) ||
-	       scan_int(scan_get(series, "count"), 1, INT32_MAX, &out->count));
-}
+/* As it is read; times are -1 if absent. */
+struct event_seen {
+	struct event event;
+	struct span kind, reporter;
+	int64_t created_ms, event_ms, first_ms, last_ms, observed_ms;
+	int64_t count, series_count;
+};
+#define AT(member) offsetof(struct event_seen, member)
+static const struct scan_field METADATA[] = {
+	{ "uid", SCAN_TO_TEXT, AT(event.uid), NULL },
+	{ "creationTimestamp", SCAN_TO_TIME, AT(created_ms), NULL },
+	{ 0 },
+};
+static const struct scan_field INVOLVED[] = {
+	{ "kind", SCAN_TO_TEXT, AT(kind), NULL },
+	{ "name", SCAN_TO_TEXT, AT(event.pod), NULL },
+	{ "uid", SCAN_TO_TEXT, AT(event.pod_uid), NULL },
+	{ 0 },
+};
+static const struct scan_field SOURCE[] = {
+	{ "component", SCAN_TO_TEXT, AT(event.component), NULL },
+	{ "host", SCAN_TO_TEXT, AT(event.host), NULL },
+	{ 0 },
+};
+static const struct scan_field SERIES[] = {
+	{ "lastObservedTime", SCAN_TO_TIME, AT(observed_ms), NULL },
+	{ "count", SCAN_TO_INT, AT(series_count), NULL },
+	{ 0 },
+};
+static const struct scan_field EVENT[] = {
+	{ "metadata", SCAN_TO_MEMBERS, 0, METADATA },
+	{ "involvedObject", SCAN_TO_MEMBERS, 0, INVOLVED },
+	{ "source", SCAN_TO_MEMBERS, 0, SOURCE },
+	{ "series", SCAN_TO_MEMBERS, 0, SERIES },
+	{ "reportingComponent", SCAN_TO_TEXT, AT(reporter), NULL },
+	{ "type", SCAN_TO_TEXT, AT(event.type), NULL },
+	{ "reason", SCAN_TO_TEXT, AT(event.reason), NULL },
+	{ "message", SCAN_TO_TEXT, AT(event.message), NULL },
+	{ "eventTime", SCAN_TO_TIME, AT(event_ms), NULL },
+	{ "firstTimestamp", SCAN_TO_TIME, AT(first_ms), NULL },
+	{ "lastTimestamp", SCAN_TO_TIME, AT(last_ms), NULL },
+	{ "count", SCAN_TO_INT, AT(count), NULL },
+	{ 0 },
+};
 
 bool event_read(struct span object, struct arena *a, struct event *out)
 {
-	*out = (struct event){ 0 };
-	struct span involved = scan_get(object, "involvedObject");
-	out->uid = events_text_of(scan_get(object, "metadata"), "uid", a);
-	out->pod = events_text_of(involved, "name", a);
-	if (out->uid.n == 0 || !span_is(events_text_of(involved, "kind", a), "Pod") ||
-	    !event_pod_name(out->pod, &out->framework, &out->role, &out->index))
-		return false;
-	out->pod_uid = events_text_of(involved, "uid", a);
-	out->type = events_text_of(object, "type", a);
-	out->reason = events_text_of(object, "reason", a);
-	out->message = span_cut(scan_text(scan_get(object, "message"), a), EVENT_MESSAGE_MAX);
-	events_read_source(object, a, out);
-	read_times(object, out);
-	return true;
+	struct event_seen s = { 0 };
+	(void)scan_fields(object, EVENT, &s, a); /* what is malformed is absent */
+	*out = s.event;
+	if (out->component.n == 0)
+		out->component = s.reporter;
+	for (size_t i = 0; i < TEXTS; i++) {
+		struct span *text = events_text(out, i);
+		bool message = text == &out->message;
+		*text = span_cut(*text, message ? EVENT_MESSAGE_MAX : EVENT_TEXT_MAX);
+	}
+	out->first_ms = s.first_ms >= 0     ? s.first_ms
+	                : s.event_ms >= 0   ? s.event_ms
+	                : s.created_ms >= 0 ? s.created_ms
+	                                    : 0;
+	out->last_ms = s.last_ms >= 0       ? s.last_ms
+	               : s.observed_ms >= 0 ? s.observed_ms
+	                                    : out->first_ms;
+	out->count = s.count > 0 ? s.count : s.series_count > 0 ? s.series_count : 1;
+	return out->uid.n > 0 && span_is(s.kind, "Pod") &&
+	       event_pod_name(out->pod, &out->framework, &out->role, &out->index);
 }

@@ -92,19 +92,13 @@ static const char *hint(long status)
 	}
 }
 
-/* An API server that has just started answers 403 or 404 until it has loaded its roles and
- * CustomResourceDefinitions.  The second such answer in a row is taken as final. */
-static bool may_be_starting(struct reflector *r, long status)
-{
-	bool first = (status == 403 || status == 404) && r->refused != status;
-	r->refused = status;
-	return first;
-}
-
 static void tell_failure(struct reflector *r, CURLcode result, long status)
 {
 	STR_AUTO why = STR_INIT(WHY_ROOM);
-	bool starting = may_be_starting(r, status);
+	/* An API server that has just started answers 403 or 404 until it has loaded its roles and
+	 * CustomResourceDefinitions.  The second such answer in a row is taken as final. */
+	bool starting = (status == 403 || status == 404) && r->refused != status;
+	r->refused = status;
 	/* A short outage is not reported. */
 	if (starting || (r->known && r->state.failures < 2))
 		return;
@@ -141,17 +135,6 @@ static void end_list(struct reflector *r)
 	r->settings.end(r->settings.arg, version_number(r->state.version));
 }
 
-static void bookmark(struct reflector *r, const struct watch_event *e)
-{
-	if (!r->listing) {
-		reflect_heard(&r->state, e->version);
-		r->settings.seen(r->settings.arg, version_number(e->version));
-	} else if (e->initial_end && e->version[0]) {
-		reflect_heard(&r->state, e->version);
-		end_list(r);
-	}
-}
-
 static void take_event(struct reflector *r, const struct watch_event *e)
 {
 	void *arg = r->settings.arg;
@@ -163,7 +146,12 @@ static void take_event(struct reflector *r, const struct watch_event *e)
 		r->settings.remove(arg, e->object);
 		break;
 	case WATCH_BOOKMARK:
-		bookmark(r, e);
+		if (!r->listing || (e->initial_end && e->version[0]))
+			reflect_heard(&r->state, e->version);
+		if (!r->listing)
+			r->settings.seen(arg, version_number(e->version));
+		else if (e->initial_end && e->version[0])
+			end_list(r);
 		break;
 	case WATCH_ERROR:
 		r->event_code = e->code;
@@ -211,31 +199,6 @@ static void reflector_take_item(void *arg, struct span item, bool cut)
 		r->settings.put(r->settings.arg, item);
 }
 
-/* The items of a page that breaks off stay: they come again, in the same list or in the next. */
-static bool take_page_bytes(struct reflector *r, struct span bytes)
-{
-	if (!r->paging && r->state.more.n == 0)
-		begin_list(r); /* a list that failed is begun again */
-	r->paging = true;
-	if (list_lines_take(&r->page, bytes))
-		return true;
-	r->fault = FAULT_REFUSED;
-	return false;
-}
-
-static enum reflect_fault end_page(struct reflector *r)
-{
-	const struct list_page *page = list_lines_end(&r->page);
-	if (!page)
-		return FAULT_REFUSED;
-	if (atomic_load(&r->stop))
-		return FAULT_NONE;
-	if (reflect_page(&r->state, page))
-		end_list(r);
-	well(r);
-	return FAULT_NONE;
-}
-
 static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *arg)
 {
 	struct reflector *r = arg;
@@ -245,44 +208,41 @@ static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *
 		return 0; /* ends the transfer */
 	if (curl_status(r->easy) != 200)
 		return bytes.n; /* only the status of errors is used */
-	if (r->ask == ASK_LIST)
-		return take_page_bytes(r, bytes) ? bytes.n : 0;
-	watch_lines_take(&r->lines, bytes, reflector_take_line, r);
+	if (r->ask != ASK_LIST) {
+		watch_lines_take(&r->lines, bytes, reflector_take_line, r);
+	} else {
+		/* A list that failed is begun again; the items of a page that breaks off stay: they
+		 * come again, in the same list or in the next. */
+		if (!r->paging && r->state.more.n == 0)
+			begin_list(r);
+		r->paging = true;
+		if (!list_lines_take(&r->page, bytes))
+			r->fault = FAULT_REFUSED;
+	}
 	return r->fault == FAULT_NONE ? bytes.n : 0;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static unsigned watch_seconds(void)
-{
-	unsigned spread = REFLECT_WATCH_MAX_S - REFLECT_WATCH_MIN_S;
-	return REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
-}
-
-static CURLcode reflector_set_headers(struct reflector *r)
-{
-	login_header_refresh(r->settings.login, &r->authorization);
-	curl_free_headers(&r->headers);
-	curl_add_header(&r->headers, "Accept: application/json");
-	if (r->authorization.line.n > 0)
-		curl_add_header(&r->headers, str_c(&r->authorization.line));
-	return curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
-}
-
 static CURLcode set_request(struct reflector *r)
 {
 	const struct reflector_settings *s = &r->settings;
 	STR_AUTO url = STR_INIT(URL_ROOM);
-	unsigned seconds = watch_seconds();
-	long most = r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS;
+	unsigned spread = REFLECT_WATCH_MAX_S - REFLECT_WATCH_MIN_S;
+	unsigned seconds = REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
 	str_puts(&url, s->login->url);
 	(void)path_write(&url, s->kind, s->namespace_name, NULL); /* reflector_set_up has checked */
 	str_char(&url, '?');
 	reflect_query(&r->state, s->selector, seconds, &url);
-	CURLcode bad = url.full ? CURLE_URL_MALFORMAT : CURLE_OK;
-	bad = bad ?: curl_easy_setopt(r->easy, CURLOPT_URL, str_c(&url));
-	bad = bad ?: curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, most);
-	return bad ?: reflector_set_headers(r);
+	if (url.full)
+		return CURLE_URL_MALFORMAT;
+	CURL_SET(r->easy, CURLOPT_URL, str_c(&url));
+	CURL_SET(r->easy, CURLOPT_TIMEOUT_MS,
+	         r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS);
+	curl_free_headers(&r->headers);
+	curl_add_header(&r->headers, "Accept: application/json");
+	curl_set_headers(r->easy, &r->headers, s->login, &r->authorization);
+	return CURLE_OK;
 }
 
 static void reflector_ended(struct reflector *r, CURLcode result);
@@ -317,9 +277,17 @@ static enum reflect_fault reflector_judge(struct reflector *r, CURLcode result, 
 		return FAULT_AWAY;
 	if (r->ask == ASK_STREAM && status && r->listing)
 		return FAULT_NO_STREAM;
-	if (r->ask == ASK_LIST && result == CURLE_OK && status)
-		return end_page(r);
-	return r->heard ? FAULT_NONE : FAULT_LATER;
+	if (r->ask != ASK_LIST || result != CURLE_OK || !status)
+		return r->heard ? FAULT_NONE : FAULT_LATER;
+	const struct list_page *page = list_lines_end(&r->page);
+	if (!page)
+		return FAULT_REFUSED;
+	if (atomic_load(&r->stop))
+		return FAULT_NONE;
+	if (reflect_page(&r->state, page))
+		end_list(r);
+	well(r);
+	return FAULT_NONE;
 }
 
 static void reflector_ended(struct reflector *r, CURLcode result)
@@ -349,75 +317,48 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* A watch can be silent, an answer that has not begun and a list cannot. */
 static void look_at_clock(struct reflector *r)
 {
 	int64_t now = clock_ms();
 	bool answers = curl_status(r->easy) == 200;
 	bool patient = answers && r->ask != ASK_LIST && !r->listing;
-	if (!patient && now - r->heard_ms > PATIENCE_MS)
+	if (!patient && now - r->heard_ms > PATIENCE_MS) {
 		reflector_ended(r, CURLE_OPERATION_TIMEDOUT);
-	else if (patient && now - r->watched_ms > FINE_MS) {
-		reflect_lasts(&r->state);
+	} else if (patient && now - r->watched_ms > FINE_MS) {
+		r->state.lists = 0;
 		well(r);
 	}
-}
-
-static void reflector_run_once(struct reflector *r)
-{
-	int left;
-	int running;
-	(void)curl_multi_perform(r->multi, &running); /* errors show in the transfer */
-	const CURLMsg *m = curl_multi_info_read(r->multi, &left);
-	if (m)
-		reflector_ended(r, m->data.result);
-	if (r->asking)
-		look_at_clock(r);
-}
-
-/* true: it has slept. */
-static bool reflector_rest(struct reflector *r)
-{
-	int64_t ms = reflect_rest_ms(&r->state, clock_ms());
-	clock_sleep(ms);
-	return ms > 0;
-}
-
-static int reflector_time_to_wait(const struct reflector *r)
-{
-	int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();
-	return ms < 0 ? 0 : ms < POLL_MS ? (int)ms : POLL_MS;
 }
 
 static void *reflector_main(void *arg)
 {
 	struct reflector *r = arg;
 	while (!atomic_load(&r->stop)) {
+		int n;
 		if (!r->asking && clock_ms() >= r->next_ms)
 			reflector_begin(r);
-		reflector_run_once(r);
+		(void)curl_multi_perform(r->multi, &n); /* errors show in the transfer */
+		const CURLMsg *m = curl_multi_info_read(r->multi, &n);
+		if (m)
+			reflector_ended(r, m->data.result);
+		if (r->asking)
+			look_at_clock(r);
+		int64_t rest_ms = reflect_rest_ms(&r->state, clock_ms());
+		int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();
+		clock_sleep(rest_ms);
 		/* Returns earlier if libcurl has work, or on curl_multi_wakeup. */
-		if (!reflector_rest(r) && !atomic_load(&r->stop))
-			(void)curl_multi_poll(r->multi, NULL, 0, reflector_time_to_wait(r), NULL);
+		if (rest_ms == 0 && !atomic_load(&r->stop))
+			(void)curl_multi_poll(r->multi, NULL, 0,
+			                      ms < 0         ? 0
+			                      : ms < POLL_MS ? (int)ms
+			                                     : POLL_MS,
+			                      NULL);
 	}
 	return NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static int reflector_set_up_handle(struct reflector *r, struct err *e)
-{
-	r->easy = curl_handle(r->settings.login, e);
-	if (!r->easy)
-		return -1;
-	CURL *h = r->easy;
-	CURLcode bad = curl_easy_setopt(h, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_BUFFERSIZE, (long)RECEIVE);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, reflector_take_bytes);
-	bad = bad ?: curl_easy_setopt(h, CURLOPT_WRITEDATA, r);
-	return bad ? err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_easy_strerror(bad)) : 0;
-}
 
 static int reflector_set_up(struct reflector *r, struct err *e)
 {
@@ -430,8 +371,13 @@ static int reflector_set_up(struct reflector *r, struct err *e)
 	r->multi = curl_multi_init();
 	if (!r->multi)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
-	if (reflector_set_up_handle(r, e) < 0)
+	r->easy = curl_handle(r->settings.login, e);
+	if (!r->easy)
 		return -1;
+	curl_receive(r->easy, reflector_take_bytes, r, NULL);
+	CURL_SET(r->easy, CURLOPT_BUFFERSIZE, (long)RECEIVE);
+	CURL_SET(r->easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_S);
+	CURL_SET(r->easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
 	return pthread_create(&r->thread, NULL, reflector_main, r)
 	           ? err_set(e, UNKNOWN_ERROR, "pthread_create failed")
 	           : 0;
@@ -448,7 +394,7 @@ static void reflector_done(struct reflector *r)
 	str_wipe(&r->authorization.line);
 	list_lines_done(&r->page);
 	watch_lines_clear(&r->lines);
-	reflect_done(&r->state);
+	str_done(&r->state.more);
 	free(r->why);
 	arena_done(&r->texts);
 	free(r);
@@ -462,7 +408,7 @@ struct reflector *reflector_new(const struct reflector_settings *s, struct err *
 	r->settings.selector = s->selector ? arena_dup(&r->texts, span_of(s->selector)) : NULL;
 	r->lines = WATCH_LINES_INIT(s->max_object);
 	list_lines_init(&r->page, s->max_object, reflector_take_item, r);
-	reflect_init(&r->state, s->page);
+	r->state = REFLECT_INIT(s->page);
 	if (reflector_set_up(r, e) == 0)
 		return r;
 	reflector_done(r);

@@ -40,14 +40,8 @@ static void watch_read_version(struct span metadata, struct arena *a, char out[s
 {
 	struct span text = scan_text(scan_get(metadata, "resourceVersion"), a);
 	out[0] = '\0';
-	if (text.n >= VERSION_MAX)
+	if (text.n >= VERSION_MAX || !span_only(text, "-_."))
 		return;
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
-		    c != '-' && c != '_' && c != '.')
-			return;
-	}
 	memcpy(out, text.p, text.n);
 	out[text.n] = '\0';
 }
@@ -272,15 +266,16 @@ static size_t list_take_value(struct list_lines *l, struct span bytes)
 	return bytes.n;
 }
 
+/* Values are searched for their end only, marks one by one. */
 bool list_lines_take(struct list_lines *l, struct span bytes)
 {
-	while (bytes.n > 0 && l->place != LIST_BAD) {
-		size_t n = l->inside ? list_take_value(l, bytes) : list_take_mark(l, *bytes.p);
-		bytes = (struct span){ bytes.p + n, bytes.n - n };
-	}
+	while (bytes.n > 0 && l->place != LIST_BAD)
+		bytes = span_from(bytes, l->inside ? list_take_value(l, bytes)
+		                                   : list_take_mark(l, *bytes.p));
 	return l->place != LIST_BAD;
 }
 
+/* A page without one of its two members is not whole. */
 const struct list_page *list_lines_end(const struct list_lines *l)
 {
 	return l->place == LIST_WHOLE && l->items && l->metadata ? &l->page : NULL;
@@ -300,21 +295,10 @@ void list_lines_done(struct list_lines *l)
 /* ---- the next request ------------------------------------------------------------------------ */
 
 enum {
-	REFLECT_TOKEN_MAX = 8192,
 	DOUBLINGS_MAX = 6,
 	AWAY_MAX = 4, /* limit of failures while it cannot be reached: trying is cheap, and
 	               * clients see old data meanwhile */
 };
-
-void reflect_init(struct reflect *s, size_t page)
-{
-	*s = (struct reflect){ .more = STR_INIT(REFLECT_TOKEN_MAX), .page = page, .limit = page };
-}
-
-void reflect_done(struct reflect *s)
-{
-	str_done(&s->more);
-}
 
 enum reflect_ask reflect_ask(const struct reflect *s)
 {
@@ -372,11 +356,6 @@ bool reflect_page(struct reflect *s, const struct list_page *page)
 	watch_begin_anew(s);
 	reflect_heard(s, page->version);
 	return true;
-}
-
-void reflect_lasts(struct reflect *s)
-{
-	s->lists = 0;
 }
 
 int64_t reflect_rest_ms(struct reflect *s, int64_t now_ms)

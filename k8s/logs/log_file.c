@@ -148,17 +148,13 @@ static bool log_file_look(struct log_file *f)
 /* Reads `TIME stdout F ` in f->head.  false: another stream, or not such a line. */
 static bool log_file_head(struct log_file *f)
 {
-	struct span head = { f->head, f->head_n };
-	size_t time = span_chr(head, ' ');
-	if (time == head.n)
-		return false;
-	struct span rest = span_from(head, time + 1);
-	size_t n = span_chr(rest, ' ');
-	struct span stream = span_to(rest, n);
+	struct span rest = { f->head, f->head_n };
+	(void)span_next(&rest, ' '); /* the time */
+	struct span stream = span_next(&rest, ' ');
 	unsigned bit = span_is(stream, "stdout")   ? LOG_FILE_STDOUT
 	               : span_is(stream, "stderr") ? LOG_FILE_STDERR
 	                                           : 0;
-	f->partial = n + 1 < rest.n && rest.p[n + 1] == 'P';
+	f->partial = span_starts(rest, "P");
 	return f->r.streams & bit;
 }
 
@@ -237,16 +233,6 @@ static int log_file_fill(struct log_file *f)
 	return 0;
 }
 
-static void log_file_tell_gap(struct log_file *f)
-{
-	static const char TEXT[] =
-	    "\n[lines may be missing here: they were written faster than they were read]\n";
-	const char *text = TEXT + !f->partial; /* ends the line before */
-	f->out_n = strlen(text);
-	memcpy(f->out, text, f->out_n);
-	f->gap = false;
-}
-
 /* ---- the last lines ------------------------------------------------------------------------ */
 
 /* Goes to the beginning of the last FILE_WINDOW bytes. */
@@ -314,6 +300,8 @@ void log_file_free(struct log_file *f)
 
 enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 {
+	static const char GAP[] =
+	    "\n[lines may be missing here: they were written faster than they were read]\n";
 	f->out_n = 0;
 	for (int reads = 0; reads < FILE_READS_MAX && f->out_n < sizeof(f->out);) {
 		if (f->in_at < f->in_n) {
@@ -329,14 +317,16 @@ enum log_file_state log_file_next(struct log_file *f, struct span *piece)
 			continue;
 		if (f->out_n)
 			break;
-		if (!f->r.follow)
-			return LOG_FILE_END;
-		if (ended)
+		if (!f->r.follow || ended)
 			return LOG_FILE_END;
 		if (!log_file_look(f) && !f->ended) /* if it has ended: reads once more */
 			return LOG_FILE_QUIET;
-		if (f->gap)
-			log_file_tell_gap(f);
+		if (f->gap) {
+			const char *text = GAP + !f->partial; /* ends the line before */
+			f->out_n = strlen(text);
+			memcpy(f->out, text, f->out_n);
+			f->gap = false;
+		}
 	}
 	*piece = (struct span){ f->out, f->out_n };
 	return LOG_FILE_PIECE;

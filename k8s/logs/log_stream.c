@@ -151,18 +151,6 @@ static void log_stream_finish(struct log_stream *t, CURLcode result,
 	               t->error[0] ? t->error : curl_easy_strerror(result));
 }
 
-static enum log_stream_outcome outcome_of(const struct log_stream *t, CURLcode result)
-{
-	if (t->begun)
-		return result == CURLE_OK && curl_status(t->easy) == 200 ? LOG_STREAM_WHOLE
-		                                                         : LOG_STREAM_CUT;
-	if (curl_status(t->easy) == 0)
-		return LOG_STREAM_AWAY;
-	if (curl_status(t->easy) != 200)
-		return LOG_STREAM_REFUSED;
-	return result == CURLE_OK ? LOG_STREAM_WHOLE : LOG_STREAM_AWAY;
-}
-
 void log_stream_go_on(struct log_stream *t)
 {
 	if (!t->paused || t->inside)
@@ -248,18 +236,6 @@ static void log_stream_read(struct log_stream *t, int64_t now)
 	}
 }
 
-/* An event of inotify may be about any file. */
-static void log_streams_wake(struct log_streams *all)
-{
-	char events[4096] __attribute__((aligned(8)));
-	bool woken = false;
-	while (read(all->inotify, events, sizeof(events)) > 0)
-		woken = true;
-	for (struct log_stream *t = all->first; t && woken; t = t->next)
-		if (t->due_ms != NEVER)
-			t->due_ms = 0;
-}
-
 /* ---- requests ---------------------------------------------------------------------- */
 
 static int put_url(struct str *url, const struct log_streams *all,
@@ -279,19 +255,11 @@ static int put_url(struct str *url, const struct log_streams *all,
 
 static void log_stream_set_up_handle(struct log_stream *t, const char *url)
 {
-	struct log_streams *all = t->all;
-	login_header_refresh(all->login, &all->authorization);
 	curl_add_header(&t->headers, "Accept: text/plain, application/json");
-	if (all->authorization.line.n > 0)
-		curl_add_header(&t->headers, str_c(&all->authorization.line));
-	CURL_SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	curl_set_headers(t->easy, &t->headers, t->all->login, &t->all->authorization);
+	curl_receive(t->easy, log_stream_take_piece, t, t->error);
 	CURL_SET(t->easy, CURLOPT_URL, url);
 	CURL_SET(t->easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
-	CURL_SET(t->easy, CURLOPT_WRITEFUNCTION, log_stream_take_piece);
-	CURL_SET(t->easy, CURLOPT_WRITEDATA, t);
-	CURL_SET(t->easy, CURLOPT_PRIVATE, t);
-	CURL_SET(t->easy, CURLOPT_ERRORBUFFER, t->error);
-	CURL_SET(t->easy, CURLOPT_USERAGENT, "rest-lit/" REST_LIT_VERSION);
 }
 
 static int check_room(const struct log_streams *all, const char *user, struct err *e)
@@ -346,29 +314,18 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 
 /* ---- the loop ---------------------------------------------------------------------- */
 
-static void log_stream_finish_done(struct log_streams *all)
-{
-	CURLcode result;
-	for (struct log_stream *t; (t = curl_loop_finished(&all->curl, &result)) != NULL;)
-		log_stream_finish(t, result, outcome_of(t, result));
-}
-
-static bool is_connected(const struct log_stream *t)
-{
-	curl_off_t us = 0;
-	(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &us); /* stays 0 */
-	return us > 0;
-}
-
 /* The API server does not answer before the first line of a followed log. */
 static void come_due(struct log_stream *t, int64_t now)
 {
+	curl_off_t connected_us = 0;
+	if (t->easy) /* stays 0 until there is a connection */
+		(void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &connected_us);
 	if (!t->easy && !t->failed)
 		log_stream_read(t, now);
 	else if (t->failed || !t->r.follow)
 		log_stream_finish(t, CURLE_OPERATION_TIMEDOUT,
 		                  t->begun ? LOG_STREAM_CUT : LOG_STREAM_AWAY);
-	else if (!is_connected(t))
+	else if (connected_us == 0)
 		set_due(t); /* libcurl limits the time to connect */
 	else if (log_stream_begin(t, true))
 		t->due_ms = NEVER;
@@ -376,33 +333,52 @@ static void come_due(struct log_stream *t, int64_t now)
 		log_stream_free(t);
 }
 
-static struct log_stream *find_due(const struct log_streams *all, int64_t now)
+/* Logs from the API server. */
+static void log_streams_run_transfers(struct log_streams *all)
 {
-	struct log_stream *t = all->first;
-	while (t && t->due_ms > now)
-		t = t->next;
-	return t;
+	CURLcode result;
+	struct log_stream *t;
+	curl_loop_run_once(&all->curl);
+	int64_t now = clock_ms();
+	while ((t = curl_loop_finished(&all->curl, &result)) != NULL) {
+		int status = curl_status(t->easy);
+		bool whole = result == CURLE_OK && status == 200;
+		log_stream_finish(t, result,
+		                  whole                          ? LOG_STREAM_WHOLE
+		                  : t->begun                     ? LOG_STREAM_CUT
+		                  : status != 0 && status != 200 ? LOG_STREAM_REFUSED
+		                                                 : LOG_STREAM_AWAY);
+	}
+	do { /* callbacks can change the list */
+		for (t = all->first; t && t->due_ms > now;)
+			t = t->next;
+		if (t)
+			come_due(t, now);
+	} while (t);
 }
 
 void log_streams_run_once(struct log_streams *all)
 {
+	char events[4096] __attribute__((aligned(8)));
+	bool woken = false;
 	int64_t now = clock_ms();
-	if (!all->login) {
-		log_streams_wake(all);
-		for (struct log_stream *t = all->first, *next; t; t = next) {
-			next = t->next;
-			if (t->due_ms <= now)
-				come_due(t, now);
-		}
+	if (all->login) {
+		log_streams_run_transfers(all);
 		return;
 	}
-	curl_loop_run_once(&all->curl);
-	now = clock_ms();
-	log_stream_finish_done(all);
-	for (struct log_stream *t; (t = find_due(all, now)) != NULL;)
-		come_due(t, now);
+	while (read(all->inotify, events, sizeof(events)) > 0)
+		woken = true; /* an event may be about any file */
+	for (struct log_stream *t = all->first; t && woken; t = t->next)
+		if (t->due_ms != NEVER)
+			t->due_ms = 0;
+	for (struct log_stream *t = all->first, *next; t; t = next) {
+		next = t->next;
+		if (t->due_ms <= now)
+			come_due(t, now);
+	}
 }
 
+/* The next timer of libcurl or of a stream. */
 int log_streams_timeout_ms(const struct log_streams *all)
 {
 	int64_t wake = all->login ? all->curl.wake_ms : NEVER;
@@ -411,11 +387,13 @@ int log_streams_timeout_ms(const struct log_streams *all)
 	return curl_timeout_ms(wake);
 }
 
+/* An epoll or an inotify descriptor. */
 int log_streams_fd(const struct log_streams *all)
 {
 	return all->login ? all->curl.epoll : all->inotify;
 }
 
+/* For metrics. */
 size_t log_streams_count(const struct log_streams *all)
 {
 	return all->n;

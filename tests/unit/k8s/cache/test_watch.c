@@ -299,7 +299,7 @@ static struct list_page page_of(const char *version, const char *more)
 TEST(test_order)
 {
 	struct reflect s;
-	reflect_init(&s, 500);
+	s = REFLECT_INIT(500);
 	assert_asks(&s, WATCHES "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 	                        "&fieldSelector=x");
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_STREAM, 422), 0), 0);
@@ -318,14 +318,14 @@ TEST(test_order)
 	/* an old version: a list; this server has no other one */
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
 	assert_asks(&s, "limit=500&fieldSelector=x");
-	reflect_done(&s);
+	str_done(&s.more);
 }
 
 /* 410 in the middle of a list: from its beginning. */
 TEST(test_list_expires)
 {
 	struct reflect s;
-	reflect_init(&s, 500);
+	s = REFLECT_INIT(500);
 	s.lists_only = true;
 	struct list_page first = page_of("7", "token");
 	(void)reflect_page(&s, &first);
@@ -333,7 +333,7 @@ TEST(test_list_expires)
 	assert_asks(&s, "limit=500&fieldSelector=x");
 	/* again and again: with pauses */
 	assert_true(reflect_end(&s, FAULT_EXPIRED, 0) > 0);
-	reflect_done(&s);
+	str_done(&s.more);
 }
 
 /* A server that forgets faster than it lists: lists come to their end, but farther and farther from
@@ -344,7 +344,7 @@ TEST(test_lists_in_vain)
 	for (size_t i = 0; i < 2; i++) {
 		struct reflect s;
 		struct list_page whole = page_of("7", "");
-		reflect_init(&s, 500);
+		s = REFLECT_INIT(500);
 		s.lists_only = true;
 		for (int n = 0; n < 10; n++) {
 			assert_true(reflect_page(&s, &whole));
@@ -357,9 +357,9 @@ TEST(test_lists_in_vain)
 				assert_in_range(ms, 36000, 60000);
 		}
 		assert_true(reflect_page(&s, &whole));
-		reflect_lasts(&s);
+		s.lists = 0;
 		assert_in_range(reflect_end(&s, FAULTS[i], 0), 0, 1250);
-		reflect_done(&s);
+		str_done(&s.more);
 	}
 }
 
@@ -367,20 +367,20 @@ TEST(test_lists_in_vain)
 TEST(test_list_at_once_after_an_outage)
 {
 	struct reflect s;
-	reflect_init(&s, 500);
+	s = REFLECT_INIT(500);
 	s.lists_only = true;
 	reflect_heard(&s, "9");
 	for (int i = 0; i < 20; i++)
 		assert_in_range(reflect_end(&s, FAULT_AWAY, 0), 750, 10000);
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
 	assert_asks(&s, "limit=500&fieldSelector=x");
-	reflect_done(&s);
+	str_done(&s.more);
 }
 
 TEST(test_smaller_pages)
 {
 	struct reflect s;
-	reflect_init(&s, 5);
+	s = REFLECT_INIT(5);
 	s.lists_only = true;
 	assert_int_equal(reflect_end(&s, FAULT_TOO_LARGE, 0), 0);
 	assert_asks(&s, "limit=2&fieldSelector=x");
@@ -390,7 +390,7 @@ TEST(test_smaller_pages)
 	struct list_page last = page_of("7", "");
 	assert_true(reflect_page(&s, &last));
 	assert_int_equal(s.limit, 5);
-	reflect_done(&s);
+	str_done(&s.more);
 }
 
 /* What is refused for its version is followed by a list; an outage is not. */
@@ -404,11 +404,11 @@ TEST(test_refusals)
 		  { 422, false }, { 500, false }, { 504, false }, { 0, false } };
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
 		struct reflect s;
-		reflect_init(&s, 500);
+		s = REFLECT_INIT(500);
 		reflect_heard(&s, "9");
 		(void)reflect_end(&s, reflect_status(ASK_WATCH, T[i].status), 0);
 		assert_int_equal(reflect_ask(&s) == ASK_WATCH, T[i].keeps);
-		reflect_done(&s);
+		str_done(&s.more);
 	}
 }
 
@@ -437,7 +437,7 @@ TEST(test_pauses)
 TEST(test_failures_are_forgotten)
 {
 	struct reflect s;
-	reflect_init(&s, 500);
+	s = REFLECT_INIT(500);
 	reflect_heard(&s, "9");
 	for (int i = 0; i < 5; i++)
 		(void)reflect_end(&s, FAULT_LATER, 0);
@@ -446,7 +446,7 @@ TEST(test_failures_are_forgotten)
 	reflect_heard(&s, "10");
 	assert_int_equal(s.failures, 0);
 	assert_in_range(reflect_end(&s, FAULT_LATER, 0), 750, 1250);
-	reflect_done(&s);
+	str_done(&s.more);
 }
 
 /* Events at least every 40 ms: a pause of 20 ms after each round that had some. */
@@ -462,12 +462,12 @@ TEST(test_quick_events_come_together)
 		{ 1180, true, 0 },  { 1180, false, 0 }, { 1181, true, 20 },
 	};
 	struct reflect s;
-	reflect_init(&s, 500);
+	s = REFLECT_INIT(500);
 	for (size_t i = 0; i < sizeof(ROUNDS) / sizeof(ROUNDS[0]); i++) {
 		s.events |= ROUNDS[i].events;
 		assert_int_equal(reflect_rest_ms(&s, ROUNDS[i].now_ms), ROUNDS[i].rest_ms);
 	}
-	reflect_done(&s);
+	str_done(&s.more);
 }
 
 int main(void)

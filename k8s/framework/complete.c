@@ -64,17 +64,6 @@ void fw_end(struct fw_sync *s, struct fw_life *l, struct fw_outcome *o)
 	s->r->status_changed = true;
 }
 
-/* Tasks end with the attempt of their Framework, whatever becomes of their pods. */
-static void complete_task(struct fw_sync *s, struct fw_role *r, size_t index)
-{
-	struct fw_life *l = &r->tasks[index].life;
-	if (l->state == FW_COMPLETED)
-		return;
-	fw_move(s, r, index, l, FW_ATTEMPT_COMPLETED);
-	l->retry_delay_s = -1;
-	fw_move(s, r, index, l, FW_COMPLETED);
-}
-
 void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
 {
 	struct framework *f = s->f;
@@ -82,12 +71,17 @@ void fw_complete(struct fw_sync *s, bool force, struct fw_outcome *o)
 	for (size_t i = 0; i < f->n_roles; i++) {
 		struct fw_role *r = &f->roles[i];
 		for (size_t k = 0; k < r->n; k++) {
-			if (!r->tasks[k].life.outcome)
-				fw_end(s, &r->tasks[k].life,
+			struct fw_life *l = &r->tasks[k].life;
+			if (!l->outcome)
+				fw_end(s, l,
 				       fw_outcome_new(FW_ATTEMPT_ENDED,
 				                      "Stop to complete current FrameworkAttempt"));
-			if (force)
-				complete_task(s, r, k);
+			/* Tasks end with the attempt, whatever becomes of their pods. */
+			if (!force || l->state == FW_COMPLETED)
+				continue;
+			fw_move(s, r, k, l, FW_ATTEMPT_COMPLETED);
+			l->retry_delay_s = -1;
+			fw_move(s, r, k, l, FW_COMPLETED);
 		}
 	}
 	fw_move(s, NULL, 0, &f->life, force ? FW_ATTEMPT_COMPLETED : FW_DELETION_PENDING);
@@ -139,6 +133,7 @@ static bool complete_all(const struct framework *f)
 	return f->spec.wanted >= 1 && f->completed >= f->spec.wanted;
 }
 
+/* The same two rules as fw_rules, which looks for the first task that triggered one. */
 void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
 {
 	if (complete_reached(r, r->tasks[index].life.outcome->succeeded))
@@ -242,13 +237,4 @@ struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const
 	bool retry = p->max == ALWAYS ||
 	             (!o->succeeded && (p->max == AFTER_FAILURE || l->accountable < p->max));
 	return (struct fw_decision){ retry, true, 0 };
-}
-
-void fw_retry(struct fw_life *l, bool accountable)
-{
-	if (l->retried < INT32_MAX)
-		l->retried++;
-	if (accountable && l->accountable < INT32_MAX)
-		l->accountable++;
-	l->retry_delay_s = -1;
 }

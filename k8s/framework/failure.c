@@ -8,33 +8,25 @@ enum { DIAGNOSTICS_MAX = 1 << 20, SHOWN_MAX = 64 << 10 };
 
 /* ---- completionStatus.pod ---- */
 
-static void failure_container(struct str *out, const struct framework_container *c)
-{
-	str_char(out, '{');
-	fw_go_member(out, "name", c->name);
-	if (c->terminated) {
-		fw_go_member(out, "reason", c->reason);
-		fw_go_member(out, "message", c->message);
-		if (c->signal)
-			fw_go_int(out, "signal", c->signal);
-	}
-	fw_go_int(out, "code", c->terminated ? c->code : 0);
-	str_char(out, '}');
-}
-
 static void failure_pod(struct str *out, const struct framework_pod *pod)
 {
 	str_char(out, '{');
 	fw_go_member(out, "reason", pod->reason);
 	fw_go_member(out, "message", pod->message);
 	for (size_t i = 0; i < pod->n_containers; i++) {
-		if (i) {
-			str_char(out, ',');
-		} else {
+		const struct framework_container *c = &pod->containers[i];
+		if (i == 0)
 			fw_go_key(out, "containers");
-			str_char(out, '[');
+		str_puts(out, i ? ",{" : "[{");
+		fw_go_member(out, "name", c->name);
+		if (c->terminated) {
+			fw_go_member(out, "reason", c->reason);
+			fw_go_member(out, "message", c->message);
+			if (c->signal)
+				fw_go_int(out, "signal", c->signal);
 		}
-		failure_container(out, &pod->containers[i]);
+		fw_go_int(out, "code", c->terminated ? c->code : 0);
+		str_char(out, '}');
 	}
 	str_puts(out, pod->n_containers ? "]}" : "}");
 }
@@ -45,13 +37,6 @@ char *fw_more_pod(const struct framework_pod *pod)
 	str_puts(&out, "\"pod\":");
 	failure_pod(&out, pod);
 	return out.full ? xstrdup("\"pod\":{}") : str_take(&out);
-}
-
-struct fw_outcome *fw_pod_succeeded(const struct framework_pod *pod)
-{
-	struct fw_outcome *o = fw_outcome_new(FW_SUCCEEDED, "Pod succeeded");
-	o->more = fw_more_pod(pod);
-	return o;
 }
 
 /* ---- patterns ---- */
@@ -90,11 +75,6 @@ static bool failure_given(struct fw_range r)
 	return r.min != INT64_MIN || r.max != INT64_MAX;
 }
 
-static bool failure_in(struct fw_range r, int32_t v)
-{
-	return v >= r.min && v <= r.max;
-}
-
 static bool failure_match_container(struct str *out, const struct fw_pattern *p,
                                     const struct framework_container *c)
 {
@@ -102,7 +82,8 @@ static bool failure_match_container(struct str *out, const struct fw_pattern *p,
 	str_char(out, '{');
 	if ((of_end && !c->terminated) ||
 	    !failure_match_texts(out, p, c->name, c->reason, c->message) ||
-	    !failure_in(p->signal, c->signal) || !failure_in(p->code, c->code))
+	    c->signal < p->signal.min || c->signal > p->signal.max || c->code < p->code.min ||
+	    c->code > p->code.max)
 		return false;
 	if (failure_given(p->signal) && c->signal)
 		fw_go_int(out, "signal", c->signal);
@@ -147,24 +128,18 @@ static bool failure_match_pod(struct str *out, const struct fw_pattern *p, const
 	return true;
 }
 
-/* The failed container that ended last; of several, the first.  NULL: there is none. */
-static const struct framework_container *failure_last(const struct framework_pod *pod)
+static struct fw_outcome *failure_unmatched(const struct framework_pod *pod)
 {
+	/* The failed container that ended last; of several, the first. */
 	const struct framework_container *last = NULL;
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		const struct framework_container *c = &pod->containers[i];
 		if (c->terminated && c->code && (!last || last->finished_s < c->finished_s))
 			last = c;
 	}
-	return last;
-}
-
-static struct fw_outcome *failure_unmatched(const struct framework_pod *pod)
-{
 	STR_AUTO says = STR_INIT(DIAGNOSTICS_MAX);
 	str_puts(&says, "Pod failed: PodPattern unmatched: ");
 	failure_pod(&says, pod);
-	const struct framework_container *last = failure_last(pod);
 	return last ? fw_outcome_make(last->code, false, "ContainerUnrecognizedFailed", "[]",
 	                              str_c(&says))
 	            : fw_outcome_new(FW_NO_FAILED_CONTAINER, str_c(&says));

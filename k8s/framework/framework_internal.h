@@ -284,13 +284,10 @@ struct fw_decision {
 };
 struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const struct fw_life *l,
                              bool delayed);
-/* Counts a retry.  The new attempt is the caller's. */
-void fw_retry(struct fw_life *l, bool accountable);
 
 /* ---- failed pods (failure.c), objects (objects.c) ---- */
 
-/* The outcome of a pod that has ended. */
-struct fw_outcome *fw_pod_succeeded(const struct framework_pod *pod);
+/* The outcome of a pod that has failed. */
 struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *name,
                                  const struct framework_pod *pod);
 /* The outcome of a pod that the API server refused; NULL: it may be taken later. */

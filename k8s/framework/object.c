@@ -69,15 +69,6 @@ static const char *object_text(const struct fw_value *metadata, const char *key,
 	return v.n ? v.n->text : NULL;
 }
 
-static void object_metadata(struct fw_spec *out, const struct fw_value *metadata)
-{
-	const struct node *deleted = node_get(metadata->n, "deletionTimestamp");
-	out->name = fw_name(metadata);
-	out->namespace_name = object_text(metadata, "namespace", NAMESPACE_BYTES_MAX);
-	out->uid = object_text(metadata, "uid", UID_BYTES_MAX);
-	out->dying = deleted && deleted->type != NODE_NULL;
-}
-
 static void object_spec_free(struct fw_spec *s)
 {
 	json_decref(s->places);
@@ -91,8 +82,13 @@ static void object_read(struct framework *f, struct fw_spec *new, const struct f
 	struct fw_value metadata = fw_parse(v, "metadata", scan_get(object, "metadata"), NODE_MAP);
 	struct fw_value spec = fw_parse(v, "spec", scan_get(object, "spec"), NODE_MAP);
 	struct span status = scan_get(object, "status");
-	if (!v->r->bad)
-		object_metadata(new, &metadata);
+	if (!v->r->bad) {
+		const struct node *deleted = node_get(metadata.n, "deletionTimestamp");
+		new->name = fw_name(&metadata);
+		new->namespace_name = object_text(&metadata, "namespace", NAMESPACE_BYTES_MAX);
+		new->uid = object_text(&metadata, "uid", UID_BYTES_MAX);
+		new->dying = deleted && deleted->type != NODE_NULL;
+	}
 	if (!v->r->bad)
 		object_spec(new, &spec);
 	if (v->r->bad)
@@ -122,6 +118,7 @@ int framework_put(struct framework *f, struct span object, struct err *e)
 	return 0;
 }
 
+/* Without a spec until the first framework_put. */
 struct framework *framework_new(const struct framework_config *c)
 {
 	struct framework *f = xcalloc(1, sizeof(*f));

@@ -374,12 +374,6 @@ static void write_text(struct str *out, const char *text)
 		str_puts(out, "null");
 }
 
-static void write_time(struct str *out, int64_t s)
-{
-	char text[RFC3339_MAX];
-	write_text(out, s == FW_NO_TIME ? NULL : rfc3339_put(text, s * 1000, 0));
-}
-
 /* null if it is below `least`. */
 static void write_number(struct str *out, int64_t n, int64_t least)
 {
@@ -410,8 +404,11 @@ static void write_outcome(struct str *out, const struct fw_outcome *o)
 
 static void write_field(struct str *out, const struct field *f, const void *at)
 {
+	char time[RFC3339_MAX];
 	if (f->kind == FIELD_TIME)
-		write_time(out, *(const int64_t *)at);
+		write_text(out, *(const int64_t *)at == FW_NO_TIME
+		                    ? NULL
+		                    : rfc3339_put(time, *(const int64_t *)at * 1000, 0));
 	else if (f->kind == FIELD_COUNT)
 		str_int(out, *(const int32_t *)at);
 	else if (f->kind == FIELD_DELAY)

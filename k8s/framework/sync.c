@@ -286,7 +286,11 @@ static bool one_retry(struct one *o, const struct fw_policy *policy)
 	}
 	if (one_wanted(o) && !sync_due(o->s, l->transition_s + l->retry_delay_s))
 		return true;
-	fw_retry(l, d.accountable);
+	if (l->retried < INT32_MAX)
+		l->retried++;
+	if (d.accountable && l->accountable < INT32_MAX)
+		l->accountable++;
+	l->retry_delay_s = -1;
 	if (o->t)
 		task_attempt(o->s, o->t);
 	else
@@ -304,16 +308,6 @@ static void task_end(struct one *o, struct fw_outcome *outcome)
 	fw_end(o->s, o->l, outcome);
 	one_move(o, FW_DELETION_PENDING);
 	o->s->r->again = true;
-}
-
-static void task_dying(struct one *o, const struct framework_pod *pod)
-{
-	fw_end(o->s, o->l, fw_outcome_new(FW_POD_DELETED, "Pod is being deleted by others"));
-	one_move(o, FW_DELETING);
-	/* By force only if it took too long.  The next sync sees that it is gone. */
-	if (o->r->grace_s != FW_NO_TIME &&
-	    sync_due(o->s, pod->deletion_s - pod->grace_s + o->r->grace_s))
-		(void)one_remove(o, o->l->uid, true, true);
 }
 
 /* Replaces a text of the status; NULL counts as "". */
@@ -337,7 +331,9 @@ static void task_seen(struct one *o, const struct framework_pod *pod)
 	task_copy(o, &o->t->host_ip, pod->host_ip);
 	task_copy(o, &o->t->ports, pod->ports);
 	if (strcmp(phase, "Succeeded") == 0) {
-		task_end(o, fw_pod_succeeded(pod));
+		struct fw_outcome *outcome = fw_outcome_new(FW_SUCCEEDED, "Pod succeeded");
+		outcome->more = fw_more_pod(pod);
+		task_end(o, outcome);
 		return;
 	}
 	if (strcmp(phase, "Failed") == 0) {
@@ -355,7 +351,13 @@ static void task_seen(struct one *o, const struct framework_pod *pod)
 static void task_there(struct one *o, const struct framework_pod *pod)
 {
 	if (pod->dying) {
-		task_dying(o, pod);
+		fw_end(o->s, o->l,
+		       fw_outcome_new(FW_POD_DELETED, "Pod is being deleted by others"));
+		one_move(o, FW_DELETING);
+		/* By force only if it took too long.  The next sync sees that it is gone. */
+		if (o->r->grace_s != FW_NO_TIME &&
+		    sync_due(o->s, pod->deletion_s - pod->grace_s + o->r->grace_s))
+			(void)one_remove(o, o->l->uid, true, true);
 	} else if (o->l->state == FW_DELETION_PENDING) {
 		if (one_remove(o, o->l->uid, false, false))
 			one_move(o, FW_DELETION_REQUESTED);
@@ -383,16 +385,6 @@ static void task_count(struct framework *f, struct fw_role *r, const struct fw_t
 	r->ended[t->life.outcome->succeeded]++;
 }
 
-static void task_ended(struct one *o)
-{
-	if (one_retry(o, o->r->spec ? &o->r->spec->policy : NULL))
-		return;
-	task_count(o->s->f, o->r, o->t);
-	o->s->r->again |= o->t->removing;
-	if (!sync_completing(o->s->f) && !o->t->removing)
-		fw_rules_after(o->s, o->r, o->index);
-}
-
 static void one_sync(struct one *o);
 
 static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
@@ -402,7 +394,12 @@ static void task_sync(struct fw_sync *s, struct fw_role *r, size_t index)
 	if (t->life.state == FW_COMPLETED)
 		return;
 	if (t->life.state == FW_ATTEMPT_COMPLETED) {
-		task_ended(&o);
+		if (one_retry(&o, r->spec ? &r->spec->policy : NULL))
+			return;
+		task_count(s->f, r, t);
+		s->r->again |= t->removing;
+		if (!sync_completing(s->f) && !t->removing)
+			fw_rules_after(s, r, index);
 		return;
 	}
 	(void)fw_pod_name(s->f, r, index, o.name);
@@ -497,31 +494,7 @@ static bool rescale(struct fw_sync *s)
 	return changed;
 }
 
-/* true: something has changed. */
-static bool rescale_grace(struct framework *f)
-{
-	bool changed = false;
-	for (size_t i = 0; i < f->n_roles; i++) {
-		struct fw_role *r = &f->roles[i];
-		if (r->spec && r->grace_s != r->spec->grace_s) {
-			r->grace_s = r->spec->grace_s;
-			changed = true;
-		}
-	}
-	return changed;
-}
-
 /* ---- the Framework against its ConfigMap ---- */
-
-static bool sync_any_running(const struct framework *f)
-{
-	for (size_t i = 0; i < f->n_roles; i++)
-		for (size_t k = 0; k < f->roles[i].n; k++)
-			if (f->roles[i].tasks[k].life.state == FW_RUNNING &&
-			    !f->roles[i].tasks[k].removing)
-				return true;
-	return false;
-}
 
 static void sync_tasks(struct one *o)
 {
@@ -532,10 +505,15 @@ static void sync_tasks(struct one *o)
 		else
 			fw_rules(o->s);
 	}
-	for (size_t i = 0; i < f->n_roles; i++)
-		for (size_t k = 0; k < f->roles[i].n; k++)
+	bool running = false;
+	for (size_t i = 0; i < f->n_roles; i++) {
+		for (size_t k = 0; k < f->roles[i].n; k++) {
+			const struct fw_task *t = &f->roles[i].tasks[k];
 			task_sync(o->s, &f->roles[i], k);
-	if (f->life.state == FW_PREPARING && sync_any_running(f))
+			running |= t->life.state == FW_RUNNING && !t->removing;
+		}
+	}
+	if (f->life.state == FW_PREPARING && running)
 		one_move(o, FW_RUNNING);
 }
 
@@ -602,7 +580,15 @@ static bool sync_spec(struct fw_sync *s)
 	rescale_link(f);
 	if (f->life.state < FW_DELETION_PENDING && rescale(s))
 		return true;
-	return f->life.state != FW_COMPLETED && rescale_grace(f);
+	bool changed = false;
+	for (size_t i = 0; i < f->n_roles && f->life.state != FW_COMPLETED; i++) {
+		struct fw_role *r = &f->roles[i];
+		if (r->spec && r->grace_s != r->spec->grace_s) {
+			r->grace_s = r->spec->grace_s;
+			changed = true;
+		}
+	}
+	return changed;
 }
 
 void framework_sync(struct framework *f, const struct framework_world *w, int64_t now_s,

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * A stored Framework as its readers see it: typed, in place, without copies.  Objects are untrusted:
- * a member of a wrong type is absent, and `odd` says that there was one.  Texts live in the document
- * or the arena.  Pure; any thread.
+ * A stored Framework as its readers see it: typed, in place, without copies.  Objects are
+ * untrusted: a member of a wrong type is absent, and `odd` says that there was one.  Texts live in
+ * the document or the arena.  Pure; any thread.
  */
 #include "base/arena.h"
 #include "base/str.h"
@@ -10,16 +10,16 @@
 /* The status of a Framework, and of a task: they have the same members. */
 struct fw_view {
 	bool odd;
-	int64_t index;     /* of a task */
-	struct span state; /* "" before there is a status */
+	int64_t index;                                          /* of a task */
+	struct span state;                                      /* "" before there is a status */
 	int64_t start_ms, run_ms, completion_ms, transition_ms; /* -1: none */
 	int64_t retried, accountable, retry_delay_s;            /* -1: none */
 	/* Of the latest attempt. */
-	int64_t attempt;       /* its number; -1: none */
-	struct span uid;       /* of its ConfigMap, or pod */
+	int64_t attempt; /* its number; -1: none */
+	struct span uid; /* of its ConfigMap, or pod */
 	struct span node, pod_ip, host_ip;
 	int64_t attempt_start_ms, attempt_run_ms, attempt_completion_ms;
-	struct span outcome;   /* completionStatus: JSON; p NULL: none */
+	struct span outcome;             /* completionStatus: JSON; p NULL: none */
 	struct span roles, packed_roles; /* of a Framework: taskRoleStatuses, JSON */
 };
 

@@ -386,3 +386,11 @@ void build_close(struct build *b, struct node *n)
 	if (up && up->height < f->height + 1)
 		up->height = f->height + 1;
 }
+
+const struct node *doc_quiet(struct span text, const struct budget *b, struct arena *a)
+{
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO e = { 0 };
+	struct doc *doc = ARENA_NEW(a, struct doc, 1);
+	return doc_read(text, b, a, doc, &warnings, &e) == 0 ? &doc->root : NULL;
+}

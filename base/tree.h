@@ -110,6 +110,8 @@ struct doc {
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
              struct notes *warnings, struct err *e);
+/* The root of such a document; NULL if it has mistakes, of which nobody is told. */
+const struct node *doc_quiet(struct span text, const struct budget *b, struct arena *a);
 
 /*
  * Read strict JSON (RFC 8259), except that comments between tokens are accepted and reported as a

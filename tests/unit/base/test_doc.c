@@ -25,6 +25,15 @@ TEST(test_doc_read_json_or_yaml)
 	}
 }
 
+TEST(test_doc_quiet)
+{
+	ARENA_AUTO a = { 0 };
+	const struct node *root = doc_quiet(SPAN("a: 1"), &BUDGET_DEFAULT, &a);
+	assert_true(node_is(node_get(root, "a"), NODE_INT));
+	assert_null(doc_quiet(SPAN("a: ["), &BUDGET_DEFAULT, &a));
+	assert_null(doc_quiet(SPAN("{\"a\":1,\"a\":2}"), &BUDGET_DEFAULT, &a));
+}
+
 TEST(test_doc_read_error_of_neither)
 {
 	assert_refuses("{\"a\": 1 \"b\": 2}", "1:9: not valid JSON: a `,` or `}` is expected here");
@@ -130,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_doc_read_json_or_yaml),
+		cmocka_unit_test(test_doc_quiet),
 		cmocka_unit_test(test_doc_read_error_of_neither),
 		cmocka_unit_test(test_doc_read_bytes),
 		cmocka_unit_test(test_doc_read_secrets_block),

@@ -1,48 +1,95 @@
 #include "base/json/fields.h"
 
-#include <assert.h>
+/* As if all members were absent. */
+static void fields_clear(const struct scan_field *fields, void *base)
+{
+	for (const struct scan_field *f = fields; f->key; f++) {
+		void *at = (char *)base + f->at;
+		switch (f->to) {
+		case SCAN_TO_RAW:
+		case SCAN_TO_TEXT:
+			*(struct span *)at = (struct span){ NULL, 0 };
+			break;
+		case SCAN_TO_INT:
+		case SCAN_TO_TIME:
+			*(int64_t *)at = -1;
+			break;
+		case SCAN_TO_BOOL:
+			*(bool *)at = false;
+			break;
+		case SCAN_TO_MEMBERS:
+			fields_clear(f->of, base);
+			break;
+		}
+	}
+}
 
-/* value.p NULL: absent.  false: it is not what the field takes. */
+/* false: the value is not what the field takes. */
 static bool field_set(const struct scan_field *f, struct span value, void *base, struct arena *a)
 {
 	void *at = (char *)base + f->at;
-	enum scan_type type = scan_type(value);
-	bool absent = type == SCAN_NONE || type == SCAN_NULL;
 	switch (f->to) {
 	case SCAN_TO_RAW:
-		*(struct span *)at = absent ? (struct span){ NULL, 0 } : value;
+		*(struct span *)at = value;
 		return true;
 	case SCAN_TO_TEXT:
-		*(struct span *)at = SPAN("");
-		return absent || scan_string(value, a, at);
+		return scan_string(value, a, at);
 	case SCAN_TO_INT:
-		*(int64_t *)at = -1;
-		return absent || scan_int(value, 0, INT32_MAX, at);
+		return scan_int(value, 0, INT32_MAX, at);
 	case SCAN_TO_TIME:
-		*(int64_t *)at = -1;
-		return absent || scan_time_ms(value, at);
+		return scan_time_ms(value, at);
 	case SCAN_TO_BOOL:
-		*(bool *)at = false;
-		return absent || scan_bool(value, at);
+		return scan_bool(value, at);
 	case SCAN_TO_MEMBERS:
-		return scan_fields(value, f->of, base, a) && (absent || type == SCAN_OBJECT);
+		break;
 	}
 	return false;
 }
 
+/* Reads the members of an iteration to its end. */
+static bool fields_read(struct scan *s, const struct scan_field *fields, void *base,
+                        struct arena *a)
+{
+	uint64_t seen = 0;
+	bool good = true;
+	for (struct span key, value; scan_key(s, &key);) {
+		const struct scan_field *f = fields;
+		while (f->key && scan_which(key, &f->key, 1) != 0)
+			f++;
+		uint64_t bit = UINT64_C(1) << (f - fields);
+		bool first = f->key && !(seen & bit);
+		seen |= bit;
+		if (first && f->to == SCAN_TO_MEMBERS && scan_peek(s) == SCAN_OBJECT) {
+			struct scan in = scan_enter(s);
+			good &= fields_read(&in, f->of, base, a);
+			scan_leave(s, &in);
+		} else if (!scan_value(s, &value)) {
+			break;
+		} else if (first && scan_type(value) != SCAN_NULL) {
+			good &= field_set(f, value, base, a);
+		}
+	}
+	return good;
+}
+
 bool scan_fields(struct span object, const struct scan_field *fields, void *base, struct arena *a)
 {
-	enum { FIELDS_MAX = 16 };
-	struct span v[FIELDS_MAX];
-	const char *keys[FIELDS_MAX] = { NULL };
-	size_t n = 0;
-	bool good = true;
-	for (; fields[n].key; n++) {
-		assert(n < FIELDS_MAX);
-		keys[n] = fields[n].key;
+	struct scan s = scan_begin(object);
+	fields_clear(fields, base);
+	return fields_read(&s, fields, base, a);
+}
+
+bool scan_next_fields(struct scan *list, const struct scan_field *fields, void *base,
+                      struct arena *a, bool *odd)
+{
+	struct span other;
+	fields_clear(fields, base);
+	if (scan_peek(list) != SCAN_OBJECT) {
+		(void)scan_value(list, &other); /* if it fails, the iteration ends */
+		return false;
 	}
-	scan_members(object, keys, v, n);
-	for (size_t i = 0; i < n; i++)
-		good &= field_set(&fields[i], v[i], base, a);
-	return good;
+	struct scan in = scan_enter(list);
+	*odd = !fields_read(&in, fields, base, a);
+	scan_leave(list, &in);
+	return true;
 }

@@ -34,6 +34,7 @@ static const struct scan_field RETRIES[] = {
 	}
 static const struct scan_field FRAMEWORK_ATTEMPT[] = {
 	ATTEMPT("configMapUID"),
+	{ "instanceUID", SCAN_TO_TEXT, AT(instance), NULL },
 	{ "taskRoleStatuses", SCAN_TO_RAW, AT(roles), NULL },
 	{ "taskRoleStatusesCompressed", SCAN_TO_RAW, AT(packed_roles), NULL },
 	{ 0 },
@@ -43,27 +44,53 @@ static const struct scan_field TASK_ATTEMPT[] = {
 	{ "podNodeName", SCAN_TO_TEXT, AT(node), NULL },
 	{ "podIP", SCAN_TO_TEXT, AT(pod_ip), NULL },
 	{ "podHostIP", SCAN_TO_TEXT, AT(host_ip), NULL },
+	{ "podPorts", SCAN_TO_TEXT, AT(pod_ports), NULL },
 	{ 0 },
 };
 static const struct scan_field FRAMEWORK[] = { LIFE(FRAMEWORK_ATTEMPT), { 0 } };
 static const struct scan_field TASK[] = { { "index", SCAN_TO_INT, AT(index), NULL },
+	                                  { "instanceUID", SCAN_TO_TEXT, AT(instance), NULL },
 	                                  LIFE(TASK_ATTEMPT),
 	                                  { 0 } };
 
-void fw_view_read(struct span status, struct arena *a, struct fw_view *out)
+static bool view_is_object(struct span status)
 {
 	enum scan_type type = scan_type(status);
+	return type == SCAN_NONE || type == SCAN_NULL || type == SCAN_OBJECT;
+}
+
+void fw_view_read(struct span status, struct arena *a, struct fw_view *out)
+{
 	*out = (struct fw_view){ .index = -1 };
-	out->odd = !scan_fields(status, FRAMEWORK, out, a) ||
-	           (type != SCAN_NONE && type != SCAN_NULL && type != SCAN_OBJECT);
+	out->odd = !scan_fields(status, FRAMEWORK, out, a) || !view_is_object(status);
+}
+
+void fw_view_attempt(struct span status, struct arena *a, struct fw_view *out)
+{
+	*out = (struct fw_view){ .index = -1 };
+	out->odd = !scan_fields(status, FRAMEWORK_ATTEMPT, out, a) || !view_is_object(status);
+}
+
+bool fw_view_roles(const struct fw_view *f, struct arena *a, struct span *list)
+{
+	*list = f->roles;
+	if (list->p || !f->packed_roles.p)
+		return !list->p || scan_type(*list) == SCAN_ARRAY;
+	return job_entry_inflate_roles(f->packed_roles, a, list);
+}
+
+bool fw_view_next(struct scan *tasks, struct arena *a, struct fw_view *out)
+{
+	out->roles = out->packed_roles = (struct span){ NULL, 0 };
+	return scan_next_fields(tasks, TASK, out, a, &out->odd);
 }
 
 bool fw_view_task(const struct fw_view *f, struct span role, int64_t index, struct arena *a,
                   struct fw_view *out)
 {
-	struct span list = f->roles;
+	struct span list;
 	struct span item;
-	if (!list.p && f->packed_roles.p && !job_entry_inflate_roles(f->packed_roles, a, &list))
+	if (!fw_view_roles(f, a, &list))
 		return false;
 	for (struct scan roles = scan_begin(list); scan_item(&roles, &item);) {
 		if (!span_eq(scan_text(scan_get(item, "name"), a), role))

@@ -269,33 +269,20 @@ size_t scan_which(struct span key, const char *const keys[], size_t n)
 	return i;
 }
 
-/* Keeps the value of the first member with each of the keys; stops when it has all, or reads on to
- * the end. */
-static void scan_pick(struct scan *s, const char *const keys[], struct span values[], size_t n,
-                      bool to_end)
+void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
 {
+	struct scan s = scan_begin(object);
 	struct span key;
 	struct span value;
 	for (size_t i = 0; i < n; i++)
 		values[i] = (struct span){ NULL, 0 };
-	for (size_t found = 0; (to_end || found < n) && scan_member(s, &key, &value);) {
+	for (size_t found = 0; found < n && scan_member(&s, &key, &value);) {
 		size_t i = scan_which(key, keys, n);
 		if (i < n && !values[i].p) {
 			values[i] = value;
 			found++;
 		}
 	}
-}
-
-void scan_members(struct span object, const char *const keys[], struct span values[], size_t n)
-{
-	struct scan s = scan_begin(object);
-	scan_pick(&s, keys, values, n, false);
-}
-
-void scan_rest(struct scan *s, const char *const keys[], struct span values[], size_t n)
-{
-	scan_pick(s, keys, values, n, true);
 }
 
 struct span scan_get(struct span object, const char *key)

@@ -73,8 +73,6 @@ struct span scan_down(struct span object, const char *const keys[]); /* to NULL 
 struct span scan_into(struct span object, const char *const keys[]);
 /* Many members in one pass: values[i] is the value of keys[i], or { NULL, 0 }. */
 void scan_members(struct span object, const char *const keys[], struct span values[], size_t n);
-/* The same for the remaining members of an iteration. */
-void scan_rest(struct scan *s, const char *const keys[], struct span values[], size_t n);
 size_t scan_which(struct span key, const char *const keys[], size_t n); /* n if not found */
 
 /* Typed values: false and *out unchanged if the type differs or the value is out of range. */

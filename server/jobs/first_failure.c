@@ -48,43 +48,28 @@ static bool is_unclear(int64_t code)
 	       code == 245 || code >= 255;
 }
 
-/* The first word of the specification for the code; NULL: none. */
-static const struct exit_word *end_word(const struct exit_spec *spec, int64_t code,
-                                        struct span said)
+void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
 {
 	size_t n;
 	const struct exit_word *w = exit_spec_words(spec, &n);
-	for (const struct exit_word *end = w + n; w < end; w++) {
-		if ((w->code ? w->code == code : is_unclear(code)) &&
-		    span_find(said, 0, w->text) != SIZE_MAX)
-			return w;
-	}
-	return NULL;
-}
-
-void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
-{
-	const struct exit_word *w = end_word(spec, t->code, said);
+	/* The first word of the specification for the code decides. */
+	for (const struct exit_word *end = w + n; w < end; w++)
+		if ((w->code ? w->code == t->code : is_unclear(t->code)) &&
+		    span_find(said, 0, w->text) != SIZE_MAX) {
+			t->why = w->why;
+			t->kind = !w->why ? END_ORIGIN : w->killed ? END_KILLED : END_FOLLOWED;
+			return;
+		}
 	t->kind = END_ORIGIN;
-	t->why = w ? w->why : NULL;
-	if (t->why)
-		t->kind = w->killed ? END_KILLED : END_FOLLOWED;
-	for (const struct cause *c = CAUSES; !w && c < CAUSES + ARRAY_SIZE(CAUSES); c++) {
+	t->why = NULL;
+	for (const struct cause *c = CAUSES; c < CAUSES + ARRAY_SIZE(CAUSES); c++)
 		if (c->code == t->code) {
 			t->kind = c->kind;
 			t->why = c->why;
 		}
-	}
 }
 
 /* ---- choice ---------------------------------------------------------------------------------- */
-
-/* A task that was killed followed another if that ended clearly earlier. */
-static bool end_is_origin(const struct task_end *t, int64_t earliest_ms)
-{
-	return t->kind == END_ORIGIN ||
-	       (t->kind == END_KILLED && t->ended_ms - SLACK_MS <= earliest_ms);
-}
 
 size_t first_failure(const struct task_end *v, size_t n)
 {
@@ -96,7 +81,9 @@ size_t first_failure(const struct task_end *v, size_t n)
 			earliest_ms = v[i].ended_ms;
 	}
 	for (size_t i = 0; i < n; i++) {
-		bool own = end_is_origin(&v[i], earliest_ms);
+		/* A task that was killed followed another if that ended clearly earlier. */
+		bool own = v[i].kind == END_ORIGIN ||
+		           (v[i].kind == END_KILLED && v[i].ended_ms - SLACK_MS <= earliest_ms);
 		if (v[i].kind == END_STOPPED || own < origin)
 			continue;
 		if (first == SIZE_MAX || own > origin || v[i].ended_ms < v[first].ended_ms)
@@ -107,19 +94,6 @@ size_t first_failure(const struct task_end *v, size_t n)
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-static struct task_end *ends_push(struct task_ends *all, struct arena *a)
-{
-	if (all->n == all->cap) {
-		size_t cap = all->cap ? 2 * all->cap : 64;
-		struct task_end *v = ARENA_NEW(a, struct task_end, cap);
-		if (all->n)
-			memcpy(v, all->v, all->n * sizeof(*v));
-		all->v = v;
-		all->cap = cap;
-	}
-	return &all->v[all->n++];
-}
 
 /* The rest of the line of a report that begins with the key; each value is one line. */
 static struct span report_value(struct span report, const char *key)
@@ -145,24 +119,8 @@ static struct span said_last(struct span message, struct span report)
 	return text;
 }
 
-/* The time that pai-runtime reports, if it is between the controller's times of the task: clocks of
- * nodes may be wrong by hours, and the job can write the message as well. */
-static int64_t end_time(const struct task *t, struct span report)
+void ends_add(struct shower *w, struct span role, const struct fw_view *t, const struct outcome *o)
 {
-	int64_t started_ms = INT64_MIN;
-	int64_t gone_ms = END_UNKNOWN;
-	int64_t ms;
-	(void)scan_time_ms(t->at[TRY_STARTED], &started_ms); /* else any */
-	(void)scan_time_ms(t->at[TRY_ENDED], &gone_ms);      /* else not yet */
-	if (scan_time_ms(report_value(report, "\nendTime: "), &ms) && ms >= started_ms &&
-	    (gone_ms == END_UNKNOWN || ms <= gone_ms + SLACK_MS))
-		return ms;
-	return gone_ms;
-}
-
-void ends_add(struct shower *w, struct span role, const struct task *t)
-{
-	const struct outcome *o = &t->outcome;
 	struct task_ends *all = w->ends;
 	struct span message = { NULL, 0 };
 	if (!o->has_code || o->code == 0 || o->code == CODE_REMOVED || t->index < 0)
@@ -172,11 +130,26 @@ void ends_add(struct shower *w, struct span role, const struct task *t)
 		all->read += o->diagnostics.n;
 	}
 	struct span report = said_report(message);
-	struct task_end *out = ends_push(all, w->a);
+	if (all->n == all->cap) {
+		all->cap = all->cap ? 2 * all->cap : 64;
+		struct task_end *v = ARENA_NEW(w->a, struct task_end, all->cap);
+		if (all->n)
+			memcpy(v, all->v, all->n * sizeof(*v));
+		all->v = v;
+	}
+	/* The time that pai-runtime reports counts if it is between the controller's times of the
+	 * task: clocks of nodes may be wrong by hours, and the job can write the message as well.
+	 */
+	int64_t gone_ms = t->attempt_completion_ms < 0 ? END_UNKNOWN : t->attempt_completion_ms;
+	int64_t ended_ms = END_UNKNOWN;
+	if (!scan_time_ms(report_value(report, "\nendTime: "), &ended_ms) ||
+	    ended_ms < t->attempt_start_ms || ended_ms - SLACK_MS > gone_ms)
+		ended_ms = gone_ms;
+	struct task_end *out = &all->v[all->n++];
 	*out = (struct task_end){ .role = role,
 		                  .index = t->index,
 		                  .code = o->code,
-		                  .ended_ms = end_time(t, report),
+		                  .ended_ms = ended_ms,
 		                  .rank = -1,
 		                  .outcome = *o };
 	(void)parse_i64(report_value(report, "\nfailedRank: "), 0, INT32_MAX, &out->rank);
@@ -200,19 +173,6 @@ static void first_put_lines(struct str *out, struct span text)
 	str_char(out, ']');
 }
 
-/* The text where it is last in the log, up to the end of its line; if it is not there, the text. */
-static struct span text_in(struct span log, struct span text)
-{
-	size_t last = SIZE_MAX;
-	FREE_AUTO char *key = xstrndup(text.p, text.n);
-	for (size_t at = 0; (at = span_find(log, at, key)) != SIZE_MAX; at++)
-		last = at;
-	if (last == SIZE_MAX)
-		return text;
-	text = span_from(log, last);
-	return span_trim(span_to(text, span_chr(text, '\n')));
-}
-
 /* The text in which the exit specification has found the cause, if it is one line; else the line of
  * the commands that failed, or a name. */
 static void first_put_cause(struct shower *w, const struct task_end *t, struct span report,
@@ -222,7 +182,13 @@ static void first_put_cause(struct shower *w, const struct task_end *t, struct s
 	struct span text = span_trim(scan_text(scan_get(report, "matchedUserLogString"), w->a));
 	struct span reason = scan_text(scan_get(report, "failedLine"), w->a);
 	if (text.n && !memchr(text.p, '\n', text.n)) {
-		text = text_in(log, text);
+		/* Where it is last in the log, up to the end of its line. */
+		const char *key = arena_dup(w->a, text);
+		size_t last = SIZE_MAX;
+		for (size_t at = 0; (at = span_find(log, at, key)) != SIZE_MAX; at++)
+			last = at;
+		struct span line = last == SIZE_MAX ? text : span_from(log, last);
+		text = last == SIZE_MAX ? text : span_trim(span_to(line, span_chr(line, '\n')));
 	} else if (t->kind == END_FOLLOWED) {
 		text = span_of(t->why);
 	} else if (reason.n) {
@@ -253,12 +219,17 @@ static void first_put_followers(struct str *out, const struct task_ends *all,
 	json_put_int(out, "followersCount", (int64_t)n);
 }
 
-static void first_put(struct shower *w, const struct task_ends *all, const struct task_end *t)
+void show_first_failure(struct shower *w, const struct task_ends *all)
 {
+	size_t first = first_failure(all->v, all->n);
+	if (first == SIZE_MAX)
+		return;
+	const struct task_end *t = &all->v[first];
 	struct span report = said_read(t->outcome.diagnostics, true, w->a).runtime;
 	struct span log = scan_text(scan_path(report, "errorLogs", "user"), w->a);
 	if (!report.p)
 		log = said_message(t->outcome.diagnostics, w->a);
+	json_put_open(w->out, "firstFailure", '{');
 	json_put_text(w->out, "taskRole", t->role);
 	json_put_int(w->out, "taskIndex", t->index);
 	json_put_known(w->out, "rank", t->rank >= 0, t->rank);
@@ -269,22 +240,4 @@ static void first_put(struct shower *w, const struct task_ends *all, const struc
 	first_put_lines(w->out, log);
 	first_put_followers(w->out, all, t);
 	str_char(w->out, '}');
-}
-
-void show_first_failure(struct shower *w, const struct task_ends *all, size_t at)
-{
-	struct str *out = w->out;
-	size_t first = first_failure(all->v, all->n);
-	if (first == SIZE_MAX)
-		return;
-	STR_AUTO text = STR_INIT(out->max - out->n);
-	w->out = &text;
-	str_puts(&text, ",\"firstFailure\":{");
-	first_put(w, all, &all->v[first]);
-	w->out = out;
-	if (text.full || !str_reserve(out, text.n)) /* there is no room */
-		return;
-	memmove(out->p + at + text.n, out->p + at, out->n - at + 1);
-	memcpy(out->p + at, text.p, text.n);
-	out->n += text.n;
 }

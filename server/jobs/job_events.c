@@ -9,22 +9,6 @@
 
 enum { BODY_MAX_BYTES = 4 << 20 };
 
-/* ---- outdated Events ---- */
-
-static bool began_before(const struct event *e, int64_t ms)
-{
-	return e->first_ms > 0 && e->first_ms < ms;
-}
-
-/* The pod is older than the job: it belongs to an earlier job of this name. */
-static bool is_older(const struct event *all, size_t n, const struct event *one, int64_t created_ms)
-{
-	for (size_t i = 0; i < n && one->pod_uid.n; i++)
-		if (span_eq(all[i].pod_uid, one->pod_uid) && began_before(&all[i], created_ms))
-			return true;
-	return began_before(one, created_ms);
-}
-
 /* ---- as JSON ---- */
 
 /* A date as in ECMAScript; null if unknown. */
@@ -60,8 +44,12 @@ void job_events_show(struct str *out, const struct event *all, size_t n, int64_t
 	STR_AUTO data = STR_INIT(BODY_MAX_BYTES);
 	size_t shown = 0;
 	for (size_t i = 0; i < n; i++) {
-		if ((type.n && !span_eq(all[i].type, type)) ||
-		    is_older(all, n, &all[i], created_ms))
+		bool takes = !type.n || span_eq(all[i].type, type);
+		/* A pod that is older than the job belongs to an earlier job of this name. */
+		for (size_t k = 0; k < n && takes; k++)
+			if (k == i || (all[i].pod_uid.n && span_eq(all[k].pod_uid, all[i].pod_uid)))
+				takes = all[k].first_ms <= 0 || all[k].first_ms >= created_ms;
+		if (!takes)
 			continue;
 		event_put(&data, &all[i]);
 		shown++;
@@ -73,24 +61,16 @@ void job_events_show(struct str *out, const struct event *all, size_t n, int64_t
 
 /* ---- the route ---- */
 
-/* false: answered. */
-static bool take_type(struct request *r, struct span *type)
-{
-	*type = SPAN("");
-	if (!query_find(span_of(r->query), "type", &r->arena, type) || type->n == 0 ||
-	    span_is(*type, "Warning") || span_is(*type, "Normal"))
-		return true;
-	answer_bad(r, "query parameter type: must be Warning or Normal", *type);
-	return false;
-}
-
 static void events_found(struct request *r, const struct job_entry *job)
 {
 	struct events *events = r->loop->server->events;
 	struct event *all = NULL;
-	struct span type;
-	if (!take_type(r, &type))
+	struct span type = SPAN("");
+	if (query_find(span_of(r->query), "type", &r->arena, &type) && type.n != 0 &&
+	    !span_is(type, "Warning") && !span_is(type, "Normal")) {
+		answer_bad(r, "query parameter type: must be Warning or Normal", type);
 		return;
+	}
 	const char *problem = events_problem(events, &r->arena);
 	if (problem) {
 		answer_refuse(r, UNAVAILABLE,
@@ -152,48 +132,25 @@ static const struct kind *event_kind(const struct event *v)
 	return &OTHER;
 }
 
-/* "Error: ImagePullBackOff" repeats the reason of the container's state: one word, which names
- * neither an object nor a cause. */
-static bool event_is_bare(const struct event *v)
-{
-	enum { START = sizeof("Error: ") - 1 };
-	return span_starts(v->message, "Error: ") &&
-	       span_chr(span_from(v->message, START), ' ') == v->message.n - START;
-}
-
 static enum rank event_rank(const struct event *v)
 {
+	enum { START = sizeof("Error: ") - 1 };
 	enum rank rank = event_kind(v)->rank;
-	return rank < NOISE && event_is_bare(v) ? rank + 1 : rank;
+	/* "Error: ImagePullBackOff" repeats the reason of the container's state: one word, which
+	 * names neither an object nor a cause. */
+	bool bare = span_starts(v->message, "Error: ") &&
+	            span_chr(span_from(v->message, START), ' ') == v->message.n - START;
+	return rank < NOISE && bare ? rank + 1 : rank;
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
-static void waiting_begin(struct str *out, const char *kind, struct span reason,
-                          struct span message)
-{
-	json_put_open(out, "waitingReason", '{');
-	json_put_word(out, "kind", kind);
-	json_put_text(out, "reason", reason);
-	json_put_text(out, "message", message);
-}
-
-static void waiting_event(struct shower *w, const struct event *v)
-{
-	waiting_begin(w->out, event_kind(v)->kind, v->reason, v->message);
-	json_put_text(w->out, "taskRoleName", v->role);
-	json_put_int(w->out, "taskIndex", v->index);
-	json_put_text(w->out, "type", v->type);
-	json_put_int(w->out, "count", v->count);
-	job_put_ms(w->out, "lastTimestamp", v->last_ms);
-	str_char(w->out, '}');
-}
-
-static void waiting_neglected(struct str *out, enum neglect why)
+void job_waiting_put(struct str *out, const struct job_entry *job, const struct job_why *why,
+                     bool full)
 {
 	static const struct {
 		const char *reason, *message;
-	} TEXTS[] = {
+	} NEGLECTED[] = {
 		[NEGLECT_NONE] = { "", "" },
 		[NEGLECT_DIRECTORY] = { "NoEngine", "this server only keeps jobs (--engine=none); "
 		                                    "nothing runs them" },
@@ -202,71 +159,47 @@ static void waiting_neglected(struct str *out, enum neglect why)
 		                         "was submitted: it does not run in this cluster, or is "
 		                         "in trouble (see k8s/deploy/frameworkcontroller)" },
 	};
-	waiting_begin(out, "controller", span_of(TEXTS[why].reason), span_of(TEXTS[why].message));
-	str_char(out, '}');
-}
-
-/* When the controller begins the next attempt, in ms since 1970; false: none is due. */
-static bool next_attempt_ms(const struct job_entry *job, int64_t *ms)
-{
-	if (job->retry_delay_s == JOB_ENTRY_NONE || job->transition_ms == JOB_ENTRY_NONE ||
-	    strcmp(job->sub_state, "AttemptCompleted") != 0)
-		return false;
-	*ms = job->transition_ms + (int64_t)job->retry_delay_s * 1000;
-	return true;
-}
-
-static void waiting_retry(struct str *out, int64_t ms)
-{
+	const struct event *v = why->machine.n ? NULL : why->event;
+	/* When the controller begins the next attempt. */
+	int64_t next_ms = job->transition_ms + (int64_t)job->retry_delay_s * 1000;
+	bool retries = job->retry_delay_s != JOB_ENTRY_NONE &&
+	               job->transition_ms != JOB_ENTRY_NONE &&
+	               strcmp(job->sub_state, "AttemptCompleted") == 0;
 	char when[RFC3339_MAX];
-	char text[64];
-	(void)snprintf(text, sizeof(text), "next attempt at %.5s UTC",
-	               rfc3339_put(when, ms, 0) + sizeof("2006-01-02T") - 1);
-	waiting_begin(out, "retry", SPAN("RetryDelay"), span_of(text));
-	json_put_int(out, "nextAttemptTime", ms);
-	str_char(out, '}');
-}
-
-static void waiting_machine(struct str *out, struct span why)
-{
-	waiting_begin(out, "machine", SPAN("Waiting"), why);
-	str_char(out, '}');
-}
-
-static void waiting_other(struct str *out, const struct job_entry *job, enum neglect neglect)
-{
-	int64_t ms;
-	if (neglect)
-		waiting_neglected(out, neglect);
-	else if (next_attempt_ms(job, &ms))
-		waiting_retry(out, ms);
-}
-
-void show_waiting(struct shower *w)
-{
-	const struct job_shown *s = w->s;
-	if (s->attempt.n)
-		return;
-	if (s->why.machine.n)
-		waiting_machine(w->out, s->why.machine);
-	else if (s->why.event && s->job->state == JOB_WAITING)
-		waiting_event(w, s->why.event);
-	else
-		waiting_other(w->out, s->job, s->why.neglect);
-}
-
-void job_row_waiting(struct str *out, const struct job_entry *job, const struct job_why *why)
-{
-	const struct event *v = why->event;
+	char next[64];
+	const char *kind = "controller";
+	struct span reason = span_of(NEGLECTED[why->neglect].reason);
+	struct span message = span_of(NEGLECTED[why->neglect].message);
 	if (why->machine.n) {
-		waiting_machine(out, span_cut(why->machine, ROW_MESSAGE_MAX));
+		kind = "machine";
+		reason = SPAN("Waiting");
+		message = why->machine;
+	} else if (v) {
+		kind = event_kind(v)->kind;
+		reason = v->reason;
+		message = v->message;
+	} else if (!why->neglect && retries) {
+		(void)snprintf(next, sizeof(next), "next attempt at %.5s UTC",
+		               rfc3339_put(when, next_ms, 0) + sizeof("2006-01-02T") - 1);
+		kind = "retry";
+		reason = SPAN("RetryDelay");
+		message = span_of(next);
+	} else if (!why->neglect) {
 		return;
 	}
-	if (!v) {
-		waiting_other(out, job, why->neglect);
-		return;
+	json_put_open(out, "waitingReason", '{');
+	json_put_word(out, "kind", kind);
+	json_put_text(out, "reason", reason);
+	json_put_text(out, "message", full ? message : span_cut(message, ROW_MESSAGE_MAX));
+	if (v && full) {
+		json_put_text(out, "taskRoleName", v->role);
+		json_put_int(out, "taskIndex", v->index);
+		json_put_text(out, "type", v->type);
+		json_put_int(out, "count", v->count);
+		job_put_ms(out, "lastTimestamp", v->last_ms);
+	} else if (message.p == next) {
+		json_put_int(out, "nextAttemptTime", next_ms);
 	}
-	waiting_begin(out, event_kind(v)->kind, v->reason, span_cut(v->message, ROW_MESSAGE_MAX));
 	str_char(out, '}');
 }
 
@@ -288,20 +221,16 @@ static size_t may_count(const struct job_entry *job, const struct event *v, size
 }
 
 /* Index of the first Event about the current pod of a waiting task; n if none. */
-static size_t of_task(const struct event *const v[], size_t n, struct span role, struct span status,
-                      struct arena *a)
+static size_t of_task(const struct event *const v[], size_t n, struct span role,
+                      const struct fw_view *t, struct arena *a)
 {
-	struct task t;
-	task_read(&t, status);
-	struct span state = scan_text(t.v[TASK_STATE], a);
-	struct span pod = scan_text(t.at[TRY_POD], a);
-	if (!pod.n || job_state_of(state, t.outcome.has_code, t.outcome.code) != JOB_WAITING)
+	const struct outcome o = outcome_read(t->outcome, a);
+	if (!t->uid.n || job_state_of(t->state, o.has_code, o.code) != JOB_WAITING)
 		return n;
-	bool scheduled = scan_text(t.at[TRY_NODE], a).n > 0;
 	for (size_t i = 0; i < n; i++) {
-		if (v[i]->index == t.index && span_eq(v[i]->role, role) &&
-		    span_eq(v[i]->pod_uid, pod) &&
-		    !(scheduled && span_is(v[i]->reason, "FailedScheduling")))
+		bool scheduled = t->node.n && span_is(v[i]->reason, "FailedScheduling");
+		if (v[i]->index == t->index && span_eq(v[i]->role, role) &&
+		    span_eq(v[i]->pod_uid, t->uid) && !scheduled)
 			return i;
 	}
 	return n;
@@ -311,23 +240,29 @@ const struct event *job_waiting(const struct job_shown *s, const struct event *v
                                 struct arena *a)
 {
 	const struct event *about[EVENTS_PER_FRAMEWORK];
-	ERR_AUTO e = { 0 };
+	struct fw_view attempt;
 	struct span list;
 	struct span status;
-	struct span item;
 	if (s->job->state != JOB_WAITING)
 		return NULL;
 	n = may_count(s->job, v, n, about);
 	size_t best = n;
-	if (n == 0 || attempt_roles(shown_attempt(s), a, &list, &e) < 0)
+	if (n == 0)
+		return NULL;
+	fw_view_attempt(shown_attempt(s), a, &attempt);
+	if (!fw_view_roles(&attempt, a, &list))
 		return NULL;
 	struct scan roles = scan_begin(list);
 	for (size_t tasks = 0; best > 0 && scan_item(&roles, &status);) {
 		struct span role = scan_text(scan_get(status, "name"), a);
-		struct scan all = scan_begin(scan_get(status, "taskStatuses"));
+		struct scan all = scan_begin(scan_inside(status, "taskStatuses"));
 		/* Only a more important Event than the best so far is searched. */
-		for (; best > 0 && tasks < SHOWN_TASKS && scan_item(&all, &item); tasks++)
-			best = of_task(about, best, role, item, a);
+		for (; best > 0 && tasks < SHOWN_TASKS && all.open == '[' && scan_more(&all);
+		     tasks++) {
+			struct fw_view t;
+			if (fw_view_next(&all, a, &t))
+				best = of_task(about, best, role, &t, a);
+		}
 	}
 	return best < n ? about[best] : NULL;
 }

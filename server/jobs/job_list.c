@@ -470,7 +470,7 @@ void job_row(struct str *out, const struct job_entry *job, const struct job_why 
 	str_char(out, '{');
 	job_fields_put(out, job, v1 ? VIEW_ROW_V1 : VIEW_ROW, v1);
 	if (why)
-		job_row_waiting(out, job, why);
+		job_waiting_put(out, job, why, false);
 	str_char(out, '}');
 }
 

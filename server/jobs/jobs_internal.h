@@ -8,6 +8,7 @@
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/job_entry.h"
+#include "k8s/framework/view.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/job_fields.h"
 #include "server/exit_spec.h"
@@ -170,7 +171,6 @@ void job_events_show(struct str *out, const struct event *all, size_t n, int64_t
                      struct span type);
 
 struct job_shown;
-struct shower;
 
 /*
  * The Event that says why a job waits, or NULL.  v[0..n): the Events of its Framework, the latest
@@ -180,10 +180,10 @@ struct shower;
 const struct event *job_waiting(const struct job_shown *s, const struct event *v, size_t n,
                                 struct arena *a);
 const struct event *job_row_event(const struct job_entry *job, const struct event *v, size_t n);
-/* Append `,"waitingReason":{..}` of a row or of a job in full, if there is a reason. */
-enum { ROW_MESSAGE_MAX = 200 }; /* bytes of the Event's message in a row */
-void job_row_waiting(struct str *out, const struct job_entry *job, const struct job_why *why);
-void show_waiting(struct shower *w);
+/* Appends `,"waitingReason":{..}` of a job in full, or of a row, if there is a reason. */
+enum { ROW_MESSAGE_MAX = 200 }; /* bytes of the message in a row */
+void job_waiting_put(struct str *out, const struct job_entry *job, const struct job_why *why,
+                     bool full);
 
 /* ---- job_show.c ---- */
 
@@ -261,40 +261,37 @@ enum {
 	DIAGNOSTICS_MAX = 64 << 10 /* bytes of one diagnostics text that are reformatted */
 };
 
+/* completionStatus of an attempt of a job or of a task.  Texts are in the document or the arena. */
+struct outcome {
+	bool has_code;
+	int64_t code;
+	struct span code_json, diagnostics; /* JSON */
+	struct span phrase, type;
+	struct span trigger_message, trigger_role;
+	int64_t trigger_index; /* -1: none */
+};
+
 /* An answer that is being written.  Objects are untrusted: a value of a wrong type is null. */
 struct shower {
 	struct str *out;
 	const struct job_shown *s;
 	struct arena *a;
 	size_t readable, ports; /* the rest of SHOWN_READABLE and SHOWN_PORTS */
-	struct task_ends *ends; /* gets those of all roles; NULL: nobody asks for them */
+	struct fw_view attempt; /* that is shown; its roles are inflated */
+	struct outcome outcome;
+	struct span stop_reason; /* why the server has stopped the job; n is 0 if it has not */
+	struct task_ends *ends;  /* gets those of all roles; NULL: nobody asks for them */
 	/* The latest diagnostics and the text written for them: tasks often share them. */
 	struct span same_in;
 	size_t same_at, same_n;
 };
 
-struct shower shower_of(struct str *out, const struct job_shown *s, struct arena *a);
-/* Members from values of a document, as json_put_int. */
-void show_int(struct str *out, const char *key, struct span value);
-void show_time(struct str *out, const char *key, struct span value);
-/* The first value that is a time. */
-void show_either(struct str *out, const char *key, struct span first, struct span second);
-void show_text(struct shower *w, const char *key, struct span value);
-
 /* The attemptStatus to show, for scan_inside. */
 struct span shown_attempt(const struct job_shown *s);
-/* The statuses of its task roles, inflated if necessary.  -1 and *e: 500. */
-int attempt_roles(struct span attempt, struct arena *a, struct span *roles, struct err *e);
 
 /* ---- job_detail_task.c ---- */
 
-/* completionStatus of an attempt of a job or of a task. */
-struct outcome {
-	bool has_code;
-	int64_t code;
-	struct span phrase, type, trigger, diagnostics; /* JSON */
-};
-struct outcome outcome_read(struct span completion_status);
+struct outcome outcome_read(struct span completion_status, struct arena *a);
 /* The entry of the exit specification for its code, or null. */
 void show_exit_spec(struct shower *w, const char *key, const struct outcome *o);
 
@@ -309,7 +306,6 @@ struct said said_read(struct span diagnostics, bool with_runtime, struct arena *
  * p is NULL if there is none. */
 struct span said_message(struct span diagnostics, struct arena *a);
 struct span said_report(struct span message);
-void show_diagnostics(struct shower *w, const char *key, struct span diagnostics);
 
 /* Pod templates by name of the task role. */
 struct template
@@ -317,62 +313,29 @@ struct template
 	struct span name, pod;
 };
 struct templates {
-	const struct job_shown *s;
-	struct arena *a;
+	const struct shower *w;
 	struct template *v;
 	size_t n;
 };
-struct templates templates_read(const struct job_shown *s, struct arena *a);
+struct templates templates_read(const struct shower *w);
 
 struct role {
 	struct span name;
-	struct span tasks; /* taskStatuses, for scan_inside */
 	struct portspec ports; /* n is 0 if it has none or they are invalid */
 	bool host_network;
-	struct span group; /* HiveD affinity group, as JSON */
+	struct span group; /* HiveD affinity group; p is NULL if it has none */
 	struct span log;   /* path of its logs up to the index */
 	struct span image; /* if it is not used; else "" */
 };
-/* `at`: index of the status in its list.  false: no pod can belong to such a role. */
-bool role_read(struct role *out, struct span status, size_t at, const struct templates *t);
-
-enum task_member {
-	TASK_INDEX,
-	TASK_UID,
-	TASK_STARTED,
-	TASK_RAN,
-	TASK_ENDED,
-	TASK_STATE,
-	TASK_RETRIES,
-	TASK_ATTEMPT,
-	TASK_MEMBERS
-};
-/* Members of the attemptStatus of a task. */
-enum try_member {
-	TRY_ID,
-	TRY_STARTED,
-	TRY_RAN,
-	TRY_ENDED,
-	TRY_POD,
-	TRY_NODE,
-	TRY_POD_IP,
-	TRY_HOST_IP,
-	TRY_PORTS,
-	TRY_OUTCOME,
-	TRY_MEMBERS
-};
-struct task {
-	struct span v[TASK_MEMBERS], at[TRY_MEMBERS];
-	struct outcome outcome;
-	int64_t index; /* -1: missing */
-};
-void task_read(struct task *out, struct span status);
+/* `at`: index of the status in its list, a guess.  false: no pod can belong to such a role. */
+bool role_read(struct role *out, struct span name, size_t at, const struct templates *t);
 
 /* The members of a task, and of its attempt, without braces. */
-void show_task(struct shower *w, const struct task *t);
-void show_try(struct shower *w, const struct role *role, const struct task *t);
+void show_task(struct shower *w, const struct fw_view *t, const struct outcome *o);
+void show_try(struct shower *w, const struct role *role, const struct fw_view *t,
+              const struct outcome *o);
 /* {"worker":{"taskRoleStatus":..,"taskStatuses":[..]}}.  -1 and *e (500): too large. */
-int show_roles(struct shower *w, struct span attempt, struct err *e);
+int show_roles(struct shower *w, struct err *e);
 
 /* ---- first_failure.c ---- */
 
@@ -408,6 +371,6 @@ struct task_ends {
 	size_t read; /* bytes of diagnostics */
 };
 /* Adds the task if it has failed. */
-void ends_add(struct shower *w, struct span role, const struct task *t);
-/* Inserts `,"firstFailure":{..}` at this offset of the output, if a task has failed. */
-void show_first_failure(struct shower *w, const struct task_ends *all, size_t at);
+void ends_add(struct shower *w, struct span role, const struct fw_view *t, const struct outcome *o);
+/* Appends `,"firstFailure":{..}`, if a task has failed. */
+void show_first_failure(struct shower *w, const struct task_ends *all);

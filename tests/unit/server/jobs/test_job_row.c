@@ -165,10 +165,11 @@ TEST(test_row_waiting)
 	           str_c(&message));
 	str_puts(&message, "ä and so on");
 	v.message = str_view(&message);
-	job_row_waiting(&out, &job, &(struct job_why){ .event = &v });
+	job_waiting_put(&out, &job, &(struct job_why){ .event = &v }, false);
 	assert_string_equal(str_c(&out), str_c(&want));
 	out.n = 0;
-	job_row_waiting(&out, &job, &(struct job_why){ .event = &v, .machine = SPAN("2nd") });
+	job_waiting_put(&out, &job, &(struct job_why){ .event = &v, .machine = SPAN("2nd") },
+	                false);
 	assert_string_equal(str_c(&out), "\"waitingReason\":{\"kind\":\"machine\",\"reason\":"
 	                                 "\"Waiting\",\"message\":\"2nd\"}");
 }

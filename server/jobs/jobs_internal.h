@@ -112,17 +112,13 @@ struct job_query {
 int job_query_read(struct job_query *q, const char *query, bool v1, struct arena *a, struct err *e);
 bool job_query_takes(const struct job_query *q, const struct job_entry *job);
 
-/* The sort key of a job: the field as a number or as the first 8 bytes of its text; then the latest
- * first (created_ms, submitted_ms); then metadata.name. */
+/* The sort key of a job: the field as a number in the first word, or the beginning of its text, so
+ * that most comparisons do not read the entries, which lie apart; then the latest first
+ * (created_ms, submitted_ms); then metadata.name. */
+enum { KEY_WORDS = 3 };
 struct job_key {
-	uint64_t field, age;
-	const char *text; /* the field, if it is a text of 8 bytes or more; else NULL */
+	uint64_t field[KEY_WORDS], age;
 	const struct job_entry *job;
-};
-
-/* Jobs of a page, by their index; none if last < first. */
-struct job_run {
-	ptrdiff_t first, last;
 };
 
 /*
@@ -146,6 +142,8 @@ void job_page_add(struct job_page *p, const struct job_entry *job);
 void job_page_gather(struct job_page *p, const struct view *view);
 void job_page_end(struct job_page *p);
 void job_page_done(struct job_page *p);
+/* Loads a job that is read soon into the processor's cache: its numbers, or its texts as well. */
+void job_prefetch(const struct job_entry *job, bool texts);
 #define JOB_PAGE_AUTO __attribute__((cleanup(job_page_done))) struct job_page
 
 /* The reason why a job waits. */
@@ -157,8 +155,6 @@ struct job_why {
 
 /* Appends a row of a list: {"name", "username", "state", ...}.  why == NULL: no waitingReason. */
 void job_row(struct str *out, const struct job_entry *job, const struct job_why *why, bool v1);
-/* Call before row i of n is written: loads a later job into the processor's cache. */
-void job_row_prefetch(const struct job_key *v, size_t n, size_t i);
 
 /* ---- job_events.c ---- */
 

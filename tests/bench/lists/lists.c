@@ -19,6 +19,7 @@ enum {
 	PAGE_MAX = 1 << 20,
 	PIECE = 256 << 10, /* the server sends a longer answer in pieces */
 	ROUNDS = 31,
+	AHEAD = 16,
 	CONFIG = 1200, /* characters that do not compress well */
 	STATES = 4,
 };
@@ -114,7 +115,8 @@ static void list(struct cache *c, const char *query)
 	job_page_gather(&p, view);
 	job_page_end(&p);
 	for (size_t i = 0; i < p.n; i++) {
-		job_row_prefetch(p.v, p.n, i);
+		if (i + AHEAD < p.n)
+			job_prefetch(p.v[i + AHEAD].job, true); /* as the server does */
 		job_row(&out, p.v[i].job, NULL, false);
 		if (out.n > PIECE) /* sent */
 			out.n = 0;

@@ -18,10 +18,6 @@
 #define BYTES(f, def, lo, hi) .type = OPTION_BYTES, AT(f), .number = (def), .min = (lo), .max = (hi)
 #define SWITCH(f)             .type = OPTION_SWITCH, AT(f)
 
-#define KIB INT64_C(1024)
-#define MIB (1024 * KIB)
-#define GIB (1024 * MIB)
-
 enum {
 	TRANSLATES = FOR_SERVE | FOR_TRANSLATE,
 	ALL = TRANSLATES | FOR_VALIDATE | FOR_CONVERT,
@@ -92,7 +88,6 @@ const char *const OPTION_GROUPS[GROUP_MAX] = {
 	[GROUP_REMOTE] = "Connection to the server",
 	[GROUP_OUTPUT] = "Output",
 	[GROUP_LIMITS] = "Limits",
-	[GROUP_FIXED] = "Fixed limits",
 };
 
 /* clang-format off */
@@ -294,154 +289,6 @@ const struct option OPTIONS[] = {
 	  .help = "connections per loop; over the limit the one idle for longest is closed" },
 	{ "connections-per-address", GROUP_LIMITS, FOR_SERVE, false, NUMBER(connections_per_address, 64, 0, 100000), .value = "N",
 	  .help = "connections per client address (IPv6: /64) over all loops; 0: no limit; ignored for --trusted-proxy and with --no-auth" },
-
-	{ "janitor-interval", GROUP_FIXED, 0, false, NUMBER(janitor_interval_s, 120, 1, 86400), .unit = "seconds",
-	  .help = "interval between searches for objects that a killed server has left",
-	  .reason = "such objects are deleted within minutes at little load for the API server" },
-	{ "janitor-age", GROUP_FIXED, 0, false, NUMBER(janitor_age_s, 300, 10, 86400), .unit = "seconds",
-	  .help = "age at which an incomplete submission is deleted",
-	  .reason = "ten times `deadline`, so that no submission in progress is deleted" },
-	{ "drain-timeout", GROUP_FIXED, 0, false, NUMBER(drain_timeout_s, 35, 0, 3600), .unit = "seconds",
-	  .help = "time for requests in progress after SIGTERM and --drain-delay",
-	  .reason = "`deadline` and five seconds for the answer" },
-	{ "user-namespace", GROUP_FIXED, 0, false, TEXT(user_namespace, "pai-user-v2"), .form = &NAMESPACE,
-	  .help = "namespace of the users' Secrets with --users=openpai",
-	  .reason = "the name in OpenPAI" },
-	{ "group-namespace", GROUP_FIXED, 0, false, TEXT(group_namespace, "pai-group"), .form = &NAMESPACE,
-	  .help = "namespace of the groups' Secrets with --users=openpai",
-	  .reason = "the name in OpenPAI" },
-	{ "token-namespace", GROUP_FIXED, 0, false, TEXT(token_namespace, "pai-user-token"), .form = &NAMESPACE,
-	  .help = "namespace of the Secrets with users' tokens with --token-check=stored",
-	  .reason = "the name in OpenPAI" },
-	{ "token-cache", GROUP_FIXED, 0, false, NUMBER(token_cache_s, 30, 0, 30), .unit = "seconds",
-	  .help = "time for which tokens, users, groups and storages are cached",
-	  .reason = "a revoked token works for 30 seconds at most on other replicas" },
-	{ "rate-list", GROUP_FIXED, 0, false, NUMBER(rate_list, 600, 0, 10000000),
-	  .help = "lists of jobs per user and minute; ignored with --no-auth",
-	  .reason = "ten times the limit of OpenPAI" },
-	{ "rate-lookup", GROUP_FIXED, 0, false, NUMBER(rate_lookup, 120, 0, 10000000),
-	  .help = "cache-miss look-ups per user and minute; over the limit the answer is 404; ignored with --no-auth",
-	  .reason = "guessing names of jobs must not load the API server" },
-	{ "events-memory", GROUP_FIXED, 0, false, BYTES(events_memory, 16 * MIB, 64 * KIB, 4096 * MIB),
-	  .help = "memory of the Events of pods; the oldest are dropped",
-	  .reason = "Events are diagnostic data, and the API server drops them within hours" },
-	{ "detail-memory", GROUP_FIXED, 0, false, BYTES(detail_memory, 64 * MIB, MIB, 65536 * MIB),
-	  .help = "memory of answers above 1 MiB about single jobs, per loop; over the limit the answer is 503",
-	  .reason = "room for several of the largest jobs at once" },
-	{ "watch-page", GROUP_FIXED, 0, false, NUMBER(watch_page, 500, 1, 10000),
-	  .help = "Frameworks per page when all jobs are listed",
-	  .reason = "the page size of kubectl and client-go" },
-	{ "max-object-read", GROUP_FIXED, 0, false, BYTES(max_object_read, 4 * MIB, 64 * KIB, 64 * MIB),
-	  .help = "size of a Framework; a larger one is listed as UNKNOWN",
-	  .reason = "more than twice the size that etcd stores by default (1.5 MiB)" },
-	{ "history-bytes", GROUP_FIXED, 0, false, BYTES(history_bytes, 256 * KIB, KIB, 768 * KIB),
-	  .help = "compressed size of one earlier attempt; a larger one is kept without its tasks",
-	  .reason = "a quarter of the size that Kubernetes allows for a ConfigMap (1 MiB)" },
-	{ "stream-lifetime", GROUP_FIXED, 0, false, NUMBER(stream_lifetime_s, 300, 1, 86400), .unit = "seconds",
-	  .help = "duration of a stream or long poll; the client then asks again",
-	  .reason = "clients spread over new replicas within minutes" },
-	{ "stream-heartbeat", GROUP_FIXED, 0, false, NUMBER(stream_heartbeat_s, 30, 1, 300), .unit = "seconds",
-	  .help = "interval between heartbeats of a stream",
-	  .reason = "many proxies close a connection that is silent for 60 seconds" },
-	{ "stream-buffer", GROUP_FIXED, 0, false, BYTES(stream_buffer, 64 * KIB, 64 * KIB, 16 * MIB),
-	  .help = "unread bytes of a stream; over the limit the server closes it",
-	  .reason = "at most 32 MiB per loop with the default of --connections" },
-	{ "list-rows", GROUP_FIXED, 0, false, NUMBER(list_rows, 1000000, 1, 100000000),
-	  .help = "jobs in all large lists that a loop is sending; over the limit the answer is 503, except for the first list",
-	  .reason = "bounds the memory that slow readers of lists hold" },
-	{ "log-link-lifetime", GROUP_FIXED, 0, false, NUMBER(log_link_lifetime_s, 300, 1, 300), .unit = "seconds",
-	  .help = "validity of a link to a log",
-	  .reason = "a link needs no token, so it must expire soon" },
-	{ "log-streams", GROUP_FIXED, 0, false, NUMBER(log_streams, 32, 1, 10000),
-	  .help = "logs that a loop reads concurrently; over the limit the answer is 503",
-	  .reason = "each log holds a connection to the API server" },
-	{ "log-tail", GROUP_FIXED, 0, false, BYTES(log_tail, 16 * KIB, KIB, 4 * MIB),
-	  .help = "size of a log with ?tail-mode=true",
-	  .reason = "some screens of text" },
-	{ "hived-scheduler", GROUP_FIXED, 0, false, TEXT(hived_scheduler, HIVED_SCHEDULER), .form = &NAME,
-	  .help = "prefix of HiveD's schedulers: PREFIX-ds-VC serves the virtual cluster VC",
-	  .reason = "the name in OpenPAI" },
-	{ "hived-interval", GROUP_FIXED, 0, false, NUMBER(hived_interval_s, 10, 1, 3600), .unit = "seconds",
-	  .help = "interval between polls of --hived-webservice; after 3 consecutive failures the last answer is discarded",
-	  .reason = "cells become free or bad within seconds, and one poll costs HiveD little" },
-	{ "hived-max-answer", GROUP_FIXED, 0, false, BYTES(hived_max_answer, 16 * MIB, 64 * KIB, 256 * MIB),
-	  .help = "size of one answer of --hived-webservice; a larger one is discarded",
-	  .reason = "the limit of --hived-config" },
-	{ "patience", GROUP_FIXED, 0, false, NUMBER(patience_s, 60, 0, 86400), .unit = "seconds",
-	  .help = "time for which submit repeats a request without an answer, or with 408, 429, 502, 503 or 504",
-	  .reason = "a replaced server is available again within a minute" },
-	{ "max-logs", GROUP_FIXED, 0, false, NUMBER(max_logs, 6, 1, 64),
-	  .help = "tasks whose logs `submit --logs` prints concurrently",
-	  .reason = "less than the default of --streams-per-user, because following the job takes one" },
-	{ "max-line", GROUP_FIXED, 0, false, BYTES(max_line, 16 * KIB, 80, MIB),
-	  .help = "printed bytes of a line of a log",
-	  .reason = "a line without an end must not fill the terminal" },
-	{ "max-depth", GROUP_FIXED, 0, false, NUMBER(max_depth, 64, 8, 256),
-	  .help = "nesting of lists and mappings in a job",
-	  .reason = "bounds the stack of the reader" },
-	{ "max-nodes", GROUP_FIXED, 0, false, NUMBER(max_nodes, 100000, 100, 10000000),
-	  .help = "values in a job, with aliases expanded",
-	  .reason = "nested aliases of YAML grow exponentially" },
-	{ "max-text", GROUP_FIXED, 0, false, BYTES(max_text, 8 * MIB, KIB, 256 * MIB),
-	  .help = "text of all scalars in a job, with aliases expanded",
-	  .reason = "nested aliases of YAML grow exponentially" },
-	{ "max-key", GROUP_FIXED, 0, false, BYTES(max_key, KIB, 64, 64 * KIB),
-	  .help = "one key of a mapping in a job",
-	  .reason = "keys are names; the longest valid name has 253 bytes" },
-	{ "max-rendered", GROUP_FIXED, 0, false, BYTES(max_rendered, MIB, KIB, 64 * MIB),
-	  .help = "all commands of a job after rendering",
-	  .reason = "placeholders can repeat a long parameter; etcd stores 1.5 MiB by default" },
-	{ "max-roles", GROUP_FIXED, 0, false, NUMBER(max_roles, 256, 1, 10000),
-	  .help = "task roles of a job",
-	  .reason = "every role adds variables to every container" },
-	{ "max-instances", GROUP_FIXED, 0, false, NUMBER(max_instances, 10000, 1, 1000000),
-	  .help = "tasks of a task role",
-	  .reason = "the status of all tasks must fit into one Framework" },
-	{ "max-tasks", GROUP_FIXED, 0, false, NUMBER(max_tasks, 20000, 1, 1000000),
-	  .help = "tasks of a job",
-	  .reason = "the status of all tasks must fit into one Framework" },
-	{ "max-command", GROUP_FIXED, 0, false, BYTES(max_command, 131062, KIB, 131062),
-	  .help = "command of a task after escaping",
-	  .reason = "Linux allows 131071 bytes for a variable with its name, here USER_CMD" },
-	{ "max-annotations", GROUP_FIXED, 0, false, BYTES(max_annotations, 248 * KIB, KIB, 256 * KIB),
-	  .help = "all annotations of a Framework",
-	  .reason = "Kubernetes allows 256 KiB, of which 8 KiB are for tags" },
-	{ "max-object", GROUP_FIXED, 0, false, BYTES(max_object, 1408 * KIB, KIB, 64 * MIB),
-	  .help = "one object",
-	  .reason = "etcd stores 1.5 MiB by default; the API server and FrameworkController add to objects" },
-	{ "max-env-inline", GROUP_FIXED, 0, false, BYTES(max_env_inline, 256 * KIB, 0, 64 * MIB),
-	  .help = "environment of all roles in the Framework; above it the common part moves to a ConfigMap",
-	  .reason = "most jobs need no ConfigMap, and large ones leave room in the Framework" },
-	{ "webhook-lease", GROUP_FIXED, 0, false, NUMBER(webhook_lease_s, 15, 2, 3600), .unit = "seconds",
-	  .help = "after so long without a renewal another server reports the ends of jobs",
-	  .reason = "the default of Kubernetes' own components" },
-	{ "read-timeout", GROUP_FIXED, 0, false, NUMBER(read_timeout_s, 10, 1, 3600), .unit = "seconds",
-	  .help = "time for the TLS handshake and for receiving a request",
-	  .reason = "a client that sends slowly on purpose holds a connection for 10 seconds only" },
-	{ "idle-timeout", GROUP_FIXED, 0, false, NUMBER(idle_timeout_s, 60, 1, 3600), .unit = "seconds",
-	  .help = "time between two requests of a connection, and for reading pending data",
-	  .reason = "a common value of HTTP servers and proxies" },
-	{ "deadline", GROUP_FIXED, 0, false, NUMBER(deadline_s, 30, 1, 3600), .unit = "seconds",
-	  .help = "time for the API server to execute a request",
-	  .reason = "many proxies and clients give up after 60 seconds" },
-	{ "in-flight", GROUP_FIXED, 0, false, NUMBER(in_flight, 16, 1, 1000),
-	  .help = "concurrent requests to the API server, per loop",
-	  .reason = "the API server limits the concurrent requests of all its clients" },
-	{ "queue", GROUP_FIXED, 0, false, NUMBER(queue, 1000, 1, 100000),
-	  .help = "requests that wait for `in-flight`, per loop; over the limit the answer is 503",
-	  .reason = "at half a second per request, about 1000 are served within `deadline`" },
-	{ "queue-per-user", GROUP_FIXED, 0, false, NUMBER(queue_per_user, 250, 0, 100000),
-	  .help = "waiting and running requests per user and loop; over the limit the answer is 503",
-	  .reason = "a quarter of `queue`, so that no user fills it" },
-	{ "queue-bytes", GROUP_FIXED, 0, false, BYTES(queue_bytes, 64 * MIB, MIB, 1024 * MIB),
-	  .help = "memory of all submissions in progress, per loop; over the limit the answer is 503",
-	  .reason = "bounds the memory of many large jobs" },
-	{ "dry-run-bytes", GROUP_FIXED, 0, false, BYTES(dry_run_bytes, 64 * MIB, MIB, 1024 * MIB),
-	  .help = "memory of all dry runs until their answers are sent, per loop; over the limit the answer is 503",
-	  .reason = "bounds the memory that slow readers of dry runs hold" },
-	{ "max-answer", GROUP_FIXED, 0, false, BYTES(max_answer, 4 * MIB, 64 * KIB, 256 * MIB),
-	  .help = "one answer of the API server",
-	  .reason = "more than twice the size that etcd stores by default (1.5 MiB)" },
 };
 /* clang-format on */
 const size_t N_OPTIONS = ARRAY_SIZE(OPTIONS);
@@ -456,46 +303,35 @@ const struct option *option_find(struct span name)
 
 bool option_fits(const struct form *form, struct span text)
 {
-	static const char ALNUM[] = LOWER UPPER DIGITS;
 	for (size_t i = 0; i < text.n; i++)
 		if (text.p[i] == '\0' || !strchr(form->letters, text.p[i]))
 			return false;
-	if (text.n == 0 || !form->alnum_ends)
-		return text.n <= form->max;
-	return text.n <= form->max && strchr(ALNUM, text.p[0]) && strchr(ALNUM, text.p[text.n - 1]);
+	bool any_ends = text.n == 0 || !form->alnum_ends;
+	return text.n <= form->max &&
+	       (any_ends || (is_alnum(text.p[0]) && is_alnum(text.p[text.n - 1])));
 }
 
-static char option_upper(char c)
+const char *option_nearest(struct span name, unsigned commands)
 {
-	static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	if (c == '-')
-		return '_';
-	if (c < 'a' || c > 'z')
-		return c;
-	return LETTERS[c - 'a'];
+	struct guess g = { .name = name };
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
+		if (p->commands & commands)
+			guess_try(&g, p->name);
+	return g.best;
 }
 
-void option_variable(struct str *out, const struct option *o)
+void option_variable(struct str *out, const char *name)
 {
 	str_puts(out, "REST_LIT_");
-	for (const char *p = o->name; *p; p++)
-		str_char(out, option_upper(*p));
-}
-
-static void option_bytes_text(struct str *out, int64_t n)
-{
-	if (n >= GIB && n % GIB == 0)
-		str_printf(out, "%ldGiB", (long)(n / GIB));
-	else if (n >= MIB && n % MIB == 0)
-		str_printf(out, "%ldMiB", (long)(n / MIB));
-	else if (n >= KIB && n % KIB == 0)
-		str_printf(out, "%ldKiB", (long)(n / KIB));
-	else
-		str_int(out, n);
+	for (const char *p = name; *p; p++)
+		str_char(out, (char)(*p == '-' ? '_' : is_lower(*p) ? *p - 'a' + 'A' : *p));
 }
 
 void option_default(struct str *out, const struct option *o)
 {
+	static const char *const UNITS[] = { "", "KiB", "MiB", "GiB" };
+	int64_t n = o->number;
+	size_t unit = 0;
 	switch (o->type) {
 	case OPTION_TEXT:
 	case OPTION_CHOICE:
@@ -505,7 +341,12 @@ void option_default(struct str *out, const struct option *o)
 		str_int(out, o->number);
 		break;
 	case OPTION_BYTES:
-		option_bytes_text(out, o->number);
+		while (n && unit + 1 < ARRAY_SIZE(UNITS) && n % 1024 == 0) {
+			n /= 1024;
+			unit++;
+		}
+		str_int(out, n);
+		str_puts(out, UNITS[unit]);
 		break;
 	case OPTION_SWITCH:
 		str_puts(out, "false");
@@ -530,29 +371,29 @@ static void *option_field(struct options *o, const struct option *option)
 	return (char *)o + option->at;
 }
 
-static int option_wrong(const struct origin *from, struct err *e, const char *text)
-{
-	return err_at(e, 400, "InvalidOption", from->where, "%s: %s", from->what, text);
-}
-
-/* The same, with the value. */
-static int option_unfit(const struct origin *from, struct err *e, const char *must,
+/* value: what was found; NULL: it is not shown. */
+static int option_wrong(const struct origin *from, struct err *e, const char *text,
                         const char *value)
 {
 	char shown[4 * QUOTE_MAX];
-	return err_at(e, 400, "InvalidOption", from->where, "%s: %s, is \"%s\"", from->what, must,
-	              quote(shown, span_of(value)));
+	return err_at(e, 400, "InvalidOption", from->where, "%s: %s%s%s%s", from->what, text,
+	              value ? ", is \"" : "", value ? quote(shown, span_of(value)) : "",
+	              value ? "\"" : "");
 }
 
-static int option_set_text(struct options *o, const struct option *option, const char *value,
-                           const struct origin *from, struct err *e)
+/* The error for a fixed limit that is set like an option.  0: there is no limit of this name. */
+static int option_fixed_error(struct span name, const struct origin *from, struct err *e)
 {
-	if (option->form && !option_fits(option->form, span_of(value)))
-		return strchr(value, '@') /* the text may have a password */
-		           ? option_wrong(from, e, option->form->must)
-		           : option_unfit(from, e, option->form->must, value);
-	*(const char **)option_field(o, option) = value;
-	return 0;
+	const struct limit *limit = limit_find(name);
+	if (!limit)
+		return 0;
+	STR_AUTO value = STR_INIT(256);
+	limit_value(&value, limit);
+	if (limit->unit)
+		str_printf(&value, " %s", limit->unit);
+	return err_at(e, 400, "InvalidOption", from->where,
+	              "%s: this is a fixed limit (%s), not an option; see docs/OPTIONS.md",
+	              from->what, str_c(&value));
 }
 
 static int option_set_choice(struct options *o, const struct option *option, const char *value,
@@ -568,11 +409,10 @@ static int option_set_choice(struct options *o, const struct option *option, con
 		if (**c)
 			str_printf(&list, "%s%s", list.n ? " or " : "must be ", *c);
 	}
-	return option_unfit(from, e, str_c(&list), value);
+	return option_wrong(from, e, str_c(&list), value);
 }
 
-/* "64KiB" -> 65536; only for bytes. */
-static int option_number(struct span text, bool bytes, int64_t *out)
+int option_number(struct span text, bool bytes, int64_t *out)
 {
 	int64_t unit = 1;
 	if (bytes && text.n > 3 && memcmp(text.p + text.n - 2, "iB", 2) == 0) {
@@ -599,35 +439,34 @@ static int option_set_number(struct options *o, const struct option *option, con
 		if (option->unit || bytes)
 			str_printf(&text, " (%s)",
 			           option->unit ? option->unit : "bytes; 64KiB and 2MiB are valid");
-		return option_unfit(from, e, str_c(&text), value);
+		return option_wrong(from, e, str_c(&text), value);
 	}
 	*(int64_t *)option_field(o, option) = n;
-	return 0;
-}
-
-static int option_set_switch(struct options *o, const struct option *option, const char *value,
-                             const struct origin *from, struct err *e)
-{
-	bool on = strcmp(value, "true") == 0;
-	if (!on && strcmp(value, "false") != 0)
-		return option_unfit(from, e, "must be true or false", value);
-	*(bool *)option_field(o, option) = on;
 	return 0;
 }
 
 static int option_set(struct options *o, const struct option *option, const char *value,
                       const struct origin *from, struct err *e)
 {
+	bool on = strcmp(value, "true") == 0;
 	switch (option->type) {
 	case OPTION_TEXT:
-		return option_set_text(o, option, value, from, e);
+		if (option->form && !option_fits(option->form, span_of(value)))
+			/* The text may have a password. */
+			return option_wrong(from, e, option->form->must,
+			                    strchr(value, '@') ? NULL : value);
+		*(const char **)option_field(o, option) = value;
+		return 0;
 	case OPTION_CHOICE:
 		return option_set_choice(o, option, value, from, e);
 	case OPTION_NUMBER:
 	case OPTION_BYTES:
 		return option_set_number(o, option, value, from, e);
 	case OPTION_SWITCH:
-		return option_set_switch(o, option, value, from, e);
+		if (!on && strcmp(value, "false") != 0)
+			return option_wrong(from, e, "must be true or false", value);
+		*(bool *)option_field(o, option) = on;
+		return 0;
 	case OPTION_TYPE_MAX:
 		break;
 	}
@@ -635,108 +474,32 @@ static int option_set(struct options *o, const struct option *option, const char
 	return -1;
 }
 
-/* The error for a fixed limit that is set like an option. */
-static int option_fixed_error(const struct option *option, const struct origin *from, struct err *e)
-{
-	STR_AUTO value = STR_INIT(256);
-	option_default(&value, option);
-	if (option->unit)
-		str_printf(&value, " %s", option->unit);
-	return err_at(e, 400, "InvalidOption", from->where,
-	              "%s: this is a fixed limit (%s), not an option; see docs/OPTIONS.md",
-	              from->what, str_c(&value));
-}
-
-static void options_set_defaults(struct options *o)
-{
-	o->test_limits = "";
-	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
-		if (p->type == OPTION_TEXT || p->type == OPTION_CHOICE)
-			*(const char **)option_field(o, p) = p->text;
-		else if (p->type != OPTION_SWITCH)
-			*(int64_t *)option_field(o, p) = p->number;
-	}
-}
-
-/* ---- fixed limits, for tests ---- */
-
-/* One word of TEST_LIMITS_VARIABLE: "deadline=1". */
-static int options_test_limit(struct options *o, struct span word, struct err *e)
-{
-	char shown[4 * QUOTE_MAX];
-	struct span name = span_to(word, span_chr(word, '='));
-	const struct option *option = option_find(name);
-	if (name.n == word.n || !option || option->group != GROUP_FIXED)
-		return err_set(e, 400, "InvalidOption",
-		               TEST_LIMITS_VARIABLE ": must be NAME=VALUE with fixed limits, "
-		                                    "is \"%s\"",
-		               quote(shown, word));
-	struct span value = span_from(word, name.n + 1);
-	const char *what = arena_printf(&o->arena, TEST_LIMITS_VARIABLE ": %s", option->name);
-	return option_set(o, option, arena_dup(&o->arena, value), &(struct origin){ what, NOWHERE },
-	                  e);
-}
-
-static int options_read_test_limits(struct options *o, struct err *e)
-{
-	const char *text = getenv(TEST_LIMITS_VARIABLE); /* NOLINT(concurrency-mt-unsafe): start */
-	if (!text)
-		return 0;
-	o->test_limits = text;
-	struct span rest = span_of(text);
-	while (rest.n) {
-		struct span word = span_next(&rest, ' ');
-		if (word.n && options_test_limit(o, word, e) < 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* ---- the configuration file ---- */
-
-/* A scalar of the file as the text of a flag. */
-static const char *config_value(struct options *o, const struct node *n)
-{
-	switch ((enum node_type)n->type) {
-	case NODE_TEXT:
-	case NODE_DATE:
-		return n->text;
-	case NODE_BOOL:
-		return n->boolean ? "true" : "false";
-	case NODE_INT:
-		return arena_printf(&o->arena, "%ld", (long)n->integer);
-	case NODE_NULL:
-	case NODE_REAL:
-	case NODE_LIST:
-	case NODE_MAP:
-	case NODE_TYPE_MAX:
-		break;
-	}
-	return NULL;
-}
-
-static void config_unknown_key(const struct member *m, struct err *e)
-{
-	char name[4 * QUOTE_MAX];
-	(void)err_at(e, 400, "InvalidOption", (struct place){ NULL, m->key_line, m->key_column },
-	             "there is no option \"%s\"", quote(name, member_key(m)));
-}
 
 /* Options of other commands are ignored, so that one file serves all commands. */
 static void config_member(struct options *o, unsigned command, const struct member *m,
                           struct err *e)
 {
+	char name[4 * QUOTE_MAX];
 	const struct option *option = option_find(member_key(m));
+	struct origin from = { quote(name, member_key(m)),
+		               { NULL, m->value.line, m->value.column } };
+	if (option_fixed_error(member_key(m), &from, e) < 0)
+		return;
 	if (!option || strcmp(option->name, "config") == 0) {
-		config_unknown_key(m, e);
+		const char *near = option_nearest(member_key(m), ~0U);
+		(void)err_at(e, 400, "InvalidOption",
+		             (struct place){ NULL, m->key_line, m->key_column },
+		             "there is no option \"%s\"%s%s%s", name,
+		             near ? ", did you mean \"" : "", near ?: "", near ? "\"?" : "");
 		return;
 	}
-	struct origin from = { option->name, { NULL, m->value.line, m->value.column } };
-	const char *value = config_value(o, &m->value);
-	if (option->group == GROUP_FIXED)
-		(void)option_fixed_error(option, &from, e);
-	else if (!value)
-		(void)option_wrong(&from, e, "must be one value; separate several with commas");
+	/* A number with a fraction may have been written otherwise. */
+	bool real = m->value.type == NODE_REAL;
+	const char *value = real ? NULL : node_scalar(&o->arena, &m->value).p;
+	if (!value)
+		(void)option_wrong(&from, e, "must be one value; separate several with commas",
+		                   NULL);
 	else if (option->commands & command)
 		(void)option_set(o, option, value, &from, e);
 }
@@ -778,14 +541,16 @@ static int options_read_config(struct options *o, unsigned command, struct err *
 
 static int options_read_environment(struct options *o, unsigned command, struct err *e)
 {
-	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
+	for (size_t i = 0; i < N_OPTIONS + N_FIXED_LIMITS; i++) {
+		const struct option *p = i < N_OPTIONS ? &OPTIONS[i] : NULL;
 		STR_AUTO name = STR_INIT(NAME_LIMIT);
-		option_variable(&name, p);
+		option_variable(&name, p ? p->name : FIXED_LIMITS[i - N_OPTIONS].name);
 		const char *value =
 		    getenv(str_c(&name)); /* NOLINT(concurrency-mt-unsafe): at start */
 		struct origin from = { str_c(&name), NOWHERE };
-		if (value && p->group == GROUP_FIXED)
-			return option_fixed_error(p, &from, e);
+		if (value && !p)
+			return option_fixed_error(span_of(FIXED_LIMITS[i - N_OPTIONS].name), &from,
+			                          e);
 		if (value && (p->commands & command) && option_set(o, p, value, &from, e) < 0)
 			return -1;
 	}
@@ -800,25 +565,15 @@ struct cursor {
 
 static int flag_unknown(const char *flag, struct span name, unsigned command, struct err *e)
 {
-	const struct option *option = option_find(name);
 	const char *near = option_nearest(name, command);
-	if (option && option->group == GROUP_FIXED)
-		return option_fixed_error(option, &(struct origin){ flag, NOWHERE }, e);
-	if (option)
+	if (option_fixed_error(name, &(struct origin){ flag, NOWHERE }, e) < 0)
+		return -1;
+	if (option_find(name))
 		return err_set(e, 400, "InvalidOption", "%s is not an option of this command",
 		               flag);
 	return err_set(e, 400, "InvalidOption", "unknown option %.*s%s%s%s --help-all lists them",
 	               (int)strcspn(flag, "="), flag, near ? ", did you mean --" : "", near ?: "",
 	               near ? "?" : ";");
-}
-
-static const char *flag_value(struct cursor *c, const struct option *option, const char *equals)
-{
-	if (equals)
-		return equals + 1;
-	if (option->type == OPTION_SWITCH)
-		return "true";
-	return c->i + 1 < c->argc ? c->argv[++c->i] : NULL;
 }
 
 static int flag_read(struct options *o, unsigned command, struct cursor *c, struct err *e)
@@ -833,7 +588,9 @@ static int flag_read(struct options *o, unsigned command, struct cursor *c, stru
 	const struct option *option = option_find(name);
 	if (!option || !(option->commands & command))
 		return flag_unknown(flag, name, command, e);
-	const char *value = flag_value(c, option, equals);
+	const char *value = equals ? equals + 1 : option->type == OPTION_SWITCH ? "true" : NULL;
+	if (!value && c->i + 1 < c->argc)
+		value = c->argv[++c->i];
 	if (!value)
 		return err_set(e, 400, "InvalidOption", "%s needs a value: %s", flag,
 		               option->value);
@@ -845,32 +602,22 @@ static int flag_read(struct options *o, unsigned command, struct cursor *c, stru
 	return option_set(o, option, value, &(struct origin){ what, NOWHERE }, e);
 }
 
-static int options_read_argument(struct options *o, unsigned command, struct cursor *c,
-                                 struct err *e)
-{
-	const char *arg = c->argv[c->i];
-	if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
-		o->help = true;
-	else if (strcmp(arg, "--help-all") == 0)
-		o->help = o->help_all = true;
-	else if (arg[0] == '-' && arg[1] != '\0')
-		return flag_read(o, command, c, e);
-	else
-		o->files[o->n_files++] = arg;
-	return 0;
-}
-
 static int options_read_flags(struct options *o, unsigned command, int argc, char **argv,
                               struct err *e)
 {
 	bool only_files = false;
 	o->n_files = 0;
 	for (struct cursor c = { 1, argc, argv, false }; c.i < argc; c.i++) {
-		if (only_files)
-			o->files[o->n_files++] = argv[c.i];
-		else if (strcmp(argv[c.i], "--") == 0)
+		const char *arg = argv[c.i];
+		if (only_files || arg[0] != '-' || arg[1] == '\0')
+			o->files[o->n_files++] = arg;
+		else if (strcmp(arg, "--") == 0)
 			only_files = true;
-		else if (options_read_argument(o, command, &c, e) < 0)
+		else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
+			o->help = true;
+		else if (strcmp(arg, "--help-all") == 0)
+			o->help = o->help_all = true;
+		else if (flag_read(o, command, &c, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -880,8 +627,13 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 {
 	*o = (struct options){ 0 };
 	o->files = ARENA_NEW(&o->arena, const char *, (size_t)argc + 1);
-	options_set_defaults(o);
-	if (options_read_test_limits(o, e) < 0)
+	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++) {
+		if (p->type == OPTION_TEXT || p->type == OPTION_CHOICE)
+			*(const char **)option_field(o, p) = p->text;
+		else if (p->type != OPTION_SWITCH)
+			*(int64_t *)option_field(o, p) = p->number;
+	}
+	if (limits_read(o, e) < 0)
 		return -1;
 	/* Twice: the first reading finds --config, the second gives flags precedence over it. */
 	if (options_read_environment(o, command, e) < 0 ||

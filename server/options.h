@@ -7,8 +7,8 @@
  * variable (REST_LIT_MAX_BODY=64KiB) or a key of the file of --config (max-body: 64KiB),
  * in this order of precedence.  Options never hold secrets; they name files with secrets.
  *
- * Rows of GROUP_FIXED are constants.  A flag, variable or key with such a name is an error.
- * Tests change them with the variable TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
+ * Fixed limits are constants beside them (limits.c).  A flag, variable or key with such a name is
+ * an error.  Tests change them with the variable TEST_LIMITS_VARIABLE="watch-page=10 deadline=1".
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +17,10 @@
 #include "base/err.h"
 
 #define TEST_LIMITS_VARIABLE "REST_LIT_TEST_LIMITS"
+
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
 
 /* Directory of jobs on this machine, outside of pods, if the options name no cluster. */
 #define LOCAL_DIR "rest-lit-data"
@@ -65,7 +69,6 @@ enum option_group {
 	GROUP_REMOTE,
 	GROUP_OUTPUT,
 	GROUP_LIMITS,
-	GROUP_FIXED, /* no options: constants that only tests change */
 	GROUP_MAX
 };
 
@@ -121,9 +124,9 @@ struct options {
 struct option {
 	const char *name; /* the key in the file; flag and variable are derived from it */
 	enum option_group group;
-	unsigned commands; /* 0 for GROUP_FIXED */
-	bool main;         /* in --help; the others only in --help-all */
-	bool repeated;     /* a text: further flags add to it, with commas; one such per command */
+	unsigned commands;
+	bool main;     /* in --help; the others only in --help-all */
+	bool repeated; /* a text: further flags add to it, with commas; one such per command */
 	enum option_type type;
 	size_t at;                  /* offset into struct options */
 	const char *text;           /* default of a text or choice; NULL: "" */
@@ -133,7 +136,6 @@ struct option {
 	const char *unit;           /* of a number; NULL for a count */
 	const char *value;          /* name of the value in help: FILE */
 	const char *help;           /* one phrase, no full stop */
-	const char *reason;         /* of GROUP_FIXED: why the limit has this value */
 };
 
 /* Valid texts of an option. */
@@ -147,6 +149,27 @@ struct form {
 /* Whether the text is valid; "" always is. */
 bool option_fits(const struct form *form, struct span text);
 
+/* A constant in struct options. */
+struct limit {
+	const char *name;
+	size_t at;             /* offset into struct options */
+	enum option_type type; /* a text, a number, or bytes */
+	const char *text;      /* NULL: a number */
+	int64_t number;
+	const char *unit; /* NULL for a count, and for bytes */
+	const char *help; /* one phrase */
+	const char *reason;
+};
+
+extern const struct limit FIXED_LIMITS[];
+extern const size_t N_FIXED_LIMITS;
+/* The limit of that name, or NULL. */
+const struct limit *limit_find(struct span name);
+/* As text, without its unit: "30", "64MiB". */
+void limit_value(struct str *out, const struct limit *l);
+/* Set all limits, and then those of TEST_LIMITS_VARIABLE.  -1 and *e. */
+int limits_read(struct options *o, struct err *e);
+
 extern const struct option OPTIONS[];
 extern const size_t N_OPTIONS;
 extern const char *const OPTION_GROUPS[GROUP_MAX];
@@ -156,7 +179,9 @@ const struct option *option_find(struct span name);
 /* The name of an option of these commands that is near to this one; NULL. */
 const char *option_nearest(struct span name, unsigned commands);
 /* "REST_LIT_MAX_BODY" for "max-body". */
-void option_variable(struct str *out, const struct option *o);
+void option_variable(struct str *out, const char *name);
+/* "64KiB" -> 65536, units only for bytes.  -1 if it is no number. */
+int option_number(struct span text, bool bytes, int64_t *out);
 /* The default as text: "100KiB", "plain", "false", "". */
 void option_default(struct str *out, const struct option *o);
 

@@ -97,7 +97,7 @@ static void bounds_text(struct str *out, const struct option *o)
 static void page_row(struct str *out, const struct option *o)
 {
 	str_printf(out, "| `--%s` | `", o->name);
-	option_variable(out, o);
+	option_variable(out, o->name);
 	str_puts(out, "` | ");
 	STR_AUTO value = STR_INIT(TEXT_MAX);
 	option_default(&value, o);
@@ -127,6 +127,7 @@ static const char TABLE_HEAD[] = "\n"
 				 "|---|---|---|---|---|---|\n";
 
 static const char FIXED_HEAD[] =
+    "\n## Fixed limits\n"
     "\n"
     "These limits are constants, not options. A flag, variable or key with such a name is an\n"
     "error. Tests change them with the environment variable `" TEST_LIMITS_VARIABLE "`, for\n"
@@ -136,23 +137,21 @@ static const char FIXED_HEAD[] =
     "| name | value | limits | reason |\n"
     "|---|---|---|---|\n";
 
-static void page_fixed_row(struct str *out, const struct option *o)
-{
-	str_printf(out, "| `%s` | `", o->name);
-	option_default(out, o);
-	str_printf(out, "`%s%s | %s | %s |\n", o->unit ? " " : "", o->unit ? o->unit : "", o->help,
-	           o->reason);
-}
-
 void options_page(struct str *out)
 {
 	str_puts(out, PAGE_HEAD);
 	for (enum option_group g = 0; g < GROUP_MAX; g++) {
-		str_printf(out, "\n## %s\n", OPTION_GROUPS[g]);
-		str_puts(out, g == GROUP_FIXED ? FIXED_HEAD : TABLE_HEAD);
+		str_printf(out, "\n## %s\n%s", OPTION_GROUPS[g], TABLE_HEAD);
 		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
 			if (o->group == g)
-				(g == GROUP_FIXED ? page_fixed_row : page_row)(out, o);
+				page_row(out, o);
+	}
+	str_puts(out, FIXED_HEAD);
+	for (const struct limit *l = FIXED_LIMITS; l < FIXED_LIMITS + N_FIXED_LIMITS; l++) {
+		str_printf(out, "| `%s` | `", l->name);
+		limit_value(out, l);
+		str_printf(out, "`%s%s | %s | %s |\n", l->unit ? " " : "", l->unit ?: "", l->help,
+		           l->reason);
 	}
 }
 
@@ -190,20 +189,6 @@ static void type_schema(struct str *out, const struct option *o)
 	}
 }
 
-/* The default as JSON: bare for numbers and switches. */
-static void default_schema(struct str *out, const struct option *o)
-{
-	STR_AUTO value = STR_INIT(TEXT_MAX);
-	if (o->type == OPTION_BYTES)
-		str_int(&value, o->number);
-	else
-		option_default(&value, o);
-	if (o->type == OPTION_TEXT || o->type == OPTION_CHOICE)
-		str_json(out, str_view(&value));
-	else
-		str_span(out, str_view(&value));
-}
-
 void options_schema(struct str *out)
 {
 	str_puts(out, "{\n"
@@ -215,12 +200,17 @@ void options_schema(struct str *out)
 	              "\t\"properties\": {");
 	const char *between = "";
 	for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
-		if (strcmp(o->name, "config") == 0 || o->group == GROUP_FIXED)
+		if (strcmp(o->name, "config") == 0)
 			continue;
 		str_printf(out, "%s\n\t\t\"%s\": { ", between, o->name);
 		type_schema(out, o);
 		str_puts(out, ", \"default\": ");
-		default_schema(out, o);
+		if (o->type == OPTION_BYTES)
+			str_int(out, o->number);
+		else if (o->type == OPTION_TEXT || o->type == OPTION_CHOICE)
+			str_json(out, span_of(o->text));
+		else
+			option_default(out, o);
 		str_puts(out, ", \"description\": ");
 		str_json(out, span_of(o->help));
 		str_puts(out, " }");
@@ -287,7 +277,7 @@ void options_manual(struct str *out)
 	              "Print what the command does, its main options and an example.\n"
 	              ".TP\n\\fB\\-\\-help\\-all\\fR\n"
 	              "The same with all options.\n");
-	for (enum option_group g = 0; g < GROUP_FIXED; g++) {
+	for (enum option_group g = 0; g < GROUP_MAX; g++) {
 		str_puts(out, ".SS ");
 		roff_text(out, OPTION_GROUPS[g]);
 		str_char(out, '\n');
@@ -295,13 +285,4 @@ void options_manual(struct str *out)
 			if (o->group == g)
 				option_manual(out, o);
 	}
-}
-
-const char *option_nearest(struct span name, unsigned commands)
-{
-	struct guess g = { .name = name };
-	for (const struct option *p = OPTIONS; p < OPTIONS + N_OPTIONS; p++)
-		if ((p->commands & commands) && p->group != GROUP_FIXED)
-			guess_try(&g, p->name);
-	return g.best;
 }

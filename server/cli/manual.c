@@ -14,9 +14,7 @@ enum manual_kind { MANUAL_ANY, MANUAL_FILE, MANUAL_DIR, MANUAL_WORDS, MANUAL_LIS
 #define EACH_COMMAND                                                                               \
 	for (const struct command *c = COMMANDS; c < COMMANDS + N_COMMANDS; c++)                   \
 		if (c->summary)
-#define EACH_OPTION                                                                                \
-	for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)                       \
-		if (o->group != GROUP_FIXED)
+#define EACH_OPTION for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++)
 
 static void manual_word(struct str *words, const char *word)
 {

@@ -127,7 +127,7 @@ static void serve_stop(struct service *s, size_t n_running)
 	serve_enter(s, PHASE_STOP);
 	wait_for_loops(s, n_running);
 	for (size_t i = 0; i < n_running; i++)
-		loop_join(&s->loops[i]);
+		(void)pthread_join(s->loops[i].thread, NULL); /* cannot fail: joined once */
 	log_event(LOG_INFO, "stopped", NULL, NULL);
 }
 

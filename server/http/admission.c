@@ -8,13 +8,6 @@
 
 enum { TOKEN_MIN = 80 }; /* bytes of the shortest signed token */
 
-static void options_reply(struct request *r, struct span path)
-{
-	STR_AUTO methods = STR_INIT(256);
-	route_methods(&methods, path, &r->arena);
-	cors_options(r, str_view(&methods));
-}
-
 static void no_route(struct request *r, struct span path)
 {
 	const struct route *only = r->loop->only;
@@ -87,19 +80,6 @@ static void check_body(struct request *r, const struct request_head *f)
 		refuse_large(r); /* before the body is sent */
 }
 
-static void check_size(struct request *r)
-{
-	enum head_size size = head_size(&r->head, r->line_n);
-	r->reply.close = size != SIZE_OK;
-	if (size == SIZE_LINE)
-		answer_refuse(r, 414, "UriTooLongError", "path and query have more than 8 KiB");
-	else if (size == SIZE_HEADERS)
-		answer_refuse(
-		    r, 431, "HeaderTooLargeError",
-		    "path and headers have more than 14 KiB; each header counts as 64 bytes "
-		    "more than its length");
-}
-
 void admission_check_head(struct request *r, const char *version, const char *head_end)
 {
 	const char *wrong = request_check(&r->head, version, head_end);
@@ -111,11 +91,19 @@ void admission_check_head(struct request *r, const char *version, const char *he
 		answer_refuse(r, 400, "InvalidRequestError", wrong);
 		return;
 	}
-	if (request_id_ok(id)) {
+	if (id.n && id.n <= REQUEST_ID_MAX && span_only(id, "-")) {
 		memcpy(r->id, id.p, id.n);
 		r->id[id.n] = '\0';
 	}
-	check_size(r);
+	enum head_size size = head_size(&r->head, r->line_n);
+	r->reply.close = size != SIZE_OK;
+	if (size == SIZE_LINE)
+		answer_refuse(r, 414, "UriTooLongError", "path and query have more than 8 KiB");
+	else if (size == SIZE_HEADERS)
+		answer_refuse(
+		    r, 431, "HeaderTooLargeError",
+		    "path and headers have more than 14 KiB; each header counts as 64 bytes "
+		    "more than its length");
 }
 
 /* Call once the principal is known, or not needed. */
@@ -146,18 +134,6 @@ static bool is_open(struct request *r)
 	return false;
 }
 
-/* A body that is too large is answered 413 at its end, without authentication. */
-static void check_route(struct request *r)
-{
-	if (r->route->body)
-		check_body(r, &r->head);
-	if (r->answered || r->too_large)
-		return;
-	bool known = is_open(r) || r->loop->server->hooks->identify(r);
-	if (known && !r->answered)
-		check_known(r);
-}
-
 /* With --no-auth: why the request is refused as one of a foreign web page; or NULL.  A link on such
  * a page may open the page of this server, which has no data of users. */
 static const char *admission_foreign(const struct request *r)
@@ -186,19 +162,30 @@ void admission_header(struct request *r)
 	r->route = r->loop->only ? route_only(r->loop->only, r->method, path)
 	                         : route_find(r->method, path, &r->arena, r->args);
 	if (strcmp(r->method, "OPTIONS") == 0 && !r->loop->only) {
-		options_reply(r, path);
-	} else if (!r->route) {
-		no_route(r, path);
-	} else {
-		check_route(r);
+		STR_AUTO methods = STR_INIT(256);
+		route_methods(&methods, path, &r->arena);
+		cors_options(r, str_view(&methods));
+		return;
 	}
+	if (!r->route) {
+		no_route(r, path);
+		return;
+	}
+	if (r->route->body)
+		check_body(r, &r->head);
+	/* A body that is too large is answered 413 at its end, without authentication. */
+	if (r->answered || r->too_large)
+		return;
+	bool known = is_open(r) || r->loop->server->hooks->identify(r);
+	if (known && !r->answered)
+		check_known(r);
 }
 
 void request_identified(struct request *r)
 {
 	check_known(r);
 	if (!r->answered)
-		request_go_on(r);
+		http_resume(r, READING);
 }
 
 bool admission_body_part(struct request *r, const char *data, size_t n)
@@ -206,7 +193,7 @@ bool admission_body_part(struct request *r, const char *data, size_t n)
 	r->received += n;
 	if (r->received > request_swallow_max(r))
 		return false;
-	if (!r->route->body || r->too_large || r->no_room)
+	if (r->kept || !r->route->body || r->too_large || r->no_room)
 		return true;
 	str_put(&r->body, data, n);
 	request_hold(r, HOLD_BODY, r->body.cap);
@@ -266,15 +253,11 @@ static void admission_put_path(struct str *out, struct span path)
 	}
 }
 
-/* Does the answer need the attention of an administrator? */
-static bool is_trouble(const struct request *r)
-{
-	return r->answered && r->reply.status >= 500 && r->reply.status != 501;
-}
-
 void admission_log(const struct request *r)
 {
-	struct line line = log_begin(is_trouble(r) ? LOG_WARN : LOG_INFO, "request");
+	/* Needs the answer the attention of an administrator? */
+	bool trouble = r->answered && r->reply.status >= 500 && r->reply.status != 501;
+	struct line line = log_begin(trouble ? LOG_WARN : LOG_INFO, "request");
 	log_text(&line, "id", span_of(r->id));
 	log_text(&line, "method", span_of(r->method ? r->method : "-"));
 	STR_AUTO path = STR_INIT((size_t)2 * PATH_SHOWN);

@@ -1,5 +1,6 @@
 #include "server/http/request.h"
 
+#include "base/json/put.h"
 #include "k8s/submit/submission.h"
 #include "server/http/loop.h"
 
@@ -20,56 +21,38 @@ void notes_text(struct str *out, const struct notes *n)
 		str_printf(out, "; and %zu more", rest);
 }
 
-static void note_json(struct str *out, const struct note *n)
-{
-	str_char(out, '{');
-	if (n->at) {
-		str_puts(out, "\"pointer\":");
-		str_json(out, span_of(n->at));
-		str_char(out, ',');
-	}
-	if (n->line)
-		str_printf(out, "\"line\":%u,\"column\":%u,", n->line, n->column);
-	str_puts(out, "\"message\":");
-	str_json(out, span_of(n->msg));
-	str_char(out, '}');
-}
-
 void notes_json(struct str *out, const struct notes *n)
 {
-	str_char(out, '[');
+	json_put_open(out, NULL, '[');
 	for (size_t i = 0; i < n->n; i++) {
-		if (i)
-			str_char(out, ',');
-		note_json(out, &n->v[i]);
+		json_put_open(out, NULL, '{');
+		if (n->v[i].at)
+			json_put_word(out, "pointer", n->v[i].at);
+		if (n->v[i].line) {
+			json_put_int(out, "line", n->v[i].line);
+			json_put_int(out, "column", n->v[i].column);
+		}
+		json_put_word(out, "message", n->v[i].msg);
+		str_char(out, '}');
 	}
 	if (n->dropped)
 		str_printf(out, ",{\"message\":\"and %zu more\"}", n->dropped);
 	str_char(out, ']');
 }
 
-static bool has_places(const struct notes *n)
-{
-	for (size_t i = 0; i < n->n; i++)
-		if (n->v[i].at || n->v[i].line)
-			return true;
-	return false;
-}
-
 void error_json(struct str *out, const struct err *e)
 {
 	STR_AUTO text = STR_INIT((size_t)NOTE_TEXT_MAX * (MESSAGE_NOTES + 1));
+	bool places = false;
+	for (size_t i = 0; i < e->notes.n; i++)
+		places |= e->notes.v[i].at || e->notes.v[i].line;
 	notes_text(&text, &e->notes);
-	str_char(out, '{');
-	if (e->code) {
-		str_puts(out, "\"code\":");
-		str_json(out, span_of(e->code));
-		str_char(out, ',');
-	}
-	str_puts(out, "\"message\":");
-	str_json(out, str_view(&text));
-	if (has_places(&e->notes)) {
-		str_puts(out, ",\"errors\":");
+	json_put_open(out, NULL, '{');
+	if (e->code)
+		json_put_word(out, "code", e->code);
+	json_put_text(out, "message", str_view(&text));
+	if (places) {
+		json_put_key(out, "errors");
 		notes_json(out, &e->notes);
 	}
 	str_puts(out, "}\n");
@@ -93,18 +76,13 @@ void answer_json(struct request *r, int status)
 	answer_send(r);
 }
 
-/* Seconds.  Garbage collection takes longer than a queue. */
-static const char *answer_retry_after(const struct err *e)
-{
-	static const struct err deleting = { BEING_DELETED, { 0 } };
-	return e->code && strcmp(e->code, deleting.code) == 0 ? "10" : "2";
-}
-
 void answer_error(struct request *r, const struct err *e)
 {
+	static const struct err DELETING = { BEING_DELETED, { 0 } };
 	r->reply.code = e->code;
-	if (e->http == 503)
-		answer_header(r, "Retry-After", answer_retry_after(e));
+	bool deleting = e->code && strcmp(e->code, DELETING.code) == 0;
+	if (e->http == 503) /* seconds; garbage collection takes longer than a queue */
+		answer_header(r, "Retry-After", deleting ? "10" : "2");
 	if (e->http >= 500 && !r->why)
 		r->why = arena_dup(&r->arena, span_of(err_msg(e)));
 	r->reply.body.n = 0; /* discard an answer that was begun */

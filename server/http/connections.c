@@ -27,7 +27,6 @@ struct connections {
 	struct {
 		struct connection *first, *last;
 	} lists[ACTIVITY_MAX];
-	const struct connection_calls *calls;
 	int64_t look_ms;  /* the next check for clients that left during a request */
 	size_t n, places; /* n excludes cut connections */
 };
@@ -52,20 +51,13 @@ static int64_t limit_ms(const struct connections *all, enum activity activity)
 	return 0;
 }
 
-struct connections *connections_new(const struct server *s, struct tls *tls,
-                                    const struct connection_calls *calls)
+struct connections *connections_new(const struct server *s, struct tls *tls)
 {
 	struct connections *all = xcalloc(1, sizeof(*all));
 	all->server = s;
 	all->tls = tls;
-	all->calls = calls;
 	all->places = (size_t)s->options->connections;
 	return all;
-}
-
-void connections_free(struct connections *all)
-{
-	free(all);
 }
 
 /* ---- lists ---- */
@@ -102,43 +94,23 @@ void connection_cut(struct connection *c)
 	unlink_one(c);
 	c->cut = true;
 	c->all->n--;
-	c->all->calls->cut(c->library);
-}
-
-bool connection_left(const struct connection *c)
-{
-	return c->cut || c->all->calls->left(c->library);
+	http_shutdown(c->library);
 }
 
 /* ---- eviction ---- */
 
-static struct connection *in_the_way(const struct connections *all, int64_t now_ms)
-{
-	for (size_t i = 0; i < N_GIVE_WAY; i++) {
-		struct connection *c = all->lists[GIVE_WAY[i]].first;
-		if (c && now_ms - c->since_ms >= GRACE_MS)
-			return c;
-	}
-	return NULL;
-}
-
 static void make_room(struct connections *all, int64_t now_ms)
 {
-	while (all->n >= all->places) {
-		struct connection *c = in_the_way(all, now_ms);
-		if (!c)
-			return;
-		connection_cut(c);
+	for (size_t i = 0; i < N_GIVE_WAY && all->n >= all->places;) {
+		struct connection *c = all->lists[GIVE_WAY[i]].first;
+		if (c && now_ms - c->since_ms >= GRACE_MS)
+			connection_cut(c);
+		else
+			i++;
 	}
 }
 
 /* ---- a connection ---- */
-
-bool connections_admit(const struct connections *all, const struct sockaddr *from)
-{
-	struct client_address p;
-	return !client_address_of(from, &p) || rate_limit_admits(all->server->rate_limits, &p);
-}
 
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m)
@@ -185,33 +157,28 @@ void connection_set_activity(struct connection *c, enum activity activity)
 
 /* ---- time ---- */
 
-/* Check each idle connection once, GRACE_MS after its last answer: by then MHD has begun pipelined
- * requests, and MHD itself notices a client that leaves later.  The newest are last in the list. */
-static void cut_idle_who_left(struct connections *all, int64_t now_ms)
-{
-	struct connection *prev;
-	for (struct connection *c = all->lists[IDLE].last; c && !c->looked; c = prev) {
-		prev = c->prev;
-		if (now_ms - c->since_ms < GRACE_MS)
-			continue;
-		c->looked = true;
-		if (all->calls->left(c->library))
-			connection_cut(c);
-	}
-}
-
 static void cut_who_left(struct connections *all, int64_t now_ms)
 {
+	struct connection *other;
 	if (now_ms < all->look_ms)
 		return;
 	all->look_ms = now_ms + LOOK_MS;
-	cut_idle_who_left(all, now_ms);
-	struct connection *next;
-	for (struct connection *c = all->lists[READING].first; c; c = next) {
-		next = c->next;
+	/* Each idle connection once, GRACE_MS after its last answer: by then MHD has begun
+	 * pipelined requests, and MHD itself notices a client that leaves later.  The newest are
+	 * last. */
+	for (struct connection *c = all->lists[IDLE].last; c && !c->looked; c = other) {
+		other = c->prev;
+		if (now_ms - c->since_ms < GRACE_MS)
+			continue;
+		c->looked = true;
+		if (http_left(c->library))
+			connection_cut(c);
+	}
+	for (struct connection *c = all->lists[READING].first; c; c = other) {
+		other = c->next;
 		if (now_ms - c->since_ms < GRACE_MS)
 			return;
-		if (all->calls->gone(c->library))
+		if (http_gone(c->library))
 			connection_cut(c);
 	}
 }
@@ -229,16 +196,6 @@ void connections_cut(struct connections *all)
 	make_room(all, now_ms);
 }
 
-static int64_t next_look_ms(const struct connections *all)
-{
-	const struct connection *reading = all->lists[READING].first;
-	const struct connection *idle = all->lists[IDLE].last;
-	int64_t look_ms = reading ? reading->since_ms + GRACE_MS : INT64_MAX;
-	if (idle && !idle->looked && idle->since_ms + GRACE_MS < look_ms)
-		look_ms = idle->since_ms + GRACE_MS;
-	return look_ms < all->look_ms ? all->look_ms : look_ms;
-}
-
 int64_t connections_next_ms(const struct connections *all)
 {
 	int64_t next = INT64_MAX;
@@ -250,6 +207,12 @@ int64_t connections_next_ms(const struct connections *all)
 		if (c && limit && c->since_ms + limit < next)
 			next = c->since_ms + limit;
 	}
-	int64_t look_ms = next_look_ms(all);
+	/* The next check for clients that have left. */
+	const struct connection *reading = all->lists[READING].first;
+	const struct connection *idle = all->lists[IDLE].last;
+	int64_t look_ms = reading ? reading->since_ms + GRACE_MS : INT64_MAX;
+	if (idle && !idle->looked && idle->since_ms + GRACE_MS < look_ms)
+		look_ms = idle->since_ms + GRACE_MS;
+	look_ms = look_ms < all->look_ms ? all->look_ms : look_ms;
 	return look_ms < next ? look_ms : next;
 }

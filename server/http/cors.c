@@ -22,49 +22,34 @@ struct cors {
 	size_t n_origins;
 };
 
-static int bad_origin(struct err *e, struct span text)
-{
-	char quoted[4 * QUOTE_MAX];
-	return err_set(e, 400, NULL,
-	               "--cors: \"%s\" is not an origin (scheme, host and port only, such as "
-	               "https://pai.example or http://localhost:3000), and not * or none alone",
-	               quote(quoted, text));
-}
-
-/* Exactly the form that browsers send, because origins are compared byte by byte. */
-static bool is_origin(struct span o)
-{
-	size_t scheme = span_find(o, 0, "://");
-	if (scheme == SIZE_MAX || scheme == 0 || scheme + 3 == o.n)
-		return false;
-	for (size_t i = 0; i < o.n; i++)
-		if (o.p[i] == '*' || (o.p[i] >= 'A' && o.p[i] <= 'Z') ||
-		    ((i < scheme || i > scheme + 2) && o.p[i] == '/'))
-			return false;
-	return true;
-}
-
-static int add_origin(struct cors *c, struct span o, struct err *e)
-{
-	if (!is_origin(o))
-		return bad_origin(e, o);
-	if (c->n_origins == ORIGINS_MAX)
-		return err_set(e, 400, NULL, "--cors: at most %d origins", ORIGINS_MAX);
-	c->origins[c->n_origins++] = o;
-	return 0;
-}
-
+/* The origins of --cors, each exactly as browsers send it, because they are compared byte by byte.
+ */
 static int parse_cors(struct cors *c, const char *cors, struct err *e)
 {
+	char quoted[4 * QUOTE_MAX];
 	c->any_origin = strcmp(cors, "*") == 0;
 	if (c->any_origin || strcmp(cors, "none") == 0)
 		return 0;
 	c->text = xstrdup(cors);
 	struct span rest = span_of(c->text);
 	while (rest.n) {
-		struct span item = span_trim(span_next(&rest, ','));
-		if (item.n && add_origin(c, item, e) < 0)
-			return -1;
+		struct span o = span_trim(span_next(&rest, ','));
+		size_t scheme = span_find(o, 0, "://");
+		bool good = scheme != SIZE_MAX && scheme > 0 && scheme + 3 < o.n;
+		for (size_t i = 0; i < o.n; i++)
+			good &= o.p[i] != '*' && !is_upper(o.p[i]) &&
+			        (o.p[i] != '/' || i == scheme + 1 || i == scheme + 2);
+		if (!o.n)
+			continue;
+		if (!good)
+			return err_set(e, 400, NULL,
+			               "--cors: \"%s\" is not an origin (scheme, host and port "
+			               "only, such as https://pai.example or "
+			               "http://localhost:3000), and not * or none alone",
+			               quote(quoted, o));
+		if (c->n_origins == ORIGINS_MAX)
+			return err_set(e, 400, NULL, "--cors: at most %d origins", ORIGINS_MAX);
+		c->origins[c->n_origins++] = o;
 	}
 	/* Origins become header values, which end in NUL. */
 	for (size_t i = 0; i < c->n_origins; i++)
@@ -90,30 +75,14 @@ void cors_free(struct cors *c)
 	free(c);
 }
 
-static const char *allowed_origin(const struct cors *c, struct span origin)
-{
-	if (c->any_origin)
-		return "*";
-	for (size_t i = 0; origin.p && i < c->n_origins; i++)
-		if (span_eq(c->origins[i], origin))
-			return c->origins[i].p;
-	return NULL;
-}
-
 void cors_arrived(struct request *r)
 {
-	r->cors_origin = allowed_origin(r->loop->server->cors, r->head.value[HEADER_ORIGIN]);
-}
-
-static bool is_header_list(struct span names)
-{
-	if (!names.p || names.n == 0 || names.n > REQUESTED_HEADERS_MAX)
-		return false;
-	for (size_t i = 0; i < names.n; i++)
-		if (!span_is_token((struct span){ names.p + i, 1 }) && names.p[i] != ',' &&
-		    names.p[i] != ' ')
-			return false;
-	return true;
+	const struct cors *c = r->loop->server->cors;
+	struct span origin = r->head.value[HEADER_ORIGIN];
+	r->cors_origin = c->any_origin ? "*" : NULL;
+	for (size_t i = 0; origin.p && i < c->n_origins; i++)
+		if (span_eq(c->origins[i], origin))
+			r->cors_origin = c->origins[i].p;
 }
 
 void cors_options(struct request *r, struct span methods)
@@ -123,7 +92,8 @@ void cors_options(struct request *r, struct span methods)
 		answer_header(r, "Allow", arena_dup(&r->arena, methods));
 	if (r->cors_origin) {
 		answer_header(r, "Access-Control-Allow-Methods", METHODS);
-		if (is_header_list(names))
+		if (names.n && names.n <= REQUESTED_HEADERS_MAX &&
+		    span_only(names, "!#$%&'*+-.^_`|~, "))
 			answer_header(r, "Access-Control-Allow-Headers",
 			              arena_dup(&r->arena, names));
 		answer_header(r, "Access-Control-Max-Age", PREFLIGHT_AGE_S);

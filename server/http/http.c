@@ -61,14 +61,6 @@ static void http_add_header(struct MHD_Response *response, const char *name, con
 	(void)MHD_add_response_header(response, name, value);
 }
 
-/* The body may hold a secret, such as the token of a login. */
-static struct MHD_Response *http_take_body(struct reply *reply)
-{
-	size_t n = reply->body.n;
-	MHD_ContentReaderFreeCallback done = reply->body.secret ? free_wiped : free;
-	return MHD_create_response_from_buffer_with_free_callback(n, str_take(&reply->body), done);
-}
-
 static void add_headers(struct request *r, struct MHD_Response *response)
 {
 	const struct reply *reply = &r->reply;
@@ -97,21 +89,20 @@ size_t request_swallow_max(const struct request *r)
 	return r->head.chunked ? SWALLOW_CHUNKED : r->body.max * 2 + SWALLOW;
 }
 
-/* Delay an early error response until the body is received; otherwise MHD resets the connection
- * before the client has read it. Not for large bodies, with `Expect: 100-continue`, or if the end
- * of the body is doubtful. */
-static bool more_follows(const struct request *r)
-{
-	return r->seen && !r->whole && (r->head.length || r->head.chunked) && !r->reply.close &&
-	       !r->head.value[HEADER_EXPECT].p && r->head.length <= request_swallow_max(r);
-}
-
 static void queue(struct request *r, struct MHD_Response *response)
 {
 	turn(r, ANSWERING);
 	/* Fails only if the connection is already closing. */
 	(void)MHD_queue_response(r->connection, (unsigned)r->reply.status, response);
 	MHD_destroy_response(response);
+}
+
+void http_resume(struct request *r, enum activity activity)
+{
+	r->waiting = false;
+	turn(r, activity);
+	r->loop->woken = true;
+	MHD_resume_connection(r->connection);
 }
 
 void answer_with(struct request *r, struct MHD_Response *response)
@@ -121,24 +112,28 @@ void answer_with(struct request *r, struct MHD_Response *response)
 	add_headers(r, response);
 	r->answered = true;
 	r->answered_us = clock_us();
-	if (more_follows(r))
+	/* Delay an early error response until the body is received; otherwise MHD resets the
+	 * connection before the client has read it.  Not for large bodies, with `Expect:
+	 * 100-continue`, or if the end of the body is doubtful. */
+	bool more_follows = r->seen && !r->whole && (r->head.length || r->head.chunked) &&
+	                    !r->reply.close && !r->head.value[HEADER_EXPECT].p &&
+	                    r->head.length <= request_swallow_max(r);
+	if (more_follows)
 		r->kept = response;
 	else
 		queue(r, response);
-	if (!r->waiting)
-		return;
-	r->waiting = false;
-	if (r->kept)
-		turn(r, READING);
-	r->loop->woken = true;
-	MHD_resume_connection(r->connection);
+	if (r->waiting)
+		http_resume(r, more_follows ? READING : ANSWERING);
 }
 
 void answer_send(struct request *r)
 {
 	size_t n = r->reply.body.n;
 	request_hold(r, HOLD_MEMORY, r->body.cap + r->reply.body.cap);
-	struct MHD_Response *response = http_take_body(&r->reply);
+	/* The body may hold a secret, such as the token of a login. */
+	MHD_ContentReaderFreeCallback done = r->reply.body.secret ? free_wiped : free;
+	struct MHD_Response *response =
+	    MHD_create_response_from_buffer_with_free_callback(n, str_take(&r->reply.body), done);
 	r->reply.body.n = n; /* for the log */
 	answer_with(r, response);
 }
@@ -150,14 +145,6 @@ void request_wait(struct request *r)
 	r->waiting = true;
 	turn(r, WAITING);
 	MHD_suspend_connection(r->connection);
-}
-
-void request_go_on(struct request *r)
-{
-	r->waiting = false;
-	turn(r, READING);
-	r->loop->woken = true;
-	MHD_resume_connection(r->connection);
 }
 
 /* ---- a request's life ---- */
@@ -175,47 +162,15 @@ void request_on_end(struct request *r, void (*fn)(void *arg), void *arg)
 	r->ends = end;
 }
 
-static void run_ends(struct request *r)
-{
-	for (struct request_end *end = r->ends; end; end = end->next)
-		end->fn(end->arg);
-}
-
-static void make_id(struct request *r)
-{
-	static const char HEX[] = "0123456789abcdef";
-	struct loop *l = r->loop;
-	uint32_t n = l->next_id++;
-	memcpy(r->id, l->id_prefix, 8);
-	for (size_t i = 16; i > 8; n >>= 4)
-		r->id[--i] = HEX[n & 15];
-	r->id[16] = '\0';
-}
-
-/* MHD accepts blanks and control characters in a URI. */
-static bool is_odd(const char *uri, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)uri[i] <= ' ' || uri[i] == 0x7f)
-			return true;
-	return false;
-}
-
-/* MHD stores each parameter of the query; without room for them it hangs. */
-static bool http_has_room(const char *uri, size_t n)
-{
-	struct request_head as_headers = { 0 };
-	for (size_t i = 0; i < n; i++)
-		if (uri[i] == '&')
-			head_count_parameter(&as_headers);
-	return head_size(&as_headers, n) != SIZE_HEADERS;
-}
-
 static void read_target(struct request *r, const char *uri)
 {
 	struct span target = span_of(uri);
 	struct span host = { 0 };
-	r->odd_line = is_odd(uri, target.n) || !head_split_target(&target, &host);
+	r->line_n = target.n;
+	/* MHD accepts blanks and control characters in a URI. */
+	for (size_t i = 0; i < target.n; i++)
+		r->odd_line |= (unsigned char)uri[i] <= ' ' || uri[i] == 0x7f;
+	r->odd_line |= !head_split_target(&target, &host);
 	if (host.p)
 		r->host = arena_span(&r->arena, host);
 	size_t n = strcspn(target.p, "?");
@@ -236,6 +191,7 @@ static void hide_query(const char *uri)
 
 static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 {
+	static const char HEX[] = "0123456789abcdef";
 	struct loop *l = cls;
 	struct request *r = xcalloc(1, sizeof(*r));
 	r->loop = l;
@@ -243,19 +199,24 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	r->client = http_connection_of(m)->from;
 	client_address_text(&r->client, r->client_text);
 	r->started_us = clock_us();
-	r->line_n = strlen(uri);
 	read_target(r, uri);
-	bool has_room = http_has_room(uri, r->line_n);
+	/* MHD stores each parameter of the query; without room for them it hangs. */
+	struct request_head parameters = { 0 };
+	for (size_t i = 0; i < r->line_n; i++)
+		parameters.room += uri[i] == '&' ? HEAD_NOTE : 0;
 	if (l->library != LIBRARY_LENIENT)
 		hide_query(uri);
 	r->reply.body = STR_INIT(REPLY_MAX);
 	r->body = STR_SECRET(l->body_max);
-	make_id(r);
+	memcpy(r->id, l->id_prefix, 8);
+	uint32_t number = l->next_id++;
+	for (size_t i = 16; i > 8; number >>= 4)
+		r->id[--i] = HEX[number & 15];
 	http_connection_of(m)->request = r;
 	l->requests++;
 	l->fruitless = 0;
 	turn(r, READING);
-	if (!has_room)
+	if (head_size(&parameters, r->line_n) == SIZE_HEADERS)
 		connection_cut(http_connection_of(m));
 	return r;
 }
@@ -290,14 +251,6 @@ static void header_came(struct request *r, const char *url, const char *method, 
 	r->in_header = r->waiting;
 }
 
-static bool part_came(struct request *r, const char *data, size_t n)
-{
-	if (!r->kept)
-		return admission_body_part(r, data, n);
-	r->received += n;
-	return r->received <= request_swallow_max(r);
-}
-
 static void end_came(struct request *r)
 {
 	r->whole = true;
@@ -330,39 +283,25 @@ static enum MHD_Result request_step(void *cls, struct MHD_Connection *m, const c
 	else if (r->in_header)
 		r->in_header = false;
 	else if (part)
-		return part_came(r, data, part) ? MHD_YES : MHD_NO;
+		return admission_body_part(r, data, part) ? MHD_YES : MHD_NO;
 	else
 		end_came(r);
 	return MHD_YES;
 }
 
-/* Requests that MHD refuses do not reach request_step. */
-static void note_refusal(struct request *r)
+/* Why a request ended that was not answered. */
+static void note_end(struct request *r, enum MHD_RequestTerminationCode how)
 {
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_HTTP_STATUS);
-	if (r->answered || !info || !info->http_status)
-		return;
-	r->answered = true;
-	r->reply.status = (int)info->http_status;
-	r->reply.code = "RefusedByLibrary";
-}
-
-/* Set the reason if the server has ended the request. */
-static void note_cut(struct request *r, enum MHD_RequestTerminationCode how)
-{
-	if (!r->why && (http_connection_of(r->connection)->cut ||
-	                how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED))
+	bool late = how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED;
+	if (info && info->http_status) { /* MHD has refused it before request_step */
+		r->answered = true;
+		r->reply.status = (int)info->http_status;
+		r->reply.code = "RefusedByLibrary";
+	} else if (!r->why && (http_connection_of(r->connection)->cut || late)) {
 		r->why = "the client sent its request too slowly, or the connection was evicted";
-}
-
-static void count_request(const struct request *r)
-{
-	struct loop_counts *c = r->loop->counts;
-	bool timed = r->answered_us && !r->untimed;
-	counts_request(c, r->route ? (size_t)(r->route - c->routes) : c->n_routes,
-	               r->answered ? r->reply.status : 0,
-	               timed ? r->answered_us - r->started_us : -1);
+	}
 }
 
 static void request_ended(void *cls, struct MHD_Connection *m, void **context,
@@ -375,17 +314,20 @@ static void request_ended(void *cls, struct MHD_Connection *m, void **context,
 	*context = NULL;
 	http_connection_of(m)->request = NULL;
 	l->fruitless = 0;
-	note_refusal(r);
 	if (!r->answered)
-		note_cut(r, how);
+		note_end(r, how);
 	long_lived_end(r);
 	/* The timeout is MHD's own. */
 	stream_gone(r, how == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
 	admission_log(r);
-	count_request(r);
+	bool timed = r->answered_us && !r->untimed;
+	counts_request(
+	    l->counts, r->route ? (size_t)(r->route - l->counts->routes) : l->counts->n_routes,
+	    r->answered ? r->reply.status : 0, timed ? r->answered_us - r->started_us : -1);
 	if (r->kept)
 		MHD_destroy_response(r->kept);
-	run_ends(r);
+	for (struct request_end *end = r->ends; end; end = end->next)
+		end->fn(end->arg);
 	for (enum holding kind = 0; kind < HOLDINGS; kind++)
 		request_hold(r, kind, 0);
 	str_wipe(&r->body);
@@ -422,34 +364,27 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 	}
 }
 
-/* Shut the socket down, which MHD notices; if MHD does not poll it (no room for the rest of a
- * line), its own timer of a second closes it. */
-static void http_shutdown(struct MHD_Connection *m)
+/* MHD notices the shutdown; if it does not poll the socket (no room for the rest of a line), its
+ * own timer of a second closes it. */
+void http_shutdown(struct MHD_Connection *m)
 {
 	(void)shutdown(MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
 	               SHUT_RDWR);
 	(void)MHD_set_connection_option(m, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
-static bool http_gone(struct MHD_Connection *m)
+bool http_gone(struct MHD_Connection *m)
 {
 	char byte;
 	int fd = MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static bool left(struct MHD_Connection *m)
+bool http_left(struct MHD_Connection *m)
 {
 	struct pollfd p = { .events = POLLRDHUP };
 	p.fd = MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	return poll(&p, 1, 0) > 0;
-}
-
-static const struct connection_calls CALLS = { http_shutdown, http_gone, left };
-
-void http_cut(struct loop *l)
-{
-	connections_cut(l->connections);
 }
 
 /* ---- the daemon ---- */
@@ -489,9 +424,9 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	struct loop *l = cls;
 	struct client_address p;
 	char text[CLIENT_ADDRESS_TEXT];
-	if (connections_admit(l->connections, from))
+	if (!client_address_of(from, &p) || rate_limit_admits(l->server->rate_limits, &p))
 		return MHD_YES;
-	if (may_complain(l) && client_address_of(from, &p)) {
+	if (may_complain(l)) {
 		client_address_text(&p, text);
 		log_event(LOG_WARN,
 		          "too many connections from one address; a connection was refused", "peer",
@@ -546,50 +481,35 @@ static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st
 	return 0;
 }
 
-/* A function pointer as the object pointer that struct MHD_OptionItem has. */
-static void *as_pointer(gnutls_certificate_retrieve_function3 *f)
-{
-	void *p;
-	memcpy(&p, &f, sizeof(p));
-	return p;
-}
-
-static void tls_options(struct MHD_OptionItem out[static 2])
-{
-	static char priorities[] = TLS_PRIORITIES; /* MHD only reads it */
-	out[0] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
-	out[1] =
-	    (struct MHD_OptionItem){ MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, as_pointer(show_chain) };
-}
-
 /* ---- start and stop ---- */
 
 /* MHD_OPTION_CLIENT_DISCIPLINE_LVL, which the headers of 0.9.75 lack: the library may be newer than
  * the headers of the build. */
 enum { CLIENT_DISCIPLINE_LVL = 38, STRICTEST = 3 };
 
-/* The levels of a lenient library are not used: request_check.c has these checks, with answers in
- * JSON. */
-static struct MHD_OptionItem strictness(enum library library)
-{
-	if (library == LIBRARY_LENIENT)
-		return (struct MHD_OptionItem){ MHD_OPTION_STRICT_FOR_CLIENT, 0, NULL };
-	return (struct MHD_OptionItem){ (enum MHD_OPTION)CLIENT_DISCIPLINE_LVL, STRICTEST, NULL };
-}
-
 int http_start(struct loop *l, struct err *e)
 {
 	const struct options *o = l->server->options;
 	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 	l->library = request_check_library(http_version());
+	/* The levels of a lenient library are not used: request_check.c has these checks, with
+	 * answers in JSON. */
+	bool lenient = l->library == LIBRARY_LENIENT;
 	/* The zero at the end is MHD_OPTION_END. */
-	struct MHD_OptionItem more[4] = { strictness(l->library) };
+	struct MHD_OptionItem more[4] = {
+		{ lenient ? MHD_OPTION_STRICT_FOR_CLIENT : (enum MHD_OPTION)CLIENT_DISCIPLINE_LVL,
+		  lenient ? 0 : STRICTEST, NULL },
+	};
 	if (l->tls) {
+		static char priorities[] = TLS_PRIORITIES; /* MHD only reads it */
+		static gnutls_certificate_retrieve_function3 *const SHOW = show_chain;
 		flags |= MHD_USE_TLS;
-		tls_options(more + 1);
+		more[1] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities };
+		more[2].option = MHD_OPTION_HTTPS_CERT_CALLBACK2;
+		memcpy(&more[2].ptr_value, &SHOW, sizeof(SHOW)); /* a function as an object */
 	}
 	random_hex(l->id_prefix, 4);
-	l->connections = connections_new(l->server, l->tls, &CALLS);
+	l->connections = connections_new(l->server, l->tls);
 	/* The logger comes first, so that it receives the messages about the other options. */
 	l->http = MHD_start_daemon(
 	    flags, 0, http_admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, http_complain, l,
@@ -600,14 +520,9 @@ int http_start(struct loop *l, struct err *e)
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned)o->idle_timeout_s, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 	if (l->http)
-		return 0;
-	connections_free(TAKE(l->connections));
+		return MHD_get_daemon_info(l->http, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	free(TAKE(l->connections));
 	return err_set(e, UNKNOWN_ERROR, "libmicrohttpd did not start");
-}
-
-int http_fd(const struct loop *l)
-{
-	return MHD_get_daemon_info(l->http, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
 }
 
 static int64_t library_timeout_ms(const struct loop *l)
@@ -663,5 +578,5 @@ void http_quiesce(struct loop *l)
 void http_stop(struct loop *l)
 {
 	MHD_stop_daemon(TAKE(l->http));
-	connections_free(TAKE(l->connections));
+	free(TAKE(l->connections));
 }

@@ -12,22 +12,36 @@ struct connections;
 struct server;
 struct tls_chain;
 
+enum activity {
+	IDLE,      /* between two requests */
+	READING,   /* the client sends a request, or has just connected */
+	WAITING,   /* the handler waits; it has a deadline of its own */
+	ANSWERING, /* the client receives an answer */
+	ACTIVITY_MAX
+};
+
 /* ---- http.c: nothing here blocks ---- */
 
-/* Start l->http on l->listen_fd.  -1 and *e: 500. */
+/* Start l->http on l->listen_fd.  A descriptor that is readable when http_run has work; -1 and *e:
+ * 500. */
 int http_start(struct loop *l, struct err *e);
-int http_fd(const struct loop *l); /* readable when http_run has work */
 void http_run(struct loop *l);
-/* Milliseconds until http_run or http_cut must be called; -1: none. */
+/* Milliseconds until http_run or connections_cut must be called; -1: none. */
 int http_timeout_ms(struct loop *l);
-/* Close connections that have exceeded their time limits. */
-void http_cut(struct loop *l);
 size_t http_connections(const struct loop *l);
 /* Accept no more connections. */
 void http_quiesce(struct loop *l);
 /* No request may be suspended any more. */
 void http_stop(struct loop *l);
 struct connection *http_connection_of(struct MHD_Connection *m);
+/* Resume a suspended connection. */
+void http_resume(struct request *r, enum activity activity);
+/* Close a connection soon. */
+void http_shutdown(struct MHD_Connection *m);
+/* The end of the client's data. */
+bool http_gone(struct MHD_Connection *m);
+/* The client has closed its side; with TLS there may be data left to read. */
+bool http_left(struct MHD_Connection *m);
 /* As answer_send, with this body.  Takes the response over; NULL means out of memory. */
 void answer_with(struct request *r, struct MHD_Response *response);
 
@@ -56,14 +70,6 @@ void cors_headers(struct request *r);
 
 /* ---- connections.c ---- */
 
-enum activity {
-	IDLE,      /* between two requests */
-	READING,   /* the client sends a request, or has just connected */
-	WAITING,   /* the handler waits; it has a deadline of its own */
-	ANSWERING, /* the client receives an answer */
-	ACTIVITY_MAX
-};
-
 struct connection {
 	struct connection *prev, *next; /* of the same activity, longest first */
 	struct connections *all;
@@ -77,27 +83,14 @@ struct connection {
 	struct tls_chain *chain; /* its certificate; NULL without TLS */
 };
 
-/* The calls of MHD that connections.c needs. */
-struct connection_calls {
-	void (*cut)(struct MHD_Connection *m);  /* close it soon */
-	bool (*gone)(struct MHD_Connection *m); /* end of the client's data */
-	/* The client has closed its side; with TLS there may be data left to read. */
-	bool (*left)(struct MHD_Connection *m);
-};
-
-struct connections *connections_new(const struct server *s, struct tls *tls,
-                                    const struct connection_calls *calls);
-void connections_free(struct connections *all); /* NULL is allowed; all must have ended */
-/* false: the client's address has --connections-per-address connections already. */
-bool connections_admit(const struct connections *all, const struct sockaddr *from);
+/* free() it when all have ended. */
+struct connections *connections_new(const struct server *s, struct tls *tls);
 /* The activity is READING. */
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);
 void connection_end(struct connection *c);
 /* Change the activity and restart its time limit. */
 void connection_set_activity(struct connection *c, enum activity activity);
-/* The client has closed its side during a request, and receives no answer. */
-bool connection_left(const struct connection *c);
 void connection_cut(struct connection *c);
 /* Cut connections that have exceeded their time limits, or must be evicted. */
 void connections_cut(struct connections *all);
@@ -108,12 +101,8 @@ int64_t connections_next_ms(const struct connections *all);
 
 /* r has ended: end its stream, if any.  late: the client read nothing for too long. */
 void stream_gone(struct request *r, bool late);
-/* Cut all streams of a loop; none is suspended afterwards. */
-void streams_cut(struct loop *l);
-/* Cut the streams that have ended but whose clients have not read the end. */
-void streams_cut_ended(struct loop *l);
-/* Deliver due events of long-lived requests; milliseconds until the next (-1: none). */
-void long_lived_run_once(struct loop *l);
-int long_lived_timeout_ms(const struct loop *l);
-/* The server stops: deliver LONG_LIVED_SHUTDOWN to all. */
-void long_lived_stop(struct loop *l);
+/* Cut all streams of a loop; none is suspended afterwards.  ended: only those that have ended but
+ * whose clients have not read the end. */
+void streams_cut(struct loop *l, bool ended);
+/* Deliver due events of long-lived requests.  stopping: LONG_LIVED_SHUTDOWN to all. */
+void long_lived_run_once(struct loop *l, bool stopping);

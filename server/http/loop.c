@@ -31,14 +31,6 @@ static int loop_fail(struct err *e, const char *what)
 	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
 }
 
-static int watch(struct loop *l, int fd, struct err *e)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
-	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		return loop_fail(e, "epoll_ctl");
-	return 0;
-}
-
 static struct store *loop_open_store(struct server *s, struct err *e)
 {
 	const struct options *o = s->options;
@@ -55,8 +47,28 @@ static struct store *loop_open_store(struct server *s, struct err *e)
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 {
 	assert(l->n_sources < LOOP_SOURCES);
-	l->sources[l->n_sources++] = *source;
-	return watch(l, source->fd, e);
+	struct loop_source *own = &l->sources[l->n_sources++];
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = own };
+	*own = *source;
+	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, source->fd, &event) < 0)
+		return loop_fail(e, "epoll_ctl");
+	return 0;
+}
+
+static void loop_woken(void *fd)
+{
+	eventfd_t count;
+	(void)eventfd_read(*(int *)fd, &count); /* resets it */
+}
+
+static void loop_reap(void *store)
+{
+	store_reap(store);
+}
+
+static int loop_reap_ms(const void *store)
+{
+	return store_timeout_ms(store);
 }
 
 int loop_init(struct loop *l, struct server *s, struct loop_port port, struct err *e)
@@ -77,27 +89,18 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 	if (!l->store)
 		return -1;
 	store_count(l->store, &l->counts->store);
-	if (http_start(l, e) < 0)
-		return -1;
-	if (watch(l, l->wake_fd, e) < 0 || watch(l, store_fd(l->store), e) < 0 ||
+	struct loop_source store = { store_fd(l->store), loop_reap, loop_reap_ms, l->store, false };
+	struct loop_source wake = { l->wake_fd, loop_woken, NULL, &l->wake_fd, false };
+	struct loop_source http = { .fd = http_start(l, e) };
+	if (http.fd < 0 || loop_add(l, &store, e) < 0 || loop_add(l, &wake, e) < 0 ||
 	    s->hooks->open(l, e) < 0)
 		return -1;
-	return watch(l, http_fd(l), e);
+	return loop_add(l, &http, e);
 }
 
 static int loop_earlier(int a, int b)
 {
 	return a < 0 ? b : b < 0 ? a : a < b ? a : b;
-}
-
-static void loop_mark_ready(struct loop *l, int fd)
-{
-	eventfd_t count;
-	if (fd == l->wake_fd)
-		(void)eventfd_read(fd, &count); /* resets it */
-	l->store_ready |= fd == store_fd(l->store);
-	for (size_t i = 0; i < l->n_sources; i++)
-		l->sources[i].ready |= fd == l->sources[i].fd;
 }
 
 static int source_timeout_ms(const struct loop_source *source)
@@ -140,79 +143,62 @@ static int return_memory(struct loop *l)
 static void wait_for_work(struct loop *l, int at_most_ms)
 {
 	struct epoll_event events[EVENTS];
-	int timeout = loop_earlier(http_timeout_ms(l), store_timeout_ms(l->store));
-	timeout = loop_earlier(timeout, long_lived_timeout_ms(l));
-	timeout = loop_earlier(timeout, return_memory(l));
+	int timeout = loop_earlier(http_timeout_ms(l), return_memory(l));
+	if (l->long_lived) {
+		int64_t left = l->long_lived_next_ms - clock_ms();
+		timeout = loop_earlier(timeout, left > 0 ? (int)left : 0);
+	}
 	for (size_t i = 0; i < l->n_sources; i++)
 		timeout = loop_earlier(timeout, source_timeout_ms(&l->sources[i]));
 	log_flush();
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, loop_earlier(timeout, at_most_ms));
 	for (int i = 0; i < n; i++)
-		loop_mark_ready(l, events[i].data.fd);
-}
-
-static void run_sources(struct loop *l)
-{
-	for (size_t i = 0; i < l->n_sources; i++) {
-		struct loop_source *source = &l->sources[i];
-		if (!source->ready && source_timeout_ms(source) != 0)
-			continue;
-		source->ready = false;
-		source->run(source->arg);
-	}
+		((struct loop_source *)events[i].data.ptr)->ready = true;
 }
 
 static void loop_run_once(struct loop *l)
 {
 	/* From here on this loop does not use keys that were replaced before. */
 	atomic_store(&l->generation, atomic_load(&l->server->generation));
-	if (l->store_ready || store_timeout_ms(l->store) == 0) {
-		l->store_ready = false;
-		store_reap(l->store);
+	for (struct loop_source *source = l->sources; source < l->sources + l->n_sources;
+	     source++) {
+		if (!source->run || (!source->ready && source_timeout_ms(source) != 0))
+			continue;
+		source->ready = false;
+		source->run(source->arg);
 	}
-	run_sources(l);
-	long_lived_run_once(l);
+	long_lived_run_once(l, false);
 	http_run(l);
 	store_start(l->store);
-	http_cut(l);
+	connections_cut(l->connections);
 	counter_set(&l->counts->requests, l->requests);
 	counter_set(&l->counts->connections, http_connections(l));
 	counter_set(&l->counts->long_lived, l->n_long_lived);
 }
 
-/* Accept the connections that wait in the kernel: MHD accepts ten at a time, and none at its
- * limit. */
-static void take_accepted(struct loop *l)
+/* Finish the current requests within drain-timeout. */
+static void loop_drain(struct loop *l)
 {
+	/* Accept the connections that wait in the kernel: MHD accepts ten at a time, and none at
+	 * its limit. */
 	struct pollfd fd = { .fd = l->listen_fd, .events = POLLIN };
 	for (int i = 0; i < ACCEPT_ROUNDS && poll(&fd, 1, 0) == 1; i++)
 		http_run(l);
 	http_run(l);
-}
-
-/* Milliseconds left to drain; 0: done.  Connections without a request get LINGER_MS, because a
- * request may be on its way. */
-static int64_t drain_ms(const struct loop *l, int64_t begun_ms)
-{
-	int64_t passed = clock_ms() - begun_ms;
-	int64_t timeout = l->server->options->drain_timeout_s * 1000;
-	int64_t left = l->requests           ? timeout - passed
-	               : http_connections(l) ? LINGER_MS - passed
-	                                     : 0;
-	return left > 0 ? left : 0;
-}
-
-/* Finish the current requests within drain-timeout. */
-static void loop_drain(struct loop *l)
-{
-	take_accepted(l);
 	http_quiesce(l);
-	long_lived_stop(l);
+	long_lived_run_once(l, true);
 	int64_t begun = clock_ms();
-	for (int64_t left; (left = drain_ms(l, begun)) > 0;) {
+	for (;;) {
+		/* Connections without a request have LINGER_MS: one may be on its way. */
+		int64_t most = l->requests           ? l->server->options->drain_timeout_s * 1000
+		               : http_connections(l) ? LINGER_MS
+		                                     : 0;
+		int64_t left = begun + most - clock_ms();
+		if (left <= 0)
+			return;
 		loop_run_once(l);
 		if (clock_ms() - begun > LAST_WORDS_MS)
-			streams_cut_ended(l);
+			streams_cut(l, true);
 		wait_for_work(l, left < LINGER_MS ? (int)left : LINGER_MS);
 	}
 }
@@ -223,7 +209,7 @@ static void loop_finish(struct loop *l)
 	l->server->hooks->stop(l);
 	store_free(l->store);
 	l->store = NULL;
-	streams_cut(l);
+	streams_cut(l, false);
 	int64_t end = clock_ms() + FLUSH_MS;
 	do {
 		http_run(l);
@@ -258,11 +244,6 @@ int loop_start(struct loop *l, struct err *e)
 void loop_wake(struct loop *l)
 {
 	(void)eventfd_write(l->wake_fd, 1); /* fails only if the counter is full */
-}
-
-void loop_join(struct loop *l)
-{
-	(void)pthread_join(l->thread, NULL); /* cannot fail: joined once */
 }
 
 void loop_done(struct loop *l)

@@ -22,8 +22,8 @@ enum { LOOP_SOURCES = 8, BODIES_MAX = 64 << 20 };
 
 /* A further event source of a loop. */
 struct loop_source {
-	int fd; /* readable when there is work */
-	void (*run)(void *arg);
+	int fd;                 /* readable when there is work */
+	void (*run)(void *arg); /* NULL: it only wakes the loop */
 	/* `run` is called if fd is readable, and when this time is over; -1: no limit.  NULL: the
 	 * same as -1. */
 	int (*timeout_ms)(const void *arg);
@@ -51,7 +51,6 @@ struct loop_hooks {
 struct loop {
 	struct server *server;
 	struct store *store;
-	bool store_ready;         /* its descriptor is readable */
 	struct features *has;     /* see server.h */
 	const struct route *only; /* the only route; NULL: all of ROUTES */
 	struct tls *tls;          /* NULL: plain HTTP */
@@ -100,11 +99,9 @@ struct loop_port {
 int loop_init(struct loop *l, struct server *s, struct loop_port port, struct err *e);
 /* Add a source.  -1 and *e: 500. */
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e);
-/* Start the thread.  -1 and *e: 500. */
+/* Start l->thread, which ends after PHASE_STOP.  -1 and *e: 500. */
 int loop_start(struct loop *l, struct err *e);
 /* Make the loop read server->phase.  Any thread. */
 void loop_wake(struct loop *l);
-/* Wait for the end of the thread, which PHASE_STOP causes. */
-void loop_join(struct loop *l);
 /* Free a loop whose thread has ended or was never started; also after a failed loop_init. */
 void loop_done(struct loop *l);

@@ -18,29 +18,17 @@ static struct span query_decode(struct span in, struct arena *a)
 	return (struct span){ p, n };
 }
 
-/* The text before the first `c`; *rest is the text after it, or p is NULL. */
-static struct span query_cut(struct span in, char c, struct span *rest)
-{
-	const char *at = in.n ? memchr(in.p, c, in.n) : NULL;
-	if (!at) {
-		*rest = (struct span){ NULL, 0 };
-		return in;
-	}
-	size_t n = (size_t)(at - in.p);
-	*rest = (struct span){ at + 1, in.n - n - 1 };
-	return (struct span){ in.p, n };
-}
-
 bool query_next(struct span *rest, struct arena *a, struct span *name, struct span *value)
 {
-	struct span given;
 	struct span one = { NULL, 0 };
 	while (rest->n && one.n == 0)
-		one = query_cut(*rest, '&', rest);
+		one = span_next(rest, '&');
 	if (one.n == 0)
 		return false;
-	*name = query_decode(query_cut(one, '=', &given), a);
-	*value = given.p ? query_decode(given, a) : given;
+	size_t equals = span_chr(one, '=');
+	*name = query_decode(span_to(one, equals), a);
+	*value =
+	    equals < one.n ? query_decode(span_from(one, equals + 1), a) : (struct span){ NULL, 0 };
 	return true;
 }
 
@@ -54,40 +42,6 @@ bool query_find(struct span query, const char *name, struct arena *a, struct spa
 }
 
 enum { DEPTH = 8, NODES = 200, NESTED_NODES = 2000, KEY = 256, FORM_TEXT = FIELDS_BODY * 8 };
-
-static const struct budget BUDGET = { DEPTH, NODES, FORM_TEXT, KEY };
-
-/* The reader's messages could quote a password, so there is one message for all errors. */
-static int query_refuse(struct err *e)
-{
-	return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object or a form");
-}
-
-static int refuse_member(struct err *e, struct span key)
-{
-	char quoted[4 * QUOTE_MAX];
-	return err_set(e, INVALID_PARAMETERS,
-	               "%s: must be a text, a number or a boolean, is a list or an object",
-	               quote(quoted, key));
-}
-
-static int query_take(struct request *r, const struct node *map, struct fields *out, struct err *e)
-{
-	for (uint32_t i = 0; i < map->n; i++) {
-		const struct member *m = &map->member[i];
-		const char *text = node_scalar(&r->arena, &m->value).p;
-		if (m->value.type == NODE_NULL)
-			continue;
-		if (!text)
-			return refuse_member(e, member_key(m));
-		if (out->n == FIELDS_MAX)
-			return err_set(e, INVALID_PARAMETERS, "the body has more than %d members",
-			               FIELDS_MAX);
-		out->v[out->n].name = member_key(m);
-		out->v[out->n++].value = span_of(text);
-	}
-	return 0;
-}
 
 /* NULL: not an object, or over the budget. */
 static const struct node *parse_map(struct request *r, struct span text,
@@ -104,12 +58,6 @@ static const struct node *parse_map(struct request *r, struct span text,
 	return &doc->root;
 }
 
-static int query_read_json(struct request *r, struct span text, struct fields *out, struct err *e)
-{
-	const struct node *map = parse_map(r, text, &BUDGET);
-	return map ? query_take(r, map, out, e) : query_refuse(e);
-}
-
 const struct node *fields_map(struct request *r, struct err *e)
 {
 	static const struct budget NESTED = { DEPTH, NESTED_NODES, FIELDS_BODY, KEY };
@@ -121,24 +69,42 @@ const struct node *fields_map(struct request *r, struct err *e)
 	return map;
 }
 
-static int read_form(struct request *r, struct span text, struct fields *out, struct err *e)
-{
-	STR_AUTO json = STR_SECRET(FORM_TEXT);
-	if (form_json(text, NULL, &r->arena, &json, e) < 0)
-		return -1;
-	return json.full ? query_refuse(e) : query_read_json(r, str_view(&json), out, e);
-}
-
 int fields_read(struct request *r, struct fields *out, struct err *e)
 {
+	static const struct budget FLAT = { DEPTH, NODES, FORM_TEXT, KEY };
 	struct span text = span_trim(str_view(&r->body));
-	struct fields got = { .n = 0 };
+	STR_AUTO json = STR_SECRET(FORM_TEXT);
 	r->secret = true;
+	out->n = 0;
+	if (!text.n)
+		return 0;
 	/* curl sends every body as a form. */
-	bool form = r->form && !span_starts(text, "{");
-	if (text.n && (form ? read_form : query_read_json)(r, text, &got, e) < 0)
-		return -1;
-	*out = got;
+	if (r->form && !span_starts(text, "{")) {
+		if (form_json(text, NULL, &r->arena, &json, e) < 0)
+			return -1;
+		text = str_view(&json);
+	}
+	const struct node *map = json.full ? NULL : parse_map(r, text, &FLAT);
+	/* The reader's messages could quote a password, so there is one message for all errors. */
+	if (!map)
+		return err_set(e, INVALID_PARAMETERS, "the body must be a JSON object or a form");
+	for (uint32_t i = 0; i < map->n; i++) {
+		const struct member *m = &map->member[i];
+		struct span value = node_scalar(&r->arena, &m->value);
+		char quoted[4 * QUOTE_MAX];
+		if (m->value.type == NODE_NULL)
+			continue;
+		if (!value.p)
+			return err_set(
+			    e, INVALID_PARAMETERS,
+			    "%s: must be a text, a number or a boolean, is a list or an object",
+			    quote(quoted, member_key(m)));
+		if (out->n == FIELDS_MAX)
+			return err_set(e, INVALID_PARAMETERS, "the body has more than %d members",
+			               FIELDS_MAX);
+		out->v[out->n].name = member_key(m);
+		out->v[out->n++].value = value;
+	}
 	return 0;
 }
 
@@ -167,19 +133,6 @@ static bool read_number(struct span text, size_t *out)
 	return text.n > 0;
 }
 
-/* "-N": the last N bytes. */
-static enum range read_suffix(struct span text, size_t size, size_t *from, size_t *n)
-{
-	size_t most;
-	if (!read_number(text, &most) || (size == 0 && most > 0))
-		return RANGE_WHOLE; /* Content-Range cannot express a part of nothing */
-	if (most == 0)
-		return RANGE_NONE;
-	*n = most < size ? most : size;
-	*from = size - *n;
-	return RANGE_PART;
-}
-
 enum range range_read(const char *header, size_t size, size_t *from, size_t *n)
 {
 	struct span text = span_trim(span_of(header ? header : ""));
@@ -194,8 +147,16 @@ enum range range_read(const char *header, size_t size, size_t *from, size_t *n)
 	struct span after = { dash + 1, text.n - before.n - 1 };
 	size_t first;
 	size_t last = SIZE_MAX;
-	if (before.n == 0)
-		return read_suffix(after, size, from, n);
+	if (before.n == 0) { /* the last bytes, so many */
+		/* Content-Range cannot express a part of nothing. */
+		if (!read_number(after, &last) || (size == 0 && last > 0))
+			return RANGE_WHOLE;
+		if (last == 0)
+			return RANGE_NONE;
+		*n = last < size ? last : size;
+		*from = size - *n;
+		return RANGE_PART;
+	}
 	if (!read_number(before, &first) || (after.n && !read_number(after, &last)) || last < first)
 		return RANGE_WHOLE;
 	if (first >= size)

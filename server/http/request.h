@@ -115,10 +115,8 @@ const char *request_header(const struct request *r, const char *name);
 void request_on_end(struct request *r, void (*fn)(void *arg), void *arg);
 /* r holds this amount, until it ends or this is called again. */
 void request_hold(struct request *r, enum holding kind, size_t amount);
-/* Suspend the connection until an answer is given or request_go_on is called.  Idempotent. */
+/* Suspend the connection until an answer is given or request_identified is called.  Idempotent. */
 void request_wait(struct request *r);
-/* Resume a request that was suspended after its head, and receive its body. */
-void request_go_on(struct request *r);
 /* The principal is known: check the rest of the head, then receive the body. */
 void request_identified(struct request *r);
 

@@ -9,8 +9,8 @@
  * library moves; more blanks are refused as well. */
 enum { GAP_MAX = 64, AUTHORITY_MAX = 64, CRLF = 2 };
 
-/* Limits within the 16 KiB buffer of a connection.  MHD stores a record of 64 bytes per header. */
-enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, NOTE_BYTES = 64, SEPARATORS = 4 };
+/* Limits within the 16 KiB buffer of a connection. */
+enum { LINE_MAX_BYTES = 8 * 1024, HEAD_MAX_BYTES = 14 * 1024, SEPARATORS = 4 };
 
 static const struct known {
 	const char *name;
@@ -32,25 +32,6 @@ static const struct known {
 	[HEADER_IDEMPOTENCY_KEY] = { "idempotency-key", true },
 	[HEADER_ACCEPT] = { "accept", false },
 };
-
-static bool has_control(struct span s)
-{
-	for (size_t i = 0; i < s.n; i++)
-		if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
-			return true;
-	return false;
-}
-
-static bool same_word(struct span s, const char *word)
-{
-	return s.n == strlen(word) && strncasecmp(s.p, word, s.n) == 0;
-}
-
-static void wrong(struct request_head *f, const char *what)
-{
-	if (!f->wrong)
-		f->wrong = what;
-}
 
 enum library request_check_library(const char *version)
 {
@@ -97,16 +78,20 @@ static void check_place(struct request_head *f, struct span name, struct span va
 
 void head_take_header(struct request_head *f, struct span name, struct span value)
 {
-	f->room += name.n + value.n + SEPARATORS + NOTE_BYTES;
+	f->room += name.n + value.n + SEPARATORS + HEAD_NOTE;
 	check_place(f, name, value);
+	bool control = !value.p;
+	for (size_t i = 0; i < value.n; i++)
+		control |=
+		    ((unsigned char)value.p[i] < ' ' && value.p[i] != '\t') || value.p[i] == 0x7f;
 	if (!span_is_token(name))
 		wrong(f, "a header has an invalid name");
-	else if (!value.p || has_control(value))
+	else if (control)
 		wrong(f, "a header holds a control character");
 	if (f->wrong)
 		return;
 	for (enum header h = 0; h < HEADER_MAX; h++) {
-		if (!same_word(name, KNOWN[h].name))
+		if (!span_same(name, span_of(KNOWN[h].name)))
 			continue;
 		if (f->value[h].p && KNOWN[h].once)
 			wrong(f, "a header that may occur once is repeated");
@@ -131,11 +116,6 @@ bool head_split_target(struct span *target, struct span *host)
 	return true;
 }
 
-void head_count_parameter(struct request_head *f)
-{
-	f->room += NOTE_BYTES;
-}
-
 enum head_size head_size(const struct request_head *f, size_t line_n)
 {
 	if (line_n > LINE_MAX_BYTES)
@@ -143,41 +123,32 @@ enum head_size head_size(const struct request_head *f, size_t line_n)
 	return line_n + f->room > HEAD_MAX_BYTES ? SIZE_HEADERS : SIZE_OK;
 }
 
-static void check_length(struct request_head *f)
-{
-	int64_t n = 0;
-	struct span length = f->value[HEADER_CONTENT_LENGTH];
-	if (!length.p)
-		return;
-	if (length.n > 18 || parse_i64(length, 0, INT64_MAX, &n) < 0 || length.p[0] == '-')
-		wrong(f, "Content-Length is not a number");
-	f->length = (uint64_t)n;
-}
-
-static void check_encoding(struct request_head *f, const char *version)
-{
-	if (!f->value[HEADER_TRANSFER_ENCODING].p)
-		return;
-	f->chunked = true;
-	if (f->value[HEADER_CONTENT_LENGTH].p)
-		wrong(f, "a request must not have both Content-Length and Transfer-Encoding");
-	else if (!same_word(f->value[HEADER_TRANSFER_ENCODING], "chunked"))
-		wrong(f, "Transfer-Encoding must be chunked");
-	else if (strcmp(version, "HTTP/1.1") != 0)
-		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
-}
-
 const char *request_check(struct request_head *f, const char *version, const char *head_end)
 {
+	struct span length = f->value[HEADER_CONTENT_LENGTH];
+	struct span encoding = f->value[HEADER_TRANSFER_ENCODING];
+	bool http_1_1 = strcmp(version, "HTTP/1.1") == 0;
+	int64_t n = 0;
+
 	/* A lenient library treats a line that begins with a colon as the empty line. */
 	if (f->next && f->next + CRLF != (uintptr_t)head_end)
 		wrong(f, "the header does not end in an empty line");
-	if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0)
+	if (!http_1_1 && strcmp(version, "HTTP/1.0") != 0)
 		wrong(f, "the version must be HTTP/1.1 or HTTP/1.0");
-	else if (!f->value[HEADER_HOST].p && strcmp(version, "HTTP/1.1") == 0)
+	else if (!f->value[HEADER_HOST].p && http_1_1)
 		wrong(f, "the Host header is missing");
-	check_length(f);
-	check_encoding(f, version);
+
+	if (length.p &&
+	    (length.n > 18 || parse_i64(length, 0, INT64_MAX, &n) < 0 || length.p[0] == '-'))
+		wrong(f, "Content-Length is not a number");
+	f->length = (uint64_t)n;
+	f->chunked = encoding.p;
+	if (encoding.p && length.p)
+		wrong(f, "a request must not have both Content-Length and Transfer-Encoding");
+	else if (encoding.p && !span_same(encoding, SPAN("chunked")))
+		wrong(f, "Transfer-Encoding must be chunked");
+	else if (encoding.p && !http_1_1)
+		wrong(f, "Transfer-Encoding is for HTTP/1.1 only");
 	return f->wrong;
 }
 
@@ -187,7 +158,7 @@ static bool is_local(struct span authority, const char *scheme, uint16_t port)
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		STR_AUTO own = STR_INIT(AUTHORITY_MAX);
 		str_printf(&own, "%s%s%s:%u", scheme, *scheme ? "://" : "", NAMES[i], port);
-		if (same_word(authority, str_c(&own)))
+		if (span_same(authority, str_view(&own)))
 			return true;
 	}
 	return false;
@@ -202,7 +173,7 @@ const char *request_check_local(const struct request_head *f, const char *scheme
 		       "must be localhost, 127.0.0.1 or [::1], with the port";
 	if (origin.p && !is_local(origin, scheme, port))
 		return "without logins, this server refuses requests of other web pages (Origin)";
-	if (site.p && !same_word(site, "same-origin") && !same_word(site, "none"))
+	if (site.p && !span_same(site, SPAN("same-origin")) && !span_same(site, SPAN("none")))
 		return "without logins, this server refuses requests of other web pages "
 		       "(Sec-Fetch-Site)";
 	return NULL;
@@ -223,23 +194,15 @@ enum body_type head_body_type(const struct request_head *f)
 {
 	struct span type = f->value[HEADER_CONTENT_TYPE];
 	struct span how = f->value[HEADER_CONTENT_ENCODING];
-	if (how.p && !same_word(span_trim(how), "identity"))
+	if (how.p && !span_same(span_trim(how), SPAN("identity")))
 		return BODY_ENCODING_REFUSED;
 	if (!type.p)
 		return BODY_TYPE_TEXT; /* Python's requests sends text without a type */
 	type = span_trim(span_to(type, span_chr(type, ';')));
 	for (size_t i = 0; i < ARRAY_SIZE(TYPES); i++)
-		if (same_word(type, TYPES[i].name))
+		if (span_same(type, span_of(TYPES[i].name)))
 			return TYPES[i].type;
 	bool text = type.n > 5 && strncasecmp(type.p, "text/", 5) == 0;
 	return text && span_is_token((struct span){ type.p + 5, type.n - 5 }) ? BODY_TYPE_TEXT
 	                                                                      : BODY_TYPE_REFUSED;
-}
-
-bool request_id_ok(struct span id)
-{
-	for (size_t i = 0; i < id.n; i++)
-		if (!is_alnum(id.p[i]) && id.p[i] != '-')
-			return false;
-	return id.n >= 1 && id.n <= 64;
 }

@@ -67,8 +67,8 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 /* Split a target in absolute form, http://HOST:PORT/PATH?QUERY (RFC 9112 3.2.2): *host becomes the
  * authority, *target the rest.  Other forms stay unchanged.  false: no host, or a user in it. */
 bool head_split_target(struct span *target, struct span *host);
-/* Count a parameter of the query: the library stores it like a header. */
-void head_count_parameter(struct request_head *f);
+/* The library stores such a record per header, and per parameter of the query. */
+enum { HEAD_NOTE = 64 };
 enum head_size { SIZE_OK, SIZE_LINE, SIZE_HEADERS };
 /* The library has one buffer for line, headers and the head of its answer.  If something does not
  * fit it closes the connection or answers in HTML, so the limit is lower than the buffer.  line_n:
@@ -98,5 +98,3 @@ enum body_type {
 /* By Content-Type and Content-Encoding. */
 enum body_type head_body_type(const struct request_head *f);
 
-/* [A-Za-z0-9-]{1,64} */
-bool request_id_ok(struct span id);

@@ -32,6 +32,12 @@ static struct connection *connection_of(const struct stream *s)
 	return http_connection_of(s->r->connection);
 }
 
+static int stream_socket(const struct stream *s)
+{
+	return MHD_get_connection_info(s->r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
+	    ->connect_fd;
+}
+
 /* ---- the buffer ---- */
 
 static size_t stream_waiting(const struct stream *s)
@@ -50,19 +56,6 @@ static void stream_drop(struct stream *s)
 	}
 }
 
-static size_t stream_take(struct stream *s, char *to, size_t max)
-{
-	size_t n = stream_waiting(s) < max ? stream_waiting(s) : max;
-	if (!n)
-		return 0;
-	memcpy(to, s->out.p + s->taken, n);
-	s->taken += n;
-	s->r->reply.body.n += n; /* for the log */
-	if (!stream_waiting(s))
-		stream_drop(s);
-	return n;
-}
-
 size_t stream_room(const struct stream *s)
 {
 	return s->ended ? 0 : s->out.max - stream_waiting(s);
@@ -75,25 +68,7 @@ static void wake(struct stream *s)
 	if (!s->asleep)
 		return;
 	s->asleep = false;
-	s->r->loop->woken = true;
-	connection_set_activity(connection_of(s), ANSWERING);
-	MHD_resume_connection(s->r->connection);
-}
-
-static void sleep_now(struct stream *s)
-{
-	s->asleep = true;
-	connection_set_activity(connection_of(s), WAITING);
-	MHD_suspend_connection(s->r->connection);
-}
-
-static void ask_for_more(struct stream *s)
-{
-	if (!s->calls->more || s->ended || stream_waiting(s) > s->out.max / 2)
-		return;
-	s->asked = true;
-	s->calls->more(s, s->arg);
-	s->asked = false;
+	http_resume(s->r, ANSWERING);
 }
 
 /* The callback of MHD: up to `max` bytes of the body; 0: none for now. */
@@ -103,18 +78,29 @@ static ssize_t stream_read(void *cls, uint64_t at, char *to, size_t max)
 	struct stream *s = cls;
 	s->r->loop->fruitless = 0;
 	connection_set_activity(connection_of(s), ANSWERING);
-	if (!s->cut)
-		ask_for_more(s);
+	if (s->calls->more && !s->ended && stream_waiting(s) <= s->out.max / 2) {
+		s->asked = true;
+		s->calls->more(s, s->arg);
+		s->asked = false;
+	}
 	if (s->cut)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	size_t n = stream_take(s, to, max);
-	if (n)
+	size_t n = stream_waiting(s) < max ? stream_waiting(s) : max;
+	if (n) {
+		memcpy(to, s->out.p + s->taken, n);
+		s->taken += n;
+		s->r->reply.body.n += n; /* for the log */
+		if (!stream_waiting(s))
+			stream_drop(s);
 		return (ssize_t)n;
+	}
 	if (s->ended)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (!s->r->loop->store) /* the loop stops: no suspension any more */
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	sleep_now(s);
+	s->asleep = true;
+	connection_set_activity(connection_of(s), WAITING);
+	MHD_suspend_connection(s->r->connection);
 	return 0;
 }
 
@@ -149,9 +135,7 @@ void stream_cut(struct stream *s)
 	stream_drop(s);
 	/* A reset shows the client that the answer is incomplete. */
 	const struct linger none = { .l_onoff = 1 };
-	int fd = MHD_get_connection_info(s->r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
-	             ->connect_fd;
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none,
+	(void)setsockopt(stream_socket(s), SOL_SOCKET, SO_LINGER, &none,
 	                 sizeof(none)); /* without it the client sees a normal end */
 	if (s->asleep)
 		wake(s);
@@ -174,57 +158,36 @@ static void end_with_words(struct stream *s, const char *why)
 	stream_end(s);
 }
 
-static void beat(struct stream *s)
-{
-	int64_t now_ms = clock_ms();
-	if (now_ms < s->beat_ms || s->ended)
-		return;
-	s->beat_ms = now_ms + s->r->loop->server->options->stream_heartbeat_s * 1000;
-	if (s->calls->heartbeat)
-		s->calls->heartbeat(s, s->arg);
-}
-
 static void stream_event(void *arg, enum long_lived_event event)
 {
 	const struct request *r = arg;
+	struct stream *s = r->stream;
+	int64_t now_ms = clock_ms();
 	switch (event) {
 	case LONG_LIVED_TICK:
-		beat(r->stream);
+		if (now_ms < s->beat_ms || s->ended)
+			break;
+		s->beat_ms = now_ms + r->loop->server->options->stream_heartbeat_s * 1000;
+		if (s->calls->heartbeat)
+			s->calls->heartbeat(s, s->arg);
 		break;
 	case LONG_LIVED_OVER:
-		end_with_words(r->stream, "lifetime");
+		end_with_words(s, "lifetime");
 		break;
 	case LONG_LIVED_SHUTDOWN:
-		if (!r->stream->calls->finishes)
-			end_with_words(r->stream, "shutdown");
+		if (!s->calls->finishes)
+			end_with_words(s, "shutdown");
 		break;
 	case LONG_LIVED_REFUSED:
-		end_with_words(r->stream, "token");
+		end_with_words(s, "token");
 		break;
 	case LONG_LIVED_LEFT:
-		stream_cut(r->stream);
+		stream_cut(s);
 		break;
 	}
 }
 
 /* ---- begin and end ---- */
-
-/* Limit the kernel's send buffer: by default it grows to megabytes for a slow client. */
-static void small_socket(struct request *r)
-{
-	int n = (int)r->loop->server->options->stream_buffer;
-	int fd =
-	    MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &n,
-	                 sizeof(n)); /* otherwise the default size stays */
-}
-
-static void answer_head(struct request *r)
-{
-	/* MHD never calls stream_read for a HEAD. */
-	answer_with(
-	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, NULL, NULL));
-}
 
 struct stream *stream_open(struct request *r, int status, const char *type,
                            const struct stream_calls *calls, void *arg)
@@ -240,20 +203,24 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 		return NULL;
 	r->reply.status = status;
 	r->reply.type = type;
-	if (head) {
-		answer_head(r);
+	if (head) { /* MHD never calls stream_read */
+		answer_with(r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK,
+		                                                 stream_read, NULL, NULL));
 		return NULL;
 	}
 	struct stream *s = xcalloc(1, sizeof(*s));
 	*s = (struct stream){ .r = r, .calls = calls, .arg = arg, .next = l->streams };
-	s->out = STR_INIT((size_t)l->server->options->stream_buffer);
+	int room = (int)l->server->options->stream_buffer;
+	s->out = STR_INIT((size_t)room);
 	s->beat_ms = clock_ms() + l->server->options->stream_heartbeat_s * 1000;
 	if (s->next)
 		s->next->prev = s;
 	l->streams = s;
 	r->stream = s;
+	/* The kernel's send buffer grows to megabytes for a slow client by default. */
 	if (calls->long_lived)
-		small_socket(r);
+		(void)setsockopt(stream_socket(s), SOL_SOCKET, SO_SNDBUF, &room,
+		                 sizeof(room)); /* otherwise the default size stays */
 	answer_with(
 	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, s, NULL));
 	return s;
@@ -278,20 +245,15 @@ void stream_gone(struct request *r, bool late)
 	free(s);
 }
 
-void streams_cut(struct loop *l)
+void streams_cut(struct loop *l, bool ended)
 {
-	for (struct stream *s = l->streams; s; s = s->next)
+	for (struct stream *s = l->streams; s; s = s->next) {
+		if (ended && (!s->ended || s->cut || s->calls->finishes))
+			continue;
 		stream_cut(s);
-}
-
-void streams_cut_ended(struct loop *l)
-{
-	for (struct stream *s = l->streams; s; s = s->next)
-		if (s->ended && !s->cut && !s->calls->finishes) {
-			stream_cut(s);
-			connection_cut(
-			    connection_of(s)); /* it may wait only for the client to read */
-		}
+		if (ended) /* it may wait only for the client to read */
+			connection_cut(connection_of(s));
+	}
 }
 
 void sse_event(struct str *out, const char *event, int64_t id, struct span data)
@@ -342,14 +304,6 @@ static const char *user_of(const struct request *r)
 	return r->user ? r->user : r->client_text;
 }
 
-static size_t count_of(const struct loop *l, const char *user)
-{
-	size_t n = 0;
-	for (const struct long_lived *w = l->long_lived; w; w = w->next)
-		n += strcmp(user_of(w->r), user) == 0;
-	return n;
-}
-
 static bool stream_refuse(struct request *r, int status, const char *code, const char *what,
                           size_t n)
 {
@@ -366,11 +320,14 @@ static bool stream_admit(struct request *r)
 	const struct loop *l = r->loop;
 	const struct options *o = l->server->options;
 	size_t places = (size_t)(o->connections + SHARE - 1) / SHARE;
+	size_t own = 0;
+	for (const struct long_lived *w = l->long_lived; w; w = w->next)
+		own += strcmp(user_of(w->r), user_of(r)) == 0;
 	if (atomic_load(&l->server->phase) == PHASE_STOP) {
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return false;
 	}
-	if (count_of(l, user_of(r)) >= (size_t)o->streams_per_user)
+	if (own >= (size_t)o->streams_per_user)
 		return stream_refuse(r, 429, "TooManyRequestsError",
 		                     "too many streams and long polls of this user; the limit is",
 		                     (size_t)o->streams_per_user);
@@ -430,60 +387,34 @@ void long_lived_end(struct request *r)
 
 /* ---- events ---- */
 
-static bool is_refused(struct long_lived *w, int64_t now_ms)
-{
-	if (now_ms < w->check_ms)
-		return false;
-	w->check_ms = now_ms + 1000 * w->r->loop->server->options->stream_heartbeat_s;
-	return !w->r->loop->server->hooks->holds(w->r, w->revoked);
-}
-
-static enum long_lived_event news_of(struct long_lived *w, int64_t now_ms)
-{
-	if (connection_left(http_connection_of(w->r->connection)))
-		return LONG_LIVED_LEFT;
-	if (now_ms >= w->until_ms)
-		return LONG_LIVED_OVER;
-	return is_refused(w, now_ms) ? LONG_LIVED_REFUSED : LONG_LIVED_TICK;
-}
-
-/* The callback may end its own request, and no other. */
-static void stream_tell(struct long_lived *w, enum long_lived_event event)
-{
-	if (w->ending && event != LONG_LIVED_LEFT)
-		return;
-	w->ending = event != LONG_LIVED_TICK;
-	w->callback(w->arg, event);
-}
-
-void long_lived_run_once(struct loop *l)
+void long_lived_run_once(struct loop *l, bool stopping)
 {
 	int64_t now_ms = clock_ms();
-	if (!l->long_lived || now_ms < l->long_lived_next_ms)
+	if (!stopping && (!l->long_lived || now_ms < l->long_lived_next_ms))
 		return;
 	l->long_lived_next_ms = now_ms + LOOK_MS;
 	struct long_lived *next;
 	for (struct long_lived *w = l->long_lived; w; w = next) {
+		const struct connection *c = http_connection_of(w->r->connection);
+		enum long_lived_event event = LONG_LIVED_TICK;
 		next = w->next;
 		if (!w->ending)
 			next_at(l, w->until_ms > now_ms ? w->until_ms : now_ms + LOOK_MS);
-		stream_tell(w, news_of(w, now_ms));
-	}
-}
-
-int long_lived_timeout_ms(const struct loop *l)
-{
-	if (!l->long_lived)
-		return -1;
-	int64_t left = l->long_lived_next_ms - clock_ms();
-	return left > 0 ? (int)left : 0;
-}
-
-void long_lived_stop(struct loop *l)
-{
-	struct long_lived *next;
-	for (struct long_lived *w = l->long_lived; w; w = next) {
-		next = w->next;
-		stream_tell(w, LONG_LIVED_SHUTDOWN);
+		if (stopping) {
+			event = LONG_LIVED_SHUTDOWN;
+		} else if (c->cut || http_left(c->library)) {
+			event = LONG_LIVED_LEFT;
+		} else if (now_ms >= w->until_ms) {
+			event = LONG_LIVED_OVER;
+		} else if (now_ms >= w->check_ms) {
+			w->check_ms = now_ms + 1000 * l->server->options->stream_heartbeat_s;
+			if (!l->server->hooks->holds(w->r, w->revoked))
+				event = LONG_LIVED_REFUSED;
+		}
+		if (w->ending && event != LONG_LIVED_LEFT)
+			continue;
+		w->ending = event != LONG_LIVED_TICK;
+		/* It may end its own request, and no other. */
+		w->callback(w->arg, event);
 	}
 }

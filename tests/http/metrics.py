@@ -211,7 +211,10 @@ def test_metrics_while_the_api_server_hangs(check):
 def test_request_id(check):
     """One id in the answer, the log and the annotation of the Framework."""
     with closing(FakeApi()) as api, fake_server(api) as server:
-        for name, headers in (("a", {}), ("b", {"X-Request-Id": "from-a-client-1"})):
+        for id in ("a b", "a/b", "x" * 65):
+            found = server.request("GET", "/healthz", headers={"X-Request-Id": id}).headers["x-request-id"]
+            check.ok(f"another id than {id}", found != id and len(found) == 16, found)
+        for name, headers in (("a", {}), ("b", {"X-Request-Id": "From-a-client-1"})):
             reply = server.submit(job_v2_secret(name, "s"), headers)
             found = reply.headers["x-request-id"]
             check.equal(f"{name}: accepted", reply.status, 202)

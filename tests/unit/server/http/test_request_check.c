@@ -316,15 +316,6 @@ TEST(test_framing_body_type)
 	assert_int_equal(type_of("text/yaml", "gzip"), BODY_ENCODING_REFUSED);
 }
 
-TEST(test_request_id_ok)
-{
-	assert_true(request_id_ok(SPAN("a-1-B")));
-	assert_false(request_id_ok(SPAN("")));
-	assert_false(request_id_ok(SPAN("a b")));
-	assert_false(request_id_ok(
-	    SPAN("12345678901234567890123456789012345678901234567890123456789012345")));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,7 +339,6 @@ int main(void)
 		cmocka_unit_test(test_framing_local_origin),
 		cmocka_unit_test(test_framing_local_fetch_site),
 		cmocka_unit_test(test_framing_body_type),
-		cmocka_unit_test(test_request_id_ok),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

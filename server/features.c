@@ -28,7 +28,7 @@ static int open_work(struct loop *l, struct err *e)
 	if (!work)
 		return -1;
 	return loop_add(
-	    l, &(struct loop_source){ worker_inbox_fd(work), run_work, NULL, work, false }, e);
+	    l, &(struct loop_source){ mailbox_fd(&work->box), run_work, NULL, work, false }, e);
 }
 
 static void run_followers(void *arg)

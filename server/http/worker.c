@@ -1,16 +1,12 @@
 #include "server/http/worker.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/lock.h"
 
 struct task {
-	struct task *next; /* in the inbox */
+	struct mail mail; /* in the inbox, when it has run */
 	struct worker_inbox *inbox;
 	void (*run)(void *arg);
 	void (*done)(void *arg, bool ran);
@@ -20,7 +16,7 @@ struct task {
 
 struct worker {
 	pthread_t thread;
-	pthread_mutex_t lock;             /* guards all below, and the lists of the inboxes */
+	pthread_mutex_t lock;             /* guards all below */
 	pthread_cond_t work;              /* the queue is not empty, or `end` is set */
 	pthread_cond_t idle;              /* a task has ended */
 	struct task *queue[WORKER_QUEUE]; /* a ring */
@@ -29,28 +25,12 @@ struct worker {
 	bool end;
 };
 
-struct worker_inbox {
-	struct worker *worker;
-	struct task *first, **last; /* finished tasks, oldest first */
-	int fd;
-};
-
-static int worker_fail(struct err *e, const char *what)
-{
-	char text[128];
-	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
-}
-
 /* ---- the thread; pthread calls on an initialized mutex do not fail ---- */
 
 static void deliver(struct task *t, bool ran)
 {
-	struct worker_inbox *in = t->inbox;
 	t->ran = ran;
-	t->next = NULL;
-	*in->last = t;
-	in->last = &t->next;
-	(void)eventfd_write(in->fd, 1); /* fails only if the counter is full, hence readable */
+	(void)mailbox_put(&t->inbox->box, &t->mail); /* always takes it */
 }
 
 static void *worker_main(void *arg)
@@ -85,7 +65,7 @@ struct worker *worker_new(struct err *e)
 	errno = pthread_create(&w->thread, NULL, worker_main, w);
 	if (!errno)
 		return w;
-	(void)worker_fail(e, "pthread_create");
+	(void)err_set(e, UNKNOWN_ERROR, "pthread_create: %m");
 	free(w);
 	return NULL;
 }
@@ -111,26 +91,21 @@ struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e)
 {
 	struct worker_inbox *in = xcalloc(1, sizeof(*in));
 	in->worker = w;
-	in->last = &in->first;
-	in->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (in->fd >= 0)
+	if (mailbox_init(&in->box, SIZE_MAX, e) == 0) /* the queue bounds what can come */
 		return in;
-	(void)worker_fail(e, "eventfd");
 	free(in);
 	return NULL;
 }
 
-/* Deliver the queued tasks of an inbox as not run. */
-static void withdraw(struct worker *w, const struct worker_inbox *in)
+void worker_inbox_run_once(struct worker_inbox *in)
 {
-	size_t n = w->n;
-	w->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		struct task *t = w->queue[(w->first + i) % WORKER_QUEUE];
-		if (t->inbox == in)
-			deliver(t, false);
-		else
-			w->queue[(w->first + w->n++) % WORKER_QUEUE] = t;
+	size_t lost;
+	struct mail *m = mailbox_take(&in->box, &lost);
+	while (m) {
+		struct task *t = (struct task *)m;
+		m = m->next;
+		t->done(t->arg, t->ran);
+		free(t);
 	}
 }
 
@@ -140,35 +115,21 @@ void worker_inbox_free(struct worker_inbox *in)
 		return;
 	struct worker *w = in->worker;
 	(void)pthread_mutex_lock(&w->lock);
-	withdraw(w, in);
+	size_t n = w->n;
+	w->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct task *t = w->queue[(w->first + i) % WORKER_QUEUE];
+		if (t->inbox == in)
+			deliver(t, false);
+		else
+			w->queue[(w->first + w->n++) % WORKER_QUEUE] = t;
+	}
 	while (w->running && w->running->inbox == in)
 		(void)pthread_cond_wait(&w->idle, &w->lock);
 	(void)pthread_mutex_unlock(&w->lock);
 	worker_inbox_run_once(in);
-	(void)close(in->fd);
+	mailbox_done(&in->box);
 	free(in);
-}
-
-int worker_inbox_fd(const struct worker_inbox *in)
-{
-	return in->fd;
-}
-
-void worker_inbox_run_once(struct worker_inbox *in)
-{
-	eventfd_t count;
-	(void)pthread_mutex_lock(&in->worker->lock);
-	(void)eventfd_read(in->fd, &count); /* resets it */
-	struct task *t = in->first;
-	in->first = NULL;
-	in->last = &in->first;
-	(void)pthread_mutex_unlock(&in->worker->lock);
-	while (t) {
-		struct task *next = t->next;
-		t->done(t->arg, t->ran);
-		free(t);
-		t = next;
-	}
 }
 
 bool worker_do(struct worker_inbox *in, void (*run)(void *arg), void (*done)(void *arg, bool ran),

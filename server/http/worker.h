@@ -5,10 +5,13 @@
  */
 #include <stdbool.h>
 
-#include "base/err.h"
+#include "base/mailbox.h"
 
 struct worker;
-struct worker_inbox;
+struct worker_inbox {
+	struct worker *worker;
+	struct mailbox box; /* readable when there are results */
+};
 
 enum { WORKER_QUEUE = 16 };
 
@@ -20,7 +23,6 @@ void worker_free(struct worker *w); /* all inboxes must have been freed */
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
 /* Queued work is dropped: `done` is called with ran = false. */
 void worker_inbox_free(struct worker_inbox *in);
-int worker_inbox_fd(const struct worker_inbox *in);  /* readable when there are results */
 void worker_inbox_run_once(struct worker_inbox *in); /* calls `done` on this thread */
 
 /* run(arg) on the worker's thread, then done(arg, true) on the inbox's.  false: the queue is full,

@@ -72,31 +72,6 @@ void rate_free(struct rate *r)
 	free(r);
 }
 
-static void unlink_use(struct rate *r, uint32_t i)
-{
-	struct entry *x = &r->entries[i];
-	if (x->newer == NONE)
-		r->newest = x->older;
-	else
-		r->entries[x->newer].older = x->older;
-	if (x->older == NONE)
-		r->oldest = x->newer;
-	else
-		r->entries[x->older].newer = x->newer;
-}
-
-static void link_use(struct rate *r, uint32_t i)
-{
-	struct entry *x = &r->entries[i];
-	x->newer = NONE;
-	x->older = r->newest;
-	if (r->newest == NONE)
-		r->oldest = i;
-	else
-		r->entries[r->newest].newer = i;
-	r->newest = i;
-}
-
 static struct span rate_limit_key_of(const struct entry *x)
 {
 	return (struct span){ x->key, x->key_n };
@@ -107,42 +82,38 @@ static uint32_t *slot_of(struct rate *r, struct span key)
 	return &r->slots[hash_bytes(&r->hash, key) & r->mask];
 }
 
-static uint32_t rate_limit_find(struct rate *r, uint32_t first, struct span key)
-{
-	for (uint32_t i = first; i; i = r->entries[i - 1].chain)
-		if (span_eq(rate_limit_key_of(&r->entries[i - 1]), key))
-			return i - 1;
-	return NONE;
-}
-
-/* Remove the least recently used entry from its slot. */
-static uint32_t evict(struct rate *r)
-{
-	uint32_t i = r->oldest;
-	uint32_t *at = slot_of(r, rate_limit_key_of(&r->entries[i]));
-	while (*at != i + 1)
-		at = &r->entries[*at - 1].chain;
-	*at = r->entries[i].chain;
-	unlink_use(r, i);
-	return i;
-}
-
+/* The entry of a key, which becomes the newest; a new one takes the place of the oldest if all are
+ * used. */
 static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
 {
-	uint32_t i = rate_limit_find(r, *slot, key);
-	if (i != NONE) {
-		unlink_use(r, i);
-	} else {
-		i = r->used < r->room ? (uint32_t)r->used++ : evict(r);
-		struct entry *x = &r->entries[i];
+	uint32_t found = *slot;
+	while (found && !span_eq(rate_limit_key_of(&r->entries[found - 1]), key))
+		found = r->entries[found - 1].chain;
+	bool evicts = !found && r->used == r->room;
+	uint32_t i = found ? found - 1 : evicts ? r->oldest : (uint32_t)r->used++;
+	struct entry *x = &r->entries[i];
+	if (evicts) {
+		uint32_t *at = slot_of(r, rate_limit_key_of(x));
+		while (*at != i + 1)
+			at = &r->entries[*at - 1].chain;
+		*at = x->chain;
+	}
+	if (found || evicts) {
+		*(x->newer == NONE ? &r->newest : &r->entries[x->newer].older) = x->older;
+		*(x->older == NONE ? &r->oldest : &r->entries[x->older].newer) = x->newer;
+	}
+	if (!found) {
 		memcpy(x->key, key.p, key.n);
 		x->key_n = (uint32_t)key.n;
 		x->full_ns = 0;
 		x->chain = *slot;
 		*slot = i + 1;
 	}
-	link_use(r, i);
-	return &r->entries[i];
+	x->newer = NONE;
+	x->older = r->newest;
+	*(r->newest == NONE ? &r->oldest : &r->entries[r->newest].newer) = i;
+	r->newest = i;
+	return x;
 }
 
 /* Take a token of the bucket that is full again at *full_ns.  0, or nanoseconds until there is one.
@@ -366,24 +337,6 @@ void rate_limit_count(struct rate_limits *l, const struct client_address *from, 
 		atomic_fetch_add(counter(l, from), change);
 }
 
-static struct span last_entry(struct span list)
-{
-	const char *comma = memrchr(list.p, ',', list.n);
-	if (comma)
-		list = (struct span){ comma + 1, list.n - (size_t)(comma - list.p) - 1 };
-	return span_trim(list);
-}
-
-/* Warn once, because clients behind this proxy share one limit. */
-static void warn_of_proxy(struct rate_limits *l, const struct request *r)
-{
-	if (l->on && !atomic_exchange(&l->warned, true))
-		log_event(
-		    LOG_WARN,
-		    "X-Forwarded-For is ignored: the peer is not a --trusted-proxy (logged once)",
-		    "peer", r->client_text);
-}
-
 /* Take the client's address from the header of a trusted proxy. */
 static void believe_proxy(struct rate_limits *l, struct request *r)
 {
@@ -392,22 +345,21 @@ static void believe_proxy(struct rate_limits *l, struct request *r)
 	if (!list.p)
 		return;
 	if (!networks_have(&l->proxies, &r->client)) {
-		warn_of_proxy(l, r);
-	} else if (client_address_parse(last_entry(list), &client)) {
+		/* Once, because clients behind this proxy share one limit. */
+		if (l->on && !atomic_exchange(&l->warned, true))
+			log_event(LOG_WARN,
+			          "X-Forwarded-For is ignored: the peer is not a --trusted-proxy "
+			          "(logged once)",
+			          "peer", r->client_text);
+		return;
+	}
+	const char *comma = memrchr(list.p, ',', list.n);
+	if (comma) /* the last entry */
+		list = span_from(list, (size_t)(comma + 1 - list.p));
+	if (client_address_parse(span_trim(list), &client)) {
 		r->client = client;
 		client_address_text(&client, r->client_text);
 	}
-}
-
-/* Probes of kubelets and supervisors have no limit. */
-static bool is_free(struct span path)
-{
-	static const char *const FREE[] = { "/healthz", "/readyz" };
-	path = route_strip(path);
-	for (size_t i = 0; i < ARRAY_SIZE(FREE); i++)
-		if (span_is(path, FREE[i]))
-			return true;
-	return false;
 }
 
 static bool rate_limit_refuse(struct request *r, int64_t wait_s, const char *what)
@@ -428,36 +380,31 @@ void rate_limit_check(struct request *r)
 	struct rate_limits *l = r->loop->server->rate_limits;
 	/* Pods share the address of their node; their uploads have limits of their own. */
 	bool shared = r->loop->only && r->loop->only->auth == AUTH_POD;
+	struct span path = route_strip(span_of(r->path));
+	bool probe = span_is(path, "/healthz") || span_is(path, "/readyz");
 	believe_proxy(l, r);
-	if (l->on && !shared && !is_free(span_of(r->path)))
+	if (l->on && !shared && !probe)
 		(void)rate_limit_refuse(
 		    r, rate_take(l->addresses, client_address_key(&r->client), clock_ms()),
 		    "requests from this address");
 }
 
-static bool is_submission(const struct route *route)
+static struct span rate_limit_user_key(const struct request *r)
 {
-	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
-}
-
-static bool is_list(const struct route *route)
-{
-	return route->answer == ANSWER_JOBS || route->answer == ANSWER_JOBS_V1 ||
-	       route->answer == ANSWER_CLUSTERS || route->answer == ANSWER_CLUSTER;
+	return r->user ? span_of(r->user) : client_address_key(&r->client);
 }
 
 void rate_limit_user(struct request *r)
 {
 	struct rate_limits *l = r->loop->server->rate_limits;
-	int64_t now_ms = clock_ms();
-	struct span user = r->user ? span_of(r->user) : client_address_key(&r->client);
-	if (!l->on)
-		return;
-	if (is_submission(r->route))
-		(void)rate_limit_refuse(r, rate_take(l->users, user, now_ms), "jobs of this user");
-	else if (is_list(r->route))
-		(void)rate_limit_refuse(r, rate_take(l->lists, user, now_ms),
-		                        "lists for this user");
+	enum route_answer answer = r->route->answer;
+	bool job = r->route->body == BODY_JOB || r->route->body == BODY_JOB_V1;
+	bool list = answer == ANSWER_JOBS || answer == ANSWER_JOBS_V1 ||
+	            answer == ANSWER_CLUSTERS || answer == ANSWER_CLUSTER;
+	if (l->on && (job || list))
+		(void)rate_limit_refuse(
+		    r, rate_take(job ? l->users : l->lists, rate_limit_user_key(r), clock_ms()),
+		    job ? "jobs of this user" : "lists for this user");
 }
 
 bool rate_limit_login(struct request *r, struct span user)
@@ -475,20 +422,12 @@ void rate_limit_logged_in(struct request *r, struct span user)
 	                   user, clock_ms());
 }
 
-static int64_t lookup_wait_s(const struct request *r)
+bool rate_limit_lookup(struct request *r, bool answer)
 {
 	struct rate_limits *l = r->loop->server->rate_limits;
-	struct span key = r->user ? span_of(r->user) : client_address_key(&r->client);
-	return l->on ? rate_take(l->lookups, key, clock_ms()) : 0;
-}
-
-bool rate_limit_lookup(struct request *r)
-{
-	return !lookup_wait_s(r);
-}
-
-void rate_limit_refuse_lookup(struct request *r)
-{
-	(void)rate_limit_refuse(r, lookup_wait_s(r) ?: 1,
-	                        "requests for jobs that this server does not know");
+	int64_t wait_s = l->on ? rate_take(l->lookups, rate_limit_user_key(r), clock_ms()) : 0;
+	if (answer)
+		(void)rate_limit_refuse(r, wait_s,
+		                        "requests for jobs that this server does not know");
+	return !wait_s;
 }

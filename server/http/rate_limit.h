@@ -69,10 +69,8 @@ bool rate_limit_login(struct request *r, struct span user);
 /* The password was right: login_limits_right. */
 void rate_limit_logged_in(struct request *r, struct span user);
 /* Count a cache-miss look-up of a job by this user (without a token: this address).  false: too
- * many. */
-bool rate_limit_lookup(struct request *r);
-/* Answer 429, after rate_limit_lookup has returned false. */
-void rate_limit_refuse_lookup(struct request *r);
+ * many; with `answer`, r has been answered 429. */
+bool rate_limit_lookup(struct request *r, bool answer);
 
 /* ---- CORS (cors.c) ---- */
 

@@ -237,13 +237,11 @@ void job_find(struct request *r, job_found *found)
 	bool missing = !name || (s->warm && foreign);
 	if (job)
 		search_end(s, job);
-	else if (!missing && rate_limit_lookup(r))
+	else if (!missing && rate_limit_lookup(r, !s->warm))
 		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user }, search_got,
 		              s);
 	else if (missing || s->warm)
 		no_job(r);
-	else
-		rate_limit_refuse_lookup(r);
 }
 
 static void doc_got(void *arg, const struct store_reply *reply)

@@ -474,8 +474,7 @@ static int show_chain(gnutls_session_t session, const struct gnutls_cert_retr_st
 	(void)info;
 	(void)flags; /* 0: GnuTLS does not free them */
 	struct tls_chain *c = http_connection_of(gnutls_session_get_ptr(session))->chain;
-	*certs = tls_chain_certs(c, n);
-	*key = tls_chain_key(c);
+	*key = tls_chain_show(c, certs, n);
 	*ocsp = NULL;
 	*n_ocsp = 0;
 	return 0;

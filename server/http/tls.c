@@ -29,14 +29,6 @@ struct tls_chain {
 	time_t end_s;
 };
 
-/* Detects a changed file. */
-struct stamp {
-	dev_t device;
-	ino_t inode;
-	off_t size;
-	struct timespec written, changed;
-};
-
 struct pem {
 	const char *option, *path;
 	struct str text;
@@ -49,26 +41,22 @@ struct tls {
 	unsigned char seed[TLS_SEED];
 	pthread_mutex_t lock; /* for the pointer only */
 	struct tls_chain *chain;
-	struct stamp cert_stamp, key_stamp; /* of the files read last, valid or not */
+	struct stat cert_stat, key_stat; /* of the files read last, valid or not */
 	char warning[512];
 };
 
 /* ---- files ---- */
 
-static struct stamp stamp_of(const struct stat *st)
+/* A file that cannot be read has zeroes. */
+static bool tls_file_changed(const char *path, const struct stat *was)
 {
-	return (struct stamp){ st->st_dev, st->st_ino, st->st_size, st->st_mtim, st->st_ctim };
-}
-
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-static bool tls_same_file(const struct stamp *a, const struct stamp *b)
-{
-	return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-	       same_time(a->written, b->written) && same_time(a->changed, b->changed);
+	struct stat is = { 0 };
+	(void)stat(path, &is);
+	return is.st_dev != was->st_dev || is.st_ino != was->st_ino || is.st_size != was->st_size ||
+	       is.st_mtim.tv_sec != was->st_mtim.tv_sec ||
+	       is.st_mtim.tv_nsec != was->st_mtim.tv_nsec ||
+	       is.st_ctim.tv_sec != was->st_ctim.tv_sec ||
+	       is.st_ctim.tv_nsec != was->st_ctim.tv_nsec;
 }
 
 static int tls_complain(struct err *e, const struct pem *f, const char *what)
@@ -150,34 +138,24 @@ static bool belong_together(const struct tls_chain *c)
 	return same;
 }
 
-static bool is_weak(const struct tls_chain *c)
-{
-	unsigned bits = 0;
-	int algorithm = gnutls_pubkey_get_pk_algorithm(c->certs[0].pubkey, &bits);
-	return algorithm < 0 || gnutls_pk_bits_to_sec_param((gnutls_pk_algorithm_t)algorithm,
-	                                                    bits) < GNUTLS_SEC_PARAM_MEDIUM;
-}
-
-static time_t end_of(struct tls_chain *c)
-{
-	gnutls_x509_crt_t crt = NULL;
-	if (gnutls_pcert_export_x509(&c->certs[0], &crt) < 0)
-		return (time_t)-1;
-	time_t end = gnutls_x509_crt_get_expiration_time(crt);
-	gnutls_x509_crt_deinit(crt);
-	return end;
-}
-
 static int check_chain(struct tls_chain *c, const struct pem *cert, const struct pem *key,
                        struct err *e)
 {
+	gnutls_x509_crt_t crt = NULL;
+	unsigned bits = 0;
+	int algorithm = gnutls_pubkey_get_pk_algorithm(c->certs[0].pubkey, &bits);
 	if (!belong_together(c))
 		return err_set(e, 400, NULL,
 		               "--tls-key: %s is not the key of the certificate in %s", key->path,
 		               cert->path);
-	if (is_weak(c))
+	if (algorithm < 0 || gnutls_pk_bits_to_sec_param((gnutls_pk_algorithm_t)algorithm, bits) <
+	                         GNUTLS_SEC_PARAM_MEDIUM)
 		return tls_complain(e, cert, "its key is too short: RSA must have 2048 bits");
-	c->end_s = end_of(c);
+	c->end_s = (time_t)-1;
+	if (gnutls_pcert_export_x509(&c->certs[0], &crt) < 0)
+		return 0;
+	c->end_s = gnutls_x509_crt_get_expiration_time(crt);
+	gnutls_x509_crt_deinit(crt);
 	return 0;
 }
 
@@ -229,8 +207,8 @@ static int tls_load(struct tls *t, struct err *e)
 	struct tls_chain *c = NULL;
 	if (read_file(&cert, e) == 0 && read_file(&key, e) == 0)
 		c = chain_new(&cert, &key, e);
-	t->cert_stamp = stamp_of(&cert.stat);
-	t->key_stamp = stamp_of(&key.stat);
+	t->cert_stat = cert.stat;
+	t->key_stat = key.stat;
 	if (c) {
 		look_at(t, c, &key);
 		tls_replace(t, c);
@@ -238,19 +216,6 @@ static int tls_load(struct tls *t, struct err *e)
 	str_done(&cert.text);
 	str_wipe(&key.text);
 	return c ? 0 : -1;
-}
-
-static bool changed(const struct tls *t)
-{
-	/* A file that cannot be read has a stamp of zeroes. */
-	struct stat cert = { 0 };
-	struct stat key = { 0 };
-	(void)stat(t->cert_file, &cert);
-	(void)stat(t->key_file, &key);
-	struct stamp cert_stamp = stamp_of(&cert);
-	struct stamp key_stamp = stamp_of(&key);
-	return !tls_same_file(&cert_stamp, &t->cert_stamp) ||
-	       !tls_same_file(&key_stamp, &t->key_stamp);
 }
 
 struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e)
@@ -280,7 +245,8 @@ static bool tls_same_certs(const struct tls_chain *a, const struct tls_chain *b)
 
 int tls_refresh(struct tls *t, bool force, struct err *e)
 {
-	if (!force && !changed(t))
+	if (!force && !tls_file_changed(t->cert_file, &t->cert_stat) &&
+	    !tls_file_changed(t->key_file, &t->key_stat))
 		return 0;
 	struct tls_chain *old = tls_hold(t);
 	bool warned = t->warning[0];
@@ -435,13 +401,10 @@ void tls_drop(struct tls_chain *c)
 		free_chain(c);
 }
 
-struct gnutls_pcert_st *tls_chain_certs(struct tls_chain *c, unsigned *n)
+struct gnutls_privkey_st *tls_chain_show(struct tls_chain *c, struct gnutls_pcert_st **certs,
+                                         unsigned *n)
 {
+	*certs = c->certs;
 	*n = c->n;
-	return c->certs;
-}
-
-struct gnutls_privkey_st *tls_chain_key(struct tls_chain *c)
-{
 	return c->key;
 }

@@ -39,8 +39,8 @@ const char *tls_pem(const struct tls *t);
 struct tls_chain *tls_hold(struct tls *t);
 void tls_drop(struct tls_chain *c); /* NULL is allowed */
 
-/* Chain, length and key, borrowed by GnuTLS as gnutls_pcert_st and gnutls_privkey_t. */
+/* Chain, length and (returned) key, borrowed by GnuTLS as gnutls_pcert_st and gnutls_privkey_t. */
 struct gnutls_pcert_st;
 struct gnutls_privkey_st;
-struct gnutls_pcert_st *tls_chain_certs(struct tls_chain *c, unsigned *n);
-struct gnutls_privkey_st *tls_chain_key(struct tls_chain *c);
+struct gnutls_privkey_st *tls_chain_show(struct tls_chain *c, struct gnutls_pcert_st **certs,
+                                         unsigned *n);

@@ -96,23 +96,6 @@ struct span client_address_key(const struct client_address *p)
 
 /* ---- networks ---- */
 
-static bool same_bits(const struct client_address *a, const struct client_address *b, unsigned bits)
-{
-	size_t whole = bits / 8;
-	unsigned rest = bits % 8;
-	if (memcmp(a->b, b->b, whole) != 0)
-		return false;
-	return rest == 0 || ((a->b[whole] ^ b->b[whole]) >> (8 - rest)) == 0;
-}
-
-static bool is_base(const struct client_address *p, unsigned bits)
-{
-	for (unsigned i = bits; i < CLIENT_ADDRESS_BYTES * 8; i++)
-		if (p->b[i / 8] & (0x80u >> (i % 8)))
-			return false;
-	return true;
-}
-
 static bool parse_network(struct span text, struct client_address *base, unsigned *bits)
 {
 	struct span prefix = text;
@@ -126,29 +109,28 @@ static bool parse_network(struct span text, struct client_address *base, unsigne
 	if (address.n < text.n && parse_i64(prefix, 0, n, &n) < 0)
 		return false;
 	*bits = (unsigned)n + (v4 ? V4_BITS : 0);
-	return is_base(base, *bits);
-}
-
-static int add_network(struct networks *out, struct span text, struct err *e)
-{
-	char quoted[4 * QUOTE_MAX];
-	if (out->n == NETWORKS_MAX)
-		return err_set(e, 400, NULL, "at most %d networks", NETWORKS_MAX);
-	if (!parse_network(text, &out->v[out->n].base, &out->v[out->n].bits))
-		return err_set(e, 400, NULL,
-		               "\"%s\" is not an address or network such as 10.0.0.7 or 10.0.0.0/8",
-		               quote(quoted, text));
-	out->n++;
-	return 0;
+	for (unsigned i = *bits; i < CLIENT_ADDRESS_BYTES * 8; i++)
+		if (base->b[i / 8] & (0x80u >> (i % 8)))
+			return false;
+	return true;
 }
 
 int networks_parse(struct span text, struct networks *out, struct err *e)
 {
+	char quoted[4 * QUOTE_MAX];
 	struct networks all = { .n = 0 };
 	while (text.n) {
 		struct span item = span_trim(span_next(&text, ','));
-		if (item.n && add_network(&all, item, e) < 0)
-			return -1;
+		if (!item.n)
+			continue;
+		if (all.n == NETWORKS_MAX)
+			return err_set(e, 400, NULL, "at most %d networks", NETWORKS_MAX);
+		if (!parse_network(item, &all.v[all.n].base, &all.v[all.n].bits))
+			return err_set(e, 400, NULL,
+			               "\"%s\" is not an address or network such as 10.0.0.7 or "
+			               "10.0.0.0/8",
+			               quote(quoted, item));
+		all.n++;
 	}
 	*out = all;
 	return 0;
@@ -156,9 +138,14 @@ int networks_parse(struct span text, struct networks *out, struct err *e)
 
 bool networks_have(const struct networks *all, const struct client_address *p)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (same_bits(&all->v[i].base, p, all->v[i].bits))
+	for (size_t i = 0; i < all->n; i++) {
+		const unsigned char *base = all->v[i].base.b;
+		size_t whole = all->v[i].bits / 8;
+		unsigned rest = all->v[i].bits % 8;
+		if (memcmp(base, p->b, whole) == 0 &&
+		    (rest == 0 || ((base[whole] ^ p->b[whole]) >> (8 - rest)) == 0))
 			return true;
+	}
 	return false;
 }
 
@@ -254,23 +241,16 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 	return -1;
 }
 
-/* Find out with an exclusive socket whether the port is free, and choose one for port 0: shared
- * sockets (SO_REUSEPORT) would also share the port with another process. */
-static int claim(struct address *a, struct err *e)
-{
-	int fd = socket_open(a, false, e);
-	if (fd < 0)
-		return -1;
-	a->n = sizeof(a->socket);
-	(void)getsockname(fd, (struct sockaddr *)&a->socket, &a->n); /* a bound socket has one */
-	(void)close(fd); /* unused: no data can be lost */
-	return 0;
-}
-
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e)
 {
-	if (claim(a, e) < 0)
+	/* Find out with an exclusive socket whether the port is free, and choose one for port 0:
+	 * shared sockets (SO_REUSEPORT) would also share the port with another process. */
+	int claim = socket_open(a, false, e);
+	if (claim < 0)
 		return -1;
+	a->n = sizeof(a->socket);
+	(void)getsockname(claim, (struct sockaddr *)&a->socket, &a->n); /* a bound socket has one */
+	(void)close(claim); /* unused: no data can be lost */
 	for (size_t i = 0; i < n; i++) {
 		fds[i] = socket_open(a, true, e);
 		if (fds[i] >= 0)

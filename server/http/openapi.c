@@ -178,11 +178,10 @@ static void put_id(struct str *out, const char *method, const char *path)
 {
 	str_puts(out, method);
 	for (const char *p = path; *p; p++) {
-		bool upper = *p >= 'A' && *p <= 'Z';
-		if ((upper || (!is_alnum(*p) && p[1])) && str_view(out).p[out->n - 1] != '_')
+		if ((is_upper(*p) || (!is_alnum(*p) && p[1])) && str_view(out).p[out->n - 1] != '_')
 			str_char(out, '_');
 		if (is_alnum(*p))
-			str_char(out, (char)(upper ? *p - 'A' + 'a' : *p));
+			str_char(out, to_lower(*p));
 	}
 }
 
@@ -193,18 +192,15 @@ static bool takes_job(const struct route *route)
 	return route->body == BODY_JOB || route->body == BODY_JOB_V1;
 }
 
-static void add_parameter(json_t *parameters, struct span name)
-{
-	STR_AUTO ref = STR_INIT(TEXT_MAX);
-	str_printf(&ref, "#/components/parameters/%.*s", (int)name.n, name.p);
-	(void)json_array_append_new(parameters, json_pack("{s:s}", "$ref", str_c(&ref)));
-}
-
 static void add_parameters(json_t *parameters, const char *names)
 {
 	struct span rest = span_of(names);
-	while (rest.n)
-		add_parameter(parameters, span_next(&rest, ' '));
+	while (rest.n) {
+		struct span name = span_next(&rest, ' ');
+		STR_AUTO ref = STR_INIT(TEXT_MAX);
+		str_printf(&ref, "#/components/parameters/%.*s", (int)name.n, name.p);
+		(void)json_array_append_new(parameters, json_pack("{s:s}", "$ref", str_c(&ref)));
+	}
 }
 
 static json_t *parameters(const struct route *route)
@@ -304,20 +300,15 @@ static json_t *responses_of(const struct route *route)
 	return out;
 }
 
-/* "The same ..." refers to the route above. */
-static const char *summary_of(const struct route *route)
-{
-	while (route > ROUTES && strncmp(route->doc, "The same", 8) == 0)
-		route--;
-	return route->doc;
-}
-
 static json_t *operation(const struct route *route, const char *method)
 {
 	STR_AUTO id = STR_INIT(TEXT_MAX);
 	put_id(&id, method, route->path);
+	const struct route *told = route;
+	while (told > ROUTES && strncmp(told->doc, "The same", 8) == 0) /* as the one above */
+		told--;
 	json_t *out = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", str_c(&id), "summary",
-	                        summary_of(route), "tags", ANSWERS[route->answer].tag, "parameters",
+	                        told->doc, "tags", ANSWERS[route->answer].tag, "parameters",
 	                        parameters(route), "responses", responses_of(route));
 	if (route->body != BODY_NONE)
 		(void)json_object_set_new(out, "requestBody", request_body(route));
@@ -340,22 +331,6 @@ enum { NAME_MAX_BYTES = 128, TYPES_MAX = 8 };
 
 static json_t *convert(json_t *s, const char *prefix);
 
-static json_t *openapi_copy(json_t *v, const char *prefix)
-{
-	(void)prefix;
-	return json_deep_copy(v);
-}
-
-static json_t *convert_map(json_t *map, const char *prefix)
-{
-	json_t *out = json_object();
-	const char *key;
-	json_t *v;
-	json_object_foreach (map, key, v)
-		(void)json_object_set_new(out, key, convert(v, prefix));
-	return out;
-}
-
 /* Omits schemas without a convertible keyword. */
 static json_t *convert_list(json_t *list, const char *prefix)
 {
@@ -374,45 +349,10 @@ static json_t *convert_list(json_t *list, const char *prefix)
 	return NULL;
 }
 
-static json_t *convert_or_bool(json_t *v, const char *prefix)
-{
-	return json_is_boolean(v) ? json_incref(v) : convert(v, prefix);
-}
-
-/* Keywords that OpenAPI 3.0 has too; convert() handles `type`, `const` and patternProperties. */
-static const struct {
-	const char *name;
-	json_t *(*how)(json_t *v, const char *prefix); /* may return NULL: omit the keyword */
-} KEYWORDS[] = {
-	{ "title", openapi_copy },
-	{ "description", openapi_copy },
-	{ "default", openapi_copy },
-	{ "enum", openapi_copy },
-	{ "format", openapi_copy },
-	{ "maximum", openapi_copy },
-	{ "minimum", openapi_copy },
-	{ "multipleOf", openapi_copy },
-	{ "maxLength", openapi_copy },
-	{ "minLength", openapi_copy },
-	{ "pattern", openapi_copy },
-	{ "maxItems", openapi_copy },
-	{ "minItems", openapi_copy },
-	{ "uniqueItems", openapi_copy },
-	{ "maxProperties", openapi_copy },
-	{ "minProperties", openapi_copy },
-	{ "required", openapi_copy },
-	{ "properties", convert_map },
-	{ "additionalProperties", convert_or_bool },
-	{ "items", convert },
-	{ "not", convert },
-	{ "allOf", convert_list },
-	{ "anyOf", convert_list },
-	{ "oneOf", convert_list },
-};
-
 /* OpenAPI has no type null; other types are `nullable`. */
-static void put_types(json_t *out, json_t *types)
+static void put_types(json_t *out, json_t *type)
 {
+	json_auto_t *types = json_is_array(type) ? json_incref(type) : json_pack("[O]", type);
 	json_t *any = json_array();
 	bool nullable = false;
 	size_t i;
@@ -434,13 +374,6 @@ static void put_types(json_t *out, json_t *types)
 	else if (!json_object_get(out, "anyOf"))
 		(void)json_object_set(out, "anyOf", any);
 	json_decref(any);
-}
-
-static void put_type(json_t *out, json_t *type)
-{
-	json_t *list = json_is_array(type) ? json_incref(type) : json_pack("[O]", type);
-	put_types(out, list);
-	json_decref(list);
 }
 
 /* patternProperties become additionalProperties, which any name matches. */
@@ -471,6 +404,17 @@ static json_t *reference(json_t *s, const char *prefix)
 	return words ? json_pack("{s:O, s:[o]}", "description", words, "allOf", ref) : ref;
 }
 
+/* Keywords that OpenAPI 3.0 has too, besides `properties`. */
+static const char *const COPIED[] = {
+	"title",    "description", "default",       "enum",          "format",   "maximum",
+	"minimum",  "multipleOf",  "maxLength",     "minLength",     "pattern",  "maxItems",
+	"minItems", "uniqueItems", "maxProperties", "minProperties", "required",
+};
+/* Their values are schemas or lists of schemas; the first may be a boolean. */
+static const char *const CONVERTED[] = {
+	"additionalProperties", "items", "not", "allOf", "anyOf", "oneOf"
+};
+
 static json_t *convert(json_t *s, const char *prefix)
 {
 	if (!json_is_object(s))
@@ -478,11 +422,26 @@ static json_t *convert(json_t *s, const char *prefix)
 	if (json_object_get(s, "$ref"))
 		return reference(s, prefix);
 	json_t *out = json_object();
-	for (size_t i = 0; i < ARRAY_SIZE(KEYWORDS); i++) {
-		json_t *v = json_object_get(s, KEYWORDS[i].name);
-		json_t *converted = v ? KEYWORDS[i].how(v, prefix) : NULL;
+	json_t *v;
+	for (size_t i = 0; i < ARRAY_SIZE(COPIED); i++)
+		if ((v = json_object_get(s, COPIED[i])))
+			(void)json_object_set(out, COPIED[i], v);
+	if (json_object_get(s, "properties")) {
+		const char *key;
+		json_t *properties = json_object();
+		json_object_foreach (json_object_get(s, "properties"), key, v)
+			(void)json_object_set_new(properties, key, convert(v, prefix));
+		(void)json_object_set_new(out, "properties", properties);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(CONVERTED); i++) {
+		v = json_object_get(s, CONVERTED[i]);
+		bool yes_or_no = i == 0 && json_is_boolean(v);
+		json_t *converted = !v                 ? NULL
+		                    : yes_or_no        ? json_incref(v)
+		                    : json_is_array(v) ? convert_list(v, prefix)
+		                                       : convert(v, prefix);
 		if (converted)
-			(void)json_object_set_new(out, KEYWORDS[i].name, converted);
+			(void)json_object_set_new(out, CONVERTED[i], converted);
 	}
 	if (json_object_get(s, "patternProperties"))
 		put_members(out, json_object_get(s, "patternProperties"), prefix);
@@ -490,7 +449,7 @@ static json_t *convert(json_t *s, const char *prefix)
 		(void)json_object_set_new(out, "enum",
 		                          json_pack("[O]", json_object_get(s, "const")));
 	if (json_object_get(s, "type"))
-		put_type(out, json_object_get(s, "type"));
+		put_types(out, json_object_get(s, "type"));
 	return out;
 }
 
@@ -501,34 +460,16 @@ static void openapi_add(json_t *to, const char *name, json_t *value)
 	(void)json_object_set_new(to, name, value);
 }
 
-/* Add a schema to `schemas` under the name `prefix`, and its definitions with that prefix. */
-static void openapi_schema(json_t *schemas, const char *prefix, json_t *schema)
-{
-	const char *key;
-	json_t *v;
-	openapi_add(schemas, prefix, convert(schema, prefix));
-	json_object_foreach (json_object_get(schema, "definitions"), key, v) {
-		STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
-		str_printf(&name, "%s_%s", prefix, key);
-		openapi_add(schemas, str_c(&name), convert(v, prefix));
-	}
-}
-
 /* ---- the document ---- */
-
-static void method_of(struct str *out, const struct route *route)
-{
-	const char *method = strcmp(route->method, "*") == 0 ? "GET" : route->method;
-	for (; *method; method++)
-		str_char(out, (char)(*method | 0x20));
-}
 
 static json_t *paths(void)
 {
 	json_t *out = json_object();
 	for (size_t i = 0; i < N_ROUTES; i++) {
+		bool any = strcmp(ROUTES[i].method, "*") == 0;
 		STR_AUTO method = STR_INIT(STATUS_TEXT);
-		method_of(&method, &ROUTES[i]);
+		for (const char *p = any ? "get" : ROUTES[i].method; *p; p++)
+			str_char(&method, to_lower(*p));
 		if (!json_object_get(out, ROUTES[i].path))
 			(void)json_object_set_new(out, ROUTES[i].path, json_object());
 		openapi_add(json_object_get(out, ROUTES[i].path), str_c(&method),
@@ -554,7 +495,14 @@ static void add_job_files(json_t *schemas)
 		json_auto_t *schema = openapi_load(schema_text(d->schema));
 		STR_AUTO name = STR_INIT(NAME_MAX_BYTES);
 		str_printf(&name, "JobFile%c%s", d->name[0] & ~0x20, d->name + 1);
-		openapi_schema(schemas, str_c(&name), schema);
+		openapi_add(schemas, str_c(&name), convert(schema, str_c(&name)));
+		const char *key;
+		json_t *v;
+		json_object_foreach (json_object_get(schema, "definitions"), key, v) {
+			STR_AUTO inner = STR_INIT(NAME_MAX_BYTES);
+			str_printf(&inner, "%s_%s", str_c(&name), key);
+			openapi_add(schemas, str_c(&inner), convert(v, str_c(&name)));
+		}
 		if (d->api == 2)
 			(void)json_array_append_new(any, schema_ref(str_c(&name)));
 	}

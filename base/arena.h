@@ -16,7 +16,8 @@ struct arena {
 	size_t used; /* bytes allocated, for budgets and reports */
 };
 
-#define ARENA_AUTO __attribute__((cleanup(arena_done))) struct arena
+#define ARENA_AUTO   __attribute__((cleanup(arena_done))) struct arena
+#define ARENA_SECRET __attribute__((cleanup(arena_wipe))) struct arena
 
 void *arena_alloc_slow(struct arena *a, size_t n);
 

@@ -65,7 +65,7 @@ struct webhook_counts {
 	atomic_ullong pending;      /* jobs, in the last round */
 };
 
-enum { COUNTED_LOOPS = 66, COUNTED_STORES = 8 };
+enum { COUNTED_LOOPS = 66, COUNTED_STORES = 12 };
 
 struct counts {
 	struct loop_counts *loop[COUNTED_LOOPS];

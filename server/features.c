@@ -20,15 +20,15 @@ static void run_work(void *arg)
 	worker_inbox_run_once(arg);
 }
 
-static int open_work(struct loop *l, struct err *e)
+/* w: NULL is allowed. */
+static int open_work(struct loop *l, struct worker *w, struct worker_inbox **out, struct err *e)
 {
-	if (!l->server->worker)
+	if (!w)
 		return 0;
-	struct worker_inbox *work = l->has->work = worker_inbox_new(l->server->worker, e);
-	if (!work)
+	struct worker_inbox *in = *out = worker_inbox_new(w, e);
+	if (!in)
 		return -1;
-	return loop_add(
-	    l, &(struct loop_source){ mailbox_fd(&work->box), run_work, NULL, work, false }, e);
+	return loop_add(l, &(struct loop_source){ mailbox_fd(&in->box), run_work, NULL, in, false }, e);
 }
 
 static void run_followers(void *arg)
@@ -85,7 +85,8 @@ static int open_features(struct loop *l, struct err *e)
 	l->has->auth = auth_new(l);
 	l->has->readiness = readiness_new();
 	l->has->outputs = &OUTPUT_CONFIGMAPS;
-	if (open_work(l, e) < 0 || open_followers(l, e) < 0)
+	if (open_work(l, l->server->worker, &l->has->work, e) < 0 ||
+	    open_work(l, l->server->edits, &l->has->edits, e) < 0 || open_followers(l, e) < 0)
 		return -1;
 	return open_tails(l, e);
 }
@@ -93,6 +94,7 @@ static int open_features(struct loop *l, struct err *e)
 static void stop_features(struct loop *l)
 {
 	struct features *f = l->has;
+	worker_inbox_free(TAKE(f->edits));
 	worker_inbox_free(TAKE(f->work));
 	log_streams_free(TAKE(f->log_streams));
 	auth_free(TAKE(f->auth));

@@ -18,6 +18,7 @@
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
+#include "server/auth/token_store.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
 #include "server/cluster/scheduler.h"
@@ -37,7 +38,7 @@
 
 /* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
 enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
-enum { PATIENCE_MS = 5000, TEXT_MAX = 3000 };
+enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, LOGINS_WAIT = 16, EDITS_WAIT = 64 };
 
 static const char *or_null(const char *text)
 {
@@ -276,14 +277,25 @@ const struct start_step START_STEPS[N_START_STEPS] = {
 	{ "clients", "trusted-proxy", open_clients },
 };
 
-/* For the hashes of passwords. */
-static int open_worker(struct service *s, struct err *e)
+static int open_workers(struct service *s, struct err *e)
 {
 	const struct options *o = &s->options;
-	if (o->no_auth || strcmp(o->users, "openpai") != 0)
+	bool openpai = strcmp(o->users, "openpai") == 0;
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	limits.body = (size_t)o->max_answer;
+	if (o->no_auth)
 		return 0;
-	s->server.worker = worker_new(e);
-	return s->server.worker ? 0 : -1;
+	if (openpai && worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
+		return -1;
+	if (!openpai && !tokens_stored(o) && !o->deny_list[0])
+		return 0;
+	s->server.edits = worker_new(EDITS_WAIT);
+	for (int i = 0; i < WORKER_THREADS; i++) {
+		struct store *store = cluster_store(&s->server, &limits, e);
+		if (!store || worker_add(s->server.edits, store, e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* What only a running server holds: the lock of a directory, a thread, memory of loops. */
@@ -294,7 +306,7 @@ static int open_shared(struct service *s, struct err *e)
 		return -1;
 	v->revoked = revocations_new();
 	v->claims = key_claims_new();
-	return open_worker(s, e);
+	return open_workers(s, e);
 }
 
 static int open_follow(struct service *s, struct err *e)
@@ -530,6 +542,7 @@ void start_undo(struct service *s)
 	scheduler_free(v->scheduler);
 	exit_spec_free(v->exit_spec);
 	worker_free(v->worker);
+	worker_free(v->edits);
 	runtime_configmap_free(s->runtime_configmap);
 	gc_free(s->gc);
 	rounds_free(s->rounds);

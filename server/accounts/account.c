@@ -13,6 +13,38 @@
 #include "server/log.h"
 #include "server/system.h"
 
+/* ---- sets of names ---- */
+
+static size_t name_set_find(const struct name_set *s, struct span name)
+{
+	size_t i = 0;
+	while (i < s->n && !span_eq(s->v[i], name))
+		i++;
+	return i;
+}
+
+bool name_set_has(const struct name_set *s, struct span name)
+{
+	return name_set_find(s, name) < s->n;
+}
+
+void name_set_add(struct name_set *s, struct span name)
+{
+	if (!name_set_has(s, name))
+		s->v[s->n++] = name;
+}
+
+void name_set_remove(struct name_set *s, struct span name)
+{
+	size_t i = name_set_find(s, name);
+	if (i == s->n)
+		return;
+	s->n--;
+	memmove(&s->v[i], &s->v[i + 1], (s->n - i) * sizeof(s->v[0]));
+}
+
+/* ---- accounts ---- */
+
 struct account *account_new(const char *name)
 {
 	struct account *a = xcalloc(1, sizeof(*a));
@@ -276,43 +308,31 @@ size_t account_users(struct accounts *all, struct arena *arena, struct span **ou
 
 /* ---- virtual clusters ---- */
 
-static size_t account_copy(struct arena *arena, const struct span *from, size_t n,
-                           struct span **out)
-{
-	struct span *v = ARENA_NEW(arena, struct span, n + 1);
-	for (size_t i = 0; i < n; i++)
-		v[i] = arena_span(arena, from[i]);
-	*out = v;
-	return n;
-}
-
-/* Adds the virtual clusters that groups of a cluster have named. */
-static size_t with_seen(struct account_source *s, struct arena *arena, struct span **v, size_t n)
-{
-	struct span *all = ARENA_NEW(arena, struct span, n + SEEN_MAX);
-	for (size_t i = 0; i < n; i++)
-		all[i] = (*v)[i];
-	(void)pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < s->n_seen; i++)
-		if (!names_contain(all, n, span_of(s->seen[i])))
-			all[n++] = arena_span(arena, span_of(s->seen[i]));
-	(void)pthread_mutex_unlock(&s->lock);
-	*v = all;
-	return n;
-}
-
 size_t account_virtual_clusters(struct accounts *all, const struct account *a, struct arena *arena,
                                 struct span **out)
 {
-	bool listed;
+	struct account_source *s = all->source;
+	bool listed = true;
 	struct span *exist;
-	if (a && !a->facts.any_virtual_cluster)
-		return account_copy(arena, a->facts.virtual_clusters, a->facts.n_virtual_clusters,
-		                    out);
-	size_t n = facts_file_virtual_clusters(shared_facts_file(all->shared_facts), arena, &exist,
-	                                       &listed);
-	n = account_copy(arena, exist, n, out);
-	return listed ? n : with_seen(all->source, arena, out, n);
+	size_t n_exist;
+	const struct span *from;
+	if (a && !a->facts.any_virtual_cluster) {
+		from = a->facts.virtual_clusters;
+		n_exist = a->facts.n_virtual_clusters;
+	} else {
+		n_exist = facts_file_virtual_clusters(shared_facts_file(all->shared_facts), arena,
+		                                      &exist, &listed);
+		from = exist;
+	}
+	struct name_set set = { ARENA_NEW(arena, struct span, n_exist + (listed ? 1 : SEEN_MAX)),
+		                0 };
+	for (size_t i = 0; i < n_exist; i++)
+		set.v[set.n++] = arena_span(arena, from[i]);
+	LOCK_AUTO(&s->lock);
+	for (size_t i = 0; !listed && i < s->n_seen; i++) /* that groups of a cluster have named */
+		name_set_add(&set, span_of(arena_dup(arena, span_of(s->seen[i]))));
+	*out = set.v;
+	return set.n;
 }
 
 bool account_clusters_listed(struct accounts *all)

@@ -20,13 +20,15 @@ struct options;
 
 enum { ACCOUNT_NAME = 64 };
 
-static inline bool names_contain(const struct span *v, size_t n, struct span name)
-{
-	size_t i = 0;
-	while (i < n && !span_eq(v[i], name))
-		i++;
-	return i < n;
-}
+/* Names, each once, in the order in which they were added.  v has room for all that are added,
+ * which are borrowed. */
+struct name_set {
+	struct span *v;
+	size_t n;
+};
+bool name_set_has(const struct name_set *s, struct span name);
+void name_set_add(struct name_set *s, struct span name);
+void name_set_remove(struct name_set *s, struct span name);
 
 /* The volume of facts.storages[i]; from the file of --facts: only type "unknown".  Without
  * passwords and keys, which OpenPAI returns here. */
@@ -163,9 +165,8 @@ enum pai_read {
 };
 
 struct pai_user {
-	const char *email;         /* "" if none */
-	const struct span *groups; /* each once */
-	size_t n_groups;
+	const char *email; /* "" if none */
+	struct name_set groups;
 	const struct node *extension; /* a map, or NULL */
 	size_t left_out;
 };
@@ -180,9 +181,8 @@ enum pai_read pai_password_read(struct span body, struct span name, struct arena
 
 struct pai_group {
 	bool admin;
-	unsigned grants;                                /* enum grant */
-	const struct span *virtual_clusters, *storages; /* each once */
-	size_t n_virtual_clusters, n_storages;
+	unsigned grants; /* enum grant */
+	struct name_set virtual_clusters, storages;
 	size_t left_out;
 };
 enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,

@@ -20,8 +20,6 @@ enum { EMAIL_MAX = 320, HASH_MAX = 1024, OPTIONS_MAX = 64, TEXT_MAX = 4096 };
 /* Keys of managedFields and labels may be long. */
 #define BUDGET ((struct budget){ 64, 100000, 8u << 20, 64u << 10 })
 
-#define SECRET_ARENA __attribute__((cleanup(arena_wipe))) struct arena
-
 static const char NO_OBJECT[] = "it is not an object, or is larger than 2 MiB";
 static const char FOREIGN[] = "it belongs to another user or group";
 
@@ -93,23 +91,22 @@ struct names_form {
 	bool (*fits)(struct span name);
 };
 
-/* The valid texts of a list, without duplicates, copied to the arena; counts the others. */
-static size_t pai_read_names(const struct node *list, struct names_form form, struct arena *a,
-                             const struct span **out, size_t *left_out)
+/* The valid texts of a list, copied to the arena; counts the others. */
+static struct name_set pai_read_names(const struct node *list, struct names_form form,
+                                      struct arena *a, size_t *left_out)
 {
-	size_t n = 0;
 	size_t items = node_is(list, NODE_LIST) ? list->n : 0;
-	struct span *v = ARENA_NEW(a, struct span, (items < form.max ? items : form.max) + 1);
+	size_t most = items < form.max ? items : form.max;
+	struct name_set set = { ARENA_NEW(a, struct span, most + 1), 0 };
 	*left_out += list && !node_is(list, NODE_LIST);
 	for (size_t i = 0; i < items; i++) {
 		const struct node *item = &list->item[i];
-		if (n == form.max || !node_is(item, NODE_TEXT) || !form.fits(node_span(item)))
+		if (set.n == form.max || !node_is(item, NODE_TEXT) || !form.fits(node_span(item)))
 			*left_out += 1;
-		else if (!names_contain(v, n, node_span(item)))
-			v[n++] = arena_span(a, node_span(item));
+		else
+			name_set_add(&set, arena_span(a, node_span(item)));
 	}
-	*out = v;
-	return n;
+	return set;
 }
 
 static bool group_name_ok(struct span name)
@@ -130,7 +127,7 @@ static void pai_read_groups(const struct node *data, struct arena *scratch, stru
 	const struct node *list = pai_parse(text, NODE_LIST, scratch);
 	out->left_out += !list;
 	struct names_form form = { PAI_GROUPS_MAX, group_name_ok };
-	out->n_groups = pai_read_names(list, form, a, &out->groups, &out->left_out);
+	out->groups = pai_read_names(list, form, a, &out->left_out);
 }
 
 static bool plain_text(struct span t, size_t max)
@@ -144,7 +141,7 @@ static bool plain_text(struct span t, size_t max)
 enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
                             struct pai_user *out, const char **why)
 {
-	SECRET_ARENA scratch = { 0 };
+	ARENA_SECRET scratch = { 0 };
 	const struct node *data;
 	struct span text;
 	enum pai_read read =
@@ -167,7 +164,7 @@ enum pai_read pai_user_read(struct span body, struct span name, struct arena *a,
 enum pai_read pai_password_read(struct span body, struct span name, struct arena *a,
                                 struct span *out, const char **why)
 {
-	SECRET_ARENA scratch = { 0 };
+	ARENA_SECRET scratch = { 0 };
 	const struct node *data;
 	struct span text;
 	enum pai_read read =
@@ -186,26 +183,25 @@ static bool is_grant(struct span name)
 
 static unsigned pai_read_grants(const struct node *list, struct arena *a, size_t *left_out)
 {
-	const struct span *names;
 	unsigned grants = 0;
-	size_t n =
-	    pai_read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, &names, left_out);
-	for (size_t i = 0; i < n; i++)
-		grants |= grant_named(names[i]);
+	struct name_set names =
+	    pai_read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, left_out);
+	for (size_t i = 0; i < names.n; i++)
+		grants |= grant_named(names.v[i]);
 	return grants;
 }
 
 enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
                              struct pai_group *out, const char **why)
 {
-	SECRET_ARENA scratch = { 0 };
+	ARENA_SECRET scratch = { 0 };
 	const struct node *data;
 	struct span text;
 	enum pai_read read =
 	    open_secret(body, (struct about){ "groupname", name }, &scratch, &data, why);
 	if (read != PAI_READ)
 		return read;
-	*out = (struct pai_group){ .virtual_clusters = NULL };
+	*out = (struct pai_group){ .admin = false };
 	if (!pai_decode(data, "extension", &scratch, &text)) {
 		out->left_out++;
 		return PAI_READ;
@@ -217,10 +213,10 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	out->grants = pai_read_grants(node_get(acls, "overlays"), a, &out->left_out);
 	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
 	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
-	out->n_virtual_clusters = pai_read_names(node_get(acls, "virtualClusters"), clusters, a,
-	                                         &out->virtual_clusters, &out->left_out);
-	out->n_storages = pai_read_names(node_get(acls, "storageConfigs"), storages, a,
-	                                 &out->storages, &out->left_out);
+	out->virtual_clusters =
+	    pai_read_names(node_get(acls, "virtualClusters"), clusters, a, &out->left_out);
+	out->storages =
+	    pai_read_names(node_get(acls, "storageConfigs"), storages, a, &out->left_out);
 	return PAI_READ;
 }
 

@@ -100,19 +100,19 @@ static void search_tell(const struct search *l, const char *what, struct span na
 
 /* ---- caches of groups and storages ---- */
 
-static void copy_names(struct arena *a, const struct span **v, size_t n)
+static struct name_set copy_names(struct arena *a, const struct span *v, size_t n)
 {
-	struct span *copy = ARENA_NEW(a, struct span, n + 1);
+	struct name_set copy = { ARENA_NEW(a, struct span, n + 1), 0 };
 	for (size_t i = 0; i < n; i++)
-		copy[i] = arena_span(a, (*v)[i]);
-	*v = copy;
+		copy.v[copy.n++] = arena_span(a, v[i]);
+	return copy;
 }
 
 static void copy_group(struct arena *a, struct pai_group *to, const struct pai_group *from)
 {
 	*to = *from;
-	copy_names(a, &to->virtual_clusters, to->n_virtual_clusters);
-	copy_names(a, &to->storages, to->n_storages);
+	to->virtual_clusters = copy_names(a, from->virtual_clusters.v, from->virtual_clusters.n);
+	to->storages = copy_names(a, from->storages.v, from->storages.n);
 }
 
 static void copy_storage(struct arena *a, struct pai_storage *to, const struct pai_storage *from)
@@ -183,8 +183,8 @@ static enum pai_read search_read_user(struct part *p, struct span body, const ch
 	if (user.left_out)
 		search_tell(l, "invalid parts of a user's Secret are ignored", p->name, "");
 	a->email = user.email;
-	a->groups = user.groups;
-	a->n_groups = user.n_groups;
+	a->groups = user.groups.v;
+	a->n_groups = user.groups.n;
 	a->extension = user.extension;
 	return PAI_READ;
 }
@@ -195,8 +195,8 @@ static enum pai_read read_group(struct part *p, struct span body, const char **w
 	enum pai_read read = pai_group_read(body, p->name, &l->arena, &p->group, why);
 	if (read == PAI_READ && p->group.left_out)
 		search_tell(l, "invalid parts of a group's Secret are ignored", p->name, "");
-	for (size_t i = 0; read == PAI_READ && i < p->group.n_virtual_clusters; i++)
-		source_saw(l->in->all->source, p->group.virtual_clusters[i]);
+	for (size_t i = 0; read == PAI_READ && i < p->group.virtual_clusters.n; i++)
+		source_saw(l->in->all->source, p->group.virtual_clusters.v[i]);
 	return read;
 }
 
@@ -239,43 +239,30 @@ static void plan_groups(struct search *l)
 		name_secret(&v[i], l->account->groups[i]);
 }
 
-/* The virtual clusters that the file of --facts lists, if any. */
-static size_t existing(const struct search *l, struct arena *a, struct span **out, bool *listed)
-{
-	return facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts), a, out,
-	                                   listed);
-}
-
-/* The existing virtual clusters that groups grant. */
-static size_t granted(const struct search *l, const struct span *exist, size_t n_exist,
-                      struct span *v)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < l->n_parts; i++) {
-		const struct pai_group *g = &l->parts[i].group;
-		for (size_t k = 0; k < g->n_virtual_clusters && n < CLUSTERS_MAX; k++) {
-			struct span name = g->virtual_clusters[k];
-			if ((!exist || names_contain(exist, n_exist, name)) &&
-			    !names_contain(v, n, name))
-				v[n++] = name;
-		}
-	}
-	return n;
-}
-
+/* An admin may use all virtual clusters, others those that groups grant; only those that the file
+ * of
+ * --facts lists, if it lists any. */
 static void grant_virtual_clusters(struct search *l)
 {
 	struct facts *f = &l->account->facts;
+	bool admin = l->account->admin;
 	bool listed;
-	struct span *exist;
-	size_t n_exist = existing(l, &l->arena, &exist, &listed);
-	struct span *v = ARENA_NEW(&l->arena, struct span, CLUSTERS_MAX);
-	f->any_virtual_cluster = l->account->admin && !listed;
-	f->virtual_clusters = l->account->admin ? exist : v;
-	f->n_virtual_clusters = f->any_virtual_cluster ? 0 : n_exist;
-	if (!l->account->admin)
-		f->n_virtual_clusters = granted(l, listed ? exist : NULL, n_exist, v);
-	copy_names(&l->account->arena, &f->virtual_clusters, f->n_virtual_clusters);
+	struct name_set exist;
+	struct name_set granted = { ARENA_NEW(&l->arena, struct span, CLUSTERS_MAX), 0 };
+	exist.n = facts_file_virtual_clusters(shared_facts_file(l->in->all->shared_facts),
+	                                      &l->arena, &exist.v, &listed);
+	for (size_t i = 0; i < l->n_parts && !admin; i++) {
+		const struct name_set *by = &l->parts[i].group.virtual_clusters;
+		for (size_t k = 0; k < by->n && granted.n < CLUSTERS_MAX; k++)
+			if (!listed || name_set_has(&exist, by->v[k]))
+				name_set_add(&granted, by->v[k]);
+	}
+	f->any_virtual_cluster = admin && !listed;
+	if (admin && listed)
+		granted = exist;
+	granted = copy_names(&l->account->arena, granted.v, granted.n);
+	f->virtual_clusters = granted.v;
+	f->n_virtual_clusters = granted.n;
 }
 
 static struct part *find_part(struct part *v, size_t n, struct span name)
@@ -294,8 +281,8 @@ static void plan_storages(struct search *l)
 	struct part *v = plan(l, STORAGES_MAX, KIND_CLAIM);
 	size_t n = 0;
 	for (size_t i = 0; i < n_groups; i++) {
-		for (size_t k = 0; k < groups[i].group.n_storages; k++) {
-			struct span name = groups[i].group.storages[k];
+		for (size_t k = 0; k < groups[i].group.storages.n; k++) {
+			struct span name = groups[i].group.storages.v[k];
 			struct part *p = find_part(v, n, name);
 			if (!p && n == STORAGES_MAX)
 				continue;

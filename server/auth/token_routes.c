@@ -1,10 +1,12 @@
 /* The routes about tokens: check, list, make, revoke. */
 #include <time.h>
 
+#include "base/json/put.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_store.h"
+#include "server/http/edit.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
@@ -21,8 +23,10 @@ static bool without_tokens(struct request *r)
 	return true;
 }
 
-static void answer_body(struct request *r)
+/* Ends the object in the reply's body, and sends it. */
+static void token_answer(struct request *r)
 {
+	str_puts(&r->reply.body, "}\n");
 	if (r->reply.body.full) {
 		str_wipe(&r->reply.body);
 		answer_refuse(r, UNKNOWN_ERROR, "the answer would be too large");
@@ -34,67 +38,64 @@ static void answer_body(struct request *r)
 void token_check_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
-	str_puts(out, "{\"username\":");
-	str_json(out, span_of(r->principal->name));
-	str_puts(out, r->application ? ",\"application\":true" : ",\"application\":false");
+	str_char(out, '{');
+	json_put_word(out, "username", r->principal->name);
+	json_put_bool(out, "application", r->application);
 	str_puts(out, ",\"jobSpecific\":false,\"encodedFrameworkName\":\"\"");
 	if (r->token && r->token_iat_s >= 0)
-		str_printf(out, ",\"iat\":%lld", (long long)r->token_iat_s);
+		json_put_int(out, "iat", r->token_iat_s);
 	if (r->token && r->token_exp_s >= 0)
-		str_printf(out, ",\"exp\":%lld", (long long)r->token_exp_s);
-	str_puts(out, r->principal->admin ? ",\"admin\":true}\n" : ",\"admin\":false}\n");
-	answer_body(r);
+		json_put_int(out, "exp", r->token_exp_s);
+	json_put_bool(out, "admin", r->principal->admin);
+	token_answer(r);
 }
 
-static void tokens_listed(struct request *r, const struct span *tokens, size_t n,
-                          const struct err *e)
+/* ---- the tokens of a user ---- */
+
+static void tokens_put(struct str *out, const struct span *tokens, size_t n)
 {
-	struct str *out = &r->reply.body;
-	if (e->http) {
-		answer_error(r, e);
-		return;
-	}
 	out->secret = true;
 	str_puts(out, "{\"tokens\":[");
-	for (size_t i = 0; i < n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, tokens[i]);
-	}
-	str_puts(out, "]}\n");
-	answer_body(r);
+	for (size_t i = 0; i < n; i++)
+		json_put_text(out, NULL, tokens[i]);
+	str_char(out, ']');
+}
+
+static void tokens_list(struct edit *t)
+{
+	struct span *tokens;
+	size_t n;
+	if (token_store_list(t, t->r->principal->name, &tokens, &n) == 0)
+		tokens_put(&t->body, tokens, n);
+}
+
+static void tokens_send(struct edit *t)
+{
+	token_answer(t->r);
 }
 
 void tokens_get(struct request *r)
 {
 	if (without_tokens(r))
 		return;
+	if (tokens_stored(r->loop->server->options)) {
+		edit_start(r, tokens_list, tokens_send, NULL);
+		return;
+	}
 	/* Without stored tokens, the list has the token of this request. */
 	struct span own = span_of(r->token);
-	if (tokens_stored(r->loop->server->options))
-		token_store_list(r, r->principal->name, tokens_listed);
-	else
-		tokens_listed(r, &own, 1, &(struct err){ 0 });
+	tokens_put(&r->reply.body, &own, 1);
+	token_answer(r);
 }
 
 /* ---- application tokens ---- */
 
+/* In the request's arena, which is wiped. */
 struct token_request {
 	int64_t lifetime_s; /* 0: does not expire */
 	const char *name;   /* or NULL */
-	struct str token;
+	struct span token;
 };
-
-static bool fit_for_key(struct span name)
-{
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		char lower = (char)(c | 0x20);
-		if (!(lower >= 'a' && lower <= 'z') && !(c >= '0' && c <= '9') && c != '-' &&
-		    c != '_' && c != '.')
-			return false;
-	}
-	return name.n > 0 && name.n <= TOKEN_NAME_MAX;
-}
 
 static int read_token_request(struct request *r, struct token_request *w, struct err *e)
 {
@@ -109,7 +110,7 @@ static int read_token_request(struct request *r, struct token_request *w, struct
 		    "expiration must be %d to %d seconds; without it, the token does not "
 		    "expire",
 		    LIFETIME_MIN_S, LIFETIME_MAX_S);
-	if (name.p && !fit_for_key(name))
+	if (name.p && (name.n == 0 || name.n > TOKEN_NAME_MAX || !span_only(name, "-_.")))
 		return err_set(e, INVALID_PARAMETERS,
 		               "name must have 1 to %d letters, digits, -, _ and .",
 		               TOKEN_NAME_MAX);
@@ -117,98 +118,123 @@ static int read_token_request(struct request *r, struct token_request *w, struct
 	return 0;
 }
 
-static void token_made(struct request *r, const struct err *e)
+static void application_store(struct edit *t)
 {
-	struct token_request *w = r->state;
-	if (e->http) {
-		str_wipe(&w->token);
-		answer_error(r, e);
-		return;
-	}
-	r->reply.body.secret = true;
-	str_puts(&r->reply.body, "{\"token\":");
-	str_json(&r->reply.body, str_view(&w->token));
-	str_puts(&r->reply.body, ",\"application\":true}\n");
-	str_wipe(&w->token);
-	answer_body(r);
+	const struct token_request *w = t->arg;
+	(void)token_store_add(t, t->r->principal->name, w->token, w->name);
+}
+
+static void application_send(struct request *r, struct span token)
+{
+	struct str *out = &r->reply.body;
+	out->secret = true;
+	str_char(out, '{');
+	json_put_text(out, "token", token);
+	json_put_bool(out, "application", true);
+	token_answer(r);
+}
+
+static void application_stored(struct edit *t)
+{
+	const struct token_request *w = t->arg;
+	application_send(t->r, w->token);
 }
 
 void application_post(struct request *r)
 {
 	ERR_AUTO e = { 0 };
+	STR_AUTO token = STR_SECRET(TOKEN_MAX);
 	struct token_request *w = ARENA_NEW(&r->arena, struct token_request, 1);
-	w->token = STR_SECRET(TOKEN_MAX);
-	r->state = w;
+	r->secret = true;
 	if (without_tokens(r))
 		return;
-	bool good = read_token_request(r, w, &e) == 0 &&
-	            token_make(keyring_of(r->loop), r->principal->name, true, (int64_t)time(NULL),
-	                       w->lifetime_s, &w->token, &e) == 0;
-	if (good && tokens_stored(r->loop->server->options))
-		token_store_add(r, r->principal->name, str_view(&w->token), w->name, token_made);
+	if (read_token_request(r, w, &e) < 0 ||
+	    token_make(keyring_of(r->loop), r->principal->name, true, (int64_t)time(NULL),
+	               w->lifetime_s, &token, &e) < 0) {
+		answer_error(r, &e);
+		return;
+	}
+	w->token = arena_span(&r->arena, str_view(&token));
+	if (tokens_stored(r->loop->server->options))
+		edit_start(r, application_store, application_stored, w);
 	else
-		token_made(r, &e);
+		application_send(r, w->token);
 }
 
 /* ---- revoke ---- */
 
+/* In the request's arena, which is wiped. */
+struct revocation {
+	struct span text;
+	struct token token;
+	const char *said; /* the answer */
+};
+
 static void tokens_say(struct request *r, const char *message)
 {
-	str_puts(&r->reply.body, "{\"message\":");
-	str_json(&r->reply.body, span_of(message));
-	str_puts(&r->reply.body, "}\n");
-	answer_json(r, 200);
+	str_char(&r->reply.body, '{');
+	json_put_word(&r->reply.body, "message", message);
+	token_answer(r);
 }
 
-static void tokens_revoked(struct request *r, const struct err *e)
+static void token_revoke_run(struct edit *t)
 {
-	if (e->http)
-		answer_error(r, e);
-	else
-		tokens_say(r, "revoke successfully");
+	const struct revocation *v = t->arg;
+	(void)token_revoke(t, v->text, &v->token);
 }
 
-static void logged_out(struct request *r, const struct err *e)
+static void token_revoked(struct edit *t)
 {
-	if (e->http)
-		answer_error(r, e);
-	else
-		tokens_say(r, "Logout successfully");
+	const struct revocation *v = t->arg;
+	tokens_say(t->r, v->said);
 }
 
-static int tokens_read_token(struct request *r, struct span text, struct token *t)
+/* NULL: it is not a valid token. */
+static struct revocation *revocation_new(struct request *r, struct span text, const char *said)
 {
 	ERR_AUTO e = { 0 };
-	const char *why = NULL;
+	struct revocation *v = ARENA_NEW(&r->arena, struct revocation, 1);
+	v->text = text;
+	v->said = said;
 	r->secret = true;
-	int rc = token_read(keyring_of(r->loop), text, (int64_t)time(NULL), &r->arena, t, &why, &e);
-	r->why = why;
-	return rc;
+	return token_read(keyring_of(r->loop), text, (int64_t)time(NULL), &r->arena, &v->token,
+	                  &r->why, &e) == 0
+	           ? v
+	           : NULL;
+}
+
+static void revocation_begin(struct request *r, struct revocation *v)
+{
+	ERR_AUTO e = { 0 };
+	if (token_revoke_may(r->loop->server->options, &v->token, &e) < 0)
+		answer_error(r, &e);
+	else
+		edit_start(r, token_revoke_run, token_revoked, v);
 }
 
 void token_delete(struct request *r)
 {
-	struct token t = { 0 };
 	if (without_tokens(r))
 		return;
-	if (tokens_read_token(r, r->args[0], &t) < 0) {
+	struct revocation *v = revocation_new(r, r->args[0], "revoke successfully");
+	if (!v)
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "the path does not have a valid token of this server");
-		return;
-	}
-	if (!r->principal->admin && t.user && strcmp(t.user, r->principal->name) != 0)
+	else if (!r->principal->admin && v->token.user &&
+	         strcmp(v->token.user, r->principal->name) != 0)
 		answer_refuse(r, FORBIDDEN, "this is another user's token");
 	else
-		token_revoke(r, r->args[0], &t, tokens_revoked);
+		revocation_begin(r, v);
 }
 
 void logout_delete(struct request *r)
 {
-	struct token t = { 0 };
+	static const char SAID[] = "Logout successfully";
 	if (without_tokens(r))
 		return;
-	if (tokens_read_token(r, span_of(r->token), &t) < 0)
-		tokens_say(r, "Logout successfully");
+	struct revocation *v = revocation_new(r, span_of(r->token), SAID);
+	if (v)
+		revocation_begin(r, v);
 	else
-		token_revoke(r, span_of(r->token), &t, logged_out);
+		tokens_say(r, SAID);
 }

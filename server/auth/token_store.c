@@ -4,20 +4,21 @@
 #include <jansson.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "k8s/transport/reply.h"
-#include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/auth_internal.h"
 #include "server/auth/token.h"
+#include "server/http/edit.h"
 #include "server/http/loop.h"
 
 enum {
-	TRIES = 4,    /* after conflicts */
+	TRIES = 4,
 	LATE_S = 300, /* expired entries are kept for so long, because clocks differ */
 	BODY_MAX_TEXT = 4 << 20,
+	LEEWAY_MAX_S = 300, /* the longest of an issuer */
 };
 
 /* One entry of a Secret, decoded. */
@@ -31,9 +32,9 @@ struct entry {
 	bool drop;
 };
 
-/* A change of a Secret; in the request's arena. */
+/* A change of a Secret. */
 struct change {
-	struct request *r;
+	struct edit *t;
 	const char *namespace_name, *name;
 	const char *key;      /* to add, or NULL */
 	struct span value;    /* of the key */
@@ -44,86 +45,7 @@ struct change {
 	/* Limit entries like this one, so that application tokens leave room for logins, and one
 	 * user cannot fill the deny list. */
 	bool shared;
-	unsigned tries;
-	int64_t deadline_ms;
-	struct str body;
-	token_store_callback *done;
-	token_store_list_callback *list; /* if set, nothing is changed */
 };
-
-static void token_store_finish(struct change *c, const struct err *e)
-{
-	str_wipe(&c->body);
-	if (c->list)
-		c->list(c->r, NULL, 0, e);
-	else
-		c->done(c->r, e);
-}
-
-static void succeed(struct change *c)
-{
-	token_store_finish(c, &(struct err){ 0 });
-}
-
-static void token_store_fail(struct change *c, struct span why)
-{
-	ERR_AUTO e = { 0 };
-	c->r->why = arena_printf(&c->r->arena, "Secret %s/%s: %.*s", c->namespace_name, c->name,
-	                         (int)why.n, why.p);
-	(void)err_set(&e, UNAVAILABLE, "tokens cannot be read or stored at the moment; try again");
-	token_store_finish(c, &e);
-}
-
-/* ---- the entries of a Secret ---- */
-
-static void read_denied(struct entry *entry)
-{
-	int64_t until;
-	struct span user = entry->value;
-	struct span time = span_next(&user, ' ');
-	if (time.n < entry->value.n)
-		entry->user = user;
-	if (parse_i64(time, 1, INT64_MAX / 2, &until) == 0)
-		entry->exp_s = until;
-}
-
-static void token_store_read_entry(const struct change *c, struct entry *entry, const json_t *value)
-{
-	struct arena *a = &c->r->arena;
-	struct token t;
-	const char *text = json_string_value(value);
-	*entry = (struct entry){ .key = entry->key, .iat_s = -1, .exp_s = -1 };
-	if (!text ||
-	    base64_decode(a, (struct span){ text, json_string_length(value) }, &entry->value) < 0)
-		return;
-	if (c->denied) {
-		read_denied(entry);
-	} else if (token_times(entry->value, a, &t)) {
-		entry->token = true;
-		entry->iat_s = t.iat_s;
-		entry->exp_s = t.exp_s;
-		entry->application = t.application;
-	}
-}
-
-static bool token_store_expired(const struct entry *entry, int64_t late_s)
-{
-	return entry->exp_s >= 0 && entry->exp_s + late_s <= (int64_t)time(NULL);
-}
-
-/* Borrows the keys from `data`. */
-static struct entry *read_entries(const struct change *c, json_t *data, size_t *n)
-{
-	struct entry *v = ARENA_NEW(&c->r->arena, struct entry, json_object_size(data) + 1);
-	const char *key;
-	json_t *value;
-	*n = 0;
-	json_object_foreach (data, key, value) {
-		v[*n].key = key;
-		token_store_read_entry(c, &v[(*n)++], value);
-	}
-	return v;
-}
 
 bool tokens_stored(const struct options *o)
 {
@@ -135,16 +57,76 @@ bool secret_equal(struct span a, struct span b)
 	return a.n == b.n && gnutls_memcmp(a.p, b.p, a.n) == 0;
 }
 
-/* ---- making room ---- */
-
-static struct entry *oldest(struct entry *v, size_t n)
+static int token_store_fail(const struct change *c, struct span why)
 {
-	struct entry *found = NULL;
-	for (size_t i = 0; i < n; i++)
-		if (!v[i].drop && !v[i].application && (!found || v[i].iat_s < found->iat_s))
-			found = &v[i];
-	return found;
+	const char *text = arena_printf(&c->t->arena, "Secret %s/%s: %.*s", c->namespace_name,
+	                                c->name, (int)why.n, why.p);
+	return edit_fail(c->t, "tokens cannot be read or stored at the moment; try again",
+	                 span_of(text));
 }
+
+/* ---- the entries of a Secret ---- */
+
+static void token_store_read_entry(const struct change *c, struct arena *a, struct entry *entry,
+                                   const json_t *value)
+{
+	struct token t;
+	const char *text = json_string_value(value);
+	*entry = (struct entry){ .key = entry->key, .iat_s = -1, .exp_s = -1 };
+	if (!text ||
+	    base64_decode(a, (struct span){ text, json_string_length(value) }, &entry->value) < 0)
+		return;
+	if (c->denied) {
+		int64_t until;
+		struct span user = entry->value;
+		struct span time = span_next(&user, ' ');
+		if (time.n < entry->value.n)
+			entry->user = user;
+		if (parse_i64(time, 1, INT64_MAX / 2, &until) == 0)
+			entry->exp_s = until;
+	} else if (token_times(entry->value, a, &t)) {
+		entry->token = true;
+		entry->iat_s = t.iat_s;
+		entry->exp_s = t.exp_s;
+		entry->application = t.application;
+	}
+}
+
+/* The entries are in the arena, and borrow their keys from *secret, which is NULL if there is none.
+ * -1 and the error of the edit. */
+static int token_store_read(const struct change *c, struct arena *a, json_t **secret,
+                            struct entry **out, size_t *n)
+{
+	struct store_reply reply;
+	const struct store_request get = { .verb = STORE_GET,
+		                           .name = c->name,
+		                           .namespace_name = c->namespace_name };
+	enum store_outcome outcome = edit_call(c->t, get, a, &reply);
+	*n = 0;
+	if (outcome == STORE_NOT_FOUND && !c->denied)
+		return 0;
+	if (outcome != STORE_OK)
+		return token_store_fail(c, reply.message);
+	*secret = reply_parse(reply.body);
+	json_t *data = json_object_get(*secret, "data");
+	if (!*secret || (data && !json_is_object(data) && !json_is_null(data)))
+		return token_store_fail(c, SPAN("is malformed"));
+	struct entry *v = *out = ARENA_NEW(a, struct entry, json_object_size(data) + 1);
+	const char *key;
+	json_t *value;
+	json_object_foreach (data, key, value) {
+		v[*n].key = key;
+		token_store_read_entry(c, a, &v[(*n)++], value);
+	}
+	return 0;
+}
+
+static bool token_store_expired(const struct entry *entry, int64_t late_s)
+{
+	return entry->exp_s >= 0 && entry->exp_s + late_s <= (int64_t)time(NULL);
+}
+
+/* ---- making room ---- */
 
 /* The limit for entries like the new one. */
 static int check_share(const struct change *c, const struct entry *v, size_t n, struct err *e)
@@ -176,289 +158,150 @@ static int token_store_mark(const struct change *c, struct entry *v, size_t n, s
 	if (c->shared && check_share(c, v, n, e) < 0)
 		return -1;
 	for (; c->key && kept >= max; kept--) {
-		struct entry *first = c->denied ? NULL : oldest(v, n);
-		if (!first && c->denied)
+		struct entry *oldest = NULL;
+		if (c->denied)
 			return err_set(e, UNAVAILABLE,
 			               "the list of revoked tokens is full (%d that have not "
 			               "expired)",
 			               DENIED_MAX);
-		if (!first)
+		for (size_t i = 0; i < n; i++)
+			if (!v[i].drop && !v[i].application &&
+			    (!oldest || v[i].iat_s < oldest->iat_s))
+				oldest = &v[i];
+		if (!oldest)
 			return err_set(e, INVALID_PARAMETERS,
 			               "you have %d application tokens: revoke some first",
 			               TOKENS_PER_USER);
-		first->drop = true;
+		oldest->drop = true;
 	}
 	return 0;
 }
 
-/* ---- bodies ---- */
+/* ---- the change ---- */
 
-static void token_store_put_value(struct change *c)
-{
-	str_json(&c->body, span_of(c->key));
-	str_puts(&c->body, ":\"");
-	str_base64(&c->body, c->value);
-	str_char(&c->body, '"');
-}
-
-static void start_body(struct change *c)
-{
-	str_wipe(&c->body);
-	c->body = STR_SECRET(BODY_MAX_TEXT);
-}
-
-static void write_new(struct change *c)
-{
-	start_body(c);
-	str_puts(&c->body, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":");
-	str_json(&c->body, span_of(c->name));
-	str_puts(&c->body, ",\"namespace\":");
-	str_json(&c->body, span_of(c->namespace_name));
-	str_puts(&c->body, "},\"type\":\"Opaque\",\"data\":{");
-	token_store_put_value(c);
-	str_puts(&c->body, "}}");
-}
-
-/* false: nothing to change. */
-static bool write_patch(struct change *c, const struct entry *v, size_t n)
+/* Appends the new Secret, or a patch without entries that are dropped.  false: nothing to change.
+ */
+static bool token_store_write(const struct change *c, bool there, const struct entry *v, size_t n,
+                              struct str *out)
 {
 	bool some = c->key != NULL;
-	start_body(c);
-	str_puts(&c->body, "{\"data\":{");
-	if (c->key)
-		token_store_put_value(c);
+	str_char(out, '{');
+	if (!there) {
+		str_puts(out, "\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"Opaque\","
+		              "\"metadata\":{");
+		json_put_word(out, "name", c->name);
+		json_put_word(out, "namespace", c->namespace_name);
+		str_puts(out, "},");
+	}
+	str_puts(out, "\"data\":{");
+	if (c->key) {
+		str_json(out, span_of(c->key));
+		str_puts(out, ":\"");
+		str_base64(out, c->value);
+		str_char(out, '"');
+	}
 	for (size_t i = 0; i < n; i++) {
 		if (!v[i].drop)
 			continue;
-		str_puts(&c->body, some ? "," : "");
-		str_json(&c->body, span_of(v[i].key));
-		str_puts(&c->body, ":null");
+		str_puts(out, some ? "," : "");
+		str_json(out, span_of(v[i].key));
+		str_puts(out, ":null");
 		some = true;
 	}
-	str_puts(&c->body, "}}");
+	str_puts(out, "}}");
 	return some;
 }
 
-/* ---- the steps: read, then patch or create; again after a conflict ---- */
-
-static void token_store_look(struct change *c);
-
-static void token_store_ask(struct change *c, enum store_verb verb, store_callback *done)
+/* Read, then patch or create; again after a conflict.  0, or -1 and the error of the edit. */
+static int token_store_change(const struct change *c)
 {
-	struct loop *l = c->r->loop;
-	const struct store_request request = {
-		.verb = verb,
-		.kind = KIND_SECRET,
-		.name = c->name,
-		.namespace_name = c->namespace_name,
-		.whole = verb == STORE_GET,
-		.body = { str_view(&c->body) },
-		.deadline_ms = c->deadline_ms,
-		.done = done,
-		.arg = c,
-	};
-	if (l->store)
-		store_request(l->store, &request);
-	else
-		token_store_fail(c, SPAN("shutting down"));
-}
-
-static void token_store_changed(void *arg, const struct store_reply *reply)
-{
-	struct change *c = arg;
-	if (reply->outcome == STORE_OK)
-		succeed(c);
-	else if (store_is_outdated(reply->outcome) && c->tries < TRIES)
-		token_store_look(c);
-	else
-		token_store_fail(c, reply->message);
-}
-
-/* An earlier request without an answer may have added it. */
-static bool is_present(const struct change *c, const struct entry *v, size_t n)
-{
-	for (size_t i = 0; c->key && i < n; i++)
-		if (strcmp(v[i].key, c->key) == 0 &&
-		    (c->denied || secret_equal(v[i].value, c->value)))
-			return true;
-	return false;
-}
-
-static void token_store_answer_list(struct change *c, const struct entry *v, size_t n)
-{
-	struct span *tokens = ARENA_NEW(&c->r->arena, struct span, n + 1);
-	size_t found = 0;
-	for (size_t i = 0; i < n; i++)
-		if (v[i].token && !token_store_expired(&v[i], 0))
-			tokens[found++] = v[i].value;
-	c->list(c->r, tokens, found, &(struct err){ 0 });
-}
-
-static void change(struct change *c, json_t *data)
-{
-	ERR_AUTO e = { 0 };
-	size_t n;
-	struct entry *v = read_entries(c, data, &n);
-	if (c->list)
-		token_store_answer_list(c, v, n);
-	else if (!is_present(c, v, n) && token_store_mark(c, v, n, &e) < 0)
-		token_store_finish(c, &e);
-	else if (!is_present(c, v, n) && write_patch(c, v, n))
-		token_store_ask(c, STORE_PATCH, token_store_changed);
-	else
-		succeed(c);
-}
-
-static void absent(struct change *c, struct span why)
-{
-	if (c->denied) {
-		token_store_fail(c, why);
-	} else if (c->list) {
-		token_store_answer_list(c, NULL, 0);
-	} else if (c->key) {
-		write_new(c);
-		token_store_ask(c, STORE_CREATE, token_store_changed);
-	} else {
-		succeed(c);
+	for (unsigned tries = 1;; tries++) {
+		ARENA_SECRET a = { 0 };
+		STR_AUTO body = STR_SECRET(BODY_MAX_TEXT);
+		struct store_reply reply;
+		struct entry *v = NULL;
+		size_t n;
+		json_auto_t *secret = NULL;
+		if (token_store_read(c, &a, &secret, &v, &n) < 0)
+			return -1;
+		/* An earlier request without an answer may have added it. */
+		for (size_t i = 0; c->key && i < n; i++)
+			if (strcmp(v[i].key, c->key) == 0 &&
+			    (c->denied || secret_equal(v[i].value, c->value)))
+				return 0;
+		if (token_store_mark(c, v, n, &c->t->e) < 0)
+			return -1;
+		if (!token_store_write(c, secret, v, n, &body))
+			return 0;
+		struct store_request write = { .verb = secret ? STORE_PATCH : STORE_CREATE,
+			                       .name = c->name,
+			                       .namespace_name = c->namespace_name,
+			                       .body = { str_view(&body) } };
+		enum store_outcome outcome = edit_call(c->t, write, &a, &reply);
+		if (outcome == STORE_OK)
+			return 0;
+		if (!store_is_outdated(outcome) || tries == TRIES)
+			return token_store_fail(c, reply.message);
 	}
-}
-
-static void token_store_looked(void *arg, const struct store_reply *reply)
-{
-	struct change *c = arg;
-	if (reply->outcome == STORE_NOT_FOUND) {
-		absent(c, reply->message);
-		return;
-	}
-	if (reply->outcome != STORE_OK) {
-		token_store_fail(c, reply->message);
-		return;
-	}
-	json_auto_t *secret = reply_parse(reply->body);
-	json_t *data = json_object_get(secret, "data");
-	if (!secret || (data && !json_is_object(data) && !json_is_null(data)))
-		token_store_fail(c, SPAN("is malformed"));
-	else
-		change(c, data);
-}
-
-static void token_store_look(struct change *c)
-{
-	c->tries++;
-	start_body(c);
-	token_store_ask(c, STORE_GET, token_store_looked);
 }
 
 /* ---- interface ---- */
 
-static struct change *token_store_change_new(struct request *r)
+static struct change change_of(struct edit *t, const char *user)
 {
-	struct change *c = ARENA_NEW(&r->arena, struct change, 1);
-	c->r = r;
-	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
-	r->secret = true;
-	if (!r->waiting)
-		request_wait(r);
-	return c;
-}
-
-static struct change *change_of(struct request *r, const char *user)
-{
-	struct change *c = token_store_change_new(r);
-	char *name = arena_alloc(&r->arena, (size_t)2 * PAI_NAME_MAX + 1);
+	char *name = arena_alloc(&t->arena, (size_t)2 * PAI_NAME_MAX + 1);
 	pai_secret_name(name, span_of(user));
-	c->namespace_name = r->loop->server->options->token_namespace;
-	c->name = name;
-	c->user = user;
-	return c;
+	return (struct change){
+		.t = t,
+		.namespace_name = t->r->loop->server->options->token_namespace,
+		.name = name,
+		.user = user,
+	};
 }
 
-void token_store_list(struct request *r, const char *user, token_store_list_callback *done)
+int token_store_list(struct edit *t, const char *user, struct span **tokens, size_t *n)
 {
-	struct change *c = change_of(r, user);
-	c->list = done;
-	token_store_look(c);
+	struct change c = change_of(t, user);
+	json_auto_t *secret = NULL;
+	struct entry *v = NULL;
+	size_t all;
+	if (token_store_read(&c, &t->arena, &secret, &v, &all) < 0)
+		return -1;
+	*tokens = ARENA_NEW(&t->arena, struct span, all + 1);
+	*n = 0;
+	for (size_t i = 0; i < all; i++)
+		if (v[i].token && !token_store_expired(&v[i], 0))
+			(*tokens)[(*n)++] = v[i].value;
+	return 0;
 }
 
-/* OpenPAI's keys are UUIDs. */
-static const char *new_key(struct arena *a, const char *name)
+int token_store_add(struct edit *t, const char *user, struct span token, const char *name)
 {
-	char uuid[UUID_TEXT];
+	struct token times;
+	char uuid[UUID_TEXT]; /* as OpenPAI's keys */
+	struct change c = change_of(t, user);
 	random_uuid(uuid);
-	return arena_printf(a, "%s%s%s", name ? name : "", name ? "." : "", uuid);
+	c.shared = token_times(token, &t->arena, &times) && times.application;
+	c.key = arena_printf(&t->arena, "%s%s%s", name ? name : "", name ? "." : "", uuid);
+	c.value = token;
+	return token_store_change(&c);
 }
 
-void token_store_add(struct request *r, const char *user, struct span token, const char *name,
-                     token_store_callback *done)
+int token_store_remove_all(struct edit *t, const char *user, bool logins)
 {
-	struct token t;
-	struct change *c = change_of(r, user);
-	c->shared = token_times(token, &r->arena, &t) && t.application;
-	c->key = new_key(&r->arena, name);
-	c->value = token;
-	c->done = done;
-	token_store_look(c);
+	struct change c = change_of(t, user);
+	c.logins = logins;
+	c.all = !logins;
+	return token_store_change(&c);
 }
 
-static void token_store_remove(struct request *r, const char *user, struct span token,
-                               token_store_callback *done)
+int token_revoke_may(const struct options *o, const struct token *token, struct err *e)
 {
-	struct change *c = change_of(r, user);
-	c->unwanted = token;
-	c->done = done;
-	token_store_look(c);
-}
-
-void token_store_remove_all(struct request *r, const char *user, bool logins,
-                            token_store_callback *done)
-{
-	struct change *c = change_of(r, user);
-	c->logins = logins;
-	c->all = !logins;
-	c->done = done;
-	token_store_look(c);
-}
-
-static void token_store_deny(struct request *r, const struct token *t, int64_t exp_s,
-                             token_store_callback *done)
-{
-	struct change *c = token_store_change_new(r);
-	struct span list = span_of(r->loop->server->options->deny_list);
-	c->namespace_name = arena_dup(&r->arena, span_next(&list, '/'));
-	c->name = list.p;
-	c->denied = true;
-	c->user = t->user;
-	c->shared = !r->principal->admin;
-	c->key = arena_dup(&r->arena, span_of(t->id));
-	c->value = span_of(
-	    arena_printf(&r->arena, "%lld %s", exp_s < 0 ? 0LL : (long long)exp_s, t->user));
-	c->done = done;
-	token_store_look(c);
-}
-
-/* The longest leeway of an issuer. */
-enum { LEEWAY_MAX_S = 300 };
-
-struct revocation {
-	char id[sizeof(((struct token *)NULL)->id)];
-	token_store_callback *done;
-};
-
-static void token_store_revoked(struct request *r, const struct err *e)
-{
-	const struct revocation *v = r->state;
-	/* On errors too: the next request then asks the store. */
-	auth_forget(r->loop, v->id);
-	v->done(r, e);
-}
-
-static int revoke_may(const struct options *o, const struct token *t, struct err *e)
-{
-	if (t->kind == TOKEN_REVIEW)
+	if (token->kind == TOKEN_REVIEW)
 		return err_set(e, NOT_IMPLEMENTED,
 		               "tokens of service accounts are revoked in the cluster: delete the "
 		               "account or the object that the token is bound to");
-	if (t->kind == TOKEN_OWN && tokens_stored(o))
+	if (token->kind == TOKEN_OWN && tokens_stored(o))
 		return 0;
 	if (!o->deny_list[0])
 		return err_set(e, NOT_IMPLEMENTED,
@@ -466,22 +309,31 @@ static int revoke_may(const struct options *o, const struct token *t, struct err
 	return 0;
 }
 
-void token_revoke(struct request *r, struct span text, const struct token *t,
-                  token_store_callback *done)
+int token_revoke(struct edit *t, struct span text, const struct token *token)
 {
-	ERR_AUTO e = { 0 };
-	const struct options *o = r->loop->server->options;
-	struct revocation *v = ARENA_NEW(&r->arena, struct revocation, 1);
-	memcpy(v->id, t->id, sizeof(v->id));
-	v->done = done;
-	if (revoke_may(o, t, &e) < 0) {
-		done(r, &e);
-		return;
+	const struct options *o = t->r->loop->server->options;
+	struct change c;
+	if (token->kind == TOKEN_OWN && tokens_stored(o)) {
+		c = change_of(t, token->user);
+		c.unwanted = text;
+	} else {
+		struct span list = span_of(o->deny_list);
+		int64_t until_s = token->exp_s < 0 ? 0 : token->exp_s + LEEWAY_MAX_S;
+		const char *value =
+		    arena_printf(&t->arena, "%lld %s", (long long)until_s, token->user);
+		c = (struct change){
+			.t = t,
+			.namespace_name = arena_dup(&t->arena, span_next(&list, '/')),
+			.name = list.p,
+			.key = token->id,
+			.value = span_of(value),
+			.user = token->user,
+			.denied = true,
+			.shared = !t->r->principal->admin,
+		};
 	}
-	r->state = v;
-	if (t->kind == TOKEN_OWN && tokens_stored(o))
-		token_store_remove(r, t->user, text, token_store_revoked);
-	else
-		token_store_deny(r, t, t->exp_s < 0 ? -1 : t->exp_s + LEEWAY_MAX_S,
-		                 token_store_revoked);
+	int rc = token_store_change(&c);
+	/* On errors too: the next request then asks the store. */
+	auth_forget(t->r->loop, token->id);
+	return rc;
 }

@@ -4,7 +4,7 @@
  * the hashes of revoked tokens (--deny-list).  A change is a merge patch of single keys, so that
  * concurrent changes, also by OpenPAI, are not lost.  The same patch removes expired entries.
  */
-#include "server/http/request.h"
+#include "base/str.h"
 
 /* Limits per Secret, whose size Kubernetes limits to 1 MiB.  A new token evicts the user's oldest
  * token that is not an application token. */
@@ -16,34 +16,26 @@ enum {
 	TOKEN_NAME_MAX = 63,
 };
 
+struct edit;
+struct err;
 struct options;
 struct token;
 
 /* Whether valid tokens must be in their user's Secret (--token-check=stored). */
 bool tokens_stored(const struct options *o);
 
-/* e->http: 0, 503, or 400 if a limit is reached.  Called once. */
-typedef void token_store_callback(struct request *r, const struct err *e);
-/* The tokens that have not expired; in the request's arena. */
-typedef void token_store_list_callback(struct request *r, const struct span *tokens, size_t n,
-                                       const struct err *e);
-
 /*
- * All of these suspend a request that has not been answered.  Texts must live as long as the
- * request.  `name`: NULL, or [A-Za-z0-9_.-]{1,63}, which becomes part of the Secret's key.
+ * Steps of an edit (server/http/edit.h).  0, or -1 and its error: 503, 504, or 400 if a limit is
+ * reached.  The texts must live as long as the edit.
  */
-void token_store_list(struct request *r, const char *user, token_store_list_callback *done);
-void token_store_add(struct request *r, const char *user, struct span token, const char *name,
-                     token_store_callback *done);
-
+/* The tokens that have not expired; in the edit's arena. */
+int token_store_list(struct edit *t, const char *user, struct span **tokens, size_t *n);
+/* name: NULL, or [A-Za-z0-9_.-]{1,63}, which becomes part of the Secret's key. */
+int token_store_add(struct edit *t, const char *user, struct span token, const char *name);
 /* Remove all tokens of a user, or only those that are not application tokens. */
-void token_store_remove_all(struct request *r, const char *user, bool logins,
-                            token_store_callback *done);
-
-/*
- * Revoke a verified token: remove it from its user's Secret, or add it to the deny list.  This
- * process forgets it at once, other servers when their cache entry expires.  400
- * NotImplementedError if it cannot be revoked here; then `done` is called at once.
- */
-void token_revoke(struct request *r, struct span text, const struct token *t,
-                  token_store_callback *done);
+int token_store_remove_all(struct edit *t, const char *user, bool logins);
+/* Revoke a verified token: remove it from its user's Secret, or add it to the deny list.  This
+ * process forgets it at once, other servers when their cache entry expires. */
+int token_revoke(struct edit *t, struct span text, const struct token *token);
+/* Pure.  -1 and *e: 400 NotImplementedError, it cannot be revoked here. */
+int token_revoke_may(const struct options *o, const struct token *token, struct err *e);

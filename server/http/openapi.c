@@ -28,13 +28,14 @@ struct refusal {
 #define BAD_USER       403, "ForbiddenUserError"
 #define BAD_JOB        404, "NoJobError"
 #define BAD_UNKNOWN    500, "UnknownError"
+#define BAD_OUTCOME    504, "OutcomeUnknown"
 #define BAD_SUBMISSION                                                                             \
 	{ 400, "InvalidProtocolError, InvalidParametersError" }, { BAD_USER },                     \
 	    { 404, "NoStorageError" }, { 409, "ConflictJobError, IdempotencyError" },              \
 	    { 422, "IdempotencyError" }, { BAD_UNKNOWN },                                          \
 	    { 503, "UnavailableError, BeingDeletedError" },                                        \
 	{                                                                                          \
-		504, "OutcomeUnknown"                                                              \
+		BAD_OUTCOME                                                                        \
 	}
 
 /* The answers of routes.  Schemas and parameters are names of openapi.json. */
@@ -108,16 +109,21 @@ static const struct answer {
 	                   .refusals = { { 400, "InvalidParametersError, NoUserError, "
 	                                        "IncorrectPasswordError, NotImplementedError" },
 	                                 { BAD_UNKNOWN },
-	                                 { 503, "UnavailableError" } } },
+	                                 { 503, "UnavailableError" },
+	                                 { BAD_OUTCOME } } },
 	[ANSWER_LOGOUT] = { "tokens", 200, "Message",
-	                    .refusals = { { 400, "NotImplementedError" }, { BAD_UNKNOWN } } },
+	                    .refusals = { { 400, "NotImplementedError" },
+	                                  { BAD_UNKNOWN },
+	                                  { BAD_OUTCOME } } },
 	[ANSWER_TOKENS] = { "tokens", 200, "Tokens", .refusals = { { BAD_UNKNOWN } } },
 	[ANSWER_TOKEN] = { "tokens", 200, "Token", "NewToken",
 	                   .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                 { BAD_UNKNOWN } } },
+	                                 { BAD_UNKNOWN },
+	                                 { BAD_OUTCOME } } },
 	[ANSWER_REVOKED] = { "tokens", 200, "Message",
 	                     .refusals = { { 400, "InvalidParametersError, NotImplementedError" },
-	                                   { BAD_UNKNOWN } } },
+	                                   { BAD_UNKNOWN },
+	                                   { BAD_OUTCOME } } },
 	[ANSWER_CLAIMS] = { "tokens", 200, .schema = "Claims" },
 	[ANSWER_USER] = { "people", 200, "User", .refusals = { { 400, "NoUserError" } } },
 	[ANSWER_USERS] = { "people", 200, .schema = "Users" },
@@ -127,12 +133,14 @@ static const struct answer {
 	                                       { 403, "ForbiddenUserError, RemoveAdminError" },
 	                                       { 404, "NoUserError, NoGroupError, NoApiError" },
 	                                       { 405, "NotImplementedError" },
-	                                       { 409, "ConflictUserError" } } },
+	                                       { 409, "ConflictUserError" },
+	                                       { BAD_OUTCOME } } },
 	[ANSWER_USER_REMOVED] = { "people", 200, "Message",
 	                          .refusals = { { 403, "ForbiddenUserError, RemoveAdminError" },
 	                                        { 404, "NoUserError, NoApiError" },
 	                                        { 405, "NotImplementedError" },
-	                                        { 409, "ConflictUserError" } } },
+	                                        { 409, "ConflictUserError" },
+	                                        { BAD_OUTCOME } } },
 	[ANSWER_GROUPS] = { "people", 200, .schema = "Groups" },
 	[ANSWER_LIST] = { "server", 200, .schema = "List" },
 	[ANSWER_NODES] = { "server", 200, "Any", .refusals = { { BAD_USER } } },

@@ -33,6 +33,12 @@ static const struct known {
 	[HEADER_ACCEPT] = { "accept", false },
 };
 
+static void wrong(struct request_head *f, const char *what)
+{
+	if (!f->wrong)
+		f->wrong = what;
+}
+
 enum library request_check_library(const char *version)
 {
 	int part[3] = { 0 }; /* packed below; a missing one is 0 */

@@ -1,33 +1,42 @@
 #include "server/http/worker.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/lock.h"
 
 struct task {
-	struct mail mail; /* in the inbox, when it has run */
+	struct mail mail;  /* in the inbox, when it has run */
+	struct task *next; /* in the queue */
 	struct worker_inbox *inbox;
-	void (*run)(void *arg);
+	const char *user;
+	worker_run *run;
 	void (*done)(void *arg, bool ran);
 	void *arg;
 	bool ran;
 };
 
-struct worker {
-	pthread_t thread;
-	pthread_mutex_t lock;             /* guards all below */
-	pthread_cond_t work;              /* the queue is not empty, or `end` is set */
-	pthread_cond_t idle;              /* a task has ended */
-	struct task *queue[WORKER_QUEUE]; /* a ring */
-	size_t first, n;
+struct worker_thread {
+	struct worker *worker;
+	struct caller caller;
 	struct task *running;
+};
+
+struct worker {
+	pthread_mutex_t lock; /* guards all below, and the lists of the inboxes */
+	pthread_cond_t work;  /* the queue is not empty, or `end` is set */
+	pthread_cond_t idle;  /* a task has ended */
+	struct task *first, **last;
+	size_t n, max;
+	struct worker_thread thread[WORKER_THREADS];
+	size_t n_threads;
 	bool end;
 };
 
-/* ---- the thread; pthread calls on an initialized mutex do not fail ---- */
+/* ---- the threads; pthread calls on an initialized mutex do not fail ---- */
 
-static void deliver(struct task *t, bool ran)
+static void worker_deliver(struct task *t, bool ran)
 {
 	t->ran = ran;
 	(void)mailbox_put(&t->inbox->box, &t->mail); /* always takes it */
@@ -35,39 +44,43 @@ static void deliver(struct task *t, bool ran)
 
 static void *worker_main(void *arg)
 {
-	struct worker *w = arg;
-	(void)pthread_mutex_lock(&w->lock);
+	struct worker_thread *own = arg;
+	struct worker *w = own->worker;
+	LOCK_AUTO(&w->lock);
 	for (;;) {
 		while (!w->n && !w->end)
 			(void)pthread_cond_wait(&w->work, &w->lock);
 		if (w->end)
-			break;
-		w->running = w->queue[w->first];
-		w->first = (w->first + 1) % WORKER_QUEUE;
-		w->n--;
+			return NULL;
+		struct task *t = own->running = w->first;
+		w->first = t->next;
+		if (--w->n == 0)
+			w->last = &w->first;
 		(void)pthread_mutex_unlock(&w->lock);
-		w->running->run(w->running->arg);
+		t->run(&own->caller, t->arg);
 		(void)pthread_mutex_lock(&w->lock);
-		deliver(w->running, true);
-		w->running = NULL;
+		worker_deliver(TAKE(own->running), true);
 		(void)pthread_cond_broadcast(&w->idle);
 	}
-	(void)pthread_mutex_unlock(&w->lock);
-	return NULL;
 }
 
-struct worker *worker_new(struct err *e)
+struct worker *worker_new(size_t queue)
 {
 	struct worker *w = xcalloc(1, sizeof(*w));
 	(void)pthread_mutex_init(&w->lock, NULL);
 	(void)pthread_cond_init(&w->work, NULL);
 	(void)pthread_cond_init(&w->idle, NULL);
-	errno = pthread_create(&w->thread, NULL, worker_main, w);
-	if (!errno)
-		return w;
-	(void)err_set(e, UNKNOWN_ERROR, "pthread_create: %m");
-	free(w);
-	return NULL;
+	w->last = &w->first;
+	w->max = queue;
+	return w;
+}
+
+int worker_add(struct worker *w, struct store *s, struct err *e)
+{
+	assert(w->n_threads < WORKER_THREADS);
+	struct worker_thread *own = &w->thread[w->n_threads++];
+	own->worker = w;
+	return caller_start(&own->caller, s, worker_main, own, e);
 }
 
 void worker_free(struct worker *w)
@@ -76,9 +89,10 @@ void worker_free(struct worker *w)
 		return;
 	(void)pthread_mutex_lock(&w->lock);
 	w->end = true;
-	(void)pthread_cond_signal(&w->work);
+	(void)pthread_cond_broadcast(&w->work);
 	(void)pthread_mutex_unlock(&w->lock);
-	(void)pthread_join(w->thread, NULL);
+	for (size_t i = 0; i < w->n_threads; i++)
+		caller_end(&w->thread[i].caller); /* no thread is in a call: no inbox is left */
 	(void)pthread_mutex_destroy(&w->lock);
 	(void)pthread_cond_destroy(&w->work);
 	(void)pthread_cond_destroy(&w->idle);
@@ -115,34 +129,44 @@ void worker_inbox_free(struct worker_inbox *in)
 		return;
 	struct worker *w = in->worker;
 	(void)pthread_mutex_lock(&w->lock);
-	size_t n = w->n;
-	w->n = 0;
-	for (size_t i = 0; i < n; i++) {
-		struct task *t = w->queue[(w->first + i) % WORKER_QUEUE];
-		if (t->inbox == in)
-			deliver(t, false);
-		else
-			w->queue[(w->first + w->n++) % WORKER_QUEUE] = t;
+	struct task **at = &w->first;
+	for (struct task *t; (t = *at) != NULL;) {
+		if (t->inbox != in) {
+			at = &t->next;
+			continue;
+		}
+		*at = t->next;
+		w->n--;
+		worker_deliver(t, false);
 	}
-	while (w->running && w->running->inbox == in)
-		(void)pthread_cond_wait(&w->idle, &w->lock);
+	w->last = at;
+	for (size_t i = 0; i < w->n_threads; i++) /* all are told before one is waited for */
+		if (w->thread[i].running && w->thread[i].running->inbox == in)
+			caller_stop(&w->thread[i].caller);
+	for (size_t i = 0; i < w->n_threads; i++)
+		while (w->thread[i].running && w->thread[i].running->inbox == in)
+			(void)pthread_cond_wait(&w->idle, &w->lock);
 	(void)pthread_mutex_unlock(&w->lock);
 	worker_inbox_run_once(in);
 	mailbox_done(&in->box);
 	free(in);
 }
 
-bool worker_do(struct worker_inbox *in, void (*run)(void *arg), void (*done)(void *arg, bool ran),
-               void *arg)
+bool worker_do(struct worker_inbox *in, const char *user, worker_run *run,
+               void (*done)(void *arg, bool ran), void *arg)
 {
 	struct worker *w = in->worker;
+	size_t same = 0;
 	LOCK_AUTO(&w->lock);
-	bool room = w->n < WORKER_QUEUE;
-	if (room) {
-		struct task *t = xcalloc(1, sizeof(*t));
-		*t = (struct task){ .inbox = in, .run = run, .done = done, .arg = arg };
-		w->queue[(w->first + w->n++) % WORKER_QUEUE] = t;
-		(void)pthread_cond_signal(&w->work);
-	}
-	return room;
+	for (const struct task *t = w->first; t; t = t->next)
+		same += user && t->user && strcmp(t->user, user) == 0;
+	if (w->n >= w->max || same >= w->max / 4)
+		return false;
+	struct task *t = xcalloc(1, sizeof(*t));
+	*t = (struct task){ .inbox = in, .user = user, .run = run, .done = done, .arg = arg };
+	*w->last = t;
+	w->last = &t->next;
+	w->n++;
+	(void)pthread_cond_signal(&w->work);
+	return true;
 }

@@ -1,11 +1,13 @@
 #pragma once
 /*
- * A thread for work that would block a loop (hashing a password takes 7 ms): one per process, with
- * a bounded queue.  Each loop has an inbox for results.
+ * Threads for work that would block a loop: hashing a password takes 7 ms, and an edit waits for
+ * the API server (edit.h).  The threads of a worker serve its bounded queue in order.  Each loop
+ * has an inbox for results.
  */
 #include <stdbool.h>
 
 #include "base/mailbox.h"
+#include "k8s/transport/call.h"
 
 struct worker;
 struct worker_inbox {
@@ -13,19 +15,24 @@ struct worker_inbox {
 	struct mailbox box; /* readable when there are results */
 };
 
-enum { WORKER_QUEUE = 16 };
+enum { WORKER_THREADS = 4 };
 
-/* NULL and *e: 500. */
-struct worker *worker_new(struct err *e);
-void worker_free(struct worker *w); /* all inboxes must have been freed */
+/* queue: how much waits at most, and a quarter of that of one user. */
+struct worker *worker_new(size_t queue);
+/* Adds a thread; `run` may use its store, which is taken over.  s: NULL for none.  -1, *e: 500. */
+int worker_add(struct worker *w, struct store *s, struct err *e);
+void worker_free(struct worker *w); /* all inboxes must have been freed; NULL is allowed */
 
 /* For the calling thread; the worker is borrowed.  NULL and *e: 500. */
 struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
-/* Queued work is dropped: `done` is called with ran = false. */
+/* Queued work is dropped: `done` is called with ran = false.  What runs is told to end, and waited
+ * for: about CALL_END_MS at most. */
 void worker_inbox_free(struct worker_inbox *in);
 void worker_inbox_run_once(struct worker_inbox *in); /* calls `done` on this thread */
 
-/* run(arg) on the worker's thread, then done(arg, true) on the inbox's.  false: the queue is full,
- * and nothing is called. */
-bool worker_do(struct worker_inbox *in, void (*run)(void *arg), void (*done)(void *arg, bool ran),
-               void *arg);
+/* What one of the threads does.  c: with the store of this thread. */
+typedef void worker_run(struct caller *c, void *arg);
+/* run(c, arg) on a thread of the worker, then done(arg, true) on the inbox's.  false: the queue is
+ * full, or too much of this user (borrowed; NULL: nobody) waits in it, and nothing is called. */
+bool worker_do(struct worker_inbox *in, const char *user, worker_run *run,
+               void (*done)(void *arg, bool ran), void *arg);

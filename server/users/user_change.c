@@ -81,7 +81,7 @@ static int read_admin(struct request *r, const struct node *n, struct user_chang
 static int change_read_names(struct request *r, const struct node *n, struct user_change *out,
                              struct err *e)
 {
-	struct span *v = ARENA_NEW(&r->arena, struct span, n->n + 1);
+	out->names = (struct name_set){ ARENA_NEW(&r->arena, struct span, n->n + 1), 0 };
 	for (size_t i = 0; i < n->n; i++) {
 		const struct node *item = &n->item[i];
 		if (i == PAI_GROUPS_MAX || !node_is(item, NODE_TEXT) || item->n == 0 ||
@@ -90,10 +90,8 @@ static int change_read_names(struct request *r, const struct node *n, struct use
 			    e, INVALID_PARAMETERS,
 			    "virtualCluster and grouplist must be lists of at most %d names",
 			    PAI_GROUPS_MAX);
-		if (!names_contain(v, out->n_names, node_span(item)))
-			v[out->n_names++] = node_span(item);
+		name_set_add(&out->names, node_span(item));
 	}
-	out->names = v;
 	return 0;
 }
 

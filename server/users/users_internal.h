@@ -5,6 +5,7 @@
  * of an OpenPAI cluster, signin.c is the login.
  */
 #include "base/tree.h"
+#include "server/accounts/account.h"
 #include "server/http/request.h"
 
 /* Send the list or object in the reply's body; 500 if it did not fit. */
@@ -13,10 +14,8 @@ void users_send(struct request *r);
 bool users_ready(struct request *r);
 /* Whether the users are those of an OpenPAI cluster. */
 bool users_openpai(const struct request *r);
-/* A list of names as JSON.  Appends, as the next. */
-void users_put_names(struct str *out, const struct span *v, size_t n);
-/* A member whose value is a text: `,"key":`, then the text as JSON. */
-void users_put_text(struct str *out, const char *key, struct span text);
+/* Appends a member that is a list of names. */
+void users_put_names(struct str *out, const char *key, const struct span *v, size_t n);
 
 /* The virtual clusters that an account may use; NULL: all.  In the request's arena. */
 size_t clusters_of(struct request *r, const struct account *a, struct span **out);
@@ -43,8 +42,7 @@ struct user_change {
 	struct span username, email; /* "": no e-mail */
 	struct span password, old_password;
 	bool admin;
-	const struct span *names; /* virtual clusters or groups, without duplicates */
-	size_t n_names;
+	struct name_set names;        /* virtual clusters or groups */
 	const struct node *extension; /* a map of permitted members */
 };
 

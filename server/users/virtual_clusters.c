@@ -35,9 +35,9 @@ size_t clusters_of(struct request *r, const struct account *a, struct span **out
 /* false: the request has been answered 404. */
 static bool is_cluster(struct request *r, struct span name)
 {
-	struct span *names;
-	size_t n = all_clusters(r, &names);
-	if (names_contain(names, n, name))
+	struct name_set all;
+	all.n = all_clusters(r, &all.v);
+	if (name_set_has(&all, name))
 		return true;
 	answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
 	return false;

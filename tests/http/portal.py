@@ -3,11 +3,14 @@ Secrets."""
 import base64
 import json
 import signal
+import threading
+import time
 
 from clients import TokenServer
-from harness import job_v2, wait_until
-from openpai import USERS, hexed, password_hash
+from harness import SLOW, job_v2, request_bytes, wait_until
+from openpai import GROUPS, TOKENS, USERS, hexed, password_hash, secret
 from signin import PASSWORD, Cluster
+from slow import in_threads
 from tokens import bearer, token
 
 TEXT = {"Content-Type": "text/plain;charset=UTF-8"}  # a browser's fetch with a string body
@@ -306,5 +309,122 @@ def test_user_lists_are_bounded(check):
         check.equal("no lists for others", asked, [])
 
 
+
+# ---- edits while the API server hangs ----------------------------------------------------------
+EMAIL = {"email": "new@example.com"}
+DORA = {"username": "dora", "password": "dora-password", "virtualCluster": ["vision"]}
+
+# Mode of tokens; method, path and body of the edit; the request that hangs (method, and name of the Secret); status.
+HANGS = [
+    ("signature", "POST", "/api/v2/users", DORA, "GET", f"{GROUPS}/{hexed('vision')}", 503),
+    ("signature", "POST", "/api/v2/users", DORA, "POST", "", 504),
+    ("signature", "PUT", "/api/v2/user/alice/email", EMAIL, "GET", f"{USERS}/{hexed('alice')}", 503),
+    ("signature", "PUT", "/api/v2/user/alice/email", EMAIL, "PATCH", f"{USERS}/{hexed('alice')}", 504),
+    ("signature", "PUT", "/api/v2/user/alice/grouplist", {"grouplist": ["vision"]}, "PATCH", f"{USERS}/{hexed('alice')}", 504),
+    ("signature", "DELETE", "/api/v2/user/alice", None, "DELETE", f"{USERS}/{hexed('alice')}", 504),
+    ("signature", "GET", "/api/v2/users", None, "LIST", "", 503),
+    ("signature", "GET", "/api/v2/groups", None, "LIST", "", 503),
+    ("signature", "DELETE", f"/api/v2/tokens/{token('alice')}", None, "PATCH", "rest-lit/denied", 504),
+    ("stored", "POST", "/api/v2/authn/basic/login", {"username": "alice", "password": PASSWORD}, "PATCH", f"{TOKENS}/{hexed('alice')}", 504),
+    ("stored", "PUT", "/api/v2/user/alice/password", {"newPassword": "newer-password"}, "GET", f"{TOKENS}/{hexed('alice')}", 503),
+    ("stored", "POST", "/api/v2/tokens/application", {}, "PATCH", f"{TOKENS}/{hexed('root')}", 504),
+    ("stored", "DELETE", "/api/v2/tokens/{root}", None, "PATCH", f"{TOKENS}/{hexed('root')}", 504),
+]
+
+
+class Edit:
+    """An edit of root that has come to a request that hangs until `gate` is set."""
+
+    def __init__(self, c, method, path, body, hangs, name):
+        self.gate, self.reply = threading.Event(), None
+        c.api.fault(hangs, "secrets", name, until=self.gate)
+        fault = c.api.faults[-1]
+
+        def call():
+            try:
+                self.reply = c.server.request(method, path, json.dumps(body) if body is not None else None,
+                                              {**bearer(c.root), **(TEXT if body is not None else {})})
+            except OSError:
+                pass
+        self.thread = threading.Thread(target=call)
+        self.thread.start()
+        self.hangs = wait_until(lambda: fault.seen)
+
+    def end(self):
+        self.thread.join(60 * SLOW)
+        return self.reply and (self.reply.status, self.reply.code)
+
+
+def editing(mode, *arguments):
+    deny = ("--deny-list", "rest-lit/denied") if mode == "signature" else ()
+    c = cluster(*deny, *arguments, mode=mode)
+    c.root = token("root")
+    c.api.put("secrets", secret("rest-lit", "denied", {}))
+    c.store("root", c.root)
+    c.store("alice", token("alice"))
+    return c
+
+
+def test_edits_while_the_api_server_hangs(check):
+    """Each step of each edit ends at the deadline.  After a write nobody knows whether it was done."""
+    for mode in ("signature", "stored"):
+        with editing(mode, "--deadline", "1") as c:
+            for _, method, path, body, hangs, name, status in [row for row in HANGS if row[0] == mode]:
+                what = f"{method} {path}, {hangs} {name} hangs"
+                edit = Edit(c, method, path.replace("{root}", c.root), body, hangs, name)
+                check.ok(f"{what}: comes to it", edit.hangs)
+                check.equal(what, edit.end(), (status, {503: "UnavailableError", 504: "OutcomeUnknown"}[status]))
+                edit.gate.set()
+                c.api.faults.clear()
+            check.equal(f"{mode}: serves", c.server.request("GET", "/healthz").status, 200)
+
+
+def test_edits_without_a_client(check):
+    """An edit goes on when its client has left, and ends with the server."""
+    with editing("signature", "--deadline", "60", "--drain-timeout", "1") as c:
+        gate = threading.Event()
+        c.api.fault("PATCH", "secrets", until=gate)
+        fault = c.api.faults[-1]
+        with c.server.connect() as client:
+            client.send(request_bytes(c.server.port, "PUT", "/api/v2/user/alice/email", json.dumps(EMAIL).encode(), {**bearer(c.root), **TEXT}))
+            check.ok("begun", wait_until(lambda: fault.seen))
+        gate.set()
+        check.ok("without a client", wait_until(lambda: stored(c, "alice").get("email") == EMAIL["email"]))
+        c.api.faults.clear()
+        edits = [Edit(c, "PUT", "/api/v2/user/alice/email", EMAIL, "PATCH", f"{USERS}/"),
+                 Edit(c, "GET", "/api/v2/groups", None, "LIST", "")]
+        check.equal("two hang", [edit.hangs for edit in edits], [True, True])
+        c.server.terminate()
+        began = time.monotonic()
+        check.equal("SIGTERM", c.server.stop(), 0)
+        check.ok("... after drain-timeout and a second", time.monotonic() - began < 3.5 * SLOW, time.monotonic() - began)
+        check.equal("... the clients know", [edit.end() for edit in edits], [(504, "OutcomeUnknown"), (503, "UnavailableError")])
+        for edit in edits:
+            edit.gate.set()
+
+
+def test_edits_are_bounded(check):
+    """Few edits run and wait; one user does not keep others from theirs."""
+    with editing("signature") as c:
+        gate = threading.Event()
+        for i in range(30):
+            c.user(f"user{i}", None, ["default"])
+        c.api.fault("PATCH", "secrets", f"{USERS}/", until=gate)
+
+        def call(i):
+            if i == 30:
+                time.sleep(1)
+                threading.Timer(1, gate.set).start()
+                return ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", EMAIL)
+            return ask(c.server, "root", "PUT", f"/api/v2/user/user{i}/email", EMAIL)
+        replies = in_threads(31, call)
+        refused_now = [r for r in replies[:30] if r.status != 201]
+        check.ok("4 run and 16 wait", 10 <= len(refused_now) <= 14, len(refused_now))
+        check.equal("the others are refused", {(r.status, r.code) for r in refused_now}, {(503, "UnavailableError")})
+        check.ok("... and know why", all("too many changes" in r.message for r in refused_now), refused_now[0].message)
+        check.equal("another user's waits", replies[30].status, 201)
+
+
 TESTS = [test_profile_round_trip, test_portal_recorded, test_portal_home, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
-         test_user_conflicts, test_user_lists_are_bounded]
+         test_user_conflicts, test_user_lists_are_bounded,
+         test_edits_while_the_api_server_hangs, test_edits_without_a_client, test_edits_are_bounded]

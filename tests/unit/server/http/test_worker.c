@@ -13,10 +13,13 @@ struct work {
 	unsigned place; /* when it was done */
 };
 
+enum { QUEUE = 16 };
+
 static unsigned places;
 
-static void run(void *arg)
+static void run(struct caller *c, void *arg)
 {
+	(void)c;
 	struct work *w = arg;
 	if (w->started)
 		(void)sem_post(w->started);
@@ -42,8 +45,11 @@ static int set_up(void **state)
 	(void)state;
 	ERR_AUTO e = { 0 };
 	places = 0;
-	worker = worker_new(&e);
-	return worker && sem_init(&gate, 0, 0) == 0 && sem_init(&started, 0, 0) == 0 ? 0 : -1;
+	worker = worker_new(QUEUE);
+	return worker_add(worker, NULL, &e) == 0 && sem_init(&gate, 0, 0) == 0 &&
+	               sem_init(&started, 0, 0) == 0
+	           ? 0
+	           : -1;
 }
 
 static int tear_down(void **state)
@@ -72,7 +78,7 @@ TEST(test_work_is_done_and_told)
 {
 	struct work w = { 0 };
 	struct worker_inbox *in = inbox();
-	assert_true(worker_do(in, run, done, &w));
+	assert_true(worker_do(in, NULL, run, done, &w));
 	while (!w.done)
 		turn(in);
 	assert_true(w.ran && w.done_ran);
@@ -81,13 +87,13 @@ TEST(test_work_is_done_and_told)
 
 TEST(test_in_the_order_of_asking)
 {
-	struct work w[WORKER_QUEUE] = { 0 };
+	struct work w[QUEUE] = { 0 };
 	struct worker_inbox *in = inbox();
-	for (size_t i = 0; i < WORKER_QUEUE; i++)
-		assert_true(worker_do(in, run, done, &w[i]));
-	while (!w[WORKER_QUEUE - 1].done)
+	for (size_t i = 0; i < QUEUE; i++)
+		assert_true(worker_do(in, NULL, run, done, &w[i]));
+	while (!w[QUEUE - 1].done)
 		turn(in);
-	for (unsigned i = 0; i < WORKER_QUEUE; i++)
+	for (unsigned i = 0; i < QUEUE; i++)
 		assert_int_equal(w[i].place, i);
 	worker_inbox_free(in);
 }
@@ -95,19 +101,56 @@ TEST(test_in_the_order_of_asking)
 TEST(test_a_full_queue_takes_no_more)
 {
 	struct work first = { .gate = &gate, .started = &started };
-	struct work w[WORKER_QUEUE] = { 0 };
+	struct work w[QUEUE] = { 0 };
 	struct work more = { 0 };
 	struct worker_inbox *in = inbox();
-	assert_true(worker_do(in, run, done, &first));
+	assert_true(worker_do(in, NULL, run, done, &first));
 	assert_int_equal(sem_wait(&started), 0);
-	for (size_t i = 0; i < WORKER_QUEUE; i++)
-		assert_true(worker_do(in, run, done, &w[i]));
-	assert_false(worker_do(in, run, done, &more));
+	for (size_t i = 0; i < QUEUE; i++)
+		assert_true(worker_do(in, NULL, run, done, &w[i]));
+	assert_false(worker_do(in, NULL, run, done, &more));
 	assert_int_equal(sem_post(&gate), 0);
-	while (!w[WORKER_QUEUE - 1].done)
+	while (!w[QUEUE - 1].done)
 		turn(in);
 	assert_false(more.done);
 	worker_inbox_free(in);
+}
+
+TEST(test_one_user_has_a_quarter_of_the_queue)
+{
+	struct work first = { .gate = &gate, .started = &started };
+	struct work w[QUEUE / 4 + 2] = { 0 };
+	struct worker_inbox *in = inbox();
+	assert_true(worker_do(in, "alice", run, done, &first));
+	assert_int_equal(sem_wait(&started), 0);
+	for (size_t i = 0; i < QUEUE / 4; i++)
+		assert_true(worker_do(in, "alice", run, done, &w[i]));
+	assert_false(worker_do(in, "alice", run, done, &w[QUEUE / 4]));
+	assert_true(worker_do(in, "bob", run, done, &w[QUEUE / 4 + 1]));
+	assert_int_equal(sem_post(&gate), 0);
+	while (!w[QUEUE / 4 + 1].done)
+		turn(in);
+	assert_false(w[QUEUE / 4].done);
+	worker_inbox_free(in);
+}
+
+/* The first one waits while a second thread works. */
+TEST(test_several_threads)
+{
+	ERR_AUTO e = { 0 };
+	struct work first = { .gate = &gate, .started = &started };
+	struct work second = { 0 };
+	struct worker_inbox *in = inbox();
+	assert_int_equal(worker_add(worker, NULL, &e), 0);
+	assert_true(worker_do(in, NULL, run, done, &first));
+	assert_int_equal(sem_wait(&started), 0);
+	assert_true(worker_do(in, NULL, run, done, &second));
+	while (!second.done)
+		turn(in);
+	assert_false(first.done);
+	assert_int_equal(sem_post(&gate), 0);
+	worker_inbox_free(in);
+	assert_true(first.done_ran);
 }
 
 /* What runs is waited for, what is queued is told that it did not run, others' work goes on. */
@@ -118,10 +161,10 @@ TEST(test_an_inbox_goes)
 	struct work others = { 0 };
 	struct worker_inbox *in = inbox();
 	struct worker_inbox *other = inbox();
-	assert_true(worker_do(in, run, done, &first));
+	assert_true(worker_do(in, NULL, run, done, &first));
 	assert_int_equal(sem_wait(&started), 0);
-	assert_true(worker_do(in, run, done, &queued));
-	assert_true(worker_do(other, run, done, &others));
+	assert_true(worker_do(in, NULL, run, done, &queued));
+	assert_true(worker_do(other, NULL, run, done, &others));
 	assert_int_equal(sem_post(&gate), 0);
 	worker_inbox_free(in);
 	assert_true(first.done && first.done_ran && queued.done);
@@ -138,6 +181,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_work_is_done_and_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_in_the_order_of_asking, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_full_queue_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_one_user_has_a_quarter_of_the_queue, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(test_several_threads, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_inbox_goes, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

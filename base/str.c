@@ -121,6 +121,14 @@ bool span_only(struct span s, const char *extra)
 	return true;
 }
 
+bool span_has_control(struct span s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (((unsigned char)s.p[i] < ' ' && s.p[i] != '\t') || s.p[i] == 0x7f)
+			return true;
+	return false;
+}
+
 bool span_digits(struct span s)
 {
 	for (size_t i = 0; i < s.n; i++)

@@ -153,6 +153,8 @@ static inline bool span_is_token(struct span s)
 }
 /* Consists of one or more decimal digits. */
 bool span_digits(struct span s);
+/* Has a control character of ASCII other than tab. */
+bool span_has_control(struct span s);
 /* Writes the letters and digits of ASCII to out (at most s.n bytes), letters in lower case, and
  * returns their number.  FrameworkController's names of task roles are made so. */
 size_t span_lower_alnum(char *out, struct span s);

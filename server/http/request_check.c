@@ -86,13 +86,9 @@ void head_take_header(struct request_head *f, struct span name, struct span valu
 {
 	f->room += name.n + value.n + SEPARATORS + HEAD_NOTE;
 	check_place(f, name, value);
-	bool control = !value.p;
-	for (size_t i = 0; i < value.n; i++)
-		control |=
-		    ((unsigned char)value.p[i] < ' ' && value.p[i] != '\t') || value.p[i] == 0x7f;
 	if (!span_is_token(name))
 		wrong(f, "a header has an invalid name");
-	else if (control)
+	else if (!value.p || span_has_control(value))
 		wrong(f, "a header holds a control character");
 	if (f->wrong)
 		return;

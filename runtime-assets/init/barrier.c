@@ -149,7 +149,7 @@ static bool barrier_is_ready(const struct wait *w)
 static int64_t barrier_retry_after(const struct http_reply *r)
 {
 	int64_t s = 0;
-	struct span value = http_header(r, "Retry-After", 0);
+	struct span value = http_lines_find(r->headers, "Retry-After", 0);
 	if (value.p == NULL || parse_i64(value, 0, INT32_MAX, &s) != 0)
 		return 0;
 	return s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S;

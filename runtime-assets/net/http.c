@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "base/str.h"
 #include "runtime-assets/files.h"
@@ -20,7 +19,7 @@ static const char *const RESERVED[] = { "Host",           "Connection",
 	                                "Upgrade",        "Accept-Encoding",
 	                                "Expect",         "TE" };
 
-static bool http_visible(struct span text)
+bool http_visible(struct span text)
 {
 	for (size_t i = 0; i < text.n; i++) {
 		if ((unsigned char)text.p[i] <= ' ' || (unsigned char)text.p[i] >= 0x7f)
@@ -29,18 +28,15 @@ static bool http_visible(struct span text)
 	return text.n > 0;
 }
 
-static const char *request_header_problem(const char *line)
+static const char *request_header_problem(struct span line)
 {
-	const char *colon = strchr(line, ':');
-	size_t n = colon ? (size_t)(colon - line) : 0;
-	if (!span_is_token((struct span){ line, n }))
+	struct span name = span_to(line, span_chr(line, ':'));
+	if (name.n == line.n || !span_is_token(name))
 		return "a header has no name";
-	for (const char *p = line; *p; p++) {
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			return "a header has control characters in it";
-	}
+	if (span_has_control(line) || memchr(line.p, '\t', line.n))
+		return "a header has control characters in it";
 	for (size_t i = 0; i < ARRAY_SIZE(RESERVED); i++) {
-		if (n == strlen(RESERVED[i]) && strncasecmp(line, RESERVED[i], n) == 0)
+		if (span_same(name, span_of(RESERVED[i])))
 			return "a header is one that only this client sets";
 	}
 	return NULL;
@@ -57,7 +53,7 @@ static const char *request_problem(const struct http_request *q)
 	if (!http_visible(span_of(q->host)))
 		return "the name of the host has blanks or control characters in it";
 	for (size_t i = 0; problem == NULL && q->headers && q->headers[i]; i++)
-		problem = request_header_problem(q->headers[i]);
+		problem = request_header_problem(span_of(q->headers[i]));
 	return problem;
 }
 
@@ -125,7 +121,7 @@ static int http_read(struct wire *w, struct tls *t, struct http_reader *r)
 		int trouble = t ? tls_read(t, piece.p, PIECE, &n) : net_read(w, piece.p, PIECE, &n);
 		if (trouble)
 			return trouble;
-		trouble = n ? http_reader_push(r, (struct span){ piece.p, n }) : http_reader_end(r);
+		trouble = http_reader_push(r, (struct span){ piece.p, n });
 		if (trouble)
 			return wire_fail(w, trouble, ": the reply %s", r->problem);
 	}
@@ -159,15 +155,6 @@ static int http_converse(struct wire *w, const struct http_request *q, struct ht
 	return http_read(w, t, r);
 }
 
-static int http_client_run(struct wire *w, const struct http_request *q, struct http_reader *r)
-{
-	const char *problem = request_problem(q);
-	if (problem)
-		return wire_fail(w, HTTP_BAD_REQUEST, ": nothing was sent: %s", problem);
-	int trouble = net_open(w, q->host, q->port);
-	return trouble ? trouble : http_converse(w, q, r);
-}
-
 int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *reply,
                   struct err *e)
 {
@@ -180,7 +167,12 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 		.fd = -1, .deadline_ms = q->deadline_ms, .where = quoted, .e = e
 	};
 	http_reader_init(&r, q->method, q->headers_max, q->body_max);
-	int trouble = http_client_run(&w, q, &r);
+	const char *problem = request_problem(q);
+	if (problem)
+		return wire_fail(&w, HTTP_BAD_REQUEST, ": nothing was sent: %s", problem);
+	int trouble = net_open(&w, q->host, q->port);
+	if (trouble == 0)
+		trouble = http_converse(&w, q, &r);
 	if (trouble)
 		return trouble;
 	*reply = (struct http_reply){
@@ -191,58 +183,47 @@ int http_exchange(const struct http_request *q, struct arena *a, struct http_rep
 	return 0;
 }
 
-struct span http_header(const struct http_reply *r, const char *name, unsigned nth)
-{
-	return http_lines_find(r->headers, name, nth);
-}
-
 enum {
 	CHUNK_LINE_MAX = 256, /* the size, and extensions, which are ignored */
 	CHUNK_DIGITS_MAX = 15 /* so that the size fits */
 };
 
 static const char NO_CR[] = "has a line that does not end in CR LF";
+static const char NOT_HTTP[] = "does not begin as HTTP/1.1 does";
 static const char LARGE[] = "has a body larger than is accepted here";
 
-static void reply_refuse(struct http_reader *r, int *trouble, int kind, const char *problem)
+static int reply_refuse(struct http_reader *r, int trouble, const char *problem)
 {
 	r->problem = problem;
-	*trouble = kind;
-}
-
-static void reply_broken(struct http_reader *r, int *trouble, const char *problem)
-{
-	reply_refuse(r, trouble, HTTP_BROKEN, problem);
+	return trouble;
 }
 
 static struct span reply_take(struct span *in, size_t n)
 {
-	struct span taken = { in->p, n < in->n ? n : in->n };
-	in->p += taken.n;
-	in->n -= taken.n;
+	struct span taken = span_to(*in, n < in->n ? n : in->n);
+	*in = span_from(*in, taken.n);
 	return taken;
 }
 
-static void reply_body(struct http_reader *r, struct span bytes, int *trouble)
+static int reply_body(struct http_reader *r, struct span bytes)
 {
 	str_span(&r->body, bytes);
-	if (r->body.full)
-		reply_refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
+	return r->body.full ? reply_refuse(r, HTTP_TOO_LARGE, LARGE) : 0;
 }
 
 /* ---- the body: by length, to the end, in chunks ---------------------------------------------- */
 
-static void reply_in_length(struct http_reader *r, struct span *in, int *trouble)
+static int reply_in_length(struct http_reader *r, struct span *in)
 {
 	struct span bytes = reply_take(in, r->left);
 	r->left -= bytes.n;
-	reply_body(r, bytes, trouble);
 	r->done = r->left == 0;
+	return reply_body(r, bytes);
 }
 
-static void reply_until_close(struct http_reader *r, struct span *in, int *trouble)
+static int reply_until_close(struct http_reader *r, struct span *in)
 {
-	reply_body(r, reply_take(in, in->n), trouble);
+	return reply_body(r, reply_take(in, in->n));
 }
 
 static bool reply_bare_end(struct span s)
@@ -250,74 +231,72 @@ static bool reply_bare_end(struct span s)
 	return s.n && s.p[s.n - 1] == '\n' && (s.n < 2 || s.p[s.n - 2] != '\r');
 }
 
-/* Reads a line around chunks; true when it is complete (without its CR LF).  Chunks of one byte
- * cost five more. */
-static bool reply_line(struct http_reader *r, struct span *in, int *trouble, struct span *line)
+/* Reads a line around chunks; its p is NULL until it is complete (without its CR LF).  Chunks of
+ * one byte cost five more. */
+static int reply_line(struct http_reader *r, struct span *in, struct span *line)
 {
-	while (in->n) {
+	*line = (struct span){ NULL, 0 };
+	while (in->n && !line->p) {
 		str_span(&r->line, reply_take(in, 1));
-		if (r->line.full || ++r->overhead > r->headers_max + 8 * r->body.n) {
-			reply_broken(r, trouble, "has too much between its chunks");
-			return false;
-		}
+		if (r->line.full || ++r->overhead > r->headers_max + 8 * r->body.n)
+			return reply_refuse(r, HTTP_BROKEN, "has too much between its chunks");
 		if (r->line.p[r->line.n - 1] != '\n')
 			continue;
-		if (reply_bare_end(str_view(&r->line))) {
-			reply_broken(r, trouble, NO_CR);
-			return false;
-		}
+		if (reply_bare_end(str_view(&r->line)))
+			return reply_refuse(r, HTTP_BROKEN, NO_CR);
 		*line = (struct span){ r->line.p, r->line.n - 2 };
 		r->line.n = 0;
-		return true;
 	}
-	return false;
+	return 0;
 }
 
-static void reply_in_trailer(struct http_reader *r, struct span *in, int *trouble)
+static int reply_in_trailer(struct http_reader *r, struct span *in)
 {
 	struct span line;
-	if (reply_line(r, in, trouble, &line))
-		r->done = line.n == 0;
+	int trouble = reply_line(r, in, &line);
+	r->done = line.p && line.n == 0;
+	return trouble;
 }
 
-static void reply_at_chunk(struct http_reader *r, struct span *in, int *trouble);
+static int reply_at_chunk(struct http_reader *r, struct span *in);
 
-static void reply_behind_chunk(struct http_reader *r, struct span *in, int *trouble)
+static int reply_behind_chunk(struct http_reader *r, struct span *in)
 {
 	struct span line;
-	if (!reply_line(r, in, trouble, &line))
-		return;
+	int trouble = reply_line(r, in, &line);
 	if (line.n)
-		reply_broken(r, trouble, "has a chunk that is longer than it says");
-	r->next = reply_at_chunk;
+		return reply_refuse(r, HTTP_BROKEN, "has a chunk that is longer than it says");
+	if (line.p)
+		r->next = reply_at_chunk;
+	return trouble;
 }
 
-static void reply_in_chunk(struct http_reader *r, struct span *in, int *trouble)
+static int reply_in_chunk(struct http_reader *r, struct span *in)
 {
 	struct span bytes = reply_take(in, r->left);
 	r->left -= bytes.n;
-	reply_body(r, bytes, trouble);
 	if (r->left == 0)
 		r->next = reply_behind_chunk;
+	return reply_body(r, bytes);
 }
 
-static void reply_at_chunk(struct http_reader *r, struct span *in, int *trouble)
+static int reply_at_chunk(struct http_reader *r, struct span *in)
 {
 	struct span line;
-	if (!reply_line(r, in, trouble, &line))
-		return;
+	int trouble = reply_line(r, in, &line);
+	if (!line.p)
+		return trouble;
 	size_t digits = 0;
 	r->left = 0;
 	while (digits < line.n && hex_value(line.p[digits]) >= 0)
 		r->left = r->left << 4 | (uint64_t)hex_value(line.p[digits++]);
 	bool ended = digits == line.n || line.p[digits] == ';' || line.p[digits] == ' ';
-	if (digits == 0 || digits > CHUNK_DIGITS_MAX || !ended) {
-		reply_broken(r, trouble, "has a chunk without a size");
-	} else if (r->left > r->body.max - r->body.n) {
-		reply_refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
-	} else {
-		r->next = r->left ? reply_in_chunk : reply_in_trailer;
-	}
+	if (digits == 0 || digits > CHUNK_DIGITS_MAX || !ended)
+		return reply_refuse(r, HTTP_BROKEN, "has a chunk without a size");
+	if (r->left > r->body.max - r->body.n)
+		return reply_refuse(r, HTTP_TOO_LARGE, LARGE);
+	r->next = r->left ? reply_in_chunk : reply_in_trailer;
+	return 0;
 }
 
 /* ---- the head ---------------------------------------------------------------------- */
@@ -333,37 +312,13 @@ static struct span reply_next_line(struct span *lines)
 	return line;
 }
 
-static struct span reply_trim(struct span s)
-{
-	while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
-		(void)reply_take(&s, 1);
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
-/* Name and value of a line; the name is empty if there is no colon. */
-static struct span reply_split_line(struct span line, struct span *name)
-{
-	const char *colon = line.n ? memchr(line.p, ':', line.n) : NULL;
-	*name = (struct span){ line.p, colon ? (size_t)(colon - line.p) : 0 };
-	if (!colon)
-		return (struct span){ NULL, 0 };
-	return reply_trim((struct span){ colon + 1, line.n - name->n - 1 });
-}
-
-static bool reply_same_name(struct span a, const char *b)
-{
-	return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
-}
-
 struct span http_lines_find(struct span lines, const char *name, unsigned nth)
 {
 	while (lines.n) {
-		struct span is;
-		struct span value = reply_split_line(reply_next_line(&lines), &is);
-		if (reply_same_name(is, name) && nth-- == 0)
-			return value;
+		struct span line = reply_next_line(&lines);
+		size_t colon = span_chr(line, ':');
+		if (colon < line.n && span_same(span_to(line, colon), span_of(name)) && nth-- == 0)
+			return span_trim(span_from(line, colon + 1));
 	}
 	return (struct span){ NULL, 0 };
 }
@@ -372,38 +327,14 @@ struct span http_lines_find(struct span lines, const char *name, unsigned nth)
 static const char *reply_lines_problem(struct span lines)
 {
 	while (lines.n) {
-		struct span name;
 		struct span line = reply_next_line(&lines);
-		(void)reply_split_line(line, &name);
-		if (!span_is_token(name))
+		size_t colon = span_chr(line, ':');
+		if (colon == line.n || !span_is_token(span_to(line, colon)))
 			return "has an invalid header";
-		for (size_t i = 0; i < line.n; i++) {
-			unsigned char c = (unsigned char)line.p[i];
-			if ((c < ' ' && c != '\t') || c == 0x7f)
-				return "has control characters in its headers";
-		}
+		if (span_has_control(line))
+			return "has control characters in its headers";
 	}
 	return NULL;
-}
-
-static bool reply_digits_at(struct span s, size_t from, size_t n)
-{
-	for (size_t i = from; i < from + n; i++) {
-		if (i >= s.n || s.p[i] < '0' || s.p[i] > '9')
-			return false;
-	}
-	return true;
-}
-
-/* HTTP/1.1 200 OK; the status, or 0. */
-static int reply_status(struct span line)
-{
-	bool ok = (span_starts(line, "HTTP/1.1 ") || span_starts(line, "HTTP/1.0 ")) &&
-	          reply_digits_at(line, 9, 3) && (line.n == 12 || line.p[12] == ' ');
-	if (!ok)
-		return 0;
-	int status = (line.p[9] - '0') * 100 + (line.p[10] - '0') * 10 + line.p[11] - '0';
-	return status >= 100 && status <= 599 ? status : 0;
 }
 
 /* 0 no length, 1 a length, -1 invalid: no number, or two different ones. */
@@ -419,104 +350,85 @@ static int reply_length(struct span lines, uint64_t *length)
 			return -1;
 		more = http_lines_find(lines, "Content-Length", i);
 	}
-	if (!reply_digits_at(first, 0, first.n) || parse_i64(first, 0, INT64_MAX, &n) != 0)
+	if (!span_digits(first) || parse_i64(first, 0, INT64_MAX, &n) != 0)
 		return -1;
 	*length = (uint64_t)n;
 	return 1;
 }
 
 /* How long is the body?  RFC 9112, section 6.3. */
-static void reply_choose_body(struct http_reader *r, int *trouble)
+static int reply_choose_body(struct http_reader *r)
 {
 	struct span lines = str_view(&r->head);
 	struct span coding = http_lines_find(lines, "Transfer-Encoding", 0);
 	struct span content = http_lines_find(lines, "Content-Encoding", 0);
 	int has_length = reply_length(lines, &r->left);
 	if (has_length < 0)
-		return reply_broken(r, trouble, "has a Content-Length that is no number, or two");
+		return reply_refuse(r, HTTP_BROKEN,
+		                    "has a Content-Length that is no number, or two");
 	if (coding.p && has_length)
-		return reply_broken(r, trouble, "has two lengths: one in bytes, and chunks");
-	if (r->without_body || r->status == 204 || r->status == 304) {
-		r->done = true;
-		return;
-	}
-	if (content.p && !reply_same_name(content, "identity"))
-		return reply_broken(r, trouble, "is compressed, which was not asked for");
-	if (coding.p) {
-		if (!reply_same_name(coding, "chunked") ||
-		    http_lines_find(lines, "Transfer-Encoding", 1).p)
-			return reply_broken(r, trouble,
-			                    "has a Transfer-Encoding other than chunked");
-		r->next = reply_at_chunk;
-	} else if (!has_length) {
-		r->next = reply_until_close;
-	} else if (r->left > r->body.max) {
-		reply_refuse(r, trouble, HTTP_TOO_LARGE, LARGE);
-	} else {
-		r->next = reply_in_length;
-		r->done = r->left == 0;
-	}
+		return reply_refuse(r, HTTP_BROKEN, "has two lengths: one in bytes, and chunks");
+	r->done = r->without_body || r->status == 204 || r->status == 304;
+	if (r->done)
+		return 0;
+	if (content.p && !span_same(content, SPAN("identity")))
+		return reply_refuse(r, HTTP_BROKEN, "is compressed, which was not asked for");
+	if (coding.p && (!span_same(coding, SPAN("chunked")) ||
+	                 http_lines_find(lines, "Transfer-Encoding", 1).p))
+		return reply_refuse(r, HTTP_BROKEN, "has a Transfer-Encoding other than chunked");
+	if (has_length && r->left > r->body.max)
+		return reply_refuse(r, HTTP_TOO_LARGE, LARGE);
+	r->next = coding.p ? reply_at_chunk : has_length ? reply_in_length : reply_until_close;
+	r->done = has_length && r->left == 0;
+	return 0;
 }
 
-static void reply_cut_front(struct str *s, size_t n)
-{
-	memmove(s->p, s->p + n, s->n - n);
-	s->n -= n;
-	s->p[s->n] = '\0';
-}
-
-static void reply_read_head(struct http_reader *r, int *trouble)
+static int reply_read_head(struct http_reader *r)
 {
 	struct span lines = str_view(&r->head);
 	struct span first = reply_next_line(&lines);
-	lines.n -= 2; /* the empty line at the end */
-	r->status = reply_status(first);
-	if (r->status == 0)
-		return reply_broken(r, trouble, "does not begin as HTTP/1.1 does");
+	lines.n -= 2;       /* the empty line at the end */
+	int64_t status = 0; /* HTTP/1.1 200 OK */
+	bool http = (span_starts(first, "HTTP/1.1 ") || span_starts(first, "HTTP/1.0 ")) &&
+	            (first.n == 12 || (first.n > 12 && first.p[12] == ' '));
+	if (!http || parse_i64((struct span){ first.p + 9, 3 }, 100, 599, &status) != 0)
+		return reply_refuse(r, HTTP_BROKEN, NOT_HTTP);
+	r->status = (int)status;
 	r->problem = reply_lines_problem(lines);
 	if (r->problem)
-		return reply_broken(r, trouble, r->problem);
-	if (r->status == 101)
-		return reply_broken(r, trouble,
+		return HTTP_BROKEN;
+	if (status == 101)
+		return reply_refuse(r, HTTP_BROKEN,
 		                    "changes to another protocol, which was not asked for");
-	if (r->status < 200) {
+	if (status < 200) {
 		r->overhead += r->head.n;
 		r->head.n = 0; /* the real one is still to come */
-		return;
+		return 0;
 	}
-	r->head.n -= 2;
-	reply_cut_front(&r->head, first.n + 2);
-	reply_choose_body(r, trouble);
+	r->head.n -= first.n + 4; /* the first line and the empty one go */
+	memmove(r->head.p, r->head.p + first.n + 2, r->head.n);
+	r->head.p[r->head.n] = '\0';
+	return reply_choose_body(r);
 }
 
-/* Detects another protocol at once. */
-static bool reply_begins_well(struct span head)
+static int reply_in_head(struct http_reader *r, struct span *in)
 {
 	static const char START[] = "HTTP/1.";
-	size_t n = head.n < sizeof(START) - 1 ? head.n : sizeof(START) - 1;
-	return memcmp(head.p, START, n) == 0;
-}
-
-static bool reply_head_ended(struct span head)
-{
-	return head.n >= 4 && memcmp(head.p + head.n - 4, "\r\n\r\n", 4) == 0;
-}
-
-static void reply_in_head(struct http_reader *r, struct span *in, int *trouble)
-{
 	while (in->n) {
 		str_span(&r->head, reply_take(in, 1));
 		struct span head = str_view(&r->head);
 		if (r->head.full || head.n + r->overhead > r->headers_max)
-			return reply_refuse(r, trouble, HTTP_TOO_LARGE,
+			return reply_refuse(r, HTTP_TOO_LARGE,
 			                    "has more headers than are accepted here");
-		if (!reply_begins_well(head))
-			return reply_broken(r, trouble, "does not begin as HTTP/1.1 does");
+		/* Detects another protocol at once. */
+		if (memcmp(head.p, START, head.n < strlen(START) ? head.n : strlen(START)) != 0)
+			return reply_refuse(r, HTTP_BROKEN, NOT_HTTP);
 		if (reply_bare_end(head))
-			return reply_broken(r, trouble, NO_CR);
-		if (reply_head_ended(head))
-			return reply_read_head(r, trouble);
+			return reply_refuse(r, HTTP_BROKEN, NO_CR);
+		if (head.n >= 4 && memcmp(head.p + head.n - 4, "\r\n\r\n", 4) == 0)
+			return reply_read_head(r);
 	}
+	return 0;
 }
 
 /* ---- its interface ---------------------------------------------------------------------- */
@@ -537,18 +449,16 @@ void http_reader_init(struct http_reader *r, const char *method, size_t headers_
 int http_reader_push(struct http_reader *r, struct span bytes)
 {
 	int trouble = 0;
+	if (bytes.n == 0) {
+		r->done = r->done || r->next == reply_until_close;
+		bool middle = r->head.n || r->next != reply_in_head;
+		return r->done ? 0
+		               : reply_refuse(r, HTTP_BROKEN,
+		                              middle ? "ends in the middle" : "is empty");
+	}
 	while (bytes.n && !r->done && trouble == 0)
-		r->next(r, &bytes, &trouble);
+		trouble = r->next(r, &bytes);
 	return trouble;
-}
-
-int http_reader_end(struct http_reader *r)
-{
-	r->done = r->done || r->next == reply_until_close;
-	if (r->done)
-		return 0;
-	r->problem = r->head.n || r->next != reply_in_head ? "ends in the middle" : "is empty";
-	return HTTP_BROKEN;
 }
 
 void http_reader_done(struct http_reader *r)
@@ -557,9 +467,6 @@ void http_reader_done(struct http_reader *r)
 	str_done(&r->body);
 	str_done(&r->line);
 }
-
-static const char HTTP[] = "http://";
-static const char HTTPS[] = "https://";
 
 bool name_has_only(struct span name, const char *also)
 {
@@ -605,52 +512,28 @@ int address_set(struct address *a, struct span host, struct span port)
 	return is_host_name(host) || address_is_ip(a->host) ? 0 : -1;
 }
 
-/* Host and port of "HOST[:PORT]" or "[IPV6][:PORT]"; -1 if it is neither. */
-static int address_split(struct span t, struct span *host, struct span *port)
-{
-	const char *end = t.p + t.n;
-	const char *after;
-	if (span_starts(t, "[")) {
-		const char *close = memchr(t.p, ']', t.n);
-		if (close == NULL)
-			return -1;
-		*host = (struct span){ t.p + 1, (size_t)(close - t.p) - 1 };
-		after = close + 1;
-	} else {
-		const char *colon = memchr(t.p, ':', t.n);
-		after = colon ? colon : end;
-		*host = (struct span){ t.p, (size_t)(after - t.p) };
-	}
-	*port = SPAN("");
-	if (after == end)
-		return 0;
-	*port = (struct span){ after + 1, (size_t)(end - after - 1) };
-	return *after == ':' && port->n > 0 ? 0 : -1;
-}
-
 int address_read(struct address *a, struct span url)
 {
-	struct span host;
-	struct span port;
-	a->tls = span_starts(url, HTTPS);
-	if (!a->tls && !span_starts(url, HTTP))
+	a->tls = span_starts(url, "https://");
+	if (!a->tls && !span_starts(url, "http://"))
 		return -1;
-	size_t skip = strlen(a->tls ? HTTPS : HTTP);
-	url = (struct span){ url.p + skip, url.n - skip };
-	if (url.n && url.p[url.n - 1] == '/')
-		url.n--;
-	return address_split(url, &host, &port) == 0 ? address_set(a, host, port) : -1;
+	struct span rest = span_from(url, strlen(a->tls ? "https://" : "http://"));
+	if (rest.n && rest.p[rest.n - 1] == '/')
+		rest.n--;
+	/* HOST[:PORT] or [IPV6][:PORT] */
+	bool six = span_starts(rest, "[");
+	size_t end = span_chr(rest, six ? ']' : ':');
+	if (six && end == rest.n)
+		return -1;
+	struct span host = six ? (struct span){ rest.p + 1, end - 1 } : span_to(rest, end);
+	rest = span_from(rest, end + six);
+	if (rest.n > 0 && (rest.n == 1 || rest.p[0] != ':'))
+		return -1;
+	return address_set(a, host, span_from(rest, rest.n > 0));
 }
 
 void address_done(struct address *a)
 {
 	free(a->host);
 	a->host = NULL;
-}
-
-char *address_url(const struct address *a)
-{
-	bool six = strchr(a->host, ':') != NULL; /* it needs brackets */
-	return xasprintf(six ? "%s[%s]:%u" : "%s%s:%u", a->tls ? HTTPS : HTTP, a->host,
-	                 (unsigned)a->port);
 }

@@ -56,16 +56,13 @@ enum http_trouble {
 int http_exchange(const struct http_request *q, struct arena *a, struct http_reply *r,
                   struct err *e);
 
-/* The trimmed value of the nth header (from 0) of that name (any case); p is NULL if absent. */
-struct span http_header(const struct http_reply *r, const char *name, unsigned nth);
-
 /*
  * The parser of replies: strict, bounded, pure.  Bytes may come in pieces of any size.
  *
  *	struct http_reader r;
  *	http_reader_init(&r, "GET", headers_max, body_max);
  *	while (!r.done && trouble == 0)
- *		trouble = read some ? http_reader_push(&r, bytes) : http_reader_end(&r);
+ *		trouble = http_reader_push(&r, bytes that were read);
  *	http_reader_done(&r);
  *
  * It refuses other versions than HTTP/1.0 and 1.1, lines without CR LF, continued lines, control
@@ -80,7 +77,7 @@ struct http_reader {
 	bool done;
 	const char *problem; /* "has two lengths": the problem, after an enum http_trouble */
 	/* Internal. */
-	void (*next)(struct http_reader *r, struct span *in, int *trouble);
+	int (*next)(struct http_reader *r, struct span *in);
 	bool without_body;  /* the reply to HEAD */
 	size_t headers_max; /* also for all lines about chunks, and trailers */
 	struct str line;    /* of a chunk */
@@ -90,14 +87,16 @@ struct http_reader {
 
 void http_reader_init(struct http_reader *r, const char *method, size_t headers_max,
                       size_t body_max);
-/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply. */
+/* 0, or HTTP_BROKEN or HTTP_TOO_LARGE.  Ignores bytes behind the reply.  Empty: the connection is
+ * at its end. */
 int http_reader_push(struct http_reader *r, struct span bytes);
-/* There are no more bytes. */
-int http_reader_end(struct http_reader *r);
 void http_reader_done(struct http_reader *r);
 
-/* Value of a header in such lines; see http_header. */
+/* The trimmed value of the nth header (from 0) of that name (any case) in such lines; p is NULL if
+ * absent. */
 struct span http_lines_find(struct span lines, const char *name, unsigned nth);
+/* Visible characters of ASCII, at least one. */
+bool http_visible(struct span text);
 
 /* The address of a server: http[s]://HOST[:PORT].  HOST is a name, or an IP address. */
 enum { HOST_NAME_MAX_BYTES = 253 }; /* of a host, a namespace, an object */
@@ -115,9 +114,6 @@ int address_set(struct address *a, struct span host, struct span port);
 int address_read(struct address *a, struct span url);
 
 void address_done(struct address *a);
-
-/* "https://HOST:PORT"; free() it. */
-char *address_url(const struct address *a);
 
 bool address_is_ip(const char *host);
 

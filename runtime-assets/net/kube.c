@@ -14,24 +14,12 @@
 
 enum { HEADERS_MAX = 64 * 1024 };
 
+#define HTTPS          "https://"
 #define IN_CERTIFICATE "kubernetes.default.svc"
-#define API            "/apis/frameworkcontroller.microsoft.com/v1/namespaces/"
+#define NAMESPACES     "/namespaces/"
+#define API            "/apis/frameworkcontroller.microsoft.com/v1" NAMESPACES
 
 /* ---- names and addresses ------------------------------------------------------------------- */
-
-/* The host of https://HOST..., if it is a name; NULL otherwise.  free() it. */
-static char *kube_name_in_address(const char *address)
-{
-	static const char HTTPS[] = "https://";
-	if (address == NULL || strncmp(address, HTTPS, sizeof(HTTPS) - 1) != 0)
-		return NULL;
-	const char *host = address + sizeof(HTTPS) - 1;
-	char *name = xstrndup(host, strcspn(host, ":/?#"));
-	if (is_host_name(span_of(name)) && !address_is_ip(name))
-		return name;
-	free(name);
-	return NULL;
-}
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -50,7 +38,15 @@ static int kube_use_service(struct kube *k, struct err *e)
 		return err_set(
 		    e, FAILED,
 		    "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no address");
-	k->server_name = kube_name_in_address(env_get("KUBE_APISERVER_ADDRESS"));
+	/* The name in its certificate: the host of KUBE_APISERVER_ADDRESS, if that is
+	 * https://NAME... */
+	const char *address = env_get("KUBE_APISERVER_ADDRESS");
+	if (address == NULL || !span_starts(span_of(address), HTTPS))
+		return 0;
+	address += strlen(HTTPS);
+	FREE_AUTO char *name = xstrndup(address, strcspn(address, ":/?#"));
+	if (is_host_name(span_of(name)) && !address_is_ip(name))
+		k->server_name = TAKE(name);
 	return 0;
 }
 
@@ -64,7 +60,7 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 		    "%s, and KUBE_APISERVER_ADDRESS is not set",
 		    at->account);
 	struct span text = span_of(url);
-	if (!span_starts(text, "https://") && !span_starts(text, "http://"))
+	if (!span_starts(text, HTTPS) && !span_starts(text, "http://"))
 		return err_set(e, FAILED,
 		               "KUBE_APISERVER_ADDRESS must start with http:// or https://");
 	if (address_read(&k->to, text) != 0)
@@ -76,42 +72,31 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 	return 0;
 }
 
-static int kube_open_tls(struct kube *k, struct err *e)
+static int kube_open_all(struct kube *k, const struct layout *at, struct err *e)
 {
+	struct stat st;
+	k->ca = xasprintf("%s/ca.crt", at->account);
+	k->token = xasprintf("%s/token", at->account);
+	/* A file without permission counts: reading it gives the error. */
+	if (stat(k->token, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
+		free(TAKE(k->token));
+	if (k->token ? kube_use_service(k, e) : kube_use_address(k, at, e))
+		return -1;
+	bool six = strchr(k->to.host, ':') != NULL; /* it needs brackets */
+	k->url = xasprintf(six ? "%s[%s]:%u" : "%s%s:%u", k->to.tls ? HTTPS : "http://", k->to.host,
+	                   (unsigned)k->to.port);
+	if (!k->to.tls) {
+		free(TAKE(k->ca));
+		k->address = xstrdup(k->url);
+		return 0;
+	}
 	/* A certificate may lack the address; every API server's has this name. */
 	if (k->server_name == NULL)
 		k->server_name = xstrdup(IN_CERTIFICATE);
+	k->address = xasprintf("%s (%s)", k->url, k->server_name);
 	k->ca_bundle = ca_bundle_load(k->ca, e);
 	if (k->ca_bundle == NULL)
 		return err_wrap(e, "no authority to check the API server's certificate with");
-	return 0;
-}
-
-/* Also a file without permission: reading it gives the error. */
-static bool kube_is_there(const char *file)
-{
-	struct stat st;
-	return stat(file, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
-static int kube_open_all(struct kube *k, const struct layout *at, struct err *e)
-{
-	k->ca = xasprintf("%s/ca.crt", at->account);
-	k->token = xasprintf("%s/token", at->account);
-	if (!kube_is_there(k->token)) {
-		free(k->token);
-		k->token = NULL;
-	}
-	if (k->token ? kube_use_service(k, e) : kube_use_address(k, at, e))
-		return -1;
-	if (k->to.tls && kube_open_tls(k, e) != 0)
-		return -1;
-	if (!k->to.tls) {
-		free(k->ca);
-		k->ca = NULL;
-	}
-	k->url = address_url(&k->to);
-	k->address = k->to.tls ? xasprintf("%s (%s)", k->url, k->server_name) : xstrdup(k->url);
 	return 0;
 }
 
@@ -141,13 +126,6 @@ void kube_free(struct kube *k)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* A gateway may echo the request in its answer, which goes to logs. */
-static void kube_hide_token(const char *token, struct http_reply *r)
-{
-	if (r->status != 200 && span_find(r->body, 0, token) != SIZE_MAX)
-		r->body = SPAN("(an answer with the token in it: not shown)");
-}
-
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline_ms,
              struct arena *a, struct http_reply *r, struct err *e)
@@ -174,8 +152,10 @@ int kube_get(struct kube *k, const char *path, size_t body_max, int64_t deadline
 		.deadline_ms = deadline_ms,
 	};
 	int trouble = http_exchange(&q, a, r, e);
-	if (trouble == 0 && k->token)
-		kube_hide_token(str_c(&bearer) + strlen(BEARER), r);
+	/* A gateway may echo the request in its answer, which goes to logs. */
+	if (trouble == 0 && k->token && r->status != 200 &&
+	    span_find(r->body, 0, str_c(&bearer) + strlen(BEARER)) != SIZE_MAX)
+		r->body = SPAN("(an answer with the token in it: not shown)");
 	return trouble;
 }
 
@@ -260,32 +240,6 @@ bool kube_says_missing(const struct http_reply *r, const char *name)
 
 /* ---- explanations ---------------------------------------------------------------------------- */
 
-/* Namespace in a path of the API; empty if there is none in it. */
-static struct span kube_namespace_of(const char *path)
-{
-	static const char WORD[] = "/namespaces/";
-	const char *found = strstr(path, WORD);
-	if (found == NULL)
-		return SPAN("");
-	found += sizeof(WORD) - 1;
-	return (struct span){ found, strcspn(found, "/?") };
-}
-
-static void kube_write_grant(const struct token_claims *c, const char *namespace_name,
-                             const char *indent, struct str *out)
-{
-	const char *account = c->account ? c->account : "runtime-account";
-	const char *home = c->account ? c->namespace_name : namespace_name;
-	str_printf(out,
-	           "%skubectl -n %s create role runtime-account --verb=get \\\n"
-	           "%s  --resource=" FRAMEWORKS "\n",
-	           indent, namespace_name, indent);
-	str_printf(out,
-	           "%skubectl -n %s create rolebinding runtime-account \\\n"
-	           "%s  --role=runtime-account --serviceaccount=%s:%s\n",
-	           indent, namespace_name, indent, home, account);
-}
-
 void kube_grant(const struct kube *k, const char *namespace_name, const char *indent,
                 struct str *out)
 {
@@ -294,19 +248,15 @@ void kube_grant(const struct kube *k, const char *namespace_name, const char *in
 	struct token_claims c = { 0 };
 	if (k->token)
 		token_describe(k->token, clock_wall_ms() / 1000, &a, &c, &ignored);
-	kube_write_grant(&c, namespace_name, indent, out);
-}
-
-static void kube_explain_right(const struct token_claims *c, struct span namespace_name,
-                               struct str *out)
-{
-	str_puts(out, "The service account ");
-	if (c->account)
-		str_printf(out, "%s/%s ", c->namespace_name, c->account);
 	str_printf(out,
-	           "lacks the right (RBAC) to `get` " FRAMEWORKS " in namespace %.*s; "
-	           "k8s/deploy/jobs/runtime-account.yaml gives it. ",
-	           (int)namespace_name.n, namespace_name.p);
+	           "%skubectl -n %s create role runtime-account --verb=get \\\n"
+	           "%s  --resource=" FRAMEWORKS "\n",
+	           indent, namespace_name, indent);
+	str_printf(out,
+	           "%skubectl -n %s create rolebinding runtime-account \\\n"
+	           "%s  --role=runtime-account --serviceaccount=%s:%s\n",
+	           indent, namespace_name, indent, c.account ? c.namespace_name : namespace_name,
+	           c.account ? c.account : "runtime-account");
 }
 
 void kube_explain(const struct kube *k, int status, const char *path, struct str *out)
@@ -322,25 +272,25 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 	struct token_claims c = { 0 };
 	STR_AUTO about = STR_INIT(4096);
 	token_describe(k->token, clock_wall_ms() / 1000, &a, &c, &about);
-	if (status == 403)
-		kube_explain_right(&c, kube_namespace_of(path), out);
-	else if (status == 401)
+	if (status == 403) {
+		const char *home = strstr(path, NAMESPACES);
+		home = home ? home + strlen(NAMESPACES) : "";
+		str_puts(out, "The service account ");
+		if (c.account)
+			str_printf(out, "%s/%s ", c.namespace_name, c.account);
+		str_printf(out,
+		           "lacks the right (RBAC) to `get` " FRAMEWORKS " in namespace %.*s; "
+		           "k8s/deploy/jobs/runtime-account.yaml gives it. ",
+		           (int)strcspn(home, "/?"), home);
+	} else if (status == 401) {
 		str_puts(out, "The API server does not take the token: it has expired, its service "
 		              "account or pod is gone, or it is one of another cluster. ");
+	}
 	str_printf(out, "Token: %s (%s). \"pai-runtime check-api\" in the pod says more.", k->token,
 	           str_c(&about));
 }
 
 /* ---- the file ------------------------------------------------------------------------------ */
-
-static bool kube_token_ok(struct span t)
-{
-	for (size_t i = 0; i < t.n; i++) {
-		if (t.p[i] <= ' ' || t.p[i] > '~')
-			return false;
-	}
-	return t.n > 0 && t.n <= TOKEN_MAX;
-}
 
 int token_append(const char *file, struct str *out, struct err *e)
 {
@@ -353,7 +303,7 @@ int token_append(const char *file, struct str *out, struct err *e)
 	if (got < 0)
 		return -1;
 	struct span token = span_trim(text);
-	bool ok = kube_token_ok(token);
+	bool ok = http_visible(token) && token.n <= TOKEN_MAX;
 	if (ok)
 		str_span(out, token);
 	arena_wipe(&a);
@@ -364,24 +314,6 @@ int token_append(const char *file, struct str *out, struct err *e)
 }
 
 /* ---- claims ---------------------------------------------------------------------------------- */
-
-/* base64url without padding. */
-static int token_decode(struct span part, struct arena *a, struct span *json)
-{
-	STR_AUTO text = STR_SECRET(TOKEN_MAX + 4);
-	str_span(&text, part);
-	while (text.n % 4 != 0)
-		str_char(&text, '=');
-	if (text.full || text.n == 0)
-		return -1;
-	for (size_t i = 0; i < text.n; i++) {
-		if (text.p[i] == '-')
-			text.p[i] = '+';
-		else if (text.p[i] == '_')
-			text.p[i] = '/';
-	}
-	return base64_decode(a, str_view(&text), json);
-}
 
 /* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new. */
 static void token_subject(const struct node *sub, struct arena *a, struct token_claims *out)
@@ -405,16 +337,16 @@ static int64_t token_time(const struct node *n)
 int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 {
 	static const struct budget SMALL = { 8, 200, TOKEN_MAX, 256 };
-	const char *end = jwt.p + jwt.n;
-	const char *first = memchr(jwt.p, '.', jwt.n);
-	const char *second = first ? memchr(first + 1, '.', (size_t)(end - first - 1)) : NULL;
+	struct span rest = jwt;
+	(void)span_next(&rest, '.');
+	struct span payload = span_next(&rest, '.');
 	struct span json;
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
 	bool syntax = false;
-	if (second == NULL || jwt.n > TOKEN_MAX ||
-	    token_decode((struct span){ first + 1, (size_t)(second - first - 1) }, a, &json) != 0 ||
+	bool three = payload.p + payload.n < jwt.p + jwt.n; /* a dot follows */
+	if (!three || jwt.n > TOKEN_MAX || base64url_decode(a, payload, &json) != 0 ||
 	    utf8_check(json) < json.n ||
 	    json_read(json, &SMALL, a, &doc, &warnings, &syntax, &why) != 0)
 		return -1;
@@ -443,18 +375,6 @@ void duration_text(struct str *out, int64_t seconds)
 	str_printf(out, "%lld s", (long long)(seconds < 0 ? 0 : seconds));
 }
 
-static void token_expiry(int64_t expires_s, int64_t now_s, struct str *out)
-{
-	if (expires_s == 0) {
-		str_puts(out, "never expires");
-		return;
-	}
-	str_puts(out, expires_s > now_s ? "expires in " : "EXPIRED ");
-	duration_text(out, expires_s > now_s ? expires_s - now_s : now_s - expires_s);
-	if (expires_s <= now_s)
-		str_puts(out, " ago");
-}
-
 void token_describe(const char *file, int64_t now_s, struct arena *a, struct token_claims *c,
                     struct str *out)
 {
@@ -476,7 +396,14 @@ void token_describe(const char *file, int64_t now_s, struct arena *a, struct tok
 			str_printf(out, "service account %s/%s, ", mine.namespace_name,
 			           mine.account);
 		}
-		token_expiry(mine.expires_s, now_s, out);
+		int64_t left_s = mine.expires_s - now_s;
+		if (mine.expires_s == 0) {
+			str_puts(out, "never expires");
+		} else {
+			str_puts(out, left_s > 0 ? "expires in " : "EXPIRED ");
+			duration_text(out, left_s > 0 ? left_s : -left_s);
+			str_puts(out, left_s > 0 ? "" : " ago");
+		}
 	}
 	arena_wipe(&decoded);
 	if (stat(file, &st) == 0) {

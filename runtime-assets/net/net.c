@@ -99,22 +99,6 @@ static void net_resolve(const char *host, int flags, struct lookup *out)
 	freeaddrinfo(list);
 }
 
-static _Noreturn void net_resolve_child(const char *host, int out)
-{
-	struct lookup a = { 0 };
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	net_resolve(host, 0, &a);
-	_exit(write(out, &a, sizeof(a)) == (ssize_t)sizeof(a) ? 0 : 1);
-}
-
-static void net_reap(pid_t pid, bool ending)
-{
-	if (!ending)
-		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 static const char *dns_problem(const struct lookup *a)
 {
 	switch (a->rc) {
@@ -140,8 +124,11 @@ static int net_resolve_in_time(struct wire *w, const char *host, struct lookup *
 	FD_AUTO from = ends[0];
 	pid_t pid = fork();
 	int error = errno;
-	if (pid == 0)
-		net_resolve_child(host, ends[1]);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		net_resolve(host, 0, a);
+		_exit(write(ends[1], a, sizeof(*a)) == (ssize_t)sizeof(*a) ? 0 : 1);
+	}
 	(void)close(ends[1]); /* the pipe ends with the child */
 	if (pid < 0)
 		return wire_fail(w, HTTP_DNS, ": no process to look the name up: %s",
@@ -149,7 +136,10 @@ static int net_resolve_in_time(struct wire *w, const char *host, struct lookup *
 	struct pollfd one = { .fd = from, .events = POLLIN };
 	int ready = net_poll(&one, 1, w->deadline_ms);
 	ssize_t got = ready > 0 ? read(from, a, sizeof(*a)) : 0;
-	net_reap(pid, ready > 0);
+	if (ready <= 0)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	if (ready == 0)
 		return net_timed_out(w);
 	if (got != (ssize_t)sizeof(*a))
@@ -224,15 +214,19 @@ static void race_end(struct race *r)
 		(void)close(r->v[--r->n].fd);
 }
 
-static int net_connect(struct wire *w, struct lookup *a, uint16_t port)
+int net_open(struct wire *w, const char *host, uint16_t port)
 {
 	__attribute__((cleanup(race_end))) struct race r = { 0 };
+	struct lookup a = { 0 };
+	int trouble = net_addresses(w, host, &a);
+	if (trouble)
+		return trouble;
 	w->doing = "connecting";
-	for (size_t next = 0; next < a->n || r.n;) {
+	for (size_t next = 0; next < a.n || r.n;) {
 		int64_t until = w->deadline_ms;
-		if (next < a->n) {
-			race_start(&r, &a->v[next++], port);
-			if (next < a->n && clock_ms() + STAGGER_MS < until)
+		if (next < a.n) {
+			race_start(&r, &a.v[next++], port);
+			if (next < a.n && clock_ms() + STAGGER_MS < until)
 				until = clock_ms() + STAGGER_MS;
 		}
 		if (r.n && net_poll(r.v, r.n, until) > 0)
@@ -243,13 +237,6 @@ static int net_connect(struct wire *w, struct lookup *a, uint16_t port)
 			return net_timed_out(w);
 	}
 	return wire_fail(w, HTTP_CONNECT, ": cannot connect: %s", strerror(r.error));
-}
-
-int net_open(struct wire *w, const char *host, uint16_t port)
-{
-	struct lookup a = { 0 };
-	int trouble = net_addresses(w, host, &a);
-	return trouble ? trouble : net_connect(w, &a, port);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------- */

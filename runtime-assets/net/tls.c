@@ -206,16 +206,6 @@ static int tls_check_address(void *context, mbedtls_x509_crt *certificate, int d
 	return 0;
 }
 
-static void tls_address(struct tls *t)
-{
-	if (inet_pton(AF_INET, t->name, t->address) == 1)
-		t->address_n = sizeof(struct in_addr);
-	else if (inet_pton(AF_INET6, t->name, t->address) == 1)
-		t->address_n = sizeof(struct in6_addr);
-	if (t->address_n)
-		mbedtls_ssl_conf_verify(&t->config, tls_check_address, t);
-}
-
 /* For the key exchange.  With P-256 first, a connection takes a third less time than with X25519.
  */
 static const uint16_t GROUPS[] = { MBEDTLS_SSL_IANA_TLS_GROUP_SECP256R1,
@@ -239,7 +229,12 @@ static int tls_set_up(struct tls *t, const struct ca_bundle *ca_bundle)
 	mbedtls_ssl_conf_groups(c, GROUPS);
 	mbedtls_ssl_conf_rng(c, tls_random, NULL);
 	mbedtls_ssl_conf_ca_chain(c, ca_bundle->chain, NULL);
-	tls_address(t);
+	if (inet_pton(AF_INET, t->name, t->address) == 1)
+		t->address_n = sizeof(struct in_addr);
+	else if (inet_pton(AF_INET6, t->name, t->address) == 1)
+		t->address_n = sizeof(struct in6_addr);
+	if (t->address_n)
+		mbedtls_ssl_conf_verify(c, tls_check_address, t);
 	error = mbedtls_ssl_setup(&t->ssl, c);
 	if (error)
 		return error;

@@ -22,7 +22,7 @@ static int read_in_pieces(struct http_reader *r, const char *method, struct span
 		trouble = http_reader_push(r, (struct span){ text.p + i, n });
 	}
 	if (trouble == 0 && !r->done)
-		trouble = http_reader_end(r);
+		trouble = http_reader_push(r, SPAN(""));
 	return trouble;
 }
 

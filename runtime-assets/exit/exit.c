@@ -20,108 +20,65 @@
 #include "runtime-assets/net/http.h"
 #include "runtime-assets/say.h"
 
-enum { OUTPUT_MAX = 4 << 20, REASON_MAX = 1024, WAIT_MS = 1000, KILLED_MS = 200, DEPTH_MAX = 32 };
+enum {
+	OUTPUT_MAX = 4 << 20,
+	ELEMENTS_MAX = 1024, /* bytes of the names of open elements */
+	REASON_MAX = 1024,
+	WAIT_MS = 1000,
+	KILLED_MS = 200
+};
 
 /* ---- GPU errors: output of nvidia-smi -------------------------------------------------------- */
 
-/*
- * Uncorrectable memory errors of GPUs since the last boot, from the XML of `nvidia-smi -q -x`:
- *
- *   gpu/ecc_errors/volatile/double_bit/total              drivers before Ampere
- *   gpu/ecc_errors/volatile/{sram,dram}_uncorrectable...  later drivers
- *
+/* Uncorrectable memory errors of GPUs since the last boot, in the XML of `nvidia-smi -q -x`.
  * Without the program there are no errors.  The program is untrusted: its output may be long or
- * invalid, and it may never end.
- */
-/* Open elements, outermost first; deeper ones are only counted. */
-struct elements {
-	struct span name[DEPTH_MAX];
-	size_t n;
+ * invalid, and it may never end. */
+static const char *const COUNTERS[] = {
+	"/gpu/ecc_errors/volatile/double_bit/total", /* drivers before Ampere */
+	"/gpu/ecc_errors/volatile/sram_uncorrectable",
+	"/gpu/ecc_errors/volatile/sram_uncorrectable_parity",
+	"/gpu/ecc_errors/volatile/sram_uncorrectable_secded",
+	"/gpu/ecc_errors/volatile/dram_uncorrectable",
 };
-
-static struct span ecc_element(const struct elements *e, size_t from_inside)
-{
-	if (e->n > DEPTH_MAX || e->n <= from_inside)
-		return SPAN("");
-	return e->name[e->n - 1 - from_inside];
-}
-
-static bool ecc_is_in(const struct elements *e, size_t inside, const char *const *names)
-{
-	for (size_t i = 0; names[i]; i++) {
-		if (!span_is(ecc_element(e, inside + i), names[i]))
-			return false;
-	}
-	return true;
-}
-
-static bool ecc_counts_errors(const struct elements *e)
-{
-	static const char *const VOLATILE[] = { "volatile", "ecc_errors", "gpu", NULL };
-	static const char *const DOUBLE_BIT[] = { "total",      "double_bit", "volatile",
-		                                  "ecc_errors", "gpu",        NULL };
-	static const char *const UNCORRECTABLE[] = { "sram_uncorrectable",
-		                                     "sram_uncorrectable_parity",
-		                                     "sram_uncorrectable_secded",
-		                                     "dram_uncorrectable", NULL };
-	if (ecc_is_in(e, 0, DOUBLE_BIT))
-		return true;
-	for (size_t i = 0; UNCORRECTABLE[i]; i++) {
-		if (span_is(ecc_element(e, 0), UNCORRECTABLE[i]))
-			return ecc_is_in(e, 1, VOLATILE);
-	}
-	return false;
-}
-
-/* The end of the tag, comment or declaration whose `<` is in front of `at`. */
-static size_t ecc_tag_end(struct span xml, size_t at)
-{
-	struct span rest = { xml.p + at, xml.n - at };
-	const char *close = span_starts(rest, "!--") ? "-->" : ">";
-	size_t end = span_find(xml, at, close);
-	return end == SIZE_MAX ? xml.n : end + strlen(close);
-}
-
-static size_t ecc_name_length(struct span tag)
-{
-	size_t n = 0;
-	while (n < tag.n && !strchr(" \t\r\n/>", tag.p[n]))
-		n++;
-	return n;
-}
-
-static void ecc_enter(struct elements *e, struct span name)
-{
-	if (e->n < DEPTH_MAX)
-		e->name[e->n] = name;
-	e->n++;
-}
-
-static void ecc_take_tag(struct elements *e, struct span tag)
-{
-	if (tag.n == 0 || tag.p[0] == '!' || tag.p[0] == '?')
-		return;
-	if (tag.p[0] == '/')
-		e->n -= e->n > 0;
-	else if (tag.p[tag.n - 1] != '/')
-		ecc_enter(e, (struct span){ tag.p, ecc_name_length(tag) });
-}
 
 bool ecc_errors_in(struct span xml)
 {
-	struct elements open = { 0 };
-	for (size_t at = 0; at < xml.n;) {
-		size_t tag = span_find(xml, at, "<");
-		if (tag == SIZE_MAX)
-			break;
+	STR_AUTO path = STR_INIT(ELEMENTS_MAX); /* of the open elements: /nvidia_smi_log/gpu */
+	size_t deeper = 0;                      /* elements that did not fit into it */
+	size_t open;
+	for (size_t at = 0; (open = span_find(xml, at, "<")) != SIZE_MAX;) {
 		int64_t count;
-		struct span text = span_trim((struct span){ xml.p + at, tag - at });
-		if (ecc_counts_errors(&open) && parse_i64(text, 0, INT64_MAX, &count) == 0 &&
-		    count > 0)
-			return true;
-		at = ecc_tag_end(xml, tag + 1);
-		if (at - tag >= 2)
-			ecc_take_tag(&open, (struct span){ xml.p + tag + 1, at - tag - 2 });
+		struct span text = span_trim((struct span){ xml.p + at, open - at });
+		bool errors = deeper == 0 && parse_i64(text, 1, INT64_MAX, &count) == 0;
+		for (size_t i = 0; errors && i < ARRAY_SIZE(COUNTERS); i++) {
+			size_t n = strlen(COUNTERS[i]);
+			if (path.n >= n && memcmp(path.p + path.n - n, COUNTERS[i], n) == 0)
+				return true;
+		}
+		struct span tag = span_from(xml, open + 1);
+		const char *close = span_starts(tag, "!--") ? "-->" : ">";
+		size_t end = span_find(tag, 0, close);
+		if (end == SIZE_MAX)
+			break;
+		at = open + 1 + end + strlen(close);
+		tag.n = end;
+		if (tag.n == 0 || tag.p[0] == '!' || tag.p[0] == '?')
+			continue;
+		if (tag.p[0] != '/') {
+			size_t n = 0;
+			while (n < tag.n && !strchr(" \t\r\n/>", tag.p[n]))
+				n++;
+			bool alone = tag.p[tag.n - 1] == '/';
+			if (!alone && (deeper || path.n + n >= ELEMENTS_MAX))
+				deeper++;
+			else if (!alone)
+				str_printf(&path, "/%.*s", (int)n, tag.p);
+		} else if (deeper) {
+			deeper--;
+		} else {
+			while (path.n > 0 && path.p[--path.n] != '/')
+				;
+		}
 	}
 	return false;
 }
@@ -131,18 +88,6 @@ bool ecc_errors_in(struct span xml)
 /* Not PATH, which the image sets. */
 static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
 	                              "/usr/sbin" };
-
-/* NULL if there is none. */
-static const char *ecc_find_program(const char *root, struct arena *a)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
-		const char *path = arena_printf(a, "%s%s/nvidia-smi", root, PLACES[i]);
-		struct stat st;
-		if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0)
-			return path;
-	}
-	return NULL;
-}
 
 /* Starts it in its own process group; 0 or an errno. */
 static int ecc_start(const char *path, int out, struct arena *a, pid_t *pid)
@@ -218,26 +163,18 @@ static bool ecc_wait(pid_t pid, int64_t until_ms, int *status)
 	}
 }
 
-/* Waits, then kills its group.  true: it ended by itself with 0.  Does not wait for a process that
- * hangs in the driver and cannot be killed. */
-static bool ecc_finish(pid_t pid, int64_t until_ms)
-{
-	int status;
-	bool ended = ecc_wait(pid, until_ms, &status);
-	(void)kill(-pid, SIGKILL);
-	if (!ended) {
-		(void)ecc_wait(pid, clock_ms() + KILLED_MS, &status);
-		return false;
-	}
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 bool ecc_errors(const char *root, int64_t deadline_ms)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO xml = STR_INIT(OUTPUT_MAX);
 	int64_t until_ms = clock_ms() + WAIT_MS;
-	const char *path = ecc_find_program(root, &a);
+	const char *path = NULL;
+	for (size_t i = 0; !path && i < ARRAY_SIZE(PLACES); i++) {
+		const char *there = arena_printf(&a, "%s%s/nvidia-smi", root, PLACES[i]);
+		struct stat st;
+		if (stat(there, &st) == 0 && S_ISREG(st.st_mode) && access(there, X_OK) == 0)
+			path = there;
+	}
 	int ends[2];
 	pid_t pid;
 	if (!path || pipe2(ends, O_CLOEXEC) != 0)
@@ -249,8 +186,15 @@ bool ecc_errors(const char *root, int64_t deadline_ms)
 		return false;
 	if (until_ms > deadline_ms)
 		until_ms = deadline_ms;
+	int status;
 	bool complete = ecc_read(in, until_ms, &xml);
-	return ecc_finish(pid, complete ? until_ms : 0) && complete &&
+	bool ended = ecc_wait(pid, complete ? until_ms : 0, &status);
+	(void)kill(-pid, SIGKILL);
+	if (!ended) { /* not longer: it may hang in the driver and survive that */
+		(void)ecc_wait(pid, clock_ms() + KILLED_MS, &status);
+		return false;
+	}
+	return complete && WIFEXITED(status) && WEXITSTATUS(status) == 0 &&
 	       ecc_errors_in(str_view(&xml));
 }
 
@@ -364,46 +308,14 @@ static int exit_open_log(const char *path)
 static const char *exit_latest_rotated(const char *directory, struct arena *a)
 {
 	const char *latest = NULL;
-	DIR *d = opendir(directory);
-	if (!d)
-		return NULL;
-	const struct dirent *entry;
-	while ((entry = readdir(d)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
-		size_t n = strlen(entry->d_name);
-		bool rotated = n > 2 && entry->d_name[0] == '@' && entry->d_name[n - 2] == '.';
-		if (rotated && (!latest || strcmp(entry->d_name, latest) > 0))
-			latest = arena_dup(a, span_of(entry->d_name));
+	DIR_AUTO *d = dir_list(AT_FDCWD, directory);
+	for (const char *name; (name = dir_next(d)) != NULL;) {
+		size_t n = strlen(name);
+		bool rotated = n > 2 && name[0] == '@' && name[n - 2] == '.';
+		if (rotated && (!latest || strcmp(name, latest) > 0))
+			latest = arena_dup(a, span_of(name));
 	}
-	(void)closedir(d);
 	return latest ? path_join(a, directory, latest) : NULL;
-}
-
-/* Warns of logs in options that do not exist; missing logs of the pod are empty. */
-static void exit_warn_missing(const struct options *o)
-{
-	const char *const given[] = { o->user_log, o->rotated, o->runtime_log };
-	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
-		int fd = exit_open_log(given[i]);
-		if (fd >= 0)
-			(void)close(fd);
-		else if (given[i])
-			say(SAY_WARNING, "%s is no file that can be read: it counts as empty",
-			    given[i]);
-	}
-}
-
-/* Defaults: the files of this pod. */
-static void exit_defaults(struct options *o, const struct layout *at, struct arena *a)
-{
-	const char *logs = path_join(a, at->logs, "user-all");
-	if (!o->user_log) {
-		o->user_log = path_join(a, logs, "current");
-		o->rotated = o->rotated ? o->rotated : exit_latest_rotated(logs, a);
-	}
-	if (!o->runtime_log)
-		o->runtime_log = path_join(a, at->logs, "runtime.log");
-	if (!o->spec)
-		o->spec = path_join(a, at->runtime_d, "runtime-exit-spec.yaml");
 }
 
 static int exit_run(const struct options *o, const struct layout *at, struct arena *a)
@@ -450,7 +362,22 @@ int cmd_exit(int argc, char **argv)
 	if (o.code == 0)
 		return 0;
 	layout_init(&at, o.root, &a);
-	exit_warn_missing(&o);
-	exit_defaults(&o, &at, &a);
+	/* Missing logs of the pod are empty; of those in options there is a warning. */
+	const char *const given[] = { o.user_log, o.rotated, o.runtime_log };
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++) {
+		FD_AUTO fd = exit_open_log(given[i]);
+		if (fd < 0 && given[i])
+			say(SAY_WARNING, "%s is no file that can be read: it counts as empty",
+			    given[i]);
+	}
+	const char *logs = path_join(&a, at.logs, "user-all");
+	if (!o.user_log) {
+		o.user_log = path_join(&a, logs, "current");
+		o.rotated = o.rotated ? o.rotated : exit_latest_rotated(logs, &a);
+	}
+	if (!o.runtime_log)
+		o.runtime_log = path_join(&a, at.logs, "runtime.log");
+	if (!o.spec)
+		o.spec = path_join(&a, at.runtime_d, "runtime-exit-spec.yaml");
 	return exit_run(&o, &at, &a);
 }

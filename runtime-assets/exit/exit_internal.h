@@ -36,23 +36,27 @@ void log_text_copy(struct log_text *l, size_t from, size_t n, char *out);
 /* ---- words: what a line of a log is ---------------------------------------------------------- */
 
 enum word_kind {
-	WORD_CAUSE,   /* no word says otherwise */
-	WORD_REPORTS, /* that another process failed */
-	WORD_FOLLOWS, /* from the failure of another process */
-	WORD_THREAD,  /* ended a thread, not the program */
-	WORD_IGNORED, /* ended nothing */
-	WORD_SIGNAL,  /* of a launcher: a child was ended by the signal behind the word */
-	WORD_CRASH,   /* a process was ended by a signal */
-	WORD_SUMMARY, /* tells only that something failed */
-	WORD_ABOVE,   /* of an exception: what is printed above it tells more */
-	WORD_ERROR,   /* the line of an error */
-	WORD_HINT,    /* the same, less sure */
+	WORD_CAUSE,      /* no word says otherwise */
+	WORD_REPORTS,    /* that another process failed */
+	WORD_FOLLOWS,    /* from the failure of another process */
+	WORD_THREAD,     /* ended a thread, not the program */
+	WORD_IGNORED,    /* ended nothing */
+	WORD_SIGNAL,     /* of a launcher: a child was ended by the signal behind the word */
+	WORD_CRASH,      /* a process was ended by a signal */
+	WORD_SUMMARY,    /* tells only that something failed */
+	WORD_ABOVE,      /* of an exception: what is printed above it tells more */
+	WORD_NOISE,      /* printed by libraries and launchers while a program ends: no output */
+	WORD_LAUNCHER,   /* in the message of a launcher between two rules */
+	WORD_RANK,       /* of a launcher: the failed rank is behind the key */
+	WORD_LOCAL_RANK, /* the same, its number on this node */
+	WORD_ERROR,      /* the line of an error */
+	WORD_HINT,       /* the same, less sure */
 	WORD_KINDS
 };
 
 struct word {
 	enum word_kind kind;
-	const char *text;
+	const char *text, *key; /* key: NULL unless given */
 };
 
 struct words {
@@ -96,10 +100,9 @@ struct final_error {
 	bool aborted;   /* one does for SIGABRT: the program itself has printed the reason */
 };
 
-/* code: the exit code of the command.  The words are borrowed until final_error_done. */
+/* code: the exit code of the command.  Borrows the words; its texts live in the arena. */
 void final_error_read(struct final_error *f, struct log_text *l, const struct words *words,
-                      int64_t code);
-void final_error_done(struct final_error *f);
+                      int64_t code, struct arena *a);
 /* Text i, with line feeds in place of names of processes and frames; *at: its position in the log.
  * Borrowed until the next call. */
 struct span final_error_text(struct final_error *f, size_t i, size_t *at);

@@ -6,7 +6,6 @@
 
 struct reader {
 	struct exit_spec *s;
-	size_t cap;
 	int64_t code; /* of the user's command */
 	struct arena *a;
 	struct notes *warnings;
@@ -65,73 +64,42 @@ static bool spec_gpu(struct reader *r, const struct node *pattern, struct exit_p
 	return false;
 }
 
-static bool spec_part(struct reader *r, const struct node *pattern, struct exit_pattern *p)
-{
-	const struct node *part = node_get(pattern, "userLogPart");
-	if (spec_is_null(part))
-		return true;
-	p->final = p->user != NULL;
-	if (node_is(part, NODE_TEXT) && span_is(node_span(part), "finalError"))
-		return true;
-	spec_warn(r, part, "userLogPart must be finalError, or absent; the pattern is left out");
-	return false;
-}
-
-/* Patterns for other codes are not compiled. */
-static bool spec_fits_code(struct reader *r, const struct node *pattern, struct exit_pattern *p)
-{
-	const struct node *code = node_get(pattern, "exitCode");
-	if (spec_is_null(code))
-		return true;
-	if (code->type != NODE_INT) {
-		spec_warn(r, code, "exitCode must be an integer; the pattern is left out");
-		return false;
-	}
-	p->has_code = true;
-	return code->integer == r->code;
-}
-
-static void spec_add(struct reader *r, const struct exit_pattern *p)
-{
-	if (r->s->n == r->cap) {
-		size_t cap = r->cap ? 2 * r->cap : 16;
-		struct exit_pattern *v = ARENA_NEW(r->a, struct exit_pattern, cap);
-		if (r->s->n)
-			memcpy(v, r->s->v, r->s->n * sizeof(*v));
-		r->s->v = v;
-		r->cap = cap;
-	}
-	r->s->v[r->s->n++] = *p;
-}
-
 static void spec_pattern(struct reader *r, const struct node *pattern, int64_t container_code)
 {
-	struct exit_pattern p = { .container_code = container_code };
+	const struct node *code = node_get(pattern, "exitCode");
+	const struct node *part = node_get(pattern, "userLogPart");
+	struct exit_pattern p = { .container_code = container_code,
+		                  .has_code = !spec_is_null(code) };
 	if (pattern->type != NODE_MAP && pattern->type != NODE_NULL) {
 		spec_warn(r, pattern, "a pattern must be a map; it is left out");
 		return;
 	}
-	if (spec_fits_code(r, pattern, &p) && spec_regex(r, pattern, "userLogRegex", &p.user) &&
-	    spec_part(r, pattern, &p) && spec_regex(r, pattern, "platformLogRegex", &p.platform) &&
-	    spec_gpu(r, pattern, &p))
-		spec_add(r, &p);
+	if (p.has_code && code->type != NODE_INT) {
+		spec_warn(r, code, "exitCode must be an integer; the pattern is left out");
+		return;
+	}
+	/* Patterns for other codes are not compiled. */
+	if ((p.has_code && code->integer != r->code) ||
+	    !spec_regex(r, pattern, "userLogRegex", &p.user))
+		return;
+	p.final = p.user && !spec_is_null(part);
+	if (!spec_is_null(part) &&
+	    !(node_is(part, NODE_TEXT) && span_is(node_span(part), "finalError"))) {
+		spec_warn(r, part,
+		          "userLogPart must be finalError, or absent; the pattern is left out");
+		return;
+	}
+	if (spec_regex(r, pattern, "platformLogRegex", &p.platform) && spec_gpu(r, pattern, &p))
+		r->s->v[r->s->n++] = p;
 }
 
 static const char *const WORD_NAMES[WORD_KINDS] = {
-	[WORD_REPORTS] = "REPORTS", [WORD_FOLLOWS] = "FOLLOWS", [WORD_THREAD] = "THREAD",
-	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",   [WORD_CRASH] = "CRASH",
-	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",     [WORD_ABOVE] = "ABOVE",
-	[WORD_HINT] = "HINT",
+	[WORD_REPORTS] = "REPORTS", [WORD_FOLLOWS] = "FOLLOWS",       [WORD_THREAD] = "THREAD",
+	[WORD_IGNORED] = "IGNORED", [WORD_SIGNAL] = "SIGNAL",         [WORD_CRASH] = "CRASH",
+	[WORD_SUMMARY] = "SUMMARY", [WORD_ERROR] = "ERROR",           [WORD_ABOVE] = "ABOVE",
+	[WORD_HINT] = "HINT",       [WORD_NOISE] = "NOISE",           [WORD_LAUNCHER] = "LAUNCHER",
+	[WORD_RANK] = "RANK",       [WORD_LOCAL_RANK] = "LOCAL_RANK",
 };
-
-static void spec_word(struct reader *r, const struct node *kind, const struct node *text)
-{
-	for (size_t k = 0; k < WORD_KINDS && node_is(text, NODE_TEXT) && text->n; k++) {
-		if (WORD_NAMES[k] && span_is(node_span(kind), WORD_NAMES[k]))
-			r->s->words.v[r->s->words.n++] =
-			    (struct word){ (enum word_kind)k, arena_dup(r->a, node_span(text)) };
-	}
-}
 
 /* Kinds of the server's are skipped. */
 static void spec_words(struct reader *r, const struct node *words)
@@ -146,18 +114,23 @@ static void spec_words(struct reader *r, const struct node *words)
 		}
 		n += texts->n;
 	}
-	r->s->words = (struct words){ .v = ARENA_NEW(r->a, struct word, n + 1) };
+	struct words *out = &r->s->words;
+	*out = (struct words){ .v = ARENA_NEW(r->a, struct word, n + 1) };
 	for (uint32_t i = 0; i < words->n; i++) {
 		const struct node *texts = node_get(&words->item[i], "texts");
-		for (uint32_t k = 0; k < texts->n; k++)
-			spec_word(r, node_get(&words->item[i], "kind"), &texts->item[k]);
+		const struct node *key = node_get(&words->item[i], "key");
+		struct span name = node_span(node_get(&words->item[i], "kind"));
+		enum word_kind kind = WORD_CAUSE + 1;
+		while (kind < WORD_KINDS && !span_is(name, WORD_NAMES[kind]))
+			kind++;
+		for (uint32_t k = 0; k < texts->n && kind < WORD_KINDS; k++) {
+			const struct node *text = &texts->item[k];
+			if (text->type == NODE_TEXT && text->n)
+				out->v[out->n++] =
+				    (struct word){ kind, arena_dup(r->a, node_span(text)),
+					           node_is(key, NODE_TEXT) ? key->text : NULL };
+		}
 	}
-}
-
-/* 0 would mean success; 200 to 219 have a meaning for the controller. */
-static bool spec_code_valid(int64_t code)
-{
-	return (code >= 1 && code <= 199) || (code >= 220 && code <= 255);
 }
 
 static void spec_code(struct reader *r, const struct node *entry)
@@ -169,12 +142,12 @@ static void spec_code(struct reader *r, const struct node *entry)
 		spec_words(r, words);
 		return;
 	}
-	if (!node_is(code, NODE_INT) || !spec_code_valid(code->integer)) {
-		spec_warn(
-		    r, entry,
-		    "containerExitCode must be an integer from 1 to 199 or 220 to 255; the entry "
-		    "is "
-		    "left out");
+	/* 0 would mean success; 200 to 219 have a meaning for the controller. */
+	int64_t n = node_is(code, NODE_INT) ? code->integer : 0;
+	if (n < 1 || n > 255 || (n >= 200 && n <= 219)) {
+		spec_warn(r, entry,
+		          "containerExitCode must be an integer from 1 to 199 or 220 to 255; the "
+		          "entry is left out");
 		return;
 	}
 	if (spec_is_null(patterns))
@@ -184,7 +157,7 @@ static void spec_code(struct reader *r, const struct node *entry)
 		return;
 	}
 	for (uint32_t i = 0; i < patterns->n; i++)
-		spec_pattern(r, &patterns->item[i], code->integer);
+		spec_pattern(r, &patterns->item[i], n);
 }
 
 void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct arena *a,
@@ -216,6 +189,12 @@ void exit_spec_read(struct exit_spec *s, struct span text, int64_t code, struct 
 		          node_type_name(&doc.root));
 		return;
 	}
+	size_t most = 0;
+	for (uint32_t i = 0; i < doc.root.n; i++) {
+		const struct node *patterns = node_get(&doc.root.item[i], "patterns");
+		most += node_is(patterns, NODE_LIST) ? patterns->n : 0;
+	}
+	s->v = ARENA_NEW(a, struct exit_pattern, most + 1);
 	for (uint32_t i = 0; i < doc.root.n; i++)
 		spec_code(&r, &doc.root.item[i]);
 }
@@ -268,28 +247,7 @@ static bool match_in(struct matcher *m, const struct searched *log, struct regex
 	return found == REGEX_FOUND;
 }
 
-static bool match_gpu(struct matcher *m, const struct exit_pattern *p)
-{
-	if (!p->has_gpu)
-		return true;
-	if (m->ecc < 0)
-		m->ecc = ecc_errors(m->in->root ? m->in->root : "", m->in->deadline_ms);
-	return (m->ecc == 1) == p->gpu_ecc;
-}
-
-/* Extends a match to the whole line of its end. */
-static void match_line(struct span text, struct match *where)
-{
-	while (where->end > where->start && text.p[where->end - 1] == '\n')
-		where->end--;
-	where->start = where->end;
-	while (where->start > 0 && !strchr("\r\n", text.p[where->start - 1]))
-		where->start--;
-	while (where->end < text.n && !strchr("\r\n", text.p[where->end]))
-		where->end++;
-}
-
-/* The first match in the final error, or the last one: the line. */
+/* The whole line of the first match in the final error, or of the last one. */
 static bool match_final(struct matcher *m, struct regex *re, size_t number, struct match *where)
 {
 	struct span text = m->final_text.span;
@@ -298,33 +256,24 @@ static bool match_final(struct matcher *m, struct regex *re, size_t number, stru
 	struct match next;
 	bool found = false;
 	for (size_t from = 0; from < text.n && match_in(m, &log, re, number, &next);) {
-		next.start += from;
-		next.end += from;
-		match_line(text, &next);
-		if (next.end > m->final_after) {
-			*where = next;
+		size_t end = next.end + from;
+		while (end > next.start + from && text.p[end - 1] == '\n')
+			end--;
+		size_t start = end;
+		while (start > 0 && !strchr("\r\n", text.p[start - 1]))
+			start--;
+		while (end < text.n && !strchr("\r\n", text.p[end]))
+			end++;
+		if (end > m->final_after) {
+			*where = (struct match){ m->final_at + start, m->final_at + end };
 			found = true;
 		}
 		if (found && !m->final_last)
 			break;
-		from = next.end + 1;
+		from = end + 1;
 		text_of(&rest, span_from(text, from < text.n ? from : text.n));
 	}
 	return found;
-}
-
-static bool match_final_known(struct matcher *m, const struct regex_set *set, struct regex **re,
-                              size_t n)
-{
-	struct match where;
-	memset(m->final.possible, 0, n * sizeof(bool));
-	if (regex_set_scan(set, m->final.text, m->in->deadline_ms, m->final.possible) == REGEX_LATE)
-		m->late = true;
-	for (size_t i = 0; i < n && !m->late; i++) {
-		if (re[i] && match_final(m, re[i], i, &where))
-			return true;
-	}
-	return false;
 }
 
 /* The first text of the final error in which an expression is found decides.  In the last lines of
@@ -343,22 +292,15 @@ static void match_choose_final(struct matcher *m, struct regex **re, size_t n, s
 		m->final_after = line.start;
 		m->final_last = part != PART_ALL;
 		text_of(&m->final_text, text);
-		if (match_final_known(m, set, re, n))
-			return;
+		memset(m->final.possible, 0, n * sizeof(bool));
+		m->late = regex_set_scan(set, m->final.text, m->in->deadline_ms,
+		                         m->final.possible) == REGEX_LATE;
+		for (size_t i = 0; i < n && !m->late; i++) {
+			if (re[i] && match_final(m, re[i], i, &line))
+				return;
+		}
 	}
 	memset(m->final.possible, 0, n * sizeof(bool));
-}
-
-static bool match_user(struct matcher *m, const struct exit_pattern *p, size_t i,
-                       struct match *where)
-{
-	if (!p->final || !p->user)
-		return match_in(m, &m->user, p->user, i, where);
-	if (!match_final(m, p->user, i, where))
-		return false;
-	where->start += m->final_at;
-	where->end += m->final_at;
-	return true;
 }
 
 /* Is it a pattern for an exit code, whatever the logs say? */
@@ -380,8 +322,13 @@ static void match_first(struct matcher *m, const struct exit_spec *s, struct exi
 			                  .has_user = p->user != NULL,
 			                  .has_platform = p->platform != NULL };
 		if ((coded && (!p->has_code || match_is_code(p))) ||
-		    !match_user(m, p, i, &v.user) ||
-		    !match_in(m, &m->platform, p->platform, i, &v.platform) || !match_gpu(m, p))
+		    !(p->final ? match_final(m, p->user, i, &v.user)
+		               : match_in(m, &m->user, p->user, i, &v.user)) ||
+		    !match_in(m, &m->platform, p->platform, i, &v.platform))
+			continue;
+		if (p->has_gpu && m->ecc < 0)
+			m->ecc = ecc_errors(m->in->root ? m->in->root : "", m->in->deadline_ms);
+		if (p->has_gpu && (m->ecc == 1) != p->gpu_ecc)
 			continue;
 		bool last = p->final && m->final_last;
 		if (!out->has_user || (last && v.user.start > out->user.start))
@@ -390,19 +337,6 @@ static void match_first(struct matcher *m, const struct exit_spec *s, struct exi
 		if (!last && !coded)
 			return;
 	}
-}
-
-/* The line to quote where the match has none of its own: after SIGABRT the program itself has
- * printed the reason, and the message of an exception may begin in a line of its own. */
-static void match_quote(struct matcher *m, struct exit_verdict *out)
-{
-	bool final = out->pattern && out->pattern->final;
-	bool exception = final && m->chosen == 0 && m->error.decided;
-	bool aborted = final && m->error.aborted && !m->error.signalled &&
-	               m->error.text[m->chosen].part == PART_REPORTS;
-	if (!out->has_user || exception || aborted)
-		out->has_user =
-		    final_error_quote(&m->error, exception ? 1 : m->in->code, &out->user);
 }
 
 void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit_verdict *out)
@@ -421,15 +355,21 @@ void exit_spec_match(const struct exit_spec *s, struct exit_case *c, struct exit
 	*out = (struct exit_verdict){ .code = EXIT_UNKNOWN };
 	match_search(&m, &m.user, re, s->n, &a);
 	match_search(&m, &m.platform, re + s->n, s->n, &a);
-	final_error_read(&m.error, &c->user, &s->words, c->in->code);
+	struct final_error *f = &m.error;
+	final_error_read(f, &c->user, &s->words, c->in->code, &a);
 	match_choose_final(&m, re + 2 * s->n, s->n, &a);
 	match_first(&m, s, out);
 	bool final = out->pattern && out->pattern->final;
-	out->rank = final_error_rank(&m.error, final ? out->user.start : SIZE_MAX);
-	if (s->words.n)
-		match_quote(&m, out);
-	out->handled = m.error.handled;
-	final_error_done(&m.error);
+	out->rank = final_error_rank(f, final ? out->user.start : SIZE_MAX);
+	/* The line to quote where the match has none of its own: after SIGABRT the program itself
+	 * has printed the reason, and the message of an exception may begin in a line of its own.
+	 */
+	bool exception = final && m.chosen == 0 && f->decided;
+	bool aborted =
+	    final && f->aborted && !f->signalled && f->text[m.chosen].part == PART_REPORTS;
+	if (s->words.n && (!out->has_user || exception || aborted))
+		out->has_user = final_error_quote(f, exception ? 1 : c->in->code, &out->user);
+	out->handled = f->handled;
 	if (m.late)
 		notes_add(c->warnings, NOWHERE,
 		          "the patterns of the exit specification took too long; none was taken");

@@ -9,22 +9,10 @@ enum {
 };
 
 struct shell_end {
-	int64_t line;         /* of user.sh; 0: not known */
-	struct span word;     /* the first word of the command */
+	int64_t line; /* of user.sh; 0: not known */
+
 	struct span variable; /* that is not set; empty: it was no variable */
 };
-
-/* The line, or the nearest one before it, in which the command begins; 0: there is none. */
-static int64_t line_of_word(struct span script, const struct shell_end *end, struct arena *a)
-{
-	const char *word = arena_dup(a, end->word);
-	int64_t found = 0;
-	for (int64_t i = 1; i <= end->line && script.n > 0; i++) {
-		if (span_find(span_next(&script, '\n'), 0, word) < SIZE_MAX)
-			found = i;
-	}
-	return end->line - found < LINES_BACK ? found : 0;
-}
 
 /* STATUS:FLAGS:PID:PID:LINE:CALLER:WORD.  Only the shell itself ends by errexit, with that status.
  * In a sourced file the line of the script is the caller. */
@@ -44,28 +32,33 @@ static bool end_by_errexit(const struct exit_input *in, struct shell_end *end, s
 		end->line = caller;
 		return true;
 	}
-	end->word = rest;
 	if (rest.n == 0)
 		return false;
-	end->line = line_of_word(shell_body(in->shell->script), end, a);
-	return end->line > 0;
+	/* Of a command of several lines: that of its first word, or the nearest one before. */
+	const char *word = arena_dup(a, rest);
+	struct span script = shell_body(in->shell->script);
+	int64_t found = 0;
+	for (int64_t i = 1; i <= end->line && script.n > 0; i++) {
+		if (span_find(span_next(&script, '\n'), 0, word) < SIZE_MAX)
+			found = i;
+	}
+	bool near = end->line - found < LINES_BACK;
+	end->line = found;
+	return near && found > 0;
 }
 
-static struct span log_last_line(struct log_text *log, struct arena *a)
+/* The last line of the log is `.../user.sh: line 3: NAME: unbound variable`, or
+ * `.../user.sh: 3: NAME: parameter not set`. */
+static bool end_by_nounset(const struct exit_shell *shell, struct log_text *log,
+                           struct shell_end *end, struct arena *a)
 {
 	size_t n = log->text.size < LAST_LINE_MAX ? log->text.size : LAST_LINE_MAX;
 	char *text = ARENA_NEW(a, char, n + 1);
 	log_text_copy(log, log->text.size - n, n, text);
-	struct span rest = span_trim((struct span){ text, n });
-	struct span line = rest;
-	while (rest.n > 0)
-		line = span_next(&rest, '\n');
-	return line;
-}
-
-/* `.../user.sh: line 3: NAME: unbound variable`, or `.../user.sh: 3: NAME: parameter not set`. */
-static bool end_by_nounset(const struct exit_shell *shell, struct span said, struct shell_end *end)
-{
+	struct span lines = span_trim((struct span){ text, n });
+	struct span said = lines;
+	while (lines.n > 0)
+		said = span_next(&lines, '\n');
 	if (!span_starts(said, shell->path))
 		return false;
 	struct span rest = span_from(said, strlen(shell->path));
@@ -79,25 +72,20 @@ static bool end_by_nounset(const struct exit_shell *shell, struct span said, str
 	       (span_is(rest, " unbound variable") || span_is(rest, " parameter not set"));
 }
 
-/* The number of the line in the job, and its text; 0: not known. */
-static int64_t line_submitted(struct span lines, int64_t line, struct span *text)
-{
-	int64_t number = 0;
-	for (; line > 1 && lines.n > 0; line--)
-		(void)span_next(&lines, '\n');
-	*text = span_next(&lines, '\n');
-	return parse_i64(span_next(text, ' '), 1, INT32_MAX, &number) ? 0 : number;
-}
-
 void failed_line(const struct exit_input *in, struct log_text *log, struct str *out)
 {
 	ARENA_AUTO a = { 0 };
 	struct shell_end end = { 0 };
-	if (!in->shell || (!end_by_errexit(in, &end, &a) &&
-	                   !end_by_nounset(in->shell, log_last_line(log, &a), &end)))
+	if (!in->shell ||
+	    (!end_by_errexit(in, &end, &a) && !end_by_nounset(in->shell, log, &end, &a)))
 		return;
-	struct span text;
-	int64_t number = line_submitted(in->shell->lines, end.line, &text);
+	/* The number of the line in the job, and its text; 0: not known. */
+	struct span lines = in->shell->lines;
+	for (int64_t i = end.line; i > 1 && lines.n > 0; i--)
+		(void)span_next(&lines, '\n');
+	struct span text = span_next(&lines, '\n');
+	int64_t number = 0;
+	(void)parse_i64(span_next(&text, ' '), 1, INT32_MAX, &number); /* else 0 */
 	struct span name = end.variable;
 	if (number == 0 && name.n == 0)
 		return;

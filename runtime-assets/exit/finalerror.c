@@ -5,7 +5,6 @@
  * those of the specification.
  */
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/enc.h"
 #include "runtime-assets/exit/exit_internal.h"
@@ -21,51 +20,11 @@ enum {
 	FINAL_BEFORE = 20,      /* lines in front of an error of the GPU */
 	FINAL_ABOVE = 4,        /* lines above a match that may name its process */
 	FINAL_NEAR = 12,        /* the same for two processes without a name in front of lines */
-	FINAL_KEY = 600         /* bytes behind an anchor that may have the rank */
+	FINAL_KEY = 600         /* bytes behind a launcher's word that may have the rank */
 };
 
 #define HEADER "Traceback (most recent call last)"
-
-/* Launchers: the failed rank is the number behind `key`, in the line of the anchor or soon after.
- */
-static const struct {
-	const char *anchor, *key;
-	bool local;
-} FINAL_RANKS[] = {
-	{ "Root Cause (first observed failure)", " rank ", false },
-	{ "failed (exitcode: ", "local_rank: ", true },
-	{ "exits with return code = ", "--local_rank=", true },
-	{ "exited on signal ", "process rank ", false },
-	{ "terminated with ", "rocess ", false },
-	{ " exit with status code ", "Process ", false },
-	{ "BAD TERMINATION OF ONE OF YOUR", "RANK ", false },
-	{ "srun: error: ", ": task ", false },
-};
-
-/* Beginnings of lines that libraries and launchers print while a program ends; `#` is a digit.
- * Other lines are output, unless they are blank, indented, or have the name of a process. */
-static const char *const FINAL_NOISE[] = {
-	"[E",
-	"[W",
-	"[F",
-	"[C",
-	"E####",
-	"W####",
-	"F####",
-	"frame ",
-	"srun: ",
-	"====",
-	"****",
-	"Exception raised from",
-	"terminate called",
-	"Fatal Python error",
-	"Thread 0x",
-	"Current thread 0x",
-	"Extension modules",
-	"wandb: ",
-	"Usage",
-	"make: ",
-};
+#define FRAME  "  File \""
 
 struct traceback {
 	size_t header;       /* start of its first line */
@@ -134,8 +93,8 @@ static bool final_has(const struct final_error *f, size_t from, size_t to, const
 	return span_find(final_span(f, from, to), 0, text) != SIZE_MAX;
 }
 
-/* Does a text have a word of this kind?  `^` in front of a word: behind blanks at the start.  In
- * indented lines other words are not of errors. */
+/* Does a text have a word of this kind?  `^` in front of a word: behind blanks at the start,
+ * where `#` is a digit.  In indented lines other words are not of errors. */
 static bool final_has_word(const struct final_error *f, struct span text, enum word_kind kind)
 {
 	size_t blanks = 0;
@@ -145,7 +104,7 @@ static bool final_has_word(const struct final_error *f, struct span text, enum w
 		const struct word *w = &f->words->v[i];
 		if (w->kind != kind)
 			continue;
-		if (w->text[0] == '^' ? span_starts(span_from(text, blanks), w->text + 1)
+		if (w->text[0] == '^' ? final_begins(span_from(text, blanks), w->text + 1)
 		                      : (blanks == 0 || kind < WORD_ERROR) &&
 		                            span_find(text, 0, w->text) != SIZE_MAX)
 			return true;
@@ -187,17 +146,6 @@ static size_t final_colours(struct span line, size_t at)
 	return at;
 }
 
-/* `name.of.Exception`, and then nothing, `:` or `(`. */
-static bool final_is_exception(struct span line)
-{
-	size_t n = 0;
-	bool capital = false;
-	for (; n < line.n && (is_alnum(line.p[n]) || line.p[n] == '_' || line.p[n] == '.'); n++)
-		capital = capital || is_upper(line.p[n]);
-	return n > 2 && capital &&
-	       (n == line.n || line.p[n] == ':' || line.p[n] == '(' || line.p[n] == '\r');
-}
-
 /* Does the line at `at` begin with the name of the process?  In the time of a logger any digits are
  * the same. */
 static bool final_is_of(const struct final_error *f, const struct traceback *t, size_t at)
@@ -212,46 +160,33 @@ static bool final_is_of(const struct final_error *f, const struct traceback *t, 
 	return same;
 }
 
-/* The text before the header may be something else than a name. */
-static bool final_is_named(const struct final_error *f, const struct traceback *t)
+/* Finds the name of the process in front of each line, or what a logger puts there. */
+static void final_find_name(const struct final_error *f, struct traceback *t, size_t found)
 {
-	size_t at = final_line_end(f, t->header) + 1;
-	for (int i = 0; i < 4 && at < f->n; i++, at = final_line_end(f, at) + 1) {
+	size_t next = final_line_end(f, found) + 1;
+	t->name = t->header;
+	t->name_n = found - t->header;
+	/* The text before the header may be something else than a name. */
+	for (size_t i = 0, at = next; i < 4 && at < f->n; i++, at = final_line_end(f, at) + 1) {
 		if (t->name_n && final_is_of(f, t, at) && at + t->name_n < f->n &&
 		    f->tail[at + t->name_n] == ' ')
-			return true;
+			return;
 	}
-	return false;
-}
-
-/* A logger may put the same text in front of each line, and a message into the first one; groups of
- * exceptions and reports of launchers indent what follows. */
-static void final_logged(const struct final_error *f, struct traceback *t)
-{
-	size_t next = final_line_end(f, t->header) + 1;
+	/* A logger may put the same text in front of each line, and a message into the first one;
+	 * groups of exceptions and reports of launchers indent what follows. */
 	size_t n = SIZE_MAX;
 	if (next < f->n)
-		n = span_find(final_span(f, next, final_line_end(f, next)), 0, "  File \"");
+		n = span_find(final_span(f, next, final_line_end(f, next)), 0, FRAME);
+	t->logged = true;
 	t->name_n = n != SIZE_MAX && t->name_n > 0 ? n : 0;
 	t->name = next;
-}
-
-/* The message of an exception that came from another process begins with the frames there. */
-static bool final_is_frame(const struct final_error *f, const struct traceback *t, size_t at)
-{
-	return at < f->n && final_is_of(f, t, at) && at + t->name_n < f->n &&
-	       span_starts(final_span(f, at + t->name_n, f->n), "  File \"");
 }
 
 /* The traceback whose HEADER stands at `found`; false if it has no exception. */
 static bool final_parse(const struct final_error *f, size_t found, struct traceback *t)
 {
 	*t = (struct traceback){ .header = final_line_start(f, found), .all = f->n };
-	t->name = t->header;
-	t->name_n = found - t->header;
-	t->logged = !final_is_named(f, t);
-	if (t->logged)
-		final_logged(f, t);
+	final_find_name(f, t, found);
 	size_t end;
 	bool more = true;
 	for (size_t at = final_line_end(f, found) + 1; more && at < f->n; at = end + 1) {
@@ -259,43 +194,26 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 		if (!final_is_of(f, t, at))
 			continue;
 		struct span line = final_span(f, at + t->name_n, end);
-		size_t colours = final_colours(line, 0);
 		if (span_find(line, 0, HEADER) != SIZE_MAX)
 			break;
-		if (!final_is_exception(span_from(line, colours)))
+		/* `name.of.Exception`, and then nothing, `:` or `(`. */
+		size_t colours = final_colours(line, 0);
+		size_t n = colours;
+		bool capital = false;
+		for (; n < line.n && (is_alnum(line.p[n]) || line.p[n] == '_' || line.p[n] == '.');
+		     n++)
+			capital = capital || is_upper(line.p[n]);
+		if (n < colours + 3 || !capital || (n < line.n && !strchr(":(\r", line.p[n])))
 			continue;
 		t->error = at + t->name_n + colours;
 		t->end = end;
-		more = final_is_frame(f, t, end + 1);
+		/* The message of an exception that came from another process begins with the
+		 * frames there. */
+		size_t next = end + 1;
+		more = next < f->n && final_is_of(f, t, next) && next + t->name_n < f->n &&
+		       span_starts(final_span(f, next + t->name_n, f->n), FRAME);
 	}
 	return t->error > 0;
-}
-
-static enum word_kind final_kind_of(const struct final_error *f, const struct traceback *t)
-{
-	size_t before = final_back(f, t->header, 2);
-	if (final_says(f, before, t->header, WORD_IGNORED))
-		return WORD_IGNORED;
-	if (final_says(f, before, t->header, WORD_THREAD))
-		return WORD_THREAD;
-	if (final_says(f, t->error, t->end, WORD_REPORTS))
-		return WORD_REPORTS;
-	return final_says(f, t->error, t->end, WORD_FOLLOWS) ? WORD_FOLLOWS : WORD_CAUSE;
-}
-
-/* Python prints the exceptions that led to another one in front of it. */
-static void final_chain(struct final_error *f, struct traceback *t)
-{
-	struct traceback *last = &f->traceback[f->tracebacks - 1];
-	last->all = last->end < t->header ? t->header : last->end;
-	t->caused = final_has(f, last->end, last->all, "The above exception was the");
-	bool handles = final_has(f, last->end, last->all, "During handling of the above");
-	if ((t->caused || handles) && last->kind >= WORD_THREAD)
-		t->kind = last->kind;
-	for (bool more = handles; more; last--) {
-		last->handled = true;
-		more = last->caused && last > f->traceback;
-	}
 }
 
 static void final_add(struct final_error *f, struct traceback *t)
@@ -304,9 +222,28 @@ static void final_add(struct final_error *f, struct traceback *t)
 		f->tracebacks--;
 		memmove(f->traceback, f->traceback + 1, f->tracebacks * sizeof(*f->traceback));
 	}
-	t->kind = final_kind_of(f, t);
-	if (f->tracebacks)
-		final_chain(f, t);
+	size_t before = final_back(f, t->header, 2);
+	if (final_says(f, before, t->header, WORD_IGNORED))
+		t->kind = WORD_IGNORED;
+	else if (final_says(f, before, t->header, WORD_THREAD))
+		t->kind = WORD_THREAD;
+	else if (final_says(f, t->error, t->end, WORD_REPORTS))
+		t->kind = WORD_REPORTS;
+	else if (final_says(f, t->error, t->end, WORD_FOLLOWS))
+		t->kind = WORD_FOLLOWS;
+	if (f->tracebacks) {
+		/* Python prints the exceptions that led to another one in front of it. */
+		struct traceback *last = &f->traceback[f->tracebacks - 1];
+		last->all = last->end < t->header ? t->header : last->end;
+		t->caused = final_has(f, last->end, last->all, "The above exception was the");
+		bool handles = final_has(f, last->end, last->all, "During handling of the above");
+		if ((t->caused || handles) && last->kind >= WORD_THREAD)
+			t->kind = last->kind;
+		for (bool more = handles; more; last--) {
+			last->handled = true;
+			more = last->caused && last > f->traceback;
+		}
+	}
 	f->traceback[f->tracebacks++] = *t;
 }
 
@@ -352,18 +289,6 @@ static bool final_is_host(struct span line)
 	       line.p[n] == ']' && !is_digit(line.p[1]);
 }
 
-static bool final_is_output(struct span line)
-{
-	if (line.n == 0 || strchr(" \t\r", line.p[0]) || final_is_host(line) ||
-	    final_name(line) > final_colours(line, 0))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(FINAL_NOISE); i++) {
-		if (final_begins(line, FINAL_NOISE[i]))
-			return false;
-	}
-	return true;
-}
-
 /* The character of a line of a box; 0: of none. */
 static char final_rule(const struct final_error *f, size_t at)
 {
@@ -372,13 +297,6 @@ static char final_rule(const struct final_error *f, size_t at)
 	    final_begins(line, "********"))
 		return line.p[0];
 	return '\0';
-}
-
-static bool final_is_banner(const struct final_error *f, size_t from, size_t to)
-{
-	return final_is_report(f, from, to) || final_has(f, from, to, "Open MPI") ||
-	       final_has(f, from, to, "mpirun") || final_has(f, from, to, "ORTE") ||
-	       final_has(f, from, to, "PRTE");
 }
 
 /* Messages of launchers are between two rules: the second one if `at` is the first, else `at`. */
@@ -390,9 +308,11 @@ static size_t final_box_end(const struct final_error *f, size_t at)
 		next = final_line_end(f, next) + 1;
 		if (next >= f->n)
 			break;
-		if (final_rule(f, next) == rule)
-			return (rule == '-' && i < FINAL_BOX) || final_is_banner(f, at, next) ? next
-			                                                                      : at;
+		if (final_rule(f, next) != rule)
+			continue;
+		bool box = (rule == '-' && i < FINAL_BOX) || final_is_report(f, at, next) ||
+		           final_says(f, at, next, WORD_LAUNCHER);
+		return box ? next : at;
 	}
 	return at;
 }
@@ -402,15 +322,6 @@ struct outputs {
 	size_t numbered; /* with a digit */
 	size_t last;     /* the start of the last f->output of them */
 };
-
-static bool final_has_digit(struct span line)
-{
-	for (size_t i = 0; i < line.n; i++) {
-		if (is_digit(line.p[i]))
-			return true;
-	}
-	return false;
-}
 
 /* The lines of output from `from` to `to`, only of the process of t if t is given; at most
  * FINAL_MESSAGE are counted then. */
@@ -426,22 +337,19 @@ static struct outputs final_outputs(const struct final_error *f, size_t from, si
 		bool other = t && t->name_n && name == 0 && !t->logged;
 		size_t end = final_line_end(f, box);
 		struct span line = final_span(f, box + name, end);
-		if (!other && final_is_output(line) && !final_is_report(f, at, end)) {
+		if (!other && line.n > 0 && !strchr(" \t\r", line.p[0]) && !final_is_host(line) &&
+		    final_name(line) <= final_colours(line, 0) &&
+		    !final_has_word(f, line, WORD_NOISE) && !final_is_report(f, at, end)) {
 			begins[++o.n % (f->output + 1)] = end + 1;
-			o.numbered += final_has_digit(line);
+			bool number = false;
+			for (size_t i = 0; i < line.n && !number; i++)
+				number = is_digit(line.p[i]);
+			o.numbered += number;
 		}
 		at = box;
 	}
 	o.last = o.n < f->output ? from : begins[(o.n + 1) % (f->output + 1)];
 	return o;
-}
-
-/* A program that goes on prints its progress. */
-static bool final_went_on(const struct final_error *f, const struct traceback *t, size_t mark)
-{
-	struct outputs o = final_outputs(f, final_line_end(f, t->end) + 1, mark, t);
-	return final_lines(f, t->end, mark) > FINAL_LINES ||
-	       o.n > (o.numbered ? f->output : FINAL_MESSAGE);
 }
 
 /* ---- choice ---- */
@@ -457,25 +365,6 @@ static void final_try_both(struct final_error *f, const struct traceback *t)
 {
 	final_try(f, t->error, t->end, t);
 	final_try(f, t->error, t->all, t);
-}
-
-/* GPU kernels print assertions, and libraries warnings, in front of the error that the program
- * sees.
- */
-static void final_try_before(struct final_error *f, const struct traceback *t)
-{
-	if (final_says(f, t->error, t->end, WORD_ABOVE))
-		final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
-}
-
-/* Can this traceback be the reason for the later one? */
-static bool final_may_cause(const struct final_error *f, const struct traceback *t,
-                            const struct traceback *later)
-{
-	bool same = t->name_n == later->name_n && final_is_of(f, t, later->name);
-	if (later->caused || !same)
-		return true;
-	return t->name_n == 0 && final_lines(f, t->end, later->header) <= FINAL_NEAR;
 }
 
 /* Does a launcher report, behind a position, that a child was ended by a signal?  After SIGABRT (6)
@@ -501,14 +390,21 @@ static const struct traceback *final_decide(const struct final_error *f,
 	const struct traceback *follows = NULL;
 	for (size_t i = f->tracebacks; i-- > 0;) {
 		const struct traceback *t = &f->traceback[i];
-		bool near = !final_went_on(f, t, mark);
+		/* A program that goes on prints its progress. */
+		struct outputs o = final_outputs(f, final_line_end(f, t->end) + 1, mark, t);
+		bool near = final_lines(f, t->end, mark) <= FINAL_LINES &&
+		            o.n <= (o.numbered ? f->output : FINAL_MESSAGE);
 		if (t->handled || (t->kind >= WORD_THREAD && near)) {
 			mark = t->header;
 			continue;
 		}
 		bool aborted = false;
-		if (!near || final_signalled(f, t->end, &aborted) ||
-		    (follows && !final_may_cause(f, t, follows)))
+		if (!near || final_signalled(f, t->end, &aborted))
+			return NULL;
+		/* Can it be the reason for the later one, if both are of the same process? */
+		if (follows && !follows->caused && t->name_n == follows->name_n &&
+		    final_is_of(f, t, follows->name) &&
+		    (t->name_n > 0 || final_lines(f, t->end, follows->header) > FINAL_NEAR))
 			return NULL;
 		if (t->kind == WORD_CAUSE)
 			return t;
@@ -529,7 +425,10 @@ static void final_order(struct final_error *f)
 	const struct traceback *t = final_decide(f, later, &n);
 	for (bool more = t != NULL; more; t--) {
 		final_try_both(f, t);
-		final_try_before(f, t);
+		/* GPU kernels print assertions, and libraries warnings, in front of the error that
+		 * the program sees. */
+		if (final_says(f, t->error, t->end, WORD_ABOVE))
+			final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
 		more = t->caused && t > f->traceback;
 		f->decided = true;
 		if (t > f->traceback && t[-1].handled)
@@ -557,51 +456,34 @@ static void final_blank(struct final_error *f, size_t from, size_t to)
 		memset(f->shown + from, '\n', to - from);
 }
 
-/* Removes names of processes, and lines of other processes. */
-static void final_blank_names(struct final_error *f, const struct final_text *x)
-{
-	size_t end;
-	for (size_t at = x->from; at < x->to; at = end + 1) {
-		end = final_line_end(f, at);
-		if (x->of && x->of->name_n && at > x->from)
-			final_blank(f, at, final_is_of(f, x->of, at) ? at + x->of->name_n : end);
-		else
-			final_blank(f, at, at + final_name(final_span(f, at, end)));
-	}
-}
-
-/* Without a deciding traceback: removes frames, ignored and handled exceptions, and after a signal
- * all but the launcher's. */
-static void final_blank_tracebacks(struct final_error *f)
-{
-	for (size_t i = 0; i < f->tracebacks; i++) {
-		const struct traceback *t = &f->traceback[i];
-		bool silent = t->handled || t->kind == WORD_IGNORED ||
-		              (f->signalled && t->kind != WORD_REPORTS);
-		final_blank(f, t->header, silent ? t->end : t->error);
-	}
-}
-
-/* Keeps the reports, or everything else. */
-static void final_blank_part(struct final_error *f, const struct final_text *x)
-{
-	size_t end;
-	for (size_t at = x->from; at < x->to; at = end + 1) {
-		end = final_line_end(f, final_box_end(f, at));
-		if (final_is_report(f, at, end) != (x->part == PART_REPORTS))
-			final_blank(f, at, end);
-	}
-}
-
 struct span final_error_text(struct final_error *f, size_t i, size_t *at)
 {
 	const struct final_text *x = &f->text[i];
 	memcpy(f->shown + x->from, f->tail + x->from, x->to - x->from);
-	if (!x->of)
-		final_blank_tracebacks(f);
-	final_blank_names(f, x);
-	if (x->part != PART_ALL)
-		final_blank_part(f, x);
+	/* Without a deciding traceback: frames, ignored and handled exceptions, and after a signal
+	 * all but the launcher's. */
+	for (size_t k = 0; k < f->tracebacks && !x->of; k++) {
+		const struct traceback *t = &f->traceback[k];
+		bool silent = t->handled || t->kind == WORD_IGNORED ||
+		              (f->signalled && t->kind != WORD_REPORTS);
+		final_blank(f, t->header, silent ? t->end : t->error);
+	}
+	/* Names of processes, and lines of other processes. */
+	size_t end;
+	for (size_t line = x->from; line < x->to; line = end + 1) {
+		end = final_line_end(f, line);
+		if (x->of && x->of->name_n && line > x->from)
+			final_blank(f, line,
+			            final_is_of(f, x->of, line) ? line + x->of->name_n : end);
+		else
+			final_blank(f, line, line + final_name(final_span(f, line, end)));
+	}
+	/* Of a part, all but the reports, or only these. */
+	for (size_t line = x->from; line < x->to && x->part != PART_ALL; line = end + 1) {
+		end = final_line_end(f, final_box_end(f, line));
+		if (final_is_report(f, line, end) != (x->part == PART_REPORTS))
+			final_blank(f, line, end);
+	}
 	*at = f->at + x->from;
 	return (struct span){ f->shown + x->from, x->to - x->from };
 }
@@ -696,21 +578,19 @@ static bool final_number(const struct final_error *f, size_t at, int64_t *out)
 	return parse_i64(final_span(f, at, end), 0, INT32_MAX, out) == 0;
 }
 
-/* As a launcher reports it; local: on this node. */
-static int64_t final_launcher_rank(const struct final_error *f, bool local)
+/* As a launcher reports it: behind the key of a word of this kind, in its line or soon after. */
+static int64_t final_launcher_rank(const struct final_error *f, enum word_kind kind)
 {
 	int64_t rank = -1;
 	size_t last = final_back(f, f->n, FINAL_LINES);
-	for (size_t k = 0; k < ARRAY_SIZE(FINAL_RANKS); k++) {
-		size_t at = FINAL_RANKS[k].local == local
-		                ? final_last(f, last, FINAL_RANKS[k].anchor)
-		                : SIZE_MAX;
+	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
+		size_t at = w->kind == kind && w->key ? final_last(f, last, w->text) : SIZE_MAX;
 		if (at == SIZE_MAX)
 			continue;
 		size_t to = at + FINAL_KEY < f->n ? at + FINAL_KEY : f->n;
 		at = final_line_start(f, at);
-		size_t key = span_find(final_span(f, 0, to), at, FINAL_RANKS[k].key);
-		if (key != SIZE_MAX && final_number(f, key + strlen(FINAL_RANKS[k].key), &rank))
+		size_t key = span_find(final_span(f, 0, to), at, w->key);
+		if (key != SIZE_MAX && final_number(f, key + strlen(w->key), &rank))
 			return rank;
 	}
 	return -1;
@@ -737,26 +617,26 @@ static int64_t final_named_rank(const struct final_error *f, size_t at)
 
 int64_t final_error_rank(const struct final_error *f, size_t match)
 {
-	int64_t rank = final_launcher_rank(f, false);
+	int64_t rank = final_launcher_rank(f, WORD_RANK);
 	if (rank < 0 && f->decided)
 		rank = final_named_rank(f, f->text[0].from);
 	if (rank < 0 && match >= f->at && match - f->at <= f->n)
 		rank = final_named_rank(f, match - f->at);
-	return rank >= 0 ? rank : final_launcher_rank(f, true);
+	return rank >= 0 ? rank : final_launcher_rank(f, WORD_LOCAL_RANK);
 }
 
 /* ---- the final error ---- */
 
 void final_error_read(struct final_error *f, struct log_text *l, const struct words *words,
-                      int64_t code)
+                      int64_t code, struct arena *a)
 {
 	*f = (struct final_error){ .n = l->text.size < FINAL_TAIL ? l->text.size : FINAL_TAIL,
 		                   .words = words };
 	f->output = code > 1 && code < 128 ? FINAL_OUTPUT_OTHER : FINAL_OUTPUT;
 	f->at = l->text.size - f->n;
-	f->tail = xmalloc(f->n + 1);
-	f->shown = xmalloc(f->n + 1);
-	f->traceback = xcalloc(FINAL_TRACEBACKS, sizeof(*f->traceback));
+	f->tail = arena_alloc(a, f->n + 1);
+	f->shown = arena_alloc(a, f->n + 1);
+	f->traceback = ARENA_NEW(a, struct traceback, FINAL_TRACEBACKS);
 	log_text_copy(l, f->at, f->n, f->tail);
 	struct traceback t;
 	for (size_t at = 0; (at = span_find(final_span(f, 0, f->n), at, HEADER)) != SIZE_MAX;) {
@@ -765,11 +645,4 @@ void final_error_read(struct final_error *f, struct log_text *l, const struct wo
 		at = final_line_end(f, at);
 	}
 	final_order(f);
-}
-
-void final_error_done(struct final_error *f)
-{
-	free(f->tail);
-	free(f->shown);
-	free(f->traceback);
 }

@@ -120,39 +120,27 @@ struct window {
 	struct match match;
 };
 
-static void window_fold(struct window *w)
-{
-	size_t n = 0;
-	struct match m = w->match;
-	for (size_t i = 0; i < w->n; i++) {
-		if (i == w->match.start)
-			m.start = n;
-		if (i == w->match.end)
-			m.end = n;
-		if (w->p[i] == '\r' && i + 1 < w->n && w->p[i + 1] == '\n')
-			continue;
-		w->p[n++] = w->p[i];
-	}
-	if (w->match.start == w->n)
-		m.start = n;
-	if (w->match.end == w->n)
-		m.end = n;
-	w->n = n;
-	w->match = m;
-}
-
+/* Loads it: *w has the match, in the log. */
 static void window_load(struct window *w, struct log_text *l, size_t from, size_t to)
 {
 	from = excerpt_whole(l, from, true);
 	to = excerpt_whole(l, to, false);
-	if (to < from)
-		to = from;
-	w->n = to - from;
-	w->p = xmalloc(w->n + 1);
-	log_text_copy(l, from, w->n, w->p);
-	w->match.start = w->match.start > from ? w->match.start - from : 0;
-	w->match.end = w->match.end > from ? w->match.end - from : 0;
-	window_fold(w);
+	size_t bytes = to > from ? to - from : 0;
+	size_t start = w->match.start > from ? w->match.start - from : 0;
+	size_t end = w->match.end > from ? w->match.end - from : 0;
+	w->p = xmalloc(bytes + 1);
+	log_text_copy(l, from, bytes, w->p);
+	w->n = 0;
+	w->match = (struct match){ start, end };
+	for (size_t i = 0; i <= bytes; i++) {
+		if (i == start)
+			w->match.start = w->n;
+		if (i == end)
+			w->match.end = w->n;
+		bool crlf = i + 1 < bytes && w->p[i] == '\r' && w->p[i + 1] == '\n';
+		if (i < bytes && !crlf)
+			w->p[w->n++] = w->p[i];
+	}
 }
 
 /* The start of the line that is *lines before that of `at`; *lines becomes the number of lines. */
@@ -189,20 +177,14 @@ static size_t window_on(const struct window *w, size_t at, size_t *lines)
 	return end;
 }
 
-static size_t window_lines(const struct window *w, size_t from, size_t to)
-{
-	size_t n = 0;
-	for (size_t i = from; i < to; i++)
-		n += w->p[i] == '\n';
-	return n;
-}
-
 /* The lines of the match, those behind it, and before it as many as fit, at least three; of a
  * longer match the last lines. */
 static struct match window_shown(const struct window *w, size_t most)
 {
 	size_t last = w->match.end > w->match.start ? w->match.end - 1 : w->match.start;
-	size_t lines = window_lines(w, w->match.start, last) + 1;
+	size_t lines = 1;
+	for (size_t i = w->match.start; i < last; i++)
+		lines += w->p[i] == '\n';
 	struct match out;
 	if (lines >= most) {
 		size_t back = most - 1;
@@ -316,22 +298,6 @@ static char yaml_short_escape(uint32_t r)
 	return 0;
 }
 
-/* The letter and the number of digits of a numeric escape; 0: none. */
-static char yaml_number_escape(uint32_t r, int *digits)
-{
-	bool control = r < 0x20 || (r >= 0x7F && r < 0xA0);
-	if (control) {
-		*digits = 2;
-		return 'x';
-	}
-	if (r == 0xFEFF || r == 0xFFFE || r == 0xFFFF) {
-		*digits = 4;
-		return 'u';
-	}
-	*digits = 8;
-	return r > 0xFFFF ? 'U' : 0;
-}
-
 /* A character of a text, and how it is written. */
 struct character {
 	uint32_t rune;
@@ -344,15 +310,21 @@ struct character {
 static struct character yaml_character(struct span text, size_t at)
 {
 	struct character c = { 0 };
-	struct span rest = { text.p + at, text.n - at };
+	struct span rest = span_from(text, at);
 	c.rune = utf8_decode((const unsigned char *)rest.p, rest.n, &c.width);
 	c.letter = yaml_short_escape(c.rune);
 	if (c.letter)
 		return c;
-	c.letter = yaml_number_escape(c.rune, &c.digits);
-	if (c.rune == '[' && span_starts(rest, MARKER)) {
+	bool control = c.rune < 0x20 || (c.rune >= 0x7F && c.rune < 0xA0);
+	if (control || (c.rune == '[' && span_starts(rest, MARKER))) {
 		c.letter = 'x';
 		c.digits = 2;
+	} else if (c.rune == 0xFEFF || c.rune == 0xFFFE || c.rune == 0xFFFF) {
+		c.letter = 'u';
+		c.digits = 4;
+	} else if (c.rune > 0xFFFF) {
+		c.letter = 'U';
+		c.digits = 8;
 	}
 	return c;
 }
@@ -405,51 +377,30 @@ struct part {
 	size_t match; /* SIZE_MAX: it has none */
 };
 
-/* Bytes of the shortest beginning whose characters take `size` or more. */
-static size_t part_head(struct span text, size_t size)
-{
-	size_t i = 0;
-	size_t sum = 0;
-	struct character c;
-	for (; i < text.n && sum < size; i += c.width) {
-		c = yaml_character(text, i);
-		sum += yaml_character_size(&c);
-	}
-	return i;
-}
-
-/* Bytes in front of the shortest end that takes `size` or more. */
-static size_t part_without_tail(struct span text, size_t size)
-{
-	size_t i = text.n;
-	size_t sum = 0;
-	unsigned width;
-	for (; i > 0 && sum < size; i -= width) {
-		(void)utf8_decode_last((const unsigned char *)text.p, i, &width);
-		struct character c = yaml_character(text, i - width);
-		sum += yaml_character_size(&c);
-	}
-	return i;
-}
-
+/* Cuts the shortest end that takes `excess` bytes or more. */
 static void part_cut_tail(struct part *p, size_t excess)
 {
-	p->text.n = part_without_tail(p->text, excess);
+	unsigned width;
+	for (size_t cut = 0; p->text.n > 0 && cut < excess; p->text.n -= width) {
+		(void)utf8_decode_last((const unsigned char *)p->text.p, p->text.n, &width);
+		struct character c = yaml_character(p->text, p->text.n - width);
+		cut += yaml_character_size(&c);
+	}
 }
 
 /* From the front up to the match, then from the end. */
 static void part_cut_head(struct part *p, size_t excess)
 {
-	size_t head = part_head(p->text, excess);
-	size_t rest = 0;
-	if (p->match < head) {
-		head = p->match;
-		rest = excess - yaml_quoted_size((struct span){ p->text.p, head });
+	size_t cut = 0;
+	size_t n = 0;
+	struct character c;
+	for (; n < p->text.n && n < p->match && cut < excess; n += c.width) {
+		c = yaml_character(p->text, n);
+		cut += yaml_character_size(&c);
 	}
-	p->text.p += head;
-	p->text.n -= head;
-	if (rest > 0)
-		part_cut_tail(p, rest);
+	p->text = span_from(p->text, n);
+	if (cut < excess)
+		part_cut_tail(p, excess - cut);
 }
 
 static void summary_text(const struct summary *s, const struct part *part, struct str *out)
@@ -535,6 +486,7 @@ void summary_write(const struct summary *s, struct str *out)
  * put something else there. */
 enum { REPORT_FLAGS = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC };
 
+/* How the file of the kubelet is opened is known here only. */
 void exit_reserve(const char *path)
 {
 	FD_AUTO fd = open(path, REPORT_FLAGS);

@@ -107,16 +107,22 @@ void barrier_missing(const struct framework *f, struct str *out)
 		str_printf(out, " and %lld more", (long long)(missing - listed));
 }
 
+/* This task in the Framework, and its role; NULL: it is not there. */
+static const struct fw_task *barrier_own(const struct init *in, const struct framework *f,
+                                         const struct fw_role **role)
+{
+	*role = in->role_name ? framework_role(f, in->role_name) : NULL;
+	return *role ? framework_task(*role, in->task_index) : NULL;
+}
+
 bool barrier_shows_us(const struct init *in, const struct framework *f)
 {
-	const struct fw_role *r = in->role_name ? framework_role(f, in->role_name) : NULL;
-	const struct fw_task *t = r ? framework_task(r, in->task_index) : NULL;
+	const struct fw_role *role;
+	const struct fw_task *t = barrier_own(in, f, &role);
 	return t && t->pod_uid && in->pod_uid && strcmp(t->pod_uid, in->pod_uid) == 0;
 }
 
 /* ---- one poll -------------------------------------------------------------------------------- */
-
-enum poll_result { READY, NOT_YET, GONE, REFUSED, TROUBLE, NEVER };
 
 struct wait {
 	struct init *in;
@@ -136,26 +142,7 @@ struct wait {
 	int64_t told_ms;
 };
 
-static bool barrier_is_ready(const struct wait *w)
-{
-	const struct framework *f = w->f;
-	if (w->in->gang)
-		return framework_ready(f) >= f->total;
-	const struct fw_role *r = w->in->role_name ? framework_role(f, w->in->role_name) : NULL;
-	const struct fw_task *t = r ? framework_task(r, w->in->task_index) : NULL;
-	return w->in->role_name == NULL || (t && framework_address(r, t));
-}
-
-static int64_t barrier_retry_after(const struct http_reply *r)
-{
-	int64_t s = 0;
-	struct span value = http_lines_find(r->headers, "Retry-After", 0);
-	if (value.p == NULL || parse_i64(value, 0, INT32_MAX, &s) != 0)
-		return 0;
-	return s < RETRY_AFTER_MAX_S ? s : RETRY_AFTER_MAX_S;
-}
-
-static enum poll_result barrier_take(struct wait *w, struct span body)
+static enum barrier_answer barrier_take(struct wait *w, struct span body)
 {
 	ARENA_AUTO memory = { 0 };
 	ERR_AUTO e = { 0 };
@@ -165,16 +152,20 @@ static enum poll_result barrier_take(struct wait *w, struct span body)
 	if (f == NULL || f->total == 0) {
 		str_printf(&w->why, "%s sent no Framework that could be read: %s", w->kube->address,
 		           err_msg(&e));
-		return TROUBLE;
+		return ANSWER_TROUBLE;
 	}
 	arena_done(&w->memory);
 	w->memory = memory;
 	memory = (struct arena){ 0 };
 	w->f = f;
-	return barrier_is_ready(w) ? READY : NOT_YET;
+	const struct fw_role *role;
+	const struct fw_task *own = barrier_own(w->in, f, &role);
+	bool ready = w->in->gang ? framework_ready(f) >= f->total
+	                         : !w->in->role_name || (own && framework_address(role, own));
+	return ready ? ANSWER_FINE : ANSWER_NOT_YET;
 }
 
-static enum poll_result barrier_ask(struct wait *w, bool exact)
+static enum barrier_answer barrier_ask(struct wait *w, bool exact)
 {
 	ARENA_AUTO wire = { 0 };
 	ERR_AUTO e = { 0 };
@@ -191,42 +182,29 @@ static enum poll_result barrier_ask(struct wait *w, bool exact)
 		return barrier_take(w, r.body);
 	if (trouble) {
 		str_puts(&w->why, err_msg(&e));
-	} else {
-		str_printf(&w->why, "%s answers ", w->kube->address);
-		kube_answer(&r, &w->why);
-		w->retry_after_s = barrier_retry_after(&r);
+		return answer;
 	}
-	static const enum poll_result VERDICTS[] = { [ANSWER_GONE] = GONE,
-		                                     [ANSWER_REFUSED] = REFUSED,
-		                                     [ANSWER_TROUBLE] = TROUBLE,
-		                                     [ANSWER_NEVER] = NEVER };
-	return VERDICTS[answer];
+	str_printf(&w->why, "%s answers ", w->kube->address);
+	kube_answer(&r, &w->why);
+	struct span again = http_lines_find(r.headers, "Retry-After", 0);
+	if (again.p && parse_i64(again, 0, INT32_MAX, &w->retry_after_s) == 0 &&
+	    w->retry_after_s > RETRY_AFTER_MAX_S)
+		w->retry_after_s = RETRY_AFTER_MAX_S;
+	return answer;
 }
 
 /* Asks the API server's cache, then etcd if that is not enough. */
-static enum poll_result barrier_poll(struct wait *w)
+static enum barrier_answer barrier_poll(struct wait *w)
 {
-	enum poll_result v = barrier_ask(w, false);
-	if (v == GONE || (v == READY && !barrier_shows_us(w->in, w->f)))
+	enum barrier_answer v = barrier_ask(w, false);
+	if (v == ANSWER_GONE || (v == ANSWER_FINE && !barrier_shows_us(w->in, w->f)))
 		v = barrier_ask(w, true);
 	w->polls++;
-	w->refused = v == REFUSED ? w->refused + 1 : 0;
+	w->refused = v == ANSWER_REFUSED ? w->refused + 1 : 0;
 	return v;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
-
-static void barrier_tell(struct wait *w, enum say_level level, const struct str *text)
-{
-	int64_t now = clock_ms();
-	if (span_eq(str_view(text), str_view(&w->told)) && now - w->told_ms < SAY_AGAIN_MS)
-		return;
-	say(level, "%s", str_c(text));
-	str_done(&w->told);
-	w->told = STR_INIT(TEXT_MAX);
-	str_span(&w->told, str_view(text));
-	w->told_ms = now;
-}
 
 static void barrier_count(const struct framework *f, const char *verb, struct str *out)
 {
@@ -235,64 +213,54 @@ static void barrier_count(const struct framework *f, const char *verb, struct st
 	barrier_missing(f, out);
 }
 
-static void barrier_tell_progress(struct wait *w, enum poll_result v)
+/* The same message is not repeated at once. */
+static void barrier_tell_progress(struct wait *w, enum barrier_answer v)
 {
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	bool waiting = v == NOT_YET;
+	struct str text = STR_INIT(TEXT_MAX);
+	bool waiting = v == ANSWER_NOT_YET;
 	if (!waiting)
 		str_printf(&text, "asking the API server: %s; trying again", str_c(&w->why));
 	else if (w->in->gang)
 		barrier_count(w->f, "waiting for", &text);
 	else
 		str_puts(&text, "the Framework does not show an address of this task yet");
-	barrier_tell(w, waiting ? SAY_INFO : SAY_WARNING, &text);
-}
-
-static void barrier_tell_success(const struct wait *w, int64_t started_ms)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	if (w->in->gang)
-		str_printf(&text, "all %lld tasks have an address", (long long)w->f->total);
-	else
-		str_puts(&text, "the Framework is there");
-	say(SAY_INFO, "%s, after %lld.%lld s (poll %u)", str_c(&text),
-	    (long long)(clock_ms() - started_ms) / 1000,
-	    (long long)(clock_ms() - started_ms) % 1000 / 100, w->polls);
+	bool again =
+	    span_eq(str_view(&text), str_view(&w->told)) && clock_ms() - w->told_ms < SAY_AGAIN_MS;
+	if (!again) {
+		say(waiting ? SAY_INFO : SAY_WARNING, "%s", str_c(&text));
+		w->told_ms = clock_ms();
+	}
+	str_done(&w->told);
+	w->told = text;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static int barrier_give_up(const struct wait *w, struct err *e)
+/* After an answer that another poll would not change. */
+static int barrier_give_up(const struct wait *w, enum barrier_answer v, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	str_printf(&text, "%s, %d times running. ", str_c(&w->why), w->refused);
-	if (w->status == 404)
+	const char *why = str_c(&w->why);
+	if (v == ANSWER_GONE)
+		str_printf(&text, "the Framework of this job does not exist (any more): %s", why);
+	else if (v == ANSWER_NEVER)
+		str_printf(&text,
+		           "%s: %s. See --tls-min-version and --tls-cipher-suites of the API "
+		           "server; waiting does not help",
+		           w->kube->address, why);
+	else
+		str_printf(&text, "%s, %d times running. ", why, w->refused);
+	if (v == ANSWER_REFUSED && w->status == 404)
 		str_puts(&text, "It does not know Frameworks: is FrameworkController, with its "
 		                "CustomResourceDefinition, in this cluster?");
-	else
+	else if (v == ANSWER_REFUSED)
 		kube_explain(w->kube, w->status, w->path, &text);
 	err_set(e, FAILED, "%s", str_c(&text));
 	return INIT_PERMANENT;
 }
 
-static int barrier_gone(const struct wait *w, struct err *e)
-{
-	err_set(e, FAILED, "the Framework of this job does not exist (any more): %s",
-	        str_c(&w->why));
-	return INIT_PERMANENT;
-}
-
-static int barrier_never(const struct wait *w, struct err *e)
-{
-	err_set(e, FAILED,
-	        "%s: %s. See --tls-min-version and --tls-cipher-suites of the API server; waiting "
-	        "does not help",
-	        w->kube->address, str_c(&w->why));
-	return INIT_PERMANENT;
-}
-
 /* v: the result of the last poll. */
-static int barrier_timed_out(const struct wait *w, enum poll_result v, struct err *e)
+static int barrier_timed_out(const struct wait *w, enum barrier_answer v, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	int64_t s = (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms) / 1000;
@@ -303,7 +271,7 @@ static int barrier_timed_out(const struct wait *w, enum poll_result v, struct er
 		    (long long)s);
 		return 0;
 	}
-	if (v == NOT_YET && w->f) {
+	if (v == ANSWER_NOT_YET && w->f) {
 		barrier_count(w->f, "missing are", &text);
 		err_set(e, FAILED, "after %lld s only %s", (long long)s, str_c(&text));
 		return INIT_NOT_ALL;
@@ -330,40 +298,39 @@ static int barrier_keep(struct wait *w, struct err *e)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static int64_t barrier_next_ms(const struct wait *w, int64_t deadline_ms)
-{
-	uint32_t random = 0;
-	random_bytes(&random, sizeof(random));
-	/* After a refusal wait long: the cause may be repaired, or the API server is starting. */
-	unsigned n = w->refused ? UINT_MAX : w->polls - 1;
-	int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);
-	if (delay < w->retry_after_s * 1000)
-		delay = w->retry_after_s * 1000;
-	int64_t next = clock_ms() + delay;
-	return next < deadline_ms ? next : deadline_ms;
-}
-
 /* The last poll is at the deadline. */
 static int barrier_loop(struct wait *w, struct err *e)
 {
 	int64_t started_ms = clock_ms();
 	int64_t deadline_ms = started_ms + (w->in->gang ? w->t->timeout_ms : w->t->fetch_ms);
 	for (;;) {
-		enum poll_result v = barrier_poll(w);
-		if (v == READY) {
-			barrier_tell_success(w, started_ms);
+		enum barrier_answer v = barrier_poll(w);
+		int64_t now = clock_ms();
+		if (v == ANSWER_FINE) {
+			const char *all =
+			    w->in->gang ? arena_printf(w->in->a, "all %lld tasks have an address",
+			                               (long long)w->f->total)
+					: "the Framework is there";
+			say(SAY_INFO, "%s, after %lld.%lld s (poll %u)", all,
+			    (long long)(now - started_ms) / 1000,
+			    (long long)(now - started_ms) % 1000 / 100, w->polls);
 			return 0;
 		}
-		if (v == GONE)
-			return barrier_gone(w, e);
-		if (v == NEVER)
-			return barrier_never(w, e);
-		if (w->refused == REFUSALS)
-			return barrier_give_up(w, e);
-		if (clock_ms() >= deadline_ms)
+		if (v == ANSWER_GONE || v == ANSWER_NEVER || w->refused == REFUSALS)
+			return barrier_give_up(w, v, e);
+		if (now >= deadline_ms)
 			return barrier_timed_out(w, v, e);
 		barrier_tell_progress(w, v);
-		clock_sleep_until(barrier_next_ms(w, deadline_ms));
+		uint32_t random = 0;
+		random_bytes(&random, sizeof(random));
+		/* After a refusal wait long: the cause may be repaired, or the API server is
+		 * starting. */
+		unsigned n = w->refused ? UINT_MAX : w->polls - 1;
+		int64_t delay = barrier_delay(w->t, n, w->f ? w->f->total : 1, random);
+		if (delay < w->retry_after_s * 1000)
+			delay = w->retry_after_s * 1000;
+		int64_t next = clock_ms() + delay;
+		clock_sleep_until(next < deadline_ms ? next : deadline_ms);
 	}
 }
 

@@ -55,25 +55,25 @@ static enum state check_address(struct checkup *c, struct finding *f)
 	return OK;
 }
 
-static enum state check_name(struct checkup *c, struct finding *f)
+/* The name in the certificate of the API server, and who must have signed it. */
+static enum state check_file(struct checkup *c, const char *what, const char *value,
+                             struct finding *f)
 {
-	const char *name = c->kube ? c->kube->server_name : NULL;
-	if (name)
-		str_printf(&f->text, "must be for %s", name);
+	if (value)
+		str_printf(&f->text, "%s%s", what, value);
 	else
 		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
 	return c->kube ? OK : UNKNOWN;
 }
 
+static enum state check_name(struct checkup *c, struct finding *f)
+{
+	return check_file(c, "must be for ", c->kube ? c->kube->server_name : NULL, f);
+}
+
 static enum state check_authority(struct checkup *c, struct finding *f)
 {
-	const char *file = c->kube ? c->kube->ca : NULL;
-	if (file == NULL) {
-		str_puts(&f->text, c->kube ? "none, this is plain http" : "not looked at");
-		return c->kube ? OK : UNKNOWN;
-	}
-	str_puts(&f->text, file);
-	return OK;
+	return check_file(c, "", c->kube ? c->kube->ca : NULL, f);
 }
 
 static enum state check_token(struct checkup *c, struct finding *f)
@@ -105,36 +105,6 @@ static enum state check_token(struct checkup *c, struct finding *f)
 	return MISSING;
 }
 
-static void check_version(struct checkup *c, const struct http_reply *r, struct str *out)
-{
-	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	char text[4 * QUOTE_MAX];
-	const struct node *version = NULL;
-	if (doc_read(r->body, &BUDGET_DEFAULT, c->a, &doc, &warnings, &e) == 0)
-		version = node_get(&doc.root, "gitVersion");
-	if (node_is(version, NODE_TEXT))
-		str_printf(out, "it answers: Kubernetes %s", quote(text, node_span(version)));
-	else
-		str_puts(out, "it answers, but not like a Kubernetes API server");
-}
-
-/* After 401. */
-static void check_unauthorized(const struct checkup *c, const struct token_claims *who,
-                               struct finding *f)
-{
-	if (c->kube->token == NULL) {
-		str_puts(&f->text, "\nIt requires authentication, and no token is mounted.");
-		return;
-	}
-	str_puts(&f->text, "\nIt does not take the token: it has expired, its service account or "
-	                   "pod is gone, or it is one of another cluster.");
-	if (who->account)
-		str_printf(&f->advice, "  kubectl -n %s get serviceaccount %s\n",
-		           who->namespace_name, who->account);
-}
-
 static enum state check_answer(struct checkup *c, struct finding *f)
 {
 	struct http_reply r = { 0 };
@@ -150,42 +120,30 @@ static enum state check_answer(struct checkup *c, struct finding *f)
 	/* An account that may not read the version may still read Frameworks. */
 	c->answers = r.status == 200 || r.status == 403;
 	if (r.status == 200) {
-		check_version(c, &r, &f->text);
+		struct doc doc = { 0 };
+		NOTES_AUTO warnings = { 0 };
+		char text[4 * QUOTE_MAX];
+		bool read = doc_read(r.body, &BUDGET_DEFAULT, c->a, &doc, &warnings, &e) == 0;
+		const struct node *version = read ? node_get(&doc.root, "gitVersion") : NULL;
+		if (node_is(version, NODE_TEXT))
+			str_printf(&f->text, "it answers: Kubernetes %s",
+			           quote(text, node_span(version)));
+		else
+			str_puts(&f->text, "it answers, but not like a Kubernetes API server");
 		return OK;
 	}
 	str_puts(&f->text, "it answers: ");
 	kube_answer(&r, &f->text);
-	if (r.status == 401)
-		check_unauthorized(c, &c->who, f);
+	if (r.status == 401 && c->kube->token == NULL) {
+		str_puts(&f->text, "\nIt requires authentication, and no token is mounted.");
+	} else if (r.status == 401) {
+		str_puts(&f->text, "\nIt does not take the token: it has expired, its service "
+		                   "account or pod is gone, or it is one of another cluster.");
+		if (c->who.account)
+			str_printf(&f->advice, "  kubectl -n %s get serviceaccount %s\n",
+			           c->who.namespace_name, c->who.account);
+	}
 	return c->answers ? OK : MISSING;
-}
-
-static enum state check_tell_framework(struct checkup *c, const struct http_reply *r,
-                                       struct finding *f)
-{
-	ERR_AUTO e = { 0 };
-	struct framework *fw = framework_read(r->body, c->a, &e);
-	if (fw == NULL) {
-		str_puts(&f->text, err_msg(&e));
-		return MISSING;
-	}
-	str_printf(&f->text, "%s/%s: %lld of %lld tasks have an address", c->namespace_name,
-	           c->framework, (long long)framework_ready(fw), (long long)fw->total);
-	return OK;
-}
-
-/* Neither 200 nor "not there". */
-static enum state check_refusal(struct checkup *c, const struct http_reply *r, struct finding *f)
-{
-	kube_answer(r, &f->text);
-	if (r->status == 403) {
-		kube_grant(c->kube, c->namespace_name, "  ", &f->advice);
-	} else if (r->status == 404) {
-		str_puts(&f->text, ": it does not know Frameworks");
-		str_puts(&f->advice, "  Install FrameworkController; then this shows something:\n"
-		                     "  kubectl get crd " FRAMEWORKS "\n");
-	}
-	return MISSING;
 }
 
 /* Outside of a Framework's pod, asks for one that does not exist: 404 or 403 shows the right. */
@@ -204,18 +162,35 @@ static enum state check_framework(struct checkup *c, struct finding *f)
 		str_puts(&f->text, err_msg(&e));
 		return MISSING;
 	}
-	if (r.status == 200 && c->framework)
-		return check_tell_framework(c, &r, f);
 	bool missing = kube_says_missing(&r, name);
+	if (r.status == 200 && c->framework) {
+		struct framework *fw = framework_read(r.body, c->a, &e);
+		if (fw == NULL) {
+			str_puts(&f->text, err_msg(&e));
+			return MISSING;
+		}
+		str_printf(&f->text, "%s/%s: %lld of %lld tasks have an address", c->namespace_name,
+		           c->framework, (long long)framework_ready(fw), (long long)fw->total);
+		return OK;
+	}
 	if (missing && c->framework) {
 		str_printf(&f->text, "%s/%s is not there: the job was deleted?", c->namespace_name,
 		           name);
 		return MISSING;
 	}
-	if (!missing && r.status != 200)
-		return check_refusal(c, &r, f);
-	str_printf(&f->text, "may be read in namespace %s", c->namespace_name);
-	return OK;
+	if (missing || r.status == 200) {
+		str_printf(&f->text, "may be read in namespace %s", c->namespace_name);
+		return OK;
+	}
+	kube_answer(&r, &f->text);
+	if (r.status == 403) {
+		kube_grant(c->kube, c->namespace_name, "  ", &f->advice);
+	} else if (r.status == 404) {
+		str_puts(&f->text, ": it does not know Frameworks");
+		str_puts(&f->advice, "  Install FrameworkController; then this shows something:\n"
+		                     "  kubectl get crd " FRAMEWORKS "\n");
+	}
+	return MISSING;
 }
 
 static const struct check {
@@ -230,12 +205,6 @@ enum { N_CHECKS = ARRAY_SIZE(CHECKS) };
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void check_new_line(struct str *out, size_t *column)
-{
-	str_printf(out, "\n%*s", INDENT, "");
-	*column = INDENT;
-}
-
 /* Wraps the text at WIDTH, indented. */
 static void check_put_wrapped(struct str *out, struct span text)
 {
@@ -247,7 +216,8 @@ static void check_put_wrapped(struct str *out, struct span text)
 			n++;
 		bool broken = i > 0 && text.p[i - 1] == '\n';
 		if (broken || (column > INDENT && column + 1 + n > WIDTH)) {
-			check_new_line(out, &column);
+			str_printf(out, "\n%*s", INDENT, "");
+			column = INDENT;
 		} else if (column > INDENT) {
 			str_char(out, ' ');
 			column++;
@@ -258,34 +228,7 @@ static void check_put_wrapped(struct str *out, struct span text)
 	str_char(out, '\n');
 }
 
-static bool check_show(struct checkup *c, const struct check *check, struct str *out)
-{
-	struct finding f = { .text = STR_INIT(TEXT_MAX), .advice = STR_INIT(TEXT_MAX) };
-	f.state = check->run(c, &f);
-	str_printf(out, "%-8s%-12s", STATES[f.state], check->name);
-	check_put_wrapped(out, str_view(&f.text));
-	if (f.advice.n > 0)
-		str_printf(out, "\n%s\n", str_c(&f.advice));
-	str_done(&f.text);
-	str_done(&f.advice);
-	return f.state == OK;
-}
-
 /* ---- the command ----------------------------------------------------------------------------- */
-
-/* The namespace of the job, or that of the pod. */
-static const char *check_namespace(const struct layout *at, struct arena *a)
-{
-	const char *given = env_get("FC_FRAMEWORK_NAMESPACE");
-	struct span text;
-	ERR_AUTO e = { 0 };
-	if (given)
-		return given;
-	if (file_read(path_join(a, at->account, "namespace"), FILE_MOUNTED, 1024, a, &text, &e) ==
-	    0)
-		return arena_dup(a, span_trim(text));
-	return "default";
-}
 
 static int check_usage(int fd, int status)
 {
@@ -303,8 +246,17 @@ static int check_all(struct checkup *c)
 {
 	STR_AUTO out = STR_INIT(SCREEN_MAX);
 	int bad = 0;
-	for (size_t i = 0; i < N_CHECKS; i++)
-		bad += !check_show(c, &CHECKS[i], &out);
+	for (size_t i = 0; i < N_CHECKS; i++) {
+		struct finding f = { .text = STR_INIT(TEXT_MAX), .advice = STR_INIT(TEXT_MAX) };
+		f.state = CHECKS[i].run(c, &f);
+		str_printf(&out, "%-8s%-12s", STATES[f.state], CHECKS[i].name);
+		check_put_wrapped(&out, str_view(&f.text));
+		if (f.advice.n > 0)
+			str_printf(&out, "\n%s\n", str_c(&f.advice));
+		bad += f.state != OK;
+		str_done(&f.text);
+		str_done(&f.advice);
+	}
 	if (out.n < 2 || out.p[out.n - 2] != '\n')
 		str_char(&out, '\n');
 	str_puts(&out, bad ? "This pod cannot read the Framework that init waits for.\n"
@@ -332,7 +284,15 @@ int cmd_check_api(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	struct checkup c = { .a = &a, .now_s = clock_wall_ms() / 1000 };
 	layout_init(&c.at, root, &a);
-	c.namespace_name = check_namespace(&c.at, &a);
+	/* The namespace of the job, or that of the pod. */
+	struct span text;
+	ERR_AUTO e = { 0 };
+	c.namespace_name = env_get("FC_FRAMEWORK_NAMESPACE");
+	if (!c.namespace_name)
+		c.namespace_name = file_read(path_join(&a, c.at.account, "namespace"), FILE_MOUNTED,
+		                             1024, &a, &text, &e) == 0
+		                       ? arena_dup(&a, span_trim(text))
+		                       : "default";
 	c.framework = env_get("FC_FRAMEWORK_NAME");
 	return check_all(&c);
 }

@@ -134,17 +134,6 @@ static int64_t group_port(const struct group_role *r, int64_t index)
 	return 0;
 }
 
-static bool interface_has(const struct sockaddr *at, const char *address)
-{
-	struct in_addr v4;
-	struct in6_addr v6;
-	if (at && at->sa_family == AF_INET && inet_pton(AF_INET, address, &v4) == 1)
-		return ((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr == v4.s_addr;
-	return at && at->sa_family == AF_INET6 && inet_pton(AF_INET6, address, &v6) == 1 &&
-	       memcmp(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr, &v6,
-	              sizeof(v6)) == 0;
-}
-
 /* Whether it is the only one but the loopback interface. */
 static bool interface_is_only(const struct ifaddrs *all, const char *name)
 {
@@ -161,15 +150,27 @@ static bool interface_is_only(const struct ifaddrs *all, const char *name)
 	return there;
 }
 
-/* Init is in the same network as the command. */
+/* The network interface with this address; init is in the same network as the command. */
 static const char *group_interface(const char *address, struct arena *a, bool *only)
 {
 	const char *found = NULL;
 	struct ifaddrs *all = NULL;
+	struct in_addr v4;
+	struct in6_addr v6;
+	bool is_v4 = inet_pton(AF_INET, address, &v4) == 1;
+	bool is_v6 = inet_pton(AF_INET6, address, &v6) == 1;
 	if (getifaddrs(&all) != 0)
 		return NULL;
 	for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
-		if (interface_has(i->ifa_addr, address))
+		const void *at = i->ifa_addr;
+		int family = at ? i->ifa_addr->sa_family : AF_UNSPEC;
+		bool same = false;
+		if (family == AF_INET && is_v4)
+			same = ((const struct sockaddr_in *)at)->sin_addr.s_addr == v4.s_addr;
+		if (family == AF_INET6 && is_v6)
+			same = memcmp(&((const struct sockaddr_in6 *)at)->sin6_addr, &v6,
+			              sizeof(v6)) == 0;
+		if (same)
 			found = arena_dup(a, span_of(i->ifa_name));
 	}
 	*only = found && interface_is_only(all, found);
@@ -268,46 +269,26 @@ static bool tf_put(const struct group *g, struct str *out)
 
 /* ---- the roles ------------------------------------------------------------------------------- */
 
-static unsigned group_framework(const struct node *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(DISTRIBUTED); i++) {
-		if (node_is(name, NODE_TEXT) && span_is(node_span(name), DISTRIBUTED[i].name))
-			return DISTRIBUTED[i].framework;
-	}
-	return 0;
-}
-
-/* A number in `procPerNode`, else the accelerators of the role; 0: it has none. */
-static int64_t group_processes(const struct node *distributed, const struct node *role)
-{
-	const struct node *n = node_get(distributed, "procPerNode");
-	if (!node_is(n, NODE_INT))
-		n = node_get(node_get(role, "resourcePerInstance"), "gpu");
-	bool number = node_is(n, NODE_INT) && n->integer >= 1 && n->integer <= PROCESSES_MAX;
-	return number ? n->integer : 0;
-}
-
-static const struct fw_role *group_find(const struct framework *f, struct span name)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		if (f->role[i].in_spec && span_becomes(name, span_of(f->role[i].name)))
-			return &f->role[i];
-	}
-	return NULL;
-}
-
 static void group_add(struct group *g, struct span name, const struct node *distributed,
                       const struct node *roles)
 {
 	ERR_AUTO why = { 0 };
+	const struct framework *f = g->in->framework;
 	const struct member *m = node_member(roles, name);
-	const struct fw_role *fw = group_find(g->in->framework, name);
+	const struct fw_role *fw = NULL;
+	for (size_t i = 0; !fw && i < f->n; i++) {
+		if (f->role[i].in_spec && span_becomes(name, span_of(f->role[i].name)))
+			fw = &f->role[i];
+	}
 	if (!m || !fw)
 		return;
+	/* A number in `procPerNode`, else the accelerators of the role; 0: it has none. */
+	const struct node *n = node_get(distributed, "procPerNode");
+	if (!node_is(n, NODE_INT))
+		n = node_get(node_get(&m->value, "resourcePerInstance"), "gpu");
+	bool number = node_is(n, NODE_INT) && n->integer >= 1 && n->integer <= PROCESSES_MAX;
 	struct group_role *r = &g->v[g->n++];
-	*r = (struct group_role){ .name = name,
-		                  .fw = fw,
-		                  .processes = group_processes(distributed, &m->value) };
+	*r = (struct group_role){ .name = name, .fw = fw, .processes = number ? n->integer : 0 };
 	if (fw->ports &&
 	    portspec_read(span_of(fw->ports), fw->task_number, g->in->a, &r->ports, &why) < 0)
 		r->ports = (struct portspec){ 0 };
@@ -345,7 +326,12 @@ static bool group_read(struct group *g)
 	const struct node *list = node_get(n, "taskRoles");
 	if (!node_is(n, NODE_MAP) || !node_is(roles, NODE_MAP)) /* v1: a list of roles */
 		return false;
-	g->framework = group_framework(node_get(n, "framework"));
+	const struct node *framework = node_get(n, "framework");
+	for (size_t i = 0; i < ARRAY_SIZE(DISTRIBUTED); i++) {
+		if (node_is(framework, NODE_TEXT) &&
+		    span_is(node_span(framework), DISTRIBUTED[i].name))
+			g->framework = DISTRIBUTED[i].framework;
+	}
 	uint32_t count = node_is(list, NODE_LIST) ? list->n : roles->n;
 	g->v = ARENA_NEW(g->in->a, struct group_role, count);
 	for (uint32_t i = 0; i < count; i++) {
@@ -359,14 +345,6 @@ static bool group_read(struct group *g)
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-static void distributed_put(struct distributed_text *out, const char *name, const char *value)
-{
-	str_printf(&out->shell, "[ -n \"${%s+x}\" ] || ", name);
-	env_put_shell(&out->shell, span_of(name), span_of(value));
-	str_printf(&out->nul, "%s=%s", name, value);
-	str_char(&out->nul, '\0');
-}
 
 static void group_values(struct group *g)
 {
@@ -386,15 +364,6 @@ static void group_values(struct group *g)
 	g->value[INTERVAL] = "0.1";
 	if ((g->framework & TENSORFLOW) && tf_put(g, &cluster))
 		g->value[CLUSTER] = arena_dup(g->in->a, str_view(&cluster));
-}
-
-static void distributed_variables(const struct group *g, struct distributed_text *out)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++) {
-		const char *value = g->value[VARIABLES[i].value];
-		if ((VARIABLES[i].frameworks & g->framework) && value)
-			distributed_put(out, VARIABLES[i].name, value);
-	}
 }
 
 /* The names are those of ssh. */
@@ -418,7 +387,16 @@ void distributed_write(struct init *in, struct distributed_text *out, struct not
 	if (!in->framework || !group_read(&g))
 		return;
 	group_values(&g);
-	distributed_variables(&g, out);
+	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++) {
+		const char *name = VARIABLES[i].name;
+		const char *value = g.value[VARIABLES[i].value];
+		if (!(VARIABLES[i].frameworks & g.framework) || !value)
+			continue;
+		str_printf(&out->shell, "[ -n \"${%s+x}\" ] || ", name);
+		env_put_shell(&out->shell, span_of(name), span_of(value));
+		str_printf(&out->nul, "%s=%s", name, value);
+		str_char(&out->nul, '\0');
+	}
 	if (g.framework & BY_SSH)
 		distributed_ssh(&g, out);
 }

@@ -62,34 +62,22 @@ static void env_put(struct writer *w, struct span name, struct span value)
 		w->longest = name.n + value.n;
 }
 
+/* A name from three parts; valid until the next one. */
+static struct span env_name(struct writer *w, const char *first, const char *second,
+                            const char *third)
+{
+	w->name.n = 0;
+	str_puts(&w->name, first);
+	str_puts(&w->name, second);
+	str_puts(&w->name, third);
+	return str_view(&w->name);
+}
+
 static void env_put_role(struct writer *w, const struct role_env *r, const char *prefix,
                          struct span value)
 {
-	for (size_t i = 0; i < r->names; i++) {
-		w->name.n = 0;
-		str_puts(&w->name, prefix);
-		str_puts(&w->name, r->name[i]);
-		str_span(&w->name, str_view(&w->rest));
-		env_put(w, str_view(&w->name), value);
-	}
-}
-
-static void env_list_int(struct str *list, int64_t v)
-{
-	if (list->n)
-		str_char(list, ',');
-	str_int(list, v);
-}
-
-static struct port_source env_source(const struct writer *w, const struct role_env *r,
-                                     const struct fw_task *t)
-{
-	bool own = r->own && t->index == w->in->task_index;
-	const char *uid = w->in->pod_uid;
-	struct port_source from = t->port;
-	if (own && !from.uid && !from.given && uid && strlen(uid) <= UID_MAX)
-		from.uid = uid;
-	return from;
+	for (size_t i = 0; i < r->names; i++)
+		env_put(w, env_name(w, prefix, r->name[i], str_c(&w->rest)), value);
 }
 
 static bool env_has_ports(const struct role_env *r, struct port_source from)
@@ -101,8 +89,10 @@ static struct span env_port_list(struct writer *w, const struct role_env *r,
                                  const struct port_label *l, struct port_source from, int64_t index)
 {
 	w->value.n = 0;
-	for (int64_t i = 0; i < l->count; i++)
-		env_list_int(&w->value, portspec_port(&r->ports, l, from, index, i));
+	for (int64_t i = 0; i < l->count; i++) {
+		str_puts(&w->value, i ? "," : "");
+		str_int(&w->value, portspec_port(&r->ports, l, from, index, i));
+	}
 	return str_view(&w->value);
 }
 
@@ -156,11 +146,7 @@ static void env_put_own_lists(struct writer *w, const struct role_env *r, struct
 	for (size_t i = 0; i < r->ports.n; i++) {
 		const struct port_label *l = &r->ports.label[i];
 		struct span list = env_port_list(w, r, l, from, w->in->task_index);
-		w->name.n = 0;
-		str_puts(&w->name, "PAI_CONTAINER_HOST_");
-		str_puts(&w->name, l->name);
-		str_puts(&w->name, "_PORT_LIST");
-		env_put(w, str_view(&w->name), list);
+		env_put(w, env_name(w, "PAI_CONTAINER_HOST_", l->name, "_PORT_LIST"), list);
 		str_puts(&all, l->name);
 		str_char(&all, ':');
 		str_span(&all, list);
@@ -233,7 +219,11 @@ void env_add_host(struct str *hosts, const char *address, int64_t port)
 static bool env_put_task(struct writer *w, const struct role_env *r, const struct fw_task *t)
 {
 	const char *address = framework_address(r->r, t);
-	struct port_source from = env_source(w, r, t);
+	const char *uid = w->in->pod_uid;
+	struct port_source from = t->port;
+	bool own = r->own && t->index == w->in->task_index;
+	if (own && !from.uid && !from.given && uid && strlen(uid) <= UID_MAX)
+		from.uid = uid;
 	bool ports = env_has_ports(r, from);
 	int64_t http = ports ? env_put_ports(w, r, from, t->index) : 0;
 	if (address) {
@@ -244,7 +234,7 @@ static bool env_put_task(struct writer *w, const struct role_env *r, const struc
 	}
 	if (address && http)
 		env_add_host(&w->hosts, address, http);
-	if (r->own && t->index == w->in->task_index)
+	if (own)
 		env_put_own(w, r, address, from);
 	if (w->instances.n)
 		str_char(&w->instances, ',');
@@ -254,16 +244,7 @@ static bool env_put_task(struct writer *w, const struct role_env *r, const struc
 	return ports || !r->has_ports;
 }
 
-static bool env_is_role(const struct writer *w, struct span number)
-{
-	for (size_t i = 0; i < w->in->framework->n; i++) {
-		if (span_is(number, w->in->framework->role[i].name))
-			return true;
-	}
-	return false;
-}
-
-/* For jobs of version 1. */
+/* For jobs of version 1, unless a role has that number as its name. */
 static void env_put_numbered_hosts(struct writer *w, const struct fw_role *r)
 {
 	char digits[24];
@@ -271,13 +252,9 @@ static void env_put_numbered_hosts(struct writer *w, const struct fw_role *r)
 	if (!node_is(node_get(&w->in->job.doc.root, "taskRoles"), NODE_LIST) || r->number < 0)
 		return;
 	str_int(&number, r->number);
-	if (env_is_role(w, str_view(&number)))
-		return;
-	w->name.n = 0;
-	str_puts(&w->name, "PAI_TASK_ROLE_");
-	str_span(&w->name, str_view(&number));
-	str_puts(&w->name, "_HOST_LIST");
-	env_put(w, str_view(&w->name), str_view(&w->hosts));
+	if (!framework_role(w->in->framework, digits))
+		env_put(w, env_name(w, "PAI_TASK_ROLE_", digits, "_HOST_LIST"),
+		        str_view(&w->hosts));
 }
 
 static void env_put_role_tasks(struct writer *w, const struct role_env *r)
@@ -321,23 +298,18 @@ static void env_drop_labels(struct writer *w, struct role_env *r)
 	p->n = kept;
 }
 
-static int64_t env_last_index(const struct fw_role *r)
-{
-	int64_t last = 0;
-	for (size_t i = 0; i < r->n; i++) {
-		if (r->task[i].index > last)
-			last = r->task[i].index;
-	}
-	return last;
-}
-
 static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
 {
 	ERR_AUTO why = { 0 };
+	int64_t last = 0;
 	if (!r->r->in_spec)
 		return 0;
-	if (!r->r->ports || portspec_read(span_of(r->r->ports), env_last_index(r->r), w->in->a,
-	                                  &r->ports, &why) == 0) {
+	for (size_t i = 0; i < r->r->n; i++) {
+		if (r->r->task[i].index > last)
+			last = r->r->task[i].index;
+	}
+	if (!r->r->ports ||
+	    portspec_read(span_of(r->r->ports), last, w->in->a, &r->ports, &why) == 0) {
 		r->has_ports = true;
 		env_drop_labels(w, r);
 		return 0;
@@ -350,33 +322,8 @@ static int env_read_ports(struct writer *w, struct role_env *r, struct err *e)
 	return 0;
 }
 
-static int env_role_begin(struct writer *w, const struct fw_role *fw, struct role_env *r,
-                          struct err *e)
-{
-	const struct init *in = w->in;
-	const char *spelling = job_role_spelling(&in->job, fw->name, in->a);
-	*r = (struct role_env){ .r = fw, .name = { fw->name, spelling }, .names = 1 };
-	if (spelling && strcmp(spelling, fw->name) != 0)
-		r->names = 2;
-	r->own = in->role_name && strcmp(in->role_name, fw->name) == 0;
-	return env_read_ports(w, r, e);
-}
-
-/* The pod has only one of PAI_MIN_FAILED_INSTANCE_role and PAI_MIN_FAILED_TASK_COUNT_role. */
-static void env_put_other_spelling(struct writer *w, const char *role, const char *from,
-                                   const char *to)
-{
-	w->name.n = 0;
-	str_puts(&w->name, from);
-	str_puts(&w->name, role);
-	const char *value = getenv(str_c(&w->name));
-	w->name.n = 0;
-	str_puts(&w->name, to);
-	str_puts(&w->name, role);
-	if (value && !getenv(str_c(&w->name)))
-		env_put(w, str_view(&w->name), span_of(value));
-}
-
+/* The pod has only one of PAI_MIN_FAILED_INSTANCE_role and PAI_MIN_FAILED_TASK_COUNT_role; that of
+ * the other spelling has the same value. */
 static void env_put_minimums(struct writer *w, const struct role_env *r)
 {
 	static const char *const PAIRS[][2] = {
@@ -385,9 +332,13 @@ static void env_put_minimums(struct writer *w, const struct role_env *r)
 		{ "PAI_MIN_SUCCEEDED_TASK_COUNT_", "PAI_MIN_SUCCEEDED_INSTANCE_" },
 		{ "PAI_MIN_SUCCEEDED_INSTANCE_", "PAI_MIN_SUCCEEDED_TASK_COUNT_" },
 	};
-	for (size_t i = 0; i < r->names; i++) {
-		for (size_t k = 0; k < ARRAY_SIZE(PAIRS); k++)
-			env_put_other_spelling(w, r->name[i], PAIRS[k][0], PAIRS[k][1]);
+	for (size_t i = 0; i < r->names * ARRAY_SIZE(PAIRS); i++) {
+		const char *const *pair = PAIRS[i % ARRAY_SIZE(PAIRS)];
+		const char *role = r->name[i / ARRAY_SIZE(PAIRS)];
+		const char *value = getenv(env_name(w, pair[0], role, "").p);
+		struct span other = env_name(w, pair[1], role, "");
+		if (value && !getenv(other.p))
+			env_put(w, other, span_of(value));
 	}
 }
 
@@ -397,8 +348,14 @@ static int env_put_roles(struct writer *w, struct err *e)
 {
 	const struct framework *f = w->in->framework;
 	for (size_t i = 0; i < f->n; i++) {
-		struct role_env r;
-		if (env_role_begin(w, &f->role[i], &r, e) < 0)
+		const struct init *in = w->in;
+		const struct fw_role *fw = &f->role[i];
+		const char *spelling = job_role_spelling(&in->job, fw->name, in->a);
+		struct role_env r = { .r = fw, .name = { fw->name, spelling }, .names = 1 };
+		if (spelling && strcmp(spelling, fw->name) != 0)
+			r.names = 2;
+		r.own = in->role_name && strcmp(in->role_name, fw->name) == 0;
+		if (env_read_ports(w, &r, e) < 0)
 			return -1;
 		env_put_role_tasks(w, &r);
 		env_put_minimums(w, &r);

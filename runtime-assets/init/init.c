@@ -21,41 +21,29 @@ enum {
 
 /* ---- logs ---------------------------------------------------------------------------- */
 
-/* Files of an earlier run of this pod and the logs of its command; other directories are the
- * author's. */
-static bool logs_is_earlier(int dir, const char *name)
-{
-	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return false;
-	if (S_ISDIR(st.st_mode))
-		return span_starts(span_of(name), "user-");
-	return strcmp(name, "init.log") != 0;
-}
-
-/* Makes the first free directory prelog_N. */
-static int logs_make_prelog(int dir, char name[static 32])
-{
-	for (unsigned i = 0; i < PRELOGS_MAX; i++) {
-		snprintf(name, 32, "prelog_%u", i);
-		if (mkdirat(dir, name, 0755) == 0)
-			return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (errno != EEXIST)
-			return -1;
-	}
-	return -1;
-}
-
-/* Returns how many were moved, or -1 and errno. */
+/* Moves files of an earlier run of this pod, and the logs of its command, into the first free
+ * directory prelog_N; other directories are the author's.  Returns how many were moved, or -1 and
+ * errno. */
 static int logs_keep_earlier(DIR *dir, char prelog[static 32])
 {
 	FD_AUTO to = -1;
 	int moved = 0;
+	struct stat st;
 	for (const char *name; (name = dir_next(dir));) {
-		if (!logs_is_earlier(dirfd(dir), name))
+		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		    (S_ISDIR(st.st_mode) ? !span_starts(span_of(name), "user-")
+		                         : strcmp(name, "init.log") == 0))
 			continue;
-		if (to < 0 && (to = logs_make_prelog(dirfd(dir), prelog)) < 0)
-			return -1;
+		for (unsigned i = 0; to < 0; i++) {
+			snprintf(prelog, 32, "prelog_%u", i);
+			if (mkdirat(dirfd(dir), prelog, 0755) == 0)
+				to = openat(dirfd(dir), prelog,
+				            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			else if (errno == EEXIST && i < PRELOGS_MAX)
+				continue;
+			if (to < 0)
+				return -1;
+		}
 		if (renameat(dirfd(dir), name, to, name) == 0)
 			moved++;
 		else
@@ -65,20 +53,15 @@ static int logs_keep_earlier(DIR *dir, char prelog[static 32])
 	return moved;
 }
 
-/* If something else is in the place of the directory, the job put it there.  For other failures (of
- * the node) the job goes on without logs. */
-static bool logs_is_in_the_way(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-}
-
 int step_logs(struct init *in, struct err *e)
 {
 	ERR_AUTO why = { 0 };
 	/* Any user of the command must be able to write there. */
 	if (dir_make(in->at.logs, 0777, &why)) {
-		if (logs_is_in_the_way(in->at.logs)) {
+		struct stat st;
+		/* If something else is in its place, the job put it there.  For other failures (of
+		 * the node) the job goes on without logs. */
+		if (lstat(in->at.logs, &st) == 0 && !S_ISDIR(st.st_mode)) {
 			err_move(e, &why);
 			return INIT_FAILED;
 		}
@@ -101,35 +84,13 @@ int step_logs(struct init *in, struct err *e)
 /* Mounts below the work volume. */
 static const char *const KEPT[] = { "logs", "user-extension-secrets", "secrets", "token-secrets" };
 
-static bool clean_is_kept(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(KEPT); i++) {
-		if (strcmp(name, KEPT[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 struct cleaning {
 	dev_t device;   /* of the work volume; entries on other devices are mounts */
 	unsigned stuck; /* entries that could not be removed */
 };
 
-static void clean_remove(struct cleaning *c, int dir, const char *name, int depth);
-
-/* Depth is bounded: each level holds a descriptor. */
-static void clean_remove_below(struct cleaning *c, int dir, const char *name, int depth)
-{
-	DIR_AUTO *below = depth < CLEAN_DEPTH_MAX ? dir_list(dir, name) : NULL;
-	if (!below) {
-		c->stuck++;
-		return;
-	}
-	for (const char *entry; (entry = dir_next(below));)
-		clean_remove(c, dirfd(below), entry, depth + 1);
-}
-
-/* A mount may come from the same device.  rmdir of it gives EBUSY, also if it is not empty. */
+/* A mount may come from the same device.  rmdir of it gives EBUSY, also if it is not empty.  Depth
+ * is bounded: each level holds a descriptor. */
 static void clean_remove(struct cleaning *c, int dir, const char *name, int depth)
 {
 	struct stat st;
@@ -138,13 +99,15 @@ static void clean_remove(struct cleaning *c, int dir, const char *name, int dept
 	int flags = S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0;
 	if (unlinkat(dir, name, flags) == 0 || errno == EBUSY)
 		return;
-	if (errno != ENOTEMPTY && errno != EEXIST) {
+	bool filled = errno == ENOTEMPTY || errno == EEXIST;
+	DIR_AUTO *below = filled && depth < CLEAN_DEPTH_MAX ? dir_list(dir, name) : NULL;
+	if (!below)
 		c->stuck++;
-		return;
-	}
-	clean_remove_below(c, dir, name, depth);
+	for (const char *entry; (entry = dir_next(below));)
+		clean_remove(c, dirfd(below), entry, depth + 1);
 	/* Fails for mounts and entries counted above. */
-	(void)unlinkat(dir, name, flags);
+	if (filled)
+		(void)unlinkat(dir, name, flags);
 }
 
 int step_clean(struct init *in, struct err *e)
@@ -160,7 +123,10 @@ int step_clean(struct init *in, struct err *e)
 	}
 	struct cleaning c = { .device = st.st_dev };
 	for (const char *entry; (entry = dir_next(work));) {
-		if (!clean_is_kept(entry))
+		bool kept = false;
+		for (size_t i = 0; i < ARRAY_SIZE(KEPT); i++)
+			kept = kept || strcmp(entry, KEPT[i]) == 0;
+		if (!kept)
 			clean_remove(&c, dirfd(work), entry, 0);
 	}
 	if (c.stuck > 0)
@@ -236,18 +202,6 @@ static int init_usage(FILE *out, int status)
 	return status;
 }
 
-static int init_parse(struct options *o, int argc, char **argv)
-{
-	*o = (struct options){ .root = "" };
-	const struct arg args[] = {
-		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
-		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
-		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
-	};
-	int i = args_take(args, 1, argc, argv);
-	return i < argc ? args_misused(argv[0], argv[i]) : 0;
-}
-
 /* ---- choice of steps ------------------------------------------------------------------------- */
 
 static int steps_choose(struct span name, bool chosen[static N_STEPS], struct err *e)
@@ -285,14 +239,6 @@ static int steps_choose_listed(struct span names, bool chosen[static N_STEPS], s
 	return 0;
 }
 
-static int init_wrap_place(const char *name, struct err *e)
-{
-	unsigned line = e->notes.n ? e->notes.v[0].line : 0;
-	if (line == 0)
-		return err_wrap(e, "%s", name);
-	return err_wrap(e, "%s, line %u, column %u", name, line, e->notes.v[0].column);
-}
-
 /* Reads YAML text, or the file that it names if it begins with a slash. */
 static int init_read_setting(const char *name, const char *text, struct arena *a, struct node *n,
                              struct err *e)
@@ -305,10 +251,14 @@ static int init_read_setting(const char *name, const char *text, struct arena *a
 	}
 	struct doc doc = { 0 };
 	NOTES_AUTO warnings = { 0 };
-	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e))
-		return init_wrap_place(name, e);
-	*n = doc.root;
-	return 0;
+	if (doc_read(yaml, &BUDGET_DEFAULT, a, &doc, &warnings, e) == 0) {
+		*n = doc.root;
+		return 0;
+	}
+	const struct note *where = e->notes.n ? &e->notes.v[0] : NULL;
+	if (!where || where->line == 0)
+		return err_wrap(e, "%s", name);
+	return err_wrap(e, "%s, line %u, column %u", name, where->line, where->column);
 }
 
 /* INIT_CONFIG: `a, b`, `[a, b]` or `steps: [a, b]`. */
@@ -350,37 +300,10 @@ static int steps_choose_all(const struct options *o, struct arena *a, bool chose
 
 /* ---- the task -------------------------------------------------------------------------------- */
 
-static int init_task_index(int64_t *index, struct err *e)
-{
-	const char *text = env_get("FC_TASK_INDEX");
-	*index = -1;
-	if (text && parse_i64(span_of(text), 0, INT32_MAX, index))
-		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
-	return 0;
-}
-
 /* An unknown key is an error. */
-static int init_check_keys(const struct node *config, struct err *e)
-{
-	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
-	char text[4 * QUOTE_MAX];
-	for (uint32_t i = 0; i < config->n; i++) {
-		const struct member *m = &config->member[i];
-		size_t k = 0;
-		while (k < ARRAY_SIZE(KEYS) && !span_is(member_key(m), KEYS[k]))
-			k++;
-		if (k == ARRAY_SIZE(KEYS))
-			return err_set(
-			    e, FAILED,
-			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
-			    "keys are commands, runtimePlugin, parameters, secrets",
-			    m->key_line, m->key_column, quote(text, member_key(m)));
-	}
-	return 0;
-}
-
 static int init_runtime_config(struct init *in, struct err *e)
 {
+	static const char *const KEYS[] = { "commands", "runtimePlugin", "parameters", "secrets" };
 	const char *text = env_get("RUNTIME_CONFIG");
 	if (!text)
 		return 0;
@@ -391,30 +314,44 @@ static int init_runtime_config(struct init *in, struct err *e)
 		return err_set(e, FAILED, "RUNTIME_CONFIG must be a mapping, is %s",
 		               node_type_name(root));
 	in->runtime_config = root;
-	return init_check_keys(root, e);
-}
-
-static int init_framework(struct init *in, const char *path, struct err *e)
-{
-	struct span json;
-	int got = file_read(path, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e);
-	if (got)
-		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", path);
-	in->framework = framework_read(json, in->a, e);
-	return in->framework ? 0 : err_wrap(e, "%s", path);
+	for (uint32_t i = 0; i < root->n; i++) {
+		const struct member *m = &root->member[i];
+		char quoted[4 * QUOTE_MAX];
+		size_t k = 0;
+		while (k < ARRAY_SIZE(KEYS) && !span_is(member_key(m), KEYS[k]))
+			k++;
+		if (k == ARRAY_SIZE(KEYS))
+			return err_set(
+			    e, FAILED,
+			    "RUNTIME_CONFIG, line %u, column %u: there is no key \"%s\"; "
+			    "keys are commands, runtimePlugin, parameters, secrets",
+			    m->key_line, m->key_column, quote(quoted, member_key(m)));
+	}
+	return 0;
 }
 
 static int init_begin(struct init *in, const struct options *o, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
+	const char *index = env_get("FC_TASK_INDEX");
 	layout_init(&in->at, o->root, in->a);
 	in->barrier_ms = o->barrier_ms;
 	in->gang = gang && strcmp(gang, "true") == 0;
 	in->role_name = env_get("FC_TASKROLE_NAME");
 	in->pod_uid = env_get("FC_POD_UID");
-	if (init_task_index(&in->task_index, e) || init_runtime_config(in, e))
+	in->task_index = -1;
+	if (index && parse_i64(span_of(index), 0, INT32_MAX, &in->task_index))
+		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
+	if (init_runtime_config(in, e))
 		return -1;
-	return o->framework ? init_framework(in, o->framework, e) : 0;
+	if (!o->framework)
+		return 0;
+	struct span json;
+	int got = file_read(o->framework, FILE_MOUNTED, FRAMEWORK_MAX, in->a, &json, e);
+	if (got)
+		return got < 0 ? -1 : err_set(e, FAILED, "%s is not there", o->framework);
+	in->framework = framework_read(json, in->a, e);
+	return in->framework ? 0 : err_wrap(e, "%s", o->framework);
 }
 
 /* ---- running the steps ----------------------------------------------------------------------- */
@@ -428,32 +365,16 @@ static void init_stop(int signal)
 	_exit(128 + signal);
 }
 
-static void init_catch_signals(void)
-{
-	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
-	struct sigaction action = { .sa_handler = init_stop };
-	for (size_t i = 0; i < ARRAY_SIZE(SIGNALS); i++)
-		sigaction(SIGNALS[i], &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-/* One line for `kubectl describe pod`, into the file that the kubelet made. */
-static void init_leave_cause(const char *path, const char *step, int code, const char *why)
-{
-	FD_AUTO fd = file_open(path, O_WRONLY | O_TRUNC);
-	if (fd < 0)
-		return;
-	char line[2048];
-	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
-	                 code, why);
-	if (n > 0)
-		(void)fd_write_all(fd, (struct span){ line, strlen(line) });
-}
-
 static int init_fail(const struct init *in, const char *step, int code, const struct err *e)
 {
 	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
-	init_leave_cause(in->at.init_termination, step, code, err_msg(e));
+	/* One line for `kubectl describe pod`, into the file that the kubelet made. */
+	FD_AUTO fd = file_open(in->at.init_termination, O_WRONLY | O_TRUNC);
+	char line[2048];
+	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
+	                 code, err_msg(e));
+	if (fd >= 0 && n > 0)
+		(void)fd_write_all(fd, span_of(line));
 	return code;
 }
 
@@ -474,12 +395,24 @@ static int init_run_steps(struct init *in, const struct options *o, const bool *
 
 int cmd_init(int argc, char **argv)
 {
-	struct options o;
-	if (init_parse(&o, argc, argv))
+	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
+	struct options o = { .root = "" };
+	const struct arg args[] = {
+		{ "--root", &o.root, NULL },           { "--steps", &o.steps, NULL },
+		{ "--framework", &o.framework, NULL }, { "--barrier-ms", &o.barrier_ms, NULL },
+		{ "--help", NULL, &o.help },           { NULL, NULL, NULL },
+	};
+	int i = args_take(args, 1, argc, argv);
+	if (i < argc) {
+		args_misused(argv[0], argv[i]);
 		return init_usage(stderr, 2);
+	}
 	if (o.help)
 		return init_usage(stdout, 0);
-	init_catch_signals();
+	struct sigaction action = { .sa_handler = init_stop };
+	for (size_t k = 0; k < ARRAY_SIZE(SIGNALS); k++)
+		sigaction(SIGNALS[k], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
 	no_core();
 	umask(022);
 	ARENA_AUTO a = { 0 };

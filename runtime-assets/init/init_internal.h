@@ -37,7 +37,8 @@ enum barrier_answer {
 	ANSWER_GONE,    /* there is no such Framework */
 	ANSWER_REFUSED, /* permanent if repeated: the token, RBAC, the definition */
 	ANSWER_TROUBLE, /* try again */
-	ANSWER_NEVER    /* no common version of TLS */
+	ANSWER_NEVER,   /* no common version of TLS */
+	ANSWER_NOT_YET  /* addresses are missing; only of a body */
 };
 
 /* Classifies an exchange; `trouble` is the result of kube_get.  Pure. */

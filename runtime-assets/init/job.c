@@ -34,17 +34,6 @@ static const struct node *job_roles(const struct job *j)
 	return node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST) ? roles : NULL;
 }
 
-static const struct node *job_find_role(const struct job *j)
-{
-	const struct node *roles = job_roles(j);
-	struct role r;
-	for (size_t i = 0; roles && j->role_name && i < roles->n; i++) {
-		if (role_at(roles, i, &r) && span_is(r.name, j->role_name))
-			return r.value;
-	}
-	return NULL;
-}
-
 static void job_no_config(struct job *j, struct str *problem, const char *why)
 {
 	j->doc = (struct doc){ .root = { .type = NODE_NULL } };
@@ -71,7 +60,12 @@ void job_read(struct job *j, struct span config, struct arena *a, struct str *pr
 		job_no_config(j, problem, "the job configuration is no mapping");
 		return;
 	}
-	j->role = job_find_role(j);
+	const struct node *roles = job_roles(j);
+	struct role r;
+	for (size_t i = 0; roles && j->role_name && i < roles->n && !j->role; i++) {
+		if (role_at(roles, i, &r) && span_is(r.name, j->role_name))
+			j->role = r.value;
+	}
 }
 
 const char *job_role_spelling(const struct job *j, const char *kubernetes_name, struct arena *a)
@@ -258,24 +252,18 @@ struct filling {
 	struct err *e;
 };
 
-static int fill_text(struct filling *f, const struct node *in, struct node *out)
-{
-	STR_AUTO text = STR_SECRET(f->left);
-	if (job_fill(f->j, node_span(in), &text, f->e))
-		return -1;
-	f->left -= text.n;
-	*out = *in;
-	out->n = (uint32_t)text.n;
-	out->text = arena_dup(f->a, str_view(&text));
-	return 0;
-}
-
 /* Trees are no deeper than the reader's budget. */
 static int fill_node(struct filling *f, const struct node *in, struct node *out)
 {
-	if (in->type == NODE_TEXT)
-		return fill_text(f, in, out);
 	*out = *in;
+	if (in->type == NODE_TEXT) {
+		STR_AUTO text = STR_SECRET(f->left);
+		if (job_fill(f->j, node_span(in), &text, f->e))
+			return -1;
+		f->left -= text.n;
+		out->n = (uint32_t)text.n;
+		out->text = arena_dup(f->a, str_view(&text));
+	}
 	if (in->type == NODE_LIST) {
 		struct node *item = ARENA_NEW(f->a, struct node, in->n);
 		for (uint32_t i = 0; i < in->n; i++) {
@@ -329,34 +317,19 @@ static int config_read_mounted(const char *path, struct arena *a, const struct n
 	return 0;
 }
 
-static int config_secrets(struct init *in, struct err *e)
-{
-	ERR_AUTO why = { 0 };
-	if (config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
-		return -1;
-	/* Keys of the user, which not every job needs. */
-	if (config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
-		say(SAY_WARNING, "%s", err_msg(&why));
-	return 0;
-}
-
-static int config_write(const struct init *in, struct span config, struct err *e)
-{
-	STR_AUTO text = STR_INIT(FRAMEWORK_MAX + 1);
-	str_span(&text, config);
-	str_char(&text, '\n');
-	if (dir_make(in->at.runtime_d, 0755, e) < 0)
-		return -1;
-	return file_write(path_join(in->a, in->at.runtime_d, "job_config.yaml"), str_view(&text),
-	                  0644, e);
-}
-
 static int config_read(struct init *in, struct err *e)
 {
 	STR_AUTO problem = STR_INIT(2048);
 	const char *config = in->framework->config;
-	if (config && config_write(in, span_of(config), e) < 0)
-		return -1;
+	if (config) {
+		const char *path = path_join(in->a, in->at.runtime_d, "job_config.yaml");
+		STR_AUTO text = STR_INIT(FRAMEWORK_MAX + 1);
+		str_puts(&text, config);
+		str_char(&text, '\n');
+		if (dir_make(in->at.runtime_d, 0755, e) < 0 ||
+		    file_write(path, str_view(&text), 0644, e) < 0)
+			return -1;
+	}
 	job_read(&in->job, span_of(config ? config : ""), in->a, &problem);
 	if (problem.n)
 		say(SAY_WARNING, "%s", str_c(&problem));
@@ -368,8 +341,12 @@ static int config_read(struct init *in, struct err *e)
 
 int step_config(struct init *in, struct err *e)
 {
+	ERR_AUTO why = { 0 };
 	in->job.role_name = env_get("PAI_CURRENT_TASK_ROLE_NAME");
-	if (config_secrets(in, e) < 0 || (in->framework && config_read(in, e) < 0))
+	if (config_read_mounted(in->at.secrets, in->a, &in->job.secrets, e) < 0)
 		return INIT_FAILED;
-	return 0;
+	/* Keys of the user, which not every job needs. */
+	if (config_read_mounted(in->at.extension, in->a, &in->job.extension, &why) < 0)
+		say(SAY_WARNING, "%s", err_msg(&why));
+	return in->framework && config_read(in, e) < 0 ? INIT_FAILED : 0;
 }

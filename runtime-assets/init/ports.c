@@ -107,19 +107,6 @@ static void proc_line(struct span line, uint16_t port, struct proc_found *f)
 	f->listens |= state == STATE_LISTEN || state == STATE_UDP_BOUND;
 }
 
-/* Reads the complete lines; returns their bytes. */
-static size_t proc_lines(struct span text, uint16_t port, struct proc_found *f)
-{
-	const char *end;
-	size_t used = 0;
-	while ((end = memchr(text.p + used, '\n', text.n - used)) != NULL) {
-		size_t n = (size_t)(end - text.p) - used;
-		proc_line((struct span){ text.p + used, n }, port, f);
-		used += n + 1;
-	}
-	return used;
-}
-
 /* A table that cannot be read is empty. */
 static void proc_table(const char *path, uint16_t port, struct proc_found *f)
 {
@@ -132,11 +119,14 @@ static void proc_table(const char *path, uint16_t port, struct proc_found *f)
 	       (n = read(fd, piece + have, sizeof(piece) - have)) > 0) {
 		have += (size_t)n;
 		total += (size_t)n;
-		size_t used = proc_lines((struct span){ piece, have }, port, f);
-		if (used == 0 && have == sizeof(piece))
-			used = have; /* not such a table */
-		have -= used;
-		memmove(piece, piece + used, have);
+		struct span rest = { piece, have };
+		size_t line;
+		while ((line = span_chr(rest, '\n')) < rest.n) {
+			proc_line(span_to(rest, line), port, f);
+			rest = span_from(rest, line + 1);
+		}
+		have = rest.n < sizeof(piece) ? rest.n : 0; /* else it is not such a table */
+		memmove(piece, rest.p, have);
 	}
 }
 
@@ -173,13 +163,6 @@ static bool port_is_taken(int type, unsigned protocol, uint16_t port)
 	return false;
 }
 
-/* The protocols that use it. */
-static unsigned port_taken(uint16_t port)
-{
-	return (port_is_taken(SOCK_STREAM, PORT_TCP, port) ? PORT_TCP : 0) |
-	       (port_is_taken(SOCK_DGRAM, PORT_UDP, port) ? PORT_UDP : 0);
-}
-
 struct conflicts {
 	size_t n, told;
 	struct str text;
@@ -211,7 +194,11 @@ int step_ports(struct init *in, struct err *e)
 	for (size_t i = 0; i < in->n_ports; i++) {
 		uint8_t *byte = &seen[in->port[i] / 8];
 		uint8_t bit = (uint8_t)(1 << in->port[i] % 8);
-		unsigned by = *byte & bit ? 0 : port_taken(in->port[i]);
+		unsigned by = 0; /* the protocols that use it */
+		if (!(*byte & bit) && port_is_taken(SOCK_STREAM, PORT_TCP, in->port[i]))
+			by |= PORT_TCP;
+		if (!(*byte & bit) && port_is_taken(SOCK_DGRAM, PORT_UDP, in->port[i]))
+			by |= PORT_UDP;
 		if (by || *byte & bit)
 			port_add_conflict(in, i, by, &c);
 		*byte |= bit;

@@ -229,34 +229,17 @@ static int log_mux_read_hints(struct log_mux *s, struct signalfd_siginfo hint[st
 	return n > 0 ? (int)((size_t)n / sizeof(*hint)) : 0;
 }
 
-/* Did the queue of signals overflow?  Then hints are missing. */
-static bool log_mux_has_overflow(const struct signalfd_siginfo *hint, int n)
-{
-	for (int k = 0; k < n; k++) {
-		if (hint[k].ssi_signo == SIGIO)
-			return true;
-	}
-	return false;
-}
-
-/* The pipe of a hint; -1: none. */
-static int log_mux_hinted(const struct log_mux *s, const struct signalfd_siginfo *hint)
-{
-	/* Signals of processes have a code of at most 0. */
-	if ((int)hint->ssi_signo != s->hint_signal || hint->ssi_code <= 0)
-		return -1;
-	for (int i = MUX_STDOUT; i <= MUX_STDERR; i++) {
-		if (log_mux_is_open(s, i) && s->v[i].fd == (int)hint->ssi_fd)
-			return i;
-	}
-	return -1;
-}
-
+/* Reads in the order of the hints. */
 static void log_mux_follow(struct log_mux *s, const struct signalfd_siginfo *hint, int n)
 {
 	for (int k = 0; k < n; k++) {
-		int i = log_mux_hinted(s, &hint[k]);
-		if (i < 0)
+		/* Signals of processes have a code of at most 0. */
+		if ((int)hint[k].ssi_signo != s->hint_signal || hint[k].ssi_code <= 0)
+			continue;
+		int i = MUX_STDOUT;
+		while (i <= MUX_STDERR && s->v[i].fd != (int)hint[k].ssi_fd)
+			i++;
+		if (i > MUX_STDERR || !log_mux_is_open(s, i))
 			continue;
 		if (s->filler != i || s->filled >= TURN_BYTES)
 			log_mux_flush(s); /* shows whether the writer is paused */
@@ -281,8 +264,11 @@ void log_mux_copy_user(struct log_mux *s)
 		n = log_mux_read_hints(s, hint);
 	}
 	log_mux_follow(s, hint, n);
-	/* Bytes without a hint do not wait for the end of hints. */
-	bool all = n == 0 || log_mux_has_overflow(hint, n);
+	/* Bytes without a hint do not wait for the end of hints.  If the queue of signals
+	 * overflowed, hints are missing. */
+	bool all = n == 0;
+	for (int k = 0; k < n; k++)
+		all = all || hint[k].ssi_signo == SIGIO;
 	for (int i = MUX_STDOUT; i <= MUX_STDERR; i++) {
 		const struct mux_pipe *st = &s->v[i];
 		if (st->ready && (all || st->more) && log_mux_is_open(s, i) &&
@@ -310,6 +296,7 @@ static int log_mux_waiting(const struct log_mux *s, int i)
 	return log_mux_is_open(s, i) && ioctl(s->v[i].fd, FIONREAD, &n) == 0 ? n : 0;
 }
 
+/* What waits in a pipe is known here only. */
 void log_mux_begin_final(struct log_mux *s)
 {
 	for (int i = 0; i < MUX_MAX; i++)
@@ -363,6 +350,7 @@ int log_mux_init(struct log_mux *s, struct logs *l, struct stdio_writer *out)
 	return 0;
 }
 
+/* Undoes log_mux_init. */
 void log_mux_done(struct log_mux *s)
 {
 	for (int i = 0; i < MUX_MAX; i++)

@@ -129,14 +129,6 @@ static void logs_lose(struct logs *l, struct log_file *f, size_t n, int error)
 	          strerror(error));
 }
 
-/* A continued log begins a new line. */
-static void log_file_end_line(int fd, const struct stat *st)
-{
-	char last;
-	if (st->st_size > 0 && pread(fd, &last, 1, st->st_size - 1) == 1 && last != '\n')
-		(void)!write(fd, "\n", 1);
-}
-
 static void log_file_open(struct logs *l, struct log_file *f, int dir, const char *name)
 {
 	struct stat st;
@@ -146,47 +138,29 @@ static void log_file_open(struct logs *l, struct log_file *f, int dir, const cha
 		f->retry_ms = clock_ms() + RETRY_MS;
 		return;
 	}
-	log_file_end_line(f->fd, &st);
+	/* A continued log begins a new line. */
+	char last;
+	if (st.st_size > 0 && pread(f->fd, &last, 1, st.st_size - 1) == 1 && last != '\n')
+		(void)!write(f->fd, "\n", 1);
 	f->size = fstat(f->fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
-/* TAI64N of now, as in multilog, with TAI ten seconds ahead. */
-static void tai64n(char out[static 32])
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	unsigned long long seconds = 4611686018427387914ULL + (unsigned long long)now.tv_sec;
-	snprintf(out, 32, "@%016llx%08lx.s", seconds, (unsigned long)now.tv_nsec);
-}
-
-static bool log_file_is_old(const char *name)
-{
-	return name[0] == '@' && strspn(name + 1, "0123456789abcdef") == TAI64N_LEN - 1 &&
-	       strcmp(name + TAI64N_LEN, ".s") == 0;
 }
 
 /* Finds the newest rotated log of earlier runs and removes the others. */
 static void log_file_find_old(struct log_file *f)
 {
-	int again = openat(f->dir, ".", OPEN_DIR);
-	DIR *dir = again < 0 ? NULL : fdopendir(again);
-	if (!dir) {
-		if (again >= 0)
-			close(again);
-		return;
-	}
-	struct dirent *d;
-	for (int i = 0; i < SCAN_MAX && (d = readdir(dir)); i++) {
-		if (!log_file_is_old(d->d_name))
+	DIR_AUTO *dir = dir_list(f->dir, ".");
+	const char *name;
+	for (int i = 0; i < SCAN_MAX && (name = dir_next(dir)); i++) {
+		if (name[0] != '@' || strspn(name + 1, "0123456789abcdef") != TAI64N_LEN - 1 ||
+		    strcmp(name + TAI64N_LEN, ".s") != 0)
 			continue;
-		bool newer = strcmp(d->d_name, f->old_name) > 0;
-		const char *older = newer ? f->old_name : d->d_name;
+		bool newer = strcmp(name, f->old_name) > 0;
+		const char *older = newer ? f->old_name : name;
 		if (*older)
 			(void)unlinkat(f->dir, older, 0); /* directories stay */
 		if (newer)
-			snprintf(f->old_name, sizeof(f->old_name), "%.*s.s", TAI64N_LEN, d->d_name);
+			snprintf(f->old_name, sizeof(f->old_name), "%.*s.s", TAI64N_LEN, name);
 	}
-	closedir(dir);
 	struct stat st;
 	f->old = *f->old_name ? openat(f->dir, f->old_name, OPEN_LOG & ~(O_RDWR | O_APPEND)) : -1;
 	if (f->old >= 0 && (fstat(f->old, &st) != 0 || !S_ISREG(st.st_mode))) {
@@ -195,22 +169,21 @@ static void log_file_find_old(struct log_file *f)
 	}
 }
 
-/* Is `current` still the open file? */
-static bool log_file_is_current(const struct log_file *f)
-{
-	struct stat ours;
-	struct stat there;
-	return fstat(f->fd, &ours) == 0 &&
-	       fstatat(f->dir, "current", &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
-}
-
 /* Renames `current`, removes the older file, and opens a new one. */
 static void logs_rotate(struct logs *l, struct log_file *f)
 {
+	/* TAI64N of now, as in multilog, with TAI ten seconds ahead. */
 	char name[32];
-	tai64n(name);
-	if (log_file_is_current(f)) {
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	unsigned long long seconds = 4611686018427387914ULL + (unsigned long long)now.tv_sec;
+	snprintf(name, sizeof(name), "@%016llx%08lx.s", seconds, (unsigned long)now.tv_nsec);
+	/* Is `current` still the open file? */
+	struct stat ours;
+	struct stat there;
+	if (fstat(f->fd, &ours) == 0 &&
+	    fstatat(f->dir, "current", &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
 		if (renameat(f->dir, "current", f->dir, name) != 0) {
 			/* It would grow without limit. */
 			logs_lose(l, f, 0, errno);
@@ -283,36 +256,27 @@ void logs_write(struct logs *l, enum log_name which, struct span text)
 
 /* ---- runtime.log -------------------------------------------------------------------------- */
 
-static void logs_to_runtime(struct logs *l, struct span text)
-{
-	struct log_file *f = &l->runtime;
-	if (f->fd < 0 || f->size + text.n > f->limit)
-		logs_lose(l, f, text.n, f->fd < 0 ? f->error : EFBIG);
-	else
-		(void)logs_append(l, f, text); /* it counts lost bytes */
-	stdio_writer_put(l->copy, text);
-}
-
-static void logs_put_prefix(struct str *out)
-{
-	char date[RFC3339_MAX];
-	str_printf(out, "[%s] [openpai-runtime] ", rfc3339_put(date, clock_wall_ms(), 0));
-}
-
 static void logs_prefix_lines(struct logs *l, struct span text)
 {
 	STR_AUTO out = STR_INIT((size_t)SCAN_PIECE * 64);
 	while (text.n > 0) {
 		const char *newline = memchr(text.p, '\n', text.n);
 		size_t n = newline ? (size_t)(newline - text.p) + 1 : text.n;
+		char date[RFC3339_MAX];
 		if (!l->mid_line)
-			logs_put_prefix(&out);
+			str_printf(&out, "[%s] [openpai-runtime] ",
+			           rfc3339_put(date, clock_wall_ms(), 0));
 		str_put(&out, text.p, n);
 		l->mid_line = !newline;
 		text.p += n;
 		text.n -= n;
 	}
-	logs_to_runtime(l, str_view(&out));
+	struct log_file *f = &l->runtime;
+	if (f->fd < 0 || f->size + out.n > f->limit)
+		logs_lose(l, f, out.n, f->fd < 0 ? f->error : EFBIG);
+	else
+		(void)logs_append(l, f, str_view(&out)); /* it counts lost bytes */
+	stdio_writer_put(l->copy, str_view(&out));
 }
 
 void logs_runtime(struct logs *l, struct span text)
@@ -363,18 +327,6 @@ void logs_tell(struct logs *l)
 
 /* ---- all logs -------------------------------------------------------------------------------- */
 
-static void logs_open_user(struct logs *l, struct log_file *f)
-{
-	if (l->dir >= 0)
-		f->dir = logs_open_directory(l, l->dir, f->name);
-	if (f->dir < 0) {
-		logs_lose(l, f, 0, errno);
-		return;
-	}
-	log_file_find_old(f);
-	log_file_open(l, f, f->dir, "current");
-}
-
 void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 {
 	static const char *const NAMES[LOG_MAX] = { "user-stdout", "user-stderr", "user-all" };
@@ -390,10 +342,18 @@ void logs_open(struct logs *l, const char *path, struct stdio_writer *copy)
 	else
 		logs_lose(l, &l->runtime, 0, error);
 	for (int i = 0; i < LOG_MAX; i++) {
-		l->user[i] = none;
-		l->user[i].name = NAMES[i];
+		struct log_file *f = &l->user[i];
+		*f = none;
+		f->name = NAMES[i];
 		errno = error;
-		logs_open_user(l, &l->user[i]);
+		if (l->dir >= 0)
+			f->dir = logs_open_directory(l, l->dir, f->name);
+		if (f->dir < 0) {
+			logs_lose(l, f, 0, errno);
+			continue;
+		}
+		log_file_find_old(f);
+		log_file_open(l, f, f->dir, "current");
 	}
 }
 
@@ -420,6 +380,7 @@ void logs_sync(struct logs *l)
 		(void)fdatasync(l->runtime.fd);
 }
 
+/* How files are opened in a directory of the job's author is known here only. */
 int logs_copy(struct logs *l, const char *name, struct span text)
 {
 	struct stat st;

@@ -173,20 +173,14 @@ void environment_set(struct environment *env, const char *name, const char *valu
 	environment_add(env, arena_printf(env->a, "%s=%s", name, value));
 }
 
-/* The length of a name that a shell can use, else 0. */
-static size_t environment_name_length(struct span s)
-{
-	size_t n = 0;
-	while (n < s.n && (is_alnum(s.p[n]) || s.p[n] == '_') && (n > 0 || !is_digit(s.p[n])))
-		n++;
-	return n < s.n && s.p[n] == '=' ? n : 0;
-}
-
 static void environment_add_one(struct environment *env, struct span s, struct notes *warnings)
 {
 	char quoted[4 * QUOTE_MAX];
-	size_t n = environment_name_length(s);
-	if (n == 0) {
+	/* A name that a shell can use. */
+	size_t n = 0;
+	while (n < s.n && (is_alnum(s.p[n]) || s.p[n] == '_') && (n > 0 || !is_digit(s.p[n])))
+		n++;
+	if (n == 0 || n == s.n || s.p[n] != '=') {
 		struct span name = span_to(s, span_chr(s, '='));
 		/* Not the value, which may be secret. */
 		notes_add(warnings, NOWHERE, "\"%s\" is no name of a variable: left out",
@@ -347,13 +341,6 @@ static void run_fill_stdio(void)
 	}
 }
 
-static const char *run_find_shell(void)
-{
-	if (access("/bin/bash", X_OK) == 0)
-		return "/bin/bash";
-	return access("/bin/sh", X_OK) == 0 ? "/bin/sh" : NULL;
-}
-
 static int64_t run_grace_ms(struct run *r)
 {
 	const char *text = getenv("PAI_TERM_GRACE_SEC");
@@ -392,16 +379,6 @@ static void run_tell_missing(struct run *r, const struct environment *env)
 	}
 }
 
-/* Shells find it beside the pipe of the runtime, in the same directory of /proc. */
-static int run_open_report(void)
-{
-	FD_AUTO fd = memfd_create("pai-failed-line", MFD_CLOEXEC);
-	int at = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, SHELL_REPORT_FD);
-	if (at >= 0 && at != SHELL_REPORT_FD)
-		close(at);
-	return at == SHELL_REPORT_FD ? at : -1;
-}
-
 static void run_make_environment(struct run *r)
 {
 	struct environment env = { .a = r->a };
@@ -419,7 +396,7 @@ static void run_make_environment(struct run *r)
 		                arena_printf(r->a, "%s:%s/" SSH_BIN, path, r->at.work));
 	char here[PATH_MAX];
 	environment_set(&env, "PAI_WORK_DIR", getcwd(here, sizeof(here)) ? here : "/");
-	environment_set(&env, "RUNTIME_LOG_PIPE", supervise_pipe(r->supervisor));
+	environment_set(&env, "RUNTIME_LOG_PIPE", supervise_state(r->supervisor)->pipe_path);
 	if (r->shell)
 		environment_set(&env, "PAI_SHELL", r->shell);
 	r->env = environment_list(&env);
@@ -473,25 +450,20 @@ static int run_phase(struct run *r, const struct phase *p)
 	return supervise_task(r->supervisor, &(struct task){ p->kind, argv, r->env });
 }
 
-/* Plugins call the copy of this program that init makes. */
-static void run_tell_missing_program(struct run *r, int code)
-{
-	if (code == NOT_FOUND && access(r->at.program, X_OK) != 0)
-		logs_say(&r->logs,
-		         "error: plugins call %s, which is not there: the step `install` of init "
-		         "puts it there; add it to INIT_CONFIG or --steps",
-		         r->at.program);
-}
-
 /* The code of the first failing phase, or 0. */
 static int run_phases(struct run *r)
 {
 	logs_say(&r->logs, "[INFO] Starting to exec precommands");
 	int code = run_phase(r, &BEFORE);
-	if (code == 0 && supervise_stopping(r->supervisor))
+	if (code == 0 && supervise_state(r->supervisor)->stopping)
 		code = STOPPED; /* the command does not start */
 	if (code != 0) {
-		run_tell_missing_program(r, code);
+		/* Plugins call the copy of this program that init makes. */
+		if (code == NOT_FOUND && access(r->at.program, X_OK) != 0)
+			logs_say(&r->logs,
+			         "error: plugins call %s, which is not there: the step `install` "
+			         "of init puts it there; add it to INIT_CONFIG or --steps",
+			         r->at.program);
 		logs_say(&r->logs, "[ERROR] precommands failed with exit code %d", code);
 		return code;
 	}
@@ -515,17 +487,6 @@ static int run_phases(struct run *r)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void run_write_report(struct run *r, struct span message)
-{
-	ERR_AUTO e = { 0 };
-	if (exit_report(r->at.termination, message, &e))
-		logs_say(&r->logs, "warning: %s", err_msg(&e));
-	if (logs_copy(&r->logs, "pai-termination-log", message))
-		logs_say(&r->logs, "warning: cannot copy the termination message: %s",
-		         strerror(errno));
-	logs_tell(&r->logs);
-}
-
 /* NULL: the command had no shell. */
 static const struct exit_shell *run_shell_end(struct run *r)
 {
@@ -546,10 +507,11 @@ static const struct exit_shell *run_shell_end(struct run *r)
 static int run_explain(struct run *r, int code)
 {
 	int64_t until = clock_ms() + EXPLAIN_MS;
-	int64_t end = supervise_deadline(r->supervisor);
+	const struct supervisor_state *ended = supervise_state(r->supervisor);
+	int64_t end = ended->end_at;
 	struct exit_input in = { .code = code,
 		                 .trigger = r->trigger,
-		                 .ended_ms = supervise_ended_ms(r->supervisor),
+		                 .ended_ms = ended->ended_ms,
 		                 .user_log = r->logs.user[LOG_ALL].fd,
 		                 .user_log_rotated = r->logs.user[LOG_ALL].old,
 		                 .runtime_log = r->logs.runtime.fd,
@@ -564,32 +526,15 @@ static int run_explain(struct run *r, int code)
 	logs_tell(&r->logs);
 	if (out <= 0 || out > EXIT_UNKNOWN || (out >= RESERVED_FIRST && out <= RESERVED_LAST))
 		out = EXIT_UNKNOWN;
-	run_write_report(r, str_view(&message));
+	ERR_AUTO e = { 0 };
+	if (exit_report(r->at.termination, str_view(&message), &e))
+		logs_say(&r->logs, "warning: %s", err_msg(&e));
+	if (logs_copy(&r->logs, "pai-termination-log", str_view(&message)))
+		logs_say(&r->logs, "warning: cannot copy the termination message: %s",
+		         strerror(errno));
+	logs_tell(&r->logs);
 	logs_say(&r->logs, "[INFO] exit code %d of the task becomes %d", code, out);
 	return out;
-}
-
-/* The exit specification matches this line. */
-static void run_tell_memory(struct run *r, int code)
-{
-	struct memory_use now;
-	STR_AUTO text = STR_INIT(256);
-	memory_use_read(&now, r->at.root);
-	if (memory_use_explain(&r->memory, &now, code, &text))
-		logs_say(&r->logs, "error: %s", str_c(&text));
-}
-
-static void run_tell_lost(struct run *r)
-{
-	static const char *const NAMES[2] = { "output", "error" };
-	for (int i = 0; i < 2; i++) {
-		if (r->out[i].lost > 0)
-			logs_say(&r->logs,
-			         "warning: %llu bytes did not reach the container's standard %s: "
-			         "%s",
-			         (unsigned long long)r->out[i].lost, NAMES[i],
-			         strerror(r->out[i].error));
-	}
 }
 
 /* FrameworkController deletes the pod with its log when the task has ended.  So the end of the
@@ -614,6 +559,7 @@ static void run_hand_over(struct run *r, int code, int64_t stop_ms)
 
 static int run_all(struct run *r)
 {
+	static const char *const STREAMS[2] = { "output", "error" };
 	stdio_writer_open(&r->out[0], STDOUT_FILENO);
 	stdio_writer_open(&r->out[1], STDERR_FILENO);
 	logs_open(&r->logs, r->at.logs, &r->out[1]);
@@ -626,22 +572,38 @@ static int run_all(struct run *r)
 		logs_say(&r->logs, "error: %s", err_msg(&e));
 		return 1;
 	}
-	r->report = run_open_report();
+	/* Shells find it beside the pipe of the runtime, in the same directory of /proc. */
+	FD_AUTO report = memfd_create("pai-failed-line", MFD_CLOEXEC);
+	FD_AUTO number = report < 0 ? -1 : fcntl(report, F_DUPFD_CLOEXEC, SHELL_REPORT_FD);
+	r->report = number == SHELL_REPORT_FD ? number : -1;
 	exit_reserve(r->at.termination);
-	r->shell = run_find_shell();
+	r->shell = access("/bin/bash", X_OK) == 0 ? "/bin/bash"
+	           : access("/bin/sh", X_OK) == 0 ? "/bin/sh"
+	                                          : NULL;
 	run_make_environment(r);
 	(void)run_read(r, "runtime-exit-spec.yaml", EXIT_SPEC_MAX,
 	               &r->spec); /* none: an empty one */
 	logs_tell(&r->logs);
 	memory_use_read(&r->memory, r->at.root);
 	int code = run_phases(r);
-	run_tell_memory(r, code);
+	struct memory_use now;
+	STR_AUTO text = STR_INIT(256);
+	memory_use_read(&now, r->at.root);
+	if (memory_use_explain(&r->memory, &now, code, &text)) /* matched by exit codes */
+		logs_say(&r->logs, "error: %s", str_c(&text));
 	/* First, because time may run out. */
 	if (code != 0)
 		code = run_explain(r, code);
 	logs_summary(&r->logs);
 	int64_t stop_ms = supervise_close(r->supervisor);
-	run_tell_lost(r);
+	for (int i = 0; i < 2; i++) {
+		if (r->out[i].lost > 0)
+			logs_say(&r->logs,
+			         "warning: %llu bytes did not reach the container's standard %s: "
+			         "%s",
+			         (unsigned long long)r->out[i].lost, STREAMS[i],
+			         strerror(r->out[i].error));
+	}
 	run_hand_over(r, code, stop_ms);
 	logs_sync(&r->logs);
 	return code;
@@ -669,7 +631,7 @@ int cmd_run(int argc, char **argv)
 	run_fill_stdio();
 	layout_init(&r.at, root, &a);
 	int code = run_all(&r);
-	tail_free(r.logs.tail);
+	free(r.logs.tail);
 	stdio_writer_done(&r.out[0]);
 	stdio_writer_done(&r.out[1]);
 	return code;

@@ -240,17 +240,18 @@ struct supervisor;
  * grace period.  One per process.  NULL and *e. */
 struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
                                   int64_t grace_ms, struct err *e);
-/* RUNTIME_LOG_PIPE: a path that processes of the task open for writing.  Borrowed. */
-const char *supervise_pipe(const struct supervisor *s);
+struct supervisor_state {
+	char pipe_path[64]; /* RUNTIME_LOG_PIPE: processes of the task open it for writing */
+	bool stopping;      /* SIGTERM has arrived */
+	int64_t ended_ms;   /* when the last main process ended, since 1970; 0: there was none */
+	int64_t end_at;     /* when all must be done, on clock_ms(); INT64_MAX without SIGTERM */
+};
+/* Reads pending signals.  Borrowed; changed by supervise_task. */
+const struct supervisor_state *supervise_state(struct supervisor *s);
 /* Runs a task to its end.  Returns its exit status, 128 + n for signal n, or 126 if it could not be
  * started. */
 int supervise_task(struct supervisor *s, const struct task *t);
-/* When the main process of the last task ended, in milliseconds since 1970; 0: there was none. */
-int64_t supervise_ended_ms(const struct supervisor *s);
-/* Has SIGTERM arrived?  Reads pending signals. */
-bool supervise_stopping(struct supervisor *s);
-/* When everything must be done, on clock_ms(); INT64_MAX without SIGTERM. */
-int64_t supervise_deadline(const struct supervisor *s);
+
 /* Ends all groups, delivers all output and frees the supervisor.  Signals stay blocked.  Returns
  * the deadline. */
 int64_t supervise_close(struct supervisor *s);
@@ -269,8 +270,7 @@ enum {
 
 /* The last bytes of the output, each with its stream; the oldest are dropped first.  Pure. */
 struct tail;
-struct tail *tail_new(void);
-void tail_free(struct tail *t);
+struct tail *tail_new(void); /* free() it */
 void tail_add(struct tail *t, enum tail_stream stream, struct span text);
 
 /* Appends everything as frames: the stream in a byte, three zero bytes, the length in four bytes

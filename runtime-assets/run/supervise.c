@@ -43,7 +43,7 @@ struct supervisor {
 	struct stdio_writer *out; /* two */
 	struct log_mux mux;
 	int runtime_in; /* the other end of MUX_RUNTIME */
-	char pipe_path[64];
+	struct supervisor_state state;
 	int signals, null;
 	sigset_t mask_before;
 	struct rlimit core_before;
@@ -53,11 +53,10 @@ struct supervisor {
 	int status;
 	pid_t group[GROUPS_MAX]; /* that may have processes; 0: none */
 	int n_groups;
-	int64_t grace_ms, kill_at, end_at;
-	int64_t ended_ms; /* of the last main process, since 1970 */
-	bool first;       /* this is process 1 */
-	bool childless;   /* supervise_reap() found no child at all */
-	bool stopping, asked, killed;
+	int64_t grace_ms, kill_at;
+	bool first;     /* this is process 1 */
+	bool childless; /* supervise_reap() found no child at all */
+	bool asked, killed;
 };
 
 /* ---- signals and children -------------------------------------------------------------------- */
@@ -87,7 +86,7 @@ static void supervise_reap(struct supervisor *s)
 		if (pid != s->main)
 			continue;
 		s->main = 0;
-		s->ended_ms = clock_wall_ms();
+		s->state.ended_ms = clock_wall_ms();
 		s->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	}
 }
@@ -109,37 +108,22 @@ static void ask_all(struct supervisor *s)
 	signal_all(s, SIGCONT); /* a stopped process cannot end */
 }
 
-/* Have all processes ended that signal_all reaches? */
-static bool all_ended(struct supervisor *s)
-{
-	supervise_reap(s);
-	if (s->first)
-		return s->childless;
-	signal_group(main_group(s), 0);
-	return *main_group(s) == 0;
-}
-
-static void begin_stopping(struct supervisor *s)
-{
-	if (s->stopping)
-		return;
-	s->stopping = true;
-	int64_t margin = s->grace_ms / 2 < MARGIN_MS ? s->grace_ms / 2 : MARGIN_MS;
-	int64_t now = clock_ms();
-	s->kill_at = now + s->grace_ms - margin;
-	s->end_at = now + s->grace_ms - margin / 4;
-	logs_say(s->logs, "asked to stop (SIGTERM): the task has %lld ms before it is killed",
-	         (long long)(s->kill_at - now));
-}
-
 static void on_signal(struct supervisor *s, int sig)
 {
 	if (sig == SIGCHLD) {
 		supervise_reap(s);
 		return;
 	}
-	if (sig == SIGTERM)
-		begin_stopping(s);
+	if (sig == SIGTERM && !s->state.stopping) {
+		int64_t margin = s->grace_ms / 2 < MARGIN_MS ? s->grace_ms / 2 : MARGIN_MS;
+		int64_t now = clock_ms();
+		s->state.stopping = true;
+		s->kill_at = now + s->grace_ms - margin;
+		s->state.end_at = now + s->grace_ms - margin / 4;
+		logs_say(s->logs,
+		         "asked to stop (SIGTERM): the task has %lld ms before it is killed",
+		         (long long)(s->kill_at - now));
+	}
 	if (s->n_groups == 0 || s->stage == OVER)
 		return;
 	if (sig == SIGTERM)
@@ -180,20 +164,7 @@ static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES
 /* When to stop waiting after SIGKILL, so that the report is in time.  INT64_MAX without SIGTERM. */
 static int64_t supervise_late_at(const struct supervisor *s)
 {
-	return s->kill_at + (s->end_at - s->kill_at) / 2;
-}
-
-/* A slow reader has unlimited time while the job runs, later only while it accepts something. */
-static void give_up_stalled(struct supervisor *s)
-{
-	int64_t now = clock_ms();
-	int64_t late = supervise_late_at(s);
-	for (int i = 0; i < 2; i++) {
-		if (s->stage == MAIN_RUNS || !stdio_writer_waiting(&s->out[i]))
-			continue;
-		if (now - s->out[i].moved_at > STALL_MS || now > late)
-			stdio_writer_abandon(&s->out[i], ETIMEDOUT);
-	}
+	return s->kill_at + (s->state.end_at - s->kill_at) / 2;
 }
 
 static void supervise_handle(struct supervisor *s, const bool ready[static SOURCES])
@@ -228,7 +199,14 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 	for (int i = 0; i < SOURCES; i++)
 		ready[i] = n > 0 && watched[i].revents != 0;
 	supervise_handle(s, ready);
-	give_up_stalled(s);
+	/* A slow reader has unlimited time while the job runs, later only while it accepts
+	 * something. */
+	int64_t now = clock_ms();
+	for (int i = 0; i < 2 && s->stage != MAIN_RUNS; i++) {
+		if (stdio_writer_waiting(&s->out[i]) &&
+		    (now - s->out[i].moved_at > STALL_MS || now > supervise_late_at(s)))
+			stdio_writer_abandon(&s->out[i], ETIMEDOUT);
+	}
 	logs_tell(s->logs);
 }
 
@@ -284,16 +262,6 @@ static _Noreturn void supervise_exec(const struct launch *l)
 	_exit(error == ENOENT || error == ENOTDIR ? NOT_FOUND : NOT_STARTED);
 }
 
-static pid_t supervise_spawn(const struct launch *l)
-{
-	pid_t pid = fork();
-	if (pid == 0)
-		supervise_exec(l);
-	if (pid > 0)
-		(void)setpgid(pid, pid); /* EACCES: it is past exec and did it itself */
-	return pid;
-}
-
 /* ---- a task ---------------------------------------------------------------------------------- */
 
 static void begin_final(struct supervisor *s)
@@ -319,17 +287,22 @@ static void give_up_main(struct supervisor *s, int64_t now)
 	if (s->main == 0 || !s->killed || now < supervise_late_at(s))
 		return;
 	s->main = 0;
-	s->ended_ms = clock_wall_ms();
+	s->state.ended_ms = clock_wall_ms();
 	s->status = 128 + SIGKILL;
 	logs_say(s->logs, "error: the command does not end by SIGKILL either; not waiting for it");
 }
 
-/* The main process may be a shell, which ends at once: the rest has the grace period, too. */
+/* The main process may be a shell, which ends at once: the rest has the grace period, too, until no
+ * process is left that signal_all reaches. */
 static void drain_stopping(struct supervisor *s, int64_t now)
 {
 	if (!s->asked) /* a task started after the signal */
 		ask_all(s);
-	if (all_ended(s) || now >= s->kill_at)
+	supervise_reap(s);
+	if (!s->first)
+		signal_group(main_group(s), 0);
+	bool ended = s->first ? s->childless : *main_group(s) == 0;
+	if (ended || now >= s->kill_at)
 		begin_final(s);
 }
 
@@ -338,7 +311,7 @@ static void supervise_advance(struct supervisor *s, const struct task *t)
 {
 	int64_t now = clock_ms();
 	pid_t *group = main_group(s);
-	if (s->stopping && s->until > s->kill_at)
+	if (s->state.stopping && s->until > s->kill_at)
 		s->until = s->kill_at;
 	switch (s->stage) {
 	case MAIN_RUNS:
@@ -347,11 +320,11 @@ static void supervise_advance(struct supervisor *s, const struct task *t)
 			break;
 		s->stage = DRAINS;
 		s->until = now + DRAIN_MS;
-		if (t->kind == TASK_BEFORE && !s->stopping)
+		if (t->kind == TASK_BEFORE && !s->state.stopping)
 			begin_final(s);
 		break;
 	case DRAINS:
-		if (s->stopping)
+		if (s->state.stopping)
 			drain_stopping(s, now);
 		else if (now >= s->until || !(log_mux_is_open(&s->mux, MUX_STDOUT) ||
 		                              log_mux_is_open(&s->mux, MUX_STDERR)))
@@ -378,22 +351,13 @@ static int64_t supervise_next_ms(const struct supervisor *s)
 	int64_t now = clock_ms();
 	if (s->stage == ASKED)
 		return ASK_POLL_MS;
-	if (s->stage == DRAINS && s->stopping)
+	if (s->stage == DRAINS && s->state.stopping)
 		return SLOW_POLL_MS; /* not every process is a child */
 	if (s->stage == DRAINS)
 		return s->until - now;
-	if (s->stage == MAIN_RUNS && s->stopping)
+	if (s->stage == MAIN_RUNS && s->state.stopping)
 		return (s->killed ? supervise_late_at(s) : s->kill_at) - now;
 	return STALL_MS;
-}
-
-static void kill_when_late(struct supervisor *s)
-{
-	if (!s->stopping || s->killed || s->stage > DRAINS || clock_ms() < s->kill_at)
-		return;
-	s->killed = true;
-	logs_say(s->logs, "the grace period is nearly over: SIGKILL");
-	signal_all(s, SIGKILL);
 }
 
 static int supervise_start(struct supervisor *s, const struct task *t)
@@ -414,9 +378,12 @@ static int supervise_start(struct supervisor *s, const struct task *t)
 		if (out < 0 || err < 0)
 			return -1;
 	}
-	pid_t pid = supervise_spawn(&l);
+	pid_t pid = fork();
+	if (pid == 0)
+		supervise_exec(&l);
 	if (pid < 0)
 		return -1;
+	(void)setpgid(pid, pid); /* EACCES: it is past exec and did it itself */
 	s->group[s->n_groups++] = s->main = pid;
 	return 0;
 }
@@ -439,7 +406,12 @@ int supervise_task(struct supervisor *s, const struct task *t)
 	s->until = INT64_MAX;
 	while (s->stage != OVER) {
 		supervise_run_once(s, supervise_next_ms(s));
-		kill_when_late(s);
+		if (s->state.stopping && !s->killed && s->stage <= DRAINS &&
+		    clock_ms() >= s->kill_at) {
+			s->killed = true;
+			logs_say(s->logs, "the grace period is nearly over: SIGKILL");
+			signal_all(s, SIGKILL);
+		}
 		enum stage before;
 		do { /* a stage may be over as soon as it begins */
 			before = s->stage;
@@ -452,17 +424,7 @@ int supervise_task(struct supervisor *s, const struct task *t)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Moves a descriptor above those of the standard streams. */
-static int above_streams(int fd)
-{
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	close(fd);
-	return up;
-}
-
-/* Standard input of tasks. */
+/* Standard input of tasks; above the descriptors of the standard streams. */
 static int open_null(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -471,7 +433,11 @@ static int open_null(void)
 		close(end[1]);
 		fd = end[0];
 	}
-	return above_streams(fd);
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return up;
 }
 
 static void set_signals(struct supervisor *s)
@@ -498,18 +464,20 @@ static void name_runtime_pipe(struct supervisor *s)
 {
 	char self[32];
 	char pid[32];
+	char *path = s->state.pipe_path;
+	size_t size = sizeof(s->state.pipe_path);
 	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
 	self[n > 0 ? n : 0] = '\0';
 	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
-	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/%s/fd/%d", pid, s->runtime_in);
-	if (strcmp(self, pid) == 0 && access(s->pipe_path, W_OK) == 0)
+	snprintf(path, size, "/proc/%s/fd/%d", pid, s->runtime_in);
+	if (strcmp(self, pid) == 0 && access(path, W_OK) == 0)
 		return;
-	snprintf(s->pipe_path, sizeof(s->pipe_path), "/proc/self/fd/%d", s->runtime_in);
-	if (access(s->pipe_path, W_OK) == 0) {
+	snprintf(path, size, "/proc/self/fd/%d", s->runtime_in);
+	if (access(path, W_OK) == 0) {
 		(void)fcntl(s->runtime_in, F_SETFD, 0);
 		return;
 	}
-	snprintf(s->pipe_path, sizeof(s->pipe_path), "/dev/null");
+	snprintf(path, size, "/dev/null");
 	notes_add(&s->logs->notes, NOWHERE,
 	          "there is no /proc: output of plugins to RUNTIME_LOG_PIPE is lost");
 }
@@ -530,16 +498,6 @@ static int open_runtime_pipe(struct supervisor *s)
 	return 0;
 }
 
-static int supervise_open_all(struct supervisor *s)
-{
-	s->null = open_null();
-	set_signals(s);
-	if (s->null < 0 || s->signals < 0 || log_mux_init(&s->mux, s->logs, s->out) ||
-	    open_runtime_pipe(s))
-		return -1;
-	return 0;
-}
-
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static 2],
                                   int64_t grace_ms, struct err *e)
@@ -549,7 +507,7 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 	s->out = out;
 	s->grace_ms = grace_ms;
 	s->first = getpid() == 1;
-	s->kill_at = s->end_at = INT64_MAX;
+	s->kill_at = s->state.end_at = INT64_MAX;
 	s->stage = OVER;
 	s->runtime_in = -1;
 	(void)getrlimit(RLIMIT_CORE, &s->core_before);
@@ -557,7 +515,10 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 	(void)setrlimit(RLIMIT_CORE, &none);
 	if (!s->first)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* older kernels: orphans go elsewhere */
-	if (supervise_open_all(s)) {
+	s->null = open_null();
+	set_signals(s);
+	if (s->null < 0 || s->signals < 0 || log_mux_init(&s->mux, s->logs, s->out) ||
+	    open_runtime_pipe(s)) {
 		err_set(e, FAILED, "cannot set up the supervisor: %s", strerror(errno));
 		free(s);
 		return NULL;
@@ -565,25 +526,10 @@ struct supervisor *supervise_open(struct logs *l, struct stdio_writer out[static
 	return s;
 }
 
-const char *supervise_pipe(const struct supervisor *s)
-{
-	return s->pipe_path;
-}
-
-bool supervise_stopping(struct supervisor *s)
+const struct supervisor_state *supervise_state(struct supervisor *s)
 {
 	take_signals(s);
-	return s->stopping;
-}
-
-int64_t supervise_ended_ms(const struct supervisor *s)
-{
-	return s->ended_ms;
-}
-
-int64_t supervise_deadline(const struct supervisor *s)
-{
-	return s->end_at;
+	return &s->state;
 }
 
 static bool groups_left(struct supervisor *s, int sig)
@@ -596,21 +542,16 @@ static bool groups_left(struct supervisor *s, int sig)
 	return left;
 }
 
-static void end_groups(struct supervisor *s)
-{
-	if (!groups_left(s, SIGTERM))
-		return;
-	(void)groups_left(s, SIGCONT);
-	int64_t until = clock_ms() + ASK_MS;
-	while (groups_left(s, 0) && clock_ms() < until && clock_ms() < s->end_at)
-		supervise_run_once(s, ASK_POLL_MS);
-	(void)groups_left(s, SIGKILL);
-}
-
 int64_t supervise_close(struct supervisor *s)
 {
 	s->stage = FINAL;
-	end_groups(s);
+	if (groups_left(s, SIGTERM)) {
+		(void)groups_left(s, SIGCONT);
+		int64_t until = clock_ms() + ASK_MS;
+		while (groups_left(s, 0) && clock_ms() < until && clock_ms() < s->state.end_at)
+			supervise_run_once(s, ASK_POLL_MS);
+		(void)groups_left(s, SIGKILL);
+	}
 	begin_final(s);
 	while (!log_mux_is_drained(&s->mux) || stdio_writer_waiting(&s->out[0]) ||
 	       stdio_writer_waiting(&s->out[1]))
@@ -619,7 +560,7 @@ int64_t supervise_close(struct supervisor *s)
 	close(s->runtime_in);
 	close(s->null);
 	close(s->signals);
-	int64_t deadline = s->end_at;
+	int64_t deadline = s->state.end_at;
 	free(s);
 	return deadline;
 }

@@ -30,14 +30,10 @@ struct tail {
 	char bytes[TAIL_BYTES];
 };
 
+/* The struct is known here only. */
 struct tail *tail_new(void)
 {
 	return xcalloc(1, sizeof(struct tail));
-}
-
-void tail_free(struct tail *t)
-{
-	free(t);
 }
 
 static struct tail_piece *tail_piece_at(struct tail *t, size_t i)
@@ -65,15 +61,6 @@ static void tail_drop(struct tail *t, size_t n)
 	}
 }
 
-static void tail_append(struct tail *t, struct span text)
-{
-	size_t at = (t->first + t->n) % TAIL_BYTES;
-	size_t n = text.n < TAIL_BYTES - at ? text.n : TAIL_BYTES - at;
-	memcpy(t->bytes + at, text.p, n);
-	memcpy(t->bytes, text.p + n, text.n - n);
-	t->n += text.n;
-}
-
 void tail_add(struct tail *t, enum tail_stream stream, struct span text)
 {
 	if (text.n == 0)
@@ -95,28 +82,22 @@ void tail_add(struct tail *t, enum tail_stream stream, struct span text)
 		*last = (struct tail_piece){ 0, stream };
 	}
 	last->n += (uint32_t)text.n;
-	tail_append(t, text);
-}
-
-static char tail_byte(const struct tail *t, size_t i)
-{
-	return t->bytes[(t->first + i) % TAIL_BYTES];
-}
-
-/* Bytes of the first piece before its first complete line; 0 if it has none. */
-static size_t tail_partial_line(const struct tail *t)
-{
-	size_t n = t->mid_line && t->n_pieces ? t->piece[t->first_piece].n : 0;
-	for (size_t i = 0; i + 1 < n; i++) {
-		if (tail_byte(t, i) == '\n')
-			return i + 1;
-	}
-	return 0;
+	size_t at = (t->first + t->n) % TAIL_BYTES;
+	size_t n = text.n < TAIL_BYTES - at ? text.n : TAIL_BYTES - at;
+	memcpy(t->bytes + at, text.p, n);
+	memcpy(t->bytes, text.p + n, text.n - n);
+	t->n += text.n;
 }
 
 uint64_t tail_frames(const struct tail *t, struct str *out)
 {
-	size_t skip = tail_partial_line(t);
+	/* Of the first piece what is before its first complete line, if it has one. */
+	size_t skip = 0;
+	size_t first = t->mid_line && t->n_pieces ? t->piece[t->first_piece].n : 0;
+	for (size_t i = 0; skip == 0 && i + 1 < first; i++) {
+		if (t->bytes[(t->first + i) % TAIL_BYTES] == '\n')
+			skip = i + 1;
+	}
 	size_t at = skip;
 	for (size_t i = 0; i < t->n_pieces; i++) {
 		const struct tail_piece *p = &t->piece[(t->first_piece + i) % TAIL_FRAMES];
@@ -195,25 +176,6 @@ bool upload_pause(int64_t until_ms)
 	}
 }
 
-/* Half to all of it. */
-static int64_t upload_jitter(int64_t ms)
-{
-	uint8_t random;
-	random_bytes(&random, sizeof(random));
-	return ms / 2 + ms * random / 512;
-}
-
-/* 400 and 413: during an update of the servers, an older one may not know this body. */
-static enum upload_result upload_judge(struct upload_state *s, const struct http_reply *r)
-{
-	if (r->status >= 200 && r->status < 300)
-		return UPLOAD_STORED;
-	str_puts(&s->why, "it answers ");
-	kube_answer(r, &s->why);
-	bool again = r->status == 400 || r->status == 413 || r->status == 429 || r->status >= 500;
-	return again ? UPLOAD_AGAIN : UPLOAD_REFUSED;
-}
-
 static enum upload_result upload_try(struct upload_state *s)
 {
 	ARENA_AUTO a = { 0 };
@@ -241,10 +203,17 @@ static enum upload_result upload_try(struct upload_state *s)
 		};
 		trouble = http_exchange(&q, &a, &r, &e);
 	}
-	if (trouble == 0)
-		return upload_judge(s, &r);
-	str_puts(&s->why, err_msg(&e));
-	return trouble == HTTP_BAD_REQUEST ? UPLOAD_REFUSED : UPLOAD_AGAIN;
+	if (trouble != 0) {
+		str_puts(&s->why, err_msg(&e));
+		return trouble == HTTP_BAD_REQUEST ? UPLOAD_REFUSED : UPLOAD_AGAIN;
+	}
+	if (r.status >= 200 && r.status < 300)
+		return UPLOAD_STORED;
+	str_puts(&s->why, "it answers ");
+	kube_answer(&r, &s->why);
+	/* 400 and 413: during an update of the servers, an older one may not know this body. */
+	bool again = r.status == 400 || r.status == 413 || r.status == 429 || r.status >= 500;
+	return again ? UPLOAD_AGAIN : UPLOAD_REFUSED;
 }
 
 static bool upload_loop(struct upload_state *s)
@@ -253,23 +222,13 @@ static bool upload_loop(struct upload_state *s)
 		enum upload_result result = upload_try(s);
 		if (result != UPLOAD_AGAIN)
 			return result == UPLOAD_STORED;
-		int64_t next = clock_ms() + upload_jitter(pause_ms);
+		uint8_t random;
+		random_bytes(&random, sizeof(random));
+		/* After half to all of it. */
+		int64_t next = clock_ms() + pause_ms / 2 + pause_ms * random / 512;
 		if (next >= s->u->until_ms || upload_pause(next))
 			return false;
 	}
-}
-
-static int upload_open(struct upload_state *s, struct arena *a, struct err *e)
-{
-	const struct upload *u = s->u;
-	if (address_read(&s->to, span_of(u->url)) != 0)
-		return err_set(e, FAILED, "it must be https://HOST or https://HOST:PORT");
-	if (!s->to.tls && !address_is_loopback(&s->to))
-		return err_set(e, FAILED, "it must be https, since a token is sent");
-	if (!s->to.tls)
-		return 0;
-	s->ca_bundle = ca_bundle_load(path_join(a, u->at->output, "ca.crt"), e);
-	return s->ca_bundle ? 0 : -1;
 }
 
 bool upload_output(const struct upload *u)
@@ -283,7 +242,14 @@ bool upload_output(const struct upload *u)
 	s.target = arena_printf(&a, "/api/v2/task-output?exitCode=%d&dropped=%llu", u->code,
 	                        (unsigned long long)dropped);
 	bool stored = false;
-	if (upload_open(&s, &a, &e))
+	int bad = 0;
+	if (address_read(&s.to, span_of(u->url)) != 0)
+		bad = err_set(&e, FAILED, "it must be https://HOST or https://HOST:PORT");
+	else if (!s.to.tls && !address_is_loopback(&s.to))
+		bad = err_set(&e, FAILED, "it must be https, since a token is sent");
+	else if (s.to.tls)
+		s.ca_bundle = ca_bundle_load(path_join(&a, u->at->output, "ca.crt"), &e);
+	if (bad || (s.to.tls && !s.ca_bundle))
 		logs_say(u->logs, "warning: PAI_OUTPUT_URL cannot be used: %s", err_msg(&e));
 	else if (!(stored = upload_loop(&s)))
 		logs_say(u->logs, "warning: the end of the output was not uploaded to %s: %s",

@@ -66,7 +66,7 @@ static void check_random(uint32_t seed, size_t largest)
 	assert_true(kept <= TAIL_BYTES);
 	if (largest >= 64) /* the number of frames does not bound it */
 		assert_true(kept > TAIL_BYTES - 1024);
-	tail_free(t);
+	free(t);
 	free(m);
 }
 
@@ -89,7 +89,7 @@ TEST(test_tail_large_write)
 	tail_add(t, TAIL_STDOUT, (struct span){ text, sizeof(text) });
 	assert_int_equal(tail_frames(t, &out), 6 + sizeof(text) - 9);
 	assert_int_equal(out.n, TAIL_HEADER + 9);
-	tail_free(t);
+	free(t);
 }
 
 TEST(test_tail_empty)
@@ -99,7 +99,7 @@ TEST(test_tail_empty)
 	tail_add(t, TAIL_STDOUT, SPAN(""));
 	assert_int_equal(tail_frames(t, &out), 0);
 	assert_int_equal(out.n, 0);
-	tail_free(t);
+	free(t);
 }
 
 int main(void)

@@ -14,7 +14,7 @@ MAKEFLAGS += --no-builtin-rules $(if $(filter 0,$(MAKELEVEL)),-j$(shell nproc))
 Q := $(if $(V),,@)
 note = @$(if $(V),:,printf '  %-4s %s\n' $(1) $(2))
 
-# ---- flavours: release (build/), asan (build/asan), fuzz (build/fuzz) ----------------
+# ---- flavours: release (build/), asan (build/asan), fuzz (build/fuzz), cov (build/cov) ------------
 FLAVOUR ?= release
 B := $(if $(filter release,$(FLAVOUR)),build,build/$(FLAVOUR))
 
@@ -49,6 +49,9 @@ LDFLAGS_release := $(LINK_HARDEN)
 CFLAGS_asan := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer $(WARN_GCC)
 LDFLAGS_asan := -fsanitize=address,undefined
+# Counters of lines, for make cov.
+CFLAGS_cov := -O0 -g1 --coverage -fprofile-update=atomic $(WARN_GCC)
+LDFLAGS_cov := --coverage
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 LDFLAGS_fuzz := -fsanitize=address,undefined
 ifeq ($(FLAVOUR),fuzz)
@@ -357,13 +360,14 @@ help:
 	@echo 'make demo       build, start the server on a directory, submit the examples'
 	@echo 'make check      the tests for every change: 8 minutes on two cores'
 	@echo 'make check-long all tests: about 2 hours'
-	@echo 'make SUITE      one suite: $(SUITES)'
+	@echo 'make SUITE      one suite: $(ALL_SUITES)'
 	@echo '                TEST=WORD: only tests with WORD in their names (lint: only this file);'
 	@echo '                FLAVOUR=asan: under AddressSanitizer and UBSan;'
 	@echo '                for example: make http TEST=framing, make unit FLAVOUR=asan TEST=yaml'
 	@echo 'make bare/trixie   make demo and make check in a minimal Debian 13; or bare/bookworm'
 	@echo 'make debian/trixie make deb in a minimal Debian 13, and the packages in another; or debian/bookworm'
 	@echo 'make asan       build the programs and tests with AddressSanitizer and UBSan'
+	@echo 'make cov        covered and uncovered lines per folder (SUITES="unit http": of these suites)'
 	@echo 'make fuzz       every fuzz target for 60 s (SECONDS=n, TEST=target)'
 	@echo 'make golden-update         record the expected translations of the examples again'
 	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
@@ -392,7 +396,7 @@ check-long:
 	tests/tools/check long
 
 # ---- single suites ---------------------------------------------------------------------------
-SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
+ALL_SUITES := unit machine mutants golden hostile differential replay http e2e runtime arm64 local training page monitoring kill steps trouble upgrade growth soak packages docs facts lint analyze images layers
 NEEDS_unit := $(UNIT_TESTS)
 NEEDS_machine := $(B)/tests/machine/replay $(B)/tests/machine/traces/unpacked
 NEEDS_mutants := $(NEEDS_machine)
@@ -404,7 +408,7 @@ $(foreach s,http e2e runtime arm64 local training page monitoring kill steps tro
 NEEDS_runtime += $(B)/tests/runtime/fetch
 NEEDS_layers := $(B)/libtranslate.a $(B)/libschema.a
 NEEDS_fuzz := $(FUZZERS)
-SUITES += modern
+ALL_SUITES += modern
 NEEDS_modern := all
 
 IN_FLAVOUR := unit machine golden hostile differential replay http e2e runtime local kill steps trouble soak
@@ -414,7 +418,7 @@ $(1): needs-$(1)
 	TEST='$(TEST)' tests/tools/suites $(if $(filter $(IN_FLAVOUR),$(1)),$(if $(filter asan,$(FLAVOUR)),asan/))$(1)
 .PHONY: needs-$(1) $(1)
 endef
-$(foreach s,$(SUITES),$(eval $(call SUITE,$(s))))
+$(foreach s,$(ALL_SUITES),$(eval $(call SUITE,$(s))))
 needs-pages: $(NEEDS_pages)
 needs-fuzz: $(NEEDS_fuzz)
 bare/bookworm bare/trixie debian/bookworm debian/trixie:
@@ -442,6 +446,11 @@ differential-update: $(NEEDS_differential)
 	npm ci --prefix $(NPM) --ignore-scripts --no-audit --no-fund
 	B=$(B) tests/differential/run record
 	B=$(B) tests/differential/run live
+
+# Lines that run, in programs of their own.
+cov: SUITES ?= unit
+cov:
+	tests/tools/cov build/cov $(SUITES)
 
 bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details $(B)/tests/bench/kept/kept
 	tests/tools/bench
@@ -512,6 +521,6 @@ deb: dist
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz bench bench-long pages image runtime-image install dist deb clean
+.PHONY: help demo check check-long golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long pages image runtime-image install dist deb clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

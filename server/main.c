@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 		name = "version";
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (strcmp(name, COMMANDS[i].name) == 0)
-			return COMMANDS[i].run(&COMMANDS[i], argc - 1, argv + 1);
+			return command_run(&COMMANDS[i], argc - 1, argv + 1);
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
 		usage(stdout);
 		return EXIT_OK;

@@ -11,12 +11,9 @@
 
 /* ---- command.c ---- */
 
-/* Parses the options of a command.  -1 to go on; else the exit code, after help or an error was
- * printed.  Call options_done in any case. */
-int command_options(const struct command *c, struct options *o, int argc, char **argv);
-/* A command that runs the parts of a server, and takes options but no file. */
+/* A command that runs the parts of a server with these options.  Returns the exit code. */
 struct service;
-int command_service(const struct command *c, int argc, char **argv, int (*run)(struct service *s));
+int command_service(struct options *o, int (*run)(struct service *s));
 /* Prints text on standard output.  EXIT_OK, or EXIT_REFUSED if that fails. */
 int command_print(struct span text);
 /* Prints "rest-lit COMMAND: text; see rest-lit COMMAND --help".  EXIT_USAGE. */
@@ -193,15 +190,12 @@ const char *remote_user(struct remote *r, struct arena *a, struct err *e);
 const char *remote_path(const char *job, const char *rest, struct arena *a);
 /* If *e says that there is no such job: adds the nearest name of a job.  Returns -1. */
 int remote_no_job(struct remote *r, const char *job, struct err *e);
-/* A command whose arguments are a job, which may be NAME for an own one, and at most `more` others.
- * run: job is USER~NAME, answer the JSON of GET remote_path(job, part), if there is a part.  If
- * there is no such job, the error names the nearest one. */
-struct job_command {
-	int (*run)(struct remote *r, const char *job, struct span answer, struct err *e);
-	const char *part; /* "", "/events"; NULL: no GET */
-	size_t more;
-};
-int remote_job_command(const struct command *c, int argc, char **argv, const struct job_command *j);
+/* A command whose first argument is a job, which may be NAME for an own one.  run: job is
+ * USER~NAME, answer the JSON of GET remote_path(job, part), if there is a part ("", "/events").  If
+ * there is no such job, the error names the nearest one.  Returns the exit code. */
+typedef int job_runner(struct remote *r, const char *job, struct span answer, struct err *e);
+int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
+                       const char *part);
 
 /* ---- progress.c: the state of a job for people, from /api/v2/jobs/USER~NAME.  Pure. ---- */
 

@@ -73,7 +73,8 @@ static int check(struct service *s)
 	return check_end(&o);
 }
 
-int cmd_check(const struct command *c, int argc, char **argv)
+int cmd_check(const struct command *c, struct options *o)
 {
-	return command_service(c, argc, argv, check);
+	(void)c;
+	return command_service(o, check);
 }

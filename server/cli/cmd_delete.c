@@ -40,7 +40,7 @@ static int delete_job(struct remote *r, const char *job, struct span detail, str
 	return EXIT_OK;
 }
 
-int cmd_delete(const struct command *c, int argc, char **argv)
+int cmd_delete(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv, &(struct job_command){ delete_job, "", 0 });
+	return remote_job_command(c, o, delete_job, "");
 }

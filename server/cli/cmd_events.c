@@ -58,8 +58,7 @@ static int list_events(struct remote *r, const char *job, struct span answer, st
 	                                         : print_events(events, job);
 }
 
-int cmd_events(const struct command *c, int argc, char **argv)
+int cmd_events(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv,
-	                          &(struct job_command){ list_events, "/events", 0 });
+	return remote_job_command(c, o, list_events, "/events");
 }

@@ -156,16 +156,9 @@ static int list_jobs(struct remote *r, const void *none, struct err *e)
 	return code;
 }
 
-int cmd_jobs(const struct command *c, int argc, char **argv)
+int cmd_jobs(const struct command *c, struct options *o)
 {
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && o.n_files)
-		code = command_usage(c, "takes no file; --user and --state choose");
-	else if (code < 0 && strcmp(o.output, "yaml") == 0)
-		code = command_usage(c, "--output: table or json");
-	else if (code < 0)
-		code = remote_run(&o, list_jobs, NULL);
-	options_done(&o);
-	return code;
+	if (strcmp(o->output, "yaml") == 0)
+		return command_usage(c, "--output: table or json");
+	return remote_run(o, list_jobs, NULL);
 }

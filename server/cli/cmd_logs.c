@@ -74,7 +74,7 @@ static int print_logs(struct remote *r, const char *job, struct span detail, str
 	                    : wait_for_logs(r, job, detail, &wanted);
 }
 
-int cmd_logs(const struct command *c, int argc, char **argv)
+int cmd_logs(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv, &(struct job_command){ print_logs, "", 1 });
+	return remote_job_command(c, o, print_logs, "");
 }

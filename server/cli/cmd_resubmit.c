@@ -104,8 +104,7 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 	return code;
 }
 
-int cmd_resubmit(const struct command *c, int argc, char **argv)
+int cmd_resubmit(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv,
-	                          &(struct job_command){ resubmit_job, "/config", 0 });
+	return remote_job_command(c, o, resubmit_job, "/config");
 }

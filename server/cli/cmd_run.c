@@ -331,15 +331,10 @@ static int run_file(const struct options *o)
 	return code;
 }
 
-int cmd_run(const struct command *c, int argc, char **argv)
+int cmd_run(const struct command *c, struct options *o)
 {
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	o.local = LOCAL_DIR; /* no option of this command: the job is translated for this machine */
-	if (code < 0 && o.n_files != 1)
-		code = command_usage(c, "name one file");
-	else if (code < 0)
-		code = run_file(&o);
-	options_done(&o);
-	return code;
+	(void)c;
+	o->local =
+	    LOCAL_DIR; /* no option of this command: the job is translated for this machine */
+	return run_file(o);
 }

@@ -164,7 +164,8 @@ static int serve(struct service *s)
 	return code;
 }
 
-int cmd_serve(const struct command *c, int argc, char **argv)
+int cmd_serve(const struct command *c, struct options *o)
 {
-	return command_service(c, argc, argv, serve);
+	(void)c;
+	return command_service(o, serve);
 }

@@ -74,7 +74,7 @@ static int show_job(struct remote *r, const char *job, struct span detail, struc
 	return strcmp(r->o->output, "json") == 0 ? remote_print(detail) : print(detail, job, e);
 }
 
-int cmd_show(const struct command *c, int argc, char **argv)
+int cmd_show(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv, &(struct job_command){ show_job, "", 0 });
+	return remote_job_command(c, o, show_job, "");
 }

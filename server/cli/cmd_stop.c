@@ -21,7 +21,7 @@ static int stop_job(struct remote *r, const char *job, struct span none, struct 
 	return EXIT_OK;
 }
 
-int cmd_stop(const struct command *c, int argc, char **argv)
+int cmd_stop(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv, &(struct job_command){ stop_job, NULL, 0 });
+	return remote_job_command(c, o, stop_job, NULL);
 }

@@ -156,11 +156,15 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 	return 0;
 }
 
-static int open_and_submit(const struct options *o)
+int cmd_submit(const struct command *c, struct options *o)
 {
 	ERR_AUTO e = { 0 };
 	struct remote r = { .o = o };
 	struct job_text t = { .file = o->files[0], .named = true };
+	if (strcmp(t.file, "-") == 0 && strcmp(o->token_file, "-") == 0)
+		return command_usage(c, "job and token cannot both be on standard input");
+	if (o->dry_run && (o->wait || o->logs))
+		return command_usage(c, "--dry-run cannot be combined with --wait or --logs");
 	if (strcmp(t.file, "-") == 0)
 		t = (struct job_text){ .file = "<stdin>" };
 	if (file_read(o->files[0], FILE_MAX, &t.text, &t.n, &e) < 0)
@@ -173,21 +177,5 @@ static int open_and_submit(const struct options *o)
 	remote_close(&r);
 	wipe(t.text, t.n); /* it may have secrets */
 	free(t.text);
-	return code;
-}
-
-int cmd_submit(const struct command *c, int argc, char **argv)
-{
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && o.n_files != 1)
-		code = command_usage(c, "name one file");
-	else if (code < 0 && strcmp(o.files[0], "-") == 0 && strcmp(o.token_file, "-") == 0)
-		code = command_usage(c, "job and token cannot both be on standard input");
-	else if (code < 0 && o.dry_run && (o.wait || o.logs))
-		code = command_usage(c, "--dry-run cannot be combined with --wait or --logs");
-	else if (code < 0)
-		code = open_and_submit(&o);
-	options_done(&o);
 	return code;
 }

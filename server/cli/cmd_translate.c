@@ -22,14 +22,6 @@ static void new_line(struct str *out, size_t level)
 	}
 }
 
-/* The position behind the string that begins at `i`. */
-static size_t string_end(struct span json, size_t i)
-{
-	while (json.p[++i] != '"')
-		i += json.p[i] == '\\';
-	return i + 1;
-}
-
 /* Valid JSON without spaces, with a line for each member and item.  It is printed in pieces: a
  * large buffer costs more than the calls, because each of its pages is new.  EXIT_OK, or not. */
 static int print_json(struct span json)
@@ -40,7 +32,9 @@ static int print_json(struct span json)
 		char c = json.p[i];
 		bool opens = c == '{' || c == '[';
 		bool closes = c == '}' || c == ']';
-		n = c == '"' ? string_end(json, i) - i : 1;
+		for (n = 1; c == '"' && json.p[i + n] != '"'; n++) /* to the end of a string */
+			n += json.p[i + n] == '\\';
+		n += c == '"';
 		level -= closes;
 		if (closes && json.p[i - 1] != c - 2) /* not within {} and [] */
 			new_line(&out, level);
@@ -57,13 +51,6 @@ static int print_json(struct span json)
 		out.n = 0;
 	}
 	str_char(&out, '\n');
-	return command_print(str_view(&out));
-}
-
-static int print_yaml(struct span list)
-{
-	STR_AUTO out = STR_INIT(OUTPUT_MAX);
-	list_yaml(&out, list);
 	return command_print(str_view(&out));
 }
 
@@ -100,9 +87,11 @@ static int translate_text(const struct options *o, const struct translator *t, s
 	}
 	list_json(&list, str_view(&programs), &objects);
 	str_char(&list, '}');
-	if (strcmp(o->output, "yaml") == 0)
-		return print_yaml(str_view(&list));
-	return print_json(str_view(&list));
+	if (strcmp(o->output, "yaml") != 0)
+		return print_json(str_view(&list));
+	STR_AUTO out = STR_INIT(OUTPUT_MAX);
+	list_yaml(&out, str_view(&list));
+	return command_print(str_view(&out));
 }
 
 static int convert_text(const struct options *o, const struct translator *t, struct span text,
@@ -125,11 +114,13 @@ static int convert_text(const struct options *o, const struct translator *t, str
 typedef int text_user(const struct options *o, const struct translator *t, struct span text,
                       struct err *e);
 
-static int translate(const struct options *o, text_user *use)
+static int translate_command(const struct command *c, const struct options *o, text_user *use)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
 	size_t n;
+	if (strcmp(o->output, "table") == 0)
+		return command_usage(c, "--output: json or yaml");
 	struct translator *t = command_translator(o);
 	if (!t)
 		return EXIT_USAGE;
@@ -140,26 +131,12 @@ static int translate(const struct options *o, text_user *use)
 	return code;
 }
 
-static int translate_command(const struct command *c, int argc, char **argv, text_user *use)
+int cmd_translate(const struct command *c, struct options *o)
 {
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && o.n_files != 1)
-		code = command_usage(c, "name one file");
-	else if (code < 0 && strcmp(o.output, "table") == 0)
-		code = command_usage(c, "--output: json or yaml");
-	else if (code < 0)
-		code = translate(&o, use);
-	options_done(&o);
-	return code;
+	return translate_command(c, o, translate_text);
 }
 
-int cmd_translate(const struct command *c, int argc, char **argv)
+int cmd_convert(const struct command *c, struct options *o)
 {
-	return translate_command(c, argc, argv, translate_text);
-}
-
-int cmd_convert(const struct command *c, int argc, char **argv)
-{
-	return translate_command(c, argc, argv, convert_text);
+	return translate_command(c, o, convert_text);
 }

@@ -26,19 +26,15 @@ static int by_place(const void *a, const void *b)
 	return x->order < y->order ? -1 : 1;
 }
 
-static size_t gather(struct finding *f, size_t n, const struct notes *notes, const char *prefix)
-{
-	for (size_t i = 0; i < notes->n; i++, n++)
-		f[n] = (struct finding){ &notes->v[i], prefix, n };
-	return n;
-}
-
 static void print_findings(const char *file, const struct err *e, const struct notes *warnings)
 {
 	struct finding found[2 * NOTES_MAX];
 	STR_AUTO out = STR_INIT(OUTPUT_MAX);
-	size_t n = gather(found, 0, &e->notes, "");
-	n = gather(found, n, warnings, "warning: ");
+	size_t n = 0;
+	for (size_t i = 0; i < e->notes.n; i++, n++)
+		found[n] = (struct finding){ &e->notes.v[i], "", n };
+	for (size_t i = 0; i < warnings->n; i++, n++)
+		found[n] = (struct finding){ &warnings->v[i], "warning: ", n };
 	qsort(found, n, sizeof(found[0]), by_place);
 	for (size_t i = 0; i < n; i++)
 		note_line(&out, file, found[i].prefix, found[i].note);
@@ -66,8 +62,9 @@ static int validate(const struct translator *t, const char *user, const char *fi
 	return e.http ? EXIT_REFUSED : EXIT_OK;
 }
 
-static int validate_all(const struct options *o)
+int cmd_validate(const struct command *c, struct options *o)
 {
+	(void)c;
 	ERR_AUTO e = { 0 };
 	ARENA_AUTO arena = { 0 };
 	struct facts facts = { 0 };
@@ -83,16 +80,4 @@ static int validate_all(const struct options *o)
 	}
 	translator_free(t);
 	return worst;
-}
-
-int cmd_validate(const struct command *c, int argc, char **argv)
-{
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && o.n_files == 0)
-		code = command_usage(c, "name a file");
-	else if (code < 0)
-		code = validate_all(&o);
-	options_done(&o);
-	return code;
 }

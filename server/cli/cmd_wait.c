@@ -8,7 +8,7 @@ static int wait_started(struct remote *r, const char *job, struct span detail, s
 	return wait_for_job(r, job, NULL, false);
 }
 
-int cmd_wait(const struct command *c, int argc, char **argv)
+int cmd_wait(const struct command *c, struct options *o)
 {
-	return remote_job_command(c, argc, argv, &(struct job_command){ wait_started, "", 0 });
+	return remote_job_command(c, o, wait_started, "");
 }

@@ -17,54 +17,54 @@
 
 enum { HELP_MAX = 64 * 1024 };
 
-static void help_text(struct str *out, const struct command *c, bool all)
+static int command_help(const struct command *c, bool all)
 {
-	str_printf(out, "Usage: rest-lit %s%s%s%s\n\n%s", c->name, c->options ? " [OPTION]..." : "",
-	           c->arguments ? " " : "", c->arguments ? c->arguments : "", c->about);
+	STR_AUTO out = STR_INIT(HELP_MAX);
+	str_printf(&out, "Usage: rest-lit %s%s%s%s\n\n%s", c->name,
+	           c->options ? " [OPTION]..." : "", c->arguments ? " " : "",
+	           c->arguments ? c->arguments : "", c->about);
 	if (c->options) {
-		str_char(out, '\n');
-		options_help(out, c->options, all);
+		str_char(&out, '\n');
+		options_help(&out, c->options, all);
 	}
-	str_printf(out, "\n%s", c->examples);
+	str_printf(&out, "\n%s", c->examples);
+	return command_print(str_view(&out));
 }
 
-static int print_help(const struct command *c, bool all)
-{
-	STR_AUTO text = STR_INIT(HELP_MAX);
-	help_text(&text, c, all);
-	return command_print(str_view(&text));
-}
-
-int command_options(const struct command *c, struct options *o, int argc, char **argv)
+int command_run(const struct command *c, int argc, char **argv)
 {
 	ERR_AUTO e = { 0 };
-	if (options_parse(o, c->options, argc, argv, &e) < 0)
-		return complain(&e, o->config, EXIT_USAGE);
-	if (o->help)
-		return print_help(c, o->help_all);
-	return -1;
-}
-
-int command_service(const struct command *c, int argc, char **argv, int (*run)(struct service *s))
-{
-	struct service *s = xcalloc(1, sizeof(*s));
-	int code = command_options(c, &s->options, argc, argv);
-	if (code < 0 && s->options.n_files)
-		code = command_usage(c, "takes no file");
-	else if (code < 0)
-		code = run(s);
-	options_done(&s->options);
-	free(s);
+	struct options o = { 0 };
+	int code;
+	if (c->options) {
+		(void)options_parse(&o, c->options, argc, argv, &e); /* the error is in e */
+	} else {
+		o.files = ARENA_NEW(&o.arena, const char *, (size_t)argc);
+		for (int i = 1; i < argc; i++) {
+			o.help |= strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+			o.files[o.n_files++] = argv[i];
+		}
+	}
+	if (e.http)
+		code = complain(&e, o.config, EXIT_USAGE);
+	else if (o.help)
+		code = command_help(c, o.help_all);
+	else if (o.n_files < c->least || o.n_files > c->most)
+		code = command_usage(c, c->wanted);
+	else
+		code = c->run(c, &o);
+	options_done(&o);
 	return code;
 }
 
-/* --help of a command without options.  -1 to go on, else the exit code. */
-static int command_plain(const struct command *c, int argc, char **argv)
+int command_service(struct options *o, int (*run)(struct service *s))
 {
-	for (int i = 1; i < argc; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return print_help(c, false);
-	return -1;
+	struct service *s = xcalloc(1, sizeof(*s));
+	s->options = *o;
+	int code = run(s);
+	*o = s->options; /* its arena may have grown */
+	free(s);
+	return code;
 }
 
 int command_print(struct span text)
@@ -109,11 +109,10 @@ void command_notes(const char *file, const char *prefix, const struct notes *not
 
 /* rest-lit version */
 
-int cmd_version(const struct command *c, int argc, char **argv)
+int cmd_version(const struct command *c, struct options *o)
 {
-	int done = command_plain(c, argc, argv);
-	if (done >= 0)
-		return done;
+	(void)c;
+	(void)o;
 	STR_AUTO out = STR_INIT(1024);
 	str_printf(&out, "rest-lit %s\nlibmicrohttpd %s, jansson %s, libyaml %s\n",
 	           REST_LIT_VERSION, http_version(), jansson_version_str(),
@@ -143,57 +142,41 @@ static const struct {
 	{ "fish", completion_fish },
 };
 
-int cmd_page(const struct command *c, int argc, char **argv)
+int cmd_page(const struct command *c, struct options *o)
 {
-	int done = command_plain(c, argc, argv);
-	if (done >= 0)
-		return done;
-	for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(PAGES); i++) {
-		if (strcmp(argv[1], PAGES[i].name) != 0)
+	for (size_t i = 0; i < ARRAY_SIZE(PAGES); i++) {
+		if (strcmp(o->files[0], PAGES[i].name) != 0)
 			continue;
 		STR_AUTO out = STR_INIT(PAGE_MAX);
 		PAGES[i].write(&out);
 		return command_print(str_view(&out));
 	}
-	return command_usage(c, "there is no such page");
+	return command_usage(c, c->wanted);
 }
 
 /* rest-lit schema NAME */
 
-enum { CMD_SCHEMA_PAGE_MAX = 1 << 20 };
-
-int cmd_schema(const struct command *c, int argc, char **argv)
+int cmd_schema(const struct command *c, struct options *o)
 {
-	int done = command_plain(c, argc, argv);
-	if (done >= 0)
-		return done;
-	if (argc != 2)
-		return command_usage(c, "name one schema");
-	STR_AUTO out = STR_INIT(CMD_SCHEMA_PAGE_MAX);
-	if (!schema_named(&out, span_of(argv[1])))
+	STR_AUTO out = STR_INIT(PAGE_MAX);
+	if (!schema_named(&out, span_of(o->files[0])))
 		return command_usage(c, "there is no such schema");
 	return command_print(str_view(&out));
 }
 
-/* The members of a JSON pointer are untrusted text. */
-static void put_pointer(struct str *out, const char *at)
-{
-	char buf[4 * QUOTE_MAX];
-	for (const char *p = at; *p == '/';) {
-		const char *end = strchrnul(++p, '/');
-		str_printf(out, "/%s", quote(buf, (struct span){ p, (size_t)(end - p) }));
-		p = end;
-	}
-	str_puts(out, ": ");
-}
-
 void note_line(struct str *out, const char *file, const char *prefix, const struct note *n)
 {
+	char buf[4 * QUOTE_MAX];
 	str_puts(out, file);
 	if (n->line)
 		str_printf(out, ":%u:%u", n->line, n->column);
 	str_printf(out, ": %s", prefix);
-	if (n->at && n->at[0])
-		put_pointer(out, n->at);
-	str_printf(out, "%s\n", n->msg);
+	/* The members of the pointer are untrusted text. */
+	const char *at = n->at ? n->at : "";
+	while (*at == '/') {
+		const char *end = strchrnul(++at, '/');
+		str_printf(out, "/%s", quote(buf, (struct span){ at, (size_t)(end - at) }));
+		at = end;
+	}
+	str_printf(out, "%s%s\n", n->at && n->at[0] ? ": " : "", n->msg);
 }

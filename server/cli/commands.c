@@ -3,7 +3,7 @@
 
 /* clang-format off */
 const struct command COMMANDS[] = {
-	{ "run", cmd_run, FOR_RUN, "FILE|-", "run a job on this machine",
+	{ "run", cmd_run, FOR_RUN, 1, 1, "name one file", "FILE|-", "run a job on this machine",
 	  "Run a job on this machine, without a server and without privileges, and show its\n"
 	  "tasks until it has ended.  Tasks see the files of the machine, but not the home\n"
 	  "directories; the current directory is read-only.  Ctrl-C stops the job, a second\n"
@@ -14,12 +14,13 @@ const struct command COMMANDS[] = {
 	  "Examples:\n"
 	  "  rest-lit run job.yaml\n"
 	  "  rest-lit run --mount /data --mount out:/out:rw job.yaml\n" },
-	{ "validate", cmd_validate, FOR_VALIDATE, "FILE|-...", "print every mistake of a job",
+	{ "validate", cmd_validate, FOR_VALIDATE, 1, SIZE_MAX, "name a file",
+	  "FILE|-...", "print every mistake of a job",
 	  "Check jobs and print every mistake as FILE:LINE:COLUMN: /json/pointer: text\n"
 	  "Exit status: 0 all jobs are valid, 1 a job is invalid, 2 wrong usage.\n",
 	  "Example:\n"
 	  "  rest-lit validate examples/*.yaml\n" },
-	{ "serve", cmd_serve, FOR_SERVE, NULL, "accept jobs over HTTP",
+	{ "serve", cmd_serve, FOR_SERVE, 0, 0, "takes no file", NULL, "accept jobs over HTTP",
 	  "Accept jobs over HTTP and run them in a cluster or on this machine.\n",
 	  "For one user on this machine:\n"
 	  "  rest-lit serve --local jobs --no-auth --user alice\n"
@@ -31,7 +32,7 @@ const struct command COMMANDS[] = {
 	  "  TOKEN=$(rest-lit token --jwt-secret-file jwt-secret --user alice)\n"
 	  "  curl --data-binary @job.yaml -H 'Content-Type: text/yaml' \\\n"
 	  "       -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/jobs\n" },
-	{ "check", cmd_check, FOR_SERVE, NULL, "check what serve needs",
+	{ "check", cmd_check, FOR_SERVE, 0, 0, "takes no file", NULL, "check what serve needs",
 	  "Check everything that must hold for serve with the same options: files, API server,\n"
 	  "rights, FrameworkController, objects of pods; or this machine with --local.  Print a\n"
 	  "line per item, and what to do.  Nothing is created or changed.\n"
@@ -40,7 +41,8 @@ const struct command COMMANDS[] = {
 	  "  rest-lit check --config rest-lit.yaml\n"
 	  "  rest-lit check --kubeconfig ~/.kube/config --jwt-secret-file jwt-secret\n"
 	  "  rest-lit check --local jobs --no-auth --user alice\n" },
-	{ "submit", cmd_submit, FOR_SUBMIT, "FILE|-", "submit a job to a server, and follow it",
+	{ "submit", cmd_submit, FOR_SUBMIT, 1, 1, "name one file",
+	  "FILE|-", "submit a job to a server, and follow it",
 	  "Submit a job to a server and print its name: USER~NAME.  With --wait, show its\n"
 	  "progress until it has ended; with --logs, also print the output of its tasks.\n"
 	  "Exit status: 0 the job was accepted, with --wait: it has succeeded; 1 it has\n"
@@ -50,23 +52,25 @@ const struct command COMMANDS[] = {
 	  "  rest-lit submit --wait --logs job.yaml\n"
 	  "  rest-lit submit --name mnist-2 job.yaml\n"
 	  "  rest-lit submit --server https://pai.example --token-file token job.yaml\n" },
-	{ "jobs", cmd_jobs, FOR_JOBS, NULL, "list the jobs of a server",
+	{ "jobs", cmd_jobs, FOR_JOBS, 0, 0, "takes no file; --user and --state choose",
+	  NULL, "list the jobs of a server",
 	  "Print the newest jobs of all users or one user, as a table or as JSON.\n"
 	  "Exit status: 0, 2 refused, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit jobs --user alice --state RUNNING,WAITING\n" },
-	{ "show", cmd_show, FOR_SHOW, "JOB", "show the state of a job",
+	{ "show", cmd_show, FOR_SHOW, 1, 1, "name one job", "JOB", "show the state of a job",
 	  "Print state and tasks of a job; if it waits or has failed, also the reason and a\n"
 	  "remedy.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit show alice~mnist\n" },
-	{ "stop", cmd_stop, FOR_STOP, "JOB", "stop a job",
+	{ "stop", cmd_stop, FOR_STOP, 1, 1, "name one job", "JOB", "stop a job",
 	  "Stop a job.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit stop mnist\n" },
-	{ "logs", cmd_logs, FOR_LOGS, "JOB [TASK]", "print the output of a job's tasks",
+	{ "logs", cmd_logs, FOR_LOGS, 1, 2, "name a job, and perhaps a task",
+	  "JOB [TASK]", "print the output of a job's tasks",
 	  "Print the output of the tasks of a job; with -f, also what they write from now on\n"
 	  "until they have ended.  TASK is ROLE, ROLE[INDEX], ROLE-INDEX or INDEX.  JOB is\n"
 	  "USER~NAME, or NAME for one of your own jobs.\n"
@@ -75,7 +79,7 @@ const struct command COMMANDS[] = {
 	  "Examples:\n"
 	  "  rest-lit logs mnist\n"
 	  "  rest-lit logs -f alice~mnist worker-0\n" },
-	{ "wait", cmd_wait, FOR_WAIT, "JOB", "wait until a job has ended",
+	{ "wait", cmd_wait, FOR_WAIT, 1, 1, "name one job", "JOB", "wait until a job has ended",
 	  "Show the progress of a job until it has ended.  JOB is USER~NAME, or NAME for one\n"
 	  "of your own jobs.\n"
 	  "Exit status: 0 the job has succeeded, 1 it has failed or was stopped or deleted,\n"
@@ -83,20 +87,23 @@ const struct command COMMANDS[] = {
 	  "has passed, or Ctrl-C: the job goes on.\n",
 	  "Example:\n"
 	  "  rest-lit wait mnist && rest-lit logs mnist\n" },
-	{ "events", cmd_events, FOR_EVENTS, "JOB", "list the events of a job's pods",
+	{ "events", cmd_events, FOR_EVENTS, 1, 1, "name one job",
+	  "JOB", "list the events of a job's pods",
 	  "Print what the cluster has reported about the pods of a job, the last event below.\n"
 	  "JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, or there is no such job, 3 the server does not answer.\n",
 	  "Example:\n"
 	  "  rest-lit events mnist\n" },
-	{ "delete", cmd_delete, FOR_DELETE, "JOB", "remove a job that does not run",
+	{ "delete", cmd_delete, FOR_DELETE, 1, 1, "name one job",
+	  "JOB", "remove a job that does not run",
 	  "Remove a job with its logs and objects; its name is free again.  A running job\n"
 	  "must be stopped first.  JOB is USER~NAME, or NAME for one of your own jobs.\n"
 	  "Exit status: 0, 2 refused, running, or there is no such job, 3 the server does not\n"
 	  "answer.\n",
 	  "Example:\n"
 	  "  rest-lit delete mnist\n" },
-	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, "JOB", "submit a job once more",
+	{ "resubmit", cmd_resubmit, FOR_RESUBMIT, 1, 1, "name one job",
+	  "JOB", "submit a job once more",
 	  "Submit the same job once more under another name, and print USER~NAME.  The\n"
 	  "default is the old name with the next free number: mnist-2.  A job with secrets\n"
 	  "must be submitted from its file, because the server does not return them.  JOB is\n"
@@ -104,34 +111,38 @@ const struct command COMMANDS[] = {
 	  "Exit status: as of submit.\n",
 	  "Example:\n"
 	  "  rest-lit resubmit --wait mnist\n" },
-	{ "translate", cmd_translate, FOR_TRANSLATE, "FILE|-", "print the objects of a job",
+	{ "translate", cmd_translate, FOR_TRANSLATE, 1, 1, "name one file",
+	  "FILE|-", "print the objects of a job",
 	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",
 	  "Example:\n"
 	  "  rest-lit translate --user alice job.yaml | kubectl create -f -\n" },
-	{ "convert", cmd_convert, FOR_CONVERT, "FILE|-", "write a job as an OpenPAI v2 job",
+	{ "convert", cmd_convert, FOR_CONVERT, 1, 1, "name one file",
+	  "FILE|-", "write a job as an OpenPAI v2 job",
 	  "Print a job of any dialect as an OpenPAI job of protocol 2, in YAML.  What such a\n"
 	  "job cannot say is a comment at its top, and a warning on standard error.\n"
 	  "Exit status: 0, 1 the job is invalid or cannot be converted, 2 wrong usage.\n",
 	  "Example:\n"
 	  "  rest-lit convert examples/tfDemo.json > tfDemo.yaml\n" },
-	{ "token", cmd_token, FOR_TOKEN, NULL, "make a token for a user",
+	{ "token", cmd_token, FOR_TOKEN, 0, 0, "takes no file", NULL, "make a token for a user",
 	  "Make a token (HS256) with the secret of a server, and print only the token on\n"
 	  "standard output.  A server with --token-check=stored accepts it only if it is\n"
 	  "also stored in the user's Secret.\n",
 	  "Example:\n"
 	  "  TOKEN=$(rest-lit token --user alice --jwt-secret-file jwt-secret)\n"
 	  "  curl -H \"Authorization: Bearer $TOKEN\" localhost:9186/api/v2/tokens/check\n" },
-	{ "schema", cmd_schema, 0, "v1|v2|mxjob|launcher|pod|facts|issuers|hived|config", "print a JSON Schema",
+	{ "schema", cmd_schema, 0, 1, 1, "name one schema",
+	  "v1|v2|mxjob|launcher|pod|facts|issuers|hived|config", "print a JSON Schema",
 	  "Print the JSON Schema of v1 jobs, v2 jobs, MxJobs, launcher manifests, pods in\n"
 	  "these, the facts file (--facts), the file of issuers (--issuers), the\n"
 	  "configuration of HiveD (--hived-config), or the configuration file (--config).\n",
 	  "Example:\n"
 	  "  rest-lit schema v2 > pai-v2.schema.json\n" },
-	{ "version", cmd_version, 0, NULL, "print the version",
+	{ "version", cmd_version, 0, 0, SIZE_MAX, NULL, NULL, "print the version",
 	  "Print the versions of rest-lit and of the libraries that it uses.\n",
 	  "Example:\n"
 	  "  rest-lit version\n" },
-	{ "page", cmd_page, 0, "options|routes|translation|metrics|config-schema", NULL,
+	{ "page", cmd_page, 0, 1, 1, "there is no such page",
+	  "options|routes|translation|metrics|config-schema", NULL,
 	  "Print a page of the documentation that is generated from tables in the code.\n",
 	  "Example:\n"
 	  "  rest-lit page routes > docs/ROUTES.md\n" },

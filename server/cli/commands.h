@@ -14,8 +14,11 @@ enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_USAGE = 2, EXIT_SERVER = 3 };
 
 struct command {
 	const char *name;
-	int (*run)(const struct command *c, int argc, char **argv); /* argv[0] is the command */
+	/* The arguments that are not options are o->files.  Returns the exit code. */
+	int (*run)(const struct command *c, struct options *o);
 	unsigned options;      /* FOR_..., 0 if it takes none */
+	size_t least, most;    /* other arguments */
+	const char *wanted;    /* what is said of another number of them */
 	const char *arguments; /* after the options in the usage line; NULL if none */
 	const char *summary;   /* NULL: not for users */
 	const char *about;     /* a few lines for --help */
@@ -24,24 +27,26 @@ struct command {
 
 extern const struct command COMMANDS[];
 extern const size_t N_COMMANDS;
+/* Runs a command with its arguments; argv[0] is its name.  Returns the exit code. */
+int command_run(const struct command *c, int argc, char **argv);
 
-int cmd_serve(const struct command *c, int argc, char **argv);
-int cmd_check(const struct command *c, int argc, char **argv);
-int cmd_translate(const struct command *c, int argc, char **argv);
-int cmd_validate(const struct command *c, int argc, char **argv);
-int cmd_convert(const struct command *c, int argc, char **argv);
-int cmd_run(const struct command *c, int argc, char **argv);
-int cmd_submit(const struct command *c, int argc, char **argv);
-int cmd_jobs(const struct command *c, int argc, char **argv);
-int cmd_show(const struct command *c, int argc, char **argv);
-int cmd_stop(const struct command *c, int argc, char **argv);
-int cmd_logs(const struct command *c, int argc, char **argv);
-int cmd_wait(const struct command *c, int argc, char **argv);
-int cmd_events(const struct command *c, int argc, char **argv);
-int cmd_delete(const struct command *c, int argc, char **argv);
-int cmd_resubmit(const struct command *c, int argc, char **argv);
-int cmd_token(const struct command *c, int argc, char **argv);
-int cmd_schema(const struct command *c, int argc, char **argv);
-int cmd_version(const struct command *c, int argc, char **argv);
+int cmd_serve(const struct command *c, struct options *o);
+int cmd_check(const struct command *c, struct options *o);
+int cmd_translate(const struct command *c, struct options *o);
+int cmd_validate(const struct command *c, struct options *o);
+int cmd_convert(const struct command *c, struct options *o);
+int cmd_run(const struct command *c, struct options *o);
+int cmd_submit(const struct command *c, struct options *o);
+int cmd_jobs(const struct command *c, struct options *o);
+int cmd_show(const struct command *c, struct options *o);
+int cmd_stop(const struct command *c, struct options *o);
+int cmd_logs(const struct command *c, struct options *o);
+int cmd_wait(const struct command *c, struct options *o);
+int cmd_events(const struct command *c, struct options *o);
+int cmd_delete(const struct command *c, struct options *o);
+int cmd_resubmit(const struct command *c, struct options *o);
+int cmd_token(const struct command *c, struct options *o);
+int cmd_schema(const struct command *c, struct options *o);
+int cmd_version(const struct command *c, struct options *o);
 /* Not in the help: prints a generated page, for tests/tools/pages. */
-int cmd_page(const struct command *c, int argc, char **argv);
+int cmd_page(const struct command *c, struct options *o);

@@ -92,6 +92,11 @@ int remote_no_job(struct remote *r, const char *job, struct err *e)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+struct job_command {
+	job_runner *run;
+	const char *part;
+};
+
 static int job_run(struct remote *r, const void *arg, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
@@ -106,17 +111,10 @@ static int job_run(struct remote *r, const void *arg, struct err *e)
 	return j->run(r, job, answer, e);
 }
 
-int remote_job_command(const struct command *c, int argc, char **argv, const struct job_command *j)
+int remote_job_command(const struct command *c, const struct options *o, job_runner *run,
+                       const char *part)
 {
-	struct options o;
-	int code = command_options(c, &o, argc, argv);
-	if (code < 0 && (o.n_files < 1 || o.n_files > 1 + j->more))
-		code =
-		    command_usage(c, j->more ? "name a job, and perhaps a task" : "name one job");
-	else if (code < 0 && strcmp(o.output, "yaml") == 0)
-		code = command_usage(c, "--output: table or json");
-	else if (code < 0)
-		code = remote_run(&o, job_run, j);
-	options_done(&o);
-	return code;
+	if (strcmp(o->output, "yaml") == 0)
+		return command_usage(c, "--output: table or json");
+	return remote_run(o, job_run, &(struct job_command){ run, part });
 }

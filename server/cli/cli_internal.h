@@ -84,14 +84,17 @@ struct table {
 void table_begin(struct table *t, const char *const heads[], size_t columns);
 /* Adds the next cell, made visible; "" is shown as "-". */
 void table_cell(struct table *t, struct span text);
-/* The same with a number in JSON; another value is shown as "-". */
-void table_number(struct table *t, struct span json);
+/* The same with a member, text or number, of an object in JSON; another value is shown as "-". */
+void table_text(struct table *t, struct span object, const char *key);
+void table_number(struct table *t, struct span object, const char *key);
 /* The same with a duration: "7s", "12m", "3h25m", "4d6h". */
 void table_duration(struct table *t, int64_t ms);
 /* Appends the table.  The last column is cut at `columns`; if fewer than 16 columns are left for
  * it, it may go on in the next line. */
 void table_write(struct str *out, const struct table *t, size_t columns);
 void table_done(struct table *t);
+/* Prints the table on standard output and frees it.  EXIT_OK or EXIT_SERVER. */
+int table_print(struct table *t);
 
 /*
  * Standard output has lines of logs; standard error has messages and, on a terminal, a block below
@@ -107,11 +110,13 @@ struct term {
 	struct str text;
 };
 
-void term_init(struct term *s);
 /* Erases the block. */
 void term_done(struct term *s);
-size_t term_columns(void);
-size_t term_rows(void);
+struct term_size {
+	size_t columns, rows;
+};
+struct term_size term_size(void);
+size_t output_columns(void); /* of standard output; SIZE_MAX: no terminal */
 /* Print visible text and LF on standard error; the second with the time of day. */
 void term_print(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_say(struct term *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -121,9 +126,8 @@ struct log_name {
 	size_t number;
 };
 void term_log(struct term *s, const struct log_name *name, struct span line, bool cut);
-/* Sets the text of the block, whole lines; term_show draws it if it is not there. */
-void term_block(struct term *s, struct span text);
-void term_show(struct term *s);
+/* Draws the block with this text, whole lines, if it is another or is not there. */
+void term_show(struct term *s, struct span text);
 /* Leaves the block on the terminal, above what comes. */
 void term_keep(struct term *s);
 
@@ -133,14 +137,11 @@ struct remote {
 	const struct options *o;
 	struct client *client;
 	int64_t end_ms; /* clock_ms when --timeout is over; INT64_MAX: never */
-	bool patient;   /* remote_ask repeats, for `patience`; set after remote_open */
+	bool patient;   /* remote_ask repeats, for `patience` */
 };
 
-/* Reads the token, and protects this process against inspection.  -1 and *e (400). */
-int remote_open(struct remote *r, const struct options *o, struct err *e);
-void remote_close(struct remote *r);
-/* Opens the server of o, runs `run` (which returns the exit code, or -1 and *e), closes it, and
- * prints errors.  Returns the exit code. */
+/* Reads the token, protects this process against inspection, runs `run` (which returns the exit
+ * code, or -1 and *e) with the server of o, and prints errors.  Returns the exit code. */
 typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
 int remote_run(const struct options *o, remote_runner *run, const void *arg);
 
@@ -332,7 +333,11 @@ struct job_text {
 	bool named; /* a file with a name that people can change */
 };
 
+/* Reads the text of a job; the server explains its mistakes. */
+struct doc;
+bool submit_doc(struct span text, struct arena *a, struct doc *doc);
 /* Writes another name into the text.  An invalid text stays: the server explains it.  -1 and *e. */
 int submit_rename(struct job_text *t, const char *name, struct err *e);
-/* Submits a job, and with --wait or --logs waits for it.  Returns the exit code. */
-int submit_send(struct remote *r, const struct job_text *t);
+/* Submits a job (arg: struct job_text), and with --wait or --logs waits for it.  Returns the exit
+ * code. */
+int submit_send(struct remote *r, const void *arg, struct err *e);

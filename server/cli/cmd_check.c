@@ -43,21 +43,12 @@ static void check_print(void *arg, const struct check_line *l)
 		o->code = command_print(str_view(&out));
 }
 
-static int check_end(const struct check_output *o)
-{
-	STR_AUTO out = STR_INIT(CHECK_TEXT_MAX);
-	for (size_t i = 0; i < CHECK_STATE_MAX; i++)
-		str_printf(&out, "%s%zu %s", i ? ", " : "", o->n[i], CHECK_STATES[i]);
-	str_char(&out, '\n');
-	int code = o->code == EXIT_OK ? command_print(str_view(&out)) : o->code;
-	return code == EXIT_OK && o->n[CHECK_FAILED] ? EXIT_REFUSED : code;
-}
-
 static int check(struct service *s)
 {
 	ERR_AUTO e = { 0 };
-	struct check_output o = { .width = isatty(STDOUT_FILENO) ? term_columns() : SIZE_MAX };
-	if (isatty(STDOUT_FILENO) && o.width > WIDTH_MAX)
+	STR_AUTO sum = STR_INIT(CHECK_TEXT_MAX);
+	struct check_output o = { .width = output_columns() };
+	if (o.width != SIZE_MAX && o.width > WIDTH_MAX)
 		o.width = WIDTH_MAX;
 	process_harden();
 	(void)process_scrub();
@@ -70,7 +61,11 @@ static int check(struct service *s)
 		check_run(s, check_print, &o);
 	start_undo(s);
 	(void)close(nowhere); /* nothing was written */
-	return check_end(&o);
+	for (size_t i = 0; i < CHECK_STATE_MAX; i++)
+		str_printf(&sum, "%s%zu %s", i ? ", " : "", o.n[i], CHECK_STATES[i]);
+	str_char(&sum, '\n');
+	int code = o.code == EXIT_OK ? command_print(str_view(&sum)) : o.code;
+	return code == EXIT_OK && o.n[CHECK_FAILED] ? EXIT_REFUSED : code;
 }
 
 int cmd_check(const struct command *c, struct options *o)

@@ -7,23 +7,16 @@
 
 enum { DELETED_MAX = 64 * 1024, PATH_LIMIT = 4096 };
 
-/* Deleting kills tasks without their grace, so a running job must be stopped first. */
-static int delete_check(const char *job, struct span detail, struct err *e)
+static int delete_job(struct remote *r, const char *job, struct span detail, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	struct progress p;
 	if (progress_read(&p, detail, &arena, e) < 0)
 		return -1;
+	/* Deleting kills tasks without their grace. */
 	if (p.state == JOB_RUNNING && !p.stopping)
 		return err_set(e, 409, NULL, "%s is running; stop it first: rest-lit stop %s", job,
 		               job);
-	return 0;
-}
-
-static int delete_job(struct remote *r, const char *job, struct span detail, struct err *e)
-{
-	if (delete_check(job, detail, e) < 0)
-		return -1;
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	size_t n = span_chr(span_of(job), '~');

@@ -8,22 +8,21 @@
 #include "server/cli/cli_internal.h"
 
 static const char *const HEADS[] = { "AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE" };
-enum { N_HEADS = ARRAY_SIZE(HEADS), LIMIT = 16 << 20 };
+enum { N_HEADS = ARRAY_SIZE(HEADS) };
 
 static void event_row(struct table *t, struct span event, int64_t now_ms)
 {
-	ARENA_AUTO a = { 0 };
 	int64_t ms;
 	static const char *const TASK[] = { "taskroleName", "taskIndex" };
 	if (scan_time_ms(scan_get(event, "lastTimestamp"), &ms))
 		table_duration(t, now_ms - ms);
 	else
 		table_cell(t, SPAN(""));
-	table_cell(t, scan_text(scan_get(event, "type"), &a));
-	table_cell(t, span_of(progress_task(event, TASK, &a)));
-	table_cell(t, scan_text(scan_get(event, "reason"), &a));
-	table_number(t, scan_get(event, "count"));
-	table_cell(t, scan_text(scan_get(event, "message"), &a));
+	table_text(t, event, "type");
+	table_cell(t, span_of(progress_task(event, TASK, &t->arena)));
+	table_text(t, event, "reason");
+	table_number(t, event, "count");
+	table_text(t, event, "message");
 }
 
 /* The server's order is the last one first. */
@@ -34,7 +33,6 @@ static int print_events(struct span events, const char *job)
 		(void)fprintf(stderr, "%s has no events\n", job);
 		return EXIT_OK;
 	}
-	STR_AUTO out = STR_INIT(LIMIT);
 	struct table t;
 	FREE_AUTO struct span *event = xcalloc(n, sizeof(*event));
 	struct scan walk = scan_begin(events);
@@ -43,9 +41,7 @@ static int print_events(struct span events, const char *job)
 	table_begin(&t, HEADS, N_HEADS);
 	for (size_t i = 0; i < n; i++)
 		event_row(&t, event[i], clock_wall_ms());
-	table_write(&out, &t, isatty(STDOUT_FILENO) ? term_columns() : SIZE_MAX);
-	table_done(&t);
-	return remote_print(str_view(&out));
+	return table_print(&t);
 }
 
 static int list_events(struct remote *r, const char *job, struct span answer, struct err *e)

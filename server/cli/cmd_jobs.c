@@ -10,7 +10,7 @@
 #include "server/exit_spec.h"
 #include "server/setup.h"
 
-enum { ANSWER_MAX = 256 << 20, PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
+enum { PATH_LIMIT = 4096, TEXT_LIMIT = 64 << 10 };
 
 static const char *const HEADS[] = { "NAME",  "USER", "STATE", "AGE",   "DURATION",
 	                             "TASKS", "GPUS", "VC",    "REASON" };
@@ -58,23 +58,21 @@ static void put_reason(struct list *l, struct span job, struct arena *a)
 
 static void put_job(struct list *l, struct span job)
 {
-	ARENA_AUTO a = { 0 };
 	struct table *t = &l->table;
-	table_cell(t, scan_text(scan_get(job, "name"), &a));
-	table_cell(t, scan_text(scan_get(job, "username"), &a));
-	table_cell(t, scan_text(scan_get(job, "state"), &a));
+	table_text(t, job, "name");
+	table_text(t, job, "username");
+	table_text(t, job, "state");
 	put_between(l, scan_get(job, "submissionTime"), SPAN(""));
 	put_between(l, scan_get(job, "launchedTime"), scan_get(job, "completedTime"));
-	table_number(t, scan_get(job, "totalTaskNumber"));
-	table_number(t, scan_get(job, "totalGpuNumber"));
-	table_cell(t, scan_text(scan_get(job, "virtualCluster"), &a));
-	put_reason(l, job, &a);
+	table_number(t, job, "totalTaskNumber");
+	table_number(t, job, "totalGpuNumber");
+	table_text(t, job, "virtualCluster");
+	put_reason(l, job, &t->arena);
 }
 
 static int print_table(struct span jobs, struct err *e)
 {
 	struct list l = { .now_ms = (int64_t)time(NULL) * 1000 };
-	STR_AUTO out = STR_INIT(ANSWER_MAX);
 	l.exits = exit_spec_new("", e);
 	if (!l.exits)
 		return -1;
@@ -83,39 +81,19 @@ static int print_table(struct span jobs, struct err *e)
 	struct scan walk = scan_begin(jobs);
 	for (struct span job; scan_item(&walk, &job);)
 		put_job(&l, job);
-	table_write(&out, &l.table, isatty(STDOUT_FILENO) ? term_columns() : SIZE_MAX);
-	table_done(&l.table);
 	exit_spec_free(l.exits);
-	return remote_print(str_view(&out));
+	return table_print(&l.table);
 }
 
-static void tell_of_more(struct span answer, int64_t limit)
+/* The options allow no characters that need escapes. */
+static int jobs_put_path(struct str *out, const struct options *o, struct err *e)
 {
-	int64_t total = 0;
-	if (scan_int(scan_get(answer, "totalCount"), 0, INT64_MAX, &total) && total > limit)
-		(void)fprintf(stderr,
-		              "rest-lit: these are the latest %" PRId64 " of %" PRId64
-		              " jobs; use a larger --limit to see more\n",
-		              limit, total);
-}
-
-static void tell_of_host_files(struct remote *r)
-{
-	ERR_AUTO none = { 0 }; /* it is no machine */
-	REPLY_AUTO reply = { 0 };
-	struct span machine;
-	if (remote_get(r, "/api/v2/machine", &reply, &machine, &none) == 0 &&
-	    span_is(scan_get(machine, "hostFiles"), "true"))
-		(void)fputs("rest-lit: jobs of this server run on its machine's files, not in "
-		            "their images\n",
-		            stderr);
-}
-
-/* "RUNNING,WAITING".  Unknown states are refused here: the server ignores them. */
-static int put_states(struct str *out, const char *states, struct err *e)
-{
+	str_printf(out, "/api/v2/jobs?withTotalCount=true&limit=%lld", (long long)o->limit);
+	if (o->user[0])
+		str_printf(out, "&username=%s", o->user);
+	/* "RUNNING,WAITING".  Unknown states are refused here: the server ignores them. */
 	const char *between = "&state=";
-	for (struct span rest = span_of(states); rest.n; between = ",") {
+	for (struct span rest = span_of(o->state); rest.n; between = ",") {
 		struct span one = span_next(&rest, ',');
 		enum job_state state = job_state_named(one);
 		if (state == JOB_STATE_MAX)
@@ -128,20 +106,15 @@ static int put_states(struct str *out, const char *states, struct err *e)
 	return 0;
 }
 
-/* The options allow no characters that need escapes. */
-static int jobs_put_path(struct str *out, const struct options *o, struct err *e)
-{
-	str_printf(out, "/api/v2/jobs?withTotalCount=true&limit=%lld", (long long)o->limit);
-	if (o->user[0])
-		str_printf(out, "&username=%s", o->user);
-	return put_states(out, o->state, e);
-}
-
 static int list_jobs(struct remote *r, const void *none, struct err *e)
 {
+	ERR_AUTO no_machine = { 0 };
 	REPLY_AUTO reply = { 0 };
+	REPLY_AUTO second = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	struct span body;
+	struct span machine;
+	int64_t total = 0;
 	(void)none;
 	if (jobs_put_path(&path, r->o, e) < 0 || remote_get(r, str_c(&path), &reply, &body, e) < 0)
 		return -1;
@@ -151,8 +124,16 @@ static int list_jobs(struct remote *r, const void *none, struct err *e)
 		               r->o->server);
 	int code =
 	    strcmp(r->o->output, "json") == 0 ? remote_print_json(jobs) : print_table(jobs, e);
-	tell_of_more(body, r->o->limit);
-	tell_of_host_files(r);
+	if (scan_int(scan_get(body, "totalCount"), 0, INT64_MAX, &total) && total > r->o->limit)
+		(void)fprintf(stderr,
+		              "rest-lit: these are the latest %" PRId64 " of %" PRId64
+		              " jobs; use a larger --limit to see more\n",
+		              r->o->limit, total);
+	if (remote_get(r, "/api/v2/machine", &second, &machine, &no_machine) == 0 &&
+	    span_is(scan_get(machine, "hostFiles"), "true"))
+		(void)fputs("rest-lit: jobs of this server run on its machine's files, not in "
+		            "their images\n",
+		            stderr);
 	return code;
 }
 

@@ -28,24 +28,19 @@ static bool resubmit_hides(struct span config, struct arena *a)
 	return false;
 }
 
-/* "mnist-2" and "mnist" for "mnist"; "mnist-4" and "mnist" for "mnist-3". */
-static struct span resubmit_base(struct span name)
-{
-	size_t n = name.n;
-	while (n && is_digit(name.p[n - 1]))
-		n--;
-	bool numbered = n > 1 && n < name.n && name.p[n - 1] == '-';
-	return numbered ? span_to(name, n - 1) : name;
-}
-
-/* BASE-N with the lowest N above those of the user's jobs. */
+/* BASE-N with the lowest N above those of the user's jobs: mnist-2 for mnist, mnist-4 for mnist-3.
+ */
 static int resubmit_name(struct remote *r, struct span old, struct arena *a, const char **name,
                          struct err *e)
 {
 	REPLY_AUTO reply = { 0 };
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
 	struct span jobs;
-	struct span base = resubmit_base(old);
+	size_t digits = 0;
+	while (digits < old.n && is_digit(old.p[old.n - digits - 1]))
+		digits++;
+	bool numbered = digits && old.n > digits + 1 && old.p[old.n - digits - 1] == '-';
+	struct span base = numbered ? span_to(old, old.n - digits - 1) : old;
 	const char *user = remote_user(r, a, e);
 	if (!user)
 		return -1;
@@ -69,25 +64,15 @@ static int resubmit_name(struct remote *r, struct span old, struct arena *a, con
 	return 0;
 }
 
-/* The name in a configuration; n is 0 if it has none. */
-static struct span resubmit_old_name(struct span config, struct arena *a)
-{
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct budget budget = BUDGET_DEFAULT;
-	struct doc doc = { 0 };
-	bool read = doc_read(config, &budget, a, &doc, &warnings, &e) == 0;
-	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
-	const struct node *name = d ? dialect_name_of(d, &doc.root) : NULL;
-	return node_is(name, NODE_TEXT) ? node_span(name) : (struct span){ "", 0 };
-}
-
 static int resubmit_job(struct remote *r, const char *job, struct span config, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	const char *name = r->o->name;
-	struct span old = resubmit_old_name(config, &arena);
-	if (old.n == 0)
+	struct doc doc = { 0 };
+	const struct dialect *d =
+	    submit_doc(config, &arena, &doc) ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
+	const struct node *old = d ? dialect_name_of(d, &doc.root) : NULL;
+	if (!node_is(old, NODE_TEXT) || old->n == 0)
 		return err_set(e, UNKNOWN_ERROR, "%s: the configuration of %s has no name",
 		               r->o->server, job);
 	if (resubmit_hides(config, &arena))
@@ -95,11 +80,10 @@ static int resubmit_job(struct remote *r, const char *job, struct span config, s
 		               "%s has secrets, which the server does not return; submit its file "
 		               "again: rest-lit submit --name NAME FILE",
 		               job);
-	if (!name[0] && resubmit_name(r, old, &arena, &name, e) < 0)
+	if (!name[0] && resubmit_name(r, node_span(old), &arena, &name, e) < 0)
 		return -1;
 	struct job_text t = { .file = job, .text = xstrndup(config.p, config.n), .n = config.n };
-	r->patient = true;
-	int code = submit_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t);
+	int code = submit_rename(&t, name, e) < 0 ? -1 : submit_send(r, &t, e);
 	free(t.text);
 	return code;
 }

@@ -32,37 +32,28 @@ static uint32_t next_signal(const struct service *s, int timeout_ms)
 	return read(s->signal_fd, &info, sizeof(info)) == sizeof(info) ? info.ssi_signo : 0;
 }
 
-static int serve_wait_ms(const struct service *s, int64_t refresh_ms)
-{
-	int64_t ms = refresh_ms - clock_ms();
-	int rounds_ms = rounds_timeout_ms(s->rounds);
-	ms = rounds_ms >= 0 && rounds_ms < ms ? rounds_ms : ms;
-	return ms < 0 ? 0 : (int)ms;
-}
-
-static void serve_reload(struct service *s)
-{
-	reload_all(&s->server, s->loops, s->n_loops);
-	rounds_reload(s->rounds);
-	log_event(LOG_INFO,
-	          runtime_configmap_check_again(s->runtime_configmap)
-	              ? "SIGHUP: checking the objects of pods again"
-	              : "SIGHUP: the objects of pods are already being checked",
-	          NULL, NULL);
-}
-
 static void serve_until_signal(struct service *s)
 {
 	int64_t refresh_ms = clock_ms() + REFRESH_MS;
 	for (;;) {
 		struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 			                { .fd = rounds_fd(s->rounds), .events = POLLIN } };
-		(void)poll(fds, 2, serve_wait_ms(s, refresh_ms)); /* the results are read below */
+		int64_t ms = refresh_ms - clock_ms();
+		int rounds_ms = rounds_timeout_ms(s->rounds);
+		ms = rounds_ms >= 0 && rounds_ms < ms ? rounds_ms : ms;
+		(void)poll(fds, 2, ms < 0 ? 0 : (int)ms); /* the results are read below */
 		uint32_t signo = next_signal(s, 0);
 		if (signo == SIGTERM || signo == SIGINT)
 			return;
-		if (signo == SIGHUP)
-			serve_reload(s);
+		if (signo == SIGHUP) {
+			reload_all(&s->server, s->loops, s->n_loops);
+			rounds_reload(s->rounds);
+			log_event(LOG_INFO,
+			          runtime_configmap_check_again(s->runtime_configmap)
+			              ? "SIGHUP: checking the objects of pods again"
+			              : "SIGHUP: the objects of pods are already being checked",
+			          NULL, NULL);
+		}
 		rounds_run_once(s->rounds);
 		if (clock_ms() < refresh_ms)
 			continue;
@@ -80,18 +71,6 @@ static void serve_enter(struct service *s, enum phase phase)
 		loop_wake(&s->loops[i]);
 }
 
-/* The second signal stops the server at once. */
-static void stop_at_once(struct service *s)
-{
-	size_t lost = 0;
-	for (size_t i = 0; i < s->n_loops; i++)
-		lost += atomic_load(&s->loops[i].requests);
-	struct line line = log_begin(LOG_WARN, "second signal: stopping at once");
-	log_int(&line, "requests_lost", (int64_t)lost);
-	log_end(&line);
-	_exit(lost ? EXIT_REFUSED : EXIT_OK);
-}
-
 static void wait_for_loops(struct service *s, size_t n)
 {
 	while (n) {
@@ -100,8 +79,15 @@ static void wait_for_loops(struct service *s, size_t n)
 		eventfd_t ended = 0;
 		(void)poll(fds, 2, -1); /* the results are read below */
 		uint32_t signo = next_signal(s, 0);
-		if (signo == SIGTERM || signo == SIGINT)
-			stop_at_once(s);
+		if (signo == SIGTERM || signo == SIGINT) { /* the second one */
+			size_t lost = 0;
+			for (size_t i = 0; i < s->n_loops; i++)
+				lost += atomic_load(&s->loops[i].requests);
+			struct line line = log_begin(LOG_WARN, "second signal: stopping at once");
+			log_int(&line, "requests_lost", (int64_t)lost);
+			log_end(&line);
+			_exit(lost ? EXIT_REFUSED : EXIT_OK);
+		}
 		if (eventfd_read(s->server.ended_fd, &ended) == 0)
 			n -= ended;
 	}
@@ -118,19 +104,6 @@ static void delay(const struct service *s)
 	}
 }
 
-static void serve_stop(struct service *s, size_t n_running)
-{
-	log_event(LOG_INFO, "stopping", NULL, NULL);
-	serve_enter(s, PHASE_DRAIN);
-	rounds_end(s->rounds);
-	delay(s);
-	serve_enter(s, PHASE_STOP);
-	wait_for_loops(s, n_running);
-	for (size_t i = 0; i < n_running; i++)
-		(void)pthread_join(s->loops[i].thread, NULL); /* cannot fail: joined once */
-	log_event(LOG_INFO, "stopped", NULL, NULL);
-}
-
 static int serve_run(struct service *s, struct err *e)
 {
 	size_t n = 0;
@@ -140,7 +113,15 @@ static int serve_run(struct service *s, struct err *e)
 		serve_until_signal(s);
 	else
 		s->options.drain_delay_s = 0;
-	serve_stop(s, n);
+	log_event(LOG_INFO, "stopping", NULL, NULL);
+	serve_enter(s, PHASE_DRAIN);
+	rounds_end(s->rounds);
+	delay(s);
+	serve_enter(s, PHASE_STOP);
+	wait_for_loops(s, n);
+	for (size_t i = 0; i < n; i++)
+		(void)pthread_join(s->loops[i].thread, NULL); /* cannot fail: joined once */
+	log_event(LOG_INFO, "stopped", NULL, NULL);
 	return e->http ? -1 : 0;
 }
 

@@ -11,30 +11,15 @@ enum { STATE = 1, N_HEADS = ARRAY_SIZE(HEADS), NAME_LIMIT = 1024 };
 
 static void show_put_task(struct table *t, const struct task_walk *w)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO name = STR_INIT(NAME_LIMIT);
-	struct span task = w->task;
 	str_span(&name, w->role);
 	str_printf(&name, "[%lld]", (long long)w->index);
 	table_cell(t, str_view(&name));
-	table_cell(t, scan_text(scan_get(task, "taskState"), &a));
-	table_cell(t, scan_text(scan_get(task, "containerNodeName"), &a));
-	table_cell(t, scan_text(scan_get(task, "containerIp"), &a));
-	table_number(t, scan_get(task, "retries"));
-	table_number(t, scan_get(task, "containerExitCode"));
-}
-
-static void put_tasks(struct str *out, struct span detail)
-{
-	struct table t;
-	struct task_walk w = progress_tasks(detail);
-	table_begin(&t, HEADS, N_HEADS);
-	t.states = term_colours(STDOUT_FILENO) ? STATE : 0;
-	while (progress_next_task(&w))
-		show_put_task(&t, &w);
-	if (t.n > N_HEADS)
-		table_write(out, &t, SIZE_MAX);
-	table_done(&t);
+	table_text(t, w->task, "taskState");
+	table_text(t, w->task, "containerNodeName");
+	table_text(t, w->task, "containerIp");
+	table_number(t, w->task, "retries");
+	table_number(t, w->task, "containerExitCode");
 }
 
 static void put_images(struct str *out, struct span detail)
@@ -57,6 +42,7 @@ static int print(struct span detail, const char *job, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
 	struct progress p;
+	struct table t;
 	STR_AUTO out = STR_INIT(LIMIT);
 	if (progress_read(&p, detail, &arena, e) < 0)
 		return -1;
@@ -65,7 +51,13 @@ static int print(struct span detail, const char *job, struct err *e)
 	if (p.waiting[0])
 		str_printf(&out, "  waiting:  %s\n", p.waiting);
 	put_images(&out, detail);
-	put_tasks(&out, detail);
+	table_begin(&t, HEADS, N_HEADS);
+	t.states = p.colour ? STATE : 0;
+	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);)
+		show_put_task(&t, &w);
+	if (t.n > N_HEADS)
+		table_write(&out, &t, SIZE_MAX);
+	table_done(&t);
 	return remote_print(str_view(&out));
 }
 

@@ -12,33 +12,25 @@
 
 enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 
+bool submit_doc(struct span text, struct arena *a, struct doc *doc)
+{
+	NOTES_AUTO warnings = { 0 };
+	ERR_AUTO ignored = { 0 };
+	struct budget budget = BUDGET_DEFAULT;
+	return doc_read(text, &budget, a, doc, &warnings, &ignored) == 0;
+}
+
 /* Chooses route and Content-Type by the dialect and format of the text. */
 static void tell_apart(const struct job_text *t, struct client_call *call)
 {
 	ARENA_AUTO arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct budget budget = BUDGET_DEFAULT;
 	struct doc doc = { 0 };
 	struct span text = { t->text, t->n };
-	bool read = doc_read(text, &budget, &arena, &doc, &warnings, &e) == 0;
+	bool read = submit_doc(text, &arena, &doc);
 	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
 	d = d ? d : dialect_guess(text, DIALECTS_ALL);
 	call->path = d->api == 2 ? "/api/v2/jobs" : "/api/v1/jobs";
 	call->type = read && doc.json ? "application/json" : "text/yaml";
-}
-
-/* Message: "Job USER~NAME already exists." */
-static void submit_other_name(const struct job_text *t, const char *message)
-{
-	struct span job = span_of(message);
-	bool known = span_starts(job, "Job ") && strchr(message, '~');
-	job = known ? span_from(job, 4) : SPAN("JOB");
-	job.n = span_chr(job, ' ');
-	(void)fprintf(stderr,
-	              "rest-lit: choose another name: rest-lit submit --name NAME %s; or free this "
-	              "one: rest-lit delete %.*s\n",
-	              t->named ? t->file : "FILE", (int)job.n, job.p);
 }
 
 static int submit_refused(const struct job_text *t, const struct err *e)
@@ -49,31 +41,32 @@ static int submit_refused(const struct job_text *t, const struct err *e)
 		command_notes(t->file, "", &e->notes);
 	else
 		(void)complain(e, NULL, code);
-	if (e->code && strcmp(e->code, "ConflictJobError") == 0)
-		submit_other_name(t, err_msg(e));
+	if (!e->code || strcmp(e->code, "ConflictJobError") != 0)
+		return code;
+	struct span job = span_of(err_msg(e)); /* "Job USER~NAME already exists." */
+	bool known = span_starts(job, "Job ") && span_chr(job, '~') < job.n;
+	job = known ? span_from(job, 4) : SPAN("JOB");
+	job.n = span_chr(job, ' ');
+	(void)fprintf(stderr,
+	              "rest-lit: choose another name: rest-lit submit --name NAME %s; or free this "
+	              "one: rest-lit delete %.*s\n",
+	              t->named ? t->file : "FILE", (int)job.n, job.p);
 	return code;
-}
-
-/* "USER~NAME" from the Location ".../jobs/USER~NAME", visible; NULL if it is missing. */
-static char *job_of(const struct remote_reply *reply)
-{
-	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
-	STR_AUTO out = STR_INIT(NAME_LIMIT);
-	if (!slash || !strchr(slash, '~'))
-		return NULL;
-	visible_text(&out, span_of(slash + 1));
-	return str_take(&out);
 }
 
 static int submit_wait(struct remote *r, const struct remote_reply *reply)
 {
-	FREE_AUTO char *job = job_of(reply);
-	if (!job) {
+	/* .../jobs/USER~NAME */
+	const char *slash = reply->location ? strrchr(reply->location, '/') : NULL;
+	STR_AUTO shown = STR_INIT(NAME_LIMIT);
+	if (!slash || !strchr(slash, '~')) {
 		(void)fprintf(
 		    stderr,
 		    "rest-lit: the job was accepted, but the answer has no header Location\n");
 		return r->o->wait || r->o->logs ? EXIT_SERVER : EXIT_OK;
 	}
+	visible_text(&shown, span_of(slash + 1));
+	const char *job = str_c(&shown);
 	(void)printf("%s\n", job);
 	if (fflush(stdout) != 0)
 		return remote_print(SPAN("\n")); /* prints the reason */
@@ -83,9 +76,9 @@ static int submit_wait(struct remote *r, const struct remote_reply *reply)
 	return wait_for_job(r, job, r->o->logs ? &all : NULL, false);
 }
 
-int submit_send(struct remote *r, const struct job_text *t)
+int submit_send(struct remote *r, const void *arg, struct err *e)
 {
-	ERR_AUTO e = { 0 };
+	const struct job_text *t = arg;
 	NOTES_AUTO warnings = { 0 };
 	REPLY_AUTO reply = { 0 };
 	char key[2 * KEY_BYTES + 1];
@@ -96,9 +89,10 @@ int submit_send(struct remote *r, const struct job_text *t)
 	tell_apart(t, &call);
 	FREE_AUTO char *path = xasprintf("%s%s", call.path, r->o->dry_run ? "?dryRun=true" : "");
 	call.path = path;
-	if (remote_ask(r, &call, &reply, &e) < 0 ||
-	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, &e) < 0)
-		return submit_refused(t, &e);
+	r->patient = true;
+	if (remote_ask(r, &call, &reply, e) < 0 ||
+	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, e) < 0)
+		return submit_refused(t, e);
 	remote_notes(str_view(&reply.body), "warnings", &warnings);
 	command_notes(t->file, "warning: ", &warnings);
 	return r->o->dry_run ? remote_print(str_view(&reply.body)) : submit_wait(r, &reply);
@@ -128,12 +122,9 @@ static struct span submit_scalar(struct span text, const struct node *v)
 int submit_rename(struct job_text *t, const char *name, struct err *e)
 {
 	ARENA_AUTO arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO ignored = { 0 };
-	struct budget budget = BUDGET_DEFAULT;
 	struct doc doc = { 0 };
 	struct span text = { t->text, t->n };
-	if (doc_read(text, &budget, &arena, &doc, &warnings, &ignored) < 0)
+	if (!submit_doc(text, &arena, &doc))
 		return 0;
 	const struct dialect *d = dialect_of(&doc.root, DIALECTS_ALL);
 	const struct node *old = d ? dialect_name_of(d, &doc.root) : node_get(&doc.root, "name");
@@ -159,7 +150,6 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 int cmd_submit(const struct command *c, struct options *o)
 {
 	ERR_AUTO e = { 0 };
-	struct remote r = { .o = o };
 	struct job_text t = { .file = o->files[0], .named = true };
 	if (strcmp(t.file, "-") == 0 && strcmp(o->token_file, "-") == 0)
 		return command_usage(c, "job and token cannot both be on standard input");
@@ -169,12 +159,9 @@ int cmd_submit(const struct command *c, struct options *o)
 		t = (struct job_text){ .file = "<stdin>" };
 	if (file_read(o->files[0], FILE_MAX, &t.text, &t.n, &e) < 0)
 		return complain(&e, NULL, EXIT_USAGE);
-	int code = o->name[0] ? submit_rename(&t, o->name, &e) : 0;
-	if (code == 0)
-		code = remote_open(&r, o, &e);
-	r.patient = true;
-	code = code < 0 ? complain(&e, NULL, EXIT_USAGE) : submit_send(&r, &t);
-	remote_close(&r);
+	int code = o->name[0] && submit_rename(&t, o->name, &e) < 0
+	               ? complain(&e, NULL, EXIT_USAGE)
+	               : remote_run(o, submit_send, &t);
 	wipe(t.text, t.n); /* it may have secrets */
 	free(t.text);
 	return code;

@@ -9,35 +9,22 @@
 
 enum { FILE_MAX = 16 << 20, OUTPUT_MAX = 1 << 20 };
 
-struct finding {
-	const struct note *note;
-	const char *prefix;
-	size_t order; /* of arrival, for notes at the same place */
-};
-
-static int by_place(const void *a, const void *b)
+static void print_findings(const char *file, struct err *e, struct notes *warnings)
 {
-	const struct finding *x = a;
-	const struct finding *y = b;
-	if (x->note->line != y->note->line)
-		return x->note->line < y->note->line ? -1 : 1;
-	if (x->note->column != y->note->column)
-		return x->note->column < y->note->column ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
-}
-
-static void print_findings(const char *file, const struct err *e, const struct notes *warnings)
-{
-	struct finding found[2 * NOTES_MAX];
 	STR_AUTO out = STR_INIT(OUTPUT_MAX);
-	size_t n = 0;
-	for (size_t i = 0; i < e->notes.n; i++, n++)
-		found[n] = (struct finding){ &e->notes.v[i], "", n };
-	for (size_t i = 0; i < warnings->n; i++, n++)
-		found[n] = (struct finding){ &warnings->v[i], "warning: ", n };
-	qsort(found, n, sizeof(found[0]), by_place);
-	for (size_t i = 0; i < n; i++)
-		note_line(&out, file, found[i].prefix, found[i].note);
+	notes_sort(&e->notes);
+	notes_sort(warnings);
+	/* Both by place, at the same place the error first. */
+	for (size_t i = 0, w = 0; i < e->notes.n || w < warnings->n;) {
+		const struct note *error = i < e->notes.n ? &e->notes.v[i] : NULL;
+		const struct note *warning = w < warnings->n ? &warnings->v[w] : NULL;
+		bool first =
+		    error && (!warning || error->line < warning->line ||
+		              (error->line == warning->line && error->column <= warning->column));
+		note_line(&out, file, first ? "" : "warning: ", first ? error : warning);
+		i += first;
+		w += !first;
+	}
 	if (e->notes.dropped)
 		str_printf(&out, "%s: and %zu more\n", file, e->notes.dropped);
 	if (warnings->dropped)

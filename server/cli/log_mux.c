@@ -180,51 +180,23 @@ static void stream_open_link(struct log_stream *v, struct span uri)
 	stream_start(v, STAGE_STREAM, &call);
 }
 
-/* The link to "all", else the first.  Only paths of this server are accepted. */
-static struct span choose_link(struct span body, struct arena *a)
-{
-	struct span chosen = { "", 0 };
-	struct scan walk = scan_begin(scan_get(body, "locations"));
-	for (struct span place; scan_item(&walk, &place);) {
-		struct span uri = scan_text(scan_get(place, "uri"), a);
-		bool all = span_is(scan_text(scan_get(place, "name"), a), "all");
-		if (uri.n > 1 && uri.p[0] == '/' && uri.p[1] != '/' && (all || !chosen.n))
-			chosen = uri;
-	}
-	return chosen;
-}
-
-static void stream_tell_gap(struct log_stream *v, uint64_t bytes)
-{
-	lines_end(&v->lines, stream_print_line, v);
-	term_say(v->mux->term, "%s: %llu bytes before the next line are not kept", v->name,
-	         (unsigned long long)bytes);
-}
-
-/* A kept output lacks the log of the init container, and the lines of pai-runtime. */
-static bool links_kept(struct span body, struct arena *a)
-{
-	struct scan walk = scan_begin(scan_get(body, "locations"));
-	for (struct span place; scan_item(&walk, &place);)
-		if (span_is(scan_text(scan_get(place, "name"), a), "runtime"))
-			return false;
-	return true;
-}
-
-/* The log of a pod is complete.  A kept output, and a large log of this machine, begin later. */
-static void find_begin(struct log_stream *v, struct span body, struct arena *a)
+/* The log of a pod is complete.  A kept output, and a large log of this machine, begin later; a
+ * kept one also lacks the log of the init container, and the lines of pai-runtime. */
+static void stream_find_begin(struct log_stream *v, struct span body, bool kept)
 {
 	int64_t dropped;
 	v->begin = 0;
 	if (!scan_int(scan_get(body, "dropped"), 0, INT64_MAX, &dropped))
 		return;
 	v->begin = (uint64_t)dropped;
-	if (links_kept(body, a)) {
+	if (kept) {
 		v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
 		v->runtime = 0;
 	}
 	if (v->printed < v->begin) {
-		stream_tell_gap(v, v->begin - v->printed);
+		lines_end(&v->lines, stream_print_line, v);
+		term_say(v->mux->term, "%s: %llu bytes before the next line are not kept", v->name,
+		         (unsigned long long)(v->begin - v->printed));
 		v->printed = v->begin;
 	}
 }
@@ -233,29 +205,26 @@ static void links_ended(void *arg, const struct client_answer *a)
 {
 	struct log_stream *v = arg;
 	ARENA_AUTO arena = { 0 };
-	struct span uri = { "", 0 };
+	struct span chosen = { "", 0 };
+	bool kept = true;
 	v->exchange = NULL;
 	bool good = a->status / 100 == 2 && !a->problem && scan_valid(a->body, 16);
-	if (good) {
-		uri = choose_link(a->body, &arena);
-		find_begin(v, a->body, &arena);
+	struct scan walk = scan_begin(good ? scan_get(a->body, "locations") : SPAN(""));
+	for (struct span place; scan_item(&walk, &place);) {
+		struct span uri = scan_text(scan_get(place, "uri"), &arena);
+		struct span name = scan_text(scan_get(place, "name"), &arena);
+		kept &= !span_is(name, "runtime");
+		/* The link to "all", else the first.  Only paths of this server are accepted. */
+		if (uri.n > 1 && uri.p[0] == '/' && uri.p[1] != '/' &&
+		    (span_is(name, "all") || !chosen.n))
+			chosen = uri;
 	}
-	if (uri.n)
-		stream_open_link(v, uri);
+	if (good)
+		stream_find_begin(v, a->body, kept);
+	if (chosen.n)
+		stream_open_link(v, chosen);
 	else
 		stream_failed(v, a);
-}
-
-static void ask_for_links(struct log_stream *v)
-{
-	v->final = v->done || v->next_log;
-	const struct client_call call = { .method = "GET",
-		                          .path = v->log,
-		                          .max = LINKS_MAX,
-		                          .timeout_ms = LINKS_MS,
-		                          .ended = links_ended,
-		                          .arg = v };
-	stream_start(v, STAGE_LINKS, &call);
 }
 
 /* ---- choice of tasks ------------------------------------------------------------------------- */
@@ -302,26 +271,6 @@ static bool log_mux_next(const struct log_mux *m, struct task_walk *w)
 	return false;
 }
 
-static void log_mux_add(struct log_mux *m, const char *name)
-{
-	if (m->n == m->max || log_mux_find(m, name))
-		return;
-	struct log_stream *v = &m->stream[m->n++];
-	*v = (struct log_stream){ .mux = m, .name = xstrdup(name), .stage = STAGE_OVER };
-	v->lines = LINES_INIT((size_t)m->remote->o->max_line);
-}
-
-static void log_mux_tell_which(struct log_mux *m, size_t tasks)
-{
-	STR_AUTO text = STR_INIT((size_t)8 * NAME_MAX_BYTES * (m->n + 1));
-	m->told = true;
-	for (size_t i = 0; i < m->n && !m->wanted.once; i++)
-		str_printf(&text, "%s%s", i ? ", " : "", m->stream[i].name);
-	if (m->wanted.once)
-		str_printf(&text, "the first %zu tasks", m->n);
-	term_say(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
-}
-
 /* Adds the first task of each role, then the second ones, while there is room; or, for `once`, all
  * tasks in their order. */
 static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *a)
@@ -335,14 +284,30 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 		for (tasks = 0, more = false; log_mux_next(m, &w); tasks++) {
 			nth = w.role.p == role ? nth + 1 : 0;
 			role = w.role.p;
-			if (nth == round || m->wanted.once)
-				log_mux_add(m, log_mux_name(&w, a));
-			else
+			if (nth != round && !m->wanted.once) {
 				more |= nth > round && m->n < m->max;
+				continue;
+			}
+			const char *name = log_mux_name(&w, a);
+			if (m->n == m->max || log_mux_find(m, name))
+				continue;
+			m->stream[m->n++] = (struct log_stream){
+				.mux = m,
+				.name = xstrdup(name),
+				.stage = STAGE_OVER,
+				.lines = LINES_INIT((size_t)m->remote->o->max_line),
+			};
 		}
 	}
-	if (tasks > m->n && !m->told)
-		log_mux_tell_which(m, tasks);
+	if (tasks <= m->n || m->told)
+		return;
+	STR_AUTO text = STR_INIT((size_t)8 * NAME_MAX_BYTES * (m->n + 1));
+	m->told = true;
+	for (size_t i = 0; i < m->n && !m->wanted.once; i++)
+		str_printf(&text, "%s%s", i ? ", " : "", m->stream[i].name);
+	if (m->wanted.once)
+		str_printf(&text, "the first %zu tasks", m->n);
+	term_say(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
 
 static void stream_update(struct log_stream *v, struct span task, struct arena *a)
@@ -385,10 +350,18 @@ int64_t log_mux_run_once(struct log_mux *m)
 		if (v->stage != STAGE_REST)
 			continue;
 		int64_t left = v->due_ms - clock_ms();
-		if (left <= 0)
-			ask_for_links(v);
-		else if (left < next)
+		if (left <= 0) {
+			const struct client_call call = { .method = "GET",
+				                          .path = v->log,
+				                          .max = LINKS_MAX,
+				                          .timeout_ms = LINKS_MS,
+				                          .ended = links_ended,
+				                          .arg = v };
+			v->final = v->done || v->next_log;
+			stream_start(v, STAGE_LINKS, &call);
+		} else if (left < next) {
 			next = left;
+		}
 		if (m->wanted.once)
 			break;
 	}

@@ -222,21 +222,6 @@ static void zsh_action(struct str *out, enum manual_kind kind, const struct str 
 	str_printf(out, "%s%s", str_c(words), kind == MANUAL_WORDS ? ")" : "");
 }
 
-static void zsh_option(struct str *out, const struct option *o, const char *flag)
-{
-	STR_AUTO words = STR_INIT(MANUAL_WORDS_MAX);
-	bool more = o->type != OPTION_SWITCH;
-	str_printf(out, "%s%s[", flag, more && flag[1] == '-' ? "=" : "");
-	manual_quoted(out, o->help, "\\[]", "'\\''");
-	str_char(out, ']');
-	if (!more)
-		return;
-	str_char(out, ':');
-	manual_quoted(out, o->value, "\\:", "'\\''");
-	str_char(out, ':');
-	zsh_action(out, manual_value(o, &words), &words);
-}
-
 /* The tables that ZSH_END uses. */
 static void zsh_commands(struct str *out)
 {
@@ -281,10 +266,17 @@ void completion_zsh(struct str *out)
 	              "\thelp-all '--help-all[print all options]'\n");
 	EACH_OPTION
 	{
-		STR_AUTO flag = STR_INIT(MANUAL_WORDS_MAX);
-		str_printf(&flag, "--%s", o->name);
-		str_printf(out, "\t%s '", o->name);
-		zsh_option(out, o, str_c(&flag));
+		STR_AUTO words = STR_INIT(MANUAL_WORDS_MAX);
+		bool more = o->type != OPTION_SWITCH;
+		str_printf(out, "\t%s '--%s%s[", o->name, o->name, more ? "=" : "");
+		manual_quoted(out, o->help, "\\[]", "'\\''");
+		str_char(out, ']');
+		if (more) {
+			str_char(out, ':');
+			manual_quoted(out, o->value, "\\:", "'\\''");
+			str_char(out, ':');
+			zsh_action(out, manual_value(o, &words), &words);
+		}
 		str_puts(out, "'\n");
 	}
 	str_puts(out, ")\n");
@@ -293,15 +285,6 @@ void completion_zsh(struct str *out)
 
 /* ---- fish ---- */
 
-static void fish_kind(struct str *out, enum manual_kind kind, const struct str *words)
-{
-	static const char *const KINDS[] = { "-x", "-rF", "-xa '(__fish_complete_directories)'", "",
-		                             "" };
-	str_puts(out, KINDS[kind]);
-	if (words->n)
-		str_printf(out, "-xa '%s'", str_c(words));
-}
-
 static void fish_text(struct str *out, const char *text)
 {
 	str_puts(out, " -d '");
@@ -309,21 +292,10 @@ static void fish_text(struct str *out, const char *text)
 	str_puts(out, "'\n");
 }
 
-static void fish_command(struct str *out, const struct command *c)
-{
-	STR_AUTO words = STR_INIT(MANUAL_WORDS_MAX);
-	str_printf(out, "complete -c rest-lit -n __fish_use_subcommand -a %s", c->name);
-	fish_text(out, c->summary);
-	enum manual_kind kind = manual_argument(c, &words);
-	str_printf(out, "complete -c rest-lit -n '__fish_seen_subcommand_from %s' ", c->name);
-	str_puts(out, kind == MANUAL_FILE ? "-F" : "-f");
-	if (kind == MANUAL_WORDS)
-		str_printf(out, " -a '%s'", str_c(&words));
-	str_char(out, '\n');
-}
-
 static void fish_option(struct str *out, const struct option *o)
 {
+	static const char *const KINDS[] = { "-x", "-rF", "-xa '(__fish_complete_directories)'", "",
+		                             "" };
 	STR_AUTO words = STR_INIT(MANUAL_WORDS_MAX);
 	str_puts(out, "complete -c rest-lit -n '__fish_seen_subcommand_from");
 	EACH_COMMAND
@@ -334,8 +306,11 @@ static void fish_option(struct str *out, const struct option *o)
 	str_printf(out, "' -l %s ", o->name);
 	if (strcmp(o->name, "output") == 0 || strcmp(o->name, "follow") == 0)
 		str_printf(out, "-s %c ", o->name[0]);
-	if (o->type != OPTION_SWITCH)
-		fish_kind(out, manual_value(o, &words), &words);
+	if (o->type != OPTION_SWITCH) {
+		str_puts(out, KINDS[manual_value(o, &words)]);
+		if (words.n)
+			str_printf(out, "-xa '%s'", str_c(&words));
+	}
 	fish_text(out, o->help);
 }
 
@@ -345,7 +320,15 @@ void completion_fish(struct str *out)
 	              "complete -c rest-lit -f\n");
 	EACH_COMMAND
 	{
-		fish_command(out, c);
+		STR_AUTO words = STR_INIT(MANUAL_WORDS_MAX);
+		enum manual_kind kind = manual_argument(c, &words);
+		str_printf(out, "complete -c rest-lit -n __fish_use_subcommand -a %s", c->name);
+		fish_text(out, c->summary);
+		str_printf(out, "complete -c rest-lit -n '__fish_seen_subcommand_from %s' %s",
+		           c->name, kind == MANUAL_FILE ? "-F" : "-f");
+		if (kind == MANUAL_WORDS)
+			str_printf(out, " -a '%s'", str_c(&words));
+		str_char(out, '\n');
 	}
 	str_puts(out, "complete -c rest-lit -l help -s h -d 'print what the command does'\n"
 	              "complete -c rest-lit -l help-all -d 'print all options'\n");

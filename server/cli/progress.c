@@ -70,6 +70,7 @@ const char *progress_task(struct span object, const char *const keys[2], struct 
 	return arena_printf(a, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
 }
 
+/* For `run`, which prints the last lines of this task. */
 const char *progress_failed_task(const struct progress *p, struct arena *a)
 {
 	const char *first = progress_task(scan_get(p->status, "firstFailure"), FAILED, a);
@@ -91,28 +92,23 @@ static const char *waiting_text(struct span why, struct arena *a)
 	return progress_shown(a, str_view(&out));
 }
 
-static void progress_read_role(struct role_progress *role, struct span name, struct span value,
-                               struct arena *a)
-{
-	struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
-	role->name = progress_shown(a, name);
-	for (struct span task; scan_item(&tasks, &task); role->tasks++) {
-		enum job_state state = state_of(scan_get(task, "taskState"), a);
-		/* While FrameworkController retries a rejected pod, the task is RUNNING. */
-		if (state == JOB_RUNNING && scan_type(scan_get(task, "containerId")) == SCAN_NULL)
-			state = JOB_WAITING;
-		role->in[state]++;
-	}
-}
-
 static void progress_read_roles(struct progress *p, struct span roles, struct arena *a)
 {
 	struct scan walk = scan_begin(roles);
-	struct span name;
-	struct span value;
 	p->role = ARENA_NEW(a, struct role_progress, scan_count(roles));
-	while (scan_member(&walk, &name, &value))
-		progress_read_role(&p->role[p->n_roles++], name, value, a);
+	for (struct span name, value; scan_member(&walk, &name, &value);) {
+		struct role_progress *role = &p->role[p->n_roles++];
+		struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
+		role->name = progress_shown(a, name);
+		for (struct span task; scan_item(&tasks, &task); role->tasks++) {
+			enum job_state state = state_of(scan_get(task, "taskState"), a);
+			/* While FrameworkController retries a rejected pod, the task is RUNNING. */
+			if (state == JOB_RUNNING &&
+			    scan_type(scan_get(task, "containerId")) == SCAN_NULL)
+				state = JOB_WAITING;
+			role->in[state]++;
+		}
+	}
 }
 
 struct task_walk progress_tasks(struct span detail)
@@ -283,30 +279,6 @@ static void put_head(struct str *out, const struct progress *p, const struct fra
 	str_char(out, '\n');
 }
 
-/* Rows for as many roles as fit, then the number of further roles. */
-static void progress_put_roles(struct str *out, const struct progress *p, size_t columns,
-                               size_t room)
-{
-	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
-	size_t width = 1;
-	for (size_t i = 0; i < p->n_roles; i++)
-		width = name_columns(width, p->role[i].name);
-	for (size_t i = 0; i < n; i++)
-		put_role(out, &p->role[i], width, columns);
-	if (n < p->n_roles && room)
-		put_more(out, p->n_roles - n, "task roles", columns);
-}
-
-static void put_task(struct str *out, const struct task_progress *task, size_t name_width,
-                     size_t columns)
-{
-	STR_AUTO row = STR_INIT(FIELD_MAX);
-	put_name(&row, task->name, name_width);
-	for (const char *p = task->line; *p; p++)
-		str_char(&row, (char)(*p == '\t' ? ' ' : *p));
-	put_row(out, &row, columns);
-}
-
 /* As many tasks as fit, those that run first, then the number of further tasks. */
 static void progress_put_tasks(struct str *out, const struct frame *f, size_t room)
 {
@@ -315,12 +287,18 @@ static void progress_put_tasks(struct str *out, const struct frame *f, size_t ro
 	size_t put = 0;
 	for (size_t i = 0; i < f->n_tasks; i++)
 		width = name_columns(width, f->task[i].name);
-	for (int running = 1; running >= 0; running--)
-		for (size_t i = 0; i < f->n_tasks && put < n; i++)
-			if (f->task[i].running == running) {
-				put_task(out, &f->task[i], width, f->columns);
-				put++;
-			}
+	for (int running = 1; running >= 0; running--) {
+		for (size_t i = 0; i < f->n_tasks && put < n; i++) {
+			if (f->task[i].running != running)
+				continue;
+			STR_AUTO row = STR_INIT(FIELD_MAX);
+			put_name(&row, f->task[i].name, width);
+			for (const char *p = f->task[i].line; *p; p++)
+				str_char(&row, (char)(*p == '\t' ? ' ' : *p));
+			put_row(out, &row, f->columns);
+			put++;
+		}
+	}
 	if (n < f->n_tasks && room)
 		put_more(out, f->n_tasks - n, "tasks", f->columns);
 }
@@ -334,7 +312,15 @@ void progress_block(struct str *out, const struct progress *p, const struct fram
 		str_printf(&why, "  %s", p->waiting);
 		room--;
 	}
-	progress_put_roles(out, p, f->columns, room);
+	/* As many roles as fit, then the number of further ones. */
+	size_t n = p->n_roles <= room ? p->n_roles : room ? room - 1 : 0;
+	size_t width = 1;
+	for (size_t i = 0; i < p->n_roles; i++)
+		width = name_columns(width, p->role[i].name);
+	for (size_t i = 0; i < n; i++)
+		put_role(out, &p->role[i], width, f->columns);
+	if (n < p->n_roles && room)
+		put_more(out, p->n_roles - n, "task roles", f->columns);
 	progress_put_tasks(out, f, room > p->n_roles ? room - p->n_roles : 0);
 	if (why.n)
 		put_row(out, &why, f->columns);
@@ -368,14 +354,6 @@ static void put_field(struct str *out, const char *name, struct span text)
 	lines_done(&lines);
 	if (f.lines == FIELD_LINES)
 		str_printf(out, "  %-9s ...\n", "");
-}
-
-static void put_solutions(struct str *out, struct span solutions, struct arena *a)
-{
-	const char *name = "solution:";
-	struct scan walk = scan_begin(solutions);
-	for (struct span s; scan_item(&walk, &s); name = "")
-		put_field(out, name, scan_text(s, a));
 }
 
 /* "exit code 137 (ContainerSigKilled) of worker[0]" */
@@ -465,19 +443,6 @@ static void put_first(struct str *out, const struct progress *p, struct span fir
 	put_field(out, "first:", str_view(&text));
 }
 
-/* The last lines of the first task that failed; false: none are known. */
-static bool put_lines(struct str *out, struct span first, struct arena *a)
-{
-	STR_AUTO text = STR_INIT(FIELD_MAX);
-	struct scan walk = scan_begin(scan_get(first, "lines"));
-	for (struct span line; scan_item(&walk, &line);) {
-		str_span(&text, scan_text(line, a));
-		str_char(&text, '\n');
-	}
-	put_field(out, "lines:", str_view(&text));
-	return span_trim(str_view(&text)).n > 0;
-}
-
 /* What else is known: the last lines of the log in the report of pai-runtime, else the diagnostics
  * before that report, which is for programs. */
 static void put_details(struct str *out, struct span status, struct span runtime, struct arena *a)
@@ -512,9 +477,22 @@ static void put_why(struct str *out, const struct progress *p, struct arena *a)
 	put_field(out, "reason:", scan_text(scan_get(spec, "reason"), a));
 	put_field(out, "", scan_text(scan_get(runtime, "reason"), a));
 	put_field(out, "", scan_text(scan_get(runtime, "failedLine"), a));
-	put_solutions(out, scan_get(spec, "solution"), a);
+	const char *name = "solution:";
+	struct scan solutions = scan_begin(scan_get(spec, "solution"));
+	for (struct span s; scan_item(&solutions, &s); name = "")
+		put_field(out, name, scan_text(s, a));
 	put_field(out, "", scan_text(scan_get(runtime, "solution"), a));
-	if (!p->brief && !put_lines(out, first, a))
+	if (p->brief)
+		return;
+	/* The last lines of the first task that failed. */
+	STR_AUTO text = STR_INIT(FIELD_MAX);
+	struct scan lines = scan_begin(scan_get(first, "lines"));
+	for (struct span line; scan_item(&lines, &line);) {
+		str_span(&text, scan_text(line, a));
+		str_char(&text, '\n');
+	}
+	put_field(out, "lines:", str_view(&text));
+	if (!span_trim(str_view(&text)).n)
 		put_details(out, status, runtime, a);
 }
 

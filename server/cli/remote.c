@@ -32,46 +32,33 @@ static const char *safe(struct arena *a, struct span text)
 	return arena_dup(a, str_view(&out));
 }
 
-static void take_note(struct notes *out, struct span note, struct arena *a)
-{
-	int64_t line = 0;
-	int64_t column = 0;
-	struct span at;
-	struct place where = NOWHERE;
-	(void)scan_int(scan_get(note, "line"), 1, INT32_MAX, &line);     /* else 0 */
-	(void)scan_int(scan_get(note, "column"), 1, INT32_MAX, &column); /* likewise */
-	where.line = (unsigned)line;
-	where.column = (unsigned)column;
-	if (scan_string(scan_get(note, "pointer"), a, &at))
-		where.at = arena_dup(a, at);
-	notes_add(out, where, "%s", safe(a, scan_text(scan_get(note, "message"), a)));
-}
-
 void remote_notes(struct span body, const char *member, struct notes *out)
 {
 	ARENA_AUTO arena = { 0 };
 	if (!scan_valid(body, DEPTH))
 		return;
 	struct scan walk = scan_begin(scan_get(body, member));
-	for (struct span note; scan_item(&walk, &note);)
-		take_note(out, note, &arena);
-}
-
-/* The error codes by which commands decide. */
-static const char *remote_code(struct span body, struct arena *a)
-{
-	static const char *const CODES[] = { "NoJobError", "ConflictJobError" };
-	struct span code = scan_text(scan_get(body, "code"), a);
-	for (size_t i = 0; i < ARRAY_SIZE(CODES); i++)
-		if (span_is(code, CODES[i]))
-			return CODES[i];
-	return NULL;
+	for (struct span note; scan_item(&walk, &note);) {
+		int64_t line = 0;
+		int64_t column = 0;
+		struct span at;
+		(void)scan_int(scan_get(note, "line"), 1, INT32_MAX, &line);     /* else 0 */
+		(void)scan_int(scan_get(note, "column"), 1, INT32_MAX, &column); /* likewise */
+		struct place where = { NULL, (unsigned)line, (unsigned)column };
+		if (scan_string(scan_get(note, "pointer"), &arena, &at))
+			where.at = arena_dup(&arena, at);
+		notes_add(out, where, "%s",
+		          safe(&arena, scan_text(scan_get(note, "message"), &arena)));
+	}
 }
 
 void remote_error(const struct remote *r, const struct client_answer *a, struct err *e)
 {
+	/* Those by which commands decide. */
+	static const char *const CODES[] = { "NoJobError", "ConflictJobError" };
 	ARENA_AUTO arena = { 0 };
 	const char *url = r->o->server;
+	const char *code = NULL;
 	bool json = scan_valid(a->body, DEPTH);
 	struct span message =
 	    json ? scan_text(scan_get(a->body, "message"), &arena) : (struct span){ "", 0 };
@@ -82,9 +69,11 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 	NOTES_AUTO notes = { 0 };
 	remote_notes(a->body, "errors", &notes);
 	int status = a->status >= 400 ? a->status : 502;
+	for (size_t i = 0; json && i < ARRAY_SIZE(CODES); i++)
+		if (span_is(scan_text(scan_get(a->body, "code"), &arena), CODES[i]))
+			code = CODES[i];
 	if (message.n)
-		(void)err_set(e, status, remote_code(a->body, &arena), "%s (%d)",
-		              safe(&arena, message), a->status);
+		(void)err_set(e, status, code, "%s (%d)", safe(&arena, message), a->status);
 	else
 		(void)err_set(e, status, NULL, "%s answers %d", url, a->status);
 	if (notes.n == 0)
@@ -178,36 +167,24 @@ static void remote_answered(void *arg, const struct client_answer *a)
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 
-static void try_once(struct asking *q, struct client_call call)
-{
-	struct remote *r = q->remote;
-	int64_t left = r->end_ms - clock_ms();
-	q->ended = q->good = q->again = false;
-	call.timeout_ms = left < 1 ? 1 : left < ATTEMPT_MS ? left : ATTEMPT_MS;
-	call.ended = remote_answered;
-	call.arg = q;
-	err_done(q->e);
-	*q->e = (struct err){ 0 };
-	if (!client_start(r->client, &call, q->e))
-		return;
-	while (!q->ended)
-		client_run_once(r->client, ATTEMPT_MS, -1);
-}
-
-static void remote_rest(struct remote *r, int64_t until_ms)
-{
-	for (int64_t left; (left = until_ms - clock_ms()) > 0;)
-		client_run_once(r->client, left, -1);
-}
-
 int remote_ask(struct remote *r, const struct client_call *call, struct remote_reply *out,
                struct err *e)
 {
 	struct asking q = { .remote = r, .reply = out, .e = e };
+	struct client_call once = *call;
+	once.ended = remote_answered;
+	once.arg = &q;
 	int64_t end_ms = clock_ms() + (r->patient ? r->o->patience_s * SECOND : 0);
 	end_ms = end_ms < r->end_ms ? end_ms : r->end_ms;
 	for (;;) {
-		try_once(&q, *call);
+		int64_t most_ms = r->end_ms - clock_ms();
+		once.timeout_ms = most_ms < 1 ? 1 : most_ms < ATTEMPT_MS ? most_ms : ATTEMPT_MS;
+		q.ended = q.good = q.again = false;
+		err_done(e);
+		*e = (struct err){ 0 };
+		if (client_start(r->client, &once, e))
+			while (!q.ended)
+				client_run_once(r->client, ATTEMPT_MS, -1);
 		int64_t next_ms = clock_ms() + q.pause_ms;
 		if (q.good || !q.again || next_ms >= end_ms)
 			break;
@@ -215,7 +192,8 @@ int remote_ask(struct remote *r, const struct client_call *call, struct remote_r
 			(void)fprintf(stderr, "rest-lit: %s\nrest-lit: trying again for %lld s\n",
 			              err_msg(e),
 			              (long long)((end_ms - clock_ms() + SECOND - 1) / SECOND));
-		remote_rest(r, next_ms);
+		for (int64_t left; (left = next_ms - clock_ms()) > 0;)
+			client_run_once(r->client, left, -1);
 	}
 	if (q.good)
 		return 0;
@@ -238,47 +216,28 @@ int remote_get(struct remote *r, const char *path, struct remote_reply *out, str
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int open_client(struct remote *r, struct err *e)
-{
-	const struct options *o = r->o;
-	FREE_AUTO char *text = NULL;
-	size_t n = 0;
-	if (o->token_file[0] && file_read(o->token_file, TOKEN_MAX, &text, &n, e) < 0) {
-		e->http = 400;
-		return -1;
-	}
-	struct client_settings s = { o->server, o->ca_file, span_trim((struct span){ text, n }) };
-	if (o->token_file[0] && s.token.n == 0)
-		(void)err_set(e, 400, NULL, "--token-file: the file is empty");
-	else
-		r->client = client_new(&s, e);
-	if (text)
-		wipe(text, n);
-	return r->client ? 0 : -1;
-}
-
-int remote_open(struct remote *r, const struct options *o, struct err *e)
-{
-	*r = (struct remote){ .o = o, .end_ms = INT64_MAX };
-	if (o->timeout_s)
-		r->end_ms = clock_ms() + o->timeout_s * SECOND;
-	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
-	int rc = open_client(r, e);
-	(void)process_scrub(); /* the result matters to servers only */
-	process_harden();
-	return rc;
-}
-
-void remote_close(struct remote *r)
-{
-	client_free(r->client);
-}
-
 int remote_run(const struct options *o, remote_runner *run, const void *arg)
 {
 	ERR_AUTO e = { 0 };
-	struct remote r = { 0 };
-	int code = remote_open(&r, o, &e) < 0 ? complain(&e, NULL, EXIT_USAGE) : run(&r, arg, &e);
-	remote_close(&r);
+	FREE_AUTO char *text = NULL;
+	size_t n = 0;
+	struct remote r = { .o = o, .end_ms = INT64_MAX };
+	if (o->timeout_s)
+		r.end_ms = clock_ms() + o->timeout_s * SECOND;
+	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
+	if (!o->token_file[0] || file_read(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
+		struct client_settings s = { o->server, o->ca_file,
+			                     span_trim((struct span){ text, n }) };
+		if (o->token_file[0] && s.token.n == 0)
+			(void)err_set(&e, 400, NULL, "--token-file: the file is empty");
+		else
+			r.client = client_new(&s, &e);
+	}
+	if (text)
+		wipe(text, n);
+	(void)process_scrub(); /* the result matters to servers only */
+	process_harden();
+	int code = r.client ? run(&r, arg, &e) : complain(&e, NULL, EXIT_USAGE);
+	client_free(r.client);
 	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;
 }

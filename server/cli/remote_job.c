@@ -31,19 +31,6 @@ const char *remote_user(struct remote *r, struct arena *a, struct err *e)
 	return NULL;
 }
 
-/* "USER~NAME"; NULL and *e. */
-static const char *remote_job(struct remote *r, const char *name, struct arena *a, struct err *e)
-{
-	if (strlen(name) > AT_MAX / 4) {
-		(void)err_set(e, 400, NULL, "the name of the job is too long");
-		return NULL;
-	}
-	if (strchr(name, '~'))
-		return arena_dup(a, span_of(name));
-	const char *user = remote_user(r, a, e);
-	return user ? arena_printf(a, "%s~%s", user, name) : NULL;
-}
-
 /* ---- the nearest name ------------------------------------------------------------------------ */
 
 /* The job of the same user with the nearest name; else one of another user with this name. */
@@ -103,9 +90,15 @@ static int job_run(struct remote *r, const void *arg, struct err *e)
 	REPLY_AUTO reply = { 0 };
 	const struct job_command *j = arg;
 	struct span answer = { "", 0 };
-	const char *job = remote_job(r, r->o->files[0], &arena, e);
-	if (!job)
-		return -1;
+	const char *job = r->o->files[0];
+	if (strlen(job) > AT_MAX / 4)
+		return err_set(e, 400, NULL, "the name of the job is too long");
+	if (!strchr(job, '~')) {
+		const char *user = remote_user(r, &arena, e);
+		if (!user)
+			return -1;
+		job = arena_printf(&arena, "%s~%s", user, job);
+	}
 	if (j->part && remote_get(r, remote_path(job, j->part, &arena), &reply, &answer, e) < 0)
 		return remote_no_job(r, job, e);
 	return j->run(r, job, answer, e);

@@ -20,35 +20,21 @@ bool term_colours(int fd)
 	return term && term[0] && strcmp(term, "dumb") != 0 && !(plain && plain[0]) && isatty(fd);
 }
 
-void term_init(struct term *s)
-{
-	*s = (struct term){ .terminal = isatty(STDOUT_FILENO) };
-	s->block = term_colours(STDERR_FILENO);
-	s->colour = term_colours(STDOUT_FILENO);
-	s->text = (struct str)STR_INIT(BLOCK_MAX);
-}
-
-static struct winsize size_of_terminal(void)
+/* One column less: terminals differ in the last one. */
+struct term_size term_size(void)
 {
 	struct winsize w = { 0 };
 	if ((ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0 &&
 	     ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0) ||
 	    w.ws_col == 0 || w.ws_row == 0)
-		return (struct winsize){ .ws_col = COLUMNS, .ws_row = ROWS };
-	return w;
+		w = (struct winsize){ .ws_col = COLUMNS, .ws_row = ROWS };
+	return (struct term_size){ (size_t)(w.ws_col < COLUMNS_MIN ? COLUMNS_MIN : w.ws_col) - 1,
+		                   (size_t)(w.ws_row < ROWS_MIN ? ROWS_MIN : w.ws_row) - 1 };
 }
 
-/* One less: terminals differ in the last column. */
-size_t term_columns(void)
+size_t output_columns(void)
 {
-	size_t n = size_of_terminal().ws_col;
-	return (n < COLUMNS_MIN ? COLUMNS_MIN : n) - 1;
-}
-
-size_t term_rows(void)
-{
-	size_t n = size_of_terminal().ws_row;
-	return (n < ROWS_MIN ? ROWS_MIN : n) - 1;
+	return isatty(STDOUT_FILENO) ? term_size().columns : SIZE_MAX;
 }
 
 /* Errors cannot be reported. */
@@ -70,9 +56,10 @@ void term_done(struct term *s)
 	str_done(&s->text);
 }
 
+/* The block is no longer one that is redrawn. */
 void term_keep(struct term *s)
 {
-	term_show(s);
+	term_show(s, str_view(&s->text));
 	s->drawn = s->text.n = 0;
 }
 
@@ -131,17 +118,13 @@ void term_log(struct term *s, const struct log_name *name, struct span line, boo
 	s->lost |= s->block && fflush(stdout) != 0; /* before the block is drawn below */
 }
 
-void term_block(struct term *s, struct span text)
+void term_show(struct term *s, struct span text)
 {
-	if (!s->block || span_eq(str_view(&s->text), text))
-		return;
-	erase(s);
-	s->text.n = 0;
-	str_span(&s->text, text);
-}
-
-void term_show(struct term *s)
-{
+	if (s->block && !span_eq(str_view(&s->text), text)) {
+		erase(s);
+		s->text.n = 0;
+		str_span(&s->text, text);
+	}
 	s->lost |= fflush(stdout) != 0;
 	if (!s->block || s->drawn || s->text.n == 0)
 		return;
@@ -162,18 +145,14 @@ static void lines_hand_over(struct lines *l, line_taker *take, void *arg)
 	l->cut = false;
 }
 
-static void lines_keep(struct lines *l, struct span bytes)
-{
-	size_t room = l->line.max - l->line.n;
-	str_put(&l->line, bytes.p, bytes.n < room ? bytes.n : room);
-	l->cut |= bytes.n > room;
-}
-
 void lines_feed(struct lines *l, struct span bytes, line_taker *take, void *arg)
 {
 	while (bytes.n) {
 		bool ends = span_chr(bytes, '\n') < bytes.n;
-		lines_keep(l, span_next(&bytes, '\n'));
+		struct span part = span_next(&bytes, '\n');
+		size_t room = l->line.max - l->line.n;
+		str_put(&l->line, part.p, part.n < room ? part.n : room);
+		l->cut |= part.n > room;
 		if (ends)
 			lines_hand_over(l, take, arg);
 	}
@@ -238,31 +217,30 @@ struct span visible_part(struct span line)
 	return (struct span){ line.p + skip, line.n - skip };
 }
 
-static size_t visible_width_of(uint32_t c)
+/* The bytes that fit into so many columns; *left is what they leave. */
+static size_t visible_fit(struct span text, size_t *left)
 {
-	return c < WIDE ? 1 : 2;
+	size_t i = 0;
+	for (size_t n; i < text.n; i += n) {
+		uint32_t c = visible_character(span_from(text, i), &n);
+		size_t width = c < WIDE ? 1 : 2;
+		if (width > *left)
+			break;
+		*left -= width;
+	}
+	return i < text.n ? i : text.n;
 }
 
 size_t visible_width(struct span text)
 {
-	size_t columns = 0;
-	for (size_t i = 0, n; i < text.n; i += n)
-		columns += visible_width_of(
-		    visible_character((struct span){ text.p + i, text.n - i }, &n));
-	return columns;
+	size_t left = SIZE_MAX;
+	(void)visible_fit(text, &left); /* all of it */
+	return SIZE_MAX - left;
 }
 
 struct span visible_cut(struct span text, size_t columns)
 {
-	size_t i = 0;
-	for (size_t n; i < text.n; i += n) {
-		size_t width = visible_width_of(
-		    visible_character((struct span){ text.p + i, text.n - i }, &n));
-		if (width > columns)
-			break;
-		columns -= width;
-	}
-	return (struct span){ text.p, i < text.n ? i : text.n };
+	return span_to(text, visible_fit(text, &columns));
 }
 
 void state_put(struct str *out, struct span name, bool colour)
@@ -278,7 +256,7 @@ void state_put(struct str *out, struct span name, bool colour)
 		str_span(out, name);
 }
 
-enum { CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
+enum { TABLE_MAX = 256 << 20, CELL_MAX = 4096, NUMBER_TEXT = 24, LAST_MIN = 16, GAP = 2 };
 
 static void table_add(struct table *t, const char *text)
 {
@@ -311,11 +289,16 @@ void table_cell(struct table *t, struct span text)
 	table_add(t, cell);
 }
 
-void table_number(struct table *t, struct span json)
+void table_text(struct table *t, struct span object, const char *key)
+{
+	table_cell(t, scan_text(scan_get(object, key), &t->arena));
+}
+
+void table_number(struct table *t, struct span object, const char *key)
 {
 	STR_AUTO out = STR_INIT(NUMBER_TEXT);
 	int64_t n;
-	if (scan_int(json, INT64_MIN, INT64_MAX, &n))
+	if (scan_int(scan_get(object, key), INT64_MIN, INT64_MAX, &n))
 		str_int(&out, n);
 	table_cell(t, str_view(&out));
 }
@@ -341,13 +324,6 @@ void table_duration(struct table *t, int64_t ms)
 	table_cell(t, str_view(&text));
 }
 
-static void table_put_last(struct str *out, struct span text, size_t room)
-{
-	bool fits = visible_width(text) <= room;
-	str_span(out, fits ? text : visible_cut(text, room - 3));
-	str_puts(out, fits ? "\n" : "...\n");
-}
-
 void table_write(struct str *out, const struct table *t, size_t columns)
 {
 	size_t before = 0; /* its first terminal column */
@@ -360,7 +336,9 @@ void table_write(struct str *out, const struct table *t, size_t columns)
 	for (size_t i = 0; i < t->n; i++) {
 		struct span text = span_of(t->cell[i]);
 		if ((i + 1) % t->columns == 0) {
-			table_put_last(out, text, room);
+			bool fits = visible_width(text) <= room;
+			str_span(out, fits ? text : visible_cut(text, room - 3));
+			str_puts(out, fits ? "\n" : "...\n");
 			continue;
 		}
 		state_put(out, text, t->states && i % t->columns == t->states);
@@ -373,4 +351,12 @@ void table_done(struct table *t)
 {
 	free(t->cell);
 	arena_done(&t->arena);
+}
+
+int table_print(struct table *t)
+{
+	STR_AUTO out = STR_INIT(TABLE_MAX);
+	table_write(&out, t, output_columns());
+	table_done(t);
+	return remote_print(str_view(&out));
 }

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "server/cli/cli_internal.h"
 
@@ -7,7 +9,10 @@ void view_init(struct view *v, const char *job)
 {
 	*v = (struct view){ .job = job, .line = STR_INIT(VIEW_MAX) };
 	v->progress.state = JOB_STATE_MAX;
-	term_init(&v->term);
+	v->term = (struct term){ .terminal = isatty(STDOUT_FILENO),
+		                 .block = term_colours(STDERR_FILENO),
+		                 .colour = term_colours(STDOUT_FILENO),
+		                 .text = STR_INIT(VIEW_MAX) };
 }
 
 void view_done(struct view *v)
@@ -34,31 +39,24 @@ int view_take(struct view *v, struct span detail, struct err *e)
 	return 0;
 }
 
-static void view_print_line(struct view *v)
-{
-	STR_AUTO line = STR_INIT(VIEW_MAX);
-	progress_line(&line, &v->progress);
-	if (span_eq(str_view(&line), str_view(&v->line)))
-		return;
-	term_say(&v->term, "%s", str_c(&line));
-	v->line.n = 0;
-	str_span(&v->line, str_view(&line));
-}
-
 void view_show(struct view *v, const struct task_progress *tasks, size_t n)
 {
-	STR_AUTO block = STR_INIT(VIEW_MAX);
-	const struct frame frame = {
-		v->job, term_columns(), term_rows(), clock_wall_ms(), tasks, n
-	};
-	bool draws = v->term.block && !v->quiet;
-	if (v->detail.n && draws) {
-		progress_block(&block, &v->progress, &frame);
-		term_block(&v->term, str_view(&block));
+	STR_AUTO text = STR_INIT(VIEW_MAX);
+	struct term_size size = term_size();
+	const struct frame frame = { v->job, size.columns, size.rows, clock_wall_ms(), tasks, n };
+	struct span block = str_view(&v->term.text);
+	if (v->detail.n && v->term.block && !v->quiet) {
+		progress_block(&text, &v->progress, &frame);
+		block = str_view(&text);
 	} else if (v->detail.n && !(v->quiet && v->progress.state != JOB_WAITING)) {
-		view_print_line(v);
+		progress_line(&text, &v->progress);
+		if (!span_eq(str_view(&text), str_view(&v->line))) {
+			term_say(&v->term, "%s", str_c(&text));
+			v->line.n = 0;
+			str_span(&v->line, str_view(&text));
+		}
 	}
-	term_show(&v->term);
+	term_show(&v->term, block);
 }
 
 int view_verdict(struct view *v, struct span more)

@@ -73,21 +73,6 @@ static void due_at(struct waiter *w, int64_t ms)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static void take_detail(struct waiter *w, struct span body)
-{
-	ERR_AUTO e = { 0 };
-	if (view_take(&w->view, body, &e) < 0) {
-		waiter_stop(w, NO_SERVER);
-		err_move(&w->e, &e);
-		return;
-	}
-	view_show(&w->view, NULL, 0);
-	if (w->mux)
-		log_mux_update(w->mux, w->view.detail);
-	if (job_state_final(w->view.progress.state) || (w->view.quiet && log_mux_over(w->mux)))
-		waiter_stop(w, ENDED);
-}
-
 static void no_detail(struct waiter *w, const struct client_answer *a)
 {
 	ERR_AUTO e = { 0 };
@@ -127,7 +112,18 @@ static void detail_came(void *arg, const struct client_answer *a)
 	if (w->told)
 		term_say(&w->view.term, "the server answers again");
 	w->told = false;
-	take_detail(w, a->body);
+	ERR_AUTO e = { 0 };
+	if (view_take(&w->view, a->body, &e) < 0) {
+		waiter_stop(w, NO_SERVER);
+		err_move(&w->e, &e);
+	} else {
+		view_show(&w->view, NULL, 0);
+		if (w->mux)
+			log_mux_update(w->mux, w->view.detail);
+		if (job_state_final(w->view.progress.state) ||
+		    (w->view.quiet && log_mux_over(w->mux)))
+			waiter_stop(w, ENDED);
+	}
 	w->due_ms = w->came_ms + (!w->watching                            ? POLL_MS
 	                          : w->view.progress.state == JOB_WAITING ? WHY_MS
 	                                                                  : SURE_MS);
@@ -204,13 +200,6 @@ static void waiter_watch(struct waiter *w)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void look_at_signals(struct waiter *w)
-{
-	struct signalfd_siginfo info;
-	if (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
-		waiter_stop(w, INTERRUPTED);
-}
-
 static void waiter_shorten(int64_t *ms, int64_t at_ms, int64_t now)
 {
 	if (at_ms != INT64_MAX && at_ms - now < *ms)
@@ -221,6 +210,7 @@ static void waiter_shorten(int64_t *ms, int64_t at_ms, int64_t now)
 static void waiter_run_once(struct waiter *w)
 {
 	int64_t now = clock_ms();
+	struct signalfd_siginfo info;
 	int64_t ms = SURE_MS;
 	int64_t logs = w->mux ? log_mux_run_once(w->mux) : INT64_MAX;
 	waiter_shorten(&ms, logs == INT64_MAX ? logs : now + logs, now);
@@ -231,23 +221,12 @@ static void waiter_run_once(struct waiter *w)
 		waiter_shorten(&ms, now + DRAW_MS, now);
 	view_show(&w->view, NULL, 0);
 	client_run_once(w->remote->client, ms, w->signal_fd);
-	look_at_signals(w);
+	if (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
+		waiter_stop(w, INTERRUPTED);
 	if (w->view.term.lost)
 		waiter_stop(w, NO_OUTPUT);
 	if (clock_ms() >= w->remote->end_ms)
 		waiter_stop(w, TIME_OVER);
-}
-
-static void waiter_run(struct waiter *w)
-{
-	while (w->reason == WAITING) {
-		int64_t now = clock_ms();
-		if (!w->asking && now >= w->due_ms)
-			waiter_ask(w);
-		if (!w->watching && !w->no_events && now >= w->watch_ms)
-			waiter_watch(w);
-		waiter_run_once(w);
-	}
 }
 
 /* Reads the logs to their ends, and nothing else. */
@@ -259,7 +238,7 @@ static void waiter_drain(struct waiter *w, int64_t end)
 		client_stop(TAKE(w->watching));
 	while (w->reason == WAITING && clock_ms() < end && !log_mux_idle(w->mux))
 		waiter_run_once(w);
-	term_show(&w->view.term); /* what came last */
+	term_show(&w->view.term, str_view(&w->view.term.text)); /* what came last */
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
@@ -321,7 +300,14 @@ int wait_for_job(struct remote *r, const char *job, const struct log_wanted *log
 	(void)sigaddset(&set, SIGTERM);               /* the same */
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
 	w.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	waiter_run(&w);
+	while (w.reason == WAITING) {
+		int64_t now = clock_ms();
+		if (!w.asking && now >= w.due_ms)
+			waiter_ask(&w);
+		if (!w.watching && !w.no_events && now >= w.watch_ms)
+			waiter_watch(&w);
+		waiter_run_once(&w);
+	}
 	if (w.reason == ENDED && w.mux) {
 		int64_t end = clock_ms() + DRAIN_MS;
 		waiter_drain(&w, end < r->end_ms ? end : r->end_ms);

@@ -350,7 +350,7 @@ TEST(test_table_write)
 	table_cell(&t, SPAN("a\x1b\tb"));
 	table_cell(&t, SPAN(""));
 	table_cell(&t, SPAN("äö"));
-	table_number(&t, SPAN("-7"));
+	table_number(&t, SPAN("{\"n\":-7}"), "n");
 	table_write(&out, &t, SIZE_MAX);
 	assert_string_equal(str_c(&out), "NAME     STATE\n"
 	                                 "a\\x1b b  -\n"

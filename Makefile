@@ -272,10 +272,10 @@ endif
 # ---- unit tests: tests/unit/LAYER/[FOLDER/]test_*.c, each linked with its layer only -------
 unit_tests = $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/$(1)/test_*.c tests/unit/$(1)/*/test_*.c))
 define UNIT
-$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/choose.o $(call archives,$(1)) Makefile
+$(B)/unit/$(1)/%: tests/unit/$(1)/%.c $(B)/tests/unit/main.o $(call archives,$(1)) Makefile
 	$$(call note,CC,$$@)
 	@mkdir -p $$(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/tests/unit/choose.o $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MF $$@.d -o $$@ $$< $(B)/tests/unit/main.o $(call archives,$(1)) $(LINK_$(1)) $(LIBS_test)
 endef
 $(foreach l,$(LAYERS),$(eval $(call UNIT,$(l))))
 UNIT_TESTS := $(foreach l,$(LAYERS),$(call unit_tests,$(l)))
@@ -302,7 +302,7 @@ $(B)/tests/machine/traces/unpacked: tests/machine/traces.tar.xz
 	$(Q)tar -xJf $< -C $(@D)
 	@touch $@
 TEST_TOOLS := $(B)/tests/machine/replay $(B)/tests/runtime/fetch $(foreach p,$(TEST_PROGRAMS),$(if $(wildcard tests/$(p)/*.c),$(B)/tests/$(p)/$(p)))
-.SECONDARY: $(B)/tests/unit/choose.o $(B)/tests/fuzz/replay.o
+.SECONDARY: $(B)/tests/unit/main.o $(B)/tests/fuzz/replay.o
 # Static, because these programs must use little memory.
 $(B)/tests/bench/measure/measure $(B)/tests/bench/stub/stub: $(B)/%: %.c
 	$(call note,CC,$@)

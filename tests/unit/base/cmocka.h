@@ -8,5 +8,24 @@
 #include <cmocka.h>
 /* clang-format on */
 
-/* A test without a state of its own: TEST(test_name) { ... } */
-#define TEST(name) static void name(void **state __attribute__((unused)))
+/* Called before main, in the order of the file. */
+void unit_add(const char *name, CMUnitTestFunction run, CMFixtureFunction begin,
+              CMFixtureFunction end);
+void unit_group(CMFixtureFunction begin, CMFixtureFunction end);
+
+/* A test: TEST(test_name) { ... } */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+/* One with functions that run before and after it, or NULL; `state` is what they share. */
+#define TEST_WITH(name, begin, end)                                                                \
+	static void name(void **state);                                                            \
+	__attribute__((constructor)) static void name##_add(void)                                  \
+	{                                                                                          \
+		unit_add(#name, name, begin, end);                                                 \
+	}                                                                                          \
+	static void name(void **state __attribute__((unused)))
+/* Functions, or NULL, that run before and after all tests of a program. */
+#define TEST_GROUP(begin, end)                                                                     \
+	__attribute__((constructor)) static void unit_group_add(void)                              \
+	{                                                                                          \
+		unit_group(begin, end);                                                            \
+	}

@@ -111,13 +111,15 @@ static void tabs_look_for_header(struct tabs *t, const struct tabs_line *l)
 			continue;
 		if (*p == '#')
 			return;
+		if (*p != '|' && *p != '>')
+			continue;
 		const char *before = p - 1;
 		while (*before == ' ' || *before == '\t')
 			before--;
 		size_t indicators = span_past(line, i + 1, "0-9+-");
 		size_t rest = span_past(line, indicators, " \t");
 		bool ends = rest == line.n || (rest > indicators && line.p[rest] == '#');
-		if ((*p != '|' && *p != '>') || (*before != ':' && *before != '-') || !ends)
+		if ((*before != ':' && *before != '-') || !ends)
 			continue;
 		/* The column of the list item or key to which the value belongs. */
 		size_t parent = first;

@@ -80,7 +80,7 @@ bool http_date_read(struct span text, int64_t *ms)
 	if (text.n != sizeof(FORM) - 1 || !time_numbers(text, FORM, v))
 		return false;
 	int month = 0;
-	while (month < 12 && memcmp(text.p + 8, MONTHS + 3 * month, 3) != 0)
+	while (month < 12 && memcmp(text.p + 8, MONTHS + (size_t)3 * month, 3) != 0)
 		month++;
 	const int date[6] = { v[1], month + 1, v[0], v[2], v[3], v[4] };
 	if (!time_of(date, &s))

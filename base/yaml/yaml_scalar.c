@@ -347,9 +347,11 @@ static enum spelling of_number(struct span t, double v)
 		return SPELT_OCTAL;
 	if (memchr(t.p, ':', t.n))
 		return SPELT_SIXTY;
-	/* Written as the same text, or unambiguous (1e3, .5). */
-	if (is_short(t) || (finite && (t.p[0] == '.' || exponent)) ||
-	    (finite && span_eq(t, (struct span){ text, number_text(text, v) })))
+	/* Unambiguous (1e3, .5), or written as the same text. */
+	if (is_short(t) || (finite && (t.p[0] == '.' || exponent)))
+		return SPELT_PLAINLY;
+	size_t n = number_text(text, v);
+	if (finite && span_eq(t, (struct span){ text, n }))
 		return SPELT_PLAINLY;
 	return finite && fabs(v) >= 0x1p53 && !memchr(t.p, '.', t.n) ? SPELT_ROUNDED
 	                                                             : SPELT_OTHERWISE;

@@ -36,6 +36,34 @@ static int hex4(struct span text, size_t at)
 	return v;
 }
 
+/* `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` */
+const char *json_number_end(const char *p, const char *end)
+{
+	p += p < end && *p == '-';
+	const char *digits = p;
+	while (p < end && is_digit(*p))
+		p++;
+	if (p == digits || (*digits == '0' && p > digits + 1))
+		return NULL;
+	if (p < end && *p == '.') {
+		digits = ++p;
+		while (p < end && is_digit(*p))
+			p++;
+		if (p == digits)
+			return NULL;
+	}
+	if (p < end && (*p == 'e' || *p == 'E')) {
+		p++;
+		p += p < end && (*p == '-' || *p == '+');
+		digits = p;
+		while (p < end && is_digit(*p))
+			p++;
+		if (p == digits)
+			return NULL;
+	}
+	return p;
+}
+
 int json_escaped(struct span text, size_t *at)
 {
 	int c = hex4(text, *at);

@@ -20,6 +20,8 @@ int base64url_decode(struct arena *a, struct span text, struct span *bytes);
 
 /* n bytes as 2n lower-case hex digits and a NUL. */
 void hex_encode(char *out, const void *bytes, size_t n);
+/* The end of the number of JSON that begins at p; NULL if none does. */
+const char *json_number_end(const char *p, const char *end);
 /* The character of one or two `\uXXXX` of JSON, the first with its digits at *at, which moves
  * behind them.  -1: not four digits; -2: half of a surrogate pair. */
 int json_escaped(struct span text, size_t *at);

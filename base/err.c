@@ -138,21 +138,25 @@ void err_move(struct err *e, struct err *from)
 	err_done(from);
 }
 
+void place_token(struct str *out, struct span token)
+{
+	for (size_t i = 0; i < token.n; i++) {
+		char c = token.p[i];
+		if (c == '~' && i + 1 < token.n)
+			c = token.p[++i] == '1' ? '/' : '~';
+		str_char(out, c);
+	}
+}
+
 void note_text(struct str *out, const struct note *n)
 {
 	bool pointer = n->at && n->at[0] == '/';
 	struct span rest = pointer ? span_of(n->at + 1) : SPAN("");
 	for (bool more = pointer, first = true; more; first = false) {
-		/* One reference token, decoded: a key or an index. */
+		/* A key or an index. */
 		STR_AUTO name = STR_INIT(MESSAGE_MAX);
 		more = span_chr(rest, '/') < rest.n;
-		struct span token = span_next(&rest, '/');
-		for (size_t i = 0; i < token.n; i++) {
-			char c = token.p[i];
-			if (c == '~' && i + 1 < token.n)
-				c = token.p[++i] == '1' ? '/' : '~';
-			str_char(&name, c);
-		}
+		place_token(&name, span_next(&rest, '/'));
 		struct span key = str_view(&name);
 		char buf[4 * QUOTE_MAX];
 		if (span_digits(key))

@@ -431,7 +431,7 @@ bool check_not(struct walk *w, const struct test *t, const struct node *n, const
 	if (walk_is_mute(w))
 		return false;
 	STR_AUTO text = STR_INIT(SENTENCE_MAX);
-	value_text(&text, w, n, at);
+	value_text(&text, w, n, at, false);
 	return walk_fail(w, n, at, "must not be %s", str_c(&text));
 }
 
@@ -457,7 +457,7 @@ static bool fail_bound(struct walk *w, const struct test *t, const struct node *
 	char bound[NUMBER_MAX];
 	STR_AUTO value = STR_INIT(SENTENCE_MAX);
 	number_text(bound, t->number);
-	value_text(&value, w, n, at);
+	value_text(&value, w, n, at, false);
 	return walk_fail(w, n, at, "must be %s %s, is %s", what, bound, str_c(&value));
 }
 
@@ -576,6 +576,6 @@ bool check_pattern(struct walk *w, const struct test *t, const struct node *n,
 	if (n->n == 0)
 		return walk_fail(w, n, at, "must not be empty");
 	STR_AUTO value = STR_INIT(SENTENCE_MAX);
-	value_text(&value, w, n, at);
+	value_text(&value, w, n, at, false);
 	return walk_fail(w, n, at, "%s, is %s", pattern_words(t->pattern), str_c(&value));
 }

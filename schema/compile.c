@@ -149,58 +149,39 @@ static int fill_rule(struct compiler *c, struct rule *r, const struct node *n,
 	return 0;
 }
 
-/* Decodes %XX, ~0 and ~1 in one token of a pointer in a URI fragment. */
-static void unescape_token(struct str *out, struct span t)
-{
-	STR_AUTO plain = STR_INIT(t.n);
-	for (size_t i = 0; i < t.n; i++) {
-		int byte = percent_byte(t, i);
-		if (byte >= 0)
-			i += 2;
-		char c = t.p[i];
-		if (byte >= 0)
-			c = (char)byte;
-		str_char(&plain, c);
-	}
-	for (size_t i = 0; i < plain.n; i++) {
-		char c = plain.p[i];
-		if (c == '~' && i + 1 < plain.n) {
-			i++;
-			c = '~';
-			if (plain.p[i] == '1')
-				c = '/';
-		}
-		str_char(out, c);
-	}
-}
-
-static const struct node *child_of(const struct node *n, struct span token)
-{
-	STR_AUTO key = STR_INIT(token.n);
-	unescape_token(&key, token);
-	if (node_is(n, NODE_MAP)) {
-		const struct member *m = node_member(n, str_view(&key));
-		return m ? &m->value : NULL;
-	}
-	int64_t i = 0;
-	if (!node_is(n, NODE_LIST) || n->n == 0 || parse_i64(str_view(&key), 0, n->n - 1, &i))
-		return NULL;
-	return &n->item[i];
-}
-
-/* The subschema that "#/a/b" names, or NULL. */
+/* The subschema that "#/a/b" names, or NULL: a pointer in a fragment of a URI. */
 static const struct node *find_target(const struct node *root, const char *ref)
 {
-	if (*ref++ != '#')
+	struct span rest = span_of(ref);
+	if (!span_starts(rest, "#"))
 		return NULL;
+	rest = span_from(rest, 1);
 	const struct node *n = root;
-	while (n && *ref == '/') {
-		ref++;
-		size_t len = strcspn(ref, "/");
-		n = child_of(n, (struct span){ ref, len });
-		ref += len;
+	while (n && rest.n) {
+		if (rest.p[0] != '/')
+			return NULL;
+		rest = span_from(rest, 1);
+		struct span token = span_to(rest, span_chr(rest, '/'));
+		rest = span_from(rest, token.n);
+		STR_AUTO plain = STR_INIT(token.n);
+		for (size_t i = 0; i < token.n; i++) {
+			int byte = percent_byte(token, i);
+			str_char(&plain, byte < 0 ? token.p[i] : (char)byte);
+			i += byte < 0 ? 0 : 2;
+		}
+		STR_AUTO key = STR_INIT(token.n);
+		place_token(&key, str_view(&plain));
+		int64_t i = 0;
+		const struct member *m = node_member(n, str_view(&key));
+		if (m)
+			n = &m->value;
+		else if (node_is(n, NODE_LIST) && n->n > 0 &&
+		         parse_i64(str_view(&key), 0, n->n - 1, &i) == 0)
+			n = &n->item[i];
+		else
+			n = NULL;
 	}
-	return *ref == '\0' ? n : NULL;
+	return n;
 }
 
 /* Follows a chain of $ref. */

@@ -97,29 +97,20 @@ static void report_put_value(struct str *out, const struct node *n)
 	}
 }
 
-void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at)
+void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at,
+                bool typed)
 {
-	if (report_is_hidden(w, n, at))
+	bool hidden = report_is_hidden(w, n, at);
+	if (typed && !hidden && n->type == NODE_TEXT)
+		str_puts(out, "text ");
+	else if (typed && !hidden && n->type == NODE_DATE)
+		str_puts(out, "a date, ");
+	else if (typed && !hidden && node_is_number(n))
+		str_puts(out, "the number ");
+	if (hidden)
 		str_puts(out, node_type_name(n));
 	else
 		report_put_value(out, n);
-}
-
-/* The value with its type: `text "abc"`, `the number 5`. */
-static void put_typed_value(struct str *out, const struct walk *w, const struct node *n,
-                            const struct path *at)
-{
-	if (report_is_hidden(w, n, at)) {
-		str_puts(out, node_type_name(n));
-		return;
-	}
-	if (n->type == NODE_TEXT)
-		str_puts(out, "text ");
-	else if (n->type == NODE_DATE)
-		str_puts(out, "a date, ");
-	else if (node_is_number(n))
-		str_puts(out, "the number ");
-	report_put_value(out, n);
 }
 
 struct type_words {
@@ -224,7 +215,7 @@ bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
 	str_puts(&text, "must be ");
 	report_put_types(&text, r->types);
 	str_puts(&text, ", is ");
-	put_typed_value(&text, w, n, at);
+	value_text(&text, w, n, at, true);
 	str_puts(&text, type_advice(r->types, n));
 	if (r->hint.p)
 		str_printf(&text, "; %s", r->hint.p);
@@ -243,6 +234,6 @@ bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n
 		report_put_value(&text, &t->values[i]);
 	}
 	str_puts(&text, ", is ");
-	value_text(&text, w, n, at);
+	value_text(&text, w, n, at, false);
 	return walk_fail(w, n, at, "%s", str_c(&text));
 }

@@ -161,8 +161,10 @@ bool walk_fail_type(struct walk *w, const struct rule *r, const struct node *n,
 bool walk_fail_values(struct walk *w, const struct test *t, const struct node *n,
                       const struct path *at);
 
-/* The value for a message: `"abc"`, `5`, `a list`; only its type if it is secret. */
-void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at);
+/* The value for a message: `"abc"`, `5`, `a list`, or typed `text "abc"`, `the number 5`; only its
+ * type if it is secret. */
+void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at,
+                bool typed);
 
 /* ---- regular expressions of schemas (pattern.c) ---- */
 

@@ -169,30 +169,18 @@ static int read_string(struct json *j, struct span *value)
 	return 0;
 }
 
-/* `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?` */
 static int json_read_number(struct json *j, struct node *n)
 {
-	size_t digits = j->i + (json_peek(j) == '-');
-	size_t end = span_past(j->text, digits, "0-9");
-	bool good = end > digits && (end == digits + 1 || j->text.p[digits] != '0');
-	if (json_byte_at(j, end) == '.') {
-		digits = end + 1;
-		end = span_past(j->text, digits, "0-9");
-		good = good && end > digits;
-	}
-	if (char_in(json_byte_at(j, end), "eE")) {
-		digits = end + 1 + char_in(json_byte_at(j, end + 1), "+-");
-		end = span_past(j->text, digits, "0-9");
-		good = good && end > digits;
-	}
-	if (!good)
+	const char *from = j->text.p + j->i;
+	const char *end = json_number_end(from, j->text.p + j->text.n);
+	if (end == NULL)
 		return bad_syntax(j, j->i, "a number is written wrongly");
-	struct span t = { j->text.p + j->i, end - j->i };
+	struct span t = { from, (size_t)(end - from) };
 	(void)plain_float(n, t); /* every number of JSON is a float of YAML */
 	if (n->type == NODE_REAL && !isfinite(n->real))
 		return json_refuse(j, j->i, "this number is too large: not a finite number");
 	spelling_mark(n, t);
-	j->i = end;
+	j->i += t.n;
 	return 0;
 }
 

@@ -355,29 +355,6 @@ static bool literal(struct check *c, struct span word)
 	return true;
 }
 
-static bool scan_digits(struct check *c)
-{
-	const char *from = c->p;
-	while (c->p < c->end && is_digit(*c->p))
-		c->p++;
-	return c->p > from;
-}
-
-static bool scan_number(struct check *c)
-{
-	(void)scan_is(c, '-');
-	if (!scan_is(c, '0') && !scan_digits(c))
-		return false;
-	if (scan_is(c, '.') && !scan_digits(c))
-		return false;
-	if (scan_is(c, 'e') || scan_is(c, 'E')) {
-		if (!scan_is(c, '+'))
-			(void)scan_is(c, '-');
-		return scan_digits(c);
-	}
-	return true;
-}
-
 /* After the backslash. */
 static bool scan_escape(struct check *c)
 {
@@ -464,7 +441,8 @@ static bool scalar(struct check *c)
 	case 'n':
 		return literal(c, SPAN("null"));
 	default:
-		return scan_number(c);
+		c->p = json_number_end(c->p, c->end);
+		return c->p != NULL;
 	}
 }
 

@@ -16,7 +16,7 @@ TEST(test_doc_read_json_or_yaml)
 		{ "[1]", false },
 		{ "// c", false },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct run r = run_doc(CASES[i].text);
 		if (r.failed)
 			fail_msg("%s: %s", CASES[i].text, run_result(&r));

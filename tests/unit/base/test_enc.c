@@ -21,7 +21,7 @@ TEST(test_md5_hex_rfc1321)
 		  "1234567890123456789012345678901234567890",
 		  "57edf4a22be3c955ac49da2e2107b67a" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		char got[33];
 		md5_hex(got, span_of(CASES[i][0]));
 		assert_string_equal(got, CASES[i][1]);
@@ -57,7 +57,7 @@ TEST(test_base64_rfc4648)
 		{ "foobar", "Zm9vYmFy" },
 		{ "\xff\xfe\xfd", "//79" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO got = STR_INIT(100);
 		struct span back = { NULL, 0 };
@@ -108,7 +108,7 @@ TEST(test_base64_decode_is_strict)
 		"Z",    "Zg",       "Zg=", "Zg===", "Zh==", "Zm9 v", "Zm9v\n", "Zm-v", "Z\xc3\xbc=",
 		"=Zg=", "Zg==Zg==", "=",   "==",    "====", "A===",  "Zm9=",   "Zg=g", "Zm9v===="
 	};
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ARENA_AUTO a = { 0 };
 		struct span out = { NULL, 0 };
 		if (base64_decode(&a, span_of(BAD[i]), &out) == 0)
@@ -154,7 +154,7 @@ TEST(test_number_text_ecmascript)
 		{ 123.456, "123.456" },
 		{ -1e-7, "-1e-7" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		char got[NUMBER_MAX];
 		assert_int_equal(number_text(got, CASES[i].v), strlen(CASES[i].text));
 		assert_string_equal(got, CASES[i].text);
@@ -207,7 +207,7 @@ TEST(test_utf8_check)
 		{ "a\xe2\x82z", 1 },
 		{ "\xff", 0 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_int_equal(utf8_check(span_of(CASES[i].text)), CASES[i].bad);
 }
 
@@ -228,9 +228,9 @@ TEST(test_utf8_plain)
 		                           "\xe2\x80\xa8",
 		                           "\xe2\x80\xae\xe2\x80\xac",
 		                           "\xe2\x81\xa9" };
-	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++)
 		assert_true(utf8_plain(span_of(GOOD[i])));
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
 		assert_false(utf8_plain(span_of(BAD[i])));
 }
 

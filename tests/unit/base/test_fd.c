@@ -37,13 +37,12 @@ static int teardown(void **state)
 	return rmdir(top);
 }
 
-static void test_reads(void **state)
+TEST(test_reads)
 {
 	static const char *const BAD[] = { "link", "fifo", ".", "none" };
 	char text[8];
 	STR_AUTO all = STR_INIT(100);
 	STR_AUTO small = STR_INIT(3);
-	(void)state;
 	assert_int_equal(fd_read_at(dir, "file", text, sizeof(text)), 4);
 	assert_string_equal(text, "four");
 	assert_int_equal(fd_read_at(dir, "file", text, 4), 3);
@@ -52,18 +51,17 @@ static void test_reads(void **state)
 	assert_string_equal(str_c(&all), "four");
 	assert_int_equal(fd_read_str(dir, "file", &small), -1);
 	assert_int_equal(errno, EFBIG);
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		assert_int_equal(fd_read_at(dir, BAD[i], text, sizeof(text)), -1);
 		assert_string_equal(text, "");
 		assert_int_equal(fd_read_str(dir, BAD[i], &all), -1);
 	}
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
 	DIR_AUTO *d = dir_list(dir, ".");
 	unsigned n = 0;
-	(void)state;
 	for (const char *name; (name = dir_next(d)) != NULL; n++)
 		assert_int_not_equal(name[0], '.');
 	assert_int_equal(errno, 0);
@@ -73,11 +71,10 @@ static void test_lists(void **state)
 	assert_null(dir_list(dir, "none"));
 }
 
-static void test_processes(void **state)
+TEST(test_processes)
 {
 	char one[PROCESS_IDENTITY_MAX];
 	char two[PROCESS_IDENTITY_MAX];
-	(void)state;
 	process_identity(getpid(), one);
 	process_identity(getpid(), two);
 	assert_string_equal(one, two);

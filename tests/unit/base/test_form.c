@@ -166,7 +166,7 @@ TEST(test_form_json_quotes_no_values)
 	static const char *const FORMS[] = { "password=se%cret", "password=x&se%cret",
 		                             "password=x&se%c:ret=",
 		                             "password=secret&password=secret" };
-	for (size_t i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(FORMS); i++) {
 		ERR_AUTO e = { 0 };
 		assert_int_equal(form_json(span_of(FORMS[i]), NULL, &a, &out, &e), -1);
 		assert_null(strstr(err_msg(&e), "ret"));

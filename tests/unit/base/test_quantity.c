@@ -34,7 +34,7 @@ TEST(test_quantities)
 		{ "1x", -1 },
 		{ "9999999999999999999", -1 },
 	};
-	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		if (quantity_milli(span_of(ROWS[i].text)) != ROWS[i].milli)
 			fail_msg("%s", ROWS[i].text);
 	}

@@ -71,7 +71,7 @@ TEST(test_str_int_extremes)
 		{ INT64_MAX, "9223372036854775807" },
 		{ INT64_MIN, "-9223372036854775808" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO s = STR_INIT(30);
 		str_int(&s, CASES[i].v);
 		assert_string_equal(str_c(&s), CASES[i].text);
@@ -187,7 +187,7 @@ TEST(test_parse_i64_range)
 	static const char *const REFUSED[] = { "",   "-",   "+1",  " 1",  "1 ",
 		                               "1x", "0x1", "101", "-11", "9223372036854775808" };
 	int64_t v = 7;
-	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		assert_int_equal(parse_i64(span_of(REFUSED[i]), -10, 100, &v), -1);
 		assert_int_equal(v, 7);
 	}

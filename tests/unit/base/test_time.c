@@ -69,12 +69,12 @@ static void time_check(const struct time_case *v, size_t n, bool (*read)(struct 
 
 TEST(test_rfc3339)
 {
-	time_check(RFC3339, sizeof(RFC3339) / sizeof(RFC3339[0]), rfc3339_read);
+	time_check(RFC3339, ARRAY_SIZE(RFC3339), rfc3339_read);
 }
 
 TEST(test_http_date)
 {
-	time_check(HTTP, sizeof(HTTP) / sizeof(HTTP[0]), http_date_read);
+	time_check(HTTP, ARRAY_SIZE(HTTP), http_date_read);
 }
 
 int main(void)

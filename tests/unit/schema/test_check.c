@@ -213,7 +213,7 @@ TEST(test_check_pattern_escapes_and_classes)
 		{ "^é+$", "éé", "é\\xc3" },       { "^[^-a]$", "b", "-" },
 		{ "^(|/[^\\u0001]*)$", "", "a" }, { "^.$", "b", "\\n" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		const char *schema = arena_printf(
 		    &a, "{\"pattern\":\"%s\",\"patternErrorMessage\":\"no\"}", CASES[i].pattern);

@@ -76,7 +76,7 @@ TEST(test_v1_valid_files_are_accepted)
 	int files;
 	size_t length = 0;
 	STR_AUTO names = refused_files(SCHEMA_V1, "tests/corpus/v1-valid", &files);
-	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		assert_non_null(strstr(str_c(&names), REFUSED[i]));
 		length += strlen(REFUSED[i]);
 	}

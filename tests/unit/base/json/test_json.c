@@ -38,7 +38,7 @@ TEST(test_json_read_numbers)
 	static const char *const BAD[] = { "[01]",  "[+1]",       "[.5]",       "[1.]",
 		                           "[1e]",  "[-]",        "[0x1]",      "[1_0]",
 		                           "[NaN]", "[Infinity]", "[-Infinity]" };
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
 		assert_json(BAD[i], "1:", true);
 }
 
@@ -105,7 +105,7 @@ TEST(test_json_read_mistakes)
 		{ "[truex]", "1:6: not valid JSON: a `,` or `]`" },
 		{ "{\"a\"\r\n: 1\r, x}", "3:3: not valid JSON: a key in double quotes" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_json(CASES[i].text, CASES[i].says, true);
 }
 

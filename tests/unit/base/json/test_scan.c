@@ -45,7 +45,7 @@ TEST(test_scan_valid_takes)
 		"[1,2 , 3\n,[4]]",
 		"\"\\ud800\"", /* the grammar allows it */
 	};
-	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++) {
 		if (!valid(span_of(GOOD[i]), 64))
 			fail_msg("refused: %s", GOOD[i]);
 	}
@@ -108,7 +108,7 @@ static const char *const REFUSED[] = {
 
 TEST(test_scan_valid_refuses)
 {
-	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		if (valid(span_of(REFUSED[i]), 64))
 			fail_msg("taken: %s", REFUSED[i]);
 	}
@@ -310,7 +310,7 @@ TEST(test_scan_int_is_strict)
 	static const char *const BAD[] = { "4",  "-1",   "1.5", "1e2", "\"1\"",
 		                           "",   "null", "[1]", "-",   "9223372036854775808",
 		                           ".0", "1.0e1" };
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
 		assert_false(scan_int(span_of(BAD[i]), 0, 3, &v));
 	assert_int_equal(v, 7);
 }
@@ -338,7 +338,7 @@ TEST(test_scan_string_resolves)
 	};
 	ARENA_AUTO a = { 0 };
 	struct span out;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		assert_true(scan_string(span_of(CASES[i].json), &a, &out));
 		assert_span(out, CASES[i].text);
 	}
@@ -355,7 +355,7 @@ TEST(test_scan_string_resolves)
 		"[\"a\"]",
 	};
 	out = SPAN("untouched");
-	for (size_t i = 0; i < sizeof(NONE) / sizeof(NONE[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
 		assert_false(scan_string(span_of(NONE[i]), &a, &out));
 		assert_span(scan_text(span_of(NONE[i]), &a), "");
 	}
@@ -375,7 +375,7 @@ TEST(test_scan_time_ms_reads)
 		{ "\"0001-01-01T00:00:00Z\"", INT64_C(-62135596800000) },
 		{ "\"9999-12-31T23:59:59Z\"", INT64_C(253402300799000) },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		int64_t ms = 0;
 		if (!scan_time_ms(span_of(CASES[i].json), &ms) || ms != CASES[i].ms)
 			fail_msg("%s is %lld", CASES[i].json, (long long)ms);
@@ -398,7 +398,7 @@ TEST(test_scan_time_ms_reads)
 		"\"-026-11-22T01:34:56Z\"",
 	};
 	int64_t ms = 5;
-	for (size_t i = 0; i < sizeof(NONE) / sizeof(NONE[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
 		if (scan_time_ms(span_of(NONE[i]), &ms))
 			fail_msg("%s is %lld", NONE[i], (long long)ms);
 	}

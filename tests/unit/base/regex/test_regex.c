@@ -198,7 +198,7 @@ TEST(test_compile_copies)
 		{ "((a?b*)+)", "abb" }, { "\\W", "-" },
 		{ "(^|$|\\b)", "" },
 	};
-	for (size_t i = 0; i < sizeof(ATOMS) / sizeof(*ATOMS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ATOMS); i++) {
 		for (int n = 1; n <= 1000; n += 9) {
 			ARENA_AUTO a = { 0 };
 			ERR_AUTO e = { 0 };
@@ -261,7 +261,7 @@ TEST(test_search_folds_ascii)
 		{ "(?i)^stra(?-i:ß)e$", "STRAßE", REGEX_FOUND },
 		{ "^ошибка (?i)x$", "ошибка X", REGEX_FOUND },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct match m;
@@ -315,7 +315,7 @@ TEST(test_search_takes_linear_time)
 {
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
-	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(HARD); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct match m;
@@ -328,7 +328,7 @@ TEST(test_search_stops_at_the_deadline)
 {
 	FREE_AUTO char *text = xmalloc(LONG_TEXT);
 	fill_hard(text, LONG_TEXT);
-	for (size_t i = 0; i < sizeof(HARD) / sizeof(*HARD); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(HARD); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct match m;
@@ -362,7 +362,7 @@ TEST(test_set_scan_tells_which)
 {
 	static const char *const PATTERNS[] = { "(?i)importerror: .*", "core dumped", "[a-z]+",
 		                                "nowh(pe|t)x", "segmentation (fault|error)" };
-	enum { N = sizeof(PATTERNS) / sizeof(*PATTERNS) };
+	enum { N = ARRAY_SIZE(PATTERNS) };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct regex *re[N + 1] = { NULL };

@@ -26,12 +26,12 @@ TEST(test_yaml_read_scalars_as_js_yaml)
 	json_decref(cases);
 }
 
-static enum node_type type_of(const char *text)
+static struct node resolved(const char *text)
 {
 	ARENA_AUTO a = { 0 };
 	struct node n = { 0 };
 	yaml_resolve_plain(&n, span_of(text), &a);
-	return (enum node_type)n.type;
+	return n;
 }
 
 TEST(test_yaml_resolve_plain_types)
@@ -78,18 +78,16 @@ TEST(test_yaml_resolve_plain_types)
 		{ "~", NODE_NULL },
 		{ "~~", NODE_TEXT },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		if (type_of(CASES[i].text) != CASES[i].type)
-			fail_msg("%s: %d", CASES[i].text, type_of(CASES[i].text));
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		if (resolved(CASES[i].text).type != CASES[i].type)
+			fail_msg("%s: %d", CASES[i].text, resolved(CASES[i].text).type);
 	}
 }
 
 static double real_of(const char *text)
 {
-	ARENA_AUTO a = { 0 };
-	struct node n = { 0 };
-	yaml_resolve_plain(&n, span_of(text), &a);
-	return n.type == NODE_REAL ? n.real : (double)n.integer;
+	const struct node n = resolved(text);
+	return node_number(&n);
 }
 
 TEST(test_yaml_resolve_plain_rounds_once)
@@ -117,34 +115,39 @@ TEST(test_yaml_read_budget_depth)
 	assert_refuses(deep, "1:65: lists and mappings are nested more than 64 levels deep");
 }
 
-TEST(test_yaml_read_budget_depth_through_alias)
+TEST(test_yaml_read_budgets)
 {
-	struct budget b = BUDGET_DEFAULT;
-	b.depth = 4;
-	struct run r = run_budget(SPAN("a: &a [[1]]\nb: [*a]\n"), b);
-	assert_int_equal(r.failed, 0);
-	run_done(&r);
-	r = run_budget(SPAN("a: &a [[1]]\nb: [[*a]]\n"), b);
-	assert_string_equal(run_result(&r), "2:6: b[0][0]: with this alias, lists and mappings are "
-	                                    "nested more than 4 levels deep");
-	run_done(&r);
-	r = run_budget(SPAN("a: &a [1]\nb: &b [*a]\nc: &c [*b]\nd: [*c]\n"), b);
-	assert_string_equal(run_result(&r), "4:5: d[0]: with this alias, lists and mappings are "
-	                                    "nested more than 4 levels deep");
-	run_done(&r);
-}
-
-TEST(test_yaml_read_budget_nodes)
-{
-	struct budget b = BUDGET_DEFAULT;
-	b.nodes = 5;
-	struct run r = run_budget(SPAN("[1, 2, 3, 4]"), b);
-	assert_int_equal(r.failed, 0);
-	run_done(&r);
-	r = run_budget(SPAN("[1, 2, 3, [4]]"), b);
-	assert_string_equal(run_result(&r), "1:12: the document has more than 5 values (aliases "
-	                                    "count as what they stand for)");
-	run_done(&r);
+#define ALIAS_TOO_DEEP "with this alias, lists and mappings are nested more than 4 levels deep"
+	static const struct {
+		struct budget budget;
+		const char *text, *says;
+	} CASES[] = {
+		{ { 4, 99, 99, 99 }, "a: &a [[1]]\nb: [*a]\n", "{\"a\":[[1]],\"b\":[[[1]]]}" },
+		{ { 4, 99, 99, 99 }, "a: &a [[1]]\nb: [[*a]]\n", "2:6: b[0][0]: " ALIAS_TOO_DEEP },
+		{ { 4, 99, 99, 99 },
+		  "a: &a [1]\nb: &b [*a]\nc: &c [*b]\nd: [*c]\n",
+		  "4:5: d[0]: " ALIAS_TOO_DEEP },
+		{ { 9, 5, 99, 99 }, "[1, 2, 3, 4]", "[1,2,3,4]" },
+		{ { 9, 5, 99, 99 },
+		  "[1, 2, 3, [4]]",
+		  "1:12: the document has more than 5 values (aliases count as what they stand "
+		  "for)" },
+		{ { 9, 99, 8, 99 }, "a: &a bcd\nb: *a\n", "{\"a\":\"bcd\",\"b\":\"bcd\"}" },
+		{ { 9, 99, 8, 99 },
+		  "a: &a bcde\nb: *a\n",
+		  "2:4: b: the document has more than 8 bytes of text (aliases count as what they "
+		  "stand for)" },
+		{ { 9, 12, 99, 99 },
+		  "a: &a {x: 1, y: 2, z: 3}\nb: {<<: *a}\nc: {<<: *a}\n",
+		  "3:9: c[\"<<\"]: the document has more than 12 values (aliases count as what "
+		  "they "
+		  "stand for)" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct run r = run_budget(span_of(CASES[i].text), CASES[i].budget);
+		assert_string_equal(run_result(&r), CASES[i].says);
+		run_done(&r);
+	}
 }
 
 TEST(test_yaml_read_budget_bomb)
@@ -219,29 +222,6 @@ TEST(test_yaml_read_few_directives)
 	STR_AUTO behind = STR_INIT(4096);
 	str_printf(&behind, "a: 1\n...\n%s%%TAG !x! x:\n", str_c(&in));
 	assert_refuses(str_c(&behind), "27:1: more than 8 lines begin with `%`");
-}
-
-TEST(test_yaml_read_budget_text)
-{
-	struct budget b = BUDGET_DEFAULT;
-	b.text = 8;
-	struct run r = run_budget(SPAN("a: &a bcd\nb: *a\n"), b);
-	assert_int_equal(r.failed, 0);
-	run_done(&r);
-	r = run_budget(SPAN("a: &a bcde\nb: *a\n"), b);
-	assert_string_equal(run_result(&r), "2:4: b: the document has more than 8 bytes of text "
-	                                    "(aliases count as what they stand for)");
-	run_done(&r);
-}
-
-TEST(test_yaml_read_budget_merge_costs)
-{
-	struct budget b = BUDGET_DEFAULT;
-	b.nodes = 12;
-	struct run r = run_budget(SPAN("a: &a {x: 1, y: 2, z: 3}\nb: {<<: *a}\nc: {<<: *a}\n"), b);
-	assert_int_equal(r.failed, -1);
-	assert_int_equal(r.err.notes.v[0].line, 3);
-	run_done(&r);
 }
 
 TEST(test_yaml_read_merge)
@@ -399,7 +379,7 @@ TEST(test_yaml_read_problems_in_words)
 		{ "a: 1\n---\nb: 1\n", "2:1: a second document begins here" },
 		{ "a: |x\n  b\n", "1:5: nothing but a comment may follow" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_refuses(CASES[i].text, CASES[i].says);
 }
 
@@ -407,7 +387,7 @@ TEST(test_yaml_read_no_document)
 {
 	static const char *const CASES[] = { "",      "\n\n",           "# x\n",
 		                             "---\n", "--- # x\n...\n", "\xef\xbb\xbf" };
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_refuses(CASES[i], "1:1: empty document");
 	assert_reads("''", "\"\"");
 	assert_reads("~", "null");
@@ -472,7 +452,7 @@ TEST(test_yaml_read_spellings)
 		  { "1.10", "2.0", "5.", "+5", "0x10", "0x1E", "0b11", "1_000", ".inf", ".nan",
 		    "True", "FALSE", "-0" } },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		for (const char *const *s = CASES[i].scalars; *s; s++)
 			assert_spelling(*s, CASES[i].spelling);
 }
@@ -494,15 +474,12 @@ int main(void)
 		cmocka_unit_test(test_yaml_resolve_plain_types),
 		cmocka_unit_test(test_yaml_resolve_plain_rounds_once),
 		cmocka_unit_test(test_yaml_read_budget_depth),
-		cmocka_unit_test(test_yaml_read_budget_depth_through_alias),
-		cmocka_unit_test(test_yaml_read_budget_nodes),
+		cmocka_unit_test(test_yaml_read_budgets),
 		cmocka_unit_test(test_yaml_read_budget_bomb),
 		cmocka_unit_test(test_yaml_read_tabs),
 		cmocka_unit_test(test_yaml_read_tabs_behind_blocks),
 		cmocka_unit_test(test_yaml_read_tabs_that_indent),
 		cmocka_unit_test(test_yaml_read_few_directives),
-		cmocka_unit_test(test_yaml_read_budget_text),
-		cmocka_unit_test(test_yaml_read_budget_merge_costs),
 		cmocka_unit_test(test_yaml_read_merge),
 		cmocka_unit_test(test_yaml_read_merge_many_keys),
 		cmocka_unit_test(test_yaml_read_duplicates_as_text),

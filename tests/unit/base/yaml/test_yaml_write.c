@@ -45,7 +45,7 @@ TEST(test_yaml_write_quotes_what_readers_differ_on)
 		"\ta",  "---",  "...",  "ü",          "e5",   "E7",   "inf",   "NaN",  "none",
 		"'a",   "\"",   "a\tb", "2001-01-01",
 	};
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
 		struct node n = { .type = NODE_TEXT,
 			          .n = (uint32_t)strlen(TEXTS[i]),
 			          .text = TEXTS[i] };

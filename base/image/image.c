@@ -51,44 +51,33 @@ static bool component_ok(struct span s)
 	}
 }
 
-/* Removes "HOST/" from the start of a name; *host is empty if there is none: the text before the
- * first slash can also be a part of the repository. */
-static struct span cut_host(struct span name, struct span *host)
+/* A name, split before it is checked: HOST/, PATH, :TAG and @DIGEST. */
+struct image_parts {
+	struct span host, path; /* the host without its slash, empty if there is none */
+	struct span tag, digest;
+};
+
+static struct image_parts image_split(struct span name)
 {
-	size_t slash = span_chr(name, '/');
-	struct span first = span_to(name, slash);
+	size_t at = span_chr(name, '@');
+	struct span rest = span_to(name, at);
+	/* The last colon, if no slash follows. */
+	size_t colon = rest.n;
+	while (colon > 0 && rest.p[colon - 1] != ':' && rest.p[colon - 1] != '/')
+		colon--;
+	colon = colon > 0 && rest.p[colon - 1] == ':' ? colon - 1 : rest.n;
+	struct image_parts parts = { .tag = span_from(rest, colon), .digest = span_from(name, at) };
+	/* The text before the first slash can also be a part of the path. */
+	parts.path = span_to(rest, colon);
+	size_t slash = span_chr(parts.path, '/');
+	struct span first = span_to(parts.path, slash);
 	bool is_host = span_is(first, "localhost") || span_past(first, 0, "^.:A-Z") < first.n;
-	*host = (struct span){ "", 0 };
-	if (slash == name.n || !is_host)
-		return name;
-	*host = first;
-	return span_from(name, slash + 1);
-}
-
-static bool repository_ok(struct span s)
-{
-	struct span host;
-	s = cut_host(s, &host);
-	if (host.n && !image_host_ok(host))
-		return false;
-	for (;;) {
-		size_t slash = span_chr(s, '/');
-		if (!component_ok(span_to(s, slash)))
-			return false;
-		if (slash == s.n)
-			return true;
-		s = span_from(s, slash + 1);
+	parts.host = SPAN("");
+	if (is_host && slash < parts.path.n) {
+		parts.host = first;
+		parts.path = span_from(parts.path, slash + 1);
 	}
-}
-
-/* Offset of the colon before the tag, or s.n: the last one, if no slash follows. */
-static size_t tag_colon(struct span s)
-{
-	for (size_t i = s.n; i > 0 && s.p[i - 1] != '/'; i--) {
-		if (s.p[i - 1] == ':')
-			return i - 1;
-	}
-	return s.n;
+	return parts;
 }
 
 const char *image_problem(struct span name)
@@ -102,19 +91,22 @@ const char *image_problem(struct span name)
 	if (span_find(name, 0, "<%") != SIZE_MAX)
 		return "is not an image reference: placeholders are not filled in here";
 	static const char ALGORITHM[] = "@sha256:";
-	size_t at = span_chr(name, '@');
-	struct span rest = span_to(name, at);
-	struct span digest = span_from(name, at);
-	if (digest.n &&
-	    (digest.n != sizeof(ALGORITHM) - 1 + SHA256_DIGITS || !span_starts(digest, ALGORITHM) ||
-	     !span_all(span_from(digest, sizeof(ALGORITHM) - 1), "0-9a-f")))
+	struct image_parts p = image_split(name);
+	if (p.digest.n && (p.digest.n != sizeof(ALGORITHM) - 1 + SHA256_DIGITS ||
+	                   !span_starts(p.digest, ALGORITHM) ||
+	                   !span_all(span_from(p.digest, sizeof(ALGORITHM) - 1), "0-9a-f")))
 		return BAD;
-	size_t colon = tag_colon(rest);
-	struct span tag = span_from(rest, colon);
-	if (tag.n && (tag.n == 1 || tag.n > 1 + TAG_MAX || tag.p[1] == '.' || tag.p[1] == '-' ||
-	              !span_all(span_from(tag, 1), "A-Za-z0-9_.-")))
+	if (p.tag.n && (p.tag.n == 1 || p.tag.n > 1 + TAG_MAX || char_in(p.tag.p[1], ".-") ||
+	                !span_all(span_from(p.tag, 1), "A-Za-z0-9_.-")))
 		return BAD;
-	return repository_ok(span_to(rest, colon)) ? NULL : BAD;
+	if (p.host.n && !image_host_ok(p.host))
+		return BAD;
+	for (bool more = true; more;) {
+		more = span_chr(p.path, '/') < p.path.n;
+		if (!component_ok(span_next(&p.path, '/')))
+			return BAD;
+	}
+	return NULL;
 }
 
 /* ---- the parts ---- */
@@ -123,26 +115,18 @@ int image_parse(struct span name, struct arena *a, struct image *out)
 {
 	if (image_problem(name))
 		return -1;
-	size_t at = span_chr(name, '@');
-	struct span rest = span_to(name, at);
-	size_t colon = tag_colon(rest);
-	struct span reference = SPAN("latest");
-	if (at < name.n)
-		reference = span_from(name, at + 1);
-	else if (colon < rest.n)
-		reference = span_from(rest, colon + 1);
-	struct span host;
-	struct span repository = cut_host(span_to(rest, colon), &host);
-	bool hub = host.n == 0;
+	struct image_parts p = image_split(name);
+	struct span reference = p.digest.n ? p.digest : p.tag;
+	bool hub = p.host.n == 0;
 	for (size_t i = 0; i < ARRAY_SIZE(HUB_NAMES); i++)
-		hub = hub || span_same(host, span_of(HUB_NAMES[i]));
-	bool official = hub && span_chr(repository, '/') == repository.n;
+		hub = hub || span_same(p.host, span_of(HUB_NAMES[i]));
+	bool official = hub && span_chr(p.path, '/') == p.path.n;
 	*out = (struct image){
 		.name = arena_dup(a, name),
-		.host = hub ? HUB_API : arena_dup(a, host),
-		.repository = arena_printf(a, "%s%.*s", official ? "library/" : "",
-		                           (int)repository.n, repository.p),
-		.reference = arena_dup(a, reference),
+		.host = hub ? HUB_API : arena_dup(a, p.host),
+		.repository =
+		    arena_printf(a, "%s%.*s", official ? "library/" : "", (int)p.path.n, p.path.p),
+		.reference = reference.n ? arena_dup(a, span_from(reference, 1)) : "latest",
 		.hub = hub,
 	};
 	return 0;

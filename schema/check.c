@@ -175,29 +175,6 @@ static void list_keys(struct str *out, const struct members *m)
 	}
 }
 
-/* The key is present, but misspelt. */
-static void members_suggest(struct visit *v, const struct property *meant)
-{
-	if (v->suggested == NULL)
-		v->suggested = ARENA_NEW(v->w->arena, const struct property *, NOTES_MAX);
-	v->suggested[v->n_suggested++] = meant; /* one for each note at most */
-}
-
-/* In `{cpu:1}` and `-echo: x`, the character after which a blank is missing; else NUL. */
-static char lacks_blank(struct visit *v, struct span key)
-{
-	const char *colon = memchr(key.p, ':', key.n);
-	const struct property *p =
-	    colon ? property_find(v->m, key.p, (size_t)(colon - key.p)) : NULL;
-	if (p && p->rule) {
-		members_suggest(v, p);
-		return ':';
-	}
-	if (key.n > 1 && key.p[0] == '-')
-		return '-';
-	return '\0';
-}
-
 /* A key that is not allowed. */
 static bool check_fail_unknown(struct visit *v, const struct member *key)
 {
@@ -205,21 +182,30 @@ static bool check_fail_unknown(struct visit *v, const struct member *key)
 	if (walk_is_mute(w))
 		return false;
 	char shown[4 * QUOTE_MAX] NOT_ZEROED;
-	quote(shown, member_key(key));
+	struct span name = member_key(key);
+	quote(shown, name);
 	if (v->m->n == 0 && v->m->n_patterns == 1)
 		return walk_fail_key(w, key, v->at, "bad name \"%s\": %s", shown,
 		                     pattern_words(v->m->patterns[0].pattern));
-	char blank = lacks_blank(v, member_key(key));
-	if (blank)
+	/* In `{cpu:1}` and `-echo: x`, a blank is missing. */
+	size_t colon = span_chr(name, ':');
+	const struct property *meant = colon < name.n ? property_find(v->m, name.p, colon) : NULL;
+	bool tight = meant && meant->rule;
+	bool dash = !tight && name.n > 1 && name.p[0] == '-';
+	if (!tight)
+		meant = dash ? NULL : nearest(v, name);
+	if (meant) { /* present, but misspelt */
+		if (v->suggested == NULL)
+			v->suggested = ARENA_NEW(w->arena, const struct property *, NOTES_MAX);
+		v->suggested[v->n_suggested++] = meant; /* one for each note at most */
+	}
+	if (tight || dash)
 		return walk_fail_key(w, key, v->at,
 		                     "unknown key `%s`: a blank is missing behind the `%c`", shown,
-		                     blank);
-	const struct property *meant = nearest(v, member_key(key));
-	if (meant) {
-		members_suggest(v, meant);
+		                     tight ? ':' : '-');
+	if (meant)
 		return walk_fail_key(w, key, v->at, "unknown key `%s`, did you mean `%s`?", shown,
 		                     meant->key.p);
-	}
 	STR_AUTO list = STR_INIT(SENTENCE_MAX);
 	list_keys(&list, v->m);
 	return walk_fail_key(w, key, v->at, "unknown key `%s`%s", shown, str_c(&list));

@@ -318,24 +318,16 @@ static int read_type(struct compiler *c, struct rule *r, const struct node *v,
 	return 0;
 }
 
+/* `enum`: a list of values; `const`: one. */
 static int read_values(struct compiler *c, struct rule *r, const struct node *v,
                        const struct path *at)
 {
-	if (v->type != NODE_LIST)
+	bool one = strcmp(c->keyword->name, "const") == 0;
+	if (!one && v->type != NODE_LIST)
 		return compile_fail(c, at, v, "enum must be a list");
 	struct test *t = compile_test(c, r);
-	t->values = v->item;
-	t->n = v->n;
-	return 0;
-}
-
-static int read_const(struct compiler *c, struct rule *r, const struct node *v,
-                      const struct path *at)
-{
-	(void)at;
-	struct test *t = compile_test(c, r);
-	t->values = v;
-	t->n = 1;
+	t->values = one ? v : v->item;
+	t->n = one ? 1 : v->n;
 	return 0;
 }
 
@@ -558,7 +550,7 @@ static int read_if(struct compiler *c, struct rule *r, const struct node *v, con
 static const struct keyword KEYWORDS[N_KEYWORDS] = {
 	{ "type",                   0,          read_type,            NULL, 0 },
 	{ "enum",                   BIT_ANY,    read_values,          check_values, 0 },
-	{ "const",                  BIT_ANY,    read_const,           check_values, 0 },
+	{ "const",                  BIT_ANY,    read_values,          check_values, 0 },
 	{ "minLength",              BIT_TEXT,   read_count,           check_count, AT_LEAST },
 	{ "maxLength",              BIT_TEXT,   read_count,           check_count, AT_MOST },
 	{ "pattern",                BIT_TEXT,   compile_read_pattern, check_pattern, 0 },

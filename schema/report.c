@@ -60,16 +60,6 @@ static bool repeats_any(const struct walk *w, const struct node *n, const struct
 	return false;
 }
 
-static bool report_is_hidden(const struct walk *w, const struct node *n, const struct path *at)
-{
-	for (; at; at = at->up) {
-		if (at->key.p && is_secret(w, at->key, at->up == NULL))
-			return true;
-	}
-	bool scalar = n->type == NODE_TEXT || n->type == NODE_DATE || node_is_number(n);
-	return scalar && repeats_any(w, n, w->root);
-}
-
 /* ---- words for values and types ---- */
 
 /* A value that is not secret. */
@@ -100,7 +90,10 @@ static void report_put_value(struct str *out, const struct node *n)
 void value_text(struct str *out, const struct walk *w, const struct node *n, const struct path *at,
                 bool typed)
 {
-	bool hidden = report_is_hidden(w, n, at);
+	bool scalar = n->type == NODE_TEXT || n->type == NODE_DATE || node_is_number(n);
+	bool hidden = scalar && repeats_any(w, n, w->root);
+	for (; at; at = at->up)
+		hidden = hidden || (at->key.p && is_secret(w, at->key, at->up == NULL));
 	if (typed && !hidden && n->type == NODE_TEXT)
 		str_puts(out, "text ");
 	else if (typed && !hidden && n->type == NODE_DATE)

@@ -402,11 +402,6 @@ static bool string(struct check *c)
 	return false;
 }
 
-static bool in_object(const struct check *c)
-{
-	return c->objects[c->depth / 64] >> (c->depth % 64) & 1;
-}
-
 static bool key(struct check *c)
 {
 	return space(c) && scan_is(c, '"') && string(c) && space(c) && scan_is(c, ':');
@@ -452,7 +447,7 @@ static bool after(struct check *c, bool *more)
 	while (c->depth) {
 		if (!space(c))
 			return false;
-		bool object = in_object(c);
+		bool object = c->objects[c->depth / 64] >> (c->depth % 64) & 1;
 		if (scan_is(c, ',')) {
 			*more = true;
 			return !object || key(c);

@@ -548,7 +548,7 @@ struct span scan_text(struct span value, struct arena *a)
 
 bool scan_time_ms(struct span value, int64_t *out)
 {
-	if (scan_type(value) != SCAN_STRING)
+	if (scan_type(value) != SCAN_STRING || value.n < 2)
 		return false;
 	return rfc3339_read((struct span){ value.p + 1, value.n - 2 }, out);
 }

@@ -382,6 +382,7 @@ TEST(test_scan_time_ms_reads)
 	}
 	static const char *const NONE[] = {
 		"null",
+		"\"",
 		"\"\"",
 		"0",
 		"\"2026-11-22\"",

@@ -52,6 +52,7 @@ bool port_can_bind(int family, int type, uint16_t port)
 	return rc == 0 || errno != EADDRINUSE;
 }
 
+/* Hides that each protocol of each family has ports of its own. */
 bool port_is_free(uint16_t port)
 {
 	return port_can_bind(AF_INET, SOCK_STREAM, port) &&

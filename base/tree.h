@@ -145,6 +145,7 @@ static inline double node_number(const struct node *n)
 	return n->type == NODE_INT ? (double)n->integer : n->real;
 }
 
+/* Hides where it is in the flags. */
 static inline enum spelling node_spelling(const struct node *n)
 {
 	return n->flags >> SPELLING_SHIFT & SPELLING_BITS;

@@ -308,6 +308,7 @@ struct span scan_into(struct span object, const char *const keys[])
 	return object;
 }
 
+/* Hides that scan_into leaves the end of the value open. */
 struct span scan_down(struct span object, const char *const keys[])
 {
 	if (!keys[0])

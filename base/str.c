@@ -287,8 +287,12 @@ void str_json_text(struct str *s, struct span t)
 		if (n == t.n)
 			return;
 		unsigned char c = (unsigned char)t.p[n];
-		char text[6] = { '\\', JSON_ESCAPE[c], '0', '0', hex[c >> 4], hex[c & 15] };
-		str_put(s, text, text[1] == 'u' ? sizeof(text) : 2);
+		str_char(s, '\\');
+		str_char(s, JSON_ESCAPE[c]);
+		if (JSON_ESCAPE[c] == 'u') {
+			const char code[4] = { '0', '0', hex[c >> 4], hex[c & 15] };
+			str_put(s, code, sizeof(code));
+		}
 		t = span_from(t, n + 1);
 	}
 }

@@ -86,6 +86,14 @@ static inline bool span_eq(struct span a, struct span b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
+/* Below 0, 0 or above 0, byte by byte; a beginning comes before the whole. */
+static inline int span_compare(struct span a, struct span b)
+{
+	size_t n = a.n < b.n ? a.n : b.n;
+	int c = n ? memcmp(a.p, b.p, n) : 0;
+	return c ? c : (a.n > b.n) - (a.n < b.n);
+}
+
 static inline bool span_is(struct span a, const char *s)
 {
 	return span_eq(a, span_of(s));

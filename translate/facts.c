@@ -52,22 +52,16 @@ static size_t facts_items(const struct node *list)
 
 /* ---- finding members by name ---- */
 
-static int facts_compare(struct span a, struct span b)
-{
-	int c = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
-	return c ? c : (a.n > b.n) - (a.n < b.n);
-}
-
 static int by_key(const void *a, const void *b)
 {
-	return facts_compare(member_key(*(const struct member *const *)a),
-	                     member_key(*(const struct member *const *)b));
+	return span_compare(member_key(*(const struct member *const *)a),
+	                    member_key(*(const struct member *const *)b));
 }
 
 static int key_against(const void *key, const void *member)
 {
-	return facts_compare(*(const struct span *)key,
-	                     member_key(*(const struct member *const *)member));
+	return span_compare(*(const struct span *)key,
+	                    member_key(*(const struct member *const *)member));
 }
 
 static struct index facts_index_of(const struct node *map, struct arena *a)
@@ -354,7 +348,7 @@ const struct node *facts_file_group(const struct facts_file *f, struct span name
 
 static int by_name(const void *a, const void *b)
 {
-	return facts_compare(*(const struct span *)a, *(const struct span *)b);
+	return span_compare(*(const struct span *)a, *(const struct span *)b);
 }
 
 static size_t sort_once(struct span *v, size_t n)

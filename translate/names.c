@@ -94,11 +94,6 @@ bool names_cell_ok(struct span name)
 	return name.n && name.n <= CELL_NAME_MAX && is_alnum(name.p[0]) && span_only(name, "._~/-");
 }
 
-const char *names_image_problem(struct span image)
-{
-	return image_problem(image);
-}
-
 const char *names_registry_problem(struct span registry)
 {
 	static const char BAD[] =

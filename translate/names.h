@@ -36,9 +36,7 @@ bool names_storage_ok(struct span name);
  * letter or digit first, at most 255. */
 bool names_cell_ok(struct span name);
 
-/* NULL, or the problem, to follow "prerequisites[0].uri: ".  The grammar of images is that of
- * base/image/image.h. */
-const char *names_image_problem(struct span image);
+/* NULL, or the problem, to follow the name.  Of images: base/image/image.h. */
 const char *names_registry_problem(struct span registry);
 /* Of any absolute path, `/` too. */
 const char *names_path_problem(struct span path);

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/image/image.h"
 #include "schema/check.h"
 #include "tests/fuzz/lines.h"
 #include "translate/dialects/raw_pod.h"
@@ -134,7 +135,7 @@ static void check_taken(const struct role *role, const struct raw_found *found)
 	check_containers(node_get(spec, "initContainers"), false);
 	check_volumes(role->pod, node_get(spec, "volumes"));
 	assert(found->main && found->command->n > 0);
-	assert(!names_image_problem(role->image));
+	assert(!image_problem(role->image));
 	assert(role->cpu >= 0 && role->cpu <= INT32_MAX && role->gpu >= 0 &&
 	       role->gpu <= 2 * (int64_t)INT32_MAX && role->memory_mb >= 0 && role->shm_mb >= 0);
 }
@@ -148,7 +149,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct doc doc = { 0 };
 	struct role role = { 0 };
 	struct raw_found found;
-	struct path p = PATH_KEY(NULL, SPAN("pod"));
 	translate_settings_default(&set);
 	struct parse_context r = { .set = &set,
 		                   .a = &a,
@@ -159,7 +159,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	r.job->dialect = dialect_get(DIALECT_V2);
 	if (doc_read((struct span){ (const char *)data, n }, &set.budget, &a, &doc, &warnings, &e))
 		return 0;
-	struct raw_source source = { &p, &doc.root, n % 2 ? SPAN("main") : SPAN("") };
+	struct raw_source source = { { .n = &doc.root, .path = PATH_KEY(NULL, SPAN("pod")) },
+		                     n % 2 ? SPAN("main") : SPAN("") };
 	raw_pod_copy(&r, &source, &role, &found);
 	if (e.http == 0)
 		check_taken(&role, &found);

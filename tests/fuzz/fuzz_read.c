@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/image/image.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/secrets.h"
 #include "translate/job.h"
@@ -43,7 +44,7 @@ static void check_role(const struct role *role)
 	       role->gpu <= INT32_MAX);
 	assert((role->memory_mb >= 1 || role->pod) && role->memory_mb <= INT32_MAX);
 	assert(role->shm_mb >= 0 && role->shm_mb <= INT32_MAX);
-	assert(names_image_problem(role->image) == NULL);
+	assert(image_problem(role->image) == NULL);
 	assert(role->n_ports >= 2);
 	for (size_t i = 0; i < role->n_ports; i++)
 		assert(names_identifier_ok(role->ports[i].label) && role->ports[i].count >= 0);

@@ -20,9 +20,9 @@ static const char *ambiguous_scalars_shown(const struct node *n, char buf[static
 	return buf;
 }
 
-static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, const struct path *p,
-                                      const struct node *n)
+static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, const struct field *f)
 {
+	const struct node *n = f->n;
 	char buf[NUMBER_MAX + 1];
 	bool hidden = use == HIDDEN;
 	enum spelling s = node_spelling(n);
@@ -33,61 +33,59 @@ static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, con
 	case SPELT_PLAINLY:
 		break;
 	case SPELT_OCTAL:
-		parse_warn(r, p, n, WARN_OCTAL, is);
+		parse_warn(r, f, WARN_OCTAL, is);
 		break;
 	case SPELT_SIXTY:
-		parse_warn(r, p, n, WARN_SIXTY, is);
+		parse_warn(r, f, WARN_SIXTY, is);
 		break;
 	case SPELT_ROUNDED:
-		parse_warn(r, p, n, WARN_ROUNDED, is);
+		parse_warn(r, f, WARN_ROUNDED, is);
 		break;
 	case SPELT_DATE:
-		parse_warn(r, p, n, WARN_DATE);
+		parse_warn(r, f, WARN_DATE);
 		break;
 	case SPELT_BOOLEAN:
-		parse_warn(r, p, n, WARN_BOOLEAN);
+		parse_warn(r, f, WARN_BOOLEAN);
 		break;
 	case SPELT_NUMBER:
-		parse_warn(r, p, n, WARN_NUMBER);
+		parse_warn(r, f, WARN_NUMBER);
 		break;
 	case SPELT_OTHERWISE:
 		if (use != AS_VALUE)
-			parse_warn(r, p, n, WARN_OTHERWISE,
+			parse_warn(r, f, WARN_OTHERWISE,
 			           hidden ? "another text" : ambiguous_scalars_shown(n, buf));
 		break;
 	}
 }
 
-static enum use use_below(enum use use, struct span key)
-{
-	static const char *const SECRET[] = { "secrets", "auth", NULL };
-	static const char *const TEXTS[] = { "parameters", "env", "jobEnvs", NULL };
-	if (use == HIDDEN || names_listed(SECRET, key))
-		return HIDDEN;
-	return names_listed(TEXTS, key) ? AS_TEXT : use;
-}
-
 /* The reader's budget bounds depth and number of what is here.  NOLINTNEXTLINE(misc-no-recursion)
  */
-static void ambiguous_scalars_look(struct parse_context *r, enum use use, const struct path *p,
-                                   const struct node *n)
+static void ambiguous_scalars_look(struct parse_context *r, enum use use, const struct field *f)
 {
 	/* Remarks, which the translation ignores. */
 	static const char *const REMARKS[] = { "description",     "contributor",       "version",
 		                               "protocolVersion", "creationTimestamp", NULL };
-	if (!(n->flags & NODE_ODD))
+	static const char *const SECRET[] = { "secrets", "auth", NULL };
+	static const char *const TEXTS[] = { "parameters", "env", "jobEnvs", NULL };
+	if (!(f->n->flags & NODE_ODD))
 		return;
-	if (n->type != NODE_LIST && n->type != NODE_MAP)
-		ambiguous_scalars_look_at(r, use, p, n);
-	for (uint32_t i = 0; n->type == NODE_LIST && i < n->n; i++) {
-		struct path one = PATH_INDEX(p, i);
-		ambiguous_scalars_look(r, use, &one, n->item + i);
+	if (f->n->type != NODE_LIST && f->n->type != NODE_MAP)
+		ambiguous_scalars_look_at(r, use, f);
+	for (uint32_t i = 0; i < field_items(f); i++) {
+		struct field one = field_item(f, i);
+		ambiguous_scalars_look(r, use, &one);
 	}
-	for (uint32_t i = 0; n->type == NODE_MAP && i < n->n; i++) {
-		struct span key = member_key(&n->member[i]);
-		struct path one = PATH_KEY(p, key);
-		if (use != AS_VALUE || !names_listed(REMARKS, key))
-			ambiguous_scalars_look(r, use_below(use, key), &one, &n->member[i].value);
+	for (uint32_t i = 0; i < field_members(f); i++) {
+		struct field one = field_member(f, i);
+		struct span key = member_key(&f->n->member[i]);
+		enum use below = use;
+		if (use == AS_VALUE && names_listed(REMARKS, key))
+			continue;
+		if (use == HIDDEN || names_listed(SECRET, key))
+			below = HIDDEN;
+		else if (names_listed(TEXTS, key))
+			below = AS_TEXT;
+		ambiguous_scalars_look(r, below, &one);
 	}
 }
 
@@ -129,44 +127,38 @@ static bool ambiguous_scalars_sounds_secret(struct span key)
 
 void ambiguous_scalars_parameters(struct parse_context *r)
 {
-	const struct node *map = node_get(r->root, "parameters");
-	struct path p = PATH_KEY(NULL, SPAN("parameters"));
-	for (uint32_t i = 0; node_is(map, NODE_MAP) && i < map->n; i++) {
-		const struct member *m = &map->member[i];
-		struct path one = PATH_KEY(&p, member_key(m));
-		bool text = node_is(&m->value, NODE_TEXT) && m->value.n;
-		if (text && span_find(node_span(&m->value), 0, "<%") == SIZE_MAX &&
-		    ambiguous_scalars_sounds_secret(member_key(m)))
-			parse_warn(r, &one, &m->value, WARN_PARAMETER);
-	}
-}
-
-/* A top-level member. */
-static void look_at_top(struct parse_context *r, struct span text, const struct member *top)
-{
-	struct span key = member_key(top);
-	struct path p = PATH_KEY(NULL, key);
-	bool parameters = span_is(key, "parameters");
-	bool some = parameters || span_is(key, "extras");
-	if (!some || top->value.type != NODE_MAP) {
-		struct node only = { .type = NODE_MAP, .flags = NODE_ODD, .n = 1, .member = top };
-		ambiguous_scalars_look(r, AS_VALUE, NULL, &only);
-		return;
-	}
-	for (uint32_t k = 0; k < top->value.n; k++) {
-		const struct member *m = &top->value.member[k];
-		struct path one = PATH_KEY(&p, member_key(m));
-		if (parameters ? is_mentioned(text, member_key(m))
-		               : names_listed(EXTRAS_KNOWN, member_key(m)))
-			ambiguous_scalars_look(r, parameters ? AS_TEXT : AS_VALUE, &one, &m->value);
+	struct field map = field_get(TOP(r), "parameters");
+	for (uint32_t i = 0; i < field_members(&map); i++) {
+		struct field f = field_member(&map, i);
+		struct span text = field_text(&f);
+		if (text.n && span_find(text, 0, "<%") == SIZE_MAX &&
+		    ambiguous_scalars_sounds_secret(member_key(&map.n->member[i])))
+			parse_warn(r, &f, WARN_PARAMETER);
 	}
 }
 
 void ambiguous_scalars_check(struct parse_context *r, struct span text)
 {
-	for (uint32_t i = 0; node_is(r->root, NODE_MAP) && i < r->root->n; i++) {
-		const struct member *top = &r->root->member[i];
-		if (top->value.flags & NODE_ODD)
-			look_at_top(r, text, top);
+	for (uint32_t i = 0; i < field_members(TOP(r)); i++) {
+		const struct member *m = &r->root->member[i];
+		struct field top = field_member(TOP(r), i);
+		bool parameters = span_is(member_key(m), "parameters");
+		if (!(top.n->flags & NODE_ODD))
+			continue;
+		/* Of these only what is used. */
+		if (top.n->type != NODE_MAP || (!parameters && !span_is(member_key(m), "extras"))) {
+			struct node only = {
+				.type = NODE_MAP, .flags = NODE_ODD, .n = 1, .member = m
+			};
+			ambiguous_scalars_look(r, AS_VALUE,
+			                       &(struct field){ .n = &only, .top = true });
+			continue;
+		}
+		for (uint32_t k = 0; k < top.n->n; k++) {
+			struct field f = field_member(&top, k);
+			struct span key = member_key(&top.n->member[k]);
+			if (parameters ? is_mentioned(text, key) : names_listed(EXTRAS_KNOWN, key))
+				ambiguous_scalars_look(r, parameters ? AS_TEXT : AS_VALUE, &f);
+		}
 	}
 }

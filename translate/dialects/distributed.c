@@ -35,7 +35,7 @@ enum { N_TENSORFLOW_ROLES = ARRAY_SIZE(TENSORFLOW_ROLES) };
 
 struct distributed {
 	struct parse_context *r;
-	const struct node *n;
+	struct field at; /* extras.distributed */
 	const struct distributed_framework *framework;
 	const struct role *chief; /* with tensorflow; NULL: none yet */
 	bool devices;             /* some role has accelerators */
@@ -45,24 +45,6 @@ struct distributed {
 		struct place where;
 	} first[2]; /* in the list */
 };
-
-static const struct distributed_framework *distributed_framework(struct span name)
-{
-	for (size_t i = 0; i < N_DISTRIBUTED; i++)
-		if (span_is(name, DISTRIBUTED[i].name))
-			return &DISTRIBUTED[i];
-	return NULL;
-}
-
-/* ---- roles ------------------------------------------------------------------------------- */
-
-static struct role *distributed_role(struct job *job, struct span name)
-{
-	for (size_t i = 0; i < job->n_roles; i++)
-		if (span_eq(job->roles[i].name, name))
-			return &job->roles[i];
-	return NULL;
-}
 
 static void distributed_tensorflow(struct distributed *d, struct place where,
                                    const struct role *role)
@@ -92,38 +74,30 @@ static void distributed_tensorflow(struct distributed *d, struct place where,
 	d->chief = role;
 }
 
-/* The place is that of the number in the job. */
-static void distributed_no_port(const struct distributed *d, const struct role *role)
-{
-	const struct member *m = &node_get(d->r->root, "taskRoles")->member[role->index];
-	const struct node *n = node_get(node_get(&m->value, "resourcePerInstance"), "ports");
-	struct path roles = PATH_KEY(NULL, SPAN("taskRoles"));
-	struct path one = PATH_KEY(&roles, member_key(m));
-	struct path resource = PATH_KEY(&one, SPAN("resourcePerInstance"));
-	struct path ports = PATH_KEY(&resource, SPAN("ports"));
-	struct path port = PATH_KEY(&ports, span_of(PORT_LABEL));
-	parse_refuse(d->r, &port, node_get(n, PORT_LABEL),
-	             "must be at least 1: extras.distributed needs a port with this label; leave "
-	             "it out to get one");
-}
-
 /* A port of the job with this label is taken for it. */
 static void distributed_port(struct distributed *d, struct place where, struct role *role)
 {
-	struct arena *a = d->r->a;
+	struct parse_context *r = d->r;
 	for (size_t i = 0; i < role->n_ports; i++) {
-		const struct port_request *p = &role->ports[i];
-		if (!span_is(p->label, PORT_LABEL))
+		if (!span_is(role->ports[i].label, PORT_LABEL))
 			continue;
-		if (p->count < 1)
-			distributed_no_port(d, role);
+		struct field roles = field_get(TOP(r), "taskRoles");
+		struct field one = field_member(&roles, role->index);
+		struct field resource = field_get(&one, "resourcePerInstance");
+		struct field ports = field_get(&resource, "ports");
+		struct field number = field_get(&ports, PORT_LABEL);
+		if (role->ports[i].count < 1)
+			parse_refuse(
+			    r, &number,
+			    "must be at least 1: extras.distributed needs a port with this "
+			    "label; leave it out to get one");
 		return;
 	}
-	struct port_request *more = ARENA_NEW(a, struct port_request, role->n_ports + 1);
+	struct port_request *more = ARENA_NEW(r->a, struct port_request, role->n_ports + 1);
 	memcpy(more, role->ports, role->n_ports * sizeof(*more));
 	more[role->n_ports++] = (struct port_request){ span_of(PORT_LABEL), 1 };
 	role->ports = more;
-	parse_ports_fit(d->r, role, 1, where);
+	parse_ports_fit(r, role, 1, where);
 }
 
 static void distributed_add(struct distributed *d, struct place where, struct role *role)
@@ -140,124 +114,111 @@ static void distributed_add(struct distributed *d, struct place where, struct ro
 	}
 }
 
-/* The processes meet in the first role that has some.  The first one only starts those of the
- * others by ssh, if it has no accelerators and others have: pai-runtime has the same rule. */
-static void distributed_meet(struct distributed *d)
+static void distributed_listed(struct distributed *d, const struct field *list)
 {
-	bool number = node_is(node_get(d->n, "procPerNode"), NODE_INT);
+	struct parse_context *r = d->r;
+	for (uint32_t i = 0; i < list->n->n && i < r->set->max_roles; i++) {
+		struct field one = field_item(list, i);
+		struct span name = field_text(&one);
+		if (!node_is(one.n, NODE_TEXT)) {
+			parse_wrong_type(r, &one, "the name of a task role");
+			continue;
+		}
+		struct role *role = parse_role_find(r->job, name);
+		if (!role) {
+			struct span hint =
+			    suggest_name(r, node_get(r->root, "taskRoles"), NULL, name);
+			parse_refuse(r, &one, "there is no task role \"%s\"%s", quoted(r->a, name),
+			             did_you_mean(r->a, hint));
+			continue;
+		}
+		uint32_t k = 0; /* the first item with this name */
+		while (!node_equal(&list->n->item[k], one.n))
+			k++;
+		if (k < i)
+			parse_refuse(r, &one, "role \"%s\" is named twice", quoted(r->a, name));
+		else
+			distributed_add(d, field_place(r->a, &one), role);
+	}
+}
+
+static void distributed_roles(struct distributed *d)
+{
+	struct parse_context *r = d->r;
+	struct field list = field_get(&d->at, "taskRoles");
+	if (!list.n) {
+		for (size_t i = 0; i < r->job->n_roles; i++)
+			distributed_add(d, r->job->roles[i].where, &r->job->roles[i]);
+	} else if (node_is(list.n, NODE_TEXT)) {
+		const char *text = quoted(r->a, node_span(list.n));
+		bool name = parse_role_find(r->job, node_span(list.n)) != NULL;
+		parse_refuse(r, &list, "must be a list of task roles, is \"%s\"%s", text,
+		             name ? arena_printf(r->a, ": write [%s]", text) : "");
+	} else if (!node_is(list.n, NODE_LIST)) {
+		parse_wrong_type(r, &list, "a list of task roles");
+	} else if (list.n->n == 0) {
+		parse_refuse(r, &list, "names no task role; leave it out for all roles of the job");
+	} else {
+		distributed_listed(d, &list);
+	}
+	/* The processes meet in the first role that has some.  The first one only starts those of
+	 * the others by ssh, if it has no accelerators and others have: pai-runtime has the same
+	 * rule. */
+	bool number = node_is(node_get(d->at.n, "procPerNode"), NODE_INT);
 	bool starts = d->framework->ssh && !number && d->devices && !d->first[0].role->gpu;
 	if (d->listed > 0 && !d->framework->ports)
 		distributed_port(d, d->first[starts].where, d->first[starts].role);
 }
 
-static bool distributed_repeats(const struct node *list, uint32_t i)
-{
-	for (uint32_t k = 0; k < i; k++)
-		if (node_is(&list->item[k], NODE_TEXT) &&
-		    span_eq(node_span(&list->item[k]), node_span(&list->item[i])))
-			return true;
-	return false;
-}
-
-static void distributed_listed(struct distributed *d, const struct path *p, const struct node *list)
-{
-	struct parse_context *r = d->r;
-	for (uint32_t i = 0; i < list->n && i < r->set->max_roles; i++) {
-		const struct node *n = &list->item[i];
-		struct path one = PATH_INDEX(p, i);
-		struct role *role =
-		    node_is(n, NODE_TEXT) ? distributed_role(r->job, node_span(n)) : NULL;
-		if (!node_is(n, NODE_TEXT))
-			parse_wrong_type(r, &one, n, "the name of a task role");
-		else if (!role)
-			parse_refuse(
-			    r, &one, n, "there is no task role \"%s\"%s",
-			    quoted(r->a, node_span(n)),
-			    did_you_mean(r->a, suggest_name(r, node_get(r->root, "taskRoles"), NULL,
-			                                    node_span(n))));
-		else if (distributed_repeats(list, i))
-			parse_refuse(r, &one, n, "role \"%s\" is named twice",
-			             quoted(r->a, node_span(n)));
-		else
-			distributed_add(d, path_place(r->a, &one, n), role);
-	}
-}
-
-static void distributed_roles(struct distributed *d, const struct path *up)
-{
-	struct parse_context *r = d->r;
-	struct path p = PATH_KEY(up, SPAN("taskRoles"));
-	const struct node *list = node_get(d->n, "taskRoles");
-	if (!list) {
-		for (size_t i = 0; i < r->job->n_roles; i++)
-			distributed_add(d, r->job->roles[i].where, &r->job->roles[i]);
-	} else if (node_is(list, NODE_TEXT)) {
-		const char *text = quoted(r->a, node_span(list));
-		bool name = distributed_role(r->job, node_span(list)) != NULL;
-		parse_refuse(r, &p, list, "must be a list of task roles, is \"%s\"%s", text,
-		             name ? arena_printf(r->a, ": write [%s]", text) : "");
-	} else if (!node_is(list, NODE_LIST)) {
-		parse_wrong_type(r, &p, list, "a list of task roles");
-	} else if (list->n == 0) {
-		parse_refuse(r, &p, list,
-		             "names no task role; leave it out for all roles of the job");
-	} else {
-		distributed_listed(d, &p, list);
-	}
-}
-
 /* ---- the rest ---------------------------------------------------------------------------- */
 
-static void distributed_processes(struct distributed *d, const struct path *up)
+static void distributed_processes(struct distributed *d)
 {
 	struct parse_context *r = d->r;
-	const struct int_field field = { "", 1, PROCESSES_MAX, 1 };
-	struct path p = PATH_KEY(up, SPAN("procPerNode"));
-	const struct node *n = node_get(d->n, "procPerNode");
-	if (!n || (node_is(n, NODE_TEXT) && span_is(node_span(n), "auto")))
-		return;
+	const struct int_field want = { "", 1, PROCESSES_MAX, 1 };
+	struct field f = field_get(&d->at, "procPerNode");
 	int64_t number;
-	bool in_quotes =
-	    node_is(n, NODE_TEXT) && parse_i64(node_span(n), 1, PROCESSES_MAX, &number) == 0;
-	if (node_is(n, NODE_TEXT))
-		parse_refuse(r, &p, n, "must be `auto` or a number of processes, is \"%s\"%s",
-		             quoted(r->a, node_span(n)), in_quotes ? "; leave out the quotes" : "");
-	else if (!node_is(n, NODE_INT) && !node_is(n, NODE_REAL))
-		parse_wrong_type(r, &p, n, "`auto` or a number of processes");
-	else if (parse_number(r, &p, n, &field) > 1 && d->framework->one)
-		parse_refuse(r, &p, n,
-		             "must be 1, is %" PRId64
-		             ": with framework %s, each task is one process",
-		             n->integer, d->framework->name);
+	if (!f.n || span_is(field_text(&f), "auto"))
+		return;
+	if (node_is(f.n, NODE_TEXT)) {
+		bool in_quotes = parse_i64(node_span(f.n), 1, PROCESSES_MAX, &number) == 0;
+		parse_refuse(r, &f, "must be `auto` or a number of processes, is \"%s\"%s",
+		             quoted(r->a, node_span(f.n)),
+		             in_quotes ? "; leave out the quotes" : "");
+	} else if (!node_is(f.n, NODE_INT) && !node_is(f.n, NODE_REAL)) {
+		parse_wrong_type(r, &f, "`auto` or a number of processes");
+	} else if (parse_number(r, &f, &want) > 1 && d->framework->one) {
+		parse_refuse(
+		    r, &f, "must be 1, is %" PRId64 ": with framework %s, each task is one process",
+		    f.n->integer, d->framework->name);
+	}
 }
 
 void distributed_read(struct parse_context *r)
 {
-	struct path extras = PATH_KEY(NULL, SPAN("extras"));
-	struct path p = PATH_KEY(&extras, SPAN("distributed"));
-	struct path framework = PATH_KEY(&p, SPAN("framework"));
-	const struct node *n = node_get(r->job->extras, "distributed");
-	const struct node *name = node_get(n, "framework");
-	if (!node_is(n, NODE_MAP) || !name) /* the schema has reported it */
+	struct field extras = field_get(TOP(r), "extras");
+	struct distributed d = { .r = r, .at = field_get(&extras, "distributed") };
+	struct field name = field_get(&d.at, "framework");
+	if (!name.n) /* the schema has reported it */
 		return;
-	struct distributed d = { .r = r, .n = n };
-	if (!node_is(name, NODE_TEXT)) {
-		parse_wrong_type(r, &framework, name, "torch, deepspeed, mpi, tensorflow or jax");
+	if (!node_is(name.n, NODE_TEXT)) {
+		parse_wrong_type(r, &name, "torch, deepspeed, mpi, tensorflow or jax");
 		return;
 	}
-	d.framework = distributed_framework(node_span(name));
+	for (size_t i = 0; i < N_DISTRIBUTED && !d.framework; i++)
+		if (span_is(node_span(name.n), DISTRIBUTED[i].name))
+			d.framework = &DISTRIBUTED[i];
 	if (!d.framework) {
-		parse_refuse(r, &framework, name,
+		parse_refuse(r, &name,
 		             "must be torch, deepspeed, mpi, tensorflow or jax, is \"%s\"",
-		             quoted(r->a, node_span(name)));
+		             quoted(r->a, node_span(name.n)));
 		return;
 	}
 	if (!r->job->gang)
-		parse_refuse(r, &p, n,
+		parse_refuse(r, &d.at,
 		             "needs gang allocation, so that all tasks know each other: leave out "
 		             "`gangAllocation: false`");
-	distributed_roles(&d, &p);
-	distributed_meet(&d);
-	distributed_processes(&d, &p);
+	distributed_roles(&d);
+	distributed_processes(&d);
 	r->job->needs_key = d.framework->ssh;
 }

@@ -8,63 +8,54 @@ static const struct int_field MAX_RETRIES = { "maxRetryCount", -2, INT32_MAX, 0 
 static const struct int_field MIN_FAILED_TASKS = { "minFailedTaskCount", -1, INT32_MAX, 1 };
 static const struct int_field MIN_SUCCEEDED_TASKS = { "minSucceededTaskCount", -1, INT32_MAX, -1 };
 
-static void launcher_retries(struct parse_context *r, const struct path *up, const struct node *map,
-                             bool *fancy, int64_t *max)
+static void launcher_retries(struct parse_context *r, const struct field *policy, bool *fancy,
+                             int64_t *max)
 {
-	const struct node *policy = node_get(map, "retryPolicy");
-	const struct node *is_fancy = node_get(policy, "fancyRetryPolicy");
-	struct path p = PATH_KEY(up, SPAN("retryPolicy"));
+	const struct node *is_fancy = node_get(policy->n, "fancyRetryPolicy");
 	*fancy = node_is(is_fancy, NODE_BOOL) && is_fancy->boolean;
-	*max = parse_int(r, &p, policy, &MAX_RETRIES);
+	*max = parse_int(r, policy, &MAX_RETRIES);
 }
 
-static void launcher_role(void *context, const struct path *p, const struct node *n,
-                          struct role *role)
+static void launcher_role(void *context, const struct field *its, struct role *role)
 {
 	struct parse_context *r = context;
 	static const char *const UNUSED[] = { "podGracefulDeletionTimeoutSec", NULL };
 	const struct int_field tasks = { "taskNumber", 1, r->set->max_instances, 1 };
-	const struct node *policy = node_get(n, "frameworkAttemptCompletionPolicy");
-	const struct node *task = node_get(n, "task");
-	struct path policy_path = PATH_KEY(p, SPAN("frameworkAttemptCompletionPolicy"));
-	struct path task_path = PATH_KEY(p, SPAN("task"));
-	struct path pod = PATH_KEY(&task_path, SPAN("pod"));
-	const struct node *spec = node_get(node_get(task, "pod"), "spec");
-	struct path spec_path = PATH_KEY(&pod, SPAN("spec"));
-	struct raw_source source = { &pod, node_get(task, "pod"), SPAN("") };
+	struct field policy = field_get(its, "frameworkAttemptCompletionPolicy");
+	struct field task = field_get(its, "task");
+	struct field retries = field_get(&task, "retryPolicy");
+	struct raw_source source = { field_get(&task, "pod"), SPAN("") };
+	struct field spec = field_get(&source.template, "spec");
 	struct raw_found found = { 0 };
-	parse_role_name(r, role, p, n, parse_text(n, "name"));
-	role->instances = parse_int(r, p, n, &tasks);
-	role->min_failed = parse_int(r, &policy_path, policy, &MIN_FAILED_TASKS);
-	role->min_succeeded = parse_int(r, &policy_path, policy, &MIN_SUCCEEDED_TASKS);
-	launcher_retries(r, &task_path, task, &role->task_fancy_retry, &role->task_retry_max);
-	raw_unused_warn(r, &task_path, task, UNUSED);
+	parse_role_name(r, role, its, parse_text(its->n, "name"));
+	role->instances = parse_int(r, its, &tasks);
+	role->min_failed = parse_int(r, &policy, &MIN_FAILED_TASKS);
+	role->min_succeeded = parse_int(r, &policy, &MIN_SUCCEEDED_TASKS);
+	launcher_retries(r, &retries, &role->task_fancy_retry, &role->task_retry_max);
+	raw_unused_warn(r, &task, UNUSED);
 	raw_role_read(r, &source, SPAN(""), role, &found);
-	if (spec && !node_get(spec, "restartPolicy"))
-		parse_warn(r, &spec_path, spec, WARN_RESTART);
+	if (spec.n && !node_get(spec.n, "restartPolicy"))
+		parse_warn(r, &spec, WARN_RESTART);
 	else if (found.restart_policy.n && !span_is(found.restart_policy, "Never"))
-		parse_refuse(r, &spec_path, spec,
+		parse_refuse(r, &spec,
 		             "`restartPolicy` must be Never: task.retryPolicy starts a task again");
 	if (found.command &&
 	    span_find(role->command, 0, arena_dup(r->a, r->job->name)) != SIZE_MAX) {
-		struct path at = PATH_KEY(found.main, SPAN("command"));
-		parse_warn(r, &at, found.command, WARN_OLD_NAME, quoted(r->a, r->job->name),
-		           r->job->hash);
+		struct field command = field_get(found.main, "command");
+		parse_warn(r, &command, WARN_OLD_NAME, quoted(r->a, r->job->name), r->job->hash);
 	}
 }
 
 void launcher_read(struct parse_context *r)
 {
 	struct job *job = r->job;
-	const struct node *spec = node_get(r->root, "spec");
-	const struct node *list = node_get(spec, "taskRoles");
-	struct path spec_path = PATH_KEY(NULL, SPAN("spec"));
-	struct path p = PATH_KEY(&spec_path, SPAN("taskRoles"));
+	struct field spec = field_get(TOP(r), "spec");
+	struct field list = field_get(&spec, "taskRoles");
+	struct field retries = field_get(&spec, "retryPolicy");
 	job->gang = true;
-	parse_virtual_cluster(r, NULL, NULL);
+	parse_virtual_cluster(r, &(struct field){ .top = true });
 	raw_metadata_read(r);
-	struct path retries = PATH_KEY(&spec_path, SPAN("retryPolicy"));
-	launcher_retries(r, &spec_path, spec, &job->fancy_retry, &job->retry_max);
-	job->retry_where = path_place(r->a, &retries, node_get(spec, "retryPolicy"));
-	parse_role_list(r, &p, list, launcher_role, r);
+	launcher_retries(r, &retries, &job->fancy_retry, &job->retry_max);
+	job->retry_where = field_place(r->a, &retries);
+	parse_role_list(r, &list, launcher_role, r);
 }

@@ -24,8 +24,7 @@ enum {
 
 struct mxjob {
 	struct parse_context *r;
-	const struct path *spec_path;
-	const struct node *spec;
+	struct field spec, list;
 	bool kubeflow; /* of kubeflow.org, whose operator counts only a chief */
 	bool dist;
 	int64_t replicas[MX_TYPES]; /* 0: there is no such entry */
@@ -48,69 +47,63 @@ static enum replica_type mxjob_type(const struct node *n)
 }
 
 /* The numbers of all entries, which each role gets in its environment. */
-static bool mxjob_count(struct mxjob *m, const struct path *list_path, const struct node *list)
+static bool mxjob_count(struct mxjob *m)
 {
 	struct parse_context *r = m->r;
 	m->port = MX_ROOT_PORT;
-	for (uint32_t i = 0; i < list->n; i++) {
-		const struct node *n = &list->item[i];
-		struct path p = PATH_INDEX(list_path, i);
-		enum replica_type type = mxjob_type(node_get(n, "mxReplicaType"));
+	for (uint32_t i = 0; i < field_items(&m->list); i++) {
+		struct field one = field_item(&m->list, i);
+		enum replica_type type = mxjob_type(node_get(one.n, "mxReplicaType"));
 		const struct int_field replicas = {
 			"replicas", 1, type == MX_SCHEDULER ? 1 : r->set->max_instances, 1
 		};
-		int64_t count = parse_int(r, &p, n, &replicas);
+		int64_t count = parse_int(r, &one, &replicas);
 		if (type == MX_TYPES)
 			continue;
 		if (m->replicas[type]) {
-			parse_refuse(r, &p, n, "there is another entry of type %s above",
+			parse_refuse(r, &one, "there is another entry of type %s above",
 			             TYPES[type].type);
 			return false;
 		}
 		m->replicas[type] = count;
 		if (type == MX_SCHEDULER)
-			m->port = parse_int(r, &p, n, &ROOT_PORT);
+			m->port = parse_int(r, &one, &ROOT_PORT);
 	}
 	return true;
 }
 
-static void mxjob_mode(struct mxjob *m, const struct path *list_path, const struct node *list)
+static void mxjob_mode(struct mxjob *m)
 {
-	struct span mode = parse_text(m->spec, "jobMode");
+	struct span mode = parse_text(m->spec.n, "jobMode");
 	m->dist = mode.n ? span_is(mode, "dist") : m->replicas[MX_SCHEDULER] > 0;
 	for (size_t i = 0; m->dist && i < MX_TYPES; i++)
 		if (m->replicas[i] == 0 && (i == MX_SCHEDULER || !m->kubeflow))
-			parse_refuse(m->r, list_path, list,
-			             "a distributed job needs an entry of type %s", TYPES[i].type);
+			parse_refuse(m->r, &m->list, "a distributed job needs an entry of type %s",
+			             TYPES[i].type);
 	if (mode.n == 0 && !m->kubeflow)
-		parse_refuse(m->r, m->spec_path, m->spec,
-		             "misses the key `jobMode`: local or dist");
-	else if (!m->dist && !m->kubeflow && (list->n > 1 || m->replicas[MX_WORKER] != 1))
-		parse_refuse(m->r, list_path, list,
+		parse_refuse(m->r, &m->spec, "misses the key `jobMode`: local or dist");
+	else if (!m->dist && !m->kubeflow && (m->list.n->n > 1 || m->replicas[MX_WORKER] != 1))
+		parse_refuse(m->r, &m->list,
 		             "a local job has one entry, of type WORKER with 1 replica");
 }
 
 static void mxjob_chief(struct mxjob *m)
 {
-	const struct node *policy = node_get(m->spec, "terminationPolicy");
-	const struct node *chief = node_get(policy, "chief");
-	const struct node *name = node_get(chief, "replicaName");
-	struct path policy_path = PATH_KEY(m->spec_path, SPAN("terminationPolicy"));
-	struct path chief_path = PATH_KEY(&policy_path, SPAN("chief"));
-	struct path p = PATH_KEY(&chief_path, SPAN("replicaName"));
+	struct field policy = field_get(&m->spec, "terminationPolicy");
+	struct field chief = field_get(&policy, "chief");
+	struct field name = field_get(&chief, "replicaName");
+	const struct field *where = name.n ? &name : &m->spec;
 	m->chief = m->dist && !m->kubeflow ? MX_SCHEDULER : MX_WORKER;
 	if (!m->kubeflow)
 		return;
-	m->chief = mxjob_type(name);
-	const struct node *at = name ? name : m->spec;
-	const struct path *where = name ? &p : m->spec_path;
+	m->chief = mxjob_type(name.n);
 	if (m->chief == MX_TYPES)
 		return; /* the schema has refused it */
 	if (m->replicas[m->chief] == 0)
-		parse_refuse(m->r, where, at, "the chief is a %s, but no entry has this type",
+		parse_refuse(m->r, where, "the chief is a %s, but no entry has this type",
 		             TYPES[m->chief].type);
 	if (m->replicas[m->chief] > 1)
-		parse_warn(m->r, where, at, WARN_CHIEF, (long long)m->replicas[m->chief]);
+		parse_warn(m->r, where, WARN_CHIEF, (long long)m->replicas[m->chief]);
 }
 
 static void mxjob_env(const struct mxjob *m, struct role *role)
@@ -131,19 +124,18 @@ static void mxjob_env(const struct mxjob *m, struct role *role)
 	role->n_env = m->kubeflow ? MX_ENV : MX_ENV - 1;
 }
 
-static void mxjob_role(void *context, const struct path *p, const struct node *n, struct role *role)
+static void mxjob_role(void *context, const struct field *its, struct role *role)
 {
 	struct mxjob *m = context;
 	static const char ROOT[] = "export DMLC_PS_ROOT_URI=\"${PAI_HOST_IP_scheduler_0}\"\n";
-	enum replica_type type = mxjob_type(node_get(n, "mxReplicaType"));
-	struct path at = PATH_KEY(p, SPAN("template"));
-	struct raw_source source = { &at, node_get(n, "template"), SPAN("mxnet") };
+	enum replica_type type = mxjob_type(node_get(its->n, "mxReplicaType"));
+	struct raw_source source = { field_get(its, "template"), SPAN("mxnet") };
 	struct raw_found found = { 0 };
 	if (type == MX_TYPES)
 		type = MX_WORKER; /* the schema has refused it */
 	bool chief = type == m->chief;
 	bool alone = m->kubeflow && !chief; /* its failures do not count, it is started again */
-	parse_role_name(m->r, role, p, n, span_of(TYPES[type].role));
+	parse_role_name(m->r, role, its, span_of(TYPES[type].role));
 	role->instances = m->replicas[type];
 	role->min_failed = alone ? -1 : 1;
 	role->min_succeeded = chief ? role->instances : -1;
@@ -156,24 +148,22 @@ static void mxjob_role(void *context, const struct path *p, const struct node *n
 
 void mxjob_read(struct parse_context *r)
 {
-	struct path spec_path = PATH_KEY(NULL, SPAN("spec"));
-	struct path p = PATH_KEY(&spec_path, SPAN("replicaSpecs"));
-	struct mxjob m = { .r = r, .spec_path = &spec_path, .spec = node_get(r->root, "spec") };
-	const struct node *list = node_get(m.spec, "replicaSpecs");
-	struct span clean = parse_text(m.spec, "cleanupPodPolicy");
+	struct mxjob m = { .r = r, .spec = field_get(TOP(r), "spec") };
+	struct span clean = parse_text(m.spec.n, "cleanupPodPolicy");
 	bool kept = clean.n && !span_is(clean, "All");
 	const char *const unused[] = { "RuntimeId", "mxImage", "schedulerName",
 		                       kept ? "cleanupPodPolicy" : NULL, NULL };
+	m.list = field_get(&m.spec, "replicaSpecs");
 	m.kubeflow = span_starts(parse_text(r->root, "apiVersion"), "kubeflow.org/");
 	r->job->gang = true;
-	parse_virtual_cluster(r, NULL, NULL);
+	parse_virtual_cluster(r, &(struct field){ .top = true });
 	raw_metadata_read(r);
-	raw_unused_warn(r, &spec_path, m.spec, unused);
-	if (!node_is(list, NODE_LIST) || !mxjob_count(&m, &p, list))
+	raw_unused_warn(r, &m.spec, unused);
+	if (!node_is(m.list.n, NODE_LIST) || !mxjob_count(&m))
 		return;
-	mxjob_mode(&m, &p, list);
+	mxjob_mode(&m);
 	mxjob_chief(&m);
-	parse_role_list(r, &p, list, mxjob_role, &m);
+	parse_role_list(r, &m.list, mxjob_role, &m);
 	r->job->fancy_retry = m.retry;
 	r->job->retry_max = m.retry ? MX_RETRIES : 0;
 }

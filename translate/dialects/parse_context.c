@@ -7,110 +7,82 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/image/image.h"
 #include "base/str.h"
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
 /* ---- violations and warnings ---- */
 
-/* The schema's note about this place, or NULL. */
-static struct note *schema_note(const struct parse_context *r, const char *at)
-{
-	/* r->e has fewer notes while a context is silenced. */
-	for (size_t i = r->doc_notes; i < r->schema_notes && i < r->e->notes.n; i++) {
-		struct note *n = &r->e->notes.v[i];
-		if (n->at && strcmp(n->at, at) == 0)
-			return n;
-	}
-	return NULL;
-}
-
-/* Replaces the message of a schema violation at the same place, which is less exact. */
-static void refuse_at(struct parse_context *r, struct place where, char *text)
-{
-	struct note *known = schema_note(r, where.at);
-	if (known) {
-		free(known->msg);
-		known->msg = text;
-		return;
-	}
-	(void)err_at(r->e, 400, r->code, where, "%s", text); /* -1 is for callers that stop */
-	free(text);
-}
-
-/* Several roles may have the same line of a deployment: its warning is added once. */
-static void warn_at(struct parse_context *r, struct place where, char *text)
-{
-	bool known = false;
-	for (size_t i = 0; i < r->warnings->n && !known; i++) {
-		const struct note *n = &r->warnings->v[i];
-		known = n->line == where.line && n->column == where.column && n->at &&
-		        strcmp(n->at, where.at) == 0 && strcmp(n->msg, text) == 0;
-	}
-	if (!known)
-		notes_add(r->warnings, where, "%s", text);
-	free(text);
-}
-
 void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...)
 {
-	char *text = NULL;
+	FREE_AUTO char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
 	va_end(ap);
-	if (kind == PARSE_REFUSE)
-		refuse_at(r, where, text);
+	/* A schema violation at the same place is less exact: its message is replaced.  r->e has
+	 * fewer notes while a context is silenced. */
+	for (size_t i = r->doc_notes;
+	     kind == PARSE_REFUSE && i < r->schema_notes && i < r->e->notes.n; i++) {
+		struct note *n = &r->e->notes.v[i];
+		if (n->at && strcmp(n->at, where.at) == 0) {
+			free(n->msg);
+			n->msg = text;
+			text = NULL;
+			return;
+		}
+	}
+	/* Several roles may have the same line of a deployment: its warning is added once. */
+	for (size_t i = 0; kind == PARSE_WARN && i < r->warnings->n; i++) {
+		const struct note *n = &r->warnings->v[i];
+		if (n->line == where.line && n->column == where.column && n->at &&
+		    strcmp(n->at, where.at) == 0 && strcmp(n->msg, text) == 0)
+			return;
+	}
+	if (kind == PARSE_WARN)
+		notes_add(r->warnings, where, "%s", text);
 	else
-		warn_at(r, where, text);
+		(void)err_at(r->e, 400, r->code, where, "%s", text); /* -1: for callers that stop */
 }
 
-void parse_wrong_type(struct parse_context *r, const struct path *p, const struct node *n,
-                      const char *want)
+void parse_wrong_type(struct parse_context *r, const struct field *f, const char *want)
 {
-	parse_refuse(r, p, n, "must be %s, is %s", want, node_type_name(n));
+	parse_refuse(r, f, "must be %s, is %s", want, node_type_name(f->n));
 }
 
 /* ---- members ---- */
 
-static void say_real(struct parse_context *r, const struct path *p, const struct node *n,
-                     const struct int_field *f)
+int64_t parse_number(struct parse_context *r, const struct field *f, const struct int_field *want)
 {
-	char buf[NUMBER_MAX];
-	(void)number_text(buf, n->real); /* the length is not needed */
-	if (!isfinite(n->real))
-		parse_refuse(r, p, n, "is not a finite number");
-	else if (n->real < (double)f->min)
-		parse_refuse(r, p, n, "must be at least %" PRId64 ", is %s", f->min, buf);
-	else if (n->real > (double)f->max)
-		parse_refuse(r, p, n, "must be at most %" PRId64 ", is %s", f->max, buf);
+	char is[NUMBER_MAX];
+	double v = 0;
+	if (node_is(f->n, NODE_INT) && f->n->integer >= want->min && f->n->integer <= want->max)
+		return f->n->integer;
+	if (node_is(f->n, NODE_INT)) {
+		v = (double)f->n->integer;
+		(void)snprintf(is, sizeof(is), "%" PRId64, f->n->integer);
+	} else if (node_is(f->n, NODE_REAL)) {
+		v = f->n->real;
+		(void)number_text(is, v); /* the length is not needed */
+	} else {
+		return want->absent;
+	}
+	if (!isfinite(v))
+		parse_refuse(r, f, "is not a finite number");
+	else if (v < (double)want->min)
+		parse_refuse(r, f, "must be at least %" PRId64 ", is %s", want->min, is);
+	else if (v > (double)want->max)
+		parse_refuse(r, f, "must be at most %" PRId64 ", is %s", want->max, is);
+	return want->absent;
 }
 
-int64_t parse_number(struct parse_context *r, const struct path *p, const struct node *n,
-                     const struct int_field *f)
+int64_t parse_int(struct parse_context *r, const struct field *map, const struct int_field *want)
 {
-	if (node_is(n, NODE_REAL))
-		say_real(r, p, n, f);
-	if (!node_is(n, NODE_INT))
-		return f->absent;
-	if (n->integer < f->min)
-		parse_refuse(r, p, n, "must be at least %" PRId64 ", is %" PRId64, f->min,
-		             n->integer);
-	else if (n->integer > f->max)
-		parse_refuse(r, p, n, "must be at most %" PRId64 ", is %" PRId64, f->max,
-		             n->integer);
-	else
-		return n->integer;
-	return f->absent;
-}
-
-int64_t parse_int(struct parse_context *r, const struct path *up, const struct node *map,
-                  const struct int_field *f)
-{
-	struct path p = PATH_KEY(up, span_of(f->name));
-	return parse_number(r, &p, node_get(map, f->name), f);
+	struct field f = field_get(map, want->name);
+	return parse_number(r, &f, want);
 }
 
 /* MiB of a text with a unit (8Gi, 512 MB, 1t); 0 if it has another form. */
@@ -139,17 +111,15 @@ static long long mebibytes_of(struct span text)
 	return 0;
 }
 
-int64_t parse_mebibytes(struct parse_context *r, const struct path *up, const struct node *map,
-                        const struct int_field *f)
+int64_t parse_mebibytes(struct parse_context *r, const struct field *map,
+                        const struct int_field *want)
 {
-	struct path p = PATH_KEY(up, span_of(f->name));
-	const struct node *n = node_get(map, f->name);
-	long long meant = node_is(n, NODE_TEXT) ? mebibytes_of(node_span(n)) : 0;
+	struct field f = field_get(map, want->name);
+	long long meant = mebibytes_of(field_text(&f));
 	if (meant)
-		parse_refuse(r, &p, n,
-		             "must be an integer, is text \"%s\": it counts MiB, write %lld",
-		             quoted(r->a, node_span(n)), meant);
-	return parse_number(r, &p, n, f);
+		parse_refuse(r, &f, "must be an integer, is text \"%s\": it counts MiB, write %lld",
+		             quoted(r->a, node_span(f.n)), meant);
+	return parse_number(r, &f, want);
 }
 
 struct span parse_text(const struct node *map, const char *key)
@@ -158,44 +128,58 @@ struct span parse_text(const struct node *map, const char *key)
 	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
 }
 
-void parse_virtual_cluster(struct parse_context *r, const struct path *p, const struct node *n)
+void parse_image(struct parse_context *r, const struct field *image)
+{
+	const struct node *n = image->n;
+	const char *problem = node_is(n, NODE_TEXT) ? image_problem(node_span(n)) : NULL;
+	if (problem)
+		parse_refuse(r, image, "%s%s%s%s", n->n ? "\"" : "", quoted(r->a, node_span(n)),
+		             n->n ? "\" " : "", problem);
+}
+
+void parse_virtual_cluster(struct parse_context *r, const struct field *f)
 {
 	struct job *job = r->job;
-	bool absent = n == NULL || n->type == NODE_NULL;
-	bool empty = node_is(n, NODE_TEXT) && n->n == 0;
+	struct span vc = field_text(f);
 	job->virtual_cluster = SPAN("default");
-	job->virtual_cluster_where = path_place(r->a, p, n);
-	if (absent || empty || n->type != NODE_TEXT)
-		return;
-	struct span vc = node_span(n);
+	job->virtual_cluster_where = field_place(r->a, f);
 	if (vc.n > LABEL_MAX)
-		parse_refuse(r, p, n, "must have at most %d characters, has %zu", LABEL_MAX, vc.n);
-	else if (!names_label_value_ok(vc))
-		parse_refuse(r, p, n,
+		parse_refuse(r, f, "must have at most %d characters, has %zu", LABEL_MAX, vc.n);
+	else if (vc.n && !names_label_value_ok(vc))
+		parse_refuse(r, f,
 		             "\"%s\" is not a Kubernetes label value (letters, digits and "
 		             "-_. in between)",
 		             quoted(r->a, vc));
-	else
+	else if (vc.n)
 		job->virtual_cluster = vc;
 }
 
 /* ---- roles ---- */
 
-void parse_role_name(struct parse_context *r, struct role *role, const struct path *p,
-                     const struct node *n, struct span name)
+struct role *parse_role_find(const struct job *job, struct span name)
+{
+	for (size_t i = 0; i < job->n_roles; i++) {
+		if (span_eq(job->roles[i].name, name))
+			return &job->roles[i];
+	}
+	return NULL;
+}
+
+void parse_role_name(struct parse_context *r, struct role *role, const struct field *f,
+                     struct span name)
 {
 	role->name = name;
-	role->where = path_place(r->a, p, n);
+	role->where = field_place(r->a, f);
 	role->object_name = names_role_object(r->a, name);
 	role->variable = names_variable(r->a, name);
 	size_t len = strlen(role->object_name);
 	if (len == 0)
-		parse_refuse(r, p, n,
+		parse_refuse(r, f,
 		             "the name \"%s\" becomes empty: Kubernetes takes only lower case "
 		             "letters and digits of it",
 		             quoted(r->a, name));
 	else if (len > LABEL_MAX)
-		parse_refuse(r, p, n,
+		parse_refuse(r, f,
 		             "the name \"%s\" has %zu letters and digits; at most %d are "
 		             "allowed",
 		             quoted(r->a, name), len, LABEL_MAX);
@@ -227,102 +211,86 @@ static void check_spellings(struct parse_context *r, struct named_role *v, size_
 	}
 }
 
-static void check_names(struct parse_context *r)
-{
-	const struct job *job = r->job;
-	struct named_role *v = ARENA_NEW(r->a, struct named_role, job->n_roles);
-	for (size_t i = 0; i < job->n_roles; i++)
-		v[i] = (struct named_role){ job->roles[i].object_name, &job->roles[i] };
-	int before = r->e->http;
-	check_spellings(r, v, job->n_roles);
-	if (r->e->http != before || !job->dialect->old_env)
-		return;
-	for (size_t i = 0; i < job->n_roles; i++)
-		v[i].text = v[i].role->variable;
-	check_spellings(r, v, job->n_roles);
-}
-
-void parse_roles_done(struct parse_context *r, const struct path *p, const struct node *roles)
+void parse_roles_done(struct parse_context *r, const struct field *roles)
 {
 	struct job *job = r->job;
-	check_names(r);
+	struct named_role *v = ARENA_NEW(r->a, struct named_role, job->n_roles);
+	int before = r->e->http;
 	for (size_t i = 0; i < job->n_roles; i++) {
 		const struct role *role = &job->roles[i];
+		v[i] = (struct named_role){ role->object_name, role };
 		job->total_tasks += role->instances;
 		job->total_gpu += role->gpu * role->instances; /* below 2^31 * 10000 * 256 */
 	}
+	check_spellings(r, v, job->n_roles);
+	if (r->e->http == before && job->dialect->old_env) {
+		for (size_t i = 0; i < job->n_roles; i++)
+			v[i].text = v[i].role->variable;
+		check_spellings(r, v, job->n_roles);
+	}
 	if (job->total_tasks > r->set->max_tasks)
-		parse_refuse(r, p, roles, "at most %" PRId64 " tasks in all, here are %" PRId64,
+		parse_refuse(r, roles, "at most %" PRId64 " tasks in all, here are %" PRId64,
 		             r->set->max_tasks, job->total_tasks);
 }
 
-bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles)
+bool parse_roles_fit(struct parse_context *r, const struct field *roles)
 {
-	if (roles->n <= r->set->max_roles)
+	if (roles->n->n <= r->set->max_roles)
 		return true;
-	parse_refuse(r, p, roles, "at most %" PRId64 " task roles, here are %u", r->set->max_roles,
-	             roles->n);
+	parse_refuse(r, roles, "at most %" PRId64 " task roles, here are %u", r->set->max_roles,
+	             roles->n->n);
 	return false;
 }
 
-bool parse_role_list(struct parse_context *r, const struct path *p, const struct node *list,
-                     role_reader *read, void *context)
+bool parse_role_list(struct parse_context *r, const struct field *list, role_reader *read,
+                     void *context)
 {
 	struct job *job = r->job;
-	if (!node_is(list, NODE_LIST) || !parse_roles_fit(r, p, list))
+	if (!node_is(list->n, NODE_LIST) || !parse_roles_fit(r, list))
 		return false;
-	job->roles = ARENA_NEW(r->a, struct role, list->n);
-	job->n_roles = list->n;
-	for (uint32_t i = 0; i < list->n; i++) {
-		struct path one = PATH_INDEX(p, i);
+	job->roles = ARENA_NEW(r->a, struct role, list->n->n);
+	job->n_roles = list->n->n;
+	for (uint32_t i = 0; i < list->n->n; i++) {
+		struct field one = field_item(list, i);
 		job->roles[i].index = i;
-		read(context, &one, &list->item[i], &job->roles[i]);
+		read(context, &one, &job->roles[i]);
 	}
-	parse_roles_done(r, p, list);
+	parse_roles_done(r, list);
 	return true;
 }
 
-/* Placeholders of other systems. */
-static void warn_braces(struct parse_context *r, const struct path *p, const struct node *n,
-                        struct span command)
+void parse_command(struct parse_context *r, struct role *role, const struct field *f)
 {
-	static const char *const OURS[] = { "$parameters", "$secrets", "$script",
-		                            "$output",     "$data",    NULL };
-	for (size_t i = 0; (i = span_find(command, i, "{{")) != SIZE_MAX; i++) {
-		struct span in = { command.p + i + 2, command.n - i - 2 };
-		if (span_starts(in, "FC_"))
-			parse_warn(r, p, n, WARN_FC);
-		in = span_trim(in);
-		if (!r->job->dialect->placeholders)
-			continue;
-		for (const char *const *name = OURS; *name; name++)
-			if (span_starts(in, *name))
-				parse_warn(r, p, n, WARN_BRACES);
-	}
-}
-
-void parse_command(struct parse_context *r, struct role *role, const struct path *p,
-                   const struct node *n)
-{
-	r->rendered += role->command.n;
-	if (kubernetes_escaped_size(role->command) > r->set->max_command)
-		parse_refuse(r, p, n, "the command is longer than %zu bytes", r->set->max_command);
+	static const char *const OURS[] = { "$parameters", "$secrets", "$script", "$output",
+		                            "$data" };
+	struct span command = role->command;
+	r->rendered += command.n;
+	if (kubernetes_escaped_size(command) > r->set->max_command)
+		parse_refuse(r, f, "the command is longer than %zu bytes", r->set->max_command);
 	else if (r->rendered > r->set->max_rendered)
-		parse_refuse(r, p, n, "all commands together are longer than %zu bytes",
+		parse_refuse(r, f, "all commands together are longer than %zu bytes",
 		             r->set->max_rendered);
-	warn_braces(r, p, n, role->command);
+	/* Placeholders of other systems. */
+	for (size_t i = 0; (i = span_find(command, i, "{{")) != SIZE_MAX; i++) {
+		struct span in = span_from(command, i + 2);
+		if (span_starts(in, "FC_"))
+			parse_warn(r, f, WARN_FC);
+		in = span_trim(in);
+		for (size_t k = 0; r->job->dialect->placeholders && k < ARRAY_SIZE(OURS); k++)
+			if (span_starts(in, OURS[k]))
+				parse_warn(r, f, WARN_BRACES);
+	}
 }
 
 /* ---- ports ---- */
 
-void parse_port_count(struct parse_context *r, const struct path *p, const struct node *n,
-                      int64_t count)
+void parse_port_count(struct parse_context *r, const struct field *f, int64_t count)
 {
 	enum { MANY = 20 }; /* jobs have 1, 2 or 3 */
 	if (count == 0)
-		parse_warn(r, p, n, WARN_NO_PORT);
+		parse_warn(r, f, WARN_NO_PORT);
 	else if (count >= MANY)
-		parse_warn(r, p, n, WARN_MANY_PORTS, (long long)count);
+		parse_warn(r, f, WARN_MANY_PORTS, (long long)count);
 }
 
 void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t more,
@@ -339,8 +307,8 @@ void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t m
 		             more ? "ssh, http and that of extras.distributed" : "ssh and http");
 }
 
-void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
-                      const struct node *n, struct port_request *ports)
+void parse_ports_done(struct parse_context *r, struct role *role, const struct field *f,
+                      struct port_request *ports)
 {
 	static const char *const ALWAYS[] = { "ssh", "http" };
 	size_t count = role->n_ports;
@@ -353,7 +321,7 @@ void parse_ports_done(struct parse_context *r, struct role *role, const struct p
 	}
 	role->ports = ports;
 	role->n_ports = count;
-	parse_ports_fit(r, role, 0, path_place(r->a, p, n));
+	parse_ports_fit(r, role, 0, field_place(r->a, f));
 }
 
 /* ---- environment ---- */

@@ -21,23 +21,66 @@ struct parse_context {
 	bool gpu_type_used; /* a template uses job.gpuType */
 };
 
-/* A violation or warning at a value (p leads to it), or at the key of a member (p leads to its
- * map).  A warning is added once for a place.  Formats of warnings: translate/dialects/warnings.h.
- */
+/* A value in the document that may be absent, and the path to it: a member by name, an item. */
+struct field {
+	const struct node *n; /* NULL: absent */
+	struct path path;
+	bool top; /* the document itself */
+};
+#define TOP(r) (&(struct field){ .n = (r)->root, .top = true })
+
+static inline const struct path *field_path(const struct field *f)
+{
+	return f->top ? NULL : &f->path;
+}
+/* These refer to the path of `in`. */
+static inline struct field field_get(const struct field *in, const char *key)
+{
+	return (struct field){ node_get(in->n, key), PATH_KEY(field_path(in), span_of(key)),
+		               false };
+}
+static inline struct field field_item(const struct field *list, size_t i)
+{
+	return (struct field){ &list->n->item[i], PATH_INDEX(field_path(list), i), false };
+}
+static inline struct field field_member(const struct field *map, size_t i)
+{
+	const struct member *m = &map->n->member[i];
+	return (struct field){ &m->value, PATH_KEY(field_path(map), member_key(m)), false };
+}
+/* How many items a list has, and how many members a map: 0 for other types. */
+static inline uint32_t field_items(const struct field *f)
+{
+	return node_is(f->n, NODE_LIST) ? f->n->n : 0;
+}
+static inline uint32_t field_members(const struct field *f)
+{
+	return node_is(f->n, NODE_MAP) ? f->n->n : 0;
+}
+/* The text, or n = 0 if it is absent or none. */
+static inline struct span field_text(const struct field *f)
+{
+	return node_is(f->n, NODE_TEXT) ? node_span(f->n) : SPAN("");
+}
+static inline struct place field_place(struct arena *a, const struct field *f)
+{
+	return path_place(a, field_path(f), f->n);
+}
+
+/* A violation or warning at a field, or at the key of the i-th member of a map.  A warning is added
+ * once for a place.  Formats of warnings: translate/dialects/warnings.h. */
 enum parse_report { PARSE_REFUSE, PARSE_WARN };
 void parse_report(struct parse_context *r, enum parse_report kind, struct place where,
                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-#define parse_refuse(r, p, n, ...)                                                                 \
-	parse_report(r, PARSE_REFUSE, path_place((r)->a, p, n), __VA_ARGS__)
-#define parse_refuse_key(r, p, m, ...)                                                             \
-	parse_report(r, PARSE_REFUSE, path_place_key((r)->a, p, m), __VA_ARGS__)
-#define parse_warn(r, p, n, ...) parse_report(r, PARSE_WARN, path_place((r)->a, p, n), __VA_ARGS__)
-#define parse_warn_key(r, p, m, ...)                                                               \
-	parse_report(r, PARSE_WARN, path_place_key((r)->a, p, m), __VA_ARGS__)
+#define parse_refuse(r, f, ...) parse_report(r, PARSE_REFUSE, field_place((r)->a, f), __VA_ARGS__)
+#define parse_warn(r, f, ...)   parse_report(r, PARSE_WARN, field_place((r)->a, f), __VA_ARGS__)
+#define parse_refuse_key(r, map, m, ...)                                                           \
+	parse_report(r, PARSE_REFUSE, path_place_key((r)->a, field_path(map), m), __VA_ARGS__)
+#define parse_warn_key(r, map, m, ...)                                                             \
+	parse_report(r, PARSE_WARN, path_place_key((r)->a, field_path(map), m), __VA_ARGS__)
 
 /* "must be WANT, is ..." */
-void parse_wrong_type(struct parse_context *r, const struct path *p, const struct node *n,
-                      const char *want);
+void parse_wrong_type(struct parse_context *r, const struct field *f, const char *want);
 
 /* Not null either. */
 static inline bool present(const struct node *n)
@@ -50,48 +93,49 @@ struct int_field {
 	const char *name;
 	int64_t min, max, absent;
 };
-int64_t parse_int(struct parse_context *r, const struct path *up, const struct node *map,
-                  const struct int_field *f);
-int64_t parse_number(struct parse_context *r, const struct path *p, const struct node *n,
-                     const struct int_field *f);
+int64_t parse_int(struct parse_context *r, const struct field *map, const struct int_field *want);
+int64_t parse_number(struct parse_context *r, const struct field *f, const struct int_field *want);
 
 /* The same for a number of MiB; the message about `8Gi` has the right number. */
-int64_t parse_mebibytes(struct parse_context *r, const struct path *up, const struct node *map,
-                        const struct int_field *f);
+int64_t parse_mebibytes(struct parse_context *r, const struct field *map,
+                        const struct int_field *want);
 
 /* The member's text, or n = 0 if it is absent, null or no text. */
 struct span parse_text(const struct node *map, const char *key);
 
+/* Refuses what is no image. */
+void parse_image(struct parse_context *r, const struct field *image);
+
 /* "default" for an absent, null or (v1) empty name; checked as a label value. */
-void parse_virtual_cluster(struct parse_context *r, const struct path *p, const struct node *n);
+void parse_virtual_cluster(struct parse_context *r, const struct field *f);
+
+/* The role of this name as it is written, or NULL. */
+struct role *parse_role_find(const struct job *job, struct span name);
 
 /* Name and object_name of a role; collisions come with parse_roles_done. */
-void parse_role_name(struct parse_context *r, struct role *role, const struct path *p,
-                     const struct node *n, struct span name);
-/* After the last role: collisions of names, sums over all roles.  p leads to the roles. */
-void parse_roles_done(struct parse_context *r, const struct path *p, const struct node *roles);
+void parse_role_name(struct parse_context *r, struct role *role, const struct field *f,
+                     struct span name);
+/* After the last role: collisions of names, sums over all roles. */
+void parse_roles_done(struct parse_context *r, const struct field *roles);
 
 /* Refuses too many roles. */
-bool parse_roles_fit(struct parse_context *r, const struct path *p, const struct node *roles);
+bool parse_roles_fit(struct parse_context *r, const struct field *roles);
 
-typedef void role_reader(void *context, const struct path *p, const struct node *n,
-                         struct role *role);
+typedef void role_reader(void *context, const struct field *f, struct role *role);
 /* Reads the roles of a list with `read`, then does parse_roles_done.  False if `list` is none (the
  * schema has reported that) or too long. */
-bool parse_role_list(struct parse_context *r, const struct path *p, const struct node *list,
-                     role_reader *read, void *context);
+bool parse_role_list(struct parse_context *r, const struct field *list, role_reader *read,
+                     void *context);
 
-/* Checks the length of the complete command; p leads to it. */
-void parse_command(struct parse_context *r, struct role *role, const struct path *p,
-                   const struct node *n);
+/* Checks the length of the complete command. */
+void parse_command(struct parse_context *r, struct role *role, const struct field *f);
 
 /* Warns of unlikely numbers of ports. */
-void parse_port_count(struct parse_context *r, const struct path *p, const struct node *n,
-                      int64_t count);
+void parse_port_count(struct parse_context *r, const struct field *f, int64_t count);
 /* Ends the list of ports: ports[0..n_ports) are declared, with room for two more; adds ssh and
  * http. */
-void parse_ports_done(struct parse_context *r, struct role *role, const struct path *p,
-                      const struct node *n, struct port_request *ports);
+void parse_ports_done(struct parse_context *r, struct role *role, const struct field *f,
+                      struct port_request *ports);
 /* Reports a role that has more ports than the range of the server, unless it had too many before
  * the last `more` were added for extras.distributed. */
 void parse_ports_fit(struct parse_context *r, const struct role *role, int64_t more,
@@ -104,7 +148,7 @@ bool parse_listed(const char *const *list, struct span name);
 bool parse_env_reserved(const struct settings *set, struct span name);
 
 /* `extras` of v1 and v2: gang allocation, storages, plugins. */
-void extras_read(struct parse_context *r, const struct path *p, const struct node *extras);
+void extras_read(struct parse_context *r);
 /* `extras.distributed` of v2 jobs, after the roles: adds ports to them. */
 void distributed_read(struct parse_context *r);
 /* `extras.hivedScheduler`, after the roles. */
@@ -133,8 +177,7 @@ struct span suggest_placeholder(struct render *r, struct arena *a, struct span n
 
 /* Warns of unknown members of an open mapping that look like known ones; `known` ends with NULL. */
 extern const char *const EXTRAS_KNOWN[]; /* members of `extras` that are used */
-void suggest_members(struct parse_context *r, const struct path *p, const struct node *map,
-                     const char *const *known);
+void suggest_members(struct parse_context *r, const struct field *map, const char *const *known);
 
 /* The nearest of the keys of a mapping, or of the members `name` of a list (with this type, if
  * not NULL). n is 0 if none is near, or if the list of messages is full. */
@@ -144,7 +187,7 @@ struct span suggest_name(const struct parse_context *r, const struct node *all, 
 const char *did_you_mean(struct arena *a, struct span name);
 /* Whether the document lacks the member and has one of nearly that name. */
 bool suggest_misspelt(const struct parse_context *r, const char *key);
-/* Refuses keys of v1 jobs in a v2 job or, with a path, in its role. */
-void suggest_old_keys(struct parse_context *r, const struct path *role, const struct node *map);
-/* Warns of names of roles below `p` that the job does not have. */
-void suggest_roles(struct parse_context *r, const struct path *p, const struct node *names);
+/* Refuses keys of v1 jobs in a v2 job, or in its role. */
+void suggest_old_keys(struct parse_context *r, const struct field *map);
+/* Warns of names of roles, keys or items, that the job does not have. */
+void suggest_roles(struct parse_context *r, const struct field *names);

@@ -118,16 +118,6 @@ static const struct raw_row ROWS[] = {
 
 enum { N_ROWS = ARRAY_SIZE(ROWS) };
 
-static const struct raw_row *raw_row_find(const char *in, struct span name)
-{
-	for (size_t i = 0; i < N_ROWS; i++)
-		for (struct span rest = span_of(ROWS[i].members);
-		     rest.n && strcmp(ROWS[i].in, in) == 0;)
-			if (span_eq(span_next(&rest, '|'), name))
-				return &ROWS[i];
-	return NULL;
-}
-
 /* ---- the copy ---- */
 
 struct raw_copy {
@@ -135,8 +125,7 @@ struct raw_copy {
 	bool quiet; /* below a member that is left out: no warnings */
 };
 
-static void raw_value(struct raw_copy *c, const char *of, const struct path *p,
-                      const struct node *n, struct node *out);
+static void raw_value(struct raw_copy *c, const char *of, const struct field *f, struct node *out);
 
 /* Whether leaving the value out changes nothing. */
 static bool raw_is_same(const struct raw_row *row, const struct node *n)
@@ -149,46 +138,47 @@ static bool raw_is_same(const struct raw_row *row, const struct node *n)
 }
 
 /* A member without a row. */
-static void raw_unknown(struct raw_copy *c, const char *in, const struct path *p,
+static void raw_unknown(struct raw_copy *c, const char *in, const struct field *map,
                         const struct member *m)
 {
 	struct span key = member_key(m);
 	bool amounts = strcmp(in, "amounts") == 0;
 	if (strcmp(in, "volumes") == 0)
-		parse_refuse_key(c->r, p, m,
+		parse_refuse_key(c->r, map, m,
 		                 "is refused: volumes are of the kinds emptyDir, "
 		                 "persistentVolumeClaim, nfs and hostPath");
 	else if (strcmp(in, VALUE_FROM) == 0)
-		parse_refuse_key(c->r, p, m,
+		parse_refuse_key(c->r, map, m,
 		                 "is refused: values come from fieldRef or resourceFieldRef");
 	else if (amounts && span_is(key, RAW_OLD_DEVICE))
-		parse_warn_key(c->r, p, m, WARN_POD_DEVICE, c->r->set->device);
+		parse_warn_key(c->r, map, m, WARN_POD_DEVICE, c->r->set->device);
 	else if (amounts && !span_is(key, c->r->set->device))
-		parse_refuse_key(c->r, p, m,
+		parse_refuse_key(c->r, map, m,
 		                 "is refused: tasks have cpu, memory, ephemeral-storage and %s",
 		                 c->r->set->device);
 	else if (!amounts && !c->quiet && !raw_is_same(NULL, &m->value))
-		parse_warn_key(c->r, p, m, WARN_POD_UNKNOWN);
+		parse_warn_key(c->r, map, m, WARN_POD_UNKNOWN);
 }
 
 /* Copies a member; false: it is not kept. */
-static bool raw_member_copy(struct raw_copy *c, const struct raw_row *row, const struct path *p,
-                            const struct member *m, struct node *out)
+static bool raw_member_copy(struct raw_copy *c, const struct raw_row *row, const struct field *map,
+                            uint32_t i, struct node *out)
 {
-	struct path at = PATH_KEY(p, member_key(m));
+	const struct member *m = &map->n->member[i];
+	struct field f = field_member(map, i);
 	struct raw_copy below = { c->r, c->quiet || row->verdict != RAW_KEEP };
 	if (m->value.type == NODE_NULL)
 		return false;
 	if (row->verdict == RAW_KEEP || row->of)
-		raw_value(&below, row->of, &at, &m->value, out);
+		raw_value(&below, row->of, &f, out);
 	if (row->verdict == RAW_KEEP)
 		return (row->of != LABELS && row->of != VALUE_FROM) || out->n;
 	if (raw_is_same(row, &m->value))
 		return false;
 	if (row->verdict == RAW_REFUSE)
-		parse_refuse_key(c->r, p, m, "is refused: %s", row->why);
+		parse_refuse_key(c->r, map, m, "is refused: %s", row->why);
 	else if (!c->quiet)
-		parse_warn_key(c->r, p, m, WARN_POD_DROPPED, row->why);
+		parse_warn_key(c->r, map, m, WARN_POD_DROPPED, row->why);
 	return false;
 }
 
@@ -212,58 +202,61 @@ static bool raw_key_taken(struct span key)
 	       span_find(key, 0, "k8s.io/") != SIZE_MAX;
 }
 
-static void raw_map(struct raw_copy *c, const char *of, const struct path *p,
-                    const struct node *map, struct node *out)
+static const struct raw_row *raw_row_find(const char *in, struct span name)
+{
+	for (size_t i = 0; i < N_ROWS; i++) {
+		struct span rest = span_of(ROWS[i].members);
+		while (rest.n && strcmp(ROWS[i].in, in) == 0)
+			if (span_eq(span_next(&rest, '|'), name))
+				return &ROWS[i];
+	}
+	return NULL;
+}
+
+static void raw_value(struct raw_copy *c, const char *of, const struct field *f, struct node *out)
 {
 	static const struct raw_row LEAF = { .verdict = RAW_KEEP };
 	bool leaf = of == NULL || of == WORDS || of == LABELS;
-	struct member *v = ARENA_NEW(c->r->a, struct member, map->n + 1);
-	out->n = 0;
-	out->member = v;
-	for (uint32_t i = 0; i < map->n; i++) {
-		const struct member *m = &map->member[i];
-		const struct raw_row *row = leaf ? &LEAF : raw_row_find(of, member_key(m));
-		v[out->n] = *m;
-		if (of == LABELS && raw_key_taken(member_key(m)))
-			parse_warn_key(c->r, p, m, WARN_POD_KEY);
-		else if (row)
-			out->n += raw_member_copy(c, row, p, m, &v[out->n].value);
-		else
-			raw_unknown(c, of, p, m);
-	}
-}
-
-static void raw_value(struct raw_copy *c, const char *of, const struct path *p,
-                      const struct node *n, struct node *out)
-{
-	*out = *n;
-	if (n->type == NODE_MAP) {
-		raw_map(c, of, p, n, out);
-	} else if (n->type == NODE_LIST) {
-		struct node *v = ARENA_NEW(c->r->a, struct node, n->n + 1);
-		out->item = v;
-		for (uint32_t i = 0; i < n->n; i++) {
-			struct path at = PATH_INDEX(p, i);
-			raw_value(c, of, &at, &n->item[i], &v[i]);
+	*out = *f->n;
+	if (f->n->type == NODE_MAP) {
+		struct member *v = ARENA_NEW(c->r->a, struct member, f->n->n + 1);
+		out->n = 0;
+		out->member = v;
+		for (uint32_t i = 0; i < f->n->n; i++) {
+			const struct member *m = &f->n->member[i];
+			const struct raw_row *row = leaf ? &LEAF : raw_row_find(of, member_key(m));
+			v[out->n] = *m;
+			if (of == LABELS && raw_key_taken(member_key(m)))
+				parse_warn_key(c->r, f, m, WARN_POD_KEY);
+			else if (row)
+				out->n += raw_member_copy(c, row, f, i, &v[out->n].value);
+			else
+				raw_unknown(c, of, f, m);
 		}
-	} else if (n->type == NODE_TEXT || n->type == NODE_DATE) {
+	} else if (f->n->type == NODE_LIST) {
+		struct node *v = ARENA_NEW(c->r->a, struct node, f->n->n + 1);
+		out->item = v;
+		for (uint32_t i = 0; i < f->n->n; i++) {
+			struct field one = field_item(f, i);
+			raw_value(c, of, &one, &v[i]);
+		}
+	} else if (f->n->type == NODE_TEXT || f->n->type == NODE_DATE) {
 		out->type = NODE_TEXT;
-		if (span_find(node_span(n), 0, "{{FC_") == SIZE_MAX || c->quiet)
+		if (span_find(node_span(f->n), 0, "{{FC_") == SIZE_MAX || c->quiet)
 			return;
 		if (of == WORDS)
-			parse_warn(c->r, p, n, WARN_FC);
+			parse_warn(c->r, f, WARN_FC);
 		else
-			parse_refuse(c->r, p, n,
+			parse_refuse(c->r, f,
 			             "must not contain {{FC_...}}, which the FrameworkController "
 			             "replaces");
 	}
 }
 
-struct node raw_template_copy(struct parse_context *r, const struct path *p,
-                              const struct node *template)
+struct node raw_template_copy(struct parse_context *r, const struct field *template)
 {
 	struct raw_copy c = { .r = r };
 	struct node out;
-	raw_value(&c, "pod", p, template, &out);
+	raw_value(&c, "pod", template, &out);
 	return out;
 }

@@ -9,5 +9,4 @@
  * the items of a list keep their index.  Their values can have any type: schema/pod.schema.json
  * checks them afterwards.  Devices are left out without a warning.
  */
-struct node raw_template_copy(struct parse_context *r, const struct path *p,
-                              const struct node *template);
+struct node raw_template_copy(struct parse_context *r, const struct field *template);

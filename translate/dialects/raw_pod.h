@@ -8,14 +8,13 @@
 #include "translate/dialects/parse_context.h"
 
 struct raw_source {
-	const struct path *path;
-	const struct node *template; /* the PodTemplateSpec; NULL: reported by the schema */
-	struct span main;            /* name of the container; n == 0: any */
+	struct field template; /* the PodTemplateSpec; absent: reported by the schema */
+	struct span main;      /* name of the container; n == 0: any */
 };
 
 /* What the dialect needs of the pod besides its copy. */
 struct raw_found {
-	const struct path *main;    /* of the main container, in the arena; NULL: there is none */
+	const struct field *main;   /* the main container, in the arena; NULL: there is none */
 	const struct node *command; /* a list of text that is not empty; NULL: absent or refused */
 	const struct node *args;    /* a list of text; NULL: absent */
 	const struct node *env;     /* of the container, as kept: a list, or NULL */
@@ -57,5 +56,4 @@ void raw_role_read(struct parse_context *r, const struct raw_source *source, str
 void raw_metadata_read(struct parse_context *r);
 
 /* Warns of members that are present and have no meaning here; `names` ends with NULL. */
-void raw_unused_warn(struct parse_context *r, const struct path *p, const struct node *map,
-                     const char *const *names);
+void raw_unused_warn(struct parse_context *r, const struct field *map, const char *const *names);

@@ -89,11 +89,17 @@ static bool is_flow(struct redaction *m)
 	return i < t.n && t.p[i] == '{';
 }
 
-/* The end of the quoted scalar at i, or SIZE_MAX. */
-static size_t quoted_end(struct span t, size_t i)
+/* The end of the scalar at i, or SIZE_MAX if its form leaves any doubt. */
+static size_t scalar_end(struct span t, size_t i, struct span value)
 {
-	char q = t.p[i++];
-	for (; i < t.n; i++) {
+	if (i >= t.n)
+		return SIZE_MAX;
+	char q = t.p[i];
+	if (q != '"' && q != '\'')
+		return value.n && t.n - i >= value.n && memcmp(t.p + i, value.p, value.n) == 0
+		           ? i + value.n
+		           : SIZE_MAX;
+	for (i++; i < t.n; i++) {
 		bool doubled = q == '\'' && t.p[i] == q && i + 1 < t.n && t.p[i + 1] == q;
 		if (doubled || (q == '"' && t.p[i] == '\\'))
 			i++;
@@ -101,17 +107,6 @@ static size_t quoted_end(struct span t, size_t i)
 			return i + 1;
 	}
 	return SIZE_MAX;
-}
-
-/* The end of the scalar at i, or SIZE_MAX if its form leaves any doubt. */
-static size_t scalar_end(struct span t, size_t i, struct span value)
-{
-	if (i >= t.n)
-		return SIZE_MAX;
-	if (t.p[i] == '"' || t.p[i] == '\'')
-		return quoted_end(t, i);
-	bool same = value.n && t.n - i >= value.n && memcmp(t.p + i, value.p, value.n) == 0;
-	return same ? i + value.n : SIZE_MAX;
 }
 
 /* ---- edits ---- */
@@ -125,72 +120,53 @@ static void add_edit(struct redaction *m, struct edit e)
 	m->edit[m->n++] = e;
 }
 
-static size_t line_break_before(struct span t, size_t from, size_t to)
-{
-	while (to > from && t.p[to - 1] == ' ')
-		to--;
-	if (to > from && t.p[to - 1] == '\n')
-		to--;
-	if (to > from && t.p[to - 1] == '\r')
-		to--;
-	return to;
-}
-
 /* Replaces everything from the end of the key `secrets` to the start of the next key. */
 static void edit_secrets(struct redaction *m)
 {
+	struct span t = m->text;
 	struct span cut = m->doc->secrets;
-	const struct node *secrets = m->r->job->secrets;
-	size_t from = (size_t)(cut.p - m->text.p);
+	size_t from = (size_t)(cut.p - t.p);
 	size_t to = from + cut.n;
-	bool last = to >= m->text.n;
-	if (is_flow(m)) {
-		bool more = !last && m->text.p[to] != '}';
-		add_edit(m, (struct edit){ from, to,
-		                           more ? ": \"" REDACTED "\", " : ": \"" REDACTED "\"",
-		                           secrets });
-		return;
+	bool flow = is_flow(m);
+	bool more = flow && to < t.n && t.p[to] != '}';
+	if (!flow && to < t.n) { /* keeps the line break and the indentation of the next key */
+		while (to > from && t.p[to - 1] == ' ')
+			to--;
+		to -= to > from && t.p[to - 1] == '\n';
+		to -= to > from && t.p[to - 1] == '\r';
 	}
-	if (!last) /* keeps the line break and the indentation of the next key */
-		to = line_break_before(m->text, from, to);
-	add_edit(m, (struct edit){ from, to, ": \"" REDACTED "\"", secrets });
-}
-
-/* No secret: one reference to a secret, or empty. */
-static bool is_reference(struct span text)
-{
-	return text.n == 0 || span_starts(render_only_name(text), "$secrets.");
+	add_edit(m, (struct edit){ from, to, more ? ": \"" REDACTED "\", " : ": \"" REDACTED "\"",
+	                           m->r->job->secrets });
 }
 
 /* A value below `<<` that n overrides would stay in the stored text. */
-static void refuse_overridden(struct redaction *m, const struct path *p, const struct node *n)
+static void refuse_overridden(struct redaction *m, const struct field *f)
 {
-	if (n && n->flags & NODE_OVERRIDES)
-		parse_refuse(m->r, p, n,
+	if (f->n && f->n->flags & NODE_OVERRIDES)
+		parse_refuse(m->r, f,
 		             "overrides a value below `<<`, which cannot be hidden in the stored "
 		             "job: remove that value");
 }
 
-static void edit_auth_member(struct redaction *m, const struct path *auth,
-                             const struct member *member, bool shared)
+/* shared: the member is in a mapping with an anchor. */
+static void edit_auth_member(struct redaction *m, const struct field *f, bool shared)
 {
-	const struct node *n = &member->value;
-	struct path p = PATH_KEY(auth, member_key(member));
-	if (span_is(member_key(member), "registryuri"))
-		return;
-	refuse_overridden(m, &p, n);
-	bool text = node_is(n, NODE_TEXT);
-	if (n->type == NODE_NULL || (text && is_reference(node_span(n))))
+	const struct node *n = f->n;
+	struct span text = field_text(f);
+	refuse_overridden(m, f);
+	/* One reference to a secret, or nothing, is no secret. */
+	if (n->type == NODE_NULL ||
+	    (node_is(n, NODE_TEXT) &&
+	     (text.n == 0 || span_starts(render_only_name(text), "$secrets."))))
 		return;
 	size_t from = redact_byte_at(m, n->line, n->column);
-	size_t to = text ? scalar_end(m->text, from, node_span(n)) : SIZE_MAX;
-	shared = shared || (n->flags & NODE_ALIASED);
-	if (!shared && to != SIZE_MAX) {
+	size_t to = node_is(n, NODE_TEXT) ? scalar_end(m->text, from, text) : SIZE_MAX;
+	if (!shared && !(n->flags & NODE_ALIASED) && to != SIZE_MAX) {
 		add_edit(m, (struct edit){ from, to, "\"" REDACTED "\"", n });
 		m->auth = true;
 		return;
 	}
-	parse_refuse(m->r, &p, n,
+	parse_refuse(m->r, f,
 	             "cannot be hidden in the stored job: write it in quotes, without an anchor "
 	             "or alias, or use <%% $secrets.NAME %%>");
 }
@@ -198,19 +174,18 @@ static void edit_auth_member(struct redaction *m, const struct path *auth,
 /* Prerequisites of all types are covered, although only images need a login. */
 static void edit_auth(struct redaction *m)
 {
-	const struct node *list = node_get(m->r->root, "prerequisites");
-	struct path p = PATH_KEY(NULL, SPAN("prerequisites"));
-	refuse_overridden(m, &p, list);
-	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
-		const struct node *auth = node_get(list->item + i, "auth");
-		struct path one = PATH_INDEX(&p, i);
-		struct path at = PATH_KEY(&one, SPAN("auth"));
-		refuse_overridden(m, &at, auth);
-		if (!node_is(auth, NODE_MAP))
-			continue;
-		bool shared = (list->flags | list->item[i].flags | auth->flags) & NODE_ALIASED;
-		for (uint32_t k = 0; k < auth->n; k++)
-			edit_auth_member(m, &at, &auth->member[k], shared);
+	struct field list = field_get(TOP(m->r), "prerequisites");
+	refuse_overridden(m, &list);
+	for (uint32_t i = 0; i < field_items(&list); i++) {
+		struct field one = field_item(&list, i);
+		struct field auth = field_get(&one, "auth");
+		refuse_overridden(m, &auth);
+		for (uint32_t k = 0; k < field_members(&auth); k++) {
+			bool shared = (list.n->flags | one.n->flags | auth.n->flags) & NODE_ALIASED;
+			struct field f = field_member(&auth, k);
+			if (!span_is(member_key(&auth.n->member[k]), "registryuri"))
+				edit_auth_member(m, &f, shared);
+		}
 	}
 }
 
@@ -243,11 +218,6 @@ static size_t redact_apply(struct redaction *m, size_t from, size_t to, size_t f
 
 /* ---- check of the result ---- */
 
-static bool is_mask(const struct node *n)
-{
-	return node_is(n, NODE_TEXT) && span_is(node_span(n), REDACTED);
-}
-
 static int compare_addresses(const void *a, const void *b)
 {
 	uintptr_t x = *(const uintptr_t *)a;
@@ -262,7 +232,7 @@ static bool redact_same(struct redaction *m, const struct node *was, const struc
 	uintptr_t address = (uintptr_t)was;
 	if (bsearch(&address, m->hidden, m->n, sizeof(*m->hidden), compare_addresses)) {
 		m->seen++;
-		return is_mask(is);
+		return node_is(is, NODE_TEXT) && span_is(node_span(is), REDACTED);
 	}
 	if (was->type != NODE_MAP && was->type != NODE_LIST)
 		return node_equal(was, is);

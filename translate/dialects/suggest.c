@@ -66,18 +66,17 @@ const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin",
 	                             "storages",
 	                             NULL };
 
-void suggest_members(struct parse_context *r, const struct path *p, const struct node *map,
-                     const char *const *known)
+void suggest_members(struct parse_context *r, const struct field *map, const char *const *known)
 {
-	for (uint32_t i = 0; node_is(map, NODE_MAP) && i < map->n; i++) {
+	for (uint32_t i = 0; i < field_members(map); i++) {
+		const struct member *m = &map->n->member[i];
 		struct nearest best = { 0 };
-		struct span key = member_key(&map->member[i]);
-		if (names_listed(known, key))
+		if (names_listed(known, member_key(m)))
 			continue;
 		for (const char *const *k = known; *k; k++)
-			try_name(&best, key, span_of(*k));
+			try_name(&best, member_key(m), span_of(*k));
 		if (best.name.p)
-			parse_warn_key(r, p, &map->member[i], WARN_MISSPELT, best.name.p);
+			parse_warn_key(r, map, m, WARN_MISSPELT, best.name.p);
 	}
 }
 
@@ -145,47 +144,39 @@ static const struct old_key OLD_ROLE_KEYS[] = {
 	{ NULL, NULL },
 };
 
-void suggest_old_keys(struct parse_context *r, const struct path *role, const struct node *map)
+void suggest_old_keys(struct parse_context *r, const struct field *map)
 {
-	for (const struct old_key *k = role ? OLD_ROLE_KEYS : OLD_KEYS; k->key; k++) {
-		const struct member *m =
-		    node_is(map, NODE_MAP) ? node_member(map, span_of(k->key)) : NULL;
+	for (const struct old_key *k = map->top ? OLD_KEYS : OLD_ROLE_KEYS; k->key; k++) {
+		const struct member *m = node_member(map->n, span_of(k->key));
 		if (m)
-			parse_refuse_key(r, role, m,
+			parse_refuse_key(r, map, m,
 			                 "unknown key `%s`: in jobs of protocol 2 it is %s", k->key,
 			                 k->now);
 	}
 }
 
-static bool has_role(const struct node *roles, struct span name)
+void suggest_roles(struct parse_context *r, const struct field *names)
 {
-	for (uint32_t i = 0; node_is(roles, NODE_LIST) && i < roles->n; i++)
-		if (span_eq(parse_text(roles->item + i, "name"), name))
-			return true;
-	return node_is(roles, NODE_MAP) && node_member(roles, name);
-}
-
-void suggest_roles(struct parse_context *r, const struct path *p, const struct node *names)
-{
-	const struct node *roles = node_get(r->root, "taskRoles");
-	bool known = node_is(roles, NODE_MAP) || node_is(roles, NODE_LIST);
-	if (!known || roles->n > r->set->max_roles)
+	struct field roles = field_get(TOP(r), "taskRoles");
+	bool list = node_is(names->n, NODE_LIST);
+	if ((!node_is(roles.n, NODE_MAP) && !node_is(roles.n, NODE_LIST)) ||
+	    roles.n->n > r->set->max_roles)
 		return;
-	for (uint32_t i = 0; names && i < names->n; i++) {
-		bool map = names->type == NODE_MAP;
-		if (!map && (names->type != NODE_LIST || !node_is(names->item + i, NODE_TEXT)))
+	for (uint32_t i = 0; i < field_items(names) + field_members(names); i++) {
+		struct field one = list ? field_item(names, i) : field_member(names, i);
+		const struct member *m = list ? NULL : &names->n->member[i];
+		struct span name = m ? member_key(m) : field_text(&one);
+		bool known = node_member(roles.n, name) || (list && !node_is(one.n, NODE_TEXT));
+		for (uint32_t k = 0; k < field_items(&roles) && !known; k++)
+			known = span_eq(parse_text(&roles.n->item[k], "name"), name);
+		if (known)
 			continue;
-		struct span name = map ? member_key(&names->member[i]) : node_span(names->item + i);
-		if (has_role(roles, name))
-			continue;
-		struct span hint = suggest_name(r, roles, NULL, name);
-		struct path one = map ? PATH_KEY(p, name) : PATH_INDEX(p, i);
-		struct node at = map ? (struct node){ .line = names->member[i].key_line,
-			                              .column = names->member[i].key_column }
-		                     : names->item[i];
+		struct span hint = suggest_name(r, roles.n, NULL, name);
+		struct place where =
+		    m ? path_place_key(r->a, field_path(names), m) : field_place(r->a, &one);
 		if (hint.n)
-			parse_warn(r, &one, &at, WARN_NO_ROLE_HINT, quoted(r->a, hint));
+			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE_HINT, quoted(r->a, hint));
 		else
-			parse_warn(r, &one, &at, WARN_NO_ROLE);
+			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE);
 	}
 }

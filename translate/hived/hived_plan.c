@@ -411,130 +411,98 @@ static const struct {
 } CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", HIVED_TEST }, { "oppo", HIVED_OPPO } };
 enum { N_CLASSES = ARRAY_SIZE(CLASSES) };
 
-/* The member if it has that type; reports another type. */
-static const struct node *hived_plan_member(struct parse_context *r, const struct path *p,
-                                            const struct node *map, enum node_type type,
-                                            const char *want)
+/* The field; absent, if it is null or, which is reported, of another type. */
+static struct field hived_plan_member(struct parse_context *r, const struct field *map,
+                                      const char *key, enum node_type type, const char *want)
 {
-	const struct node *n = node_get(map, p->key.p);
-	if (!present(n))
-		return NULL;
-	if (n->type == type)
-		return n;
-	parse_wrong_type(r, p, n, want);
-	return NULL;
+	struct field f = field_get(map, key);
+	if (present(f.n) && f.n->type != type)
+		parse_wrong_type(r, &f, want);
+	if (!node_is(f.n, type))
+		f.n = NULL;
+	return f;
 }
 
-static void hived_plan_read_class(struct parse_context *r, const struct path *up,
-                                  const struct node *map, struct hived_request *out)
+static void hived_plan_read_class(struct parse_context *r, const struct field *map,
+                                  struct hived_request *out)
 {
-	struct path p = PATH_KEY(up, SPAN("jobPriorityClass"));
-	const struct node *n = hived_plan_member(r, &p, map, NODE_TEXT, "text");
+	struct field f = hived_plan_member(r, map, "jobPriorityClass", NODE_TEXT, "text");
 	out->priority = HIVED_TEST;
-	if (!n)
-		return;
-	out->priority_class = node_span(n);
+	out->priority_class = field_text(&f);
 	for (size_t i = 0; i < N_CLASSES; i++) {
 		if (span_is(out->priority_class, CLASSES[i].name)) {
 			out->priority = CLASSES[i].priority;
 			return;
 		}
 	}
-	parse_refuse(r, &p, n, "must be one of crit, prod, test, oppo, is \"%s\"",
-	             quoted(r->a, out->priority_class));
+	if (f.n)
+		parse_refuse(r, &f, "must be one of crit, prod, test, oppo, is \"%s\"",
+		             quoted(r->a, out->priority_class));
 }
 
 /* ---- one role ---- */
 
 /* A name for the annotation; empty counts as absent. */
-static struct hived_name hived_plan_read_name(struct parse_context *r, const struct path *up,
-                                              const struct node *map, const char *key)
+static struct hived_name hived_plan_read_name(struct parse_context *r, const struct field *map,
+                                              const char *key)
 {
-	struct path p = PATH_KEY(up, span_of(key));
-	const struct node *n = hived_plan_member(r, &p, map, NODE_TEXT, "text");
-	if (!n || n->n == 0)
+	struct field f = hived_plan_member(r, map, key, NODE_TEXT, "text");
+	struct span name = field_text(&f);
+	if (name.n == 0)
 		return (struct hived_name){ 0 };
-	if (!names_cell_ok(node_span(n)))
-		parse_refuse(r, &p, n,
+	if (!names_cell_ok(name))
+		parse_refuse(r, &f,
 		             "\"%s\" must be at most %d letters, digits and ._~/-, and begin "
 		             "with a letter or digit",
-		             quoted(r->a, node_span(n)), CELL_NAME_MAX);
-	return (struct hived_name){ node_span(n), path_place(r->a, &p, n) };
+		             quoted(r->a, name), CELL_NAME_MAX);
+	return (struct hived_name){ name, field_place(r->a, &f) };
 }
 
-static void hived_plan_read_role(struct parse_context *r, const struct path *p,
-                                 const struct node *n, struct hived_role *out)
-{
-	if (!node_is(n, NODE_MAP)) {
-		if (present(n))
-			parse_wrong_type(r, p, n, "a mapping");
-		return;
-	}
-	out->sku_type = hived_plan_read_name(r, p, n, "skuType");
-	out->pinned_cell = hived_plan_read_name(r, p, n, "pinnedCellId");
-	out->group = hived_plan_read_name(r, p, n, "affinityGroupName");
-}
-
-static const struct role *hived_plan_find_role(const struct job *job, struct span name)
-{
-	for (size_t i = 0; i < job->n_roles; i++)
-		if (span_eq(job->roles[i].name, name))
-			return &job->roles[i];
-	return NULL;
-}
-
-static void refuse_role(struct parse_context *r, const struct path *p, const struct member *m)
-{
-	struct span hint = suggest_name(r, node_get(r->root, "taskRoles"), NULL, member_key(m));
-	parse_refuse_key(r, p, m, "Taskrole %s does not exist.%s%s%s", quoted(r->a, member_key(m)),
-	                 hint.n ? " Did you mean `" : "", hint.n ? quoted(r->a, hint) : "",
-	                 hint.n ? "`?" : "");
-}
-
-static void hived_plan_read_roles(struct parse_context *r, const struct path *up,
-                                  const struct node *map, struct hived_request *out)
+static void hived_plan_read_roles(struct parse_context *r, const struct field *map,
+                                  struct hived_request *out)
 {
 	const struct job *job = r->job;
-	struct path p = PATH_KEY(up, SPAN("taskRoles"));
-	const struct node *all = hived_plan_member(r, &p, map, NODE_MAP, "a mapping");
-	if (!all || job->n_roles == 0) /* errors of the roles are reported elsewhere */
+	struct field all = hived_plan_member(r, map, "taskRoles", NODE_MAP, "a mapping");
+	if (!all.n || job->n_roles == 0) /* errors of the roles are reported elsewhere */
 		return;
 	out->roles = ARENA_NEW(r->a, struct hived_role, job->n_roles);
-	for (uint32_t i = 0; i < all->n; i++) {
-		const struct member *m = &all->member[i];
-		struct path one = PATH_KEY(&p, member_key(m));
-		const struct role *role = hived_plan_find_role(job, member_key(m));
-		if (role)
-			hived_plan_read_role(r, &one, &m->value, &out->roles[role->index]);
-		else
-			refuse_role(r, &p, m);
+	for (uint32_t i = 0; i < all.n->n; i++) {
+		const struct member *m = &all.n->member[i];
+		struct field one = field_member(&all, i);
+		const struct role *role = parse_role_find(job, member_key(m));
+		if (!role) {
+			struct span hint =
+			    suggest_name(r, node_get(r->root, "taskRoles"), NULL, member_key(m));
+			parse_refuse_key(r, &all, m, "Taskrole %s does not exist.%s%s%s",
+			                 quoted(r->a, member_key(m)),
+			                 hint.n ? " Did you mean `" : "",
+			                 hint.n ? quoted(r->a, hint) : "", hint.n ? "`?" : "");
+		} else if (node_is(one.n, NODE_MAP)) {
+			struct hived_role *its = &out->roles[role->index];
+			its->sku_type = hived_plan_read_name(r, &one, "skuType");
+			its->pinned_cell = hived_plan_read_name(r, &one, "pinnedCellId");
+			its->group = hived_plan_read_name(r, &one, "affinityGroupName");
+		} else if (present(one.n)) {
+			parse_wrong_type(r, &one, "a mapping");
+		}
 	}
 }
 
 /* ---- the job ---- */
 
-static void read_options(struct parse_context *r, const struct path *up, const struct node *map,
-                         struct hived_request *out)
-{
-	for (size_t i = 0; i < HIVED_OPTIONS; i++) {
-		struct path p = PATH_KEY(up, span_of(HIVED_OPTION_NAMES[i]));
-		out->option[i] = hived_plan_member(r, &p, map, NODE_BOOL, "true or false");
-	}
-}
-
 void hived_request_read(struct parse_context *r)
 {
-	struct path extras = PATH_KEY(NULL, SPAN("extras"));
-	struct path p = PATH_KEY(&extras, SPAN("hivedScheduler"));
-	const struct node *map =
-	    hived_plan_member(r, &p, node_get(r->root, "extras"), NODE_MAP, "a mapping");
-	if (!map)
+	struct field extras = field_get(TOP(r), "extras");
+	struct field map = hived_plan_member(r, &extras, "hivedScheduler", NODE_MAP, "a mapping");
+	if (!map.n)
 		return;
 	struct hived_request *out = ARENA_NEW(r->a, struct hived_request, 1);
-	hived_plan_read_class(r, &p, map, out);
-	read_options(r, &p, map, out);
-	hived_plan_read_roles(r, &p, map, out);
+	hived_plan_read_class(r, &map, out);
+	for (size_t i = 0; i < HIVED_OPTIONS; i++)
+		out->option[i] =
+		    hived_plan_member(r, &map, HIVED_OPTION_NAMES[i], NODE_BOOL, "true or false").n;
+	hived_plan_read_roles(r, &map, out);
 	r->job->hived = out;
 	if (!r->set->hived)
-		parse_warn(r, &p, map, WARN_HIVED);
+		parse_warn(r, &map, WARN_HIVED);
 }

@@ -1,5 +1,6 @@
 /* Names and references. */
 /* clang-format off */
+#include "base/image/image.h"
 #include "tests/unit/base/cmocka.h"
 /* clang-format on */
 
@@ -110,7 +111,7 @@ TEST(test_image_good)
 		NULL,
 	};
 	for (const char *const *s = GOOD; *s; s++)
-		assert_null(names_image_problem(span_of(*s)));
+		assert_null(image_problem(span_of(*s)));
 }
 
 TEST(test_image_bad)
@@ -150,11 +151,11 @@ TEST(test_image_bad)
 		NULL,
 	};
 	for (const char *const *s = BAD; *s; s++) {
-		if (names_image_problem(span_of(*s)) == NULL)
+		if (image_problem(span_of(*s)) == NULL)
 			fail_msg("%s", *s);
 	}
-	assert_null(names_image_problem(repeat('a', 512)));
-	assert_non_null(names_image_problem(repeat('a', 513)));
+	assert_null(image_problem(repeat('a', 512)));
+	assert_non_null(image_problem(repeat('a', 513)));
 }
 
 TEST(test_registry)

@@ -21,8 +21,6 @@ static struct raw_run raw_run_main(const char *yaml, struct span main)
 	struct raw_run r = { .text = STR_INIT(1 << 22) };
 	struct settings set;
 	struct doc doc = { 0 };
-	static struct path p; /* r.found refers to it */
-	p = PATH_KEY(NULL, SPAN("pod"));
 	translate_settings_default(&set);
 	struct parse_context context = {
 		.set = &set,
@@ -34,7 +32,8 @@ static struct raw_run raw_run_main(const char *yaml, struct span main)
 	};
 	if (doc_read(span_of(yaml), &BUDGET_DEFAULT, &r.arena, &doc, &r.warnings, &r.err))
 		fail_msg("%s", err_msg(&r.err));
-	struct raw_source source = { &p, &doc.root, main };
+	struct raw_source source = { { .n = &doc.root, .path = PATH_KEY(NULL, SPAN("pod")) },
+		                     main };
 	raw_pod_copy(&context, &source, &r.role, &r.found);
 	return r;
 }
@@ -345,7 +344,8 @@ TEST(test_what_is_kept)
 	assert_true(r.found.host_network);
 	assert_span(node_span(&r.found.command->item[0]), "python");
 	assert_span(node_span(&r.found.args->item[0]), "x.py");
-	assert_string_equal(path_place(&r.arena, r.found.main, NULL).at, "/pod/spec/containers/0");
+	assert_string_equal(path_place(&r.arena, field_path(r.found.main), NULL).at,
+	                    "/pod/spec/containers/0");
 	const struct raw_volume *v = r.role.pod->volumes;
 	assert_int_equal(r.role.pod->n_volumes, 3);
 	assert_true(v[0].claim && v[0].read_only);

@@ -145,6 +145,12 @@ static inline double node_number(const struct node *n)
 	return n->type == NODE_INT ? (double)n->integer : n->real;
 }
 
+/* How many items a list has, or members a map; 0 for other values and for NULL. */
+static inline uint32_t node_items(const struct node *n)
+{
+	return n && (n->type == NODE_LIST || n->type == NODE_MAP) ? n->n : 0;
+}
+
 /* Hides where it is in the flags. */
 static inline enum spelling node_spelling(const struct node *n)
 {

@@ -7,7 +7,27 @@
 #include "base/str.h"
 #include "translate/translate.h"
 
-struct facts_file;
+/* The members of a map, sorted by key. */
+struct facts_index {
+	const struct member **v;
+	size_t n;
+};
+const struct node *facts_find_in(const struct facts_index *all, struct span key);
+
+struct facts_file {
+	bool lets_others_in; /* unlisted users may log in */
+	bool is_secret;      /* it has private keys or tokens of users */
+	struct facts_index groups,
+	    users; /* groups are maps (`#/definitions/group` of the schema) */
+	/* The first member about users, groups or storages, or NULL.  Such members have no effect
+	 * if these come from a cluster. */
+	const struct member *about_users;
+	/* Names of labels and annotations with a domain that pods may have: facts.pod_names. */
+	const struct node *pod_names;
+	/* For facts.c; NULL if absent. */
+	const struct node *root, *virtual_clusters, *storages;
+	int64_t submitted_ms;
+};
 
 /*
  * Reads and checks the file. Lives in the arena; the text may go. NULL and *e (500, with line and
@@ -33,12 +53,6 @@ struct facts_user {
 void facts_file_user(const struct facts_file *f, struct span user, struct arena *a,
                      struct facts_user *out);
 
-/* Whether unlisted users may log in. */
-bool facts_file_lets_others_in(const struct facts_file *f);
-
-/* The listed users. */
-size_t facts_file_users(const struct facts_file *f, struct arena *a, struct span **out);
-
 /* The virtual clusters of the file. Without such a list *listed is false and the result is
  * `default` and those that users and groups name. */
 size_t facts_file_virtual_clusters(const struct facts_file *f, struct arena *a, struct span **out,
@@ -59,18 +73,3 @@ struct facts_directory {
 	bool read_only;
 };
 bool facts_file_directory(const struct facts_file *f, size_t i, struct facts_directory *out);
-
-/* Names of labels and annotations with a domain that pods may have: facts.pod_names. */
-const struct node *facts_file_pod_names(const struct facts_file *f);
-
-/* The groups defined, by name. */
-size_t facts_file_groups(const struct facts_file *f, struct arena *a, struct span **out);
-/* A group: a map (`#/definitions/group` of the schema), or NULL. */
-const struct node *facts_file_group(const struct facts_file *f, struct span name);
-
-/* Whether the file has private keys or tokens of users. */
-bool facts_file_is_secret(const struct facts_file *f);
-
-/* A member about users, groups or storages, or NULL. Such members have no effect if these come
- * from a cluster. */
-const struct member *facts_file_members(const struct facts_file *f);

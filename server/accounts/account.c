@@ -96,7 +96,7 @@ static struct shared_facts *hold_facts(struct account_source *s)
 
 static bool is_let_in(const struct shared_facts *p, const struct facts_user *u)
 {
-	return u->listed || facts_file_lets_others_in(shared_facts_file(p));
+	return u->listed || shared_facts_file(p)->lets_others_in;
 }
 
 /* With --no-auth, an unknown --user would fail every request. */
@@ -300,10 +300,11 @@ const struct facts_file *account_file(struct accounts *all)
 size_t account_users(struct accounts *all, struct arena *arena, struct span **out)
 {
 	apply_reload(all);
-	size_t n = facts_file_users(shared_facts_file(all->shared_facts), arena, out);
-	for (size_t i = 0; i < n; i++)
-		(*out)[i] = arena_span(arena, (*out)[i]);
-	return n;
+	const struct facts_index *users = &shared_facts_file(all->shared_facts)->users;
+	*out = ARENA_NEW(arena, struct span, users->n + 1);
+	for (size_t i = 0; i < users->n; i++)
+		(*out)[i] = arena_span(arena, member_key(users->v[i]));
+	return users->n;
 }
 
 /* ---- virtual clusters ---- */
@@ -475,7 +476,7 @@ static struct shared_facts *account_parse(struct span text, struct err *e)
 
 static int check_openpai(const struct shared_facts *p, struct err *e)
 {
-	const struct member *m = facts_file_members(p->file);
+	const struct member *m = p->file->about_users;
 	if (!m)
 		return 0;
 	struct place where = { NULL, m->key_line, m->key_column };
@@ -498,7 +499,7 @@ struct shared_facts *shared_facts_read(const char *path, bool openpai, const cha
 		return NULL;
 	}
 	if (p && path[0])
-		*warning = file_warning(&st, facts_file_is_secret(p->file));
+		*warning = file_warning(&st, p->file->is_secret);
 	return p;
 }
 

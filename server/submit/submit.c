@@ -318,7 +318,7 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	scheduler_facts(&view, &r->arena, &facts);
 	facts.submitted_ms = clock_wall_ms();
 	if (r->loop->has->accounts)
-		facts.pod_names = facts_file_pod_names(account_file(r->loop->has->accounts));
+		facts.pod_names = account_file(r->loop->has->accounts)->pod_names;
 	if (idempotency_claim(s, e) < 0)
 		return NULL;
 	submit_key_seed(s->job, &r->arena, &facts);

@@ -412,16 +412,13 @@ void groups_get(struct request *r)
 		return;
 	}
 	const struct facts_file *file = account_file(r->loop->has->accounts);
-	const struct span *names = r->principal->groups;
-	size_t n = r->principal->n_groups;
-	struct span *all = NULL;
-	if (r->principal->admin) {
-		n = facts_file_groups(file, &r->arena, &all);
-		names = all;
-	}
+	bool all = r->principal->admin;
+	size_t n = all ? file->groups.n : r->principal->groups ? r->principal->n_groups : 0;
 	str_char(out, '[');
-	for (size_t i = 0; names && i < n; i++)
-		put_group(out, names[i], facts_file_group(file, names[i]));
+	for (size_t i = 0; i < n; i++) {
+		struct span name = all ? member_key(file->groups.v[i]) : r->principal->groups[i];
+		put_group(out, name, facts_find_in(&file->groups, name));
+	}
 	str_char(out, ']');
 	users_send(r);
 }

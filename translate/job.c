@@ -12,90 +12,71 @@
 #include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 
-/* An object of Kubernetes that is no job, or that is not taken here. */
-static int job_refuse_kind(struct arena *a, const struct node *root, struct err *e)
-{
-	struct path p = PATH_KEY(NULL, SPAN("kind"));
-	struct place where = path_place(a, &p, node_get(root, "kind"));
-	const struct dialect *other = dialect_of(root, DIALECTS_ALL);
-	STR_AUTO known = STR_INIT(1024);
-	dialects_known(&known);
-	if (other)
-		return err_at(e, INVALID_PROTOCOL, where,
-		              "a job of this kind is taken only with --dialects %s", other->name);
-	return err_at(e, INVALID_PROTOCOL, where,
-	              "no job is of kind \"%s\" and apiVersion \"%s\"; known are %sand jobs of "
-	              "OpenPAI, which have no `kind`",
-	              quoted(a, parse_text(root, "kind")),
-	              quoted(a, parse_text(root, "apiVersion")), str_c(&known));
-}
-
-static int job_refuse_unknown(struct arena *a, const struct node *root, struct err *e)
-{
-	if (node_get(root, "kind"))
-		return job_refuse_kind(a, root, e);
-	return err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
-	              "this is no job: it has neither `protocolVersion` (v2) nor `jobName` (v1)");
-}
-
+/* The dialect; NULL and *e. */
 static const struct dialect *job_decide(unsigned set, struct arena *a, const struct node *root,
                                         struct err *e)
 {
+	struct place where = path_place(a, NULL, root);
 	if (!node_is(root, NODE_MAP)) {
-		(void)err_at(e, INVALID_PROTOCOL, path_place(a, NULL, root),
-		             "the document must be a mapping, is %s", node_type_name(root));
+		(void)err_at(e, INVALID_PROTOCOL, where, "the document must be a mapping, is %s",
+		             node_type_name(root));
 		return NULL;
 	}
 	const struct dialect *d = dialect_of(root, set);
-	bool object = node_get(root, "kind") && node_get(root, "apiVersion");
+	const struct node *kind = node_get(root, "kind");
 	unsigned pai = set & DIALECTS_PAI;
-	if (d == NULL && !object && pai && (pai & (pai - 1)) == 0)
+	if (d == NULL && !(kind && node_get(root, "apiVersion")) && pai && (pai & (pai - 1)) == 0)
 		d = dialect_get(pai); /* its schema says what is wrong */
-	if (d == NULL)
-		(void)job_refuse_unknown(a, root, e);
-	return d;
-}
-
-static void job_read_name(struct parse_context *r, const struct dialect *d)
-{
-	struct job *job = r->job;
-	const struct node *name = dialect_name_of(d, r->root);
-	struct path in = PATH_KEY(NULL, span_of(d->name_in ? d->name_in : ""));
-	struct path p = PATH_KEY(d->name_in ? &in : NULL, span_of(d->name_key));
-	job->name = node_is(name, NODE_TEXT) ? node_span(name) : SPAN("");
-	job->name_where = path_place(r->a, &p, name);
-	job->id = names_job_id(r->a, job->user, job->name);
-	md5_hex(job->hash, job->id);
-}
-
-/* If secrets share nodes with other parts of the job, any message could show one: this is then
- * the only message. Redacted secrets that come back are no secret. */
-static int check_secrets(struct parse_context *r, const struct doc *doc)
-{
-	const struct node *secrets = node_get(r->root, "secrets");
-	bool redacted = node_is(secrets, NODE_TEXT) && span_is(node_span(secrets), REDACTED);
-	if (!r->job->dialect->placeholders || secrets == NULL || redacted)
-		return 0;
-	if (doc->secrets_unsafe)
-		return err_at(r->e, 400, r->code, doc->secrets_at,
-		              "%s, so it cannot be hidden in the stored job", doc->secrets_unsafe);
-	return 0;
+	if (d)
+		return d;
+	if (!kind) {
+		(void)err_at(e, INVALID_PROTOCOL, where,
+		             "this is no job: it has neither `protocolVersion` (v2) nor `jobName` "
+		             "(v1)");
+		return NULL;
+	}
+	/* An object of Kubernetes that is no job, or that is not taken here. */
+	where = path_place(a, &PATH_KEY(NULL, SPAN("kind")), kind);
+	d = dialect_of(root, DIALECTS_ALL);
+	STR_AUTO known = STR_INIT(1024);
+	dialects_known(&known);
+	if (d)
+		(void)err_at(e, INVALID_PROTOCOL, where,
+		             "a job of this kind is taken only with --dialects %s", d->name);
+	else
+		(void)err_at(e, INVALID_PROTOCOL, where,
+		             "no job is of kind \"%s\" and apiVersion \"%s\"; known are %sand jobs "
+		             "of OpenPAI, which have no `kind`",
+		             quoted(a, parse_text(root, "kind")),
+		             quoted(a, parse_text(root, "apiVersion")), str_c(&known));
+	return NULL;
 }
 
 static int job_read_dialect(struct parse_context *r, const struct dialect *d, const struct doc *doc,
                             struct span text)
 {
 	static const char *const SECRET[] = { "secrets", NULL };
+	struct job *job = r->job;
 	r->code = d->code;
-	r->job->dialect = d;
+	job->dialect = d;
 	r->doc_notes = r->e->notes.n;
 	if (d->prepare)
 		r->root = d->prepare(r);
-	if (check_secrets(r, doc))
-		return -1;
+	/* If secrets share nodes with other parts of the job, any message could show one: this is
+	 * then the only message.  Redacted secrets that come back are no secret. */
+	struct field secrets = field_get(TOP(r), "secrets");
+	if (d->placeholders && secrets.n && !span_is(field_text(&secrets), REDACTED) &&
+	    doc->secrets_unsafe)
+		return err_at(r->e, 400, r->code, doc->secrets_at,
+		              "%s, so it cannot be hidden in the stored job", doc->secrets_unsafe);
 	if (schema_check(schema_get(d->schema), r->root, d->code, SECRET, r->e))
 		r->schema_notes = r->e->notes.n;
-	job_read_name(r, d);
+	struct field in = d->name_in ? field_get(TOP(r), d->name_in) : *TOP(r);
+	struct field name = field_get(&in, d->name_key);
+	job->name = field_text(&name);
+	job->name_where = field_place(r->a, &name);
+	job->id = span_of(arena_printf(r->a, "%s~%.*s", job->user, (int)job->name.n, job->name.p));
+	md5_hex(job->hash, job->id);
 	d->read(r);
 	hived_request_read(r);
 	ambiguous_scalars_check(r, text);

@@ -6,15 +6,8 @@
 #include "base/str.h"
 #include "translate/translate.h"
 
-enum { USER_NAME_MAX = 63 };
-
-static bool names_is_word(char c)
-{
-	return is_alnum(c) || c == '_';
-}
-
-/* Starts and ends with a letter or digit, `-_.` in between: users and label values. */
-static bool label_shape_ok(struct span v)
+/* Starts and ends with a letter or digit, `-_.` in between. */
+bool names_label_value_ok(struct span v)
 {
 	return v.n > 0 && v.n <= LABEL_MAX && is_alnum(v.p[0]) && is_alnum(v.p[v.n - 1]) &&
 	       span_only(v, "-_.");
@@ -22,23 +15,7 @@ static bool label_shape_ok(struct span v)
 
 bool user_name_ok(struct span name)
 {
-	return name.n <= USER_NAME_MAX && label_shape_ok(name);
-}
-
-bool names_label_value_ok(struct span v)
-{
-	return label_shape_ok(v);
-}
-
-struct span names_job_id(struct arena *a, const char *user, struct span job)
-{
-	size_t n = strlen(user);
-	char *p = arena_alloc(a, n + 1 + job.n + 1);
-	memcpy(p, user, n);
-	p[n] = '~';
-	memcpy(p + n + 1, job.p, job.n);
-	p[n + 1 + job.n] = '\0';
-	return (struct span){ p, n + 1 + job.n };
+	return names_label_value_ok(name); /* the same form */
 }
 
 const char *names_role_object(struct arena *a, struct span role)
@@ -52,7 +29,7 @@ const char *names_variable(struct arena *a, struct span name)
 {
 	char *p = arena_dup(a, name);
 	for (size_t i = 0; i < name.n; i++) {
-		if (!names_is_word(p[i]))
+		if (!is_alnum(p[i]))
 			p[i] = '_';
 	}
 	return p;
@@ -63,16 +40,14 @@ bool names_identifier_ok(struct span name)
 	return name.n > 0 && !is_digit(name.p[0]) && span_only(name, "_");
 }
 
-/* A DNS label of any length; the caller checks the length. */
-static bool dns_label_ok(struct span s)
+bool names_dns_label_ok(struct span s)
 {
-	if (s.n == 0 || s.p[0] == '-' || s.p[s.n - 1] == '-')
-		return false;
 	for (size_t i = 0; i < s.n; i++) {
-		if (!is_lower_alnum(s.p[i]) && s.p[i] != '-')
+		bool inner = i > 0 && i + 1 < s.n;
+		if (!is_lower_alnum(s.p[i]) && !(inner && s.p[i] == '-'))
 			return false;
 	}
-	return true;
+	return s.n > 0;
 }
 
 bool names_storage_ok(struct span name)
@@ -81,17 +56,12 @@ bool names_storage_ok(struct span name)
 		return false;
 	for (;;) {
 		size_t dot = span_chr(name, '.');
-		if (!dns_label_ok(span_to(name, dot)))
+		if (!names_dns_label_ok(span_to(name, dot)))
 			return false;
 		if (dot == name.n)
 			return true;
 		name = span_from(name, dot + 1);
 	}
-}
-
-bool names_cell_ok(struct span name)
-{
-	return name.n && name.n <= CELL_NAME_MAX && is_alnum(name.p[0]) && span_only(name, "._~/-");
 }
 
 const char *names_registry_problem(struct span registry)
@@ -109,53 +79,11 @@ const char *names_registry_problem(struct span registry)
 	return span_only(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }
 
-/* Paths that a volume must not replace.  A `*` at the end stands for the rest of one component. */
-static const char *const RESERVED[] = {
-	"/usr/local/pai*", "/proc", "/sys", "/dev", "/etc", "/var/run", "/run", NULL,
-};
-
-/* Is one path equal to the other, above or below it?  `path` starts with a slash and has none
- * at its end. */
-static bool path_overlaps(struct span path, const char *reserved)
-{
-	size_t i = 0;
-	while (i < path.n && reserved[i] && reserved[i] != '*' && path.p[i] == reserved[i])
-		i++;
-	if (reserved[i] == '*')
-		return true;
-	bool path_ends = i == path.n || path.p[i] == '/';
-	bool reserved_ends = reserved[i] == '\0' || reserved[i] == '/';
-	return (i == path.n && reserved_ends) || (reserved[i] == '\0' && path_ends);
-}
-
 struct span names_mount_path(struct span path)
 {
 	if (path.n > 1 && path.p[path.n - 1] == '/')
 		path.n--;
 	return path;
-}
-
-/* No `.`, `..` or empty component. */
-static bool components_ok(struct span path)
-{
-	while (path.n) {
-		path = span_from(path, 1);
-		size_t n = span_chr(path, '/');
-		struct span one = span_to(path, n);
-		if (one.n == 0 || span_is(one, ".") || span_is(one, ".."))
-			return false;
-		path = span_from(path, n);
-	}
-	return true;
-}
-
-static bool path_characters_ok(struct span path)
-{
-	for (size_t i = 0; i < path.n; i++) {
-		if (strchr(":\\{$", path.p[i]))
-			return false;
-	}
-	return utf8_plain(path);
 }
 
 const char *names_path_problem(struct span path)
@@ -164,25 +92,43 @@ const char *names_path_problem(struct span path)
 		return "must be an absolute path";
 	if (path.n > MOUNT_PATH_MAX)
 		return "is longer than 512 bytes";
-	if (!path_characters_ok(path))
+	bool plain = utf8_plain(path);
+	for (size_t i = 0; i < path.n && plain; i++)
+		plain = !strchr(":\\{$", path.p[i]);
+	if (!plain)
 		return "must not contain control characters, marks of direction, or any of : \\ { "
 		       "$";
 	path = names_mount_path(path);
-	if (path.n > 1 && !components_ok(path))
-		return "must not contain empty components, `.` or `..`";
+	for (size_t at = 1, n; path.n > 1 && at <= path.n; at += n + 1) {
+		n = span_chr(span_from(path, at), '/');
+		struct span one = { path.p + at, n };
+		if (one.n == 0 || span_is(one, ".") || span_is(one, ".."))
+			return "must not contain empty components, `.` or `..`";
+	}
 	return NULL;
 }
 
 const char *names_mount_path_problem(struct span path)
 {
+	/* Paths that a volume must not replace, nor those above and below them.  A `*` at the end
+	 * stands for the rest of one component. */
+	static const char *const RESERVED[] = { "/usr/local/pai*", "/proc", "/sys", "/dev", "/etc",
+		                                "/var/run",        "/run" };
 	const char *problem = names_path_problem(path);
 	if (problem)
 		return problem;
 	path = names_mount_path(path);
 	if (path.n == 1)
 		return "is reserved: the root directory cannot be replaced";
-	for (const char *const *r = RESERVED; *r; r++) {
-		if (path_overlaps(path, *r))
+	for (size_t r = 0; r < ARRAY_SIZE(RESERVED); r++) {
+		const char *reserved = RESERVED[r];
+		size_t i = 0;
+		while (i < path.n && reserved[i] && reserved[i] != '*' && path.p[i] == reserved[i])
+			i++;
+		bool path_ends = i == path.n || path.p[i] == '/';
+		bool reserved_ends = reserved[i] == '\0' || reserved[i] == '/';
+		if (reserved[i] == '*' || (i == path.n && reserved_ends) ||
+		    (reserved[i] == '\0' && path_ends))
 			return "is reserved for the system";
 	}
 	return NULL;

@@ -14,9 +14,6 @@ enum {
 	CELL_NAME_MAX = 255
 };
 
-/* user~job, and its MD5, which is the Framework's name. */
-struct span names_job_id(struct arena *a, const char *user, struct span job);
-
 /* A role's name in the Framework: lower case, only [a-z0-9].  May be empty or too long. */
 const char *names_role_object(struct arena *a, struct span role);
 
@@ -29,12 +26,11 @@ bool names_identifier_ok(struct span name);
 /* A label value of Kubernetes that is not empty. */
 bool names_label_value_ok(struct span v);
 
+/* A label of DNS of any length: [a-z0-9-], no `-` at the ends. */
+bool names_dns_label_ok(struct span name);
+
 /* DNS-1123 subdomain: the name of a volume claim. */
 bool names_storage_ok(struct span name);
-
-/* Names of types of cells, of pinned cells and of affinity groups: letters, digits and ._~/-, a
- * letter or digit first, at most 255. */
-bool names_cell_ok(struct span name);
 
 /* NULL, or the problem, to follow the name.  Of images: base/image/image.h. */
 const char *names_registry_problem(struct span registry);

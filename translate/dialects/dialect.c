@@ -68,22 +68,20 @@ const struct dialect *dialect_get(unsigned bit)
 	return &DIALECTS[__builtin_ctz(bit)];
 }
 
-static bool dialect_is(const struct dialect *d, const struct node *root)
-{
-	const struct node *kind = node_get(root, "kind");
-	const struct node *version = node_get(root, "apiVersion");
-	if (d->key)
-		return kind == NULL && node_get(root, d->key);
-	return node_is(kind, NODE_TEXT) && names_listed(d->kinds, node_span(kind)) &&
-	       node_is(version, NODE_TEXT) && names_listed(d->versions, node_span(version));
-}
-
 /* If a document has the keys of two dialects, the later row wins. */
 const struct dialect *dialect_of(const struct node *root, unsigned set)
 {
-	for (size_t i = N_DIALECTS; i-- > 0;)
-		if (set >> i & 1 && dialect_is(&DIALECTS[i], root))
-			return &DIALECTS[i];
+	const struct node *kind = node_get(root, "kind");
+	struct span version = parse_text(root, "apiVersion");
+	for (size_t i = N_DIALECTS; i-- > 0;) {
+		const struct dialect *d = &DIALECTS[i];
+		bool is = d->key ? kind == NULL && node_get(root, d->key)
+		                 : node_is(kind, NODE_TEXT) &&
+		                       names_listed(d->kinds, node_span(kind)) &&
+		                       names_listed(d->versions, version);
+		if (is && set >> i & 1)
+			return d;
+	}
 	return NULL;
 }
 

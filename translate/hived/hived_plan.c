@@ -450,7 +450,7 @@ static struct hived_name hived_plan_read_name(struct parse_context *r, const str
 	struct span name = field_text(&f);
 	if (name.n == 0)
 		return (struct hived_name){ 0 };
-	if (!names_cell_ok(name))
+	if (name.n > CELL_NAME_MAX || !is_alnum(name.p[0]) || !span_only(name, "._~/-"))
 		parse_refuse(r, &f,
 		             "\"%s\" must be at most %d letters, digits and ._~/-, and begin "
 		             "with a letter or digit",

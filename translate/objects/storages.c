@@ -5,46 +5,24 @@
 
 enum { VOLUME_NAME_MAX = 63 };
 
-static bool is_label(struct span t)
-{
-	for (size_t i = 0; i < t.n; i++) {
-		char c = t.p[i];
-		bool inner = i > 0 && i + 1 < t.n;
-		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (inner && c == '-')))
-			return false;
-	}
-	return t.n > 0;
-}
-
 /* NAME-volume if that is a valid volume name (63 of [a-z0-9-]), else the valid characters of
  * NAME and a hash. Profile openpai, like OpenPAI, writes NAME-volume unless it is too long. */
 static const char *volume_name(const struct scope *s, struct span name)
 {
 	static const char END[] = "-volume";
 	bool fits = name.n + sizeof(END) - 1 <= VOLUME_NAME_MAX;
-	if (fits && (is_label(name) || s->set->profile == PROFILE_OPENPAI))
+	if (fits && (names_dns_label_ok(name) || s->set->profile == PROFILE_OPENPAI))
 		return arena_printf(s->a, "%.*s%s", (int)name.n, name.p, END);
 	char hex[33];
 	md5_hex(hex, name);
 	char kept[VOLUME_NAME_MAX] = "";
 	size_t n = 0;
 	for (size_t i = 0; i < name.n && n < 40; i++) {
-		char c = name.p[i];
-		if (c >= 'A' && c <= 'Z')
-			c = (char)(c + ('a' - 'A'));
-		bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+		bool good = is_alnum(name.p[i]);
 		if (good || n)
-			kept[n++] = (char)(good ? c : '-');
+			kept[n++] = (char)(good ? to_lower(name.p[i]) : '-');
 	}
 	return arena_printf(s->a, "%s%s%.8s%s", kept, n ? "-" : "", hex, END);
-}
-
-static const struct storage_fact *find_storage(const struct facts *f, struct span name)
-{
-	for (size_t i = 0; i < f->n_storages; i++)
-		if (span_eq(f->storages[i].name, name))
-			return &f->storages[i];
-	return NULL;
 }
 
 static int add_mount(struct scope *s, struct mount *v, const struct storage_fact *f,
@@ -70,39 +48,31 @@ static int add_mount(struct scope *s, struct mount *v, const struct storage_fact
 	return 0;
 }
 
-static int resolve_defaults(struct scope *s, struct mount *v, struct err *e)
+int storages_resolve(struct scope *s, struct err *e)
 {
-	for (size_t i = 0; i < s->facts->n_storages; i++) {
-		const struct storage_fact *f = &s->facts->storages[i];
-		if (f->is_default && add_mount(s, v, f, NULL, e) < 0)
+	const struct facts *facts = s->facts;
+	bool defaults = s->job->storages_default;
+	struct mount *v =
+	    ARENA_NEW(s->a, struct mount, defaults ? facts->n_storages : s->job->n_storages);
+	s->mounts = v;
+	for (size_t i = 0; defaults && i < facts->n_storages; i++) {
+		if (facts->storages[i].is_default &&
+		    add_mount(s, v, &facts->storages[i], NULL, e) < 0)
 			return -1;
 	}
-	return 0;
-}
-
-static int resolve_named(struct scope *s, struct mount *v, struct err *e)
-{
-	for (size_t i = 0; i < s->job->n_storages; i++) {
+	for (size_t i = 0; !defaults && i < s->job->n_storages; i++) {
 		const struct storage_request *r = &s->job->storages[i];
-		const struct storage_fact *f = find_storage(s->facts, r->name);
-		if (f == NULL) {
+		size_t k = 0;
+		while (k < facts->n_storages && !span_eq(facts->storages[k].name, r->name))
+			k++;
+		if (k == facts->n_storages)
 			return err_at(e, NO_STORAGE, r->where,
 			              "storage `%s` does not exist, or is not granted to %s",
 			              quoted(s->a, r->name), s->job->user);
-		}
-		if (add_mount(s, v, f, r, e) < 0)
+		if (add_mount(s, v, &facts->storages[k], r, e) < 0)
 			return -1;
 	}
 	return 0;
-}
-
-int storages_resolve(struct scope *s, struct err *e)
-{
-	bool defaults = s->job->storages_default;
-	size_t most = defaults ? s->facts->n_storages : s->job->n_storages;
-	struct mount *v = ARENA_NEW(s->a, struct mount, most);
-	s->mounts = v;
-	return defaults ? resolve_defaults(s, v, e) : resolve_named(s, v, e);
 }
 
 static bool put_storage_mounts(const struct scope *s, struct out *o)

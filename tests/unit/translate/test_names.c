@@ -33,16 +33,6 @@ TEST(test_user_name_ok)
 	assert_false(user_name_ok(repeat('a', 64)));
 }
 
-TEST(test_job_id_is_hashed)
-{
-	ARENA_AUTO a = { 0 };
-	char hash[33];
-	struct span id = names_job_id(&a, "alice", SPAN("edge"));
-	assert_string_equal(id.p, "alice~edge");
-	md5_hex(hash, id);
-	assert_string_equal(hash, "0b61be1eeb7c935ef826b7772d7a82a1");
-}
-
 TEST(test_role_object)
 {
 	ARENA_AUTO a = { 0 };
@@ -257,13 +247,19 @@ TEST(test_mount_path_too_long)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_user_name_ok),    cmocka_unit_test(test_job_id_is_hashed),
-		cmocka_unit_test(test_role_object),     cmocka_unit_test(test_variable),
-		cmocka_unit_test(test_identifier_ok),   cmocka_unit_test(test_label_value_ok),
-		cmocka_unit_test(test_storage_ok),      cmocka_unit_test(test_image_good),
-		cmocka_unit_test(test_image_bad),       cmocka_unit_test(test_registry),
-		cmocka_unit_test(test_mount_path_good), cmocka_unit_test(test_mount_path_reserved),
-		cmocka_unit_test(test_mount_path_bad),  cmocka_unit_test(test_mount_path_too_long),
+		cmocka_unit_test(test_user_name_ok),
+		cmocka_unit_test(test_role_object),
+		cmocka_unit_test(test_variable),
+		cmocka_unit_test(test_identifier_ok),
+		cmocka_unit_test(test_label_value_ok),
+		cmocka_unit_test(test_storage_ok),
+		cmocka_unit_test(test_image_good),
+		cmocka_unit_test(test_image_bad),
+		cmocka_unit_test(test_registry),
+		cmocka_unit_test(test_mount_path_good),
+		cmocka_unit_test(test_mount_path_reserved),
+		cmocka_unit_test(test_mount_path_bad),
+		cmocka_unit_test(test_mount_path_too_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

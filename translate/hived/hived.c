@@ -2,6 +2,7 @@
 #include "translate/hived/hived.h"
 
 #include "schema/check.h"
+#include "translate/dialects/parse_context.h"
 #include "translate/names.h"
 
 /* Leaf cells of one type. */
@@ -64,23 +65,20 @@ static const struct hived_vc *hived_find(const struct hived *h, const struct hiv
 	return now ? now : hived_vc_find(&h->vcs, vc);
 }
 
-static bool has_type(const struct hived_vc *vc, struct span type)
-{
-	for (size_t i = 0; i < vc->n_counts; i++)
-		if (span_eq(vc->counts[i].type, type) && vc->counts[i].cells > 0)
-			return true;
-	return false;
-}
-
 size_t hived_skus(const struct hived *h, const struct hived_status *status, struct span vc,
                   struct arena *a, struct sku **out)
 {
 	const struct hived_vc *own = vc.n ? hived_find(h, status, vc) : NULL;
 	struct sku *v = ARENA_NEW(a, struct sku, h->n_skus);
 	size_t n = 0;
-	for (size_t i = 0; i < h->n_skus; i++)
-		if (!own || has_type(own, h->skus[i].name))
+	for (size_t i = 0; i < h->n_skus; i++) {
+		bool has = !own;
+		for (size_t k = 0; !has && k < own->n_counts; k++)
+			has = own->counts[k].cells > 0 &&
+			      span_eq(own->counts[k].type, h->skus[i].name);
+		if (has)
 			v[n++] = h->skus[i];
+	}
 	*out = v;
 	return n;
 }
@@ -136,76 +134,50 @@ struct config {
 	struct arena *a;
 	struct arena scratch; /* for the document, which is much larger than the result */
 	struct err *e;
-	const struct node *sku_types, *cell_types; /* cell_types may be NULL */
+	struct field sku_types, cell_types; /* cell_types may be absent */
 	struct pinned *pinned;
 	size_t n_pinned;
 };
 
-/* Kind and name of an object, and its error. */
-struct fault {
-	const char *what;
-	struct span name;
-	const char *wrong;
-};
-
-static void hived_complain(struct config *c, const struct path *p, const struct node *n,
-                           struct fault f)
+/* what, name: of an object; wrong: a sentence about it. */
+static void hived_complain(struct config *c, const struct field *f, const char *what,
+                           struct span name, const char *wrong)
 {
-	(void)err_at(c->e, UNKNOWN_ERROR, path_place(&c->scratch, p, n), "%s `%s` %s", f.what,
-	             quoted(&c->scratch, f.name), f.wrong);
-}
-
-static size_t hived_items(const struct node *n)
-{
-	return n && n->type != NODE_NULL ? n->n : 0;
-}
-
-static struct span text(const struct node *map, const char *key)
-{
-	const struct node *n = node_get(map, key);
-	return node_is(n, NODE_TEXT) ? node_span(n) : (struct span){ "", 0 };
+	(void)err_at(c->e, UNKNOWN_ERROR, field_place(&c->scratch, f), "%s `%s` %s", what,
+	             quoted(&c->scratch, name), wrong);
 }
 
 /* ---- SKU types ---- */
 
-static const struct {
-	const char *suffix;
-	int64_t bytes;
-} UNITS[] = {
-	{ "Ti", (int64_t)1 << 40 },
-	{ "Gi", (int64_t)1 << 30 },
-	{ "Mi", (int64_t)1 << 20 },
-	{ "Ki", (int64_t)1 << 10 },
-	{ "T", 1000000000000 },
-	{ "G", 1000000000 },
-	{ "M", 1000000 },
-	{ "K", 1000 },
-	{ "k", 1000 },
-	{ "", 1 },
-};
-
-/* Index of the suffix of a quantity; "" fits every text. */
-static size_t find_unit(struct span t)
-{
-	size_t i = 0;
-	for (size_t n = strlen(UNITS[0].suffix);
-	     n > t.n || memcmp(t.p + t.n - n, UNITS[i].suffix, n) != 0;)
-		n = strlen(UNITS[++i].suffix);
-	return i;
-}
-
 /* MiB, rounded down so that jobs get no more than exists. -1: out of range. */
 static int64_t memory_mb(const struct node *n)
 {
+	static const struct {
+		const char *suffix;
+		int64_t bytes;
+	} UNITS[] = {
+		{ "Ti", (int64_t)1 << 40 },
+		{ "Gi", (int64_t)1 << 30 },
+		{ "Mi", (int64_t)1 << 20 },
+		{ "Ki", (int64_t)1 << 10 },
+		{ "T", 1000000000000 },
+		{ "G", 1000000000 },
+		{ "M", 1000000 },
+		{ "K", 1000 },
+		{ "k", 1000 },
+		{ "", 1 }, /* the end of every text */
+	};
 	int64_t bytes = node_is(n, NODE_INT) ? n->integer : 0;
 	if (node_is(n, NODE_REAL)) /* an integer out of range */
 		return -1;
 	if (node_is(n, NODE_TEXT)) {
 		struct span t = node_span(n);
-		size_t unit = find_unit(t);
-		t.n -= strlen(UNITS[unit].suffix);
-		if (parse_i64(t, 0, INT64_MAX, &bytes) < 0 ||
-		    __builtin_mul_overflow(bytes, UNITS[unit].bytes, &bytes))
+		size_t i = 0;
+		size_t end = strlen(UNITS[0].suffix);
+		while (end > t.n || !span_is(span_from(t, t.n - end), UNITS[i].suffix))
+			end = strlen(UNITS[++i].suffix);
+		if (parse_i64(span_to(t, t.n - end), 0, INT64_MAX, &bytes) < 0 ||
+		    __builtin_mul_overflow(bytes, UNITS[i].bytes, &bytes))
 			return -1;
 	}
 	return bytes >> 20;
@@ -217,21 +189,22 @@ static int64_t hived_number(const struct node *map, const char *key)
 	return node_is(n, NODE_INT) ? n->integer : 0;
 }
 
-static void read_skus(struct config *c, const struct path *p, struct hived *h)
+static void read_skus(struct config *c, struct hived *h)
 {
-	h->skus = ARENA_NEW(c->a, struct sku, c->sku_types->n);
-	for (size_t i = 0; i < c->sku_types->n; i++) {
-		const struct member *m = &c->sku_types->member[i];
-		struct path one = PATH_KEY(p, member_key(m));
-		struct path at = PATH_KEY(&one, SPAN("memory"));
-		const struct node *memory = node_get(&m->value, "memory");
-		struct sku sku = { arena_span(c->a, member_key(m)), hived_number(&m->value, "cpu"),
-			           hived_number(&m->value, "gpu"), memory_mb(memory) };
-		if (sku.memory_mb < 0)
-			hived_complain(
-			    c, &at, memory,
-			    (struct fault){ "SKU type", sku.name, "has too much memory" });
-		h->skus[h->n_skus++] = sku;
+	uint32_t n = field_members(&c->sku_types);
+	h->skus = ARENA_NEW(c->a, struct sku, n);
+	for (; h->n_skus < n; h->n_skus++) {
+		struct field type = field_member(&c->sku_types, h->n_skus);
+		struct field memory = field_get(&type, "memory");
+		struct sku *sku = &h->skus[h->n_skus];
+		*sku = (struct sku){
+			.name = arena_span(c->a, type.path.key),
+			.cpu = hived_number(type.n, "cpu"),
+			.gpu = hived_number(type.n, "gpu"),
+			.memory_mb = memory_mb(memory.n),
+		};
+		if (sku->memory_mb < 0)
+			hived_complain(c, &memory, "SKU type", sku->name, "has too much memory");
 	}
 }
 
@@ -243,9 +216,8 @@ static const char *leaves(const struct config *c, struct span type, struct hived
 	const struct node *down = NULL;
 	struct span name = type;
 	*out = (struct hived_count){ type, 1 };
-	for (int level = 0; (down = c->cell_types ? node_get(c->cell_types, name.p) : NULL);
-	     level++) {
-		name = text(down, "childCellType");
+	for (int level = 0; (down = node_get(c->cell_types.n, name.p)); level++) {
+		name = parse_text(down, "childCellType");
 		if (span_eq(name, type))
 			return "is made of itself";
 		out->type = name;
@@ -258,26 +230,13 @@ static const char *leaves(const struct config *c, struct span type, struct hived
 	return NULL;
 }
 
-static void check_types(struct config *c, const struct path *p)
-{
-	for (size_t i = 0; i < hived_items(c->cell_types); i++) {
-		const struct member *m = &c->cell_types->member[i];
-		struct path at = PATH_KEY(p, member_key(m));
-		struct hived_count unused;
-		const char *wrong = leaves(c, member_key(m), &unused);
-		if (wrong)
-			hived_complain(c, &at, &m->value,
-			               (struct fault){ "cell type", member_key(m), wrong });
-	}
-}
-
 static bool is_type(const struct config *c, struct span type)
 {
-	if (node_member(c->sku_types, type))
+	if (node_member(c->sku_types.n, type) || node_member(c->cell_types.n, type))
 		return true;
-	for (size_t i = 0; i < hived_items(c->cell_types); i++) {
-		const struct member *m = &c->cell_types->member[i];
-		if (span_eq(member_key(m), type) || span_eq(text(&m->value, "childCellType"), type))
+	for (size_t i = 0; i < field_members(&c->cell_types); i++) {
+		const struct node *n = &c->cell_types.n->member[i].value;
+		if (span_eq(parse_text(n, "childCellType"), type))
 			return true;
 	}
 	return false;
@@ -293,119 +252,77 @@ static const struct pinned *find_pinned(const struct config *c, struct span id)
 	return p;
 }
 
-static void add_pinned(struct config *c, const struct path *p, const struct node *id,
-                       struct span type)
+static void add_pinned(struct config *c, const struct field *id, struct span type)
 {
 	struct pinned *one = ARENA_NEW(&c->scratch, struct pinned, 1);
-	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
-	*one = (struct pinned){ .id = node_span(id), .next = c->pinned };
+	*one = (struct pinned){ .id = node_span(id->n), .next = c->pinned };
 	if (c->n_pinned == HIVED_PINNED_MAX) {
-		hived_complain(c, &at, id,
-		               (struct fault){ "pinned cell", one->id,
-		                               "is one too many: there may be 10000" });
+		hived_complain(c, id, "pinned cell", one->id,
+		               "is one too many: there may be 10000");
 		return;
 	}
 	c->n_pinned++;
 	if (find_pinned(c, one->id))
-		hived_complain(c, &at, id,
-		               (struct fault){ "pinned cell", one->id, "is there twice" });
+		hived_complain(c, id, "pinned cell", one->id, "is there twice");
 	else if (!is_type(c, type))
-		hived_complain(c, &at, id,
-		               (struct fault){ "pinned cell", one->id, "has no known cellType" });
+		hived_complain(c, id, "pinned cell", one->id, "has no known cellType");
 	else
-		(void)leaves(c, type, &one->cells); /* check_types has seen all types */
+		(void)leaves(c, type, &one->cells); /* all types have been followed */
 	c->pinned = one;
 }
 
-/* Reads a cell and its children; only top cells give their type. */
-static void read_cell(struct config *c, const struct path *p, const struct node *n,
-                      struct span type)
+/* Reads cells and their children; only top cells give their type. */
+static void read_cells(struct config *c, const struct field *list, struct span type)
 {
-	const struct node *id = node_get(n, "pinnedCellId");
-	const struct node *children = node_get(n, "cellChildren");
-	struct path list = PATH_KEY(p, SPAN("cellChildren"));
-	if (text(n, "cellType").n)
-		type = text(n, "cellType");
-	if (node_is(id, NODE_TEXT) && id->n)
-		add_pinned(c, p, id, type);
-	const struct member *m = c->cell_types ? node_member(c->cell_types, type) : NULL;
-	for (size_t i = 0; i < hived_items(children); i++) {
-		struct path one = PATH_INDEX(&list, i);
-		read_cell(c, &one, &children->item[i], text(m ? &m->value : NULL, "childCellType"));
-	}
-}
-
-static void read_cells(struct config *c, const struct path *p, const struct node *list)
-{
-	for (size_t i = 0; i < hived_items(list); i++) {
-		struct path one = PATH_INDEX(p, i);
-		read_cell(c, &one, &list->item[i], (struct span){ "", 0 });
+	for (size_t i = 0; i < field_items(list); i++) {
+		struct field cell = field_item(list, i);
+		struct field id = field_get(&cell, "pinnedCellId");
+		struct field children = field_get(&cell, "cellChildren");
+		struct span own = parse_text(cell.n, "cellType");
+		if (own.n == 0)
+			own = type;
+		if (field_text(&id).n)
+			add_pinned(c, &id, own);
+		const struct member *m = node_member(c->cell_types.n, own);
+		read_cells(c, &children, parse_text(m ? &m->value : NULL, "childCellType"));
 	}
 }
 
 /* ---- virtual clusters ---- */
 
-static void add_virtual(struct config *c, const struct path *p, const struct node *n,
-                        struct hived_vc *vc)
+static void read_vc(struct config *c, const struct field *f, struct hived_vc *vc)
 {
-	const struct node *type = node_get(n, "cellType");
-	const char *dot = strrchr(type->text, '.');
-	struct span last = dot ? span_of(dot + 1) : node_span(type);
-	struct path at = PATH_KEY(p, SPAN("cellType"));
-	struct hived_count cells;
-	if (!is_type(c, last)) {
-		hived_complain(c, &at, type, (struct fault){ "cell type", last, "is not there" });
-		return;
+	struct field cells = field_get(f, "virtualCells");
+	struct field pinned = field_get(f, "pinnedCells");
+	vc->name = arena_span(c->a, f->path.key);
+	vc->counts =
+	    ARENA_NEW(c->a, struct hived_count, field_items(&cells) + field_items(&pinned));
+	vc->pinned = ARENA_NEW(c->a, struct span, field_items(&pinned));
+	for (size_t i = 0; i < field_items(&cells); i++) {
+		struct field one = field_item(&cells, i);
+		struct field type = field_get(&one, "cellType");
+		const char *dot = strrchr(type.n->text, '.');
+		struct span last = dot ? span_of(dot + 1) : node_span(type.n);
+		struct hived_count leaf;
+		if (!is_type(c, last)) {
+			hived_complain(c, &type, "cell type", last, "is not there");
+			continue;
+		}
+		(void)leaves(c, last, &leaf); /* all types have been followed */
+		hived_count_add(vc, arena_span(c->a, leaf.type),
+		                leaf.cells * hived_number(one.n, "cellNumber"));
 	}
-	(void)leaves(c, last, &cells); /* check_types has seen all types */
-	hived_count_add(vc, arena_span(c->a, cells.type),
-	                cells.cells * hived_number(n, "cellNumber"));
-}
-
-static void add_own_pinned(struct config *c, const struct path *p, const struct node *n,
-                           struct hived_vc *vc)
-{
-	const struct node *id = node_get(n, "pinnedCellId");
-	const struct pinned *pinned = find_pinned(c, node_span(id));
-	struct path at = PATH_KEY(p, SPAN("pinnedCellId"));
-	if (!pinned) {
-		hived_complain(
-		    c, &at, id,
-		    (struct fault){ "pinned cell", node_span(id), "is not in physicalCells" });
-		return;
-	}
-	vc->pinned[vc->n_pinned++] = arena_span(c->a, pinned->id);
-	hived_count_add(vc, arena_span(c->a, pinned->cells.type), pinned->cells.cells);
-}
-
-static void read_vc(struct config *c, const struct path *p, const struct node *n,
-                    struct hived_vc *vc)
-{
-	const struct node *cells = node_get(n, "virtualCells");
-	const struct node *pinned = node_get(n, "pinnedCells");
-	struct path cells_at = PATH_KEY(p, SPAN("virtualCells"));
-	struct path pinned_at = PATH_KEY(p, SPAN("pinnedCells"));
-	vc->counts = ARENA_NEW(c->a, struct hived_count, hived_items(cells) + hived_items(pinned));
-	vc->pinned = ARENA_NEW(c->a, struct span, hived_items(pinned));
-	for (size_t i = 0; i < hived_items(cells); i++) {
-		struct path one = PATH_INDEX(&cells_at, i);
-		add_virtual(c, &one, &cells->item[i], vc);
-	}
-	for (size_t i = 0; i < hived_items(pinned); i++) {
-		struct path one = PATH_INDEX(&pinned_at, i);
-		add_own_pinned(c, &one, &pinned->item[i], vc);
-	}
-}
-
-static void read_vcs(struct config *c, const struct node *all, struct hived_vcs *out)
-{
-	struct path p = PATH_KEY(NULL, SPAN("virtualClusters"));
-	out->v = ARENA_NEW(c->a, struct hived_vc, all->n);
-	for (; out->n < all->n; out->n++) {
-		const struct member *m = &all->member[out->n];
-		struct path one = PATH_KEY(&p, member_key(m));
-		out->v[out->n].name = arena_span(c->a, member_key(m));
-		read_vc(c, &one, &m->value, &out->v[out->n]);
+	for (size_t i = 0; i < field_items(&pinned); i++) {
+		struct field one = field_item(&pinned, i);
+		struct field id = field_get(&one, "pinnedCellId");
+		const struct pinned *p = find_pinned(c, node_span(id.n));
+		if (!p) {
+			hived_complain(c, &id, "pinned cell", node_span(id.n),
+			               "is not in physicalCells");
+			continue;
+		}
+		vc->pinned[vc->n_pinned++] = arena_span(c->a, p->id);
+		hived_count_add(vc, arena_span(c->a, p->cells.type), p->cells.cells);
 	}
 }
 
@@ -413,41 +330,44 @@ static void read_vcs(struct config *c, const struct node *all, struct hived_vcs 
 
 static int hived_read_config(struct config *c, const struct node *root, struct hived *h)
 {
-	const struct node *cluster = node_get(root, "physicalCluster");
-	const struct node *types = node_get(cluster, "cellTypes");
-	struct path p = PATH_KEY(NULL, SPAN("physicalCluster"));
-	struct path skus_at = PATH_KEY(&p, SPAN("skuTypes"));
-	struct path types_at = PATH_KEY(&p, SPAN("cellTypes"));
-	struct path cells_at = PATH_KEY(&p, SPAN("physicalCells"));
-	c->sku_types = node_get(cluster, "skuTypes");
-	c->cell_types = node_is(types, NODE_MAP) ? types : NULL;
-	read_skus(c, &skus_at, h);
-	check_types(c, &types_at);
+	const struct field top = { .n = root, .top = true };
+	struct field cluster = field_get(&top, "physicalCluster");
+	struct field cells = field_get(&cluster, "physicalCells");
+	struct field vcs = field_get(&top, "virtualClusters");
+	c->sku_types = field_get(&cluster, "skuTypes");
+	c->cell_types = field_get(&cluster, "cellTypes");
+	read_skus(c, h);
+	for (size_t i = 0; i < field_members(&c->cell_types); i++) {
+		struct field type = field_member(&c->cell_types, i);
+		struct hived_count unused;
+		const char *wrong = leaves(c, type.path.key, &unused);
+		if (wrong)
+			hived_complain(c, &type, "cell type", type.path.key, wrong);
+	}
 	if (c->e->http)
 		return -1;
-	read_cells(c, &cells_at, node_get(cluster, "physicalCells"));
-	read_vcs(c, node_get(root, "virtualClusters"), &h->vcs);
+	read_cells(c, &cells, SPAN(""));
+	h->vcs.v = ARENA_NEW(c->a, struct hived_vc, field_members(&vcs));
+	for (; h->vcs.n < field_members(&vcs); h->vcs.n++) {
+		struct field vc = field_member(&vcs, h->vcs.n);
+		read_vc(c, &vc, &h->vcs.v[h->vcs.n]);
+	}
 	return c->e->http ? -1 : 0;
-}
-
-static int hived_read_text(struct config *c, struct span text, struct hived *h)
-{
-	NOTES_AUTO warnings = { 0 };
-	struct budget budget = HIVED_BUDGET;
-	struct doc doc = { 0 };
-	if (span_trim(text).n == 0)
-		return err_at(c->e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
-	if (doc_read(text, &budget, &c->scratch, &doc, &warnings, c->e) < 0 ||
-	    schema_check(schema_get(SCHEMA_HIVED), &doc.root, "UnknownError", NULL, c->e) < 0)
-		return -1;
-	return hived_read_config(c, &doc.root, h);
 }
 
 struct hived *hived_read(struct span text, struct arena *a, struct err *e)
 {
 	struct hived *h = ARENA_NEW(a, struct hived, 1);
 	struct config c = { .a = a, .e = e };
-	int rc = hived_read_text(&c, text, h);
+	NOTES_AUTO warnings = { 0 };
+	struct budget budget = HIVED_BUDGET;
+	struct doc doc = { 0 };
+	int rc = -1;
+	if (span_trim(text).n == 0)
+		(void)err_at(e, UNKNOWN_ERROR, (struct place){ "", 1, 1 }, "the file is empty");
+	else if (doc_read(text, &budget, &c.scratch, &doc, &warnings, e) == 0 &&
+	         schema_check(schema_get(SCHEMA_HIVED), &doc.root, "UnknownError", NULL, e) == 0)
+		rc = hived_read_config(&c, &doc.root, h);
 	arena_done(&c.scratch);
 	if (rc == 0)
 		return h;
@@ -461,25 +381,15 @@ struct hived *hived_read(struct span text, struct arena *a, struct err *e)
 /* Priority of cells that opportunistic jobs have borrowed. (Free cells have -2.) */
 enum { OPPORTUNISTIC = -1 };
 
-struct status {
-	struct hived_vc *vc;
-	bool full; /* too many types */
-};
-
-static void hived_add(struct status *s, struct span type)
-{
-	hived_count_add(s->vc, type, 1);
-	s->full = s->vc->n_counts > HIVED_TYPES_MAX;
-}
-
 /* Absent, null, or of the type. */
 static bool is_fit(const struct node *n, enum node_type type)
 {
 	return !n || n->type == NODE_NULL || n->type == type;
 }
 
-/* Counts leaf cells; a cell without a type has that of its parent. */
-static void hived_status_read_cell(struct status *s, const struct node *cell, struct span type)
+/* Counts leaf cells, until there are too many types; a cell without a type has that of its
+ * parent. */
+static void hived_status_read_cell(struct hived_vc *vc, const struct node *cell, struct span type)
 {
 	const struct node *priority = node_get(cell, "cellPriority");
 	const struct node *own = node_get(cell, "leafCellType");
@@ -491,11 +401,10 @@ static void hived_status_read_cell(struct status *s, const struct node *cell, st
 		return;
 	if (node_is(own, NODE_TEXT) && own->n)
 		type = node_span(own);
-	bool leaf = !node_is(children, NODE_LIST) || children->n == 0;
-	if (leaf && type.n)
-		hived_add(s, type);
-	for (size_t i = 0; !leaf && !s->full && i < children->n; i++)
-		hived_status_read_cell(s, &children->item[i], type);
+	if (node_items(children) == 0 && type.n)
+		hived_count_add(vc, type, 1);
+	for (size_t i = 0; i < node_items(children) && vc->n_counts <= HIVED_TYPES_MAX; i++)
+		hived_status_read_cell(vc, &children->item[i], type);
 }
 
 /* Copies counts and names to the arena. */
@@ -503,15 +412,14 @@ static int hived_status_read_vc(struct arena *a, const struct node *cells, struc
                                 struct err *e)
 {
 	struct hived_count counts[HIVED_TYPES_MAX + 1] = { 0 };
-	struct status s = { .vc = vc };
 	vc->counts = counts;
-	for (size_t i = 0; !s.full && i < cells->n; i++)
-		hived_status_read_cell(&s, &cells->item[i], (struct span){ "", 0 });
+	for (size_t i = 0; i < cells->n && vc->n_counts <= HIVED_TYPES_MAX; i++)
+		hived_status_read_cell(vc, &cells->item[i], SPAN(""));
 	vc->counts = ARENA_NEW(a, struct hived_count, vc->n_counts);
 	for (size_t i = 0; i < vc->n_counts; i++)
 		vc->counts[i] =
 		    (struct hived_count){ arena_span(a, counts[i].type), counts[i].cells };
-	if (!s.full)
+	if (vc->n_counts <= HIVED_TYPES_MAX)
 		return 0;
 	return err_set(e, UNKNOWN_ERROR,
 	               "virtual cluster `%s` has leaf cells of more than %d types",

@@ -23,7 +23,6 @@ struct planner {
 	struct hived_share *share;
 	struct sku *all, *usable;
 	size_t n_all, n_usable;
-	bool grouped; /* a role names a group */
 };
 
 static const struct hived_request NOTHING = { .priority = HIVED_TEST };
@@ -52,50 +51,35 @@ static const char *list_skus(const struct planner *p, const struct sku *v, size_
 
 /* ---- requests of a role ---- */
 
-static void check_sku(const struct planner *p, const struct hived_name *sku)
-{
-	const char *name = quoted(p->s->a, sku->name);
-	if (!find_sku(p->all, p->n_all, sku->name))
-		(void)err_at(p->e, 400, p->code, sku->where,
-		             "there is no SKU type `%s`; there are %s", name,
-		             list_skus(p, p->all, p->n_all));
-	else if (!find_sku(p->usable, p->n_usable, sku->name))
-		(void)err_at(p->e, 400, p->code, sku->where,
-		             "virtual cluster %.*s has no SKU type `%s`; it has %s", (int)p->vc.n,
-		             p->vc.p, name, list_skus(p, p->usable, p->n_usable));
-}
-
-static void check_pinned(const struct planner *p, const struct hived_name *cell)
-{
-	const char *name = quoted(p->s->a, cell->name);
-	if (is_oppo(p))
-		(void)err_at(p->e, 400, p->code, cell->where,
-		             "jobs of priority class oppo cannot use pinned cells");
-	else if (!hived_pins(p->s->facts->hived, p->vc, cell->name))
-		(void)err_at(p->e, 400, p->code, cell->where,
-		             "virtual cluster %.*s has no pinned cell `%s`", (int)p->vc.n, p->vc.p,
-		             name);
-}
-
 static void check_role(const struct planner *p, const struct role *role)
 {
 	const struct hived_role *says = &p->plan->roles[role->index];
-	if (says->sku_type.name.n && says->pinned_cell.name.n)
-		(void)err_at(p->e, 400, p->code, says->pinned_cell.where,
+	const struct hived_name *sku = &says->sku_type;
+	const struct hived_name *pinned = &says->pinned_cell;
+	struct arena *a = p->s->a;
+	int vc_n = (int)p->vc.n;
+	if (sku->name.n && pinned->name.n)
+		(void)err_at(p->e, 400, p->code, pinned->where,
 		             "Taskrole %s has both skuType and pinnedCellId, only one is allowed.",
-		             quoted(p->s->a, role->name));
-	else if (says->sku_type.name.n)
-		check_sku(p, &says->sku_type);
-	else if (says->pinned_cell.name.n)
-		check_pinned(p, &says->pinned_cell);
+		             quoted(a, role->name));
+	else if (sku->name.n && !find_sku(p->all, p->n_all, sku->name))
+		(void)err_at(p->e, 400, p->code, sku->where,
+		             "there is no SKU type `%s`; there are %s", quoted(a, sku->name),
+		             list_skus(p, p->all, p->n_all));
+	else if (sku->name.n && !find_sku(p->usable, p->n_usable, sku->name))
+		(void)err_at(p->e, 400, p->code, sku->where,
+		             "virtual cluster %.*s has no SKU type `%s`; it has %s", vc_n, p->vc.p,
+		             quoted(a, sku->name), list_skus(p, p->usable, p->n_usable));
+	else if (pinned->name.n && is_oppo(p))
+		(void)err_at(p->e, 400, p->code, pinned->where,
+		             "jobs of priority class oppo cannot use pinned cells");
+	else if (pinned->name.n && !hived_pins(p->s->facts->hived, p->vc, pinned->name))
+		(void)err_at(p->e, 400, p->code, pinned->where,
+		             "virtual cluster %.*s has no pinned cell `%s`", vc_n, p->vc.p,
+		             quoted(a, pinned->name));
 }
 
 /* ---- cells ---- */
-
-static int64_t hived_plan_least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* The cell of the requested type, else the minimum over all types of the virtual cluster. */
 static struct sku unit_of(const struct planner *p, const struct hived_role *says)
@@ -104,10 +88,11 @@ static struct sku unit_of(const struct planner *p, const struct hived_role *says
 	if (own)
 		return *own;
 	struct sku unit = p->usable[0];
-	for (size_t i = 1; i < p->n_usable; i++) {
-		unit.cpu = hived_plan_least(unit.cpu, p->usable[i].cpu);
-		unit.gpu = hived_plan_least(unit.gpu, p->usable[i].gpu);
-		unit.memory_mb = hived_plan_least(unit.memory_mb, p->usable[i].memory_mb);
+	for (const struct sku *other = p->usable; other < p->usable + p->n_usable; other++) {
+		unit.cpu = other->cpu < unit.cpu ? other->cpu : unit.cpu;
+		unit.gpu = other->gpu < unit.gpu ? other->gpu : unit.gpu;
+		unit.memory_mb =
+		    other->memory_mb < unit.memory_mb ? other->memory_mb : unit.memory_mb;
 	}
 	return unit;
 }
@@ -157,19 +142,6 @@ static int64_t count_cells(const struct planner *p, const struct role *role)
 
 /* ---- groups ---- */
 
-/* The group that the job names. With gang allocation and no group at all: one group for all
- * roles. */
-static struct span hived_plan_group_of(const struct planner *p, const struct role *role)
-{
-	struct span own = p->plan->roles[role->index].group.name;
-	struct span id = p->s->job->id;
-	if (!p->grouped && p->s->job->gang)
-		own = SPAN("default");
-	if (own.n == 0)
-		return own;
-	return span_of(arena_printf(p->s->a, "%.*s/%.*s", (int)id.n, id.p, (int)own.n, own.p));
-}
-
 /* Roles of a group must have one type or one pinned cell. */
 static void check_group(const struct planner *p, size_t at)
 {
@@ -192,32 +164,26 @@ static void check_group(const struct planner *p, size_t at)
 
 /* ---- quota ---- */
 
-static int64_t hived_plan_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-static int64_t all_cells(const struct planner *p, const struct role *role)
-{
-	int64_t cells;
-	bool over = __builtin_mul_overflow(p->share[role->index].cells, role->instances, &cells);
-	return over ? INT64_MAX : cells;
-}
-
 /* With gang allocation the whole job must fit. Reported at the role that asks for most. */
 static void check_quota(const struct planner *p)
 {
 	const struct job *job = p->s->job;
 	int64_t max = hived_cells(p->s->facts->hived, p->s->facts->hived_status, p->vc);
 	int64_t sum = 0;
-	const struct role *most = &job->roles[0];
+	int64_t most_cells = -1;
+	const struct role *most = NULL;
 	for (size_t i = 0; i < job->n_roles; i++) {
-		sum = hived_plan_add(sum, all_cells(p, &job->roles[i]));
-		if (all_cells(p, &job->roles[i]) > all_cells(p, most))
+		int64_t cells;
+		if (__builtin_mul_overflow(p->share[i].cells, job->roles[i].instances, &cells))
+			cells = INT64_MAX;
+		if (__builtin_add_overflow(sum, cells, &sum))
+			sum = INT64_MAX;
+		if (cells > most_cells) {
 			most = &job->roles[i];
+			most_cells = cells;
+		}
 	}
-	if (job->gang && !is_oppo(p) && max >= 0 && sum > max)
+	if (most && job->gang && !is_oppo(p) && max >= 0 && sum > max)
 		(void)err_at(p->e, 400, p->code, most->where,
 		             "Job requests %" PRId64 " SKUs, exceeds maximum %" PRId64
 		             " SKUs in VC %.*s.",
@@ -229,52 +195,54 @@ static void check_quota(const struct planner *p)
 static void plan_roles(struct planner *p)
 {
 	const struct job *job = p->s->job;
+	bool grouped = false; /* a role names a group */
 	for (size_t i = 0; i < job->n_roles; i++) {
-		p->grouped |= p->plan->roles[i].group.name.n > 0;
+		grouped |= p->plan->roles[i].group.name.n > 0;
 		check_role(p, &job->roles[i]);
 		check_group(p, i);
 	}
 	if (p->e->http)
 		return;
-	for (size_t i = 0; i < job->n_roles; i++)
-		p->share[i] = (struct hived_share){ count_cells(p, &job->roles[i]),
-			                            hived_plan_group_of(p, &job->roles[i]) };
+	for (size_t i = 0; i < job->n_roles; i++) {
+		struct span group = p->plan->roles[i].group.name;
+		if (!grouped && job->gang)
+			group = SPAN("default"); /* one for all roles */
+		if (group.n)
+			group = span_of(arena_printf(p->s->a, "%.*s/%.*s", (int)job->id.n,
+			                             job->id.p, (int)group.n, group.p));
+		p->share[i] = (struct hived_share){ count_cells(p, &job->roles[i]), group };
+	}
 	if (p->e->http == 0)
 		check_quota(p);
 }
 
-static void hived_plan_start(struct planner *p, const struct job *job)
-{
-	const struct facts *f = p->s->facts;
-	struct arena *a = p->s->a;
-	p->vc = job->virtual_cluster;
-	p->code = job->dialect->code;
-	p->share = ARENA_NEW(a, struct hived_share, job->n_roles);
-	p->plan = ARENA_NEW(a, struct hived_plan, 1);
-	p->plan->share = p->share;
-	p->plan->request = job->hived ? job->hived : &NOTHING;
-	p->plan->priority = p->plan->request->priority;
-	p->plan->roles = p->plan->request->roles;
-	if (!p->plan->roles)
-		p->plan->roles = ARENA_NEW(a, struct hived_role, job->n_roles);
-	p->n_all = hived_skus(f->hived, f->hived_status, (struct span){ "", 0 }, a, &p->all);
-	p->usable = p->all;
-	p->n_usable = p->n_all;
-	if (!is_oppo(p))
-		p->n_usable = hived_skus(f->hived, f->hived_status, p->vc, a, &p->usable);
-}
-
 int hived_plan_make(struct scope *s, struct err *e)
 {
-	if (!s->facts->hived)
+	const struct facts *f = s->facts;
+	const struct job *job = s->job;
+	if (!f->hived)
 		return 0;
 	ERR_AUTO own = { 0 }; /* *e may have notes */
-	struct planner p = { .s = s, .e = &own };
-	hived_plan_start(&p, s->job);
+	struct planner p = {
+		.s = s, .e = &own, .vc = job->virtual_cluster, .code = job->dialect->code
+	};
+	p.share = ARENA_NEW(s->a, struct hived_share, job->n_roles);
+	p.plan = ARENA_NEW(s->a, struct hived_plan, 1);
+	p.plan->share = p.share;
+	p.plan->request = job->hived ? job->hived : &NOTHING;
+	p.plan->priority = p.plan->request->priority;
+	p.plan->roles = p.plan->request->roles;
+	if (!p.plan->roles)
+		p.plan->roles = ARENA_NEW(s->a, struct hived_role, job->n_roles);
+	p.n_all = hived_skus(f->hived, f->hived_status, SPAN(""), s->a, &p.all);
+	p.usable = p.all;
+	p.n_usable = p.n_all;
+	if (!is_oppo(&p))
+		p.n_usable = hived_skus(f->hived, f->hived_status, p.vc, s->a, &p.usable);
 	if (p.n_usable)
 		plan_roles(&p);
 	else
-		(void)err_at(p.e, 400, p.code, s->job->virtual_cluster_where,
+		(void)err_at(p.e, 400, p.code, job->virtual_cluster_where,
 		             "virtual cluster %.*s has no cells of a type in skuTypes", (int)p.vc.n,
 		             p.vc.p);
 	s->hived = p.plan;

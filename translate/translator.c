@@ -100,23 +100,16 @@ static void keep_settings(struct translator *t, const struct settings *s)
 	t->set.hived_device_env = translator_keep(&t->arena, s->hived_device_env);
 }
 
-/* Whether a comma-separated list has valid names only. */
-static bool are_variables(const char *list)
-{
-	struct span rest = span_of(list);
-	bool ok = true;
-	while (ok && rest.n) {
-		bool more = span_chr(rest, ',') < rest.n;
-		ok = names_identifier_ok(span_next(&rest, ',')) && (!more || rest.n);
-	}
-	return ok;
-}
-
 static int check_settings(const struct settings *s, struct err *e)
 {
 	if (s->hived_scheduler[0] == '\0')
 		return err_set(e, UNKNOWN_ERROR, "the name of HiveD's scheduler is not set");
-	if (!are_variables(s->hived_device_env))
+	bool names_ok = true;
+	for (struct span rest = span_of(s->hived_device_env); rest.n && names_ok;) {
+		bool more = span_chr(rest, ',') < rest.n;
+		names_ok = names_identifier_ok(span_next(&rest, ',')) && (!more || rest.n);
+	}
+	if (!names_ok)
 		return err_set(e, UNKNOWN_ERROR,
 		               "variables that tell devices: must be names with commas between "
 		               "them, are \"%s\"",
@@ -175,44 +168,27 @@ static void set_constants(struct translator *t)
 	}
 }
 
-static void set_vocabulary(struct translator *t)
-{
-	struct variable_group *groups = ARENA_NEW(&t->arena, struct variable_group, N_GROUPS);
-	for (size_t i = 0; i < N_GROUPS; i++)
-		groups[i] = *GROUPS[i];
-	t->vocabulary =
-	    (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, SCOPE_NAMES };
-}
-
 /* ---- templates ---- */
 
 static struct span find_text(const struct translator *t, const struct template_file *replace,
                              const char *file)
 {
+	struct span text = { NULL, 0 };
+	const char *shipped;
+	int profile = 0;
 	for (; replace && replace->name; replace++)
 		if (strcmp(replace->name, file) == 0)
 			return replace->text;
-	return template_text(t->set.profile, file);
+	for (size_t i = 0; (shipped = template_nth(i, &profile, &text)); i++)
+		if (strcmp(shipped, file) == 0 && (profile < 0 || profile == (int)t->set.profile))
+			return text;
+	return (struct span){ NULL, 0 };
 }
 
 /* Comments count too; the result only decides about a warning. */
 static void look_for_gpu_type(struct translator *t, struct span text)
 {
-	static const char VARIABLE[] = "${job.gpuType}";
-	t->uses_gpu_type |= text.n && memmem(text.p, text.n, VARIABLE, sizeof(VARIABLE) - 1);
-}
-
-static bool applies_to(const struct overlay *o, enum template_id u)
-{
-	for (size_t i = 0; o->units[i] != TEMPLATE_MAX; i++)
-		if (o->units[i] == u)
-			return true;
-	return false;
-}
-
-static bool is_empty(const struct node *n)
-{
-	return n->type == NODE_NULL || ((n->type == NODE_MAP || n->type == NODE_LIST) && n->n == 0);
+	t->uses_gpu_type |= span_find(text, 0, "${job.gpuType}") != SIZE_MAX;
 }
 
 static int translator_read_template(struct translator *t, enum template_id u,
@@ -226,7 +202,10 @@ static int translator_read_template(struct translator *t, enum template_id u,
 	look_for_gpu_type(t, base.text);
 	c->base = base.root;
 	for (size_t i = 0; i < N_OVERLAYS; i++) {
-		if (!applies_to(&OVERLAYS[i], u))
+		const enum template_id *unit = OVERLAYS[i].units;
+		while (*unit != u && *unit != TEMPLATE_MAX)
+			unit++;
+		if (*unit == TEMPLATE_MAX)
 			continue;
 		assert(c->n < OVERLAYS_PER_TEMPLATE);
 		const char *file = OVERLAYS[i].file;
@@ -237,7 +216,8 @@ static int translator_read_template(struct translator *t, enum template_id u,
 			return -1;
 		look_for_gpu_type(t, m->text);
 		assert(m->root);
-		if (!is_empty(m->root))
+		bool container = m->root->type == NODE_LIST || m->root->type == NODE_MAP;
+		if (m->root->type != NODE_NULL && !(container && m->root->n == 0))
 			c->when[c->n++] = OVERLAYS[i].when;
 	}
 	c->program = xcalloc((size_t)1 << c->n, sizeof(*c->program));
@@ -333,31 +313,27 @@ static int translator_check_name(const char *name, struct err *e)
 	               name);
 }
 
-static int translator_read_templates(struct translator *t, const struct template_file *replace,
-                                     struct err *e)
-{
-	for (const struct template_file *r = replace; r && r->name; r++)
-		if (translator_check_name(r->name, e) < 0)
-			return -1;
-	for (enum template_id u = 0; u < TEMPLATE_MAX; u++)
-		if (translator_read_template(t, u, replace, e) < 0 ||
-		    check_overlays(t, u, replace != NULL, e) < 0)
-			return -1;
-	return 0;
-}
-
 struct translator *translator_new(const struct settings *s, const struct template_file *replace,
                                   struct err *e)
 {
 	struct translator *t = xcalloc(1, sizeof(*t));
 	keep_settings(t, s);
 	set_constants(t);
-	set_vocabulary(t);
-	if (check_settings(&t->set, e) < 0 || translator_read_templates(t, replace, e) < 0) {
-		translator_free(t);
-		return NULL;
-	}
-	return t;
+	struct variable_group *groups = ARENA_NEW(&t->arena, struct variable_group, N_GROUPS);
+	for (size_t i = 0; i < N_GROUPS; i++)
+		groups[i] = *GROUPS[i];
+	t->vocabulary =
+	    (struct vocabulary){ groups, N_GROUPS, t->constants, N_CONSTANTS, SCOPE_NAMES };
+	bool good = check_settings(&t->set, e) == 0;
+	for (const struct template_file *r = replace; good && r && r->name; r++)
+		good = translator_check_name(r->name, e) == 0;
+	for (enum template_id u = 0; good && u < TEMPLATE_MAX; u++)
+		good = translator_read_template(t, u, replace, e) == 0 &&
+		       check_overlays(t, u, replace != NULL, e) == 0;
+	if (good)
+		return t;
+	translator_free(t);
+	return NULL;
 }
 
 void translator_free(struct translator *t)

@@ -147,8 +147,6 @@ struct overlay {
 extern const struct overlay OVERLAYS[];
 extern const size_t N_OVERLAYS;
 
-/* The shipped text of a template; p is NULL if unknown. */
-struct span template_text(enum profile p, const char *file);
 /* The i-th shipped file, or NULL; *profile is -1 for common files. */
 const char *template_nth(size_t i, int *profile, struct span *text);
 

@@ -89,13 +89,6 @@ static void emit_escaped(struct compiler *c, struct span text)
 	emit_literal(c, at);
 }
 
-static void emit_key(struct compiler *c, struct span key)
-{
-	emit_text(c, "\"");
-	emit_escaped(c, key);
-	emit_text(c, "\":");
-}
-
 static void emit_variable(struct compiler *c, enum op_kind kind, struct span name)
 {
 	const struct variable *h = variable_find(c->v, name);
@@ -105,22 +98,17 @@ static void emit_variable(struct compiler *c, enum op_kind kind, struct span nam
 
 /* ---- scalars ---- */
 
-static void emit_pieces(struct compiler *c, struct span rest)
+static void emit_string(struct compiler *c, struct span text)
 {
 	struct piece p;
-	while (piece_next(&rest, &p) > 0) {
+	emit_text(c, "\"");
+	while (piece_next(&text, &p) > 0) {
 		const struct constant *k = p.variable ? constant_find(c->v, p.text) : NULL;
 		if (p.variable && k == NULL)
 			emit_variable(c, OP_PIECE, p.text);
 		else
 			emit_escaped(c, k ? k->value : p.text);
 	}
-}
-
-static void emit_string(struct compiler *c, struct span text)
-{
-	emit_text(c, "\"");
-	emit_pieces(c, text);
 	emit_text(c, "\"");
 }
 
@@ -132,20 +120,15 @@ static bool lone_variable(const struct compiler *c, const struct node *n, struct
 	       constant_find(c->v, p->text) == NULL;
 }
 
-static void emit_int(struct compiler *c, int64_t v)
-{
-	size_t at = c->text.n;
-	str_int(&c->text, v);
-	emit_literal(c, at);
-}
-
 static void emit_scalar(struct compiler *c, const struct node *n)
 {
 	struct piece p;
 	if (n->type == NODE_BOOL) {
 		emit_text(c, n->boolean ? "true" : "false");
 	} else if (n->type == NODE_INT) {
-		emit_int(c, n->integer);
+		size_t at = c->text.n;
+		str_int(&c->text, n->integer);
+		emit_literal(c, at);
 	} else if (lone_variable(c, n, &p)) {
 		emit_variable(c, p.list ? OP_LIST : OP_VALUE, p.text);
 	} else {
@@ -189,8 +172,11 @@ static void emit_item(struct compiler *c, struct span key, const struct node *n,
 	size_t first = c->n;
 	if (framed)
 		prog_emit(c, OP_MARK);
-	if (key.p)
-		emit_key(c, key);
+	if (key.p) {
+		emit_text(c, "\"");
+		emit_escaped(c, key);
+		emit_text(c, "\":");
+	}
 	emit_value(c, n);
 	if (comma)
 		emit_text(c, ",");
@@ -201,28 +187,6 @@ static void emit_item(struct compiler *c, struct span key, const struct node *n,
 	c->barrier = true;
 }
 
-static const struct node *item_at(const struct node *n, size_t i)
-{
-	return n->type == NODE_MAP ? &n->member[i].value : &n->item[i];
-}
-
-/* Whether the last member or element may be absent. */
-static bool prog_is_open(const struct compiler *c, const struct node *n)
-{
-	const struct node *last = n->n ? item_at(n, n->n - 1) : NULL;
-	return last && (is_splice(c, last) || prog_may_be_absent(c, last));
-}
-
-static void emit_items(struct compiler *c, const struct node *n, bool open)
-{
-	for (size_t i = 0; i < n->n; i++) {
-		struct span key = { NULL, 0 };
-		if (n->type == NODE_MAP)
-			key = member_key(&n->member[i]);
-		emit_item(c, key, item_at(n, i), open || i + 1 < n->n);
-	}
-}
-
 static void emit_value(struct compiler *c, const struct node *n)
 {
 	if (n->type != NODE_MAP && n->type != NODE_LIST) {
@@ -230,9 +194,16 @@ static void emit_value(struct compiler *c, const struct node *n)
 		return;
 	}
 	bool map = n->type == NODE_MAP;
-	bool open = prog_is_open(c, n);
+	const struct node *last = NULL;
+	if (n->n)
+		last = map ? &n->member[n->n - 1].value : &n->item[n->n - 1];
+	/* The last member or element may be absent. */
+	bool open = last && (is_splice(c, last) || prog_may_be_absent(c, last));
 	emit_text(c, map ? "{" : "[");
-	emit_items(c, n, open);
+	for (size_t i = 0; i < n->n; i++) {
+		struct span key = map ? member_key(&n->member[i]) : (struct span){ NULL, 0 };
+		emit_item(c, key, map ? &n->member[i].value : &n->item[i], open || i + 1 < n->n);
+	}
 	if (open)
 		prog_emit(c, OP_CLOSE)->at = map ? '}' : ']';
 	else
@@ -321,21 +292,6 @@ void prog_free(struct prog *p)
 
 /* ---- running ---- */
 
-static void truncate_to(struct str *s, size_t n)
-{
-	s->n = n;
-	if (s->p)
-		s->p[n] = '\0';
-}
-
-static void prog_close_container(struct str *s, char bracket)
-{
-	if (s->n && s->p[s->n - 1] == ',')
-		s->p[s->n - 1] = bracket;
-	else
-		str_char(s, bracket);
-}
-
 /* Runs a variable; returns the next op. */
 static size_t run_variable(const struct op *op, size_t next, size_t mark, const struct scope *s,
                            struct out *o)
@@ -343,7 +299,9 @@ static size_t run_variable(const struct op *op, size_t next, size_t mark, const 
 	if (op->variable->write(s, o))
 		return next;
 	assert(op->variable->optional);
-	truncate_to(o->s, mark);
+	o->s->n = mark;
+	if (o->s->p)
+		o->s->p[mark] = '\0';
 	return op->jump;
 }
 
@@ -371,7 +329,10 @@ void prog_run(const struct prog *p, const struct scope *s, struct str *out)
 			(void)op->variable->write(s, &value);
 			break;
 		case OP_CLOSE:
-			prog_close_container(out, (char)op->at);
+			if (out->n && out->p[out->n - 1] == ',')
+				out->p[out->n - 1] = (char)op->at;
+			else
+				str_char(out, (char)op->at);
 			break;
 		case OP_KIND_MAX:
 			assert(false);

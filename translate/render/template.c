@@ -68,62 +68,33 @@ static int template_fail_unknown(const struct reader *r, unsigned line, struct s
 	               r->file, line, quoted(r->a, name));
 }
 
-static bool is_name_char(char c)
-{
-	return is_alnum(c) || c == '.' || c == '_';
-}
-
-static bool at(struct span s, size_t i, const char *what)
-{
-	return span_starts((struct span){ s.p + i, s.n - i }, what);
-}
-
-/* `rest` begins with ${ */
-static int piece_variable(struct span *rest, struct piece *p)
-{
-	size_t from = 2;
-	p->variable = true;
-	p->list = rest->n > 2 && rest->p[2] == '*';
-	if (p->list)
-		from++;
-	size_t to = from;
-	while (to < rest->n && is_name_char(rest->p[to]))
-		to++;
-	if (to == from || to == rest->n || rest->p[to] != '}')
-		return -1;
-	p->text = (struct span){ rest->p + from, to - from };
-	*rest = (struct span){ rest->p + to + 1, rest->n - to - 1 };
-	return 1;
-}
-
 int piece_next(struct span *rest, struct piece *p)
 {
+	*p = (struct piece){ 0 };
 	if (rest->n == 0)
 		return 0;
-	if (at(*rest, 0, "${"))
-		return piece_variable(rest, p);
-	*p = (struct piece){ 0 };
-	if (at(*rest, 0, "$${")) {
-		p->text = (struct span){ rest->p + 1, 2 };
-		*rest = (struct span){ rest->p + 3, rest->n - 3 };
-		return 1;
-	}
 	size_t n = 1;
-	while (n < rest->n && !at(*rest, n, "${") && !at(*rest, n, "$${"))
-		n++;
-	p->text = (struct span){ rest->p, n };
-	*rest = (struct span){ rest->p + n, rest->n - n };
+	if (span_starts(*rest, "${")) {
+		p->variable = true;
+		p->list = rest->n > 2 && rest->p[2] == '*';
+		size_t from = p->list ? 3 : 2;
+		for (n = from; n < rest->n; n++)
+			if (!is_alnum(rest->p[n]) && rest->p[n] != '.' && rest->p[n] != '_')
+				break;
+		if (n == from || n == rest->n || rest->p[n] != '}')
+			return -1;
+		p->text = span_from(span_to(*rest, n++), from);
+	} else if (span_starts(*rest, "$${")) {
+		n = 3;
+		p->text = span_from(span_to(*rest, n), 1);
+	} else {
+		while (n < rest->n && !span_starts(span_from(*rest, n), "${") &&
+		       !span_starts(span_from(*rest, n), "$${"))
+			n++;
+		p->text = span_to(*rest, n);
+	}
+	*rest = span_from(*rest, n);
 	return 1;
-}
-
-bool piece_literal(struct span text)
-{
-	struct piece p;
-	int more = 0;
-	while ((more = piece_next(&text, &p)) > 0)
-		if (p.variable)
-			return false;
-	return more == 0;
 }
 
 /* ---- scalars ---- */
@@ -132,20 +103,6 @@ struct location {
 	bool element;   /* of a list */
 	bool text_only; /* Kubernetes accepts only text here */
 };
-
-/* Refuses variables outside of their scope. */
-static int check_at_hand(const struct reader *r, const struct node *n, const struct variable *h)
-{
-	unsigned missing = h->needs & ~r->has;
-	unsigned bit = 0;
-	if (missing == 0)
-		return 0;
-	while (!(missing >> bit & 1))
-		bit++;
-	STR_AUTO text = STR_INIT(QUOTE_MAX);
-	str_printf(&text, "a variable of %s has no meaning here", r->v->parts[bit]);
-	return template_fail(r, n->line, str_c(&text), span_of(h->name));
-}
 
 static int check_variable(const struct reader *r, const struct node *n, struct piece p, bool whole)
 {
@@ -162,19 +119,13 @@ static int check_variable(const struct reader *r, const struct node *n, struct p
 	if (h->type == VARIABLE_MAP && !(whole && n->plain))
 		return template_fail(r, n->line, "a mapping must be the whole value, unquoted",
 		                     p.text);
-	return check_at_hand(r, n, h);
-}
-
-static int check_typed(const struct reader *r, const struct node *n, struct piece p,
-                       struct location at)
-{
-	const struct variable *h = p.variable ? variable_find(r->v, p.text) : NULL;
-	if (p.list && !(at.element && n->plain))
-		return template_fail(r, n->line,
-		                     "${*...} stands only alone, as an element of a list", p.text);
-	if (h && n->plain && at.text_only && h->type != VARIABLE_TEXT && h->type != VARIABLE_TEXTS)
-		return template_fail(r, n->line, "must be text here: put it into quotes", p.text);
-	return 0;
+	unsigned missing = h->needs & ~r->has;
+	if (missing == 0)
+		return 0;
+	const char *part = r->v->parts[__builtin_ctz(missing)];
+	return template_fail(r, n->line,
+	                     arena_printf(r->a, "a variable of %s has no meaning here", part),
+	                     span_of(h->name));
 }
 
 static int check_text(const struct reader *r, const struct node *n, struct location at)
@@ -184,12 +135,19 @@ static int check_text(const struct reader *r, const struct node *n, struct locat
 	int more = 0;
 	for (size_t i = 0; (more = piece_next(&rest, &p)) > 0; i++) {
 		bool whole = i == 0 && rest.n == 0;
+		const struct variable *h = p.variable ? variable_find(r->v, p.text) : NULL;
+		bool text = !h || h->type == VARIABLE_TEXT || h->type == VARIABLE_TEXTS;
 		if (p.variable && check_variable(r, n, p, whole) < 0)
 			return -1;
 		if (p.list && !whole)
 			return template_fail(r, n->line, "${*...} stands only alone", p.text);
-		if (whole && check_typed(r, n, p, at) < 0)
-			return -1;
+		if (p.list && !(at.element && n->plain))
+			return template_fail(r, n->line,
+			                     "${*...} stands only alone, as an element of a list",
+			                     p.text);
+		if (whole && n->plain && at.text_only && !text)
+			return template_fail(r, n->line, "must be text here: put it into quotes",
+			                     p.text);
 	}
 	return more < 0 ? template_fail(r, n->line, NO_END, node_span(n)) : 0;
 }
@@ -247,15 +205,6 @@ static int fold_key(const struct reader *r, struct member *m)
 	return other;
 }
 
-static int check_twice(const struct reader *r, const struct member *m, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (span_eq(member_key(&m[k]), member_key(&m[i])))
-			return template_fail(r, m[i].key_line, "the same key twice",
-			                     member_key(&m[i]));
-	return 0;
-}
-
 /* ---- containers ---- */
 
 /* The last two keys of the path. */
@@ -270,7 +219,12 @@ static int check_container_names(const struct reader *r, const struct node *list
 {
 	for (size_t i = 0; i < list->n; i++) {
 		const struct node *name = node_get(&list->item[i], "name");
-		if (!node_is(name, NODE_TEXT) || !piece_literal(node_span(name)))
+		struct span rest = node_is(name, NODE_TEXT) ? node_span(name) : SPAN("${");
+		struct piece p;
+		int more;
+		while ((more = piece_next(&rest, &p)) > 0 && !p.variable) {
+		}
+		if (more != 0)
 			return template_fail(r, list->item[i].line,
 			                     "a container needs a literal name", SPAN("name"));
 		for (size_t k = 0; k < i; k++)
@@ -290,9 +244,7 @@ static int check_list(const struct reader *r, struct node *n, struct above up)
 			return -1;
 	}
 	n->item = item;
-	if (names_listed(NAMED_LISTS, up.key))
-		return check_container_names(r, n);
-	return 0;
+	return names_listed(NAMED_LISTS, up.key) ? check_container_names(r, n) : 0;
 }
 
 static int check_map(const struct reader *r, struct node *n, struct above up)
@@ -302,23 +254,19 @@ static int check_map(const struct reader *r, struct node *n, struct above up)
 	for (size_t i = 0; i < n->n; i++) {
 		m[i] = n->member[i];
 		int rc = fold_key(r, &m[i]);
-		filled = filled || rc > 0;
-		if (rc < 0 || (filled && check_twice(r, m, i) < 0))
+		if (rc < 0)
 			return -1;
+		filled = filled || rc > 0;
+		for (size_t k = 0; filled && k < i; k++)
+			if (span_eq(member_key(&m[k]), member_key(&m[i])))
+				return template_fail(r, m[i].key_line, "the same key twice",
+				                     member_key(&m[i]));
 		struct above down = { member_key(&m[i]), up.key };
 		if (check_node(r, &m[i].value, down, false) < 0)
 			return -1;
 	}
 	n->member = m;
 	return 0;
-}
-
-/* In a pod every `value` is text: of a variable, toleration, or DNS option. */
-static bool is_text_only(struct above up, bool element)
-{
-	if (element)
-		return names_listed(TEXT_LISTS, up.key);
-	return names_listed(TEXT_MAPS, up.before) || (up.before.n && span_is(up.key, "value"));
 }
 
 /* Checks a node and replaces its children by a copy with the constants filled in. */
@@ -328,42 +276,11 @@ static int check_node(const struct reader *r, struct node *n, struct above up, b
 		return check_list(r, n, up);
 	if (n->type == NODE_MAP)
 		return check_map(r, n, up);
-	return template_check_scalar(r, n, (struct location){ element, is_text_only(up, element) });
-}
-
-static bool template_is_blank(struct span text)
-{
-	bool comment = false;
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		comment = c != '\n' && (comment || c == '#');
-		if (!comment && (c == '\0' || !strchr(" \t\r\n", c)))
-			return false;
-	}
-	return true;
-}
-
-/* Reports the first error of the YAML reader. */
-static int complain_of_yaml(const struct manifest *m, struct err *e)
-{
-	const struct note *first = e->notes.n ? &e->notes.v[0] : NULL;
-	FREE_AUTO char *why = xstrdup(err_msg(e));
-	unsigned line = first ? first->line : 0;
-	unsigned column = first ? first->column : 0;
-	err_done(e);
-	return err_set(e, UNKNOWN_ERROR, "template %s, line %u, column %u: %s", m->file, line,
-	               column, why);
-}
-
-static int read_blank(struct manifest *m, struct arena *a, struct err *e)
-{
-	struct node *nothing = ARENA_NEW(a, struct node, 1);
-	if (m->role == MANIFEST_BASE)
-		return err_set(e, UNKNOWN_ERROR,
-		               "template %s: is empty; only an overlay may be that", m->file);
-	nothing->type = NODE_MAP;
-	m->root = nothing;
-	return 0;
+	/* In a pod every `value` is text: of a variable, toleration, or DNS option. */
+	bool text_only = element ? names_listed(TEXT_LISTS, up.key)
+	                         : names_listed(TEXT_MAPS, up.before) ||
+	                               (up.before.n && span_is(up.key, "value"));
+	return template_check_scalar(r, n, (struct location){ element, text_only });
 }
 
 int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *a, struct err *e)
@@ -372,10 +289,27 @@ int manifest_read(struct manifest *m, const struct vocabulary *v, struct arena *
 	NOTES_AUTO warnings = { 0 };
 	struct budget budget = BUDGET_DEFAULT;
 	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	if (template_is_blank(m->text))
-		return read_blank(m, a, e);
-	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0)
-		return complain_of_yaml(m, e);
+	bool blank = true; /* nothing but comments */
+	for (struct span rest = m->text; rest.n && blank;) {
+		struct span line = span_next(&rest, '\n');
+		for (size_t i = 0; i < line.n && blank && line.p[i] != '#'; i++)
+			blank = line.p[i] == ' ' || line.p[i] == '\t' || line.p[i] == '\r';
+	}
+	if (blank && m->role == MANIFEST_BASE)
+		return err_set(e, UNKNOWN_ERROR,
+		               "template %s: is empty; only an overlay may be that", m->file);
+	if (blank) {
+		doc->root.type = NODE_MAP;
+		m->root = &doc->root;
+		return 0;
+	}
+	if (yaml_read(m->text, &budget, a, doc, &warnings, e) < 0) {
+		struct note first = e->notes.n ? e->notes.v[0] : (struct note){ 0 };
+		FREE_AUTO char *why = xstrdup(err_msg(e));
+		err_done(e);
+		return err_set(e, UNKNOWN_ERROR, "template %s, line %u, column %u: %s", m->file,
+		               first.line, first.column, why);
+	}
 	/* A list at the top is a fragment, such as of an environment: see PROG_ITEMS. */
 	struct above top = { doc->root.type == NODE_LIST ? SPAN("env") : SPAN(""), SPAN("") };
 	if (check_node(&r, &doc->root, top, false) < 0)
@@ -399,19 +333,6 @@ static int merge_fail(const struct merge *m, unsigned line, const char *text, st
 {
 	return err_set(m->e, UNKNOWN_ERROR, "template %s, line %u: %s: `%s`", m->file, line, text,
 	               quoted(m->a, about));
-}
-
-static bool is_container(const struct node *n)
-{
-	return n->type == NODE_LIST || n->type == NODE_MAP;
-}
-
-static int fail_kind(const struct merge *m, const struct node *base, const struct node *over,
-                     struct span key)
-{
-	STR_AUTO text = STR_INIT(QUOTE_MAX);
-	str_printf(&text, "%s, where there is %s", node_type_name(over), node_type_name(base));
-	return merge_fail(m, over->line, str_c(&text), key.n ? key : SPAN("(all of it)"));
 }
 
 static int fail_part(const struct merge *m, const struct node *container)
@@ -471,14 +392,6 @@ static int adopt(const struct merge *m, struct span key, const struct node *n, s
 static int template_merge_map(const struct merge *m, const struct node *base,
                               const struct node *over, struct node *out);
 
-static size_t template_find(const struct member *v, size_t n, struct span key)
-{
-	size_t i = 0;
-	while (i < n && !span_eq(member_key(&v[i]), key))
-		i++;
-	return i;
-}
-
 static int template_append(const struct merge *m, const struct node *base, const struct node *over,
                            struct node *out)
 {
@@ -493,29 +406,6 @@ static int template_append(const struct merge *m, const struct node *base, const
 	return 0;
 }
 
-/* Index of the element with that name, or n. */
-static size_t template_find_named(const struct node *item, size_t n, const struct node *name)
-{
-	size_t i = 0;
-	while (i < n && !span_eq(node_span(node_get(&item[i], "name")), node_span(name)))
-		i++;
-	return i;
-}
-
-/* A copy without `name`, which is equal in both. */
-static struct node without_name(const struct merge *m, const struct node *over)
-{
-	struct node out = *over;
-	struct member *v = arena_alloc(m->a, over->n * sizeof(*v));
-	size_t n = 0;
-	for (size_t i = 0; i < over->n; i++)
-		if (!span_is(member_key(&over->member[i]), "name"))
-			v[n++] = over->member[i];
-	out.member = v;
-	out.n = (uint32_t)n;
-	return out;
-}
-
 /* Merges containers by name; a new container needs an image. */
 static int merge_named(const struct merge *m, const struct node *base, const struct node *over,
                        struct node *out)
@@ -526,10 +416,19 @@ static int merge_named(const struct merge *m, const struct node *base, const str
 		item[i] = base->item[i];
 	for (size_t i = 0; i < over->n; i++) {
 		const struct node *add = &over->item[i];
-		const struct node *name = node_get(add, "name");
-		size_t k = template_find_named(item, n, name);
-		struct node rest = without_name(m, add);
+		struct span name = node_span(node_get(add, "name"));
+		size_t k = 0;
+		while (k < n && !span_eq(node_span(node_get(&item[k], "name")), name))
+			k++;
 		if (k < n) {
+			/* Without `name`, which is equal in both. */
+			struct node rest = *add;
+			struct member *v = arena_alloc(m->a, add->n * sizeof(*v));
+			rest.member = v;
+			rest.n = 0;
+			for (size_t j = 0; j < add->n; j++)
+				if (!span_is(member_key(&add->member[j]), "name"))
+					v[rest.n++] = add->member[j];
 			if (template_merge_map(m, &item[k], &rest, &item[k]) < 0)
 				return -1;
 		} else if (!node_get(add, "image")) {
@@ -551,12 +450,15 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 	struct span key = member_key(over);
 	if (base->type == NODE_MAP && value->type == NODE_MAP)
 		return template_merge_map(m, base, value, out);
-	if (base->type == NODE_LIST && value->type == NODE_LIST) {
+	if (base->type == NODE_LIST && value->type == NODE_LIST)
 		return names_listed(NAMED_LISTS, key) ? merge_named(m, base, value, out)
 		                                      : template_append(m, base, value, out);
-	}
-	if (is_container(base) || is_container(value))
-		return fail_kind(m, base, value, key);
+	if (base->type == NODE_LIST || base->type == NODE_MAP || value->type == NODE_LIST ||
+	    value->type == NODE_MAP)
+		return merge_fail(m, value->line,
+		                  arena_printf(m->a, "%s, where there is %s", node_type_name(value),
+		                               node_type_name(base)),
+		                  key.n ? key : SPAN("(all of it)"));
 	if (base->flags & SET_BY_OVERLAY)
 		return merge_fail(m, value->line, "two overlays set this", key);
 	return adopt(m, key, value, out);
@@ -565,7 +467,9 @@ static int merge_node(const struct merge *m, const struct node *base, const stru
 static int merge_member(const struct merge *m, struct member *v, size_t *n,
                         const struct member *over)
 {
-	size_t i = template_find(v, *n, member_key(over));
+	size_t i = 0;
+	while (i < *n && !span_eq(member_key(&v[i]), member_key(over)))
+		i++;
 	if (over->value.type == NODE_NULL) {
 		if (i == *n)
 			return merge_fail(m, over->key_line,
@@ -598,28 +502,21 @@ static int template_merge_map(const struct merge *m, const struct node *base,
 	return 0;
 }
 
-/* Refuses unknown top-level keys, which would have no effect. */
-static int template_check_place(const struct merge *m, const struct node *base,
-                                const struct node *over)
-{
-	for (size_t i = 0; i < over->n; i++)
-		if (node_member(base, member_key(&over->member[i])) == NULL)
-			return merge_fail(m, over->member[i].key_line,
-			                  "there is no such place to add to",
-			                  member_key(&over->member[i]));
-	return 0;
-}
-
 int manifest_merge(const struct node **root, const struct manifest *overlay, struct arena *a,
                    struct err *e)
 {
 	struct merge m = { overlay->file, a, e };
 	const struct node *base = *root;
-	struct member top = { .value = *overlay->root };
+	const struct node *over = overlay->root;
+	struct member top = { .value = *over };
 	struct node *out = ARENA_NEW(a, struct node, 1);
-	if (base->type == NODE_MAP && overlay->root->type == NODE_MAP &&
-	    overlay->role == MANIFEST_OVERLAY && template_check_place(&m, base, overlay->root) < 0)
-		return -1;
+	bool maps = base->type == NODE_MAP && over->type == NODE_MAP;
+	/* Unknown top-level keys would have no effect. */
+	for (size_t i = 0; maps && overlay->role == MANIFEST_OVERLAY && i < over->n; i++)
+		if (!node_member(base, member_key(&over->member[i])))
+			return merge_fail(&m, over->member[i].key_line,
+			                  "there is no such place to add to",
+			                  member_key(&over->member[i]));
 	if (merge_node(&m, base, &top, out) < 0)
 		return -1;
 	*root = out;

@@ -122,7 +122,6 @@ struct piece {
 
 /* Takes the next piece off `rest`: 1 and *p, 0 at the end, -1 for a `${` without end or name. */
 int piece_next(struct span *rest, struct piece *p);
-bool piece_literal(struct span text);
 
 enum manifest_role { MANIFEST_BASE, MANIFEST_OVERLAY };
 

@@ -69,27 +69,14 @@ struct shipped {
 static const struct shipped SHIPPED[] = { SHIPPED_FILES(SHIPPED_ROW) };
 enum { N_SHIPPED = ARRAY_SIZE(SHIPPED) };
 
-static struct span templates_text_of(const struct shipped *s)
-{
-	return (struct span){ s->text, (size_t)(s->end - s->text) };
-}
-
-struct span template_text(enum profile p, const char *file)
-{
-	for (size_t i = 0; i < N_SHIPPED; i++)
-		if ((SHIPPED[i].profile == COMMON || SHIPPED[i].profile == (int)p) &&
-		    strcmp(SHIPPED[i].file, file) == 0)
-			return templates_text_of(&SHIPPED[i]);
-	return (struct span){ NULL, 0 };
-}
-
 const char *template_nth(size_t i, int *profile, struct span *text)
 {
 	if (i >= N_SHIPPED)
 		return NULL;
-	*profile = SHIPPED[i].profile;
-	*text = templates_text_of(&SHIPPED[i]);
-	return SHIPPED[i].file;
+	const struct shipped *s = &SHIPPED[i];
+	*profile = s->profile;
+	*text = (struct span){ s->text, (size_t)(s->end - s->text) };
+	return s->file;
 }
 
 /* clang-format off */

@@ -84,11 +84,6 @@ static size_t env_guess(const struct scope *s)
 	return 2048 + 512 * s->job->n_roles;
 }
 
-static size_t build_least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static int build_too_large(const char *what, size_t max, const char *smaller, struct err *e)
 {
 	return err_at(e, TOO_LARGE, DOCUMENT,
@@ -99,7 +94,7 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
                       struct err *e)
 {
 	struct scope in = *s;
-	size_t max = build_least(side->max, s->set->max_object);
+	size_t max = side->max < s->set->max_object ? side->max : s->set->max_object;
 	in.uid_at = &o->uid_at;
 	o->kind = side->kind;
 	o->name = arena_printf(s->a, "%s%s", s->job->hash, side->suffix);
@@ -109,32 +104,10 @@ static int write_side(const struct scope *s, const struct side *side, struct obj
 	return build_too_large(TEMPLATES[side->unit].doc, max, side->smaller, e);
 }
 
-static size_t framework_guess(const struct scope *s)
-{
-	const struct job *j = s->job;
-	size_t n = 2048 + j->config.n + j->config.n / 8;
-	for (size_t i = 0; i < j->n_roles; i++)
-		n += 5120 + 2 * s->env_job.n + j->roles[i].command.n + j->roles[i].command.n / 8 +
-		     64 * j->roles[i].n_env + 192 * s->n_mounts;
-	return n;
-}
-
 struct weight {
 	size_t bytes;
 	const struct role *role;
 };
-
-/* Keeps the heaviest roles in order. */
-static void weigh(struct weight top[HEAVY_ROLES], struct weight w)
-{
-	for (size_t i = 0; i < HEAVY_ROLES; i++) {
-		if (w.bytes <= top[i].bytes)
-			continue;
-		struct weight lighter = top[i];
-		top[i] = w;
-		w = lighter;
-	}
-}
 
 static int framework_too_large(const struct scope *s, struct err *e)
 {
@@ -146,7 +119,15 @@ static int framework_too_large(const struct scope *s, struct err *e)
 		struct str out = { .p = room, .cap = max + 1, .max = max };
 		in.role = &s->job->roles[i];
 		template_write(&in, TEMPLATE_TASKROLE, &out);
-		weigh(top, (struct weight){ out.n, in.role });
+		/* The heaviest roles stay, in order. */
+		struct weight w = { out.n, in.role };
+		for (size_t k = 0; k < HEAVY_ROLES; k++) {
+			struct weight lighter = top[k];
+			if (w.bytes <= lighter.bytes)
+				continue;
+			top[k] = w;
+			w = lighter;
+		}
 	}
 	(void)build_too_large("the Framework of this job", max,
 	                      "fewer task roles, shorter commands or (v1) fewer `jobEnvs`", e);
@@ -160,37 +141,35 @@ static int framework_too_large(const struct scope *s, struct err *e)
 
 static int write_framework(const struct scope *s, struct object *o, struct err *e)
 {
+	const struct job *j = s->job;
+	size_t guess = 2048 + j->config.n + j->config.n / 8;
+	for (size_t i = 0; i < j->n_roles; i++)
+		guess += 5120 + 2 * s->env_job.n + j->roles[i].command.n +
+		         j->roles[i].command.n / 8 + 64 * j->roles[i].n_env + 192 * s->n_mounts;
 	o->kind = KIND_FRAMEWORK;
-	o->name = arena_dup(s->a, span_of(s->job->hash));
-	if (template_write_within(s, TEMPLATE_FRAMEWORK, framework_guess(s), s->set->max_object,
-	                          &o->body))
+	o->name = arena_dup(s->a, span_of(j->hash));
+	if (template_write_within(s, TEMPLATE_FRAMEWORK, guess, s->set->max_object, &o->body))
 		return 0;
 	return framework_too_large(s, e);
 }
 
-/* 403 if the user may not use the virtual cluster of the job. */
-static int virtual_cluster_check(const struct scope *s, struct err *e)
-{
-	const struct facts *f = s->facts;
-	if (f->any_virtual_cluster)
-		return 0;
-	for (size_t i = 0; i < f->n_virtual_clusters; i++)
-		if (span_eq(f->virtual_clusters[i], s->job->virtual_cluster))
-			return 0;
-	return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
-	              "virtual cluster `%s` is not granted to %s",
-	              quoted(s->a, s->job->virtual_cluster), s->job->user);
-}
-
-/* 403 if a role asks for something that the user is not granted.  Profile openpai grants all. */
+/* 403 if the user may not use the virtual cluster of the job, or if a role asks for something that
+ * the user is not granted.  Profile openpai grants all. */
 static int grants_check(const struct scope *s, struct err *e)
 {
+	const struct facts *f = s->facts;
 	unsigned refused = 0;
-	if (s->set->profile == PROFILE_OPENPAI)
-		return 0;
-	for (size_t i = 0; i < s->job->n_roles; i++) {
+	size_t vc = 0;
+	while (vc < f->n_virtual_clusters &&
+	       !span_eq(f->virtual_clusters[vc], s->job->virtual_cluster))
+		vc++;
+	if (!f->any_virtual_cluster && vc == f->n_virtual_clusters)
+		return err_at(e, FORBIDDEN, s->job->virtual_cluster_where,
+		              "virtual cluster `%s` is not granted to %s",
+		              quoted(s->a, s->job->virtual_cluster), s->job->user);
+	for (size_t i = 0; s->set->profile != PROFILE_OPENPAI && i < s->job->n_roles; i++) {
 		const struct role *role = &s->job->roles[i];
-		unsigned missing = role->wants & ~s->facts->grants;
+		unsigned missing = role->wants & ~f->grants;
 		refused |= missing;
 		for (size_t bit = 0; bit < GRANT_BITS; bit++)
 			if (missing >> bit & 1)
@@ -224,18 +203,18 @@ static int check_annotations(const struct scope *s, struct err *e)
 	return 0;
 }
 
-/* Writes the common environment, which is copied into both containers of every role unless it is
- * too large. */
-static void write_common_env(struct scope *s)
+static int build(struct scope *s, struct objects *out, struct err *e)
 {
+	s->set = translator_settings(s->t);
+	if (grants_check(s, e) < 0 || hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
+	    raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
+		return -1;
+	/* The common environment is copied into both containers of every role, unless it is too
+	 * large. */
 	size_t max = s->set->max_env_inline / (2 * s->job->n_roles);
 	s->env_moved = !template_write_within(s, TEMPLATE_ENV_JOB, env_guess(s), max, &s->env_job);
 	if (s->env_moved)
 		s->env_job = (struct span){ NULL, 0 };
-}
-
-static int build_write_all(struct scope *s, struct objects *out, struct err *e)
-{
 	struct object *v = ARENA_NEW(s->a, struct object, N_SIDES + 1);
 	size_t n = 0;
 	for (size_t i = 0; i < N_SIDES; i++) {
@@ -252,17 +231,6 @@ static int build_write_all(struct scope *s, struct objects *out, struct err *e)
 	out->v = v;
 	out->n = n + 1;
 	return 0;
-}
-
-static int build(struct scope *s, struct objects *out, struct err *e)
-{
-	s->set = translator_settings(s->t);
-	if (virtual_cluster_check(s, e) < 0 || grants_check(s, e) < 0 ||
-	    hived_plan_make(s, e) < 0 || storages_resolve(s, e) < 0 ||
-	    raw_volumes_check(s, e) < 0 || check_annotations(s, e) < 0)
-		return -1;
-	write_common_env(s);
-	return build_write_all(s, out, e);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */

@@ -1,5 +1,7 @@
 /* Variables of the environment. The common list is the same in all containers: it is written
  * once per job and copied, or moved to a ConfigMap. */
+#include <inttypes.h>
+
 #include "translate/names.h"
 #include "translate/render/bindings.h"
 
@@ -50,36 +52,22 @@ static bool put_role_min_succeeded_given(const struct scope *s, struct out *o)
 	return true;
 }
 
-static void resource_v1(const struct scope *s, struct str *t)
-{
-	const struct role *r = s->role;
-	str_puts(t, "cpu_count:");
-	str_int(t, r->cpu);
-	str_puts(t, ",memMB:");
-	str_int(t, r->memory_mb);
-	str_puts(t, ",shmMB:");
-	str_int(t, role_shm_mb(s));
-	str_puts(t, ",gpu_count:");
-	str_int(t, r->gpu);
-}
-
-static void resource_v2(const struct role *r, struct str *t)
-{
-	const int64_t v[] = { r->gpu, r->cpu, r->memory_mb, r->shm_mb };
-	for (size_t i = 0; i < 4; i++) {
-		if (i)
-			str_char(t, ',');
-		str_int(t, v[i]);
-	}
-}
-
 static bool put_role_resource(const struct scope *s, struct out *o)
 {
+	const struct role *r = s->role;
+	const int64_t v2[] = { r->gpu, r->cpu, r->memory_mb, r->shm_mb };
+	bool old = s->job->dialect->old_env;
 	out_quote(o);
-	if (s->job->dialect->old_env)
-		resource_v1(s, o->s);
-	else
-		resource_v2(s->role, o->s);
+	if (old)
+		str_printf(o->s,
+		           "cpu_count:%" PRId64 ",memMB:%" PRId64 ",shmMB:%" PRId64
+		           ",gpu_count:%" PRId64,
+		           r->cpu, r->memory_mb, role_shm_mb(s), r->gpu);
+	for (size_t i = 0; !old && i < ARRAY_SIZE(v2); i++) {
+		if (i)
+			str_char(o->s, ',');
+		str_int(o->s, v2[i]);
+	}
 	out_quote(o);
 	return true;
 }

@@ -169,32 +169,26 @@ static void out_base64(struct out *o, struct span bytes)
 		str_char(o->s, '"');
 }
 
-static void put_login(const struct registry_login *l, struct str *out)
-{
-	struct str pair = STR_INIT(SECRET_TEXT_MAX);
-	str_span(&pair, l->username);
-	str_char(&pair, ':');
-	str_span(&pair, l->password);
-	str_json(out, l->registry);
-	str_puts(out, ":{\"auth\":\"");
-	str_base64(out, str_view(&pair));
-	str_puts(out, "\"}");
-	str_wipe(&pair);
-}
-
 static bool put_secret_registries(const struct scope *s, struct out *o)
 {
 	struct str json = STR_INIT(SECRET_TEXT_MAX);
-	const char *comma = "";
 	if (s->hide) {
 		out_base64(o, SPAN(HIDDEN_LOGINS));
 		return true;
 	}
 	str_puts(&json, "{\"auths\":{");
 	for (size_t i = 0; i < s->job->n_logins; i++) {
-		str_puts(&json, comma);
-		put_login(&s->job->logins[i], &json);
-		comma = ",";
+		const struct registry_login *l = &s->job->logins[i];
+		struct str pair = STR_INIT(SECRET_TEXT_MAX);
+		str_span(&pair, l->username);
+		str_char(&pair, ':');
+		str_span(&pair, l->password);
+		str_puts(&json, i ? "," : "");
+		str_json(&json, l->registry);
+		str_puts(&json, ":{\"auth\":\"");
+		str_base64(&json, str_view(&pair));
+		str_puts(&json, "\"}");
+		str_wipe(&pair);
 	}
 	str_puts(&json, "}}");
 	out_base64(o, str_view(&json));

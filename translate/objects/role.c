@@ -69,19 +69,7 @@ static bool put_role_memory_mb(const struct scope *s, struct out *o)
 	return s->role->pod == NULL;
 }
 
-/* Escapes a label twice: JSON text within JSON text. */
-static void put_label(const struct scope *s, struct span label, struct str *out)
-{
-	size_t start = out->n;
-	str_json_text(out, label);
-	if (out->n - start == label.n)
-		return; /* nothing to escape */
-	struct span once = arena_span(s->a, (struct span){ out->p + start, out->n - start });
-	out->n = start;
-	str_json_text(out, once);
-}
-
-/* JSON inside a text: one function does all the quoting, so no label can break out. */
+/* JSON inside a text: all the quoting is here, so no label can break out. */
 static bool put_role_ports(const struct scope *s, struct out *o)
 {
 	struct str *out = o->s;
@@ -93,7 +81,14 @@ static bool put_role_ports(const struct scope *s, struct out *o)
 	str_puts(out, ",\\\"ports\\\":{");
 	for (size_t i = 0; i < s->role->n_ports; i++) {
 		str_puts(out, i ? ",\\\"" : "\\\"");
-		put_label(s, s->role->ports[i].label, out);
+		size_t start = out->n;
+		struct span label = s->role->ports[i].label;
+		str_json_text(out, label);
+		if (out->n - start != label.n) { /* escaped once, and now JSON in JSON */
+			label = arena_span(s->a, span_from(str_view(out), start));
+			out->n = start;
+			str_json_text(out, label);
+		}
 		str_puts(out, "\\\":{\\\"count\\\":");
 		str_int(out, s->role->ports[i].count);
 		str_char(out, '}');

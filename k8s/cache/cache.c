@@ -51,22 +51,19 @@ static bool tree_release(atomic_uint *refs)
 	return atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
 }
 
-static void bucket_drop(struct bucket *b)
+static void branch_drop(struct branch *branch)
 {
-	if (!b || !tree_release(&b->refs))
+	if (!branch || !tree_release(&branch->refs))
 		return;
-	for (uint32_t i = 0; i < b->n; i++)
-		job_entry_drop(b->v[i].entry);
-	free(b);
-}
-
-static void branch_drop(struct branch *b)
-{
-	if (!b || !tree_release(&b->refs))
-		return;
-	for (size_t i = 0; i < TREE_FAN; i++)
-		bucket_drop(b->bucket[i]);
-	free(b);
+	for (size_t i = 0; i < TREE_FAN; i++) {
+		struct bucket *b = branch->bucket[i];
+		if (!b || !tree_release(&b->refs))
+			continue;
+		for (uint32_t k = 0; k < b->n; k++)
+			job_entry_drop(b->v[k].entry);
+		free(b);
+	}
+	free(branch);
 }
 
 static void tree_copy(struct tree *to, const struct tree *t)

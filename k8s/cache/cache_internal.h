@@ -8,9 +8,7 @@
 
 /* Deflate with a preset dictionary of typical Frameworks.  Appends; false if the result exceeds
  * out->max. */
-bool job_entry_pack(struct str *out, struct span text);
-/* The reverse, exactly `size` bytes, in the arena; false if the input is damaged. */
-bool job_entry_unpack(struct span packed, size_t size, struct arena *a, struct span *text);
+bool job_entry_pack(struct str *out, struct span text); /* job_entry_doc is the reverse */
 
 /* ---- watch.c: the messages; texts must pass scan_valid.  Pure ---- */
 

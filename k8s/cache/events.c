@@ -257,6 +257,7 @@ void events_begin(struct events *e)
 	e->list++;
 }
 
+/* Events that have another number are gone. */
 void events_end(struct events *e)
 {
 	LOCK_AUTO(&e->lock);
@@ -351,14 +352,6 @@ static bool take_part(struct span *rest, struct span *part)
 	return true;
 }
 
-bool event_pod_name(struct span pod, struct span *framework, struct span *role, int64_t *index)
-{
-	if (!take_part(&pod, framework) || !take_part(&pod, role))
-		return false;
-	bool canonical = pod.n > 0 && is_digit(pod.p[0]) && (pod.n == 1 || pod.p[0] != '0');
-	return canonical && parse_i64(pod, 0, INDEX_MAX, index) == 0;
-}
-
 /* As it is read; times are -1 if absent. */
 struct event_seen {
 	struct event event;
@@ -424,6 +417,10 @@ bool event_read(struct span object, struct arena *a, struct event *out)
 	               : s.observed_ms >= 0 ? s.observed_ms
 	                                    : out->first_ms;
 	out->count = s.count > 0 ? s.count : s.series_count > 0 ? s.series_count : 1;
-	return out->uid.n > 0 && span_is(s.kind, "Pod") &&
-	       event_pod_name(out->pod, &out->framework, &out->role, &out->index);
+	/* The parts of a pod's name FRAMEWORK-ROLE-INDEX. */
+	struct span index = out->pod;
+	bool named = take_part(&index, &out->framework) && take_part(&index, &out->role) &&
+	             index.n > 0 && is_digit(index.p[0]) && (index.n == 1 || index.p[0] != '0') &&
+	             parse_i64(index, 0, INDEX_MAX, &out->index) == 0;
+	return named && out->uid.n > 0 && span_is(s.kind, "Pod");
 }

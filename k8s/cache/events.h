@@ -45,9 +45,6 @@ const char *events_problem(struct events *e, struct arena *a);
 /* Parsing.  Pure; private to k8s/. */
 enum { EVENT_TEXT_MAX = 256, EVENT_MESSAGE_MAX = 4096 }; /* bytes; longer texts are cut */
 
-/* The parts of a pod's name FRAMEWORK-ROLE-INDEX: twice [a-z0-9]{1,63}, and 0 ... 9999.  Borrowed
- * from the name.  false for other names. */
-bool event_pod_name(struct span pod, struct span *framework, struct span *role, int64_t *index);
-/* The texts of *out live in the arena or are borrowed from the object.  false: the Event is not
- * about such a pod, or has no uid. */
+/* The texts of *out live in the arena or are borrowed from the object.  false: it has no uid, or is
+ * not about a pod named FRAMEWORK-ROLE-INDEX: twice [a-z0-9]{1,63}, and 0 ... 9999. */
 bool event_read(struct span object, struct arena *a, struct event *out);

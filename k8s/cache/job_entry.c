@@ -703,6 +703,7 @@ struct job_entry *job_entry_new_made(struct span object, const struct job_entry_
 	return c;
 }
 
+/* Its texts are copied, as they lie before the document. */
 struct job_entry *job_entry_without_doc(const struct job_entry *c)
 {
 	struct reading r = { .c = { .gpus = 0 } };
@@ -736,16 +737,6 @@ void job_entry_drop(const struct job_entry *c)
 {
 	if (c && atomic_fetch_sub_explicit(&c->own->refs, 1, memory_order_acq_rel) == 1)
 		free(c->own);
-}
-
-bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
-{
-	if (!c->doc.n)
-		return false;
-	if (!c->plain)
-		return job_entry_unpack(c->doc, c->doc_size, a, doc);
-	*doc = arena_span(a, c->doc);
-	return true;
 }
 
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b)

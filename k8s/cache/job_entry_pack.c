@@ -118,10 +118,14 @@ static bool inflate_all(struct span packed, int window, size_t n, struct arena *
 	return done;
 }
 
-/* Deflated with the dictionary, without a header. */
-bool job_entry_unpack(struct span packed, size_t size, struct arena *a, struct span *text)
+bool job_entry_doc(const struct job_entry *c, struct arena *a, struct span *doc)
 {
-	return inflate_all(packed, -WINDOW, size, a, text);
+	if (!c->doc.n)
+		return false;
+	if (!c->plain)
+		return inflate_all(c->doc, -WINDOW, c->doc_size, a, doc);
+	*doc = arena_span(a, c->doc);
+	return true;
 }
 
 bool job_entry_gunzip(struct span packed, size_t max, size_t ratio, struct arena *a,

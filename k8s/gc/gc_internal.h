@@ -11,13 +11,9 @@ struct home {
 	const char *instance, *namespace_name;
 };
 
-/* By metadata alone: a Framework of this installation that has not been started. */
+/* By metadata alone: a Framework of this installation that has not been started.  It is an orphan
+ * if the whole object is ownership_is_untouched and old enough. */
 bool orphan_is_listed(const struct marks *m, const struct home *home);
-/* The whole Framework: it has our marks, its executionType is Create, its status has nothing beyond
- * AttemptCreationPending, it is not being deleted, and by the API server's clock (now_s; 0:
- * unknown) it is at least age_s old. */
-bool orphan_is_framework(const struct marks *m, const struct home *home, int64_t now_s,
-                         int64_t age_s);
 /* By metadata alone: a PriorityClass of a job of this installation.  It is an orphan if the
  * Framework named by the first 32 digits of its name does not exist. */
 bool orphan_is_class(const struct marks *m, const struct home *home);

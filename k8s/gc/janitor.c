@@ -221,9 +221,11 @@ static void janitor_check_frameworks(struct janitor *j)
 			continue;
 		}
 		struct marks m = marks_of(reply.body, &a);
+		/* By the API server's clock: 0 if unknown, so that nothing is old enough. */
+		bool old = m.created_s > 0 && reply.date_s - m.created_s >= j->age_ms / 1000;
 		if (!span_is(reply.uid, one->uid) || reply.resource_version.n == 0 ||
-		    reply.resource_version.n >= ORPHAN_WORD ||
-		    !orphan_is_framework(&m, &j->home, reply.date_s, j->age_ms / 1000)) {
+		    reply.resource_version.n >= ORPHAN_WORD || !old ||
+		    !orphan_is_listed(&m, &j->home) || !ownership_is_untouched(&m)) {
 			p->at++;
 			continue;
 		}

@@ -15,13 +15,7 @@ bool orphan_is_listed(const struct marks *m, const struct home *home)
 	return is_hex(m->name, HASH) && is_ours(m, home) && m->creating.p;
 }
 
-bool orphan_is_framework(const struct marks *m, const struct home *home, int64_t now_s,
-                         int64_t age_s)
-{
-	return orphan_is_listed(m, home) && ownership_is_untouched(m) && m->created_s > 0 &&
-	       now_s - m->created_s >= age_s; /* false if now_s is 0 */
-}
-
+/* Classes have no label rest-lit/creating: their names tell them. */
 bool orphan_is_class(const struct marks *m, const struct home *home)
 {
 	return m->name.n > HASH && span_is(span_from(m->name, HASH), "-priority") &&

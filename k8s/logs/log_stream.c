@@ -253,15 +253,6 @@ static int put_url(struct str *url, const struct log_streams *all,
 	return url->full ? -1 : 0;
 }
 
-static void log_stream_set_up_handle(struct log_stream *t, const char *url)
-{
-	curl_add_header(&t->headers, "Accept: text/plain, application/json");
-	curl_set_headers(t->easy, &t->headers, t->all->login, &t->all->authorization);
-	curl_receive(t->easy, log_stream_take_piece, t, t->error);
-	CURL_SET(t->easy, CURLOPT_URL, url);
-	CURL_SET(t->easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
-}
-
 static int check_room(const struct log_streams *all, const char *user, struct err *e)
 {
 	size_t his = 0;
@@ -298,7 +289,11 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 	t->user = xstrdup(r->user);
 	t->easy = easy;
 	if (easy) {
-		log_stream_set_up_handle(t, str_c(&url));
+		curl_add_header(&t->headers, "Accept: text/plain, application/json");
+		curl_set_headers(easy, &t->headers, all->login, &all->authorization);
+		curl_receive(easy, log_stream_take_piece, t, t->error);
+		CURL_SET(easy, CURLOPT_URL, str_c(&url));
+		CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)LOG_STREAM_PIECE);
 		set_due(t);
 	}
 	t->next = all->first;

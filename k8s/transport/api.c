@@ -85,18 +85,6 @@ static size_t write_answer(char *from, size_t size, size_t count, void *arg)
 	return t->answer.full ? 0 : n; /* 0 ends the transfer */
 }
 
-static int transfer_init(struct transfer *t, struct api_store *a, struct err *e)
-{
-	*t = (struct transfer){ .easy = curl_handle(a->login, e), .curl = &a->curl };
-	if (t->easy == NULL)
-		return -1;
-	curl_loop_keep_sockets(&a->curl, t->easy);
-	CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, before_sending);
-	CURL_SET(t->easy, CURLOPT_PREREQDATA, t);
-	curl_receive(t->easy, write_answer, t, t->error);
-	return 0;
-}
-
 static void transfer_clear(struct transfer *t)
 {
 	CURL_SET(t->easy, CURLOPT_HTTPHEADER, NULL);
@@ -497,8 +485,12 @@ static int api_set_up(struct api_store *a, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "libcurl: a multi handle cannot be set up");
 	for (size_t i = 0; i < a->s.limits.in_flight; i++) {
 		struct transfer *t = &a->transfers[i];
-		if (transfer_init(t, a, e) != 0)
+		*t = (struct transfer){ .easy = curl_handle(a->login, e), .curl = &a->curl };
+		if (t->easy == NULL)
 			return -1;
+		CURL_SET(t->easy, CURLOPT_PREREQFUNCTION, before_sending);
+		CURL_SET(t->easy, CURLOPT_PREREQDATA, t);
+		curl_receive(t->easy, write_answer, t, t->error);
 		t->next = a->idle;
 		a->idle = t;
 	}

@@ -289,15 +289,6 @@ bool curl_loop_is_over(const struct curl_loop *l, int local_port)
 	return false;
 }
 
-/* libcurl tells of new and closed sockets by handle, not by multi handle. */
-void curl_loop_keep_sockets(struct curl_loop *l, CURL *h)
-{
-	CURL_SET(h, CURLOPT_SOCKOPTFUNCTION, keep_socket);
-	CURL_SET(h, CURLOPT_SOCKOPTDATA, l);
-	CURL_SET(h, CURLOPT_CLOSESOCKETFUNCTION, forget_socket);
-	CURL_SET(h, CURLOPT_CLOSESOCKETDATA, l);
-}
-
 static int set_timer(CURLM *multi, long ms, void *arg)
 {
 	struct curl_loop *l = arg;
@@ -343,6 +334,10 @@ static size_t run_timers(struct curl_loop *l)
 
 void curl_loop_start(struct curl_loop *l, CURL *h, size_t added)
 {
+	CURL_SET(h, CURLOPT_SOCKOPTFUNCTION, keep_socket);
+	CURL_SET(h, CURLOPT_SOCKOPTDATA, l);
+	CURL_SET(h, CURLOPT_CLOSESOCKETFUNCTION, forget_socket);
+	CURL_SET(h, CURLOPT_CLOSESOCKETDATA, l);
 	CURLMcode bad = curl_multi_add_handle(l->multi, h);
 	assert(bad == CURLM_OK);
 	if (run_timers(l) < added)

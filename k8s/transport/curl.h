@@ -61,14 +61,12 @@ struct curl_loop {
 /* connections: maximal idle ones.  -1 and *e (500); call curl_loop_done in either case. */
 int curl_loop_init(struct curl_loop *l, long connections, struct err *e);
 void curl_loop_done(struct curl_loop *l); /* after all handles were removed */
-/* Before a handle is added: the sockets of this handle's connections stay in the epoll set
- * between two transfers.  *l stays at its address until curl_loop_done. */
-void curl_loop_keep_sockets(struct curl_loop *l, CURL *h);
 /* Whether the idle connection of this local port was closed by its peer: libcurl 7.88 would send on
  * it.  For CURLOPT_PREREQFUNCTION. */
 bool curl_loop_is_over(const struct curl_loop *l, int local_port);
 /* Add a handle and send its request, without waiting for curl_loop_run_once, which is due at once
- * if fewer than `added` handles are under way then. */
+ * if fewer than `added` handles are under way then.  The sockets of its connections stay in the
+ * epoll set between two transfers.  *l stays at its address until curl_loop_done. */
 void curl_loop_start(struct curl_loop *l, CURL *h, size_t added);
 void curl_loop_run_once(struct curl_loop *l);
 /* CURLOPT_PRIVATE and result of the next finished handle; NULL if there is none. */

@@ -30,13 +30,26 @@ static struct user_queue *fair_queue_find(const struct fair_queue *q, const char
 	return u;
 }
 
+/* 0 for users without requests, who have no queue. */
 size_t fair_queue_held(const struct fair_queue *q, const char *user)
 {
 	const struct user_queue *u = fair_queue_find(q, user ? user : "");
 	return u ? u->held : 0;
 }
 
-void fair_queue_join(struct fair_queue *q, struct pending *p)
+/* The order of users. */
+static void turn_append(struct fair_queue *q, struct user_queue *u)
+{
+	u->in_turn = true;
+	u->next_in_turn = NULL;
+	if (q->first != NULL)
+		q->last->next_in_turn = u;
+	else
+		q->first = u;
+	q->last = u;
+}
+
+void fair_queue_join(struct fair_queue *q, struct pending *p, bool waits)
 {
 	const char *user = p->r.user ? p->r.user : "";
 	struct user_queue *u = fair_queue_find(q, user);
@@ -50,19 +63,12 @@ void fair_queue_join(struct fair_queue *q, struct pending *p)
 	}
 	u->held++;
 	p->queue = u;
-}
-
-/* ---- the order of users ------------------------------------------------------------ */
-
-static void turn_append(struct fair_queue *q, struct user_queue *u)
-{
-	u->in_turn = true;
-	u->next_in_turn = NULL;
-	if (q->first != NULL)
-		q->last->next_in_turn = u;
-	else
-		q->first = u;
-	q->last = u;
+	if (!waits)
+		return;
+	pending_append(&u->waiting, p);
+	q->n++;
+	if (!u->in_turn)
+		turn_append(q, u);
 }
 
 void fair_queue_leave(struct fair_queue *q, struct pending *p)
@@ -89,14 +95,6 @@ void fair_queue_leave(struct fair_queue *q, struct pending *p)
 		at = &(*at)->next_in_bucket;
 	*at = u->next_in_bucket;
 	free(u);
-}
-
-void fair_queue_append(struct fair_queue *q, struct pending *p)
-{
-	pending_append(&p->queue->waiting, p);
-	q->n++;
-	if (!p->queue->in_turn)
-		turn_append(q, p->queue);
 }
 
 struct pending *fair_queue_take(struct fair_queue *q)

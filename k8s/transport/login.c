@@ -433,6 +433,7 @@ const char *login_describe(const struct login *l)
 	return l->describe;
 }
 
+/* Of the jobs, unless an option names another one. */
 const char *login_namespace(const struct login *l)
 {
 	return l->namespace_name;

@@ -98,6 +98,7 @@ static void wait_until(struct store *s, struct pending *p, int64_t due_ms)
 	s->wake_ms = store_earlier(s->wake_ms, store_earlier(due_ms, p->r.deadline_ms));
 }
 
+/* A try without a result is counted, too. */
 void store_later(struct store *s, struct pending *p, int64_t due_ms)
 {
 	assert(p->started);
@@ -107,6 +108,7 @@ void store_later(struct store *s, struct pending *p, int64_t due_ms)
 	wait_until(s, p, due_ms);
 }
 
+/* A pause is never shortened. */
 void store_slow(struct store *s, size_t at_once, int64_t until_ms)
 {
 	s->at_once = at_once < s->limits.in_flight ? at_once : s->limits.in_flight;
@@ -132,6 +134,7 @@ static const char *store_no_room(const struct store *s, const char *user)
 	return NULL;
 }
 
+/* One job goes through, however large. */
 bool store_has_room(const struct store *s, const char *user)
 {
 	return !s->closing && store_no_room(s, user) == NULL;
@@ -148,17 +151,15 @@ void store_request(struct store *s, const struct store_request *r)
 		pending_append(&s->refused, p);
 		return;
 	}
+	bool now = r->not_before_ms == 0;
 	if (!r->urgent)
-		fair_queue_join(&s->fresh, p);
-	if (r->not_before_ms > 0) {
-		wait_until(s, p, r->not_before_ms);
-		return;
-	}
-	if (r->urgent)
+		fair_queue_join(&s->fresh, p, now);
+	else if (now)
 		pending_append(&s->urgent, p);
+	if (now)
+		s->wake_ms = store_earlier(s->wake_ms, r->deadline_ms);
 	else
-		fair_queue_append(&s->fresh, p);
-	s->wake_ms = store_earlier(s->wake_ms, r->deadline_ms);
+		wait_until(s, p, r->not_before_ms);
 }
 
 /* Give up a request that the backend does not have. */
@@ -333,6 +334,7 @@ void backoff_note(struct backoff *b, enum api_health health, bool connected, int
 	}
 }
 
+/* Rules are loaded after a start, and a new connection can be to another API server. */
 bool backoff_is_settling(const struct backoff *b, int64_t now_ms)
 {
 	return now_ms - b->connected_ms < SETTLING_MS || now_ms - b->back_ms < LOADING_MS;

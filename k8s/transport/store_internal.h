@@ -75,10 +75,10 @@ struct fair_queue {
 
 /* Requests of this user (NULL: no user) between join and leave. */
 size_t fair_queue_held(const struct fair_queue *q, const char *user);
-void fair_queue_join(struct fair_queue *q, struct pending *p); /* sets p->queue; copies the name */
+/* Sets p->queue; copies the name.  waits: it is to be taken in turn. */
+void fair_queue_join(struct fair_queue *q, struct pending *p, bool waits);
 /* p must not be waiting; no effect if p->queue is NULL. */
 void fair_queue_leave(struct fair_queue *q, struct pending *p);
-void fair_queue_append(struct fair_queue *q, struct pending *p);
 /* The next request of the user whose turn it is; NULL if nothing waits. */
 struct pending *fair_queue_take(struct fair_queue *q);
 /* Move requests whose deadline has passed to the end of *out.  The earliest deadline of the others;

@@ -20,8 +20,7 @@ static void wait_for(size_t i, const char *user, int64_t deadline_ms)
 {
 	all[i].r.user = user;
 	all[i].r.deadline_ms = deadline_ms;
-	fair_queue_join(&queue, &all[i]);
-	fair_queue_append(&queue, &all[i]);
+	fair_queue_join(&queue, &all[i], true);
 }
 
 /* The next one leaves. */
@@ -122,8 +121,7 @@ TEST(test_many_users)
 	for (size_t i = 0; i < CROWD; i++) {
 		(void)snprintf(names[i], sizeof(names[i]), "user-%zu", i);
 		crowd[i].r.user = names[i];
-		fair_queue_join(&queue, &crowd[i]);
-		fair_queue_append(&queue, &crowd[i]);
+		fair_queue_join(&queue, &crowd[i], true);
 	}
 	for (size_t i = 0; i < CROWD; i++) {
 		assert_int_equal(fair_queue_held(&queue, names[i]), 1);

@@ -624,28 +624,23 @@ void cache_list_begin(struct cache *c)
 	c->generation++;
 }
 
-/* An entry up to this version that was not in the list, or NULL. */
-static const struct tree_entry *unlisted(const struct cache *c, size_t *bucket, int64_t version)
-{
-	for (; *bucket < TREE_BUCKETS; ++*bucket) {
-		const struct bucket *b = tree_bucket(&c->view->tree, *bucket);
-		for (size_t i = 0; b && i < b->n; i++) {
-			if (b->v[i].generation != c->generation &&
-			    b->v[i].entry->version <= version)
-				return &b->v[i];
-		}
-	}
-	return NULL;
-}
-
 void cache_list_end(struct cache *c, int64_t version)
 {
 	LOCK_AUTO(&c->writing);
-	const struct tree_entry *old;
 	/* After a restore from a backup the list is complete, whatever the versions. */
 	int64_t newest = version < c->seen ? INT64_MAX : version;
-	for (size_t bucket = 0; (old = unlisted(c, &bucket, newest)) != NULL;)
-		cache_change(c, old->hash, old, NULL, 0);
+	for (size_t at = 0; at < TREE_BUCKETS; at++) {
+		const struct bucket *b = tree_bucket(&c->view->tree, at);
+		for (size_t i = 0; b && i < b->n;) {
+			const struct tree_entry *e = &b->v[i];
+			if (e->generation == c->generation || e->entry->version > newest) {
+				i++;
+				continue;
+			}
+			cache_change(c, e->hash, e, NULL, 0);
+			b = tree_bucket(&c->view->tree, at); /* without it */
+		}
+	}
 	c->listing = false;
 	c->seen = version;
 	if (!c->view->warm) {

@@ -643,22 +643,6 @@ static struct job_entry *job_entry_judge(struct reading *r, struct span doc)
 	return job_entry_make(r, doc);
 }
 
-/* The document as it is kept.  FrameworkController soon changes an object that it has not seen;
- * until then a small one is not compressed.  The document of the earlier entry is kept if it is the
- * same; most changes change the size. */
-static struct span job_entry_kept_doc(struct reading *r, struct span doc, struct str *packed)
-{
-	const struct job_entry *before = r->before;
-	struct span kept;
-	r->c.plain = r->c.untouched && doc.n <= JOB_ENTRY_PLAIN_MAX;
-	if (r->c.plain)
-		return doc;
-	if (before && !before->plain && before->doc_size == doc.n &&
-	    job_entry_doc(before, &r->arena, &kept) && span_eq(kept, doc))
-		return before->doc;
-	return job_entry_pack(packed, doc) ? str_view(packed) : SPAN("");
-}
-
 struct job_entry *job_entry_new(struct span object)
 {
 	return job_entry_new_after(object, NULL);
@@ -672,8 +656,19 @@ struct job_entry *job_entry_new_after(struct span object, const struct job_entry
 	struct job_entry *c = NULL;
 	(void)str_reserve(&doc, object.n); /* at most that, as a rule: the text does not move */
 	trim(&doc, &(struct scan){ object.p, object.p + object.n, '\0' }, KEEP_FRAMEWORK);
-	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) /* full: not JSON */
-		c = job_entry_judge(&r, job_entry_kept_doc(&r, str_view(&doc), &packed));
+	if (!doc.full && job_entry_read_object(&r, str_view(&doc), object)) { /* full: not JSON */
+		struct span text = str_view(&doc);
+		struct span was;
+		/* FrameworkController soon changes an object that it has not seen; until then a
+		 * small one is not compressed.  Most changes change the size. */
+		r.c.plain = r.c.untouched && text.n <= JOB_ENTRY_PLAIN_MAX;
+		if (!r.c.plain && before && !before->plain && before->doc_size == text.n &&
+		    job_entry_doc(before, &r.arena, &was) && span_eq(was, text))
+			text = before->doc;
+		else if (!r.c.plain)
+			text = job_entry_pack(&packed, text) ? str_view(&packed) : SPAN("");
+		c = job_entry_judge(&r, text);
+	}
 	arena_done(&r.arena);
 	return c;
 }

@@ -317,20 +317,6 @@ static void reflector_ended(struct reflector *r, CURLcode result)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* A watch can be silent, an answer that has not begun and a list cannot. */
-static void look_at_clock(struct reflector *r)
-{
-	int64_t now = clock_ms();
-	bool answers = curl_status(r->easy) == 200;
-	bool patient = answers && r->ask != ASK_LIST && !r->listing;
-	if (!patient && now - r->heard_ms > PATIENCE_MS) {
-		reflector_ended(r, CURLE_OPERATION_TIMEDOUT);
-	} else if (patient && now - r->watched_ms > FINE_MS) {
-		r->state.lists = 0;
-		well(r);
-	}
-}
-
 static void *reflector_main(void *arg)
 {
 	struct reflector *r = arg;
@@ -342,8 +328,15 @@ static void *reflector_main(void *arg)
 		const CURLMsg *m = curl_multi_info_read(r->multi, &n);
 		if (m)
 			reflector_ended(r, m->data.result);
-		if (r->asking)
-			look_at_clock(r);
+		/* A watch can be silent, an answer that has not begun and a list cannot. */
+		int64_t now = clock_ms();
+		bool patient = curl_status(r->easy) == 200 && r->ask != ASK_LIST && !r->listing;
+		if (r->asking && !patient && now - r->heard_ms > PATIENCE_MS) {
+			reflector_ended(r, CURLE_OPERATION_TIMEDOUT);
+		} else if (r->asking && patient && now - r->watched_ms > FINE_MS) {
+			r->state.lists = 0;
+			well(r);
+		}
 		int64_t rest_ms = reflect_rest_ms(&r->state, clock_ms());
 		int64_t ms = r->asking ? POLL_MS : r->next_ms - clock_ms();
 		clock_sleep(rest_ms);

@@ -1,8 +1,6 @@
 #include "k8s/cache/cache_internal.h"
 
-#include <sys/random.h>
-
-#include "base/str.h"
+#include "base/enc.h"
 #include "k8s/transport/paths.h"
 
 enum {
@@ -387,9 +385,8 @@ int64_t reflect_pause_ms(unsigned failures, int retry_after_s)
 	int64_t ms = doublings < DOUBLINGS_MAX ? (int64_t)REFLECT_PAUSE_MS << doublings
 	                                       : REFLECT_PAUSE_MAX_MS;
 	int64_t least = (int64_t)retry_after_s * 1000;
-	uint16_t noise = 0;
-	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* jitter is optional */
+	uint16_t noise;
+	random_bytes(&noise, sizeof(noise));
 	if (ms > REFLECT_PAUSE_MAX_MS * 4 / 5)
 		ms = REFLECT_PAUSE_MAX_MS * 4 / 5; /* with the jitter, at most the maximum */
 	ms += (int64_t)noise % (ms / 2) - ms / 4;

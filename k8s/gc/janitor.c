@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/enc.h"
 #include "k8s/gc/gc_internal.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/reply.h"
@@ -361,9 +361,8 @@ static int64_t janitor_pause_ms(const struct janitor *j)
 {
 	int64_t most = j->interval_ms > BACKOFF_MS ? j->interval_ms : BACKOFF_MS;
 	int64_t ms = j->failed ? j->interval_ms / SOON : j->interval_ms;
-	uint8_t noise = 0;
-	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* jitter is optional */
+	uint8_t noise;
+	random_bytes(&noise, sizeof(noise));
 	for (unsigned i = 1; i < j->failed && ms < most; i++)
 		ms *= 2;
 	if (j->failed == 0 &&

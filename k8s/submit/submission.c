@@ -66,17 +66,130 @@ struct submission {
 };
 
 typedef void submission_step(struct submission *b, const struct store_reply *reply);
+static store_callback submission_on_reply;
 
 /* ---- requests, about the object of the current step ---- */
 
-static const struct object *submission_object(const struct submission *b);
-static void submission_post(struct submission *b, int64_t not_before_ms);
-static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms);
-static void submission_replace(struct submission *b); /* DELETE of b->old */
-/* Starts the Framework, as step 0. */
-static void submission_patch(struct submission *b, int64_t not_before_ms);
-/* The end: calls back with b->e, and frees b. */
-static void submission_finish(struct submission *b);
+static const struct object *submission_object(const struct submission *b)
+{
+	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
+}
+
+/* Completes and sends b->request, about the object of this step, or its owner. */
+static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
+{
+	struct store_request *r = &b->request;
+	const struct object *o =
+	    phase == OWNING ? objects_framework(b->objects) : submission_object(b);
+	b->phase = phase;
+	r->kind = o->kind;
+	r->name = o->name;
+	r->user = b->opt->user;
+	r->dry_run = b->opt->dry_run && r->verb != STORE_GET;
+	r->not_before_ms = not_before_ms;
+	r->done = submission_on_reply;
+	r->arg = b;
+	store_request(b->store, r);
+}
+
+static void submission_post(struct submission *b, int64_t not_before_ms)
+{
+	const struct object *o = submission_object(b);
+	b->request = (struct store_request){
+		.verb = STORE_CREATE,
+		.body = { o->body },
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = b->step > 0 || b->tries > 0,
+	};
+	if (o->uid_at > 0) {
+		b->request.body[0] = (struct span){ o->body.p, o->uid_at };
+		b->request.body[1] = span_of(b->made[0].uid);
+		b->request.body[2] = (struct span){ o->body.p + o->uid_at, o->body.n - o->uid_at };
+	}
+	b->tries++;
+	send_step(b, MAKING, not_before_ms);
+}
+
+/* Checks the next pod; after the last one, creates the Framework. */
+static void submission_vet(struct submission *b)
+{
+	if (b->vetted == b->objects->n_checks) {
+		submission_post(b, 0);
+		return;
+	}
+	const struct object *pod = &b->objects->check[b->vetted];
+	b->phase = VETTING;
+	b->request = (struct store_request){
+		.verb = STORE_CREATE,
+		.kind = pod->kind,
+		.name = pod->name,
+		.body = { pod->body },
+		.user = b->opt->user,
+		.dry_run = true,
+		.urgent = b->vetted > 0,
+		.deadline_ms = b->opt->deadline_ms,
+		.done = submission_on_reply,
+		.arg = b,
+	};
+	store_request(b->store, &b->request);
+}
+
+static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
+{
+	/* Only the whole object shows whether a Framework is started. */
+	bool whole =
+	    b->step == 0 && (phase == SEEKING || phase == CHECKING || b->opt->idempotency != NULL);
+	b->request = (struct store_request){
+		.verb = STORE_GET,
+		.whole = whole,
+		.deadline_ms = b->give_up_ms,
+		.urgent = true,
+	};
+	send_step(b, phase, not_before_ms);
+}
+
+/* DELETE of b->old. */
+static void submission_replace(struct submission *b)
+{
+	b->request = (struct store_request){
+		.verb = STORE_DELETE,
+		.uid = b->old.uid,
+		.resource_version = b->old.version,
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = true,
+	};
+	send_step(b, REPLACING, 0);
+}
+
+/* As step 0: one request removes the label and starts the Framework. */
+static void submission_patch(struct submission *b, int64_t not_before_ms)
+{
+	b->step = 0;
+	str_done(&b->patch);
+	b->patch = STR_INIT(256);
+	str_printf(&b->patch,
+	           "{\"metadata\":{\"uid\":\"%s\",\"labels\":{\"rest-lit/creating\":null}},"
+	           "\"spec\":{\"executionType\":\"Start\"}}",
+	           b->made[0].uid);
+	b->request = (struct store_request){
+		.verb = STORE_PATCH,
+		.whole = true, /* executionType is not metadata */
+		.body = { str_view(&b->patch) },
+		.deadline_ms = b->opt->deadline_ms,
+		.urgent = true,
+	};
+	send_step(b, STARTING, not_before_ms);
+}
+
+/* The end. */
+static void submission_finish(struct submission *b)
+{
+	b->done(b->arg, &b->e, b->again);
+	err_done(&b->e);
+	str_done(&b->patch);
+	free(b->made);
+	free(b);
+}
 
 /* ---- the way back ---- */
 
@@ -84,8 +197,6 @@ static void submission_finish(struct submission *b);
 static void submission_roll_back(struct submission *b);
 static submission_step submission_undone, submission_not_undone, submission_in_the_way,
     submission_sought;
-
-static store_callback submission_on_reply;
 
 enum {
 	COLLECTOR_MS = 5000, /* limit for the garbage collector */
@@ -139,8 +250,6 @@ static void lost(struct submission *b, const struct store_reply *reply)
 	b->made[b->step].lost = true;
 	submission_compare(b, 0);
 }
-
-static void submission_vet(struct submission *b);
 
 /* Or a PodTemplate of this name exists, which is noticed after the check. */
 static void accepts(struct submission *b, const struct store_reply *reply)
@@ -597,127 +706,6 @@ void submission_start(struct store *s, const struct objects *o,
 	b->made = xcalloc(o->n, sizeof(*b->made));
 	b->give_up_ms = opt->deadline_ms + SETTLE_MS;
 	submission_vet(b);
-}
-
-/* ---- requests, and the end ---- */
-
-static const struct object *submission_object(const struct submission *b)
-{
-	return b->step == 0 ? objects_framework(b->objects) : &b->objects->v[b->step - 1];
-}
-
-/* Completes and sends b->request, about the object of this step, or its owner. */
-static void send_step(struct submission *b, enum phase phase, int64_t not_before_ms)
-{
-	struct store_request *r = &b->request;
-	const struct object *o =
-	    phase == OWNING ? objects_framework(b->objects) : submission_object(b);
-	b->phase = phase;
-	r->kind = o->kind;
-	r->name = o->name;
-	r->user = b->opt->user;
-	r->dry_run = b->opt->dry_run && r->verb != STORE_GET;
-	r->not_before_ms = not_before_ms;
-	r->done = submission_on_reply;
-	r->arg = b;
-	store_request(b->store, r);
-}
-
-/* Checks the next pod; after the last one, creates the Framework. */
-static void submission_vet(struct submission *b)
-{
-	if (b->vetted == b->objects->n_checks) {
-		submission_post(b, 0);
-		return;
-	}
-	const struct object *pod = &b->objects->check[b->vetted];
-	b->phase = VETTING;
-	b->request = (struct store_request){
-		.verb = STORE_CREATE,
-		.kind = pod->kind,
-		.name = pod->name,
-		.body = { pod->body },
-		.user = b->opt->user,
-		.dry_run = true,
-		.urgent = b->vetted > 0,
-		.deadline_ms = b->opt->deadline_ms,
-		.done = submission_on_reply,
-		.arg = b,
-	};
-	store_request(b->store, &b->request);
-}
-
-static void submission_post(struct submission *b, int64_t not_before_ms)
-{
-	const struct object *o = submission_object(b);
-	b->request = (struct store_request){
-		.verb = STORE_CREATE,
-		.body = { o->body },
-		.deadline_ms = b->opt->deadline_ms,
-		.urgent = b->step > 0 || b->tries > 0,
-	};
-	if (o->uid_at > 0) {
-		b->request.body[0] = (struct span){ o->body.p, o->uid_at };
-		b->request.body[1] = span_of(b->made[0].uid);
-		b->request.body[2] = (struct span){ o->body.p + o->uid_at, o->body.n - o->uid_at };
-	}
-	b->tries++;
-	send_step(b, MAKING, not_before_ms);
-}
-
-static void submission_get(struct submission *b, enum phase phase, int64_t not_before_ms)
-{
-	/* Only the whole object shows whether a Framework is started. */
-	bool whole =
-	    b->step == 0 && (phase == SEEKING || phase == CHECKING || b->opt->idempotency != NULL);
-	b->request = (struct store_request){
-		.verb = STORE_GET,
-		.whole = whole,
-		.deadline_ms = b->give_up_ms,
-		.urgent = true,
-	};
-	send_step(b, phase, not_before_ms);
-}
-
-static void submission_replace(struct submission *b)
-{
-	b->request = (struct store_request){
-		.verb = STORE_DELETE,
-		.uid = b->old.uid,
-		.resource_version = b->old.version,
-		.deadline_ms = b->opt->deadline_ms,
-		.urgent = true,
-	};
-	send_step(b, REPLACING, 0);
-}
-
-/* One request removes the label and starts the Framework. */
-static void submission_patch(struct submission *b, int64_t not_before_ms)
-{
-	b->step = 0;
-	str_done(&b->patch);
-	b->patch = STR_INIT(256);
-	str_printf(&b->patch,
-	           "{\"metadata\":{\"uid\":\"%s\",\"labels\":{\"rest-lit/creating\":null}},"
-	           "\"spec\":{\"executionType\":\"Start\"}}",
-	           b->made[0].uid);
-	b->request = (struct store_request){
-		.verb = STORE_PATCH,
-		.whole = true, /* executionType is not metadata */
-		.body = { str_view(&b->patch) },
-		.deadline_ms = b->opt->deadline_ms,
-		.urgent = true,
-	};
-	send_step(b, STARTING, not_before_ms);
-}
-
-static void submission_finish(struct submission *b)
-{
-	b->done(b->arg, &b->e, b->again);
-	err_done(&b->e);
-	str_done(&b->patch);
-	free(b->made);
-	free(b);
 }
 
 /* ---- the way back: removing the Framework removes everything that it owns ---- */

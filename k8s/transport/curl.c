@@ -36,7 +36,7 @@ const struct curl_setting CURL_SETTINGS[] = {
 	NUMBER(CURLOPT_SSL_VERIFYPEER, 1),
 	NUMBER(CURLOPT_SSL_VERIFYHOST, 2),
 	NUMBER(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2), /* or later */
-	TEXT(CURLOPT_CAPATH, NULL),        /* no system CAs; see set_ca */
+	TEXT(CURLOPT_CAPATH, NULL),        /* no system CAs; see curl_new */
 
 	/* authentication */
 	NUMBER(CURLOPT_NETRC, CURL_NETRC_IGNORED),
@@ -96,47 +96,33 @@ static int set_all(CURL *h, const struct curl_setting *s, size_t n, struct err *
 	return 0;
 }
 
-static int set_ca(CURL *h, const char *ca_file, struct err *e)
-{
-	const char *machine = NULL;
-	if (ca_file != NULL && ca_file[0]) {
-		/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with
-		 * GnuTLS has neither the cache nor the option. */
-		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
-		return set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAINFO, ca_file), 1, e);
-	}
-	/* The directory that this libcurl was built with; a built-in file is still set. */
-	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
-	return set_all(h, &(struct curl_setting)TEXT(CURLOPT_CAPATH, machine), 1, e);
-}
-
 CURL *curl_new(const char *url, const char *ca_file, struct err *e)
 {
 	bool plain = span_starts(span_of(url), "http://");
+	bool own = ca_file != NULL && ca_file[0];
+	const char *machine = NULL;
+	CURL *h = curl_easy_init();
+	if (h == NULL) {
+		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
+		return NULL;
+	}
+	/* The directory that this libcurl was built with; a built-in file is still set. */
+	(void)curl_easy_getinfo(h, CURLINFO_CAPATH, &machine);
 	const struct curl_setting of_url[] = {
 		TEXT(CURLOPT_URL, url),
 		TEXT(CURLOPT_PROTOCOLS_STR, plain ? "http" : "https"),
+		own ? (struct curl_setting)TEXT(CURLOPT_CAINFO, ca_file)
+		    : (struct curl_setting)TEXT(CURLOPT_CAPATH, machine),
 	};
-	CURL *h = curl_easy_init();
-	if (h == NULL)
-		err_set(e, UNKNOWN_ERROR, "libcurl: no memory for a handle");
-	else if (set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e) == 0 &&
-	         set_all(h, of_url, ARRAY_SIZE(of_url), e) == 0 && set_ca(h, ca_file, e) == 0)
+	int bad = set_all(h, CURL_SETTINGS, CURL_SETTINGS_N, e);
+	/* The file may be replaced, and libcurl 8 caches it for a day.  libcurl 7 with GnuTLS has
+	 * neither the cache nor the option. */
+	if (own)
+		(void)curl_easy_setopt(h, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+	if (bad == 0 && set_all(h, of_url, ARRAY_SIZE(of_url), e) == 0)
 		return h;
-	curl_easy_cleanup(h); /* NULL: no effect */
+	curl_easy_cleanup(h);
 	return NULL;
-}
-
-int curl_ca_check(const char *path, struct err *e)
-{
-	if (path[0] == '\0')
-		return 0;
-	FREE_AUTO char *text = file_text(path, e);
-	if (!text)
-		return -1;
-	if (!strstr(text, "-----BEGIN CERTIFICATE-----"))
-		return err_set(e, 400, NULL, "%s: contains no certificate (PEM)", path);
-	return 0;
 }
 
 CURL *curl_handle(const struct login *l, struct err *e)

@@ -24,9 +24,6 @@ extern const size_t CURL_SETTINGS_N;
 /* A new handle with CURL_SETTINGS for this URL; it accepts certificates of the CAs in this file
  * only; NULL or "": of the system's CAs.  NULL and *e (500). */
 CURL *curl_new(const char *url, const char *ca_file, struct err *e);
-/* Check that the file has a certificate; "" is fine.  Without one every request would fail.  -1 and
- * *e (400 or 500). */
-int curl_ca_check(const char *path, struct err *e);
 /* The same for the API server, with the login's CA and certificate. */
 CURL *curl_handle(const struct login *l, struct err *e);
 

@@ -170,18 +170,6 @@ static const char *text_at(const struct node *map, const char *key)
 	return node_is(n, NODE_TEXT) ? n->text : "";
 }
 
-static int take_context(struct reading *r, const char *name)
-{
-	const struct node *context = find_entry(r, CONTEXT, name);
-	const struct node *cluster =
-	    context ? find_entry(r, CLUSTER, text_at(context, "cluster")) : NULL;
-	const struct node *user = cluster ? find_entry(r, USER, text_at(context, "user")) : NULL;
-	if (user == NULL || take_section(r, CONTEXT, context) != 0 ||
-	    take_section(r, CLUSTER, cluster) != 0)
-		return -1;
-	return take_section(r, USER, user);
-}
-
 static int kubeconfig_read_tree(struct reading *r, struct span text, const char *context)
 {
 	struct budget budget = BUDGET_DEFAULT;
@@ -193,11 +181,15 @@ static int kubeconfig_read_tree(struct reading *r, struct span text, const char 
 		return err_set(r->e, UNKNOWN_ERROR, "%s:%u: is not YAML", r->file, line);
 	}
 	r->root = &doc.root;
-	if (context == NULL)
-		context = text_at(&doc.root, "current-context");
-	int bad = take_context(r, context);
+	const struct node *chosen =
+	    find_entry(r, CONTEXT, context ? context : text_at(&doc.root, "current-context"));
+	const struct node *cluster =
+	    chosen ? find_entry(r, CLUSTER, text_at(chosen, "cluster")) : NULL;
+	const struct node *user = cluster ? find_entry(r, USER, text_at(chosen, "user")) : NULL;
+	bool good = user != NULL && take_section(r, CONTEXT, chosen) == 0 &&
+	            take_section(r, CLUSTER, cluster) == 0 && take_section(r, USER, user) == 0;
 	r->root = NULL;
-	return bad;
+	return good ? 0 : -1;
 }
 
 int kubeconfig_read(const char *file, const char *context, struct login_source *out, struct err *e)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
 #include "k8s/transport/paths.h"
@@ -19,13 +20,6 @@ enum { TEXT_MAX = 1 << 20, TOKEN_MAX = 16384, HEADER_MAX = 20000, URL_MAX = 512 
 enum { CLAIMS_DEPTH = 32 };
 
 static const char SERVICE_ACCOUNT[] = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-static void login_close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		(void)close(*fd); /* read-only, or in memory */
-}
-#define FD_AUTO __attribute__((cleanup(login_close_fd))) int
 
 static void free_secret(char **text)
 {
@@ -99,19 +93,13 @@ static const char BEGIN[] = "-----BEGIN ";
 static const char END[] = "-----END ";
 
 /* An anonymous file in memory; -1 and errno. */
-static int memory_file(struct span rest)
+static int memory_file(struct span text)
 {
 	int fd = memfd_create("rest-lit", MFD_CLOEXEC);
-	while (fd >= 0 && rest.n > 0) {
-		ssize_t n = write(fd, rest.p, rest.n);
-		if (n <= 0) {
-			(void)close(fd);
-			return -1;
-		}
-		rest.p += n;
-		rest.n -= (size_t)n;
-	}
-	return fd;
+	if (fd >= 0 && fd_write_all(fd, text) == 0)
+		return fd;
+	fd_cleanup(&fd);
+	return -1;
 }
 
 /* From a file or from inline data; neither: PEM_NONE.  -1 and *e (500). */
@@ -190,7 +178,7 @@ static void pem_refresh(struct pem *const *all, size_t n)
 			free_secret(&p->used);
 			p->used = TAKE(p->seen);
 		}
-		login_close_fd(&fd);
+		fd_cleanup(&fd);
 	}
 }
 

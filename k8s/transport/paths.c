@@ -73,16 +73,11 @@ int path_write(struct str *out, enum object_kind kind, const char *namespace_nam
 	if (name != NULL && !segment_ok(name))
 		return -1;
 	str_puts(out, r->api);
-	if (r->namespaced) {
-		str_puts(out, "/namespaces");
-		str_char(out, '/');
-		query_encode(out, span_of(namespace_name));
-	}
+	if (r->namespaced)
+		str_printf(out, "/namespaces/%s", namespace_name);
 	str_printf(out, "/%s", r->plural);
-	if (name != NULL) {
-		str_char(out, '/');
-		query_encode(out, span_of(name));
-	}
+	if (name != NULL)
+		str_printf(out, "/%s", name);
 	return 0;
 }
 

@@ -3,9 +3,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/enc.h"
 #include "k8s/transport/store_internal.h"
 
 static const int64_t NEVER = INT64_MAX;
@@ -293,9 +293,8 @@ enum { BACKOFF_MS = 100, BACKOFF_MAX_MS = 1000, SETTLING_MS = 1000, LOADING_MS =
 int64_t backoff_ms(unsigned tries)
 {
 	int64_t ms = tries < 4 ? (int64_t)BACKOFF_MS << tries : BACKOFF_MAX_MS;
-	uint16_t noise = 0;
-	ssize_t n = getrandom(&noise, sizeof(noise), GRND_NONBLOCK);
-	(void)n; /* jitter is optional */
+	uint16_t noise;
+	random_bytes(&noise, sizeof(noise));
 	return ms - ms / 4 + noise % (ms / 2);
 }
 

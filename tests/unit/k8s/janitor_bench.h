@@ -77,6 +77,3 @@ static inline void set_label(json_t *object, const char *key, const char *value)
 	else
 		(void)json_object_del(labels, key);
 }
-
-/* A row of a test program's table. */
-#define CASE(name) cmocka_unit_test_setup_teardown(test_janitor_##name, begin, end)

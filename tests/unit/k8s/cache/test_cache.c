@@ -2,7 +2,7 @@
  * counts, with a watch that lags behind; and with many threads. */
 #include <stdlib.h>
 
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -581,24 +581,4 @@ TEST(test_cache_with_many_threads)
 		assert_int_equal(c.heard[i], kept(c.cache, i));
 	change_queue_free(c.changes);
 	cache_free(c.cache);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cache_is_warm_after_a_list),
-		cmocka_unit_test(test_cache_list_end_forgets_what_was_not_in_it),
-		cmocka_unit_test(test_cache_note_brings_nothing_back),
-		cmocka_unit_test(test_cache_note_does_not_begin_an_attempt),
-		cmocka_unit_test(test_cache_note_while_a_list_comes),
-		cmocka_unit_test(test_cache_note_gone_is_for_good),
-		cmocka_unit_test(test_cache_follows_a_server_that_counts_anew),
-		cmocka_unit_test(test_cache_keeps_within_its_bytes),
-		cmocka_unit_test(test_change_queue_tells_what_changed),
-		cmocka_unit_test(test_change_queue_is_bounded),
-		cmocka_unit_test(test_cache_becomes_as_the_server_is),
-		cmocka_unit_test(test_cache_becomes_as_the_watch_tells),
-		cmocka_unit_test(test_cache_with_many_threads),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Events of pods: which are kept, how long, and what they say. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/cache/events.h"
@@ -308,21 +309,4 @@ TEST(test_trouble)
 	assert_string_equal(events_problem(e, &a), "why");
 	events_free(e);
 	events_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pod_names),
-		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_not_of_pods),
-		cmocka_unit_test(test_long_texts_are_cut),
-		cmocka_unit_test(test_order_and_changes),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_trouble),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 
 /* ---- real ones ---- */
@@ -80,7 +81,7 @@ static void check(const struct job_entry *c, const struct expected *x)
 }
 
 /* From the first start of a task; without a valid annotation, a start, or when it ends: never. */
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
 	static const struct {
 		const char *limit, *status, *execution;
@@ -132,7 +133,7 @@ static void test_deadline(void **state)
 
 /* A job that this machine has started, by its wall clock in 1970: as long as the machine has not
  * been booted, the other clock counts. */
-static void test_left_by_boot(void **state)
+TEST(test_left_by_boot)
 {
 	char boot[PROCESS_BOOT_MAX];
 	(void)state;
@@ -431,22 +432,4 @@ TEST(test_cached_made_has_the_priority_of_the_annotation)
 	    job_entry_new_made(SPAN(AFTER("8", "", PRIORITY("prod"), "Completed")), &made);
 	assert_string_equal(said->priority, "prod");
 	assert_string_equal(silent->priority, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cached_new_of_all_states),
-		cmocka_unit_test(test_cached_new_of_names),
-		cmocka_unit_test(test_cached_doc_is_what_is_shown),
-		cmocka_unit_test(test_cached_doc_of_a_new_job_is_plain),
-		cmocka_unit_test(test_cached_roles_of_all_states),
-		cmocka_unit_test(test_cached_same_sees_what_is_shown),
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_left_by_boot),
-		cmocka_unit_test(test_cached_without_doc_is_the_same),
-		cmocka_unit_test(test_cached_after_takes_what_has_not_changed),
-		cmocka_unit_test(test_cached_made_has_the_priority_of_the_annotation),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

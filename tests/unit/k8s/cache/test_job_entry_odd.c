@@ -4,6 +4,7 @@
 #include "base/enc.h"
 #include "k8s/cache/job_entry.h"
 #include "tests/unit/base/dice.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 
 /* What cannot be compressed below the maximum is kept without. */
@@ -350,23 +351,4 @@ TEST(test_cached_roles_takes_what_is_odd)
 		else
 			assert_true(!good || out.p == NULL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cached_new_without_status_waits),
-		cmocka_unit_test(test_cached_new_reads_tags),
-		cmocka_unit_test(test_cached_new_limits_tags),
-		cmocka_unit_test(test_cached_new_reads_the_priority),
-		cmocka_unit_test(test_cached_new_sums_gpus),
-		cmocka_unit_test(test_cached_new_takes_what_is_broken),
-		cmocka_unit_test(test_cached_new_cuts_long_texts),
-		cmocka_unit_test(test_cached_new_of_many_tasks),
-		cmocka_unit_test(test_cached_roles_refuses_bombs),
-		cmocka_unit_test(test_cached_gunzip_has_a_maximum),
-		cmocka_unit_test(test_cached_roles_takes_what_is_odd),
-		cmocka_unit_test(test_cached_new_leaves_out_what_is_too_large),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* What FrameworkController's states are in OpenPAI. */
 
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 
 #include "k8s/cache/job_entry.h"
 
@@ -66,15 +66,4 @@ TEST(test_job_state_final_ones)
 	for (int s = 0; s < JOB_STATE_MAX; s++)
 		assert_int_equal(job_state_final((enum job_state)s),
 		                 s == JOB_SUCCEEDED || s == JOB_STOPPED || s == JOB_FAILED);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_job_state_of_table),
-		cmocka_unit_test(test_attempt_state_of_table),
-		cmocka_unit_test(test_job_state_named_in_any_case),
-		cmocka_unit_test(test_job_state_final_ones),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

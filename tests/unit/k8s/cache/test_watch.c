@@ -1,5 +1,6 @@
 /* What is heard of a collection: lines of a WATCH, events, pages of a LIST; and what is asked next.
  * How it goes with a server is seen in tests/http/watch.py. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/cache/cache_internal.h"
@@ -468,30 +469,4 @@ TEST(test_quick_events_come_together)
 		assert_int_equal(reflect_rest_ms(&s, ROUNDS[i].now_ms), ROUNDS[i].rest_ms);
 	}
 	str_done(&s.more);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_lines_are_forgotten),
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_objects_of_events),
-		cmocka_unit_test(test_cut_events),
-		cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_pages_with_strings),
-		cmocka_unit_test(test_pages_with_large_items),
-		cmocka_unit_test(test_no_pages),
-		cmocka_unit_test(test_pages_break_off),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_list_expires),
-		cmocka_unit_test(test_lists_in_vain),
-		cmocka_unit_test(test_list_at_once_after_an_outage),
-		cmocka_unit_test(test_smaller_pages),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_pauses),
-		cmocka_unit_test(test_failures_are_forgotten),
-		cmocka_unit_test(test_quick_events_come_together),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

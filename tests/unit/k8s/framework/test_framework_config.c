@@ -1,6 +1,6 @@
 /* frameworkcontroller.yaml: what is refused, and where. */
 
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 
 #include "k8s/framework/framework.h"
 
@@ -56,13 +56,4 @@ TEST(test_framework_config_wrong)
 			fail_msg("%s: %s", WRONG[i].yaml, err_msg(&e));
 		assert_string_equal(e.notes.v[0].at ? e.notes.v[0].at : "", WRONG[i].at);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_framework_config_fine),
-		cmocka_unit_test(test_framework_config_wrong),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

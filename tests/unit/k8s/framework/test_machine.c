@@ -1,6 +1,6 @@
 /* FrameworkController's machine: input that nobody should trust, and many tasks. */
 
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 #include <jansson.h>
 #include <stdio.h>
 
@@ -271,17 +271,4 @@ TEST(test_machine_many_tasks)
 	print_message("1000 tasks: %lld ms, 10000: %lld ms\n", (long long)few, (long long)lots);
 	assert_true(few >= 0 && lots >= 0);
 	framework_config_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_machine_any_value),
-		cmocka_unit_test(test_machine_cut_off),
-		cmocka_unit_test(test_machine_refuses_status),
-		cmocka_unit_test(test_machine_refuses_roles),
-		cmocka_unit_test(test_machine_later_puts),
-		cmocka_unit_test(test_machine_many_tasks),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

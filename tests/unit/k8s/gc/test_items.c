@@ -1,4 +1,5 @@
 /* Cutting lists. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "base/json/scan.h"
@@ -114,18 +115,4 @@ TEST(test_items_each_token_that_is_too_long_is_none)
 		str_char(&list, 'a');
 	str_puts(&list, "\"}}");
 	assert_cut(str_c(&list), "", "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_items_each_in_both_orders),
-		cmocka_unit_test(test_items_each_empty),
-		cmocka_unit_test(test_items_each_brackets_and_quotes_in_texts),
-		cmocka_unit_test(test_items_each_leaves_out_what_is_no_object),
-		cmocka_unit_test(test_items_each_no_list),
-		cmocka_unit_test(test_items_each_cut_off),
-		cmocka_unit_test(test_items_each_token_that_is_too_long_is_none),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

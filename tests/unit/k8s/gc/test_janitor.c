@@ -1,4 +1,5 @@
 /* The janitor: its rounds, against an API server in memory. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/janitor_bench.h"
 
 #include <sys/eventfd.h>
@@ -12,7 +13,9 @@ static int stop_made(void)
 
 /* ---- Frameworks -------------------------------------------------------------------------- */
 
-static void test_janitor_removes_what_was_never_started(void **state)
+#define CASE(name) TEST_AROUND(name, begin, end)
+
+CASE(test_janitor_removes_what_was_never_started)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -23,7 +26,7 @@ static void test_janitor_removes_what_was_never_started(void **state)
 	assert_null(b->last.trouble);
 }
 
-static void test_janitor_waits_until_it_has_seen_it_so_for_long(void **state)
+CASE(test_janitor_waits_until_it_has_seen_it_so_for_long)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -37,7 +40,7 @@ static void test_janitor_waits_until_it_has_seen_it_so_for_long(void **state)
 	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
 }
 
-static void test_janitor_waits_until_it_is_old_by_the_servers_clock(void **state)
+CASE(test_janitor_waits_until_it_is_old_by_the_servers_clock)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -55,7 +58,7 @@ static void test_janitor_waits_until_it_is_old_by_the_servers_clock(void **state
 
 /* A server that never lives for as long as it should watch: what is twice as old, by the clock of
  * the API server, goes in its first round. */
-static void test_janitor_that_is_new_removes_what_is_old_at_once(void **state)
+CASE(test_janitor_that_is_new_removes_what_is_old_at_once)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -78,7 +81,7 @@ static void test_janitor_that_is_new_removes_what_is_old_at_once(void **state)
 }
 
 /* Who comes back under the same name is another one. */
-static void test_janitor_time_counts_from_the_first_sight_of_a_uid(void **state)
+CASE(test_janitor_time_counts_from_the_first_sight_of_a_uid)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -91,7 +94,7 @@ static void test_janitor_time_counts_from_the_first_sight_of_a_uid(void **state)
 	assert_int_equal(b->janitor->frameworks.orphans.n, 1);
 }
 
-static void test_janitor_forgets_what_is_no_longer_so(void **state)
+CASE(test_janitor_forgets_what_is_no_longer_so)
 {
 	struct bench *b = *state;
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -117,7 +120,7 @@ static void start_it(struct yard *y, const struct store_request *q)
 }
 
 /* The race of threat E2: the GET saw Create, then it is started, then the DELETE arrives. */
-static void test_janitor_a_start_in_between_wins(void **state)
+CASE(test_janitor_a_start_in_between_wins)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -136,7 +139,7 @@ static void make_anew(struct yard *y, const struct store_request *q)
 		(void)json_object_set_new(meta_of(t->object), "uid", json_string("new"));
 }
 
-static void test_janitor_who_comes_back_after_the_list_is_another_one(void **state)
+CASE(test_janitor_who_comes_back_after_the_list_is_another_one)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -155,7 +158,7 @@ static void take_it(struct yard *y, const struct store_request *q)
 	t->object = NULL;
 }
 
-static void test_janitor_a_second_one_that_is_faster_does_no_harm(void **state)
+CASE(test_janitor_a_second_one_that_is_faster_does_no_harm)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -168,7 +171,7 @@ static void test_janitor_a_second_one_that_is_faster_does_no_harm(void **state)
 	assert_int_equal(b->janitor->frameworks.orphans.n, 0);
 }
 
-static void test_janitor_removes_20_per_round_and_then_comes_sooner(void **state)
+CASE(test_janitor_removes_20_per_round_and_then_comes_sooner)
 {
 	struct bench *b = *state;
 	for (size_t i = 0; i < 50; i++)
@@ -185,7 +188,7 @@ static void test_janitor_removes_20_per_round_and_then_comes_sooner(void **state
 }
 
 /* Those that look left over in a list and turn out not to be must not hide the others. */
-static void test_janitor_reaches_what_is_behind_many_that_stay(void **state)
+CASE(test_janitor_reaches_what_is_behind_many_that_stay)
 {
 	struct bench *b = *state;
 	for (size_t i = 0; i < 250; i++) {
@@ -201,7 +204,7 @@ static void test_janitor_reaches_what_is_behind_many_that_stay(void **state)
 	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, job(249)));
 }
 
-static void test_janitor_list_is_of_few_and_cheap(void **state)
+CASE(test_janitor_list_is_of_few_and_cheap)
 {
 	struct bench *b = *state;
 	go(b);
@@ -213,7 +216,7 @@ static void test_janitor_list_is_of_few_and_cheap(void **state)
 	                    "%3Djobs&limit=500");
 }
 
-static void test_janitor_list_that_is_too_large_comes_in_pages(void **state)
+CASE(test_janitor_list_that_is_too_large_comes_in_pages)
 {
 	struct bench *b = *state;
 	for (size_t i = 0; i < 120; i++)
@@ -225,7 +228,7 @@ static void test_janitor_list_that_is_too_large_comes_in_pages(void **state)
 	assert_null(b->last.trouble);
 }
 
-static void test_janitor_keeps_its_table_within_bounds(void **state)
+CASE(test_janitor_keeps_its_table_within_bounds)
 {
 	struct bench *b = *state;
 	for (size_t i = 0; i < 1500; i++)
@@ -243,7 +246,7 @@ static void test_janitor_keeps_its_table_within_bounds(void **state)
 
 /* ---- PriorityClasses --------------------------------------------------------------------- */
 
-static void test_janitor_removes_classes_whose_framework_is_gone(void **state)
+CASE(test_janitor_removes_classes_whose_framework_is_gone)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -259,7 +262,7 @@ static void test_janitor_removes_classes_whose_framework_is_gone(void **state)
 	assert_true(yard_has(&b->yard, KIND_FRAMEWORK, job(2)));
 }
 
-static void test_janitor_class_whose_framework_comes_back_stays(void **state)
+CASE(test_janitor_class_whose_framework_comes_back_stays)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -286,7 +289,7 @@ static void renew_it(struct yard *y, const struct store_request *q)
 		(void)json_object_set_new(meta_of(t->object), "uid", json_string("new"));
 }
 
-static void test_janitor_class_that_was_made_anew_stays(void **state)
+CASE(test_janitor_class_that_was_made_anew_stays)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -297,7 +300,7 @@ static void test_janitor_class_that_was_made_anew_stays(void **state)
 	assert_null(b->last.trouble);
 }
 
-static void test_janitor_leaves_classes_alone_if_it_has_none(void **state)
+CASE(test_janitor_leaves_classes_alone_if_it_has_none)
 {
 	struct bench *b = *state;
 	b->janitor->priority_classes = false;
@@ -313,7 +316,7 @@ static void add_classes(struct bench *b, size_t n)
 		yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(i)));
 }
 
-static void test_janitor_one_page_of_classes_per_round(void **state)
+CASE(test_janitor_one_page_of_classes_per_round)
 {
 	struct bench *b = *state;
 	add_classes(b, 1200);
@@ -346,7 +349,7 @@ static void expire(struct yard *y, const struct store_request *q)
 }
 
 /* A token that has expired costs a list from the start; no class is left out, or met twice. */
-static void test_janitor_goes_on_by_name_when_a_list_has_expired(void **state)
+CASE(test_janitor_goes_on_by_name_when_a_list_has_expired)
 {
 	struct bench *b = *state;
 	add_classes(b, 900);
@@ -364,7 +367,7 @@ static void test_janitor_goes_on_by_name_when_a_list_has_expired(void **state)
 	assert_int_equal(b->yard.verbs[STORE_LIST], 1 + 3);
 }
 
-static void test_janitor_lists_that_expire_at_once_end_the_round(void **state)
+CASE(test_janitor_lists_that_expire_at_once_end_the_round)
 {
 	struct bench *b = *state;
 	add_classes(b, 900);
@@ -378,7 +381,7 @@ static void test_janitor_lists_that_expire_at_once_end_the_round(void **state)
 }
 
 /* A directory gives all at once, and in no order. */
-static void test_janitor_reaches_all_classes_of_one_long_list(void **state)
+CASE(test_janitor_reaches_all_classes_of_one_long_list)
 {
 	struct bench *b = *state;
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -412,7 +415,7 @@ static void fail_with(struct bench *b, enum store_verb verb, enum object_kind ki
 	b->yard.fault.status = status;
 }
 
-static void test_janitor_names_the_right_that_it_lacks(void **state)
+CASE(test_janitor_names_the_right_that_it_lacks)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -425,7 +428,7 @@ static void test_janitor_names_the_right_that_it_lacks(void **state)
 	assert_non_null(strstr(b->trouble, "\"list\" on priorityclasses.scheduling.k8s.io"));
 }
 
-static void test_janitor_no_right_to_look_is_no_proof_of_absence(void **state)
+CASE(test_janitor_no_right_to_look_is_no_proof_of_absence)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -442,7 +445,7 @@ static void test_janitor_no_right_to_look_is_no_proof_of_absence(void **state)
 }
 
 /* What is answered cannot be read, but it is an answer: there is something of that name. */
-static void test_janitor_framework_that_cannot_be_read_is_there(void **state)
+CASE(test_janitor_framework_that_cannot_be_read_is_there)
 {
 	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
@@ -453,7 +456,7 @@ static void test_janitor_framework_that_cannot_be_read_is_there(void **state)
 	assert_null(b->last.trouble);
 }
 
-static void test_janitor_gives_a_round_up_when_nobody_answers(void **state)
+CASE(test_janitor_gives_a_round_up_when_nobody_answers)
 {
 	struct bench *b = *state;
 	static const enum store_outcome OUTCOMES[] = { STORE_BUSY, STORE_AMBIGUOUS, STORE_FULL };
@@ -466,7 +469,7 @@ static void test_janitor_gives_a_round_up_when_nobody_answers(void **state)
 	}
 }
 
-static void test_janitor_every_fault_leaves_it_working(void **state)
+CASE(test_janitor_every_fault_leaves_it_working)
 {
 	struct bench *b = *state;
 	static const enum store_verb VERBS[] = { STORE_LIST, STORE_GET, STORE_DELETE };
@@ -489,7 +492,7 @@ static void test_janitor_every_fault_leaves_it_working(void **state)
 	}
 }
 
-static void test_janitor_comes_more_seldom_while_there_is_trouble(void **state)
+CASE(test_janitor_comes_more_seldom_while_there_is_trouble)
 {
 	struct bench *b = *state;
 	int at_least[] = { 15000, 30000, 60000, 120000, 240000, 480000, 600000, 600000 };
@@ -514,7 +517,7 @@ static void stop_then(struct yard *y, const struct store_request *q)
 		b->caller.stop_fd = stop_made();
 }
 
-TEST(test_janitor_ends_wherever_it_is)
+CASE(test_janitor_ends_wherever_it_is)
 {
 	for (size_t steps = 0; steps < 6; steps++) {
 		void *own = NULL;
@@ -529,40 +532,4 @@ TEST(test_janitor_ends_wherever_it_is)
 		assert_true(b->caller.stopped || b->caller.stop_fd < 0);
 		(void)end(&own);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(removes_what_was_never_started),
-		CASE(waits_until_it_has_seen_it_so_for_long),
-		CASE(waits_until_it_is_old_by_the_servers_clock),
-		CASE(that_is_new_removes_what_is_old_at_once),
-		CASE(time_counts_from_the_first_sight_of_a_uid),
-		CASE(forgets_what_is_no_longer_so),
-		CASE(a_start_in_between_wins),
-		CASE(who_comes_back_after_the_list_is_another_one),
-		CASE(a_second_one_that_is_faster_does_no_harm),
-		CASE(removes_20_per_round_and_then_comes_sooner),
-		CASE(reaches_what_is_behind_many_that_stay),
-		CASE(list_is_of_few_and_cheap),
-		CASE(list_that_is_too_large_comes_in_pages),
-		CASE(keeps_its_table_within_bounds),
-		CASE(removes_classes_whose_framework_is_gone),
-		CASE(class_whose_framework_comes_back_stays),
-		CASE(class_that_was_made_anew_stays),
-		CASE(leaves_classes_alone_if_it_has_none),
-		CASE(one_page_of_classes_per_round),
-		CASE(goes_on_by_name_when_a_list_has_expired),
-		CASE(lists_that_expire_at_once_end_the_round),
-		CASE(reaches_all_classes_of_one_long_list),
-		CASE(names_the_right_that_it_lacks),
-		CASE(no_right_to_look_is_no_proof_of_absence),
-		CASE(framework_that_cannot_be_read_is_there),
-		CASE(gives_a_round_up_when_nobody_answers),
-		CASE(every_fault_leaves_it_working),
-		CASE(comes_more_seldom_while_there_is_trouble),
-		CASE(ends_wherever_it_is),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

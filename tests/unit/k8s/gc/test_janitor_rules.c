@@ -1,4 +1,5 @@
 /* The janitor: what it must never touch, and lists that are none. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/janitor_bench.h"
 
 /* ---- whose is it? ------------------------------------------------------------------------ */
@@ -89,7 +90,9 @@ static const struct change FRAMEWORKS[] = {
 	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"completionTime\":\"x\"}}" },
 };
 
-static void test_janitor_never_touches_what_is_not_quite_so(void **state)
+#define CASE(name) TEST_AROUND(name, begin, end)
+
+CASE(test_janitor_never_touches_what_is_not_quite_so)
 {
 	struct bench *b = *state;
 	size_t n = sizeof(FRAMEWORKS) / sizeof(*FRAMEWORKS);
@@ -112,7 +115,7 @@ static void test_janitor_never_touches_what_is_not_quite_so(void **state)
 }
 
 /* As FrameworkController leaves it when it has seen one that is in Create. */
-static void test_janitor_removes_what_the_controller_has_only_seen(void **state)
+CASE(test_janitor_removes_what_the_controller_has_only_seen)
 {
 	struct bench *b = *state;
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -142,7 +145,7 @@ static const struct change CLASSES[] = {
 	{ "long version", "{\"resourceVersion\":\"" SUBMISSION SUBMISSION "\"}", "{}" },
 };
 
-static void test_janitor_never_touches_classes_of_others(void **state)
+CASE(test_janitor_never_touches_classes_of_others)
 {
 	struct bench *b = *state;
 	size_t n = sizeof(CLASSES) / sizeof(*CLASSES);
@@ -160,7 +163,7 @@ static void test_janitor_never_touches_classes_of_others(void **state)
 }
 
 /* A list can be anything. */
-static void test_janitor_list_that_is_none_is_trouble(void **state)
+CASE(test_janitor_list_that_is_none_is_trouble)
 {
 	struct bench *b = *state;
 	static const char *const LISTS[] = {
@@ -182,7 +185,7 @@ static void test_janitor_list_that_is_none_is_trouble(void **state)
 	}
 }
 
-static void test_janitor_one_bad_item_hides_no_other(void **state)
+CASE(test_janitor_one_bad_item_hides_no_other)
 {
 	struct bench *b = *state;
 	STR_AUTO text = STR_INIT(1 << 20);
@@ -202,16 +205,4 @@ static void test_janitor_one_bad_item_hides_no_other(void **state)
 	go(b);
 	assert_int_equal(b->janitor->frameworks.orphans.n, 1);
 	assert_null(b->last.trouble);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(never_touches_what_is_not_quite_so),
-		CASE(removes_what_the_controller_has_only_seen),
-		CASE(never_touches_classes_of_others),
-		CASE(list_that_is_none_is_trouble),
-		CASE(one_bad_item_hides_no_other),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Logs in files that are written, renamed and removed while they are read. */
 
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -103,7 +103,9 @@ static void assert_log(unsigned streams, int64_t lines, const char *wanted)
 
 enum { BOTH = LOG_FILE_STDOUT | LOG_FILE_STDERR };
 
-TEST(test_streams)
+#define CASE(name) TEST_AROUND(name, set_up, tear_down)
+
+CASE(test_streams)
 {
 	append("log.1", T "stdout F one\n" T "stderr F two\n");
 	append("log", T "stdout P th\n" T "stderr P x\n" T "stdout P r\n" T "stdout F ee\n" T
@@ -122,7 +124,7 @@ static int64_t before(void)
 }
 
 /* A file begins with the bytes of output in all earlier ones, which is no output. */
-TEST(test_before)
+CASE(test_before)
 {
 	assert_int_equal(before(), 0);
 	append("log", T "stdout F one\n");
@@ -146,7 +148,7 @@ TEST(test_before)
 }
 
 /* A job without sandbox can write anything. */
-TEST(test_garbage)
+CASE(test_garbage)
 {
 	append("log", "\n\n \n   \nstdout\n" T "stdout\n" T "stdio F x\n" T "stdout F good\n");
 	for (int i = 0; i < 500; i++)
@@ -158,7 +160,7 @@ TEST(test_garbage)
 	assert_log(BOTH, 0, "good\nbetter\n");
 }
 
-TEST(test_last_lines)
+CASE(test_last_lines)
 {
 	append("log.1", T "stdout F 1\n" T "stderr F 2\n");
 	append("log", T "stdout F 3\n" T "stderr F 4\n" T "stdout P 5\n" T "stdout F 6\n");
@@ -169,7 +171,7 @@ TEST(test_last_lines)
 }
 
 /* Long lines come in pieces; last lines are looked for in a part of the files. */
-TEST(test_long)
+CASE(test_long)
 {
 	char *line = xmalloc(BIG + 2);
 	memset(line, 'x', BIG);
@@ -191,7 +193,7 @@ TEST(test_long)
 	free(line);
 }
 
-TEST(test_followed)
+CASE(test_followed)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
@@ -222,7 +224,7 @@ TEST(test_followed)
 }
 
 /* The files are deleted while they are read. */
-TEST(test_followed_deleted)
+CASE(test_followed_deleted)
 {
 	STR_AUTO out = STR_INIT(TEXT_ROOM);
 	append("log", T "stdout F a\n");
@@ -243,7 +245,7 @@ static void assert_none(int wanted)
 	assert_int_equal(status, wanted);
 }
 
-TEST(test_none)
+CASE(test_none)
 {
 	assert_none(400);
 	over = true;
@@ -252,7 +254,7 @@ TEST(test_none)
 	assert_none(404);
 }
 
-TEST(test_not_files)
+CASE(test_not_files)
 {
 	append("other", T "stdout F secret\n");
 	assert_int_equal(symlink(path("other"), path("log")), 0);
@@ -357,7 +359,7 @@ static void finish(struct reader *g)
 	str_done(&g->got);
 }
 
-TEST(test_stream)
+CASE(test_stream)
 {
 	struct reader g = { .room = 0 };
 	append("log", T "stdout F a\n");
@@ -372,7 +374,7 @@ TEST(test_stream)
 	finish(&g);
 }
 
-TEST(test_stream_followed)
+CASE(test_stream_followed)
 {
 	struct reader g = { .room = 0 };
 	append("log", "");
@@ -395,7 +397,7 @@ TEST(test_stream_followed)
 	finish(&g);
 }
 
-TEST(test_stream_paused)
+CASE(test_stream_paused)
 {
 	struct reader g = { .room = 1 };
 	append("log", T "stdout F a\n");
@@ -411,7 +413,7 @@ TEST(test_stream_paused)
 	finish(&g);
 }
 
-TEST(test_stream_left)
+CASE(test_stream_left)
 {
 	struct reader g = { .room = 0 };
 	append("log", T "stdout F a\n");
@@ -432,7 +434,7 @@ TEST(test_stream_left)
 	assert_int_equal(g.outcome, LOG_STREAM_CLOSING);
 }
 
-TEST(test_stream_refused)
+CASE(test_stream_refused)
 {
 	ERR_AUTO e = { 0 };
 	struct reader g[3] = { { .room = 0 }, { .room = 0 }, { .room = 0 } };
@@ -451,27 +453,4 @@ TEST(test_stream_refused)
 	assert_int_equal(g[2].status, 404);
 	assert_int_equal(g[2].began, 0);
 	finish(&g[0]);
-}
-
-#define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		LOG_TEST(test_streams),
-		LOG_TEST(test_garbage),
-		LOG_TEST(test_before),
-		LOG_TEST(test_last_lines),
-		LOG_TEST(test_long),
-		LOG_TEST(test_followed),
-		LOG_TEST(test_followed_deleted),
-		LOG_TEST(test_none),
-		LOG_TEST(test_not_files),
-		LOG_TEST(test_stream),
-		LOG_TEST(test_stream_followed),
-		LOG_TEST(test_stream_paused),
-		LOG_TEST(test_stream_left),
-		LOG_TEST(test_stream_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

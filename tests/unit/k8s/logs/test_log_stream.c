@@ -1,5 +1,6 @@
 /* Logs handed on as they come, from a server that does what it is told. */
 #include "base/clock.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include "k8s/logs/log_stream.h"
@@ -269,21 +270,4 @@ TEST(test_tail_limits)
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(g[i].outcome, LOG_STREAM_CLOSING);
 	assert_int_equal(g[2].ended, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tail_whole),
-		cmocka_unit_test(test_tail_followed),
-		cmocka_unit_test(test_tail_paused),
-		cmocka_unit_test(test_tail_cancelled_within),
-		cmocka_unit_test(test_tail_cancelled_going_on),
-		cmocka_unit_test(test_tail_not_wanted),
-		cmocka_unit_test(test_tail_refused),
-		cmocka_unit_test(test_tail_cut),
-		cmocka_unit_test(test_tail_away),
-		cmocka_unit_test(test_tail_limits),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

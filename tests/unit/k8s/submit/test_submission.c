@@ -3,6 +3,7 @@
  * the rule is in submission_kit.h.
  */
 #include "base/clock.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- every fault, everywhere ------------------------------------------------------- */
@@ -359,38 +360,4 @@ TEST(test_submission_ends_when_the_store_is_freed)
 		assert_int_equal(end.calls, 1);
 		assert_int_equal(end.http, turns == 0 ? 503 : turns == 5 ? 0 : 504);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_submission_one_fault_at_each_request),
-		cmocka_unit_test(test_submission_two_faults_anywhere),
-		cmocka_unit_test(test_submission_three_faults_in_a_row),
-		cmocka_unit_test(test_submission_lasting_fault_from_each_request_on),
-		cmocka_unit_test(test_submission_fine),
-		cmocka_unit_test(test_submission_vets_pods),
-		cmocka_unit_test(test_submission_settles_lost_answers),
-		cmocka_unit_test(test_submission_unreachable_is_503),
-		cmocka_unit_test(test_submission_forbidden_names_verb_and_resource),
-		cmocka_unit_test(test_submission_invalid_is_400),
-		cmocka_unit_test(test_submission_500_for_ever_is_500),
-		cmocka_unit_test(test_submission_lost_and_no_get_is_504),
-		cmocka_unit_test(test_submission_lost_dependent_and_no_get_is_sent_again),
-		cmocka_unit_test(test_submission_failed_rollback_is_504),
-		cmocka_unit_test(test_submission_uid_that_is_none_is_504),
-		cmocka_unit_test(test_submission_conflict),
-		cmocka_unit_test(test_submission_409_of_our_own_is_no_conflict),
-		cmocka_unit_test(test_submission_waits_for_the_collector),
-		cmocka_unit_test(test_submission_never_adopts_a_dependent),
-		cmocka_unit_test(test_submission_replaces_a_priority_class_left_over),
-		cmocka_unit_test(test_submission_leaves_the_priority_class_of_others),
-		cmocka_unit_test(test_submission_dry_run_leaves_nothing),
-		cmocka_unit_test(test_submission_dry_run_says_what_is_wrong),
-		cmocka_unit_test(test_submission_dry_run_meets_what_is_left_over),
-		cmocka_unit_test(test_submission_dry_run_one_fault_at_each_request),
-		cmocka_unit_test(test_submission_too_late_is_503),
-		cmocka_unit_test(test_submission_ends_when_the_store_is_freed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * started stays, and what is not started is not said to be.
  */
 #include "base/clock.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- the start is in conflict ------------------------------------------------------------- */
@@ -342,30 +343,4 @@ TEST(test_submission_repeated_says_why)
 	store_free(&w.s);
 	assert_string_equal(end.code, "BeingDeletedError");
 	assert_non_null(strstr(end.text, "is being deleted; send the request again"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_submission_starts_again_after_conflicts),
-		cmocka_unit_test(test_submission_of_which_the_framework_was_replaced_is_503),
-		cmocka_unit_test(test_submission_start_refused_as_invalid_is_400),
-		cmocka_unit_test(test_submission_started_by_a_lost_patch_stays),
-		cmocka_unit_test(test_submission_started_late_stays),
-		cmocka_unit_test(test_submission_start_answered_and_not_executed_is_sent_again),
-		cmocka_unit_test(test_submission_start_with_a_strange_answer_is_looked_at),
-		cmocka_unit_test(test_submission_without_its_label_is_not_taken_for_started),
-		cmocka_unit_test(test_submission_unknown_start_keeps_what_is_needed),
-		cmocka_unit_test(test_submission_refused_but_made_before_stays),
-		cmocka_unit_test(test_submission_repeated),
-		cmocka_unit_test(test_submission_takes_over_an_interrupted_one),
-		cmocka_unit_test(test_submission_takes_over_with_a_fault),
-		cmocka_unit_test(test_submission_started_before_it_is_taken_over_stays),
-		cmocka_unit_test(test_submission_waits_before_it_takes_over),
-		cmocka_unit_test(test_submission_takes_over_its_own_installation_only),
-		cmocka_unit_test(test_submission_that_was_taken_over),
-		cmocka_unit_test(test_submission_that_was_taken_over_replaces_nothing),
-		cmocka_unit_test(test_submission_repeated_says_why),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* The store behind an API server, against a server that misbehaves. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/api_kit.h"
 
 /* ---- what is sent ------------------------------------------------------------------ */
@@ -364,31 +365,4 @@ TEST(test_no_descriptor_is_left)
 		stop();
 	}
 	assert_int_equal(open_files(), before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_create_sends),
-		cmocka_unit_test(test_other_verbs_send),
-		cmocka_unit_test(test_list_sends),
-		cmocka_unit_test(test_whole_object_of_another_namespace),
-		cmocka_unit_test(test_token_review_has_no_name_and_no_namespace),
-		cmocka_unit_test(test_date_of_the_answer),
-		cmocka_unit_test(test_bad_names_are_never_sent),
-		cmocka_unit_test(test_refusal_names_verb_resource_and_namespace),
-		cmocka_unit_test(test_outcomes),
-		cmocka_unit_test(test_redirect_is_not_followed),
-		cmocka_unit_test(test_message_never_quotes_the_server),
-		cmocka_unit_test(test_token_rotates),
-		cmocka_unit_test(test_proxy_of_the_environment_is_ignored),
-		cmocka_unit_test(test_netrc_of_the_home_is_ignored),
-		cmocka_unit_test(test_cookies_are_not_kept),
-		cmocka_unit_test(test_nothing_is_inflated),
-		cmocka_unit_test(test_a_list_may_be_longer),
-		cmocka_unit_test(test_in_flight_is_bounded),
-		cmocka_unit_test(test_free_answers_what_is_under_way),
-		cmocka_unit_test(test_no_descriptor_is_left),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

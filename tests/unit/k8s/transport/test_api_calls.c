@@ -1,5 +1,6 @@
 /* System calls of the store behind an API server: counted on this thread, because the server of
  * the tests has its own. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include <dlfcn.h>
@@ -174,18 +175,4 @@ TEST(test_new_connections_are_watched)
 		assert_in_range(changes, 1, 4);
 	}
 	stop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_kept_connection_stays_in_the_epoll_set),
-		cmocka_unit_test(test_an_answer_that_is_there_at_once),
-		cmocka_unit_test(test_a_request_is_sent_by_one_call),
-		cmocka_unit_test(test_a_request_is_sent_at_once),
-		cmocka_unit_test(test_an_idle_connection_that_ends_is_watched_no_longer),
-		cmocka_unit_test(test_a_store_is_freed_before_a_request_is_sent_again),
-		cmocka_unit_test(test_new_connections_are_watched),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* The store keeps deadlines by its own clock, even if libcurl forgets to wake up for them. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include <curl/curl.h>
@@ -29,10 +30,4 @@ TEST(test_lost_timer)
 	assert_int_equal(store_pending(store), 0);
 	assert_int_equal(store_timeout_ms(store), -1);
 	stop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_lost_timer) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The store behind an API server: answers that do not come, and what is tried again. */
 #include "base/clock.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/api_kit.h"
 
 /* ---- answers that do not come ------------------------------------------------------ */
@@ -273,36 +274,4 @@ TEST(test_dropped_connection_is_tried_again)
 	START({ DROP, NULL }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);
 	stop();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_create_shut_is_ambiguous_and_not_repeated),
-		cmocka_unit_test(test_create_shut_on_a_kept_connection_is_not_repeated),
-		cmocka_unit_test(test_create_shut_by_a_server_that_leaves_is_ambiguous),
-		cmocka_unit_test(test_create_cut_is_ambiguous),
-		cmocka_unit_test(test_garbage_is_no_success),
-		cmocka_unit_test(test_hang_ends_at_the_deadline),
-		cmocka_unit_test(test_idempotent_requests_are_repeated),
-		cmocka_unit_test(test_delete_without_uid_is_not_repeated),
-		cmocka_unit_test(test_lost_patch_stays_ambiguous),
-		cmocka_unit_test(test_endless_answer_is_cut),
-		cmocka_unit_test(test_large_announced_answer_is_cut),
-		cmocka_unit_test(test_busy_is_tried_again),
-		cmocka_unit_test(test_retry_after_is_respected),
-		cmocka_unit_test(test_retry_after_beyond_the_deadline_ends_it),
-		cmocka_unit_test(test_403_of_a_server_that_starts_is_tried_again),
-		cmocka_unit_test(test_403_for_good_is_reported_soon),
-		cmocka_unit_test(test_403_of_a_look_is_final),
-		cmocka_unit_test(test_403_after_an_outage_is_tried_again_for_longer),
-		cmocka_unit_test(test_retry_after_is_bounded),
-		cmocka_unit_test(test_retry_after_leaves_time_to_undo),
-		cmocka_unit_test(test_no_storm_of_requests),
-		cmocka_unit_test(test_406_asks_for_whole_objects),
-		cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_server_that_comes_late),
-		cmocka_unit_test(test_dropped_connection_is_tried_again),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* Back-off of everybody, and coming back one by one. */
-/* cmocka wants these four first */
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 
 #include "k8s/transport/store_internal.h"
 
@@ -18,7 +17,9 @@ static void note(enum api_health w, int64_t now)
 	backoff_note(&r, w, false, now);
 }
 
-TEST(test_backoff_grows_to_a_second)
+#define CASE(name) TEST_AROUND(name, setup, NULL)
+
+CASE(test_backoff_grows_to_a_second)
 {
 	static const int64_t MS[] = { 100, 200, 400, 800, 1000, 1000 };
 	for (unsigned i = 0; i < 6; i++) {
@@ -28,7 +29,7 @@ TEST(test_backoff_grows_to_a_second)
 	assert_in_range(backoff_ms(4000000000u), 750, 1250);
 }
 
-TEST(test_backoff_is_jittered)
+CASE(test_backoff_is_jittered)
 {
 	int64_t first = backoff_ms(4);
 	for (int i = 0; i < 100; i++) {
@@ -38,14 +39,14 @@ TEST(test_backoff_is_jittered)
 	fail_msg("a hundred times the same");
 }
 
-TEST(test_all_is_well_at_first)
+CASE(test_all_is_well_at_first)
 {
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 	assert_false(backoff_is_settling(&r, 5000));
 }
 
-TEST(test_many_failures_at_once_are_one)
+CASE(test_many_failures_at_once_are_one)
 {
 	for (int i = 0; i < 16; i++)
 		note(API_AWAY, 1000 + i);
@@ -53,7 +54,7 @@ TEST(test_many_failures_at_once_are_one)
 	assert_int_equal(r.at_once, BACKOFF_PROBES);
 }
 
-TEST(test_pauses_grow)
+CASE(test_pauses_grow)
 {
 	int64_t now = 1000;
 	for (int i = 0; i < 10; i++) {
@@ -64,7 +65,7 @@ TEST(test_pauses_grow)
 	assert_in_range(now, 1000 + 7500 * 3 / 4, 1000 + 7500 * 5 / 4);
 }
 
-TEST(test_comes_back_step_by_step)
+CASE(test_comes_back_step_by_step)
 {
 	static const size_t STEPS[] = { 4, 8, 16, 16 };
 	note(API_AWAY, 1000);
@@ -76,7 +77,7 @@ TEST(test_comes_back_step_by_step)
 	assert_in_range(r.until_ms, 3075, 3125); /* and not the second pause in a row */
 }
 
-TEST(test_busy_halves)
+CASE(test_busy_halves)
 {
 	static const size_t STEPS[] = { 8, 4, 2, 2 };
 	int64_t now = 1000;
@@ -87,14 +88,14 @@ TEST(test_busy_halves)
 	}
 }
 
-TEST(test_silence_says_nothing)
+CASE(test_silence_says_nothing)
 {
 	note(API_UNKNOWN, 1000);
 	assert_int_equal(r.at_once, 16);
 	assert_int_equal(r.until_ms, 0);
 }
 
-TEST(test_one_at_most)
+CASE(test_one_at_most)
 {
 	r = BACKOFF_INIT(1);
 	note(API_AWAY, 1000);
@@ -103,36 +104,18 @@ TEST(test_one_at_most)
 	assert_int_equal(r.at_once, 1);
 }
 
-TEST(test_settling_after_a_connection)
+CASE(test_settling_after_a_connection)
 {
 	backoff_note(&r, API_ANSWERS, true, 1000);
 	assert_true(backoff_is_settling(&r, 1999));
 	assert_false(backoff_is_settling(&r, 2000));
 }
 
-TEST(test_settling_after_an_outage)
+CASE(test_settling_after_an_outage)
 {
 	note(API_AWAY, 1000);
 	note(API_ANSWERS, 2000);
 	note(API_ANSWERS, 4500);
 	assert_true(backoff_is_settling(&r, 4999));
 	assert_false(backoff_is_settling(&r, 5000));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_backoff_grows_to_a_second, setup),
-		cmocka_unit_test_setup(test_backoff_is_jittered, setup),
-		cmocka_unit_test_setup(test_all_is_well_at_first, setup),
-		cmocka_unit_test_setup(test_many_failures_at_once_are_one, setup),
-		cmocka_unit_test_setup(test_pauses_grow, setup),
-		cmocka_unit_test_setup(test_comes_back_step_by_step, setup),
-		cmocka_unit_test_setup(test_busy_halves, setup),
-		cmocka_unit_test_setup(test_silence_says_nothing, setup),
-		cmocka_unit_test_setup(test_one_at_most, setup),
-		cmocka_unit_test_setup(test_settling_after_a_connection, setup),
-		cmocka_unit_test_setup(test_settling_after_an_outage, setup),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* What people are told of the refusals of a real API server: tests/data/apiserver, recorded by
  * tests/e2e/refusals.py. */
 #include "base/clock.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/reply.h"
@@ -144,13 +145,4 @@ TEST(test_500_to_a_large_object_in_other_words)
 	r.body[0].n = 100000;
 	explain_refusal(&e, &r, &reply);
 	assert_int_equal(e.http, 500);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_500_to_a_large_object_in_other_words),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

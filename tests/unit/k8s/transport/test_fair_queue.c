@@ -1,4 +1,5 @@
 /* Whose turn it is. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/store_internal.h"
@@ -33,7 +34,9 @@ static size_t next(void)
 	return (size_t)(p - all);
 }
 
-TEST(test_one_user_is_served_in_order)
+#define CASE(name) TEST_AROUND(name, setup, NULL)
+
+CASE(test_one_user_is_served_in_order)
 {
 	for (size_t i = 0; i < 3; i++)
 		wait_for(i, "alice", 1);
@@ -42,7 +45,7 @@ TEST(test_one_user_is_served_in_order)
 	assert_int_equal(next(), MAX);
 }
 
-TEST(test_users_take_turns)
+CASE(test_users_take_turns)
 {
 	static const size_t ORDER[] = { 0, 4, 6, 1, 5, 2, 3, MAX };
 	for (size_t i = 0; i < 4; i++)
@@ -57,7 +60,7 @@ TEST(test_users_take_turns)
 }
 
 /* Who comes back at once has had his turn. */
-TEST(test_who_comes_again_goes_to_the_end)
+CASE(test_who_comes_again_goes_to_the_end)
 {
 	wait_for(0, "alice", 1);
 	wait_for(1, "bob", 1);
@@ -67,7 +70,7 @@ TEST(test_who_comes_again_goes_to_the_end)
 	assert_int_equal(next(), 2);
 }
 
-TEST(test_held_counts_till_leave)
+CASE(test_held_counts_till_leave)
 {
 	wait_for(0, "alice", 1);
 	wait_for(1, "alice", 1);
@@ -81,7 +84,7 @@ TEST(test_held_counts_till_leave)
 	assert_int_equal(fair_queue_held(&queue, "alice"), 0);
 }
 
-TEST(test_name_is_copied)
+CASE(test_name_is_copied)
 {
 	char user[] = "alice";
 	wait_for(0, user, 1);
@@ -92,7 +95,7 @@ TEST(test_name_is_copied)
 	assert_int_equal(next(), 1);
 }
 
-TEST(test_expire_takes_out_what_is_late)
+CASE(test_expire_takes_out_what_is_late)
 {
 	struct pending_list late = { 0 };
 	wait_for(0, "alice", 10);
@@ -113,7 +116,7 @@ TEST(test_expire_takes_out_what_is_late)
 }
 
 /* More users than buckets: everybody's requests are his. */
-TEST(test_many_users)
+CASE(test_many_users)
 {
 	static struct pending crowd[CROWD];
 	static char names[CROWD][16];
@@ -131,18 +134,4 @@ TEST(test_many_users)
 	}
 	for (size_t i = 0; i < FAIR_QUEUE_BUCKETS; i++)
 		assert_null(queue.bucket[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_one_user_is_served_in_order, setup),
-		cmocka_unit_test_setup(test_users_take_turns, setup),
-		cmocka_unit_test_setup(test_who_comes_again_goes_to_the_end, setup),
-		cmocka_unit_test_setup(test_held_counts_till_leave, setup),
-		cmocka_unit_test_setup(test_name_is_copied, setup),
-		cmocka_unit_test_setup(test_expire_takes_out_what_is_late, setup),
-		cmocka_unit_test_setup(test_many_users, setup),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

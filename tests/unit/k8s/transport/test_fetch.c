@@ -1,5 +1,6 @@
 /* A document that is asked for again and again: how often, where, and what is refused at start.
  * What it does with the answers of a service is seen in tests/http/hived.py. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/http_client.h"
@@ -90,14 +91,4 @@ TEST(test_refused)
 	refused("https://a", "/nowhere/ca", "/nowhere/ca");
 	refused("https://a", "/proc/self/cmdline", "/proc/self/cmdline");
 	refused("https://a", "tests/unit/k8s/transport/test_fetch.c", "PEM");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pause_doubles),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

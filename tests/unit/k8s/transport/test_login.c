@@ -1,4 +1,5 @@
 /* Logging in: what is taken from a kubeconfig, from options, from a pod; what is refused. */
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <unistd.h>
@@ -93,7 +94,9 @@ static void header_is(struct login *l, const char *line)
 
 /* ---- kubeconfig -------------------------------------------------------------------- */
 
-TEST(test_kubeconfig_token)
+#define CASE(name) TEST_AROUND(name, setup, teardown)
+
+CASE(test_kubeconfig_token)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: hunter2\n") };
 	struct login *l = login_ok(&o);
@@ -104,7 +107,7 @@ TEST(test_kubeconfig_token)
 	login_free(l);
 }
 
-TEST(test_kubeconfig_files_are_relative_to_it)
+CASE(test_kubeconfig_files_are_relative_to_it)
 {
 	file("ca.pem", PEM_TEXT);
 	file("key.pem", PEM_TEXT "key");
@@ -121,7 +124,7 @@ TEST(test_kubeconfig_files_are_relative_to_it)
 	login_free(l);
 }
 
-TEST(test_kubeconfig_inline_data)
+CASE(test_kubeconfig_inline_data)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(
 				       SERVER "    certificate-authority-data: " PEM_BASE64 "\n",
@@ -133,7 +136,7 @@ TEST(test_kubeconfig_inline_data)
 	login_free(l);
 }
 
-TEST(test_kubeconfig_token_file)
+CASE(test_kubeconfig_token_file)
 {
 	file("tok", "  abc.def\n");
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    tokenFile: tok\n") };
@@ -142,7 +145,7 @@ TEST(test_kubeconfig_token_file)
 	login_free(l);
 }
 
-TEST(test_kubeconfig_other_context)
+CASE(test_kubeconfig_other_context)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .context = "there" };
@@ -155,7 +158,7 @@ TEST(test_kubeconfig_other_context)
 	login_fails(&o, "no context \"nobody\"");
 }
 
-TEST(test_kubeconfig_option_wins_over_its_namespace)
+CASE(test_kubeconfig_option_wins_over_its_namespace)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .namespace_name = "other" };
@@ -164,7 +167,7 @@ TEST(test_kubeconfig_option_wins_over_its_namespace)
 	login_free(l);
 }
 
-TEST(test_kubeconfig_refuses)
+CASE(test_kubeconfig_refuses)
 {
 	/* clang-format off */
 	static const struct { const char *cluster, *user, *why; } T[] = {
@@ -205,7 +208,7 @@ TEST(test_kubeconfig_refuses)
 	}
 }
 
-TEST(test_kubeconfig_false_is_no_insecurity)
+CASE(test_kubeconfig_false_is_no_insecurity)
 {
 	struct login_options o = { .kubeconfig =
 		                       kubeconfig(SERVER "    insecure-skip-tls-verify: false\n",
@@ -213,7 +216,7 @@ TEST(test_kubeconfig_false_is_no_insecurity)
 	login_free(login_ok(&o));
 }
 
-TEST(test_kubeconfig_broken_file)
+CASE(test_kubeconfig_broken_file)
 {
 	struct login_options o = { .kubeconfig = file("config", "a: b: hunter2\n") };
 	login_fails(&o, "is not YAML");
@@ -227,7 +230,7 @@ TEST(test_kubeconfig_broken_file)
 
 /* ---- options, pod ------------------------------------------------------------------ */
 
-TEST(test_options_loopback_may_be_http)
+CASE(test_options_loopback_may_be_http)
 {
 	static const char *const URLS[] = { "http://127.0.0.1:8080", "http://localhost:1",
 		                            "http://[::1]:2" };
@@ -240,7 +243,7 @@ TEST(test_options_loopback_may_be_http)
 	}
 }
 
-TEST(test_options_contradict)
+CASE(test_options_contradict)
 {
 	struct login_options o = { .apiserver = "https://h", .kubeconfig = "/x" };
 	login_fails(&o, "not both");
@@ -248,14 +251,14 @@ TEST(test_options_contradict)
 	login_fails(&o, "namespace");
 }
 
-TEST(test_nothing_given_outside_of_a_pod)
+CASE(test_nothing_given_outside_of_a_pod)
 {
 	struct login_options o = { 0 };
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 	login_fails(&o, "this is not a pod");
 }
 
-TEST(test_in_cluster)
+CASE(test_in_cluster)
 {
 	ERR_AUTO e = { 0 };
 	SOURCE_AUTO s = { 0 };
@@ -269,7 +272,7 @@ TEST(test_in_cluster)
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
-TEST(test_login_scrubs_the_environment)
+CASE(test_login_scrubs_the_environment)
 {
 	set_env("SSLKEYLOGFILE", "/tmp/keys");
 	set_env("https_proxy", "http://p");
@@ -299,7 +302,7 @@ static struct login *login_with_files(void)
 	return login_ok(&o);
 }
 
-TEST(test_refresh_takes_a_new_ca)
+CASE(test_refresh_takes_a_new_ca)
 {
 	struct login *l = login_with_files();
 	char path[64];
@@ -316,7 +319,7 @@ TEST(test_refresh_takes_a_new_ca)
 	login_free(l);
 }
 
-TEST(test_refresh_takes_certificate_and_key_together)
+CASE(test_refresh_takes_certificate_and_key_together)
 {
 	struct login *l = login_with_files();
 	file("c.crt", PEM_NEW);
@@ -331,7 +334,7 @@ TEST(test_refresh_takes_certificate_and_key_together)
 	login_free(l);
 }
 
-TEST(test_refresh_does_not_take_half_a_file)
+CASE(test_refresh_does_not_take_half_a_file)
 {
 	struct login *l = login_with_files();
 	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
@@ -348,7 +351,7 @@ TEST(test_refresh_does_not_take_half_a_file)
 	login_free(l);
 }
 
-TEST(test_refresh_leaves_no_descriptor)
+CASE(test_refresh_leaves_no_descriptor)
 {
 	size_t before = open_files();
 	struct login *l = login_with_files();
@@ -362,7 +365,7 @@ TEST(test_refresh_leaves_no_descriptor)
 	assert_int_equal(open_files(), before);
 }
 
-TEST(test_refresh_keeps_the_old_token_on_errors)
+CASE(test_refresh_keeps_the_old_token_on_errors)
 {
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s", file("tok", "one"));
@@ -383,7 +386,7 @@ TEST(test_refresh_keeps_the_old_token_on_errors)
 	login_free(l);
 }
 
-TEST(test_header_is_written_once_per_token)
+CASE(test_header_is_written_once_per_token)
 {
 	struct login_options o = { .apiserver = "https://h", .token_file = file("tok", "one") };
 	struct login *l = login_ok(&o);
@@ -400,7 +403,7 @@ TEST(test_header_is_written_once_per_token)
 	login_free(l);
 }
 
-TEST(test_token_end)
+CASE(test_token_end)
 {
 	static const struct {
 		const char *token;
@@ -423,43 +426,10 @@ TEST(test_token_end)
 	}
 }
 
-TEST(test_no_descriptor_is_left)
+CASE(test_no_descriptor_is_left)
 {
 	size_t before = open_files();
 	test_kubeconfig_inline_data(NULL);
 	test_kubeconfig_refuses(NULL);
 	assert_int_equal(open_files(), before);
-}
-
-/* clang-format off */
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-/* clang-format on */
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_kubeconfig_token),
-		CASE(test_kubeconfig_files_are_relative_to_it),
-		CASE(test_kubeconfig_inline_data),
-		CASE(test_kubeconfig_token_file),
-		CASE(test_kubeconfig_other_context),
-		CASE(test_kubeconfig_option_wins_over_its_namespace),
-		CASE(test_kubeconfig_refuses),
-		CASE(test_kubeconfig_false_is_no_insecurity),
-		CASE(test_kubeconfig_broken_file),
-		CASE(test_options_loopback_may_be_http),
-		CASE(test_options_contradict),
-		CASE(test_nothing_given_outside_of_a_pod),
-		CASE(test_in_cluster),
-		CASE(test_login_scrubs_the_environment),
-		CASE(test_refresh_takes_a_new_ca),
-		CASE(test_refresh_takes_certificate_and_key_together),
-		CASE(test_refresh_does_not_take_half_a_file),
-		CASE(test_refresh_leaves_no_descriptor),
-		CASE(test_refresh_keeps_the_old_token_on_errors),
-		CASE(test_header_is_written_once_per_token),
-		CASE(test_token_end),
-		CASE(test_no_descriptor_is_left),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

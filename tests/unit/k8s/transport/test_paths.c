@@ -1,6 +1,5 @@
 /* Paths of the API, and what may not become one. */
-/* cmocka wants these four first */
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 
 #include "k8s/transport/paths.h"
 
@@ -64,17 +63,4 @@ TEST(test_resource_name_group)
 	STR_AUTO out = STR_INIT(256);
 	resource_name(&out, KIND_PRIORITYCLASS);
 	assert_string_equal(str_c(&out), "priorityclasses.scheduling.k8s.io");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_path_write_object),
-		cmocka_unit_test(test_path_write_collection),
-		cmocka_unit_test(test_path_write_cluster_scoped),
-		cmocka_unit_test(test_path_write_refuses_names),
-		cmocka_unit_test(test_segment_ok_length),
-		cmocka_unit_test(test_resource_name_group),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

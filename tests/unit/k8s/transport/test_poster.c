@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 
 #include "k8s/transport/poster.h"
-#include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/tests.h"
 
 static bool is_public(const char *text)
 {
@@ -14,7 +14,7 @@ static bool is_public(const char *text)
 	return poster_is_public((const struct sockaddr *)&v6);
 }
 
-static void test_poster_public_addresses(void **state)
+TEST(test_poster_public_addresses)
 {
 	static const char *const PUBLIC[] = {
 		"1.1.1.1",     "9.255.255.255",   "11.0.0.0",        "100.63.255.255",
@@ -29,7 +29,7 @@ static void test_poster_public_addresses(void **state)
 		assert_true(is_public(PUBLIC[i]));
 }
 
-static void test_poster_other_addresses(void **state)
+TEST(test_poster_other_addresses)
 {
 	static const char *const OTHER[] = {
 		"0.0.0.0",
@@ -80,7 +80,7 @@ static void test_poster_other_addresses(void **state)
 	assert_false(poster_is_public(&local));
 }
 
-static void test_poster_urls(void **state)
+TEST(test_poster_urls)
 {
 	static const struct {
 		const char *url;
@@ -104,14 +104,4 @@ static void test_poster_urls(void **state)
 		assert_int_equal(e.http, CASES[i].good ? 0 : 400);
 		poster_free(p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_poster_public_addresses),
-		cmocka_unit_test(test_poster_other_addresses),
-		cmocka_unit_test(test_poster_urls),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

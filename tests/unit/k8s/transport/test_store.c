@@ -1,5 +1,6 @@
 /* Who waits, who is next and who is refused, whatever the backend. */
 #include "base/clock.h"
+#include "tests/unit/base/tests.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/store_internal.h"
@@ -189,19 +190,4 @@ TEST(test_a_store_that_closes_has_no_room)
 	request(0, "alice");
 	store_free(&fake.s);
 	assert_int_equal(outcomes[0], STORE_BUSY);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new_requests_start_in_turn),
-		cmocka_unit_test(test_continuations_go_first),
-		cmocka_unit_test(test_one_user_does_not_fill_the_queue),
-		cmocka_unit_test(test_what_waits_to_be_tried_again_still_counts),
-		cmocka_unit_test(test_nobody_has_no_limit_of_his_own),
-		cmocka_unit_test(test_nothing_starts_in_a_pause),
-		cmocka_unit_test(test_throttle_bounds_what_is_under_way),
-		cmocka_unit_test(test_a_store_that_closes_has_no_room),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

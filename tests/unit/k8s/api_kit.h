@@ -63,8 +63,10 @@ __attribute__((unused)) static void close_store(void)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* Begins server and store; they end with the test, unless that has ended them. */
 #define START(...)                                                                                 \
 	static const struct step script_[] = { __VA_ARGS__ };                                      \
+	__attribute__((cleanup(stop_cleanup), unused)) int stop_;                                  \
 	server.port = 0;                                                                           \
 	server_start(&server, script_, sizeof(script_) / sizeof(script_[0]));                      \
 	open_store()
@@ -73,6 +75,13 @@ __attribute__((unused)) static void stop(void)
 {
 	close_store();
 	server_stop(&server);
+}
+
+__attribute__((unused)) static void stop_cleanup(const int *unused)
+{
+	(void)unused;
+	if (store != NULL)
+		stop();
 }
 
 __attribute__((unused)) static struct store_request request(enum store_verb verb, int ms)

@@ -90,13 +90,11 @@ static void check_rule(struct world *w, const struct objects *o, const struct en
 /* Run a plan from a clean world and check the rule. */
 static struct end run_plan(const enum fault *plan, size_t n, const struct objects *o)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	for (size_t i = 0; i < PLAN; i++)
 		w.plan[i] = i < n ? plan[i] : FINE;
 	struct end end = submit(&w, o, 100000, false);
 	check_rule(&w, o, &end);
-	store_free(&w.s);
 	return end;
 }
 

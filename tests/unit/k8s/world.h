@@ -297,3 +297,13 @@ static void world_init(struct world *w)
 	*w = (struct world){ .uids = 0, .stolen_at = -1, .now_s = NOW_S };
 	store_init(&w->s, &OPS, "jobs", &limits);
 }
+
+static void world_done(struct world *w)
+{
+	store_free(&w->s);
+}
+
+/* A new world, to the end of the block. */
+#define WORLD(w)                                                                                   \
+	__attribute__((cleanup(world_done))) struct world w;                                       \
+	world_init(&w)

@@ -50,13 +50,11 @@ TEST(test_submission_lasting_fault_from_each_request_on)
 {
 	for (size_t at = 0; at < 8; at++) {
 		for (enum fault f = NOT_SENT; f < IN_THE_WAY; f++) {
-			struct world w;
-			world_init(&w);
+			WORLD(w);
 			for (size_t i = at; i < PLAN; i++)
 				w.plan[i] = f;
 			struct end end = submit(&w, &FOUR, 200, false);
 			check_rule(&w, &FOUR, &end);
-			store_free(&w.s);
 		}
 	}
 }
@@ -126,15 +124,13 @@ TEST(test_submission_invalid_is_400)
 
 TEST(test_submission_500_for_ever_is_500)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	for (size_t i = 0; i < PLAN; i += 2)
 		w.plan[i] = ERROR_500;
 	struct end end = submit(&w, &ONE, 100000, false);
 	assert_int_equal(end.http, 500);
 	assert_int_equal(w.verbs[STORE_CREATE], 3);
 	check_rule(&w, &ONE, &end);
-	store_free(&w.s);
 }
 
 TEST(test_submission_lost_and_no_get_is_504)
@@ -172,13 +168,11 @@ TEST(test_submission_uid_that_is_none_is_504)
 		"0123456789012345678901234567890123456789012345678901234567890123",
 	};
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
-		struct world w;
-		world_init(&w);
+		WORLD(w);
 		w.uid = BAD[i];
 		struct end end = submit(&w, &FOUR, 1000, false);
 		assert_int_equal(end.http, 504);
 		assert_int_equal(w.verbs[STORE_CREATE], 1);
-		store_free(&w.s);
 	}
 }
 
@@ -186,8 +180,7 @@ TEST(test_submission_uid_that_is_none_is_504)
 
 TEST(test_submission_conflict)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	add(&w, KIND_FRAMEWORK, "f", OTHER_ID);
 	struct end end = submit(&w, &FOUR, 1000, false);
 	assert_int_equal(end.http, 409);
@@ -196,48 +189,40 @@ TEST(test_submission_conflict)
 	assert_int_equal(count(&w), 1);
 	assert_int_equal(w.verbs[STORE_GET], 1); /* compared before that was said */
 	assert_int_equal(w.verbs[STORE_DELETE], 0);
-	store_free(&w.s);
 }
 
 TEST(test_submission_409_of_our_own_is_no_conflict)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	add(&w, KIND_FRAMEWORK, "f", ID); /* something on the way repeated the POST */
 	assert_int_equal(submit(&w, &ONE, 1000, false).http, 0);
-	store_free(&w.s);
 }
 
 TEST(test_submission_waits_for_the_collector)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
 	w.busy_gets = 3;
 	struct end end = submit(&w, &FOUR, 4000, false);
 	assert_int_equal(end.http, 0);
 	check_rule(&w, &FOUR, &end);
-	store_free(&w.s);
 }
 
 TEST(test_submission_never_adopts_a_dependent)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	add(&w, KIND_SECRET, "f-configcred", OTHER_ID);
 	struct end end = submit(&w, &FOUR, 400, false);
 	assert_int_equal(end.http, 503);
 	assert_string_equal(end.code, "BeingDeletedError");
 	assert_non_null(strstr(end.text, "being deleted"));
 	assert_int_equal(count(&w), 1); /* the foreign one */
-	store_free(&w.s);
 }
 
 TEST(test_submission_replaces_a_priority_class_left_over)
 {
 	for (size_t fault = 0; fault < FAULT_MAX; fault++) { /* of its DELETE */
-		struct world w;
-		world_init(&w);
+		WORLD(w);
 		add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
 		w.plan[5] = (enum fault)fault;
 		struct end end = submit(&w, &FOUR, 1000, false);
@@ -249,43 +234,36 @@ TEST(test_submission_replaces_a_priority_class_left_over)
 			old->exists = false;
 		}
 		check_rule(&w, &FOUR, &end);
-		store_free(&w.s);
 	}
 }
 
 TEST(test_submission_leaves_the_priority_class_of_others)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	struct thing *other = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
 	(void)snprintf(other->instance, sizeof(other->instance), "elsewhere");
 	assert_int_equal(submit(&w, &FOUR, 400, false).http, 409);
 	assert_true(other->exists);
 	assert_int_equal(count(&w), 1);
-	store_free(&w.s);
 }
 
 /* ---- dry run, deadline, shutdown --------------------------------------------------- */
 
 TEST(test_submission_dry_run_leaves_nothing)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 0);
 	assert_int_equal(count(&w), 0);
 	assert_int_equal(w.verbs[STORE_CREATE], 4);
 	assert_int_equal(w.verbs[STORE_PATCH], 0);
-	store_free(&w.s);
 }
 
 TEST(test_submission_dry_run_says_what_is_wrong)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.plan[2] = INVALID;
 	assert_int_equal(submit(&w, &FOUR, 1000, true).http, 400);
 	assert_int_equal(w.verbs[STORE_DELETE], 0);
-	store_free(&w.s);
 }
 
 /* What stands in the way of a job stands in the way of a dry run, and no more does. */
@@ -301,8 +279,7 @@ TEST(test_submission_dry_run_meets_what_is_left_over)
 		{ KIND_PRIORITYCLASS, "f-priority", "", 0 },
 	};
 	for (size_t i = 0; i < sizeof(LEFT) / sizeof(LEFT[0]); i++) {
-		struct world w;
-		world_init(&w);
+		WORLD(w);
 		add(&w, LEFT[i].kind, LEFT[i].name, OTHER_ID);
 		struct end end = submit(&w, &FOUR, 400, true);
 		assert_int_equal(end.http, LEFT[i].http);
@@ -310,7 +287,6 @@ TEST(test_submission_dry_run_meets_what_is_left_over)
 		assert_int_equal(w.verbs[STORE_DELETE], 0);
 		assert_int_equal(count(&w), 1);
 		assert_true(w.things[0].exists);
-		store_free(&w.s);
 	}
 }
 
@@ -319,26 +295,22 @@ TEST(test_submission_dry_run_one_fault_at_each_request)
 {
 	for (size_t at = 0; at < 5; at++) {
 		for (size_t fault = 0; fault < FAULT_MAX; fault++) {
-			struct world w;
-			world_init(&w);
+			WORLD(w);
 			w.plan[at] = (enum fault)fault;
 			struct end end = submit(&w, &FOUR, 400, true);
 			assert_int_not_equal(end.http, 504);
 			assert_int_equal(w.verbs[STORE_PATCH], 0);
 			assert_int_equal(count(&w), 0);
-			store_free(&w.s);
 		}
 	}
 }
 
 TEST(test_submission_too_late_is_503)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	struct end end = submit(&w, &FOUR, -1, false);
 	assert_int_equal(end.http, 503);
 	assert_int_equal(w.requests, 0);
-	store_free(&w.s);
 }
 
 TEST(test_submission_ends_when_the_store_is_freed)

@@ -11,14 +11,12 @@
 TEST(test_submission_starts_again_after_conflicts)
 {
 	for (size_t n = 1; n < 6; n++) {
-		struct world w;
-		world_init(&w);
+		WORLD(w);
 		w.conflicts = n;
 		struct end end = submit(&w, &FOUR, 100000, false);
 		assert_int_equal(end.http, 0);
 		check_rule(&w, &FOUR, &end);
 		assert_int_equal(w.verbs[STORE_PATCH], n + 1);
-		store_free(&w.s);
 	}
 }
 
@@ -26,8 +24,7 @@ TEST(test_submission_starts_again_after_conflicts)
  * to be removed. */
 TEST(test_submission_of_which_the_framework_was_replaced_is_503)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.stolen_at = 4;
 	struct end end = submit(&w, &FOUR, 100000, false);
 	assert_int_equal(end.http, 503);
@@ -37,7 +34,6 @@ TEST(test_submission_of_which_the_framework_was_replaced_is_503)
 	assert_true(w.things[0].exists); /* the one of somebody else */
 	assert_false(w.things[0].started);
 	assert_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
-	store_free(&w.s);
 }
 
 TEST(test_submission_start_refused_as_invalid_is_400)
@@ -58,29 +54,25 @@ TEST(test_submission_started_by_a_lost_patch_stays)
 /* So it is if the PATCH arrives between the look and the removal. */
 TEST(test_submission_started_late_stays)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.plan[4] = LOST_BEFORE;
 	w.late_at = 6; /* 5: the look */
 	struct end end = submit(&w, &FOUR, 100000, false);
 	assert_int_equal(end.http, 0);
 	check_rule(&w, &FOUR, &end);
-	store_free(&w.s);
 }
 
 /* 200 is no proof: only an answer that shows our Framework started is. */
 TEST(test_submission_start_answered_and_not_executed_is_sent_again)
 {
 	for (size_t n = 1; n < 6; n++) {
-		struct world w;
-		world_init(&w);
+		WORLD(w);
 		w.idle = n;
 		w.strips_labels = n % 2 == 0; /* nor is it that the label is gone */
 		struct end end = submit(&w, &FOUR, 100000, false);
 		assert_int_equal(end.http, 0);
 		check_rule(&w, &FOUR, &end);
 		assert_int_equal(w.verbs[STORE_PATCH], n + 1);
-		store_free(&w.s);
 	}
 }
 
@@ -95,34 +87,29 @@ TEST(test_submission_start_with_a_strange_answer_is_looked_at)
 /* The label that says that it is being made is no proof. */
 TEST(test_submission_without_its_label_is_not_taken_for_started)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.strips_labels = true;
 	w.plan[4] = LOST_BEFORE;
 	struct end end = submit(&w, &FOUR, 100000, false);
 	assert_int_equal(end.http, 503);
 	check_rule(&w, &FOUR, &end);
-	store_free(&w.s);
 }
 
 /* What a job that may be running needs is not taken from it. */
 TEST(test_submission_unknown_start_keeps_what_is_needed)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.plan[4] = LOST;
 	w.plan[5] = NOT_SENT;
 	struct end end = submit(&w, &FOUR, 100000, false);
 	assert_int_equal(end.http, 504);
 	assert_int_equal(count(&w), FOUR.n);
-	store_free(&w.s);
 }
 
 /* A Framework without dependents is started as soon as it exists. */
 TEST(test_submission_refused_but_made_before_stays)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.plan[0] = LOST_BEFORE;
 	w.plan[2] = INVALID;
 	w.late_at = 3; /* the first POST was slow */
@@ -130,7 +117,6 @@ TEST(test_submission_refused_but_made_before_stays)
 	assert_int_equal(end.http, 0);
 	assert_int_equal(count(&w), 1);
 	assert_int_equal(w.verbs[STORE_DELETE], 0);
-	store_free(&w.s);
 }
 
 /* ---- the same request once more ------------------------------------------------------------ */
@@ -145,7 +131,6 @@ struct repeated {
 
 static struct end submit_again(struct world *w, const struct repeated *r)
 {
-	world_init(w);
 	struct thing *old = add(w, KIND_FRAMEWORK, "f", OTHER_ID);
 	(void)snprintf(old->key, sizeof(old->key), "%s", r->there);
 	old->started = r->started;
@@ -179,14 +164,13 @@ TEST(test_submission_repeated)
 		{ "", NULL, NOW_S, 503, true, false, true },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		struct world w;
+		WORLD(w);
 		struct end end = submit_again(&w, &CASES[i]);
 		if (end.http != CASES[i].http || end.again != CASES[i].again)
 			fail_msg("case %zu: %d %s", i, end.http, end.text);
 		assert_int_equal(count(&w), 1); /* what was there, untouched */
 		assert_int_equal(w.verbs[STORE_DELETE] + w.verbs[STORE_PATCH], 0);
 		assert_int_equal(w.things[0].started, CASES[i].started);
-		store_free(&w.s);
 	}
 }
 
@@ -195,7 +179,6 @@ TEST(test_submission_repeated)
 /* All that a server had made when it was killed, an hour ago. */
 static struct thing *interrupted(struct world *w)
 {
-	world_init(w);
 	struct thing *old = add(w, KIND_FRAMEWORK, "f", OTHER_ID);
 	(void)snprintf(old->key, sizeof(old->key), "aa-bb");
 	(void)snprintf(add(w, KIND_SECRET, "f-configcred", OTHER_ID)->owner, sizeof(old->owner),
@@ -216,7 +199,7 @@ static struct end submit_keyed(struct world *w)
 TEST(test_submission_takes_over_an_interrupted_one)
 {
 	for (int bare = 0; bare < 2; bare++) {
-		struct world w;
+		WORLD(w);
 		interrupted(&w)->bare = bare;
 		struct end end = submit_keyed(&w);
 		assert_int_equal(end.http, 0);
@@ -225,7 +208,6 @@ TEST(test_submission_takes_over_an_interrupted_one)
 		for (size_t i = 0; i < THINGS; i++)
 			assert_true(!w.things[i].exists || strcmp(w.things[i].id, ID) == 0);
 		assert_int_equal(w.verbs[STORE_DELETE], 2); /* Framework and PriorityClass */
-		store_free(&w.s);
 	}
 }
 
@@ -234,14 +216,13 @@ TEST(test_submission_takes_over_with_a_fault)
 {
 	for (size_t at = 0; at < 10; at++) {
 		for (size_t fault = NOT_SENT; fault < FAULT_MAX; fault++) {
-			struct world w;
+			WORLD(w);
 			interrupted(&w);
 			w.plan[at] = (enum fault)fault;
 			struct end end = submit_keyed(&w);
 			for (size_t i = 0; end.http != 0 && i < THINGS; i++)
 				w.things[i].exists &= strcmp(w.things[i].id, ID) == 0;
 			check_rule(&w, &FOUR, &end);
-			store_free(&w.s);
 		}
 	}
 }
@@ -249,7 +230,7 @@ TEST(test_submission_takes_over_with_a_fault)
 /* The first server goes on between the look and the DELETE: its job is the answer. */
 TEST(test_submission_started_before_it_is_taken_over_stays)
 {
-	struct world w;
+	WORLD(w);
 	struct thing *old = interrupted(&w);
 	w.late_at = 2;
 	struct end end = submit_keyed(&w);
@@ -257,48 +238,43 @@ TEST(test_submission_started_before_it_is_taken_over_stays)
 	assert_true(end.again);
 	assert_true(old->exists && old->started);
 	assert_int_equal(count(&w), 3);
-	store_free(&w.s);
 }
 
 /* A server that is making the job gets some seconds. */
 TEST(test_submission_waits_before_it_takes_over)
 {
-	struct world w;
-	interrupted(&w);
-	w.now_s = NOW_S - HOUR_S; /* it has just been made */
-	w.tick_s = 1;
-	struct end end = submit_keyed(&w);
-	assert_int_equal(end.http, 0);
-	assert_false(end.again);
-	check_rule(&w, &FOUR, &end);
-	assert_int_equal(w.verbs[STORE_GET], 2 + 2); /* after 2 and 3 s; PriorityClass, owner */
-	store_free(&w.s);
-	interrupted(&w);
-	w.now_s = NOW_S - HOUR_S;
-	w.tick_s = 1;
-	w.late_at = 2;
-	end = submit_keyed(&w);
-	assert_true(end.http == 0 && end.again);
-	assert_int_equal(w.verbs[STORE_DELETE], 0);
-	store_free(&w.s);
+	for (int late = 0; late < 2; late++) {
+		WORLD(w);
+		interrupted(&w);
+		w.now_s = NOW_S - HOUR_S; /* it has just been made */
+		w.tick_s = 1;
+		w.late_at = late ? 2 : w.late_at;
+		struct end end = submit_keyed(&w);
+		assert_int_equal(end.http, 0);
+		assert_int_equal(end.again, late);
+		if (late) {
+			assert_int_equal(w.verbs[STORE_DELETE], 0);
+			continue;
+		}
+		check_rule(&w, &FOUR, &end);
+		assert_int_equal(w.verbs[STORE_GET], 2 + 2); /* after 2, 3 s; class, owner */
+	}
 }
 
 TEST(test_submission_takes_over_its_own_installation_only)
 {
-	struct world w;
+	WORLD(w);
 	struct thing *old = interrupted(&w);
 	(void)snprintf(old->instance, sizeof(old->instance), "elsewhere");
 	struct end end = submit_keyed(&w);
 	assert_string_equal(end.code, "ConflictJobError");
 	assert_int_equal(count(&w), 3);
-	store_free(&w.s);
 }
 
 /* It was stopped, and goes on: the job runs, and what it had made itself goes. */
 TEST(test_submission_that_was_taken_over)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	w.stolen_at = 4; /* the PATCH */
 	w.stolen_key = "aa-bb";
 	struct end end = submit_keyed(&w);
@@ -306,14 +282,12 @@ TEST(test_submission_that_was_taken_over)
 	assert_true(end.again);
 	assert_true(w.things[0].exists && w.things[0].started);
 	assert_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
-	store_free(&w.s);
 }
 
 /* The PriorityClass that it finds is that of the new Framework. */
 TEST(test_submission_that_was_taken_over_replaces_nothing)
 {
-	struct world w;
-	world_init(&w);
+	WORLD(w);
 	struct thing *class = add(&w, KIND_PRIORITYCLASS, "f-priority", OTHER_ID);
 	w.things[0] = *class; /* stolen_at is about the first thing */
 	w.things[1] = *class;
@@ -324,23 +298,26 @@ TEST(test_submission_that_was_taken_over_replaces_nothing)
 	assert_int_equal(end.http, 503);
 	assert_non_null(find(&w, KIND_PRIORITYCLASS, "f-priority"));
 	assert_true(w.things[0].exists);
-	store_free(&w.s);
 }
 
 TEST(test_submission_repeated_says_why)
 {
-	struct world w;
-	struct end end =
-	    submit_again(&w, &(struct repeated){ "aa-bb", "aa-cc", NOW_S, 0, true, false, false });
-	store_free(&w.s);
-	assert_string_equal(end.code, "IdempotencyError");
-	assert_non_null(strstr(end.text, "another body"));
-	end =
-	    submit_again(&w, &(struct repeated){ "aa-bb", "bb-bb", NOW_S, 0, true, false, false });
-	store_free(&w.s);
-	assert_string_equal(end.code, "ConflictJobError");
-	end = submit_again(&w, &(struct repeated){ "aa-bb", "aa-bb", NOW_S, 0, true, false, true });
-	store_free(&w.s);
-	assert_string_equal(end.code, "BeingDeletedError");
-	assert_non_null(strstr(end.text, "is being deleted; send the request again"));
+	static const struct {
+		struct repeated repeated;
+		const char *code, *says;
+	} CASES[] = {
+		{ { "aa-bb", "aa-cc", NOW_S, 0, true, false, false },
+		  "IdempotencyError",
+		  "another body" },
+		{ { "aa-bb", "bb-bb", NOW_S, 0, true, false, false }, "ConflictJobError", "" },
+		{ { "aa-bb", "aa-bb", NOW_S, 0, true, false, true },
+		  "BeingDeletedError",
+		  "is being deleted; send the request again" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		WORLD(w);
+		struct end end = submit_again(&w, &CASES[i].repeated);
+		assert_string_equal(end.code, CASES[i].code);
+		assert_non_null(strstr(end.text, CASES[i].says));
+	}
 }

@@ -25,7 +25,6 @@ TEST(test_create_sends)
 	not_sent(0, "Expect:");
 	not_sent(0, "Upgrade:");
 	not_sent(0, "Accept-Encoding:");
-	stop();
 }
 
 TEST(test_other_verbs_send)
@@ -50,7 +49,6 @@ TEST(test_other_verbs_send)
 	sent(4, "/frameworks/f?dryRun=All HTTP/1.1\r\n");
 	sent(4, "\r\n\r\n{\"preconditions\":{\"uid\":\"u-1\"},\"dryRun\":[\"All\"]}");
 	assert_int_equal(server.most, 1); /* the connection is kept */
-	stop();
 }
 
 TEST(test_list_sends)
@@ -66,7 +64,6 @@ TEST(test_list_sends)
 	        "?labelSelector=rest-lit%2Fcreating&limit=500 HTTP/1.1\r\n");
 	sent(0, "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n");
 	sent(1, "Accept: application/json\r\n");
-	stop();
 }
 
 TEST(test_whole_object_of_another_namespace)
@@ -79,7 +76,6 @@ TEST(test_whole_object_of_another_namespace)
 	assert_int_equal(ask(store, r).outcome, STORE_OK);
 	sent(0, "GET /api/v1/namespaces/pai-user-v2/secrets/f HTTP/1.1\r\n");
 	sent(0, "Accept: application/json\r\n");
-	stop();
 }
 
 TEST(test_token_review_has_no_name_and_no_namespace)
@@ -92,7 +88,6 @@ TEST(test_token_review_has_no_name_and_no_namespace)
 	assert_int_equal(ask(store, r).outcome, STORE_OK);
 	sent(0, "POST /apis/authentication.k8s.io/v1/tokenreviews HTTP/1.1\r\n");
 	sent(0, "Accept: application/json\r\n");
-	stop();
 }
 
 TEST(test_date_of_the_answer)
@@ -106,7 +101,6 @@ TEST(test_date_of_the_answer)
 	assert_int_equal(act(STORE_GET, 5000).date_s, 784111777);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(act(STORE_GET, 5000).date_s, 0);
-	stop();
 }
 
 static void never_sent(struct store_request r)
@@ -132,7 +126,6 @@ TEST(test_bad_names_are_never_sent)
 	never_sent(r);
 	r.query = "limit=1#";
 	never_sent(r);
-	stop();
 }
 
 /* ---- what an answer means ---------------------------------------------------------- */
@@ -149,7 +142,6 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	if (k.outcome != expected)
 		fail_msg("verb %d, outcome %d instead of %d for:\n%s", verb, k.outcome, expected,
 		         answer);
-	stop();
 }
 
 TEST(test_outcomes)
@@ -200,7 +192,6 @@ TEST(test_redirect_is_not_followed)
 	START({ ANSWER, HEAD("307 Moved", "Location: /elsewhere\r\n", "0") });
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, 1);
-	stop();
 }
 
 TEST(test_refusal_names_verb_resource_and_namespace)
@@ -214,7 +205,6 @@ TEST(test_refusal_names_verb_resource_and_namespace)
 	r.namespace_name = "pai-user-v2";
 	assert_string_equal(ask(store, r).message,
 	                    "get secrets in namespace pai-user-v2: HTTP status 400");
-	stop();
 }
 
 TEST(test_message_never_quotes_the_server)
@@ -227,7 +217,6 @@ TEST(test_message_never_quotes_the_server)
 	struct kept k = act(STORE_CREATE, 2000);
 	assert_non_null(strstr(k.message, "Invalid: spec.x[0]"));
 	assert_null(strstr(k.message, "hunter2"));
-	stop();
 }
 
 /* ---- the token, the environment, the bounds ---------------------------------------- */
@@ -246,7 +235,6 @@ TEST(test_token_rotates)
 	sent(1, "Bearer second-token\r\n");
 	sent(2, "Bearer second-token\r\n");
 	not_sent(2, "Impersonate");
-	stop();
 }
 
 TEST(test_proxy_of_the_environment_is_ignored)
@@ -257,7 +245,6 @@ TEST(test_proxy_of_the_environment_is_ignored)
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
 	set_env("http_proxy", NULL);
 	set_env("ALL_PROXY", NULL);
-	stop();
 }
 
 TEST(test_netrc_of_the_home_is_ignored)
@@ -292,7 +279,6 @@ TEST(test_cookies_are_not_kept)
 	act(STORE_GET, 2000);
 	act(STORE_GET, 2000);
 	not_sent(1, "Cookie");
-	stop();
 }
 
 /* What says that it is compressed is taken as it is: nothing small becomes large here. */
@@ -300,7 +286,6 @@ TEST(test_nothing_is_inflated)
 {
 	START({ ANSWER, HEAD("200 OK", "Content-Encoding: gzip\r\n", "49") OBJECT });
 	assert_string_equal(act(STORE_GET, 2000).uid, "u-1");
-	stop();
 }
 
 TEST(test_a_list_may_be_longer)
@@ -312,7 +297,6 @@ TEST(test_a_list_may_be_longer)
 	START({ ANSWER, text });
 	assert_int_equal(act(STORE_LIST, 5000).outcome, STORE_OK);
 	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
-	stop();
 }
 
 TEST(test_in_flight_is_bounded)
@@ -335,7 +319,6 @@ TEST(test_in_flight_is_bounded)
 		assert_int_equal(k[i].calls, 1);
 	assert_int_equal(server.requests, 3);
 	free(k);
-	stop();
 }
 
 TEST(test_free_answers_what_is_under_way)

@@ -78,7 +78,6 @@ TEST(test_a_kept_connection_stays_in_the_epoll_set)
 		assert_int_equal(changes, 0);
 	}
 	assert_int_equal(server.most, 1);
-	stop();
 }
 
 /* Then libcurl does not wait for it, and the idle connection is watched for writing. */
@@ -95,7 +94,6 @@ TEST(test_an_answer_that_is_there_at_once)
 	}
 	answer_awaited = false;
 	assert_int_equal(server.most, 1);
-	stop();
 }
 
 /* Headers and body, of one piece or of several. */
@@ -116,7 +114,6 @@ TEST(test_a_request_is_sent_by_one_call)
 	assert_int_equal(sends, 1);
 	assert_int_equal(counted(request(STORE_DELETE, 25000)).outcome, STORE_OK);
 	assert_int_equal(sends, 1);
-	stop();
 }
 
 /* What store_start starts is sent before the loop waits. */
@@ -129,7 +126,6 @@ TEST(test_a_request_is_sent_at_once)
 	settle(store);
 	assert_int_equal(k->outcome, STORE_OK);
 	free(k);
-	stop();
 }
 
 /* The end of an idle connection wakes the loop once, not for ever. */
@@ -147,7 +143,6 @@ TEST(test_an_idle_connection_that_ends_is_watched_no_longer)
 	assert_int_equal(counted(request(STORE_CREATE, 25000)).outcome, STORE_OK);
 	assert_int_equal(server.requests, 1);
 	assert_int_equal(sends, 1); /* nothing on the old connection */
-	stop();
 }
 
 /* A request for a connection that has ended is not sent again when the store is freed.  Bytes that
@@ -174,5 +169,4 @@ TEST(test_new_connections_are_watched)
 		assert_int_equal(counted(request(STORE_GET, 25000)).outcome, STORE_OK);
 		assert_in_range(changes, 1, 4);
 	}
-	stop();
 }

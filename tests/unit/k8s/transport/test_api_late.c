@@ -29,5 +29,4 @@ TEST(test_lost_timer)
 	assert_int_equal(k.outcome, STORE_AMBIGUOUS);
 	assert_int_equal(store_pending(store), 0);
 	assert_int_equal(store_timeout_ms(store), -1);
-	stop();
 }

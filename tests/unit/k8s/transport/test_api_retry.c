@@ -10,7 +10,6 @@ TEST(test_create_shut_is_ambiguous_and_not_repeated)
 	START({ SHUT, NULL });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
-	stop();
 }
 
 /* libcurl repeats here by itself, if it is let. */
@@ -20,7 +19,6 @@ TEST(test_create_shut_on_a_kept_connection_is_not_repeated)
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 2);
-	stop();
 }
 
 /* libcurl's error is that of the second connection then. */
@@ -30,7 +28,6 @@ TEST(test_create_shut_by_a_server_that_leaves_is_ambiguous)
 	assert_int_equal(act(STORE_GET, 2000).outcome, STORE_OK);
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 2);
-	stop();
 }
 
 TEST(test_create_cut_is_ambiguous)
@@ -38,7 +35,6 @@ TEST(test_create_cut_is_ambiguous)
 	START({ CUT, HEAD("201 Created", "", "500") "{\"metadata\"" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
-	stop();
 }
 
 TEST(test_garbage_is_no_success)
@@ -46,7 +42,6 @@ TEST(test_garbage_is_no_success)
 	START({ CUT, "what a nice day\r\n" });
 	assert_int_equal(act(STORE_CREATE, 2000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(act(STORE_GET, 300).outcome, STORE_BUSY);
-	stop();
 }
 
 TEST(test_hang_ends_at_the_deadline)
@@ -56,7 +51,6 @@ TEST(test_hang_ends_at_the_deadline)
 	assert_int_equal(act(STORE_CREATE, 1000).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(act(STORE_GET, 200).outcome, STORE_BUSY);
 	assert_in_range(clock_ms() - from, 1190, 25000);
-	stop();
 }
 
 TEST(test_idempotent_requests_are_repeated)
@@ -67,7 +61,6 @@ TEST(test_idempotent_requests_are_repeated)
 	assert_int_equal(act(STORE_PATCH, 3000).outcome, STORE_OK);
 	assert_int_equal(act(STORE_DELETE, 3000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 7);
-	stop();
 }
 
 TEST(test_delete_without_uid_is_not_repeated)
@@ -77,14 +70,12 @@ TEST(test_delete_without_uid_is_not_repeated)
 	r.uid = NULL;
 	assert_int_equal(ask(store, r).outcome, STORE_AMBIGUOUS);
 	assert_int_equal(server.requests, 1);
-	stop();
 }
 
 TEST(test_lost_patch_stays_ambiguous)
 {
 	START({ SHUT, NULL }, { ANSWER, EMPTY("503 Busy") });
 	assert_int_equal(act(STORE_PATCH, 2000).outcome, STORE_AMBIGUOUS);
-	stop();
 }
 
 TEST(test_endless_answer_is_cut)
@@ -93,14 +84,12 @@ TEST(test_endless_answer_is_cut)
 	struct kept k = act(STORE_GET, 5000);
 	assert_int_equal(k.outcome, STORE_REFUSED);
 	assert_non_null(strstr(k.message, "larger than 10000 bytes"));
-	stop();
 }
 
 TEST(test_large_announced_answer_is_cut)
 {
 	START({ CUT, HEAD("200 OK", "", "99999999") "{" });
 	assert_int_equal(act(STORE_GET, 5000).outcome, STORE_REFUSED);
-	stop();
 }
 
 /* ---- trying again ------------------------------------------------------------------ */
@@ -110,7 +99,6 @@ TEST(test_busy_is_tried_again)
 	START({ ANSWER, EMPTY("503 Busy") }, { ANSWER, EMPTY("429 Busy") }, { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 3);
-	stop();
 }
 
 TEST(test_retry_after_is_respected)
@@ -119,7 +107,6 @@ TEST(test_retry_after_is_respected)
 	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 	assert_in_range(clock_ms() - from, 1000, 25000);
-	stop();
 }
 
 TEST(test_retry_after_beyond_the_deadline_ends_it)
@@ -130,7 +117,6 @@ TEST(test_retry_after_beyond_the_deadline_ends_it)
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_int_equal(k.retry_after_s, 60);
 	assert_in_range(clock_ms() - from, 0, 1890);
-	stop();
 }
 
 TEST(test_403_of_a_server_that_starts_is_tried_again)
@@ -138,7 +124,6 @@ TEST(test_403_of_a_server_that_starts_is_tried_again)
 	START({ ANSWER, EMPTY("403 Forbidden") }, { ANSWER, EMPTY("404 Not Found") },
 	      { ANSWER, CREATED });
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
-	stop();
 }
 
 TEST(test_403_for_good_is_reported_soon)
@@ -150,7 +135,6 @@ TEST(test_403_for_good_is_reported_soon)
 	size_t before = server.requests;
 	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, before + 1); /* the connection is not new any more */
-	stop();
 }
 
 /* Of a request that nobody waits for, the first answer counts. */
@@ -161,7 +145,6 @@ TEST(test_403_of_a_look_is_final)
 	r.look = true;
 	assert_int_equal(ask(store, r).outcome, STORE_REFUSED);
 	assert_int_equal(server.requests, 1);
-	stop();
 }
 
 /* A server that has just come back knows its rules later than its callers. */
@@ -178,7 +161,6 @@ TEST(test_403_after_an_outage_is_tried_again_for_longer)
 	server_start(&server, LOADING, 5);
 	assert_int_equal(act(STORE_CREATE, 20000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 5);
-	stop();
 }
 
 TEST(test_retry_after_is_bounded)
@@ -187,7 +169,6 @@ TEST(test_retry_after_is_bounded)
 	int64_t from = clock_ms();
 	assert_int_equal(act(STORE_CREATE, 30000).outcome, STORE_OK);
 	assert_in_range(clock_ms() - from, 2000, 20000);
-	stop();
 }
 
 /* To settle and to undo there are five seconds, and an API server that is busy says five, or more.
@@ -197,7 +178,6 @@ TEST(test_retry_after_leaves_time_to_undo)
 	START({ ANSWER, HEAD("429 Busy", "Retry-After: 5\r\n", "0") }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_DELETE, 5000).outcome, STORE_OK);
 	assert_int_equal(server.requests, 2);
-	stop();
 }
 
 /* Fifty that want the same thing from a server which hangs up on everybody. */
@@ -224,7 +204,6 @@ TEST(test_no_storm_of_requests)
 	assert_int_equal(server.requests, 50);
 	assert_in_range(server.most, 1, 16);
 	free(k);
-	stop();
 }
 
 TEST(test_406_asks_for_whole_objects)
@@ -234,7 +213,6 @@ TEST(test_406_asks_for_whole_objects)
 	sent(1, "Accept: application/json\r\n");
 	assert_int_equal(act(STORE_CREATE, 25000).outcome, STORE_OK);
 	sent(2, "Accept: application/json\r\n");
-	stop();
 }
 
 TEST(test_nobody_listens)
@@ -266,12 +244,10 @@ TEST(test_server_that_comes_late)
 	settle(store);
 	assert_int_equal(k->outcome, STORE_OK);
 	free(k);
-	stop();
 }
 
 TEST(test_dropped_connection_is_tried_again)
 {
 	START({ DROP, NULL }, { ANSWER, FINE });
 	assert_int_equal(act(STORE_GET, 25000).outcome, STORE_OK);
-	stop();
 }

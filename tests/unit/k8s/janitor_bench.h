@@ -77,3 +77,12 @@ static inline void set_label(json_t *object, const char *key, const char *value)
 	else
 		(void)json_object_del(labels, key);
 }
+
+/* A test with a bench of its own, `b`. */
+#define CASE(name)                                                                                 \
+	static void name##_on(struct bench *b);                                                    \
+	TEST_AROUND(name, begin, end)                                                              \
+	{                                                                                          \
+		name##_on(*state);                                                                 \
+	}                                                                                          \
+	static void name##_on(struct bench *b)

@@ -12,6 +12,12 @@
 
 enum { NAMES = 40, KEYS = 3, LOG = 20000, MAX = 64 << 20 };
 
+#define CACHE_AUTO __attribute__((cleanup(cache_cleanup))) struct cache
+static void cache_cleanup(struct cache *const *c)
+{
+	cache_free(*c);
+}
+
 static struct job_entry *framework(int name, int64_t uid, int64_t version)
 {
 	FREE_AUTO char *text =
@@ -73,7 +79,7 @@ static struct job_entry *attempt(int64_t uid, int64_t version, int32_t n)
 
 TEST(test_cache_is_warm_after_a_list)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_note(c, framework(7, 7, 150));
 	cache_list_begin(c);
 	cache_put(c, framework(1, 1, 10));
@@ -85,14 +91,11 @@ TEST(test_cache_is_warm_after_a_list)
 	assert_true(view_warm(after));
 	assert_int_equal(view_count(before), 2);
 	assert_int_equal(view_count(after), 3); /* what was noted is newer than the list */
-	view_drop(TAKE(before));
-	view_drop(TAKE(after));
-	cache_free(c);
 }
 
 TEST(test_cache_list_end_forgets_what_was_not_in_it)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 10));
 	cache_put(c, framework(2, 2, 20));
 	cache_list_begin(c);
@@ -108,12 +111,11 @@ TEST(test_cache_list_end_forgets_what_was_not_in_it)
 	cache_list_end(c, 200);
 	assert_int_equal(cache_figures(c).frameworks, 0);
 	assert_int_equal(cache_figures(c).bytes, 0);
-	cache_free(c);
 }
 
 TEST(test_cache_note_brings_nothing_back)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_seen(c, 50);
 	cache_note(c, framework(1, 1, 50)); /* the watch has told of it, and that it is gone */
 	assert_int_equal(kept(c, 1), 0);
@@ -130,13 +132,12 @@ TEST(test_cache_note_brings_nothing_back)
 	assert_int_equal(kept(c, 1), 0);
 	cache_note(c, framework(1, 1, 54));
 	assert_int_equal(kept(c, 1), 0);
-	cache_free(c);
 }
 
 /* The watch has not told yet how attempt 0 ended: it comes before attempt 1. */
 TEST(test_cache_note_does_not_begin_an_attempt)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, attempt(1, 97, 0));
 	cache_note(c, attempt(1, 101, 1));
 	assert_int_equal(kept(c, 1), 97);
@@ -148,13 +149,12 @@ TEST(test_cache_note_does_not_begin_an_attempt)
 	assert_int_equal(kept(c, 1), 102);
 	cache_note(c, attempt(2, 103, 3)); /* a new one of that name */
 	assert_int_equal(kept(c, 1), 103);
-	cache_free(c);
 }
 
 /* What was made before a list began, told of while it comes, and is not in it, is gone. */
 TEST(test_cache_note_while_a_list_comes)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_seen(c, 50);
 	cache_list_begin(c); /* of version 100 */
 	cache_put(c, framework(2, 2, 20));
@@ -165,12 +165,11 @@ TEST(test_cache_note_while_a_list_comes)
 	assert_int_equal(kept(c, 1), 0);
 	assert_int_equal(kept(c, 2), 102);
 	assert_int_equal(kept(c, 3), 101);
-	cache_free(c);
 }
 
 TEST(test_cache_note_gone_is_for_good)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 10));
 	gone(c, 1, "u2");
 	assert_int_equal(kept(c, 1), 10);
@@ -181,12 +180,11 @@ TEST(test_cache_note_gone_is_for_good)
 	assert_int_equal(kept(c, 1), 0);
 	cache_note(c, framework(1, 3, 13)); /* a new one of that name */
 	assert_int_equal(kept(c, 1), 13);
-	cache_free(c);
 }
 
 TEST(test_cache_follows_a_server_that_counts_anew)
 {
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	cache_put(c, framework(1, 1, 1000));
 	cache_put(c, framework(2, 2, 1001));
 	cache_list_begin(c);
@@ -196,14 +194,13 @@ TEST(test_cache_follows_a_server_that_counts_anew)
 	assert_int_equal(kept(c, 2), 0);
 	cache_note(c, framework(3, 3, 601));
 	assert_int_equal(kept(c, 3), 601);
-	cache_free(c);
 }
 
 TEST(test_cache_keeps_within_its_bytes)
 {
 	struct job_entry *one = framework(1, 1, 1);
 	assert_true(one->doc.n > 0);
-	struct cache *c = cache_new(one->weight * 3 + 200);
+	CACHE_AUTO *c = cache_new(one->weight * 3 + 200);
 	job_entry_drop(one);
 	for (int i = 0; i < 10; i++)
 		cache_put(c, framework(i, i, i + 1));
@@ -226,7 +223,6 @@ TEST(test_cache_keeps_within_its_bytes)
 	}
 	cache_put(c, framework(9, 9, 10)); /* the same version, now there is room */
 	assert_int_equal(cache_figures(c).without_doc, 0);
-	cache_free(c);
 }
 
 /* ---- inboxes ---- */
@@ -254,7 +250,7 @@ static bool readable(const struct change_queue *i)
 TEST(test_change_queue_tells_what_changed)
 {
 	ERR_AUTO e = { 0 };
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	struct change_queue *i = change_queue_new(c, &e);
 	assert_non_null(i);
 	cache_put(c, framework(1, 1, 1)); /* nobody listens */
@@ -283,7 +279,6 @@ TEST(test_change_queue_tells_what_changed)
 	assert_true(change_queue_take(i, hear, &h));
 	assert_int_equal(h.n, 0);
 	change_queue_free(i);
-	cache_free(c);
 }
 
 static void count(void *arg, const struct job_entry *now, const struct job_entry *before)
@@ -295,7 +290,7 @@ static void count(void *arg, const struct job_entry *now, const struct job_entry
 TEST(test_change_queue_is_bounded)
 {
 	ERR_AUTO e = { 0 };
-	struct cache *c = cache_new(MAX);
+	CACHE_AUTO *c = cache_new(MAX);
 	struct change_queue *i = change_queue_new(c, &e);
 	change_queue_listen(i, true);
 	for (int n = 0; n < 10005; n++)
@@ -308,7 +303,6 @@ TEST(test_change_queue_is_bounded)
 	assert_true(change_queue_take(i, count, &heard));
 	assert_int_equal(heard, 1);
 	change_queue_free(i);
-	cache_free(c);
 }
 
 /* ---- a server and its watch ---- */

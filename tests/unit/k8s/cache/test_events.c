@@ -4,6 +4,12 @@
 
 #include "k8s/cache/events.h"
 
+#define EVENTS_AUTO __attribute__((cleanup(events_cleanup))) struct events
+static void events_cleanup(struct events *const *e)
+{
+	events_free(*e);
+}
+
 static const char MD5[] = "0123456789abcdef0123456789abcdef";
 
 /* One of the kubelet's, of this pod, last seen so many seconds into a day. */
@@ -73,7 +79,7 @@ TEST(test_pod_names)
 
 TEST(test_members)
 {
-	struct events *e = events_new(1 << 20);
+	EVENTS_AUTO *e = events_new(1 << 20);
 	ARENA_AUTO a = { 0 };
 	struct event *v;
 	FREE_AUTO char *pod = xasprintf("%s-worker-12", MD5);
@@ -87,7 +93,6 @@ TEST(test_members)
 	assert_int_equal(v->index, 12);
 	assert_int_equal(v->count, 3);
 	assert_int_equal(v->last_ms - v->first_ms, 61000);
-	events_free(e);
 	assert_true(span_is(v->message, "m u1")); /* it is the arena's */
 }
 
@@ -174,7 +179,7 @@ TEST(test_long_texts_are_cut)
 
 TEST(test_order_and_changes)
 {
-	struct events *e = events_new(1 << 20);
+	EVENTS_AUTO *e = events_new(1 << 20);
 	put(e, "b", "f-w-0", 20);
 	put(e, "a", "f-w-1", 30);
 	put(e, "c", "f-w-0", 10);
@@ -187,7 +192,6 @@ TEST(test_order_and_changes)
 	assert_events(e, "f", "c b");
 	assert_events(e, "g", "x");
 	assert_events(e, "h", "");
-	events_free(e);
 }
 
 static void put_said(struct events *e, const char *uid, const char *pod, const char *reason,
@@ -220,7 +224,7 @@ TEST(test_refusals)
 		{ "FailedMount", "MountVolume.SetUp failed: secret 'x' not found" },
 		{ "InspectFailed", "Failed to inspect image 'x': i/o timeout" },
 	};
-	struct events *e = events_new(1 << 20);
+	EVENTS_AUTO *e = events_new(1 << 20);
 	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
 		put_said(e, "o", i % 2 ? "f-w-0" : "g-w-0", OTHERS[i][0], OTHERS[i][1]);
 	assert_refusals(e, 0);
@@ -238,13 +242,12 @@ TEST(test_refusals)
 	events_begin(e);
 	events_end(e);
 	assert_refusals(e, 0);
-	events_free(e);
 }
 
 /* What is not in a list is gone by its end. */
 TEST(test_lists)
 {
-	struct events *e = events_new(1 << 20);
+	EVENTS_AUTO *e = events_new(1 << 20);
 	for (unsigned i = 0; i < 200; i++) {
 		FREE_AUTO char *uid = xasprintf("u%u", i);
 		FREE_AUTO char *pod = xasprintf("f%u-w-0", i % 20);
@@ -257,12 +260,11 @@ TEST(test_lists)
 	events_end(e);
 	assert_events(e, "f5", "new u5");
 	assert_events(e, "f6", "");
-	events_free(e);
 }
 
 TEST(test_bounds)
 {
-	struct events *e = events_new(64 << 10);
+	EVENTS_AUTO *e = events_new(64 << 10);
 	for (unsigned i = 0; i < 200; i++) { /* of one Framework: the last 64 */
 		FREE_AUTO char *uid = xasprintf("u%u", i);
 		put(e, uid, "f-w-0", i);
@@ -295,18 +297,16 @@ TEST(test_bounds)
 	}
 	assert_in_range(kept, 20, 200);
 	assert_true(newest_gone < oldest);
-	events_free(e);
 }
 
 TEST(test_trouble)
 {
 	ARENA_AUTO a = { 0 };
-	struct events *e = events_new(1 << 20);
+	EVENTS_AUTO *e = events_new(1 << 20);
 	assert_non_null(events_problem(e, &a)); /* nothing is known yet */
 	events_trouble(e, NULL);
 	assert_null(events_problem(e, &a));
 	events_trouble(e, "why");
 	assert_string_equal(events_problem(e, &a), "why");
-	events_free(e);
 	events_free(NULL);
 }

@@ -7,6 +7,12 @@
 
 /* ---- lines ---- */
 
+#define REFLECT_AUTO __attribute__((cleanup(reflect_cleanup))) struct reflect
+static void reflect_cleanup(struct reflect *s)
+{
+	str_done(&s->more);
+}
+
 static void write_line(void *arg, struct span line, bool cut)
 {
 	struct str *out = arg;
@@ -299,8 +305,7 @@ static struct list_page page_of(const char *version, const char *more)
 
 TEST(test_order)
 {
-	struct reflect s;
-	s = REFLECT_INIT(500);
+	REFLECT_AUTO s = REFLECT_INIT(500);
 	assert_asks(&s, WATCHES "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
 	                        "&fieldSelector=x");
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_STREAM, 422), 0), 0);
@@ -319,14 +324,12 @@ TEST(test_order)
 	/* an old version: a list; this server has no other one */
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
 	assert_asks(&s, "limit=500&fieldSelector=x");
-	str_done(&s.more);
 }
 
 /* 410 in the middle of a list: from its beginning. */
 TEST(test_list_expires)
 {
-	struct reflect s;
-	s = REFLECT_INIT(500);
+	REFLECT_AUTO s = REFLECT_INIT(500);
 	s.lists_only = true;
 	struct list_page first = page_of("7", "token");
 	(void)reflect_page(&s, &first);
@@ -334,7 +337,6 @@ TEST(test_list_expires)
 	assert_asks(&s, "limit=500&fieldSelector=x");
 	/* again and again: with pauses */
 	assert_true(reflect_end(&s, FAULT_EXPIRED, 0) > 0);
-	str_done(&s.more);
 }
 
 /* A server that forgets faster than it lists: lists come to their end, but farther and farther from
@@ -343,9 +345,8 @@ TEST(test_lists_in_vain)
 {
 	static const enum reflect_fault FAULTS[] = { FAULT_EXPIRED, FAULT_REFUSED };
 	for (size_t i = 0; i < 2; i++) {
-		struct reflect s;
 		struct list_page whole = page_of("7", "");
-		s = REFLECT_INIT(500);
+		REFLECT_AUTO s = REFLECT_INIT(500);
 		s.lists_only = true;
 		for (int n = 0; n < 10; n++) {
 			assert_true(reflect_page(&s, &whole));
@@ -360,28 +361,24 @@ TEST(test_lists_in_vain)
 		assert_true(reflect_page(&s, &whole));
 		s.lists = 0;
 		assert_in_range(reflect_end(&s, FAULTS[i], 0), 0, 1250);
-		str_done(&s.more);
 	}
 }
 
 /* An outage, and then the answer that what is known is too old: a list follows at once. */
 TEST(test_list_at_once_after_an_outage)
 {
-	struct reflect s;
-	s = REFLECT_INIT(500);
+	REFLECT_AUTO s = REFLECT_INIT(500);
 	s.lists_only = true;
 	reflect_heard(&s, "9");
 	for (int i = 0; i < 20; i++)
 		assert_in_range(reflect_end(&s, FAULT_AWAY, 0), 750, 10000);
 	assert_int_equal(reflect_end(&s, reflect_status(ASK_WATCH, 410), 0), 0);
 	assert_asks(&s, "limit=500&fieldSelector=x");
-	str_done(&s.more);
 }
 
 TEST(test_smaller_pages)
 {
-	struct reflect s;
-	s = REFLECT_INIT(5);
+	REFLECT_AUTO s = REFLECT_INIT(5);
 	s.lists_only = true;
 	assert_int_equal(reflect_end(&s, FAULT_TOO_LARGE, 0), 0);
 	assert_asks(&s, "limit=2&fieldSelector=x");
@@ -391,7 +388,6 @@ TEST(test_smaller_pages)
 	struct list_page last = page_of("7", "");
 	assert_true(reflect_page(&s, &last));
 	assert_int_equal(s.limit, 5);
-	str_done(&s.more);
 }
 
 /* What is refused for its version is followed by a list; an outage is not. */
@@ -404,12 +400,10 @@ TEST(test_refusals)
 		  { 503, true },  { 400, false }, { 404, false }, { 410, false },
 		  { 422, false }, { 500, false }, { 504, false }, { 0, false } };
 	for (size_t i = 0; i < sizeof(T) / sizeof(T[0]); i++) {
-		struct reflect s;
-		s = REFLECT_INIT(500);
+		REFLECT_AUTO s = REFLECT_INIT(500);
 		reflect_heard(&s, "9");
 		(void)reflect_end(&s, reflect_status(ASK_WATCH, T[i].status), 0);
 		assert_int_equal(reflect_ask(&s) == ASK_WATCH, T[i].keeps);
-		str_done(&s.more);
 	}
 }
 
@@ -437,8 +431,7 @@ TEST(test_pauses)
 /* What is heard ends a row of failures. */
 TEST(test_failures_are_forgotten)
 {
-	struct reflect s;
-	s = REFLECT_INIT(500);
+	REFLECT_AUTO s = REFLECT_INIT(500);
 	reflect_heard(&s, "9");
 	for (int i = 0; i < 5; i++)
 		(void)reflect_end(&s, FAULT_LATER, 0);
@@ -447,7 +440,6 @@ TEST(test_failures_are_forgotten)
 	reflect_heard(&s, "10");
 	assert_int_equal(s.failures, 0);
 	assert_in_range(reflect_end(&s, FAULT_LATER, 0), 750, 1250);
-	str_done(&s.more);
 }
 
 /* Events at least every 40 ms: a pause of 20 ms after each round that had some. */
@@ -462,11 +454,9 @@ TEST(test_quick_events_come_together)
 		{ 1090, false, 0 }, { 1101, true, 20 }, { 1121, true, 20 }, { 1170, false, 0 },
 		{ 1180, true, 0 },  { 1180, false, 0 }, { 1181, true, 20 },
 	};
-	struct reflect s;
-	s = REFLECT_INIT(500);
+	REFLECT_AUTO s = REFLECT_INIT(500);
 	for (size_t i = 0; i < sizeof(ROUNDS) / sizeof(ROUNDS[0]); i++) {
 		s.events |= ROUNDS[i].events;
 		assert_int_equal(reflect_rest_ms(&s, ROUNDS[i].now_ms), ROUNDS[i].rest_ms);
 	}
-	str_done(&s.more);
 }

@@ -13,11 +13,8 @@ static int stop_made(void)
 
 /* ---- Frameworks -------------------------------------------------------------------------- */
 
-#define CASE(name) TEST_AROUND(name, begin, end)
-
 CASE(test_janitor_removes_what_was_never_started)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go_twice(b);
 	assert_false(yard_has(&b->yard, KIND_FRAMEWORK, JOB));
@@ -28,7 +25,6 @@ CASE(test_janitor_removes_what_was_never_started)
 
 CASE(test_janitor_waits_until_it_has_seen_it_so_for_long)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
 	pass(b, AGE_MS - 5000);
@@ -42,7 +38,6 @@ CASE(test_janitor_waits_until_it_has_seen_it_so_for_long)
 
 CASE(test_janitor_waits_until_it_is_old_by_the_servers_clock)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.date_s = MADE_S - AGE_MS / 1000;
 	go_twice(b); /* made just now, says that clock */
@@ -60,7 +55,6 @@ CASE(test_janitor_waits_until_it_is_old_by_the_servers_clock)
  * the API server, goes in its first round. */
 CASE(test_janitor_that_is_new_removes_what_is_old_at_once)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
 	b->yard.date_s = MADE_S + 2 * AGE_MS / 1000 - 1;
@@ -83,7 +77,6 @@ CASE(test_janitor_that_is_new_removes_what_is_old_at_once)
 /* Who comes back under the same name is another one. */
 CASE(test_janitor_time_counts_from_the_first_sight_of_a_uid)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
 	pass(b, AGE_MS);
@@ -96,7 +89,6 @@ CASE(test_janitor_time_counts_from_the_first_sight_of_a_uid)
 
 CASE(test_janitor_forgets_what_is_no_longer_so)
 {
-	struct bench *b = *state;
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	go(b);
 	pass(b, AGE_MS);
@@ -122,7 +114,6 @@ static void start_it(struct yard *y, const struct store_request *q)
 /* The race of threat E2: the GET saw Create, then it is started, then the DELETE arrives. */
 CASE(test_janitor_a_start_in_between_wins)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.meanwhile = start_it;
 	go_twice(b);
@@ -141,7 +132,6 @@ static void make_anew(struct yard *y, const struct store_request *q)
 
 CASE(test_janitor_who_comes_back_after_the_list_is_another_one)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	b->yard.meanwhile = make_anew;
 	go_twice(b);
@@ -160,7 +150,6 @@ static void take_it(struct yard *y, const struct store_request *q)
 
 CASE(test_janitor_a_second_one_that_is_faster_does_no_harm)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
 	b->yard.meanwhile = take_it;
@@ -173,7 +162,6 @@ CASE(test_janitor_a_second_one_that_is_faster_does_no_harm)
 
 CASE(test_janitor_removes_20_per_round_and_then_comes_sooner)
 {
-	struct bench *b = *state;
 	for (size_t i = 0; i < 50; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
 	go_twice(b);
@@ -190,7 +178,6 @@ CASE(test_janitor_removes_20_per_round_and_then_comes_sooner)
 /* Those that look left over in a list and turn out not to be must not hide the others. */
 CASE(test_janitor_reaches_what_is_behind_many_that_stay)
 {
-	struct bench *b = *state;
 	for (size_t i = 0; i < 250; i++) {
 		json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
 		if (i != 249)
@@ -206,7 +193,6 @@ CASE(test_janitor_reaches_what_is_behind_many_that_stay)
 
 CASE(test_janitor_list_is_of_few_and_cheap)
 {
-	struct bench *b = *state;
 	go(b);
 	assert_string_equal(b->yard.queries[0],
 	                    "labelSelector=rest-lit%2Finstance%3Dhere%2Crest-lit%2Fcreating"
@@ -218,7 +204,6 @@ CASE(test_janitor_list_is_of_few_and_cheap)
 
 CASE(test_janitor_list_that_is_too_large_comes_in_pages)
 {
-	struct bench *b = *state;
 	for (size_t i = 0; i < 120; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
 	b->yard.not_whole_lists = true;
@@ -230,7 +215,6 @@ CASE(test_janitor_list_that_is_too_large_comes_in_pages)
 
 CASE(test_janitor_keeps_its_table_within_bounds)
 {
-	struct bench *b = *state;
 	for (size_t i = 0; i < 1500; i++)
 		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
 	go(b);
@@ -248,7 +232,6 @@ CASE(test_janitor_keeps_its_table_within_bounds)
 
 CASE(test_janitor_removes_classes_whose_framework_is_gone)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(2)));
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(2)));
@@ -264,7 +247,6 @@ CASE(test_janitor_removes_classes_whose_framework_is_gone)
 
 CASE(test_janitor_class_whose_framework_comes_back_stays)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	go(b);
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
@@ -291,7 +273,6 @@ static void renew_it(struct yard *y, const struct store_request *q)
 
 CASE(test_janitor_class_that_was_made_anew_stays)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	b->yard.meanwhile = renew_it;
 	go_twice(b);
@@ -302,7 +283,6 @@ CASE(test_janitor_class_that_was_made_anew_stays)
 
 CASE(test_janitor_leaves_classes_alone_if_it_has_none)
 {
-	struct bench *b = *state;
 	b->janitor->priority_classes = false;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	go_twice(b);
@@ -318,7 +298,6 @@ static void add_classes(struct bench *b, size_t n)
 
 CASE(test_janitor_one_page_of_classes_per_round)
 {
-	struct bench *b = *state;
 	add_classes(b, 1200);
 	for (size_t i = 0; i < 3; i++) {
 		yard_forget(&b->yard);
@@ -351,7 +330,6 @@ static void expire(struct yard *y, const struct store_request *q)
 /* A token that has expired costs a list from the start; no class is left out, or met twice. */
 CASE(test_janitor_goes_on_by_name_when_a_list_has_expired)
 {
-	struct bench *b = *state;
 	add_classes(b, 900);
 	for (size_t i = 0; i < 900; i++) /* all have one that runs */
 		set_label(yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i))),
@@ -369,7 +347,6 @@ CASE(test_janitor_goes_on_by_name_when_a_list_has_expired)
 
 CASE(test_janitor_lists_that_expire_at_once_end_the_round)
 {
-	struct bench *b = *state;
 	add_classes(b, 900);
 	go(b);
 	b->yard.meanwhile = expire;
@@ -383,7 +360,6 @@ CASE(test_janitor_lists_that_expire_at_once_end_the_round)
 /* A directory gives all at once, and in no order. */
 CASE(test_janitor_reaches_all_classes_of_one_long_list)
 {
-	struct bench *b = *state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"items\":[");
 	for (size_t i = 0; i < 2000; i++) {
@@ -417,7 +393,6 @@ static void fail_with(struct bench *b, enum store_verb verb, enum object_kind ki
 
 CASE(test_janitor_names_the_right_that_it_lacks)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_REFUSED, 403);
 	go_twice(b);
@@ -430,7 +405,6 @@ CASE(test_janitor_names_the_right_that_it_lacks)
 
 CASE(test_janitor_no_right_to_look_is_no_proof_of_absence)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_REFUSED, 403);
 	go_twice(b);
@@ -447,7 +421,6 @@ CASE(test_janitor_no_right_to_look_is_no_proof_of_absence)
 /* What is answered cannot be read, but it is an answer: there is something of that name. */
 CASE(test_janitor_framework_that_cannot_be_read_is_there)
 {
-	struct bench *b = *state;
 	yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(JOB));
 	fail_with(b, STORE_GET, KIND_FRAMEWORK, STORE_AMBIGUOUS, 200);
 	go_twice(b);
@@ -458,7 +431,6 @@ CASE(test_janitor_framework_that_cannot_be_read_is_there)
 
 CASE(test_janitor_gives_a_round_up_when_nobody_answers)
 {
-	struct bench *b = *state;
 	static const enum store_outcome OUTCOMES[] = { STORE_BUSY, STORE_AMBIGUOUS, STORE_FULL };
 	for (size_t i = 0; i < 3; i++) {
 		fail_with(b, STORE_LIST, KIND_FRAMEWORK, OUTCOMES[i], 0);
@@ -471,7 +443,6 @@ CASE(test_janitor_gives_a_round_up_when_nobody_answers)
 
 CASE(test_janitor_every_fault_leaves_it_working)
 {
-	struct bench *b = *state;
 	static const enum store_verb VERBS[] = { STORE_LIST, STORE_GET, STORE_DELETE };
 	static const enum object_kind KINDS[] = { KIND_FRAMEWORK, KIND_PRIORITYCLASS };
 	for (size_t v = 0; v < 3; v++) {
@@ -494,7 +465,6 @@ CASE(test_janitor_every_fault_leaves_it_working)
 
 CASE(test_janitor_comes_more_seldom_while_there_is_trouble)
 {
-	struct bench *b = *state;
 	int at_least[] = { 15000, 30000, 60000, 120000, 240000, 480000, 600000, 600000 };
 	fail_with(b, STORE_LIST, KIND_FRAMEWORK, STORE_BUSY, 0);
 	for (size_t i = 0; i < sizeof(at_least) / sizeof(at_least[0]); i++) {
@@ -517,7 +487,7 @@ static void stop_then(struct yard *y, const struct store_request *q)
 		b->caller.stop_fd = stop_made();
 }
 
-CASE(test_janitor_ends_wherever_it_is)
+TEST(test_janitor_ends_wherever_it_is)
 {
 	for (size_t steps = 0; steps < 6; steps++) {
 		void *own = NULL;

@@ -90,11 +90,8 @@ static const struct change FRAMEWORKS[] = {
 	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"completionTime\":\"x\"}}" },
 };
 
-#define CASE(name) TEST_AROUND(name, begin, end)
-
 CASE(test_janitor_never_touches_what_is_not_quite_so)
 {
-	struct bench *b = *state;
 	size_t n = sizeof(FRAMEWORKS) / sizeof(*FRAMEWORKS);
 	for (size_t i = 0; i < n; i++) {
 		json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
@@ -117,7 +114,6 @@ CASE(test_janitor_never_touches_what_is_not_quite_so)
 /* As FrameworkController leaves it when it has seen one that is in Create. */
 CASE(test_janitor_removes_what_the_controller_has_only_seen)
 {
-	struct bench *b = *state;
 	json_t *f = yard_add(&b->yard, KIND_FRAMEWORK, half_made(JOB));
 	apply(f,
 	      "{\"status\":{\"state\":\"AttemptCreationPending\",\"completionTime\":null,"
@@ -147,7 +143,6 @@ static const struct change CLASSES[] = {
 
 CASE(test_janitor_never_touches_classes_of_others)
 {
-	struct bench *b = *state;
 	size_t n = sizeof(CLASSES) / sizeof(*CLASSES);
 	for (size_t i = 0; i < n; i++) {
 		json_t *class = yard_add(&b->yard, KIND_PRIORITYCLASS, class_of(job(i)));
@@ -165,7 +160,6 @@ CASE(test_janitor_never_touches_classes_of_others)
 /* A list can be anything. */
 CASE(test_janitor_list_that_is_none_is_trouble)
 {
-	struct bench *b = *state;
 	static const char *const LISTS[] = {
 		"",
 		"null",
@@ -187,7 +181,6 @@ CASE(test_janitor_list_that_is_none_is_trouble)
 
 CASE(test_janitor_one_bad_item_hides_no_other)
 {
-	struct bench *b = *state;
 	STR_AUTO text = STR_INIT(1 << 20);
 	str_puts(&text, "{\"metadata\":{},\"items\":[7,null,\"x\",[{}],{\"metadata\":5},"
 	                "{\"a\":1,\"a\":2},{\"metadata\":{\"managedFields\":");

@@ -54,6 +54,12 @@ static const char *kubeconfig(const char *cluster, const char *user)
 	return file("config", text);
 }
 
+#define LOGIN_AUTO __attribute__((cleanup(login_cleanup))) struct login
+static void login_cleanup(struct login *const *l)
+{
+	login_free(*l);
+}
+
 static struct login *login_ok(const struct login_options *o)
 {
 	ERR_AUTO e = { 0 };
@@ -99,12 +105,11 @@ static void header_is(struct login *l, const char *line)
 CASE(test_kubeconfig_token)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: hunter2\n") };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	assert_string_equal(l->url, "https://10.0.0.1:6443");
 	assert_string_equal(login_namespace(l), "jobs");
 	assert_string_equal(login_describe(l), "https://10.0.0.1:6443 as token (kubeconfig)");
 	header_is(l, "Authorization: Bearer hunter2");
-	login_free(l);
 }
 
 CASE(test_kubeconfig_files_are_relative_to_it)
@@ -116,12 +121,11 @@ CASE(test_kubeconfig_files_are_relative_to_it)
 		                       kubeconfig(SERVER "    certificate-authority: ca.pem\n",
 		                                  "    client-certificate: ./cert.pem\n"
 		                                  "    client-key: key.pem\n") };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	memory_is(l->ca.path, PEM_TEXT);
 	memory_is(l->cert.path, PEM_TEXT "cert");
 	memory_is(l->key.path, PEM_TEXT "key");
 	assert_non_null(strstr(login_describe(l), "client certificate"));
-	login_free(l);
 }
 
 CASE(test_kubeconfig_inline_data)
@@ -130,28 +134,25 @@ CASE(test_kubeconfig_inline_data)
 				       SERVER "    certificate-authority-data: " PEM_BASE64 "\n",
 				       "    client-certificate-data: " PEM_BASE64 "\n"
 				       "    client-key-data: " PEM_BASE64 "\n") };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	memory_is(l->ca.path, PEM_TEXT);
 	memory_is(l->key.path, PEM_TEXT);
-	login_free(l);
 }
 
 CASE(test_kubeconfig_token_file)
 {
 	file("tok", "  abc.def\n");
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    tokenFile: tok\n") };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	header_is(l, "Authorization: Bearer abc.def");
-	login_free(l);
 }
 
 CASE(test_kubeconfig_other_context)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .context = "there" };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	assert_string_equal(login_namespace(l), "default");
-	login_free(l);
 	o.context = "broken";
 	login_fails(&o, "no cluster \"nowhere\"");
 	o.context = "nobody";
@@ -162,9 +163,8 @@ CASE(test_kubeconfig_option_wins_over_its_namespace)
 {
 	struct login_options o = { .kubeconfig = kubeconfig(SERVER, "    token: t\n"),
 		                   .namespace_name = "other" };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	assert_string_equal(login_namespace(l), "other");
-	login_free(l);
 }
 
 CASE(test_kubeconfig_refuses)
@@ -236,10 +236,9 @@ CASE(test_options_loopback_may_be_http)
 		                            "http://[::1]:2" };
 	for (size_t i = 0; i < 3; i++) {
 		struct login_options o = { .apiserver = URLS[i] };
-		struct login *l = login_ok(&o);
+		LOGIN_AUTO *l = login_ok(&o);
 		assert_string_equal(l->url, URLS[i]);
 		header_is(l, "");
-		login_free(l);
 	}
 }
 
@@ -304,7 +303,7 @@ static struct login *login_with_files(void)
 
 CASE(test_refresh_takes_a_new_ca)
 {
-	struct login *l = login_with_files();
+	LOGIN_AUTO *l = login_with_files();
 	char path[64];
 	(void)snprintf(path, sizeof(path), "%s", l->ca.path);
 	login_refresh(l);
@@ -316,12 +315,11 @@ CASE(test_refresh_takes_a_new_ca)
 	memory_is(l->ca.path, PEM_NEW);
 	assert_string_equal(l->ca.path, path); /* handles need not be told */
 	memory_is(l->cert.path, PEM_TEXT);
-	login_free(l);
 }
 
 CASE(test_refresh_takes_certificate_and_key_together)
 {
-	struct login *l = login_with_files();
+	LOGIN_AUTO *l = login_with_files();
 	file("c.crt", PEM_NEW);
 	login_refresh(l);
 	file("c.key", PEM_NEW "key");
@@ -331,12 +329,11 @@ CASE(test_refresh_takes_certificate_and_key_together)
 	login_refresh(l);
 	memory_is(l->cert.path, PEM_NEW);
 	memory_is(l->key.path, PEM_NEW "key");
-	login_free(l);
 }
 
 CASE(test_refresh_does_not_take_half_a_file)
 {
-	struct login *l = login_with_files();
+	LOGIN_AUTO *l = login_with_files();
 	static const char *const BAD[] = { "", "-----BEGIN CERTIFICATE-----\nBB", "nothing" };
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		file("ca.crt", BAD[i]);
@@ -348,7 +345,6 @@ CASE(test_refresh_does_not_take_half_a_file)
 	login_refresh(l);
 	login_refresh(l);
 	memory_is(l->ca.path, PEM_TEXT);
-	login_free(l);
 }
 
 CASE(test_refresh_leaves_no_descriptor)
@@ -370,7 +366,7 @@ CASE(test_refresh_keeps_the_old_token_on_errors)
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s", file("tok", "one"));
 	struct login_options o = { .apiserver = "https://h", .token_file = path };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	static const char *const BAD[] = { "", " \n", "a b", "a\x01", "\xc3\xa4" };
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		file("tok", BAD[i]);
@@ -383,13 +379,12 @@ CASE(test_refresh_keeps_the_old_token_on_errors)
 	file("tok", "two");
 	login_refresh(l);
 	header_is(l, "Authorization: Bearer two");
-	login_free(l);
 }
 
 CASE(test_header_is_written_once_per_token)
 {
 	struct login_options o = { .apiserver = "https://h", .token_file = file("tok", "one") };
-	struct login *l = login_ok(&o);
+	LOGIN_AUTO *l = login_ok(&o);
 	struct login_header h = { .version = 0 };
 	login_header_refresh(l, &h);
 	const char *written = h.line.p;
@@ -400,7 +395,6 @@ CASE(test_header_is_written_once_per_token)
 	assert_ptr_equal(h.line.p, written);
 	assert_int_equal(h.line.p[0], 'x');
 	str_wipe(&h.line);
-	login_free(l);
 }
 
 CASE(test_token_end)
@@ -420,9 +414,8 @@ CASE(test_token_end)
 	for (size_t i = 0; i < sizeof(TOKENS) / sizeof(TOKENS[0]); i++) {
 		FREE_AUTO char *user = xasprintf("    token: %s\n", TOKENS[i].token);
 		struct login_options o = { .kubeconfig = kubeconfig(SERVER, user) };
-		struct login *l = login_ok(&o);
+		LOGIN_AUTO *l = login_ok(&o);
 		assert_int_equal(login_token_end_s(l), TOKENS[i].end_s);
-		login_free(l);
 	}
 }
 

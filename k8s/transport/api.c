@@ -126,20 +126,6 @@ static int set_url(const struct api_store *a, struct transfer *t, const struct s
 #define ACCEPT_METADATA_LIST                                                                       \
 	"Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-static void api_set_headers(struct api_store *a, struct transfer *t, const struct store_request *r)
-{
-	bool whole = r->whole || a->whole_objects || r->verb == STORE_DELETE;
-	curl_add_header(&t->headers, whole                   ? "Accept: application/json"
-	                             : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
-	                                                     : ACCEPT_METADATA);
-	curl_add_header(&t->headers, r->verb != STORE_PATCH ? "Content-Type: application/json"
-	                             : r->json_patch
-	                                 ? "Content-Type: application/json-patch+json"
-	                                 : "Content-Type: application/merge-patch+json");
-	curl_add_header(&t->headers, "Expect:");
-	curl_set_headers(t->easy, &t->headers, a->login, &a->authorization);
-}
-
 /* In one piece, because libcurl sends it in one call with the headers then. */
 static struct span transfer_body(struct transfer *t, const struct store_request *r)
 {
@@ -166,13 +152,14 @@ static struct span transfer_body(struct transfer *t, const struct store_request 
 	return str_view(&t->body);
 }
 
-static void set_method(struct transfer *t, const struct store_request *r)
+/* Sets URL, body, headers and limits.  -1: a name, the namespace or the query is not valid. */
+static int transfer_prepare(struct api_store *a, struct transfer *t, const struct store_request *r)
 {
-	static const char *const METHODS[] = {
-		[STORE_CREATE] = NULL, /* CURLOPT_POST sets it */
-		[STORE_GET] = NULL,        [STORE_LIST] = NULL,  [STORE_PATCH] = "PATCH",
-		[STORE_DELETE] = "DELETE", [STORE_READY] = NULL,
-	};
+	size_t answer_max = r->verb == STORE_LIST ? 4 * a->s.limits.body : a->s.limits.body;
+	bool whole = r->whole || a->whole_objects || r->verb == STORE_DELETE;
+	int64_t left = r->deadline_ms - clock_ms();
+	if (set_url(a, t, r) != 0)
+		return -1;
 	struct span body = transfer_body(t, r);
 	t->has_body = body.n > 0;
 	t->begun = t->repeated = t->stale = false;
@@ -183,17 +170,19 @@ static void set_method(struct transfer *t, const struct store_request *r)
 	} else {
 		CURL_SET(t->easy, CURLOPT_HTTPGET, 1L);
 	}
-	CURL_SET(t->easy, CURLOPT_CUSTOMREQUEST, METHODS[r->verb]);
-}
-
-static int transfer_prepare(struct api_store *a, struct transfer *t, const struct store_request *r)
-{
-	size_t answer_max = r->verb == STORE_LIST ? 4 * a->s.limits.body : a->s.limits.body;
-	if (set_url(a, t, r) != 0)
-		return -1;
-	set_method(t, r);
-	api_set_headers(a, t, r);
-	int64_t left = r->deadline_ms - clock_ms();
+	CURL_SET(t->easy, CURLOPT_CUSTOMREQUEST,
+	         r->verb == STORE_PATCH    ? "PATCH"
+	         : r->verb == STORE_DELETE ? "DELETE"
+	                                   : NULL); /* POST or GET, as set above */
+	curl_add_header(&t->headers, whole                   ? "Accept: application/json"
+	                             : r->verb == STORE_LIST ? ACCEPT_METADATA_LIST
+	                                                     : ACCEPT_METADATA);
+	curl_add_header(&t->headers, r->verb != STORE_PATCH ? "Content-Type: application/json"
+	                             : r->json_patch
+	                                 ? "Content-Type: application/json-patch+json"
+	                                 : "Content-Type: application/merge-patch+json");
+	curl_add_header(&t->headers, "Expect:");
+	curl_set_headers(t->easy, &t->headers, a->login, &a->authorization);
 	CURL_SET(t->easy, CURLOPT_TIMEOUT_MS, (long)(left > 0 ? left : 1));
 	CURL_SET(t->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)answer_max); /* a hint only */
 	t->answer = STR_SECRET(answer_max);
@@ -221,21 +210,6 @@ static const char *result_reason(CURLcode result, int status)
 	}
 }
 
-/* A repetition would fail, too. */
-static bool is_permanent(CURLcode result)
-{
-	switch ((int)result) {
-	case CURLE_PEER_FAILED_VERIFICATION:
-	case CURLE_SSL_CACERT_BADFILE:
-	case CURLE_SSL_ISSUER_ERROR:
-	case CURLE_UNSUPPORTED_PROTOCOL:
-	case CURLE_URL_MALFORMAT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 static struct exchange result_exchange(const struct transfer *t, CURLcode result)
 {
 	struct span answer = str_view(&t->answer);
@@ -244,7 +218,7 @@ static struct exchange result_exchange(const struct transfer *t, CURLcode result
 	return (struct exchange){
 		.complete = result == CURLE_OK,
 		.begun = t->begun,
-		.permanent = is_permanent(result),
+		.permanent = curl_is_permanent(result),
 		.too_large = t->answer.full || result == CURLE_FILESIZE_EXCEEDED,
 		.just_connected = connects > 0,
 		.status = curl_status(t->easy),

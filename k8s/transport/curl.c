@@ -176,6 +176,13 @@ int curl_status(CURL *h)
 	return (int)status;
 }
 
+bool curl_is_permanent(CURLcode result)
+{
+	return result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE ||
+	       result == CURLE_SSL_ISSUER_ERROR || result == CURLE_UNSUPPORTED_PROTOCOL ||
+	       result == CURLE_URL_MALFORMAT;
+}
+
 /* ---- the multi handle -------------------------------------------------------------- */
 
 /*

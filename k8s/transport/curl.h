@@ -45,6 +45,8 @@ void curl_set_headers(CURL *h, struct curl_slist **headers, struct login *l,
 void curl_free_headers(struct curl_slist **headers);
 /* HTTP status of the answer; 0 if there is none. */
 int curl_status(CURL *h);
+/* A repetition would fail, too: certificate, address. */
+bool curl_is_permanent(CURLcode result);
 
 /* A multi handle on an epoll descriptor, for event loops.  One thread. */
 struct curl_loop {

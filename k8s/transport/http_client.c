@@ -89,12 +89,9 @@ static void client_answered(struct exchange *x, CURLcode result)
 	a.retry_after_s = seconds;
 	if (curl_easy_header(x->easy, "Location", 0, CURLH_HEADER, -1, &location) == CURLHE_OK)
 		a.location = location->value;
-	/* A repetition would fail, too.  CURLE_SSL_CONNECT_ERROR is not of these: a server that
-	 * ends during the handshake causes it, as a port without TLS does. */
-	bool hopeless = result == CURLE_PEER_FAILED_VERIFICATION ||
-	                result == CURLE_SSL_CACERT_BADFILE || result == CURLE_SSL_ISSUER_ERROR ||
-	                result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_URL_MALFORMAT ||
-	                result == CURLE_WEIRD_SERVER_REPLY;
+	/* Not CURLE_SSL_CONNECT_ERROR: a server that ends during the handshake causes it, as a port
+	 * without TLS does. */
+	bool hopeless = curl_is_permanent(result) || result == CURLE_WEIRD_SERVER_REPLY;
 	a.problem = problem_of(x, result);
 	a.hopeless = a.problem && (x->body.full || hopeless);
 	x->call.ended(x->call.arg, &a);
@@ -128,30 +125,6 @@ static void client_add_header(struct exchange *x, const char *name, const char *
 	curl_add_header(&x->headers, str_c(&line));
 }
 
-static void client_set_up(struct exchange *x)
-{
-	const struct client *c = x->client;
-	const struct client_call *call = &x->call;
-	CURL *h = x->easy;
-	curl_receive(h, client_take_body, x, x->error);
-	CURL_SET(h, CURLOPT_BUFFERSIZE, (long)RECEIVE);
-	CURL_SET(h, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
-	CURL_SET(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
-	CURL_SET(h, CURLOPT_LOW_SPEED_TIME, (long)call->silence_s);
-	if (call->type) {
-		CURL_SET(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
-		CURL_SET(h, CURLOPT_POSTFIELDS, call->body.p);
-		client_add_header(x, "Content-Type: ", call->type);
-		client_add_header(x, "Expect:", "");
-	}
-	CURL_SET(h, CURLOPT_CUSTOMREQUEST, call->method);
-	if (c->authorization.n && !call->link)
-		client_add_header(x, "Authorization: Bearer ", str_c(&c->authorization));
-	if (call->key)
-		client_add_header(x, "Idempotency-Key: ", call->key);
-	CURL_SET(h, CURLOPT_HTTPHEADER, x->headers);
-}
-
 struct exchange *client_start(struct client *c, const struct client_call *call, struct err *e)
 {
 	int n = call->link ? (int)c->origin : (int)strlen(c->url);
@@ -167,7 +140,23 @@ struct exchange *client_start(struct client *c, const struct client_call *call, 
 	if (x->next)
 		x->next->at = &x->next;
 	c->first = x;
-	client_set_up(x);
+	curl_receive(easy, client_take_body, x, x->error);
+	CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)RECEIVE);
+	CURL_SET(easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
+	CURL_SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	CURL_SET(easy, CURLOPT_LOW_SPEED_TIME, (long)call->silence_s);
+	if (call->type) {
+		CURL_SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.n);
+		CURL_SET(easy, CURLOPT_POSTFIELDS, call->body.p);
+		client_add_header(x, "Content-Type: ", call->type);
+		client_add_header(x, "Expect:", "");
+	}
+	CURL_SET(easy, CURLOPT_CUSTOMREQUEST, call->method);
+	if (c->authorization.n && !call->link)
+		client_add_header(x, "Authorization: Bearer ", str_c(&c->authorization));
+	if (call->key)
+		client_add_header(x, "Idempotency-Key: ", call->key);
+	CURL_SET(easy, CURLOPT_HTTPHEADER, x->headers);
 	CURLMcode bad = curl_multi_add_handle(c->multi, easy);
 	if (!bad)
 		return x;

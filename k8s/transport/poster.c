@@ -156,20 +156,6 @@ static const char *poster_problem(const struct posting *x, CURLcode result)
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 
-static void poster_set_up(struct posting *x, size_t n)
-{
-	CURL *h = x->easy;
-	curl_receive(h, poster_count_body, x, x->error);
-	CURL_SET(h, CURLOPT_OPENSOCKETFUNCTION, poster_open_socket);
-	CURL_SET(h, CURLOPT_OPENSOCKETDATA, x);
-	CURL_SET(h, CURLOPT_HEADERFUNCTION, poster_count_header);
-	CURL_SET(h, CURLOPT_HEADERDATA, x);
-	CURL_SET(h, CURLOPT_TIMEOUT_MS, (long)POSTER_TIMEOUT_MS);
-	CURL_SET(h, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n);
-	CURL_SET(h, CURLOPT_POSTFIELDS, x->body);
-	CURL_SET(h, CURLOPT_HTTPHEADER, x->headers);
-}
-
 int poster_send(struct poster *p, const struct post *post, struct err *e)
 {
 	CURL *easy = curl_new(p->url, NULL, e);
@@ -190,7 +176,15 @@ int poster_send(struct poster *p, const struct post *post, struct err *e)
 	curl_add_header(&x->headers, "Expect:");
 	for (const char *const *line = post->headers; *line; line++)
 		curl_add_header(&x->headers, *line);
-	poster_set_up(x, post->body.n);
+	curl_receive(easy, poster_count_body, x, x->error);
+	CURL_SET(easy, CURLOPT_OPENSOCKETFUNCTION, poster_open_socket);
+	CURL_SET(easy, CURLOPT_OPENSOCKETDATA, x);
+	CURL_SET(easy, CURLOPT_HEADERFUNCTION, poster_count_header);
+	CURL_SET(easy, CURLOPT_HEADERDATA, x);
+	CURL_SET(easy, CURLOPT_TIMEOUT_MS, (long)POSTER_TIMEOUT_MS);
+	CURL_SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->body.n);
+	CURL_SET(easy, CURLOPT_POSTFIELDS, x->body);
+	CURL_SET(easy, CURLOPT_HTTPHEADER, x->headers);
 	CURLMcode bad = curl_multi_add_handle(p->curl.multi, easy);
 	if (!bad)
 		return 0;

@@ -232,11 +232,6 @@ static void next(struct submission *b)
 		submission_finish(b);
 }
 
-static void submission_compare(struct submission *b, int64_t not_before_ms)
-{
-	submission_get(b, COMPARING, not_before_ms);
-}
-
 /* The POST may have been executed. */
 static void lost(struct submission *b, const struct store_reply *reply)
 {
@@ -248,7 +243,7 @@ static void lost(struct submission *b, const struct store_reply *reply)
 		return;
 	}
 	b->made[b->step].lost = true;
-	submission_compare(b, 0);
+	submission_get(b, COMPARING, 0);
 }
 
 /* Or a PodTemplate of this name exists, which is noticed after the check. */
@@ -300,8 +295,7 @@ static void is_made(struct submission *b, const struct store_reply *reply)
 		lost(b, reply); /* not an answer of an API server */
 		return;
 	}
-	memcpy(m->uid, uid.p, uid.n);
-	m->uid[uid.n] = '\0';
+	submission_copy_text(m->uid, UID_ROOM, uid);
 	m->lost = false;
 	note_framework(b, reply);
 	next(b);
@@ -324,7 +318,7 @@ static void submission_unavailable(struct submission *b, const struct store_repl
 static void not_made(struct submission *b, const struct store_reply *reply)
 {
 	if (b->made[b->step].lost)
-		submission_compare(b, 0);
+		submission_get(b, COMPARING, 0);
 	else
 		submission_unavailable(b, reply);
 }
@@ -405,7 +399,7 @@ static void submission_replaced(struct submission *b, const struct store_reply *
 	if (b->tries < 3)
 		submission_post(b, 0);
 	else if (b->step == 0)
-		submission_compare(b, clock_ms() + PAUSE_MS);
+		submission_get(b, COMPARING, clock_ms() + PAUSE_MS);
 	else
 		wait_for_collector(b); /* another client keeps creating it */
 }
@@ -438,7 +432,7 @@ static void submission_take_over(struct submission *b, const struct store_reply 
 	if (!ownership_is_untouched(framework) || !ownership_same_home(framework, &ours))
 		conflict(b);
 	else if (again)
-		submission_compare(b, again);
+		submission_get(b, COMPARING, again);
 	else
 		submission_replace(b);
 }
@@ -483,7 +477,8 @@ static void exists(struct submission *b, const struct store_reply *reply)
 	if (b->opt->dry_run && b->step == 0)
 		conflict(b);
 	else
-		submission_compare(b, 0); /* it can be ours: a proxy can have repeated the POST */
+		submission_get(b, COMPARING,
+		               0); /* it can be ours: a proxy can have repeated the POST */
 }
 
 /* The object is absent.  Another POST creates it or gets 409. */
@@ -499,7 +494,7 @@ static void is_absent(struct submission *b, const struct store_reply *reply)
 	} else if (again < b->opt->deadline_ms) {
 		submission_post(b, again);
 	} else if (++b->absent < ABSENT_MAX) {
-		submission_compare(b, clock_ms() + PAUSE_MS);
+		submission_get(b, COMPARING, clock_ms() + PAUSE_MS);
 	} else {
 		b->made[b->step].lost = false;
 		err_set(&b->e, UNAVAILABLE, "the API server did not answer in time");

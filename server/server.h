@@ -6,6 +6,7 @@
  *
  * State shared by all loops.  Immutable after start, except for the members marked "mutable".
  */
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "server/options.h"
@@ -23,7 +24,6 @@ struct exit_spec;
 struct follow;
 struct followers;
 struct history;
-struct key_claims;
 struct keyring;
 struct local;
 struct login;
@@ -39,6 +39,12 @@ struct output_store;
 struct uploads;
 struct worker;
 struct worker_inbox;
+
+/* The idempotency keys of submissions in progress on all loops (submit/idempotency.c). */
+struct key_claims {
+	pthread_mutex_t lock;
+	struct claim *first; /* one per submission; their number is limited */
+};
 
 enum phase {
 	PHASE_RUN,
@@ -71,7 +77,7 @@ struct server {
 	    generation;        /* mutable: counts replacements; each loop copies it in each round */
 	atomic_ullong reviews; /* mutable: TokenReviews of this second: second << 8 | number */
 	struct revocations *revoked;     /* mutable */
-	struct key_claims *claims;       /* mutable: keys of current submissions (submit.h) */
+	struct key_claims claims;        /* mutable */
 	struct rate_limits *rate_limits; /* mutable */
 	struct cors *cors;
 	char link_key[33];           /* random: signs links to logs if there is no token secret */

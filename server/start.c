@@ -305,7 +305,7 @@ static int open_shared(struct service *s, struct err *e)
 	if (s->options.local[0] && !(v->local = local_open(s->options.local, e)))
 		return -1;
 	v->revoked = revocations_new();
-	v->claims = key_claims_new();
+	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
 	return open_workers(s, e);
 }
 
@@ -559,7 +559,6 @@ void start_undo(struct service *s)
 	rate_limits_free(v->rate_limits);
 	cors_free(v->cors);
 	revocations_free(v->revoked);
-	key_claims_free(v->claims);
 	if (v->output_tls != v->tls)
 		tls_free(v->output_tls);
 	tls_free(v->tls);

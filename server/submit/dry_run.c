@@ -15,6 +15,7 @@
 enum {
 	ONE_STEP = 2,     /* edit_distance counts halves */
 	FRAME = 64,       /* bytes of a List without its items */
+	DEPTH_MAX = 256,  /* of an object */
 	YAML_GROWTH = 64, /* bytes of YAML per byte of JSON, at most; mostly indentation */
 };
 
@@ -28,42 +29,23 @@ static const struct {
 	{ "All", DRY_RUN_SERVER },
 };
 
-/* Letters and digits in lower case, and the signs in `kept`. */
-static struct span dry_run_letters(struct span text, const char *kept, struct arena *a)
+/* Is it probably meant to be this parameter: misspelt, or part of the value of another one, as in
+ * ?a=b?dryRun=true or ?a=b;dryRun=true? */
+static bool dry_run_is_near(struct span name, struct span value, struct arena *a)
 {
-	char *p = arena_alloc(a, text.n + 1);
-	size_t n = 0;
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		if (is_alnum(c) || (c && strchr(kept, c)))
-			p[n++] = (char)(is_upper(c) ? c | 0x20 : c);
+	static const char BARE[] = "dryrun";
+	enum { N = sizeof(BARE) - 1 };
+	char *p = arena_alloc(a, name.n + value.n + 1);
+	struct span bare = { p, span_lower_alnum(p, name) };
+	if (!span_is(name, NAME) && (span_find(bare, 0, BARE) != SIZE_MAX ||
+	                             edit_distance(bare, SPAN("dryrun"), ONE_STEP) <= ONE_STEP))
+		return true;
+	for (size_t n; (n = span_chr(value, '=')) < value.n; value = span_from(value, n + 1)) {
+		bare.n = span_lower_alnum(p, span_to(value, n));
+		if (bare.n >= N && memcmp(p + bare.n - N, BARE, N) == 0)
+			return true;
 	}
-	p[n] = '\0';
-	return (struct span){ p, n };
-}
-
-static bool dry_run_is_near(struct span name, struct arena *a)
-{
-	struct span bare = dry_run_letters(name, "", a);
-	return span_find(bare, 0, "dryrun") != SIZE_MAX ||
-	       edit_distance(bare, SPAN("dryrun"), ONE_STEP) <= ONE_STEP;
-}
-
-/* ?a=b?dryRun=true or ?a=b;dryRun=true: probably meant as a parameter. */
-static bool dry_run_is_swallowed(struct span value, struct arena *a)
-{
-	return value.n && span_find(dry_run_letters(value, "=", a), 0, "dryrun=") != SIZE_MAX;
-}
-
-static int dry_run_read_value(struct span value, enum dry_run *out, struct err *e)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(VALUES); i++) {
-		if (!value.p || !span_is(value, VALUES[i].value))
-			continue;
-		*out = VALUES[i].means;
-		return 0;
-	}
-	return err_set(e, INVALID_PARAMETERS, ALLOWED);
+	return false;
 }
 
 int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e)
@@ -74,29 +56,30 @@ int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct e
 	enum dry_run found = DRY_RUN_NO;
 	bool seen = false;
 	while (query_next(&rest, a, &name, &value)) {
-		bool is = span_is(name, NAME);
-		if ((!is && dry_run_is_near(name, a)) || dry_run_is_swallowed(value, a))
+		if (dry_run_is_near(name, value, a))
 			return err_set(
 			    e, INVALID_PARAMETERS,
 			    "the query has a name similar to %s; nothing was submitted: " ALLOWED,
 			    NAME);
-		if (is && seen)
+		if (!span_is(name, NAME))
+			continue;
+		if (seen)
 			return err_set(e, INVALID_PARAMETERS, "%s must not be repeated", NAME);
-		if (is && dry_run_read_value(value, &found, e) < 0)
-			return -1;
-		seen |= is;
+		seen = true;
+		size_t i = 0;
+		while (i < ARRAY_SIZE(VALUES) && !(value.p && span_is(value, VALUES[i].value)))
+			i++;
+		if (i == ARRAY_SIZE(VALUES))
+			return err_set(e, INVALID_PARAMETERS, ALLOWED);
+		found = VALUES[i].means;
 	}
 	*out = found;
 	return 0;
 }
 
-const char *dry_run_text(enum dry_run d)
-{
-	return d == DRY_RUN_HERE ? "true" : d == DRY_RUN_SERVER ? "server" : "false";
-}
-
 /* ---- the answer ---- */
 
+/* Bytes of the list of s->shown. */
 size_t dry_run_size(const struct submit *s)
 {
 	size_t n = FRAME;
@@ -105,46 +88,29 @@ size_t dry_run_size(const struct submit *s)
 	return n;
 }
 
-/* The quality factor q is ignored. */
-bool dry_run_wants_yaml(struct span accept)
-{
-	size_t yaml = accept.n ? span_find(accept, 0, "yaml") : SIZE_MAX;
-	size_t json = accept.n ? span_find(accept, 0, "json") : SIZE_MAX;
-	return yaml < json;
-}
-
-void dry_run_list(struct submit *s)
-{
-	struct str *out = &s->r->reply.body;
-	out->max = dry_run_size(s) + REPLY_MAX; /* warnings follow */
-	list_json(out, SPAN(""), s->shown);
-}
-
-static void dry_run_to_yaml(struct submit *s)
-{
-	struct request *r = s->r;
-	STR_AUTO json = r->reply.body;
-	r->reply.body = STR_INIT(json.n * YAML_GROWTH);
-	list_yaml(&r->reply.body, str_view(&json));
-	/* It may be several times the JSON. */
-	request_hold(r, HOLD_DRY_RUN, r->held[HOLD_DRY_RUN] + r->reply.body.n);
-}
-
 void dry_run_answer(struct submit *s)
 {
 	struct request *r = s->r;
-	str_puts(&r->reply.body, "}\n");
+	struct str *out = &r->reply.body;
+	out->max = dry_run_size(s) + REPLY_MAX; /* with the warnings */
+	list_json(out, SPAN(""), s->shown);
+	submit_put_warnings(s);
+	str_puts(out, "}\n");
 	if (!s->yaml) {
 		answer_json(r, 200);
 		return;
 	}
-	dry_run_to_yaml(s);
+	STR_AUTO json = *out;
+	*out = STR_INIT(json.n * YAML_GROWTH);
+	list_yaml(out, str_view(&json));
+	/* It may be several times the JSON. */
+	request_hold(r, HOLD_DRY_RUN, r->held[HOLD_DRY_RUN] + out->n);
 	r->reply.status = 200;
 	r->reply.type = "application/yaml";
 	answer_send(r);
 }
 
-enum { DEPTH_MAX = 256 };
+/* ---- lists, also for `rest-lit translate` ---- */
 
 void list_json(struct str *out, struct span first, const struct objects *o)
 {
@@ -160,15 +126,12 @@ void list_json(struct str *out, struct span first, const struct objects *o)
 void list_yaml(struct str *out, struct span json)
 {
 	ARENA_AUTO arena = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct budget budget = { DEPTH_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-	struct doc doc;
-	bool syntax;
+	const struct budget budget = { DEPTH_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+	const struct node *root = doc_quiet(json, &budget, &arena);
 	/* A template may define a variable twice; the ConfigMap then has a duplicate key and stays
 	 * JSON, which is YAML. */
-	if (json_read(json, &budget, &arena, &doc, &warnings, &syntax, &e) < 0)
-		str_span(out, json);
+	if (root)
+		yaml_write(out, root);
 	else
-		yaml_write(out, &doc.root);
+		str_span(out, json);
 }

@@ -1,7 +1,6 @@
 #include "server/submit/submit_internal.h"
 
 #include <gnutls/crypto.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,41 +9,13 @@
 #include "k8s/cache/cache.h"
 #include "k8s/submit/submission.h"
 #include "server/auth/auth.h"
+#include "server/auth/mac.h"
 #include "server/auth/token.h"
 #include "server/http/loop.h"
 
 #define KEY_UNDER_WAY 409, "IdempotencyError"
 
-enum { MAC = 32, KEY_KEPT = 16, KEY_HEX = 2 * KEY_KEPT, KEY_MAX = 128 };
-
-bool idempotency_key_ok(struct span key)
-{
-	for (size_t i = 0; i < key.n; i++)
-		if (key.p[i] < '!' || key.p[i] > '~')
-			return false;
-	return key.n >= 1 && key.n <= KEY_MAX;
-}
-
-/* These calls of GnuTLS do not fail in practice. */
-static void must(int rc)
-{
-	if (rc < 0)
-		abort();
-}
-
-/* The MAC of texts, joined by NUL; only the last one may contain NUL. */
-static void mac(const unsigned char secret[static MAC], const struct span *v, size_t n,
-                unsigned char out[static MAC])
-{
-	gnutls_hmac_hd_t h;
-	must(gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, secret, MAC));
-	for (size_t i = 0; i < n; i++) {
-		if (i)
-			must(gnutls_hmac(h, "", 1));
-		must(gnutls_hmac(h, v[i].p, v[i].n));
-	}
-	gnutls_hmac_deinit(h, out);
-}
+enum { KEY_KEPT = 16, KEY_HEX = 2 * KEY_KEPT };
 
 const char *idempotency_value(struct submit *s)
 {
@@ -52,17 +23,18 @@ const char *idempotency_value(struct submit *s)
 	if (!s->key)
 		return NULL;
 	const struct keyring *keys = r->loop->server->keyring ? keyring_of(r->loop) : NULL;
-	unsigned char secret[MAC];
-	unsigned char sum[MAC];
+	unsigned char secret[MAC_BYTES];
+	unsigned char sum[MAC_BYTES];
 	const struct span v[] = { span_of(r->user), span_of(s->key), str_view(&r->body) };
-	if (!keys || !keyring_derive(keys, "idempotency", secret))
-		must(gnutls_hash_fast(GNUTLS_DIG_SHA256, v[1].p, v[1].n, secret));
-	char *out = arena_zero(&r->arena, 1, KEY_HEX + 1 + 2 * MAC + 1);
-	mac(secret, v, 2, sum);
+	if ((!keys || !keyring_derive(keys, "idempotency", secret)) &&
+	    gnutls_hash_fast(GNUTLS_DIG_SHA256, v[1].p, v[1].n, secret) < 0)
+		abort(); /* the library is broken */
+	char *out = arena_zero(&r->arena, 1, KEY_HEX + 1 + 2 * MAC_BYTES + 1);
+	mac_of(secret, v, 2, sum);
 	hex_encode(out, sum, KEY_KEPT);
 	out[KEY_HEX] = '-';
-	mac(secret, v, 3, sum);
-	hex_encode(out + KEY_HEX + 1, sum, MAC);
+	mac_of(secret, v, 3, sum);
+	hex_encode(out + KEY_HEX + 1, sum, MAC_BYTES);
 	wipe(secret, sizeof(secret));
 	return out;
 }
@@ -76,30 +48,11 @@ struct claim {
 	struct span job;
 };
 
-struct key_claims {
-	pthread_mutex_t lock;
-	struct claim *first; /* one per submission in progress; their number is limited */
-};
-
-struct key_claims *key_claims_new(void)
-{
-	struct key_claims *c = xcalloc(1, sizeof(*c));
-	(void)pthread_mutex_init(&c->lock, NULL); /* cannot fail */
-	return c;
-}
-
-void key_claims_free(struct key_claims *c)
-{
-	if (c)
-		(void)pthread_mutex_destroy(&c->lock); /* not locked */
-	free(c);
-}
-
 /* The name of the job that is being created with this key, in the arena; or NULL. */
 static const char *claim_enter(struct submit *s, struct claim *mine)
 {
 	struct request *r = s->r;
-	struct key_claims *all = r->loop->server->claims;
+	struct key_claims *all = &r->loop->server->claims;
 	const char *other = NULL;
 	LOCK_AUTO(&all->lock);
 	for (const struct claim *c = all->first; c && !other; c = c->next)
@@ -120,7 +73,7 @@ void idempotency_release(void *arg)
 {
 	struct submit *s = arg;
 	struct claim *c = TAKE(s->claim);
-	struct key_claims *all = s->r->loop->server->claims;
+	struct key_claims *all = &s->r->loop->server->claims;
 	if (!c)
 		return;
 	LOCK_AUTO(&all->lock);
@@ -129,19 +82,7 @@ void idempotency_release(void *arg)
 		c->next->link = c->link;
 }
 
-/* Another job that this user has created with this key in the last 24 hours; or NULL. */
-static const struct job_entry *claim_made(const struct view *view, const struct submit *s)
-{
-	struct view_walk walk = { .view = view };
-	uint64_t key = job_entry_key(span_of(s->value));
-	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
-	for (const struct job_entry *c; (c = view_next_keyed(&walk, key)) != NULL;)
-		if (c->created_ms > since_ms && !c->deleting && strcmp(c->user, s->r->user) == 0 &&
-		    !span_is(job_name(s->job), c->job))
-			return c;
-	return NULL;
-}
-
+/* The same key, user and job; a job that is being deleted does not count. */
 bool idempotency_repeats(const struct submit *s)
 {
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
@@ -163,12 +104,20 @@ int idempotency_claim(struct submit *s, struct err *e)
 		               "moment; send it again in a second, or another job with another key",
 		               other);
 	request_on_end(s->r, idempotency_release, s);
+	/* Has this user created another job with this key in the last 24 hours? */
 	CACHE_VIEW_AUTO *view = cache_view(s->r->loop->server->cache);
-	const struct job_entry *made = claim_made(view, s);
-	if (!made)
-		return 0;
-	idempotency_release(s);
-	return err_set(e, KEY_REUSED,
-	               "this Idempotency-Key has created job %s; another job needs another key",
-	               made->job);
+	struct view_walk walk = { .view = view };
+	uint64_t key = job_entry_key(span_of(s->value));
+	int64_t since_ms = ((int64_t)time(NULL) - SUBMISSION_KEY_S) * 1000;
+	for (const struct job_entry *c; (c = view_next_keyed(&walk, key)) != NULL;) {
+		if (c->created_ms <= since_ms || c->deleting || strcmp(c->user, s->r->user) != 0 ||
+		    span_is(job_name(s->job), c->job))
+			continue;
+		idempotency_release(s);
+		return err_set(e, KEY_REUSED,
+		               "this Idempotency-Key has created job %s; another job needs another "
+		               "key",
+		               c->job);
+	}
+	return 0;
 }

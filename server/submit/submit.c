@@ -21,7 +21,11 @@
 #include "server/submit/submit_internal.h"
 #include "translate/job.h"
 
-enum { ID_RANDOM = 10, FORM_GROWTH = 8 /* bytes of JSON per byte of a form, at most */ };
+enum {
+	KEY_MAX = 128,
+	ID_RANDOM = 10,
+	FORM_GROWTH = 8 /* bytes of JSON per byte of a form, at most */
+};
 
 /* Members of v1 jobs that are numbers, because forms have strings only. */
 static const struct form_number NUMBERS[] = {
@@ -47,7 +51,8 @@ static void log_submission(const struct request *r, struct line *line)
 		log_text(line, "framework", span_of(job_hash(s->job)));
 	}
 	if (s->dry_run)
-		log_text(line, "dryRun", span_of(dry_run_text(s->dry_run)));
+		log_text(line, "dryRun",
+		         s->dry_run == DRY_RUN_HERE ? SPAN("true") : SPAN("server"));
 	if (s->warnings.n)
 		log_int(line, "warnings", (int64_t)(s->warnings.n + s->warnings.dropped));
 }
@@ -92,30 +97,29 @@ static void submit_count(void *arg)
 		histogram_add(&c->translation, s->translate_us);
 }
 
-static struct submit *submit_new(struct request *r)
+void submit_may(struct request *r)
 {
 	struct submit *s = ARENA_NEW(&r->arena, struct submit, 1);
+	struct span key = r->head.value[HEADER_IDEMPOTENCY_KEY];
+	struct span accept = r->head.value[HEADER_ACCEPT];
+	ERR_AUTO e = { 0 };
 	s->r = r;
 	r->state = s;
 	r->log = log_submission;
 	request_on_end(r, drop_warnings, &s->warnings);
 	request_on_end(r, submit_count, s);
-	return s;
-}
-
-void submit_may(struct request *r)
-{
-	struct span key = r->head.value[HEADER_IDEMPOTENCY_KEY];
-	struct submit *s = submit_new(r);
-	ERR_AUTO e = { 0 };
-	s->yaml = dry_run_wants_yaml(r->head.value[HEADER_ACCEPT]);
+	/* A YAML type comes before any JSON type; the quality factor q is ignored. */
+	s->yaml = accept.n && span_find(accept, 0, "yaml") < span_find(accept, 0, "json");
+	bool key_ok = !key.p || (key.n >= 1 && key.n <= KEY_MAX);
+	for (size_t i = 0; i < key.n && key_ok; i++)
+		key_ok = key.p[i] >= '!' && key.p[i] <= '~';
 	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
 		answer_error(r, &e);
 	else if (route_names_user(r->route) && !span_is(r->args[0], r->user))
 		answer_refuse(
 		    r, FORBIDDEN,
 		    "users can submit their own jobs only, but the path has another user");
-	else if (key.p && !idempotency_key_ok(key))
+	else if (!key_ok)
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "Idempotency-Key must have 1 to 128 printable ASCII characters "
 		              "without blanks");
@@ -123,8 +127,7 @@ void submit_may(struct request *r)
 		s->key = arena_dup(&r->arena, key);
 }
 
-/* `,"warnings":[...]`; for clients of v1, which expect them there, also in a header. */
-static void put_warnings(const struct submit *s)
+void submit_put_warnings(const struct submit *s)
 {
 	struct request *r = s->r;
 	if (s->warnings.n == 0)
@@ -164,16 +167,9 @@ static void submit_accepted(const struct submit *s)
 		str_json_text(out, span_of(job_user(s->job)));
 		str_puts(out, " successfully.\"");
 	}
-	put_warnings(s);
+	submit_put_warnings(s);
 	str_puts(out, "}\n");
 	answer_json(r, 202);
-}
-
-static void submit_tried(struct submit *s)
-{
-	dry_run_list(s);
-	put_warnings(s);
-	dry_run_answer(s);
 }
 
 /* In the arena of the request. */
@@ -224,7 +220,7 @@ static void submit_done(void *arg, const struct err *e, bool again)
 	if (e->http)
 		answer_error(r, e);
 	else if (s->dry_run)
-		submit_tried(s);
+		dry_run_answer(s);
 	else
 		submit_accepted(s);
 }
@@ -360,7 +356,7 @@ static int submit_start(struct submit *s, struct err *e)
 	request_hold(r, s->dry_run ? HOLD_DRY_RUN : HOLD_JOB,
 	             r->arena.used + r->body.n + (s->dry_run ? dry_run_size(s) : 0));
 	if (s->dry_run == DRY_RUN_HERE) {
-		submit_tried(s);
+		dry_run_answer(s);
 		return 0;
 	}
 	struct span name = job_name(s->job);
@@ -385,9 +381,9 @@ static int submit_start(struct submit *s, struct err *e)
 static const char *submit_obstacle(const struct submit *s)
 {
 	const struct loop *l = s->r->loop;
+	const struct options *o = l->server->options;
 	if (!l->store) /* closed; only answers are pending */
 		return "this server is shutting down";
-	const struct options *o = l->server->options;
 	if (s->dry_run && l->held[HOLD_DRY_RUN] >= (size_t)o->dry_run_bytes)
 		return "too many dry runs are in progress";
 	if (s->dry_run == DRY_RUN_HERE)
@@ -412,7 +408,7 @@ static void submit_refuse(const struct submit *s, const struct err *e)
 	out->n = 0; /* discard an answer that was begun */
 	error_json(out, e);
 	out->n -= strlen("}\n");
-	put_warnings(s);
+	submit_put_warnings(s);
 	str_puts(out, "}\n");
 	answer_json(r, e->http);
 }

@@ -11,12 +11,6 @@
 struct arena;
 struct facts;
 struct job;
-struct key_claims;
-
-/* The idempotency keys of submissions in progress on all loops.  Any thread.  Free it after all of
- * them have ended; NULL is allowed. */
-struct key_claims *key_claims_new(void);
-void key_claims_free(struct key_claims *c);
 
 /* Sets f->key_seed, in the arena, if the job needs it. */
 void submit_key_seed(const struct job *job, struct arena *a, struct facts *f);

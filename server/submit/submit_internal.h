@@ -35,6 +35,9 @@ struct submit {
 struct job_entry *submit_entry(const struct job *job, struct span framework,
                                const struct submission_made *made);
 
+/* Appends `,"warnings":[...]`; for clients of v1, which expect them there, also in a header. */
+void submit_put_warnings(const struct submit *s);
+
 /* ---- dry_run.c ---- */
 
 /*
@@ -43,20 +46,13 @@ struct job_entry *submit_entry(const struct job *job, struct span framework,
  * that a dry run never creates a job by mistake.  Pure.
  */
 int dry_run_read(const char *query, struct arena *a, enum dry_run *out, struct err *e);
-/* For the log. */
-const char *dry_run_text(enum dry_run d);
 /* Bytes of the list of s->shown. */
 size_t dry_run_size(const struct submit *s);
-/* By the Accept header, or "": YAML if a YAML type comes before any JSON type. */
-bool dry_run_wants_yaml(struct span accept);
-/* Begins the body, {"apiVersion":...,"items":[...] without the final brace; ends and sends it. */
-void dry_run_list(struct submit *s);
+/* Answers with the objects in s->shown. */
 void dry_run_answer(struct submit *s);
 
 /* ---- idempotency.c ---- */
 
-/* [!-~]{1,128} */
-bool idempotency_key_ok(struct span key);
 /*
  * "KEY-BODY": MACs of s->key and of the body, in hex, in the request's arena; NULL without a key.
  * It is stored in the Framework (k8s/submit/submission.h).  The MAC key derives from the token

@@ -96,11 +96,12 @@ def test_dry_run_as_yaml(check):
     printed = run("translate", "--user", "alice", "--output", "yaml", name).stdout
     with Server("--standalone", "jobs") as server:
         for how in ("true", "server"):
-            for accept in ("application/yaml", "text/yaml;q=0.9, */*"):
+            for accept in ("application/yaml", "text/yaml;q=0.9, */*", "text/yaml, application/json",
+                           "application/x-yaml;q=0.9,*/*"):
                 reply = try_job(server, body, how, headers={"Content-Type": "text/yaml", "Accept": accept})
                 check.equal(f"{how}, {accept}", (reply.status, reply.headers.get("content-type"), reply.body),
                             (200, "application/yaml", printed))
-        for accept in ("*/*", "application/json", "application/json, application/yaml"):
+        for accept in ("", "*/*", "text/html", "application/json", "application/json, application/yaml"):
             is_list(check, accept, try_job(server, body, headers={"Content-Type": "text/yaml", "Accept": accept}))
         warned = try_job(server, json.dumps({**json.loads(job_v1("w")), "gpuType": "k80"}), path=V1,
                          headers={"Accept": "application/yaml", **JSON})

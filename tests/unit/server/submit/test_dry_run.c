@@ -6,8 +6,6 @@
 #include "server/http/query.h"
 #include "server/submit/submit_internal.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 TEST(test_query_next_decodes)
 {
 	static const struct {
@@ -18,7 +16,7 @@ TEST(test_query_next_decodes)
 	struct span rest = SPAN("a=1&&b+c=%26%3D&d&=x&e=&f%zz=%4&");
 	struct span name;
 	struct span value;
-	for (size_t i = 0; i < COUNT(WANT); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WANT); i++) {
 		assert_true(query_next(&rest, &a, &name, &value));
 		assert_true(span_is(name, WANT[i].name));
 		assert_int_equal(value.p != NULL, WANT[i].value != NULL);
@@ -44,7 +42,7 @@ TEST(test_dry_run_read_values)
 		{ "%64ryRu%6e=tru%65", DRY_RUN_HERE },
 		{ "drain=true&run=1&dry=1&DRY&r=dryrun&try=dryRun", DRY_RUN_NO },
 	};
-	for (size_t i = 0; i < COUNT(CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		enum dry_run is = DRY_RUN_SERVER + 1;
@@ -71,7 +69,7 @@ TEST(test_dry_run_read_other_values)
 		"dryRun",     "dryRun=",     "dryRun=True",  "dryRun=1",       "dryRun=yes",
 		"dryRun=all", "dryRun=none", "dryRun=true ", "dryRun=true%00", "dryRun=true,server"
 	};
-	for (size_t i = 0; i < COUNT(VALUES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(VALUES); i++)
 		refused(VALUES[i], "true, server, All");
 	refused("dryRun=true&dryRun=true", "repeated");
 	refused("dryRun=false&a=b&dryRun=false", "repeated");
@@ -87,21 +85,8 @@ TEST(test_dry_run_read_near_names)
 		"a=b;dryRun=true", "dryRun[]=true",   "dryRun%00=true", "isDryRun=true",
 		"dryRun =true",    "dryrun=false",    "q=&drYrUn",      "drurun=1",
 	};
-	for (size_t i = 0; i < COUNT(NAMES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
 		refused(NAMES[i], "nothing was submitted");
-}
-
-TEST(test_dry_run_wants_yaml)
-{
-	static const char *const YAML[] = { "application/yaml", "text/yaml, application/json",
-		                            "application/x-yaml;q=0.9,*/*" };
-	static const char *const JSON[] = { "", "*/*", "application/json",
-		                            "application/json, application/yaml", "text/html" };
-	for (size_t i = 0; i < COUNT(YAML); i++)
-		assert_true(dry_run_wants_yaml(span_of(YAML[i])));
-	for (size_t i = 0; i < COUNT(JSON); i++)
-		assert_false(dry_run_wants_yaml(span_of(JSON[i])));
-	assert_false(dry_run_wants_yaml((struct span){ NULL, 0 }));
 }
 
 int main(void)
@@ -111,7 +96,6 @@ int main(void)
 		cmocka_unit_test(test_dry_run_read_values),
 		cmocka_unit_test(test_dry_run_read_other_values),
 		cmocka_unit_test(test_dry_run_read_near_names),
-		cmocka_unit_test(test_dry_run_wants_yaml),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

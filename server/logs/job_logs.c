@@ -14,6 +14,7 @@
 #include "k8s/framework/view.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
+#include "server/auth/mac.h"
 #include "server/auth/token.h"
 #include "server/http/loop.h"
 #include "server/http/query.h"
@@ -30,34 +31,26 @@ enum { N_FILES = ARRAY_SIZE(FILES), N_KEPT = N_FILES - 1 };
 
 /* ---- the task ---- */
 
-static bool number_is(struct span text, int64_t wanted)
-{
-	int64_t n;
-	return parse_i64(text, 0, INT32_MAX, &n) == 0 && n == wanted;
-}
-
-static bool number_below(struct span text, int64_t most)
-{
-	int64_t n;
-	return parse_i64(text, 0, INT32_MAX, &n) == 0 && n < most;
-}
-
 /* The uid of the pod of this task attempt, by the status; "" for an earlier attempt.  *runs: the
  * pod exists, by the status.  NULL and *e: 404. */
 static const char *find_pod(const struct log_link *l, struct span doc, struct arena *a, bool *runs,
                             struct err *e)
 {
 	struct task_found task;
+	int64_t attempt = -1; /* not a number: later than none, and not the latest */
+	int64_t retry = -1;
 	*runs = false;
 	if (!logs_find_task(doc, l->role, l->index, a, &task)) {
 		(void)err_set(e, NO_TASK_LOG, "there is no such task, or none yet");
 		return NULL;
 	}
-	bool latest = number_is(l->attempt, task.attempt);
-	if (number_below(l->attempt, task.attempt) ||
-	    (latest && number_below(l->retry, task.retry)))
+	(void)parse_i64(l->attempt, 0, INT32_MAX, &attempt);
+	(void)parse_i64(l->retry, 0, INT32_MAX, &retry);
+	bool latest = attempt == task.attempt;
+	if ((attempt >= 0 && attempt < task.attempt) ||
+	    (latest && retry >= 0 && retry < task.retry))
 		return "";
-	if (!latest || !number_is(l->retry, task.retry)) {
+	if (!latest || retry != task.retry) {
 		(void)err_set(e, NO_TASK_LOG, "there is no such attempt of the task");
 		return NULL;
 	}
@@ -164,7 +157,7 @@ static void doc_came(struct request *r, const struct job_entry *job, struct span
 	if (runs && !r->loop->server->engine)
 		answer_locations(r, &l, N_FILES, 0);
 	else
-		log_look(r, &l, runs ? locations_of_running : locations_looked);
+		log_read(r, &l, false, runs ? locations_of_running : locations_looked);
 }
 
 static void logs_found(struct request *r, const struct job_entry *job)
@@ -182,22 +175,17 @@ void logs_get(struct request *r)
 
 /* ---- one log ---- */
 
-static bool file_known(struct span file)
-{
-	for (size_t i = 0; i < N_FILES; i++)
-		if (span_is(file, FILES[i]))
-			return true;
-	return false;
-}
-
 static void log_doc_came(struct request *r, const struct job_entry *job, struct span doc)
 {
 	struct log_link l = link_of_path(r);
 	bool runs;
-	if (!file_known(l.file))
+	bool known = false;
+	for (size_t i = 0; i < N_FILES; i++)
+		known = known || span_is(l.file, FILES[i]);
+	if (!known)
 		answer_refuse(r, NO_TASK_LOG, "logs are called stdout, stderr, all and runtime");
 	else if (take_task(r, &l, job, doc, &runs))
-		log_read(r, &l, is_on(r, "follow"));
+		log_read(r, &l, is_on(r, "follow"), NULL);
 }
 
 static void log_found(struct request *r, const struct job_entry *job)
@@ -217,7 +205,7 @@ static void by_link(struct request *r, struct span token)
 		return;
 	}
 	r->user = l.user; /* for --streams-per-user: addresses of clients may be shared */
-	log_read(r, &l, is_on(r, "follow"));
+	log_read(r, &l, is_on(r, "follow"), NULL);
 }
 
 void log_get(struct request *r)
@@ -236,28 +224,15 @@ void log_get(struct request *r)
  * time of expiry, separated by NUL.  The MAC covers these and the path.
  */
 
-enum { MAC = 32, PATH_PARTS = 6, SAID = 6, TOKEN_MAX_BYTES = 2048 };
-
-/* These calls fail only if the library is broken. */
-static void link_must(int rc)
-{
-	if (rc < 0)
-		abort();
-}
+enum { SAID = 6, TOKEN_MAX_BYTES = 2048 };
 
 static void link_sign(const unsigned char *key, const struct log_link *l, struct span said,
-                      unsigned char out[static MAC])
+                      unsigned char out[static MAC_BYTES])
 {
-	const struct span path[PATH_PARTS] = { l->job,   l->attempt, l->role,
-		                               l->index, l->retry,   l->file };
-	gnutls_hmac_hd_t h;
-	link_must(gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, key, LOG_LINK_KEY));
-	for (size_t i = 0; i < PATH_PARTS; i++) {
-		link_must(gnutls_hmac(h, path[i].p, path[i].n));
-		link_must(gnutls_hmac(h, "", 1));
-	}
-	link_must(gnutls_hmac(h, said.p, said.n));
-	gnutls_hmac_deinit(h, out);
+	const struct span parts[] = {
+		l->job, l->attempt, l->role, l->index, l->retry, l->file, said
+	};
+	mac_of(key, parts, ARRAY_SIZE(parts), out);
 }
 
 /* ---- writing ---- */
@@ -268,26 +243,19 @@ static void link_put_segment(struct str *out, const char *before, struct span te
 	job_path_segment(out, text);
 }
 
-static void put_base64url(struct str *out, struct span bytes)
-{
-	STR_AUTO text = STR_INIT((size_t)2 * TOKEN_MAX_BYTES);
-	str_base64(&text, bytes);
-	for (size_t i = 0; i < text.n && text.p[i] != '='; i++)
-		str_put(out, text.p[i] == '+' ? "-" : text.p[i] == '/' ? "_" : text.p + i, 1);
-}
-
 void log_link_write(struct str *out, const struct log_signing *by, const struct log_link *l)
 {
-	STR_AUTO said = STR_INIT(TOKEN_MAX_BYTES - MAC);
+	STR_AUTO said = STR_INIT(TOKEN_MAX_BYTES - MAC_BYTES);
 	STR_AUTO bytes = STR_INIT(TOKEN_MAX_BYTES);
+	STR_AUTO token = STR_INIT((size_t)2 * TOKEN_MAX_BYTES);
 	const char *const texts[] = { l->framework, l->framework_uid, l->pod_uid, l->user,
 		                      l->tail ? "tail" : "all" };
-	unsigned char mac[MAC];
+	unsigned char mac[MAC_BYTES];
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		str_put(&said, texts[i], strlen(texts[i]) + 1);
 	str_int(&said, l->expires_s);
 	link_sign(by->key, l, str_view(&said), mac);
-	str_put(&bytes, (const char *)mac, MAC);
+	str_put(&bytes, (const char *)mac, MAC_BYTES);
 	str_span(&bytes, str_view(&said));
 	link_put_segment(out, "/rest-server/api/v2/jobs/", l->job);
 	link_put_segment(out, "/attempts/", l->attempt);
@@ -296,25 +264,12 @@ void log_link_write(struct str *out, const struct log_signing *by, const struct 
 	link_put_segment(out, "/attempts/", l->retry);
 	link_put_segment(out, "/logs/", l->file);
 	str_puts(out, "?token=");
-	put_base64url(out, str_view(&bytes));
+	str_base64(&token, str_view(&bytes)); /* as base64url, without padding */
+	for (size_t i = 0; i < token.n && token.p[i] != '='; i++)
+		str_char(out, token.p[i] == '+' ? '-' : token.p[i] == '/' ? '_' : token.p[i]);
 }
 
 /* ---- reading ---- */
-
-static int link_refuse(struct err *e)
-{
-	return err_set(e, FORBIDDEN,
-	               "this link is not valid for this log: request its locations again");
-}
-
-static bool is_signed(const unsigned char *key, const struct log_link *l, struct span bytes)
-{
-	unsigned char mac[MAC];
-	if (bytes.n < MAC)
-		return false;
-	link_sign(key, l, (struct span){ bytes.p + MAC, bytes.n - MAC }, mac);
-	return gnutls_memcmp(mac, bytes.p, MAC) == 0;
-}
 
 /* A signed text is well-formed. */
 static bool take_said(struct log_link *l, struct span said, struct arena *a)
@@ -339,11 +294,18 @@ static bool take_said(struct log_link *l, struct span said, struct arena *a)
 int log_link_read(struct log_link *l, struct span token, const struct log_signing *by,
                   struct arena *a, struct err *e)
 {
+	unsigned char mac[MAC_BYTES];
 	struct span bytes;
-	if (token.n > (size_t)2 * TOKEN_MAX_BYTES || base64url_decode(a, token, &bytes) < 0 ||
-	    !is_signed(by->key, l, bytes) ||
-	    !take_said(l, (struct span){ bytes.p + MAC, bytes.n - MAC }, a))
-		return link_refuse(e);
+	bool good = token.n <= (size_t)2 * TOKEN_MAX_BYTES &&
+	            base64url_decode(a, token, &bytes) == 0 && bytes.n >= MAC_BYTES;
+	if (good) {
+		struct span said = span_from(bytes, MAC_BYTES);
+		link_sign(by->key, l, said, mac);
+		good = gnutls_memcmp(mac, bytes.p, MAC_BYTES) == 0 && take_said(l, said, a);
+	}
+	if (!good)
+		return err_set(e, FORBIDDEN,
+		               "this link is not valid for this log: request its locations again");
 	if (by->now_s >= l->expires_s)
 		return err_set(e, FORBIDDEN,
 		               "this link has expired: request the locations of the log again");

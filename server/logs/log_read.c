@@ -41,7 +41,7 @@ struct reading {
 	struct log_link link;
 	bool follow;
 	int refused;        /* status of the API server instead of the log; 0: none yet */
-	log_looked *looked; /* for log_look; NULL: for log_read */
+	log_looked *looked; /* NULL: the log itself is wanted */
 	const char *pod, *container_id; /* container_id: "" if unknown */
 	struct engine_task task;        /* of a job on this machine */
 	struct str whole;               /* collects a short file, for ranges; max 0: not used */
@@ -154,21 +154,14 @@ static void reading_looked(struct reading *g, enum log_there there, int64_t drop
 	done(r, &l, there, dropped);
 }
 
-/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
-static enum range wanted_range(const struct request *r, size_t size, size_t *from, size_t *n)
-{
-	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
-	*from = 0;
-	*n = size;
-	return range_read(may ? request_header(r, "Range") : NULL, size, from, n);
-}
-
 /* Answers with the whole text, or with the requested range. */
 static void answer_bytes(struct request *r, struct span all)
 {
-	size_t from;
-	size_t n;
-	enum range range = wanted_range(r, all.n, &from, &n);
+	size_t from = 0;
+	size_t n = all.n;
+	/* Ranges are for GET.  There is no ETag, so no If-Range is true. */
+	bool may = strcmp(r->method, "GET") == 0 && !request_header(r, "If-Range");
+	enum range range = range_read(may ? request_header(r, "Range") : NULL, n, &from, &n);
 	reading_set_headers(r, "bytes");
 	if (range == RANGE_NONE) {
 		answer_header(r, "Content-Range", arena_printf(&r->arena, "bytes */%zu", all.n));
@@ -186,31 +179,25 @@ static void answer_bytes(struct request *r, struct span all)
 	answer_send(r);
 }
 
-static void answer_kept(struct reading *g, struct span frames)
-{
-	struct request *r = g->r;
-	size_t most = (size_t)r->loop->server->options->log_tail;
-	STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
-	output_put(&text, frames, streams_of(g->link.file));
-	struct span all = str_view(&text);
-	size_t skip = g->link.tail && !g->follow && all.n > most ? all.n - most : 0;
-	answer_bytes(r, (struct span){ all.p + skip, all.n - skip });
-	reading_free(g);
-}
-
 static void kept_came(struct output_call *c, enum output_outcome o, struct span why)
 {
 	struct reading *g = c->arg;
-	if (o == OUTPUT_BUSY)
+	if (o == OUTPUT_BUSY) {
 		reading_refuse(g, UNAVAILABLE, because(g, "the API server does not answer", why));
-	else if (g->looked)
+	} else if (g->looked) {
 		reading_looked(g, o == OUTPUT_DONE ? LOG_KEPT : LOG_NONE, c->facts.dropped);
-	else if (o == OUTPUT_DONE)
-		answer_kept(g, c->frames);
-	else if (g->refused)
+	} else if (o == OUTPUT_DONE) {
+		size_t most = (size_t)g->r->loop->server->options->log_tail;
+		STR_AUTO text = STR_SECRET(OUTPUT_CONTENT_MAX);
+		output_put(&text, c->frames, streams_of(g->link.file));
+		bool cut = g->link.tail && !g->follow && text.n > most;
+		answer_bytes(g->r, span_from(str_view(&text), cut ? text.n - most : 0));
+		reading_free(g);
+	} else if (g->refused) {
 		refuse_log(g);
-	else
+	} else {
 		reading_refuse(g, LOG_GONE);
+	}
 }
 
 /* The pod is gone: looks for a kept output. */
@@ -244,21 +231,16 @@ static void ask_kept(struct reading *g)
 	}
 }
 
-static void reading_refuse_here(struct reading *g, bool gone)
-{
-	if (gone)
-		reading_refuse(g, LOG_GONE_HERE);
-	else
-		reading_refuse(g, NO_TASK_LOG,
-		               "there is no log yet: the container has not started");
-}
-
 /* The pod may have been removed just now, after its output was kept. */
 static void reading_log_refused(struct reading *g, int status)
 {
+	bool here = g->r->loop->server->engine;
 	g->refused = status;
-	if (g->r->loop->server->engine)
-		reading_refuse_here(g, status == 404);
+	if (here && status == 404)
+		reading_refuse(g, LOG_GONE_HERE);
+	else if (here)
+		reading_refuse(g, NO_TASK_LOG,
+		               "there is no log yet: the container has not started");
 	else if (status == 403 || status == 429 || status == 503)
 		refuse_log(g);
 	else
@@ -266,18 +248,6 @@ static void reading_log_refused(struct reading *g, int status)
 }
 
 /* ---- the end of a log ---- */
-
-static void ring_put(struct reading *g, struct span bytes)
-{
-	for (size_t done = 0; done < bytes.n;) {
-		size_t room = g->size - g->at;
-		size_t n = bytes.n - done < room ? bytes.n - done : room;
-		memcpy(g->ring + g->at, bytes.p + done, n);
-		g->at = (g->at + n) % g->size;
-		g->n = g->n + n < g->size ? g->n + n : g->size;
-		done += n;
-	}
-}
 
 static void answer_ring(struct reading *g)
 {
@@ -341,7 +311,12 @@ static bool reading_open_stream(struct reading *g)
 static bool reading_forward(struct reading *g, struct span bytes)
 {
 	if (g->ring) {
-		ring_put(g, bytes);
+		for (size_t n; bytes.n; bytes = span_from(bytes, n)) {
+			n = bytes.n < g->size - g->at ? bytes.n : g->size - g->at;
+			memcpy(g->ring + g->at, bytes.p, n);
+			g->at = (g->at + n) % g->size;
+			g->n = g->n + n < g->size ? g->n + n : g->size;
+		}
 		return true;
 	}
 	if (g->whole.max) {
@@ -471,27 +446,22 @@ static bool pod_has_text(struct span object, const char *key, struct span wanted
 	return scan_string(scan_get(object, key), a, &text) && span_eq(text, wanted);
 }
 
-/* Is its owner the ConfigMap of an attempt of this Framework? */
-static bool has_owner(struct span meta, const char *framework, struct arena *a)
-{
-	struct scan s = scan_begin(scan_get(meta, "ownerReferences"));
-	struct span wanted = span_of(arena_printf(a, "%s-attempt", framework));
-	for (struct span owner; scan_item(&s, &owner);)
-		if (pod_has_text(owner, "kind", SPAN("ConfigMap"), a) &&
-		    pod_has_text(owner, "name", wanted, a))
-			return true;
-	return false;
-}
-
-static bool is_his(const struct log_link *l, struct span pod, struct arena *a)
+/* Has it the uid and the labels of the task, and is its owner the ConfigMap of an attempt of this
+ * Framework? */
+static bool pod_is_of_task(const struct log_link *l, struct span pod, struct arena *a)
 {
 	struct span meta = scan_get(pod, "metadata");
 	struct span labels = scan_get(meta, "labels");
-	return pod_has_text(meta, "uid", span_of(l->pod_uid), a) &&
+	struct span wanted = span_of(arena_printf(a, "%s-attempt", l->framework));
+	struct scan owners = scan_begin(scan_get(meta, "ownerReferences"));
+	bool owned = false;
+	for (struct span owner; !owned && scan_item(&owners, &owner);)
+		owned = pod_has_text(owner, "kind", SPAN("ConfigMap"), a) &&
+		        pod_has_text(owner, "name", wanted, a);
+	return owned && pod_has_text(meta, "uid", span_of(l->pod_uid), a) &&
 	       pod_has_text(labels, "FC_FRAMEWORK_NAME", span_of(l->framework), a) &&
 	       pod_has_text(labels, "FC_TASKROLE_NAME", l->role, a) &&
-	       pod_has_text(labels, "FC_TASK_INDEX", l->index, a) &&
-	       has_owner(meta, l->framework, a);
+	       pod_has_text(labels, "FC_TASK_INDEX", l->index, a);
 }
 
 /* "app" in pods of OpenPAI and rest-lit; in foreign pods the first container.  NULL: none. */
@@ -534,7 +504,7 @@ static const char *id_of(const struct log_link *l, struct span pod, const char *
 static void pod_came(struct reading *g, struct span pod)
 {
 	struct arena *a = &g->r->arena;
-	if (!scan_valid(pod, DEPTH) || !is_his(&g->link, pod, a)) {
+	if (!scan_valid(pod, DEPTH) || !pod_is_of_task(&g->link, pod, a)) {
 		ask_kept(g);
 		return;
 	}
@@ -578,17 +548,6 @@ static const char *pod_name(const struct log_link *l, struct arena *a)
 	return strlen(name) <= POD_NAME_MAX ? name : NULL;
 }
 
-/* A short log of an ended task is answered as a whole, with ranges. */
-static bool reading_is_short(const struct log_files *log)
-{
-	int64_t n = 0;
-	for (size_t i = 0; i < log->n; i++) {
-		struct stat st;
-		n += lstat(log->path[i], &st) == 0 ? st.st_size : 0;
-	}
-	return log->ended && n <= RANGES_MAX;
-}
-
 static void reading_begin_here(struct reading *g)
 {
 	struct output_id id;
@@ -606,17 +565,23 @@ static void reading_begin_here(struct reading *g)
 	if (g->looked) {
 		reading_looked(g, there || !found.ended ? LOG_OF_POD : LOG_NONE,
 		               log_file_before(&found));
-	} else {
-		if (!g->link.tail && reading_is_short(&found))
-			g->whole = STR_SECRET(RANGES_MAX);
-		reading_open_log(g, NULL);
+		return;
 	}
+	int64_t bytes = 0;
+	for (size_t i = 0; i < found.n; i++) {
+		struct stat st;
+		bytes += lstat(found.path[i], &st) == 0 ? st.st_size : 0;
+	}
+	/* A short log of an ended task is answered as a whole, with ranges. */
+	if (!g->link.tail && found.ended && bytes <= RANGES_MAX)
+		g->whole = STR_SECRET(RANGES_MAX);
+	reading_open_log(g, NULL);
 }
 
-static void reading_begin(struct request *r, struct reading how)
+void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked)
 {
 	struct loop *loop = r->loop;
-	const char *pod = pod_name(&how.link, &r->arena);
+	const char *pod = pod_name(l, &r->arena);
 	if (!loop->has->log_streams) {
 		answer_refuse(r, LOG_NO_PODS);
 		return;
@@ -626,30 +591,16 @@ static void reading_begin(struct request *r, struct reading how)
 		return;
 	}
 	struct reading *g = xcalloc(1, sizeof(*g));
-	*g = how;
-	g->r = r;
-	g->pod = pod;
-	if (loop->server->engine) {
+	*g = (struct reading){ .r = r, .link = *l, .follow = follow, .looked = looked, .pod = pod };
+	if (looked)
+		g->link.file = SPAN("all");
+	if (loop->server->engine)
 		reading_begin_here(g);
-		return;
-	}
-	if (!g->link.pod_uid[0]) {
+	else if (!g->link.pod_uid[0])
 		ask_kept(g);
-		return;
-	}
-	job_store_get(r, &(struct job_object){ KIND_POD, pod, g->link.user }, pod_answered, g);
-}
-
-void log_look(struct request *r, const struct log_link *l, log_looked *done)
-{
-	struct reading how = { .link = *l, .looked = done };
-	how.link.file = SPAN("all");
-	reading_begin(r, how);
-}
-
-void log_read(struct request *r, const struct log_link *l, bool follow)
-{
-	reading_begin(r, (struct reading){ .link = *l, .follow = follow });
+	else
+		job_store_get(r, &(struct job_object){ KIND_POD, pod, g->link.user }, pod_answered,
+		              g);
 }
 
 /* Kubernetes 1.20 to 1.36.  "rpc error": the container was removed. */
@@ -661,36 +612,28 @@ static const char *const BEGINNINGS[] = {
 };
 enum { N_BEGINNINGS = ARRAY_SIZE(BEGINNINGS) };
 
-static bool may_become_one(struct span line)
-{
-	if (line.n > KUBELET_TEXT_MAX)
-		return false;
-	for (size_t i = 0; i < N_BEGINNINGS; i++) {
-		size_t n = strlen(BEGINNINGS[i]);
-		if (memcmp(line.p, BEGINNINGS[i], line.n < n ? line.n : n) == 0)
-			return true;
-	}
-	return false;
-}
-
 size_t kubelet_text_begins(struct span text, bool within)
 {
 	const char *newline = text.n ? memrchr(text.p, '\n', text.n) : NULL;
-	size_t begin = newline ? (size_t)(newline - text.p) + 1 : 0;
-	if (begin == text.n || (within && !newline))
+	struct span line = span_from(text, newline ? (size_t)(newline - text.p) + 1 : 0);
+	if (line.n == 0 || (within && !newline) || line.n > KUBELET_TEXT_MAX)
 		return text.n;
-	return may_become_one((struct span){ text.p + begin, text.n - begin }) ? begin : text.n;
-}
-
-static bool names(struct span line, const char *id)
-{
-	return id[0] && span_find(line, 0, id) != SIZE_MAX;
+	for (size_t i = 0; i < N_BEGINNINGS; i++) {
+		size_t n = strlen(BEGINNINGS[i]);
+		if (memcmp(line.p, BEGINNINGS[i], line.n < n ? line.n : n) == 0)
+			return text.n - line.n;
+	}
+	return text.n;
 }
 
 bool kubelet_text_is(struct span line, const char *pod_uid, const char *container_id)
 {
+	const char *const ids[] = { pod_uid, container_id };
 	bool begins = false;
+	bool named = false;
 	for (size_t i = 0; i < N_BEGINNINGS; i++)
 		begins = begins || span_starts(line, BEGINNINGS[i]);
-	return begins && (names(line, pod_uid) || names(line, container_id));
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		named = named || (ids[i][0] && span_find(line, 0, ids[i]) != SIZE_MAX);
+	return begins && named;
 }

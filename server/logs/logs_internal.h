@@ -7,7 +7,7 @@
 
 /* ---- job_logs.c: links and tasks.  Pure. ---- */
 
-enum { LOG_LINK_KEY = 32 };
+enum { LOG_LINK_KEY = 32 }; /* MAC_BYTES */
 
 /*
  * A link to one log of one pod, for the requesting user.  It needs no token and expires soon.
@@ -59,11 +59,8 @@ bool logs_find_task(struct span doc, struct span role, struct span index, struct
 /* The logs of a task: those of the pod while it exists; then the kept end of its output. */
 enum log_there { LOG_NONE, LOG_OF_POD, LOG_KEPT };
 
-/* Finds out which logs the task attempt of l has; l->pod_uid is "" if the pod is gone.  `done` is
- * called later, unless r is answered: 503, 500.  dropped: bytes of output before what there is. */
 typedef void log_looked(struct request *r, const struct log_link *l, enum log_there there,
                         int64_t dropped);
-void log_look(struct request *r, const struct log_link *l, log_looked *done);
 
 /*
  * Answers r with the log l->file: "all", "stdout" and "stderr" are the log of the task's container
@@ -73,8 +70,12 @@ void log_look(struct request *r, const struct log_link *l, log_looked *done);
  *
  * The pod is found by the name that FrameworkController gives it, and must have l->pod_uid and the
  * labels of the task: users can write anything into a status.
+ *
+ * With `looked`, only finds out which logs the task attempt has; l->pod_uid is "" if the pod is
+ * gone.  `looked` is called later, unless r is answered: 503, 500.  dropped: bytes of output before
+ * what there is.
  */
-void log_read(struct request *r, const struct log_link *l, bool follow);
+void log_read(struct request *r, const struct log_link *l, bool follow, log_looked *looked);
 
 /*
  * Error messages of the kubelet in place of a log.  The kubelet answers GET pods/log with 200
@@ -161,7 +162,6 @@ const struct output_entry *output_index_find(const struct output_index *x,
  */
 int64_t output_index_room(const struct output_index *x, const struct output_entry *e,
                           int64_t budget);
-void output_index_add(struct output_index *x, const struct output_entry *e);
 /* Bytes to keep of a task, compressed: everything if it failed, else an even share. */
 int64_t output_share(bool failed, int64_t tasks, int64_t budget);
 

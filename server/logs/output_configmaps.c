@@ -89,21 +89,9 @@ bool output_read(struct span configmap, const struct output_id *id, struct arena
 }
 
 #define LINES_KEY "outputs"
-enum { WORDS = 6, ENTRIES_READ_MAX = 4 * OUTPUTS_MAX };
+enum { ENTRIES_READ_MAX = 4 * OUTPUTS_MAX };
 
 /* ---- reading and writing ---- */
-
-static bool entry_read(struct span line, struct output_entry *e)
-{
-	*e = (struct output_entry){ .role = span_next(&line, ' ') };
-	if (!e->role.n || parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->index) < 0 ||
-	    parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->attempt) < 0 ||
-	    parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->retry) < 0 ||
-	    parse_i64(span_next(&line, ' '), 0, INT32_MAX, &e->bytes) < 0)
-		return false;
-	e->failed = span_is(line, "failed");
-	return e->failed || span_is(line, "succeeded");
-}
 
 bool output_index_read(struct span configmap, const char *framework_uid, struct arena *a,
                        struct output_index *out)
@@ -114,8 +102,17 @@ bool output_index_read(struct span configmap, const char *framework_uid, struct 
 	if (!scan_valid(configmap, HISTORY_DEPTH) || !history_is_owned(configmap, framework_uid, a))
 		return false;
 	struct span rest = scan_text(scan_path(configmap, "data", LINES_KEY), a);
-	while (rest.n && out->n < ENTRIES_READ_MAX)
-		out->n += entry_read(span_next(&rest, '\n'), &out->v[out->n]);
+	while (rest.n && out->n < ENTRIES_READ_MAX) {
+		struct output_entry *e = &out->v[out->n];
+		struct span line = span_next(&rest, '\n');
+		*e = (struct output_entry){ .role = span_next(&line, ' ') };
+		int64_t *const numbers[] = { &e->index, &e->attempt, &e->retry, &e->bytes };
+		bool good = e->role.n > 0;
+		for (size_t i = 0; i < ARRAY_SIZE(numbers) && good; i++)
+			good = parse_i64(span_next(&line, ' '), 0, INT32_MAX, numbers[i]) == 0;
+		e->failed = span_is(line, "failed");
+		out->n += good && (e->failed || span_is(line, "succeeded"));
+	}
 	return true;
 }
 
@@ -298,7 +295,7 @@ static void output_keep(struct output_call *c)
 		output_make(c);
 		return;
 	}
-	output_index_add(&c->index, &c->entry);
+	c->index.v[c->index.n++] = c->entry;
 	output_index_lines(&lines, &c->index);
 	str_done(&c->body);
 	c->body = STR_INIT((size_t)2 * LINES_MAX);

@@ -29,16 +29,6 @@ static bool frame_next(struct span *rest, struct frame *f)
 	return true;
 }
 
-static void frame_put(struct str *out, const struct frame *f)
-{
-	size_t n = f->bytes.n;
-	const char head[OUTPUT_FRAME_HEAD] = {
-		(char)f->stream, 0, 0, 0, (char)(n >> 24), (char)(n >> 16), (char)(n >> 8), (char)n
-	};
-	str_put(out, head, sizeof(head));
-	str_span(out, f->bytes);
-}
-
 const char *output_check(struct span frames)
 {
 	struct frame f;
@@ -75,12 +65,23 @@ struct span output_last(struct span frames, size_t max, struct arena *a)
 		size_t cut = f.bytes.n < skip ? f.bytes.n : skip;
 		skip -= cut;
 		f.bytes = (struct span){ f.bytes.p + cut, f.bytes.n - cut };
-		if (f.bytes.n)
-			frame_put(&out, &f);
+		const char head[OUTPUT_FRAME_HEAD] = { (char)f.stream,
+			                               0,
+			                               0,
+			                               0,
+			                               (char)(f.bytes.n >> 24),
+			                               (char)(f.bytes.n >> 16),
+			                               (char)(f.bytes.n >> 8),
+			                               (char)f.bytes.n };
+		if (!f.bytes.n)
+			continue;
+		str_put(&out, head, sizeof(head));
+		str_span(&out, f.bytes);
 	}
 	return arena_span(a, str_view(&out));
 }
 
+/* Hides the frames: the streams are told apart by the first byte of each. */
 void output_put(struct str *out, struct span frames, unsigned streams)
 {
 	struct frame f;
@@ -165,11 +166,6 @@ struct index_use {
 	size_t n, displaced;
 };
 
-static bool use_has_room(const struct index_use *u, int64_t bytes, int64_t budget)
-{
-	return u->n < OUTPUTS_MAX && u->bytes + bytes <= budget;
-}
-
 /* Displaces entries that may go, the oldest first, until there is room. */
 static void displace(const struct output_index *x, const struct output_entry *e, int64_t budget,
                      bool (*may_go)(const struct output_entry *, const struct output_entry *),
@@ -177,8 +173,8 @@ static void displace(const struct output_index *x, const struct output_entry *e,
 {
 	for (size_t i = 0; i < x->n && u->displaced < OUTPUTS_DISPLACED_MAX; i++) {
 		struct output_entry *old = &x->v[i];
-		if (use_has_room(u, e->bytes, budget))
-			return;
+		if (u->n < OUTPUTS_MAX && u->bytes + e->bytes <= budget)
+			return; /* there is room */
 		if (old->displaced || !may_go(old, e))
 			continue;
 		old->displaced = true;
@@ -206,11 +202,7 @@ int64_t output_index_room(const struct output_index *x, const struct output_entr
 	return 0;
 }
 
-void output_index_add(struct output_index *x, const struct output_entry *e)
-{
-	x->v[x->n++] = *e;
-}
-
+/* Any task may fail, and then needs all it has; those that succeed share what there is. */
 int64_t output_share(bool failed, int64_t tasks, int64_t budget)
 {
 	int64_t sharers = tasks < 1 ? 1 : tasks > OUTPUTS_MAX ? OUTPUTS_MAX : tasks;

@@ -58,6 +58,7 @@ struct uploads {
 	struct upload *first, **last; /* all, from the header to the end of the answer */
 };
 
+/* With the rate of bad tokens, which outlives the requests. */
 struct uploads *uploads_new(void)
 {
 	struct uploads *u = xcalloc(1, sizeof(*u));
@@ -66,6 +67,7 @@ struct uploads *uploads_new(void)
 	return u;
 }
 
+/* No upload is left: each takes itself off the list when its request ends. */
 void uploads_free(struct uploads *u)
 {
 	if (!u)
@@ -102,18 +104,14 @@ static bool read_pod_name(struct upload *u, struct span name, struct arena *a)
 	return ok && parse_i64(u->index_text, 0, INT32_MAX, &u->c.id.index) == 0;
 }
 
-static bool is_account(const struct server *s, const struct review_user *who)
-{
-	STR_AUTO wanted = STR_INIT(SUBJECT_MAX);
-	str_printf(&wanted, "system:serviceaccount:%s:%s", s->namespace_name,
-	           s->options->service_account);
-	return span_is(str_view(&wanted), who->subject);
-}
-
 static void take_identity(struct upload *u, const struct review_user *who)
 {
 	struct request *r = u->r;
-	if (!is_account(r->loop->server, who))
+	const struct server *s = r->loop->server;
+	STR_AUTO account = STR_INIT(SUBJECT_MAX);
+	str_printf(&account, "system:serviceaccount:%s:%s", s->namespace_name,
+	           s->options->service_account);
+	if (!span_is(str_view(&account), who->subject))
 		refuse_foreign(r, "the token of another service account");
 	else if (!who->pod_uid[0] || !read_pod_name(u, span_of(who->pod_name), &r->arena))
 		refuse_foreign(r, "the token is not bound to a task's pod");
@@ -239,23 +237,18 @@ static void upload_log(const struct request *r, struct line *line)
 		log_text(line, "pod", span_of(u->pod));
 }
 
-/* Refused for good.  Only of authenticated pods, so that strangers cannot fill the log. */
-static void upload_warn(const struct upload *u)
-{
-	const struct request *r = u->r;
-	if (!u->authenticated || !r->answered || r->reply.status < 400 || r->reply.status == 503)
-		return;
-	struct line line = log_begin(LOG_WARN, "the output of a task was not kept");
-	log_text(&line, "id", span_of(r->id));
-	log_text(&line, "pod", span_of(u->pod));
-	log_text(&line, "code", span_of(r->reply.code));
-	log_end(&line);
-}
-
 static void end_upload(void *arg)
 {
 	struct upload *u = arg;
-	upload_warn(u);
+	const struct request *r = u->r;
+	/* Refused for good.  Only of authenticated pods, so that strangers cannot fill the log. */
+	if (u->authenticated && r->answered && r->reply.status >= 400 && r->reply.status != 503) {
+		struct line line = log_begin(LOG_WARN, "the output of a task was not kept");
+		log_text(&line, "id", span_of(r->id));
+		log_text(&line, "pod", span_of(u->pod));
+		log_text(&line, "code", span_of(r->reply.code));
+		log_end(&line);
+	}
 	struct uploads *all = u->r->loop->has->uploads;
 	struct upload **link = &all->first;
 	while (*link != u)
@@ -411,15 +404,6 @@ static void upload_list(struct upload *u)
 
 /* ---- the task ---- */
 
-static enum task_match match_reply(struct upload *u, const struct store_reply *reply)
-{
-	struct job_entry *job =
-	    scan_valid(reply->body, SCAN_DEPTH_MAX) ? job_entry_new(reply->body) : NULL;
-	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
-	job_entry_drop(job);
-	return match;
-}
-
 static void framework_came(void *arg, const struct store_reply *reply)
 {
 	struct upload *u = arg;
@@ -428,7 +412,12 @@ static void framework_came(void *arg, const struct store_reply *reply)
 		            reply->message);
 		return;
 	}
-	switch (reply->outcome == STORE_OK ? match_reply(u, reply) : TASK_OTHER) {
+	struct job_entry *job = NULL;
+	if (reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
+		job = job_entry_new(reply->body);
+	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
+	job_entry_drop(job);
+	switch (match) {
 	case TASK_MATCHES:
 		upload_list(u);
 		break;

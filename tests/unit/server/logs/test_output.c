@@ -212,6 +212,11 @@ static struct output_index none(struct arena *a)
 	return x;
 }
 
+static void index_add(struct output_index *x, const struct output_entry *e)
+{
+	x->v[x->n++] = *e;
+}
+
 TEST(test_index_is_read_back)
 {
 	ARENA_AUTO a = { 0 };
@@ -220,8 +225,8 @@ TEST(test_index_is_read_back)
 	struct output_index x = none(&a);
 	struct output_index again;
 	struct output_entry e[] = { entry("a", 0, 0, 100, false), entry("b", 1, 2, 7, true) };
-	output_index_add(&x, &e[0]);
-	output_index_add(&x, &e[1]);
+	index_add(&x, &e[0]);
+	index_add(&x, &e[1]);
 	output_index_lines(&lines, &x);
 	assert_string_equal(str_c(&lines), "a 0 0 0 100 succeeded\nb 0 1 2 7 failed\n");
 	output_index_write(&object, &ID, SPAN(""), str_view(&lines), &a);
@@ -305,7 +310,7 @@ TEST(test_room)
 			                              entry("c", 1, 0, 1000, false),
 			                              entry("d", 1, 0, 1000, true) };
 		for (size_t n = 0; n < 4; n++)
-			output_index_add(&x, &there[n]);
+			index_add(&x, &there[n]);
 		int64_t budget = ROOM[i].budget;
 		assert_int_equal(output_index_room(&x, &ROOM[i].e, budget), ROOM[i].room);
 		assert_string_equal(displaced(&x, &a), ROOM[i].displaced);
@@ -319,7 +324,7 @@ TEST(test_room_by_number)
 	for (int i = 0; i < OUTPUTS_MAX; i++) {
 		struct output_entry e = entry("a", 0, 0, 1, false);
 		e.index = i;
-		output_index_add(&x, &e);
+		index_add(&x, &e);
 	}
 	struct output_entry succeeded = entry("b", 0, 0, 1, false);
 	struct output_entry failed = entry("b", 0, 0, 1, true);

@@ -90,16 +90,6 @@ static struct job_entry *change_read_reply(const struct change *c, const struct 
 	                                               : NULL;
 }
 
-static void change_note(struct change *c, const struct store_reply *reply)
-{
-	struct job_entry *now = change_read_reply(c, reply);
-	struct cache *cache = c->r->loop->server->cache;
-	if (now && cache)
-		cache_note(cache, now);
-	else
-		job_entry_drop(now);
-}
-
 static void change_go(struct change *c);
 
 static void change_read_again(void *arg, const struct store_reply *reply)
@@ -126,41 +116,34 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 		answer_refuse(r, FORBIDDEN, "the job has another owner now");
 }
 
-/* Random, so that clients that conflicted do not conflict again. */
-static int64_t change_retry_ms(const struct change *c)
-{
-	if (c->tries == 0)
-		return 0;
-	uint64_t random = hash_key_new().v[0];
-	return clock_ms() + 1 + (int64_t)(random % ((uint64_t)WAIT_MS * c->tries));
-}
-
 static void change_read_job(struct change *c)
 {
+	uint64_t random = c->tries ? hash_key_new().v[0] % ((uint64_t)WAIT_MS * c->tries) : 0;
+	/* Clients that conflicted shall not conflict again. */
+	int64_t not_before_ms = c->tries ? clock_ms() + 1 + (int64_t)random : 0;
 	change_send(c, (struct store_request){ .verb = STORE_GET,
 	                                       .whole = true,
-	                                       .not_before_ms = change_retry_ms(c),
+	                                       .not_before_ms = not_before_ms,
 	                                       .done = change_read_again });
-}
-
-/* If the patch is the same after reading again, the refusal is final. */
-static bool change_may_retry(struct change *c, const struct store_reply *reply)
-{
-	bool conflict = reply->outcome == STORE_CONFLICT;
-	bool failed_test = reply->outcome == STORE_REFUSED && reply->status == 422 &&
-	                   !span_eq(c->patch, c->refused);
-	if (failed_test)
-		c->refused = c->patch;
-	return (conflict || failed_test) && ++c->tries < TRIES;
 }
 
 static void change_patched(void *arg, const struct store_reply *reply)
 {
 	struct change *c = arg;
+	/* If the patch is the same after reading again, the refusal is final. */
+	bool failed_test = reply->outcome == STORE_REFUSED && reply->status == 422 &&
+	                   !span_eq(c->patch, c->refused);
+	if (failed_test)
+		c->refused = c->patch;
 	if (reply->outcome == STORE_OK) {
-		change_note(c, reply);
+		struct job_entry *now = change_read_reply(c, reply);
+		struct cache *cache = c->r->loop->server->cache;
+		if (now && cache)
+			cache_note(cache, now);
+		else
+			job_entry_drop(now);
 		c->done(c);
-	} else if (change_may_retry(c, reply)) {
+	} else if ((reply->outcome == STORE_CONFLICT || failed_test) && ++c->tries < TRIES) {
 		change_read_job(c);
 	} else {
 		job_store_failed(c->r, STORE_PATCH, reply);
@@ -211,11 +194,6 @@ static struct change *change_read(struct request *r, const char *key)
 	return c;
 }
 
-static void change_start(struct change *c)
-{
-	job_find(c->r, change_found);
-}
-
 /* ---- stop ------------------------------------------------------------------------------------ */
 
 static void stop_done(struct change *c)
@@ -249,7 +227,7 @@ void execution_put(struct request *r)
 	c->plan = stop_plan;
 	c->done = stop_done;
 	if (c->value.p && (span_is(c->value, "START") || span_is(c->value, "STOP")))
-		change_start(c);
+		job_find(r, change_found);
 	else
 		answer_bad(r, "value: must be START or STOP", c->value);
 }
@@ -292,49 +270,27 @@ void job_delete(struct request *r)
 
 enum { LIST_MAX = 32 << 10 /* also if every byte is escaped twice */ };
 
-bool tag_ok(struct span tag)
-{
-	return job_entry_tag_ok(tag) && !memchr(tag.p, ',', tag.n);
-}
-
-static void tags_put(struct str *out, struct span tag)
-{
-	str_char(out, out->n ? ',' : '[');
-	str_json(out, tag);
-}
-
-/* Writes all but this tag; returns how often it occurred. */
-static size_t tags_put_others(struct str *out, struct span list, struct span tag, struct arena *a)
+enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
+                              struct arena *a)
 {
 	struct scan s = scan_begin(list);
-	struct span item;
+	bool there = false;
 	size_t n = 0;
-	while (scan_item(&s, &item)) {
+	str_char(out, '[');
+	for (struct span item; scan_item(&s, &item); n++) {
 		struct span text = scan_text(item, a);
 		if (span_eq(text, tag))
-			n++;
+			there = true;
 		else
-			tags_put(out, text);
+			json_put_text(out, NULL, text);
 	}
-	return n;
-}
-
-enum tags_changed tags_with(struct str *out, struct span list, struct span tag, struct arena *a)
-{
-	if (tags_put_others(out, list, tag, a) > 0)
+	if (there == with)
 		return TAGS_AS_BEFORE;
-	if (scan_count(list) >= JOB_ENTRY_TAGS_MAX)
+	if (with && n >= JOB_ENTRY_TAGS_MAX)
 		return TAGS_FULL;
-	tags_put(out, tag);
+	if (with)
+		json_put_text(out, NULL, tag);
 	str_char(out, ']');
-	return TAGS_CHANGED;
-}
-
-enum tags_changed tags_without(struct str *out, struct span list, struct span tag, struct arena *a)
-{
-	if (tags_put_others(out, list, tag, a) == 0)
-		return TAGS_AS_BEFORE;
-	str_puts(out, out->n ? "]" : "[]");
 	return TAGS_CHANGED;
 }
 
@@ -357,14 +313,9 @@ static void tags_patch(struct change *c, struct span list)
 	c->patch = arena_span(&c->r->arena, str_view(&body));
 }
 
-static int tag_length(const struct change *c)
-{
-	return (int)c->value.n;
-}
-
 static void tag_added(struct change *c)
 {
-	change_answer(c->r, 200, "", "Add tag %.*s for job %s successfully.", tag_length(c),
+	change_answer(c->r, 200, "", "Add tag %.*s for job %s successfully.", (int)c->value.n,
 	              c->value.p, change_id(c));
 }
 
@@ -372,7 +323,7 @@ static bool tag_plan_put(struct change *c)
 {
 	ERR_AUTO e = { 0 };
 	STR_AUTO list = STR_INIT(LIST_MAX);
-	switch (tags_with(&list, span_of(c->job->tags), c->value, &c->r->arena)) {
+	switch (tags_change(&list, span_of(c->job->tags), c->value, true, &c->r->arena)) {
 	case TAGS_CHANGED:
 		tags_patch(c, str_view(&list));
 		return true;
@@ -390,14 +341,15 @@ static bool tag_plan_put(struct change *c)
 
 static void tag_deleted(struct change *c)
 {
-	change_answer(c->r, 200, "", "Delete tag %.*s from job %s successfully.", tag_length(c),
+	change_answer(c->r, 200, "", "Delete tag %.*s from job %s successfully.", (int)c->value.n,
 	              c->value.p, change_id(c));
 }
 
 static bool tag_plan_delete(struct change *c)
 {
 	STR_AUTO list = STR_INIT(LIST_MAX);
-	if (tags_without(&list, span_of(c->job->tags), c->value, &c->r->arena) == TAGS_CHANGED) {
+	if (tags_change(&list, span_of(c->job->tags), c->value, false, &c->r->arena) ==
+	    TAGS_CHANGED) {
 		tags_patch(c, str_view(&list));
 		return true;
 	}
@@ -417,8 +369,9 @@ static void tag_start(struct request *r, bool (*plan)(struct change *),
 		return;
 	c->plan = plan;
 	c->done = done;
-	if (c->value.p && tag_ok(c->value))
-		change_start(c);
+	/* Commas separate tags in queries. */
+	if (c->value.p && job_entry_tag_ok(c->value) && !memchr(c->value.p, ',', c->value.n))
+		job_find(r, change_found);
 	else
 		answer_bad(r,
 		           "value: must be a tag: 1 to 63 bytes, without commas, control "
@@ -436,7 +389,7 @@ void tag_delete(struct request *r)
 	tag_start(r, tag_plan_delete, tag_deleted);
 }
 
-enum { ROLE_MAX = 256, PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };
+enum { PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };
 
 static const char SUCCEEDED[] = "minSucceededTaskCount";
 static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-spec";
@@ -444,6 +397,7 @@ static const char HIVED_SPEC[] = "hivedscheduler.microsoft.com/pod-scheduling-sp
 /* ---- the task role --------------------------------------------------------------------------- */
 
 struct found {
+	struct arena *a;
 	struct span role, name;
 	size_t index;
 	int64_t old, total;        /* tasks of the role, and of the job */
@@ -456,19 +410,6 @@ static int64_t role_count(struct span role, const char *key)
 	int64_t n = 0;
 	(void)scan_int(scan_get(role, key), 0, INT32_MAX, &n); /* else 0 */
 	return n;
-}
-
-/* The submitted configuration, in the arena; NULL if it is not a job of protocol 2. */
-static const struct node *scale_config(const struct scale *s, struct arena *a)
-{
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	struct doc *doc = ARENA_NEW(a, struct doc, 1);
-	struct span text =
-	    scan_text(scan_path(s->doc, "metadata", "annotations", "config", NULL), a);
-	if (text.n == 0 || doc_read(text, &BUDGET_DEFAULT, a, doc, &warnings, &e) < 0)
-		return NULL;
-	return node_is(node_get(&doc->root, "taskRoles"), NODE_MAP) ? &doc->root : NULL;
 }
 
 /* Does the configuration set minSucceededInstances of this role?  true if that is unknown. */
@@ -500,15 +441,8 @@ static bool role_is_distributed(const struct found *f)
 	return false;
 }
 
-static bool role_all_succeed(const struct found *f)
-{
-	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
-	return f->old > 0 && role_count(policy, SUCCEEDED) == f->old && !role_says_succeeded(f);
-}
-
 static int scale_find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
 {
-	struct span asked = s->role.n > ROLE_MAX ? SPAN("") : s->role;
 	STR_AUTO names = STR_INIT(NAMES_SHOWN);
 	struct scan roles = scan_begin(scan_path(s->doc, "spec", "taskRoles", NULL));
 	struct span role;
@@ -517,20 +451,24 @@ static int scale_find_role(const struct scale *s, struct arena *a, struct found 
 		f->total += role_count(role, "taskNumber");
 		str_printf(&names, "%s%.*s", i ? ", " : "", (int)name.n, name.p);
 		if (f->role.p || name.n == 0 ||
-		    !(span_becomes(asked, name) || span_eq(name, asked)))
+		    !(span_becomes(s->role, name) || span_eq(name, s->role)))
 			continue;
 		f->role = role;
 		f->name = name;
 		f->index = i;
 		f->old = role_count(role, "taskNumber");
 	}
-	if (f->role.p) {
-		f->config = scale_config(s, a);
-		f->all_succeed = role_all_succeed(f);
-		return 0;
-	}
-	return err_set(e, 404, "NoJobError", "the job has no such task role; it has: %s%s",
-	               str_c(&names), names.full ? " ..." : "");
+	if (!f->role.p)
+		return err_set(e, 404, "NoJobError", "the job has no such task role; it has: %s%s",
+		               str_c(&names), names.full ? " ..." : "");
+	/* A configuration that is no job of protocol 2 says nothing. */
+	struct span text = scan_text(scan_path(s->doc, "metadata", "annotations", "config"), a);
+	const struct node *config = text.n ? doc_quiet(text, &BUDGET_DEFAULT, a) : NULL;
+	f->config = node_is(node_get(config, "taskRoles"), NODE_MAP) ? config : NULL;
+	struct span policy = scan_get(f->role, "frameworkAttemptCompletionPolicy");
+	f->all_succeed =
+	    f->old > 0 && role_count(policy, SUCCEEDED) == f->old && !role_says_succeeded(f);
+	return 0;
 }
 
 /* Per instance. */
@@ -624,18 +562,6 @@ static void patch_put_number(struct str *out, const char *op, const char *path, 
 	patch_put(out, op, path, str_view(&json));
 }
 
-/* If all tasks must succeed, that number changes too. */
-static void patch_put_policy(struct str *out, const struct scale *s, const struct found *f,
-                             struct arena *a)
-{
-	const char *path = arena_printf(
-	    a, "/spec/taskRoles/%zu/frameworkAttemptCompletionPolicy/%s", f->index, SUCCEEDED);
-	if (!f->all_succeed)
-		return;
-	patch_put_number(out, "test", path, f->old);
-	patch_put_number(out, "replace", path, s->n);
-}
-
 /* Lists show the number of GPUs from this annotation; an invalid one is left alone. */
 static void patch_put_gpus(struct str *out, const struct scale *s, const struct found *f,
                            struct arena *a)
@@ -653,7 +579,7 @@ static void patch_put_gpus(struct str *out, const struct scale *s, const struct 
 
 int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struct err *e)
 {
-	struct found f = { .old = 0 };
+	struct found f = { .a = a };
 	STR_AUTO out = STR_INIT(PATCH_MAX);
 	if (scale_find_role(s, a, &f, e) < 0 || scale_check(s, &f, a, e) < 0)
 		return -1;
@@ -667,7 +593,11 @@ int scale_plan(const struct scale *s, struct arena *a, struct span *patch, struc
 	patch_put_text(&out, "test", arena_printf(a, "%s/name", at), f.name);
 	patch_put_number(&out, "test", number, f.old);
 	patch_put_number(&out, "replace", number, s->n);
-	patch_put_policy(&out, s, &f, a);
+	if (f.all_succeed) { /* that number changes too */
+		number = arena_printf(a, "%s/frameworkAttemptCompletionPolicy/%s", at, SUCCEEDED);
+		patch_put_number(&out, "test", number, f.old);
+		patch_put_number(&out, "replace", number, s->n);
+	}
 	patch_put_gpus(&out, s, &f, a);
 	str_char(&out, ']');
 	if (out.full)
@@ -685,19 +615,6 @@ static void scale_done(struct change *c)
 	              (int)c->role.n, c->role.p, change_id(c), c->n);
 }
 
-static bool scale_is_over(struct change *c)
-{
-	ERR_AUTO e = { 0 };
-	const struct job_entry *job = c->job;
-	if (!job_state_final(job->state) && job->state != JOB_STOPPING && !job->deleting)
-		return false;
-	(void)err_set(&e, CONFLICT_JOB,
-	              "the job is %s: only waiting and running jobs can be scaled",
-	              job->deleting ? "being removed" : JOB_STATES[job->state]);
-	answer_error(c->r, &e);
-	return true;
-}
-
 static bool scale_plan_patch(struct change *c)
 {
 	const struct options *o = c->r->loop->server->options;
@@ -710,11 +627,17 @@ static bool scale_plan_patch(struct change *c)
 		.device = o->device,
 	};
 	ERR_AUTO e = { 0 };
-	if (scale_is_over(c))
+	const struct job_entry *job = c->job;
+	if (job_state_final(job->state) || job->state == JOB_STOPPING || job->deleting) {
+		(void)err_set(&e, CONFLICT_JOB,
+		              "the job is %s: only waiting and running jobs can be scaled",
+		              job->deleting ? "being removed" : JOB_STATES[job->state]);
+		answer_error(c->r, &e);
 		return false;
+	}
 	const struct engine_asked asked = {
 		.framework = c->doc,
-		.virtual_cluster = span_of(c->job->cluster),
+		.virtual_cluster = span_of(job->cluster),
 		.role = span_of(names_role_object(&c->r->arena, c->role)),
 		.number = c->n,
 	};
@@ -748,5 +671,5 @@ void scale_patch(struct request *r)
 	c->json_patch = true;
 	c->plan = scale_plan_patch;
 	c->done = scale_done;
-	change_start(c);
+	job_find(r, change_found);
 }

@@ -132,6 +132,7 @@ static const struct kind *event_kind(const struct event *v)
 	return &OTHER;
 }
 
+/* By kind; of one kind, what says nothing itself comes last. */
 static enum rank event_rank(const struct event *v)
 {
 	enum { START = sizeof("Error: ") - 1 };

@@ -33,20 +33,17 @@ static void no_job(struct request *r)
 	answer_refuse(r, 404, "NoJobError", "there is no such job");
 }
 
-/* Explanations are for operators and say what to do. */
-static bool is_explained(int status)
-{
-	return status == 401 || status == 403 || status == 404 || status == 507;
-}
-
 void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply)
 {
 	ERR_AUTO e = { 0 };
 	struct span why = reply->message;
 	struct store_request asked = { .verb = verb, .kind = KIND_FRAMEWORK };
+	int status = reply->status;
+	/* Explanations are for operators and say what to do. */
+	bool explained = status == 401 || status == 403 || status == 404 || status == 507;
 	if (reply->outcome == STORE_NOT_FOUND)
 		(void)err_set(&e, 404, "NoJobError", "there is no such job");
-	else if (reply->outcome == STORE_REFUSED && is_explained(reply->status))
+	else if (reply->outcome == STORE_REFUSED && explained)
 		explain_refusal(&e, &asked, reply);
 	else if (reply->outcome == STORE_REFUSED)
 		(void)err_set(&e, UNKNOWN_ERROR, "the API server refuses it: %.*s", (int)why.n,
@@ -59,52 +56,24 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 
 /* ---- access ---- */
 
-static bool uses_cluster(const struct account *who, const char *cluster)
-{
-	const struct facts *f = &who->facts;
-	for (size_t i = 0; i < f->n_virtual_clusters; i++)
-		if (span_is(f->virtual_clusters[i], cluster))
-			return true;
-	return f->any_virtual_cluster;
-}
-
-/* Jobs without an owner are visible to admins only. */
-static bool may_see(const struct request *r, const struct job_entry *job)
+bool job_may(const struct request *r, const struct job_entry *job, enum job_need need)
 {
 	const char *visibility = r->loop->server->options->visibility;
-	if (!job->user[0])
+	const struct account *who = r->principal;
+	if (need == JOB_ANY || need == JOB_LOOK ||
+	    (who && (who->admin || (job->user[0] && strcmp(who->name, job->user) == 0))))
+		return true;
+	/* Jobs without an owner are visible to admins only. */
+	if (need == JOB_OWN || !job->user[0])
 		return false;
 	if (strcmp(visibility, "all") == 0)
 		return true;
-	return r->principal && strcmp(visibility, "vc") == 0 &&
-	       uses_cluster(r->principal, job->cluster);
-}
-
-bool job_may(const struct request *r, const struct job_entry *job, enum job_need need)
-{
-	bool own = r->principal && (r->principal->admin ||
-	                            (job->user[0] && strcmp(r->principal->name, job->user) == 0));
-	switch (need) {
-	case JOB_ANY:
-	case JOB_LOOK:
-		return true;
-	case JOB_SEE:
-		return own || may_see(r, job);
-	case JOB_OWN:
-		return own;
-	}
-	return false;
-}
-
-static void forbid(struct request *r)
-{
-	static const char *const VC = "this is for the job's owner, users of its virtual cluster, "
-				      "and admins (--visibility vc)";
-	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
-	if (r->route->need == JOB_SEE && vc)
-		answer_refuse(r, FORBIDDEN, VC);
-	else
-		answer_refuse(r, FORBIDDEN, "this is for the job's owner and admins");
+	if (!who || strcmp(visibility, "vc") != 0)
+		return false;
+	for (size_t i = 0; i < who->facts.n_virtual_clusters; i++)
+		if (span_is(who->facts.virtual_clusters[i], job->cluster))
+			return true;
+	return who->facts.any_virtual_cluster;
 }
 
 static void drop_job(void *job)
@@ -121,11 +90,16 @@ void job_keep(struct request *r, const struct job_entry *job)
 static void search_end(struct search *s, const struct job_entry *job)
 {
 	struct request *r = s->r;
+	bool vc = strcmp(r->loop->server->options->visibility, "vc") == 0;
 	job_keep(r, job);
 	if (job_may(r, job, r->route->need))
 		s->found(r, job);
+	else if (r->route->need == JOB_SEE && vc)
+		answer_refuse(r, FORBIDDEN,
+		              "this is for the job's owner, users of its virtual cluster, and "
+		              "admins (--visibility vc)");
 	else
-		forbid(r);
+		answer_refuse(r, FORBIDDEN, "this is for the job's owner and admins");
 }
 
 /* ---- in the store ---- */
@@ -165,7 +139,7 @@ static void search_got(void *arg, const struct store_reply *reply)
 	}
 	if (scan_valid(reply->body, SCAN_DEPTH_MAX))
 		job = job_entry_new(reply->body);
-	if (!job || !job_id_fits(&s->id, job)) {
+	if (!job || !job_id_fits(&s->id, job, false)) {
 		job_entry_drop(job);
 		no_job(s->r);
 		return;
@@ -191,45 +165,32 @@ static const struct job_entry *job_find_search_cache(struct search *s)
 	CACHE_VIEW_AUTO *view = cache_view(cache);
 	s->warm = view_warm(view);
 	const struct job_entry *c = search_named(view, s->id.name);
-	if (c && job_id_fits(&s->id, c))
+	if (c && job_id_fits(&s->id, c, false))
 		return job_entry_hold(c);
 	c = s->r->route->need == JOB_OWN ? NULL : search_named(view, s->id.alias);
-	return c && job_id_fits_alias(&s->id, c) ? job_entry_hold(c) : NULL;
-}
-
-/* Only paths of v1 have {user} and {job}. */
-static bool search_read_id(struct request *r, struct job_id *id)
-{
-	if (route_names_user(r->route))
-		return job_id_pair(r->args[0], r->args[1], &r->arena, id);
-	return job_id_read(r->args[0], &r->arena, id);
-}
-
-/* Clients of PAI 0.8, where jobs had no users, ask for NAME: the client's own job, unless a foreign
- * Framework has this name. */
-static const struct job_entry *search_own(struct search *s)
-{
-	struct request *r = s->r;
-	struct job_id own;
-	if (!s->warm || s->id.user.p || !r->principal || !route_is_v1(r->route) ||
-	    !job_id_pair(span_of(r->principal->name), r->args[0], &r->arena, &own))
-		return NULL;
-	s->id = own;
-	return job_find_search_cache(s);
+	return c && job_id_fits(&s->id, c, true) ? job_entry_hold(c) : NULL;
 }
 
 void job_find(struct request *r, job_found *found)
 {
 	struct search *s = ARENA_NEW(&r->arena, struct search, 1);
+	struct job_id own;
 	s->r = r;
 	s->found = found;
-	if (!search_read_id(r, &s->id)) {
+	/* Only paths of v1 have {user} and {job}. */
+	if (!(route_names_user(r->route) ? job_id_pair(r->args[0], r->args[1], &r->arena, &s->id)
+	                                 : job_id_read(r->args[0], &r->arena, &s->id))) {
 		no_job(r);
 		return;
 	}
 	const struct job_entry *job = job_find_search_cache(s);
-	if (!job)
-		job = search_own(s);
+	/* Clients of PAI 0.8, where jobs had no users, ask for NAME: the client's own job, unless a
+	 * foreign Framework has this name. */
+	if (!job && s->warm && !s->id.user.p && r->principal && route_is_v1(r->route) &&
+	    job_id_pair(span_of(r->principal->name), r->args[0], &r->arena, &own)) {
+		s->id = own;
+		job = job_find_search_cache(s);
+	}
 	bool foreign = !s->id.user.p; /* rest-lit creates no such Framework */
 	const char *name = s->id.name;
 	if (!name && r->route->need != JOB_OWN)
@@ -329,16 +290,12 @@ bool job_id_read(struct span id, struct arena *a, struct job_id *out)
 	return out->name || out->alias;
 }
 
-bool job_id_fits(const struct job_id *id, const struct job_entry *found)
+bool job_id_fits(const struct job_id *id, const struct job_entry *found, bool alias)
 {
+	if (alias)
+		return found->legacy &&
+		       (!id->user.p || span_is(id->user, job_entry_shown_user(found)));
 	if (!id->user.p)
 		return found->legacy;
 	return span_is(id->user, found->user) && span_is(id->job, found->job);
-}
-
-bool job_id_fits_alias(const struct job_id *id, const struct job_entry *found)
-{
-	if (!found->legacy)
-		return false;
-	return !id->user.p || span_is(id->user, job_entry_shown_user(found));
 }

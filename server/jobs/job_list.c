@@ -297,6 +297,7 @@ void job_prefetch(const struct job_entry *job, bool texts)
 		__builtin_prefetch((const char *)job + at);
 }
 
+/* The order of the selection is random, so that users cannot create jobs that make it slow. */
 void job_page_begin(struct job_page *p, const struct job_query *q)
 {
 	*p = (struct job_page){ .query = q,
@@ -311,7 +312,7 @@ static void page_place(struct job_page *p, size_t first, size_t wanted)
 	ptrdiff_t from = (ptrdiff_t)first;
 	ptrdiff_t to = (ptrdiff_t)p->n - 1;
 	while (from < to) {
-		/* xorshift64: users cannot create jobs that make the selection slow. */
+		/* xorshift64 */
 		p->random ^= p->random << 13;
 		p->random ^= p->random >> 7;
 		p->random ^= p->random << 17;

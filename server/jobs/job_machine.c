@@ -32,7 +32,6 @@ static int machine_compare(const void *a, const void *b)
 	return strcmp(x->job->name, y->job->name);
 }
 
-/* "SUFFIXcpus" and so on, behind a comma. */
 static void machine_put_amounts(struct str *out, const struct amounts *a, const char *suffix)
 {
 	str_printf(out, ",\"gpus%s\":%lld,\"memoryMB%s\":%lld,\"cpus%s\":", suffix,
@@ -40,48 +39,32 @@ static void machine_put_amounts(struct str *out, const struct amounts *a, const 
 	number_put(out, (double)a->cpus / 1000);
 }
 
-static void machine_put_gpus(struct str *out, const struct engine_shares *all,
-                             const struct engine_share *s)
-{
-	const char *between = "";
-	str_puts(out, ",\"gpuIndexes\":[");
-	for (int64_t i = 0; i < all->total.gpus && s->held.gpus; i++) {
-		if (all->gpus[i] != s)
-			continue;
-		str_printf(out, "%s%lld", between, (long long)i);
-		between = ",";
-	}
-	str_char(out, ']');
-}
-
-/* Why it waits, for those who may see its Events. */
-static void machine_put_reason(struct request *r, struct str *out, const struct job_entry *job)
-{
-	struct span why = { "", 0 };
-	if (job_may(r, job, JOB_SEE))
-		(void)engine_waiting(r->loop->server->engine, span_of(job->uid), &r->arena, &why);
-	str_puts(out, ",\"message\":");
-	str_json(out, span_cut(why, MACHINE_REASON));
-}
-
 static void machine_put_row(struct request *r, const struct engine_shares *all,
                             const struct machine_row *row, bool waiting)
 {
 	struct str *out = &r->reply.body;
 	const struct engine_share *s = row->share;
-	str_puts(out, "{\"name\":");
-	str_json(out, span_of(row->job->job));
-	str_puts(out, ",\"username\":");
-	str_json(out, span_of(job_entry_shown_user(row->job)));
-	str_printf(out, ",\"tasks\":%zu", waiting ? s->waiting : s->running);
+	struct span why = { "", 0 };
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "name", row->job->job);
+	json_put_word(out, "username", job_entry_shown_user(row->job));
+	json_put_int(out, "tasks", (int64_t)(waiting ? s->waiting : s->running));
 	machine_put_amounts(out, waiting ? &s->wanted : &s->held, "");
 	if (!waiting) {
-		machine_put_gpus(out, all, s);
-	} else {
-		if (s->place)
-			str_printf(out, ",\"position\":%zu", s->place);
-		machine_put_reason(r, out, row->job);
+		json_put_open(out, "gpuIndexes", '[');
+		for (int64_t i = 0; i < all->total.gpus && s->held.gpus; i++)
+			if (all->gpus[i] == s)
+				json_put_int(out, NULL, i);
+		str_puts(out, "]}");
+		return;
 	}
+	if (s->place)
+		json_put_int(out, "position", (int64_t)s->place);
+	/* Why it waits, for those who may see its Events. */
+	if (job_may(r, row->job, JOB_SEE))
+		(void)engine_waiting(r->loop->server->engine, span_of(row->job->uid), &r->arena,
+		                     &why);
+	json_put_text(out, "message", span_cut(why, MACHINE_REASON));
 	str_char(out, '}');
 }
 
@@ -89,17 +72,14 @@ static void machine_put_row(struct request *r, const struct engine_shares *all,
 static size_t machine_put_rows(struct request *r, const struct engine_shares *all,
                                const struct machine_row *row, size_t rows, bool waiting)
 {
-	struct str *out = &r->reply.body;
 	size_t n = 0;
-	str_puts(out, waiting ? ",\"queue\":[" : ",\"running\":[");
+	json_put_open(&r->reply.body, waiting ? "queue" : "running", '[');
 	for (size_t i = 0; i < rows; i++) {
-		if (!(waiting ? row[i].share->waiting : row[i].share->running) ||
-		    n++ >= MACHINE_JOBS)
-			continue;
-		str_puts(out, n > 1 ? "," : "");
-		machine_put_row(r, all, row + i, waiting);
+		bool takes = waiting ? row[i].share->waiting : row[i].share->running;
+		if (takes && n++ < MACHINE_JOBS)
+			machine_put_row(r, all, row + i, waiting);
 	}
-	str_char(out, ']');
+	str_char(&r->reply.body, ']');
 	return n;
 }
 

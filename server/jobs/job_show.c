@@ -134,16 +134,6 @@ static const char *tag_of(struct request *r, const struct job_entry *job)
 	return arena_printf(&r->arena, "W/\"%s\"", hash);
 }
 
-/* A client that waited gets a full answer. */
-static bool has_waited(const struct request *r)
-{
-	for (size_t i = 0; i < r->reply.n_headers; i++) {
-		if (strcmp(r->reply.headers[i].name, "X-Wait") == 0)
-			return true;
-	}
-	return false;
-}
-
 /* ---- earlier attempts ---- */
 
 /* status: the attemptStatus, in r's arena; empty if it is not available. */
@@ -207,13 +197,16 @@ static void earlier_came(struct request *r, const struct job_entry *job, struct 
 static void look_found(struct request *r, const struct job_entry *job)
 {
 	const struct looking *l = r->state;
+	bool waited = false; /* then the answer is a full one */
+	for (size_t i = 0; i < r->reply.n_headers; i++)
+		waited = waited || strcmp(r->reply.headers[i].name, "X-Wait") == 0;
 	if (!answer_has_room(r))
 		return;
 	if (l->attempt > job->attempt)
 		answer_refuse(r, 404, "NoJobError", "the job has no such attempt");
 	else if (l->attempt != LATEST && l->attempt < job->attempt)
 		history_get(r, job, l->attempt, earlier_came);
-	else if (!l->plain || has_waited(r) || !answer_unchanged(r, tag_of(r, job)))
+	else if (!l->plain || waited || !answer_unchanged(r, tag_of(r, job)))
 		job_doc(r, job, look_show);
 }
 
@@ -304,26 +297,20 @@ struct attempts {
 
 static void attempts_ask(struct request *r, struct attempts *all);
 
-/* An earlier attempt that cannot be shown, or is too large, is left out. */
-static void attempts_add(struct request *r, const struct attempts *all)
-{
-	struct str *out = &r->reply.body;
-	ERR_AUTO e = { 0 };
-	STR_AUTO one = STR_INIT(BODY_LARGE - out->n);
-	str_char(&one, ',');
-	if (job_attempt(&one, &all->shown, false, &r->arena, &e) == 0 && !one.full)
-		str_span(out, str_view(&one));
-}
-
 static void attempts_came(struct request *r, const struct job_entry *job, struct span status)
 {
 	struct attempts *all = r->state;
+	struct str *out = &r->reply.body;
+	ERR_AUTO e = { 0 };
+	STR_AUTO one = STR_INIT(BODY_LARGE - out->n);
 	(void)job;
 	all->shown.attempt = status;
 	if (!answer_has_room(r))
 		return;
-	if (status.n)
-		attempts_add(r, all);
+	str_char(&one, ',');
+	/* An earlier attempt that cannot be shown, or is too large, is left out. */
+	if (status.n && job_attempt(&one, &all->shown, false, &r->arena, &e) == 0 && !one.full)
+		str_span(out, str_view(&one));
 	answer_hold(r);
 	all->next--;
 	attempts_ask(r, all);
@@ -453,34 +440,33 @@ static void write_job_member(struct str *out, const struct member *m)
 		node_json(out, &m->value);
 }
 
-static bool config_read(struct span text, struct arena *a, struct doc *doc)
+/* NULL: it is not a job. */
+static const struct node *config_read(struct span text, struct arena *a)
 {
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO e = { 0 };
-	const struct budget budget = BUDGET_DEFAULT;
-	return doc_read(text, &budget, a, doc, &warnings, &e) == 0 && doc->root.type == NODE_MAP;
+	const struct node *root = doc_quiet(text, &BUDGET_DEFAULT, a);
+	return node_is(root, NODE_MAP) ? root : NULL;
 }
 
+/* The only way in which a configuration that other programs have written leaves the server. */
 bool config_json(struct str *out, struct span text, struct arena *a)
 {
-	struct doc doc = { 0 };
-	if (!config_read(text, a, &doc))
-		return false;
-	config_write_map(out, &doc.root, write_job_member);
-	return true;
+	const struct node *root = config_read(text, a);
+	if (root)
+		config_write_map(out, root, write_job_member);
+	return root;
 }
 
 /* May the text be shown as it is?  This server has masked its secrets at the submission, so masking
  * them again changes nothing.  Texts of other programs may have secrets in comments. */
 static bool config_is_safe(const struct job_entry *job, struct span text, struct arena *a)
 {
-	struct doc doc = { 0 };
 	STR_AUTO shown = STR_SECRET(REPLY_MAX);
 	STR_AUTO whole = STR_SECRET(REPLY_MAX);
-	if (job->submitted_ms == JOB_ENTRY_NONE || !config_read(text, a, &doc))
+	const struct node *root = config_read(text, a);
+	if (job->submitted_ms == JOB_ENTRY_NONE || !root)
 		return false;
-	config_write_map(&shown, &doc.root, write_job_member);
-	node_json(&whole, &doc.root);
+	config_write_map(&shown, root, write_job_member);
+	node_json(&whole, root);
 	return !whole.full && span_eq(str_view(&shown), str_view(&whole));
 }
 

@@ -50,6 +50,7 @@ struct followers *followers_new(struct cache *c, struct err *e)
 	return NULL;
 }
 
+/* When no request is left: each follower has ended, and its job is dropped by the request. */
 void followers_free(struct followers *all)
 {
 	if (!all)
@@ -59,6 +60,7 @@ void followers_free(struct followers *all)
 	free(all);
 }
 
+/* The queue tells: changes of one job that are read together are joined there. */
 int followers_fd(const struct followers *all)
 {
 	return change_queue_fd(all->queue);
@@ -112,13 +114,6 @@ static void news_report_to(struct follower *list, const struct job_news *c, int6
 	}
 }
 
-static void news_report(struct followers *all, const struct job_news *c, int64_t heard)
-{
-	int64_t told = c->now && c->now->version <= heard ? c->now->version : 0;
-	news_report_to(*follower_list(all, span_of(news_job(c)->name)), c, told);
-	news_report_to(all->of_all, c, told);
-}
-
 static void news_take(void *arg, const struct job_entry *now, const struct job_entry *before)
 {
 	struct followers *all = arg;
@@ -149,9 +144,13 @@ void followers_run_once(struct followers *all)
 	if (all->n_news > 1)
 		qsort(all->news, all->n_news, sizeof(all->news[0]), news_compare);
 	for (size_t i = 0; i < all->n_news; i++) {
-		news_report(all, &all->news[i], complete ? heard : 0);
-		job_entry_drop(all->news[i].now);
-		job_entry_drop(all->news[i].before);
+		const struct job_news *c = &all->news[i];
+		bool known = complete && c->now && c->now->version <= heard;
+		int64_t told = known ? c->now->version : 0;
+		news_report_to(*follower_list(all, span_of(news_job(c)->name)), c, told);
+		news_report_to(all->of_all, c, told);
+		job_entry_drop(c->now);
+		job_entry_drop(c->before);
 	}
 	free(TAKE(all->news));
 	all->n_news = all->cap = 0;
@@ -160,14 +159,6 @@ void followers_run_once(struct followers *all)
 	report_lost(all->of_all);
 	for (size_t i = 0; i < BUCKETS; i++)
 		report_lost(all->of_one[i]);
-}
-
-/* A version up to which all changes have been reported; 0: some have not. */
-static int64_t followers_told(const struct followers *all)
-{
-	/* All changes up to here are in the queue, or were taken from it. */
-	int64_t heard = cache_heard(all->cache);
-	return change_queue_empty(all->queue) ? heard : 0;
 }
 
 /* ---- ?wait= ---- */
@@ -518,6 +509,7 @@ enum entry_kind {
 
 struct jobs_watch {
 	struct watch w; /* first */
+	struct cache *cache;
 	struct job_query query;
 	/* The queue: v[at..n); references. */
 	struct entry {
@@ -529,11 +521,6 @@ struct jobs_watch {
 	int64_t heard; /* version of the cache when KNOWN entries were added */
 	int64_t id;    /* the last one that the client has */
 };
-
-static struct cache *all_cache(const struct jobs_watch *j)
-{
-	return j->w.r->loop->server->cache;
-}
 
 static void all_pop(struct jobs_watch *j)
 {
@@ -551,50 +538,38 @@ static void all_drop(struct jobs_watch *j)
 		all_pop(j);
 }
 
-/* Ids only grow, also where a known job is reported again as news. */
-static int64_t all_id(const struct jobs_watch *j, const struct entry *e)
-{
-	bool told = e->kind == TOLD || (e->kind == KNOWN && e->job->version <= j->heard);
-	return told && e->job->version > j->id ? e->job->version : 0;
-}
-
-static void all_describe(struct str *out, const struct jobs_watch *j, const struct entry *e)
-{
-	STR_AUTO data = STR_INIT(REPLY_MAX);
-	if (e->kind == GONE) {
-		sse_gone(out, e->job);
-		return;
-	}
-	job_row(&data, e->job, NULL, false);
-	sse_event(out, "job", all_id(j, e), str_view(&data));
-}
-
 /* false: there is no room. */
 static bool all_tell(struct jobs_watch *j, const struct entry *e)
 {
+	STR_AUTO data = STR_INIT(REPLY_MAX);
 	STR_AUTO text = STR_INIT(REPLY_MAX);
-	int64_t id = e->kind == GONE ? 0 : all_id(j, e);
-	all_describe(&text, j, e);
+	/* Ids only grow, also where a known job is reported again as news. */
+	bool told = e->kind == TOLD || (e->kind == KNOWN && e->job->version <= j->heard);
+	int64_t id = told && e->job->version > j->id ? e->job->version : 0;
+	if (e->kind == GONE) {
+		sse_gone(&text, e->job);
+	} else {
+		job_row(&data, e->job, NULL, false);
+		sse_event(&text, "job", id, str_view(&data));
+	}
 	if (!stream_put(j->w.stream, str_view(&text)))
 		return false;
 	j->id = id ? id : j->id;
 	return true;
 }
 
-/* Does the cache hold a later state, which all_changed will report?  It skips equal rows. */
-static bool all_outdated(const struct entry *e, const struct view *cache)
-{
-	const struct job_entry *now = view_find(cache, span_of(e->job->name));
-	return e->kind != GONE && now != e->job && !(now && job_entry_same(now, e->job));
-}
-
 /* Moves entries from the queue to the client's buffer while there is room. */
 static void all_fill(struct jobs_watch *j)
 {
-	CACHE_VIEW_AUTO *now = j->n ? cache_view(all_cache(j)) : NULL;
+	CACHE_VIEW_AUTO *now = j->n ? cache_view(j->cache) : NULL;
 	while (j->n) {
 		const struct entry *e = &j->v[j->at];
-		if (!all_outdated(e, now) && !all_tell(j, e))
+		const struct job_entry *job = view_find(now, span_of(e->job->name));
+		/* The cache holds a later state, which all_changed will report unless it is equal.
+		 */
+		bool outdated =
+		    e->kind != GONE && job != e->job && !(job && job_entry_same(job, e->job));
+		if (!outdated && !all_tell(j, e))
 			return;
 		all_pop(j);
 	}
@@ -621,8 +596,8 @@ static int entry_compare(const void *a, const void *b)
 static void all_add_known(struct jobs_watch *j, int64_t version)
 {
 	all_drop(j);
-	j->heard = cache_heard(all_cache(j));
-	CACHE_VIEW_AUTO *view = cache_view(all_cache(j));
+	j->heard = cache_heard(j->cache);
+	CACHE_VIEW_AUTO *view = cache_view(j->cache);
 	struct view_walk walk = { .view = view };
 	for (const struct job_entry *job; (job = view_next(&walk));)
 		if (job->version > version && job_query_takes(&j->query, job))
@@ -676,9 +651,12 @@ static void all_lost(struct follower *f)
 static void all_last(struct stream *s, void *arg)
 {
 	struct jobs_watch *j = arg;
+	const struct followers *all = j->w.r->loop->has->followers;
 	STR_AUTO text = STR_INIT(256);
-	/* Events without id are not repeated at the next server. */
-	int64_t id = j->n ? 0 : followers_told(j->w.r->loop->has->followers);
+	/* All changes up to here are in the queue, or were taken from it; if all have been told,
+	 * events without id are not repeated at the next server. */
+	int64_t heard = cache_heard(all->cache);
+	int64_t id = !j->n && change_queue_empty(all->queue) ? heard : 0;
 	j->w.over = true;
 	all_drop(j);
 	if (id > j->id)
@@ -723,6 +701,7 @@ void jobs_watch(struct request *r)
 	STR_AUTO first = STR_INIT(256);
 	int64_t from = INT64_MAX;
 	struct jobs_watch *j = ARENA_NEW(&r->arena, struct jobs_watch, 1);
+	j->cache = r->loop->server->cache;
 	j->w = (struct watch){ .follower = { .changed = all_changed, .lost = all_lost }, .r = r };
 	if (job_query_read(&j->query, r->query, false, &r->arena, &e) < 0 ||
 	    all_read_from(r, &from, &e) < 0) {
@@ -734,7 +713,7 @@ void jobs_watch(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	int64_t heard = cache_heard(all_cache(j));
+	int64_t heard = cache_heard(j->cache);
 	j->id = from == INT64_MAX ? heard : from < 0 ? 0 : from;
 	str_puts(&first, SSE_RETRY);
 	if (from == INT64_MAX) /* an id alone is not an event, but clients keep it */

@@ -42,8 +42,7 @@ bool job_id_read(struct span id, struct arena *a, struct job_id *out);
 bool job_id_pair(struct span user, struct span job, struct arena *a, struct job_id *out);
 /* Do user and name stored in the Framework match the id, or its alias?  An alias gives read access
  * only. */
-bool job_id_fits(const struct job_id *id, const struct job_entry *found);
-bool job_id_fits_alias(const struct job_id *id, const struct job_entry *found);
+bool job_id_fits(const struct job_id *id, const struct job_entry *found, bool alias);
 
 /* ---- job_watch.c ---- */
 
@@ -212,12 +211,10 @@ bool config_json(struct str *out, struct span text, struct arena *a);
 /* ---- job_change.c ---- */
 
 enum tags_changed { TAGS_CHANGED, TAGS_AS_BEFORE, TAGS_FULL };
-/* Tags are a JSON list of strings in the annotation rest-lit/tags; commas separate them in
- * queries. */
-bool tag_ok(struct span tag);
-/* Write the list with or without a tag to *out, only if that changes it. */
-enum tags_changed tags_with(struct str *out, struct span list, struct span tag, struct arena *a);
-enum tags_changed tags_without(struct str *out, struct span list, struct span tag, struct arena *a);
+/* Tags are a JSON list of strings in the annotation rest-lit/tags.  Writes the list with or without
+ * a tag to *out, which counts only if that changes it. */
+enum tags_changed tags_change(struct str *out, struct span list, struct span tag, bool with,
+                              struct arena *a);
 
 struct scale {
 	struct span doc; /* the stored Framework; valid JSON */

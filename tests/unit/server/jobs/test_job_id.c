@@ -81,22 +81,22 @@ TEST(test_fits)
 	};
 	const struct job_entry owned = { .user = "bob", .job = "t", .name = "t", .legacy = true };
 	assert_true(job_id_read(SPAN("alice~edge"), &A, &id));
-	assert_true(job_id_fits(&id, &edge));
+	assert_true(job_id_fits(&id, &edge, false));
 	assert_true(job_id_read(SPAN("unknown~0123"), &A, &id));
-	assert_false(job_id_fits(&id, &edge));
+	assert_false(job_id_fits(&id, &edge, false));
 	assert_true(job_id_read(SPAN("alice~Edge"), &A, &id));
-	assert_false(job_id_fits(&id, &edge));
+	assert_false(job_id_fits(&id, &edge, false));
 	assert_true(job_id_read(SPAN("0123"), &A, &id)); /* that of a job is not its id */
-	assert_false(job_id_fits(&id, &edge));
-	assert_false(job_id_fits_alias(&id, &edge));
-	assert_true(job_id_fits(&id, &other));
-	assert_true(job_id_fits_alias(&id, &other));
+	assert_false(job_id_fits(&id, &edge, false));
+	assert_false(job_id_fits(&id, &edge, true));
+	assert_true(job_id_fits(&id, &other, false));
+	assert_true(job_id_fits(&id, &other, true));
 	assert_true(job_id_pair(SPAN("unknown"), SPAN("train"), &A, &id));
-	assert_true(job_id_fits_alias(&id, &other));
-	assert_false(job_id_fits_alias(&id, &owned));
+	assert_true(job_id_fits(&id, &other, true));
+	assert_false(job_id_fits(&id, &owned, true));
 	assert_true(job_id_pair(SPAN("bob"), SPAN("train"), &A, &id));
-	assert_false(job_id_fits_alias(&id, &other));
-	assert_true(job_id_fits_alias(&id, &owned));
+	assert_false(job_id_fits(&id, &other, true));
+	assert_true(job_id_fits(&id, &owned, true));
 }
 
 static int done(void **state)

@@ -10,19 +10,18 @@ TEST(test_tag_ok)
 {
 	char longest[JOB_ENTRY_TAG_MAX + 1];
 	memset(longest, 'x', sizeof(longest));
-	assert_true(tag_ok(SPAN("dev")));
-	assert_true(tag_ok(SPAN(" two words ")));
-	assert_true(tag_ok(SPAN("\xc3\xa4")));
-	assert_true(tag_ok((struct span){ longest, JOB_ENTRY_TAG_MAX }));
-	assert_false(tag_ok((struct span){ longest, JOB_ENTRY_TAG_MAX + 1 }));
-	assert_false(tag_ok(SPAN("")));
-	assert_false(tag_ok(SPAN("a,b")));
-	assert_false(tag_ok(SPAN("a\tb")));
-	assert_false(tag_ok(SPAN("a\x7f")));
-	assert_false(tag_ok(SPAN("a\xc2\x85"
-	                         "b")));
-	assert_false(tag_ok(SPAN("a\xe2\x80\xae\xe2\x80\xac"))); /* U+202E, U+202C */
-	assert_false(tag_ok(SPAN("\xe2\x81\xa6\xe2\x81\xa9")));  /* U+2066, U+2069 */
+	assert_true(job_entry_tag_ok(SPAN("dev")));
+	assert_true(job_entry_tag_ok(SPAN(" two words ")));
+	assert_true(job_entry_tag_ok(SPAN("\xc3\xa4")));
+	assert_true(job_entry_tag_ok((struct span){ longest, JOB_ENTRY_TAG_MAX }));
+	assert_false(job_entry_tag_ok((struct span){ longest, JOB_ENTRY_TAG_MAX + 1 }));
+	assert_false(job_entry_tag_ok(SPAN("")));
+	assert_false(job_entry_tag_ok(SPAN("a\tb")));
+	assert_false(job_entry_tag_ok(SPAN("a\x7f")));
+	assert_false(job_entry_tag_ok(SPAN("a\xc2\x85"
+	                                   "b")));
+	assert_false(job_entry_tag_ok(SPAN("a\xe2\x80\xae\xe2\x80\xac"))); /* U+202E, U+202C */
+	assert_false(job_entry_tag_ok(SPAN("\xe2\x81\xa6\xe2\x81\xa9")));  /* U+2066, U+2069 */
 }
 
 static const struct {
@@ -48,8 +47,8 @@ TEST(test_lists)
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);
-		enum tags_changed is = (ROWS[i].with ? tags_with : tags_without)(
-		    &out, span_of(ROWS[i].list), span_of(ROWS[i].tag), &a);
+		enum tags_changed is = tags_change(&out, span_of(ROWS[i].list),
+		                                   span_of(ROWS[i].tag), ROWS[i].with, &a);
 		assert_int_equal(is, ROWS[i].is);
 		if (ROWS[i].result)
 			assert_string_equal(str_c(&out), ROWS[i].result);
@@ -64,10 +63,10 @@ TEST(test_with_full)
 	for (int i = 0; i < JOB_ENTRY_TAGS_MAX; i++)
 		str_printf(&list, "%c\"t%d\"", i ? ',' : '[', i);
 	str_char(&list, ']');
-	assert_int_equal(tags_with(&out, str_view(&list), SPAN("one more"), &a), TAGS_FULL);
+	assert_int_equal(tags_change(&out, str_view(&list), SPAN("one more"), true, &a), TAGS_FULL);
 	str_done(&out);
 	out = STR_INIT(1000);
-	assert_int_equal(tags_with(&out, str_view(&list), SPAN("t7"), &a), TAGS_AS_BEFORE);
+	assert_int_equal(tags_change(&out, str_view(&list), SPAN("t7"), true, &a), TAGS_AS_BEFORE);
 }
 
 int main(void)

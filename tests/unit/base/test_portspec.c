@@ -128,16 +128,3 @@ TEST(test_portspec_read_sequence_above_65535)
 	json = "{\"a\":{\"start\":65535,\"count\":3}}";
 	assert_int_equal(portspec_read(span_of(json), -1, &a, &p, &e), 0); /* not asked for */
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_port_hashed),
-		cmocka_unit_test(test_portspec_read_keeps_the_order),
-		cmocka_unit_test(test_portspec_read_none),
-		cmocka_unit_test(test_portspec_read_refuses),
-		cmocka_unit_test(test_portspec_read_keeps_what_is_right),
-		cmocka_unit_test(test_portspec_read_sequence_above_65535),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

@@ -2,8 +2,6 @@
 #pragma once
 #include "k8s/cache/job_entry.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* A job as OpenPAI has it, of which a test says what matters to it. */
 #define JOB(...) job_by_hand((struct job_entry){ __VA_ARGS__ })
 

@@ -106,13 +106,3 @@ TEST(test_view_roles)
 	                &f);
 	assert_true(fw_view_roles(&f, &a, &list));
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_view_task),
-		cmocka_unit_test(test_view_odd),
-		cmocka_unit_test(test_view_roles),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

@@ -244,24 +244,3 @@ TEST(test_step_ports_message_is_bounded)
 	assert_true(strlen(err_msg(&e)) < 1600);
 	assert_non_null(strstr(err_msg(&e), " more"));
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_portspec_port),
-		cmocka_unit_test(test_portspec_name_ok),
-		cmocka_unit_test(test_step_ports_none),
-		cmocka_unit_test(test_step_ports_free),
-		cmocka_unit_test(test_step_ports_taken_tcp),
-		cmocka_unit_test(test_step_ports_taken_on_one_address),
-		cmocka_unit_test(test_step_ports_taken_udp),
-		cmocka_unit_test(test_step_ports_taken_ipv6),
-		cmocka_unit_test(test_step_ports_server_has_ended),
-		cmocka_unit_test(test_step_ports_of_a_client),
-		cmocka_unit_test(test_step_ports_bound_only),
-		cmocka_unit_test(test_step_ports_twice),
-		cmocka_unit_test(test_step_ports_names_all),
-		cmocka_unit_test(test_step_ports_message_is_bounded),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

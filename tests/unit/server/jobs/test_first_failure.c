@@ -117,7 +117,7 @@ TEST(test_kinds)
 		{ -220, "", END_STOPPED },
 		{ -1000, "Broken pipe", END_ORIGIN },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct task_end t = end_of(CASES[i].code, CASES[i].said, 0);
 		if (t.kind != CASES[i].kind)
 			fail_msg("%lld %s: %d", (long long)CASES[i].code, CASES[i].said, t.kind);
@@ -166,15 +166,4 @@ TEST(test_many)
 	assert_int_equal(json_array_size(followers), SHOWN);
 	json_decref(first);
 	json_decref(status);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_choice),
-		cmocka_unit_test(test_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

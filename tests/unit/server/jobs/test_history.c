@@ -123,13 +123,3 @@ TEST(test_damaged)
 	}
 	done(&k);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_name),      cmocka_unit_test(test_read_back),
-		cmocka_unit_test(test_owner),     cmocka_unit_test(test_nothing_there),
-		cmocka_unit_test(test_too_large), cmocka_unit_test(test_damaged),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

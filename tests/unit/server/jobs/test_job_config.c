@@ -38,7 +38,7 @@ static const struct {
 
 TEST(test_config)
 {
-	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);
 		bool good = config_json(&out, span_of(ROWS[i].text), &a);
@@ -46,12 +46,4 @@ TEST(test_config)
 		if (good)
 			assert_string_equal(str_c(&out), ROWS[i].json);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_config),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

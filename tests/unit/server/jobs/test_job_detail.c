@@ -50,7 +50,7 @@ static struct span task_of(const struct str *answer)
 }
 
 /* Those of the first row were computed by OpenPAI itself. */
-static void test_ports(void **state)
+TEST(test_ports)
 {
 	static const struct {
 		const char *ports, *pod, *index, *want, *given;
@@ -73,8 +73,7 @@ static void test_ports(void **state)
 		{ "\"{\"", "\"x\"", "0", "{}", NULL },
 		{ "7", "\"x\"", "0", "{}", NULL },
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO out = STR_INIT(DETAIL_MAX);
 		const struct told told = { CASES[i].ports, CASES[i].pod, CASES[i].index,
 			                   CASES[i].given, "null" };
@@ -86,7 +85,7 @@ static void test_ports(void **state)
 }
 
 /* Summary, also of the task, and the report of pai-runtime. */
-static void test_diagnostics(void **state)
+TEST(test_diagnostics)
 {
 	static const struct {
 		const char *diagnostics, *summary, *runtime; /* a beginning; JSON */
@@ -105,8 +104,7 @@ static void test_diagnostics(void **state)
 		  "\\\"}]}\"",
 		  "\"P unmatched:\\ncontainers:\\n", "{\"exitCode\":1,\"name\":\"app\"}" },
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO out = STR_INIT(DETAIL_MAX);
 		const struct told told = { "null", "null", "0", NULL, CASES[i].diagnostics };
 		detail(&out, &told);
@@ -118,13 +116,4 @@ static void test_diagnostics(void **state)
 		    !span_is(runtime, CASES[i].runtime))
 			fail_msg("row %zu: %.*s", i, (int)out.n, out.p);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_diagnostics),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

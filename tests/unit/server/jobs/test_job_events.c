@@ -104,15 +104,3 @@ TEST(test_events_show_large)
 	}
 	assert_int_equal(count(all, EVENTS_PER_FRAMEWORK, ""), EVENTS_PER_FRAMEWORK);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events_show_members),
-		cmocka_unit_test(test_events_show_no_time),
-		cmocka_unit_test(test_events_show_type),
-		cmocka_unit_test(test_events_show_older),
-		cmocka_unit_test(test_events_show_large),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

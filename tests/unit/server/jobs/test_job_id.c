@@ -5,15 +5,14 @@
 #include "base/enc.h"
 #include "server/jobs/jobs_internal.h"
 
-static struct arena A;
-
 /* USER~NAME is the MD5 of all of it; only the first ~ splits. */
 TEST(test_read_owned)
 {
+	ARENA_AUTO a = { 0 };
 	struct job_id id;
 	char hash[33];
 	md5_hex(hash, SPAN("alice~mnist~2"));
-	assert_true(job_id_read(SPAN("alice~mnist~2"), &A, &id));
+	assert_true(job_id_read(SPAN("alice~mnist~2"), &a, &id));
 	assert_true(span_is(id.user, "alice") && span_is(id.job, "mnist~2"));
 	assert_string_equal(id.name, hash);
 	assert_null(id.alias);
@@ -21,19 +20,21 @@ TEST(test_read_owned)
 
 TEST(test_read_nobody)
 {
+	ARENA_AUTO a = { 0 };
 	struct job_id id;
 	static const char *const IDS[] = { "", "~x", "alice~", "-a~x", "a b~x", "---", "~" };
-	for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++)
-		if (job_id_read(span_of(IDS[i]), &A, &id))
+	for (size_t i = 0; i < ARRAY_SIZE(IDS); i++)
+		if (job_id_read(span_of(IDS[i]), &a, &id))
 			fail_msg("\"%s\" is the id of a job", IDS[i]);
-	char *long_id = arena_alloc(&A, JOB_ID_MAX + 1);
+	char *long_id = arena_alloc(&a, JOB_ID_MAX + 1);
 	memset(long_id, 'a', JOB_ID_MAX + 1);
-	assert_false(job_id_read((struct span){ long_id, JOB_ID_MAX + 1 }, &A, &id));
+	assert_false(job_id_read((struct span){ long_id, JOB_ID_MAX + 1 }, &a, &id));
 }
 
 /* What others have made: by its own name, or by OpenPAI's rule. */
 TEST(test_read_of_others)
 {
+	ARENA_AUTO a = { 0 };
 	static const struct {
 		const char *id, *name, *alias;
 	} ROWS[] = {
@@ -44,9 +45,9 @@ TEST(test_read_of_others)
 		{ "unknowntrain", "unknowntrain", "train" },
 		{ "../x", NULL, "x" },
 	};
-	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		struct job_id id;
-		assert_true(job_id_read(span_of(ROWS[i].id), &A, &id));
+		assert_true(job_id_read(span_of(ROWS[i].id), &a, &id));
 		assert_null(id.user.p);
 		if (ROWS[i].name)
 			assert_string_equal(id.name, ROWS[i].name);
@@ -62,56 +63,41 @@ TEST(test_read_of_others)
 /* {user} and {job}: a ~ is in nobody's name. */
 TEST(test_pair)
 {
+	ARENA_AUTO a = { 0 };
 	struct job_id id;
 	char hash[33];
 	md5_hex(hash, SPAN("bob~x.y"));
-	assert_true(job_id_pair(SPAN("bob"), SPAN("x.y"), &A, &id));
+	assert_true(job_id_pair(SPAN("bob"), SPAN("x.y"), &a, &id));
 	assert_string_equal(id.name, hash);
-	assert_false(job_id_pair(SPAN("bob~x"), SPAN("y"), &A, &id));
-	assert_false(job_id_pair(SPAN("bob"), SPAN(""), &A, &id));
+	assert_false(job_id_pair(SPAN("bob~x"), SPAN("y"), &a, &id));
+	assert_false(job_id_pair(SPAN("bob"), SPAN(""), &a, &id));
 }
 
 /* What is stored decides, not the name of the object. */
 TEST(test_fits)
 {
+	ARENA_AUTO a = { 0 };
 	struct job_id id;
 	const struct job_entry edge = { .user = "alice", .job = "edge", .name = "0123" };
 	const struct job_entry other = {
 		.user = "", .maker = "", .job = "train", .name = "train", .legacy = true
 	};
 	const struct job_entry owned = { .user = "bob", .job = "t", .name = "t", .legacy = true };
-	assert_true(job_id_read(SPAN("alice~edge"), &A, &id));
+	assert_true(job_id_read(SPAN("alice~edge"), &a, &id));
 	assert_true(job_id_fits(&id, &edge, false));
-	assert_true(job_id_read(SPAN("unknown~0123"), &A, &id));
+	assert_true(job_id_read(SPAN("unknown~0123"), &a, &id));
 	assert_false(job_id_fits(&id, &edge, false));
-	assert_true(job_id_read(SPAN("alice~Edge"), &A, &id));
+	assert_true(job_id_read(SPAN("alice~Edge"), &a, &id));
 	assert_false(job_id_fits(&id, &edge, false));
-	assert_true(job_id_read(SPAN("0123"), &A, &id)); /* that of a job is not its id */
+	assert_true(job_id_read(SPAN("0123"), &a, &id)); /* that of a job is not its id */
 	assert_false(job_id_fits(&id, &edge, false));
 	assert_false(job_id_fits(&id, &edge, true));
 	assert_true(job_id_fits(&id, &other, false));
 	assert_true(job_id_fits(&id, &other, true));
-	assert_true(job_id_pair(SPAN("unknown"), SPAN("train"), &A, &id));
+	assert_true(job_id_pair(SPAN("unknown"), SPAN("train"), &a, &id));
 	assert_true(job_id_fits(&id, &other, true));
 	assert_false(job_id_fits(&id, &owned, true));
-	assert_true(job_id_pair(SPAN("bob"), SPAN("train"), &A, &id));
+	assert_true(job_id_pair(SPAN("bob"), SPAN("train"), &a, &id));
 	assert_false(job_id_fits(&id, &other, true));
 	assert_true(job_id_fits(&id, &owned, true));
-}
-
-static int done(void **state)
-{
-	(void)state;
-	arena_done(&A);
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read_owned),     cmocka_unit_test(test_read_nobody),
-		cmocka_unit_test(test_read_of_others), cmocka_unit_test(test_pair),
-		cmocka_unit_test(test_fits),
-	};
-	return cmocka_run_group_tests(tests, NULL, done);
 }

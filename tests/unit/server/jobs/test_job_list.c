@@ -62,7 +62,7 @@ TEST(test_query_numbers_refused)
 		{ "offset=2147483648", "offset must be" },
 		{ "limit=7&limit=x", "is \"x\"" },
 	};
-	for (size_t i = 0; i < COUNT(CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct job_query q;
@@ -100,7 +100,7 @@ TEST(test_query_order)
 		{ "order=,ASC", ORDER_SUBMITTED, true },
 		{ "order=jobName,ASC&order=nothing", ORDER_SUBMITTED, true },
 	};
-	for (size_t i = 0; i < COUNT(CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		struct job_query q;
 		read_query(&q, CASES[i].query, false, &a);
@@ -153,7 +153,7 @@ TEST(test_takes_texts)
 		{ "keyword=r%C3%A9s", true },
 		{ "keyword=%00", false },
 	};
-	for (size_t i = 0; i < COUNT(CASES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		choose(CASES[i].query, &job, false, CASES[i].is);
 }
 
@@ -204,7 +204,7 @@ TEST(test_takes_tags)
 		{ "tagsContain=a&tagsNotContain=b+c", false },
 		{ "tagsContain=a&tagsNotContain=b", true },
 	};
-	for (size_t i = 0; i < COUNT(CASES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		choose(CASES[i].query, &job, false, CASES[i].is);
 	choose("tagsContain=a", &bare, false, false);
 	choose("tagsNotContain=a", &bare, false, true);
@@ -216,16 +216,4 @@ TEST(test_takes_legacy)
 	choose("", &job, false, false);
 	choose("username=alice", &job, false, false);
 	choose("", &job, true, true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_query_defaults),        cmocka_unit_test(test_query_numbers),
-		cmocka_unit_test(test_query_numbers_refused), cmocka_unit_test(test_query_order),
-		cmocka_unit_test(test_takes_texts),           cmocka_unit_test(test_takes_states),
-		cmocka_unit_test(test_takes_priorities),      cmocka_unit_test(test_takes_tags),
-		cmocka_unit_test(test_takes_legacy),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

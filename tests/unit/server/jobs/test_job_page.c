@@ -59,12 +59,12 @@ TEST(test_page_orders)
 		{ "jobPriority", "c b a", "a b c" },
 		{ "nonsense", "a c b", "a c b" },
 	};
-	for (size_t i = 0; i < COUNT(WANT); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WANT); i++) {
 		char query[QUERY_MAX];
 		(void)snprintf(query, sizeof(query), "order=%s,ASC", WANT[i].order);
-		page_is(jobs, COUNT(jobs), query, WANT[i].ascending);
+		page_is(jobs, ARRAY_SIZE(jobs), query, WANT[i].ascending);
 		(void)snprintf(query, sizeof(query), "order=%s,DESC", WANT[i].order);
-		page_is(jobs, COUNT(jobs), query, WANT[i].descending);
+		page_is(jobs, ARRAY_SIZE(jobs), query, WANT[i].descending);
 	}
 }
 
@@ -77,22 +77,22 @@ TEST(test_page_ties)
 		JOB(.name = "c", .created_ms = 2000),
 		JOB(.name = "a"),
 	};
-	page_is(jobs, COUNT(jobs), "order=username,ASC", "c a b d");
-	page_is(jobs, COUNT(jobs), "order=username,DESC", "c a b d");
-	page_is(jobs, COUNT(jobs), "order=submissionTime,ASC", "a b d c");
-	page_is(jobs, COUNT(jobs), "", "c a b d");
+	page_is(jobs, ARRAY_SIZE(jobs), "order=username,ASC", "c a b d");
+	page_is(jobs, ARRAY_SIZE(jobs), "order=username,DESC", "c a b d");
+	page_is(jobs, ARRAY_SIZE(jobs), "order=submissionTime,ASC", "a b d c");
+	page_is(jobs, ARRAY_SIZE(jobs), "", "c a b d");
 }
 
 TEST(test_page_cuts)
 {
 	const struct job_entry jobs[] = { JOB(.name = "a"), JOB(.name = "b"), JOB(.name = "c") };
-	page_is(jobs, COUNT(jobs), "limit=0", "");
-	page_is(jobs, COUNT(jobs), "limit=0&offset=2", "");
-	page_is(jobs, COUNT(jobs), "limit=2", "a b");
-	page_is(jobs, COUNT(jobs), "limit=2&offset=1", "b c");
-	page_is(jobs, COUNT(jobs), "limit=2&offset=2", "c");
-	page_is(jobs, COUNT(jobs), "offset=3", "");
-	page_is(jobs, COUNT(jobs), "offset=2147483647&limit=50000", "");
+	page_is(jobs, ARRAY_SIZE(jobs), "limit=0", "");
+	page_is(jobs, ARRAY_SIZE(jobs), "limit=0&offset=2", "");
+	page_is(jobs, ARRAY_SIZE(jobs), "limit=2", "a b");
+	page_is(jobs, ARRAY_SIZE(jobs), "limit=2&offset=1", "b c");
+	page_is(jobs, ARRAY_SIZE(jobs), "limit=2&offset=2", "c");
+	page_is(jobs, ARRAY_SIZE(jobs), "offset=3", "");
+	page_is(jobs, ARRAY_SIZE(jobs), "offset=2147483647&limit=50000", "");
 	page_is(jobs, 0, "", "");
 }
 
@@ -105,7 +105,7 @@ TEST(test_page_counts)
 		                               "limit=0&username=user1",
 		                               "limit=0&keyword=user1",
 		                               "limit=10" };
-	enum { JOBS = 200, QUERIES_N = sizeof(QUERIES) / sizeof(QUERIES[0]), BOTH = 2 * QUERIES_N };
+	enum { JOBS = 200, QUERIES_N = ARRAY_SIZE(QUERIES), BOTH = 2 * QUERIES_N };
 	struct cache *c = cache_new(1 << 20);
 	size_t want[2][QUERIES_N] = { { 0 } };
 	for (size_t i = 0; i < JOBS; i++) {
@@ -170,7 +170,7 @@ static unsigned below(unsigned n)
 	return (unsigned)(seed >> 33) % n;
 }
 
-#define ANY(list) (list)[below(COUNT(list))]
+#define ANY(list) (list)[below(ARRAY_SIZE(list))]
 
 static const char *const USERS[] = { "alice", "bob", "carol.long-name", "carol.long-name2", "" };
 static const char *const CLUSTERS[] = { "default", "vc", "vision", "speech" };
@@ -349,17 +349,4 @@ TEST(test_page_like_a_plain_list)
 				make_job(&jobs[j], names[j], below(1000) * MANY + j);
 		compare_with_plain(jobs, below(5) ? MANY : below(MANY));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_page_orders),
-		cmocka_unit_test(test_page_ties),
-		cmocka_unit_test(test_page_cuts),
-		cmocka_unit_test(test_page_counts),
-		cmocka_unit_test(test_page_keeps_few),
-		cmocka_unit_test(test_page_like_a_plain_list),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

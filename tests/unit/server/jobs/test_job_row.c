@@ -173,13 +173,3 @@ TEST(test_row_waiting)
 	assert_string_equal(str_c(&out), "\"waitingReason\":{\"kind\":\"machine\",\"reason\":"
 	                                 "\"Waiting\",\"message\":\"2nd\"}");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_row_all),         cmocka_unit_test(test_row_nothing_known),
-		cmocka_unit_test(test_row_v1_states),   cmocka_unit_test(test_row_event),
-		cmocka_unit_test(test_row_event_image), cmocka_unit_test(test_row_waiting),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

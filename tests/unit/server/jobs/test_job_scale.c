@@ -96,7 +96,7 @@ static const struct {
 
 TEST(test_plan)
 {
-	for (size_t i = 0; i < sizeof(GOOD) / sizeof(GOOD[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(GOOD); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct scale s = asking(GOOD[i].doc, GOOD[i].role, GOOD[i].n);
@@ -140,7 +140,7 @@ static const struct {
 
 TEST(test_plan_refused)
 {
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct scale s = asking(BAD[i].doc, BAD[i].role, BAD[i].n);
@@ -150,13 +150,4 @@ TEST(test_plan_refused)
 		if (!strstr(err_msg(&e), BAD[i].word))
 			fail_msg("%zu: %s", i, err_msg(&e));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plan),
-		cmocka_unit_test(test_plan_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static const struct {
 
 TEST(test_lists)
 {
-	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ROWS); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO out = STR_INIT(1000);
 		enum tags_changed is = tags_change(&out, span_of(ROWS[i].list),
@@ -67,14 +67,4 @@ TEST(test_with_full)
 	str_done(&out);
 	out = STR_INIT(1000);
 	assert_int_equal(tags_change(&out, str_view(&list), SPAN("t7"), true, &a), TAGS_AS_BEFORE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tag_ok),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_with_full),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

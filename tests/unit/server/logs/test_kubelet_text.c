@@ -17,7 +17,7 @@ static const char *const MESSAGES[] = {
 	"\": not found",
 	"rpc error: code = Unknown desc = Error: No such container: " ID,
 };
-enum { N_MESSAGES = sizeof(MESSAGES) / sizeof(MESSAGES[0]) };
+enum { N_MESSAGES = ARRAY_SIZE(MESSAGES) };
 
 TEST(test_kubelet_text_is)
 {
@@ -36,7 +36,7 @@ TEST(test_kubelet_text_is)
 		"failed to open log",
 	};
 	assert_false(kubelet_text_is(SPAN("log of " ID), UID, ID));
-	for (size_t i = 0; i < sizeof(OTHERS) / sizeof(OTHERS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++)
 		assert_false(kubelet_text_is(span_of(OTHERS[i]), UID, ID));
 }
 
@@ -62,7 +62,7 @@ TEST(test_kubelet_text_begins)
 		{ "a line\nunable to be", false, 19 },
 		{ "\n\nfailed to ", false, 2 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_int_equal(kubelet_text_begins(span_of(CASES[i].text), CASES[i].within),
 		                 CASES[i].begins);
 }
@@ -82,14 +82,4 @@ TEST(test_kubelet_text_in_pieces)
 	assert_int_equal(kubelet_text_begins(str_view(&text), false), 2);
 	str_char(&text, 'x');
 	assert_int_equal(kubelet_text_begins(str_view(&text), false), text.n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kubelet_text_is),
-		cmocka_unit_test(test_kubelet_text_begins),
-		cmocka_unit_test(test_kubelet_text_in_pieces),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,7 +90,7 @@ TEST(test_log_link_path_altered)
 	struct log_link l = example();
 	const char *token = token_of(&l, &a);
 	struct span *const parts[] = { &l.job, &l.attempt, &l.role, &l.index, &l.retry, &l.file };
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		struct span was = *parts[i];
 		*parts[i] = SPAN("1");
 		assert_int_equal(read_status(&l, span_of(token), NOW, &a), 403);
@@ -175,7 +175,7 @@ TEST(test_log_link_none)
 	memset(large, 'A', sizeof(large) - 1);
 	const char *const none[] = { "",   "A", "AAAA", "!!!!", "eyJhbGciOiJIUzI1NiJ9.eyJ1Ijoib",
 		                     large };
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
 		assert_int_equal(read_status(&l, span_of(none[i]), NOW, &a), 403);
 }
 
@@ -189,19 +189,4 @@ TEST(test_log_link_encodes)
 	log_link_write(&out, &by, &l);
 	assert_true(
 	    span_starts(str_view(&out), "/rest-server/api/v2/jobs/a%20b%3F%2F%22%25/attempts/2/"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_log_link_round),
-		cmocka_unit_test(test_log_link_path_altered),
-		cmocka_unit_test(test_log_link_token_altered),
-		cmocka_unit_test(test_log_link_fields_signed),
-		cmocka_unit_test(test_log_link_expired),
-		cmocka_unit_test(test_log_link_other_key),
-		cmocka_unit_test(test_log_link_none),
-		cmocka_unit_test(test_log_link_encodes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ TEST(test_frames_refused)
 		{ "\1\0\0\0\xff\xff\xff\xffx", 9 },
 		{ "\1\0\0\0\0\0\0\1xx", 10 },
 	};
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++)
 		assert_non_null(output_check(BAD[i]));
 	assert_null(output_check(SPAN("")));
 }
@@ -302,7 +302,7 @@ static const struct {
 
 TEST(test_room)
 {
-	for (size_t i = 0; i < sizeof(ROOM) / sizeof(ROOM[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(ROOM); i++) {
 		ARENA_AUTO a = { 0 };
 		struct output_index x = none(&a);
 		const struct output_entry there[] = { entry("a", 0, 0, 1000, true),
@@ -342,25 +342,4 @@ TEST(test_share)
 	assert_int_equal(output_share(false, 128, 4 << 20), 32768);
 	assert_int_equal(output_share(false, 20000, 4 << 20), 4194);
 	assert_int_equal(output_share(false, 0, 4 << 20), 512 << 10);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_frames_refused),
-		cmocka_unit_test(test_frames_too_many),
-		cmocka_unit_test(test_frames_too_much),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_cut_to_little),
-		cmocka_unit_test(test_written_is_read),
-		cmocka_unit_test(test_empty_is_read),
-		cmocka_unit_test(test_of_another_is_not_read),
-		cmocka_unit_test(test_index_is_read_back),
-		cmocka_unit_test(test_index_passes_over_nonsense),
-		cmocka_unit_test(test_room),
-		cmocka_unit_test(test_room_by_number),
-		cmocka_unit_test(test_share),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,14 +88,3 @@ TEST(test_dry_run_read_near_names)
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
 		refused(NAMES[i], "nothing was submitted");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_query_next_decodes),
-		cmocka_unit_test(test_dry_run_read_values),
-		cmocka_unit_test(test_dry_run_read_other_values),
-		cmocka_unit_test(test_dry_run_read_near_names),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -8,8 +8,6 @@
 #include "server/submit/submit_internal.h"
 #include "translate/job.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const struct submission_made MADE = { "d69b453b-76d1-44eb-8bc7-20af3798393d", "203",
 	                                     "2026-11-23T12:21:41Z" };
 
@@ -100,7 +98,7 @@ TEST(test_entry_of_jobs)
 {
 	static const char *const FILES[] = { "tests/bench/small.yaml", "tests/bench/medium.yaml",
 		                             "tests/bench/large.yaml" };
-	for (size_t i = 0; i < COUNT(FILES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
 		ARENA_AUTO a = { 0 };
 		assert_noted(read_job(&a, FILES[i]), PROFILE_PLAIN);
 		assert_noted(read_job(&a, FILES[i]), PROFILE_OPENPAI);
@@ -123,13 +121,4 @@ TEST(test_entry_has_what_the_job_says)
 	                  "\"taskNumber\":3,\"cpuNumber\":2,\"memoryMB\":640,\"gpuNumber\":1,"
 	                  "\"command\":\"c\"}]}"),
 	             PROFILE_PLAIN);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entry_of_jobs),
-		cmocka_unit_test(test_entry_has_what_the_job_says),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

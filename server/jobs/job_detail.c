@@ -47,8 +47,9 @@ static void show_trigger(struct shower *w)
 /* The members "runtime" and "launcher" of an object, and its end. */
 static void show_who_said(struct shower *w, const struct said *said)
 {
+	static const struct span NONE = { NULL, 0 };
 	json_put_raw(w->out, "runtime", said->runtime);
-	json_put_text(w->out, "launcher", said->runtime.p ? (struct span){ 0 } : said->summary);
+	json_put_text(w->out, "launcher", said->runtime.p ? NONE : said->summary);
 	str_char(w->out, '}');
 }
 

@@ -266,7 +266,7 @@ void log_link_write(struct str *out, const struct log_signing *by, const struct 
 	str_puts(out, "?token=");
 	str_base64(&token, str_view(&bytes)); /* as base64url, without padding */
 	for (size_t i = 0; i < token.n && token.p[i] != '='; i++)
-		str_char(out, token.p[i] == '+' ? '-' : token.p[i] == '/' ? '_' : token.p[i]);
+		str_put(out, token.p[i] == '+' ? "-" : token.p[i] == '/' ? "_" : token.p + i, 1);
 }
 
 /* ---- reading ---- */

@@ -1,4 +1,4 @@
-#include "base/ports.h"
+#include "base/json/ports.h"
 
 #include "base/json/scan.h"
 
@@ -14,17 +14,14 @@ static int portspec_int(struct span value, int64_t min, const char *what, int64_
 	return err_set(e, WRONG, "%s is no number from %d to %d", what, (int)min, PORTS_MAX);
 }
 
-/* Adds a label unless it is wrong; key is JSON without its quotes. */
-static int portspec_label(struct span key, struct span value, int64_t last, struct arena *a,
-                          struct portspec *p, struct err *e)
+/* Adds a label unless it is wrong. */
+static int portspec_label(struct span name, struct span value, int64_t last, struct portspec *p,
+                          struct err *e)
 {
-	struct port_label l = { .first = p->total };
-	struct span name;
+	struct port_label l = { .name = name.p, .first = p->total };
 	int64_t end;
-	if (!scan_string((struct span){ key.p - 1, key.n + 2 }, a, &name) ||
-	    name.n > PORT_LABEL_MAX)
+	if (!name.p || name.n > PORT_LABEL_MAX)
 		return err_set(e, WRONG, "no name of up to %d bytes", PORT_LABEL_MAX);
-	l.name = arena_dup(a, name);
 	for (size_t i = 0; i < p->n; i++)
 		if (strcmp(p->label[i].name, l.name) == 0)
 			return err_set(e, WRONG, "it is there twice");
@@ -66,10 +63,13 @@ int portspec_read(struct span json, int64_t last, struct arena *a, struct portsp
 	struct scan s = scan_begin(labels);
 	for (struct span key, value; scan_member(&s, &key, &value);) {
 		ERR_AUTO why = { 0 };
-		char name[4 * QUOTE_MAX];
-		if (portspec_label(key, value, last, a, p, &why) == 0 || rc < 0)
+		char quoted[4 * QUOTE_MAX];
+		struct span name = { NULL, 0 };
+		if (scan_string((struct span){ key.p - 1, key.n + 2 }, a, &name))
+			name = arena_span(a, name); /* with a NUL */
+		if (portspec_label(name, value, last, p, &why) == 0 || rc < 0)
 			continue; /* the first mistake is told */
-		rc = err_set(e, WRONG, "\"%s\": %s", quote(name, key), err_msg(&why));
+		rc = err_set(e, WRONG, "\"%s\": %s", quote(quoted, key), err_msg(&why));
 	}
 	if (rc == 0 && p->total > PORTS_MAX)
 		rc = err_set(e, WRONG, "more than %d ports for one task", PORTS_MAX);

@@ -142,11 +142,9 @@ void submit_may(struct request *r);
 
 /* job_list.c */
 void jobs_get(struct request *r);
-void jobs_get_v1(struct request *r);
 
 /* job_show.c */
 void job_get(struct request *r);
-void job_get_v1(struct request *r);
 void job_probe(struct request *r);
 void job_task_get(struct request *r);
 void attempts_health(struct request *r);
@@ -161,8 +159,7 @@ void job_watch(struct request *r);
 
 /* job_change.c */
 void execution_put(struct request *r);
-void tag_put(struct request *r);
-void tag_delete(struct request *r);
+void tag_edit(struct request *r);
 void job_delete(struct request *r);
 void scale_patch(struct request *r);
 

@@ -52,9 +52,8 @@ change_answer(struct request *r, int status, const char *more, const char *fmt, 
 	struct str *out = &r->reply.body;
 	str_char(out, '{');
 	if (!route_is_v1(r->route))
-		str_printf(out, "\"status\":%d,", status);
-	str_puts(out, "\"message\":");
-	str_json(out, span_of(message));
+		json_put_int(out, "status", status);
+	json_put_word(out, "message", message);
 	str_printf(out, "%s}\n", more);
 	answer_json(r, status);
 }
@@ -66,12 +65,14 @@ static const char *change_id(const struct change *c)
 	return arena_dup(&c->r->arena, str_view(&out));
 }
 
-static void change_gone(struct request *r)
-{
-	answer_refuse(r, 404, "NoJobError", "the job was deleted");
-}
-
-/* ---- asking the store ------------------------------------------------------------------------ */
+/*
+ * ---- asking the store ----
+ *
+ *	change_found -> [GET, change_read_again] -> plan, PATCH, change_patched -> done
+ *
+ * After a conflict, the job is read again and the patch is planned again.
+ */
+static store_callback change_read_again, change_patched;
 
 static void change_send(struct change *c, struct store_request q)
 {
@@ -90,7 +91,39 @@ static struct job_entry *change_read_reply(const struct change *c, const struct 
 	                                               : NULL;
 }
 
-static void change_go(struct change *c);
+static void change_go(struct change *c)
+{
+	if (!c->plan(c))
+		return;
+	change_send(c, (struct store_request){ .verb = STORE_PATCH,
+	                                       .whole = true,
+	                                       .json_patch = c->json_patch,
+	                                       .body = { c->patch },
+	                                       .done = change_patched });
+}
+
+static void change_read_job(struct change *c)
+{
+	uint64_t random = c->tries ? hash_key_new().v[0] % ((uint64_t)WAIT_MS * c->tries) : 0;
+	/* Clients that conflicted shall not conflict again. */
+	int64_t not_before_ms = c->tries ? clock_ms() + 1 + (int64_t)random : 0;
+	change_send(c, (struct store_request){ .verb = STORE_GET,
+	                                       .whole = true,
+	                                       .not_before_ms = not_before_ms,
+	                                       .done = change_read_again });
+}
+
+static void change_found(struct request *r, const struct job_entry *job)
+{
+	struct change *c = r->state;
+	c->job = job;
+	c->uid = arena_dup(&r->arena, span_of(job->uid));
+	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
+	if (c->reads)
+		change_read_job(c);
+	else
+		change_go(c);
+}
 
 static void change_read_again(void *arg, const struct store_reply *reply)
 {
@@ -103,7 +136,7 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 	struct job_entry *now = change_read_reply(c, reply);
 	if (!now || strcmp(now->uid, c->uid) != 0) {
 		job_entry_drop(now);
-		change_gone(r);
+		answer_refuse(r, JOB_GONE);
 		return;
 	}
 	job_keep(r, now);
@@ -114,17 +147,6 @@ static void change_read_again(void *arg, const struct store_reply *reply)
 		change_go(c);
 	else
 		answer_refuse(r, FORBIDDEN, "the job has another owner now");
-}
-
-static void change_read_job(struct change *c)
-{
-	uint64_t random = c->tries ? hash_key_new().v[0] % ((uint64_t)WAIT_MS * c->tries) : 0;
-	/* Clients that conflicted shall not conflict again. */
-	int64_t not_before_ms = c->tries ? clock_ms() + 1 + (int64_t)random : 0;
-	change_send(c, (struct store_request){ .verb = STORE_GET,
-	                                       .whole = true,
-	                                       .not_before_ms = not_before_ms,
-	                                       .done = change_read_again });
 }
 
 static void change_patched(void *arg, const struct store_reply *reply)
@@ -148,29 +170,6 @@ static void change_patched(void *arg, const struct store_reply *reply)
 	} else {
 		job_store_failed(c->r, STORE_PATCH, reply);
 	}
-}
-
-static void change_go(struct change *c)
-{
-	if (!c->plan(c))
-		return;
-	change_send(c, (struct store_request){ .verb = STORE_PATCH,
-	                                       .whole = true,
-	                                       .json_patch = c->json_patch,
-	                                       .body = { c->patch },
-	                                       .done = change_patched });
-}
-
-static void change_found(struct request *r, const struct job_entry *job)
-{
-	struct change *c = r->state;
-	c->job = job;
-	c->uid = arena_dup(&r->arena, span_of(job->uid));
-	c->deadline_ms = clock_ms() + r->loop->server->options->deadline_s * 1000;
-	if (c->reads)
-		change_read_job(c);
-	else
-		change_go(c);
 }
 
 static struct change *job_change_new(struct request *r)
@@ -240,7 +239,7 @@ static void delete_done(void *arg, const struct store_reply *reply)
 	struct change *c = arg;
 	struct cache *cache = c->r->loop->server->cache;
 	if (reply->outcome == STORE_CONFLICT) { /* another job has its name now */
-		change_gone(c->r);
+		answer_refuse(c->r, JOB_GONE);
 		return;
 	}
 	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
@@ -300,15 +299,14 @@ enum tags_changed tags_change(struct str *out, struct span list, struct span tag
 static void tags_patch(struct change *c, struct span list)
 {
 	STR_AUTO body = STR_INIT((size_t)4 * LIST_MAX);
-	str_puts(&body, "{\"metadata\":{\"uid\":");
-	str_json(&body, span_of(c->uid));
-	str_puts(&body, ",\"resourceVersion\":");
-	str_json(&body, span_of(c->job->resource_version));
-	str_puts(&body, ",\"annotations\":{\"rest-lit/tags\":");
+	str_puts(&body, "{\"metadata\":{");
+	json_put_word(&body, "uid", c->uid);
+	json_put_word(&body, "resourceVersion", c->job->resource_version);
+	json_put_open(&body, "annotations", '{');
 	if (span_is(list, "[]"))
-		str_puts(&body, "null");
+		json_put_null(&body, "rest-lit/tags");
 	else
-		str_json(&body, list);
+		json_put_text(&body, "rest-lit/tags", list);
 	str_puts(&body, "}}}");
 	c->patch = arena_span(&c->r->arena, str_view(&body));
 }
@@ -361,14 +359,14 @@ static bool tag_plan_delete(struct change *c)
 	return false;
 }
 
-static void tag_start(struct request *r, bool (*plan)(struct change *),
-                      void (*done)(struct change *))
+void tag_edit(struct request *r)
 {
+	bool put = strcmp(r->route->method, "PUT") == 0;
 	struct change *c = change_read(r, "value");
 	if (!c)
 		return;
-	c->plan = plan;
-	c->done = done;
+	c->plan = put ? tag_plan_put : tag_plan_delete;
+	c->done = put ? tag_added : tag_deleted;
 	/* Commas separate tags in queries. */
 	if (c->value.p && job_entry_tag_ok(c->value) && !memchr(c->value.p, ',', c->value.n))
 		job_find(r, change_found);
@@ -377,16 +375,6 @@ static void tag_start(struct request *r, bool (*plan)(struct change *),
 		           "value: must be a tag: 1 to 63 bytes, without commas, control "
 		           "characters and marks of direction",
 		           c->value);
-}
-
-void tag_put(struct request *r)
-{
-	tag_start(r, tag_plan_put, tag_added);
-}
-
-void tag_delete(struct request *r)
-{
-	tag_start(r, tag_plan_delete, tag_deleted);
 }
 
 enum { PATCH_MAX = 8192, NAMES_SHOWN = 512, GPUS_MAX = 1 << 30 };

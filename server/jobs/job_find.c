@@ -28,11 +28,6 @@ struct doc_wanted {
 	job_doc_came *came;
 };
 
-static void no_job(struct request *r)
-{
-	answer_refuse(r, 404, "NoJobError", "there is no such job");
-}
-
 void job_store_failed(struct request *r, enum store_verb verb, const struct store_reply *reply)
 {
 	ERR_AUTO e = { 0 };
@@ -42,7 +37,7 @@ void job_store_failed(struct request *r, enum store_verb verb, const struct stor
 	/* Explanations are for operators and say what to do. */
 	bool explained = status == 401 || status == 403 || status == 404 || status == 507;
 	if (reply->outcome == STORE_NOT_FOUND)
-		(void)err_set(&e, 404, "NoJobError", "there is no such job");
+		(void)err_set(&e, NO_JOB);
 	else if (reply->outcome == STORE_REFUSED && explained)
 		explain_refusal(&e, &asked, reply);
 	else if (reply->outcome == STORE_REFUSED)
@@ -141,7 +136,7 @@ static void search_got(void *arg, const struct store_reply *reply)
 		job = job_entry_new(reply->body);
 	if (!job || !job_id_fits(&s->id, job, false)) {
 		job_entry_drop(job);
-		no_job(s->r);
+		answer_refuse(s->r, NO_JOB);
 		return;
 	}
 	if (s->r->loop->server->cache)
@@ -151,11 +146,6 @@ static void search_got(void *arg, const struct store_reply *reply)
 
 /* ---- in the cache ---- */
 
-static const struct job_entry *search_named(const struct view *v, const char *name)
-{
-	return name ? view_find(v, span_of(name)) : NULL;
-}
-
 /* Returns a reference, or NULL. */
 static const struct job_entry *job_find_search_cache(struct search *s)
 {
@@ -164,10 +154,11 @@ static const struct job_entry *job_find_search_cache(struct search *s)
 		return NULL;
 	CACHE_VIEW_AUTO *view = cache_view(cache);
 	s->warm = view_warm(view);
-	const struct job_entry *c = search_named(view, s->id.name);
+	const char *alias = s->r->route->need == JOB_OWN ? NULL : s->id.alias;
+	const struct job_entry *c = s->id.name ? view_find(view, span_of(s->id.name)) : NULL;
 	if (c && job_id_fits(&s->id, c, false))
 		return job_entry_hold(c);
-	c = s->r->route->need == JOB_OWN ? NULL : search_named(view, s->id.alias);
+	c = alias ? view_find(view, span_of(alias)) : NULL;
 	return c && job_id_fits(&s->id, c, true) ? job_entry_hold(c) : NULL;
 }
 
@@ -180,7 +171,7 @@ void job_find(struct request *r, job_found *found)
 	/* Only paths of v1 have {user} and {job}. */
 	if (!(route_names_user(r->route) ? job_id_pair(r->args[0], r->args[1], &r->arena, &s->id)
 	                                 : job_id_read(r->args[0], &r->arena, &s->id))) {
-		no_job(r);
+		answer_refuse(r, NO_JOB);
 		return;
 	}
 	const struct job_entry *job = job_find_search_cache(s);
@@ -202,7 +193,7 @@ void job_find(struct request *r, job_found *found)
 		job_store_get(r, &(struct job_object){ KIND_FRAMEWORK, name, r->user }, search_got,
 		              s);
 	else if (missing || s->warm)
-		no_job(r);
+		answer_refuse(r, NO_JOB);
 }
 
 static void doc_got(void *arg, const struct store_reply *reply)
@@ -212,7 +203,7 @@ static void doc_got(void *arg, const struct store_reply *reply)
 	if (reply->outcome != STORE_OK)
 		job_store_failed(r, STORE_GET, reply);
 	else if (!span_is(reply->uid, d->job->uid) || !scan_valid(reply->body, SCAN_DEPTH_MAX))
-		no_job(r); /* it was recreated meanwhile */
+		answer_refuse(r, NO_JOB); /* it was recreated meanwhile */
 	else
 		d->came(r, d->job, arena_span(&r->arena, reply->body));
 }

@@ -195,10 +195,7 @@ bool job_query_takes(const struct job_query *q, const struct job_entry *job)
 /* ---- order ---- */
 
 /* Maps signed to unsigned numbers in the same order. */
-static uint64_t key_rank(int64_t number)
-{
-	return (uint64_t)number ^ (UINT64_C(1) << 63);
-}
+#define KEY_SIGN (UINT64_C(1) << 63)
 
 /* The text to sort by; NULL: the number. */
 static const char *key_field(const struct job_query *q, const struct job_entry *job,
@@ -237,7 +234,7 @@ static const char *key_field(const struct job_query *q, const struct job_entry *
 
 static struct job_key key_of_job(const struct job_query *q, const struct job_entry *job)
 {
-	struct job_key key = { .age = ~key_rank(job->created_ms), .job = job };
+	struct job_key key = { .age = ~((uint64_t)job->created_ms ^ KEY_SIGN), .job = job };
 	int64_t number = 0;
 	const char *text = key_field(q, job, &number);
 	if (text)
@@ -245,7 +242,7 @@ static struct job_key key_of_job(const struct job_query *q, const struct job_ent
 	for (size_t i = 0; text && i < KEY_WORDS; i++)
 		key.field[i] = be64toh(key.field[i]);
 	if (!text)
-		key.field[0] = key_rank(number);
+		key.field[0] = (uint64_t)number ^ KEY_SIGN;
 	/* As in PostgreSQL: last in ascending order, first in descending order. */
 	if ((q->order == ORDER_PRIORITY && !text[0]) ||
 	    (q->order == ORDER_COMPLETED && number == JOB_ENTRY_NONE))
@@ -559,10 +556,11 @@ static void list_answer_in_steps(struct request *r, struct rows *rows, struct st
 	}
 }
 
-/* ---- the routes ---- */
+/* ---- the route ---- */
 
-static void list_answer(struct request *r, bool v1)
+void jobs_get(struct request *r)
 {
+	bool v1 = route_is_v1(r->route);
 	ERR_AUTO e = { 0 };
 	struct job_query q;
 	if (job_query_read(&q, r->query, v1, &r->arena, &e) < 0) {
@@ -598,14 +596,4 @@ static void list_answer(struct request *r, bool v1)
 		list_answer_in_steps(r, &rows, &text);
 	}
 	free(rows.v);
-}
-
-void jobs_get(struct request *r)
-{
-	list_answer(r, false);
-}
-
-void jobs_get_v1(struct request *r)
-{
-	list_answer(r, true);
 }

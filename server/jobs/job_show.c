@@ -247,15 +247,9 @@ void job_get(struct request *r)
 	                               .plain = !attempt });
 }
 
-void job_get_v1(struct request *r)
-{
-	job_look(r,
-	         &(struct looking){ .name = SPAN("latest"), .render = render_job, .plain = true });
-}
-
 void job_probe(struct request *r)
 {
-	answer_refuse(r, 404, "NoJobError", "there is no such job");
+	answer_refuse(r, NO_JOB);
 }
 
 static int render_task(struct request *r, const struct job_shown *shown, struct str *out,

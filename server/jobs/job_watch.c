@@ -208,13 +208,6 @@ static bool wait_reached(bool running, const struct job_entry *job)
 	       (running && (job->state == JOB_RUNNING || job->state == JOB_STOPPING));
 }
 
-static void wait_answer(struct request *r, const struct job_entry *job, bool reached,
-                        job_found *go_on)
-{
-	answer_header(r, "X-Wait", reached ? "reached" : "timeout");
-	go_on(r, job);
-}
-
 static void wait_stop(struct wait *w)
 {
 	follower_end(w->r->loop->has->followers, &w->follower);
@@ -231,7 +224,8 @@ static bool wait_settle(struct wait *w, const struct job_entry *job, bool anyway
 	wait_stop(w);
 	if (job != w->job)
 		job_keep(r, job_entry_hold(job));
-	wait_answer(r, job, reached, w->go_on);
+	answer_header(r, "X-Wait", reached ? "reached" : "timeout");
+	w->go_on(r, job);
 	return true;
 }
 
@@ -306,7 +300,8 @@ void job_wait(struct request *r, const struct job_entry *job, job_found *go_on)
 	}
 	bool reached = wait_reached(q.running, job);
 	if (reached || !q.seconds || head || !r->loop->has->followers) {
-		wait_answer(r, job, reached, go_on);
+		answer_header(r, "X-Wait", reached ? "reached" : "timeout");
+		go_on(r, job);
 		return;
 	}
 	struct wait *w = ARENA_NEW(&r->arena, struct wait, 1);

@@ -15,6 +15,9 @@
 #include "server/http/loop.h"
 #include "server/jobs/jobs.h"
 
+#define NO_JOB   404, "NoJobError", "there is no such job"
+#define JOB_GONE 404, "NoJobError", "the job was deleted"
+
 /* ---- job_find.c ---- */
 
 /* Has the client this access to the job? */

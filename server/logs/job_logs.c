@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/str.h"
 #include "k8s/framework/view.h"
@@ -116,7 +117,9 @@ static void answer_locations(struct request *r, const struct log_link *task, siz
 	str_puts(out, "{\"locations\":[");
 	for (size_t i = 0; i < n; i++) {
 		l.file = span_of(FILES[i]);
-		str_printf(out, "%s{\"name\":\"%s\",\"uri\":\"", i ? "," : "", FILES[i]);
+		json_put_open(out, NULL, '{');
+		json_put_word(out, "name", FILES[i]);
+		str_puts(out, ",\"uri\":\"");
 		log_link_write(out, &by, &l);
 		str_puts(out, "\"}");
 	}

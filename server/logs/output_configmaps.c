@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/str.h"
 #include "k8s/transport/store.h"
@@ -38,23 +39,31 @@ char *output_index_name(struct arena *a, const char *framework)
 	return arena_printf(a, "%s-output", framework);
 }
 
+/* The beginning of a ConfigMap, within its metadata. */
+static void output_open(struct str *out, const struct output_id *id, const char *name,
+                        const char *history)
+{
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{");
+	json_put_word(out, "name", name);
+	json_put_open(out, "labels", '{');
+	json_put_word(out, "rest-lit/history", history);
+	json_put_word(out, "FC_FRAMEWORK_NAME", id->framework);
+	str_puts(out, "},");
+	history_owner(out, id->framework, id->framework_uid);
+}
+
 /* ---- an output ---- */
 
 void output_write(struct str *out, const struct output_id *id, const struct output_facts *facts,
                   struct span packed, struct arena *a)
 {
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
-	str_json(out, span_of(output_name(a, id)));
-	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"output\",\"FC_FRAMEWORK_NAME\":");
-	str_json(out, span_of(id->framework));
-	str_puts(out, "},\"annotations\":{\"" NOTE_POD "\":");
-	str_json(out, span_of(id->pod_uid));
-	str_printf(out,
-	           ",\"" NOTE_SHA "\":\"%s\",\"" NOTE_EXIT_CODE "\":\"%lld\",\"" NOTE_DROPPED
-	           "\":\"%lld\"},",
-	           facts->sha, (long long)facts->exit_code, (long long)facts->dropped);
-	history_owner(out, id->framework, id->framework_uid);
-	str_puts(out, "},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
+	output_open(out, id, output_name(a, id), "output");
+	json_put_open(out, "annotations", '{');
+	json_put_word(out, NOTE_POD, id->pod_uid);
+	json_put_word(out, NOTE_SHA, facts->sha);
+	str_printf(out, ",\"" NOTE_EXIT_CODE "\":\"%lld\",\"" NOTE_DROPPED "\":\"%lld\"}},",
+	           (long long)facts->exit_code, (long long)facts->dropped);
+	str_puts(out, "\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
 	str_base64(out, packed);
 	str_puts(out, "\"}}");
 }
@@ -130,18 +139,11 @@ void output_index_lines(struct str *out, const struct output_index *x)
 void output_index_write(struct str *out, const struct output_id *id, struct span version,
                         struct span lines, struct arena *a)
 {
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
-	str_json(out, span_of(output_index_name(a, id->framework)));
-	if (version.n) {
-		str_puts(out, ",\"resourceVersion\":");
-		str_json(out, version);
-	}
-	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"outputs\",\"FC_FRAMEWORK_NAME\":");
-	str_json(out, span_of(id->framework));
-	str_puts(out, "},");
-	history_owner(out, id->framework, id->framework_uid);
-	str_puts(out, "},\"data\":{\"" LINES_KEY "\":");
-	str_json(out, lines);
+	output_open(out, id, output_index_name(a, id->framework), "outputs");
+	if (version.n)
+		json_put_text(out, "resourceVersion", version);
+	str_puts(out, "},\"data\":{");
+	json_put_text(out, LINES_KEY, lines);
 	str_puts(out, "}}");
 }
 

@@ -328,12 +328,6 @@ static void upload_finish(struct upload *u)
 	uploads_go_on(u->r->loop->has->uploads);
 }
 
-static void upload_refuse(struct upload *u, int status, const char *code, const char *message)
-{
-	answer_refuse(u->r, status, code, message);
-	upload_finish(u);
-}
-
 static void upload_fail(struct upload *u, enum output_outcome o, struct span why)
 {
 	struct request *r = u->r;
@@ -354,8 +348,9 @@ static void output_was_put(struct output_call *c, enum output_outcome o, struct 
 {
 	struct upload *u = c->arg;
 	if (o == OUTPUT_OTHER) {
-		upload_refuse(u, 409, "OutputKeptError",
+		answer_refuse(u->r, 409, "OutputKeptError",
 		              "another output of this task attempt is already kept");
+		upload_finish(u);
 	} else if (o == OUTPUT_OUTDATED && ++u->tries < TRIES) {
 		upload_list(u);
 	} else if (o != OUTPUT_DONE) {
@@ -388,8 +383,9 @@ static void outputs_were_listed(struct output_call *c, enum output_outcome o, st
 	if (o != OUTPUT_DONE) {
 		upload_fail(u, o, why);
 	} else if (!upload_fit(u)) {
-		upload_refuse(u, TOO_LARGE,
+		answer_refuse(u->r, TOO_LARGE,
 		              "the outputs of this job take all of --output-bytes already");
+		upload_finish(u);
 	} else {
 		c->done = output_was_put;
 		u->r->loop->has->outputs->put(c);

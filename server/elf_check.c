@@ -27,14 +27,6 @@ static const struct {
 	{ EM_RISCV, ELFDATA2LSB, "riscv64", "riscv64" },
 };
 
-static const char *uname_of(const char *arch)
-{
-	size_t i = 0;
-	while (strcmp(ARCHES[i].arch, arch) != 0)
-		i++;
-	return ARCHES[i].uname;
-}
-
 /* A number of n bytes at an offset; 0 beyond the end. */
 static uint64_t number_at(struct span file, unsigned char order, uint64_t at, unsigned n)
 {
@@ -51,56 +43,35 @@ static uint64_t number_at(struct span file, unsigned char order, uint64_t at, un
 #define FIELD(file, order, base, type, field)                                                      \
 	number_at(file, order, (base) + offsetof(type, field), sizeof(((type *)NULL)->field))
 
-/* A range of the file. */
-struct part {
-	uint64_t from, size;
-};
-
-/* The n-th segment of this type.  false if there is none. */
-static bool find_segment(struct span file, unsigned char order, uint64_t type, uint64_t nth,
-                         struct part *out)
+/* What is wrong with the segments, or NULL. */
+static const char *elf_check_segments(struct span file, unsigned char order)
 {
 	uint64_t at = FIELD(file, order, 0, Elf64_Ehdr, e_phoff);
 	uint64_t step = FIELD(file, order, 0, Elf64_Ehdr, e_phentsize);
 	uint64_t n = FIELD(file, order, 0, Elf64_Ehdr, e_phnum);
+	bool loaded = false;
+	bool dynamic = false;
+	bool cut = false;
 	for (uint64_t i = 0; i < n && at < file.n; i++, at += step) {
-		if (FIELD(file, order, at, Elf64_Phdr, p_type) != type || nth-- > 0)
+		uint64_t type = FIELD(file, order, at, Elf64_Phdr, p_type);
+		uint64_t from = FIELD(file, order, at, Elf64_Phdr, p_offset);
+		uint64_t size = FIELD(file, order, at, Elf64_Phdr, p_filesz);
+		dynamic |= type == PT_INTERP;
+		if (type == PT_DYNAMIC) /* a library asks for others, but for no loader */
+			for (; size >= sizeof(Elf64_Dyn) && from < file.n;
+			     size -= sizeof(Elf64_Dyn)) {
+				dynamic |= FIELD(file, order, from, Elf64_Dyn, d_tag) == DT_NEEDED;
+				from += sizeof(Elf64_Dyn);
+			}
+		if (type != PT_LOAD)
 			continue;
-		out->from = FIELD(file, order, at, Elf64_Phdr, p_offset);
-		out->size = FIELD(file, order, at, Elf64_Phdr, p_filesz);
-		return true;
+		loaded = true;
+		cut |= from > file.n || file.n - from < size;
 	}
-	return false;
-}
-
-/* Whether the program needs a dynamic loader or libraries. */
-static bool is_dynamic(struct span file, unsigned char order)
-{
-	struct part p;
-	if (find_segment(file, order, PT_INTERP, 0, &p))
-		return true;
-	if (!find_segment(file, order, PT_DYNAMIC, 0, &p))
-		return false;
-	for (; p.size >= sizeof(Elf64_Dyn) && p.from < file.n; p.size -= sizeof(Elf64_Dyn)) {
-		if (FIELD(file, order, p.from, Elf64_Dyn, d_tag) == DT_NEEDED)
-			return true;
-		p.from += sizeof(Elf64_Dyn);
-	}
-	return false;
-}
-
-/* Whether the file has all loaded segments, and the section table at its end. */
-static bool elf_check_is_whole(struct span file, unsigned char order)
-{
-	struct part p = { FIELD(file, order, 0, Elf64_Ehdr, e_shoff),
-		          FIELD(file, order, 0, Elf64_Ehdr, e_shentsize) *
-		              FIELD(file, order, 0, Elf64_Ehdr, e_shnum) };
-	uint64_t i = 0;
-	do {
-		if (p.from > file.n || file.n - p.from < p.size)
-			return false;
-	} while (find_segment(file, order, PT_LOAD, i++, &p));
-	return i > 1;
+	if (dynamic)
+		return "is linked dynamically and would not start in other images; build it with "
+		       "musl, see runtime-assets/sources/README.md";
+	return loaded && !cut ? NULL : "is incomplete: its end is missing";
 }
 
 const char *elf_check_arch(struct span file, struct err *e)
@@ -122,19 +93,12 @@ const char *elf_check_arch(struct span file, struct err *e)
 	for (size_t i = 0; i < ARRAY_SIZE(ARCHES); i++)
 		if (ARCHES[i].machine == machine && ARCHES[i].order == order)
 			arch = ARCHES[i].arch;
-	if (!arch) {
-		(void)err_set(e, 400, NULL,
-		              "is for an architecture that Kubernetes does not support");
-	} else if (is_dynamic(file, order)) {
-		(void)err_set(e, 400, NULL,
-		              "is linked dynamically and would not start in other images; build "
-		              "it with musl, see runtime-assets/sources/README.md");
-		arch = NULL;
-	} else if (!elf_check_is_whole(file, order)) {
-		(void)err_set(e, 400, NULL, "is incomplete: its end is missing");
-		arch = NULL;
-	}
-	return arch;
+	const char *wrong = arch ? elf_check_segments(file, order)
+	                         : "is for an architecture that Kubernetes does not support";
+	if (!wrong)
+		return arch;
+	(void)err_set(e, 400, NULL, "%s", wrong);
+	return NULL;
 }
 
 /* Paths of pai-runtime in the build directory and after installation. */
@@ -176,20 +140,6 @@ static int read_program(const char *path, struct str *file, struct err *e)
 	return 0;
 }
 
-static void program_describe(struct span file, const char *arch, struct arena *a,
-                             struct runtime_program *out)
-{
-	char hash[65];
-	sha256_hex(hash, file);
-	STR_AUTO base64 = STR_INIT((size_t)2 * CONFIGMAP_MAX);
-	str_base64(&base64, file);
-	out->arch = arch;
-	out->machine = uname_of(arch);
-	out->sha256 = arena_dup(a, span_of(hash));
-	out->configmap = arena_printf(a, "pai-runtime-%s-%.*s", arch, HASH_SHOWN, hash);
-	out->base64 = arena_span(a, str_view(&base64));
-}
-
 const char *runtime_program_path(const struct options *o, struct arena *a, struct err *e)
 {
 	const char *path = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
@@ -210,12 +160,21 @@ static int program_load(const char *path, struct arena *a, struct runtime_progra
                         struct err *e)
 {
 	STR_AUTO file = STR_INIT(CONFIGMAP_MAX);
+	STR_AUTO base64 = STR_INIT((size_t)2 * CONFIGMAP_MAX);
+	char hash[65];
 	if (read_program(path, &file, e) < 0)
 		return -1;
-	const char *arch = elf_check_arch(str_view(&file), e);
-	if (!arch)
+	out->arch = elf_check_arch(str_view(&file), e);
+	if (!out->arch)
 		return err_wrap(e, "%s", path);
-	program_describe(str_view(&file), arch, a, out);
+	for (size_t i = 0; i < ARRAY_SIZE(ARCHES); i++)
+		if (strcmp(ARCHES[i].arch, out->arch) == 0)
+			out->machine = ARCHES[i].uname;
+	sha256_hex(hash, str_view(&file));
+	str_base64(&base64, str_view(&file));
+	out->sha256 = arena_dup(a, span_of(hash));
+	out->configmap = arena_printf(a, "pai-runtime-%s-%.*s", out->arch, HASH_SHOWN, hash);
+	out->base64 = arena_span(a, str_view(&base64));
 	return 0;
 }
 

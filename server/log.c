@@ -33,12 +33,6 @@ void log_init(enum log_format format, int fd)
 	may_be_full = fstat(fd, &about) < 0 || !S_ISREG(about.st_mode);
 }
 
-static bool log_has_room(void)
-{
-	struct pollfd out = { .fd = log_fd, .events = POLLOUT };
-	return !may_be_full || (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT));
-}
-
 static void key_text(struct line *l, const char *key)
 {
 	if (format_used == LOG_JSON)
@@ -47,28 +41,14 @@ static void key_text(struct line *l, const char *key)
 		str_printf(&l->text, "%s%s=", l->text.n ? " " : "", key);
 }
 
-static bool is_bare(struct span value)
-{
-	for (size_t i = 0; i < value.n; i++)
-		if (value.p[i] <= ' ' || value.p[i] > '~' || strchr("\"=\\", value.p[i]))
-			return false;
-	return value.n > 0;
-}
-
-/* Omit a field that does not fit. */
-static void keep_whole(struct line *l, size_t before)
-{
-	if (!l->text.full)
-		return;
-	l->text.n = before;
-	l->text.full = false;
-}
-
 void log_text(struct line *l, const char *key, struct span value)
 {
 	size_t before = l->text.n;
+	bool bare = format_used == LOG_LOGFMT && value.n > 0;
+	for (size_t i = 0; bare && i < value.n; i++)
+		bare = value.p[i] > ' ' && value.p[i] <= '~' && !strchr("\"=\\", value.p[i]);
 	key_text(l, key);
-	if (format_used == LOG_LOGFMT && is_bare(value)) {
+	if (bare) {
 		str_span(&l->text, value);
 	} else {
 		/* The text may be invalid UTF-8: replace all bytes above ASCII. */
@@ -77,7 +57,10 @@ void log_text(struct line *l, const char *key, struct span value)
 			str_put(&safe, (value.p[i] & 0x80) != 0 ? "?" : value.p + i, 1);
 		str_json(&l->text, str_view(&safe));
 	}
-	keep_whole(l, before);
+	if (l->text.full) { /* omit a field that does not fit */
+		l->text.n = before;
+		l->text.full = false;
+	}
 }
 
 void log_int(struct line *l, const char *key, int64_t value)
@@ -92,30 +75,19 @@ void log_ms(struct line *l, const char *key, int64_t us)
 	str_printf(&l->text, "%ld.%03ld", (long)(us / 1000), (long)(us % 1000));
 }
 
-static void time_text(struct line *l)
-{
-	char text[RFC3339_MAX];
-	key_text(l, "time");
-	str_printf(&l->text, format_used == LOG_JSON ? "\"%s\"" : "%s",
-	           rfc3339_put(text, clock_wall_ms(), 3));
-}
-
 struct line log_begin(enum log_level level, const char *message)
 {
 	static const char *const LEVELS[] = { "info", "warn", "error" };
 	struct line l = { STR_INIT(LINE_MAX_BYTES - 2), level };
 	if (format_used == LOG_JSON)
 		str_char(&l.text, '{');
-	time_text(&l);
+	char time[RFC3339_MAX];
+	key_text(&l, "time");
+	str_printf(&l.text, format_used == LOG_JSON ? "\"%s\"" : "%s",
+	           rfc3339_put(time, clock_wall_ms(), 3));
 	log_text(&l, "level", span_of(LEVELS[level]));
 	log_text(&l, "msg", span_of(message));
 	return l;
-}
-
-static void log_write(const char *text, size_t n, long lines)
-{
-	if (!log_has_room() || write(log_fd, text, n) < 0)
-		atomic_fetch_add(&dropped, lines);
 }
 
 void log_collect(void)
@@ -125,20 +97,14 @@ void log_collect(void)
 
 void log_flush(void)
 {
-	if (collected.n > 0)
-		log_write(collected.text, collected.n, collected.lines);
+	struct pollfd out = { .fd = log_fd, .events = POLLOUT };
+	if (collected.n == 0)
+		return;
+	bool room = !may_be_full || (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT));
+	if (!room || write(log_fd, collected.text, collected.n) < 0)
+		atomic_fetch_add(&dropped, collected.lines);
 	collected.n = 0;
 	collected.lines = 0;
-}
-
-/* n is at most LINE_MAX_BYTES. */
-static void log_keep(const char *text, size_t n, long lines)
-{
-	if (n > sizeof(collected.text) - collected.n)
-		log_flush();
-	memcpy(collected.text + collected.n, text, n);
-	collected.n += n;
-	collected.lines += lines;
 }
 
 void log_end(struct line *l)
@@ -149,7 +115,11 @@ void log_end(struct line *l)
 	l->text.max += 2; /* reserved for the end */
 	l->text.full = false;
 	str_puts(&l->text, format_used == LOG_JSON ? "}\n" : "\n");
-	log_keep(str_c(&l->text), l->text.n, missed + 1);
+	if (l->text.n > sizeof(collected.text) - collected.n)
+		log_flush();
+	memcpy(collected.text + collected.n, str_c(&l->text), l->text.n);
+	collected.n += l->text.n;
+	collected.lines += missed + 1;
 	if (!collected.on || l->level != LOG_INFO)
 		log_flush();
 	str_done(&l->text);

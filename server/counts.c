@@ -39,17 +39,12 @@ struct store_counts *counts_store(struct counts *c)
 	return &c->store[c->n_stores++];
 }
 
-static size_t counts_code(int status)
-{
-	size_t i = CODES_N - 1;
-	while (i && CODES[i] != status)
-		i--;
-	return i;
-}
-
 void counts_request(struct loop_counts *c, size_t route, int status, int64_t us)
 {
-	counter_add(&c->route[route].answers[counts_code(status)], 1);
+	size_t code = CODES_N - 1;
+	while (code && CODES[code] != status)
+		code--;
+	counter_add(&c->route[route].answers[code], 1);
 	if (us >= 0)
 		histogram_add(&c->route[route].latency, us);
 }

@@ -48,15 +48,6 @@ static const struct entry *exit_spec_find(const struct exit_spec *s, int64_t cod
 	return bsearch(&key, s->v, s->n, sizeof(*s->v), by_code);
 }
 
-static bool is_list_of_text(const struct node *n)
-{
-	for (uint32_t i = 0; i < n->n; i++) {
-		if (n->item[i].type != NODE_TEXT)
-			return false;
-	}
-	return true;
-}
-
 /* Members that clients need.  Other members are copied unchecked. */
 static const struct {
 	const char *key;
@@ -85,40 +76,37 @@ static int check_members(const struct node *n, const struct path *at, struct are
 			return err_at(e, INVALID_PARAMETERS, path_place(a, &here, v),
 			              "must be %s, is %s", node_type_name(&type),
 			              node_type_name(v));
-		if (v && v->type == NODE_LIST && !is_list_of_text(v))
-			return err_at(e, INVALID_PARAMETERS, path_place(a, &here, v),
-			              "must be a list of texts");
+		for (uint32_t k = 0; v && v->type == NODE_LIST && k < v->n; k++)
+			if (v->item[k].type != NODE_TEXT)
+				return err_at(e, INVALID_PARAMETERS, path_place(a, &here, v),
+				              "must be a list of texts");
 	}
 	return 0;
 }
 
-/* A list of texts without WAIT_FOR_NEXT. */
-static void write_solutions(struct str *out, const struct node *list)
-{
-	bool first = true;
-	str_char(out, '[');
-	for (uint32_t i = 0; i < list->n; i++) {
-		if (span_is(node_span(&list->item[i]), WAIT_FOR_NEXT))
-			continue;
-		str_puts(out, first ? "" : ",");
-		node_json(out, &list->item[i]);
-		first = false;
-	}
-	str_char(out, ']');
-}
-
+/* final: solutions are without WAIT_FOR_NEXT. */
 static void write_rest(struct str *out, const struct node *n, bool final)
 {
 	for (uint32_t i = 0; i < n->n; i++) {
+		const struct node *value = &n->member[i].value;
 		if (span_is(member_key(&n->member[i]), "code"))
 			continue;
 		str_char(out, ',');
 		str_json(out, member_key(&n->member[i]));
 		str_char(out, ':');
-		if (final && span_is(member_key(&n->member[i]), "solution"))
-			write_solutions(out, &n->member[i].value);
-		else
-			node_json(out, &n->member[i].value);
+		if (!final || !span_is(member_key(&n->member[i]), "solution")) {
+			node_json(out, value);
+			continue;
+		}
+		const char *between = "[";
+		for (uint32_t k = 0; k < value->n; k++) {
+			if (span_is(node_span(&value->item[k]), WAIT_FOR_NEXT))
+				continue;
+			str_puts(out, between);
+			node_json(out, &value->item[k]);
+			between = ",";
+		}
+		str_puts(out, *between == '[' ? "[]" : "]");
 	}
 	str_char(out, '}');
 }

@@ -133,10 +133,18 @@ static void route_sum_add(struct route_sum *sum, const struct counts *c, const s
 	}
 }
 
-typedef void route_put(const struct scrape *s, const struct route_sum *sum, const char *labels);
+static void metrics_put_route(const struct scrape *s, const struct route_sum *sum,
+                              const char *labels)
+{
+	if (s->metric->type == METRIC_HISTOGRAM && sum->latency.n)
+		metrics_put_histogram(s, &sum->latency, labels);
+	for (size_t i = 0; s->metric->type == METRIC_COUNTER && i < CODES_N; i++)
+		if (sum->answers[i])
+			metrics_put(s, sum->answers[i], "%s,code=\"%d\"", labels, CODES[i]);
+}
 
-/* Routes that nobody has requested have no series. */
-static void metrics_each_route(const struct scrape *s, route_put *put)
+/* Answers, or their latency.  Routes that nobody has requested have no series. */
+static void metrics_put_routes(const struct scrape *s)
 {
 	const struct {
 		const struct route *routes;
@@ -150,37 +158,12 @@ static void metrics_each_route(const struct scrape *s, route_put *put)
 			route_sum_add(&sum, s->server->counts, tables[t].routes, i);
 			(void)snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"",
 			               route_method(r), r->path);
-			put(s, &sum, labels);
+			metrics_put_route(s, &sum, labels);
 		}
 	}
 	struct route_sum sum = { 0 };
 	route_sum_add(&sum, s->server->counts, NULL, SIZE_MAX);
-	put(s, &sum, "method=\"none\",route=\"none\"");
-}
-
-static void route_put_answers(const struct scrape *s, const struct route_sum *sum,
-                              const char *labels)
-{
-	for (size_t i = 0; i < CODES_N; i++)
-		if (sum->answers[i])
-			metrics_put(s, sum->answers[i], "%s,code=\"%d\"", labels, CODES[i]);
-}
-
-static void metrics_put_answers(const struct scrape *s)
-{
-	metrics_each_route(s, route_put_answers);
-}
-
-static void route_put_latency(const struct scrape *s, const struct route_sum *sum,
-                              const char *labels)
-{
-	if (sum->latency.n)
-		metrics_put_histogram(s, &sum->latency, labels);
-}
-
-static void metrics_put_latency(const struct scrape *s)
-{
-	metrics_each_route(s, route_put_latency);
+	metrics_put_route(s, &sum, "method=\"none\",route=\"none\"");
 }
 
 /* ---- other counts of the loops ---- */
@@ -389,9 +372,9 @@ static const struct metric METRICS[] = {
 	{ "rest_lit_build_info", METRIC_GAUGE, "version",
 	  "1; the version of this server.", metrics_put_build, 0 },
 	{ "rest_lit_http_requests_total", METRIC_COUNTER, "method, route, code",
-	  "Requests that have ended. route: as in ROUTES.md, `none` for unknown ones; code: status of the answer, 0 if the client left before it.", metrics_put_answers, 0 },
+	  "Requests that have ended. route: as in ROUTES.md, `none` for unknown ones; code: status of the answer, 0 if the client left before it.", metrics_put_routes, 0 },
 	{ "rest_lit_http_request_duration_seconds", METRIC_HISTOGRAM, "method, route",
-	  "Time from the request line to the answer, without streams and long polls.", metrics_put_latency, 0 },
+	  "Time from the request line to the answer, without streams and long polls.", metrics_put_routes, 0 },
 	{ "rest_lit_http_requests_in_flight", METRIC_GAUGE, "",
 	  "Requests that are being received, processed or answered, streams included.", LOOP(requests) },
 	{ "rest_lit_http_connections", METRIC_GAUGE, "",

@@ -108,12 +108,6 @@ int file_read(const char *path, size_t max, char **text, size_t *n, struct err *
 	return 0;
 }
 
-static bool system_same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 static int read_regular(int fd, const char *path, struct str *out, struct stat *st, struct err *e)
 {
 	struct stat after;
@@ -128,7 +122,8 @@ static int read_regular(int fd, const char *path, struct str *out, struct stat *
 		return -1;
 	if (fstat(fd, &after) < 0)
 		return system_complain(e, path);
-	if (!system_same_file(st, &after) || (uint64_t)after.st_size != out->n)
+	if (st->st_size != after.st_size || st->st_mtim.tv_sec != after.st_mtim.tv_sec ||
+	    st->st_mtim.tv_nsec != after.st_mtim.tv_nsec || (uint64_t)after.st_size != out->n)
 		return err_set(e, UNKNOWN_ERROR, "%s: it changed while it was read", path);
 	return 0;
 }

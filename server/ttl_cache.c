@@ -47,17 +47,12 @@ static struct entry **ttl_cache_find(struct ttl_cache *c, struct span name)
 	return at;
 }
 
-static void unlink_age(struct ttl_cache *c, struct entry *e)
-{
-	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
-	*(e->newer ? &e->newer->older : &c->newest) = e->older;
-}
-
 static void take_out(struct ttl_cache *c, struct entry **at)
 {
 	struct entry *e = *at;
 	*at = e->next;
-	unlink_age(c, e);
+	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
+	*(e->newer ? &e->newer->older : &c->newest) = e->older;
 	c->n--;
 	c->bytes -= e->terms.bytes;
 	c->drop(e->value);

@@ -36,17 +36,6 @@ static void run_followers(void *arg)
 	followers_run_once(arg);
 }
 
-static int open_followers(struct loop *l, struct err *e)
-{
-	if (!l->server->cache)
-		return 0;
-	struct followers *all = l->has->followers = followers_new(l->server->cache, e);
-	if (!all)
-		return -1;
-	return loop_add(
-	    l, &(struct loop_source){ followers_fd(all), run_followers, NULL, all, false }, e);
-}
-
 static void run_tails(void *arg)
 {
 	const struct loop *l = arg;
@@ -61,34 +50,38 @@ static int wait_tails(const void *arg)
 	return log_streams_timeout_ms(l->has->log_streams);
 }
 
-static int open_tails(struct loop *l, struct err *e)
-{
-	const struct server *s = l->server;
-	if (!s->login && !s->engine)
-		return 0;
-	struct log_streams *streams = l->has->log_streams =
-	    log_streams_new(s->login, s->namespace_name, (size_t)s->options->log_streams,
-	                    (size_t)s->options->streams_per_user, e);
-	if (!streams)
-		return -1;
-	return loop_add(
-	    l, &(struct loop_source){ log_streams_fd(streams), run_tails, wait_tails, l, false },
-	    e);
-}
-
 /* ---- hooks ---- */
 
 static int open_features(struct loop *l, struct err *e)
 {
-	l->has = xcalloc(1, sizeof(*l->has));
-	l->has->accounts = accounts_new(l->server->accounts, l->store);
-	l->has->auth = auth_new(l);
-	l->has->readiness = readiness_new();
-	l->has->outputs = &OUTPUT_CONFIGMAPS;
-	if (open_work(l, l->server->worker, &l->has->work, e) < 0 ||
-	    open_work(l, l->server->edits, &l->has->edits, e) < 0 || open_followers(l, e) < 0)
+	const struct server *s = l->server;
+	const struct options *o = s->options;
+	struct features *f = l->has = xcalloc(1, sizeof(*l->has));
+	struct loop_source source;
+	f->accounts = accounts_new(s->accounts, l->store);
+	f->auth = auth_new(l);
+	f->readiness = readiness_new();
+	f->outputs = &OUTPUT_CONFIGMAPS;
+	if (open_work(l, s->worker, &f->work, e) < 0 || open_work(l, s->edits, &f->edits, e) < 0)
 		return -1;
-	return open_tails(l, e);
+	if (s->cache) {
+		f->followers = followers_new(s->cache, e);
+		if (!f->followers)
+			return -1;
+		source = (struct loop_source){ followers_fd(f->followers), run_followers, NULL,
+			                       f->followers, false };
+		if (loop_add(l, &source, e) < 0)
+			return -1;
+	}
+	if (!s->login && !s->engine)
+		return 0;
+	f->log_streams = log_streams_new(s->login, s->namespace_name, (size_t)o->log_streams,
+	                                 (size_t)o->streams_per_user, e);
+	if (!f->log_streams)
+		return -1;
+	source =
+	    (struct loop_source){ log_streams_fd(f->log_streams), run_tails, wait_tails, l, false };
+	return loop_add(l, &source, e);
 }
 
 static void stop_features(struct loop *l)
@@ -106,7 +99,7 @@ static void close_features(struct loop *l)
 	if (!l->has)
 		return;
 	stop_features(l);
-	readiness_free(l->has->readiness);
+	free(l->has->readiness);
 	followers_free(l->has->followers);
 	uploads_free(l->has->uploads);
 	free(TAKE(l->has));

@@ -25,18 +25,6 @@ EMBED(index_txt, "server/index.txt");
 /* The interval of probes of the store, and their time limit. */
 enum { READY_CACHE_MS = 2000, READY_WAIT_MS = 2000 };
 
-/* The host of --listen, as clients on this machine call it. */
-static void index_put_host(struct str *out, const char *listen)
-{
-	const char *colon = strrchr(listen, ':');
-	struct span host = { listen, colon ? (size_t)(colon - listen) : 0 };
-	if (host.n == 0 || span_is(host, "0.0.0.0"))
-		host = SPAN("127.0.0.1");
-	else if (span_is(host, "[::]"))
-		host = SPAN("[::1]");
-	str_span(out, host);
-}
-
 void index_get(struct request *r)
 {
 	if (web_index(r))
@@ -48,7 +36,14 @@ void index_get(struct request *r)
 	struct str *out = &r->reply.body;
 	str_put(out, page.p, at);
 	str_puts(out, s->tls ? "https://" : "http://");
-	index_put_host(out, s->options->listen);
+	/* The host of --listen, as clients on this machine call it. */
+	const char *colon = strrchr(s->options->listen, ':');
+	struct span host = { s->options->listen, colon ? (size_t)(colon - s->options->listen) : 0 };
+	if (host.n == 0 || span_is(host, "0.0.0.0"))
+		host = SPAN("127.0.0.1");
+	else if (span_is(host, "[::]"))
+		host = SPAN("[::1]");
+	str_span(out, host);
 	str_printf(out, ":%u", s->port);
 	at += sizeof(SERVER_MARK) - 1;
 	str_put(out, page.p + at, page.n - at);
@@ -77,11 +72,6 @@ struct readiness *readiness_new(void)
 	struct readiness *known = xcalloc(1, sizeof(*known));
 	known->problem = "the store has not answered yet";
 	return known;
-}
-
-void readiness_free(struct readiness *known)
-{
-	free(known);
 }
 
 static void say_ready(struct request *r)

@@ -121,6 +121,5 @@ struct features {
 
 extern const struct loop_hooks FEATURES;
 
-/* The state of the store for /readyz (health.c).  Free it after the store. */
+/* The state of the store for /readyz (health.c).  free() it after the store. */
 struct readiness *readiness_new(void);
-void readiness_free(struct readiness *known);

@@ -20,21 +20,18 @@ enum {
 	LINE_LIMIT = 8192
 };
 
-static void complain_note(const struct note *n, const char *file)
-{
-	STR_AUTO text = STR_INIT(LINE_LIMIT);
-	if (file && n->line)
-		str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
-	else if (file && n->at)
-		str_printf(&text, "%s: ", file);
-	note_text(&text, n);
-	(void)fprintf(stderr, "rest-lit: %s\n", str_c(&text));
-}
-
 int complain(const struct err *e, const char *file, int code)
 {
-	for (size_t i = 0; i < e->notes.n; i++)
-		complain_note(&e->notes.v[i], file);
+	for (size_t i = 0; i < e->notes.n; i++) {
+		const struct note *n = &e->notes.v[i];
+		STR_AUTO text = STR_INIT(LINE_LIMIT);
+		if (file && n->line)
+			str_printf(&text, "%s:%u:%u: ", file, n->line, n->column);
+		else if (file && n->at)
+			str_printf(&text, "%s: ", file);
+		note_text(&text, n);
+		(void)fprintf(stderr, "rest-lit: %s\n", str_c(&text));
+	}
 	if (e->notes.dropped)
 		(void)fprintf(stderr, "rest-lit: and %zu more\n", e->notes.dropped);
 	return code;
@@ -94,26 +91,6 @@ static int setup_settings(struct settings *s, const struct options *o, struct ar
 	return runtime_programs_load(o, a, s, e);
 }
 
-/* Includes .yml: no template has such a name, so translator_new reports the file. */
-static bool setup_is_template(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-	return name[0] != '.' && dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-}
-
-static int setup_read_template(const char *dir, const char *name, struct arena *a,
-                               struct template_file *out, struct err *e)
-{
-	FREE_AUTO char *path = xasprintf("%s/%s", dir, name);
-	STR_AUTO text = STR_INIT(TEMPLATE_MAX);
-	struct stat st;
-	if (file_read_regular(path, &text, &st, e) < 0)
-		return -1;
-	out->name = arena_dup(a, span_of(name));
-	out->text = arena_span(a, str_view(&text));
-	return 0;
-}
-
 static void setup_close_dir(DIR **dir)
 {
 	if (*dir)
@@ -125,19 +102,25 @@ static int setup_read_templates(const char *dir, struct arena *a, struct templat
                                 struct err *e)
 {
 	__attribute__((cleanup(setup_close_dir))) DIR *d = opendir(dir);
-	char text[128];
 	if (!d)
-		return err_set(e, UNKNOWN_ERROR, "%s: %s", dir,
-		               strerror_r(errno, text, sizeof(text)));
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", dir);
 	size_t n = 0;
 	for (const struct dirent *entry;
 	     (entry = readdir(d));) { /* NOLINT(concurrency-mt-unsafe) */
-		if (!setup_is_template(entry->d_name))
+		const char *dot = strrchr(entry->d_name, '.');
+		/* No template is named .yml, so translator_new reports such a file. */
+		if (entry->d_name[0] == '.' || !dot ||
+		    (strcmp(dot, ".yaml") != 0 && strcmp(dot, ".yml") != 0))
 			continue;
 		if (n == TEMPLATES_MAX)
 			return err_set(e, UNKNOWN_ERROR, "%s: too many templates", dir);
-		if (setup_read_template(dir, entry->d_name, a, &files[n++], e) < 0)
+		FREE_AUTO char *path = xasprintf("%s/%s", dir, entry->d_name);
+		STR_AUTO text = STR_INIT(TEMPLATE_MAX);
+		struct stat st;
+		if (file_read_regular(path, &text, &st, e) < 0)
 			return -1;
+		files[n].name = arena_dup(a, span_of(entry->d_name));
+		files[n++].text = arena_span(a, str_view(&text));
 	}
 	return 0;
 }

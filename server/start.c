@@ -45,13 +45,6 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
-/* The options name no cluster, and this is not a pod: jobs run on this machine. */
-static bool is_alone(const struct options *o)
-{
-	return !o->local[0] && !o->kubeconfig[0] && !o->apiserver[0] &&
-	       !getenv("KUBERNETES_SERVICE_HOST"); /* NOLINT(concurrency-mt-unsafe): at start */
-}
-
 static int open_signals(struct service *s, struct err *e)
 {
 	sigset_t set;
@@ -67,32 +60,23 @@ static int open_signals(struct service *s, struct err *e)
 	return 0;
 }
 
-/* The logout of OpenPAI clients revokes a token. */
-static bool wants_deny_list(const struct options *o)
-{
-	return o->compat[0] && !o->no_auth && !o->local[0] && !o->deny_list[0] &&
-	       strcmp(o->token_check, "stored") != 0;
-}
-
-/* The variable that the kubelet sets for the Service rest-lit-output, tcp://ADDRESS:PORT. */
-static void find_output_url(struct options *o)
-{
-	static const char TCP[] = "tcp:";
-	const char *service = getenv(OUTPUT_VARIABLE); /* NOLINT(concurrency-mt-unsafe): start */
-	if (o->output_listen[0] && !o->output_url[0] && service &&
-	    span_starts(span_of(service), TCP))
-		o->output_url = arena_printf(&o->arena, "https:%s", service + sizeof(TCP) - 1);
-}
-
 static int check_options(struct service *s, const char **file, struct err *e)
 {
 	struct options *o = &s->options;
 	(void)file;
-	if (is_alone(o))
-		o->local = LOCAL_DIR;
-	if (wants_deny_list(o))
+	/* NOLINTBEGIN(concurrency-mt-unsafe): at start */
+	bool in_pod = getenv("KUBERNETES_SERVICE_HOST");
+	/* The kubelet sets it for the Service rest-lit-output, tcp://ADDRESS:PORT. */
+	struct span service = span_of(getenv(OUTPUT_VARIABLE) ?: "");
+	/* NOLINTEND(concurrency-mt-unsafe) */
+	if (!o->local[0] && !o->kubeconfig[0] && !o->apiserver[0] && !in_pod)
+		o->local = LOCAL_DIR; /* no cluster is named: jobs run on this machine */
+	/* The logout of OpenPAI clients revokes a token. */
+	if (o->compat[0] && !o->no_auth && !o->local[0] && !o->deny_list[0] &&
+	    strcmp(o->token_check, "stored") != 0)
 		o->deny_list = COMPAT_DENY_LIST;
-	find_output_url(o);
+	if (o->output_listen[0] && !o->output_url[0] && span_starts(service, "tcp:"))
+		o->output_url = arena_printf(&o->arena, "https:%s", service.p + 4);
 	if (address_parse("--listen", o->listen, &s->address, e) < 0)
 		return -1;
 	bool output = o->output_listen[0] != '\0';
@@ -298,31 +282,19 @@ static int open_workers(struct service *s, struct err *e)
 	return 0;
 }
 
-/* What only a running server holds: the lock of a directory, a thread, memory of loops. */
+/* What only a running server holds: the lock of a directory, threads, memory of loops. */
 static int open_shared(struct service *s, struct err *e)
 {
 	struct server *v = &s->server;
-	if (s->options.local[0] && !(v->local = local_open(s->options.local, e)))
+	const struct options *o = &s->options;
+	if (o->local[0] && !(v->local = local_open(o->local, e)))
 		return -1;
 	v->revoked = revocations_new();
 	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
-	return open_workers(s, e);
-}
-
-static int open_follow(struct service *s, struct err *e)
-{
-	if (history_start(&s->server, e) < 0)
+	if (open_workers(s, e) < 0 || history_start(v, e) < 0)
 		return -1;
-	s->server.follow = follow_start(&s->server, e);
-	return s->server.follow ? 0 : -1;
-}
-
-static size_t count_loops(const struct options *o)
-{
-	if (o->loops)
-		return (size_t)o->loops;
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	return cores < 1 ? 1 : cores > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (size_t)cores;
+	v->follow = follow_start(v, e);
+	return v->follow ? 0 : -1;
 }
 
 /* Lower --connections if the limit of open files is too low: the server itself needs files. */
@@ -349,7 +321,10 @@ static void allow_files(struct options *o, size_t loops)
 static int open_loops(struct service *s, struct err *e)
 {
 	int fds[LOOPS_MAX];
-	size_t n = count_loops(&s->options);
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t n = (size_t)s->options.loops;
+	if (!n)
+		n = cores < 1 ? 1 : cores > LOOPS_DEFAULT_MAX ? LOOPS_DEFAULT_MAX : (size_t)cores;
 	allow_files(&s->options, n + (s->options.output_listen[0] != '\0') +
 	                             (s->options.metrics_listen[0] != '\0'));
 	if (listeners_open(&s->address, fds, n, e) < 0)
@@ -366,33 +341,32 @@ static int open_loops(struct service *s, struct err *e)
 	return failed;
 }
 
-/* A separate loop, so that uploads by pods do not delay other requests. */
-static int open_uploads(struct service *s, struct err *e)
+/* A separate loop and port for one route. */
+static struct loop *open_port(struct service *s, struct address *a, struct tls *tls,
+                              const struct route *only, struct err *e)
 {
 	int fd;
-	if (!s->options.output_listen[0])
-		return 0;
-	if (listeners_open(&s->output_address, &fd, 1, e) < 0)
-		return -1;
+	if (listeners_open(a, &fd, 1, e) < 0)
+		return NULL;
 	struct loop *l = &s->loops[s->n_loops++];
-	if (loop_init(l, &s->server, (struct loop_port){ fd, s->server.output_tls, &UPLOAD_ROUTE },
-	              e) < 0)
-		return -1;
-	l->has->uploads = uploads_new();
-	l->body_max = OUTPUT_PACKED_MAX;
-	return 0;
+	return loop_init(l, &s->server, (struct loop_port){ fd, tls, only }, e) < 0 ? NULL : l;
 }
 
-/* A separate loop and port, without authentication; scrapes do not delay other requests. */
-static int open_metrics(struct service *s, struct err *e)
+static int open_ports(struct service *s, struct err *e)
 {
-	int fd;
-	if (!s->options.metrics_listen[0])
-		return 0;
-	if (listeners_open(&s->metrics_address, &fd, 1, e) < 0)
-		return -1;
-	return loop_init(&s->loops[s->n_loops++], &s->server,
-	                 (struct loop_port){ fd, s->server.tls, &METRICS_ROUTE }, e);
+	const struct options *o = &s->options;
+	struct server *v = &s->server;
+	if (o->output_listen[0]) { /* uploads by pods do not delay other requests */
+		struct loop *l = open_port(s, &s->output_address, v->output_tls, &UPLOAD_ROUTE, e);
+		if (!l)
+			return -1;
+		l->has->uploads = uploads_new();
+		l->body_max = OUTPUT_PACKED_MAX;
+	}
+	/* Without authentication; nor do scrapes. */
+	return !o->metrics_listen[0] || open_port(s, &s->metrics_address, v->tls, &METRICS_ROUTE, e)
+	           ? 0
+	           : -1;
 }
 
 void start_begin(struct service *s)
@@ -404,29 +378,23 @@ void start_begin(struct service *s)
 	schema_init();
 }
 
-static int start_steps(struct service *s, const char **file, struct err *e)
+int start_all(struct service *s, const char **file, struct err *e)
 {
+	start_begin(s);
+	/* Before threads are started: they inherit the blocked signals. */
+	if (open_signals(s, e) < 0)
+		return -1;
 	for (size_t i = 0; i < N_START_STEPS; i++) {
 		*file = NULL;
 		if (START_STEPS[i].open(s, file, e) < 0)
 			return -1;
 	}
 	*file = NULL;
-	return 0;
-}
-
-int start_all(struct service *s, const char **file, struct err *e)
-{
-	start_begin(s);
-	/* Before threads are started: they inherit the blocked signals. */
-	if (open_signals(s, e) < 0 || start_steps(s, file, e) < 0)
-		return -1;
 	/* Each thread's own heap would keep its free memory: malloc_trim only trims the first one.
 	 */
 	if (options_run_here(&s->options))
 		(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
-	if (open_shared(s, e) < 0 || open_follow(s, e) < 0 || open_loops(s, e) < 0 ||
-	    open_uploads(s, e) < 0 || open_metrics(s, e) < 0)
+	if (open_shared(s, e) < 0 || open_loops(s, e) < 0 || open_ports(s, e) < 0)
 		return -1;
 	s->runtime_configmap = runtime_configmap_start(&s->server, e);
 	if (!s->runtime_configmap)
@@ -643,19 +611,7 @@ static void read_accounts(struct server *s)
 		          "file", s->options->facts);
 }
 
-static void read_scheduler(struct server *s)
-{
-	ERR_AUTO e = { 0 };
-	const char *file = s->options->hived_config;
-	if (!s->scheduler)
-		return;
-	if (scheduler_reload(s->scheduler, &e) < 0)
-		say_kept("SIGHUP: HiveD's configuration stays as it was", file, &e);
-	else
-		log_event(LOG_INFO, "SIGHUP: HiveD's configuration was read again", "file", file);
-}
-
-static void read_certificate(struct server *s, bool force)
+void reload_certificate(struct server *s, bool force)
 {
 	ERR_AUTO e = { 0 };
 	if (!s->tls)
@@ -672,13 +628,13 @@ static void read_certificate(struct server *s, bool force)
 
 void reload_all(struct server *s, struct loop *loops, size_t n)
 {
+	ERR_AUTO e = { 0 };
+	const char *file = s->options->hived_config;
 	swap_keys(s, loops, n);
 	read_accounts(s);
-	read_scheduler(s);
-	read_certificate(s, true);
-}
-
-void reload_changed(struct server *s)
-{
-	read_certificate(s, false);
+	if (s->scheduler && scheduler_reload(s->scheduler, &e) < 0)
+		say_kept("SIGHUP: HiveD's configuration stays as it was", file, &e);
+	else if (s->scheduler)
+		log_event(LOG_INFO, "SIGHUP: HiveD's configuration was read again", "file", file);
+	reload_certificate(s, true);
 }

@@ -54,7 +54,8 @@ void start_undo(struct service *s);
 /*
  * Read files again: token keys, --facts, --hived-config, certificates.  A file with an error does
  * not replace the old content; the log names file and place.  Main thread.  After reload_all
- * returns, all loops use the new content; reload_changed reads certificates if they have changed.
+ * returns, all loops use the new content.  reload_certificate: without force, if its files have
+ * changed.
  */
 void reload_all(struct server *s, struct loop *loops, size_t n);
-void reload_changed(struct server *s);
+void reload_certificate(struct server *s, bool force);

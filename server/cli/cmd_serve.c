@@ -60,7 +60,7 @@ static void serve_until_signal(struct service *s)
 		refresh_ms = clock_ms() + REFRESH_MS;
 		if (s->server.login)
 			login_refresh(s->server.login);
-		reload_changed(&s->server);
+		reload_certificate(&s->server, false);
 	}
 }
 

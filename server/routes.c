@@ -234,27 +234,20 @@ static bool match(const struct route *route, struct span path, struct arena *a,
 	return pattern.n == path.n;
 }
 
-static bool same_method(const struct route *route, const char *method)
-{
-	return strcmp(route->method, "*") == 0 ||
-	       strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
-}
-
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS])
 {
 	path = route_strip(path);
 	if (!span_starts(path, "/"))
 		return NULL;
-	for (size_t i = 0; i < N_ROUTES; i++)
-		if (same_method(&ROUTES[i], method) && match(&ROUTES[i], path, a, args))
+	method = strcmp(method, "HEAD") == 0 ? "GET" : method;
+	for (size_t i = 0; i < N_ROUTES; i++) {
+		const char *own = ROUTES[i].method;
+		if ((strcmp(own, method) == 0 || strcmp(own, "*") == 0) &&
+		    match(&ROUTES[i], path, a, args))
 			return &ROUTES[i];
+	}
 	return NULL;
-}
-
-const struct route *route_only(const struct route *route, const char *method, struct span path)
-{
-	return strcmp(method, route->method) == 0 && span_is(path, route->path) ? route : NULL;
 }
 
 bool route_is_v1(const struct route *route)

@@ -38,13 +38,6 @@ static const struct check_item {
 };
 enum { N_ITEMS = ARRAY_SIZE(ITEMS) };
 
-static bool item_applies(const struct options *o, enum item_of of)
-{
-	if (of == OF_MACHINE)
-		return options_run_here(o);
-	return of == OF_ANY || (of == OF_DIRECTORY) == (o->local[0] != '\0');
-}
-
 /* ---- lines ---- */
 
 void check_say(struct check *c, enum check_state state, const char *found, const char *mend)
@@ -158,10 +151,13 @@ void check_run(struct service *s, check_taker *take, void *arg)
 	if (s->server.login && s->server.translator)
 		pod_needs_read(&s->server, &c.arena, &c.needs);
 	for (size_t i = 0; meant && i < N_ITEMS; i++) {
+		enum item_of of = ITEMS[i].of;
+		bool local = c.o->local[0];
 		c.item = ITEMS[i].name;
-		if (!item_applies(c.o, ITEMS[i].of))
+		if (of == OF_MACHINE ? !options_run_here(c.o)
+		                     : of != OF_ANY && (of == OF_DIRECTORY) != local)
 			continue;
-		if (ITEMS[i].of == OF_API && !c.answers)
+		if (of == OF_API && !c.answers)
 			check_say(&c, CHECK_SKIPPED, "needs the API server", NULL);
 		else
 			ITEMS[i].run(&c);

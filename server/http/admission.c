@@ -159,9 +159,12 @@ void admission_header(struct request *r)
 	rate_limit_check(r);
 	if (r->answered)
 		return;
-	r->route = r->loop->only ? route_only(r->loop->only, r->method, path)
-	                         : route_find(r->method, path, &r->arena, r->args);
-	if (strcmp(r->method, "OPTIONS") == 0 && !r->loop->only) {
+	const struct route *only = r->loop->only;
+	if (!only)
+		r->route = route_find(r->method, path, &r->arena, r->args);
+	else if (strcmp(r->method, only->method) == 0 && span_is(path, only->path))
+		r->route = only;
+	if (strcmp(r->method, "OPTIONS") == 0 && !only) {
 		STR_AUTO methods = STR_INIT(256);
 		route_methods(&methods, path, &r->arena);
 		cors_options(r, str_view(&methods));

@@ -104,8 +104,6 @@ extern const size_t N_ROUTES;
  */
 const struct route *route_find(const char *method, struct span path, struct arena *a,
                                struct span args[static ROUTE_ARGS]);
-/* The same for a single route. */
-const struct route *route_only(const struct route *route, const char *method, struct span path);
 bool route_is_v1(const struct route *route);
 /* Is the first {name} of the path {user}? */
 bool route_names_user(const struct route *route);

@@ -66,14 +66,6 @@ static const struct {
 
 enum { GZIP_TRAILER = 8, GZIP_RATIO_MAX = 1000 };
 
-static const char *web_type(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(WEB_TYPES); i++)
-		if (strcmp(strrchr(name, '.'), WEB_TYPES[i].suffix) == 0)
-			return WEB_TYPES[i].type;
-	return "application/octet-stream";
-}
-
 /* As in `gzip; q=0`: the client refuses the element. */
 static bool is_refused(struct span parameters)
 {
@@ -101,14 +93,6 @@ static bool accepts(const char *list, struct span name)
 	return false;
 }
 
-/* The trailer of gzip is the CRC of the text and its size, lowest bytes first. */
-static const char *web_tag(struct request *r, struct span packed)
-{
-	char hex[2 * GZIP_TRAILER + 1];
-	hex_encode(hex, packed.p + packed.n - GZIP_TRAILER, GZIP_TRAILER);
-	return arena_printf(&r->arena, "W/\"%s\"", hex);
-}
-
 /* A file for clients that want it uncompressed: inflated once, at the first request, and kept as
  * long as the program runs; all together are as large as the page.  False: it is damaged. */
 static bool web_inflated(const struct web_file *f, struct span packed, struct span *text)
@@ -126,8 +110,11 @@ static bool web_inflated(const struct web_file *f, struct span packed, struct sp
 static void web_send(struct request *r, const struct web_file *f)
 {
 	struct span text = { f->start, (size_t)((uintptr_t)f->end - (uintptr_t)f->start) };
+	/* The trailer of gzip is the CRC of the text and its size, lowest bytes first. */
+	char trailer[2 * GZIP_TRAILER + 1];
+	hex_encode(trailer, text.p + text.n - GZIP_TRAILER, GZIP_TRAILER);
 	r->reply.cache = "no-cache";
-	if (answer_unchanged(r, web_tag(r, text)))
+	if (answer_unchanged(r, arena_printf(&r->arena, "W/\"%s\"", trailer)))
 		return;
 	if (accepts(request_header(r, "Accept-Encoding"), SPAN("gzip"))) {
 		answer_header(r, "Content-Encoding", "gzip");
@@ -137,7 +124,10 @@ static void web_send(struct request *r, const struct web_file *f)
 	}
 	str_span(&r->reply.body, text);
 	r->reply.status = 200;
-	r->reply.type = web_type(f->name);
+	r->reply.type = "application/octet-stream";
+	for (size_t i = 0; i < ARRAY_SIZE(WEB_TYPES); i++)
+		if (strcmp(strrchr(f->name, '.'), WEB_TYPES[i].suffix) == 0)
+			r->reply.type = WEB_TYPES[i].type;
 	answer_send(r);
 }
 

@@ -60,10 +60,9 @@ static int open_signals(struct service *s, struct err *e)
 	return 0;
 }
 
-static int check_options(struct service *s, const char **file, struct err *e)
+static int check_options(struct service *s, struct err *e)
 {
 	struct options *o = &s->options;
-	(void)file;
 	/* NOLINTBEGIN(concurrency-mt-unsafe): at start */
 	bool in_pod = getenv("KUBERNETES_SERVICE_HOST");
 	/* The kubelet sets it for the Service rest-lit-output, tcp://ADDRESS:PORT. */
@@ -119,12 +118,12 @@ static struct keyring *reload_keys(const struct options *o, const char **file, s
 	return NULL;
 }
 
-static int open_keys(struct service *s, const char **file, struct err *e)
+static int open_keys(struct service *s, struct err *e)
 {
 	random_hex(s->server.link_key, (sizeof(s->server.link_key) - 1) / 2);
 	if (s->options.no_auth)
 		return 0;
-	struct keyring *keys = reload_keys(&s->options, file, e);
+	struct keyring *keys = reload_keys(&s->options, &s->file, e);
 	atomic_store(&s->server.keyring, keys);
 	return keys ? 0 : -1;
 }
@@ -166,10 +165,9 @@ static int open_output_tls(struct server *s, struct err *e)
 	return failed < 0 ? err_wrap(e, "--output-url") : 0;
 }
 
-static int start_open_tls(struct service *s, const char **file, struct err *e)
+static int start_open_tls(struct service *s, struct err *e)
 {
 	const struct options *o = &s->options;
-	(void)file;
 	if (o->tls_cert[0] && !(s->server.tls = tls_new(o->tls_cert, o->tls_key, e)))
 		return -1;
 	if (makes_output_tls(o))
@@ -179,10 +177,9 @@ static int start_open_tls(struct service *s, const char **file, struct err *e)
 	return 0;
 }
 
-static int open_login(struct service *s, const char **file, struct err *e)
+static int open_login(struct service *s, struct err *e)
 {
 	struct options *o = &s->options;
-	(void)file;
 	if (o->local[0]) {
 		s->server.namespace_name = o->namespace_name[0] ? o->namespace_name : "default";
 		return 0;
@@ -204,45 +201,42 @@ static int open_login(struct service *s, const char **file, struct err *e)
 	return 0;
 }
 
-static int open_dialects(struct service *s, const char **file, struct err *e)
+static int open_dialects(struct service *s, struct err *e)
 {
-	(void)file;
 	return dialects_named(s->options.dialects, &s->server.dialects, e);
 }
 
-static int open_translator(struct service *s, const char **file, struct err *e)
+static int open_translator(struct service *s, struct err *e)
 {
-	(void)file;
 	s->server.translator = setup_translator(&s->options, e);
 	return s->server.translator ? 0 : -1;
 }
 
-static int open_accounts(struct service *s, const char **file, struct err *e)
+static int open_accounts(struct service *s, struct err *e)
 {
-	*file = s->options.facts;
+	s->file = s->options.facts;
 	s->server.accounts = account_source_new(&s->options, e);
 	return s->server.accounts ? 0 : -1;
 }
 
-static int open_scheduler(struct service *s, const char **file, struct err *e)
+static int open_scheduler(struct service *s, struct err *e)
 {
 	if (!s->options.hived_config[0])
 		return 0;
-	*file = s->options.hived_config;
+	s->file = s->options.hived_config;
 	s->server.scheduler = scheduler_new(&s->options, e);
 	return s->server.scheduler ? 0 : -1;
 }
 
-static int open_exit_spec(struct service *s, const char **file, struct err *e)
+static int open_exit_spec(struct service *s, struct err *e)
 {
-	*file = s->options.exit_spec[0] ? s->options.exit_spec : NULL;
+	s->file = s->options.exit_spec[0] ? s->options.exit_spec : NULL;
 	s->server.exit_spec = exit_spec_new(s->options.exit_spec, e);
 	return s->server.exit_spec ? 0 : -1;
 }
 
-static int open_clients(struct service *s, const char **file, struct err *e)
+static int open_clients(struct service *s, struct err *e)
 {
-	(void)file;
 	s->server.rate_limits = rate_limits_new(&s->options, e);
 	s->server.cors = s->server.rate_limits ? cors_new(&s->options, e) : NULL;
 	return s->server.cors ? 0 : -1;
@@ -378,18 +372,18 @@ void start_begin(struct service *s)
 	schema_init();
 }
 
-int start_all(struct service *s, const char **file, struct err *e)
+int start_all(struct service *s, struct err *e)
 {
 	start_begin(s);
 	/* Before threads are started: they inherit the blocked signals. */
 	if (open_signals(s, e) < 0)
 		return -1;
 	for (size_t i = 0; i < N_START_STEPS; i++) {
-		*file = NULL;
-		if (START_STEPS[i].open(s, file, e) < 0)
+		s->file = NULL;
+		if (START_STEPS[i].open(s, e) < 0)
 			return -1;
 	}
-	*file = NULL;
+	s->file = NULL;
 	/* Each thread's own heap would keep its free memory: malloc_trim only trims the first one.
 	 */
 	if (options_run_here(&s->options))
@@ -459,25 +453,25 @@ static void start_log(void *arg, const char *text, const char *key, const char *
 	log_event(LOG_WARN, text, key, value);
 }
 
+static void log_address(struct line *line, const char *key, const struct address *a)
+{
+	STR_AUTO text = STR_INIT(128);
+	address_text(&text, a);
+	log_text(line, key, str_view(&text));
+}
+
 void start_report(const struct service *s, const char *scrubbed)
 {
 	const struct server *v = &s->server;
-	STR_AUTO address = STR_INIT(128);
-	address_text(&address, &s->address);
 	struct line line = log_begin(LOG_INFO, "listening");
 	log_text(&line, "version", SPAN(REST_LIT_VERSION));
-	log_text(&line, "address", str_view(&address));
+	log_address(&line, "address", &s->address);
 	if (s->options.output_listen[0]) {
-		STR_AUTO output = STR_INIT(128);
-		address_text(&output, &s->output_address);
-		log_text(&line, "output_address", str_view(&output));
+		log_address(&line, "output_address", &s->output_address);
 		log_text(&line, "output_url", span_of(s->options.output_url));
 	}
-	if (s->options.metrics_listen[0]) {
-		STR_AUTO metrics = STR_INIT(128);
-		address_text(&metrics, &s->metrics_address);
-		log_text(&line, "metrics_address", str_view(&metrics));
-	}
+	if (s->options.metrics_listen[0])
+		log_address(&line, "metrics_address", &s->metrics_address);
 	log_text(&line, "tls", v->tls ? SPAN("yes") : SPAN("no"));
 	log_text(&line, "store", span_of(v->local ? s->options.local : login_describe(v->login)));
 	log_text(&line, "namespace", span_of(v->namespace_name));

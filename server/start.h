@@ -19,7 +19,8 @@ struct service {
 	struct rounds *rounds;
 	struct loop loops[LOOPS_MAX + 2]; /* the last may serve --output-listen, --metrics-listen */
 	size_t n_loops;
-	int signal_fd; /* SIGTERM, SIGINT, SIGHUP */
+	int signal_fd;    /* SIGTERM, SIGINT, SIGHUP */
+	const char *file; /* of the places in the error of a step; NULL: none */
 };
 
 /*
@@ -29,8 +30,7 @@ struct service {
 struct start_step {
 	const char *name;
 	const char *options; /* those that it reads, separated by spaces */
-	/* -1 and *e; *file is the file of the places in *e, or NULL. */
-	int (*open)(struct service *s, const char **file, struct err *e);
+	int (*open)(struct service *s, struct err *e); /* -1, *e and s->file */
 };
 enum { N_START_STEPS = 10 };
 extern const struct start_step START_STEPS[N_START_STEPS];
@@ -43,9 +43,9 @@ void start_warnings(const struct service *s, start_warn *say, void *arg);
 /* Append all notes of an error: "FILE:LINE:COLUMN: text; ...". */
 void start_error(struct str *out, const char *file, const struct err *e);
 
-/* Create everything; clients can connect, but loops do not run yet.  -1 and *e (400: wrong usage);
- * *file is the file of the places in *e, or NULL. */
-int start_all(struct service *s, const char **file, struct err *e);
+/* Create everything; clients can connect, but loops do not run yet.  -1, *e (400: wrong usage) and
+ * s->file. */
+int start_all(struct service *s, struct err *e);
 /* Log the configuration; `scrubbed`: a variable that was unset, or NULL. */
 void start_report(const struct service *s, const char *scrubbed);
 /* Also after a failed start.  The loops must have ended. */

@@ -1,7 +1,5 @@
 #include "server/check/check.h"
 
-#include <poll.h>
-
 #include "base/clock.h"
 #include "server/check/check_internal.h"
 #include "server/setup.h"
@@ -14,10 +12,10 @@ const char *const CHECK_STATES[CHECK_STATE_MAX] = { "ok", "warning", "failed", "
 
 enum item_of { OF_ANY, OF_CLUSTER, OF_API /* needs its answers */, OF_DIRECTORY, OF_MACHINE };
 
-static const struct check_item {
+static const struct {
 	const char *name;
 	enum item_of of;
-	void (*run)(struct check *c);
+	check_item *run;
 } ITEMS[] = {
 	{ "process", OF_ANY, check_process },
 	{ "API server", OF_CLUSTER, check_api },
@@ -45,10 +43,10 @@ void check_say(struct check *c, enum check_state state, const char *found, const
 	c->take(c->arg, &(struct check_line){ state, c->item, found, mend });
 }
 
-void check_error(struct check *c, enum check_state state, const char *file, const struct err *e)
+void check_error(struct check *c, enum check_state state, const struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	start_error(&text, file, e);
+	start_error(&text, c->s->file, e);
 	check_say(c, state, str_c(&text), NULL);
 }
 
@@ -66,36 +64,11 @@ void check_process(struct check *c)
 
 /* ---- requests ---- */
 
-static struct span check_keep(struct check *c, struct span text)
-{
-	return (struct span){ arena_dup(&c->arena, text), text.n };
-}
-
-static void check_replied(void *arg, const struct store_reply *reply)
-{
-	struct check *c = arg;
-	c->reply = *reply;
-	c->reply.body = check_keep(c, reply->body);
-	c->reply.message = check_keep(c, reply->message);
-	c->reply.uid = c->reply.resource_version = SPAN("");
-	c->replied = true;
-}
-
 const struct store_reply *check_ask(struct check *c, struct store_request r)
 {
 	r.deadline_ms = clock_ms() + CHECK_WAIT_MS;
-	r.done = check_replied;
-	r.arg = c;
 	r.whole = r.kind != KIND_SECRET; /* secrets are not needed */
-	c->replied = false;
-	store_request(c->store, &r);
-	store_start(c->store);
-	while (!c->replied) {
-		struct pollfd fd = { .fd = store_fd(c->store), .events = POLLIN };
-		(void)poll(&fd, 1, store_timeout_ms(c->store)); /* store_reap finds out */
-		store_reap(c->store);
-		store_start(c->store);
-	}
+	(void)store_call(&c->caller, &r, &c->arena, &c->reply);
 	return &c->reply;
 }
 
@@ -128,10 +101,10 @@ static bool check_steps(struct check *c)
 {
 	for (size_t i = 0; i < N_START_STEPS; i++) {
 		ERR_AUTO e = { 0 };
-		const char *file = NULL;
+		c->s->file = NULL;
 		c->item = START_STEPS[i].name;
-		if (START_STEPS[i].open(c->s, &file, &e) < 0) {
-			check_error(c, CHECK_FAILED, file, &e);
+		if (START_STEPS[i].open(c->s, &e) < 0) {
+			check_error(c, CHECK_FAILED, &e);
 			if (i == 0)
 				return false;
 			continue;
@@ -140,6 +113,7 @@ static bool check_steps(struct check *c)
 		if (given[0])
 			check_say(c, CHECK_OK, given, NULL);
 	}
+	c->s->file = NULL;
 	return true;
 }
 
@@ -162,7 +136,6 @@ void check_run(struct service *s, check_taker *take, void *arg)
 		else
 			ITEMS[i].run(&c);
 	}
-	if (c.store)
-		store_free(c.store);
+	caller_end(&c.caller);
 	arena_done(&c.arena);
 }

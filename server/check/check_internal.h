@@ -1,6 +1,6 @@
 #pragma once
 /* Shared by the items. */
-#include "k8s/transport/store.h"
+#include "k8s/transport/call.h"
 #include "server/check/check.h"
 #include "server/cluster/pod_needs.h"
 
@@ -13,13 +13,13 @@ struct check {
 	struct arena arena; /* of all texts and answers */
 
 	/* The cluster. */
-	struct store *store;
+	struct caller caller;
 	bool answers; /* the API server has answered, and knows this account */
 	bool date;    /* it has told its time: */
 	int64_t skew_s;
 	struct pod_needs needs; /* empty if the templates are not valid */
 	struct store_reply reply;
-	bool replied;
+	bool nodes_good; /* have what pods ask for */
 
 	const char *dir;     /* an existing directory on the file system of --local; NULL: none */
 	const char *program; /* pai-runtime, absolute; NULL: none */
@@ -29,7 +29,7 @@ struct check {
 void check_say(struct check *c, enum check_state state, const char *found, const char *mend);
 #define SAY(c, state, mend, ...) check_say(c, state, arena_printf(&(c)->arena, __VA_ARGS__), mend)
 /* The same with all notes of an error. */
-void check_error(struct check *c, enum check_state state, const char *file, const struct err *e);
+void check_error(struct check *c, enum check_state state, const struct err *e);
 
 /* Send a request and wait for its answer, which lives in the arena; at most CHECK_WAIT_MS. */
 enum { CHECK_WAIT_MS = 5000 };
@@ -39,19 +39,8 @@ const struct store_reply *check_get(struct check *c, enum object_kind kind, cons
                                     const char *space);
 
 /* ---- items ---- */
-void check_process(struct check *c);
-void check_api(struct check *c);
-void check_clock(struct check *c);
-void check_login_token(struct check *c);
-void check_rights(struct check *c);
-void check_frameworks(struct check *c);
-void check_controller(struct check *c);
-void check_codes(struct check *c);
-void check_objects(struct check *c);
-void check_runtime(struct check *c);
-void check_output(struct check *c);
-void check_program(struct check *c);
-void check_directory(struct check *c);
-void check_resources(struct check *c);
-void check_sandbox(struct check *c);
-void check_images(struct check *c);
+typedef void check_item(struct check *c);
+check_item check_process, check_program, check_directory, check_resources, check_sandbox,
+    check_images;
+check_item check_api, check_clock, check_login_token, check_rights, check_frameworks,
+    check_controller, check_codes, check_objects, check_runtime, check_output;

@@ -51,9 +51,9 @@ void check_api(struct check *c)
 		check_say(c, CHECK_SKIPPED, "needs a valid login", NULL);
 		return;
 	}
-	c->store = cluster_store(&c->s->server, &limits, &e);
-	if (!c->store) {
-		check_error(c, CHECK_FAILED, NULL, &e);
+	c->caller = (struct caller){ cluster_store(&c->s->server, &limits, &e), .stop_fd = -1 };
+	if (!c->caller.store) {
+		check_error(c, CHECK_FAILED, &e);
 		return;
 	}
 	const struct store_reply *r =
@@ -230,7 +230,7 @@ static void nodes_lack(void *arg, const char *event, const char *device, const c
 	struct check *c = arg;
 	SAY(c, device ? CHECK_WARNING : CHECK_FAILED, means, "%s: %s=%s%s%s", event,
 	    c->needs.node_key, c->needs.node_value, device ? ", " : "", device ?: "");
-	c->replied = false;
+	c->nodes_good = false;
 }
 
 static void check_nodes(struct check *c)
@@ -242,8 +242,9 @@ static void check_nodes(struct check *c)
 		cannot_look(c);
 		return;
 	}
+	c->nodes_good = true;
 	pod_needs_nodes(&c->needs, r->body, nodes_lack, c);
-	if (c->replied)
+	if (c->nodes_good)
 		SAY(c, CHECK_OK, NULL, "nodes with %s=%s have the devices that pods ask for",
 		    c->needs.node_key, c->needs.node_value);
 }

@@ -46,7 +46,7 @@ void check_program(struct check *c)
 	if (path)
 		check_say(c, CHECK_OK, path, NULL);
 	else
-		check_error(c, CHECK_FAILED, NULL, &e);
+		check_error(c, CHECK_FAILED, &e);
 }
 
 void check_resources(struct check *c)
@@ -61,7 +61,7 @@ void check_resources(struct check *c)
 		.gpu_devices = c->o->gpu_devices[0] ? c->o->gpu_devices : NULL,
 	};
 	if (inventory_read(&set, &has, &e) < 0) {
-		check_error(c, CHECK_FAILED, NULL, &e);
+		check_error(c, CHECK_FAILED, &e);
 	} else {
 		amounts_text(&text, &has.total);
 		for (size_t i = 0; i < has.gpus_n; i++)

@@ -128,14 +128,13 @@ static int serve_run(struct service *s, struct err *e)
 static int serve(struct service *s)
 {
 	ERR_AUTO e = { 0 };
-	const char *file = NULL;
 	process_harden();
 	const char *scrubbed = process_scrub();
 	log_init(strcmp(s->options.log_format, "logfmt") == 0 ? LOG_LOGFMT : LOG_JSON,
 	         STDERR_FILENO);
 	int code = EXIT_OK;
-	if (http_init(&e) < 0 || start_all(s, &file, &e) < 0) {
-		code = complain(&e, file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
+	if (http_init(&e) < 0 || start_all(s, &e) < 0) {
+		code = complain(&e, s->file, e.http == 400 ? EXIT_USAGE : EXIT_REFUSED);
 	} else {
 		start_report(s, scrubbed);
 		if (serve_run(s, &e) < 0)

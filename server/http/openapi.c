@@ -248,6 +248,16 @@ static json_t *request_body(const struct route *route)
 	return json_pack("{s:b, s:o}", "required", job, "content", types);
 }
 
+/* Takes `types` over. */
+static void add_response(json_t *responses, int status, const char *description, json_t *types)
+{
+	STR_AUTO text = STR_INIT(STATUS_TEXT);
+	str_int(&text, status);
+	(void)json_object_set_new(
+	    responses, str_c(&text),
+	    json_pack("{s:s, s:o}", "description", description, "content", types));
+}
+
 /* Add errors; a status that has an entry gets more codes. */
 static void add_refusals(json_t *responses, const struct refusal *v, size_t n)
 {
@@ -260,41 +270,29 @@ static void add_refusals(json_t *responses, const struct refusal *v, size_t n)
 		if (codes && !strstr(codes, v->codes))
 			str_printf(&text, "%s, ", codes);
 		str_puts(&text, codes && strstr(codes, v->codes) ? codes : v->codes);
-		(void)json_object_set_new(responses, str_c(&status),
-		                          json_pack("{s:s, s:o}", "description", str_c(&text),
-		                                    "content",
-		                                    content("application/json", "Error")));
+		add_response(responses, v->status, str_c(&text),
+		             content("application/json", "Error"));
 	}
 }
 
 static json_t *responses_of(const struct route *route)
 {
 	const struct answer *a = &ANSWERS[route->answer];
-	STR_AUTO status = STR_INIT(STATUS_TEXT);
 	json_t *out = json_object();
-	str_int(&status, a->status);
 	const char *type = a->type ? a->type : a->schema ? "application/json" : "text/plain";
 	json_t *types = content(type, a->schema);
 	if (route->answer == ANSWER_CONFIG)
 		(void)json_object_update_new(types, content("text/plain", NULL));
-	(void)json_object_set_new(out, str_c(&status),
-	                          json_pack("{s:s, s:o}", "description",
-	                                    a->status < 300 ? "Success" : "NoJobError", "content",
-	                                    types));
+	add_response(out, a->status, a->status < 300 ? "Success" : "NoJobError", types);
 	if (takes_job(route)) {
 		json_t *tried = content("application/json", "Tried");
 		(void)json_object_update_new(tried, content("application/yaml", "Tried"));
-		(void)json_object_set_new(
-		    out, "200",
-		    json_pack("{s:s, s:o}", "description",
-		              "Dry run: the objects that a submission would create", "content",
-		              tried));
+		add_response(out, 200, "Dry run: the objects that a submission would create",
+		             tried);
 	}
 	if (route->answer == ANSWER_LOG)
-		(void)json_object_set_new(out, "206",
-		                          json_pack("{s:s, s:o}", "description",
-		                                    "The requested range of the stored log",
-		                                    "content", content(type, NULL)));
+		add_response(out, 206, "The requested range of the stored log",
+		             content(type, NULL));
 	add_refusals(out, a->refusals, REFUSALS);
 	add_refusals(out, ALWAYS, ARRAY_SIZE(ALWAYS));
 	if (strchr(route->path, '{'))
@@ -313,7 +311,7 @@ static json_t *operation(const struct route *route, const char *method)
 	STR_AUTO id = STR_INIT(TEXT_MAX);
 	put_id(&id, method, route->path);
 	const struct route *told = route;
-	while (told > ROUTES && strncmp(told->doc, "The same", 8) == 0) /* as the one above */
+	while (told > ROUTES && strncmp(told->doc, "The same", 8) == 0) /* as the route above */
 		told--;
 	json_t *out = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", str_c(&id), "summary",
 	                        told->doc, "tags", ANSWERS[route->answer].tag, "parameters",

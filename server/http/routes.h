@@ -124,90 +124,55 @@ bool schema_named(struct str *out, struct span name);
 /* ---- handlers ---- */
 
 /* health.c */
-void info_get(struct request *r);
-void authn_get(struct request *r);
-void index_get(struct request *r);
-void healthz_get(struct request *r);
-void readyz_get(struct request *r);
+handler info_get, authn_get, index_get, healthz_get, readyz_get;
 
 /* web.c */
-void web_get(struct request *r);
+handler web_get;
 
 /* submit.c; submit_may runs before the body */
-void submit_v2(struct request *r);
-void submit_v1(struct request *r);
-void submit_may(struct request *r);
+handler submit_v2, submit_v1, submit_may;
 
 /* job_list.c */
-void jobs_get(struct request *r);
+handler jobs_get;
 
 /* job_show.c */
-void job_get(struct request *r);
-void job_probe(struct request *r);
-void job_task_get(struct request *r);
-void attempts_health(struct request *r);
-void attempts_get(struct request *r);
-void attempt_get(struct request *r);
-void config_get(struct request *r);
-void ssh_get(struct request *r);
+handler job_get, job_probe, job_task_get, attempts_health, attempts_get, attempt_get, config_get,
+    ssh_get;
 
 /* job_watch.c */
-void jobs_watch(struct request *r);
-void job_watch(struct request *r);
+handler jobs_watch, job_watch;
 
 /* job_change.c */
-void execution_put(struct request *r);
-void tag_edit(struct request *r);
-void job_delete(struct request *r);
-void scale_patch(struct request *r);
+handler execution_put, tag_edit, job_delete, scale_patch;
 
 /* job_events.c */
-void events_get(struct request *r);
+handler events_get;
 
 /* job_logs.c */
-void logs_get(struct request *r);
-void log_get(struct request *r);
+handler logs_get, log_get;
 
 /* openapi.c */
-void openapi_get(struct request *r);
+handler openapi_get;
 
 /* schemas.c */
-void schemas_get(struct request *r);
+handler schemas_get;
 
 /* job_machine.c */
-void machine_get(struct request *r);
+handler machine_get;
 
 /* user_routes.c */
-void user_get(struct request *r);
-void users_get(struct request *r);
-void storages_get(struct request *r);
-void storage_get(struct request *r);
-void groups_get(struct request *r);
-void alerts_get(struct request *r);
-void nodes_get(struct request *r);
-void pods_get(struct request *r);
+handler user_get, users_get, storages_get, storage_get, groups_get, alerts_get, nodes_get, pods_get;
 
 /* user_edit.c; users_may and users_may_admin check before the body whether users can be changed,
  * and by this principal */
-void users_may(struct request *r);
-void users_may_admin(struct request *r);
-void users_post(struct request *r);
-void users_put(struct request *r);
-void users_me_put(struct request *r);
-void user_member_put(struct request *r);
-void user_delete(struct request *r);
+handler users_may, users_may_admin, users_post, users_put, users_me_put, user_member_put,
+    user_delete;
 
 /* virtual_clusters.c */
-void clusters_get(struct request *r);
-void cluster_get(struct request *r);
-void skus_get(struct request *r);
+handler clusters_get, cluster_get, skus_get;
 
 /* signin.c */
-void login_post(struct request *r);
+handler login_post;
 
 /* token_routes.c */
-void logout_delete(struct request *r);
-void tokens_get(struct request *r);
-void token_check_get(struct request *r);
-void application_post(struct request *r);
-void token_delete(struct request *r);
+handler logout_delete, tokens_get, token_check_get, application_post, token_delete;

@@ -54,7 +54,6 @@ void process_harden(void)
 
 int process_drop_capabilities(uint32_t keep, struct err *e)
 {
-	char text[128];
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3];
@@ -63,7 +62,7 @@ int process_drop_capabilities(uint32_t keep, struct err *e)
 	/* With NO_NEW_PRIVS, what is executed has no others: the bounding set does not matter. */
 	if (syscall(SYS_capset, &header, data) == 0)
 		return 0;
-	return err_set(e, UNKNOWN_ERROR, "capset: %s", strerror_r(errno, text, sizeof(text)));
+	return err_set(e, UNKNOWN_ERROR, "capset: %m");
 }
 
 size_t process_allow_files(size_t n)
@@ -79,25 +78,19 @@ size_t process_allow_files(size_t n)
 	return limit.rlim_cur;
 }
 
-static int system_complain(struct err *e, const char *path)
-{
-	char text[128];
-	return err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerror_r(errno, text, sizeof(text)));
-}
-
 static int system_read_all(int fd, const char *path, struct str *out, struct err *e)
 {
 	if (fd_read_all(fd, out) == 0)
 		return 0;
 	return out->full ? err_set(e, UNKNOWN_ERROR, "%s: more than %zu bytes", path, out->max)
-	                 : system_complain(e, path);
+	                 : err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 }
 
 int file_read(const char *path, size_t max, char **text, size_t *n, struct err *e)
 {
 	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return system_complain(e, path);
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	STR_AUTO all = STR_INIT(max);
 	int r = system_read_all(fd, path, &all, e);
 	(void)close(fd); /* it was only read */
@@ -112,7 +105,7 @@ static int read_regular(int fd, const char *path, struct str *out, struct stat *
 {
 	struct stat after;
 	if (fstat(fd, st) < 0)
-		return system_complain(e, path);
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	if (!S_ISREG(st->st_mode))
 		return err_set(e, UNKNOWN_ERROR, "%s: not a regular file", path);
 	/* Allocate once, so that growing leaves no copies. */
@@ -121,7 +114,7 @@ static int read_regular(int fd, const char *path, struct str *out, struct stat *
 	if (system_read_all(fd, path, out, e) < 0)
 		return -1;
 	if (fstat(fd, &after) < 0)
-		return system_complain(e, path);
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	if (st->st_size != after.st_size || st->st_mtim.tv_sec != after.st_mtim.tv_sec ||
 	    st->st_mtim.tv_nsec != after.st_mtim.tv_nsec || (uint64_t)after.st_size != out->n)
 		return err_set(e, UNKNOWN_ERROR, "%s: it changed while it was read", path);
@@ -133,7 +126,7 @@ int file_read_regular(const char *path, struct str *out, struct stat *st, struct
 	/* A FIFO would make open() wait. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return system_complain(e, path);
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	int r = read_regular(fd, path, out, st, e);
 	(void)close(fd); /* it was only read */
 	return r;

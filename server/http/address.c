@@ -231,11 +231,9 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 	          (!share || listen(fd, BACKLOG) == 0);
 	if (ok)
 		return fd;
-	char why[128];
 	STR_AUTO text = STR_INIT(128);
 	address_text(&text, a);
-	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %s", str_c(&text),
-	              strerror_r(errno, why, sizeof(why)));
+	(void)err_set(e, UNKNOWN_ERROR, "cannot listen on %s: %m", str_c(&text));
 	if (fd >= 0)
 		(void)close(fd); /* unused: no data can be lost */
 	return -1;

@@ -5,7 +5,10 @@
  */
 #include "server/http/http_internal.h"
 
+#include <microhttpd.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "k8s/transport/store.h"
@@ -21,70 +24,29 @@ enum { GRACE_MS = 1000, LOOK_MS = 1000 };
 static const enum activity GIVE_WAY[] = { IDLE, READING, ANSWERING };
 enum { N_GIVE_WAY = ARRAY_SIZE(GIVE_WAY) };
 
-struct connections {
-	const struct server *server;
-	struct tls *tls; /* NULL: plain HTTP */
-	struct {
-		struct connection *first, *last;
-	} lists[ACTIVITY_MAX];
-	int64_t look_ms;  /* the next check for clients that left during a request */
-	size_t n, places; /* n excludes cut connections */
-};
-
-/* 0: no limit. */
-static int64_t limit_ms(const struct connections *all, enum activity activity)
-{
-	const struct options *o = all->server->options;
-	switch (activity) {
-	case IDLE:
-		/* MHD's own timer expires first, except for a request line that arrives byte by
-		 * byte. */
-		return (o->idle_timeout_s + o->read_timeout_s) * 1000;
-	case READING:
-		return o->read_timeout_s * 1000;
-	case ANSWERING:
-		return o->idle_timeout_s * 1000;
-	case WAITING:
-	case ACTIVITY_MAX:
-		break;
-	}
-	return 0;
-}
-
-struct connections *connections_new(const struct server *s, struct tls *tls)
-{
-	struct connections *all = xcalloc(1, sizeof(*all));
-	all->server = s;
-	all->tls = tls;
-	all->places = (size_t)s->options->connections;
-	return all;
-}
-
 /* ---- lists ---- */
 
 static void link_last(struct connection *c)
 {
-	struct connections *all = c->all;
+	struct connection_list *list = &c->all->lists[c->activity];
 	c->next = NULL;
-	c->prev = all->lists[c->activity].last;
-	if (c->prev)
-		c->prev->next = c;
-	else
-		all->lists[c->activity].first = c;
-	all->lists[c->activity].last = c;
+	c->prev = list->last;
+	*(c->prev ? &c->prev->next : &list->first) = c;
+	list->last = c;
 }
 
 static void unlink_one(struct connection *c)
 {
-	struct connections *all = c->all;
-	if (c->next)
-		c->next->prev = c->prev;
-	else
-		all->lists[c->activity].last = c->prev;
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		all->lists[c->activity].first = c->next;
+	struct connection_list *list = &c->all->lists[c->activity];
+	*(c->next ? &c->next->prev : &list->last) = c->prev;
+	*(c->prev ? &c->prev->next : &list->first) = c->next;
+}
+
+bool connection_left(const struct connection *c)
+{
+	/* With TLS there may be data left to read. */
+	struct pollfd p = { .fd = http_socket(c->library), .events = POLLRDHUP };
+	return c->cut || poll(&p, 1, 0) > 0;
 }
 
 void connection_cut(struct connection *c)
@@ -94,7 +56,10 @@ void connection_cut(struct connection *c)
 	unlink_one(c);
 	c->cut = true;
 	c->all->n--;
-	http_shutdown(c->library);
+	/* MHD notices it; if it does not poll the socket (no room for the rest of a line), its own
+	 * timer of a second closes the connection. */
+	(void)shutdown(http_socket(c->library), SHUT_RDWR);
+	(void)MHD_set_connection_option(c->library, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
 /* ---- eviction ---- */
@@ -122,9 +87,9 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->since_ms = clock_ms();
 	c->counted = client_address_of(from, &c->from);
 	if (c->counted)
-		rate_limit_count(all->server->rate_limits, &c->from, 1);
-	if (all->tls)
-		c->chain = tls_hold(all->tls);
+		rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
+	if (all->loop->tls)
+		c->chain = tls_hold(all->loop->tls);
 	make_room(all, c->since_ms);
 	all->n++;
 	link_last(c);
@@ -139,7 +104,7 @@ void connection_end(struct connection *c)
 		c->all->n--;
 	}
 	if (c->counted)
-		rate_limit_count(c->all->server->rate_limits, &c->from, -1);
+		rate_limit_count(c->all->loop->server->rate_limits, &c->from, -1);
 	tls_drop(c->chain);
 	free(c);
 }
@@ -160,6 +125,7 @@ void connection_set_activity(struct connection *c, enum activity activity)
 static void cut_who_left(struct connections *all, int64_t now_ms)
 {
 	struct connection *other;
+	char byte;
 	if (now_ms < all->look_ms)
 		return;
 	all->look_ms = now_ms + LOOK_MS;
@@ -171,14 +137,14 @@ static void cut_who_left(struct connections *all, int64_t now_ms)
 		if (now_ms - c->since_ms < GRACE_MS)
 			continue;
 		c->looked = true;
-		if (http_left(c->library))
+		if (connection_left(c))
 			connection_cut(c);
 	}
 	for (struct connection *c = all->lists[READING].first; c; c = other) {
 		other = c->next;
 		if (now_ms - c->since_ms < GRACE_MS)
 			return;
-		if (http_gone(c->library))
+		if (recv(http_socket(c->library), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 			connection_cut(c);
 	}
 }
@@ -188,7 +154,7 @@ void connections_cut(struct connections *all)
 	int64_t now_ms = clock_ms();
 	cut_who_left(all, now_ms);
 	for (enum activity a = 0; a < ACTIVITY_MAX; a++) {
-		int64_t limit = limit_ms(all, a);
+		int64_t limit = all->lists[a].limit_ms;
 		struct connection *c = all->lists[a].first;
 		for (; limit && c && now_ms - c->since_ms >= limit; c = all->lists[a].first)
 			connection_cut(c);
@@ -200,7 +166,7 @@ int64_t connections_next_ms(const struct connections *all)
 {
 	int64_t next = INT64_MAX;
 	for (enum activity a = 0; a < ACTIVITY_MAX; a++) {
-		int64_t limit = limit_ms(all, a);
+		int64_t limit = all->lists[a].limit_ms;
 		const struct connection *c = all->lists[a].first;
 		if (limit && all->n >= all->places)
 			limit = GRACE_MS;

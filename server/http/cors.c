@@ -22,49 +22,44 @@ struct cors {
 	size_t n_origins;
 };
 
-/* The origins of --cors, each exactly as browsers send it, because they are compared byte by byte.
- */
-static int parse_cors(struct cors *c, const char *cors, struct err *e)
-{
-	char quoted[4 * QUOTE_MAX];
-	c->any_origin = strcmp(cors, "*") == 0;
-	if (c->any_origin || strcmp(cors, "none") == 0)
-		return 0;
-	c->text = xstrdup(cors);
-	struct span rest = span_of(c->text);
-	while (rest.n) {
-		struct span o = span_trim(span_next(&rest, ','));
-		size_t scheme = span_find(o, 0, "://");
-		bool good = scheme != SIZE_MAX && scheme > 0 && scheme + 3 < o.n;
-		for (size_t i = 0; i < o.n; i++)
-			good &= o.p[i] != '*' && !is_upper(o.p[i]) &&
-			        (o.p[i] != '/' || i == scheme + 1 || i == scheme + 2);
-		if (!o.n)
-			continue;
-		if (!good)
-			return err_set(e, 400, NULL,
-			               "--cors: \"%s\" is not an origin (scheme, host and port "
-			               "only, such as https://pai.example or "
-			               "http://localhost:3000), and not * or none alone",
-			               quote(quoted, o));
-		if (c->n_origins == ORIGINS_MAX)
-			return err_set(e, 400, NULL, "--cors: at most %d origins", ORIGINS_MAX);
-		c->origins[c->n_origins++] = o;
-	}
-	/* Origins become header values, which end in NUL. */
-	for (size_t i = 0; i < c->n_origins; i++)
-		c->text[(size_t)(c->origins[i].p - c->text) + c->origins[i].n] = '\0';
-	return 0;
-}
-
 struct cors *cors_new(const struct options *o, struct err *e)
 {
 	struct cors *c = xcalloc(1, sizeof(*c));
 	/* With --no-auth every client of the port may submit, so no origin is allowed. */
-	if (o->no_auth || parse_cors(c, o->cors, e) == 0)
-		return c;
-	cors_free(c);
-	return NULL;
+	bool none = o->no_auth || strcmp(o->cors, "none") == 0;
+	c->any_origin = !none && strcmp(o->cors, "*") == 0;
+	c->text = xstrdup(none || c->any_origin ? "" : o->cors);
+	struct span rest = span_of(c->text);
+	while (rest.n) {
+		/* Exactly as browsers send it, because origins are compared byte by byte. */
+		struct span origin = span_trim(span_next(&rest, ','));
+		size_t scheme = span_find(origin, 0, "://");
+		bool good = scheme != SIZE_MAX && scheme > 0 && scheme + 3 < origin.n;
+		for (size_t i = 0; i < origin.n; i++)
+			good &= origin.p[i] != '*' && !is_upper(origin.p[i]) &&
+			        (origin.p[i] != '/' || i == scheme + 1 || i == scheme + 2);
+		if (!origin.n)
+			continue;
+		if (good && c->n_origins < ORIGINS_MAX) {
+			c->origins[c->n_origins++] = origin;
+			continue;
+		}
+		char quoted[4 * QUOTE_MAX];
+		if (good)
+			(void)err_set(e, 400, NULL, "--cors: at most %d origins", ORIGINS_MAX);
+		else
+			(void)err_set(e, 400, NULL,
+			              "--cors: \"%s\" is not an origin (scheme, host and port "
+			              "only, such as https://pai.example or "
+			              "http://localhost:3000), and not * or none alone",
+			              quote(quoted, origin));
+		cors_free(c);
+		return NULL;
+	}
+	/* Origins become header values, which end in NUL. */
+	for (size_t i = 0; i < c->n_origins; i++)
+		c->text[(size_t)(c->origins[i].p - c->text) + c->origins[i].n] = '\0';
+	return c;
 }
 
 void cors_free(struct cors *c)

@@ -7,10 +7,8 @@
 
 #include <gnutls/abstract.h>
 #include <microhttpd.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -38,6 +36,11 @@ enum {
 struct connection *http_connection_of(struct MHD_Connection *m)
 {
 	return MHD_get_connection_info(m, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+int http_socket(struct MHD_Connection *m)
+{
+	return MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
 static void turn(const struct request *r, enum activity activity)
@@ -364,29 +367,6 @@ static void connection_notify(void *cls, struct MHD_Connection *m, void **contex
 	}
 }
 
-/* MHD notices the shutdown; if it does not poll the socket (no room for the rest of a line), its
- * own timer of a second closes it. */
-void http_shutdown(struct MHD_Connection *m)
-{
-	(void)shutdown(MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-	               SHUT_RDWR);
-	(void)MHD_set_connection_option(m, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
-}
-
-bool http_gone(struct MHD_Connection *m)
-{
-	char byte;
-	int fd = MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-bool http_left(struct MHD_Connection *m)
-{
-	struct pollfd p = { .events = POLLRDHUP };
-	p.fd = MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	return poll(&p, 1, 0) > 0;
-}
-
 /* ---- the daemon ---- */
 
 /* routes.c decodes paths segment by segment. */
@@ -508,7 +488,14 @@ int http_start(struct loop *l, struct err *e)
 		memcpy(&more[2].ptr_value, &SHOW, sizeof(SHOW)); /* a function as an object */
 	}
 	random_hex(l->id_prefix, 4);
-	l->connections = connections_new(l->server, l->tls);
+	l->connections = xcalloc(1, sizeof(*l->connections));
+	l->connections->loop = l;
+	l->connections->places = (size_t)o->connections;
+	/* When idle, MHD's own timer expires first, except for a request line that arrives byte by
+	 * byte. */
+	l->connections->lists[IDLE].limit_ms = (o->idle_timeout_s + o->read_timeout_s) * 1000;
+	l->connections->lists[READING].limit_ms = o->read_timeout_s * 1000;
+	l->connections->lists[ANSWERING].limit_ms = o->idle_timeout_s * 1000;
 	/* The logger comes first, so that it receives the messages about the other options. */
 	l->http = MHD_start_daemon(
 	    flags, 0, http_admit, l, request_step, l, MHD_OPTION_EXTERNAL_LOGGER, http_complain, l,

@@ -36,12 +36,7 @@ void http_stop(struct loop *l);
 struct connection *http_connection_of(struct MHD_Connection *m);
 /* Resume a suspended connection. */
 void http_resume(struct request *r, enum activity activity);
-/* Close a connection soon. */
-void http_shutdown(struct MHD_Connection *m);
-/* The end of the client's data. */
-bool http_gone(struct MHD_Connection *m);
-/* The client has closed its side; with TLS there may be data left to read. */
-bool http_left(struct MHD_Connection *m);
+int http_socket(struct MHD_Connection *m);
 /* As answer_send, with this body.  Takes the response over; NULL means out of memory. */
 void answer_with(struct request *r, struct MHD_Response *response);
 
@@ -83,15 +78,26 @@ struct connection {
 	struct tls_chain *chain; /* its certificate; NULL without TLS */
 };
 
-/* free() it when all have ended. */
-struct connections *connections_new(const struct server *s, struct tls *tls);
+struct connections {
+	struct loop *loop;
+	struct connection_list {
+		struct connection *first, *last;
+		int64_t limit_ms; /* 0: none */
+	} lists[ACTIVITY_MAX];
+	int64_t look_ms;  /* the next check for clients that left during a request */
+	size_t n, places; /* n excludes cut connections */
+};
+
 /* The activity is READING. */
 struct connection *connection_begin(struct connections *all, const struct sockaddr *from,
                                     struct MHD_Connection *m);
 void connection_end(struct connection *c);
 /* Change the activity and restart its time limit. */
 void connection_set_activity(struct connection *c, enum activity activity);
+/* Close it soon. */
 void connection_cut(struct connection *c);
+/* The client has closed its side, and receives no answer. */
+bool connection_left(const struct connection *c);
 /* Cut connections that have exceeded their time limits, or must be evicted. */
 void connections_cut(struct connections *all);
 /* The time of the next call, by clock_ms; INT64_MAX: never. */

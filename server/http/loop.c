@@ -25,12 +25,6 @@
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
 
-static int loop_fail(struct err *e, const char *what)
-{
-	char text[128];
-	return err_set(e, UNKNOWN_ERROR, "%s: %s", what, strerror_r(errno, text, sizeof(text)));
-}
-
 static struct store *loop_open_store(struct server *s, struct err *e)
 {
 	const struct options *o = s->options;
@@ -51,7 +45,7 @@ int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = own };
 	*own = *source;
 	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, source->fd, &event) < 0)
-		return loop_fail(e, "epoll_ctl");
+		return err_set(e, UNKNOWN_ERROR, "epoll_ctl: %m");
 	return 0;
 }
 
@@ -84,7 +78,7 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->epoll_fd < 0 || l->wake_fd < 0)
-		return loop_fail(e, "epoll");
+		return err_set(e, UNKNOWN_ERROR, "epoll: %m");
 	l->store = loop_open_store(s, e);
 	if (!l->store)
 		return -1;
@@ -238,7 +232,7 @@ static void *loop_main(void *arg)
 int loop_start(struct loop *l, struct err *e)
 {
 	errno = pthread_create(&l->thread, NULL, loop_main, l);
-	return errno ? loop_fail(e, "pthread_create") : 0;
+	return errno ? err_set(e, UNKNOWN_ERROR, "pthread_create: %m") : 0;
 }
 
 void loop_wake(struct loop *l)

@@ -32,12 +32,6 @@ static struct connection *connection_of(const struct stream *s)
 	return http_connection_of(s->r->connection);
 }
 
-static int stream_socket(const struct stream *s)
-{
-	return MHD_get_connection_info(s->r->connection, MHD_CONNECTION_INFO_CONNECTION_FD)
-	    ->connect_fd;
-}
-
 /* ---- the buffer ---- */
 
 static size_t stream_waiting(const struct stream *s)
@@ -135,7 +129,7 @@ void stream_cut(struct stream *s)
 	stream_drop(s);
 	/* A reset shows the client that the answer is incomplete. */
 	const struct linger none = { .l_onoff = 1 };
-	(void)setsockopt(stream_socket(s), SOL_SOCKET, SO_LINGER, &none,
+	(void)setsockopt(http_socket(s->r->connection), SOL_SOCKET, SO_LINGER, &none,
 	                 sizeof(none)); /* without it the client sees a normal end */
 	if (s->asleep)
 		wake(s);
@@ -219,7 +213,7 @@ struct stream *stream_open(struct request *r, int status, const char *type,
 	r->stream = s;
 	/* The kernel's send buffer grows to megabytes for a slow client by default. */
 	if (calls->long_lived)
-		(void)setsockopt(stream_socket(s), SOL_SOCKET, SO_SNDBUF, &room,
+		(void)setsockopt(http_socket(s->r->connection), SOL_SOCKET, SO_SNDBUF, &room,
 		                 sizeof(room)); /* otherwise the default size stays */
 	answer_with(
 	    r, MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, stream_read, s, NULL));
@@ -235,10 +229,7 @@ void stream_gone(struct request *r, bool late)
 		r->why = "it was cut off before its end";
 	if (s->next)
 		s->next->prev = s->prev;
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		r->loop->streams = s->next;
+	*(s->prev ? &s->prev->next : &r->loop->streams) = s->next;
 	if (s->calls->gone)
 		s->calls->gone(s->arg);
 	str_wipe(&s->out);
@@ -378,10 +369,7 @@ void long_lived_end(struct request *r)
 		return;
 	if (w->next)
 		w->next->prev = w->prev;
-	if (w->prev)
-		w->prev->next = w->next;
-	else
-		r->loop->long_lived = w->next;
+	*(w->prev ? &w->prev->next : &r->loop->long_lived) = w->next;
 	r->loop->n_long_lived--;
 }
 
@@ -402,7 +390,7 @@ void long_lived_run_once(struct loop *l, bool stopping)
 			next_at(l, w->until_ms > now_ms ? w->until_ms : now_ms + LOOK_MS);
 		if (stopping) {
 			event = LONG_LIVED_SHUTDOWN;
-		} else if (c->cut || http_left(c->library)) {
+		} else if (connection_left(c)) {
 			event = LONG_LIVED_LEFT;
 		} else if (now_ms >= w->until_ms) {
 			event = LONG_LIVED_OVER;

@@ -56,7 +56,10 @@ struct auth *auth_new(struct loop *l)
 {
 	struct auth *a = xcalloc(1, sizeof(*a));
 	a->loop = l;
-	a->cache = token_cache_new(TOKEN_CACHE_MAX);
+	a->cache = ttl_cache_new(
+	    (struct ttl_cache_limits){ TOKEN_CACHE_MAX,
+	                               TOKEN_CACHE_MAX * sizeof(struct cached_token) },
+	    free);
 	return a;
 }
 
@@ -72,15 +75,6 @@ static void auth_refuse(struct request *r, const char *why)
 	answer_refuse(r, UNAUTHORIZED,
 	              "your token is not valid here: it may have expired or been revoked; log in "
 	              "again");
-}
-
-static void refuse_guest(struct request *r)
-{
-	r->why = "no Authorization header";
-	answer_header(r, "WWW-Authenticate", "Bearer");
-	answer_refuse(r, UNAUTHORIZED,
-	              "Guests may not do this: log in, and send your token (Authorization: Bearer "
-	              "TOKEN)");
 }
 
 static void auth_refuse_unknown(struct request *r, const char *why)
@@ -169,22 +163,6 @@ static void auth_decide(struct waiter *q, const struct cached_token *b)
 
 /* ---- look-ups ---- */
 
-static void token_wait_remove(struct token_wait *p)
-{
-	*p->link = p->next;
-	if (p->next)
-		p->next->link = p->link;
-	free(p);
-}
-
-static struct token_wait *token_wait_find(const struct auth *a, const unsigned char *key)
-{
-	struct token_wait *p = a->waits;
-	while (p && memcmp(p->b.key, key, TOKEN_CACHE_KEY) != 0)
-		p = p->next;
-	return p;
-}
-
 static void token_wait_join(struct token_wait *p, struct waiter *q)
 {
 	q->next = p->waiters;
@@ -192,38 +170,42 @@ static void token_wait_join(struct token_wait *p, struct waiter *q)
 	request_wait(q->r);
 }
 
-/* The lifetime of an entry counts from the start of the look-up. */
-static void remember(const struct token_wait *p, int64_t lifetime_ms)
+/* Until until_ms, unless that is over. */
+static void auth_cache(struct auth *a, const struct cached_token *b)
 {
-	struct cached_token b = p->b;
-	b.until_ms = p->since_ms + lifetime_ms;
-	if (!p->stale && b.until_ms > clock_ms())
-		token_cache_add(p->auth->cache, &b);
-}
-
-static void name_reviewed(struct token_wait *p, const char *subject)
-{
-	const char *user =
-	    keyring_service_account_user(keyring_of(p->auth->loop), span_of(subject));
-	if (!user || strlen(user) >= sizeof(p->b.user))
-		p->b.refused = "no user is listed for this service account";
-	else
-		memcpy(p->b.user, user, strlen(user) + 1);
+	const struct span key = { (const char *)b->key, TOKEN_CACHE_KEY };
+	if (b->until_ms <= clock_ms())
+		return;
+	struct cached_token *copy = xmalloc(sizeof(*copy));
+	*copy = *b;
+	ttl_cache_put(a->cache, key, copy, (struct ttl_cache_terms){ b->until_ms, sizeof(*copy) });
 }
 
 static void looked_up(void *arg, enum token_verdict f, const struct review_user *who,
                       const char *why)
 {
 	struct token_wait *p = arg;
-	int64_t cached_ms = p->auth->loop->server->options->token_cache_s * 1000;
-	if (f == TOKEN_VALID && p->b.reviewed)
-		name_reviewed(p, who->subject);
+	bool keep = false;
+	/* The lifetime of an entry counts from the start of the look-up. */
+	p->b.until_ms = p->since_ms + p->auth->loop->server->options->token_cache_s * 1000;
+	if (f == TOKEN_VALID && p->b.reviewed) {
+		const char *user =
+		    keyring_service_account_user(keyring_of(p->auth->loop), span_of(who->subject));
+		if (!user || strlen(user) >= sizeof(p->b.user))
+			p->b.refused = "no user is listed for this service account";
+		else
+			memcpy(p->b.user, user, strlen(user) + 1);
+	}
 	if (f == TOKEN_VALID && !p->b.refused)
-		remember(p, cached_ms);
+		keep = true;
 	if (f == TOKEN_INVALID)
 		p->b.refused = "the API server refused it a moment ago";
-	if (p->b.refused && p->b.reviewed)
-		remember(p, REFUSED_MS);
+	if (p->b.refused && p->b.reviewed) {
+		p->b.until_ms = p->since_ms + REFUSED_MS;
+		keep = true;
+	}
+	if (keep && !p->stale)
+		auth_cache(p->auth, &p->b);
 	for (struct waiter *q = p->waiters, *next; q; q = next) {
 		next = q->next;
 		struct request *r = q->r;
@@ -237,7 +219,10 @@ static void looked_up(void *arg, enum token_verdict f, const struct review_user 
 		if (!r->answered && r->principal)
 			request_identified(r);
 	}
-	token_wait_remove(p);
+	*p->link = p->next;
+	if (p->next)
+		p->next->link = p->link;
+	free(p);
 }
 
 /* Limits TokenReviews of all loops together. */
@@ -287,15 +272,6 @@ static void auth_look_up(struct auth *a, struct waiter *q, const struct cached_t
 
 /* ---- verification ---- */
 
-static void accept_token(struct auth *a, struct waiter *q, const struct cached_token *b)
-{
-	struct cached_token known = *b;
-	known.until_ms = clock_ms() + a->loop->server->options->token_cache_s * 1000;
-	if (known.until_ms > clock_ms())
-		token_cache_add(a->cache, &known);
-	auth_decide(q, &known);
-}
-
 static void auth_check_token(struct auth *a, struct waiter *q, const struct token *t,
                              struct cached_token *b)
 {
@@ -318,42 +294,29 @@ static void auth_check_token(struct auth *a, struct waiter *q, const struct toke
 	} else if (o->deny_list[0]) {
 		auth_look_up(a, q, b, LOOKUP_DENIED);
 	} else {
-		accept_token(a, q, b);
+		b->until_ms = clock_ms() + o->token_cache_s * 1000;
+		auth_cache(a, b);
+		auth_decide(q, b);
 	}
-}
-
-static void auth_read_token(struct auth *a, struct waiter *q, struct span text,
-                            struct cached_token *b)
-{
-	ERR_AUTO e = { 0 };
-	struct request *r = q->r;
-	const char *why = NULL;
-	struct token t = { .iat_s = -1, .exp_s = -1 };
-	if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
-		auth_refuse(r, why ? why : "it is not a token");
-	else
-		auth_check_token(a, q, &t, b);
-}
-
-/* MHD keeps the header until the next request. */
-static void wipe_header(struct span header)
-{
-	/* The header is in the connection's writable memory. */
-	wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 bool auth_take_token(struct request *r, struct credentials *c)
 {
 	struct span header = r->head.value[HEADER_AUTHORIZATION];
 	if (!header.p) {
-		refuse_guest(r);
+		r->why = "no Authorization header";
+		answer_header(r, "WWW-Authenticate", "Bearer");
+		answer_refuse(r, UNAUTHORIZED,
+		              "Guests may not do this: log in, and send your token (Authorization: "
+		              "Bearer TOKEN)");
 		return false;
 	}
 	r->secret = true;
 	const char *wrong = credentials_read(header, &r->arena, c);
 	if (!wrong)
 		r->token = arena_dup(&r->arena, c->token);
-	wipe_header(header);
+	/* MHD keeps the header until the next request; it is in the connection's memory. */
+	wipe((void *)(uintptr_t)header.p, header.n); /* NOLINT(performance-no-int-to-ptr) */
 	if (wrong)
 		auth_refuse(r, wrong);
 	return !wrong;
@@ -363,6 +326,9 @@ static void find_token(struct auth *a, struct waiter *q)
 {
 	struct request *r = q->r;
 	struct credentials c;
+	ERR_AUTO e = { 0 };
+	const char *why = NULL;
+	struct token t = { .iat_s = -1, .exp_s = -1 };
 	struct cached_token b = { .iat_s = -1, .exp_s = -1 };
 	if (!auth_take_token(r, &c))
 		return;
@@ -370,15 +336,25 @@ static void find_token(struct auth *a, struct waiter *q)
 	q->basic_user = c.user;
 	int failed = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.p, text.n, b.key);
 	assert(!failed);
-	const struct cached_token *known =
-	    token_cache_find(a->cache, b.key, clock_ms(), (int64_t)time(NULL));
-	struct token_wait *p = known ? NULL : token_wait_find(a, b.key);
-	if (known)
+	struct span key = { (const char *)b.key, TOKEN_CACHE_KEY };
+	const struct cached_token *known = ttl_cache_get(a->cache, key, clock_ms(), NULL);
+	struct token_wait *p = a->waits;
+	while (p && memcmp(p->b.key, b.key, TOKEN_CACHE_KEY) != 0)
+		p = p->next;
+	if (known && (known->exp_s < 0 || time(NULL) < known->exp_s))
 		auth_decide(q, known);
 	else if (p && !p->stale)
 		token_wait_join(p, q);
+	else if (token_read(keyring_of(a->loop), text, time(NULL), &r->arena, &t, &why, &e) < 0)
+		auth_refuse(r, why ? why : "it is not a token");
 	else
-		auth_read_token(a, q, text, &b);
+		auth_check_token(a, q, &t, &b);
+}
+
+static bool auth_has_id(const void *value, const void *id)
+{
+	const struct cached_token *b = value;
+	return strcmp(b->id, id) == 0;
 }
 
 /* Forget one token, or all (NULL).  Look-ups in progress started too early to be cached. */
@@ -386,22 +362,12 @@ static void apply_revocation(void *arg, const char *id)
 {
 	struct auth *a = arg;
 	if (id)
-		token_cache_forget(a->cache, id);
+		ttl_cache_forget(a->cache, auth_has_id, id);
 	else
 		ttl_cache_clear(a->cache);
 	for (struct token_wait *p = a->waits; p; p = p->next)
 		if (!id || strcmp(p->b.id, id) == 0)
 			p->stale = true;
-}
-
-/* Apply replaced keys and revocations to the cache. */
-static void apply_changes(struct auth *a)
-{
-	unsigned now = atomic_load(&a->loop->server->generation);
-	if (a->generation != now)
-		apply_revocation(a, NULL);
-	a->generation = now;
-	revocations_poll(a->loop->server->revoked, &a->revoked, apply_revocation, a);
 }
 
 bool auth_begin(struct request *r)
@@ -413,7 +379,12 @@ bool auth_begin(struct request *r)
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return true;
 	}
-	apply_changes(a);
+	/* Replaced keys and revocations change the cache. */
+	unsigned now = atomic_load(&a->loop->server->generation);
+	if (a->generation != now)
+		apply_revocation(a, NULL);
+	a->generation = now;
+	revocations_poll(a->loop->server->revoked, &a->revoked, apply_revocation, a);
 	if (a->loop->server->options->no_auth)
 		find_account(q, a->loop->server->options->user);
 	else
@@ -441,11 +412,6 @@ bool auth_holds(const struct request *r, uint64_t mark)
 	return good;
 }
 
-void auth_forget(struct loop *l, const char *token_id)
-{
-	revocations_add(l->server->revoked, token_id);
-}
-
 void auth_free(struct auth *a)
 {
 	if (!a)
@@ -463,24 +429,14 @@ void auth_free(struct auth *a)
 	free(a);
 }
 
-/* base64url, and the dots between parts. */
-static bool is_token_letter(char c)
-{
-	char lower = (char)(c | 0x20);
-	return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-	       c == '.';
-}
-
 static const char *token_wrong(struct span token)
 {
 	if (token.n == 0)
 		return "no token in the Authorization header";
 	if (token.n > TOKEN_MAX)
 		return "the token is too long";
-	for (size_t i = 0; i < token.n; i++)
-		if (!is_token_letter(token.p[i]))
-			return "the token has invalid characters";
-	return NULL;
+	/* base64url, and the dots between parts */
+	return span_only(token, "-_.") ? NULL : "the token has invalid characters";
 }
 
 /* The text after a scheme; p is NULL for another scheme. */

@@ -4,7 +4,7 @@
  *
  *	token.c         verifies and makes tokens      keyring.c      reads secrets and public keys
  *	token_lookup.c  asks the API server            token_store.c  keeps tokens in Secrets
- *	token_cache.c   remembers verified tokens      token_routes.c the routes about tokens
+ *	revocations.c   tokens that were revoked       token_routes.c the routes about tokens
  */
 #include "base/arena.h"
 #include "server/http/request.h"
@@ -40,10 +40,6 @@ const struct keyring *keyring_of(const struct loop *l);
 uint64_t auth_mark(const struct loop *l);
 bool auth_holds(const struct request *r, uint64_t mark);
 
-/* Remove a revoked token from the caches of all loops.  Other servers forget it when their cache
- * entry expires. */
-void auth_forget(struct loop *l, const char *token_id);
-
 /* ---- the Authorization header: pure ---- */
 
 /* Maximum length of the header: a token of TOKEN_MAX bytes and a user name, in base64. */
@@ -72,7 +68,8 @@ enum { REVOCATIONS_KEPT = 256 };
 
 struct revocations *revocations_new(void);
 void revocations_free(struct revocations *r); /* NULL is allowed */
-/* Copies the id (token.h). */
+/* Copies the id (token.h).  All loops remove the token from their caches; other servers forget it
+ * when their cache entry expires. */
 void revocations_add(struct revocations *r, const char *id);
 uint64_t revocations_count(struct revocations *r);
 /* Whether the id was added after the count was `count`.  Also true if the ring has overflowed

@@ -55,15 +55,3 @@ struct cached_token {
 	bool reviewed;        /* token of a service account, which is never an admin */
 	int64_t iat_s, exp_s; /* -1: absent */
 };
-
-/* Other operations: ttl_cache.h. */
-struct ttl_cache *token_cache_new(size_t max);
-/* The entry that is valid now, by clock_ms and, for exp, by seconds since 1970; or NULL.  Borrowed
- * until the next call. */
-const struct cached_token *token_cache_find(struct ttl_cache *all,
-                                            const unsigned char key[static TOKEN_CACHE_KEY],
-                                            int64_t now_ms, int64_t now_s);
-/* Copies the entry; replaces the one with the same key. */
-void token_cache_add(struct ttl_cache *all, const struct cached_token *b);
-/* Removes all tokens with this id. */
-void token_cache_forget(struct ttl_cache *all, const char *id);

@@ -116,15 +116,6 @@ static void close_key(gnutls_pubkey_t *key)
 }
 #define KEY_AUTO __attribute__((cleanup(close_key))) gnutls_pubkey_t
 
-static int check_curve(gnutls_pubkey_t key, struct err *e)
-{
-	gnutls_ecc_curve_t curve = GNUTLS_ECC_CURVE_INVALID;
-	if (gnutls_pubkey_export_ecc_raw2(key, &curve, NULL, NULL, 0) < 0 ||
-	    curve != GNUTLS_ECC_CURVE_SECP256R1)
-		return err_set(e, 400, NULL, "ES256 needs a key on the curve P-256");
-	return 0;
-}
-
 static int keyring_check_key(gnutls_pubkey_t key, bool es256, struct err *e)
 {
 	unsigned bits = 0;
@@ -136,7 +127,11 @@ static int keyring_check_key(gnutls_pubkey_t key, bool es256, struct err *e)
 	if (!es256 && bits < RSA_BITS_MIN)
 		return err_set(e, 400, NULL, "an RSA key needs at least %d bits, has %u",
 		               RSA_BITS_MIN, bits);
-	return es256 ? check_curve(key, e) : 0;
+	gnutls_ecc_curve_t curve = GNUTLS_ECC_CURVE_INVALID;
+	if (es256 && (gnutls_pubkey_export_ecc_raw2(key, &curve, NULL, NULL, 0) < 0 ||
+	              curve != GNUTLS_ECC_CURVE_SECP256R1))
+		return err_set(e, 400, NULL, "ES256 needs a key on the curve P-256");
+	return 0;
 }
 
 static int keyring_keep_key(struct keys *k, gnutls_pubkey_t key, const char *kid, struct err *e)
@@ -176,22 +171,6 @@ static bool jwk_number(const json_t *jwk, const char *name, struct arena *a, gnu
 	return true;
 }
 
-static bool import_rsa(gnutls_pubkey_t key, const json_t *jwk, struct arena *a)
-{
-	gnutls_datum_t n;
-	gnutls_datum_t exponent;
-	return jwk_number(jwk, "n", a, &n) && jwk_number(jwk, "e", a, &exponent) &&
-	       gnutls_pubkey_import_rsa_raw(key, &n, &exponent) == 0;
-}
-
-static bool import_ec(gnutls_pubkey_t key, const json_t *jwk, struct arena *a)
-{
-	gnutls_datum_t x;
-	gnutls_datum_t y;
-	return jwk_number(jwk, "x", a, &x) && jwk_number(jwk, "y", a, &y) &&
-	       gnutls_pubkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_SECP256R1, &x, &y) == 0;
-}
-
 static bool member_is(const json_t *jwk, const char *name, const char *value, bool absent)
 {
 	const json_t *v = json_object_get(jwk, name);
@@ -199,44 +178,34 @@ static bool member_is(const json_t *jwk, const char *name, const char *value, bo
 	return v ? text && strcmp(text, value) == 0 : absent;
 }
 
-/* A set may have keys for other purposes. */
-static bool jwk_fits(const json_t *jwk, bool es256)
-{
-	return member_is(jwk, "kty", es256 ? "EC" : "RSA", false) &&
-	       (!es256 || member_is(jwk, "crv", "P-256", false)) &&
-	       member_is(jwk, "use", "sig", true) &&
-	       member_is(jwk, "alg", es256 ? "ES256" : "RS256", true);
-}
-
-static bool known_kid(const struct keys *k, const char *kid)
-{
-	for (size_t i = 0; i < k->n; i++)
-		if (strcmp(k->v[i].kid, kid) == 0)
-			return true;
-	return false;
-}
-
-static int read_fitting(struct keys *k, const json_t *jwk, const char *kid, struct err *e)
-{
-	KEY_AUTO key = NULL;
-	if (gnutls_pubkey_init(&key) < 0 ||
-	    !(k->es256 ? import_ec(key, jwk, k->a) : import_rsa(key, jwk, k->a)))
-		return err_set(e, 400, NULL, "it is not a valid key");
-	return keyring_keep_key(k, key, arena_dup(k->a, span_of(kid)), e);
-}
-
 static int read_jwk(struct keys *k, const json_t *jwk, struct err *e)
 {
 	char shown[4 * QUOTE_MAX];
+	KEY_AUTO key = NULL;
+	gnutls_datum_t one;
+	gnutls_datum_t two;
 	const char *kid = json_string_value(json_object_get(jwk, "kid"));
 	if (json_object_get(jwk, "d") || member_is(jwk, "kty", "oct", false))
 		return err_set(e, 400, NULL, "%s", PRIVATE);
-	if (!jwk_fits(jwk, k->es256))
-		return 0;
-	if (!kid || strlen(kid) > KID_MAX || known_kid(k, kid))
+	if (!member_is(jwk, "kty", k->es256 ? "EC" : "RSA", false) ||
+	    (k->es256 && !member_is(jwk, "crv", "P-256", false)) ||
+	    !member_is(jwk, "use", "sig", true) ||
+	    !member_is(jwk, "alg", k->es256 ? "ES256" : "RS256", true))
+		return 0; /* a set may have keys for other purposes */
+	bool own = kid && strlen(kid) <= KID_MAX;
+	for (size_t i = 0; own && i < k->n; i++)
+		own = strcmp(k->v[i].kid, kid) != 0;
+	if (!own)
 		return err_set(e, 400, NULL, "each key needs a kid of its own, of at most %d bytes",
 		               KID_MAX);
-	if (read_fitting(k, jwk, kid, e) < 0)
+	bool good =
+	    gnutls_pubkey_init(&key) == 0 && jwk_number(jwk, k->es256 ? "x" : "n", k->a, &one) &&
+	    jwk_number(jwk, k->es256 ? "y" : "e", k->a, &two) &&
+	    (k->es256 ? gnutls_pubkey_import_ecc_raw(key, GNUTLS_ECC_CURVE_SECP256R1, &one, &two)
+	              : gnutls_pubkey_import_rsa_raw(key, &one, &two)) == 0;
+	if (!good)
+		(void)err_set(e, 400, NULL, "it is not a valid key");
+	if (!good || keyring_keep_key(k, key, arena_dup(k->a, span_of(kid)), e) < 0)
 		return err_wrap(e, "key %s", quote(shown, span_of(kid)));
 	return 0;
 }
@@ -301,28 +270,6 @@ static int keyring_fail(const struct entry *entry, const char *member, const cha
 	return err_at(e, 400, NULL, where, "%s", why);
 }
 
-/* A relative path is relative to the directory of `file`. */
-static char *beside(const char *file, const char *name)
-{
-	const char *slash = strrchr(file, '/');
-	if (name[0] == '/' || !slash)
-		return xstrdup(name);
-	return xasprintf("%.*s/%s", (int)(slash - file), file, name);
-}
-
-static int read_keys(const struct entry *entry, struct token_issuer *i, struct err *e)
-{
-	FREE_AUTO char *path = beside(entry->file, keyring_text_of(entry->node, "keys", ""));
-	ERR_AUTO why = { 0 };
-	STR_AUTO text = STR_INIT(KEYS_MAX);
-	if (keyring_read_file(entry->keyring, path, false, &text, &why) < 0)
-		return keyring_fail(entry, "keys", err_msg(&why), e);
-	if (public_keys_read(str_view(&text), &entry->keyring->arena, i, &why) == 0)
-		return 0;
-	(void)err_wrap(&why, "%s", path);
-	return keyring_fail(entry, "keys", err_msg(&why), e);
-}
-
 static bool issuers_have(const struct keyring *k, const char *issuer)
 {
 	for (size_t i = 0; i < k->n_issuers; i++)
@@ -334,6 +281,8 @@ static bool issuers_have(const struct keyring *k, const char *issuer)
 static int read_issuer(const struct entry *entry, struct err *e)
 {
 	struct keyring *k = entry->keyring;
+	ERR_AUTO why = { 0 };
+	STR_AUTO text = STR_INIT(KEYS_MAX);
 	const struct node *leeway = node_get(entry->node, "leeway");
 	struct token_issuer *i = &k->issuers[k->n_issuers];
 	*i = (struct token_issuer){
@@ -348,8 +297,17 @@ static int read_issuer(const struct entry *entry, struct err *e)
 	};
 	if (issuers_have(k, i->issuer))
 		return keyring_fail(entry, "issuer", "this issuer is listed already", e);
-	if (read_keys(entry, i, e) < 0)
-		return -1;
+	/* A relative path is relative to the directory of the file of issuers. */
+	const char *keys = keyring_text_of(entry->node, "keys", "");
+	const char *slash = keys[0] == '/' ? NULL : strrchr(entry->file, '/');
+	FREE_AUTO char *path =
+	    xasprintf("%.*s%s", slash ? (int)(slash + 1 - entry->file) : 0, entry->file, keys);
+	if (keyring_read_file(k, path, false, &text, &why) < 0)
+		return keyring_fail(entry, "keys", err_msg(&why), e);
+	if (public_keys_read(str_view(&text), &k->arena, i, &why) < 0) {
+		(void)err_wrap(&why, "%s", path);
+		return keyring_fail(entry, "keys", err_msg(&why), e);
+	}
 	k->n_issuers++;
 	return 0;
 }

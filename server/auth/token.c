@@ -31,23 +31,7 @@ struct claims {
 };
 #define CLAIMS_AUTO __attribute__((cleanup(claims_done))) struct claims
 
-/* Permitted header members.  Others change the meaning of the signature (crit, b64) or let the
- * sender choose the key (jwk, jku, x5u, x5c). */
-static const char *const HEADER_MEMBERS[] = { "alg", "typ", "kid" };
-
 enum { PARTS = 3 };
-
-/* "a.b.c", no part empty. */
-static bool token_split(struct span token, struct span part[static PARTS])
-{
-	bool ok = true;
-	for (size_t i = 0; i < PARTS; i++) {
-		bool dot = span_chr(token, '.') < token.n;
-		part[i] = span_next(&token, '.');
-		ok = ok && part[i].n > 0 && dot == (i < PARTS - 1);
-	}
-	return ok;
-}
 
 static json_t *token_read_object(struct span text)
 {
@@ -58,20 +42,15 @@ static json_t *token_read_object(struct span text)
 	return NULL;
 }
 
-static bool known_member(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(HEADER_MEMBERS); i++)
-		if (strcmp(name, HEADER_MEMBERS[i]) == 0)
-			return true;
-	return false;
-}
-
 static const char *check_header(struct claims *c)
 {
 	const char *name;
 	json_t *value;
 	json_object_foreach (c->header, name, value) {
-		if (!known_member(name))
+		/* Others change the meaning of the signature (crit, b64) or let the sender choose
+		 * the key (jwk, jku, x5u, x5c). */
+		if (strcmp(name, "alg") != 0 && strcmp(name, "typ") != 0 &&
+		    strcmp(name, "kid") != 0)
 			return "its header has members that are not accepted";
 		if (!json_is_string(value))
 			return "its header has a member that is not a text";
@@ -94,27 +73,22 @@ static bool token_read_time(const struct claims *c, const char *name, int64_t *o
 	return !v || (json_is_integer(v) && *out >= 0 && *out < INT64_MAX / 2);
 }
 
-static const char *check_payload(struct claims *c)
-{
-	if (!token_read_time(c, "exp", &c->exp_s) || !token_read_time(c, "nbf", &c->nbf_s) ||
-	    !token_read_time(c, "iat", &c->iat_s))
-		return "exp, nbf or iat is not a time in whole seconds";
-	const json_t *iss = json_object_get(c->payload, "iss");
-	if (iss && !json_is_string(iss))
-		return "iss is not a text";
-	c->issuer = json_string_value(iss);
-	return NULL;
-}
-
 /* NULL, or static text about the first error. */
 static const char *claims_read(struct span token, struct arena *a, struct claims *out)
 {
 	struct span part[PARTS];
 	struct span bytes[PARTS];
+	struct span rest = token;
+	bool split = true;
 	*out = (struct claims){ .arena = a };
 	if (token.n > TOKEN_MAX)
 		return "it is too long";
-	if (!token_split(token, part))
+	for (size_t i = 0; i < PARTS; i++) {
+		bool dot = span_chr(rest, '.') < rest.n;
+		part[i] = span_next(&rest, '.');
+		split = split && part[i].n > 0 && dot == (i < PARTS - 1);
+	}
+	if (!split)
 		return "it does not have three parts, separated by dots";
 	for (size_t i = 0; i < PARTS; i++)
 		if (base64url_decode(a, part[i], &bytes[i]) < 0)
@@ -126,7 +100,16 @@ static const char *claims_read(struct span token, struct arena *a, struct claims
 	if (!out->header || !out->payload)
 		return "header or payload is not a JSON object, or has a duplicate member";
 	const char *wrong = check_header(out);
-	return wrong ? wrong : check_payload(out);
+	if (wrong)
+		return wrong;
+	if (!token_read_time(out, "exp", &out->exp_s) ||
+	    !token_read_time(out, "nbf", &out->nbf_s) || !token_read_time(out, "iat", &out->iat_s))
+		return "exp, nbf or iat is not a time in whole seconds";
+	const json_t *iss = json_object_get(out->payload, "iss");
+	if (iss && !json_is_string(iss))
+		return "iss is not a text";
+	out->issuer = json_string_value(iss);
+	return NULL;
 }
 
 static void claims_done(struct claims *c)
@@ -173,19 +156,6 @@ static const char *check_times(const struct claims *c, int64_t now_s, int64_t le
 
 /* ---- own tokens ---- */
 
-static const char *check_own_claims(const struct claims *c, bool *application)
-{
-	const json_t *app = json_object_get(c->payload, "application");
-	if (app && !json_is_boolean(app))
-		return "application is neither true nor false";
-	*application = json_is_true(app);
-	if (c->exp_s < 0 && !*application)
-		return "it does not expire, but is not an application token";
-	/* Such tokens expire with their job, which the server does not track. */
-	const json_t *job = json_object_get(c->payload, "jobSpecific");
-	return job && !json_is_false(job) ? "tokens for a single job are not accepted" : NULL;
-}
-
 static const char *read_own(const struct keyring *k, const struct claims *c, int64_t now_s,
                             struct token *out)
 {
@@ -194,10 +164,18 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
 	const char *wrong = check_signature(c, str_view(&k->secret), JWT_ALG_HS256);
 	if (!wrong)
 		wrong = check_times(c, now_s, 0);
-	if (!wrong)
-		wrong = check_own_claims(c, &out->application);
 	if (wrong)
 		return wrong;
+	const json_t *app = json_object_get(c->payload, "application");
+	if (app && !json_is_boolean(app))
+		return "application is neither true nor false";
+	out->application = json_is_true(app);
+	if (c->exp_s < 0 && !out->application)
+		return "it does not expire, but is not an application token";
+	/* Such tokens expire with their job, which the server does not track. */
+	const json_t *job = json_object_get(c->payload, "jobSpecific");
+	if (job && !json_is_false(job))
+		return "tokens for a single job are not accepted";
 	out->kind = TOKEN_OWN;
 	out->user = claims_text(c, "username");
 	sha256_hex(out->id, span_of(c->text));
@@ -205,24 +183,6 @@ static const char *read_own(const struct keyring *k, const struct claims *c, int
 }
 
 /* ---- tokens of issuers ---- */
-
-static const struct token_key *token_find_key(const struct token_issuer *i, const char *kid)
-{
-	if (i->n_keys == 1 && (!kid || !i->keys[0].kid))
-		return &i->keys[0];
-	for (size_t n = 0; kid && n < i->n_keys; n++)
-		if (strcmp(i->keys[n].kid, kid) == 0)
-			return &i->keys[n];
-	return NULL;
-}
-
-static bool is_audience(const struct token_issuer *i, const char *text)
-{
-	for (size_t n = 0; text && n < i->audiences->n; n++)
-		if (span_is(node_span(&i->audiences->item[n]), text))
-			return true;
-	return false;
-}
 
 /* `aud` is a text or a list of texts. */
 static bool has_audience(const json_t *aud, struct span wanted)
@@ -238,59 +198,48 @@ static bool has_audience(const json_t *aud, struct span wanted)
 	return found;
 }
 
-static bool for_us(const struct token_issuer *i, const json_t *aud)
-{
-	for (size_t n = 0; n < i->audiences->n; n++)
-		if (has_audience(aud, node_span(&i->audiences->item[n])))
-			return true;
-	return false;
-}
-
-static const char *claim_differs(const struct claims *c, struct span name, const char *have)
+static const char *check_issued_claims(const struct token_issuer *i, const struct claims *c)
 {
 	char key[4 * QUOTE_MAX];
 	char shown[4 * QUOTE_MAX];
-	return arena_printf(c->arena, "a required claim is absent or has another value: %s is `%s`",
-	                    quote(key, name), quote(shown, span_of(have ? have : "")));
-}
-
-static const char *check_issued_claims(const struct token_issuer *i, const struct claims *c)
-{
 	const char *azp = claims_text(c, "azp");
-	if (!for_us(i, json_object_get(c->payload, "aud")))
+	bool for_us = false;
+	/* Without a configured client: none, or an audience. */
+	bool client =
+	    i->azp ? azp && strcmp(azp, i->azp) == 0 : !json_object_get(c->payload, "azp");
+	for (size_t n = 0; n < i->audiences->n; n++) {
+		struct span wanted = node_span(&i->audiences->item[n]);
+		for_us |= has_audience(json_object_get(c->payload, "aud"), wanted);
+		client |= !i->azp && azp && span_is(wanted, azp);
+	}
+	if (!for_us)
 		return "its audience (aud) is another one";
-	if (i->azp && (!azp || strcmp(azp, i->azp) != 0))
-		return "its client (azp) is another one";
-	if (!i->azp && json_object_get(c->payload, "azp") && !is_audience(i, azp))
+	if (!client)
 		return "its client (azp) is another one";
 	for (size_t n = 0; i->require && n < i->require->n; n++) {
 		const struct member *m = &i->require->member[n];
 		const char *have = claims_text(c, m->key);
 		if (!have || !span_is(node_span(&m->value), have))
-			return claim_differs(c, member_key(m), have);
+			return arena_printf(
+			    c->arena, "a required claim is absent or has another value: %s is `%s`",
+			    quote(key, member_key(m)), quote(shown, span_of(have ? have : "")));
 	}
 	return NULL;
-}
-
-/* The log may show the value, because the signature is valid; the administrator may list it. */
-static const char *not_listed(const struct token_issuer *i, const struct claims *c)
-{
-	char shown[4 * QUOTE_MAX];
-	const char *value = claims_text(c, i->claim);
-	return arena_printf(c->arena, "its user is not listed for its issuer: %s is `%s`", i->claim,
-	                    quote(shown, span_of(value ? value : "")));
 }
 
 static const char *find_user(const struct token_issuer *i, const struct claims *c,
                              struct token *out)
 {
+	char shown[4 * QUOTE_MAX];
 	const char *value = claims_text(c, i->claim);
 	if (strcmp(i->claim, "email") == 0 &&
 	    !json_is_true(json_object_get(c->payload, "email_verified")))
 		return "its email is not verified";
 	const struct member *m = value ? node_member(i->users, span_of(value)) : NULL;
+	/* The log may show the value: the signature is valid, and the administrator may list it. */
 	if (!m)
-		return not_listed(i, c);
+		return arena_printf(c->arena, "its user is not listed for its issuer: %s is `%s`",
+		                    i->claim, quote(shown, span_of(value ? value : "")));
 	out->user = m->value.text;
 	return NULL;
 }
@@ -298,7 +247,12 @@ static const char *find_user(const struct token_issuer *i, const struct claims *
 static const char *read_issued(const struct token_issuer *i, const struct claims *c, int64_t now_s,
                                struct token *out)
 {
-	const struct token_key *key = token_find_key(i, c->kid);
+	const struct token_key *key = NULL;
+	for (size_t n = 0; c->kid && n < i->n_keys; n++)
+		if (i->keys[n].kid && strcmp(i->keys[n].kid, c->kid) == 0)
+			key = &i->keys[n];
+	if (i->n_keys == 1 && (!c->kid || !i->keys[0].kid))
+		key = &i->keys[0];
 	if (!key)
 		return "its issuer has no key with its kid";
 	const char *wrong = check_signature(c, key->pem, i->es256 ? JWT_ALG_ES256 : JWT_ALG_RS256);
@@ -336,14 +290,6 @@ static const char *read_reviewed(const struct keyring *k, const struct claims *c
 
 /* ---- interface ---- */
 
-static const struct token_issuer *find_issuer(const struct keyring *k, const char *issuer)
-{
-	for (size_t i = 0; i < k->n_issuers; i++)
-		if (strcmp(k->issuers[i].issuer, issuer) == 0)
-			return &k->issuers[i];
-	return NULL;
-}
-
 static const char *auth_token_check(const struct keyring *k, const struct claims *c, int64_t now_s,
                                     struct token *out)
 {
@@ -351,13 +297,10 @@ static const char *auth_token_check(const struct keyring *k, const struct claims
 		return read_own(k, c, now_s, out);
 	if (k->review.issuer && strcmp(c->issuer, k->review.issuer) == 0)
 		return read_reviewed(k, c, now_s, out);
-	const struct token_issuer *i = find_issuer(k, c->issuer);
-	return i ? read_issued(i, c, now_s, out) : "its issuer is not known here";
-}
-
-static int token_refuse(struct err *e)
-{
-	return err_set(e, UNAUTHORIZED, "Your token is invalid.");
+	for (size_t i = 0; i < k->n_issuers; i++)
+		if (strcmp(k->issuers[i].issuer, c->issuer) == 0)
+			return read_issued(&k->issuers[i], c, now_s, out);
+	return "its issuer is not known here";
 }
 
 /* NOLINTNEXTLINE(readability-function-size) */
@@ -372,7 +315,7 @@ int token_read(const struct keyring *k, struct span text, int64_t now_s, struct 
 	if (!*why && t.user && !user_name_ok(span_of(t.user)))
 		*why = "its user name is invalid";
 	if (*why)
-		return token_refuse(e);
+		return err_set(e, UNAUTHORIZED, "Your token is invalid.");
 	t.iat_s = c.iat_s;
 	t.exp_s = c.exp_s;
 	if (t.user)
@@ -398,44 +341,29 @@ static void close_jwt(jwt_t **jwt)
 	jwt_free(*jwt);
 }
 
-static char *encode(jwt_t *jwt, const struct keyring *k)
-{
-	if (jwt_set_alg(jwt, JWT_ALG_HS256, (const unsigned char *)k->secret.p, (int)k->secret.n) !=
-	    0)
-		return NULL;
-	return jwt_encode_str(jwt);
-}
-
-/* A random jti: a logout must not revoke another login of the same second. */
-static bool add_id(jwt_t *jwt)
-{
-	char id[2 * ID_BYTES + 1];
-	random_hex(id, ID_BYTES);
-	return jwt_add_grant(jwt, "jti", id) == 0;
-}
-
-static bool add_claims(jwt_t *jwt, const char *user, bool application, int64_t now_s,
-                       int64_t lifetime_s)
-{
-	return add_id(jwt) && jwt_add_grant(jwt, "username", user) == 0 &&
-	       jwt_add_grant_bool(jwt, "application", application) == 0 &&
-	       jwt_add_grant_bool(jwt, "jobSpecific", 0) == 0 &&
-	       jwt_add_grant(jwt, "encodedFrameworkName", "") == 0 &&
-	       jwt_add_grant_int(jwt, "iat", now_s) == 0 &&
-	       (!lifetime_s || jwt_add_grant_int(jwt, "exp", now_s + lifetime_s) == 0);
-}
-
 /* NOLINTNEXTLINE(readability-function-size) */
 int token_make(const struct keyring *k, const char *user, bool application, int64_t now_s,
                int64_t lifetime_s, struct str *out, struct err *e)
 {
 	__attribute__((cleanup(close_jwt))) jwt_t *jwt = NULL;
+	char id[2 * ID_BYTES + 1];
 	if (!keyring_has_secret(k))
 		return err_set(e, NOT_IMPLEMENTED,
 		               "this server cannot make tokens: it has no secret");
-	if (jwt_new(&jwt) != 0 || !add_claims(jwt, user, application, now_s, lifetime_s))
+	/* A random jti: a logout must not revoke another login of the same second. */
+	random_hex(id, ID_BYTES);
+	if (jwt_new(&jwt) != 0 || jwt_add_grant(jwt, "jti", id) != 0 ||
+	    jwt_add_grant(jwt, "username", user) != 0 ||
+	    jwt_add_grant_bool(jwt, "application", application) != 0 ||
+	    jwt_add_grant_bool(jwt, "jobSpecific", 0) != 0 ||
+	    jwt_add_grant(jwt, "encodedFrameworkName", "") != 0 ||
+	    jwt_add_grant_int(jwt, "iat", now_s) != 0 ||
+	    (lifetime_s && jwt_add_grant_int(jwt, "exp", now_s + lifetime_s) != 0))
 		abort(); /* out of memory */
-	char *text = encode(jwt, k);
+	char *text = NULL;
+	if (jwt_set_alg(jwt, JWT_ALG_HS256, (const unsigned char *)k->secret.p, (int)k->secret.n) ==
+	    0)
+		text = jwt_encode_str(jwt);
 	if (!text)
 		return err_set(e, UNKNOWN_ERROR, "the token could not be signed");
 	str_puts(out, text);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "k8s/transport/reply.h"
 #include "k8s/transport/store.h"
@@ -29,16 +30,6 @@ struct token_lookup {
 	char user[ACCOUNT_NAME]; /* as in struct token_question */
 	char *audience;
 };
-
-static void lookup_free(struct token_lookup *k)
-{
-	str_wipe(&k->token);
-	str_wipe(&k->body);
-	str_done(&k->name);
-	str_done(&k->place);
-	free(k->audience);
-	free(k);
-}
 
 static enum token_verdict lookup_verdict(const struct token_lookup *k,
                                          const struct store_reply *reply, struct review_user *who)
@@ -92,17 +83,12 @@ static void lookup_answered(void *arg, const struct store_reply *reply)
 		lookup_explain(&why, k, f, reply);
 		k->done(k->arg, f, &who, str_c(&why));
 	}
-	lookup_free(k);
-}
-
-static void put_review(struct str *out, const struct token_question *q)
-{
-	str_puts(out, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\","
-	              "\"spec\":{\"token\":");
-	str_json(out, q->token);
-	str_puts(out, ",\"audiences\":[");
-	str_json(out, span_of(q->audience));
-	str_puts(out, "]}}");
+	str_wipe(&k->token);
+	str_wipe(&k->body);
+	str_done(&k->name);
+	str_done(&k->place);
+	free(k->audience);
+	free(k);
 }
 
 /* "NAMESPACE/NAME" */
@@ -111,23 +97,6 @@ static void put_object(struct str *place, struct str *name, const char *text)
 	struct span rest = span_of(text);
 	str_span(place, span_next(&rest, '/'));
 	str_span(name, rest);
-}
-
-static struct store_request request_of(struct token_lookup *k)
-{
-	bool review = k->how == LOOKUP_REVIEW;
-	return (struct store_request){
-		.verb = review ? STORE_CREATE : STORE_GET,
-		.kind = review ? KIND_TOKENREVIEW : KIND_SECRET,
-		.name = str_c(&k->name),
-		.namespace_name = review ? NULL : str_c(&k->place),
-		.whole = true,
-		.body = { str_view(&k->body) },
-		.user = k->user[0] ? k->user : NULL,
-		.urgent = !k->user[0],
-		.done = lookup_answered,
-		.arg = k,
-	};
 }
 
 struct token_lookup *token_lookup_start(struct loop *l, const struct token_question *q,
@@ -160,15 +129,32 @@ struct token_lookup *token_lookup_start(struct loop *l, const struct token_quest
 		break;
 	case LOOKUP_REVIEW:
 		k->audience = xstrdup(q->audience);
-		str_puts(&k->name,
-		         "review"); /* TokenReviews have no name; each request needs one */
-		put_review(&k->body, q);
+		/* TokenReviews have no name, but each request needs one. */
+		str_puts(&k->name, "review");
+		str_puts(&k->body, "{\"apiVersion\":\"authentication.k8s.io/v1\","
+		                   "\"kind\":\"TokenReview\",\"spec\":{");
+		json_put_text(&k->body, "token", q->token);
+		json_put_open(&k->body, "audiences", '[');
+		json_put_word(&k->body, NULL, q->audience);
+		str_puts(&k->body, "]}}");
 		break;
 	}
-	struct store_request request = request_of(k);
+	bool review = q->how == LOOKUP_REVIEW;
 	int64_t wait_ms = o->deadline_s * 1000;
-	request.deadline_ms = clock_ms() + (wait_ms < WAIT_MS ? wait_ms : WAIT_MS);
-	store_request(l->store, &request);
+	store_request(l->store,
+	              &(struct store_request){
+			  .verb = review ? STORE_CREATE : STORE_GET,
+			  .kind = review ? KIND_TOKENREVIEW : KIND_SECRET,
+			  .name = str_c(&k->name),
+			  .namespace_name = review ? NULL : str_c(&k->place),
+			  .whole = true,
+			  .body = { str_view(&k->body) },
+			  .user = k->user[0] ? k->user : NULL,
+			  .urgent = !k->user[0],
+			  .deadline_ms = clock_ms() + (wait_ms < WAIT_MS ? wait_ms : WAIT_MS),
+			  .done = lookup_answered,
+			  .arg = k,
+		      });
 	return k;
 }
 
@@ -281,14 +267,6 @@ enum token_verdict token_verdict_denied(struct span secret, const char *id)
 	return json_object_get(data, id) ? TOKEN_INVALID : TOKEN_VALID;
 }
 
-static bool lookup_has_text(const json_t *list, const char *text)
-{
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (span_is(lookup_text_of(json_array_get(list, i)), text))
-			return true;
-	return false;
-}
-
 static void lookup_copy_text(char *out, size_t max, struct span text)
 {
 	size_t n = text.n <= max ? text.n : 0;
@@ -312,9 +290,12 @@ enum token_verdict token_verdict_review(struct span review, const char *audience
 		return TOKEN_UNKNOWN;
 	const json_t *user = json_object_get(status, "user");
 	struct span name = lookup_text_of(json_object_get(user, "username"));
+	const json_t *audiences = json_object_get(status, "audiences");
+	bool for_us = false;
+	for (size_t i = 0; i < json_array_size(audiences); i++)
+		for_us |= span_is(lookup_text_of(json_array_get(audiences, i)), audience);
 	/* An API server without audience support answers without them. */
-	if (!json_is_true(json_object_get(status, "authenticated")) ||
-	    !lookup_has_text(json_object_get(status, "audiences"), audience) || name.n == 0 ||
+	if (!json_is_true(json_object_get(status, "authenticated")) || !for_us || name.n == 0 ||
 	    name.n > SUBJECT_MAX)
 		return TOKEN_INVALID;
 	lookup_copy_text(out->subject, SUBJECT_MAX, name);

@@ -334,6 +334,6 @@ int token_revoke(struct edit *t, struct span text, const struct token *token)
 	}
 	int rc = token_store_change(&c);
 	/* On errors too: the next request then asks the store. */
-	auth_forget(t->r->loop, token->id);
+	revocations_add(t->r->loop->server->revoked, token->id);
 	return rc;
 }

@@ -99,6 +99,52 @@ TEST(test_put_within_its_memory)
 	ttl_cache_free(m);
 }
 
+static bool same_digit(const void *value, const void *digit)
+{
+	const int *v = value;
+	const int *wanted = digit;
+	return (v - dropped) % 10 == *wanted;
+}
+
+TEST(test_forget_some)
+{
+	struct ttl_cache *m = new_memo(100, 1000);
+	const int digit = 3;
+	char name[16];
+	for (int i = 0; i < 30; i++) {
+		(void)snprintf(name, sizeof(name), "n%d", i);
+		put(m, name, i, 5);
+	}
+	ttl_cache_forget(m, same_digit, &digit);
+	assert_int_equal(ttl_cache_count(m), 27);
+	assert_null(get(m, "n13", 0));
+	assert_non_null(get(m, "n14", 0));
+	ttl_cache_free(m);
+}
+
+/* Against a plain list, in an order that is anyone's guess. */
+TEST(test_many)
+{
+	enum { KEYS = 200, MAX = 80, STEPS = 20000 };
+	struct ttl_cache *m = new_memo(MAX, 100000);
+	int64_t until[KEYS] = { 0 };
+	unsigned seed = 1;
+	for (int64_t now = 1; now < STEPS; now++) {
+		seed = seed * 1103515245 + 12345;
+		int key = (int)((seed >> 8) % KEYS);
+		int64_t until_ms;
+		const struct span name = { (const char *)&key, sizeof(key) };
+		if (ttl_cache_get(m, name, now, &until_ms))
+			assert_int_equal(until_ms, until[key]);
+		else if (seed & 1)
+			ttl_cache_put(
+			    m, name, &dropped[key],
+			    (struct ttl_cache_terms){ until[key] = now + (seed >> 20) % 300, 1 });
+		assert_in_range(ttl_cache_count(m), 0, MAX);
+	}
+	ttl_cache_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,6 +153,8 @@ int main(void)
 		cmocka_unit_test(test_put_replaces),
 		cmocka_unit_test(test_put_drops_the_oldest),
 		cmocka_unit_test(test_put_within_its_memory),
+		cmocka_unit_test(test_forget_some),
+		cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/json/put.h"
 #include "base/lock.h"
 #include "server/accounts/account_internal.h"
 #include "server/log.h"
@@ -154,19 +155,13 @@ void account_source_free(struct account_source *s)
 	free(s);
 }
 
-static uint64_t account_hash_of(const char *what, struct span name)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-	for (; *what; what++)
-		h = (h ^ (unsigned char)*what) * UINT64_C(0x100000001b3);
-	for (size_t i = 0; i < name.n; i++)
-		h = (h ^ (unsigned char)name.p[i]) * UINT64_C(0x100000001b3);
-	return h;
-}
-
 bool source_may_say(struct account_source *s, const char *what, struct span name, int64_t for_ms)
 {
-	uint64_t hash = account_hash_of(what, name);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	for (const char *c = what; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	for (size_t i = 0; i < name.n; i++)
+		hash = (hash ^ (unsigned char)name.p[i]) * UINT64_C(0x100000001b3);
 	int64_t now = clock_ms();
 	size_t place = SAID_MAX;
 	bool said = false;
@@ -207,7 +202,7 @@ struct accounts *accounts_new(struct account_source *s, struct store *store)
 	if (s->openpai) {
 		assert(store);
 		all->searches = searches_new(all, store);
-		all->passwords = password_asks_new(s, store);
+		all->store = store;
 	}
 	return all;
 }
@@ -217,7 +212,7 @@ void accounts_free(struct accounts *all)
 	if (!all)
 		return;
 	searches_free(all->searches);
-	password_asks_free(all->passwords);
+	password_asks_end(all);
 	ttl_cache_free(all->known);
 	shared_facts_drop(all->shared_facts);
 	free(all);
@@ -385,72 +380,40 @@ bool account_shows(struct span extension_member, const struct member *scalar)
 
 static void put_map(struct str *out, const struct node *map, const char *const *members)
 {
-	const char *comma = "";
 	str_char(out, '{');
 	for (size_t i = 0; i < SHOWN_MEMBERS && members[i]; i++) {
 		const struct node *v = node_get(map, members[i]);
 		if (!may_show(v))
 			continue;
-		str_puts(out, comma);
-		str_json(out, span_of(members[i]));
-		str_char(out, ':');
+		json_put_key(out, members[i]);
 		node_json(out, v);
-		comma = ",";
 	}
 	str_char(out, '}');
-}
-
-static void account_put_list(struct str *out, const struct node *list, const char *const *members)
-{
-	str_char(out, '[');
-	for (size_t i = 0; i < list->n; i++) {
-		str_puts(out, i ? "," : "");
-		put_map(out, &list->item[i], members);
-	}
-	str_char(out, ']');
-}
-
-static void put_map_of_maps(struct str *out, const struct node *map, const char *const *members)
-{
-	str_char(out, '{');
-	for (size_t i = 0; i < map->n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, member_key(&map->member[i]));
-		str_char(out, ':');
-		put_map(out, &map->member[i].value, members);
-	}
-	str_char(out, '}');
-}
-
-static void account_put(struct str *out, const struct node *v, enum shape shape,
-                        const char *const *members)
-{
-	switch (shape) {
-	case SHAPE_MAP:
-		put_map(out, v, members);
-		break;
-	case SHAPE_LIST_OF_MAPS:
-		account_put_list(out, v, members);
-		break;
-	case SHAPE_MAP_OF_MAPS:
-		put_map_of_maps(out, v, members);
-		break;
-	}
 }
 
 void account_extension(const struct account *a, struct str *out)
 {
-	const char *comma = "";
 	str_char(out, '{');
 	for (size_t i = 0; i < ARRAY_SIZE(SHOWN); i++) {
 		const struct node *v = node_get(a->extension, SHOWN[i].key);
-		if (!node_is(v, SHOWN[i].shape == SHAPE_LIST_OF_MAPS ? NODE_LIST : NODE_MAP))
+		bool list = SHOWN[i].shape == SHAPE_LIST_OF_MAPS;
+		if (!node_is(v, list ? NODE_LIST : NODE_MAP))
 			continue;
-		str_puts(out, comma);
-		str_json(out, span_of(SHOWN[i].key));
-		str_char(out, ':');
-		account_put(out, v, SHOWN[i].shape, SHOWN[i].members);
-		comma = ",";
+		json_put_key(out, SHOWN[i].key);
+		if (SHOWN[i].shape == SHAPE_MAP) {
+			put_map(out, v, SHOWN[i].members);
+			continue;
+		}
+		str_char(out, list ? '[' : '{');
+		for (size_t k = 0; k < v->n; k++) {
+			json_put_key(out, NULL); /* a comma, if it is due */
+			if (!list) {
+				str_json(out, member_key(&v->member[k]));
+				str_char(out, ':');
+			}
+			put_map(out, list ? &v->item[k] : &v->member[k].value, SHOWN[i].members);
+		}
+		str_char(out, list ? ']' : '}');
 	}
 	str_char(out, '}');
 }
@@ -463,28 +426,6 @@ struct shared_facts {
 	struct arena arena;
 };
 
-static struct shared_facts *account_parse(struct span text, struct err *e)
-{
-	struct shared_facts *p = xcalloc(1, sizeof(*p));
-	atomic_init(&p->refs, 1);
-	p->file = facts_file_read(text, &p->arena, e);
-	if (p->file)
-		return p;
-	shared_facts_drop(p);
-	return NULL;
-}
-
-static int check_openpai(const struct shared_facts *p, struct err *e)
-{
-	const struct member *m = p->file->about_users;
-	if (!m)
-		return 0;
-	struct place where = { NULL, m->key_line, m->key_column };
-	return err_at(e, UNKNOWN_ERROR, where,
-	              "with --users=openpai, `%s` come from the cluster, not from this file",
-	              m->key);
-}
-
 struct shared_facts *shared_facts_read(const char *path, bool openpai, const char **warning,
                                        struct err *e)
 {
@@ -493,12 +434,21 @@ struct shared_facts *shared_facts_read(const char *path, bool openpai, const cha
 	*warning = NULL;
 	if (path[0] && file_read_regular(path, &text, &st, e) < 0)
 		return NULL;
-	struct shared_facts *p = account_parse(str_view(&text), e);
-	if (p && openpai && check_openpai(p, e) < 0) {
+	struct shared_facts *p = xcalloc(1, sizeof(*p));
+	atomic_init(&p->refs, 1);
+	p->file = facts_file_read(str_view(&text), &p->arena, e);
+	const struct member *m = p->file && openpai ? p->file->about_users : NULL;
+	if (m) {
+		struct place where = { NULL, m->key_line, m->key_column };
+		(void)err_at(e, UNKNOWN_ERROR, where,
+		             "with --users=openpai, `%s` come from the cluster, not from this file",
+		             m->key);
+	}
+	if (!p->file || m) {
 		shared_facts_drop(p);
 		return NULL;
 	}
-	if (p && path[0])
+	if (path[0])
 		*warning = file_warning(&st, p->file->is_secret);
 	return p;
 }

@@ -31,7 +31,7 @@ struct account_source {
 };
 
 struct searches;
-struct password_asks;
+struct ask;
 
 struct accounts {
 	struct account_source *source;
@@ -39,7 +39,9 @@ struct accounts {
 	unsigned generation;
 	struct ttl_cache *known;   /* by user: struct account */
 	struct searches *searches; /* NULL without --users=openpai, as the next */
-	struct password_asks *passwords;
+	struct store *store;       /* borrowed */
+	struct ask *asks;          /* reads of password hashes; see account_password */
+	size_t n_asks;
 };
 
 /* An empty account with one reference. */
@@ -62,6 +64,5 @@ void searches_forget(struct searches *in); /* cached parts, and look-ups in prog
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e);
 
-/* Reads of password hashes; see account_password. */
-struct password_asks *password_asks_new(struct account_source *s, struct store *store);
-void password_asks_free(struct password_asks *all); /* NULL is allowed */
+/* Reads of password hashes fail: their callbacks get 503. */
+void password_asks_end(struct accounts *all);

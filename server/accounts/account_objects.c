@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "base/tree.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account_internal.h"
@@ -181,16 +182,6 @@ static bool is_grant(struct span name)
 	return grant_named(name);
 }
 
-static unsigned pai_read_grants(const struct node *list, struct arena *a, size_t *left_out)
-{
-	unsigned grants = 0;
-	struct name_set names =
-	    pai_read_names(list, (struct names_form){ GRANT_BITS, is_grant }, a, left_out);
-	for (size_t i = 0; i < names.n; i++)
-		grants |= grant_named(names.v[i]);
-	return grants;
-}
-
 enum pai_read pai_group_read(struct span body, struct span name, struct arena *a,
                              struct pai_group *out, const char **why)
 {
@@ -210,7 +201,11 @@ enum pai_read pai_group_read(struct span body, struct span name, struct arena *a
 	const struct node *acls = node_get(extension, "acls");
 	out->left_out += (text.n && !extension) + (acls && !node_is(acls, NODE_MAP));
 	out->admin = pai_is_true(acls, "admin");
-	out->grants = pai_read_grants(node_get(acls, "overlays"), a, &out->left_out);
+	struct names_form overlays = { GRANT_BITS, is_grant };
+	struct name_set names =
+	    pai_read_names(node_get(acls, "overlays"), overlays, a, &out->left_out);
+	for (size_t i = 0; i < names.n; i++)
+		out->grants |= grant_named(names.v[i]);
 	struct names_form clusters = { PAI_GRANTS_MAX, names_label_value_ok };
 	struct names_form storages = { PAI_GRANTS_MAX, names_storage_ok };
 	out->virtual_clusters =
@@ -267,18 +262,6 @@ static const struct shown SHOWN[] = {
 };
 /* clang-format on */
 
-static const struct shown *pai_shown_of(const struct node *spec)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(SHOWN); i++) {
-		const struct node *source = node_get(spec, SHOWN[i].source);
-		if (!node_is(source, NODE_MAP))
-			continue;
-		if (!SHOWN[i].driver || span_is(pai_text_of(source, "driver"), SHOWN[i].driver))
-			return &SHOWN[i];
-	}
-	return NULL;
-}
-
 static struct span write_data(const struct shown *s, const struct node *spec, struct arena *a)
 {
 	STR_AUTO out = STR_INIT((size_t)64 * TEXT_MAX);
@@ -287,12 +270,8 @@ static struct span write_data(const struct shown *s, const struct node *spec, st
 	str_char(&out, '{');
 	for (size_t i = 0; i < 2 && s->v[i].as; i++) {
 		struct span v = pai_text_of(options ? options : source, s->v[i].from);
-		if (v.n == 0 || v.n > TEXT_MAX)
-			continue;
-		str_puts(&out, out.n > 1 ? "," : "");
-		str_json(&out, span_of(s->v[i].as));
-		str_char(&out, ':');
-		str_json(&out, v);
+		if (v.n > 0 && v.n <= TEXT_MAX)
+			json_put_text(&out, s->v[i].as, v);
 	}
 	str_char(&out, '}');
 	return arena_span(a, str_view(&out));
@@ -304,23 +283,14 @@ static struct span write_options(const struct node *spec, struct arena *a)
 	STR_AUTO out = STR_INIT((size_t)64 * TEXT_MAX);
 	if (!node_is(list, NODE_LIST) || list->n > OPTIONS_MAX)
 		return SPAN("");
+	str_char(&out, '[');
 	for (size_t i = 0; i < list->n; i++) {
 		if (!node_is(&list->item[i], NODE_TEXT) || list->item[i].n > TEXT_MAX)
 			return SPAN("");
-		str_char(&out, i ? ',' : '[');
-		str_json(&out, node_span(&list->item[i]));
+		json_put_text(&out, NULL, node_span(&list->item[i]));
 	}
-	str_puts(&out, list->n ? "]" : "[]");
+	str_char(&out, ']');
 	return out.full ? SPAN("") : arena_span(a, str_view(&out));
-}
-
-/* Any source; Kubernetes does not pass readOnly of a volume on to pods. */
-static bool is_read_only(const struct node *spec)
-{
-	for (size_t i = 0; i < spec->n; i++)
-		if (pai_is_true(&spec->member[i].value, "readOnly"))
-			return true;
-	return false;
 }
 
 enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_storage *out,
@@ -331,12 +301,18 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 	*why = NO_OBJECT;
 	if (!node_is(spec, NODE_MAP))
 		return PAI_BROKEN;
-	const struct shown *shown = pai_shown_of(spec);
-	out->read_only = is_read_only(spec);
+	out->read_only = false;
+	for (size_t i = 0; i < spec->n; i++) /* any source; Kubernetes does not tell pods */
+		out->read_only |= pai_is_true(&spec->member[i].value, "readOnly");
 	out->mount_options = write_options(spec, a);
-	if (shown) {
-		out->type = shown->type;
-		out->data = write_data(shown, spec, a);
+	for (const struct shown *s = SHOWN; s < SHOWN + ARRAY_SIZE(SHOWN); s++) {
+		const struct node *source = node_get(spec, s->source);
+		if (!node_is(source, NODE_MAP) ||
+		    (s->driver && !span_is(pai_text_of(source, "driver"), s->driver)))
+			continue;
+		out->type = s->type;
+		out->data = write_data(s, spec, a);
+		break;
 	}
 	return PAI_READ;
 }
@@ -346,52 +322,17 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 enum { ASKS_MAX = 16, MINUTE_MS = 60000 };
 
 struct ask {
-	struct ask *next, **at;   /* the pointer to this element */
-	struct password_asks *in; /* NULL: abandoned */
+	struct ask *next, **at; /* the pointer to this element */
+	struct accounts *in;    /* NULL: abandoned */
 	account_password_callback *done;
 	void *arg;
 	char name[ACCOUNT_NAME];
 	char object[2 * PAI_NAME_MAX + 1];
 };
 
-struct password_asks {
-	struct account_source *source;
-	struct store *store;
-	struct ask *head;
-	size_t n;
-};
-
-struct password_asks *password_asks_new(struct account_source *s, struct store *store)
-{
-	struct password_asks *all = xcalloc(1, sizeof(*all));
-	all->source = s;
-	all->store = store;
-	return all;
-}
-
 static int pai_unavailable(struct err *e)
 {
 	return err_set(e, UNAVAILABLE, "passwords cannot be checked at the moment; try again");
-}
-
-static void pai_add(struct password_asks *in, struct ask *k)
-{
-	k->in = in;
-	k->next = in->head;
-	k->at = &in->head;
-	if (k->next)
-		k->next->at = &k->next;
-	in->head = k;
-	in->n++;
-}
-
-static void pai_take_out(struct ask *k)
-{
-	*k->at = k->next;
-	if (k->next)
-		k->next->at = k->at;
-	k->in->n--;
-	k->in = NULL;
 }
 
 /* A missing Secret and another user's Secret give the same answer. */
@@ -410,16 +351,6 @@ static void read_hash(const struct ask *k, const struct store_reply *r, struct a
 		(void)err_set(e, NO_USER, "user %s is not found", k->name);
 }
 
-static void pai_tell(const struct ask *k, const struct store_reply *r)
-{
-	if (!source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS))
-		return;
-	struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
-	log_text(&line, "why",
-	         r->outcome == STORE_OK ? SPAN("the answer is not an object") : r->message);
-	log_end(&line);
-}
-
 static void pai_answered(void *arg, const struct store_reply *r)
 {
 	struct ask *k = arg;
@@ -428,28 +359,41 @@ static void pai_answered(void *arg, const struct store_reply *r)
 	struct span hash = SPAN("");
 	if (k->in) {
 		read_hash(k, r, &a, &hash, &e);
-		if (e.http == 503)
-			pai_tell(k, r);
-		pai_take_out(k);
+		if (e.http == 503 &&
+		    source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
+			struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
+			log_text(&line, "why",
+			         r->outcome == STORE_OK ? SPAN("the answer is not an object")
+			                                : r->message);
+			log_end(&line);
+		}
+		*k->at = k->next;
+		if (k->next)
+			k->next->at = k->at;
+		k->in->n_asks--;
 		k->done(k->arg, hash, &e);
 	}
 	arena_wipe(&a);
 	free(k);
 }
 
-int account_password(struct accounts *accounts, const char *name, account_password_callback *done,
+int account_password(struct accounts *all, const char *name, account_password_callback *done,
                      void *arg, struct err *e)
 {
-	struct password_asks *all = accounts->passwords;
-	if (!all)
+	if (!all->store)
 		return err_set(e, NO_USER, "user %s has no password here", name);
-	if (all->n == ASKS_MAX)
+	if (all->n_asks == ASKS_MAX)
 		return pai_unavailable(e);
 	struct ask *k = xcalloc(1, sizeof(*k));
-	*k = (struct ask){ .done = done, .arg = arg };
+	*k = (struct ask){
+		.next = all->asks, .at = &all->asks, .in = all, .done = done, .arg = arg
+	};
+	if (k->next)
+		k->next->at = &k->next;
+	all->asks = k;
+	all->n_asks++;
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	pai_secret_name(k->object, span_of(k->name));
-	pai_add(all, k);
 	store_request(all->store,
 	              &(struct store_request){
 			  .verb = STORE_GET,
@@ -465,11 +409,9 @@ int account_password(struct accounts *accounts, const char *name, account_passwo
 	return 0;
 }
 
-void password_asks_free(struct password_asks *all)
+void password_asks_end(struct accounts *all)
 {
-	if (!all)
-		return;
-	struct ask *next = TAKE(all->head);
+	struct ask *next = TAKE(all->asks);
 	while (next) {
 		ERR_AUTO e = { 0 };
 		struct ask *k = next;
@@ -478,7 +420,6 @@ void password_asks_free(struct password_asks *all)
 		k->in = NULL; /* freed when the store answers */
 		k->done(k->arg, SPAN(""), &e);
 	}
-	free(all);
 }
 
 enum { ROUNDS = 10000 };

@@ -130,26 +130,9 @@ static void search_forget(void *value)
 	free(k);
 }
 
-static int64_t search_believed_until(const struct search *l, const struct part *p)
-{
-	return p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
-}
-
 static struct ttl_cache *search_cache(const struct search *l)
 {
 	return l->stage == STAGE_GROUPS ? l->in->groups : l->in->storages;
-}
-
-static void search_remember(const struct search *l, const struct part *p)
-{
-	struct kept *k = xcalloc(1, sizeof(*k));
-	if (l->stage == STAGE_GROUPS)
-		copy_group(&k->arena, &k->group, &p->group);
-	else
-		copy_storage(&k->arena, &k->storage, &p->storage);
-	ttl_cache_put(
-	    search_cache(l), p->name, k,
-	    (struct ttl_cache_terms){ search_believed_until(l, p), sizeof(*k) + k->arena.used });
 }
 
 static bool search_recall(struct search *l, struct part *p)
@@ -227,11 +210,6 @@ static void name_secret(struct part *p, struct span name)
 	p->object = hex;
 }
 
-static void search_plan_user(struct search *l)
-{
-	name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
-}
-
 static void plan_groups(struct search *l)
 {
 	struct part *v = plan(l, l->account->n_groups, KIND_SECRET);
@@ -265,14 +243,6 @@ static void grant_virtual_clusters(struct search *l)
 	f->n_virtual_clusters = granted.n;
 }
 
-static struct part *find_part(struct part *v, size_t n, struct span name)
-{
-	for (size_t i = 0; i < n; i++)
-		if (span_eq(v[i].name, name))
-			return &v[i];
-	return NULL;
-}
-
 /* The first storage of each group is one of the user's defaults. */
 static void plan_storages(struct search *l)
 {
@@ -283,11 +253,13 @@ static void plan_storages(struct search *l)
 	for (size_t i = 0; i < n_groups; i++) {
 		for (size_t k = 0; k < groups[i].group.storages.n; k++) {
 			struct span name = groups[i].group.storages.v[k];
-			struct part *p = find_part(v, n, name);
-			if (!p && n == STORAGES_MAX)
+			struct part *p = v;
+			while (p < v + n && !span_eq(p->name, name))
+				p++;
+			if (p == v + STORAGES_MAX)
 				continue;
-			if (!p) {
-				p = &v[n++];
+			if (p == v + n) {
+				n++;
 				p->name = name;
 				p->object = arena_dup(&l->arena, name);
 			}
@@ -356,40 +328,25 @@ static int search_unavailable(struct err *e)
 	               "users and groups cannot be looked up at the moment; try again");
 }
 
-static void search_fail(struct search *l, struct span reason)
-{
-	(void)search_unavailable(&l->e);
-	if (!source_may_say(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
-		return;
-	struct line line = log_begin(LOG_WARN, "users cannot be looked up");
-	log_text(&line, "user", span_of(l->name));
-	log_text(&line, "why", reason);
-	log_end(&line);
-}
-
 /* ---- from stage to stage ---- */
 
 static void search_answered(void *arg, const struct store_reply *r);
-
-static const char *search_namespace_of(const struct search *l)
-{
-	const struct options *o = l->in->all->source->options;
-	if (l->stage == STAGE_USER)
-		return o->user_namespace;
-	return l->stage == STAGE_GROUPS ? o->group_namespace : NULL; /* NULL: that of the jobs */
-}
 
 /* Requests of later stages are urgent, so that searches finish. */
 static void search_ask(struct part *p)
 {
 	struct search *l = p->search;
+	const struct options *o = l->in->all->source->options;
+	const char *const namespaces[] = { [STAGE_USER] = o->user_namespace,
+		                           [STAGE_GROUPS] = o->group_namespace,
+		                           [STAGE_STORAGES] = NULL /* the jobs' */ };
 	l->pending++;
 	p->asked_ms = clock_ms();
 	store_request(l->in->store, &(struct store_request){
 					.verb = STORE_GET,
 					.kind = p->kind,
 					.name = p->object,
-					.namespace_name = search_namespace_of(l),
+					.namespace_name = namespaces[l->stage],
 					.whole = true,
 					.user = l->name,
 					.urgent = l->stage != STAGE_USER,
@@ -397,22 +354,6 @@ static void search_ask(struct part *p)
 					.done = search_answered,
 					.arg = p,
 				    });
-}
-
-static void search_no_user(struct search *l)
-{
-	(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster", l->name);
-}
-
-/* The part is missing or malformed. */
-static void search_skip(struct part *p, const char *why)
-{
-	struct search *l = p->search;
-	if (l->stage == STAGE_USER)
-		search_no_user(l);
-	if (l->stage != STAGE_USER || why[0])
-		search_tell(l, STAGES[l->stage].skipped, p->name,
-		            why[0] ? why : "it does not exist");
 }
 
 static void search_found(struct part *p)
@@ -427,10 +368,18 @@ static void search_found(struct part *p)
 		return;
 	}
 	p->found = true;
-	if (l->stage != STAGE_USER && search_believed_until(l, p) > clock_ms())
-		search_remember(l, p);
-	if (search_believed_until(l, p) < l->until_ms)
-		l->until_ms = search_believed_until(l, p);
+	int64_t until_ms = p->asked_ms + l->in->all->source->options->token_cache_s * 1000;
+	if (until_ms < l->until_ms)
+		l->until_ms = until_ms;
+	if (l->stage == STAGE_USER || until_ms <= clock_ms())
+		return;
+	struct kept *k = xcalloc(1, sizeof(*k));
+	if (l->stage == STAGE_GROUPS)
+		copy_group(&k->arena, &k->group, &p->group);
+	else
+		copy_storage(&k->arena, &k->storage, &p->storage);
+	ttl_cache_put(search_cache(l), p->name, k,
+	              (struct ttl_cache_terms){ until_ms, sizeof(*k) + k->arena.used });
 }
 
 static void take_answer(struct part *p, const struct store_reply *r)
@@ -442,17 +391,26 @@ static void take_answer(struct part *p, const struct store_reply *r)
 		read = STAGES[l->stage].read(p, r->body, &why);
 	else if (r->outcome != STORE_NOT_FOUND)
 		read = PAI_BROKEN;
-	switch (read) {
-	case PAI_READ:
+	if (read == PAI_READ) {
 		search_found(p);
-		break;
-	case PAI_UNFIT:
-		search_skip(p, why);
-		break;
-	case PAI_BROKEN:
-		search_fail(l, r->outcome == STORE_OK ? span_of(why) : r->message);
-		break;
+		return;
 	}
+	if (read == PAI_UNFIT) { /* missing or malformed */
+		if (l->stage == STAGE_USER)
+			(void)err_set(&l->e, UNAUTHORIZED, "there is no user %s in this cluster",
+			              l->name);
+		if (l->stage != STAGE_USER || why[0])
+			search_tell(l, STAGES[l->stage].skipped, p->name,
+			            why[0] ? why : "it does not exist");
+		return;
+	}
+	(void)search_unavailable(&l->e);
+	if (!source_may_say(l->in->all->source, "failed", SPAN(""), MINUTE_MS))
+		return;
+	struct line line = log_begin(LOG_WARN, "users cannot be looked up");
+	log_text(&line, "user", span_of(l->name));
+	log_text(&line, "why", r->outcome == STORE_OK ? span_of(why) : r->message);
+	log_end(&line);
 }
 
 static void ask_some(struct search *l)
@@ -470,18 +428,6 @@ static void free_search(struct search *l)
 	arena_wipe(&l->arena);
 	err_done(&l->e);
 	free(l);
-}
-
-static void search_take_out(struct search *l)
-{
-	struct searches *in = l->in;
-	*l->at = l->next;
-	if (l->next)
-		l->next->at = l->at;
-	else
-		in->last = l->at;
-	*(l->started ? &in->active : &in->waiting) -= 1;
-	l->in = NULL;
 }
 
 static void call(struct search *l, struct account *a)
@@ -507,7 +453,7 @@ static void begin_some(struct searches *in)
 		l->started = true;
 		in->waiting--;
 		in->active++;
-		search_plan_user(l);
+		name_secret(plan(l, 1, KIND_SECRET), span_of(l->name));
 		ask_some(l);
 	}
 }
@@ -516,7 +462,13 @@ static void search_finish(struct search *l)
 {
 	struct searches *in = l->in;
 	struct account *a = l->e.http ? NULL : TAKE(l->account);
-	search_take_out(l);
+	*l->at = l->next;
+	if (l->next)
+		l->next->at = l->at;
+	else
+		in->last = l->at;
+	*(l->started ? &in->active : &in->waiting) -= 1;
+	l->in = NULL;
 	if (a && l->until_ms > clock_ms())
 		account_remember(in->all, a, l->until_ms);
 	begin_some(in);
@@ -565,14 +517,6 @@ struct searches *searches_new(struct accounts *all, struct store *store)
 	return in;
 }
 
-static struct search *under_way(const struct searches *in, const char *name)
-{
-	for (struct search *l = in->head; l; l = l->next)
-		if (strcmp(l->name, name) == 0)
-			return l;
-	return NULL;
-}
-
 static struct search *search_add(struct searches *in, const char *name)
 {
 	struct search *l = xcalloc(1, sizeof(*l));
@@ -592,7 +536,9 @@ static struct search *search_add(struct searches *in, const char *name)
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e)
 {
-	struct search *l = under_way(in, name);
+	struct search *l = in->head;
+	while (l && strcmp(l->name, name) != 0)
+		l = l->next;
 	if (in->closing || (!l && in->waiting >= LOOKUPS_WAITING)) {
 		(void)search_unavailable(e);
 		return;

@@ -1,15 +1,13 @@
 /* The bodies of the routes that create and change users. */
 #include "server/users/users_internal.h"
 
+#include "base/json/put.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/http/query.h"
 
 enum { EMAIL_MAX = 320 };
-
-typedef int change_reader(struct request *r, const struct node *n, struct user_change *out,
-                          struct err *e);
 
 static bool change_has_control(struct span t)
 {
@@ -19,63 +17,12 @@ static bool change_has_control(struct span t)
 	return false;
 }
 
-static int read_username(struct request *r, const struct node *n, struct user_change *out,
-                         struct err *e)
-{
-	(void)r;
-	out->username = node_span(n);
-	if (user_name_ok(out->username))
-		return 0;
-	return err_set(e, INVALID_PARAMETERS,
-	               "username must be a user's name such as alice or j.doe-2: letters, digits, "
-	               "-, _ and ., a letter or digit at both ends, at most 63");
-}
-
-static int read_email(struct request *r, const struct node *n, struct user_change *out,
-                      struct err *e)
-{
-	(void)r;
-	out->email = node_span(n);
-	if (out->email.n == 0 || (out->email.n <= EMAIL_MAX && !change_has_control(out->email) &&
-	                          memchr(out->email.p, '@', out->email.n)))
-		return 0;
-	return err_set(
-	    e, INVALID_PARAMETERS,
-	    "email must be an address such as alice@example.com, at most %d bytes, or empty",
-	    EMAIL_MAX);
-}
-
-static int check_password(const char *key, struct span text, struct err *e)
+static int change_check_password(const char *key, struct span text, struct err *e)
 {
 	if (text.n >= PASSWORD_MIN && text.n <= PASSWORD_MAX)
 		return 0;
 	return err_set(e, INVALID_PARAMETERS, "%s must have %d to %d bytes", key, PASSWORD_MIN,
 	               PASSWORD_MAX);
-}
-
-static int read_password(struct request *r, const struct node *n, struct user_change *out,
-                         struct err *e)
-{
-	(void)r;
-	out->password = node_span(n);
-	return check_password("the password", out->password, e);
-}
-
-static int read_old_password(struct request *r, const struct node *n, struct user_change *out,
-                             struct err *e)
-{
-	(void)r;
-	out->old_password = node_span(n);
-	return check_password("oldPassword", out->old_password, e);
-}
-
-static int read_admin(struct request *r, const struct node *n, struct user_change *out,
-                      struct err *e)
-{
-	(void)r;
-	(void)e;
-	out->admin = n->boolean;
-	return 0;
 }
 
 static int change_read_names(struct request *r, const struct node *n, struct user_change *out,
@@ -95,45 +42,28 @@ static int change_read_names(struct request *r, const struct node *n, struct use
 	return 0;
 }
 
-/* Extension members that clients of OpenPAI use.  Pods get jobSSH and sshKeys. */
-static const struct {
-	const char *key;
-	enum node_type type;
-} EXTENSION[] = { { "sshKeys", NODE_LIST },
-	          { "boundedClusters", NODE_MAP },
-	          { "jobSSH", NODE_MAP } };
-
-static bool extension_fits(const struct member *m)
+/* Members that clients of OpenPAI use.  Pods get jobSSH and sshKeys. */
+static int change_check_extension(const struct node *n, struct err *e)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(EXTENSION); i++)
-		if (span_is(member_key(m), EXTENSION[i].key))
-			return m->value.type == EXTENSION[i].type;
-	return false;
-}
-
-/* sshKeys must be public keys: pods get them. */
-static bool has_private_key(const struct node *n)
-{
-	const struct node *value = node_get(n, "value");
-	return node_is(value, NODE_TEXT) && value->n &&
-	       memmem(value->text, value->n, "PRIVATE KEY", strlen("PRIVATE KEY"));
-}
-
-static int read_extension(struct request *r, const struct node *n, struct user_change *out,
-                          struct err *e)
-{
-	(void)r;
 	const struct node *keys = node_get(n, "sshKeys");
-	for (size_t i = 0; i < n->n; i++)
-		if (!extension_fits(&n->member[i]))
+	for (size_t i = 0; i < n->n; i++) {
+		struct span key = member_key(&n->member[i]);
+		enum node_type type = n->member[i].value.type;
+		if (!(span_is(key, "sshKeys") && type == NODE_LIST) &&
+		    !((span_is(key, "boundedClusters") || span_is(key, "jobSSH")) &&
+		      type == NODE_MAP))
 			return err_set(e, INVALID_PARAMETERS,
 			               "extension may have sshKeys (a list), boundedClusters and "
 			               "jobSSH (objects), and nothing else");
-	for (size_t i = 0; node_is(keys, NODE_LIST) && i < keys->n; i++)
-		if (has_private_key(&keys->item[i]))
+	}
+	for (size_t i = 0; node_is(keys, NODE_LIST) && i < keys->n; i++) {
+		/* They must be public keys: pods get them. */
+		const struct node *value = node_get(&keys->item[i], "value");
+		if (node_is(value, NODE_TEXT) && value->n &&
+		    memmem(value->text, value->n, "PRIVATE KEY", strlen("PRIVATE KEY")))
 			return err_set(e, INVALID_PARAMETERS,
 			               "sshKeys has a private key; it must have public keys only");
-	out->extension = n;
+	}
 	return 0;
 }
 
@@ -142,19 +72,58 @@ static const struct {
 	enum change_member bit;
 	enum node_type type;
 	const char *what;
-	change_reader *read;
 } MEMBERS[] = {
-	{ "username", CHANGE_USERNAME, NODE_TEXT, "a text", read_username },
-	{ "email", CHANGE_EMAIL, NODE_TEXT, "a text", read_email },
-	{ "password", CHANGE_PASSWORD, NODE_TEXT, "a text", read_password },
-	{ "newPassword", CHANGE_PASSWORD, NODE_TEXT, "a text", read_password },
-	{ "oldPassword", CHANGE_OLD_PASSWORD, NODE_TEXT, "a text", read_old_password },
-	{ "admin", CHANGE_ADMIN, NODE_BOOL, "true or false", read_admin },
-	{ "virtualCluster", CHANGE_CLUSTERS, NODE_LIST, "a list of names", change_read_names },
-	{ "grouplist", CHANGE_GROUPS, NODE_LIST, "a list of names", change_read_names },
-	{ "extension", CHANGE_EXTENSION, NODE_MAP, "an object", read_extension },
+	{ "username", CHANGE_USERNAME, NODE_TEXT, "a text" },
+	{ "email", CHANGE_EMAIL, NODE_TEXT, "a text" },
+	{ "password", CHANGE_PASSWORD, NODE_TEXT, "a text" },
+	{ "newPassword", CHANGE_PASSWORD, NODE_TEXT, "a text" },
+	{ "oldPassword", CHANGE_OLD_PASSWORD, NODE_TEXT, "a text" },
+	{ "admin", CHANGE_ADMIN, NODE_BOOL, "true or false" },
+	{ "virtualCluster", CHANGE_CLUSTERS, NODE_LIST, "a list of names" },
+	{ "grouplist", CHANGE_GROUPS, NODE_LIST, "a list of names" },
+	{ "extension", CHANGE_EXTENSION, NODE_MAP, "an object" },
 };
 enum { N_MEMBERS = ARRAY_SIZE(MEMBERS) };
+
+static int change_read_value(struct request *r, enum change_member bit, const struct node *n,
+                             struct user_change *out, struct err *e)
+{
+	switch (bit) {
+	case CHANGE_USERNAME:
+		out->username = node_span(n);
+		if (user_name_ok(out->username))
+			return 0;
+		return err_set(
+		    e, INVALID_PARAMETERS,
+		    "username must be a user's name such as alice or j.doe-2: letters, digits, "
+		    "-, _ and ., a letter or digit at both ends, at most 63");
+	case CHANGE_EMAIL:
+		out->email = node_span(n);
+		if (n->n == 0 || (n->n <= EMAIL_MAX && !change_has_control(out->email) &&
+		                  memchr(n->text, '@', n->n)))
+			return 0;
+		return err_set(e, INVALID_PARAMETERS,
+		               "email must be an address such as alice@example.com, at most %d "
+		               "bytes, or empty",
+		               EMAIL_MAX);
+	case CHANGE_PASSWORD:
+		out->password = node_span(n);
+		return change_check_password("the password", out->password, e);
+	case CHANGE_OLD_PASSWORD:
+		out->old_password = node_span(n);
+		return change_check_password("oldPassword", out->old_password, e);
+	case CHANGE_ADMIN:
+		out->admin = n->boolean;
+		return 0;
+	case CHANGE_CLUSTERS:
+	case CHANGE_GROUPS:
+		return change_read_names(r, n, out, e);
+	case CHANGE_EXTENSION:
+		out->extension = n;
+		return change_check_extension(n, e);
+	}
+	return 0;
+}
 
 static void put_allowed(struct str *out, unsigned bits)
 {
@@ -163,31 +132,27 @@ static void put_allowed(struct str *out, unsigned bits)
 			str_printf(out, "%s%s", out->n ? ", " : "", MEMBERS[i].key);
 }
 
-static int change_refuse_unknown(struct span key, unsigned allowed, struct err *e)
-{
-	char quoted[4 * QUOTE_MAX];
-	STR_AUTO names = STR_INIT(1024);
-	put_allowed(&names, allowed);
-	return err_set(e, INVALID_PARAMETERS, "member \"%s\" is unknown: allowed are %s",
-	               quote(quoted, key), str_c(&names));
-}
-
 static int read_member(struct request *r, const struct member *m, unsigned allowed,
                        struct user_change *out, struct err *e)
 {
+	char quoted[4 * QUOTE_MAX];
+	STR_AUTO names = STR_INIT(1024);
 	size_t i = 0;
 	while (i < N_MEMBERS &&
 	       !(span_is(member_key(m), MEMBERS[i].key) && MEMBERS[i].bit & allowed))
 		i++;
-	if (i == N_MEMBERS)
-		return change_refuse_unknown(member_key(m), allowed, e);
+	if (i == N_MEMBERS) {
+		put_allowed(&names, allowed);
+		return err_set(e, INVALID_PARAMETERS, "member \"%s\" is unknown: allowed are %s",
+		               quote(quoted, member_key(m)), str_c(&names));
+	}
 	if (m->value.type != MEMBERS[i].type)
 		return err_set(e, INVALID_PARAMETERS, "%s must be %s", MEMBERS[i].key,
 		               MEMBERS[i].what);
 	if (out->has & MEMBERS[i].bit)
 		return err_set(e, INVALID_PARAMETERS, "%s is repeated", MEMBERS[i].key);
 	out->has |= MEMBERS[i].bit;
-	return MEMBERS[i].read(r, &m->value, out, e);
+	return change_read_value(r, MEMBERS[i].bit, &m->value, out, e);
 }
 
 /* Check the combination of members. */
@@ -247,7 +212,7 @@ static void put_extension_member(struct str *out, struct span key, const struct 
                                  const struct member *m)
 {
 	const struct member *was = node_is(old, NODE_MAP) ? node_member(old, member_key(m)) : NULL;
-	str_puts(out, str_view(out).p[out->n - 1] == '{' ? "" : ",");
+	json_put_key(out, NULL); /* a comma, if it is due */
 	str_json(out, member_key(m));
 	str_char(out, ':');
 	if (was && extension_unchanged(key, &was->value, &m->value)) {

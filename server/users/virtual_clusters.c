@@ -1,6 +1,5 @@
 /* Virtual clusters, their resources, and the SKU types of HiveD. */
-#include <inttypes.h>
-
+#include "base/json/put.h"
 #include "k8s/cache/cache.h"
 #include "server/accounts/account.h"
 #include "server/cluster/nodes.h"
@@ -40,18 +39,6 @@ static bool is_cluster(struct request *r, struct span name)
 	if (name_set_has(&all, name))
 		return true;
 	answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
-	return false;
-}
-
-/* The first query parameter of this name; *value is empty if there is none. */
-static bool query_get(struct request *r, const char *key, struct span *value)
-{
-	struct span rest = span_of(r->query);
-	struct span name;
-	while (query_next(&rest, &r->arena, &name, value))
-		if (span_is(name, key))
-			return true;
-	*value = SPAN("");
 	return false;
 }
 
@@ -100,11 +87,14 @@ static struct resources total_of(struct request *r, struct span name, const stru
 /* Clients use either cpu and gpu, or vCores and GPUs. */
 static void put_resources(struct str *out, const char *key, const struct resources *r)
 {
-	str_printf(out,
-	           ",\"%s\":{\"cpu\":%" PRId64 ",\"memory\":%" PRId64 ",\"gpu\":%" PRId64
-	           ",\"vCores\":%" PRId64 ",\"GPUs\":%" PRId64 "}",
-	           key, (r->milli_cpus + 999) / 1000, r->memory_mb, r->gpus,
-	           (r->milli_cpus + 999) / 1000, r->gpus);
+	int64_t cpus = (r->milli_cpus + 999) / 1000;
+	json_put_open(out, key, '{');
+	json_put_int(out, "cpu", cpus);
+	json_put_int(out, "memory", r->memory_mb);
+	json_put_int(out, "gpu", r->gpus);
+	json_put_int(out, "vCores", cpus);
+	json_put_int(out, "GPUs", r->gpus);
+	str_char(out, '}');
 }
 
 static void put_cluster(struct request *r, struct span name, const struct resources *used)
@@ -114,8 +104,9 @@ static void put_cluster(struct request *r, struct span name, const struct resour
 	int64_t percent = total.gpus         ? 100 * used->gpus / total.gpus
 	                  : total.milli_cpus ? 100 * used->milli_cpus / total.milli_cpus
 	                                     : 0;
-	str_printf(out, "{\"capacity\":0,\"usedCapacity\":%" PRId64 ",\"dedicated\":false",
-	           percent);
+	str_puts(out, "{\"capacity\":0");
+	json_put_int(out, "usedCapacity", percent);
+	json_put_bool(out, "dedicated", false);
 	put_resources(out, "resourcesUsed", used);
 	put_resources(out, "resourcesGuaranteed", &total);
 	put_resources(out, "resourcesTotal", &total);
@@ -130,12 +121,12 @@ static void clusters_put_nodes(struct request *r)
 	size_t n = r->user ? nodes_copy(r->loop->server->nodes, &r->arena, &nodes) : 0;
 	str_char(out, '{');
 	for (size_t i = 0; i < n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, span_of(nodes[i].name));
-		str_printf(out,
-		           ":{\"gpuUsed\":%" PRId64 ",\"gpuAvailable\":%" PRId64
-		           ",\"gpuTotal\":%" PRId64 "}",
-		           nodes[i].used, nodes[i].available, nodes[i].total);
+		json_put_word(out, NULL, nodes[i].name);
+		str_puts(out, ":{");
+		json_put_int(out, "gpuUsed", nodes[i].used);
+		json_put_int(out, "gpuAvailable", nodes[i].available);
+		json_put_int(out, "gpuTotal", nodes[i].total);
+		str_char(out, '}');
 	}
 	str_char(out, '}');
 	users_send(r);
@@ -148,7 +139,7 @@ void clusters_get(struct request *r)
 	struct span value;
 	if (!users_ready(r))
 		return;
-	if (query_get(r, "nodes", &value)) {
+	if (query_find(span_of(r->query), "nodes", &r->arena, &value)) {
 		clusters_put_nodes(r);
 		return;
 	}
@@ -157,8 +148,7 @@ void clusters_get(struct request *r)
 	count_used(r, names, n, used);
 	str_char(out, '{');
 	for (size_t i = 0; i < n; i++) {
-		str_puts(out, i ? "," : "");
-		str_json(out, names[i]);
+		json_put_text(out, NULL, names[i]);
 		str_char(out, ':');
 		put_cluster(r, names[i], &used[i]);
 	}
@@ -178,29 +168,28 @@ void cluster_get(struct request *r)
 
 /* ---- SKU types ---- */
 
-static void put_sku(struct str *out, const struct sku *s)
-{
-	str_json(out, s->name);
-	str_printf(out, ":{\"cpu\":%" PRId64 ",\"gpu\":%" PRId64 ",\"memory\":%" PRId64 "}", s->cpu,
-	           s->gpu, s->memory_mb);
-}
-
 void skus_get(struct request *r)
 {
+	struct str *out = &r->reply.body;
 	struct sku *skus = NULL;
 	struct span vc;
 	size_t n = 0;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
-	(void)query_get(r, "vc", &vc); /* empty: all */
+	if (!query_find(span_of(r->query), "vc", &r->arena, &vc) || !vc.p)
+		vc = SPAN(""); /* all */
 	if (!users_ready(r) || (view.hived && vc.n && !is_cluster(r, vc)))
 		return;
 	if (view.hived)
 		n = hived_skus(view.hived, view.status, vc, &r->arena, &skus);
-	str_char(&r->reply.body, '{');
+	str_char(out, '{');
 	for (size_t i = 0; i < n; i++) {
-		str_puts(&r->reply.body, i ? "," : "");
-		put_sku(&r->reply.body, &skus[i]);
+		json_put_text(out, NULL, skus[i].name);
+		str_puts(out, ":{");
+		json_put_int(out, "cpu", skus[i].cpu);
+		json_put_int(out, "gpu", skus[i].gpu);
+		json_put_int(out, "memory", skus[i].memory_mb);
+		str_char(out, '}');
 	}
-	str_char(&r->reply.body, '}');
+	str_char(out, '}');
 	users_send(r);
 }

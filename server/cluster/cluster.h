@@ -3,9 +3,9 @@
  * Work in the cluster that does not belong to a request: the server follows all Frameworks
  * (follow.c), creates the ConfigMap with pai-runtime and checks the objects that pods refer to
  * (runtime_configmap.c), runs jobs on this machine (machine.c), removes leftovers (gc.c), stops
- * jobs at their time limits or for their images (rounds.c), keeps earlier attempts (history.h) and asks HiveD
- * (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main thread and
- * has a store of its own, so that it cannot delay jobs.
+ * jobs at their time limits or for their images (rounds.c), keeps earlier attempts (history.h) and
+ * asks HiveD (scheduler.h).  Begin with follow.c.  Except for follow, everything runs on the main
+ * thread and has a store of its own, so that it cannot delay jobs.
  *
  * Members of one pattern: X_start begins (NULL and *e: 500); X_run_once goes on when X_fd is
  * readable or X_timeout_ms (-1: no limit) is over; X_free cancels silently and accepts NULL.
@@ -73,9 +73,6 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 /* Appends the codes ("248, 250") that the podFailureSpec in this ConfigMap (valid JSON) lacks;
  * nothing if it cannot be read. */
 void controller_codes_lacking(struct str *out, struct span configmap, const struct exit_spec *s);
-/* Has the latest attempt of this Framework (valid JSON) ended with a code unknown to the
- * controller? */
-bool controller_code_unknown(struct span framework, const struct exit_spec *s, int64_t *code);
 
 /*
  * Objects that pods refer to; the start of the server waits for none of them.

@@ -61,34 +61,19 @@ static void frameworks_begin(void *arg)
 	cache_list_begin(f->cache);
 }
 
-static void log_warm(struct follow *f)
-{
-	struct line line = log_begin(LOG_INFO, "all jobs are known");
-	log_int(&line, "frameworks", (int64_t)cache_figures(f->cache).frameworks);
-	log_ms(&line, "ms", (clock_ms() - f->begun_ms) * 1000);
-	log_end(&line);
-}
-
 static void frameworks_end(void *arg, int64_t version)
 {
 	struct follow *f = arg;
 	cache_list_end(f->cache, version);
 	atomic_store(&f->heard_ms, clock_ms());
 	(void)malloc_trim(0); /* returns the memory of a long list */
-	if (!f->warm)
-		log_warm(f);
+	if (f->warm)
+		return;
 	f->warm = true;
-}
-
-static bool broken_is_news(struct follow *f, const char *uid)
-{
-	uint64_t hash = hash_bytes(&f->key, span_of(uid));
-	for (size_t i = 0; i < BROKEN_KEPT; i++) {
-		if (f->broken[i] == hash)
-			return false;
-	}
-	f->broken[f->n_broken++ % BROKEN_KEPT] = hash;
-	return true;
+	struct line line = log_begin(LOG_INFO, "all jobs are known");
+	log_int(&line, "frameworks", (int64_t)cache_figures(f->cache).frameworks);
+	log_ms(&line, "ms", (clock_ms() - f->begun_ms) * 1000);
+	log_end(&line);
 }
 
 /* A Framework that FrameworkController cannot decode keeps it from seeing any. */
@@ -99,8 +84,13 @@ static void log_broken(struct follow *f, const struct job_entry *c)
 		f->lines_ms = now;
 		f->n_lines = 0;
 	}
-	if (f->n_lines == BROKEN_LINES || !broken_is_news(f, c->uid))
+	uint64_t hash = hash_bytes(&f->key, span_of(c->uid));
+	bool news = f->n_lines < BROKEN_LINES;
+	for (size_t i = 0; news && i < BROKEN_KEPT; i++)
+		news = f->broken[i] != hash;
+	if (!news)
 		return;
+	f->broken[f->n_broken++ % BROKEN_KEPT] = hash;
 	f->n_lines++;
 	struct line line =
 	    log_begin(LOG_WARN, "a Framework is invalid; while it exists, FrameworkController "
@@ -119,15 +109,17 @@ static bool is_of_runtime(const struct exit_spec *s, int64_t code)
 
 static void log_unknown_code(struct follow *f, const struct job_entry *c, struct span object)
 {
-	int64_t code;
-	if (f->codes_told || !c->has_code || !is_of_runtime(f->server->exit_spec, c->code) ||
-	    !controller_code_unknown(object, f->server->exit_spec, &code))
+	ARENA_AUTO a = { 0 };
+	if (f->codes_told || !c->has_code || !is_of_runtime(f->server->exit_spec, c->code))
+		return;
+	struct span outcome = scan_path(object, "status", "attemptStatus", "completionStatus");
+	if (!span_is(scan_text(scan_get(outcome, "phrase"), &a), "ContainerUnrecognizedFailed"))
 		return;
 	f->codes_told = true;
 	struct line line = log_begin(LOG_WARN, "FrameworkController does not know an exit code of "
 	                                       "pai-runtime; its retry rule has no effect");
 	log_text(&line, "framework", span_of(c->name));
-	log_int(&line, "code", code);
+	log_int(&line, "code", c->code);
 	log_text(&line, "mend", SPAN(CONTROLLER_MEND));
 	log_end(&line);
 }
@@ -419,16 +411,6 @@ enum neglect job_neglect(const struct server *s, const struct job_entry *job, in
 	           : NEGLECT_NONE;
 }
 
-static bool lists_code(const struct node *entries, int64_t code)
-{
-	for (uint32_t i = 0; i < entries->n; i++) {
-		const struct node *value = node_get(&entries->item[i], "code");
-		if (node_is(value, NODE_INT) && value->integer == code)
-			return true;
-	}
-	return false;
-}
-
 void controller_codes_lacking(struct str *out, struct span configmap, const struct exit_spec *s)
 {
 	static const struct node NONE = { .type = NODE_LIST };
@@ -443,19 +425,14 @@ void controller_codes_lacking(struct str *out, struct span configmap, const stru
 	if (!node_is(entries, NODE_LIST))
 		entries = &NONE; /* the controller has its own codes only */
 	for (int64_t code = RUNTIME_FIRST; code <= RUNTIME_LAST; code++) {
-		if (!is_of_runtime(s, code) || lists_code(entries, code))
+		bool lacks = is_of_runtime(s, code);
+		for (uint32_t i = 0; lacks && i < entries->n; i++) {
+			const struct node *value = node_get(&entries->item[i], "code");
+			lacks = !(node_is(value, NODE_INT) && value->integer == code);
+		}
+		if (!lacks)
 			continue;
 		str_puts(out, out->n ? ", " : "");
 		str_int(out, code);
 	}
-}
-
-bool controller_code_unknown(struct span framework, const struct exit_spec *s, int64_t *code)
-{
-	ARENA_AUTO a = { 0 };
-	struct span outcome = scan_path(framework, "status", "attemptStatus", "completionStatus");
-	struct span phrase = scan_text(scan_get(outcome, "phrase"), &a);
-	return span_is(phrase, "ContainerUnrecognizedFailed") &&
-	       scan_int(scan_get(outcome, "code"), RUNTIME_FIRST, RUNTIME_LAST, code) &&
-	       is_of_runtime(s, *code);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "base/mailbox.h"
 #include "k8s/cache/job_entry.h"
 #include "k8s/transport/call.h"
@@ -168,16 +169,10 @@ void history_free(struct history *h)
 enum { RATIO = 200 };
 
 #define DATA_KEY "attempt.json.gz"
-static const char *const TASKS[] = { "taskRoleStatuses", "taskRoleStatusesCompressed" };
 
 char *history_name(struct arena *a, const char *framework, int64_t attempt)
 {
 	return arena_printf(a, "%s-attempt-%lld", framework, (long long)attempt);
-}
-
-static bool history_is_tasks(struct span key)
-{
-	return span_is(key, TASKS[0]) || span_is(key, TASKS[1]);
 }
 
 static struct span history_without_tasks(struct span status, struct arena *a)
@@ -188,11 +183,9 @@ static struct span history_without_tasks(struct span status, struct arena *a)
 	struct span value;
 	str_char(&out, '{');
 	while (scan_member(&members, &key, &value)) {
-		if (history_is_tasks(key))
+		if (span_is(key, "taskRoleStatuses") || span_is(key, "taskRoleStatusesCompressed"))
 			continue;
-		if (out.n > 1)
-			str_char(&out, ',');
-		str_char(&out, '"');
+		str_puts(&out, out.n > 1 ? ",\"" : "\"");
 		str_span(&out, key);
 		str_puts(&out, "\":");
 		str_span(&out, value);
@@ -207,10 +200,9 @@ void history_owner(struct str *out, const char *framework, const char *uid)
 {
 	str_puts(out, "\"ownerReferences\":[{"
 	              "\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\","
-	              "\"kind\":\"Framework\",\"name\":");
-	str_json(out, span_of(framework));
-	str_puts(out, ",\"uid\":");
-	str_json(out, span_of(uid));
+	              "\"kind\":\"Framework\"");
+	json_put_word(out, "name", framework);
+	json_put_word(out, "uid", uid);
 	str_puts(out, "}]");
 }
 
@@ -224,18 +216,6 @@ bool history_is_owned(struct span configmap, const char *uid, struct arena *a)
 	return false;
 }
 
-static void history_put_configmap(struct str *out, const struct job_entry *job, struct span packed,
-                                  struct arena *a)
-{
-	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":");
-	str_json(out, span_of(history_name(a, job->name, job->attempt)));
-	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"attempt\"},");
-	history_owner(out, job->name, job->uid);
-	str_puts(out, "},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
-	str_base64(out, packed);
-	str_puts(out, "\"}}");
-}
-
 bool history_write(struct str *out, const struct job_entry *job, struct span doc, size_t max,
                    struct arena *a)
 {
@@ -246,7 +226,13 @@ bool history_write(struct str *out, const struct job_entry *job, struct span doc
 	if (!job_entry_gzip(status, max, a, &packed) &&
 	    !job_entry_gzip(history_without_tasks(status, a), max, a, &packed))
 		return false;
-	history_put_configmap(out, job, packed, a);
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{");
+	json_put_word(out, "name", history_name(a, job->name, job->attempt));
+	str_puts(out, ",\"labels\":{\"rest-lit/history\":\"attempt\"},");
+	history_owner(out, job->name, job->uid);
+	str_puts(out, "},\"immutable\":true,\"binaryData\":{\"" DATA_KEY "\":\"");
+	str_base64(out, packed);
+	str_puts(out, "\"}}");
 	return true;
 }
 

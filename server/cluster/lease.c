@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "base/time.h"
 #include "server/cluster/cluster.h"
@@ -16,14 +17,14 @@ enum { LEASE_BODY_MAX = 2048, LEASE_DEPTH = 32, RANDOM_BYTES = 8, HOST_MAX = 64 
 static void lease_put_now(struct str *out, const char *key)
 {
 	char text[RFC3339_MAX];
-	str_printf(out, ",\"%s\":\"%s\"", key, rfc3339_put(text, clock_wall_ms(), 6));
+	json_put_word(out, key, rfc3339_put(text, clock_wall_ms(), 6));
 }
 
 static void lease_put_spec(const struct lease *l, struct str *out, bool acquire)
 {
-	str_puts(out, "\"spec\":{\"holderIdentity\":");
-	str_json(out, span_of(l->identity));
-	str_printf(out, ",\"leaseDurationSeconds\":%d", (int)(l->duration_ms / 1000));
+	json_put_open(out, "spec", '{');
+	json_put_word(out, "holderIdentity", l->identity);
+	json_put_int(out, "leaseDurationSeconds", l->duration_ms / 1000);
 	lease_put_now(out, "renewTime");
 	if (acquire)
 		lease_put_now(out, "acquireTime");
@@ -33,9 +34,9 @@ static void lease_put_spec(const struct lease *l, struct str *out, bool acquire)
 /* The beginning of a patch that fails if the Lease has changed since it was read. */
 static void lease_put_version(const struct lease *l, struct str *out)
 {
-	str_puts(out, "{\"metadata\":{\"resourceVersion\":");
-	str_json(out, span_of(l->version));
-	str_puts(out, "},");
+	str_puts(out, "{\"metadata\":{");
+	json_put_word(out, "resourceVersion", l->version);
+	str_char(out, '}');
 }
 
 /* Has the Lease been renewed since it was read last? */
@@ -55,9 +56,9 @@ static bool lease_decide(struct lease *l, const struct store_reply *reply, struc
 	if (reply->outcome == STORE_NOT_FOUND) {
 		*verb = STORE_CREATE;
 		str_puts(body, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
-		               "\"metadata\":{\"name\":");
-		str_json(body, span_of(l->name));
-		str_puts(body, "},");
+		               "\"metadata\":{");
+		json_put_word(body, "name", l->name);
+		str_char(body, '}');
 		lease_put_spec(l, body, true);
 		return true;
 	}
@@ -118,7 +119,7 @@ static void *lease_thread(void *arg)
 	if (clock_ms() >= atomic_load(&l->held_until_ms) || !l->version[0])
 		return NULL;
 	lease_put_version(l, &body);
-	str_puts(&body, "\"spec\":{\"holderIdentity\":\"\"}}");
+	str_puts(&body, ",\"spec\":{\"holderIdentity\":\"\"}}");
 	const struct store_request r = { .verb = STORE_PATCH,
 		                         .kind = KIND_LEASE,
 		                         .name = l->name,

@@ -38,18 +38,6 @@ static void needs_node(struct span pod, struct arena *a, struct pod_needs *out)
 	}
 }
 
-/* Resources with a domain in their name are devices. */
-static void needs_devices(struct span pod, struct arena *a, struct pod_needs *out)
-{
-	struct span container = needs_first(scan_get(pod, "containers"));
-	struct scan s = scan_begin(scan_path(container, "resources", "limits"));
-	struct span key;
-	struct span value;
-	for (size_t n = 0; n < POD_NEEDS_DEVICES && scan_member(&s, &key, &value);)
-		if (memchr(key.p, '/', key.n))
-			out->device[n++] = arena_dup(a, key);
-}
-
 /* Nothing is added if the templates cannot make such a job. */
 static void needs_of_pods(const struct translator *t, struct arena *a, struct pod_needs *out)
 {
@@ -67,7 +55,14 @@ static void needs_of_pods(const struct translator *t, struct arena *a, struct po
 	if (class.n && !span_starts(class, job_hash(job)))
 		out->priority_class = arena_dup(a, class);
 	needs_node(pod, a, out);
-	needs_devices(pod, a, out);
+	/* Resources with a domain in their name are devices. */
+	struct scan s =
+	    scan_begin(scan_path(needs_first(scan_get(pod, "containers")), "resources", "limits"));
+	struct span key;
+	struct span value;
+	for (size_t n = 0; n < POD_NEEDS_DEVICES && scan_member(&s, &key, &value);)
+		if (memchr(key.p, '/', key.n))
+			out->device[n++] = arena_dup(a, key);
 }
 
 const char *pod_needs_apply(const struct server *s, struct arena *a, const char *manifest)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/put.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "server/cluster/cluster.h"
@@ -49,15 +50,13 @@ struct rounds {
 
 void job_stop_patch(struct str *out, const struct job_stop *s)
 {
-	str_puts(out, "{\"metadata\":{\"uid\":");
-	str_json(out, span_of(s->uid));
-	if (s->version) {
-		str_puts(out, ",\"resourceVersion\":");
-		str_json(out, span_of(s->version));
-	}
+	str_puts(out, "{\"metadata\":{");
+	json_put_word(out, "uid", s->uid);
+	if (s->version)
+		json_put_word(out, "resourceVersion", s->version);
 	if (s->reason) {
-		str_puts(out, ",\"annotations\":{\"rest-lit/stop-reason\":");
-		str_json(out, span_of(s->reason));
+		json_put_open(out, "annotations", '{');
+		json_put_word(out, "rest-lit/stop-reason", s->reason);
 		str_char(out, '}');
 	}
 	str_puts(out, "},\"spec\":{\"executionType\":\"Stop\"}}");
@@ -71,40 +70,25 @@ void job_limit_reason(char out[static JOB_STOP_REASON_MAX], int64_t seconds)
 	               (long long)seconds); /* it fits */
 }
 
-static void rounds_stop_ended(struct stopping *s)
-{
-	job_entry_drop(TAKE(s->job));
-	str_done(&s->patch);
-}
-
-static void rounds_stop_log(const struct stopping *s)
-{
-	struct line line =
-	    log_begin(LOG_INFO, s->over ? "a job has reached its time limit and was stopped"
-	                                : "an image cannot be pulled; the job was stopped");
-	log_text(&line, "user", span_of(s->job->user));
-	log_text(&line, "job", span_of(s->job->job));
-	log_text(&line, "framework", span_of(s->job->name));
-	if (s->over)
-		log_int(&line, "seconds", s->job->max_duration_s);
-	log_end(&line);
-}
-
-/* The job has changed meanwhile, is gone, or is another one (422): the next round decides again. */
-static bool rounds_is_outdated(const struct store_reply *reply)
-{
-	return store_is_outdated(reply->outcome) || reply->outcome == STORE_NOT_FOUND ||
-	       reply->status == 422;
-}
-
 static void rounds_stopped(void *arg, const struct store_reply *reply)
 {
 	struct stopping *s = arg;
 	struct rounds *r = s->rounds;
 	bool ok = reply->outcome == STORE_OK;
-	bool known = ok || rounds_is_outdated(reply);
-	if (ok)
-		rounds_stop_log(s);
+	/* The job has changed meanwhile, is gone, or is another one (422): the next round decides
+	 * again. */
+	bool known = ok || store_is_outdated(reply->outcome) || reply->status == 422;
+	if (ok) {
+		struct line line =
+		    log_begin(LOG_INFO, s->over ? "a job has reached its time limit and was stopped"
+		                                : "an image cannot be pulled; the job was stopped");
+		log_text(&line, "user", span_of(s->job->user));
+		log_text(&line, "job", span_of(s->job->job));
+		log_text(&line, "framework", span_of(s->job->name));
+		if (s->over)
+			log_int(&line, "seconds", s->job->max_duration_s);
+		log_end(&line);
+	}
 	if (!r->ending) {
 		FREE_AUTO char *why = xstrndup(reply->message.p, known ? 0 : reply->message.n);
 		cluster_log_trouble(&r->trouble, known ? NULL : why,
@@ -112,26 +96,20 @@ static void rounds_stopped(void *arg, const struct store_reply *reply)
 		                    "image cannot be pulled; trying again",
 		                    "jobs can be stopped again");
 	}
-	rounds_stop_ended(s);
-}
-
-static struct stopping *rounds_free_place(struct rounds *r, const struct job_entry *job)
-{
-	struct stopping *place = NULL;
-	for (size_t i = 0; i < STOPS_MAX; i++) {
-		struct stopping *s = &r->stopping[i];
-		if (!s->job)
-			place = s;
-		else if (strcmp(s->job->uid, job->uid) == 0)
-			return NULL;
-	}
-	return place;
+	job_entry_drop(TAKE(s->job));
+	str_done(&s->patch);
 }
 
 static void rounds_stop(struct rounds *r, const struct job_entry *job, bool over,
                         const char *reason)
 {
-	struct stopping *s = rounds_free_place(r, job);
+	struct stopping *s = NULL;
+	for (struct stopping *p = r->stopping; p < r->stopping + STOPS_MAX; p++) {
+		if (!p->job)
+			s = p;
+		else if (strcmp(p->job->uid, job->uid) == 0)
+			return;
+	}
 	if (!s)
 		return;
 	*s = (struct stopping){ r, job_entry_hold(job), over, STR_INIT(STOP_PATCH_MAX) };
@@ -305,24 +283,18 @@ static int rounds_watch(const struct rounds *r, int fd)
 	return fd < 0 ? 0 : epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-static int rounds_open(struct rounds *r, struct err *e)
-{
-	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	r->store = cluster_store(r->server, &limits, e);
-	if (!r->store || webhook_start(&r->webhook, r->server, r->store, e) < 0)
-		return -1;
-	if (rounds_watch(r, store_fd(r->store)) < 0 || rounds_watch(r, webhook_fd(r->webhook)) < 0)
-		return err_set(e, UNKNOWN_ERROR, "epoll failed");
-	return 0;
-}
-
 struct rounds *rounds_start(struct server *s, struct err *e)
 {
 	struct rounds *r = xcalloc(1, sizeof(*r));
 	r->server = s;
-	if (rounds_open(r, e) == 0)
-		return r;
+	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	r->store = cluster_store(s, &STORE_LIMITS_DEFAULT, e);
+	if (r->store && webhook_start(&r->webhook, s, r->store, e) == 0) {
+		if (rounds_watch(r, store_fd(r->store)) == 0 &&
+		    rounds_watch(r, webhook_fd(r->webhook)) == 0)
+			return r;
+		(void)err_set(e, UNKNOWN_ERROR, "epoll failed");
+	}
 	rounds_free(r);
 	return NULL;
 }

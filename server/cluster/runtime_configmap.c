@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/json/put.h"
 #include "k8s/dirstore/dirstore.h"
 #include "k8s/transport/call.h"
 #include "k8s/transport/paths.h"
@@ -61,14 +62,13 @@ static void ca_object(struct str *out, struct span certificates, bool random, st
 {
 	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{"
 	              "\"name\":\"" OUTPUT_CA "\",\"labels\":{"
-	              "\"app.kubernetes.io/managed-by\":\"rest-lit\",\"" RANDOM_KEY "\":");
-	str_puts(out, random ? "\"true\"}" : "\"false\"}");
-	if (version.n) {
-		str_puts(out, ",\"resourceVersion\":");
-		str_json(out, version);
-	}
-	str_puts(out, "},\"data\":{\"ca.crt\":");
-	str_json(out, certificates);
+	              "\"app.kubernetes.io/managed-by\":\"rest-lit\"");
+	json_put_word(out, RANDOM_KEY, random ? "true" : "false");
+	str_char(out, '}');
+	if (version.n)
+		json_put_text(out, "resourceVersion", version);
+	str_puts(out, "},\"data\":{");
+	json_put_text(out, "ca.crt", certificates);
 	str_puts(out, "}}");
 }
 
@@ -547,10 +547,11 @@ void cluster_log_trouble(char **last, const char *why, const char *event, const 
 	*last = why ? xstrdup(why) : NULL;
 }
 
-static int runtime_configmap_open(struct runtime_configmap *d, struct server *s, struct err *e)
+struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e)
 {
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	limits.body = ANSWER_MAX;
+	struct runtime_configmap *d = xcalloc(1, sizeof(*d));
 	d->server = s;
 	d->ca = STR_INIT(CA_MAX);
 	d->wanted_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -564,16 +565,10 @@ static int runtime_configmap_open(struct runtime_configmap *d, struct server *s,
 		d->n_programs++;
 		program_is(d, &d->program[d->n_programs - 1], RUNTIME_CONFIGMAP_PENDING);
 	}
-	if (output_ca_write(&d->ca, s, e) < 0)
-		return -1;
-	struct store *store = cluster_store(s, &limits, e);
-	return store ? caller_start(&d->caller, store, runtime_configmap_thread, d, e) : -1;
-}
-
-struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *e)
-{
-	struct runtime_configmap *d = xcalloc(1, sizeof(*d));
-	if (runtime_configmap_open(d, s, e) == 0)
+	struct store *store = NULL;
+	if (output_ca_write(&d->ca, s, e) == 0)
+		store = cluster_store(s, &limits, e);
+	if (store && caller_start(&d->caller, store, runtime_configmap_thread, d, e) == 0)
 		return d;
 	runtime_configmap_free(d);
 	return NULL;

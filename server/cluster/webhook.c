@@ -124,24 +124,6 @@ static struct postponed *webhook_postponed(struct webhook *w, const struct job_e
 	return &w->postponed[(*hash >> 1) % POSTPONED];
 }
 
-static unsigned webhook_failures(struct webhook *w, const struct job_entry *job, int64_t *until_ms)
-{
-	uint64_t hash;
-	const struct postponed *p = webhook_postponed(w, job, &hash);
-	*until_ms = p->job == hash ? p->until_ms : 0;
-	return p->job == hash ? p->failures : 0;
-}
-
-static void webhook_postpone(struct webhook *w, const struct job_entry *job)
-{
-	uint64_t hash;
-	struct postponed *p = webhook_postponed(w, job, &hash);
-	if (p->job != hash)
-		*p = (struct postponed){ .job = hash };
-	p->failures++;
-	p->until_ms = clock_ms() + webhook_pause_ms(p->failures, PAUSE_JOB_MS);
-}
-
 /* ---- one end of a job ------------------------------------------------------------------------ */
 
 static void send_over(struct send *s)
@@ -184,10 +166,9 @@ static void send_mark(struct send *s)
 {
 	s->state = SEND_MARKING;
 	s->patch = STR_INIT(PATCH_MAX);
-	str_puts(&s->patch, "{\"metadata\":{\"uid\":");
-	str_json(&s->patch, span_of(s->job->uid));
-	str_puts(&s->patch, ",\"resourceVersion\":");
-	str_json(&s->patch, span_of(s->job->resource_version));
+	str_puts(&s->patch, "{\"metadata\":{");
+	json_put_word(&s->patch, "uid", s->job->uid);
+	json_put_word(&s->patch, "resourceVersion", s->job->resource_version);
 	str_printf(&s->patch, ",\"annotations\":{\"rest-lit/webhook-sent\":\"%lld\"}}}",
 	           (long long)clock_wall_ms() / 1000);
 	store_request(s->w->store, &(struct store_request){
@@ -202,19 +183,18 @@ static void send_mark(struct send *s)
 				   });
 }
 
-/* 410: the receiver does not want it. */
-static bool is_delivered(int status)
-{
-	return status / 100 == 2 || status == 410;
-}
-
 static void send_failed(struct send *s, const struct post_answer *a)
 {
 	struct webhook *w = s->w;
 	char text[64];
 	(void)snprintf(text, sizeof(text), "it answered %d", a->status); /* fits */
 	webhook_log_trouble(w, a->problem ?: text);
-	webhook_postpone(w, s->job);
+	uint64_t hash;
+	struct postponed *p = webhook_postponed(w, s->job, &hash);
+	if (p->job != hash)
+		*p = (struct postponed){ .job = hash };
+	p->failures++;
+	p->until_ms = clock_ms() + webhook_pause_ms(p->failures, PAUSE_JOB_MS);
 	counter_add(&w->counts->failed, 1);
 	w->failures++;
 	w->pause_ms = clock_ms() + webhook_pause_ms(w->failures, PAUSE_MS);
@@ -224,7 +204,7 @@ static void send_failed(struct send *s, const struct post_answer *a)
 static void send_answered(void *arg, const struct post_answer *a)
 {
 	struct send *s = arg;
-	if (!is_delivered(a->status)) {
+	if (a->status / 100 != 2 && a->status != 410) { /* 410: the receiver does not want it */
 		send_failed(s, a);
 		return;
 	}
@@ -233,16 +213,6 @@ static void send_answered(void *arg, const struct post_answer *a)
 	s->w->pause_ms = 0;
 	webhook_log_trouble(s->w, NULL);
 	send_mark(s);
-}
-
-static struct span send_stop_reason(const struct job_entry *job, struct arena *a)
-{
-	struct span doc;
-	if (!job_entry_doc(job, a, &doc))
-		return SPAN("");
-	return span_cut(
-	    scan_text(scan_path(doc, "metadata", "annotations", "rest-lit/stop-reason"), a),
-	    REASON_MAX);
 }
 
 static void send_begin(struct send *s, const struct job_entry *job)
@@ -254,10 +224,15 @@ static void send_begin(struct send *s, const struct job_entry *job)
 	char stamp[HEADER_MAX];
 	char signed_by[HEADER_MAX];
 	const char *const headers[] = { stamp, signed_by, NULL };
+	struct span doc;
+	struct span reason = SPAN("");
 	int64_t now_s = clock_wall_ms() / 1000;
 	s->state = SEND_POSTING;
 	s->job = job_entry_hold(job);
-	webhook_body(&body, job, send_stop_reason(job, &arena));
+	if (job_entry_doc(job, &arena, &doc))
+		reason = scan_text(
+		    scan_path(doc, "metadata", "annotations", "rest-lit/stop-reason"), &arena);
+	webhook_body(&body, job, span_cut(reason, REASON_MAX));
 	webhook_signature(signature, str_view(&s->w->secret), now_s, str_view(&body));
 	(void)snprintf(stamp, sizeof(stamp), "X-Rest-Lit-Timestamp: %lld", (long long)now_s);
 	(void)snprintf(signed_by, sizeof(signed_by), "X-Rest-Lit-Signature: %s", signature);
@@ -292,40 +267,30 @@ void webhook_round_begin(struct webhook *w)
 	w->was_held = may;
 }
 
-static const struct send *webhook_under_way(const struct webhook *w, const char *name)
-{
-	for (size_t i = 0; i < SENDS_MAX; i++) {
-		const struct send *s = &w->sends[i];
-		if (s->state != SEND_FREE && strcmp(s->job->name, name) == 0)
-			return s;
-	}
-	return NULL;
-}
-
-/* Keeps the batch sorted; of too many the last one is dropped. */
-static void webhook_select(struct webhook *w, const struct candidate *c)
-{
-	if (w->n == WEBHOOK_BATCH && c->rank >= w->batch[w->n - 1].rank)
-		return;
-	size_t i = w->n < WEBHOOK_BATCH ? w->n++ : w->n - 1;
-	for (; i > 0 && c->rank < w->batch[i - 1].rank; i--)
-		w->batch[i] = w->batch[i - 1];
-	w->batch[i] = *c;
-}
-
 void webhook_see(struct webhook *w, const struct job_entry *job)
 {
-	int64_t until_ms;
+	uint64_t hash;
 	if (!job_state_final(job->state) || !job->webhook[0] ||
 	    strcmp(job->webhook, w->server->options->instance) != 0)
 		return;
 	w->unsent++;
-	if (!w->was_held || webhook_under_way(w, job->name))
+	bool may = w->was_held;
+	for (size_t i = 0; may && i < SENDS_MAX; i++) {
+		const struct send *s = &w->sends[i];
+		may = s->state == SEND_FREE || strcmp(s->job->name, job->name) != 0;
+	}
+	const struct postponed *p = webhook_postponed(w, job, &hash);
+	bool failed = p->job == hash && p->failures > 0;
+	if (!may || (failed && clock_ms() < p->until_ms))
 		return;
-	bool failed = webhook_failures(w, job, &until_ms) > 0;
-	if (clock_ms() >= until_ms)
-		webhook_select(
-		    w, &(struct candidate){ job->completed_ms + (failed ? LATER : 0), job });
+	/* The batch stays sorted; of too many the last one is dropped. */
+	const struct candidate c = { job->completed_ms + (failed ? LATER : 0), job };
+	if (w->n == WEBHOOK_BATCH && c.rank >= w->batch[w->n - 1].rank)
+		return;
+	size_t i = w->n < WEBHOOK_BATCH ? w->n++ : w->n - 1;
+	for (; i > 0 && c.rank < w->batch[i - 1].rank; i--)
+		w->batch[i] = w->batch[i - 1];
+	w->batch[i] = c;
 }
 
 /* Answered ends whose PATCH has failed: by the present state of their jobs. */

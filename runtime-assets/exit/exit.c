@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime-assets/child.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
@@ -89,42 +90,6 @@ bool ecc_errors_in(struct span xml)
 static const char *const PLACES[] = { "/usr/bin", "/usr/local/nvidia/bin", "/usr/local/bin", "/bin",
 	                              "/usr/sbin" };
 
-/* Starts it in its own process group; 0 or an errno. */
-static int ecc_start(const char *path, int out, struct arena *a, pid_t *pid)
-{
-	char *argv[] = { arena_dup(a, SPAN("nvidia-smi")), arena_dup(a, SPAN("-q")),
-		         arena_dup(a, SPAN("-x")), NULL };
-	char *env[3] = { arena_dup(
-	    a, SPAN("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")) };
-	const char *libraries = getenv("LD_LIBRARY_PATH"); /* some images have the driver's there */
-	if (libraries)
-		env[1] = arena_printf(a, "LD_LIBRARY_PATH=%s", libraries);
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	sigset_t standard;
-	(void)sigemptyset(&none);
-	(void)sigfillset(&standard);
-	int rc = posix_spawn_file_actions_init(&files);
-	if (rc != 0)
-		return rc;
-	rc = posix_spawnattr_init(&attr);
-	if (rc == 0) {
-		(void)posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-		(void)posix_spawn_file_actions_adddup2(&files, out, 1);
-		(void)posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-		(void)posix_spawnattr_setpgroup(&attr, 0);
-		(void)posix_spawnattr_setsigmask(&attr, &none);
-		(void)posix_spawnattr_setsigdefault(&attr, &standard);
-		(void)posix_spawnattr_setflags(
-		    &attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-		rc = posix_spawn(pid, path, &files, &attr, argv, env);
-		(void)posix_spawnattr_destroy(&attr);
-	}
-	(void)posix_spawn_file_actions_destroy(&files);
-	return rc;
-}
-
 /* Read until the end, the time limit or OUTPUT_MAX; true at the end. */
 static bool ecc_read(int fd, int64_t until_ms, struct str *out)
 {
@@ -176,13 +141,20 @@ bool ecc_errors(const char *root, int64_t deadline_ms)
 			path = there;
 	}
 	int ends[2];
-	pid_t pid;
 	if (!path || pipe2(ends, O_CLOEXEC) != 0)
 		return false;
 	FD_AUTO in = ends[0];
-	int failed = ecc_start(path, ends[1], &a, &pid);
+	const char *libraries = getenv("LD_LIBRARY_PATH"); /* some images have the driver's there */
+	const char *const argv[] = { path, "-q", "-x", NULL };
+	char *const env[] = {
+		arena_printf(&a,
+		             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+		libraries ? arena_printf(&a, "LD_LIBRARY_PATH=%s", libraries) : NULL, NULL
+	};
+	struct child program = { argv, env, ends[1], STREAM_NONE, .apart = true };
+	pid_t pid = child_start(&program);
 	close(ends[1]);
-	if (failed)
+	if (pid < 0)
 		return false;
 	if (until_ms > deadline_ms)
 		until_ms = deadline_ms;

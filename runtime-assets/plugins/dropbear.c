@@ -133,19 +133,6 @@ static int dropbear_server(int argc, char **argv)
 	return dropbear_main(argc, argv, NULL);
 }
 
-/* The root of the layout, by the path of this program. */
-static const char *client_root(struct arena *a)
-{
-	struct layout at;
-	char path[CLIENT_PATH];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-	layout_init(&at, "", a);
-	size_t end = strlen(at.program);
-	if (n < (ssize_t)end || memcmp(path + (size_t)n - end, at.program, end) != 0)
-		return "";
-	return arena_dup(a, (struct span){ path, (size_t)n - end });
-}
-
 /* The value of a keyword in the entry of this host; empty if there is none. */
 static struct span client_value(struct span config, const char *host, const char *keyword)
 {
@@ -161,31 +148,6 @@ static struct span client_value(struct span config, const char *host, const char
 	return SPAN("");
 }
 
-/* The index of the host; argc if there is none. */
-static int client_host(int argc, char **argv)
-{
-	static const char WITH_VALUE[] = "bcilmopBFIJKLRW";
-	int i = 1;
-	for (; i < argc && argv[i][0] == '-'; i++) {
-		const char *c = argv[i] + 1;
-		while (*c && !strchr(WITH_VALUE, *c))
-			c++;
-		i += *c && !c[1];
-	}
-	return i < argc ? i : argc;
-}
-
-/* Options of OpenSSH that callers use (mpirun, the barrier) and dropbear lacks; how many words. */
-static int client_skips(char *const *option)
-{
-	if (strcmp(option[0], "-F") == 0)
-		return 2;
-	if (strcmp(option[0], "-o") == 0 && option[1] &&
-	    strstr(option[1], "ConnectTimeout=") == option[1])
-		return 2;
-	return strcmp(option[0], "-x") == 0 || strcmp(option[0], "--") == 0;
-}
-
 /*
  * A host that is a task of the job gets the address, the port and the job's key; its host key is
  * new at each start, so it is not checked.  These are in the file of sshd: sessions lack the
@@ -198,7 +160,13 @@ static int client_add_task(char **out, char **host, struct arena *a)
 	struct span config;
 	const char *at_sign = strrchr(*host, '@');
 	const char *name = at_sign ? at_sign + 1 : *host;
-	layout_init(&at, client_root(a), a);
+	/* The root of the layout, by the path of this program. */
+	char path[CLIENT_PATH];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+	layout_init(&at, "", a);
+	size_t end = strlen(at.program);
+	if (n >= (ssize_t)end && memcmp(path + (size_t)n - end, at.program, end) == 0)
+		layout_init(&at, arena_dup(a, (struct span){ path, (size_t)n - end }), a);
 	const char *login = ssh_login(&at, a);
 	const char *directory = ssh_directory(at.passwd_home, a);
 	if (file_read(path_join(a, directory, SSH_CONFIG), FILE_THEIRS, SSH_HOSTS_MAX, a, &config,
@@ -219,18 +187,29 @@ static int client_add_task(char **out, char **host, struct arena *a)
 
 static int dropbear_client(int argc, char **argv)
 {
+	static const char WITH_VALUE[] = "bcilmopBFIJKLRW";
 	ARENA_AUTO a = { 0 };
 	char **out = ARENA_NEW(&a, char *, (size_t)argc + CLIENT_MORE + 1);
 	int n = 0;
-	int host = client_host(argc, argv);
+	int host = 1; /* behind the options */
+	for (; host < argc && argv[host][0] == '-'; host++) {
+		const char *c = argv[host] + 1;
+		while (*c && !strchr(WITH_VALUE, *c))
+			c++;
+		host += *c && !c[1];
+	}
 	out[n++] = argv[0];
 	if (host < argc)
 		n += client_add_task(out + n, &argv[host], &a);
 	for (int i = 1; i < argc; i++) {
-		int skip = i < host ? client_skips(argv + i) : 0;
-		if (skip)
-			i += skip - 1;
-		else
+		/* Callers use options of OpenSSH (mpirun, the barrier) that dropbear lacks. */
+		bool file = strcmp(argv[i], "-F") == 0;
+		bool timeout = strcmp(argv[i], "-o") == 0 && i + 1 < argc &&
+		               strstr(argv[i + 1], "ConnectTimeout=") == argv[i + 1];
+		bool single = strcmp(argv[i], "-x") == 0 || strcmp(argv[i], "--") == 0;
+		if (i < host && (file || timeout))
+			i++;
+		else if (i >= host || !single)
 			out[n++] = argv[i];
 	}
 	out[n] = NULL;
@@ -246,11 +225,6 @@ static const struct {
 	{ "scp", scp_main },
 	{ "dropbearconvert", dropbear_convert },
 };
-
-bool dropbear_there(void)
-{
-	return true;
-}
 
 bool dropbear_run(int argc, char **argv, int *status)
 {
@@ -270,11 +244,6 @@ bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static
 {
 	(void)seed;
 	(void)out;
-	return false;
-}
-
-bool dropbear_there(void)
-{
 	return false;
 }
 

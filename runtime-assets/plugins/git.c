@@ -128,10 +128,8 @@ static int options_put(struct plugin *p, struct err *e)
 
 static int git_check_word(struct span text, const char *key, struct err *e)
 {
-	for (size_t i = 0; i < text.n; i++) {
-		if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
-			return err_set(e, FAILED, "`%s` must be one line", key);
-	}
+	if (span_has_control(text) || (text.n && memchr(text.p, '\t', text.n)))
+		return err_set(e, FAILED, "`%s` must be one line", key);
 	if (text.n > GIT_WORD_MAX)
 		return err_set(e, FAILED, "`%s` is too long", key);
 	return 0;
@@ -213,33 +211,28 @@ static int git_number_behind(const char *said, const char *text)
 	return 0;
 }
 
-/* Warnings do not count: "templates not found". */
-static bool git_said_permanent(const char *said)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(PERMANENT); i++) {
-		for (const char *at = said; (at = strcasestr(at, PERMANENT[i])); at++) {
-			const char *before = memrchr(said, '\n', (size_t)(at - said));
-			if (strncasecmp(before ? before + 1 : said, "warning:", 8) != 0)
-				return true;
-		}
-	}
-	return false;
-}
-
 bool git_transient(const char *said)
 {
 	int status = git_number_behind(said, "returned error");
+	bool transient = false;
 	if (status == 0)
 		status = git_number_behind(said, "HTTP");
 	if (status >= 400)
 		return status == 429 || status == 408 || status >= 500;
-	for (size_t i = 0; i < ARRAY_SIZE(TRANSIENT); i++) {
-		if (strcasestr(said, TRANSIENT[i]))
-			return !git_said_permanent(said);
+	for (size_t i = 0; i < ARRAY_SIZE(TRANSIENT); i++)
+		transient = transient || strcasestr(said, TRANSIENT[i]);
+	for (size_t i = 0; transient && i < ARRAY_SIZE(PERMANENT); i++) {
+		for (const char *at = said; (at = strcasestr(at, PERMANENT[i])); at++) {
+			/* Warnings do not count: "templates not found". */
+			const char *before = memrchr(said, '\n', (size_t)(at - said));
+			if (strncasecmp(before ? before + 1 : said, "warning:", 8) != 0)
+				return false;
+		}
 	}
-	return false;
+	return transient;
 }
 
+/* Beside git_transient: both read what git has said. */
 int64_t git_retry_after(const char *said)
 {
 	return git_number_behind(said, "retry-after");
@@ -271,6 +264,7 @@ enum {
 	ARGV_MAX = 64,
 	SAID_MAX = 64 * 1024,
 	TRIES_MAX = 10,
+	INSTALL_TRIES = 3,
 	WAIT_MAX_S = 300, /* one pause, whatever Retry-After says */
 	WAIT_MAX_MS = 300000,
 	BUDGET_MS = 900000 /* all pauses */
@@ -371,34 +365,19 @@ static int clone_remove(const char *path)
 /* Without the temporary clone; -1 and errno. */
 static int clone_count_entries(const char *path)
 {
-	DIR *dir = opendir(path);
-	int n = 0;
-	if (!dir)
-		return -1;
-	for (struct dirent *d; (d = readdir(dir));) {
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
-		    strcmp(d->d_name, TEMPORARY) != 0)
-			n++;
-	}
-	closedir(dir);
+	DIR_AUTO *dir = opendir(path);
+	int n = dir ? 0 : -1;
+	for (const char *name; (name = dir_next(dir));)
+		n += strcmp(name, TEMPORARY) != 0;
 	return n;
 }
 
 static int clone_move_entries(struct move *m)
 {
-	DIR *dir = opendir(m->temporary);
-	int rc = 0;
-	if (!dir)
-		return -1;
-	for (struct dirent *d; rc == 0 && (d = readdir(dir));) {
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-			continue;
-		const char *to = arena_printf(&m->a, "%s/%s", m->target, d->d_name);
-		rc = renameat(dirfd(dir), d->d_name, AT_FDCWD, to);
-	}
-	int error = errno;
-	closedir(dir);
-	errno = error;
+	DIR_AUTO *dir = dir_list(AT_FDCWD, m->temporary);
+	int rc = dir ? 0 : -1;
+	for (const char *name; rc == 0 && (name = dir_next(dir));)
+		rc = renameat(dirfd(dir), name, AT_FDCWD, path_join(&m->a, m->target, name));
 	return rc ? rc : rmdir(m->temporary);
 }
 
@@ -440,31 +419,7 @@ static int clone_prepare(struct move *m)
 	return 0;
 }
 
-static int clone_finish(struct move *m)
-{
-	int rc = m->exists ? clone_move_entries(m) : rename(m->temporary, m->target);
-	if (rc == 0) {
-		say(SAY_INFO, "git plugin: cloned to %s", m->target);
-		return 0;
-	}
-	rc = clone_trouble("cannot move the clone to", m->target);
-	(void)clone_remove(m->temporary);
-	return rc;
-}
-
 /* ---- tries ----------------------------------------------------------------------------------- */
-
-/* Doubles each time, plus up to half of it as jitter. */
-static int64_t clone_wait_ms(const struct move *m, int tries, int64_t asked_s)
-{
-	uint32_t random;
-	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
-	random_bytes(&random, sizeof(random));
-	ms += ms / 2 * (random % 1000) / 1000;
-	if (ms < asked_s * 1000)
-		ms = asked_s * 1000;
-	return ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
-}
 
 /* 0: try again, after the pause; else the exit status. */
 static int clone_after_failure(struct move *m, int status, const struct str *said, int tries,
@@ -478,7 +433,16 @@ static int clone_after_failure(struct move *m, int status, const struct str *sai
 		say(SAY_ERROR, "git plugin: git clone failed with %d; it would fail again", status);
 		return GIT_FAILED;
 	}
-	int64_t ms = clone_wait_ms(m, tries, git_retry_after(str_c(said)));
+	/* Doubles each time, plus up to half of it as jitter. */
+	uint32_t random;
+	int64_t asked_ms = git_retry_after(str_c(said)) * 1000;
+	int64_t ms = m->first * 1000 << (tries < 7 ? tries : 7);
+	random_bytes(&random, sizeof(random));
+	ms += ms / 2 * (random % 1000) / 1000;
+	if (ms < asked_ms)
+		ms = asked_ms;
+	if (ms > WAIT_MAX_MS)
+		ms = WAIT_MAX_MS;
 	*spent += ms;
 	if (tries + 1 == TRIES_MAX || *spent > BUDGET_MS) {
 		say(SAY_ERROR,
@@ -501,38 +465,49 @@ static int clone_until(struct move *m)
 		if (clone_remove(m->temporary))
 			return clone_trouble("cannot remove", m->temporary);
 		int status = clone_once(m, &said);
-		if (status == 0)
-			return clone_finish(m);
 		if (status < 0)
 			return clone_trouble("cannot start", "git");
-		int error = clone_after_failure(m, status, &said, tries, &spent);
-		if (error) {
-			(void)clone_remove(m->temporary);
-			return error;
+		int error;
+		if (status > 0) {
+			error = clone_after_failure(m, status, &said, tries, &spent);
+			if (error == 0)
+				continue;
+		} else if ((m->exists ? clone_move_entries(m) : rename(m->temporary, m->target)) ==
+		           0) {
+			say(SAY_INFO, "git plugin: cloned to %s", m->target);
+			return 0;
+		} else {
+			error = clone_trouble("cannot move the clone to", m->target);
 		}
+		(void)clone_remove(m->temporary);
+		return error;
 	}
-}
-
-static bool git_is_there(void *of)
-{
-	(void)of;
-	return child_exists("git");
 }
 
 /* https needs certificate authorities, other URIs ssh. */
 static int clone_install_git(const struct move *m)
 {
-	ERR_AUTO e = { 0 };
+	static const char *const UPDATE[] = { "apt-get", "update", NULL };
 	bool https = span_starts(span_of(m->uri), "https:");
-	const struct package git = { .plugin = "git plugin",
-		                     .what = "git",
-		                     .names = { "git",
-		                                https ? "ca-certificates" : "openssh-client" },
-		                     .complete = git_is_there,
-		                     .pause_ms = m->first * 1000 };
-	if (git_is_there(NULL) || package_install(&git, &e) == 0)
+	const char *const packages[] = { "apt-get", "install",
+		                         "-y",      "--no-install-recommends",
+		                         "git",     https ? "ca-certificates" : "openssh-client",
+		                         NULL };
+	struct child update = { UPDATE, NULL, STREAM_OURS, STREAM_OURS, false };
+	struct child install = { packages, NULL, STREAM_OURS, STREAM_OURS, false };
+	bool can = child_exists("apt-get");
+	if (child_exists("git"))
 		return 0;
-	say(SAY_ERROR, "git plugin: %s", err_msg(&e));
+	for (int try = 1; can && try <= INSTALL_TRIES; try++) {
+		say(SAY_INFO, "git plugin: git is not in the image; apt-get, try %d of %d", try,
+		    INSTALL_TRIES);
+		if (child_run(&update) == 0 && child_run(&install) == 0 && child_exists("git"))
+			return 0;
+		if (try < INSTALL_TRIES)
+			clock_sleep(m->first * 1000 * try);
+	}
+	say(SAY_ERROR, "git plugin: git is not in the image, and %s",
+	    can ? "apt-get cannot install it" : "there is no apt-get to install it");
 	return GIT_FAILED;
 }
 
@@ -540,11 +515,9 @@ static int clone_install_git(const struct move *m)
 static int clone_environment(void)
 {
 	static const char *const VARIABLES[][2] = {
-		{ "LC_ALL", "C" },
-		{ "GIT_ALLOW_PROTOCOL", "https:ssh" },
-		{ "GIT_TERMINAL_PROMPT", "0" },
-		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },
-		{ "GIT_HTTP_LOW_SPEED_TIME", "60" },
+		{ "DEBIAN_FRONTEND", "noninteractive" }, { "LC_ALL", "C" },
+		{ "GIT_ALLOW_PROTOCOL", "https:ssh" },   { "GIT_TERMINAL_PROMPT", "0" },
+		{ "GIT_HTTP_LOW_SPEED_LIMIT", "1000" },  { "GIT_HTTP_LOW_SPEED_TIME", "60" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(VARIABLES); i++) {
 		if (setenv(VARIABLES[i][0], VARIABLES[i][1], 1) != 0)
@@ -585,19 +558,6 @@ static int clone_options(struct move *m, char **v, size_t n)
 	return 0;
 }
 
-/* Absolute, without `/` at its end. */
-static const char *clone_directory(struct move *m, const char *text)
-{
-	size_t n = strlen(text);
-	while (n > 1 && text[n - 1] == '/')
-		n--;
-	char *path = arena_dup(&m->a, (struct span){ text, n });
-	if (*path == '/')
-		return path;
-	FREE_AUTO char *here = getcwd(NULL, 0);
-	return here ? arena_printf(&m->a, "%s/%s", here, path) : NULL;
-}
-
 static int clone_parse(struct move *m, int argc, char **argv)
 {
 	int i = 1;
@@ -617,8 +577,14 @@ static int clone_parse(struct move *m, int argc, char **argv)
 	if (clone_options(m, argv + options, (size_t)(i - options)))
 		return -1;
 	m->uri = argv[i + 1];
-	m->target = clone_directory(m, argv[i + 2]);
-	return m->target && strcmp(m->target, "/") != 0 ? 0 : -1;
+	/* Absolute, without `/` at its end. */
+	struct span path = span_of(argv[i + 2]);
+	while (path.n > 1 && path.p[path.n - 1] == '/')
+		path.n--;
+	FREE_AUTO char *here = path.p[0] == '/' ? NULL : getcwd(NULL, 0);
+	m->target = here ? arena_printf(&m->a, "%s/%.*s", here, (int)path.n, path.p)
+	                 : arena_dup(&m->a, path);
+	return m->target[0] == '/' && m->target[1] ? 0 : -1;
 }
 
 int cmd_git_move(int argc, char **argv)
@@ -631,6 +597,8 @@ int cmd_git_move(int argc, char **argv)
 		return clone_usage(stderr, 2);
 	}
 	int rc = clone_prepare(&m);
+	if (rc == 0 && clone_environment())
+		rc = clone_trouble("cannot set", "the environment");
 	if (rc == 0)
 		rc = clone_install_git(&m);
 	if (rc == 0) {
@@ -638,8 +606,7 @@ int cmd_git_move(int argc, char **argv)
 		m.git_argv[m.n++] = m.uri;
 		m.git_argv[m.n++] = m.temporary;
 		m.git_argv[m.n] = NULL;
-		rc = clone_environment() ? clone_trouble("cannot set", "the environment")
-		                         : clone_until(&m);
+		rc = clone_until(&m);
 	}
 	arena_done(&m.a);
 	return rc;

@@ -75,17 +75,6 @@ static size_t lines_origin(const struct lines *from, const struct lines *to, siz
 	return SIZE_MAX;
 }
 
-/* How many lines of the script it becomes. */
-static size_t lines_filled(const struct command *c, struct span line)
-{
-	ERR_AUTO ignored = { 0 };
-	STR_AUTO text = STR_SECRET(COMMAND_MAX);
-	if (span_find(line, 0, "<%") == SIZE_MAX)
-		return 1;
-	(void)command_fill(c, line, &text, &ignored); /* if it fails, the numbers differ */
-	return lines_number(str_view(&text));
-}
-
 void command_lines(const struct command *c, struct span script, struct str *out)
 {
 	struct lines from = lines_split(lines_submitted(c), c->a);
@@ -93,7 +82,12 @@ void command_lines(const struct command *c, struct span script, struct str *out)
 	size_t all = 0;
 	for (size_t i = 0; i < to.n; i++) {
 		size_t origin = lines_origin(&from, &to, i);
-		size_t filled = lines_filled(c, to.v[i]);
+		/* How many lines of the script it becomes. */
+		ERR_AUTO ignored = { 0 }; /* if it fails, the numbers differ */
+		STR_AUTO with = STR_SECRET(COMMAND_MAX);
+		if (span_find(to.v[i], 0, "<%") < SIZE_MAX)
+			(void)command_fill(c, to.v[i], &with, &ignored);
+		size_t filled = lines_number(str_view(&with));
 		struct span text = origin < SIZE_MAX ? from.v[origin] : SPAN("");
 		size_t n = text.n < LINE_SHOWN ? text.n : LINE_SHOWN;
 		while (n < text.n && ((unsigned char)text.p[n] & 0xc0) == 0x80)

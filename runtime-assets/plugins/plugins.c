@@ -87,19 +87,6 @@ static int cmd_put_list(struct str *out, const struct node *list, const char *ke
 	return 0;
 }
 
-static int cmd_put_callback(struct plugin *p, const struct node *callback, struct err *e)
-{
-	const struct node *event = node_get(callback, "event");
-	const struct node *commands = node_get(callback, "commands");
-	if (!node_is(event, NODE_TEXT))
-		return err_set(e, FAILED, "each of `callbacks` must have an `event`");
-	if (span_is(node_span(event), "taskStarts"))
-		return cmd_put_list(&p->pre, commands, "commands", e);
-	if (span_is(node_span(event), "taskSucceeds"))
-		return cmd_put_list(&p->post, commands, "commands", e);
-	return 0;
-}
-
 static int plugin_cmd(struct plugin *p, struct err *e)
 {
 	const struct node *pre = node_get(p->parameters, "preCommands");
@@ -117,7 +104,14 @@ static int plugin_cmd(struct plugin *p, struct err *e)
 	if (callbacks->type != NODE_LIST)
 		return err_set(e, FAILED, "`callbacks` must be a list");
 	for (uint32_t i = 0; i < callbacks->n; i++) {
-		if (cmd_put_callback(p, &callbacks->item[i], e))
+		const struct node *event = node_get(&callbacks->item[i], "event");
+		const struct node *commands = node_get(&callbacks->item[i], "commands");
+		if (!node_is(event, NODE_TEXT))
+			return err_set(e, FAILED, "each of `callbacks` must have an `event`");
+		bool starts = span_is(node_span(event), "taskStarts");
+		bool succeeds = span_is(node_span(event), "taskSucceeds");
+		if ((starts || succeeds) &&
+		    cmd_put_list(starts ? &p->pre : &p->post, commands, "commands", e))
 			return -1;
 	}
 	return 0;
@@ -321,28 +315,21 @@ static bool plugins_ignore(const struct node *policy)
 	return node_is(policy, NODE_TEXT) && strcasecmp(policy->text, "ignore") == 0;
 }
 
-static int plugins_parameters(struct plugin *p, const struct node *parameters, struct node *filled,
-                              struct err *e)
-{
-	*filled = (struct node){ .type = NODE_MAP };
-	p->parameters = filled;
-	if (!parameters || parameters->type == NODE_NULL)
-		return 0;
-	if (parameters->type != NODE_MAP)
-		return err_set(e, FAILED, "`parameters` must be a mapping");
-	return job_fill_tree(p->all->job, parameters, p->all->a, filled, e);
-}
-
 static int plugins_make_one(struct plugin *p, const struct entry *entry, struct err *e)
 {
+	const struct node *parameters = entry->parameters;
 	size_t kind = 0;
-	struct node filled;
+	struct node filled = { .type = NODE_MAP };
 	while (kind < PLUGIN_MAX && strcmp(PLUGIN_NAMES[kind], entry->name) != 0)
 		kind++;
 	if (kind == PLUGIN_MAX)
 		return err_set(e, FAILED, "there is no plugin of that name");
-	if (plugins_parameters(p, entry->parameters, &filled, e))
+	bool given = parameters && parameters->type != NODE_NULL;
+	if (given && parameters->type != NODE_MAP)
+		return err_set(e, FAILED, "`parameters` must be a mapping");
+	if (given && job_fill_tree(p->all->job, parameters, p->all->a, &filled, e))
 		return -1;
+	p->parameters = &filled;
 	size_t files = p->all->n_files;
 	int rc = PLUGINS[kind](p, e);
 	if (rc == 0)
@@ -378,15 +365,6 @@ static int plugins_add(struct plugins *all, const struct entry *entry, struct er
 
 /* ---- prerequisites of the role --------------------------------------------------------------- */
 
-/* The name of the plugin, behind the prefix and a separator; NULL. */
-static const char *prerequisite_plugin(const struct node *entry)
-{
-	const struct node *plugin = node_get(entry, "plugin");
-	if (!node_is(plugin, NODE_TEXT) || !span_starts(node_span(plugin), PLUGIN_PREFIX))
-		return NULL;
-	return plugin->n > sizeof(PLUGIN_PREFIX) - 1 ? plugin->text + sizeof(PLUGIN_PREFIX) : "";
-}
-
 /* The parameters of a prerequisite: its other members. */
 static const struct node *prerequisite_parameters(struct arena *a, const struct node *entry)
 {
@@ -410,20 +388,23 @@ static int plugins_prerequisite(struct plugins *all, const struct node *name, st
 	const struct node *plugin = NULL;
 	const char *plugin_name = NULL;
 	char buf[4 * QUOTE_MAX];
-	size_t found = 0;
+	bool found = false;
 	if (!node_is(name, NODE_TEXT))
 		return err_set(e, FAILED, "`prerequisites` of the role must be a list of names");
-	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
+	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n && !plugin_name; i++) {
 		const struct node *its_name = node_get(&list->item[i], "name");
 		if (!node_is(its_name, NODE_TEXT) || !span_eq(node_span(its_name), node_span(name)))
 			continue;
-		found++;
-		if (!plugin_name) {
-			plugin = &list->item[i];
-			plugin_name = prerequisite_plugin(plugin);
-		}
+		found = true;
+		/* Behind the prefix and a separator. */
+		plugin = node_get(&list->item[i], "plugin");
+		if (node_is(plugin, NODE_TEXT) && span_starts(node_span(plugin), PLUGIN_PREFIX))
+			plugin_name = plugin->n > strlen(PLUGIN_PREFIX)
+			                  ? plugin->text + sizeof(PLUGIN_PREFIX)
+			                  : "";
+		plugin = &list->item[i];
 	}
-	if (found == 0)
+	if (!found)
 		return err_set(e, FAILED, "prerequisite `%s` of the role is not defined",
 		               quote(buf, node_span(name)));
 	if (!plugin_name)
@@ -449,40 +430,26 @@ static int plugins_prerequisites(struct plugins *all, struct err *e)
 
 /* ---- extras ---------------------------------------------------------------------------------- */
 
-/* Is this role in `taskroles`?  Without that list, every role is. */
-static bool plugins_is_for_role(const struct plugins *all, const struct node *entry)
-{
-	const struct node *roles = node_get(entry, "taskroles");
-	const char *own = all->job->role_name;
-	if (!node_is(roles, NODE_LIST))
-		return true;
-	for (uint32_t i = 0; own && i < roles->n; i++) {
-		if (node_is(&roles->item[i], NODE_TEXT) && span_is(node_span(&roles->item[i]), own))
-			return true;
-	}
-	return false;
-}
-
-static int plugins_entry(struct plugins *all, const struct node *entry, struct err *e)
-{
-	const struct node *name = node_get(entry, "plugin");
-	if (!plugins_is_for_role(all, entry))
-		return 0;
-	struct entry it = { node_is(name, NODE_TEXT) ? name->text : "",
-		            node_get(entry, "parameters"),
-		            plugins_ignore(node_get(entry, "failurePolicy")) };
-	return plugins_add(all, &it, e);
-}
-
 static int plugins_entries(struct plugins *all, struct err *e)
 {
 	const struct node *list = all->entries;
+	const char *own = all->job->role_name;
 	if (!list || list->type == NODE_NULL)
 		return 0;
 	if (list->type != NODE_LIST)
 		return err_set(e, FAILED, "the plugins of a job must be a list");
 	for (uint32_t i = 0; i < list->n && all->n_plugins < PLUGINS_MAX; i++) {
-		if (plugins_entry(all, &list->item[i], e))
+		const struct node *entry = &list->item[i];
+		const struct node *name = node_get(entry, "plugin");
+		const struct node *roles = node_get(entry, "taskroles");
+		bool ours = !node_is(roles, NODE_LIST); /* without that list, every role is */
+		for (uint32_t k = 0; own && !ours && k < roles->n; k++)
+			ours = node_is(&roles->item[k], NODE_TEXT) &&
+			       span_is(node_span(&roles->item[k]), own);
+		struct entry it = { node_is(name, NODE_TEXT) ? name->text : "",
+			            node_get(entry, "parameters"),
+			            plugins_ignore(node_get(entry, "failurePolicy")) };
+		if (ours && plugins_add(all, &it, e))
 			return -1;
 	}
 	return 0;
@@ -528,15 +495,11 @@ void plugins_done(struct plugins *all)
 
 /* ---- the step -------------------------------------------------------------------------------- */
 
-static bool plugins_is_bare(const struct init *in)
-{
-	return in->runtime_config && !in->framework && !in->role_name;
-}
-
+/* The job of the task, or what RUNTIME_CONFIG of a bare pod says; true: this is one. */
 static bool plugins_job(const struct init *in, struct job *job)
 {
 	*job = in->job;
-	if (!plugins_is_bare(in))
+	if (!in->runtime_config || in->framework || in->role_name)
 		return false;
 	job->doc = (struct doc){ .root = *in->runtime_config };
 	job->role = NULL;
@@ -544,19 +507,6 @@ static bool plugins_job(const struct init *in, struct job *job)
 	if (!job->secrets && node_is(secrets, NODE_MAP))
 		job->secrets = secrets;
 	return true;
-}
-
-/* Task 0 of the first role; a bare pod. */
-static bool plugins_is_first_task(const struct init *in)
-{
-	const char *roles = env_get("PAI_TASK_ROLE_LIST");
-	if (plugins_is_bare(in))
-		return true;
-	if (!roles || in->task_index != 0)
-		return false;
-	struct span first = { roles, strcspn(roles, ",") };
-	return (in->job.role_name && span_is(first, in->job.role_name)) ||
-	       (in->role_name && span_is(first, in->role_name));
 }
 
 static int plugins_write(const struct plugins *all, struct err *e)
@@ -577,8 +527,13 @@ static int plugins_write(const struct plugins *all, struct err *e)
 int step_plugins(struct init *in, struct err *e)
 {
 	const char *gang = env_get("GANG_ALLOCATION");
+	const char *roles = env_get("PAI_TASK_ROLE_LIST");
 	struct job job;
 	bool bare = plugins_job(in, &job);
+	/* Task 0 of the first role; a bare pod. */
+	struct span first = { roles, roles ? strcspn(roles, ",") : 0 };
+	bool first_role = roles && ((in->job.role_name && span_is(first, in->job.role_name)) ||
+	                            (in->role_name && span_is(first, in->role_name)));
 	/* Without its plugins a task might run without its code. */
 	if (!bare && in->framework && in->framework->config && job.doc.root.type == NODE_NULL) {
 		(void)err_set(e, FAILED,
@@ -591,7 +546,7 @@ int step_plugins(struct init *in, struct err *e)
 		               .jobssh_off = gang && strcmp(gang, "false") == 0,
 		               .ssh_roles = in->ssh_roles,
 		               .ssh_first = in->ssh_first,
-		               .first_task = plugins_is_first_task(in) };
+		               .first_task = bare || (first_role && in->task_index == 0) };
 	all.entries = bare ? node_get(in->runtime_config, "runtimePlugin")
 	                   : node_get(node_get(&job.doc.root, "extras"), PLUGIN_PREFIX);
 	int rc = plugins_make(&all, e);
@@ -608,14 +563,6 @@ int step_plugins(struct init *in, struct err *e)
 
 /* user.sh is USER_CMD with its secrets, or `commands` of RUNTIME_CONFIG in a bare pod.  The log
  * gets the text without secrets. */
-
-static void command_tell(struct span command)
-{
-	while (command.n > 0) {
-		struct span line = span_next(&command, '\n');
-		say(SAY_INFO, "command: %.*s", (int)(line.n < 4000 ? line.n : 4000), line.p);
-	}
-}
 
 /* `commands` of RUNTIME_CONFIG: a text, or a list of lines. */
 static int command_join(const struct node *commands, struct str *out, struct err *e)
@@ -668,7 +615,10 @@ int step_command(struct init *in, struct err *e)
 	STR_AUTO lines = STR_INIT(COMMAND_MAX);
 	if (command_read(in, &c, e))
 		return INIT_FAILED;
-	command_tell(c.text);
+	for (struct span rest = c.text; rest.n > 0;) {
+		struct span line = span_next(&rest, '\n');
+		say(SAY_INFO, "command: %.*s", (int)(line.n < 4000 ? line.n : 4000), line.p);
+	}
 	shell_header(&script);
 	if (command_fill(&c, c.text, &script, e))
 		return INIT_FAILED;

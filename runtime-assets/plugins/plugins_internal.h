@@ -3,7 +3,7 @@
  * The plugins of a job: commands before and after its command.  plugins.c reads them and writes
  * their scripts, and has the small plugins; git.c and ssh.c have the others.  lines.c is about the
  * user's command.
- * child.c, and git-move and sshd in git.c and sshd.c, run later, in the user's container.
+ * git-move and sshd, in git.c and sshd.c, run later, in the user's container.
  * Begin with plugins_make().
  *
  * The step `plugins` of init runs no programs: a plugin appends commands to scripts, which `run`
@@ -14,6 +14,7 @@
  * they have mode 0755; the volume belongs to this pod alone.  The private key of ssh has 0600, or
  * 0644 until sshd has started, see key_mode in ssh.c.
  */
+#include "runtime-assets/child.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/init/init.h"
 
@@ -189,39 +190,11 @@ const char *ssh_directory(const char *home, struct arena *a);
 /* ---- dropbear.c ------------------------------------------------------------------------------ */
 
 /* Does this program contain sshd, ssh and scp?  See dropbear_run. */
-bool dropbear_there(void);
+#ifdef DROPBEAR_VERSION
+enum { DROPBEAR_THERE = true };
+#else
+enum { DROPBEAR_THERE = false };
+#endif
 
 /* The public ed25519 key of a private one.  False: this program has no dropbear. */
 bool dropbear_public_key(const uint8_t seed[static SSH_SEED], uint8_t out[static SSH_SEED]);
-
-/* ---- child.c: programs of the image ---------------------------------------------------------- */
-
-/* Started without a shell; standard input is /dev/null, no other descriptor is inherited. */
-struct child {
-	const char *const *argv; /* NULL-terminated; argv[0] is looked for in PATH */
-	char *const *env;        /* NULL: that of this process */
-	int out, err;            /* a descriptor, or one of these: */
-};
-enum { STREAM_OURS = -1, STREAM_NONE = -2 };
-
-/* The pid, or -1 and errno. */
-pid_t child_start(const struct child *c);
-/* The exit status, 128 + n for signal n; -1 and errno. */
-int child_wait(pid_t pid);
-/* child_start and child_wait. */
-int child_run(const struct child *c);
-/* Is there a program of that name in PATH? */
-bool child_exists(const char *name);
-
-/* Programs that a plugin needs and apt-get can install. */
-enum { PACKAGE_NAMES_MAX = 4 };
-struct package {
-	const char *plugin, *what;                /* for messages: "ssh plugin", "openssh" */
-	const char *names[PACKAGE_NAMES_MAX + 1]; /* NULL-terminated */
-	bool (*complete)(void *of);               /* are the programs there? */
-	void *of;
-	int64_t pause_ms; /* before the second try; twice that before the third */
-};
-
-/* 0 when it is complete; -1 and *e after three tries. */
-int package_install(const struct package *p, struct err *e);

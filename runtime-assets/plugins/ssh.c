@@ -22,11 +22,6 @@ static size_t ssh_length(struct span s, const char *more)
 	return n;
 }
 
-static struct span ssh_behind(struct span s, size_t n)
-{
-	return (struct span){ s.p + n, s.n - n };
-}
-
 static size_t ssh_blanks(struct span s)
 {
 	size_t n = 0;
@@ -45,20 +40,14 @@ bool ssh_key_valid(struct span line)
 		bool prefix = TYPES[i][strlen(TYPES[i]) - 1] == '-';
 		known = known || (prefix ? span_starts(type, TYPES[i]) : span_is(type, TYPES[i]));
 	}
-	struct span rest = ssh_behind(line, n);
+	struct span rest = span_from(line, n);
 	n = ssh_blanks(rest);
 	if (!known || n == 0 || line.n > SSH_KEY_MAX)
 		return false;
-	rest = ssh_behind(rest, n);
+	rest = span_from(rest, n);
 	n = ssh_length(rest, "+/=");
-	rest = ssh_behind(rest, n);
-	if (n == 0 || (rest.n && ssh_blanks(rest) == 0))
-		return false;
-	for (size_t i = 0; i < rest.n; i++) {
-		if (((unsigned char)rest.p[i] < ' ' && rest.p[i] != '\t') || rest.p[i] == 0x7f)
-			return false;
-	}
-	return true;
+	rest = span_from(rest, n);
+	return n > 0 && (rest.n == 0 || ssh_blanks(rest) > 0) && !span_has_control(rest);
 }
 
 bool ssh_file_name(struct span name)
@@ -93,50 +82,28 @@ int ssh_first_port(const char *list, int64_t *port)
 	return parse_i64(first, 1, 65535, port);
 }
 
-static bool peer_split(struct span text, struct span *role, int64_t *index)
-{
-	role->p = text.p;
-	role->n = ssh_length(text, "_");
-	struct span rest = ssh_behind(text, role->n);
-	return role->n > 0 && rest.n > 1 && rest.p[0] == ':' &&
-	       parse_i64(ssh_behind(rest, 1), 0, INT32_MAX, index) == 0;
-}
-
-static bool peer_is_own(struct span role, int64_t index)
-{
-	const char *own_role = getenv("FC_TASKROLE_NAME");
-	const char *own_index = getenv("FC_TASK_INDEX");
-	int64_t i;
-	return own_role && own_index && span_is(role, own_role) &&
-	       parse_i64(span_of(own_index), 0, INT32_MAX, &i) == 0 && i == index;
-}
-
 /* false: not an instance, or its address or port is not known. */
 static bool peer_read(struct ssh_peer *peer, struct span instance, struct arena *a)
 {
-	struct span role;
+	const char *own_role = getenv("FC_TASKROLE_NAME");
+	const char *own_index = getenv("FC_TASK_INDEX");
+	struct span role = span_to(instance, ssh_length(instance, "_"));
+	struct span rest = span_from(instance, role.n); /* :INDEX */
 	int64_t index;
-	if (!peer_split(instance, &role, &index))
+	int64_t own = -1;
+	if (role.n == 0 || rest.n < 2 || rest.p[0] != ':' ||
+	    parse_i64(span_from(rest, 1), 0, INT32_MAX, &index) != 0)
 		return false;
 	const char *task = arena_printf(a, "%.*s_%lld", (int)role.n, role.p, (long long)index);
 	const char *address = env_get(arena_printf(a, "PAI_HOST_IP_%s", task));
 	peer->alias = arena_printf(a, "%.*s-%lld", (int)role.n, role.p, (long long)index);
-	peer->own = peer_is_own(role, index);
+	if (own_role && own_index && span_is(role, own_role))
+		(void)parse_i64(span_of(own_index), 0, INT32_MAX, &own); /* else none */
+	peer->own = own == index;
 	if (!address || ssh_length(span_of(address), ".:") != strlen(address))
 		return false;
 	peer->address = address;
 	return ssh_first_port(env_get(arena_printf(a, "PAI_%s_ssh_PORT", task)), &peer->port) == 0;
-}
-
-static bool peer_listed(const char *roles, struct span instance)
-{
-	struct span rest = span_of(roles ? roles : "");
-	struct span role = span_to(instance, span_chr(instance, ':'));
-	while (rest.n > 0) {
-		if (span_eq(span_next(&rest, ','), role))
-			return true;
-	}
-	return roles == NULL;
 }
 
 void ssh_peers(struct ssh_peers *p, const char *roles, struct arena *a)
@@ -152,7 +119,11 @@ void ssh_peers(struct ssh_peers *p, const char *roles, struct arena *a)
 	p->v = ARENA_NEW(a, struct ssh_peer, most);
 	while (rest.n > 0 && p->n + p->unknown < most) {
 		struct span instance = span_next(&rest, ',');
-		if (!peer_listed(roles, instance))
+		struct span role = span_to(instance, span_chr(instance, ':'));
+		bool listed = !roles;
+		for (struct span more = span_of(roles ? roles : ""); more.n > 0 && !listed;)
+			listed = span_eq(span_next(&more, ','), role);
+		if (!listed)
 			continue;
 		if (peer_read(&p->v[p->n], instance, a))
 			p->n++;
@@ -216,26 +187,12 @@ static bool session_is_secret(struct span name)
 	return false;
 }
 
-static bool session_is_name(struct span name)
-{
-	return name.n > 0 && !is_digit(name.p[0]) && ssh_length(name, "_") == name.n;
-}
-
 static bool session_has(struct span name, struct span line)
 {
-	if (!session_is_name(name) || !session_starts(line, FOR_SESSIONS, ARRAY_SIZE(FOR_SESSIONS)))
+	if (name.n == 0 || is_digit(name.p[0]) || ssh_length(name, "_") < name.n ||
+	    !session_starts(line, FOR_SESSIONS, ARRAY_SIZE(FOR_SESSIONS)))
 		return false;
 	return session_starts(line, OURS, ARRAY_SIZE(OURS)) || !session_is_secret(name);
-}
-
-/* Variables about other tasks: there can be thousands. */
-static bool session_is_task(struct span name)
-{
-	if (span_starts(name, "PAI_PORT_LIST_") || span_starts(name, "PAI_HOST_IP_"))
-		return true;
-	bool port = name.n > 5 && memcmp(name.p + name.n - 5, "_PORT", 5) == 0;
-	return port && span_starts(name, "PAI_") && !span_starts(name, "PAI_CONTAINER_") &&
-	       !span_starts(name, "PAI_CURRENT_");
 }
 
 void ssh_environment(struct str *out, char *const *environment, size_t *left_out)
@@ -246,7 +203,14 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 		for (char *const *v = environment; *v; v++) {
 			struct span line = span_of(*v);
 			struct span name = { *v, strcspn(*v, "=") };
-			if (!session_has(name, line) || session_is_task(name) != (tasks == 1))
+			/* About other tasks there can be thousands. */
+			bool port = name.n > 5 && memcmp(name.p + name.n - 5, "_PORT", 5) == 0;
+			bool task = span_starts(name, "PAI_PORT_LIST_") ||
+			            span_starts(name, "PAI_HOST_IP_") ||
+			            (port && span_starts(name, "PAI_") &&
+			             !span_starts(name, "PAI_CONTAINER_") &&
+			             !span_starts(name, "PAI_CURRENT_"));
+			if (!session_has(name, line) || task != (tasks == 1))
 				continue;
 			if (lines == SSH_SESSION_MAX || line.n > LINE_MAX_BYTES ||
 			    strpbrk(*v, "\n\r")) {
@@ -390,27 +354,6 @@ static int keys_add_lines(struct ssh_keys *k, struct span text, struct err *e)
 	return 0;
 }
 
-/* Keys of the user are for all jobs, so an invalid one does not fail this job. */
-static int keys_add_extension(const struct plugin *p, struct ssh_keys *k, struct err *e)
-{
-	const struct node *list = node_get(p->all->job->extension, "sshKeys");
-	k->spare = &p->all->said;
-	for (uint32_t i = 0; node_is(list, NODE_LIST) && i < list->n; i++) {
-		const struct node *value = node_get(&list->item[i], "value");
-		if (node_is(value, NODE_TEXT) && keys_add_lines(k, node_span(value), e))
-			return -1;
-	}
-	k->spare = NULL;
-	return 0;
-}
-
-/* Where tasks log in to each other: init is root in most pods, and sshd, which reads the key, may
- * be started by another user.  Started by root, it sets 0600. */
-static unsigned key_mode(bool job)
-{
-	return job && geteuid() == 0 ? 0644 : 0600;
-}
-
 static void keys_add_file(const struct plugin *p, const char *member, const char *name,
                           unsigned mode)
 {
@@ -428,19 +371,6 @@ static void keys_add_file(const struct plugin *p, const char *member, const char
 	             (struct span){ text, trimmed.n + 1 }, mode);
 }
 
-static bool keys_seed(const struct node *n, uint8_t seed[static SSH_SEED])
-{
-	bool good = node_is(n, NODE_TEXT) && n->n == (size_t)2 * SSH_SEED;
-	for (size_t i = 0; good && i < SSH_SEED; i++) {
-		int high = hex_value(n->text[2 * i]);
-		int low = hex_value(n->text[2 * i + 1]);
-		good = high >= 0 && low >= 0;
-		if (good)
-			seed[i] = (uint8_t)(high << 4 | low);
-	}
-	return good;
-}
-
 /* The pair of the job, made from the seed that the server has put in the place of the user's. */
 static void keys_add_made(const struct plugin *p, unsigned mode)
 {
@@ -450,7 +380,16 @@ static void keys_add_made(const struct plugin *p, unsigned mode)
 	STR_AUTO line = STR_INIT(KEY_TEXT_MAX);
 	uint8_t seed[SSH_SEED];
 	uint8_t public_key[SSH_SEED];
-	if (!keys_seed(n, seed) || !dropbear_public_key(seed, public_key))
+	if (!node_is(n, NODE_TEXT) || n->n != (size_t)2 * SSH_SEED)
+		return;
+	for (size_t i = 0; i < SSH_SEED; i++) {
+		int high = hex_value(n->text[2 * i]);
+		int low = hex_value(n->text[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return;
+		seed[i] = (uint8_t)(high << 4 | low);
+	}
+	if (!dropbear_public_key(seed, public_key))
 		return;
 	ssh_key_pair(seed, public_key, &file, &line);
 	wipe(seed, sizeof(seed));
@@ -502,7 +441,16 @@ static int userssh_put(struct plugin *p, struct str *arguments, struct err *e)
 		str_puts(arguments, " system ");
 		shell_word(arguments, u.value);
 	}
-	int rc = keys_add_extension(p, &k, e);
+	/* Keys of the user are for all jobs, so an invalid one does not fail this job. */
+	const struct node *list = node_get(p->all->job->extension, "sshKeys");
+	int rc = 0;
+	k.spare = &p->all->said;
+	for (uint32_t i = 0; rc == 0 && node_is(list, NODE_LIST) && i < list->n; i++) {
+		const struct node *value = node_get(&list->item[i], "value");
+		if (node_is(value, NODE_TEXT))
+			rc = keys_add_lines(&k, node_span(value), e);
+	}
+	k.spare = NULL;
 	if (rc == 0 && !u.system)
 		rc = keys_add_lines(&k, u.value, e);
 	if (rc == 0 && k.text.n) {
@@ -538,16 +486,6 @@ static void ssh_put_call(struct plugin *p, const char *command)
 	}
 }
 
-static void ssh_put_barrier(struct plugin *p, bool all, int64_t minutes)
-{
-	ssh_put_call(p, "ssh-barrier");
-	if (!all) {
-		str_puts(&p->pre, " --roles ");
-		shell_word(&p->pre, span_of(p->all->ssh_roles));
-	}
-	str_printf(&p->pre, " %lld\n", (long long)minutes);
-}
-
 int plugin_ssh(struct plugin *p, struct err *e)
 {
 	bool job = false, barrier = false;
@@ -560,7 +498,9 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	if (p->all->jobssh_off)
 		job = false;
 	bool distributed = p->all->ssh_roles && !p->all->ssh_made;
-	unsigned mode = key_mode(job || p->all->ssh_roles);
+	/* Where tasks log in to each other: init is root in most pods, and sshd, which reads the
+	 * key, may be started by another user.  Started by root, it sets 0600. */
+	unsigned mode = (job || p->all->ssh_roles) && geteuid() == 0 ? 0644 : 0600;
 	keys_add_file(p, "key", SSH_PRIVATE, mode);
 	keys_add_file(p, "pubKey", SSH_PUBLIC, 0644);
 	keys_add_made(p, mode);
@@ -573,8 +513,14 @@ int plugin_ssh(struct plugin *p, struct err *e)
 	str_puts(&p->pre, job || distributed ? " true" : " false");
 	str_span(&p->pre, str_view(&arguments));
 	str_char(&p->pre, '\n');
-	if (barrier || (distributed && p->all->ssh_first))
-		ssh_put_barrier(p, barrier, minutes);
+	if (barrier || (distributed && p->all->ssh_first)) {
+		ssh_put_call(p, "ssh-barrier");
+		if (!barrier) {
+			str_puts(&p->pre, " --roles ");
+			shell_word(&p->pre, span_of(p->all->ssh_roles));
+		}
+		str_printf(&p->pre, " %lld\n", (long long)minutes);
+	}
 	p->all->ssh_made |= distributed;
 	return 0;
 }

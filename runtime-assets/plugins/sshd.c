@@ -127,16 +127,6 @@ static int sshd_write_job_key(struct sshd *s, struct err *e)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-static bool sshd_is_locked(struct sshd *s)
-{
-	ERR_AUTO ignored = { 0 };
-	struct span text;
-	const char *shadow = arena_printf(&s->a, "%s/etc/shadow", s->at.root);
-	if (file_read(shadow, FILE_MOUNTED, 1 << 20, &s->a, &text, &ignored))
-		return false;
-	return span_starts(text, "root:!") || span_find(text, 0, "\nroot:!") != SIZE_MAX;
-}
-
 /* Images with such a home directory are common.  With StrictModes, sshd would refuse all logins;
  * the owner is checked here, as dropbear does. */
 static bool sshd_others_may_write(struct sshd *s)
@@ -154,6 +144,12 @@ static bool sshd_others_may_write(struct sshd *s)
 static int sshd_write_config(struct sshd *s, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
+	ERR_AUTO ignored = { 0 };
+	struct span shadow;
+	bool locked =
+	    file_read(arena_printf(&s->a, "%s/etc/shadow", s->at.root), FILE_MOUNTED, 1 << 20,
+	              &s->a, &shadow, &ignored) == 0 &&
+	    (span_starts(shadow, "root:!") || span_find(shadow, 0, "\nroot:!") != SIZE_MAX);
 	str_printf(&text,
 	           "Port %lld\n"
 	           "HostKey \"%s\"\n"
@@ -170,7 +166,7 @@ static int sshd_write_config(struct sshd *s, struct err *e)
 	           "PrintMotd no\n"
 	           "Subsystem sftp internal-sftp\n",
 	           (long long)s->port, s->host_key, s->pid_file, s->dir,
-	           sshd_others_may_write(s) ? "no" : "yes", sshd_is_locked(s) ? "yes" : "no");
+	           sshd_others_may_write(s) ? "no" : "yes", locked ? "yes" : "no");
 	return file_write(s->config, str_view(&text), 0600, e);
 }
 
@@ -211,17 +207,6 @@ static int sshd_write_hosts(struct sshd *s, struct err *e)
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
-
-static const char *sshd_find(struct sshd *s)
-{
-	static const char *const PLACES[] = { "/usr/sbin/sshd", "/usr/local/sbin/sshd" };
-	for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
-		const char *path = arena_printf(&s->a, "%s%s", s->at.root, PLACES[i]);
-		if (access(path, X_OK) == 0)
-			return path;
-	}
-	return NULL;
-}
 
 /* Its name is compiled into sshd. */
 static const char *sshd_empty_directory(struct sshd *s)
@@ -295,12 +280,18 @@ static void sshd_link_client(struct sshd *s)
 /* Finds the programs of the image, and replaces those that it lacks. */
 static int sshd_choose(struct sshd *s, struct err *e)
 {
+	static const char *const PLACES[] = { "/usr/sbin/sshd", "/usr/local/sbin/sshd" };
 	static const char *const OURS[] = { "sshd", "dropbearconvert" };
-	s->program = child_exists("ssh-keygen") && sshd_may_confine(s) ? sshd_find(s) : NULL;
+	bool usable = child_exists("ssh-keygen") && sshd_may_confine(s);
+	for (size_t i = 0; usable && !s->program && i < ARRAY_SIZE(PLACES); i++) {
+		const char *path = arena_printf(&s->a, "%s%s", s->at.root, PLACES[i]);
+		if (access(path, X_OK) == 0)
+			s->program = path;
+	}
 	s->client = s->job && !child_exists("ssh");
 	if (s->program && !s->client)
 		return 0;
-	if (!dropbear_there())
+	if (!DROPBEAR_THERE)
 		return err_set(e, FAILED, "openssh is not in the image");
 	for (size_t i = 0; i < ARRAY_SIZE(OURS); i++)
 		if (sshd_link(s, s->dir, OURS[i], e))
@@ -310,9 +301,18 @@ static int sshd_choose(struct sshd *s, struct err *e)
 	return 0;
 }
 
-/* In the format of dropbear: the type, then the seed and the public key, each with its length. */
-static int sshd_write_host_key(struct sshd *s, struct err *e)
+/* Host keys of an image are the same in every container. */
+static int sshd_make_host_key(struct sshd *s, struct err *e)
 {
+	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
+		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
+	struct child keygen = { argv, NULL, STREAM_NONE, STREAM_OURS, false };
+	if (access(s->host_key, R_OK) == 0)
+		return 0;
+	if (s->program)
+		return child_run(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
+	/* In the format of dropbear: the type, then the seed and the public key, each with its
+	 * length. */
 	static const char HEAD[] = "\0\0\0\013ssh-ed25519\0\0\0\100";
 	enum { HEAD_N = sizeof(HEAD) - 1 };
 	uint8_t key[HEAD_N + 2 * SSH_SEED];
@@ -325,26 +325,13 @@ static int sshd_write_host_key(struct sshd *s, struct err *e)
 	return rc;
 }
 
-/* Host keys of an image are the same in every container. */
-static int sshd_make_host_key(struct sshd *s, struct err *e)
-{
-	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
-		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
-	struct child keygen = { argv, NULL, STREAM_NONE, STREAM_OURS };
-	if (access(s->host_key, R_OK) == 0)
-		return 0;
-	if (!s->program)
-		return sshd_write_host_key(s, e);
-	return child_run(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
-}
-
 /* The client of dropbear has a format of its own. */
 static int sshd_convert_key(struct sshd *s, struct err *e)
 {
 	const char *key = path_join(&s->a, s->dir, SSH_CLIENT_KEY);
 	const char *const argv[] = { path_join(&s->a, s->dir, "dropbearconvert"), s->key, key,
 		                     NULL };
-	struct child convert = { argv, NULL, STREAM_NONE, STREAM_NONE };
+	struct child convert = { argv, NULL, STREAM_NONE, STREAM_NONE, false };
 	if (sshd_remove_old(key, e))
 		return -1;
 	if (access(s->key, R_OK) == 0 && child_run(&convert) != 0)
@@ -370,27 +357,6 @@ static pid_t sshd_running(struct sshd *s)
 	return (pid_t)pid;
 }
 
-/* Stops sshd of an earlier start; its sessions go on. */
-static void sshd_stop_earlier(struct sshd *s)
-{
-	pid_t pid = sshd_running(s);
-	if (pid == 0 || kill(pid, SIGTERM) != 0)
-		return;
-	int64_t end = clock_ms() + STOP_MAX_MS;
-	while (kill(pid, 0) == 0 && clock_ms() < end)
-		clock_sleep(20);
-}
-
-static void sshd_show_log(struct sshd *s)
-{
-	ERR_AUTO ignored = { 0 };
-	struct span text;
-	if (file_read(s->log, FILE_THEIRS, 1 << 20, &s->a, &text, &ignored) == 0 && text.n) {
-		size_t n = text.n < 2000 ? text.n : 2000;
-		(void)fd_write_all(STDERR_FILENO, (struct span){ text.p + text.n - n, n });
-	}
-}
-
 /* sshd listens before it goes into the background; then it writes its pid. */
 static int sshd_run_program(struct sshd *s, int log)
 {
@@ -411,14 +377,20 @@ static int sshd_run_program(struct sshd *s, int log)
 		arena_printf(&s->a, "PATH=%s", path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"), NULL
 	};
 	struct child sshd = { s->program ? image : ours, s->program ? env : s->session, STREAM_NONE,
-		              s->program ? STREAM_OURS : log };
+		              s->program ? STREAM_OURS : log, false };
 	return child_run(&sshd);
 }
 
 static int sshd_start(struct sshd *s, struct err *e)
 {
 	struct stat st;
-	sshd_stop_earlier(s);
+	/* Stops sshd of an earlier start; its sessions go on. */
+	pid_t pid = sshd_running(s);
+	int64_t stop = clock_ms() + STOP_MAX_MS;
+	if (pid > 0 && kill(pid, SIGTERM) == 0) {
+		while (kill(pid, 0) == 0 && clock_ms() < stop)
+			clock_sleep(20);
+	}
 	if (sshd_remove_old(s->pid_file, e) || sshd_remove_old(s->log, e))
 		return -1;
 	FD_AUTO log = open(s->log, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
@@ -433,21 +405,21 @@ static int sshd_start(struct sshd *s, struct err *e)
 		    s->program ? "" : " of pai-runtime", (long long)s->port);
 		return 0;
 	}
-	sshd_show_log(s);
+	ERR_AUTO ignored = { 0 };
+	struct span said;
+	if (file_read(s->log, FILE_THEIRS, 1 << 20, &s->a, &said, &ignored) == 0)
+		(void)fd_write_all(STDERR_FILENO,
+		                   span_from(said, said.n > 2000 ? said.n - 2000 : 0));
 	return err_set(e, FAILED, "sshd did not start on port %lld", (long long)s->port);
 }
 
 /* ---- all of sshd ----------------------------------------------------------------------------- */
 
-static int sshd_make_directories(struct sshd *s, struct err *e)
+static int sshd_set_up(struct sshd *s, struct err *e)
 {
-	if (dir_make(s->home_ssh, 0700, e) || dir_make(s->dir, 0700, e))
-		return -1;
-	return geteuid() == 0 ? dir_make(sshd_empty_directory(s), 0755, e) : 0;
-}
-
-static void sshd_name_files(struct sshd *s)
-{
+	s->user = ssh_login(&s->at, &s->a);
+	if (!s->user)
+		return err_set(e, FAILED, "the user of the container has no entry in /etc/passwd");
 	s->dir = ssh_directory(s->at.passwd_home, &s->a);
 	s->home_ssh = path_join(&s->a, s->at.passwd_home, ".ssh");
 	s->key = path_join(&s->a, s->dir, SSH_JOB_KEY);
@@ -455,17 +427,11 @@ static void sshd_name_files(struct sshd *s)
 	s->config = path_join(&s->a, s->dir, "sshd_config");
 	s->pid_file = path_join(&s->a, s->dir, "sshd.pid");
 	s->log = path_join(&s->a, s->dir, "sshd.log");
-}
-
-static int sshd_set_up(struct sshd *s, struct err *e)
-{
-	s->user = ssh_login(&s->at, &s->a);
-	if (!s->user)
-		return err_set(e, FAILED, "the user of the container has no entry in /etc/passwd");
-	sshd_name_files(s);
-	if (sshd_make_directories(s, e) || sshd_choose(s, e) || sshd_write_authorized_keys(s, e) ||
-	    sshd_write_environment(s, e) || sshd_write_hosts(s, e) || sshd_write_config(s, e) ||
-	    sshd_make_host_key(s, e))
+	if (dir_make(s->home_ssh, 0700, e) || dir_make(s->dir, 0700, e) ||
+	    (geteuid() == 0 && dir_make(sshd_empty_directory(s), 0755, e)))
+		return -1;
+	if (sshd_choose(s, e) || sshd_write_authorized_keys(s, e) || sshd_write_environment(s, e) ||
+	    sshd_write_hosts(s, e) || sshd_write_config(s, e) || sshd_make_host_key(s, e))
 		return -1;
 	if ((s->job && sshd_write_job_key(s, e)) || (s->client && sshd_convert_key(s, e)))
 		return -1;
@@ -576,7 +542,7 @@ static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 		                     b->peers.v[peer].alias,
 		                     "true",
 		                     NULL };
-	struct child ssh = { argv, NULL, STREAM_NONE, b->last ? STREAM_OURS : b->said };
+	struct child ssh = { argv, NULL, STREAM_NONE, b->last ? STREAM_OURS : b->said, false };
 	*t = (struct attempt){ child_start(&ssh), peer, clock_ms() + TRY_MAX_MS };
 	if (t->pid > 0)
 		return 0;
@@ -616,18 +582,6 @@ static void ssh_barrier_forget(const struct barrier *b, off_t most)
 {
 	if (lseek(b->said, 0, SEEK_CUR) > most && ftruncate(b->said, 0) == 0)
 		(void)lseek(b->said, 0, SEEK_SET);
-}
-
-/* The last line of ssh's messages; empty if there is none. */
-static struct span ssh_barrier_last(const struct barrier *b, char text[static SAID_LAST])
-{
-	off_t end = lseek(b->said, 0, SEEK_CUR);
-	ssize_t n = pread(b->said, text, SAID_LAST, end > SAID_LAST ? end - SAID_LAST : 0);
-	struct span rest = span_trim((struct span){ text, n > 0 ? (size_t)n : 0 });
-	struct span line = rest;
-	while (rest.n > 0)
-		line = span_next(&rest, '\n');
-	return line;
 }
 
 static int ssh_barrier_round(struct barrier *b)
@@ -690,8 +644,14 @@ static int ssh_barrier_wait(struct barrier *b)
 			say(SAY_INFO, "ssh barrier: all other tasks are reached");
 			return 0;
 		}
+		/* With the last line of ssh's messages. */
 		char text[SAID_LAST];
-		struct span said = ssh_barrier_last(b, text);
+		off_t end = lseek(b->said, 0, SEEK_CUR);
+		ssize_t n = pread(b->said, text, SAID_LAST, end > SAID_LAST ? end - SAID_LAST : 0);
+		struct span lines = span_trim((struct span){ text, n > 0 ? (size_t)n : 0 });
+		struct span said = lines;
+		while (lines.n > 0)
+			said = span_next(&lines, '\n');
 		say(SAY_INFO, "ssh barrier: %zu tasks are not reached yet%s%.*s", b->missing,
 		    said.n ? ": " : "", (int)said.n, said.p);
 		if (!b->last)

@@ -8,18 +8,13 @@
 #include "base/str.h"
 #include "runtime-assets/files.h"
 
-static const struct arg *args_find(const struct arg *table, const char *name)
-{
-	while (table->name && strcmp(table->name, name) != 0)
-		table++;
-	return table->name ? table : NULL;
-}
-
 int args_take(const struct arg *table, int i, int argc, char **argv)
 {
 	for (; i < argc; i++) {
-		const struct arg *a = args_find(table, argv[i]);
-		if (!a || (a->value && i + 1 == argc))
+		const struct arg *a = table;
+		while (a->name && strcmp(a->name, argv[i]) != 0)
+			a++;
+		if (!a->name || (a->value && i + 1 == argc))
 			break;
 		if (a->value)
 			*a->value = argv[++i];
@@ -127,26 +122,15 @@ static bool argv_is_one_of(struct span s, const char *const *list, size_t n)
 	return false;
 }
 
-static bool argv_is_header(struct span line)
-{
-	struct span s = span_trim(line);
-	return s.n == 0 || s.p[0] == '#' ||
-	       argv_is_one_of(s, SCRIPT_HEADER, ARRAY_SIZE(SCRIPT_HEADER));
-}
-
 static struct span argv_skip_header(struct span s)
 {
 	for (struct span rest = s; s.n > 0; s = rest) {
-		if (!argv_is_header(span_next(&rest, '\n')))
+		struct span line = span_trim(span_next(&rest, '\n'));
+		if (line.n > 0 && line.p[0] != '#' &&
+		    !argv_is_one_of(line, SCRIPT_HEADER, ARRAY_SIZE(SCRIPT_HEADER)))
 			break;
 	}
 	return s;
-}
-
-/* A byte that stands for itself outside of quotes. */
-static bool argv_is_plain(char c)
-{
-	return is_alnum(c) || (unsigned char)c >= 0x80 || (c && strchr("_@%+=:,./-", c));
 }
 
 /* A backslash at the end of a line. */
@@ -188,26 +172,22 @@ static bool argv_quoted(struct span s, size_t *at, struct str *word)
 static bool argv_word(struct span s, size_t *at, struct str *word)
 {
 	while (*at < s.n && !(s.p[*at] && strchr(" \t\n", s.p[*at]))) {
+		char c = s.p[*at];
+		bool plain =
+		    is_alnum(c) || (unsigned char)c >= 0x80 || (c && strchr("_@%+=:,./-", c));
 		if (argv_is_continued(s, *at)) {
 			*at += 2;
-		} else if (s.p[*at] == '\'' || s.p[*at] == '"') {
+		} else if (c == '\'' || c == '"') {
 			if (!argv_quoted(s, at, word))
 				return false;
-		} else if (argv_is_plain(s.p[*at])) {
-			str_char(word, s.p[(*at)++]);
+		} else if (plain) {
+			str_char(word, c);
+			(*at)++;
 		} else {
 			return false;
 		}
 	}
 	return true;
-}
-
-/* Assignments, reserved words and builtins are not programs. */
-static bool argv_is_program(struct span word)
-{
-	if (word.n == 0 || memchr(word.p, '=', word.n))
-		return false;
-	return !argv_is_one_of(word, SHELL_WORDS, ARRAY_SIZE(SHELL_WORDS));
 }
 
 /* Reads the words of one line.  Returns their number, or -1: it needs a shell. */
@@ -221,7 +201,10 @@ static int argv_line(struct span s, size_t *at, struct arena *a, char **list)
 		STR_AUTO word = STR_INIT(s.n);
 		if (n == ARGV_MAX - 1 || !argv_word(s, at, &word))
 			return -1;
-		if (n == 0 && !argv_is_program(str_view(&word)))
+		/* Assignments, reserved words and builtins are not programs. */
+		if (n == 0 &&
+		    (word.n == 0 || memchr(word.p, '=', word.n) ||
+		     argv_is_one_of(str_view(&word), SHELL_WORDS, ARRAY_SIZE(SHELL_WORDS))))
 			return -1;
 		list[n++] = arena_dup(a, str_view(&word));
 	}

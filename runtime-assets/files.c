@@ -130,18 +130,6 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 	return 0;
 }
 
-static int make_one(const char *path)
-{
-	if (mkdir(path, 0755) == 0 || errno == EEXIST)
-		return 0;
-	struct stat st; /* it may exist on a read-only file system */
-	int error = errno;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return 0;
-	errno = error;
-	return -1;
-}
-
 int dir_make(const char *path, mode_t mode, struct err *e)
 {
 	char part[PATH_MAX];
@@ -155,7 +143,12 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 		if (part[i] != '/' && part[i] != '\0')
 			continue;
 		part[i] = '\0';
-		if (make_one(part))
+		struct stat there; /* it may exist on a read-only file system */
+		bool made = mkdir(part, 0755) == 0 || errno == EEXIST;
+		int error = errno;
+		made = made || (stat(part, &there) == 0 && S_ISDIR(there.st_mode));
+		errno = error;
+		if (!made)
 			return file_failed(e, "cannot make directory", part);
 		if (i < n)
 			part[i] = '/';
@@ -185,42 +178,32 @@ const char *path_join(struct arena *a, const char *dir, const char *name)
 static const char *directory_name(const char *variable)
 {
 	const char *name = getenv(variable);
-	if (!name || !*name || *name == '.' || strlen(name) > 128)
-		return NULL;
-	const char *c = name;
-	while (is_alnum(*c) || *c == '.' || *c == '_' || *c == '-')
-		c++;
-	return *c ? NULL : name;
+	bool good =
+	    name && *name && *name != '.' && strlen(name) <= 128 && span_only(span_of(name), "._-");
+	return good ? name : NULL;
 }
 
 void layout_init(struct layout *l, const char *root, struct arena *a)
 {
-	static const struct {
-		size_t at;
-		const char *path;
-	} PATHS[] = {
-		{ offsetof(struct layout, work), "/usr/local/pai" },
-		{ offsetof(struct layout, program), "/usr/local/pai/runtime" },
-		{ offsetof(struct layout, runtime_d), "/usr/local/pai/runtime.d" },
-		{ offsetof(struct layout, framework), "/usr/local/pai/framework.json" },
-		{ offsetof(struct layout, ssh_secret), "/usr/local/pai/ssh-secret" },
-		{ offsetof(struct layout, code), "/usr/local/pai/code" },
-		{ offsetof(struct layout, config), "/usr/local/pai-config" },
-		{ offsetof(struct layout, secrets), "/usr/local/pai/secrets/secrets.yaml" },
-		{ offsetof(struct layout, extension),
-		  "/usr/local/pai/user-extension-secrets/userExtensionSecrets.yaml" },
-		{ offsetof(struct layout, account),
-		  "/var/run/secrets/kubernetes.io/serviceaccount" },
-		{ offsetof(struct layout, output), "/var/run/secrets/rest-lit" },
-		{ offsetof(struct layout, termination), "/tmp/pai-termination-log" },
-		{ offsetof(struct layout, init_termination), "/dev/termination-log" },
-		{ offsetof(struct layout, passwd_home), "/root" },
+	*l = (struct layout){
+		.root = arena_dup(a, span_of(root)),
+		.work = path_join(a, root, "usr/local/pai"),
+		.program = path_join(a, root, "usr/local/pai/runtime"),
+		.runtime_d = path_join(a, root, "usr/local/pai/runtime.d"),
+		.framework = path_join(a, root, "usr/local/pai/framework.json"),
+		.ssh_secret = path_join(a, root, "usr/local/pai/ssh-secret"),
+		.code = path_join(a, root, "usr/local/pai/code"),
+		.config = path_join(a, root, "usr/local/pai-config"),
+		.secrets = path_join(a, root, "usr/local/pai/secrets/secrets.yaml"),
+		.extension = path_join(a, root,
+		                       "usr/local/pai/user-extension-secrets/"
+		                       "userExtensionSecrets.yaml"),
+		.account = path_join(a, root, "var/run/secrets/kubernetes.io/serviceaccount"),
+		.output = path_join(a, root, "var/run/secrets/rest-lit"),
+		.termination = path_join(a, root, "tmp/pai-termination-log"),
+		.init_termination = path_join(a, root, "dev/termination-log"),
+		.passwd_home = path_join(a, root, "root"),
 	};
-	l->root = arena_dup(a, span_of(root));
-	for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++) {
-		const char *path = arena_printf(a, "%s%s", root, PATHS[i].path);
-		memcpy((char *)l + PATHS[i].at, &path, sizeof(path));
-	}
 	const char *pod = directory_name("FC_POD_UID");
 	if (!pod)
 		pod = directory_name("HOSTNAME");

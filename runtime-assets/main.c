@@ -138,11 +138,6 @@ static int relro_protect(struct dl_phdr_info *program, size_t size, void *unused
 	return 1; /* only the first object: the program itself */
 }
 
-static void relro_apply(void)
-{
-	(void)dl_iterate_phdr(relro_protect, NULL);
-}
-
 static const struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
@@ -179,7 +174,7 @@ int main(int argc, char **argv)
 {
 	static char run[] = "run";
 	int status;
-	relro_apply();
+	(void)dl_iterate_phdr(relro_protect, NULL);
 	if (dropbear_run(argc, argv, &status))
 		return status;
 	const char *slash = argc == 1 && argv[0] ? strrchr(argv[0], '/') : NULL;

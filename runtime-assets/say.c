@@ -37,46 +37,36 @@ int say_open(const char *path)
 	return 0;
 }
 
+/* The logs are known here only. */
 void say_close(void)
 {
 	if (logs.n > 0)
 		close(logs.fd[--logs.n]);
 }
 
-/* A control character could forge a line or move the cursor. */
-static void say_blank(char *text, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			text[i] = ' ';
-	}
-}
-
-/* `run` puts the time and the name of the program before each line of its plugins. */
-static size_t say_prefix(char *out, size_t size, const char *level)
-{
-	if (logs.n == 0 && getenv("RUNTIME_LOG_PIPE")) /* NOLINT(concurrency-mt-unsafe) */
-		return (size_t)snprintf(out, size, "%s", level);
-	char now_text[RFC3339_MAX];
-	int n = snprintf(out, size, "%s [openpai-runtime] %s",
-	                 rfc3339_put(now_text, clock_wall_ms(), 0), level);
-	return n < 0 ? 0 : (size_t)n;
-}
-
 void say(enum say_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
-	size_t n = say_prefix(line, sizeof(line), LEVELS[level]);
+	char now[RFC3339_MAX];
+	/* `run` puts the time and the name of the program before each line of its plugins. */
+	bool bare = logs.n == 0 && getenv("RUNTIME_LOG_PIPE"); /* NOLINT(concurrency-mt-unsafe) */
+	int n =
+	    snprintf(line, sizeof(line), "%s%s%s", bare ? "" : rfc3339_put(now, clock_wall_ms(), 0),
+	             bare ? "" : " [openpai-runtime] ", LEVELS[level]);
 	va_list args;
 	va_start(args, fmt);
-	int more = vsnprintf(line + n, sizeof(line) - n - 1, fmt, args);
+	int more = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, args);
 	va_end(args);
-	if (more < 0)
+	if (n < 0 || more < 0)
 		return;
-	size_t end = n + (size_t)more;
+	size_t end = (size_t)n + (size_t)more;
 	if (end > sizeof(line) - 2)
 		end = sizeof(line) - 2;
-	say_blank(line, end);
+	/* A control character could forge a line or move the cursor. */
+	for (size_t i = 0; i < end; i++) {
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = ' ';
+	}
 	line[end++] = '\n';
 	(void)fd_write_all(STDERR_FILENO, (struct span){ line, end });
 	for (int i = 0; i < logs.n; i++)

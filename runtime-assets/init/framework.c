@@ -75,32 +75,7 @@ static uint32_t framework_list_size(const struct node *list)
 
 /* ---- gzip ------------------------------------------------------------------------------------ */
 
-/* The last bytes of gzip are the inflated size.  That much memory is allocated, if it is within the
- * bound; zlib checks the size. */
-
 enum { GZIP_SHORTEST = 18, GZIP_WINDOW = 15 + 16 /* largest window, gzip only */ };
-
-static size_t gzip_size(const char *p)
-{
-	const unsigned char *b = (const unsigned char *)p;
-	return b[0] | (size_t)b[1] << 8 | (size_t)b[2] << 16 | (size_t)b[3] << 24;
-}
-
-static int gzip_inflate(struct span gzip, char *out, size_t n, struct err *e)
-{
-	z_stream z = {
-		.next_in = (const Bytef *)gzip.p,
-		.avail_in = (uInt)gzip.n,
-		.next_out = (Bytef *)out,
-		.avail_out = (uInt)n,
-	};
-	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-		return err_set(e, FAILED, "zlib does not start");
-	int status = inflate(&z, Z_FINISH);
-	bool whole = status == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
-	(void)inflateEnd(&z);
-	return whole ? 0 : err_set(e, FAILED, "is damaged: no whole gzip of one part");
-}
 
 int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *out, struct err *e)
 {
@@ -112,16 +87,28 @@ int gunzip_base64(struct span text, size_t max, struct arena *a, struct span *ou
 		return err_set(e, FAILED, "is no base64");
 	if (gzip.n < GZIP_SHORTEST)
 		return err_set(e, FAILED, "is too short for gzip");
-	size_t n = gzip_size(gzip.p + gzip.n - 4);
+	/* The last bytes of gzip are the inflated size.  That much memory is allocated, if it is
+	 * within the bound; zlib checks the size. */
+	const unsigned char *last = (const unsigned char *)gzip.p + gzip.n - 4;
+	size_t n = last[0] | (size_t)last[1] << 8 | (size_t)last[2] << 16 | (size_t)last[3] << 24;
 	if (n > max)
 		return err_set(e, FAILED, "becomes %zu bytes when inflated; at most %zu are taken",
 		               n, max);
 	char *p = arena_alloc(a, n + 1);
-	if (gzip_inflate(gzip, p, n, e) < 0)
-		return -1;
 	p[n] = '\0';
 	*out = (struct span){ p, n };
-	return 0;
+	z_stream z = {
+		.next_in = (const Bytef *)gzip.p,
+		.avail_in = (uInt)gzip.n,
+		.next_out = (Bytef *)p,
+		.avail_out = (uInt)n,
+	};
+	if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+		return err_set(e, FAILED, "zlib does not start");
+	int status = inflate(&z, Z_FINISH);
+	bool whole = status == Z_STREAM_END && z.avail_in == 0 && z.avail_out == 0;
+	(void)inflateEnd(&z);
+	return whole ? 0 : err_set(e, FAILED, "is damaged: no whole gzip of one part");
 }
 
 /* ---- JSON ------------------------------------------------------------------------- */

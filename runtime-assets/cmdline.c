@@ -37,6 +37,12 @@ int args_misused(const char *command, const char *argument)
 	return -1;
 }
 
+int args_usage(const char *text, bool asked)
+{
+	(void)fputs(text, asked ? stdout : stderr);
+	return asked ? 0 : 2;
+}
+
 const char *env_get(const char *name)
 {
 	const char *value = getenv(name);

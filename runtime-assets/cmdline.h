@@ -41,6 +41,9 @@ int args_take(const struct arg *table, int i, int argc, char **argv);
 /* Prints to standard error which argument is wrong; NULL: one is missing.  Returns -1. */
 int args_misused(const char *command, const char *argument);
 
+/* Prints how a command is called, and returns its exit status: asked with --help, or not. */
+int args_usage(const char *text, bool asked);
+
 /* An environment variable; NULL if it is unset or empty. */
 const char *env_get(const char *name);
 

@@ -130,6 +130,13 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 	return 0;
 }
 
+struct span file_text(const char *path, enum file_kind kind, size_t max, struct arena *a)
+{
+	ERR_AUTO ignored = { 0 };
+	struct span text;
+	return file_read(path, kind, max, a, &text, &ignored) == 0 ? text : SPAN("");
+}
+
 int dir_make(const char *path, mode_t mode, struct err *e)
 {
 	char part[PATH_MAX];

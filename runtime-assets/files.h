@@ -67,6 +67,9 @@ enum file_kind {
 int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a, struct span *text,
               struct err *e);
 
+/* The same; empty if it cannot be read. */
+struct span file_text(const char *path, enum file_kind kind, size_t max, struct arena *a);
+
 /* Makes a directory, its last part with this mode, and its parents.  It may exist. */
 int dir_make(const char *path, mode_t mode, struct err *e);
 

@@ -176,7 +176,6 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 {
 	if (input->code == 0)
 		return 0;
-	static const struct exit_pattern NONE = { 0 };
 	ARENA_AUTO a = { 0 };
 	struct exit_case c = { .in = input, .warnings = warnings };
 	struct exit_spec spec;
@@ -185,40 +184,16 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 	log_text_open(&c.platform, input->runtime_log, -1);
 	exit_spec_read(&spec, input->spec, input->code, &a, warnings);
 	exit_spec_match(&spec, &c, &v);
-
-	const struct exit_pattern *p = v.pattern ? v.pattern : &NONE;
-	const struct match *in_user = v.has_user ? &v.user : NULL;
-	const struct match *in_platform = v.has_platform ? &v.platform : NULL;
-	struct excerpt user_part;
-	struct excerpt platform_part;
+	EXCERPT_AUTO user = { 0 };
+	EXCERPT_AUTO platform = { 0 };
 	STR_AUTO reason = STR_INIT(REASON_MAX);
-	STR_AUTO matched_user = STR_INIT(MATCHED_TEXT_MAX);
-	STR_AUTO matched_platform = STR_INIT(MATCHED_TEXT_MAX);
-	excerpt_make(&user_part, &c.user, in_user, EXCERPT_USER_LINES);
-	excerpt_precede(&user_part, &c.user, &v.handled);
-	excerpt_make(&platform_part, &c.platform, in_platform, EXCERPT_PLATFORM_LINES);
-	if (in_user)
-		excerpt_matched(&matched_user, &c.user, in_user);
-	if (in_platform)
-		excerpt_matched(&matched_platform, &c.platform, in_platform);
+	excerpt_make(&user, &c.user, v.has_user ? &v.user : NULL, EXCERPT_USER_LINES);
+	excerpt_precede(&user, &c.user, &v.handled);
+	excerpt_make(&platform, &c.platform, v.has_platform ? &v.platform : NULL,
+	             EXCERPT_PLATFORM_LINES);
 	failed_line(input, &c.user, &reason);
-	struct summary s = {
-		.code = v.code,
-		.user_code = input->code,
-		.rank = v.rank,
-		.ended_ms = input->ended_ms,
-		.trigger = input->trigger,
-		.reason = str_view(&reason),
-		.matched_user = in_user ? &matched_user : NULL,
-		.matched_platform = in_platform ? &matched_platform : NULL,
-		.has_gpu = p->has_gpu,
-		.gpu_ecc = p->gpu_ecc,
-		.user = &user_part,
-		.platform = &platform_part,
-	};
+	struct summary s = { input, &v, str_view(&reason), &user, &platform };
 	summary_write(&s, message);
-	str_done(&user_part.text);
-	str_done(&platform_part.text);
 	log_text_done(&c.user);
 	log_text_done(&c.platform);
 	return (int)v.code;
@@ -226,7 +201,7 @@ int exit_explain(const struct exit_input *input, struct str *message, struct not
 
 /* ---- `pai-runtime exit` ---------------------------------------------------------------------- */
 
-enum { USAGE = 2, DEADLINE_MS = 10000 };
+enum { DEADLINE_MS = 10000 };
 
 struct options {
 	const char *root, *user_log, *rotated, *runtime_log, *spec, *trigger;
@@ -234,22 +209,18 @@ struct options {
 	bool help;
 };
 
-static int exit_usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime exit [OPTION...] CODE\n\n"
-	      "Explains an exit code by the exit specification and the ends of the logs: writes\n"
-	      "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
-	      "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n"
-	      "  --root DIR          put DIR before every path\n"
-	      "  --user-log FILE     the output of the command\n"
-	      "  --rotated FILE      the log before it\n"
-	      "  --runtime-log FILE  the log of the runtime\n"
-	      "  --spec FILE         the exit specification\n"
-	      "  --trigger TEXT      the failed part, if not the command: postCommands\n\n"
-	      "Without them the files are those of this pod.\n",
-	      out);
-	return status;
-}
+static const char EXIT_USAGE[] =
+    "usage: pai-runtime exit [OPTION...] CODE\n\n"
+    "Explains an exit code by the exit specification and the ends of the logs: writes\n"
+    "the termination message to /tmp/pai-termination-log, and ends with the code for\n"
+    "the container, 255 if no pattern matches.  For code 0 nothing is written.\n\n"
+    "  --root DIR          put DIR before every path\n"
+    "  --user-log FILE     the output of the command\n"
+    "  --rotated FILE      the log before it\n"
+    "  --runtime-log FILE  the log of the runtime\n"
+    "  --spec FILE         the exit specification\n"
+    "  --trigger TEXT      the failed part, if not the command: postCommands\n\n"
+    "Without them the files are those of this pod.\n";
 
 static int exit_parse(struct options *o, int argc, char **argv)
 {
@@ -328,9 +299,9 @@ int cmd_exit(int argc, char **argv)
 	struct options o;
 	struct layout at;
 	if (exit_parse(&o, argc, argv))
-		return exit_usage(stderr, USAGE);
+		return args_usage(EXIT_USAGE, false);
 	if (o.help)
-		return exit_usage(stdout, 0);
+		return args_usage(EXIT_USAGE, true);
 	if (o.code == 0)
 		return 0;
 	layout_init(&at, o.root, &a);

@@ -181,23 +181,21 @@ enum {
 /* A part of a log, made valid UTF-8. */
 struct excerpt {
 	struct str text;
-	size_t match; /* where the match begins in it; SIZE_MAX: none */
+	size_t match;       /* where the match begins in it; SIZE_MAX: none */
+	struct str matched; /* the beginning of the match */
 };
+#define EXCERPT_AUTO __attribute__((cleanup(excerpt_done))) struct excerpt
+void excerpt_done(struct excerpt *x);
 
 /* The lines around a match; m NULL: the last lines. */
 void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, size_t lines);
 /* Puts a line of the log in front if it is not in the excerpt. */
 void excerpt_precede(struct excerpt *x, struct log_text *l, const struct match *line);
-/* The beginning of the matched text. */
-void excerpt_matched(struct str *out, struct log_text *l, const struct match *m);
 
 struct summary {
-	int64_t code, user_code, rank;                     /* rank -1: absent */
-	int64_t ended_ms;                                  /* 0: absent */
-	const char *trigger;                               /* NULL: absent */
-	struct span reason;                                /* empty: absent */
-	const struct str *matched_user, *matched_platform; /* NULL: absent */
-	bool has_gpu, gpu_ecc;
+	const struct exit_input *in;
+	const struct exit_verdict *verdict;
+	struct span reason; /* empty: absent */
 	const struct excerpt *user, *platform;
 };
 

@@ -225,6 +225,17 @@ static void utf8_put_valid(struct str *out, struct span bytes, size_t *mark)
 		*mark = marked == SIZE_MAX ? out->n : marked;
 }
 
+/* The beginning of the matched text. */
+static void excerpt_matched(struct str *out, struct log_text *l, const struct match *m)
+{
+	char bytes[MATCHED_MAX];
+	size_t end = m->end;
+	if (end - m->start > MATCHED_MAX)
+		end = excerpt_whole(l, m->start + MATCHED_MAX, false);
+	log_text_copy(l, m->start, end - m->start, bytes);
+	utf8_put_valid(out, (struct span){ bytes, end - m->start }, NULL);
+}
+
 void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, size_t lines)
 {
 	size_t size = l->text.size;
@@ -244,19 +255,12 @@ void excerpt_make(struct excerpt *x, struct log_text *l, const struct match *m, 
 	x->match = w.match.start > part.start ? w.match.start - part.start : 0;
 	utf8_put_valid(&x->text, (struct span){ w.p + part.start, part.end - part.start },
 	               &x->match);
-	if (!m)
+	x->matched = (struct str)STR_INIT(MATCHED_TEXT_MAX);
+	if (m)
+		excerpt_matched(&x->matched, l, m);
+	else
 		x->match = SIZE_MAX;
 	free(w.p);
-}
-
-void excerpt_matched(struct str *out, struct log_text *l, const struct match *m)
-{
-	char bytes[MATCHED_MAX];
-	size_t end = m->end;
-	if (end - m->start > MATCHED_MAX)
-		end = excerpt_whole(l, m->start + MATCHED_MAX, false);
-	log_text_copy(l, m->start, end - m->start, bytes);
-	utf8_put_valid(out, (struct span){ bytes, end - m->start }, NULL);
 }
 
 void excerpt_precede(struct excerpt *x, struct log_text *l, const struct match *line)
@@ -272,6 +276,12 @@ void excerpt_precede(struct excerpt *x, struct log_text *l, const struct match *
 	str_span(&all, str_view(&x->text));
 	str_done(&x->text);
 	x->text = all;
+}
+
+void excerpt_done(struct excerpt *x)
+{
+	str_done(&x->text);
+	str_done(&x->matched);
 }
 
 #define MARKER "[PAI_RUNTIME_ERROR_"
@@ -405,19 +415,20 @@ static void part_cut_head(struct part *p, size_t excess)
 
 static void summary_text(const struct summary *s, const struct part *part, struct str *out)
 {
-	str_printf(out, START "exitCode: %lld\n", (long long)s->code);
-	if (s->trigger) {
+	const struct exit_pattern *pattern = s->verdict->pattern;
+	str_printf(out, START "exitCode: %lld\n", (long long)s->verdict->code);
+	if (s->in->trigger) {
 		str_puts(out, "trigger: ");
-		yaml_quoted(out, span_of(s->trigger));
+		yaml_quoted(out, span_of(s->in->trigger));
 		str_puts(out, "\n");
 	}
-	str_printf(out, "originUserExitCode: %lld\n", (long long)s->user_code);
-	if (s->ended_ms) {
+	str_printf(out, "originUserExitCode: %lld\n", (long long)s->in->code);
+	if (s->in->ended_ms) {
 		char second[RFC3339_MAX];
-		str_printf(out, "endTime: \"%s\"\n", rfc3339_put(second, s->ended_ms, 3));
+		str_printf(out, "endTime: \"%s\"\n", rfc3339_put(second, s->in->ended_ms, 3));
 	}
-	if (s->rank >= 0)
-		str_printf(out, "failedRank: %lld\n", (long long)s->rank);
+	if (s->verdict->rank >= 0)
+		str_printf(out, "failedRank: %lld\n", (long long)s->verdict->rank);
 	if (s->reason.n) {
 		str_puts(out, "failedLine: ");
 		yaml_quoted(out, s->reason);
@@ -427,9 +438,10 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 		"matchedUserLogString: ", "matchedPlatformLogString: ", "  user: ", "  platform: "
 	};
 	for (int i = 0; i < PARTS; i++) {
-		if (i == USER && s->has_gpu)
-			str_puts(out, s->gpu_ecc ? "matchedGpuInfo:\n  nvidiaDoubleEccError: true\n"
-			                         : "matchedGpuInfo: {}\n");
+		if (i == USER && pattern && pattern->has_gpu)
+			str_puts(out, pattern->gpu_ecc
+			                  ? "matchedGpuInfo:\n  nvidiaDoubleEccError: true\n"
+			                  : "matchedGpuInfo: {}\n");
 		if (i == USER && (part[USER].there || part[PLATFORM].there))
 			str_puts(out, "errorLogs:\n");
 		if (!part[i].there)
@@ -441,18 +453,14 @@ static void summary_text(const struct summary *s, const struct part *part, struc
 	str_puts(out, END);
 }
 
-static struct part part_make(const struct str *text, size_t match)
-{
-	return (struct part){ text ? str_view(text) : SPAN(""), text != NULL, match };
-}
-
 void summary_write(const struct summary *s, struct str *out)
 {
 	struct part part[PARTS] = {
-		[MATCHED_USER] = part_make(s->matched_user, SIZE_MAX),
-		[MATCHED_PLATFORM] = part_make(s->matched_platform, SIZE_MAX),
-		[USER] = part_make(&s->user->text, s->user->match),
-		[PLATFORM] = part_make(&s->platform->text, s->platform->match),
+		[MATCHED_USER] = { str_view(&s->user->matched), s->verdict->has_user, SIZE_MAX },
+		[MATCHED_PLATFORM] = { str_view(&s->platform->matched), s->verdict->has_platform,
+		                       SIZE_MAX },
+		[USER] = { str_view(&s->user->text), true, s->user->match },
+		[PLATFORM] = { str_view(&s->platform->text), true, s->platform->match },
 	};
 	static const struct {
 		enum part_name name;

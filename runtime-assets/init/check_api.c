@@ -230,17 +230,12 @@ static void check_put_wrapped(struct str *out, struct span text)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int check_usage(int fd, int status)
-{
-	(void)fd_write_all(
-	    fd,
-	    SPAN("usage: pai-runtime check-api [--root DIR]\n\n"
-	         "Checks whether this pod can read its Framework: address, certificate, token and\n"
-	         "rights.  Prints how to repair them.\n\n"
-	         "  --root DIR   put DIR before every path\n\n"
-	         "Exit status: 0 if it can, 1 if it cannot.\n"));
-	return status;
-}
+static const char CHECK_USAGE[] =
+    "usage: pai-runtime check-api [--root DIR]\n\n"
+    "Checks whether this pod can read its Framework: address, certificate, token and\n"
+    "rights.  Prints how to repair them.\n\n"
+    "  --root DIR   put DIR before every path\n\n"
+    "Exit status: 0 if it can, 1 if it cannot.\n";
 
 static int check_all(struct checkup *c)
 {
@@ -275,24 +270,21 @@ int cmd_check_api(int argc, char **argv)
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
 	if (help)
-		return check_usage(STDOUT_FILENO, 0);
+		return args_usage(CHECK_USAGE, true);
 	if (i < argc) {
 		args_misused(argv[0], argv[i]);
-		return check_usage(STDERR_FILENO, 2);
+		return args_usage(CHECK_USAGE, false);
 	}
 	no_core();
 	ARENA_AUTO a = { 0 };
 	struct checkup c = { .a = &a, .now_s = clock_wall_ms() / 1000 };
 	layout_init(&c.at, root, &a);
 	/* The namespace of the job, or that of the pod. */
-	struct span text;
-	ERR_AUTO e = { 0 };
+	const char *file = path_join(&a, c.at.account, "namespace");
+	struct span own = span_trim(file_text(file, FILE_MOUNTED, 1024, &a));
 	c.namespace_name = env_get("FC_FRAMEWORK_NAMESPACE");
 	if (!c.namespace_name)
-		c.namespace_name = file_read(path_join(&a, c.at.account, "namespace"), FILE_MOUNTED,
-		                             1024, &a, &text, &e) == 0
-		                       ? arena_dup(&a, span_trim(text))
-		                       : "default";
+		c.namespace_name = own.n ? arena_dup(&a, own) : "default";
 	c.framework = env_get("FC_FRAMEWORK_NAME");
 	return check_all(&c);
 }

@@ -155,9 +155,7 @@ static struct span client_value(struct span config, const char *host, const char
  */
 static int client_add_task(char **out, char **host, struct arena *a)
 {
-	ERR_AUTO ignored = { 0 };
 	struct layout at;
-	struct span config;
 	const char *at_sign = strrchr(*host, '@');
 	const char *name = at_sign ? at_sign + 1 : *host;
 	/* The root of the layout, by the path of this program. */
@@ -169,9 +167,8 @@ static int client_add_task(char **out, char **host, struct arena *a)
 		layout_init(&at, arena_dup(a, (struct span){ path, (size_t)n - end }), a);
 	const char *login = ssh_login(&at, a);
 	const char *directory = ssh_directory(at.passwd_home, a);
-	if (file_read(path_join(a, directory, SSH_CONFIG), FILE_THEIRS, SSH_HOSTS_MAX, a, &config,
-	              &ignored) != 0)
-		return 0;
+	struct span config =
+	    file_text(path_join(a, directory, SSH_CONFIG), FILE_THEIRS, SSH_HOSTS_MAX, a);
 	struct span address = client_value(config, name, "HostName");
 	struct span port = client_value(config, name, "Port");
 	if (address.n == 0)

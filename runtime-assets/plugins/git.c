@@ -531,15 +531,11 @@ static int clone_environment(void)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static int clone_usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
-	      "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
-	      "Options of git clone: " GIT_OPTIONS ".\n\n"
-	      "Exit status: 0 done; 75 a transient failure; 1 other failures.\n",
-	      out);
-	return status;
-}
+static const char CLONE_USAGE[] =
+    "usage: pai-runtime git-move [--first-wait SECONDS] [OPTION...] -- URI DIRECTORY\n\n"
+    "Clone a repository (https or ssh) into a directory that is empty or not there.\n"
+    "Options of git clone: " GIT_OPTIONS ".\n\n"
+    "Exit status: 0 done; 75 a transient failure; 1 other failures.\n";
 
 /* Checks the options again: the author's code can change the script. */
 static int clone_options(struct move *m, char **v, size_t n)
@@ -591,10 +587,10 @@ int cmd_git_move(int argc, char **argv)
 {
 	struct move m = { .n = 0 };
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return clone_usage(stdout, 0);
+		return args_usage(CLONE_USAGE, true);
 	if (clone_parse(&m, argc, argv)) {
 		arena_done(&m.a);
-		return clone_usage(stderr, 2);
+		return args_usage(CLONE_USAGE, false);
 	}
 	int rc = clone_prepare(&m);
 	if (rc == 0 && clone_environment())

@@ -144,12 +144,9 @@ static bool sshd_others_may_write(struct sshd *s)
 static int sshd_write_config(struct sshd *s, struct err *e)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
-	ERR_AUTO ignored = { 0 };
-	struct span shadow;
-	bool locked =
-	    file_read(arena_printf(&s->a, "%s/etc/shadow", s->at.root), FILE_MOUNTED, 1 << 20,
-	              &s->a, &shadow, &ignored) == 0 &&
-	    (span_starts(shadow, "root:!") || span_find(shadow, 0, "\nroot:!") != SIZE_MAX);
+	struct span shadow =
+	    file_text(path_join(&s->a, s->at.root, "etc/shadow"), FILE_MOUNTED, 1 << 20, &s->a);
+	bool locked = span_starts(shadow, "root:!") || span_find(shadow, 0, "\nroot:!") != SIZE_MAX;
 	str_printf(&text,
 	           "Port %lld\n"
 	           "HostKey \"%s\"\n"
@@ -235,14 +232,11 @@ static int sshd_link(struct sshd *s, const char *dir, const char *name, struct e
  * denies setgroups, and in images without that user: sshd starts, but refuses all.  So try it. */
 static bool sshd_may_confine(struct sshd *s)
 {
-	ERR_AUTO ignored = { 0 };
-	struct span text;
+	struct span text =
+	    file_text(path_join(&s->a, s->at.root, "etc/passwd"), FILE_MOUNTED, TEXT_MAX, &s->a);
 	struct span line = SPAN("");
 	int64_t uid;
 	int64_t gid;
-	const char *passwd = arena_printf(&s->a, "%s/etc/passwd", s->at.root);
-	if (file_read(passwd, FILE_MOUNTED, TEXT_MAX, &s->a, &text, &ignored))
-		return false;
 	while (!span_starts(line, "sshd:") && text.n > 0)
 		line = span_next(&text, '\n');
 	bool known = span_is(span_next(&line, ':'), "sshd");
@@ -343,18 +337,12 @@ static int sshd_convert_key(struct sshd *s, struct err *e)
 /* The pid in the file, if that process is sshd; 0. */
 static pid_t sshd_running(struct sshd *s)
 {
-	ERR_AUTO ignored = { 0 };
-	struct span text;
-	struct span name;
 	int64_t pid;
-	if (file_read(s->pid_file, FILE_THEIRS, 100, &s->a, &text, &ignored) ||
-	    parse_i64(span_trim(text), 2, INT32_MAX, &pid))
+	struct span text = file_text(s->pid_file, FILE_THEIRS, 100, &s->a);
+	if (parse_i64(span_trim(text), 2, INT32_MAX, &pid))
 		return 0;
 	const char *comm = arena_printf(&s->a, "/proc/%lld/comm", (long long)pid);
-	if (file_read(comm, FILE_MOUNTED, 100, &s->a, &name, &ignored) ||
-	    !span_starts(name, "sshd"))
-		return 0;
-	return (pid_t)pid;
+	return span_starts(file_text(comm, FILE_MOUNTED, 100, &s->a), "sshd") ? (pid_t)pid : 0;
 }
 
 /* sshd listens before it goes into the background; then it writes its pid. */
@@ -405,11 +393,8 @@ static int sshd_start(struct sshd *s, struct err *e)
 		    s->program ? "" : " of pai-runtime", (long long)s->port);
 		return 0;
 	}
-	ERR_AUTO ignored = { 0 };
-	struct span said;
-	if (file_read(s->log, FILE_THEIRS, 1 << 20, &s->a, &said, &ignored) == 0)
-		(void)fd_write_all(STDERR_FILENO,
-		                   span_from(said, said.n > 2000 ? said.n - 2000 : 0));
+	struct span said = file_text(s->log, FILE_THEIRS, 1 << 20, &s->a);
+	(void)fd_write_all(STDERR_FILENO, span_from(said, said.n > 2000 ? said.n - 2000 : 0));
 	return err_set(e, FAILED, "sshd did not start on port %lld", (long long)s->port);
 }
 
@@ -438,17 +423,13 @@ static int sshd_set_up(struct sshd *s, struct err *e)
 	return sshd_start(s, e);
 }
 
-static int sshd_usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime sshd [--root DIR] true|false\n"
-	      "                        [custom KEYS] [system FILE]\n\n"
-	      "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own\n"
-	      "key (ssh-secret) may log in, and logs in elsewhere.  custom: public keys, a line\n"
-	      "each; system: a file of ssh-secret with such.  Without openssh in the image,\n"
-	      "sshd, ssh and scp are those of pai-runtime.\n",
-	      out);
-	return status;
-}
+static const char SSHD_USAGE[] =
+    "usage: pai-runtime sshd [--root DIR] true|false\n"
+    "                        [custom KEYS] [system FILE]\n\n"
+    "Start sshd on the first port of PAI_CONTAINER_SSH_PORT.  true: the job's own\n"
+    "key (ssh-secret) may log in, and logs in elsewhere.  custom: public keys, a line\n"
+    "each; system: a file of ssh-secret with such.  Without openssh in the image,\n"
+    "sshd, ssh and scp are those of pai-runtime.\n";
 
 static int sshd_parse(struct sshd *s, int argc, char **argv)
 {
@@ -476,9 +457,9 @@ int cmd_sshd(int argc, char **argv)
 	ERR_AUTO e = { 0 };
 	int rc = 0;
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return sshd_usage(stdout, 0);
+		return args_usage(SSHD_USAGE, true);
 	if (sshd_parse(&s, argc, argv)) {
-		rc = sshd_usage(stderr, 2);
+		rc = args_usage(SSHD_USAGE, false);
 	} else if (ssh_first_port(getenv("PAI_CONTAINER_SSH_PORT"), &s.port)) {
 		say(SAY_WARNING, "ssh plugin: this task has no port for ssh, so there is no sshd");
 	} else if (sshd_set_up(&s, &e)) {
@@ -660,17 +641,13 @@ static int ssh_barrier_wait(struct barrier *b)
 	return ssh_barrier_give_up(b);
 }
 
-static int ssh_barrier_usage(FILE *out, int status)
-{
-	fputs("usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] "
-	      "[--roles NAME,...]\n"
-	      "                               [MINUTES]\n\n"
-	      "Wait until ssh reaches every other task of the job, or of these roles: MINUTES\n"
-	      "at most (30), in rounds of 10 seconds (--round).\n\n"
-	      "Exit status: 0 all are reached; 10 not in time; 1 there is no ssh.\n",
-	      out);
-	return status;
-}
+static const char BARRIER_USAGE[] =
+    "usage: pai-runtime ssh-barrier [--root DIR] [--round SECONDS] "
+    "[--roles NAME,...]\n"
+    "                               [MINUTES]\n\n"
+    "Wait until ssh reaches every other task of the job, or of these roles: MINUTES\n"
+    "at most (30), in rounds of 10 seconds (--round).\n\n"
+    "Exit status: 0 all are reached; 10 not in time; 1 there is no ssh.\n";
 
 static int ssh_barrier_parse(struct barrier *b, int argc, char **argv)
 {
@@ -699,10 +676,10 @@ int cmd_ssh_barrier(int argc, char **argv)
 {
 	struct barrier b = { .said = STREAM_NONE };
 	if (argc == 2 && strcmp(argv[1], "--help") == 0)
-		return ssh_barrier_usage(stdout, 0);
+		return args_usage(BARRIER_USAGE, true);
 	if (ssh_barrier_parse(&b, argc, argv)) {
 		arena_done(&b.a);
-		return ssh_barrier_usage(stderr, 2);
+		return args_usage(BARRIER_USAGE, false);
 	}
 	(void)ssh_login(&b.at, &b.a); /* sshd has needed it */
 	const char *folder = ssh_directory(b.at.passwd_home, &b.a);

@@ -51,16 +51,10 @@ static const struct cgroup_kind {
 	  { "memory.max_usage_in_bytes", NULL } },
 };
 
-static struct span cgroup_text(const char *path, struct arena *a)
-{
-	ERR_AUTO ignored = { 0 };
-	struct span text = SPAN("");
-	return file_read(path, FILE_MOUNTED, CGROUP_FILE_MAX, a, &text, &ignored) ? SPAN("") : text;
-}
-
 static int64_t cgroup_number(const char *dir, const struct cgroup_number *which, struct arena *a)
 {
-	struct span text = cgroup_text(arena_printf(a, "%s/%s", dir, which->file), a);
+	struct span text =
+	    file_text(path_join(a, dir, which->file), FILE_MOUNTED, CGROUP_FILE_MAX, a);
 	const char *key = which->key ? which->key : "";
 	while (text.n > 0) {
 		struct span line = span_next(&text, '\n');
@@ -76,7 +70,8 @@ static int64_t cgroup_number(const char *dir, const struct cgroup_number *which,
 /* In a container it is usually "/". */
 static const char *cgroup_path(const struct cgroup_kind *k, const char *root, struct arena *a)
 {
-	struct span text = cgroup_text(arena_printf(a, "%s/proc/self/cgroup", root), a);
+	struct span text =
+	    file_text(path_join(a, root, "proc/self/cgroup"), FILE_MOUNTED, CGROUP_FILE_MAX, a);
 	while (text.n > 0) {
 		struct span line = span_next(&text, '\n');
 		size_t at = span_find(line, 0, k->line);
@@ -313,19 +308,15 @@ static const struct phase {
   USER = { TASK_USER, "user.sh", "user command", true },
   AFTER = { TASK_AFTER, "postcommands.sh", "postcommands", false };
 
-static int run_usage(FILE *to, int status)
-{
-	fputs("usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
-	      "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
-	      "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
-	      "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
-	      "  --root DIR   put DIR before each of these paths\n"
-	      "  --logs-kept  the output outlives the container: do not upload its end or\n"
-	      "               wait for readers\n\n"
-	      "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n",
-	      to);
-	return status;
-}
+static const char RUN_USAGE[] =
+    "usage: pai-runtime run [--root DIR] [--logs-kept] [-- PROGRAM [ARGUMENT...]]\n\n"
+    "Runs precommands.sh, user.sh and postcommands.sh of /usr/local/pai/runtime.d as\n"
+    "init wrote them, or PROGRAM instead of user.sh; keeps their logs in\n"
+    "/usr/local/pai/logs and, if one fails, the reason in /tmp/pai-termination-log.\n\n"
+    "  --root DIR   put DIR before each of these paths\n"
+    "  --logs-kept  the output outlives the container: do not upload its end or\n"
+    "               wait for readers\n\n"
+    "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n";
 
 /* ---- setup ----------------------------------------------------------------------------------- */
 
@@ -621,12 +612,12 @@ int cmd_run(int argc, char **argv)
 		                    { NULL, NULL, NULL } };
 	int i = args_take(args, 1, argc, argv);
 	if (help)
-		return run_usage(stdout, 0);
+		return args_usage(RUN_USAGE, true);
 	if (i + 1 < argc && strcmp(argv[i], "--") == 0) {
 		r.direct = argv + i + 1;
 	} else if (i < argc) {
 		args_misused(argv[0], argv[i]);
-		return run_usage(stderr, 2);
+		return args_usage(RUN_USAGE, false);
 	}
 	run_fill_stdio();
 	layout_init(&r.at, root, &a);

@@ -345,7 +345,7 @@ static void check_excerpt(const char *log, const char *match, size_t lines, cons
 {
 	FD_AUTO fd = file_with(span_of(log));
 	LOG_AUTO l;
-	struct excerpt x;
+	EXCERPT_AUTO x;
 	log_text_open(&l, fd, -1);
 	const char *at = match ? strstr(log, match) : log;
 	struct match m = { (size_t)(at - log), (size_t)(at - log) + strlen(match ? match : "") };
@@ -353,7 +353,6 @@ static void check_excerpt(const char *log, const char *match, size_t lines, cons
 	assert_string_equal(str_c(&x.text), want);
 	if (match && strchr(want, '!'))
 		assert_int_equal(str_c(&x.text)[x.match], '!');
-	str_done(&x.text);
 }
 
 TEST(test_excerpt_tail)

@@ -20,7 +20,7 @@ static const char *joined(struct arena *a, const char *script)
 	return text;
 }
 
-static void test_argv_split_simple(void **state)
+TEST(test_argv_split_simple)
 {
 	static const struct {
 		const char *script, *words;
@@ -41,7 +41,6 @@ static void test_argv_split_simple(void **state)
 		{ "echo \xc3\xa4", "echo|\xc3\xa4" },
 		{ "/bin/cd x", "/bin/cd|x" },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		const char *got = joined(&a, CASES[i].script);
@@ -51,7 +50,7 @@ static void test_argv_split_simple(void **state)
 }
 
 /* Behind the header of init, on its line. */
-static void test_argv_split_behind_the_header(void **state)
+TEST(test_argv_split_behind_the_header)
 {
 	static const char *const CASES[][2] = {
 		{ "", "" },
@@ -60,7 +59,6 @@ static void test_argv_split_behind_the_header(void **state)
 		{ "# comment\n/app/run", "/app/run" },
 		{ "/app/run; true", NULL },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		STR_AUTO script = STR_INIT(4096);
@@ -74,10 +72,9 @@ static void test_argv_split_behind_the_header(void **state)
 	}
 }
 
-static void test_argv_split_nothing(void **state)
+TEST(test_argv_split_nothing)
 {
 	static const char *const CASES[] = { "", HEADER, HEADER "\n# comment\n  \n", "#!/bin/sh" };
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		const char *got = joined(&a, CASES[i]);
@@ -86,7 +83,7 @@ static void test_argv_split_nothing(void **state)
 	}
 }
 
-static void test_argv_split_shell(void **state)
+TEST(test_argv_split_shell)
 {
 	static const char *const CASES[] = {
 		"echo $x",      "echo \"$x\"", "echo `x`",
@@ -104,7 +101,6 @@ static void test_argv_split_shell(void **state)
 		"echo !x",      "'exit' 3",    "echo $'x'",
 		"x='1 2' run",  "x=\"1\"",
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		const char *got = joined(&a, arena_printf(&a, HEADER "%s\n", CASES[i]));
@@ -119,16 +115,4 @@ TEST(test_argv_split_nul)
 	char **argv = NULL;
 	assert_int_equal(argv_split(SPAN("echo a\0b"), &a, &argv), ARGV_SHELL);
 	assert_int_equal(argv_split(SPAN("echo 'a\0b'"), &a, &argv), ARGV_SHELL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_argv_split_simple),
-		cmocka_unit_test(test_argv_split_behind_the_header),
-		cmocka_unit_test(test_argv_split_nothing),
-		cmocka_unit_test(test_argv_split_shell),
-		cmocka_unit_test(test_argv_split_nul),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-static void test_glob_as_fnmatch(void **state)
+TEST(test_glob_as_fnmatch)
 {
 	static const char *const PATTERNS[] = {
 		"",           "a",        "*",         "a*",   "*a",    "*.py", "a*b*c",
@@ -19,9 +19,8 @@ static void test_glob_as_fnmatch(void **state)
 		"aXbYc",  "a.py", "py",  "ac",   "ab", "train.py", "a9.txt", "a.txt", "aaaaaaaab",
 		"aaaaaa", "xab",  "xac", "a/bc", ".a", "\\",       "a\\",    "bz",
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(PATTERNS) / sizeof(PATTERNS[0]); i++) {
-		for (size_t j = 0; j < sizeof(NAMES) / sizeof(NAMES[0]); j++) {
+	for (size_t i = 0; i < ARRAY_SIZE(PATTERNS); i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(NAMES); j++) {
 			bool want = fnmatch(PATTERNS[i], NAMES[j], 0) == 0;
 			if (glob_matches(PATTERNS[i], NAMES[j]) != want)
 				fail_msg("%s and %s: want %d", PATTERNS[i], NAMES[j], want);
@@ -35,13 +34,4 @@ TEST(test_glob_unfinished)
 	assert_false(glob_matches("[a", "[a"));
 	assert_false(glob_matches("[", "["));
 	assert_false(glob_matches("[!", "a"));
-}
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_glob_as_fnmatch),
-		cmocka_unit_test(test_glob_unfinished),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
 }

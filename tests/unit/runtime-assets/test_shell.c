@@ -113,16 +113,3 @@ TEST(test_shell_header_sets_pipefail_where_it_is_known)
 	if (run("bash", str_c(&script), out))
 		assert_string_equal(out, "seen\n");
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_shell_word),
-		cmocka_unit_test(test_shell_path_bare_if_harmless),
-		cmocka_unit_test(test_shell_path_quoted_if_not),
-		cmocka_unit_test(test_shell_word_read_back_by_shells),
-		cmocka_unit_test(test_shell_header_starts_in_every_shell),
-		cmocka_unit_test(test_shell_header_sets_pipefail_where_it_is_known),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

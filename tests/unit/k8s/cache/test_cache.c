@@ -2,7 +2,7 @@
  * counts, with a watch that lags behind; and with many threads. */
 #include <stdlib.h>
 
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Events of pods: which are kept, how long, and what they say. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/cache/events.h"

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 
 /* ---- real ones ---- */

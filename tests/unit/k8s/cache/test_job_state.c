@@ -1,6 +1,6 @@
 /* What FrameworkController's states are in OpenPAI. */
 
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/cache/job_entry.h"
 

@@ -1,6 +1,6 @@
 /* What is heard of a collection: lines of a WATCH, events, pages of a LIST; and what is asked next.
  * How it goes with a server is seen in tests/http/watch.py. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/cache/cache_internal.h"

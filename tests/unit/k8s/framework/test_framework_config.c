@@ -1,6 +1,6 @@
 /* frameworkcontroller.yaml: what is refused, and where. */
 
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/framework/framework.h"
 

@@ -1,6 +1,6 @@
 /* FrameworkController's machine: input that nobody should trust, and many tasks. */
 
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include <jansson.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Cutting lists. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "base/json/scan.h"

@@ -1,5 +1,5 @@
 /* The janitor: its rounds, against an API server in memory. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/janitor_bench.h"
 
 #include <sys/eventfd.h>

@@ -1,5 +1,5 @@
 /* The janitor: what it must never touch, and lists that are none. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/janitor_bench.h"
 
 /* ---- whose is it? ------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* Logs in files that are written, renamed and removed while they are read. */
 
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -103,7 +103,7 @@ static void assert_log(unsigned streams, int64_t lines, const char *wanted)
 
 enum { BOTH = LOG_FILE_STDOUT | LOG_FILE_STDERR };
 
-#define CASE(name) TEST_AROUND(name, set_up, tear_down)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
 
 CASE(test_streams)
 {

@@ -1,6 +1,6 @@
 /* Logs handed on as they come, from a server that does what it is told. */
 #include "base/clock.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include "k8s/logs/log_stream.h"

@@ -3,7 +3,7 @@
  * the rule is in submission_kit.h.
  */
 #include "base/clock.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- every fault, everywhere ------------------------------------------------------- */

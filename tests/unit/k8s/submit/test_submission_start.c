@@ -3,7 +3,7 @@
  * started stays, and what is not started is not said to be.
  */
 #include "base/clock.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/submission_kit.h"
 
 /* ---- the start is in conflict ------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* The store behind an API server, against a server that misbehaves. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
 /* ---- what is sent ------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* System calls of the store behind an API server: counted on this thread, because the server of
  * the tests has its own. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* The store keeps deadlines by its own clock, even if libcurl forgets to wake up for them. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/api_kit.h"
 
 #include <curl/curl.h>

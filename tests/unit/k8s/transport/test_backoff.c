@@ -1,5 +1,5 @@
 /* Back-off of everybody, and coming back one by one. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/transport/store_internal.h"
 
@@ -17,7 +17,7 @@ static void note(enum api_health w, int64_t now)
 	backoff_note(&r, w, false, now);
 }
 
-#define CASE(name) TEST_AROUND(name, setup, NULL)
+#define CASE(name) TEST_WITH(name, setup, NULL)
 
 CASE(test_backoff_grows_to_a_second)
 {

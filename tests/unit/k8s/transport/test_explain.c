@@ -1,7 +1,7 @@
 /* What people are told of the refusals of a real API server: tests/data/apiserver, recorded by
  * tests/e2e/refusals.py. */
 #include "base/clock.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/reply.h"

@@ -1,5 +1,5 @@
 /* Whose turn it is. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/store_internal.h"
@@ -34,7 +34,7 @@ static size_t next(void)
 	return (size_t)(p - all);
 }
 
-#define CASE(name) TEST_AROUND(name, setup, NULL)
+#define CASE(name) TEST_WITH(name, setup, NULL)
 
 CASE(test_one_user_is_served_in_order)
 {

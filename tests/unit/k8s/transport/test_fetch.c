@@ -1,6 +1,6 @@
 /* A document that is asked for again and again: how often, where, and what is refused at start.
  * What it does with the answers of a service is seen in tests/http/hived.py. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/http_client.h"

@@ -1,5 +1,5 @@
 /* Logging in: what is taken from a kubeconfig, from options, from a pod; what is refused. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include <unistd.h>
@@ -100,7 +100,7 @@ static void header_is(struct login *l, const char *line)
 
 /* ---- kubeconfig -------------------------------------------------------------------- */
 
-#define CASE(name) TEST_AROUND(name, setup, teardown)
+#define CASE(name) TEST_WITH(name, setup, teardown)
 
 CASE(test_kubeconfig_token)
 {

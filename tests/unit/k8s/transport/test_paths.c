@@ -1,5 +1,5 @@
 /* Paths of the API, and what may not become one. */
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 
 #include "k8s/transport/paths.h"
 

@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 
 #include "k8s/transport/poster.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 
 static bool is_public(const char *text)
 {

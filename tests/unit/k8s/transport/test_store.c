@@ -1,6 +1,6 @@
 /* Who waits, who is next and who is refused, whatever the backend. */
 #include "base/clock.h"
-#include "tests/unit/base/tests.h"
+#include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
 #include "k8s/transport/store_internal.h"

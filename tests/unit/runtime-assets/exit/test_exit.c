@@ -119,8 +119,7 @@ TEST(test_yaml_quoted_marker)
 	assert_int_equal(yaml_quoted_size(text), out.n - 2);
 }
 
-/* ---- the message
- * --------------------------------------------------------------------------------- */
+/* ---- the message ----------------------------------------------------------------------------- */
 
 struct logs {
 	const char *user, *platform, *spec;
@@ -338,8 +337,7 @@ TEST(test_exit_spec_fields)
 	check_warning("[]", 255, "");
 }
 
-/* ---- excerpts
- * ------------------------------------------------------------------------------------- */
+/* ---- excerpts -------------------------------------------------------------------------------- */
 
 static void check_excerpt(const char *log, const char *match, size_t lines, const char *want)
 {
@@ -395,8 +393,7 @@ TEST(test_log_text_truncated)
 	assert_memory_equal(out, "0123\n\n\n\n\n\n", 10);
 }
 
-/* ---- GPUs
- * ------------------------------------------------------------------------------------------- */
+/* ---- GPUs ------------------------------------------------------------------------------------ */
 
 TEST(test_ecc_errors_in)
 {
@@ -418,31 +415,4 @@ TEST(test_ecc_errors_in)
 	    SPAN(ECC("<!-- <volatile><double_bit><total>1</total></double_bit> -->"))));
 	assert_false(ecc_errors_in(SPAN("")));
 	assert_false(ecc_errors_in(SPAN("</a></b><<<>< / ><gpu")));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_yaml_quoted_as_libyaml),
-		cmocka_unit_test(test_yaml_quoted_blanks),
-		cmocka_unit_test(test_yaml_quoted_marker),
-		cmocka_unit_test(test_exit_explain_nothing_for_0),
-		cmocka_unit_test(test_exit_explain_no_logs),
-		cmocka_unit_test(test_exit_explain_match_with_neighbours),
-		cmocka_unit_test(test_exit_explain_both_logs_must_match),
-		cmocka_unit_test(test_exit_explain_no_stale_match),
-		cmocka_unit_test(test_exit_explain_gpu_info),
-		cmocka_unit_test(test_exit_explain_after_the_deadline),
-		cmocka_unit_test(test_exit_explain_end_time),
-		cmocka_unit_test(test_exit_explain_never_too_long),
-		cmocka_unit_test(test_exit_spec_broken),
-		cmocka_unit_test(test_exit_spec_fields),
-		cmocka_unit_test(test_excerpt_tail),
-		cmocka_unit_test(test_excerpt_around_match),
-		cmocka_unit_test(test_excerpt_long_match),
-		cmocka_unit_test(test_excerpt_replaces_invalid_bytes),
-		cmocka_unit_test(test_log_text_truncated),
-		cmocka_unit_test(test_ecc_errors_in),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #define NAMED "{\"kind\":\"Status\",\"details\":{\"name\":\"f\"}}"
 
-static void test_barrier_judge(void **state)
+TEST(test_barrier_judge)
 {
 	static const struct {
 		int trouble, status;
@@ -46,8 +46,7 @@ static void test_barrier_judge(void **state)
 		/* The token file holds no token. */
 		{ HTTP_BAD_REQUEST, 0, "", ANSWER_REFUSED },
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct http_reply r = { .status = CASES[i].status, .body = span_of(CASES[i].body) };
 		enum barrier_answer got = barrier_judge(CASES[i].trouble, &r, "f");
 		if (got != CASES[i].answer)
@@ -55,8 +54,7 @@ static void test_barrier_judge(void **state)
 	}
 }
 
-/* ---- intervals
- * ------------------------------------------------------------------------------------ */
+/* ---- intervals ------------------------------------------------------------------------------- */
 
 static const struct barrier_times TIMES = { 10000, 600000, 1000, 15000, 60000 };
 
@@ -87,10 +85,9 @@ TEST(test_barrier_delay_spares_the_api_server)
 	delay_is(0, 100000, 10000);
 }
 
-static void test_barrier_delay_spreads(void **state)
+TEST(test_barrier_delay_spreads)
 {
 	unsigned quarter[4] = { 0 };
-	(void)state;
 	for (uint32_t random = 0; random < 4000; random++) {
 		int64_t ms = barrier_delay(&TIMES, 20, 4, random * 2654435761U);
 		quarter[(ms - 7500) * 4 / 5001]++;
@@ -99,8 +96,7 @@ static void test_barrier_delay_spreads(void **state)
 		assert_in_range(quarter[i], 800, 1200);
 }
 
-/* ---- settings
- * ------------------------------------------------------------------------------------- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static void set(const char *name, const char *value)
 {
@@ -108,7 +104,7 @@ static void set(const char *name, const char *value)
 	assert_int_equal(r, 0);
 }
 
-static void test_barrier_times_read(void **state)
+TEST(test_barrier_times_read)
 {
 	static const struct {
 		const char *interval, *timeout;
@@ -128,8 +124,7 @@ static void test_barrier_times_read(void **state)
 		{ "1e1", NULL, 0, 0 },
 		{ "99999999999999999999", NULL, 0, 0 },
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ERR_AUTO e = { 0 };
 		struct barrier_times t;
 		set("BARRIER_CHECK_INTERVAL_SEC", CASES[i].interval);
@@ -145,25 +140,23 @@ static void test_barrier_times_read(void **state)
 	}
 }
 
-static void test_barrier_times_parse(void **state)
+TEST(test_barrier_times_parse)
 {
 	static const char *const BAD[] = { "",         "1",        "1,2,3,4",  "1,2,3,4,5,6",
 		                           "1,2,3,4,", ",1,2,3,4", "1,2,,4,5", "0,1,1,1,1",
 		                           "1,2,3,4,x" };
 	ERR_AUTO e = { 0 };
 	struct barrier_times t;
-	(void)state;
 	assert_int_equal(barrier_times_parse(&t, SPAN("1,2,3,4,5"), &e), 0);
 	assert_int_equal(t.interval_ms, 1);
 	assert_int_equal(t.fetch_ms, 5);
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ERR_AUTO why = { 0 };
 		assert_int_equal(barrier_times_parse(&t, span_of(BAD[i]), &why), -1);
 	}
 }
 
-/* ---- who is missing
- * --------------------------------------------------------------------------------- */
+/* ---- who is missing -------------------------------------------------------------------------- */
 
 static char IP[] = "10.0.0.1";
 
@@ -174,7 +167,7 @@ static void missing_is(const struct framework *f, const char *want)
 	assert_string_equal(str_c(&out), want);
 }
 
-static void test_barrier_missing(void **state)
+TEST(test_barrier_missing)
 {
 	struct fw_task ps[] = { { .index = 0, .pod_ip = IP },
 		                { .index = 1, .pod_ip = IP, .deletion_pending = true } };
@@ -187,7 +180,6 @@ static void test_barrier_missing(void **state)
 		{ .name = "old", .task = worker, .n = 2 },
 	};
 	struct framework f = { .role = role, .n = 3, .total = 6 };
-	(void)state;
 	missing_is(&f, "ps:1, worker:0, worker:2, worker:2, worker:3");
 	/* One task fewer is wanted than there are: the last does not count. */
 	role[0].task_number = 1;
@@ -196,16 +188,15 @@ static void test_barrier_missing(void **state)
 	missing_is(&f, "worker:0");
 }
 
-static void test_barrier_missing_names_the_first(void **state)
+TEST(test_barrier_missing_names_the_first)
 {
 	struct fw_role role = { .name = "w", .in_spec = true, .task_number = 1 << 24 };
 	struct framework f = { .role = &role, .n = 1, .total = 1 << 24 };
-	(void)state;
 	missing_is(&f, "w:0, w:1, w:2, w:3, w:4, w:5, w:6, w:7, w:8, w:9, w:10, w:11, w:12, w:13, "
 	               "w:14, w:15, w:16, w:17, w:18, w:19 and 16777196 more");
 }
 
-static void test_barrier_shows_us(void **state)
+TEST(test_barrier_shows_us)
 {
 	static const struct {
 		const char *role, *uid;
@@ -221,27 +212,10 @@ static void test_barrier_shows_us(void **state)
 		.name = "ps", .in_spec = true, .task_number = 2, .task = ps, .n = 2
 	};
 	struct framework f = { .role = &role, .n = 1, .total = 2 };
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct init in = { .role_name = CASES[i].role,
 			           .task_index = CASES[i].index,
 			           .pod_uid = CASES[i].uid };
 		assert_int_equal(barrier_shows_us(&in, &f), CASES[i].known);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_barrier_judge),
-		cmocka_unit_test(test_barrier_delay_grows_to_the_interval),
-		cmocka_unit_test(test_barrier_delay_spares_the_api_server),
-		cmocka_unit_test(test_barrier_delay_spreads),
-		cmocka_unit_test(test_barrier_times_read),
-		cmocka_unit_test(test_barrier_times_parse),
-		cmocka_unit_test(test_barrier_missing),
-		cmocka_unit_test(test_barrier_missing_names_the_first),
-		cmocka_unit_test(test_barrier_shows_us),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,19 +130,3 @@ TEST(test_step_config_broken_extension)
 	assert_int_equal(step_config(&w.in, &w.e), 0);
 	assert_null(w.in.job.extension);
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_step_config_writes_as_it_is),
-		cmocka_unit_test(test_step_config_unreadable),
-		cmocka_unit_test(test_step_config_none),
-		cmocka_unit_test(test_step_config_bare_pod),
-		cmocka_unit_test(test_step_config_role_of_the_job),
-		cmocka_unit_test(test_step_config_reads_secrets),
-		cmocka_unit_test(test_step_config_without_secrets),
-		cmocka_unit_test(test_step_config_broken_secrets),
-		cmocka_unit_test(test_step_config_broken_extension),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

@@ -168,7 +168,7 @@ TEST(test_torch_unequal_processes)
 		{ "small", 0, "2", "1" },
 		{ "small", 2, "4", "1" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		SEEN_AUTO s;
 		see(&s, TWO, CONFIG(BIG_SMALL, "framework: torch"), CASES[i].role, CASES[i].index);
 		WANT(&s, "MASTER_ADDR", "127.0.0.0");
@@ -235,7 +235,7 @@ TEST(test_no_job_no_variables)
 		"{taskRoles: {small: {}}, extras: {distributed: {framework: jax, taskRoles: [1]}}}",
 		"{jobName: j, taskRoles: [{name: small}], extras: {distributed: {framework: jax}}}",
 	};
-	for (size_t i = 0; i < sizeof(CONFIGS) / sizeof(CONFIGS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CONFIGS); i++) {
 		SEEN_AUTO s;
 		see(&s, TWO, CONFIGS[i], "small", 0);
 		assert_int_equal(s.out.nul.n + s.out.shell.n + s.out.hosts.n, 0);
@@ -342,7 +342,7 @@ TEST(test_tensorflow)
 		{ "ps", 0, "ps" },
 		{ "evaluator", 0, "evaluator" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		SEEN_AUTO s;
 		see(&s, ROLES,
 		    CONFIG(ROLE("master", 0) ROLE("worker", 1) ROLE("ps", 0) ROLE("evaluator", 0),
@@ -410,25 +410,4 @@ TEST(test_mpi_chooses_among_several_interfaces)
 		WANT(&s, "OMPI_MCA_oob_tcp_if_include", EXPECTED[interfaces]);
 	}
 	interfaces = 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_mpi_chooses_among_several_interfaces),
-		cmocka_unit_test(test_torch_unequal_processes),
-		cmocka_unit_test(test_torch_one_process_each),
-		cmocka_unit_test(test_torch_listed_roles),
-		cmocka_unit_test(test_torch_shell),
-		cmocka_unit_test(test_no_job_no_variables),
-		cmocka_unit_test(test_interface_of_the_address),
-		cmocka_unit_test(test_addresses_of_version_6),
-		cmocka_unit_test(test_address_of_the_host),
-		cmocka_unit_test(test_unknown_address_and_port),
-		cmocka_unit_test(test_jax),
-		cmocka_unit_test(test_tensorflow),
-		cmocka_unit_test(test_tensorflow_without_all_addresses),
-		cmocka_unit_test(test_mpi_and_deepspeed),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
 }

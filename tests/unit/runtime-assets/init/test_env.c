@@ -404,8 +404,7 @@ TEST(test_environment_minimums_in_both_spellings)
 		variable(NAMES[i], NULL);
 }
 
-/* ---- tasks
- * --------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 TEST(test_environment_task_without_index)
 {
@@ -430,8 +429,7 @@ TEST(test_environment_own_task_missing)
 	want_warning(&w, "does not have this task (worker:0)");
 }
 
-/* ---- sizes
- * --------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static void many_tasks(struct world *w, int n)
 {
@@ -466,8 +464,7 @@ TEST(test_environment_too_large_to_start_a_program)
 	want_warning(&w, "Linux starts no program with one of more than 131072");
 }
 
-/* ---- the step
- * ------------------------------------------------------------------------------------ */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static int run_step(struct world *w, const char *root)
 {
@@ -476,11 +473,10 @@ static int run_step(struct world *w, const char *root)
 }
 
 /* Without an end at the limit this takes minutes. */
-static void test_environment_stops_at_its_limit(void **state)
+TEST(test_environment_stops_at_its_limit)
 {
 	enum { TASKS_MANY = 40000 };
 	STR_AUTO text = STR_INIT(FRAMEWORK_MAX);
-	(void)state;
 	str_puts(&text, "{\"kind\":\"Framework\",\"spec\":{\"taskRoles\":[" ROLE(
 			    "worker", 1, "{\\\"many\\\":{\\\"start\\\":1,\\\"count\\\":65000}}",
 			    "") "]},\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":[{"
@@ -525,42 +521,4 @@ TEST(test_step_environment_nul_first)
 	                 0);
 	assert_true(span_eq(nul, str_view(&w.out.nul)));
 	root_remove(&root);
-}
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_environment_address_of_the_pod),
-		cmocka_unit_test(test_environment_address_of_the_host),
-		cmocka_unit_test(test_environment_own_address_unknown),
-		cmocka_unit_test(test_environment_ipv6_in_brackets),
-		cmocka_unit_test(test_environment_own_uid_of_the_status_wins),
-		cmocka_unit_test(test_environment_own_uid_of_the_pod),
-		cmocka_unit_test(test_environment_own_uid_unknown),
-		cmocka_unit_test(test_environment_uid_of_the_pod_is_bounded),
-		cmocka_unit_test(test_environment_peers_without_pod),
-		cmocka_unit_test(test_environment_keeps_own_ports),
-		cmocka_unit_test(test_environment_first_port_of_several),
-		cmocka_unit_test(test_environment_no_http_port),
-		cmocka_unit_test(test_environment_no_annotation),
-		cmocka_unit_test(test_environment_bad_ports_of_a_peer),
-		cmocka_unit_test(test_environment_bad_ports_of_the_own_role),
-		cmocka_unit_test(test_environment_bad_label),
-		cmocka_unit_test(test_environment_role_no_longer_in_spec),
-		cmocka_unit_test(test_environment_role_without_status),
-		cmocka_unit_test(test_environment_two_names),
-		cmocka_unit_test(test_environment_without_config),
-		cmocka_unit_test(test_environment_v1_by_number),
-		cmocka_unit_test(test_environment_v1_role_named_as_a_number),
-		cmocka_unit_test(test_environment_v2_not_by_number),
-		cmocka_unit_test(test_environment_minimums_in_both_spellings),
-		cmocka_unit_test(test_environment_task_without_index),
-		cmocka_unit_test(test_environment_own_task_missing),
-		cmocka_unit_test(test_environment_2000_tasks),
-		cmocka_unit_test(test_environment_too_large_to_start_a_program),
-		cmocka_unit_test(test_environment_stops_at_its_limit),
-		cmocka_unit_test(test_step_environment_of_a_bare_pod),
-		cmocka_unit_test(test_step_environment_nul_first),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
 }

@@ -94,7 +94,7 @@ TEST(test_framework_read_all_states)
 		{ "real-Completed-oom-killed", 4, 1 },
 		{ "real-Completed-succeeded", 4, 4 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		char path[200];
 		(void)snprintf(path, sizeof(path), FRAMEWORKS "%s.json", CASES[i].name);
 		struct world w = read_file(path);
@@ -154,7 +154,7 @@ TEST(test_framework_read_refuses)
 		  "{\"taskRoleStatusesCompressed\":\"!\"}}}",
 		  "taskRoleStatusesCompressed: is no base64" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct world w = read_text(CASES[i][0]);
 		assert_null(w.f);
 		if (!strstr(err_msg(&w.e), CASES[i][1]))
@@ -179,8 +179,8 @@ TEST(test_framework_read_wrong_types)
 		"{\"kind\":\"Framework\",\"status\":{\"attemptStatus\":{\"taskRoleStatuses\":"
 		"[{\"name\":\"w\",\"taskStatuses\":[%s,{\"index\":%s,\"attemptStatus\":%s}]}]}}}",
 	};
-	for (size_t i = 0; i < sizeof(FORMS) / sizeof(FORMS[0]); i++) {
-		for (size_t k = 0; k < sizeof(VALUES) / sizeof(VALUES[0]); k++) {
+	for (size_t i = 0; i < ARRAY_SIZE(FORMS); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(VALUES); k++) {
 			STR_AUTO json = STR_INIT(4096);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -207,7 +207,7 @@ TEST(test_framework_read_addresses)
 		{ "\"10.0.0.1,10.0.0.2\"", false },
 		{ "\"00000000000000000000000000000000000000000000000000000000000000001\"", false },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO json = STR_INIT(4096);
 		str_printf(&json, FRAMEWORK(SPEC_WORKER(1), STATUS(TASK(0, "%s"))), CASES[i].json);
 		struct world w = read_good(str_c(&json));
@@ -323,7 +323,7 @@ TEST(test_framework_address)
 		{ true, NULL, NULL, NULL },
 		{ false, NULL, NULL, NULL },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct fw_role r = { .host_network = CASES[i].host_network };
 		struct fw_task t = { .pod_ip = CASES[i].pod, .host_ip = CASES[i].host };
 		const char *got = framework_address(&r, &t);
@@ -370,7 +370,7 @@ static void packed(struct str *out, size_t n)
 TEST(test_gunzip_base64_sizes)
 {
 	static const size_t SIZES[] = { 0, 1, 2, 1000, 65535, 65536, 1000000 };
-	for (size_t i = 0; i < sizeof(SIZES) / sizeof(SIZES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SIZES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		STR_AUTO text = STR_INIT(1 << 20);
@@ -438,32 +438,4 @@ TEST(test_gunzip_base64_damaged)
 		str_base64(&bad, (struct span){ copy, gzip.n });
 		assert_int_equal(gunzip_base64(str_view(&bad), 4096, &a, &got, &e), -1);
 	}
-}
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_framework_read_all_states),
-		cmocka_unit_test(test_framework_read_members),
-		cmocka_unit_test(test_framework_read_compressed),
-		cmocka_unit_test(test_framework_read_compressed_root),
-		cmocka_unit_test(test_framework_read_refuses),
-		cmocka_unit_test(test_framework_read_wrong_types),
-		cmocka_unit_test(test_framework_read_addresses),
-		cmocka_unit_test(test_framework_read_names_of_roles),
-		cmocka_unit_test(test_framework_read_role_twice),
-		cmocka_unit_test(test_framework_read_too_many_roles),
-		cmocka_unit_test(test_framework_read_deep_nesting),
-		cmocka_unit_test(test_framework_read_order_of_roles),
-		cmocka_unit_test(test_framework_ready_counts_by_position),
-		cmocka_unit_test(test_framework_ready_leaves_out_what_is_deleted),
-		cmocka_unit_test(test_framework_ready_without_status),
-		cmocka_unit_test(test_framework_address),
-		cmocka_unit_test(test_framework_task_out_of_order),
-		cmocka_unit_test(test_gunzip_base64_sizes),
-		cmocka_unit_test(test_gunzip_base64_bomb),
-		cmocka_unit_test(test_gunzip_base64_bomb_that_lies),
-		cmocka_unit_test(test_gunzip_base64_damaged),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
 }

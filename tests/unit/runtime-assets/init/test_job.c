@@ -136,20 +136,3 @@ TEST(test_job_prerequisite_must_be_the_only_one)
 	assert_non_null(job_prerequisite(&w.job, "data", SPAN("set")));
 	done(&w);
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_job_read_finds_the_role),
-		cmocka_unit_test(test_job_read_role_by_its_exact_name_only),
-		cmocka_unit_test(test_job_read_without_a_role_name),
-		cmocka_unit_test(test_job_read_version_1),
-		cmocka_unit_test(test_job_read_says_what_is_wrong),
-		cmocka_unit_test(test_job_read_odd_roles_are_none),
-		cmocka_unit_test(test_job_role_spelling),
-		cmocka_unit_test(test_job_role_spelling_of_characters_beyond_ascii),
-		cmocka_unit_test(test_job_prerequisite),
-		cmocka_unit_test(test_job_prerequisite_must_be_the_only_one),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

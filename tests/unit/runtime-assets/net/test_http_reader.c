@@ -137,7 +137,7 @@ TEST(test_reader_no_http)
 		"HTTP/1.1  200 OK\r\n\r\n", "HTTP/1.1 -20 OK\r\n\r\n",
 		"http/1.1 200 OK\r\n\r\n",  "\r\nHTTP/1.1 200 OK\r\n\r\n"
 	};
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++)
 		bad(TEXTS[i], HTTP_BROKEN, problem);
 }
 
@@ -163,7 +163,7 @@ TEST(test_reader_bad_lengths)
 		                              "+5",  "5, 5",
 		                              "0x5", "5\r\nContent-Length: 6",
 		                              "5a",  "99999999999999999999" };
-	for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(VALUES); i++) {
 		STR_AUTO text = STR_INIT(200);
 		str_printf(&text, "HTTP/1.1 200 OK\r\nContent-Length: %s\r\n\r\nhello", VALUES[i]);
 		bad(str_c(&text), HTTP_BROKEN, length);
@@ -200,7 +200,7 @@ TEST(test_reader_bad_chunks)
 		{ "5\r\nhello\r\n0\r\n", "ends in the middle" },
 		{ "5\r\nhello\r\n0\r\nA: b\r\n", "ends in the middle" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO text = STR_INIT(200);
 		str_printf(&text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%s",
 		           CASES[i].chunks);
@@ -247,27 +247,4 @@ TEST(test_reader_trailers_too_large)
 	for (int i = 0; i < 400; i++)
 		str_puts(&text, "A: b\r\n");
 	bad(str_c(&text), HTTP_BROKEN, "has too much between its chunks");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reader_length),
-		cmocka_unit_test(test_reader_until_close),
-		cmocka_unit_test(test_reader_chunks),
-		cmocka_unit_test(test_reader_without_body),
-		cmocka_unit_test(test_reader_interim),
-		cmocka_unit_test(test_reader_interim_without_end),
-		cmocka_unit_test(test_reader_headers),
-		cmocka_unit_test(test_reader_no_http),
-		cmocka_unit_test(test_reader_bad_headers),
-		cmocka_unit_test(test_reader_bad_lengths),
-		cmocka_unit_test(test_reader_bad_codings),
-		cmocka_unit_test(test_reader_bad_chunks),
-		cmocka_unit_test(test_reader_cut),
-		cmocka_unit_test(test_reader_body_too_large),
-		cmocka_unit_test(test_reader_headers_too_large),
-		cmocka_unit_test(test_reader_trailers_too_large),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

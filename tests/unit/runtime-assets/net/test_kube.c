@@ -82,7 +82,7 @@ static void look(const struct place_case *c)
 	kube_free(k);
 }
 
-static void test_kube_open_in_a_pod(void **state)
+TEST(test_kube_open_in_a_pod)
 {
 	static const struct place_case CASES[] = {
 		/* clang-format off */
@@ -113,14 +113,13 @@ static void test_kube_open_in_a_pod(void **state)
 		{ "a:1", "443", NULL, " are no address" },
 		/* clang-format on */
 	};
-	(void)state;
 	mount_file("token", TOKEN);
 	mount_file("ca.crt", UTC_PEM);
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		look(&CASES[i]);
 }
 
-static void test_kube_open_without_an_account(void **state)
+TEST(test_kube_open_without_an_account)
 {
 	static const struct place_case CASES[] = {
 		/* clang-format off */
@@ -148,18 +147,16 @@ static void test_kube_open_without_an_account(void **state)
 		{ NULL, NULL, "http://a?b", " must be http://HOST:PORT" },
 		/* clang-format on */
 	};
-	(void)state;
 	mount_file("token", NULL);
 	mount_file("ca.crt", UTC_PEM);
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		look(&CASES[i]);
 }
 
-static void test_kube_open_needs_an_authority(void **state)
+TEST(test_kube_open_needs_an_authority)
 {
 	static const struct place_case HTTPS = { "10.0.0.1", "443", NULL, " no authority" };
 	static const struct place_case HTTP = { NULL, NULL, "http://a:80", "http://a:80" };
-	(void)state;
 	mount_file("token", TOKEN);
 	mount_file("ca.crt", NULL);
 	look(&HTTPS);
@@ -171,23 +168,22 @@ static void test_kube_open_needs_an_authority(void **state)
 	look(&HTTP);
 }
 
-static void test_kube_open_ignores_what_an_image_could_set(void **state)
+TEST(test_kube_open_ignores_what_an_image_could_set)
 {
 	static const struct place_case POD = { "10.0.0.1", "443", NULL,
 		                               "https://10.0.0.1:443 (kubernetes.default.svc)" };
 	static const char *const NAMES[] = { "KUBECONFIG",  "HOME",      "HTTPS_PROXY",
 		                             "https_proxy", "ALL_PROXY", "SSL_CERT_FILE" };
-	(void)state;
 	mount_file("token", TOKEN);
 	mount_file("ca.crt", UTC_PEM);
-	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
 		set(NAMES[i], "http://evil:1");
 	look(&POD);
 }
 
 /* ---- paths ---------------------------------------------------------------------------------- */
 
-static void test_kube_framework_path(void **state)
+TEST(test_kube_framework_path)
 {
 	static const char *const BAD[][2] = {
 		{ "default", "" },       { "", "a" },
@@ -198,11 +194,10 @@ static void test_kube_framework_path(void **state)
 		{ "default", "a b" },
 	};
 	ERR_AUTO e = { 0 };
-	(void)state;
 	assert_string_equal(kube_framework_path("default", "abc-1.x", &arena, &e),
 	                    "/apis/frameworkcontroller.microsoft.com/v1/namespaces/default/"
 	                    "frameworks/abc-1.x");
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		ERR_AUTO why = { 0 };
 		assert_null(kube_framework_path(BAD[i][0], BAD[i][1], &arena, &why));
 		assert_non_null(strstr(err_msg(&why), "is no name of a Framework"));
@@ -215,7 +210,7 @@ static void test_kube_framework_path(void **state)
 	"{\"kind\":\"Status\",\"message\":\"frameworks \\\"" name "\\\" not found\","              \
 	"\"details\":{\"name\":\"" name "\",\"kind\":\"frameworks\"},\"code\":404}"
 
-static void test_kube_says_missing(void **state)
+TEST(test_kube_says_missing)
 {
 	static const struct {
 		const char *body;
@@ -232,15 +227,14 @@ static void test_kube_says_missing(void **state)
 		{ "{\"kind\":\"Pod\",\"details\":{\"name\":\"f\"}}", 404, false },
 		{ "[\"f\"]", 404, false },
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct http_reply r = { .status = CASES[i].status, .body = span_of(CASES[i].body) };
 		if (kube_says_missing(&r, "f") != CASES[i].missing)
 			fail_msg("%d %s", CASES[i].status, CASES[i].body);
 	}
 }
 
-static void test_kube_answer(void **state)
+TEST(test_kube_answer)
 {
 	static const struct {
 		int status;
@@ -254,8 +248,7 @@ static void test_kube_answer(void **state)
 		{ 403, "{\"message\":5}", "403 Forbidden" },
 		{ 401, "{\"message\":\"Unauthorized\"}", "401 Unauthorized" },
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct http_reply r = { .status = CASES[i].status, .body = span_of(CASES[i].body) };
 		STR_AUTO out = STR_INIT(10000);
 		kube_answer(&r, &out);
@@ -264,11 +257,10 @@ static void test_kube_answer(void **state)
 	}
 }
 
-static void test_kube_answer_is_short(void **state)
+TEST(test_kube_answer_is_short)
 {
 	static char body[100000];
 	STR_AUTO out = STR_INIT(10000);
-	(void)state;
 	memset(body, 'x', sizeof(body));
 	kube_answer(&(struct http_reply){ .status = 500, .body = { body, sizeof(body) } }, &out);
 	assert_in_range(out.n, 400, 500);
@@ -296,12 +288,11 @@ static void has(const struct str *text, const char *part)
 		fail_msg("\"%s\" is not in: %s", part, str_c(text));
 }
 
-static void test_kube_explain_forbidden(void **state)
+TEST(test_kube_explain_forbidden)
 {
 	struct kube *k = open_in_pod();
 	STR_AUTO out = STR_INIT(10000);
 	ERR_AUTO e = { 0 };
-	(void)state;
 	kube_explain(k, 403, kube_framework_path("space", "f", &arena, &e), &out);
 	has(&out, "service account jobs/me lacks the right (RBAC) to `get` "
 	          "frameworks.frameworkcontroller.microsoft.com in namespace space");
@@ -313,23 +304,21 @@ static void test_kube_explain_forbidden(void **state)
 	kube_free(k);
 }
 
-static void test_kube_explain_unauthorized(void **state)
+TEST(test_kube_explain_unauthorized)
 {
 	struct kube *k = open_in_pod();
 	STR_AUTO out = STR_INIT(10000);
-	(void)state;
 	kube_explain(k, 401, "/version", &out);
 	has(&out, "does not take the token");
 	has(&out, "service account jobs/me");
 	kube_free(k);
 }
 
-static void test_kube_explain_anonymous(void **state)
+TEST(test_kube_explain_anonymous)
 {
 	static const char *const ADDRESS = "http://10.0.0.1:8080";
 	ERR_AUTO e = { 0 };
 	STR_AUTO out = STR_INIT(10000);
-	(void)state;
 	mount_file("token", NULL);
 	set("KUBE_APISERVER_ADDRESS", ADDRESS);
 	struct kube *k = kube_open(&at, &e);
@@ -340,11 +329,10 @@ static void test_kube_explain_anonymous(void **state)
 	kube_free(k);
 }
 
-static void test_kube_grant(void **state)
+TEST(test_kube_grant)
 {
 	struct kube *k = open_in_pod();
 	STR_AUTO out = STR_INIT(10000);
-	(void)state;
 	kube_grant(k, "space", "# ", &out);
 	assert_string_equal(str_c(&out),
 	                    "# kubectl -n space create role runtime-account --verb=get \\\n"
@@ -354,12 +342,11 @@ static void test_kube_grant(void **state)
 	kube_free(k);
 }
 
-static void test_kube_get_without_a_usable_token(void **state)
+TEST(test_kube_get_without_a_usable_token)
 {
 	struct kube *k = open_in_pod();
 	ERR_AUTO e = { 0 };
 	struct http_reply r;
-	(void)state;
 	mount_file("token", "secret\r\nImpersonate-User: admin");
 	assert_int_equal(kube_get(k, "/version", 1000, clock_ms() + 1000, &arena, &r, &e),
 	                 HTTP_BAD_REQUEST);
@@ -367,22 +354,4 @@ static void test_kube_get_without_a_usable_token(void **state)
 	kube_free(k);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kube_open_in_a_pod),
-		cmocka_unit_test(test_kube_open_without_an_account),
-		cmocka_unit_test(test_kube_open_needs_an_authority),
-		cmocka_unit_test(test_kube_open_ignores_what_an_image_could_set),
-		cmocka_unit_test(test_kube_framework_path),
-		cmocka_unit_test(test_kube_says_missing),
-		cmocka_unit_test(test_kube_answer),
-		cmocka_unit_test(test_kube_answer_is_short),
-		cmocka_unit_test(test_kube_explain_forbidden),
-		cmocka_unit_test(test_kube_explain_unauthorized),
-		cmocka_unit_test(test_kube_explain_anonymous),
-		cmocka_unit_test(test_kube_grant),
-		cmocka_unit_test(test_kube_get_without_a_usable_token),
-	};
-	return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_GROUP(begin, end)

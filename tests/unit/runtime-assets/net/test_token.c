@@ -138,7 +138,7 @@ TEST(test_token_claims_takes_only_names)
 		"system:serviceaccount:jobs:x; rm -rf /",
 		"system:serviceaccount:jobs:x\\u001b[31m",
 	};
-	for (size_t i = 0; i < sizeof(SUBJECTS) / sizeof(SUBJECTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(SUBJECTS); i++) {
 		ARENA_AUTO a = { 0 };
 		struct token_claims c;
 		char *payload = arena_printf(&a, "{\"sub\":\"%s\",\"exp\":\"soon\"}", SUBJECTS[i]);
@@ -153,7 +153,7 @@ TEST(test_token_claims_refuses_what_is_no_jwt)
 {
 	static const char *const OTHERS[] = { "",         "abc", "a.b", "a..b",   "a.!!!.b",
 		                              "a.AAAA.b", ".",   "..",  "a.eyJ.b" };
-	for (size_t i = 0; i < sizeof(OTHERS) / sizeof(OTHERS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(OTHERS); i++) {
 		ARENA_AUTO a = { 0 };
 		struct token_claims c;
 		assert_int_equal(token_claims(span_of(OTHERS[i]), &a, &c), -1);
@@ -193,26 +193,11 @@ TEST(test_duration_text)
 		const char *text;
 	} CASES[] = { { -5, "0 s" },       { 0, "0 s" },    { 119, "119 s" },   { 120, "2 min" },
 		      { 7199, "119 min" }, { 7200, "2 h" }, { 172799, "47 h" }, { 172800, "2 d" } };
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO out = STR_INIT(100);
 		duration_text(&out, CASES[i].seconds);
 		assert_string_equal(str_c(&out), CASES[i].text);
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_token_append_without_line_end),
-		cmocka_unit_test(test_token_append_refuses_what_ends_a_header),
-		cmocka_unit_test(test_token_append_has_a_maximum),
-		cmocka_unit_test(test_token_append_missing_file),
-		cmocka_unit_test(test_token_claims_of_a_service_account),
-		cmocka_unit_test(test_token_claims_takes_only_names),
-		cmocka_unit_test(test_token_claims_refuses_what_is_no_jwt),
-		cmocka_unit_test(test_token_describe),
-		cmocka_unit_test(test_token_describe_of_others),
-		cmocka_unit_test(test_duration_text),
-	};
-	return cmocka_run_group_tests(tests, make_file, remove_file);
-}
+TEST_GROUP(make_file, remove_file)

@@ -112,16 +112,3 @@ TEST(test_git_redact)
 	redacted("https://h/a@b ://", "https://h/a@b ://");
 	redacted("user@host:path", "user@host:path");
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_git_option_allowed),
-		cmocka_unit_test(test_git_option_refused),
-		cmocka_unit_test(test_git_transient),
-		cmocka_unit_test(test_git_transient_not),
-		cmocka_unit_test(test_git_retry_after),
-		cmocka_unit_test(test_git_redact),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

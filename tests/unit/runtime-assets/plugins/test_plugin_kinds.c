@@ -257,25 +257,3 @@ TEST(test_plugin_tensorboard_refuses)
 	    "plugin 0 (tensorboard): names in `logdir` must be without `:` and `,`, paths without "
 	    "`,`");
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_plugin_ssh),
-		cmocka_unit_test(test_plugin_ssh_nothing_to_do),
-		cmocka_unit_test(test_plugin_ssh_keys_of_the_user),
-		cmocka_unit_test(test_plugin_ssh_not_without_gang),
-		cmocka_unit_test(test_plugin_ssh_key_files),
-		cmocka_unit_test(test_plugin_ssh_refuses),
-		cmocka_unit_test(test_plugin_ssh_that_fails_leaves_no_files),
-		cmocka_unit_test(test_plugin_git),
-		cmocka_unit_test(test_plugin_git_options),
-		cmocka_unit_test(test_plugin_git_refuses_other_options),
-		cmocka_unit_test(test_plugin_git_refuses),
-		cmocka_unit_test(test_plugin_tensorboard),
-		cmocka_unit_test(test_plugin_tensorboard_without_parameters_is_nothing),
-		cmocka_unit_test(test_plugin_tensorboard_on_the_first_task_only),
-		cmocka_unit_test(test_plugin_tensorboard_refuses),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

@@ -182,25 +182,3 @@ TEST(test_plugin_teamwise_storage_says_so)
 	assert_int_equal(w.all.n_files, 2);
 	done(&w);
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_plugin_cmd),
-		cmocka_unit_test(test_plugin_cmd_keeps_lines_quotes_and_backslashes),
-		cmocka_unit_test(test_plugin_cmd_that_ignores),
-		cmocka_unit_test(test_plugin_cmd_without_commands_has_no_script),
-		cmocka_unit_test(test_plugin_cmd_refuses),
-		cmocka_unit_test(test_plugins_make_unknown_plugin),
-		cmocka_unit_test(test_plugins_make_unknown_plugin_ignored),
-		cmocka_unit_test(test_plugins_make_post_commands_in_reverse),
-		cmocka_unit_test(test_plugins_make_role_filter_takes_no_number),
-		cmocka_unit_test(test_plugins_make_modes),
-		cmocka_unit_test(test_plugins_make_prerequisites_come_first),
-		cmocka_unit_test(test_plugins_make_prerequisites_that_are_none),
-		cmocka_unit_test(test_plugins_make_nothing),
-		cmocka_unit_test(test_plugins_make_list_is_none),
-		cmocka_unit_test(test_plugin_teamwise_storage_says_so),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

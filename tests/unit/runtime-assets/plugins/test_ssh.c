@@ -222,22 +222,3 @@ TEST(test_ssh_key_pair)
 			  "4XLz2qYjJa8CGmj3B1EaAAAAAAECAwQF\n"
 			  "-----END OPENSSH PRIVATE KEY-----\n");
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_ssh_key_valid),
-		cmocka_unit_test(test_ssh_key_valid_not),
-		cmocka_unit_test(test_ssh_key_valid_length),
-		cmocka_unit_test(test_ssh_file_name),
-		cmocka_unit_test(test_ssh_first_port),
-		cmocka_unit_test(test_ssh_peers),
-		cmocka_unit_test(test_ssh_peers_none),
-		cmocka_unit_test(test_ssh_environment),
-		cmocka_unit_test(test_ssh_environment_is_bounded),
-		cmocka_unit_test(test_ssh_merge_config),
-		cmocka_unit_test(test_ssh_merge_config_without_its_end),
-		cmocka_unit_test(test_ssh_key_pair),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

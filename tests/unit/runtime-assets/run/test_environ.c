@@ -29,7 +29,7 @@ TEST(test_environment_last_one_counts)
 	assert_int_equal(warnings.n, 0);
 }
 
-static void test_environment_add_text_leaves_out(void **state)
+TEST(test_environment_add_text_leaves_out)
 {
 	static const struct {
 		struct span text;
@@ -39,7 +39,6 @@ static void test_environment_add_text_leaves_out(void **state)
 		{ { "secret", 7 }, "without =" },        { { "9=1", 4 }, "\"9\"" },
 		{ { "A=1", 3 }, "the last one is cut" }, { { "A\nB=1", 6 }, "\\n" },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		NOTES_AUTO warnings = { 0 };
@@ -94,16 +93,4 @@ TEST(test_environment_add_absent)
 	assert_int_equal(warnings.n, 1);
 	assert_string_equal(warnings.v[0].msg,
 	                    "extras.distributed: the container has A already, which stays");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_environment_last_one_counts),
-		cmocka_unit_test(test_environment_add_text_leaves_out),
-		cmocka_unit_test(test_environment_add_text_bounds),
-		cmocka_unit_test(test_environment_add_text_values),
-		cmocka_unit_test(test_environment_add_absent),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

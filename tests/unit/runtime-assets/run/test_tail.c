@@ -101,13 +101,3 @@ TEST(test_tail_empty)
 	assert_int_equal(out.n, 0);
 	free(t);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tail_keeps_the_end),
-		cmocka_unit_test(test_tail_large_write),
-		cmocka_unit_test(test_tail_empty),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -85,17 +85,3 @@ TEST(test_arena_adopt_nothing)
 	arena_adopt(&to, &from);
 	assert_string_equal(old, "old");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_arena_alloc_is_aligned_and_apart),
-		cmocka_unit_test(test_arena_alloc_large_block),
-		cmocka_unit_test(test_arena_zero),
-		cmocka_unit_test(test_arena_dup_and_printf),
-		cmocka_unit_test(test_arena_done_can_be_used_again),
-		cmocka_unit_test(test_arena_adopt),
-		cmocka_unit_test(test_arena_adopt_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -134,20 +134,3 @@ TEST(test_doc_read_secrets_member)
 	assert_null(r.doc.secrets_member);
 	run_done(&r);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_doc_read_json_or_yaml),
-		cmocka_unit_test(test_doc_quiet),
-		cmocka_unit_test(test_doc_read_error_of_neither),
-		cmocka_unit_test(test_doc_read_bytes),
-		cmocka_unit_test(test_doc_read_secrets_block),
-		cmocka_unit_test(test_doc_read_secrets_flow),
-		cmocka_unit_test(test_doc_read_secrets_json),
-		cmocka_unit_test(test_doc_read_secrets_unsafe),
-		cmocka_unit_test(test_doc_read_secrets_merged),
-		cmocka_unit_test(test_doc_read_secrets_member),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

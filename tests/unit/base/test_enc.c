@@ -244,23 +244,3 @@ TEST(test_random_hex)
 	assert_int_equal(strspn(a, "0123456789abcdef"), 32);
 	assert_string_not_equal(a, b);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_md5_hex_rfc1321),
-		cmocka_unit_test(test_md5_hex_ends_of_blocks),
-		cmocka_unit_test(test_base64_rfc4648),
-		cmocka_unit_test(test_base64_every_byte),
-		cmocka_unit_test(test_base64_decode_alphabet),
-		cmocka_unit_test(test_base64_decode_is_strict),
-		cmocka_unit_test(test_str_base64_respects_max),
-		cmocka_unit_test(test_number_text_ecmascript),
-		cmocka_unit_test(test_number_text_not_finite),
-		cmocka_unit_test(test_number_text_reads_back),
-		cmocka_unit_test(test_utf8_check),
-		cmocka_unit_test(test_utf8_plain),
-		cmocka_unit_test(test_random_hex),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

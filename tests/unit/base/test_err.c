@@ -135,19 +135,3 @@ TEST(test_quote_cuts_whole_characters)
 	got = quote(buf, (struct span){ text, sizeof(text) });
 	assert_true(strlen(got) < 90);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_err_set_replaces),
-		cmocka_unit_test(test_err_at_first_decides),
-		cmocka_unit_test(test_notes_add_counts_what_does_not_fit),
-		cmocka_unit_test(test_notes_add_shortens_pointers),
-		cmocka_unit_test(test_err_wrap_first_note),
-		cmocka_unit_test(test_err_move_appends),
-		cmocka_unit_test(test_note_text_reads_well),
-		cmocka_unit_test(test_quote_escapes_what_acts),
-		cmocka_unit_test(test_quote_cuts_whole_characters),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -90,12 +90,4 @@ TEST(test_processes)
 	assert_int_equal(process_field(child, 4), -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_processes),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

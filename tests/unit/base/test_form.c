@@ -181,23 +181,3 @@ TEST(test_form_json_does_not_fit)
 	assert_int_equal(form_json(SPAN("abcdef=ghijkl"), NULL, &a, &out, &e), 0);
 	assert_true(out.full);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_form_json_flat),
-		cmocka_unit_test(test_form_json_decodes_once),
-		cmocka_unit_test(test_form_json_nested),
-		cmocka_unit_test(test_form_json_lists),
-		cmocka_unit_test(test_form_json_numbers),
-		cmocka_unit_test(test_form_json_nothing_is_null),
-		cmocka_unit_test(test_form_json_escapes),
-		cmocka_unit_test(test_form_json_names),
-		cmocka_unit_test(test_form_json_limits),
-		cmocka_unit_test(test_form_json_holes),
-		cmocka_unit_test(test_form_json_two_meanings),
-		cmocka_unit_test(test_form_json_quotes_no_values),
-		cmocka_unit_test(test_form_json_does_not_fit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

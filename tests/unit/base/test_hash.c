@@ -65,13 +65,3 @@ TEST(test_sha256_hex)
 		assert_string_equal(got, EDGES[i].want);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hash_bytes_vector),
-		cmocka_unit_test(test_hash_key_new_is_random),
-		cmocka_unit_test(test_sha256_hex),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -61,12 +61,3 @@ TEST(test_guess_try)
 	assert_int_equal(edit_limit(11), 6);
 	assert_int_equal(edit_limit(1000), 0);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edit_distance),
-		cmocka_unit_test(test_guess_try),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -76,12 +76,3 @@ TEST(test_http_date)
 {
 	time_check(HTTP, ARRAY_SIZE(HTTP), http_date_read);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rfc3339),
-		cmocka_unit_test(test_http_date),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -77,13 +77,3 @@ TEST(test_path_place)
 	assert_int_equal(at.line, 0);
 	run_done(&r);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_node_equal),     cmocka_unit_test(test_node_get),
-		cmocka_unit_test(test_node_type_name), cmocka_unit_test(test_node_json),
-		cmocka_unit_test(test_path_place),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -270,16 +270,3 @@ TEST(test_check_rows)
 	assert_rows(PATTERNS, ARRAY_SIZE(PATTERNS));
 	assert_rows(CIRCLES, ARRAY_SIZE(CIRCLES));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_check_rows),
-		cmocka_unit_test(test_check_counts_beyond_the_limit),
-		cmocka_unit_test(test_check_many_violations_are_quick),
-		cmocka_unit_test(test_check_shown_values_are_short),
-		cmocka_unit_test(test_check_pattern_escapes_and_classes),
-		cmocka_unit_test(test_compile_refuses),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

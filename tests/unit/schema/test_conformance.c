@@ -78,12 +78,3 @@ TEST(test_conformance_own)
 	assert_int_equal(t.wrong, 0);
 	assert_int_equal(t.cases, 1051);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_conformance_suite),
-		cmocka_unit_test(test_conformance_own),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

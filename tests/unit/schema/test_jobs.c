@@ -167,24 +167,3 @@ TEST(test_facts_refused)
 	    "1:11: users[\"a b\"]: bad name \"a b\": user names have letters, digits, _, . "
 	    "and -, a letter or digit at both ends, 63 characters at most\n");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_schema_get_all_compile),
-		cmocka_unit_test(test_schema_text_unknown),
-		cmocka_unit_test(test_v2_valid_files_are_accepted),
-		cmocka_unit_test(test_v2_invalid_files_are_refused),
-		cmocka_unit_test(test_v1_valid_files_are_accepted),
-		cmocka_unit_test(test_v2_masked_secrets),
-		cmocka_unit_test(test_v2_prerequisite_of_unknown_type),
-		cmocka_unit_test(test_v2_prerequisite_says_only_what_its_type_asks),
-		cmocka_unit_test(test_v2_misspelt_key_of_a_role),
-		cmocka_unit_test(test_v2_bad_role_name),
-		cmocka_unit_test(test_v2_plugin_parameters),
-		cmocka_unit_test(test_v1_never_zero),
-		cmocka_unit_test(test_facts_accepted),
-		cmocka_unit_test(test_facts_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -164,19 +164,3 @@ TEST(test_program_arch_library)
 	lib.p.head.e_entry = 0;
 	refused(file, "not a program");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_program_arch_names),
-		cmocka_unit_test(test_program_arch_position_independent),
-		cmocka_unit_test(test_program_arch_big_endian),
-		cmocka_unit_test(test_program_arch_dynamic),
-		cmocka_unit_test(test_program_arch_unknown_machine),
-		cmocka_unit_test(test_program_arch_no_program),
-		cmocka_unit_test(test_program_arch_cut_short),
-		cmocka_unit_test(test_program_arch_half_copied),
-		cmocka_unit_test(test_program_arch_library),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

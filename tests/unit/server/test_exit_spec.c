@@ -158,13 +158,3 @@ TEST(test_file_refused)
 	assert_null(exit_spec_new("/nonexistent/file", &e));
 	assert_true(strstr(err_msg(&e), "/nonexistent/file") != NULL);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_built_in),     cmocka_unit_test(test_final),
-		cmocka_unit_test(test_others),       cmocka_unit_test(test_file),
-		cmocka_unit_test(test_file_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

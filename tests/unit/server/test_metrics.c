@@ -170,14 +170,3 @@ TEST(test_histogram_bounds)
 	histogram_add(&h, INT64_MAX / 2);
 	assert_int_equal(counter_get(&h.bucket[HISTOGRAM_BOUNDS]), 1);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_metrics_text_is_valid),
-		cmocka_unit_test(test_metrics_text_adds_the_loops),
-		cmocka_unit_test(test_metrics_text_adds_the_stores),
-		cmocka_unit_test(test_histogram_bounds),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

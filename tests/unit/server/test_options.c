@@ -329,27 +329,3 @@ TEST(test_options_schema_is_json)
 	assert_in_range(N_OPTIONS, 1, 95);
 	assert_int_equal(json_object_size(json_object_get(schema, "properties")), N_OPTIONS - 1);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options_parse_defaults),
-		cmocka_unit_test(test_options_parse_both_spellings),
-		cmocka_unit_test(test_options_parse_files),
-		cmocka_unit_test(test_options_passwords_are_not_repeated),
-		cmocka_unit_test(test_options_parse_refused),
-		cmocka_unit_test(test_options_parse_environment),
-		cmocka_unit_test(test_options_alias),
-		cmocka_unit_test(test_options_parse_config),
-		cmocka_unit_test(test_options_parse_config_empty),
-		cmocka_unit_test(test_options_parse_config_all_mistakes),
-		cmocka_unit_test(test_options_fixed_limits_are_refused),
-		cmocka_unit_test(test_options_test_limits),
-		cmocka_unit_test(test_options_janitor_is_patient),
-		cmocka_unit_test(test_option_names),
-		cmocka_unit_test(test_options_help_fits),
-		cmocka_unit_test(test_options_help_all),
-		cmocka_unit_test(test_options_schema_is_json),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -155,14 +155,3 @@ TEST(test_output)
 	    ARGS(SECRET, "--standalone", "d", "--output-listen", ":1", "--output-url", "https://x"),
 	    "--local");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fine),    cmocka_unit_test(test_who),
-		cmocka_unit_test(test_public),  cmocka_unit_test(test_hived),
-		cmocka_unit_test(test_machine), cmocka_unit_test(test_rest),
-		cmocka_unit_test(test_output),  cmocka_unit_test(test_webhook),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -124,20 +124,3 @@ TEST(test_routes_page_has_all)
 	for (size_t i = 0; i < N_ROUTES; i++)
 		assert_non_null(strstr(str_c(&page), ROUTES[i].path));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_route_find_exact),
-		cmocka_unit_test(test_route_find_prefix_and_slash),
-		cmocka_unit_test(test_route_find_args),
-		cmocka_unit_test(test_route_find_decodes_once),
-		cmocka_unit_test(test_route_find_other_method),
-		cmocka_unit_test(test_route_find_any_method),
-		cmocka_unit_test(test_routes_are_all_reached),
-		cmocka_unit_test(test_route_find_bad_segments),
-		cmocka_unit_test(test_route_methods),
-		cmocka_unit_test(test_routes_page_has_all),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -65,11 +65,3 @@ TEST(test_wipe_json_leaves_nothing)
 	json_decref(j);
 	assert_false(heap_holds(MARKER));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_wipe_json_leaves_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

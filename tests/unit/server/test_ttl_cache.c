@@ -144,17 +144,3 @@ TEST(test_many)
 	}
 	ttl_cache_free(m);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_get_what_was_put),
-		cmocka_unit_test(test_get_forgets_in_time),
-		cmocka_unit_test(test_put_replaces),
-		cmocka_unit_test(test_put_drops_the_oldest),
-		cmocka_unit_test(test_put_within_its_memory),
-		cmocka_unit_test(test_forget_some),
-		cmocka_unit_test(test_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -284,18 +284,3 @@ TEST(test_convert_quoting)
 		check_value(str_view(&text));
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_convert_text),
-		cmocka_unit_test(test_convert_v2),
-		cmocka_unit_test(test_convert_empty_directories),
-		cmocka_unit_test(test_convert_lost),
-		cmocka_unit_test(test_convert_refused),
-		cmocka_unit_test(test_convert_comment),
-		cmocka_unit_test(test_convert_quoting),
-		cmocka_unit_test(test_convert_pod),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

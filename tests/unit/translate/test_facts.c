@@ -258,23 +258,4 @@ TEST(test_read_this_machine)
 	assert_null(facts_file_read(SPAN("storages: [{name: x, path: srv}]"), &a, &e));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read_empty_allows_every_cluster),
-		cmocka_unit_test(test_read_user_who_is_not_listed),
-		cmocka_unit_test(test_read_user_who_is_listed),
-		cmocka_unit_test(test_read_directories),
-		cmocka_unit_test(test_read_time),
-		cmocka_unit_test(test_read_json),
-		cmocka_unit_test(test_read_refuses),
-		cmocka_unit_test(test_read_shows_nothing_of_extensions),
-		cmocka_unit_test(test_read_groups),
-		cmocka_unit_test(test_read_admin),
-		cmocka_unit_test(test_read_looks_at_all_users),
-		cmocka_unit_test(test_read_many_users),
-		cmocka_unit_test(test_read_says_where),
-		cmocka_unit_test(test_read_this_machine),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL)

@@ -243,23 +243,3 @@ TEST(test_mount_path_too_long)
 	assert_null(names_mount_path_problem((struct span){ path, 512 }));
 	assert_non_null(names_mount_path_problem((struct span){ path, 513 }));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_user_name_ok),
-		cmocka_unit_test(test_role_object),
-		cmocka_unit_test(test_variable),
-		cmocka_unit_test(test_identifier_ok),
-		cmocka_unit_test(test_label_value_ok),
-		cmocka_unit_test(test_storage_ok),
-		cmocka_unit_test(test_image_good),
-		cmocka_unit_test(test_image_bad),
-		cmocka_unit_test(test_registry),
-		cmocka_unit_test(test_mount_path_good),
-		cmocka_unit_test(test_mount_path_reserved),
-		cmocka_unit_test(test_mount_path_bad),
-		cmocka_unit_test(test_mount_path_too_long),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

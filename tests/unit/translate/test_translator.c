@@ -293,21 +293,3 @@ TEST(test_translation_page_names_every_variable)
 	assert_non_null(strstr(page.p, "| `role.shmMB` | number | OpenPAI; `v1-defaults` |"));
 	assert_non_null(strstr(page.p, "PAI_TASK_ROLE_NO"));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_translator_every_hole_is_used),
-		cmocka_unit_test(test_translator_every_combination_compiles),
-		cmocka_unit_test(test_translator_environment_is_documented),
-		cmocka_unit_test(test_translator_refuses_unknown_template),
-		cmocka_unit_test(test_translator_names_all_files_of_a_merge),
-		cmocka_unit_test(test_translator_names_file_and_line_of_a_replaced_template),
-		cmocka_unit_test(test_translator_refuses_holes_out_of_place),
-		cmocka_unit_test(test_translator_refuses_a_template_that_is_no_mapping),
-		cmocka_unit_test(test_translator_checks_overlays_against_a_replaced_base),
-		cmocka_unit_test(test_translator_refuses_empty_port_range),
-		cmocka_unit_test(test_translation_page_names_every_variable),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

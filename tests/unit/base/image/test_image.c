@@ -78,7 +78,7 @@ static void assert_text(struct span got, struct span want)
 
 /* ---- the recorded cases ---------------------------------------------------------------- */
 
-static void test_image_parse_recorded(void **state)
+TEST(test_image_parse_recorded)
 {
 	struct vectors *v = *state;
 	const struct node *all = recorded_list(v, "normalisation");
@@ -233,13 +233,4 @@ TEST(test_image_is_refused)
 			fail_msg("is final: %s", OTHER[i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_image_parse_recorded),
-		cmocka_unit_test(test_image_host_ok),
-		cmocka_unit_test(test_image_default_registry),
-		cmocka_unit_test(test_image_is_refused),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

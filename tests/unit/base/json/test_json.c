@@ -153,20 +153,3 @@ TEST(test_json_read_many_keys)
 	str_puts(&text, "\"k123\":1}");
 	assert_refuses(str_c(&text), "1:208892: k123: duplicate key \"k123\"");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_json_read_values),
-		cmocka_unit_test(test_json_read_numbers),
-		cmocka_unit_test(test_json_read_number_types),
-		cmocka_unit_test(test_json_read_escapes),
-		cmocka_unit_test(test_json_read_refuses_without_yaml),
-		cmocka_unit_test(test_json_read_depth),
-		cmocka_unit_test(test_json_read_mistakes),
-		cmocka_unit_test(test_json_read_comments),
-		cmocka_unit_test(test_json_read_positions),
-		cmocka_unit_test(test_json_read_many_keys),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -405,25 +405,3 @@ TEST(test_scan_time_ms_reads)
 	}
 	assert_int_equal(ms, 5);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan_valid_takes),
-		cmocka_unit_test(test_scan_valid_refuses),
-		cmocka_unit_test(test_scan_valid_counts_depth),
-		cmocka_unit_test(test_scan_get_finds),
-		cmocka_unit_test(test_scan_members_finds_many),
-		cmocka_unit_test(test_scan_inside_needs_no_end),
-		cmocka_unit_test(test_scan_which),
-		cmocka_unit_test(test_scan_walks),
-		cmocka_unit_test(test_scan_enters_and_leaves),
-		cmocka_unit_test(test_scan_stays_within_what_is_no_json),
-		cmocka_unit_test(test_scan_type_of),
-		cmocka_unit_test(test_scan_int_is_strict),
-		cmocka_unit_test(test_scan_bool_is_strict),
-		cmocka_unit_test(test_scan_string_resolves),
-		cmocka_unit_test(test_scan_time_ms_reads),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

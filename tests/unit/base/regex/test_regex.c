@@ -381,22 +381,3 @@ TEST(test_set_scan_tells_which)
 	assert_true(possible[4]);  /* its text is there, though it does not match */
 	assert_false(possible[N]); /* none */
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_search_as_go),
-		cmocka_unit_test(test_compile_says_where),
-		cmocka_unit_test(test_compile_limits),
-		cmocka_unit_test(test_compile_copies),
-		cmocka_unit_test(test_compile_takes_little),
-		cmocka_unit_test(test_search_with_nul),
-		cmocka_unit_test(test_search_folds_ascii),
-		cmocka_unit_test(test_compile_refuses_to_fold_other_letters),
-		cmocka_unit_test(test_search_takes_linear_time),
-		cmocka_unit_test(test_search_stops_at_the_deadline),
-		cmocka_unit_test(test_search_with_many_threads),
-		cmocka_unit_test(test_set_scan_tells_which),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

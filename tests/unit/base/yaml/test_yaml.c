@@ -466,36 +466,3 @@ TEST(test_yaml_read_says_nothing_of_secrets)
 	assert_refuses("x: [{auth: {password: !!hunter2 x}}]",
 	               "1:23: x[0].auth: this tag is not supported");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_yaml_read_scalars_as_js_yaml),
-		cmocka_unit_test(test_yaml_resolve_plain_types),
-		cmocka_unit_test(test_yaml_resolve_plain_rounds_once),
-		cmocka_unit_test(test_yaml_read_budget_depth),
-		cmocka_unit_test(test_yaml_read_budgets),
-		cmocka_unit_test(test_yaml_read_budget_bomb),
-		cmocka_unit_test(test_yaml_read_tabs),
-		cmocka_unit_test(test_yaml_read_tabs_behind_blocks),
-		cmocka_unit_test(test_yaml_read_tabs_that_indent),
-		cmocka_unit_test(test_yaml_read_few_directives),
-		cmocka_unit_test(test_yaml_read_merge),
-		cmocka_unit_test(test_yaml_read_merge_many_keys),
-		cmocka_unit_test(test_yaml_read_duplicates_as_text),
-		cmocka_unit_test(test_yaml_read_alias),
-		cmocka_unit_test(test_yaml_read_alias_cycles),
-		cmocka_unit_test(test_yaml_read_positions),
-		cmocka_unit_test(test_yaml_read_plain_is_known),
-		cmocka_unit_test(test_yaml_read_tag_without_name),
-		cmocka_unit_test(test_yaml_read_tags),
-		cmocka_unit_test(test_yaml_read_line_breaks_of_unicode),
-		cmocka_unit_test(test_yaml_read_bad_characters),
-		cmocka_unit_test(test_yaml_read_problems_in_words),
-		cmocka_unit_test(test_yaml_read_no_document),
-		cmocka_unit_test(test_yaml_read_warnings),
-		cmocka_unit_test(test_yaml_read_spellings),
-		cmocka_unit_test(test_yaml_read_says_nothing_of_secrets),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

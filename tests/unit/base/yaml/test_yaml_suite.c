@@ -135,12 +135,3 @@ TEST(test_suite_doc_read_refuses_no_yaml)
 	}
 	json_decref(cases);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_suite_libyaml_is_the_one_we_know),
-		cmocka_unit_test(test_suite_doc_read_refuses_no_yaml),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -111,18 +111,3 @@ TEST(test_yaml_write_long_key)
 	run_done(&again);
 	run_done(&r);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_yaml_write_shape),
-		cmocka_unit_test(test_yaml_write_quotes_what_readers_differ_on),
-		cmocka_unit_test(test_yaml_write_plain),
-		cmocka_unit_test(test_yaml_write_literal),
-		cmocka_unit_test(test_yaml_write_escapes),
-		cmocka_unit_test(test_yaml_write_numbers),
-		cmocka_unit_test(test_yaml_write_keys),
-		cmocka_unit_test(test_yaml_write_long_key),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

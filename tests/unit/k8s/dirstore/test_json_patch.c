@@ -71,12 +71,3 @@ TEST(test_apply_long)
 	json_decref(object);
 	json_decref(patch);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_apply),
-		cmocka_unit_test(test_apply_long),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

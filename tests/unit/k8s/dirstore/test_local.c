@@ -4,7 +4,7 @@
 
 /* ---- create ------------------------------------------------------------------------ */
 
-TEST(test_create_answers_as_api_server)
+TEST_WITH(test_create_answers_as_api_server, setup, teardown)
 {
 	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(k.outcome, STORE_OK);
@@ -20,7 +20,7 @@ TEST(test_create_answers_as_api_server)
 	assert_int_equal(k.uid[14], '4');
 }
 
-TEST(test_create_twice_is_409)
+TEST_WITH(test_create_twice_is_409, setup, teardown)
 {
 	struct kept first = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
@@ -30,7 +30,7 @@ TEST(test_create_twice_is_409)
 	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, first.uid);
 }
 
-TEST(test_create_refuses_bad_bodies)
+TEST_WITH(test_create_refuses_bad_bodies, setup, teardown)
 {
 	assert_int_equal(create(KIND_FRAMEWORK, "f", "{").status, 400);
 	assert_int_equal(create(KIND_FRAMEWORK, "f", "[]").status, 400);
@@ -39,7 +39,7 @@ TEST(test_create_refuses_bad_bodies)
 	assert_int_equal(create(KIND_FRAMEWORK, "g", FRAMEWORK).status, 422);
 }
 
-TEST(test_create_refuses_names_that_leave_the_directory)
+TEST_WITH(test_create_refuses_names_that_leave_the_directory, setup, teardown)
 {
 	struct kept k = create(KIND_FRAMEWORK, "../x",
 	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"../x\"}}");
@@ -47,7 +47,7 @@ TEST(test_create_refuses_names_that_leave_the_directory)
 	assert_int_equal(get(KIND_FRAMEWORK, "../x").status, 422);
 }
 
-TEST(test_create_refuses_another_namespace)
+TEST_WITH(test_create_refuses_another_namespace, setup, teardown)
 {
 	struct kept k = create(KIND_FRAMEWORK, "f",
 	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\","
@@ -55,7 +55,7 @@ TEST(test_create_refuses_another_namespace)
 	assert_int_equal(k.status, 400);
 }
 
-TEST(test_create_dry_run_leaves_nothing)
+TEST_WITH(test_create_dry_run_leaves_nothing, setup, teardown)
 {
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_CREATE,
 	                                                   .kind = KIND_FRAMEWORK,
@@ -66,7 +66,7 @@ TEST(test_create_dry_run_leaves_nothing)
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
 }
 
-TEST(test_create_makes_private_files)
+TEST_WITH(test_create_makes_private_files, setup, teardown)
 {
 	char path[256];
 	struct stat st;
@@ -78,14 +78,14 @@ TEST(test_create_makes_private_files)
 
 /* ---- get, patch, delete ------------------------------------------------------------ */
 
-TEST(test_get_not_found)
+TEST_WITH(test_get_not_found, setup, teardown)
 {
 	struct kept k = get(KIND_FRAMEWORK, "nothing");
 	assert_int_equal(k.outcome, STORE_NOT_FOUND);
 	reason_is(&k, "NotFound");
 }
 
-TEST(test_patch_merges)
+TEST_WITH(test_patch_merges, setup, teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = patch("{\"metadata\":{\"labels\":{\"a\":\"b\"}},"
@@ -98,13 +98,13 @@ TEST(test_patch_merges)
 	assert_null(strstr(k.body, "labels"));
 }
 
-TEST(test_patch_that_changes_nothing_keeps_the_version)
+TEST_WITH(test_patch_that_changes_nothing_keeps_the_version, setup, teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_string_equal(patch("{\"spec\":{\"executionType\":\"Create\"}}").version, "1");
 }
 
-TEST(test_patch_preconditions)
+TEST_WITH(test_patch_preconditions, setup, teardown)
 {
 	create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	struct kept k = patch("{\"metadata\":{\"uid\":\"other\"}}");
@@ -117,7 +117,7 @@ TEST(test_patch_preconditions)
 	assert_int_equal(patch("[]").status, 400);
 }
 
-TEST(test_delete_preconditions)
+TEST_WITH(test_delete_preconditions, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	assert_int_equal(delete ("f", "other", NULL).outcome, STORE_CONFLICT);
@@ -126,7 +126,7 @@ TEST(test_delete_preconditions)
 	assert_int_equal(delete ("f", NULL, NULL).outcome, STORE_NOT_FOUND);
 }
 
-TEST(test_delete_takes_dependents_along)
+TEST_WITH(test_delete_takes_dependents_along, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
@@ -136,7 +136,7 @@ TEST(test_delete_takes_dependents_along)
 	assert_int_equal(get(KIND_SECRET, "free").outcome, STORE_OK);
 }
 
-TEST(test_create_of_an_orphan_does_not_stay)
+TEST_WITH(test_create_of_an_orphan_does_not_stay, setup, teardown)
 {
 	assert_int_equal(create_owned("s", "no-such-uid").status, 201);
 	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
@@ -144,7 +144,7 @@ TEST(test_create_of_an_orphan_does_not_stay)
 
 /* ---- opening again ----------------------------------------------------------------- */
 
-TEST(test_open_keeps_objects_and_goes_on_counting)
+TEST_WITH(test_open_keeps_objects_and_goes_on_counting, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	close_store();
@@ -155,7 +155,7 @@ TEST(test_open_keeps_objects_and_goes_on_counting)
 	assert_string_equal(k.version, "2");
 }
 
-TEST(test_open_removes_leftovers)
+TEST_WITH(test_open_removes_leftovers, setup, teardown)
 {
 	char path[256];
 	close_store();
@@ -167,7 +167,7 @@ TEST(test_open_removes_leftovers)
 	assert_false(file_exists("secrets/.new-0123"));
 }
 
-TEST(test_open_sweeps_orphans)
+TEST_WITH(test_open_sweeps_orphans, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("mine", made.uid);
@@ -199,7 +199,7 @@ static void work_for_ever(int round)
 	}
 }
 
-TEST(test_open_after_being_killed_at_any_moment)
+TEST_WITH(test_open_after_being_killed_at_any_moment, setup, teardown)
 {
 	close_store();
 	for (int round = 0; round < 12; round++) {
@@ -229,12 +229,12 @@ static void open_fails(const char *path, const char *why)
 	assert_non_null(strstr(err_msg(&e), why));
 }
 
-TEST(test_open_refuses_a_second_process)
+TEST_WITH(test_open_refuses_a_second_process, setup, teardown)
 {
 	open_fails(dir, "in use");
 }
 
-TEST(test_open_refuses_what_others_can_read)
+TEST_WITH(test_open_refuses_what_others_can_read, setup, teardown)
 {
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s/open", top);
@@ -243,7 +243,7 @@ TEST(test_open_refuses_what_others_can_read)
 	open_fails(path, "0700");
 }
 
-TEST(test_open_refuses_a_link)
+TEST_WITH(test_open_refuses_a_link, setup, teardown)
 {
 	char path[128];
 	(void)snprintf(path, sizeof(path), "%s/link", top);
@@ -252,7 +252,7 @@ TEST(test_open_refuses_a_link)
 }
 
 /* Its content may be whole, so that nothing is moved or removed because of it. */
-TEST(test_open_refuses_a_file_that_cannot_be_read)
+TEST_WITH(test_open_refuses_a_file_that_cannot_be_read, setup, teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	create_owned("f-mine", made.uid);
@@ -270,7 +270,7 @@ TEST(test_open_refuses_a_file_that_cannot_be_read)
 }
 
 /* A repetition of the submission creates it again; an earlier damaged file stays. */
-TEST(test_open_removes_what_was_being_created)
+TEST_WITH(test_open_removes_what_was_being_created, setup, teardown)
 {
 	char path[256];
 	(void)snprintf(path, sizeof(path), "%s/secrets/f-mine.json", dir);
@@ -290,7 +290,7 @@ TEST(test_open_removes_what_was_being_created)
 }
 
 /* What a link planted in the directory points at is not read, however well it would fit. */
-TEST(test_get_does_not_follow_links)
+TEST_WITH(test_get_does_not_follow_links, setup, teardown)
 {
 	shell("echo '{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\",\"uid\":"
 	      "\"11111111-1111-4111-8111-111111111111\"}}' >%s/x.json",
@@ -305,7 +305,7 @@ TEST(test_get_does_not_follow_links)
 
 /* ---- the queue --------------------------------------------------------------------- */
 
-TEST(test_store_request_refuses_beyond_the_bound)
+TEST_WITH(test_store_request_refuses_beyond_the_bound, setup, teardown)
 {
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = { 1, 2, 1 << 20, 100 };
@@ -330,7 +330,7 @@ TEST(test_store_request_refuses_beyond_the_bound)
 	store_free(small);
 }
 
-TEST(test_store_request_waits_for_its_time)
+TEST_WITH(test_store_request_waits_for_its_time, setup, teardown)
 {
 	int64_t from = clock_ms();
 	struct kept k = ask(
@@ -340,7 +340,7 @@ TEST(test_store_request_waits_for_its_time)
 	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
-TEST(test_store_request_gives_up_at_the_deadline)
+TEST_WITH(test_store_request_gives_up_at_the_deadline, setup, teardown)
 {
 	int64_t from = clock_ms();
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_READY,
@@ -351,7 +351,7 @@ TEST(test_store_request_gives_up_at_the_deadline)
 	assert_in_range(clock_ms() - from, 50, 25000);
 }
 
-TEST(test_store_free_answers_everything)
+TEST_WITH(test_store_free_answers_everything, setup, teardown)
 {
 	struct kept *k = calloc(5, sizeof(*k));
 	for (size_t i = 0; i < 5; i++) {
@@ -393,7 +393,7 @@ static void seen_remove(void *arg, struct span object)
 	((struct seen *)arg)->removals++;
 }
 
-static void test_local_request_answers_at_once(void **state)
+TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 {
 	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
 	struct seen seen = { 0 };
@@ -437,42 +437,4 @@ static void test_local_request_answers_at_once(void **state)
 	free(k);
 }
 
-/* clang-format off */
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_local_request_answers_at_once),
-		CASE(test_create_answers_as_api_server),
-		CASE(test_create_twice_is_409),
-		CASE(test_create_refuses_bad_bodies),
-		CASE(test_create_refuses_names_that_leave_the_directory),
-		CASE(test_create_refuses_another_namespace),
-		CASE(test_create_dry_run_leaves_nothing),
-		CASE(test_create_makes_private_files),
-		CASE(test_get_not_found),
-		CASE(test_patch_merges),
-		CASE(test_patch_that_changes_nothing_keeps_the_version),
-		CASE(test_patch_preconditions),
-		CASE(test_delete_preconditions),
-		CASE(test_delete_takes_dependents_along),
-		CASE(test_create_of_an_orphan_does_not_stay),
-		CASE(test_open_keeps_objects_and_goes_on_counting),
-		CASE(test_open_removes_leftovers),
-		CASE(test_open_sweeps_orphans),
-		CASE(test_open_after_being_killed_at_any_moment),
-		CASE(test_open_refuses_a_second_process),
-		CASE(test_open_refuses_what_others_can_read),
-		CASE(test_open_refuses_a_link),
-		CASE(test_open_refuses_a_file_that_cannot_be_read),
-		CASE(test_open_removes_what_was_being_created),
-		CASE(test_get_does_not_follow_links),
-		CASE(test_store_request_refuses_beyond_the_bound),
-		CASE(test_store_request_waits_for_its_time),
-		CASE(test_store_request_gives_up_at_the_deadline),
-		CASE(test_store_free_answers_everything),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -3,7 +3,7 @@
 
 /* ---- what comes back --------------------------------------------------------------- */
 
-TEST(test_answers_are_metadata_unless_the_whole_is_asked_for)
+TEST_WITH(test_answers_are_metadata_unless_the_whole_is_asked_for, setup, teardown)
 {
 	create(KIND_SECRET, "s",
 	       "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"},\"data\":{\"k\":\"aHVudGVy\"}}");
@@ -16,13 +16,13 @@ TEST(test_answers_are_metadata_unless_the_whole_is_asked_for)
 	assert_non_null(strstr(k.body, "aHVudGVy"));
 }
 
-TEST(test_reply_has_the_date)
+TEST_WITH(test_reply_has_the_date, setup, teardown)
 {
 	int64_t now = time(NULL);
 	assert_in_range(get(KIND_SECRET, "s").date_s, now - 60, now + 600);
 }
 
-TEST(test_refusal_names_verb_resource_and_namespace)
+TEST_WITH(test_refusal_names_verb_resource_and_namespace, setup, teardown)
 {
 	struct kept k = create(KIND_FRAMEWORK, "f", "{");
 	assert_non_null(
@@ -36,7 +36,7 @@ TEST(test_refusal_names_verb_resource_and_namespace)
 static const char USER[] = "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"616c\"},"
 			   "\"data\":{\"a\":\"MQ==\",\"b\":\"Mg==\"}}";
 
-TEST(test_namespaces_are_apart)
+TEST_WITH(test_namespaces_are_apart, setup, teardown)
 {
 	struct kept made = elsewhere(STORE_CREATE, "616c", USER);
 	assert_int_equal(made.status, 201);
@@ -51,7 +51,7 @@ TEST(test_namespaces_are_apart)
 	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
 }
 
-TEST(test_patch_elsewhere_removes_a_key)
+TEST_WITH(test_patch_elsewhere_removes_a_key, setup, teardown)
 {
 	elsewhere(STORE_CREATE, "616c", USER);
 	struct kept k = elsewhere(
@@ -63,7 +63,7 @@ TEST(test_patch_elsewhere_removes_a_key)
 	assert_int_equal(k.outcome, STORE_CONFLICT);
 }
 
-TEST(test_delete_elsewhere)
+TEST_WITH(test_delete_elsewhere, setup, teardown)
 {
 	create(KIND_SECRET, "616c", USER);
 	elsewhere(STORE_CREATE, "616c", USER);
@@ -72,7 +72,7 @@ TEST(test_delete_elsewhere)
 	assert_int_equal(get(KIND_SECRET, "616c").outcome, STORE_OK);
 }
 
-TEST(test_name_cannot_reach_another_namespace)
+TEST_WITH(test_name_cannot_reach_another_namespace, setup, teardown)
 {
 	elsewhere(STORE_CREATE, "616c", USER);
 	assert_int_equal(get(KIND_SECRET, "pai-user~616c").status, 422);
@@ -82,7 +82,7 @@ TEST(test_name_cannot_reach_another_namespace)
 	                 422);
 }
 
-TEST(test_namespace_cannot_leave_the_directory)
+TEST_WITH(test_namespace_cannot_leave_the_directory, setup, teardown)
 {
 	struct kept k = ask(store, (struct store_request){ .verb = STORE_GET,
 	                                                   .kind = KIND_SECRET,
@@ -125,7 +125,7 @@ static const char *listed(const char *query)
 	return out;
 }
 
-TEST(test_list_by_labels)
+TEST_WITH(test_list_by_labels, setup, teardown)
 {
 	make_labelled("a", "\"rest-lit/instance\":\"here\",\"rest-lit/creating\":\"true\"");
 	make_labelled("b", "\"rest-lit/instance\":\"here\"");
@@ -149,7 +149,7 @@ TEST(test_list_by_labels)
 	assert_string_equal(listed("labelSelector=rest-lit%2Fcreating"), "c");
 }
 
-TEST(test_list_refuses_what_it_does_not_know)
+TEST_WITH(test_list_refuses_what_it_does_not_know, setup, teardown)
 {
 	static const char *const QUERIES[] = {
 		"labelSelector=a%20in%20(b)",
@@ -167,7 +167,7 @@ TEST(test_list_refuses_what_it_does_not_know)
 		assert_int_equal(list(KIND_FRAMEWORK, QUERIES[i]).status, 400);
 }
 
-TEST(test_list_is_of_one_namespace)
+TEST_WITH(test_list_is_of_one_namespace, setup, teardown)
 {
 	create(KIND_SECRET, "x", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\"}}");
 	elsewhere(STORE_CREATE, "616c", USER);
@@ -180,7 +180,7 @@ TEST(test_list_is_of_one_namespace)
 	assert_null(strstr(k.body, "\"x\""));
 }
 
-TEST(test_list_has_metadata_alone_by_default)
+TEST_WITH(test_list_has_metadata_alone_by_default, setup, teardown)
 {
 	make_labelled("a", "");
 	struct kept k = list(KIND_FRAMEWORK, NULL);
@@ -189,7 +189,7 @@ TEST(test_list_has_metadata_alone_by_default)
 	assert_string_equal(k.version, "1");
 }
 
-TEST(test_kinds_that_are_not_kept)
+TEST_WITH(test_kinds_that_are_not_kept, setup, teardown)
 {
 	assert_int_equal(get(KIND_SERVICEACCOUNT, "x").outcome, STORE_NOT_FOUND);
 	struct kept k = list(KIND_CLAIM, NULL);
@@ -202,26 +202,4 @@ TEST(test_kinds_that_are_not_kept)
 	assert_int_equal(k.status, 405);
 }
 
-/* clang-format off */
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_answers_are_metadata_unless_the_whole_is_asked_for),
-		CASE(test_reply_has_the_date),
-		CASE(test_refusal_names_verb_resource_and_namespace),
-		CASE(test_namespaces_are_apart),
-		CASE(test_patch_elsewhere_removes_a_key),
-		CASE(test_delete_elsewhere),
-		CASE(test_name_cannot_reach_another_namespace),
-		CASE(test_namespace_cannot_leave_the_directory),
-		CASE(test_list_by_labels),
-		CASE(test_list_refuses_what_it_does_not_know),
-		CASE(test_list_is_of_one_namespace),
-		CASE(test_list_has_metadata_alone_by_default),
-		CASE(test_kinds_that_are_not_kept),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -68,15 +68,3 @@ TEST(test_text_is_bounded)
 	(void)snprintf(query, sizeof(query), "labelSelector=%0*d", SELECTOR_TEXT, 0);
 	assert_int_equal(selector_read(&s, query), -1);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_query_is_all),
-		cmocka_unit_test(test_terms_must_all_fit),
-		cmocka_unit_test(test_labels_of_any_type),
-		cmocka_unit_test(test_what_is_not_known_is_refused),
-		cmocka_unit_test(test_text_is_bounded),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

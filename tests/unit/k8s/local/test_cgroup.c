@@ -35,7 +35,7 @@ static void expect_why(const char *part)
 		fail_msg("`%s`, not `%s`", str_c(&why), part);
 }
 
-TEST(test_not_there)
+TEST_WITH(test_not_there, tree_setup, tree_teardown)
 {
 	expect_why("no cgroup v2 that can be seen here");
 	tree_put("proc/self/cgroup", "5:memory:/x\n1:cpu:/\n");
@@ -51,7 +51,7 @@ TEST(test_not_there)
 	           "Delegate=yes)");
 }
 
-TEST(test_limits)
+TEST_WITH(test_limits, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "3:x:/\n0::/user/app\n");
 	put_group("cgroup/user/app");
@@ -103,7 +103,7 @@ TEST(test_limits)
 }
 
 /* On a system with both versions, and again after an exec in the leaf. */
-TEST(test_places)
+TEST_WITH(test_places, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "4:memory:/\n0::/app/rest-lit-server");
 	put_group("cgroup/unified/app");
@@ -121,7 +121,7 @@ TEST(test_places)
 	cgroup_close(g);
 }
 
-TEST(test_own_limits)
+TEST_WITH(test_own_limits, tree_setup, tree_teardown)
 {
 	int64_t cpus = 0;
 	int64_t memory = 0;
@@ -143,15 +143,4 @@ TEST(test_own_limits)
 	cgroup_own_limits(proc, root, &cpus, &memory);
 	assert_int_equal(cpus, 2500);
 	assert_int_equal(memory, 4294967296);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_not_there, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_limits, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_places, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_own_limits, tree_setup, tree_teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

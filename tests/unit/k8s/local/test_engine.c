@@ -80,7 +80,7 @@ TEST(test_backoff)
 }
 
 /* Jobs are found by uid, in whatever order they come. */
-static void test_table(void **state)
+TEST(test_table)
 {
 	struct fixture f;
 	char uid[UID_TEXT];
@@ -101,7 +101,7 @@ static void test_table(void **state)
 }
 
 /* Which ConfigMap a stored status stands for. */
-static void test_configmap(void **state)
+TEST(test_configmap)
 {
 	static const struct {
 		const char *state;
@@ -137,7 +137,7 @@ static void test_configmap(void **state)
 }
 
 /* Small files are written whole; links and fifos are not read. */
-static void test_files(void **state)
+TEST(test_files)
 {
 	struct fixture f;
 	STR_AUTO text = STR_INIT(100);
@@ -179,7 +179,7 @@ static bool has_log(struct fixture *f, int64_t retry)
 }
 
 /* Logs move, the oldest are removed, and a deleted job leaves none. */
-static void test_logs(void **state)
+TEST(test_logs)
 {
 	enum { LOG_BYTES = 300 << 10, RUNS = 5 };
 	static char bytes[LOG_BYTES];
@@ -219,7 +219,7 @@ static void test_logs(void **state)
 }
 
 /* Names that would leave the directory of logs. */
-static void test_log_names(void **state)
+TEST(test_log_names)
 {
 	static const char *const BAD[] = { "", "..", "a/b", ".hidden", "a b" };
 	struct fixture f;
@@ -236,7 +236,7 @@ static void test_log_names(void **state)
 }
 
 /* Events are what the server's cache reads. */
-static void test_event(void **state)
+TEST(test_event)
 {
 	struct fixture f;
 	struct engine_pod p = { 0 };
@@ -257,7 +257,7 @@ static void test_event(void **state)
 
 /* The limits of a task that an earlier process has started are those of its pod, written again; in
  * a made-up cgroup, whose files are ordinary ones. */
-static void test_pod_limit(void **state)
+TEST(test_pod_limit)
 {
 	static const char *const GROUP[] = { "cgroup.procs", "cgroup.subtree_control",
 		                             "rest-lit-server/cgroup.procs", "task-pod0/memory.max",
@@ -300,15 +300,4 @@ static void test_pod_limit(void **state)
 	cgroup_close(f.e.cgroup);
 	fixture_close(&f);
 	assert_int_equal(tree_teardown(state), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_backoff),   cmocka_unit_test(test_table),
-		cmocka_unit_test(test_configmap), cmocka_unit_test(test_files),
-		cmocka_unit_test(test_logs),      cmocka_unit_test(test_log_names),
-		cmocka_unit_test(test_event),     cmocka_unit_test(test_pod_limit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -236,7 +236,7 @@ static char *login_as(const char *base64)
 
 /* ---- tests ---- */
 
-TEST(test_pull_gives_files_and_configuration)
+TEST_WITH(test_pull_gives_files_and_configuration, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -260,7 +260,7 @@ TEST(test_pull_gives_files_and_configuration)
 	images_release(u);
 }
 
-TEST(test_pull_is_shared_and_unpacked_once)
+TEST_WITH(test_pull_is_shared_and_unpacked_once, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -301,7 +301,7 @@ static void plant(const char *name, const char *digest)
 	images_store_name(&m->store, key, digest + strlen("sha256:"));
 }
 
-TEST(test_pull_without_registry)
+TEST_WITH(test_pull_without_registry, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -334,7 +334,7 @@ TEST(test_pull_without_registry)
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 }
 
-TEST(test_pull_with_login)
+TEST_WITH(test_pull_with_login, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -361,7 +361,7 @@ TEST(test_pull_with_login)
 	}
 }
 
-TEST(test_pull_says_what_is_absent)
+TEST_WITH(test_pull_says_what_is_absent, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -380,7 +380,7 @@ TEST(test_pull_says_what_is_absent)
 	assert_int_equal(entries("tmp"), 0);
 }
 
-TEST(test_pull_refuses_a_damaged_layer)
+TEST_WITH(test_pull_refuses_a_damaged_layer, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -392,7 +392,7 @@ TEST(test_pull_refuses_a_damaged_layer)
 	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
 }
 
-TEST(test_pull_keeps_hostile_files_inside)
+TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -431,7 +431,7 @@ TEST(test_pull_keeps_hostile_files_inside)
 	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
 }
 
-TEST(test_limit_removes_what_is_not_used)
+TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
 {
 	SKIP;
 	open_images(26 << 20);
@@ -460,7 +460,7 @@ TEST(test_limit_removes_what_is_not_used)
 	assert_int_equal(entries("unpacked"), 0);
 }
 
-TEST(test_limit_refuses_what_is_too_large)
+TEST_WITH(test_limit_refuses_what_is_too_large, setup, teardown)
 {
 	SKIP;
 	open_images(10 << 20);
@@ -469,7 +469,7 @@ TEST(test_limit_refuses_what_is_too_large)
 	assert_non_null(strstr(images_status(u)->text, " GB for images"));
 }
 
-TEST(test_queue_is_bounded)
+TEST_WITH(test_queue_is_bounded, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -484,7 +484,7 @@ TEST(test_queue_is_bounded)
 	wait_ready(b);
 }
 
-TEST(test_release_stops_the_pull)
+TEST_WITH(test_release_stops_the_pull, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -502,7 +502,7 @@ TEST(test_release_stops_the_pull)
 	wait_ready(u);
 }
 
-TEST(test_pull_has_a_time_limit)
+TEST_WITH(test_pull_has_a_time_limit, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -524,7 +524,7 @@ static void pull_and_be_killed(const char *at)
 	(void)raise(SIGKILL);
 }
 
-TEST(test_killed_server_leaves_no_half_image)
+TEST_WITH(test_killed_server_leaves_no_half_image, setup, teardown)
 {
 	SKIP;
 	static const char *const TIMES[] = { "pulling", " MB", "unpacking" };
@@ -550,7 +550,7 @@ TEST(test_killed_server_leaves_no_half_image)
 }
 
 /* Two names of one image at once. */
-TEST(test_digest_is_copied_once)
+TEST_WITH(test_digest_is_copied_once, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -562,7 +562,7 @@ TEST(test_digest_is_copied_once)
 	assert_int_equal(entries("unpacked"), 1);
 }
 
-TEST(test_list_of_manifests)
+TEST_WITH(test_list_of_manifests, setup, teardown)
 {
 	SKIP;
 	open_images(MUCH);
@@ -576,7 +576,7 @@ TEST(test_list_of_manifests)
 
 /* ---- what registries send ---- */
 
-TEST(test_config_of_any_form)
+TEST_WITH(test_config_of_any_form, setup, teardown)
 {
 	static const char *const CASES[] = {
 		"",
@@ -595,7 +595,7 @@ TEST(test_config_of_any_form)
 	}
 }
 
-TEST(test_log_reason)
+TEST_WITH(test_log_reason, setup, teardown)
 {
 	static const char *const CASES[][2] = {
 		{ "", "it gives no reason" },
@@ -610,30 +610,6 @@ TEST(test_log_reason)
 	}
 }
 
-/* clang-format off */
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 /* clang-format on */
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_pull_gives_files_and_configuration),
-		CASE(test_pull_is_shared_and_unpacked_once),
-		CASE(test_pull_without_registry),
-		CASE(test_pull_with_login),
-		CASE(test_pull_says_what_is_absent),
-		CASE(test_pull_refuses_a_damaged_layer),
-		CASE(test_pull_keeps_hostile_files_inside),
-		CASE(test_limit_removes_what_is_not_used),
-		CASE(test_limit_refuses_what_is_too_large),
-		CASE(test_queue_is_bounded),
-		CASE(test_release_stops_the_pull),
-		CASE(test_pull_has_a_time_limit),
-		CASE(test_killed_server_leaves_no_half_image),
-		CASE(test_digest_is_copied_once),
-		CASE(test_list_of_manifests),
-		CASE(test_config_of_any_form),
-		CASE(test_log_reason),
-	};
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
-}
+TEST_GROUP(group_setup, group_teardown)

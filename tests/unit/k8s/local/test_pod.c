@@ -35,7 +35,7 @@ static int get_object(void *arg, const struct pod_source *s, struct arena *a, st
 static const struct pod_objects OBJECTS = { get_object, NULL };
 
 /* An object that is needed may come later. */
-static void test_source(void **state)
+TEST(test_source)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -154,15 +154,4 @@ TEST(test_refused)
 			         err_msg(&e));
 		assert_int_equal(e.http, 400);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_source),
-		cmocka_unit_test(test_env),
-		cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -651,14 +651,3 @@ TEST(test_many)
 	queue_free(q);
 	free(jobs);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scripts),   cmocka_unit_test(test_fair),
-		cmocka_unit_test(test_fair_late), cmocka_unit_test(test_large),
-		cmocka_unit_test(test_many),      cmocka_unit_test(test_promises),
-		cmocka_unit_test(test_used),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

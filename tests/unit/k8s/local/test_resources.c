@@ -74,7 +74,7 @@ static void expect_error(const char *gpus, const char *pattern, const char *part
 	inventory_done(&v);
 }
 
-TEST(test_machine)
+TEST_WITH(test_machine, tree_setup, tree_teardown)
 {
 	struct inventory v;
 	ERR_AUTO e = { 0 };
@@ -103,7 +103,7 @@ TEST(test_machine)
 	inventory_done(&v);
 }
 
-TEST(test_nodes)
+TEST_WITH(test_nodes, tree_setup, tree_teardown)
 {
 	expect(NULL, NULL, "");
 	expect("none", NULL, "");
@@ -130,7 +130,7 @@ TEST(test_nodes)
 	expect_error("auto", "none*", "no device or file has such a name");
 }
 
-TEST(test_pattern)
+TEST_WITH(test_pattern, tree_setup, tree_teardown)
 {
 	tree_put("fake/gpu10", "");
 	tree_put("fake/gpu9", "");
@@ -184,7 +184,7 @@ static const char NVIDIA[] = "---\n"
 			     "    - path: /dev/nvidia1\n";
 #define SMI "/usr/bin/nvidia-smi:/usr/bin/nvidia-smi:ro"
 
-TEST(test_cdi)
+TEST_WITH(test_cdi, tree_setup, tree_teardown)
 {
 	tree_put("etc-cdi/nvidia.yaml", NVIDIA);
 	tree_put("etc-cdi/nvidia.yaml.bak", "{");
@@ -206,7 +206,7 @@ TEST(test_cdi)
 }
 
 /* Parts of one GPU have nodes of their own besides its node. */
-TEST(test_cdi_parts)
+TEST_WITH(test_cdi_parts, tree_setup, tree_teardown)
 {
 	tree_put("etc-cdi/mig.yaml", "kind: nvidia.com/gpu\n"
 	                             "devices:\n"
@@ -251,7 +251,7 @@ static const struct {
 	  "line 2, column 27: a mount needs `hostPath` and `containerPath`", false },
 };
 
-TEST(test_cdi_broken)
+TEST_WITH(test_cdi_broken, tree_setup, tree_teardown)
 {
 	tree_put("etc-cdi/z.yaml",
 	         "kind: z.z/gpu\ndevices:\n"
@@ -276,7 +276,7 @@ TEST(test_cdi_broken)
 	       "! /etc-cdi/a.yaml: is not a file of at most 4 MiB\n");
 }
 
-TEST(test_take)
+TEST_WITH(test_take, tree_setup, tree_teardown)
 {
 	tree_put("fake/gpu0", "");
 	struct inventory v;
@@ -346,19 +346,4 @@ TEST(test_env)
 			str_printf(&is, "%s%s", k ? " " : "", env[k]);
 		assert_string_equal(str_c(&is), rows[i].wanted);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_machine, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_nodes, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_pattern, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_cdi, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_cdi_parts, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_cdi_broken, tree_setup, tree_teardown),
-		cmocka_unit_test_setup_teardown(test_take, tree_setup, tree_teardown),
-		cmocka_unit_test(test_env),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static struct sandbox_spec one_mount(struct sandbox_mount m)
 	return (struct sandbox_spec){ .mounts = copy, .mounts_n = 1 };
 }
 
-TEST(test_plan_hides_what_is_private)
+TEST_WITH(test_plan_hides_what_is_private, NULL, teardown)
 {
 	struct sandbox_spec spec = { 0 };
 	struct plan p = plan_of(&spec);
@@ -137,7 +137,7 @@ TEST(test_plan_hides_what_is_private)
 	parents_come_first(&p);
 }
 
-TEST(test_plan_shows_a_directory_below_a_hidden_one)
+TEST_WITH(test_plan_shows_a_directory_below_a_hidden_one, NULL, teardown)
 {
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("job"), at("job")));
 	spec.cwd = at("job/deep");
@@ -154,7 +154,7 @@ TEST(test_plan_shows_a_directory_below_a_hidden_one)
 	assert_non_null(strstr(last_error, "no directory"));
 }
 
-TEST(test_plan_follows_links_of_sources)
+TEST_WITH(test_plan_follows_links_of_sources, NULL, teardown)
 {
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("link"), at("link")));
 	struct plan p = plan_of(&spec);
@@ -162,7 +162,7 @@ TEST(test_plan_follows_links_of_sources)
 	assert_string_equal(op_at(&p, at("link"))->source, at("job"));
 }
 
-TEST(test_plan_hides_inside_of_mounts)
+TEST_WITH(test_plan_hides_inside_of_mounts, NULL, teardown)
 {
 	const char *hide[] = { at("server"), at("absent") };
 	struct sandbox_spec spec =
@@ -179,7 +179,7 @@ TEST(test_plan_hides_inside_of_mounts)
 	assert_false(sandbox_hidden(at("job"), hide, 2));
 }
 
-TEST(test_plan_makes_mount_points_in_read_only_directories)
+TEST_WITH(test_plan_makes_mount_points_in_read_only_directories, NULL, teardown)
 {
 	struct sandbox_mount mounts[] = { SHOW(at("job"), "/data"),
 		                          SHOW(at("server"), "/data/new/x"),
@@ -198,7 +198,7 @@ TEST(test_plan_makes_mount_points_in_read_only_directories)
 	parents_come_first(&p);
 }
 
-TEST(test_plan_refuses)
+TEST_WITH(test_plan_refuses, NULL, teardown)
 {
 	const struct {
 		struct sandbox_mount mount;
@@ -225,7 +225,7 @@ TEST(test_plan_refuses)
 	}
 }
 
-TEST(test_plan_of_an_image_stays_inside)
+TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)
 {
 	(void)mkdir(at("image"), 0755);
 	make_link("/../../..//out", "image/abs");
@@ -247,7 +247,7 @@ TEST(test_plan_of_an_image_stays_inside)
 	assert_non_null(strstr(last_error, "its /dev is a symbolic link"));
 }
 
-TEST(test_plan_is_bounded)
+TEST_WITH(test_plan_is_bounded, NULL, teardown)
 {
 	enum { MANY = PLAN_MAX + 10 };
 	struct sandbox_mount *mounts = ARENA_NEW(&arena, struct sandbox_mount, MANY);
@@ -291,7 +291,7 @@ static void expect(struct sandbox_spec spec, const char *script)
 		fail_msg("%d: %.*s", status, (int)out.n, out.p);
 }
 
-TEST(test_sandbox_isolates)
+TEST_WITH(test_sandbox_isolates, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -325,7 +325,7 @@ TEST(test_sandbox_isolates)
 	assert_int_equal(stat(at("a b,c:d/made"), &st), 0);
 }
 
-TEST(test_sandbox_user_and_devices)
+TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -335,7 +335,7 @@ TEST(test_sandbox_user_and_devices)
 	                          (unsigned)geteuid()));
 }
 
-TEST(test_sandbox_exit_codes)
+TEST_WITH(test_sandbox_exit_codes, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -349,7 +349,7 @@ TEST(test_sandbox_exit_codes)
 	assert_true(span_is(out, "code"));
 }
 
-TEST(test_sandbox_of_an_image)
+TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
 {
 	if (forbidden)
 		skip();
@@ -386,7 +386,7 @@ TEST(test_sandbox_of_an_image)
 
 /* ---- trees ---- */
 
-TEST(test_tree_remove_is_bounded_and_follows_nothing)
+TEST_WITH(test_tree_remove_is_bounded_and_follows_nothing, NULL, teardown)
 {
 	(void)mkdir(at("tree"), 0755);
 	make_link(at("job"), "tree/link");
@@ -419,26 +419,6 @@ TEST(test_tree_remove_is_bounded_and_follows_nothing)
 	assert_int_equal(errno, ENOTDIR);
 }
 
-/* clang-format off */
-#define CASE(f) cmocka_unit_test_teardown(f, teardown)
 /* clang-format on */
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_plan_hides_what_is_private),
-		CASE(test_plan_shows_a_directory_below_a_hidden_one),
-		CASE(test_plan_follows_links_of_sources),
-		CASE(test_plan_hides_inside_of_mounts),
-		CASE(test_plan_makes_mount_points_in_read_only_directories),
-		CASE(test_plan_refuses),
-		CASE(test_plan_of_an_image_stays_inside),
-		CASE(test_plan_is_bounded),
-		CASE(test_sandbox_isolates),
-		CASE(test_sandbox_user_and_devices),
-		CASE(test_sandbox_exit_codes),
-		CASE(test_sandbox_of_an_image),
-		CASE(test_tree_remove_is_bounded_and_follows_nothing),
-	};
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
-}
+TEST_GROUP(group_setup, group_teardown)

@@ -162,7 +162,7 @@ static void world_wait(struct world *w, const char *name, const char *text)
 		fail_msg("%s%s%s", state, world_text(w, "init.log"), world_text(w, "log"));
 }
 
-static void test_runs(void **state)
+TEST_WITH(test_runs, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w,
@@ -181,7 +181,7 @@ static void test_runs(void **state)
 
 /* The same with bubblewrap: variables of the job do not reach it, and other files of the task's
  * directory are not there. */
-static void test_sandbox(void **state)
+TEST_WITH(test_sandbox, setup, teardown)
 {
 	struct world *w = *state;
 	w->sandbox = true;
@@ -206,7 +206,7 @@ static void test_sandbox(void **state)
 	assert_non_null(strstr(world_text(w, "log"), "hidden"));
 }
 
-static void test_stops(void **state)
+TEST_WITH(test_stops, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd =
@@ -222,7 +222,7 @@ static void test_stops(void **state)
 	assert_non_null(strstr(s.app.message, "originUserExitCode: 9"));
 }
 
-static void test_kills(void **state)
+TEST_WITH(test_kills, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600", -1);
@@ -234,7 +234,7 @@ static void test_kills(void **state)
 }
 
 /* The grace of the caller is shorter than that of the pod. */
-static void test_stops_sooner(void **state)
+TEST_WITH(test_stops_sooner, setup, teardown)
 {
 	struct world *w = *state;
 	int pidfd = world_start(w, "trap '' TERM; echo ready; sleep 600; sleep 600", -1);
@@ -245,7 +245,7 @@ static void test_stops_sooner(void **state)
 	assert_int_equal(s.app.code, 128 + SIGKILL);
 }
 
-static void test_tether(void **state)
+TEST_WITH(test_tether, setup, teardown)
 {
 	struct world *w = *state;
 	int end[2];
@@ -261,7 +261,7 @@ static void test_tether(void **state)
 }
 
 /* SIGKILL of the shim takes the runtime along; what is left is found by its environment. */
-static void test_shim_killed(void **state)
+TEST_WITH(test_shim_killed, setup, teardown)
 {
 	struct world *w = *state;
 	struct task_state s;
@@ -292,7 +292,7 @@ static void test_shim_killed(void **state)
 }
 
 /* A lock is held as long as the shim lives, and not by the task. */
-static void test_keeps_locks(void **state)
+TEST_WITH(test_keeps_locks, setup, teardown)
 {
 	struct world *w = *state;
 	world_prepare(w, "echo ready; ls -l /proc/self/fd >&2; sleep 600");
@@ -311,7 +311,7 @@ static void test_keeps_locks(void **state)
 	assert_null(strstr(world_text(w, "log"), "/gpu"));
 }
 
-static void test_not_started(void **state)
+TEST_WITH(test_not_started, setup, teardown)
 {
 	struct world *w = *state;
 	struct task_state s;
@@ -327,20 +327,4 @@ static void test_not_started(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(stat(arena_printf(&w->a, "%s/spec", w->dir), &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_runs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sandbox, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stops, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_kills, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stops_sooner, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_tether, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_shim_killed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_keeps_locks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_started, setup, teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,20 +289,4 @@ TEST(test_tls_of_a_public_ca)
 	assert_non_null(strstr(k.message, "certificate"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_settings_numbers),
-		cmocka_unit_test(test_settings_texts),
-		cmocka_unit_test(test_settings_have_no),
-		cmocka_unit_test(test_start_finds_what_it_needs),
-		cmocka_unit_test(test_handle_speaks_one_protocol),
-		cmocka_unit_test(test_tls_right_ca),
-		cmocka_unit_test(test_tls_wrong_ca),
-		cmocka_unit_test(test_tls_unknown_ca),
-		cmocka_unit_test(test_tls_wrong_name),
-		cmocka_unit_test(test_tls_ca_is_replaced),
-		cmocka_unit_test(test_tls_of_a_public_ca),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

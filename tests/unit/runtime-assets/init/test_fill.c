@@ -288,30 +288,3 @@ TEST(test_job_fill_secrets_inside_another_mark)
 {
 	fills(job_fill_secrets, "<% $x <% $secrets.quoted %>", "<% $x 0123");
 }
-
-int main(void)
-{
-	static const struct CMUnitTest TESTS[] = {
-		cmocka_unit_test(test_job_fill_scalars_as_ecmascript_writes_them),
-		cmocka_unit_test(test_job_fill_blanks_in_the_marks_do_not_matter),
-		cmocka_unit_test(test_job_fill_paths),
-		cmocka_unit_test(test_job_fill_first_words),
-		cmocka_unit_test(test_job_fill_inserted_text_is_not_scanned),
-		cmocka_unit_test(test_job_fill_other_text_stays),
-		cmocka_unit_test(test_job_fill_opening_marks_before_a_reference),
-		cmocka_unit_test(test_job_fill_refuses),
-		cmocka_unit_test(test_job_fill_without_secrets),
-		cmocka_unit_test(test_job_fill_is_bounded),
-		cmocka_unit_test(test_job_fill_errors_hold_no_value),
-		cmocka_unit_test(test_job_fill_many_marks),
-		cmocka_unit_test(test_job_fill_tree),
-		cmocka_unit_test(test_job_fill_tree_fails_as_a_whole),
-		cmocka_unit_test(test_job_fill_secrets_verbatim),
-		cmocka_unit_test(test_job_fill_secrets_typed_as_yaml),
-		cmocka_unit_test(test_job_fill_secrets_absent_is_empty),
-		cmocka_unit_test(test_job_fill_secrets_of_a_map_fails),
-		cmocka_unit_test(test_job_fill_secrets_other_tags_stay),
-		cmocka_unit_test(test_job_fill_secrets_inside_another_mark),
-	};
-	return cmocka_run_group_tests(TESTS, NULL, NULL);
-}

@@ -90,7 +90,7 @@ static off_t size_of(int fd)
 	return st.st_size;
 }
 
-TEST(test_logs_write_rotates_at_newline)
+TEST_WITH(test_logs_write_rotates_at_newline, setup, teardown)
 {
 	write_bytes('a', 1999, true); /* below */
 	assert_int_equal(logs.user[LOG_ALL].old, -1);
@@ -104,7 +104,7 @@ TEST(test_logs_write_rotates_at_newline)
 	assert_int_equal(st.st_mode & 07777, 0744);
 }
 
-TEST(test_logs_write_rotates_in_a_long_line)
+TEST_WITH(test_logs_write_rotates_in_a_long_line, setup, teardown)
 {
 	write_bytes('a', 9000, false);
 	assert_int_equal(size_of(logs.user[LOG_ALL].old), 4000);
@@ -113,13 +113,13 @@ TEST(test_logs_write_rotates_in_a_long_line)
 	assert_int_equal(logs.user[LOG_ALL].lost, 0);
 }
 
-TEST(test_logs_write_newline_exactly_at_the_edge)
+TEST_WITH(test_logs_write_newline_exactly_at_the_edge, setup, teardown)
 {
 	write_bytes('a', 2000, true); /* its newline is byte 2000 */
 	assert_int_equal(size_of(logs.user[LOG_ALL].old), 2000);
 }
 
-TEST(test_logs_open_continues)
+TEST_WITH(test_logs_open_continues, setup, teardown)
 {
 	write_bytes('a', 2500, true);
 	write_bytes('b', 10, false);
@@ -134,7 +134,7 @@ TEST(test_logs_open_continues)
 	assert_int_equal(files_in_user_all(), 2);
 }
 
-TEST(test_logs_write_current_replaced)
+TEST_WITH(test_logs_write_current_replaced, setup, teardown)
 {
 	write_bytes('a', 100, true);
 	FREE_AUTO char *current = xasprintf("%s/user-all/current", folder);
@@ -153,7 +153,7 @@ TEST(test_logs_write_current_replaced)
 	assert_int_equal(logs.notes.n, 1);
 }
 
-TEST(test_logs_runtime_prefixes)
+TEST_WITH(test_logs_runtime_prefixes, setup, teardown)
 {
 	logs_runtime(&logs, SPAN("a\n  b"));
 	logs_runtime(&logs, SPAN("c\n\n"));
@@ -177,7 +177,7 @@ TEST(test_logs_runtime_prefixes)
 	assert_string_equal(line, "");
 }
 
-TEST(test_logs_runtime_limit)
+TEST_WITH(test_logs_runtime_limit, setup, teardown)
 {
 	logs.runtime.limit = 200;
 	for (int i = 0; i < 20; i++)
@@ -185,20 +185,4 @@ TEST(test_logs_runtime_limit)
 	assert_true(size_of(logs.runtime.fd) <= 200);
 	assert_int_not_equal(logs.runtime.lost, 0);
 	assert_int_equal(logs.notes.n, 1); /* once */
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(test_logs_write_rotates_at_newline),
-		CASE(test_logs_write_rotates_in_a_long_line),
-		CASE(test_logs_write_newline_exactly_at_the_edge),
-		CASE(test_logs_open_continues),
-		CASE(test_logs_write_current_replaced),
-		CASE(test_logs_runtime_prefixes),
-		CASE(test_logs_runtime_limit),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

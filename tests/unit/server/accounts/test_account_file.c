@@ -334,27 +334,4 @@ TEST(test_file_warning)
 	set_env("KUBERNETES_SERVICE_HOST", NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_file_lets_everybody_in),
-		cmocka_unit_test(test_find_union_of_own_and_groups),
-		cmocka_unit_test(test_find_admin),
-		cmocka_unit_test(test_find_user_of_whom_little_is_said),
-		cmocka_unit_test(test_find_others),
-		cmocka_unit_test(test_source_checks_the_user_of_no_auth),
-		cmocka_unit_test(test_source_says_where),
-		cmocka_unit_test(test_source_takes_regular_files_only),
-		cmocka_unit_test(test_reload_takes_effect_at_once),
-		cmocka_unit_test(test_reload_keeps_the_old_on_any_error),
-		cmocka_unit_test(test_reload_without_file),
-		cmocka_unit_test(test_reload_under_way),
-		cmocka_unit_test(test_extension_shows_no_secret),
-		cmocka_unit_test(test_extension_of_nobody),
-		cmocka_unit_test(test_users_and_virtual_clusters),
-		cmocka_unit_test(test_virtual_clusters_that_are_named),
-		cmocka_unit_test(test_password_of_nobody),
-		cmocka_unit_test(test_file_warning),
-	};
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_GROUP(make_dir, remove_dir)

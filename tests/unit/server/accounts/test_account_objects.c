@@ -284,21 +284,4 @@ TEST(test_log_has_no_secret)
 	(void)fclose(f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find_storages_that_cannot_be_mounted),
-		cmocka_unit_test(test_find_volumes),
-		cmocka_unit_test(test_find_hostile_users),
-		cmocka_unit_test(test_find_hostile_grouplists),
-		cmocka_unit_test(test_find_hostile_groups),
-		cmocka_unit_test(test_find_overlays),
-		cmocka_unit_test(test_find_group_of_another_name),
-		cmocka_unit_test(test_find_bounds),
-		cmocka_unit_test(test_find_too_large),
-		cmocka_unit_test(test_extension_shows_no_secret),
-		cmocka_unit_test(test_extension_without_use_for_pods),
-		cmocka_unit_test(test_log_has_no_secret),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL)

@@ -33,13 +33,3 @@ TEST(test_what_is_no_hash_is_never_the_same)
 	assert_false(password_same(ALICE, (struct span){ ALICE, PASSWORD_HEX - 1 }));
 	assert_false(password_same(ALICE, (struct span){ ALICE, PASSWORD_HEX + 1 }));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hash_is_that_of_openpai),
-		cmocka_unit_test(test_another_password_or_user_has_another),
-		cmocka_unit_test(test_what_is_no_hash_is_never_the_same),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -20,7 +20,7 @@ static const char *read(const char *header, struct credentials *out)
 	return credentials_read(span_of(header), &arena, out);
 }
 
-TEST(test_bearer)
+TEST_WITH(test_bearer, NULL, done)
 {
 	static const char *const ROWS[] = { "Bearer a.b-c_D.9", "bearer a.b-c_D.9",
 		                            "BEARER   a.b-c_D.9", "bEaReR a.b-c_D.9 " };
@@ -32,7 +32,7 @@ TEST(test_bearer)
 	}
 }
 
-TEST(test_basic)
+TEST_WITH(test_basic, NULL, done)
 {
 	struct credentials c;
 	/* alice:a.b.c */
@@ -45,7 +45,7 @@ TEST(test_basic)
 	assert_true(span_is(c.user, ""));
 }
 
-TEST(test_refused)
+TEST_WITH(test_refused, NULL, done)
 {
 	static const char *const ROWS[] = {
 		"",
@@ -76,14 +76,14 @@ TEST(test_refused)
 	}
 }
 
-TEST(test_nul)
+TEST_WITH(test_nul, NULL, done)
 {
 	struct credentials c;
 	assert_non_null(credentials_read(SPAN("Bearer a\0b"), &arena, &c));
 	assert_non_null(credentials_read(SPAN("Bearer\0a"), &arena, &c));
 }
 
-TEST(test_length)
+TEST_WITH(test_length, NULL, done)
 {
 	char text[7 + TOKEN_MAX + 1] = "Bearer ";
 	struct credentials c;
@@ -95,16 +95,4 @@ TEST(test_length)
 	while (longer.n <= CREDENTIALS_MAX)
 		str_char(&longer, 'A');
 	assert_non_null(credentials_read(str_view(&longer), &arena, &c));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_bearer, done),
-		cmocka_unit_test_teardown(test_basic, done),
-		cmocka_unit_test_teardown(test_refused, done),
-		cmocka_unit_test_teardown(test_nul, done),
-		cmocka_unit_test_teardown(test_length, done),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

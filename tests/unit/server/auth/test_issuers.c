@@ -435,26 +435,4 @@ TEST(test_a_large_file_of_keys_is_refused)
 	key_is_refused("RS256", str_view(&text), "more than 65536 bytes");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rs256),
-		cmocka_unit_test(test_es256),
-		cmocka_unit_test(test_an_id_does_not_depend_on_the_signature),
-		cmocka_unit_test(test_leeway),
-		cmocka_unit_test(test_azp),
-		cmocka_unit_test(test_a_public_key_is_no_secret),
-		cmocka_unit_test(test_every_byte_counts),
-		cmocka_unit_test(test_keys_of_others),
-		cmocka_unit_test(test_claims_that_are_refused),
-		cmocka_unit_test(test_an_email_must_be_verified),
-		cmocka_unit_test(test_a_service_account_is_for_the_api_server_to_check),
-		cmocka_unit_test(test_of_a_service_account_it_is_asked_only_what_may_be_good),
-		cmocka_unit_test(test_service_accounts_come_by_the_list_only),
-		cmocka_unit_test(test_mistakes_have_their_place),
-		cmocka_unit_test(test_keys_that_are_refused),
-		cmocka_unit_test(test_kids_are_named_once),
-		cmocka_unit_test(test_a_large_file_of_keys_is_refused),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

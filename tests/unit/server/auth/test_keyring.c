@@ -135,16 +135,4 @@ TEST(test_keys_made_from_it)
 	keyring_free(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_secrets_that_are_refused),
-		cmocka_unit_test(test_the_shipped_secret_needs_stored_tokens),
-		cmocka_unit_test(test_a_large_secret_is_refused),
-		cmocka_unit_test(test_one_newline_is_not_part_of_it),
-		cmocka_unit_test(test_files_that_are_none),
-		cmocka_unit_test(test_who_may_read_it),
-		cmocka_unit_test(test_keys_made_from_it),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

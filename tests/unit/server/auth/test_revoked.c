@@ -57,12 +57,3 @@ TEST(test_revoked_hear_after_too_many)
 	assert_string_equal(h.last, "next");
 	revocations_free(r);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_revoked_hear_each_once),
-		cmocka_unit_test(test_revoked_hear_after_too_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

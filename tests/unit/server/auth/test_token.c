@@ -331,31 +331,4 @@ TEST(test_without_a_secret_nothing_is_taken)
 	keyring_free(none);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_user_token),
-		cmocka_unit_test(test_application_token_does_not_expire),
-		cmocka_unit_test(test_application_token_may_expire),
-		cmocka_unit_test(test_a_token_of_an_old_openpai),
-		cmocka_unit_test(test_kid_and_typ_may_be_absent_or_there),
-		cmocka_unit_test(test_iat_a_little_ahead),
-		cmocka_unit_test(test_made_tokens_are_taken),
-		cmocka_unit_test(test_each_is_another),
-		cmocka_unit_test(test_times_of_what_is_stored),
-		cmocka_unit_test(test_none_is_refused),
-		cmocka_unit_test(test_other_algorithms_with_our_secret_are_refused),
-		cmocka_unit_test(test_another_secret_is_refused),
-		cmocka_unit_test(test_headers_that_are_refused),
-		cmocka_unit_test(test_a_long_kid_is_refused),
-		cmocka_unit_test(test_json_that_is_refused),
-		cmocka_unit_test(test_times_that_are_refused),
-		cmocka_unit_test(test_names_that_are_refused),
-		cmocka_unit_test(test_an_unknown_issuer_is_refused),
-		cmocka_unit_test(test_texts_that_are_no_tokens),
-		cmocka_unit_test(test_a_long_token_is_refused),
-		cmocka_unit_test(test_every_byte_counts),
-		cmocka_unit_test(test_without_a_secret_nothing_is_taken),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -159,14 +159,3 @@ TEST(test_review_long_name)
 		                 n == SUBJECT_MAX ? TOKEN_VALID : TOKEN_INVALID);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stored),           cmocka_unit_test(test_no_secret),
-		cmocka_unit_test(test_denied),           cmocka_unit_test(test_review),
-		cmocka_unit_test(test_review_refused),   cmocka_unit_test(test_review_pod),
-		cmocka_unit_test(test_review_long_name),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -102,13 +102,3 @@ TEST(test_log_task_named)
 		assert_false(log_task_named(BAD[i], SPAN("worker"), 12));
 	assert_true(log_task_named("worker-12", SPAN("worker-12"), 0));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines_feed),     cmocka_unit_test(test_visible_text),
-		cmocka_unit_test(test_visible_part),   cmocka_unit_test(test_visible_width),
-		cmocka_unit_test(test_log_task_named),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

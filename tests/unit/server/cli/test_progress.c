@@ -399,24 +399,3 @@ TEST(test_table_write_narrow)
 	}
 	table_done(&t);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_progress_read),
-		cmocka_unit_test(test_progress_read_strange),
-		cmocka_unit_test(test_progress_without_pods),
-		cmocka_unit_test(test_progress_line),
-		cmocka_unit_test(test_progress_stopping),
-		cmocka_unit_test(test_progress_block_fits),
-		cmocka_unit_test(test_progress_block_tasks),
-		cmocka_unit_test(test_progress_verdict),
-		cmocka_unit_test(test_progress_first),
-		cmocka_unit_test(test_duration_text),
-		cmocka_unit_test(test_table_write),
-		cmocka_unit_test(test_table_colours),
-		cmocka_unit_test(test_progress_colours),
-		cmocka_unit_test(test_table_write_narrow),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -5,7 +5,7 @@
 #include "tests/unit/base/cmocka.h"
 
 /* Computed by Python's hmac. */
-static void test_webhook_signature_vectors(void **state)
+TEST(test_webhook_signature_vectors)
 {
 	static const struct {
 		const char *secret;
@@ -43,7 +43,7 @@ static struct job_entry *entry_of(const char *status)
 	return c;
 }
 
-static void test_webhook_body_is_json(void **state)
+TEST(test_webhook_body_is_json)
 {
 	static const char DONE[] = "\"state\":\"Completed\",\"runTime\":\"1970-01-01T00:00:02Z\","
 				   "\"completionTime\":\"1970-01-01T00:"
@@ -88,7 +88,7 @@ TEST(test_webhook_pauses)
 }
 
 /* Only the annotation of the submission counts, until the end has been sent. */
-static void test_webhook_annotations(void **state)
+TEST(test_webhook_annotations)
 {
 	static const struct {
 		const char *annotations, *want;
@@ -107,16 +107,4 @@ static void test_webhook_annotations(void **state)
 		assert_string_equal(c->webhook, CASES[i].want);
 		job_entry_drop(c);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_webhook_signature_vectors),
-		cmocka_unit_test(test_webhook_body_is_json),
-		cmocka_unit_test(test_webhook_body_without_values),
-		cmocka_unit_test(test_webhook_pauses),
-		cmocka_unit_test(test_webhook_annotations),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

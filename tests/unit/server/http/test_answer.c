@@ -79,15 +79,3 @@ TEST(test_header_text_is_printable)
 	assert_int_equal(out.n, 1000);
 	assert_string_equal(str_c(&out) + 995, "xx...");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_error_json_members),
-		cmocka_unit_test(test_error_json_without_places),
-		cmocka_unit_test(test_notes_text_few),
-		cmocka_unit_test(test_notes_text_many),
-		cmocka_unit_test(test_header_text_is_printable),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -145,17 +145,3 @@ TEST(test_networks_parse_too_many)
 		str_printf(&text, "10.0.0.%u,", i);
 	assert_int_equal(networks_parse(str_view(&text), &all, &e), -1);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_peer_parse),
-		cmocka_unit_test(test_peer_parse_refused),
-		cmocka_unit_test(test_peer_of),
-		cmocka_unit_test(test_peer_key),
-		cmocka_unit_test(test_networks_have),
-		cmocka_unit_test(test_networks_parse_refused),
-		cmocka_unit_test(test_networks_parse_too_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -111,16 +111,3 @@ TEST(test_fields_read_limits)
 	refused(str_c(&many), true);
 	refused("{\"a\":[[[[[[[[[[[[1]]]]]]]]]]]]}", false);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields_read_json),
-		cmocka_unit_test(test_fields_read_form),
-		cmocka_unit_test(test_fields_read_scalars),
-		cmocka_unit_test(test_fields_read_nothing),
-		cmocka_unit_test(test_fields_read_refuses),
-		cmocka_unit_test(test_fields_read_limits),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -70,14 +70,3 @@ TEST(test_listeners_open_taken)
 	assert_non_null(strstr(err_msg(&e), "already in use"));
 	(void)close(fd);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_address_parse),
-		cmocka_unit_test(test_address_parse_refused),
-		cmocka_unit_test(test_listeners_open_shares_a_port),
-		cmocka_unit_test(test_listeners_open_taken),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -60,11 +60,3 @@ TEST(test_range_read)
 			         (int)range, from, n);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_range_read),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -258,27 +258,3 @@ TEST(test_login_limits_off)
 	assert_int_equal(allowed(l, "a", "alice", 1000, 0), 1000);
 	login_limits_free(l);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rate_take_burst),
-		cmocka_unit_test(test_rate_take_again_when_said),
-		cmocka_unit_test(test_rate_take_refused_is_free),
-		cmocka_unit_test(test_rate_take_full_is_full),
-		cmocka_unit_test(test_rate_take_rate_over_time),
-		cmocka_unit_test(test_rate_take_keys_are_apart),
-		cmocka_unit_test(test_rate_take_no_limit),
-		cmocka_unit_test(test_rate_take_extremes),
-		cmocka_unit_test(test_rate_take_long_key),
-		cmocka_unit_test(test_rate_take_oldest_gives_way),
-		cmocka_unit_test(test_rate_take_million_keys),
-		cmocka_unit_test(test_login_limits_pair),
-		cmocka_unit_test(test_login_limits_totals),
-		cmocka_unit_test(test_login_limits_known_address),
-		cmocka_unit_test(test_login_limits_known_are_bounded),
-		cmocka_unit_test(test_login_limits_flood),
-		cmocka_unit_test(test_login_limits_off),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -315,30 +315,3 @@ TEST(test_framing_body_type)
 	assert_int_equal(type_of("", NULL), BODY_TYPE_REFUSED);
 	assert_int_equal(type_of("text/yaml", "gzip"), BODY_ENCODING_REFUSED);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_framing_check_plain),
-		cmocka_unit_test(test_framing_check_chunked),
-		cmocka_unit_test(test_framing_check_no_header),
-		cmocka_unit_test(test_framing_check_refused),
-		cmocka_unit_test(test_framing_check_version),
-		cmocka_unit_test(test_framing_header_folded),
-		cmocka_unit_test(test_framing_header_nul_in_value),
-		cmocka_unit_test(test_framing_check_header_cut_short),
-		cmocka_unit_test(test_framing_header_bare_lf),
-		cmocka_unit_test(test_framing_line),
-		cmocka_unit_test(test_framing_check_anywhere),
-		cmocka_unit_test(test_framing_library),
-		cmocka_unit_test(test_framing_target),
-		cmocka_unit_test(test_framing_check_host),
-		cmocka_unit_test(test_framing_size),
-		cmocka_unit_test(test_framing_size_many),
-		cmocka_unit_test(test_framing_local_host),
-		cmocka_unit_test(test_framing_local_origin),
-		cmocka_unit_test(test_framing_local_fetch_site),
-		cmocka_unit_test(test_framing_body_type),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

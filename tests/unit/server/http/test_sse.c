@@ -28,12 +28,3 @@ TEST(test_sse_gone)
 	                    "event: gone\ndata: {\"name\":\"a\\nb\",\"username\":\"alice\"}\n\n");
 	job_entry_drop(job);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sse_event),
-		cmocka_unit_test(test_sse_gone),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

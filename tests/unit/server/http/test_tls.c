@@ -308,18 +308,4 @@ TEST(test_tls_remake)
 	tls_free(t);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tls_new),
-		cmocka_unit_test(test_tls_new_refused),
-		cmocka_unit_test(test_tls_refresh_same),
-		cmocka_unit_test(test_tls_refresh_new),
-		cmocka_unit_test(test_tls_refresh_half),
-		cmocka_unit_test(test_tls_refresh_gone),
-		cmocka_unit_test(test_tls_warning_open_key),
-		cmocka_unit_test(test_tls_make),
-		cmocka_unit_test(test_tls_remake),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -74,7 +74,7 @@ static void turn(struct worker_inbox *in)
 	worker_inbox_run_once(in);
 }
 
-TEST(test_work_is_done_and_told)
+TEST_WITH(test_work_is_done_and_told, set_up, tear_down)
 {
 	struct work w = { 0 };
 	struct worker_inbox *in = inbox();
@@ -85,7 +85,7 @@ TEST(test_work_is_done_and_told)
 	worker_inbox_free(in);
 }
 
-TEST(test_in_the_order_of_asking)
+TEST_WITH(test_in_the_order_of_asking, set_up, tear_down)
 {
 	struct work w[QUEUE] = { 0 };
 	struct worker_inbox *in = inbox();
@@ -98,7 +98,7 @@ TEST(test_in_the_order_of_asking)
 	worker_inbox_free(in);
 }
 
-TEST(test_a_full_queue_takes_no_more)
+TEST_WITH(test_a_full_queue_takes_no_more, set_up, tear_down)
 {
 	struct work first = { .gate = &gate, .started = &started };
 	struct work w[QUEUE] = { 0 };
@@ -116,7 +116,7 @@ TEST(test_a_full_queue_takes_no_more)
 	worker_inbox_free(in);
 }
 
-TEST(test_one_user_has_a_quarter_of_the_queue)
+TEST_WITH(test_one_user_has_a_quarter_of_the_queue, set_up, tear_down)
 {
 	struct work first = { .gate = &gate, .started = &started };
 	struct work w[QUEUE / 4 + 2] = { 0 };
@@ -135,7 +135,7 @@ TEST(test_one_user_has_a_quarter_of_the_queue)
 }
 
 /* The first one waits while a second thread works. */
-TEST(test_several_threads)
+TEST_WITH(test_several_threads, set_up, tear_down)
 {
 	ERR_AUTO e = { 0 };
 	struct work first = { .gate = &gate, .started = &started };
@@ -154,7 +154,7 @@ TEST(test_several_threads)
 }
 
 /* What runs is waited for, what is queued is told that it did not run, others' work goes on. */
-TEST(test_an_inbox_goes)
+TEST_WITH(test_an_inbox_goes, set_up, tear_down)
 {
 	struct work first = { .gate = &gate, .started = &started };
 	struct work queued = { 0 };
@@ -173,18 +173,4 @@ TEST(test_an_inbox_goes)
 		turn(other);
 	assert_true(others.done_ran);
 	worker_inbox_free(other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_work_is_done_and_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_in_the_order_of_asking, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_full_queue_takes_no_more, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_one_user_has_a_quarter_of_the_queue, set_up,
-		                                tear_down),
-		cmocka_unit_test_setup_teardown(test_several_threads, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_an_inbox_goes, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

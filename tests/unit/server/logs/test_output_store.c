@@ -60,7 +60,7 @@ static struct output_call of(struct arena *a, const char *uid, int64_t index, co
 	return c;
 }
 
-static void test_outputs_of_a_directory(void **state)
+TEST_WITH(test_outputs_of_a_directory, setup, teardown)
 {
 	static const char ONE[] = "\1\0\0\0\0\0\0\3one";
 	ARENA_AUTO a = { 0 };
@@ -103,12 +103,4 @@ static void test_outputs_of_a_directory(void **state)
 	str_done(&c.body);
 	str_done(&late.body);
 	str_done(&next.body);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_outputs_of_a_directory, setup, teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

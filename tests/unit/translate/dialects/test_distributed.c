@@ -162,16 +162,3 @@ TEST(test_distributed_misspelt)
 	assert_warned(JOB("  distribute: {framework: torch}\n"),
 	              "has no effect; did you mean `distributed`?");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_distributed_refused),
-		cmocka_unit_test(test_distributed_one_chief),
-		cmocka_unit_test(test_distributed_ports),
-		cmocka_unit_test(test_distributed_port_of_the_job),
-		cmocka_unit_test(test_distributed_needs_key),
-		cmocka_unit_test(test_distributed_misspelt),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -70,16 +70,3 @@ TEST(test_escape_comes_back)
 		assert_memory_equal(out.p, text, LENGTH);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape_single_stays),
-		cmocka_unit_test(test_escape_nothing_to_do_gives_the_same_span),
-		cmocka_unit_test(test_escape_parenthesis),
-		cmocka_unit_test(test_escape_runs),
-		cmocka_unit_test(test_escape_empty),
-		cmocka_unit_test(test_escape_comes_back),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

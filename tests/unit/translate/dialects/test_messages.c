@@ -233,19 +233,3 @@ TEST(test_duplicate_keys_hide_nothing)
 	};
 	CHECK(CASES, true);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_logins_are_trimmed),
-		cmocka_unit_test(test_logins_are_not_too_many),
-		cmocka_unit_test(test_jobssh_without_a_key_pair),
-		cmocka_unit_test(test_labels_are_not_too_many),
-		cmocka_unit_test(test_mistakes_of_lines),
-		cmocka_unit_test(test_mistakes_of_values),
-		cmocka_unit_test(test_references_have_hints),
-		cmocka_unit_test(test_keys_of_the_first_generation),
-		cmocka_unit_test(test_duplicate_keys_hide_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -114,13 +114,3 @@ TEST(test_refused)
 	    { NULL, NULL },
 	});
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dist),    cmocka_unit_test(test_local),
-		cmocka_unit_test(test_chief),   cmocka_unit_test(test_words),
-		cmocka_unit_test(test_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

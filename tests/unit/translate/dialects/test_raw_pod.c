@@ -464,13 +464,4 @@ static int set_up(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_refused), cmocka_unit_test(test_what_is_left_out),
-		cmocka_unit_test(test_what_is_kept),    cmocka_unit_test(test_grants),
-		cmocka_unit_test(test_main_container),  cmocka_unit_test(test_all_at_once),
-		cmocka_unit_test(test_limits),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL)

@@ -328,28 +328,3 @@ TEST(test_messages_show_no_secret)
 	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
 		assert_hidden(TEXTS[i]);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_without_secrets_byte_for_byte),
-		cmocka_unit_test(test_block),
-		cmocka_unit_test(test_members_beside_each_other),
-		cmocka_unit_test(test_indented_document),
-		cmocka_unit_test(test_line_ends),
-		cmocka_unit_test(test_json),
-		cmocka_unit_test(test_flow_yaml),
-		cmocka_unit_test(test_odd_values_elsewhere_survive),
-		cmocka_unit_test(test_unsafe_secrets_are_refused),
-		cmocka_unit_test(test_masked_secrets_come_back),
-		cmocka_unit_test(test_password_in_a_url_is_warned_about),
-		cmocka_unit_test(test_auth),
-		cmocka_unit_test(test_auth_by_reference_stays),
-		cmocka_unit_test(test_auth_of_what_is_no_image),
-		cmocka_unit_test(test_auth_in_json),
-		cmocka_unit_test(test_auth_that_cannot_be_cut_is_refused),
-		cmocka_unit_test(test_overridden_auth_is_refused),
-		cmocka_unit_test(test_messages_show_no_secret),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -232,24 +232,3 @@ TEST(test_lookups_are_bounded)
 	assert_int_equal(render_text(&r, str_view(&text), &out), -1);
 	assert_int_equal(r.problem, RENDER_LOOKUPS);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text_without_tags),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_lists_and_maps),
-		cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_length_and_characters),
-		cmocka_unit_test(test_inserted_text_is_not_rendered),
-		cmocka_unit_test(test_unresolved_is_kept),
-		cmocka_unit_test(test_other_tags_vanish),
-		cmocka_unit_test(test_lines_of_their_own_vanish),
-		cmocka_unit_test(test_problems),
-		cmocka_unit_test(test_output_is_capped),
-		cmocka_unit_test(test_only_name),
-		cmocka_unit_test(test_time_is_linear),
-		cmocka_unit_test(test_lookups_are_bounded),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

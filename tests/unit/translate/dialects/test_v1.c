@@ -338,28 +338,3 @@ TEST(test_warnings)
 	assert_warned(V1("\"env\":{\"A\":\"{{FC_POD_NAME}}\"},", ""),
 	              "env.A: {{FC_...}} is replaced");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_all_fields),
-		cmocka_unit_test(test_numbers_as_text),
-		cmocka_unit_test(test_comments),
-		cmocka_unit_test(test_comments_leave_texts_alone),
-		cmocka_unit_test(test_env_later_wins),
-		cmocka_unit_test(test_env_refused),
-		cmocka_unit_test(test_env_of_the_job_is_judged_once),
-		cmocka_unit_test(test_directories),
-		cmocka_unit_test(test_fetch_code),
-		cmocka_unit_test(test_host_lists),
-		cmocka_unit_test(test_kill_all),
-		cmocka_unit_test(test_kill_all_of_one_role_is_exact),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_code_is_that_of_v1),
-		cmocka_unit_test(test_names_with_dots),
-		cmocka_unit_test(test_gpu_type),
-		cmocka_unit_test(test_warnings),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

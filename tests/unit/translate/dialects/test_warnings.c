@@ -322,17 +322,3 @@ TEST(test_too_many)
 	run_done(&r);
 	str_done(&text);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_is_said),
-		cmocka_unit_test(test_table_is_complete),
-		cmocka_unit_test(test_good_jobs_have_none),
-		cmocka_unit_test(test_no_secret_is_shown),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_many_secrets),
-		cmocka_unit_test(test_too_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -273,21 +273,3 @@ TEST(test_status_is_bounded)
 	assert_null(hived_status_read(str_view(&text), &b.a, &b.e));
 	assert_int_equal(b.e.http, 500);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_config_cells),
-		cmocka_unit_test(test_config_pinned),
-		cmocka_unit_test(test_config_memory),
-		cmocka_unit_test(test_config_refused),
-		cmocka_unit_test(test_config_is_bounded),
-		cmocka_unit_test(test_status),
-		cmocka_unit_test(test_status_goes_before_config),
-		cmocka_unit_test(test_status_refused),
-		cmocka_unit_test(test_status_has_limits),
-		cmocka_unit_test(test_little_is_kept),
-		cmocka_unit_test(test_status_is_bounded),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

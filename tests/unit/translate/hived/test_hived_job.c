@@ -456,23 +456,3 @@ TEST(test_without_hived)
 	json_decref(framework(&b, HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("jobPriorityClass: test")));
 	assert_int_equal(b.warnings.n, 0);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cells),
-		cmocka_unit_test(test_spec),
-		cmocka_unit_test(test_spec_names),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_quota_kept),
-		cmocka_unit_test(test_status_counts),
-		cmocka_unit_test(test_forbidden_first),
-		cmocka_unit_test(test_pod),
-		cmocka_unit_test(test_devices_are_reserved),
-		cmocka_unit_test(test_settings_refused),
-		cmocka_unit_test(test_priority),
-		cmocka_unit_test(test_priority_annotation),
-		cmocka_unit_test(test_without_hived),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

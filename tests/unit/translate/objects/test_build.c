@@ -295,28 +295,3 @@ TEST(test_build_volume_names_are_labels_in_plain)
 	json_decref(plain);
 	json_decref(openpai);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_build_without_mark_is_one_framework_that_starts),
-		cmocka_unit_test(test_build_plain_asks_nothing_of_the_node),
-		cmocka_unit_test(test_build_plain_names_the_api_server),
-		cmocka_unit_test(test_build_cpu_only_names_no_device),
-		cmocka_unit_test(test_build_openpai_has_a_priority_class_if_asked),
-		cmocka_unit_test(test_build_ports_are_json_in_a_text),
-		cmocka_unit_test(test_build_command_doubles_dollars),
-		cmocka_unit_test(test_build_v1_has_both_spellings),
-		cmocka_unit_test(test_build_v1_directories_double_dollars),
-		cmocka_unit_test(test_build_v1_own_variables_come_first_and_not_to_init),
-		cmocka_unit_test(test_build_v1_shared_memory_is_64),
-		cmocka_unit_test(test_build_virtual_cluster_not_granted),
-		cmocka_unit_test(test_build_empty_storages_are_the_defaults),
-		cmocka_unit_test(test_build_no_storages_mount_nothing),
-		cmocka_unit_test(test_build_one_storage_twice_is_one_volume),
-		cmocka_unit_test(test_build_unknown_storage_is_404),
-		cmocka_unit_test(test_build_one_path_twice_is_400),
-		cmocka_unit_test(test_build_volume_names_are_labels_in_plain),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -206,17 +206,4 @@ TEST(test_build_openpai_gives_it_to_everybody)
 	assert_non_null(json_object_get(at(v, APP "resources/limits"), "rdma/hca"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read_wants),
-		cmocka_unit_test(test_read_wants_where),
-		cmocka_unit_test(test_read_wants_booleans),
-		cmocka_unit_test(test_facts_grants),
-		cmocka_unit_test(test_facts_grants_unknown),
-		cmocka_unit_test(test_build_refuses_what_is_not_granted),
-		cmocka_unit_test(test_build_plain_grants_one_by_one),
-		cmocka_unit_test(test_build_openpai_gives_it_to_everybody),
-	};
-	return cmocka_run_group_tests(tests, set_up_schemas, NULL);
-}
+TEST_GROUP(set_up_schemas, NULL)

@@ -356,27 +356,3 @@ TEST(test_build_is_the_same_twice)
 	for (size_t i = 0; i < b.out.n; i++)
 		assert_true(span_eq(b.out.v[i].body, c.out.v[i].body));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_build_mark_makes_create_and_owners),
-		cmocka_unit_test(test_build_uid_belongs_at_uid_at),
-		cmocka_unit_test(test_build_only_a_framework_being_made_says_so),
-		cmocka_unit_test(test_build_requests_are_the_frameworks_alone),
-		cmocka_unit_test(test_build_priority_class_names_the_namespace),
-		cmocka_unit_test(test_build_mark_alone_still_starts),
-		cmocka_unit_test(test_build_registry_secret),
-		cmocka_unit_test(test_preview_hides_secrets),
-		cmocka_unit_test(test_build_job_secrets_are_yaml),
-		cmocka_unit_test(test_build_extension_keeps_only_keys),
-		cmocka_unit_test(test_build_key_seed),
-		cmocka_unit_test(test_build_environment_moves_whole),
-		cmocka_unit_test(test_build_many_roles_stay_small),
-		cmocka_unit_test(test_build_too_large_names_the_heaviest_roles),
-		cmocka_unit_test(test_build_fits_exactly),
-		cmocka_unit_test(test_build_refuses_what_annotations_cannot_hold),
-		cmocka_unit_test(test_build_is_the_same_twice),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -122,13 +122,3 @@ TEST(test_none)
 	assert_int_equal(out.n_checks, 0);
 	run_done(&r);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grants),
-		cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_none),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -314,27 +314,3 @@ TEST(test_build_with_output_url)
 		json_decref(f);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_image_pull_policy_tag),
-		cmocka_unit_test(test_image_pull_policy_latest),
-		cmocka_unit_test(test_image_pull_policy_digest),
-		cmocka_unit_test(test_build_by_image_runs_its_command),
-		cmocka_unit_test(test_build_by_configmap_runs_the_mounted_program),
-		cmocka_unit_test(test_build_by_configmap_selects_nodes_of_its_architecture),
-		cmocka_unit_test(test_build_for_two_architectures_lets_the_shell_choose),
-		cmocka_unit_test(test_build_by_configmap_takes_the_image_of_each_role),
-		cmocka_unit_test(test_build_by_configmap_takes_a_configured_image),
-		cmocka_unit_test(test_build_by_configmap_leaves_no_setting_to_the_image),
-		cmocka_unit_test(test_build_by_configmap_is_root_only_in_openpai),
-		cmocka_unit_test(test_runtime_object_is_the_configmap),
-		cmocka_unit_test(test_runtime_object_for_each_architecture),
-		cmocka_unit_test(test_runtime_object_none_by_image),
-		cmocka_unit_test(test_runtime_object_of_a_megabyte),
-		cmocka_unit_test(test_build_without_output_url_mounts_nothing),
-		cmocka_unit_test(test_build_with_output_url),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

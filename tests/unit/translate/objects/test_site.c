@@ -123,14 +123,4 @@ TEST(test_gpu_type_is_warned_of)
 	assert_int_equal(warnings_with(BY_GPU_TYPE), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_site_overlays_are_in_everything),
-		cmocka_unit_test(test_site_overlay_is_the_last),
-		cmocka_unit_test(test_site_overlay_may_be_blank),
-		cmocka_unit_test(test_gpu_type_chooses_nodes),
-		cmocka_unit_test(test_gpu_type_is_warned_of),
-	};
-	return cmocka_run_group_tests(tests, set_up_schemas, NULL);
-}
+TEST_GROUP(set_up_schemas, NULL)

@@ -200,17 +200,3 @@ TEST(test_own_variables_weigh_in_roles)
 	assert_non_null(strstr(b.e.notes.v[1].msg, "`role_11`"));
 	assert_non_null(strstr(b.e.notes.v[2].msg, "`role_7`"));
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_moved_environment_is_the_same),
-		cmocka_unit_test(test_threshold_is_exact),
-		cmocka_unit_test(test_default_threshold),
-		cmocka_unit_test(test_a_hundred_roles),
-		cmocka_unit_test(test_configmap_too_large),
-		cmocka_unit_test(test_secrets_too_large),
-		cmocka_unit_test(test_own_variables_weigh_in_roles),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -481,29 +481,4 @@ TEST(test_merge_refuses)
 		assert_refused(CASES[i].base, CASES[i].over, CASES[i].part);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_generated_equal_model),
-		cmocka_unit_test(test_run_value_with_hole_is_not_looked_at_again),
-		cmocka_unit_test(test_run_last_absent_leaves_no_comma),
-		cmocka_unit_test(test_run_only_absent_leaves_empty_map),
-		cmocka_unit_test(test_run_constant_key_and_value_are_escaped),
-		cmocka_unit_test(test_run_doubled_dollar_is_literal),
-		cmocka_unit_test(test_run_items_have_a_comma_each),
-		cmocka_unit_test(test_run_members_are_pairs),
-		cmocka_unit_test(test_run_members_are_texts_whatever_the_variable),
-		cmocka_unit_test(test_new_members_refuses_what_has_no_value),
-		cmocka_unit_test(test_merge_maps_lists_scalars),
-		cmocka_unit_test(test_merge_null_deletes_by_folded_name),
-		cmocka_unit_test(test_merge_containers_by_name),
-		cmocka_unit_test(test_merge_fragments_append),
-		cmocka_unit_test(test_merge_leaves_base_unchanged),
-		cmocka_unit_test(test_merge_two_overlays_cannot_set_one_scalar),
-		cmocka_unit_test(test_read_refuses_with_file_and_line),
-		cmocka_unit_test(test_merge_blank_overlay_changes_nothing),
-		cmocka_unit_test(test_read_refuses_base),
-		cmocka_unit_test(test_merge_refuses),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL)

@@ -20,7 +20,6 @@ from uploading import OUT, frames, upload
 
 sys.path.append(os.path.join(ROOT, "tests/runtime"))
 
-from checks import RUNTIME
 from pods import Pod
 
 MOUNT = "/var/run/secrets/rest-lit/"

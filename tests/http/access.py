@@ -165,6 +165,3 @@ def test_anonymous_v1(check):
             check.equal(f"{visibility}: logging out", [
                 yard.server.request("DELETE", "/api/v2/authn/basic/logout", headers=bob).status,
                 yard.server.request("GET", "/api/v2/jobs", headers=bob).status], [200, 401])
-
-
-TESTS = [test_table, test_every_job_route, test_every_seen_route, test_anonymous_v1]

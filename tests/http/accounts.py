@@ -382,22 +382,3 @@ def test_file_of_the_documents(check):
             check.equal(f"{user}: admin", me["admin"], user == "root")
         refused(check, "unlisted user", submit(server, "x", "eve", vc="default"), 401,
                 "UnauthorizedUserError")
-
-
-TESTS = [
-    test_openpai_user,
-    test_openpai_storages,
-    test_openpai_jobs,
-    test_openpai_extension_in_jobs,
-    test_openpai_failures,
-    test_openpai_asks_for_no_list,
-    test_openpai_is_remembered,
-    test_openpai_copied_secret,
-    test_openpai_virtual_clusters_of_the_file,
-    test_openpai_overlays,
-    test_file_users,
-    test_file_large_list, test_file_reload,
-    test_file_reload_under_load,
-    test_file_mistakes_at_start,
-    test_file_of_the_documents,
-]

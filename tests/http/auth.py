@@ -541,9 +541,3 @@ def test_reload_under_load(check):
         seen = set().union(*in_threads(5, lambda i: ask(i) if i else reload(i)))
         check.equal("under load: all accepted", seen, {202})
         check.ok("under load: keys were read", len(events(server, again)) > 10)
-
-
-TESTS = [test_bad_tokens, test_guest, test_schemes, test_user_of_token, test_stored, test_not_known,
-         test_believed, test_many_tokens, test_end_while_believed, test_deny_list, test_revoked_on_all_loops,
-         test_ready,
-         test_service_accounts, test_review_flood, test_silent, test_start, test_reload, test_reload_under_load]

@@ -4,7 +4,7 @@ tests send bodies in all ways."""
 import base64
 import time
 
-from harness import PATIENCE, framework_name, job_v2, parse_replies, request_bytes, wait_until
+from harness import PATIENCE, framework_name, job_v2, parse_replies, request_bytes, tests_of, wait_until
 from place import STORED, Place
 from tokens import bearer, token
 
@@ -167,9 +167,6 @@ class Waits:
             check.ok(f"{method} with {body}: known", reply is not None and reply.status == 200,
                      reply)
 
-    TESTS = [test_length, test_chunks, test_pieces, test_expect, test_expect_refused,
-             test_pipelined, test_refused_in_time, test_refused_in_pieces, test_gone, test_methods]
-
 
 def test_waits(check):
     with Place() as place:
@@ -177,8 +174,5 @@ def test_waits(check):
         place.api.fault("GET", "secrets", delay=0.2)
         server = place.server(*STORED)
         waits = Waits(place, server)
-        for test in Waits.TESTS:
+        for test in tests_of(Waits):
             check.run(lambda c, t=test: t(waits, c))
-
-
-TESTS = [test_waits]

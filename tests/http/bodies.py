@@ -7,7 +7,7 @@ import json
 import os
 import random
 
-from harness import ROOT, SLOW, Server, run
+from harness import ROOT, SLOW, Server
 
 TYPES = ["text/yaml", "application/json", "application/x-www-form-urlencoded", "text/plain;charset=UTF-8", None]
 PATHS = ["/api/v2/jobs", "/api/v1/jobs", "/rest-server/api/v1/user/alice/jobs"]
@@ -97,9 +97,3 @@ def test_bodies(check):
         check.ok(f"{sent} bodies, {accepted} of them jobs", sent > 1000 and accepted > 100, f"{sent}, {accepted}")
         check.equal("the server lives", server.request("GET", "/healthz").status, 200)
         check.equal("and stops", server.stop(), 0)
-
-
-TESTS = [test_bodies]
-
-if __name__ == "__main__":
-    run(TESTS)

@@ -134,6 +134,3 @@ def test_bodies_together(check):
             refused = [r for r in replies if r and r.status == 503]
             check.ok(f"{round_}: when to come again", all(r.headers.get("retry-after") for r in refused), refused)
         check.equal("then there is room", server.submit(job_v2("room")).status, 202)
-
-
-TESTS = [test_cache_memory, test_events_memory, test_history_bytes, test_announced_bodies, test_flood_ends, test_bodies_together]

@@ -8,7 +8,7 @@ import time
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi
-from harness import Server, framework_name, job_v1, job_v2, job_v2_secret, wait_until
+from harness import Server, framework_name, job_v2, job_v2_secret, wait_until
 from place import NO_LIMITS
 from slow import fake_server, in_threads
 from tokens import SECRET, bearer, token, write_file
@@ -550,8 +550,3 @@ class FakeApiOf:
         for server in self.servers:
             server.remove()
         shutil.rmtree(self.directory, ignore_errors=True)
-
-
-TESTS = [test_changes, test_changes_standalone, test_what_was_found, test_change_of_another, test_change_faults,
-         test_stop_is_seen, test_scale_states, test_visibility, test_config_of_others, test_ids,
-         test_lookups, test_lookups_cold]

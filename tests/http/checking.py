@@ -303,7 +303,3 @@ def test_check_on_a_terminal(check):
         check.ok("80 columns", lines and max(map(len, lines)) < 80, text)
         check.ok("long lines go on below their text", all(
             re.match(r"(ok|warning|failed|skipped) +\S| {9}( {3})?\S|\d+ ok,", line) for line in lines), text)
-
-
-TESTS = [test_check_all_is_well, test_check_rights, test_check_output, test_check_api_server, test_check_login_token, test_check_controller, test_check_codes,
-         test_check_pods, test_check_runtime, test_check_options_and_files, test_check_on_a_terminal]

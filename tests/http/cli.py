@@ -388,7 +388,3 @@ def test_cli_list(check):
     check.equal("succeeded", lines[4], ["done", "alice", "SUCCEEDED", "40d", "7s", "2", "8", "default", "-"])
     check.ok("waiting", re.fullmatch(r"\d+[sm]\d*s?", lines[1][3]) and lines[1][4] == "-", out)
     check.ok("how many more", code == 0 and "latest 4 of 68 jobs" in err, (code, err))
-
-
-TESTS = [test_cli_commands, test_cli_convert, test_cli_translate_json, test_cli_refused, test_cli_usage, test_cli_token, test_cli_https,
-         test_cli_repeats, test_cli_list]

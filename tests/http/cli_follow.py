@@ -343,8 +343,3 @@ def test_cli_whole(check):
         check.ok("show", code == 0 and "FAILED" in out and re.search(r"worker\[0\] +FAILED +node0", out), (code, out, err))
         code, out, err = cli("jobs", *at, "--state", "FAILED")
         check.ok("jobs", code == 0 and f"\n{SLEEP} " in out, (code, out, err))
-
-
-TESTS = [test_cli_whole, test_cli_ends, test_cli_changes_meanwhile, test_cli_pipe, test_cli_terminal, test_cli_logs,
-         test_cli_logs_early, test_cli_logs_kept,
-         test_cli_logs_of_many, test_cli_logs_again, test_cli_server_dies, test_cli_interrupted]

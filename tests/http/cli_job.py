@@ -204,7 +204,3 @@ def test_job_logs_follow(check):
             c.process.send_signal(signal.SIGINT)
             check.equal("Ctrl-C", c.end(), 3)
         check.ok("links are followed", wait_until(lambda: fake.count("GET", ".*follow=true") > 0))
-
-
-TESTS = [test_job_names, test_job_names_taken, test_job_resubmit, test_job_delete, test_job_events, test_job_wait,
-         test_job_logs, test_job_logs_follow]

@@ -728,11 +728,3 @@ def test_openapi(check):
         check.equal(f"{what}: for anyone", who == [], rows[method, path].strip() == "all")
         check.equal(f"{what}: 401", "401" in o["responses"], who != [])
         check.ok(f"{what}: tag", o["tags"][0] in {t["name"] for t in document["tags"]}, o)
-
-
-TESTS = [test_forms, test_form_errors, test_order_of_refusals, test_path_user,
-         test_every_route_without_token, test_info, test_vs_code_probe, test_job_states, test_users,
-         test_storages_and_clusters, test_cluster_use, test_nodes, test_groups, test_idempotency, test_idempotency_secret, test_idempotency_other_job,
-         test_idempotency_other_job_at_once,
-         test_idempotency_after_waiting,
-         test_idempotency_at_once, test_openapi]

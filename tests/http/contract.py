@@ -419,6 +419,3 @@ def test_page_address(check):
             print("     not tested: IPv6 (is there none?): " + server.log()[-200:], flush=True)
             return
         check.ok("the page names it", f"SERVER=http://[::1]:{port}\n".encode() in page(), page()[:600])
-
-
-TESTS = [test_contract, test_framework_name, test_page_address]

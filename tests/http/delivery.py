@@ -400,10 +400,3 @@ def test_translate_prints_it(check):
     image = run("translate", "--with-runtime", "examples/hello-world.yaml")
     check.equal("translate --with-runtime by image: nothing more",
                 [o["kind"] for o in json.loads(image.stdout)["items"]], ["Framework"])
-
-
-TESTS = [test_all_is_there, test_larger_than_all_nodes, test_missing, test_codes_that_the_controller_does_not_know,
-         test_a_code_that_the_controller_did_not_know, test_nodes_of_the_templates, test_remedy_names_what_is_configured, test_not_allowed_to_look,
-         test_not_there_yet, test_configmap_is_made, test_configmap_cannot_be_compared, test_configmap_made_by_hand,
-         test_configmap_of_others, test_configmap_refused, test_configmap_answer_lost, test_again_on_sighup,
-         test_two_architectures, test_configmap_in_a_directory, test_what_is_no_program, test_what_are_no_two_programs, test_translate_prints_it]

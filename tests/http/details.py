@@ -16,7 +16,6 @@ from detail_reference import Detail, differences
 from fakeapi import FakeApi
 from harness import ROOT, framework_name, job_v2, request_bytes, wait_until
 from slow import fake_server
-from tokens import bearer, token
 
 DATA = os.path.join(ROOT, "tests", "data", "frameworks")
 
@@ -545,9 +544,3 @@ def test_large_attempts(check):
         api.fault("GET", "configmaps", status=503)
         error(check, "the store does not answer", server.request("GET", path), 503, "UnavailableError")
     api.close()
-
-
-TESTS = [test_details, test_detail_refusals, test_earlier_attempts, test_too_many_attempts,
-         test_waiting_reason, test_nobody_works_on_it,
-         test_detail_tags, test_forged, test_first_rest_lit, test_own_jobs, test_exit_spec_file,
-         test_detail_memory, test_large_attempts]

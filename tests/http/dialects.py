@@ -119,6 +119,3 @@ def test_names_with_a_domain(check):
             shown = run("translate", "--facts", file, "-", text=job.encode())
             check.ok(f"{facts}: translate", shown.returncode == 0 and all(
                 (key.replace("/", "~1").encode() in shown.stderr) == (key not in kept) for key in names), shown)
-
-
-TESTS = [test_names_with_a_domain, test_off_unless_named, test_pods_are_checked_first, test_refused_pods, test_without_api_server]

@@ -220,7 +220,3 @@ def test_disk_full(check):
         os.unlink(os.path.join(inside, "filler"))
         check.ok("room again: ready", server.ready())
         check.equal("room again: submitted", server.submit(job_v2_secret("second", "m")).status, 202)
-
-
-TESTS = [test_directory, test_disk_full, test_one_server_only, test_directories_refused, test_planted_links,
-         test_start_refused, test_kubeconfigs_refused]

@@ -377,11 +377,3 @@ def test_dry_run_with_long_pointers(check):
         check.equal("as YAML", reply and reply.status, 200)
         reply = server.submit(body, {"Content-Type": "text/yaml"})
         check.ok("submitted", reply.status == 202 and reply.json, reply)
-
-
-TESTS = [test_dry_run_is_what_translate_prints, test_dry_run_as_yaml, test_dry_run_on_every_route, test_dry_run_misspelled_submits_nothing,
-         test_dry_run_warnings, test_dry_run_refuses_as_a_submission_does, test_dry_run_large, test_dry_run_hides_secrets,
-         test_dry_run_needs_a_token_and_counts, test_dry_run_and_idempotency, test_dry_run_in_the_log,
-         test_dry_run_of_the_api_server, test_dry_run_trouble, test_dry_run_without_api_server,
-         test_dry_run_holds_no_more_memory_than_it_may,
-         test_dry_run_counts_yaml_as_it_grows, test_dry_run_with_long_pointers]

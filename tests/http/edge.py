@@ -373,8 +373,3 @@ def test_mistakes(check):
         check.ok(f"{option} {value}: says why", option in server.log() and word in server.log(), server.log())
         server.remove()
     shutil.rmtree(directory)
-
-
-TESTS = [test_rate_address, test_rate_off, test_rate_submit, test_trusted_proxy, test_spoofed_addresses,
-         test_connections_per_address, test_refusals_are_read, test_cors_any, test_cors_list,
-         test_cors_none, test_every_route, test_request_id, test_mistakes]

@@ -279,8 +279,3 @@ def test_token_is_read_again(check):
             i = 0
         check.ok("second token, within a minute", i)
     api.close()
-
-
-TESTS = [test_faults, test_cut_before_body, test_undo_fails, test_foreign_objects,
-         test_collector_is_slow, test_twice_at_once, test_forbidden_names_the_right,
-         test_one_post_only, test_token_is_read_again]

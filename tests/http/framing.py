@@ -301,6 +301,3 @@ def test_framing(check):
         check.run(*(getattr(framing, n) for n in dir(framing) if n.startswith("test_")))
         check.equal("alive after all that", server.request("GET", "/healthz").status, 200)
         check.equal("exit status", server.stop(), 0)
-
-
-TESTS = [test_framing, test_browser]

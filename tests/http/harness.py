@@ -79,6 +79,12 @@ class Checks:
         sys.exit(1 if self.failed else 0)
 
 
+def tests_of(module):
+    """The functions of a module, or class, that are tests, in their order."""
+    return [f for name, f in vars(module).items()
+            if name.startswith("test_") and f.__module__ == getattr(module, "__module__", module.__name__)]
+
+
 def choose(tests, names):
     """The tests whose names contain one of these words; without words, all."""
     return [t for t in tests if not names or any(name in t.__name__ for name in names)]

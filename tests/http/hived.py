@@ -302,8 +302,3 @@ def test_hived_proxies(check):
         with server(hived, environment={name: f"http://127.0.0.1:{proxy.port}" for name in names}) as s:
             check.ok("the service is asked", wait_until(lambda: said(s, KNOWN)), s.log())
             check.equal("not the proxy of the environment", proxy.connections, 0)
-
-
-TESTS = [test_hived_trouble, test_hived_status, test_hived_jobs, test_hived_told, test_hived_reload,
-         test_hived_reload_under_load, test_hived_start, test_hived_never_there, test_hived_stop,
-         test_hived_one_failure, test_hived_https, test_hived_proxies]

@@ -172,7 +172,3 @@ def test_same_said(check):
         check.ok("validate --port-end: too many ports", done.returncode == 1 and b"at most 10, is 30" in done.stdout, done)
     done = run("validate", "--hived-config", "/nowhere", "-", text=b"{}")
     check.ok("validate --hived-config: must be there", done.returncode == 2 and b"/nowhere" in done.stderr, done)
-
-
-TESTS = [test_job_limits, test_env_inline, test_too_large, test_warnings, test_max_body, test_max_body_in_chunks, test_max_answer, test_drain_timeout,
-         test_shown, test_same_said]

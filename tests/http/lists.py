@@ -375,7 +375,3 @@ def test_slow_readers_are_cut_off(check):
                      server.log()[-1000:])
             data, closed = slow.read(PATIENCE)
             check.ok("... and its client sees that", closed and not data.endswith(b"0\r\n\r\n"), data[-100:])
-
-
-TESTS = [test_large_lists, test_slow_readers_are_cut_off, test_order_within_a_second, test_slow_readers, test_memory_of_lists_comes_back, test_rows, test_rows_v1, test_portal, test_choice, test_seen_at_once,
-         test_list_needs_a_token, test_list_when_not_all_is_known, test_rate_list]

@@ -146,7 +146,7 @@ def refused(check, what, reply, code, name, *words):
 
 
 # ---- locations -------------------------------------------------------------------------------
-def a_portal_reads_logs(check):
+def test_a_portal_reads_logs(check):
     with Place() as p:
         reply = p.ask()
         check.equal("locations: status", reply.status, 200)
@@ -168,7 +168,7 @@ def a_portal_reads_logs(check):
         check.ok("log: no link in ours", uri.split("token=")[1][:40] not in log and "token=" not in log, log)
 
 
-def the_end_of_a_log(check):
+def test_the_end_of_a_log(check):
     with Place("--log-tail", "1KiB") as p:
         for n in (0, 5, 1023, 1024, 1025, 4096, 100000):
             p.log.text = (b"%09d\n" * (n // 10 + 1) % tuple(range(n // 10 + 1)))[:n]
@@ -184,7 +184,7 @@ def the_end_of_a_log(check):
                     p.log.text[-1024:])
 
 
-def who_may(check):
+def test_who_may(check):
     with Place("--visibility", "owner") as p:
         path = p.path() + "/all"
         check.equal("owner by token", p.read(path, bearer(token()))[2], p.log.text)
@@ -202,7 +202,7 @@ def who_may(check):
         check.equal("the store is not asked", len(p.log.asked), 1)
 
 
-def altered_links(check):
+def test_altered_links(check):
     with Place() as p:
         uri = p.link()
         before = p.api.count("GET", "pods")
@@ -225,7 +225,7 @@ def altered_links(check):
         refused(check, "expired", p.server.request("GET", uri), 403, "ForbiddenUserError", "expired")
 
 
-def other_keys_end_links(check):
+def test_other_keys_end_links(check):
     with Place() as p:
         uri = p.link()
         write_file(p.directory, "jwt-secret", SECRET + b" another")
@@ -233,7 +233,7 @@ def other_keys_end_links(check):
         check.ok("links of old keys end", wait_until(lambda: p.server.request("GET", uri).status == 403))
 
 
-def without_a_secret_links_are_good(check):
+def test_without_a_secret_links_are_good(check):
     api = FakeApi()
     api.logs = Log()
     name = framework_name(JOB)
@@ -255,7 +255,7 @@ def http_get(server, path):
 
 
 # ---- the right pod -----------------------------------------------------------------------------
-def no_such_log(check):
+def test_no_such_log(check):
     with Place() as p:
         for what, reply in (("job", p.ask(p.path(job="alice~other"))), ("user", p.ask(p.path(job=f"bob~{JOB}")))):
             refused(check, f"no such {what}", reply, 404, "NoJobError")
@@ -267,7 +267,7 @@ def no_such_log(check):
         check.equal("nothing is asked for", p.log.asked, [])
 
 
-def forged_status(check):
+def test_forged_status(check):
     """The status is not trusted for pods."""
     with Place() as p:
         def change(**more):
@@ -308,7 +308,7 @@ def forged_status(check):
             refused(check, f"pod {odd}", p.server.request("GET", before), 404, "NoTaskLogError")
 
 
-def a_pod_that_is_gone(check):
+def test_a_pod_that_is_gone(check):
     with Place() as p:
         uri = p.link()
         with p.api.lock:
@@ -323,7 +323,7 @@ def a_pod_that_is_gone(check):
         refused(check, "the one before", p.ask(), 404, "NoTaskLogError", "not kept")
 
 
-def containers(check):
+def test_containers(check):
     """For Frameworks of other origin, the first container, because none is named `app`."""
     with Place() as p:
         p.api.update("pods", p.pod["metadata"]["name"], {
@@ -335,7 +335,7 @@ def containers(check):
 
 
 # ---- faults --------------------------------------------------------------------------------------
-def refusals_of_the_api_server(check):
+def test_refusals_of_the_api_server(check):
     with Place() as p:
         for code, ours, name, words in ((400, 404, "NoTaskLogError", ["not started"]),
                                         (403, 500, "UnknownError", ["pods/log", "get"]),
@@ -357,7 +357,7 @@ def refusals_of_the_api_server(check):
         refused(check, "may not see pods", p.server.request("GET", p.link()), 500, "UnknownError", "pods/log", "pods")
 
 
-def a_log_that_breaks_off(check):
+def test_a_log_that_breaks_off(check):
     """The client can detect that the response is incomplete."""
     with Place() as p:
         def half(h, *_):
@@ -372,7 +372,7 @@ def a_log_that_breaks_off(check):
                 "UnavailableError")
 
 
-def a_log_that_hangs(check):
+def test_a_log_that_hangs(check):
     """A missing or stalled response has a time limit, except with follow."""
     with Place("--deadline", "1") as p:
         def hang(h, *_):
@@ -413,7 +413,7 @@ def kubelet_texts(uid, name="app", container=CONTAINER):
             RPC % container.encode()]
 
 
-def texts_of_the_kubelet(check):
+def test_texts_of_the_kubelet(check):
     """The kubelet has answered 200 before it finds that there is no log."""
     with Place() as p:
         with_ids(p)
@@ -439,7 +439,7 @@ def texts_of_the_kubelet(check):
         check.equal("in pieces, of another container", p.read(p.link())[2], p.log.text)
 
 
-def texts_that_are_not_the_kubelets(check):
+def test_texts_that_are_not_the_kubelets(check):
     """The task's output is never changed, even if it looks like such a message."""
     with Place() as p:
         def read(query=""):
@@ -459,7 +459,7 @@ def texts_that_are_not_the_kubelets(check):
         check.equal("no ids", read(), texts[0])
 
 
-def texts_behind_a_log(check):
+def test_texts_behind_a_log(check):
     """The kubelet appends a message when a container is removed while its log is followed."""
     with Place() as p:
         def read(query=""):
@@ -488,7 +488,7 @@ def texts_behind_a_log(check):
 
 
 # ---- streaming -----------------------------------------------------------------------------------
-def followed(check):
+def test_followed(check):
     """Each piece arrives at once; when the client disconnects, the server disconnects, too."""
     with Place("--deadline", "1") as p:
         go_on, left = threading.Semaphore(0), threading.Event()
@@ -513,7 +513,7 @@ def followed(check):
         check.ok("follow: the reader leaves", left.wait(PATIENCE * SLOW))
 
 
-def followed_before_its_first_line(check):
+def test_followed_before_its_first_line(check):
     """API servers send no head before the first byte of a log."""
     with Place() as p:
         go_on = threading.Event()
@@ -530,7 +530,7 @@ def followed_before_its_first_line(check):
         check.equal("silent: bytes", r.read(), b"at last")
 
 
-def a_slow_reader(check):
+def test_a_slow_reader(check):
     """Unread data stays in the kernel and in the API server, not in this server."""
     size = 20 << 20
     line = b"%07d\n"
@@ -588,7 +588,7 @@ def held(place):
     return end
 
 
-def too_many(check):
+def test_too_many(check):
     with Place("--log-streams", "3", "--streams-per-user", "2") as p:
         end = held(p)
         uri = p.link()
@@ -607,7 +607,7 @@ def too_many(check):
         check.ok("too many: no more", wait_until(lambda: p.read(uri)[0] == 200))
 
 
-def too_many_followed(check):
+def test_too_many_followed(check):
     """Links count for the users that they are for, not for the address of the clients."""
     with Place("--streams-per-user", "1") as p:
         end = held(p)
@@ -621,7 +621,7 @@ def too_many_followed(check):
             r.read()
 
 
-def a_server_that_stops(check):
+def test_a_server_that_stops(check):
     """A shutdown ends followed logs, which do not delay it."""
     with Place("--drain-timeout", "1") as p:
         def act(h, *_):
@@ -643,7 +643,7 @@ def a_server_that_stops(check):
         check.equal("stop: exit status", p.server.stop(), 0)
 
 
-def in_a_directory(check):
+def test_in_a_directory(check):
     with Server("--standalone", "jobs") as server:
         check.equal("directory: submitted", server.submit(job_v2(JOB)).status, 202)
         refused(check, "directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "--engine=none")
@@ -660,7 +660,7 @@ def event_of(p, name, index=0, kind="Warning", at=None, **more):
             "count": 3, "source": {"component": "kubelet", "host": "node0"}, **more}
 
 
-def events_of_a_job(check):
+def test_events_of_a_job(check):
     with Place("--visibility", "owner") as p:
         path = f"/api/v2/jobs/alice~{JOB}/events"
         later = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
@@ -687,7 +687,7 @@ def events_of_a_job(check):
         refused(check, "events: no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
 
 
-def events_that_are_not_known(check):
+def test_events_that_are_not_known(check):
     api = FakeApi()
     api.put("frameworks", framework_of(framework_name(JOB), "alice", JOB, {}))
     api.fault("LIST", "events", status=403)
@@ -699,11 +699,3 @@ def events_that_are_not_known(check):
         check.ok("events forbidden: says so", wait_until(
             lambda: "403" in server.request("GET", path).message), server.request("GET", path))
     api.close()
-
-
-TESTS = [a_portal_reads_logs, the_end_of_a_log, who_may, altered_links, other_keys_end_links,
-         without_a_secret_links_are_good, no_such_log, forged_status, a_pod_that_is_gone, containers,
-         texts_of_the_kubelet, texts_that_are_not_the_kubelets, texts_behind_a_log,
-         refusals_of_the_api_server, a_log_that_breaks_off, a_log_that_hangs, followed,
-         followed_before_its_first_line, a_slow_reader, too_many, too_many_followed, a_server_that_stops, in_a_directory,
-         events_of_a_job, events_that_are_not_known]

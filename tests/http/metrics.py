@@ -230,7 +230,3 @@ def test_request_id(check):
                         [("request", framework_name(name))])
         shown = server.request("POST", "/api/v2/jobs?dryRun=true", job_v2("c"), {"Content-Type": "text/yaml"})
         check.ok("a dry run does not show it", b"request-id" not in shown.body, shown)
-
-
-TESTS = [test_metrics_port, test_metrics_limits, test_metrics_no_series_by_clients, test_metrics_of_submissions,
-         test_metrics_of_requests, test_metrics_while_the_api_server_hangs, test_request_id]

@@ -267,7 +267,3 @@ def test_bytes_of_jobs_are_bounded(check):
                     202)
     door.close()
     api.close()
-
-
-TESTS = [test_outages, test_outage_amidst, test_busy_api_server, test_one_user_does_not_delay_others,
-         test_bytes_of_jobs_are_bounded]

@@ -99,7 +99,7 @@ class Uploads(Place):
 
 
 # ---- reading after the end of the pod ----------------------------------------------------------
-def output_outlives_its_pod(check):
+def test_output_outlives_its_pod(check):
     with Uploads("--visibility", "owner") as p:
         check.equal("uploaded", p.upload(dropped=5)[0], 204)
         check.equal("kept", p.kept(), ["worker-0-0-0"])
@@ -127,7 +127,7 @@ def output_outlives_its_pod(check):
         check.equal("nothing is listed for it", lists, 0)
 
 
-def only_the_end_is_shown_in_tail_mode(check):
+def test_only_the_end_is_shown_in_tail_mode(check):
     with Uploads("--log-tail", "1KiB") as p:
         text = b"".join(b"%07d\n" % n for n in range(8000))[:64000]
         p.upload(frames((OUT, text)))
@@ -137,7 +137,7 @@ def only_the_end_is_shown_in_tail_mode(check):
         check.equal("its end", p.read(p.link("stdout", query="?tail-mode=true"))[2], text[-1024:])
 
 
-def output_of_a_pod_whose_log_is_gone(check):
+def test_output_of_a_pod_whose_log_is_gone(check):
     """The pod exists, but the kubelet no longer has its log."""
     with Uploads() as p:
         p.upload()
@@ -148,7 +148,7 @@ def output_of_a_pod_whose_log_is_gone(check):
             check.equal(f"what is kept {query}", (got[0], got[2]), (200, b"Hello\na warning\nbye\n"))
 
 
-def ranges(check):
+def test_ranges(check):
     """Ranges of stored outputs, which have a fixed length (RFC 9110 14)."""
     with Uploads("--log-tail", "1KiB") as p:
         text = b"%07d\n" * 500 % tuple(range(500))
@@ -177,7 +177,7 @@ def ranges(check):
         check.equal("HEAD has no ranges", head.status, 200)
 
 
-def no_link_leads_nowhere(check):
+def test_no_link_leads_nowhere(check):
     """An ended task without a stored output has no log."""
     with Uploads() as p:
         uri = p.link("all")
@@ -195,7 +195,7 @@ def no_link_leads_nowhere(check):
         check.equal("also when its task has ended", len(p.ask().json["locations"]), 4)
 
 
-def earlier_attempts(check):
+def test_earlier_attempts(check):
     """Outputs of each attempt of a task and of the job."""
     with Uploads() as p:
         for attempt in range(2):
@@ -214,7 +214,7 @@ def earlier_attempts(check):
             refused(check, path, p.ask(path), 404, "NoTaskLogError")
 
 
-def a_log_that_goes_while_it_is_asked_for(check):
+def test_a_log_that_goes_while_it_is_asked_for(check):
     """The server still knows the pod, but the kubelet no longer has its log."""
     with Uploads() as p:
         uri = p.link("stdout")
@@ -227,7 +227,7 @@ def a_log_that_goes_while_it_is_asked_for(check):
 
 
 # ---- authentication ------------------------------------------------------------------------------
-def forged_and_foreign_tokens(check):
+def test_forged_and_foreign_tokens(check):
     with Uploads() as p:
         name, uid = f"{p.name}-worker-0", p.pods[0]
         p.vouch("otheraccount", name, uid, "system:serviceaccount:default:other")
@@ -274,7 +274,7 @@ def forged_and_foreign_tokens(check):
                                                     if w in p.server.settled_log()], [])
 
 
-def replayed_tokens(check):
+def test_replayed_tokens(check):
     with Uploads() as p:
         check.equal("first", p.upload()[0], 204)
         check.equal("the same again", p.upload()[0], 204)
@@ -289,7 +289,7 @@ def replayed_tokens(check):
                  p.read(p.link("stdout", path=path))[2] == b"Hello\nbye\n")
 
 
-def the_cache_may_be_behind(check):
+def test_the_cache_may_be_behind(check):
     """The server then asks the API server, and retries if the pod is still unknown."""
     with Uploads() as p:
         with p.api.lock:
@@ -307,7 +307,7 @@ def the_cache_may_be_behind(check):
         check.equal("known", upload(p.output_port, p.tokens["early"])[0], 204)
 
 
-def one_port_one_route(check):
+def test_one_port_one_route(check):
     """The token is valid for no other route, and the port has no other route."""
     with Uploads() as p:
         for path in ("/api/v2/jobs", "/api/v2/user", p.path(), p.path() + "/all", f"/api/v2/jobs/alice~{JOB}"):
@@ -323,7 +323,7 @@ def one_port_one_route(check):
                 check.equal(f"not here: {method} {path}", c.reply().status, 405 if path == ROUTE else 404)
 
 
-def malformed_uploads(check):
+def test_malformed_uploads(check):
     with Uploads() as p:
         for what, body in (("short", HELLO[:-1]), ("no frame", b"Hello\n"), ("stream 3", b"\3" + HELLO[1:]),
                            ("too much", gzip.compress(frames((OUT, b"x" * ((1 << 20) + 1))))),
@@ -351,7 +351,7 @@ def noise(n, seed=0):
     return random.Random(seed).randbytes(n)
 
 
-def failed_tasks_first(check):
+def test_failed_tasks_first(check):
     """With a limit of 64 KiB, succeeded tasks share it, and a failed task replaces them."""
     with Uploads("--output-bytes", "64KiB", tasks=8) as p:
         for i in range(6):
@@ -376,7 +376,7 @@ def failed_tasks_first(check):
         check.equal("and says what is missing", p.ask(p.path(index=7)).json["dropped"], 60000 - len(cut))
 
 
-def a_mebibyte(check):
+def test_a_mebibyte(check):
     """The last MiB of text, as pai-runtime sends it; kept as it came, and cut only for lack of room."""
     text = b"".join(b"step %07d loss %d\n" % (n, n * 7919 % 10007) for n in range(60000))[:1 << 20]
     body = gzip.compress(frames((OUT, text)))
@@ -399,7 +399,7 @@ def a_mebibyte(check):
         check.equal("and what is missing", p.ask().json["dropped"], 5 + len(text) - len(kept))
 
 
-def memory(check):
+def test_memory(check):
     """256 pods (in check-long) upload as much as is taken, all at the same time."""
     n, room = 256 if os.environ.get("TEST_WHOLE") else 64, 120 << 20
     with Uploads("--output-bytes", "256MiB", tasks=n) as p:
@@ -421,7 +421,7 @@ def memory(check):
         check.ok("memory", used < room * SLOW, used)
 
 
-def no_room(check):
+def test_no_room(check):
     with Uploads("--output-bytes", "64KiB", tasks=3) as p:
         check.equal("failed", p.upload(frames((ERR, noise(65000, 0))), 0, code=1)[0], 204)
         check.equal("no space for a succeeded task", p.upload(frames((OUT, noise(65000, 1))), 1)[:2],
@@ -434,7 +434,7 @@ def no_room(check):
         check.ok("what was before goes", wait_until(lambda: p.kept() == ["worker-1-1-0"]), p.kept())
 
 
-def another_server(check):
+def test_another_server(check):
     """The server looks up stored outputs, so that a restarted server finds them."""
     with Uploads("--output-bytes", "64KiB", tasks=4) as p:
         for i in range(2):
@@ -453,7 +453,7 @@ def restarted(p):
     return found
 
 
-def a_server_that_is_killed_in_between(check):
+def test_a_server_that_is_killed_in_between(check):
     """The index has an entry without an output: the repeated upload continues."""
     with Uploads() as p:
         p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
@@ -464,7 +464,7 @@ def a_server_that_is_killed_in_between(check):
         check.equal("once", len(p.lines()), 1)
 
 
-def other_servers_meanwhile(check):
+def test_other_servers_meanwhile(check):
     """The index changes between reading and writing."""
     with Uploads(tasks=2) as p:
         p.upload()
@@ -477,7 +477,7 @@ def other_servers_meanwhile(check):
         check.ok("said in the log", p.server.logged("configmaps"))
 
 
-def many_at_once(check):
+def test_many_at_once(check):
     """Thirty tasks end at the same moment."""
     with Uploads(tasks=30) as p:
         codes = {}
@@ -503,7 +503,7 @@ def forged(p, i, uid=None):
     return pod_token(f"{p.name}-worker-0", uid or p.pods[0], jti=f"forged {i}")
 
 
-def floods(check):
+def test_floods(check):
     """Invalid tokens per minute and address; neither the pods of this address nor other addresses are affected."""
     with Uploads(tasks=2) as p:
         start = time.monotonic()
@@ -525,7 +525,7 @@ def floods(check):
             line for line in p.server.settled_log().splitlines() if '"status":401' in line or '"status":429' in line))
 
 
-def a_node_whose_tasks_end_together(check):
+def test_a_node_whose_tasks_end_together(check):
     """60 pods of one address upload at the same moment, while a stranger there sends invalid tokens."""
     n = 60
     with Uploads(tasks=n) as p:
@@ -557,7 +557,7 @@ def a_node_whose_tasks_end_together(check):
         check.equal("all are kept", len(p.kept()), n)
 
 
-def a_repetition_waits_for_the_first(check):
+def test_a_repetition_waits_for_the_first(check):
     """pai-runtime repeats an upload whose answer does not come: it ends as the first one."""
     with Uploads() as p:
         gate, codes = threading.Event(), []
@@ -578,7 +578,7 @@ def a_repetition_waits_for_the_first(check):
         check.equal("both are kept, once", (codes, p.kept()), ([204, 204], ["worker-0-0-0"]))
 
 
-def an_index_with_nonsense(check):
+def test_an_index_with_nonsense(check):
     """A line that announces 5 bytes: no room, and the server goes on."""
     with Uploads(tasks=2) as p:
         p.api.fault("POST", "configmaps", p.name + "-output-", times=1, status=500)
@@ -592,7 +592,7 @@ def an_index_with_nonsense(check):
         check.equal("no sum of dropped bytes overflows", p.upload(index=1, dropped=most)[0], 400)
 
 
-def displaced_though_the_next_is_not_kept(check):
+def test_displaced_though_the_next_is_not_kept(check):
     """What the index no longer names is deleted, whatever becomes of the new output."""
     with Uploads() as p:
         check.equal("first", p.upload(code=1)[0], 204)
@@ -610,7 +610,7 @@ def displaced_though_the_next_is_not_kept(check):
 STRANGERS = [f"127.0.0.{i}" for i in range(2, 7)]
 
 
-def strangers(check):
+def test_strangers(check):
     """Five addresses hold 60 connections each: without a byte, with half a head, with a head and no body, and with
     tokens that only a TokenReview can refuse.  Pods of other addresses upload all the same."""
     head = request_bytes(1, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
@@ -638,7 +638,7 @@ def strangers(check):
                 c.close()
 
 
-def connections_are_cut(check):
+def test_connections_are_cut(check):
     """Whoever sends no byte, half a head or no body holds a connection for the time of one request."""
     with Uploads("--read-timeout", "2") as p:
         head = request_bytes(p.output_port, "PUT", ROUTE + "?exitCode=0&dropped=0", None, {
@@ -666,7 +666,7 @@ def closed(c):
         return True
 
 
-def slow_reviews(check):
+def test_slow_reviews(check):
     """Forged tokens wait for their TokenReviews in a queue of their address, a few of each at once."""
     metrics = free_port()
     with Uploads("--metrics-listen", f"127.0.0.1:{metrics}", tasks=3) as p:
@@ -699,7 +699,7 @@ def slow_reviews(check):
             c.close()
 
 
-def bodies_that_do_not_come(check):
+def test_bodies_that_do_not_come(check):
     """Bodies are received after authentication only, and the number of concurrent ones is
     limited."""
     with Uploads() as p:
@@ -716,13 +716,3 @@ def bodies_that_do_not_come(check):
         for c in waiting:
             c.close()
         check.ok("and then", wait_until(lambda: p.upload()[0] in (204, 429)))
-
-
-TESTS = [output_outlives_its_pod, only_the_end_is_shown_in_tail_mode,
-         output_of_a_pod_whose_log_is_gone, ranges, no_link_leads_nowhere, earlier_attempts,
-         a_log_that_goes_while_it_is_asked_for, forged_and_foreign_tokens, replayed_tokens,
-         the_cache_may_be_behind, one_port_one_route, malformed_uploads, failed_tasks_first, a_mebibyte, memory, no_room,
-         another_server, a_server_that_is_killed_in_between, other_servers_meanwhile, many_at_once, floods,
-         a_node_whose_tasks_end_together, a_repetition_waits_for_the_first, an_index_with_nonsense,
-         displaced_though_the_next_is_not_kept, strangers, connections_are_cut, slow_reviews,
-         bodies_that_do_not_come]

@@ -335,8 +335,3 @@ def test_query_without_headers(check):
             for length in range(6900, 8192, 30):
                 server.raw(b"GET /" + b"x" * length + query + b" HTTP/1.0\r\n\r\n", answers=1)
             check.equal(f"{query}: alive", server.request("GET", "/healthz").status, 200)
-
-
-TESTS = [test_query_without_headers, test_idle_ones_give_way, test_half_sent_ones_give_way, test_unread_answers_give_way,
-         test_working_ones_stay, test_fresh_ones_stay, test_half_closed_ones_leave,
-         test_blocked_ones_are_cut, test_blocked_ones_cost_nothing, test_never_reads, test_process, test_few_files, test_library_answers]

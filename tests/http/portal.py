@@ -309,7 +309,6 @@ def test_user_lists_are_bounded(check):
         check.equal("no lists for others", asked, [])
 
 
-
 # ---- edits while the API server hangs ----------------------------------------------------------
 EMAIL = {"email": "new@example.com"}
 DORA = {"username": "dora", "password": "dora-password", "virtualCluster": ["vision"]}
@@ -423,8 +422,3 @@ def test_edits_are_bounded(check):
         check.equal("the others are refused", {(r.status, r.code) for r in refused_now}, {(503, "UnavailableError")})
         check.ok("... and know why", all("too many changes" in r.message for r in refused_now), refused_now[0].message)
         check.equal("another user's waits", replies[30].status, 201)
-
-
-TESTS = [test_profile_round_trip, test_portal_recorded, test_portal_home, test_user_file, test_user_me, test_user_me_rate, test_user_manage, test_user_tokens,
-         test_user_conflicts, test_user_lists_are_bounded,
-         test_edits_while_the_api_server_hangs, test_edits_without_a_client, test_edits_are_bounded]

@@ -249,6 +249,3 @@ def test_stop_while_tokens_are_looked_up(check):
         server.terminate()
         check.equal("stop, look-ups hang: refused", statuses(clients), [503] * 6)
         check.equal("stop, look-ups hang: exit status", server.stop(), 0)
-
-
-TESTS = [test_stop_while_tokens_are_looked_up, test_rolling_restart, test_stop_without_delay]

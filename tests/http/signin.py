@@ -79,7 +79,7 @@ def refused(check, what, reply, status, code, *words):
 
 
 # ---- logging in -------------------------------------------------------------------------------
-def login_gives_a_token_that_is_stored(check):
+def test_login_gives_a_token_that_is_stored(check):
     with Cluster() as c:
         for path in LOGINS + ("/rest-server" + LOGINS[0],):
             for headers in (FORM, JSON):
@@ -103,7 +103,7 @@ def login_gives_a_token_that_is_stored(check):
         check.equal("the log has the user", line.get("user"), "alice")
 
 
-def login_says_what_openpai_says_of_github(check):
+def test_login_says_what_openpai_says_of_github(check):
     with Cluster() as c:
         c.user("bob", "bob-password", [], json.dumps({"githubPAT": "marker-of-a-pat"}))
         reply = c.login("bob", "bob-password")
@@ -111,7 +111,7 @@ def login_says_what_openpai_says_of_github(check):
         check.ok("not itself", b"marker-of-a-pat" not in reply.body)
 
 
-def login_refuses(check):
+def test_login_refuses(check):
     with Cluster("--token-lifetime", "60") as c:
         c.user("nopass", None, [])
         wrong = c.login(password="alice-passwore")
@@ -134,7 +134,7 @@ def login_refuses(check):
         check.equal("nothing was stored", c.stored(), {})
 
 
-def login_hides_users(check):
+def test_login_hides_users(check):
     with Cluster() as c:
         there, absent = c.login(password="alice-passwore"), c.login("nobody")
         refused(check, "no such user", absent, 400, "IncorrectPasswordError")
@@ -143,7 +143,7 @@ def login_hides_users(check):
         refused(check, "clients of OpenPAI", c.login("nobody"), 400, "NoUserError")
 
 
-def unknown_users_take_as_long(check):
+def test_unknown_users_take_as_long(check):
     """The response time does not show whether a user exists, because the hash takes most of it."""
     with Cluster() as c:
         def cpu():
@@ -159,7 +159,7 @@ def unknown_users_take_as_long(check):
         check.ok("CPU of both", used[1] * 3 > used[0] > 0 and used[0] * 3 > used[1] > 0, used)
 
 
-def login_is_limited(check):
+def test_login_is_limited(check):
     with Cluster(rate_login="5") as c:
         def wrong():
             return c.login(password="wrong-password").status
@@ -174,7 +174,7 @@ def login_is_limited(check):
         check.ok("Retry-After", int(reply.headers.get("retry-after", 0)) > 0)
 
 
-def strangers_do_not_lock_an_account(check):
+def test_strangers_do_not_lock_an_account(check):
     """A right password passes from an address that had one, also behind a proxy."""
     with Cluster("--trusted-proxy", "127.0.0.1", rate_login="5") as c:
         def login(address, password=PASSWORD, user="alice"):
@@ -194,7 +194,7 @@ def strangers_do_not_lock_an_account(check):
         check.ok("nor may one at home guess for ever", wrong.count(400) < 30 and 429 in wrong, wrong)
 
 
-def a_flood_of_logins_leaves_the_loops_alone(check):
+def test_a_flood_of_logins_leaves_the_loops_alone(check):
     with Cluster() as c:
         seen = []
         times = []
@@ -218,7 +218,7 @@ def a_flood_of_logins_leaves_the_loops_alone(check):
         check.equal("and then all is well", c.login().status, 200)
 
 
-def login_when_the_store_goes_wrong(check):
+def test_login_when_the_store_goes_wrong(check):
     with Cluster("--deadline", "3") as c:
         c.api.fault("GET", "secrets", f"{USERS}/", times=20, status=403)
         refused(check, "users cannot be read", c.login(), 503, "UnavailableError")
@@ -247,7 +247,7 @@ def login_when_the_store_goes_wrong(check):
         check.equal("it is there once", len(c.stored()), 1)
 
 
-def many_log_in_at_once(check):
+def test_many_log_in_at_once(check):
     """A patch of single keys loses nothing."""
     with Cluster() as c:
         seen = []
@@ -259,7 +259,7 @@ def many_log_in_at_once(check):
         check.equal("and no others", len(stored), 10)
 
 
-def nobody_logs_in_without_openpai(check):
+def test_nobody_logs_in_without_openpai(check):
     with Cluster(logins=False, mode="signature") as c:
         refused(check, "login", c.login(), 400, "NotImplementedError", "rest-lit token")
         good = token("alice")
@@ -285,7 +285,7 @@ def nobody_logs_in_without_openpai(check):
 
 
 # ---- tokens -----------------------------------------------------------------------------------
-def a_token_says_who(check):
+def test_a_token_says_who(check):
     with Cluster() as c:
         mine = c.store("root", token("root"))
         for path in ("/api/v2/tokens/check", "/api/v1/token/check"):
@@ -300,7 +300,7 @@ def a_token_says_who(check):
         check.equal("a guest may not", c.server.request("GET", "/api/v2/tokens/check").status, 401)
 
 
-def one_lists_ones_own(check):
+def test_one_lists_ones_own(check):
     with Cluster() as c:
         mine, app, other = token("alice"), token("alice", application=True), token("root")
         old = sign(HEADER, claims("alice", iat=1000, exp=2000))
@@ -313,7 +313,7 @@ def one_lists_ones_own(check):
             "GET", "/api/v2/tokens", headers=bearer(app)), 403, "ForbiddenUserError")
 
 
-def an_application_token_is_made(check):
+def test_an_application_token_is_made(check):
     with Cluster() as c:
         mine = c.store("alice", token("alice"))
         for path in ("/api/v2/tokens/application", "/api/v1/token/application"):
@@ -346,14 +346,14 @@ def an_application_token_is_made(check):
                     "InvalidParametersError")
 
 
-def a_job_by_a_login(check):
+def test_a_job_by_a_login(check):
     with Cluster() as c:
         mine = c.login().json["token"]
         reply = c.server.submit(job_v2("by-login"), bearer(mine))
         check.equal("taken", reply.status, 202)
 
 
-def tokens_are_revoked(check):
+def test_tokens_are_revoked(check):
     with Cluster() as c:
         mine, app, other = token("alice"), token("alice", application=True), token("root")
         c.store("alice", mine, app)
@@ -381,7 +381,7 @@ def tokens_are_revoked(check):
         check.equal("gone as well", c.stored(), {})
 
 
-def logout_revokes(check):
+def test_logout_revokes(check):
     with Cluster() as c:
         for path in ("/api/v2/authn/basic/logout", "/api/v1/authn/basic/logout"):
             mine, also = c.login().json["token"], token("alice", application=True)
@@ -394,7 +394,7 @@ def logout_revokes(check):
                 "GET", "/api/v2/tokens/check", headers=bearer(mine)).status, 401)
 
 
-def what_is_believed_is_forgotten(check):
+def test_what_is_believed_is_forgotten(check):
     """With a cache: all loops of the revoking server refuse the token at once."""
     with Cluster("--token-cache", "30", "--loops", "1") as c:
         mine = c.login().json["token"]
@@ -407,7 +407,7 @@ def what_is_believed_is_forgotten(check):
                                             headers=bearer(mine)).status, 401)
 
 
-def expired_ones_are_thrown_away(check):
+def test_expired_ones_are_thrown_away(check):
     """The next change removes expired tokens; other members of the Secret are kept."""
     with Cluster() as c:
         old = sign(HEADER, claims("alice", iat=1000, exp=2000))
@@ -422,7 +422,7 @@ def expired_ones_are_thrown_away(check):
         check.equal("after logout", sorted(c.stored().values()), sorted([app, late, "junk"]))
 
 
-def the_number_of_tokens_is_bounded(check):
+def test_the_number_of_tokens_is_bounded(check):
     with Cluster() as c:
         now = int(time.time())
         app = token("alice", application=True)
@@ -438,7 +438,7 @@ def the_number_of_tokens_is_bounded(check):
         refused(check, "no room", c.login(), 400, "InvalidParametersError", "revoke some")
 
 
-def signature_revokes_by_a_list(check):
+def test_signature_revokes_by_a_list(check):
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         c.api.put("secrets", secret("rest-lit", "revoked", {
             "0" * 64: "1000", "1" * 64: "0", "2" * 64: "junk", "3" * 64: str(int(time.time()))}))
@@ -462,7 +462,7 @@ def signature_revokes_by_a_list(check):
         check.ok("no token is in it", mine not in json.dumps(listed))
 
 
-def signature_without_a_list_cannot_revoke(check):
+def test_signature_without_a_list_cannot_revoke(check):
     with Cluster(mode="signature") as c:
         mine = token("alice")
         for method, path in (("DELETE", "/api/v2/tokens/" + mine),
@@ -471,7 +471,7 @@ def signature_without_a_list_cannot_revoke(check):
                     "NotImplementedError", "--deny-list")
 
 
-def a_full_list_takes_no_more(check):
+def test_a_full_list_takes_no_more(check):
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         c.api.put("secrets", secret("rest-lit", "revoked",
                                     {f"{i:064d}": "0" for i in range(5000)}))
@@ -481,7 +481,7 @@ def a_full_list_takes_no_more(check):
                 "full")
 
 
-def nobody_fills_the_list_alone(check):
+def test_nobody_fills_the_list_alone(check):
     """The limit per user: otherwise, one user with many tokens could fill the deny list."""
     with Cluster("--deny-list", "rest-lit/revoked", mode="signature") as c:
         later = int(time.time()) + 1000
@@ -499,7 +499,7 @@ def nobody_fills_the_list_alone(check):
         check.equal("an admin may", revoke(mine, roots).status, 200)
 
 
-def applications_leave_room_to_log_in(check):
+def test_applications_leave_room_to_log_in(check):
     """At the limit of application tokens, logins still work."""
     with Cluster() as c:
         mine = token("alice")
@@ -512,7 +512,7 @@ def applications_leave_room_to_log_in(check):
         check.equal("all are there", len(c.stored()), 902)
 
 
-def nothing_secret_is_logged(check):
+def test_nothing_secret_is_logged(check):
     with Cluster() as c:
         mine = c.login().json["token"]
         app = c.server.request("POST", "/api/v2/tokens/application", "{}",
@@ -545,7 +545,7 @@ def nothing_secret_is_logged(check):
                     check.ok("no part of it", piece[:24] not in log, piece)
 
 
-def secrets_are_wiped(check):
+def test_secrets_are_wiped(check):
     """The memory contains one copy of the secret, and no passwords or password hashes."""
     with Cluster() as c:
         check.equal("logged in", c.login().status, 200)
@@ -562,15 +562,3 @@ def secrets_are_wiped(check):
             check.equal("so often in memory", found(), wanted)
         except PermissionError:
             return  # only root may look
-
-
-TESTS = [login_gives_a_token_that_is_stored, login_says_what_openpai_says_of_github, login_refuses,
-         login_hides_users, unknown_users_take_as_long, login_is_limited, strangers_do_not_lock_an_account,
-         a_flood_of_logins_leaves_the_loops_alone, login_when_the_store_goes_wrong,
-         many_log_in_at_once, nobody_logs_in_without_openpai, a_token_says_who, one_lists_ones_own,
-         an_application_token_is_made, a_job_by_a_login, tokens_are_revoked, logout_revokes,
-         what_is_believed_is_forgotten, expired_ones_are_thrown_away,
-         the_number_of_tokens_is_bounded, signature_revokes_by_a_list,
-         signature_without_a_list_cannot_revoke, a_full_list_takes_no_more, nobody_fills_the_list_alone,
-         applications_leave_room_to_log_in,
-         nothing_secret_is_logged, secrets_are_wiped]

@@ -412,10 +412,3 @@ def test_left_amidst(check):
             with socket.create_connection(("127.0.0.1", server.port)) as s:
                 s.sendall([b"GET /heal", b"POST /api/v2/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\na"][i % 2])
         check.ok("they are gone", wait_until(lambda: files() <= before), f"{before}, then {files()}")
-
-
-TESTS = [test_left_amidst, test_slow_clients, test_many_connections,
-         test_clients_that_come_and_go, test_pipelining, test_half_close, test_clients_that_leave,
-         test_store_hangs, test_store_hangs_and_health_goes_on, test_queue_full, test_store_is_down, test_heavy_jobs, test_drain,
-         test_drain_is_over, test_drain_delay, test_second_signal, test_no_core,
-         test_no_secret_stays_in_memory]

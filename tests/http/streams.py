@@ -10,7 +10,7 @@ import threading
 import time
 
 from fakeapi import FakeApi
-from harness import (PATIENCE, SLOW, USER, Connection, Server, framework_name, job_v2, request_bytes, wait_until)
+from harness import (PATIENCE, SLOW, USER, Connection, framework_name, job_v2, request_bytes, wait_until)
 from place import SIGNATURE, Place
 from slow import fake_server
 from tls import TlsServer
@@ -647,8 +647,3 @@ def test_wait_counts(check):
             s.connection.send(request_bytes(jobs.server.port, "GET", "/healthz"))
             s.close()
         check.ok("nor with more to read", wait_until(lambda: jobs.one("slow", "?wait=1").status == 200))
-
-
-TESTS = [test_list_in_order, test_list_from_an_id, test_list_at_another_server, test_one_job_at_another_server, test_list_nothing_lost, test_list_of_many, test_what_is_refused,
-         test_one_job, test_one_job_of_many_roles, test_limits, test_lifetime, test_lasts_longer_than_idle, test_slow_reader,
-         test_clients_that_leave, test_many, test_drain, test_drain_goes_on, test_tokens, test_tls, test_wait, test_wait_counts]

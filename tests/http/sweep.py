@@ -124,6 +124,3 @@ def test_sweep_after_kill(check):
     finally:
         os.unlink(token)
         api.close()
-
-
-TESTS = [test_sweep_directory, test_take_over_in_a_directory, test_sweep_after_kill]

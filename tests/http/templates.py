@@ -193,7 +193,3 @@ def test_page(check):
                 write_file(directory, name, text)
         after = run("translate", "--user", "alice", "--templates", directory, "examples/tfDemo.json")
         check.ok("put back, nothing changes", after.stdout == before and before, after.stderr)
-
-
-TESTS = [test_worked_changes, test_mistakes, test_mistakes_of_the_page, test_directory,
-         test_variable_twice, test_serve_does_not_start, test_page]

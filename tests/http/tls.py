@@ -490,8 +490,3 @@ def test_output_certificate_of_files(check):
             with open(paths["one.crt"]) as f:
                 check.ok("without it: one of its own", ssl.get_server_certificate(("127.0.0.1", port)).strip() not in f.read())
         api.close()
-
-
-TESTS = [test_output_certificate, test_output_certificate_of_several, test_output_certificate_without_secret, test_output_certificate_of_files, test_tls_versions, test_tls_serves, test_tls_no_auth, test_tls_reload, test_tls_reload_mistakes,
-         test_tls_reload_under_load, test_tls_start, test_listen_beyond_loopback, test_tls_half_handshakes,
-         test_tls_slow_clients]

@@ -436,9 +436,3 @@ def test_directory(check):
             check.equal("directory: stopped", server.stop(), 0)
         with Server("--standalone", where) as server:
             check.equal("directory: listed after a restart", sorted(listed(server)), ["a", "b"])
-
-
-TESTS = [test_listed_in_pages, test_streaming_list, test_streaming_list_is_cut, test_list_expires_under_way, test_page_breaks_off,
-         test_smaller_pages, test_watch_ends, test_watch_expires, test_api_server_restarts, test_watch_faults,
-         test_objects_that_are_too_large, test_deep_frameworks, test_broken_frameworks, test_forbidden, test_kind_is_gone, test_no_events,
-         test_no_lists_for_clients, test_known_at_once, test_stopped_under_way, test_directory]

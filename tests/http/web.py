@@ -285,7 +285,3 @@ def test_web_no_machine(check):
         check.equal("without a token", yard.ask(None, "GET", "/api/v2/machine").status, 401)
         for path in ("/", "/web/examples.json", "/api/v2/schemas/v2"):
             check.equal(f"{path} needs none", yard.ask(None, "GET", path).status, 200)
-
-
-TESTS = [test_web_for_browsers, test_web_preloads, test_web_no_page, test_web_inflated_once, test_web_files,
-         test_web_not_served, test_web_without_logins, test_web_examples, test_web_schemas, test_web_written, test_web_no_machine]

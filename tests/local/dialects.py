@@ -83,6 +83,3 @@ def test_run_launcher(check):
             code, out, err = p.run("job.yaml")
             check.equal(f"{number}: succeeds", code, 0)
             check.ok(f"{number}: they met", re.search(rf"met from [0-9.]+:{port}$", out, re.M), (out, err))
-
-
-TESTS = [test_run_mxjob, test_run_launcher]

@@ -109,6 +109,3 @@ def test_demo(check):
     changed = [line[2:].strip() for line in lines if line.startswith("< ")]
     check.ok("only images and commands are others", len(changed) == 7 and all(
         re.match(r'"image": |"command": |uri: |- git |- cd |python ', line) for line in changed), changed)
-
-
-TESTS = [test_demo, test_examples_of_training, test_example_notebook, test_example_checkpoint]

@@ -300,7 +300,3 @@ def test_run_limit(check):
         code, out, err = p.run(json.dumps(limited), "--max-duration", "1")
         check.ok("refused", code == 2 and not out and re.search(
             r"extras.maxDurationSec: must be at most 1, the limit for all jobs \(--max-duration\), is 2$", err, re.M), (code, err))
-
-
-TESTS = [test_run_pipe, test_run_fails, test_run_first_failure, test_run_failed_line, test_run_directories, test_run_terminal,
-         test_run_interrupted, test_run_killed, test_run_vanishes, test_run_side_by_side, test_run_limit]

@@ -68,4 +68,5 @@ def test_generated_client(check):
 
 
 # In check-long only, since it takes packages from npm.
-TESTS = [test_generated_client] if os.environ.get("TEST_WHOLE") == "1" or "generated" in sys.argv[1:] else []
+if os.environ.get("TEST_WHOLE") != "1" and "generated" not in sys.argv[1:]:
+    del test_generated_client

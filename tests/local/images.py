@@ -308,6 +308,3 @@ def test_images_of_run_without_registry(check):
             rf"^pulls: the image {name} cannot be pulled: .*; three pulls have failed for this reason, so the job ends$", err, re.M), err)
         check.equal("nothing is left", p.left(), [])
         server.shutdown(socket.SHUT_RDWR)
-
-
-TESTS = [test_images_of_serve, test_late_image, test_images_with_login, test_images_without_registry, test_images_of_run, test_images_of_run_without_registry]

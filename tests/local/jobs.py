@@ -201,8 +201,3 @@ def test_events(check):
         reply = m.request("GET", "/api/v2/jobs/alice~seen/events")
         reasons = {e.get("reason") for e in (reply.json or {}).get("data", [])}
         check.ok("events", {"Scheduled", "Started"} <= reasons, (reply.status, reasons))
-
-
-TESTS = [test_hello, test_roles_talk, test_failure_explained, test_signals_and_memory, test_retries,
-         test_task_retries, test_completion, test_stop_with_grace, test_delete, test_secrets, test_storage_that_cannot_be_mounted, test_missing_secret,
-         test_events]

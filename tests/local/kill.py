@@ -256,6 +256,3 @@ def test_shims_killed_under_load(check):
         field.check_rest(check)
     finally:
         field.close()
-
-
-TESTS = [test_server_killed_under_load, test_shims_killed_under_load]

@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
 
 from harness import BINARY, USER, Server, framework_name, wait_until  # noqa: E402
 

@@ -58,7 +58,7 @@ def promise(check, name):
 
 
 # ---- lists and details ------------------------------------------------------------------
-def lists_of_real_jobs(check):
+def test_lists_of_real_jobs(check):
     with Site() as m:
         ok = promise(check, "list-202")
         m.submit(job("good", worker=role("echo $PAI_TASK_INDEX", instances=2)))
@@ -84,7 +84,7 @@ def lists_of_real_jobs(check):
         ok("states", old == {"good": "SUCCEEDED", "bad": "FAILED"}, old)
 
 
-def details_of_real_jobs(check):
+def test_details_of_real_jobs(check):
     say = "echo at=$PAI_HOST_IP_worker_0 port=$PAI_PORT_LIST_worker_0_grpc on=$(hostname); "
     with Site() as m:
         m.submit(job("talks", worker=role(say + m.gate("talks"), ports={"grpc": 1})))
@@ -118,7 +118,7 @@ def details_of_real_jobs(check):
         ok("of the task", task["containerExitCode"] == 226 and task["taskState"] == "FAILED", task)
 
 
-def waiting_reasons(check):
+def test_waiting_reasons(check):
     ok = promise(check, "waiting")
     with Site(gpus=2) as m:
         m.submit(job("first", worker=role(m.gate("first"), gpu=2)))
@@ -141,7 +141,7 @@ def waiting_reasons(check):
 
 
 # ---- logs and events --------------------------------------------------------------------
-def logs_of_real_jobs(check):
+def test_logs_of_real_jobs(check):
     with Site() as m:
         command = f"echo one; echo two >&2; echo three; {m.gate('writes')}; echo four"
         m.submit(job("writes", worker=role(command)))
@@ -181,7 +181,7 @@ def logs_of_real_jobs(check):
         ok("tail", m.request("GET", link).body.endswith(b"four\n"))
 
 
-def events_of_real_jobs(check):
+def test_events_of_real_jobs(check):
     ok = promise(check, "events")
     with Site() as m:
         m.submit(job("eventful", worker=role("exit 1")))
@@ -195,7 +195,7 @@ def events_of_real_jobs(check):
 
 
 # ---- watching and waiting ---------------------------------------------------------------
-def watches_of_real_jobs(check):
+def test_watches_of_real_jobs(check):
     with Site() as m:
         ok = promise(check, "watch-one")
         m.submit(job("seen", worker=role(m.gate("seen"))))
@@ -227,7 +227,7 @@ def watches_of_real_jobs(check):
 
 
 # ---- changes ----------------------------------------------------------------------------
-def stops_and_removals(check):
+def test_stops_and_removals(check):
     with Site() as m:
         ok = promise(check, "stop")
         trap = "trap 'echo saving; sleep 0.2; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
@@ -253,7 +253,7 @@ def stops_and_removals(check):
         m.ends("removed")
 
 
-def attempts_of_real_jobs(check):
+def test_attempts_of_real_jobs(check):
     with Site() as m:
         ok = promise(check, "attempts")
         m.submit(job("again", jobRetryCount=1, worker=role("echo attempt $FC_FRAMEWORK_ATTEMPT_ID; exit 7")))
@@ -277,7 +277,7 @@ def attempts_of_real_jobs(check):
             ok(f"log of retry {retry}", f"try {retry}" in text, text)
 
 
-def scales_of_real_jobs(check):
+def test_scales_of_real_jobs(check):
     ok = promise(check, "scale")
     with Site() as m:
         m.submit(job("grows", worker=role(f"echo $PAI_TASK_INDEX; {m.gate('grows')}", minSucceededInstances=-1)))
@@ -294,7 +294,7 @@ def scales_of_real_jobs(check):
         ok("refused at the end", m.patch(m.path("grows") + "/taskRoles/worker", {"instances": 2}).status == 409)
 
 
-def configuration_and_tags(check):
+def test_configuration_and_tags(check):
     with Site() as m:
         ok = promise(check, "config")
         m.submit(job("secret", secrets={"key": "hunter2"},
@@ -314,7 +314,7 @@ def configuration_and_tags(check):
         ok("still runs to its end", m.get(m.path("secret")).json["jobStatus"]["state"] == "SUCCEEDED")
 
 
-def submitted_and_waited_for(check):
+def test_submitted_and_waited_for(check):
     ok = promise(check, "submit-wait")
     with Site() as m:
         good = m.client("submit", "--wait", "--logs", "-", text=job("cligood", worker=role("echo Hello")))
@@ -325,12 +325,7 @@ def submitted_and_waited_for(check):
         ok("jobs", re.search(r"clibad.*FAILED", listed.stdout) and re.search(r"cligood.*SUCCEEDED", listed.stdout), listed)
 
 
-def every_promise_is_checked(check):
+def test_every_promise_is_checked(check):
     with open(__file__, encoding="utf-8") as source:
         checked = set(re.findall(r'promise\(check, "([a-z0-9-]+)"\)', source.read()))
     check.equal("promises", sorted(checked), sorted(PROMISES))
-
-
-TESTS = [lists_of_real_jobs, details_of_real_jobs, waiting_reasons, logs_of_real_jobs, events_of_real_jobs,
-         watches_of_real_jobs, stops_and_removals, attempts_of_real_jobs, scales_of_real_jobs, configuration_and_tags,
-         submitted_and_waited_for, every_promise_is_checked]

@@ -192,7 +192,3 @@ def test_damaged_files(check):
                     check.equal(f"{what}: stops", second.wait("kept"), "STOPPED")
             finally:
                 first.kill()
-
-
-TESTS = [test_damaged_files, test_server_killed, test_server_killed_at_every_time, test_shim_killed, test_shim_killed_without_server,
-         test_deleted_without_server, test_stop_while_down, test_full_disk]

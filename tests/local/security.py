@@ -425,6 +425,3 @@ def test_shown_directories(check):
                         check.ok(f"{what}: a storage at {path} is refused", False)
                         m.stop()
             check.equal(f"{what}: refused", run("version").returncode, 0)
-
-
-TESTS = [test_others, test_gpus, test_privileges, test_storages, test_no_processes, test_mess, test_flood, test_small_disk, test_shown_directories]

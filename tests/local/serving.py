@@ -485,8 +485,3 @@ def test_metrics_of_the_queue(check):
         is_now("the second waits for both of its tasks", 2, 1, 2, 0, 1)
         m.stop_job("first")
         is_now("now they run", 0, 2, 2, 0, 1)
-
-
-TESTS = [test_check, test_log_links, test_log_tail, test_host_files, test_namespaces_forbidden, test_log_begins_late, test_follow, test_log_of_attempts, test_no_log, test_waiting_reason, test_engine_none, test_metrics_of_the_queue,
-         test_sandbox_needed, test_several_users, test_events_and_restart, test_time_limits, test_a_corrected_clock,
-         test_quotas_and_storages]

@@ -345,7 +345,3 @@ def test_ports_not_noted(check):
                 lambda: second.tasks("again")["main", 0]["attemptStatus"].get("podPorts")), second.tasks("again"))
             second.stop_job("again")
             check.equal("stops", second.wait("again"), "STOPPED")
-
-
-TESTS = [test_turns, test_gang, test_passing, test_too_large, test_less_than_before, test_ports, test_ports_of_others, test_ports_without_files,
-         test_ports_not_noted, test_two_servers, test_many, test_machine]

@@ -145,6 +145,3 @@ def test_webhook_private(check):
             check.ok(f"{what}: refused", m.process.wait(60) == 2 and want in m.log() and "user:pass" not in m.log(), m.log())
             m.remove()
         check.equal("nothing was sent", to.got, [])
-
-
-TESTS = [test_webhook_reports, test_webhook_outage, test_webhook_one_fails, test_webhook_private]

@@ -14,7 +14,6 @@ DATA = os.path.join(TOP, "tests", "data", "runtime", "failures")
 SPEC = os.path.join(TOP, "runtime-assets", "runtime-exit-spec.yaml")
 MEASURED = ("today.yaml", "posted.yaml", "posted_more.yaml")
 MESSAGE = "/tmp/pai-termination-log"
-SIGNALS = {130, 131, 132, 134, 135, 136, 137, 139, 141, 143}
 # Codes that a class may get, besides that of a signal where the process itself ended by one.
 CODES = {
     "nccl-timeout": {236}, "nccl-system-error": {237}, "rendezvous": {238}, "no-space": {239},

@@ -15,7 +15,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__f
 
 from checks import RUNTIME, SLOW, TOP, check, equal, finish, tests
 from harness import free_port
-from plugin_kit import D, PAI, SHELLS, Pod
+from plugin_kit import PAI, SHELLS, Pod
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJob job"
 EXTENSION = "jobSSH: {key: \"PRIVATE\\nKEY\\n\", pubKey: '" + KEY + "'}\nsshKeys: [{value: ssh-rsa AAAAUSER u@h}]\n"

@@ -1,12 +1,11 @@
 """Stop, remove, tag and scale jobs on a real API server: like tests/http/changes.py with the fake
 API server, and the assumptions of the fake one."""
 import json
-import shutil
-import tempfile
 import threading
 
 import changes
 from harness import framework_name, job_v2
+from fakeapi import Scene
 from place import NO_LIMITS
 from tokens import SECRET, write_file
 
@@ -18,12 +17,13 @@ class RealYard(changes.Yard):
     """The same users on this cluster."""
 
     def __init__(self, cluster, *arguments):
-        self.cluster, self.api = cluster, None
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-changes.")
+        Scene.__init__(self, api=False)
+        self.cluster = cluster
         self.server = cluster.serve(
             "--facts", write_file(self.directory, "facts.json", json.dumps(changes.FACTS)),
             "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET),
             "--token-check", "signature", *NO_LIMITS, *arguments, who=[])
+        self.servers.append(self.server)
         self.jobs = set()
 
     def submit(self, body, who="alice"):
@@ -33,13 +33,12 @@ class RealYard(changes.Yard):
     def object(self, job, who="alice"):
         return self.cluster.get("Framework", framework_name(job, who))
 
-    def __exit__(self, *_):
-        self.server.remove()
+    def close(self):
+        super().close()
         for kind in ("Framework", "Secret"):
             for name in self.cluster.names(kind):
                 if name[:32] in self.jobs or name in {framework_name(j) for j in ("text", "form.v1")}:
                     self.cluster.delete(kind, name)
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def what_it_says(check, cluster, job):

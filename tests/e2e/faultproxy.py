@@ -12,7 +12,7 @@ import threading
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
-from harness import SLOW, Threads
+from harness import SLOW, Closing, Threads
 
 KINDS = {"frameworks": "Framework", "secrets": "Secret", "configmaps": "ConfigMap", "priorityclasses": "PriorityClass"}
 PATH = re.compile(r"/(frameworks|secrets|configmaps|priorityclasses)(?:/([^/?]+))?(?:\?|$)")
@@ -49,7 +49,7 @@ class Fault:
         return self.seen > self.skip
 
 
-class Proxy:
+class Proxy(Closing):
     def __init__(self, cluster):
         self.lock = threading.Lock()
         self.faults = []
@@ -99,12 +99,6 @@ class Proxy:
         self.over.set()
         self.server.shutdown()
         self.server.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
 
 def refusal(what, step):

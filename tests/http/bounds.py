@@ -4,9 +4,8 @@ import random
 
 from details import SPECS, event_of, looks, put, renamed, same, snapshot, warm
 from detail_reference import Detail
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import SLOW, Server, framework_name, job_v2, wait_until
-from slow import fake_server
 
 
 def large(job):
@@ -34,7 +33,6 @@ def test_cache_memory(check):
         first = api.objects["frameworks", framework_name(jobs[0])]
         same(check, "an early one", Detail(first, SPECS).whole(), server.request("GET", f"/api/v2/jobs/alice~{jobs[0]}"))
         check.equal("... was known", api.count("GET", "frameworks/"), before + 1)
-    api.close()
 
 
 def test_events_memory(check):
@@ -55,7 +53,6 @@ def test_events_memory(check):
             return reply.json["totalCount"] if reply.status == 200 else reply.status
         check.ok("the first ones are forgotten", wait_until(lambda: count("new") and not count("old")), count("old"))
         check.ok("the last ones are there", 0 < count("new") < 60, count("new"))
-    api.close()
 
 
 def test_history_bytes(check):
@@ -78,7 +75,6 @@ def test_history_bytes(check):
         check.ok("it is kept without tasks", wait_until(lambda: kept_attempt() == (0, {})), kept_attempt())
         now = server.request("GET", "/api/v2/jobs/alice~wide")
         check.ok("those of the latest are there", now.json["taskRoles"])
-    api.close()
 
 
 def half_a_body(server, announced, sent):

@@ -2,15 +2,13 @@
 import copy
 import json
 import os
-import shutil
-import tempfile
 import time
 from urllib.parse import urlencode
 
-from fakeapi import FakeApi
+from fakeapi import Scene
 from harness import Server, framework_name, job_v2, job_v2_secret, wait_until
 from place import NO_LIMITS
-from slow import fake_server, in_threads
+from slow import in_threads
 from tokens import SECRET, bearer, token, write_file
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -29,17 +27,21 @@ FACTS = {
     }}
 
 
-class Yard:
+class Yard(Scene):
     """A server for these users with a fake API server, or (api=False) on a directory."""
 
     def __init__(self, *arguments, api=True):
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-changes.")
-        self.api = FakeApi() if api else None
+        super().__init__(api)
+        self.server = self.serve(*arguments)
+
+    def serve(self, *arguments):
         who = ("--facts", write_file(self.directory, "facts.json", json.dumps(FACTS)),
                "--jwt-secret-file", write_file(self.directory, "jwt-secret", SECRET),
                "--token-check", "signature", *NO_LIMITS, *arguments)
-        self.server = fake_server(self.api, *who, who=[]) if api else \
-            Server("--standalone", "jobs", *who, who=[], directory=self.directory)
+        if self.api:
+            return super().serve(*who, who=[])
+        self.servers.append(Server("--standalone", "jobs", *who, who=[], directory=self.directory))
+        return self.servers[-1]
 
     def ask(self, who, method, path, body=None, headers=None):
         headers = {**(bearer(token(who)) if who else {}), **(headers or {})}
@@ -81,15 +83,6 @@ class Yard:
 
     def count(self, method):
         return self.api.count(method, "frameworks")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
-        if self.api:
-            self.api.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def equal(check, what, reply, status, code=None, message=None):
@@ -516,37 +509,10 @@ def test_lookups_cold(check):
     with Yard("--rate-lookup", "3") as yard:
         yard.submit(job_v2("early"))
         yard.warm()
-        names = ("early",)
-        api = yard.api
-        with FakeApiOf(api) as cold:
-            api.fault("LIST", "frameworks", status=503)
-            server = cold("--rate-lookup", "3")
-            for name in names:
-                reply = server.request("GET", f"/api/v2/jobs/alice~{name}/config", headers=bearer(token("alice")))
-                check.equal(f"cold: {name}", reply.status, 200)
-            codes = [server.request("GET", f"/api/v2/jobs/alice~no{i}/config", headers=bearer(token("alice")))
-                     for i in range(4)]
-            check.equal("cold: not there, then later", [r.status for r in codes[:2] + codes[-1:]], [404, 404, 429])
-            check.ok("cold: when", codes[-1].headers.get("retry-after", "").isdigit(), repr(codes[-1]))
-
-
-class FakeApiOf:
-    """Several servers with the same API server."""
-
-    def __init__(self, api):
-        self.api, self.servers, self.directory = api, [], tempfile.mkdtemp(prefix="rest-lit-changes.")
-
-    def __call__(self, *arguments):
-        self.servers.append(fake_server(
-            self.api, "--facts", write_file(self.directory, "facts.json", json.dumps(FACTS)), "--jwt-secret-file",
-            write_file(self.directory, "jwt-secret", SECRET), "--token-check", "signature", *NO_LIMITS,
-            *arguments, who=[]))
-        return self.servers[-1]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for server in self.servers:
-            server.remove()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        yard.api.fault("LIST", "frameworks", status=503)
+        server = yard.serve("--rate-lookup", "3")
+        early, *codes = [server.request("GET", f"/api/v2/jobs/alice~{name}/config", headers=bearer(token("alice")))
+                         for name in ("early", "no0", "no1", "no2", "no3")]
+        check.equal("cold: early", early.status, 200)
+        check.equal("cold: not there, then later", [r.status for r in codes[:2] + codes[-1:]], [404, 404, 429])
+        check.ok("cold: when", codes[-1].headers.get("retry-after", "").isdigit(), repr(codes[-1]))

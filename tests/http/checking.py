@@ -4,13 +4,11 @@ import json
 import os
 import pty
 import re
-import shutil
 import subprocess
-import tempfile
 import time
 
 from delivery import EXIT_SPEC, controller_config
-from fakeapi import FakeApi
+from fakeapi import Scene
 from harness import BINARY, SLOW, command_line, run
 from program import configmap_name, program
 from tokens import SECRET, write_file
@@ -30,12 +28,11 @@ def allow(*missing):
     return answer
 
 
-class Place:
+class Place(Scene):
     """A fake API server to which nothing is missing."""
 
     def __init__(self):
-        self.api = FakeApi()
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-check.")
+        super().__init__()
         self.token = write_file(self.directory, "token", self.api.token)
         self.api.answers = {
             REVIEWS: allow(), SET: (200, {"status": {"readyReplicas": 1}}),
@@ -47,13 +44,6 @@ class Place:
     def check(self, *arguments, login=None):
         return look(*(login or ("--apiserver", self.api.url, "--apiserver-token-file", self.token)),
                     *(arguments or ALICE))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.api.close()
-        shutil.rmtree(self.directory)
 
 
 class Found:

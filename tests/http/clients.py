@@ -9,11 +9,11 @@ import signal
 import tempfile
 from urllib.parse import urlencode
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run, wait_until
 from lists import snapshot
 from place import STORED, Place, events
-from slow import fake_server, in_threads
+from slow import in_threads
 from tokens import SECRET, basic, bearer, token, write_file
 
 JSON_TYPE = "application/json; charset=utf-8"
@@ -344,7 +344,6 @@ def test_job_states(check):
         error(check, "the API server forbids", get(server, "/api/v2/jobs/alice~unseen"), 500,
               "UnknownError", "frameworks")
         documented(check, server)
-    api.close()
 
 
 def test_users(check):
@@ -429,7 +428,6 @@ def test_cluster_use(check):
         check.equal("of what is not said, what is used", seen["v100"]["resourcesTotal"], seen["v100"]["resourcesUsed"])
         check.equal("... which is this", seen["v100"]["resourcesUsed"]["GPUs"], 4)
         check.equal("one", get(server, "/api/v2/virtual-clusters/v100").json, seen["v100"])
-    api.close()
 
 
 def test_nodes(check):
@@ -488,7 +486,6 @@ def test_nodes(check):
         check.ok("GPUs on unknown nodes are not free", wait_until(lambda: seen() == want), seen())
         again(status=503)
         check.equal("in an outage the last ones", seen(), want)
-    api.close()
 
 
 def test_groups(check):
@@ -574,7 +571,6 @@ def test_idempotency_other_job_at_once(check):
         check.equal("one is made", said.count((202, None)), 1)
         check.ok("the others are refused", all(s in ((202, None), (409, "IdempotencyError"), (422, "IdempotencyError"))
                                                for s in said), said)
-    api.close()
 
 
 def test_idempotency_secret(check):
@@ -625,7 +621,6 @@ def test_idempotency_at_once(check):
             s == (202, None) or s == (409, "IdempotencyError") for s in said), said)
         check.ok("one made it", sum(1 for r in replies if r.status == 202 and
                                     "idempotency-replayed" not in r.headers) == 1, said)
-    api.close()
 
 
 # ---- OpenAPI --------------------------------------------------------------------------------

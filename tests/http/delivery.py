@@ -6,10 +6,10 @@ import re
 import signal
 import tempfile
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import ROOT, Server, framework_name, job_v2, run, wait_until
 from program import OTHER, configmap_name, configmaps_of, lines, program, programs
-from slow import fake_server, in_threads
+from slow import in_threads
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
 THERE = "the ConfigMap with pai-runtime is ready"
@@ -28,7 +28,6 @@ def test_all_is_there(check):
     with fake_server(api) as server:
         check.ok("all there: is said", lines(server, "all objects of pods exist", 1), server.log())
         check.equal("all there: nothing is missing", lines(server, "missing in"), [])
-    api.close()
 
 
 def test_missing(check):
@@ -94,7 +93,6 @@ def test_a_code_that_the_controller_did_not_know(check):
         check.ok("all are known", wait_until(lambda: "last" in server.request("GET", "/api/v2/jobs").body.decode()))
         said = lines(server, UNKNOWN, 1)
         check.equal("at the first", [(line["framework"], line["code"]) for line in said], [(framework_name("first"), 250)])
-    api.close()
 
 
 GPU, FUSE = "nvidia.com/gpu", "github.com/fuse"
@@ -137,7 +135,6 @@ def test_larger_than_all_nodes(check):
                 status = server.request("GET", f"/api/v2/jobs/alice~{name}").json["jobStatus"]
                 return (status.get("waitingReason") or {}).get("message")
             check.ok(name, wait_until(lambda: reason() == why), reason())
-    api.close()
 
 
 def test_remedy_names_what_is_configured(check):
@@ -147,7 +144,6 @@ def test_remedy_names_what_is_configured(check):
         check.equal("remedy for other names", line and line[0]["mend"],
                     "sed -e 's/runtime-account/robot/' -e 's/namespace: pai-jobs/namespace: jobs/' "
                     "k8s/deploy/jobs/runtime-account.yaml | kubectl apply -f -")
-    api.close()
 
 
 def test_not_allowed_to_look(check):
@@ -162,7 +158,6 @@ def test_not_allowed_to_look(check):
                                              for m in said), said)
         check.equal("403: nothing is missing", lines(server, "missing in"), [])
         check.equal("403: jobs are taken", server.submit(job_v2("m")).status, 202)
-    api.close()
 
 
 def test_not_there_yet(check):
@@ -175,7 +170,6 @@ def test_not_there_yet(check):
         check.equal("hangs: jobs are taken", server.submit(job_v2("m")).status, 202)
         check.ok("503 twice: asked again", lines(server, "missing in", 1), server.log())
         check.equal("hangs: stops at once", server.stop(5), 0)
-    api.close()
 
 
 # ---- the program --------------------------------------------------------------------------------
@@ -201,7 +195,6 @@ def test_configmap_is_made(check):
         check.ok("second start: finds it", lines(server, THERE, 1), server.log())
         check.equal("second start: as it was", [m["how"] for m in lines(server, THERE)],
                     ["was there, and is the same"])
-    api.close()
 
 
 def test_configmap_cannot_be_compared(check):
@@ -212,7 +205,6 @@ def test_configmap_cannot_be_compared(check):
     with by_configmap(api) as server:
         check.ok("not compared: taken by its name", lines(server, THERE, 1), server.log())
         check.equal("not compared: jobs are taken", server.submit(job_v2("m")).status, 202)
-    api.close()
 
 
 def test_configmap_made_by_hand(check):
@@ -228,7 +220,6 @@ def test_configmap_made_by_hand(check):
         api.put("configmaps", json.loads(both.stdout)["items"][0])
         check.ok("by hand: found", lines(server, THERE, 1), server.log())
         check.equal("by hand: jobs are taken", server.submit(job_v2("m")).status, 202)
-    api.close()
 
 
 def test_configmap_of_others(check):
@@ -275,7 +266,6 @@ def refused(check, what, fault, word):
         check.ok(f"{what}: made in the end", lines(server, THERE, 1), server.log())
         check.equal(f"{what}: then jobs are taken", server.submit(job_v2("m")).status, 202)
         check.equal(f"{what}: said once", len(lines(server, NOT_YET)), 1)
-    api.close()
 
 
 def test_configmap_refused(check):
@@ -290,7 +280,6 @@ def test_configmap_answer_lost(check):
     with by_configmap(api) as server:
         check.ok("lost answer: found", lines(server, THERE, 1), server.log())
         check.equal("lost answer: jobs are taken", server.submit(job_v2("m")).status, 202)
-    api.close()
 
 
 def test_two_architectures(check):
@@ -315,7 +304,6 @@ def test_two_architectures(check):
         for name in names:
             check.ok(f"two: {name} is a program", ("configmaps", name) in api.objects and
                      api.objects["configmaps", name]["immutable"], name)
-    api.close()
 
 
 def test_configmap_in_a_directory(check):
@@ -344,7 +332,6 @@ def test_again_on_sighup(check):
         check.ok("SIGHUP: what is gone is made again", wait_until(
             lambda: ("configmaps", configmap_name(program())) in api.objects), server.log())
         check.equal("SIGHUP: jobs are taken", server.submit(job_v2("m")).status, 202)
-    api.close()
 
 
 # ---- what is no program ------------------------------------------------------------------------

@@ -13,9 +13,8 @@ import threading
 from changes import Yard
 from clients import error
 from detail_reference import Detail, differences
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import ROOT, framework_name, job_v2, request_bytes, wait_until
-from slow import fake_server
 
 DATA = os.path.join(ROOT, "tests", "data", "frameworks")
 
@@ -105,7 +104,6 @@ def test_details(check):
                 framework = json.load(f)
             for what, f in ((name, framework), (f"{name} as ours", renamed(framework, name))):
                 one(check, server, what, put(api, f))
-    api.close()
 
 
 def one(check, server, what, framework):
@@ -154,7 +152,6 @@ def test_detail_refusals(check):
         warm(server)
         reply = server.request("GET", f"{job}/job-attempts/healthz")
         check.equal("attempts are not kept", (reply.status, reply.body), (501, b"Not healthy\n"))
-    api.close()
 
 
 def test_earlier_attempts(check):
@@ -181,7 +178,6 @@ def test_earlier_attempts(check):
              server.request("GET", f"{job}/job-attempts/0"))
         same(check, "a task of it", want.one_task("worker", 1), server.request(
             "GET", f"{path}/taskRoles/worker/taskIndex/1/attempts"))
-    api.close()
 
 
 # ---- access to the reason for waiting; conditional requests --------------------------------------
@@ -217,7 +213,6 @@ def test_too_many_attempts(check):
         api.put("frameworks", {**job, "metadata": {"name": framework_name("last")}})
         api.settle()
         check.equal("... once", len(server.log_lines("too many attempts ended at once")), 1)
-    api.close()
 
 
 def test_waiting_reason(check):
@@ -393,7 +388,6 @@ def test_forged(check):
         put(api, f)
         error(check, "what is no gzip", server.request("GET", "/api/v2/jobs/alice~bomb"), 500,
               "UnknownError", "compressed")
-    api.close()
 
 
 def test_first_rest_lit(check):
@@ -429,7 +423,6 @@ def test_first_rest_lit(check):
         check.equal("it is not his to stop", server.request(
             "PUT", "/api/v1/user/bob/jobs/mnistdemo1/executionType", b'{"value":"STOP"}',
             {"Content-Type": "application/json"}).status in (403, 404), True)
-    api.close()
 
 
 def test_own_jobs(check):
@@ -456,7 +449,6 @@ def test_own_jobs(check):
             r"\d+", first["containerPorts"]["ssh"]), first)
         check.equal("the address is the pod's", first["containerIp"],
                     status["attemptStatus"]["taskRoleStatuses"][0]["taskStatuses"][0]["attemptStatus"]["podIP"])
-    api.close()
 
 
 def test_exit_spec_file(check):
@@ -466,7 +458,6 @@ def test_exit_spec_file(check):
         put(yard.api, renamed(snapshot("12"), "spec"))
         spec = yard.ask("alice", "GET", "/api/v2/jobs/alice~spec").json["jobStatus"]["appExitSpec"]
         check.equal("a code of no entry", (spec["code"], spec["phrase"]), (1, SPECS[256]["phrase"]))
-    api.close()
 
 
 def test_detail_memory(check):
@@ -497,7 +488,6 @@ def test_detail_memory(check):
         slow.close()
         check.ok("and then again", wait_until(
             lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 200))
-    api.close()
 
 
 def packed(value):
@@ -543,4 +533,3 @@ def test_large_attempts(check):
         known(server, "alice~many")
         api.fault("GET", "configmaps", status=503)
         error(check, "the store does not answer", server.request("GET", path), 503, "UnavailableError")
-    api.close()

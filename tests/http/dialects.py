@@ -6,10 +6,9 @@ import subprocess
 import tempfile
 from contextlib import closing
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import BINARY, ROOT, Server, framework_name, job_v2, run, wait_until
 from openpai import group_object, user_object
-from slow import fake_server
 from tokens import SECRET, bearer, token, write_file
 
 MXJOB = os.path.join(ROOT, "tests", "corpus", "mxjob", "03-mxnet.mlkube-dist.yaml")

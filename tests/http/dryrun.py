@@ -8,10 +8,10 @@ import threading
 from urllib.parse import urlencode
 
 from clients import FORM, TokenServer, nested
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import (ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, request_bytes, run,
                      secret_forms, wait_until)
-from slow import fake_server, in_threads
+from slow import in_threads
 from tokens import bearer, token
 
 MARKER = "Marker-of-a-secret-5772156649"
@@ -282,7 +282,6 @@ def test_dry_run_of_the_api_server(check):
                 "BeingDeletedError", "Secret of an older job")
         check.equal("which stays, too", len(api.of(name)), 2)
         hides(check, "log", server.settled_log())
-    api.close()
 
 
 # Object, response of the API server, expected response.
@@ -341,7 +340,6 @@ def test_dry_run_holds_no_more_memory_than_it_may(check):
             go_on.set()
             is_list(check, "the first one", c.reply())
         check.ok("then there is room again", wait_until(lambda: try_job(server, job_v2("y")).status == 200))
-    api.close()
 
 
 def test_dry_run_counts_yaml_as_it_grows(check):

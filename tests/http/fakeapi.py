@@ -6,10 +6,13 @@ list).
 For faults and counts, LIST and WATCH are separate methods."""
 import copy
 import json
+import os
 import re
 import select
+import shutil
 import socket
 import struct
+import tempfile
 import threading
 import time
 import uuid
@@ -17,7 +20,7 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
-from harness import Threads
+from harness import OPEN, Closing, Server, Threads
 
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
@@ -86,6 +89,8 @@ class FakeApi:
             server_api = api
 
         self.server = Threads(Handler)
+        self.close = self.server.close
+        OPEN.append(self)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
 
@@ -151,10 +156,6 @@ class FakeApi:
     def count(self, method, kind):
         with self.lock:
             return sum(1 for r in self.requests if r[0] == method and f"/{kind}" in r[1])
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
     # Implementation.
     def key(self, namespace, name):
@@ -557,3 +558,34 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = do_any
+
+
+def fake_server(api, *arguments, directory=None, kind=Server, **more):
+    """rest-lit with this fake API server as its store."""
+    directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
+    token = os.path.join(directory, "token")
+    with open(token, "w") as f:
+        f.write(api.token + "\n")
+    os.chmod(token, 0o600)
+    return kind("--apiserver", api.url, "--apiserver-token-file", token, *arguments,
+                directory=directory, **more)
+
+
+class Scene(Closing):
+    """Servers, their fake API server if they have one, and a directory for files.  All go at the
+    end."""
+
+    def __init__(self, api=True):
+        self.api, self.servers = FakeApi() if api else None, []
+        self.directory = tempfile.mkdtemp(prefix="rest-lit-test.")
+
+    def serve(self, *arguments, **more):
+        self.servers.append(fake_server(self.api, *arguments, **more))
+        return self.servers[-1]
+
+    def close(self):
+        for server in self.servers:
+            server.remove()
+        if self.api:
+            self.api.close()
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -9,7 +9,7 @@ import tempfile
 import threading
 
 from certificates import make_certificates
-from harness import Threads
+from harness import Closing, Threads
 
 PATH = "/v1/inspect/clusterstatus/virtualclusters/"
 
@@ -117,7 +117,7 @@ BEHAVIOURS = {name: getattr(Handler, name) for name in
               ("well", "fail", "fail_once", "redirect", "garbage", "list", "cut", "huge", "endless", "hang", "drip")}
 
 
-class Hived:
+class Hived(Closing):
     """`mode` is one of BEHAVIOURS.  `status` is the answer without a fault."""
 
     def __init__(self, tls=False, mode="well"):
@@ -147,12 +147,5 @@ class Hived:
 
     def close(self):
         self.ended.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()

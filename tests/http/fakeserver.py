@@ -5,14 +5,14 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler
 
-from harness import PATIENCE, SLOW, Threads
+from harness import Closing, PATIENCE, SLOW, Threads
 
 JOB = "alice~job"
 LOGS = re.compile(r"^/api/v2/jobs/alice~job/attempts/0/taskRoles/(\w+)/taskIndex/(\d+)/attempts/(\d+)/logs$")
 LINK = re.compile(r"^/rest-server/log/(\w+)/(\d+)/(\d+)\?token=good(&follow=true)?$")
 
 
-class FakeServer:
+class FakeServer(Closing):
     def __init__(self):
         self.changed = threading.Condition()
         self.version = 0
@@ -44,14 +44,7 @@ class FakeServer:
 
     def close(self):
         self.cut()
-        self.http.shutdown()
-        self.http.server_close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+        self.http.close()
 
     # ---- methods for tests
     def set(self, state, roles, **status):

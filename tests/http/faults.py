@@ -5,9 +5,9 @@ unknown; any other status means that no object is left.  A started Framework has
 import threading
 import time
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import SLOW, framework_name, job_v2, job_v2_secret, secret_forms, wait_until
-from slow import fake_server, in_threads
+from slow import in_threads
 
 MARKER = "Marker-of-a-secret-1729"
 # Deadlines for cases that succeed, and for cases that cannot.
@@ -125,7 +125,6 @@ def one_fault(check, lock, number, row):
             check.ok(f"{what}: no secret in the log",
                      not any(form in log for form in secret_forms(MARKER)))
             check.equal(f"{what}: exit status", server.stop(), 0)
-    api.close()
 
 
 def test_faults(check):
@@ -199,7 +198,6 @@ def test_foreign_objects(check):
             check.equal(f"a foreign {kind}{suffix}: alone is left", sorted(left), [(kind, name)])
             check.equal(f"a foreign {kind}{suffix}: as it was",
                         left and left[kind, name].get("data"), {"theirs": "eA=="})
-    api.close()
 
 
 def test_collector_is_slow(check):
@@ -216,7 +214,6 @@ def test_collector_is_slow(check):
         threading.Thread(target=later).start()
         reply = server.submit(job_v2_secret("again", MARKER))
         check.equal("the older job's Secret goes in time", reply.status, 202)
-    api.close()
 
 
 def test_twice_at_once(check):
@@ -227,7 +224,6 @@ def test_twice_at_once(check):
         statuses = sorted(r.status for r in replies)
         check.equal("one is taken, 15 are told 409", statuses, [202] + [409] * 15)
         check.ok("... and it is whole", len(api.of(framework_name("race"))) == 3)
-    api.close()
 
 
 def test_forbidden_names_the_right(check):
@@ -241,7 +237,6 @@ def test_forbidden_names_the_right(check):
         check.ok("... and in the log, as a warning", server.logged(
             lambda line: '"status":500' in line and '"level":"warn"' in line and "needs the RBAC verb" in line),
             server.log())
-    api.close()
 
 
 def test_one_post_only(check):
@@ -253,7 +248,6 @@ def test_one_post_only(check):
         check.equal("requests", len(made), 1)
         framework = api.of(framework_name("plain")).get(("frameworks", framework_name("plain")), {})
         check.equal("started", framework.get("spec", {}).get("executionType"), "Start")
-    api.close()
 
 
 def test_token_is_read_again(check):
@@ -278,4 +272,3 @@ def test_token_is_read_again(check):
         else:
             i = 0
         check.ok("second token, within a minute", i)
-    api.close()

@@ -33,6 +33,8 @@ with open(os.path.join(ROOT, "docs", "OPTIONS.md"), encoding="utf-8") as options
     FIXED_LIMITS = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", options_page.read(), re.M))
 
 
+# Fake API servers that the end of a test closes.
+OPEN = []
 # Sanitizer reports of the servers.
 COMPLAINTS = []
 SANITIZERS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:).*", re.S)
@@ -62,10 +64,13 @@ class Checks:
         """Run these tests.  Exceptions and sanitizer reports also fail a test."""
         for function in functions:
             wrong, start, cpu = self.wrong, time.monotonic(), sum(os.times()[:4])
+            open_before = len(OPEN)
             try:
                 function(self)
             except Exception:
                 self.ok(function.__name__, False, "Traceback, its end: " + traceback.format_exc()[-570:])
+            while len(OPEN) > open_before:
+                OPEN.pop().close()
             while COMPLAINTS:
                 self.ok("sanitizer", False, COMPLAINTS.pop())
             good = self.wrong == wrong
@@ -88,6 +93,16 @@ def tests_of(module):
 def choose(tests, names):
     """The tests whose names contain one of these words; without words, all."""
     return [t for t in tests if not names or any(name in t.__name__ for name in names)]
+
+
+class Closing:
+    """A context manager whose end is close()."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
 
 # ---- small things -----------------------------------------------------------------------
@@ -221,7 +236,7 @@ def parse_replies(data):
         data = rest[length:]
 
 
-class Connection:
+class Connection(Closing):
     """A TCP connection for arbitrary bytes."""
 
     def __init__(self, port, timeout=PATIENCE):
@@ -272,12 +287,6 @@ class Connection:
     def close(self):
         self.socket.close()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
 
 def request_bytes(port, method, path, body=None, headers=None, version="HTTP/1.1"):
     lines = {"Host": f"127.0.0.1:{port}"}
@@ -301,12 +310,16 @@ class Threads(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
     def handle_error(self, *_):
         """Disconnected clients are part of the tests."""
 
 
 # ---- the server -------------------------------------------------------------------------
-class Server:
+class Server(Closing):
     """`rest-lit serve` with these arguments on a free loopback port, for the user alice or with the
     arguments `who` for authentication."""
 
@@ -450,10 +463,7 @@ class Server:
         self.log_stream.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         self.remove()
 
 

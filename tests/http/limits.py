@@ -3,9 +3,8 @@ with a lower limit.  (slow.py and contract.py test limits on clients, time and t
 import json
 import tempfile
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import Server, job_v2, request_bytes, run, wait_until
-from slow import fake_server
 
 
 def job(roles=1, **role):
@@ -71,7 +70,6 @@ def test_too_large(check):
             check.equal(f"too large: {name} has its place", error["pointer"], f"/taskRoles/{name}")
             check.ok(f"too large: {name}", f"task role `{name}` takes" in error["message"], error)
         check.equal("too large: nothing was sent", api.count("POST", ""), 0)
-    api.close()
 
 
 def test_warnings(check):
@@ -139,7 +137,6 @@ def test_drain_timeout(check):
                      wait_until(lambda: api.count("POST", "frameworks") == 1))
             server.terminate()
             check.ok("--drain-timeout 1", wait_until(lambda: server.process.poll() is not None))
-    api.close()
 
 
 def test_shown(check):

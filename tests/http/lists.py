@@ -7,10 +7,9 @@ import time
 from urllib.parse import quote
 
 from edge import Guarded, is_refusal
-from fakeapi import FakeApi
-from harness import PATIENCE, ROOT, SLOW, Server, framework_name, job_v2, request_bytes, run, wait_until
+from fakeapi import FakeApi, Scene, fake_server
+from harness import PATIENCE, ROOT, SLOW, Closing, Server, framework_name, job_v2, request_bytes, run, wait_until
 from place import Place, submit
-from slow import fake_server
 from tokens import bearer, token
 
 SNAPSHOTS = os.path.join(ROOT, "tests/data/frameworks")
@@ -33,14 +32,16 @@ def snapshot(file, user, job, cluster="default", **annotations):
     return o
 
 
-class World:
-    """A context manager: a server and a fake API server with some jobs."""
+class World(Scene):
+    """A server and a fake API server with some jobs."""
 
     def __init__(self, *arguments):
-        self.api = FakeApi()
+        super().__init__()
         for o in self.jobs():
             self.api.put("frameworks", o)
-        self.server = fake_server(self.api, *arguments)
+        self.server = self.serve(*arguments)
+        if not self.server.ready():
+            raise RuntimeError(self.server.log()[-400:])
 
     @staticmethod
     def jobs():
@@ -59,15 +60,6 @@ class World:
     def names(self, query, path="/api/v2/jobs"):
         reply = self.get(f"{path}?{query}")
         return [row["name"] for row in reply.json] if reply.status == 200 else reply
-
-    def __enter__(self):
-        if not self.server.ready():
-            raise RuntimeError(self.server.log()[-400:])
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
-        self.api.close()
 
 
 # ---- members of a row -------------------------------------------------------------------
@@ -293,12 +285,15 @@ class ManyApi(FakeApi):
         return 200, {"kind": "List", "metadata": meta, "items": self.many[first:end]}
 
 
-class Large:
+class Large(Closing):
     """A server with many jobs."""
 
     def __init__(self, *arguments):
         self.api = ManyApi()
         self.server = fake_server(self.api, "--watch-page", "10000", "--max-object-read", "64MiB", "--loops", "1", *arguments)
+        self.close = self.server.remove
+        if not wait_until(lambda: self.server.request("GET", "/api/v2/jobs?limit=0").status == 200, 4 * PATIENCE):
+            raise RuntimeError(self.server.log()[-400:])
 
     def ask(self, path):
         """(status, body), decoded from chunks."""
@@ -309,15 +304,6 @@ class Large:
             return reply.status, reply.read()
         finally:
             c.close()
-
-    def __enter__(self):
-        if not wait_until(lambda: self.server.request("GET", "/api/v2/jobs?limit=0").status == 200, 4 * PATIENCE):
-            raise RuntimeError(self.server.log()[-400:])
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
-        self.api.close()
 
 
 def test_large_lists(check):

@@ -1,14 +1,11 @@
 """Logs of tasks: locations, links that need no token, streaming; and Events of pods."""
 import http.client
-import shutil
 import socket
-import tempfile
 import threading
 import time
 
-from fakeapi import FakeApi, status
+from fakeapi import FakeApi, Scene, fake_server, status
 from harness import PATIENCE, SLOW, Server, framework_name, job_v2, wait_until
-from slow import fake_server
 from tokens import SECRET, bearer, token, write_file
 
 JOB = "sleep"
@@ -73,29 +70,20 @@ class Log:
         handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
 
-class Place:
+class Place(Scene):
     """A server and the job alice~sleep on a fake API server."""
 
     def __init__(self, *arguments, task=("worker", 0)):
-        self.api = FakeApi()
+        super().__init__()
         self.api.logs = self.log = Log()
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-logs.")
         self.name = framework_name(JOB)
         self.pod = self.api.put("pods", pod_of(self.name, "", *task))
         self.uid = self.pod["metadata"]["uid"]
         self.framework = self.api.put("frameworks", framework_of(
             self.name, "alice", JOB, {task: (0, self.uid)}))
         file = write_file(self.directory, "jwt-secret", SECRET)
-        self.server = fake_server(self.api, "--jwt-secret-file", file, "--deadline", "5", "--loops", "1",
-                                  "--rate-address", "0", *arguments, who=[])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
-        self.api.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self.server = self.serve("--jwt-secret-file", file, "--deadline", "5", "--loops", "1",
+                                 "--rate-address", "0", *arguments, who=[])
 
     def path(self, role="worker", index=0, attempt=0, retry=0, job=f"alice~{JOB}"):
         return (f"/rest-server/api/v2/jobs/{job}/attempts/{attempt}/taskRoles/{role}/taskIndex/{index}"
@@ -245,7 +233,6 @@ def test_without_a_secret_links_are_good(check):
         with http_get(server, uri) as r:
             check.equal("no-auth: by link", (r.status, r.read()), (200, api.logs.text))
         refused(check, "no-auth: altered", server.request("GET", uri[:-3] + "abc"), 403, "ForbiddenUserError")
-    api.close()
 
 
 def http_get(server, path):
@@ -698,4 +685,3 @@ def test_events_that_are_not_known(check):
         check.ok("events forbidden: 503", wait_until(lambda: server.request("GET", path).status == 503))
         check.ok("events forbidden: says so", wait_until(
             lambda: "403" in server.request("GET", path).message), server.request("GET", path))
-    api.close()

@@ -5,11 +5,10 @@ import re
 import threading
 from contextlib import closing
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import (Connection, Server, framework_name, free_port, job_v1, job_v2, job_v2_secret, parse_replies,
                      request_bytes, secret_forms, wait_until)
 from place import Place
-from slow import fake_server
 from streams import Stream
 from tokens import bearer, token
 

@@ -169,7 +169,6 @@ def one_outage(check, mode, tls):
                  counted[1] - counted[0])
         check.equal(f"{what}: health", server.request("GET", "/healthz").status, 200)
     door.close()
-    api.close()
 
 
 def test_outages(check):
@@ -252,7 +251,6 @@ def test_one_user_does_not_delay_others(check):
                     {(503, "UnavailableError")})
         check.ok("... and when to come again", all("retry-after" in r.headers for r in refused))
     door.close()
-    api.close()
 
 
 def test_bytes_of_jobs_are_bounded(check):
@@ -266,4 +264,3 @@ def test_bytes_of_jobs_are_bounded(check):
         check.equal("room again when they are done", server.submit(job_v2("large", **note)).status,
                     202)
     door.close()
-    api.close()

@@ -1,13 +1,10 @@
 """Common part of the authentication tests: a server that requires tokens, with a fake API
 server."""
 import json
-import shutil
-import tempfile
 
-from fakeapi import FakeApi
+from fakeapi import Scene, fake_server
 from harness import job_v2
 from openpai import tokens_object
-from slow import fake_server
 from tokens import SECRET, write_file
 
 SIGNATURE = ("--token-check", "signature")
@@ -22,13 +19,8 @@ def with_tokens(api, directory, *arguments, secret=SECRET, **more):
                        **more)
 
 
-class Place:
-    """A context manager: an API server, a directory for files, and servers."""
-
-    def __init__(self):
-        self.api = FakeApi()
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-auth.")
-        self.servers = []
+class Place(Scene):
+    """An API server, a directory for files, and servers that require tokens."""
 
     def server(self, *arguments, **more):
         self.servers.append(with_tokens(self.api, self.directory, *arguments, **more))
@@ -45,15 +37,6 @@ class Place:
         """Number of these requests to the API server."""
         with self.api.lock:
             return sum(1 for r in self.api.requests if path in r[1])
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for server in self.servers:
-            server.remove()
-        self.api.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def submit(server, name, headers):

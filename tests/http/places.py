@@ -7,9 +7,9 @@ import subprocess
 import threading
 import time
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import BINARY, PATIENCE, SLOW, Server, job_v2, parse_replies, request_bytes, wait_until
-from slow import fake_server, in_threads
+from slow import in_threads
 
 LONG = "600"
 FEW = ("--loops", "1", "--connections", "10", "--idle-timeout", LONG, "--read-timeout", LONG)
@@ -92,7 +92,6 @@ def test_working_ones_stay(check):
         replies = in_threads(5, submit)
         check.equal("4 places, 4 jobs that take long", [getattr(r, "status", r) for r in replies[:4]], [202] * 4)
         check.equal("clients that connected meanwhile are served", getattr(replies[4], "status", replies[4]), 200)
-    api.close()
 
 
 def test_fresh_ones_stay(check):

@@ -5,9 +5,9 @@ import socket
 import threading
 import time
 
+from fakeapi import fake_server
 from harness import PATIENCE, SLOW, Connection, framework_name, free_port, job_v2, request_bytes, wait_until
 from place import NO_LIMITS, Place
-from slow import fake_server
 from tokens import bearer, token
 
 RESTARTS, CLIENTS, DELAY_S, PROBE_S = 5, 8, 3, 0.1

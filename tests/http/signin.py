@@ -2,18 +2,16 @@
 server and both values of --token-check."""
 import base64
 import json
-import shutil
-import tempfile
 import threading
 import time
 from urllib.parse import urlencode
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, Scene, fake_server
 from harness import SLOW, job_v2, secret_forms, wait_until
 from openpai import (GROUPS, TOKENS, USERS, group_object, hexed, password_hash, secret, tokens_object,
                      user_object)
 from place import NO_LIMITS
-from slow import fake_server, in_threads, memory_of
+from slow import in_threads, memory_of
 from tokens import HEADER, SECRET, bearer, claims, sign, token, token_id, write_file
 
 PASSWORD = "alice-password"
@@ -23,13 +21,12 @@ LOGINS = ("/api/v2/authn/basic/login", "/api/v1/authn/basic/login", "/api/v2/tok
           "/api/v1/token")
 
 
-class Cluster:
+class Cluster(Scene):
     """A fake API server with users and groups of OpenPAI, and a server."""
 
     def __init__(self, *arguments, logins=True, rate_login="0", mode="stored"):
-        self.api = FakeApi()
+        super().__init__()
         self.api.apart = {USERS, GROUPS, TOKENS, "rest-lit"}
-        self.directory = tempfile.mkdtemp(prefix="rest-lit-signin.")
         self.group("admins", {"admin": True})
         self.group("default", {"virtualClusters": ["default"]})
         self.user("alice", PASSWORD, ["default"])
@@ -37,9 +34,8 @@ class Cluster:
         if logins:
             arguments = ("--users", "openpai", *arguments)
         file = write_file(self.directory, "jwt-secret", SECRET)
-        self.server = fake_server(self.api, "--jwt-secret-file", file, "--token-check", mode,
-                                  "--token-cache", "0", "--rate-login", rate_login, *NO_LIMITS,
-                                  *arguments, who=[])
+        self.server = self.serve("--jwt-secret-file", file, "--token-check", mode, "--token-cache", "0",
+                                 "--rate-login", rate_login, *NO_LIMITS, *arguments, who=[])
 
     def group(self, name, acls):
         self.api.put("secrets", group_object(name, acls))
@@ -62,14 +58,6 @@ class Cluster:
         body = {"username": user, "password": password, **more}
         text = json.dumps(body) if headers == JSON else urlencode(body)
         return self.server.request("POST", path, text, headers or FORM)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
-        self.api.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def refused(check, what, reply, status, code, *words):

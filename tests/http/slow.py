@@ -12,23 +12,11 @@ import subprocess
 import threading
 import time
 
-from fakeapi import FakeApi
+from fakeapi import FakeApi, fake_server
 from harness import (PATIENCE, SLOW, Server, framework_name, job_v2, job_v2_secret, parse_replies,
                      request_bytes, wait_until)
 
 SOON = 60
-
-
-def fake_server(api, *arguments, directory=None, kind=Server, **more):
-    """rest-lit with this fake API server as its store."""
-    import tempfile
-    directory = directory or tempfile.mkdtemp(prefix="rest-lit-test.")
-    token = os.path.join(directory, "token")
-    with open(token, "w") as f:
-        f.write(api.token + "\n")
-    os.chmod(token, 0o600)
-    return kind("--apiserver", api.url, "--apiserver-token-file", token, *arguments,
-                directory=directory, **more)
 
 
 def in_threads(count, function):
@@ -150,7 +138,6 @@ def test_half_close(check):
             check.ok(f"half-closed by the client, store takes {delay} s: answered",
                      reply and reply.status == 202, reply)
         check.equal("alive", server.request("GET", "/healthz").status, 200)
-    api.close()
 
 
 def test_clients_that_leave(check):
@@ -168,7 +155,6 @@ def test_clients_that_leave(check):
         api.faults.clear()
         check.equal("others are served", server.submit(job_v2("stays")).status, 202)
         check.equal("drains", server.stop(), 0)
-    api.close()
 
 
 def test_store_hangs(check):
@@ -189,7 +175,6 @@ def test_store_hangs(check):
         check.ok("jobs go through again", wait_until(
             lambda: server.submit(job_v2(taken.append(next(names)) or taken[-1])).status == 202))
         check.ok("nothing left behind", {n for _, n in api.objects} <= {framework_name(n) for n in taken}, taken)
-    api.close()
 
 
 def test_store_hangs_and_health_goes_on(check):
@@ -205,7 +190,6 @@ def test_store_hangs_and_health_goes_on(check):
         check.equal("... before any of them", {c.read(0.01) for c in crowd}, {(b"", False)})
         for c in crowd:
             c.close()
-    api.close()
 
 
 def test_queue_full(check):
@@ -224,7 +208,6 @@ def test_queue_full(check):
         go_on.set()
         crowd.join()
         check.equal("the others are taken", [getattr(r, "status", r) for r in results[15:]], [202] * 5)
-    api.close()
 
 
 def test_store_is_down(check):
@@ -296,7 +279,6 @@ def test_drain(check):
                     answers[0].status, 202)
         check.equal("exit status", server.stop(), 0)
         idle.close()
-    api.close()
 
 
 def test_drain_is_over(check):
@@ -348,7 +330,6 @@ def test_second_signal(check):
         server.process.send_signal(signal.SIGTERM)
         check.ok("two signals: goes at once", wait_until(lambda: server.process.poll() is not None))
         c.close()
-    api.close()
 
 
 def test_no_core(check):
@@ -399,7 +380,6 @@ def test_no_secret_stays_in_memory(check):
             check.equal("what is left of them", found(), [])
         except PermissionError:
             pass  # only root may look
-    api.close()
 
 
 def test_left_amidst(check):

@@ -9,10 +9,10 @@ import socket
 import threading
 import time
 
-from fakeapi import FakeApi
-from harness import (PATIENCE, SLOW, USER, Connection, framework_name, job_v2, request_bytes, wait_until)
+from fakeapi import Scene, fake_server
+from harness import (PATIENCE, SLOW, USER, Closing, Connection, framework_name, job_v2, request_bytes,
+                     wait_until)
 from place import SIGNATURE, Place
-from slow import fake_server
 from tls import TlsServer
 from tokens import bearer, token
 
@@ -21,7 +21,7 @@ ONE_LOOP = ("--loops", "1")
 
 
 # ---- a client ---------------------------------------------------------------------------
-class Stream:
+class Stream(Closing):
     """A streamed response."""
 
     def __init__(self, server, path=WATCH, headers=None, method="GET", version="HTTP/1.1", connection=None):
@@ -97,21 +97,15 @@ class Stream:
     def close(self):
         self.connection.close()
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, *_):
-        self.close()
-
-
-class Jobs:
-    """A context manager: rest-lit with a fake API server."""
+class Jobs(Scene):
+    """rest-lit with a fake API server."""
 
     def __init__(self, *arguments, many=0, **more):
-        self.api = FakeApi()
+        super().__init__()
         self.put_many(many)
-        self.server = fake_server(self.api, *ONE_LOOP, *arguments, wait=True, **more)
-        wait_until(lambda: self.server.request("GET", "/readyz").status == 200)
+        self.server = self.serve(*ONE_LOOP, *arguments, wait=True, **more)
+        self.server.ready()
 
     def submit(self, name):
         return self.server.submit(job_v2(name)).status
@@ -153,13 +147,6 @@ class Jobs:
 
     def files(self):
         return len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
-        self.api.close()
 
 
 # ---- lists ------------------------------------------------------------------------------

@@ -10,9 +10,8 @@ import tempfile
 import threading
 import time
 
-from fakeapi import FakeApi
-from harness import PATIENCE, SLOW, Connection, Server, free_port, job_v2, parse_replies, request_bytes, wait_until
-from slow import fake_server
+from fakeapi import FakeApi, fake_server
+from harness import PATIENCE, SLOW, Closing, Connection, Server, free_port, job_v2, parse_replies, request_bytes, wait_until
 from tokens import SECRET, bearer, token, write_file
 
 
@@ -355,13 +354,14 @@ def test_tls_slow_clients(check):
 
 
 # ---- the port for output -------------------------------------------------------------------
-class Output:
+class Output(Closing):
     """A server whose port for output has a certificate of its own; and what it has published."""
 
     def __init__(self, api, *arguments, who=None, environment=None):
         self.api, self.port = api, free_port()
         self.server = fake_server(api, "--output-listen", f"127.0.0.1:{self.port}", *arguments, who=who,
                                   environment=environment or {"REST_LIT_OUTPUT_PORT": f"tcp://127.0.0.1:{self.port}"})
+        self.close = self.server.remove
 
     def shown(self):
         return ssl.get_server_certificate(("127.0.0.1", self.port)).strip()
@@ -388,12 +388,6 @@ class Output:
                 return int(s.recv(4096).split()[1])
         except ssl.SSLCertVerificationError as e:
             return e.verify_message
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.server.remove()
 
 
 def test_output_certificate(check):
@@ -435,7 +429,6 @@ def test_output_certificate_without_secret(check):
             check.equal(f"{what}: stays", one.shown(), before)
             seen.add(before)
     check.equal("two certificates", len(seen), 2)
-    api.close()
 
 
 def test_output_certificate_of_several(check):

@@ -4,9 +4,9 @@ import json
 import os
 import tempfile
 
-from fakeapi import FakeApi, status, watch_line
+from fakeapi import FakeApi, status, watch_line, fake_server
 from harness import Server, framework_name, job_v2, job_v2_secret, wait_until
-from slow import fake_server, in_threads
+from slow import in_threads
 
 KEPT = "--max-object-read"
 RUNNING, PENDING = "AttemptRunning", "AttemptCreationPending"
@@ -82,7 +82,6 @@ def test_listed_in_pages(check):
         watches = [r[2] for r in api.requests if r[0] == "WATCH" and "frameworks" in r[1]]
         check.ok("bookmarks are asked for", all(w["allowWatchBookmarks"] == ["true"] for w in watches), watches)
         check.ok("no two watches end at once", all(240 <= int(w["timeoutSeconds"][0]) <= 480 for w in watches), watches)
-    api.close()
 
 
 def test_streaming_list(check):
@@ -97,7 +96,6 @@ def test_streaming_list(check):
         api.cut_watches()
         changes_while_away(check, api, server, "streams: away")
         check.equal("streams: no LIST", count(api, "LIST"), 0)
-    api.close()
 
 
 def test_streaming_list_is_cut(check):
@@ -108,7 +106,6 @@ def test_streaming_list_is_cut(check):
         check.ok("cut stream: ready all the same", server.ready())
         check.equal("cut stream: all of them are listed", listed(server), there(api))
         check.equal("cut stream: by LIST", count(api, "LIST"), 1)
-    api.close()
 
 
 def test_list_expires_under_way(check):
@@ -121,7 +118,6 @@ def test_list_expires_under_way(check):
         api.faults.clear()
         check.ok("410 on the second page: ready", server.ready())
         check.equal("... with what is there now", listed(server), there(api))
-    api.close()
 
 
 def test_page_breaks_off(check):
@@ -149,7 +145,6 @@ def test_smaller_pages(check):
         limits = [r[2]["limit"] for r in api.requests if r[0] == "LIST" and "frameworks" in r[1]]
         check.equal("... with smaller ones", limits, [["20"], ["10"], ["10"], ["10"]])
         check.equal("... all are listed", listed(server), there(api))
-    api.close()
 
 
 # ---- watching -------------------------------------------------------------------------------
@@ -176,7 +171,6 @@ def test_watch_ends(check):
         follows(check, "with a bookmark", api, server)
         changes_while_away(check, api, server, "away again", "C")
         check.equal("one list", count(api, "LIST"), 1)
-    api.close()
 
 
 def test_watch_expires(check):
@@ -196,7 +190,6 @@ def test_watch_expires(check):
         remove(api, "j4")
         follows(check, "410 as a status", api, server)
         check.ok("ready all the time", server.request("GET", "/readyz").status == 200)
-    api.close()
 
 
 def test_api_server_restarts(check):
@@ -225,7 +218,6 @@ def test_api_server_restarts(check):
             lambda: any("HTTP status 410" in line for line in server.log_lines("jobs cannot be followed"))), server.log())
         lines = server.log_lines("jobs cannot be followed")
         check.ok("410 in the stream: no HTTP status 200", not any("HTTP status 200" in line for line in lines), lines)
-    api.close()
 
 
 # Faults of a watch; True if another LIST follows.
@@ -276,7 +268,6 @@ def test_objects_that_are_too_large(check):
         remove(api, "larger")
         check.ok("large: gone", wait_until(lambda: "larger" not in listed(server)))
         check.equal("large: one list", count(api, "LIST"), 1)
-    api.close()
 
 
 def test_deep_frameworks(check):
@@ -297,7 +288,6 @@ def test_deep_frameworks(check):
         check.ok("deep: what comes behind is there", wait_until(lambda: "later" in listed(server)))
         check.equal("deep: all are listed", listed(server), there(api))
         check.equal("deep: one list", count(api, "LIST"), 1)
-    api.close()
 
 
 def test_broken_frameworks(check):
@@ -317,7 +307,6 @@ def test_broken_frameworks(check):
         lines = server.log_lines("a Framework is invalid")
         check.equal("broken: lines", len(lines), 20)
         check.equal("broken: once", sum(framework_name("odd") in line for line in lines), 1)
-    api.close()
 
 
 # ---- rights ---------------------------------------------------------------------------------
@@ -338,7 +327,6 @@ def test_forbidden(check):
         check.ok("allowed: ready", server.ready())
         check.ok("allowed: is logged", server.logged("jobs are followed again"), server.log())
         check.equal("allowed: listed", listed(server), there(api))
-    api.close()
 
 
 def test_kind_is_gone(check):
@@ -359,7 +347,6 @@ def test_kind_is_gone(check):
         api.faults.clear()
         check.ok("kind: it is back", server.ready())
         check.equal("kind: and the list", listed(server), there(api))
-    api.close()
 
 
 def test_no_events(check):
@@ -370,7 +357,6 @@ def test_no_events(check):
         check.ok("no events: ready all the same", server.ready())
         lines = server.logged("events of pods cannot be followed")
         check.ok("no events: is said", lines and "lacks the verb" in lines[0], server.log())
-    api.close()
 
 
 # ---- requests of clients --------------------------------------------------------------------
@@ -386,7 +372,6 @@ def test_no_lists_for_clients(check):
         check.equal("clients cause no lists", count(api, "LIST"), before)
         plain = [r for r in api.requests if r[0] == "GET" and r[1].endswith("/frameworks") and "labelSelector" not in r[2]]
         check.equal("of no kind", plain, [])
-    api.close()
 
 
 def test_known_at_once(check):
@@ -410,7 +395,6 @@ def test_known_at_once(check):
         api.faults.clear()
         change(api, "plain", "AttemptRunning")
         follows(check, "later", api, server)
-    api.close()
 
 
 # ---- ends -----------------------------------------------------------------------------------

@@ -3,16 +3,14 @@
  * what a Secret holds.  Whatever comes, what is read keeps its bounds, every name is fit for
  * what it is used for, and what is shown is JSON and shows nothing that is secret.
  */
-#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
 #include "k8s/transport/paths.h"
 #include "server/accounts/account.h"
+#include "tests/fuzz/fuzz.h"
 #include "translate/names.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char NAME[] = "alice";
 
@@ -96,10 +94,9 @@ static void storage(struct span body)
 		check_json(s.mount_options);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(body)
 {
 	STR_AUTO secret = STR_INIT(64u << 20);
-	struct span body = { (const char *)data, n };
 	user(body);
 	group(body);
 	storage(body);
@@ -111,5 +108,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	secret.n = 0;
 	wrap(&secret, "groupname", "extension", body);
 	group(str_view(&secret));
-	return 0;
 }

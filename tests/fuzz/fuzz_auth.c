@@ -3,17 +3,12 @@
  * about a token.  What a header gives is made of a token's letters; what is found good names the
  * token, or our audience, in the text.  The first byte says which.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "server/auth/auth.h"
 #include "server/auth/token.h"
 #include "server/auth/token_lookup.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { ANSWER_MAX = 1 << 16 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
@@ -51,15 +46,14 @@ static void answer(struct span text)
 		assert(!who.subject[0]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-	if (size == 0)
-		return 0;
-	struct span text = { (const char *)data + 1,
-		             size - 1 > ANSWER_MAX ? ANSWER_MAX : size - 1 };
-	if (data[0] == 'h')
+	if (text.n == 0)
+		return;
+	unsigned char kind = fuzz_byte(&text);
+	text.n = text.n > ANSWER_MAX ? ANSWER_MAX : text.n;
+	if (kind == 'h')
 		header(text);
 	else
 		answer(text);
-	return 0;
 }

@@ -3,17 +3,15 @@
  * what is no Secret, nothing of our templates is left, and the stored config gives the same
  * Framework again; where secrets are masked, it is the same job but for them.
  */
-#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/object.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/secrets.h"
 #include "tests/lib/setting.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static struct setting settings[SETTING_MAX];
 
@@ -125,18 +123,16 @@ static void check_again(const struct setting *s, const json_t *v, struct span jo
 	json_decref(again);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
 	static bool ready;
 	if (!ready)
 		prepare();
 	ready = true;
-	struct span text = { (const char *)data, n };
 	for (enum setting_name i = 0; i < SETTING_MAX; i++) {
 		json_t *v = framework(&settings[i], text);
 		if (v)
 			check_again(&settings[i], v, text);
 		json_decref(v);
 	}
-	return 0;
 }

@@ -3,13 +3,10 @@
  * JSON again, and its tasks are a list or there are none.  Text that is no JSON only has to be
  * survived.
  */
-#include <assert.h>
-
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "k8s/cache/job_entry.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum { DEPTH = 64 };
 
@@ -36,16 +33,15 @@ static void check_utf8(const struct job_entry *c)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
-	struct span text = { (const char *)data, size };
 	struct span out;
 	bool valid = scan_valid(text, DEPTH);
 	(void)job_entry_gunzip(text, 1 << 20, 200, &a, &out);
 	struct job_entry *c = job_entry_new(text);
 	if (!c)
-		return 0;
+		return;
 	struct span doc;
 	bool there = job_entry_doc(c, &a, &doc);
 	assert(there); /* no input is so large */
@@ -60,5 +56,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(job_entry_same(c, bare));
 	job_entry_drop(bare);
 	job_entry_drop(c);
-	return 0;
 }

@@ -2,16 +2,13 @@
  * Any Framework as somebody with kubectl could have stored it: whatever is in it, what is shown of
  * it, of a task and an attempt is JSON, without a key that is there twice.
  */
-#include <assert.h>
 #include <jansson.h>
-#include <stdint.h>
 
 #include "base/json/scan.h"
 #include "server/jobs/jobs_internal.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { OUT_MAX = 32 << 20, DEPTH = 64 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct str *out)
 {
@@ -38,7 +35,7 @@ static void show(const struct job_shown *s, struct arena *a)
 	assert(scan_valid(str_view(&counts), DEPTH));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	static struct exit_spec *spec;
 	ARENA_AUTO a = { 0 };
@@ -49,13 +46,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		               .pod_uid = SPAN("u"),
 		               .type = SPAN("Warning"),
 		               .reason = SPAN("Failed") };
-	struct span text = { (const char *)data, size };
 	if (!spec)
 		spec = exit_spec_new("", &e);
 	struct job_entry *job = scan_valid(text, DEPTH) ? job_entry_new(text) : NULL;
-	struct job_shown s = { .job = job, .spec = spec, .hived = size & 1, .v1 = size & 2 };
+	struct job_shown s = { .job = job, .spec = spec, .hived = text.n & 1, .v1 = text.n & 2 };
 	if (!job)
-		return 0;
+		return;
 	if (job_entry_doc(job, &a, &s.doc)) {
 		s.why.event = job_waiting(&s, &event, 1, &a);
 		show(&s, &a);
@@ -64,5 +60,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		show(&s, &a);
 	}
 	job_entry_drop(job);
-	return 0;
 }

@@ -4,9 +4,6 @@
  * texts between lines of three dashes: specification, log of the command, the rotated one, log of
  * the runtime; its first byte is the exit code.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,8 +12,7 @@
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum { SOON_MS = 60000 };
 
@@ -70,14 +66,14 @@ static void check_message(struct span message, int code, int user_code)
 	assert(node_get(&doc.root, "originUserExitCode")->integer == user_code);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(rest)
 {
 	STR_AUTO message = STR_INIT(EXIT_MESSAGE_MAX);
 	NOTES_AUTO warnings = { 0 };
-	if (size < 1)
-		return 0;
-	struct span rest = { (const char *)data + 1, size - 1 };
-	struct exit_input in = { .code = data[0], .spec = cut(&rest) };
+	if (rest.n < 1)
+		return;
+	struct exit_input in = { .code = fuzz_byte(&rest) };
+	in.spec = cut(&rest);
 	in.deadline_ms = clock_ms() + SOON_MS;
 	in.root = "/nonexistent";
 	in.user_log = file_with(cut(&rest));
@@ -93,5 +89,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)close(in.user_log);
 	(void)close(in.user_log_rotated);
 	(void)close(in.runtime_log);
-	return 0;
 }

@@ -3,11 +3,8 @@
  * with references.  It fills to the same twice, text without marks stays as it is, and neither way
  * of filling ever tells a value in its error.
  */
-#include <assert.h>
-
 #include "runtime-assets/init/init.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "tests/fuzz/fuzz.h"
 
 enum { OUT_MAX = 1 << 20 };
 
@@ -43,24 +40,22 @@ static void check_tree(const struct job *j, const struct node *tree, struct aren
 		       (filled.type == NODE_TEXT || filled.n == tree->n));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(all)
 {
-	struct span all = { (const char *)data, n };
 	size_t line = span_find(all, 0, "\n");
-	if (line == SIZE_MAX || memchr(data, 0, n))
-		return 0;
-	struct span text = { all.p + line + 1, n - line - 1 };
+	if (line == SIZE_MAX || memchr(all.p, 0, all.n))
+		return;
+	struct span text = { all.p + line + 1, all.n - line - 1 };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct doc values = { 0 };
 	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &values, &warnings, &e))
-		return 0;
+		return;
 	struct member member = { .key = "parameters", .key_n = 10, .value = values.root };
 	struct job j = { .secrets = &values.root };
 	j.doc.root = (struct node){ .type = NODE_MAP, .n = 1, .member = &member };
 	check(job_fill, &j, text);
 	check(job_fill_secrets, &j, text);
 	check_tree(&j, &values.root, &a);
-	return 0;
 }

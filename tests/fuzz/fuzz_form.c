@@ -2,17 +2,12 @@
  * Any form: either it is refused, with 400 and a sentence that is text, or what is written is a
  * JSON object, no deeper and with no more values than forms may have.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/enc.h"
 #include "base/form.h"
 #include "base/tree.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { TEXT_MAX = 1 << 16, JSON_MAX = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct form_number NUMBERS[] = {
 	{ "a", false },
@@ -32,17 +27,16 @@ static void check_json(struct span json, struct arena *a)
 	assert(doc.root.type == NODE_MAP && warnings.n == 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(JSON_MAX);
 	ERR_AUTO e = { 0 };
-	struct span text = { (const char *)data, size > TEXT_MAX ? TEXT_MAX : size };
+	text.n = text.n > TEXT_MAX ? TEXT_MAX : text.n;
 	if (form_json(text, NUMBERS, &a, &out, &e) == 0) {
 		assert(!out.full && e.http == 0);
 		check_json(str_view(&out), &a);
 	} else {
 		assert(e.http == 400 && utf8_check(span_of(err_msg(&e))) == strlen(err_msg(&e)));
 	}
-	return 0;
 }

@@ -3,14 +3,9 @@
  * nothing but lines export NAME='VALUE', and the variables are those of runtime_env; the object
  * that is written to framework.json is read as the same.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/enc.h"
 #include "runtime-assets/init/init_internal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static size_t name_length(struct span t)
 {
@@ -95,16 +90,15 @@ static void check_written(const struct framework *f, struct arena *a)
 	assert(node_equal(again->root, f->root));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	struct framework *f = framework_read((struct span){ (const char *)data, size }, &a, &e);
+	struct framework *f = framework_read(text, &a, &e);
 	assert((f == NULL) == (e.notes.n > 0));
 	if (!f)
-		return 0;
+		return;
 	assert(framework_ready(f) >= 0 && framework_ready(f) <= f->total);
 	check_environment(f, &a);
 	check_written(f, &a);
-	return 0;
 }

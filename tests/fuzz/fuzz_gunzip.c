@@ -1,16 +1,12 @@
 /* Any bytes as base64 of gzip, and as gzip: at most so many come out, and what was packed comes out
  * as it was. */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <zlib.h>
 
 #include "base/enc.h"
 #include "runtime-assets/init/init.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { OUT_MAX = 1 << 16, PACKED_MAX = 1 << 20, TEXT_MAX = 2 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int try_base64(struct span text, struct arena *a, struct span *out)
 {
@@ -50,15 +46,13 @@ static void round_trip(struct span text, struct arena *a)
 	deflateEnd(&z);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
-	struct span text = { (const char *)data, size };
 	struct span out;
-	if (size > PACKED_MAX)
-		return 0;
+	if (text.n > PACKED_MAX)
+		return;
 	(void)try_base64(text, &a, &out); /* any result: what is asserted stands in it */
 	(void)try_gzip(text, &a, &out);
 	round_trip(text, &a);
-	return 0;
 }

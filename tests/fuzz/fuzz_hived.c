@@ -3,15 +3,13 @@
  * comes: what is read keeps its bounds, and what HiveD is told of a role is YAML that says what it
  * should and nothing more.
  */
-#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "base/object.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/setting.h"
 #include "translate/hived/hived.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char JOB[] = "protocolVersion: 2\nname: j\ntype: job\n"
 			  "prerequisites: [{name: i, type: dockerimage, uri: ubuntu}]\n"
@@ -135,13 +133,11 @@ static void status(struct span text)
 	check_job(&facts, span_of(JOB));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
-	struct span text = { (const char *)data, n };
 	if (!setting.translator)
 		setting_init(&setting, SETTING_HIVED);
 	config(text);
 	status(text);
 	check_job(&setting.facts, text);
-	return 0;
 }

@@ -3,15 +3,10 @@
  * Whatever comes: the same verdict in pieces as in whole, nothing beyond its limits, and of a reply
  * that is taken, no control characters in the headers.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime-assets/net/http.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { HEADERS_MAX = 512, BODY_MAX = 1024 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int read_in_pieces(struct http_reader *r, const char *method, struct span text, size_t piece)
 {
@@ -43,16 +38,16 @@ static void check_reply(const struct http_reader *r)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-	if (size == 0)
-		return 0;
-	const char *method = data[0] & 0x80 ? "HEAD" : "GET";
-	struct span text = { (const char *)data + 1, size - 1 };
+	if (text.n == 0)
+		return;
+	unsigned char byte = fuzz_byte(&text);
+	const char *method = byte & 0x80 ? "HEAD" : "GET";
 	struct http_reader whole;
 	struct http_reader pieces;
 	int first = read_in_pieces(&whole, method, text, SIZE_MAX / 2);
-	int second = read_in_pieces(&pieces, method, text, (size_t)(data[0] & 0x7f) + 1);
+	int second = read_in_pieces(&pieces, method, text, (size_t)(byte & 0x7f) + 1);
 	assert(first == second);
 	if (first == 0) {
 		check_reply(&whole);
@@ -64,5 +59,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	http_reader_done(&whole);
 	http_reader_done(&pieces);
-	return 0;
 }

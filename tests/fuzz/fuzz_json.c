@@ -3,16 +3,12 @@
  * and mean the same.  Where we differ on purpose (comments, integers beyond 64 bits,
  * depth, what a double cannot hold) jansson gets no say.
  */
-#include <assert.h>
 #include <jansson.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
 #include "base/tree.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* The same value, by way of text that both write. */
 static void check_equal(const struct node *ours, const json_t *theirs)
@@ -86,30 +82,28 @@ static void check_written(const struct node *root)
 	assert(node_equal(root, &doc.root));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO w = { 0 };
 	struct doc doc;
 	struct budget b = BUDGET_DEFAULT;
-	struct span text = { (const char *)data, size };
 	bool syntax = false;
 	/* doc_read has looked for these, and jansson overlooks NUL between tokens. */
-	if (utf8_check(text) != text.n || (size && memchr(data, 0, size)))
-		return 0;
+	if (utf8_check(text) != text.n || (text.n && memchr(text.p, 0, text.n)))
+		return;
 	int failed = json_read(text, &b, &a, &doc, &w, &syntax, &e);
 	assert((failed != 0) == (e.notes.n > 0));
 	assert(!syntax || failed);
 	if (!failed)
 		check_written(&doc.root);
 	if (w.n || has_long_number(text))
-		return 0;
+		return;
 	json_t *theirs = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
 	if (failed)
 		assert(theirs == NULL || is_limit(&e));
 	else
 		check_equal(&doc.root, theirs);
 	json_decref(theirs);
-	return 0;
 }

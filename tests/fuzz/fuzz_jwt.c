@@ -3,8 +3,6 @@
  * expired, is taken.  The input is a token; and a payload (behind the first line: its header) that
  * is signed here, so that what comes after the signature is tried too.
  */
-#include <assert.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,9 +12,8 @@
 #include "schema/check.h"
 #include "server/auth/token.h"
 #include "server/system.h"
+#include "tests/fuzz/fuzz.h"
 #include "translate/translate.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define NOW    INT64_C(1700000000)
 #define SECRET "0123456789abcdef0123456789abcdef"
@@ -113,13 +110,11 @@ static void try_signed(struct span text)
 		assert(!try_token(str_view(&bad), &again, &a));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	struct token t;
-	struct span text = { size ? (const char *)data : "", size };
 	(void)token_times(text, &a, &t);
 	(void)try_token(text, &t, &a);
 	try_signed(text);
-	return 0;
 }

@@ -3,15 +3,10 @@
  * Names in tokens are names, what is shown is printable and short, and no answer is taken for
  * two things.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/enc.h"
 #include "runtime-assets/init/init_internal.h"
 #include "runtime-assets/net/kube.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static void check_shown(struct span text)
 {
@@ -59,12 +54,10 @@ static void try_answer(int status, struct span body)
 	assert(answer != ANSWER_GONE || status == 404);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	static const int STATUSES[] = { 200, 401, 403, 404, 500 };
-	struct span text = { size ? (const char *)data : "", size };
 	try_token(text);
 	for (size_t i = 0; i < sizeof(STATUSES) / sizeof(STATUSES[0]); i++)
 		try_answer(STATUSES[i], text);
-	return 0;
 }

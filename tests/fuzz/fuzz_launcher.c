@@ -1,7 +1,6 @@
 #include "tests/fuzz/pods.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
-	pods_run(DIALECT_LAUNCHER, (struct span){ (const char *)data, n });
-	return 0;
+	pods_run(DIALECT_LAUNCHER, text);
 }

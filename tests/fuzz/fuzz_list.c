@@ -3,11 +3,8 @@
  * same items come of it as of the whole text; a page is a list that scan.h reads as well, and the
  * other way round.
  */
-#include <assert.h>
-
 #include "k8s/cache/cache_internal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum { ITEM_MAX = 256, SEEN_MAX = 1 << 24 };
 
@@ -69,15 +66,15 @@ static bool is_plain_list(struct span text)
 	       scan_type(value[1]) == SCAN_OBJECT;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-	if (size == 0)
-		return 0;
-	struct span text = { (const char *)data + 1, size - 1 };
+	if (text.n == 0)
+		return;
+	size_t piece = (size_t)fuzz_byte(&text) % 64 + 1;
 	struct seen whole;
 	struct seen pieces;
 	bool ok = read_page(text, text.n + 1, &whole);
-	bool same = read_page(text, (size_t)data[0] % 64 + 1, &pieces);
+	bool same = read_page(text, piece, &pieces);
 	assert(ok == same && whole.n == pieces.n);
 	assert(span_eq(str_view(&whole.text), str_view(&pieces.text)));
 	if (ok && !whole.cut)
@@ -87,5 +84,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(!is_plain_list(text));
 	str_done(&whole.text);
 	str_done(&pieces.text);
-	return 0;
 }

@@ -2,20 +2,18 @@
  * Any text as a Framework with a status, for FrameworkController's machine.  What it refuses has a
  * reason; what it takes it can sync, whatever the world is like, and its status can be read again.
  */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/k8s/machine_kit.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
 	ERR_AUTO e = { 0 };
 	struct framework_config *c =
 	    framework_config_read(SPAN("largeFrameworkCompression: true"), &e);
 	assert(c);
-	struct framework *f = toy_machine(c, (struct span){ (const char *)data, n }, &e);
+	struct framework *f = toy_machine(c, text, &e);
 	if (f) {
 		toy_run(f, 2);
 		(void)toy_sync(f, TOY_LIVE, 1700000000);
@@ -24,5 +22,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	}
 	framework_free(f);
 	framework_config_free(c);
-	return 0;
 }

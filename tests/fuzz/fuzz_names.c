@@ -5,13 +5,9 @@
  */
 #include "translate/names.h"
 
-#include <assert.h>
-#include <stdint.h>
-
 #include "base/image/image.h"
+#include "tests/fuzz/fuzz.h"
 #include "translate/translate.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -94,13 +90,11 @@ static void check_path(struct span s)
 		assert((unsigned char)s.p[i] >= ' ' && s.p[i] != 0x7f && !strchr(":\\{$", s.p[i]));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(s)
 {
 	ARENA_AUTO a = { 0 };
-	struct span s = { (const char *)data, n };
 	check_converted(&a, s);
 	check_words(s);
 	check_references(s, &a);
 	check_path(s);
-	return 0;
 }

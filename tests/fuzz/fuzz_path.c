@@ -3,17 +3,12 @@
  * handler is decoded text without slashes, NULs and dot segments; headers that
  * pass say one length at most.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/enc.h"
 #include "server/http/request_check.h"
 #include "server/http/routes.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { HEAD_MAX = 4096 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_arg(struct span arg)
 {
@@ -71,13 +66,12 @@ static void try_headers(struct span text)
 	(void)head_body_type(&f);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-	struct span text = { (const char *)data, size > HEAD_MAX / 4 ? HEAD_MAX / 4 : size };
-	const char *end = memchr(text.p ? text.p : "", '\n', text.n);
+	text.n = text.n > HEAD_MAX / 4 ? HEAD_MAX / 4 : text.n;
+	const char *end = memchr(text.p, '\n', text.n);
 	size_t n = end ? (size_t)(end - text.p) : text.n;
 	try_path((struct span){ text.p, n });
 	if (end)
 		try_headers((struct span){ end + 1, text.n - n - 1 });
-	return 0;
 }

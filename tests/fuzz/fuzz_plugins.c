@@ -3,11 +3,8 @@
  * that are all ours (no commands of the author in them) are words that every shell can read: each
  * quote is closed, and no text of the job stands outside of quotes.
  */
-#include <assert.h>
-
 #include "runtime-assets/plugins/plugins_internal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "tests/fuzz/fuzz.h"
 
 static const char SECRETS[] =
     "{a: PLANTED-SECRET, b: [PLANTED-SECRET, 'PLANTED-SECRET it''s \"q\"'], "
@@ -103,7 +100,7 @@ static void check_files(const struct plugins *all)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(config)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -112,10 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct doc secrets = { 0 };
 	struct doc extension = { 0 };
 	struct job job = { .role_name = "worker" };
-	struct span config = { (const char *)data, n };
 	/* What the author writes down himself is no secret. */
 	if (span_find(config, 0, "PLANTED") != SIZE_MAX)
-		return 0;
+		return;
 	layout_init(&at, "", &a);
 	job_read(&job, config, &a, &problem);
 	job.secrets = parse(SECRETS, &secrets, &a);
@@ -131,5 +127,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		silent(all.said.v[i].msg);
 	check_files(&all);
 	plugins_done(&all);
-	return 0;
 }

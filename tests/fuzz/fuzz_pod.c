@@ -3,16 +3,14 @@
  * one of the program, mounts nothing over directories of the system, and names no volume that
  * needs a grant without saying so.
  */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/image/image.h"
 #include "schema/check.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "translate/dialects/raw_pod.h"
 #include "translate/names.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char *const MEMBERS[] = {
 	"metadata",
@@ -140,7 +138,7 @@ static void check_taken(const struct role *role, const struct raw_found *found)
 	       role->gpu <= 2 * (int64_t)INT32_MAX && role->memory_mb >= 0 && role->shm_mb >= 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
@@ -157,14 +155,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		                   .e = &e,
 		                   .warnings = &warnings };
 	r.job->dialect = dialect_get(DIALECT_V2);
-	if (doc_read((struct span){ (const char *)data, n }, &set.budget, &a, &doc, &warnings, &e))
-		return 0;
+	if (doc_read(text, &set.budget, &a, &doc, &warnings, &e))
+		return;
 	struct raw_source source = { { .n = &doc.root, .path = PATH_KEY(NULL, SPAN("pod")) },
-		                     n % 2 ? SPAN("main") : SPAN("") };
+		                     text.n % 2 ? SPAN("main") : SPAN("") };
 	raw_pod_copy(&r, &source, &role, &found);
 	if (e.http == 0)
 		check_taken(&role, &found);
 	else
 		assert(e.http == 400 && e.notes.n > 0);
-	return 0;
 }

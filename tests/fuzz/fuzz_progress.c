@@ -3,15 +3,10 @@
  * terminal, the second its height; the rest the answer, and also lines of a log.  Whatever it is,
  * nothing that is shown can draw on a terminal, or is wider than it.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "server/cli/cli_internal.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { OUTPUT_MAX = 16 << 20, LINE_MAX_BYTES = 100 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* No control character but tabs, and LF where there are lines. */
 static void check_visible(struct span text, bool lines)
@@ -66,21 +61,18 @@ static void take_line(void *arg, struct span line, bool cut)
 	*n += line.n + cut;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
-	if (size < 2)
-		return 0;
-	struct frame f = { .job = "alice~job",
-		           .columns = 20 + data[0] % 200,
-		           .rows = 1 + data[1] % 40,
-		           .now_ms = 1795000000000 };
-	struct span text = { (const char *)data + 2, size - 2 };
+	if (text.n < 2)
+		return;
+	struct frame f = { .job = "alice~job", .now_ms = 1795000000000 };
+	f.columns = 20 + fuzz_byte(&text) % 200;
+	f.rows = 1 + fuzz_byte(&text) % 40;
 	struct lines lines = LINES_INIT(LINE_MAX_BYTES);
 	size_t n = 0;
 	show(text, &f);
 	lines_feed(&lines, text, take_line, &n);
 	lines_end(&lines, take_line, &n);
 	lines_done(&lines);
-	assert(n <= size);
-	return 0;
+	assert(n <= text.n + 2);
 }

@@ -4,17 +4,15 @@
  * numbers and names within what Kubernetes takes, a stored text without secrets, and a conversion
  * to protocol 2 that says the same.
  */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
 #include "base/image/image.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/secrets.h"
 #include "translate/job.h"
 #include "translate/names.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void check_notes(const struct notes *notes, struct span text)
 {
@@ -115,7 +113,7 @@ static void run(const struct translator *t, unsigned d, struct span text)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
 	static struct translator *t;
 	struct settings s;
@@ -124,7 +122,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (t == NULL)
 		t = translator_new(&s, NULL, &e);
 	assert(t);
-	struct span text = { (const char *)data, n };
 	run(t, DIALECTS_ALL, text);
-	return 0;
 }

@@ -3,14 +3,9 @@
  * back, also when the text comes in pieces; and where there is a match, the literal text that it
  * demands was seen.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "runtime-assets/net/http.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/backtrack.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { SOON_MS = 60000, TEXT_MAX = 4096, SLOW_PROGRAM = 2000 };
 
@@ -57,21 +52,17 @@ static void check_search(struct regex *re, struct span text, struct arena *a)
 	assert(possible || found == REGEX_NONE);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(all)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	const uint8_t *newline = size ? memchr(data, '\n', size) : NULL;
-	size_t n = newline ? (size_t)(newline - data) : size;
-	struct span text = { (const char *)data + n, size - n };
-	if (newline)
-		text = (struct span){ text.p + 1, text.n - 1 };
+	struct span text = all;
+	struct span pattern = span_next(&text, '\n');
 	if (text.n > TEXT_MAX)
-		return 0;
-	struct regex *re = regex_compile((struct span){ (const char *)data, n }, &a, &e);
+		return;
+	struct regex *re = regex_compile(pattern, &a, &e);
 	assert((re == NULL) == (e.notes.n > 0));
 	if (!re)
-		return 0;
+		return;
 	check_search(re, text, &a);
-	return 0;
 }

@@ -3,11 +3,8 @@
  * placeholders.  It renders to the same twice, keeps what it cannot fill in, and leaves
  * text without tags alone.
  */
-#include <assert.h>
-
+#include "tests/fuzz/fuzz.h"
 #include "translate/dialects/render.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 enum { OUT_MAX = 1 << 20 };
 
@@ -28,19 +25,18 @@ static void check(struct render *r, struct span text, int failed, struct span ou
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(all)
 {
-	struct span all = { (const char *)data, n };
 	size_t line = span_find(all, 0, "\n");
 	if (line == SIZE_MAX)
-		return 0;
-	struct span text = { all.p + line + 1, n - line - 1 };
+		return;
+	struct span text = { all.p + line + 1, all.n - line - 1 };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	struct doc doc = { 0 };
 	if (doc_read((struct span){ all.p, line }, &BUDGET_DEFAULT, &a, &doc, &warnings, &e))
-		return 0;
+		return;
 	struct root root = { "$parameters", &doc.root };
 	struct render r = { .roots = &root, .n_roots = 1 };
 	STR_AUTO one = STR_INIT(OUT_MAX);
@@ -52,5 +48,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	assert(render_text(&r, text, &two) == failed);
 	assert(span_eq(str_view(&one), str_view(&two)));
 	(void)render_only_name(text); /* whatever it says, it must not crash */
-	return 0;
 }

@@ -2,13 +2,11 @@
  * Any text as JSON that is read where it lies, beside jansson: what one takes, the other takes, and
  * it is the same; and walks over what is no JSON stay within it.
  */
-#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "base/json/scan.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum { DEPTH = 64 };
 
@@ -94,16 +92,15 @@ static bool is_special(struct span t)
 	return span_find(t, 0, "\\u") != SIZE_MAX;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
-	struct span text = { (const char *)data, size };
 	bool valid = scan_valid(text, DEPTH);
 	walk(text, 0);
 	(void)scan_path(text, "a", "b");
-	if (size && memchr(data, 0, size)) {
+	if (text.n && memchr(text.p, 0, text.n)) {
 		assert(!valid);
-		return 0;
+		return;
 	}
 	json_error_t e;
 	json_t *theirs = json_loadb(text.p, text.n,
@@ -115,5 +112,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (valid)
 		assert(is_special(text) || json_error_code(&e) == json_error_duplicate_key);
 	json_decref(theirs);
-	return 0;
 }

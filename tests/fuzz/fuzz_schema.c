@@ -5,11 +5,8 @@
  */
 #include "schema/check.h"
 
-#include <assert.h>
-
 #include "base/enc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "tests/fuzz/fuzz.h"
 
 static const char *const SECRET[] = { "secrets", NULL };
 
@@ -44,13 +41,10 @@ static void check_all(struct span schema, struct span text)
 	check(schema_get(SCHEMA_FACTS), &doc.root);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
-	const char *p = (const char *)data;
-	const char *end = n ? memchr(p, '\n', n) : NULL;
-	if (end == NULL || n > 100000)
-		return 0;
-	size_t line = (size_t)(end - p);
-	check_all((struct span){ p, line }, (struct span){ end + 1, n - line - 1 });
-	return 0;
+	if (span_chr(text, '\n') == text.n || text.n > 100000)
+		return;
+	struct span line = span_next(&text, '\n');
+	check_all(line, text);
 }

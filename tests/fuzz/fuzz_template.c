@@ -2,16 +2,14 @@
  * Any text as a template, and after a line `===` any text as an overlay: reading, merging,
  * compiling and running never crash, and what comes out is JSON without a variable in it.
  */
-#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "base/enc.h"
+#include "tests/fuzz/fuzz.h"
 #include "translate/render/template.h"
 
 enum { TEXT_MAX = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* What is made: a list variable must know. */
 struct scope {
@@ -92,28 +90,26 @@ static void run(const struct node *root, enum prog_shape shape)
 	json_decref(v);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
-	struct span text = { (const char *)data, n };
-	const char *cut = n ? memmem(data, n, "\n===\n", 5) : NULL;
+	const char *cut = text.n ? memmem(text.p, text.n, "\n===\n", 5) : NULL;
 	struct span over = { NULL, 0 };
 	if (cut) {
-		over = (struct span){ cut + 5, n - (size_t)(cut + 5 - text.p) };
+		over = (struct span){ cut + 5, text.n - (size_t)(cut + 5 - text.p) };
 		text.n = (size_t)(cut + 1 - text.p);
 	}
 	if (utf8_check(text) != text.n || utf8_check(over) != over.n)
-		return 0;
+		return;
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct manifest base = { "base.yaml", text, MANIFEST_BASE, 0, NULL };
 	struct manifest overlay = { "over.yaml", over, MANIFEST_OVERLAY, 0, NULL };
 	if (manifest_read(&base, &WORDS, &a, &e) < 0)
-		return 0;
+		return;
 	const struct node *root = base.root;
 	if (cut && (manifest_read(&overlay, &WORDS, &a, &e) < 0 ||
 	            manifest_merge(&root, &overlay, &a, &e) < 0))
-		return 0;
+		return;
 	for (enum prog_shape shape = 0; shape < PROG_SHAPE_MAX; shape++)
 		run(root, shape);
-	return 0;
 }

@@ -3,12 +3,9 @@
  * is accepted again from its own stored text, and is the same job; completion never ends a
  * job before killAllOnCompletedTaskNumber would have.
  */
-#include <assert.h>
-
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "translate/job.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 struct run {
 	struct arena arena;
@@ -59,7 +56,7 @@ static void check_same(const struct job *one, const struct job *two)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+FUZZ(text)
 {
 	static struct translator *t;
 	struct settings s;
@@ -70,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	if (t == NULL)
 		t = translator_new(&s, NULL, &e);
 	assert(t);
-	struct run one = read_job(t, (struct span){ (const char *)data, n });
+	struct run one = read_job(t, text);
 	if (one.job) {
 		check_completion(one.job);
 		check_directory(one.job->data_dir);
@@ -81,5 +78,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		run_done(&two);
 	}
 	run_done(&one);
-	return 0;
 }

@@ -2,16 +2,11 @@
  * Any text through the YAML reader.  What it accepts must survive yaml_write and
  * a second reading; the secrets must be a span of the text.
  */
-#include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/enc.h"
 #include "base/tree.h"
 #include "base/yaml/yaml.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_error(const struct err *e)
 {
@@ -53,21 +48,19 @@ static void check_written(const struct node *root)
 	assert(span_eq(str_view(&before), str_view(&after)));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ(text)
 {
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO w = { 0 };
 	struct doc doc;
 	struct budget b = { 64, 20000, 200000, 1024 };
-	struct span text = { (const char *)data, size };
 	if (doc_read(text, &b, &a, &doc, &w, &e) < 0) {
 		check_error(&e);
-		return 0;
+		return;
 	}
 	assert(e.http == 0);
 	assert(node_equal(&doc.root, &doc.root));
 	check_secrets(text, &doc);
 	check_written(&doc.root);
-	return 0;
 }

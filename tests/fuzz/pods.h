@@ -4,16 +4,14 @@
  * is a Framework whose pods have nothing of the node, of other users or of the cluster, and no
  * account but that of this installation.
  */
-#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 #include "base/object.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/lines.h"
 #include "tests/lib/setting.h"
 #include "translate/job.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char *pods_text(const json_t *o, const char *key)
 {

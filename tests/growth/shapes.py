@@ -109,6 +109,7 @@ SHAPES = {
     "blank lines": lambda n: fill(n, "\n", JOB),
     "blanks": lambda n: JOB + " " * n,
     "tabs in blank lines": lambda n: fill(n, " \t\n", JOB),
+    "blanks beside tabs": lambda n: JOB + "\t\nparameters: {x: a" + " " * n + "b}\n",
     "tabs before comments": lambda n: fill(n, "\t# a\n", JOB),
     "tabs in a literal block": block("parameters:\n  x: |\n    a\n", "\t\n"),
     "literal blocks that begin with tabs": commands("    - |\n      \ta\n"),

@@ -66,6 +66,10 @@ TEST(test_members_beside_each_other)
 	assert_stored(
 	    "parameters: &p {a: b}\n" HEAD "secrets: {pw: hunter2}\n\"extras\": {x: *p}\n" REST,
 	    "parameters: &p {a: b}\n" HEAD "secrets: " MASKED "\n\"extras\": {x: *p}\n" REST);
+	/* Anchors and tags beside a login: the whole text is read. */
+#define BESIDE "  description: &d !!str hello!\nparameters: {p: *d}\n" ROLE COMMANDS("x")
+	assert_stored(HEAD LOGINS("hunter2") BESIDE, HEAD LOGINS(MASKED) BESIDE);
+#undef BESIDE
 #undef LOGINS
 }
 

@@ -114,5 +114,6 @@ struct guess {
 	bool whole;
 	const char *best;
 	unsigned distance;
+	bool whole; /* a candidate that only begins with the name is not near */
 };
 void guess_try(struct guess *g, const char *candidate);

@@ -140,6 +140,7 @@ const char *job_hash(const struct job *job)
 	return job->hash;
 }
 
+/* Redacted ones count: the arena had them while the text was read. */
 bool job_has_secrets(const struct job *job)
 {
 	return job->secrets || job->n_logins || job->redacted;

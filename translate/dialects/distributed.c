@@ -126,7 +126,7 @@ static void distributed_listed(struct distributed *d, const struct field *list)
 		}
 		struct role *role = parse_role_find(r->job, name);
 		if (!role) {
-			struct span hint =
+			const char *hint =
 			    suggest_name(r, node_get(r->root, "taskRoles"), NULL, name);
 			parse_refuse(r, &one, "there is no task role \"%s\"%s", quoted(r->a, name),
 			             did_you_mean(r->a, hint));

@@ -86,7 +86,7 @@ static const struct node *prerequisites_named(struct parse_context *r, struct pr
 	all->missed = true;
 	if (all->unsure)
 		return NULL;
-	struct span hint = suggest_name(r, all->list.n, type, node_span(name->n));
+	const char *hint = suggest_name(r, all->list.n, type, node_span(name->n));
 	parse_refuse(r, name, "there is no %s%sprerequisite \"%s\"%s", type ? type : "",
 	             type ? " " : "", quoted(r->a, node_span(name->n)), did_you_mean(r->a, hint));
 	return NULL;
@@ -118,7 +118,7 @@ static struct span pai_v2_auth_text(struct login_reader *l, const struct field *
 		parse_refuse(r, f, "%s", render_problem_text(l->render.problem));
 	} else if (l->render.n_unresolved) {
 		struct span name = l->render.unresolved[0].name;
-		struct span hint = suggest_placeholder(&l->render, r->a, name);
+		const char *hint = suggest_placeholder(&l->render, r->a, name);
 		if (!suggest_misspelt(r, "secrets"))
 			parse_refuse(r, f, "there is no %s to fill in%s", quoted(r->a, name),
 			             did_you_mean(r->a, hint));
@@ -345,13 +345,13 @@ static void say_nothing(struct commands *c, const struct field *line, const stru
 	bool secret = span_starts(u->name, "$secrets.");
 	const char *fate =
 	    secret && c->roots[SECRETS].value ? "nothing is put there" : "it is left as it is";
-	struct span hint =
-	    n ? (struct span){ NULL, 0 } : suggest_placeholder(&c->all, c->r->a, u->name);
+	const char *hint = n ? NULL : suggest_placeholder(&c->all, c->r->a, u->name);
 	const char *tag = quoted(c->r->a, u->tag);
 	if (n)
 		parse_warn(c->r, line, WARN_NULL, tag, fate);
-	else if (hint.p)
-		parse_warn(c->r, line, WARN_UNRESOLVED_HINT, tag, fate, quoted(c->r->a, hint));
+	else if (hint)
+		parse_warn(c->r, line, WARN_UNRESOLVED_HINT, tag, fate,
+		           quoted(c->r->a, span_of(hint)));
 	else
 		parse_warn(c->r, line, WARN_UNRESOLVED, tag, fate);
 }
@@ -460,7 +460,7 @@ static void deployments_read(struct commands *c, const struct field *all)
 		parse_warn(r, all, WARN_NO_DEPLOYMENT);
 	if (node_is(wanted.n, NODE_TEXT) && !c->deployment.n &&
 	    !suggest_misspelt(r, "deployments")) {
-		struct span hint = suggest_name(r, all->n, NULL, node_span(wanted.n));
+		const char *hint = suggest_name(r, all->n, NULL, node_span(wanted.n));
 		parse_refuse(r, &wanted, "there is no deployment \"%s\"%s",
 		             quoted(r->a, node_span(wanted.n)), did_you_mean(r->a, hint));
 	}

@@ -172,19 +172,19 @@ int redact_config(struct parse_context *r, const struct doc *doc, struct span te
 
 /* ---- suggestions: "did you mean ...?" ---- */
 
-/* The nearest name of a placeholder that has a value; p is NULL if there is none. */
-struct span suggest_placeholder(struct render *r, struct arena *a, struct span name);
+/* The nearest name of a placeholder that has a value, in the arena; NULL if there is none. */
+const char *suggest_placeholder(struct render *r, struct arena *a, struct span name);
 
 /* Warns of unknown members of an open mapping that look like known ones; `known` ends with NULL. */
 extern const char *const EXTRAS_KNOWN[]; /* members of `extras` that are used */
 void suggest_members(struct parse_context *r, const struct field *map, const char *const *known);
 
 /* The nearest of the keys of a mapping, or of the members `name` of a list (with this type, if
- * not NULL). n is 0 if none is near, or if the list of messages is full. */
-struct span suggest_name(const struct parse_context *r, const struct node *all, const char *type,
+ * not NULL).  NULL if none is near, or if the list of messages is full. */
+const char *suggest_name(const struct parse_context *r, const struct node *all, const char *type,
                          struct span wanted);
-/* "; did you mean `NAME`?", or "" without a name. */
-const char *did_you_mean(struct arena *a, struct span name);
+/* "; did you mean `NAME`?", or "" for NULL. */
+const char *did_you_mean(struct arena *a, const char *name);
 /* Whether the document lacks the member and has one of nearly that name. */
 bool suggest_misspelt(const struct parse_context *r, const char *key);
 /* Refuses keys of v1 jobs in a v2 job, or in its role. */

@@ -4,19 +4,6 @@
 #include "translate/dialects/warnings.h"
 #include "translate/names.h"
 
-struct nearest {
-	struct span name;
-	unsigned distance;
-};
-
-static void try_name(struct nearest *best, struct span wanted, struct span name)
-{
-	unsigned limit = edit_limit(wanted.n);
-	unsigned d = edit_distance(wanted, name, limit);
-	if (d <= limit && (best->name.p == NULL || d < best->distance))
-		*best = (struct nearest){ name, d };
-}
-
 static size_t part_end(struct span name, size_t from)
 {
 	while (from < name.n && name.p[from] != '.' && name.p[from] != '[')
@@ -24,38 +11,30 @@ static size_t part_end(struct span name, size_t from)
 	return from;
 }
 
-/* The name with the part at `from` replaced, if it leads to a value. */
-static struct span suggest_replaced(struct render *r, struct arena *a, struct span name,
-                                    size_t from, struct span part)
+const char *suggest_placeholder(struct render *r, struct arena *a, struct span name)
 {
-	size_t to = part_end(name, from);
-	struct span whole = span_of(arena_printf(a, "%.*s%.*s%.*s", (int)from, name.p, (int)part.n,
-	                                         part.p, (int)(name.n - to), name.p + to));
-	const struct node *n = render_find(r, whole);
-	return n && n->type != NODE_NULL ? whole : (struct span){ NULL, 0 };
-}
-
-struct span suggest_placeholder(struct render *r, struct arena *a, struct span name)
-{
-	struct nearest best = { 0 };
 	size_t end = part_end(name, 0);
-	const struct node *n = render_find(r, (struct span){ name.p, end });
+	const struct node *n = render_find(r, span_to(name, end));
 	size_t from = 0;
-	if (n == NULL)
-		for (size_t i = 0; i < r->n_roots; i++)
-			try_name(&best, (struct span){ name.p, end }, span_of(r->roots[i].name));
+	struct guess g = { .name = span_to(name, end), .whole = true };
+	for (size_t i = 0; n == NULL && i < r->n_roots; i++)
+		guess_try(&g, r->roots[i].name);
 	while (node_is(n, NODE_MAP) && end < name.n && name.p[end] == '.') {
 		const struct node *map = n;
 		from = end + 1;
 		end = part_end(name, from);
-		n = render_find(r, (struct span){ name.p, end });
+		n = render_find(r, span_to(name, end));
+		g.name = span_from(span_to(name, end), from);
 		for (uint32_t i = 0; n == NULL && i < map->n; i++)
-			try_name(&best, (struct span){ name.p + from, end - from },
-			         member_key(&map->member[i]));
+			guess_try(&g, map->member[i].key);
 	}
-	if (best.name.p == NULL)
-		return best.name;
-	return suggest_replaced(r, a, name, from, best.name);
+	if (!g.best)
+		return NULL;
+	/* The name with that part replaced, if it leads to a value. */
+	const char *whole = arena_printf(a, "%.*s%s%.*s", (int)from, name.p, g.best,
+	                                 (int)(name.n - end), name.p + end);
+	n = render_find(r, span_of(whole));
+	return n && n->type != NODE_NULL ? whole : NULL;
 }
 
 const char *const EXTRAS_KNOWN[] = { "com.microsoft.pai.runtimeplugin",
@@ -70,48 +49,47 @@ void suggest_members(struct parse_context *r, const struct field *map, const cha
 {
 	for (uint32_t i = 0; i < field_members(map); i++) {
 		const struct member *m = &map->n->member[i];
-		struct nearest best = { 0 };
+		struct guess g = { .name = member_key(m), .whole = true };
 		if (names_listed(known, member_key(m)))
 			continue;
 		for (const char *const *k = known; *k; k++)
-			try_name(&best, member_key(m), span_of(*k));
-		if (best.name.p)
-			parse_warn_key(r, map, m, WARN_MISSPELT, best.name.p);
+			guess_try(&g, *k);
+		if (g.best)
+			parse_warn_key(r, map, m, WARN_MISSPELT, g.best);
 	}
 }
 
-struct span suggest_name(const struct parse_context *r, const struct node *all, const char *type,
+const char *suggest_name(const struct parse_context *r, const struct node *all, const char *type,
                          struct span wanted)
 {
-	struct nearest best = { 0 };
+	struct guess g = { .name = wanted, .whole = true };
 	/* No suggestions for messages beyond the limit. */
 	if (r->e->notes.n >= NOTES_MAX || r->warnings->n >= NOTES_MAX)
-		return best.name;
+		return NULL;
 	for (uint32_t i = 0; node_is(all, NODE_MAP) && i < all->n; i++)
-		try_name(&best, wanted, member_key(&all->member[i]));
+		guess_try(&g, all->member[i].key);
 	for (uint32_t i = 0; node_is(all, NODE_LIST) && i < all->n; i++) {
 		const struct node *n = all->item + i;
 		if (type == NULL || span_is(parse_text(n, "type"), type))
-			try_name(&best, wanted, parse_text(n, "name"));
+			guess_try(&g, parse_text(n, "name").p);
 	}
-	return best.name;
+	return g.best && *g.best ? g.best : NULL;
 }
 
-const char *did_you_mean(struct arena *a, struct span name)
+const char *did_you_mean(struct arena *a, const char *name)
 {
-	return name.n ? arena_printf(a, "; did you mean `%s`?", quoted(a, name)) : "";
+	return name ? arena_printf(a, "; did you mean `%s`?", quoted(a, span_of(name))) : "";
 }
 
 bool suggest_misspelt(const struct parse_context *r, const char *key)
 {
+	struct guess g = { .name = span_of(key), .whole = true };
 	const struct node *root = r->root;
-	unsigned limit = edit_limit(strlen(key));
 	if (node_get(root, key))
 		return false;
 	for (uint32_t i = 0; node_is(root, NODE_MAP) && i < root->n; i++)
-		if (edit_distance(member_key(&root->member[i]), span_of(key), limit) <= limit)
-			return true;
-	return false;
+		guess_try(&g, root->member[i].key);
+	return g.best;
 }
 
 struct old_key {
@@ -171,11 +149,12 @@ void suggest_roles(struct parse_context *r, const struct field *names)
 			known = span_eq(parse_text(&roles.n->item[k], "name"), name);
 		if (known)
 			continue;
-		struct span hint = suggest_name(r, roles.n, NULL, name);
+		const char *hint = suggest_name(r, roles.n, NULL, name);
 		struct place where =
 		    m ? path_place_key(r->a, field_path(names), m) : field_place(r->a, &one);
-		if (hint.n)
-			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE_HINT, quoted(r->a, hint));
+		if (hint)
+			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE_HINT,
+			             quoted(r->a, span_of(hint)));
 		else
 			parse_report(r, PARSE_WARN, where, WARN_NO_ROLE);
 	}

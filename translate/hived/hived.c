@@ -95,6 +95,7 @@ int64_t hived_cells(const struct hived *h, const struct hived_status *status, st
 	return cells;
 }
 
+/* Only the configuration tells this, never the status. */
 bool hived_pins(const struct hived *h, struct span vc, struct span id)
 {
 	const struct hived_vc *own = hived_vc_find(&h->vcs, vc);

@@ -439,12 +439,11 @@ static void hived_plan_read_roles(struct parse_context *r, const struct field *m
 		struct field one = field_member(&all, i);
 		const struct role *role = parse_role_find(job, member_key(m));
 		if (!role) {
-			struct span hint =
+			const char *hint =
 			    suggest_name(r, node_get(r->root, "taskRoles"), NULL, member_key(m));
 			parse_refuse_key(r, &all, m, "Taskrole %s does not exist.%s%s%s",
-			                 quoted(r->a, member_key(m)),
-			                 hint.n ? " Did you mean `" : "",
-			                 hint.n ? quoted(r->a, hint) : "", hint.n ? "`?" : "");
+			                 quoted(r->a, member_key(m)), hint ? " Did you mean `" : "",
+			                 hint ? quoted(r->a, span_of(hint)) : "", hint ? "`?" : "");
 		} else if (node_is(one.n, NODE_MAP)) {
 			struct hived_role *its = &out->roles[role->index];
 			its->sku_type = hived_plan_read_name(r, &one, "skuType");

@@ -17,6 +17,7 @@ bool runtime_in_own_image(const struct scope *s)
 	return runtime_by_configmap(s->set) && s->set->runtime_init_image[0] == '\0';
 }
 
+/* Of the init container: with --runtime=configmap the role's own, unless one is given. */
 static struct span init_image_of(const struct scope *s)
 {
 	if (runtime_in_own_image(s))

@@ -92,6 +92,12 @@ static inline void tear_down(struct bench *b)
 
 #define BENCH_AUTO __attribute__((cleanup(tear_down))) struct bench
 
+static inline void object_done(json_t **v)
+{
+	json_decref(*v);
+}
+#define OBJECT_AUTO __attribute__((cleanup(object_done))) json_t
+
 static inline json_t *object(const struct bench *b, size_t i)
 {
 	struct span body = b->out.v[i].body;

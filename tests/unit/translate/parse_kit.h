@@ -91,6 +91,8 @@ static inline void run_done(struct run *r)
 		translator_free(r->translator);
 }
 
+#define RUN_AUTO __attribute__((cleanup(run_done))) struct run
+
 /* All notes, one per line as LINE:COLUMN: SENTENCE. */
 static inline const char *notes_lines(struct run *r, const struct notes *notes)
 {
@@ -120,27 +122,24 @@ static inline struct run run_good(const char *text)
 /* Refused, with this line (LINE:COLUMN: SENTENCE) among what is said. */
 static inline void assert_refused(const char *text, const char *line)
 {
-	struct run r = run_job(text);
+	RUN_AUTO r = run_job(text);
 	assert_null(r.job);
 	assert_int_equal(r.err.http, 400);
 	assert_within(notes_lines(&r, &r.err.notes), line);
-	run_done(&r);
 }
 
 /* Accepted, with this line among the warnings. */
 static inline void assert_warned(const char *text, const char *line)
 {
-	struct run r = run_good(text);
+	RUN_AUTO r = run_good(text);
 	assert_within(notes_lines(&r, &r.warnings), line);
-	run_done(&r);
 }
 
 /* Accepted without a warning. */
 static inline void assert_quiet(const char *text)
 {
-	struct run r = run_good(text);
+	RUN_AUTO r = run_good(text);
 	assert_string_equal(notes_lines(&r, &r.warnings), "");
-	run_done(&r);
 }
 
 static inline void assert_span(struct span got, const char *want)

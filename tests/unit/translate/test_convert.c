@@ -211,14 +211,13 @@ TEST(test_convert_refused)
 /* No text of a warning ends its comment. */
 TEST(test_convert_comment)
 {
-	struct run r = run_good(V1("", ""));
+	RUN_AUTO r = run_good(V1("", ""));
 	NOTES_AUTO warnings = { 0 };
 	NOTES_AUTO lost = { 0 };
 	notes_add(&warnings, (struct place){ "/x", 3, 4 },
 	          "a\nname: b\r\xc2\x85name: c\xe2\x80\xa8name: d\xe2\x80\xa9name: e");
 	assert_int_equal(job_convert(r.translator, r.job, &warnings, &lost, &r.text, &r.err), 0);
 	assert_within(str_c(&r.text), "# - line 3: x: a?name: b??name: c?name: d?name: e\n");
-	run_done(&r);
 }
 
 /* ---- texts that YAML or the reader could take as something else ---- */
@@ -268,7 +267,7 @@ static void check_value(struct span value)
 
 TEST(test_convert_quoting)
 {
-	for (size_t i = 0; i < sizeof(CONVERT_TEXTS) / sizeof(CONVERT_TEXTS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CONVERT_TEXTS); i++)
 		check_value(span_of(CONVERT_TEXTS[i]));
 	/* any of them together, in an order that is the same each time */
 	uint32_t random = 1;

@@ -85,7 +85,7 @@ TEST(test_read_directories)
 	assert_int_equal(f.n_storages, 0);
 	assert_int_equal(f.n_directories, 1);
 	assert_true(span_is(f.directories[0].source, "nfs://fs/home"));
-	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BAD); i++) {
 		char *text = xasprintf("storages: [{name: a, %s}]\n", BAD[i]);
 		assert_int_equal(read_facts(text, "bob", &a, &none), -1);
 		free(text);
@@ -105,7 +105,7 @@ TEST(test_read_time)
 		{ "submittedAt: \"2100-03-01T00:00:00Z\"", 4107542400000 },
 		{ "submittedAt: 1795170338123", 1795170338123 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		struct facts f;
 		assert_int_equal(read_facts(CASES[i].text, "alice", &a, &f), 0);
@@ -130,7 +130,7 @@ TEST(test_read_refuses)
 		                             "users: {bob: {storages: [nix]}}",
 		                             "[]",
 		                             "submittedAt: yesterday" };
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		struct facts f;
 		if (read_facts(CASES[i], "bob", &a, &f) == 0)
@@ -146,7 +146,7 @@ TEST(test_read_shows_nothing_of_extensions)
 		"users: {bob: {extension: [MARKER]}}",
 		"users: {bob: {extension: {githubPAT: MARKER-X}, email: [MARKER-X]}}",
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct facts f;

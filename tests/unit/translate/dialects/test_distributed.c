@@ -108,13 +108,12 @@ TEST(test_distributed_ports)
 		     "  distributed: {framework: tensorflow, taskRoles: [chief, worker]}\n"),
 		  1, -1, 1 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		struct run r = run_good(CASES[i].text);
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		RUN_AUTO r = run_good(CASES[i].text);
 		assert_int_equal(ports_of(&r, 0, "distributed"), CASES[i].a);
 		assert_int_equal(ports_of(&r, 1, "distributed"), CASES[i].b);
 		assert_int_equal(ports_of(&r, 2, "distributed"), CASES[i].c);
 		assert_int_equal(ports_of(&r, 0, "ssh"), 1);
-		run_done(&r);
 	}
 }
 
@@ -150,10 +149,9 @@ TEST(test_distributed_needs_key)
 		{ WITH("framework: deepspeed"), true },
 		{ WITH("framework: mpi, procPerNode: 2"), true },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		struct run r = run_good(CASES[i].text);
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		RUN_AUTO r = run_good(CASES[i].text);
 		assert_int_equal(job_needs_key(r.job, &(struct facts){ 0 }), CASES[i].needs);
-		run_done(&r);
 	}
 }
 

@@ -8,7 +8,7 @@
 
 TEST(test_defaults)
 {
-	struct run r = run_good(LAUNCHER("", NEVER));
+	RUN_AUTO r = run_good(LAUNCHER("", NEVER));
 	const struct role *role = r.job->roles;
 	assert_ptr_equal(r.job->dialect, dialect_get(DIALECT_LAUNCHER));
 	assert_true(span_is(r.job->id, "alice~j-1"));
@@ -21,12 +21,11 @@ TEST(test_defaults)
 	assert_int_equal(role->n_env, 0);
 	assert_true(span_is(role->command, "exec 'python' 'a.py'"));
 	assert_int_equal(r.warnings.n, 0);
-	run_done(&r);
 }
 
 TEST(test_policies)
 {
-	struct run r = run_good(SPEC(
+	RUN_AUTO r = run_good(SPEC(
 	    "  executionType: Start\n  retryPolicy: {fancyRetryPolicy: true, maxRetryCount: -2}\n"
 	    "  taskRoles:\n  - name: W-1\n    taskNumber: 1\n"
 	    "    frameworkAttemptCompletionPolicy: {minFailedTaskCount: -1, minSucceededTaskCount: "
@@ -40,7 +39,6 @@ TEST(test_policies)
 	assert_int_equal(role->min_failed, -1);
 	assert_int_equal(role->min_succeeded, 1);
 	assert_int_equal(role->task_retry_max, 3);
-	run_done(&r);
 }
 
 TEST(test_refused)

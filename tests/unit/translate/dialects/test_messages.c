@@ -3,14 +3,13 @@
 
 TEST(test_logins_are_trimmed)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD "prerequisites: [{name: i, type: dockerimage, uri: u, auth: {username: ' bob ', "
 		 "password: '<% $secrets.p %>', registryuri: '<% $secrets.r %>'}}]\n" ROLE COMMANDS(
 		     "x") "secrets: {p: \"hunter2\\n\", r: \"reg.io\\r\\n\"}\n");
 	assert_span(r.job->logins[0].username, "bob");
 	assert_span(r.job->logins[0].password, "hunter2");
 	assert_span(r.job->logins[0].registry, "reg.io");
-	run_done(&r);
 }
 
 /* A job with logins to so many registries. */
@@ -53,7 +52,7 @@ TEST(test_jobssh_without_a_key_pair)
 			                    .key_n = 6,
 			                    .value = { .type = NODE_MAP, .n = n, .member = pair } };
 		const struct node extension = { .type = NODE_MAP, .n = 1, .member = &ssh };
-		struct run r = run_good(JOB_SSH);
+		RUN_AUTO r = run_good(JOB_SSH);
 		f.extension = n > 0 ? &extension : NULL;
 		job_warn(r.job, &f, &r.warnings);
 		if (n < 2)
@@ -61,7 +60,6 @@ TEST(test_jobssh_without_a_key_pair)
 			              "jobssh: there is no key pair by which tasks could reach");
 		else
 			assert_int_equal(r.warnings.n, 0);
-		run_done(&r);
 	}
 }
 
@@ -175,7 +173,7 @@ static const struct message_case OLD[] = {
 static void check_messages(const struct message_case *v, size_t n, bool exact)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct run r = run_job(v[i].text);
+		RUN_AUTO r = run_job(v[i].text);
 		notes_sort(&r.err.notes);
 		(void)notes_lines(&r, &r.err.notes);
 		const char *all = notes_lines(&r, &r.warnings);
@@ -183,7 +181,6 @@ static void check_messages(const struct message_case *v, size_t n, bool exact)
 			assert_string_equal(all, v[i].says);
 		else
 			assert_within(all, v[i].says);
-		run_done(&r);
 	}
 }
 #define CHECK(cases, exact) check_messages(cases, sizeof(cases) / sizeof(*(cases)), exact)

@@ -24,7 +24,7 @@ static void assert_env(const struct role *role, size_t i, const char *name, cons
 
 TEST(test_dist)
 {
-	struct run r = run_good(DIST(ALL_TYPES));
+	RUN_AUTO r = run_good(DIST(ALL_TYPES));
 	const struct role *role = r.job->roles;
 	assert_int_equal(r.job->n_roles, 3);
 	assert_ptr_equal(r.job->dialect, dialect_get(DIALECT_MXJOB));
@@ -43,24 +43,22 @@ TEST(test_dist)
 	assert_string_equal(command_of(&r, 1),
 	                    "export DMLC_PS_ROOT_URI=\"${PAI_HOST_IP_scheduler_0}\"\n"
 	                    "exec 'python' 'a.py'");
-	run_done(&r);
 }
 
 TEST(test_local)
 {
-	struct run r = run_good(MXJOB_LOCAL("", "template: " TEMPLATE("restartPolicy: Never, ")));
+	RUN_AUTO r = run_good(MXJOB_LOCAL("", "template: " TEMPLATE("restartPolicy: Never, ")));
 	assert_int_equal(r.job->roles[0].n_env, 0);
 	assert_int_equal(r.job->roles[0].min_succeeded, 1);
 	assert_int_equal(r.job->retry_max, 0);
 	assert_false(r.job->fancy_retry);
 	assert_string_equal(command_of(&r, 0), "exec 'python' 'a.py'");
-	run_done(&r);
 }
 
 /* Only the chief counts; the others are started again. */
 TEST(test_chief)
 {
-	struct run r = run_good(KUBEFLOW("") ENTRY("SCHEDULER", ""));
+	RUN_AUTO r = run_good(KUBEFLOW("") ENTRY("SCHEDULER", ""));
 	assert_int_equal(r.job->roles[0].min_succeeded, 1);
 	assert_int_equal(r.job->roles[0].task_retry_max, 0);
 	assert_int_equal(r.job->roles[1].min_failed, -1);
@@ -74,19 +72,17 @@ TEST(test_chief)
 	                 ENTRY("SCHEDULER", ""));
 	assert_int_equal(r.job->roles[0].task_retry_max, -1);
 	assert_int_equal(r.job->roles[1].min_succeeded, 1);
-	run_done(&r);
 }
 
 /* What Kubernetes would have put into command and args, the shell does. */
 TEST(test_words)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    MXJOB_LOCAL("", "template: {spec: {containers: [{name: mxnet, image: i, "
 	                    "env: [{name: A, value: x}], command: [sh, -c], args: [\"it's $(A)\", "
 	                    "'$$(A)', '$(B) $A', '$(PAI_TASK_INDEX)', '', 'a\n\n  b']}]}}"));
 	assert_string_equal(command_of(&r, 0), "exec 'sh' '-c' 'it'\\''s '\"${A}\"'' '$(A)' "
 	                                       "'$(B) $A' ''\"${PAI_TASK_INDEX}\"'' '' 'a\nb'");
-	run_done(&r);
 }
 
 TEST(test_refused)

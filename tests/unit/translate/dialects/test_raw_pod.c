@@ -264,12 +264,12 @@ static void raw_cases(const struct raw_case *v, size_t n, bool refused)
 
 TEST(test_what_is_refused)
 {
-	raw_cases(REFUSED, sizeof(REFUSED) / sizeof(*REFUSED), true);
+	raw_cases(REFUSED, ARRAY_SIZE(REFUSED), true);
 }
 
 TEST(test_what_is_left_out)
 {
-	raw_cases(TAKEN, sizeof(TAKEN) / sizeof(*TAKEN), false);
+	raw_cases(TAKEN, ARRAY_SIZE(TAKEN), false);
 }
 
 #define SECURITY                                                                                   \
@@ -397,7 +397,7 @@ TEST(test_grants)
 		                 .directories = DIRECTORIES,
 		                 .n_directories = 4 };
 	const struct facts none = { 0 };
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		assert_int_equal(raw_volume_grant(&CASES[i].volume, &f), CASES[i].grant);
 		assert_int_equal(raw_volume_grant(&CASES[i].volume, &none), RAW_NOT_GRANTED);
 	}

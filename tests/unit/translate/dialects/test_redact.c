@@ -6,20 +6,18 @@
 
 static void assert_stored(const char *text, const char *want)
 {
-	struct run r = run_good(text);
+	RUN_AUTO r = run_good(text);
 	assert_span(r.job->config, want);
-	run_done(&r);
 }
 
 /* Neither the stored text nor anything that is said shows the marker `hunter2`. */
 static void assert_hidden(const char *text)
 {
-	struct run r = run_job(text);
+	RUN_AUTO r = run_job(text);
 	if (r.job)
 		assert_null(memmem(r.job->config.p, r.job->config.n, "hunter2", 7));
 	(void)notes_lines(&r, &r.err.notes);
 	assert_null(strstr(notes_lines(&r, &r.warnings), "hunter2"));
-	run_done(&r);
 }
 
 TEST(test_without_secrets_byte_for_byte)
@@ -30,7 +28,7 @@ TEST(test_without_secrets_byte_for_byte)
 		"\xef\xbb\xbf" V2(""),
 		V1("\"jobEnvs\":{\"secrets\":\"a\"},", ""),
 	};
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++)
 		assert_stored(TEXTS[i], TEXTS[i]);
 }
 
@@ -121,7 +119,7 @@ TEST(test_flow_yaml)
 	/* what may stand before the brace */
 	static const char *const BEFORE[] = { "", "&all ", "!!map ", "--- &all !!map\n " };
 	ARENA_AUTO a = { 0 };
-	for (size_t i = 0; i < sizeof(BEFORE) / sizeof(*BEFORE); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(BEFORE); i++) {
 		const char *head =
 		    arena_printf(&a, "%s{protocolVersion: 2, name: j, type: job, ", BEFORE[i]);
 		assert_stored(
@@ -151,7 +149,7 @@ TEST(test_unsafe_secrets_are_refused)
 		HEAD "secrets: hunter2\n" REST,
 		HEAD "secrets: [hunter2]\n" REST,
 	};
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
 		struct run r = run_job(TEXTS[i]);
 		if (r.job)
 			fail_msg("%s", TEXTS[i]);
@@ -212,12 +210,11 @@ TEST(test_auth_of_what_is_no_image)
 	    HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
 		 "- {name: s, type: script, uri: u, auth: {password: " MASKED
 		 "}}\n" ROLE COMMANDS("x"));
-	struct run r = run_job(
+	RUN_AUTO r = run_job(
 	    HEAD "prerequisites:\n- {name: i, type: dockerimage, uri: u}\n"
 		 "- {name: s, type: output, uri: u, auth: {pin: 1234}}\n" ROLE COMMANDS("x"));
 	assert_null(r.job);
 	assert_within(notes_lines(&r, &r.err.notes), "prerequisites[1].auth.pin: cannot be hidden");
-	run_done(&r);
 }
 
 TEST(test_auth_in_json)
@@ -255,7 +252,7 @@ TEST(test_auth_that_cannot_be_cut_is_refused)
 		     "hunter2}}]\n"
 		     "parameters: {a: *a}\n" ROLE COMMANDS("x"),
 	};
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
 		struct run r = run_job(TEXTS[i]);
 		if (r.job)
 			fail_msg("%s", TEXTS[i]);
@@ -289,14 +286,13 @@ TEST(test_overridden_auth_is_refused)
 		{ OVERRIDES("", "<<: {prerequisites: [{auth: {password: hunter2}}]}, "),
 		  "prerequisites: " },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
-		struct run r = run_job(CASES[i].job);
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		RUN_AUTO r = run_job(CASES[i].job);
 		assert_null(r.job);
 		assert_non_null(
 		    strstr(notes_lines(&r, &r.err.notes), "overrides a value below `<<`"));
 		assert_non_null(strstr(notes_lines(&r, &r.err.notes), CASES[i].pointer));
 		assert_null(strstr(notes_lines(&r, &r.err.notes), "hunter2"));
-		run_done(&r);
 	}
 	/* An alias that is overridden hides nothing; nor does an empty text. */
 	assert_hidden(OVERRIDES(", auth: &a {username: \"u\", password: \"hunter2\"}}, "
@@ -329,6 +325,6 @@ TEST(test_messages_show_no_secret)
 		AUTH("    password: '<% hunter2'\n"),
 		AUTH("    registryuri: '<% $secrets.p %>'\n") "secrets: {p: 'a hunter2 b'}\n",
 	};
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(TEXTS[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++)
 		assert_hidden(TEXTS[i]);
 }

@@ -209,7 +209,7 @@ TEST(test_time_is_linear)
 	static const char *const PIECES[] = {
 		"<% $parameters.a %>", "<% ", "<%", "%>", "<%# x %>", "<%! c %>\n", ".a[0]", " \n"
 	};
-	for (size_t i = 0; i < sizeof(PIECES) / sizeof(PIECES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(PIECES); i++)
 		assert_true(cost(PIECES[i], 200000) < 2.0); /* quadratic would take minutes */
 }
 

@@ -3,7 +3,7 @@
 
 TEST(test_defaults)
 {
-	struct run r = run_good(V1("", ""));
+	RUN_AUTO r = run_good(V1("", ""));
 	const struct job *job = r.job;
 	const struct role *m = &job->roles[0];
 	assert_ptr_equal(job->dialect, dialect_get(DIALECT_V1));
@@ -20,17 +20,15 @@ TEST(test_defaults)
 	assert_span(m->image, "i");
 	assert_span(m->command,
 	            "export PAI_TASK_ROLE_0_HOST_LIST=\"$PAI_TASK_ROLE_m_HOST_LIST\"\nx");
-	run_done(&r);
 }
 
 TEST(test_all_fields)
 {
-	struct run r =
-	    run_good(V1("\"retryCount\":-2,\"virtualCluster\":\"vc1\",",
-	                ",\"taskNumber\":4,\"cpuNumber\":2,\"memoryMB\":200,\"shmMB\":200,"
-	                "\"gpuNumber\":3,\"minFailedTaskCount\":-1,"
-	                "\"minSucceededTaskCount\":4,\"portList\":[{\"label\":\"http\","
-	                "\"portNumber\":2},{\"label\":\"w\",\"beginAt\":0}]"));
+	RUN_AUTO r = run_good(V1("\"retryCount\":-2,\"virtualCluster\":\"vc1\",",
+	                         ",\"taskNumber\":4,\"cpuNumber\":2,\"memoryMB\":200,\"shmMB\":200,"
+	                         "\"gpuNumber\":3,\"minFailedTaskCount\":-1,"
+	                         "\"minSucceededTaskCount\":4,\"portList\":[{\"label\":\"http\","
+	                         "\"portNumber\":2},{\"label\":\"w\",\"beginAt\":0}]"));
 	const struct role *m = &r.job->roles[0];
 	assert_false(r.job->fancy_retry);
 	assert_int_equal(r.job->retry_max, -2);
@@ -48,7 +46,6 @@ TEST(test_all_fields)
 	assert_span(m->ports[1].label, "w");
 	assert_span(m->ports[2].label, "ssh");
 	assert_int_equal(r.job->total_gpu, 12);
-	run_done(&r);
 }
 
 TEST(test_numbers_as_text)
@@ -74,11 +71,10 @@ TEST(test_comments)
 
 TEST(test_comments_leave_texts_alone)
 {
-	struct run r = run_good("{ // who\n \"jobName\": \"j\", \"image\": \"i\",\n"
-	                        "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}");
+	RUN_AUTO r = run_good("{ // who\n \"jobName\": \"j\", \"image\": \"i\",\n"
+	                      "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}");
 	assert_non_null(strstr(r.job->roles[0].command.p, "\na // b"));
 	assert_non_null(strstr(r.job->config.p, "// who"));
-	run_done(&r);
 }
 
 /* ---- environment --------------------------------------------------------------------------------
@@ -86,7 +82,7 @@ TEST(test_comments_leave_texts_alone)
 
 TEST(test_env_later_wins)
 {
-	struct run r =
+	RUN_AUTO r =
 	    run_good(V1("\"jobEnvs\":{\"A\":1,\"B\":true,\"C\":\"x\"},\"env\":{\"B\":0.5},",
 	                ",\"env\":{\"C\":\"y$(z)\",\"PAI_SSH_PUB_KEY\":\"k\"}"));
 	const struct role *m = &r.job->roles[0];
@@ -96,7 +92,6 @@ TEST(test_env_later_wins)
 	assert_span(m->env[1].value, "0.5");
 	assert_span(m->env[2].value, "y$(z)"); /* dollars are doubled when it is written */
 	assert_span(m->env[3].name, "PAI_SSH_PUB_KEY");
-	run_done(&r);
 }
 
 TEST(test_env_refused)
@@ -124,13 +119,12 @@ TEST(test_env_refused)
 
 TEST(test_env_of_the_job_is_judged_once)
 {
-	struct run r = run_job("{\"jobName\":\"j\",\"image\":\"i\",\"env\":{\"FC_A\":\"v\"},"
-	                       "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"},"
-	                       "{\"name\":\"n\",\"command\":\"x\"}]}");
+	RUN_AUTO r = run_job("{\"jobName\":\"j\",\"image\":\"i\",\"env\":{\"FC_A\":\"v\"},"
+	                     "\"taskRoles\":[{\"name\":\"m\",\"command\":\"x\"},"
+	                     "{\"name\":\"n\",\"command\":\"x\"}]}");
 	assert_int_equal(r.err.notes.n, 1);
 	assert_string_equal(r.err.notes.v[0].at, "/env/FC_A");
 	assert_string_equal(r.err.code, "InvalidParametersError");
-	run_done(&r);
 }
 
 /* ---- directories
@@ -159,24 +153,22 @@ TEST(test_fetch_code)
 	struct settings s;
 	translate_settings_default(&s);
 	s.fetch_code = true;
-	struct run r = run_settings(&s, V1("\"codeDir\":\"/c\",", ""));
+	RUN_AUTO r = run_settings(&s, V1("\"codeDir\":\"/c\",", ""));
 	assert_non_null(
 	    strstr(r.job->roles[0].command.p, "hdfs dfs -copyToLocal \"$PAI_CODE_DIR\""));
 	run_done(&r);
 	r = run_settings(&s, V1("", ""));
 	assert_null(strstr(r.job->roles[0].command.p, "hdfs"));
-	run_done(&r);
 }
 
 TEST(test_host_lists)
 {
-	struct run r = run_good("{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":["
-	                        "{\"name\":\"ps_server\",\"command\":\"x\"},"
-	                        "{\"name\":\"1\",\"command\":\"y\"}]}");
+	RUN_AUTO r = run_good("{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":["
+	                      "{\"name\":\"ps_server\",\"command\":\"x\"},"
+	                      "{\"name\":\"1\",\"command\":\"y\"}]}");
 	/* the runtime itself sets PAI_TASK_ROLE_1_HOST_LIST for a role called 1 */
 	assert_span(r.job->roles[1].command,
 	            "export PAI_TASK_ROLE_0_HOST_LIST=\"$PAI_TASK_ROLE_psserver_HOST_LIST\"\ny");
-	run_done(&r);
 }
 
 /* ---- killAllOnCompletedTaskNumber
@@ -208,7 +200,7 @@ TEST(test_kill_all)
 		  "is ignored: task roles have their own" },
 		{ "1", TWO("2,\"minFailedTaskCount\":2", "3"), { 2, 1 }, { -1, -1 }, "is ignored" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		const struct kill_case *c = &CASES[i];
 		char *text = xasprintf("{\"jobName\":\"j\",\"image\":\"i\","
 		                       "\"killAllOnCompletedTaskNumber\":%s,\"taskRoles\":[%s]}",
@@ -280,13 +272,13 @@ TEST(test_refused)
 		  "extras.storages[0]: must be a mapping" },
 		{ V1("\"retryCount\":-3,", ""), "retryCount: must be at least -2, is -3" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_refused(CASES[i].text, CASES[i].line);
 }
 
 TEST(test_code_is_that_of_v1)
 {
-	struct run r = run_job(V1("", ",\"taskNumber\":0"));
+	RUN_AUTO r = run_job(V1("", ",\"taskNumber\":0"));
 	assert_string_equal(r.err.code, "InvalidParametersError");
 	run_done(&r);
 	ARENA_AUTO a = { 0 };
@@ -296,17 +288,15 @@ TEST(test_code_is_that_of_v1)
 	struct span broken = SPAN("{\"jobName\": ");
 	assert_null(job_read(r.translator, DIALECT_V1, broken, "alice", &a, &warnings, &e));
 	assert_string_equal(e.code, "InvalidParametersError");
-	run_done(&r);
 }
 
 TEST(test_names_with_dots)
 {
-	struct run r = run_good("{\"jobName\":\"a.b~c-D\",\"image\":\"i\",\"taskRoles\":[{\"name\":"
-	                        "\"A~b.c-d\",\"command\":\"x\"}]}");
+	RUN_AUTO r = run_good("{\"jobName\":\"a.b~c-D\",\"image\":\"i\",\"taskRoles\":[{\"name\":"
+	                      "\"A~b.c-d\",\"command\":\"x\"}]}");
 	assert_span(r.job->id, "alice~a.b~c-D");
 	assert_string_equal(r.job->roles[0].object_name, "abcd");
 	assert_string_equal(r.job->roles[0].variable, "A_b_c_d");
-	run_done(&r);
 }
 
 TEST(test_gpu_type)
@@ -315,7 +305,7 @@ TEST(test_gpu_type)
 	assert_true(span_is(r.job->gpu_type, "Tesla-K80"));
 	run_done(&r);
 	static const char *const WRONG[] = { "Tesla K80", "-K80", "a/b", "\\u00e9" };
-	for (size_t i = 0; i < sizeof(WRONG) / sizeof(*WRONG); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(WRONG); i++) {
 		FREE_AUTO char *text = xasprintf(V1("\"gpuType\":\"%s\",", ""), WRONG[i]);
 		r = run_job(text);
 		assert_null(r.job);

@@ -6,7 +6,7 @@
 
 TEST(test_defaults)
 {
-	struct run r = run_good(V2(""));
+	RUN_AUTO r = run_good(V2(""));
 	const struct job *job = r.job;
 	const struct role *w = &job->roles[0];
 	assert_ptr_equal(job->dialect, dialect_get(DIALECT_V2));
@@ -22,12 +22,11 @@ TEST(test_defaults)
 	assert_int_equal(w->shm_mb, 0);
 	assert_span(w->image, "ubuntu");
 	assert_span(w->command, "echo");
-	run_done(&r);
 }
 
 TEST(test_ssh_and_http_are_added)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD IMAGE "taskRoles:\n  w:\n    dockerImage: i\n    resourcePerInstance: {cpu: "
 		       "1, memoryMB: 8, gpu: 0, ports: {http: 3, a: 2}}\n" COMMANDS("x"));
 	const struct role *w = &r.job->roles[0];
@@ -37,53 +36,48 @@ TEST(test_ssh_and_http_are_added)
 	assert_span(w->ports[1].label, "a");
 	assert_span(w->ports[2].label, "ssh");
 	assert_int_equal(w->ports[2].count, 1);
-	run_done(&r);
 }
 
 TEST(test_completion_zero_is_absent)
 {
-	struct run r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
-	                                "minSucceededInstances: null}\n"));
+	RUN_AUTO r = run_good(V2_ROLE("    instances: 3\n    completion: {minFailedInstances: 0, "
+	                              "minSucceededInstances: null}\n"));
 	assert_int_equal(r.job->roles[0].min_failed, 1);
 	assert_int_equal(r.job->roles[0].min_succeeded, 3);
-	run_done(&r);
 }
 
 TEST(test_without_gang_tasks_retry)
 {
-	struct run r =
+	RUN_AUTO r =
 	    run_good(V2_ROLE("    taskRetryCount: -2\n") "extras: {gangAllocation: false}");
 	assert_false(r.job->gang);
 	assert_true(r.job->roles[0].task_fancy_retry);
 	assert_int_equal(r.job->roles[0].task_retry_max, -2);
-	run_done(&r);
 }
 
 TEST(test_max_duration)
 {
-	struct run r = run_good(V2_ROLE("") "extras: {maxDurationSec: 90}");
+	RUN_AUTO r = run_good(V2_ROLE("") "extras: {maxDurationSec: 90}");
 	assert_int_equal(r.job->max_duration_s, 90);
 	run_done(&r);
 	r = run_good(V2_ROLE("") "extras: {}");
 	assert_int_equal(r.job->max_duration_s, 0);
-	run_done(&r);
 }
 
 TEST(test_command_is_assembled)
 {
-	struct run r =
+	RUN_AUTO r =
 	    run_good(HEAD IMAGE ROLE COMMANDS("' a ', '', \"b\\n\"") //
 	             "deployments:\n"
 	             "- {name: d, taskRoles: {w: {preCommands: [' p '], postCommands: [q]}}}\n"
 	             "- {name: e, taskRoles: {w: {preCommands: [never]}}}\n"
 	             "defaults: {deployment: d}\n");
 	assert_span(r.job->roles[0].command, "p\na\n\nb\nq");
-	run_done(&r);
 }
 
 TEST(test_command_is_rendered)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD "prerequisites:\n"
 		 "- {name: i, type: dockerimage, uri: ubuntu}\n"
 		 "- {name: d, type: data, uri: [hdfs://0, 'x y']}\n"
@@ -91,7 +85,6 @@ TEST(test_command_is_rendered)
 		     "'<% $data.uri[1] %> <% $script.uri %> <% $parameters.p %> '") //
 	    "parameters: {p: 1.50}\n");
 	assert_span(r.job->roles[0].command, "x y s 1.5");
-	run_done(&r);
 }
 
 TEST(test_secrets_in_commands_stay)
@@ -108,7 +101,7 @@ TEST(test_secrets_in_commands_stay)
 
 TEST(test_role_by_alias_has_its_own_command)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD IMAGE "taskRoles:\n  v: &v\n    dockerImage: i\n    resourcePerInstance: {cpu: "
 		       "1, memoryMB: 8, gpu: 2}\n    instances: 4\n    commands: [main]\n"
 		       "  w: *v\n"
@@ -118,12 +111,11 @@ TEST(test_role_by_alias_has_its_own_command)
 	assert_span(r.job->roles[1].command, "main");
 	assert_int_equal(r.job->total_tasks, 8);
 	assert_int_equal(r.job->total_gpu, 16);
-	run_done(&r);
 }
 
 TEST(test_logins)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD "prerequisites:\n"
 		 "- {name: i, type: dockerimage, uri: ubuntu, auth: {username: u, password: '<% "
 		 "$secrets.p %>!'}}\n"
@@ -136,13 +128,12 @@ TEST(test_logins)
 	assert_span(r.job->logins[0].registry, "https://index.docker.io/v1/");
 	assert_span(r.job->logins[0].password, "83!"); /* 0123 is octal */
 	assert_span(r.job->logins[1].username, "w");
-	run_done(&r);
 }
 
 /* As the check of the image has it: a login without `registryuri` is for the image's registry. */
 TEST(test_logins_default_registry)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD
 	    "prerequisites:\n"
 	    "- {name: i, type: dockerimage, uri: 'reg.io:5000/a', auth: {username: u}}\n"
@@ -151,12 +142,11 @@ TEST(test_logins_default_registry)
 	assert_int_equal(r.job->n_logins, 2);
 	assert_span(r.job->logins[0].registry, "reg.io:5000");
 	assert_span(r.job->logins[1].registry, "https://index.docker.io/v1/");
-	run_done(&r);
 }
 
 TEST(test_images)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD "prerequisites:\n"
 		 "- {name: k, type: dockerimage, uri: unused}\n"
 		 "- {name: i, type: dockerimage, uri: reg.io/a, auth: {username: u, password: p, "
@@ -164,37 +154,34 @@ TEST(test_images)
 	assert_span(r.job->roles[0].image, "reg.io/a");
 	assert_int_equal(r.job->n_logins, 1);
 	assert_span(r.job->logins[0].password, "p");
-	run_done(&r);
 }
 
 TEST(test_storages)
 {
-	struct run r = run_good(V2("extras: {storages: [{name: a}, {name: a, mountPath: /data}, "
-	                           "{mountPath: /x}]}\n"));
+	RUN_AUTO r = run_good(V2("extras: {storages: [{name: a}, {name: a, mountPath: /data}, "
+	                         "{mountPath: /x}]}\n"));
 	assert_false(r.job->storages_default);
 	assert_int_equal(r.job->n_storages, 2);
 	assert_span(r.job->storages[0].mount_path, "/mnt/a");
 	assert_span(r.job->storages[1].mount_path, "/data");
 	assert_string_equal(r.job->storages[1].mount_where.at, "/extras/storages/1/mountPath");
-	run_done(&r);
 }
 
 TEST(test_storages_of_the_older_plugin)
 {
-	struct run r =
+	RUN_AUTO r =
 	    run_good(V2("extras:\n  com.microsoft.pai.runtimeplugin:\n"
 	                "  - {plugin: ssh}\n"
 	                "  - {plugin: teamwise_storage, parameters: {storageConfigNames: [a, b]}}\n"
 	                "  - {plugin: teamwise_storage, parameters: {storageConfigNames: [c]}}\n"));
 	assert_int_equal(r.job->n_storages, 2);
 	assert_span(r.job->storages[1].name, "b");
-	run_done(&r);
 }
 
 TEST(test_storages_of_the_older_plugin_default)
 {
-	struct run r = run_good(V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: "
-	                           "teamwise_storage}], storages: null}\n"));
+	RUN_AUTO r = run_good(V2("extras: {com.microsoft.pai.runtimeplugin: [{plugin: "
+	                         "teamwise_storage}], storages: null}\n"));
 	assert_true(r.job->storages_default);
 	assert_int_equal(r.job->n_storages, 0);
 	run_done(&r);
@@ -204,7 +191,6 @@ TEST(test_storages_of_the_older_plugin_default)
 	r = run_good(V2("extras: {storages: [{}]}\n")); /* none, which is not the same */
 	assert_false(r.job->storages_default);
 	assert_int_equal(r.job->n_storages, 0);
-	run_done(&r);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------
@@ -352,14 +338,14 @@ TEST(test_commands_refused)
 
 TEST(test_everything_is_said_at_once)
 {
-	struct run r = run_job(HEAD "prerequisites: [{name: i, type: dockerimage, uri: ' '}]\n"
-	                            "taskRoles:\n"
-	                            "  w:\n"
-	                            "    intances: 1\n" /* schema */
-	                            "    dockerImage: j\n"
-	                            "    resourcePerInstance: {cpu: 1.5, memoryMB: 0, gpu: 0}\n"
-	                            "    commands: ['<%']\n"
-	                            "defaults: {virtualCluster: -}\n");
+	RUN_AUTO r = run_job(HEAD "prerequisites: [{name: i, type: dockerimage, uri: ' '}]\n"
+	                          "taskRoles:\n"
+	                          "  w:\n"
+	                          "    intances: 1\n" /* schema */
+	                          "    dockerImage: j\n"
+	                          "    resourcePerInstance: {cpu: 1.5, memoryMB: 0, gpu: 0}\n"
+	                          "    commands: ['<%']\n"
+	                          "defaults: {virtualCluster: -}\n");
 	const char *all = notes_lines(&r, &r.err.notes);
 	assert_string_equal(r.err.code, "InvalidProtocolError");
 	assert_within(all, "did you mean `instances`?");
@@ -370,15 +356,13 @@ TEST(test_everything_is_said_at_once)
 	assert_within(all, "taskRoles.w.commands[0]: ");
 	assert_within(all, "defaults.virtualCluster: ");
 	assert_int_equal(r.err.notes.n, 7);
-	run_done(&r);
 }
 
 /* One violation is said once, though the schema and the dialect both see it. */
 TEST(test_nothing_is_said_twice)
 {
-	struct run r = run_job(V2_ROLE("    instances: 0\n"));
+	RUN_AUTO r = run_job(V2_ROLE("    instances: 0\n"));
 	assert_int_equal(r.err.notes.n, 1);
-	run_done(&r);
 }
 
 /* The dialect also runs on documents of any shape. */
@@ -390,8 +374,8 @@ TEST(test_wrong_types_everywhere)
 	static const char *const MEMBERS[] = { "prerequisites", "taskRoles", "deployments",
 		                               "secrets",       "defaults",  "extras",
 		                               "parameters",    "name" };
-	for (size_t i = 0; i < sizeof(MEMBERS) / sizeof(MEMBERS[0]); i++) {
-		for (size_t k = 0; k < sizeof(VALUES) / sizeof(VALUES[0]); k++) {
+	for (size_t i = 0; i < ARRAY_SIZE(MEMBERS); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(VALUES); k++) {
 			char *text =
 			    xasprintf("protocolVersion: 2\n%s: %s\n", MEMBERS[i], VALUES[k]);
 			struct run r = run_job(text);
@@ -445,12 +429,11 @@ TEST(test_limit_counts_doubled_dollars)
 	struct settings s;
 	translate_settings_default(&s);
 	s.max_command = 10;
-	struct run r = run_settings(&s, HEAD IMAGE ROLE COMMANDS("'$$$$$'"));
+	RUN_AUTO r = run_settings(&s, HEAD IMAGE ROLE COMMANDS("'$$$$$'"));
 	assert_non_null(r.job);
 	run_done(&r);
 	r = run_settings(&s, HEAD IMAGE ROLE COMMANDS("'$$$$$$'"));
 	assert_null(r.job);
-	run_done(&r);
 }
 
 TEST(test_limit_of_the_file)
@@ -458,10 +441,9 @@ TEST(test_limit_of_the_file)
 	struct settings s;
 	translate_settings_default(&s);
 	s.max_annotations = 100;
-	struct run r = run_settings(&s, V2(""));
+	RUN_AUTO r = run_settings(&s, V2(""));
 	assert_null(r.job);
 	assert_within(err_msg(&r.err), "cannot be stored as an annotation");
-	run_done(&r);
 }
 
 /* ---- warnings -----------------------------------------------------------------------------------
@@ -512,12 +494,10 @@ TEST(test_dialect)
 
 TEST(test_json_is_taken)
 {
-	struct run r =
-	    run_good("{\"protocolVersion\": 2, \"name\": \"j\", \"type\": \"job\", "
-	             "\"prerequisites\": [{\"name\": \"i\", \"type\": \"dockerimage\", "
-	             "\"uri\": \"u\"}], \"taskRoles\": {\"w\": {\"dockerImage\": \"i\", "
-	             "\"resourcePerInstance\": {\"cpu\": 1, \"memoryMB\": 1, \"gpu\": 0}, "
-	             "\"commands\": [\"\\ud83d\\ude00\"]}}}");
+	RUN_AUTO r = run_good("{\"protocolVersion\": 2, \"name\": \"j\", \"type\": \"job\", "
+	                      "\"prerequisites\": [{\"name\": \"i\", \"type\": \"dockerimage\", "
+	                      "\"uri\": \"u\"}], \"taskRoles\": {\"w\": {\"dockerImage\": \"i\", "
+	                      "\"resourcePerInstance\": {\"cpu\": 1, \"memoryMB\": 1, \"gpu\": 0}, "
+	                      "\"commands\": [\"\\ud83d\\ude00\"]}}}");
 	assert_span(r.job->roles[0].command, "\xf0\x9f\x98\x80");
-	run_done(&r);
 }

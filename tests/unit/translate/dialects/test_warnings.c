@@ -158,7 +158,7 @@ static const char *const QUIET[] = {
 	"{\"jobName\":\"j\",\"image\":\"i\",\"taskRoles\":[{\"name\":\"m\",\"command\":\"echo {{ $parameters.x }}\"}]}",
 };
 /* clang-format on */
-enum { N_CASES = sizeof(CASES) / sizeof(*CASES), N_QUIET = sizeof(QUIET) / sizeof(*QUIET) };
+enum { N_CASES = ARRAY_SIZE(CASES), N_QUIET = ARRAY_SIZE(QUIET) };
 
 /* Can the format give this text?  What it leaves open stands for anything. */
 static bool gives(const char *format, const char *text)
@@ -196,7 +196,7 @@ TEST(test_table_is_complete)
 {
 	bool *said = xcalloc(N_WARNINGS, sizeof(*said));
 	for (size_t i = 0; i < N_CASES; i++) {
-		struct run r = run_good(CASES[i].text);
+		RUN_AUTO r = run_good(CASES[i].text);
 		raw_keys_warn(r.job, &(struct facts){ 0 }, &r.warnings);
 		for (size_t k = 0; k < r.warnings.n; k++) {
 			size_t row = find_row(r.warnings.v[k].msg);
@@ -204,7 +204,6 @@ TEST(test_table_is_complete)
 				fail_msg("not in the table: %s", r.warnings.v[k].msg);
 			said[row] = true;
 		}
-		run_done(&r);
 	}
 	for (size_t i = 0; i < N_WARNINGS; i++)
 		if (!said[i])
@@ -225,8 +224,8 @@ TEST(test_no_secret_is_shown)
 		AUTH("password: hunter2"),
 		V2("parameters: {u: 'https://me:hunter2@x/', password: hunter2}\n"),
 	};
-	for (size_t i = 0; i < sizeof(SECRETS) / sizeof(*SECRETS); i++) {
-		struct run r = run_good(SECRETS[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(SECRETS); i++) {
+		RUN_AUTO r = run_good(SECRETS[i]);
 		const char *all = notes_lines(&r, &r.warnings);
 		assert_true(r.warnings.n > 0);
 		static const char *const VALUES[] = { "hunter2", "12345678901234",
@@ -234,14 +233,13 @@ TEST(test_no_secret_is_shown)
 			                              "077",     NULL };
 		for (const char *const *v = VALUES; *v; v++)
 			assert_null(strstr(all, *v));
-		run_done(&r);
 	}
 }
 
 /* By place, and once: the lines of a deployment belong to two roles here. */
 TEST(test_order)
 {
-	struct run r = run_good(
+	RUN_AUTO r = run_good(
 	    HEAD "deployments: [{name: d, taskRoles: {w: {preCommands: ['<% $parameters.u %>']}, "
 		 "no: {}}}]\ndefaults: {deployment: d}\njobRetryCount: 017\n" IMAGE
 		 "taskRoles:\n  w: &w\n    dockerImage: i\n    taskRetryCount: 1\n"
@@ -270,7 +268,6 @@ TEST(test_order)
 	    HEAD "deployments: [{name: d, taskRoles: &r {w: {preCommands: [a]}, no: {}, no2: {}}}, "
 		 "{name: e, taskRoles: *r}]\n" IMAGE ROLE COMMANDS("echo"));
 	assert_int_equal(r.warnings.n, 5);
-	run_done(&r);
 }
 
 /* Secrets of a task that starts are no placeholders without a value, however many they are. */

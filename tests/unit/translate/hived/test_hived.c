@@ -27,7 +27,7 @@ TEST(test_config_cells)
 	};
 	BENCH_AUTO b;
 	set_up(&b);
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct span vc = span_of(CASES[i].vc);
 		assert_int_equal(hived_cells(b.facts.hived, NULL, vc), CASES[i].cells);
 		assert_string_equal(sku_names(&b, NULL, CASES[i].vc), CASES[i].skus);
@@ -57,7 +57,7 @@ TEST(test_config_memory)
 		{ "1G", 953 },        { "100M", 95 },    { "2000K", 1 },
 		{ "2000k", 1 },       { "0", 0 },        { "8000000Ti", 8388608000000 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		BENCH_AUTO b = { 0 };
 		struct sku *v = NULL;
 		const char *text = arena_printf(
@@ -125,7 +125,7 @@ TEST(test_config_refused)
 		      "pinnedCellId: x}]\n" VCS,
 		  "pinned cell `x` is there twice" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_config_refused(CASES[i].text, CASES[i].line);
 }
 
@@ -179,7 +179,7 @@ TEST(test_status)
 	};
 	BENCH_AUTO b;
 	set_up(&b);
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		const char *text = arena_printf(&b.a, "{\"default\":%s}", CASES[i].cells);
 		const struct hived_status *s = status(&b, text);
 		int64_t cells = hived_cells(b.facts.hived, s, SPAN("default"));
@@ -208,7 +208,7 @@ TEST(test_status_refused)
 {
 	static const char *const TEXTS[] = { "",        "[]",          "null", "default: []",
 		                             "{\"a\":", "{\"\xff\":1}" };
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(*TEXTS); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
 		BENCH_AUTO b = { 0 };
 		assert_null(hived_status_read(span_of(TEXTS[i]), &b.a, &b.e));
 		assert_int_equal(b.e.http, 500);

@@ -15,6 +15,12 @@
 #define VC(name)           "defaults: {virtualCluster: " name "}\n"
 #define HIVED(more)        "extras: {hivedScheduler: {" more "}}\n"
 
+static void object_done(json_t **v)
+{
+	json_decref(*v);
+}
+#define OBJECT_AUTO __attribute__((cleanup(object_done))) json_t
+
 /* The Framework; NULL and b->e. */
 static json_t *framework(struct bench *b, const char *text)
 {
@@ -51,23 +57,21 @@ static const char *spec(json_t *framework, size_t role)
 
 static void assert_spec(struct bench *b, const char *text, size_t role, const char *want)
 {
-	json_t *f = framework(b, text);
+	OBJECT_AUTO *f = framework(b, text);
 	if (!f)
 		fail_msg("%s", err_msg(&b->e));
 	assert_string_equal(spec(f, role), want);
-	json_decref(f);
 }
 
 static void assert_cells(struct bench *b, const char *text, int64_t want)
 {
-	json_t *f = framework(b, text);
+	OBJECT_AUTO *f = framework(b, text);
 	if (!f)
 		fail_msg("%s", err_msg(&b->e));
 	const char *at = strstr(spec(f, 0), "\nleafCellNumber: ");
 	const char *line = arena_printf(&b->a, "\nleafCellNumber: %lld\n", (long long)want);
 	if (strncmp(at, line, strlen(line)) != 0)
 		fail_msg("expected %s in %s", line, spec(f, 0));
-	json_decref(f);
 }
 
 static void assert_refused(struct bench *b, const char *text, const char *line)
@@ -110,7 +114,7 @@ TEST(test_cells)
 	};
 	BENCH_AUTO b;
 	set_up(&b);
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
 		assert_cells(&b, CASES[i].text, CASES[i].cells);
 }
 
@@ -159,7 +163,7 @@ TEST(test_spec_names)
 {
 	BENCH_AUTO b;
 	set_up(&b);
-	json_t *f = framework(
+	OBJECT_AUTO *f = framework(
 	    &b, HEAD ROLE("w", ASKS(1, 1, 0)) VC("\"007\"")
 		    HIVED("taskRoles: {w: {pinnedCellId: \"true\", affinityGroupName: \"1\"}}"));
 	assert_non_null(f);
@@ -168,7 +172,6 @@ TEST(test_spec_names)
 	                    "leafCellType: null\nleafCellNumber: 1\n"
 	                    "affinityGroup:\n  name: alice~j/1\n  members:\n"
 	                    "    - podNumber: 1\n      leafCellNumber: 1\n");
-	json_decref(f);
 }
 
 static const struct {
@@ -241,7 +244,7 @@ TEST(test_refused)
 {
 	BENCH_AUTO b;
 	set_up(&b);
-	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(*REFUSED); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++)
 		assert_refused(&b, REFUSED[i].text, REFUSED[i].line);
 }
 
@@ -257,7 +260,7 @@ TEST(test_quota_kept)
 	};
 	BENCH_AUTO b;
 	set_up(&b);
-	for (size_t i = 0; i < sizeof(TEXTS) / sizeof(*TEXTS); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++)
 		assert_cells(&b, TEXTS[i], 1);
 }
 
@@ -320,7 +323,7 @@ TEST(test_pod)
 		b.set.profile = i < 2 ? PROFILE_PLAIN : PROFILE_OPENPAI;
 		b.set.hived_scheduler = "bees";
 		b.set.hived_device_env = "FIRST,SECOND";
-		json_t *f = framework(&b, TEXTS[!gpu]);
+		OBJECT_AUTO *f = framework(&b, TEXTS[!gpu]);
 		assert_non_null(f);
 		json_t *limits = json_object_get(json_object_get(app(f), "resources"), "limits");
 		const char *enable = "hivedscheduler.microsoft.com/pod-scheduling-enable";
@@ -335,7 +338,6 @@ TEST(test_pod)
 		assert_string_equal(env_from_end(&b, f, 0), arena_printf(&b.a, "SECOND%s", says));
 		assert_string_equal(env_from_end(&b, f, 1), arena_printf(&b.a, "FIRST%s", says));
 		assert_string_not_equal(env_from_end(&b, f, 2), "NVIDIA_VISIBLE_DEVICES=none");
-		json_decref(f);
 	}
 }
 
@@ -345,9 +347,8 @@ TEST(test_devices_are_reserved)
 	BENCH_AUTO b;
 	set_up(&b);
 	b.set.hived_device_env = "GIVEN,TAKEN";
-	json_t *f = framework(&b, arena_printf(&b.a, V1, ",\"GIVE\":\"1\",\"TAKEN2\":\"1\""));
+	OBJECT_AUTO *f = framework(&b, arena_printf(&b.a, V1, ",\"GIVE\":\"1\",\"TAKEN2\":\"1\""));
 	assert_non_null(f);
-	json_decref(f);
 	assert_refused(&b, arena_printf(&b.a, V1, ",\"TAKEN\":\"0\""),
 	               "jobEnvs.TAKEN: is reserved and cannot be set\n");
 	assert_refused(&b, arena_printf(&b.a, V1, ",\"GIVEN\":\"0\""),
@@ -365,7 +366,7 @@ TEST(test_settings_refused)
 		{ "", "A", false },     { "s", ",A", false }, { "s", "A,", false },
 		{ "s", "A,,B", false }, { "s", "1A", false }, { "s", "A B", false },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		BENCH_AUTO b;
 		set_up(&b);
 		b.set.hived_scheduler = CASES[i].scheduler;
@@ -392,7 +393,7 @@ TEST(test_priority)
 	BENCH_AUTO b;
 	set_up(&b);
 	b.facts.submitted_ms = 16000;
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		json_decref(framework(&b, CASES[i].text));
 		assert_int_equal(b.e.http, 0);
 		struct span body = b.out.v[0].body;
@@ -419,7 +420,7 @@ TEST(test_priority_annotation)
 		b.facts.hived = hived ? b.facts.hived : NULL;
 		for (size_t i = 0; i < ARRAY_SIZE(TEXTS); i++) {
 			b.set.max_annotations = OTHERS + strlen(TEXTS[i]) + (i == 0 ? OWN : 0);
-			json_t *f = framework(&b, TEXTS[i]);
+			OBJECT_AUTO *f = framework(&b, TEXTS[i]);
 			const json_t *all =
 			    json_object_get(json_object_get(f, "metadata"), "annotations");
 			const json_t *class = json_object_get(all, "rest-lit/job-priority-class");
@@ -428,7 +429,6 @@ TEST(test_priority_annotation)
 				assert_string_equal(json_string_value(class), "crit");
 			else
 				assert_null(class);
-			json_decref(f);
 			b.set.max_annotations--;
 			assert_null(framework(&b, TEXTS[i]));
 			assert_int_equal(b.e.http, 400);
@@ -443,14 +443,13 @@ TEST(test_without_hived)
 	set_up(&b);
 	b.facts.hived = NULL;
 	b.set.hived = false;
-	json_t *f = framework(&b, HEAD ROLE("w", ASKS(1, 1, 1))
-	                              HIVED("taskRoles: {w: {skuType: P100, pinnedCellId: x}}"));
+	OBJECT_AUTO *f = framework(&b, HEAD ROLE("w", ASKS(1, 1, 1)) HIVED(
+					   "taskRoles: {w: {skuType: P100, pinnedCellId: x}}"));
 	assert_non_null(f);
 	assert_null(spec(f, 0));
 	assert_null(json_object_get(json_object_get(pod(f, 0), "spec"), "schedulerName"));
 	assert_int_equal(b.warnings.n, 1);
 	assert_string_equal(b.warnings.v[0].msg, "is ignored: the scheduler here is not HiveD");
-	json_decref(f);
 	b.facts.hived = config(&b, CONFIG);
 	b.set.hived = true;
 	json_decref(framework(&b, HEAD ROLE("w", ASKS(1, 1, 1)) HIVED("jobPriorityClass: test")));

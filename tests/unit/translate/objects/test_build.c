@@ -9,11 +9,10 @@ TEST(test_build_without_mark_is_one_framework_that_starts)
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
 	assert_int_equal(b.out.n, 1);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(f, "spec/executionType", "Start");
 	assert_null(at(f, "metadata/labels/rest-lit\\/instance"));
 	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "rest-lit/submission", 19));
-	json_decref(f);
 }
 
 TEST(test_build_plain_asks_nothing_of_the_node)
@@ -21,7 +20,7 @@ TEST(test_build_plain_asks_nothing_of_the_node)
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_null(at(f, POD "hostNetwork"));
 	assert_null(at(f, POD "priorityClassName"));
 	assert_null(at(f, POD "affinity"));
@@ -30,7 +29,6 @@ TEST(test_build_plain_asks_nothing_of_the_node)
 	assert_null(named(at(f, APP "volumeMounts"), "api-access"));
 	assert_non_null(named(at(f, INIT "volumeMounts"), "api-access"));
 	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "hostPath", 8));
-	json_decref(f);
 }
 
 TEST(test_build_plain_names_the_api_server)
@@ -38,10 +36,9 @@ TEST(test_build_plain_names_the_api_server)
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, INIT, "KUBE_APISERVER_ADDRESS"),
 	                    "https://kubernetes.default.svc");
-	json_decref(f);
 }
 
 TEST(test_build_cpu_only_names_no_device)
@@ -50,10 +47,9 @@ TEST(test_build_cpu_only_names_no_device)
 	set_up(&b, PROFILE_PLAIN);
 	b.role[0].gpu = 0;
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_null(json_object_get(at(f, APP "resources/limits"), "nvidia.com/gpu"));
 	assert_string_equal(env(f, APP, "NVIDIA_VISIBLE_DEVICES"), "none");
-	json_decref(f);
 }
 
 TEST(test_build_openpai_has_a_priority_class_if_asked)
@@ -66,12 +62,10 @@ TEST(test_build_openpai_has_a_priority_class_if_asked)
 	assert_int_equal(b.out.n, 2);
 	assert_int_equal(b.out.v[0].kind, KIND_PRIORITYCLASS);
 	assert_string_equal(b.out.v[0].name, HASH "-priority");
-	json_t *p = object(&b, 0);
-	json_t *f = object(&b, 1);
+	OBJECT_AUTO *p = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 1);
 	assert_int_equal(json_integer_value(at(p, "value")), -2125464066);
 	assert_text(f, POD "priorityClassName", HASH "-priority");
-	json_decref(p);
-	json_decref(f);
 }
 
 TEST(test_build_ports_are_json_in_a_text)
@@ -79,13 +73,12 @@ TEST(test_build_ports_are_json_in_a_text)
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	json_t *annotations = at(f, ROLE "task/pod/metadata/annotations");
 	assert_string_equal(
 	    json_string_value(json_object_get(annotations, "rest-server/port-scheduling-spec")),
 	    "{\"schedulePortStart\":15000,\"schedulePortEnd\":40000,\"ports\":"
 	    "{\"ssh\":{\"count\":1},\"http\":{\"count\":2}}}");
-	json_decref(f);
 }
 
 TEST(test_build_command_doubles_dollars)
@@ -94,9 +87,8 @@ TEST(test_build_command_doubles_dollars)
 	set_up(&b, PROFILE_PLAIN);
 	b.role[0].command = SPAN("echo $$ $(X) $Y ${job.user}");
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, INIT, "USER_CMD"), "echo $$$$ $$(X) $Y ${job.user}");
-	json_decref(f);
 }
 
 /* ---- first generation ------------------------------------------------------------------------ */
@@ -119,44 +111,40 @@ TEST(test_build_v1_has_both_spellings)
 {
 	BENCH_AUTO b;
 	make_v1(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, APP, "PAI_TASK_ROLE_TASK_COUNT_role_0"), "3");
 	assert_string_equal(env(f, APP, "PAI_TASK_ROLE_TASK_COUNT_role0"), "3");
 	assert_string_equal(env(f, APP, "PAI_RESOURCE_role0"),
 	                    "cpu_count:4,memMB:1024,shmMB:64,gpu_count:1");
 	assert_string_equal(env(f, APP, "PAI_MIN_FAILED_INSTANCE_role0"), "1");
 	assert_string_equal(env(f, APP, "PAI_MIN_SUCCEEDED_INSTANCE_role0"), "");
-	json_decref(f);
 }
 
 TEST(test_build_v1_directories_double_dollars)
 {
 	BENCH_AUTO b;
 	make_v1(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, APP, "PAI_DATA_DIR"), "hdfs://$$(x)");
 	assert_string_equal(env(f, APP, "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM"), "2");
-	json_decref(f);
 }
 
 TEST(test_build_v1_own_variables_come_first_and_not_to_init)
 {
 	BENCH_AUTO b;
 	make_v1(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(f, APP "env/0/name", "MY");
 	assert_text(f, APP "env/0/value", "$$(X)");
 	assert_null(env(f, INIT, "MY"));
-	json_decref(f);
 }
 
 TEST(test_build_v1_shared_memory_is_64)
 {
 	BENCH_AUTO b;
 	make_v1(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(named(at(f, POD "volumes"), "dshm"), "emptyDir/sizeLimit", "64Mi");
-	json_decref(f);
 }
 
 /* ---- facts
@@ -203,7 +191,7 @@ TEST(test_build_empty_storages_are_the_defaults)
 	BENCH_AUTO b;
 	make_storages(&b, PROFILE_PLAIN, NULL, 0);
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	json_t *own = named(at(f, APP "volumeMounts"), "own-volume");
 	assert_text(own, "mountPath", "/mnt/own");
 	assert_text(own, "subPath", "alice");
@@ -213,7 +201,6 @@ TEST(test_build_empty_storages_are_the_defaults)
 	    at(named(at(f, POD "volumes"), "own-volume"), "persistentVolumeClaim/readOnly")));
 	assert_null(
 	    at(named(at(f, POD "volumes"), "nfs-volume"), "persistentVolumeClaim/readOnly"));
-	json_decref(f);
 }
 
 TEST(test_build_no_storages_mount_nothing)
@@ -222,9 +209,8 @@ TEST(test_build_no_storages_mount_nothing)
 	make_storages(&b, PROFILE_PLAIN, NULL, 0);
 	b.job.storages_default = false;
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_null(named(at(f, POD "volumes"), "nfs-volume"));
-	json_decref(f);
 }
 
 TEST(test_build_one_storage_twice_is_one_volume)
@@ -235,7 +221,7 @@ TEST(test_build_one_storage_twice_is_one_volume)
 	BENCH_AUTO b;
 	make_storages(&b, PROFILE_PLAIN, TWICE, 2);
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	size_t i = 0;
 	size_t mounts = 0;
 	size_t volumes = 0;
@@ -246,7 +232,6 @@ TEST(test_build_one_storage_twice_is_one_volume)
 		volumes += strcmp(json_string_value(json_object_get(v, "name")), "nfs-volume") == 0;
 	assert_int_equal(mounts, 2);
 	assert_int_equal(volumes, 1);
-	json_decref(f);
 }
 
 TEST(test_build_unknown_storage_is_404)
@@ -284,14 +269,12 @@ TEST(test_build_volume_names_are_labels_in_plain)
 	make_storages(&o, PROFILE_OPENPAI, SHARE, 1);
 	built(&b);
 	built(&o);
-	json_t *plain = object(&b, 0);
-	json_t *openpai = object(&o, 0);
+	OBJECT_AUTO *plain = object(&b, 0);
+	OBJECT_AUTO *openpai = object(&o, 0);
 	json_t *list = at(plain, POD "volumes");
 	const char *name = json_string_value(
 	    json_object_get(json_array_get(list, json_array_size(list) - 1), "name"));
 	assert_memory_equal(name, "pai-share-", 10);
 	assert_int_equal(strlen(name), strlen("pai-share-12345678-volume"));
 	assert_non_null(named(at(openpai, POD "volumes"), "PAI_SHARE-volume"));
-	json_decref(plain);
-	json_decref(openpai);
 }

@@ -48,7 +48,7 @@ TEST(test_read_wants)
 		{ "infiniband: true, fuse: true", GRANT_FUSE | GRANT_INFINIBAND },
 		{ "anything: {else: 1}", 0 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		const struct job *job = read_options(CASES[i].options, &a, &e);
@@ -73,7 +73,7 @@ TEST(test_read_wants_booleans)
 {
 	static const char *const CASES[] = { "fuse: \"true\"", "hostNetwork: 1",
 		                             "infiniband: yes please" };
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		assert_null(read_options(CASES[i], &a, &e));
@@ -108,7 +108,7 @@ TEST(test_facts_grants)
 		/* administrators have none by being that */
 		{ "groups: {g: {admin: true}}\nusers: {bob: {groups: [g]}}", 0 },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct facts f;
@@ -123,7 +123,7 @@ TEST(test_facts_grants_unknown)
 	static const char *const CASES[] = { "overlays: [fuze]", "overlays: fuse",
 		                             "groups: {g: {overlays: [sudo]}}",
 		                             "users: {bob: {overlays: [Infiniband]}}" };
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ARENA_AUTO a = { 0 };
 		ERR_AUTO e = { 0 };
 		struct facts f;

@@ -23,12 +23,11 @@ TEST(test_build_mark_makes_create_and_owners)
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	assert_int_equal(b.out.n, 4);
-	json_t *f = object(&b, 3);
+	OBJECT_AUTO *f = object(&b, 3);
 	assert_text(f, "spec/executionType", "Create");
 	assert_int_equal(b.out.v[3].uid_at, 0);
-	json_decref(f);
 	for (size_t i = 0; i < b.out.n; i++) {
-		json_t *v = object(&b, i);
+		OBJECT_AUTO *v = object(&b, i);
 		json_t *meta = at(v, "metadata");
 		assert_string_equal(json_string_value(json_object_get(
 					json_object_get(meta, "labels"), "rest-lit/instance")),
@@ -37,7 +36,6 @@ TEST(test_build_mark_makes_create_and_owners)
 		    json_string_value(json_object_get(json_object_get(meta, "annotations"),
 		                                      "rest-lit/submission")),
 		    MARK.submission);
-		json_decref(v);
 	}
 }
 
@@ -62,11 +60,10 @@ TEST(test_build_uid_belongs_at_uid_at)
 /* A label or annotation of the i-th object, NULL if it has none. */
 static char *mark_of(const struct bench *b, size_t i, const char *where, const char *key)
 {
-	json_t *v = object(b, i);
+	OBJECT_AUTO *v = object(b, i);
 	const char *text =
 	    json_string_value(json_object_get(json_object_get(at(v, "metadata"), where), key));
 	char *copy = text ? xstrdup(text) : NULL;
-	json_decref(v);
 	return copy;
 }
 
@@ -128,22 +125,20 @@ TEST(test_build_mark_alone_still_starts)
 	set_up(&b, PROFILE_PLAIN);
 	b.mark = &MARK;
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(f, "spec/executionType", "Start");
-	json_decref(f);
 }
 
 TEST(test_build_registry_secret)
 {
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
-	json_t *v = object(&b, 0);
+	OBJECT_AUTO *v = object(&b, 0);
 	const char *data = json_string_value(json_object_get(at(v, "data"), ".dockerconfigjson"));
 	struct span bytes;
 	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
 	assert_true(span_is(
 	    bytes, "{\"auths\":{\"q.io\":{\"auth\":\"Og==\"},\"r.io\":{\"auth\":\"dTI6cDI=\"}}}"));
-	json_decref(v);
 }
 
 /* Without a mark, and of secrets nothing but that they are there. */
@@ -164,7 +159,7 @@ TEST(test_preview_hides_secrets)
 	translator_free(t);
 	assert_int_equal(b.out.n, 5);
 	for (size_t i = 0; i < 3; i++) {
-		json_t *v = object(&b, i);
+		OBJECT_AUTO *v = object(&b, i);
 		struct span bytes;
 		json_t *data = at(v, "data");
 		const char *text = json_string_value(json_object_get(data, WANT[i].key));
@@ -173,23 +168,20 @@ TEST(test_preview_hides_secrets)
 		assert_true(span_is(bytes, WANT[i].text));
 		assert_int_equal(b.out.v[i].uid_at, 0);
 		assert_null(at(v, "metadata/ownerReferences"));
-		json_decref(v);
 	}
-	json_t *f = object(&b, 4);
+	OBJECT_AUTO *f = object(&b, 4);
 	assert_text(f, "spec/executionType", "Start");
-	json_decref(f);
 }
 
 TEST(test_build_job_secrets_are_yaml)
 {
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
-	json_t *v = object(&b, 1);
+	OBJECT_AUTO *v = object(&b, 1);
 	struct span bytes;
 	const char *data = json_string_value(json_object_get(at(v, "data"), "secrets.yaml"));
 	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
 	assert_true(span_is(bytes, "password: p\n"));
-	json_decref(v);
 }
 
 TEST(test_build_extension_keeps_only_keys)
@@ -203,13 +195,12 @@ TEST(test_build_extension_keeps_only_keys)
 	                 0);
 	b.facts.extension = &doc->root;
 	built(&b);
-	json_t *v = object(&b, 0);
+	OBJECT_AUTO *v = object(&b, 0);
 	struct span bytes;
 	const char *data =
 	    json_string_value(json_object_get(at(v, "data"), "userExtensionSecrets.yaml"));
 	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
 	assert_true(span_is(bytes, "sshKeys: []\n"));
-	json_decref(v);
 }
 
 #define SEED "00000000000000000000000000000000000000000000000000000000000000ff"
@@ -226,7 +217,7 @@ TEST(test_build_key_seed)
 		{ "jobSSH: {key: z}\n", "jobSSH:\n  seed: \"" SEED "\"\n" },
 		{ "jobSSH: {pubKey: x, key: z}\n", "jobSSH:\n  pubKey: x\n  key: z\n" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		BENCH_AUTO b;
 		set_up(&b, PROFILE_PLAIN);
 		struct doc doc;
@@ -239,19 +230,17 @@ TEST(test_build_key_seed)
 		b.facts.key_seed = SEED;
 		b.job.needs_key = true;
 		built(&b);
-		json_t *v = object(&b, 0);
+		OBJECT_AUTO *v = object(&b, 0);
 		struct span bytes;
 		const char *data =
 		    json_string_value(json_object_get(at(v, "data"), "userExtensionSecrets.yaml"));
 		assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
 		if (!span_is(bytes, CASES[i].want))
 			fail_msg("%.*s", (int)bytes.n, bytes.p);
-		json_decref(v);
 		for (size_t k = 1; k < b.out.n; k++)
 			assert_null(memmem(b.out.v[k].body.p, b.out.v[k].body.n, SEED, 64));
-		json_t *f = object(&b, b.out.n - 1);
+		OBJECT_AUTO *f = object(&b, b.out.n - 1);
 		assert_non_null(named(at(f, POD "volumes"), "user-extension-secrets"));
-		json_decref(f);
 	}
 }
 
@@ -271,9 +260,9 @@ TEST(test_build_environment_moves_whole)
 	built(&inside);
 	built(&moved);
 	assert_int_equal(moved.out.v[0].kind, KIND_CONFIGMAP);
-	json_t *whole = object(&inside, 0);
-	json_t *f = object(&moved, 1);
-	json_t *map = object(&moved, 0);
+	OBJECT_AUTO *whole = object(&inside, 0);
+	OBJECT_AUTO *f = object(&moved, 1);
+	OBJECT_AUTO *map = object(&moved, 0);
 	size_t i = 0;
 	size_t found = 0;
 	json_t *v = NULL;
@@ -292,9 +281,6 @@ TEST(test_build_environment_moves_whole)
 	assert_int_equal(found, json_object_size(at(map, "data")));
 	assert_text(f, APP "envFrom/0/configMapRef/name", HASH "-env");
 	assert_text(f, INIT "envFrom/0/configMapRef/name", HASH "-env");
-	json_decref(whole);
-	json_decref(f);
-	json_decref(map);
 }
 
 TEST(test_build_many_roles_stay_small)

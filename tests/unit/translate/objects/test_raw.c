@@ -29,14 +29,13 @@ static int build(struct run *r, struct objects *out)
 static void assert_volume(const char *text, const char *refusal)
 {
 	struct objects out = { 0 };
-	struct run r = run_good(text);
+	RUN_AUTO r = run_good(text);
 	int rc = build(&r, &out);
 	assert_int_equal(rc, refusal ? -1 : 0);
 	if (refusal) {
 		assert_int_equal(r.err.http, 403);
 		assert_within(notes_lines(&r, &r.err.notes), refusal);
 	}
-	run_done(&r);
 }
 
 TEST(test_grants)
@@ -70,7 +69,7 @@ static json_t *pod_of(struct objects *out)
 TEST(test_merge)
 {
 	struct objects out = { 0 };
-	struct run r = run_good(LAUNCHER(
+	RUN_AUTO r = run_good(LAUNCHER(
 	    "", "{metadata: {labels: {mine: x}}, spec: {restartPolicy: Never, initContainers: "
 		"[{name: get, image: i, command: [y]}], containers: [{name: a, image: i, command: "
 		"[x], env: [{name: A, value: $(PAI_TASK_INDEX)}], resources: {limits: {cpu: 500m, "
@@ -110,15 +109,13 @@ TEST(test_merge)
 	json_decref(check);
 	json_decref(want);
 	json_decref(pod);
-	run_done(&r);
 }
 
 /* A v2 job has nothing to check. */
 TEST(test_none)
 {
 	struct objects out = { 0 };
-	struct run r = run_good(V2(""));
+	RUN_AUTO r = run_good(V2(""));
 	assert_int_equal(build(&r, &out), 0);
 	assert_int_equal(out.n_checks, 0);
-	run_done(&r);
 }

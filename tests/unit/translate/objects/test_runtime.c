@@ -57,13 +57,12 @@ TEST(test_build_by_image_runs_its_command)
 		BENCH_AUTO b;
 		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
-		json_t *f = object(&b, 0);
+		OBJECT_AUTO *f = object(&b, 0);
 		assert_text(f, INIT "image", RUNTIME_IMAGE);
 		assert_text(f, INIT "imagePullPolicy", profile ? "Always" : "IfNotPresent");
 		assert_null(at(f, INIT "command"));
 		assert_null(named(at(f, POD "volumes"), "pai-runtime"));
 		assert_null(at(f, POD "nodeSelector"));
-		json_decref(f);
 	}
 }
 
@@ -74,7 +73,7 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
 		assert_int_equal(b.out.n, 1); /* the ConfigMap belongs to no job */
-		json_t *f = object(&b, 0);
+		OBJECT_AUTO *f = object(&b, 0);
 		assert_text(f, INIT "command/0", "/usr/local/pai-bin/pai-runtime");
 		assert_text(f, INIT "command/1", "init");
 		json_t *mount = named(at(f, INIT "volumeMounts"), "pai-runtime");
@@ -87,7 +86,6 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 		assert_int_equal(json_integer_value(at(volume, "projected/defaultMode")), 0555);
 		assert_null(named(at(f, APP "volumeMounts"), "pai-runtime"));
 		assert_string_equal(env(f, INIT, "NVIDIA_VISIBLE_DEVICES"), "void");
-		json_decref(f);
 	}
 }
 
@@ -96,11 +94,10 @@ TEST(test_build_by_configmap_selects_nodes_of_its_architecture)
 	BENCH_AUTO b;
 	by_configmap(&b, PROFILE_PLAIN);
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	json_t *selector = at(f, POD "nodeSelector");
 	assert_string_equal(json_string_value(json_object_get(selector, "kubernetes.io/arch")),
 	                    "amd64");
-	json_decref(f);
 }
 
 /* The paths are what the shell finds: MACHINE/pai-runtime, MACHINE as `uname -m` prints it. */
@@ -110,7 +107,7 @@ TEST(test_build_for_two_architectures_lets_the_shell_choose)
 		BENCH_AUTO b;
 		by_two_configmaps(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
-		json_t *f = object(&b, 0);
+		OBJECT_AUTO *f = object(&b, 0);
 		assert_text(f, INIT "image", "busybox:1.36");
 		assert_text(f, INIT "command/0", "/bin/sh");
 		assert_text(f, INIT "command/1", "-c");
@@ -123,7 +120,6 @@ TEST(test_build_for_two_architectures_lets_the_shell_choose)
 		assert_text(volume, SOURCE "1/configMap/name", CONFIGMAP_ARM64);
 		assert_text(volume, SOURCE "1/configMap/items/0/path", "aarch64/pai-runtime");
 		assert_null(json_object_get(at(f, POD "nodeSelector"), "kubernetes.io/arch"));
-		json_decref(f);
 	}
 }
 
@@ -134,11 +130,10 @@ TEST(test_build_by_configmap_takes_the_image_of_each_role)
 	b.job.n_roles = 2;
 	b.role[1].image = SPAN("other:2");
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(f, INIT "image", "img");
 	assert_text(f, INIT "imagePullPolicy", "Always");
 	assert_text(f, "spec/taskRoles/1/task/pod/spec/initContainers/0/image", "other:2");
-	json_decref(f);
 }
 
 TEST(test_build_by_configmap_takes_a_configured_image)
@@ -147,10 +142,9 @@ TEST(test_build_by_configmap_takes_a_configured_image)
 	by_configmap(&b, PROFILE_OPENPAI);
 	b.set.runtime_init_image = "busybox:1.36";
 	built(&b);
-	json_t *f = object(&b, 0);
+	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(f, INIT "image", "busybox:1.36");
 	assert_text(f, INIT "imagePullPolicy", "IfNotPresent");
-	json_decref(f);
 }
 
 /* An image's own ENV counts where nothing else is said: so something is. */
@@ -171,10 +165,9 @@ TEST(test_build_by_configmap_leaves_no_setting_to_the_image)
 		BENCH_AUTO b;
 		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
-		json_t *f = object(&b, 0);
-		for (size_t i = 0; i < sizeof(SETTINGS) / sizeof(*SETTINGS); i++)
+		OBJECT_AUTO *f = object(&b, 0);
+		for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++)
 			assert_non_null(env(f, INIT, SETTINGS[i]));
-		json_decref(f);
 	}
 }
 
@@ -185,10 +178,9 @@ TEST(test_build_by_configmap_is_root_only_in_openpai)
 		BENCH_AUTO b;
 		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
-		json_t *f = object(&b, 0);
+		OBJECT_AUTO *f = object(&b, 0);
 		json_t *user = at(f, INIT "securityContext/runAsUser");
 		assert_int_equal(user != NULL, profile);
-		json_decref(f);
 	}
 }
 
@@ -281,11 +273,10 @@ TEST(test_build_without_output_url_mounts_nothing)
 		BENCH_AUTO b;
 		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
-		json_t *f = object(&b, 0);
+		OBJECT_AUTO *f = object(&b, 0);
 		assert_null(named(at(f, APP "env"), "PAI_OUTPUT_URL"));
 		assert_null(named(at(f, APP "volumeMounts"), "output-access"));
 		assert_null(named(at(f, POD "volumes"), "output-access"));
-		json_decref(f);
 	}
 }
 
@@ -297,7 +288,7 @@ TEST(test_build_with_output_url)
 		set_up(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		b.set.output_url = "https://rest-lit.example.svc:9187";
 		built(&b);
-		json_t *f = object(&b, 0);
+		OBJECT_AUTO *f = object(&b, 0);
 		assert_text(named(at(f, APP "env"), "PAI_OUTPUT_URL"), "value", b.set.output_url);
 		json_t *mount = named(at(f, APP "volumeMounts"), "output-access");
 		assert_text(mount, "mountPath", OUTPUT_MOUNT);
@@ -311,6 +302,5 @@ TEST(test_build_with_output_url)
 		json_t *ca = at(json_array_get(sources, 1), "configMap");
 		assert_text(ca, "name", OUTPUT_CA);
 		assert_true(json_is_true(at(ca, "optional")));
-		json_decref(f);
 	}
 }

@@ -60,9 +60,9 @@ static void check_move(unsigned dialect, size_t roles)
 	built(&moved);
 	assert_int_equal(inside.out.n, 1);
 	assert_int_equal(moved.out.n, 2);
-	json_t *whole = object(&inside, 0);
-	json_t *map = object(&moved, 0);
-	json_t *f = object(&moved, 1);
+	OBJECT_AUTO *whole = object(&inside, 0);
+	OBJECT_AUTO *map = object(&moved, 0);
+	OBJECT_AUTO *f = object(&moved, 1);
 	static const char *const CONTAINERS[] = { "containers", "initContainers" };
 	for (size_t i = 0; i < roles; i++) {
 		for (size_t k = 0; k < 2; k++) {
@@ -78,9 +78,6 @@ static void check_move(unsigned dialect, size_t roles)
 			free(path);
 		}
 	}
-	json_decref(whole);
-	json_decref(map);
-	json_decref(f);
 }
 
 TEST(test_moved_environment_is_the_same)

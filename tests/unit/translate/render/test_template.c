@@ -14,66 +14,21 @@ struct scope {
 	int unused;
 };
 
-static bool text_variable(const struct scope *s, struct out *o)
-{
-	(void)s;
-	out_text(o, SPAN("a\"b\n${number}"));
-	return true;
-}
-
-static bool number_variable(const struct scope *s, struct out *o)
-{
-	(void)s;
-	out_int(o, -42);
-	return true;
-}
-
-static bool bool_variable(const struct scope *s, struct out *o)
-{
-	(void)s;
-	out_bool(o, true);
-	return true;
-}
-
-static bool absent_variable(const struct scope *s, struct out *o)
-{
-	(void)s, (void)o;
-	return false;
-}
-
-static bool empty_variable(const struct scope *s, struct out *o)
-{
-	(void)s;
-	out_text(o, SPAN(""));
-	return true;
-}
-
-static bool no_elements(const struct scope *s, struct out *o)
-{
-	(void)s, (void)o;
-	return true;
-}
-
-static bool two_elements(const struct scope *s, struct out *o)
-{
-	(void)s;
-	str_puts(o->s, "1,{\"x\":[2]},");
-	return true;
-}
-
-static bool two_texts(const struct scope *s, struct out *o)
-{
-	(void)s;
-	str_puts(o->s, "\"a\",\"b\",");
-	return true;
-}
-
-static bool map_variable(const struct scope *s, struct out *o)
-{
-	(void)s;
-	str_puts(o->s, "{\"m\":1}");
-	return true;
-}
+#define WRITES(name, call)                                                                         \
+	static bool name(const struct scope *s, struct out *o)                                     \
+	{                                                                                          \
+		(void)s, (void)o;                                                                  \
+		call;                                                                              \
+	}
+WRITES(text_variable, out_text(o, SPAN("a\"b\n${number}")); return true)
+WRITES(number_variable, out_int(o, -42); return true)
+WRITES(bool_variable, out_bool(o, true); return true)
+WRITES(absent_variable, return false)
+WRITES(empty_variable, out_text(o, SPAN("")); return true)
+WRITES(no_elements, return true)
+WRITES(two_elements, str_puts(o->s, "1,{\"x\":[2]},"); return true)
+WRITES(two_texts, str_puts(o->s, "\"a\",\"b\","); return true)
+WRITES(map_variable, str_puts(o->s, "{\"m\":1}"); return true)
 
 /* What each writes as a value, and inside of a text: the model. */
 struct model_variable {
@@ -95,13 +50,7 @@ static const struct model_variable MODEL[] = {
 	{ { "map",    VARIABLE_MAP,    false, 0, map_variable,     "", "" }, "{\"m\":1}", NULL },
 	/* clang-format on */
 };
-enum {
-	N_MODEL = sizeof(MODEL) / sizeof(*MODEL),
-	N_IN_TEXT = 6,
-	FIRST_LIST = 6,
-	N_LISTS = 3,
-	MAP = 9
-};
+enum { N_MODEL = ARRAY_SIZE(MODEL), N_IN_TEXT = 6, FIRST_LIST = 6, N_LISTS = 3, MAP = 9 };
 
 static struct variable variables[N_MODEL];
 static const struct constant CONSTANTS_HERE[] = { { "config.device", { "gpu/x", 5 }, "" },
@@ -149,19 +98,20 @@ static char *run(enum prog_shape shape, const char *base, const char *const *ove
 	return str_take(&out);
 }
 
-static void assert_run(const char *base, const char *over, const char *want)
-{
-	const char *const list[] = { over, NULL };
-	FREE_AUTO char *got = run(PROG_VALUE, base, over ? list : NULL);
-	assert_string_equal(got, want);
-}
+/* What base and overlay (NULL: none) give, or a part of the error's text. */
+struct template_case {
+	enum prog_shape shape;
+	const char *base, *over, *want;
+};
 
-static void assert_refused(const char *base, const char *over, const char *part)
+static void assert_cases(const struct template_case *v, size_t n, bool refused)
 {
-	const char *const list[] = { over, NULL };
-	FREE_AUTO char *got = run(PROG_VALUE, base, over ? list : NULL);
-	if (strstr(got, part) == NULL)
-		fail_msg("\"%s\" is not in: %s", part, got);
+	for (size_t i = 0; i < n; i++) {
+		const char *const list[] = { v[i].over, NULL };
+		FREE_AUTO char *got = run(v[i].shape, v[i].base, list);
+		if (refused ? !strstr(got, v[i].want) : strcmp(got, v[i].want) != 0)
+			fail_msg("%s: \"%s\" is not in: %s", v[i].base, v[i].want, got);
+	}
 }
 
 /* ---- the model: a random manifest, and what must come out -------------------------------------
@@ -287,86 +237,45 @@ TEST(test_generated_equal_model)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-TEST(test_run_value_with_hole_is_not_looked_at_again)
+TEST(test_run)
 {
-	assert_run("a: ${text}", NULL, "{\"a\":\"a\\\"b\\n${number}\"}");
-}
-
-TEST(test_run_last_absent_leaves_no_comma)
-{
-	assert_run("a: 1\nb: ${absent}", NULL, "{\"a\":1}");
-}
-
-TEST(test_run_only_absent_leaves_empty_map)
-{
-	assert_run("a:\n  b: x-${absent}", NULL, "{\"a\":{}}");
-}
-
-TEST(test_run_constant_key_and_value_are_escaped)
-{
-	assert_run("${config.quote}: ${config.device}\n", NULL, "{\"q\\\"\":\"gpu/x\"}");
-}
-
-TEST(test_run_doubled_dollar_is_literal)
-{
-	assert_run("a: $${HOME} $x $$ ${number}", NULL, "{\"a\":\"${HOME} $x $$ -42\"}");
-}
-
-TEST(test_run_items_have_a_comma_each)
-{
-	FREE_AUTO char *got = run(PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: ${*none}x", NULL);
-	assert_non_null(strstr(got, "stands only alone"));
-	FREE_AUTO char *good = run(PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: x", NULL);
-	assert_string_equal(good, "1,1,{\"x\":[2]},{\"a\":\"x\"},");
-}
-
-TEST(test_run_members_are_pairs)
-{
-	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: A_${number}\n  value: ${text}\n", NULL);
-	assert_string_equal(got, "\"A_-42\":\"a\\\"b\\n${number}\",");
-}
-
-TEST(test_run_members_are_texts_whatever_the_variable)
-{
-	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: ${number}\n  value: A\n", NULL);
-	assert_string_equal(got, "\"-42\":\"A\",");
-	FREE_AUTO char *map = run(PROG_MEMBERS, "- name: ${map}\n  value: A\n", NULL);
-	assert_non_null(strstr(map, "{name, value}"));
-}
-
-TEST(test_new_members_refuses_what_has_no_value)
-{
-	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: A\n  valueFrom: x\n", NULL);
-	assert_non_null(strstr(got, "line 1"));
-}
-
-/* ---- merging ------------------------------------------------------------------------------- */
-
-TEST(test_merge_maps_lists_scalars)
-{
-	assert_run("m: {a: 1, b: 2}\nl: [1]", "m: {b: 3, c: 4}\nl: [2]",
-	           "{\"m\":{\"a\":1,\"b\":3,\"c\":4},\"l\":[1,2]}");
-}
-
-TEST(test_merge_null_deletes_by_folded_name)
-{
-	assert_run("m:\n  gpu/x: 1\n  b: 2", "m:\n  ${config.device}: null", "{\"m\":{\"b\":2}}");
-}
-
-TEST(test_merge_containers_by_name)
-{
-	assert_run(
-	    "containers:\n- name: a\n  env: [1]\n- name: b",
-	    "containers:\n- name: b\n  env: [3]\n- name: a\n  env: [2]\n- name: c\n  image: i",
-	    "{\"containers\":[{\"name\":\"a\",\"env\":[1,2]},{\"name\":\"b\",\"env\":[3]},"
-	    "{\"name\":\"c\",\"image\":\"i\"}]}");
-}
-
-TEST(test_merge_fragments_append)
-{
-	static const char *const over[] = { "- name: B\n  value: b", NULL };
-	FREE_AUTO char *got = run(PROG_MEMBERS, "- name: A\n  value: a", over);
-	assert_string_equal(got, "\"A\":\"a\",\"B\":\"b\",");
+	static const struct template_case CASES[] = {
+		/* a value with a variable is not looked at again */
+		{ PROG_VALUE, "a: ${text}", NULL, "{\"a\":\"a\\\"b\\n${number}\"}" },
+		/* absent: no comma, or an empty map */
+		{ PROG_VALUE, "a: 1\nb: ${absent}", NULL, "{\"a\":1}" },
+		{ PROG_VALUE, "a:\n  b: x-${absent}", NULL, "{\"a\":{}}" },
+		/* constants are escaped, doubled dollars literal */
+		{ PROG_VALUE, "${config.quote}: ${config.device}\n", NULL,
+		  "{\"q\\\"\":\"gpu/x\"}" },
+		{ PROG_VALUE, "a: $${HOME} $x $$ ${number}", NULL,
+		  "{\"a\":\"${HOME} $x $$ -42\"}" },
+		/* items have a comma each, members are pairs of texts whatever the variable */
+		{ PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: x", NULL,
+		  "1,1,{\"x\":[2]},{\"a\":\"x\"}," },
+		{ PROG_MEMBERS, "- name: A_${number}\n  value: ${text}\n", NULL,
+		  "\"A_-42\":\"a\\\"b\\n${number}\"," },
+		{ PROG_MEMBERS, "- name: ${number}\n  value: A\n", NULL, "\"-42\":\"A\"," },
+		/* merging: maps, lists, scalars; a key by its folded name; containers by name */
+		{ PROG_VALUE, "m: {a: 1, b: 2}\nl: [1]", "m: {b: 3, c: 4}\nl: [2]",
+		  "{\"m\":{\"a\":1,\"b\":3,\"c\":4},\"l\":[1,2]}" },
+		{ PROG_VALUE, "m:\n  gpu/x: 1\n  b: 2", "m:\n  ${config.device}: null",
+		  "{\"m\":{\"b\":2}}" },
+		{ PROG_VALUE, "containers:\n- name: a\n  env: [1]\n- name: b",
+		  "containers:\n- name: b\n  env: [3]\n- name: a\n  env: [2]\n- name: c\n  image: "
+		  "i",
+		  "{\"containers\":[{\"name\":\"a\",\"env\":[1,2]},{\"name\":\"b\",\"env\":[3]},"
+		  "{\"name\":\"c\",\"image\":\"i\"}]}" },
+		{ PROG_MEMBERS, "- name: A\n  value: a", "- name: B\n  value: b",
+		  "\"A\":\"a\",\"B\":\"b\"," },
+		/* a blank overlay, as one that nobody has replaced by his own */
+		{ PROG_VALUE, "a: 1", "", "{\"a\":1}" },
+		{ PROG_VALUE, "a: 1", "\n", "{\"a\":1}" },
+		{ PROG_VALUE, "a: 1", "# nothing\n", "{\"a\":1}" },
+		{ PROG_VALUE, "a: 1", " \t\r\n  # x", "{\"a\":1}" },
+		{ PROG_VALUE, "a: 1", "{}", "{\"a\":1}" },
+	};
+	assert_cases(CASES, ARRAY_SIZE(CASES), false);
 }
 
 TEST(test_merge_leaves_base_unchanged)
@@ -391,94 +300,69 @@ TEST(test_merge_two_overlays_cannot_set_one_scalar)
 
 /* ---- refusals ------------------------------------------------------------------------------ */
 
-TEST(test_read_refuses_with_file_and_line)
+TEST(test_refused)
 {
-	assert_refused("a: 1\nb: ${nothing}", NULL,
-	               "base.yaml, line 2: unknown variable: `nothing`");
-	assert_refused("a: 1\nb: x${nuber}", NULL, "`nuber`; did you mean `number`?");
-	assert_refused("a: ${config.dev}", NULL, "`config.dev`; did you mean `config.device`?");
-	assert_refused("a: ${zzzzzzzzzz}", NULL, "page translation");
-	assert_refused("", NULL, "template base.yaml: is empty");
-	assert_refused(" # b\n\n# c", NULL, "template base.yaml: is empty");
-	assert_refused("a: 1\nb: [", NULL, "template base.yaml, line 3, column 1: a value");
-	assert_refused("a: 1\na: 2", NULL, "template base.yaml, line 2, column 1: duplicate key");
-	assert_refused("a: 1\n---\nb: 2", NULL, "template base.yaml, line 2, column 1: a second");
-}
-
-/* As an overlay that nobody has replaced by his own. */
-TEST(test_merge_blank_overlay_changes_nothing)
-{
-	static const char *const BLANK[] = { "", "\n", "# nothing\n", " \t\r\n  # x", "{}" };
-	for (size_t i = 0; i < sizeof(BLANK) / sizeof(*BLANK); i++)
-		assert_run("a: 1", BLANK[i], "{\"a\":1}");
-}
-
-TEST(test_read_refuses_base)
-{
-	static const struct {
-		const char *base, *part;
-	} CASES[] = {
+	static const struct template_case CASES[] = {
 		/* clang-format off */
-		{ "a: ${text",                          "without end" },
-		{ "a: x${}",                            "without end or name" },
-		{ "a: null",                            "null" },
-		{ "a: ~",                               "null" },
-		{ "a: 1.5",                             "quotes" },
-		{ "a: 2020-01-01",                      "quotes" },
-		{ "a: ${two}",                          "a list needs" },
-		{ "a: ${*two}",                         "only alone, as an element" },
-		{ "- \"${*two}\"",                      "only alone, as an element" },
-		{ "- x${*two}",                         "only alone" },
-		{ "- ${*text}",                         "no list" },
-		{ "- ${*config.device}",                "no list" },
-		{ "a: \"${map}\"",                      "whole value" },
-		{ "a: x${map}",                         "whole value" },
-		{ "${text}: 1",                         "constants only" },
-		{ "${config.device}: 1\ngpu/x: 2",      "same key twice" },
-		{ "gpu/x: 2\n${config.device}: 1",      "same key twice" },
-		{ "labels:\n  a: ${number}",            "must be text" },
-		{ "annotations:\n  a: 1",               "must be text" },
-		{ "data:\n  a: ${flag}",                "must be text" },
-		{ "nodeSelector: {a: true}",            "must be text" },
-		{ "env:\n- name: A\n  value: ${number}", "must be text" },
-		{ "tolerations: [{key: a, value: true}]", "must be text" },
-		{ "args: [--port, 8080]",               "must be text" },
-		{ "command: [a, \"${number}\", true]",  "must be text" },
-		{ "values: [1]",                        "must be text" },
-		{ "command:\n- ${*two}",                "must be text" },
-		{ "containers:\n- image: x",            "literal name" },
-		{ "containers:\n- name: ${text}",       "literal name" },
-		{ "initContainers: [{name: a}, {name: a}]", "twice" },
-		{ "a: [",                               "template base.yaml" },
+		{ PROG_VALUE, "a: 1\nb: ${nothing}", NULL, "base.yaml, line 2: unknown variable: `nothing`" },
+		{ PROG_VALUE, "a: 1\nb: x${nuber}", NULL, "`nuber`; did you mean `number`?" },
+		{ PROG_VALUE, "a: ${config.dev}", NULL, "`config.dev`; did you mean `config.device`?" },
+		{ PROG_VALUE, "a: ${zzzzzzzzzz}", NULL, "page translation" },
+		{ PROG_VALUE, "", NULL, "template base.yaml: is empty" },
+		{ PROG_VALUE, " # b\n\n# c", NULL, "template base.yaml: is empty" },
+		{ PROG_VALUE, "a: 1\nb: [", NULL, "template base.yaml, line 3, column 1: a value" },
+		{ PROG_VALUE, "a: 1\na: 2", NULL, "template base.yaml, line 2, column 1: duplicate key" },
+		{ PROG_VALUE, "a: 1\n---\nb: 2", NULL, "template base.yaml, line 2, column 1: a second" },
+		{ PROG_VALUE, "a: ${text", NULL, "without end" },
+		{ PROG_VALUE, "a: x${}", NULL, "without end or name" },
+		{ PROG_VALUE, "a: null", NULL, "null" },
+		{ PROG_VALUE, "a: ~", NULL, "null" },
+		{ PROG_VALUE, "a: 1.5", NULL, "quotes" },
+		{ PROG_VALUE, "a: 2020-01-01", NULL, "quotes" },
+		{ PROG_VALUE, "a: ${two}", NULL, "a list needs" },
+		{ PROG_VALUE, "a: ${*two}", NULL, "only alone, as an element" },
+		{ PROG_VALUE, "- \"${*two}\"", NULL, "only alone, as an element" },
+		{ PROG_VALUE, "- x${*two}", NULL, "only alone" },
+		{ PROG_VALUE, "- ${*text}", NULL, "no list" },
+		{ PROG_VALUE, "- ${*config.device}", NULL, "no list" },
+		{ PROG_VALUE, "a: \"${map}\"", NULL, "whole value" },
+		{ PROG_VALUE, "a: x${map}", NULL, "whole value" },
+		{ PROG_VALUE, "${text}: 1", NULL, "constants only" },
+		{ PROG_VALUE, "${config.device}: 1\ngpu/x: 2", NULL, "same key twice" },
+		{ PROG_VALUE, "gpu/x: 2\n${config.device}: 1", NULL, "same key twice" },
+		{ PROG_VALUE, "labels:\n  a: ${number}", NULL, "must be text" },
+		{ PROG_VALUE, "annotations:\n  a: 1", NULL, "must be text" },
+		{ PROG_VALUE, "data:\n  a: ${flag}", NULL, "must be text" },
+		{ PROG_VALUE, "nodeSelector: {a: true}", NULL, "must be text" },
+		{ PROG_VALUE, "env:\n- name: A\n  value: ${number}", NULL, "must be text" },
+		{ PROG_VALUE, "tolerations: [{key: a, value: true}]", NULL, "must be text" },
+		{ PROG_VALUE, "args: [--port, 8080]", NULL, "must be text" },
+		{ PROG_VALUE, "command: [a, \"${number}\", true]", NULL, "must be text" },
+		{ PROG_VALUE, "values: [1]", NULL, "must be text" },
+		{ PROG_VALUE, "command:\n- ${*two}", NULL, "must be text" },
+		{ PROG_VALUE, "containers:\n- image: x", NULL, "literal name" },
+		{ PROG_VALUE, "containers:\n- name: ${text}", NULL, "literal name" },
+		{ PROG_VALUE, "initContainers: [{name: a}, {name: a}]", NULL, "twice" },
+		{ PROG_VALUE, "a: [", NULL, "template base.yaml" },
+		{ PROG_VALUE, "a: 1", "b: 1", "no such place" },
+		{ PROG_VALUE, "a: {b: 1}", "a: {c: null}", "null deletes nothing" },
+		{ PROG_VALUE, "a: {b: 1}", "a: [1]", "a list, where there is a mapping: `a`" },
+		{ PROG_VALUE, "a: [1]", "a: 1", "an integer, where there is a list" },
+		{ PROG_VALUE, "a: 1", "a: {b: 1}", "a mapping, where there is an integer" },
+		{ PROG_VALUE, "a: [1]", "a: [null]", "null" },
+		{ PROG_VALUE, "a: {b: 1}", "a: {c: {d: null}}", "all of this is new" },
+		{ PROG_VALUE, "a: [1]", "a: [{b: null}]", "all of this is new" },
+		{ PROG_VALUE, "a: [1]", "a:\n- b:\n", "an empty mapping is {}" },
+		{ PROG_VALUE, "a: {}", "a: {containers: [{name: b}]}", "no such container" },
+		{ PROG_VALUE, "containers: [{name: a}]", "containers: [{name: b, image: c, d: null}]", "is new" },
+		{ PROG_VALUE, "containers: [{name: a}]", "containers: [{name: b}]", "no such container" },
+		{ PROG_VALUE, "containers: [{name: a}]", "containers: [{image: b}]", "literal name" },
+		{ PROG_ITEMS, "- 1\n- ${*two}\n- ${absent}\n- a: ${*none}x", NULL, "stands only alone" },
+		{ PROG_MEMBERS, "- name: ${map}\n  value: A\n", NULL, "{name, value}" },
+		{ PROG_MEMBERS, "- name: A\n  valueFrom: x\n", NULL, "line 1" },
 		/* clang-format on */
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++)
-		assert_refused(CASES[i].base, NULL, CASES[i].part);
-}
-
-TEST(test_merge_refuses)
-{
-	static const struct {
-		const char *base, *over, *part;
-	} CASES[] = {
-		/* clang-format off */
-		{ "a: 1",                     "b: 1",                    "no such place" },
-		{ "a: {b: 1}",                "a: {c: null}",            "null deletes nothing" },
-		{ "a: {b: 1}",                "a: [1]",                  "a list, where there is a mapping: `a`" },
-		{ "a: [1]",                   "a: 1",                    "an integer, where there is a list" },
-		{ "a: 1",                     "a: {b: 1}",               "a mapping, where there is an integer" },
-		{ "a: [1]",                   "a: [null]",               "null" },
-		{ "a: {b: 1}",                "a: {c: {d: null}}",       "all of this is new" },
-		{ "a: [1]",                   "a: [{b: null}]",          "all of this is new" },
-		{ "a: [1]",                   "a:\n- b:\n",              "an empty mapping is {}" },
-		{ "a: {}",                    "a: {containers: [{name: b}]}", "no such container" },
-		{ "containers: [{name: a}]",  "containers: [{name: b, image: c, d: null}]", "is new" },
-		{ "containers: [{name: a}]",  "containers: [{name: b}]", "no such container" },
-		{ "containers: [{name: a}]",  "containers: [{image: b}]", "literal name" },
-		/* clang-format on */
-	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++)
-		assert_refused(CASES[i].base, CASES[i].over, CASES[i].part);
+	assert_cases(CASES, ARRAY_SIZE(CASES), true);
 }
 
 TEST_GROUP(set_up, NULL)

@@ -96,7 +96,7 @@ char *fw_more_trigger(const char *message, const char *role, int64_t index)
 	str_puts(&out, "\"trigger\":{");
 	fw_go_member(&out, "message", message);
 	fw_go_member(&out, "taskRoleName", role);
-	fw_go_int(&out, "taskIndex", index);
+	json_put_int(&out, "taskIndex", index);
 	str_char(&out, '}');
 	return str_take(&out);
 }

@@ -13,19 +13,19 @@ static void failure_pod(struct str *out, const struct framework_pod *pod)
 	str_char(out, '{');
 	fw_go_member(out, "reason", pod->reason);
 	fw_go_member(out, "message", pod->message);
+	if (pod->n_containers)
+		json_put_open(out, "containers", '[');
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		const struct framework_container *c = &pod->containers[i];
-		if (i == 0)
-			fw_go_key(out, "containers");
-		str_puts(out, i ? ",{" : "[{");
+		json_put_open(out, NULL, '{');
 		fw_go_member(out, "name", c->name);
 		if (c->terminated) {
 			fw_go_member(out, "reason", c->reason);
 			fw_go_member(out, "message", c->message);
 			if (c->signal)
-				fw_go_int(out, "signal", c->signal);
+				json_put_int(out, "signal", c->signal);
 		}
-		fw_go_int(out, "code", c->terminated ? c->code : 0);
+		json_put_int(out, "code", c->terminated ? c->code : 0);
 		str_char(out, '}');
 	}
 	str_puts(out, pod->n_containers ? "]}" : "}");
@@ -54,10 +54,8 @@ static bool failure_match(struct str *out, const char *key, struct regex *re, co
 	if (regex_search(re, &t.text, INT64_MAX, &m) != REGEX_FOUND)
 		return false;
 	FREE_AUTO char *hit = xstrndup(text + m.start, m.end - m.start);
-	if (hit[0] || always) {
-		fw_go_key(out, key);
-		fw_go_text(out, hit);
-	}
+	if (hit[0] || always)
+		fw_go_put(out, key, hit);
 	return true;
 }
 
@@ -86,9 +84,9 @@ static bool failure_match_container(struct str *out, const struct fw_pattern *p,
 	    c->code > p->code.max)
 		return false;
 	if (failure_given(p->signal) && c->signal)
-		fw_go_int(out, "signal", c->signal);
+		json_put_int(out, "signal", c->signal);
 	if (failure_given(p->code))
-		fw_go_int(out, "code", c->code);
+		json_put_int(out, "code", c->code);
 	str_char(out, '}');
 	return true;
 }
@@ -104,9 +102,8 @@ static bool failure_match_any(struct str *out, const struct fw_pattern *p,
 		if (one.n == strlen("{}"))
 			return true;
 		if (*first)
-			fw_go_key(out, "containers");
-		str_char(out, *first ? '[' : ',');
-		str_span(out, str_view(&one));
+			json_put_open(out, "containers", '[');
+		json_put_raw(out, NULL, str_view(&one));
 		out->full |= one.full;
 		*first = false;
 		return true;
@@ -167,9 +164,11 @@ struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *n
 
 /* ---- refused pods ---- */
 
-static void failure_texts(struct str *out, const json_t *from, const char *const *keys)
+/* The object with these texts; it stays open. */
+static void failure_texts(struct str *out, const char *key, const json_t *from,
+                          const char *const *keys)
 {
-	str_char(out, '{');
+	json_put_open(out, key, '{');
 	for (; *keys; keys++)
 		fw_go_member(out, *keys, reply_text(from, *keys));
 }
@@ -185,19 +184,19 @@ static void failure_status(struct str *out, const json_t *status, int http)
 	fw_go_member(out, "reason", reply_text(status, "reason"));
 	const json_t *details = json_object_get(status, "details");
 	if (json_is_object(details)) {
-		str_puts(out, ",\"details\":");
-		failure_texts(out, details, DETAILS);
 		const json_t *causes = json_object_get(details, "causes");
-		for (size_t i = 0; i < json_array_size(causes); i++) {
-			if (!i)
-				fw_go_key(out, "causes");
-			str_char(out, i ? ',' : '[');
-			failure_texts(out, json_array_get(causes, i), CAUSE);
+		size_t n = json_array_size(causes);
+		failure_texts(out, "details", details, DETAILS);
+		if (n)
+			json_put_open(out, "causes", '[');
+		for (size_t i = 0; i < n; i++) {
+			failure_texts(out, NULL, json_array_get(causes, i), CAUSE);
 			str_char(out, '}');
 		}
-		str_puts(out, json_array_size(causes) ? "]}" : "}");
+		str_puts(out, n ? "]}" : "}");
 	}
-	str_printf(out, ",\"code\":%d}", http);
+	json_put_int(out, "code", http);
+	str_char(out, '}');
 }
 
 struct fw_outcome *fw_pod_refused(int http, const json_t *status)

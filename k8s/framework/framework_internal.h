@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/json/put.h"
 #include "base/tree.h"
 #include "k8s/framework/framework.h"
 #include "k8s/transport/reply.h"
@@ -218,11 +219,10 @@ struct fw_value fw_item(const struct fw_value *list, size_t i, enum node_type ty
 
 /* Text in quotes: <, >, &, U+2028 and U+2029 are escaped. */
 void fw_go_text(struct str *out, const char *text);
-/* `,"KEY":`, without the comma after a brace. */
-void fw_go_key(struct str *out, const char *key);
-/* The same with text; nothing if it is NULL or "". */
+/* The same as a member. */
+void fw_go_put(struct str *out, const char *key, const char *text);
+/* The same; nothing if it is NULL or "". */
 void fw_go_member(struct str *out, const char *key, const char *text);
-void fw_go_int(struct str *out, const char *key, int64_t v);
 
 /* ---- the status (status.c) ---- */
 

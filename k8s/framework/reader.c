@@ -115,9 +115,7 @@ const char *fw_attributes(const struct fw_value *type)
 	str_char(&json, '[');
 	for (size_t i = 0; i < list.n->n; i++) {
 		struct fw_value item = fw_item(&list, i, NODE_TEXT);
-		if (i)
-			str_char(&json, ',');
-		fw_go_text(&json, item.n ? item.n->text : "");
+		fw_go_put(&json, NULL, item.n ? item.n->text : "");
 	}
 	str_char(&json, ']');
 	return arena_dup(type->r->arena, str_view(&json));
@@ -164,23 +162,14 @@ void fw_go_text(struct str *out, const char *text)
 	str_char(out, '"');
 }
 
-void fw_go_key(struct str *out, const char *key)
+void fw_go_put(struct str *out, const char *key, const char *text)
 {
-	if (out->n && out->p[out->n - 1] != '{')
-		str_char(out, ',');
-	str_printf(out, "\"%s\":", key);
+	json_put_key(out, key);
+	fw_go_text(out, text);
 }
 
 void fw_go_member(struct str *out, const char *key, const char *text)
 {
-	if (!text || !text[0])
-		return;
-	fw_go_key(out, key);
-	fw_go_text(out, text);
-}
-
-void fw_go_int(struct str *out, const char *key, int64_t v)
-{
-	fw_go_key(out, key);
-	str_int(out, v);
+	if (text && text[0])
+		fw_go_put(out, key, text);
 }

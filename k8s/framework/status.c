@@ -374,15 +374,6 @@ static void write_text(struct str *out, const char *text)
 		str_puts(out, "null");
 }
 
-/* null if it is below `least`. */
-static void write_number(struct str *out, int64_t n, int64_t least)
-{
-	if (n < least)
-		str_puts(out, "null");
-	else
-		str_int(out, n);
-}
-
 static void write_outcome(struct str *out, const struct fw_outcome *o)
 {
 	if (!o) {
@@ -390,13 +381,11 @@ static void write_outcome(struct str *out, const struct fw_outcome *o)
 		return;
 	}
 	str_char(out, '{');
-	fw_go_int(out, "code", o->code);
-	fw_go_key(out, "phrase");
-	fw_go_text(out, o->phrase);
+	json_put_int(out, "code", o->code);
+	fw_go_put(out, "phrase", o->phrase);
 	str_printf(out, ",\"type\":{\"name\":\"%s\",\"attributes\":%s}",
 	           o->succeeded ? "Succeeded" : "Failed", o->attributes);
-	fw_go_key(out, "diagnostics");
-	fw_go_text(out, o->diagnostics);
+	fw_go_put(out, "diagnostics", o->diagnostics);
 	if (o->more)
 		str_printf(out, ",%s", o->more);
 	str_char(out, '}');
@@ -411,8 +400,10 @@ static void write_field(struct str *out, const struct field *f, const void *at)
 		                    : rfc3339_put(time, *(const int64_t *)at * 1000, 0));
 	else if (f->kind == FIELD_COUNT)
 		str_int(out, *(const int32_t *)at);
+	else if (f->kind == FIELD_DELAY && *(const int64_t *)at < 0)
+		str_puts(out, "null");
 	else if (f->kind == FIELD_DELAY)
-		write_number(out, *(const int64_t *)at, 0);
+		str_int(out, *(const int64_t *)at);
 	else if (f->kind == FIELD_TEXT || f->kind == FIELD_PORTS)
 		write_text(out, *(char *const *)at);
 	else if (f->kind == FIELD_BOOL)
@@ -431,7 +422,7 @@ static void write_fields(struct str *out, int of, size_t index, const char *name
 {
 	const struct fw_life *l = base;
 	FREE_AUTO char *instance = l->uid ? xasprintf("%d_%s", l->id, l->uid) : NULL;
-	str_char(out, '{');
+	json_put_open(out, NULL, '{');
 	for (const struct field *f = FIELDS; f < FIELDS + FIELDS_N; f++) {
 		if (!(f->of & of))
 			continue;
@@ -440,7 +431,7 @@ static void write_fields(struct str *out, int of, size_t index, const char *name
 		if (f->kind == FIELD_PORTS && (!ports || !*ports))
 			continue;
 		if (f->key[0])
-			fw_go_key(out, f->key);
+			json_put_key(out, f->key);
 		if (f->kind == FIELD_INDEX)
 			str_int(out, (int64_t)index);
 		else if (f->kind == FIELD_NAME)
@@ -458,17 +449,13 @@ static void write_roles(struct str *out, const struct framework *f)
 	str_char(out, '[');
 	for (size_t i = 0; i < f->n_roles; i++) {
 		const struct fw_role *r = &f->roles[i];
-		str_puts(out, i ? ",{" : "{");
-		fw_go_key(out, "name");
-		fw_go_text(out, r->name);
-		fw_go_key(out, "instanceUID");
-		fw_go_text(out, r->uid);
-		fw_go_key(out, "podGracefulDeletionTimeoutSec");
-		write_number(out, r->grace_s, FW_NO_TIME + 1);
-		str_puts(out, ",\"taskStatuses\":[");
+		json_put_open(out, NULL, '{');
+		fw_go_put(out, "name", r->name);
+		fw_go_put(out, "instanceUID", r->uid);
+		json_put_known(out, "podGracefulDeletionTimeoutSec", r->grace_s != FW_NO_TIME,
+		               r->grace_s);
+		json_put_open(out, "taskStatuses", '[');
 		for (size_t k = 0; k < r->n; k++) {
-			if (k)
-				str_char(out, ',');
 			write_fields(out, OF_TASK, k, fw_pod_name(f, r, k, name), &r->tasks[k]);
 			str_puts(out, "}}");
 		}
@@ -490,7 +477,7 @@ void framework_status_write(const struct framework *f, struct str *out)
 	struct span packed;
 	write_roles(&roles, f);
 	out->full |= roles.full;
-	fw_go_key(out, "taskRoleStatuses");
+	json_put_key(out, "taskRoleStatuses");
 	if (f->config->compress && roles.n >= COMPRESS_FROM &&
 	    job_entry_gzip(str_view(&roles), roles.n, &a, &packed)) {
 		str_puts(out, "null,\"taskRoleStatusesCompressed\":\"");

@@ -208,34 +208,8 @@ static void output_get(struct output_call *c)
 	                                      .done = output_got });
 }
 
-/* There is an output of this attempt: is it the same? */
-static void output_compared(void *arg, const struct store_reply *reply)
-{
-	struct output_call *c = arg;
-	ARENA_AUTO a = { 0 };
-	struct output_facts facts;
-	if (reply->outcome != STORE_OK)
-		output_fail(c, reply);
-	else if (output_read(reply->body, &c->id, &a, &facts, &c->frames) &&
-	         strcmp(facts.sha, c->facts.sha) == 0)
-		c->done(c, OUTPUT_DONE, SPAN(""));
-	else
-		c->done(c, OUTPUT_OTHER, SPAN("another output of this task attempt is kept"));
-}
-
-static void output_made(void *arg, const struct store_reply *reply)
-{
-	struct output_call *c = arg;
-	str_done(&c->body);
-	if (reply->outcome == STORE_OK)
-		c->done(c, OUTPUT_DONE, SPAN(""));
-	else if (reply->outcome == STORE_EXISTS)
-		output_ask(c, (struct store_request){ .verb = STORE_GET,
-		                                      .name = output_name(c->a, &c->id),
-		                                      .done = output_compared });
-	else
-		output_fail(c, reply);
-}
+/* To put one: output_keep -> index_written -> output_make -> output_made -> [output_compared]. */
+static store_callback index_written, output_made, output_compared;
 
 static void output_make(struct output_call *c)
 {
@@ -246,6 +220,24 @@ static void output_make(struct output_call *c)
 	                                      .name = output_name(c->a, &c->id),
 	                                      .body = { str_view(&c->body) },
 	                                      .done = output_made });
+}
+
+static void output_keep(struct output_call *c)
+{
+	STR_AUTO lines = STR_INIT(LINES_MAX);
+	if (output_index_find(&c->index, &c->entry)) {
+		output_make(c);
+		return;
+	}
+	c->index.v[c->index.n++] = c->entry;
+	output_index_lines(&lines, &c->index);
+	str_done(&c->body);
+	c->body = STR_INIT((size_t)2 * LINES_MAX);
+	output_index_write(&c->body, &c->id, span_of(c->version), str_view(&lines), c->a);
+	output_ask(c, (struct store_request){ .verb = c->version[0] ? STORE_PATCH : STORE_CREATE,
+	                                      .name = output_index_name(c->a, c->id.framework),
+	                                      .body = { str_view(&c->body) },
+	                                      .done = index_written });
 }
 
 static void output_removed(void *name, const struct store_reply *reply)
@@ -290,22 +282,33 @@ static void index_written(void *arg, const struct store_reply *reply)
 	}
 }
 
-static void output_keep(struct output_call *c)
+static void output_made(void *arg, const struct store_reply *reply)
 {
-	STR_AUTO lines = STR_INIT(LINES_MAX);
-	if (output_index_find(&c->index, &c->entry)) {
-		output_make(c);
-		return;
-	}
-	c->index.v[c->index.n++] = c->entry;
-	output_index_lines(&lines, &c->index);
+	struct output_call *c = arg;
 	str_done(&c->body);
-	c->body = STR_INIT((size_t)2 * LINES_MAX);
-	output_index_write(&c->body, &c->id, span_of(c->version), str_view(&lines), c->a);
-	output_ask(c, (struct store_request){ .verb = c->version[0] ? STORE_PATCH : STORE_CREATE,
-	                                      .name = output_index_name(c->a, c->id.framework),
-	                                      .body = { str_view(&c->body) },
-	                                      .done = index_written });
+	if (reply->outcome == STORE_OK)
+		c->done(c, OUTPUT_DONE, SPAN(""));
+	else if (reply->outcome == STORE_EXISTS)
+		output_ask(c, (struct store_request){ .verb = STORE_GET,
+		                                      .name = output_name(c->a, &c->id),
+		                                      .done = output_compared });
+	else
+		output_fail(c, reply);
+}
+
+/* There is an output of this attempt: is it the same? */
+static void output_compared(void *arg, const struct store_reply *reply)
+{
+	struct output_call *c = arg;
+	ARENA_AUTO a = { 0 };
+	struct output_facts facts;
+	if (reply->outcome != STORE_OK)
+		output_fail(c, reply);
+	else if (output_read(reply->body, &c->id, &a, &facts, &c->frames) &&
+	         strcmp(facts.sha, c->facts.sha) == 0)
+		c->done(c, OUTPUT_DONE, SPAN(""));
+	else
+		c->done(c, OUTPUT_OTHER, SPAN("another output of this task attempt is kept"));
 }
 
 const struct output_store OUTPUT_CONFIGMAPS = { output_list, output_keep, output_get };

@@ -298,28 +298,16 @@ bool uploads_begin(struct request *r)
 	return false;
 }
 
-/* ---- the queue ---- */
-
-static void upload_keep(struct upload *u);
-
-/* Starts what waits; the uploads of a job run one by one, in their order. */
-static void uploads_go_on(struct uploads *all)
-{
-	size_t keeping = 0;
-	for (const struct upload *o = all->first; o; o = o->next)
-		keeping += o->stage == UPLOAD_KEEPING;
-	for (struct upload *u = all->first; u && keeping < KEEPING_MAX; u = u->next) {
-		bool busy = u->stage != UPLOAD_QUEUED;
-		for (const struct upload *o = all->first; o && !busy; o = o->next)
-			busy = o->stage == UPLOAD_KEEPING &&
-			       strcmp(o->c.id.framework, u->c.id.framework) == 0;
-		if (busy)
-			continue;
-		keeping++;
-		u->stage = UPLOAD_KEEPING;
-		upload_keep(u);
-	}
-}
+/*
+ * ---- the queue ----
+ *
+ *	uploads_go_on -> upload_keep -> [GET of the Framework, framework_came] -> upload_list
+ *	-> outputs_were_listed -> output_was_put -> upload_finish -> uploads_go_on
+ */
+static void uploads_go_on(struct uploads *all);
+static store_callback framework_came;
+static void outputs_were_listed(struct output_call *c, enum output_outcome o, struct span why);
+static void output_was_put(struct output_call *c, enum output_outcome o, struct span why);
 
 /* After the answer. */
 static void upload_finish(struct upload *u)
@@ -340,25 +328,72 @@ static void upload_fail(struct upload *u, enum output_outcome o, struct span why
 	upload_finish(u);
 }
 
-/* ---- the output ---- */
-
-static void upload_list(struct upload *u);
-
-static void output_was_put(struct output_call *c, enum output_outcome o, struct span why)
+static void upload_list(struct upload *u)
 {
-	struct upload *u = c->arg;
-	if (o == OUTPUT_OTHER) {
-		answer_refuse(u->r, 409, "OutputKeptError",
-		              "another output of this task attempt is already kept");
-		upload_finish(u);
-	} else if (o == OUTPUT_OUTDATED && ++u->tries < TRIES) {
+	u->c.done = outputs_were_listed;
+	u->r->loop->has->outputs->list(&u->c);
+}
+
+static void upload_keep(struct upload *u)
+{
+	u->c.deadline_ms = clock_ms() + DEADLINE_MS;
+	if (match_cache(u))
 		upload_list(u);
-	} else if (o != OUTPUT_DONE) {
-		upload_fail(u, o, why);
-	} else {
-		u->r->reply.status = 204;
-		answer_send(u->r);
+	else
+		store_request(u->c.store, &(struct store_request){ .verb = STORE_GET,
+		                                                   .kind = KIND_FRAMEWORK,
+		                                                   .name = u->c.id.framework,
+		                                                   .whole = true,
+		                                                   .urgent = true,
+		                                                   .deadline_ms = u->c.deadline_ms,
+		                                                   .done = framework_came,
+		                                                   .arg = u });
+}
+
+/* Starts what waits; the uploads of a job run one by one, in their order. */
+static void uploads_go_on(struct uploads *all)
+{
+	size_t keeping = 0;
+	for (const struct upload *o = all->first; o; o = o->next)
+		keeping += o->stage == UPLOAD_KEEPING;
+	for (struct upload *u = all->first; u && keeping < KEEPING_MAX; u = u->next) {
+		bool busy = u->stage != UPLOAD_QUEUED;
+		for (const struct upload *o = all->first; o && !busy; o = o->next)
+			busy = o->stage == UPLOAD_KEEPING &&
+			       strcmp(o->c.id.framework, u->c.id.framework) == 0;
+		if (busy)
+			continue;
+		keeping++;
+		u->stage = UPLOAD_KEEPING;
+		upload_keep(u);
+	}
+}
+
+static void framework_came(void *arg, const struct store_reply *reply)
+{
+	struct upload *u = arg;
+	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
+		upload_fail(u, job_store_silent(reply) ? OUTPUT_BUSY : OUTPUT_REFUSED,
+		            reply->message);
+		return;
+	}
+	struct job_entry *job = NULL;
+	if (reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
+		job = job_entry_new(reply->body);
+	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
+	job_entry_drop(job);
+	switch (match) {
+	case TASK_MATCHES:
+		upload_list(u);
+		break;
+	case TASK_UNKNOWN:
+		refuse_busy(u->r, "the status of the job does not name the pod yet");
 		upload_finish(u);
+		break;
+	case TASK_OTHER:
+		refuse_foreign(u->r, "the status of the job names another pod, or there is none");
+		upload_finish(u);
+		break;
 	}
 }
 
@@ -392,56 +427,22 @@ static void outputs_were_listed(struct output_call *c, enum output_outcome o, st
 	}
 }
 
-static void upload_list(struct upload *u)
+static void output_was_put(struct output_call *c, enum output_outcome o, struct span why)
 {
-	u->c.done = outputs_were_listed;
-	u->r->loop->has->outputs->list(&u->c);
-}
-
-/* ---- the task ---- */
-
-static void framework_came(void *arg, const struct store_reply *reply)
-{
-	struct upload *u = arg;
-	if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND) {
-		upload_fail(u, job_store_silent(reply) ? OUTPUT_BUSY : OUTPUT_REFUSED,
-		            reply->message);
-		return;
-	}
-	struct job_entry *job = NULL;
-	if (reply->outcome == STORE_OK && scan_valid(reply->body, SCAN_DEPTH_MAX))
-		job = job_entry_new(reply->body);
-	enum task_match match = job ? match_task(u, job, reply->body) : TASK_OTHER;
-	job_entry_drop(job);
-	switch (match) {
-	case TASK_MATCHES:
-		upload_list(u);
-		break;
-	case TASK_UNKNOWN:
-		refuse_busy(u->r, "the status of the job does not name the pod yet");
+	struct upload *u = c->arg;
+	if (o == OUTPUT_OTHER) {
+		answer_refuse(u->r, 409, "OutputKeptError",
+		              "another output of this task attempt is already kept");
 		upload_finish(u);
-		break;
-	case TASK_OTHER:
-		refuse_foreign(u->r, "the status of the job names another pod, or there is none");
-		upload_finish(u);
-		break;
-	}
-}
-
-static void upload_keep(struct upload *u)
-{
-	u->c.deadline_ms = clock_ms() + DEADLINE_MS;
-	if (match_cache(u))
+	} else if (o == OUTPUT_OUTDATED && ++u->tries < TRIES) {
 		upload_list(u);
-	else
-		store_request(u->c.store, &(struct store_request){ .verb = STORE_GET,
-		                                                   .kind = KIND_FRAMEWORK,
-		                                                   .name = u->c.id.framework,
-		                                                   .whole = true,
-		                                                   .urgent = true,
-		                                                   .deadline_ms = u->c.deadline_ms,
-		                                                   .done = framework_came,
-		                                                   .arg = u });
+	} else if (o != OUTPUT_DONE) {
+		upload_fail(u, o, why);
+	} else {
+		u->r->reply.status = 204;
+		answer_send(u->r);
+		upload_finish(u);
+	}
 }
 
 /* ---- the route ---- */

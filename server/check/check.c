@@ -82,20 +82,6 @@ const struct store_reply *check_get(struct check *c, enum object_kind kind, cons
 
 /* ---- the steps of `serve`, then the items ---- */
 
-/* "--profile plain, --runtime image" for those that are set; in the arena. */
-static const char *step_options(struct check *c, const char *names)
-{
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	struct span rest = span_of(names);
-	while (rest.n) {
-		const struct option *p = option_find(span_next(&rest, ' '));
-		const char *value = *(const char *const *)((const char *)c->o + p->at);
-		if (value[0])
-			str_printf(&out, "%s--%s %s", out.n ? ", " : "", p->name, value);
-	}
-	return arena_dup(&c->arena, str_view(&out));
-}
-
 /* false: the options contradict each other, so the items have no meaning. */
 static bool check_steps(struct check *c)
 {
@@ -109,9 +95,17 @@ static bool check_steps(struct check *c)
 				return false;
 			continue;
 		}
-		const char *given = step_options(c, START_STEPS[i].options);
-		if (given[0])
-			check_say(c, CHECK_OK, given, NULL);
+		STR_AUTO given = STR_INIT(TEXT_MAX); /* "--profile plain, --runtime image" */
+		struct span rest = span_of(START_STEPS[i].options);
+		while (rest.n) {
+			const struct option *p = option_find(span_next(&rest, ' '));
+			const char *value = *(const char *const *)((const char *)c->o + p->at);
+			if (value[0])
+				str_printf(&given, "%s--%s %s", given.n ? ", " : "", p->name,
+				           value);
+		}
+		if (given.n)
+			SAY(c, CHECK_OK, NULL, "%s", str_c(&given));
 	}
 	c->s->file = NULL;
 	return true;

@@ -26,18 +26,6 @@ struct right {
 
 /* ---- questions ---- */
 
-/* "pods/log in namespace default", in the arena */
-static const char *right_resource(struct check *c, const struct right *r)
-{
-	STR_AUTO out = STR_INIT(TEXT_MAX);
-	resource_name(&out, r->kind);
-	str_printf(&out, "%s%s%s%s", r->sub ? "/" : "", r->sub ?: "", r->name ? " " : "",
-	           r->name ?: "");
-	if (resource_of(r->kind)->namespaced)
-		str_printf(&out, " in namespace %s", r->space);
-	return arena_dup(&c->arena, str_view(&out));
-}
-
 /* 1: allowed, 0: not, -1: the API server does not tell. */
 static int right_ask(struct check *c, const struct right *r, const char *verb)
 {
@@ -61,7 +49,12 @@ static int right_ask(struct check *c, const struct right *r, const char *verb)
 static bool right_check(struct check *c, const struct right *r)
 {
 	STR_AUTO allowed = STR_INIT(TEXT_MAX);
-	const char *on = right_resource(c, r);
+	STR_AUTO on = STR_INIT(TEXT_MAX); /* "pods/log in namespace default" */
+	resource_name(&on, r->kind);
+	str_printf(&on, "%s%s%s%s", r->sub ? "/" : "", r->sub ?: "", r->name ? " " : "",
+	           r->name ?: "");
+	if (resource_of(r->kind)->namespaced)
+		str_printf(&on, " in namespace %s", r->space);
 	struct span verbs = span_of(r->verbs);
 	while (verbs.n) {
 		const char *verb = arena_dup(&c->arena, span_next(&verbs, ' '));
@@ -74,10 +67,10 @@ static bool right_check(struct check *c, const struct right *r)
 			SAY(c, r->missing,
 			    pod_needs_apply(&c->s->server, &c->arena,
 			                    arena_printf(&c->arena, "k8s/deploy/%s", r->file)),
-			    "%s %s is not allowed; needed to %s", verb, on, r->use);
+			    "%s %s is not allowed; needed to %s", verb, str_c(&on), r->use);
 	}
 	if (allowed.n)
-		SAY(c, CHECK_OK, NULL, "%s %s", str_c(&allowed), on);
+		SAY(c, CHECK_OK, NULL, "%s %s", str_c(&allowed), str_c(&on));
 	return true;
 }
 

@@ -108,20 +108,6 @@ static void probed(void *arg, const struct store_reply *reply)
 		known(l, NULL);
 }
 
-static void probe(struct loop *l)
-{
-	l->has->readiness->probing = true;
-	store_request(l->store, &(struct store_request){
-				    .verb = STORE_READY,
-				    .kind = KIND_FRAMEWORK,
-				    .name = "",
-				    .urgent = true,
-				    .deadline_ms = clock_ms() + READY_WAIT_MS,
-				    .done = probed,
-				    .arg = l,
-				});
-}
-
 void readyz_get(struct request *r)
 {
 	struct loop *l = r->loop;
@@ -144,8 +130,18 @@ void readyz_get(struct request *r)
 	}
 	is->waiting[is->n++] = r;
 	request_wait(r);
-	if (!is->probing)
-		probe(l);
+	if (is->probing)
+		return;
+	is->probing = true;
+	store_request(l->store, &(struct store_request){
+				    .verb = STORE_READY,
+				    .kind = KIND_FRAMEWORK,
+				    .name = "",
+				    .urgent = true,
+				    .deadline_ms = clock_ms() + READY_WAIT_MS,
+				    .done = probed,
+				    .arg = l,
+				});
 }
 
 /* ---- the login method ---- */

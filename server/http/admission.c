@@ -134,27 +134,22 @@ static bool is_open(struct request *r)
 	return false;
 }
 
-/* With --no-auth: why the request is refused as one of a foreign web page; or NULL.  A link on such
- * a page may open the page of this server, which has no data of users. */
-static const char *admission_foreign(const struct request *r)
-{
-	const struct server *s = r->loop->server;
-	struct request_head head = r->head;
-	if (!s->options->no_auth || r->loop->only)
-		return NULL;
-	if (span_is(route_strip(span_of(r->path)), "/"))
-		head.value[HEADER_FETCH_SITE] = (struct span){ NULL, 0 };
-	return request_check_local(&head, s->tls ? "https" : "http", s->port);
-}
-
 void admission_header(struct request *r)
 {
-	const char *foreign = admission_foreign(r);
+	const struct server *s = r->loop->server;
 	struct span path = span_of(r->path);
 	r->looked_at = true;
-	if (foreign) {
-		answer_refuse(r, FORBIDDEN, foreign);
-		return;
+	if (s->options->no_auth && !r->loop->only) { /* no foreign web page may ask */
+		struct request_head head = r->head;
+		/* But a link on it may open the page of this server, which has no data of users. */
+		if (span_is(route_strip(path), "/"))
+			head.value[HEADER_FETCH_SITE] = (struct span){ NULL, 0 };
+		const char *foreign =
+		    request_check_local(&head, s->tls ? "https" : "http", s->port);
+		if (foreign) {
+			answer_refuse(r, FORBIDDEN, foreign);
+			return;
+		}
 	}
 	rate_limit_check(r);
 	if (r->answered)
@@ -179,7 +174,7 @@ void admission_header(struct request *r)
 	/* A body that is too large is answered 413 at its end, without authentication. */
 	if (r->answered || r->too_large)
 		return;
-	bool known = is_open(r) || r->loop->server->hooks->identify(r);
+	bool known = is_open(r) || s->hooks->identify(r);
 	if (known && !r->answered)
 		check_known(r);
 }

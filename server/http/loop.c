@@ -25,19 +25,6 @@
 
 enum { EVENTS = 8, FLUSH_MS = 1000, LINGER_MS = 300, LAST_WORDS_MS = 3000, ACCEPT_ROUNDS = 1000 };
 
-static struct store *loop_open_store(struct server *s, struct err *e)
-{
-	const struct options *o = s->options;
-	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	limits.in_flight = (size_t)o->in_flight;
-	limits.queue = (size_t)o->queue;
-	limits.body = (size_t)o->max_answer;
-	limits.per_user = (size_t)o->queue_per_user;
-	if (s->local)
-		return store_local_new(s->local, s->namespace_name, &limits, e);
-	return store_api_new(s->login, s->namespace_name, &limits, e);
-}
-
 int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 {
 	assert(l->n_sources < LOOP_SOURCES);
@@ -67,6 +54,7 @@ static int loop_reap_ms(const void *store)
 
 int loop_init(struct loop *l, struct server *s, struct loop_port port, struct err *e)
 {
+	const struct options *o = s->options;
 	*l = (struct loop){ .server = s,
 		            .only = port.only,
 		            .tls = port.tls,
@@ -74,12 +62,18 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 		            .epoll_fd = -1,
 		            .wake_fd = -1 };
 	l->counts = counts_loop(s->counts, l->only ?: ROUTES, l->only ? 1 : N_ROUTES);
-	l->body_max = (size_t)s->options->max_body;
+	l->body_max = (size_t)o->max_body;
 	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (l->epoll_fd < 0 || l->wake_fd < 0)
 		return err_set(e, UNKNOWN_ERROR, "epoll: %m");
-	l->store = loop_open_store(s, e);
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	limits.in_flight = (size_t)o->in_flight;
+	limits.queue = (size_t)o->queue;
+	limits.body = (size_t)o->max_answer;
+	limits.per_user = (size_t)o->queue_per_user;
+	l->store = s->local ? store_local_new(s->local, s->namespace_name, &limits, e)
+	                    : store_api_new(s->login, s->namespace_name, &limits, e);
 	if (!l->store)
 		return -1;
 	store_count(l->store, &l->counts->store);

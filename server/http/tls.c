@@ -230,19 +230,6 @@ struct tls *tls_new(const char *cert_file, const char *key_file, struct err *e)
 	return NULL;
 }
 
-/* The key belongs to the first certificate.  A kubelet sets owner and mode of a Secret's files now
- * and then, which changes only their stamps. */
-static bool tls_same_certs(const struct tls_chain *a, const struct tls_chain *b)
-{
-	bool same = a->n == b->n;
-	for (unsigned i = 0; same && i < a->n; i++) {
-		gnutls_datum_t one = a->certs[i].cert;
-		gnutls_datum_t two = b->certs[i].cert;
-		same = one.size == two.size && memcmp(one.data, two.data, one.size) == 0;
-	}
-	return same;
-}
-
 int tls_refresh(struct tls *t, bool force, struct err *e)
 {
 	if (!force && !tls_file_changed(t->cert_file, &t->cert_stat) &&
@@ -250,11 +237,18 @@ int tls_refresh(struct tls *t, bool force, struct err *e)
 		return 0;
 	struct tls_chain *old = tls_hold(t);
 	bool warned = t->warning[0];
-	int rc = tls_load(t, e) < 0 ? -1 : 0;
-	if (rc == 0)
-		rc = force || !tls_same_certs(old, t->chain) || (t->warning[0] && !warned);
+	int rc = tls_load(t, e) < 0 ? -1 : force || (t->warning[0] && !warned);
+	/* The key belongs to the first certificate.  A kubelet sets owner and mode of a Secret's
+	 * files now and then, which changes only their stamps. */
+	const struct tls_chain *new = t->chain;
+	bool same = old->n == new->n;
+	for (unsigned i = 0; same && i < new->n; i++)
+		same = old->certs[i].cert.size ==
+		       new->certs[i].cert.size &&memcmp(old->certs[i].cert.data,
+		                                        new->certs[i].cert.data,
+		                                        new->certs[i].cert.size) == 0;
 	tls_drop(old);
-	return rc;
+	return rc == 0 && !same ? 1 : rc;
 }
 
 const char *tls_warning(const struct tls *t)

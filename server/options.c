@@ -563,19 +563,6 @@ struct cursor {
 	bool repeats; /* the option that can be repeated was there */
 };
 
-static int flag_unknown(const char *flag, struct span name, unsigned command, struct err *e)
-{
-	const char *near = option_nearest(name, command);
-	if (option_fixed_error(name, &(struct origin){ flag, NOWHERE }, e) < 0)
-		return -1;
-	if (option_find(name))
-		return err_set(e, 400, "InvalidOption", "%s is not an option of this command",
-		               flag);
-	return err_set(e, 400, "InvalidOption", "unknown option %.*s%s%s%s --help-all lists them",
-	               (int)strcspn(flag, "="), flag, near ? ", did you mean --" : "", near ?: "",
-	               near ? "?" : ";");
-}
-
 static int flag_read(struct options *o, unsigned command, struct cursor *c, struct err *e)
 {
 	const char *flag = c->argv[c->i];
@@ -586,8 +573,18 @@ static int flag_read(struct options *o, unsigned command, struct cursor *c, stru
 	if (strcmp(flag, "-f") == 0)
 		name = SPAN("follow");
 	const struct option *option = option_find(name);
-	if (!option || !(option->commands & command))
-		return flag_unknown(flag, name, command, e);
+	if (!option && option_fixed_error(name, &(struct origin){ flag, NOWHERE }, e) < 0)
+		return -1;
+	if (!option) {
+		const char *near = option_nearest(name, command);
+		return err_set(e, 400, "InvalidOption",
+		               "unknown option %.*s%s%s%s --help-all lists them",
+		               (int)strcspn(flag, "="), flag, near ? ", did you mean --" : "",
+		               near ?: "", near ? "?" : ";");
+	}
+	if (!(option->commands & command))
+		return err_set(e, 400, "InvalidOption", "%s is not an option of this command",
+		               flag);
 	const char *value = equals ? equals + 1 : option->type == OPTION_SWITCH ? "true" : NULL;
 	if (!value && c->i + 1 < c->argc)
 		value = c->argv[++c->i];

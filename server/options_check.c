@@ -86,11 +86,6 @@ static const char *options_wrong_address(const struct options *o, bool loopback,
 		       "--output-ca this server makes one itself";
 	if (o->output_ca[0] && !https)
 		return "--output-ca needs an --output-url that begins with https://";
-	return NULL;
-}
-
-static const char *options_wrong_webhook(const struct options *o)
-{
 	if (!o->webhook[0] != !o->webhook_secret_file[0])
 		return "--webhook and --webhook-secret-file go together: the secret signs what is "
 		       "sent";
@@ -146,7 +141,6 @@ int options_check(const struct options *o, bool loopback, bool output_loopback, 
 {
 	const char *wrong = options_wrong_login(o, loopback)
 	                        ?: options_wrong_address(o, loopback, output_loopback)
-	                        ?: options_wrong_webhook(o)
 	                        ?: options_wrong_store(o);
 	return wrong ? err_set(e, 400, NULL, "%s", wrong) : 0;
 }

@@ -22,17 +22,24 @@ void options_wrap(struct str *out, const char *text, size_t indent, size_t width
 	str_char(out, '\n');
 }
 
+/* The default with its unit, if it has one. */
+static void put_default(struct str *out, const struct option *o, const char *before,
+                        const char *after)
+{
+	STR_AUTO value = STR_INIT(TEXT_MAX);
+	option_default(&value, o);
+	if (value.n && o->type != OPTION_SWITCH)
+		str_printf(out, "%s%s%s%s%s", before, str_c(&value), o->unit ? " " : "",
+		           o->unit ?: "", after);
+}
+
 static void option_help(struct str *out, const struct option *o)
 {
 	STR_AUTO text = STR_INIT(TEXT_MAX);
 	STR_AUTO flag = STR_INIT(TEXT_MAX);
-	STR_AUTO value = STR_INIT(TEXT_MAX);
 	str_printf(&flag, "  --%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-	option_default(&value, o);
 	str_puts(&text, o->help);
-	if (value.n && o->type != OPTION_SWITCH)
-		str_printf(&text, " [%s%s%s]", str_c(&value), o->unit ? " " : "",
-		           o->unit ? o->unit : "");
+	put_default(&text, o, " [", "]");
 	str_printf(out, "%-*s", INDENT, str_c(&flag));
 	if (flag.n >= INDENT)
 		str_printf(out, "\n%*s", INDENT, "");
@@ -246,7 +253,6 @@ void roff_text(struct str *out, const char *text)
 static void option_manual(struct str *out, const struct option *o)
 {
 	STR_AUTO text = STR_INIT(MANUAL_MAX);
-	STR_AUTO value = STR_INIT(TEXT_MAX);
 	str_puts(out, ".TP\n\\fB\\-\\-");
 	roff_text(out, o->name);
 	if (o->value) {
@@ -254,11 +260,8 @@ static void option_manual(struct str *out, const struct option *o)
 		roff_text(out, o->value);
 	}
 	str_puts(out, "\\fR\n");
-	option_default(&value, o);
 	str_printf(&text, "%s.\n", o->help);
-	if (o->type != OPTION_SWITCH && value.n)
-		str_printf(&text, "Default: %s%s%s.\n", str_c(&value), o->unit ? " " : "",
-		           o->unit ? o->unit : "");
+	put_default(&text, o, "Default: ", ".\n");
 	if (o->type != OPTION_SWITCH && o->type != OPTION_TEXT) {
 		str_puts(&text, "Values: ");
 		bounds_text(&text, o);

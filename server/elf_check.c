@@ -207,10 +207,10 @@ static int programs_load(const struct options *o, struct arena *a, struct settin
                          struct err *e)
 {
 	const char *paths = o->runtime_binary[0] ? o->runtime_binary : elf_check_find(a, e);
-	struct span rest = span_of(paths ? paths : "");
 	if (!paths)
 		return -1;
-	bool ended = paths[strlen(paths) - 1] == ',';
+	struct span rest = span_of(paths);
+	bool ended = paths[rest.n - 1] == ',';
 	do {
 		struct span path = span_trim(span_next(&rest, ','));
 		if (path.n == 0 || ended)

@@ -34,29 +34,15 @@ struct scrape {
 	const struct metric *metric;
 };
 
-/* The name of the metric with `suffix`, and the labels; bound: the label `le`, or NULL. */
-static void metrics_begin(const struct scrape *s, const char *suffix, const char *labels,
-                          const char *bound)
+static void metrics_begin(const struct scrape *s, const char *suffix, const char *labels)
 {
-	str_puts(s->out, s->metric->name);
-	str_puts(s->out, suffix);
-	if (labels[0] || bound) {
-		str_char(s->out, '{');
-		str_puts(s->out, labels);
-		if (bound) {
-			str_puts(s->out, labels[0] ? ",le=\"" : "le=\"");
-			str_puts(s->out, bound);
-			str_char(s->out, '"');
-		}
-		str_char(s->out, '}');
-	}
-	str_char(s->out, ' ');
+	str_printf(s->out, labels[0] ? "%s%s{%s} " : "%s%s%s ", s->metric->name, suffix, labels);
 }
 
 static void metrics_sample(const struct scrape *s, const char *suffix, const char *labels,
-                           const char *bound, uint64_t value)
+                           uint64_t value)
 {
-	metrics_begin(s, suffix, labels, bound);
+	metrics_begin(s, suffix, labels);
 	str_int(s->out, (int64_t)value);
 	str_char(s->out, '\n');
 }
@@ -70,13 +56,13 @@ metrics_put(const struct scrape *s, uint64_t value, const char *labels, ...)
 	va_start(ap, labels);
 	(void)vsnprintf(text, sizeof(text), labels, ap); /* test_metrics.c has the longest */
 	va_end(ap);
-	metrics_sample(s, "", text, NULL, value);
+	metrics_sample(s, "", text, value);
 }
 
 static void metrics_put_seconds(const struct scrape *s, const char *suffix, const char *labels,
                                 uint64_t us)
 {
-	metrics_begin(s, suffix, labels, NULL);
+	metrics_begin(s, suffix, labels);
 	str_printf(s->out, "%lu.%06lu\n", (unsigned long)(us / 1000000),
 	           (unsigned long)(us % 1000000));
 }
@@ -103,12 +89,15 @@ static void metrics_put_histogram(const struct scrape *s, const struct histogram
 {
 	uint64_t n = 0;
 	for (size_t i = 0; i <= HISTOGRAM_BOUNDS; i++) {
+		char bucket[LABELS_MAX];
 		n += sum->bucket[i];
-		metrics_sample(s, "_bucket", labels,
-		               i < HISTOGRAM_BOUNDS ? HISTOGRAM_BOUND[i].text : "+Inf", n);
+		(void)snprintf(bucket, sizeof(bucket), "%s%sle=\"%s\"", labels,
+		               labels[0] ? "," : "",
+		               i < HISTOGRAM_BOUNDS ? HISTOGRAM_BOUND[i].text : "+Inf");
+		metrics_sample(s, "_bucket", bucket, n);
 	}
 	metrics_put_seconds(s, "_sum", labels, sum->us);
-	metrics_sample(s, "_count", labels, NULL, n);
+	metrics_sample(s, "_count", labels, n);
 }
 
 /* ---- requests ---- */

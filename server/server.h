@@ -16,6 +16,7 @@ struct account_source;
 struct accounts;
 struct auth;
 struct cache;
+struct caller;
 struct cors;
 struct counts;
 struct engine;
@@ -104,6 +105,10 @@ struct server {
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */
 	int ended_fd;        /* an eventfd: each loop adds 1 when it ends */
+	/* Of the threads in the background, so that all can be told to end (caller_stop) before one
+	 * is waited for; from their start until they are freed at the end. */
+	struct caller *threads[3];
+	size_t n_threads;
 };
 
 /* The state of features per loop (loop->has), made and freed by FEATURES.  On the loop's thread. */

@@ -496,9 +496,8 @@ void start_report(const struct service *s, const char *scrubbed)
 void start_undo(struct service *s)
 {
 	struct server *v = &s->server;
-	gc_stop(s->gc); /* all threads are told before one is waited for */
-	history_stop(v->history);
-	runtime_configmap_stop(s->runtime_configmap);
+	for (size_t i = 0; i < v->n_threads; i++) /* all are told before one is waited for */
+		caller_stop(v->threads[i]);
 	for (size_t i = 0; i < s->n_loops; i++)
 		loop_done(&s->loops[i]);
 	scheduler_free(v->scheduler);

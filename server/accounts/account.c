@@ -35,6 +35,7 @@ void name_set_add(struct name_set *s, struct span name)
 		s->v[s->n++] = name;
 }
 
+/* The order of the others stays. */
 void name_set_remove(struct name_set *s, struct span name)
 {
 	size_t i = name_set_find(s, name);
@@ -239,6 +240,7 @@ static void apply_reload(struct accounts *all)
 		searches_forget(all->searches);
 }
 
+/* Each loop sees the new generation before its next look-up, and drops what it knows. */
 void accounts_forget(struct accounts *all)
 {
 	atomic_fetch_add(&all->source->generation, 1);

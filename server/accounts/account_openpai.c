@@ -552,6 +552,7 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 	begin_some(in);
 }
 
+/* What look-ups under way have read may be old: it is used, but not remembered. */
 void searches_forget(struct searches *in)
 {
 	ttl_cache_clear(in->groups);

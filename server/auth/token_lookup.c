@@ -158,6 +158,7 @@ struct token_lookup *token_lookup_start(struct loop *l, const struct token_quest
 	return k;
 }
 
+/* The store still has its request; it is freed with the answer. */
 void token_lookup_abandon(struct token_lookup *k)
 {
 	k->done = NULL;
@@ -258,6 +259,7 @@ enum token_verdict token_verdict_stored(struct span secret, struct span token)
 	return found ? TOKEN_VALID : TOKEN_INVALID;
 }
 
+/* The keys of the deny list are ids of tokens. */
 enum token_verdict token_verdict_denied(struct span secret, const char *id)
 {
 	json_auto_t *object = reply_parse(secret);

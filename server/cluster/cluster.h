@@ -92,7 +92,6 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 /* Checks everything again and creates what is missing; jobs are accepted meanwhile.  false: this is
  * already going on. */
 bool runtime_configmap_check_again(struct runtime_configmap *d);
-void runtime_configmap_stop(struct runtime_configmap *d); /* runtime_configmap_free waits */
 void runtime_configmap_free(struct runtime_configmap *d);
 /* Does an existing ConfigMap hold the wanted program (runtime_object), immutably?  Pure. */
 bool runtime_configmap_is_same(struct span wanted, struct span there);
@@ -104,7 +103,6 @@ const char *runtime_configmap_problem(const struct server *s);
 struct gc;
 
 struct gc *gc_start(struct server *s, struct err *e);
-void gc_stop(struct gc *g); /* gc_free waits for the end */
 void gc_free(struct gc *g);
 
 /* Looks at all jobs about once a second, unless nothing has changed: stops those whose time is over

@@ -386,6 +386,7 @@ const char *follow_problem(const struct server *s, struct arena *a)
 	return why || warm ? why : "not all jobs are known yet: they are being listed";
 }
 
+/* A directory tells each change at once. */
 int64_t follow_age_ms(const struct server *s)
 {
 	return s->local ? 0 : clock_ms() - atomic_load(&s->follow->heard_ms);

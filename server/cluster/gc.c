@@ -60,16 +60,12 @@ struct gc *gc_start(struct server *s, struct err *e)
 	g->counts = &s->counts->janitor;
 	g->janitor = janitor_new(&g->caller, &options);
 	struct store *store = cluster_store(s, &limits, e);
-	if (store && caller_start(&g->caller, store, gc_thread, g, e) == 0)
+	if (store && caller_start(&g->caller, store, gc_thread, g, e) == 0) {
+		s->threads[s->n_threads++] = &g->caller;
 		return g;
+	}
 	gc_free(g);
 	return NULL;
-}
-
-void gc_stop(struct gc *g)
-{
-	if (g)
-		caller_stop(&g->caller);
 }
 
 void gc_free(struct gc *g)

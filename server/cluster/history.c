@@ -141,13 +141,10 @@ int history_start(struct server *s, struct err *e)
 	if (mailbox_init(&h->box, WAITING_MAX, e) < 0)
 		return -1;
 	struct store *store = cluster_store(s, &limits, e);
-	return store ? caller_start(&h->caller, store, history_thread, h, e) : -1;
-}
-
-void history_stop(struct history *h)
-{
-	if (h)
-		caller_stop(&h->caller);
+	if (!store || caller_start(&h->caller, store, history_thread, h, e) < 0)
+		return -1;
+	s->threads[s->n_threads++] = &h->caller;
+	return 0;
 }
 
 void history_free(struct history *h)

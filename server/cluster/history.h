@@ -13,7 +13,6 @@ struct history;
 
 /* server->history exists from now on; NULL with --history 0.  -1 and *e (500). */
 int history_start(struct server *s, struct err *e);
-void history_stop(struct history *h); /* history_free waits for the end */
 void history_free(struct history *h);
 
 /* Reports a change of a Framework: if a new attempt has begun, the one before is kept.  At most

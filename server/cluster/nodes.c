@@ -113,6 +113,7 @@ void nodes_list(struct nodes *n, struct span list)
 		nodes_show(n);
 }
 
+/* Asking counts, so that a list that fails is not asked for at once again. */
 bool nodes_wanted(struct nodes *n)
 {
 	if (clock_ms() - n->list_ms < LIST_MS)

@@ -9,6 +9,7 @@
 #include "base/json/put.h"
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
+#include "k8s/transport/poster.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/webhook.h"
 #include "server/log.h"
@@ -257,7 +258,8 @@ int rounds_fd(const struct rounds *r)
 int rounds_timeout_ms(const struct rounds *r)
 {
 	int64_t ms = r->next_ms - clock_ms();
-	const int others[] = { store_timeout_ms(r->store), webhook_timeout_ms(r->webhook) };
+	const struct poster *p = webhook_poster(r->webhook);
+	const int others[] = { store_timeout_ms(r->store), p ? poster_timeout_ms(p) : -1 };
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		ms = others[i] >= 0 && others[i] < ms ? others[i] : ms;
 	return ms < 0 ? 0 : (int)ms;
@@ -280,7 +282,7 @@ void rounds_reload(struct rounds *r)
 static int rounds_watch(const struct rounds *r, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	return fd < 0 ? 0 : epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	return epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
 struct rounds *rounds_start(struct server *s, struct err *e)
@@ -290,8 +292,9 @@ struct rounds *rounds_start(struct server *s, struct err *e)
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r->store = cluster_store(s, &STORE_LIMITS_DEFAULT, e);
 	if (r->store && webhook_start(&r->webhook, s, r->store, e) == 0) {
+		const struct poster *p = webhook_poster(r->webhook);
 		if (rounds_watch(r, store_fd(r->store)) == 0 &&
-		    rounds_watch(r, webhook_fd(r->webhook)) == 0)
+		    (!p || rounds_watch(r, poster_fd(p)) == 0))
 			return r;
 		(void)err_set(e, UNKNOWN_ERROR, "epoll failed");
 	}

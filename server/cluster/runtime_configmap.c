@@ -568,12 +568,15 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 	struct store *store = NULL;
 	if (output_ca_write(&d->ca, s, e) == 0)
 		store = cluster_store(s, &limits, e);
-	if (store && caller_start(&d->caller, store, runtime_configmap_thread, d, e) == 0)
+	if (store && caller_start(&d->caller, store, runtime_configmap_thread, d, e) == 0) {
+		s->threads[s->n_threads++] = &d->caller;
 		return d;
+	}
 	runtime_configmap_free(d);
 	return NULL;
 }
 
+/* A check under way is not begun again, as its thread may have looked already or not. */
 bool runtime_configmap_check_again(struct runtime_configmap *d)
 {
 	int rests = STAGE_RESTS;
@@ -581,12 +584,6 @@ bool runtime_configmap_check_again(struct runtime_configmap *d)
 		return false;
 	(void)eventfd_write(d->wanted_fd, 1);
 	return true;
-}
-
-void runtime_configmap_stop(struct runtime_configmap *d)
-{
-	if (d)
-		caller_stop(&d->caller);
 }
 
 void runtime_configmap_free(struct runtime_configmap *d)

@@ -103,30 +103,22 @@ void scheduler_facts(const struct scheduler_view *v, struct arena *a, struct fac
 
 /* ---- the configuration ----------------------------------------------------------------------- */
 
-static struct scheduler_part *scheduler_read_config(const struct options *o, struct err *e)
+int scheduler_reload(struct scheduler *s, struct err *e)
 {
 	STR_AUTO text = STR_INIT(CONFIG_MAX);
 	struct stat st;
-	if (file_read_regular(o->hived_config, &text, &st, e) < 0)
-		return NULL;
+	if (file_read_regular(s->options->hived_config, &text, &st, e) < 0)
+		return -1;
 	struct scheduler_part *p = part_new();
 	p->hived = hived_read(str_view(&text), &p->arena, e);
 	if (!p->hived) {
 		part_drop(p);
-		return NULL;
+		return -1;
 	}
 	const char *warning = file_warning(&st, false);
 	if (warning)
 		log_event(LOG_WARN, "the file of --hived-config is not safe", "why", warning);
-	return p;
-}
-
-int scheduler_reload(struct scheduler *s, struct err *e)
-{
-	struct scheduler_part *config = scheduler_read_config(s->options, e);
-	if (!config)
-		return -1;
-	scheduler_replace(s, &s->config, config);
+	scheduler_replace(s, &s->config, p);
 	return 0;
 }
 
@@ -191,8 +183,7 @@ struct scheduler *scheduler_new(const struct options *o, struct err *e)
 	struct scheduler *s = xcalloc(1, sizeof(*s));
 	s->options = o;
 	(void)pthread_mutex_init(&s->lock, NULL); /* cannot fail */
-	s->config = scheduler_read_config(o, e);
-	if (s->config && start_asking(s, e) == 0)
+	if (scheduler_reload(s, e) == 0 && start_asking(s, e) == 0)
 		return s;
 	scheduler_free(s);
 	return NULL;

@@ -248,6 +248,7 @@ static bool webhook_may_send(const struct webhook *w)
 	return w->server->local || lease_held(&w->lease);
 }
 
+/* There are ends to send, or whether this server sends them has changed. */
 bool webhook_wants_round(const struct webhook *w)
 {
 	return w && webhook_may_send(w) ? w->unsent || !w->was_held : w && w->was_held;
@@ -293,24 +294,6 @@ void webhook_see(struct webhook *w, const struct job_entry *job)
 	w->batch[i] = c;
 }
 
-/* Answered ends whose PATCH has failed: by the present state of their jobs. */
-static void webhook_mark_again(struct webhook *w, const struct view *view)
-{
-	for (size_t i = 0; i < SENDS_MAX; i++) {
-		struct send *s = &w->sends[i];
-		if (s->state != SEND_ANSWERED)
-			continue;
-		const struct job_entry *now = view_find(view, span_of(s->job->name));
-		if (!now || strcmp(now->uid, s->job->uid) != 0 || !now->webhook[0]) {
-			send_over(s);
-			continue;
-		}
-		job_entry_drop(s->job);
-		s->job = job_entry_hold(now);
-		send_mark(s);
-	}
-}
-
 /* After a failure, one at a time. */
 static void webhook_pump(struct webhook *w)
 {
@@ -332,7 +315,20 @@ static void webhook_pump(struct webhook *w)
 void webhook_round_end(struct webhook *w, const struct view *view)
 {
 	counter_set(&w->counts->pending, w->unsent);
-	webhook_mark_again(w, view);
+	/* Answered ends whose PATCH has failed: by the present state of their jobs. */
+	for (size_t i = 0; i < SENDS_MAX; i++) {
+		struct send *s = &w->sends[i];
+		if (s->state != SEND_ANSWERED)
+			continue;
+		const struct job_entry *now = view_find(view, span_of(s->job->name));
+		if (!now || strcmp(now->uid, s->job->uid) != 0 || !now->webhook[0]) {
+			send_over(s);
+			continue;
+		}
+		job_entry_drop(s->job);
+		s->job = job_entry_hold(now);
+		send_mark(s);
+	}
 	webhook_pump(w);
 }
 
@@ -344,14 +340,9 @@ void webhook_run_once(struct webhook *w)
 	webhook_pump(w);
 }
 
-int webhook_fd(const struct webhook *w)
+struct poster *webhook_poster(const struct webhook *w)
 {
-	return w ? poster_fd(w->poster) : -1;
-}
-
-int webhook_timeout_ms(const struct webhook *w)
-{
-	return w ? poster_timeout_ms(w->poster) : -1;
+	return w ? w->poster : NULL;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

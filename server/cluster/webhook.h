@@ -28,10 +28,9 @@ void webhook_round_begin(struct webhook *w);
 void webhook_see(struct webhook *w, const struct job_entry *job);
 void webhook_round_end(struct webhook *w, const struct view *view);
 
-/* Before and after store_reap and store_start of the store; -1: no limit. */
+/* Before and after store_reap and store_start of the store; accepts NULL, as webhook_poster. */
 void webhook_run_once(struct webhook *w);
-int webhook_fd(const struct webhook *w);
-int webhook_timeout_ms(const struct webhook *w);
+struct poster *webhook_poster(const struct webhook *w); /* to wait for; NULL: none */
 /* Before store_free, which ends its requests; afterwards webhook_free.  Both accept NULL. */
 void webhook_stop(struct webhook *w);
 void webhook_free(struct webhook *w);

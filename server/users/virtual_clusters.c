@@ -11,11 +11,13 @@
 #include "server/server.h"
 #include "server/users/users_internal.h"
 
-/* All virtual clusters: those of HiveD, unless the file of --facts lists them. */
-static size_t all_clusters(struct request *r, struct span **out)
+/* All are those of HiveD, unless the file of --facts lists them. */
+size_t clusters_of(struct request *r, const struct account *a, struct span **out)
 {
 	struct accounts *all = r->loop->has->accounts;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
+	if (a && !a->facts.any_virtual_cluster)
+		return account_virtual_clusters(all, a, &r->arena, out);
 	if (!view.hived || account_clusters_listed(all))
 		return account_virtual_clusters(all, NULL, &r->arena, out);
 	size_t n = hived_virtual_clusters(view.hived, view.status, &r->arena, out);
@@ -24,18 +26,11 @@ static size_t all_clusters(struct request *r, struct span **out)
 	return n;
 }
 
-size_t clusters_of(struct request *r, const struct account *a, struct span **out)
-{
-	if (!a || a->facts.any_virtual_cluster)
-		return all_clusters(r, out);
-	return account_virtual_clusters(r->loop->has->accounts, a, &r->arena, out);
-}
-
 /* false: the request has been answered 404. */
 static bool is_cluster(struct request *r, struct span name)
 {
 	struct name_set all;
-	all.n = all_clusters(r, &all.v);
+	all.n = clusters_of(r, NULL, &all.v);
 	if (name_set_has(&all, name))
 		return true;
 	answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
@@ -143,7 +138,7 @@ void clusters_get(struct request *r)
 		clusters_put_nodes(r);
 		return;
 	}
-	size_t n = all_clusters(r, &names);
+	size_t n = clusters_of(r, NULL, &names);
 	struct resources *used = ARENA_NEW(&r->arena, struct resources, n + 1);
 	count_used(r, names, n, used);
 	str_char(out, '{');

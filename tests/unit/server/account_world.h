@@ -210,6 +210,18 @@ __attribute__((unused)) static void world_free(struct world *w)
 	free(w);
 }
 
+static inline void world_end(struct world **w)
+{
+	world_free(*w);
+}
+#define WORLD_AUTO __attribute__((cleanup(world_end))) struct world
+
+static inline void account_end(struct account **a)
+{
+	account_drop(*a);
+}
+#define ACCOUNT_AUTO __attribute__((cleanup(account_end))) struct account
+
 __attribute__((unused)) static void run(struct world *w)
 {
 	for (int i = 0; i < 100; i++) {

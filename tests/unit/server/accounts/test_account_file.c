@@ -49,53 +49,44 @@ static struct world *with(const char *text)
 
 TEST(test_no_file_lets_everybody_in)
 {
-	struct world *w = world_new("file", "");
-	struct account *a = find(w, "anybody").account;
+	WORLD_AUTO *w = world_new("file", "");
+	ACCOUNT_AUTO *a = find(w, "anybody").account;
 	assert_true(may(a, "vc") && !may(a, "v c"));
 	assert_int_equal(a->facts.n_storages, 0);
 	assert_false(a->admin);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_union_of_own_and_groups)
 {
-	struct world *w = with(POLICY);
-	struct account *a = find(w, "alice").account;
+	WORLD_AUTO *w = with(POLICY);
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	assert_true(may(a, "vc1") && may(a, "vc2") && !may(a, "default"));
 	assert_int_equal(a->facts.n_storages, 1);
 	assert_non_null(storage(a, "nfs"));
 	assert_string_equal(a->email, "a@b");
 	assert_int_equal(a->n_groups, 1);
 	assert_string_equal(a->storages[0].type, "unknown");
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_admin)
 {
-	struct world *w = with(POLICY);
-	struct account *a = find(w, "chief").account;
+	WORLD_AUTO *w = with(POLICY);
+	ACCOUNT_AUTO *a = find(w, "chief").account;
 	assert_true(a->admin);
 	assert_true(may(a, "default") && may(a, "vc2") && !may(a, "vc3"));
 	assert_int_equal(a->facts.n_storages, 2);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_user_of_whom_little_is_said)
 {
-	struct world *w = with(POLICY);
-	struct account *bob = find(w, "bob").account;
-	struct account *none = find(w, "none").account;
+	WORLD_AUTO *w = with(POLICY);
+	ACCOUNT_AUTO *bob = find(w, "bob").account;
+	ACCOUNT_AUTO *none = find(w, "none").account;
 	assert_int_equal(bob->facts.n_virtual_clusters, 3);
 	assert_int_equal(bob->facts.n_storages, 2);
 	/* In no group, and nothing of his own. */
 	assert_int_equal(none->facts.n_virtual_clusters, 0);
 	assert_int_equal(none->facts.n_storages, 0);
-	account_drop(bob);
-	account_drop(none);
-	world_free(w);
 }
 
 TEST(test_find_others)
@@ -115,12 +106,11 @@ TEST(test_find_others)
 TEST(test_source_checks_the_user_of_no_auth)
 {
 	ERR_AUTO e = { 0 };
-	struct world *w = with("users: {bob: {}}\nothers: refuse\n");
+	WORLD_AUTO *w = with("users: {bob: {}}\nothers: refuse\n");
 	w->options.no_auth = true;
 	w->options.user = "eve";
 	assert_null(account_source_new(&w->options, &e));
 	assert_int_equal(e.http, 400);
-	world_free(w);
 }
 
 TEST(test_source_says_where)
@@ -139,7 +129,7 @@ TEST(test_source_says_where)
 		{ "a: [\n", "", 0 },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		struct world *w = world_new("file", "");
+		WORLD_AUTO *w = world_new("file", "");
 		ERR_AUTO e = { 0 };
 		write_file(CASES[i].text);
 		w->options.facts = path;
@@ -150,14 +140,13 @@ TEST(test_source_says_where)
 		if (CASES[i].line)
 			assert_int_equal(e.notes.v[0].line, CASES[i].line);
 		w->options.facts = "";
-		world_free(w);
 	}
 }
 
 TEST(test_source_takes_regular_files_only)
 {
 	char other[80];
-	struct world *w = world_new("file", "");
+	WORLD_AUTO *w = world_new("file", "");
 	w->options.facts = other;
 	(void)snprintf(other, sizeof(other), "%s/fifo", dir);
 	assert_int_equal(mkfifo(other, 0600), 0);
@@ -168,7 +157,6 @@ TEST(test_source_takes_regular_files_only)
 		(void)snprintf(other, sizeof(other), "%s%s", dir, i ? "/gone" : "");
 	}
 	w->options.facts = "";
-	world_free(w);
 }
 
 /* ---- reading it again -------------------------------------------------------------- */
@@ -183,18 +171,15 @@ static int reload(struct world *w)
 
 TEST(test_reload_takes_effect_at_once)
 {
-	struct world *w = with(POLICY);
-	struct account *before = find(w, "alice").account;
+	WORLD_AUTO *w = with(POLICY);
+	ACCOUNT_AUTO *before = find(w, "alice").account;
 	write_file("users: {alice: {virtualClusters: [x]}}\n");
 	assert_false(may(before, "x"));
 	assert_int_equal(reload(w), 0);
-	struct account *after = find(w, "alice").account;
+	ACCOUNT_AUTO *after = find(w, "alice").account;
 	assert_true(may(after, "x") && !may(after, "vc1"));
 	/* Who holds the old one goes on with it. */
 	assert_true(may(before, "vc1"));
-	account_drop(before);
-	account_drop(after);
-	world_free(w);
 }
 
 TEST(test_reload_keeps_the_old_on_any_error)
@@ -202,13 +187,12 @@ TEST(test_reload_keeps_the_old_on_any_error)
 	static const char *const BAD[] = { "users: {alice: {groups: [nix]}}\n",
 		                           "users: {alice: {virtualClusters: [x]\n",
 		                           "nonsense: 1\n", "\xff\xfe" };
-	struct world *w = with(POLICY);
+	WORLD_AUTO *w = with(POLICY);
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(*BAD); i++) {
 		write_file(BAD[i]);
 		assert_int_equal(reload(w), -1);
-		struct account *a = find(w, "alice").account;
+		ACCOUNT_AUTO *a = find(w, "alice").account;
 		assert_true(may(a, "vc1"));
-		account_drop(a);
 	}
 	assert_int_equal(remove(path), 0);
 	assert_int_equal(reload(w), -1);
@@ -216,15 +200,13 @@ TEST(test_reload_keeps_the_old_on_any_error)
 	assert_int_equal(truncate(path, SHARED_FACTS_MAX + 1), 0);
 	assert_int_equal(reload(w), -1);
 	assert_int_equal(status(w, "alice"), 0);
-	world_free(w);
 }
 
 TEST(test_reload_without_file)
 {
-	struct world *w = world_new("file", "");
+	WORLD_AUTO *w = world_new("file", "");
 	assert_int_equal(reload(w), 0);
 	assert_int_equal(status(w, "alice"), 0);
-	world_free(w);
 }
 
 /* A loop: it finds users while the main thread reads the file again. */
@@ -246,74 +228,65 @@ static void *find_often(void *arg)
 TEST(test_reload_under_way)
 {
 	pthread_t loops[2];
-	struct world *w = with(POLICY);
+	WORLD_AUTO *w = with(POLICY);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&loops[i], NULL, find_often, w), 0);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(reload(w), 0);
 	for (size_t i = 0; i < 2; i++)
 		assert_int_equal(pthread_join(loops[i], NULL), 0);
-	world_free(w);
 }
 
 /* ---- what is shown ----------------------------------------------------------------- */
 
 TEST(test_extension_shows_no_secret)
 {
-	struct world *w = with(POLICY);
+	WORLD_AUTO *w = with(POLICY);
 	STR_AUTO out = STR_INIT(1000);
-	struct account *a = find(w, "keys").account;
+	ACCOUNT_AUTO *a = find(w, "keys").account;
 	account_extension(a, &out);
 	assert_string_equal(str_c(&out), "{\"jobSSH\":{\"pubKey\":\"P\"}}");
 	assert_non_null(a->facts.extension);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_extension_of_nobody)
 {
-	struct world *w = with(POLICY);
+	WORLD_AUTO *w = with(POLICY);
 	STR_AUTO out = STR_INIT(1000);
-	struct account *a = find(w, "bob").account;
+	ACCOUNT_AUTO *a = find(w, "bob").account;
 	account_extension(a, &out);
 	assert_string_equal(str_c(&out), "{}");
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_users_and_virtual_clusters)
 {
-	struct world *w = with(POLICY);
+	WORLD_AUTO *w = with(POLICY);
 	ARENA_AUTO arena = { 0 };
 	struct span *v;
 	assert_int_equal(account_users(w->all, &arena, &v), 5);
 	assert_true(span_is(v[0], "alice") && span_is(v[4], "none"));
 	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &v), 3);
-	struct account *a = find(w, "alice").account;
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	assert_int_equal(account_virtual_clusters(w->all, a, &arena, &v), 2);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_virtual_clusters_that_are_named)
 {
-	struct world *w = with("groups: {g: {virtualClusters: [z, b]}}\n"
-	                       "users: {u: {groups: [g], virtualClusters: [b]}}\n");
+	WORLD_AUTO *w = with("groups: {g: {virtualClusters: [z, b]}}\n"
+	                     "users: {u: {groups: [g], virtualClusters: [b]}}\n");
 	ARENA_AUTO arena = { 0 };
 	struct span *v;
 	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &v), 3);
 	assert_true(span_is(v[0], "b") && span_is(v[1], "default") && span_is(v[2], "z"));
-	world_free(w);
 }
 
 TEST(test_password_of_nobody)
 {
-	struct world *w = with(POLICY);
+	WORLD_AUTO *w = with(POLICY);
 	ERR_AUTO e = { 0 };
 	assert_int_equal(account_password(w->all, "alice", NULL, NULL, &e), -1);
 	assert_int_equal(e.http, 400);
 	assert_string_equal(e.code, "NoUserError");
-	world_free(w);
 }
 
 TEST(test_file_warning)

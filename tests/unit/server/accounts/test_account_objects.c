@@ -13,14 +13,12 @@ TEST(test_find_storages_that_cannot_be_mounted)
 		"{\"status\":7}",
 	};
 	for (size_t i = 0; i < sizeof(CLAIMS) / sizeof(*CLAIMS); i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		(void)add(w, KIND_CLAIM, "own", CLAIMS[i]);
-		struct account *a = find(w, "alice").account;
+		ACCOUNT_AUTO *a = find(w, "alice").account;
 		assert_non_null(a);
 		assert_null(storage(a, "own"));
 		assert_int_equal(a->facts.n_storages, 2);
-		account_drop(a);
-		world_free(w);
 	}
 }
 
@@ -46,17 +44,15 @@ TEST(test_find_volumes)
 		{ "{\"nfs\":[]}", "unknown", "{}", false },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		add_storage(w, "own", "{}", CASES[i].spec);
-		struct account *a = find(w, "alice").account;
+		ACCOUNT_AUTO *a = find(w, "alice").account;
 		const struct storage_fact *f = storage(a, "own");
 		assert_non_null(f);
 		assert_int_equal(f->read_only, CASES[i].read_only);
 		const struct account_storage *more = &a->storages[f - a->facts.storages];
 		assert_string_equal(more->type, CASES[i].type);
 		assert_true(span_is(more->data, CASES[i].data));
-		account_drop(a);
-		world_free(w);
 	}
 }
 
@@ -83,7 +79,7 @@ TEST(test_find_hostile_users)
 		{ "{\"data\":{\"username\":\"YWxpY2U=\",\"email\":{}}}", 0 },
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(*CASES); i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		USER(w, "alice", "[]");
 		char hex[2 * PAI_NAME_MAX + 1];
 		pai_secret_name(hex, SPAN("alice"));
@@ -94,7 +90,6 @@ TEST(test_find_hostile_users)
 		if (c.account)
 			assert_false(c.account->admin || may(c.account, "default"));
 		account_drop(c.account);
-		world_free(w);
 	}
 }
 
@@ -111,13 +106,11 @@ TEST(test_find_hostile_grouplists)
 		                             "[\"vision\"],[\"vision\"]",
 		                             "[\"vision\"\xff]" };
 	for (size_t i = 0; i < sizeof(LISTS) / sizeof(*LISTS); i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		USER(w, "alice", LISTS[i]);
-		struct account *a = find(w, "alice").account;
+		ACCOUNT_AUTO *a = find(w, "alice").account;
 		assert_non_null(a);
 		assert_false(may(a, "vc1"));
-		account_drop(a);
-		world_free(w);
 	}
 }
 
@@ -139,18 +132,16 @@ TEST(test_find_hostile_groups)
 		"{\"acls\":{\"storageConfigs\":[\"../nfs\",\"NFS\",\"nfs/..\",\"\",\"a..b\",{}]}}",
 	};
 	for (size_t i = 0; i < sizeof(EXTENSIONS) / sizeof(*EXTENSIONS); i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		USER(w, "alice", "[\"g\"]");
 		add_secret(w, "pai-group", "g",
 		           SECRET("groupname", "g", "extension", EXTENSIONS[i]));
-		struct account *a = find(w, "alice").account;
+		ACCOUNT_AUTO *a = find(w, "alice").account;
 		assert_non_null(a);
 		assert_false(a->admin);
 		assert_int_equal(a->facts.n_virtual_clusters, 0);
 		assert_int_equal(a->facts.n_storages, 0);
 		assert_int_equal(a->facts.grants, 0);
-		account_drop(a);
-		world_free(w);
 	}
 }
 
@@ -158,7 +149,7 @@ TEST(test_find_hostile_groups)
  * admin. */
 TEST(test_find_overlays)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	USER(w, "alice", "[\"g\",\"h\",\"gone\"]");
 	USER(w, "bob", "[\"admins\"]");
 	add_secret(
@@ -169,56 +160,48 @@ TEST(test_find_overlays)
 	    SECRET("groupname", "h", "extension", "{\"acls\":{\"overlays\":[\"infiniband\"]}}"));
 	add_secret(w, "pai-group", "admins",
 	           SECRET("groupname", "admins", "extension", "{\"acls\":{\"admin\":true}}"));
-	struct account *alice = find(w, "alice").account;
-	struct account *bob = find(w, "bob").account;
+	ACCOUNT_AUTO *alice = find(w, "alice").account;
+	ACCOUNT_AUTO *bob = find(w, "bob").account;
 	assert_non_null(alice);
 	assert_non_null(bob);
 	assert_int_equal(alice->facts.grants, GRANT_FUSE | GRANT_INFINIBAND);
 	assert_true(bob->admin);
 	assert_int_equal(bob->facts.grants, 0);
-	account_drop(alice);
-	account_drop(bob);
-	world_free(w);
 }
 
 /* A Secret that was copied under another name makes nobody an admin. */
 TEST(test_find_group_of_another_name)
 {
-	struct world *w = admin_cluster("");
+	WORLD_AUTO *w = admin_cluster("");
 	add_secret(w, "pai-group", "vision",
 	           SECRET("groupname", "admins", "extension", "{\"acls\":{\"admin\":true}}"));
-	struct account *a = find(w, "alice").account;
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	assert_false(a->admin);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_bounds)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	STR_AUTO groups = STR_INIT(1u << 20);
 	for (int i = 0; i < 300; i++)
 		str_printf(&groups, "%s\"g%d\"", i ? "," : "[", i);
 	str_puts(&groups, "]");
 	USER(w, "alice", str_c(&groups));
 	GROUP(w, "g299", "{\"admin\":true}");
-	struct account *a = find(w, "alice").account;
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	assert_int_equal(a->n_groups, PAI_GROUPS_MAX);
 	assert_false(a->admin);
 	assert_true(w->most_at_once <= 8);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_too_large)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	STR_AUTO mail = STR_INIT(4u << 20);
 	while (mail.n < PAI_SECRET_MAX)
 		str_puts(&mail, "aaaaaaaaaaaaaaaa");
 	add_secret(w, "pai-user-v2", "alice", SECRET("username", "alice", "email", str_c(&mail)));
 	assert_int_equal(status(w, "alice"), 503);
-	world_free(w);
 }
 
 /* ---- what is shown ----------------------------------------------------------------- */
@@ -232,10 +215,10 @@ static const char EXTENSION[] =
 
 TEST(test_extension_shows_no_secret)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	STR_AUTO out = STR_INIT(1u << 20);
 	add_secret(w, "pai-user-v2", "alice", SECRET("username", "alice", "extension", EXTENSION));
-	struct account *a = find(w, "alice").account;
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	assert_non_null(node_get(a->extension, "githubPAT"));
 	account_extension(a, &out);
 	assert_string_equal(str_c(&out),
@@ -243,8 +226,6 @@ TEST(test_extension_shows_no_secret)
 	                    "\"sshKeys\":[{\"title\":\"t\",\"value\":\"ssh-rsa Q\"},{},{}],"
 	                    "\"boundedClusters\":{\"b\":{\"alias\":\"b\",\"uri\":\"https://b\"}}}");
 	assert_ptr_equal(a->facts.extension, a->extension);
-	account_drop(a);
-	world_free(w);
 }
 
 /* OpenPAI gives `{}` to everybody; it is no reason for a Secret with each job. */
@@ -252,13 +233,11 @@ TEST(test_extension_without_use_for_pods)
 {
 	static const char *const CASES[] = { "{}", "{\"githubPAT\":\"x\",\"sshKeys\":[]}", "[]" };
 	for (size_t i = 0; i < 3; i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		add_secret(w, "pai-user-v2", "alice",
 		           SECRET("username", "alice", "extension", CASES[i]));
-		struct account *a = find(w, "alice").account;
+		ACCOUNT_AUTO *a = find(w, "alice").account;
 		assert_null(a->facts.extension);
-		account_drop(a);
-		world_free(w);
 	}
 }
 
@@ -271,12 +250,11 @@ TEST(test_log_has_no_secret)
 		                                  "MARKER" };
 	FILE *f = log_here();
 	for (size_t i = 0; i < sizeof(EXTENSIONS) / sizeof(*EXTENSIONS); i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		add_secret(w, "pai-user-v2", "alice",
 		           SECRET("username", "alice", "extension", EXTENSIONS[i], "password",
 		                  "MARKER\xff"));
 		assert_int_equal(status(w, "alice"), 0);
-		world_free(w);
 	}
 	assert_int_equal(count_in_log(f, "MARKER"), 0);
 	assert_true(count_in_log(f, "invalid parts") > 0);

@@ -3,22 +3,20 @@
 
 TEST(test_find_grants_are_the_union_of_groups)
 {
-	struct world *w = cluster("");
-	struct account *a = find(w, "alice").account;
+	WORLD_AUTO *w = cluster("");
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	assert_non_null(a);
 	assert_false(a->admin);
 	assert_int_equal(a->n_groups, 2);
 	assert_int_equal(a->facts.n_virtual_clusters, 2);
 	assert_true(may(a, "default") && may(a, "vc1") && !may(a, "vc2"));
 	assert_int_equal(a->facts.n_storages, 3);
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_storage_facts)
 {
-	struct world *w = cluster("");
-	struct account *a = find(w, "alice").account;
+	WORLD_AUTO *w = cluster("");
+	ACCOUNT_AUTO *a = find(w, "alice").account;
 	const struct storage_fact *nfs = storage(a, "nfs");
 	const struct storage_fact *own = storage(a, "own");
 	const struct storage_fact *ro = storage(a, "ro");
@@ -30,20 +28,16 @@ TEST(test_find_storage_facts)
 	assert_string_equal(more->volume, "nfs-pv");
 	assert_string_equal(more->type, "nfs");
 	assert_true(span_is(more->data, "{\"server\":\"10.0.0.1\",\"path\":\"/data\"}"));
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_admin_may_use_every_cluster)
 {
-	struct world *w = admin_cluster("");
-	struct account *a = find(w, "root").account;
+	WORLD_AUTO *w = admin_cluster("");
+	ACCOUNT_AUTO *a = find(w, "root").account;
 	assert_true(a->admin);
 	assert_true(may(a, "anything") && !may(a, "../x") && !may(a, ""));
 	/* But of storages what the groups list. */
 	assert_int_equal(a->facts.n_storages, 1);
-	account_drop(a);
-	world_free(w);
 }
 
 static char *file_with(const char *text)
@@ -60,38 +54,32 @@ static char *file_with(const char *text)
 TEST(test_find_clusters_that_exist)
 {
 	char *path = file_with("virtualClusters: [default, vc9]\n");
-	struct world *w = admin_cluster(path);
-	struct account *root = find(w, "root").account;
-	struct account *alice = find(w, "alice").account;
+	WORLD_AUTO *w = admin_cluster(path);
+	ACCOUNT_AUTO *root = find(w, "root").account;
+	ACCOUNT_AUTO *alice = find(w, "alice").account;
 	assert_true(may(root, "vc9") && !may(root, "vc1"));
 	assert_true(may(alice, "default") && !may(alice, "vc1") && !may(alice, "vc9"));
-	account_drop(root);
-	account_drop(alice);
-	world_free(w);
 	assert_int_equal(remove(path), 0);
 	free(path);
 }
 
 TEST(test_find_missing_group_is_skipped)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	USER(w, "bob", "[\"gone\",\"vision\"]");
-	struct account *a = find(w, "bob").account;
+	ACCOUNT_AUTO *a = find(w, "bob").account;
 	assert_true(may(a, "vc1"));
-	account_drop(a);
-	world_free(w);
 }
 
 TEST(test_find_missing_user)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	struct client c = find(w, "nobody");
 	assert_int_equal(c.http, 401);
 	assert_string_equal(c.code, "UnauthorizedUserError");
 	/* It is not remembered. */
 	USER(w, "nobody", "[]");
 	assert_int_equal(status(w, "nobody"), 0);
-	world_free(w);
 }
 
 /* Whatever cannot be found out is never a pass. */
@@ -107,7 +95,7 @@ TEST(test_find_failures)
 		      { KIND_CLAIM, "own" },
 		      { KIND_VOLUME, "own-pv" } };
 	for (size_t i = 0; i < 16; i++) {
-		struct world *w = cluster("");
+		WORLD_AUTO *w = cluster("");
 		char hex[2 * PAI_NAME_MAX + 1];
 		const char *name = CASES[i / 4].about;
 		pai_secret_name(hex, span_of(name));
@@ -119,7 +107,6 @@ TEST(test_find_failures)
 		/* Nor is that remembered. */
 		t->outcome = STORE_OK;
 		assert_int_equal(status(w, "alice"), 0);
-		world_free(w);
 	}
 }
 
@@ -127,7 +114,7 @@ TEST(test_find_failures)
 
 TEST(test_find_is_remembered)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	assert_int_equal(status(w, "alice"), 0);
 	size_t asked = w->asked;
 	assert_int_equal(asked, 1 + 2 + 2 * 3);
@@ -137,24 +124,22 @@ TEST(test_find_is_remembered)
 	USER(w, "bob", "[\"vision\",\"default\"]");
 	assert_int_equal(status(w, "bob"), 0);
 	assert_int_equal(w->asked, asked + 1);
-	world_free(w);
 }
 
 TEST(test_find_without_cache)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	w->options.token_cache_s = 0;
 	assert_int_equal(status(w, "alice"), 0);
 	size_t asked = w->asked;
 	assert_int_equal(status(w, "alice"), 0);
 	assert_int_equal(w->asked, 2 * asked);
-	world_free(w);
 }
 
 /* What an account is made of may be older than itself: it is believed no longer for that. */
 TEST(test_find_is_believed_no_longer_than_its_parts)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	w->options.token_cache_s = 2;
 	assert_int_equal(status(w, "bob"), 401);
 	USER(w, "bob", "[\"vision\"]");
@@ -163,15 +148,13 @@ TEST(test_find_is_believed_no_longer_than_its_parts)
 	assert_int_equal(status(w, "bob"), 0); /* of the group that was read for alice */
 	GROUP(w, "vision", "{}");
 	(void)poll(NULL, 0, 1000);
-	struct account *bob = find(w, "bob").account;
+	ACCOUNT_AUTO *bob = find(w, "bob").account;
 	assert_false(may(bob, "vc1"));
-	account_drop(bob);
-	world_free(w);
 }
 
 TEST(test_find_is_shared)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	struct client c[50];
 	for (size_t i = 0; i < 50; i++)
 		begin(w, "alice", &c[i]);
@@ -182,13 +165,12 @@ TEST(test_find_is_shared)
 		assert_ptr_equal(c[i].account, c[0].account);
 		account_drop(c[i].account);
 	}
-	world_free(w);
 }
 
 TEST(test_find_many_users_at_once)
 {
 	enum { MANY = 1100 };
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	struct client *c = xcalloc(MANY, sizeof(*c));
 	w->still = true;
 	for (size_t i = 0; i < MANY; i++) {
@@ -210,26 +192,24 @@ TEST(test_find_many_users_at_once)
 	}
 	assert_true(w->most_at_once <= 16);
 	free(c);
-	world_free(w);
 }
 
 TEST(test_reload_forgets)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	ERR_AUTO e = { 0 };
 	assert_int_equal(status(w, "alice"), 0);
 	size_t asked = w->asked;
 	assert_int_equal(account_source_reload(w->source, &e), 0);
 	assert_int_equal(status(w, "alice"), 0);
 	assert_int_equal(w->asked, 2 * asked);
-	world_free(w);
 }
 
 /* ---- the log ----------------------------------------------------------------------- */
 
 TEST(test_log_tells_once)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	FILE *f = log_here();
 	w->options.token_cache_s = 0;
 	USER(w, "alice", "[\"gone\",\"vision\"]");
@@ -242,7 +222,6 @@ TEST(test_log_tells_once)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(status(w, "alice"), 503);
 	assert_int_equal(count_in_log(f, "\"why\":\"reason\""), 1);
-	world_free(w);
 	log_init(LOG_JSON, -1);
 	(void)fclose(f);
 }
@@ -250,7 +229,7 @@ TEST(test_log_tells_once)
 /* Of a cluster in which everything is wrong, the log hears 64 things an hour. */
 TEST(test_log_is_bounded)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	FILE *f = log_here();
 	STR_AUTO groups = STR_INIT(1u << 20);
 	for (int i = 0; i < 200; i++)
@@ -259,7 +238,6 @@ TEST(test_log_is_bounded)
 	USER(w, "alice", str_c(&groups));
 	assert_int_equal(status(w, "alice"), 0);
 	assert_int_equal(count_in_log(f, "a group is skipped"), SAID_MAX);
-	world_free(w);
 	log_init(LOG_JSON, -1);
 	(void)fclose(f);
 }
@@ -268,7 +246,7 @@ TEST(test_log_is_bounded)
 
 TEST(test_free_while_looking)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	struct client c[3];
 	w->still = true;
 	begin(w, "alice", &c[0]);
@@ -283,7 +261,6 @@ TEST(test_free_while_looking)
 	}
 	w->still = false;
 	run(w); /* the answers come to nobody */
-	world_free(w);
 }
 
 TEST(test_free_store_first)
@@ -332,7 +309,7 @@ static struct asked password(struct world *w, const char *name)
 
 TEST(test_password)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	add_secret(w, "pai-user-v2", "alice",
 	           SECRET("username", "alice", "password", "00ff", "grouplist", "[]"));
 	assert_string_equal(password(w, "alice").hash, "00ff");
@@ -345,12 +322,11 @@ TEST(test_password)
 	assert_int_equal(password(w, "oidc").http, 0);
 	USER(w, "bob", "[]")->outcome = STORE_REFUSED;
 	assert_int_equal(password(w, "bob").http, 503);
-	world_free(w);
 }
 
 TEST(test_password_bound)
 {
-	struct world *w = cluster("");
+	WORLD_AUTO *w = cluster("");
 	struct asked k[17] = { 0 };
 	ERR_AUTO e = { 0 };
 	w->still = true;
@@ -363,45 +339,40 @@ TEST(test_password_bound)
 	w->all = NULL;
 	for (size_t i = 0; i < 16; i++)
 		assert_int_equal(k[i].http, 503);
-	world_free(w);
 }
 
 /* ---- what is shown ------------------------------------------------------------------ */
 
 TEST(test_virtual_clusters_seen)
 {
-	struct world *w = admin_cluster("");
+	WORLD_AUTO *w = admin_cluster("");
 	ARENA_AUTO arena = { 0 };
 	struct span *v;
 	account_drop(find(w, "alice").account);
-	struct account *root = find(w, "root").account;
+	ACCOUNT_AUTO *root = find(w, "root").account;
 	assert_int_equal(account_virtual_clusters(w->all, root, &arena, &v), 2);
 	assert_true(span_is(v[0], "default") && span_is(v[1], "vc1"));
-	account_drop(root);
-	world_free(w);
 }
 
 TEST(test_source_needs_a_cluster)
 {
-	struct world *w = world_new("openpai", "");
+	WORLD_AUTO *w = world_new("openpai", "");
 	ERR_AUTO e = { 0 };
 	w->options.local = "dir";
 	assert_null(account_source_new(&w->options, &e));
 	assert_int_equal(e.http, 400);
 	w->options.local = "";
-	world_free(w);
 }
 
 /* Users who stand where nobody looks are a mistake. */
 TEST(test_source_refuses_users_in_the_file)
 {
 	char *path = file_with("virtualClusters: [a]\nusers: {bob: {}}\n");
-	struct world *w = world_new("openpai", "");
+	WORLD_AUTO *w = world_new("openpai", "");
 	ERR_AUTO e = { 0 };
 	w->options.facts = path;
 	assert_null(account_source_new(&w->options, &e));
 	assert_int_equal(e.notes.v[0].line, 2);
-	world_free(w);
 	assert_int_equal(remove(path), 0);
 	free(path);
 }

@@ -111,7 +111,6 @@ unsigned edit_limit(size_t n);
  * NULL if none is near. */
 struct guess {
 	struct span name;
-	bool whole;
 	const char *best;
 	unsigned distance;
 	bool whole; /* a candidate that only begins with the name is not near */

@@ -29,76 +29,49 @@ int file_open(const char *path, int flags)
 	return -1;
 }
 
-/* A temporary file beside the file that it will replace. */
-struct fresh {
-	char path[PATH_MAX];
-	int fd;
-};
-
-static int fresh_open(struct fresh *f, const char *path)
+/* Writes the text, or what is in the file `in`, into a temporary file beside `path`, and renames
+ * that. */
+static int file_replace(const char *path, mode_t mode, int in, struct span text, struct err *e)
 {
+	char temporary[PATH_MAX];
 	char random[17];
+	char buffer[16384];
 	random_hex(random, 8);
-	int n = snprintf(f->path, PATH_MAX, "%s.%s.tmp", path, random);
-	if (n < 0 || n >= PATH_MAX) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	f->fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return f->fd < 0 ? -1 : 0;
-}
-
-/* Renames the file, or removes it if `ok` is false.  errno is that of the first failure. */
-static int fresh_finish(struct fresh *f, const char *path, mode_t mode, bool ok)
-{
-	ok = ok && fchmod(f->fd, mode) == 0;
-	int error = errno;
-	if (close(f->fd) != 0 && ok) {
-		ok = false;
-		error = errno;
-	}
-	if (ok && rename(f->path, path) == 0)
-		return 0;
+	int n = snprintf(temporary, PATH_MAX, "%s.%s.tmp", path, random);
+	errno = ENAMETOOLONG;
+	int fd = n < 0 || n >= PATH_MAX
+	             ? -1
+	             : open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return file_failed(e, "cannot write", path);
+	bool ok = fd_write_all(fd, text) == 0;
+	for (ssize_t got; ok && in >= 0 && (got = read(in, buffer, sizeof(buffer))) != 0;)
+		ok = got < 0 ? errno == EINTR
+		             : fd_write_all(fd, (struct span){ buffer, (size_t)got }) == 0;
+	ok = ok && fchmod(fd, mode) == 0;
+	int error = errno; /* the first failure is reported */
+	bool closed = close(fd) == 0;
 	if (ok)
 		error = errno;
-	(void)unlink(f->path); /* the first failure is reported */
+	if (ok && closed && rename(temporary, path) == 0)
+		return 0;
+	if (ok && closed)
+		error = errno;
+	(void)unlink(temporary);
 	errno = error;
-	return -1;
+	return file_failed(e, "cannot write", path);
 }
 
 int file_write(const char *path, struct span text, mode_t mode, struct err *e)
 {
-	struct fresh f = { .fd = -1 };
-	if (fresh_open(&f, path))
-		return file_failed(e, "cannot write", path);
-	bool ok = fd_write_all(f.fd, text) == 0;
-	return fresh_finish(&f, path, mode, ok) ? file_failed(e, "cannot write", path) : 0;
-}
-
-static bool copy_all(int in, int out)
-{
-	char buffer[16384];
-	for (;;) {
-		ssize_t n = read(in, buffer, sizeof(buffer));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n == 0;
-		if (fd_write_all(out, (struct span){ buffer, (size_t)n }))
-			return false;
-	}
+	return file_replace(path, mode, -1, text, e);
 }
 
 int file_copy(const char *from, const char *to, mode_t mode, struct err *e)
 {
 	FD_AUTO in = open(from, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (in < 0)
-		return file_failed(e, "cannot read", from);
-	struct fresh f = { .fd = -1 };
-	if (fresh_open(&f, to))
-		return file_failed(e, "cannot write", to);
-	bool ok = copy_all(in, f.fd);
-	return fresh_finish(&f, to, mode, ok) ? file_failed(e, "cannot write", to) : 0;
+	return in < 0 ? file_failed(e, "cannot read", from)
+	              : file_replace(to, mode, in, SPAN(""), e);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
@@ -119,7 +92,7 @@ int file_read(const char *path, enum file_kind kind, size_t max, struct arena *a
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, FAILED, "cannot read %s: it is no regular file", path);
 	STR_AUTO all = STR_SECRET(max);
-	str_reserve(&all, (size_t)st.st_size < max ? (size_t)st.st_size : max);
+	(void)str_reserve(&all, (size_t)st.st_size < max ? (size_t)st.st_size : max);
 	if (fd_read_all(fd, &all)) {
 		if (all.full)
 			return err_set(e, FAILED, "cannot read %s: it has more than %zu bytes",

@@ -115,6 +115,7 @@ static const struct fw_task *barrier_own(const struct init *in, const struct fra
 	return *role ? framework_task(*role, in->task_index) : NULL;
 }
 
+/* What makes a cached object fresh enough. */
 bool barrier_shows_us(const struct init *in, const struct framework *f)
 {
 	const struct fw_role *role;

@@ -121,9 +121,8 @@ static enum state check_answer(struct checkup *c, struct finding *f)
 	c->answers = r.status == 200 || r.status == 403;
 	if (r.status == 200) {
 		struct doc doc = { 0 };
-		NOTES_AUTO warnings = { 0 };
 		char text[4 * QUOTE_MAX];
-		bool read = doc_read(r.body, &BUDGET_DEFAULT, c->a, &doc, &warnings, &e) == 0;
+		bool read = kube_json(r.body, c->a, &doc);
 		const struct node *version = read ? node_get(&doc.root, "gitVersion") : NULL;
 		if (node_is(version, NODE_TEXT))
 			str_printf(&f->text, "it answers: Kubernetes %s",

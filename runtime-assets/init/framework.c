@@ -18,6 +18,7 @@ enum {
 	UID_MAX = 128
 };
 
+/* The list of the macro below. */
 static const struct node *node_at(const struct node *n, const char *const *path)
 {
 	for (; n && *path; path++)
@@ -51,11 +52,6 @@ static const char *text_made_of(const struct node *n, const char *characters, si
 
 #define DIGITS "0123456789"
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
-
-static const char *framework_role_name(const struct node *role)
-{
-	return text_made_of(node_get(role, "name"), LOWER DIGITS, ROLE_NAME_MAX);
-}
 
 static const char *framework_address_text(const struct node *n)
 {
@@ -176,7 +172,7 @@ static int framework_decompress(struct arena *a, struct node *root, struct err *
 /* Finds or adds the role of an entry; NULL if its name is not valid. */
 static struct fw_role *framework_add_role(struct framework *f, const struct node *entry)
 {
-	const char *name = framework_role_name(entry);
+	const char *name = text_made_of(node_get(entry, "name"), LOWER DIGITS, ROLE_NAME_MAX);
 	if (name == NULL)
 		return NULL;
 	for (size_t i = 0; i < f->n; i++) {

@@ -177,14 +177,14 @@ enum { ANSWER_MAX = 400 /* bytes of an answer in a message */ };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static bool kube_read_body(const struct http_reply *r, struct arena *a, struct doc *doc)
+bool kube_json(struct span text, struct arena *a, struct doc *doc)
 {
 	static const struct budget SMALL = { 16, 1000, 65536, 1024 };
 	NOTES_AUTO warnings = { 0 };
 	ERR_AUTO why = { 0 };
 	bool syntax = false;
-	return r->body.n > 0 && r->body.n <= SMALL.text &&
-	       json_read(r->body, &SMALL, a, doc, &warnings, &syntax, &why) == 0;
+	return text.n > 0 && text.n <= SMALL.text && utf8_check(text) == text.n &&
+	       json_read(text, &SMALL, a, doc, &warnings, &syntax, &why) == 0;
 }
 
 static const char *kube_status_name(int status)
@@ -210,7 +210,7 @@ void kube_answer(const struct http_reply *r, struct str *out)
 	struct span text = r->body;
 	const char *name = kube_status_name(r->status);
 	str_printf(out, "%d%s%s", r->status, *name ? " " : "", name);
-	if (kube_read_body(r, &a, &doc)) {
+	if (kube_json(r->body, &a, &doc)) {
 		const struct node *message = node_get(&doc.root, "message");
 		text = node_is(message, NODE_TEXT) ? node_span(message) : SPAN("");
 	}
@@ -230,7 +230,7 @@ bool kube_says_missing(const struct http_reply *r, const char *name)
 {
 	ARENA_AUTO a = { 0 };
 	struct doc doc = { 0 };
-	if (r->status != 404 || !kube_read_body(r, &a, &doc))
+	if (r->status != 404 || !kube_json(r->body, &a, &doc))
 		return false;
 	const struct node *kind = node_get(&doc.root, "kind");
 	const struct node *named = node_get(node_get(&doc.root, "details"), "name");
@@ -336,19 +336,14 @@ static int64_t token_time(const struct node *n)
 
 int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 {
-	static const struct budget SMALL = { 8, 200, TOKEN_MAX, 256 };
 	struct span rest = jwt;
 	(void)span_next(&rest, '.');
 	struct span payload = span_next(&rest, '.');
 	struct span json;
 	struct doc doc = { 0 };
-	NOTES_AUTO warnings = { 0 };
-	ERR_AUTO why = { 0 };
-	bool syntax = false;
 	bool three = payload.p + payload.n < jwt.p + jwt.n; /* a dot follows */
 	if (!three || jwt.n > TOKEN_MAX || base64url_decode(a, payload, &json) != 0 ||
-	    utf8_check(json) < json.n ||
-	    json_read(json, &SMALL, a, &doc, &warnings, &syntax, &why) != 0)
+	    !kube_json(json, a, &doc))
 		return -1;
 	*out = (struct token_claims){ .issued_s = token_time(node_get(&doc.root, "iat")),
 		                      .expires_s = token_time(node_get(&doc.root, "exp")) };

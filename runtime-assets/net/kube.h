@@ -7,6 +7,7 @@
  *
  * KUBECONFIG, HOME and proxies are ignored: an image could set them.
  */
+#include "base/tree.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/net/http.h"
 
@@ -38,6 +39,9 @@ void kube_explain(const struct kube *k, int status, const char *path, struct str
 /* Path of a Framework, in the arena; NULL and *e if a name is not valid in Kubernetes. */
 const char *kube_framework_path(const char *namespace_name, const char *name, struct arena *a,
                                 struct err *e);
+
+/* Reads a small JSON text; false: it is none.  Pure. */
+bool kube_json(struct span text, struct arena *a, struct doc *doc);
 
 /* Appends an answer: `404, frameworks... "x" not found`, control characters removed. */
 void kube_answer(const struct http_reply *r, struct str *out);

@@ -83,14 +83,12 @@ static int certificate_problem(const struct tls *t, uint32_t flags)
 	struct err *e = t->wire->e;
 	char now[RFC3339_MAX];
 	(void)rfc3339_put(now, clock_wall_ms(), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(CERTIFICATE); i++) {
-		if (flags & CERTIFICATE[i].flags) {
-			(void)err_set(e, FAILED, "certificate of %s %s", where,
-			              CERTIFICATE[i].text);
-			return HTTP_TLS;
-		}
-	}
-	if (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH)
+	size_t i = 0;
+	while (i < ARRAY_SIZE(CERTIFICATE) && !(flags & CERTIFICATE[i].flags))
+		i++;
+	if (i < ARRAY_SIZE(CERTIFICATE))
+		(void)err_set(e, FAILED, "certificate of %s %s", where, CERTIFICATE[i].text);
+	else if (flags & MBEDTLS_X509_BADCERT_CN_MISMATCH)
 		(void)err_set(e, FAILED, "certificate of %s is not valid for %s", where, t->name);
 	else if (flags & (MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE))
 		(void)err_set(/* or the clock is wrong */

@@ -372,6 +372,7 @@ static int clone_count_entries(const char *path)
 	return n;
 }
 
+/* What rename cannot do, as the target exists. */
 static int clone_move_entries(struct move *m)
 {
 	DIR_AUTO *dir = dir_list(AT_FDCWD, m->temporary);

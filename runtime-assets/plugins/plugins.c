@@ -319,7 +319,8 @@ static int plugins_make_one(struct plugin *p, const struct entry *entry, struct 
 {
 	const struct node *parameters = entry->parameters;
 	size_t kind = 0;
-	struct node filled = { .type = NODE_MAP };
+	struct node *filled = ARENA_NEW(p->all->a, struct node, 1);
+	filled->type = NODE_MAP;
 	while (kind < PLUGIN_MAX && strcmp(PLUGIN_NAMES[kind], entry->name) != 0)
 		kind++;
 	if (kind == PLUGIN_MAX)
@@ -327,9 +328,9 @@ static int plugins_make_one(struct plugin *p, const struct entry *entry, struct 
 	bool given = parameters && parameters->type != NODE_NULL;
 	if (given && parameters->type != NODE_MAP)
 		return err_set(e, FAILED, "`parameters` must be a mapping");
-	if (given && job_fill_tree(p->all->job, parameters, p->all->a, &filled, e))
+	if (given && job_fill_tree(p->all->job, parameters, p->all->a, filled, e))
 		return -1;
-	p->parameters = &filled;
+	p->parameters = filled;
 	size_t files = p->all->n_files;
 	int rc = PLUGINS[kind](p, e);
 	if (rc == 0)

@@ -187,14 +187,6 @@ static bool session_is_secret(struct span name)
 	return false;
 }
 
-static bool session_has(struct span name, struct span line)
-{
-	if (name.n == 0 || is_digit(name.p[0]) || ssh_length(name, "_") < name.n ||
-	    !session_starts(line, FOR_SESSIONS, ARRAY_SIZE(FOR_SESSIONS)))
-		return false;
-	return session_starts(line, OURS, ARRAY_SIZE(OURS)) || !session_is_secret(name);
-}
-
 void ssh_environment(struct str *out, char *const *environment, size_t *left_out)
 {
 	size_t lines = 0;
@@ -210,7 +202,13 @@ void ssh_environment(struct str *out, char *const *environment, size_t *left_out
 			            (port && span_starts(name, "PAI_") &&
 			             !span_starts(name, "PAI_CONTAINER_") &&
 			             !span_starts(name, "PAI_CURRENT_"));
-			if (!session_has(name, line) || task != (tasks == 1))
+			bool valid =
+			    name.n > 0 && !is_digit(name.p[0]) && ssh_length(name, "_") == name.n;
+			bool wanted =
+			    session_starts(line, FOR_SESSIONS, ARRAY_SIZE(FOR_SESSIONS)) &&
+			    (session_starts(line, OURS, ARRAY_SIZE(OURS)) ||
+			     !session_is_secret(name));
+			if (!valid || !wanted || task != (tasks == 1))
 				continue;
 			if (lines == SSH_SESSION_MAX || line.n > LINE_MAX_BYTES ||
 			    strpbrk(*v, "\n\r")) {

@@ -28,7 +28,8 @@ static int open_work(struct loop *l, struct worker *w, struct worker_inbox **out
 	struct worker_inbox *in = *out = worker_inbox_new(w, e);
 	if (!in)
 		return -1;
-	return loop_add(l, &(struct loop_source){ mailbox_fd(&in->box), run_work, NULL, in, false }, e);
+	return loop_add(l, &(struct loop_source){ mailbox_fd(&in->box), run_work, NULL, in, false },
+	                e);
 }
 
 static void run_followers(void *arg)

@@ -97,4 +97,3 @@ enum body_type {
 };
 /* By Content-Type and Content-Encoding. */
 enum body_type head_body_type(const struct request_head *f);
-

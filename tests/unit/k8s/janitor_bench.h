@@ -81,7 +81,7 @@ static inline void set_label(json_t *object, const char *key, const char *value)
 /* A test with a bench of its own, `b`. */
 #define CASE(name)                                                                                 \
 	static void name##_on(struct bench *b);                                                    \
-	TEST_WITH(name, begin, end)                                                              \
+	TEST_WITH(name, begin, end)                                                                \
 	{                                                                                          \
 		name##_on(*state);                                                                 \
 	}                                                                                          \

@@ -3,8 +3,8 @@
 
 #include "base/enc.h"
 #include "k8s/cache/job_entry.h"
-#include "tests/unit/base/dice.h"
 #include "tests/unit/base/cmocka.h"
+#include "tests/unit/base/dice.h"
 #include "tests/unit/k8s/job_entry_kit.h"
 
 /* What cannot be compressed below the maximum is kept without. */

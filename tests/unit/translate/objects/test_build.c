@@ -29,14 +29,6 @@ TEST(test_build_plain_asks_nothing_of_the_node)
 	assert_null(named(at(f, APP "volumeMounts"), "api-access"));
 	assert_non_null(named(at(f, INIT "volumeMounts"), "api-access"));
 	assert_null(memmem(b.out.v[0].body.p, b.out.v[0].body.n, "hostPath", 8));
-}
-
-TEST(test_build_plain_names_the_api_server)
-{
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, INIT, "KUBE_APISERVER_ADDRESS"),
 	                    "https://kubernetes.default.svc");
 }
@@ -68,10 +60,11 @@ TEST(test_build_openpai_has_a_priority_class_if_asked)
 	assert_text(f, POD "priorityClassName", HASH "-priority");
 }
 
-TEST(test_build_ports_are_json_in_a_text)
+TEST(test_build_ports_are_json_in_a_text_and_dollars_are_doubled)
 {
 	BENCH_AUTO b;
 	set_up(&b, PROFILE_PLAIN);
+	b.role[0].command = SPAN("echo $$ $(X) $Y ${job.user}");
 	built(&b);
 	OBJECT_AUTO *f = object(&b, 0);
 	json_t *annotations = at(f, ROLE "task/pod/metadata/annotations");
@@ -79,15 +72,6 @@ TEST(test_build_ports_are_json_in_a_text)
 	    json_string_value(json_object_get(annotations, "rest-server/port-scheduling-spec")),
 	    "{\"schedulePortStart\":15000,\"schedulePortEnd\":40000,\"ports\":"
 	    "{\"ssh\":{\"count\":1},\"http\":{\"count\":2}}}");
-}
-
-TEST(test_build_command_doubles_dollars)
-{
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	b.role[0].command = SPAN("echo $$ $(X) $Y ${job.user}");
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, INIT, "USER_CMD"), "echo $$$$ $$(X) $Y ${job.user}");
 }
 
@@ -95,55 +79,31 @@ TEST(test_build_command_doubles_dollars)
 
 static const struct env_var OWN[] = { { { "MY", 2 }, { "$(X)", 4 } } };
 
-static void make_v1(struct bench *b)
-{
-	set_up(b, PROFILE_PLAIN);
-	b->job.dialect = dialect_get(DIALECT_V1);
-	b->job.data_dir = SPAN("hdfs://$(x)");
-	b->job.kill_all = 2;
-	b->role[0].env = OWN;
-	b->role[0].n_env = 1;
-	b->role[0].min_failed_given = true;
-	built(b);
-}
-
-TEST(test_build_v1_has_both_spellings)
+TEST(test_build_v1)
 {
 	BENCH_AUTO b;
-	make_v1(&b);
+	set_up(&b, PROFILE_PLAIN);
+	b.job.dialect = dialect_get(DIALECT_V1);
+	b.job.data_dir = SPAN("hdfs://$(x)");
+	b.job.kill_all = 2;
+	b.role[0].env = OWN;
+	b.role[0].n_env = 1;
+	b.role[0].min_failed_given = true;
+	built(&b);
 	OBJECT_AUTO *f = object(&b, 0);
+	/* both spellings of a role */
 	assert_string_equal(env(f, APP, "PAI_TASK_ROLE_TASK_COUNT_role_0"), "3");
 	assert_string_equal(env(f, APP, "PAI_TASK_ROLE_TASK_COUNT_role0"), "3");
 	assert_string_equal(env(f, APP, "PAI_RESOURCE_role0"),
 	                    "cpu_count:4,memMB:1024,shmMB:64,gpu_count:1");
 	assert_string_equal(env(f, APP, "PAI_MIN_FAILED_INSTANCE_role0"), "1");
 	assert_string_equal(env(f, APP, "PAI_MIN_SUCCEEDED_INSTANCE_role0"), "");
-}
-
-TEST(test_build_v1_directories_double_dollars)
-{
-	BENCH_AUTO b;
-	make_v1(&b);
-	OBJECT_AUTO *f = object(&b, 0);
 	assert_string_equal(env(f, APP, "PAI_DATA_DIR"), "hdfs://$$(x)");
 	assert_string_equal(env(f, APP, "PAI_KILL_ALL_ON_COMPLETED_TASK_NUM"), "2");
-}
-
-TEST(test_build_v1_own_variables_come_first_and_not_to_init)
-{
-	BENCH_AUTO b;
-	make_v1(&b);
-	OBJECT_AUTO *f = object(&b, 0);
+	/* its own variables come first, and not to init */
 	assert_text(f, APP "env/0/name", "MY");
 	assert_text(f, APP "env/0/value", "$$(X)");
 	assert_null(env(f, INIT, "MY"));
-}
-
-TEST(test_build_v1_shared_memory_is_64)
-{
-	BENCH_AUTO b;
-	make_v1(&b);
-	OBJECT_AUTO *f = object(&b, 0);
 	assert_text(named(at(f, POD "volumes"), "dshm"), "emptyDir/sizeLimit", "64Mi");
 }
 

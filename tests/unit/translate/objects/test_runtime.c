@@ -24,31 +24,23 @@ static void by_two_configmaps(struct bench *b, enum profile profile)
 	b->set.runtime_init_image = "busybox:1.36";
 }
 
-/* The policy that init has with this image. */
-static void policy_is(const char *image, const char *want)
+TEST(test_image_pull_policy)
 {
-	assert_string_equal(image_pull_policy(span_of(image)), want);
-}
-
-TEST(test_image_pull_policy_tag)
-{
-	policy_is("rest-lit/pai-runtime:0.1.0", "IfNotPresent");
-	policy_is("host:5000/a/b:1", "IfNotPresent");
-	policy_is("host:5000/a/b:latest-1", "IfNotPresent");
-}
-
-TEST(test_image_pull_policy_latest)
-{
-	policy_is("a", "Always");
-	policy_is("a:latest", "Always");
-	policy_is("host:5000/a", "Always");
-	policy_is("host:5000/a:latest", "Always");
-}
-
-TEST(test_image_pull_policy_digest)
-{
-	policy_is("a@sha256:0123", "IfNotPresent");
-	policy_is("a:latest@sha256:0123", "IfNotPresent");
+	static const struct {
+		const char *image, *want;
+	} CASES[] = {
+		{ "rest-lit/pai-runtime:0.1.0", "IfNotPresent" },
+		{ "host:5000/a/b:1", "IfNotPresent" },
+		{ "host:5000/a/b:latest-1", "IfNotPresent" },
+		{ "a", "Always" },
+		{ "a:latest", "Always" },
+		{ "host:5000/a", "Always" },
+		{ "host:5000/a:latest", "Always" },
+		{ "a@sha256:0123", "IfNotPresent" },
+		{ "a:latest@sha256:0123", "IfNotPresent" },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++)
+		assert_string_equal(image_pull_policy(span_of(CASES[i].image)), CASES[i].want);
 }
 
 TEST(test_build_by_image_runs_its_command)
@@ -68,6 +60,18 @@ TEST(test_build_by_image_runs_its_command)
 
 TEST(test_build_by_configmap_runs_the_mounted_program)
 {
+	/* An image's own ENV counts where nothing else is said: so something is. */
+	static const char *const SETTINGS[] = {
+		"USER_CMD",
+		"KUBE_APISERVER_ADDRESS",
+		"REST_SERVER_URI",
+		"GANG_ALLOCATION",
+		"BARRIER_CHECK_INTERVAL_SEC",
+		"BARRIER_CHECK_TIMEOUT_SEC",
+		"INIT_CONFIG",
+		"RUNTIME_CONFIG",
+		"PAI_CURRENT_TASK_ROLE_NAME",
+	};
 	for (int profile = 0; profile < 2; profile++) {
 		BENCH_AUTO b;
 		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
@@ -86,18 +90,13 @@ TEST(test_build_by_configmap_runs_the_mounted_program)
 		assert_int_equal(json_integer_value(at(volume, "projected/defaultMode")), 0555);
 		assert_null(named(at(f, APP "volumeMounts"), "pai-runtime"));
 		assert_string_equal(env(f, INIT, "NVIDIA_VISIBLE_DEVICES"), "void");
+		json_t *arch = json_object_get(at(f, POD "nodeSelector"), "kubernetes.io/arch");
+		assert_string_equal(json_string_value(arch), "amd64");
+		for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++)
+			assert_non_null(env(f, INIT, SETTINGS[i]));
+		/* root where logs go to a directory of the node, which belongs to root */
+		assert_int_equal(at(f, INIT "securityContext/runAsUser") != NULL, profile);
 	}
-}
-
-TEST(test_build_by_configmap_selects_nodes_of_its_architecture)
-{
-	BENCH_AUTO b;
-	by_configmap(&b, PROFILE_PLAIN);
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
-	json_t *selector = at(f, POD "nodeSelector");
-	assert_string_equal(json_string_value(json_object_get(selector, "kubernetes.io/arch")),
-	                    "amd64");
 }
 
 /* The paths are what the shell finds: MACHINE/pai-runtime, MACHINE as `uname -m` prints it. */
@@ -108,7 +107,8 @@ TEST(test_build_for_two_architectures_lets_the_shell_choose)
 		by_two_configmaps(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
 		built(&b);
 		OBJECT_AUTO *f = object(&b, 0);
-		assert_text(f, INIT "image", "busybox:1.36");
+		assert_text(f, INIT "image", "busybox:1.36"); /* the configured one */
+		assert_text(f, INIT "imagePullPolicy", "IfNotPresent");
 		assert_text(f, INIT "command/0", "/bin/sh");
 		assert_text(f, INIT "command/1", "-c");
 		assert_text(f, INIT "command/2",
@@ -134,54 +134,6 @@ TEST(test_build_by_configmap_takes_the_image_of_each_role)
 	assert_text(f, INIT "image", "img");
 	assert_text(f, INIT "imagePullPolicy", "Always");
 	assert_text(f, "spec/taskRoles/1/task/pod/spec/initContainers/0/image", "other:2");
-}
-
-TEST(test_build_by_configmap_takes_a_configured_image)
-{
-	BENCH_AUTO b;
-	by_configmap(&b, PROFILE_OPENPAI);
-	b.set.runtime_init_image = "busybox:1.36";
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
-	assert_text(f, INIT "image", "busybox:1.36");
-	assert_text(f, INIT "imagePullPolicy", "IfNotPresent");
-}
-
-/* An image's own ENV counts where nothing else is said: so something is. */
-TEST(test_build_by_configmap_leaves_no_setting_to_the_image)
-{
-	static const char *const SETTINGS[] = {
-		"USER_CMD",
-		"KUBE_APISERVER_ADDRESS",
-		"REST_SERVER_URI",
-		"GANG_ALLOCATION",
-		"BARRIER_CHECK_INTERVAL_SEC",
-		"BARRIER_CHECK_TIMEOUT_SEC",
-		"INIT_CONFIG",
-		"RUNTIME_CONFIG",
-		"PAI_CURRENT_TASK_ROLE_NAME",
-	};
-	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
-		for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++)
-			assert_non_null(env(f, INIT, SETTINGS[i]));
-	}
-}
-
-/* Where logs go to a directory of the node, which belongs to root. */
-TEST(test_build_by_configmap_is_root_only_in_openpai)
-{
-	for (int profile = 0; profile < 2; profile++) {
-		BENCH_AUTO b;
-		by_configmap(&b, profile ? PROFILE_OPENPAI : PROFILE_PLAIN);
-		built(&b);
-		OBJECT_AUTO *f = object(&b, 0);
-		json_t *user = at(f, INIT "securityContext/runAsUser");
-		assert_int_equal(user != NULL, profile);
-	}
 }
 
 static struct translator *translator_of(const struct bench *b)

@@ -165,9 +165,13 @@ static const struct node *find_target(const struct node *root, const char *ref)
 		rest = span_from(rest, token.n);
 		STR_AUTO plain = STR_INIT(token.n);
 		for (size_t i = 0; i < token.n; i++) {
+			char c = token.p[i];
 			int byte = percent_byte(token, i);
-			str_char(&plain, byte < 0 ? token.p[i] : (char)byte);
-			i += byte < 0 ? 0 : 2;
+			if (byte >= 0) {
+				c = (char)byte;
+				i += 2;
+			}
+			str_char(&plain, c);
 		}
 		STR_AUTO key = STR_INIT(token.n);
 		place_token(&key, str_view(&plain));

@@ -91,12 +91,12 @@ static const struct tree_entry *tree_find(const struct tree *t, uint64_t hash, s
 	return NULL;
 }
 
-/* *to is the tree without the entry `old` of the bucket, if that is not NULL, and with `new`, if
+/* *to is the tree without the entry `old` of this hash, if that is not NULL, and with `new`, if
  * that is not NULL, whose reference it takes. */
-static void tree_change(struct tree *to, const struct tree *t, const struct tree_entry *old,
-                        const struct tree_entry *new)
+static void tree_change(struct tree *to, const struct tree *t, uint64_t hash,
+                        const struct tree_entry *old, const struct tree_entry *new)
 {
-	size_t at = (old ? old : new)->hash % TREE_BUCKETS;
+	size_t at = hash % TREE_BUCKETS;
 	const struct bucket *from = tree_bucket(t, at);
 	struct bucket *b = xmalloc(sizeof(*b) + ((from ? from->n : 0) + 1) * sizeof(b->v[0]));
 	atomic_init(&b->refs, 1);
@@ -518,7 +518,7 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 		account(c, f, true);
 	const struct tree_entry e = { hash, generation, f ? f->key : 0, f };
 	struct view *v = next_view(c);
-	tree_change(&v->tree, &c->view->tree, old, f ? &e : NULL);
+	tree_change(&v->tree, &c->view->tree, hash, old, f ? &e : NULL);
 	v->count = c->figures.frameworks;
 	if (f && !f->creating && !f->legacy)
 		v->by_state[f->state]++;

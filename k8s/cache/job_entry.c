@@ -703,7 +703,7 @@ struct job_entry *job_entry_without_doc(const struct job_entry *c)
 {
 	struct reading r = { .c = { .gpus = 0 } };
 	memcpy(&r.c, c, sizeof(r.c));
-	for (size_t i = 0; i < TEXTS; i++)
+	for (enum text i = 0; i < TEXTS; i++)
 		r.texts[i] = span_of(job_entry_text_of(c, i));
 	return job_entry_make(&r, SPAN(""));
 }
@@ -736,7 +736,7 @@ void job_entry_drop(const struct job_entry *c)
 
 bool job_entry_same(const struct job_entry *a, const struct job_entry *b)
 {
-	for (size_t i = 0; i < TEXTS; i++) {
+	for (enum text i = 0; i < TEXTS; i++) {
 		if (i != RESOURCE_VERSION &&
 		    strcmp(job_entry_text_of(a, i), job_entry_text_of(b, i)) != 0)
 			return false;

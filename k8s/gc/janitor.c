@@ -84,33 +84,34 @@ static enum store_outcome janitor_delete(struct janitor *j, struct part *p,
 	return outcome;
 }
 
-/* Asks for the next page of objects with rest-lit/instance and this label (value NULL: any).
- * limit 0: the whole list, from the API server's cache. */
-static enum store_outcome janitor_list(struct janitor *j, struct store_request *r, struct part *p,
-                                       const char *label, const char *value, int limit,
+/* Asks for the next page of Frameworks that are being created, or of PriorityClasses.  paged false:
+ * all Frameworks at once, from the API server's cache. */
+static enum store_outcome janitor_list(struct janitor *j, struct part *p, bool paged,
                                        struct arena *a, struct store_reply *reply)
 {
+	bool classes = p == &j->classes;
 	STR_AUTO selector = STR_INIT(QUERY_MAX);
 	STR_AUTO query = STR_INIT(QUERY_MAX);
-	str_printf(&selector, "rest-lit/instance=%s,%s", j->instance, label);
-	if (value)
-		str_printf(&selector, "=%s", value);
+	str_printf(&selector, "rest-lit/instance=%s,rest-lit/", j->instance);
+	if (classes)
+		str_printf(&selector, "namespace=%s", j->namespace_name);
+	else
+		str_puts(&selector, "creating");
 	str_puts(&query, "labelSelector=");
 	query_encode(&query, str_view(&selector));
-	if (limit == 0)
-		str_puts(&query, "&resourceVersion=0");
+	if (classes || paged)
+		str_printf(&query, "&limit=%d", classes ? CLASSES_PAGE : FRAMEWORKS_PAGE);
 	else
-		str_printf(&query, "&limit=%d", limit);
+		str_puts(&query, "&resourceVersion=0");
 	if (p->token.n > 0) {
 		str_puts(&query, "&continue=");
 		query_encode(&query, str_view(&p->token));
 	}
 	p->pages++;
-	r->verb = STORE_LIST;
-	r->query = str_c(&query);
-	(void)janitor_ask(j, r, a, reply);
-	r->query = NULL;
-	return reply->outcome;
+	struct store_request r = { .verb = STORE_LIST,
+		                   .kind = classes ? KIND_PRIORITYCLASS : KIND_FRAMEWORK,
+		                   .query = str_c(&query) };
+	return janitor_ask(j, &r, a, reply);
 }
 
 /* Hands each item to `each`, and keeps the token.  false: trouble. */
@@ -176,10 +177,9 @@ static bool frameworks_list(struct janitor *j)
 	str_done(&p->token);
 	for (bool paged = false;;) {
 		ARENA_AUTO a = { 0 };
-		struct store_request r = { .kind = KIND_FRAMEWORK };
+		const struct store_request r = { .verb = STORE_LIST, .kind = KIND_FRAMEWORK };
 		struct store_reply reply;
-		enum store_outcome outcome = janitor_list(j, &r, p, "rest-lit/creating", NULL,
-		                                          paged ? FRAMEWORKS_PAGE : 0, &a, &reply);
+		enum store_outcome outcome = janitor_list(j, p, paged, &a, &reply);
 		if (outcome == STORE_REFUSED && reply.status < 300 && !paged) {
 			paged = true; /* it exceeds the limit of the store */
 			continue;
@@ -285,10 +285,9 @@ static bool classes_list(struct janitor *j)
 	j->page.n = 0;
 	for (;;) {
 		ARENA_AUTO a = { 0 };
-		struct store_request r = { .kind = KIND_PRIORITYCLASS };
+		const struct store_request r = { .verb = STORE_LIST, .kind = KIND_PRIORITYCLASS };
 		struct store_reply reply;
-		enum store_outcome outcome = janitor_list(
-		    j, &r, p, "rest-lit/namespace", j->namespace_name, CLASSES_PAGE, &a, &reply);
+		enum store_outcome outcome = janitor_list(j, p, true, &a, &reply);
 		if (outcome == STORE_REFUSED && reply.status == 410 && p->token.n > 0 &&
 		    !begun_anew) {
 			begun_anew =
@@ -373,19 +372,16 @@ static int64_t janitor_pause_ms(const struct janitor *j)
 	return ms + ms * noise / (JITTER * UINT8_MAX);
 }
 
-static void begin_part(struct part *p)
-{
-	p->looks = p->removed = p->pages = 0;
-	p->left = p->orphans.n;
-}
-
 int64_t janitor_round(struct janitor *j, struct janitor_report *report)
 {
 	str_done(&j->trouble);
 	j->trouble = STR_INIT(TROUBLE_MAX);
 	j->unreachable = false;
-	begin_part(&j->frameworks);
-	begin_part(&j->classes);
+	struct part *const parts[] = { &j->frameworks, &j->classes };
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		parts[i]->looks = parts[i]->removed = parts[i]->pages = 0;
+		parts[i]->left = parts[i]->orphans.n;
+	}
 	janitor_check_frameworks(j);
 	/* Remaining Frameworks come before PriorityClasses, which do no harm; of these, known ones
 	 * come first. */

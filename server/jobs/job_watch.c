@@ -50,7 +50,7 @@ struct followers *followers_new(struct cache *c, struct err *e)
 	return NULL;
 }
 
-/* When no request is left: each follower has ended, and its job is dropped by the request. */
+/* No follower is left: each has ended with its request, which held the job. */
 void followers_free(struct followers *all)
 {
 	if (!all)
@@ -60,7 +60,7 @@ void followers_free(struct followers *all)
 	free(all);
 }
 
-/* The queue tells: changes of one job that are read together are joined there. */
+/* That of the queue, in which changes of one job are joined until they are read. */
 int followers_fd(const struct followers *all)
 {
 	return change_queue_fd(all->queue);

@@ -18,7 +18,7 @@ struct parsed {
 	int result;
 };
 
-/* Parse arguments NULL-terminated, without the command's name; call done(). */
+/* Parse arguments NULL-terminated, without the command's name. */
 static void parse(struct parsed *p, unsigned command, const char *const *args)
 {
 	*p = (struct parsed){ 0 };
@@ -36,61 +36,53 @@ static void done(struct parsed *p)
 		free(p->argv[i]);
 }
 
-#define PARSE(p, command, ...) parse((p), (command), (const char *const[]){ __VA_ARGS__, NULL })
+#define PARSED(p, command, ...)                                                                    \
+	__attribute__((cleanup(done))) struct parsed p;                                            \
+	parse(&(p), (command), (const char *const[]){ __VA_ARGS__, NULL })
 
 static void assert_refused(unsigned command, const char *arg, const char *value, const char *word)
 {
-	struct parsed p;
-	PARSE(&p, command, arg, value);
+	PARSED(p, command, arg, value);
 	assert_int_equal(p.result, -1);
 	assert_non_null(strstr(err_msg(&p.e), word));
-	done(&p);
 }
 
 TEST(test_options_parse_defaults)
 {
-	struct parsed p;
-	PARSE(&p, FOR_SERVE, NULL);
+	PARSED(p, FOR_SERVE, NULL);
 	assert_int_equal(p.result, 0);
 	assert_string_equal(p.o.listen, "127.0.0.1:9186");
 	assert_int_equal(p.o.max_body, 102400);
 	assert_int_equal(p.o.connections, 2000);
 	assert_false(p.o.no_auth);
-	done(&p);
 }
 
 TEST(test_options_parse_both_spellings)
 {
-	struct parsed p;
-	PARSE(&p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth",
-	      "--cache-memory=2MiB");
+	PARSED(p, FOR_SERVE, "--max-body", "64KiB", "--user=alice", "--no-auth",
+	       "--cache-memory=2MiB");
 	assert_int_equal(p.result, 0);
 	assert_int_equal(p.o.max_body, 65536);
 	assert_int_equal(p.o.cache_memory, 2 << 20);
 	assert_string_equal(p.o.user, "alice");
 	assert_true(p.o.no_auth);
-	done(&p);
 }
 
 TEST(test_options_parse_files)
 {
-	struct parsed p;
-	PARSE(&p, FOR_TRANSLATE, "-o", "yaml", "-", "--", "--odd");
+	PARSED(p, FOR_TRANSLATE, "-o", "yaml", "-", "--", "--odd");
 	assert_int_equal(p.result, 0);
 	assert_string_equal(p.o.output, "yaml");
 	assert_int_equal(p.o.n_files, 2);
 	assert_string_equal(p.o.files[0], "-");
 	assert_string_equal(p.o.files[1], "--odd");
-	done(&p);
 }
 
 TEST(test_options_passwords_are_not_repeated)
 {
-	struct parsed p;
-	PARSE(&p, FOR_SERVE, "--hived-webservice", "http://u:geheim|@h");
+	PARSED(p, FOR_SERVE, "--hived-webservice", "http://u:geheim|@h");
 	assert_int_equal(p.result, -1);
 	assert_string_equal(err_msg(&p.e), "--hived-webservice: must be a URL");
-	done(&p);
 }
 
 TEST(test_options_parse_refused)
@@ -141,19 +133,15 @@ static void set_max_body(const char *value)
 
 TEST(test_options_parse_environment)
 {
-	struct parsed p;
 	set_max_body("2KiB");
-	PARSE(&p, FOR_SERVE, NULL);
+	PARSED(p, FOR_SERVE, NULL);
 	assert_int_equal(p.o.max_body, 2048);
-	done(&p);
-	PARSE(&p, FOR_SERVE, "--max-body=3KiB");
-	assert_int_equal(p.o.max_body, 3072);
-	done(&p);
+	PARSED(q, FOR_SERVE, "--max-body=3KiB");
+	assert_int_equal(q.o.max_body, 3072);
 	set_max_body("much");
-	PARSE(&p, FOR_SERVE, NULL);
-	assert_int_equal(p.result, -1);
-	assert_non_null(strstr(err_msg(&p.e), "REST_LIT_MAX_BODY"));
-	done(&p);
+	PARSED(r, FOR_SERVE, NULL);
+	assert_int_equal(r.result, -1);
+	assert_non_null(strstr(err_msg(&r.e), "REST_LIT_MAX_BODY"));
 	set_max_body(NULL);
 }
 
@@ -165,56 +153,50 @@ static void parse_file(struct parsed *p, const char *text, const char *flag)
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	(void)close(fd);
-	PARSE(p, FOR_SERVE, "--config", path, flag);
+	parse(p, FOR_SERVE, (const char *const[]){ "--config", path, flag, NULL });
 	(void)unlink(path);
 }
+
+#define PARSED_FILE(p, text, flag)                                                                 \
+	__attribute__((cleanup(done))) struct parsed p;                                            \
+	parse_file(&(p), (text), (flag))
 
 /* --standalone is the former name of --local: flag, variable, key. */
 TEST(test_options_alias)
 {
-	struct parsed p;
-	PARSE(&p, FOR_SERVE, "--standalone", "a");
+	PARSED(p, FOR_SERVE, "--standalone", "a");
 	assert_string_equal(p.o.local, "a");
-	done(&p);
-	PARSE(&p, FOR_SERVE, "--local=b");
-	assert_string_equal(p.o.local, "b");
-	done(&p);
+	PARSED(q, FOR_SERVE, "--local=b");
+	assert_string_equal(q.o.local, "b");
 	set_variable("REST_LIT_STANDALONE", "c");
-	PARSE(&p, FOR_SERVE, NULL);
-	assert_string_equal(p.o.local, "c");
-	done(&p);
+	PARSED(r, FOR_SERVE, NULL);
+	assert_string_equal(r.o.local, "c");
 	set_variable("REST_LIT_STANDALONE", NULL);
-	parse_file(&p, "standalone: d\nmemory: 2GiB\n", "--loops=1");
-	assert_string_equal(p.o.local, "d");
-	assert_int_equal(p.o.memory, INT64_C(2) << 30);
-	done(&p);
+	PARSED_FILE(s, "standalone: d\nmemory: 2GiB\n", "--loops=1");
+	assert_string_equal(s.o.local, "d");
+	assert_int_equal(s.o.memory, INT64_C(2) << 30);
 }
 
 TEST(test_options_parse_config)
 {
-	struct parsed p;
-	parse_file(&p, "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\noutput: yaml\n",
-	           "--user=alice");
+	PARSED_FILE(p, "max-body: 64KiB\nno-auth: true\nhistory: 7\nuser: bob\noutput: yaml\n",
+	            "--user=alice");
 	assert_int_equal(p.result, 0);
 	assert_int_equal(p.o.max_body, 65536);
 	assert_true(p.o.no_auth);
 	assert_int_equal(p.o.history, 7);
 	assert_string_equal(p.o.user, "alice");
-	done(&p);
 }
 
 TEST(test_options_parse_config_empty)
 {
-	struct parsed p;
-	parse_file(&p, "# nothing\n", NULL);
+	PARSED_FILE(p, "# nothing\n", NULL);
 	assert_int_equal(p.result, 0);
-	done(&p);
 }
 
 TEST(test_options_parse_config_all_mistakes)
 {
-	struct parsed p;
-	parse_file(&p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nhistory: -1\n", NULL);
+	PARSED_FILE(p, "max-body: 64KiB\nmax-bodi: 1\nuser: [a]\nhistory: -1\n", NULL);
 	assert_int_equal(p.result, -1);
 	assert_int_equal(p.e.notes.n, 3);
 	assert_int_equal(p.e.notes.v[0].line, 2);
@@ -222,24 +204,21 @@ TEST(test_options_parse_config_all_mistakes)
 	                    "there is no option \"max-bodi\", did you mean \"max-body\"?");
 	assert_int_equal(p.e.notes.v[1].line, 3);
 	assert_int_equal(p.e.notes.v[2].line, 4);
-	done(&p);
 }
 
 #define FIXED "this is a fixed limit (30 seconds), not an option; see docs/OPTIONS.md"
 
 TEST(test_options_fixed_limits_are_refused)
 {
-	struct parsed p;
 	assert_refused(FOR_SERVE, "--deadline", "5", "--deadline: " FIXED);
 	assert_refused(FOR_JOBS, "--deadline=5", NULL, FIXED);
 	set_variable("REST_LIT_DEADLINE", "5");
 	assert_refused(FOR_SERVE, NULL, NULL, "REST_LIT_DEADLINE: " FIXED);
 	set_variable("REST_LIT_DEADLINE", NULL);
-	parse_file(&p, "max-body: 64KiB\ndeadline: 5\n", NULL);
+	PARSED_FILE(p, "max-body: 64KiB\ndeadline: 5\n", NULL);
 	assert_int_equal(p.result, -1);
 	assert_int_equal(p.e.notes.v[0].line, 2);
 	assert_non_null(strstr(err_msg(&p.e), "deadline: " FIXED));
-	done(&p);
 }
 
 static void assert_limits_refused(const char *limits, const char *word)
@@ -251,20 +230,17 @@ static void assert_limits_refused(const char *limits, const char *word)
 
 TEST(test_options_test_limits)
 {
-	struct parsed p;
-	PARSE(&p, FOR_SERVE, NULL);
+	PARSED(p, FOR_SERVE, NULL);
 	assert_int_equal(p.o.deadline_s, 30);
 	assert_string_equal(p.o.test_limits, "");
-	done(&p);
 	set_variable(TEST_LIMITS_VARIABLE, "  deadline=1 max-text=2MiB  user-namespace=other ");
-	PARSE(&p, FOR_SERVE, NULL);
-	assert_int_equal(p.result, 0);
-	assert_int_equal(p.o.deadline_s, 1);
-	assert_int_equal(p.o.max_text, 2 << 20);
-	assert_string_equal(p.o.user_namespace, "other");
-	assert_int_equal(p.o.in_flight, 16);
-	assert_true(p.o.test_limits[0]);
-	done(&p);
+	PARSED(q, FOR_SERVE, NULL);
+	assert_int_equal(q.result, 0);
+	assert_int_equal(q.o.deadline_s, 1);
+	assert_int_equal(q.o.max_text, 2 << 20);
+	assert_string_equal(q.o.user_namespace, "other");
+	assert_int_equal(q.o.in_flight, 16);
+	assert_true(q.o.test_limits[0]);
 	assert_limits_refused("deadline=soon", TEST_LIMITS_VARIABLE ": must be NAME=VALUE");
 	assert_limits_refused("in-flight=1 max-body=2KiB", "must be NAME=VALUE");
 	assert_limits_refused("nonsense=1", "is \"nonsense=1\"");
@@ -275,10 +251,8 @@ TEST(test_options_test_limits)
 /* The janitor must not delete a submission in progress. */
 TEST(test_options_janitor_is_patient)
 {
-	struct parsed p;
-	PARSE(&p, FOR_SERVE, NULL);
+	PARSED(p, FOR_SERVE, NULL);
 	assert_true(p.o.janitor_age_s >= p.o.deadline_s + 10);
-	done(&p);
 }
 
 TEST(test_option_names)

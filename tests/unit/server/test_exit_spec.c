@@ -12,9 +12,13 @@
 
 EMBED(spec, "runtime-assets/k8s-job-exit-spec.yaml");
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 enum { CODES = 62 }; /* of OpenPAI */
+
+static void spec_done(struct exit_spec **s)
+{
+	exit_spec_free(*s);
+}
+#define SPEC_AUTO __attribute__((cleanup(spec_done))) struct exit_spec
 
 static json_t *entry(const struct exit_spec *s, int64_t code)
 {
@@ -36,7 +40,7 @@ TEST(test_built_in)
 	assert_int_equal(doc_read(EMBEDDED(spec), &BUDGET_DEFAULT, &a, &doc, &warnings, &e), 0);
 	const struct node *list = node_get(&doc.root, "spec");
 	assert_true(list->n >= CODES);
-	struct exit_spec *s = exit_spec_new("", &e);
+	SPEC_AUTO *s = exit_spec_new("", &e);
 	assert_non_null(s);
 	for (uint32_t i = 0; i < list->n; i++) {
 		STR_AUTO want = STR_INIT(1 << 16);
@@ -45,14 +49,13 @@ TEST(test_built_in)
 		json_auto_t *got = entry(s, node_get(&list->item[i], "code")->integer);
 		assert_true(json_equal(wanted, got));
 	}
-	exit_spec_free(s);
 }
 
 /* Of what has ended for good, nobody is told to wait for the next attempt. */
 TEST(test_final)
 {
 	ERR_AUTO e = { 0 };
-	struct exit_spec *s = exit_spec_new("", &e);
+	SPEC_AUTO *s = exit_spec_new("", &e);
 	assert_non_null(s);
 	for (int final = 0; final < 2; final++) {
 		STR_AUTO text = STR_INIT(1 << 16);
@@ -62,7 +65,6 @@ TEST(test_final)
 		assert_int_equal(strstr(str_c(&text), "Wait for the next attempt") == NULL, final);
 		assert_non_null(strstr(str_c(&text), "Use fewer instances"));
 	}
-	exit_spec_free(s);
 }
 
 /* Codes of no entry are shown as 256 or -8000 is. */
@@ -83,8 +85,8 @@ TEST(test_others)
 		{ -210, "StopFrameworkRequested" },
 	};
 	ERR_AUTO e = { 0 };
-	struct exit_spec *s = exit_spec_new("", &e);
-	for (size_t i = 0; i < COUNT(CASES); i++) {
+	SPEC_AUTO *s = exit_spec_new("", &e);
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		json_auto_t *got = entry(s, CASES[i].code);
 		json_auto_t *other = entry(s, CASES[i].code > 0 ? 256 : -8000);
 		const char *phrase = json_string_value(json_object_get(got, "phrase"));
@@ -94,7 +96,6 @@ TEST(test_others)
 		if (!CASES[i].phrase)
 			assert_true(json_equal(got, other));
 	}
-	exit_spec_free(s);
 }
 
 #define TWO "- {code: 256, phrase: U}\n- {code: -8000, phrase: V}\n"
@@ -114,7 +115,7 @@ static struct exit_spec *from_text(const char *text, struct err *e)
 TEST(test_file)
 {
 	ERR_AUTO e = { 0 };
-	struct exit_spec *s = from_text(
+	SPEC_AUTO *s = from_text(
 	    "spec:\n" TWO "- {phrase: Mine, code: 9, type: USER_FAILURE, more: [1]}\n", &e);
 	assert_non_null(s);
 	STR_AUTO out = STR_INIT(1000);
@@ -124,7 +125,6 @@ TEST(test_file)
 	assert_string_equal(
 	    str_c(&out), "{\"code\":9,\"phrase\":\"Mine\",\"type\":\"USER_FAILURE\",\"more\":[1]}"
 			 "{\"code\":8,\"phrase\":\"U\"}{\"code\":0,\"phrase\":\"V\"}");
-	exit_spec_free(s);
 }
 
 TEST(test_file_refused)
@@ -147,7 +147,7 @@ TEST(test_file_refused)
 		{ "spec: []\n", "has no entry for code 256", 1 },
 		{ "spec: [\n", "", 2 },
 	};
-	for (size_t i = 0; i < COUNT(CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		ERR_AUTO e = { 0 };
 		assert_null(from_text(CASES[i].text, &e));
 		assert_int_equal(e.http, 400);

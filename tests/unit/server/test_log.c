@@ -8,26 +8,38 @@
 
 #include "server/log.h"
 
-enum { LINE_LIMIT = 8192 };
+static void ends_close(int (*ends)[2])
+{
+	(void)close((*ends)[0]);
+	(void)close((*ends)[1]);
+}
+
+/* What is logged from now on goes to fds[1]. */
+#define LOGGED_TO_PIPE(fds, format)                                                                \
+	__attribute__((cleanup(ends_close))) int fds[2];                                           \
+	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);                                               \
+	log_init(format, (fds)[1])
+
+/* The next bytes, as text. */
+static const char *read_text(int fd)
+{
+	static char text[65536];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	return text;
+}
 
 /* What is written when a line with this field is logged. */
-static char *logged(enum log_format format, struct span value)
+static const char *logged(enum log_format format, struct span value)
 {
-	static char text[LINE_LIMIT];
-	int fds[2];
-	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
-	log_init(format, fds[1]);
+	LOGGED_TO_PIPE(fds, format);
 	struct line line = log_begin(LOG_WARN, "told");
 	log_text(&line, "value", value);
 	log_int(&line, "number", -7);
 	log_ms(&line, "ms", 1234);
 	log_end(&line);
-	ssize_t n = read(fds[0], text, sizeof(text) - 1);
-	assert_true(n > 0);
-	text[n] = '\0';
-	(void)close(fds[0]);
-	(void)close(fds[1]);
-	return text;
+	return read_text(fds[0]);
 }
 
 TEST(test_log_json)
@@ -71,32 +83,23 @@ TEST(test_log_field_too_long)
 /* The lines of a round are written together, and before a warning. */
 TEST(test_log_collects)
 {
-	char text[LINE_LIMIT];
-	int fds[2];
-	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
-	log_init(LOG_LOGFMT, fds[1]);
+	char none[1];
+	LOGGED_TO_PIPE(fds, LOG_LOGFMT);
 	log_collect();
 	log_event(LOG_INFO, "first", NULL, NULL);
 	log_event(LOG_INFO, "second", NULL, NULL);
-	assert_int_equal(read(fds[0], text, sizeof(text)), -1);
+	assert_int_equal(read(fds[0], none, sizeof(none)), -1);
 	log_flush();
-	ssize_t n = read(fds[0], text, sizeof(text) - 1);
-	assert_true(n > 0);
-	text[n] = '\0';
+	const char *text = read_text(fds[0]);
 	assert_non_null(strstr(text, "msg=first\n"));
 	assert_non_null(strstr(text, "msg=second\n"));
 	log_flush();
-	assert_int_equal(read(fds[0], text, sizeof(text)), -1);
+	assert_int_equal(read(fds[0], none, sizeof(none)), -1);
 	log_event(LOG_INFO, "third", NULL, NULL);
 	log_event(LOG_WARN, "fourth", NULL, NULL);
-	n = read(fds[0], text, sizeof(text) - 1);
-	assert_true(n > 0);
-	text[n] = '\0';
-	const char *third = strstr(text, "msg=third\n");
+	const char *third = strstr(read_text(fds[0]), "msg=third\n");
 	assert_non_null(third);
 	assert_non_null(strstr(third, "msg=fourth\n"));
-	(void)close(fds[0]);
-	(void)close(fds[1]);
 }
 
 /* Collected lines never become longer than what a pipe takes at once. */
@@ -105,7 +108,7 @@ TEST(test_log_collects_up_to_a_write)
 	enum { EVENTS = 24, FIELD = 900, PIPE_TAKES = 4096 };
 	static char text[EVENTS * (FIELD + 200)];
 	char field[FIELD + 1];
-	int fds[2];
+	__attribute__((cleanup(ends_close))) int fds[2];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, fds), 0);
 	log_init(LOG_LOGFMT, fds[1]);
 	log_collect();
@@ -122,27 +125,19 @@ TEST(test_log_collects_up_to_a_write)
 			lines += text[i] == '\n';
 	}
 	assert_int_equal(lines, EVENTS);
-	(void)close(fds[0]);
-	(void)close(fds[1]);
 }
 
 /* Nobody reads the pipe: lines are dropped, and counted in the next that gets through. */
 TEST(test_log_never_waits)
 {
-	int fds[2];
-	char text[65536];
-	assert_int_equal(pipe(fds), 0);
+	__attribute__((cleanup(ends_close))) int fds[2];
+	assert_int_equal(pipe(fds), 0); /* a write would wait */
 	log_init(LOG_JSON, fds[1]);
 	for (int i = 0; i < 5000; i++)
 		log_event(LOG_INFO, "much", "key", "value");
-	assert_true(read(fds[0], text, sizeof(text)) > 0);
+	(void)read_text(fds[0]);
 	log_event(LOG_INFO, "after", NULL, NULL);
-	ssize_t n = read(fds[0], text, sizeof(text) - 1);
-	assert_true(n > 0);
-	text[n] = '\0';
-	assert_non_null(strstr(text, "\"dropped_lines\":"));
-	(void)close(fds[0]);
-	(void)close(fds[1]);
+	assert_non_null(strstr(read_text(fds[0]), "\"dropped_lines\":"));
 }
 
 int main(void)

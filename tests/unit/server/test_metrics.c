@@ -35,6 +35,10 @@ static void world_close(struct world *w)
 	str_done(&w->text);
 }
 
+#define WORLD_OPEN(w)                                                                              \
+	__attribute__((cleanup(world_close))) struct world w;                                      \
+	world_open(&(w))
+
 static const char *world_scrape(struct world *w)
 {
 	w->text.n = 0;
@@ -92,20 +96,17 @@ static void assert_valid(const char *text)
 
 TEST(test_metrics_text_is_valid)
 {
-	struct world w;
-	world_open(&w);
+	WORLD_OPEN(w);
 	assert_valid(world_scrape(&w));
 	size_t before = w.text.n;
 	fill(&w);
 	assert_valid(world_scrape(&w));
 	assert_true(w.text.n > 10 * before); /* at most REPLY_MAX, see world_scrape */
-	world_close(&w);
 }
 
 TEST(test_metrics_text_adds_the_loops)
 {
-	struct world w;
-	world_open(&w);
+	WORLD_OPEN(w);
 	size_t list = route_index("GET", "/api/v2/jobs");
 	counts_request(w.loops[0], list, 200, 90);
 	counts_request(w.loops[1], list, 200, 2600000);
@@ -134,13 +135,11 @@ TEST(test_metrics_text_adds_the_loops)
 	assert_line(&w, LATENCY "_count" LIST "} 2");
 	assert_line(&w, "rest_lit_http_requests_in_flight 7");
 	assert_line(&w, "rest_lit_submissions_total{dialect=\"v2\",outcome=\"exists\"} 7");
-	world_close(&w);
 }
 
 TEST(test_metrics_text_adds_the_stores)
 {
-	struct world w;
-	world_open(&w);
+	WORLD_OPEN(w);
 	struct store_counts *main_thread = counts_store(w.server.counts);
 	counter_add(&w.loops[0]->store.calls[STORE_PATCH][STORE_CONFLICT], 2);
 	counter_add(&main_thread->calls[STORE_PATCH][STORE_CONFLICT], 3);
@@ -154,7 +153,6 @@ TEST(test_metrics_text_adds_the_stores)
 	assert_line(&w, "rest_lit_upstream_queue 5");
 	assert_line(&w, "rest_lit_webhook_pending 6");
 	assert_line(&w, "rest_lit_webhook_sent_total 0");
-	world_close(&w);
 }
 
 TEST(test_histogram_bounds)

@@ -28,6 +28,12 @@ static struct ttl_cache *new_memo(size_t n, size_t bytes)
 	return ttl_cache_new((struct ttl_cache_limits){ n, bytes }, drop);
 }
 
+static void memo_done(struct ttl_cache **m)
+{
+	ttl_cache_free(*m);
+}
+#define MEMO_AUTO __attribute__((cleanup(memo_done))) struct ttl_cache
+
 TEST(test_get_what_was_put)
 {
 	struct ttl_cache *m = new_memo(10, 1000);
@@ -43,29 +49,27 @@ TEST(test_get_what_was_put)
 
 TEST(test_get_forgets_in_time)
 {
-	struct ttl_cache *m = new_memo(10, 1000);
+	MEMO_AUTO *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
 	assert_null(get(m, "a", 5));
 	assert_int_equal(dropped[0], 1);
 	assert_int_equal(ttl_cache_count(m), 0);
-	ttl_cache_free(m);
 }
 
 TEST(test_put_replaces)
 {
-	struct ttl_cache *m = new_memo(10, 1000);
+	MEMO_AUTO *m = new_memo(10, 1000);
 	put(m, "a", 0, 5);
 	put(m, "a", 1, 5);
 	assert_int_equal(dropped[0], 1);
 	assert_ptr_equal(get(m, "a", 0), &dropped[1]);
 	assert_int_equal(ttl_cache_count(m), 1);
-	ttl_cache_free(m);
 	ttl_cache_free(NULL);
 }
 
 TEST(test_put_drops_the_oldest)
 {
-	struct ttl_cache *m = new_memo(100, 100000);
+	MEMO_AUTO *m = new_memo(100, 100000);
 	char name[16];
 	for (int i = 0; i < 150; i++) {
 		(void)snprintf(name, sizeof(name), "n%d", i);
@@ -80,7 +84,6 @@ TEST(test_put_drops_the_oldest)
 	ttl_cache_clear(m);
 	assert_int_equal(ttl_cache_count(m), 0);
 	assert_int_equal(dropped[149], 1);
-	ttl_cache_free(m);
 }
 
 TEST(test_put_within_its_memory)

@@ -43,24 +43,19 @@ TEST(test_error_json_without_places)
 	assert_string_equal(str_c(&out), "{\"code\":\"ConflictJobError\",\"message\":\"there\"}\n");
 }
 
-TEST(test_notes_text_few)
+TEST(test_notes_text)
 {
-	NOTES_AUTO n = { 0 };
+	NOTES_AUTO few = { 0 };
+	NOTES_AUTO many = { 0 };
 	STR_AUTO out = STR_INIT(TEXT_MAX);
-	notes_add(&n, at("/a/b", 2), "is bad");
-	notes_add(&n, NOWHERE, "is worse");
-	notes_text(&out, &n);
-	assert_string_equal(str_c(&out), "line 2: a.b: is bad; is worse");
-}
-
-TEST(test_notes_text_many)
-{
-	NOTES_AUTO n = { 0 };
-	STR_AUTO out = STR_INIT(TEXT_MAX);
+	notes_add(&few, at("/a/b", 2), "is bad");
+	notes_add(&few, NOWHERE, "is worse");
 	for (int i = 0; i < 25; i++)
-		notes_add(&n, NOWHERE, "n%d", i);
-	notes_text(&out, &n);
-	assert_string_equal(str_c(&out), "n0; n1; n2; and 22 more");
+		notes_add(&many, NOWHERE, "n%d", i);
+	notes_text(&out, &few);
+	notes_text(&out, &many);
+	assert_string_equal(str_c(&out), "line 2: a.b: is bad; is worse"
+	                                 "n0; n1; n2; and 22 more");
 }
 
 TEST(test_header_text_is_printable)

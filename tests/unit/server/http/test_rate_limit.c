@@ -9,6 +9,12 @@
 /* Any time of a monotonic clock. */
 #define START INT64_C(123456789)
 
+static void rate_done(struct rate **r)
+{
+	rate_free(*r);
+}
+#define RATE_AUTO __attribute__((cleanup(rate_done))) struct rate
+
 static int64_t take(struct rate *r, const char *key, int64_t after_ms)
 {
 	return rate_take(r, span_of(key), START + after_ms);
@@ -16,29 +22,27 @@ static int64_t take(struct rate *r, const char *key, int64_t after_ms)
 
 TEST(test_rate_take_burst)
 {
-	struct rate *r = rate_new(10, 60, 4);
+	RATE_AUTO *r = rate_new(10, 60, 4);
 	for (size_t i = 0; i < 10; i++)
 		assert_int_equal(take(r, "a", 0), 0);
 	assert_int_equal(take(r, "a", 0), 6);
-	rate_free(r);
 }
 
 TEST(test_rate_take_again_when_said)
 {
-	struct rate *r = rate_new(2, 10, 4);
+	RATE_AUTO *r = rate_new(2, 10, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	assert_int_equal(take(r, "a", 0), 0);
 	assert_int_equal(take(r, "a", 0), 5);
 	assert_int_equal(take(r, "a", 4000), 1);
 	assert_int_equal(take(r, "a", 5000), 0);
 	assert_int_equal(take(r, "a", 5000), 5);
-	rate_free(r);
 }
 
 /* Who is refused pays nothing: asking all the time does not put it off. */
 TEST(test_rate_take_refused_is_free)
 {
-	struct rate *r = rate_new(1, 10, 4);
+	RATE_AUTO *r = rate_new(1, 10, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	for (int64_t ms = 0; ms < 10000; ms += 10)
 		assert_true(take(r, "a", ms) > 0);
@@ -46,76 +50,68 @@ TEST(test_rate_take_refused_is_free)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(rate_wait(r, SPAN("a"), START + 10000), 0);
 	assert_int_equal(take(r, "a", 10000), 0);
-	rate_free(r);
 }
 
 /* What was not used is not saved up beyond the depth of the bucket. */
 TEST(test_rate_take_full_is_full)
 {
-	struct rate *r = rate_new(3, 3, 4);
+	RATE_AUTO *r = rate_new(3, 3, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(take(r, "a", 1000000), 0);
 	assert_int_equal(take(r, "a", 1000000), 1);
-	rate_free(r);
 }
 
 TEST(test_rate_take_rate_over_time)
 {
-	struct rate *r = rate_new(600, 60, 4);
+	RATE_AUTO *r = rate_new(600, 60, 4);
 	size_t passed = 0;
 	for (int64_t ms = 0; ms < 600000; ms += 7)
 		passed += take(r, "a", ms) == 0;
 	/* A bucket full, and ten minutes of 600 each. */
 	assert_in_range(passed, 600 + 5990, 600 + 6000);
-	rate_free(r);
 }
 
 TEST(test_rate_take_keys_are_apart)
 {
-	struct rate *r = rate_new(1, 60, 4);
+	RATE_AUTO *r = rate_new(1, 60, 4);
 	assert_int_equal(take(r, "a", 0), 0);
 	assert_int_equal(take(r, "b", 0), 0);
 	assert_int_equal(take(r, "", 0), 0);
 	assert_int_equal(rate_take(r, SPAN("a\0"), START), 0);
 	assert_int_equal(take(r, "a", 0), 60);
-	rate_free(r);
 }
 
 TEST(test_rate_take_no_limit)
 {
-	struct rate *r = rate_new(0, 60, 4);
+	RATE_AUTO *r = rate_new(0, 60, 4);
 	for (size_t i = 0; i < 1000; i++)
 		assert_int_equal(take(r, "a", 0), 0);
-	rate_free(r);
 	rate_free(NULL);
 }
 
 /* More than one per nanosecond cannot be told apart from no limit, but must not divide by 0. */
 TEST(test_rate_take_extremes)
 {
-	struct rate *r = rate_new(10000000, 60, 4);
+	RATE_AUTO *r = rate_new(10000000, 60, 4);
+	RATE_AUTO *one = rate_new(1, 3600, 1);
 	assert_int_equal(take(r, "a", 0), 0);
-	rate_free(r);
-	r = rate_new(1, 3600, 1);
-	assert_int_equal(take(r, "a", 0), 0);
-	assert_int_equal(take(r, "a", 0), 3600);
-	rate_free(r);
+	assert_int_equal(take(one, "a", 0), 0);
+	assert_int_equal(take(one, "a", 0), 3600);
 }
 
 TEST(test_rate_take_long_key)
 {
 	char key[3 * RATE_KEY];
-	struct rate *r = rate_new(1, 60, 4);
+	RATE_AUTO *r = rate_new(1, 60, 4);
 	memset(key, 'a', sizeof(key));
 	assert_int_equal(rate_take(r, (struct span){ key, sizeof(key) }, START), 0);
 	assert_int_equal(rate_take(r, (struct span){ key, RATE_KEY }, START), 60);
-	rate_free(r);
 }
 
 TEST(test_rate_take_oldest_gives_way)
 {
-	struct rate *r = rate_new(1, 60, 3);
+	RATE_AUTO *r = rate_new(1, 60, 3);
 	(void)take(r, "a", 0);
 	(void)take(r, "b", 0);
 	(void)take(r, "c", 0);
@@ -125,7 +121,6 @@ TEST(test_rate_take_oldest_gives_way)
 	assert_true(take(r, "c", 0) > 0);
 	assert_true(take(r, "d", 0) > 0);
 	assert_int_equal(take(r, "b", 0), 0);
-	rate_free(r);
 }
 
 static int64_t resident_kib(void)
@@ -138,7 +133,7 @@ static int64_t resident_kib(void)
 /* A million addresses cost no more than the table has room for. */
 TEST(test_rate_take_million_keys)
 {
-	struct rate *r = rate_new(600, 60, 4096);
+	RATE_AUTO *r = rate_new(600, 60, 4096);
 	for (size_t i = 0; i < 8192; i++)
 		(void)rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START);
 	int64_t before = resident_kib();
@@ -146,12 +141,17 @@ TEST(test_rate_take_million_keys)
 		assert_int_equal(rate_take(r, (struct span){ (const char *)&i, sizeof(i) }, START),
 		                 0);
 	assert_in_range(resident_kib() - before, 0, 512);
-	rate_free(r);
 }
 
 /* ---- logins: ten a minute ---- */
 
 enum { COUNT = 10, MINUTE_MS = 60000, DAY_MS = 24 * 3600 * 1000 };
+
+static void limits_done(struct login_limits **l)
+{
+	login_limits_free(*l);
+}
+#define LIMITS_AUTO __attribute__((cleanup(limits_done))) struct login_limits
 
 /* How many of `tries` attempts are allowed, at one moment. */
 static int allowed(struct login_limits *l, const char *address, const char *account, int tries,
@@ -165,20 +165,19 @@ static int allowed(struct login_limits *l, const char *address, const char *acco
 
 TEST(test_login_limits_pair)
 {
-	struct login_limits *l = login_limits_new(COUNT);
+	LIMITS_AUTO *l = login_limits_new(COUNT);
 	assert_int_equal(allowed(l, "a", "alice", 1000, 0), COUNT);
 	assert_int_equal(login_limits_take(l, SPAN("a"), SPAN("alice"), START), 6);
 	/* Others are not locked out: the same account from another address, another account. */
 	assert_int_equal(allowed(l, "b", "alice", 1, 0), 1);
 	assert_int_equal(allowed(l, "a", "bob", 1, 0), 1);
 	assert_int_equal(allowed(l, "a", "alice", 1000, MINUTE_MS), COUNT);
-	login_limits_free(l);
 	login_limits_free(NULL);
 }
 
 TEST(test_login_limits_totals)
 {
-	struct login_limits *l = login_limits_new(COUNT);
+	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
 	int accounts = 0;
 	int addresses = 0;
@@ -189,12 +188,11 @@ TEST(test_login_limits_totals)
 	}
 	assert_int_equal(accounts, LOGIN_TOTAL * COUNT);
 	assert_int_equal(addresses, LOGIN_TOTAL * COUNT);
-	login_limits_free(l);
 }
 
 TEST(test_login_limits_known_address)
 {
-	struct login_limits *l = login_limits_new(COUNT);
+	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
 	login_limits_right(l, SPAN("home"), SPAN("alice"), START);
 	for (int i = 0; i < 100; i++) {
@@ -208,13 +206,12 @@ TEST(test_login_limits_known_address)
 	assert_int_equal(allowed(l, "home", "alice", 1000, 1), LOGIN_KNOWN_TIMES * COUNT);
 	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS - 1), LOGIN_KNOWN_TIMES * COUNT);
 	assert_int_equal(allowed(l, "home", "alice", 1000, DAY_MS + MINUTE_MS), COUNT);
-	login_limits_free(l);
 }
 
 /* An account's addresses replace each other: the oldest one goes. */
 TEST(test_login_limits_known_are_bounded)
 {
-	struct login_limits *l = login_limits_new(COUNT);
+	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
 	for (int i = 0; i <= LOGIN_KNOWN; i++) {
 		(void)snprintf(name, sizeof(name), "n%d", i);
@@ -225,14 +222,13 @@ TEST(test_login_limits_known_are_bounded)
 		(void)snprintf(name, sizeof(name), "n%d", i);
 		assert_int_equal(allowed(l, name, "alice", 1000, 100), LOGIN_KNOWN_TIMES * COUNT);
 	}
-	login_limits_free(l);
 }
 
 /* Many names and addresses, as many as an attacker likes: no other account is locked, no known
  * address is forgotten, and no bucket is full again. */
 TEST(test_login_limits_flood)
 {
-	struct login_limits *l = login_limits_new(COUNT);
+	LIMITS_AUTO *l = login_limits_new(COUNT);
 	char name[16];
 	login_limits_right(l, SPAN("home"), SPAN("alice"), START);
 	for (int i = 0; i < LOGIN_TOTAL; i++) {
@@ -249,12 +245,10 @@ TEST(test_login_limits_flood)
 	assert_int_equal(allowed(l, "new", "alice", 1000, 0), 0);
 	assert_int_equal(allowed(l, "new", "bob", 1, 0), 1);
 	assert_int_equal(allowed(l, "home", "alice", 1, 0), 1);
-	login_limits_free(l);
 }
 
 TEST(test_login_limits_off)
 {
-	struct login_limits *l = login_limits_new(0);
+	LIMITS_AUTO *l = login_limits_new(0);
 	assert_int_equal(allowed(l, "a", "alice", 1000, 0), 1000);
-	login_limits_free(l);
 }

@@ -67,20 +67,13 @@ TEST(test_framing_check_plain)
 	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "Content-Length", "35", "X", ""));
 	assert_int_equal(h.f.length, 35);
 	assert_false(h.f.chunked);
-}
-
-TEST(test_framing_check_chunked)
-{
-	struct head h;
 	assert_null(CHECK(&h, "HTTP/1.1", "Host", "a", "transfer-encoding", "Chunked"));
 	assert_true(h.f.chunked);
-}
-
-TEST(test_framing_check_no_header)
-{
-	struct head h;
-	begin(&h, "HTTP/1.0");
-	assert_null(check_all(&h));
+	assert_null(CHECK(&h, "HTTP/1.0", NULL));
+	assert_non_null(CHECK(&h, "HTTP/1.1", "X", "a"));
+	assert_null(CHECK(&h, "HTTP/1.0", "X", "a"));
+	assert_non_null(CHECK(&h, "HTTP/9.9", "Host", "a"));
+	assert_non_null(CHECK(&h, "HTTP/1.0", "Transfer-Encoding", "chunked"));
 }
 
 TEST(test_framing_check_refused)
@@ -103,7 +96,7 @@ TEST(test_framing_check_refused)
 		{ "X", "a\rb" },
 		{ "X", "a\x7f" },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct head h;
 		begin(&h, "HTTP/1.1");
 		add(&h, "Host", "a");
@@ -111,13 +104,6 @@ TEST(test_framing_check_refused)
 			add(&h, header[0], header[1]);
 		assert_non_null(check_all(&h));
 	}
-}
-
-TEST(test_framing_check_host)
-{
-	struct head h;
-	assert_non_null(CHECK(&h, "HTTP/1.1", "X", "a"));
-	assert_null(CHECK(&h, "HTTP/1.0", "X", "a"));
 }
 
 TEST(test_framing_size)
@@ -144,13 +130,6 @@ TEST(test_framing_size_many)
 	for (size_t i = 0; i < 100; i++)
 		head_take_header(&h.f, SPAN("X"), SPAN("a"));
 	assert_int_equal(head_size(&h.f, 1), SIZE_HEADERS);
-}
-
-TEST(test_framing_check_version)
-{
-	struct head h;
-	assert_non_null(CHECK(&h, "HTTP/9.9", "Host", "a"));
-	assert_non_null(CHECK(&h, "HTTP/1.0", "Transfer-Encoding", "chunked"));
 }
 
 /* The library moves the name of a folded header somewhere else. */
@@ -200,7 +179,7 @@ TEST(test_framing_line)
 		{ TEXT, TEXT + 5, TEXT + 10, 4 },     /* two blanks before the path */
 		{ TEXT + 1, TEXT + 4, TEXT + 10, 2 }, /* a NUL in it */
 	};
-	for (size_t i = 0; i < sizeof(LINES) / sizeof(LINES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(LINES); i++) {
 		struct request_head f = { 0 };
 		head_take_line(&f, &LINES[i]);
 		assert_non_null(f.wrong);
@@ -245,7 +224,7 @@ TEST(test_framing_target)
 		{ "http:///b", "", "/b", false },
 		{ "http:/b", NULL, "http:/b", true },
 	};
-	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		struct span target = span_of(CASES[i].target);
 		struct span host = { 0 };
 		assert_int_equal(head_split_target(&target, &host), CASES[i].ok);
@@ -254,43 +233,39 @@ TEST(test_framing_target)
 	}
 }
 
-static bool is_local(const char *host, const char *origin, const char *site)
+TEST(test_framing_local)
 {
-	struct request_head f = { 0 };
-	if (host)
-		f.value[HEADER_HOST] = span_of(host);
-	if (origin)
-		f.value[HEADER_ORIGIN] = span_of(origin);
-	if (site)
-		f.value[HEADER_FETCH_SITE] = span_of(site);
-	return request_check_local(&f, "http", PORT) == NULL;
-}
-
-TEST(test_framing_local_host)
-{
-	assert_true(is_local("localhost:9186", NULL, NULL));
-	assert_true(is_local("127.0.0.1:9186", NULL, NULL));
-	assert_true(is_local("[::1]:9186", NULL, NULL));
-	assert_false(is_local(NULL, NULL, NULL));
-	assert_false(is_local("localhost", NULL, NULL));
-	assert_false(is_local("localhost:9187", NULL, NULL));
-	assert_false(is_local("localhost.evil.example:9186", NULL, NULL));
-}
-
-TEST(test_framing_local_origin)
-{
-	assert_true(is_local("localhost:9186", "http://localhost:9186", "same-origin"));
-	assert_false(is_local("localhost:9186", "https://localhost:9186", NULL));
-	assert_false(is_local("localhost:9186", "http://evil.example", NULL));
-	assert_false(is_local("localhost:9186", "null", NULL));
-	assert_false(is_local("localhost:9186", "", NULL));
-}
-
-TEST(test_framing_local_fetch_site)
-{
-	assert_true(is_local("localhost:9186", NULL, "none"));
-	assert_false(is_local("localhost:9186", NULL, "cross-site"));
-	assert_false(is_local("localhost:9186", NULL, "same-site"));
+	static const struct {
+		const char *host, *origin, *site;
+		bool fine;
+	} CASES[] = {
+		{ "localhost:9186", NULL, NULL, true },
+		{ "127.0.0.1:9186", NULL, NULL, true },
+		{ "[::1]:9186", NULL, NULL, true },
+		{ NULL, NULL, NULL, false },
+		{ "localhost", NULL, NULL, false },
+		{ "localhost:9187", NULL, NULL, false },
+		{ "localhost.evil.example:9186", NULL, NULL, false },
+		{ "localhost:9186", "http://localhost:9186", "same-origin", true },
+		{ "localhost:9186", "https://localhost:9186", NULL, false },
+		{ "localhost:9186", "http://evil.example", NULL, false },
+		{ "localhost:9186", "null", NULL, false },
+		{ "localhost:9186", "", NULL, false },
+		{ "localhost:9186", NULL, "none", true },
+		{ "localhost:9186", NULL, "cross-site", false },
+		{ "localhost:9186", NULL, "same-site", false },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+		struct request_head f = { 0 };
+		if (CASES[i].host)
+			f.value[HEADER_HOST] = span_of(CASES[i].host);
+		if (CASES[i].origin)
+			f.value[HEADER_ORIGIN] = span_of(CASES[i].origin);
+		if (CASES[i].site)
+			f.value[HEADER_FETCH_SITE] = span_of(CASES[i].site);
+		if (!request_check_local(&f, "http", PORT) != CASES[i].fine)
+			fail_msg("row %zu", i);
+	}
 }
 
 static enum body_type type_of(const char *type, const char *encoding)

@@ -98,6 +98,12 @@ static int serial_of(struct tls *t)
 	return serial[serial_n - 1];
 }
 
+static void tls_done(struct tls **t)
+{
+	tls_free(*t);
+}
+#define TLS_AUTO __attribute__((cleanup(tls_done))) struct tls
+
 static struct tls *open_one(void)
 {
 	ERR_AUTO e = { 0 };
@@ -109,10 +115,9 @@ static struct tls *open_one(void)
 
 TEST(test_tls_new)
 {
-	struct tls *t = open_one();
+	TLS_AUTO *t = open_one();
 	assert_int_equal(serial_of(t), 1);
 	assert_null(tls_warning(t));
-	tls_free(t);
 }
 
 static void assert_refused(const char *cert, const char *key, const char *word)
@@ -136,7 +141,7 @@ TEST(test_tls_new_refused)
 TEST(test_tls_refresh_same)
 {
 	ERR_AUTO e = { 0 };
-	struct tls *t = open_one();
+	TLS_AUTO *t = open_one();
 	assert_int_equal(tls_refresh(t, false, &e), 0);
 	/* The same bytes in new files, or with another owner or mode. */
 	install(one.cert, one.key);
@@ -144,7 +149,6 @@ TEST(test_tls_refresh_same)
 	assert_int_equal(chmod(key_file, 0400), 0);
 	assert_int_equal(tls_refresh(t, false, &e), 0);
 	assert_int_equal(tls_refresh(t, true, &e), 1);
-	tls_free(t);
 }
 
 TEST(test_tls_refresh_new)
@@ -170,7 +174,7 @@ TEST(test_tls_refresh_half)
 {
 	ERR_AUTO e = { 0 };
 	ERR_AUTO again = { 0 };
-	struct tls *t = open_one();
+	TLS_AUTO *t = open_one();
 	write_text(cert_file, two.cert);
 	assert_int_equal(tls_refresh(t, false, &e), -1);
 	assert_int_equal(serial_of(t), 1);
@@ -179,23 +183,21 @@ TEST(test_tls_refresh_half)
 	write_text(key_file, two.key);
 	assert_int_equal(tls_refresh(t, false, &again), 1);
 	assert_int_equal(serial_of(t), 2);
-	tls_free(t);
 }
 
 TEST(test_tls_refresh_gone)
 {
 	ERR_AUTO e = { 0 };
-	struct tls *t = open_one();
+	TLS_AUTO *t = open_one();
 	assert_int_equal(unlink(key_file), 0);
 	assert_int_equal(tls_refresh(t, false, &e), -1);
 	assert_int_equal(serial_of(t), 1);
-	tls_free(t);
 }
 
 TEST(test_tls_warning_open_key)
 {
 	ERR_AUTO e = { 0 };
-	struct tls *t = open_one();
+	TLS_AUTO *t = open_one();
 	assert_int_equal(chmod(key_file, 0604), 0);
 	assert_int_equal(tls_refresh(t, false, &e), 1);
 	assert_non_null(strstr(tls_warning(t), "may read it"));
@@ -206,7 +208,6 @@ TEST(test_tls_warning_open_key)
 	assert_null(tls_warning(t));
 	/* The same. NOLINTNEXTLINE(concurrency-mt-unsafe) */
 	(void)unsetenv("KUBERNETES_SERVICE_HOST");
-	tls_free(t);
 }
 
 /* ---- a certificate without files ---- */
@@ -258,11 +259,11 @@ static bool is_taken(const struct tls *shown, const struct tls *trusted, const c
 
 TEST(test_tls_make)
 {
-	struct tls *t = make("10.96.0.7", 1);
-	struct tls *same = make("10.96.0.7", 1);
-	struct tls *named = make("rest-lit-output.rest-lit.svc", 1);
-	struct tls *six = make("fd00::7", 1);
-	struct tls *other = make("10.96.0.7", 2);
+	TLS_AUTO *t = make("10.96.0.7", 1);
+	TLS_AUTO *same = make("10.96.0.7", 1);
+	TLS_AUTO *named = make("rest-lit-output.rest-lit.svc", 1);
+	TLS_AUTO *six = make("fd00::7", 1);
+	TLS_AUTO *other = make("10.96.0.7", 2);
 	assert_string_equal(tls_pem(t), tls_pem(same));
 	assert_string_not_equal(tls_pem(t), tls_pem(named));
 	assert_true(is_taken(t, same, "10.96.0.7"));
@@ -277,19 +278,14 @@ TEST(test_tls_make)
 	assert_true(gnutls_x509_crt_get_expiration_time(crt) >
 	            time(NULL) + 200 * (time_t)HUNDRED_DAYS_S);
 	gnutls_x509_crt_deinit(crt);
-	tls_free(t);
-	tls_free(same);
-	tls_free(named);
-	tls_free(six);
-	tls_free(other);
 }
 
 TEST(test_tls_remake)
 {
 	static const unsigned char SEED[TLS_SEED] = { 3 };
 	ERR_AUTO e = { 0 };
-	struct tls *t = make("a.example", 1);
-	struct tls *before = make("a.example", 1);
+	TLS_AUTO *t = make("a.example", 1);
+	TLS_AUTO *before = make("a.example", 1);
 	struct tls_chain *held = tls_hold(t);
 	assert_int_equal(tls_remake(t, SPAN("a.example"), SEED, &e), 0);
 	assert_string_not_equal(tls_pem(t), tls_pem(before));
@@ -304,8 +300,6 @@ TEST(test_tls_remake)
 	tls_drop(held);
 	assert_int_equal(tls_remake(t, SPAN(""), SEED, &e), -1);
 	assert_int_equal(e.http, 400);
-	tls_free(before);
-	tls_free(t);
 }
 
 TEST_GROUP(set_up, tear_down)

@@ -55,11 +55,11 @@ static void user(struct span body)
 	(void)pai_password_read(body, span_of(NAME), &a, &hash, &why);
 	if (pai_user_read(body, span_of(NAME), &a, &u, &why) != PAI_READ)
 		return;
-	assert(u.n_groups <= PAI_GROUPS_MAX);
-	for (size_t i = 0; i < u.n_groups; i++) {
+	assert(u.groups.n <= PAI_GROUPS_MAX);
+	for (size_t i = 0; i < u.groups.n; i++) {
 		char hex[2 * PAI_NAME_MAX + 1];
-		pai_secret_name(hex, u.groups[i]);
-		assert(segment_ok(hex) && strlen(hex) == 2 * u.groups[i].n);
+		pai_secret_name(hex, u.groups.v[i]);
+		assert(segment_ok(hex) && strlen(hex) == 2 * u.groups.v[i].n);
 	}
 	if (u.extension)
 		check_shown(u.extension);
@@ -72,11 +72,11 @@ static void group(struct span body)
 	const char *why;
 	if (pai_group_read(body, span_of(NAME), &a, &g, &why) != PAI_READ)
 		return;
-	assert(g.n_virtual_clusters <= PAI_GRANTS_MAX && g.n_storages <= PAI_GRANTS_MAX);
-	for (size_t i = 0; i < g.n_virtual_clusters; i++)
-		assert(names_label_value_ok(g.virtual_clusters[i]));
-	for (size_t i = 0; i < g.n_storages; i++)
-		assert(segment_ok(arena_dup(&a, g.storages[i])));
+	assert(g.virtual_clusters.n <= PAI_GRANTS_MAX && g.storages.n <= PAI_GRANTS_MAX);
+	for (size_t i = 0; i < g.virtual_clusters.n; i++)
+		assert(names_label_value_ok(g.virtual_clusters.v[i]));
+	for (size_t i = 0; i < g.storages.n; i++)
+		assert(segment_ok(arena_dup(&a, g.storages.v[i])));
 }
 
 static void storage(struct span body)

@@ -591,7 +591,12 @@ void log_read(struct request *r, const struct log_link *l, bool follow, log_look
 		return;
 	}
 	struct reading *g = xcalloc(1, sizeof(*g));
-	*g = (struct reading){ .r = r, .link = *l, .follow = follow, .looked = looked, .pod = pod };
+	*g = (struct reading){ .r = r,
+		               .link = *l,
+		               .follow = follow,
+		               .looked = looked,
+		               .pod = pod,
+		               .container_id = "" };
 	if (looked)
 		g->link.file = SPAN("all");
 	if (loop->server->engine)

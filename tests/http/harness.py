@@ -33,8 +33,14 @@ with open(os.path.join(ROOT, "docs", "OPTIONS.md"), encoding="utf-8") as options
     FIXED_LIMITS = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", options_page.read(), re.M))
 
 
-# Fake API servers that the end of a test closes.
-OPEN = []
+class Opened(threading.local):
+    """Fake API servers of a thread, which the end of a test closes."""
+
+    def __init__(self):
+        self.all = []
+
+
+OPENED = Opened()
 # Sanitizer reports of the servers.
 COMPLAINTS = []
 SANITIZERS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:).*", re.S)
@@ -64,13 +70,13 @@ class Checks:
         """Run these tests.  Exceptions and sanitizer reports also fail a test."""
         for function in functions:
             wrong, start, cpu = self.wrong, time.monotonic(), sum(os.times()[:4])
-            open_before = len(OPEN)
+            open_before = len(OPENED.all)
             try:
                 function(self)
             except Exception:
                 self.ok(function.__name__, False, "Traceback, its end: " + traceback.format_exc()[-570:])
-            while len(OPEN) > open_before:
-                OPEN.pop().close()
+            while len(OPENED.all) > open_before:
+                OPENED.all.pop().close()
             while COMPLAINTS:
                 self.ok("sanitizer", False, COMPLAINTS.pop())
             good = self.wrong == wrong

@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "schema/check.h"
+#include "translate/names.h"
 
 /* Limits of the file, which grows with the number of users. */
 #define FACTS_BUDGET ((struct budget){ 64, 2000000, 32u << 20, 1024 })
@@ -180,20 +181,6 @@ static void read_virtual_clusters(const struct facts_file *f, const struct node 
 	out->facts.n_virtual_clusters = n;
 }
 
-/* The directory of nfs or hostPath; n == 0: the storage is a claim. */
-static struct span facts_source(const struct node *storage, struct arena *a)
-{
-	const struct node *nfs = node_get(storage, "nfs");
-	const struct node *path = nfs ? node_get(nfs, "path") : node_get(storage, "hostPath");
-	struct span dir = path ? node_span(path) : SPAN("");
-	while (dir.n && dir.p[dir.n - 1] == '/')
-		dir.n--;
-	if (!nfs)
-		return dir;
-	return span_of(
-	    arena_printf(a, "nfs://%s%.*s", node_get(nfs, "server")->text, (int)dir.n, dir.p));
-}
-
 static void facts_read_storages(const struct facts_file *f, const struct node *user,
                                 struct arena *a, struct facts *out)
 {
@@ -203,7 +190,10 @@ static void facts_read_storages(const struct facts_file *f, const struct node *u
 	for (size_t i = 0; i < node_items(f->storages); i++) {
 		const struct node *s = &f->storages->item[i];
 		struct span name = node_span(node_get(s, "name"));
-		struct span source = facts_source(s, a);
+		const struct node *nfs = node_get(s, "nfs");
+		struct span source =
+		    names_directory(a, node_get(nfs, "server"),
+		                    nfs ? node_get(nfs, "path") : node_get(s, "hostPath"));
 		bool read_only = facts_is_true(node_get(s, "readOnly"), false);
 		bool granted = facts_is_free(user, "storages") ||
 		               facts_contains(node_get(user, "storages"), name);
@@ -391,15 +381,4 @@ struct facts_file *facts_file_read(struct span text, struct arena *a, struct err
 	e->http = 500; /* the file is the server's, not the client's */
 	e->code = "UnknownError";
 	return NULL;
-}
-
-int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e)
-{
-	struct facts_user own;
-	const struct facts_file *file = facts_file_read(text, a, e);
-	if (!file)
-		return -1;
-	facts_file_user(file, span_of(user), a, &own);
-	*f = own.facts;
-	return 0;
 }

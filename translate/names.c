@@ -79,6 +79,15 @@ const char *names_registry_problem(struct span registry)
 	return span_only(span_from(registry, slash), "/-._~") ? NULL : BAD;
 }
 
+struct span names_directory(struct arena *a, const struct node *server, const struct node *path)
+{
+	struct span dir = path ? node_span(path) : SPAN("");
+	while (dir.n && dir.p[dir.n - 1] == '/')
+		dir.n--;
+	return server ? span_of(arena_printf(a, "nfs://%s%.*s", server->text, (int)dir.n, dir.p))
+	              : dir;
+}
+
 struct span names_mount_path(struct span path)
 {
 	if (path.n > 1 && path.p[path.n - 1] == '/')

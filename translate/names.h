@@ -4,7 +4,7 @@
  * server accepts most invalid ones, and the pod then fails hours later.  Pure; no thread rule.
  */
 #include "base/arena.h"
-#include "base/str.h"
+#include "base/tree.h"
 
 enum {
 	LABEL_MAX = 63, /* of a label value, and of role names in a Framework */
@@ -38,6 +38,10 @@ const char *names_registry_problem(struct span registry);
 const char *names_path_problem(struct span path);
 /* Of a path where a volume is mounted: not in directories of the system. */
 const char *names_mount_path_problem(struct span path);
+
+/* A directory that pods mount, /DIR of the node or, with a server, nfs://SERVER/DIR; without
+ * slashes at the end.  n is 0 without either. */
+struct span names_directory(struct arena *a, const struct node *server, const struct node *path);
 
 /* The path without a final slash: two mounts are the same if these are equal. */
 struct span names_mount_path(struct span path);

@@ -139,7 +139,7 @@ struct directory_fact {
 	bool read_only;
 };
 
-/* Facts about the cluster and the user. Live in the arena of facts_read. */
+/* Facts about the cluster and the user. */
 struct facts {
 	bool any_virtual_cluster;
 	const struct span *virtual_clusters;
@@ -156,10 +156,6 @@ struct facts {
 	int64_t submitted_ms;                    /* submission time, milliseconds since the epoch */
 	const char *key_seed; /* 64 random hex digits, a secret, for job_needs_key; else NULL */
 };
-
-/* Reads the facts for one user from a facts file (JSON or YAML, schema/facts.schema.json). Empty
- * text: every virtual cluster, no storages, no extension. -1 and *e: 500. */
-int facts_read(struct span text, const char *user, struct arena *a, struct facts *f, struct err *e);
 
 /* Whether the tasks of the job log in to each other, and the user has no key pair for that: then
  * pai-runtime makes one from facts.key_seed. */

@@ -429,20 +429,15 @@ static bool raw_volume_read(struct parse_context *r, const struct field *spec,
 	struct field kind = field_member(volume, named);
 	const struct node *name = node_get(volume->n, "name");
 	const struct node *claim = node_get(kind.n, "claimName");
-	const struct node *server = node_get(kind.n, "server");
 	const struct node *path = node_get(kind.n, "path");
-	struct span dir = path ? node_span(path) : SPAN("");
 	raw_check(r, &kind, "path", names_path_problem);
-	while (dir.n && dir.p[dir.n - 1] == '/')
-		dir.n--;
-	if (server)
-		dir = span_of(arena_printf(r->a, "nfs://%s%.*s", server->text, (int)dir.n, dir.p));
 	*out = (struct raw_volume){
 		.claim = claim,
 		.read_only = raw_is_true(kind.n, "readOnly") ||
 		             (!raw_is_written(spec, "containers", name) &&
 		              !raw_is_written(spec, "initContainers", name)),
-		.source = claim ? node_span(claim) : dir,
+		.source = claim ? node_span(claim)
+		                : names_directory(r->a, node_get(kind.n, "server"), path),
 		.where = field_place(r->a, &kind),
 	};
 	return claim || path;

@@ -4,7 +4,7 @@
 #include "tests/unit/base/cmocka.h"
 
 #include "schema/check.h"
-#include "translate/facts.h"
+#include "tests/unit/translate/facts_kit.h"
 
 static const char FILE_TEXT[] = "virtualClusters: [default, vc1]\n"
 				"storages:\n"

@@ -1,5 +1,6 @@
 /* What the profile plain leaves out of pods: asked for, granted, and in the pod. */
 #include "tests/unit/translate/build_kit.h"
+#include "tests/unit/translate/facts_kit.h"
 
 #include "schema/check.h"
 

@@ -481,20 +481,6 @@ static int64_t limit_milli(struct span text)
 	return milli > 0 ? at_most(milli, INT64_MAX / 2) : 0;
 }
 
-static void add_limit(struct demand *d, struct span key, struct span value)
-{
-	int64_t n = 0;
-	if (span_is(key, "cpu")) {
-		d->milli_cpus = at_most(d->milli_cpus + limit_milli(value), INT32_MAX);
-	} else if (span_is(key, "memory")) {
-		d->memory_mb =
-		    at_most(d->memory_mb + limit_milli(value) / 1000 / (1 << 20), INT32_MAX);
-	} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
-		(void)parse_i64(value, 0, GPUS_MAX, &n); /* stays 0 if invalid */
-		d->gpus = at_most(d->gpus + n, GPUS_MAX);
-	}
-}
-
 /* Limits of all containers of a role's pod; accelerators by names that end in "/gpu". */
 static struct demand demand_of(struct span role, struct arena *a)
 {
@@ -506,8 +492,18 @@ static struct demand demand_of(struct span role, struct arena *a)
 	while (scan_item(&containers, &container)) {
 		struct scan limits = scan_begin(scan_path(container, "resources", "limits"));
 		while (scan_member(&limits, &key, &value)) {
+			int64_t n = 0;
 			(void)scan_string(value, a, &value); /* 1 or "1" */
-			add_limit(&d, key, value);
+			if (span_is(key, "cpu")) {
+				d.milli_cpus =
+				    at_most(d.milli_cpus + limit_milli(value), INT32_MAX);
+			} else if (span_is(key, "memory")) {
+				n = limit_milli(value) / 1000 / (1 << 20);
+				d.memory_mb = at_most(d.memory_mb + n, INT32_MAX);
+			} else if (key.n >= 4 && memcmp(key.p + key.n - 4, "/gpu", 4) == 0) {
+				(void)parse_i64(value, 0, GPUS_MAX, &n); /* else 0 */
+				d.gpus = at_most(d.gpus + n, GPUS_MAX);
+			}
 		}
 	}
 	return d;

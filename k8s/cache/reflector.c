@@ -224,31 +224,11 @@ static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static CURLcode set_request(struct reflector *r)
-{
-	const struct reflector_settings *s = &r->settings;
-	STR_AUTO url = STR_INIT(URL_ROOM);
-	unsigned spread = REFLECT_WATCH_MAX_S - REFLECT_WATCH_MIN_S;
-	unsigned seconds = REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
-	str_puts(&url, s->login->url);
-	(void)path_write(&url, s->kind, s->namespace_name, NULL); /* reflector_set_up has checked */
-	str_char(&url, '?');
-	reflect_query(&r->state, s->selector, seconds, &url);
-	if (url.full)
-		return CURLE_URL_MALFORMAT;
-	CURL_SET(r->easy, CURLOPT_URL, str_c(&url));
-	CURL_SET(r->easy, CURLOPT_TIMEOUT_MS,
-	         r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS);
-	curl_free_headers(&r->headers);
-	curl_add_header(&r->headers, "Accept: application/json");
-	curl_set_headers(r->easy, &r->headers, s->login, &r->authorization);
-	return CURLE_OK;
-}
-
 static void reflector_ended(struct reflector *r, CURLcode result);
 
 static void reflector_begin(struct reflector *r)
 {
+	const struct reflector_settings *s = &r->settings;
 	r->ask = reflect_ask(&r->state);
 	r->watched_ms = r->heard_ms = clock_ms();
 	r->heard = false;
@@ -256,14 +236,27 @@ static void reflector_begin(struct reflector *r)
 	r->event_code = 0;
 	r->asking = true;
 	r->paging = false;
-	list_lines_init(&r->page, r->settings.max_object, reflector_take_item, r);
-	CURLcode bad = set_request(r);
+	list_lines_init(&r->page, s->max_object, reflector_take_item, r);
 	if (r->ask != ASK_LIST)
 		counter_add(&r->counts.watches, 1);
 	if (r->ask == ASK_STREAM)
 		begin_list(r);
-	if (bad || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
-		reflector_ended(r, bad ?: CURLE_FAILED_INIT);
+
+	STR_AUTO url = STR_INIT(URL_ROOM);
+	unsigned spread = REFLECT_WATCH_MAX_S - REFLECT_WATCH_MIN_S;
+	unsigned seconds = REFLECT_WATCH_MIN_S + (unsigned)(reflect_pause_ms(1, 0) % spread);
+	str_puts(&url, s->login->url);
+	(void)path_write(&url, s->kind, s->namespace_name, NULL); /* reflector_set_up has checked */
+	str_char(&url, '?');
+	reflect_query(&r->state, s->selector, seconds, &url);
+	CURL_SET(r->easy, CURLOPT_URL, str_c(&url));
+	CURL_SET(r->easy, CURLOPT_TIMEOUT_MS,
+	         r->ask == ASK_LIST ? LIST_MAX_MS : (long)seconds * 1000 + MARGIN_MS);
+	curl_free_headers(&r->headers);
+	curl_add_header(&r->headers, "Accept: application/json");
+	curl_set_headers(r->easy, &r->headers, s->login, &r->authorization);
+	if (url.full || curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
+		reflector_ended(r, url.full ? CURLE_URL_MALFORMAT : CURLE_FAILED_INIT);
 }
 
 /* The fault of a finished exchange. */

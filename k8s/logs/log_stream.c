@@ -90,11 +90,18 @@ static bool log_stream_begin(struct log_stream *t, bool silent)
 	return !t->unwanted;
 }
 
-/* Delivers pieces.  After a pause libcurl passes the same buffer again, from its start. */
-static bool log_stream_hand_on(struct log_stream *t, struct span all)
+/* libcurl's write callback: delivers pieces. */
+static size_t log_stream_take_piece(char *from, size_t size, size_t count, void *arg)
 {
+	struct log_stream *t = arg;
+	struct span all = { from, size * count };
+	if (curl_status(t->easy) != 200)
+		return all.n; /* the bodies of errors are ignored */
+	if (t->unwanted || !log_stream_begin(t, false))
+		return CURL_WRITEFUNC_ERROR;
+	/* After a pause libcurl passes the same buffer again, from its start. */
 	while (t->taken < all.n && !t->paused && !t->unwanted) {
-		struct span piece = { all.p + t->taken, all.n - t->taken };
+		struct span piece = span_from(all, t->taken);
 		if (piece.n > LOG_STREAM_PIECE)
 			piece.n = LOG_STREAM_PIECE;
 		t->inside = true;
@@ -105,23 +112,10 @@ static bool log_stream_hand_on(struct log_stream *t, struct span all)
 	}
 	if (!t->paused)
 		t->taken = 0;
-	return !t->paused;
-}
-
-/* libcurl's write callback.  Ignores the bodies of errors. */
-static size_t log_stream_take_piece(char *from, size_t size, size_t count, void *arg)
-{
-	struct log_stream *t = arg;
-	size_t n = size * count;
-	if (curl_status(t->easy) != 200)
-		return n;
-	if (t->unwanted || !log_stream_begin(t, false))
-		return CURL_WRITEFUNC_ERROR;
-	bool all = log_stream_hand_on(t, (struct span){ from, n });
 	set_due(t);
 	if (t->unwanted)
 		return CURL_WRITEFUNC_ERROR;
-	return all ? n : CURL_WRITEFUNC_PAUSE;
+	return t->paused ? CURL_WRITEFUNC_PAUSE : all.n;
 }
 
 static void log_stream_fail(struct log_stream *t)

@@ -381,9 +381,16 @@ static void finish_broken(struct api_store *a)
 	}
 }
 
-/* A second check of the deadlines, in case libcurl loses a timer. */
-static void finish_late(struct api_store *a, int64_t now)
+static void poll_curl(struct store *s)
 {
+	struct api_store *a = api_of(s);
+	CURLcode result;
+	curl_loop_run_once(&a->curl);
+	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
+		api_complete(a, t, result);
+	finish_broken(a);
+	/* A second check of the deadlines, in case libcurl loses a timer. */
+	int64_t now = clock_ms();
 	if (now < a->late_ms && a->s.in_flight > 0)
 		return;
 	a->late_ms = NEVER;
@@ -396,17 +403,6 @@ static void finish_late(struct api_store *a, int64_t now)
 		else if (late_ms(t->item) < a->late_ms)
 			a->late_ms = late_ms(t->item);
 	}
-}
-
-static void poll_curl(struct store *s)
-{
-	struct api_store *a = api_of(s);
-	CURLcode result;
-	curl_loop_run_once(&a->curl);
-	for (struct transfer *t; (t = curl_loop_finished(&a->curl, &result)) != NULL;)
-		api_complete(a, t, result);
-	finish_late(a, clock_ms());
-	finish_broken(a);
 }
 
 static int epoll_fd(const struct store *s)

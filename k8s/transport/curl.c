@@ -337,31 +337,29 @@ void curl_loop_start(struct curl_loop *l, CURL *h, size_t added)
 		l->wake_ms = 0;
 }
 
-static void run_socket(struct curl_loop *l, const struct epoll_event *ev)
-{
-	uint32_t e = ev->events;
-	const struct curl_socket *s = curl_loop_socket(l, ev->data.fd);
-	int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) | (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
-	           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-	int running;
-	bool idle = s->kept && !s->wanted;
-	bool over = idle && (e & ~(uint32_t)EPOLLOUT) != 0;
-	/* MOD or DEL of what is watched: cannot fail. */
-	if (!(e & s->wanted) && s->wanted != s->watched)
-		(void)watch_events(l, ev->data.fd, idle && !over ? EPOLLIN : s->wanted);
-	if (over)
-		note_over(l, ev->data.fd);
-	if (s->wanted)
-		(void)curl_multi_socket_action(l->multi, ev->data.fd, what, &running);
-}
-
 void curl_loop_run_once(struct curl_loop *l)
 {
 	enum { EVENTS = 64 };
 	struct epoll_event events[EVENTS];
 	int n = epoll_wait(l->epoll, events, EVENTS, 0);
-	for (int i = 0; i < n; i++)
-		run_socket(l, &events[i]);
+	for (int i = 0; i < n; i++) {
+		int fd = events[i].data.fd;
+		uint32_t e = events[i].events;
+		const struct curl_socket *s = curl_loop_socket(l, fd);
+		int what = (e & EPOLLIN ? CURL_CSELECT_IN : 0) |
+		           (e & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+		           (e & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
+		int running;
+		bool idle = s->kept && !s->wanted;
+		bool over = idle && (e & ~(uint32_t)EPOLLOUT) != 0;
+		/* MOD or DEL of what is watched: cannot fail. */
+		if (!(e & s->wanted) && s->wanted != s->watched)
+			(void)watch_events(l, fd, idle && !over ? EPOLLIN : s->wanted);
+		if (over)
+			note_over(l, fd);
+		if (s->wanted)
+			(void)curl_multi_socket_action(l->multi, fd, what, &running);
+	}
 	if (clock_ms() >= l->wake_ms)
 		(void)run_timers(l);
 }

@@ -68,7 +68,7 @@ static const char *problem_of(struct exchange *x, CURLcode result)
 	return x->error[0] ? x->error : curl_easy_strerror(result);
 }
 
-static void client_drop(struct exchange *x)
+void client_stop(struct exchange *x)
 {
 	*x->at = x->next;
 	if (x->next)
@@ -95,7 +95,7 @@ static void client_answered(struct exchange *x, CURLcode result)
 	a.problem = problem_of(x, result);
 	a.hopeless = a.problem && (x->body.full || hopeless);
 	x->call.ended(x->call.arg, &a);
-	client_drop(x);
+	client_stop(x);
 }
 
 void client_run_once(struct client *c, int64_t timeout_ms, int fd)
@@ -161,13 +161,8 @@ struct exchange *client_start(struct client *c, const struct client_call *call, 
 	if (!bad)
 		return x;
 	(void)err_set(e, UNKNOWN_ERROR, "libcurl: %s", curl_multi_strerror(bad));
-	client_drop(x);
+	client_stop(x);
 	return NULL;
-}
-
-void client_stop(struct exchange *x)
-{
-	client_drop(x);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -216,7 +211,7 @@ void client_free(struct client *c)
 		return;
 	for (struct exchange *x = c->first, *next; x; x = next) {
 		next = x->next;
-		client_drop(x);
+		client_stop(x);
 	}
 	if (c->multi)
 		(void)curl_multi_cleanup(c->multi); /* no handle is left in it */

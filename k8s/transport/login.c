@@ -332,22 +332,6 @@ static int login_read_source(const struct login_options *o, struct login_source 
 
 /* ---- public ------------------------------------------------------------------------ */
 
-/* Removes variables that could redirect or reveal this program's traffic. */
-static void scrub_environment(void)
-{
-	static const char *const NAMES[] = {
-		"SSLKEYLOGFILE", "GNUTLS_SYSTEM_PRIORITY_FILE",
-		"OPENSSL_CONF",  "OPENSSL_MODULES",
-		"SSL_CERT_FILE", "SSL_CERT_DIR",
-		"http_proxy",    "https_proxy",
-		"HTTPS_PROXY",   "all_proxy",
-		"ALL_PROXY",     "no_proxy",
-		"NO_PROXY",
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
-		(void)unsetenv(NAMES[i]); // NOLINT(concurrency-mt-unsafe): at start
-}
-
 static int login_fill(struct login *l, const struct login_source *s, struct err *e)
 {
 	if (s->server == NULL)
@@ -386,8 +370,19 @@ static int login_fill(struct login *l, const struct login_source *s, struct err 
 
 struct login *login_new(const struct login_options *o, struct err *e)
 {
+	/* Variables that could redirect or reveal this program's traffic. */
+	static const char *const NAMES[] = {
+		"SSLKEYLOGFILE", "GNUTLS_SYSTEM_PRIORITY_FILE",
+		"OPENSSL_CONF",  "OPENSSL_MODULES",
+		"SSL_CERT_FILE", "SSL_CERT_DIR",
+		"http_proxy",    "https_proxy",
+		"HTTPS_PROXY",   "all_proxy",
+		"ALL_PROXY",     "no_proxy",
+		"NO_PROXY",
+	};
 	SOURCE_AUTO s = { 0 };
-	scrub_environment();
+	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++)
+		(void)unsetenv(NAMES[i]); // NOLINT(concurrency-mt-unsafe): at start
 	if (login_read_source(o, &s, e) != 0)
 		return NULL;
 	struct login *l = xcalloc(1, sizeof(*l));

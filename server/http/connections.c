@@ -5,7 +5,6 @@
  */
 #include "server/http/http_internal.h"
 
-#include <microhttpd.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -56,10 +55,7 @@ void connection_cut(struct connection *c)
 	unlink_one(c);
 	c->cut = true;
 	c->all->n--;
-	/* MHD notices it; if it does not poll the socket (no room for the rest of a line), its own
-	 * timer of a second closes the connection. */
-	(void)shutdown(http_socket(c->library), SHUT_RDWR);
-	(void)MHD_set_connection_option(c->library, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+	http_shutdown(c->library);
 }
 
 /* ---- eviction ---- */

@@ -9,6 +9,7 @@
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -41,6 +42,14 @@ struct connection *http_connection_of(struct MHD_Connection *m)
 int http_socket(struct MHD_Connection *m)
 {
 	return MHD_get_connection_info(m, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+/* MHD notices the shutdown; if it does not poll the socket (no room for the rest of a line), its
+ * own timer of a second closes the connection. */
+void http_shutdown(struct MHD_Connection *m)
+{
+	(void)shutdown(http_socket(m), SHUT_RDWR);
+	(void)MHD_set_connection_option(m, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
 
 static void turn(const struct request *r, enum activity activity)

@@ -37,6 +37,8 @@ struct connection *http_connection_of(struct MHD_Connection *m);
 /* Resume a suspended connection. */
 void http_resume(struct request *r, enum activity activity);
 int http_socket(struct MHD_Connection *m);
+/* Close a connection soon. */
+void http_shutdown(struct MHD_Connection *m);
 /* As answer_send, with this body.  Takes the response over; NULL means out of memory. */
 void answer_with(struct request *r, struct MHD_Response *response);
 

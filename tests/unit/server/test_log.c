@@ -15,10 +15,10 @@ static void ends_close(int (*ends)[2])
 }
 
 /* What is logged from now on goes to fds[1]. */
-#define LOGGED_TO_PIPE(fds, format)                                                                \
+#define LOGGED_TO_PIPE(format)                                                                     \
 	__attribute__((cleanup(ends_close))) int fds[2];                                           \
 	assert_int_equal(pipe2(fds, O_NONBLOCK), 0);                                               \
-	log_init(format, (fds)[1])
+	log_init(format, fds[1])
 
 /* The next bytes, as text. */
 static const char *read_text(int fd)
@@ -33,7 +33,7 @@ static const char *read_text(int fd)
 /* What is written when a line with this field is logged. */
 static const char *logged(enum log_format format, struct span value)
 {
-	LOGGED_TO_PIPE(fds, format);
+	LOGGED_TO_PIPE(format);
 	struct line line = log_begin(LOG_WARN, "told");
 	log_text(&line, "value", value);
 	log_int(&line, "number", -7);
@@ -84,7 +84,7 @@ TEST(test_log_field_too_long)
 TEST(test_log_collects)
 {
 	char none[1];
-	LOGGED_TO_PIPE(fds, LOG_LOGFMT);
+	LOGGED_TO_PIPE(LOG_LOGFMT);
 	log_collect();
 	log_event(LOG_INFO, "first", NULL, NULL);
 	log_event(LOG_INFO, "second", NULL, NULL);

@@ -9,11 +9,6 @@ const short CODES[CODES_N] = { 0,   200, 201, 202, 204, 206, 304, 400, 401, 403,
 	                       404, 405, 406, 408, 409, 411, 413, 414, 415, 416,
 	                       422, 429, 431, 500, 501, 502, 503, 504, 505 };
 
-struct counts *counts_new(void)
-{
-	return xcalloc(1, sizeof(struct counts));
-}
-
 void counts_free(struct counts *c)
 {
 	for (size_t i = 0; c && i < c->n_loops; i++) {

@@ -76,8 +76,7 @@ struct counts {
 	struct webhook_counts webhook;
 };
 
-struct counts *counts_new(void);
-/* When no thread counts or reads any more; NULL is allowed. */
+/* Zero at the beginning.  When no thread counts or reads any more; NULL is allowed. */
 void counts_free(struct counts *c);
 /* For a new loop with these routes, or for a store of the main thread.  At start only. */
 struct loop_counts *counts_loop(struct counts *c, const struct route *routes, size_t n);

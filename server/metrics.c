@@ -157,11 +157,17 @@ static void metrics_put_routes(const struct scrape *s)
 
 /* ---- other counts of the loops ---- */
 
+/* The counter at this offset. */
+static uint64_t counter_at(const void *counts, size_t at)
+{
+	return counter_get((const atomic_ullong *)((const char *)counts + at));
+}
+
 static uint64_t metrics_sum(const struct counts *c, size_t at)
 {
 	uint64_t n = 0;
 	for (size_t i = 0; i < c->n_loops; i++)
-		n += counter_get((const atomic_ullong *)((const char *)c->loop[i] + at));
+		n += counter_at(c->loop[i], at);
 	return n;
 }
 
@@ -225,21 +231,13 @@ static const char *const CALLS[STORE_CALLS] = {
 	[STORE_CALL_AGAIN] = "again",
 };
 
-/* The i-th of all stores, or NULL. */
-static const struct store_counts *counts_nth_store(const struct counts *c, size_t i)
-{
-	if (i < c->n_loops)
-		return &c->loop[i]->store;
-	return i < c->n_loops + c->n_stores ? &c->store[i - c->n_loops] : NULL;
-}
-
 /* The sum of a counter over all stores. */
 static uint64_t metrics_sum_stores(const struct scrape *s, size_t at)
 {
-	const struct store_counts *c;
-	uint64_t n = 0;
-	for (size_t i = 0; (c = counts_nth_store(s->server->counts, i)); i++)
-		n += counter_get((const atomic_ullong *)((const char *)c + at));
+	const struct counts *c = s->server->counts;
+	uint64_t n = metrics_sum(c, offsetof(struct loop_counts, store) + at);
+	for (size_t i = 0; i < c->n_stores; i++)
+		n += counter_at(&c->store[i], at);
 	return n;
 }
 
@@ -254,12 +252,14 @@ static void metrics_put_calls(const struct scrape *s)
 
 static void metrics_put_call_latency(const struct scrape *s)
 {
-	const struct store_counts *c;
+	const struct counts *c = s->server->counts;
 	char labels[LABELS_MAX];
 	for (size_t v = 0; v < STORE_VERBS; v++) {
 		struct histogram_sum sum = { 0 };
-		for (size_t i = 0; (c = counts_nth_store(s->server->counts, i)); i++)
-			histogram_sum_add(&sum, &c->latency[v]);
+		for (size_t i = 0; i < c->n_loops; i++)
+			histogram_sum_add(&sum, &c->loop[i]->store.latency[v]);
+		for (size_t i = 0; i < c->n_stores; i++)
+			histogram_sum_add(&sum, &c->store[i].latency[v]);
 		(void)snprintf(labels, sizeof(labels), "verb=\"%s\"", VERBS[v]);
 		metrics_put_histogram(s, &sum, labels);
 	}
@@ -295,10 +295,8 @@ static void metrics_put_reflector(const struct scrape *s)
 	for (size_t i = 0; i < 2; i++) {
 		const struct reflector_counts *c = follow_counts(s->server, i == 1);
 		if (c)
-			metrics_put(
-			    s,
-			    counter_get((const atomic_ullong *)((const char *)c + s->metric->at)),
-			    "collection=\"%s\"", COLLECTIONS[i]);
+			metrics_put(s, counter_at(c, s->metric->at), "collection=\"%s\"",
+			            COLLECTIONS[i]);
 	}
 }
 
@@ -318,8 +316,7 @@ static void metrics_put_janitor_removed(const struct scrape *s)
 
 static void metrics_put_webhook(const struct scrape *s)
 {
-	const char *counts = (const char *)&s->server->counts->webhook;
-	metrics_put(s, counter_get((const atomic_ullong *)(counts + s->metric->at)), "%s", "");
+	metrics_put(s, counter_at(&s->server->counts->webhook, s->metric->at), "%s", "");
 }
 
 static void metrics_put_tasks(const struct scrape *s)

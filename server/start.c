@@ -155,12 +155,10 @@ static int open_output_tls(struct server *s, struct err *e)
 	int failed = 0;
 	if (!derived)
 		random_bytes(seed, sizeof(seed));
-	if (derived || !s->output_tls)
+	if (derived || !s->output_tls) {
 		s->output_tls_random = !derived;
-	if (!s->output_tls)
-		failed = (s->output_tls = tls_make(output_host(s->options), seed, e)) ? 0 : -1;
-	else if (derived)
-		failed = tls_remake(s->output_tls, output_host(s->options), seed, e);
+		failed = tls_make(&s->output_tls, output_host(s->options), seed, e);
+	}
 	wipe(seed, sizeof(seed));
 	return failed < 0 ? err_wrap(e, "--output-url") : 0;
 }
@@ -367,7 +365,7 @@ void start_begin(struct service *s)
 {
 	s->server.options = &s->options;
 	s->server.hooks = &FEATURES;
-	s->server.counts = counts_new();
+	s->server.counts = xcalloc(1, sizeof(struct counts));
 	s->signal_fd = s->server.ended_fd = -1;
 	schema_init();
 }

@@ -108,17 +108,6 @@ static int import_certs(struct tls_chain *c, struct pem *f, struct err *e)
 	return 0;
 }
 
-static int import_key(struct tls_chain *c, struct pem *f, struct err *e)
-{
-	gnutls_datum_t text = datum_of(f);
-	if (gnutls_privkey_init(&c->key) < 0)
-		abort(); /* out of memory, as in xmalloc */
-	int r = gnutls_privkey_import_x509_raw(c->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
-	if (r < 0 && span_find(str_view(&f->text), 0, "ENCRYPTED") != SIZE_MAX)
-		return tls_complain(e, f, "is encrypted: the server has no password for it");
-	return r < 0 ? tls_complain(e, f, "has no private key in valid PEM") : 0;
-}
-
 static bool key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
 {
 	size_t n = KEY_ID;
@@ -162,9 +151,18 @@ static int check_chain(struct tls_chain *c, const struct pem *cert, const struct
 static struct tls_chain *chain_new(struct pem *cert, struct pem *key, struct err *e)
 {
 	struct tls_chain *c = xcalloc(1, sizeof(*c));
+	gnutls_datum_t text = datum_of(key);
 	atomic_init(&c->refs, 1);
-	if (import_certs(c, cert, e) == 0 && import_key(c, key, e) == 0 &&
-	    check_chain(c, cert, key, e) == 0)
+	if (gnutls_privkey_init(&c->key) < 0)
+		abort(); /* out of memory, as in xmalloc */
+	int failed = import_certs(c, cert, e);
+	if (!failed &&
+	    gnutls_privkey_import_x509_raw(c->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0) < 0)
+		failed = tls_complain(e, key,
+		                      span_find(str_view(&key->text), 0, "ENCRYPTED") != SIZE_MAX
+		                          ? "is encrypted: the server has no password for it"
+		                          : "has no private key in valid PEM");
+	if (!failed && check_chain(c, cert, key, e) == 0)
 		return c;
 	free_chain(c);
 	return NULL;
@@ -318,15 +316,16 @@ static int made_certificate(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, st
 	return bad ?: gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0);
 }
 
-int tls_remake(struct tls *t, struct span host, const unsigned char seed[static TLS_SEED],
-               struct err *e)
+int tls_make(struct tls **made, struct span host, const unsigned char seed[static TLS_SEED],
+             struct err *e)
 {
+	struct tls *t = *made;
 	gnutls_x509_privkey_t key = NULL;
 	gnutls_x509_crt_t crt = NULL;
 	gnutls_datum_t pem = { NULL, 0 };
 	if (host.n == 0 || host.n > TLS_HOST_MAX)
 		return err_set(e, 400, NULL, "a name of a server has 1 to %d bytes", TLS_HOST_MAX);
-	if (t->pem && memcmp(t->seed, seed, sizeof(t->seed)) == 0)
+	if (t && memcmp(t->seed, seed, sizeof(t->seed)) == 0)
 		return 0;
 	struct tls_chain *c = xcalloc(1, sizeof(*c));
 	atomic_init(&c->refs, 1);
@@ -347,22 +346,16 @@ int tls_remake(struct tls *t, struct span host, const unsigned char seed[static 
 		return err_set(e, UNKNOWN_ERROR, "a certificate cannot be made: %s",
 		               gnutls_strerror(bad));
 	}
+	if (!t) {
+		t = *made = xcalloc(1, sizeof(*t));
+		(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
+	}
 	free(t->pem);
 	t->pem = xasprintf("%.*s", (int)pem.size, pem.data);
 	gnutls_free(pem.data);
 	memcpy(t->seed, seed, sizeof(t->seed));
 	tls_replace(t, c);
 	return 0;
-}
-
-struct tls *tls_make(struct span host, const unsigned char seed[static TLS_SEED], struct err *e)
-{
-	struct tls *t = xcalloc(1, sizeof(*t));
-	(void)pthread_mutex_init(&t->lock, NULL); /* cannot fail on Linux */
-	if (tls_remake(t, host, seed, e) == 0)
-		return t;
-	tls_free(t);
-	return NULL;
 }
 
 const char *tls_pem(const struct tls *t)

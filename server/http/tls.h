@@ -26,13 +26,12 @@ void tls_free(struct tls *t); /* NULL is allowed; holders of a chain keep it */
 /* A certificate that no file has, for a host (name or address, at most TLS_HOST_MAX bytes):
  * self-signed, valid until 2100.  The same seed makes the same key, the same host as well the same
  * bytes, in every process; whoever trusts one of a key trusts all of it.  Takes up to a second.
- * tls_remake replaces it, for the same host, if the seed is another one.  NULL or -1, and *e: 400,
- * the host; 500, GnuTLS.  Main thread. */
+ * If *made is not NULL, it is replaced, for the same host, unless it has this seed.  -1 and *e:
+ * 400, the host; 500, GnuTLS.  Main thread. */
 enum { TLS_HOST_MAX = 253, TLS_SEED = 32 };
-struct tls *tls_make(struct span host, const unsigned char seed[static TLS_SEED], struct err *e);
-int tls_remake(struct tls *t, struct span host, const unsigned char seed[static TLS_SEED],
-               struct err *e);
-/* The certificate of tls_make in PEM, until tls_remake. */
+int tls_make(struct tls **made, struct span host, const unsigned char seed[static TLS_SEED],
+             struct err *e);
+/* The certificate of tls_make in PEM, until the next. */
 const char *tls_pem(const struct tls *t);
 
 /* A reference to the current chain.  Any thread. */

@@ -21,7 +21,7 @@ static void world_open(struct world *w)
 	*w = (struct world){ .text = STR_INIT(REPLY_MAX) };
 	w->server.local = (struct local *)w; /* a directory; not used */
 	w->server.cache = cache_new(1 << 20);
-	w->server.counts = counts_new();
+	w->server.counts = xcalloc(1, sizeof(struct counts));
 	w->loops[0] = counts_loop(w->server.counts, ROUTES, N_ROUTES);
 	w->loops[1] = counts_loop(w->server.counts, ROUTES, N_ROUTES);
 	w->loops[2] = counts_loop(w->server.counts, &UPLOAD_ROUTE, 1);

@@ -23,10 +23,8 @@ static void no_route(struct request *r, struct span path)
 		return;
 	}
 	answer_header(r, "Allow", str_c(&methods));
-	ERR_AUTO e = { 0 };
-	(void)err_set(&e, 405, "MethodNotAllowedError", "the methods of this path are %s",
-	              str_c(&methods));
-	answer_error(r, &e);
+	answer_refuse(r, 405, "MethodNotAllowedError",
+	              arena_printf(&r->arena, "the methods of this path are %s", str_c(&methods)));
 }
 
 #define JOB_TYPES                                                                                  \
@@ -53,11 +51,10 @@ static const struct {
 
 static void refuse_large(struct request *r)
 {
-	ERR_AUTO e = { 0 };
-	(void)err_set(&e, TOO_LARGE, "request entity too large: the limit is %zu bytes",
-	              r->body.max);
 	r->reply.close = true;
-	answer_error(r, &e);
+	answer_refuse(r, TOO_LARGE,
+	              arena_printf(&r->arena, "request entity too large: the limit is %zu bytes",
+	                           r->body.max));
 }
 
 static void check_body(struct request *r, const struct request_head *f)

@@ -100,10 +100,9 @@ void answer_refuse(struct request *r, int status, const char *code, const char *
 void answer_bad(struct request *r, const char *must, struct span found)
 {
 	char quoted[4 * QUOTE_MAX];
-	ERR_AUTO e = { 0 };
-	(void)err_set(&e, INVALID_PARAMETERS, "%s, is %s%s%s", must, found.p ? "\"" : "",
-	              found.p ? quote(quoted, found) : "not there", found.p ? "\"" : "");
-	answer_error(r, &e);
+	answer_refuse(r, INVALID_PARAMETERS,
+	              found.p ? arena_printf(&r->arena, "%s, is \"%s\"", must, quote(quoted, found))
+	                      : arena_printf(&r->arena, "%s, is not there", must));
 }
 
 /* Compared weakly: with or without W/. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/embed.h"
+#include "base/lock.h"
 #include "schema/check.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -529,18 +530,16 @@ void openapi_page(struct str *out)
 	str_char(out, '\n');
 }
 
-/* Made on the first request, because it takes the time of a hundred jobs; immutable afterwards. */
-static struct str made = STR_INIT(REPLY_MAX);
-
-static void openapi_make(void)
-{
-	openapi_page(&made);
-}
-
 void openapi_get(struct request *r)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	(void)pthread_once(&once, openapi_make); /* cannot fail */
+	/* Made on the first request, because it takes the time of a hundred jobs. */
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct str made = STR_INIT(REPLY_MAX);
+	{
+		LOCK_AUTO(&lock);
+		if (!made.n)
+			openapi_page(&made);
+	}
 	str_span(&r->reply.body, str_view(&made));
 	answer_json(r, 200);
 }

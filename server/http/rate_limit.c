@@ -364,14 +364,12 @@ static void believe_proxy(struct rate_limits *l, struct request *r)
 
 static bool rate_limit_refuse(struct request *r, int64_t wait_s, const char *what)
 {
-	ERR_AUTO e = { 0 };
 	if (!wait_s)
 		return false;
-	(void)err_set(&e, 429, "TooManyRequestsError",
-	              "too many %s, please try again in %ld second%s", what, (long)wait_s,
-	              wait_s == 1 ? "" : "s");
 	answer_header(r, "Retry-After", arena_printf(&r->arena, "%ld", (long)wait_s));
-	answer_error(r, &e);
+	answer_refuse(r, 429, "TooManyRequestsError",
+	              arena_printf(&r->arena, "too many %s, please try again in %ld second%s", what,
+	                           (long)wait_s, wait_s == 1 ? "" : "s"));
 	return true;
 }
 

@@ -276,7 +276,9 @@ void sse_end(struct str *out, const char *reason)
 	str_printf(out, "event: end\ndata: {\"reason\":\"%s\"}\n\n", reason);
 }
 
-enum { LOOK_MS = 1000, RETRY_S = 5, SHARE = 4 };
+enum { LOOK_MS = 1000, SHARE = 4 };
+
+#define RETRY_S "5"
 
 struct long_lived {
 	struct long_lived *prev, *next;
@@ -295,36 +297,34 @@ static const char *user_of(const struct request *r)
 	return r->user ? r->user : r->client_text;
 }
 
-static bool stream_refuse(struct request *r, int status, const char *code, const char *what,
-                          size_t n)
-{
-	ERR_AUTO e = { 0 };
-	(void)err_set(&e, status, code, "%s %zu", what, n);
-	if (status == 429)
-		answer_header(r, "Retry-After", arena_printf(&r->arena, "%d", RETRY_S));
-	answer_error(r, &e);
-	return false;
-}
-
 static bool stream_admit(struct request *r)
 {
 	const struct loop *l = r->loop;
 	const struct options *o = l->server->options;
 	size_t places = (size_t)(o->connections + SHARE - 1) / SHARE;
-	size_t own = 0;
+	int64_t own = 0;
 	for (const struct long_lived *w = l->long_lived; w; w = w->next)
 		own += strcmp(user_of(w->r), user_of(r)) == 0;
 	if (atomic_load(&l->server->phase) == PHASE_STOP) {
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return false;
 	}
-	if (own >= (size_t)o->streams_per_user)
-		return stream_refuse(r, 429, "TooManyRequestsError",
-		                     "too many streams and long polls of this user; the limit is",
-		                     (size_t)o->streams_per_user);
-	if (l->n_long_lived >= places)
-		return stream_refuse(r, UNAVAILABLE,
-		                     "too many streams and long polls; the limit is", places);
+	if (own >= o->streams_per_user) {
+		answer_header(r, "Retry-After", RETRY_S);
+		answer_refuse(r, 429, "TooManyRequestsError",
+		              arena_printf(&r->arena,
+		                           "too many streams and long polls of this user; the "
+		                           "limit is %ld",
+		                           (long)o->streams_per_user));
+		return false;
+	}
+	if (l->n_long_lived >= places) {
+		answer_refuse(r, UNAVAILABLE,
+		              arena_printf(&r->arena,
+		                           "too many streams and long polls; the limit is %zu",
+		                           places));
+		return false;
+	}
 	return true;
 }
 

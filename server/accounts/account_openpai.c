@@ -217,8 +217,7 @@ static void plan_groups(struct search *l)
 		name_secret(&v[i], l->account->groups[i]);
 }
 
-/* An admin may use all virtual clusters, others those that groups grant; only those that the file
- * of
+/* An admin may use all virtual clusters, others those that groups grant; but only what the file of
  * --facts lists, if it lists any. */
 static void grant_virtual_clusters(struct search *l)
 {

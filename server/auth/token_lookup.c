@@ -16,19 +16,20 @@
 #include "server/http/loop.h"
 
 /* WAIT_MS: a client waits so long at most, which bridges short outages of the API server. */
-enum { WAIT_MS = 10000, NAME_MAX_BYTES = 2 * ACCOUNT_NAME, WHY_MAX = 600, BODY_EXTRA = 1024 };
+enum { WAIT_MS = 10000, WHY_MAX = 600, BODY_EXTRA = 1024 };
 
 /* Clocks may differ so much before an expired token is refused without a TokenReview. */
 enum { SKEW_S = 300, CLAIMS_DEPTH = 16 };
 
+/* In memory of its own, which is wiped. */
 struct token_lookup {
 	token_lookup_callback *done; /* NULL: abandoned */
 	void *arg;
 	enum lookup_how how;
-	struct str token, body, name, place;
-	char id[65];
-	char user[ACCOUNT_NAME]; /* as in struct token_question */
-	char *audience;
+	struct span token;
+	const char *place, *name; /* of the object; place NULL: TokenReview */
+	const char *id, *audience;
+	struct arena arena;
 };
 
 static enum token_verdict lookup_verdict(const struct token_lookup *k,
@@ -36,7 +37,7 @@ static enum token_verdict lookup_verdict(const struct token_lookup *k,
 {
 	switch (k->how) {
 	case LOOKUP_STORED:
-		return token_verdict_stored(reply->body, str_view(&k->token));
+		return token_verdict_stored(reply->body, k->token);
 	case LOOKUP_DENIED:
 		return token_verdict_denied(reply->body, k->id);
 	case LOOKUP_REVIEW:
@@ -61,7 +62,7 @@ static void lookup_explain(struct str *out, const struct token_lookup *k, enum t
 		if (k->how == LOOKUP_REVIEW)
 			str_puts(out, "TokenReview: ");
 		else
-			str_printf(out, "Secret %s/%s: ", str_c(&k->place), str_c(&k->name));
+			str_printf(out, "Secret %s/%s: ", k->place, k->name);
 		if (reply->outcome == STORE_OK)
 			str_puts(out, "is malformed");
 		else
@@ -83,60 +84,49 @@ static void lookup_answered(void *arg, const struct store_reply *reply)
 		lookup_explain(&why, k, f, reply);
 		k->done(k->arg, f, &who, str_c(&why));
 	}
-	str_wipe(&k->token);
-	str_wipe(&k->body);
-	str_done(&k->name);
-	str_done(&k->place);
-	free(k->audience);
+	arena_wipe(&k->arena);
 	free(k);
 }
 
-/* "NAMESPACE/NAME" */
-static void put_object(struct str *place, struct str *name, const char *text)
+/* Splits "NAMESPACE/NAME"; returns the namespace, in the arena. */
+static const char *lookup_place(const char *text, struct arena *a, const char **name)
 {
 	struct span rest = span_of(text);
-	str_span(place, span_next(&rest, '/'));
-	str_span(name, rest);
+	const char *place = arena_dup(a, span_next(&rest, '/'));
+	*name = rest.p;
+	return place;
 }
 
 struct token_lookup *token_lookup_start(struct loop *l, const struct token_question *q,
                                         token_lookup_callback *done, void *arg)
 {
 	const struct options *o = l->server->options;
-	char secret[2 * PAI_NAME_MAX + 1];
+	STR_AUTO body = STR_SECRET(TOKEN_MAX + BODY_EXTRA);
 	struct token_lookup *k = xcalloc(1, sizeof(*k));
-	*k = (struct token_lookup){
-		.done = done,
-		.arg = arg,
-		.how = q->how,
-		.token = STR_SECRET(TOKEN_MAX),
-		.body = STR_SECRET(TOKEN_MAX + BODY_EXTRA),
-		.name = STR_INIT(SUBJECT_MAX),
-		.place = STR_INIT(SUBJECT_MAX),
-	};
-	assert(strlen(q->user) < sizeof(k->user));
-	memcpy(k->user, q->user, strlen(q->user));
+	*k = (struct token_lookup){ .done = done, .arg = arg, .how = q->how };
+	const char *user = q->user[0] ? arena_dup(&k->arena, span_of(q->user)) : NULL;
 	switch (q->how) {
-	case LOOKUP_STORED:
+	case LOOKUP_STORED: {
+		char *secret = arena_alloc(&k->arena, 2 * PAI_NAME_MAX + 1);
 		pai_secret_name(secret, span_of(q->user));
-		str_span(&k->token, q->token);
-		str_puts(&k->place, o->token_namespace);
-		str_puts(&k->name, secret);
+		k->token = arena_span(&k->arena, q->token);
+		k->place = o->token_namespace;
+		k->name = secret;
 		break;
+	}
 	case LOOKUP_DENIED:
-		memcpy(k->id, q->id, sizeof(k->id));
-		put_object(&k->place, &k->name, o->deny_list);
+		k->id = arena_dup(&k->arena, span_of(q->id));
+		k->place = lookup_place(o->deny_list, &k->arena, &k->name);
 		break;
 	case LOOKUP_REVIEW:
-		k->audience = xstrdup(q->audience);
-		/* TokenReviews have no name, but each request needs one. */
-		str_puts(&k->name, "review");
-		str_puts(&k->body, "{\"apiVersion\":\"authentication.k8s.io/v1\","
-		                   "\"kind\":\"TokenReview\",\"spec\":{");
-		json_put_text(&k->body, "token", q->token);
-		json_put_open(&k->body, "audiences", '[');
-		json_put_word(&k->body, NULL, q->audience);
-		str_puts(&k->body, "]}}");
+		k->audience = arena_dup(&k->arena, span_of(q->audience));
+		k->name = "review"; /* TokenReviews have none, but each request needs one */
+		str_puts(&body, "{\"apiVersion\":\"authentication.k8s.io/v1\","
+		                "\"kind\":\"TokenReview\",\"spec\":{");
+		json_put_text(&body, "token", q->token);
+		json_put_open(&body, "audiences", '[');
+		json_put_word(&body, NULL, q->audience);
+		str_puts(&body, "]}}");
 		break;
 	}
 	bool review = q->how == LOOKUP_REVIEW;
@@ -145,12 +135,12 @@ struct token_lookup *token_lookup_start(struct loop *l, const struct token_quest
 	              &(struct store_request){
 			  .verb = review ? STORE_CREATE : STORE_GET,
 			  .kind = review ? KIND_TOKENREVIEW : KIND_SECRET,
-			  .name = str_c(&k->name),
-			  .namespace_name = review ? NULL : str_c(&k->place),
+			  .name = k->name,
+			  .namespace_name = k->place,
 			  .whole = true,
-			  .body = { str_view(&k->body) },
-			  .user = k->user[0] ? k->user : NULL,
-			  .urgent = !k->user[0],
+			  .body = { arena_span(&k->arena, str_view(&body)) },
+			  .user = user,
+			  .urgent = !user,
 			  .deadline_ms = clock_ms() + (wait_ms < WAIT_MS ? wait_ms : WAIT_MS),
 			  .done = lookup_answered,
 			  .arg = k,
@@ -172,8 +162,8 @@ static const char NOBODY[] = "2d";
 struct probe {
 	struct loop *loop;
 	void (*done)(void *l, const char *problem);
-	struct str name, place;
 	bool required; /* the object must exist */
+	struct arena arena;
 };
 
 static void lookup_probed(void *arg, const struct store_reply *reply)
@@ -188,8 +178,7 @@ static void lookup_probed(void *arg, const struct store_reply *reply)
 	else if (reply->outcome != STORE_OK && reply->outcome != STORE_NOT_FOUND)
 		problem = "the store does not answer";
 	p->done(p->loop, problem);
-	str_done(&p->name);
-	str_done(&p->place);
+	arena_done(&p->arena);
 	free(p);
 }
 
@@ -201,18 +190,15 @@ bool token_lookup_probe(struct loop *l, int64_t deadline_ms,
 	if (!stored && !o->deny_list[0])
 		return false;
 	struct probe *p = xcalloc(1, sizeof(*p));
-	*p = (struct probe){ l, done, STR_INIT(SUBJECT_MAX), STR_INIT(SUBJECT_MAX), !stored };
-	if (stored) {
-		str_puts(&p->name, NOBODY);
-		str_puts(&p->place, o->token_namespace);
-	} else {
-		put_object(&p->place, &p->name, o->deny_list);
-	}
+	*p = (struct probe){ l, done, !stored, { 0 } };
+	const char *name = NOBODY;
+	const char *place =
+	    stored ? o->token_namespace : lookup_place(o->deny_list, &p->arena, &name);
 	store_request(l->store, &(struct store_request){
 				    .verb = STORE_GET,
 				    .kind = KIND_SECRET,
-				    .name = str_c(&p->name),
-				    .namespace_name = str_c(&p->place),
+				    .name = name,
+				    .namespace_name = place,
 				    .urgent = true,
 				    .deadline_ms = deadline_ms,
 				    .done = lookup_probed,

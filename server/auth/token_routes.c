@@ -118,26 +118,19 @@ static int read_token_request(struct request *r, struct token_request *w, struct
 	return 0;
 }
 
-static void application_store(struct edit *t)
+static void application_put(struct str *out, struct span token)
 {
-	const struct token_request *w = t->arg;
-	(void)token_store_add(t, t->r->principal->name, w->token, w->name);
-}
-
-static void application_send(struct request *r, struct span token)
-{
-	struct str *out = &r->reply.body;
 	out->secret = true;
 	str_char(out, '{');
 	json_put_text(out, "token", token);
 	json_put_bool(out, "application", true);
-	token_answer(r);
 }
 
-static void application_stored(struct edit *t)
+static void application_store(struct edit *t)
 {
 	const struct token_request *w = t->arg;
-	application_send(t->r, w->token);
+	if (token_store_add(t, t->r->principal->name, w->token, w->name) == 0)
+		application_put(&t->body, w->token);
 }
 
 void application_post(struct request *r)
@@ -155,10 +148,12 @@ void application_post(struct request *r)
 		return;
 	}
 	w->token = arena_span(&r->arena, str_view(&token));
-	if (tokens_stored(r->loop->server->options))
-		edit_start(r, application_store, application_stored, w);
-	else
-		application_send(r, w->token);
+	if (tokens_stored(r->loop->server->options)) {
+		edit_start(r, application_store, tokens_send, w);
+		return;
+	}
+	application_put(&r->reply.body, w->token);
+	token_answer(r);
 }
 
 /* ---- revoke ---- */
@@ -170,71 +165,47 @@ struct revocation {
 	const char *said; /* the answer */
 };
 
-static void tokens_say(struct request *r, const char *message)
-{
-	str_char(&r->reply.body, '{');
-	json_put_word(&r->reply.body, "message", message);
-	token_answer(r);
-}
-
 static void token_revoke_run(struct edit *t)
 {
 	const struct revocation *v = t->arg;
+	str_char(&t->body, '{');
+	json_put_word(&t->body, "message", v->said);
 	(void)token_revoke(t, v->text, &v->token);
 }
 
-static void token_revoked(struct edit *t)
-{
-	const struct revocation *v = t->arg;
-	tokens_say(t->r, v->said);
-}
-
-/* NULL: it is not a valid token. */
-static struct revocation *revocation_new(struct request *r, struct span text, const char *said)
+/* false: it is not a valid token; else the request has been answered, or waits. */
+static bool token_begin_revoke(struct request *r, struct span text, const char *said)
 {
 	ERR_AUTO e = { 0 };
 	struct revocation *v = ARENA_NEW(&r->arena, struct revocation, 1);
 	v->text = text;
 	v->said = said;
 	r->secret = true;
-	return token_read(keyring_of(r->loop), text, (int64_t)time(NULL), &r->arena, &v->token,
-	                  &r->why, &e) == 0
-	           ? v
-	           : NULL;
-}
-
-static void revocation_begin(struct request *r, struct revocation *v)
-{
-	ERR_AUTO e = { 0 };
-	if (token_revoke_may(r->loop->server->options, &v->token, &e) < 0)
+	if (token_read(keyring_of(r->loop), text, (int64_t)time(NULL), &r->arena, &v->token,
+	               &r->why, &e) < 0)
+		return false;
+	if (!r->principal->admin && v->token.user && strcmp(v->token.user, r->principal->name) != 0)
+		answer_refuse(r, FORBIDDEN, "this is another user's token");
+	else if (token_revoke_may(r->loop->server->options, &v->token, &e) < 0)
 		answer_error(r, &e);
 	else
-		edit_start(r, token_revoke_run, token_revoked, v);
+		edit_start(r, token_revoke_run, tokens_send, v);
+	return true;
 }
 
 void token_delete(struct request *r)
 {
-	if (without_tokens(r))
-		return;
-	struct revocation *v = revocation_new(r, r->args[0], "revoke successfully");
-	if (!v)
+	if (!without_tokens(r) && !token_begin_revoke(r, r->args[0], "revoke successfully"))
 		answer_refuse(r, INVALID_PARAMETERS,
 		              "the path does not have a valid token of this server");
-	else if (!r->principal->admin && v->token.user &&
-	         strcmp(v->token.user, r->principal->name) != 0)
-		answer_refuse(r, FORBIDDEN, "this is another user's token");
-	else
-		revocation_begin(r, v);
 }
 
 void logout_delete(struct request *r)
 {
 	static const char SAID[] = "Logout successfully";
-	if (without_tokens(r))
+	if (without_tokens(r) || token_begin_revoke(r, span_of(r->token), SAID))
 		return;
-	struct revocation *v = revocation_new(r, span_of(r->token), SAID);
-	if (v)
-		revocation_begin(r, v);
-	else
-		tokens_say(r, SAID);
+	str_char(&r->reply.body, '{');
+	json_put_word(&r->reply.body, "message", SAID);
+	token_answer(r);
 }

@@ -142,6 +142,7 @@ static void outcome_is(enum store_verb verb, const char *answer, enum store_outc
 	if (k.outcome != expected)
 		fail_msg("verb %d, outcome %d instead of %d for:\n%s", verb, k.outcome, expected,
 		         answer);
+	stop();
 }
 
 TEST(test_outcomes)

@@ -144,72 +144,68 @@ TEST(test_translator_environment_is_documented)
 
 /* The overlay that is at fault, and what it was put on; variables whose value is not there, or
  * which would write themselves without end. */
+static const struct {
+	const char *file, *text, *says;
+} REFUSED[] = {
+	{ "site-taskrole.yaml", "task:\n  pod:\n    spec: {dnsPolicy: None}\n",
+	  "over taskrole.yaml, host-network.yaml: template site-taskrole.yaml, line 3: two "
+	  "overlays set this: `dnsPolicy`" },
+	{ "site-taskrole.yaml", "task:\n  pod: []\n",
+	  "over taskrole.yaml: template site-taskrole.yaml, line 2: a list, where there is "
+	  "a "
+	  "mapping: `pod`" },
+	{ "site-framework.yaml", "specs: {}\n",
+	  "over framework.yaml: template site-framework.yaml, line 1: there is no such "
+	  "place to add to: `specs`" },
+	{ "site-framework.yaml", "spec: {x: null}\n", "line 1: null deletes nothing" },
+	{ "site-framework.yaml", "5", "an integer, where there is a mapping" },
+	{ "taskrole.yaml", "task: {pod: {spec: {containers: [{name: main, image: x}]}}}\n",
+	  "over taskrole.yaml: template cpu-only.yaml, line 6: there is no such "
+	  "container" },
+	{ "env-job-v1.yaml", "- a: 1\n",
+	  "template env-job.yaml, env-job-v1.yaml: line 1: in a list" },
+	{ "env-role.yaml", "a: 1\n", "template env-role.yaml: line 1: a list is needed here" },
+	{ "framework.yaml", "a: 1\nb: ${role.name}\n", "line 2: a variable of a task role" },
+	{ "framework.yaml", "a: ${mark.submission}\n", "line 1: a variable of a submission" },
+	{ "framework.yaml", "a: ${owner.uid}\n", "belongs to the Framework" },
+	{ "framework.yaml", "a: ${secret.job}\n", "the job's secrets" },
+	{ "framework.yaml", "a: ${secret.extension}\n", "the user's extension" },
+	{ "taskrole.yaml", "a:\n  - ${*job.taskRoles}\n", "a variable of framework.yaml" },
+	{ "env-job.yaml", "- ${*env.job}\n", "a variable of taskrole.yaml" },
+	{ "env-job-role.yaml", "- ${*env.roles}\n", "a variable of env-job.yaml" },
+	{ "env-role.yaml", "- ${*env.role}\n", "a variable of taskrole.yaml" },
+	{ "env-role.yaml", "- name: ${var.name}\n  value: x\n", "a variable from the job" },
+	{ "storage-mount.yaml", "- ${*storage.mounts}\n", "a variable of taskrole.yaml" },
+	{ "taskrole.yaml", "a: ${mount.path}\n", "a variable of a storage" },
+	{ "configmap-runtime.yaml", "a: ${job.name}\n", "a variable of a job" },
+	{ "configmap-runtime.yaml", "a: ${runtime.initImage}\n", "a variable of a task role" },
+	{ "env-job-v1.yaml", "- name: A\n  value: ${role.name}\n", "a variable of a task role" },
+	{ "cpu-only.yaml", "a: ${mark.instance}\n", "a variable of a submission" },
+	{ "taskrol.yaml", "a: 1",
+	  "template taskrol.yaml: there is none of this name, did you mean "
+	  "taskrole.yaml?" },
+	{ "priorityclass.yaml", "kind: X\nvalue: ${job.prio}\n",
+	  "priorityclass.yaml, line 2: unknown variable: `job.prio`" },
+	/* An absent value is dropped from its container: without one, writing would never
+	   end. */
+	{ "priorityclass.yaml", "\"${job.priorityClass}\"\n",
+	  "template priorityclass.yaml: line 1: a mapping is needed" },
+	{ "taskrole.yaml", "name: ${role.objectName}\ntask:\n  pod: {spec: {containers: []}}\n",
+	  "cpu-only.yaml" },
+};
+
 TEST(test_translator_refuses_templates)
 {
-	static const struct {
-		const char *file, *text, *says;
-	} CASES[] = {
-		{ "site-taskrole.yaml", "task:\n  pod:\n    spec: {dnsPolicy: None}\n",
-		  "over taskrole.yaml, host-network.yaml: template site-taskrole.yaml, line 3: two "
-		  "overlays set this: `dnsPolicy`" },
-		{ "site-taskrole.yaml", "task:\n  pod: []\n",
-		  "over taskrole.yaml: template site-taskrole.yaml, line 2: a list, where there is "
-		  "a "
-		  "mapping: `pod`" },
-		{ "site-framework.yaml", "specs: {}\n",
-		  "over framework.yaml: template site-framework.yaml, line 1: there is no such "
-		  "place to add to: `specs`" },
-		{ "site-framework.yaml", "spec: {x: null}\n", "line 1: null deletes nothing" },
-		{ "site-framework.yaml", "5", "an integer, where there is a mapping" },
-		{ "taskrole.yaml", "task: {pod: {spec: {containers: [{name: main, image: x}]}}}\n",
-		  "over taskrole.yaml: template cpu-only.yaml, line 6: there is no such "
-		  "container" },
-		{ "env-job-v1.yaml", "- a: 1\n",
-		  "template env-job.yaml, env-job-v1.yaml: line 1: in a list" },
-		{ "env-role.yaml", "a: 1\n",
-		  "template env-role.yaml: line 1: a list is needed here" },
-		{ "framework.yaml", "a: 1\nb: ${role.name}\n",
-		  "line 2: a variable of a task role" },
-		{ "framework.yaml", "a: ${mark.submission}\n",
-		  "line 1: a variable of a submission" },
-		{ "framework.yaml", "a: ${owner.uid}\n", "belongs to the Framework" },
-		{ "framework.yaml", "a: ${secret.job}\n", "the job's secrets" },
-		{ "framework.yaml", "a: ${secret.extension}\n", "the user's extension" },
-		{ "taskrole.yaml", "a:\n  - ${*job.taskRoles}\n", "a variable of framework.yaml" },
-		{ "env-job.yaml", "- ${*env.job}\n", "a variable of taskrole.yaml" },
-		{ "env-job-role.yaml", "- ${*env.roles}\n", "a variable of env-job.yaml" },
-		{ "env-role.yaml", "- ${*env.role}\n", "a variable of taskrole.yaml" },
-		{ "env-role.yaml", "- name: ${var.name}\n  value: x\n", "a variable from the job" },
-		{ "storage-mount.yaml", "- ${*storage.mounts}\n", "a variable of taskrole.yaml" },
-		{ "taskrole.yaml", "a: ${mount.path}\n", "a variable of a storage" },
-		{ "configmap-runtime.yaml", "a: ${job.name}\n", "a variable of a job" },
-		{ "configmap-runtime.yaml", "a: ${runtime.initImage}\n",
-		  "a variable of a task role" },
-		{ "env-job-v1.yaml", "- name: A\n  value: ${role.name}\n",
-		  "a variable of a task role" },
-		{ "cpu-only.yaml", "a: ${mark.instance}\n", "a variable of a submission" },
-		{ "taskrol.yaml", "a: 1",
-		  "template taskrol.yaml: there is none of this name, did you mean "
-		  "taskrole.yaml?" },
-		{ "priorityclass.yaml", "kind: X\nvalue: ${job.prio}\n",
-		  "priorityclass.yaml, line 2: unknown variable: `job.prio`" },
-		/* An absent value is dropped from its container: without one, writing would never
-		   end. */
-		{ "priorityclass.yaml", "\"${job.priorityClass}\"\n",
-		  "template priorityclass.yaml: line 1: a mapping is needed" },
-		{ "taskrole.yaml",
-		  "name: ${role.objectName}\ntask:\n  pod: {spec: {containers: []}}\n",
-		  "cpu-only.yaml" },
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(REFUSED); i++) {
 		ERR_AUTO e = { 0 };
 		struct settings set;
 		translate_settings_default(&set);
-		const struct template_file replace[] = { { CASES[i].file, span_of(CASES[i].text) },
-			                                 { 0 } };
+		const struct template_file replace[] = {
+			{ REFUSED[i].file, span_of(REFUSED[i].text) }, { 0 }
+		};
 		assert_null(translator_new(&set, replace, &e));
 		assert_int_equal(e.http, 500);
-		if (!strstr(err_msg(&e), CASES[i].file) || !strstr(err_msg(&e), CASES[i].says))
+		if (!strstr(err_msg(&e), REFUSED[i].file) || !strstr(err_msg(&e), REFUSED[i].says))
 			fail_msg("%s", err_msg(&e));
 	}
 }

@@ -161,8 +161,7 @@ static struct reply_class reply_refused(const struct store_request *r, const str
 
 struct reply_class reply_classify(const struct store_request *r, const struct exchange *x)
 {
-	/* The caller parses lists item by item, because an invalid item must not hide the others.
-	 */
+	/* One item of a list that is nested too deep must not hide the others. */
 	bool parsed = r->verb != STORE_DELETE && r->verb != STORE_LIST;
 	struct reply_class v = { STORE_OK, false };
 	if (x->complete && (x->status < 200 || x->status >= 300))

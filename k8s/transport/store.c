@@ -185,11 +185,16 @@ static void store_give_up_all(struct store *s, struct pending_list *l)
 		store_give_up(s, p);
 }
 
-/* Sort waiting requests into expired, due and still waiting. */
-static void store_expire(struct store *s, int64_t now)
+void store_reap(struct store *s)
 {
 	struct pending_list *lists[] = { &s->urgent, &s->later };
 	struct pending_list expired = { 0 };
+	s->ops->poll(s);
+	store_give_up_all(s, &s->refused);
+	int64_t now = clock_ms();
+	if (now < s->wake_ms)
+		return;
+	/* Sorts waiting requests into expired, due and still waiting. */
 	s->wake_ms = fair_queue_expire(&s->fresh, now, &expired);
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		struct pending_list all = pending_take_all(lists[i]);
@@ -209,15 +214,6 @@ static void store_expire(struct store *s, int64_t now)
 		}
 	}
 	store_give_up_all(s, &expired);
-}
-
-void store_reap(struct store *s)
-{
-	s->ops->poll(s);
-	store_give_up_all(s, &s->refused);
-	int64_t now = clock_ms();
-	if (now >= s->wake_ms)
-		store_expire(s, now);
 }
 
 static bool can_start(const struct store *s, int64_t now)

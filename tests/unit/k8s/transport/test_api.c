@@ -320,6 +320,7 @@ TEST(test_in_flight_is_bounded)
 		assert_int_equal(k[i].calls, 1);
 	assert_int_equal(server.requests, 3);
 	free(k);
+	stop();
 }
 
 TEST(test_free_answers_what_is_under_way)

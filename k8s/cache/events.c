@@ -10,7 +10,6 @@
 
 #include "base/hash.h"
 #include "base/image/image.h"
-#include "base/json/fields.h"
 #include "base/lock.h"
 
 enum { BUCKETS = 4096 };
@@ -352,75 +351,50 @@ static bool take_part(struct span *rest, struct span *part)
 	return true;
 }
 
-/* As it is read; times are -1 if absent. */
-struct event_seen {
-	struct event event;
-	struct span kind, reporter;
-	int64_t created_ms, event_ms, first_ms, last_ms, observed_ms;
-	int64_t count, series_count;
-};
-#define AT(member) offsetof(struct event_seen, member)
-static const struct scan_field METADATA[] = {
-	{ "uid", SCAN_TO_TEXT, AT(event.uid), NULL },
-	{ "creationTimestamp", SCAN_TO_TIME, AT(created_ms), NULL },
-	{ 0 },
-};
-static const struct scan_field INVOLVED[] = {
-	{ "kind", SCAN_TO_TEXT, AT(kind), NULL },
-	{ "name", SCAN_TO_TEXT, AT(event.pod), NULL },
-	{ "uid", SCAN_TO_TEXT, AT(event.pod_uid), NULL },
-	{ 0 },
-};
-static const struct scan_field SOURCE[] = {
-	{ "component", SCAN_TO_TEXT, AT(event.component), NULL },
-	{ "host", SCAN_TO_TEXT, AT(event.host), NULL },
-	{ 0 },
-};
-static const struct scan_field SERIES[] = {
-	{ "lastObservedTime", SCAN_TO_TIME, AT(observed_ms), NULL },
-	{ "count", SCAN_TO_INT, AT(series_count), NULL },
-	{ 0 },
-};
-static const struct scan_field EVENT[] = {
-	{ "metadata", SCAN_TO_MEMBERS, 0, METADATA },
-	{ "involvedObject", SCAN_TO_MEMBERS, 0, INVOLVED },
-	{ "source", SCAN_TO_MEMBERS, 0, SOURCE },
-	{ "series", SCAN_TO_MEMBERS, 0, SERIES },
-	{ "reportingComponent", SCAN_TO_TEXT, AT(reporter), NULL },
-	{ "type", SCAN_TO_TEXT, AT(event.type), NULL },
-	{ "reason", SCAN_TO_TEXT, AT(event.reason), NULL },
-	{ "message", SCAN_TO_TEXT, AT(event.message), NULL },
-	{ "eventTime", SCAN_TO_TIME, AT(event_ms), NULL },
-	{ "firstTimestamp", SCAN_TO_TIME, AT(first_ms), NULL },
-	{ "lastTimestamp", SCAN_TO_TIME, AT(last_ms), NULL },
-	{ "count", SCAN_TO_INT, AT(count), NULL },
-	{ 0 },
-};
+static struct span events_text_of(struct span object, const char *key, struct arena *a)
+{
+	return span_cut(scan_text(scan_get(object, key), a), EVENT_TEXT_MAX);
+}
+
+static void read_times(struct span object, struct event *out)
+{
+	struct span series = scan_get(object, "series");
+	int64_t made = 0;
+	int64_t at = 0;
+	(void)scan_time_ms(scan_path(object, "metadata", "creationTimestamp"), &made);
+	if (!scan_time_ms(scan_get(object, "eventTime"), &at))
+		at = made;
+	out->first_ms = at;
+	(void)scan_time_ms(scan_get(object, "firstTimestamp"), &out->first_ms);
+	out->last_ms = out->first_ms;
+	(void)(scan_time_ms(scan_get(object, "lastTimestamp"), &out->last_ms) ||
+	       scan_time_ms(scan_get(series, "lastObservedTime"), &out->last_ms));
+	out->count = 1;
+	(void)(scan_int(scan_get(object, "count"), 1, INT32_MAX, &out->count) ||
+	       scan_int(scan_get(series, "count"), 1, INT32_MAX, &out->count));
+}
 
 bool event_read(struct span object, struct arena *a, struct event *out)
 {
-	struct event_seen s = { 0 };
-	(void)scan_fields(object, EVENT, &s, a); /* what is malformed is absent */
-	*out = s.event;
-	if (out->component.n == 0)
-		out->component = s.reporter;
-	for (size_t i = 0; i < TEXTS; i++) {
-		struct span *text = events_text(out, i);
-		bool message = text == &out->message;
-		*text = span_cut(*text, message ? EVENT_MESSAGE_MAX : EVENT_TEXT_MAX);
-	}
-	out->first_ms = s.first_ms >= 0     ? s.first_ms
-	                : s.event_ms >= 0   ? s.event_ms
-	                : s.created_ms >= 0 ? s.created_ms
-	                                    : 0;
-	out->last_ms = s.last_ms >= 0       ? s.last_ms
-	               : s.observed_ms >= 0 ? s.observed_ms
-	                                    : out->first_ms;
-	out->count = s.count > 0 ? s.count : s.series_count > 0 ? s.series_count : 1;
+	struct span involved = scan_get(object, "involvedObject");
+	struct span source = scan_get(object, "source");
+	*out = (struct event){ .uid = events_text_of(scan_get(object, "metadata"), "uid", a),
+		               .pod = events_text_of(involved, "name", a) };
 	/* The parts of a pod's name FRAMEWORK-ROLE-INDEX. */
 	struct span index = out->pod;
 	bool named = take_part(&index, &out->framework) && take_part(&index, &out->role) &&
 	             index.n > 0 && is_digit(index.p[0]) && (index.n == 1 || index.p[0] != '0') &&
 	             parse_i64(index, 0, INDEX_MAX, &out->index) == 0;
-	return named && out->uid.n > 0 && span_is(s.kind, "Pod");
+	if (!named || out->uid.n == 0 || !span_is(events_text_of(involved, "kind", a), "Pod"))
+		return false;
+	out->pod_uid = events_text_of(involved, "uid", a);
+	out->type = events_text_of(object, "type", a);
+	out->reason = events_text_of(object, "reason", a);
+	out->message = span_cut(scan_text(scan_get(object, "message"), a), EVENT_MESSAGE_MAX);
+	out->component = events_text_of(source, "component", a);
+	if (out->component.n == 0)
+		out->component = events_text_of(object, "reportingComponent", a);
+	out->host = events_text_of(source, "host", a);
+	read_times(object, out);
+	return true;
 }

@@ -149,32 +149,27 @@ bool networks_have(const struct networks *all, const struct client_address *p)
 	return false;
 }
 
-enum { BACKLOG = 1024, HOST_MAX = 64 };
+enum { BACKLOG = 1024 };
 
 static int parse_host(struct span host, int64_t port, struct address *out)
 {
-	char text[HOST_MAX];
 	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+	struct client_address p;
 	if (host.n >= 2 && host.p[0] == '[' && host.p[host.n - 1] == ']')
 		host = (struct span){ host.p + 1, host.n - 2 };
 	if (span_is(host, "localhost"))
 		host = SPAN("127.0.0.1");
 	else if (host.n == 0)
 		host = SPAN("0.0.0.0");
-	if (host.n >= sizeof(text))
+	if (!parse_plain(host, &p))
 		return -1;
-	memcpy(text, host.p, host.n);
-	text[host.n] = '\0';
-	*out = (struct address){ 0 };
-	if (inet_pton(AF_INET, text, &v4.sin_addr) == 1) {
-		memcpy(&out->socket, &v4, sizeof(v4));
-		out->n = sizeof(v4);
-	} else if (inet_pton(AF_INET6, text, &v6.sin6_addr) == 1) {
-		memcpy(&out->socket, &v6, sizeof(v6));
-		out->n = sizeof(v6);
-	}
-	return out->n ? 0 : -1;
+	bool six = memchr(host.p, ':', host.n); /* also if it is mapped */
+	memcpy(&v4.sin_addr, p.b + V4_AT, sizeof(v4.sin_addr));
+	memcpy(&v6.sin6_addr, p.b, sizeof(v6.sin6_addr));
+	*out = (struct address){ .n = six ? sizeof(v6) : sizeof(v4) };
+	memcpy(&out->socket, six ? (const void *)&v6 : &v4, out->n);
+	return 0;
 }
 
 int address_parse(const char *option, const char *text, struct address *out, struct err *e)

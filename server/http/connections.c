@@ -83,7 +83,7 @@ struct connection *connection_begin(struct connections *all, const struct sockad
 	c->since_ms = clock_ms();
 	c->counted = client_address_of(from, &c->from);
 	if (c->counted)
-		rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
+		(void)rate_limit_count(all->loop->server->rate_limits, &c->from, 1);
 	if (all->loop->tls)
 		c->chain = tls_hold(all->loop->tls);
 	make_room(all, c->since_ms);
@@ -100,7 +100,7 @@ void connection_end(struct connection *c)
 		c->all->n--;
 	}
 	if (c->counted)
-		rate_limit_count(c->all->loop->server->rate_limits, &c->from, -1);
+		(void)rate_limit_count(c->all->loop->server->rate_limits, &c->from, -1);
 	tls_drop(c->chain);
 	free(c);
 }

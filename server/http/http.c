@@ -413,7 +413,7 @@ static enum MHD_Result http_admit(void *cls, const struct sockaddr *from, sockle
 	struct loop *l = cls;
 	struct client_address p;
 	char text[CLIENT_ADDRESS_TEXT];
-	if (!client_address_of(from, &p) || rate_limit_admits(l->server->rate_limits, &p))
+	if (!client_address_of(from, &p) || rate_limit_count(l->server->rate_limits, &p, 0))
 		return MHD_YES;
 	if (may_complain(l)) {
 		client_address_text(&p, text);

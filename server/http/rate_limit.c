@@ -320,21 +320,13 @@ void rate_limits_free(struct rate_limits *l)
 	free(l);
 }
 
-static atomic_int *counter(struct rate_limits *l, const struct client_address *from)
+bool rate_limit_count(struct rate_limits *l, const struct client_address *from, int change)
 {
-	return &l->connections[hash_bytes(&l->hash, client_address_key(from)) % COUNTERS];
-}
-
-bool rate_limit_admits(struct rate_limits *l, const struct client_address *from)
-{
-	return !l->per_address || networks_have(&l->proxies, from) ||
-	       atomic_load(counter(l, from)) < l->per_address;
-}
-
-void rate_limit_count(struct rate_limits *l, const struct client_address *from, int change)
-{
-	if (l->per_address)
-		atomic_fetch_add(counter(l, from), change);
+	if (!l->per_address)
+		return true;
+	uint64_t row = hash_bytes(&l->hash, client_address_key(from)) % COUNTERS;
+	int before = atomic_fetch_add(&l->connections[row], change);
+	return before < l->per_address || networks_have(&l->proxies, from);
 }
 
 /* Take the client's address from the header of a trusted proxy. */

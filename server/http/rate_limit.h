@@ -54,10 +54,9 @@ struct rate_limits;
 struct rate_limits *rate_limits_new(const struct options *o, struct err *e);
 void rate_limits_free(struct rate_limits *l); /* NULL is allowed */
 
-/* Connections per address: whether one more may begin; count a begin (1) or an end (-1).
- * Addresses share counters by a keyed hash.  Any thread. */
-bool rate_limit_admits(struct rate_limits *l, const struct client_address *from);
-void rate_limit_count(struct rate_limits *l, const struct client_address *from, int change);
+/* Count the begin (1) or the end (-1) of a connection of an address; 0: only ask.  false: before,
+ * it had as many as it may.  Addresses share counters by a keyed hash.  Any thread. */
+bool rate_limit_count(struct rate_limits *l, const struct client_address *from, int change);
 
 /* Before the route is known: set r->client by a trusted proxy's header; answer 429 if the address
  * sends too much.  /healthz and /readyz have no limit; with --no-auth there is none. */

@@ -61,7 +61,6 @@ static int open_features(struct loop *l, struct err *e)
 	struct loop_source source;
 	f->accounts = accounts_new(s->accounts, l->store);
 	f->auth = auth_new(l);
-	f->readiness = readiness_new();
 	f->outputs = &OUTPUT_CONFIGMAPS;
 	if (open_work(l, s->worker, &f->work, e) < 0 || open_work(l, s->edits, &f->edits, e) < 0)
 		return -1;

@@ -60,23 +60,17 @@ void healthz_get(struct request *r)
 }
 
 struct readiness {
-	const char *problem; /* NULL if it is ready */
+	const char *problem; /* NULL: it was ready */
 	bool probing;
-	int64_t until_ms;
+	int64_t until_ms; /* 0: not known yet */
 	struct request *waiting[64];
 	size_t n;
 };
 
-struct readiness *readiness_new(void)
-{
-	struct readiness *known = xcalloc(1, sizeof(*known));
-	known->problem = "the store has not answered yet";
-	return known;
-}
-
 static void say_ready(struct request *r)
 {
-	const char *problem = r->loop->has->readiness->problem;
+	const struct readiness *is = r->loop->has->readiness;
+	const char *problem = is->until_ms ? is->problem : "the store has not answered yet";
 	if (problem)
 		answer_refuse(r, UNAVAILABLE, problem);
 	else
@@ -122,7 +116,7 @@ void readyz_get(struct request *r)
 		answer_refuse(r, UNAVAILABLE, problem);
 		return;
 	}
-	struct readiness *is = l->has->readiness;
+	struct readiness *is = l->has->readiness = l->has->readiness ?: xcalloc(1, sizeof(*is));
 	bool fresh = clock_ms() < is->until_ms;
 	if (fresh || is->n == ARRAY_SIZE(is->waiting)) {
 		say_ready(r);

@@ -115,7 +115,7 @@ struct server {
 struct features {
 	struct accounts *accounts; /* NULL after `stop`, as auth */
 	struct auth *auth;
-	struct readiness *readiness;
+	struct readiness *readiness;     /* of /readyz (health.c); NULL: never asked */
 	struct log_streams *log_streams; /* logs; NULL: there are no pods */
 	struct worker_inbox *work;       /* NULL: no logins */
 	struct worker_inbox *edits;      /* NULL: none */
@@ -125,6 +125,3 @@ struct features {
 };
 
 extern const struct loop_hooks FEATURES;
-
-/* The state of the store for /readyz (health.c).  free() it after the store. */
-struct readiness *readiness_new(void);

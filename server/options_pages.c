@@ -46,19 +46,17 @@ static void option_help(struct str *out, const struct option *o)
 	options_wrap(out, str_c(&text), INDENT, WIDTH);
 }
 
-static bool is_shown(const struct option *o, unsigned command, bool all)
-{
-	return (o->commands & command) && (all || o->main);
-}
-
 void options_help(struct str *out, unsigned command, bool all)
 {
 	bool hidden = false;
 	for (enum option_group g = 0; g < GROUP_MAX; g++) {
 		bool title = false;
 		for (const struct option *o = OPTIONS; o < OPTIONS + N_OPTIONS; o++) {
-			hidden |= (o->commands & command) && !is_shown(o, command, all);
-			if (o->group != g || !is_shown(o, command, all))
+			bool shown = all || o->main;
+			if (o->group != g || !(o->commands & command))
+				continue;
+			hidden |= !shown;
+			if (!shown)
 				continue;
 			if (!title)
 				str_printf(out, "%s:\n", OPTION_GROUPS[g]);

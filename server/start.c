@@ -400,12 +400,6 @@ int start_all(struct service *s, struct err *e)
 
 /* ---- the log ---- */
 
-/* "none", "stored", "signature" */
-static const char *token_check(const struct options *o)
-{
-	return o->no_auth ? "none" : o->token_check[0] ? o->token_check : "signature";
-}
-
 void start_warnings(const struct service *s, start_warn *say, void *arg)
 {
 	const struct options *o = &s->options;
@@ -475,7 +469,8 @@ void start_report(const struct service *s, const char *scrubbed)
 	log_text(&line, "namespace", span_of(v->namespace_name));
 	log_text(&line, "profile", span_of(s->options.profile));
 	log_text(&line, "runtime", span_of(s->options.runtime));
-	log_text(&line, "token_check", span_of(token_check(&s->options)));
+	const char *check = s->options.token_check[0] ? s->options.token_check : "signature";
+	log_text(&line, "token_check", s->options.no_auth ? SPAN("none") : span_of(check));
 	log_text(&line, "users", span_of(s->options.users));
 	if (s->options.no_auth)
 		log_text(&line, "user", span_of(s->options.user));
@@ -507,13 +502,10 @@ void start_undo(struct service *s)
 	rounds_free(s->rounds);
 	follow_stop(v->follow);
 	history_free(v->history);
-	if (v->local)
-		local_close(v->local);
+	local_close(v->local);
 	follow_free(v->follow); /* after local_close, whose thread uses it */
-	if (v->login)
-		login_free(v->login);
-	if (v->translator)
-		translator_free(v->translator);
+	login_free(v->login);
+	translator_free(v->translator);
 	account_source_free(v->accounts);
 	rate_limits_free(v->rate_limits);
 	cors_free(v->cors);

@@ -47,9 +47,11 @@ static struct entry **ttl_cache_find(struct ttl_cache *c, struct span name)
 	return at;
 }
 
-static void take_out(struct ttl_cache *c, struct entry **at)
+static void take_out(struct ttl_cache *c, struct entry *e)
 {
-	struct entry *e = *at;
+	struct entry **at = &c->chains[e->hash & c->mask];
+	while (*at != e)
+		at = &(*at)->next;
 	*at = e->next;
 	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
 	*(e->newer ? &e->newer->older : &c->newest) = e->older;
@@ -59,26 +61,13 @@ static void take_out(struct ttl_cache *c, struct entry **at)
 	free(e);
 }
 
-static struct entry **ttl_cache_place_of(struct ttl_cache *c, const struct entry *e)
-{
-	struct entry **at = &c->chains[e->hash & c->mask];
-	while (*at != e)
-		at = &(*at)->next;
-	return at;
-}
-
-static void take_out_oldest(struct ttl_cache *c)
-{
-	take_out(c, ttl_cache_place_of(c, c->oldest));
-}
-
 void *ttl_cache_get(struct ttl_cache *c, struct span name, int64_t now_ms, int64_t *until_ms)
 {
 	struct entry **at = ttl_cache_find(c, name);
 	if (!*at)
 		return NULL;
 	if ((*at)->terms.until_ms <= now_ms) {
-		take_out(c, at);
+		take_out(c, *at);
 		return NULL;
 	}
 	if (until_ms)
@@ -95,9 +84,9 @@ void ttl_cache_put(struct ttl_cache *c, struct span name, void *value, struct tt
 {
 	struct entry **at = ttl_cache_find(c, name);
 	if (*at)
-		take_out(c, at);
+		take_out(c, *at);
 	while (!ttl_cache_fits(c, terms.bytes) && c->oldest)
-		take_out_oldest(c);
+		take_out(c, c->oldest);
 	if (!ttl_cache_fits(c, terms.bytes)) {
 		c->drop(value);
 		return;
@@ -124,14 +113,14 @@ void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, c
 	for (struct entry *e = c->oldest; e; e = newer) {
 		newer = e->newer;
 		if (unwanted(e->value, arg))
-			take_out(c, ttl_cache_place_of(c, e));
+			take_out(c, e);
 	}
 }
 
 void ttl_cache_clear(struct ttl_cache *c)
 {
 	while (c->oldest)
-		take_out_oldest(c);
+		take_out(c, c->oldest);
 }
 
 size_t ttl_cache_count(const struct ttl_cache *c)

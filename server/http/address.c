@@ -52,28 +52,24 @@ static bool parse_plain(struct span text, struct client_address *out)
 	return true;
 }
 
-static bool is_port(struct span text)
-{
-	int64_t port;
-	return parse_i64(text, 0, 65535, &port) == 0;
-}
-
 bool client_address_parse(struct span text, struct client_address *out)
 {
 	const char *colon = memchr(text.p, ':', text.n);
 	const char *bracket = memchr(text.p, ']', text.n);
 	const char *end = text.p + text.n;
+	int64_t port;
 	if (span_starts(text, "[") && bracket) {
 		struct span rest = { bracket + 1, (size_t)(end - bracket) - 1 };
-		bool port =
-		    rest.n && rest.p[0] == ':' && is_port((struct span){ rest.p + 1, rest.n - 1 });
+		bool has_port =
+		    span_starts(rest, ":") && parse_i64(span_from(rest, 1), 0, 65535, &port) == 0;
 		struct span inner = { text.p + 1, (size_t)(bracket - text.p) - 1 };
-		return (rest.n == 0 || port) && memchr(inner.p, ':', inner.n) &&
+		return (rest.n == 0 || has_port) && memchr(inner.p, ':', inner.n) &&
 		       parse_plain(inner, out);
 	}
 	/* One colon: IPv4 with a port.  More: IPv6. */
 	if (colon && !memchr(colon + 1, ':', (size_t)(end - colon) - 1)) {
-		if (!is_port((struct span){ colon + 1, (size_t)(end - colon) - 1 }))
+		if (parse_i64((struct span){ colon + 1, (size_t)(end - colon) - 1 }, 0, 65535,
+		              &port) < 0)
 			return false;
 		text.n = (size_t)(colon - text.p);
 	}

@@ -241,8 +241,7 @@ void loop_done(struct loop *l)
 		http_stop(l);
 	}
 	l->server->hooks->close(l);
-	if (l->store)
-		store_free(l->store);
+	store_free(l->store);
 	if (l->epoll_fd >= 0)
 		(void)close(l->epoll_fd);
 	if (l->wake_fd >= 0)

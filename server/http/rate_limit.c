@@ -72,11 +72,6 @@ void rate_free(struct rate *r)
 	free(r);
 }
 
-static struct span rate_limit_key_of(const struct entry *x)
-{
-	return (struct span){ x->key, x->key_n };
-}
-
 static uint32_t *slot_of(struct rate *r, struct span key)
 {
 	return &r->slots[hash_bytes(&r->hash, key) & r->mask];
@@ -87,13 +82,16 @@ static uint32_t *slot_of(struct rate *r, struct span key)
 static struct entry *entry_of(struct rate *r, uint32_t *slot, struct span key)
 {
 	uint32_t found = *slot;
-	while (found && !span_eq(rate_limit_key_of(&r->entries[found - 1]), key))
-		found = r->entries[found - 1].chain;
+	for (; found; found = r->entries[found - 1].chain) {
+		const struct entry *one = &r->entries[found - 1];
+		if (span_eq((struct span){ one->key, one->key_n }, key))
+			break;
+	}
 	bool evicts = !found && r->used == r->room;
 	uint32_t i = found ? found - 1 : evicts ? r->oldest : (uint32_t)r->used++;
 	struct entry *x = &r->entries[i];
 	if (evicts) {
-		uint32_t *at = slot_of(r, rate_limit_key_of(x));
+		uint32_t *at = slot_of(r, (struct span){ x->key, x->key_n });
 		while (*at != i + 1)
 			at = &r->entries[*at - 1].chain;
 		*at = x->chain;

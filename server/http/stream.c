@@ -292,19 +292,15 @@ struct long_lived {
 
 /* ---- limits ---- */
 
-static const char *user_of(const struct request *r)
-{
-	return r->user ? r->user : r->client_text;
-}
-
 static bool stream_admit(struct request *r)
 {
 	const struct loop *l = r->loop;
 	const struct options *o = l->server->options;
 	size_t places = (size_t)(o->connections + SHARE - 1) / SHARE;
 	int64_t own = 0;
+	const char *user = r->user ?: r->client_text;
 	for (const struct long_lived *w = l->long_lived; w; w = w->next)
-		own += strcmp(user_of(w->r), user_of(r)) == 0;
+		own += strcmp(w->r->user ?: w->r->client_text, user) == 0;
 	if (atomic_load(&l->server->phase) == PHASE_STOP) {
 		answer_refuse(r, UNAVAILABLE, "this server is shutting down");
 		return false;

@@ -15,11 +15,6 @@
 
 /* ---- sources of a loop ---- */
 
-static void run_work(void *arg)
-{
-	worker_inbox_run_once(arg);
-}
-
 /* w: NULL is allowed. */
 static int open_work(struct loop *l, struct worker *w, struct worker_inbox **out, struct err *e)
 {
@@ -28,8 +23,10 @@ static int open_work(struct loop *l, struct worker *w, struct worker_inbox **out
 	struct worker_inbox *in = *out = worker_inbox_new(w, e);
 	if (!in)
 		return -1;
-	return loop_add(l, &(struct loop_source){ mailbox_fd(&in->box), run_work, NULL, in, false },
-	                e);
+	return loop_add(
+	    l,
+	    &(struct loop_source){ mailbox_fd(&in->box), worker_inbox_run_once, NULL, in, false },
+	    e);
 }
 
 static void run_followers(void *arg)

@@ -156,17 +156,6 @@ static const struct answer {
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };
 
-/* Errors of all routes, and by properties of a route. */
-static const struct refusal ALWAYS[] = { { 414, "UriTooLongError" },
-	                                 { 429, "TooManyRequestsError" } };
-/* A path with a variable segment, which may be invalid UTF-8. */
-static const struct refusal SEGMENT[] = { { 404, "NoApiError" } };
-static const struct refusal USER[] = { { 401, "UnauthorizedUserError" },
-	                               { 503, "UnavailableError" } };
-static const struct refusal PERSON[] = { { 403, "ForbiddenUserError" } };
-static const struct refusal BODY[] = { { 413, "PayloadTooLargeError" },
-	                               { 415, "UnsupportedMediaTypeError" } };
-
 /* ---- small pieces ---- */
 
 static json_t *schema_ref(const char *name)
@@ -259,21 +248,18 @@ static void add_response(json_t *responses, int status, const char *description,
 	    json_pack("{s:s, s:o}", "description", description, "content", types));
 }
 
-/* Add errors; a status that has an entry gets more codes. */
-static void add_refusals(json_t *responses, const struct refusal *v, size_t n)
+/* Add an error; a status that has an entry gets more codes. */
+static void add_refusal(json_t *responses, int status, const char *more)
 {
-	for (const struct refusal *end = v + n; v < end && v->status; v++) {
-		STR_AUTO status = STR_INIT(STATUS_TEXT);
-		str_int(&status, v->status);
-		json_t *old = json_object_get(responses, str_c(&status));
-		const char *codes = json_string_value(json_object_get(old, "description"));
-		STR_AUTO text = STR_INIT(TEXT_MAX);
-		if (codes && !strstr(codes, v->codes))
-			str_printf(&text, "%s, ", codes);
-		str_puts(&text, codes && strstr(codes, v->codes) ? codes : v->codes);
-		add_response(responses, v->status, str_c(&text),
-		             content("application/json", "Error"));
-	}
+	STR_AUTO number = STR_INIT(STATUS_TEXT);
+	STR_AUTO text = STR_INIT(TEXT_MAX);
+	str_int(&number, status);
+	json_t *old = json_object_get(responses, str_c(&number));
+	const char *codes = json_string_value(json_object_get(old, "description"));
+	if (codes && !strstr(codes, more))
+		str_printf(&text, "%s, ", codes);
+	str_puts(&text, codes && strstr(codes, more) ? codes : more);
+	add_response(responses, status, str_c(&text), content("application/json", "Error"));
 }
 
 static json_t *responses_of(const struct route *route)
@@ -294,16 +280,22 @@ static json_t *responses_of(const struct route *route)
 	if (route->answer == ANSWER_LOG)
 		add_response(out, 206, "The requested range of the stored log",
 		             content(type, NULL));
-	add_refusals(out, a->refusals, REFUSALS);
-	add_refusals(out, ALWAYS, ARRAY_SIZE(ALWAYS));
-	if (strchr(route->path, '{'))
-		add_refusals(out, SEGMENT, ARRAY_SIZE(SEGMENT));
-	if (route->auth != AUTH_NONE)
-		add_refusals(out, USER, ARRAY_SIZE(USER));
+	for (const struct refusal *v = a->refusals; v < a->refusals + REFUSALS && v->status; v++)
+		add_refusal(out, v->status, v->codes);
+	add_refusal(out, 414, "UriTooLongError");
+	add_refusal(out, 429, "TooManyRequestsError");
+	if (strchr(route->path, '{')) /* the segment may be invalid UTF-8 */
+		add_refusal(out, 404, "NoApiError");
+	if (route->auth != AUTH_NONE) {
+		add_refusal(out, 401, "UnauthorizedUserError");
+		add_refusal(out, 503, "UnavailableError");
+	}
 	if (route->auth == AUTH_PERSON)
-		add_refusals(out, PERSON, ARRAY_SIZE(PERSON));
-	if (route->body != BODY_NONE)
-		add_refusals(out, BODY, ARRAY_SIZE(BODY));
+		add_refusal(out, 403, "ForbiddenUserError");
+	if (route->body != BODY_NONE) {
+		add_refusal(out, 413, "PayloadTooLargeError");
+		add_refusal(out, 415, "UnsupportedMediaTypeError");
+	}
 	return out;
 }
 

@@ -111,8 +111,9 @@ struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e)
 	return NULL;
 }
 
-void worker_inbox_run_once(struct worker_inbox *in)
+void worker_inbox_run_once(void *inbox)
 {
+	struct worker_inbox *in = inbox;
 	size_t lost;
 	struct mail *m = mailbox_take(&in->box, &lost);
 	while (m) {

@@ -28,7 +28,7 @@ struct worker_inbox *worker_inbox_new(struct worker *w, struct err *e);
 /* Queued work is dropped: `done` is called with ran = false.  What runs is told to end, and waited
  * for: about CALL_END_MS at most. */
 void worker_inbox_free(struct worker_inbox *in);
-void worker_inbox_run_once(struct worker_inbox *in); /* calls `done` on this thread */
+void worker_inbox_run_once(void *inbox); /* calls `done` on this thread */
 
 /* What one of the threads does.  c: with the store of this thread. */
 typedef void worker_run(struct caller *c, void *arg);

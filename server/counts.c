@@ -11,20 +11,18 @@ const short CODES[CODES_N] = { 0,   200, 201, 202, 204, 206, 304, 400, 401, 403,
 
 void counts_free(struct counts *c)
 {
-	for (size_t i = 0; c && i < c->n_loops; i++) {
-		free(c->loop[i]->route);
+	for (size_t i = 0; c && i < c->n_loops; i++)
 		free(c->loop[i]);
-	}
 	free(c);
 }
 
 struct loop_counts *counts_loop(struct counts *c, const struct route *routes, size_t n)
 {
 	assert(c->n_loops < COUNTED_LOOPS);
-	struct loop_counts *l = c->loop[c->n_loops++] = xcalloc(1, sizeof(*l));
+	struct loop_counts *l = xcalloc(1, sizeof(*l) + (n + 1) * sizeof(l->route[0]));
+	c->loop[c->n_loops++] = l;
 	l->routes = routes;
 	l->n_routes = n;
-	l->route = xcalloc(n + 1, sizeof(l->route[0]));
 	return l;
 }
 

@@ -45,12 +45,12 @@ struct route_counts {
 struct loop_counts {
 	const struct route *routes; /* of this loop */
 	size_t n_routes;
-	struct route_counts *route; /* n_routes, then one for requests without a route */
 	atomic_ullong submissions[DIALECT_ROWS][SUBMIT_OUTCOME_MAX];
 	struct histogram translation;
 	/* As of the last round. */
 	atomic_ullong requests, connections, long_lived, log_streams;
 	struct store_counts store;
+	struct route_counts route[]; /* n_routes, then one for requests without a route */
 };
 
 /* Of the janitor; the main thread. */

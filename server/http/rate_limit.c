@@ -130,7 +130,7 @@ static int64_t whole_seconds(int64_t ns)
 	return (ns + NS_PER_S - 1) / NS_PER_S;
 }
 
-static int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
+int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take)
 {
 	if (!r->step_ns)
 		return 0;
@@ -147,11 +147,6 @@ static int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool ta
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms)
 {
 	return rate_ask(r, key, now_ms, true);
-}
-
-int64_t rate_wait(struct rate *r, struct span key, int64_t now_ms)
-{
-	return rate_ask(r, key, now_ms, false);
 }
 
 /* ---- attempts to log in ---- */

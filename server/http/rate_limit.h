@@ -19,8 +19,8 @@ struct rate *rate_new(int64_t count, int64_t period_s, size_t entries);
 void rate_free(struct rate *r); /* NULL is allowed */
 /* Take one token.  0, or the seconds (at least 1) until one is available. */
 int64_t rate_take(struct rate *r, struct span key, int64_t now_ms);
-/* The same, but takes none. */
-int64_t rate_wait(struct rate *r, struct span key, int64_t now_ms);
+/* The same; without `take` it takes none. */
+int64_t rate_ask(struct rate *r, struct span key, int64_t now_ms, bool take);
 
 /* ---- attempts to log in.  Any thread. ----
  *

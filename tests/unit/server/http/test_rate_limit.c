@@ -42,9 +42,9 @@ TEST(test_rate_take_refused_is_free)
 	assert_int_equal(take(r, "a", 0), 0);
 	for (int64_t ms = 0; ms < 10000; ms += 10)
 		assert_true(take(r, "a", ms) > 0);
-	assert_int_equal(rate_wait(r, SPAN("a"), START + 4000), 6);
+	assert_int_equal(rate_ask(r, SPAN("a"), START + 4000, false), 6);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(rate_wait(r, SPAN("a"), START + 10000), 0);
+		assert_int_equal(rate_ask(r, SPAN("a"), START + 10000, false), 0);
 	assert_int_equal(take(r, "a", 10000), 0);
 }
 

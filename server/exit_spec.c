@@ -19,7 +19,7 @@ enum {
 	ANY_OTHER = -8000,    /* entry for other codes that have none */
 };
 
-struct entry {
+struct exit_entry {
 	int64_t code;
 	/* The JSON after the code: `,"phrase":"Succeeded","issuer":...}`; and the same for a final
 	 * result, without WAIT_FOR_NEXT. */
@@ -28,23 +28,23 @@ struct entry {
 
 struct exit_spec {
 	struct arena arena;
-	struct entry *v; /* by code */
+	struct exit_entry *v; /* by code */
 	size_t n;
-	const struct entry *any_failure, *any_other;
+	const struct exit_entry *any_failure, *any_other;
 	struct exit_word *word;
 	size_t words;
 };
 
 static int by_code(const void *a, const void *b)
 {
-	int64_t x = ((const struct entry *)a)->code;
-	int64_t y = ((const struct entry *)b)->code;
+	int64_t x = ((const struct exit_entry *)a)->code;
+	int64_t y = ((const struct exit_entry *)b)->code;
 	return (x > y) - (x < y);
 }
 
-static const struct entry *exit_spec_find(const struct exit_spec *s, int64_t code)
+const struct exit_entry *exit_spec_find(const struct exit_spec *s, int64_t code)
 {
-	const struct entry key = { .code = code };
+	const struct exit_entry key = { .code = code };
 	return bsearch(&key, s->v, s->n, sizeof(*s->v), by_code);
 }
 
@@ -125,7 +125,7 @@ static int read_entry(const struct node *n, const struct path *at, struct exit_s
 	write_rest(&final, n, true);
 	if (text.full)
 		return err_at(e, INVALID_PARAMETERS, path_place(&s->arena, at, n), "is too long");
-	s->v[s->n++] = (struct entry){
+	s->v[s->n++] = (struct exit_entry){
 		.code = node_get(n, "code")->integer,
 		.rest = arena_span(&s->arena, str_view(&text)),
 		.rest_final = arena_span(&s->arena, str_view(&final)),
@@ -199,7 +199,7 @@ static int exit_spec_read_spec(struct span text, struct exit_spec *s, struct err
 	if (!node_is(list, NODE_LIST))
 		return err_at(e, INVALID_PARAMETERS, path_place(&a, NULL, &doc.root),
 		              "must be a mapping with a list named spec");
-	s->v = ARENA_NEW(&s->arena, struct entry, list->n + 1);
+	s->v = ARENA_NEW(&s->arena, struct exit_entry, list->n + 1);
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct path item = PATH_INDEX(&at, i);
 		if (read_entry(&list->item[i], &item, s, e) < 0)
@@ -240,14 +240,9 @@ const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n)
 	return s->word;
 }
 
-bool exit_spec_has(const struct exit_spec *s, int64_t code)
-{
-	return exit_spec_find(s, code) != NULL;
-}
-
 void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code, bool final)
 {
-	const struct entry *entry = exit_spec_find(s, code);
+	const struct exit_entry *entry = exit_spec_find(s, code);
 	if (!entry)
 		entry = code > 0 ? s->any_failure : s->any_other;
 	str_puts(out, "{\"code\":");

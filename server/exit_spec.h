@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 struct exit_spec;
+struct exit_entry;
 
 /* A text at the end of a task: does it tell that the task followed the failure of another one? */
 struct exit_word {
@@ -21,7 +22,8 @@ struct exit_spec *exit_spec_new(const char *path, struct err *e);
 void exit_spec_free(struct exit_spec *s);
 /* The words, in the order of the specification (of the built-in one if it has none). */
 const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n);
-bool exit_spec_has(const struct exit_spec *s, int64_t code);
+/* The entry of a code, or NULL. */
+const struct exit_entry *exit_spec_find(const struct exit_spec *s, int64_t code);
 /* Append the entry of a code as JSON; for an unknown code the entry of 256 (above 0) or -8000, with
  * this code.  final: there are no further attempts, so the solutions do not say to wait for one. */
 void exit_spec_json(struct str *out, const struct exit_spec *s, int64_t code, bool final);

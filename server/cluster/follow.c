@@ -104,7 +104,7 @@ enum { RUNTIME_FIRST = 220, RUNTIME_LAST = 255 }; /* codes of pai-runtime */
 
 static bool is_of_runtime(const struct exit_spec *s, int64_t code)
 {
-	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_has(s, code);
+	return code >= RUNTIME_FIRST && code <= RUNTIME_LAST && exit_spec_find(s, code);
 }
 
 static void log_unknown_code(struct follow *f, const struct job_entry *c, struct span object)

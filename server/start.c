@@ -134,16 +134,6 @@ static bool makes_output_tls(const struct options *o)
 	return options_output_tls(o) && !o->output_ca[0];
 }
 
-/* The host of --output-url, https://HOST:PORT. */
-static struct span output_host(const struct options *o)
-{
-	struct span host = span_from(span_of(o->output_url), strlen("https://"));
-	host = span_to(host, span_chr(host, '/'));
-	if (span_starts(host, "["))
-		return span_to(span_from(host, 1), span_chr(span_from(host, 1), ']'));
-	return span_to(host, span_chr(host, ':'));
-}
-
 /* All servers with the same secret have the same certificate.  Without a secret, or with one that
  * is public, a random one is made at each start, and stays. */
 static int open_output_tls(struct server *s, struct err *e)
@@ -153,11 +143,17 @@ static int open_output_tls(struct server *s, struct err *e)
 	bool derived = keys && !keyring_weak(keys) &&
 	               keyring_derive(keys, "rest-lit certificate for output", seed);
 	int failed = 0;
+	/* https://HOST:PORT; an IPv6 address has brackets. */
+	struct span host = span_from(span_of(s->options->output_url), strlen("https://"));
+	host = span_to(host, span_chr(host, '/'));
+	bool six = span_starts(host, "[");
+	host = six ? span_from(host, 1) : host;
+	host = span_to(host, span_chr(host, six ? ']' : ':'));
 	if (!derived)
 		random_bytes(seed, sizeof(seed));
 	if (derived || !s->output_tls) {
 		s->output_tls_random = !derived;
-		failed = tls_make(&s->output_tls, output_host(s->options), seed, e);
+		failed = tls_make(&s->output_tls, host, seed, e);
 	}
 	wipe(seed, sizeof(seed));
 	return failed < 0 ? err_wrap(e, "--output-url") : 0;

@@ -334,9 +334,9 @@ HANGS = [
 class Edit:
     """An edit of root that has come to a request that hangs until `gate` is set."""
 
-    def __init__(self, c, method, path, body, hangs, name):
+    def __init__(self, c, method, path, body, hangs, name, times=None):
         self.gate, self.reply = threading.Event(), None
-        c.api.fault(hangs, "secrets", name, until=self.gate)
+        c.api.fault(hangs, "secrets", name, times, until=self.gate)
         fault = c.api.faults[-1]
 
         def call():
@@ -390,14 +390,20 @@ def test_edits_without_a_client(check):
         gate.set()
         check.ok("without a client", wait_until(lambda: stored(c, "alice").get("email") == EMAIL["email"]))
         c.api.faults.clear()
-        edits = [Edit(c, "PUT", "/api/v2/user/alice/email", EMAIL, "PATCH", f"{USERS}/"),
-                 Edit(c, "GET", "/api/v2/groups", None, "LIST", "")]
-        check.equal("two hang", [edit.hangs for edit in edits], [True, True])
+        edits = [Edit(c, "PUT", "/api/v2/user/alice/email", EMAIL, "PATCH", f"{USERS}/")]
+        edits += [Edit(c, "GET", "/api/v2/groups", None, "LIST", "", 1) for _ in range(3)]
+        check.ok("four hang", all(edit.hangs for edit in edits))
+        waiting = threading.Thread(target=lambda: check.equal("the fifth was not begun", ask(
+            c.server, "alice", "PUT", "/api/v2/user/alice/email", EMAIL).status, 503))
+        waiting.start()
+        time.sleep(0.5)
         c.server.terminate()
         began = time.monotonic()
         check.equal("SIGTERM", c.server.stop(), 0)
         check.ok("... after drain-timeout and a second", time.monotonic() - began < 3.5 * SLOW, time.monotonic() - began)
-        check.equal("... the clients know", [edit.end() for edit in edits], [(504, "OutcomeUnknown"), (503, "UnavailableError")])
+        check.equal("... the clients know", [edit.end() for edit in edits],
+                    [(504, "OutcomeUnknown")] + 3 * [(503, "UnavailableError")])
+        waiting.join(60 * SLOW)
         for edit in edits:
             edit.gate.set()
 

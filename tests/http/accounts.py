@@ -55,10 +55,6 @@ def submit(server, name, user="bob", storages=None, vc="vc1"):
     return server.submit(job_v2(name, **more), bearer(token(user)))
 
 
-def refused(check, what, reply, status, code):
-    check.equal(what, reply and (reply.status, reply.code), (status, code))
-
-
 def pod(c, name, user="bob"):
     framework = c.api.of(framework_name(name, user))["frameworks", framework_name(name, user)]
     return framework["spec"]["taskRoles"][0]["task"]["pod"]["spec"]
@@ -79,7 +75,7 @@ def test_openpai_user(check):
         check.equal("an admin sees no more", admin["extension"], me["extension"])
         other = get(c.server, "/api/v2/users/bob", "alice").json
         check.ok("others do not see the extension", "extension" not in other, other)
-        refused(check, "unknown user: details", get(c.server, "/api/v2/users/nobody"), 400, "NoUserError")
+        check.refused("unknown user: details", get(c.server, "/api/v2/users/nobody"), 400, "NoUserError")
         for reply in (me, admin, other):
             check.ok("no secret", MARKER not in json.dumps(reply))
         check.ok("no secret in the log", MARKER not in c.server.settled_log())
@@ -97,7 +93,7 @@ def test_openpai_storages(check):
             "name": "ro", "share": True, "volumeName": "ro-pv", "default": False, "type": "nfs",
             "data": {"server": "10.0.0.9", "path": "/data"}, "readOnly": True,
             "mountOptions": ["nfsvers=4.1"]})
-        refused(check, "not granted", get(c.server, "/api/v2/storages/nfs", "alice"), 404,
+        check.refused("not granted", get(c.server, "/api/v2/storages/nfs", "alice"), 404,
                 "NoStorageError")
 
 
@@ -117,14 +113,14 @@ def test_openpai_jobs(check):
         claims = [v["persistentVolumeClaim"]["claimName"] for v in pod(c, "defaults")["volumes"]
                   if "persistentVolumeClaim" in v]
         check.equal("the first of the group", claims, ["nfs"])
-        refused(check, "a storage that is not there", submit(c.server, "x1", storages=["gone"]),
+        check.refused("a storage that is not there", submit(c.server, "x1", storages=["gone"]),
                 404, "NoStorageError")
-        refused(check, "a storage of others", submit(c.server, "x2", "alice", ["nfs"], "default"),
+        check.refused("a storage of others", submit(c.server, "x2", "alice", ["nfs"], "default"),
                 404, "NoStorageError")
-        refused(check, "a virtual cluster of others", submit(c.server, "x3", vc="default"), 403,
+        check.refused("a virtual cluster of others", submit(c.server, "x3", vc="default"), 403,
                 "ForbiddenUserError")
         check.equal("an admin may use any", submit(c.server, "x4", "root", vc="vc9").status, 202)
-        refused(check, "unknown user", submit(c.server, "x5", "nobody"), 401,
+        check.refused("unknown user", submit(c.server, "x5", "nobody"), 401,
                 "UnauthorizedUserError")
 
 
@@ -152,7 +148,7 @@ def test_openpai_failures(check):
             with cluster("--deadline", "1") as c:
                 c.api.fault("GET", kind, name, **fault)
                 label = f"{what} {sorted(fault)[0]} {fault.get('status', '')}"
-                refused(check, label, submit(c.server, "x"), 503, "UnavailableError")
+                check.refused(label, submit(c.server, "x"), 503, "UnavailableError")
                 check.equal(f"{label}: nothing is made",
                             c.api.count("POST", "frameworks"), 0)
                 said = events(c.server, "users cannot be looked up", 1)
@@ -199,7 +195,7 @@ def test_openpai_copied_secret(check):
     with cluster() as c:
         c.api.put("secrets", secret(USERS, hexed("eve"), {
             "username": "root", "grouplist": '["admins"]', "extension": "{}"}))
-        refused(check, "another's name", get(c.server, "/api/v2/users/eve", "eve"), 401,
+        check.refused("another's name", get(c.server, "/api/v2/users/eve", "eve"), 401,
                 "UnauthorizedUserError")
         c.api.put("secrets", {"kind": "Secret", "metadata": {
             "namespace": GROUPS, "name": hexed("vision")}, "data": encoded(
@@ -215,7 +211,7 @@ def test_openpai_virtual_clusters_of_the_file(check):
     with c:
         check.equal("of an admin", get(c.server, "/api/v2/users/root", "root").json
                     ["virtualCluster"], ["default", "vc1"])
-        refused(check, "unknown virtual cluster", submit(c.server, "x", "root", vc="vc9"), 403,
+        check.refused("unknown virtual cluster", submit(c.server, "x", "root", vc="vc9"), 403,
                 "ForbiddenUserError")
         check.equal("all", sorted(get(c.server, "/api/v2/virtual-clusters").json),
                     ["default", "vc1"])
@@ -228,7 +224,7 @@ def test_openpai_overlays(check):
         c.group("trusted", {"overlays": ["fuse"]})
         c.user("eve", None, ["vision", "trusted"], "{}")
         reply = c.server.submit(job, bearer(token("root")))
-        refused(check, "not granted, not even to an admin", reply, 403, "ForbiddenUserError")
+        check.refused("not granted, not even to an admin", reply, 403, "ForbiddenUserError")
         check.ok("... says how it could be", "`overlays: [fuse]`" in reply.message, reply)
         job = job.replace("{", '{"defaults": {"virtualCluster": "vc1"}, ', 1)
         check.equal("granted", c.server.submit(job, bearer(token("eve"))).status, 202)
@@ -262,12 +258,12 @@ def test_file_users(check):
         check.equal("storages", me["storageConfig"], ["nfs"])
         check.equal("of a group", submit(server, "a").status, 202)
         check.equal("of his own", submit(server, "b", vc="vc2").status, 202)
-        refused(check, "not granted", submit(server, "c", vc="default"), 403,
+        check.refused("not granted", submit(server, "c", vc="default"), 403,
                 "ForbiddenUserError")
         check.equal("an admin", submit(server, "d", "chief", vc="default").status, 202)
-        refused(check, "but of storages nothing", submit(server, "e", "chief", ["nfs"], "vc1"), 404,
+        check.refused("but of storages nothing", submit(server, "e", "chief", ["nfs"], "vc1"), 404,
                 "NoStorageError")
-        refused(check, "others", submit(server, "f", "eve"), 401, "UnauthorizedUserError")
+        check.refused("others", submit(server, "f", "eve"), 401, "UnauthorizedUserError")
 
 
 def test_file_large_list(check):
@@ -315,7 +311,7 @@ def test_file_reload(check):
         check.ok("is said", wait_until(lambda: events(server, read)), server.log())
         check.equal("the new one", get(server, "/api/v2/users/bob").json["virtualCluster"],
                     ["vc2", "default"])
-        refused(check, "what was taken away", submit(server, "b"), 403, "ForbiddenUserError")
+        check.refused("what was taken away", submit(server, "b"), 403, "ForbiddenUserError")
 
 
 def test_file_reload_under_load(check):
@@ -380,5 +376,5 @@ def test_file_of_the_documents(check):
             check.equal(f"{user}: storages", me["storageConfig"], storages)
             check.equal(f"{user}: overlays", me["overlays"], overlays)
             check.equal(f"{user}: admin", me["admin"], user == "root")
-        refused(check, "unlisted user", submit(server, "x", "eve", vc="default"), 401,
+        check.refused("unlisted user", submit(server, "x", "eve", vc="default"), 401,
                 "UnauthorizedUserError")

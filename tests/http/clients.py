@@ -54,15 +54,6 @@ class TokenServer:
         self.server.remove()
 
 
-def error(check, what, reply, status, code, *words):
-    if not check.ok(f"{what}: is answered", reply is not None):
-        return
-    check.equal(f"{what}: status and code", (reply.status, reply.code), (status, code))
-    check.equal(f"{what}: content type", reply.headers.get("content-type"), JSON_TYPE)
-    for word in words:
-        check.ok(f"{what}: says {word}", word in reply.message, reply.message)
-
-
 def get(server, path, headers=None):
     """The response to GET, which is the same with both prefixes."""
     replies = [server.request("GET", prefix + path, headers=headers) for prefix in PREFIXES]
@@ -145,7 +136,7 @@ def test_forms(check):
         # curl says so of everything.
         reply = server.submit(job_v1("curl"), FORM, "/api/v1/jobs")
         check.equal("JSON that is called a form", reply.status, 202)
-        error(check, "a form for v2", server.submit(form, FORM), 415, "UnsupportedMediaTypeError")
+        check.refused("a form for v2", server.submit(form, FORM), 415, "UnsupportedMediaTypeError")
 
 
 def test_form_errors(check):
@@ -157,7 +148,7 @@ def test_form_errors(check):
         job["taskRoles"][1]["taskNumber"] = "x"
         job["imag"] = 1
         reply = post(urlencode(list(nested(job))))
-        error(check, "wrong members", reply, 400, "InvalidParametersError")
+        check.refused("wrong members", reply, 400, "InvalidParametersError")
         errors = (reply.json or {}).get("errors", [])
         check.ok("... are named by pointers", {"/taskRoles/1/taskNumber", "/imag"} <=
                  {e.get("pointer") for e in errors}, errors)
@@ -170,11 +161,11 @@ def test_form_errors(check):
                 ("far too deep", "a" + "[0]" * 20000 + "=1", "at most 5"),
                 ("too far", "a[999999999]=1", "999"), ("a hole", "a[5]=1", "item 5"),
                 ("too many", "&".join(f"a{i}=1" for i in range(1001)), "1000")):
-            error(check, f"form ({what})", post(form), 400, "InvalidParametersError", word)
-        error(check, "form (nothing)", post(""), 400, "InvalidParametersError")
-        error(check, "JSON for v1 (cut off)", server.submit('{"jobName": "x"', JSON, "/api/v1/jobs"),
+            check.refused(f"form ({what})", post(form), 400, "InvalidParametersError", word)
+        check.refused("form (nothing)", post(""), 400, "InvalidParametersError")
+        check.refused("JSON for v1 (cut off)", server.submit('{"jobName": "x"', JSON, "/api/v1/jobs"),
               400, "InvalidParametersError")
-        error(check, "v2 at v1 (wrong)", server.submit(job_v2("x", nam=1), path="/api/v1/jobs"),
+        check.refused("v2 at v1 (wrong)", server.submit(job_v2("x", nam=1), path="/api/v1/jobs"),
               400, "InvalidProtocolError", "nam")
         documented(check, server)
 
@@ -194,30 +185,30 @@ def test_order_of_refusals(check):
         storage = {"extras": {"storages": [{"name": "nobodys", "mountPath": "/mnt/x"}]}}
         replies, _ = server.raw(b"POST /api/v2/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n"
                                 b"Content-Type: text/yaml\r\nContent-Type: text/html\r\n\r\n", 3, 1)
-        error(check, "framing, then 413", replies and replies[0], 400, "InvalidRequestError")
-        error(check, "413, then 401", post(large, {}), 413, "PayloadTooLargeError")
-        error(check, "401, then parse", post("name: [", {}), 401, "UnauthorizedUserError")
-        error(check, "path's user, then parse", post("name: [", path="/api/v1/user/bob/jobs"), 403,
+        check.refused("framing, then 413", replies and replies[0], 400, "InvalidRequestError")
+        check.refused("413, then 401", post(large, {}), 413, "PayloadTooLargeError")
+        check.refused("401, then parse", post("name: [", {}), 401, "UnauthorizedUserError")
+        check.refused("path's user, then parse", post("name: [", path="/api/v1/user/bob/jobs"), 403,
               "ForbiddenUserError")
-        error(check, "parse, then schema", post("nam: x\nname: [", alice), 400,
+        check.refused("parse, then schema", post("nam: x\nname: [", alice), 400,
               "InvalidProtocolError", "line")
-        error(check, "schema, then cross checks", post(job_v2("a", nam=1, **cross)), 400,
+        check.refused("schema, then cross checks", post(job_v2("a", nam=1, **cross)), 400,
               "InvalidProtocolError", "nam")
-        error(check, "cross checks, then virtual cluster", post(job_v2("a", **cross, **cluster)),
+        check.refused("cross checks, then virtual cluster", post(job_v2("a", **cross, **cluster)),
               400, "InvalidProtocolError")
-        error(check, "virtual cluster, then storage", post(job_v2("a", **cluster, **storage)), 403,
+        check.refused("virtual cluster, then storage", post(job_v2("a", **cluster, **storage)), 403,
               "ForbiddenUserError")
         check.equal("the name is taken", post(job_v2("taken")).status, 202)
-        error(check, "storage, then conflict", post(job_v2("taken", **storage)), 404,
+        check.refused("storage, then conflict", post(job_v2("taken", **storage)), 404,
               "NoStorageError")
-        error(check, "virtual cluster, then conflict", post(job_v2("taken", **cluster)), 403,
+        check.refused("virtual cluster, then conflict", post(job_v2("taken", **cluster)), 403,
               "ForbiddenUserError")
-        error(check, "conflict", post(job_v2("taken")), 409, "ConflictJobError")
+        check.refused("conflict", post(job_v2("taken")), 409, "ConflictJobError")
         check.equal("another's name is another name", post(job_v2("taken"), bob).status, 202)
         for _ in range(40):
             last = post("x")
-        error(check, "429, then parse", last, 429, "TooManyRequestsError")
-        error(check, "401, then 429", post("x", bearer("x" + token("alice")[1:])), 401,
+        check.refused("429, then parse", last, 429, "TooManyRequestsError")
+        check.refused("401, then 429", post("x", bearer("x" + token("alice")[1:])), 401,
               "UnauthorizedUserError")
         check.ok("429 says when", int(last.headers.get("retry-after", 0)) >= 1, last)
         documented(check, server)
@@ -230,14 +221,14 @@ def test_path_user(check):
             for method, path in (("PUT", f"/api/v1/user/{user}/jobs/j"),
                                  ("POST", f"/api/v1/user/{user}/jobs")):
                 reply = server.request(method, path, job_v1("j"), {**JSON, **bearer(token(who))})
-                error(check, f"{who} at {method} {path}", reply, 403, "ForbiddenUserError")
+                check.refused(f"{who} at {method} {path}", reply, 403, "ForbiddenUserError")
         reply = server.request("PUT", "/api/v1/user/alice/jobs/other", job_v1("j"),
                                {**JSON, **bearer(token())})
-        error(check, "another name in the path", reply, 400, "InvalidParametersError", "other")
+        check.refused("another name in the path", reply, 400, "InvalidParametersError", "other")
         reply = server.request("PUT", "/api/v1/user/alice/jobs/j", job_v1("j"),
                                {**JSON, **basic("alice", token(application=True))})
         check.equal("oneself, by an application token", reply.status, 202)
-        error(check, "nothing was made for bob", get(
+        check.refused("nothing was made for bob", get(
             server, "/api/v1/user/bob/jobs/j", bearer(token())), 404, "NoJobError")
 
 
@@ -260,15 +251,15 @@ def test_every_route_without_token(check):
                         check.ok(f"{what}: not 401", reply and reply.status != 401, reply)
                         check.ok(f"{what}: is served", reply.code != "NoApiError", reply)
                     else:
-                        error(check, what, reply, 401, "UnauthorizedUserError")
+                        check.refused(what, reply, 401, "UnauthorizedUserError")
                     for header, value in (("x-content-type-options", "nosniff"),
                                           ("cache-control", "no-store"),
                                           ("referrer-policy", "no-referrer")):
                         check.equal(f"{what}: {header}", reply.headers.get(header), value)
                     check.ok(f"{what}: no credentials of pages",
                              "access-control-allow-credentials" not in reply.headers, reply)
-        error(check, "no such route", server.request("GET", "/api/v2/nothing"), 404, "NoApiError")
-        error(check, "no such method", server.request("PATCH", "/api/v2/jobs"), 405,
+        check.refused("no such route", server.request("GET", "/api/v2/nothing"), 404, "NoApiError")
+        check.refused("no such method", server.request("PATCH", "/api/v2/jobs"), 405,
               "MethodNotAllowedError")
         documented(check, server)
 
@@ -297,12 +288,12 @@ def test_vs_code_probe(check):
     """Any code but NoApiError tells the extension that this is protocol 2."""
     path = "/api/v2/jobs/protocolversion/config"
     with TokenServer() as server:
-        error(check, "probe without token", get(server, path), 401, "UnauthorizedUserError")
+        check.refused("probe without token", get(server, path), 401, "UnauthorizedUserError")
     with Server("--standalone", "jobs") as server:
-        error(check, "probe without logins", get(server, path), 404, "NoJobError")
-        error(check, "no such job (v1)", get(server, "/api/v1/user/alice/jobs/x"), 404, "NoJobError")
+        check.refused("probe without logins", get(server, path), 404, "NoJobError")
+        check.refused("no such job (v1)", get(server, "/api/v1/user/alice/jobs/x"), 404, "NoJobError")
         for id_ in ("alice~x", "x", "~", "alice~", "alice%7Ex"):
-            error(check, f"no such job ({id_})", get(server, f"/api/v2/jobs/{id_}"), 404,
+            check.refused(f"no such job ({id_})", get(server, f"/api/v2/jobs/{id_}"), 404,
                   "NoJobError")
 
 
@@ -341,7 +332,7 @@ def test_job_states(check):
             "annotations": {"jobName": "odd"}}, "status": ["x"]})
         check.equal("a status that is none", get(server, "/api/v2/jobs/alice~odd").status, 200)
         api.every(status=403)
-        error(check, "the API server forbids", get(server, "/api/v2/jobs/alice~unseen"), 500,
+        check.refused("the API server forbids", get(server, "/api/v2/jobs/alice~unseen"), 500,
               "UnknownError", "frameworks")
         documented(check, server)
 
@@ -363,7 +354,7 @@ def test_users(check):
         check.equal("root is an admin", get(server, "/api/v2/users/root",
                                             bearer(token("bob"))).json.get("admin"), True)
         for name in ("carol", "a%20b", "-", "x" * 100):
-            error(check, f"no user {name}", get(server, f"/api/v2/users/{name}", bearer(token())),
+            check.refused(f"no user {name}", get(server, f"/api/v2/users/{name}", bearer(token())),
                   400, "NoUserError")
         for path in ("/api/v2/users", "/api/v2/users/", "/api/v2/user"):
             reply = get(server, path, bearer(token("bob")))
@@ -388,7 +379,7 @@ def test_storages_and_clusters(check):
             "name": "models", "share": True, "volumeName": "", "default": False, "type": "unknown",
             "data": {}, "readOnly": False})
         for name in ("models", "nothing"):
-            error(check, f"bob's storage {name}", get(server, f"/api/v2/storages/{name}", bob), 404,
+            check.refused(f"bob's storage {name}", get(server, f"/api/v2/storages/{name}", bob), 404,
                   "NoStorageError")
         for path in ("/api/v2/virtual-clusters", "/api/v1/virtual-clusters"):
             clusters = get(server, path, alice).json
@@ -401,7 +392,7 @@ def test_storages_and_clusters(check):
                 for r in ("cpu", "memory", "gpu", "vCores", "GPUs")), one)
             check.equal(f"{path}?nodes", get(server, path + "?nodes", alice).json, {})
         check.equal("one", get(server, "/api/v2/virtual-clusters/v100", alice).json, one)
-        error(check, "none", get(server, "/api/v2/virtual-clusters/x", alice), 404,
+        check.refused("none", get(server, "/api/v2/virtual-clusters/x", alice), 404,
               "NoVirtualClusterError")
         documented(check, server)
         check.equal("SKU types", get(server, "/api/v2/cluster/sku-types?vc=default", alice).json, {})
@@ -501,7 +492,7 @@ def test_groups(check):
         check.equal("what they are", (seen["nlp"]["description"], seen["admins"]["extension"]["acls"]["admin"]),
                     ("the language team", True))
         for path, items in (("/api/v2/kubernetes/nodes", "NodeList"), ("/api/v2/kubernetes/pods", "PodList")):
-            error(check, path, get(server, path, bearer(token("alice"))), 403, "ForbiddenUserError", "administrators")
+            check.refused(path, get(server, path, bearer(token("alice"))), 403, "ForbiddenUserError", "administrators")
             reply = get(server, path, bearer(token("root"))).json
             check.equal(f"{path}: for admins", (reply["kind"], reply["items"]), (items, []))
         check.equal("alerts", get(server, "/api/v2/alerts", bearer(token("alice"))).json, [])
@@ -522,16 +513,16 @@ def test_idempotency(check):
         check.equal("again", (again.status, again.headers.get("idempotency-replayed")),
                     (202, "true"))
         check.equal("... the same answer", again.body, first.body)
-        error(check, "another body", server.submit(body + " ", key("k-1")), 422, "IdempotencyError")
-        error(check, "another key", server.submit(body, key("k-2")), 409, "ConflictJobError")
-        error(check, "no key", server.submit(body), 409, "ConflictJobError")
+        check.refused("another body", server.submit(body + " ", key("k-1")), 422, "IdempotencyError")
+        check.refused("another key", server.submit(body, key("k-2")), 409, "ConflictJobError")
+        check.refused("no key", server.submit(body), 409, "ConflictJobError")
         for bad in ("", "a b", "ü", "x" * 129):
-            error(check, f"key {bad[:5]!r}", server.submit(job_v2("bad"), key(bad)), 400,
+            check.refused(f"key {bad[:5]!r}", server.submit(job_v2("bad"), key(bad)), 400,
                   "InvalidParametersError")
         replies, _ = server.raw(b"POST /api/v2/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
                                 b"Idempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 0\r\n\r\n"
                                 % server.port, 3, 1)
-        error(check, "two keys", replies and replies[0], 400, "InvalidRequestError")
+        check.refused("two keys", replies and replies[0], 400, "InvalidRequestError")
         documented(check, server)
         check.equal("128 characters", server.submit(job_v2("long"), key("!~" * 64)).status, 202)
         secret = hashlib.sha256(b"k-1").digest()
@@ -546,7 +537,7 @@ def test_idempotency_other_job(check):
     with TokenServer() as server:
         alice, bob = bearer(token("alice")), bearer(token("bob"))
         check.equal("first", server.submit(job_v2("one"), {**key("k"), **alice}).status, 202)
-        error(check, "the same key for another job", server.submit(job_v2("two"), {**key("k"), **alice}),
+        check.refused("the same key for another job", server.submit(job_v2("two"), {**key("k"), **alice}),
               422, "IdempotencyError", "created job one")
         check.equal("... which is not made", server.request("GET", "/api/v2/jobs/alice~two", headers=alice).code, "NoJobError")
         check.equal("another user", server.submit(job_v2("two"), {**key("k"), **bob}).status, 202)
@@ -554,7 +545,7 @@ def test_idempotency_other_job(check):
         server.stop()
         server = Server(*server.arguments, who=[], directory=server.directory)
         check.ok("it knows the jobs again", server.ready())
-        error(check, "after a restart", server.submit(job_v2("three"), {**key("k"), **alice}), 422, "IdempotencyError")
+        check.refused("after a restart", server.submit(job_v2("three"), {**key("k"), **alice}), 422, "IdempotencyError")
         again = server.submit(job_v2("one"), {**key("k"), **alice})
         check.equal("the first again", (again.status, again.headers.get("idempotency-replayed")), (202, "true"))
         check.equal("one's job is removed", server.request("DELETE", "/api/v1/user/alice/jobs/one", headers=alice).status, 202)

@@ -26,18 +26,6 @@ class Contract:
         self.count += 1
         return f"contract-{self.count}"
 
-    def error(self, check, what, reply, status, code, *words):
-        """Check an error response."""
-        if not check.ok(f"{what}: is answered", reply is not None):
-            return
-        check.equal(f"{what}: status", reply.status, status)
-        check.equal(f"{what}: content type", reply.headers.get("content-type"), JSON_TYPE)
-        if code is not None:
-            check.equal(f"{what}: code", reply.code, code)
-        check.ok(f"{what}: has a message", reply.message, reply)
-        for word in words:
-            check.ok(f"{what}: message has {word}", word in reply.message, reply.message)
-
     # ---- accepted -----------------------------------------------------------------------
     def test_submit_v2(self, check):
         name = self.name()
@@ -115,9 +103,9 @@ class Contract:
     def test_duplicate(self, check):
         name = self.name()
         self.server.submit(job_v2(name))
-        self.error(check, "v2 twice", self.server.submit(job_v2(name)), 409, "ConflictJobError",
+        check.refused("v2 twice", self.server.submit(job_v2(name)), 409, "ConflictJobError",
                    name)
-        self.error(check, "v1 of the same name", self.server.submit(
+        check.refused("v1 of the same name", self.server.submit(
             job_v1(name), {"Content-Type": "application/json"}, "/api/v1/jobs"), 409,
             "ConflictJobError", name)
 
@@ -126,7 +114,7 @@ class Contract:
                              ("POST", "/api/v2/jobs/x/y"), ("POST", "/API/v2/jobs"),
                              ("BREW", "/api/v2/job")):
             body = job_v2("never") if method in ("POST", "PUT") else None
-            self.error(check, f"{method} {path}",
+            check.refused(f"{method} {path}",
                        self.server.request(method, path, body), 404, "NoApiError")
 
     def test_other_methods(self, check):
@@ -137,14 +125,14 @@ class Contract:
                 ("POST", "/api/v2/jobs/watch", "GET, HEAD, OPTIONS")):
             body = job_v2("never") if method in ("POST", "PUT") else None
             reply = self.server.request(method, path, body)
-            self.error(check, f"{method} {path}", reply, 405, "MethodNotAllowedError", allowed)
+            check.refused(f"{method} {path}", reply, 405, "MethodNotAllowedError", allowed)
             check.equal(f"{method} {path}: Allow", reply.headers.get("allow"), allowed)
 
     def test_without_user(self, check):
         """The paths of PAI 0.8, where jobs have no users."""
         name = self.name()
         reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, "/api/v1/jobs/other", "PUT")
-        self.error(check, "PUT of another name", reply, 400, "InvalidParametersError", "other", name)
+        check.refused("PUT of another name", reply, 400, "InvalidParametersError", "other", name)
         reply = self.server.submit(job_v1(name), {"Content-Type": "application/json"}, f"/api/v1/jobs/{name}", "PUT")
         check.equal("PUT", reply.status, 202)
         with_user = self.server.request("GET", f"/api/v1/user/alice/jobs/{name}/config")
@@ -153,12 +141,12 @@ class Contract:
             check.ok(f"GET {path}", wait_until(lambda p=path: self.server.request("GET", p).status == 200))
             reply = self.server.request("GET", path + "/config")
             check.equal(f"GET {path}/config", (reply.status, reply.body), (200, with_user.body))
-            self.error(check, f"GET {path}/ssh", self.server.request("GET", path + "/ssh"), 404, "NoJobSshInfoError")
+            check.refused(f"GET {path}/ssh", self.server.request("GET", path + "/ssh"), 404, "NoJobSshInfoError")
             reply = self.server.request("PUT", path + "/executionType", '{"value": "STOP"}',
                                         {"Content-Type": "application/json"})
             check.equal(f"PUT {path}/executionType", reply.status, 202)
         for path in ("/api/v1/jobs/nobodys/config", f"/api/v1/jobs/bob~{name}/config"):
-            self.error(check, f"GET {path}", self.server.request("GET", path), 404, "NoJobError")
+            check.refused(f"GET {path}", self.server.request("GET", path), 404, "NoJobError")
 
     def test_absolute_form(self, check):
         """RFC 9112 3.2.2: a server accepts http://HOST/PATH and uses this HOST."""
@@ -180,14 +168,14 @@ class Contract:
             check.equal(f"{target}, Host: {host}", [r.status for r in replies], [status])
 
     def test_other_user(self, check):
-        self.error(check, "job for bob", self.server.submit(
+        check.refused("job for bob", self.server.submit(
             job_v1(self.name()), {"Content-Type": "application/json"},
             "/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
 
     def test_name_differs(self, check):
         reply = self.server.submit(job_v1(self.name()), {"Content-Type": "application/json"},
                                    "/api/v1/user/alice/jobs/another", "PUT")
-        self.error(check, "name in path differs", reply, 400, "InvalidParametersError", "another")
+        check.refused("name in path differs", reply, 400, "InvalidParametersError", "another")
 
     def test_places(self, check):
         text = "\n".join([
@@ -196,7 +184,7 @@ class Contract:
             "  worker:", "    intances: 1", "    dockerImage: image",
             "    resourcePerInstance: {cpu: 0, memoryMB: 100, gpu: x}", "    commands: ['true']"])
         reply = self.server.submit(text)
-        self.error(check, "three mistakes", reply, 400, "InvalidProtocolError", "intances",
+        check.refused("three mistakes", reply, 400, "InvalidProtocolError", "intances",
                    "instances")
         errors = (reply.json or {}).get("errors") or []
         check.ok("three mistakes: at least two are listed", len(errors) >= 2, reply)
@@ -218,12 +206,12 @@ class Contract:
                 ("open brace", '{"name": "x"', ""), ("twice", "name: x\nname: y\n", "name"),
                 ("NUL", "name: x\0y\n", ""), ("UTF-16", "name: x\n".encode("utf-16"), ""),
                 ("bad UTF-8", b"name: \xff\xfe\n", "")):
-            self.error(check, f"malformed ({what})", self.server.submit(text), 400,
+            check.refused(f"malformed ({what})", self.server.submit(text), 400,
                        "InvalidProtocolError", word)
         for what, text in (("open brace", '{"jobName": "x"'), ("a list", "[]"), ("nothing", ""),
                            ("twice", '{"jobName": "x", "jobName": "y"}'), ("no roles",
                            '{"jobName": "x", "image": "y"}')):
-            self.error(check, f"malformed v1 ({what})", self.server.submit(
+            check.refused(f"malformed v1 ({what})", self.server.submit(
                 text, {"Content-Type": "application/json"}, "/api/v1/jobs"), 400, None)
 
     def test_too_large(self, check):
@@ -234,7 +222,7 @@ class Contract:
             reply = self.server.submit(body)
             check.equal(what, reply and reply.status, status)
             if status == 413:
-                self.error(check, what, reply, 413, None, "large")
+                check.refused(what, reply, 413, "PayloadTooLargeError", "large")
 
     def test_far_too_large(self, check):
         """The server does not read 10 MiB before a refusal: a client that only sends may find the
@@ -256,7 +244,7 @@ class Contract:
                 c.send(b"400\r\n" + piece + b"\r\n")
             c.send(b"0\r\n\r\n")
             reply = c.reply()
-        self.error(check, "101 KiB in chunks", reply, 413, None, "large")
+        check.refused("101 KiB in chunks", reply, 413, "PayloadTooLargeError", "large")
 
     def test_too_large_unasked(self, check):
         with self.server.connect() as c:
@@ -279,7 +267,7 @@ class Contract:
         check.equal("... and then the body is taken", reply and reply.status, 202)
 
     def test_content_encoding(self, check):
-        self.error(check, "gzip", self.server.submit(
+        check.refused("gzip", self.server.submit(
             job_v2(self.name()), {"Content-Encoding": "gzip"}), 415, None)
         check.equal("identity", self.server.submit(
             job_v2(self.name()), {"Content-Encoding": "identity"}).status, 202)

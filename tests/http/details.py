@@ -11,7 +11,6 @@ import re
 import threading
 
 from changes import Yard
-from clients import error
 from detail_reference import Detail, differences
 from fakeapi import FakeApi, fake_server
 from harness import ROOT, framework_name, job_v2, request_bytes, wait_until
@@ -141,11 +140,11 @@ def test_detail_refusals(check):
                      f"{job}/attempts/1/taskRoles/none/taskIndex/0/attempts",
                      f"{job}/attempts/1/taskRoles/worker/taskIndex/99/attempts",
                      f"{job}/attempts/7/taskRoles/worker/taskIndex/0/attempts"):
-            error(check, path, ask(path), 404, "NoJobError")
+            check.refused(path, ask(path), 404, "NoJobError")
         for path in (f"{job}/attempts/x", f"{job}/attempts/-1", f"{job}/attempts/1.0",
                      f"{job}/job-attempts/first", f"{job}/attempts/99999999999999999999",
                      f"{job}/attempts/1/taskRoles/worker/taskIndex/x/attempts"):
-            error(check, path, ask(path), 400, "InvalidParametersError")
+            check.refused(path, ask(path), 400, "InvalidParametersError")
         check.equal("attempts are kept", (ask(f"{job}/job-attempts/healthz").status,
                                           ask(f"{job}/job-attempts/healthz").body), (200, b"ok\n"))
     with fake_server(api, "--history", "0") as server:
@@ -386,7 +385,7 @@ def test_forged(check):
         f = renamed(snapshot("23"), "bomb")
         f["status"]["attemptStatus"]["taskRoleStatusesCompressed"] = "AAAA"
         put(api, f)
-        error(check, "what is no gzip", server.request("GET", "/api/v2/jobs/alice~bomb"), 500,
+        check.refused("what is no gzip", server.request("GET", "/api/v2/jobs/alice~bomb"), 500,
               "UnknownError", "compressed")
 
 
@@ -483,7 +482,7 @@ def test_detail_memory(check):
         slow.send(request_bytes(server.port, "GET", "/api/v2/jobs/alice~large") * 30)
         check.ok("while another is sent", wait_until(
             lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 503))
-        error(check, "why", server.request("GET", "/api/v2/jobs/alice~large"), 503,
+        check.refused("why", server.request("GET", "/api/v2/jobs/alice~large"), 503,
               "UnavailableError", "large answers")
         slow.close()
         check.ok("and then again", wait_until(
@@ -532,4 +531,4 @@ def test_large_attempts(check):
     with fake_server(api, "--deadline", "2") as server:
         known(server, "alice~many")
         api.fault("GET", "configmaps", status=503)
-        error(check, "the store does not answer", server.request("GET", path), 503, "UnavailableError")
+        check.refused("the store does not answer", server.request("GET", path), 503, "UnavailableError")

@@ -207,13 +207,11 @@ def test_disk_full(check):
             except OSError as e:
                 check.equal("it is full", e.errno, errno.ENOSPC)
         reply = server.submit(job_v2_secret("second", "m"))
-        check.equal("full: answer", (reply.status, reply.code), (503, "UnavailableError"))
-        check.ok("full: sentence", "No space left on device" in reply.message and "the disk is full" in reply.message, reply)
+        check.refused("full: answer", reply, 503, "UnavailableError", "No space left on device", "the disk is full")
         for method, path, value in (("PUT", "executionType", "STOP"), ("PUT", "tag", "x")):
             reply = server.request(method, f"/api/v2/jobs/alice~first/{path}", json.dumps({"value": value}),
                                    {"Content-Type": "application/json"})
-            check.equal(f"full: {path}", (reply.status, reply.code), (503, "UnavailableError"))
-            check.ok(f"full: {path}: sentence", "the disk is full" in reply.message, reply)
+            check.refused(f"full: {path}", reply, 503, "UnavailableError", "the disk is full")
         # Each loop asks again after a moment.
         check.ok("full: not ready, and why", wait_until(lambda: "the disk is full" in server.request("GET", "/readyz").message))
         check.ok("full: nothing is left", not any(framework_name("second") in name for name in files_below(inside)))

@@ -50,12 +50,6 @@ def is_list(check, what, reply):
     return value["items"]
 
 
-def refused(check, what, reply, status, code, *words):
-    check.equal(what, (reply.status, reply.code), (status, code))
-    for word in words:
-        check.ok(f"{what}: says {word}", word in reply.message, reply.message)
-
-
 def without_data(items):
     return [{**i, "data": sorted(i["data"])} if i["kind"] == "Secret" else i for i in items]
 
@@ -107,7 +101,7 @@ def test_dry_run_as_yaml(check):
                          headers={"Accept": "application/yaml", **JSON})
         check.ok("with warnings", b"\nwarnings:\n" in warned.body, warned)
         bad = try_job(server, "a: [", headers={"Content-Type": "text/yaml", "Accept": "application/yaml"})
-        refused(check, "a refusal is JSON", bad, 400, "InvalidProtocolError")
+        check.refused("a refusal is JSON", bad, 400, "InvalidProtocolError")
 
 
 def test_dry_run_on_every_route(check):
@@ -123,12 +117,12 @@ def test_dry_run_on_every_route(check):
                 items = is_list(check, f"{what}, {how}", try_job(server, body, how, path, headers, method))
                 check.equal(f"{what}, {how}: its name", [i["metadata"]["name"] for i in items], [framework_name("tried")])
         check.equal("nothing is made", made(server), [])
-        refused(check, "another user", try_job(server, job_v1("x"), path="/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
-        refused(check, "another job", try_job(server, job_v1("x"), path="/api/v1/user/alice/jobs/y"), 400, "InvalidParametersError")
+        check.refused("another user", try_job(server, job_v1("x"), path="/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
+        check.refused("another job", try_job(server, job_v1("x"), path="/api/v1/user/alice/jobs/y"), 400, "InvalidParametersError")
         check.equal("false is no dry run", try_job(server, job_v2("tried"), "false").status, 202)
         check.equal("it is made", [os.path.basename(p).split(".")[0] for p in made(server)], [framework_name("tried")])
         is_list(check, "here, a name that is taken", try_job(server, job_v2("tried")))
-        refused(check, "by the store, a name that is taken", try_job(server, job_v2("tried"), "server"), 409, "ConflictJobError",
+        check.refused("by the store, a name that is taken", try_job(server, job_v2("tried"), "server"), 409, "ConflictJobError",
                 "already exists")
         check.equal("and it is left alone", len(made(server)), 1)
 
@@ -139,14 +133,14 @@ def test_dry_run_misspelled_submits_nothing(check):
             for method, path in (("POST", V2), ("POST", V1), ("POST", "/api/v1/user/alice/jobs"),
                                  ("POST", "/api/v1/user/alice/jobs/meant"), ("PUT", "/api/v1/user/alice/jobs/meant")):
                 body = job_v2("meant") if path == V2 else job_v1("meant")
-                refused(check, f"{method} {path}?{query}", server.submit(body, None, f"{path}?{query}", method), 400,
+                check.refused(f"{method} {path}?{query}", server.submit(body, None, f"{path}?{query}", method), 400,
                         "InvalidParametersError", "dryRun")
         check.equal("nothing is made", made(server), [])
         with server.connect() as c:  # Expect: 100-continue is refused before the body
             c.send(request_bytes(server.port, "POST", V2 + "?dryrun=true", None,
                                  {"Content-Type": "text/yaml", "Content-Length": "300", "Expect": "100-continue"}))
             reply = c.reply()
-        refused(check, "before the body is taken", reply, 400, "InvalidParametersError", "dryRun")
+        check.refused("before the body is taken", reply, 400, "InvalidParametersError", "dryRun")
         for i, query in enumerate(("x=dryrun", "dry=1", "run=1", "y=%", "&&=&", "default=true")):
             check.equal(f"?{query} is passed over", server.submit(job_v2(f"n{i}"), path=f"{V2}?{query}").status, 202)
 
@@ -162,7 +156,7 @@ def test_dry_run_warnings(check):
         check.equal("and in the header", reply.headers.get("x-warning"), real.headers.get("x-warning"))
         wrong = body.replace('"k80"', '"k80", "unknown": 1')
         real, reply = server.submit(wrong, JSON, V1), try_job(server, wrong, path=V1, headers=JSON)
-        refused(check, "a refusal", reply, 400, "InvalidParametersError", "unknown")
+        check.refused("a refusal", reply, 400, "InvalidParametersError", "unknown")
         check.ok("has them beside the errors", real.json["errors"] and real.json["warnings"], real)
         check.equal("the same", reply.body, real.body)
 
@@ -227,12 +221,12 @@ def test_dry_run_hides_secrets(check):
 # ---- permissions and rate limits ------------------------------------------------------------
 def test_dry_run_needs_a_token_and_counts(check):
     with TokenServer("--rate-submit", "2") as server:
-        refused(check, "without a token", try_job(server, job_v2("x")), 401, "UnauthorizedUserError")
-        refused(check, "a virtual cluster of others", try_job(server, job_v2("x", defaults={"virtualCluster": "secret"}),
+        check.refused("without a token", try_job(server, job_v2("x")), 401, "UnauthorizedUserError")
+        check.refused("a virtual cluster of others", try_job(server, job_v2("x", defaults={"virtualCluster": "secret"}),
                                                               headers=ALICE), 403, "ForbiddenUserError")
         is_list(check, "the second", try_job(server, job_v2("x"), headers=ALICE))
-        refused(check, "the third", try_job(server, job_v2("x"), headers=ALICE), 429, "TooManyRequestsError")
-        refused(check, "a dry run counts as a job", server.submit(job_v2("x"), ALICE), 429, "TooManyRequestsError")
+        check.refused("the third", try_job(server, job_v2("x"), headers=ALICE), 429, "TooManyRequestsError")
+        check.refused("a dry run counts as a job", server.submit(job_v2("x"), ALICE), 429, "TooManyRequestsError")
 
 
 def test_dry_run_and_idempotency(check):
@@ -246,7 +240,7 @@ def test_dry_run_and_idempotency(check):
         check.equal("again", server.submit(job_v2("x"), key).headers.get("idempotency-replayed"), "true")
         reply = try_job(server, job_v2("x"), headers=key)
         check.equal("tried again", (reply.status, reply.headers.get("idempotency-replayed")), (200, None))
-        refused(check, "a key that is none", try_job(server, job_v2("x"), headers={"Idempotency-Key": "x" * 129}), 400,
+        check.refused("a key that is none", try_job(server, job_v2("x"), headers={"Idempotency-Key": "x" * 129}), 400,
                 "InvalidParametersError", "Idempotency-Key")
 
 
@@ -278,7 +272,7 @@ def test_dry_run_of_the_api_server(check):
         is_list(check, "with a PriorityClass left over", try_job(server, job_v2_secret("x", MARKER), "server"))
         check.equal("which stays", list(api.of(name)), [("priorityclasses", name + "-priority")])
         api.put("secrets", {"metadata": {"name": name + "-configcred", "namespace": "default"}})
-        refused(check, "with a Secret left over", try_job(server, job_v2_secret("x", MARKER), "server"), 503,
+        check.refused("with a Secret left over", try_job(server, job_v2_secret("x", MARKER), "server"), 503,
                 "BeingDeletedError", "Secret of an older job")
         check.equal("which stays, too", len(api.of(name)), 2)
         hides(check, "log", server.settled_log())
@@ -305,7 +299,7 @@ def test_dry_run_trouble(check):
         api.fault("POST", kind, **what)
         with fake_server(api, "--deadline", "2" if status == 503 else "200") as server:
             reply = try_job(server, job_v2_secret("x", MARKER), "server")
-            refused(check, f"{kind} {what}", reply, status, code, word)
+            check.refused(f"{kind} {what}", reply, status, code, word)
             hides(check, f"{kind} {what}", reply.body, server.settled_log())
             check.equal(f"{kind} {what}: nothing is there", api.of(framework_name("x")), {})
             check.equal(f"{kind} {what}: nothing was removed or changed", (api.count("DELETE", ""), api.count("PATCH", "")), (0, 0))
@@ -335,7 +329,7 @@ def test_dry_run_holds_no_more_memory_than_it_may(check):
             c.send(request_bytes(server.port, "POST", V2 + "?dryRun=server", large.encode()))
             check.ok("the first one waits", wait_until(lambda: try_job(server, job_v2("y")).status == 503))
             for how in ("true", "server"):
-                refused(check, f"another, {how}", try_job(server, job_v2("y"), how), 503, "UnavailableError",
+                check.refused(f"another, {how}", try_job(server, job_v2("y"), how), 503, "UnavailableError",
                         "too many dry runs")
             go_on.set()
             is_list(check, "the first one", c.reply())

@@ -20,7 +20,7 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
-from harness import OPENED, Closing, Server, Threads
+from harness import OPEN, Closing, Server, Threads
 
 PATHS = re.compile(
     r"^/(?:apis/frameworkcontroller\.microsoft\.com/v1/namespaces/[^/]+/(?P<f>frameworks)"
@@ -90,7 +90,7 @@ class FakeApi:
 
         self.server = Threads(Handler)
         self.close = self.server.close
-        OPENED.all.append(self)
+        OPEN.append(self)
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
 

@@ -33,14 +33,8 @@ with open(os.path.join(ROOT, "docs", "OPTIONS.md"), encoding="utf-8") as options
     FIXED_LIMITS = set(re.findall(r"^\| `([a-z][a-z-]+)` \|", options_page.read(), re.M))
 
 
-class Opened(threading.local):
-    """Fake API servers of a thread, which the end of a test closes."""
-
-    def __init__(self):
-        self.all = []
-
-
-OPENED = Opened()
+# Fake API servers that the end of a test closes.
+OPEN = []
 # Sanitizer reports of the servers.
 COMPLAINTS = []
 SANITIZERS = re.compile(r"(ERROR: \w+Sanitizer|runtime error:).*", re.S)
@@ -54,6 +48,7 @@ class Checks:
     def __init__(self):
         self.passed = self.failed = 0  # tests
         self.checks = self.wrong = 0
+        self.running = False
 
     def ok(self, name, fact, seen=""):
         self.checks += 1
@@ -66,17 +61,28 @@ class Checks:
     def equal(self, name, seen, wanted):
         return self.ok(name, seen == wanted, f"{seen!r}, not {wanted!r}")
 
+    def refused(self, name, reply, status, code, *words):
+        """The reply is this error, in JSON, and its message has these words.  code None: any."""
+        seen = reply and (reply.status, code and reply.code)
+        if not self.equal(name, seen, (status, code)):
+            return
+        self.equal(f"{name}: content type", reply.headers.get("content-type"), "application/json; charset=utf-8")
+        self.ok(f"{name}: has a message", reply.message, reply)
+        for word in words:
+            self.ok(f"{name}: says {word}", word in reply.message, reply)
+
     def run(self, *functions):
         """Run these tests.  Exceptions and sanitizer reports also fail a test."""
         for function in functions:
             wrong, start, cpu = self.wrong, time.monotonic(), sum(os.times()[:4])
-            open_before = len(OPENED.all)
+            nested, self.running = self.running, True
             try:
                 function(self)
             except Exception:
                 self.ok(function.__name__, False, "Traceback, its end: " + traceback.format_exc()[-570:])
-            while len(OPENED.all) > open_before:
-                OPENED.all.pop().close()
+            self.running = nested
+            while OPEN and not nested:  # some tests run others, also in threads
+                OPEN.pop().close()
             while COMPLAINTS:
                 self.ok("sanitizer", False, COMPLAINTS.pop())
             good = self.wrong == wrong

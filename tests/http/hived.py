@@ -52,10 +52,6 @@ def get(server, path):
     return server.request("GET", path)
 
 
-def refused(check, name, reply, status, code, *words):
-    check.ok(name, reply.status == status and reply.code == code and all(w in reply.message for w in words), reply)
-
-
 # ---- the file ---------------------------------------------------------------------------------
 def stored(server):
     """The created Frameworks as text."""
@@ -72,16 +68,16 @@ def test_hived_jobs(check):
         check.ok("as many cells as the file says", quota(s, 8))
         check.ok("its scheduler", "hivedscheduler-ds-default" in "".join(stored(s)), stored(s))
         check.ok("another virtual cluster", quota(s, 2, "research"))
-        refused(check, "a SKU type that there is not", s.submit(job(1, sku="V100")), 400,
+        check.refused("a SKU type that there is not", s.submit(job(1, sku="V100")), 400,
                 "InvalidProtocolError", "V100", "DT, K80")
-        refused(check, "one of another virtual cluster", s.submit(job(1, sku="K80")), 400,
+        check.refused("one of another virtual cluster", s.submit(job(1, sku="K80")), 400,
                 "InvalidProtocolError", "K80", "it has DT")
-        refused(check, "a virtual cluster that HiveD does not have", s.submit(job(1, "x")), 403,
+        check.refused("a virtual cluster that HiveD does not have", s.submit(job(1, "x")), 403,
                 "ForbiddenUserError", "`x`")
         v1 = job_v1(next(NAMES), taskRoles=[{"name": "main", "taskNumber": 9, "command": "true", "gpuNumber": 1,
                                              "cpuNumber": 1, "memoryMB": 100}],
                     extras={"gangAllocation": True})
-        refused(check, "a v1 job", s.submit(v1, path="/api/v1/jobs"), 400, "InvalidParametersError", "maximum 8")
+        check.refused("a v1 job", s.submit(v1, path="/api/v1/jobs"), 400, "InvalidParametersError", "maximum 8")
         check.equal("nothing is asked", hived.connections, 0)
         check.equal("nor said of it", said(s, LOST) + said(s, KNOWN), [])
         with_other = Server("--standalone", "jobs", "--hived-config", hived.config, "--hived-scheduler", "other")
@@ -98,7 +94,7 @@ def test_hived_told(check):
         check.equal("of all virtual clusters", get(s, skus + "?vc=").json, SKUS)
         check.equal("of a virtual cluster", get(s, skus + "?x=1&vc=default").json, {"DT": SKUS["DT"]})
         check.equal("the same, encoded", get(s, "/rest-server" + skus + "?vc=%72esearch").json, {"K80": SKUS["K80"]})
-        refused(check, "of an unknown virtual cluster", get(s, skus + "?vc=x"), 404, "NoVirtualClusterError")
+        check.refused("of an unknown virtual cluster", get(s, skus + "?vc=x"), 404, "NoVirtualClusterError")
         clusters = get(s, "/api/v2/virtual-clusters").json
         check.equal("virtual clusters", list(clusters), ["default", "research"])
         check.equal("one", get(s, "/api/v2/virtual-clusters/research").json, clusters["research"])
@@ -108,8 +104,8 @@ def test_hived_told(check):
         facts = hived.write("facts.yaml", "virtualClusters: [default]\n")
         with server(hived, "--facts", facts, asks=False) as f:
             check.equal("those that --facts lists", list(get(f, "/api/v2/virtual-clusters").json), ["default"])
-            refused(check, "SKU types of others", get(f, skus + "?vc=research"), 404, "NoVirtualClusterError")
-            refused(check, "jobs for others", f.submit(job(1, "research")), 403, "ForbiddenUserError")
+            check.refused("SKU types of others", get(f, skus + "?vc=research"), 404, "NoVirtualClusterError")
+            check.refused("jobs for others", f.submit(job(1, "research")), 403, "ForbiddenUserError")
             check.ok("jobs for these", quota(f, 8))
 
 

@@ -127,12 +127,6 @@ class Place(Scene):
             return r.status, found, getattr(problem, "partial", b""), False
 
 
-def refused(check, what, reply, code, name, *words):
-    check.ok(f"{what}: {code} {name}", reply.status == code and reply.code == name, reply)
-    for word in words:
-        check.ok(f"{what}: says {word}", word in reply.message, reply.message)
-
-
 # ---- locations -------------------------------------------------------------------------------
 def test_a_portal_reads_logs(check):
     with Place() as p:
@@ -176,16 +170,16 @@ def test_who_may(check):
     with Place("--visibility", "owner") as p:
         path = p.path() + "/all"
         check.equal("owner by token", p.read(path, bearer(token()))[2], p.log.text)
-        refused(check, "no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
-        refused(check, "locations without a token", p.server.request("GET", p.path()), 401, "UnauthorizedUserError")
-        refused(check, "another", p.ask(path, "bob"), 403, "ForbiddenUserError")
-        refused(check, "another asks where", p.ask(user="bob"), 403, "ForbiddenUserError")
-        refused(check, "a token is no link", p.server.request("GET", f"{path}?token={token()}"), 403,
+        check.refused("no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
+        check.refused("locations without a token", p.server.request("GET", p.path()), 401, "UnauthorizedUserError")
+        check.refused("another", p.ask(path, "bob"), 403, "ForbiddenUserError")
+        check.refused("another asks where", p.ask(user="bob"), 403, "ForbiddenUserError")
+        check.refused("a token is no link", p.server.request("GET", f"{path}?token={token()}"), 403,
                 "ForbiddenUserError")
-        refused(check, "an empty link", p.server.request("GET", f"{path}?token="), 403, "ForbiddenUserError")
-        refused(check, "a link, beside a good token", p.ask(f"{path}?token=x"), 403, "ForbiddenUserError")
+        check.refused("an empty link", p.server.request("GET", f"{path}?token="), 403, "ForbiddenUserError")
+        check.refused("a link, beside a good token", p.ask(f"{path}?token=x"), 403, "ForbiddenUserError")
         link = p.link().split("token=")[1]
-        refused(check, "a link is no token", p.server.request("GET", path, headers=bearer(link)), 401,
+        check.refused("a link is no token", p.server.request("GET", path, headers=bearer(link)), 401,
                 "UnauthorizedUserError")
         check.equal("the store is not asked", len(p.log.asked), 1)
 
@@ -200,17 +194,17 @@ def test_altered_links(check):
                            ("task attempt", p.path(retry=1) + "/all"),
                            ("job", p.path(job="alice~other") + "/all"),
                            ("user", p.path(job=f"bob~{JOB}") + "/all")):
-            refused(check, f"link for another {what}", p.server.request("GET", f"{path}?{query}"), 403,
+            check.refused(f"link for another {what}", p.server.request("GET", f"{path}?{query}"), 403,
                     "ForbiddenUserError", "not valid for this log")
         for at in (6, 30, 60, len(query) - 2):
             other = "A" if query[at] != "A" else "B"
             reply = p.server.request("GET", f"{p.path()}/all?{query[:at]}{other}{query[at + 1:]}")
-            refused(check, f"link with another digit {at}", reply, 403, "ForbiddenUserError")
+            check.refused(f"link with another digit {at}", reply, 403, "ForbiddenUserError")
         check.equal("altered links: nothing is asked", p.api.count("GET", "pods"), before)
     with Place("--log-link-lifetime", "1") as p:
         uri = p.link()
         check.ok("it expires", wait_until(lambda: p.server.request("GET", uri).status == 403))
-        refused(check, "expired", p.server.request("GET", uri), 403, "ForbiddenUserError", "expired")
+        check.refused("expired", p.server.request("GET", uri), 403, "ForbiddenUserError", "expired")
 
 
 def test_other_keys_end_links(check):
@@ -232,7 +226,7 @@ def test_without_a_secret_links_are_good(check):
         uri = server.request("GET", path).json["locations"][0]["uri"]
         with http_get(server, uri) as r:
             check.equal("no-auth: by link", (r.status, r.read()), (200, api.logs.text))
-        refused(check, "no-auth: altered", server.request("GET", uri[:-3] + "abc"), 403, "ForbiddenUserError")
+        check.refused("no-auth: altered", server.request("GET", uri[:-3] + "abc"), 403, "ForbiddenUserError")
 
 
 def http_get(server, path):
@@ -245,12 +239,12 @@ def http_get(server, path):
 def test_no_such_log(check):
     with Place() as p:
         for what, reply in (("job", p.ask(p.path(job="alice~other"))), ("user", p.ask(p.path(job=f"bob~{JOB}")))):
-            refused(check, f"no such {what}", reply, 404, "NoJobError")
+            check.refused(f"no such {what}", reply, 404, "NoJobError")
         for what, path in (("role", p.path(role="ps")), ("index", p.path(index=1)),
                            ("attempt", p.path(attempt=1)), ("task attempt", p.path(retry=1)),
                            ("index that is no number", p.path(index="x")), ("index 00", p.path(index="00")),
                            ("large index", p.path(index=10 ** 30)), ("file", p.path() + "/stdin")):
-            refused(check, f"no such {what}", p.ask(path), 404, "NoTaskLogError")
+            check.refused(f"no such {what}", p.ask(path), 404, "NoTaskLogError")
         check.equal("nothing is asked for", p.log.asked, [])
 
 
@@ -271,7 +265,7 @@ def test_forged_status(check):
                               p.read(p.link())[0] == (200 if uid == p.uid else 404))
         check.ok("uid of another pod: refused", reaches(system["metadata"]["uid"]))
         reply = p.server.request("GET", p.link())
-        refused(check, "uid of another pod", reply, 404, "NoTaskLogError", "gone")
+        check.refused("uid of another pod", reply, 404, "NoTaskLogError", "gone")
         check.equal("a link of before is for the pod of then", p.read(before)[2], p.log.text)
         for what, value in (("none", None), ("a number", 5), ("empty", ""), ("odd", "../../x"),
                             ("long", "a" * 5000), ("an object", {"a": 1})):
@@ -285,14 +279,14 @@ def test_forged_status(check):
         for label in ("FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX"):
             labels = dict(pod_of(p.name, "")["metadata"]["labels"], **{label: "other"})
             p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "metadata": {"labels": labels}})
-            refused(check, f"pod with another {label}", p.server.request("GET", p.link()), 404, "NoTaskLogError")
+            check.refused(f"pod with another {label}", p.server.request("GET", p.link()), 404, "NoTaskLogError")
         p.api.update("pods", p.pod["metadata"]["name"], {**p.pod, "metadata": {
             "labels": pod_of(p.name, "")["metadata"]["labels"], "ownerReferences": []}})
-        refused(check, "pod without an owner", p.server.request("GET", p.link()), 404, "NoTaskLogError")
+        check.refused("pod without an owner", p.server.request("GET", p.link()), 404, "NoTaskLogError")
         for odd in ({"metadata": 5}, {"spec": 5, "metadata": {"ownerReferences": 5, "labels": []}}):
             with p.api.lock:
                 p.api.objects["pods", p.pod["metadata"]["name"]] = {**p.pod, **odd}
-            refused(check, f"pod {odd}", p.server.request("GET", before), 404, "NoTaskLogError")
+            check.refused(f"pod {odd}", p.server.request("GET", before), 404, "NoTaskLogError")
 
 
 def test_a_pod_that_is_gone(check):
@@ -300,14 +294,14 @@ def test_a_pod_that_is_gone(check):
         uri = p.link()
         with p.api.lock:
             p.api.remove("pods", p.pod["metadata"]["name"])
-        refused(check, "pod gone", p.server.request("GET", uri), 404, "NoTaskLogError", "gone")
+        check.refused("pod gone", p.server.request("GET", uri), 404, "NoTaskLogError", "gone")
         again = p.api.put("pods", pod_of(p.name, ""))
-        refused(check, "pod of another uid", p.server.request("GET", uri), 404, "NoTaskLogError", "gone")
+        check.refused("pod of another uid", p.server.request("GET", uri), 404, "NoTaskLogError", "gone")
         p.api.update("frameworks", p.name, framework_of(p.name, "alice", JOB, {
             ("worker", 0): (1, again["metadata"]["uid"])}))
         check.ok("a link to the new one", wait_until(lambda: p.ask(p.path(retry=1)).status == 200))
         check.equal("its log", p.read(p.link(path=p.path(retry=1)))[2], p.log.text)
-        refused(check, "the one before", p.ask(), 404, "NoTaskLogError", "not kept")
+        check.refused("the one before", p.ask(), 404, "NoTaskLogError", "not kept")
 
 
 def test_containers(check):
@@ -317,7 +311,7 @@ def test_containers(check):
             **p.pod, "spec": {"containers": [{"name": 7}, {"name": "main"}, {"name": "side"}]}})
         check.equal("first container", p.read(p.link())[0], 200)
         check.equal("first container: asked for", p.log.asked[-1][1], {"container": ["main"]})
-        refused(check, "no init container", p.server.request("GET", p.link("runtime")), 404, "NoTaskLogError",
+        check.refused("no init container", p.server.request("GET", p.link("runtime")), 404, "NoTaskLogError",
                 "no such container")
 
 
@@ -335,13 +329,13 @@ def test_refusals_of_the_api_server(check):
             secret = "words of the API server"
             p.log.act = lambda h, *_: h.answer(*status(code, "Some", message=secret))  # noqa: B023
             reply = p.server.request("GET", p.link())
-            refused(check, f"API server says {code}", reply, ours, name, *words)
+            check.refused(f"API server says {code}", reply, ours, name, *words)
             check.ok(f"API server says {code}: its words stay there", secret not in reply.message, reply)
         p.log.act = lambda h, *_: h.cut(reset=True)
-        refused(check, "connection lost", p.server.request("GET", p.link()), 503, "UnavailableError")
+        check.refused("connection lost", p.server.request("GET", p.link()), 503, "UnavailableError")
         p.log.act = None
         p.api.fault("GET", "pods", status=403)
-        refused(check, "may not see pods", p.server.request("GET", p.link()), 500, "UnknownError", "pods/log", "pods")
+        check.refused("may not see pods", p.server.request("GET", p.link()), 500, "UnknownError", "pods/log", "pods")
 
 
 def test_a_log_that_breaks_off(check):
@@ -355,7 +349,7 @@ def test_a_log_that_breaks_off(check):
         code, _, body, whole = p.read(p.link())
         check.ok("cut: status", code in (200, 0), code)
         check.ok("cut: seen", not whole and len(body) <= 5000 and set(body) <= {97}, (len(body), whole))
-        refused(check, "cut: the end of it", p.server.request("GET", p.link(query="?tail-mode=true")), 503,
+        check.refused("cut: the end of it", p.server.request("GET", p.link(query="?tail-mode=true")), 503,
                 "UnavailableError")
 
 
@@ -366,7 +360,7 @@ def test_a_log_that_hangs(check):
             h.connection.settimeout(120)
             h.connection.recv(1)
         p.log.act = hang
-        refused(check, "no answer", p.server.request("GET", p.link()), 503, "UnavailableError")
+        check.refused("no answer", p.server.request("GET", p.link()), 503, "UnavailableError")
 
         def some(h, *_):
             Log.head(h)
@@ -408,12 +402,12 @@ def test_texts_of_the_kubelet(check):
             p.log.text = text
             for query in ("", "?tail-mode=true", "?follow=true", "?follow=true&tail-mode=true"):
                 reply = p.ask(p.path() + "/all" + query)
-                refused(check, f"{text[:30]} {query}", reply, 404, "NoTaskLogError", "gone")
+                check.refused(f"{text[:30]} {query}", reply, 404, "NoTaskLogError", "gone")
                 check.ok(f"{text[:30]} {query}: not handed on", "rpc" not in reply.message and
                          "/var/log" not in reply.message, reply.message)
         for text in kubelet_texts(p.uid, "init", INIT):
             p.log.text = text
-            refused(check, f"runtime: {text[:30]}", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
+            check.refused(f"runtime: {text[:30]}", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
 
         def in_pieces(h, *_):
             Log.head(h)
@@ -422,7 +416,7 @@ def test_texts_of_the_kubelet(check):
                 time.sleep(0.02)
             Log.chunk(h, b"")
         p.log.act = in_pieces
-        refused(check, "in pieces", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
+        check.refused("in pieces", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
         check.equal("in pieces, of another container", p.read(p.link())[2], p.log.text)
 
 
@@ -582,10 +576,10 @@ def test_too_many(check):
         path = p.path() + "/all"
         first = [p.open(uri) for _ in range(2)]
         check.equal("too many: those of before", [r.read(1) for r in first], [b"x"] * 2)
-        refused(check, "too many of one user", p.server.request("GET", uri), 429, "TooManyRequestsError")
+        check.refused("too many of one user", p.server.request("GET", uri), 429, "TooManyRequestsError")
         root = p.open(path, bearer(token("bob")))
         check.equal("too many: another's", (root.status, root.read(1)), (200, b"x"))
-        refused(check, "too many of all", p.ask(path, "carol"), 503, "UnavailableError")
+        check.refused("too many of all", p.ask(path, "carol"), 503, "UnavailableError")
         # Jobs are submitted all the same.
         check.equal("too many: the store", p.ask("/api/v2/jobs/alice~other").status, 404)
         end.set()
@@ -602,7 +596,7 @@ def test_too_many_followed(check):
         theirs = [l["uri"] for l in p.ask(user="bob").json["locations"] if l["name"] == "all"][0]
         followed = [p.open(link), p.open(theirs + "&follow=true")]
         check.equal("too many followed: one of each user", [(r.status, r.read(1)) for r in followed], [(200, b"x")] * 2)
-        refused(check, "too many followed: of one user", p.server.request("GET", link), 429, "TooManyRequestsError")
+        check.refused("too many followed: of one user", p.server.request("GET", link), 429, "TooManyRequestsError")
         end.set()
         for r in followed:
             r.read()
@@ -633,8 +627,8 @@ def test_a_server_that_stops(check):
 def test_in_a_directory(check):
     with Server("--standalone", "jobs") as server:
         check.equal("directory: submitted", server.submit(job_v2(JOB)).status, 202)
-        refused(check, "directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "--engine=none")
-        refused(check, "directory: log", server.request("GET", Place.path(None) + "/all"), 404, "NoTaskLogError")
+        check.refused("directory: where", server.request("GET", Place.path(None)), 404, "NoTaskLogError", "--engine=none")
+        check.refused("directory: log", server.request("GET", Place.path(None) + "/all"), 404, "NoTaskLogError")
 
 
 # ---- events -------------------------------------------------------------------------------------------
@@ -668,10 +662,10 @@ def test_events_of_a_job(check):
             "sourceComponent": "kubelet", "sourceHost": "node0"})
         check.equal("events: warnings", [e["reason"] for e in p.ask(path, query="?type=Warning").json["data"]], ["failed"])
         check.equal("events: normal", [e["reason"] for e in p.ask(path, query="?type=Normal").json["data"]], ["pulled"])
-        refused(check, "events: other types", p.ask(path, query="?type=Odd"), 400, "InvalidParametersError", "type")
-        refused(check, "events: another user", p.ask(path, "bob"), 403, "ForbiddenUserError")
-        refused(check, "events: no job", p.ask("/api/v2/jobs/alice~other/events"), 404, "NoJobError")
-        refused(check, "events: no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
+        check.refused("events: other types", p.ask(path, query="?type=Odd"), 400, "InvalidParametersError", "type")
+        check.refused("events: another user", p.ask(path, "bob"), 403, "ForbiddenUserError")
+        check.refused("events: no job", p.ask("/api/v2/jobs/alice~other/events"), 404, "NoJobError")
+        check.refused("events: no token", p.server.request("GET", path), 401, "UnauthorizedUserError")
 
 
 def test_events_that_are_not_known(check):

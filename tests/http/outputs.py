@@ -10,7 +10,7 @@ import time
 from edge import From
 from fakeapi import status
 from harness import SLOW, Connection, Server, free_port, framework_name, request_bytes, wait_until
-from logs import JOB, Place, framework_of, pod_of, refused
+from logs import JOB, Place, framework_of, pod_of
 from metrics import read as read_metrics
 from slow import in_threads
 from tokens import bearer, token
@@ -121,8 +121,8 @@ def test_output_outlives_its_pod(check):
             check.equal(f"{name}: followed", p.read(p.link(name) + "&follow=true")[2], text)
             check.equal(f"{name}: its end", p.read(p.link(name, query="?tail-mode=true"))[2], text)
             check.equal(f"{name}: by token", p.read(p.path() + f"/{name}", bearer(token()))[2], text)
-        refused(check, "runtime", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
-        refused(check, "another user", p.ask(p.path() + "/all", "bob"), 403, "ForbiddenUserError")
+        check.refused("runtime", p.ask(p.path() + "/runtime"), 404, "NoTaskLogError", "gone")
+        check.refused("another user", p.ask(p.path() + "/all", "bob"), 403, "ForbiddenUserError")
         lists = p.api.count("LIST", "configmaps")
         check.equal("nothing is listed for it", lists, 0)
 
@@ -183,8 +183,8 @@ def test_no_link_leads_nowhere(check):
         uri = p.link("all")
         p.end()
         check.ok("no links", wait_until(lambda: p.ask().status == 404), p.ask())
-        refused(check, "no links", p.ask(), 404, "NoTaskLogError", "diagnostics")
-        refused(check, "a link of before", p.server.request("GET", uri), 404, "NoTaskLogError", "diagnostics")
+        check.refused("no links", p.ask(), 404, "NoTaskLogError", "diagnostics")
+        check.refused("a link of before", p.server.request("GET", uri), 404, "NoTaskLogError", "diagnostics")
         p.set_tasks(1)
         check.ok("a pod that is still there has links", wait_until(lambda: p.ask().status == 200))
         with p.api.lock:
@@ -211,7 +211,7 @@ def test_earlier_attempts(check):
                 check.equal(f"read {attempt} {retry}", p.read(p.link("all", path=path))[2],
                             b"%d %d\n" % (attempt, retry))
         for path in (p.path(attempt=0, retry=2), p.path(attempt=1, retry=2), p.path(attempt=2)):
-            refused(check, path, p.ask(path), 404, "NoTaskLogError")
+            check.refused(path, p.ask(path), 404, "NoTaskLogError")
 
 
 def test_a_log_that_goes_while_it_is_asked_for(check):

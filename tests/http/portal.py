@@ -79,12 +79,6 @@ def stored(c, user):
     return data and {k: base64.b64decode(v).decode() for k, v in data.items()}
 
 
-def refused(check, what, reply, status, code, *words):
-    check.equal(what, reply and (reply.status, reply.code), (status, code))
-    for word in words:
-        check.ok(f"{what}: says {word}", reply and word in reply.message, reply)
-
-
 def test_portal_recorded(check):
     """Every request of every page, by an administrator, cross-origin."""
     with cluster("--compat", "openpai", mode="stored") as c:
@@ -156,7 +150,7 @@ def test_user_file(check):
                                        ("PUT", "/api/v2/user/alice/email", {"email": "a@b"}), ("DELETE", "/api/v2/user/bob", None),
                                        ("POST", "/api/v2/user", {"username": "x", "password": "xxxxxx"})):
                 reply = ask(server, who, method, path, body)
-                refused(check, f"{who}: {method} {path}", reply, 405, "NotImplementedError", "--facts", "--users=openpai")
+                check.refused(f"{who}: {method} {path}", reply, 405, "NotImplementedError", "--facts", "--users=openpai")
                 check.equal("... and what may be", reply.headers.get("allow"), "GET, HEAD, OPTIONS")
         check.equal("without a token", ask(server, None, "PUT", "/api/v2/users/me", {"data": {}}).status, 401)
 
@@ -178,7 +172,7 @@ def test_user_me(check):
                     SSH_KEYS)
         check.equal("e-mail", put({"email": "new@example.com"}).status, 201)
         check.equal("... is stored", stored(c, "alice")["email"], "new@example.com")
-        refused(check, "another's", put({"username": "root", "email": "a@b"}), 403, "ForbiddenUserError")
+        check.refused("another's", put({"username": "root", "email": "a@b"}), 403, "ForbiddenUserError")
         for what, data, word in (("admin", {"admin": True}, "admin"), ("groups", {"grouplist": ["admins"]}, "grouplist"),
                                  ("virtual clusters", {"virtualCluster": ["x"]}, "virtualCluster"),
                                  ("a private key", {"extension": {"sshKeys": [{"value": "-----BEGIN RSA PRIVATE KEY-----"}]}}, "private"),
@@ -186,8 +180,8 @@ def test_user_me(check):
                                  ("another type", {"extension": {"sshKeys": "x"}}, "list"),
                                  ("e-mail", {"email": "a\nb@c"}, "address"), ("a short password", {"newPassword": "x"}, "bytes"),
                                  ("no old password", {"newPassword": "longer-than-that"}, "oldPassword")):
-            refused(check, what, put(data), 400, "InvalidParametersError", word)
-        refused(check, "a wrong old password", put({"oldPassword": "not-this-one", "newPassword": "longer-than-that"}), 403,
+            check.refused(what, put(data), 400, "InvalidParametersError", word)
+        check.refused("a wrong old password", put({"oldPassword": "not-this-one", "newPassword": "longer-than-that"}), 403,
                 "ForbiddenUserError", "old password")
         check.equal("nothing of it is stored", {k: v for k, v in stored(c, "alice").items() if k != "email"},
                     {k: v for k, v in now.items() if k != "email"})
@@ -196,7 +190,7 @@ def test_user_me(check):
         big = {"extension": {"sshKeys": [{"value": "x" * 7000}]}}
         check.equal("7 KB", put(big).status, 201)
         check.equal("9 KB", put({"extension": {"sshKeys": [{"value": "x" * 9000}]}}).status, 413)
-        refused(check, "application tokens", c.server.request("PUT", "/api/v2/users/me", json.dumps({"data": {}}), {
+        check.refused("application tokens", c.server.request("PUT", "/api/v2/users/me", json.dumps({"data": {}}), {
             **TEXT, **bearer(token("alice", application=True))}), 403, "ForbiddenUserError")
         check.ok("no password in the log", "longer-than-that" not in c.server.settled_log())
 
@@ -221,12 +215,12 @@ def test_user_manage(check):
                                         ("alice", "PUT", "/api/v2/users/alice/grouplist", {"grouplist": ["admins"]}),
                                         ("alice", "PUT", "/api/v2/users/root/email", {"email": "a@b"}),
                                         ("alice", "PUT", "/api/v2/users/root/password", {"newPassword": "alice-was-here"})):
-            refused(check, f"{who}: {method} {path}", ask(c.server, who, method, path, body), 403, "ForbiddenUserError")
+            check.refused(f"{who}: {method} {path}", ask(c.server, who, method, path, body), 403, "ForbiddenUserError")
         check.equal("create", root("POST", "/api/v2/users", new).status, 201)
         check.equal("what is stored", stored(c, "dora"), {
             "username": "dora", "email": "dora@example.com", "password": password_hash("dora", "dora-password"),
             "grouplist": '["vision","default"]', "extension": "{}"})
-        refused(check, "again", root("POST", "/api/v2/users", new), 409, "ConflictUserError")
+        check.refused("again", root("POST", "/api/v2/users", new), 409, "ConflictUserError")
         check.equal("she can log in", c.login("dora", "dora-password").status, 200)
         check.equal("... and sees her virtual clusters", sorted(ask(c.server, "dora", "GET", "/api/v2/users/dora").json["virtualCluster"]),
                     ["default", "vision"])
@@ -234,7 +228,7 @@ def test_user_manage(check):
                                    ({**new, "username": "e", "virtualCluster": ["nowhere"]}, 400, "NoVirtualClusterError"),
                                    ({**new, "username": "e", "virtualCluster": ["admingroup"]}, 400, "NoVirtualClusterError"),
                                    ({**new, "username": "e", "grouplist": ["vision"]}, 400, "InvalidParametersError")):
-            refused(check, f"create {body}", root("POST", "/api/v2/users", body), status, code)
+            check.refused(f"create {body}", root("POST", "/api/v2/users", body), status, code)
         check.equal("no user was created", stored(c, "e"), None)
         users = {u["username"]: u for u in root("GET", "/api/v2/users").json}
         check.equal("all users", (sorted(users), users["root"]["admin"], users["dora"]["virtualCluster"], users["dora"]["storageConfig"]),
@@ -245,18 +239,18 @@ def test_user_manage(check):
                     ["admingroup", "admins", "default", "vision"])
         check.equal("promote", root("PUT", "/api/v2/users/dora/admin", {"admin": True}).status, 201)
         check.equal("... by the group", stored(c, "dora")["grouplist"], '["vision","default","admingroup"]')
-        refused(check, "an admin is not removed", root("DELETE", "/api/v2/users/dora"), 403, "RemoveAdminError")
+        check.refused("an admin is not removed", root("DELETE", "/api/v2/users/dora"), 403, "RemoveAdminError")
         check.equal("virtual clusters of an admin", root("PUT", "/api/v2/users", {"data": {
             "username": "dora", "virtualCluster": []}}).status, 201)
         check.equal("... and stays one", stored(c, "dora")["grouplist"], '["default","admingroup"]')
         check.equal("all at once", root("PUT", "/api/v2/users", {"data": {
             "username": "dora", "admin": False, "grouplist": ["vision", "admins"], "email": ""}, "patch": True}).status, 201)
         check.equal("... is no admin", (stored(c, "dora")["grouplist"], stored(c, "dora")["email"]), ('["vision"]', ""))
-        refused(check, "no such group", root("PUT", "/api/v2/users/dora/grouplist", {"grouplist": ["none"]}), 404, "NoGroupError")
-        refused(check, "no such user", root("PUT", "/api/v2/users/nobody/email", {"email": "a@b"}), 404, "NoUserError")
-        refused(check, "no such member", root("PUT", "/api/v2/users/dora/hair", {"email": "a@b"}), 404, "NoApiError")
+        check.refused("no such group", root("PUT", "/api/v2/users/dora/grouplist", {"grouplist": ["none"]}), 404, "NoGroupError")
+        check.refused("no such user", root("PUT", "/api/v2/users/nobody/email", {"email": "a@b"}), 404, "NoUserError")
+        check.refused("no such member", root("PUT", "/api/v2/users/dora/hair", {"email": "a@b"}), 404, "NoApiError")
         check.equal("remove", (root("DELETE", "/api/v2/users/dora").status, stored(c, "dora")), (200, None))
-        refused(check, "... once", root("DELETE", "/api/v2/users/dora"), 404, "NoUserError")
+        check.refused("... once", root("DELETE", "/api/v2/users/dora"), 404, "NoUserError")
 
 
 def test_user_tokens(check):
@@ -286,7 +280,7 @@ def test_user_conflicts(check):
         check.equal("again", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "a@b"}).status, 201)
         check.equal("... is stored", stored(c, "alice")["email"], "a@b")
         c.api.fault("PATCH", "secrets", status=403)
-        refused(check, "no right to patch", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "c@d"}), 503,
+        check.refused("no right to patch", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "c@d"}), 503,
                 "UnavailableError", "right")
         check.equal("... changes nothing", stored(c, "alice")["email"], "a@b")
 

@@ -60,12 +60,6 @@ class Cluster(Scene):
         return self.server.request("POST", path, text, headers or FORM)
 
 
-def refused(check, what, reply, status, code, *words):
-    check.equal(what, reply and (reply.status, reply.code), (status, code))
-    for word in words:
-        check.ok(f"{what}: says {word}", reply and word in reply.message, reply)
-
-
 # ---- logging in -------------------------------------------------------------------------------
 def test_login_gives_a_token_that_is_stored(check):
     with Cluster() as c:
@@ -103,9 +97,9 @@ def test_login_refuses(check):
     with Cluster("--token-lifetime", "60") as c:
         c.user("nopass", None, [])
         wrong = c.login(password="alice-passwore")
-        refused(check, "wrong password", wrong, 400, "IncorrectPasswordError")
-        refused(check, "no such user", c.login("nobody"), 400, "IncorrectPasswordError")
-        refused(check, "user without a password", c.login("nopass"), 400, "IncorrectPasswordError")
+        check.refused("wrong password", wrong, 400, "IncorrectPasswordError")
+        check.refused("no such user", c.login("nobody"), 400, "IncorrectPasswordError")
+        check.refused("user without a password", c.login("nopass"), 400, "IncorrectPasswordError")
         for what, body in (
                 ("no body", ""), ("no password", "username=alice"), ("no user", "password=abcdefg"),
                 ("short password", "username=alice&password=short"),
@@ -117,7 +111,7 @@ def test_login_refuses(check):
                 ("expiration", "username=alice&password=abcdefg&expiration=59"),
                 ("expiration text", "username=alice&password=abcdefg&expiration=1.5")):
             reply = c.server.request("POST", LOGINS[0], body, FORM)
-            refused(check, what, reply, 400, "InvalidParametersError")
+            check.refused(what, reply, 400, "InvalidParametersError")
             check.ok(f"{what}: no value is shown", b"abcdefg" not in reply.body)
         check.equal("nothing was stored", c.stored(), {})
 
@@ -125,10 +119,10 @@ def test_login_refuses(check):
 def test_login_hides_users(check):
     with Cluster() as c:
         there, absent = c.login(password="alice-passwore"), c.login("nobody")
-        refused(check, "no such user", absent, 400, "IncorrectPasswordError")
+        check.refused("no such user", absent, 400, "IncorrectPasswordError")
         check.equal("the very same", absent.body, there.body)
     with Cluster("--compat", "openpai") as c:
-        refused(check, "clients of OpenPAI", c.login("nobody"), 400, "NoUserError")
+        check.refused("clients of OpenPAI", c.login("nobody"), 400, "NoUserError")
 
 
 def test_unknown_users_take_as_long(check):
@@ -209,18 +203,18 @@ def test_a_flood_of_logins_leaves_the_loops_alone(check):
 def test_login_when_the_store_goes_wrong(check):
     with Cluster("--deadline", "3") as c:
         c.api.fault("GET", "secrets", f"{USERS}/", times=20, status=403)
-        refused(check, "users cannot be read", c.login(), 503, "UnavailableError")
+        check.refused("users cannot be read", c.login(), 503, "UnavailableError")
         c.api.faults.clear()
         c.api.fault("GET", "secrets", f"{TOKENS}/", status=403)
-        refused(check, "tokens cannot be read", c.login(), 503, "UnavailableError")
+        check.refused("tokens cannot be read", c.login(), 503, "UnavailableError")
         c.api.faults.clear()
         c.api.fault("POST", "secrets", status=403)
-        refused(check, "nor made", c.login(), 503, "UnavailableError")
+        check.refused("nor made", c.login(), 503, "UnavailableError")
         check.equal("nothing is stored", c.stored(), {})
         c.api.faults.clear()
         c.store("alice")
         c.api.fault("PATCH", "secrets", status=403)
-        refused(check, "nor patched", c.login(), 503, "UnavailableError")
+        check.refused("nor patched", c.login(), 503, "UnavailableError")
         check.equal("still nothing", c.stored(), {})
         c.api.faults.clear()
         for what in ({"status": 409}, {"cut": "done"}, {"status_done": 500}):
@@ -249,20 +243,20 @@ def test_many_log_in_at_once(check):
 
 def test_nobody_logs_in_without_openpai(check):
     with Cluster(logins=False, mode="signature") as c:
-        refused(check, "login", c.login(), 400, "NotImplementedError", "rest-lit token")
+        check.refused("login", c.login(), 400, "NotImplementedError", "rest-lit token")
         good = token("alice")
         check.equal("a token does", c.server.request("GET", "/api/v2/tokens/check",
                                                      headers=bearer(good)).status, 200)
     api = FakeApi()
     server = fake_server(api)
     try:
-        refused(check, "--no-auth: login",
+        check.refused("--no-auth: login",
                 server.request("POST", LOGINS[0], "username=alice&password=abcdefg", FORM),
                 400, "NotImplementedError", "without logins")
         for method, path in (("GET", "/api/v2/tokens"), ("POST", "/api/v2/tokens/application"),
                              ("DELETE", "/api/v2/authn/basic/logout"),
                              ("DELETE", "/api/v2/tokens/abc")):
-            refused(check, f"--no-auth: {method} {path}",
+            check.refused(f"--no-auth: {method} {path}",
                     server.request(method, path, "" if method == "POST" else None, JSON), 400,
                     "NotImplementedError")
         said = server.request("GET", "/api/v1/token/check")
@@ -297,7 +291,7 @@ def test_one_lists_ones_own(check):
         for path in ("/api/v2/tokens", "/api/v1/token"):
             reply = c.server.request("GET", path, headers=bearer(mine))
             check.equal(path, reply.json, {"tokens": [mine, app]})
-        refused(check, "not by an application's", c.server.request(
+        check.refused("not by an application's", c.server.request(
             "GET", "/api/v2/tokens", headers=bearer(app)), 403, "ForbiddenUserError")
 
 
@@ -329,7 +323,7 @@ def test_an_application_token_is_made(check):
                  c.stored())
         for body in ('{"expiration": 59}', '{"expiration": 99999999}', '{"expiration": "x"}',
                      '{"name": "a/b"}', '{"name": ""}', '{"name": "%s"}' % ("x" * 64), "[]", "{"):
-            refused(check, f"body {body[:30]}", c.server.request(
+            check.refused(f"body {body[:30]}", c.server.request(
                 "POST", "/api/v2/tokens/application", body, {**bearer(mine), **JSON}), 400,
                     "InvalidParametersError")
 
@@ -350,11 +344,11 @@ def test_tokens_are_revoked(check):
             for what in ("garbage", "a.b.c", app[:-1], app + "A",
                          sign(HEADER, claims("alice", iat=1000, exp=2000)),
                          token("alice", secret=b"another secret, long enough")):
-                refused(check, f"{path}{what[:10]}", c.server.request(
+                check.refused(f"{path}{what[:10]}", c.server.request(
                     "DELETE", path + what, headers=bearer(mine)), 400, "InvalidParametersError")
-            refused(check, f"{path}: another's", c.server.request(
+            check.refused(f"{path}: another's", c.server.request(
                 "DELETE", path + other, headers=bearer(mine)), 403, "ForbiddenUserError")
-            refused(check, f"{path}: by an application's", c.server.request(
+            check.refused(f"{path}: by an application's", c.server.request(
                 "DELETE", path + app, headers=bearer(app)), 403, "ForbiddenUserError")
         check.equal("all are still there", sorted(c.stored().values()), sorted([mine, app]))
         reply = c.server.request("DELETE", "/api/v2/tokens/" + app, headers=bearer(mine))
@@ -423,7 +417,7 @@ def test_the_number_of_tokens_is_bounded(check):
         check.ok("the oldest is gone", many[0] not in stored and many[1] in stored)
         check.ok("applications stay", app in stored and mine in stored)
         c.store("alice", *[sign(HEADER, claims("alice", True, iat=now - i)) for i in range(1000)])
-        refused(check, "no room", c.login(), 400, "InvalidParametersError", "revoke some")
+        check.refused("no room", c.login(), 400, "InvalidParametersError", "revoke some")
 
 
 def test_signature_revokes_by_a_list(check):
@@ -455,7 +449,7 @@ def test_signature_without_a_list_cannot_revoke(check):
         mine = token("alice")
         for method, path in (("DELETE", "/api/v2/tokens/" + mine),
                              ("DELETE", "/api/v2/authn/basic/logout")):
-            refused(check, path[:30], c.server.request(method, path, headers=bearer(mine)), 400,
+            check.refused(path[:30], c.server.request(method, path, headers=bearer(mine)), 400,
                     "NotImplementedError", "--deny-list")
 
 
@@ -464,7 +458,7 @@ def test_a_full_list_takes_no_more(check):
         c.api.put("secrets", secret("rest-lit", "revoked",
                                     {f"{i:064d}": "0" for i in range(5000)}))
         mine = token("alice")
-        refused(check, "full", c.server.request("DELETE", "/api/v2/tokens/" + mine,
+        check.refused("full", c.server.request("DELETE", "/api/v2/tokens/" + mine,
                                                 headers=bearer(mine)), 503, "UnavailableError",
                 "full")
 
@@ -481,7 +475,7 @@ def test_nobody_fills_the_list_alone(check):
 
         def revoke(text, by):
             return c.server.request("DELETE", "/api/v2/tokens/" + text, headers=bearer(by))
-        refused(check, "too many", revoke(mine, mine), 400, "InvalidParametersError",
+        check.refused("too many", revoke(mine, mine), 400, "InvalidParametersError",
                 "administrator")
         check.equal("what has expired is not counted", revoke(bobs, bobs).status, 200)
         check.equal("an admin may", revoke(mine, roots).status, 200)

@@ -79,6 +79,15 @@ def equal(name, got, want):
     return check(name, got == want, f"got {got!r}, want {want!r}")
 
 
+def eventually(condition, seconds=60):
+    end = time.monotonic() + seconds * SLOW
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
 def may_unshare(what, *flags):
     """True if namespaces can be created; otherwise, print that `what` is not tested."""
     tried = subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False)
@@ -177,9 +186,8 @@ class Root:
 
     def start(self, command, *args, **more):
         program = for_everybody(RUNTIME) if "user" in more else RUNTIME
-        return subprocess.Popen([program, command, "--root", self.path, *args], env=self.env,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, **more)
+        return subprocess.Popen([program, command, "--root", self.path, *args], env=self.env, **{
+            "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
 
     def remove(self):
         shutil.rmtree(self.path, ignore_errors=True)

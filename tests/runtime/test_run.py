@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from checks import EMULATED, RUNTIME, SLOW, Root, check, equal, finish, for_everybody, may_unshare, tests
+from checks import EMULATED, RUNTIME, SLOW, Root, check, equal, eventually, finish, may_unshare, tests
 
 HEADER = """#!/bin/bash
 set -o errexit
@@ -63,18 +63,24 @@ class Pod(Root):
         found = re.search(r"originUserExitCode: (\d+)", self.message())
         return int(found.group(1)) if found else None
 
+    def stopped(self):
+        """A run that gets SIGTERM when its command has said that it is ready."""
+        run = self.start("run")
+        started(self)
+        run.terminate()
+        run.communicate(timeout=60 * SLOW)
+        return run
+
 
 def skip(name, why):
     print(f"SKIPPED {name}: {why}")
 
 
-def eventually(condition, seconds=60):
-    end = time.monotonic() + seconds * SLOW
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
+def mounts(name):
+    """True if this test may mount a file system of its own."""
+    if not ROOT_USER:
+        skip(name, "only root can mount")
+    return ROOT_USER and may_unshare(name, "-m")
 
 
 ME = os.getpid()  # in command lines: another run of these tests has others
@@ -369,16 +375,10 @@ sys.exit(5)
 
 def test_term():
     with Pod("echo ready; sleep 1000") as p:
-        run = p.start("run")
-        started(p)
-        run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        run = p.stopped()
         equal("SIGTERM: code", (run.returncode, p.origin()), (255, 143))
     with Pod("trap 'echo cleaning; exit 0' TERM\necho ready\nsleep 1000 & wait\n", after="echo after") as p:
-        run = p.start("run")
-        started(p)
-        run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        run = p.stopped()
         equal("SIGTERM, trapped: its own code", run.returncode, 0)
         check("SIGTERM, trapped: what it still says", b"cleaning" in p.log("user-all"))
     with Pod("trap '' TERM\necho ready\nwhile :; do sleep 0.1; done", PAI_TERM_GRACE_SEC="2") as p:
@@ -392,10 +392,7 @@ def test_term():
         check("SIGTERM, ignored: not before its time", took > 0.9, took)
         check("SIGTERM, ignored: before the pod is killed", took < 60 * SLOW, took)
     with Pod("sh -c 'trap \"sleep 4; echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done'\necho after") as p:
-        run = p.start("run")
-        started(p)
-        run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        p.stopped()
         check("SIGTERM, the shell ends at once: its child has the grace period", b"saved\n" in p.log("user-stdout"),
               p.log("user-all"))
         equal("SIGTERM, the shell ends at once: code", p.origin(), 143)
@@ -403,24 +400,15 @@ def test_term():
              after="(trap 'echo asked; exit 0' TERM; : >$SET; while :; do sleep 0.1; done) & "
                    "until [ -e $SET ]; do sleep 0.1; done") as p:
         p.env["SET"] = p.at("/set")
-        run = p.start("run")
-        started(p)
-        run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        p.stopped()
         check("SIGTERM: what a later phase leaves running is asked to end", b"asked\n" in p.runtime_log(),
               p.runtime_log())
     with Pod("echo user", before="echo ready; sleep 1000") as p:
-        run = p.start("run")
-        started(p)
-        run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        p.stopped()
         equal("SIGTERM during precommands: code", p.origin(), 143)
         equal("SIGTERM during precommands: the command is not started", p.log("user-all"), b"")
     with Pod("echo user", before="trap 'exit 0' TERM; echo ready; sleep 1000 & wait") as p:
-        run = p.start("run")
-        started(p)
-        run.terminate()
-        run.communicate(timeout=60 * SLOW)
+        p.stopped()
         equal("SIGTERM, precommands end well: code", p.origin(), 143)
         equal("SIGTERM, precommands end well: the command is not started", p.log("user-all"), b"")
     with Pod("echo ready; kill -STOP $$; sleep 1000") as p:
@@ -650,8 +638,7 @@ def test_shared_and_socket_streams():
     import socket
     ours, theirs = socket.socketpair()
     with Pod("head -c 1000000 /dev/zero; echo end") as p:
-        run = subprocess.Popen([RUNTIME, "run", "--root", p.path], env=p.env, stdin=subprocess.DEVNULL,
-                               stdout=theirs, stderr=subprocess.DEVNULL)
+        run = p.start("run", stdout=theirs, stderr=subprocess.DEVNULL)
         theirs.close()
         out = b""
         while piece := ours.recv(65536):
@@ -661,16 +648,13 @@ def test_shared_and_socket_streams():
     with Pod("echo one; echo two") as p, tempfile.TemporaryFile() as f:
         f.write(b"before\n")
         f.flush()
-        subprocess.run([RUNTIME, "run", "--root", p.path], env=p.env, stdout=f, stderr=subprocess.DEVNULL)
+        p.start("run", stdout=f, stderr=subprocess.DEVNULL).wait()
         f.seek(0)
         equal("a file as standard output goes on where it is", f.read(), b"before\none\ntwo\n")
 
 
 def test_full_disk():
-    if not ROOT_USER:
-        skip("full disk", "only root can mount a small file system")
-        return
-    if not may_unshare("full disk", "-m"):
+    if not mounts("full disk"):
         return
     with Pod("head -c 3000000 /dev/zero; echo end; sleep 0.2; rm -f \"$LOGS\"/filler; echo more") as p:
         logs = p.at(p.logs())
@@ -688,10 +672,7 @@ def test_full_disk():
 
 
 def test_read_only_logs():
-    if not ROOT_USER:
-        skip("read-only log directory", "only root can mount")
-        return
-    if not may_unshare("read-only log directory", "-m"):
+    if not mounts("read-only log directory"):
         return
     with Pod("echo hello; echo oops >&2; exit 4") as p:
         logs = p.at(p.logs())
@@ -709,27 +690,22 @@ def test_nonroot():
     if not ROOT_USER:
         skip("another user", "only root can become one")
         return
-    program = for_everybody(RUNTIME)
     with Pod("id -u; echo by another user >$RUNTIME_LOG_PIPE; exit 3", before="echo before") as p:
-        r = subprocess.run([program, "run", "--root", p.path], env=p.env, capture_output=True, user=65534,
-                           group=65534, extra_groups=[], stdin=subprocess.DEVNULL, timeout=60 * SLOW)
+        r = p.run("run", user=65534, group=65534, extra_groups=[])
         equal("another user: output", r.stdout, b"65534\n")
         equal("another user: log", p.log("user-all"), b"65534\n")
         check("another user: RUNTIME_LOG_PIPE", b"by another user\n" in p.runtime_log(), p.runtime_log())
         equal("another user: the message", p.origin(), 3)
         # Its standard output is a pipe of root's, which it cannot open anew.
         p.write(D + "user.sh", HEADER + "head -c 3000000 /dev/zero; echo end")
-        run = subprocess.Popen([program, "run", "--root", p.path], env=p.env, stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, user=65534, group=65534, extra_groups=[],
-                               stdin=subprocess.DEVNULL)
+        run = p.start("run", stderr=subprocess.DEVNULL, user=65534, group=65534, extra_groups=[])
         eventually(lambda: len(p.log("user-all")) >= 65536)
         out, _ = run.communicate(timeout=60 * SLOW)
         equal("another user: a slow reader of somebody else's pipe gets everything", (run.returncode, len(out)),
               (0, 3000004))
         p.write(D + "user.sh", HEADER + "id -u; exit 3")
         os.chmod(p.at(p.logs()), 0o555)
-        r = subprocess.run([program, "run", "--root", p.path], env=p.env, capture_output=True, user=65533,
-                           group=65533, extra_groups=[], stdin=subprocess.DEVNULL, timeout=60 * SLOW)
+        r = p.run("run", user=65533, group=65533, extra_groups=[])
         equal("another user without write permission: output", r.stdout, b"65533\n")
         check("yet another user: it is told", b"Permission denied" in r.stderr, r.stderr)
 
@@ -799,9 +775,7 @@ LIMIT = 256 << 20
 def test_rotation():
     lines = 3000000
     with Pod(f"seq -f '%099.0f' {lines}") as p:  # 100 bytes each
-        run = subprocess.Popen([RUNTIME, "run", "--root", p.path], env=p.env, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        run.communicate(timeout=120 * SLOW)
+        p.start("run", stdout=subprocess.DEVNULL).communicate(timeout=120 * SLOW)
         for name in ("user-stdout", "user-all"):
             folder = p.at(p.logs(name))
             names = sorted(os.listdir(folder))

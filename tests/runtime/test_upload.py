@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.parse
 
-from checks import SLOW, Root, check, equal, finish, tests
+from checks import SLOW, Root, check, equal, eventually, finish, tests
 
 SECRETS = "/var/run/secrets/rest-lit/"
 TOKEN = "token.of.pod"
@@ -75,15 +75,6 @@ class Pod(Root):
 
     def log(self, name):
         return self.read(self.logs(name)) or b""
-
-
-def eventually(condition):
-    end = time.monotonic() + 60 * SLOW
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def frames(body):

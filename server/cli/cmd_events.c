@@ -10,21 +10,6 @@
 static const char *const HEADS[] = { "AGE", "TYPE", "TASK", "REASON", "COUNT", "MESSAGE" };
 enum { N_HEADS = ARRAY_SIZE(HEADS) };
 
-static void event_row(struct table *t, struct span event, int64_t now_ms)
-{
-	int64_t ms;
-	static const char *const TASK[] = { "taskroleName", "taskIndex" };
-	if (scan_time_ms(scan_get(event, "lastTimestamp"), &ms))
-		table_duration(t, now_ms - ms);
-	else
-		table_cell(t, SPAN(""));
-	table_text(t, event, "type");
-	table_cell(t, span_of(progress_task(event, TASK, &t->arena)));
-	table_text(t, event, "reason");
-	table_number(t, event, "count");
-	table_text(t, event, "message");
-}
-
 /* The server's order is the last one first. */
 static int print_events(struct span events, const char *job)
 {
@@ -33,14 +18,25 @@ static int print_events(struct span events, const char *job)
 		(void)fprintf(stderr, "%s has no events\n", job);
 		return EXIT_OK;
 	}
+	static const char *const TASK[] = { "taskroleName", "taskIndex" };
 	struct table t;
 	FREE_AUTO struct span *event = xcalloc(n, sizeof(*event));
 	struct scan walk = scan_begin(events);
 	for (size_t i = n; i > 0 && scan_item(&walk, &event[i - 1]); i--)
 		;
 	table_begin(&t, HEADS, N_HEADS);
-	for (size_t i = 0; i < n; i++)
-		event_row(&t, event[i], clock_wall_ms());
+	for (size_t i = 0; i < n; i++) {
+		int64_t ms;
+		if (scan_time_ms(scan_get(event[i], "lastTimestamp"), &ms))
+			table_duration(&t, clock_wall_ms() - ms);
+		else
+			table_cell(&t, SPAN(""));
+		table_text(&t, event[i], "type");
+		table_cell(&t, span_of(progress_task(event[i], TASK, &t.arena)));
+		table_text(&t, event[i], "reason");
+		table_number(&t, event[i], "count");
+		table_text(&t, event[i], "message");
+	}
 	return table_print(&t);
 }
 

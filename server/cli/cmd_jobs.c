@@ -56,20 +56,6 @@ static void put_reason(struct list *l, struct span job, struct arena *a)
 	table_cell(&l->table, str_view(&text));
 }
 
-static void put_job(struct list *l, struct span job)
-{
-	struct table *t = &l->table;
-	table_text(t, job, "name");
-	table_text(t, job, "username");
-	table_text(t, job, "state");
-	put_between(l, scan_get(job, "submissionTime"), SPAN(""));
-	put_between(l, scan_get(job, "launchedTime"), scan_get(job, "completedTime"));
-	table_number(t, job, "totalTaskNumber");
-	table_number(t, job, "totalGpuNumber");
-	table_text(t, job, "virtualCluster");
-	put_reason(l, job, &t->arena);
-}
-
 static int print_table(struct span jobs, struct err *e)
 {
 	struct list l = { .now_ms = (int64_t)time(NULL) * 1000 };
@@ -79,8 +65,17 @@ static int print_table(struct span jobs, struct err *e)
 	table_begin(&l.table, HEADS, N_HEADS);
 	l.table.states = term_colours(STDOUT_FILENO) ? STATE : 0;
 	struct scan walk = scan_begin(jobs);
-	for (struct span job; scan_item(&walk, &job);)
-		put_job(&l, job);
+	for (struct span job; scan_item(&walk, &job);) {
+		table_text(&l.table, job, "name");
+		table_text(&l.table, job, "username");
+		table_text(&l.table, job, "state");
+		put_between(&l, scan_get(job, "submissionTime"), SPAN(""));
+		put_between(&l, scan_get(job, "launchedTime"), scan_get(job, "completedTime"));
+		table_number(&l.table, job, "totalTaskNumber");
+		table_number(&l.table, job, "totalGpuNumber");
+		table_text(&l.table, job, "virtualCluster");
+		put_reason(&l, job, &l.table.arena);
+	}
 	exit_spec_free(l.exits);
 	return table_print(&l.table);
 }

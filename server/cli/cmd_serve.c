@@ -104,6 +104,7 @@ static void delay(const struct service *s)
 	}
 }
 
+/* -1 and *e if not all loops could be started. */
 static int serve_run(struct service *s, struct err *e)
 {
 	size_t n = 0;

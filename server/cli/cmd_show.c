@@ -9,19 +9,6 @@ enum { LIMIT = 256 << 20 };
 static const char *const HEADS[] = { "TASK", "STATE", "NODE", "ADDRESS", "RETRIES", "EXIT" };
 enum { STATE = 1, N_HEADS = ARRAY_SIZE(HEADS), NAME_LIMIT = 1024 };
 
-static void show_put_task(struct table *t, const struct task_walk *w)
-{
-	STR_AUTO name = STR_INIT(NAME_LIMIT);
-	str_span(&name, w->role);
-	str_printf(&name, "[%lld]", (long long)w->index);
-	table_cell(t, str_view(&name));
-	table_text(t, w->task, "taskState");
-	table_text(t, w->task, "containerNodeName");
-	table_text(t, w->task, "containerIp");
-	table_number(t, w->task, "retries");
-	table_number(t, w->task, "containerExitCode");
-}
-
 static void put_images(struct str *out, struct span detail)
 {
 	ARENA_AUTO a = { 0 };
@@ -53,8 +40,17 @@ static int print(struct span detail, const char *job, struct err *e)
 	put_images(&out, detail);
 	table_begin(&t, HEADS, N_HEADS);
 	t.states = p.colour ? STATE : 0;
-	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);)
-		show_put_task(&t, &w);
+	for (struct task_walk w = progress_tasks(detail); progress_next_task(&w);) {
+		STR_AUTO name = STR_INIT(NAME_LIMIT);
+		str_span(&name, w.role);
+		str_printf(&name, "[%lld]", (long long)w.index);
+		table_cell(&t, str_view(&name));
+		table_text(&t, w.task, "taskState");
+		table_text(&t, w.task, "containerNodeName");
+		table_text(&t, w.task, "containerIp");
+		table_number(&t, w.task, "retries");
+		table_number(&t, w.task, "containerExitCode");
+	}
 	if (t.n > N_HEADS)
 		table_write(&out, &t, SIZE_MAX);
 	table_done(&t);

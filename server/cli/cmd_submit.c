@@ -20,19 +20,6 @@ bool submit_doc(struct span text, struct arena *a, struct doc *doc)
 	return doc_read(text, &budget, a, doc, &warnings, &ignored) == 0;
 }
 
-/* Chooses route and Content-Type by the dialect and format of the text. */
-static void tell_apart(const struct job_text *t, struct client_call *call)
-{
-	ARENA_AUTO arena = { 0 };
-	struct doc doc = { 0 };
-	struct span text = { t->text, t->n };
-	bool read = submit_doc(text, &arena, &doc);
-	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
-	d = d ? d : dialect_guess(text, DIALECTS_ALL);
-	call->path = d->api == 2 ? "/api/v2/jobs" : "/api/v1/jobs";
-	call->type = read && doc.json ? "application/json" : "text/yaml";
-}
-
 static int submit_refused(const struct job_text *t, const struct err *e)
 {
 	int code = remote_exit(e);
@@ -79,16 +66,21 @@ static int submit_wait(struct remote *r, const struct remote_reply *reply)
 int submit_send(struct remote *r, const void *arg, struct err *e)
 {
 	const struct job_text *t = arg;
+	ARENA_AUTO arena = { 0 };
+	struct doc doc = { 0 };
+	struct span text = { t->text, t->n };
 	NOTES_AUTO warnings = { 0 };
 	REPLY_AUTO reply = { 0 };
 	char key[2 * KEY_BYTES + 1];
-	struct client_call call = {
-		.method = "POST", .body = { t->text, t->n }, .key = key, .max = ANSWER_MAX
-	};
+	struct client_call call = { .method = "POST", .body = text, .key = key, .max = ANSWER_MAX };
 	random_hex(key, KEY_BYTES);
-	tell_apart(t, &call);
-	FREE_AUTO char *path = xasprintf("%s%s", call.path, r->o->dry_run ? "?dryRun=true" : "");
-	call.path = path;
+	/* Route and Content-Type by the dialect and format of the text. */
+	bool read = submit_doc(text, &arena, &doc);
+	const struct dialect *d = read ? dialect_of(&doc.root, DIALECTS_ALL) : NULL;
+	d = d ? d : dialect_guess(text, DIALECTS_ALL);
+	call.path = arena_printf(&arena, "/api/v%d/jobs%s", d->api == 2 ? 2 : 1,
+	                         r->o->dry_run ? "?dryRun=true" : "");
+	call.type = read && doc.json ? "application/json" : "text/yaml";
 	r->patient = true;
 	if (remote_ask(r, &call, &reply, e) < 0 ||
 	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, e) < 0)

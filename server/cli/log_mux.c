@@ -180,27 +180,6 @@ static void stream_open_link(struct log_stream *v, struct span uri)
 	stream_start(v, STAGE_STREAM, &call);
 }
 
-/* The log of a pod is complete.  A kept output, and a large log of this machine, begin later; a
- * kept one also lacks the log of the init container, and the lines of pai-runtime. */
-static void stream_find_begin(struct log_stream *v, struct span body, bool kept)
-{
-	int64_t dropped;
-	v->begin = 0;
-	if (!scan_int(scan_get(body, "dropped"), 0, INT64_MAX, &dropped))
-		return;
-	v->begin = (uint64_t)dropped;
-	if (kept) {
-		v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
-		v->runtime = 0;
-	}
-	if (v->printed < v->begin) {
-		lines_end(&v->lines, stream_print_line, v);
-		term_say(v->mux->term, "%s: %llu bytes before the next line are not kept", v->name,
-		         (unsigned long long)(v->begin - v->printed));
-		v->printed = v->begin;
-	}
-}
-
 static void links_ended(void *arg, const struct client_answer *a)
 {
 	struct log_stream *v = arg;
@@ -219,8 +198,24 @@ static void links_ended(void *arg, const struct client_answer *a)
 		    (span_is(name, "all") || !chosen.n))
 			chosen = uri;
 	}
-	if (good)
-		stream_find_begin(v, a->body, kept);
+	/* The log of a pod is complete.  A kept output, and a large log of this machine, begin
+	 * later; a kept one also lacks the log of the init container, and the lines of pai-runtime.
+	 */
+	int64_t dropped = 0;
+	v->begin = good ? 0 : v->begin;
+	if (good && scan_int(scan_get(a->body, "dropped"), 0, INT64_MAX, &dropped)) {
+		v->begin = (uint64_t)dropped;
+		if (kept) {
+			v->printed -= v->runtime < v->printed ? v->runtime : v->printed;
+			v->runtime = 0;
+		}
+	}
+	if (v->printed < (uint64_t)dropped) {
+		lines_end(&v->lines, stream_print_line, v);
+		term_say(v->mux->term, "%s: %llu bytes before the next line are not kept", v->name,
+		         (unsigned long long)(v->begin - v->printed));
+		v->printed = v->begin;
+	}
 	if (chosen.n)
 		stream_open_link(v, chosen);
 	else

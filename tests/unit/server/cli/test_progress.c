@@ -33,6 +33,23 @@ static struct progress read_ok(const char *text, struct arena *a)
 	return p;
 }
 
+static void assert_block(const struct progress *p, size_t columns, size_t rows, const char *wanted)
+{
+	STR_AUTO out = STR_INIT(MAX);
+	progress_block(&out, p, &(struct frame){ "alice~mnist", columns, rows, 1065000, NULL, 0 });
+	assert_string_equal(str_c(&out), wanted);
+}
+
+static void assert_verdict(const char *detail, bool brief, const char *wanted)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO out = STR_INIT(MAX);
+	struct progress p = read_ok(detail, &a);
+	p.brief = brief;
+	progress_verdict(&out, &p, "alice~mnist");
+	assert_string_equal(str_c(&out), wanted);
+}
+
 TEST(test_progress_read)
 {
 	ARENA_AUTO a = { 0 };
@@ -128,18 +145,15 @@ TEST(test_progress_block_fits)
 			assert_true(lines <= rows);
 		}
 	}
-	STR_AUTO out = STR_INIT(MAX);
-	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 3, 1065000, NULL, 0 });
-	assert_string_equal(str_c(&out), "alice~mnist  RUNNING  1m 05s  retry 2\n"
-	                                 "  and 2 more task roles\n"
-	                                 "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
-	out.n = 0;
-	progress_block(&out, &p, &(struct frame){ "alice~mnist", 60, 9, 1065000, NULL, 0 });
-	assert_string_equal(str_c(&out),
-	                    "alice~mnist  RUNNING  1m 05s  retry 2\n"
-	                    "  worker  [#####==========.....] 1/4 succeeded, 2 running, 1\n"
-	                    "  ps      [xxxxxxxxxx??????????] 1/2 failed, 1 unknown\n"
-	                    "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+	assert_block(&p, 60, 3,
+	             "alice~mnist  RUNNING  1m 05s  retry 2\n"
+	             "  and 2 more task roles\n"
+	             "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
+	assert_block(&p, 60, 9,
+	             "alice~mnist  RUNNING  1m 05s  retry 2\n"
+	             "  worker  [#####==========.....] 1/4 succeeded, 2 running, 1\n"
+	             "  ps      [xxxxxxxxxx??????????] 1/2 failed, 1 unknown\n"
+	             "  worker[2]: Late: 0/3 nodes: no\\x0aGPU \\x1b[2J\n");
 }
 
 #define IN(colour, state) "\x1b[" #colour "m" state "\x1b[0m"
@@ -150,19 +164,10 @@ TEST(test_progress_colours)
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
 	struct progress p = read_ok(RUNNING, &a);
-	struct frame frame = { "alice~mnist", 60, 1, 1065000, NULL, 0 };
 	p.colour = true;
-	progress_block(&out, &p, &frame);
-	assert_string_equal(str_c(&out), "alice~mnist  " IN(36, "RUNNING") "  1m 05s  retry 2\n");
-	out.n = 0;
-	frame.columns = 20;
-	progress_block(&out, &p, &frame);
-	assert_string_equal(str_c(&out), "alice~mnist  " IN(36, "RUNNING") "\n");
-	out.n = 0;
-	frame.columns = 19;
-	progress_block(&out, &p, &frame);
-	assert_string_equal(str_c(&out), "alice~mnist  RUNNIN\n");
-	out.n = 0;
+	assert_block(&p, 60, 1, "alice~mnist  " IN(36, "RUNNING") "  1m 05s  retry 2\n");
+	assert_block(&p, 20, 1, "alice~mnist  " IN(36, "RUNNING") "\n");
+	assert_block(&p, 19, 1, "alice~mnist  RUNNIN\n");
 	progress_line(&out, &p);
 	assert_non_null(strstr(str_c(&out), IN(36, "RUNNING") " (retry 2)  worker 1/4 succeeded"));
 	p = read_ok(FAILED, &a);
@@ -220,27 +225,25 @@ TEST(test_progress_verdict)
 {
 	ARENA_AUTO a = { 0 };
 	STR_AUTO out = STR_INIT(MAX);
-	struct progress p = read_ok(FAILED, &a);
-	progress_verdict(&out, &p, "alice~mnist");
-	assert_string_equal(str_c(&out), "alice~mnist FAILED after 3m 12s, exit code 137 "
-	                                 "(ContainerSigKillReceived) of worker[3]\n"
-	                                 "  reason:   Killed by SIGKILL\n"
-	                                 "            out of memory\n"
-	                                 "  solution: Check memory\n"
-	                                 "            Ask\n"
-	                                 "            somebody\n"
-	                                 "  details:  PodFailed:\n"
-	                                 "              code: 137 \\x1b[0m\n");
-	out.n = 0;
-	p = read_ok("{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,"
-	            "\"appExitTriggerTaskRoleName\":\"a\",\"appExitTriggerTaskIndex\":0,"
-	            "\"appExitMessages\":{\"runtime\":{\"originUserExitCode\":7}},"
-	            "\"appExitDiagnostics\":\"long\"}}",
-	            &a);
-	p.brief = true;
-	progress_verdict(&out, &p, "mnist");
-	assert_string_equal(str_c(&out),
-	                    "mnist FAILED, exit code 255 of a[0]; the command ended with 7\n");
+	assert_verdict(FAILED, false,
+	               "alice~mnist FAILED after 3m 12s, exit code 137 "
+	               "(ContainerSigKillReceived) of worker[3]\n"
+	               "  reason:   Killed by SIGKILL\n"
+	               "            out of memory\n"
+	               "  solution: Check memory\n"
+	               "            Ask\n"
+	               "            somebody\n"
+	               "  details:  PodFailed:\n"
+	               "              code: 137 \\x1b[0m\n");
+	assert_verdict("{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,"
+	               "\"appExitTriggerTaskRoleName\":\"a\",\"appExitTriggerTaskIndex\":0,"
+	               "\"appExitMessages\":{\"runtime\":{\"originUserExitCode\":7}},"
+	               "\"appExitDiagnostics\":\"long\"}}",
+	               true,
+	               "alice~mnist FAILED, exit code 255 of a[0]; the command ended with 7\n");
+	assert_verdict("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
+	               "\"completedTime\":3601000,\"appExitCode\":0}}",
+	               false, "alice~mnist SUCCEEDED after 1h 00m\n");
 	/* The report of pai-runtime is shown as what it says. */
 	static const char REPORT[] =
 	    "{\"jobStatus\":{\"state\":\"FAILED\",\"appExitCode\":255,\"appExitMessages\":{"
@@ -255,19 +258,13 @@ TEST(test_progress_verdict)
 	};
 	for (size_t i = 0; i < 3; i++) {
 		out.n = 0;
-		p = read_ok(arena_printf(&a, REPORT, LOGS[i][0]), &a);
+		struct progress p = read_ok(arena_printf(&a, REPORT, LOGS[i][0]), &a);
 		progress_verdict(&out, &p, "mnist");
 		assert_non_null(strstr(str_c(&out), LOGS[i][1]));
 		assert_null(strstr(str_c(&out), "PAI_RUNTIME"));
 		assert_null(strstr(str_c(&out), "  ...\n"));
 	}
 	assert_non_null(strstr(str_c(&out), "            the end\n"));
-	out.n = 0;
-	p = read_ok("{\"jobStatus\":{\"state\":\"SUCCEEDED\",\"submissionTime\":1000,"
-	            "\"completedTime\":3601000,\"appExitCode\":0}}",
-	            &a);
-	progress_verdict(&out, &p, "alice~mnist");
-	assert_string_equal(str_c(&out), "alice~mnist SUCCEEDED after 1h 00m\n");
 }
 
 #define FIRST                                                                                      \
@@ -284,40 +281,35 @@ TEST(test_progress_verdict)
 TEST(test_progress_first)
 {
 	ARENA_AUTO a = { 0 };
-	STR_AUTO out = STR_INIT(MAX);
 	char text[4096];
 	(void)setenv("TZ", "UTC", 1); /* NOLINT(concurrency-mt-unsafe) */
 	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":5,\"time\":1795435384120,",
 	               "{\"taskRole\":\"worker\",\"taskIndex\":0,\"cause\":\"lost its peer\"},"
 	               "{\"taskRole\":\"worker\",\"taskIndex\":1,\"cause\":\"lost its peer\"}",
 	               2);
+	assert_verdict(text, false,
+	               "alice~mnist FAILED, exit code 236 (Timeout) of worker[0]\n"
+	               "  first:    worker[2] failed first (rank 5, 12:03:04.120): "
+	               "CUDA out\\x1b of memory\n"
+	               "            worker[0], worker[1] only followed (lost its peer)\n"
+	               "  reason:   no memory\n"
+	               "  solution: more\n"
+	               "  lines:    one\n"
+	               "            two\n");
 	struct progress p = read_ok(text, &a);
-	progress_verdict(&out, &p, "j");
-	assert_string_equal(str_c(&out),
-	                    "j FAILED, exit code 236 (Timeout) of worker[0]\n"
-	                    "  first:    worker[2] failed first (rank 5, 12:03:04.120): "
-	                    "CUDA out\\x1b of memory\n"
-	                    "            worker[0], worker[1] only followed (lost its peer)\n"
-	                    "  reason:   no memory\n"
-	                    "  solution: more\n"
-	                    "  lines:    one\n"
-	                    "            two\n");
 	assert_string_equal(progress_failed_task(&p, &a), "worker[2]");
-	out.n = 0;
 	(void)snprintf(text, sizeof(text), FIRST, "\"rank\":null,\"time\":1795435384000,",
 	               "{\"taskRole\":\"worker\",\"taskIndex\":0,\"cause\":\"lost its peer\"},"
 	               "{\"taskRole\":\"ps\",\"taskIndex\":0,\"cause\":\"broken pipe\"}",
 	               110);
-	p = read_ok(text, &a);
-	p.brief = true;
-	progress_verdict(&out, &p, "j");
-	assert_string_equal(str_c(&out), "j FAILED, exit code 236 (Timeout) of worker[0]\n"
-	                                 "  first:    worker[2] failed first (12:03:04): "
-	                                 "CUDA out\\x1b of memory\n"
-	                                 "            worker[0], ps[0] and 108 more only followed "
-	                                 "(lost its peer; broken pipe)\n"
-	                                 "  reason:   no memory\n"
-	                                 "  solution: more\n");
+	assert_verdict(text, true,
+	               "alice~mnist FAILED, exit code 236 (Timeout) of worker[0]\n"
+	               "  first:    worker[2] failed first (12:03:04): "
+	               "CUDA out\\x1b of memory\n"
+	               "            worker[0], ps[0] and 108 more only followed "
+	               "(lost its peer; broken pipe)\n"
+	               "  reason:   no memory\n"
+	               "  solution: more\n");
 }
 
 TEST(test_duration_text)

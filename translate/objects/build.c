@@ -16,48 +16,23 @@ struct side {
 	enum object_kind kind;
 	enum template_id unit;
 	const char *suffix;
-	bool (*needed)(const struct scope *s);
+	enum when needed;
 	bool owned; /* by the Framework; a PriorityClass has no namespace and cannot be owned */
 	size_t max;
 	const char *smaller; /* how to reduce the size */
 };
 
-static bool needs_registry(const struct scope *s)
-{
-	return s->job->has_auth;
-}
-
-static bool needs_job_secrets(const struct scope *s)
-{
-	return s->job->secrets != NULL;
-}
-
-bool needs_extension(const struct scope *s)
-{
-	return s->facts->extension || job_needs_key(s->job, s->facts);
-}
-
-static bool needs_env(const struct scope *s)
-{
-	return s->env_moved;
-}
-
-static bool needs_priority(const struct scope *s)
-{
-	return s->set->priority_class;
-}
-
 /* clang-format off */
 static const struct side SIDES[] = {
-	{ KIND_SECRET,        TEMPLATE_SECRET_REGISTRY, "-regcred",    needs_registry,    true,  SECRET_MAX,
+	{ KIND_SECRET,        TEMPLATE_SECRET_REGISTRY, "-regcred",    WHEN_REGISTRY,       true,  SECRET_MAX,
 	  "fewer images with `auth`" },
-	{ KIND_SECRET,        TEMPLATE_SECRET_JOB,      "-configcred", needs_job_secrets, true,  SECRET_MAX,
+	{ KIND_SECRET,        TEMPLATE_SECRET_JOB,      "-configcred", WHEN_JOB_SECRETS,    true,  SECRET_MAX,
 	  "fewer or shorter `secrets`" },
-	{ KIND_SECRET,        TEMPLATE_SECRET_USER,     "-usercred",   needs_extension,   true,  SECRET_MAX,
+	{ KIND_SECRET,        TEMPLATE_SECRET_USER,     "-usercred",   WHEN_USER_EXTENSION, true,  SECRET_MAX,
 	  "fewer keys" },
-	{ KIND_CONFIGMAP,     TEMPLATE_CONFIGMAP_ENV,   "-env",        needs_env,         true,  CONFIGMAP_MAX,
+	{ KIND_CONFIGMAP,     TEMPLATE_CONFIGMAP_ENV,   "-env",        WHEN_ENV_CONFIGMAP,  true,  CONFIGMAP_MAX,
 	  "fewer task roles or shorter names of them" },
-	{ KIND_PRIORITYCLASS, TEMPLATE_PRIORITYCLASS,   "-priority",   needs_priority,    false, CONFIGMAP_MAX,
+	{ KIND_PRIORITYCLASS, TEMPLATE_PRIORITYCLASS,   "-priority",   WHEN_PRIORITY_CLASS, false, CONFIGMAP_MAX,
 	  "shorter templates" },
 };
 /* clang-format on */
@@ -218,7 +193,7 @@ static int build(struct scope *s, struct objects *out, struct err *e)
 	struct object *v = ARENA_NEW(s->a, struct object, N_SIDES + 1);
 	size_t n = 0;
 	for (size_t i = 0; i < N_SIDES; i++) {
-		if (!SIDES[i].needed(s))
+		if (!when_holds(SIDES[i].needed, s))
 			continue;
 		if (write_side(s, &SIDES[i], &v[n], e) < 0)
 			return -1;

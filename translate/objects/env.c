@@ -24,13 +24,6 @@ static bool put_job_role_list(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_job_fs_uri(const struct scope *s, struct out *o)
-{
-	const char *uri = s->job->dialect->old_env && s->set->fs_uri ? s->set->fs_uri : "";
-	out_env(s, o, span_of(uri));
-	return true;
-}
-
 /* The number, or "" if the job does not give it. */
 static void out_given(struct out *o, bool given, int64_t v)
 {
@@ -38,18 +31,6 @@ static void out_given(struct out *o, bool given, int64_t v)
 	if (given)
 		str_int(o->s, v);
 	out_quote(o);
-}
-
-static bool put_role_min_failed_given(const struct scope *s, struct out *o)
-{
-	out_given(o, s->role->min_failed_given, s->role->min_failed);
-	return true;
-}
-
-static bool put_role_min_succeeded_given(const struct scope *s, struct out *o)
-{
-	out_given(o, s->role->min_succeeded_given, s->role->min_succeeded);
-	return true;
 }
 
 static bool put_role_resource(const struct scope *s, struct out *o)
@@ -92,12 +73,6 @@ static bool put_env_roles(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_env_job(const struct scope *s, struct out *o)
-{
-	str_span(o->s, s->env_job);
-	return true;
-}
-
 static bool put_env_map(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
@@ -108,12 +83,6 @@ static bool put_env_map(const struct scope *s, struct out *o)
 		o->s->p[o->s->n - 1] = '}';
 	else
 		str_char(o->s, '}'); /* an empty list, which only a replaced template has */
-	return true;
-}
-
-static bool put_env_role(const struct scope *s, struct out *o)
-{
-	template_write(s, TEMPLATE_ENV_ROLE, o->s);
 	return true;
 }
 
@@ -130,6 +99,11 @@ static bool put_env_user(const struct scope *s, struct out *o)
 #define PUT_ENV(name, value) PUT_FUNCTION(name, out_env(s, o, value))
 
 /* clang-format off */
+PUT_FUNCTION(put_env_job, str_span(o->s, s->env_job))
+PUT_FUNCTION(put_env_role, template_write(s, TEMPLATE_ENV_ROLE, o->s))
+PUT_ENV(put_job_fs_uri, span_of(s->job->dialect->old_env && s->set->fs_uri ? s->set->fs_uri : ""))
+PUT_FUNCTION(put_role_min_failed_given, out_given(o, s->role->min_failed_given, s->role->min_failed))
+PUT_FUNCTION(put_role_min_succeeded_given, out_given(o, s->role->min_succeeded_given, s->role->min_succeeded))
 PUT_INT(put_job_role_count, (int64_t)s->job->n_roles)
 PUT_ENV(put_job_data_dir, s->job->data_dir)
 PUT_ENV(put_job_output_dir, s->job->output_dir)

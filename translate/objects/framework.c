@@ -10,14 +10,6 @@ static bool is_created_first(const struct scope *s)
 	return s->mark && s->owned;
 }
 
-static bool put_job_gpu_type(const struct scope *s, struct out *o)
-{
-	if (s->job->gpu_type.n == 0)
-		return false;
-	out_text(o, s->job->gpu_type);
-	return true;
-}
-
 static bool put_job_task_roles(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
@@ -55,50 +47,6 @@ static int64_t priority_value(int64_t submitted_ms, int64_t priority)
 	return -((HIVED_HIGHEST - priority) * (1 << 24) + units);
 }
 
-static bool put_job_hived_class(const struct scope *s, struct out *o)
-{
-	if (!s->job->hived || s->job->hived->priority_class.n == 0)
-		return false;
-	out_text(o, s->job->hived->priority_class);
-	return true;
-}
-
-static bool put_mark_creating(const struct scope *s, struct out *o)
-{
-	if (is_created_first(s))
-		out_puts(o, "true");
-	return is_created_first(s);
-}
-
-static bool put_mark_idempotency(const struct scope *s, struct out *o)
-{
-	if (s->mark->idempotency)
-		out_puts(o, s->mark->idempotency);
-	return s->mark->idempotency != NULL;
-}
-
-static bool put_mark_webhook(const struct scope *s, struct out *o)
-{
-	if (s->mark->webhook)
-		out_puts(o, s->mark->instance);
-	return s->mark->webhook;
-}
-
-static bool put_job_max_duration(const struct scope *s, struct out *o)
-{
-	int64_t seconds = s->job->max_duration_s ?: s->set->max_duration_s;
-	if (seconds)
-		out_int(o, seconds);
-	return seconds != 0;
-}
-
-static bool put_mark_request(const struct scope *s, struct out *o)
-{
-	if (s->mark->request)
-		out_puts(o, s->mark->request);
-	return s->mark->request != NULL;
-}
-
 static bool put_owner_uid(const struct scope *s, struct out *o)
 {
 	if (s->uid_at)
@@ -120,6 +68,13 @@ PUT_BOOL(put_job_fancy_retry, s->job->fancy_retry)
 PUT_INT(put_job_retry_max, s->job->retry_max)
 PUT_BOOL(put_job_gang, s->job->gang)
 PUT_INT(put_job_priority, priority_value(s->facts->submitted_ms, s->hived ? s->hived->priority : 0))
+PUT_OPTIONAL(put_job_gpu_type, s->job->gpu_type.n, out_text(o, s->job->gpu_type))
+PUT_OPTIONAL(put_job_hived_class, s->job->hived && s->job->hived->priority_class.n, out_text(o, s->job->hived->priority_class))
+PUT_OPTIONAL(put_job_max_duration, s->job->max_duration_s || s->set->max_duration_s, out_int(o, s->job->max_duration_s ?: s->set->max_duration_s))
+PUT_OPTIONAL(put_mark_creating, is_created_first(s), out_puts(o, "true"))
+PUT_OPTIONAL(put_mark_idempotency, s->mark->idempotency, out_puts(o, s->mark->idempotency))
+PUT_OPTIONAL(put_mark_webhook, s->mark->webhook, out_puts(o, s->mark->instance))
+PUT_OPTIONAL(put_mark_request, s->mark->request, out_puts(o, s->mark->request))
 PUT_STRING(put_mark_submission, s->mark->submission)
 PUT_STRING(put_mark_instance, s->mark->instance)
 
@@ -210,12 +165,6 @@ static void out_yaml(const struct scope *s, struct out *o, const struct node *n)
 	str_wipe(&yaml);
 }
 
-static bool put_secret_job(const struct scope *s, struct out *o)
-{
-	out_yaml(s, o, s->job->secrets);
-	return true;
-}
-
 /* `jobSSH: {seed: ...}`, in the place of a key pair of the user. */
 static struct member made_key(const struct scope *s, struct member *seed)
 {
@@ -252,6 +201,8 @@ static bool put_secret_extension(const struct scope *s, struct out *o)
 }
 
 /* clang-format off */
+PUT_FUNCTION(put_secret_job, out_yaml(s, o, s->job->secrets))
+
 static const struct variable SECRET_ROWS[] = {
 	{ "secret.registries", VARIABLE_TEXT, false, SCOPE_JOB,       put_secret_registries, "OpenPAI; `default-registry`", "Logins of all images with `auth`, used or not; of two for one registry the later one." },
 	{ "secret.job",        VARIABLE_TEXT, false, SCOPE_SECRETS,   put_secret_job,        "OpenPAI",                     "`secrets`, parsed and written as YAML again." },

@@ -6,6 +6,9 @@
 
 /* Where runtime-configmap.yaml mounts the programs. */
 #define RUNTIME_DIR "/usr/local/pai-bin"
+static const char RUN_ALONE[] = "\"" RUNTIME_DIR "/pai-runtime\",\"init\",";
+static const char RUN_BY_SHELL[] =
+    "\"/bin/sh\",\"-c\",\"exec " RUNTIME_DIR "/$(uname -m)/pai-runtime init\",";
 
 bool runtime_by_configmap(const struct settings *s)
 {
@@ -43,31 +46,9 @@ const char *image_pull_policy(struct span image)
 	return text.n == 0 || span_is(text, ":latest") ? "Always" : "IfNotPresent";
 }
 
-static bool put_runtime_init_pull_policy(const struct scope *s, struct out *o)
-{
-	/* As the container of the user, so that the kubelet pulls the image once. */
-	out_puts(o, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)));
-	return true;
-}
-
 int64_t role_shm_mb(const struct scope *s)
 {
 	return s->role->shm_mb ? s->role->shm_mb : s->job->dialect->shm_mb;
-}
-
-/* A pod of the user has its own limits. */
-static bool put_role_cpu(const struct scope *s, struct out *o)
-{
-	if (s->role->pod == NULL)
-		out_int(o, s->role->cpu);
-	return s->role->pod == NULL;
-}
-
-static bool put_role_memory_mb(const struct scope *s, struct out *o)
-{
-	if (s->role->pod == NULL)
-		out_int(o, s->role->memory_mb);
-	return s->role->pod == NULL;
 }
 
 /* JSON inside a text: all the quoting is here, so no label can break out. */
@@ -108,6 +89,9 @@ PUT_INT(put_role_min_failed, s->role->min_failed)
 PUT_INT(put_role_min_succeeded, s->role->min_succeeded)
 PUT_BOOL(put_role_fancy_retry, s->role->task_fancy_retry)
 PUT_INT(put_role_retry_max, s->role->task_retry_max)
+/* A pod of the user has its own limits. */
+PUT_OPTIONAL(put_role_cpu, s->role->pod == NULL, out_int(o, s->role->cpu))
+PUT_OPTIONAL(put_role_memory_mb, s->role->pod == NULL, out_int(o, s->role->memory_mb))
 PUT_INT(put_role_gpu, s->role->gpu)
 PUT_INT(put_role_shm_mb, role_shm_mb(s))
 PUT_TEXT(put_role_image, s->role->image)
@@ -142,23 +126,6 @@ static bool two_architectures(const struct scope *s)
 	return s->set->n_programs > 1;
 }
 
-static bool put_runtime_node_arch(const struct scope *s, struct out *o)
-{
-	bool one = s->set->n_programs == 1;
-	if (one)
-		out_puts(o, s->set->program[0].arch);
-	return one;
-}
-
-static bool put_runtime_command(const struct scope *s, struct out *o)
-{
-	str_puts(o->s, two_architectures(s) ? "\"/bin/sh\",\"-c\","
-	                                      "\"exec " RUNTIME_DIR
-	                                      "/$(uname -m)/pai-runtime init\","
-	                                    : "\"" RUNTIME_DIR "/pai-runtime\",\"init\",");
-	return true;
-}
-
 static bool put_runtime_sources(const struct scope *s, struct out *o)
 {
 	struct scope in = *s;
@@ -169,15 +136,12 @@ static bool put_runtime_sources(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_runtime_path(const struct scope *s, struct out *o)
-{
-	const char *machine = s->program->machine;
-	out_puts(o, two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", machine)
-	                                 : "pai-runtime");
-	return true;
-}
-
 /* clang-format off */
+/* As the container of the user, so that the kubelet pulls the image once. */
+PUT_STRING(put_runtime_init_pull_policy, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)))
+PUT_OPTIONAL(put_runtime_node_arch, s->set->n_programs == 1, out_puts(o, s->set->program[0].arch))
+PUT_FUNCTION(put_runtime_command, str_puts(o->s, two_architectures(s) ? RUN_BY_SHELL : RUN_ALONE))
+PUT_STRING(put_runtime_path, two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", s->program->machine) : "pai-runtime")
 PUT_TEXT(put_runtime_init_image, init_image_of(s))
 PUT_STRING(put_runtime_config_map, s->program->configmap)
 PUT_STRING(put_runtime_arch, s->program->arch)

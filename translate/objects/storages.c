@@ -96,25 +96,11 @@ static bool put_storage_volumes(const struct scope *s, struct out *o)
 	return true;
 }
 
-static bool put_mount_sub_path(const struct scope *s, struct out *o)
-{
-	if (s->mount->storage->share)
-		return false;
-	out_puts(o, s->job->user);
-	return true;
-}
-
-static bool put_mount_read_only(const struct scope *s, struct out *o)
-{
-	if (!s->mount->storage->read_only)
-		return false;
-	out_bool(o, true);
-	return true;
-}
-
 /* clang-format off */
 PUT_STRING(put_mount_volume, s->mount->volume)
 PUT_TEXT(put_mount_path, s->mount->path)
+PUT_OPTIONAL(put_mount_sub_path, !s->mount->storage->share, out_puts(o, s->job->user))
+PUT_OPTIONAL(put_mount_read_only, s->mount->storage->read_only, out_bool(o, true))
 PUT_TEXT(put_mount_claim, s->mount->storage->name)
 
 static const struct variable STORAGE_ROWS[] = {

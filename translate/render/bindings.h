@@ -74,6 +74,15 @@ extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 		call;                                                                              \
 		return true;                                                                       \
 	}
+/* The same for a variable that may be absent. */
+#define PUT_OPTIONAL(name, present, call)                                                          \
+	static bool name(const struct scope *s, struct out *o)                                     \
+	{                                                                                          \
+		bool there = present;                                                              \
+		if (there)                                                                         \
+			call;                                                                      \
+		return there;                                                                      \
+	}
 #define PUT_TEXT(name, value)   PUT_FUNCTION(name, out_text(o, value))
 #define PUT_STRING(name, value) PUT_FUNCTION(name, out_puts(o, value))
 #define PUT_INT(name, value)    PUT_FUNCTION(name, out_int(o, value))
@@ -115,7 +124,7 @@ struct template_row {
 };
 extern const struct template_row TEMPLATES[TEMPLATE_MAX];
 
-/* Conditions of overlays. */
+/* Conditions of overlays, and of the objects beside a Framework. */
 enum when {
 	WHEN_ALWAYS,
 	WHEN_RUNTIME_CONFIGMAP,
@@ -126,6 +135,8 @@ enum when {
 	WHEN_OLD_ENV,
 	WHEN_JOB_SECRETS,
 	WHEN_USER_EXTENSION,
+	WHEN_REGISTRY,
+	WHEN_PRIORITY_CLASS,
 	WHEN_ENV_CONFIGMAP,
 	WHEN_CPU_ONLY,
 	WHEN_NO_DEVICE,
@@ -186,9 +197,6 @@ int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
 /* Sets s->mounts. -1 and *e: 404, 400. */
 int storages_resolve(struct scope *s, struct err *e);
 int64_t role_shm_mb(const struct scope *s);
-
-/* Whether the pods get keys: of the user's extension, or made for the job. */
-bool needs_extension(const struct scope *s);
 
 /* Whether pai-runtime comes from a ConfigMap. */
 bool runtime_by_configmap(const struct settings *s);

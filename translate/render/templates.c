@@ -142,7 +142,8 @@ bool when_holds(enum when w, const struct scope *s)
 	case WHEN_JOB_SECRETS:
 		return s->job->secrets != NULL;
 	case WHEN_USER_EXTENSION:
-		return needs_extension(s);
+		/* Pods get keys: of the user's extension, or made for the job. */
+		return s->facts->extension || job_needs_key(s->job, s->facts);
 	case WHEN_ENV_CONFIGMAP:
 		return s->env_moved;
 	case WHEN_CPU_ONLY:
@@ -155,6 +156,10 @@ bool when_holds(enum when w, const struct scope *s)
 		return s->role->wants & GRANT_HOST_NETWORK;
 	case WHEN_INFINIBAND:
 		return s->role->wants & GRANT_INFINIBAND;
+	case WHEN_REGISTRY:
+		return s->job->has_auth;
+	case WHEN_PRIORITY_CLASS:
+		return s->set->priority_class;
 	case WHEN_IMAGE_AUTH:
 		return s->role->image_auth;
 	}

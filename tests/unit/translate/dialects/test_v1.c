@@ -62,19 +62,14 @@ TEST(test_numbers_as_text)
 	assert_refused(V1("", ",\"taskNumber\":\"20000\""), "taskNumber: must be at most 10000");
 }
 
-TEST(test_comments)
-{
-	assert_warned("{ // who\n \"jobName\": \"j\", /* what */ \"image\": \"i\",\n"
-	              "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}",
-	              "comment");
-}
-
 TEST(test_comments_leave_texts_alone)
 {
-	RUN_AUTO r = run_good("{ // who\n \"jobName\": \"j\", \"image\": \"i\",\n"
-	                      "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}");
+	static const char TEXT[] = "{ // who\n \"jobName\": \"j\", /* what */ \"image\": \"i\",\n"
+				   "\"taskRoles\":[{\"name\":\"m\",\"command\":\"a // b\"}]}";
+	RUN_AUTO r = run_good(TEXT);
 	assert_non_null(strstr(r.job->roles[0].command.p, "\na // b"));
 	assert_non_null(strstr(r.job->config.p, "// who"));
+	assert_warned(TEXT, "comment");
 }
 
 /* ---- environment --------------------------------------------------------------------------------

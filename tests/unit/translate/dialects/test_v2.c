@@ -122,12 +122,16 @@ TEST(test_logins)
 		 "- {name: j, type: dockerimage, uri: a, auth: {username: v, registryuri: "
 		 "docker.io}}\n"
 		 "- {name: k, type: dockerimage, uri: a, auth: {username: w, registryuri: "
-		 "docker.io}}\n" ROLE COMMANDS("x") "secrets: {p: 0123}\n");
+		 "docker.io}}\n"
+		 "- {name: l, type: dockerimage, uri: reg.io/a, auth: {username: u, password: p, "
+		 "registryuri: 'https://reg.io'}}\n" ROLE COMMANDS("x") "secrets: {p: 0123}\n");
 	assert_true(r.job->has_auth && r.job->roles[0].image_auth);
-	assert_int_equal(r.job->n_logins, 2);
+	assert_int_equal(r.job->n_logins, 3);
+	assert_span(r.job->roles[0].image, "ubuntu"); /* others are unused */
 	assert_span(r.job->logins[0].registry, "https://index.docker.io/v1/");
 	assert_span(r.job->logins[0].password, "83!"); /* 0123 is octal */
 	assert_span(r.job->logins[1].username, "w");
+	assert_span(r.job->logins[2].password, "p");
 }
 
 /* As the check of the image has it: a login without `registryuri` is for the image's registry. */
@@ -142,18 +146,6 @@ TEST(test_logins_default_registry)
 	assert_int_equal(r.job->n_logins, 2);
 	assert_span(r.job->logins[0].registry, "reg.io:5000");
 	assert_span(r.job->logins[1].registry, "https://index.docker.io/v1/");
-}
-
-TEST(test_images)
-{
-	RUN_AUTO r = run_good(
-	    HEAD "prerequisites:\n"
-		 "- {name: k, type: dockerimage, uri: unused}\n"
-		 "- {name: i, type: dockerimage, uri: reg.io/a, auth: {username: u, password: p, "
-		 "registryuri: 'https://reg.io'}}\n" ROLE COMMANDS("x"));
-	assert_span(r.job->roles[0].image, "reg.io/a");
-	assert_int_equal(r.job->n_logins, 1);
-	assert_span(r.job->logins[0].password, "p");
 }
 
 TEST(test_storages)
@@ -356,13 +348,6 @@ TEST(test_everything_is_said_at_once)
 	assert_within(all, "taskRoles.w.commands[0]: ");
 	assert_within(all, "defaults.virtualCluster: ");
 	assert_int_equal(r.err.notes.n, 7);
-}
-
-/* One violation is said once, though the schema and the dialect both see it. */
-TEST(test_nothing_is_said_twice)
-{
-	RUN_AUTO r = run_job(V2_ROLE("    instances: 0\n"));
-	assert_int_equal(r.err.notes.n, 1);
 }
 
 /* The dialect also runs on documents of any shape. */

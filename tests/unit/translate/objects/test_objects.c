@@ -18,6 +18,18 @@ static void make_owned(struct bench *b, enum profile profile)
 	built(b);
 }
 
+/* What a Secret has under the key. */
+static void assert_secret(struct bench *b, size_t i, const char *key, const char *want)
+{
+	OBJECT_AUTO *v = object(b, i);
+	struct span bytes;
+	const char *data = json_string_value(json_object_get(at(v, "data"), key));
+	assert_non_null(data);
+	assert_int_equal(base64_decode(&b->a, span_of(data), &bytes), 0);
+	if (!span_is(bytes, want))
+		fail_msg("%.*s", (int)bytes.n, bytes.p);
+}
+
 TEST(test_build_mark_makes_create_and_owners)
 {
 	BENCH_AUTO b;
@@ -90,6 +102,8 @@ TEST(test_build_only_a_framework_being_made_says_so)
 	built(&alone);
 	assert_mark(&alone, 0, "labels", "rest-lit/instance", "here");
 	assert_mark(&alone, 0, "labels", "rest-lit/creating", NULL);
+	OBJECT_AUTO *f = object(&alone, 0);
+	assert_text(f, "spec/executionType", "Start");
 }
 
 TEST(test_build_requests_are_the_frameworks_alone)
@@ -119,26 +133,14 @@ TEST(test_build_priority_class_names_the_namespace)
 	assert_mark(&b, 3, "labels", "rest-lit/namespace", NULL);
 }
 
-TEST(test_build_mark_alone_still_starts)
-{
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	b.mark = &MARK;
-	built(&b);
-	OBJECT_AUTO *f = object(&b, 0);
-	assert_text(f, "spec/executionType", "Start");
-}
-
-TEST(test_build_registry_secret)
+TEST(test_build_secrets)
 {
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
-	OBJECT_AUTO *v = object(&b, 0);
-	const char *data = json_string_value(json_object_get(at(v, "data"), ".dockerconfigjson"));
-	struct span bytes;
-	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
-	assert_true(span_is(
-	    bytes, "{\"auths\":{\"q.io\":{\"auth\":\"Og==\"},\"r.io\":{\"auth\":\"dTI6cDI=\"}}}"));
+	assert_secret(
+	    &b, 0, ".dockerconfigjson",
+	    "{\"auths\":{\"q.io\":{\"auth\":\"Og==\"},\"r.io\":{\"auth\":\"dTI6cDI=\"}}}");
+	assert_secret(&b, 1, "secrets.yaml", "password: p\n");
 }
 
 /* Without a mark, and of secrets nothing but that they are there. */
@@ -160,12 +162,8 @@ TEST(test_preview_hides_secrets)
 	assert_int_equal(b.out.n, 5);
 	for (size_t i = 0; i < 3; i++) {
 		OBJECT_AUTO *v = object(&b, i);
-		struct span bytes;
-		json_t *data = at(v, "data");
-		const char *text = json_string_value(json_object_get(data, WANT[i].key));
-		assert_int_equal(json_object_size(data), 1);
-		assert_int_equal(base64_decode(&b.a, span_of(text), &bytes), 0);
-		assert_true(span_is(bytes, WANT[i].text));
+		assert_int_equal(json_object_size(at(v, "data")), 1);
+		assert_secret(&b, i, WANT[i].key, WANT[i].text);
 		assert_int_equal(b.out.v[i].uid_at, 0);
 		assert_null(at(v, "metadata/ownerReferences"));
 	}
@@ -173,44 +171,16 @@ TEST(test_preview_hides_secrets)
 	assert_text(f, "spec/executionType", "Start");
 }
 
-TEST(test_build_job_secrets_are_yaml)
-{
-	BENCH_AUTO b;
-	make_owned(&b, PROFILE_PLAIN);
-	OBJECT_AUTO *v = object(&b, 1);
-	struct span bytes;
-	const char *data = json_string_value(json_object_get(at(v, "data"), "secrets.yaml"));
-	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
-	assert_true(span_is(bytes, "password: p\n"));
-}
-
-TEST(test_build_extension_keeps_only_keys)
-{
-	BENCH_AUTO b;
-	set_up(&b, PROFILE_PLAIN);
-	struct doc *doc = ARENA_NEW(&b.a, struct doc, 1);
-	NOTES_AUTO w = { 0 };
-	assert_int_equal(yaml_read(SPAN("githubPAT: secret\nsshKeys: []\n"), &BUDGET_DEFAULT, &b.a,
-	                           doc, &w, &b.e),
-	                 0);
-	b.facts.extension = &doc->root;
-	built(&b);
-	OBJECT_AUTO *v = object(&b, 0);
-	struct span bytes;
-	const char *data =
-	    json_string_value(json_object_get(at(v, "data"), "userExtensionSecrets.yaml"));
-	assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
-	assert_true(span_is(bytes, "sshKeys: []\n"));
-}
-
 #define SEED "00000000000000000000000000000000000000000000000000000000000000ff"
 
-/* A job that needs a key gets a seed in the place of the pair that the user lacks. */
+/* Of an extension only keys are kept; a job that needs a key gets a seed in the place of the pair
+ * that the user lacks. */
 TEST(test_build_key_seed)
 {
 	static const struct {
 		const char *extension, *want;
 	} CASES[] = {
+		{ "githubPAT: secret\nsshKeys: []\n", "sshKeys: []\n" }, /* needs no key */
 		{ NULL, "jobSSH:\n  seed: \"" SEED "\"\n" },
 		{ "githubPAT: secret\nsshKeys: []\njobSSH: {pubKey: x, key: ' '}\n",
 		  "jobSSH:\n  seed: \"" SEED "\"\nsshKeys: []\n" },
@@ -227,16 +197,10 @@ TEST(test_build_key_seed)
 			assert_int_equal(
 			    yaml_read(span_of(text), &BUDGET_DEFAULT, &b.a, &doc, &w, &b.e), 0);
 		b.facts.extension = text ? &doc.root : NULL;
-		b.facts.key_seed = SEED;
-		b.job.needs_key = true;
+		b.job.needs_key = i > 0;
+		b.facts.key_seed = i > 0 ? SEED : NULL;
 		built(&b);
-		OBJECT_AUTO *v = object(&b, 0);
-		struct span bytes;
-		const char *data =
-		    json_string_value(json_object_get(at(v, "data"), "userExtensionSecrets.yaml"));
-		assert_int_equal(base64_decode(&b.a, span_of(data), &bytes), 0);
-		if (!span_is(bytes, CASES[i].want))
-			fail_msg("%.*s", (int)bytes.n, bytes.p);
+		assert_secret(&b, 0, "userExtensionSecrets.yaml", CASES[i].want);
 		for (size_t k = 1; k < b.out.n; k++)
 			assert_null(memmem(b.out.v[k].body.p, b.out.v[k].body.n, SEED, 64));
 		OBJECT_AUTO *f = object(&b, b.out.n - 1);

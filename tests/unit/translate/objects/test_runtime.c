@@ -156,14 +156,13 @@ TEST(test_runtime_object_is_the_configmap)
 	assert_int_equal(o.kind, KIND_CONFIGMAP);
 	assert_string_equal(o.name, CONFIGMAP);
 	assert_int_equal(o.uid_at, 0);
-	json_t *v = json_loadb(o.body.p, o.body.n, JSON_REJECT_DUPLICATES, NULL);
+	OBJECT_AUTO *v = json_loadb(o.body.p, o.body.n, JSON_REJECT_DUPLICATES, NULL);
 	assert_non_null(v);
 	assert_text(v, "kind", "ConfigMap");
 	assert_text(v, "metadata/name", CONFIGMAP);
 	assert_text(v, "metadata/namespace", "jobs");
 	assert_text(v, "binaryData/pai-runtime", "f0VMRg==");
 	assert_true(json_is_true(at(v, "immutable")));
-	json_decref(v);
 	translator_free(t);
 }
 
@@ -176,13 +175,12 @@ TEST(test_runtime_object_for_each_architecture)
 		struct object o;
 		assert_true(runtime_object(t, i, &b.a, &o));
 		assert_string_equal(o.name, PROGRAMS[i].configmap);
-		json_t *v = json_loadb(o.body.p, o.body.n, JSON_REJECT_DUPLICATES, NULL);
+		OBJECT_AUTO *v = json_loadb(o.body.p, o.body.n, JSON_REJECT_DUPLICATES, NULL);
 		assert_text(v, "metadata/name", PROGRAMS[i].configmap);
 		assert_string_equal(json_string_value(json_object_get(at(v, "metadata/labels"),
 		                                                      "rest-lit/runtime-arch")),
 		                    PROGRAMS[i].arch);
 		assert_text(v, "binaryData/pai-runtime", PROGRAMS[i].base64.p);
-		json_decref(v);
 	}
 	struct object none;
 	assert_false(runtime_object(t, RUNTIME_PROGRAMS, &b.a, &none));

@@ -295,23 +295,6 @@ void change_queue_listen(struct change_queue *i, bool on)
 		queue_done(&i->queue);
 }
 
-/* Adds a change to all queues.  hash: of the name; now or before may be NULL, both: no change. */
-static void listeners_tell(struct listeners *l, uint64_t hash, const struct job_entry *now,
-                           const struct job_entry *before)
-{
-	const struct change change = { hash, now, before, now ? now : before };
-	if (!change.named)
-		return;
-	l->told = true;
-	LOCK_AUTO(&l->lock);
-	for (struct change_queue *i = l->first; i; i = i->next) {
-		(void)pthread_mutex_lock(&i->lock);
-		if (i->on)
-			queue_add(&i->queue, &change);
-		(void)pthread_mutex_unlock(&i->lock);
-	}
-}
-
 /* Wakes the threads of queues with changes; called after `seen` is set, so that cache_heard() is
  * right for the woken thread. */
 static void listeners_wake(struct listeners *l)
@@ -501,15 +484,15 @@ static void account(struct cache *c, const struct job_entry *f, bool comes)
 	c->figures.by_state[f->state] += comes ? 1 : (size_t)-1;
 }
 
-/* Publishes f, with the generation of a list, in place of `old`; one of them can be NULL.  Takes
- * the reference. */
+/* Publishes f, with the generation of a list, in place of `old`, and tells the queues; one of them
+ * can be NULL, and f can be the entry of `old`, which is not told.  Takes the reference. */
 static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry *old,
                          struct job_entry *f, uint64_t generation)
 {
 	const struct job_entry *before = old ? job_entry_hold(old->entry) : NULL;
 	if (before)
 		account(c, before, false);
-	if (f && f->doc.n && c->figures.bytes + f->weight > c->max) {
+	if (f && f != before && f->doc.n && c->figures.bytes + f->weight > c->max) {
 		struct job_entry *bare = job_entry_without_doc(f);
 		job_entry_drop(f);
 		f = bare;
@@ -525,8 +508,17 @@ static void cache_change(struct cache *c, uint64_t hash, const struct tree_entry
 	if (before && !before->creating && !before->legacy)
 		v->by_state[before->state]--;
 	publish(c, v);
-	if (f != before)
-		listeners_tell(&c->listeners, hash, f, before); /* the view holds f */
+	if (f != before) {
+		const struct change change = { hash, f, before, f ? f : before };
+		c->listeners.told = true;
+		LOCK_AUTO(&c->listeners.lock);
+		for (struct change_queue *i = c->listeners.first; i; i = i->next) {
+			(void)pthread_mutex_lock(&i->lock);
+			if (i->on)
+				queue_add(&i->queue, &change); /* the view holds f */
+			(void)pthread_mutex_unlock(&i->lock);
+		}
+	}
 	job_entry_drop(before);
 }
 

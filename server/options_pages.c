@@ -33,19 +33,6 @@ static void put_default(struct str *out, const struct option *o, const char *bef
 		           o->unit ?: "", after);
 }
 
-static void option_help(struct str *out, const struct option *o)
-{
-	STR_AUTO text = STR_INIT(TEXT_MAX);
-	STR_AUTO flag = STR_INIT(TEXT_MAX);
-	str_printf(&flag, "  --%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-	str_puts(&text, o->help);
-	put_default(&text, o, " [", "]");
-	str_printf(out, "%-*s", INDENT, str_c(&flag));
-	if (flag.n >= INDENT)
-		str_printf(out, "\n%*s", INDENT, "");
-	options_wrap(out, str_c(&text), INDENT, WIDTH);
-}
-
 void options_help(struct str *out, unsigned command, bool all)
 {
 	bool hidden = false;
@@ -61,7 +48,16 @@ void options_help(struct str *out, unsigned command, bool all)
 			if (!title)
 				str_printf(out, "%s:\n", OPTION_GROUPS[g]);
 			title = true;
-			option_help(out, o);
+			STR_AUTO flag = STR_INIT(TEXT_MAX);
+			STR_AUTO text = STR_INIT(TEXT_MAX);
+			str_printf(&flag, "  --%s%s%s", o->name, o->value ? " " : "",
+			           o->value ?: "");
+			str_puts(&text, o->help);
+			put_default(&text, o, " [", "]");
+			str_printf(out, "%-*s", INDENT, str_c(&flag));
+			if (flag.n >= INDENT)
+				str_printf(out, "\n%*s", INDENT, "");
+			options_wrap(out, str_c(&text), INDENT, WIDTH);
 		}
 	}
 	if (hidden)

@@ -122,8 +122,6 @@ static void cut_who_left(struct connections *all, int64_t now_ms)
 {
 	struct connection *other;
 	char byte;
-	if (now_ms < all->look_ms)
-		return;
 	all->look_ms = now_ms + LOOK_MS;
 	/* Each idle connection once, GRACE_MS after its last answer: by then MHD has begun
 	 * pipelined requests, and MHD itself notices a client that leaves later.  The newest are
@@ -148,13 +146,12 @@ static void cut_who_left(struct connections *all, int64_t now_ms)
 void connections_cut(struct connections *all)
 {
 	int64_t now_ms = clock_ms();
-	cut_who_left(all, now_ms);
-	for (enum activity a = 0; a < ACTIVITY_MAX; a++) {
-		int64_t limit = all->lists[a].limit_ms;
-		struct connection *c = all->lists[a].first;
-		for (; limit && c && now_ms - c->since_ms >= limit; c = all->lists[a].first)
-			connection_cut(c);
-	}
+	if (now_ms >= all->look_ms)
+		cut_who_left(all, now_ms);
+	for (struct connection_list *list = all->lists; list < all->lists + ACTIVITY_MAX; list++)
+		while (list->limit_ms && list->first &&
+		       now_ms - list->first->since_ms >= list->limit_ms)
+			connection_cut(list->first);
 	make_room(all, now_ms);
 }
 

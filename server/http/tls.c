@@ -83,31 +83,6 @@ static void free_chain(struct tls_chain *c)
 	free(c);
 }
 
-static gnutls_datum_t datum_of(struct pem *f)
-{
-	return (gnutls_datum_t){ (unsigned char *)f->text.p, (unsigned)f->text.n };
-}
-
-static int import_certs(struct tls_chain *c, struct pem *f, struct err *e)
-{
-	gnutls_datum_t text = datum_of(f);
-	unsigned n = CHAIN_MAX;
-	int r = gnutls_pcert_list_import_x509_raw(c->certs, &n, &text, GNUTLS_X509_FMT_PEM,
-	                                          GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED |
-	                                              GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
-	if (r == GNUTLS_E_CERTIFICATE_LIST_UNSORTED)
-		return tls_complain(
-		    e, f,
-		    "its certificates are not in order: the server's own must be first, "
-		    "followed by its issuer");
-	if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
-		return tls_complain(e, f, "has more than 16 certificates");
-	if (r < 0 || n == 0)
-		return tls_complain(e, f, "has no certificate in valid PEM");
-	c->n = n;
-	return 0;
-}
-
 static bool key_id(gnutls_pubkey_t key, unsigned char id[static KEY_ID])
 {
 	size_t n = KEY_ID;
@@ -151,18 +126,33 @@ static int check_chain(struct tls_chain *c, const struct pem *cert, const struct
 static struct tls_chain *chain_new(struct pem *cert, struct pem *key, struct err *e)
 {
 	struct tls_chain *c = xcalloc(1, sizeof(*c));
-	gnutls_datum_t text = datum_of(key);
+	gnutls_datum_t certs = { (unsigned char *)cert->text.p, (unsigned)cert->text.n };
+	gnutls_datum_t secret = { (unsigned char *)key->text.p, (unsigned)key->text.n };
+	unsigned n = CHAIN_MAX;
 	atomic_init(&c->refs, 1);
 	if (gnutls_privkey_init(&c->key) < 0)
 		abort(); /* out of memory, as in xmalloc */
-	int failed = import_certs(c, cert, e);
-	if (!failed &&
-	    gnutls_privkey_import_x509_raw(c->key, &text, GNUTLS_X509_FMT_PEM, NULL, 0) < 0)
+	int r = gnutls_pcert_list_import_x509_raw(c->certs, &n, &certs, GNUTLS_X509_FMT_PEM,
+	                                          GNUTLS_X509_CRT_LIST_FAIL_IF_UNSORTED |
+	                                              GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
+	c->n = r < 0 ? 0 : n;
+	bool encrypted = span_find(str_view(&key->text), 0, "ENCRYPTED") != SIZE_MAX;
+	int failed = 0;
+	if (r == GNUTLS_E_CERTIFICATE_LIST_UNSORTED)
+		failed = tls_complain(e, cert,
+		                      "its certificates are not in order: the server's own must be "
+		                      "first, followed by its issuer");
+	else if (r == GNUTLS_E_SHORT_MEMORY_BUFFER)
+		failed = tls_complain(e, cert, "has more than 16 certificates");
+	else if (c->n == 0)
+		failed = tls_complain(e, cert, "has no certificate in valid PEM");
+	else if (gnutls_privkey_import_x509_raw(c->key, &secret, GNUTLS_X509_FMT_PEM, NULL, 0) < 0)
 		failed = tls_complain(e, key,
-		                      span_find(str_view(&key->text), 0, "ENCRYPTED") != SIZE_MAX
-		                          ? "is encrypted: the server has no password for it"
-		                          : "has no private key in valid PEM");
-	if (!failed && check_chain(c, cert, key, e) == 0)
+		                      encrypted ? "is encrypted: the server has no password for it"
+		                                : "has no private key in valid PEM");
+	else
+		failed = check_chain(c, cert, key, e);
+	if (!failed)
 		return c;
 	free_chain(c);
 	return NULL;

@@ -49,23 +49,15 @@ TEST(test_log_json)
 	assert_string_equal(json_string_value(json_object_get(line, "value")), "a\"b\\c\nd");
 	assert_string_equal(json_string_value(json_object_get(line, "level")), "warn");
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
-}
-
-TEST(test_log_json_no_utf8)
-{
-	json_auto_t *line = json_loads(logged(LOG_JSON, SPAN("\xff\xfe ok")), 0, NULL);
-	assert_string_equal(json_string_value(json_object_get(line, "value")), "?? ok");
+	json_auto_t *odd = json_loads(logged(LOG_JSON, SPAN("\xff\xfe ok")), 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(odd, "value")), "?? ok");
 }
 
 TEST(test_log_logfmt)
 {
 	const char *line = logged(LOG_LOGFMT, SPAN("/a/b"));
 	assert_non_null(strstr(line, " level=warn msg=told value=/a/b number=-7 ms=1.234\n"));
-}
-
-TEST(test_log_logfmt_quotes)
-{
-	const char *line = logged(LOG_LOGFMT, SPAN("x\nlevel=error"));
+	line = logged(LOG_LOGFMT, SPAN("x\nlevel=error"));
 	assert_non_null(strstr(line, "value=\"x\\nlevel=error\""));
 	assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
 }
@@ -144,9 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_log_json),
-		cmocka_unit_test(test_log_json_no_utf8),
 		cmocka_unit_test(test_log_logfmt),
-		cmocka_unit_test(test_log_logfmt_quotes),
 		cmocka_unit_test(test_log_field_too_long),
 		cmocka_unit_test(test_log_never_waits),
 		/* Last: this thread collects from then on. */

@@ -36,6 +36,21 @@ TEST(test_route_find)
 		{ "DELETE", "/api/v2/jobs", NULL, "" },
 		{ "POST", "/healthz", NULL, "" },
 		{ "HEAD", "/api/v2/tokens/application", NULL, "" },
+		{ "POST", "/api/v1/user//jobs", NULL, "" },
+		{ "POST", "/api/v1/user/./jobs", NULL, "" },
+		{ "POST", "/api/v1/user/%2e%2e/jobs", NULL, "" },
+		{ "POST", "/api/v1/user/a%2fb/jobs", NULL, "" },
+		{ "POST", "/api/v1/user/a%00/jobs", NULL, "" },
+		{ "POST", "/api/v1/user/a%/jobs", NULL, "" },
+		{ "POST", "/api/v1/user/a%4/jobs", NULL, "" },
+		{ "POST", "/api/v1/user/a%zz/jobs", NULL, "" },
+		{ "POST", "/api/v1/user/%c3%28/jobs", NULL, "" },
+		{ "POST", "//api/v2/jobs", NULL, "" },
+		{ "POST", "/api/v2/jobs//", NULL, "" },
+		{ "POST", "/api/v2/../v2/jobs", NULL, "" },
+		{ "POST", "http://evil/api/v2/jobs", NULL, "" },
+		{ "POST", "*", NULL, "" },
+		{ "POST", "", NULL, "" },
 	};
 	for (size_t i = 0; i < ARRAY_SIZE(CASES); i++) {
 		STR_AUTO args = STR_INIT(100);
@@ -66,29 +81,6 @@ TEST(test_routes_are_all_reached)
 				str_char(&path, *p);
 		assert_string_equal(find(method, str_c(&path), NULL), ROUTES[i].path);
 	}
-}
-
-TEST(test_route_find_bad_segments)
-{
-	static const char *const PATHS[] = {
-		"/api/v1/user//jobs",
-		"/api/v1/user/./jobs",
-		"/api/v1/user/%2e%2e/jobs",
-		"/api/v1/user/a%2fb/jobs",
-		"/api/v1/user/a%00/jobs",
-		"/api/v1/user/a%/jobs",
-		"/api/v1/user/a%4/jobs",
-		"/api/v1/user/a%zz/jobs",
-		"/api/v1/user/%c3%28/jobs",
-		"//api/v2/jobs",
-		"/api/v2/jobs//",
-		"/api/v2/../v2/jobs",
-		"http://evil/api/v2/jobs",
-		"*",
-		"",
-	};
-	for (size_t i = 0; i < ARRAY_SIZE(PATHS); i++)
-		assert_null(find("POST", PATHS[i], NULL));
 }
 
 TEST(test_route_methods)

@@ -117,12 +117,7 @@ TEST(test_framing_size)
 	head_take_header(&h.f, SPAN("X"), value);
 	assert_int_equal(head_size(&h.f, 100), SIZE_OK);
 	assert_int_equal(head_size(&h.f, 8000), SIZE_HEADERS);
-}
-
-/* Many small ones take as much as one that is large. */
-TEST(test_framing_size_many)
-{
-	struct head h;
+	/* Many small ones take as much as one that is large. */
 	begin(&h, "HTTP/1.1");
 	for (size_t i = 0; i < 150; i++)
 		head_take_header(&h.f, SPAN("X"), SPAN("a"));

@@ -11,10 +11,7 @@ enum store_outcome edit_call(struct edit *t, struct store_request r, struct aren
 	r.whole = r.verb == STORE_GET || r.verb == STORE_LIST;
 	r.deadline_ms = t->deadline_ms;
 	enum store_outcome outcome = store_call(t->caller, &r, a, reply);
-	if (!r.whole)
-		t->unknown = outcome == STORE_AMBIGUOUS;
-	else if (outcome == STORE_OK || outcome == STORE_NOT_FOUND)
-		t->unknown = false;
+	t->unknown |= !r.whole && outcome == STORE_AMBIGUOUS;
 	return outcome;
 }
 

@@ -230,7 +230,7 @@ enum task_kind {
 
 struct task {
 	enum task_kind kind;
-	char *const *argv;
+	char *const *argv; /* argv[0]: a path, or a name to look for in PATH */
 	char *const *env;
 };
 

@@ -144,61 +144,49 @@ static void take_signals(struct supervisor *s)
 
 /* ---- the loop ------------------------------------------------------------------------------ */
 
-/* Signals, pipes that may be read, and stdio with a queue. */
-static void watch_all(struct supervisor *s, struct pollfd watched[static SOURCES])
-{
-	for (int i = 0; i < SOURCES; i++)
-		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
-	watched[FROM_SIGNALS].fd = s->signals;
-	watched[FROM_HINTS].fd = s->mux.hints;
-	for (int i = 0; i < MUX_MAX; i++) {
-		if (!log_mux_is_paused(&s->mux, i))
-			watched[FROM_STREAM + i].fd = s->mux.v[i].fd;
-	}
-	for (int i = 0; i < 2; i++) {
-		if (stdio_writer_waiting(&s->out[i]))
-			watched[TO_OUTLET + i] = (struct pollfd){ s->out[i].fd, POLLOUT, 0 };
-	}
-}
-
 /* When to stop waiting after SIGKILL, so that the report is in time.  INT64_MAX without SIGTERM. */
 static int64_t supervise_late_at(const struct supervisor *s)
 {
 	return s->kill_at + (s->state.end_at - s->kill_at) / 2;
 }
 
-static void supervise_handle(struct supervisor *s, const bool ready[static SOURCES])
-{
-	struct log_mux *st = &s->mux;
-	for (int i = 0; i < MUX_MAX; i++)
-		st->v[i].ready = ready[FROM_STREAM + i];
-	for (int i = 0; i < 2; i++) {
-		if (ready[TO_OUTLET + i])
-			stdio_writer_flush(&s->out[i]);
-	}
-	if (ready[FROM_HINTS] || st->v[MUX_STDOUT].ready || st->v[MUX_STDERR].ready)
-		log_mux_copy_user(st);
-	if (st->v[MUX_RUNTIME].ready)
-		log_mux_copy_runtime(st);
-	if (ready[FROM_SIGNALS])
-		take_signals(s);
-}
-
 /* Waits for events, at most wait_ms, and handles them. */
 static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 {
+	struct log_mux *mux = &s->mux;
 	struct pollfd watched[SOURCES];
-	watch_all(s, watched);
-	if (wait_ms > SLOW_POLL_MS &&
-	    (stdio_writer_waiting(&s->out[0]) || stdio_writer_waiting(&s->out[1])))
-		wait_ms = SLOW_POLL_MS;
-	if (wait_ms < 0)
-		wait_ms = 0;
-	int n = poll(watched, SOURCES, wait_ms > STALL_MS ? STALL_MS : (int)wait_ms);
-	bool ready[SOURCES] = { false };
 	for (int i = 0; i < SOURCES; i++)
-		ready[i] = n > 0 && watched[i].revents != 0;
-	supervise_handle(s, ready);
+		watched[i] = (struct pollfd){ .fd = -1, .events = POLLIN };
+	watched[FROM_SIGNALS].fd = s->signals;
+	watched[FROM_HINTS].fd = mux->hints;
+	for (int i = 0; i < MUX_MAX; i++) {
+		if (!log_mux_is_paused(mux, i))
+			watched[FROM_STREAM + i].fd = mux->v[i].fd;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (!stdio_writer_waiting(&s->out[i]))
+			continue;
+		watched[TO_OUTLET + i] = (struct pollfd){ s->out[i].fd, POLLOUT, 0 };
+		if (wait_ms > SLOW_POLL_MS)
+			wait_ms = SLOW_POLL_MS;
+	}
+	if (wait_ms > STALL_MS)
+		wait_ms = STALL_MS;
+	int ready = poll(watched, SOURCES, wait_ms < 0 ? 0 : (int)wait_ms);
+	for (int i = 0; i < SOURCES && ready < 0; i++)
+		watched[i].revents = 0;
+	for (int i = 0; i < MUX_MAX; i++)
+		mux->v[i].ready = watched[FROM_STREAM + i].revents != 0;
+	for (int i = 0; i < 2; i++) {
+		if (watched[TO_OUTLET + i].revents)
+			stdio_writer_flush(&s->out[i]);
+	}
+	if (watched[FROM_HINTS].revents || mux->v[MUX_STDOUT].ready || mux->v[MUX_STDERR].ready)
+		log_mux_copy_user(mux);
+	if (mux->v[MUX_RUNTIME].ready)
+		log_mux_copy_runtime(mux);
+	if (watched[FROM_SIGNALS].revents)
+		take_signals(s);
 	/* A slow reader has unlimited time while the job runs, later only while it accepts
 	 * something. */
 	int64_t now = clock_ms();
@@ -211,16 +199,6 @@ static void supervise_run_once(struct supervisor *s, int64_t wait_ms)
 }
 
 /* ---- starting a process ---------------------------------------------------------------------- */
-
-/* A process that leads a group of its own, with the signals and limits that `run` started with. */
-struct launch {
-	char *const *argv; /* argv[0]: a path, or a name to look for in PATH */
-	char *const *env;
-	int in, out, err; /* its standard streams; above 2 */
-	int complain;     /* gets the reason if the program cannot be started */
-	sigset_t mask;    /* blocked signals */
-	struct rlimit core;
-};
 
 /* Signals that `run` ignores and its children do not. */
 static const int IGNORED[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ };
@@ -241,24 +219,28 @@ static void supervise_complain(int fd, const char *program, int error)
 		(void)!write(fd, line, (size_t)n); /* the exit status shows it, too */
 }
 
-/* In the child. */
-static _Noreturn void supervise_exec(const struct launch *l)
+/* In the child: the program leads a group of its own, with the signals and limits that `run`
+ * started with.  out, err: its streams, above 2.  The runtime's pipe gets the reason if it cannot
+ * be started.
+ */
+static _Noreturn void supervise_exec(const struct supervisor *s, const struct task *t, int out,
+                                     int err)
 {
 	(void)setpgid(0, 0); /* the parent does the same, to avoid a race */
 	for (size_t i = 0; i < ARRAY_SIZE(IGNORED); i++)
 		(void)signal(IGNORED[i], SIG_DFL);
-	(void)setrlimit(RLIMIT_CORE, &l->core);
-	if (dup2(l->in, STDIN_FILENO) < 0 || dup2(l->out, STDOUT_FILENO) < 0 ||
-	    dup2(l->err, STDERR_FILENO) < 0) {
-		supervise_complain(l->complain, l->argv[0], errno);
+	(void)setrlimit(RLIMIT_CORE, &s->core_before);
+	if (dup2(s->null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
+	    dup2(err, STDERR_FILENO) < 0) {
+		supervise_complain(s->runtime_in, t->argv[0], errno);
 		_exit(NOT_STARTED);
 	}
-	(void)sigprocmask(SIG_SETMASK, &l->mask, NULL);
+	(void)sigprocmask(SIG_SETMASK, &s->mask_before, NULL);
 	/* PATH is that of the new environment. */
-	memcpy(&environ, &l->env, sizeof(environ));
-	(void)execvp(l->argv[0], l->argv);
+	memcpy(&environ, &t->env, sizeof(environ));
+	(void)execvp(t->argv[0], t->argv);
 	int error = errno;
-	supervise_complain(l->complain, l->argv[0], error);
+	supervise_complain(s->runtime_in, t->argv[0], error);
 	_exit(error == ENOENT || error == ENOTDIR ? NOT_FOUND : NOT_STARTED);
 }
 
@@ -362,25 +344,14 @@ static int64_t supervise_next_ms(const struct supervisor *s)
 
 static int supervise_start(struct supervisor *s, const struct task *t)
 {
-	struct launch l = { .argv = t->argv,
-		            .env = t->env,
-		            .in = s->null,
-		            .out = s->runtime_in,
-		            .err = s->runtime_in,
-		            .complain = s->runtime_in,
-		            .mask = s->mask_before,
-		            .core = s->core_before };
-	FD_AUTO out = -1;
-	FD_AUTO err = -1;
-	if (t->kind == TASK_USER) {
-		l.out = out = log_mux_open(&s->mux, MUX_STDOUT);
-		l.err = err = log_mux_open(&s->mux, MUX_STDERR);
-		if (out < 0 || err < 0)
-			return -1;
-	}
+	bool user = t->kind == TASK_USER;
+	FD_AUTO out = user ? log_mux_open(&s->mux, MUX_STDOUT) : -1;
+	FD_AUTO err = user ? log_mux_open(&s->mux, MUX_STDERR) : -1;
+	if (user && (out < 0 || err < 0))
+		return -1;
 	pid_t pid = fork();
 	if (pid == 0)
-		supervise_exec(&l);
+		supervise_exec(s, t, user ? out : s->runtime_in, user ? err : s->runtime_in);
 	if (pid < 0)
 		return -1;
 	(void)setpgid(pid, pid); /* EACCES: it is past exec and did it itself */

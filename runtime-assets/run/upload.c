@@ -216,21 +216,6 @@ static enum upload_result upload_try(struct upload_state *s)
 	return again ? UPLOAD_AGAIN : UPLOAD_REFUSED;
 }
 
-static bool upload_loop(struct upload_state *s)
-{
-	for (int64_t pause_ms = UPLOAD_FIRST_MS;; pause_ms *= 2) {
-		enum upload_result result = upload_try(s);
-		if (result != UPLOAD_AGAIN)
-			return result == UPLOAD_STORED;
-		uint8_t random;
-		random_bytes(&random, sizeof(random));
-		/* After half to all of it. */
-		int64_t next = clock_ms() + pause_ms / 2 + pause_ms * random / 512;
-		if (next >= s->u->until_ms || upload_pause(next))
-			return false;
-	}
-}
-
 bool upload_output(const struct upload *u)
 {
 	ARENA_AUTO a = { 0 };
@@ -249,11 +234,25 @@ bool upload_output(const struct upload *u)
 		bad = err_set(&e, FAILED, "it must be https, since a token is sent");
 	else if (s.to.tls)
 		s.ca_bundle = ca_bundle_load(path_join(&a, u->at->output, "ca.crt"), &e);
-	if (bad || (s.to.tls && !s.ca_bundle))
+	if (bad || (s.to.tls && !s.ca_bundle)) {
 		logs_say(u->logs, "warning: PAI_OUTPUT_URL cannot be used: %s", err_msg(&e));
-	else if (!(stored = upload_loop(&s)))
-		logs_say(u->logs, "warning: the end of the output was not uploaded to %s: %s",
-		         u->url, str_c(&s.why));
+	} else {
+		enum upload_result result = upload_try(&s);
+		for (int64_t pause_ms = UPLOAD_FIRST_MS; result == UPLOAD_AGAIN; pause_ms *= 2) {
+			uint8_t random;
+			random_bytes(&random, sizeof(random));
+			/* After half to all of it. */
+			int64_t next = clock_ms() + pause_ms / 2 + pause_ms * random / 512;
+			if (next >= u->until_ms || upload_pause(next))
+				break;
+			result = upload_try(&s);
+		}
+		stored = result == UPLOAD_STORED;
+		if (!stored)
+			logs_say(u->logs,
+			         "warning: the end of the output was not uploaded to %s: %s",
+			         u->url, str_c(&s.why));
+	}
 	str_done(&s.packed);
 	str_done(&s.why);
 	if (s.ca_bundle)

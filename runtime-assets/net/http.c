@@ -99,16 +99,7 @@ static void tls_cleanup(struct tls **t)
 static int http_write(struct wire *w, struct tls *t, struct span text)
 {
 	w->doing = "sending the request";
-	if (t)
-		return tls_write(t, text);
-	while (text.n) {
-		size_t done = 0;
-		int trouble = net_write(w, text.p, text.n, &done);
-		if (trouble)
-			return trouble;
-		text = (struct span){ text.p + done, text.n - done };
-	}
-	return 0;
+	return t ? tls_write(t, text) : net_write(w, text);
 }
 
 static int http_read(struct wire *w, struct tls *t, struct http_reader *r)

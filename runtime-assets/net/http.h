@@ -16,10 +16,10 @@
 /* The supported versions and ciphers, for messages. */
 #define TLS_SPOKEN "1.2 or 1.3 with ECDHE and AES-GCM or ChaCha20-Poly1305"
 
-/* Certificate authorities of a PEM file or text; immutable.  NULL and *e if there are none. */
+/* Certificate authorities of a PEM file; immutable.  NULL and *e if there are none. */
 struct ca_bundle;
 struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e);
-struct ca_bundle *ca_bundle_from(struct span pem, struct err *e);
+
 void ca_bundle_free(struct ca_bundle *t);
 
 struct http_request {

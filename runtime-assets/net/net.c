@@ -271,16 +271,14 @@ int net_read(struct wire *w, void *p, size_t max, size_t *n)
 	}
 }
 
-int net_write(struct wire *w, const void *p, size_t n, size_t *done)
+int net_write(struct wire *w, struct span text)
 {
-	for (;;) {
-		ssize_t put = send(w->fd, p, n, MSG_NOSIGNAL);
-		if (put >= 0) {
-			*done = (size_t)put;
-			return 0;
-		}
-		int trouble = net_wait(w, POLLOUT);
+	while (text.n) {
+		ssize_t put = send(w->fd, text.p, text.n, MSG_NOSIGNAL);
+		int trouble = put < 0 ? net_wait(w, POLLOUT) : 0;
 		if (trouble)
 			return trouble;
+		text = span_from(text, put > 0 ? (size_t)put : 0);
 	}
+	return 0;
 }

@@ -26,8 +26,8 @@ int wire_fail(struct wire *w, int trouble, const char *fmt, ...)
 int net_open(struct wire *w, const char *host, uint16_t port);
 /* Reads at least one byte; *n is 0 at the end of the stream. */
 int net_read(struct wire *w, void *p, size_t max, size_t *n);
-/* Writes at least one byte. */
-int net_write(struct wire *w, const void *p, size_t n, size_t *done);
+/* Writes everything. */
+int net_write(struct wire *w, struct span text);
 
 /* Handshake; checks the certificate against the authorities and the name, which are borrowed.  NULL
  * and *trouble.  Free with tls_close. */

@@ -167,9 +167,8 @@ static int tls_random(void *context, unsigned char *out, size_t size)
 static int tls_send(void *context, const unsigned char *p, size_t n)
 {
 	struct tls *t = context;
-	size_t done = 0;
-	t->trouble = net_write(t->wire, p, n, &done);
-	return t->trouble ? MBEDTLS_ERR_NET_SEND_FAILED : (int)done;
+	t->trouble = net_write(t->wire, (struct span){ (const char *)p, n });
+	return t->trouble ? MBEDTLS_ERR_NET_SEND_FAILED : (int)n;
 }
 
 static int tls_receive(void *context, unsigned char *p, size_t max)
@@ -326,11 +325,20 @@ static bool pem_next(struct span *pem, struct span *inside)
 	return true;
 }
 
-static void pem_read(const struct ca_bundle *t, struct span pem)
+struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e)
 {
+	ARENA_AUTO a = { 0 };
+	struct span pem = { NULL, 0 };
 	struct span inside;
+	int rc = file_read(pem_file, FILE_MOUNTED, PEM_MAX, &a, &pem, e);
+	if (rc > 0)
+		(void)err_set(e, FAILED, "%s: there is no such file", pem_file);
+	if (rc != 0)
+		return NULL;
+	struct ca_bundle *t = xcalloc(1, sizeof(*t));
+	t->chain = xcalloc(1, sizeof(*t->chain));
+	mbedtls_x509_crt_init(t->chain);
 	while (pem_next(&pem, &inside)) {
-		ARENA_AUTO a = { 0 };
 		STR_AUTO digits = STR_INIT(PEM_MAX);
 		struct span der = { NULL, 0 };
 		for (size_t i = 0; i < inside.n; i++) {
@@ -341,40 +349,12 @@ static void pem_read(const struct ca_bundle *t, struct span pem)
 			(void)mbedtls_x509_crt_parse_der(t->chain, (const unsigned char *)der.p,
 			                                 der.n);
 	}
-}
-
-struct ca_bundle *ca_bundle_from(struct span pem, struct err *e)
-{
-	if (pem.n > PEM_MAX) {
-		(void)err_set(e, FAILED, "more than %d bytes of certificates", PEM_MAX);
-		return NULL;
-	}
-	struct ca_bundle *t = xcalloc(1, sizeof(*t));
-	t->chain = xcalloc(1, sizeof(*t->chain));
-	mbedtls_x509_crt_init(t->chain);
-	pem_read(t, pem);
 	if (t->chain->raw.len)
 		return t;
-	(void)err_set(e, FAILED, "no certificate in it that can be read (PEM is expected)");
+	(void)err_set(e, FAILED, "%s: no certificate in it that can be read (PEM is expected)",
+	              pem_file);
 	ca_bundle_free(t);
 	return NULL;
-}
-
-struct ca_bundle *ca_bundle_load(const char *pem_file, struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	struct span text = { NULL, 0 };
-	int rc = file_read(pem_file, FILE_MOUNTED, PEM_MAX, &a, &text, e);
-	if (rc < 0)
-		return NULL;
-	if (rc > 0) {
-		(void)err_set(e, FAILED, "%s: there is no such file", pem_file);
-		return NULL;
-	}
-	struct ca_bundle *t = ca_bundle_from(text, e);
-	if (!t)
-		(void)err_wrap(e, "%s", pem_file);
-	return t;
 }
 
 void ca_bundle_free(struct ca_bundle *t)

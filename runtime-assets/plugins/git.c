@@ -87,21 +87,6 @@ static int options_split(struct option_words *w, struct span text, size_t index)
 	}
 }
 
-static int options_read(struct plugin *p, const struct node *list, struct option_words *w,
-                        struct err *e)
-{
-	if (list->type != NODE_LIST)
-		return err_set(e, FAILED, "`options` must be a list of texts");
-	for (uint32_t i = 0; i < list->n; i++) {
-		STR_AUTO text = STR_SECRET(GIT_WORD_MAX);
-		if (!reference_put(&text, &list->item[i]) || text.full)
-			return err_set(e, FAILED, "`options[%u]` must be a short text", i);
-		if (options_split(w, arena_span(p->all->a, str_view(&text)), i))
-			return err_set(e, FAILED, "`options` are too many");
-	}
-	return 0;
-}
-
 /* Names an option by its number: its text may hold a token. */
 static int options_put(struct plugin *p, struct err *e)
 {
@@ -109,8 +94,15 @@ static int options_put(struct plugin *p, struct err *e)
 	struct option_words w = { .n = 0 };
 	if (!list || list->type == NODE_NULL)
 		return 0;
-	if (options_read(p, list, &w, e))
-		return -1;
+	if (list->type != NODE_LIST)
+		return err_set(e, FAILED, "`options` must be a list of texts");
+	for (uint32_t i = 0; i < list->n; i++) {
+		STR_AUTO text = STR_SECRET(GIT_WORD_MAX);
+		if (!reference_put(&text, &list->item[i]) || text.full)
+			return err_set(e, FAILED, "`options[%u]` must be a short text", i);
+		if (options_split(&w, arena_span(p->all->a, str_view(&text)), i))
+			return err_set(e, FAILED, "`options` are too many");
+	}
 	for (size_t i = 0, used; i < w.n; i += used) {
 		STR_AUTO option = STR_SECRET(GIT_WORD_MAX);
 		if (git_option(&w.v[i], w.n - i, &option, &used))

@@ -479,7 +479,3 @@ def test_deploy_beside_openpai(check, cluster):
                  "/api/v1/namespaces/default/serviceaccounts/runtime-account",
                  "/api/v1/namespaces/default/configmaps/runtime-exit-spec-configuration"):
         cluster.api("DELETE", path)
-
-
-TESTS = [test_deploy_objects, test_deploy_stands_once, test_deploy_schemas_refuse, test_deploy_is_hardened,
-         test_deploy_standalone_cluster, test_deploy_try_out, test_deploy_beside_openpai]

@@ -57,7 +57,3 @@ def test_hostile_pods_that_are_accepted(check, cluster):
             with open(f"tests/hostile/cases/{name}", encoding="utf-8") as f:
                 reply = server.submit(f.read(), path="/api/v2/jobs?dryRun=server")
             check.equal(name, (reply.status, reply.message), (200, ""))
-
-
-TESTS = [test_other_dialects_are_taken, test_other_dialects_pods_are_checked,
-         test_hostile_pods_that_are_accepted]

@@ -116,7 +116,3 @@ def test_dry_run_refused(check, cluster):
         reply = try_job(server, job_v2("n"))
         check.ok("in a namespace without rights or that is not there", reply.status == 500, reply)
     check.equal("nothing is there", everything(cluster), before)
-
-
-TESTS = [test_dry_run_of_all_examples, test_dry_run_list_is_taken_by_kubectl, test_dry_run_meets_what_is_there,
-         test_dry_run_refused]

@@ -43,6 +43,3 @@ def test_limits(check, cluster):
         check.equal("no trouble", [line for s in (one, two) for line in s.log().splitlines() if "cannot be stopped" in line], [])
     for job in ("over", "below", "by-default", "without"):
         cluster.delete("Framework", framework_name(job))
-
-
-TESTS = [test_limits]

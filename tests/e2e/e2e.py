@@ -33,7 +33,7 @@ import states
 import webhook
 from cluster import PATIENT, Cluster, end_in_order, step, tools
 from harness import (BINARY, ROOT, Checks, Server, choose, framework_name, job_v2, job_v2_secret,
-                     run, wait_until)
+                     run, tests_of, wait_until)
 from jobs import submit_all, submit_with_configmap
 from promise import is_taken
 
@@ -395,11 +395,11 @@ def main():
 
     tests = [plain, openpai, configmap, test_missing_verb, test_left_over, test_kubeconfig, test_in_cluster, test_wrong_logins,
              change_jobs.test_change_jobs,
-             test_environment, test_kubectl, *delivery.TESTS, *dialects.TESTS, *people.TESTS, *checking.TESTS, *janitor.TESTS, *interrupted.SHORT, *durations.TESTS, *pulls.TESTS, *webhook.TESTS, *dryrun.TESTS, *logs.TESTS, *ended.TESTS, *manifests.TESTS, *states.TESTS, *size.TESTS, *overlays.TESTS, test_down, test_killed_amidst, test_frozen,
+             test_environment, test_kubectl, *delivery.TESTS, *tests_of(dialects), *people.TESTS, *checking.TESTS, *tests_of(janitor), *interrupted.SHORT, *tests_of(durations), *tests_of(pulls), *tests_of(webhook), *tests_of(dryrun), *logs.TESTS, *ended.TESTS, *tests_of(manifests), *tests_of(states), *tests_of(size), *tests_of(overlays), test_down, test_killed_amidst, test_frozen,
              test_server_killed]
 
     # Before the account gets more rights than those of an overlay.
-    before, tests = choose([test_no_rights, *deploy.TESTS], wanted), choose(tests, wanted)
+    before, tests = choose([test_no_rights, *tests_of(deploy)], wanted), choose(tests, wanted)
     try:
         if not before + tests:
             sys.exit("there is no such test")

@@ -140,6 +140,3 @@ def test_janitor_without_rights(check, cluster):
     name = framework_name("unlisted")
     remove(cluster, "unlisted")
     cluster.delete("PriorityClass", name + "-priority")
-
-
-TESTS = [test_left_behind, test_janitor_without_rights]

@@ -130,6 +130,3 @@ def test_policy_expressions(check, cluster):
             check.equal(f"{str(what)[:80]}", status(what), wanted)
     now = json.loads(cluster.kubectl("--context", "kit-extensions", "get", "--raw", path).stdout)
     cluster.kubectl(*replace, text=json.dumps({**now, "spec": before["spec"]}).encode())
-
-
-TESTS = [test_controller_manifests, test_policy_manifest, test_policy_expressions]

@@ -96,6 +96,3 @@ def test_frozen_two_seconds(check, cluster):
 
 def test_stopped_two_seconds(check, cluster):
     outage(check, cluster, "stopped", kill, IN_HAND)
-
-
-TESTS = [test_frozen_two_seconds, test_stopped_two_seconds]

@@ -174,6 +174,3 @@ def test_worked_changes(check, cluster):
             lay_out(directory, files)
             with serve(["--facts", FACTS, "--templates", os.path.join(directory, "templates")]) as server:
                 ask_all(check, cluster, title, pods_of(server, jobs)[0])
-
-
-TESTS = [test_overlays, test_worked_changes]

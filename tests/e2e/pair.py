@@ -169,6 +169,3 @@ def test_janitor_in_trouble(check, cluster):
             check.ok("janitor in trouble: jobs are taken meanwhile",
                      is_taken(server, job_text("meanwhile")))
     remove_all(cluster)
-
-
-TESTS = [test_two_servers, test_two_installations, test_start_wins, test_janitor_in_trouble]

@@ -114,6 +114,3 @@ def test_pulls(check, cluster):
         shown(check, cluster, server, "gone")
     for job in jobs:
         cluster.delete("Framework", framework_name(job))
-
-
-TESTS = [test_pulls]

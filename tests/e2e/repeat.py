@@ -100,6 +100,3 @@ def test_repeated_while_killed(check, cluster):
         check.ok(f"repeated, killed: once-{i}", wrong is None, wrong or "")
     check.equal("repeated, killed: nothing else is left", len(after.objects), JOBS)
     remove_all(cluster)
-
-
-TESTS = [test_repeated, test_repeated_while_killed]

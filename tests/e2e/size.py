@@ -67,6 +67,3 @@ def test_largest(check, cluster):
         print(f"     largest: {stored} bytes are stored", flush=True)
         check.ok("... and it is nearly so", stored > DEFAULT_MAX - 64 * KIB, stored)
         remove(cluster, framework_name("largest"))
-
-
-TESTS = [test_hundred_roles, test_largest]

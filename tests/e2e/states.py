@@ -145,6 +145,3 @@ def test_no_history(check, cluster):
                     [404, 200])
         check.ok("nothing is kept", not kept(cluster, job, 0))
     cluster.delete("Framework", framework_name(job))
-
-
-TESTS = [test_states, test_history_is_bounded, test_no_history]

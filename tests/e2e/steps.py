@@ -258,6 +258,3 @@ def settle(check, cluster, rows):
         if row.outcome() == 202:
             wrong = incomplete(after.of(row.job), row.job)
             check.ok(f"{row.what}: whole after the janitor", wrong is None, wrong or "")
-
-
-TESTS = [test_steps]

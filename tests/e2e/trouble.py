@@ -17,9 +17,9 @@ import repeat
 import steps
 import watch
 from cluster import Cluster, end_in_order, step, tools
-from harness import Checks, choose
+from harness import Checks, choose, tests_of
 
-SETS = {"trouble": [*outage.TESTS, *pair.TESTS, *repeat.TESTS, *watch.TESTS, *interrupted.TESTS], "steps": steps.TESTS}
+SETS = {"trouble": [*tests_of(outage), *tests_of(pair), *tests_of(repeat), *tests_of(watch), *interrupted.TESTS], "steps": tests_of(steps)}
 
 
 def main():

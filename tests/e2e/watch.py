@@ -198,6 +198,3 @@ def test_known_at_once(check, cluster):
             check.ok("at once: listed", f"at-once-{i}" in (listed(server) or {}))
         same(check, "at once", cluster, server)
     remove_all(cluster)
-
-
-TESTS = [test_many_changes, test_known_at_once]

@@ -76,6 +76,3 @@ def test_webhook(check, cluster):
     for job in first + second + third + fourth:
         cluster.delete("Framework", framework_name(job))
     shutil.rmtree(directory, ignore_errors=True)
-
-
-TESTS = [test_webhook]

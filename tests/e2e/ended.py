@@ -12,7 +12,7 @@ import threading
 
 from cli import Cli
 from cluster import PATHS, ROOT
-from harness import PATIENCE, SLOW, Server, framework_name, free_port, job_v2, wait_until
+from harness import PATIENCE, SLOW, Server, framework_name, free_port, in_threads, job_v2, wait_until
 from kubelet import Kubelet, Log
 from tls import Secure, make_authorities, make_certificate
 from tokens import SECRET, bearer, token, write_file
@@ -151,11 +151,7 @@ class Job(threading.Thread):
             task.make()
             task.state = "AttemptPreparing"
         self.tell()
-        threads = [threading.Thread(target=self.one, args=(task,)) for task in self.tasks]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_threads(self.tasks, self.one)
         self.tell(over=True)
 
     def one(self, task):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from cluster import FRAMEWORKS, PATHS
 from faultproxy import Proxy
-from harness import BINARY, SLOW, framework_name, wait_until
+from harness import BINARY, SLOW, framework_name, in_threads, wait_until
 from promise import Collector, Seen, collect, incomplete, items, job_text, remove_all, serve
 from repeat import REPLAYED, post
 from steps import CONFIGCRED, ENV, FRAMEWORK, PRIORITY, REFUSED, REGCRED, learn_marks, old_class
@@ -232,12 +232,8 @@ def run_batch(check, cluster, rows, one):
         except Exception as e:
             check.ok(row.what, False, repr(e))
     frameworks = Frameworks(cluster)
-    threads = [threading.Thread(target=guarded, args=(row,)) for row in rows]
     with Collector(cluster, 1.0):
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_threads(rows, guarded)
     while collect(cluster):
         pass
     seen = Seen(cluster)

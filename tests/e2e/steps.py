@@ -4,7 +4,7 @@ import time
 
 from cluster import PATHS
 from faultproxy import Proxy
-from harness import SLOW, framework_name, secret_forms
+from harness import SLOW, framework_name, in_threads, secret_forms
 from promise import Seen, broken_promise, collect, incomplete, is_started, job_text, marker, remove_all, serve, wait_settled
 
 # Deadlines of servers with a permanent or hanging fault; other servers have long ones.
@@ -187,11 +187,7 @@ def one_fault(check, lock, cluster, number, fault):
                                         url=proxy.url) as server:
         for row in rows:
             row.prepare(cluster, proxy)
-        threads = [threading.Thread(target=row.submit, args=(server,)) for row in rows]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_threads(rows, lambda row: row.submit(server))
         with lock:
             collect(cluster)
             seen = Seen(cluster)
@@ -219,7 +215,7 @@ def test_steps(check, cluster):
     waiting = list(enumerate(FAULTS))
     rows = []
 
-    def worker():
+    def worker(_):
         while True:
             with lock:
                 if not waiting:
@@ -232,11 +228,7 @@ def test_steps(check, cluster):
             except Exception as e:
                 with lock:
                     check.ok(fault[0], False, repr(e))
-    threads = [threading.Thread(target=worker) for _ in range(AT_ONCE)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(AT_ONCE, worker)
     rows.sort(key=lambda row: row.number)
     table(rows)
     settle(check, cluster, rows)

@@ -7,11 +7,10 @@ import signal
 import tempfile
 import time
 
-from harness import ROOT, SLOW, framework_name, job_v2, run, wait_until
+from harness import ROOT, SLOW, framework_name, in_threads, job_v2, run, wait_until
 from openpai import GROUPS, USERS, encoded, hexed, secret
 from place import SIGNATURE, Place, events
 from signin import Cluster
-from slow import in_threads
 from tokens import bearer, token, write_file
 
 MARKER = "Marker-of-a-private-key"

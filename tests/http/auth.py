@@ -7,9 +7,8 @@ import signal
 import threading
 import time
 
-from harness import SLOW, framework_name, job_v2, run, secret_forms, wait_until
+from harness import SLOW, framework_name, in_threads, job_v2, run, secret_forms, wait_until
 from place import SIGNATURE, STORED, Place, events, requests, submit
-from slow import in_threads
 from tokens import (HEADER, SECRET, b64, basic, bearer, claims, part, sign, token, token_id,
                     write_file)
 

@@ -6,9 +6,8 @@ import time
 from urllib.parse import urlencode
 
 from fakeapi import Scene
-from harness import Server, framework_name, job_v2, job_v2_secret, wait_until
+from harness import Server, framework_name, in_threads, job_v2, job_v2_secret, wait_until
 from place import NO_LIMITS
-from slow import in_threads
 from tokens import SECRET, bearer, token, write_file
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

@@ -10,10 +10,9 @@ import tempfile
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi, fake_server
-from harness import ROOT, Server, framework_name, job_v1, job_v2, request_bytes, run, wait_until
+from harness import ROOT, Server, framework_name, in_threads, job_v1, job_v2, request_bytes, run, wait_until
 from lists import snapshot
 from place import STORED, Place, events
-from slow import in_threads
 from tokens import SECRET, basic, bearer, token, write_file
 
 JSON_TYPE = "application/json; charset=utf-8"

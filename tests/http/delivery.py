@@ -7,9 +7,8 @@ import signal
 import tempfile
 
 from fakeapi import FakeApi, fake_server
-from harness import ROOT, Server, framework_name, job_v2, run, wait_until
+from harness import ROOT, Server, framework_name, in_threads, job_v2, run, wait_until
 from program import OTHER, configmap_name, configmaps_of, lines, program, programs
-from slow import in_threads
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
 THERE = "the ConfigMap with pai-runtime is ready"

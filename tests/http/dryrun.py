@@ -9,9 +9,8 @@ from urllib.parse import urlencode
 
 from clients import FORM, TokenServer, nested
 from fakeapi import FakeApi, fake_server
-from harness import (ROOT, Server, framework_name, job_v1, job_v2, job_v2_secret, request_bytes, run,
+from harness import (ROOT, Server, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes, run,
                      secret_forms, wait_until)
-from slow import in_threads
 from tokens import bearer, token
 
 MARKER = "Marker-of-a-secret-5772156649"

@@ -6,8 +6,7 @@ import threading
 import time
 
 from fakeapi import FakeApi, fake_server
-from harness import SLOW, framework_name, job_v2, job_v2_secret, secret_forms, wait_until
-from slow import in_threads
+from harness import SLOW, framework_name, in_threads, job_v2, job_v2_secret, secret_forms, wait_until
 
 MARKER = "Marker-of-a-secret-1729"
 # Deadlines for cases that succeed, and for cases that cannot.

@@ -163,6 +163,25 @@ def wait_until(condition, seconds=PATIENCE):
     return bool(condition())
 
 
+def in_threads(rows, function):
+    """The results of concurrent calls of `function(row)`; a number instead of rows: from 0 on."""
+    rows = range(rows) if isinstance(rows, int) else rows
+    results = [None] * len(rows)
+
+    def one(i, row):
+        try:
+            results[i] = function(row)
+        except OSError as e:
+            results[i] = e
+
+    threads = [threading.Thread(target=one, args=pair) for pair in enumerate(rows)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return results
+
+
 def framework_name(job, user=USER):
     return hashlib.md5(f"{user}~{job}".encode()).hexdigest()
 

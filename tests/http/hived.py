@@ -7,8 +7,7 @@ import signal
 import time
 
 from fakehived import BEHAVIOURS, CONFIG, PATH, Hived, cells
-from harness import SLOW, Server, job_v1, job_v2, run, wait_until
-from slow import in_threads
+from harness import SLOW, Server, in_threads, job_v1, job_v2, run, wait_until
 
 INTERVAL = "1" if SLOW == 1 else "2"  # an answer must come within
 NAMES = (f"h{n}" for n in itertools.count())

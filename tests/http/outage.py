@@ -12,8 +12,7 @@ import time
 
 from fakeapi import FakeApi
 from certificates import make_certificates
-from harness import Server, framework_name, job_v2, wait_until
-from slow import in_threads
+from harness import Server, framework_name, in_threads, job_v2, wait_until
 
 OUTAGE = 2
 PATIENT = ("--deadline", "200")

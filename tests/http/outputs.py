@@ -9,10 +9,9 @@ import time
 
 from edge import From
 from fakeapi import status
-from harness import SLOW, Connection, Server, free_port, framework_name, request_bytes, wait_until
+from harness import SLOW, Connection, Server, framework_name, free_port, in_threads, request_bytes, wait_until
 from logs import JOB, Place, framework_of, pod_of
 from metrics import read as read_metrics
-from slow import in_threads
 from tokens import bearer, token
 from uploading import ACCOUNT, AUDIENCE, ERR, HELLO, OUT, ROUTE, frames, pod_token, upload
 
@@ -485,11 +484,7 @@ def test_many_at_once(check):
         def one(i):
             while codes.get(i) in (None, 503, 429):
                 codes[i] = p.upload(frames((OUT, b"task %d\n" % i)), i)[0]
-        threads = [threading.Thread(target=one, args=(i,)) for i in range(30)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_threads(30, one)
         check.equal("all are taken", set(codes.values()), {204})
         check.equal("all are kept", len(p.kept()), 30)
         for i in range(30):

@@ -8,8 +8,7 @@ import threading
 import time
 
 from fakeapi import FakeApi, fake_server
-from harness import BINARY, PATIENCE, SLOW, Server, job_v2, parse_replies, request_bytes, wait_until
-from slow import in_threads
+from harness import BINARY, PATIENCE, SLOW, Server, in_threads, job_v2, parse_replies, request_bytes, wait_until
 
 LONG = "600"
 FEW = ("--loops", "1", "--connections", "10", "--idle-timeout", LONG, "--read-timeout", LONG)

@@ -7,11 +7,11 @@ import time
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi, Scene, fake_server
-from harness import SLOW, job_v2, secret_forms, wait_until
+from harness import SLOW, in_threads, job_v2, secret_forms, wait_until
 from openpai import (GROUPS, TOKENS, USERS, group_object, hexed, password_hash, secret, tokens_object,
                      user_object)
 from place import NO_LIMITS
-from slow import in_threads, memory_of
+from slow import memory_of
 from tokens import HEADER, SECRET, bearer, claims, sign, token, token_id, write_file
 
 PASSWORD = "alice-password"

@@ -13,28 +13,10 @@ import threading
 import time
 
 from fakeapi import FakeApi, fake_server
-from harness import (PATIENCE, SLOW, Server, framework_name, job_v2, job_v2_secret, parse_replies,
+from harness import (PATIENCE, SLOW, Server, framework_name, in_threads, job_v2, job_v2_secret, parse_replies,
                      request_bytes, wait_until)
 
 SOON = 60
-
-
-def in_threads(count, function):
-    """The results of concurrent calls of `function(i)`."""
-    results = [None] * count
-
-    def one(i):
-        try:
-            results[i] = function(i)
-        except OSError as e:
-            results[i] = e
-
-    threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    return results
 
 
 def test_slow_clients(check):

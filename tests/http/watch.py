@@ -5,8 +5,7 @@ import os
 import tempfile
 
 from fakeapi import FakeApi, status, watch_line, fake_server
-from harness import Server, framework_name, job_v2, job_v2_secret, wait_until
-from slow import in_threads
+from harness import Server, framework_name, in_threads, job_v2, job_v2_secret, wait_until
 
 KEPT = "--max-object-read"
 RUNNING, PENDING = "AttemptRunning", "AttemptCreationPending"

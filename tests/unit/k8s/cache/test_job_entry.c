@@ -112,7 +112,6 @@ TEST(test_deadline)
 		{ "{}", "\"state\":\"AttemptRunning\",\"runTime\":\"1970-01-01T00:01:00Z\"",
 		  "Start", INT64_MAX },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		FREE_AUTO char *text = xasprintf(
 		    "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{"
@@ -136,7 +135,6 @@ TEST(test_deadline)
 TEST(test_left_by_boot)
 {
 	char boot[PROCESS_BOOT_MAX];
-	(void)state;
 	process_boot(boot);
 	assert_true(boot[0]);
 	for (int other = 0; other < 2; other++) {

@@ -399,7 +399,6 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	struct seen seen = { 0 };
 	struct kept *k = calloc(50, sizeof(*k));
 	struct local_answer a;
-	(void)state;
 	local_follow(local, &FOLLOWER, &seen);
 	for (size_t i = 0; i < 50; i++)
 		store_request(store, &(struct store_request){ .verb = STORE_GET,

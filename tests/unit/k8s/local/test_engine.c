@@ -84,7 +84,6 @@ TEST(test_table)
 {
 	struct fixture f;
 	char uid[UID_TEXT];
-	(void)state;
 	fixture_open(&f);
 	for (unsigned i = 0; i < 500; i++) {
 		(void)snprintf(uid, sizeof(uid), "%u", i * 7919 % 500);
@@ -118,7 +117,6 @@ TEST(test_configmap)
 		{ "Completed", false, false },
 		{ "", false, false },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		struct engine_job job = { 0 };
 		FREE_AUTO char *status =
@@ -142,7 +140,6 @@ TEST(test_files)
 	struct fixture f;
 	STR_AUTO text = STR_INIT(100);
 	STR_AUTO small = STR_INIT(3);
-	(void)state;
 	fixture_open(&f);
 	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("one"), true), 0);
 	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("second"), false), 0);
@@ -184,7 +181,6 @@ TEST(test_logs)
 	enum { LOG_BYTES = 300 << 10, RUNS = 5 };
 	static char bytes[LOG_BYTES];
 	struct fixture f;
-	(void)state;
 	fixture_open(&f);
 	memset(bytes, 'x', sizeof(bytes));
 	for (int64_t retry = 0; retry < RUNS; retry++) {
@@ -224,7 +220,6 @@ TEST(test_log_names)
 	static const char *const BAD[] = { "", "..", "a/b", ".hidden", "a b" };
 	struct fixture f;
 	ARENA_AUTO a = { 0 };
-	(void)state;
 	fixture_open(&f);
 	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
 		const struct engine_task role = { SPAN("u"), span_of(BAD[i]), 0, 0, 0, false };
@@ -240,7 +235,6 @@ TEST(test_event)
 {
 	struct fixture f;
 	struct engine_pod p = { 0 };
-	(void)state;
 	fixture_open(&f);
 	make_pod(&f, &p, 0);
 	pod_event(&p, "Warning", "Failed", "a \"quoted\" %s", "text");

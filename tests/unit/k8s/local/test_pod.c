@@ -40,7 +40,6 @@ TEST(test_source)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct pod_data data;
-	(void)state;
 	assert_int_equal(
 	    pod_source_get(&(struct pod_source){ "none", false, true }, &OBJECTS, &a, &data, &e),
 	    0);

@@ -24,7 +24,6 @@ TEST(test_poster_public_addresses)
 		"198.20.0.0",  "223.255.255.255", "2606:4700::1111", "2a00::1",
 		"2001:200::1", "2001:4860::8888", "::ffff:8.8.8.8",
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(PUBLIC) / sizeof(PUBLIC[0]); i++)
 		assert_true(is_public(PUBLIC[i]));
 }
@@ -74,7 +73,6 @@ TEST(test_poster_other_addresses)
 		"4000::1",
 	};
 	struct sockaddr local = { .sa_family = AF_UNIX };
-	(void)state;
 	for (size_t i = 0; i < sizeof(OTHER) / sizeof(OTHER[0]); i++)
 		assert_false(is_public(OTHER[i]));
 	assert_false(poster_is_public(&local));
@@ -95,7 +93,6 @@ TEST(test_poster_urls)
 		{ "https://", true, false },
 		{ "https://example.com/a b", true, false },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		ERR_AUTO e = { 0 };
 		struct poster *p =

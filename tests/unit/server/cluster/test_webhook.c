@@ -21,7 +21,6 @@ TEST(test_webhook_signature_vectors)
 		  4102444800, "\303\244",
 		  "sha256=f63eb8a03e008f677fd5fea32a512aee9fde3cee4807b2be0ce05d1e5074edc4" },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		char out[WEBHOOK_SIGNATURE];
 		webhook_signature(out, span_of(CASES[i].secret), CASES[i].timestamp_s,
@@ -50,7 +49,6 @@ TEST(test_webhook_body_is_json)
 				   "00:03Z\",\"retryPolicyStatus\":{\"totalRetriedCount\":5,"
 				   "\"accountableRetriedCount\":2},"
 				   "\"attemptStatus\":{\"completionStatus\":{\"code\":-210}}";
-	(void)state;
 	struct job_entry *c = entry_of(DONE);
 	STR_AUTO body = STR_INIT(4096);
 	webhook_body(&body, c, SPAN("too \"long\""));
@@ -98,7 +96,6 @@ TEST(test_webhook_annotations)
 		{ "\"rest-lit/webhook\":\"here\",\"rest-lit/webhook-sent\":null", "here" },
 		{ "\"jobName\":\"x\"", "" },
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		FREE_AUTO char *text =
 		    xasprintf("{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"annotations\":{%s}}}",

@@ -64,7 +64,6 @@ TEST_WITH(test_outputs_of_a_directory, setup, teardown)
 {
 	static const char ONE[] = "\1\0\0\0\0\0\0\3one";
 	ARENA_AUTO a = { 0 };
-	(void)state;
 	struct kept job = create(KIND_FRAMEWORK, NAME,
 	                         "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\","
 	                         "\"kind\":\"Framework\",\"metadata\":{\"name\":\"" NAME "\"}}");

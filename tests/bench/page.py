@@ -49,7 +49,7 @@ def part_jobs(check):
     port, runs = free_port(), []
     with Program(sys.executable, os.path.join(HERE, "manyapi.py"), str(port), str(JOBS), ready=b"ready"), \
             Server("--apiserver", f"http://127.0.0.1:{port}", "--namespace", "default") as server:
-        wait_until(lambda: server.request("GET", "/api/v2/jobs?limit=1").status == 200)
+        server.becomes("/api/v2/jobs?limit=1", 200)
         for _ in range(RUNS):
             with Page(check, server, "#/sign-in") as page:
                 page.find("heading", "Sign in")

@@ -301,7 +301,7 @@ def does_its_jobs(check, cluster, what, server, jobs, headers):
     path = "/api/v2/jobs/alice~deployed"
     yaml = {"Content-Type": "text/yaml", **headers}
     # The probe of try-out, a command, does not wait for the ConfigMap with pai-runtime.
-    check.ok(f"{what}: ready", wait_until(lambda: server.request("GET", "/readyz").status == 200), server.log()[-2000:])
+    check.ok(f"{what}: ready", server.ready(), server.log()[-2000:])
     check.equal(f"{what}: dry run", server.submit(job_v2_secret("deployed", MARKER), yaml, "/api/v2/jobs?dryRun=server").status, 200)
     reply = server.submit(job_v2_secret("deployed", MARKER), yaml)
     check.equal(f"{what}: job is taken", reply.status, 202 if reply.status == 202 else reply.body)

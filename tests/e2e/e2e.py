@@ -257,8 +257,7 @@ def test_down(check, cluster):
         reply = server.submit(job_v2_secret("down", MARKER))
         check.equal("down: status", reply and reply.status, 503)
         check.ok("down: says that it is the API server", "API server" in reply.message, reply)
-        check.ok("down: /readyz", wait_until(
-            lambda: server.request("GET", "/readyz").status == 503))
+        check.ok("down: /readyz", server.becomes("/readyz", 503))
         check.equal("down: /healthz", server.request("GET", "/healthz").status, 200)
         cluster.start_again()
         check.equal("up again: nothing is left", objects_of(cluster, "down"), [])

@@ -320,18 +320,16 @@ def test_ready(check):
         server = place.server(*STORED, "--loops", "1")
         check.ok("ready", server.ready())
         place.api.fault("GET", "secrets", status=403)
-        check.ok("ready: not without the right", wait_until(
-            lambda: server.request("GET", "/readyz").status == 503))
+        check.ok("ready: not without the right", server.becomes("/readyz", 503))
         reply = server.request("GET", "/readyz")
         check.ok("ready: says why", "Secret" in reply.message, reply)
         place.api.faults.clear()
-        check.ok("ready again", wait_until(lambda: server.request("GET", "/readyz").status == 200))
+        check.ok("ready again", server.ready())
         server = place.server(*SIGNATURE, "--deny-list", "rest-lit/revoked", "--loops", "1")
         check.ok("ready: not without the list", wait_until(
             lambda: "deny-list" in server.request("GET", "/readyz").message))
         place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}})
-        check.ok("ready with the list", wait_until(
-            lambda: server.request("GET", "/readyz").status == 200))
+        check.ok("ready with the list", server.ready())
 
 
 def account_token(name="builder", issuer=CLUSTER, **more):

@@ -71,11 +71,11 @@ def same(check, what, want, reply):
 
 def warm(server):
     """Wait until the server has listed all jobs and watches them."""
-    return wait_until(lambda: server.request("GET", "/api/v2/jobs").status == 200)
+    return server.becomes("/api/v2/jobs", 200)
 
 
 def known(server, job):
-    return wait_until(lambda: server.request("GET", f"/api/v2/jobs/{job}").status == 200)
+    return server.becomes(f"/api/v2/jobs/{job}", 200)
 
 
 def looks(server, want):
@@ -480,13 +480,11 @@ def test_detail_memory(check):
         slow = server.connect()
         # Several, one after the other: one of them is more than the kernel takes for who reads nothing.
         slow.send(request_bytes(server.port, "GET", "/api/v2/jobs/alice~large") * 30)
-        check.ok("while another is sent", wait_until(
-            lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 503))
+        check.ok("while another is sent", server.becomes("/api/v2/jobs/alice~large", 503))
         check.refused("why", server.request("GET", "/api/v2/jobs/alice~large"), 503,
               "UnavailableError", "large answers")
         slow.close()
-        check.ok("and then again", wait_until(
-            lambda: server.request("GET", "/api/v2/jobs/alice~large").status == 200))
+        check.ok("and then again", server.becomes("/api/v2/jobs/alice~large", 200))
 
 
 def packed(value):

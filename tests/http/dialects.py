@@ -7,7 +7,7 @@ import tempfile
 from contextlib import closing
 
 from fakeapi import FakeApi, fake_server
-from harness import BINARY, ROOT, Server, framework_name, job_v2, run, wait_until
+from harness import BINARY, ROOT, Server, framework_name, job_v2, run
 from openpai import group_object, user_object
 from tokens import SECRET, bearer, token, write_file
 
@@ -56,7 +56,7 @@ def test_pods_are_checked_first(check):
         check.ok("nothing of them is kept", not any(kind == "podtemplates" for kind, _ in api.objects), api.objects)
         name = framework_name("example-dist-job")
         check.ok("the Framework exists", ("frameworks", name) in api.objects, list(api.objects))
-        wait_until(lambda: server.request("GET", "/api/v2/jobs/alice~example-dist-job").status == 200)
+        server.becomes("/api/v2/jobs/alice~example-dist-job", 200)
         config = server.request("GET", "/api/v2/jobs/alice~example-dist-job/config")
         check.equal("its configuration", (config.json or {}).get("kind"), "MxJob")
         again = run("resubmit", "--server", f"http://127.0.0.1:{server.port}", "example-dist-job")

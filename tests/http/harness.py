@@ -391,7 +391,11 @@ class Server(Closing):
 
     def ready(self):
         """Wait until /readyz answers 200, for example after the list of all jobs."""
-        return wait_until(lambda: self.request("GET", "/readyz").status == 200)
+        return self.becomes("/readyz", 200)
+
+    def becomes(self, path, status):
+        """Wait until a GET of this path has this status."""
+        return wait_until(lambda: self.request("GET", path).status == status)
 
     def connect(self):
         return Connection(self.port)

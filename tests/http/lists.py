@@ -235,7 +235,7 @@ def test_list_when_not_all_is_known(check):
             check.ok(f"{path}: Retry-After", int(reply.headers.get("retry-after", 0)) >= 1, reply)
             check.ok(f"{path}: says why", "not all jobs are known yet" in reply.message, reply.message)
         api.clear()
-        check.ok("later it is answered", wait_until(lambda: server.request("GET", "/api/v2/jobs").status == 200))
+        check.ok("later it is answered", server.becomes("/api/v2/jobs", 200))
     finally:
         server.remove()
         api.close()

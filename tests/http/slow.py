@@ -148,7 +148,7 @@ def test_store_hangs(check):
         statuses = {getattr(r, "status", r) for r in results}
         check.ok("hanging store: 503 or 504", statuses <= {503, 504}, statuses)
         check.ok("hanging store: every answer says why", all(getattr(r, "message", "") for r in results))
-        check.ok("/readyz says no", wait_until(lambda: server.request("GET", "/readyz").status == 503))
+        check.ok("/readyz says no", server.becomes("/readyz", 503))
         api.clear()
         check.ok("/readyz says yes again", server.ready())
         # One that was cut off by a slow machine may exist all the same.
@@ -277,8 +277,7 @@ def body_after_drain(check, seconds):
         whole = request_bytes(server.port, "POST", "/api/v2/jobs", job_v2("last").encode())
         with server.connect() as c:
             c.send(whole[:-10])
-            check.ok("the request has begun", wait_until(
-                lambda: server.request("GET", "/healthz").status == 200))
+            check.ok("the request has begun", server.becomes("/healthz", 200))
             server.terminate()
             check.ok("drains", server.logged('"stopping"'))
             time.sleep(seconds)
@@ -292,8 +291,7 @@ def body_after_drain(check, seconds):
 def test_drain_delay(check):
     with Server("--standalone", "jobs", "--drain-delay", "600") as server:
         server.terminate()
-        check.ok("/readyz says 503 while the load balancer notices", wait_until(
-            lambda: server.request("GET", "/readyz").status == 503))
+        check.ok("/readyz says 503 while the load balancer notices", server.becomes("/readyz", 503))
         check.equal("... and jobs are still taken", server.submit(job_v2("late")).status, 202)
         server.process.send_signal(signal.SIGTERM)  # which ends the delay
         check.equal("exit status", server.stop(), 0)

@@ -540,7 +540,7 @@ def test_tokens(check):
         place.api.put("secrets", {"kind": "Secret", "metadata": {"name": "revoked"}})
         server = place.server(*SIGNATURE, *ONE_LOOP, "--stream-heartbeat", "1", "--deny-list", "rest-lit/revoked",
                               "--token-namespace", "rest-lit")
-        wait_until(lambda: server.request("GET", "/readyz").status == 200)
+        server.ready()
         with Stream(server) as s:
             check.equal("without one", s.status, 401)
         for lifetime in (3, 12, 60):  # it may end before it is looked at

@@ -120,12 +120,6 @@ static void well(struct reflector *r)
 	reflector_tell(r, NULL, false);
 }
 
-static void begin_list(struct reflector *r)
-{
-	r->listing = true;
-	r->settings.begin(r->settings.arg);
-}
-
 static void end_list(struct reflector *r)
 {
 	r->listing = false;
@@ -213,8 +207,10 @@ static size_t reflector_take_bytes(char *from, size_t size, size_t count, void *
 	} else {
 		/* A list that failed is begun again; the items of a page that breaks off stay: they
 		 * come again, in the same list or in the next. */
-		if (!r->paging && r->state.more.n == 0)
-			begin_list(r);
+		if (!r->paging && r->state.more.n == 0) {
+			r->listing = true;
+			r->settings.begin(r->settings.arg);
+		}
 		r->paging = true;
 		if (!list_lines_take(&r->page, bytes))
 			r->fault = FAULT_REFUSED;
@@ -239,8 +235,10 @@ static void reflector_begin(struct reflector *r)
 	list_lines_init(&r->page, s->max_object, reflector_take_item, r);
 	if (r->ask != ASK_LIST)
 		counter_add(&r->counts.watches, 1);
-	if (r->ask == ASK_STREAM)
-		begin_list(r);
+	if (r->ask == ASK_STREAM) {
+		r->listing = true;
+		s->begin(s->arg);
+	}
 
 	STR_AUTO url = STR_INIT(URL_ROOM);
 	unsigned spread = REFLECT_WATCH_MAX_S - REFLECT_WATCH_MIN_S;

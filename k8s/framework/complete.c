@@ -121,25 +121,15 @@ static void complete_by(struct fw_sync *s, const struct fw_role *r, size_t index
 	fw_complete(s, false, o);
 }
 
-static bool complete_reached(const struct fw_role *r, bool succeeded)
-{
-	int32_t min = r->spec->min[succeeded];
-	int32_t count = r->ended[succeeded];
-	return min >= 1 && count >= min;
-}
-
-static bool complete_all(const struct framework *f)
-{
-	return f->spec.wanted >= 1 && f->completed >= f->spec.wanted;
-}
-
 /* The same two rules as fw_rules, which looks for the first task that triggered one. */
 void fw_rules_after(struct fw_sync *s, struct fw_role *r, size_t index)
 {
-	if (complete_reached(r, r->tasks[index].life.outcome->succeeded))
-		complete_by(s, r, index, false);
-	else if (complete_all(s->f))
-		complete_by(s, r, index, true);
+	const struct framework *f = s->f;
+	bool succeeded = r->tasks[index].life.outcome->succeeded;
+	int32_t min = r->spec->min[succeeded];
+	bool one = min >= 1 && r->ended[succeeded] >= min;
+	if (one || (f->spec.wanted >= 1 && f->completed >= f->spec.wanted))
+		complete_by(s, r, index, !one);
 }
 
 /* A task that has ended. */
@@ -201,13 +191,14 @@ void fw_rules(struct fw_sync *s)
 	struct ended first = { 0 };
 	for (size_t i = 0; i < 2 * f->spec.n_roles; i++) {
 		const struct fw_role *r = f->spec.roles[i / 2].status;
-		if (!r || !complete_reached(r, i % 2))
+		int32_t min = r ? r->spec->min[i % 2] : 0;
+		if (min < 1 || r->ended[i % 2] < min)
 			continue;
 		struct ended e = complete_kth(r, i % 2);
 		if (!first.role || e.when_s < first.when_s)
 			first = e;
 	}
-	bool all = !first.role && complete_all(f);
+	bool all = !first.role && f->spec.wanted >= 1 && f->completed >= f->spec.wanted;
 	if (all)
 		first = complete_last(f);
 	if (first.role)

@@ -111,23 +111,14 @@ static void task_new(struct fw_sync *s, struct fw_task *t)
 	task_attempt(s, t);
 }
 
-/* Tasks up to the number of the spec.  true: some were added. */
-static bool role_fill(struct fw_sync *s, struct fw_role *r, size_t number)
-{
-	bool added = r->n < number;
-	while (r->n < number)
-		task_new(s, fw_task_add(r));
-	return added;
-}
-
-/* true: it has tasks. */
-static bool role_new(struct fw_sync *s, const struct fw_role_spec *spec)
+static void role_new(struct fw_sync *s, const struct fw_role_spec *spec)
 {
 	struct fw_role *r = fw_role_add(s->f);
 	r->spec = spec;
 	r->name = xstrdup(spec->name);
 	r->uid = sync_uuid(s);
-	return role_fill(s, r, (size_t)spec->number);
+	while (r->n < (size_t)spec->number)
+		task_new(s, fw_task_add(r));
 }
 
 /* A new attempt of the Framework: all roles anew from the spec. */
@@ -141,7 +132,7 @@ static void sync_attempt(struct fw_sync *s)
 	f->life.id = f->life.retried;
 	f->life.attempt_start_s = s->now_s;
 	for (size_t i = 0; i < f->spec.n_roles; i++)
-		(void)role_new(s, &f->spec.roles[i]);
+		role_new(s, &f->spec.roles[i]);
 }
 
 /* ---- requests and ends of a Framework or a task ---- */
@@ -437,7 +428,9 @@ static bool rescale_gone(const struct fw_task *t)
 static bool rescale_role(struct fw_sync *s, struct fw_role *r)
 {
 	size_t number = r->spec ? (size_t)r->spec->number : 0;
-	bool changed = role_fill(s, r, number);
+	bool changed = r->n < number;
+	while (r->n < number)
+		task_new(s, fw_task_add(r));
 	for (size_t i = 0; i < r->n; i++) {
 		struct fw_task *t = &r->tasks[i];
 		if (i < number && rescale_gone(t)) {
@@ -482,7 +475,8 @@ static bool rescale(struct fw_sync *s)
 	for (size_t i = 0; i < f->spec.n_roles; i++) {
 		if (f->spec.roles[i].status)
 			continue;
-		changed |= role_new(s, &f->spec.roles[i]);
+		role_new(s, &f->spec.roles[i]);
+		changed |= f->spec.roles[i].number > 0;
 		s->r->status_changed = true;
 	}
 	for (size_t i = 0; i < n; i++)

@@ -408,19 +408,15 @@ struct janitor *janitor_new(struct caller *c, const struct janitor_options *o)
 	return j;
 }
 
-static void part_done(struct part *p)
-{
-	orphans_done(&p->orphans);
-	str_done(&p->token);
-}
-
 void janitor_free(struct janitor *j)
 {
 	if (j == NULL)
 		return;
-	part_done(&j->frameworks);
-	part_done(&j->classes);
+	orphans_done(&j->frameworks.orphans);
+	orphans_done(&j->classes.orphans);
 	orphans_done(&j->page);
+	str_done(&j->frameworks.token);
+	str_done(&j->classes.token);
 	str_done(&j->trouble);
 	free(j->namespace_name);
 	free(j->instance);

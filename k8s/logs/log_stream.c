@@ -118,12 +118,6 @@ static size_t log_stream_take_piece(char *from, size_t size, size_t count, void 
 	return t->paused ? CURL_WRITEFUNC_PAUSE : all.n;
 }
 
-static void log_stream_fail(struct log_stream *t)
-{
-	t->failed = true;
-	t->due_ms = 0;
-}
-
 static void log_stream_end(struct log_stream *t, enum log_stream_outcome outcome, int status,
                            const char *message)
 {
@@ -154,15 +148,17 @@ void log_stream_go_on(struct log_stream *t)
 	if (!t->easy)
 		t->due_ms = 0;
 	else if (curl_easy_pause(t->easy, CURLPAUSE_CONT) != CURLE_OK)
-		log_stream_fail(t);
+		t->failed = true;
+	if (t->failed)
+		t->due_ms = 0;
 }
 
 void log_stream_cancel(struct log_stream *t)
 {
 	t->unwanted = true;
-	if (t->inside)
-		log_stream_fail(t);
-	else
+	t->failed = true;
+	t->due_ms = 0;
+	if (!t->inside)
 		log_stream_free(t);
 }
 

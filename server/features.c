@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "k8s/logs/log_stream.h"
+#include "k8s/transport/store.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
 #include "server/counts.h"
@@ -87,6 +88,8 @@ static void stop_features(struct loop *l)
 	worker_inbox_free(TAKE(f->edits));
 	worker_inbox_free(TAKE(f->work));
 	log_streams_free(TAKE(f->log_streams));
+	store_free(l->store); /* answers the requests that wait for it */
+	l->store = NULL;
 	auth_free(TAKE(f->auth));
 	accounts_free(TAKE(f->accounts));
 }

@@ -213,7 +213,6 @@ void accounts_free(struct accounts *all)
 	if (!all)
 		return;
 	searches_free(all->searches);
-	password_asks_end(all);
 	ttl_cache_free(all->known);
 	shared_facts_drop(all->shared_facts);
 	free(all);

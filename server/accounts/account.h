@@ -69,7 +69,7 @@ void account_source_free(struct account_source *s);
 
 /* The accounts of one loop.  Borrows the store; NULL with --users=file. */
 struct accounts *accounts_new(struct account_source *s, struct store *store);
-/* Look-ups in progress fail: their callbacks get 503. */
+/* The store must have been freed before, so that look-ups have ended: their callbacks got 503. */
 void accounts_free(struct accounts *all);
 
 /* a: a reference that the callback owns, or NULL and *e. */

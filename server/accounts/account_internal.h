@@ -31,7 +31,6 @@ struct account_source {
 };
 
 struct searches;
-struct ask;
 
 struct accounts {
 	struct account_source *source;
@@ -40,8 +39,7 @@ struct accounts {
 	struct ttl_cache *known;   /* by user: struct account */
 	struct searches *searches; /* NULL without --users=openpai, as the next */
 	struct store *store;       /* borrowed */
-	struct ask *asks;          /* reads of password hashes; see account_password */
-	size_t n_asks;
+	size_t n_asks;             /* reads of password hashes; see account_password */
 };
 
 /* An empty account with one reference. */
@@ -55,14 +53,10 @@ bool source_may_say(struct account_source *s, const char *what, struct span name
 /* Records a virtual cluster that a group names. */
 void source_saw(struct account_source *s, struct span virtual_cluster);
 
-/* Look-ups of users in a cluster.  Borrows the store, which may be freed before or after.  Adds
- * accounts to all->known. */
+/* Look-ups of users in a cluster.  Borrows the store.  Adds accounts to all->known. */
 struct searches *searches_new(struct accounts *all, struct store *store);
 void searches_free(struct searches *in);   /* NULL is allowed */
 void searches_forget(struct searches *in); /* cached parts, and look-ups in progress */
 /* As account_find, for a user that is not cached. */
 void searches_find(struct searches *in, const char *name, account_callback *done, void *arg,
                    struct err *e);
-
-/* Reads of password hashes fail: their callbacks get 503. */
-void password_asks_end(struct accounts *all);

@@ -322,8 +322,7 @@ enum pai_read pai_volume_read(struct span body, struct arena *a, struct pai_stor
 enum { ASKS_MAX = 16, MINUTE_MS = 60000 };
 
 struct ask {
-	struct ask *next, **at; /* the pointer to this element */
-	struct accounts *in;    /* NULL: abandoned */
+	struct accounts *in;
 	account_password_callback *done;
 	void *arg;
 	char name[ACCOUNT_NAME];
@@ -355,25 +354,17 @@ static void pai_answered(void *arg, const struct store_reply *r)
 {
 	struct ask *k = arg;
 	ERR_AUTO e = { 0 };
-	struct arena a = { 0 };
+	ARENA_SECRET a = { 0 };
 	struct span hash = SPAN("");
-	if (k->in) {
-		read_hash(k, r, &a, &hash, &e);
-		if (e.http == 503 &&
-		    source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
-			struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
-			log_text(&line, "why",
-			         r->outcome == STORE_OK ? SPAN("the answer is not an object")
-			                                : r->message);
-			log_end(&line);
-		}
-		*k->at = k->next;
-		if (k->next)
-			k->next->at = k->at;
-		k->in->n_asks--;
-		k->done(k->arg, hash, &e);
+	read_hash(k, r, &a, &hash, &e);
+	if (e.http == 503 && source_may_say(k->in->source, "passwords", SPAN(""), MINUTE_MS)) {
+		struct line line = log_begin(LOG_WARN, "passwords cannot be looked up");
+		log_text(&line, "why",
+		         r->outcome == STORE_OK ? SPAN("the answer is not an object") : r->message);
+		log_end(&line);
 	}
-	arena_wipe(&a);
+	k->in->n_asks--;
+	k->done(k->arg, hash, &e);
 	free(k);
 }
 
@@ -385,12 +376,7 @@ int account_password(struct accounts *all, const char *name, account_password_ca
 	if (all->n_asks == ASKS_MAX)
 		return pai_unavailable(e);
 	struct ask *k = xcalloc(1, sizeof(*k));
-	*k = (struct ask){
-		.next = all->asks, .at = &all->asks, .in = all, .done = done, .arg = arg
-	};
-	if (k->next)
-		k->next->at = &k->next;
-	all->asks = k;
+	*k = (struct ask){ .in = all, .done = done, .arg = arg };
 	all->n_asks++;
 	(void)snprintf(k->name, sizeof(k->name), "%s", name);
 	pai_secret_name(k->object, span_of(k->name));
@@ -407,19 +393,6 @@ int account_password(struct accounts *all, const char *name, account_password_ca
 			  .arg = k,
 		      });
 	return 0;
-}
-
-void password_asks_end(struct accounts *all)
-{
-	struct ask *next = TAKE(all->asks);
-	while (next) {
-		ERR_AUTO e = { 0 };
-		struct ask *k = next;
-		next = k->next;
-		(void)pai_unavailable(&e);
-		k->in = NULL; /* freed when the store answers */
-		k->done(k->arg, SPAN(""), &e);
-	}
 }
 
 enum { ROUNDS = 10000 };

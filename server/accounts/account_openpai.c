@@ -4,6 +4,7 @@
  * storage.  The parts of a stage are read a few at a time.  A missing or malformed object grants
  * nothing; a failed request ends the search with 503.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -36,7 +37,7 @@ struct part {
 
 struct search {
 	struct search *next, **at; /* the pointer to this element */
-	struct searches *in;       /* NULL: abandoned; freed when the store answers */
+	struct searches *in;
 	char name[ACCOUNT_NAME];
 	struct account *account; /* under construction */
 	struct waiter *waiters;
@@ -57,7 +58,6 @@ struct searches {
 	struct ttl_cache *groups, *storages; /* struct kept */
 	struct search *head, **last;         /* by age */
 	size_t active, waiting;
-	bool closing;
 };
 
 struct stage_steps {
@@ -421,28 +421,6 @@ static void ask_some(struct search *l)
 	}
 }
 
-static void free_search(struct search *l)
-{
-	account_drop(l->account);
-	arena_wipe(&l->arena);
-	err_done(&l->e);
-	free(l);
-}
-
-static void call(struct search *l, struct account *a)
-{
-	struct waiter *w = l->waiters;
-	l->waiters = NULL;
-	while (w) {
-		struct waiter *next = w->next;
-		if (a)
-			account_hold(a);
-		w->done(w->arg, a, &l->e);
-		free(w);
-		w = next;
-	}
-}
-
 /* Start waiting searches up to the limit. */
 static void begin_some(struct searches *in)
 {
@@ -467,13 +445,21 @@ static void search_finish(struct search *l)
 	else
 		in->last = l->at;
 	*(l->started ? &in->active : &in->waiting) -= 1;
-	l->in = NULL;
 	if (a && l->until_ms > clock_ms())
 		account_remember(in->all, a, l->until_ms);
 	begin_some(in);
-	call(l, a);
+	for (struct waiter *w = l->waiters, *next; w; w = next) {
+		next = w->next;
+		if (a)
+			account_hold(a);
+		w->done(w->arg, a, &l->e);
+		free(w);
+	}
 	account_drop(a);
-	free_search(l);
+	account_drop(l->account);
+	arena_wipe(&l->arena);
+	err_done(&l->e);
+	free(l);
 }
 
 static void search_advance(struct search *l)
@@ -494,13 +480,9 @@ static void search_answered(void *arg, const struct store_reply *r)
 	struct part *p = arg;
 	struct search *l = p->search;
 	l->pending--;
-	if (l->in) {
-		if (!l->e.http)
-			take_answer(p, r);
-		search_advance(l);
-	} else if (!l->pending) {
-		free_search(l);
-	}
+	if (!l->e.http)
+		take_answer(p, r);
+	search_advance(l);
 }
 
 /* ---- interface ---- */
@@ -538,7 +520,7 @@ void searches_find(struct searches *in, const char *name, account_callback *done
 	struct search *l = in->head;
 	while (l && strcmp(l->name, name) != 0)
 		l = l->next;
-	if (in->closing || (!l && in->waiting >= LOOKUPS_WAITING)) {
+	if (!l && in->waiting >= LOOKUPS_WAITING) {
 		(void)search_unavailable(e);
 		return;
 	}
@@ -564,18 +546,7 @@ void searches_free(struct searches *in)
 {
 	if (!in)
 		return;
-	in->closing = true;
-	struct search *next = TAKE(in->head);
-	while (next) {
-		struct search *l = next;
-		next = l->next;
-		l->in = NULL;
-		if (!l->e.http)
-			(void)search_unavailable(&l->e);
-		call(l, NULL);
-		if (!l->pending)
-			free_search(l);
-	}
+	assert(!in->head); /* the end of the store has ended all look-ups */
 	ttl_cache_free(in->groups);
 	ttl_cache_free(in->storages);
 	free(in);

@@ -38,7 +38,6 @@ struct token_wait {
 	struct token_wait *next, **link;
 	struct auth *auth;
 	struct cached_token b; /* cached if the token is valid */
-	struct token_lookup *lookup;
 	struct waiter *waiters;
 	int64_t since_ms;
 	bool stale; /* revoked, or keys replaced, since the start: not to be cached */
@@ -266,7 +265,7 @@ static void auth_look_up(struct auth *a, struct waiter *q, const struct cached_t
 	if (p->next)
 		p->next->link = &p->next;
 	a->waits = p;
-	p->lookup = token_lookup_start(a->loop, &question, looked_up, p);
+	token_lookup_start(a->loop, &question, looked_up, p);
 	token_wait_join(p, q);
 }
 
@@ -416,15 +415,7 @@ void auth_free(struct auth *a)
 {
 	if (!a)
 		return;
-	for (struct token_wait *p = a->waits, *later; p; p = later) {
-		later = p->next;
-		token_lookup_abandon(p->lookup);
-		for (struct waiter *q = p->waiters, *next; q; q = next) {
-			next = q->next;
-			auth_refuse_unknown(q->r, "this server is shutting down");
-		}
-		free(p);
-	}
+	assert(!a->waits); /* the end of the store has ended all look-ups */
 	ttl_cache_free(a->cache);
 	free(a);
 }

@@ -15,7 +15,7 @@ struct keyring;
 
 /* State of one loop. */
 struct auth *auth_new(struct loop *l);
-/* Requests that still wait are answered 503. */
+/* The store must have been freed before, so that no request waits. */
 void auth_free(struct auth *a);
 
 /*

@@ -23,7 +23,7 @@ enum { SKEW_S = 300, CLAIMS_DEPTH = 16 };
 
 /* In memory of its own, which is wiped. */
 struct token_lookup {
-	token_lookup_callback *done; /* NULL: abandoned */
+	token_lookup_callback *done;
 	void *arg;
 	enum lookup_how how;
 	struct span token;
@@ -77,13 +77,11 @@ static void lookup_answered(void *arg, const struct store_reply *reply)
 	struct token_lookup *k = arg;
 	struct review_user who = { "", "", "" };
 	STR_AUTO why = STR_INIT(WHY_MAX);
-	if (k->done) {
-		enum token_verdict f = TOKEN_UNKNOWN;
-		if (reply->outcome == STORE_OK)
-			f = lookup_verdict(k, reply, &who);
-		lookup_explain(&why, k, f, reply);
-		k->done(k->arg, f, &who, str_c(&why));
-	}
+	enum token_verdict f = TOKEN_UNKNOWN;
+	if (reply->outcome == STORE_OK)
+		f = lookup_verdict(k, reply, &who);
+	lookup_explain(&why, k, f, reply);
+	k->done(k->arg, f, &who, str_c(&why));
 	arena_wipe(&k->arena);
 	free(k);
 }
@@ -97,8 +95,8 @@ static const char *lookup_place(const char *text, struct arena *a, const char **
 	return place;
 }
 
-struct token_lookup *token_lookup_start(struct loop *l, const struct token_question *q,
-                                        token_lookup_callback *done, void *arg)
+void token_lookup_start(struct loop *l, const struct token_question *q, token_lookup_callback *done,
+                        void *arg)
 {
 	const struct options *o = l->server->options;
 	STR_AUTO body = STR_SECRET(TOKEN_MAX + BODY_EXTRA);
@@ -145,13 +143,6 @@ struct token_lookup *token_lookup_start(struct loop *l, const struct token_quest
 			  .done = lookup_answered,
 			  .arg = k,
 		      });
-	return k;
-}
-
-/* The store still has its request; it is freed with the answer. */
-void token_lookup_abandon(struct token_lookup *k)
-{
-	k->done = NULL;
 }
 
 /* ---- readiness ---- */

@@ -4,7 +4,6 @@
 #include "server/auth/token.h"
 
 struct loop;
-struct token_lookup;
 
 /* The result of reading an object of the store about a token.  Objects are untrusted: every member
  * may be missing or of another type. */
@@ -58,10 +57,8 @@ typedef void token_lookup_callback(void *arg, enum token_verdict v, const struct
                                    const char *why);
 
 /* Start a look-up.  Copies the question.  Calls `done` once, later. */
-struct token_lookup *token_lookup_start(struct loop *l, const struct token_question *q,
-                                        token_lookup_callback *done, void *arg);
-/* `done` is not called any more. */
-void token_lookup_abandon(struct token_lookup *k);
+void token_lookup_start(struct loop *l, const struct token_question *q, token_lookup_callback *done,
+                        void *arg);
 
 /* For /readyz: can tokens be looked up?  false: the configuration needs no look-ups.  Else calls
  * `done` later, with NULL or a static problem text. */

@@ -191,12 +191,10 @@ static void loop_drain(struct loop *l)
 	}
 }
 
-/* The end of the store answers the suspended requests; send these answers. */
+/* Suspended requests are answered; send these answers. */
 static void loop_finish(struct loop *l)
 {
 	l->server->hooks->stop(l);
-	store_free(l->store);
-	l->store = NULL;
 	streams_cut(l, false);
 	int64_t end = clock_ms() + FLUSH_MS;
 	do {

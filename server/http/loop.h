@@ -35,7 +35,8 @@ struct loop_source {
 struct loop_hooks {
 	/* Before the thread starts: create l->has and add sources.  -1 and *e: 500. */
 	int (*open)(struct loop *l, struct err *e);
-	/* The server stops: answer the suspended requests. */
+	/* The server stops: free the store, whose end answers suspended requests, and answer the
+	 * others. */
 	void (*stop)(struct loop *l);
 	/* All requests have ended; also after an `open` that failed, and without `stop`. */
 	void (*close)(struct loop *l);

@@ -295,7 +295,7 @@ bool uploads_begin(struct request *r)
 		                    .audience = OUTPUT_AUDIENCE };
 	request_wait(r);
 	/* Never cancelled: the callback comes when the store ends, before r does. */
-	(void)token_lookup_start(r->loop, &q, token_reviewed, u);
+	token_lookup_start(r->loop, &q, token_reviewed, u);
 	return false;
 }
 

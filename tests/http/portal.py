@@ -387,9 +387,14 @@ def test_edits_without_a_client(check):
         edits = [Edit(c, "PUT", "/api/v2/user/alice/email", EMAIL, "PATCH", f"{USERS}/")]
         edits += [Edit(c, "GET", "/api/v2/groups", None, "LIST", "", 1) for _ in range(3)]
         check.ok("four hang", all(edit.hangs for edit in edits))
-        waiting = threading.Thread(target=lambda: check.equal("the fifth was not begun", ask(
-            c.server, "alice", "PUT", "/api/v2/user/alice/email", EMAIL).status, 503))
-        waiting.start()
+        c.api.fault("GET", "secrets", f"{USERS}/{hexed('bob')}", until=edits[0].gate)
+        others = {"a fifth edit": lambda: ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", EMAIL),
+                  "an account": lambda: ask(c.server, "bob", "GET", "/api/v2/user/bob"),
+                  "a password": lambda: c.login("bob", "bob-password")}
+        waiting = [threading.Thread(target=lambda what=what, call=call: check.equal(f"{what} waits to the end", call().status, 503))
+                   for what, call in others.items()]
+        for thread in waiting:
+            thread.start()
         time.sleep(0.5)
         c.server.terminate()
         began = time.monotonic()
@@ -397,7 +402,8 @@ def test_edits_without_a_client(check):
         check.ok("... after drain-timeout and a second", time.monotonic() - began < 3.5 * SLOW, time.monotonic() - began)
         check.equal("... the clients know", [edit.end() for edit in edits],
                     [(504, "OutcomeUnknown")] + 3 * [(503, "UnavailableError")])
-        waiting.join(60 * SLOW)
+        for thread in waiting:
+            thread.join(60 * SLOW)
         for edit in edits:
             edit.gate.set()
 

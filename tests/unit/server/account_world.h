@@ -202,8 +202,8 @@ __attribute__((unused)) static struct world *world_new(const char *users, const 
 
 __attribute__((unused)) static void world_free(struct world *w)
 {
-	accounts_free(w->all);
 	store_free(&w->s);
+	accounts_free(w->all);
 	account_source_free(w->source);
 	for (size_t i = 0; i < w->n_things; i++)
 		free(w->things[i].body);

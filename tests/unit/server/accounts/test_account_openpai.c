@@ -246,38 +246,18 @@ TEST(test_log_is_bounded)
 
 TEST(test_free_while_looking)
 {
-	WORLD_AUTO *w = cluster("");
+	struct world *w = cluster("");
 	struct client c[3];
 	w->still = true;
 	begin(w, "alice", &c[0]);
 	begin(w, "alice", &c[1]);
 	begin(w, "bob", &c[2]);
 	run(w);
-	accounts_free(w->all);
-	w->all = NULL;
+	world_free(w);
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(c[i].calls, 1);
 		assert_int_equal(c[i].http, 503);
 	}
-	w->still = false;
-	run(w); /* the answers come to nobody */
-}
-
-TEST(test_free_store_first)
-{
-	struct world *w = cluster("");
-	struct client c;
-	w->still = true;
-	begin(w, "alice", &c);
-	run(w);
-	store_free(&w->s);
-	assert_int_equal(c.calls, 1);
-	assert_int_equal(c.http, 503);
-	accounts_free(w->all);
-	account_source_free(w->source);
-	for (size_t i = 0; i < w->n_things; i++)
-		free(w->things[i].body);
-	free(w);
 }
 
 /* ---- passwords --------------------------------------------------------------------- */
@@ -326,7 +306,7 @@ TEST(test_password)
 
 TEST(test_password_bound)
 {
-	WORLD_AUTO *w = cluster("");
+	struct world *w = cluster("");
 	struct asked k[17] = { 0 };
 	ERR_AUTO e = { 0 };
 	w->still = true;
@@ -335,8 +315,7 @@ TEST(test_password_bound)
 	assert_int_equal(account_password(w->all, "alice", password_came, &k[16], &e), -1);
 	assert_int_equal(e.http, 503);
 	run(w);
-	accounts_free(w->all);
-	w->all = NULL;
+	world_free(w);
 	for (size_t i = 0; i < 16; i++)
 		assert_int_equal(k[i].http, 503);
 }
@@ -377,4 +356,30 @@ TEST(test_source_refuses_users_in_the_file)
 	free(path);
 }
 
-TEST_GROUP(set_up, NULL)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_find_grants_are_the_union_of_groups),
+		cmocka_unit_test(test_find_storage_facts),
+		cmocka_unit_test(test_find_admin_may_use_every_cluster),
+		cmocka_unit_test(test_find_clusters_that_exist),
+		cmocka_unit_test(test_find_missing_group_is_skipped),
+		cmocka_unit_test(test_find_missing_user),
+		cmocka_unit_test(test_find_failures),
+		cmocka_unit_test(test_find_is_remembered),
+		cmocka_unit_test(test_find_without_cache),
+		cmocka_unit_test(test_find_is_believed_no_longer_than_its_parts),
+		cmocka_unit_test(test_find_is_shared),
+		cmocka_unit_test(test_find_many_users_at_once),
+		cmocka_unit_test(test_reload_forgets),
+		cmocka_unit_test(test_log_tells_once),
+		cmocka_unit_test(test_log_is_bounded),
+		cmocka_unit_test(test_free_while_looking),
+		cmocka_unit_test(test_password),
+		cmocka_unit_test(test_password_bound),
+		cmocka_unit_test(test_virtual_clusters_seen),
+		cmocka_unit_test(test_source_needs_a_cluster),
+		cmocka_unit_test(test_source_refuses_users_in_the_file),
+	};
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -231,16 +231,10 @@ unsigned edit_distance(struct span a, struct span b, unsigned limit)
 	return d <= limit ? d : limit + 1;
 }
 
-unsigned edit_limit(size_t n)
-{
-	if (n < 2 || n > KEY_MAX)
-		return 0;
-	return n < 4 ? STEP : n < 8 ? 2 * STEP : 3 * STEP;
-}
-
 void guess_try(struct guess *g, const char *candidate)
 {
-	unsigned limit = edit_limit(g->name.n);
+	size_t n = g->name.n;
+	unsigned limit = n < 2 || n > KEY_MAX ? 0 : n < 4 ? STEP : n < 8 ? 2 * STEP : 3 * STEP;
 	unsigned d = edit_distance(g->name, span_of(candidate), limit);
 	if (!g->whole && g->name.n > 3 && strncmp(candidate, g->name.p, g->name.n) == 0)
 		d = 0; /* a prefix */

@@ -104,9 +104,6 @@ const char *quote(char buf[static 4 * QUOTE_MAX], struct span text);
  * neighbours is 2, a change of case 1.  limit + 1 if it exceeds limit. */
 unsigned edit_distance(struct span a, struct span b, unsigned limit);
 
-/* The largest distance at which a key of n bytes counts as misspelt. */
-unsigned edit_limit(size_t n);
-
 /* The first of the candidates that are nearest to a name, or (unless whole) begin with it; best is
  * NULL if none is near. */
 struct guess {

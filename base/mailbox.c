@@ -27,7 +27,7 @@ bool mailbox_put(struct mailbox *b, struct mail *m)
 	} else {
 		b->lost++;
 	}
-	mailbox_wake(b);
+	(void)eventfd_write(b->fd, 1); /* cannot fail: the count is far below its limit */
 	return room;
 }
 
@@ -42,11 +42,6 @@ struct mail *mailbox_take(struct mailbox *b, size_t *lost)
 	b->last = &b->first;
 	b->n = b->lost = 0;
 	return all;
-}
-
-void mailbox_wake(struct mailbox *b)
-{
-	(void)eventfd_write(b->fd, 1);
 }
 
 int mailbox_fd(const struct mailbox *b)

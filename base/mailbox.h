@@ -27,8 +27,6 @@ int mailbox_init(struct mailbox *b, size_t max, struct err *e);
 bool mailbox_put(struct mailbox *b, struct mail *m);
 /* All messages, or NULL; the caller frees them.  *lost: how many were lost since the last call. */
 struct mail *mailbox_take(struct mailbox *b, size_t *lost);
-/* Wakes the owner without a message. */
-void mailbox_wake(struct mailbox *b);
 int mailbox_fd(const struct mailbox *b); /* readable until mailbox_take */
 /* The box must be empty, and no other thread use it any more. */
 void mailbox_done(struct mailbox *b);

@@ -314,16 +314,6 @@ static bool plain_is_date(struct span t)
 /* Digits that every double has; a shorter text is never written with an exponent. */
 enum { DIGITS_MAX = 15, SHORT_MAX = 8 };
 
-/* Numbers of YAML 1.2 that are text here: 0o17, 08. */
-static bool is_number_elsewhere(struct span t)
-{
-	if (t.n < 2 || t.p[0] != '0')
-		return false;
-	if (t.p[1] == 'o')
-		return t.n > 2 && span_all(span_from(t, 2), "0-7");
-	return span_digits(t);
-}
-
 /* Surely written in the same way again: 12, 0.5, 3.25. */
 static bool is_short(struct span t)
 {
@@ -373,8 +363,12 @@ void spelling_mark(struct node *n, struct span text)
 		s = SPELT_DATE;
 	else if (n->type == NODE_TEXT && text.n <= 3 && span_among(text, BOOLEANS))
 		s = SPELT_BOOLEAN;
-	else if (n->type == NODE_TEXT && is_number_elsewhere(text))
-		s = SPELT_NUMBER;
+	else if (n->type == NODE_TEXT && text.n > 1 && text.p[0] == '0') {
+		/* Numbers of YAML 1.2 that are text here: 0o17, 08. */
+		bool octal = text.n > 2 && text.p[1] == 'o' && span_all(span_from(text, 2), "0-7");
+		if (octal || span_digits(text))
+			s = SPELT_NUMBER;
+	}
 	if (s != SPELT_PLAINLY)
 		n->flags |= (uint8_t)(NODE_ODD | s << SPELLING_SHIFT);
 }

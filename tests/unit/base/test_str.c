@@ -182,6 +182,18 @@ TEST(test_span_among)
 	assert_false(span_among(SPAN("b"), TEXTS));
 }
 
+TEST(test_span_compare_and_becomes)
+{
+	assert_true(span_compare(SPAN("a"), SPAN("ab")) < 0 &&
+	            span_compare(SPAN("b"), SPAN("ab")) > 0);
+	assert_int_equal(span_compare(SPAN(""), (struct span){ NULL, 0 }), 0);
+	assert_true(span_becomes(SPAN("Work_er-1."), SPAN("worker1")));
+	assert_true(span_becomes(SPAN("_-"), SPAN("")));
+	assert_false(span_becomes(SPAN("worker"), SPAN("worke")));
+	assert_false(span_becomes(SPAN("worke"), SPAN("worker")));
+	assert_false(span_becomes(SPAN("Worker"), SPAN("Worker")));
+}
+
 TEST(test_parse_i64_range)
 {
 	static const char *const REFUSED[] = { "",   "-",   "+1",  " 1",  "1 ",
@@ -203,4 +215,23 @@ TEST(test_xstrndup_and_xasprintf)
 	FREE_AUTO char *text = xasprintf("%s-%d", part, 4);
 	assert_string_equal(part, "abc");
 	assert_string_equal(text, "abc-4");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_str_put_fills_up_to_max),
+		cmocka_unit_test(test_str_put_is_full_for_good),
+		cmocka_unit_test(test_str_c_of_nothing),
+		cmocka_unit_test(test_str_take_leaves_empty),
+		cmocka_unit_test(test_str_secret_grows),
+		cmocka_unit_test(test_str_int_extremes),
+		cmocka_unit_test(test_str_json_escapes),
+		cmocka_unit_test(test_span_trim_all_white_space),
+		cmocka_unit_test(test_span_compare_and_becomes),
+		cmocka_unit_test(test_span_starts),
+		cmocka_unit_test(test_parse_i64_range),
+		cmocka_unit_test(test_xstrndup_and_xasprintf),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,13 +92,25 @@ static int fault(struct reading *r, const struct member *m, const char *what)
 	return err_set(r->e, UNKNOWN_ERROR, "%s:%u: %s: %s", r->file, m->key_line, m->key, what);
 }
 
-static int take_text(struct reading *r, const struct key *key, const struct member *m)
+static int take_key(struct reading *r, enum section section, const struct member *m)
 {
-	char *text;
+	const struct key *key = KEYS;
+	while (key < KEYS + ARRAY_SIZE(KEYS) &&
+	       (key->section != section || !span_is(member_key(m), key->name)))
+		key++;
+	if (key == KEYS + ARRAY_SIZE(KEYS))
+		return fault(r, m, "is an unknown key");
+	if (key->treatment == REFUSED)
+		return fault(r, m, "is not supported");
+	if (key->treatment == UNLESS_TRUE && !(node_is(&m->value, NODE_BOOL) && !m->value.boolean))
+		return fault(r, m, "is not supported: the API server is always verified");
+	if (key->treatment == IGNORED || key->treatment == UNLESS_TRUE)
+		return 0;
 	if (!node_is(&m->value, NODE_TEXT))
 		return fault(r, m, "must be text");
 	if (m->value.n == 0)
 		return 0; /* as if absent, like kubectl */
+	char *text;
 	if (key->treatment == FILE_AT) {
 		text = resolve(r->file, m->value.text);
 	} else if (key->treatment == BASE64) {
@@ -112,31 +124,6 @@ static int take_text(struct reading *r, const struct key *key, const struct memb
 	}
 	*(char **)((char *)r->out + key->to) = text;
 	return 0;
-}
-
-static int take_key(struct reading *r, enum section section, const struct member *m)
-{
-	const struct key *key = KEYS;
-	while (key < KEYS + ARRAY_SIZE(KEYS) &&
-	       (key->section != section || !span_is(member_key(m), key->name)))
-		key++;
-	if (key == KEYS + ARRAY_SIZE(KEYS))
-		return fault(r, m, "is an unknown key");
-	switch (key->treatment) {
-	case IGNORED:
-		return 0;
-	case REFUSED:
-		return fault(r, m, "is not supported");
-	case UNLESS_TRUE:
-		if (node_is(&m->value, NODE_BOOL) && !m->value.boolean)
-			return 0;
-		return fault(r, m, "is not supported: the API server is always verified");
-	case TEXT:
-	case FILE_AT:
-	case BASE64:
-		break;
-	}
-	return take_text(r, key, m);
 }
 
 static int take_section(struct reading *r, enum section section, const struct node *map)

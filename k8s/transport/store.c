@@ -12,20 +12,8 @@ static const int64_t NEVER = INT64_MAX;
 
 bool store_is_outdated(enum store_outcome outcome)
 {
-	switch (outcome) {
-	case STORE_EXISTS:
-	case STORE_CONFLICT:
-	case STORE_NOT_FOUND:
-	case STORE_AMBIGUOUS:
-		return true;
-	case STORE_OK:
-	case STORE_REFUSED:
-	case STORE_BUSY:
-	case STORE_FULL:
-	case STORE_OUTCOME_MAX:
-		break;
-	}
-	return false;
+	return outcome == STORE_EXISTS || outcome == STORE_CONFLICT || outcome == STORE_NOT_FOUND ||
+	       outcome == STORE_AMBIGUOUS;
 }
 
 static int64_t store_earlier(int64_t a, int64_t b)

@@ -145,20 +145,8 @@ static bool log_file_look(struct log_file *f)
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-/* Reads `TIME stdout F ` in f->head.  false: another stream, or not such a line. */
-static bool log_file_head(struct log_file *f)
-{
-	struct span rest = { f->head, f->head_n };
-	(void)span_next(&rest, ' '); /* the time */
-	struct span stream = span_next(&rest, ' ');
-	unsigned bit = span_is(stream, "stdout")   ? LOG_FILE_STDOUT
-	               : span_is(stream, "stderr") ? LOG_FILE_STDERR
-	                                           : 0;
-	f->partial = span_starts(rest, "P");
-	return f->r.streams & bit;
-}
-
-/* Takes bytes of the head, which ends at the third blank; returns their number. */
+/* Takes bytes of the head, `TIME stdout F `, which ends at the third blank; returns their number.
+ */
 static size_t log_file_take_head(struct log_file *f, struct span s)
 {
 	size_t n = 0;
@@ -167,7 +155,14 @@ static size_t log_file_take_head(struct log_file *f, struct span s)
 		f->head[f->head_n++] = s.p[n++];
 	}
 	if (f->blanks == 3) {
-		f->place = log_file_head(f) ? FILE_TEXT : FILE_SKIP;
+		struct span rest = { f->head, f->head_n };
+		(void)span_next(&rest, ' '); /* the time */
+		struct span stream = span_next(&rest, ' ');
+		unsigned bit = span_is(stream, "stdout")   ? LOG_FILE_STDOUT
+		               : span_is(stream, "stderr") ? LOG_FILE_STDERR
+		                                           : 0;
+		f->partial = span_starts(rest, "P");
+		f->place = f->r.streams & bit ? FILE_TEXT : FILE_SKIP;
 	} else if (f->head_n == sizeof(f->head)) {
 		f->place = FILE_SKIP;
 	} else if (n < s.n) {

@@ -220,28 +220,22 @@ int poster_timeout_ms(const struct poster *p)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* The path is kept as it is: a slash at its end can matter. */
-static int poster_set_url(struct poster *p, const char *url, struct err *e)
-{
-	const char *fault = NULL;
-	struct span text = span_trim(span_of(url));
-	FREE_AUTO char *valid = address_read(url, false, &fault);
-	if (!valid)
-		return err_set(e, 400, NULL, "%s", fault); /* the URL can have a password */
-	if (span_starts(text, "http://") && !p->inside)
-		return err_set(e, 400, NULL,
-		               "must start with https://; http:// needs --webhook-allow-private");
-	p->url = xstrndup(text.p, text.n);
-	return 0;
-}
-
 struct poster *poster_new(const struct poster_settings *s, struct err *e)
 {
+	const char *fault = NULL;
+	struct span url = span_trim(span_of(s->url));
+	FREE_AUTO char *valid = address_read(s->url, false, &fault);
+	if (valid && !s->inside && span_starts(url, "http://"))
+		fault = "must start with https://; http:// needs --webhook-allow-private";
+	if (fault) {
+		(void)err_set(e, 400, NULL, "%s", fault); /* the URL can have a password */
+		return NULL;
+	}
 	struct poster *p = xcalloc(1, sizeof(*p));
 	p->inside = s->inside;
 	p->curl.epoll = -1;
-	if (poster_set_url(p, s->url, e) == 0 && curl_start(e) == 0 &&
-	    curl_loop_init(&p->curl, s->connections, e) == 0)
+	p->url = xstrndup(url.p, url.n); /* as it is: a slash at its end can matter */
+	if (curl_start(e) == 0 && curl_loop_init(&p->curl, s->connections, e) == 0)
 		return p;
 	poster_free(p);
 	return NULL;

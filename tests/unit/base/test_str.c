@@ -216,22 +216,3 @@ TEST(test_xstrndup_and_xasprintf)
 	assert_string_equal(part, "abc");
 	assert_string_equal(text, "abc-4");
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_str_put_fills_up_to_max),
-		cmocka_unit_test(test_str_put_is_full_for_good),
-		cmocka_unit_test(test_str_c_of_nothing),
-		cmocka_unit_test(test_str_take_leaves_empty),
-		cmocka_unit_test(test_str_secret_grows),
-		cmocka_unit_test(test_str_int_extremes),
-		cmocka_unit_test(test_str_json_escapes),
-		cmocka_unit_test(test_span_trim_all_white_space),
-		cmocka_unit_test(test_span_compare_and_becomes),
-		cmocka_unit_test(test_span_starts),
-		cmocka_unit_test(test_parse_i64_range),
-		cmocka_unit_test(test_xstrndup_and_xasprintf),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

@@ -356,30 +356,4 @@ TEST(test_source_refuses_users_in_the_file)
 	free(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find_grants_are_the_union_of_groups),
-		cmocka_unit_test(test_find_storage_facts),
-		cmocka_unit_test(test_find_admin_may_use_every_cluster),
-		cmocka_unit_test(test_find_clusters_that_exist),
-		cmocka_unit_test(test_find_missing_group_is_skipped),
-		cmocka_unit_test(test_find_missing_user),
-		cmocka_unit_test(test_find_failures),
-		cmocka_unit_test(test_find_is_remembered),
-		cmocka_unit_test(test_find_without_cache),
-		cmocka_unit_test(test_find_is_believed_no_longer_than_its_parts),
-		cmocka_unit_test(test_find_is_shared),
-		cmocka_unit_test(test_find_many_users_at_once),
-		cmocka_unit_test(test_reload_forgets),
-		cmocka_unit_test(test_log_tells_once),
-		cmocka_unit_test(test_log_is_bounded),
-		cmocka_unit_test(test_free_while_looking),
-		cmocka_unit_test(test_password),
-		cmocka_unit_test(test_password_bound),
-		cmocka_unit_test(test_virtual_clusters_seen),
-		cmocka_unit_test(test_source_needs_a_cluster),
-		cmocka_unit_test(test_source_refuses_users_in_the_file),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL)

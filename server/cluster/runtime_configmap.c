@@ -315,40 +315,28 @@ static enum store_outcome configmap_ask(struct runtime_configmap *d, struct stor
 	return store_call(&d->caller, &r, a, reply);
 }
 
-/* The server's state is that of the first program that is not ready. */
-static void program_is(struct runtime_configmap *d, struct program *p,
-                       enum runtime_configmap_state state)
+/* Logs a new state, and each time that it is ready, with the reason; returns whether it is ready.
+ * The server's state is that of the first program that is not ready. */
+static bool program_is(struct runtime_configmap *d, struct program *p,
+                       enum runtime_configmap_state state, struct span why)
 {
+	bool ready = state == RUNTIME_CONFIGMAP_READY;
+	bool news = ready || p->state != state;
 	size_t i = 0;
 	p->state = state;
 	while (i + 1 < d->n_programs && d->program[i].state == RUNTIME_CONFIGMAP_READY)
 		i++;
 	atomic_store(&d->server->runtime_configmap, (int)d->program[i].state);
-}
-
-static bool program_succeeded(struct runtime_configmap *d, struct program *p, const char *how)
-{
-	program_is(d, p, RUNTIME_CONFIGMAP_READY);
-	struct line line = object_line(LOG_INFO, "the ConfigMap with pai-runtime is ready",
-	                               d->server, KIND_CONFIGMAP, p->object.name);
-	log_text(&line, "how", span_of(how));
+	if (!news)
+		return ready;
+	struct line line =
+	    object_line(ready ? LOG_INFO : LOG_ERROR,
+	                ready ? "the ConfigMap with pai-runtime is ready"
+	                      : "jobs are refused until the ConfigMap with pai-runtime exists",
+	                d->server, KIND_CONFIGMAP, p->object.name);
+	log_text(&line, ready ? "how" : "why", why);
 	log_end(&line);
-	return true;
-}
-
-/* Logs a new state. */
-static bool program_failed(struct runtime_configmap *d, struct program *p,
-                           enum runtime_configmap_state state, struct span why)
-{
-	if (p->state != state) {
-		struct line line = object_line(
-		    LOG_ERROR, "jobs are refused until the ConfigMap with pai-runtime exists",
-		    d->server, KIND_CONFIGMAP, p->object.name);
-		log_text(&line, "why", why);
-		log_end(&line);
-	}
-	program_is(d, p, state);
-	return false;
+	return ready;
 }
 
 static bool program_refused(struct runtime_configmap *d, struct program *p, const char *verb,
@@ -360,7 +348,7 @@ static bool program_refused(struct runtime_configmap *d, struct program *p, cons
 	if (reply->outcome == STORE_REFUSED)
 		state =
 		    reply->status == 403 ? RUNTIME_CONFIGMAP_FORBIDDEN : RUNTIME_CONFIGMAP_REFUSED;
-	return program_failed(d, p, state, str_view(&why));
+	return program_is(d, p, state, str_view(&why));
 }
 
 static json_t *program_parse(struct span text)
@@ -391,7 +379,7 @@ static bool program_publish(struct runtime_configmap *d, struct program *p)
 	if (d->caller.stopped)
 		return true;
 	if (made.outcome == STORE_OK)
-		return program_succeeded(d, p, "created");
+		return program_is(d, p, RUNTIME_CONFIGMAP_READY, SPAN("created"));
 	if (made.outcome != STORE_EXISTS && !forbidden)
 		return program_refused(d, p, "create", &made);
 
@@ -401,17 +389,19 @@ static bool program_publish(struct runtime_configmap *d, struct program *p)
 	if (d->caller.stopped)
 		return true;
 	if (there.outcome == STORE_OK && runtime_configmap_is_same(p->object.body, there.body))
-		return program_succeeded(d, p, "was there, and is the same");
+		return program_is(d, p, RUNTIME_CONFIGMAP_READY,
+		                  SPAN("was there, and is the same"));
 	if (there.outcome == STORE_OK)
-		return program_failed(
+		return program_is(
 		    d, p, RUNTIME_CONFIGMAP_FOREIGN,
 		    SPAN("it exists with other content, or is not immutable: delete it"));
 	if (forbidden && (unreadable || there.outcome == STORE_NOT_FOUND))
 		return program_refused(d, p, "create", &made);
 	if (unreadable) /* its name contains a hash, so an existing one is trusted */
-		return program_succeeded(
-		    d, p,
-		    "was there; not compared, because the RBAC verb \"get\" on it is missing");
+		return program_is(
+		    d, p, RUNTIME_CONFIGMAP_READY,
+		    SPAN("was there; not compared, because the RBAC verb \"get\" on it "
+		         "is missing"));
 	if (there.outcome == STORE_NOT_FOUND)
 		return false; /* deleted meanwhile */
 	return program_refused(d, p, "get", &there);
@@ -562,8 +552,8 @@ struct runtime_configmap *runtime_configmap_start(struct server *s, struct err *
 	while (d->n_programs < RUNTIME_PROGRAMS &&
 	       runtime_object(s->translator, d->n_programs, &d->arena,
 	                      &d->program[d->n_programs].object)) {
-		d->n_programs++;
-		program_is(d, &d->program[d->n_programs - 1], RUNTIME_CONFIGMAP_PENDING);
+		d->program[d->n_programs++].state = RUNTIME_CONFIGMAP_PENDING;
+		atomic_store(&s->runtime_configmap, RUNTIME_CONFIGMAP_PENDING);
 	}
 	struct store *store = NULL;
 	if (output_ca_write(&d->ca, s, e) == 0)

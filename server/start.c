@@ -37,7 +37,7 @@
 #include "translate/dialect.h"
 
 /* LOCAL_FILES: of the engine, for tasks, GPUs and images. */
-enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 64, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
+enum { LOOPS_DEFAULT_MAX = 4, SPARE_FILES = 96, LOCAL_FILES = 1024, LOW_PORTS = 1024 };
 enum { PATIENCE_MS = 5000, TEXT_MAX = 3000, LOGINS_WAIT = 16, EDITS_WAIT = 64 };
 
 static const char *or_null(const char *text)

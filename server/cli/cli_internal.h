@@ -155,11 +155,12 @@ void remote_reply_done(struct remote_reply *r);
 
 /*
  * Sends a request.  With r->patient it is repeated, for `patience`, after connection errors, 429,
- * 502, 503 and 504: it must be idempotent.  0 and a reply with 2xx; -1 and *e: the refusal with its
- * status and notes; 504 when --timeout is over, 503 when no answer came.
+ * 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with any
+ * 2xx; -1 and *e: the refusal with its status and notes; 504 when --timeout is over, 503 when no
+ * answer came, 500 after another 2xx: the server may not be rest-lit.
  */
-int remote_ask(struct remote *r, const struct client_call *call, struct remote_reply *out,
-               struct err *e);
+int remote_ask(struct remote *r, const struct client_call *call, int status,
+               struct remote_reply *out, struct err *e);
 
 /* The same for a GET; *json is the body, which is valid. */
 int remote_get(struct remote *r, const char *path, struct remote_reply *out, struct span *json,
@@ -175,9 +176,6 @@ void remote_error(const struct remote *r, const struct client_answer *a, struct 
 void remote_notes(struct span body, const char *member, struct notes *out);
 /* EXIT_USAGE if the server refused the request, EXIT_SERVER if it could not answer. */
 int remote_exit(const struct err *e);
-/* -1 and *e if the reply has another status: the server may not be rest-lit. */
-int remote_expect(const struct remote *r, const struct remote_reply *reply, int status,
-                  struct err *e);
 /* Prints text on standard output; EXIT_OK or EXIT_SERVER. */
 int remote_print(struct span text);
 /* Prints a JSON value and LF; likewise. */

@@ -27,7 +27,7 @@ static int delete_job(struct remote *r, const char *job, struct span detail, str
 	const struct client_call call = { .method = "DELETE",
 		                          .path = str_c(&path),
 		                          .max = DELETED_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0 || remote_expect(r, &reply, 202, e) < 0)
+	if (remote_ask(r, &call, 202, &reply, e) < 0)
 		return remote_no_job(r, job, e);
 	(void)fprintf(stderr, "%s is deleted\n", job);
 	return EXIT_OK;

@@ -15,7 +15,7 @@ static int stop_job(struct remote *r, const char *job, struct span none, struct 
 		                          .type = "application/json",
 		                          .body = SPAN("{\"value\":\"STOP\"}"),
 		                          .max = ANSWER_MAX };
-	if (remote_ask(r, &call, &reply, e) < 0 || remote_expect(r, &reply, 202, e) < 0)
+	if (remote_ask(r, &call, 202, &reply, e) < 0)
 		return remote_no_job(r, job, e);
 	(void)fprintf(stderr, "%s is being stopped\n", job);
 	return EXIT_OK;

@@ -82,8 +82,7 @@ int submit_send(struct remote *r, const void *arg, struct err *e)
 	                         r->o->dry_run ? "?dryRun=true" : "");
 	call.type = read && doc.json ? "application/json" : "text/yaml";
 	r->patient = true;
-	if (remote_ask(r, &call, &reply, e) < 0 ||
-	    remote_expect(r, &reply, r->o->dry_run ? 200 : 202, e) < 0)
+	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, &reply, e) < 0)
 		return submit_refused(t, e);
 	remote_notes(str_view(&reply.body), "warnings", &warnings);
 	command_notes(t->file, "warning: ", &warnings);

@@ -88,15 +88,6 @@ int remote_exit(const struct err *e)
 	                                                                           : EXIT_SERVER;
 }
 
-int remote_expect(const struct remote *r, const struct remote_reply *reply, int status,
-                  struct err *e)
-{
-	if (reply->status == status)
-		return 0;
-	return err_set(e, UNKNOWN_ERROR, "%s answers %d, not %d: is it rest-lit?", r->o->server,
-	               reply->status, status);
-}
-
 int remote_print(struct span text)
 {
 	return command_print(text) == EXIT_OK ? EXIT_OK : EXIT_SERVER;
@@ -167,8 +158,8 @@ static void remote_answered(void *arg, const struct client_answer *a)
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 
-int remote_ask(struct remote *r, const struct client_call *call, struct remote_reply *out,
-               struct err *e)
+int remote_ask(struct remote *r, const struct client_call *call, int status,
+               struct remote_reply *out, struct err *e)
 {
 	struct asking q = { .remote = r, .reply = out, .e = e };
 	struct client_call once = *call;
@@ -195,6 +186,9 @@ int remote_ask(struct remote *r, const struct client_call *call, struct remote_r
 		for (int64_t left; (left = next_ms - clock_ms()) > 0;)
 			client_run_once(r->client, left, -1);
 	}
+	if (q.good && status && out->status != status)
+		return err_set(e, UNKNOWN_ERROR, "%s answers %d, not %d: is it rest-lit?",
+		               r->o->server, out->status, status);
 	if (q.good)
 		return 0;
 	if (clock_ms() >= r->end_ms)
@@ -206,7 +200,7 @@ int remote_get(struct remote *r, const char *path, struct remote_reply *out, str
                struct err *e)
 {
 	const struct client_call call = { .method = "GET", .path = path, .max = GET_MAX };
-	if (remote_ask(r, &call, out, e) < 0)
+	if (remote_ask(r, &call, 0, out, e) < 0)
 		return -1;
 	*json = span_trim(str_view(&out->body));
 	return scan_valid(*json, DEPTH)

@@ -93,17 +93,6 @@ static void wait_for_loops(struct service *s, size_t n)
 	}
 }
 
-/* Serves during --drain-delay, with 503 from /readyz.  A signal to stop ends the delay. */
-static void delay(const struct service *s)
-{
-	int64_t end = clock_ms() + s->options.drain_delay_s * 1000;
-	for (int64_t left; (left = end - clock_ms()) > 0;) {
-		uint32_t signo = next_signal(s, (int)left);
-		if (signo == SIGTERM || signo == SIGINT)
-			return;
-	}
-}
-
 /* -1 and *e if not all loops could be started. */
 static int serve_run(struct service *s, struct err *e)
 {
@@ -117,7 +106,13 @@ static int serve_run(struct service *s, struct err *e)
 	log_event(LOG_INFO, "stopping", NULL, NULL);
 	serve_enter(s, PHASE_DRAIN);
 	rounds_end(s->rounds);
-	delay(s);
+	/* Serves during --drain-delay, with 503 from /readyz.  A signal to stop ends the delay. */
+	int64_t end = clock_ms() + s->options.drain_delay_s * 1000;
+	for (int64_t left; (left = end - clock_ms()) > 0;) {
+		uint32_t signo = next_signal(s, (int)left);
+		if (signo == SIGTERM || signo == SIGINT)
+			break;
+	}
 	serve_enter(s, PHASE_STOP);
 	wait_for_loops(s, n);
 	for (size_t i = 0; i < n; i++)

@@ -148,9 +148,7 @@ static void tag_read(const struct job *j, struct span content, struct tag *t)
 	t->word = reference_part(&rest);
 	t->path = rest.n > 0;
 	t->value = reference_root(j, t->word);
-	for (struct span part = t->word;; part = reference_part(&rest)) {
-		if (part.p != t->word.p)
-			t->value = reference_child(t->value, part);
+	for (struct span part = t->word;;) {
 		t->good = t->good && part.n;
 		for (size_t i = 0; i < part.n; i++) {
 			unsigned char c = (unsigned char)part.p[i];
@@ -158,6 +156,8 @@ static void tag_read(const struct job *j, struct span content, struct tag *t)
 		}
 		if (rest.n == 0)
 			return;
+		part = reference_part(&rest);
+		t->value = reference_child(t->value, part);
 	}
 }
 

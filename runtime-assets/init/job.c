@@ -139,24 +139,30 @@ static const struct node *reference_root(const struct job *j, struct span word)
 	return NULL;
 }
 
-/* content: behind the `$`. */
+/* content: behind the `$`.  In a tag that is not good only the characters before the first wrong
+ * one are looked at, since others may follow up to the same `%>`. */
 static void tag_read(const struct job *j, struct span content, struct tag *t)
 {
-	struct span rest = content;
-	t->good = content.n && content.p[0] != '[' && content.p[content.n - 1] != '.' &&
-	          span_find(content, 0, ".[") == SIZE_MAX;
-	t->word = reference_part(&rest);
-	t->path = rest.n > 0;
-	t->value = reference_root(j, t->word);
-	for (struct span part = t->word;;) {
-		t->good = t->good && part.n;
-		for (size_t i = 0; i < part.n; i++) {
-			unsigned char c = (unsigned char)part.p[i];
-			t->good = t->good && c >= ' ' && c != 0x7f && !strchr("<>%.[]", c);
-		}
-		if (rest.n == 0)
+	size_t n = 0;
+	for (; n < content.n; n++) {
+		unsigned char c = (unsigned char)content.p[n];
+		if (c < ' ' || c == 0x7f || strchr("<>%", c))
 			return;
-		part = reference_part(&rest);
+	}
+	if (n == 0 || content.p[0] == '[' || content.p[n - 1] == '.' ||
+	    span_find(content, 0, ".[") != SIZE_MAX)
+		return;
+	struct span part = reference_part(&content);
+	t->word = part;
+	t->path = content.n > 0;
+	t->value = reference_root(j, part);
+	t->good = true;
+	for (;;) {
+		t->good = t->good && part.n && span_chr(part, '[') == part.n &&
+		          span_chr(part, ']') == part.n;
+		if (content.n == 0)
+			return;
+		part = reference_part(&content);
 		t->value = reference_child(t->value, part);
 	}
 }

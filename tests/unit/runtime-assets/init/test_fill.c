@@ -215,6 +215,12 @@ TEST(test_job_fill_many_marks)
 	str_puts(&text, "%>");
 	assert_int_equal(job_fill(&none, str_view(&text), &out, &e), 0);
 	assert_true(span_eq(str_view(&text), str_view(&out)));
+	text.n = out.n = 0;
+	for (int i = 0; i < N / 2; i++)
+		str_puts(&text, "<% $a.b");
+	str_puts(&text, "%>");
+	assert_int_equal(job_fill_secrets(&none, str_view(&text), &out, &e), 0);
+	assert_true(span_eq(str_view(&text), str_view(&out)));
 }
 
 TEST(test_job_fill_tree)

@@ -26,7 +26,7 @@ static bool text_variable(const struct scope *s, struct out *o)
 static bool number_variable(const struct scope *s, struct out *o)
 {
 	(void)s;
-	out_int(o, -42);
+	str_int(o->s, -42);
 	return true;
 }
 

@@ -10,14 +10,10 @@ static const char RUN_ALONE[] = "\"" RUNTIME_DIR "/pai-runtime\",\"init\",";
 static const char RUN_BY_SHELL[] =
     "\"/bin/sh\",\"-c\",\"exec " RUNTIME_DIR "/$(uname -m)/pai-runtime init\",";
 
-bool runtime_by_configmap(const struct settings *s)
+/* pai-runtime comes from a ConfigMap, and init runs in the image of the role. */
+static bool runtime_in_own_image(const struct scope *s)
 {
-	return s->n_programs > 0;
-}
-
-bool runtime_in_own_image(const struct scope *s)
-{
-	return runtime_by_configmap(s->set) && s->set->runtime_init_image[0] == '\0';
+	return s->set->n_programs > 0 && s->set->runtime_init_image[0] == '\0';
 }
 
 /* Of the init container: with --runtime=configmap the role's own, unless one is given. */
@@ -25,8 +21,7 @@ static struct span init_image_of(const struct scope *s)
 {
 	if (runtime_in_own_image(s))
 		return s->role->image;
-	return span_of(runtime_by_configmap(s->set) ? s->set->runtime_init_image
-	                                            : s->set->runtime_image);
+	return span_of(s->set->n_programs > 0 ? s->set->runtime_init_image : s->set->runtime_image);
 }
 
 /* The default of Kubernetes, written explicitly. */
@@ -90,8 +85,8 @@ PUT_INT(put_role_min_succeeded, s->role->min_succeeded)
 PUT_BOOL(put_role_fancy_retry, s->role->task_fancy_retry)
 PUT_INT(put_role_retry_max, s->role->task_retry_max)
 /* A pod of the user has its own limits. */
-PUT_OPTIONAL(put_role_cpu, s->role->pod == NULL, out_int(o, s->role->cpu))
-PUT_OPTIONAL(put_role_memory_mb, s->role->pod == NULL, out_int(o, s->role->memory_mb))
+PUT_OPTIONAL(put_role_cpu, s->role->pod == NULL, str_int(o->s, s->role->cpu))
+PUT_OPTIONAL(put_role_memory_mb, s->role->pod == NULL, str_int(o->s, s->role->memory_mb))
 PUT_INT(put_role_gpu, s->role->gpu)
 PUT_INT(put_role_shm_mb, role_shm_mb(s))
 PUT_TEXT(put_role_image, s->role->image)
@@ -139,7 +134,7 @@ static bool put_runtime_sources(const struct scope *s, struct out *o)
 /* clang-format off */
 /* As the container of the user, so that the kubelet pulls the image once. */
 PUT_STRING(put_runtime_init_pull_policy, runtime_in_own_image(s) ? "Always" : image_pull_policy(init_image_of(s)))
-PUT_OPTIONAL(put_runtime_node_arch, s->set->n_programs == 1, out_puts(o, s->set->program[0].arch))
+PUT_OPTIONAL(put_runtime_node_arch, s->set->n_programs == 1, out_text(o, span_of(s->set->program[0].arch)))
 PUT_FUNCTION(put_runtime_command, str_puts(o->s, two_architectures(s) ? RUN_BY_SHELL : RUN_ALONE))
 PUT_STRING(put_runtime_path, two_architectures(s) ? arena_printf(s->a, "%s/pai-runtime", s->program->machine) : "pai-runtime")
 PUT_TEXT(put_runtime_init_image, init_image_of(s))

@@ -99,8 +99,8 @@ static bool put_storage_volumes(const struct scope *s, struct out *o)
 /* clang-format off */
 PUT_STRING(put_mount_volume, s->mount->volume)
 PUT_TEXT(put_mount_path, s->mount->path)
-PUT_OPTIONAL(put_mount_sub_path, !s->mount->storage->share, out_puts(o, s->job->user))
-PUT_OPTIONAL(put_mount_read_only, s->mount->storage->read_only, out_bool(o, true))
+PUT_OPTIONAL(put_mount_sub_path, !s->mount->storage->share, out_text(o, span_of(s->job->user)))
+PUT_OPTIONAL(put_mount_read_only, s->mount->storage->read_only, str_puts(o->s, "true"))
 PUT_TEXT(put_mount_claim, s->mount->storage->name)
 
 static const struct variable STORAGE_ROWS[] = {

@@ -84,9 +84,9 @@ extern const char *const SCOPE_NAMES[SCOPE_FLAGS];
 		return there;                                                                      \
 	}
 #define PUT_TEXT(name, value)   PUT_FUNCTION(name, out_text(o, value))
-#define PUT_STRING(name, value) PUT_FUNCTION(name, out_puts(o, value))
-#define PUT_INT(name, value)    PUT_FUNCTION(name, out_int(o, value))
-#define PUT_BOOL(name, value)   PUT_FUNCTION(name, out_bool(o, value))
+#define PUT_STRING(name, value) PUT_FUNCTION(name, out_text(o, span_of(value)))
+#define PUT_INT(name, value)    PUT_FUNCTION(name, str_int(o->s, value))
+#define PUT_BOOL(name, value)   PUT_FUNCTION(name, str_puts(o->s, (value) ? "true" : "false"))
 
 extern const struct variable_group FRAMEWORK_VARIABLES, ROLE_VARIABLES, RUNTIME_VARIABLES,
     ENV_VARIABLES, STORAGE_VARIABLES, SECRET_VARIABLES, HIVED_VARIABLES;
@@ -198,9 +198,5 @@ int raw_roles_write(struct scope *s, struct objects *out, struct err *e);
 int storages_resolve(struct scope *s, struct err *e);
 int64_t role_shm_mb(const struct scope *s);
 
-/* Whether pai-runtime comes from a ConfigMap. */
-bool runtime_by_configmap(const struct settings *s);
-/* Whether init then runs in the image of the role. */
-bool runtime_in_own_image(const struct scope *s);
 /* IfNotPresent for a digest or a tag other than latest, else Always. */
 const char *image_pull_policy(struct span image);

@@ -35,26 +35,11 @@ static inline void out_text(struct out *o, struct span v)
 		str_json(o->s, v);
 }
 
-static inline void out_puts(struct out *o, const char *v)
-{
-	out_text(o, span_of(v));
-}
-
 /* Quotes around a value that needs no escaping and goes to o->s directly. */
 static inline void out_quote(struct out *o)
 {
 	if (!o->text)
 		str_char(o->s, '"');
-}
-
-static inline void out_int(struct out *o, int64_t v)
-{
-	str_int(o->s, v);
-}
-
-static inline void out_bool(struct out *o, bool v)
-{
-	str_puts(o->s, v ? "true" : "false");
 }
 
 enum variable_type {

@@ -128,7 +128,7 @@ bool when_holds(enum when w, const struct scope *s)
 	case WHEN_ALWAYS:
 		return true;
 	case WHEN_RUNTIME_CONFIGMAP:
-		return runtime_by_configmap(s->set);
+		return s->set->n_programs > 0;
 	case WHEN_PULL_SECRET:
 		return s->set->runtime_pull_secret[0] != '\0';
 	case WHEN_OUTPUT_URL:

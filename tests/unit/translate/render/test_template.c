@@ -21,8 +21,8 @@ struct scope {
 		call;                                                                              \
 	}
 WRITES(text_variable, out_text(o, SPAN("a\"b\n${number}")); return true)
-WRITES(number_variable, out_int(o, -42); return true)
-WRITES(bool_variable, out_bool(o, true); return true)
+WRITES(number_variable, str_int(o->s, -42); return true)
+WRITES(bool_variable, str_puts(o->s, "true"); return true)
 WRITES(absent_variable, return false)
 WRITES(empty_variable, out_text(o, SPAN("")); return true)
 WRITES(no_elements, return true)

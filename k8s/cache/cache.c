@@ -405,7 +405,7 @@ size_t view_count(const struct view *v)
 	return v->count;
 }
 
-/* Counted at each change, so that metrics need no walk. */
+/* Counted at each change, so that the total of a list needs no walk. */
 size_t view_count_of(const struct view *v, enum job_state state)
 {
 	return v->by_state[state];

@@ -9,6 +9,7 @@ const short CODES[CODES_N] = { 0,   200, 201, 202, 204, 206, 304, 400, 401, 403,
 	                       404, 405, 406, 408, 409, 411, 413, 414, 415, 416,
 	                       422, 429, 431, 500, 501, 502, 503, 504, 505 };
 
+/* Each loop has its own block, so that threads share no cache line. */
 void counts_free(struct counts *c)
 {
 	for (size_t i = 0; c && i < c->n_loops; i++)
@@ -26,6 +27,7 @@ struct loop_counts *counts_loop(struct counts *c, const struct route *routes, si
 	return l;
 }
 
+/* The bound of further stores. */
 struct store_counts *counts_store(struct counts *c)
 {
 	assert(c->n_stores < COUNTED_STORES);

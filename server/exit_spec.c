@@ -234,6 +234,7 @@ void exit_spec_free(struct exit_spec *s)
 	free(s);
 }
 
+/* The specification is opaque elsewhere. */
 const struct exit_word *exit_spec_words(const struct exit_spec *s, size_t *n)
 {
 	*n = s->words;

@@ -90,6 +90,7 @@ struct line log_begin(enum log_level level, const char *message)
 	return l;
 }
 
+/* The lines belong to the calling thread. */
 void log_collect(void)
 {
 	collected.on = true;

@@ -137,6 +137,7 @@ static const char *options_wrong_store(const struct options *o)
 	return NULL;
 }
 
+/* The order in which users are told. */
 int options_check(const struct options *o, bool loopback, bool output_loopback, struct err *e)
 {
 	const char *wrong = options_wrong_login(o, loopback)

@@ -221,6 +221,7 @@ static void *loop_main(void *arg)
 	return NULL;
 }
 
+/* No other file knows what the thread runs. */
 int loop_start(struct loop *l, struct err *e)
 {
 	errno = pthread_create(&l->thread, NULL, loop_main, l);

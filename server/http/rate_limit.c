@@ -399,6 +399,7 @@ bool rate_limit_login(struct request *r, struct span user)
 	                          "attempts to log in as this user or from this address");
 }
 
+/* The limits of logins are opaque elsewhere. */
 void rate_limit_logged_in(struct request *r, struct span user)
 {
 	login_limits_right(r->loop->server->rate_limits->logins, client_address_key(&r->client),

@@ -378,6 +378,7 @@ void tls_drop(struct tls_chain *c)
 		free_chain(c);
 }
 
+/* A chain is opaque elsewhere, and its key leaves this file only here. */
 struct gnutls_privkey_st *tls_chain_show(struct tls_chain *c, struct gnutls_pcert_st **certs,
                                          unsigned *n)
 {

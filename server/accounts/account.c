@@ -305,41 +305,30 @@ size_t account_users(struct accounts *all, struct arena *arena, struct span **ou
 
 /* ---- virtual clusters ---- */
 
-size_t account_virtual_clusters(struct accounts *all, const struct account *a, struct arena *arena,
-                                struct span **out)
+struct name_set account_virtual_clusters(struct accounts *all, const struct account *a,
+                                         struct arena *arena, bool *listed)
 {
 	struct account_source *s = all->source;
-	bool listed = true;
 	struct span *exist;
 	size_t n_exist;
 	const struct span *from;
+	*listed = true;
 	if (a && !a->facts.any_virtual_cluster) {
 		from = a->facts.virtual_clusters;
 		n_exist = a->facts.n_virtual_clusters;
 	} else {
 		n_exist = facts_file_virtual_clusters(shared_facts_file(all->shared_facts), arena,
-		                                      &exist, &listed);
+		                                      &exist, listed);
 		from = exist;
 	}
-	struct name_set set = { ARENA_NEW(arena, struct span, n_exist + (listed ? 1 : SEEN_MAX)),
+	struct name_set set = { ARENA_NEW(arena, struct span, n_exist + (*listed ? 1 : SEEN_MAX)),
 		                0 };
 	for (size_t i = 0; i < n_exist; i++)
 		set.v[set.n++] = arena_span(arena, from[i]);
 	LOCK_AUTO(&s->lock);
-	for (size_t i = 0; !listed && i < s->n_seen; i++) /* that groups of a cluster have named */
+	for (size_t i = 0; !*listed && i < s->n_seen; i++) /* that groups of a cluster have named */
 		name_set_add(&set, span_of(arena_dup(arena, span_of(s->seen[i]))));
-	*out = set.v;
-	return set.n;
-}
-
-bool account_clusters_listed(struct accounts *all)
-{
-	bool listed;
-	struct span *exist;
-	ARENA_AUTO arena = { 0 };
-	(void)facts_file_virtual_clusters(shared_facts_file(all->shared_facts), &arena, &exist,
-	                                  &listed);
-	return listed;
+	return set;
 }
 
 /* ---- the extension ---- */

@@ -98,13 +98,10 @@ bool account_shows(struct span extension_member, const struct member *scalar);
 /*
  * The names of the virtual clusters that this account may use; NULL: of all.  If the file does not
  * list them, these are `default` and those named by users and groups (of an OpenPAI cluster: by
- * groups read so far).  Returns their number; *out is in the arena.
+ * groups read so far), and *listed is false.  In the arena.
  */
-size_t account_virtual_clusters(struct accounts *all, const struct account *a, struct arena *arena,
-                                struct span **out);
-
-/* Whether the file of --facts lists the virtual clusters. */
-bool account_clusters_listed(struct accounts *all);
+struct name_set account_virtual_clusters(struct accounts *all, const struct account *a,
+                                         struct arena *arena, bool *listed);
 
 /* The current file of --facts; borrowed until the next call of this header. */
 const struct facts_file *account_file(struct accounts *all);

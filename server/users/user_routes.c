@@ -221,8 +221,7 @@ static void users_put_user(struct request *r, const struct account *a)
 {
 	struct str *out = &r->reply.body;
 	const struct facts *f = &a->facts;
-	struct span *clusters;
-	size_t n = clusters_of(r, a, &clusters);
+	struct name_set clusters = clusters_of(r, a);
 	json_put_open(out, NULL, '{');
 	json_put_word(out, "username", a->name);
 	json_put_word(out, "email", a->email);
@@ -232,7 +231,7 @@ static void users_put_user(struct request *r, const struct account *a)
 		account_extension(a, out);
 	}
 	json_put_bool(out, "admin", a->admin);
-	users_put_names(out, "virtualCluster", clusters, n);
+	users_put_names(out, "virtualCluster", clusters.v, clusters.n);
 	json_put_open(out, "storageConfig", '[');
 	for (size_t i = 0; i < f->n_storages; i++)
 		json_put_text(out, NULL, f->storages[i].name);

@@ -18,7 +18,7 @@ bool users_openpai(const struct request *r);
 void users_put_names(struct str *out, const char *key, const struct span *v, size_t n);
 
 /* The virtual clusters that an account may use; NULL: all.  In the request's arena. */
-size_t clusters_of(struct request *r, const struct account *a, struct span **out);
+struct name_set clusters_of(struct request *r, const struct account *a);
 
 /* ---- the body of a change: user_change.c ---- */
 

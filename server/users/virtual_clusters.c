@@ -12,25 +12,24 @@
 #include "server/users/users_internal.h"
 
 /* All are those of HiveD, unless the file of --facts lists them. */
-size_t clusters_of(struct request *r, const struct account *a, struct span **out)
+struct name_set clusters_of(struct request *r, const struct account *a)
 {
-	struct accounts *all = r->loop->has->accounts;
+	bool listed;
 	VIEW_AUTO view = scheduler_hold(r->loop->server->scheduler);
-	if (a && !a->facts.any_virtual_cluster)
-		return account_virtual_clusters(all, a, &r->arena, out);
-	if (!view.hived || account_clusters_listed(all))
-		return account_virtual_clusters(all, NULL, &r->arena, out);
-	size_t n = hived_virtual_clusters(view.hived, view.status, &r->arena, out);
-	for (size_t i = 0; i < n; i++)
-		(*out)[i] = arena_span(&r->arena, (*out)[i]);
-	return n;
+	struct name_set set =
+	    account_virtual_clusters(r->loop->has->accounts, a, &r->arena, &listed);
+	if (!view.hived || listed)
+		return set;
+	set.n = hived_virtual_clusters(view.hived, view.status, &r->arena, &set.v);
+	for (size_t i = 0; i < set.n; i++)
+		set.v[i] = arena_span(&r->arena, set.v[i]);
+	return set;
 }
 
 /* false: the request has been answered 404. */
 static bool is_cluster(struct request *r, struct span name)
 {
-	struct name_set all;
-	all.n = clusters_of(r, NULL, &all.v);
+	struct name_set all = clusters_of(r, NULL);
 	if (name_set_has(&all, name))
 		return true;
 	answer_refuse(r, 404, "NoVirtualClusterError", "there is no such virtual cluster");
@@ -130,7 +129,6 @@ static void clusters_put_nodes(struct request *r)
 void clusters_get(struct request *r)
 {
 	struct str *out = &r->reply.body;
-	struct span *names;
 	struct span value;
 	if (!users_ready(r))
 		return;
@@ -138,14 +136,14 @@ void clusters_get(struct request *r)
 		clusters_put_nodes(r);
 		return;
 	}
-	size_t n = clusters_of(r, NULL, &names);
-	struct resources *used = ARENA_NEW(&r->arena, struct resources, n + 1);
-	count_used(r, names, n, used);
+	struct name_set all = clusters_of(r, NULL);
+	struct resources *used = ARENA_NEW(&r->arena, struct resources, all.n + 1);
+	count_used(r, all.v, all.n, used);
 	str_char(out, '{');
-	for (size_t i = 0; i < n; i++) {
-		json_put_text(out, NULL, names[i]);
+	for (size_t i = 0; i < all.n; i++) {
+		json_put_text(out, NULL, all.v[i]);
 		str_char(out, ':');
-		put_cluster(r, names[i], &used[i]);
+		put_cluster(r, all.v[i], &used[i]);
 	}
 	str_char(out, '}');
 	users_send(r);

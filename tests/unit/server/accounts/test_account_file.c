@@ -263,11 +263,13 @@ TEST(test_users_and_virtual_clusters)
 	WORLD_AUTO *w = with(POLICY);
 	ARENA_AUTO arena = { 0 };
 	struct span *v;
+	bool listed;
 	assert_int_equal(account_users(w->all, &arena, &v), 5);
 	assert_true(span_is(v[0], "alice") && span_is(v[4], "none"));
-	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &v), 3);
+	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &listed).n, 3);
+	assert_true(listed);
 	ACCOUNT_AUTO *a = find(w, "alice").account;
-	assert_int_equal(account_virtual_clusters(w->all, a, &arena, &v), 2);
+	assert_int_equal(account_virtual_clusters(w->all, a, &arena, &listed).n, 2);
 }
 
 TEST(test_virtual_clusters_that_are_named)
@@ -275,9 +277,10 @@ TEST(test_virtual_clusters_that_are_named)
 	WORLD_AUTO *w = with("groups: {g: {virtualClusters: [z, b]}}\n"
 	                     "users: {u: {groups: [g], virtualClusters: [b]}}\n");
 	ARENA_AUTO arena = { 0 };
-	struct span *v;
-	assert_int_equal(account_virtual_clusters(w->all, NULL, &arena, &v), 3);
-	assert_true(span_is(v[0], "b") && span_is(v[1], "default") && span_is(v[2], "z"));
+	bool listed;
+	struct name_set all = account_virtual_clusters(w->all, NULL, &arena, &listed);
+	assert_true(all.n == 3 && !listed && span_is(all.v[0], "b") &&
+	            span_is(all.v[1], "default") && span_is(all.v[2], "z"));
 }
 
 TEST(test_password_of_nobody)

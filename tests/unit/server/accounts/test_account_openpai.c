@@ -326,11 +326,12 @@ TEST(test_virtual_clusters_seen)
 {
 	WORLD_AUTO *w = admin_cluster("");
 	ARENA_AUTO arena = { 0 };
-	struct span *v;
+	bool listed;
 	account_drop(find(w, "alice").account);
 	ACCOUNT_AUTO *root = find(w, "root").account;
-	assert_int_equal(account_virtual_clusters(w->all, root, &arena, &v), 2);
-	assert_true(span_is(v[0], "default") && span_is(v[1], "vc1"));
+	struct name_set all = account_virtual_clusters(w->all, root, &arena, &listed);
+	assert_true(all.n == 2 && span_is(all.v[0], "default") && span_is(all.v[1], "vc1"));
+	assert_false(listed);
 }
 
 TEST(test_source_needs_a_cluster)

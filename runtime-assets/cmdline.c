@@ -145,18 +145,6 @@ static bool argv_is_continued(struct span s, size_t at)
 	return at + 1 < s.n && s.p[at] == '\\' && s.p[at + 1] == '\n';
 }
 
-static void argv_skip_blanks(struct span s, size_t *at)
-{
-	while (*at < s.n) {
-		if (s.p[*at] == ' ' || s.p[*at] == '\t')
-			(*at)++;
-		else if (argv_is_continued(s, *at))
-			*at += 2;
-		else
-			return;
-	}
-}
-
 /* Appends the text between quotes; *at is at the first quote.  false: it needs a shell. */
 static bool argv_quoted(struct span s, size_t *at, struct str *word)
 {
@@ -201,7 +189,9 @@ static int argv_line(struct span s, size_t *at, struct arena *a, char **list)
 {
 	int n = 0;
 	for (;;) {
-		argv_skip_blanks(s, at);
+		while (*at < s.n &&
+		       (s.p[*at] == ' ' || s.p[*at] == '\t' || argv_is_continued(s, *at)))
+			*at += s.p[*at] == '\\' ? 2 : 1;
 		if (*at == s.n || s.p[*at] == '\n' || s.p[*at] == '#')
 			return n;
 		STR_AUTO word = STR_INIT(s.n);

@@ -354,17 +354,17 @@ static struct outputs final_outputs(const struct final_error *f, size_t from, si
 
 /* ---- choice ---- */
 
-static void final_try(struct final_error *f, size_t from, size_t to, const struct traceback *t)
+static void final_try(struct final_error *f, struct final_text text)
 {
 	if (f->texts < FINAL_TEXTS)
-		f->text[f->texts++] = (struct final_text){ from, to, t, PART_ALL };
+		f->text[f->texts++] = text;
 }
 
 /* Its line, then everything up to the next traceback. */
 static void final_try_both(struct final_error *f, const struct traceback *t)
 {
-	final_try(f, t->error, t->end, t);
-	final_try(f, t->error, t->all, t);
+	final_try(f, (struct final_text){ t->error, t->end, t, PART_ALL });
+	final_try(f, (struct final_text){ t->error, t->all, t, PART_ALL });
 }
 
 /* Does a launcher report, behind a position, that a child was ended by a signal?  After SIGABRT (6)
@@ -428,7 +428,8 @@ static void final_order(struct final_error *f)
 		/* GPU kernels print assertions, and libraries warnings, in front of the error that
 		 * the program sees. */
 		if (final_says(f, t->error, t->end, WORD_ABOVE))
-			final_try(f, final_back(f, t->header, FINAL_BEFORE), t->header, NULL);
+			final_try(f, (struct final_text){ final_back(f, t->header, FINAL_BEFORE),
+			                                  t->header, NULL, PART_ALL });
 		more = t->caused && t > f->traceback;
 		f->decided = true;
 		if (t > f->traceback && t[-1].handled)
@@ -438,14 +439,13 @@ static void final_order(struct final_error *f)
 		if (f->decided || later[i]->kind == WORD_FOLLOWS)
 			final_try_both(f, later[i]);
 		else
-			final_try(f, later[i]->error, later[i]->end, later[i]);
+			final_try(f, (struct final_text){ later[i]->error, later[i]->end, later[i],
+			                                  PART_ALL });
 	}
 	if (f->decided)
 		return;
-	final_try(f, f->last, f->n, NULL);
-	f->text[f->texts - 1].part = PART_OUTPUT;
-	final_try(f, f->last, f->n, NULL);
-	f->text[f->texts - 1].part = PART_REPORTS;
+	final_try(f, (struct final_text){ f->last, f->n, NULL, PART_OUTPUT });
+	final_try(f, (struct final_text){ f->last, f->n, NULL, PART_REPORTS });
 }
 
 /* ---- texts ---------- */

@@ -2,6 +2,7 @@
 #include "runtime-assets/init/init_internal.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime-assets/cmdline.h"
@@ -244,19 +245,6 @@ static bool env_put_task(struct writer *w, const struct role_env *r, const struc
 	return ports || !r->has_ports;
 }
 
-/* For jobs of version 1, unless a role has that number as its name. */
-static void env_put_numbered_hosts(struct writer *w, const struct fw_role *r)
-{
-	char digits[24];
-	struct str number = { .p = digits, .cap = sizeof(digits), .max = sizeof(digits) - 1 };
-	if (!node_is(node_get(&w->in->job.doc.root, "taskRoles"), NODE_LIST) || r->number < 0)
-		return;
-	str_int(&number, r->number);
-	if (!framework_role(w->in->framework, digits))
-		env_put(w, env_name(w, "PAI_TASK_ROLE_", digits, "_HOST_LIST"),
-		        str_view(&w->hosts));
-}
-
 static void env_put_role_tasks(struct writer *w, const struct role_env *r)
 {
 	size_t nameless = 0;
@@ -271,7 +259,13 @@ static void env_put_role_tasks(struct writer *w, const struct role_env *r)
 	w->rest.n = 0;
 	str_puts(&w->rest, "_HOST_LIST");
 	env_put_role(w, r, "PAI_TASK_ROLE_", str_view(&w->hosts));
-	env_put_numbered_hosts(w, r->r);
+	/* For jobs of version 1 also by number, unless a role has that number as its name. */
+	char number[24];
+	bool v1 = node_is(node_get(&w->in->job.doc.root, "taskRoles"), NODE_LIST);
+	(void)snprintf(number, sizeof(number), "%lld", (long long)r->r->number);
+	if (v1 && r->r->number >= 0 && !framework_role(w->in->framework, number))
+		env_put(w, env_name(w, "PAI_TASK_ROLE_", number, "_HOST_LIST"),
+		        str_view(&w->hosts));
 	if (without)
 		WARN(w, "%zu tasks of role %s have no pod yet: no variables with their ports",
 		     without, r->r->name);

@@ -53,7 +53,7 @@ static int logs_keep_earlier(DIR *dir, char prelog[static 32])
 	return moved;
 }
 
-int step_logs(struct init *in, struct err *e)
+static int step_logs(struct init *in, struct err *e)
 {
 	ERR_AUTO why = { 0 };
 	/* Any user of the command must be able to write there. */
@@ -110,7 +110,7 @@ static void clean_remove(struct cleaning *c, int dir, const char *name, int dept
 		(void)unlinkat(dir, name, flags);
 }
 
-int step_clean(struct init *in, struct err *e)
+static int step_clean(struct init *in, struct err *e)
 {
 	struct stat st;
 	/* A volume keeps its mode: the user of the command can write there. */
@@ -136,7 +136,7 @@ int step_clean(struct init *in, struct err *e)
 
 /* ---- install, exitspec ------------------------------------------------------------------ */
 
-int step_install(struct init *in, struct err *e)
+static int step_install(struct init *in, struct err *e)
 {
 	if (dir_make(in->at.runtime_d, 0755, e) ||
 	    file_copy("/proc/self/exe", in->at.program, 0755, e))
@@ -144,7 +144,7 @@ int step_install(struct init *in, struct err *e)
 	return 0;
 }
 
-int step_exitspec(struct init *in, struct err *e)
+static int step_exitspec(struct init *in, struct err *e)
 {
 	static const char NAME[] = "runtime-exit-spec.yaml";
 	const char *from = path_join(in->a, in->at.config, NAME);

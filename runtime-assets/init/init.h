@@ -145,11 +145,7 @@ struct init {
 	bool ssh_first;        /* ... this is the first of these tasks */
 };
 
-int step_logs(struct init *in, struct err *e);
-int step_clean(struct init *in, struct err *e);
-int step_install(struct init *in, struct err *e);
 int step_framework(struct init *in, struct err *e);
-int step_exitspec(struct init *in, struct err *e);
 int step_config(struct init *in, struct err *e);
 int step_environment(struct init *in, struct err *e);
 int step_ports(struct init *in, struct err *e);

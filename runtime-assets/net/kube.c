@@ -44,9 +44,9 @@ static int kube_use_service(struct kube *k, struct err *e)
 	if (address == NULL || !span_starts(span_of(address), HTTPS))
 		return 0;
 	address += strlen(HTTPS);
-	FREE_AUTO char *name = xstrndup(address, strcspn(address, ":/?#"));
+	const char *name = arena_dup(&k->a, (struct span){ address, strcspn(address, ":/?#") });
 	if (is_host_name(span_of(name)) && !address_is_ip(name))
-		k->server_name = TAKE(name);
+		k->server_name = name;
 	return 0;
 }
 
@@ -68,32 +68,30 @@ static int kube_use_address(struct kube *k, const struct layout *at, struct err 
 		    e, FAILED,
 		    "KUBE_APISERVER_ADDRESS must be http://HOST:PORT or https://HOST:PORT");
 	if (k->to.tls && !address_is_ip(k->to.host))
-		k->server_name = xstrdup(k->to.host);
+		k->server_name = k->to.host;
 	return 0;
 }
 
 static int kube_open_all(struct kube *k, const struct layout *at, struct err *e)
 {
 	struct stat st;
-	k->ca = xasprintf("%s/ca.crt", at->account);
-	k->token = xasprintf("%s/token", at->account);
+	k->token = path_join(&k->a, at->account, "token");
 	/* A file without permission counts: reading it gives the error. */
 	if (stat(k->token, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
-		free(TAKE(k->token));
+		k->token = NULL;
 	if (k->token ? kube_use_service(k, e) : kube_use_address(k, at, e))
 		return -1;
 	bool six = strchr(k->to.host, ':') != NULL; /* it needs brackets */
-	k->url = xasprintf(six ? "%s[%s]:%u" : "%s%s:%u", k->to.tls ? HTTPS : "http://", k->to.host,
-	                   (unsigned)k->to.port);
-	if (!k->to.tls) {
-		free(TAKE(k->ca));
-		k->address = xstrdup(k->url);
+	k->url = arena_printf(&k->a, six ? "%s[%s]:%u" : "%s%s:%u", k->to.tls ? HTTPS : "http://",
+	                      k->to.host, (unsigned)k->to.port);
+	k->address = k->url;
+	if (!k->to.tls)
 		return 0;
-	}
 	/* A certificate may lack the address; every API server's has this name. */
 	if (k->server_name == NULL)
-		k->server_name = xstrdup(IN_CERTIFICATE);
-	k->address = xasprintf("%s (%s)", k->url, k->server_name);
+		k->server_name = IN_CERTIFICATE;
+	k->address = arena_printf(&k->a, "%s (%s)", k->url, k->server_name);
+	k->ca = path_join(&k->a, at->account, "ca.crt");
 	k->ca_bundle = ca_bundle_load(k->ca, e);
 	if (k->ca_bundle == NULL)
 		return err_wrap(e, "no authority to check the API server's certificate with");
@@ -116,11 +114,7 @@ void kube_free(struct kube *k)
 	if (k->ca_bundle)
 		ca_bundle_free(k->ca_bundle);
 	address_done(&k->to);
-	free(k->server_name);
-	free(k->token);
-	free(k->ca);
-	free(k->url);
-	free(k->address);
+	arena_done(&k->a);
 	free(k);
 }
 
@@ -315,20 +309,6 @@ int token_append(const char *file, struct str *out, struct err *e)
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
-/* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new. */
-static void token_subject(const struct node *sub, struct arena *a, struct token_claims *out)
-{
-	static const char START[] = "system:serviceaccount:";
-	if (!node_is(sub, NODE_TEXT) || !span_starts(node_span(sub), START))
-		return;
-	struct span rest = { sub->text + sizeof(START) - 1, sub->n - (sizeof(START) - 1) };
-	struct span space = span_next(&rest, ':');
-	if (name_has_only(space, "-.") && name_has_only(rest, "-.")) {
-		out->namespace_name = arena_dup(a, space);
-		out->account = arena_dup(a, rest);
-	}
-}
-
 static int64_t token_time(const struct node *n)
 {
 	return node_is(n, NODE_INT) && n->integer > 0 ? n->integer : 0;
@@ -347,7 +327,18 @@ int token_claims(struct span jwt, struct arena *a, struct token_claims *out)
 		return -1;
 	*out = (struct token_claims){ .issued_s = token_time(node_get(&doc.root, "iat")),
 		                      .expires_s = token_time(node_get(&doc.root, "exp")) };
-	token_subject(node_get(&doc.root, "sub"), a, out);
+	/* "system:serviceaccount:NAMESPACE:NAME": in all tokens of service accounts, old and new.
+	 */
+	static const char START[] = "system:serviceaccount:";
+	const struct node *sub = node_get(&doc.root, "sub");
+	if (!node_is(sub, NODE_TEXT) || !span_starts(node_span(sub), START))
+		return 0;
+	struct span name = span_from(node_span(sub), strlen(START));
+	struct span space = span_next(&name, ':');
+	if (name_has_only(space, "-.") && name_has_only(name, "-.")) {
+		out->namespace_name = arena_dup(a, space);
+		out->account = arena_dup(a, name);
+	}
 	return 0;
 }
 

@@ -18,10 +18,11 @@
 struct kube {
 	struct address to;
 	struct ca_bundle *ca_bundle;
-	char *server_name; /* in the certificate; NULL with http */
-	char *token, *ca;  /* files; NULL: requests are anonymous, http */
-	char *url;         /* "https://10.0.0.1:443" */
-	char *address;     /* "https://10.0.0.1:443 (kubernetes.default.svc)" */
+	const char *server_name; /* in the certificate; NULL with http */
+	const char *token, *ca;  /* files; NULL: requests are anonymous, http */
+	const char *url;         /* "https://10.0.0.1:443" */
+	const char *address;     /* "https://10.0.0.1:443 (kubernetes.default.svc)" */
+	struct arena a;
 };
 
 /* NULL and *e (no address, CA unreadable): permanent. */

@@ -323,17 +323,13 @@ static int clone_once(struct move *m, struct str *said)
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
+	FD_AUTO from = ends[0];
 	struct child git = { .argv = m->git_argv, .out = STREAM_OURS, .err = ends[1] };
 	pid_t pid = child_start(&git);
-	int error = errno;
-	close(ends[1]);
-	if (pid < 0) {
-		close(ends[0]);
-		errno = error;
+	fd_cleanup(&ends[1]);
+	if (pid < 0)
 		return -1;
-	}
-	clone_read(ends[0], said);
-	close(ends[0]);
+	clone_read(from, said);
 	return child_wait(pid);
 }
 
@@ -352,16 +348,6 @@ static int clone_remove(const char *path)
 {
 	int rc = nftw(path, clone_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	return rc != 0 && errno == ENOENT ? 0 : rc;
-}
-
-/* Without the temporary clone; -1 and errno. */
-static int clone_count_entries(const char *path)
-{
-	DIR_AUTO *dir = opendir(path);
-	int n = dir ? 0 : -1;
-	for (const char *name; (name = dir_next(dir));)
-		n += strcmp(name, TEMPORARY) != 0;
-	return n;
 }
 
 /* What rename cannot do, as the target exists. */
@@ -392,9 +378,12 @@ static int clone_prepare(struct move *m)
 		errno = ENOTDIR;
 		return clone_trouble("cannot clone to", m->target);
 	}
-	int n = m->exists ? clone_count_entries(m->target) : 0;
-	if (n != 0) {
-		errno = n < 0 ? errno : ENOTEMPTY;
+	DIR_AUTO *dir = m->exists ? opendir(m->target) : NULL;
+	bool empty = !m->exists || dir;
+	for (const char *name; dir && empty && (name = dir_next(dir));)
+		empty = strcmp(name, TEMPORARY) == 0;
+	if (!empty) {
+		errno = dir ? ENOTEMPTY : errno;
 		return clone_trouble("cannot clone to", m->target);
 	}
 	if (m->exists) {

@@ -27,6 +27,13 @@ enum {
 };
 #define MEMORY_UNLIMITED (INT64_C(1) << 60) /* version 1 has larger numbers for this */
 
+/* Memory counters of the container's cgroup (version 1 or 2).  -1: not known, or no limit. */
+struct memory_use {
+	int64_t kills;       /* processes killed so far */
+	int64_t hits;        /* how often this cgroup's own limit was reached */
+	int64_t limit, peak; /* bytes */
+};
+
 /* A number in a file, at its beginning or behind a key. */
 struct cgroup_number {
 	const char *file, *key;
@@ -95,7 +102,8 @@ static bool memory_use_take(struct memory_use *m, const struct cgroup_kind *k, c
 	return m->kills >= 0 || m->hits >= 0; /* Linux before 4.13 counts no kills */
 }
 
-void memory_use_read(struct memory_use *m, const char *root)
+/* Reads it below `root`.  Never fails. */
+static void memory_use_read(struct memory_use *m, const char *root)
 {
 	ARENA_AUTO a = { 0 };
 	*m = (struct memory_use){ -1, -1, -1, -1 };
@@ -119,10 +127,14 @@ static void memory_use_put(struct str *out, const char *name, int64_t bytes)
 		str_printf(out, "%s %lld MiB", name, (long long)bytes / MIB);
 }
 
-/* The limit of a pod is the sum of those of its containers. With one container the kernel finds the
+/* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
+ * between the two; false if none was.  Where the kernel does not count them, a task that ended with
+ * `code` 137 and its memory at the limit was.
+ *
+ * The limit of a pod is the sum of those of its containers. With one container the kernel finds the
  * pod's limit reached first, and counts nothing for that of the container. */
-bool memory_use_explain(const struct memory_use *before, const struct memory_use *after, int code,
-                        struct str *out)
+static bool memory_use_explain(const struct memory_use *before, const struct memory_use *after,
+                               int code, struct str *out)
 {
 	bool near = after->limit >= 0 && after->peak >= after->limit - NEAR_LIMIT;
 	int64_t kills = after->kills - before->kills;
@@ -319,18 +331,6 @@ static const char RUN_USAGE[] =
     "PAI_TERM_GRACE_SEC: the pod's grace period in seconds (30).\n";
 
 /* ---- setup ----------------------------------------------------------------------------------- */
-
-/* Other files must not get closed descriptors 0 to 2. */
-static void run_fill_stdio(void)
-{
-	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-		int end[2];
-		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", O_RDWR) >= 0)
-			continue;
-		if (pipe(end) == 0 && end[1] > STDERR_FILENO) /* no /dev */
-			close(end[1]);
-	}
-}
 
 static int64_t run_grace_ms(struct run *r)
 {
@@ -619,7 +619,14 @@ int cmd_run(int argc, char **argv)
 		args_misused(argv[0], argv[i]);
 		return args_usage(RUN_USAGE, false);
 	}
-	run_fill_stdio();
+	/* Other files must not get closed descriptors 0 to 2. */
+	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+		int end[2];
+		if (fcntl(fd, F_GETFD) >= 0 || open("/dev/null", O_RDWR) >= 0)
+			continue;
+		if (pipe(end) == 0 && end[1] > STDERR_FILENO) /* no /dev */
+			close(end[1]);
+	}
 	layout_init(&r.at, root, &a);
 	int code = run_all(&r);
 	free(r.logs.tail);

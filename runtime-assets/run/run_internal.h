@@ -13,24 +13,6 @@
 #include "base/str.h"
 #include "runtime-assets/files.h"
 
-/* ---- run.c: memory --------------------------------------------------------------------------- */
-
-/* Memory counters of the container's cgroup (version 1 or 2).  -1: not known, or no limit. */
-struct memory_use {
-	int64_t kills;       /* processes killed so far */
-	int64_t hits;        /* how often this cgroup's own limit was reached */
-	int64_t limit, peak; /* bytes */
-};
-
-/* Reads it below `root`.  Never fails. */
-void memory_use_read(struct memory_use *m, const char *root);
-
-/* Appends "killed for memory: limit 60 MiB, peak 60 MiB (1 process)" if a process was killed
- * between the two; false if none was.  Where the kernel does not count them, a task that ended with
- * `code` 137 and its memory at the limit was. */
-bool memory_use_explain(const struct memory_use *before, const struct memory_use *after, int code,
-                        struct str *out);
-
 /* ---- run.c: the environment of the job's processes ------------------------------------------- */
 
 enum {
@@ -277,9 +259,6 @@ void tail_add(struct tail *t, enum tail_stream stream, struct span text);
  * (big endian), the text.  Begins with a whole line if possible.  Returns how many bytes of the
  * output are missing in front. */
 uint64_t tail_frames(const struct tail *t, struct str *out);
-/* Appends the frames as gzip, at most TAIL_PACKED_MAX bytes; drops the oldest output that does not
- * fit.  Returns the same. */
-uint64_t tail_pack(struct tail *t, struct str *out);
 
 struct upload {
 	const char *url; /* https://HOST[:PORT]; http only for a loopback address */

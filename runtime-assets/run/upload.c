@@ -116,7 +116,9 @@ uint64_t tail_frames(const struct tail *t, struct str *out)
 	return t->dropped + skip;
 }
 
-uint64_t tail_pack(struct tail *t, struct str *out)
+/* Appends the frames as gzip, at most TAIL_PACKED_MAX bytes; drops the oldest output that does not
+ * fit.  Returns the same. */
+static uint64_t tail_pack(struct tail *t, struct str *out)
 {
 	enum { GZIP = 16, WINDOW = 15, MEM_LEVEL = 8 };
 	STR_AUTO text = STR_INIT(TAIL_TEXT_MAX);

@@ -181,14 +181,6 @@ static uint32_t visible_character(struct span text, size_t *n)
 	return c;
 }
 
-/* Control characters, Unicode line ends, and marks of direction. */
-static bool visible_is_hidden(uint32_t c)
-{
-	return (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
-	       (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2066 && c <= 0x2069);
-}
-
 void visible_text(struct str *out, struct span text)
 {
 	size_t good = utf8_check(text);
@@ -201,7 +193,11 @@ void visible_text(struct str *out, struct span text)
 			continue;
 		}
 		uint32_t c = visible_character(rest, &n);
-		if (!visible_is_hidden(c))
+		/* Control characters, Unicode line ends, and marks of direction. */
+		bool hidden = (c < 0x20 && c != '\t') || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
+		              (c >= 0x200e && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+		              (c >= 0x2066 && c <= 0x2069);
+		if (!hidden)
 			str_put(out, rest.p, n);
 		else
 			str_printf(out, c < 0x80 ? "\\x%02x" : "\\u{%x}", (unsigned)c);

@@ -190,17 +190,6 @@ static void read_target(struct request *r, const char *uri)
 	r->query = arena_dup(&r->arena, span_of(target.p + n + (target.p[n] == '?')));
 }
 
-/* libmicrohttpd 1.0.0 to 1.0.8 moves its read buffer behind the last parameter or header, and
- * crashes behind a parameter without a value, or overwrites the version behind another one. Nothing
- * here asks it for parameters, so it gets none.  0.9.75 does not have this fault, and its check of
- * folded headers needs the whole line. */
-static void hide_query(const char *uri)
-{
-	const char *query = strchr(uri, '?');
-	if (query) /* the line is in the connection's writable memory */
-		*(char *)(uintptr_t)(query + 1) = '\0'; /* NOLINT(performance-no-int-to-ptr) */
-}
-
 static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 {
 	static const char HEX[] = "0123456789abcdef";
@@ -216,8 +205,13 @@ static void *request_begin(void *cls, const char *uri, struct MHD_Connection *m)
 	struct request_head parameters = { 0 };
 	for (size_t i = 0; i < r->line_n; i++)
 		parameters.room += uri[i] == '&' ? HEAD_NOTE : 0;
-	if (l->library != LIBRARY_LENIENT)
-		hide_query(uri);
+	/* libmicrohttpd 1.0.0 to 1.0.8 moves its read buffer behind the last parameter or header,
+	 * and crashes behind a parameter without a value, or overwrites the version behind another
+	 * one.  Nothing here asks it for parameters, so it gets none.  0.9.75 does not have this
+	 * fault, and its check of folded headers needs the whole line. */
+	const char *query = l->library != LIBRARY_LENIENT ? strchr(uri, '?') : NULL;
+	if (query) /* the line is in the connection's writable memory */
+		*(char *)(uintptr_t)(query + 1) = '\0'; /* NOLINT(performance-no-int-to-ptr) */
 	r->reply.body = STR_INIT(REPLY_MAX);
 	r->body = STR_SECRET(l->body_max);
 	memcpy(r->id, l->id_prefix, 8);

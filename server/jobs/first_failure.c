@@ -40,21 +40,18 @@ static const struct cause {
 	{ 143, END_KILLED, "ended by SIGTERM" },
 };
 
-/* Codes of commands, of signals that others may have sent, and those for errors that only the log
- * explains. */
-static bool is_unclear(int64_t code)
-{
-	return (code >= 1 && code <= 130) || code == 134 || code == 137 || code == 143 ||
-	       code == 245 || code >= 255;
-}
-
 void end_classify(struct task_end *t, const struct exit_spec *spec, struct span said)
 {
 	size_t n;
 	const struct exit_word *w = exit_spec_words(spec, &n);
+	/* Codes of commands, of signals that others may have sent, and those for errors that only
+	 * the log explains. */
+	int64_t code = t->code;
+	bool unclear = (code >= 1 && code <= 130) || code == 134 || code == 137 || code == 143 ||
+	               code == 245 || code >= 255;
 	/* The first word of the specification for the code decides. */
 	for (const struct exit_word *end = w + n; w < end; w++)
-		if ((w->code ? w->code == t->code : is_unclear(t->code)) &&
+		if ((w->code ? w->code == code : unclear) &&
 		    span_find(said, 0, w->text) != SIZE_MAX) {
 			t->why = w->why;
 			t->kind = !w->why ? END_ORIGIN : w->killed ? END_KILLED : END_FOLLOWED;

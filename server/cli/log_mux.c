@@ -371,6 +371,7 @@ bool log_mux_idle(const struct log_mux *m)
 	return true;
 }
 
+/* No log can grow any more: a task that has succeeded is not repeated. */
 bool log_mux_over(const struct log_mux *m)
 {
 	for (size_t i = 0; i < m->n; i++)
@@ -386,6 +387,7 @@ size_t log_mux_missing(const struct log_mux *m)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* All streams are allocated at once, because requests keep pointers to them. */
 struct log_mux *log_mux_new(struct remote *r, struct term *s, const struct log_wanted *wanted)
 {
 	struct log_mux *m = xcalloc(1, sizeof(*m));

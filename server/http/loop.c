@@ -36,12 +36,6 @@ int loop_add(struct loop *l, const struct loop_source *source, struct err *e)
 	return 0;
 }
 
-static void loop_woken(void *fd)
-{
-	eventfd_t count;
-	(void)eventfd_read(*(int *)fd, &count); /* resets it */
-}
-
 static void loop_reap(void *store)
 {
 	store_reap(store);
@@ -78,7 +72,7 @@ int loop_init(struct loop *l, struct server *s, struct loop_port port, struct er
 		return -1;
 	store_count(l->store, &l->counts->store);
 	struct loop_source store = { store_fd(l->store), loop_reap, loop_reap_ms, l->store, false };
-	struct loop_source wake = { l->wake_fd, loop_woken, NULL, &l->wake_fd, false };
+	struct loop_source wake = { .fd = l->wake_fd };
 	struct loop_source http = { .fd = http_start(l, e) };
 	if (http.fd < 0 || loop_add(l, &store, e) < 0 || loop_add(l, &wake, e) < 0 ||
 	    s->hooks->open(l, e) < 0)
@@ -140,8 +134,14 @@ static void wait_for_work(struct loop *l, int at_most_ms)
 		timeout = loop_earlier(timeout, source_timeout_ms(&l->sources[i]));
 	log_flush();
 	int n = epoll_wait(l->epoll_fd, events, EVENTS, loop_earlier(timeout, at_most_ms));
-	for (int i = 0; i < n; i++)
-		((struct loop_source *)events[i].data.ptr)->ready = true;
+	for (int i = 0; i < n; i++) {
+		struct loop_source *source = events[i].data.ptr;
+		eventfd_t count;
+		source->ready = true;
+		/* Before phase and generation are read, else a second wake is reset, too. */
+		if (source->fd == l->wake_fd)
+			(void)eventfd_read(l->wake_fd, &count);
+	}
 }
 
 static void loop_run_once(struct loop *l)

@@ -255,9 +255,8 @@ static int open_workers(struct service *s, struct err *e)
 	bool openpai = strcmp(o->users, "openpai") == 0;
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
 	limits.body = (size_t)o->max_answer;
-	if (o->no_auth)
-		return 0;
-	if (openpai && worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
+	if (openpai && !o->no_auth &&
+	    worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
 		return -1;
 	if (!openpai && !tokens_stored(o) && !o->deny_list[0])
 		return 0;

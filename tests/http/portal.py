@@ -253,6 +253,18 @@ def test_user_manage(check):
         check.refused("... once", root("DELETE", "/api/v2/users/dora"), 404, "NoUserError")
 
 
+def test_users_without_logins(check):
+    """With --no-auth, an administrator of the cluster manages its users, too."""
+    with cluster() as c:
+        free = c.serve("--users", "openpai", user="root")
+        users = ask(free, None, "GET", "/api/v2/users")
+        check.equal("all users", (users.status, sorted(u["username"] for u in users.json)), (200, ["alice", "root"]))
+        check.equal("all groups", ask(free, None, "GET", "/api/v2/groups").status, 200)
+        for member, value in (("email", "new@example.com"), ("password", "other-password")):
+            check.equal(f"change: {member}", ask(free, None, "PUT", f"/api/v2/users/alice/{member}", {member: value}).status, 201)
+        check.equal("... is stored", stored(c, "alice")["email"], "new@example.com")
+
+
 def test_user_tokens(check):
     """A new password revokes tokens of earlier logins; the tokens of a removed user are deleted."""
     with cluster(mode="stored") as c:

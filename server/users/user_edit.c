@@ -16,7 +16,7 @@
 #include "server/users/users_internal.h"
 
 enum {
-	EDIT_TRIES = 5,
+	EDIT_TRIES = 4,
 	EDIT_BODY_MAX = 1 << 20,
 	EDIT_EXTENSION_MAX = 64 << 10,
 };

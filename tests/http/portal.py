@@ -288,7 +288,10 @@ def test_user_tokens(check):
 def test_user_conflicts(check):
     """Concurrent changes of the Secret; missing permissions."""
     with cluster() as c:
-        c.api.fault("PATCH", "secrets", status=409, times=2)
+        c.api.fault("PATCH", "secrets", status=409, times=4)
+        check.refused("four conflicts", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "b@c"}), 503,
+                      "UnavailableError")
+        c.api.fault("PATCH", "secrets", status=409, times=3)
         check.equal("again", ask(c.server, "alice", "PUT", "/api/v2/user/alice/email", {"email": "a@b"}).status, 201)
         check.equal("... is stored", stored(c, "alice")["email"], "a@b")
         c.api.fault("PATCH", "secrets", status=403)

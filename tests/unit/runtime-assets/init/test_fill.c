@@ -223,6 +223,21 @@ TEST(test_job_fill_many_marks)
 	assert_true(span_eq(str_view(&text), str_view(&out)));
 }
 
+/* The same for references that are not closed before the next one begins. */
+TEST(test_job_fill_secrets_many_references)
+{
+	enum { N = 100000, MOST = 6 * N };
+	STR_AUTO text = STR_INIT(MOST);
+	STR_AUTO out = STR_INIT(MOST);
+	ERR_AUTO e = { 0 };
+	struct job none = { 0 };
+	for (int i = 0; i < N; i++)
+		str_puts(&text, "<% $x");
+	str_puts(&text, "%>");
+	assert_int_equal(job_fill_secrets(&none, str_view(&text), &out, &e), 0);
+	assert_true(span_eq(str_view(&text), str_view(&out)));
+}
+
 TEST(test_job_fill_tree)
 {
 	struct world w;

@@ -337,6 +337,11 @@ def git_targets():
         equal("git: parents are made, relative to where we are", (done.returncode, pod.read("/deep/er/code/a")), (0, b"a\n"))
     with Pod() as pod:
         pod.fake("git", FAKE_GIT)
+        os.symlink("nowhere", pod.at("/code"))
+        done = git_move(pod, "--", "u", pod.at("/code"), SAW=pod.at("/saw"))
+        check("git: a target that cannot be read", done.returncode == 1 and b"No such file" in done.stderr, done)
+    with Pod() as pod:
+        pod.fake("git", FAKE_GIT)
         pod.write("/code", "a file")
         equal("git: a file as target", git_move(pod, "--", "u", pod.at("/code"), SAW=pod.at("/saw")).returncode, 1)
         for args in (("--upload-pack=x", "--", "u", "/d"), ("-c", "a=b", "--", "u", "/d"), ("u", "/d"), ("--", "u"),

@@ -488,8 +488,9 @@ static int clone_install_git(const struct move *m)
 		if (try < INSTALL_TRIES)
 			clock_sleep(m->first * 1000 * try);
 	}
-	say(SAY_ERROR, "git plugin: git is not in the image, and %s",
-	    can ? "apt-get cannot install it" : "there is no apt-get to install it");
+	say(SAY_ERROR, "git plugin: %s",
+	    can ? "git is not in the image, and apt-get cannot install it"
+	        : "git is not in the image, and there is no apt-get to install it");
 	return GIT_FAILED;
 }
 

@@ -28,7 +28,7 @@ enum store_outcome store_call(struct caller *c, const struct store_request *r, s
 {
 	struct call call = { a, reply, false };
 	struct store_request own = *r;
-	int64_t end_ms = INT64_MAX;
+	int64_t end_ms = c->stopped ? clock_ms() + CALL_END_MS : INT64_MAX;
 	own.done = call_done;
 	own.arg = &call;
 	if (c->store)

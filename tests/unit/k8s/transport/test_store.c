@@ -1,8 +1,11 @@
 /* Who waits, who is next and who is refused, whatever the backend. */
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "tests/unit/base/cmocka.h"
 #include "tests/unit/k8s/kit.h"
 
+#include "k8s/transport/call.h"
 #include "k8s/transport/store_internal.h"
 
 enum { MAX = 64 };
@@ -190,4 +193,20 @@ TEST(test_a_store_that_closes_has_no_room)
 	request(0, "alice");
 	store_free(&fake.s);
 	assert_int_equal(outcomes[0], STORE_BUSY);
+}
+
+TEST(test_a_caller_that_shall_end_waits_for_no_answer)
+{
+	ARENA_AUTO a = { 0 };
+	struct store_reply reply;
+	const struct store_request r = { .name = "f", .deadline_ms = clock_ms() + 60000 };
+	open_fake((struct store_limits){ 1, 100, 0, 0 });
+	struct caller c = { .store = &fake.s, .stop_fd = -1, .stopped = true };
+	(void)alarm(20);
+	for (size_t i = 0; i < 2; i++)
+		(void)store_call(&c, &r, &a, &reply);
+	(void)alarm(0);
+	assert_null(c.store);
+	assert_int_equal(fake.n, 1);
+	assert_int_equal(reply.outcome, STORE_BUSY);
 }

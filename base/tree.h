@@ -29,7 +29,7 @@ struct member;
 struct node {
 	uint8_t type;  /* enum node_type */
 	bool plain;    /* a YAML scalar without quotes; false in JSON and for containers */
-	uint8_t flags; /* NODE_ALIASED, NODE_ODD, NODE_OVERRIDES, and node_spelling */
+	uint8_t flags; /* NODE_ALIASED, NODE_ODD, NODE_OVERRIDES, and an enum spelling */
 	uint32_t n;    /* bytes of text, items of a list, members of a map */
 	uint32_t line, column;
 	union {
@@ -105,7 +105,7 @@ struct doc {
  * of JSON, is read as JSON with comments, and as YAML only if it is not JSON; other text is read as
  * YAML with the scalar rules of js-yaml 3.  The tree lives in the arena and does not refer to the
  * text; doc->secrets does.  Warnings (comments in JSON, two `<<` in a mapping) are added to
- * `warnings`; values that other readers interpret differently are only marked (node_spelling).  -1
+ * `warnings`; values that other readers interpret differently are only marked (enum spelling).  -1
  * and *e: 400 InvalidProtocolError with line and column; a tree exists if doc->whole is set.  Pure.
  */
 int doc_read(struct span text, const struct budget *b, struct arena *a, struct doc *doc,
@@ -149,12 +149,6 @@ static inline double node_number(const struct node *n)
 static inline uint32_t node_items(const struct node *n)
 {
 	return n && (n->type == NODE_LIST || n->type == NODE_MAP) ? n->n : 0;
-}
-
-/* Hides where it is in the flags. */
-static inline enum spelling node_spelling(const struct node *n)
-{
-	return n->flags >> SPELLING_SHIFT & SPELLING_BITS;
 }
 
 static inline struct span node_span(const struct node *n)

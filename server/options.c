@@ -642,8 +642,3 @@ int options_parse(struct options *o, unsigned command, int argc, char **argv, st
 		return -1;
 	return options_read_flags(o, command, argc, argv, e);
 }
-
-void options_done(struct options *o)
-{
-	arena_done(&o->arena);
-}

@@ -188,10 +188,9 @@ void option_default(struct str *out, const struct option *o);
 /*
  * Set the options of one command (FOR_...) from its arguments (argv[0] is skipped), the
  * environment, the configuration file, and the defaults.  -1 and *e, with the place of an error
- * in the file.  Call options_done in any case.
+ * in the file.  The caller frees the arena of *o in any case.
  */
 int options_parse(struct options *o, unsigned command, int argc, char **argv, struct err *e);
-void options_done(struct options *o);
 
 /* The options in the help of a command: the main ones, or all. */
 void options_help(struct str *out, unsigned command, bool all);

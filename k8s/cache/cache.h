@@ -30,6 +30,7 @@ static inline void view_cleanup(const struct view **v)
 }
 /* A first LIST has completed. */
 bool view_warm(const struct view *v);
+/* All entries, without a walk. */
 size_t view_count(const struct view *v);
 /* How many entries have this state, without those that are being created (`creating`) or were
  * created by other programs (`legacy`). */

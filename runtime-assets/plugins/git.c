@@ -350,9 +350,11 @@ static int clone_remove(const char *path)
 	return rc != 0 && errno == ENOENT ? 0 : rc;
 }
 
-/* What rename cannot do, as the target exists. */
-static int clone_move_entries(struct move *m)
+/* To a target that exists, entry by entry, which rename cannot do. */
+static int clone_move(struct move *m)
 {
+	if (!m->exists)
+		return rename(m->temporary, m->target);
 	DIR_AUTO *dir = dir_list(AT_FDCWD, m->temporary);
 	int rc = dir ? 0 : -1;
 	for (const char *name; rc == 0 && (name = dir_next(dir));)
@@ -454,8 +456,7 @@ static int clone_until(struct move *m)
 			error = clone_after_failure(m, status, &said, tries, &spent);
 			if (error == 0)
 				continue;
-		} else if ((m->exists ? clone_move_entries(m) : rename(m->temporary, m->target)) ==
-		           0) {
+		} else if (clone_move(m) == 0) {
 			say(SAY_INFO, "git plugin: cloned to %s", m->target);
 			return 0;
 		} else {

@@ -66,6 +66,7 @@ struct revocations;
 
 enum { REVOCATIONS_KEPT = 256 };
 
+/* The last REVOCATIONS_KEPT revoked tokens of this server, a ring that all loops share. */
 struct revocations *revocations_new(void);
 void revocations_free(struct revocations *r); /* NULL is allowed */
 /* Copies the id (token.h).  All loops remove the token from their caches; other servers forget it

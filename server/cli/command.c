@@ -53,7 +53,7 @@ int command_run(const struct command *c, int argc, char **argv)
 		code = command_usage(c, c->wanted);
 	else
 		code = c->run(c, &o);
-	options_done(&o);
+	arena_done(&o.arena);
 	return code;
 }
 

@@ -117,7 +117,7 @@ struct rounds;
 
 struct rounds *rounds_start(struct server *s, struct err *e);
 void rounds_run_once(struct rounds *r);
-int rounds_fd(const struct rounds *r);
+int rounds_fd(const struct rounds *r); /* readable when rounds_run_once has something to do */
 int rounds_timeout_ms(const struct rounds *r);
 /* SIGHUP: reads the secret of --webhook again. */
 void rounds_reload(struct rounds *r);

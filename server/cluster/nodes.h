@@ -15,6 +15,7 @@ struct node_gpus {
 	bool closed;         /* no pod is scheduled there now */
 };
 
+/* No list yet; the server is borrowed until nodes_free. */
 struct nodes *nodes_new(struct server *s);
 void nodes_free(struct nodes *n); /* accepts NULL */
 

@@ -25,7 +25,7 @@ static void ambiguous_scalars_look_at(struct parse_context *r, enum use use, con
 	const struct node *n = f->n;
 	char buf[NUMBER_MAX + 1];
 	bool hidden = use == HIDDEN;
-	enum spelling s = node_spelling(n);
+	enum spelling s = n->flags >> SPELLING_SHIFT & SPELLING_BITS;
 	const char *is = hidden ? "another number" : NULL;
 	if (!is && (n->type == NODE_INT || n->type == NODE_REAL))
 		is = ambiguous_scalars_shown(n, buf);

@@ -41,10 +41,12 @@ static bool put_job_priority_class(const struct scope *s, struct out *o)
  * top, in the high byte, and the time of submission in units of 16 s below it.  Later jobs get
  * lower values.  The time wraps after 8.5 years.
  */
-static int64_t priority_value(int64_t submitted_ms, int64_t priority)
+static bool put_job_priority(const struct scope *s, struct out *o)
 {
-	int64_t units = submitted_ms / 16000 & 0xffffff;
-	return -((HIVED_HIGHEST - priority) * (1 << 24) + units);
+	int64_t units = s->facts->submitted_ms / 16000 & 0xffffff;
+	int64_t priority = s->hived ? s->hived->priority : 0;
+	str_int(o->s, -((HIVED_HIGHEST - priority) * (1 << 24) + units));
+	return true;
 }
 
 static bool put_owner_uid(const struct scope *s, struct out *o)
@@ -67,7 +69,6 @@ PUT_STRING(put_job_execution_type, is_created_first(s) ? "Create" : "Start")
 PUT_BOOL(put_job_fancy_retry, s->job->fancy_retry)
 PUT_INT(put_job_retry_max, s->job->retry_max)
 PUT_BOOL(put_job_gang, s->job->gang)
-PUT_INT(put_job_priority, priority_value(s->facts->submitted_ms, s->hived ? s->hived->priority : 0))
 PUT_OPTIONAL(put_job_gpu_type, s->job->gpu_type.n, out_text(o, s->job->gpu_type))
 PUT_OPTIONAL(put_job_hived_class, s->job->hived && s->job->hived->priority_class.n, out_text(o, s->job->hived->priority_class))
 PUT_OPTIONAL(put_job_max_duration, s->job->max_duration_s || s->set->max_duration_s, str_int(o->s, s->job->max_duration_s ?: s->set->max_duration_s))

@@ -30,7 +30,7 @@ static void parse(struct parsed *p, unsigned command, const char *const *args)
 
 static void done(struct parsed *p)
 {
-	options_done(&p->o);
+	arena_done(&p->o.arena);
 	err_done(&p->e);
 	for (int i = 0; i < p->argc; i++)
 		free(p->argv[i]);

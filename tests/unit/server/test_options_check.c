@@ -17,7 +17,7 @@ static int check(bool loopback, const char *const *arguments, char *message, siz
 	int code = options_check(&o, loopback, true, &e);
 	message[0] = '\0';
 	strncat(message, err_msg(&e), n - 1);
-	options_done(&o);
+	arena_done(&o.arena);
 	for (int i = 0; i < argc; i++)
 		free_cleanup(&argv[i]);
 	return code;

@@ -72,8 +72,9 @@ bool ownership_is_untouched(const struct marks *framework)
 	if (!span_is(framework->execution, "Create") || !framework->status.p)
 		return span_is(framework->execution, "Create");
 	fw_view_read(framework->status, &a, &f);
-	return !f.odd && span_is(f.state, "AttemptCreationPending") && f.attempt <= 0 &&
-	       f.uid.n == 0 && f.retried <= 0 && f.completion_ms < 0;
+	/* Absent or null, not only without meaning: any uid, and any time. */
+	return !f.odd && span_is(f.state, "AttemptCreationPending") && f.attempt <= 0 && !f.uid.p &&
+	       f.retried <= 0 && f.completion_ms == -1;
 }
 
 bool ownership_same_home(const struct marks *a, const struct marks *b)

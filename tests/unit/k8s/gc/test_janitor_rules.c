@@ -83,11 +83,17 @@ static const struct change FRAMEWORKS[] = {
 	{ "attempt has a ConfigMap", "{}",
 	  "{\"status\":{\"state\":\"AttemptCreationPending\","
 	  "\"attemptStatus\":{\"id\":0,\"configMapUID\":\"u\"}}}" },
+	{ "attempt has an empty uid", "{}",
+	  "{\"status\":{\"state\":\"AttemptCreationPending\","
+	  "\"attemptStatus\":{\"id\":0,\"configMapUID\":\"\"}}}" },
 	{ "retried", "{}",
 	  "{\"status\":{\"state\":\"AttemptCreationPending\","
 	  "\"retryPolicyStatus\":{\"totalRetriedCount\":2}}}" },
 	{ "completed once", "{}",
 	  "{\"status\":{\"state\":\"AttemptCreationPending\",\"completionTime\":\"x\"}}" },
+	{ "completed before 1970", "{}",
+	  "{\"status\":{\"state\":\"AttemptCreationPending\","
+	  "\"completionTime\":\"0001-01-01T00:00:00Z\"}}" },
 };
 
 CASE(test_janitor_never_touches_what_is_not_quite_so)

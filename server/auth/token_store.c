@@ -224,6 +224,7 @@ static int token_store_change(const struct change *c)
 		json_auto_t *secret = NULL;
 		if (token_store_read(c, &a, &secret, &v, &n) < 0)
 			return -1;
+		c->t->unknown = false; /* the entries tell */
 		/* An earlier request without an answer may have added it. */
 		for (size_t i = 0; c->key && i < n; i++)
 			if (strcmp(v[i].key, c->key) == 0 &&

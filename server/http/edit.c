@@ -11,7 +11,8 @@ enum store_outcome edit_call(struct edit *t, struct store_request r, struct aren
 	r.whole = r.verb == STORE_GET || r.verb == STORE_LIST;
 	r.deadline_ms = t->deadline_ms;
 	enum store_outcome outcome = store_call(t->caller, &r, a, reply);
-	t->unknown |= !r.whole && outcome == STORE_AMBIGUOUS;
+	if (!r.whole)
+		t->unknown = outcome == STORE_AMBIGUOUS || (t->unknown && outcome != STORE_OK);
 	return outcome;
 }
 

@@ -18,7 +18,7 @@ struct edit {
 	struct str body;     /* the answer; wiped at the end */
 	struct err e;        /* http 0: success */
 	const char *why;     /* for the log; in the arena, or static */
-	bool unknown;        /* a write had no answer: it may still be done, also after a look */
+	bool unknown;        /* a write has no answer; until one is done, or `run` knows better */
 	void (*run)(struct edit *t);
 	void (*done)(struct edit *t);
 };

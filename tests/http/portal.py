@@ -387,6 +387,22 @@ def test_edits_while_the_api_server_hangs(check):
             check.equal(f"{mode}: serves", c.server.request("GET", "/healthz").status, 200)
 
 
+def test_edits_without_an_answer(check):
+    """A change may have been done although the user was read again after it, and nothing could be written."""
+    with editing("signature", "--deadline", "1") as c:
+        c.api.fault("PATCH", "secrets", times=1, delay=0.93, status_done=504)
+        fault = c.api.faults[-1]
+        replies = []
+        change = threading.Thread(target=lambda: replies.append(
+            ask(c.server, "root", "PUT", "/api/v2/user/alice/grouplist", {"grouplist": ["vision"]})))
+        change.start()
+        check.ok("comes to it", wait_until(lambda: fault.seen))
+        c.api.fault("GET", "secrets", f"{GROUPS}/", hang="before")
+        change.join(60 * SLOW)
+        check.refused("nobody knows", replies[0], 504, "OutcomeUnknown")
+        check.equal("it was done", stored(c, "alice")["grouplist"], '["vision"]')
+
+
 def test_edits_without_a_client(check):
     """An edit goes on when its client has left, and ends with the server."""
     with editing("signature", "--deadline", "60", "--drain-timeout", "1") as c:

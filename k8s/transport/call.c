@@ -23,21 +23,29 @@ static void call_done(void *arg, const struct store_reply *r)
 	c->done = true;
 }
 
+/* The thread shall end: this is noticed in a request or in a wait, whichever comes first. */
+static void caller_ends(struct caller *c)
+{
+	c->stopped = true;
+	c->end_ms = clock_ms() + CALL_END_MS;
+}
+
 enum store_outcome store_call(struct caller *c, const struct store_request *r, struct arena *a,
                               struct store_reply *reply)
 {
 	struct call call = { a, reply, false };
 	struct store_request own = *r;
-	int64_t end_ms = c->stopped ? clock_ms() + CALL_END_MS : INT64_MAX;
 	own.done = call_done;
 	own.arg = &call;
+	if (c->store && c->stopped && clock_ms() >= c->end_ms)
+		store_free(TAKE(c->store));
 	if (c->store)
 		store_request(c->store, &own);
 	else
 		call_done(&call, &(struct store_reply){ .outcome = STORE_BUSY });
 	while (!call.done) {
 		store_start(c->store);
-		int64_t left = end_ms - clock_ms();
+		int64_t left = c->end_ms - clock_ms();
 		int ms = store_timeout_ms(c->store);
 		struct pollfd fds[] = { { .fd = store_fd(c->store), .events = POLLIN },
 			                { .fd = c->stopped ? -1 : c->stop_fd, .events = POLLIN } };
@@ -45,11 +53,9 @@ enum store_outcome store_call(struct caller *c, const struct store_request *r, s
 			ms = left > 0 ? (int)left : 0;
 		(void)poll(fds, 2, ms); /* the results are read below */
 		store_reap(c->store);
-		if (fds[1].revents && !c->stopped) {
-			c->stopped = true;
-			end_ms = clock_ms() + CALL_END_MS;
-		}
-		if (!call.done && clock_ms() >= end_ms)
+		if (fds[1].revents)
+			caller_ends(c);
+		if (!call.done && c->stopped && clock_ms() >= c->end_ms)
 			store_free(TAKE(c->store)); /* ends the call */
 	}
 	if (c->store)
@@ -61,8 +67,8 @@ bool caller_wait(struct caller *c, int fd, int64_t ms)
 {
 	struct pollfd fds[] = { { .fd = c->stop_fd, .events = POLLIN },
 		                { .fd = fd, .events = POLLIN } };
-	if (!c->stopped && poll(fds, 2, ms > INT32_MAX ? INT32_MAX : (int)ms) > 0)
-		c->stopped = fds[0].revents != 0;
+	if (!c->stopped && poll(fds, 2, ms > INT32_MAX ? INT32_MAX : (int)ms) > 0 && fds[0].revents)
+		caller_ends(c);
 	return !c->stopped;
 }
 

@@ -14,6 +14,7 @@ struct caller {
 	bool running;
 	int stop_fd; /* readable when the thread shall end */
 	bool stopped;
+	int64_t end_ms; /* if stopped: no request goes on after that, by clock_ms */
 };
 
 /* Begins run(arg) on a thread, which calls this store.  0, or -1 and *e (500).  In both cases, and
@@ -26,9 +27,9 @@ void caller_end(struct caller *c);
 
 /*
  * Sends the request and waits for its outcome, which is also in *reply; texts of the reply live in
- * the arena.  deadline_ms is required; done and arg are not used.  When the thread shall end, a
- * request under way has CALL_END_MS more; then the store is freed, and this call and all later ones
- * are STORE_AMBIGUOUS or STORE_BUSY: the caller needs no check but that of the outcome.
+ * the arena.  deadline_ms is required; done and arg are not used.  When the thread shall end, this
+ * call and all later ones have CALL_END_MS more, together; then the store is freed, and they are
+ * STORE_AMBIGUOUS or STORE_BUSY: the caller needs no check but that of the outcome.
  */
 enum { CALL_END_MS = 500 };
 enum store_outcome store_call(struct caller *c, const struct store_request *r, struct arena *a,

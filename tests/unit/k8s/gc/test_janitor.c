@@ -503,3 +503,24 @@ TEST(test_janitor_ends_wherever_it_is)
 		(void)end(&own);
 	}
 }
+
+/* Each request is answered after a while, so none takes all of the time that is left. */
+static void stop_and_delay(struct yard *y, const struct store_request *q)
+{
+	(void)q;
+	struct bench *b = (struct bench *)y;
+	if (b->caller.stop_fd < 0)
+		b->caller.stop_fd = stop_made();
+	clock_sleep(CALL_END_MS / 5);
+}
+
+CASE(test_janitor_ends_although_it_gets_answers)
+{
+	for (size_t i = 1; i <= 20; i++)
+		yard_add(&b->yard, KIND_FRAMEWORK, half_made(job(i)));
+	b->janitor->age_ms = 0;
+	b->yard.meanwhile = stop_and_delay;
+	go(b);
+	assert_true(b->caller.stopped);
+	assert_in_range(b->yard.requests, 2, 10);
+}

@@ -201,7 +201,7 @@ TEST(test_a_caller_that_shall_end_waits_for_no_answer)
 	struct store_reply reply;
 	const struct store_request r = { .name = "f", .deadline_ms = clock_ms() + 60000 };
 	open_fake((struct store_limits){ 1, 100, 0, 0 });
-	struct caller c = { .store = &fake.s, .stop_fd = -1, .stopped = true };
+	struct caller c = { &fake.s, .stop_fd = -1, .stopped = true, .end_ms = clock_ms() + 100 };
 	(void)alarm(20);
 	for (size_t i = 0; i < 2; i++)
 		(void)store_call(&c, &r, &a, &reply);

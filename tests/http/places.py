@@ -206,14 +206,14 @@ def test_process(check):
 
 def test_few_files(check):
     """Clients cannot exhaust the descriptors that jobs need."""
-    few = ["prlimit", "--nofile=120:120", BINARY]
+    few = ["prlimit", "--nofile=152:152", BINARY]
     with Server("--standalone", "jobs", "--loops", "1", "--idle-timeout", LONG, "--read-timeout", LONG,
                 program=few) as server:
         check.ok("few open files: said in the log", server.logged('"connections":40'), server.log())
         crowd = [server.connect() for _ in range(200)]
         for c in crowd:
             c.send(b"GET ")
-        check.ok("200 clients that stay, 120 open files: others are served", is_served(server))
+        check.ok("200 clients that stay, 152 open files: others are served", is_served(server))
         reply = server.submit(job_v2("few"))
         check.equal("... and so is a job", reply and reply.status, 202)
         for c in crowd:

@@ -203,7 +203,7 @@ static bool final_parse(const struct final_error *f, size_t found, struct traceb
 		for (; n < line.n && (is_alnum(line.p[n]) || line.p[n] == '_' || line.p[n] == '.');
 		     n++)
 			capital = capital || is_upper(line.p[n]);
-		if (n < colours + 3 || !capital || (n < line.n && !strchr(":(\r", line.p[n])))
+		if (n < colours + 3 || !capital || (n < line.n && !char_in(line.p[n], ":(\r")))
 			continue;
 		t->error = at + t->name_n + colours;
 		t->end = end;

@@ -348,13 +348,14 @@ def test_part():
     """The text for an expression: the whole log, or its final error."""
     log = "Bad thing\n" + "step\n" * 300 + "Traceback (most recent call last):\n  Bad thing\n{}\n"
     for part, last, code in (("", "KeyError: 1", 77), ("finalError", "KeyError: 1", 255),
+                             ("finalError", "Bad\0Bad thing\nKeyError: 1", 255),
                              ("finalError", "x.Error: Bad thing", 77), ("end", "x.Error: Bad thing", 255)):
         with Root() as root:
             root.write("/one.yaml", "- containerExitCode: 77\n  patterns:\n  - userLogRegex: Bad thing\n" +
                        (f"    userLogPart: {part}\n" if part else ""))
             root.write(root.logs("user-all/current"), log.format(last))
             done = root.run("exit", "--spec", root.at("/one.yaml"), "1")
-            equal(f"userLogPart {part or 'absent'}: {last}", done.returncode, code)
+            equal(f"userLogPart {part or 'absent'}: {last!r}", done.returncode, code)
             check("what it may be is said", (b"line 4: userLogPart must be finalError" in done.stderr) == (part == "end"),
                   done.stderr)
 

@@ -279,14 +279,12 @@ static size_t final_name(struct span line)
 /* `[node-1:00042]` of Open MPI. */
 static bool final_is_host(struct span line)
 {
-	size_t n = 1;
-	while (n < line.n && (is_alnum(line.p[n]) || strchr("-._", line.p[n])))
-		n++;
-	size_t pid = ++n;
-	while (n < line.n && is_digit(line.p[n]))
-		n++;
-	return n > pid && n < line.n && line.p[0] == '[' && line.p[pid - 1] == ':' &&
-	       line.p[n] == ']' && !is_digit(line.p[1]);
+	if (!span_starts(line, "["))
+		return false;
+	size_t pid = span_past(line, 1, "A-Za-z0-9._-") + 1;
+	size_t n = span_past(line, pid, "0-9");
+	return n > pid && n < line.n && line.p[pid - 1] == ':' && line.p[n] == ']' &&
+	       !is_digit(line.p[1]);
 }
 
 /* The character of a line of a box; 0: of none. */

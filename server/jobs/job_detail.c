@@ -124,8 +124,15 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	show_attempt(&w);
 	if (!s->attempt.n)
 		job_waiting_put(out, s->job, &s->why, true);
+	size_t end = out->n;
+	bool fits = !out->full;
 	show_first_failure(&w, &ends);
 	str_puts(out, "}}\n");
+	if (out->full && fits) { /* the first failure alone is too much: it is left out */
+		out->full = false;
+		out->n = end;
+		str_puts(out, "}}\n");
+	}
 	return out->full ? err_set(e, UNKNOWN_ERROR, "the stored job is too large") : 0;
 }
 

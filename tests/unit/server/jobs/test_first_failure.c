@@ -34,6 +34,36 @@ static json_t *first_of(json_t *status)
 	return first;
 }
 
+/* An answer without room for it, by one byte to all of it, leaves it out. */
+TEST(test_no_room)
+{
+	static const char JOB[] =
+	    "{\"metadata\":{\"name\":\"train\",\"uid\":\"u\"},\"status\":{\"attemptStatus\":{"
+	    "\"id\":0,\"completionStatus\":{\"code\":1},\"taskRoleStatuses\":[{\"name\":\"w\","
+	    "\"taskStatuses\":[{\"index\":0,\"attemptStatus\":{\"id\":0,"
+	    "\"completionStatus\":{\"code\":1}}}]}]}}}";
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct exit_spec *spec = exit_spec_new("", &e);
+	STR_AUTO whole = STR_INIT(OUT_MAX);
+	assert_int_equal(job_detail_of(&whole, SPAN(JOB), spec, &a, &e), 0);
+	size_t first = span_find(str_view(&whole), 0, ",\"firstFailure\":");
+	assert_true(first != SIZE_MAX);
+	for (size_t max = whole.n; max >= first; max--) {
+		STR_AUTO out = STR_INIT(max);
+		int rc = job_detail_of(&out, SPAN(JOB), spec, &a, &e);
+		bool room = max >= first + strlen("}}\n");
+		assert_int_equal(rc, room ? 0 : -1);
+		if (!room)
+			continue;
+		bool all = max == whole.n;
+		assert_int_equal(out.n, all ? whole.n : first + strlen("}}\n"));
+		assert_memory_equal(out.p, whole.p, all ? out.n : first);
+		assert_true(span_starts(span_from(str_view(&out), out.n - 3), "}}\n"));
+	}
+	exit_spec_free(spec);
+}
+
 static bool check_file(const char *name)
 {
 	char path[PATH_LENGTH];

@@ -165,9 +165,9 @@ static struct span substitute(struct parse_context *r, struct span t, struct str
 		size_t len = 0;
 		for (; k < ARRAY_SIZE(names); k++) {
 			len = strlen(names[k].name);
-			bool ends = rest.n == len || !(is_alnum(rest.p[len]) || rest.p[len] == '_');
-			if (span_starts(rest, names[k].name) && ends &&
-			    !(names[k].once && uri_done))
+			if (!span_starts(rest, names[k].name) || (names[k].once && uri_done))
+				continue;
+			if (rest.n == len || !(is_alnum(rest.p[len]) || rest.p[len] == '_'))
 				break;
 		}
 		if (k == ARRAY_SIZE(names)) {

@@ -143,6 +143,21 @@ TEST(test_directories)
 	assert_refused(V1("\"codeDir\":\"a\\nb\",", ""), "codeDir: must be one line");
 }
 
+/* Nothing behind a text is read for the name of a variable (seen by the sanitizers): texts of this
+ * length have a block of their own. */
+TEST(test_directory_ends_in_dollar)
+{
+	enum { LENGTH = 100007 };
+	STR_AUTO dir = STR_INIT(LENGTH);
+	STR_AUTO job = STR_INIT(2 * LENGTH);
+	while (dir.n + 1 < LENGTH)
+		str_char(&dir, 'x');
+	str_char(&dir, '$');
+	str_printf(&job, V1("\"dataDir\":\"%s\",", ""), str_c(&dir));
+	RUN_AUTO r = run_good(str_c(&job));
+	assert_span(r.job->data_dir, str_c(&dir));
+}
+
 TEST(test_fetch_code)
 {
 	struct settings s;

@@ -1,7 +1,5 @@
 /* Runs the tests of a program, in the order of the file.  UNIT_TEST=TEXT in the environment: only
  * those whose names contain it. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 

@@ -1,11 +1,14 @@
 #pragma once
-/* cmocka wants these before it. */
+/* cmocka wants the first four before it; tests need the last three. */
 /* clang-format off */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 /* clang-format on */
 
 /* Called before main, in the order of the file. */
@@ -23,6 +26,8 @@ void unit_group(CMFixtureFunction begin, CMFixtureFunction end);
 		unit_add(#name, name, begin, end);                                                 \
 	}                                                                                          \
 	static void name(void **state __attribute__((unused)))
+/* Such a function: FIXTURE(set_up) { ... return 0; } */
+#define FIXTURE(name) static int name(void **state __attribute__((unused)))
 /* Functions, or NULL, that run before and after all tests of a program. */
 #define TEST_GROUP(begin, end)                                                                     \
 	__attribute__((constructor)) static void unit_group_add(void)                              \

@@ -2,7 +2,6 @@
 #include "base/enc.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 

@@ -3,7 +3,6 @@
 #include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,9 +13,8 @@
 static char top[] = "/tmp/test-fd-XXXXXX";
 static int dir = -1;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	if (mkdtemp(top) == NULL)
 		return -1;
 	dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -39,9 +39,3 @@ TEST(test_quantities)
 			fail_msg("%s", ROWS[i].text);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_quantities) };
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}

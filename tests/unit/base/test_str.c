@@ -1,8 +1,6 @@
 /* Texts with a length: growing, taking, numbers. */
 #include "base/str.h"
 
-#include <stdlib.h>
-
 #include "tests/unit/base/cmocka.h"
 
 TEST(test_str_put_fills_up_to_max)

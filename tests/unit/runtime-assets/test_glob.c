@@ -2,7 +2,6 @@
 #include "runtime-assets/files.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 

@@ -1,9 +1,6 @@
 /* Words for shells, compared with what real shells make of them. */
 #include "runtime-assets/cmdline.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "tests/unit/base/cmocka.h"
 
 static void word_is(const char *text, const char *want)

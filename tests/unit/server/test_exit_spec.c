@@ -1,6 +1,4 @@
 /* What exit codes mean: what is built in, and what is wrong with a file. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/unit/base/cmocka.h"

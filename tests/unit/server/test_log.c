@@ -72,7 +72,21 @@ TEST(test_log_field_too_long)
 	assert_int_equal(json_integer_value(json_object_get(line, "number")), -7);
 }
 
-/* The lines of a round are written together, and before a warning. */
+/* Nobody reads the pipe: lines are dropped, and counted in the next that gets through. */
+TEST(test_log_never_waits)
+{
+	__attribute__((cleanup(ends_close))) int fds[2];
+	assert_int_equal(pipe(fds), 0); /* a write would wait */
+	log_init(LOG_JSON, fds[1]);
+	for (int i = 0; i < 5000; i++)
+		log_event(LOG_INFO, "much", "key", "value");
+	(void)read_text(fds[0]);
+	log_event(LOG_INFO, "after", NULL, NULL);
+	assert_non_null(strstr(read_text(fds[0]), "\"dropped_lines\":"));
+}
+
+/* The lines of a round are written together, and before a warning.  From here on this thread
+ * collects, so these are the last tests. */
 TEST(test_log_collects)
 {
 	char none[1];
@@ -119,31 +133,10 @@ TEST(test_log_collects_up_to_a_write)
 	assert_int_equal(lines, EVENTS);
 }
 
-/* Nobody reads the pipe: lines are dropped, and counted in the next that gets through. */
-TEST(test_log_never_waits)
+FIXTURE(log_again)
 {
-	__attribute__((cleanup(ends_close))) int fds[2];
-	assert_int_equal(pipe(fds), 0); /* a write would wait */
-	log_init(LOG_JSON, fds[1]);
-	for (int i = 0; i < 5000; i++)
-		log_event(LOG_INFO, "much", "key", "value");
-	(void)read_text(fds[0]);
-	log_event(LOG_INFO, "after", NULL, NULL);
-	assert_non_null(strstr(read_text(fds[0]), "\"dropped_lines\":"));
+	log_init(LOG_JSON, STDERR_FILENO);
+	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_log_json),
-		cmocka_unit_test(test_log_logfmt),
-		cmocka_unit_test(test_log_field_too_long),
-		cmocka_unit_test(test_log_never_waits),
-		/* Last: this thread collects from then on. */
-		cmocka_unit_test(test_log_collects),
-		cmocka_unit_test(test_log_collects_up_to_a_write),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	log_init(LOG_JSON, STDERR_FILENO);
-	return failed;
-}
+TEST_GROUP(NULL, log_again)

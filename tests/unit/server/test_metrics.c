@@ -2,7 +2,6 @@
 
 #include "tests/unit/base/cmocka.h"
 #include <regex.h>
-#include <stdlib.h>
 
 #include "k8s/cache/cache.h"
 #include "server/counts.h"

@@ -2,8 +2,6 @@
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "server/options.h"

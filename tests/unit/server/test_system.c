@@ -3,9 +3,6 @@
 #include "tests/unit/base/cmocka.h"
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/enc.h"

@@ -1,7 +1,6 @@
 /* What is remembered for a while. */
 
 #include "tests/unit/base/cmocka.h"
-#include <stdio.h>
 
 #include "server/ttl_cache.h"
 

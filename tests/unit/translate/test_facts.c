@@ -1,5 +1,4 @@
 /* The facts file. */
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 
@@ -17,9 +16,8 @@ static const char FILE_TEXT[] = "virtualClusters: [default, vc1]\n"
 				"    extension: {sshKeys: []}\n"
 				"submittedAt: 2026-11-20T10:25:38Z\n";
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	schema_init();
 	return 0;
 }

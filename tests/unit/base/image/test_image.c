@@ -2,8 +2,6 @@
  * and what must be different here. */
 #include "base/image/image.h"
 
-#include <stdio.h>
-
 #include "base/tree.h"
 #include "tests/unit/base/cmocka.h"
 

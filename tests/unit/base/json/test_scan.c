@@ -1,5 +1,4 @@
 /* JSON read where it lies. */
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 

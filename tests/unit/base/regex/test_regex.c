@@ -3,9 +3,6 @@
  */
 #include "base/regex/regex.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "runtime-assets/net/http.h"
 #include "tests/lib/backtrack.h"
 #include "tests/unit/base/cmocka.h"

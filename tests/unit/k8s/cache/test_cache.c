@@ -1,11 +1,9 @@
 /* All Frameworks as they were last heard of: against an API server of which only the last state
  * counts, with a watch that lags behind; and with many threads. */
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #include "k8s/cache/cache.h"
 #include "tests/unit/base/dice.h"

@@ -1,7 +1,6 @@
 /* JSON patches: test, replace, add. */
 
 #include "tests/unit/base/cmocka.h"
-#include <string.h>
 
 #include "k8s/dirstore/dirstore_internal.h"
 

@@ -2,8 +2,6 @@
 /* cmocka wants these four first */
 #include "tests/unit/base/cmocka.h"
 
-#include <stdio.h>
-
 #include "k8s/dirstore/dirstore_internal.h"
 
 static bool fits(const char *query, const char *labels)

@@ -2,7 +2,6 @@
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "tests/unit/k8s/machine_kit.h"

@@ -6,8 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -76,9 +74,8 @@ static int read_ports(int from)
 	return 0;
 }
 
-static int group_setup(void **state)
+FIXTURE(group_setup)
 {
-	(void)state;
 	(void)snprintf(home, sizeof(home), "/var/tmp/images-test-XXXXXX");
 	if (mkdtemp(home) == NULL)
 		return -1;
@@ -108,9 +105,8 @@ static int group_setup(void **state)
 	return rc;
 }
 
-static int group_teardown(void **state)
+FIXTURE(group_teardown)
 {
-	(void)state;
 	if (registry_in >= 0)
 		(void)close(registry_in);
 	if (registry > 0)
@@ -135,18 +131,16 @@ static void open_images(uint64_t bytes)
 		fail_msg("%s", err_msg(&e));
 }
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	static unsigned n;
 	(void)snprintf(store, sizeof(store), "%s/store-%u", home, n++);
 	calls = 0;
 	return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-	(void)state;
 	images_free(m);
 	m = NULL;
 	return 0;

@@ -1,7 +1,6 @@
 /* Reading pods: environment, mounts, volumes, and what is refused. */
 
 #include "tests/unit/base/cmocka.h"
-#include <string.h>
 
 #include "k8s/local/pod.h"
 

@@ -3,8 +3,6 @@
 #include "tests/unit/base/cmocka.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,9 +42,8 @@ static void make_link(const char *target, const char *path)
 	assert_int_equal(symlink(target, at(path)), 0);
 }
 
-static int group_setup(void **state)
+FIXTURE(group_setup)
 {
-	(void)state;
 	(void)snprintf(top, sizeof(top), "/var/tmp/sandbox-test-XXXXXX");
 	if (mkdtemp(top) == NULL)
 		return -1;
@@ -69,16 +66,14 @@ static int group_setup(void **state)
 	return 0;
 }
 
-static int group_teardown(void **state)
+FIXTURE(group_teardown)
 {
-	(void)state;
 	arena_done(&arena);
 	return tree_remove(AT_FDCWD, top, 100000);
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-	(void)state;
 	arena_done(&arena);
 	arena = (struct arena){ 0 };
 	return 0;

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,18 +50,16 @@ static bool find(void *arg, struct arena *a, struct log_files *out)
 	return there;
 }
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
 	there = true;
 	over = false;
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-	(void)state;
 	(void)unlink(path("log"));
 	(void)unlink(path("log.1"));
 	(void)unlink(path("other"));

@@ -5,9 +5,8 @@
 
 static struct backoff r;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	r = BACKOFF_INIT(16);
 	return 0;
 }

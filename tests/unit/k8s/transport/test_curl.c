@@ -143,9 +143,8 @@ static bool server_answers(void)
 }
 
 /* Two CAs, and a server for 127.0.0.1 whose certificate is signed by the first. */
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
 	assert_non_null(mkdtemp(dir));
 	port = 10000 + (int)getpid() % 9000; /* below what other tests take */
@@ -170,9 +169,8 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-	(void)state;
 	(void)kill(server, SIGKILL);
 	(void)waitpid(server, NULL, 0);
 	shell("rm -rf '%s'", dir);

@@ -8,9 +8,8 @@ enum { MAX = 64, CROWD = 1024 }; /* more than FAIR_QUEUE_BUCKETS */
 static struct pending all[MAX];
 static struct fair_queue queue;
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	memset(all, 0, sizeof(all));
 	memset(&queue, 0, sizeof(queue));
 	return 0;

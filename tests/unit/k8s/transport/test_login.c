@@ -12,16 +12,14 @@
 
 static char dir[64];
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	(void)snprintf(dir, sizeof(dir), "/tmp/rest-lit-test-XXXXXX");
 	return mkdtemp(dir) ? 0 : -1;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-	(void)state;
 	shell("rm -rf '%s'", dir);
 	return 0;
 }

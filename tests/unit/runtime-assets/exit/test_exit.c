@@ -2,7 +2,6 @@
 #include "runtime-assets/exit/exit.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <yaml.h>

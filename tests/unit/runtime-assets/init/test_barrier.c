@@ -1,8 +1,6 @@
 /* Waiting: what each answer means, how long between polls, who is missing. */
 #include "runtime-assets/init/init_internal.h"
 
-#include <stdlib.h>
-
 #include "tests/unit/base/cmocka.h"
 
 /* ---- answers ------------------------------------------------------------------------------------

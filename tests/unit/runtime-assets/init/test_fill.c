@@ -1,5 +1,4 @@
 /* References in plugins' parameters and in the user's command. */
-#include <stdio.h>
 
 #include "runtime-assets/init/init.h"
 #include "tests/unit/base/cmocka.h"

@@ -1,7 +1,6 @@
 /* The Framework: what is taken from it, what is not believed, bounded inflation. */
 #include "runtime-assets/init/init.h"
 
-#include <stdio.h>
 #include <zlib.h>
 
 #include "base/enc.h"

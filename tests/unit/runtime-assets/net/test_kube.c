@@ -2,8 +2,6 @@
  * tests/runtime/test_barrier.py's. */
 #include "runtime-assets/net/kube.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/unit/base/cmocka.h"
@@ -29,9 +27,8 @@ static int begin(void **state)
 	return dir_make(at.account, 0755, &e);
 }
 
-static int end(void **state)
+FIXTURE(end)
 {
-	(void)state;
 	(void)unlink(path_join(&arena, at.account, "token"));
 	(void)unlink(path_join(&arena, at.account, "ca.crt"));
 	char *path = arena_dup(&arena, span_of(at.account));

@@ -1,8 +1,6 @@
 /* Token files, and what tokens say of themselves. */
 #include "runtime-assets/net/kube.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/unit/base/cmocka.h"
@@ -11,16 +9,14 @@
 
 static char path[] = "/tmp/pai-runtime-token-XXXXXX";
 
-static int make_file(void **state)
+FIXTURE(make_file)
 {
-	(void)state;
 	int fd = mkstemp(path);
 	return fd < 0 || close(fd) != 0 ? -1 : 0;
 }
 
-static int remove_file(void **state)
+FIXTURE(remove_file)
 {
-	(void)state;
 	return unlink(path);
 }
 

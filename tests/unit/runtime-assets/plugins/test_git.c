@@ -1,8 +1,6 @@
 /* What git may be told, and what it says. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
-#include <stdio.h>
-
 #include "tests/unit/base/cmocka.h"
 
 static void option(const char *one, const char *two, const char *want, size_t want_used)

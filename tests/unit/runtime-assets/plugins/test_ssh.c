@@ -1,8 +1,6 @@
 /* Keys, peers, environment and configuration of ssh. */
 #include "runtime-assets/plugins/plugins_internal.h"
 
-#include <stdlib.h>
-
 #include "tests/unit/base/cmocka.h"
 
 TEST(test_ssh_key_valid)

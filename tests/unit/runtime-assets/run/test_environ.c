@@ -1,8 +1,6 @@
 /* The environment of the job's processes. */
 #include "runtime-assets/run/run_internal.h"
 
-#include <stdlib.h>
-
 #include "tests/unit/base/cmocka.h"
 
 /* The list joined by `|`. */

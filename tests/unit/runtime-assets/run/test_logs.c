@@ -3,8 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,9 +40,8 @@ static void close_logs(void)
 	stdio_writer_done(&echo);
 }
 
-static int setup(void **state)
+FIXTURE(setup)
 {
-	(void)state;
 	snprintf(folder, sizeof(folder), "/tmp/test-logs-XXXXXX");
 	if (!mkdtemp(folder))
 		return -1;
@@ -52,9 +49,8 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+FIXTURE(teardown)
 {
-	(void)state;
 	close_logs();
 	char *command = xasprintf("rm -rf %s", folder);
 	FILE *rm = popen(command, "r"); /* NOLINT(cert-env33-c): a path of ours */

@@ -1,8 +1,6 @@
 /* The end of the output, against a model that keeps everything. */
 #include "runtime-assets/run/run_internal.h"
 
-#include <stdlib.h>
-
 #include "tests/unit/base/cmocka.h"
 
 enum { WRITTEN_MAX = 4 << 20 };

@@ -34,9 +34,8 @@ static int make_dir(void **state)
 	return set_up(state);
 }
 
-static int remove_dir(void **state)
+FIXTURE(remove_dir)
 {
-	(void)state;
 	shell("rm -rf %s", dir);
 	return 0;
 }

@@ -8,9 +8,8 @@
 
 static struct arena arena;
 
-static int done(void **state)
+FIXTURE(done)
 {
-	(void)state;
 	arena_wipe(&arena);
 	return 0;
 }

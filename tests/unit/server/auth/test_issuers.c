@@ -47,9 +47,8 @@ static struct keyring *ring;
 static const char *const FILES[] = { "keys.json", "ec.pem", "rsa.pem", "issuers",
 	                             "secret",    "try",    "bad" };
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	schema_init();
 	assert_non_null(mkdtemp(kit_dir));
 	key_make(&rsa, GNUTLS_PK_RSA, 2048);
@@ -74,9 +73,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-	(void)state;
 	keyring_free(ring);
 	struct key *keys[] = { &rsa, &other_rsa, &small_rsa, &ec, &p384 };
 	for (size_t i = 0; i < 5; i++)

@@ -5,16 +5,14 @@
 
 #include "tests/unit/server/token_kit.h"
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	schema_init();
 	return mkdtemp(kit_dir) ? 0 : -1;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-	(void)state;
 	(void)unlink(file_in("secret"));
 	(void)unlink(file_in("link"));
 	return rmdir(kit_dir);

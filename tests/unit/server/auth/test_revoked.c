@@ -1,6 +1,4 @@
 /* What loops hear of tokens that were revoked. */
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/unit/base/cmocka.h"
 

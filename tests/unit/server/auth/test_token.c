@@ -15,9 +15,8 @@
 static struct keyring *ring;
 static struct key rsa;
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	schema_init();
 	assert_non_null(mkdtemp(kit_dir));
 	key_make(&rsa, GNUTLS_PK_RSA, 2048);
@@ -25,9 +24,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-	(void)state;
 	keyring_free(ring);
 	key_done(&rsa);
 	(void)unlink(file_in("secret"));

@@ -1,8 +1,6 @@
 /* How a job is, for people: lines, blocks, verdicts; and tables. */
 
 #include "tests/unit/base/cmocka.h"
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "server/cli/cli_internal.h"
 

@@ -1,7 +1,6 @@
 /* Small bodies, the same members however they come; and parts of an answer. */
 
 #include "tests/unit/base/cmocka.h"
-#include <stdio.h>
 
 #include "server/http/query.h"
 

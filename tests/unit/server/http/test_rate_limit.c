@@ -1,7 +1,6 @@
 /* Token buckets: how many pass, when there is one again, and what a table that is full does. */
 
 #include "tests/unit/base/cmocka.h"
-#include <stdio.h>
 #include <sys/resource.h>
 
 #include "server/http/rate_limit.h"

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <gnutls/abstract.h>
 #include <gnutls/x509.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,9 +59,8 @@ static void make_pair(struct pair *p, unsigned char serial)
 	gnutls_x509_privkey_deinit(key);
 }
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	(void)snprintf(folder, sizeof(folder), "/tmp/rest-lit-tls-XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	(void)snprintf(cert_file, sizeof(cert_file), "%s/cert", folder);
@@ -73,9 +70,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-	(void)state;
 	(void)unlink(cert_file);
 	(void)unlink(key_file);
 	return rmdir(folder);

@@ -40,9 +40,8 @@ static void done(void *arg, bool ran)
 static struct worker *worker;
 static sem_t gate, started;
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	ERR_AUTO e = { 0 };
 	places = 0;
 	worker = worker_new(QUEUE);
@@ -52,9 +51,8 @@ static int set_up(void **state)
 	           : -1;
 }
 
-static int tear_down(void **state)
+FIXTURE(tear_down)
 {
-	(void)state;
 	worker_free(worker);
 	return sem_destroy(&gate) | sem_destroy(&started);
 }

@@ -1,6 +1,4 @@
 /* Attempts that are over: what is written of them, and what is believed when it is read back. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 #include <jansson.h>

@@ -1,6 +1,4 @@
 /* Pages of lists: each order, and against a naive list, for random jobs and random queries. */
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 

@@ -1,7 +1,6 @@
 /* Scaling a task role: what may be, and the patch. */
 
 #include "tests/unit/base/cmocka.h"
-#include <string.h>
 
 #include "base/json/scan.h"
 #include "server/jobs/jobs_internal.h"

@@ -1,7 +1,6 @@
 /* Tags: what is one, and lists of them. */
 
 #include "tests/unit/base/cmocka.h"
-#include <string.h>
 
 #include "k8s/cache/job_entry.h"
 #include "server/jobs/jobs_internal.h"

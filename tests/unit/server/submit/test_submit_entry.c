@@ -1,6 +1,5 @@
 /* What the cache notes of a job that was just created, beside what it makes of the object that the
  * watch delivers. */
-#include <stdio.h>
 
 #include "tests/unit/base/cmocka.h"
 

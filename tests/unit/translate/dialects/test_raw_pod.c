@@ -457,9 +457,8 @@ TEST(test_limits)
 	str_done(&yaml);
 }
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	schema_init();
 	return 0;
 }

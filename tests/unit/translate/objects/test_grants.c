@@ -6,9 +6,8 @@
 
 enum { ALL = GRANT_FUSE | GRANT_HOST_NETWORK | GRANT_INFINIBAND };
 
-static int set_up_schemas(void **state)
+FIXTURE(set_up_schemas)
 {
-	(void)state;
 	schema_init();
 	return 0;
 }

@@ -3,9 +3,8 @@
 
 #include "schema/check.h"
 
-static int set_up_schemas(void **state)
+FIXTURE(set_up_schemas)
 {
-	(void)state;
 	schema_init();
 	return 0;
 }

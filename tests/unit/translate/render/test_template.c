@@ -1,5 +1,4 @@
 /* Manifests with variables: generated ones against a model, merging, and what is refused. */
-#include <stdlib.h>
 
 #include "tests/unit/base/cmocka.h"
 
@@ -58,9 +57,8 @@ static const struct constant CONSTANTS_HERE[] = { { "config.device", { "gpu/x", 
 static struct variable_group group = { "test", variables, N_MODEL };
 static const struct vocabulary WORDS = { &group, 1, CONSTANTS_HERE, 2, NULL };
 
-static int set_up(void **state)
+FIXTURE(set_up)
 {
-	(void)state;
 	for (size_t i = 0; i < N_MODEL; i++)
 		variables[i] = MODEL[i].variable;
 	return 0;

@@ -14,9 +14,6 @@ static void fields_clear(const struct scan_field *fields, void *base)
 		case SCAN_TO_TIME:
 			*(int64_t *)at = -1;
 			break;
-		case SCAN_TO_BOOL:
-			*(bool *)at = false;
-			break;
 		case SCAN_TO_MEMBERS:
 			fields_clear(f->of, base);
 			break;
@@ -38,8 +35,6 @@ static bool field_set(const struct scan_field *f, struct span value, void *base,
 		return scan_int(value, 0, INT32_MAX, at);
 	case SCAN_TO_TIME:
 		return scan_time_ms(value, at);
-	case SCAN_TO_BOOL:
-		return scan_bool(value, at);
 	case SCAN_TO_MEMBERS:
 		break;
 	}

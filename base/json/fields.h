@@ -16,7 +16,6 @@ enum scan_to {
 	SCAN_TO_TEXT, /* struct span, decoded, in the document or the arena; absent: { NULL, 0 } */
 	SCAN_TO_INT,  /* int64_t from 0 to INT32_MAX; absent: -1 */
 	SCAN_TO_TIME, /* int64_t, milliseconds since 1970; absent: -1 */
-	SCAN_TO_BOOL, /* bool; absent: false */
 	SCAN_TO_MEMBERS /* the members of this object, by the table `of`, into the same struct */
 };
 

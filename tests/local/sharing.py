@@ -1,4 +1,5 @@
 """Several jobs that share GPUs and CPUs."""
+import errno
 import json
 import os
 import random
@@ -160,15 +161,19 @@ def test_less_than_before(check):
 
 
 def unused_range(n):
-    """The first of n ports without a listener, of those that no other test uses."""
+    """The first of n ports that nobody has, also for UDP and IPv6, of those that no other test uses."""
     while True:
         first = random.randrange(4000, 9900)
         try:
             for port in range(first, first + n):
-                socket.create_server(("", port)).close()
+                for family in (socket.AF_INET, socket.AF_INET6):
+                    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                        with socket.socket(family, kind) as s:
+                            s.bind(("", port))
             return first
-        except OSError:
-            pass
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return first  # without IPv6
 
 
 def test_ports(check):
@@ -192,7 +197,8 @@ def test_ports(check):
             server.start("talk", {"main": role(talk, instances=n)})
         def said(server, n):
             return [server.log("talk", "main", i).split("ports ")[-1].split() for i in range(n)]
-        wait_until(lambda: all(len(p) == 2 for server, n in ((m, 30), (other, 20)) for p in said(server, n)), 200)
+        check.ok("all talk", wait_until(lambda: all(len(p) == 2 for server, n in ((m, 30), (other, 20)) for p in said(server, n)), 200),
+                 [[server.waiting_reason("talk"), *(p for p in said(server, n) if len(p) != 2)] for server, n in ((m, 30), (other, 20))])
         told = said(m, 30) + said(other, 20)
         check.equal("all different", len({p for pair in told for p in pair}), 100)
         for server, n in ((m, 30), (other, 20)):

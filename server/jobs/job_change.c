@@ -432,7 +432,7 @@ static bool role_is_distributed(const struct found *f)
 static int scale_find_role(const struct scale *s, struct arena *a, struct found *f, struct err *e)
 {
 	STR_AUTO names = STR_INIT(NAMES_SHOWN);
-	struct scan roles = scan_begin(scan_path(s->doc, "spec", "taskRoles", NULL));
+	struct scan roles = scan_begin(scan_path(s->doc, "spec", "taskRoles"));
 	struct span role;
 	for (size_t i = 0; scan_item(&roles, &role); i++) {
 		struct span name = scan_text(scan_get(role, "name"), a);
@@ -464,10 +464,9 @@ static int64_t role_gpus(const struct scale *s, struct span role, struct arena *
 {
 	int64_t sum = 0;
 	struct span container;
-	struct scan containers =
-	    scan_begin(scan_path(role, "task", "pod", "spec", "containers", NULL));
+	struct scan containers = scan_begin(scan_path(role, "task", "pod", "spec", "containers"));
 	while (scan_item(&containers, &container)) {
-		struct span limits = scan_path(container, "resources", "limits", NULL);
+		struct span limits = scan_path(container, "resources", "limits");
 		struct span value = scan_get(limits, s->device);
 		struct span text = value;
 		int64_t n = 0;
@@ -502,9 +501,9 @@ static int scale_check_policy(const struct scale *s, const struct found *f, stru
 
 static int scale_check(const struct scale *s, const struct found *f, struct arena *a, struct err *e)
 {
-	struct span type = scan_text(scan_path(s->doc, "spec", "executionType", NULL), a);
-	struct span hived = scan_get(
-	    scan_path(f->role, "task", "pod", "metadata", "annotations", NULL), HIVED_SPEC);
+	struct span type = scan_text(scan_path(s->doc, "spec", "executionType"), a);
+	struct span hived =
+	    scan_get(scan_path(f->role, "task", "pod", "metadata", "annotations"), HIVED_SPEC);
 	if (!span_is(type, "Start"))
 		return err_set(e, CONFLICT_JOB,
 		               span_is(type, "Stop") ? "the job was stopped or is being stopped"
@@ -558,7 +557,7 @@ static void patch_put_gpus(struct str *out, const struct scale *s, const struct 
 	int64_t old;
 	int64_t change = role_gpus(s, f->role, a) * (s->n - f->old);
 	struct span text =
-	    scan_text(scan_path(s->doc, "metadata", "annotations", "totalGpuNumber", NULL), a);
+	    scan_text(scan_path(s->doc, "metadata", "annotations", "totalGpuNumber"), a);
 	if (change == 0 || parse_i64(text, 0, GPUS_MAX, &old) < 0 || old + change < 0)
 		return;
 	patch_put_text(out, "test", PATH, text);

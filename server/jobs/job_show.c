@@ -486,7 +486,7 @@ static void config_show(struct request *r, const struct job_entry *job, struct s
 	struct span value;
 	bool written = config_written(r, &value);
 	r->secret = true; /* other programs may have stored secrets in it */
-	if (!scan_string(scan_path(object, "metadata", "annotations", "config", NULL), &r->arena,
+	if (!scan_string(scan_path(object, "metadata", "annotations", "config"), &r->arena,
 	                 &text)) {
 		config_refuse(r, "no configuration is stored in this job");
 	} else if (written && !config_is_safe(job, text, &r->arena)) {

@@ -470,7 +470,7 @@ static const char *find_container(const struct log_link *l, struct span pod, str
 	bool runtime = span_is(l->file, "runtime");
 	struct span wanted = runtime ? SPAN("init") : SPAN("app");
 	const char *first = NULL;
-	struct span list = scan_path(pod, "spec", runtime ? "initContainers" : "containers", NULL);
+	struct span list = scan_path(pod, "spec", runtime ? "initContainers" : "containers");
 	struct scan s = scan_begin(list);
 	for (struct span one, name; scan_item(&s, &one);) {
 		if (!scan_string(scan_get(one, "name"), a, &name))

@@ -446,10 +446,9 @@ def test_another_server(check):
 
 
 def restarted(p):
-    arguments = p.server.arguments
-    found = Server(*arguments, who=[], port=p.server.port)
-    found.ready()
-    return found
+    p.servers.append(Server(*p.server.arguments, who=[], port=p.server.port))
+    p.servers[-1].ready()
+    return p.servers[-1]
 
 
 def test_a_server_that_is_killed_in_between(check):

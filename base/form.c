@@ -184,7 +184,7 @@ static int read_pairs(struct span text, struct arena *a, struct value *root, str
 			               FORM_PAIRS);
 		if (value.n == 0)
 			continue;
-		struct span name;
+		struct span name = { 0 };
 		p.named = span_chr(value, '=') < value.n;
 		p.name = span_next(&value, '=');
 		if (form_decode(&p, p.name, &name) < 0 || form_decode(&p, value, &value) < 0 ||

@@ -119,8 +119,11 @@ void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, c
 
 void ttl_cache_clear(struct ttl_cache *c)
 {
-	while (c->oldest)
-		take_out(c, c->oldest);
+	struct entry *newer;
+	for (struct entry *e = c->oldest; e; e = newer) {
+		newer = e->newer;
+		take_out(c, e);
+	}
 }
 
 size_t ttl_cache_count(const struct ttl_cache *c)

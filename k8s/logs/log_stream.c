@@ -335,6 +335,7 @@ static void log_streams_run_transfers(struct log_streams *all)
 		                                                 : LOG_STREAM_AWAY);
 	}
 	do { /* callbacks can change the list */
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): log_stream_free unlinks it */
 		for (t = all->first; t && t->due_ms > now;)
 			t = t->next;
 		if (t)

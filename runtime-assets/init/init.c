@@ -103,7 +103,7 @@ static void clean_remove(struct cleaning *c, int dir, const char *name, int dept
 	DIR_AUTO *below = filled && depth < CLEAN_DEPTH_MAX ? dir_list(dir, name) : NULL;
 	if (!below)
 		c->stuck++;
-	for (const char *entry; (entry = dir_next(below));)
+	for (const char *entry; below && (entry = dir_next(below));)
 		clean_remove(c, dirfd(below), entry, depth + 1);
 	/* Fails for mounts and entries counted above. */
 	if (filled)

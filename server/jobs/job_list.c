@@ -244,7 +244,7 @@ static struct job_key key_of_job(const struct job_query *q, const struct job_ent
 	if (!text)
 		key.field[0] = (uint64_t)number ^ KEY_SIGN;
 	/* As in PostgreSQL: last in ascending order, first in descending order. */
-	if ((q->order == ORDER_PRIORITY && !text[0]) ||
+	if ((q->order == ORDER_PRIORITY && text && !text[0]) ||
 	    (q->order == ORDER_COMPLETED && number == JOB_ENTRY_NONE))
 		key.field[0] = UINT64_MAX;
 	for (size_t i = 0; q->descending && i < KEY_WORDS; i++)

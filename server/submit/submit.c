@@ -111,7 +111,7 @@ void submit_may(struct request *r)
 	/* A YAML type comes before any JSON type; the quality factor q is ignored. */
 	s->yaml = accept.n && span_find(accept, 0, "yaml") < span_find(accept, 0, "json");
 	bool key_ok = !key.p || (key.n >= 1 && key.n <= KEY_MAX);
-	for (size_t i = 0; i < key.n && key_ok; i++)
+	for (size_t i = 0; key.p && i < key.n && key_ok; i++)
 		key_ok = key.p[i] >= '!' && key.p[i] <= '~';
 	if (dry_run_read(r->query, &r->arena, &s->dry_run, &e) < 0)
 		answer_error(r, &e);

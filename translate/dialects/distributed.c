@@ -1,5 +1,6 @@
 /* `extras.distributed` of v2 jobs: its checks, and what the job needs for it. pai-runtime reads it
  * again from the stored job and sets the variables (runtime-assets/init/distributed.c). */
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/err.h"
@@ -82,6 +83,7 @@ static void distributed_port(struct distributed *d, struct place where, struct r
 		if (!span_is(role->ports[i].label, PORT_LABEL))
 			continue;
 		struct field roles = field_get(TOP(r), "taskRoles");
+		assert(roles.n); /* the role comes from it */
 		struct field one = field_member(&roles, role->index);
 		struct field resource = field_get(&one, "resourcePerInstance");
 		struct field ports = field_get(&resource, "ports");

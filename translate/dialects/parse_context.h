@@ -51,16 +51,16 @@ static inline struct field field_member(const struct field *map, size_t i)
 /* How many items a list has, and how many members a map: 0 for other types. */
 static inline uint32_t field_items(const struct field *f)
 {
-	return node_is(f->n, NODE_LIST) ? f->n->n : 0;
+	return f->n && f->n->type == NODE_LIST ? f->n->n : 0;
 }
 static inline uint32_t field_members(const struct field *f)
 {
-	return node_is(f->n, NODE_MAP) ? f->n->n : 0;
+	return f->n && f->n->type == NODE_MAP ? f->n->n : 0;
 }
 /* The text, or n = 0 if it is absent or none. */
 static inline struct span field_text(const struct field *f)
 {
-	return node_is(f->n, NODE_TEXT) ? node_span(f->n) : SPAN("");
+	return f->n && f->n->type == NODE_TEXT ? node_span(f->n) : SPAN("");
 }
 static inline struct place field_place(struct arena *a, const struct field *f)
 {

@@ -1,5 +1,7 @@
 #include "translate/dialects/raw_pod.h"
 
+#include <assert.h>
+
 #include "base/image/image.h"
 #include "base/quantity.h"
 #include "schema/check.h"
@@ -358,7 +360,7 @@ static void raw_container_check(struct parse_context *r, const struct field *con
 	for (uint32_t i = 0; i < field_items(&env); i++) {
 		struct field variable = field_item(&env, i);
 		struct field name = field_get(&variable, "name");
-		if (parse_env_reserved(r->set, node_span(name.n)))
+		if (parse_env_reserved(r->set, field_text(&name)))
 			parse_refuse(r, &name, "is reserved and cannot be set");
 	}
 	for (uint32_t i = 0; i < field_items(&mounts); i++) {
@@ -561,7 +563,7 @@ static void raw_task_check(struct parse_context *r, const struct field *list, st
 		parse_refuse(r, &more,
 		             "is refused: a task is one container, and ends with its command");
 	}
-	if (wanted.n && !span_eq(node_span(name.n), wanted))
+	if (wanted.n && !span_eq(field_text(&name), wanted))
 		parse_refuse(r, &name, "must be %.*s", (int)wanted.n, wanted.p);
 	if (!command || command->n == 0)
 		parse_refuse(r, &one,
@@ -586,6 +588,7 @@ void raw_pod_copy(struct parse_context *r, const struct raw_source *source, stru
 		return;
 	f[1] = field_get(&f[0], "spec");
 	f[2] = field_get(&f[1], "containers");
+	assert(f[2].n); /* by the schema */
 	f[3] = field_item(&f[2], 0);
 	before = f[3];
 	const struct node *spec = node_get(source->template.n, "spec");

@@ -302,8 +302,10 @@ static void read_vc(struct config *c, const struct field *f, struct hived_vc *vc
 	for (size_t i = 0; i < field_items(&cells); i++) {
 		struct field one = field_item(&cells, i);
 		struct field type = field_get(&one, "cellType");
-		const char *dot = strrchr(type.n->text, '.');
-		struct span last = dot ? span_of(dot + 1) : node_span(type.n);
+		struct span last = field_text(&type);
+		const char *dot = memrchr(last.p, '.', last.n);
+		if (dot)
+			last = span_from(last, (size_t)(dot + 1 - last.p));
 		struct hived_count leaf;
 		if (!is_type(c, last)) {
 			hived_complain(c, &type, "cell type", last, "is not there");
@@ -316,9 +318,9 @@ static void read_vc(struct config *c, const struct field *f, struct hived_vc *vc
 	for (size_t i = 0; i < field_items(&pinned); i++) {
 		struct field one = field_item(&pinned, i);
 		struct field id = field_get(&one, "pinnedCellId");
-		const struct pinned *p = find_pinned(c, node_span(id.n));
+		const struct pinned *p = find_pinned(c, field_text(&id));
 		if (!p) {
-			hived_complain(c, &id, "pinned cell", node_span(id.n),
+			hived_complain(c, &id, "pinned cell", field_text(&id),
 			               "is not in physicalCells");
 			continue;
 		}

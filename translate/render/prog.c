@@ -194,11 +194,11 @@ static void emit_value(struct compiler *c, const struct node *n)
 		return;
 	}
 	bool map = n->type == NODE_MAP;
-	const struct node *last = NULL;
-	if (n->n)
-		last = map ? &n->member[n->n - 1].value : &n->item[n->n - 1];
-	/* The last member or element may be absent. */
-	bool open = last && (is_splice(c, last) || prog_may_be_absent(c, last));
+	bool open = false; /* the last member or element may be absent */
+	if (n->n) {
+		const struct node *last = map ? &n->member[n->n - 1].value : &n->item[n->n - 1];
+		open = is_splice(c, last) || prog_may_be_absent(c, last);
+	}
 	emit_text(c, map ? "{" : "[");
 	for (size_t i = 0; i < n->n; i++) {
 		struct span key = map ? member_key(&n->member[i]) : (struct span){ NULL, 0 };

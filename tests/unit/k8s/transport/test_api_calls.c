@@ -136,7 +136,8 @@ TEST(test_an_idle_connection_that_ends_is_watched_no_longer)
 	int port = server.port;
 	server_stop(&server); /* closes the connection */
 	assert_true(readable(25000));
-	store_reap(store);
+	for (int i = 0; i < 2 && readable(0); i++) /* it may be watched for writing still */
+		store_reap(store);
 	assert_false(readable(0));
 	server.port = port;
 	server_start(&server, script_, 1);

@@ -581,7 +581,8 @@ static int64_t final_launcher_rank(const struct final_error *f, enum word_kind k
 {
 	int64_t rank = -1;
 	size_t last = final_back(f, f->n, FINAL_LINES);
-	for (const struct word *w = f->words->v; w < f->words->v + f->words->n; w++) {
+	for (size_t i = 0; i < f->words->n; i++) {
+		const struct word *w = &f->words->v[i];
 		size_t at = w->kind == kind && w->key ? final_last(f, last, w->text) : SIZE_MAX;
 		if (at == SIZE_MAX)
 			continue;

@@ -280,7 +280,7 @@ class World:
         _, _, name, pod, uid = self.followed[i]
         write(self.cluster, name, {
             "state": "AttemptRunning", "startTime": "2026-11-22T00:00:00Z", "retryPolicyStatus": {"totalRetriedCount": self.n},
-            "attemptStatus": {"id": 0, "configMapName": f"{name}-attempt", "taskRoleStatuses": [
+            "attemptStatus": {"id": 0, "instanceUID": "0_1", "configMapName": f"{name}-attempt", "taskRoleStatuses": [
                 {"name": "worker", "taskStatuses": [{"index": 0, "state": "TaskAttemptRunning", "attemptStatus": {
                     "id": 0, "podName": pod, "podUID": uid, "podNodeName": "node0"}}]}]}})
 

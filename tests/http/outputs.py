@@ -506,7 +506,7 @@ def test_floods(check):
         # Faster than the limit recovers, two per second.
         codes += sum(in_threads(8, lambda i: [upload(p.output_port, forged(p, i, f"u-{i}-{n}"))[0]
                                               for n in range(25)]), [])
-        most = 121 + 8 + 2 * (time.monotonic() - start)
+        most = 121 + 8 * (1 + 2 * (time.monotonic() - start))  # all eight may ask before one of them counts
         check.ok("then no more", 429 in codes and codes.count(401) <= most, (codes.count(401), most))
         check.ok("the API server is asked for those only", p.api.count("POST", "tokenreviews") <= most,
                  p.api.count("POST", "tokenreviews"))

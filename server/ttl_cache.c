@@ -112,18 +112,14 @@ void ttl_cache_forget(struct ttl_cache *c, bool (*unwanted)(const void *value, c
 	struct entry *newer;
 	for (struct entry *e = c->oldest; e; e = newer) {
 		newer = e->newer;
-		if (unwanted(e->value, arg))
+		if (!unwanted || unwanted(e->value, arg))
 			take_out(c, e);
 	}
 }
 
 void ttl_cache_clear(struct ttl_cache *c)
 {
-	struct entry *newer;
-	for (struct entry *e = c->oldest; e; e = newer) {
-		newer = e->newer;
-		take_out(c, e);
-	}
+	ttl_cache_forget(c, NULL, NULL);
 }
 
 size_t ttl_cache_count(const struct ttl_cache *c)

@@ -48,7 +48,8 @@ static inline struct field field_member(const struct field *map, size_t i)
 	const struct member *m = &map->n->member[i];
 	return (struct field){ &m->value, PATH_KEY(field_path(map), member_key(m)), false };
 }
-/* How many items a list has, and how many members a map: 0 for other types. */
+/* How many items a list has, and how many members a map: 0 for other types.  node_is would be one
+ * call more than the analyzer follows. */
 static inline uint32_t field_items(const struct field *f)
 {
 	return f->n && f->n->type == NODE_LIST ? f->n->n : 0;

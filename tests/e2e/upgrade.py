@@ -165,7 +165,7 @@ def answer(server, path):
 
 
 def answers_differ(old, new):
-    """The first difference, or None.  The order of members is none, nor is one that only this version has."""
+    """The first difference, or None; without firstFailure, which only this version has.  Members have no order."""
     try:
         wrong = difference(*(json.loads(text, object_pairs_hook=lambda members: {k: v for k, v in members if k != "firstFailure"})
                              for text in (old[-1], new[-1])))

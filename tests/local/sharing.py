@@ -160,20 +160,25 @@ def test_less_than_before(check):
             check.equal("ends", less.wait("first"), "STOPPED")
 
 
+def is_unused(port):
+    """Also for UDP and, if there is IPv6, for that."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+            try:
+                with socket.socket(family, kind) as s:
+                    s.bind(("", port))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return False
+    return True
+
+
 def unused_range(n):
-    """The first of n ports that nobody has, also for UDP and IPv6, of those that no other test uses."""
+    """The first of n ports that nobody has, of those that no other test uses."""
     while True:
         first = random.randrange(4000, 9900)
-        try:
-            for port in range(first, first + n):
-                for family in (socket.AF_INET, socket.AF_INET6):
-                    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-                        with socket.socket(family, kind) as s:
-                            s.bind(("", port))
+        if all(is_unused(port) for port in range(first, first + n)):
             return first
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                return first  # without IPv6
 
 
 def test_ports(check):

@@ -92,18 +92,20 @@ LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 VERSION := 0.1.0
 
 # ---- layers: one archive per folder; USES lists the layers that a layer may use ----------------
-LAYERS := base schema translate k8s server runtime-assets
+LAYERS := base schema translate k8s machine server runtime-assets
 USES_base := base
 USES_schema := schema base
 USES_translate := translate schema base
 USES_k8s := k8s base
-USES_server := server k8s translate schema base
+USES_machine := machine k8s base
+USES_server := server machine k8s translate schema base
 USES_runtime-assets := runtime-assets mbedtls base
 LIBS_test := $(shell pkg-config --libs jansson 2>/dev/null) -lcmocka
 LINK_base := $(LIBS_base)
 LINK_schema := $(LIBS_base)
 LINK_translate := $(LIBS_base)
 LINK_k8s := $(LIBS_k8s) $(LIBS_base)
+LINK_machine := $(LIBS_k8s) $(LIBS_base)
 LINK_server := $(LIBS_server) $(LIBS_k8s) $(LIBS_base)
 LINK_runtime-assets := -lz $(LIBS_base)
 
@@ -334,7 +336,7 @@ $(eval $(call REPLAY,server,$(filter-out $(REPLAYS_RUNTIME),$(REPLAYS))))
 $(eval $(call REPLAY,runtime-assets,$(REPLAYS_RUNTIME)))
 
 # Benchmarks: memory of many jobs, lists of many jobs, details of a large job, the local queue.
-$(B)/tests/bench/kept/kept $(B)/tests/bench/queue/queue: %: %.o $(call archives,k8s)
+$(B)/tests/bench/kept/kept $(B)/tests/bench/queue/queue: %: %.o $(call archives,machine)
 	$(call note,LD,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LINK_k8s)
 $(B)/tests/bench/lists/lists $(B)/tests/bench/details/details: %: %.o $(call archives,server)

@@ -5,7 +5,7 @@
 
 #include "k8s/cache/cache.h"
 #include "k8s/cache/reflector.h"
-#include "k8s/local/engine.h"
+#include "machine/engine/engine.h"
 #include "server/cluster/cluster.h"
 #include "server/counts.h"
 #include "server/http/loop.h"

@@ -89,7 +89,7 @@ struct server {
 	bool output_tls_random;      /* its key: other servers have other certificates */
 	struct login *login;         /* of the API server; NULL: local is set */
 	struct local *local;         /* of --local */
-	struct engine *engine;       /* runs the jobs of `local` (k8s/local/engine.h); or NULL */
+	struct engine *engine;       /* runs the jobs of `local` (machine/engine/engine.h); or NULL */
 	bool host_files;             /* its tasks see the machine's files instead of their images */
 	struct scheduler *scheduler; /* NULL: not HiveD */
 	struct follow *follow;       /* this, cache and events: see cluster.h */

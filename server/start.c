@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "k8s/dirstore/dirstore.h"
-#include "k8s/local/engine.h"
+#include "machine/store/dirstore.h"
+#include "machine/engine/engine.h"
 #include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
 #include "schema/check.h"

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The store of objects: a Kubernetes API server, or a directory (dirstore/).  Read this header
+ * The store of objects: a Kubernetes API server, or a directory (machine/store/).  Read this header
  * first, then store.c (queues), api.c (backend), reply.c (classification of answers).
  *
  * One store per loop thread; all calls from that thread; nothing blocks.  store_request queues a

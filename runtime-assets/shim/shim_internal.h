@@ -3,14 +3,14 @@
  * `pai-runtime shim DIR`: runs the containers of one pod on a machine without a cluster, and
  * outlives the server that started it.  shim.c has the processes and signals, shim_exec.c the
  * specification and the start of a command, shim_log.c the log, shim_files.c the other files.
- * Begin with cmd_shim() at the end of shim.c.  k8s/local/task.h describes the directory.  One
+ * Begin with cmd_shim() at the end of shim.c.  machine/task/task.h describes the directory.  One
  * thread.
  *
  * SIGTERM stops the containers within the grace period, SIGUSR1 kills them; so does the end of the
  * pipe of --tether, like SIGTERM.  The shim exits with 0 if the file `state` has the result.  Other
  * descriptors that it inherits are kept open, which keeps locks.
  *
- * k8s/local/task_spec.c writes what is to be run.  In each of these files, texts are ended by NUL:
+ * machine/task/task_spec.c writes what is to be run.  In each of these files, texts are ended by NUL:
  *
  *   spec      "shim 2"; seconds between SIGTERM and SIGKILL; "wrapped" or ""; the directory of a
  *             cgroup (version 2) that the containers join, or ""; where init leaves its termination

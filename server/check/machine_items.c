@@ -6,9 +6,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "k8s/local/images.h"
-#include "k8s/local/resources.h"
-#include "k8s/local/sandbox.h"
+#include "machine/images/images.h"
+#include "machine/resources/resources.h"
+#include "machine/task/sandbox.h"
 #include "server/check/check_internal.h"
 #include "server/setup.h"
 

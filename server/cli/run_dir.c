@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "k8s/local/task.h"
-#include "k8s/local/tree.h"
+#include "machine/task/task.h"
+#include "machine/task/tree.h"
 #include "server/cli/run_internal.h"
 
 enum { REMOVE_BUDGET = 10000, PATH_LIMIT = 4096 };

@@ -2,8 +2,8 @@
 /* rest-lit run: cmd_run.c reads the job and opens what it needs, run.c follows it. */
 #include <pthread.h>
 
-#include "k8s/dirstore/dirstore.h"
-#include "k8s/local/engine.h"
+#include "machine/store/dirstore.h"
+#include "machine/engine/engine.h"
 #include "server/cli/cli_internal.h"
 #include "server/exit_spec.h"
 #include "translate/translate.h"

@@ -1,12 +1,12 @@
-/* Runs jobs on this machine: settings of the engine (k8s/local/engine.h) from options and facts,
+/* Runs jobs on this machine: settings of the engine (machine/engine/engine.h) from options and facts,
  * its events and notices. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "k8s/cache/events.h"
-#include "k8s/local/engine.h"
-#include "k8s/local/images.h"
-#include "k8s/local/sandbox.h"
+#include "machine/engine/engine.h"
+#include "machine/images/images.h"
+#include "machine/task/sandbox.h"
 #include "server/cluster/cluster.h"
 #include "server/log.h"
 #include "server/setup.h"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "k8s/dirstore/dirstore.h"
+#include "machine/store/dirstore.h"
 #include "k8s/transport/store.h"
 #include "server/counts.h"
 #include "server/http/http_internal.h"

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "k8s/local/engine.h"
+#include "machine/engine/engine.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"

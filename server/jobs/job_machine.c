@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/enc.h"
-#include "k8s/local/engine.h"
+#include "machine/engine/engine.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
 #include "server/jobs/jobs_internal.h"

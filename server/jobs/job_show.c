@@ -8,7 +8,7 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/tree.h"
-#include "k8s/local/engine.h"
+#include "machine/engine/engine.h"
 #include "server/cluster/history.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

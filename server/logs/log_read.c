@@ -13,7 +13,7 @@
 #include "base/enc.h"
 #include "base/json/scan.h"
 #include "base/str.h"
-#include "k8s/local/engine.h"
+#include "machine/engine/engine.h"
 #include "k8s/logs/log_stream.h"
 #include "k8s/transport/store.h"
 #include "server/http/loop.h"

@@ -8,7 +8,7 @@
 #include "base/enc.h"
 #include "base/form.h"
 #include "k8s/cache/cache.h"
-#include "k8s/local/engine.h"
+#include "machine/engine/engine.h"
 #include "k8s/submit/submission.h"
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"

@@ -5,7 +5,7 @@
  */
 #include <time.h>
 
-#include "tests/unit/k8s/local/queue_sim.h"
+#include "tests/unit/machine/engine/queue_sim.h"
 
 enum { SEEDS = 20, JOBS = 500, USERS = 3, WINDOW_MS = 600000 };
 

@@ -1,5 +1,5 @@
 /* The store of kept outputs in a directory: put, list and get. */
-#include "tests/unit/k8s/local_kit.h"
+#include "tests/unit/machine/local_kit.h"
 
 #include <poll.h>
 

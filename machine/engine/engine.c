@@ -1,0 +1,496 @@
+/* The engine's thread, what comes to it from other threads, and what they ask of it. */
+#include "machine/engine/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <search.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json/scan.h"
+#include "base/lock.h"
+#include "machine/engine/engine_internal.h"
+#include "k8s/transport/reply.h"
+
+enum {
+	READY_MAX = 64,
+	TRASH_BUDGET = 2000, /* entries that are removed in a step */
+	TRIM_MS = 2000,      /* without work: unused memory is returned */
+	READ_AGAIN_MS = 1000,
+};
+
+/* ---- small things ---------------------------------------------------------------------------- */
+
+int64_t engine_backoff(unsigned failures, int64_t most_ms)
+{
+	int64_t ms = failures < 20 ? (int64_t)5 << failures : most_ms;
+	return ms < most_ms ? ms : most_ms;
+}
+
+void engine_due(struct engine_job *job, int64_t when_ms)
+{
+	if (when_ms < job->due_ms)
+		job->due_ms = when_ms;
+	if (when_ms < job->e->due_ms)
+		job->e->due_ms = when_ms;
+}
+
+void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
+{
+	va_list args;
+	char text[1024];
+	if (!e->set.notice)
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+	va_end(args);
+	e->set.notice(e->set.arg, level, text);
+}
+
+void engine_watch(struct engine *e, int fd, struct engine_source *source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+	/* Without memory for it the kernel refuses; then the next start sees the task. */
+	(void)epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
+                              struct local_answer *out)
+{
+	const struct store_request r = {
+		.verb = STORE_GET, .kind = kind, .name = name, .whole = true
+	};
+	local_request(e->set.store, e->set.namespace_name, &r, out);
+	return out->outcome;
+}
+
+static void engine_lock(struct engine *e)
+{
+	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as unlock does */
+}
+
+static void engine_unlock(struct engine *e)
+{
+	(void)pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- the jobs -------------------------------------------------------------------------------- */
+
+/* Where the job of this uid is, or belongs. */
+static size_t engine_place(const struct engine *e, struct span uid)
+{
+	size_t low = 0;
+	size_t high = e->n_jobs;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		const char *there = e->job[middle]->uid;
+		size_t n = strlen(there);
+		int c = memcmp(there, uid.p, n < uid.n ? n : uid.n);
+		if (c < 0 || (c == 0 && n < uid.n))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct engine_job *engine_find(struct engine *e, struct span uid)
+{
+	size_t at = engine_place(e, uid);
+	return at < e->n_jobs && span_is(uid, e->job[at]->uid) ? e->job[at] : NULL;
+}
+
+struct engine_job *engine_job_of(struct engine *e, struct span uid)
+{
+	size_t at = engine_place(e, uid);
+	if (at < e->n_jobs && span_is(uid, e->job[at]->uid))
+		return e->job[at];
+	struct engine_job *job = xcalloc(1, sizeof(*job));
+	job->e = e;
+	job->due_ms = job->sync_ms = job->stops_ms = ENGINE_NEVER;
+	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
+	engine_lock(e);
+	if (e->n_jobs == e->room_jobs) {
+		e->room_jobs = e->room_jobs ? 2 * e->room_jobs : 64;
+		e->job = xrealloc(e->job, e->room_jobs * sizeof(struct engine_job *));
+	}
+	memmove(e->job + at + 1, e->job + at, (e->n_jobs++ - at) * sizeof(struct engine_job *));
+	e->job[at] = job;
+	engine_unlock(e);
+	return job;
+}
+
+static void engine_drop(struct engine *e, size_t at)
+{
+	struct engine_job *job = e->job[at];
+	engine_lock(e);
+	memmove(e->job + at, e->job + at + 1, (--e->n_jobs - at) * sizeof(struct engine_job *));
+	engine_unlock(e);
+	job_free(job);
+}
+
+/* ---- news ------------------------------------------------------------------------------------ */
+
+static void engine_wake(struct engine *e)
+{
+	(void)eventfd_write(e->event, 1); /* cannot overflow */
+}
+
+/* A Framework that has changed.  Later news of the same uid replace earlier ones. */
+struct news {
+	char uid[UID_TEXT];
+	char *name;
+	int64_t version;
+};
+
+static int news_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct news *)a)->uid, ((const struct news *)b)->uid);
+}
+
+static void news_free(void *news)
+{
+	free(((struct news *)news)->name);
+	free(news);
+}
+
+/* Any thread. */
+static void news_put(struct engine *e, struct news *one)
+{
+	LOCK_AUTO(&e->lock);
+	struct news **there = tsearch(one, &e->news, news_compare);
+	if (!there)
+		abort(); /* no memory */
+	if (*there != one)
+		news_free(*there);
+	*there = one;
+}
+
+void engine_look(struct engine *e, struct span framework)
+{
+	ARENA_AUTO a = { 0 };
+	struct span meta = scan_get(framework, "metadata");
+	struct span uid = scan_text(scan_get(meta, "uid"), &a);
+	struct span name = scan_text(scan_get(meta, "name"), &a);
+	struct span version = scan_text(scan_get(meta, "resourceVersion"), &a);
+	if (uid.n == 0 || uid.n >= UID_TEXT)
+		return;
+	struct news *one = xcalloc(1, sizeof(*one));
+	(void)snprintf(one->uid, sizeof(one->uid), "%.*s", (int)uid.n, uid.p);
+	one->name = xstrndup(name.p, name.n);
+	one->version = INT64_MAX;
+	(void)parse_i64(version, 0, INT64_MAX, &one->version); /* else it is read */
+	news_put(e, one);
+	engine_wake(e);
+}
+
+/* Reads the Framework, unless it is in the store as this engine has last seen it. */
+static void news_read(struct engine *e, struct news *one)
+{
+	struct engine_job *job = engine_find(e, span_of(one->uid));
+	struct local_answer answer;
+	if (job && one->version <= job->version) {
+		news_free(one);
+		return;
+	}
+	bool found = engine_get(e, KIND_FRAMEWORK, one->name, &answer) == STORE_OK;
+	if (answer.outcome == STORE_NOT_FOUND || (found && strcmp(answer.uid, one->uid) != 0)) {
+		if (job)
+			job_remove(job);
+		local_answer_done(&answer);
+		news_free(one);
+		return;
+	}
+	job = job ?: engine_job_of(e, span_of(one->uid));
+	job->name = job->name ?: xstrdup(one->name);
+	if (found) {
+		job_put(job, &answer);
+		news_free(one);
+	} else {
+		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
+		news_put(e, one);
+		engine_due(job, clock_ms() + READ_AGAIN_MS);
+	}
+	local_answer_done(&answer);
+}
+
+static void news_read_all(struct engine *e)
+{
+	engine_lock(e);
+	void *news = TAKE(e->news);
+	engine_unlock(e);
+	while (news) {
+		struct news *one = *(struct news **)news;
+		(void)tdelete(one, &news, news_compare);
+		news_read(e, one);
+	}
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* The directory of tasks that no Framework knows; at the start. */
+static void engine_forget_strangers(struct engine *e)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		if (!e->job[i]->name)
+			job_remove(e->job[i]);
+	}
+	logs_forget_strangers(e);
+}
+
+static void engine_steps(struct engine *e)
+{
+	int64_t now = clock_ms();
+	if (now < e->due_ms)
+		return;
+	e->due_ms = ENGINE_NEVER;
+	for (size_t i = 0; i < e->n_jobs;) {
+		struct engine_job *job = e->job[i];
+		bool due = job->due_ms <= now;
+		if (due)
+			job->due_ms = ENGINE_NEVER;
+		if (due && !job_step(job)) {
+			engine_drop(e, i);
+			continue;
+		}
+		if (job->due_ms < e->due_ms)
+			e->due_ms = job->due_ms;
+		i++;
+	}
+}
+
+/* Foreground: true when the last task has ended. */
+static bool engine_ended(const struct engine *e)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		for (const struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
+			if (p->pidfd >= 0 && !p->shim_ended)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void engine_stop_tasks(struct engine *e, bool now)
+{
+	for (size_t i = 0; i < e->n_jobs; i++) {
+		for (struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
+			if (p->pidfd >= 0 && now)
+				task_kill(p->pidfd);
+			else if (p->pidfd >= 0)
+				task_stop(p->pidfd, -1);
+		}
+	}
+}
+
+/* What other threads want: false ends the thread. */
+static bool engine_obey(struct engine *e)
+{
+	engine_lock(e);
+	bool stop = e->stop;
+	bool kill_now = e->kill && !e->killed;
+	engine_unlock(e);
+	e->killed |= kill_now;
+	/* A killed one may have been tried again. */
+	if (kill_now || (stop && !e->ending && e->set.foreground))
+		engine_stop_tasks(e, e->killed);
+	e->ending = stop;
+	return !stop || (e->set.foreground && !engine_ended(e));
+}
+
+static int engine_timeout(const struct engine *e)
+{
+	int64_t now = clock_ms();
+	int64_t due = e->due_ms < e->probe_ms ? e->due_ms : e->probe_ms;
+	due = e->trim_ms < due ? e->trim_ms : due;
+	int timeout = e->images ? images_timeout_ms(e->images) : -1;
+	if (e->schedule || e->trash)
+		return 0;
+	if (due == ENGINE_NEVER || e->ending)
+		return timeout;
+	int64_t ms = due <= now ? 0 : due - now < INT32_MAX ? due - now : INT32_MAX;
+	return timeout >= 0 && timeout < ms ? timeout : (int)ms;
+}
+
+static void engine_wait(struct engine *e)
+{
+	struct epoll_event ready[READY_MAX];
+	eventfd_t wakes;
+	int n = epoll_wait(e->epoll, ready, READY_MAX, engine_timeout(e));
+	(void)eventfd_read(e->event, &wakes); /* EAGAIN: no other thread wants something */
+	if (n > 0) {
+		e->trim_ms = clock_ms() + TRIM_MS;
+	} else if (clock_ms() >= e->trim_ms) {
+		(void)malloc_trim(0); /* 0: there was nothing to return */
+		e->trim_ms = ENGINE_NEVER;
+	}
+	for (int i = 0; i < n; i++) {
+		struct engine_source *source = ready[i].data.ptr;
+		if (source)
+			source->ready(source->arg);
+	}
+}
+
+static void *engine_run(void *arg)
+{
+	struct engine *e = arg;
+	news_read_all(e);
+	engine_forget_strangers(e);
+	for (size_t i = 0; i < e->n_jobs; i++)
+		engine_due(e->job[i], 0);
+	while (engine_obey(e)) {
+		if (e->images)
+			images_run_once(e->images);
+		if (!e->ending) {
+			e->starts = 0;
+			news_read_all(e);
+			engine_steps(e);
+			engine_schedule(e);
+			engine_steps(e);
+			trash_step(e, TRASH_BUDGET);
+		}
+		engine_wait(e);
+	}
+	return NULL;
+}
+
+/* ---- questions of other threads -------------------------------------------------------------- */
+
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
+{
+	engine_lock(e);
+	const struct engine_job *job = engine_find(e, framework_uid);
+	bool waits = job && job->why;
+	if (waits)
+		*why = arena_span(a, span_of(job->why));
+	engine_unlock(e);
+	return waits;
+}
+
+static void engine_log_files(const char *dir, bool init, struct arena *a, struct log_files *out)
+{
+	static const char *const FILES[] = { "log.1", "log", "init.log" };
+	for (size_t i = init ? 2 : 0; i < (init ? 3 : 2); i++) {
+		const char *path = arena_printf(a, "%s/%s", dir, FILES[i]);
+		if (access(path, F_OK) == 0)
+			out->path[out->n++] = path;
+	}
+}
+
+static bool is_run_of(const struct engine_pod *p, const struct engine_task *t)
+{
+	return span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
+	       p->retry == t->retry && p->state != POD_REMOVED;
+}
+
+bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct log_files *out)
+{
+	const char *dir = NULL;
+	*out = (struct log_files){ 0 };
+	engine_lock(e);
+	const struct engine_job *job = engine_find(e, t->framework_uid);
+	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {
+		if (is_run_of(p, t))
+			dir = arena_dup(a, span_of(p->dir));
+	}
+	engine_unlock(e);
+	out->ended = !dir;
+	if (!dir)
+		dir = logs_path(e, t, a);
+	if (dir)
+		engine_log_files(dir, t->init, a, out);
+	return out->n > 0;
+}
+
+void engine_describe(struct engine *e, struct str *out)
+{
+	amounts_text(out, &e->inventory.total);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int engine_open_loop(struct engine *e, struct err *err)
+{
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (e->epoll < 0 || e->event < 0 || pods_watch_open(e) < 0)
+		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
+		               strerrordesc_np(errno));
+	engine_watch(e, e->event, NULL);
+	if (e->images)
+		engine_watch(e, images_fd(e->images), NULL);
+	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
+		return err_set(err, UNKNOWN_ERROR, "pipe: %s", strerrordesc_np(errno));
+	return 0;
+}
+
+struct engine *engine_start(const struct engine_settings *settings, struct err *err)
+{
+	struct engine *e = xcalloc(1, sizeof(*e));
+	e->set = *settings;
+	e->tether[0] = e->tether[1] = e->epoll = e->event = e->inotify = -1;
+	e->pods_dir = e->logs_dir = e->trash_dir = -1;
+	e->due_ms = e->probe_ms = e->trim_ms = ENGINE_NEVER;
+	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
+	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0 ||
+	    world_restore(e, err) < 0) {
+		engine_stop(e);
+		return NULL;
+	}
+	return e;
+}
+
+int engine_begin(struct engine *e, struct err *err)
+{
+	int bad = pthread_create(&e->thread, NULL, engine_run, e);
+	e->thread_runs = bad == 0;
+	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
+	                     strerrordesc_np(bad))
+	           : 0;
+}
+
+void engine_kill(struct engine *e)
+{
+	engine_lock(e);
+	e->kill = true;
+	engine_unlock(e);
+	engine_wake(e);
+}
+
+static void engine_close(const int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+}
+
+void engine_stop(struct engine *e)
+{
+	if (!e)
+		return;
+	engine_lock(e);
+	e->stop = true;
+	engine_unlock(e);
+	if (e->thread_runs) {
+		engine_wake(e);
+		(void)pthread_join(e->thread, NULL);
+	}
+	tdestroy(e->news, news_free);
+	while (e->n_jobs > 0)
+		engine_drop(e, e->n_jobs - 1);
+	free(e->job);
+	const int *const fds[] = { &e->tether[0], &e->tether[1], &e->epoll,    &e->event,
+		                   &e->inotify,   &e->pods_dir,  &e->logs_dir, &e->trash_dir };
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		engine_close(fds[i]);
+	engine_forget_machine(e);
+	(void)pthread_mutex_destroy(&e->lock);
+	arena_done(&e->arena);
+	free(e);
+}

@@ -1,0 +1,146 @@
+#pragma once
+/*
+ * Jobs on this machine, without a cluster.  The engine follows the Frameworks of a directory store
+ * (machine/store/) and does what FrameworkController, scheduler, kubelet and garbage collector do
+ * for them in a cluster: engine.c has its thread and its inbox, world.c the ConfigMaps and pods,
+ * pod.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h
+ * which job starts, task.h runs a pod's containers.  Begin with engine.c.
+ *
+ * One thread of its own, which reads and writes files; functions may be called from any thread
+ * unless it says otherwise.
+ */
+#include "base/arena.h"
+#include "base/err.h"
+#include "machine/store/dirstore.h"
+#include "machine/resources/amounts.h"
+#include "machine/task/pod.h"
+#include "machine/task/sandbox.h"
+#include "k8s/logs/log_file.h"
+
+enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
+enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
+
+/* What the jobs of a virtual cluster may hold together; -1: all there is. */
+struct engine_quota {
+	const char *virtual_cluster;
+	int64_t gpus, cpu_milli, memory;
+};
+
+enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
+
+/* Borrowed until engine_stop.  The callbacks are called from the engine's thread, and from
+ * engine_start; they must not block for long and must not call the engine. */
+struct engine_settings {
+	const char *dir;            /* pods, logs and images are below; the store's directory */
+	struct local *store;        /* its follower calls engine_look */
+	const char *namespace_name; /* the jobs' */
+	const char *runtime;        /* path of pai-runtime; NULL: beside this program, then PATH */
+
+	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
+	const char *gpus;          /* "auto", "none" or a number; NULL: auto */
+	int64_t port_start, port_end; /* ports of tasks: start <= p < end */
+	const char *gpu_devices; /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
+
+	enum engine_images images;
+	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */
+	enum engine_sandbox sandbox;
+	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
+	 * what a sandbox hides; or NULL. */
+	const char *cwd;
+	const char *const *secrets; /* files that no task sees; NULL */
+	size_t n_secrets;
+	const struct sandbox_mount *mounts; /* of each task */
+	size_t n_mounts;
+	const struct pod_storage *storages;
+	size_t n_storages;
+	const struct engine_quota *quotas;
+	size_t n_quotas;
+
+	bool foreground;   /* tasks end with this process, however it ends */
+	int64_t keep_logs; /* bytes of all logs of ended tasks; 0: 1 GiB */
+
+	void *arg;                                   /* of the callbacks, which may be NULL */
+	void (*event)(void *arg, struct span event); /* a Kubernetes Event (v1) as JSON */
+	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
+	/* Three pulls in a row for a task have failed for the same reason: a sentence with the
+	 * image.  The engine goes on trying. */
+	void (*pulls_failed)(void *arg, const char *text);
+};
+
+struct engine;
+
+/* Each port of a task is a descriptor of this process from the decision to start it until its shim
+ * runs, and images are pulled meanwhile.  Tasks that start together have at most half as many. */
+enum { ENGINE_PORTS_HELD = 4096 };
+
+/* Finds out what the machine has and takes in the tasks that an earlier process has started.  NULL
+ * and *e (500), e.g. if sandbox is REQUIRED and impossible: the sentence says what to do. */
+struct engine *engine_start(const struct engine_settings *settings, struct err *e);
+
+/*
+ * The order at a start: local_open, engine_start, local_follow with a follower that calls
+ * engine_look for each Framework that is put or removed, engine_begin, which starts the thread (-1
+ * and *err: 500).  engine_look does not wait: it notes that the thread shall read the Framework.
+ */
+void engine_look(struct engine *e, struct span framework);
+int engine_begin(struct engine *e, struct err *err);
+
+/* A job that shall be submitted or scaled. */
+struct engine_asked {
+	struct span framework; /* valid JSON */
+	struct span virtual_cluster;
+	const struct place *where; /* of each role in the job file; NULL: unknown */
+	struct span role;          /* this one shall have `number` tasks; empty: as it says */
+	int64_t number;
+};
+/* Can it ever run here?  -1 and *err (400): a pod is none for one machine, or a task, or all tasks
+ * that start together, want more than the machine or the quota has.  Any thread. */
+int engine_admit(const struct engine *e, const struct engine_asked *job, struct err *err);
+
+/* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
+ * it can never run.  false: there is nothing to say. */
+bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why);
+
+/* Of one run of a task; attempt: FrameworkAttempt, retry: TaskAttempt; from 0. */
+struct engine_task {
+	struct span framework_uid, role; /* role: name in the Framework */
+	int64_t index, attempt, retry;
+	bool init; /* the log of its init container */
+};
+/* The files of its log; a file can move while the task ends, then ask again.  false: there is none
+ * yet, or, with `ended`, none any more. */
+bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
+                     struct log_files *out);
+
+/* Now, or as of the last decision about starts. */
+struct engine_figures {
+	uint64_t waiting, running;              /* tasks */
+	uint64_t gpus, gpus_held, gpus_foreign; /* foreign: other programs have them */
+};
+void engine_figures(const struct engine *e, struct engine_figures *out);
+
+/* What a job has of the machine, and wants. */
+struct engine_share {
+	struct span framework; /* its name */
+	struct amounts held, wanted;
+	size_t running, waiting; /* tasks */
+	size_t place;            /* in the queue, from 1; 0: it waits for something else, or runs */
+};
+/* The jobs with tasks, as of the last decision about starts, in no order; in the arena. */
+struct engine_shares {
+	struct amounts total; /* what the machine offers */
+	struct engine_share *v;
+	size_t n;
+	const struct engine_share **gpus; /* who has each of total.gpus; NULL: no job */
+};
+void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
+
+/* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
+void engine_describe(struct engine *e, struct str *out);
+
+/* Kills all tasks at once; for the second Ctrl-C of a foreground program. */
+void engine_kill(struct engine *e);
+
+/* Ends the thread and frees the engine.  Tasks go on without it, unless `foreground`: then they
+ * are stopped with their grace first. */
+void engine_stop(struct engine *e);

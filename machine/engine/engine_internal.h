@@ -1,0 +1,302 @@
+#pragma once
+/*
+ * The parts of the engine.  Private to machine/engine/ and its tests.  Everything belongs to the
+ * engine's thread, except for what `lock` protects.
+ */
+#include <jansson.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "base/counter.h"
+#include "base/hash.h"
+#include "k8s/framework/framework.h"
+#include "machine/resources/cgroup.h"
+#include "machine/engine/engine.h"
+#include "machine/images/images.h"
+#include "machine/task/pod.h"
+#include "machine/engine/queue.h"
+#include "machine/resources/resources.h"
+#include "machine/task/task.h"
+
+enum { UID_TEXT = 40 };
+static const int64_t ENGINE_NEVER = INT64_MAX;
+
+struct engine_job;
+struct engine_pod;
+
+#define POD_LOST "The process that kept this task has vanished"
+
+/* What epoll_wait reports.  `ready` only notes what has happened. */
+struct engine_source {
+	void (*ready)(void *arg);
+	void *arg;
+};
+
+/* What a task of a job has been given, from the first start until it is Completed.  */
+struct engine_grant {
+	struct engine_grant *next; /* of the job */
+	struct engine_job *job;
+	char *role;
+	int64_t index;
+	struct amounts need;
+	struct queue_task *task;
+	struct engine_pod *pod; /* the present one; NULL between two tries */
+	bool given;
+};
+
+struct engine_gpu {
+	const struct gpu *gpu;
+	struct engine_grant *grant;     /* NULL: not given */
+	int fd;                         /* lock that no shim has yet; -1 */
+	const struct engine_job *shown; /* lock: had it at the last decision; may be freed */
+	bool foreign;                   /* another program had it at the last look */
+	bool told;                      /* its node cannot be used, which was reported */
+};
+
+enum engine_pod_state {
+	POD_QUEUED,  /* waits for resources */
+	POD_BOUND,   /* has them; waits until its addresses are stored */
+	POD_PULLING, /* waits for its image */
+	POD_STARTED, /* has a shim, is about to, or had one of which nothing is known */
+	POD_ENDED,
+	POD_REMOVED /* freed at the end of the step */
+};
+
+struct engine_pod {
+	struct engine_pod *next; /* of the job */
+	struct engine *e;
+	struct engine_job *job;
+	char uid[UID_TEXT], owner[UID_TEXT]; /* owner: uid of the ConfigMap */
+	char *name, *role, *dir, *ip;
+	int64_t index, attempt, retry;
+	int64_t grace_s; /* terminationGracePeriodSeconds */
+	struct amounts need;
+	bool gang;
+	char *ports;  /* its numbers with commas, in the order of its labels; NULL: not chosen */
+	int *port_fd; /* need.ports locks that no shim has yet; NULL */
+	enum engine_pod_state state;
+	struct engine_grant *grant;
+	bool dying;
+	int64_t deletion_s, deletion_grace_s;
+	bool running, oom, lost;
+	struct task_state task; /* as last read */
+	char *text[2][2];       /* reason and message in it: of init, of app */
+	struct framework_container view[2];
+	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
+	int pidfd, watch;         /* -1 */
+	bool shim_ended, changed; /* noted by sources */
+	struct engine_source source;
+	struct images_use *image;
+	int64_t due_ms;        /* not before */
+	unsigned failures;     /* in a row */
+	char *problem;         /* why it does not start; NULL */
+	char *pull_problem;    /* of the last pull; NULL: it has not failed */
+	unsigned pulls_failed; /* in a row, for the same reason */
+};
+
+struct engine_configmap {
+	char name[300], uid[UID_TEXT];
+	bool there, dying;
+};
+
+struct engine_job {
+	struct engine *e;
+	char uid[UID_TEXT];
+	char *name;                /* NULL: no Framework of this uid was seen */
+	struct framework *machine; /* NULL: Completed, invalid, or not put yet */
+	int64_t version;           /* resourceVersion at the last look; 0: not put yet */
+	uint64_t seen;             /* hash of what the machine has read of it */
+	struct engine_configmap configmap;
+	struct engine_pod *pods;
+	struct engine_pod *hint; /* the pod found last */
+	struct engine_grant *grants;
+	struct queue_job *queued;
+	struct queue_order order; /* its texts are in the arena */
+	struct arena arena;
+	bool gone;     /* the Framework is deleted */
+	bool complete; /* Completed, without machine; due_ms: to be deleted */
+	bool look;     /* to be synced */
+	bool unstored; /* the machine's status is newer than the stored one */
+	bool ends;     /* a transition since then is not just towards a start */
+	unsigned sync_failures, store_failures;
+	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
+	char *problem;                     /* why its status is not stored, or it is not valid */
+	char *why;                         /* lock */
+	struct engine_share share;         /* lock */
+	char pod_uid[UID_TEXT];            /* for struct framework_created */
+	json_t *refusal;                   /* likewise */
+	int64_t limit_s;                   /* of its time; 0: none */
+	bool launched;                     /* a task of it runs, or has run */
+	int64_t stops_ms;         /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
+	int64_t grace_s;          /* the longest of its tasks */
+	int64_t launched_boot_ms; /* by clock_boot_ms, to be stored; 0: not, or it is */
+	unsigned quick; /* tasks that failed soon after their start, one after the other */
+};
+
+struct engine {
+	struct engine_settings set;
+	struct arena arena; /* of copies in `set` and paths */
+	const char *runtime, *node, *ip;
+	bool sandbox;
+	const char **hide; /* from all tasks, unless they mount it */
+	size_t n_hide;
+	bool shows_cwd; /* set.cwd is mounted */
+	struct framework_config *config;
+	struct hash_key key;
+	struct inventory inventory;
+	struct engine_gpu *gpu;
+	struct queue *queue;
+	struct cgroup *cgroup;
+	struct images *images;
+	int pods_dir, logs_dir, trash_dir;
+	int tether[2]; /* the shims of `foreground` end when [1] is closed */
+	int epoll, event, inotify;
+	struct engine_source inotify_source;
+	pthread_t thread;
+	bool thread_runs;
+	size_t ports_held;  /* descriptors of all port_fd */
+	int64_t ports_away; /* that others had when a task did not get its ports */
+	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
+
+	/* Protects what follows, job.why, job.share, gpu.shown, and the lists of jobs and pods. */
+	pthread_mutex_t lock;
+	void *news; /* tree of struct news: Frameworks that have changed; or NULL */
+	bool stop, kill;
+	struct engine_job **job; /* sorted by uid */
+	size_t n_jobs, room_jobs;
+
+	atomic_ullong waiting, running, gpus_held, gpus_away; /* for engine_figures */
+
+	/* Of the thread. */
+	int64_t due_ms, probe_ms, trim_ms;
+	bool ending, killed;
+	bool schedule, probe, trash;
+	size_t starts; /* of tasks in this turn */
+	int64_t log_bytes;
+};
+
+/* ---- engine.c ---- */
+
+/* The job is looked at again at this time at the latest (clock_ms); 0: in this step. */
+void engine_due(struct engine_job *job, int64_t when_ms);
+/* source NULL: this only wakes the thread. */
+void engine_watch(struct engine *e, int fd, struct engine_source *source);
+void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+struct engine_job *engine_find(struct engine *e, struct span uid);
+/* The job of this uid; made if there is none. */
+struct engine_job *engine_job_of(struct engine *e, struct span uid);
+/* The whole object. */
+enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
+                              struct local_answer *out);
+/* 5 ms, 10, 20 ... most_ms. */
+int64_t engine_backoff(unsigned failures, int64_t most_ms);
+
+/* ---- engine_machine.c: what this machine has and can do ---- */
+
+int engine_find_machine(struct engine *e, struct err *err);
+struct amounts engine_quota(const struct engine_quota *q);
+void engine_forget_machine(struct engine *e);
+
+/* ---- engine_job.c: Frameworks ---- */
+
+/* The Framework as it is in the store. */
+void job_put(struct engine_job *job, const struct local_answer *answer);
+void job_remove(struct engine_job *job);
+/* One look.  false: the job is to be freed. */
+bool job_step(struct engine_job *job);
+/* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
+void job_trouble(struct engine_job *job, const char *format, struct span what);
+/* Publishes why the job waits. */
+void job_explain(struct engine_job *job);
+void job_free(struct engine_job *job);
+
+/* ---- world.c: ConfigMaps and pods ---- */
+
+/* The ConfigMap that a stored status names: it is not in a file of its own. */
+void world_restore_configmap(struct engine_job *job, struct span status);
+void world_callbacks(struct engine_job *job, struct framework_world *out);
+/* Deletes the pods of a dying ConfigMap, and the ConfigMap after them. */
+void world_collect(struct engine_job *job);
+/* Frees pods that are POD_REMOVED. */
+void world_sweep(struct engine_job *job);
+bool world_gang(const struct pod *spec);
+/* What a task needs; object: its pod, or the template of it. */
+struct amounts pod_amounts(const struct pod *spec, struct span object);
+const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
+                                 struct arena *a, struct err *err);
+/* Reads DIR/pods. */
+int world_restore(struct engine *e, struct err *err);
+
+/* ---- engine_pod.c: the life of a pod ---- */
+
+/* Marks it as deleted; grace_s 0: now. */
+void pod_delete(struct engine_pod *p, int64_t grace_s);
+/* One look.  `stored`: the status that announces this pod is stored, so it may start. */
+void pod_step(struct engine_pod *p, bool stored);
+void pod_bind(struct engine_pod *p);
+/* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
+ * why not; if too few are free to choose from, e->ports_away says so from now on. */
+const char *pod_take_ports(struct engine_pod *p);
+/* Closes locks that no shim has inherited. */
+void pod_drop_ports(struct engine_pod *p);
+/* Writes what must be known after a restart. */
+int pod_note(struct engine_pod *p);
+void pod_view(struct engine_pod *p, struct framework_pod *out);
+void pod_found(struct engine_pod *p, int dir); /* after a restart */
+void pod_free(struct engine_pod *p);
+int pods_watch_open(struct engine *e);
+void pod_watch_state(struct engine_pod *p);
+
+/* ---- engine_start.c: what a start needs ---- */
+
+/* The logins for its image as a Docker configuration, and its container; -1 and *err. */
+int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
+               const struct pod_container **app, struct err *err);
+/* Starts the shim.  0; -1 and *err: 400 if it never can, 503 if an object that it needs cannot be
+ * read or does not exist. */
+int pod_start(struct engine_pod *p, struct err *err);
+/* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
+ * 254) removes them, because no process can be started in a cgroup that limits its children. */
+void pod_limit(struct engine_pod *p);
+
+/* ---- grants.c: resources ---- */
+
+/* New pods get what their tasks hold already, or wait for it. */
+void grants_enter(struct engine_job *job);
+void grant_end(struct engine_job *job, struct engine_grant *g);
+/* Tells the queue when the job ends at the latest. */
+void grants_time(struct engine_job *job);
+/* A job that has passed another in the queue, but does not run in time, waits again. */
+void grants_undo_late(struct engine_job *job);
+struct engine_grant *grant_of(struct engine_job *job, const char *role, int64_t index);
+void engine_schedule(struct engine *e);
+/* Locks the GPUs of a grant anew, after its shim has ended. */
+bool grant_lock(struct engine *e, struct engine_grant *g);
+/* Closes locks that no shim has inherited. */
+void grant_unlock(struct engine *e, struct engine_grant *g);
+/* The nodes of its GPUs as items of a JSON list. */
+void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
+
+/* ---- engine_events.c ---- */
+
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* ---- engine_logs.c: directories and small files ---- */
+
+int engine_make_directories(struct engine *e, struct err *err);
+/* Writes a file as a whole.  -1 and errno. */
+int engine_write(int dir, const char *name, struct span text, bool sync);
+
+/* Moves DIR/pods/UID to where it is removed step by step. */
+void trash_pod(struct engine *e, const char *uid);
+void trash_step(struct engine *e, size_t budget);
+
+/* Moves the log of a pod to DIR/logs. */
+void logs_keep(struct engine_pod *p);
+/* Any thread; NULL: there can be none. */
+const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
+void logs_forget(struct engine *e, const char *framework_uid);
+/* Of Frameworks that do not exist. */
+void logs_forget_strangers(struct engine *e);

@@ -1,0 +1,249 @@
+/* What the start of a pod needs: Secrets, ConfigMaps and the Framework from the store; devices and
+ * mounts; the shim. */
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/embed.h"
+#include "base/enc.h"
+#include "base/fd.h"
+#include "base/json/scan.h"
+#include "machine/engine/engine_internal.h"
+#include "k8s/transport/reply.h"
+
+/* For clusters without this ConfigMap of OpenPAI. */
+EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
+static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
+
+/* ---- objects of the store -------------------------------------------------------------------- */
+
+/* struct pod_objects: an object that is needed and does not exist may do so later. */
+static int start_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                     struct err *err)
+{
+	struct local_answer answer;
+	enum object_kind kind = s->secret ? KIND_SECRET : KIND_CONFIGMAP;
+	bool built_in = !s->secret && strcmp(s->name, EXIT_PATTERNS) == 0;
+	enum store_outcome got = engine_get(arg, kind, s->name, &answer);
+	int result = got == STORE_NOT_FOUND ? 1 : -1;
+	if (got == STORE_OK) {
+		result = pod_data_read(str_view(&answer.body), s->secret, a, out, err);
+	} else if (result == 1 && built_in) {
+		out->v = ARENA_NEW(a, struct pod_pair, 1);
+		out->v[0] =
+		    (struct pod_pair){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
+		out->n = 1;
+		result = 0;
+	} else if (result < 0) {
+		err_set(err, UNAVAILABLE, "%s", answer.message);
+	}
+	local_answer_done(&answer);
+	return result;
+}
+
+/* What was asked of this pod. */
+static const struct pod *start_read_pod(const struct engine_pod *p, struct arena *a,
+                                        struct err *err)
+{
+	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
+	const char *path = arena_printf(a, "%s/pod.json", p->dir);
+	bool read = fd_read_str(AT_FDCWD, path, &text) == 0;
+	const struct pod *spec =
+	    read ? world_read_pod(p->e, arena_span(a, str_view(&text)), p->ip, a, err) : NULL;
+	if (!read)
+		err_set(err, UNAVAILABLE, "%s is not readable", path);
+	else if (!spec)
+		err->http = 503; /* a storage was there when the pod was made */
+	return spec;
+}
+
+int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
+               const struct pod_container **app, struct err *err)
+{
+	const struct pod_objects objects = { start_get, p->e };
+	const struct pod *spec = start_read_pod(p, a, err);
+	JSON_AUTO *all = json_object();
+	for (size_t i = 0; spec && i < spec->n_pull_secrets; i++) {
+		const struct pod_source s = { spec->pull_secret[i], true, true };
+		struct pod_data data;
+		if (pod_source_get(&s, &objects, a, &data, err) < 0)
+			return -1;
+		for (size_t j = 0; j < data.n; j++) {
+			JSON_AUTO *one = span_is(data.v[j].key, ".dockerconfigjson")
+			                     ? reply_parse(data.v[j].value)
+			                     : NULL;
+			json_t *auths = json_object_get(one, "auths");
+			if (json_is_object(auths))
+				(void)json_object_update(all, auths); /* memory only */
+		}
+	}
+	char *text = json_dumps(all, JSON_COMPACT);
+	if (text && json_object_size(all) > 0)
+		str_printf(out, "{\"auths\":%s}", text);
+	free_wiped(text);
+	*app = spec ? &spec->app : NULL;
+	return spec ? 0 : -1;
+}
+
+/* The Framework, with the addresses of all tasks that init shall know. */
+static int start_put_framework(const struct engine_pod *p, struct err *err)
+{
+	struct local_answer answer;
+	bool found = engine_get(p->e, KIND_FRAMEWORK, p->job->name, &answer) == STORE_OK;
+	int bad = found ? task_put_framework(p->dir, str_view(&answer.body), err)
+	                : err_set(err, UNAVAILABLE, "%s", answer.message);
+	local_answer_done(&answer);
+	return bad;
+}
+
+/* ---- the shim -------------------------------------------------------------------------------- */
+
+struct start {
+	struct engine_pod *p;
+	struct arena a;
+	struct sandbox_mount *mount;
+	size_t n_mounts;
+	struct sandbox_device *device;
+	size_t n_devices;
+	const char *const *env;
+	int *keep;
+	size_t n_keep;
+	char *procs;
+};
+
+static void start_add_file(struct start *s, const struct gpu_file *f)
+{
+	if (f->device)
+		s->device[s->n_devices++] = (struct sandbox_device){ f->host, f->path };
+	else
+		s->mount[s->n_mounts++] =
+		    (struct sandbox_mount){ f->host, f->path, f->writable, 0 };
+}
+
+/* The GPUs of the pod: nodes, mounts, variables and locks. */
+static void start_gpus(struct start *s)
+{
+	struct engine *e = s->p->e;
+	const struct gpu **gpus = ARENA_NEW(&s->a, const struct gpu *, e->inventory.gpus_n + 1);
+	size_t n = 0;
+	size_t files = e->set.n_mounts + 2;
+	s->keep = ARENA_NEW(&s->a, int, e->inventory.gpus_n + (size_t)s->p->need.ports + 1);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant != s->p->grant)
+			continue;
+		gpus[n++] = e->gpu[i].gpu;
+		files += e->gpu[i].gpu->files_n;
+		s->keep[s->n_keep++] = e->gpu[i].fd;
+	}
+	for (int64_t i = 0; i < s->p->need.ports; i++)
+		s->keep[s->n_keep++] = s->p->port_fd[i];
+	s->mount = ARENA_NEW(&s->a, struct sandbox_mount, files);
+	s->device = ARENA_NEW(&s->a, struct sandbox_device, files);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < gpus[i]->files_n; j++)
+			start_add_file(s, &gpus[i]->files[j]);
+	}
+	s->env = gpu_env(gpus, n, e->sandbox, &s->a);
+}
+
+static void start_mounts(struct start *s)
+{
+	const struct engine_settings *set = &s->p->e->set;
+	if (s->p->e->shows_cwd)
+		s->mount[s->n_mounts++] = (struct sandbox_mount){ set->cwd, set->cwd, false, 0 };
+	for (size_t i = 0; i < set->n_mounts; i++)
+		s->mount[s->n_mounts++] = set->mounts[i];
+}
+
+static int start_cgroup(struct start *s, const struct pod *spec, struct err *err)
+{
+	const struct cgroup_limits limits = { .memory = spec->app.memory,
+		                              .cpus = spec->app.cpu_milli };
+	if (!s->p->e->cgroup)
+		return 0;
+	return cgroup_make(s->p->e->cgroup, s->p->uid, &limits, &s->procs, err);
+}
+
+static int start_write(struct start *s, const struct pod *spec, const struct images_status *image,
+                       struct err *err)
+{
+	struct engine_pod *p = s->p;
+	struct engine *e = p->e;
+	const struct pod_objects objects = { start_get, e };
+	const struct task_settings set = {
+		.dir = p->dir,
+		.runtime = e->runtime,
+		.sandbox = e->sandbox,
+		.image = image ? image->rootfs : NULL,
+		.hide = e->hide,
+		.n_hide = e->n_hide,
+		.start_directory = e->set.cwd ? e->set.cwd
+		                   : image    ? image->directory
+		                              : NULL,
+		.mount = s->mount,
+		.n_mounts = s->n_mounts,
+		.device = s->device,
+		.n_devices = s->n_devices,
+		.env = s->env,
+		.cgroup_procs = s->procs,
+		.image_env = image ? image->env : NULL,
+		.objects = &objects,
+	};
+	if (task_prepare(spec, &set, err) < 0 || start_put_framework(p, err) < 0)
+		return -1;
+	p->state = POD_STARTED; /* also if this process is killed now */
+	return pod_note(p) < 0 ? err_set(err, UNKNOWN_ERROR, "%s cannot be written", p->dir) : 0;
+}
+
+static int start_all(struct start *s, struct err *err)
+{
+	struct engine_pod *p = s->p;
+	struct engine *e = p->e;
+	const struct images_status *image = p->image ? images_status(p->image) : NULL;
+	const struct pod *spec = start_read_pod(p, &s->a, err);
+	if (!spec)
+		return -1;
+	start_gpus(s);
+	start_mounts(s);
+	if (p->image)
+		s->keep[s->n_keep++] = images_lock_fd(p->image);
+	if (start_cgroup(s, spec, err) < 0 || start_write(s, spec, image, err) < 0)
+		return -1;
+	if (image && image->note)
+		task_log(p->dir, image->note);
+	p->pidfd = task_start(p->dir, e->runtime, e->tether[0], s->keep, s->n_keep, err);
+	return p->pidfd < 0 ? -1 : 0;
+}
+
+int pod_start(struct engine_pod *p, struct err *err)
+{
+	struct start s = { .p = p };
+	pod_watch_state(p);
+	int bad = start_all(&s, err);
+	if (bad) {
+		p->state = POD_BOUND;
+		(void)pod_note(p); /* else a restart takes it as lost */
+	} else {
+		grant_unlock(p->e, p->grant); /* the shim has the locks */
+		pod_drop_ports(p);
+	}
+	arena_wipe(&s.a);
+	free(s.procs);
+	return bad;
+}
+
+void pod_limit(struct engine_pod *p)
+{
+	struct start s = { .p = p };
+	ERR_AUTO err = { 0 };
+	const struct pod *spec = p->e->cgroup ? start_read_pod(p, &s.a, &err) : NULL;
+	if (spec)
+		(void)start_cgroup(&s, spec, &err);
+	if (err.http)
+		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
+	arena_wipe(&s.a);
+	free(s.procs);
+}

@@ -1,0 +1,118 @@
+#pragma once
+/*
+ * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
+ * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
+ *
+ *   spec, init.argv, init.env, app.argv, app.env
+ *               for the shim: what it runs, see runtime-assets/shim/shim_internal.h (0600: secrets)
+ *   shim        process_identity() of the shim, written by it as a whole
+ *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
+ *   log, log.1  output of the app container in CRI format; log.1 is the older part
+ *   init.log    output of the init container, likewise
+ *   volumes/    a directory for each volume
+ *   root/       without sandbox: the files below /usr/local/pai and so on, see `--root` of
+ *               pai-runtime; volumes are there at their mount points
+ *   tmp/        /tmp of the app container in a sandbox without an image
+ *   upper/ ...  what containers with an image have changed
+ *   message-*   termination messages in a sandbox
+ *   lock, shim.error, state.reserve   of the shim
+ *   framework.json   the Framework for init
+ *
+ * Other files in the directory belong to the engine (pod.json).
+ * All functions block on files and are called by one thread at a time for a directory.  Files that
+ * a job can reach are opened without following links, and only if they are regular.
+ */
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "machine/task/pod.h"
+#include "machine/task/sandbox.h"
+
+struct task_settings {
+	const char *dir;     /* DIR/pods/UID, absolute */
+	const char *runtime; /* the program pai-runtime, absolute */
+	bool sandbox;
+	/* sandbox: root directory of the unpacked image and its ENV (NULL-terminated); NULL: the
+	 * machine's root */
+	const char *image;
+	const char *const *image_env;
+	const char *const *hide; /* sandbox: what no container sees unless it is mounted */
+	size_t n_hide;
+	const char *start_directory; /* of the app container if it has no workingDir; NULL */
+	/* Further files for the app container: --mount, the directory of `run`, those of GPUs. */
+	const struct sandbox_mount *mount;
+	size_t n_mounts;
+	const struct sandbox_device *device;
+	size_t n_devices;
+	const char *const *env;   /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
+	const char *cgroup_procs; /* see cgroup_make; NULL */
+	const struct pod_objects *objects;
+};
+
+/*
+ * Writes the directory, which may exist: volumes, files of Secrets and ConfigMaps, spec.  Not the
+ * Framework: task_put_framework.  *e (400: the pod cannot run here, 500: the disk) on failure; the
+ * directory may be incomplete then.  Calling it again for a task that has not started is allowed.
+ */
+int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e);
+
+/* The Framework as JSON, with the addresses of all tasks that init shall know. */
+int task_put_framework(const char *dir, struct span object, struct err *e);
+
+/* Adds a line in brackets to the log of the app, before it starts; for readers only, so failures
+ * are ignored. */
+void task_log(const char *dir, const char *text);
+/*
+ * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
+ * by the shim, not by its children.  tether: the shim stops the task when the other end of this
+ * pipe is closed; -1: none.  Returns a pidfd that is readable when the shim has ended; the caller
+ * calls task_reap then.  -1 and *e.
+ */
+int task_start(const char *dir, const char *runtime, int tether, const int *keep, size_t n_keep,
+               struct err *e);
+
+enum task_found {
+	TASK_NOT_STARTED, /* no shim has started in this directory */
+	TASK_ALIVE,       /* *pidfd */
+	TASK_GONE         /* its shim has ended or vanished: see task_read_state */
+};
+/* Finds the shim again after a restart, by pid and start time.  *pidfd belongs to the caller. */
+enum task_found task_find(const char *dir, int *pidfd);
+
+/* Collects the shim if it is a child of this process, and closes the pidfd. */
+void task_reap(int pidfd);
+
+enum task_phase { TASK_STARTING, TASK_INIT, TASK_RUN, TASK_ENDED };
+
+struct task_container {
+	bool started, ended;
+	int code;                     /* exit code; 128 + signal if a signal ended it */
+	int signal;                   /* 0: none */
+	int64_t started_ms, ended_ms; /* since 1970 */
+	/* "Completed", "Error", "ContainerCannotRun", "OutOfResources" (nothing was executed,
+	 * because the machine was short of something) ...; "" */
+	const char *reason;
+	const char *message; /* termination message, at most POD_MESSAGE_MAX bytes of UTF-8; "" */
+};
+
+struct task_state {
+	enum task_phase phase;
+	bool stopped; /* asked to stop by a signal or the tether */
+	struct task_container init, app;
+};
+
+/* The shim renames the file `state` into place at each change: watch the directory by inotify
+ * (IN_MOVED_TO).  0; 1: no state yet, *out is that of TASK_STARTING; -1 and *e: not readable. */
+int task_read_state(const char *dir, struct arena *a, struct task_state *out, struct err *e);
+
+/* Asks the shim to stop the containers: SIGTERM, after the grace period SIGKILL.  grace_s < 0: that
+ * of the pod. */
+void task_stop(int pidfd, int64_t grace_s);
+/* SIGKILL to the containers. */
+void task_kill(int pidfd);
+
+/* After the shim has ended or vanished: kills processes whose environment has this FC_POD_UID
+ * (without sandbox some can outlive their shim).  Returns how many were found. */
+int task_kill_leftovers(const char *uid);

@@ -1,0 +1,294 @@
+/* The engine: its table of jobs, small files, logs, events, and what a stored status says about
+ * ConfigMaps. */
+
+#include "tests/unit/base/cmocka.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "k8s/cache/events.h"
+#include "machine/engine/engine_internal.h"
+#include "machine/task/tree.h"
+#include "tests/unit/machine/machine_tree.h"
+
+/* An engine without thread, store and machine, in a directory of its own. */
+struct fixture {
+	struct engine e;
+	char dir[64];
+	size_t events;
+	struct event event;
+	char notice[300]; /* the last one */
+	struct arena arena;
+};
+
+static void note_notice(void *arg, enum engine_level level, const char *text)
+{
+	struct fixture *f = arg;
+	(void)level;
+	(void)snprintf(f->notice, sizeof(f->notice), "%s", text); /* may be cut */
+}
+
+static void note_event(void *arg, struct span event)
+{
+	struct fixture *f = arg;
+	f->events++;
+	assert_true(event_read(arena_span(&f->arena, event), &f->arena, &f->event));
+}
+
+static void fixture_open(struct fixture *f)
+{
+	ERR_AUTO err = { 0 };
+	*f = (struct fixture){ 0 };
+	(void)snprintf(f->dir, sizeof(f->dir), "/tmp/test-engine.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->e.set.dir = f->dir;
+	f->e.set.namespace_name = "default";
+	f->e.set.keep_logs = 1 << 20;
+	f->e.set.arg = f;
+	f->e.set.event = note_event;
+	f->e.node = "node";
+	f->e.ip = "192.0.2.1";
+	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.inotify = -1;
+	(void)pthread_mutex_init(&f->e.lock, NULL);
+	assert_int_equal(engine_make_directories(&f->e, &err), 0);
+}
+
+static void fixture_close(struct fixture *f)
+{
+	for (size_t i = 0; i < f->e.n_jobs; i++)
+		job_free(f->e.job[i]);
+	free(f->e.job);
+	(void)close(f->e.pods_dir);
+	(void)close(f->e.logs_dir);
+	(void)close(f->e.trash_dir);
+	(void)pthread_mutex_destroy(&f->e.lock);
+	arena_done(&f->arena);
+	assert_int_equal(tree_remove(AT_FDCWD, f->dir, 10000), 0);
+}
+
+TEST(test_backoff)
+{
+	assert_int_equal(engine_backoff(0, 1000), 5);
+	assert_int_equal(engine_backoff(3, 1000), 40);
+	assert_int_equal(engine_backoff(8, 1000), 1000);
+	assert_int_equal(engine_backoff(4000000000u, 1000), 1000);
+}
+
+/* Jobs are found by uid, in whatever order they come. */
+TEST(test_table)
+{
+	struct fixture f;
+	char uid[UID_TEXT];
+	fixture_open(&f);
+	for (unsigned i = 0; i < 500; i++) {
+		(void)snprintf(uid, sizeof(uid), "%u", i * 7919 % 500);
+		struct engine_job *job = engine_job_of(&f.e, span_of(uid));
+		assert_string_equal(job->uid, uid);
+		assert_ptr_equal(engine_job_of(&f.e, span_of(uid)), job);
+	}
+	assert_int_equal(f.e.n_jobs, 500);
+	for (size_t i = 1; i < f.e.n_jobs; i++)
+		assert_true(strcmp(f.e.job[i - 1]->uid, f.e.job[i]->uid) < 0);
+	assert_null(engine_find(&f.e, SPAN("500")));
+	assert_null(engine_find(&f.e, SPAN("")));
+	fixture_close(&f);
+}
+
+/* Which ConfigMap a stored status stands for. */
+TEST(test_configmap)
+{
+	static const struct {
+		const char *state;
+		bool there, dying;
+	} ROWS[] = {
+		{ "AttemptCreationPending", false, false },
+		{ "AttemptCreationRequested", true, false },
+		{ "AttemptPreparing", true, false },
+		{ "AttemptRunning", true, false },
+		{ "AttemptDeletionPending", true, false },
+		{ "AttemptDeletionRequested", true, true },
+		{ "AttemptDeleting", true, true },
+		{ "AttemptCompleted", false, false },
+		{ "Completed", false, false },
+		{ "", false, false },
+	};
+	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
+		struct engine_job job = { 0 };
+		FREE_AUTO char *status =
+		    xasprintf("{\"state\":\"%s\",\"attemptStatus\":{"
+		              "\"configMapName\":\"n\",\"configMapUID\":\"u\"}}",
+		              ROWS[i].state);
+		world_restore_configmap(&job, span_of(status));
+		assert_int_equal(job.configmap.there, ROWS[i].there);
+		assert_int_equal(job.configmap.dying, ROWS[i].dying);
+	}
+	struct engine_job job = { 0 };
+	world_restore_configmap(&job, SPAN("{\"state\":\"AttemptRunning\"}"));
+	assert_false(job.configmap.there);
+	world_restore_configmap(&job, SPAN("null"));
+	assert_false(job.configmap.there);
+}
+
+/* Small files are written whole; links and fifos are not read. */
+TEST(test_files)
+{
+	struct fixture f;
+	STR_AUTO text = STR_INIT(100);
+	STR_AUTO small = STR_INIT(3);
+	fixture_open(&f);
+	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("one"), true), 0);
+	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("second"), false), 0);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "a", &text), 0);
+	assert_string_equal(str_c(&text), "second");
+	assert_int_equal(fd_read_str(f.e.pods_dir, "a", &small), -1);
+	assert_int_equal(symlinkat("a", f.e.pods_dir, "link"), 0);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "link", &text), -1);
+	assert_int_equal(mkfifoat(f.e.pods_dir, "fifo", 0600), 0);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "fifo", &text), -1);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "none", &text), -1);
+	fixture_close(&f);
+}
+
+static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
+{
+	p->e = &f->e;
+	p->job = engine_job_of(&f->e, SPAN("framework"));
+	(void)snprintf(p->uid, sizeof(p->uid), "pod%lld", (long long)retry);
+	static char name[] = "f-worker-2";
+	static char role[] = "worker";
+	p->name = name;
+	p->role = role;
+	p->index = 2;
+	p->retry = retry;
+}
+
+static bool has_log(struct fixture *f, int64_t retry)
+{
+	ARENA_AUTO a = { 0 };
+	const struct engine_task t = { SPAN("framework"), SPAN("worker"), 2, 0, retry, false };
+	FREE_AUTO char *path = xasprintf("%s/log", logs_path(&f->e, &t, &a));
+	return access(path, F_OK) == 0;
+}
+
+/* Logs move, the oldest are removed, and a deleted job leaves none. */
+TEST(test_logs)
+{
+	enum { LOG_BYTES = 300 << 10, RUNS = 5 };
+	static char bytes[LOG_BYTES];
+	struct fixture f;
+	fixture_open(&f);
+	memset(bytes, 'x', sizeof(bytes));
+	for (int64_t retry = 0; retry < RUNS; retry++) {
+		struct engine_pod p = { 0 };
+		make_pod(&f, &p, retry);
+		assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
+		int dir = openat(f.e.pods_dir, p.uid, O_RDONLY | O_DIRECTORY);
+		assert_true(dir >= 0);
+		assert_int_equal(
+		    engine_write(dir, "log", (struct span){ bytes, sizeof(bytes) }, false), 0);
+		/* The time of its end, in the order of the tries. */
+		const struct timespec times[2] = { { 1000 + retry, 0 }, { 1000 + retry, 0 } };
+		assert_int_equal(utimensat(dir, "log", times, 0), 0);
+		(void)close(dir);
+		logs_keep(&p);
+		trash_pod(&f.e, p.uid);
+	}
+	assert_true(has_log(&f, RUNS - 1));
+	assert_false(has_log(&f, 0));
+	assert_true(f.e.log_bytes <= f.e.set.keep_logs);
+	f.e.job[0]->name = xstrdup("f");
+	logs_forget_strangers(&f.e);
+	assert_true(has_log(&f, RUNS - 1));
+	free(TAKE(f.e.job[0]->name));
+	logs_forget_strangers(&f.e);
+	assert_false(has_log(&f, RUNS - 1));
+	assert_true(f.e.trash);
+	for (int i = 0; i < 100 && f.e.trash; i++)
+		trash_step(&f.e, 3);
+	assert_false(f.e.trash);
+	fixture_close(&f);
+}
+
+/* Names that would leave the directory of logs. */
+TEST(test_log_names)
+{
+	static const char *const BAD[] = { "", "..", "a/b", ".hidden", "a b" };
+	struct fixture f;
+	ARENA_AUTO a = { 0 };
+	fixture_open(&f);
+	for (size_t i = 0; i < sizeof(BAD) / sizeof(BAD[0]); i++) {
+		const struct engine_task role = { SPAN("u"), span_of(BAD[i]), 0, 0, 0, false };
+		const struct engine_task uid = { span_of(BAD[i]), SPAN("r"), 0, 0, 0, false };
+		assert_null(logs_path(&f.e, &role, &a));
+		assert_null(logs_path(&f.e, &uid, &a));
+	}
+	fixture_close(&f);
+}
+
+/* Events are what the server's cache reads. */
+TEST(test_event)
+{
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	fixture_open(&f);
+	make_pod(&f, &p, 0);
+	pod_event(&p, "Warning", "Failed", "a \"quoted\" %s", "text");
+	assert_int_equal(f.events, 1);
+	assert_true(span_is(f.event.framework, "f"));
+	assert_true(span_is(f.event.role, "worker"));
+	assert_int_equal(f.event.index, 2);
+	assert_true(span_is(f.event.reason, "Failed"));
+	assert_true(span_is(f.event.message, "a \"quoted\" text"));
+	assert_true(span_is(f.event.host, "node"));
+	assert_true(llabs(f.event.last_ms - clock_wall_ms()) < INT64_C(3600000));
+	fixture_close(&f);
+}
+
+/* The limits of a task that an earlier process has started are those of its pod, written again; in
+ * a made-up cgroup, whose files are ordinary ones. */
+TEST(test_pod_limit)
+{
+	static const char *const GROUP[] = { "cgroup.procs", "cgroup.subtree_control",
+		                             "rest-lit-server/cgroup.procs", "task-pod0/memory.max",
+		                             "task-pod0/cpu.max" };
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	STR_AUTO why = STR_INIT(1000);
+	assert_int_equal(tree_setup(state), 0);
+	fixture_open(&f);
+	f.e.set.notice = note_notice;
+	make_pod(&f, &p, 0);
+	p.dir = tree_path((char[300]){ 0 }, "pod");
+	pod_limit(&p); /* no cgroup: nothing is read */
+	assert_string_equal(f.notice, "");
+
+	tree_put("proc/self/cgroup", "0::/\n");
+	tree_put("cgroup/cgroup.controllers", "cpu memory\n");
+	for (size_t i = 0; i < sizeof(GROUP) / sizeof(GROUP[0]); i++) {
+		FREE_AUTO char *path = xasprintf("cgroup/%s", GROUP[i]);
+		tree_put(path, "");
+	}
+	f.e.cgroup = cgroup_open(AT("proc"), AT("cgroup"), &why);
+	assert_string_equal(str_c(&why), "");
+	pod_limit(&p); /* its pod.json is gone: told, and nothing is changed */
+	assert_non_null(strstr(f.notice, "pod/pod.json is not readable"));
+	tree_holds("cgroup/task-pod0/memory.max", "");
+
+	f.notice[0] = '\0';
+	tree_put("pod/pod.json",
+	         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"pod0\"},\"spec\":{"
+	         "\"containers\":[{\"name\":\"app\",\"command\":[\"c\"],\"resources\":{\"limits\":{"
+	         "\"cpu\":\"1500m\",\"memory\":\"64Mi\"}}}]}}");
+	pod_limit(&p);
+	assert_string_equal(f.notice, "");
+	tree_holds("cgroup/task-pod0/memory.max", "67108864");
+	tree_holds("cgroup/task-pod0/cpu.max", "150000 100000");
+	tree_put("cgroup/task-pod0/memory.max", "max"); /* by its unit */
+	pod_limit(&p);
+	tree_holds("cgroup/task-pod0/memory.max", "67108864");
+	cgroup_close(f.e.cgroup);
+	fixture_close(&f);
+	assert_int_equal(tree_teardown(state), 0);
+}

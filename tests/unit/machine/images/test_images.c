@@ -1,0 +1,609 @@
+/* Images: pulled from registries on this machine (the script `registry` beside this file), unpacked
+ * once, shared, bounded; what is hostile or broken does no harm. */
+/* cmocka wants these four first */
+#include "tests/unit/base/cmocka.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "machine/images/images_internal.h"
+#include "machine/task/sandbox_internal.h"
+#include "machine/task/tree.h"
+
+enum { WAIT_MS = 120000 };
+#define MUCH (UINT64_C(100) << 30)
+
+static char home[64];
+static char store[128];
+static pid_t registry;
+static int registry_in = -1;
+static int port_open, port_closed;
+static const char *skipped;
+
+static char *name_at(int port, const char *rest)
+{
+	static char text[4][128];
+	static unsigned next;
+	char *out = text[next++ % 4];
+	(void)snprintf(out, sizeof(text[0]), "127.0.0.1:%d/%s", port, rest);
+	return out;
+}
+
+/* ---- the registries ---- */
+
+static const char *missing_program(void)
+{
+	static const char *const NEEDED[] = { "skopeo", "umoci", "python3" };
+	ARENA_AUTO a = { 0 };
+	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
+		if (sandbox_program(NEEDED[i], &a) == NULL)
+			return NEEDED[i];
+	}
+	return NULL;
+}
+
+static int read_ports(int from)
+{
+	char line[64];
+	size_t n = 0;
+	int64_t until = clock_ms() + WAIT_MS;
+	struct pollfd p = { .fd = from, .events = POLLIN };
+	while (n + 1 < sizeof(line) && poll(&p, 1, (int)(until - clock_ms())) > 0 &&
+	       read(from, line + n, 1) == 1 && line[n] != '\n')
+		n++;
+	struct span text = { line, n };
+	if (span_is(text, "none")) {
+		skipped = "docker-registry";
+		(void)fprintf(stderr, "skipped: it cannot be had\n");
+		return 0;
+	}
+	size_t blank = span_chr(text, ' ');
+	int64_t a = 0;
+	int64_t b = 0;
+	if (blank == n || parse_i64(span_to(text, blank), 1, 65535, &a) != 0 ||
+	    parse_i64(span_from(text, blank + 1), 1, 65535, &b) != 0)
+		return -1;
+	port_open = (int)a;
+	port_closed = (int)b;
+	return 0;
+}
+
+FIXTURE(group_setup)
+{
+	(void)snprintf(home, sizeof(home), "/var/tmp/images-test-XXXXXX");
+	if (mkdtemp(home) == NULL)
+		return -1;
+	skipped = missing_program();
+	if (skipped) {
+		(void)fprintf(stderr, "skipped: %s is not installed\n", skipped);
+		return 0;
+	}
+	char dir[128];
+	(void)snprintf(dir, sizeof(dir), "%s/registry", home);
+	int in[2];
+	int out[2];
+	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+		return -1;
+	registry = fork();
+	if (registry == 0) {
+		(void)dup2(in[0], 0);
+		(void)dup2(out[1], 1);
+		(void)execlp("bash", "bash", "tests/unit/machine/images/registry", dir, (char *)NULL);
+		_exit(127);
+	}
+	(void)close(in[0]);
+	(void)close(out[1]);
+	registry_in = in[1];
+	int rc = read_ports(out[0]);
+	(void)close(out[0]);
+	return rc;
+}
+
+FIXTURE(group_teardown)
+{
+	if (registry_in >= 0)
+		(void)close(registry_in);
+	if (registry > 0)
+		(void)waitpid(registry, NULL, 0);
+	int rc;
+	do
+		rc = tree_remove(AT_FDCWD, home, 1000);
+	while (rc == 1);
+	return rc;
+}
+
+/* ---- a store ---- */
+
+static struct images *m;
+static unsigned calls;
+
+static void open_images(uint64_t bytes)
+{
+	ERR_AUTO e = { 0 };
+	m = images_new(store, bytes, &e);
+	if (m == NULL)
+		fail_msg("%s", err_msg(&e));
+}
+
+FIXTURE(setup)
+{
+	static unsigned n;
+	(void)snprintf(store, sizeof(store), "%s/store-%u", home, n++);
+	calls = 0;
+	return 0;
+}
+
+FIXTURE(teardown)
+{
+	images_free(m);
+	m = NULL;
+	return 0;
+}
+
+static void on_change(void *arg)
+{
+	(void)arg;
+	calls++;
+}
+
+static void run_some(void)
+{
+	int ms = images_timeout_ms(m);
+	struct pollfd p = { .fd = images_fd(m), .events = POLLIN };
+	(void)poll(&p, 1, ms < 0 || ms > 1000 ? 1000 : ms);
+	images_run_once(m);
+}
+
+static struct images_use *want_as(const char *image, const char *auth, enum images_policy policy)
+{
+	return images_want(m, span_of(image), span_of(auth), policy, on_change, NULL);
+}
+
+static struct images_use *want(const char *image)
+{
+	return want_as(image, "", IMAGES_IF_NOT_PRESENT);
+}
+
+static enum images_state wait_for(struct images_use *u)
+{
+	int64_t until = clock_ms() + WAIT_MS;
+	while (images_status(u)->state < IMAGES_READY && clock_ms() < until)
+		run_some();
+	return images_status(u)->state;
+}
+
+static void wait_ready(struct images_use *u)
+{
+	if (wait_for(u) != IMAGES_READY)
+		fail_msg("%s", images_status(u)->text);
+}
+
+/* Waits until nothing is left in tmp. */
+static void wait_swept(void)
+{
+	do
+		run_some();
+	while (m->store.sweeping);
+}
+
+static unsigned entries(const char *sub)
+{
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/%s", store, sub);
+	DIR *d = opendir(path);
+	unsigned n = 0;
+	for (const struct dirent *entry;
+	     d && (entry = readdir(d)) != NULL;) /* NOLINT(concurrency-mt-unsafe) */
+		n += entry->d_name[0] != '.';
+	if (d)
+		(void)closedir(d);
+	return n;
+}
+
+static bool in_root(struct images_use *u, const char *path, struct stat *st)
+{
+	char all[512];
+	const struct images_status *s = images_status(u);
+	(void)snprintf(all, sizeof(all), "%s/%s", s->rootfs, path);
+	return lstat(all, st) == 0;
+}
+
+#define SKIP                                                                                       \
+	do {                                                                                       \
+		if (skipped)                                                                       \
+			skip();                                                                    \
+	} while (0)
+
+static char *login_as(const char *base64)
+{
+	static char text[256];
+	(void)snprintf(text, sizeof(text), "{\"auths\":{\"127.0.0.1:%d\":{\"auth\":\"%s\"}}}",
+	               port_closed, base64);
+	return text;
+}
+
+/* ---- tests ---- */
+
+TEST_WITH(test_pull_gives_files_and_configuration, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
+	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
+	assert_int_equal(calls, 0);
+	wait_ready(u);
+	assert_true(calls > 0);
+	const struct images_status *s = images_status(u);
+	struct stat st;
+	assert_true(in_root(u, "etc/hello", &st));
+	assert_int_equal(st.st_uid, geteuid());
+	assert_string_equal(s->env[0], "A=1");
+	assert_string_equal(s->env[1], "PATH=/bin");
+	assert_null(s->env[2]);
+	assert_string_equal(s->directory, "/etc");
+	assert_int_equal(strncmp(s->digest, "sha256:", 7), 0);
+	assert_true(images_lock_fd(u) >= 0);
+	wait_swept();
+	assert_int_equal(entries("tmp"), 0);
+	images_release(u);
+}
+
+TEST_WITH(test_pull_is_shared_and_unpacked_once, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
+	struct images_use *b = want(name_at(port_open, "team/ordinary:1"));
+	struct images_use *c = want(name_at(port_open, "team/again:2"));
+	assert_ptr_equal(m->items->next->next, NULL);
+	wait_ready(a);
+	wait_ready(b);
+	wait_ready(c);
+	assert_int_equal(entries("unpacked"), 1);
+	assert_string_equal(images_status(a)->rootfs, images_status(c)->rootfs);
+	/* Known now, with nothing to wait for; an own login must ask the registry again. */
+	struct images_use *d = want(name_at(port_open, "team/ordinary:1"));
+	assert_int_equal(images_status(d)->state, IMAGES_READY);
+	struct images_use *e =
+	    want_as(name_at(port_open, "team/ordinary:1"), login_as("eDp5"), IMAGES_IF_NOT_PRESENT);
+	assert_int_equal(images_status(e)->state, IMAGES_WAITING);
+	struct images_use *f = want_as(name_at(port_open, "team/ordinary:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(images_status(f)->state, IMAGES_WAITING);
+	wait_ready(e);
+	wait_ready(f);
+	assert_int_equal(entries("unpacked"), 1);
+	images_free(m);
+	open_images(MUCH);
+	a = want(name_at(port_open, "team/again:2"));
+	assert_int_equal(images_status(a)->state, IMAGES_READY);
+}
+
+/* The name means an image that is there, as if it had been pulled. */
+static void plant(const char *name, const char *digest)
+{
+	ARENA_AUTO a = { 0 };
+	struct image i;
+	char key[STORE_HEX];
+	assert_int_equal(image_parse(span_of(name), &a, &i), 0);
+	images_key(key, &i, SPAN(""));
+	images_store_name(&m->store, key, digest + strlen("sha256:"));
+}
+
+TEST_WITH(test_pull_without_registry, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
+	wait_ready(u);
+	char digest[80];
+	(void)snprintf(digest, sizeof(digest), "%s", images_status(u)->digest);
+	assert_null(images_status(u)->note);
+	/* By digest it is not asked; that of another login is. */
+	FREE_AUTO char *exact = xasprintf("%s@%s", name_at(port_open, "team/ordinary"), digest);
+	u = want_as(exact, "", IMAGES_ALWAYS);
+	assert_int_equal(images_status(u)->state, IMAGES_READY);
+	u = want_as(exact, login_as("eDp5"), IMAGES_ALWAYS);
+	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
+	/* By tag it is asked; nobody listens at port 1. */
+	plant(name_at(1, "team/ordinary:1"), digest);
+	u = want_as(name_at(1, "team/ordinary:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
+	wait_ready(u);
+	assert_non_null(strstr(images_status(u)->note, "/team/ordinary:1: "));
+	assert_non_null(strstr(images_status(u)->note, digest));
+	u = want_as(name_at(1, "team/again:2"), "", IMAGES_ALWAYS);
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	/* What the registry does not have, or not for this login, is not used any more. */
+	plant(name_at(port_open, "team/gone:1"), digest);
+	u = want_as(name_at(port_open, "team/gone:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	plant(name_at(port_closed, "team/ordinary:1"), digest);
+	u = want_as(name_at(port_closed, "team/ordinary:1"), "", IMAGES_ALWAYS);
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+}
+
+TEST_WITH(test_pull_with_login, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	/* alice:geheim, alice:falsch */
+	static const struct {
+		const char *auth;
+		enum images_state state;
+	} CASES[] = { { "", IMAGES_FAILED },
+		      { "YWxpY2U6ZmFsc2No", IMAGES_FAILED },
+		      { "YWxpY2U6Z2VoZWlt", IMAGES_READY },
+		      { "", IMAGES_FAILED } };
+	for (size_t i = 0; i < 4; i++) {
+		struct images_use *u =
+		    want_as(name_at(port_closed, "team/ordinary:1"),
+		            *CASES[i].auth ? login_as(CASES[i].auth) : "", IMAGES_IF_NOT_PRESENT);
+		assert_int_equal(wait_for(u), CASES[i].state);
+		const struct images_status *s = images_status(u);
+		assert_int_equal(s->absent, CASES[i].state == IMAGES_FAILED);
+		assert_null(strstr(s->text, "ZmFsc2No"));
+		assert_null(strstr(s->text, "falsch"));
+		if (s->state == IMAGES_FAILED)
+			assert_non_null(strstr(s->text, "/team/ordinary:1 cannot be pulled: "));
+		images_release(u);
+	}
+}
+
+TEST_WITH(test_pull_says_what_is_absent, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/ordinary:nope"));
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_true(images_status(u)->absent);
+	assert_non_null(strstr(images_status(u)->text, "manifest unknown"));
+	u = want("127.0.0.1:1/team/x");
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_false(images_status(u)->absent);
+	assert_non_null(strstr(images_status(u)->text, "connection refused"));
+	u = want("Not An Image");
+	assert_int_equal(images_status(u)->state, IMAGES_FAILED);
+	assert_true(images_status(u)->absent);
+	wait_swept();
+	assert_int_equal(entries("tmp"), 0);
+}
+
+TEST_WITH(test_pull_refuses_a_damaged_layer, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/broken:1"));
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_false(images_status(u)->absent);
+	assert_non_null(strstr(images_status(u)->text, "team/broken:1 cannot be pulled: "));
+	wait_swept();
+	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
+}
+
+TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/hostile:1"));
+	wait_ready(u);
+	struct stat st;
+	for (int i = 1; i <= 4; i++) {
+		char path[300];
+		(void)snprintf(path, sizeof(path), "/escaped-%d", i);
+		assert_int_equal(lstat(path, &st), -1);
+		for (const char *dir = store; dir; dir = strcmp(dir, store) == 0 ? home : NULL) {
+			(void)snprintf(path, sizeof(path), "%s/escaped-%d", dir, i);
+			assert_int_equal(lstat(path, &st), -1);
+		}
+	}
+	assert_true(in_root(u, "outside", &st));
+	assert_true(S_ISLNK(st.st_mode));
+	assert_true(in_root(u, "setuid", &st));
+	assert_int_equal(st.st_uid, geteuid());
+	assert_true(in_root(u, "null", &st));
+	assert_true(S_ISREG(st.st_mode));
+	assert_false(in_root(u, "gone", &st));
+	assert_false(in_root(u, "full/x", &st));
+	assert_true(in_root(u, "many/2999", &st));
+	images_release(u);
+	/* Removal, in steps, follows nothing. */
+	ERR_AUTO e = { 0 };
+	m->store.limit = 0;
+	assert_int_equal(images_store_room(&m->store, "", &e), 0);
+	unsigned steps = 0;
+	do {
+		images_run_once(m);
+		steps++;
+	} while (m->store.sweeping);
+	assert_true(steps > 3);
+	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
+}
+
+TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
+{
+	SKIP;
+	open_images(26 << 20);
+	struct images_use *small = want(name_at(port_open, "team/ordinary:1"));
+	wait_ready(small);
+	images_release(small);
+	struct images_use *large = want(name_at(port_open, "team/large:1"));
+	wait_ready(large);
+	assert_int_equal(entries("unpacked"), 2);
+	/* There is room for 2 MiB; the hostile one has a few more in small files. */
+	struct images_use *other = want(name_at(port_open, "team/hostile:1"));
+	assert_true(wait_for(other) >= IMAGES_READY);
+	struct images_use *kept = want(name_at(port_open, "team/large:1"));
+	assert_int_equal(images_status(kept)->state, IMAGES_READY);
+	images_release(kept);
+	images_release(other);
+	/* In use by a shim, which has the lock only. */
+	int shim = dup(images_lock_fd(large));
+	images_release(large);
+	ERR_AUTO e = { 0 };
+	m->store.limit = 0;
+	assert_int_equal(images_store_room(&m->store, "", &e), -1);
+	assert_int_equal(entries("unpacked"), 1);
+	(void)close(shim);
+	assert_int_equal(images_store_room(&m->store, "", &e), 0);
+	assert_int_equal(entries("unpacked"), 0);
+}
+
+TEST_WITH(test_limit_refuses_what_is_too_large, setup, teardown)
+{
+	SKIP;
+	open_images(10 << 20);
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_non_null(strstr(images_status(u)->text, " GB for images"));
+}
+
+TEST_WITH(test_queue_is_bounded, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	m->at_once = m->queue = 1;
+	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
+	struct images_use *b = want(name_at(port_open, "team/hostile:1"));
+	struct images_use *c = want(name_at(port_open, "team/large:1"));
+	assert_non_null(strstr(images_status(a)->text, "pulling the image "));
+	assert_non_null(strstr(images_status(b)->text, "waiting for other images"));
+	assert_int_equal(images_status(c)->state, IMAGES_FAILED);
+	wait_ready(a);
+	wait_ready(b);
+}
+
+TEST_WITH(test_release_stops_the_pull, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	struct images_use *shared = want(name_at(port_open, "team/large:1"));
+	images_release(u);
+	assert_null(m->items->why);
+	images_release(shared);
+	while (m->items)
+		run_some();
+	wait_swept();
+	assert_int_equal(entries("unpacked") + entries("tmp"), 0);
+	/* And again, from the beginning. */
+	u = want(name_at(port_open, "team/large:1"));
+	wait_ready(u);
+}
+
+TEST_WITH(test_pull_has_a_time_limit, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	m->pull_s = 1;
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	m->items->until_ms = 0;
+	assert_int_equal(wait_for(u), IMAGES_FAILED);
+	assert_non_null(strstr(images_status(u)->text, "more than 1 s"));
+}
+
+static void pull_and_be_killed(const char *at)
+{
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/large:1"));
+	while (strstr(images_status(u)->text, at) == NULL) {
+		m->look_ms = 0;
+		images_run_once(m);
+	}
+	(void)raise(SIGKILL);
+}
+
+TEST_WITH(test_killed_server_leaves_no_half_image, setup, teardown)
+{
+	SKIP;
+	static const char *const TIMES[] = { "pulling", " MB", "unpacking" };
+	for (size_t i = 0; i < 3; i++) {
+		pid_t child = fork();
+		if (child == 0)
+			pull_and_be_killed(TIMES[i]);
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(entries("unpacked"), 0);
+		assert_true(entries("tmp") > 0);
+	}
+	open_images(MUCH);
+	/* Its children end a moment later. */
+	int64_t until = clock_ms() + WAIT_MS;
+	while (entries("tmp") > 0 && clock_ms() < until) {
+		m->store.sweeping = true;
+		run_some();
+	}
+	assert_int_equal(entries("tmp"), 0);
+	wait_ready(want(name_at(port_open, "team/large:1")));
+}
+
+/* Two names of one image at once. */
+TEST_WITH(test_digest_is_copied_once, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *a = want(name_at(port_open, "team/large:1"));
+	struct images_use *b = want(name_at(port_open, "team/copy:1"));
+	wait_ready(a);
+	wait_ready(b);
+	assert_string_equal(images_status(a)->digest, images_status(b)->digest);
+	assert_int_equal(entries("unpacked"), 1);
+}
+
+TEST_WITH(test_list_of_manifests, setup, teardown)
+{
+	SKIP;
+	open_images(MUCH);
+	struct images_use *u = want(name_at(port_open, "team/list:1"));
+	struct stat st;
+	wait_ready(u);
+	assert_true(in_root(u, "etc/hello", &st));
+	assert_false(in_root(u, "outside", &st));
+	assert_string_equal(images_status(u)->directory, "/etc");
+}
+
+/* ---- what registries send ---- */
+
+TEST_WITH(test_config_of_any_form, setup, teardown)
+{
+	static const char *const CASES[] = {
+		"",
+		"{}",
+		"[1]",
+		"{\"config\":3}",
+		"{\"config\":{\"Env\":[1,\"x\",null]}}",
+		"{\"config\":{\"WorkingDir\":\"../x\"}}",
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		struct images_status s;
+		images_config_read(span_of(CASES[i]), &a, &s);
+		assert_null(s.env);
+		assert_null(s.directory);
+	}
+}
+
+TEST_WITH(test_log_reason, setup, teardown)
+{
+	static const char *const CASES[][2] = {
+		{ "", "it gives no reason" },
+		{ "time=\"x\" level=warning msg=\"first\"\ntime=\"x\" level=fatal msg=\"a "
+		  "\\\"b\\\" c\"\n",
+		  "a \"b\" c" },
+		{ "   x unpack: no space\n\n", "x unpack: no space" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		assert_string_equal(images_pull_reason(span_of(CASES[i][0]), &a), CASES[i][1]);
+	}
+}
+
+/* clang-format on */
+
+TEST_GROUP(group_setup, group_teardown)

@@ -1,0 +1,142 @@
+#pragma once
+/* What the tests of the standalone store share: a directory, and requests to it. */
+#include "tests/unit/k8s/kit.h"
+
+#include "machine/store/dirstore.h"
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+__attribute__((unused)) static char top[64];  /* a directory of this test's own */
+__attribute__((unused)) static char dir[128]; /* the store's, below it */
+__attribute__((unused)) static struct local *local;
+__attribute__((unused)) static struct store *store;
+
+__attribute__((unused)) static void open_store(void)
+{
+	ERR_AUTO e = { 0 };
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	local = local_open(dir, &e);
+	assert_string_equal(err_msg(&e), "");
+	store = store_local_new(local, "jobs", &limits, &e);
+	assert_non_null(store);
+}
+
+__attribute__((unused)) static void close_store(void)
+{
+	store_free(store);
+	local_close(local);
+	store = NULL;
+	local = NULL;
+}
+
+__attribute__((unused)) static int setup(void **state)
+{
+	(void)state;
+	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-test-XXXXXX");
+	assert_non_null(mkdtemp(top));
+	(void)snprintf(dir, sizeof(dir), "%s/store", top);
+	open_store();
+	return 0;
+}
+
+__attribute__((unused)) static int teardown(void **state)
+{
+	(void)state;
+	close_store();
+	shell("rm -rf '%s'", top);
+	return 0;
+}
+
+/* ---- requests ---------------------------------------------------------------------- */
+
+static const char FRAMEWORK[] =
+    "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\",\"kind\":\"Framework\","
+    "\"metadata\":{\"name\":\"f\"},\"spec\":{\"executionType\":\"Create\"}}";
+
+__attribute__((unused)) static struct kept create(enum object_kind kind, const char *name,
+                                                  const char *body)
+{
+	return ask(store, (struct store_request){ .verb = STORE_CREATE,
+	                                          .kind = kind,
+	                                          .name = name,
+	                                          .whole = true,
+	                                          .body = { span_of(body) } });
+}
+
+__attribute__((unused)) static struct kept create_owned(const char *name, const char *uid)
+{
+	char head[256];
+	(void)snprintf(head, sizeof(head),
+	               "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\","
+	               "\"ownerReferences\":[{\"uid\":\"",
+	               name);
+	return ask(store, (struct store_request){
+			      .verb = STORE_CREATE,
+			      .kind = KIND_SECRET,
+			      .name = name,
+			      .body = { span_of(head), span_of(uid), SPAN("\"}]}}") } });
+}
+
+__attribute__((unused)) static struct kept get(enum object_kind kind, const char *name)
+{
+	return ask(store, (struct store_request){ .verb = STORE_GET, .kind = kind, .name = name });
+}
+
+__attribute__((unused)) static struct kept patch(const char *body)
+{
+	return ask(store, (struct store_request){ .verb = STORE_PATCH,
+	                                          .kind = KIND_FRAMEWORK,
+	                                          .name = "f",
+	                                          .whole = true,
+	                                          .body = { span_of(body) } });
+}
+
+/* In another namespace than the store's; with all of it. */
+__attribute__((unused)) static struct kept elsewhere(enum store_verb verb, const char *name,
+                                                     const char *body)
+{
+	return ask(store, (struct store_request){ .verb = verb,
+	                                          .kind = KIND_SECRET,
+	                                          .namespace_name = "pai-user",
+	                                          .name = name,
+	                                          .whole = true,
+	                                          .body = { span_of(body) } });
+}
+
+__attribute__((unused)) static struct kept list(enum object_kind kind, const char *query)
+{
+	return ask(store,
+	           (struct store_request){ .verb = STORE_LIST, .kind = kind, .query = query });
+}
+
+__attribute__((unused)) static struct kept delete (const char *name, const char *uid,
+                                                   const char *version)
+{
+	return ask(store, (struct store_request){ .verb = STORE_DELETE,
+	                                          .kind = KIND_FRAMEWORK,
+	                                          .name = name,
+	                                          .uid = uid,
+	                                          .resource_version = version });
+}
+
+__attribute__((unused)) static bool file_exists(const char *relative)
+{
+	char path[256];
+	struct stat st;
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, relative);
+	return stat(path, &st) == 0;
+}
+
+__attribute__((unused)) static void reason_is(const struct kept *k, const char *reason)
+{
+	json_t *status = json_loads(k->body, JSON_REJECT_DUPLICATES, NULL);
+	assert_string_equal(json_string_value(json_object_get(status, "kind")), "Status");
+	assert_string_equal(json_string_value(json_object_get(status, "reason")), reason);
+	assert_int_equal(json_integer_value(json_object_get(status, "code")), k->status);
+	json_decref(status);
+}

@@ -1,0 +1,439 @@
+/* The standalone store: an API server's manners, and files that survive. */
+#include "base/clock.h"
+#include "tests/unit/machine/local_kit.h"
+
+/* ---- create ------------------------------------------------------------------------ */
+
+TEST_WITH(test_create_answers_as_api_server, setup, teardown)
+{
+	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_int_equal(k.outcome, STORE_OK);
+	assert_int_equal(k.status, 201);
+	json_t *object = json_loads(k.body, 0, NULL);
+	json_t *meta = json_object_get(object, "metadata");
+	assert_string_equal(json_string_value(json_object_get(meta, "uid")), k.uid);
+	assert_string_equal(json_string_value(json_object_get(meta, "namespace")), "jobs");
+	assert_int_equal(strlen(json_string_value(json_object_get(meta, "creationTimestamp"))), 20);
+	assert_string_equal(json_string_value(json_object_get(meta, "resourceVersion")), "1");
+	json_decref(object);
+	assert_int_equal(strlen(k.uid), 36);
+	assert_int_equal(k.uid[14], '4');
+}
+
+TEST_WITH(test_create_twice_is_409, setup, teardown)
+{
+	struct kept first = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_int_equal(k.outcome, STORE_EXISTS);
+	assert_int_equal(k.status, 409);
+	reason_is(&k, "AlreadyExists");
+	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, first.uid);
+}
+
+TEST_WITH(test_create_refuses_bad_bodies, setup, teardown)
+{
+	assert_int_equal(create(KIND_FRAMEWORK, "f", "{").status, 400);
+	assert_int_equal(create(KIND_FRAMEWORK, "f", "[]").status, 400);
+	assert_int_equal(create(KIND_FRAMEWORK, "f", "{\"a\":1,\"a\":2}").status, 400);
+	assert_int_equal(create(KIND_SECRET, "f", FRAMEWORK).status, 400);
+	assert_int_equal(create(KIND_FRAMEWORK, "g", FRAMEWORK).status, 422);
+}
+
+TEST_WITH(test_create_refuses_names_that_leave_the_directory, setup, teardown)
+{
+	struct kept k = create(KIND_FRAMEWORK, "../x",
+	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"../x\"}}");
+	assert_int_equal(k.status, 422);
+	assert_int_equal(get(KIND_FRAMEWORK, "../x").status, 422);
+}
+
+TEST_WITH(test_create_refuses_another_namespace, setup, teardown)
+{
+	struct kept k = create(KIND_FRAMEWORK, "f",
+	                       "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"f\","
+	                       "\"namespace\":\"kube-system\"}}");
+	assert_int_equal(k.status, 400);
+}
+
+TEST_WITH(test_create_dry_run_leaves_nothing, setup, teardown)
+{
+	struct kept k = ask(store, (struct store_request){ .verb = STORE_CREATE,
+	                                                   .kind = KIND_FRAMEWORK,
+	                                                   .name = "f",
+	                                                   .body = { span_of(FRAMEWORK) },
+	                                                   .dry_run = true });
+	assert_int_equal(k.status, 201);
+	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
+}
+
+TEST_WITH(test_create_makes_private_files, setup, teardown)
+{
+	char path[256];
+	struct stat st;
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	(void)snprintf(path, sizeof(path), "%s/frameworks/f.json", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+/* ---- get, patch, delete ------------------------------------------------------------ */
+
+TEST_WITH(test_get_not_found, setup, teardown)
+{
+	struct kept k = get(KIND_FRAMEWORK, "nothing");
+	assert_int_equal(k.outcome, STORE_NOT_FOUND);
+	reason_is(&k, "NotFound");
+}
+
+TEST_WITH(test_patch_merges, setup, teardown)
+{
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = patch("{\"metadata\":{\"labels\":{\"a\":\"b\"}},"
+	                      "\"spec\":{\"executionType\":\"Start\",\"x\":null}}");
+	assert_int_equal(k.status, 200);
+	assert_string_equal(k.version, "2");
+	assert_non_null(strstr(k.body, "\"executionType\":\"Start\""));
+	assert_non_null(strstr(k.body, "\"labels\":{\"a\":\"b\"}"));
+	k = patch("{\"metadata\":{\"labels\":null}}");
+	assert_null(strstr(k.body, "labels"));
+}
+
+TEST_WITH(test_patch_that_changes_nothing_keeps_the_version, setup, teardown)
+{
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_string_equal(patch("{\"spec\":{\"executionType\":\"Create\"}}").version, "1");
+}
+
+TEST_WITH(test_patch_preconditions, setup, teardown)
+{
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = patch("{\"metadata\":{\"uid\":\"other\"}}");
+	assert_int_equal(k.outcome, STORE_REFUSED);
+	assert_int_equal(k.status, 422);
+	k = patch("{\"metadata\":{\"resourceVersion\":\"7\"}}");
+	assert_int_equal(k.outcome, STORE_CONFLICT);
+	assert_int_equal(k.status, 409);
+	assert_int_equal(patch("{\"metadata\":{\"name\":\"g\"}}").status, 400);
+	assert_int_equal(patch("[]").status, 400);
+}
+
+TEST_WITH(test_delete_preconditions, setup, teardown)
+{
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_int_equal(delete ("f", "other", NULL).outcome, STORE_CONFLICT);
+	assert_int_equal(delete ("f", made.uid, "9").outcome, STORE_CONFLICT);
+	assert_int_equal(delete ("f", made.uid, "1").outcome, STORE_OK);
+	assert_int_equal(delete ("f", NULL, NULL).outcome, STORE_NOT_FOUND);
+}
+
+TEST_WITH(test_delete_takes_dependents_along, setup, teardown)
+{
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	create_owned("mine", made.uid);
+	create(KIND_SECRET, "free", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"free\"}}");
+	delete ("f", made.uid, NULL);
+	assert_int_equal(get(KIND_SECRET, "mine").outcome, STORE_NOT_FOUND);
+	assert_int_equal(get(KIND_SECRET, "free").outcome, STORE_OK);
+}
+
+TEST_WITH(test_create_of_an_orphan_does_not_stay, setup, teardown)
+{
+	assert_int_equal(create_owned("s", "no-such-uid").status, 201);
+	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
+}
+
+/* ---- opening again ----------------------------------------------------------------- */
+
+TEST_WITH(test_open_keeps_objects_and_goes_on_counting, setup, teardown)
+{
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	close_store();
+	open_store();
+	assert_string_equal(get(KIND_FRAMEWORK, "f").uid, made.uid);
+	struct kept k =
+	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	assert_string_equal(k.version, "2");
+}
+
+TEST_WITH(test_open_removes_leftovers, setup, teardown)
+{
+	char path[256];
+	close_store();
+	(void)snprintf(path, sizeof(path), "%s/secrets/.new-0123", dir);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fclose(f), 0);
+	open_store();
+	assert_false(file_exists("secrets/.new-0123"));
+}
+
+TEST_WITH(test_open_sweeps_orphans, setup, teardown)
+{
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	create_owned("mine", made.uid);
+	close_store();
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/frameworks/f.json", dir);
+	assert_int_equal(unlink(path), 0); /* killed before the dependents went */
+	open_store();
+	assert_false(file_exists("secrets/mine.json"));
+}
+
+/* In a process of its own: objects with dependents, made, changed and deleted until it is killed.
+ */
+static void work_for_ever(int round)
+{
+	char name[32];
+	char body[256];
+	open_store();
+	for (int i = 0;; i++) {
+		(void)snprintf(name, sizeof(name), "f%d-%d", round, i);
+		(void)snprintf(body, sizeof(body),
+		               "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"%s\"}}", name);
+		struct kept made = create(KIND_FRAMEWORK, name, body);
+		char secret[40];
+		(void)snprintf(secret, sizeof(secret), "%s-s", name);
+		create_owned(secret, made.uid);
+		if (i % 2)
+			delete (name, made.uid, NULL);
+	}
+}
+
+TEST_WITH(test_open_after_being_killed_at_any_moment, setup, teardown)
+{
+	close_store();
+	for (int round = 0; round < 12; round++) {
+		pid_t pid = fork();
+		if (pid == 0)
+			work_for_ever(round);
+		assert_true(pid > 0);
+		(void)usleep(20000 + 3000 * (unsigned)round);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		open_store(); /* refuses files that are not whole */
+		close_store();
+		shell("! ls -A %s/*/ | grep -q '^.new-'", dir);
+	}
+	shell("ls %s/frameworks | sed 's/.json$//' >%s/frameworks.txt; "
+	      "ls %s/secrets | sed 's/-s.json$//' | "
+	      "while read -r f; do grep -qx \"$f\" %s/frameworks.txt || exit 1; done",
+	      dir, top, dir, top);
+	open_store();
+}
+
+static void open_fails(const char *path, const char *why)
+{
+	ERR_AUTO e = { 0 };
+	assert_null(local_open(path, &e));
+	assert_int_equal(e.http, 500);
+	assert_non_null(strstr(err_msg(&e), why));
+}
+
+TEST_WITH(test_open_refuses_a_second_process, setup, teardown)
+{
+	open_fails(dir, "in use");
+}
+
+TEST_WITH(test_open_refuses_what_others_can_read, setup, teardown)
+{
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/open", top);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0750), 0);
+	open_fails(path, "0700");
+}
+
+TEST_WITH(test_open_refuses_a_link, setup, teardown)
+{
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/link", top);
+	assert_int_equal(symlink("/tmp", path), 0);
+	open_fails(path, "not a directory");
+}
+
+/* Its content may be whole, so that nothing is moved or removed because of it. */
+TEST_WITH(test_open_refuses_a_file_that_cannot_be_read, setup, teardown)
+{
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	create_owned("f-mine", made.uid);
+	close_store();
+	char path[256];
+	shell("mv %s/frameworks/f.json %s/whole && mkdir %s/frameworks/f.json", dir, top, dir);
+	(void)snprintf(path, sizeof(path), "%s/secrets/f-mine.json", dir);
+	assert_int_equal(truncate(path, 10), 0);
+	open_fails(dir, "frameworks/f.json cannot be read: ");
+	assert_false(file_exists("damaged"));
+	assert_true(file_exists("secrets/f-mine.json"));
+	shell("rmdir %s/frameworks/f.json && mv %s/whole %s/frameworks/f.json", dir, top, dir);
+	open_store();
+	assert_true(file_exists("damaged/secrets-f-mine.json"));
+}
+
+/* A repetition of the submission creates it again; an earlier damaged file stays. */
+TEST_WITH(test_open_removes_what_was_being_created, setup, teardown)
+{
+	char path[256];
+	(void)snprintf(path, sizeof(path), "%s/secrets/f-mine.json", dir);
+	for (int i = 0; i < 2; i++) {
+		struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+		assert_int_equal(made.status, 201);
+		create_owned("f-mine", made.uid);
+		create_owned("f-other", made.uid);
+		close_store();
+		assert_int_equal(truncate(path, 10 + i), 0);
+		open_store();
+		assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
+		assert_int_equal(get(KIND_SECRET, "f-other").outcome, STORE_NOT_FOUND);
+		assert_true(file_exists("damaged/secrets-f-mine.json"));
+		assert_int_equal(file_exists("damaged/secrets-f-mine.json.1"), i == 1);
+	}
+}
+
+/* What a link planted in the directory points at is not read, however well it would fit. */
+TEST_WITH(test_get_does_not_follow_links, setup, teardown)
+{
+	shell("echo '{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\",\"uid\":"
+	      "\"11111111-1111-4111-8111-111111111111\"}}' >%s/x.json",
+	      top);
+	shell("ln -s %s/x.json %s/secrets/x.json", top, dir);
+	struct kept k = get(KIND_SECRET, "x");
+	assert_int_equal(k.status, 500);
+	assert_null(strstr(k.body, "11111111"));
+	shell("rm %s/secrets/x.json; cp %s/x.json %s/secrets/", dir, top, dir);
+	assert_int_equal(get(KIND_SECRET, "x").status, 200);
+}
+
+/* ---- the queue --------------------------------------------------------------------- */
+
+TEST_WITH(test_store_request_refuses_beyond_the_bound, setup, teardown)
+{
+	ERR_AUTO e = { 0 };
+	struct store_limits limits = { 1, 2, 1 << 20, 100 };
+	struct store *small = store_local_new(local, "jobs", &limits, &e);
+	struct kept *k = calloc(3, sizeof(*k));
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(store_has_room(small, NULL), i < 2);
+		struct store_request r = { .verb = STORE_GET,
+			                   .kind = KIND_SECRET,
+			                   .name = "x",
+			                   .deadline_ms = clock_ms() + 5000,
+			                   .done = keep,
+			                   .arg = &k[i] };
+		store_request(small, &r);
+	}
+	assert_int_equal(store_pending(small), 3);
+	settle(small);
+	assert_int_equal(k[0].outcome, STORE_NOT_FOUND);
+	assert_int_equal(k[1].outcome, STORE_NOT_FOUND);
+	assert_int_equal(k[2].outcome, STORE_FULL);
+	free(k);
+	store_free(small);
+}
+
+TEST_WITH(test_store_request_waits_for_its_time, setup, teardown)
+{
+	int64_t from = clock_ms();
+	struct kept k = ask(
+	    store,
+	    (struct store_request){ .verb = STORE_READY, .name = "", .not_before_ms = from + 50 });
+	assert_int_equal(k.outcome, STORE_OK);
+	assert_in_range(clock_ms() - from, 50, 25000);
+}
+
+TEST_WITH(test_store_request_gives_up_at_the_deadline, setup, teardown)
+{
+	int64_t from = clock_ms();
+	struct kept k = ask(store, (struct store_request){ .verb = STORE_READY,
+	                                                   .name = "",
+	                                                   .deadline_ms = from + 50,
+	                                                   .not_before_ms = from + 60000 });
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_in_range(clock_ms() - from, 50, 25000);
+}
+
+TEST_WITH(test_store_free_answers_everything, setup, teardown)
+{
+	struct kept *k = calloc(5, sizeof(*k));
+	for (size_t i = 0; i < 5; i++) {
+		struct store_request r = { .verb = STORE_GET,
+			                   .kind = KIND_SECRET,
+			                   .name = "x",
+			                   .deadline_ms = clock_ms() + 5000,
+			                   .not_before_ms = i > 2 ? clock_ms() + 4000 : 0,
+			                   .done = keep,
+			                   .arg = &k[i] };
+		store_request(store, &r);
+		if (i == 1)
+			store_start(store);
+	}
+	close_store();
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(k[i].calls, 1);
+		assert_int_equal(k[i].outcome, i < 2 ? STORE_NOT_FOUND : STORE_BUSY);
+	}
+	free(k);
+	open_store();
+}
+
+/* ---- a thread that waits ------------------------------------------------------------ */
+
+struct seen {
+	int puts, removals;
+};
+
+static void seen_put(void *arg, struct span object)
+{
+	(void)object;
+	((struct seen *)arg)->puts++;
+}
+
+static void seen_remove(void *arg, struct span object)
+{
+	(void)object;
+	((struct seen *)arg)->removals++;
+}
+
+TEST_WITH(test_local_request_answers_at_once, setup, teardown)
+{
+	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
+	struct seen seen = { 0 };
+	struct kept *k = calloc(50, sizeof(*k));
+	struct local_answer a;
+	local_follow(local, &FOLLOWER, &seen);
+	for (size_t i = 0; i < 50; i++)
+		store_request(store, &(struct store_request){ .verb = STORE_GET,
+		                                              .kind = KIND_FRAMEWORK,
+		                                              .name = "f",
+		                                              .deadline_ms = clock_ms() + 60000,
+		                                              .done = keep,
+		                                              .arg = &k[i] });
+	store_start(store);
+	const struct store_request create = { .verb = STORE_CREATE,
+		                              .kind = KIND_FRAMEWORK,
+		                              .name = "f",
+		                              .body = { span_of(FRAMEWORK) } };
+	local_request(local, "jobs", &create, &a);
+	assert_int_equal(a.outcome, STORE_OK);
+	assert_int_equal(a.uid[8], '-');
+	assert_null(a.message);
+	assert_int_equal(seen.puts, 1);
+	local_answer_done(&a);
+	local_request(local, "jobs", &create, &a);
+	assert_int_equal(a.outcome, STORE_EXISTS);
+	assert_non_null(strstr(a.message, "already exists"));
+	assert_int_equal(seen.puts, 1);
+	local_answer_done(&a);
+	const struct store_request gone = { .verb = STORE_DELETE,
+		                            .kind = KIND_FRAMEWORK,
+		                            .name = "f" };
+	local_request(local, "jobs", &gone, &a);
+	assert_int_equal(a.outcome, STORE_OK);
+	assert_int_equal(seen.removals, 1);
+	local_answer_done(&a);
+	settle(store);
+	for (size_t i = 0; i < 50; i++)
+		assert_int_equal(k[i].calls, 1);
+	free(k);
+}
+
+/* clang-format on */

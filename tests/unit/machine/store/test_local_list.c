@@ -1,0 +1,205 @@
+/* The standalone store: what comes back, other namespaces, lists. */
+#include "tests/unit/machine/local_kit.h"
+
+/* ---- what comes back --------------------------------------------------------------- */
+
+TEST_WITH(test_answers_are_metadata_unless_the_whole_is_asked_for, setup, teardown)
+{
+	create(KIND_SECRET, "s",
+	       "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"},\"data\":{\"k\":\"aHVudGVy\"}}");
+	struct kept k = get(KIND_SECRET, "s");
+	assert_non_null(strstr(k.body, "\"kind\":\"PartialObjectMetadata\""));
+	assert_null(strstr(k.body, "aHVudGVy"));
+	k = ask(store, (struct store_request){
+			   .verb = STORE_GET, .kind = KIND_SECRET, .name = "s", .whole = true });
+	assert_non_null(strstr(k.body, "\"kind\":\"Secret\""));
+	assert_non_null(strstr(k.body, "aHVudGVy"));
+}
+
+TEST_WITH(test_reply_has_the_date, setup, teardown)
+{
+	int64_t now = time(NULL);
+	assert_in_range(get(KIND_SECRET, "s").date_s, now - 60, now + 600);
+}
+
+TEST_WITH(test_refusal_names_verb_resource_and_namespace, setup, teardown)
+{
+	struct kept k = create(KIND_FRAMEWORK, "f", "{");
+	assert_non_null(
+	    strstr(k.message, "create frameworks.frameworkcontroller.microsoft.com \"f\": "));
+	k = elsewhere(STORE_CREATE, "f", "{");
+	assert_non_null(strstr(k.message, "create secrets in namespace pai-user \"f\": "));
+}
+
+/* ---- other namespaces -------------------------------------------------------------- */
+
+static const char USER[] = "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"616c\"},"
+			   "\"data\":{\"a\":\"MQ==\",\"b\":\"Mg==\"}}";
+
+TEST_WITH(test_namespaces_are_apart, setup, teardown)
+{
+	struct kept made = elsewhere(STORE_CREATE, "616c", USER);
+	assert_int_equal(made.status, 201);
+	assert_non_null(strstr(made.body, "\"namespace\":\"pai-user\""));
+	assert_int_equal(get(KIND_SECRET, "616c").outcome, STORE_NOT_FOUND);
+	assert_int_equal(create(KIND_SECRET, "616c", USER).status, 201);
+	assert_string_not_equal(get(KIND_SECRET, "616c").uid, made.uid);
+	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
+	assert_true(file_exists("secrets/pai-user~616c.json"));
+	close_store();
+	open_store();
+	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
+}
+
+TEST_WITH(test_patch_elsewhere_removes_a_key, setup, teardown)
+{
+	elsewhere(STORE_CREATE, "616c", USER);
+	struct kept k = elsewhere(
+	    STORE_PATCH, "616c",
+	    "{\"metadata\":{\"resourceVersion\":\"1\"},\"data\":{\"a\":null,\"c\":\"Mw==\"}}");
+	assert_int_equal(k.status, 200);
+	assert_non_null(strstr(k.body, "\"data\":{\"b\":\"Mg==\",\"c\":\"Mw==\"}"));
+	k = elsewhere(STORE_PATCH, "616c", "{\"metadata\":{\"resourceVersion\":\"1\"}}");
+	assert_int_equal(k.outcome, STORE_CONFLICT);
+}
+
+TEST_WITH(test_delete_elsewhere, setup, teardown)
+{
+	create(KIND_SECRET, "616c", USER);
+	elsewhere(STORE_CREATE, "616c", USER);
+	assert_int_equal(elsewhere(STORE_DELETE, "616c", "").outcome, STORE_OK);
+	assert_int_equal(elsewhere(STORE_GET, "616c", "").outcome, STORE_NOT_FOUND);
+	assert_int_equal(get(KIND_SECRET, "616c").outcome, STORE_OK);
+}
+
+TEST_WITH(test_name_cannot_reach_another_namespace, setup, teardown)
+{
+	elsewhere(STORE_CREATE, "616c", USER);
+	assert_int_equal(get(KIND_SECRET, "pai-user~616c").status, 422);
+	assert_int_equal(create(KIND_SECRET, "pai-user~616d",
+	                        "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"pai-user~616d\"}}")
+	                     .status,
+	                 422);
+}
+
+TEST_WITH(test_namespace_cannot_leave_the_directory, setup, teardown)
+{
+	struct kept k = ask(store, (struct store_request){ .verb = STORE_GET,
+	                                                   .kind = KIND_SECRET,
+	                                                   .namespace_name = "../..",
+	                                                   .name = "x" });
+	assert_int_equal(k.status, 422);
+}
+
+/* ---- list -------------------------------------------------------------------------- */
+
+static void make_labelled(const char *name, const char *labels)
+{
+	char body[256];
+	(void)snprintf(
+	    body, sizeof(body),
+	    "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"%s\",\"labels\":{%s}},\"spec\":{}}",
+	    name, labels);
+	assert_int_equal(create(KIND_FRAMEWORK, name, body).status, 201);
+}
+
+/* The names that a list has, joined by commas, in the order of the alphabet. */
+static const char *listed(const char *query)
+{
+	static char out[256];
+	struct kept k = list(KIND_FRAMEWORK, query);
+	assert_int_equal(k.outcome, STORE_OK);
+	json_t *all = json_loads(k.body, 0, NULL);
+	size_t n = 0;
+	for (const char *name = "abc"; *name != '\0'; name++) {
+		size_t i;
+		json_t *item;
+		json_array_foreach (json_object_get(all, "items"), i, item) {
+			json_t *meta = json_object_get(item, "metadata");
+			if (json_string_value(json_object_get(meta, "name"))[0] == *name)
+				out[n++] = *name;
+		}
+	}
+	out[n] = '\0';
+	json_decref(all);
+	return out;
+}
+
+TEST_WITH(test_list_by_labels, setup, teardown)
+{
+	make_labelled("a", "\"rest-lit/instance\":\"here\",\"rest-lit/creating\":\"true\"");
+	make_labelled("b", "\"rest-lit/instance\":\"here\"");
+	make_labelled("c", "\"rest-lit/instance\":\"there\",\"rest-lit/creating\":\"true\"");
+	assert_string_equal(listed(NULL), "abc");
+	assert_string_equal(listed("limit=500&labelSelector=rest-lit%2Finstance%3Dhere"), "ab");
+	assert_string_equal(listed("labelSelector=rest-lit%2Fcreating"), "ac");
+	assert_string_equal(
+	    listed("labelSelector=rest-lit/instance%3Dhere%2Crest-lit/creating&limit=1"), "a");
+	assert_string_equal(listed("labelSelector=nobody"), "");
+	close_store();
+	open_store();
+	assert_string_equal(listed("labelSelector=rest-lit%2Fcreating"), "ac");
+	patch("{}");
+	ask(store,
+	    (struct store_request){
+		.verb = STORE_PATCH,
+		.kind = KIND_FRAMEWORK,
+		.name = "a",
+		.body = { SPAN("{\"metadata\":{\"labels\":{\"rest-lit/creating\":null}}}") } });
+	assert_string_equal(listed("labelSelector=rest-lit%2Fcreating"), "c");
+}
+
+TEST_WITH(test_list_refuses_what_it_does_not_know, setup, teardown)
+{
+	static const char *const QUERIES[] = {
+		"labelSelector=a%20in%20(b)",
+		"labelSelector=!a",
+		"labelSelector=a!%3Db",
+		"fieldSelector=metadata.name%3Da",
+		"labelSelector=%zz",
+		"labelSelector=a%3D%3Db",
+		"labelSelector=",
+		"watch=true",
+		"labelSelector=a&labelSelector=b",
+		"labelSelector=a%00b",
+	};
+	for (size_t i = 0; i < sizeof(QUERIES) / sizeof(QUERIES[0]); i++)
+		assert_int_equal(list(KIND_FRAMEWORK, QUERIES[i]).status, 400);
+}
+
+TEST_WITH(test_list_is_of_one_namespace, setup, teardown)
+{
+	create(KIND_SECRET, "x", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"x\"}}");
+	elsewhere(STORE_CREATE, "616c", USER);
+	struct kept k = list(KIND_SECRET, NULL);
+	assert_non_null(strstr(k.body, "\"name\":\"x\""));
+	assert_null(strstr(k.body, "616c"));
+	k = elsewhere(STORE_LIST, NULL, "");
+	assert_non_null(strstr(k.body, "\"kind\":\"SecretList\""));
+	assert_non_null(strstr(k.body, "\"b\":\"Mg==\""));
+	assert_null(strstr(k.body, "\"x\""));
+}
+
+TEST_WITH(test_list_has_metadata_alone_by_default, setup, teardown)
+{
+	make_labelled("a", "");
+	struct kept k = list(KIND_FRAMEWORK, NULL);
+	assert_non_null(strstr(k.body, "\"kind\":\"PartialObjectMetadataList\""));
+	assert_null(strstr(k.body, "\"spec\""));
+	assert_string_equal(k.version, "1");
+}
+
+TEST_WITH(test_kinds_that_are_not_kept, setup, teardown)
+{
+	assert_int_equal(get(KIND_SERVICEACCOUNT, "x").outcome, STORE_NOT_FOUND);
+	struct kept k = list(KIND_CLAIM, NULL);
+	assert_int_equal(k.outcome, STORE_OK);
+	assert_non_null(strstr(k.body, "\"items\":[]"));
+	k = ask(store, (struct store_request){ .verb = STORE_CREATE,
+	                                       .kind = KIND_TOKENREVIEW,
+	                                       .body = { SPAN("{}") } });
+	assert_int_equal(k.outcome, STORE_REFUSED);
+	assert_int_equal(k.status, 405);
+}
+
+/* clang-format on */

@@ -1,0 +1,155 @@
+/* Reading pods: environment, mounts, volumes, and what is refused. */
+
+#include "tests/unit/base/cmocka.h"
+
+#include "machine/task/pod.h"
+
+static const struct pod_storage STORAGES[] = { { "data", "/srv/data" } };
+static const struct pod_settings HERE = { "here", "10.0.0.1", STORAGES, 1 };
+
+/* A pod with this container and these volumes. */
+static struct pod *read_with(const char *container, const char *volumes, struct arena *a,
+                             struct err *e)
+{
+	return pod_read(
+	    span_of(arena_printf(
+		a,
+		"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"u\",\"labels\":{"
+		"\"l\":\"L\"},\"annotations\":{\"k\":\"K\"}},\"spec\":{\"containers\":[{\"name\":"
+		"\"app\",\"command\":[\"c\"]%s%s}],\"volumes\":[%s]}}",
+		*container ? "," : "", container, volumes)),
+	    &HERE, a, e);
+}
+
+static int get_object(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                      struct err *e)
+{
+	(void)arg;
+	if (s->secret || strcmp(s->name, "m") != 0)
+		return 1;
+	return pod_data_read(SPAN("{\"data\":{\"X\":\"1\",\"Y\":\"2\",\"a b\":\"3\"},"
+	                          "\"binaryData\":{\"Z\":\"Yg==\"}}"),
+	                     false, a, out, e);
+}
+static const struct pod_objects OBJECTS = { get_object, NULL };
+
+/* An object that is needed may come later. */
+TEST(test_source)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct pod_data data;
+	assert_int_equal(
+	    pod_source_get(&(struct pod_source){ "none", false, true }, &OBJECTS, &a, &data, &e),
+	    0);
+	assert_int_equal(data.n, 0);
+	assert_int_equal(
+	    pod_source_get(&(struct pod_source){ "none", true, false }, &OBJECTS, &a, &data, &e),
+	    -1);
+	assert_int_equal(e.http, 503);
+	assert_non_null(strstr(err_msg(&e), "Secret none"));
+}
+
+TEST(test_env)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct pod *p = read_with(
+	    "\"envFrom\":[{\"configMapRef\":{\"name\":\"m\"}}],\"env\":["
+	    "{\"name\":\"L\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.labels['l']\"}}}"
+	    ","
+	    "{\"name\":\"IP\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"status.podIP\"}}},"
+	    "{\"name\":\"N\",\"valueFrom\":{\"fieldRef\":{\"fieldPath\":"
+	    "\"metadata.annotations['none']\"}}},"
+	    "{\"name\":\"X\",\"value\":\"new$(X)\"},"
+	    "{\"name\":\"E\",\"value\":\"$(Y)$(NO)$$(Y)$$$(X)$x$(\"},"
+	    "{\"name\":\"K\",\"value\":\"2\"}]",
+	    "", &a, &e);
+	if (!p)
+		fail_msg("%s", err_msg(&e));
+	struct words env = { .a = &a };
+	assert_int_equal(pod_env_resolve(&p->app, &OBJECTS, &env, &e), 0);
+	static const char *const WANTED[] = {
+		"Z=b", "X=new1", "Y=2", "L=L", "IP=10.0.0.1", "N=", "E=2$(NO)$(Y)$new1$x$(", "K=2"
+	};
+	for (size_t i = 0; i < sizeof(WANTED) / sizeof(WANTED[0]); i++) {
+		if (!env.v[i] || strcmp(env.v[i], WANTED[i]) != 0)
+			fail_msg("%s, not %s", env.v[i], WANTED[i]);
+	}
+	assert_null(env.v[8]);
+	assert_string_equal(words_expand(&env, "$(K)-$$"), "2-$");
+}
+
+TEST(test_mounts)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO e = { 0 };
+	struct pod *p = read_with(
+	    "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/a/b/\",\"subPath\":\"x//y\"},"
+	    "{\"name\":\"d\",\"mountPath\":\"/a\",\"readOnly\":true},"
+	    "{\"name\":\"s\",\"mountPath\":\"/dev/shm\"},{\"name\":\"t\",\"mountPath\":\"/t\"}],"
+	    "\"resources\":{\"requests\":{\"cpu\":9,\"memory\":\"1Gi\"},\"limits\":{\"cpu\":"
+	    "\"1500m\","
+	    "\"nvidia.com/gpu\":2,\"github.com/fuse\":1}}",
+	    "{\"name\":\"v\",\"emptyDir\":{}},"
+	    "{\"name\":\"d\",\"persistentVolumeClaim\":{\"claimName\":\"data\"}},"
+	    "{\"name\":\"s\",\"emptyDir\":{\"medium\":\"Memory\",\"sizeLimit\":\"64Mi\"}},"
+	    "{\"name\":\"t\",\"projected\":{\"sources\":[{\"configMap\":{\"name\":\"c\"}},"
+	    "{\"serviceAccountToken\":{\"path\":\"token\"}}]}}",
+	    &a, &e);
+	assert_non_null(p);
+	assert_int_equal(p->app.n_mounts, 4);
+	assert_string_equal(p->app.mount[0].path, "/a");
+	assert_string_equal(p->app.mount[0].volume->dir, "/srv/data");
+	assert_true(p->app.mount[0].read_only);
+	assert_string_equal(p->app.mount[1].path, "/a/b");
+	assert_string_equal(p->app.mount[1].sub_path, "x/y");
+	assert_int_equal(p->app.mount[2].volume->size, 64 << 20);
+	assert_null(p->app.mount[3].volume->from.name);
+	assert_int_equal(p->app.cpu_milli, 1500);
+	assert_int_equal(p->app.memory, 1 << 30);
+	assert_int_equal(p->app.gpus, 2);
+	assert_int_equal(p->grace_s, 30);
+}
+
+static const struct {
+	const char *container, *volumes, *says;
+} REFUSED[] = {
+	{ "", "{\"name\":\"h\",\"hostPath\":{\"path\":\"/etc\"}}", "volume h is the directory" },
+	{ "", "{\"name\":\"n\",\"nfs\":{\"server\":\"s\",\"path\":\"/\"}}", "volume n (nfs)" },
+	{ "", "{\"name\":\"c\",\"persistentVolumeClaim\":{\"claimName\":\"other\"}}", "`other`" },
+	{ "", "{\"name\":\"../x\",\"emptyDir\":{}}", "not valid" },
+	{ "", "{\"name\":\"a\",\"emptyDir\":{}},{\"name\":\"a\",\"emptyDir\":{}}", "two volumes" },
+	{ "", "{\"name\":\"h\",\"emptyDir\":{\"medium\":\"HugePages\"}}", "medium" },
+	{ "",
+	  "{\"name\":\"s\",\"secret\":{\"secretName\":\"s\",\"items\":[{\"key\":\"k\",\"path\":"
+	  "\"../k\"}]}}",
+	  "has items" },
+	{ "\"env\":[{\"name\":\"A\",\"valueFrom\":{\"secretKeyRef\":{}}}]", "", "variable A" },
+	{ "", "{\"name\":\"p\",\"projected\":{\"sources\":[]}}", "projected" },
+	{ "\"volumeMounts\":[{\"name\":\"none\",\"mountPath\":\"/a\"}]", "", "not there" },
+	{ "\"volumeMounts\":[{\"name\":\"a\",\"mountPath\":\"/x/../y\"}]",
+	  "{\"name\":\"a\",\"emptyDir\":{}}", "absolute" },
+	{ "\"volumeMounts\":[{\"name\":\"a\",\"mountPath\":\"/y\"},{\"name\":\"a\",\"mountPath\":"
+	  "\"/y/\"}]",
+	  "{\"name\":\"a\",\"emptyDir\":{}}", "two volumes are mounted" },
+	{ "\"resources\":{\"limits\":{\"cpu\":\"many\"}}", "", "no quantity" },
+	{ "\"env\":[{\"name\":\"A\",\"valueFrom\":{\"resourceFieldRef\":{}}}]", "", "variable A" },
+	{ "\"env\":[{\"name\":\"A=\"}]", "", "valid name" },
+	{ "\"command\":[1]", "", "no text" },
+};
+
+TEST(test_refused)
+{
+	for (size_t i = 0; i < sizeof(REFUSED) / sizeof(REFUSED[0]); i++) {
+		ARENA_AUTO a = { 0 };
+		ERR_AUTO e = { 0 };
+		struct pod *p = read_with(REFUSED[i].container, REFUSED[i].volumes, &a, &e);
+		/* A key that occurs twice is refused by the reader of JSON. */
+		bool twice = strstr(REFUSED[i].container, "\"command\"") != NULL;
+		if (p || !(twice || strstr(err_msg(&e), REFUSED[i].says)))
+			fail_msg("%s %s: %s", REFUSED[i].container, REFUSED[i].volumes,
+			         err_msg(&e));
+		assert_int_equal(e.http, 400);
+	}
+}

@@ -1,0 +1,419 @@
+/* The sandbox: its plan by tables over a made-up tree, and by real ones where bubblewrap works. */
+/* cmocka wants these four first */
+#include "tests/unit/base/cmocka.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "machine/task/child.h"
+#include "machine/task/sandbox_internal.h"
+#include "machine/task/tree.h"
+
+enum { RUN_MS = 60000, MOUNTS = 8 };
+
+#define SHOW(from, to)                                                                             \
+	{                                                                                          \
+		.source = (from), .path = (to)                                                     \
+	}
+
+static char top[64]; /* of the tree; below /var/tmp, which is hidden like any other */
+static const char *forbidden;
+static char why[1024];
+
+static struct arena arena;
+
+static const char *at(const char *path)
+{
+	return arena_printf(&arena, "%s/%s", top, path);
+}
+
+static void make_file(const char *path, const char *text)
+{
+	int fd = open(at(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	(void)close(fd);
+}
+
+static void make_link(const char *target, const char *path)
+{
+	assert_int_equal(symlink(target, at(path)), 0);
+}
+
+FIXTURE(group_setup)
+{
+	(void)snprintf(top, sizeof(top), "/var/tmp/sandbox-test-XXXXXX");
+	if (mkdtemp(top) == NULL)
+		return -1;
+	static const char *const DIRS[] = { "server", "server/pods", "server/pods/1",
+		                            "job",    "job/deep",    "a b,c:d" };
+	for (size_t i = 0; i < sizeof(DIRS) / sizeof(DIRS[0]); i++)
+		(void)mkdir(at(DIRS[i]), 0755);
+	make_file("server/secret", "secret");
+	make_file("job/code", "code");
+	make_file("file", "file");
+	make_link("job", "link");
+	make_link("nowhere", "dangling");
+	make_link(at("server"), "job/out");
+	ERR_AUTO e = { 0 };
+	if (sandbox_probe(NULL, &e) != 0) {
+		(void)snprintf(why, sizeof(why), "%s", err_msg(&e));
+		(void)fprintf(stderr, "skipped, real sandboxes: %s\n", why);
+		forbidden = why;
+	}
+	return 0;
+}
+
+FIXTURE(group_teardown)
+{
+	arena_done(&arena);
+	return tree_remove(AT_FDCWD, top, 100000);
+}
+
+FIXTURE(teardown)
+{
+	arena_done(&arena);
+	arena = (struct arena){ 0 };
+	return 0;
+}
+
+/* ---- the plan ---- */
+
+static const char *last_error;
+
+static struct plan plan_of(const struct sandbox_spec *spec)
+{
+	struct plan p = { 0 };
+	ERR_AUTO e = { 0 };
+	last_error = NULL;
+	if (plan_make(&p, spec, &arena, &e) != 0) {
+		assert_int_equal(e.http, 400);
+		last_error = arena_dup(&arena, span_of(err_msg(&e)));
+	}
+	return p;
+}
+
+static const struct plan_op *op_at(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (strcmp(p->op[i].path, path) == 0)
+			return &p->op[i];
+	}
+	return NULL;
+}
+
+static void parents_come_first(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		for (size_t k = i + 1; k < p->n; k++)
+			assert_false(plan_within(p->op[i].path, p->op[k].path));
+	}
+}
+
+static struct sandbox_spec one_mount(struct sandbox_mount m)
+{
+	struct sandbox_mount *copy = ARENA_NEW(&arena, struct sandbox_mount, 1);
+	*copy = m;
+	return (struct sandbox_spec){ .mounts = copy, .mounts_n = 1 };
+}
+
+TEST_WITH(test_plan_hides_what_is_private, NULL, teardown)
+{
+	struct sandbox_spec spec = { 0 };
+	struct plan p = plan_of(&spec);
+	static const char *const HIDDEN[] = { "/tmp", "/var/tmp", "/run" };
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(op_at(&p, HIDDEN[i])->kind, PLAN_TMPFS);
+	assert_int_equal(op_at(&p, "/")->kind, PLAN_READ_ONLY);
+	assert_int_equal(op_at(&p, "/proc")->kind, PLAN_PROC);
+	assert_int_equal(op_at(&p, "/dev/shm")->kind, PLAN_TMPFS);
+	parents_come_first(&p);
+}
+
+TEST_WITH(test_plan_shows_a_directory_below_a_hidden_one, NULL, teardown)
+{
+	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("job"), at("job")));
+	spec.cwd = at("job/deep");
+	struct plan p = plan_of(&spec);
+	assert_int_equal(op_at(&p, at("job"))->kind, PLAN_READ_ONLY);
+	assert_null(op_at(&p, at("job/deep")));
+	parents_come_first(&p);
+	/* A working directory that does not exist is made. */
+	spec.cwd = at("other/dir");
+	p = plan_of(&spec);
+	assert_int_equal(op_at(&p, at("other/dir"))->kind, PLAN_DIR);
+	spec.cwd = at("job/code");
+	(void)plan_of(&spec);
+	assert_non_null(strstr(last_error, "no directory"));
+}
+
+TEST_WITH(test_plan_follows_links_of_sources, NULL, teardown)
+{
+	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("link"), at("link")));
+	struct plan p = plan_of(&spec);
+	/* The link itself is hidden with /var/tmp, so the path stays as it is. */
+	assert_string_equal(op_at(&p, at("link"))->source, at("job"));
+}
+
+TEST_WITH(test_plan_hides_inside_of_mounts, NULL, teardown)
+{
+	const char *hide[] = { at("server"), at("absent") };
+	struct sandbox_spec spec =
+	    one_mount((struct sandbox_mount){ .source = top, .path = "/data", .writable = true });
+	spec.hide = hide;
+	spec.hide_n = 2;
+	struct plan p = plan_of(&spec);
+	assert_int_equal(op_at(&p, "/data")->kind, PLAN_WRITABLE);
+	assert_int_equal(op_at(&p, "/data/server")->kind, PLAN_TMPFS);
+	assert_null(op_at(&p, "/data/absent"));
+	parents_come_first(&p);
+	assert_true(sandbox_hidden(at("job/out/pods"), hide, 2));
+	assert_true(sandbox_hidden(at("server"), hide, 2));
+	assert_false(sandbox_hidden(at("job"), hide, 2));
+}
+
+TEST_WITH(test_plan_makes_mount_points_in_read_only_directories, NULL, teardown)
+{
+	struct sandbox_mount mounts[] = { SHOW(at("job"), "/data"),
+		                          SHOW(at("server"), "/data/new/x"),
+		                          SHOW(at("file"), "/data/deep/file"),
+		                          SHOW(at("a b,c:d"), "/data/deep/dir") };
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 4 };
+	struct plan p = plan_of(&spec);
+	assert_null(last_error);
+	assert_int_equal(op_at(&p, "/data")->kind, PLAN_SHADOW);
+	assert_int_equal(op_at(&p, "/")->kind, PLAN_SHADOW);
+	assert_int_equal(op_at(&p, "/data/code")->kind, PLAN_READ_ONLY);
+	assert_int_equal(op_at(&p, "/data/out")->kind, PLAN_LINK);
+	assert_int_equal(op_at(&p, "/data/deep")->kind, PLAN_SHADOW);
+	assert_int_equal(op_at(&p, "/data/new/x")->kind, PLAN_READ_ONLY);
+	assert_int_equal(op_at(&p, "/tmp")->kind, PLAN_TMPFS);
+	parents_come_first(&p);
+}
+
+TEST_WITH(test_plan_refuses, NULL, teardown)
+{
+	const struct {
+		struct sandbox_mount mount;
+		const char *sentence;
+	} CASES[] = {
+		{ SHOW(at("absent"), "/x"), "cannot be found on this machine" },
+		{ SHOW(at("dangling"), "/x"), "cannot be found on this machine" },
+		{ SHOW("job", "/x"), "must begin with /" },
+		{ SHOW(at("job"), "x"), "must begin with /" },
+		{ SHOW(at("job"), "/"), "cannot be a mount point" },
+		{ SHOW(at("job"), "/usr/.."), "cannot be a mount point" },
+		{ SHOW(at("job"), "/dev"), "cannot be a mount point" },
+		{ SHOW(at("job"), "/proc/1"), "cannot be a mount point" },
+		{ SHOW(at("job"), "/etc/passwd"), "a file is there" },
+		{ SHOW(at("job"), "/etc/passwd/x"), "is no directory" },
+		{ SHOW(at("file"), "/usr"), "a directory is there" },
+	};
+	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
+		struct sandbox_spec spec = one_mount(CASES[i].mount);
+		(void)plan_of(&spec);
+		assert_non_null(last_error);
+		if (strstr(last_error, CASES[i].sentence) == NULL)
+			fail_msg("%s", last_error);
+	}
+}
+
+TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)
+{
+	(void)mkdir(at("image"), 0755);
+	make_link("/../../..//out", "image/abs");
+	make_link("loop", "image/loop");
+	struct sandbox_image image = { at("image"), at("u"), at("w"), at("m") };
+	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("job"), "/abs/x"));
+	spec.image = &image;
+	struct plan p = plan_of(&spec);
+	assert_int_equal(op_at(&p, "/")->kind, PLAN_WRITABLE);
+	assert_non_null(op_at(&p, "/out/x"));
+	assert_null(op_at(&p, "/tmp"));
+	spec = one_mount((struct sandbox_mount)SHOW(at("job"), "/loop/x"));
+	spec.image = &image;
+	(void)plan_of(&spec);
+	assert_non_null(strstr(last_error, "leads nowhere"));
+	make_link("/x", "image/dev");
+	spec = (struct sandbox_spec){ .image = &image };
+	(void)plan_of(&spec);
+	assert_non_null(strstr(last_error, "its /dev is a symbolic link"));
+}
+
+TEST_WITH(test_plan_is_bounded, NULL, teardown)
+{
+	enum { MANY = PLAN_MAX + 10 };
+	struct sandbox_mount *mounts = ARENA_NEW(&arena, struct sandbox_mount, MANY);
+	for (size_t i = 0; i < MANY; i++)
+		mounts[i].path = arena_printf(&arena, "/tmp/%zu", i);
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = MANY };
+	(void)plan_of(&spec);
+	assert_non_null(strstr(last_error, "more than"));
+	(void)mkdir(at("many"), 0755);
+	for (size_t i = 0; i <= PLAN_SHADOWED_MAX; i++)
+		make_file(arena_printf(&arena, "many/%zu", i), "");
+	struct sandbox_mount two[] = { SHOW(at("many"), "/data"), SHOW(at("job"), "/data/x") };
+	spec = (struct sandbox_spec){ .mounts = two, .mounts_n = 2 };
+	(void)plan_of(&spec);
+	assert_non_null(strstr(last_error, "choose another path"));
+}
+
+/* ---- real ones ---- */
+
+/* Runs `script` in bash; its output is in the arena. */
+#define NO "no() { if \"$@\"; then exit 9; fi; }; "
+
+static int run_script(struct sandbox_spec spec, const char *script, struct span *out)
+{
+	const char *command[] = { "/bin/bash", "-c", arena_printf(&arena, NO "%s", script), NULL };
+	static const char *const NOTHING[] = { NULL };
+	spec.command = command;
+	ERR_AUTO e = { 0 };
+	const char **argv = sandbox_argv(&spec, &arena, &e);
+	if (argv == NULL)
+		fail_msg("%s", err_msg(&e));
+	return child_run(&(struct child_command){ .argv = argv, .env = NOTHING }, RUN_MS, out,
+	                 &arena, &e);
+}
+
+static void expect(struct sandbox_spec spec, const char *script)
+{
+	struct span out;
+	int status = run_script(spec, script, &out);
+	if (status != 0)
+		fail_msg("%d: %.*s", status, (int)out.n, out.p);
+}
+
+TEST_WITH(test_sandbox_isolates, NULL, teardown)
+{
+	if (forbidden)
+		skip();
+	const char *hide[] = { at("server") };
+	struct sandbox_mount mounts[] = {
+		SHOW(at("link"), at("link")),
+		{ .source = at("a b,c:d"), .path = "/usr/local/pai", .writable = true },
+		{ .path = "/scratch", .size = 1 << 20 }
+	};
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 3, .hide = hide, .hide_n = 1 };
+	spec.cwd = at("link");
+	spec.memory = 2 << 20;
+	expect(spec,
+	       arena_printf(&arena,
+	                    "set -eux; test \"$PWD\" = %s/link; test $$ = 1\n"
+	                    "test \"$(cat code)\" = code\n"
+	                    "no test -e %s/server/secret; no test -e %s/file\n"
+	                    "no touch code; no touch /usr/local/x; no touch /etc/x; no touch /x\n"
+	                    "no touch /dev/x\n"
+	                    "echo made >/usr/local/pai/made; touch /tmp/x /dev/shm/x\n"
+	                    "no dd if=/dev/zero of=/scratch/x bs=1M count=2\n"
+	                    "no dd if=/dev/zero of=/dev/shm/y bs=1M count=3\n"
+	                    "no dd if=/dev/zero of=%s/server/y bs=1M count=3\n"
+	                    "test $(ls -d /proc/[0-9]* | wc -l) -le 9\n"
+	                    "grep -q '^CapEff:.0000000000000000' /proc/self/status\n"
+	                    "grep -q '^NoNewPrivs:.1' /proc/self/status\n"
+	                    "no grep -E 'sd|vd|nvidia|fuse|kmsg|mem' <<<\"$(ls /dev)\"\n"
+	                    "no touch /sys/kernel/x; ",
+	                    top, top, top, top));
+	struct stat st;
+	assert_int_equal(stat(at("a b,c:d/made"), &st), 0);
+}
+
+TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)
+{
+	if (forbidden)
+		skip();
+	struct sandbox_device device = { "/dev/zero", "/dev/gpu0" };
+	struct sandbox_spec spec = { .devices = &device, .devices_n = 1 };
+	expect(spec, arena_printf(&arena, "test $(id -u) = %u && head -c 1 /dev/gpu0 >/dev/null",
+	                          (unsigned)geteuid()));
+}
+
+TEST_WITH(test_sandbox_exit_codes, NULL, teardown)
+{
+	if (forbidden)
+		skip();
+	struct span out;
+	struct sandbox_spec spec = { 0 };
+	assert_int_equal(run_script(spec, "exit 7", &out), 7);
+	assert_int_equal(run_script(spec, "bash -c 'kill -9 $$'; exit $?", &out), 137);
+	spec.mounts = &(struct sandbox_mount)SHOW(at("job"), "/data");
+	spec.mounts_n = 1;
+	assert_int_equal(run_script(spec, "cat /data/code >&2", &out), 0);
+	assert_true(span_is(out, "code"));
+}
+
+TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
+{
+	if (forbidden)
+		skip();
+	char cwd[256];
+	const char *runtime =
+	    getcwd(cwd, sizeof(cwd)) ? arena_printf(&arena, "%s/build/pai-runtime", cwd) : "";
+	ERR_AUTO e = { 0 };
+	if (access(runtime, X_OK) != 0 || sandbox_probe_overlay(runtime, top, &e) != 0) {
+		(void)fprintf(stderr, "skipped, overlay: %s\n",
+		              *runtime ? err_msg(&e) : "no program");
+		skip();
+	}
+	static const char *const DIRS[] = { "i", "i/root", "i/u,p", "i/wo:rk", "i/mer ged" };
+	for (size_t i = 0; i < 5; i++)
+		(void)mkdir(at(DIRS[i]), 0755);
+	make_file("i/root/hello", "hello");
+	struct sandbox_image image = { at("i/root"), at("i/u,p"), at("i/wo:rk"), at("i/mer ged") };
+	struct sandbox_mount mounts[] = { SHOW("/usr", "/usr"), SHOW("/bin", "/bin"),
+		                          SHOW("/lib", "/lib"), SHOW("/lib64", "/lib64") };
+	struct sandbox_spec spec = { .runtime = runtime, .image = &image, .mounts = mounts };
+	spec.mounts_n = access("/lib64", F_OK) == 0 ? 4 : 3;
+	spec.cwd = "/made/dir";
+	expect(spec,
+	       "set -eux; test $(id -u) = 0; test $(id -g) = 0; test \"$PWD\" = /made/dir; test "
+	       "\"$(cat /hello)\" = hello\n"
+	       "test -O /hello; echo other >/hello; echo new >/new; test -s /etc/resolv.conf\n"
+	       "no test -e /home; no test -e /var\n");
+	struct stat st;
+	assert_int_equal(stat(at("i/u,p/new"), &st), 0);
+	assert_int_equal(stat(at("i/root/new"), &st), -1);
+	assert_int_equal(stat(at("i/root/hello"), &st), 0);
+	assert_int_equal(st.st_size, 5);
+}
+
+/* ---- trees ---- */
+
+TEST_WITH(test_tree_remove_is_bounded_and_follows_nothing, NULL, teardown)
+{
+	(void)mkdir(at("tree"), 0755);
+	make_link(at("job"), "tree/link");
+	(void)mkfifo(at("tree/fifo"), 0600);
+	int fd = open(at("tree"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < 3000; i++) {
+		assert_int_equal(mkdirat(fd, "d", 0755), 0);
+		int next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(next >= 0);
+		if (i % 1000 == 999)
+			(void)fchmod(fd, 0);
+		(void)close(fd);
+		fd = next;
+	}
+	(void)close(fd);
+	(void)chmod(at("tree"), 0);
+	unsigned steps = 0;
+	int rc;
+	do {
+		rc = tree_remove(AT_FDCWD, at("tree"), 100);
+		steps++;
+	} while (rc == 1);
+	assert_int_equal(rc, 0);
+	assert_true(steps > 30);
+	struct stat st;
+	assert_int_equal(lstat(at("tree"), &st), -1);
+	assert_int_equal(stat(at("job/code"), &st), 0);
+	assert_int_equal(tree_remove(AT_FDCWD, at("absent"), 100), 0);
+	assert_int_equal(tree_remove(AT_FDCWD, at("file/x"), 100), -1);
+	assert_int_equal(errno, ENOTDIR);
+}
+
+/* clang-format on */
+
+TEST_GROUP(group_setup, group_teardown)

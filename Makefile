@@ -374,6 +374,7 @@ help:
 	@echo 'make golden-update         record the expected translations of the examples again'
 	@echo 'make differential-update   record the verdicts of js-yaml and ajv again (needs npm)'
 	@echo 'make bench      benchmarks, for docs/BENCH.md; make bench-long: also jobs on this machine'
+	@echo 'make bench-machine         jobs on this machine beside bubblewrap, SQLite and Slurm alone'
 	@echo 'make pages      generate OPTIONS, ROUTES, TRANSLATION, WARNINGS and manifests'
 	@echo 'make screenshots           the pictures of docs/PAGE.md'
 	@echo 'make image      the image of the server, with docker, podman or buildah (IMAGE=name:tag,'
@@ -461,6 +462,10 @@ bench: all tests $(B)/tests/bench/measure/measure $(B)/tests/bench/bench.heap.so
 bench-long: bench all
 	tests/tools/bench long
 
+# Real jobs beside bubblewrap and SQLite alone: a quarter of an hour.
+bench-machine: all
+	tests/bench/one_machine.py
+
 pages: all
 	tests/tools/pages write
 
@@ -523,6 +528,6 @@ deb: dist
 clean:
 	rm -rf build
 
-.PHONY: help demo check check-long golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long pages image runtime-image install dist deb clean
+.PHONY: help demo check check-long golden-update differential-update screenshots bare/bookworm bare/trixie debian/bookworm debian/trixie needs-pages needs-fuzz fmt fuzz cov bench bench-long bench-machine pages image runtime-image install dist deb clean
 
 -include $(shell find $(B) -path $(B)/kit -prune -o -path $(B)/old -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -11,8 +11,8 @@
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
-#include "machine/engine/engine_internal.h"
 #include "k8s/transport/reply.h"
+#include "machine/engine/engine_internal.h"
 
 /* For clusters without this ConfigMap of OpenPAI. */
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
@@ -86,17 +86,6 @@ int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
 	free_wiped(text);
 	*app = spec ? &spec->app : NULL;
 	return spec ? 0 : -1;
-}
-
-/* The Framework, with the addresses of all tasks that init shall know. */
-static int start_put_framework(const struct engine_pod *p, struct err *err)
-{
-	struct local_answer answer;
-	bool found = engine_get(p->e, KIND_FRAMEWORK, p->job->name, &answer) == STORE_OK;
-	int bad = found ? task_put_framework(p->dir, str_view(&answer.body), err)
-	                : err_set(err, UNAVAILABLE, "%s", answer.message);
-	local_answer_done(&answer);
-	return bad;
 }
 
 /* ---- the shim -------------------------------------------------------------------------------- */
@@ -173,6 +162,8 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 	struct engine_pod *p = s->p;
 	struct engine *e = p->e;
 	const struct pod_objects objects = { start_get, e };
+	struct local_answer framework;
+	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
 	const struct task_settings set = {
 		.dir = p->dir,
 		.runtime = e->runtime,
@@ -191,8 +182,12 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 		.cgroup_procs = s->procs,
 		.image_env = image ? image->env : NULL,
 		.objects = &objects,
+		.framework = str_view(&framework.body),
 	};
-	if (task_prepare(spec, &set, err) < 0 || start_put_framework(p, err) < 0)
+	int bad = found ? task_prepare(spec, &set, err)
+	                : err_set(err, UNAVAILABLE, "%s", framework.message);
+	local_answer_done(&framework);
+	if (bad)
 		return -1;
 	p->state = POD_STARTED; /* also if this process is killed now */
 	return pod_note(p) < 0 ? err_set(err, UNKNOWN_ERROR, "%s cannot be written", p->dir) : 0;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/quantity.h"
-#include "machine/task/pod_internal.h"
 #include "k8s/transport/reply.h"
+#include "machine/task/pod_internal.h"
 
 enum { GRACE_DEFAULT_S = 30, GRACE_MAX_S = 7 * 86400, PATH_LIMIT = 4000 };
 

@@ -18,9 +18,9 @@
 #include "base/fd.h"
 #include "base/process.h"
 #include "base/time.h"
+#include "k8s/transport/reply.h"
 #include "machine/task/task_internal.h"
 #include "machine/task/tree.h"
-#include "k8s/transport/reply.h"
 
 enum {
 	STATE_MAX = 128 << 10,
@@ -74,28 +74,32 @@ static bool task_is_there(const struct task_making *m, const char *path)
 
 /* ---- volumes --------------------------------------------------------------------------------- */
 
-bool task_mount_needed(const struct pod_mount *mount)
+/* The volume that is mounted here; NULL. */
+static const struct pod_volume *task_volume_at(const struct pod_container *c, const char *path)
 {
-	return strcmp(mount->path, "/usr/local/pai-bin") != 0;
+	for (size_t i = 0; i < c->n_mounts; i++) {
+		if (strcmp(c->mount[i].path, path) == 0 && !*c->mount[i].sub_path)
+			return c->mount[i].volume;
+	}
+	return NULL;
 }
 
-/* The first mount of a volume that is made; NULL.  whole: without sub-path. */
+/* The first mount of a volume; NULL.  whole: without sub-path. */
 static const struct pod_mount *task_mount_of(const struct pod *p, const struct pod_volume *v,
                                              bool whole)
 {
-	for (size_t i = 0; i < TASK_WHICH_MAX; i++) {
-		for (size_t k = 0; k < p->container[i].n_mounts; k++) {
-			const struct pod_mount *mount = &p->container[i].mount[k];
-			if (mount->volume == v && task_mount_needed(mount) &&
-			    !(whole && *mount->sub_path))
-				return mount;
-		}
+	for (size_t k = 0; k < p->app.n_mounts; k++) {
+		const struct pod_mount *mount = &p->app.mount[k];
+		if (mount->volume == v && !(whole && *mount->sub_path))
+			return mount;
 	}
 	return NULL;
 }
 
 const char *task_volume_dir(const struct task_making *m, const struct pod_volume *v)
 {
+	if (v == m->patterns && m->work)
+		return arena_printf(m->a, "%s/runtime.d", task_volume_dir(m, m->work));
 	const struct pod_mount *first = m->s->sandbox ? NULL : task_mount_of(m->p, v, true);
 	return first ? arena_printf(m->a, "root%s", first->path)
 	             : arena_printf(m->a, "volumes/%s", v->name);
@@ -122,8 +126,9 @@ static int task_put_files(struct task_making *m, const struct pod_volume *v)
 
 static int task_make_volume(struct task_making *m, const struct pod_volume *v)
 {
-	if (v->kind == POD_STORAGE || (v->kind == POD_MEMORY && m->s->sandbox) ||
-	    !task_mount_of(m->p, v, false))
+	/* Only init could see others, and needs none. */
+	bool seen = v == m->patterns ? m->work != NULL : task_mount_of(m->p, v, false) != NULL;
+	if (v->kind == POD_STORAGE || (v->kind == POD_MEMORY && m->s->sandbox) || !seen)
 		return 0;
 	if (task_make_dir(m, task_volume_dir(m, v)))
 		return -1;
@@ -177,7 +182,7 @@ static int task_link_mounts(struct task_making *m, const struct pod_container *c
 		bool shm = v->kind == POD_MEMORY && strcmp(mount->path, "/dev/shm") == 0;
 		bool same =
 		    v->kind == POD_STORAGE && !*mount->sub_path && strcmp(v->dir, mount->path) == 0;
-		if (shm || same || !task_mount_needed(mount))
+		if (shm || same)
 			continue; /* the machine's */
 		if (v->kind == POD_STORAGE || !task_path_moves(mount->path))
 			return task_needs_sandbox(m, v->name, mount->path);
@@ -195,37 +200,34 @@ static int task_layout_plain(struct task_making *m)
 			return task_needs_sandbox(m, mount->source ? mount->source : "tmpfs",
 			                          mount->path);
 	}
-	for (size_t i = m->p->has_init ? 0 : 1; i < TASK_WHICH_MAX; i++) {
-		const char *file = task_message_path(m, (enum task_which)i);
-		if (task_make_above(m, file) ||
-		    (!task_is_there(m, file) && task_new_file(m, file, SPAN(""), 0600)) ||
-		    task_link_mounts(m, &m->p->container[i]))
-			return -1;
-	}
-	return 0;
+	/* Plugins call the runtime. */
+	const char *program = "root/usr/local/pai/runtime";
+	const char *message = task_message_path(m);
+	if (task_make_above(m, message) || task_new_file(m, message, SPAN(""), 0600) ||
+	    task_make_above(m, program))
+		return -1;
+	if (symlinkat(m->s->runtime, m->dir, program) != 0)
+		return task_failed(m->e, "make the link", m->s->dir, program);
+	return task_link_mounts(m, &m->p->app);
 }
 
 /* The sources of mounts must exist, those of sub-paths too. */
 static int task_layout_sandbox(struct task_making *m)
 {
 	static const char *const DIRS[] = { "tmp", "upper", "work", "merged" };
-	for (size_t i = 0; i < ARRAY_SIZE(DIRS); i++) {
+	const struct pod_container *c = &m->p->app;
+	for (size_t i = m->s->image ? 1 : 0; i < (m->s->image ? ARRAY_SIZE(DIRS) : 1); i++) {
 		if (task_make_dir(m, DIRS[i]))
 			return -1;
 	}
-	for (size_t i = 0; i < TASK_WHICH_MAX; i++) {
-		const struct pod_container *c = &m->p->container[i];
-		if (task_new_file(m, task_message_path(m, (enum task_which)i), SPAN(""), 0600))
+	for (size_t k = 0; k < c->n_mounts; k++) {
+		const struct pod_mount *mount = &c->mount[k];
+		const char *dir = task_volume_dir(m, mount->volume);
+		if (*mount->sub_path && mount->volume->kind == POD_DIRECTORY &&
+		    task_make_dir(m, arena_printf(m->a, "%s/%s", dir, mount->sub_path)))
 			return -1;
-		for (size_t k = 0; k < c->n_mounts; k++) {
-			const struct pod_mount *mount = &c->mount[k];
-			const char *dir = task_volume_dir(m, mount->volume);
-			if (*mount->sub_path && mount->volume->kind == POD_DIRECTORY &&
-			    task_make_dir(m, arena_printf(m->a, "%s/%s", dir, mount->sub_path)))
-				return -1;
-		}
 	}
-	return 0;
+	return task_new_file(m, task_message_path(m), SPAN(""), 0600);
 }
 
 /* ---- preparing ------------------------------------------------------------------------------- */
@@ -233,10 +235,8 @@ static int task_layout_sandbox(struct task_making *m)
 /* What an earlier, interrupted call has left. */
 static int task_clean(struct task_making *m)
 {
-	static const char *const OLD[] = { "volumes",  "root",      "tmp",          "upper",
-		                           "work",     "merged",    "message-init", "message-app",
-		                           "init.env", "init.argv", "app.env",      "app.argv",
-		                           "spec" };
+	static const char *const OLD[] = { "volumes", "root",    "tmp", "upper", "work",
+		                           "merged",  "message", "job", "spec" };
 	if (task_is_there(m, "shim"))
 		return err_set(m->e, UNKNOWN_ERROR, "a shim has been started in %s", m->s->dir);
 	for (size_t i = 0; i < ARRAY_SIZE(OLD); i++) {
@@ -256,10 +256,6 @@ static int task_prepare_all(struct task_making *m)
 	}
 	if (m->s->sandbox ? task_layout_sandbox(m) : task_layout_plain(m))
 		return -1;
-	/* bubblewrap's arguments name it; its contents come later. */
-	if (!task_is_there(m, "framework.json") &&
-	    task_new_file(m, "framework.json", SPAN(""), 0600))
-		return -1;
 	return task_spec_write(m);
 }
 
@@ -271,20 +267,14 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 	FD_AUTO dir = open(s->dir, TASK_DIR);
 	if (dir < 0)
 		return task_failed(e, "open", s->dir, "");
-	struct task_making m = { p, s, dir, &a, e };
+	struct task_making m = { .p = p, .s = s, .dir = dir, .a = &a, .e = e };
+	m.patterns = task_volume_at(&p->init, "/usr/local/pai-config");
+	m.work = task_volume_at(&p->app, "/usr/local/pai");
+	if (m.work && m.work->kind != POD_DIRECTORY)
+		m.work = NULL;
 	int result = task_prepare_all(&m);
 	arena_wipe(&a); /* secrets */
 	return result;
-}
-
-int task_put_framework(const char *dir, struct span object, struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	const char *path = arena_printf(&a, "%s/framework.json", dir);
-	/* In place: the file may be a mount already. */
-	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	FD_AUTO fd = open(path, flags, 0600);
-	return fd < 0 || fd_write_all(fd, object) ? task_failed(e, "write", path, "") : 0;
 }
 
 void task_log(const char *dir, const char *text)

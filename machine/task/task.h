@@ -3,20 +3,18 @@
  * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
  * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
  *
- *   spec, init.argv, init.env, app.argv, app.env
- *               for the shim: what it runs, see runtime-assets/shim/shim_internal.h (0600: secrets)
+ *   spec, job   for the shim: what it runs, see runtime-assets/shim/shim_internal.h (0600: secrets)
  *   shim        process_identity() of the shim, written by it as a whole
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
- *   init.log    output of the init container, likewise
+ *   init.log    output of init, likewise
  *   volumes/    a directory for each volume
  *   root/       without sandbox: the files below /usr/local/pai and so on, see `--root` of
  *               pai-runtime; volumes are there at their mount points
- *   tmp/        /tmp of the app container in a sandbox without an image
- *   upper/ ...  what containers with an image have changed
- *   message-*   termination messages in a sandbox
+ *   tmp/        /tmp of a sandbox without an image
+ *   upper/ ...  what a task with an image has changed
+ *   message     the termination message in a sandbox
  *   lock, shim.error, state.reserve   of the shim
- *   framework.json   the Framework for init
  *
  * Other files in the directory belong to the engine (pod.json).
  * All functions block on files and are called by one thread at a time for a directory.  Files that
@@ -48,18 +46,17 @@ struct task_settings {
 	size_t n_devices;
 	const char *const *env;   /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
 	const char *cgroup_procs; /* see cgroup_make; NULL */
+	/* The Framework as JSON, with the addresses of all tasks that init shall know. */
+	struct span framework;
 	const struct pod_objects *objects;
 };
 
 /*
- * Writes the directory, which may exist: volumes, files of Secrets and ConfigMaps, spec.  Not the
- * Framework: task_put_framework.  *e (400: the pod cannot run here, 500: the disk) on failure; the
- * directory may be incomplete then.  Calling it again for a task that has not started is allowed.
+ * Writes the directory, which may exist: volumes, files of Secrets and ConfigMaps, what the shim
+ * runs.  *e (400: the pod cannot run here, 500: the disk) on failure; the directory may be
+ * incomplete then.  Calling it again for a task that has not started is allowed.
  */
 int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e);
-
-/* The Framework as JSON, with the addresses of all tasks that init shall know. */
-int task_put_framework(const char *dir, struct span object, struct err *e);
 
 /* Adds a line in brackets to the log of the app, before it starts; for readers only, so failures
  * are ignored. */
@@ -84,6 +81,7 @@ enum task_found task_find(const char *dir, int *pidfd);
 /* Collects the shim if it is a child of this process, and closes the pidfd. */
 void task_reap(int pidfd);
 
+/* TASK_INIT: only of shims of earlier versions. */
 enum task_phase { TASK_STARTING, TASK_INIT, TASK_RUN, TASK_ENDED };
 
 struct task_container {

@@ -16,12 +16,6 @@ enum {
 	STATUS_FD = 7 /* SHIM_STATUS_FD */
 };
 
-/* In a sandbox. */
-#define HELPER_PATH    "/tmp/.pai-runtime"
-#define FRAMEWORK_PATH "/tmp/.pai-framework.json"
-
-static const char *const TASK_NAMES[TASK_WHICH_MAX] = { "init", "app" };
-
 static const char *task_below(const struct task_making *m, const char *path)
 {
 	return arena_printf(m->a, "%s/%s", m->s->dir, path);
@@ -41,14 +35,14 @@ static const char *task_home(const struct task_making *m)
 	return user.pw_dir;
 }
 
-static int task_environment(struct task_making *m, enum task_which which, struct words *w)
+static int task_environment(struct task_making *m, const struct pod_container *c, struct words *w)
 {
 	struct words pod = { .a = m->a };
-	bool app = which == TASK_WHICH_APP;
-	if (pod_env_resolve(&m->p->container[which], m->s->objects, &pod, m->e))
+	bool app = c == &m->p->app;
+	if (pod_env_resolve(c, m->s->objects, &pod, m->e))
 		return -1;
 	words_add(w, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	words_add(w, arena_printf(m->a, "HOME=%s", task_home(m)));
+	words_add(w, arena_printf(m->a, "HOME=%s", m->home));
 	words_set_all(w, app ? m->s->image_env : NULL);
 	words_set_all(w, pod.v);
 	words_set_all(w, app ? m->s->env : NULL);
@@ -57,75 +51,82 @@ static int task_environment(struct task_making *m, enum task_which which, struct
 	return 0;
 }
 
-/* ---- the command ----------------------------------------------------------------------------- */
+/* ---- the commands ---------------------------------------------------------------------------- */
 
-static bool task_is_runtime(const char *path)
+/* pai-runtime as the app container sees it: in the work volume, where plugins call it. */
+static const char *task_program(const struct task_making *m)
 {
-	const char *slash = strrchr(path, '/');
-	return strcmp(slash ? slash + 1 : path, "pai-runtime") == 0;
+	return !m->s->sandbox ? m->s->runtime
+	       : m->work      ? "/usr/local/pai/runtime"
+	                      : "/tmp/.pai-runtime";
 }
 
-static void task_command_init(struct task_making *m, const char *const *words, struct words *w)
+/* The words that the pod gives to a container. */
+static int task_words(struct task_making *m, const struct pod_container *c, const struct words *env,
+                      struct words *given)
 {
-	WORDS_ADD(w, m->s->sandbox ? HELPER_PATH : m->s->runtime, "init");
-	words_add_all(w, words);
-	WORDS_ADD(w, "--framework",
-	          m->s->sandbox ? FRAMEWORK_PATH : task_below(m, "framework.json"));
-}
-
-/* Returns whether it is the runtime. */
-static bool task_command_app(struct task_making *m, const char *const *words, struct words *w)
-{
-	static const char PAI[] = "/usr/local/pai/";
-	bool below = strncmp(words[0], PAI, strlen(PAI)) == 0;
-	bool runtime = strcmp(words[0], "/usr/local/pai/runtime") == 0 && !words[1];
-	words_add(w, below && !m->s->sandbox ? arena_printf(m->a, "%s/root%s", m->s->dir, words[0])
-	                                     : words[0]);
-	words_add_all(w, words + 1);
-	if (runtime)
-		WORDS_ADD(w, "run", "--logs-kept");
-	return runtime;
-}
-
-/* `pai-runtime init`, from an image of which it is the entry point or from a ConfigMap, is the
- * program of this machine and gets the Framework as a file. */
-static int task_command(struct task_making *m, enum task_which which, const struct words *env,
-                        struct words *w)
-{
-	const struct pod_container *c = &m->p->container[which];
 	const char **lists[] = { c->command, c->args };
-	struct words given = { .a = m->a };
 	for (size_t k = 0; k < 2; k++) {
-		for (size_t i = 0; lists[k][i] && given.n <= WORDS_MAX; i++)
-			words_add(&given, words_expand(env, lists[k][i]));
+		for (size_t i = 0; lists[k][i] && given->n <= WORDS_MAX; i++)
+			words_add(given, words_expand(env, lists[k][i]));
 	}
-	if (given.n > WORDS_MAX)
+	if (given->n > WORDS_MAX)
 		return err_set(m->e, INVALID_PARAMETERS,
 		               "the command of container %s has more than %d words", c->name,
 		               WORDS_MAX);
-	bool entry = !c->command[0];
-	bool named =
-	    !entry && given.n > 1 && task_is_runtime(given.v[0]) && strcmp(given.v[1], "init") == 0;
-	bool runtime = which == TASK_WHICH_INIT && (named || entry);
+	return 0;
+}
+
+/* `pai-runtime init`, from an image of which it is the entry point or from a ConfigMap, is done by
+ * `shim --exec`. */
+static int task_words_init(struct task_making *m, const struct words *env, struct words *w)
+{
+	struct words given = { .a = m->a };
+	if (!m->p->has_init)
+		return 0;
+	if (task_words(m, &m->p->init, env, &given))
+		return -1;
+	const char *name = given.n && m->p->init.command[0] ? given.v[0] : "pai-runtime";
+	const char *slash = strrchr(name, '/');
+	bool entry = !m->p->init.command[0];
+	bool runtime = entry || (given.n > 1 && strcmp(given.v[1], "init") == 0 &&
+	                         strcmp(slash ? slash + 1 : name, "pai-runtime") == 0);
 	if (runtime)
-		task_command_init(m, given.v && named ? given.v + 2 : given.v, w);
-	else if (entry)
-		return err_set(m->e, NOT_IMPLEMENTED,
-		               "container %s has no command, and that of its image is not known",
-		               c->name);
-	else
-		runtime = task_command_app(m, given.v, w);
+		words_add(w, "init");
+	words_add_all(w, runtime && !entry ? given.v + 2 : given.v);
 	if (runtime && !m->s->sandbox)
 		WORDS_ADD(w, "--root", task_below(m, "root"));
 	return 0;
 }
 
+static int task_words_app(struct task_making *m, const struct words *env, struct words *w)
+{
+	static const char PAI[] = "/usr/local/pai/";
+	struct words given = { .a = m->a };
+	if (task_words(m, &m->p->app, env, &given))
+		return -1;
+	if (!m->p->app.command[0])
+		return err_set(m->e, NOT_IMPLEMENTED,
+		               "container %s has no command, and that of its image is not known",
+		               m->p->app.name);
+	if (strcmp(given.v[0], "/usr/local/pai/runtime") == 0 && !given.v[1]) {
+		WORDS_ADD(w, "--run", "--logs-kept");
+		if (!m->s->sandbox)
+			WORDS_ADD(w, "--root", task_below(m, "root"));
+		return 0;
+	}
+	bool below = strncmp(given.v[0], PAI, strlen(PAI)) == 0 && !m->s->sandbox;
+	WORDS_ADD(w, "--",
+	          below ? arena_printf(m->a, "%s/root%s", m->s->dir, given.v[0]) : given.v[0]);
+	words_add_all(w, given.v + 1);
+	return 0;
+}
+
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
-const char *task_message_path(const struct task_making *m, enum task_which which)
+const char *task_message_path(const struct task_making *m)
 {
-	return m->s->sandbox ? arena_printf(m->a, "message-%s", TASK_NAMES[which])
-	                     : arena_printf(m->a, "root%s", m->p->container[which].message_path);
+	return m->s->sandbox ? "message" : arena_printf(m->a, "root%s", m->p->app.message_path);
 }
 
 struct task_mounts {
@@ -159,23 +160,18 @@ static void task_mount_volume(struct task_making *m, const struct pod_mount *mou
 	task_mount_add(t, to);
 }
 
-static void task_mounts_make(struct task_making *m, enum task_which which, struct task_mounts *t)
+static void task_mounts_make(struct task_making *m, struct task_mounts *t)
 {
-	const struct pod_container *c = &m->p->container[which];
-	bool init = which == TASK_WHICH_INIT;
+	const struct pod_container *c = &m->p->app;
 	t->n = 0;
-	if (init || !m->s->image)
+	if (!m->s->image)
 		task_mount_own(t, task_below(m, "tmp"), "/tmp", true);
-	for (size_t i = 0; i < c->n_mounts; i++) {
-		if (task_mount_needed(&c->mount[i]))
-			task_mount_volume(m, &c->mount[i], t);
-	}
-	for (size_t i = 0; !init && i < m->s->n_mounts; i++)
+	for (size_t i = 0; i < c->n_mounts; i++)
+		task_mount_volume(m, &c->mount[i], t);
+	for (size_t i = 0; i < m->s->n_mounts; i++)
 		task_mount_add(t, m->s->mount[i]);
-	task_mount_own(t, task_below(m, task_message_path(m, which)), c->message_path, true);
-	task_mount_own(t, m->s->runtime, HELPER_PATH, false);
-	if (init)
-		task_mount_own(t, task_below(m, "framework.json"), FRAMEWORK_PATH, false);
+	task_mount_own(t, task_below(m, task_message_path(m)), c->message_path, true);
+	task_mount_own(t, m->s->runtime, task_program(m), false);
 }
 
 /* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
@@ -219,25 +215,22 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 }
 
 /* The words of bubblewrap, which starts the command in the sandbox; NULL and an error. */
-static const char **task_wrap(struct task_making *m, enum task_which which, const char *cwd,
-                              const char *const *command)
+static const char **task_wrap(struct task_making *m, const char *cwd, const char *const *command)
 {
 	struct task_mounts mounts;
-	bool app = which == TASK_WHICH_APP;
-	bool image = app && m->s->image;
 	const struct sandbox_image layers = { m->s->image, task_below(m, "upper"),
 		                              task_below(m, "work"), task_below(m, "merged") };
-	task_mounts_make(m, which, &mounts);
+	task_mounts_make(m, &mounts);
 	const struct sandbox_spec spec = { .runtime = m->s->runtime,
-		                           .image = image ? &layers : NULL,
+		                           .image = m->s->image ? &layers : NULL,
 		                           .mounts = mounts.v,
 		                           .mounts_n = mounts.n,
 		                           .devices = m->s->device,
-		                           .devices_n = app ? m->s->n_devices : 0,
+		                           .devices_n = m->s->n_devices,
 		                           .hide = m->s->hide,
 		                           .hide_n = m->s->n_hide,
 		                           .memory = (uint64_t)m->p->app.memory,
-		                           .home = task_home(m),
+		                           .home = m->home,
 		                           .cwd = cwd,
 		                           .status_fd = STATUS_FD,
 		                           .command = command };
@@ -246,28 +239,42 @@ static const char **task_wrap(struct task_making *m, enum task_which which, cons
 
 /* ---- the files ------------------------------------------------------------------------------- */
 
-/* Words, each ended by NUL. */
-static int spec_put(struct task_making *m, const char *path, const char *const *words)
+/* Each ended by NUL. */
+static void spec_put(struct str *out, const char *const *words)
 {
-	STR_AUTO out = STR_SECRET(SPEC_MAX);
-	for (; *words; words++)
-		str_put(&out, *words, strlen(*words) + 1);
-	if (out.full)
-		return err_set(m->e, INVALID_PARAMETERS,
-		               "the commands and variables of the pod are too long");
-	return task_new_file(m, path, str_view(&out), 0600);
+	for (; words && *words; words++)
+		str_put(out, *words, strlen(*words) + 1);
 }
 
-static int spec_put_container(struct task_making *m, enum task_which which)
+static void spec_put_list(struct str *out, const struct words *w)
 {
-	const struct pod_container *c = &m->p->container[which];
-	const char *cwd = c->directory;
+	str_printf(out, "%zu", w->n);
+	str_char(out, '\0');
+	spec_put(out, w->v);
+	str_char(out, '\0');
+}
+
+static int spec_write(struct task_making *m, const char *name, const struct str *text)
+{
+	if (text->full)
+		return err_set(m->e, INVALID_PARAMETERS,
+		               "the commands and variables of the pod are too long");
+	return task_new_file(m, name, str_view(text), 0600);
+}
+
+int task_spec_write(struct task_making *m)
+{
+	const struct pod_container *c = &m->p->app;
+	const char *cwd = c->directory ? c->directory : m->s->start_directory;
+	STR_AUTO spec = STR_INIT(SPEC_MAX);
+	STR_AUTO job = STR_SECRET(SPEC_MAX);
 	struct words env = { .a = m->a };
+	struct words init_env = { .a = m->a };
+	struct words init = { .a = m->a };
 	struct words command = { .a = m->a };
-	if (!cwd && which == TASK_WHICH_APP)
-		cwd = m->s->start_directory;
+	m->home = task_home(m);
 	/* Bubblewrap changes the directory by itself. */
-	WORDS_ADD(&command, m->s->sandbox ? HELPER_PATH : m->s->runtime, "shim", "--exec",
+	WORDS_ADD(&command, task_program(m), "shim", "--exec",
 	          m->s->sandbox ? "."
 	          : cwd         ? cwd
 	                        : "/");
@@ -276,27 +283,25 @@ static int spec_put_container(struct task_making *m, enum task_which which)
 		if (mount->volume->kind == POD_STORAGE && task_storage_put(m, mount, &command) < 0)
 			return -1;
 	}
-	words_add(&command, "--");
-	if (task_environment(m, which, &env) || task_command(m, which, &env, &command))
+	if (task_environment(m, c, &env) || task_words_app(m, &env, &command) ||
+	    (m->p->has_init && task_environment(m, &m->p->init, &init_env)) ||
+	    task_words_init(m, &init_env, &init))
 		return -1;
-	const char **argv = m->s->sandbox ? task_wrap(m, which, cwd, command.v) : command.v;
-	if (!argv || spec_put(m, arena_printf(m->a, "%s.env", TASK_NAMES[which]), env.v))
+	spec_put_list(&job, &env);
+	spec_put_list(&job, &init_env);
+	spec_put_list(&job, &init);
+	str_span(&job, m->s->framework);
+	const char **argv = m->s->sandbox ? task_wrap(m, cwd, command.v) : command.v;
+	if (!argv)
 		return -1;
-	return spec_put(m, arena_printf(m->a, "%s.argv", TASK_NAMES[which]), argv);
-}
-
-int task_spec_write(struct task_making *m)
-{
-	bool init = m->p->has_init;
-	const char *const head[] = { "shim 2",
+	const char *const head[] = { "shim 3",
 		                     arena_printf(m->a, "%lld", (long long)m->p->grace_s),
 		                     m->s->sandbox ? "wrapped" : "",
 		                     m->s->cgroup_procs ? m->s->cgroup_procs : "",
-		                     init ? task_message_path(m, TASK_WHICH_INIT) : "",
-		                     task_message_path(m, TASK_WHICH_APP),
+		                     init.n ? "init" : "",
+		                     task_message_path(m),
 		                     NULL };
-	if ((init && spec_put_container(m, TASK_WHICH_INIT)) ||
-	    spec_put_container(m, TASK_WHICH_APP))
-		return -1;
-	return spec_put(m, "spec", head);
+	spec_put(&spec, head);
+	spec_put(&spec, argv);
+	return spec_write(m, "job", &job) || spec_write(m, "spec", &spec) ? -1 : 0;
 }

@@ -147,17 +147,20 @@ static int step_install(struct init *in, struct err *e)
 static int step_exitspec(struct init *in, struct err *e)
 {
 	static const char NAME[] = "runtime-exit-spec.yaml";
-	const char *from = path_join(in->a, in->at.config, NAME);
 	const char *to = path_join(in->a, in->at.runtime_d, NAME);
+	const char *from = in->prepared ? to : path_join(in->a, in->at.config, NAME);
 	ERR_AUTO why = { 0 };
 	struct span spec;
 	int got = file_read(from, FILE_MOUNTED, EXIT_SPEC_MAX, in->a, &spec, &why);
+	if (got == 0 && in->prepared)
+		return 0; /* it is there */
 	if (got != 0) {
 		say(SAY_WARNING, "no exit specification, failures will only have a code: %s",
 		    got < 0 ? err_msg(&why) : arena_printf(in->a, "%s is not there", from));
 		spec = SPAN("[]\n");
 	}
-	return file_write(to, spec, 0644, e) ? INIT_FAILED : 0;
+	return dir_make(in->at.runtime_d, 0755, e) || file_write(to, spec, 0644, e) ? INIT_FAILED
+	                                                                            : 0;
 }
 
 /* In this order. */
@@ -183,6 +186,9 @@ struct options {
 	const char *root, *steps, *framework;
 	const char *barrier_ms; /* for tests */
 	bool help;
+	/* Of init_here: */
+	const char *object; /* the Framework; NULL: none */
+	struct str *why;    /* gets the message of a failure; NULL: it is not init_here */
 };
 
 /* ---- options ----------------------------------------------------------------------------- */
@@ -335,6 +341,7 @@ static int init_begin(struct init *in, const struct options *o, struct err *e)
 	const char *gang = env_get("GANG_ALLOCATION");
 	const char *index = env_get("FC_TASK_INDEX");
 	layout_init(&in->at, o->root, in->a);
+	in->prepared = o->why != NULL;
 	in->barrier_ms = o->barrier_ms;
 	in->gang = gang && strcmp(gang, "true") == 0;
 	in->role_name = env_get("FC_TASKROLE_NAME");
@@ -344,6 +351,10 @@ static int init_begin(struct init *in, const struct options *o, struct err *e)
 		return err_set(e, FAILED, "FC_TASK_INDEX is not a number of a task");
 	if (init_runtime_config(in, e))
 		return -1;
+	if (o->object) {
+		in->framework = framework_read(span_of(o->object), in->a, e);
+		return in->framework ? 0 : -1;
+	}
 	if (!o->framework)
 		return 0;
 	struct span json;
@@ -365,16 +376,19 @@ static void init_stop(int signal)
 	_exit(128 + signal);
 }
 
-static int init_fail(const struct init *in, const char *step, int code, const struct err *e)
+static int init_fail(const struct init *in, const struct options *o, const char *step, int code,
+                     const struct err *e)
 {
 	say(SAY_ERROR, "step %s: %s", step, err_msg(e));
 	/* One line for `kubectl describe pod`, into the file that the kubelet made. */
-	FD_AUTO fd = file_open(in->at.init_termination, O_WRONLY | O_TRUNC);
+	FD_AUTO fd = o->why ? -1 : file_open(in->at.init_termination, O_WRONLY | O_TRUNC);
 	char line[2048];
 	int n = snprintf(line, sizeof(line), "pai-runtime init, step %s (exit code %d): %s\n", step,
 	                 code, err_msg(e));
 	if (fd >= 0 && n > 0)
 		(void)fd_write_all(fd, span_of(line));
+	if (o->why)
+		str_puts(o->why, line);
 	return code;
 }
 
@@ -382,51 +396,70 @@ static int init_run_steps(struct init *in, const struct options *o, const bool *
 {
 	for (size_t i = 0; i < N_STEPS; i++) {
 		ERR_AUTO e = { 0 };
-		bool given = STEPS[i].run == step_framework && o->framework;
-		if (!chosen[i] || given)
+		bool given = STEPS[i].run == step_framework && in->framework;
+		/* On one machine the directories are new, and have this program. */
+		bool made =
+		    in->prepared && (STEPS[i].run == step_clean || STEPS[i].run == step_install);
+		if (!chosen[i] || given || made)
 			continue;
 		int code = STEPS[i].run(in, &e);
 		if (code)
-			return init_fail(in, STEPS[i].name, code, &e);
+			return init_fail(in, o, STEPS[i].name, code, &e);
 	}
 	say(SAY_INFO, "init is done");
 	return 0;
 }
 
-int cmd_init(int argc, char **argv)
+static int init_all(struct options *o, int argc, char **argv)
 {
 	static const int SIGNALS[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT };
-	struct options o = { .root = "" };
 	const struct arg args[] = {
-		{ "--root", &o.root, NULL },           { "--steps", &o.steps, NULL },
-		{ "--framework", &o.framework, NULL }, { "--barrier-ms", &o.barrier_ms, NULL },
-		{ "--help", NULL, &o.help },           { NULL, NULL, NULL },
+		{ "--root", &o->root, NULL },           { "--steps", &o->steps, NULL },
+		{ "--framework", &o->framework, NULL }, { "--barrier-ms", &o->barrier_ms, NULL },
+		{ "--help", NULL, &o->help },           { NULL, NULL, NULL },
 	};
 	int i = args_take(args, 1, argc, argv);
 	if (i < argc) {
 		args_misused(argv[0], argv[i]);
 		return init_usage(stderr, 2);
 	}
-	if (o.help)
+	if (o->help)
 		return init_usage(stdout, 0);
 	struct sigaction action = { .sa_handler = init_stop };
 	for (size_t k = 0; k < ARRAY_SIZE(SIGNALS); k++)
 		sigaction(SIGNALS[k], &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	no_core();
 	umask(022);
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct init in = { .a = &a };
 	bool chosen[N_STEPS] = { false };
-	int bad = init_begin(&in, &o, &e) || steps_choose_all(&o, &a, chosen, &e);
+	int bad = init_begin(&in, o, &e) || steps_choose_all(o, &a, chosen, &e);
 	if (bad)
-		return init_fail(&in, "setup", INIT_FAILED, &e);
+		return init_fail(&in, o, "setup", INIT_FAILED, &e);
 	/* The step `logs` makes the directory, but logs messages itself. */
 	const char *log = path_join(&a, in.at.logs, "init.log");
-	if (chosen[0] && (dir_make(in.at.logs, 0777, &e) || say_open(log)))
+	bool logged = chosen[0] && !dir_make(in.at.logs, 0777, &e) && !say_open(log);
+	if (chosen[0] && !logged)
 		say(SAY_WARNING, "no log in %s: %s", in.at.logs, strerror(errno));
-	int code = init_run_steps(&in, &o, chosen);
+	int code = init_run_steps(&in, o, chosen);
+	if (logged)
+		say_close();
 	arena_wipe(&a); /* secrets were read into it */
+	return code;
+}
+
+int cmd_init(int argc, char **argv)
+{
+	struct options o = { .root = "" };
+	no_core();
+	return init_all(&o, argc, argv);
+}
+
+int init_here(int argc, char **argv, const char *framework, struct str *why)
+{
+	struct options o = { .root = "", .object = framework, .why = why };
+	int code = init_all(&o, argc, argv);
+	(void)signal(SIGPIPE, SIG_DFL);
 	return code;
 }

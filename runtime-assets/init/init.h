@@ -129,6 +129,7 @@ int job_fill_secrets(const struct job *j, struct span text, struct str *out, str
 struct init {
 	struct arena *a;
 	struct layout at;
+	bool prepared;                     /* see init_here */
 	bool gang;                         /* GANG_ALLOCATION is "true" */
 	const char *role_name;             /* FC_TASKROLE_NAME; NULL in a bare pod */
 	int64_t task_index;                /* FC_TASK_INDEX; -1 in a bare pod */
@@ -151,3 +152,11 @@ int step_environment(struct init *in, struct err *e);
 int step_ports(struct init *in, struct err *e);
 int step_plugins(struct init *in, struct err *e);
 int step_command(struct init *in, struct err *e);
+
+/*
+ * `init ARGUMENTS...` in this process, which goes on as the user's command: on one machine, where
+ * the Framework (JSON; NULL: none) is known with all addresses, the work volume is new and has this
+ * program, and runtime.d the exit specification.  Returns the exit code of the init container; *why
+ * gets its termination message if that is not 0.  Signals end the process as in the container.
+ */
+int init_here(int argc, char **argv, const char *framework, struct str *why);

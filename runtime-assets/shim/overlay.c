@@ -21,6 +21,7 @@
 
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
+#include "runtime-assets/shim/shim_internal.h"
 
 enum { OVERLAY_FUSE = 0x65735546 /* f_type of a FUSE file system */, OVERLAY_WAIT_MS = 10000 };
 
@@ -113,6 +114,9 @@ static int overlay_fuse(const struct overlay *o, struct err *e)
 		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		if (null >= 0)
 			(void)dup2(null, 2);
+		/* The shim takes their end for the start of the command. */
+		for (int fd = SHIM_REPORT_FD; fd <= SHIM_INIT_FD; fd++)
+			(void)close(fd);
 		for (size_t i = 0; getppid() == parent && i < 3; i++)
 			(void)execl(PROGRAMS[i], "fuse-overlayfs", "-f", "-o", str_c(&options),
 			            o->merged, (char *)NULL);

@@ -29,13 +29,24 @@ enum {
 	EXIT_CLAIM = 3,  /* of the shim: nothing was started */
 	EXIT_STATE = 4,  /* the last state is lost */
 	PIECE = 16 << 10,
-	WHY_MAX = 1024
+	WHY_MAX = 1024,
+	REPORT_MAX = 8192
 };
 
 /* Reason of a container that could not be started, but could be a moment later. */
 static const char SHIM_SHORT[] = "OutOfResources";
 
-enum source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_REPORT, FROM_STATUS, SOURCES };
+/* Those of a try begin with FROM_OUT. */
+enum source {
+	FROM_SIGNALS,
+	FROM_TETHER,
+	FROM_OUT,
+	FROM_ERR,
+	FROM_INIT,
+	FROM_REPORT,
+	FROM_STATUS,
+	SOURCES
+};
 
 struct shim {
 	int dir, signals;
@@ -49,7 +60,10 @@ struct shim {
 	bool childless;
 	bool asked;                      /* SIGTERM was sent */
 	int64_t ask_at, kill_at, since;  /* ms; INT64_MAX: not */
+	int64_t began_ms, exit_ms;       /* of this try, since 1970 */
+	int exit;                        /* status of the child, which tells later whose it is */
 	struct str report, status, tail; /* tail: of stderr, until the command has started */
+	struct span why;                 /* in the report: "E" or "F" and the reason; or nothing */
 };
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -85,11 +99,9 @@ static void shim_reap(struct shim *s)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid != s->child)
 			continue;
-		struct shim_result *r = &s->state.of[s->which];
 		s->child = 0;
-		r->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-		r->code = r->signal ? 128 + r->signal : WEXITSTATUS(status);
-		r->ended_ms = clock_wall_ms();
+		s->exit = status;
+		s->exit_ms = clock_wall_ms();
 		s->since = clock_ms();
 	}
 	s->childless = pid < 0 && errno == ECHILD;
@@ -132,15 +144,15 @@ static bool shim_read_source(struct shim *s, enum source which, char *text, stru
 	return true;
 }
 
-static bool shim_read_output(struct shim *s, int stream)
+static bool shim_read_output(struct shim *s, enum source which)
 {
 	char text[PIECE];
 	struct span got;
-	if (!shim_read_source(s, FROM_OUT + (enum source)stream, text, &got))
+	if (!shim_read_source(s, which, text, &got))
 		return false;
-	shim_log_write(&s->log, stream, got);
+	shim_log_write(&s->log, which != FROM_OUT, got);
 	shim_log_flush(&s->log);
-	if (stream == 1 && !s->state.of[s->which].started && s->tail.n + got.n < WHY_MAX)
+	if (which == FROM_ERR && !s->state.of[s->which].started && s->tail.n + got.n < WHY_MAX)
 		str_span(&s->tail, got);
 	return true;
 }
@@ -154,15 +166,46 @@ static void shim_drain(struct shim *s, enum source which, struct str *into)
 		str_span(into, got);
 }
 
-/* The command is executed when the report ends without a failure. */
+/* Until here, all output was that of init. */
+static void shim_init_ended(struct shim *s)
+{
+	struct shim_result *r = &s->state.of[SHIM_INIT];
+	while (shim_read_output(s, FROM_INIT)) {
+	}
+	shim_close_source(s, FROM_INIT);
+	shim_log_close(&s->log);
+	shim_log_open(&s->log, s->dir, "log", SHIM_LOG_MAX);
+	r->ended = true;
+	r->reason = "Completed";
+	r->ended_ms = clock_wall_ms();
+	s->which = SHIM_APP;
+}
+
+/* The command is executed when the report ends without a failure.  Of the report, what is not
+ * understood here stays: why it failed. */
 static void shim_read_report(struct shim *s)
 {
-	struct shim_result *r = &s->state.of[s->which];
-	shim_drain(s, FROM_REPORT, &s->report);
-	if (s->from[FROM_REPORT] >= 0 || s->report.n != 1 || r->started)
+	if (s->from[FROM_REPORT] < 0)
 		return;
-	r->started = true;
-	r->started_ms = clock_wall_ms();
+	shim_drain(s, FROM_REPORT, &s->report);
+	if (s->from[FROM_REPORT] >= 0)
+		return;
+	struct span said = str_view(&s->report);
+	if (span_starts(said, "I")) {
+		s->state.of[SHIM_INIT].started = true;
+		s->state.of[SHIM_INIT].started_ms = s->began_ms;
+		said = span_from(said, 1);
+	}
+	bool ready = span_starts(said, "S");
+	if (ready && s->which == SHIM_INIT)
+		shim_init_ended(s);
+	said = span_from(said, ready);
+	s->why = said;
+	if (!ready || said.n > 0)
+		return;
+	s->state.of[SHIM_APP].started = true;
+	s->state.of[SHIM_APP].started_ms = clock_wall_ms();
+	s->state.phase = "run";
 	(void)shim_state_write(s->dir, &s->state, false);
 }
 
@@ -221,9 +264,11 @@ static void shim_wait(struct shim *s)
 		shim_read_status(s);
 	if (watched[FROM_REPORT].revents)
 		shim_read_report(s);
-	for (int i = 0; i < SHIM_STREAMS; i++) {
-		if (watched[FROM_OUT + i].revents)
-			(void)shim_read_output(s, i);
+	for (enum source i = FROM_OUT; i <= FROM_INIT; i++) {
+		if (!watched[i].revents)
+			continue;
+		shim_read_report(s); /* else it could be output of app in the log of init */
+		(void)shim_read_output(s, i);
 	}
 }
 
@@ -249,7 +294,7 @@ static void shim_become_child(const struct shim *s, pid_t parent, const struct s
 		_exit(NOT_RUN);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	shim_child(s->dir, s->which, s->spec.cgroup, to);
+	shim_child(s->dir, &s->spec, to);
 }
 
 static int shim_start(struct shim *s)
@@ -257,13 +302,17 @@ static int shim_start(struct shim *s)
 	int ends[SOURCES] = { 0 };
 	pid_t parent = getpid();
 	bool failed = false;
-	for (enum source i = FROM_OUT; i < SOURCES; i++)
-		failed |= (ends[i] = shim_pipe(s, i)) < 0;
+	for (enum source i = FROM_OUT; i < SOURCES; i++) {
+		bool needed = i != FROM_INIT || s->spec.init;
+		ends[i] = needed ? shim_pipe(s, i) : -1;
+		failed |= needed && ends[i] < 0;
+	}
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)
 		shim_become_child(s, parent,
 		                  &(struct shim_streams){ ends[FROM_OUT], ends[FROM_ERR],
-		                                          ends[FROM_REPORT], ends[FROM_STATUS] });
+		                                          ends[FROM_INIT], ends[FROM_REPORT],
+		                                          ends[FROM_STATUS] });
 	int error = errno;
 	for (enum source i = FROM_OUT; i < SOURCES; i++)
 		fd_cleanup(&ends[i]);
@@ -288,8 +337,8 @@ static bool shim_says_short(struct span why)
 static void shim_say_failure(const struct shim *s, struct str *out)
 {
 	const struct shim_result *r = &s->state.of[s->which];
-	if (s->report.n > 1) {
-		str_span(out, span_from(str_view(&s->report), s->report.p[0] == 'S' ? 2 : 1));
+	if (span_starts(s->why, "E")) {
+		str_span(out, span_from(s->why, 1));
 	} else if (r->started || !s->spec.wrapped || s->state.stopped) {
 		return;
 	} else if (r->signal) {
@@ -300,32 +349,36 @@ static void shim_say_failure(const struct shim *s, struct str *out)
 	}
 }
 
-/* Gives the container the code and message of one that could not be started. */
-static void shim_not_run(struct shim *s, struct span why)
+static void shim_put_message(struct shim_result *r, struct span text)
 {
-	struct shim_result *r = &s->state.of[s->which];
-	bool is_short = s->report.n <= 1 && r->signal;
-	r->code = NOT_RUN;
-	r->signal = 0;
-	r->reason = is_short || shim_says_short(why) ? SHIM_SHORT : "ContainerCannotRun";
-	r->message_n = why.n < SHIM_MESSAGE_MAX ? why.n : SHIM_MESSAGE_MAX;
-	memcpy(r->message, why.p, r->message_n);
+	r->message_n = text.n < SHIM_MESSAGE_MAX ? text.n : SHIM_MESSAGE_MAX;
+	memcpy(r->message, text.p, r->message_n);
 }
 
 static void shim_finish(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[s->which];
 	STR_AUTO why = STR_INIT(WHY_MAX + 64);
+	r->signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
+	r->code = r->signal ? 128 + r->signal : WEXITSTATUS(s->exit);
+	r->ended_ms = s->exit_ms ? s->exit_ms : clock_wall_ms();
 	shim_say_failure(s, &why);
-	if (why.n > 0) {
-		shim_not_run(s, str_view(&why));
+	if (why.n > 0) { /* as one that could not be started */
+		bool is_short = !s->why.n && r->signal;
+		r->code = NOT_RUN;
+		r->signal = 0;
+		r->started = false;
+		r->reason =
+		    is_short || shim_says_short(str_view(&why)) ? SHIM_SHORT : "ContainerCannotRun";
+		shim_put_message(r, str_view(&why));
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
-		shim_message_read(s->dir, s->spec.message[s->which], r);
+		if (s->which == SHIM_INIT)
+			shim_put_message(r, span_from(s->why, s->why.n > 0));
+		else
+			shim_message_read(s->dir, s->spec.message, r);
 	}
 	r->ended = true;
-	if (!r->ended_ms)
-		r->ended_ms = clock_wall_ms();
 }
 
 /* Until the command and all its descendants have ended. */
@@ -344,7 +397,7 @@ static void shim_supervise(struct shim *s)
 			shim_reap(s);
 	}
 	shim_read_report(s);
-	for (int i = 0; i < SHIM_STREAMS; i++) {
+	for (enum source i = FROM_OUT; i <= FROM_INIT; i++) {
 		/* A process elsewhere could hold the pipe: only what is in it. */
 		for (int piece = 0; piece < 64 && shim_read_output(s, i); piece++) {
 		}
@@ -353,16 +406,22 @@ static void shim_supervise(struct shim *s)
 
 static void shim_try(struct shim *s)
 {
+	s->which = s->spec.init ? SHIM_INIT : SHIM_APP;
 	s->state.of[s->which] = (struct shim_result){ 0 };
+	s->began_ms = clock_wall_ms();
+	s->exit_ms = s->exit = 0;
 	s->target = -1;
 	s->asked = false;
 	/* A wrapped command has no pid yet. */
 	s->ask_at = s->spec.wrapped ? INT64_MAX : 0;
-	s->report = s->status = s->tail = STR_INIT(WHY_MAX);
-	if (shim_start(s) == 0)
+	s->report = s->status = s->tail = STR_INIT(REPORT_MAX);
+	s->why = SPAN("");
+	if (shim_start(s) == 0) {
 		shim_supervise(s);
-	else
+	} else {
 		str_printf(&s->report, "Ecannot start a process: %s", strerror(errno));
+		s->why = str_view(&s->report);
+	}
 	for (int i = FROM_OUT; i < SOURCES; i++)
 		shim_close_source(s, (enum source)i);
 	fd_cleanup(&s->target);
@@ -371,24 +430,6 @@ static void shim_try(struct shim *s)
 	str_done(&s->status);
 	str_done(&s->tail);
 }
-
-static void shim_run(struct shim *s, enum shim_container which)
-{
-	static const char *const LOGS[SHIM_CONTAINERS] = { "init.log", "log" };
-	const struct shim_result *r = &s->state.of[which];
-	s->which = which;
-	shim_log_open(&s->log, s->dir, LOGS[which], SHIM_LOG_MAX);
-	shim_try(s);
-	for (int i = 0; i < SHORT_TRIES && r->reason == SHIM_SHORT && !s->state.stopped; i++) {
-		clock_sleep(SHORT_MS << i);
-		shim_take_signals(s);
-		if (!s->state.stopped)
-			shim_try(s);
-	}
-	shim_log_close(&s->log);
-}
-
-/* ---- the pod --------------------------------------------------------------------------------- */
 
 /* The exit code must not be lost, so it waits for space; it gives up when the directory is gone. */
 static int shim_leave_state(struct shim *s)
@@ -403,21 +444,18 @@ static int shim_leave_state(struct shim *s)
 	return EXIT_STATE;
 }
 
-static int shim_run_all(struct shim *s)
+static int shim_run(struct shim *s)
 {
-	static const char *const PHASES[SHIM_CONTAINERS] = { "init", "run" };
-	for (int i = 0; i < SHIM_CONTAINERS; i++) {
-		if (!*s->spec.message[i])
-			continue;
+	shim_log_open(&s->log, s->dir, s->spec.init ? "init.log" : "log", SHIM_LOG_MAX);
+	shim_take_signals(s);
+	for (int i = 0; i <= SHORT_TRIES && !s->state.stopped; i++) {
+		shim_try(s);
+		if (s->state.of[s->which].reason != SHIM_SHORT || i == SHORT_TRIES)
+			break;
+		clock_sleep(SHORT_MS << i);
 		shim_take_signals(s);
-		if (s->state.stopped)
-			break;
-		s->state.phase = PHASES[i];
-		(void)shim_state_write(s->dir, &s->state, false);
-		shim_run(s, (enum shim_container)i);
-		if (s->state.of[i].code != 0)
-			break;
 	}
+	shim_log_close(&s->log);
 	s->state.phase = "ended";
 	return shim_leave_state(s);
 }
@@ -510,7 +548,7 @@ int cmd_shim(int argc, char **argv)
 		return EXIT_CLAIM;
 	}
 	shim_prepare_process();
-	int status = shim_run_all(s);
+	int status = shim_run(s);
 	free(s);
 	return status;
 }

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime-assets/child.h"
 #include "runtime-assets/cmdline.h"
+#include "runtime-assets/init/init.h"
 
 enum { NOT_STARTED = 126, NOT_FOUND = 127 };
 
@@ -45,23 +48,25 @@ static int shim_open_file(int dir, const char *name)
 
 int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e)
 {
-	enum { VERSION, GRACE, WRAPPED, CGROUP, MESSAGE, TEXTS = MESSAGE + SHIM_CONTAINERS };
+	enum { VERSION, GRACE, WRAPPED, CGROUP, INIT, MESSAGE, TEXTS };
 	FD_AUTO fd = shim_open_file(dir, "spec");
 	char **text = texts_read(fd, a);
 	if (!text)
 		return err_set(e, FAILED, "cannot read the file spec: %s", strerror(errno));
-	if (!text[VERSION] || strcmp(text[VERSION], "shim 2") != 0)
+	if (!text[VERSION] || strcmp(text[VERSION], "shim 3") != 0)
 		return err_set(e, FAILED, "the file spec is that of another version");
-	for (int i = 0; i < TEXTS; i++) {
+	for (int i = 0; i <= TEXTS; i++) {
 		if (!text[i])
 			return err_set(e, FAILED, "the file spec is not complete");
 	}
-	*s = (struct shim_spec){ 0, *text[WRAPPED] != '\0', text[CGROUP], { 0 } };
-	for (int i = 0; i < SHIM_CONTAINERS; i++)
-		s->message[i] = text[MESSAGE + i];
+	*s = (struct shim_spec){ .wrapped = *text[WRAPPED] != '\0',
+		                 .init = *text[INIT] != '\0',
+		                 .cgroup = text[CGROUP],
+		                 .message = text[MESSAGE],
+		                 .argv = text + TEXTS };
 	if (parse_i64(span_of(text[GRACE]), 0, INT32_MAX, &s->grace_s))
 		return err_set(e, FAILED, "the file spec has an invalid grace period");
-	return *s->message[SHIM_APP] ? 0 : err_set(e, FAILED, "the file spec has no container app");
+	return 0;
 }
 
 /* ---- in the new process ---------------------------------------------------------------------- */
@@ -87,42 +92,35 @@ static void shim_join_cgroup(const char *cgroup, int report)
 
 int shim_fd_up(int fd)
 {
-	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_STATUS_FD + 1);
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_INIT_FD + 1);
 	fd_cleanup(&fd);
 	return up;
 }
 
-_Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup,
-                          const struct shim_streams *s)
+_Noreturn void shim_child(int dir, const struct shim_spec *spec, const struct shim_streams *s)
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	char *wrap_env[] = { path, NULL, NULL }; /* `shim --exec` replaces it */
 	ARENA_AUTO a = { 0 };
-	char name[32];
-	(void)snprintf(name, sizeof(name), "%s.argv", SHIM_NAMES[which]);
-	FD_AUTO words = shim_open_file(dir, name);
-	char **argv = texts_read(words, &a);
-	if (!argv || !argv[0])
-		shim_refuse(s->report, name, argv ? "it is empty" : strerror(errno), NOT_STARTED);
-	(void)snprintf(name, sizeof(name), "%s.env", SHIM_NAMES[which]);
-	int env = shim_fd_up(shim_open_file(dir, name));
+	int job = shim_fd_up(shim_open_file(dir, "job"));
 	/* If this process is killed while it makes the sandbox, bubblewrap's child can be left.  By
 	 * the uid it is found. */
-	for (char **v = texts_read(env, &a); v && *v; v++) {
+	for (char **v = texts_read(job, &a); v && *v && !wrap_env[1]; v++) {
 		if (span_starts(span_of(*v), "FC_POD_UID="))
 			wrap_env[1] = *v;
 	}
-	if (*cgroup)
-		shim_join_cgroup(cgroup, s->report);
+	if (*spec->cgroup)
+		shim_join_cgroup(spec->cgroup, s->report);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (dup2(env, SHIM_ENV_FD) < 0 || dup2(s->status, SHIM_STATUS_FD) < 0 ||
+	if (dup2(job, SHIM_JOB_FD) < 0 || dup2(s->status, SHIM_STATUS_FD) < 0 ||
 	    dup2(s->report, SHIM_REPORT_FD) < 0 || dup2(null, STDIN_FILENO) < 0 ||
-	    dup2(s->out, STDOUT_FILENO) < 0 || dup2(s->err, STDERR_FILENO) < 0)
+	    dup2(s->out, STDOUT_FILENO) < 0 || dup2(s->err, STDERR_FILENO) < 0 ||
+	    (s->init >= 0 && dup2(s->init, SHIM_INIT_FD) < 0))
 		shim_refuse(s->report, "cannot pass the descriptors on", strerror(errno),
 		            NOT_STARTED);
 	umask(022);
-	(void)execve(argv[0], argv, wrap_env);
-	shim_refuse(s->report, argv[0], strerror(errno), NOT_STARTED);
+	(void)execve(spec->argv[0], spec->argv, wrap_env);
+	shim_refuse(s->report, spec->argv[0], strerror(errno), NOT_STARTED);
 }
 
 /* ---- in the sandbox -------------------------------------------------------------------------- */
@@ -140,31 +138,103 @@ static bool exec_is_same(const char *text)
 	       st.st_ino == (ino_t)inode;
 }
 
+struct exec_job {
+	char **env, **init_env, **init; /* init[0] NULL: there is none */
+	const char *framework;          /* NULL: none */
+};
+
+/* A list of the file `job`: its number of texts, these, and an empty one. */
+static char **exec_list(char ***at)
+{
+	int64_t n = 0;
+	char **list = *at + 1;
+	if (!**at || parse_i64(span_of(**at), 0, INT32_MAX, &n))
+		return NULL;
+	for (int64_t i = 0; i <= n; i++) {
+		if (!list[i])
+			return NULL;
+	}
+	list[n] = NULL;
+	*at = list + n + 1;
+	return list;
+}
+
+static void exec_read_job(struct exec_job *job, struct arena *a)
+{
+	char **at = texts_read(SHIM_JOB_FD, a);
+	if (!at)
+		shim_refuse(SHIM_REPORT_FD, "cannot read the file job", strerror(errno),
+		            NOT_STARTED);
+	if (!(job->env = exec_list(&at)) || !(job->init_env = exec_list(&at)) ||
+	    !(job->init = exec_list(&at)))
+		shim_refuse(SHIM_REPORT_FD, "job", "the file is not complete", NOT_STARTED);
+	job->framework = *at;
+}
+
+/* Its output goes elsewhere, and its variables and limits are its own. */
+static void exec_init(const struct exec_job *job)
+{
+	STR_AUTO why = STR_INIT(SHIM_MESSAGE_MAX);
+	struct rlimit core = { 0 };
+	int n = 0;
+	while (job->init[n])
+		n++;
+	(void)fd_write_all(SHIM_REPORT_FD, SPAN("I"));
+	int err = shim_fd_up(dup(STDERR_FILENO));
+	(void)dup2(SHIM_INIT_FD, STDERR_FILENO);
+	(void)close(SHIM_INIT_FD);
+	(void)getrlimit(RLIMIT_CORE, &core);
+	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, core.rlim_max });
+	environ = job->init_env;
+	int code = strcmp(job->init[0], "init") == 0
+	               ? init_here(n, job->init, job->framework, &why)
+	               : child_run(&(struct child){ .argv = (const char *const *)job->init,
+	                                            .out = STDERR_FILENO,
+	                                            .err = STREAM_OURS });
+	if (code < 0)
+		str_printf(&why, "%s: %s", job->init[0], strerror(errno));
+	if (code != 0) {
+		(void)fd_write_all(SHIM_REPORT_FD, SPAN("F"));
+		(void)fd_write_all(SHIM_REPORT_FD, str_view(&why));
+		_exit(code > 0 ? code : NOT_STARTED);
+	}
+	(void)setrlimit(RLIMIT_CORE, &core);
+	(void)dup2(err, STDERR_FILENO);
+	(void)close(err);
+}
+
 int shim_exec_main(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
-	int command = 3;
-	while (command < argc && strcmp(argv[command], "--") != 0)
-		command++;
-	if (++command >= argc)
+	struct exec_job job;
+	int end = 3;
+	while (end < argc && strcmp(argv[end], "--") != 0 && strcmp(argv[end], "--run") != 0)
+		end++;
+	bool run = end < argc && strcmp(argv[end], "--run") == 0;
+	if (end >= argc || (!run && end + 1 == argc))
 		return args_misused(argv[0], NULL), 2;
-	char **env = texts_read(SHIM_ENV_FD, &a);
-	if (!env)
-		shim_refuse(SHIM_REPORT_FD, "cannot read the environment", strerror(errno),
-		            NOT_STARTED);
+	for (int fd = SHIM_REPORT_FD; fd <= SHIM_INIT_FD; fd++)
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	exec_read_job(&job, &a);
 	if (chdir(argv[2]) != 0)
 		shim_refuse(SHIM_REPORT_FD, argv[2], strerror(errno), NOT_STARTED);
-	for (int i = 3; i < command - 1; i++) {
+	for (int i = 3; i < end; i++) {
 		if (!exec_is_same(argv[i]))
 			shim_refuse(SHIM_REPORT_FD, argv[i], "another directory is there now",
 			            NOT_STARTED);
 	}
-	(void)close(SHIM_ENV_FD);
+	(void)close(SHIM_JOB_FD);
 	(void)close(SHIM_STATUS_FD);
-	(void)fcntl(SHIM_REPORT_FD, F_SETFD, FD_CLOEXEC);
+	if (job.init[0])
+		exec_init(&job);
+	environ = job.env;
 	(void)fd_write_all(SHIM_REPORT_FD, SPAN("S"));
-	environ = env;
-	(void)execvp(argv[command], argv + command); /* by PATH of this environment */
-	shim_refuse(SHIM_REPORT_FD, argv[command], strerror(errno),
+	if (run) {
+		(void)close(SHIM_REPORT_FD);
+		return cmd_run(argc - end, argv + end);
+	}
+	char **command = argv + end + 1;
+	(void)execvp(command[0], command); /* by PATH of this environment */
+	shim_refuse(SHIM_REPORT_FD, command[0], strerror(errno),
 	            errno == ENOENT || errno == ENOTDIR ? NOT_FOUND : NOT_STARTED);
 }

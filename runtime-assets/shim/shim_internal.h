@@ -1,24 +1,27 @@
 #pragma once
 /*
- * `pai-runtime shim DIR`: runs the containers of one pod on a machine without a cluster, and
- * outlives the server that started it.  shim.c has the processes and signals, shim_exec.c the
- * specification and the start of a command, shim_log.c the log, shim_files.c the other files.
- * Begin with cmd_shim() at the end of shim.c.  machine/task/task.h describes the directory.  One
- * thread.
+ * `pai-runtime shim DIR`: runs a pod on a machine without a cluster, and outlives the server that
+ * started it.  shim.c has the processes and signals, shim_exec.c the specification and the start of
+ * a command, shim_log.c the log, shim_files.c the other files.  Begin with cmd_shim() at the end of
+ * shim.c.  machine/task/task.h describes the directory.  One thread.
+ *
+ * The containers init and app are one process: `shim --exec`, in the sandbox if there is one, does
+ * what init has to do and then becomes the command of app, or runs it as `pai-runtime run`.
  *
  * SIGTERM stops the containers within the grace period, SIGUSR1 kills them; so does the end of the
  * pipe of --tether, like SIGTERM.  The shim exits with 0 if the file `state` has the result.  Other
  * descriptors that it inherits are kept open, which keeps locks.
  *
- * machine/task/task_spec.c writes what is to be run.  In each of these files, texts are ended by NUL:
+ * machine/task/task_spec.c writes what is to be run.  In these files, texts are ended by NUL:
  *
- *   spec      "shim 2"; seconds between SIGTERM and SIGKILL; "wrapped" or ""; the directory of a
- *             cgroup (version 2) that the containers join, or ""; where init leaves its termination
- *             message, relative to DIR, or "" if there is no init container; the same of app
- *   init.argv, app.argv   the words of the command, which ends with `pai-runtime shim --exec
- *             DIRECTORY COMMAND...`; "wrapped": bubblewrap and its arguments come before that
- *   init.env, app.env     the variables, which only `shim --exec` reads: a variable like LD_PRELOAD
- *             must not reach bubblewrap
+ *   spec   "shim 3"; seconds between SIGTERM and SIGKILL; "wrapped" or ""; the directory of a
+ * cgroup (version 2) that the containers join, or ""; "init" or "": is there such a container;
+ * where app leaves its termination message, relative to DIR; then the words of the command, which
+ *          ends with `pai-runtime shim --exec ...`; "wrapped": bubblewrap and its arguments come
+ *          before that
+ *   job    only for `shim --exec`, because a variable like LD_PRELOAD must not reach bubblewrap:
+ * three lists, each after its number of texts: the variables of app, those of init, the words of
+ *          init (`init ARGUMENTS...` is that of this program); and for that the Framework
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,9 +36,11 @@ enum {
 	SHIM_SPEC_MAX = 16 << 20, /* of each file */
 	SHIM_MESSAGE_MAX = 4096,
 	/* Descriptors of a command, until `shim --exec` executes what is to run. */
-	SHIM_REPORT_FD = 5, /* "S" before that, "E" and why if it fails */
-	SHIM_ENV_FD = 6,    /* the file with the environment */
-	SHIM_STATUS_FD = 7  /* bubblewrap writes the pid of the command */
+	SHIM_REPORT_FD = 5, /* "I" before init; "F" and why if that fails, else "S"; "E" and why the
+	                       command cannot be executed */
+	SHIM_JOB_FD = 6,    /* the file `job` */
+	SHIM_STATUS_FD = 7, /* bubblewrap writes the pid of the command */
+	SHIM_INIT_FD = 8    /* standard error of init, if there is one */
 };
 
 enum shim_container { SHIM_INIT, SHIM_APP, SHIM_CONTAINERS };
@@ -45,27 +50,30 @@ extern const char *const SHIM_NAMES[SHIM_CONTAINERS];
 
 struct shim_spec {
 	int64_t grace_s;
-	bool wrapped;
-	const char *cgroup;                   /* "" */
-	const char *message[SHIM_CONTAINERS]; /* "": there is no such container */
+	bool wrapped, init;
+	const char *cgroup; /* "" */
+	const char *message;
+	char **argv;
 };
 
 int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e);
 
-/* Moves a descriptor above those with fixed numbers. */
+/* Moves a descriptor above those with fixed numbers.  -1 stays. */
 int shim_fd_up(int fd);
 
-/* The descriptors of a new container; above SHIM_STATUS_FD. */
+/* The descriptors of a new process; above SHIM_INIT_FD, or -1. */
 struct shim_streams {
-	int out, err, report, status;
+	int out, err, init, report, status;
 };
 
-/* In the new process: executes the command of the container. */
-_Noreturn void shim_child(int dir, enum shim_container which, const char *cgroup,
-                          const struct shim_streams *s);
+/* In the new process: executes the command. */
+_Noreturn void shim_child(int dir, const struct shim_spec *spec, const struct shim_streams *s);
 
-/* `pai-runtime shim --exec DIRECTORY [DEVICE:INODE:PATH]... -- COMMAND...`, in the sandbox if there
- * is one: executes the command if these paths are these directories. */
+/*
+ * `pai-runtime shim --exec DIRECTORY [DEVICE:INODE:PATH]... -- COMMAND...`, or `... --run
+ * ARGUMENTS...` for `pai-runtime run`, in the sandbox if there is one: if these paths are these
+ * directories, init, then the command.
+ */
 int shim_exec_main(int argc, char **argv);
 
 /* ---- shim_log.c ------------------------------------------------------------------------------ */

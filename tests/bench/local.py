@@ -51,8 +51,8 @@ def sandbox_alone():
     m = Machine()
     m.start("sleeps", {"main": role("exec sleep 1000")})
     m.wait("sleeps", "RUNNING")
-    with open(os.path.join(m.where, "pods", m.pods()[0], "app.argv"), encoding="utf-8") as f:
-        words = f.read().split("\0")[:-1]
+    with open(os.path.join(m.where, "pods", m.pods()[0], "spec"), encoding="utf-8") as f:
+        words = f.read().split("\0")[6:-1]
     if "--" not in words:
         return m, None
     words = words[:words.index("--")]

@@ -203,7 +203,7 @@ def mess(many, *targets):
     for i in range(int(many)):
         os.close(os.open(str(i), os.O_CREAT))
     # Places of the server: in a sandbox they are mounts.
-    for path in ("/tmp/pai-termination-log", "/tmp/.pai-runtime"):
+    for path in ("/tmp/pai-termination-log", "/usr/local/pai/runtime"):
         tell(f"replace {path}", lambda p=path: os.rename("/tmp/self", p) or p)
         tell(f"remove {path}", lambda p=path: os.unlink(p) or p)
     os.chmod("/tmp/many", 0)

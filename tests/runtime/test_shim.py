@@ -24,14 +24,16 @@ class Task:
             with open(f"{self.dir}/{name}", "w", encoding="utf-8") as f:
                 f.write("".join(w + "\0" for w in words))
 
-        write("spec", ["shim 2", str(grace), "", "", "message-init" if init else "", message])
-        helper = [PROGRAM, "shim", "--exec"]
-        for name, words in (("init", [*helper, "/", "--", "sh", "-c", init]),
-                            ("app", [*helper, self.dir + "/root", "--", *(argv or ["sh", "-c", script])])):
-            if init or name == "app":
-                write(name + ".argv", words)
-                write(name + ".env", ["PATH=/usr/bin:/bin", "MARK=" + self.dir])
+        command = [PROGRAM, "shim", "--exec", self.dir + "/root", "--", *(argv or ["sh", "-c", script])]
+        self.command(command, grace, "init" if init else "", message)
+        variables = ["PATH=/usr/bin:/bin", "MARK=" + self.dir]
+        lists = [[*variables, "OF=app"], [*variables, "OF=init"], ["sh", "-c", init] if init else []]
+        write("job", [text for words in lists for text in (str(len(words)), *words, "")])
         self.shim = None
+
+    def command(self, words, grace=10, init="", message="root/message", wrapped=""):
+        with open(self.dir + "/spec", "w", encoding="utf-8") as f:
+            f.write("".join(w + "\0" for w in ["shim 3", str(grace), wrapped, "", init, message, *words]))
 
     def __enter__(self):
         return self
@@ -94,6 +96,13 @@ def test_codes():
         with Task(script) as t:
             app = t.run()["app"]
             equal(script, (t.shim.returncode, app["code"], app["reason"]), (0, code, "Error" if code else "Completed"))
+    with Task("exit 7", init="exit 0") as t:  # the shim learns of start and end at the same time
+        shim = t.start().shim
+        shim.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        shim.send_signal(signal.SIGCONT)
+        state = t.end()
+        equal("the code is that of app", (state["init"]["code"], state["app"]["code"], state["app"]["started"]), (0, 7, True))
     with Task("", argv=["/no/such"]) as t:
         app = t.run()["app"]
         equal("a command that is not there", (app["started"], app["code"], app["reason"]), (False, 128, "ContainerCannotRun"))
@@ -101,21 +110,20 @@ def test_codes():
     with Task("echo app", init="echo first; exit 3") as t:
         state = t.run()
         equal("init fails", (state["init"]["code"], state["app"]["started"], t.read("log")), (3, False, b""))
-    with Task("env; cat root/x; umask; echo ${SECRET-none}", init="echo first") as t:
-        t.run()
-        equal("the log of init", t.lines("init.log"), [("stdout", "F", b"first")])
+    with Task("echo $OF >&2; umask; echo ${SECRET-none}", init="echo first; echo $OF >&2; (sleep 0.2; echo late >&2) &") as t:
+        state = t.run()
+        equal("the log of init", [line[2] for line in t.lines("init.log")], [b"first", b"init"])
+        check("the log of app", ("stderr", "F", b"app") in t.lines(), t.lines())
+        equal("init has ended", (state["init"]["ended"], state["init"]["reason"], state["init"]["code"]), (True, "Completed", 0))
         check("the environment is that of the specification", b"F none" in t.read("log"), t.read("log"))
 
 
 def fails_first(t, times, how):
     """The command becomes one of a sandbox that cannot be made so often."""
-    with open(t.dir + "/app.argv", encoding="utf-8") as f:
-        argv = f.read().split("\0")[:-1]
+    with open(t.dir + "/spec", encoding="utf-8") as f:
+        argv = f.read().split("\0")[6:-1]
     script = f"echo >>{t.dir}/tries; [ $(wc -l <{t.dir}/tries) -gt {times} ] || {{ {how}; }}; exec \"$@\""
-    with open(t.dir + "/app.argv", "w", encoding="utf-8") as f:
-        f.write("".join(w + "\0" for w in ["/bin/sh", "-c", script, "bwrap", *argv]))
-    with open(t.dir + "/spec", "r+", encoding="utf-8") as f:
-        f.write("\0".join(["shim 2", "10", "wrapped", "", "", "root/message", ""]))
+    t.command(["/bin/sh", "-c", script, "bwrap", *argv], wrapped="wrapped")
     return t
 
 
@@ -145,9 +153,9 @@ def test_short_of_resources():
         for path in (t.dir, *(os.path.join(t.dir, n) for n in os.listdir(t.dir))):
             os.chown(path, 64321, -1)
         t.shim = subprocess.Popen([*nobody, "--nproc=1:1000", PROGRAM, "shim", t.dir])
-        check("the shim is there", t.wait(b'"app"', "state"), t.read("state"))
+        check("the shim is there", t.wait(b" ", "shim"), t.read("shim"))
         time.sleep(0.5)
-        equal("no process yet", (t.shim.poll(), t.state()["app"]["code"]), (None, 0))
+        equal("no process yet", (t.shim.poll(), t.state()), (None, None))
         subprocess.run([*nobody, f"--pid={t.shim.pid}", "--nproc=1000:1000"], check=True)
         equal("processes later", t.end()["app"]["code"], 7)
 
@@ -260,11 +268,11 @@ def test_short_lines():
 def test_full_disk():
     """In a small file system of its own; without the right to mount, nothing is tested."""
     with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
-        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/app.* {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
+        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/job {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
                   f"{PROGRAM} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
-        with open(t.dir + "/app.argv", encoding="utf-8") as f:
+        with open(t.dir + "/spec", encoding="utf-8") as f:
             text = f.read().replace(t.dir + "/root", t.dir + "/mnt/root")
-        with open(t.dir + "/app.argv", "w", encoding="utf-8") as f:
+        with open(t.dir + "/spec", "w", encoding="utf-8") as f:
             f.write(text)
         os.mkdir(t.dir + "/mnt")
         done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, timeout=300 * SLOW)
@@ -281,7 +289,8 @@ def test_usage():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0", b"shim 2\0x\0\0\0\0app\0", b"shim 2\0" + b"1\0\0\0", b"shim 2\0" + b"1\0\0\0\0\0"):
+    for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0x\0", b"shim 3\0x\0\0\0\0app\0x\0", b"shim 3\0" + b"1\0\0\0",
+                 b"shim 3\0" + b"1\0\0\0\0app\0"):
         with Task("true") as t:
             with open(t.dir + "/spec", "wb") as f:
                 f.write(spec)

@@ -53,6 +53,7 @@ enum { UNKNOWN = 255 };
 struct world {
 	struct arena a;
 	char base[64], *dir, *runtime;
+	const char *framework; /* NULL: FRAMEWORK */
 	bool sandbox;
 	struct err e;
 };
@@ -100,20 +101,20 @@ static void world_prepare(struct world *w, const char *command)
 {
 	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7" };
 	const char *const hide[] = { w->base };
+	const char *framework = w->framework ?: arena_printf(&w->a, FRAMEWORK, UID);
 	const struct task_settings s = { .dir = w->dir,
 		                         .runtime = w->runtime,
 		                         .sandbox = w->sandbox,
 		                         .hide = hide,
 		                         .n_hide = 1,
-		                         .objects = &OBJECTS };
+		                         .objects = &OBJECTS,
+		                         .framework = span_of(framework) };
 	if (!w->runtime)
 		skip();
 	const char *pod = arena_printf(&w->a, POD, UID, command);
-	const char *framework = arena_printf(&w->a, FRAMEWORK, UID);
 	struct pod *p = pod_read(span_of(pod), &at, &w->a, &w->e);
 	if (!p || task_prepare(p, &s, &w->e))
 		fail_msg("%s", err_msg(&w->e));
-	assert_int_equal(task_put_framework(w->dir, span_of(framework), &w->e), 0);
 }
 
 static int world_start(struct world *w, const char *command, int tether)
@@ -176,6 +177,19 @@ TEST_WITH(test_runs, setup, teardown)
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_GONE);
 }
 
+/* The command does not start, and the container init has failed with what it has said. */
+TEST_WITH(test_init_fails, setup, teardown)
+{
+	struct world *w = *state;
+	w->framework = "{\"kind\":\"Pod\"}";
+	struct task_state s = world_end(w, world_start(w, "echo ran", -1));
+	assert_true(s.init.started && s.init.ended && !s.app.started);
+	assert_int_equal(s.init.code, 1);
+	assert_non_null(strstr(s.init.message, "step setup (exit code 1): the Framework"));
+	assert_non_null(strstr(world_text(w, "init.log"), "no object of kind Framework"));
+	assert_string_equal(world_text(w, "log"), "");
+}
+
 /* The same with bubblewrap: variables of the job do not reach it, and other files of the task's
  * directory are not there. */
 TEST_WITH(test_sandbox, setup, teardown)
@@ -186,8 +200,9 @@ TEST_WITH(test_sandbox, setup, teardown)
 		skip();
 	const char *command = arena_printf(
 	    &w->a,
-	    "echo A=$A IP=$PAI_HOST_IP_w_0 pid=$(cat /proc/1/comm); cat "
-	    "/usr/local/pai/secrets/secrets.yaml; df /dev/shm | tail -1; ls -a %s || echo hidden; "
+	    "echo A=$A IP=$PAI_HOST_IP_w_0 core=$(ulimit -H -c); cat "
+	    "/usr/local/pai/secrets/secrets.yaml; /usr/local/pai/runtime version; rm "
+	    "/usr/local/pai/runtime || true; df /dev/shm | tail -1; ls -a %s || echo hidden; "
 	    "trap 'echo asked; exit 9' TERM; echo ready; sleep 60 & wait",
 	    w->base);
 	int pidfd = world_start(w, command, -1);
@@ -200,6 +215,11 @@ TEST_WITH(test_sandbox, setup, teardown)
 	assert_non_null(strstr(world_text(w, "log"), "IP=10.9.8.7"));
 	assert_non_null(strstr(world_text(w, "log"), "swordfish"));
 	assert_non_null(strstr(world_text(w, "log"), "65536"));
+	assert_non_null(strstr(world_text(w, "log"), "put there by init"));
+	assert_non_null(strstr(world_text(w, "log"), "rm: cannot remove"));
+	assert_null(strstr(world_text(w, "log"), "core=1"));
+	assert_non_null(strstr(world_text(w, "init.log"), "init is done"));
+	assert_null(strstr(world_text(w, "log"), "init is done"));
 	assert_non_null(strstr(world_text(w, "log"), "hidden"));
 }
 

@@ -174,11 +174,78 @@ static void plan_root_proc(struct plan *p)
 	}
 }
 
-static int plan_root(struct plan *p, const struct sandbox_spec *spec, struct err *e)
+/* An empty directory, or a file that cannot be opened, in place of each hidden one, wherever the
+ * operation shows it. */
+static void plan_hide(struct plan *p, const struct plan_op *shown, const char *const *hide)
 {
-	if (spec->image == NULL) {
-		plan_bind(p, PLAN_READ_ONLY, "/", "/");
-	} else {
+	for (; *hide; hide++) {
+		struct stat st;
+		if (!plan_within(*hide, shown->look) || strcmp(*hide, shown->look) == 0)
+			continue;
+		const char *rest = plan_rest(*hide, shown->look);
+		const char *path = plan_join(p->a, shown->path, rest);
+		if (plan_look(p, path) == NULL || stat(*hide, &st) != 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
+			plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS, .path = path });
+		else /* in a bind mount of a user namespace, devices cannot be opened */
+			plan_bind(p, PLAN_READ_ONLY, "/dev/null", path);
+	}
+}
+
+/* An empty directory needs no mount, unless it is one itself (as of an automounter). */
+static bool plan_is_empty(const char *look, dev_t parent)
+{
+	struct stat st;
+	DIR_AUTO *d = dir_list(AT_FDCWD, look);
+	return d && fstat(dirfd(d), &st) == 0 && st.st_dev == parent && !dir_next(d);
+}
+
+/* Shows at `path` a new directory with the entries of `look`, except for those that are in the plan
+ * already. */
+static int plan_shadow(struct plan *p, const char *path, const char *look, struct err *e)
+{
+	struct stat st;
+	DIR_AUTO *d = dir_list(AT_FDCWD, look);
+	if (d == NULL || fstat(dirfd(d), &st) != 0)
+		return err_set(
+		    e, INVALID_PARAMETERS,
+		    "a mount point in %s cannot be made: the directory cannot be read: %s", path,
+		    strerrordesc_np(errno));
+	plan_add(p, (struct plan_op){ .kind = PLAN_SHADOW, .path = path, .look = look });
+	size_t count = 0;
+	for (const char *name; (name = dir_next(d)) != NULL && count <= PLAN_SHADOWED_MAX;
+	     count++) {
+		const char *slash = arena_printf(p->a, "/%s", name);
+		struct plan_op op = { .kind = PLAN_READ_ONLY, .entry = true };
+		op.path = plan_join(p->a, path, slash);
+		op.source = op.look = plan_join(p->a, look, slash);
+		const struct plan_op *at = plan_cover(p, op.path, false);
+		if (strcmp(at->path, op.path) == 0)
+			continue;
+		char target[PATH_MAX];
+		ssize_t n = readlink(op.look, target, sizeof(target));
+		if (n > 0 && n < PATH_MAX) {
+			op.kind = PLAN_LINK;
+			op.source = arena_dup(p->a, (struct span){ target, (size_t)n });
+		} else if (plan_is_empty(op.look, st.st_dev)) {
+			op = (struct plan_op){ .kind = PLAN_DIR, .path = op.path, .entry = true };
+		}
+		plan_add(p, op);
+	}
+	if (count > PLAN_SHADOWED_MAX)
+		return err_set(e, INVALID_PARAMETERS,
+		               "a mount point in %s cannot be made: the directory has more than %d "
+		               "entries; create it on this machine, or choose another path",
+		               path, PLAN_SHADOWED_MAX);
+	return 0;
+}
+
+/* Of the machine's root, everything but what is hidden is shown: no entry that comes later. */
+static int plan_root(struct plan *p, const struct sandbox_spec *spec, const char *const *hide,
+                     struct err *e)
+{
+	if (spec->image) {
 		plan_add(p, (struct plan_op){ .kind = PLAN_WRITABLE,
 		                              .source = spec->image->merged,
 		                              .path = "/",
@@ -191,7 +258,12 @@ static int plan_root(struct plan *p, const struct sandbox_spec *spec, struct err
 	plan_root_proc(p);
 	plan_add(p, (struct plan_op){ .kind = PLAN_DEV, .path = "/dev" });
 	plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS, .path = "/dev/shm" });
-	return 0;
+	if (spec->image)
+		return 0;
+	const struct plan_op machine = { .path = "/", .look = "/" };
+	plan_add(p, machine);
+	plan_hide(p, &machine, hide);
+	return plan_shadow(p, "/", "/", e);
 }
 
 static int plan_mount(struct plan *p, const struct sandbox_mount *m, struct err *e)
@@ -217,25 +289,6 @@ static int plan_mount(struct plan *p, const struct sandbox_mount *m, struct err 
 		    m->source, m->path, strerrordesc_np(errno));
 	plan_bind(p, m->writable ? PLAN_WRITABLE : PLAN_READ_ONLY, real, path);
 	return 0;
-}
-
-/* An empty directory, or a file that cannot be opened, in place of each hidden one, wherever the
- * operation shows it. */
-static void plan_hide(struct plan *p, const struct plan_op *shown, const char *const *hide)
-{
-	for (; *hide; hide++) {
-		struct stat st;
-		if (!plan_within(*hide, shown->look) || strcmp(*hide, shown->look) == 0)
-			continue;
-		const char *rest = plan_rest(*hide, shown->look);
-		const char *path = plan_join(p->a, shown->path, rest);
-		if (plan_look(p, path) == NULL || stat(*hide, &st) != 0)
-			continue;
-		if (S_ISDIR(st.st_mode))
-			plan_add(p, (struct plan_op){ .kind = PLAN_TMPFS, .path = path });
-		else /* in a bind mount of a user namespace, devices cannot be opened */
-			plan_bind(p, PLAN_READ_ONLY, "/dev/null", path);
-	}
 }
 
 static int plan_by_path(const void *a, const void *b)
@@ -323,41 +376,6 @@ static int plan_dirs(struct plan *p, const struct sandbox_spec *spec, struct err
 
 /* ---- mount points that do not exist ---- */
 
-/* Replaces what is shown at `path` by a new directory with the same entries. */
-static int plan_shadow(struct plan *p, const char *path, const char *look, struct err *e)
-{
-	DIR_AUTO *d = dir_list(AT_FDCWD, look);
-	if (d == NULL)
-		return err_set(
-		    e, INVALID_PARAMETERS,
-		    "a mount point in %s cannot be made: the directory cannot be read: %s", path,
-		    strerrordesc_np(errno));
-	plan_add(p, (struct plan_op){ .kind = PLAN_SHADOW, .path = path, .look = look });
-	size_t count = 0;
-	for (const char *name; (name = dir_next(d)) != NULL && count <= PLAN_SHADOWED_MAX;
-	     count++) {
-		const char *slash = arena_printf(p->a, "/%s", name);
-		struct plan_op op = { .kind = PLAN_READ_ONLY, .entry = true };
-		op.path = plan_join(p->a, path, slash);
-		op.source = op.look = plan_join(p->a, look, slash);
-		const struct plan_op *at = plan_cover(p, op.path, false);
-		char target[PATH_MAX];
-		ssize_t n = readlink(op.look, target, sizeof(target));
-		if (n > 0 && n < PATH_MAX) {
-			op.kind = PLAN_LINK;
-			op.source = arena_dup(p->a, (struct span){ target, (size_t)n });
-		}
-		if (strcmp(at->path, op.path) != 0)
-			plan_add(p, op);
-	}
-	if (count > PLAN_SHADOWED_MAX)
-		return err_set(e, INVALID_PARAMETERS,
-		               "a mount point in %s cannot be made: the directory has more than %d "
-		               "entries; create it on this machine, or choose another path",
-		               path, PLAN_SHADOWED_MAX);
-	return 0;
-}
-
 static int plan_no_point(const struct plan_op *op, const char *found, struct err *e)
 {
 	return err_set(e, INVALID_PARAMETERS, "%s cannot be a mount point: %s", op->path, found);
@@ -367,11 +385,11 @@ static int plan_no_point(const struct plan_op *op, const char *found, struct err
 static int plan_point(struct plan *p, const struct plan_op *op, struct err *e)
 {
 	const struct plan_op *above = plan_cover(p, op->path, true);
-	if (above == NULL || above->look == NULL || above->kind == PLAN_SHADOW)
+	if (above == NULL || above->look == NULL || op->entry)
 		return 0; /* bubblewrap makes it */
 	bool dir = true;
 	struct stat st;
-	if (op->source && op->kind != PLAN_LINK && stat(op->source, &st) == 0)
+	if (op->source && stat(op->source, &st) == 0)
 		dir = S_ISDIR(st.st_mode);
 	const char *look = plan_join(p->a, above->look, plan_rest(op->path, above->path));
 	if (lstat(look, &st) == 0) {
@@ -414,12 +432,8 @@ int plan_make(struct plan *p, const struct sandbox_spec *spec, struct arena *a, 
 {
 	*p = (struct plan){ .a = a, .op = ARENA_NEW(a, struct plan_op, PLAN_MAX) };
 	const char **hide = sandbox_hide(spec->hide, spec->hide_n, a);
-	if (plan_root(p, spec, e) != 0)
-		return -1;
-	if (spec->image == NULL)
-		plan_hide(p, &p->op[0], hide);
-	if (plan_dns(p, spec, e) != 0 || plan_mounts(p, spec, hide, e) != 0 ||
-	    plan_dirs(p, spec, e) != 0)
+	if (plan_root(p, spec, hide, e) != 0 || plan_dns(p, spec, e) != 0 ||
+	    plan_mounts(p, spec, hide, e) != 0 || plan_dirs(p, spec, e) != 0)
 		return -1;
 	for (size_t i = 0; i < spec->devices_n; i++)
 		plan_bind(p, PLAN_DEVICE, spec->devices[i].source, spec->devices[i].path);

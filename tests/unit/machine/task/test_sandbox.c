@@ -126,7 +126,10 @@ TEST_WITH(test_plan_hides_what_is_private, NULL, teardown)
 	static const char *const HIDDEN[] = { "/tmp", "/var/tmp", "/run" };
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(op_at(&p, HIDDEN[i])->kind, PLAN_TMPFS);
-	assert_int_equal(op_at(&p, "/")->kind, PLAN_READ_ONLY);
+	/* Nothing is shown by "/", but its entries are. */
+	assert_int_equal(op_at(&p, "/")->kind, PLAN_SHADOW);
+	assert_int_equal(op_at(&p, "/usr")->kind, PLAN_READ_ONLY);
+	assert_int_equal(op_at(&p, "/etc")->kind, PLAN_READ_ONLY);
 	assert_int_equal(op_at(&p, "/proc")->kind, PLAN_PROC);
 	assert_int_equal(op_at(&p, "/dev/shm")->kind, PLAN_TMPFS);
 	parents_come_first(&p);
@@ -218,6 +221,21 @@ TEST_WITH(test_plan_refuses, NULL, teardown)
 		if (strstr(last_error, CASES[i].sentence) == NULL)
 			fail_msg("%s", last_error);
 	}
+}
+
+TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
+{
+	(void)mkdir(at("tools"), 0755);
+	(void)mkdir(at("tools/empty"), 0755);
+	(void)mkdir(at("tools/full"), 0755);
+	make_file("tools/full/x", "");
+	struct sandbox_mount mounts[] = { SHOW(at("tools"), "/data"),
+		                          SHOW(at("job"), "/data/new") };
+	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 2 };
+	struct plan p = plan_of(&spec);
+	assert_int_equal(op_at(&p, "/data/empty")->kind, PLAN_DIR);
+	assert_int_equal(op_at(&p, "/data/full")->kind, PLAN_READ_ONLY);
+	parents_come_first(&p);
 }
 
 TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)

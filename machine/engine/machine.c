@@ -178,10 +178,11 @@ static int machine_try_mounts(const struct engine *e, struct err *err)
 {
 	static const char *const NOTHING[] = { "/", NULL };
 	ARENA_AUTO a = { 0 };
-	const struct sandbox_spec spec = { .runtime = e->runtime,
-		                           .mounts = e->set.mounts,
-		                           .mounts_n = e->set.n_mounts,
-		                           .command = NOTHING };
+	const char *cwd = e->set.cwd;
+	struct sandbox_spec spec = { .runtime = e->runtime,
+		                     .mounts = e->set.mounts,
+		                     .mounts_n = e->set.n_mounts,
+		                     .command = NOTHING };
 	for (size_t i = 0; i < e->set.n_mounts && !e->sandbox; i++) {
 		const struct sandbox_mount *m = &e->set.mounts[i];
 		if (strcmp(m->source, m->path) != 0)
@@ -190,8 +191,13 @@ static int machine_try_mounts(const struct engine *e, struct err *err)
 			               "can use it as %s",
 			               m->source, m->path, m->source);
 	}
-	bool good = !e->sandbox || e->images || sandbox_argv(&spec, &a, err);
-	return good ? 0 : err_wrap(err, "--mount");
+	if (!e->sandbox || e->images)
+		return 0;
+	if (!sandbox_argv(&spec, &a, err))
+		return err_wrap(err, "--mount");
+	spec.mounts = &(struct sandbox_mount){ cwd, cwd, false, 0 };
+	spec.mounts_n = 1;
+	return e->shows_cwd && !sandbox_argv(&spec, &a, err) ? -1 : 0;
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)

@@ -1,8 +1,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -266,6 +268,23 @@ static int plan_root(struct plan *p, const struct sandbox_spec *spec, const char
 	return plan_shadow(p, "/", "/", e);
 }
 
+/* Can bubblewrap find it, which has no capabilities?  They are those of this thread. */
+static bool plan_can_enter(const char *path)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct all[2];
+	if (geteuid() != 0 || syscall(SYS_capget, &head, all) != 0)
+		return true;
+	struct __user_cap_data_struct none[2] = { all[0], all[1] };
+	none[0].effective = none[1].effective = 0;
+	if (syscall(SYS_capset, &head, none) != 0)
+		return true;
+	FD_AUTO fd = open(path, O_PATH | O_CLOEXEC);
+	bool refused = fd < 0 && errno == EACCES;
+	(void)syscall(SYS_capset, &head, all); /* as before */
+	return !refused;
+}
+
 static int plan_mount(struct plan *p, const struct sandbox_mount *m, struct err *e)
 {
 	if (m->path[0] != '/' || (m->source && m->source[0] != '/'))
@@ -287,6 +306,13 @@ static int plan_mount(struct plan *p, const struct sandbox_mount *m, struct err 
 		    e, INVALID_PARAMETERS,
 		    "%s, which is to be shown at %s, cannot be found on this machine: %s",
 		    m->source, m->path, strerrordesc_np(errno));
+	if (!plan_can_enter(real))
+		return err_set(
+		    e, INVALID_PARAMETERS,
+		    "%s, which is to be shown at %s, is in a directory that root can enter only by "
+		    "rights that it does not have in a sandbox: let others enter the directories "
+		    "above it (chmod o+x), use one elsewhere, or run as its owner",
+		    m->source, m->path);
 	plan_bind(p, m->writable ? PLAN_WRITABLE : PLAN_READ_ONLY, real, path);
 	return 0;
 }

@@ -223,6 +223,25 @@ TEST_WITH(test_plan_refuses, NULL, teardown)
 	}
 }
 
+/* Root has no capabilities in a sandbox, so this is said before a task starts. */
+TEST_WITH(test_plan_of_a_directory_that_root_cannot_enter, NULL, teardown)
+{
+	if (geteuid() != 0)
+		skip();
+	(void)mkdir(at("closed"), 0755);
+	(void)mkdir(at("closed/job"), 0755);
+	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("closed/job"), "/data"));
+	(void)plan_of(&spec);
+	assert_null(last_error);
+	if (chown(at("closed"), 1, 1) != 0 || chmod(at("closed"), 0750) != 0)
+		skip();
+	(void)plan_of(&spec);
+	assert_non_null(strstr(last_error, "chmod o+x"));
+	assert_int_equal(access(at("closed/job"), F_OK), 0); /* the capabilities are back */
+	assert_int_equal(
+	    open(at("closed/job/new"), O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0600) >= 0, 1);
+}
+
 TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
 {
 	(void)mkdir(at("tools"), 0755);

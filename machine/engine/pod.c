@@ -215,12 +215,14 @@ static void pod_shim_ended(struct engine_pod *p)
 	pod_read_state(p);
 	p->lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
-	(void)task_kill_leftovers(p->uid); /* 0 is the rule */
+	bool killed = false;
 	if (p->e->cgroup) {
 		p->oom = cgroup_oom_kills(p->e->cgroup, p->uid) > 0;
-		(void)cgroup_kill(p->e->cgroup, p->uid); /* there may be none left */
+		killed = cgroup_kill(p->e->cgroup, p->uid);
 		(void)cgroup_remove(p->e->cgroup, p->uid);
 	}
+	if (p->lost && !killed) /* else the shim has waited for all */
+		(void)task_kill_leftovers(p->uid);
 	p->state = POD_ENDED;
 	const struct task_container *c = &p->task.app;
 	bool quick =

@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "machine/images/images_internal.h"
 #include "machine/task/sandbox_internal.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 #include "k8s/transport/reply.h"
 
 enum {

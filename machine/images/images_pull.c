@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 /*
  * A pull, in a directory of its own below tmp: $1 names the repository, $2 the tag or digest, $3 is

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "machine/images/images_internal.h"
 #include "machine/task/tree.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 enum {
 	STORE_SWEEP = 500, /* files removed at once: some ms */

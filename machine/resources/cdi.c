@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "machine/resources/resources.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_EDITS_MAX = 4096 };
 

@@ -7,7 +7,7 @@
  * names it.
  */
 #include "base/err.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 enum {
 	POD_OBJECT_MAX = 4 << 20,

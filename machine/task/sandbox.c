@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "machine/task/sandbox_internal.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 static void args_tmpfs(struct words *args, const struct plan_op *op)
 {

@@ -3,10 +3,11 @@
  * The sandbox of a container: the argv of bubblewrap (Debian's 0.8 and newer), with namespaces of
  * its own for mounts, pids, ipc, uts and users; the network is the machine's.
  *
- * The root is the machine's, read-only and with what sandbox_hide() has replaced by empty
- * directories and files that cannot be opened, or the root of an image below an overlay, writable.
- * Each sandbox has /proc, a /dev with null zero full random urandom tty pts shm and the granted
- * devices, /sys read-only, the machine's resolv.conf, and no capabilities (no_new_privs).
+ * The root is a new directory in which each entry of the machine's root is shown read-only, with
+ * what sandbox_hide() has replaced by empty directories and files that cannot be opened; or the
+ * root of an image below an overlay, writable. Each sandbox has /proc, a /dev with null zero full
+ * random urandom tty pts shm and the granted devices, /sys read-only, the machine's resolv.conf,
+ * and no capabilities (no_new_privs).
  *
  * All texts are borrowed.  No thread rule.
  */

@@ -8,7 +8,7 @@
 #include "machine/task/child.h"
 #include "machine/task/sandbox_internal.h"
 #include "machine/task/tree.h"
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 enum { PROBE_MS = 20000 };
 

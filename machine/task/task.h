@@ -111,6 +111,7 @@ void task_stop(int pidfd, int64_t grace_s);
 /* SIGKILL to the containers. */
 void task_kill(int pidfd);
 
-/* After the shim has ended or vanished: kills processes whose environment has this FC_POD_UID
- * (without sandbox some can outlive their shim).  Returns how many were found. */
+/* After the shim has vanished: kills processes whose environment has this FC_POD_UID.  Reads that
+ * of all processes, so not where a cgroup knows them, nor after a shim that has left its last
+ * state: it has waited for all its descendants.  Returns how many were found. */
 int task_kill_leftovers(const char *uid);

@@ -171,6 +171,17 @@ static void exec_read_job(struct exec_job *job, struct arena *a)
 	job->framework = *at;
 }
 
+static char **exec_copy(char *const *list, struct arena *a)
+{
+	size_t n = 0;
+	while (list[n])
+		n++;
+	char **copy = ARENA_NEW(a, char *, n + 1);
+	for (size_t i = 0; i < n; i++)
+		copy[i] = arena_dup(a, span_of(list[i]));
+	return copy;
+}
+
 /* Its output goes elsewhere, and its variables and limits are its own. */
 static void exec_init(const struct exec_job *job)
 {
@@ -206,6 +217,7 @@ static void exec_init(const struct exec_job *job)
 int shim_exec_main(int argc, char **argv)
 {
 	ARENA_AUTO a = { 0 };
+	ARENA_AUTO kept = { 0 };
 	struct exec_job job;
 	int end = 3;
 	while (end < argc && strcmp(argv[end], "--") != 0 && strcmp(argv[end], "--run") != 0)
@@ -227,7 +239,8 @@ int shim_exec_main(int argc, char **argv)
 	(void)close(SHIM_STATUS_FD);
 	if (job.init[0])
 		exec_init(&job);
-	environ = job.env;
+	environ = exec_copy(job.env, &kept);
+	arena_wipe(&a); /* the Framework of a large job has megabytes */
 	(void)fd_write_all(SHIM_REPORT_FD, SPAN("S"));
 	if (run) {
 		(void)close(SHIM_REPORT_FD);

@@ -1,4 +1,4 @@
-#include "machine/task/words.h"
+#include "machine/words.h"
 
 enum { WORDS_EXPANDED_MAX = 4 << 20 };
 

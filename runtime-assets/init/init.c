@@ -147,13 +147,13 @@ static int step_install(struct init *in, struct err *e)
 static int step_exitspec(struct init *in, struct err *e)
 {
 	static const char NAME[] = "runtime-exit-spec.yaml";
+	const char *from = path_join(in->a, in->at.config, NAME);
 	const char *to = path_join(in->a, in->at.runtime_d, NAME);
-	const char *from = in->prepared ? to : path_join(in->a, in->at.config, NAME);
+	if (in->prepared && access(to, F_OK) == 0)
+		return 0;
 	ERR_AUTO why = { 0 };
 	struct span spec;
 	int got = file_read(from, FILE_MOUNTED, EXIT_SPEC_MAX, in->a, &spec, &why);
-	if (got == 0 && in->prepared)
-		return 0; /* it is there */
 	if (got != 0) {
 		say(SAY_WARNING, "no exit specification, failures will only have a code: %s",
 		    got < 0 ? err_msg(&why) : arena_printf(in->a, "%s is not there", from));

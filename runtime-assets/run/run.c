@@ -596,7 +596,8 @@ static int run_all(struct run *r)
 			         strerror(r->out[i].error));
 	}
 	run_hand_over(r, code, stop_ms);
-	logs_sync(&r->logs);
+	if (!r->logs_kept) /* else the log that is kept is another */
+		logs_sync(&r->logs);
 	return code;
 }
 

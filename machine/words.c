@@ -31,12 +31,6 @@ static const char **words_find(const struct words *w, struct span name)
 	return NULL;
 }
 
-static const char *words_value(const struct words *w, struct span name)
-{
-	const char **found = words_find(w, name);
-	return found ? *found + name.n + 1 : NULL;
-}
-
 void words_set(struct words *w, const char *variable)
 {
 	const char **old = words_find(w, span_to(span_of(variable), strcspn(variable, "=")));
@@ -62,10 +56,11 @@ const char *words_expand(const struct words *w, const char *text)
 		rest = span_from(rest, n);
 		size_t end = span_starts(rest, "$(") ? span_chr(rest, ')') : rest.n;
 		bool name = end < rest.n;
-		const char *value = name ? words_value(w, span_from(span_to(rest, end), 2)) : NULL;
+		struct span key = span_from(span_to(rest, end), 2);
+		const char **found = name ? words_find(w, key) : NULL;
 		size_t used = name ? end + 1 : rest.n < 2 ? rest.n : 2;
-		if (value)
-			str_puts(&out, value);
+		if (found)
+			str_puts(&out, *found + key.n + 1);
 		else
 			str_span(&out, span_starts(rest, "$$") ? SPAN("$") : span_to(rest, used));
 		rest = span_from(rest, used);

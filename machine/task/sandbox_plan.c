@@ -62,9 +62,7 @@ static const struct plan_op *plan_cover(const struct plan *p, const char *path, 
 		const struct plan_op *op = &p->op[i];
 		if (!plan_within(path, op->path) || (above && strcmp(path, op->path) == 0))
 			continue;
-		size_t had = best ? strlen(best->path) : 0;
-		size_t has = strlen(op->path);
-		if (best == NULL || has > had || (has == had && op->order > best->order))
+		if (best == NULL || strlen(op->path) >= strlen(best->path)) /* the later one */
 			best = op;
 	}
 	return best;
@@ -88,19 +86,8 @@ static const char *plan_parent(struct arena *a, const char *path)
 	return arena_dup(a, (struct span){ path, (size_t)(slash - path) });
 }
 
-/* Appends the target of the link `at` before the rest of the path. */
-static const char *plan_follow(struct arena *a, const char *look, const char *rest)
-{
-	char target[PATH_MAX];
-	ssize_t n = readlink(look, target, sizeof(target) - 1);
-	if (n <= 0)
-		return NULL;
-	target[n] = '\0';
-	return arena_printf(a, "%s/%s", target, rest);
-}
-
-/* Goes from *done to its entry `name`; returns the rest of the path, which is that of a link if
- * the entry is one; NULL if the link leads nowhere. */
+/* Goes from *done to its entry `name`; returns the rest of the path, behind the target of the entry
+ * if that is a link. */
 static const char *plan_step(const struct plan *p, const char **done, struct span name)
 {
 	const char *after = name.p + name.n;
@@ -112,22 +99,22 @@ static const char *plan_step(const struct plan *p, const char **done, struct spa
 	}
 	const char *next = plan_join(p->a, *done, arena_printf(p->a, "/%.*s", (int)name.n, name.p));
 	const char *look = plan_look(p, next);
-	struct stat st;
-	if (look == NULL || lstat(look, &st) != 0 || !S_ISLNK(st.st_mode)) {
+	char target[PATH_MAX];
+	ssize_t n = look ? readlink(look, target, sizeof(target)) : -1;
+	if (n < 0) {
 		*done = next;
 		return after;
 	}
-	after = plan_follow(p->a, look, after);
-	if (after && *after == '/')
+	if (*target == '/')
 		*done = "/";
-	return after;
+	return arena_printf(p->a, "%.*s/%s", (int)n, target, after);
 }
 
 const char *plan_resolve(const struct plan *p, const char *path, struct err *e)
 {
 	const char *done = "/";
 	const char *rest = path;
-	for (unsigned steps = 0; rest && steps < PLAN_STEPS_MAX; steps++) {
+	for (unsigned steps = 0; steps < PLAN_STEPS_MAX; steps++) {
 		rest += strspn(rest, "/");
 		size_t n = strcspn(rest, "/");
 		if (n == 0)

@@ -300,6 +300,7 @@ int task_spec_write(struct task_making *m)
 		                     m->s->cgroup_procs ? m->s->cgroup_procs : "",
 		                     init.n ? "init" : "",
 		                     task_message_path(m),
+		                     arena_printf(m->a, "FC_POD_UID=%s", m->p->uid),
 		                     NULL };
 	spec_put(&spec, head);
 	spec_put(&spec, argv);

@@ -462,24 +462,21 @@ static int shim_run(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Files must not get the descriptors 0 to 2. */
-static void shim_fill_streams(void)
+/* Files must not get the descriptors 0 to 2.  Those up to `last` become /dev/null. */
+static void shim_fill_streams(int last)
 {
-	int fd;
+	int null;
 	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		close(fd);
+		null = open("/dev/null", O_RDWR);
+	} while (null >= 0 && null <= STDERR_FILENO);
+	for (int fd = 0; null >= 0 && fd <= last; fd++)
+		(void)dup2(null, fd);
+	fd_cleanup(&null);
 }
 
 static void shim_prepare_process(void)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
-		(void)dup2(null, fd);
-	if (null > STDERR_FILENO)
-		close(null);
+	shim_fill_streams(STDERR_FILENO);
 	(void)setsid();
 	(void)!chdir("/");
 	/* A session keyring of its own: the server's would be that of all tasks. */
@@ -541,7 +538,7 @@ int cmd_shim(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct shim *s = xcalloc(1, sizeof(*s));
-	shim_fill_streams();
+	shim_fill_streams(STDOUT_FILENO);
 	if (shim_open(s, argv[1], tether ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
 		free(s);

@@ -48,7 +48,7 @@ static int shim_open_file(int dir, const char *name)
 
 int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e)
 {
-	enum { VERSION, GRACE, WRAPPED, CGROUP, INIT, MESSAGE, TEXTS };
+	enum { VERSION, GRACE, WRAPPED, CGROUP, INIT, MESSAGE, MARK, TEXTS };
 	FD_AUTO fd = shim_open_file(dir, "spec");
 	char **text = texts_read(fd, a);
 	if (!text)
@@ -63,6 +63,7 @@ int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e)
 		                 .init = *text[INIT] != '\0',
 		                 .cgroup = text[CGROUP],
 		                 .message = text[MESSAGE],
+		                 .mark = text[MARK],
 		                 .argv = text + TEXTS };
 	if (parse_i64(span_of(text[GRACE]), 0, INT32_MAX, &s->grace_s))
 		return err_set(e, FAILED, "the file spec has an invalid grace period");
@@ -100,15 +101,10 @@ int shim_fd_up(int fd)
 _Noreturn void shim_child(int dir, const struct shim_spec *spec, const struct shim_streams *s)
 {
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-	char *wrap_env[] = { path, NULL, NULL }; /* `shim --exec` replaces it */
-	ARENA_AUTO a = { 0 };
+	/* `shim --exec` replaces it.  If this process is killed while it makes the sandbox,
+	 * bubblewrap's child can be left.  By the mark it is found. */
+	char *wrap_env[] = { path, spec->mark, NULL };
 	int job = shim_fd_up(shim_open_file(dir, "job"));
-	/* If this process is killed while it makes the sandbox, bubblewrap's child can be left.  By
-	 * the uid it is found. */
-	for (char **v = texts_read(job, &a); v && *v && !wrap_env[1]; v++) {
-		if (span_starts(span_of(*v), "FC_POD_UID="))
-			wrap_env[1] = *v;
-	}
 	if (*spec->cgroup)
 		shim_join_cgroup(spec->cgroup, s->report);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);

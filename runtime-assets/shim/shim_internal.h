@@ -16,8 +16,9 @@
  *
  *   spec   "shim 3"; seconds between SIGTERM and SIGKILL; "wrapped" or ""; the directory of a
  * cgroup (version 2) that the containers join, or ""; "init" or "": is there such a container;
- * where app leaves its termination message, relative to DIR; then the words of the command, which
- *          ends with `pai-runtime shim --exec ...`; "wrapped": bubblewrap and its arguments come
+ * where app leaves its termination message, relative to DIR; a variable by which the processes of
+ *          this task are found; then the words of the command, which ends with `pai-runtime shim
+ *          --exec ...`; "wrapped": bubblewrap and its arguments come
  *          before that
  *   job    only for `shim --exec`, because a variable like LD_PRELOAD must not reach bubblewrap:
  * three lists, each after its number of texts: the variables of app, those of init, the words of
@@ -53,7 +54,7 @@ struct shim_spec {
 	bool wrapped, init;
 	const char *cgroup; /* "" */
 	const char *message;
-	char **argv;
+	char *mark, **argv;
 };
 
 int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e);

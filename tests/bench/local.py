@@ -52,7 +52,7 @@ def sandbox_alone():
     m.start("sleeps", {"main": role("exec sleep 1000")})
     m.wait("sleeps", "RUNNING")
     with open(os.path.join(m.where, "pods", m.pods()[0], "spec"), encoding="utf-8") as f:
-        words = f.read().split("\0")[6:-1]
+        words = f.read().split("\0")[7:-1]
     if "--" not in words:
         return m, None
     words = words[:words.index("--")]

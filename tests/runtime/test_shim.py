@@ -33,7 +33,7 @@ class Task:
 
     def command(self, words, grace=10, init="", message="root/message", wrapped=""):
         with open(self.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write("".join(w + "\0" for w in ["shim 3", str(grace), wrapped, "", init, message, *words]))
+            f.write("".join(w + "\0" for w in ["shim 3", str(grace), wrapped, "", init, message, "MARK=" + self.dir, *words]))
 
     def __enter__(self):
         return self
@@ -121,7 +121,7 @@ def test_codes():
 def fails_first(t, times, how):
     """The command becomes one of a sandbox that cannot be made so often."""
     with open(t.dir + "/spec", encoding="utf-8") as f:
-        argv = f.read().split("\0")[6:-1]
+        argv = f.read().split("\0")[7:-1]
     script = f"echo >>{t.dir}/tries; [ $(wc -l <{t.dir}/tries) -gt {times} ] || {{ {how}; }}; exec \"$@\""
     t.command(["/bin/sh", "-c", script, "bwrap", *argv], wrapped="wrapped")
     return t
@@ -289,8 +289,8 @@ def test_usage():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0x\0", b"shim 3\0x\0\0\0\0app\0x\0", b"shim 3\0" + b"1\0\0\0",
-                 b"shim 3\0" + b"1\0\0\0\0app\0"):
+    for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0\0x\0", b"shim 3\0x\0\0\0\0app\0\0x\0", b"shim 3\0" + b"1\0\0\0",
+                 b"shim 3\0" + b"1\0\0\0\0app\0\0"):
         with Task("true") as t:
             with open(t.dir + "/spec", "wb") as f:
                 f.write(spec)

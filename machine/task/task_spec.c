@@ -246,14 +246,6 @@ static void spec_put(struct str *out, const char *const *words)
 		str_put(out, *words, strlen(*words) + 1);
 }
 
-static void spec_put_list(struct str *out, const struct words *w)
-{
-	str_printf(out, "%zu", w->n);
-	str_char(out, '\0');
-	spec_put(out, w->v);
-	str_char(out, '\0');
-}
-
 static int spec_write(struct task_making *m, const char *name, const struct str *text)
 {
 	if (text->full)
@@ -287,10 +279,13 @@ int task_spec_write(struct task_making *m)
 	    (m->p->has_init && task_environment(m, &m->p->init, &init_env)) ||
 	    task_words_init(m, &init_env, &init))
 		return -1;
-	spec_put_list(&job, &env);
-	spec_put_list(&job, &init_env);
-	spec_put_list(&job, &init);
+	spec_put(&job, env.v);
+	str_char(&job, '\0');
+	spec_put(&job, init_env.v);
+	str_char(&job, '\0');
 	str_span(&job, m->s->framework);
+	str_char(&job, '\0');
+	spec_put(&job, init.v);
 	const char **argv = m->s->sandbox ? task_wrap(m, cwd, command.v) : command.v;
 	if (!argv)
 		return -1;

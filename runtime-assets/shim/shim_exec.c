@@ -139,19 +139,14 @@ struct exec_job {
 	const char *framework;          /* NULL: none */
 };
 
-/* A list of the file `job`: its number of texts, these, and an empty one. */
+/* A list of the file `job`, which an empty text ends. */
 static char **exec_list(char ***at)
 {
-	int64_t n = 0;
-	char **list = *at + 1;
-	if (!**at || parse_i64(span_of(**at), 0, INT32_MAX, &n))
-		return NULL;
-	for (int64_t i = 0; i <= n; i++) {
-		if (!list[i])
-			return NULL;
-	}
-	list[n] = NULL;
-	*at = list + n + 1;
+	char **list = *at;
+	while (**at && ***at)
+		++*at;
+	if (**at)
+		*(*at)++ = NULL;
 	return list;
 }
 
@@ -161,10 +156,12 @@ static void exec_read_job(struct exec_job *job, struct arena *a)
 	if (!at)
 		shim_refuse(SHIM_REPORT_FD, "cannot read the file job", strerror(errno),
 		            NOT_STARTED);
-	if (!(job->env = exec_list(&at)) || !(job->init_env = exec_list(&at)) ||
-	    !(job->init = exec_list(&at)))
+	job->env = exec_list(&at);
+	job->init_env = exec_list(&at);
+	job->framework = *at && **at ? *at : NULL;
+	job->init = at + 1;
+	if (!*at)
 		shim_refuse(SHIM_REPORT_FD, "job", "the file is not complete", NOT_STARTED);
-	job->framework = *at;
 }
 
 static char **exec_copy(char *const *list, struct arena *a)

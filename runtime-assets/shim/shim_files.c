@@ -67,7 +67,8 @@ static void shim_reserve(int dir)
 {
 	char zeroes[4096] = { 0 };
 	FD_AUTO fd = openat(dir, "state.reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	for (size_t n = 0; fd >= 0 && n < STATE_MAX; n += sizeof(zeroes)) {
+	bool made = fd >= 0 && fallocate(fd, 0, 0, STATE_MAX) == 0; /* not every file system can */
+	for (size_t n = 0; fd >= 0 && !made && n < STATE_MAX; n += sizeof(zeroes)) {
 		if (fd_write_all(fd, (struct span){ zeroes, sizeof(zeroes) }))
 			return;
 	}

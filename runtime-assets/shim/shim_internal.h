@@ -21,8 +21,8 @@
  *          --exec ...`; "wrapped": bubblewrap and its arguments come
  *          before that
  *   job    only for `shim --exec`, because a variable like LD_PRELOAD must not reach bubblewrap:
- * three lists, each after its number of texts: the variables of app, those of init, the words of
- *          init (`init ARGUMENTS...` is that of this program); and for that the Framework
+ * the variables of app and an empty text; those of init and an empty text; the Framework for init;
+ * the words of init (`init ARGUMENTS...` is that of this program)
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -27,8 +27,7 @@ class Task:
         command = [PROGRAM, "shim", "--exec", self.dir + "/root", "--", *(argv or ["sh", "-c", script])]
         self.command(command, grace, "init" if init else "", message)
         variables = ["PATH=/usr/bin:/bin", "MARK=" + self.dir]
-        lists = [[*variables, "OF=app"], [*variables, "OF=init"], ["sh", "-c", init] if init else []]
-        write("job", [text for words in lists for text in (str(len(words)), *words, "")])
+        write("job", [*variables, "OF=app", "", *variables, "OF=init", "", "{}", *(["sh", "-c", init] if init else [])])
         self.shim = None
 
     def command(self, words, grace=10, init="", message="root/message", wrapped=""):

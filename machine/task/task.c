@@ -476,29 +476,20 @@ static bool leftover_kill(int proc, const char *name, pid_t pid, const char *var
 	return false;
 }
 
-static int leftovers_kill(const char *variable, char *text)
-{
-	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");
-	int found = 0;
-	int64_t pid;
-	for (const char *name; (name = dir_next(all)) != NULL;) {
-		if (parse_i64(span_of(name), 2, INT32_MAX, &pid) == 0 &&
-		    leftover_kill(dirfd(all), name, (pid_t)pid, variable, text))
-			found++;
-	}
-	return found;
-}
-
 int task_kill_leftovers(const char *uid)
 {
 	FREE_AUTO char *variable = xasprintf("FC_POD_UID=%s", uid);
 	FREE_AUTO char *text = xmalloc(ENVIRON_MAX);
 	int total = 0;
-	int found = 1;
+	int before = -1;
 	/* They could have started others meanwhile. */
-	for (int i = 0; i < LEFTOVER_ROUNDS && found; i++) {
-		found = leftovers_kill(variable, text);
-		total += found;
+	for (int i = 0; i < LEFTOVER_ROUNDS && total != before; i++) {
+		DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");
+		int64_t pid;
+		before = total;
+		for (const char *name; (name = dir_next(all)) != NULL;)
+			total += parse_i64(span_of(name), 2, INT32_MAX, &pid) == 0 &&
+			         leftover_kill(dirfd(all), name, (pid_t)pid, variable, text);
 	}
 	return total;
 }

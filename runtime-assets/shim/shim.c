@@ -36,18 +36,6 @@ enum {
 /* Reason of a container that could not be started, but could be a moment later. */
 static const char SHIM_SHORT[] = "OutOfResources";
 
-/* Those of a try begin with FROM_OUT. */
-enum source {
-	FROM_SIGNALS,
-	FROM_TETHER,
-	FROM_OUT,
-	FROM_ERR,
-	FROM_INIT,
-	FROM_REPORT,
-	FROM_STATUS,
-	SOURCES
-};
-
 struct shim {
 	int dir, signals;
 	int from[SOURCES]; /* -1: closed */
@@ -123,7 +111,7 @@ static void shim_take_signals(struct shim *s)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void shim_close_source(struct shim *s, enum source which)
+static void shim_close_source(struct shim *s, enum shim_source which)
 {
 	fd_cleanup(&s->from[which]);
 	s->from[which] = -1;
@@ -131,7 +119,7 @@ static void shim_close_source(struct shim *s, enum source which)
 
 /* Reads what is there, at most PIECE bytes.  Returns false when the source is exhausted; a pipe
  * whose writers have gone is closed. */
-static bool shim_read_source(struct shim *s, enum source which, char *text, struct span *out)
+static bool shim_read_source(struct shim *s, enum shim_source which, char *text, struct span *out)
 {
 	ssize_t n = s->from[which] >= 0 ? read(s->from[which], text, PIECE) : -1;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -144,7 +132,7 @@ static bool shim_read_source(struct shim *s, enum source which, char *text, stru
 	return true;
 }
 
-static bool shim_read_output(struct shim *s, enum source which)
+static bool shim_read_output(struct shim *s, enum shim_source which)
 {
 	char text[PIECE];
 	struct span got;
@@ -158,7 +146,7 @@ static bool shim_read_output(struct shim *s, enum source which)
 }
 
 /* Reads all that is there; `into` has a maximum. */
-static void shim_drain(struct shim *s, enum source which, struct str *into)
+static void shim_drain(struct shim *s, enum shim_source which, struct str *into)
 {
 	char text[PIECE];
 	struct span got;
@@ -264,7 +252,7 @@ static void shim_wait(struct shim *s)
 		shim_read_status(s);
 	if (watched[FROM_REPORT].revents)
 		shim_read_report(s);
-	for (enum source i = FROM_OUT; i <= FROM_INIT; i++) {
+	for (enum shim_source i = FROM_OUT; i <= FROM_INIT; i++) {
 		if (!watched[i].revents)
 			continue;
 		shim_read_report(s); /* else it could be output of app in the log of init */
@@ -275,7 +263,7 @@ static void shim_wait(struct shim *s)
 /* ---- a container ----------------------------------------------------------------------------- */
 
 /* A pipe: the reading end goes to the source, the writing end is returned. */
-static int shim_pipe(struct shim *s, enum source which)
+static int shim_pipe(struct shim *s, enum shim_source which)
 {
 	int end[2];
 	if (pipe2(end, O_CLOEXEC) != 0)
@@ -285,7 +273,7 @@ static int shim_pipe(struct shim *s, enum source which)
 	return shim_fd_up(end[1]);
 }
 
-static void shim_become_child(const struct shim *s, pid_t parent, const struct shim_streams *to)
+static void shim_become_child(const struct shim *s, pid_t parent, const int *to)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -302,19 +290,16 @@ static int shim_start(struct shim *s)
 	int ends[SOURCES] = { 0 };
 	pid_t parent = getpid();
 	bool failed = false;
-	for (enum source i = FROM_OUT; i < SOURCES; i++) {
+	for (enum shim_source i = FROM_OUT; i < SOURCES; i++) {
 		bool needed = i != FROM_INIT || s->spec.init;
 		ends[i] = needed ? shim_pipe(s, i) : -1;
 		failed |= needed && ends[i] < 0;
 	}
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)
-		shim_become_child(s, parent,
-		                  &(struct shim_streams){ ends[FROM_OUT], ends[FROM_ERR],
-		                                          ends[FROM_INIT], ends[FROM_REPORT],
-		                                          ends[FROM_STATUS] });
+		shim_become_child(s, parent, ends);
 	int error = errno;
-	for (enum source i = FROM_OUT; i < SOURCES; i++)
+	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
 		fd_cleanup(&ends[i]);
 	errno = error;
 	s->child = pid > 0 ? pid : 0;
@@ -397,7 +382,7 @@ static void shim_supervise(struct shim *s)
 			shim_reap(s);
 	}
 	shim_read_report(s);
-	for (enum source i = FROM_OUT; i <= FROM_INIT; i++) {
+	for (enum shim_source i = FROM_OUT; i <= FROM_INIT; i++) {
 		/* A process elsewhere could hold the pipe: only what is in it. */
 		for (int piece = 0; piece < 64 && shim_read_output(s, i); piece++) {
 		}
@@ -423,7 +408,7 @@ static void shim_try(struct shim *s)
 		s->why = str_view(&s->report);
 	}
 	for (int i = FROM_OUT; i < SOURCES; i++)
-		shim_close_source(s, (enum source)i);
+		shim_close_source(s, (enum shim_source)i);
 	fd_cleanup(&s->target);
 	shim_finish(s);
 	str_done(&s->report);

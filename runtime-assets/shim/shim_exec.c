@@ -98,25 +98,30 @@ int shim_fd_up(int fd)
 	return up;
 }
 
-_Noreturn void shim_child(int dir, const struct shim_spec *spec, const struct shim_streams *s)
+_Noreturn void shim_child(int dir, const struct shim_spec *spec, const int *to)
 {
+	static const int NUMBERS[SOURCES] = { [FROM_OUT] = STDOUT_FILENO,
+		                              [FROM_ERR] = STDERR_FILENO,
+		                              [FROM_INIT] = SHIM_INIT_FD,
+		                              [FROM_REPORT] = SHIM_REPORT_FD,
+		                              [FROM_STATUS] = SHIM_STATUS_FD };
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	/* `shim --exec` replaces it.  If this process is killed while it makes the sandbox,
 	 * bubblewrap's child can be left.  By the mark it is found. */
 	char *wrap_env[] = { path, spec->mark, NULL };
+	int report = to[FROM_REPORT];
 	int job = shim_fd_up(shim_open_file(dir, "job"));
-	if (*spec->cgroup)
-		shim_join_cgroup(spec->cgroup, s->report);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (dup2(job, SHIM_JOB_FD) < 0 || dup2(s->status, SHIM_STATUS_FD) < 0 ||
-	    dup2(s->report, SHIM_REPORT_FD) < 0 || dup2(null, STDIN_FILENO) < 0 ||
-	    dup2(s->out, STDOUT_FILENO) < 0 || dup2(s->err, STDERR_FILENO) < 0 ||
-	    (s->init >= 0 && dup2(s->init, SHIM_INIT_FD) < 0))
-		shim_refuse(s->report, "cannot pass the descriptors on", strerror(errno),
-		            NOT_STARTED);
+	bool passed = dup2(job, SHIM_JOB_FD) >= 0 && dup2(null, STDIN_FILENO) >= 0;
+	if (*spec->cgroup)
+		shim_join_cgroup(spec->cgroup, report);
+	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
+		passed = passed && (to[i] < 0 || dup2(to[i], NUMBERS[i]) >= 0);
+	if (!passed)
+		shim_refuse(report, "cannot pass the descriptors on", strerror(errno), NOT_STARTED);
 	umask(022);
 	(void)execve(spec->argv[0], spec->argv, wrap_env);
-	shim_refuse(s->report, spec->argv[0], strerror(errno), NOT_STARTED);
+	shim_refuse(report, spec->argv[0], strerror(errno), NOT_STARTED);
 }
 
 /* ---- in the sandbox -------------------------------------------------------------------------- */

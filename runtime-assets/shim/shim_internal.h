@@ -62,13 +62,21 @@ int shim_spec_read(int dir, struct shim_spec *s, struct arena *a, struct err *e)
 /* Moves a descriptor above those with fixed numbers.  -1 stays. */
 int shim_fd_up(int fd);
 
-/* The descriptors of a new process; above SHIM_INIT_FD, or -1. */
-struct shim_streams {
-	int out, err, init, report, status;
+/* What the shim reads.  Those of a process begin with FROM_OUT. */
+enum shim_source {
+	FROM_SIGNALS,
+	FROM_TETHER,
+	FROM_OUT,
+	FROM_ERR,
+	FROM_INIT,
+	FROM_REPORT,
+	FROM_STATUS,
+	SOURCES
 };
 
-/* In the new process: executes the command. */
-_Noreturn void shim_child(int dir, const struct shim_spec *spec, const struct shim_streams *s);
+/* In the new process: executes the command.  to: its ends of the pipes, by source; above
+ * SHIM_INIT_FD, or -1. */
+_Noreturn void shim_child(int dir, const struct shim_spec *spec, const int *to);
 
 /*
  * `pai-runtime shim --exec DIRECTORY [DEVICE:INODE:PATH]... -- COMMAND...`, or `... --run

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "machine/task/child.h"
 #include "machine/task/sandbox_internal.h"
 #include "machine/task/tree.h"
@@ -355,6 +356,35 @@ TEST_WITH(test_sandbox_isolates, NULL, teardown)
 	                    top, top, top, top));
 	struct stat st;
 	assert_int_equal(stat(at("a b,c:d/made"), &st), 0);
+}
+
+/* The names at the top of the machine, and what a mount adds; each is of the same kind. */
+TEST_WITH(test_sandbox_shows_the_root_of_the_machine, NULL, teardown)
+{
+	if (forbidden)
+		skip();
+	struct sandbox_mount mount = SHOW(at("job"), "/shown-by-a-test");
+	struct sandbox_spec spec = { .mounts = &mount, .mounts_n = 1 };
+	STR_AUTO wanted = STR_INIT(1 << 16);
+	DIR_AUTO *d = opendir("/");
+	struct stat st;
+	for (const char *name; (name = dir_next(d)) != NULL;) {
+		const char *path = arena_printf(&arena, "/%s", name);
+		if (lstat(path, &st) == 0)
+			str_printf(&wanted, "test -%c '%s'; ",
+			           S_ISLNK(st.st_mode)   ? 'L'
+			           : S_ISDIR(st.st_mode) ? 'd'
+			                                 : 'e',
+			           path);
+	}
+	str_puts(&wanted,
+	         "set -- /* /.[!.]*; for i; do case $i in /shown-by-a-test|'/.[!.]*') ;; ");
+	rewinddir(d);
+	for (const char *name; (name = dir_next(d)) != NULL;)
+		str_printf(&wanted, "'/%s') ;; ", name);
+	str_puts(&wanted, "*) echo \"$i is new\"; exit 1;; esac; done; test -s /usr/bin/env; "
+	                  "test -s /etc/passwd; touch /run/x /home/x /var/tmp/x; no touch /var/x");
+	expect(spec, arena_printf(&arena, "set -eu; %s", str_c(&wanted)));
 }
 
 TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)

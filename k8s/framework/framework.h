@@ -105,6 +105,9 @@ struct framework_created {
 
 struct framework_world {
 	void *arg;
+	/* The status before this sync is not stored yet: no attempt that has ended is replaced (the
+	 * result is `pending`). */
+	bool unstored;
 	/* The object of this name; false: there is none. */
 	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
 	bool (*pod)(void *arg, const char *name, struct framework_pod *out);

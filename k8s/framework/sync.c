@@ -277,6 +277,9 @@ static bool one_retry(struct one *o, const struct fw_policy *policy)
 	}
 	if (one_wanted(o) && !sync_due(o->s, l->transition_s + l->retry_delay_s))
 		return true;
+	o->s->r->pending |= o->s->w->unstored;
+	if (o->s->w->unstored)
+		return true;
 	if (l->retried < INT32_MAX)
 		l->retried++;
 	if (d.accountable && l->accountable < INT32_MAX)

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
-#include "machine/engine/engine_internal.h"
 #include "k8s/transport/reply.h"
+#include "machine/engine/engine_internal.h"
 
 enum {
 	READY_MAX = 64,
@@ -353,6 +353,7 @@ static void *engine_run(void *arg)
 			engine_steps(e);
 			engine_schedule(e);
 			engine_steps(e);
+			jobs_store(e);
 			trash_step(e, TRASH_BUDGET);
 		}
 		engine_wait(e);
@@ -439,6 +440,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->pods_dir = e->logs_dir = e->trash_dir = -1;
 	e->due_ms = e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
+	TAILQ_INIT(&e->stores);
 	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0 ||
 	    world_restore(e, err) < 0) {
 		engine_stop(e);

@@ -11,11 +11,11 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
-#include "machine/store/dirstore.h"
+#include "k8s/logs/log_file.h"
 #include "machine/resources/amounts.h"
+#include "machine/store/dirstore.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
-#include "k8s/logs/log_file.h"
 
 enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
 enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };

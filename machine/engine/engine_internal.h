@@ -5,17 +5,18 @@
  */
 #include <jansson.h>
 #include <pthread.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/counter.h"
 #include "base/hash.h"
 #include "k8s/framework/framework.h"
-#include "machine/resources/cgroup.h"
 #include "machine/engine/engine.h"
-#include "machine/images/images.h"
-#include "machine/task/pod.h"
 #include "machine/engine/queue.h"
+#include "machine/images/images.h"
+#include "machine/resources/cgroup.h"
 #include "machine/resources/resources.h"
+#include "machine/task/pod.h"
 #include "machine/task/task.h"
 
 enum { UID_TEXT = 40 };
@@ -117,7 +118,9 @@ struct engine_job {
 	bool complete; /* Completed, without machine; due_ms: to be deleted */
 	bool look;     /* to be synced */
 	bool unstored; /* the machine's status is newer than the stored one */
-	bool ends;     /* a transition since then is not just towards a start */
+	bool held;     /* it is stored before the next sync */
+	bool storing;  /* the job is in e->stores */
+	TAILQ_ENTRY(engine_job) store;
 	unsigned sync_failures, store_failures;
 	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
 	char *problem;                     /* why its status is not stored, or it is not valid */
@@ -171,7 +174,8 @@ struct engine {
 	int64_t due_ms, probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule, probe, trash;
-	size_t starts; /* of tasks in this turn */
+	size_t starts;                                /* of tasks in this turn */
+	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
 	int64_t log_bytes;
 };
 
@@ -203,8 +207,10 @@ void engine_forget_machine(struct engine *e);
 /* The Framework as it is in the store. */
 void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);
-/* One look.  false: the job is to be freed. */
+/* One look, which may end in jobs_store.  false: the job is to be freed. */
 bool job_step(struct engine_job *job);
+/* Stores the statuses that have changed in this turn; then the pods that they announce start. */
+void jobs_store(struct engine *e);
 /* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
 /* Publishes why the job waits. */

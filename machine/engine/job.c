@@ -1,5 +1,5 @@
-/* One Framework: its machine is synced until nothing changes, its status is stored, and only then
- * do its pods start. */
+/* Frameworks: in a turn of the engine the machines of those that are due are synced until nothing
+ * changes, then their statuses are stored together, and only then do their pods start. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -18,6 +18,7 @@ enum {
 	STORE_MIN = 8, /* engine_backoff: 1.28 s */
 	STORE_MS = 60000,
 	BODY_MAX = 64 << 20,
+	STORES_MAX = 64, /* in one commit */
 };
 
 void job_trouble(struct engine_job *job, const char *format, struct span what)
@@ -70,7 +71,8 @@ static uint64_t job_hash(const struct engine *e, struct span object)
 /* The machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
-	if (job->unstored || job->pods || strcmp(framework_state(job->machine), "Completed") != 0)
+	if (!job->machine || job->unstored || job->pods ||
+	    strcmp(framework_state(job->machine), "Completed") != 0)
 		return;
 	framework_free(TAKE(job->machine));
 	job->complete = true;
@@ -127,55 +129,6 @@ void job_remove(struct engine_job *job)
 	engine_due(job, 0);
 }
 
-/* ---- the stored status ----------------------------------------------------------------------- */
-
-/* Its time limit counts from then, whatever becomes of the clock that people set. */
-static void job_store_launched(const struct engine_job *job, struct str *patch)
-{
-	char boot[PROCESS_BOOT_MAX];
-	process_boot(boot);
-	if (job->launched_boot_ms && boot[0])
-		str_printf(patch,
-		           ",{\"op\":\"add\",\"path\":\"/metadata/annotations/rest-lit~1launched\","
-		           "\"value\":\"%s %lld\"}",
-		           boot, (long long)job->launched_boot_ms);
-}
-
-/* The answer tells also what others have changed. */
-static void job_store(struct engine_job *job)
-{
-	struct local_answer answer;
-	STR_AUTO body = STR_INIT(BODY_MAX);
-	str_puts(&body, "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":");
-	str_json(&body, span_of(job->uid));
-	str_puts(&body, "},{\"op\":\"add\",\"path\":\"/status\",\"value\":");
-	framework_status_write(job->machine, &body);
-	str_char(&body, '}');
-	job_store_launched(job, &body);
-	str_char(&body, ']');
-	const struct store_request r = { .verb = STORE_PATCH,
-		                         .kind = KIND_FRAMEWORK,
-		                         .name = job->name,
-		                         .json_patch = true,
-		                         .whole = true,
-		                         .body = { str_view(&body) } };
-	local_request(job->e->set.store, job->e->set.namespace_name, &r, &answer);
-	if (answer.outcome == STORE_OK) {
-		job->unstored = job->ends = false;
-		job->launched_boot_ms = 0;
-		job->store_failures = 0;
-		job_trouble(job, NULL, SPAN(""));
-		job_put(job, &answer);
-	} else {
-		job->store_ms =
-		    clock_ms() + engine_backoff(STORE_MIN + job->store_failures++, STORE_MS);
-		/* Else there are news of its deletion. */
-		if (answer.outcome != STORE_NOT_FOUND && answer.status != 422)
-			job_trouble(job, "its state cannot be stored", span_of(answer.message));
-	}
-	local_answer_done(&answer);
-}
-
 /* After frameworkCompletedRetainSec. */
 static void job_delete(struct engine_job *job)
 {
@@ -203,14 +156,8 @@ static void job_launched(struct engine_job *job)
 
 static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
 {
-	static const char *const BEGINS[] = { "AttemptCreationPending", "AttemptCreationRequested",
-		                              "AttemptPreparing", "AttemptRunning" };
 	struct engine_job *job = arg;
-	bool begins = false;
 	(void)from;
-	for (size_t i = 0; i < ARRAY_SIZE(BEGINS); i++)
-		begins = begins || strcmp(to, BEGINS[i]) == 0;
-	job->ends = job->ends || !begins;
 	if (!role && strcmp(to, "AttemptRunning") == 0)
 		job_launched(job);
 	if (strcmp(to, "Completed") != 0 && (role || strcmp(to, "AttemptCompleted") != 0))
@@ -237,14 +184,14 @@ static void job_next_sync(struct engine_job *job, const struct framework_result 
 	} else {
 		job->sync_failures = 0;
 	}
-	job->look = job->look || r->again;
+	/* A pod is removed, and an attempt replaced, when its end is stored. */
+	job->held = r->pending && job->unstored;
+	job->look = job->look || r->again || job->held;
 }
 
-/* A status towards a start is stored when nothing more follows; any other one is stored before the
- * next sync, so that no attempt ends unseen. */
 static bool job_syncs(const struct engine_job *job)
 {
-	return job->machine && job->look && !(job->unstored && job->ends);
+	return job->machine && job->look && !job->held;
 }
 
 static void job_sync_once(struct engine_job *job)
@@ -255,6 +202,7 @@ static void job_sync_once(struct engine_job *job)
 	random_bytes(&random, sizeof(random));
 	world_callbacks(job, &world);
 	world.transition = job_transition;
+	world.unstored = job->unstored;
 	job->look = false;
 	framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
 	world_collect(job);
@@ -280,36 +228,105 @@ static void job_pods(struct engine_job *job, bool stored)
 	world_sweep(job);
 }
 
-/* A look at a job with a machine. */
-static void job_advance(struct engine_job *job)
+/* The end of a look: what is stored may start. */
+static void job_settle(struct engine_job *job)
 {
-	job_pods(job, false);
-	job->look |= clock_ms() >= job->sync_ms;
-	job_sync(job);
-	if (job->unstored && clock_ms() >= job->store_ms)
-		job_store(job);
+	if (job->machine)
+		job_pods(job, !job->unstored && !job->look);
+	job_complete(job);
+	if (job->complete && clock_ms() >= job->sync_ms)
+		job_delete(job);
+	grants_undo_late(job);
 	if (job->unstored)
 		engine_due(job, job->store_ms);
-	job_pods(job, !job->unstored && !job->look);
-	job_complete(job);
+	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
+	job_explain(job);
 }
 
 bool job_step(struct engine_job *job)
 {
-	if (job->machine && !job->gone)
-		job_advance(job);
-	else if (job->complete || job->gone)
+	if (job->machine || job->complete || job->gone)
 		job_pods(job, false);
 	if (job->gone && !job->pods)
 		logs_forget(job->e, job->uid);
 	if (job->gone)
 		return job->pods != NULL;
-	if (job->complete && clock_ms() >= job->sync_ms)
-		job_delete(job);
-	grants_undo_late(job);
-	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
-	job_explain(job);
+	job->look |= clock_ms() >= job->sync_ms;
+	job_sync(job);
+	if (!job->unstored || clock_ms() < job->store_ms) {
+		job_settle(job);
+	} else if (!job->storing) {
+		job->storing = true;
+		TAILQ_INSERT_TAIL(&job->e->stores, job, store);
+	}
 	return true;
+}
+
+/* ---- the stored status ----------------------------------------------------------------------- */
+
+/* What local_put_status borrows. */
+struct job_storing {
+	struct engine_job *job;
+	struct str status;
+	char launched[PROCESS_BOOT_MAX + 24];
+};
+
+/* The time limit of a job counts from its launch, whatever becomes of the clock that people set. */
+static void job_write(struct job_storing *w, struct local_status *out)
+{
+	char boot[PROCESS_BOOT_MAX];
+	process_boot(boot);
+	w->status = (struct str)STR_INIT(BODY_MAX);
+	framework_status_write(w->job->machine, &w->status);
+	w->launched[0] = '\0';
+	if (w->job->launched_boot_ms && boot[0])
+		(void)snprintf(w->launched, sizeof(w->launched), "%s %lld", boot,
+		               (long long)w->job->launched_boot_ms);
+	*out = (struct local_status){ .name = w->job->name,
+		                      .uid = w->job->uid,
+		                      .status = str_view(&w->status),
+		                      .launched = span_of(w->launched) };
+}
+
+static void job_stored(struct engine_job *job, const struct local_status *s)
+{
+	job->storing = false;
+	if (s->outcome == STORE_OK) {
+		job->unstored = job->held = false;
+		job->launched_boot_ms = 0;
+		job->store_failures = 0;
+		job_trouble(job, NULL, SPAN(""));
+		/* Else others have changed it too, and the news of this write make it be read. */
+		if (s->before == job->version)
+			job->version = s->version;
+	} else {
+		job->store_ms =
+		    clock_ms() + engine_backoff(STORE_MIN + job->store_failures++, STORE_MS);
+		/* Else there are news of its deletion. */
+		if (s->outcome != STORE_NOT_FOUND)
+			job_trouble(job, "its state cannot be stored", span_of(s->message ?: ""));
+	}
+	job_settle(job);
+}
+
+void jobs_store(struct engine *e)
+{
+	while (!TAILQ_EMPTY(&e->stores)) {
+		struct job_storing w[STORES_MAX];
+		struct local_status s[STORES_MAX];
+		size_t n = 0;
+		for (; n < STORES_MAX && !TAILQ_EMPTY(&e->stores); n++) {
+			w[n].job = TAILQ_FIRST(&e->stores);
+			TAILQ_REMOVE(&e->stores, w[n].job, store);
+			job_write(&w[n], &s[n]);
+		}
+		local_put_status(e->set.store, e->set.namespace_name, s, n);
+		for (size_t i = 0; i < n; i++) {
+			job_stored(w[i].job, &s[i]);
+			free(s[i].message);
+			str_done(&w[i].status);
+		}
+	}
 }
 
 /* ---- why it waits ---------------------------------------------------------------------------- */
@@ -334,6 +351,8 @@ void job_explain(struct engine_job *job)
 
 void job_free(struct engine_job *job)
 {
+	if (job->storing)
+		TAILQ_REMOVE(&job->e->stores, job, store);
 	while (job->grants)
 		grant_end(job, job->grants);
 	if (job->queued)

@@ -296,6 +296,8 @@ static enum framework_answer world_remove(void *arg, const struct framework_dele
 	if (what->kind == FRAMEWORK_CONFIGMAP) {
 		if (!c->there || strcmp(c->uid, what->uid) != 0)
 			return FRAMEWORK_DONE;
+		if (job->unstored && job->pods)
+			return FRAMEWORK_PENDING; /* why they end is stored first */
 		c->dying = true;
 		world_collect(job);
 		return c->there && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
@@ -303,6 +305,8 @@ static enum framework_answer world_remove(void *arg, const struct framework_dele
 	struct engine_pod *p = world_find(job, what->name);
 	if (!p || strcmp(p->uid, what->uid) != 0)
 		return FRAMEWORK_DONE;
+	if (job->unstored)
+		return FRAMEWORK_PENDING; /* its exit code is stored first */
 	if (!p->dying || what->force)
 		pod_delete(p, what->force ? 0 : p->grace_s);
 	return p->state != POD_REMOVED && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;

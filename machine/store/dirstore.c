@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "machine/store/dirstore_internal.h"
 #include "k8s/transport/paths.h"
 #include "k8s/transport/store_internal.h"
+#include "machine/store/dirstore_internal.h"
 
 struct local_store;
 
@@ -21,7 +21,9 @@ struct local_store;
 struct task {
 	struct task *next;
 	const char *namespace_name;
-	const struct store_request *r;
+	const struct store_request *r; /* NULL: `status` */
+	struct local_status *status;
+	size_t n_status;
 	struct local_answer answer;
 	struct local_store *from; /* NULL: of local_request, which waits until it is done */
 	struct pending *p;        /* of `from` */
@@ -88,7 +90,10 @@ static void *work(void *arg)
 	struct local *l = arg;
 	struct task *t;
 	while ((t = next_task(l)) != NULL) {
-		dirstore_do(l->store, t->namespace_name, t->r, &t->answer);
+		for (size_t i = 0; i < t->n_status; i++)
+			dirstore_put_status(l->store, t->namespace_name, &t->status[i]);
+		if (t->r)
+			dirstore_do(l->store, t->namespace_name, t->r, &t->answer);
 		(void)pthread_mutex_lock(&l->lock);
 		t->done = true;
 		if (t->from) {
@@ -149,20 +154,31 @@ void local_close(struct local *l)
 	free(l);
 }
 
+/* Has a task done before those that wait. */
+static void local_do(struct local *l, struct task *t)
+{
+	LOCK_AUTO(&l->lock);
+	t->next = l->todo.head;
+	l->todo.head = t;
+	if (!t->next)
+		l->todo.last = t;
+	(void)pthread_cond_broadcast(&l->wake);
+	while (!t->done)
+		(void)pthread_cond_wait(&l->wake, &l->lock);
+}
+
 void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
                    struct local_answer *out)
 {
 	struct task t = { .namespace_name = namespace_name, .r = r };
-	(void)pthread_mutex_lock(&l->lock);
-	t.next = l->todo.head;
-	l->todo.head = &t;
-	if (!t.next)
-		l->todo.last = &t;
-	(void)pthread_cond_broadcast(&l->wake);
-	while (!t.done)
-		(void)pthread_cond_wait(&l->wake, &l->lock);
-	(void)pthread_mutex_unlock(&l->lock);
+	local_do(l, &t);
 	*out = t.answer;
+}
+
+void local_put_status(struct local *l, const char *namespace_name, struct local_status *s, size_t n)
+{
+	struct task t = { .namespace_name = namespace_name, .status = s, .n_status = n };
+	local_do(l, &t);
 }
 
 /* ---- a store ----------------------------------------------------------------------- */

@@ -45,6 +45,23 @@ void local_answer_done(struct local_answer *a);
 void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
                    struct local_answer *out);
 
+/* The state of a Framework as the engine has decided it. */
+struct local_status {
+	const char *name, *uid; /* of the Framework, a precondition */
+	struct span status;     /* JSON */
+	struct span launched;   /* annotation rest-lit/launched; empty: as it is */
+	/* The result. */
+	enum store_outcome outcome; /* STORE_OK, STORE_NOT_FOUND (gone, or another uid), ... */
+	int64_t version;            /* the new resourceVersion */
+	int64_t before; /* the one that it replaced: if the engine has not seen it, others have
+	                   changed the object */
+	char *message;  /* of a failure; the caller frees it; NULL */
+};
+/* Stores n statuses in one commit, durable when it returns.  The follower is told of each as of any
+ * change.  Blocks; not from a loop. */
+void local_put_status(struct local *l, const char *namespace_name, struct local_status *s,
+                      size_t n);
+
 /* For a thread that must not block. */
 struct store *store_local_new(struct local *l, const char *namespace_name,
                               const struct store_limits *limits, struct err *e);

@@ -1,6 +1,6 @@
 #pragma once
-/* The parts of the directory store.  Private to machine/store/ and its tests.  One thread at a time;
- * blocks. */
+/* The parts of the directory store.  Private to machine/store/ and its tests.  One thread at a
+ * time; blocks. */
 #include <jansson.h>
 
 #include "machine/store/dirstore.h"
@@ -17,6 +17,8 @@ void dirstore_transient(struct dirstore *s);
 void dirstore_follow(struct dirstore *s, const struct local_follower *f, void *arg);
 void dirstore_do(struct dirstore *s, const char *namespace_name, const struct store_request *r,
                  struct local_answer *out);
+/* See local_put_status; of one Framework. */
+void dirstore_put_status(struct dirstore *s, const char *namespace_name, struct local_status *one);
 
 /* ---- files.c: one file per object, DIR/<resource>/<key>.json ---- */
 

@@ -530,6 +530,49 @@ void dirstore_do(struct dirstore *s, const char *namespace_name, const struct st
 		(void)dirstore_refuse(&w, NOT_FOUND, "not found");
 }
 
+/* ---- statuses -------------------------------------------------------------------------- */
+
+/* 0 or a negative errno. */
+static int put_status(struct work *w, struct local_status *one)
+{
+	JSON_AUTO *object = NULL;
+	int bad = dirstore_load(w->store, w->r->kind, w->key, &object);
+	if (bad)
+		return bad;
+	json_t *meta = json_object_get(object, "metadata");
+	json_t *status = json_loadb(one->status.p, one->status.n, JSON_DECODE_ANY, NULL);
+	if (strcmp(one->uid, reply_text(meta, "uid")) != 0) {
+		json_decref(status);
+		return -ENOENT;
+	}
+	(void)parse_i64(span_of(reply_text(meta, "resourceVersion")), 0, INT64_MAX, &one->before);
+	(void)json_object_set_new(object, "status", status); /* memory only */
+	if (one->launched.n)
+		(void)json_object_set_new(json_object_get(meta, "annotations"), "rest-lit/launched",
+		                          json_stringn(one->launched.p, one->launched.n));
+	set_version(w->store, meta);
+	one->version = w->store->resource_version;
+	bad = save(w, object);
+	if (!bad)
+		dirstore_tell(w->store, w->r->kind, w->key, object, false);
+	return bad;
+}
+
+void dirstore_put_status(struct dirstore *s, const char *namespace_name, struct local_status *one)
+{
+	const struct store_request r = { .verb = STORE_PATCH,
+		                         .kind = KIND_FRAMEWORK,
+		                         .name = one->name };
+	struct local_answer answer = { .body = STR_SECRET(FILE_SIZE_MAX) };
+	struct work w = { s, namespace_name, one->name, &r, &answer };
+	int bad = put_status(&w, one);
+	if (bad)
+		(void)refuse_errno(&w, bad);
+	one->outcome = bad ? answer.outcome : STORE_OK;
+	one->message = TAKE(answer.message);
+	local_answer_done(&answer);
+}
+
 /* ---- opening ----------------------------------------------------------------------- */
 
 /* The text of a member in what is left of an object; "" if it is none of a name. */

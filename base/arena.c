@@ -13,13 +13,13 @@ struct arena_block {
 	char data[] __attribute__((aligned(8)));
 };
 
-enum { BLOCK_FIRST = 16 * 1024, BLOCK_MAX = 1024 * 1024, KEEP_MAX = 4 * 1024 * 1024 };
+enum { BLOCK_FIRST = 1024, BLOCK_MAX = 1024 * 1024, KEEP_MAX = 4 * 1024 * 1024 };
 
 void *arena_alloc_slow(struct arena *a, size_t n)
 {
 	assert(n < SIZE_MAX / 2);
 	n = (n + 7) & ~(size_t)7;
-	/* Blocks double from 16 KiB to 1 MiB; a larger allocation gets its own block. */
+	/* Blocks double from 1 KiB to 1 MiB; a larger allocation gets its own block. */
 	size_t size = a->block ? a->block->size * 2 : BLOCK_FIRST;
 	if (size > BLOCK_MAX)
 		size = BLOCK_MAX;

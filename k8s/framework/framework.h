@@ -97,6 +97,21 @@ enum framework_answer {
 	FRAMEWORK_FAILED   /* anything else; also 409 and 429.  The next sync asks again */
 };
 
+/* What is to be created, or was. */
+struct framework_object {
+	enum framework_kind kind;
+	const char *name;
+	/* Of a pod: */
+	const char *role;
+	int64_t index;          /* of its task */
+	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
+	const char *owner;      /* uid of its ConfigMap */
+};
+/* The object as JSON text, without uid and status; of a pod by role and index.  After a put, before
+ * the next sync, it is that of the new spec.  f must have a status. */
+void framework_object_write(const struct framework *f, const struct framework_object *o,
+                            struct str *out);
+
 struct framework_created {
 	const char *uid;      /* of FRAMEWORK_DONE; borrowed until the callback is called again */
 	int http;             /* of FRAMEWORK_REFUSED */
@@ -111,9 +126,9 @@ struct framework_world {
 	/* The object of this name; false: there is none. */
 	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
 	bool (*pod)(void *arg, const char *name, struct framework_pod *out);
-	/* The object as JSON text, without uid and status. */
-	enum framework_answer (*create)(void *arg, enum framework_kind kind, const char *name,
-	                                struct span object, struct framework_created *out);
+	/* framework_object_write has its text. */
+	enum framework_answer (*create)(void *arg, const struct framework_object *object,
+	                                struct framework_created *out);
 	enum framework_answer (*remove)(void *arg, const struct framework_delete *what);
 	/* Each change of a state, also those that are never stored; role NULL: the Framework's. Can
 	 * be NULL. */

@@ -103,7 +103,7 @@ struct fw_role_spec {
 	int32_t min[2]; /* minFailedTaskCount, minSucceededTaskCount */
 	struct fw_policy policy;
 	int64_t grace_s;        /* as in fw_role */
-	const struct node *pod; /* NULL: none */
+	struct span pod;        /* JSON */
 	struct fw_role *status; /* set by each sync; NULL: none */
 };
 
@@ -111,7 +111,7 @@ enum fw_execution { FW_CREATE, FW_START, FW_STOP };
 
 /* What a put reads of metadata and spec. */
 struct fw_spec {
-	struct arena arena;                      /* holds all texts, and the pods */
+	struct arena arena;                      /* holds the texts */
 	const char *name, *namespace_name, *uid; /* NULL before the first put */
 	bool dying;
 	enum fw_execution execution;
@@ -285,15 +285,10 @@ struct fw_decision {
 struct fw_decision fw_decide(struct fw_sync *s, const struct fw_policy *p, const struct fw_life *l,
                              bool delayed);
 
-/* ---- failed pods (failure.c), objects (objects.c) ---- */
+/* ---- failed pods (failure.c) ---- */
 
 /* The outcome of a pod that has failed. */
 struct fw_outcome *fw_pod_failed(const struct framework_config *c, const char *name,
                                  const struct framework_pod *pod);
 /* The outcome of a pod that the API server refused; NULL: it may be taken later. */
 struct fw_outcome *fw_pod_refused(int http, const json_t *status);
-
-/* Objects for FRAMEWORK's create, as JSON text. */
-void fw_configmap_object(const struct framework *f, struct str *out);
-void fw_pod_object(const struct framework *f, const struct fw_role *r, size_t index,
-                   struct str *out);

@@ -17,7 +17,9 @@ static struct fw_policy object_policy(const struct fw_value *of)
 		                   (int32_t)fw_int(&policy, "maxRetryCount", RETRIES) };
 }
 
-static void object_role(struct fw_spec *out, const struct fw_value *v, struct fw_role_spec *role)
+/* text: the role as JSON. */
+static void object_role(struct fw_spec *out, const struct fw_value *v, struct span text,
+                        struct fw_role_spec *role)
 {
 	struct fw_value policy = fw_get(v, "frameworkAttemptCompletionPolicy", NODE_MAP, false);
 	struct fw_value task = fw_get(v, "task", NODE_MAP, false);
@@ -28,7 +30,8 @@ static void object_role(struct fw_spec *out, const struct fw_value *v, struct fw
 		         (int32_t)fw_int(&policy, "minSucceededTaskCount", MINIMUM) },
 		.policy = object_policy(&task),
 		.grace_s = fw_int(&task, "podGracefulDeletionTimeoutSec", FW_GRACE),
-		.pod = fw_get(&task, "pod", NODE_MAP, false).n,
+		.pod = fw_get(&task, "pod", NODE_MAP, false).n ? scan_path(text, "task", "pod")
+		                                               : SPAN("{}"),
 	};
 	if (v->r->bad)
 		return;
@@ -39,8 +42,11 @@ static void object_role(struct fw_spec *out, const struct fw_value *v, struct fw
 	out->wanted += role->number;
 }
 
-static void object_spec(struct fw_spec *out, const struct fw_value *spec)
+static void object_spec(struct fw_spec *out, const struct fw_value *spec, struct span text)
 {
+	struct span role;
+	struct scan roles = scan_begin(scan_get(text, "taskRoles"));
+
 	const char *execution = fw_text(spec, "executionType", false);
 	out->execution = FW_START;
 	if (execution && strcmp(execution, "Create") == 0)
@@ -51,10 +57,10 @@ static void object_spec(struct fw_spec *out, const struct fw_value *spec)
 	struct fw_value list = fw_get(spec, "taskRoles", NODE_LIST, false);
 	out->places = json_object();
 	out->n_roles = list.n ? list.n->n : 0;
-	out->roles = ARENA_NEW(&out->arena, struct fw_role_spec, out->n_roles);
-	for (size_t i = 0; i < out->n_roles && !list.r->bad; i++) {
+	out->roles = ARENA_NEW(&out->arena, struct fw_role_spec, out->n_roles + 1);
+	for (size_t i = 0; i < out->n_roles && !list.r->bad && scan_item(&roles, &role); i++) {
 		struct fw_value item = fw_item(&list, i, NODE_MAP);
-		object_role(out, &item, &out->roles[i]);
+		object_role(out, &item, role, &out->roles[i]);
 	}
 	if (out->wanted > FW_TASKS_MAX)
 		fw_bad(&list, "has %lld tasks; at most %d are allowed", (long long)out->wanted,
@@ -67,6 +73,18 @@ static const char *object_text(const struct fw_value *metadata, const char *key,
 	if (v.n && (v.n->n == 0 || v.n->n > max))
 		fw_bad(&v, "must have from 1 to %zu bytes", max);
 	return v.n ? v.n->text : NULL;
+}
+
+/* Copies the texts from where they were read. */
+static void object_keep(struct fw_spec *s)
+{
+	s->name = arena_dup(&s->arena, span_of(s->name));
+	s->namespace_name = arena_dup(&s->arena, span_of(s->namespace_name));
+	s->uid = arena_dup(&s->arena, span_of(s->uid));
+	for (struct fw_role_spec *r = s->roles; r < s->roles + s->n_roles; r++) {
+		r->name = arena_dup(&s->arena, span_of(r->name));
+		r->pod = arena_span(&s->arena, r->pod);
+	}
 }
 
 static void object_spec_free(struct fw_spec *s)
@@ -90,7 +108,7 @@ static void object_read(struct framework *f, struct fw_spec *new, const struct f
 		new->dying = deleted && deleted->type != NODE_NULL;
 	}
 	if (!v->r->bad)
-		object_spec(new, &spec);
+		object_spec(new, &spec, scan_get(object, "spec"));
 	if (v->r->bad)
 		return;
 	if (f->spec.uid &&
@@ -103,7 +121,8 @@ static void object_read(struct framework *f, struct fw_spec *new, const struct f
 int framework_put(struct framework *f, struct span object, struct err *e)
 {
 	struct fw_spec new = { 0 };
-	struct fw_reader r = { &new.arena, e, "this Framework cannot be run", false };
+	ARENA_AUTO a = { 0 };
+	struct fw_reader r = { &a, e, "this Framework cannot be run", false };
 	const struct fw_value v = { .r = &r };
 	if (object.n > FRAMEWORK_OBJECT_MAX || !scan_valid(object, FW_DEPTH_MAX))
 		fw_bad(&v, "is not a JSON object of at most %d bytes", FRAMEWORK_OBJECT_MAX);
@@ -114,6 +133,7 @@ int framework_put(struct framework *f, struct span object, struct err *e)
 		return -1;
 	}
 	object_spec_free(&f->spec);
+	object_keep(&new);
 	f->spec = new;
 	return 0;
 }

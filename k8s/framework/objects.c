@@ -61,14 +61,14 @@ static void objects_tell(struct told *t, const struct framework *f, const struct
 
 /* ---- templates ---- */
 
-/* The text with its placeholders replaced; others are left as they are. */
-static json_t *objects_text(struct span text, const struct told *told)
+/* Replaces the placeholders in a text; others are left as they are. */
+static void objects_fill_text(json_t *value, const struct told *told)
 {
 	STR_AUTO out = STR_INIT(TEMPLATE_TEXT_MAX);
+	struct span text = { json_string_value(value), json_string_length(value) };
 	size_t at = 0;
-	while (at < text.n) {
-		size_t open = span_find(text, at, "{{");
-		size_t close = open == SIZE_MAX ? SIZE_MAX : span_find(text, open, "}}");
+	for (size_t open; (open = span_find(text, at, "{{")) != SIZE_MAX;) {
+		size_t close = span_find(text, open, "}}");
 		if (close == SIZE_MAX)
 			break;
 		struct span name = { text.p + open + 2, close - open - 2 };
@@ -85,32 +85,30 @@ static json_t *objects_text(struct span text, const struct told *told)
 			at = open + 1;
 		}
 	}
+	if (at == 0)
+		return;
 	str_span(&out, span_from(text, at));
-	return json_stringn_nocheck(str_c(&out), out.n);
+	json_string_setn_nocheck(value, str_c(&out), out.n);
 }
 
-/* A copy without null members, as Go leaves them out. */
-static json_t *objects_copy(const struct node *from, const struct told *told)
+/* In all texts of a template, which loses its null members, as Go leaves them out. */
+static void objects_fill(json_t *value, const struct told *told)
 {
-	if (from->type == NODE_TEXT)
-		return objects_text(node_span(from), told);
-	if (from->type == NODE_INT)
-		return json_integer(from->integer);
-	if (from->type == NODE_REAL)
-		return json_real(from->real);
-	if (from->type == NODE_BOOL)
-		return json_boolean(from->boolean);
-	json_t *to = from->type == NODE_LIST  ? json_array()
-	             : from->type == NODE_MAP ? json_object()
-	                                      : json_null();
-	for (size_t i = 0; i < from->n && from->type == NODE_LIST; i++)
-		json_array_append_new(to, objects_copy(&from->item[i], told));
-	for (size_t i = 0; i < from->n && from->type == NODE_MAP; i++) {
-		const struct member *m = &from->member[i];
-		if (m->value.type != NODE_NULL)
-			json_object_set_new_nocheck(to, m->key, objects_copy(&m->value, told));
+	const char *key;
+	json_t *member;
+	void *next;
+	size_t i;
+	if (json_is_string(value))
+		objects_fill_text(value, told);
+	json_array_foreach (value, i, member)
+		objects_fill(member, told);
+	json_object_foreach_safe(value, next, key, member)
+	{
+		if (json_is_null(member))
+			json_object_del(value, key);
+		else
+			objects_fill(member, told);
 	}
-	return to;
 }
 
 /* The member, which becomes an object or a list if it is not one.  Borrowed. */
@@ -172,14 +170,16 @@ static void objects_dump(const json_t *object, struct str *out)
 	str_puts(out, text ? text : "{}");
 }
 
-void fw_pod_object(const struct framework *f, const struct fw_role *r, size_t index,
-                   struct str *out)
+static void objects_pod(const struct framework *f, const struct fw_role *r, size_t index,
+                        struct str *out)
 {
 	ARENA_AUTO a = { 0 };
 	struct told told[FC_TOLD];
+	const json_t *place = json_object_get(f->spec.places, r->name); /* else it is at its end */
+	struct span pod = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
 	objects_tell(told, f, r, index, &a);
-	JSON_AUTO *template =
-	    r->spec && r->spec->pod ? objects_copy(r->spec->pod, told) : json_object();
+	JSON_AUTO *template = json_loadb(pod.p, pod.n, JSON_ALLOW_NUL, NULL) ?: json_object();
+	objects_fill(template, told);
 	json_t *metadata = objects_member(template, "metadata", false);
 	const json_t *spec = objects_member(template, "spec", false);
 	objects_set(metadata, "name", told[FC_POD].value);
@@ -196,12 +196,12 @@ void fw_pod_object(const struct framework *f, const struct fw_role *r, size_t in
 	}
 	objects_containers(json_object_get(spec, "initContainers"), told);
 	objects_containers(json_object_get(spec, "containers"), told);
-	JSON_AUTO *pod = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod",
-	                           "metadata", metadata, "spec", spec);
-	objects_dump(pod, out);
+	JSON_AUTO *object = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod",
+	                              "metadata", metadata, "spec", spec);
+	objects_dump(object, out);
 }
 
-void fw_configmap_object(const struct framework *f, struct str *out)
+static void objects_configmap(const struct framework *f, struct str *out)
 {
 	char name[FW_NAME_MAX];
 	char attempt[FW_NAME_MAX];
@@ -218,4 +218,16 @@ void fw_configmap_object(const struct framework *f, struct str *out)
 	                  f->spec.uid),
 	    "finalizers", "foregroundDeletion");
 	objects_dump(object, out);
+}
+
+void framework_object_write(const struct framework *f, const struct framework_object *o,
+                            struct str *out)
+{
+	if (o->kind == FRAMEWORK_CONFIGMAP)
+		objects_configmap(f, out);
+	for (size_t i = 0; i < f->n_roles && o->kind == FRAMEWORK_POD; i++) {
+		const struct fw_role *r = &f->roles[i];
+		if (strcmp(r->name, o->role) == 0 && (size_t)o->index < r->n)
+			objects_pod(f, r, (size_t)o->index, out);
+	}
 }

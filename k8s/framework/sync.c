@@ -203,15 +203,17 @@ static enum found one_find(struct one *o, bool confirm, struct framework_pod *ou
 static void one_create(struct one *o)
 {
 	const struct framework_world *w = o->s->w;
-	STR_AUTO object = STR_INIT(FRAMEWORK_OBJECT_MAX);
 	struct framework_created made = { 0 };
 	struct framework_pod other;
-	if (o->t)
-		fw_pod_object(o->s->f, o->r, o->index, &object);
-	else
-		fw_configmap_object(o->s->f, &object);
-	enum framework_answer a = w->create(w->arg, o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
-	                                    o->name, str_view(&object), &made);
+	const struct fw_life *of = &o->s->f->life;
+	const struct framework_object object = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
+		                                 o->name,
+		                                 o->t ? o->r->name : NULL,
+		                                 (int64_t)o->index,
+		                                 of->id,
+		                                 o->t ? o->l->id : 0,
+		                                 of->uid };
+	enum framework_answer a = w->create(w->arg, &object, &made);
 	struct fw_outcome *refused =
 	    o->t && a == FRAMEWORK_REFUSED ? fw_pod_refused(made.http, made.status) : NULL;
 	if (refused) {

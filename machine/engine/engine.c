@@ -242,6 +242,7 @@ static void engine_forget_strangers(struct engine *e)
 			job_remove(e->job[i]);
 	}
 	logs_forget_strangers(e);
+	world_end_strangers(e);
 }
 
 static void engine_steps(struct engine *e)

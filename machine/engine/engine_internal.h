@@ -11,6 +11,7 @@
 #include "base/counter.h"
 #include "base/hash.h"
 #include "k8s/framework/framework.h"
+#include "k8s/framework/view.h"
 #include "machine/engine/engine.h"
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
@@ -83,6 +84,8 @@ struct engine_pod {
 	struct task_state task; /* as last read */
 	char *text[2][2];       /* reason and message in it: of init, of app */
 	struct framework_container view[2];
+	const struct pod *spec; /* in the arena, while it is about to start; NULL */
+	struct arena arena;
 	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
 	int pidfd, watch;         /* -1 */
 	bool shim_ended, changed; /* noted by sources */
@@ -96,8 +99,17 @@ struct engine_pod {
 };
 
 struct engine_configmap {
-	char name[300], uid[UID_TEXT];
+	char uid[UID_TEXT];
 	bool there, dying;
+};
+
+/* What each pod of a role needs. */
+struct engine_role {
+	struct engine_role *next; /* of the job */
+	char *name;
+	struct amounts need;
+	int64_t grace_s;
+	bool gang;
 };
 
 struct engine_job {
@@ -108,6 +120,7 @@ struct engine_job {
 	int64_t version;           /* resourceVersion at the last look; 0: not put yet */
 	uint64_t seen;             /* hash of what the machine has read of it */
 	struct engine_configmap configmap;
+	struct engine_role *roles; /* of those that have pods; since the last put */
 	struct engine_pod *pods;
 	struct engine_pod *hint; /* the pod found last */
 	struct engine_grant *grants;
@@ -126,8 +139,7 @@ struct engine_job {
 	char *problem;                     /* why its status is not stored, or it is not valid */
 	char *why;                         /* lock */
 	struct engine_share share;         /* lock */
-	char pod_uid[UID_TEXT];            /* for struct framework_created */
-	json_t *refusal;                   /* likewise */
+	json_t *refusal;                   /* for struct framework_created */
 	int64_t limit_s;                   /* of its time; 0: none */
 	bool launched;                     /* a task of it runs, or has run */
 	int64_t stops_ms;         /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
@@ -174,7 +186,8 @@ struct engine {
 	int64_t due_ms, probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule, probe, trash;
-	size_t starts;                                /* of tasks in this turn */
+	json_t *strangers; /* at the start: directories of tasks without a readable task.json */
+	size_t starts;     /* of tasks in this turn */
 	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
 	int64_t log_bytes;
 };
@@ -219,8 +232,10 @@ void job_free(struct engine_job *job);
 
 /* ---- world.c: ConfigMaps and pods ---- */
 
-/* The ConfigMap that a stored status names: it is not in a file of its own. */
-void world_restore_configmap(struct engine_job *job, struct span status);
+/* The ConfigMap that a stored status names, and the pods of tasks that waited or cannot be known
+ * from their directories. */
+void world_restore_configmap(struct engine_job *job, const struct fw_view *status);
+void world_restore_tasks(struct engine_job *job, const struct fw_view *status);
 void world_callbacks(struct engine_job *job, struct framework_world *out);
 /* Deletes the pods of a dying ConfigMap, and the ConfigMap after them. */
 void world_collect(struct engine_job *job);
@@ -231,8 +246,14 @@ bool world_gang(const struct pod *spec);
 struct amounts pod_amounts(const struct pod *spec, struct span object);
 const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
                                  struct arena *a, struct err *err);
+/* What a pod shall be; NULL and *err.  It is kept until pod_forget_spec. */
+const struct pod *pod_spec(struct engine_pod *p, struct err *err);
+void pod_forget_spec(struct engine_pod *p);
+void world_forget_roles(struct engine_job *job);
 /* Reads DIR/pods. */
 int world_restore(struct engine *e, struct err *err);
+/* Ends the tasks there that neither task.json nor a status explains. */
+void world_end_strangers(struct engine *e);
 
 /* ---- engine_pod.c: the life of a pod ---- */
 
@@ -246,10 +267,13 @@ void pod_bind(struct engine_pod *p);
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
-/* Writes what must be known after a restart. */
-int pod_note(struct engine_pod *p);
+/* task.json has what must be known after a restart; it is there from the start of the shim on.  -1
+ * and errno. */
+enum { TASK_FILE_MAX = 64 << 10 };
+int pod_write_file(const struct engine_pod *p);
+void pod_read_file(struct engine_pod *p, struct span file);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
-void pod_found(struct engine_pod *p, int dir); /* after a restart */
+void pod_found(struct engine_pod *p); /* after a restart */
 void pod_free(struct engine_pod *p);
 int pods_watch_open(struct engine *e);
 void pod_watch_state(struct engine_pod *p);

@@ -75,6 +75,7 @@ static void job_complete(struct engine_job *job)
 	    strcmp(framework_state(job->machine), "Completed") != 0)
 		return;
 	framework_free(TAKE(job->machine));
+	world_forget_roles(job);
 	job->complete = true;
 	while (job->grants)
 		grant_end(job, job->grants);
@@ -109,11 +110,17 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 	if (job->gone || job->complete || (!first && job->seen == seen))
 		return;
 	job->seen = seen;
-	if (first) {
-		job_read_order(job, object);
-		world_restore_configmap(job, scan_get(object, "status"));
-	}
+	world_forget_roles(job);
 	job_read_machine(job, object);
+	if (first) {
+		ARENA_AUTO a = { 0 };
+		struct fw_view status;
+		fw_view_read(scan_get(object, "status"), &a, &status);
+		job_read_order(job, object);
+		world_restore_configmap(job, &status);
+		if (job->machine)
+			world_restore_tasks(job, &status);
+	}
 	/* Not later, because there can be thousands. */
 	if (first && job->machine && strcmp(framework_state(job->machine), "Completed") == 0) {
 		job_sync(job);
@@ -361,6 +368,7 @@ void job_free(struct engine_job *job)
 		p->state = POD_REMOVED;
 	world_sweep(job);
 	framework_free(job->machine);
+	world_forget_roles(job);
 	json_decref(job->refusal);
 	arena_done(&job->arena);
 	free(job->name);

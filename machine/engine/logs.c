@@ -49,10 +49,11 @@ static void trash_take(struct engine *e, int dir, const char *name)
 {
 	char id[17];
 	random_hex(id, 8);
-	if (renameat(dir, name, e->trash_dir, id) < 0 && errno != ENOENT)
+	if (renameat(dir, name, e->trash_dir, id) == 0)
+		e->trash = true;
+	else if (errno != ENOENT)
 		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/trash: %s", name,
 		              e->set.dir, strerrordesc_np(errno));
-	e->trash = true;
 }
 
 void trash_pod(struct engine *e, const char *uid)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "machine/engine/engine_internal.h"
 #include "machine/resources/ports.h"
@@ -24,7 +25,6 @@ enum {
 	STARTING_MS = 5000,      /* until a shim has written its pid */
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
-	ENGINE_FILE_MAX = 64 << 10,
 	PULLS_MANY = 3,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
@@ -102,54 +102,58 @@ static void pod_watch_shim(struct engine_pod *p)
 	engine_watch(p->e, p->pidfd, &p->source);
 }
 
-/* ---- engine.json ----------------------------------------------------------------------------- */
+/* ---- task.json ------------------------------------------------------------------------------- */
 
-int pod_note(struct engine_pod *p)
+int pod_write_file(const struct engine_pod *p)
 {
-	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
-	str_printf(&text, "{\"starting\":%s,\"ip\":", p->state >= POD_STARTED ? "true" : "false");
-	str_json(&text, span_of(p->ip));
-	if (p->dying)
-		str_printf(&text, ",\"deletion\":%lld,\"grace\":%lld", (long long)p->deletion_s,
-		           (long long)p->deletion_grace_s);
-	if (p->ports)
-		str_printf(&text, ",\"ports\":\"%s\"", p->ports);
-	str_puts(&text, ",\"gpus\":[");
+	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
+	json_put_open(&text, NULL, '{');
+	json_put_text(&text, "framework", span_of(p->job->uid));
+	json_put_text(&text, "name", span_of(p->name));
+	json_put_text(&text, "role", span_of(p->role));
+	json_put_int(&text, "index", p->index);
+	json_put_int(&text, "attempt", p->attempt);
+	json_put_int(&text, "retry", p->retry);
+	json_put_text(&text, "owner", span_of(p->owner));
+	json_put_text(&text, "ip", span_of(p->ip));
+	json_put_text(&text, "ports", span_of(p->ports ?: ""));
+	json_put_int(&text, "wantsGpus", p->need.gpus);
+	json_put_int(&text, "wantsCpuMilli", p->need.cpus);
+	json_put_int(&text, "wantsMemory", p->need.memory);
+	json_put_int(&text, "wantsPorts", p->need.ports);
+	json_put_int(&text, "grace", p->grace_s);
+	json_put_bool(&text, "gang", p->gang);
+	json_put_open(&text, "gpus", '[');
 	grant_nodes(p->e, p->grant, &text);
 	str_puts(&text, "]}\n");
-	FD_AUTO dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return dir < 0 || text.full ? -1 : engine_write(dir, "engine.json", str_view(&text), false);
+	FD_AUTO dir =
+	    openat(p->e->pods_dir, p->uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return dir < 0 || text.full ? -1 : engine_write(dir, "task.json", str_view(&text), false);
 }
 
-/* Returns whether the shim was started, or about to be. */
-static bool pod_read_note(struct engine_pod *p, int dir)
+void pod_read_file(struct engine_pod *p, struct span file)
 {
 	ARENA_AUTO a = { 0 };
-	STR_AUTO text = STR_INIT(ENGINE_FILE_MAX);
-	int64_t n;
-	bool read = fd_read_str(dir, "engine.json", &text) == 0;
-	/* The file is there, but was not written before a power failure: the task may have run. */
-	bool starting = read || errno != ENOENT;
-	if (!read || !scan_valid(str_view(&text), 10))
-		return starting;
-	struct span o = str_view(&text);
-	starting = false;
-	(void)scan_bool(scan_get(o, "starting"), &starting);
-	struct span ip = scan_text(scan_get(o, "ip"), &a);
+	struct span ip = scan_text(scan_get(file, "ip"), &a);
+	struct span ports = scan_text(scan_get(file, "ports"), &a);
+	struct span gpus = scan_get(file, "gpus");
+	const struct {
+		const char *key;
+		int64_t *to;
+	} NUMBERS[] = { { "wantsGpus", &p->need.gpus },
+		        { "wantsCpuMilli", &p->need.cpus },
+		        { "wantsMemory", &p->need.memory },
+		        { "wantsPorts", &p->need.ports },
+		        { "grace", &p->grace_s } };
+	for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
+		(void)scan_int(scan_get(file, NUMBERS[i].key), 0, INT64_MAX / 2, NUMBERS[i].to);
+	(void)scan_bool(scan_get(file, "gang"), &p->gang);
 	if (ip.n) {
 		free(p->ip);
 		p->ip = xstrndup(ip.p, ip.n);
 	}
-	if (scan_int(scan_get(o, "deletion"), 0, INT64_MAX / 2, &n)) {
-		p->dying = true;
-		p->deletion_s = n;
-		(void)scan_int(scan_get(o, "grace"), 0, INT32_MAX, &p->deletion_grace_s);
-	}
-	struct span ports = scan_text(scan_get(o, "ports"), &a);
 	p->ports = ports.n ? xstrndup(ports.p, ports.n) : NULL;
-	struct span gpus = scan_get(o, "gpus");
 	p->gpus_found = gpus.n ? xstrndup(gpus.p, gpus.n) : NULL;
-	return starting;
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -180,6 +184,7 @@ static void pod_read_state(struct engine_pod *p)
 static void pod_release(struct engine_pod *p)
 {
 	pod_drop_ports(p);
+	pod_forget_spec(p);
 	images_release(TAKE(p->image));
 	if (p->watch >= 0)
 		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
@@ -265,7 +270,6 @@ void pod_delete(struct engine_pod *p, int64_t grace_s)
 		pod_remove(p);
 		return;
 	}
-	(void)pod_note(p); /* else it is deleted again after a restart */
 	pod_event(p, "Normal", "Killing", "Stopping container app");
 	if (p->pidfd >= 0 && grace_s > 0)
 		task_stop(p->pidfd, grace_s);
@@ -309,6 +313,7 @@ static void pod_run(struct engine_pod *p)
 		return;
 	}
 	images_release(TAKE(p->image)); /* the shim keeps the lock */
+	pod_forget_spec(p);
 	p->state = POD_STARTED;
 	p->failures = 0;
 	pod_say(p, NULL);
@@ -465,8 +470,6 @@ void pod_drop_ports(struct engine_pod *p)
 void pod_bind(struct engine_pod *p)
 {
 	p->state = POD_BOUND;
-	if (p->ports)
-		(void)pod_note(p); /* else others could know other ones after a restart */
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
@@ -548,16 +551,11 @@ void pod_step(struct engine_pod *p, bool stored)
 	}
 }
 
-void pod_found(struct engine_pod *p, int dir)
+void pod_found(struct engine_pod *p)
 {
-	bool starting = pod_read_note(p, dir);
-	p->due_ms = clock_ms() + STARTING_MS;
-	if (p->dying)
-		p->due_ms = clock_ms() + p->deletion_grace_s * 1000 + KILL_MARGIN_MS;
 	enum task_found found = task_find(p->dir, &p->pidfd);
-	if (found == TASK_NOT_STARTED && !starting)
-		return;
 	p->state = POD_STARTED;
+	p->due_ms = clock_ms() + STARTING_MS;
 	pod_watch_state(p);
 	if (found != TASK_NOT_STARTED)
 		pod_take_shim(p, found);

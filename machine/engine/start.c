@@ -44,27 +44,11 @@ static int start_get(void *arg, const struct pod_source *s, struct arena *a, str
 	return result;
 }
 
-/* What was asked of this pod. */
-static const struct pod *start_read_pod(const struct engine_pod *p, struct arena *a,
-                                        struct err *err)
-{
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	const char *path = arena_printf(a, "%s/pod.json", p->dir);
-	bool read = fd_read_str(AT_FDCWD, path, &text) == 0;
-	const struct pod *spec =
-	    read ? world_read_pod(p->e, arena_span(a, str_view(&text)), p->ip, a, err) : NULL;
-	if (!read)
-		err_set(err, UNAVAILABLE, "%s is not readable", path);
-	else if (!spec)
-		err->http = 503; /* a storage was there when the pod was made */
-	return spec;
-}
-
 int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
                const struct pod_container **app, struct err *err)
 {
 	const struct pod_objects objects = { start_get, p->e };
-	const struct pod *spec = start_read_pod(p, a, err);
+	const struct pod *spec = pod_spec(p, err);
 	JSON_AUTO *all = json_object();
 	for (size_t i = 0; spec && i < spec->n_pull_secrets; i++) {
 		const struct pod_source s = { spec->pull_secret[i], true, true };
@@ -147,10 +131,10 @@ static void start_mounts(struct start *s)
 		s->mount[s->n_mounts++] = set->mounts[i];
 }
 
-static int start_cgroup(struct start *s, const struct pod *spec, struct err *err)
+static int start_cgroup(struct start *s, struct err *err)
 {
-	const struct cgroup_limits limits = { .memory = spec->app.memory,
-		                              .cpus = spec->app.cpu_milli };
+	const struct cgroup_limits limits = { .memory = s->p->need.memory,
+		                              .cpus = s->p->need.cpus };
 	if (!s->p->e->cgroup)
 		return 0;
 	return cgroup_make(s->p->e->cgroup, s->p->uid, &limits, &s->procs, err);
@@ -189,8 +173,11 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 	local_answer_done(&framework);
 	if (bad)
 		return -1;
-	p->state = POD_STARTED; /* also if this process is killed now */
-	return pod_note(p) < 0 ? err_set(err, UNKNOWN_ERROR, "%s cannot be written", p->dir) : 0;
+	pod_watch_state(p);
+	/* Also if this process is killed now. */
+	return pod_write_file(p) < 0
+	           ? err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir)
+	           : 0;
 }
 
 static int start_all(struct start *s, struct err *err)
@@ -198,14 +185,16 @@ static int start_all(struct start *s, struct err *err)
 	struct engine_pod *p = s->p;
 	struct engine *e = p->e;
 	const struct images_status *image = p->image ? images_status(p->image) : NULL;
-	const struct pod *spec = start_read_pod(p, &s->a, err);
-	if (!spec)
+	const struct pod *spec = pod_spec(p, err);
+	if (!spec) {
+		err->http = 503; /* a storage was there when the pod was made */
 		return -1;
+	}
 	start_gpus(s);
 	start_mounts(s);
 	if (p->image)
 		s->keep[s->n_keep++] = images_lock_fd(p->image);
-	if (start_cgroup(s, spec, err) < 0 || start_write(s, spec, image, err) < 0)
+	if (start_cgroup(s, err) < 0 || start_write(s, spec, image, err) < 0)
 		return -1;
 	if (image && image->note)
 		task_log(p->dir, image->note);
@@ -216,11 +205,10 @@ static int start_all(struct start *s, struct err *err)
 int pod_start(struct engine_pod *p, struct err *err)
 {
 	struct start s = { .p = p };
-	pod_watch_state(p);
 	int bad = start_all(&s, err);
 	if (bad) {
-		p->state = POD_BOUND;
-		(void)pod_note(p); /* else a restart takes it as lost */
+		FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+		(void)unlink(file); /* else a restart takes it as started */
 	} else {
 		grant_unlock(p->e, p->grant); /* the shim has the locks */
 		pod_drop_ports(p);
@@ -234,11 +222,7 @@ void pod_limit(struct engine_pod *p)
 {
 	struct start s = { .p = p };
 	ERR_AUTO err = { 0 };
-	const struct pod *spec = p->e->cgroup ? start_read_pod(p, &s.a, &err) : NULL;
-	if (spec)
-		(void)start_cgroup(&s, spec, &err);
-	if (err.http)
+	if (start_cgroup(&s, &err) < 0)
 		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
-	arena_wipe(&s.a);
 	free(s.procs);
 }

@@ -1,7 +1,6 @@
 /*
- * ConfigMaps and pods, as an API server would keep them.  A ConfigMap is in memory only: a stored
- * status says whether there is one.  A pod is a directory DIR/pods/UID with `pod.json`, the object,
- * and `engine.json`, what was decided about it.
+ * ConfigMaps and pods, as an API server would keep them, in memory only: a stored status says which
+ * there are.  A pod that has begun to start has a directory DIR/pods/UID, with `task.json` in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,63 +13,58 @@
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
+#include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
 #include "machine/resources/ports.h"
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
-void world_restore_configmap(struct engine_job *job, struct span status)
+void world_restore_configmap(struct engine_job *job, const struct fw_view *status)
 {
 	/* In these states there is none, or none any more. */
 	static const char *const NONE[] = { "", "AttemptCreationPending", "AttemptCompleted",
 		                            "Completed" };
-	ARENA_AUTO a = { 0 };
 	struct engine_configmap *c = &job->configmap;
-	struct span attempt = scan_get(status, "attemptStatus");
-	struct span state = scan_text(scan_get(status, "state"), &a);
-	struct span name = scan_text(scan_get(attempt, "configMapName"), &a);
-	struct span uid = scan_text(scan_get(attempt, "configMapUID"), &a);
 	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
-		if (span_is(state, NONE[i]))
+		if (span_is(status->state, NONE[i]))
 			return;
 	}
-	if (uid.n == 0 || uid.n >= UID_TEXT || name.n >= sizeof(c->name))
+	if (status->uid.n == 0 || status->uid.n >= UID_TEXT)
 		return;
-	(void)snprintf(c->name, sizeof(c->name), "%.*s", (int)name.n, name.p);
-	(void)snprintf(c->uid, sizeof(c->uid), "%.*s", (int)uid.n, uid.p);
+	(void)snprintf(c->uid, sizeof(c->uid), "%.*s", (int)status->uid.n, status->uid.p);
 	c->there = true;
-	c->dying = span_is(state, "AttemptDeletionRequested") || span_is(state, "AttemptDeleting");
+	c->dying = span_is(status->state, "AttemptDeletionRequested") ||
+	           span_is(status->state, "AttemptDeleting");
 }
 
+/* A job has one at a time, whose name is made of its own. */
 static bool world_configmap(void *arg, const char *name, struct framework_configmap *out)
 {
 	const struct engine_job *job = arg;
 	const struct engine_configmap *c = &job->configmap;
-	if (!c->there || strcmp(c->name, name) != 0)
-		return false;
+	(void)name;
 	*out = (struct framework_configmap){ c->uid, job->uid, c->dying };
-	return true;
+	return c->there;
 }
 
 /* A Framework of the same name was deleted, and its tasks still run. */
-static bool world_taken(const struct engine_job *job, const char *name)
+static bool world_taken(const struct engine_job *job)
 {
 	const struct engine *e = job->e;
 	for (size_t i = 0; i < e->n_jobs; i++) {
-		const struct engine_configmap *c = &e->job[i]->configmap;
-		if (c->there && strcmp(c->name, name) == 0)
+		const struct engine_job *other = e->job[i];
+		if (other->gone && other->configmap.there && strcmp(other->name, job->name) == 0)
 			return true;
 	}
 	return false;
 }
 
-static enum framework_answer world_create_configmap(struct engine_job *job, const char *name,
+static enum framework_answer world_create_configmap(struct engine_job *job,
                                                     struct framework_created *out)
 {
 	struct engine_configmap *c = &job->configmap;
-	if (world_taken(job, name) || strlen(name) >= sizeof(c->name))
+	if (c->there || world_taken(job))
 		return FRAMEWORK_FAILED;
-	(void)snprintf(c->name, sizeof(c->name), "%s", name);
 	random_uuid(c->uid);
 	c->there = true;
 	c->dying = false;
@@ -98,6 +92,100 @@ void world_collect(struct engine_job *job)
 	}
 }
 
+/* ---- what the pods of a role need ------------------------------------------------------------ */
+
+/* GANG_ALLOCATION of the init container. */
+bool world_gang(const struct pod *spec)
+{
+	for (size_t i = 0; i < spec->init.n_env; i++) {
+		const struct pod_env *v = &spec->init.env[i];
+		if (strcmp(v->name, "GANG_ALLOCATION") == 0)
+			return v->value && strcmp(v->value, "true") == 0;
+	}
+	return false;
+}
+
+struct amounts pod_amounts(const struct pod *spec, struct span object)
+{
+	return (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory,
+		                 ports_wanted(object) };
+}
+
+const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
+                                 struct arena *a, struct err *err)
+{
+	const struct pod_settings s = { e->node, ip, e->set.storages, e->set.n_storages };
+	return pod_read(object, &s, a, err);
+}
+
+/* Its object, with uid, and what is read from that, in the arena. */
+static const struct pod *world_make_pod(const struct engine_pod *p, struct str *text,
+                                        struct arena *a, struct err *err)
+{
+	STR_AUTO object = STR_INIT(POD_OBJECT_MAX);
+	const struct framework_object what = { .kind = FRAMEWORK_POD,
+		                               .role = p->role,
+		                               .index = p->index };
+	framework_object_write(p->job->machine, &what, &object);
+	struct span meta = scan_get(str_view(&object), "metadata");
+	size_t at = meta.p ? (size_t)(meta.p - object.p) + 1 : 0;
+	str_span(text, span_to(str_view(&object), at));
+	str_printf(text, "\"uid\":\"%s\",", p->uid);
+	str_span(text, span_from(str_view(&object), at));
+	if (!object.full && !text->full)
+		return world_read_pod(p->e, str_view(text), p->ip, a, err);
+	(void)err_set(err, INVALID_PROTOCOL, "the pod is larger than 4 MiB");
+	return NULL;
+}
+
+const struct pod *pod_spec(struct engine_pod *p, struct err *err)
+{
+	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
+	if (!p->spec)
+		p->spec = world_make_pod(p, &text, &p->arena, err);
+	return p->spec;
+}
+
+void pod_forget_spec(struct engine_pod *p)
+{
+	p->spec = NULL;
+	arena_wipe(&p->arena);
+}
+
+/* What the pod needs, which is the same for all of its role, so one of them is read.  -1 and *err:
+ * no such pod can run here. */
+static int world_need(struct engine_pod *p, struct err *err)
+{
+	ARENA_AUTO a = { 0 };
+	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
+	struct engine_role *r = p->job->roles;
+	while (r && strcmp(r->name, p->role) != 0)
+		r = r->next;
+	if (!r) {
+		const struct pod *spec = world_make_pod(p, &text, &a, err);
+		if (!spec)
+			return -1;
+		r = xcalloc(1, sizeof(*r));
+		*r = (struct engine_role){ p->job->roles, xstrdup(p->role),
+			                   pod_amounts(spec, str_view(&text)), spec->grace_s,
+			                   world_gang(spec) };
+		p->job->roles = r;
+	}
+	p->need = r->need;
+	p->grace_s = r->grace_s;
+	p->gang = r->gang;
+	return 0;
+}
+
+void world_forget_roles(struct engine_job *job)
+{
+	for (struct engine_role *r = TAKE(job->roles), *next; r; r = next) {
+		next = r->next;
+		free(r->name);
+		free(r);
+	}
+}
+
 /* ---- pods ------------------------------------------------------------------------------------ */
 
 static struct engine_pod *world_find(struct engine_job *job, const char *name)
@@ -122,54 +210,21 @@ static bool world_pod(void *arg, const char *name, struct framework_pod *out)
 	return p != NULL;
 }
 
-static struct span world_annotation(struct span object, const char *key, struct arena *a)
+static struct engine_pod *world_new_pod(struct engine_job *job, const struct framework_object *o,
+                                        const char *uid)
 {
-	return scan_text(scan_path(object, "metadata", "annotations", key), a);
-}
-
-static void world_number(struct span object, const char *key, int64_t *out)
-{
-	ARENA_AUTO a = { 0 };
-	(void)parse_i64(world_annotation(object, key, &a), 0, INT32_MAX, out); /* else 0 */
-}
-
-/* GANG_ALLOCATION of the init container. */
-bool world_gang(const struct pod *spec)
-{
-	for (size_t i = 0; i < spec->init.n_env; i++) {
-		const struct pod_env *v = &spec->init.env[i];
-		if (strcmp(v->name, "GANG_ALLOCATION") == 0)
-			return v->value && strcmp(v->value, "true") == 0;
-	}
-	return false;
-}
-
-struct amounts pod_amounts(const struct pod *spec, struct span object)
-{
-	return (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory,
-		                 ports_wanted(object) };
-}
-
-static struct engine_pod *world_new_pod(struct engine_job *job, struct span object,
-                                        const struct pod *spec)
-{
-	ARENA_AUTO a = { 0 };
 	struct engine_pod *p = xcalloc(1, sizeof(*p));
 	p->e = job->e;
 	p->job = job;
 	p->pidfd = p->watch = -1;
-	p->name = xstrdup(spec->name);
-	p->role = xstrdup(arena_dup(&a, world_annotation(object, "FC_TASKROLE_NAME", &a)));
-	p->dir = xasprintf("%s/pods/%s", job->e->set.dir, spec->uid);
-	(void)snprintf(p->uid, sizeof(p->uid), "%s", spec->uid);
-	(void)snprintf(p->owner, sizeof(p->owner), "%s",
-	               arena_dup(&a, world_annotation(object, "FC_CONFIGMAP_UID", &a)));
-	world_number(object, "FC_TASK_INDEX", &p->index);
-	world_number(object, "FC_FRAMEWORK_ATTEMPT_ID", &p->attempt);
-	world_number(object, "FC_TASK_ATTEMPT_ID", &p->retry);
-	p->grace_s = spec->grace_s;
-	p->need = pod_amounts(spec, object);
-	p->gang = world_gang(spec);
+	p->name = xstrdup(o->name);
+	p->role = xstrdup(o->role);
+	p->dir = xasprintf("%s/pods/%s", job->e->set.dir, uid);
+	(void)snprintf(p->uid, sizeof(p->uid), "%s", uid);
+	(void)snprintf(p->owner, sizeof(p->owner), "%s", o->owner);
+	p->index = o->index;
+	p->attempt = o->attempt;
+	p->retry = o->retry;
 	p->ip = xstrdup(job->e->ip);
 	return p;
 }
@@ -204,21 +259,7 @@ void world_sweep(struct engine_job *job)
 	}
 }
 
-/* The object with uid and namespace. */
-static int world_complete_pod(const struct engine *e, struct span object, const char *uid,
-                              struct str *out)
-{
-	struct span meta = scan_get(object, "metadata");
-	if (scan_type(meta) != SCAN_OBJECT)
-		return -1;
-	size_t at = (size_t)(meta.p - object.p) + 1;
-	str_span(out, span_to(object, at));
-	str_printf(out, "\"uid\":\"%s\",", uid);
-	if (scan_type(scan_get(meta, "namespace")) == SCAN_NONE)
-		str_printf(out, "\"namespace\":\"%s\",", e->set.namespace_name);
-	str_span(out, span_from(object, at));
-	return out->full ? -1 : 0;
-}
+/* ---- what the machine asks ------------------------------------------------------------------- */
 
 /* An answer 422 of an API server. */
 static enum framework_answer world_refuse(struct engine_job *job, const char *name,
@@ -233,60 +274,28 @@ static enum framework_answer world_refuse(struct engine_job *job, const char *na
 	return FRAMEWORK_REFUSED;
 }
 
-const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
-                                 struct arena *a, struct err *err)
+static enum framework_answer world_create(void *arg, const struct framework_object *o,
+                                          struct framework_created *out)
 {
-	const struct pod_settings s = { e->node, ip, e->set.storages, e->set.n_storages };
-	return pod_read(object, &s, a, err);
-}
-
-/* DIR/pods/UID with the object, on disk. */
-static int world_write_pod(struct engine *e, const char *uid, struct span object)
-{
-	if (mkdirat(e->pods_dir, uid, 0700) < 0 && errno != EEXIST)
-		return -1;
-	FD_AUTO dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0)
-		return -1;
-	return engine_write(dir, "pod.json", object, !e->set.foreground);
-}
-
-static enum framework_answer world_create_pod(struct engine_job *job, const char *name,
-                                              struct span object, struct framework_created *out)
-{
-	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	struct engine *e = job->e;
-	if (world_find(job, name))
-		return FRAMEWORK_FAILED;
-	random_uuid(job->pod_uid);
-	if (world_complete_pod(e, object, job->pod_uid, &text) < 0)
-		return world_refuse(job, name, "the pod is larger than 4 MiB", out);
-	const struct pod *spec = world_read_pod(e, str_view(&text), e->ip, &a, &err);
-	if (!spec)
-		return world_refuse(job, name, err_msg(&err), out);
-	if (world_write_pod(e, job->pod_uid, str_view(&text)) < 0) {
-		job_trouble(job, "a pod cannot be created", span_of(strerrordesc_np(errno)));
-		trash_pod(e, job->pod_uid);
-		return FRAMEWORK_FAILED;
-	}
-	world_add(job, world_new_pod(job, str_view(&text), spec));
-	out->uid = job->pod_uid;
-	return FRAMEWORK_DONE;
-}
-
-/* ---- what the machine asks ------------------------------------------------------------------- */
-
-static enum framework_answer world_create(void *arg, enum framework_kind kind, const char *name,
-                                          struct span object, struct framework_created *out)
-{
+	char uid[UUID_TEXT];
 	struct engine_job *job = arg;
-	enum framework_answer answer = kind == FRAMEWORK_POD
-	                                   ? world_create_pod(job, name, object, out)
-	                                   : world_create_configmap(job, name, out);
-	job->look = job->look || answer == FRAMEWORK_DONE; /* it is seen at the next sync */
-	return answer;
+	if (o->kind == FRAMEWORK_CONFIGMAP || world_find(job, o->name)) {
+		enum framework_answer answer =
+		    o->kind == FRAMEWORK_POD ? FRAMEWORK_FAILED : world_create_configmap(job, out);
+		job->look |= answer == FRAMEWORK_DONE; /* it is seen at the next sync */
+		return answer;
+	}
+	random_uuid(uid);
+	struct engine_pod *p = world_new_pod(job, o, uid);
+	if (world_need(p, &err) < 0) {
+		pod_free(p);
+		return world_refuse(job, o->name, err_msg(&err), out);
+	}
+	world_add(job, p);
+	job->look = true;
+	out->uid = p->uid;
+	return FRAMEWORK_DONE;
 }
 
 static enum framework_answer world_remove(void *arg, const struct framework_delete *what)
@@ -325,11 +334,13 @@ void world_callbacks(struct engine_job *job, struct framework_world *out)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
-/* A task that cannot be known. */
+/* A task that nothing is known of. */
 static void world_end_stranger(struct engine *e, const char *uid)
 {
 	FREE_AUTO char *dir = xasprintf("%s/pods/%s", e->set.dir, uid);
 	int pidfd = -1;
+	engine_notice(e, ENGINE_WARNING, "the task in %s is removed: task.json is not readable",
+	              dir);
 	if (task_find(dir, &pidfd) == TASK_ALIVE) {
 		task_kill(pidfd);
 		task_reap(pidfd);
@@ -337,28 +348,121 @@ static void world_end_stranger(struct engine *e, const char *uid)
 	trash_pod(e, uid);
 }
 
-static void world_restore_pod(struct engine *e, const char *uid)
+void world_end_strangers(struct engine *e)
 {
+	for (size_t i = 0; i < json_array_size(e->strangers); i++)
+		world_end_stranger(e, json_string_value(json_array_get(e->strangers, i)));
+	json_decref(TAKE(e->strangers));
+}
+
+/* The directory of a task was without a readable task.json: not from now on. */
+static bool world_take_stranger(struct engine *e, const char *uid)
+{
+	for (size_t i = 0; i < json_array_size(e->strangers); i++) {
+		if (strcmp(json_string_value(json_array_get(e->strangers, i)), uid) == 0)
+			return json_array_remove(e->strangers, i) == 0;
+	}
+	return false;
+}
+
+static struct engine_pod *world_with_uid(const struct engine_job *job, struct span uid)
+{
+	struct engine_pod *p = job->pods;
+	while (p && !span_is(uid, p->uid))
+		p = p->next;
+	return p;
+}
+
+/* A task whose pod the stored status names, as of the attempt `f`: it waited, or its task.json has
+ * not survived. */
+static struct engine_pod *world_restore_pod(struct engine_job *job, struct span role,
+                                            const struct fw_view *f, const struct fw_view *t)
+{
+	static const char *const LIVES[] = { "AttemptCreationRequested", "AttemptPreparing",
+		                             "AttemptRunning" };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	FD_AUTO dir = openat(e->pods_dir, uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	bool read = dir >= 0 && fd_read_str(dir, "pod.json", &text) == 0 &&
-	            scan_valid(str_view(&text), 100);
-	struct span object = str_view(&text);
-	const struct pod *spec = read ? world_read_pod(e, object, e->ip, &a, &err) : NULL;
-	struct span framework = read ? world_annotation(object, "FC_FRAMEWORK_UID", &a) : SPAN("");
-	if (spec && strcmp(spec->uid, uid) == 0 && framework.n > 0 && framework.n < UID_TEXT) {
-		struct engine_job *job = engine_job_of(e, framework);
-		struct engine_pod *p = world_new_pod(job, object, spec);
-		world_add(job, p);
-		pod_found(p, dir);
-	} else {
-		engine_notice(e, ENGINE_WARNING, "the task in %s/pods/%s is removed: %s",
-		              e->set.dir, uid,
-		              err_msg(&err)[0] ? err_msg(&err) : "pod.json is not readable");
-		world_end_stranger(e, uid);
+	const char *uid = arena_dup(&a, t->uid);
+	const char *of = arena_dup(&a, role);
+	bool stranger = world_take_stranger(job->e, uid);
+	size_t i = 0;
+	while (i < ARRAY_SIZE(LIVES) && !span_is(t->state, LIVES[i]))
+		i++;
+	/* Of one that runs there is a directory. */
+	if (i == ARRAY_SIZE(LIVES) || (i == ARRAY_SIZE(LIVES) - 1 && !stranger)) {
+		if (stranger)
+			world_end_stranger(job->e, uid);
+		return NULL;
 	}
+	const struct framework_object o = {
+		.name = arena_printf(&a, "%s-%s-%lld", job->name, of, (long long)t->index),
+		.role = of,
+		.index = t->index,
+		.attempt = f->attempt,
+		.retry = t->attempt,
+		.owner = arena_dup(&a, f->uid),
+	};
+	struct engine_pod *p = world_new_pod(job, &o, uid);
+	if (t->pod_ip.n) {
+		free(p->ip);
+		p->ip = xstrndup(t->pod_ip.p, t->pod_ip.n);
+	}
+	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
+	if (world_need(p, &err) < 0 && !stranger) {
+		pod_free(p); /* the machine makes another one, which is refused */
+		return NULL;
+	}
+	world_add(job, p);
+	if (stranger)
+		pod_found(p);
+	return p;
+}
+
+void world_restore_tasks(struct engine_job *job, const struct fw_view *status)
+{
+	ARENA_AUTO a = { 0 };
+	struct span list;
+	struct span role;
+	struct fw_view t;
+	if (!job->configmap.there || !fw_view_roles(status, &a, &list))
+		return;
+	for (struct scan roles = scan_begin(list); scan_item(&roles, &role);) {
+		struct span name = scan_text(scan_get(role, "name"), &a);
+		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
+		while (scan_more(&tasks)) {
+			if (!fw_view_next(&tasks, &a, &t) || t.uid.n == 0 || t.uid.n >= UID_TEXT ||
+			    !span_only(t.uid, "-"))
+				continue;
+			struct engine_pod *p = world_with_uid(job, t.uid);
+			p = p ?: world_restore_pod(job, name, status, &t);
+			bool dying = span_is(t.state, "AttemptDeletionRequested") ||
+			             span_is(t.state, "AttemptDeleting");
+			if (p && dying && !p->dying)
+				pod_delete(p, p->grace_s);
+		}
+	}
+}
+
+/* A task that has been started. */
+static bool world_adopt_pod(struct engine *e, const char *uid, struct span file)
+{
+	ARENA_AUTO a = { 0 };
+	struct framework_object o = { .kind = FRAMEWORK_POD };
+	struct span framework = scan_text(scan_get(file, "framework"), &a);
+	o.name = arena_dup(&a, scan_text(scan_get(file, "name"), &a));
+	o.role = arena_dup(&a, scan_text(scan_get(file, "role"), &a));
+	o.owner = arena_dup(&a, scan_text(scan_get(file, "owner"), &a));
+	(void)scan_int(scan_get(file, "index"), 0, INT32_MAX, &o.index); /* else 0 */
+	(void)scan_int(scan_get(file, "attempt"), 0, INT32_MAX, &o.attempt);
+	(void)scan_int(scan_get(file, "retry"), 0, INT32_MAX, &o.retry);
+	if (framework.n == 0 || framework.n >= UID_TEXT || !*o.name || !*o.role)
+		return false;
+	struct engine_job *job = engine_job_of(e, framework);
+	struct engine_pod *p = world_new_pod(job, &o, uid);
+	pod_read_file(p, file);
+	world_add(job, p);
+	pod_found(p);
+	return true;
 }
 
 int world_restore(struct engine *e, struct err *err)
@@ -367,9 +471,15 @@ int world_restore(struct engine *e, struct err *err)
 	if (!list)
 		return err_set(err, UNKNOWN_ERROR, "%s/pods: %s", e->set.dir,
 		               strerrordesc_np(errno));
+	e->strangers = json_array();
 	for (const char *name; (name = dir_next(list)) != NULL;) {
-		if (name[0] != '.')
-			world_restore_pod(e, name);
+		STR_AUTO text = STR_INIT(TASK_FILE_MAX);
+		FREE_AUTO char *path = xasprintf("%s/task.json", name);
+		if (name[0] == '.' || strlen(name) >= UID_TEXT)
+			continue;
+		if (fd_read_str(e->pods_dir, path, &text) != 0 ||
+		    !scan_valid(str_view(&text), 10) || !world_adopt_pod(e, name, str_view(&text)))
+			(void)json_array_append_new(e->strangers, json_string(name));
 	}
 	return 0;
 }

@@ -16,7 +16,7 @@
  *   message     the termination message in a sandbox
  *   lock, shim.error, state.reserve   of the shim
  *
- * Other files in the directory belong to the engine (pod.json).
+ * Other files in the directory belong to the engine (task.json).
  * All functions block on files and are called by one thread at a time for a directory.  Files that
  * a job can reach are opened without following links, and only if they are regular.
  */

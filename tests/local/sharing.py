@@ -349,7 +349,7 @@ def test_ports_not_noted(check):
         for name in os.listdir(where):
             if name in ("lock", "shim", "state"):
                 os.unlink(os.path.join(where, name))
-        with open(os.path.join(where, "engine.json"), "w", encoding="ascii"):
+        with open(os.path.join(where, "task.json"), "w", encoding="ascii"):
             pass
         with m.again() as second:
             check.ok("runs again", wait_until(lambda: second.shims()), second.waiting_reason("again"))

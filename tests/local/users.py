@@ -211,7 +211,7 @@ class Site(Machine):
         found = []
         for pod in self.pods():
             try:
-                with open(os.path.join(self.where, "pods", pod, "pod.json"), encoding="utf-8") as f:
+                with open(os.path.join(self.where, "pods", pod, "task.json"), encoding="utf-8") as f:
                     if framework_name(name) in f.read():
                         found.append(pod)
             except OSError:

@@ -251,12 +251,13 @@ static void stage_asked(struct stage *st, const char *verb, bool pod, const char
 	                                              "details", details));
 }
 
-static enum framework_answer stage_create(void *arg, enum framework_kind kind, const char *name,
-                                          struct span object, struct framework_created *out)
+static enum framework_answer stage_create(void *arg, const struct framework_object *object,
+                                          struct framework_created *out)
 {
 	static json_t *status; /* borrowed by the machine until the next call */
 	struct stage *st = arg;
-	bool pod = kind == FRAMEWORK_POD;
+	const char *name = object->name;
+	bool pod = object->kind == FRAMEWORK_POD;
 	JSON_AUTO *refusal = pod ? stage_refusal(st, name) : NULL;
 	json_decref(TAKE(status));
 	if (refusal) {
@@ -269,7 +270,9 @@ static enum framework_answer stage_create(void *arg, enum framework_kind kind, c
 	}
 	if (json_object_get(stage_kind(st, pod), name))
 		return FRAMEWORK_FAILED;
-	json_t *parsed = json_loadb(object.p, object.n, 0, NULL);
+	STR_AUTO text = STR_INIT(FRAMEWORK_OBJECT_MAX);
+	framework_object_write(st->machine, object, &text);
+	json_t *parsed = json_loadb(text.p, text.n, 0, NULL);
 	JSON_AUTO *shown = symbols_shown(&st->symbols, parsed);
 	stage_asked(st, "create", pod, name, json_incref(shown));
 	out->uid = stage_post(st, pod, name, parsed);

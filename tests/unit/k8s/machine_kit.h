@@ -34,15 +34,13 @@ static bool toy_pod(void *arg, const char *name, struct framework_pod *out)
 	return t->mode != TOY_NOTHING;
 }
 
-static enum framework_answer toy_create(void *arg, enum framework_kind kind, const char *name,
-                                        struct span object, struct framework_created *out)
+static enum framework_answer toy_create(void *arg, const struct framework_object *object,
+                                        struct framework_created *out)
 {
 	static json_t *status; /* members of wrong types; kept to the end */
 	struct toy *t = arg;
-	(void)name;
-	(void)object;
 	t->asked++;
-	out->uid = kind == FRAMEWORK_POD ? "p" : "cm";
+	out->uid = object->kind == FRAMEWORK_POD ? "p" : "cm";
 	out->http = 422;
 	status = status
 	             ?: json_pack("{s:{s:[i, {s:s}]}, s:i}", "details", "causes", 1, "reason", "r",

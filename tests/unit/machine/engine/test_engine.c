@@ -116,19 +116,26 @@ TEST(test_configmap)
 	};
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		struct engine_job job = { 0 };
+		struct fw_view view;
+		ARENA_AUTO a = { 0 };
 		FREE_AUTO char *status =
 		    xasprintf("{\"state\":\"%s\",\"attemptStatus\":{"
 		              "\"configMapName\":\"n\",\"configMapUID\":\"u\"}}",
 		              ROWS[i].state);
-		world_restore_configmap(&job, span_of(status));
+		fw_view_read(span_of(status), &a, &view);
+		world_restore_configmap(&job, &view);
 		assert_int_equal(job.configmap.there, ROWS[i].there);
 		assert_int_equal(job.configmap.dying, ROWS[i].dying);
 	}
-	struct engine_job job = { 0 };
-	world_restore_configmap(&job, SPAN("{\"state\":\"AttemptRunning\"}"));
-	assert_false(job.configmap.there);
-	world_restore_configmap(&job, SPAN("null"));
-	assert_false(job.configmap.there);
+	static const char *const WITHOUT[] = { "{\"state\":\"AttemptRunning\"}", "null" };
+	for (size_t i = 0; i < sizeof(WITHOUT) / sizeof(WITHOUT[0]); i++) {
+		struct engine_job job = { 0 };
+		struct fw_view view;
+		ARENA_AUTO a = { 0 };
+		fw_view_read(span_of(WITHOUT[i]), &a, &view);
+		world_restore_configmap(&job, &view);
+		assert_false(job.configmap.there);
+	}
 }
 
 /* Small files are written whole; links and fifos are not read. */
@@ -246,8 +253,48 @@ TEST(test_event)
 	fixture_close(&f);
 }
 
-/* The limits of a task that an earlier process has started are those of its pod, written again; in
- * a made-up cgroup, whose files are ordinary ones. */
+/* What is known of a task after a restart. */
+TEST(test_task_file)
+{
+	static const char FILE_TEXT[] =
+	    "{\"framework\":\"framework\",\"name\":\"f-worker-2\",\"role\":\"worker\","
+	    "\"index\":2,\"attempt\":0,\"retry\":7,\"owner\":\"configmap\","
+	    "\"ip\":\"192.0.2.2\",\"ports\":\"10,11\",\"wantsGpus\":0,"
+	    "\"wantsCpuMilli\":500,\"wantsMemory\":1024,\"wantsPorts\":2,\"grace\":9,"
+	    "\"gang\":true,\"gpus\":[]}\n";
+	struct fixture f;
+	struct engine_pod p = { 0 };
+	struct engine_pod again = { 0 };
+	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
+	fixture_open(&f);
+	make_pod(&f, &p, 7);
+	static char ip[] = "192.0.2.2";
+	static char ports[] = "10,11";
+	p.ip = ip;
+	p.ports = ports;
+	(void)snprintf(p.owner, sizeof(p.owner), "configmap");
+	p.need = (struct amounts){ .cpus = 500, .memory = 1024, .ports = 2 };
+	p.grace_s = 9;
+	p.gang = true;
+	assert_int_equal(pod_write_file(&p), -1); /* there is no directory yet */
+	assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
+	assert_int_equal(pod_write_file(&p), 0);
+	assert_int_equal(fd_read_str(f.e.pods_dir, "pod7/task.json", &text), 0);
+	assert_string_equal(str_c(&text), FILE_TEXT);
+	pod_read_file(&again, str_view(&text));
+	assert_memory_equal(&again.need, &p.need, sizeof(p.need));
+	assert_int_equal(again.grace_s, 9);
+	assert_true(again.gang);
+	assert_string_equal(again.ip, ip);
+	assert_string_equal(again.ports, ports);
+	free(again.ip);
+	free(again.ports);
+	free(again.gpus_found);
+	fixture_close(&f);
+}
+
+/* The limits of a task that an earlier process has started are written again; in a made-up cgroup,
+ * whose files are ordinary ones. */
 TEST(test_pod_limit)
 {
 	static const char *const GROUP[] = { "cgroup.procs", "cgroup.subtree_control",
@@ -260,8 +307,8 @@ TEST(test_pod_limit)
 	fixture_open(&f);
 	f.e.set.notice = note_notice;
 	make_pod(&f, &p, 0);
-	p.dir = tree_path((char[300]){ 0 }, "pod");
-	pod_limit(&p); /* no cgroup: nothing is read */
+	p.need = (struct amounts){ .cpus = 1500, .memory = 64 << 20 };
+	pod_limit(&p); /* no cgroup: nothing is written */
 	assert_string_equal(f.notice, "");
 
 	tree_put("proc/self/cgroup", "0::/\n");
@@ -272,15 +319,6 @@ TEST(test_pod_limit)
 	}
 	f.e.cgroup = cgroup_open(AT("proc"), AT("cgroup"), &why);
 	assert_string_equal(str_c(&why), "");
-	pod_limit(&p); /* its pod.json is gone: told, and nothing is changed */
-	assert_non_null(strstr(f.notice, "pod/pod.json is not readable"));
-	tree_holds("cgroup/task-pod0/memory.max", "");
-
-	f.notice[0] = '\0';
-	tree_put("pod/pod.json",
-	         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"pod0\"},\"spec\":{"
-	         "\"containers\":[{\"name\":\"app\",\"command\":[\"c\"],\"resources\":{\"limits\":{"
-	         "\"cpu\":\"1500m\",\"memory\":\"64Mi\"}}}]}}");
 	pod_limit(&p);
 	assert_string_equal(f.notice, "");
 	tree_holds("cgroup/task-pod0/memory.max", "67108864");

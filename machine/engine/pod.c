@@ -532,11 +532,13 @@ static void pod_look_for_shim(struct engine_pod *p)
 void pod_step(struct engine_pod *p, bool stored)
 {
 	int64_t now = clock_ms();
+	bool ran = p->running;
 	if (p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended)
 		pod_look_for_shim(p);
-	if (p->state == POD_STARTED && p->changed)
+	if (p->state == POD_STARTED && (p->changed || (p->shim_ended && !ran)))
 		pod_look_at_state(p);
-	if (p->state == POD_STARTED && p->shim_ended) {
+	/* The machine sees that it runs before it sees its end. */
+	if (p->state == POD_STARTED && p->shim_ended && p->running == ran) {
 		pod_shim_ended(p);
 	} else if (p->state == POD_STARTED && p->dying && p->pidfd >= 0) {
 		if (now >= p->due_ms) {

@@ -23,6 +23,7 @@ enum {
 	TRASH_BUDGET = 2000, /* entries that are removed in a step */
 	TRIM_MS = 2000,      /* without work: unused memory is returned */
 	READ_AGAIN_MS = 1000,
+	WHY_MAX = 1024,
 };
 
 /* ---- small things ---------------------------------------------------------------------------- */
@@ -35,10 +36,8 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms)
 
 void engine_due(struct engine_job *job, int64_t when_ms)
 {
-	if (when_ms < job->due_ms)
-		job->due_ms = when_ms;
-	if (when_ms < job->e->due_ms)
-		job->e->due_ms = when_ms;
+	if (when_ms != ENGINE_NEVER && (!job->due.place || when_ms < job->due.at_ms))
+		heap_put(&job->e->due, &job->due, when_ms);
 }
 
 void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
@@ -82,56 +81,49 @@ static void engine_unlock(struct engine *e)
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
-/* Where the job of this uid is, or belongs. */
-static size_t engine_place(const struct engine *e, struct span uid)
+/* By uid, which both begin with. */
+static int engine_compare(const void *a, const void *b)
 {
-	size_t low = 0;
-	size_t high = e->n_jobs;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-		const char *there = e->job[middle]->uid;
-		size_t n = strlen(there);
-		int c = memcmp(there, uid.p, n < uid.n ? n : uid.n);
-		if (c < 0 || (c == 0 && n < uid.n))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return strcmp(a, b);
 }
 
 struct engine_job *engine_find(struct engine *e, struct span uid)
 {
-	size_t at = engine_place(e, uid);
-	return at < e->n_jobs && span_is(uid, e->job[at]->uid) ? e->job[at] : NULL;
+	char key[UID_TEXT];
+	if (uid.n >= UID_TEXT)
+		return NULL;
+	(void)snprintf(key, sizeof(key), "%.*s", (int)uid.n, uid.p);
+	struct engine_job *const *found = tfind(key, &e->jobs, engine_compare);
+	return found ? *found : NULL;
 }
 
 struct engine_job *engine_job_of(struct engine *e, struct span uid)
 {
-	size_t at = engine_place(e, uid);
-	if (at < e->n_jobs && span_is(uid, e->job[at]->uid))
-		return e->job[at];
-	struct engine_job *job = xcalloc(1, sizeof(*job));
+	struct engine_job *job = engine_find(e, uid);
+	if (job)
+		return job;
+	job = xcalloc(1, sizeof(*job));
 	job->e = e;
-	job->due_ms = job->sync_ms = job->stops_ms = ENGINE_NEVER;
+	job->sync_ms = job->stops_ms = ENGINE_NEVER;
 	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
 	engine_lock(e);
-	if (e->n_jobs == e->room_jobs) {
-		e->room_jobs = e->room_jobs ? 2 * e->room_jobs : 64;
-		e->job = xrealloc(e->job, e->room_jobs * sizeof(struct engine_job *));
-	}
-	memmove(e->job + at + 1, e->job + at, (e->n_jobs++ - at) * sizeof(struct engine_job *));
-	e->job[at] = job;
+	if (!tsearch(job, &e->jobs, engine_compare))
+		abort(); /* no memory */
+	TAILQ_INSERT_TAIL(&e->live, job, live);
 	engine_unlock(e);
 	return job;
 }
 
-static void engine_drop(struct engine *e, size_t at)
+void engine_drop(struct engine_job *job)
 {
-	struct engine_job *job = e->job[at];
+	struct engine *e = job->e;
 	engine_lock(e);
-	memmove(e->job + at, e->job + at + 1, (--e->n_jobs - at) * sizeof(struct engine_job *));
+	(void)tdelete(job, &e->jobs, engine_compare);
+	if (!job->complete)
+		TAILQ_REMOVE(&e->live, job, live);
 	engine_unlock(e);
+	e->n_gone -= job->gone;
+	heap_remove(&e->due, &job->due);
 	job_free(job);
 }
 
@@ -237,56 +229,53 @@ static void news_read_all(struct engine *e)
 /* The directory of tasks that no Framework knows; at the start. */
 static void engine_forget_strangers(struct engine *e)
 {
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		if (!e->job[i]->name)
-			job_remove(e->job[i]);
-	}
+	struct engine_job *job;
+	TAILQ_FOREACH(job, &e->live, live)
+	if (!job->name)
+		job_remove(job);
 	logs_forget_strangers(e);
 	world_end_strangers(e);
 }
 
+/* Looks at the jobs that are due. */
 static void engine_steps(struct engine *e)
 {
 	int64_t now = clock_ms();
-	if (now < e->due_ms)
-		return;
-	e->due_ms = ENGINE_NEVER;
-	for (size_t i = 0; i < e->n_jobs;) {
-		struct engine_job *job = e->job[i];
-		bool due = job->due_ms <= now;
-		if (due)
-			job->due_ms = ENGINE_NEVER;
-		if (due && !job_step(job)) {
-			engine_drop(e, i);
-			continue;
-		}
-		if (job->due_ms < e->due_ms)
-			e->due_ms = job->due_ms;
-		i++;
+	struct heap_item *first;
+	while ((first = heap_first(&e->due)) && first->at_ms <= now) {
+		struct engine_job *job =
+		    (struct engine_job *)((char *)first - offsetof(struct engine_job, due));
+		heap_remove(&e->due, first);
+		TAILQ_INSERT_TAIL(&e->steps, job, step);
+	}
+	while (!TAILQ_EMPTY(&e->steps)) {
+		struct engine_job *job = TAILQ_FIRST(&e->steps);
+		TAILQ_REMOVE(&e->steps, job, step);
+		if (!job_step(job))
+			engine_drop(job);
 	}
 }
 
 /* Foreground: true when the last task has ended. */
 static bool engine_ended(const struct engine *e)
 {
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		for (const struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
-			if (p->pidfd >= 0 && !p->shim_ended)
-				return false;
-		}
-	}
-	return true;
+	const struct engine_job *job;
+	bool ended = true;
+	TAILQ_FOREACH(job, &e->live, live)
+	for (const struct engine_pod *p = job->pods; p; p = p->next)
+		ended = ended && (p->pidfd < 0 || p->shim_ended);
+	return ended;
 }
 
 static void engine_stop_tasks(struct engine *e, bool now)
 {
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		for (struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
-			if (p->pidfd >= 0 && now)
-				task_kill(p->pidfd);
-			else if (p->pidfd >= 0)
-				task_stop(p->pidfd, -1);
-		}
+	const struct engine_job *job;
+	TAILQ_FOREACH(job, &e->live, live)
+	for (const struct engine_pod *p = job->pods; p; p = p->next) {
+		if (p->pidfd >= 0 && now)
+			task_kill(p->pidfd);
+		else if (p->pidfd >= 0)
+			task_stop(p->pidfd, -1);
 	}
 }
 
@@ -308,7 +297,8 @@ static bool engine_obey(struct engine *e)
 static int engine_timeout(const struct engine *e)
 {
 	int64_t now = clock_ms();
-	int64_t due = e->due_ms < e->probe_ms ? e->due_ms : e->probe_ms;
+	const struct heap_item *first = heap_first(&e->due);
+	int64_t due = first && first->at_ms < e->probe_ms ? first->at_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
 	int timeout = e->images ? images_timeout_ms(e->images) : -1;
 	if (e->schedule || e->trash)
@@ -343,8 +333,9 @@ static void *engine_run(void *arg)
 	struct engine *e = arg;
 	news_read_all(e);
 	engine_forget_strangers(e);
-	for (size_t i = 0; i < e->n_jobs; i++)
-		engine_due(e->job[i], 0);
+	struct engine_job *job;
+	TAILQ_FOREACH(job, &e->live, live)
+	engine_due(job, 0);
 	while (engine_obey(e)) {
 		if (e->images)
 			images_run_once(e->images);
@@ -368,11 +359,14 @@ bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a
 {
 	engine_lock(e);
 	const struct engine_job *job = engine_find(e, framework_uid);
-	bool waits = job && job->why;
-	if (waits)
-		*why = arena_span(a, span_of(job->why));
+	STR_AUTO text = STR_INIT(WHY_MAX);
+	if (job && job->why)
+		str_puts(&text, job->why);
+	else if (job && job->queued)
+		(void)queue_reason(e->queue, job->queued, &text); /* else nothing is there */
 	engine_unlock(e);
-	return waits;
+	*why = arena_span(a, str_view(&text));
+	return text.n > 0;
 }
 
 static void engine_log_files(const char *dir, bool init, struct arena *a, struct log_files *out)
@@ -439,9 +433,11 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	e->set = *settings;
 	e->tether[0] = e->tether[1] = e->epoll = e->event = e->inotify = -1;
 	e->pods_dir = e->logs_dir = e->trash_dir = -1;
-	e->due_ms = e->probe_ms = e->trim_ms = ENGINE_NEVER;
+	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	TAILQ_INIT(&e->stores);
+	TAILQ_INIT(&e->steps);
+	TAILQ_INIT(&e->live);
 	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0 ||
 	    world_restore(e, err) < 0) {
 		engine_stop(e);
@@ -485,9 +481,9 @@ void engine_stop(struct engine *e)
 		(void)pthread_join(e->thread, NULL);
 	}
 	tdestroy(e->news, news_free);
-	while (e->n_jobs > 0)
-		engine_drop(e, e->n_jobs - 1);
-	free(e->job);
+	while (e->jobs)
+		engine_drop(*(struct engine_job **)e->jobs);
+	heap_done(&e->due);
 	const int *const fds[] = { &e->tether[0], &e->tether[1], &e->epoll,    &e->event,
 		                   &e->inotify,   &e->pods_dir,  &e->logs_dir, &e->trash_dir };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

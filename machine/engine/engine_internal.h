@@ -10,6 +10,7 @@
 
 #include "base/counter.h"
 #include "base/hash.h"
+#include "base/heap.h"
 #include "k8s/framework/framework.h"
 #include "k8s/framework/view.h"
 #include "machine/engine/engine.h"
@@ -113,38 +114,40 @@ struct engine_role {
 };
 
 struct engine_job {
+	char uid[UID_TEXT]; /* first: e->jobs finds it by that */
 	struct engine *e;
-	char uid[UID_TEXT];
-	char *name;                /* NULL: no Framework of this uid was seen */
-	struct framework *machine; /* NULL: Completed, invalid, or not put yet */
-	int64_t version;           /* resourceVersion at the last look; 0: not put yet */
-	uint64_t seen;             /* hash of what the machine has read of it */
+	TAILQ_ENTRY(engine_job) live; /* of e->live, unless `complete` */
+	struct heap_item due;         /* of e->due */
+	TAILQ_ENTRY(engine_job) step; /* of e->steps */
+	char *name;                   /* NULL: no Framework of this uid was seen */
+	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
+	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
+	uint64_t seen;                /* hash of what the machine has read of it */
 	struct engine_configmap configmap;
 	struct engine_role *roles; /* of those that have pods; since the last put */
 	struct engine_pod *pods;
 	struct engine_pod *hint; /* the pod found last */
 	struct engine_grant *grants;
-	struct queue_job *queued;
-	struct queue_order order; /* its texts are in the arena */
-	struct arena arena;
-	bool gone;     /* the Framework is deleted */
-	bool complete; /* Completed, without machine; due_ms: to be deleted */
-	bool look;     /* to be synced */
-	bool unstored; /* the machine's status is newer than the stored one */
-	bool held;     /* it is stored before the next sync */
-	bool storing;  /* the job is in e->stores */
+	struct queue_job *queued; /* NULL: it has ended */
+	bool gang;                /* its tasks start together */
+	bool gone;                /* the Framework is deleted */
+	bool complete;            /* Completed, without machine; sync_ms: to be deleted */
+	bool look;                /* to be synced */
+	bool unstored;            /* the machine's status is newer than the stored one */
+	bool held;                /* it is stored before the next sync */
+	bool storing;             /* the job is in e->stores */
 	TAILQ_ENTRY(engine_job) store;
 	unsigned sync_failures, store_failures;
-	int64_t sync_ms, store_ms, due_ms; /* sync again; store again; the earliest of all */
-	char *problem;                     /* why its status is not stored, or it is not valid */
-	char *why;                         /* lock */
-	struct engine_share share;         /* lock */
-	json_t *refusal;                   /* for struct framework_created */
-	int64_t limit_s;                   /* of its time; 0: none */
-	bool launched;                     /* a task of it runs, or has run */
-	int64_t stops_ms;         /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
-	int64_t grace_s;          /* the longest of its tasks */
-	int64_t launched_boot_ms; /* by clock_boot_ms, to be stored; 0: not, or it is */
+	int64_t sync_ms, store_ms; /* sync again; store again */
+	char *problem;             /* why its status is not stored, or it is not valid */
+	char *why;                 /* lock */
+	struct engine_share share; /* lock */
+	json_t *refusal;           /* for struct framework_created */
+	int64_t limit_s;           /* of its time; 0: none */
+	bool launched;             /* a task of it runs, or has run */
+	int64_t stops_ms;          /* it is stopped then (clock_ms); ENGINE_NEVER: unknown */
+	int64_t grace_s;           /* the longest of its tasks */
+	int64_t launched_boot_ms;  /* by clock_boot_ms, to be stored; 0: not, or it is */
 	unsigned quick; /* tasks that failed soon after their start, one after the other */
 };
 
@@ -173,17 +176,22 @@ struct engine {
 	int64_t ports_away; /* that others had when a task did not get its ports */
 	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
 
-	/* Protects what follows, job.why, job.share, gpu.shown, and the lists of jobs and pods. */
+	/* Protects what follows, job.why, job.share, gpu.shown, the lists of pods and the queue. */
 	pthread_mutex_t lock;
 	void *news; /* tree of struct news: Frameworks that have changed; or NULL */
 	bool stop, kill;
-	struct engine_job **job; /* sorted by uid */
-	size_t n_jobs, room_jobs;
+	void *jobs;                               /* tree of struct engine_job, by uid */
+	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
+	struct engine_share sum;                  /* of all jobs */
 
 	atomic_ullong waiting, running, gpus_held, gpus_away; /* for engine_figures */
 
 	/* Of the thread. */
-	int64_t due_ms, probe_ms, trim_ms;
+	struct heap due;                            /* jobs that are to be looked at */
+	TAILQ_HEAD(engine_steps, engine_job) steps; /* those whose time has come */
+	size_t n_gone;                              /* jobs that are `gone` */
+	void *watched;                              /* tree of struct engine_pod, by `watch` */
+	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule, probe, trash;
 	json_t *strangers; /* at the start: directories of tasks without a readable task.json */
@@ -203,6 +211,8 @@ void engine_notice(struct engine *e, enum engine_level level, const char *fmt, .
 struct engine_job *engine_find(struct engine *e, struct span uid);
 /* The job of this uid; made if there is none. */
 struct engine_job *engine_job_of(struct engine *e, struct span uid);
+/* Forgets a job. */
+void engine_drop(struct engine_job *job);
 /* The whole object. */
 enum store_outcome engine_get(struct engine *e, enum object_kind kind, const char *name,
                               struct local_answer *out);
@@ -226,7 +236,7 @@ bool job_step(struct engine_job *job);
 void jobs_store(struct engine *e);
 /* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
-/* Publishes why the job waits. */
+/* Publishes why the job waits, but for the queue, which engine_waiting asks. */
 void job_explain(struct engine_job *job);
 void job_free(struct engine_job *job);
 

@@ -33,6 +33,26 @@ void grant_unlock(struct engine *e, struct engine_grant *g)
 	}
 }
 
+/* Adds it to the sums of its job and of all (amounts_add), or takes it out.  Locked. */
+static void grant_count(const struct engine_grant *g,
+                        void (*count)(struct amounts *, const struct amounts *))
+{
+	struct engine_share *const sums[] = { &g->job->share, &g->job->e->sum };
+	for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
+		count(g->given ? &sums[i]->held : &sums[i]->wanted, &g->need);
+		*(g->given ? &sums[i]->running : &sums[i]->waiting) +=
+		    count == amounts_add ? 1 : SIZE_MAX;
+	}
+}
+
+static void grant_give(struct engine_grant *g, bool given)
+{
+	LOCK_AUTO(&g->job->e->lock);
+	grant_count(g, amounts_subtract);
+	g->given = given;
+	grant_count(g, amounts_add);
+}
+
 static void grant_take_back(struct engine *e, struct engine_grant *g)
 {
 	grant_unlock(e, g);
@@ -40,7 +60,7 @@ static void grant_take_back(struct engine *e, struct engine_grant *g)
 		if (e->gpu[i].grant == g)
 			e->gpu[i].grant = NULL;
 	}
-	g->given = false;
+	grant_give(g, false);
 }
 
 /* What was given to it waits again. */
@@ -49,6 +69,7 @@ static void grant_undo(struct engine *e, struct engine_grant *g)
 	if (g->pod)
 		pod_drop_ports(g->pod);
 	grant_take_back(e, g);
+	LOCK_AUTO(&e->lock);
 	queue_undo(e->queue, g->task);
 }
 
@@ -57,6 +78,7 @@ void grants_time(struct engine_job *job)
 	int64_t more_ms = job->grace_s * 1000 + END_MARGIN_MS;
 	if (!job->queued || !job->limit_s)
 		return;
+	LOCK_AUTO(&job->e->lock);
 	queue_time(job->queued, job->limit_s * 1000 + more_ms,
 	           job->stops_ms == ENGINE_NEVER ? ENGINE_NEVER : job->stops_ms + more_ms);
 	job->e->schedule = true;
@@ -95,7 +117,10 @@ void grant_end(struct engine_job *job, struct engine_grant *g)
 	grant_take_back(e, g);
 	if (g->pod)
 		g->pod->grant = NULL;
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	grant_count(g, amounts_subtract);
 	queue_end(e->queue, g->task);
+	(void)pthread_mutex_unlock(&e->lock);
 	e->schedule = true;
 	free(g->role);
 	free(g);
@@ -133,9 +158,10 @@ static struct amounts engine_total(struct engine *e)
 {
 	struct amounts all = e->inventory.total;
 	struct amounts wanted = { 0 };
-	for (size_t i = 0; i < e->n_jobs && e->set.foreground; i++)
-		for (const struct engine_grant *g = e->job[i]->grants; g; g = g->next)
-			amounts_add(&wanted, &g->need);
+	if (e->set.foreground) {
+		amounts_add(&wanted, &e->sum.held);
+		amounts_add(&wanted, &e->sum.wanted);
+	}
 	bool more = wanted.cpus > all.cpus || wanted.memory > all.memory;
 	if (more && !e->shares)
 		engine_notice(e, ENGINE_NOTE,
@@ -154,16 +180,17 @@ static void grant_new(struct engine_job *job, struct engine_pod *p)
 	struct engine *e = job->e;
 	struct engine_grant *g = xcalloc(1, sizeof(*g));
 	bool holds = p->state >= POD_STARTED;
-	if (!job->queued) {
-		job->order.gang = p->gang;
-		job->queued = queue_add(e->queue, &job->order);
-	}
 	g->job = job;
 	g->role = xstrdup(p->role);
 	g->index = p->index;
 	g->given = holds;
 	g->need = p->need;
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	job->gang = p->gang;
+	queue_gang(job->queued, p->gang);
 	g->task = (holds ? queue_hold : queue_want)(e->queue, job->queued, &p->need, g);
+	grant_count(g, amounts_add);
+	(void)pthread_mutex_unlock(&e->lock);
 	g->next = job->grants;
 	job->grants = g;
 	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
@@ -275,7 +302,7 @@ static bool gang_start(struct engine *e, struct engine_grant *const *grant, size
 			grant_undo(e, g);
 			continue;
 		}
-		g->given = true;
+		grant_give(g, true);
 		if (g->pod && g->pod->state == POD_QUEUED)
 			pod_bind(g->pod);
 	}
@@ -290,55 +317,21 @@ static bool schedule_once(struct engine *e)
 	struct amounts total = engine_total(e);
 	void *const *owners;
 	bool ok = true;
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	queue_now(e->queue, clock_ms());
 	queue_machine(e->queue, &total, &foreign);
 	size_t n = queue_pick(e->queue, &owners);
+	(void)pthread_mutex_unlock(&e->lock);
 	struct engine_grant *const *grant = (struct engine_grant *const *)owners;
 	for (size_t i = 0; i < n;) {
 		size_t end = i + 1;
-		while (grant[i]->job->order.gang && end < n && grant[end]->job == grant[i]->job)
+		while (grant[i]->job->gang && end < n && grant[end]->job == grant[i]->job)
 			end++;
 		ok = gang_start(e, grant + i, end - i) && ok;
+		job_explain(grant[i]->job);
 		i = end;
 	}
 	return ok;
-}
-
-static struct engine_share share_of(const struct engine_job *job)
-{
-	struct engine_share s = {
-		.framework = span_of(job->name ?: ""),
-		.place = job->queued ? queue_place(job->queued) : 0,
-	};
-	for (const struct engine_grant *g = job->grants; g; g = g->next) {
-		amounts_add(g->given ? &s.held : &s.wanted, &g->need);
-		(*(g->given ? &s.running : &s.waiting))++;
-	}
-	return s;
-}
-
-/* Publishes what the jobs have, and returns the sum.  There may be many jobs, so the lock is not
- * held for all of them. */
-static struct engine_share shares_publish(struct engine *e)
-{
-	struct engine_share all = { 0 };
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		struct engine_share s = share_of(e->job[i]);
-		amounts_add(&all.held, &s.held);
-		amounts_add(&all.wanted, &s.wanted);
-		all.running += s.running;
-		all.waiting += s.waiting;
-		if (memcmp(&s, &e->job[i]->share, sizeof(s)) == 0)
-			continue;
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		e->job[i]->share = s;
-		(void)pthread_mutex_unlock(&e->lock);
-	}
-	(void)pthread_mutex_lock(&e->lock);
-	for (size_t i = 0; i < e->inventory.gpus_n; i++)
-		e->gpu[i].shown = e->gpu[i].grant ? e->gpu[i].grant->job : NULL;
-	(void)pthread_mutex_unlock(&e->lock);
-	return all;
 }
 
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
@@ -346,14 +339,16 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 	*out = (struct engine_shares){ .total = e->inventory.total };
 	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
 	LOCK_AUTO(&e->lock);
-	out->v = ARENA_NEW(a, struct engine_share, e->n_jobs);
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		const struct engine_job *job = e->job[i];
+	out->v = ARENA_NEW(a, struct engine_share, e->sum.running + e->sum.waiting);
+	const struct engine_job *job;
+	TAILQ_FOREACH(job, &e->live, live)
+	{
 		if (job->share.running + job->share.waiting == 0)
 			continue;
 		struct engine_share *s = &out->v[out->n++];
 		*s = job->share;
-		s->framework = arena_span(a, s->framework);
+		s->framework = arena_span(a, span_of(job->name ?: ""));
+		s->place = queue_place(job->queued);
 		for (size_t k = 0; s->held.gpus > 0 && k < e->inventory.gpus_n; k++)
 			out->gpus[k] = e->gpu[k].shown == job ? s : out->gpus[k];
 	}
@@ -371,18 +366,18 @@ void engine_schedule(struct engine *e)
 	e->schedule = false;
 	for (size_t i = 0; i <= e->inventory.gpus_n + 1 && !schedule_once(e); i++)
 		;
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		if (e->job[i]->queued)
-			job_explain(e->job[i]);
-	}
-	struct engine_share all = shares_publish(e);
-	int64_t foreign = gpus_foreign(e); /* also those that are free by now */
-	if ((all.wanted.gpus > 0 && foreign > 0) || (all.wanted.ports > 0 && e->ports_away > 0))
+	int64_t foreign = gpus_foreign(e);        /* also those that are free by now */
+	const struct engine_share *all = &e->sum; /* which only this thread changes */
+	if ((all->wanted.gpus > 0 && foreign > 0) || (all->wanted.ports > 0 && e->ports_away > 0) ||
+	    queue_partial(e->queue))
 		e->probe_ms = now + PROBE_MS;
-	counter_set(&e->waiting, all.waiting);
-	counter_set(&e->running, all.running);
-	counter_set(&e->gpus_held, (uint64_t)all.held.gpus);
+	counter_set(&e->waiting, all->waiting);
+	counter_set(&e->running, all->running);
+	counter_set(&e->gpus_held, (uint64_t)all->held.gpus);
 	counter_set(&e->gpus_away, (uint64_t)foreign);
+	LOCK_AUTO(&e->lock);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		e->gpu[i].shown = e->gpu[i].grant ? e->gpu[i].grant->job : NULL;
 }
 
 void engine_figures(const struct engine *e, struct engine_figures *out)

@@ -46,19 +46,24 @@ static int job_priority_of(const char *name)
 static void job_read_order(struct engine_job *job, struct span object)
 {
 	struct job_entry *c = job_entry_new(object);
-	if (!c)
-		return;
-	job->order = (struct queue_order){
-		.user = arena_span(&job->arena, span_of(job_entry_shown_user(c))),
-		.virtual_cluster = arena_span(&job->arena, span_of(c->cluster)),
-		.priority = job_priority_of(c->priority),
-		.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
-	};
-	job->limit_s = c->max_duration_s;
-	job->launched = c->launched_ms != JOB_ENTRY_NONE;
-	int64_t left_ms = job_entry_left_ms(c);
-	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
-	job_entry_drop(c);
+	struct queue_order order = { .user = SPAN(""), .virtual_cluster = SPAN("") };
+	if (c) {
+		order = (struct queue_order){
+			.user = span_of(job_entry_shown_user(c)),
+			.virtual_cluster = span_of(c->cluster),
+			.priority = job_priority_of(c->priority),
+			.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
+		};
+		job->limit_s = c->max_duration_s;
+		job->launched = c->launched_ms != JOB_ENTRY_NONE;
+		int64_t left_ms = job_entry_left_ms(c);
+		job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
+	}
+	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+	job->queued = queue_add(job->e->queue, &order);
+	(void)pthread_mutex_unlock(&job->e->lock);
+	if (c)
+		job_entry_drop(c);
 }
 
 /* Of what the machine reads, but for the status. */
@@ -66,6 +71,13 @@ static uint64_t job_hash(const struct engine *e, struct span object)
 {
 	struct span deleted = scan_path(object, "metadata", "deletionTimestamp");
 	return hash_bytes(&e->key, scan_get(object, "spec")) * 31 + hash_bytes(&e->key, deleted);
+}
+
+/* Locked. */
+static void job_leave_queue(struct engine_job *job)
+{
+	if (job->queued)
+		queue_remove(job->e->queue, TAKE(job->queued));
 }
 
 /* The machine of a Completed Framework is not needed. */
@@ -76,9 +88,13 @@ static void job_complete(struct engine_job *job)
 		return;
 	framework_free(TAKE(job->machine));
 	world_forget_roles(job);
-	job->complete = true;
 	while (job->grants)
 		grant_end(job, job->grants);
+	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+	job->complete = true;
+	TAILQ_REMOVE(&job->e->live, job, live);
+	job_leave_queue(job);
+	(void)pthread_mutex_unlock(&job->e->lock);
 }
 
 static void job_read_machine(struct engine_job *job, struct span object)
@@ -131,6 +147,7 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 
 void job_remove(struct engine_job *job)
 {
+	job->e->n_gone += !job->gone;
 	job->gone = true;
 	job->configmap.dying = true; /* so all pods are deleted */
 	engine_due(job, 0);
@@ -340,12 +357,9 @@ void jobs_store(struct engine *e)
 
 void job_explain(struct engine_job *job)
 {
-	STR_AUTO text = STR_INIT(1024);
 	const char *why = job->problem;
 	for (const struct engine_pod *p = job->pods; p && !why; p = p->next)
 		why = p->problem;
-	if (!why && job->queued && queue_reason(job->e->queue, job->queued, &text))
-		why = str_c(&text);
 	if (why == job->why || (why && job->why && strcmp(why, job->why) == 0))
 		return;
 	char *copy = why ? xstrdup(why) : NULL;
@@ -362,15 +376,15 @@ void job_free(struct engine_job *job)
 		TAILQ_REMOVE(&job->e->stores, job, store);
 	while (job->grants)
 		grant_end(job, job->grants);
-	if (job->queued)
-		queue_remove(job->e->queue, job->queued);
+	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+	job_leave_queue(job);
+	(void)pthread_mutex_unlock(&job->e->lock);
 	for (struct engine_pod *p = job->pods; p; p = p->next)
 		p->state = POD_REMOVED;
 	world_sweep(job);
 	framework_free(job->machine);
 	world_forget_roles(job);
 	json_decref(job->refusal);
-	arena_done(&job->arena);
 	free(job->name);
 	free(job->problem);
 	free(job->why);

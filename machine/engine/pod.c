@@ -1,6 +1,7 @@
 /* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster. */
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -51,16 +52,21 @@ static void pod_image_changed(void *arg)
 	engine_due(p->job, 0);
 }
 
+static int pods_compare(const void *a, const void *b)
+{
+	const struct engine_pod *x = a;
+	const struct engine_pod *y = b;
+	return (x->watch > y->watch) - (x->watch < y->watch);
+}
+
 static void pods_watched(struct engine *e, int watch)
 {
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		for (struct engine_pod *p = e->job[i]->pods; p; p = p->next) {
-			if (p->watch != watch)
-				continue;
-			p->changed = true;
-			engine_due(p->job, 0);
-		}
-	}
+	const struct engine_pod key = { .watch = watch };
+	struct engine_pod *const *found = tfind(&key, &e->watched, pods_compare);
+	if (!found)
+		return; /* it has ended */
+	(*found)->changed = true;
+	engine_due((*found)->job, 0);
 }
 
 static void pods_inotify_ready(void *arg)
@@ -90,10 +96,14 @@ int pods_watch_open(struct engine *e)
 
 void pod_watch_state(struct engine_pod *p)
 {
+	if (p->watch >= 0)
+		return;
 	p->watch = inotify_add_watch(p->e->inotify, p->dir, IN_MOVED_TO | IN_ONLYDIR);
 	if (p->watch < 0)
 		engine_notice(p->e, ENGINE_WARNING, "%s cannot be watched: %s", p->dir,
 		              strerrordesc_np(errno));
+	else if (!tsearch(p, &p->e->watched, pods_compare))
+		abort(); /* no memory */
 }
 
 static void pod_watch_shim(struct engine_pod *p)
@@ -186,8 +196,10 @@ static void pod_release(struct engine_pod *p)
 	pod_drop_ports(p);
 	pod_forget_spec(p);
 	images_release(TAKE(p->image));
-	if (p->watch >= 0)
+	if (p->watch >= 0) {
+		(void)tdelete(p, &p->e->watched, pods_compare);
 		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
+	}
 	p->watch = -1;
 	if (p->pidfd >= 0) {
 		if (!p->shim_ended)
@@ -413,10 +425,11 @@ static void pod_advance(struct engine_pod *p)
 /* After only `n` were free to choose from. */
 static void pod_note_ports_away(struct engine *e, size_t n)
 {
-	int64_t known = (int64_t)n;
-	for (size_t i = 0; i < e->n_jobs; i++)
-		for (const struct engine_grant *g = e->job[i]->grants; g; g = g->next)
-			known += g->given || (g->pod && g->pod->port_fd) ? g->need.ports : 0;
+	int64_t known = (int64_t)n + e->sum.held.ports;
+	const struct engine_job *job;
+	TAILQ_FOREACH(job, &e->live, live)
+	for (const struct engine_grant *g = job->share.waiting ? job->grants : NULL; g; g = g->next)
+		known += !g->given && g->pod && g->pod->port_fd ? g->need.ports : 0;
 	e->ports_away = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
 }
 

@@ -21,6 +21,11 @@
 #define LEAD_S      60.0 /* of the machine: what a user that begins to wait can be ahead, or behind */
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
+enum {
+	TRIES_MOST = 256, /* of a pick when nothing can start any more */
+	WHOLE_MS = 1000,  /* but one in this time tries all */
+};
+
 /* ---- pools ------------------------------------------------------------------------- */
 
 static const struct amounts UNLIMITED = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
@@ -49,7 +54,7 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_poo
 {
 	struct amounts room = pool_free(p);
 	const struct queue_job *job;
-	TAILQ_FOREACH(job, &q->jobs, link)
+	TAILQ_FOREACH(job, &q->holders, hold)
 	if ((p == &q->machine || p == &job->cluster->pool) && job != p->head &&
 	    queue_ends(job) <= at_ms)
 		amounts_add(&room, &job->held);
@@ -61,7 +66,7 @@ static int64_t queue_when(const struct queue *q, struct queue_pool *const pools[
 {
 	int64_t at_ms = NEVER;
 	const struct queue_job *job;
-	TAILQ_FOREACH(job, &q->jobs, link)
+	TAILQ_FOREACH(job, &q->holders, hold)
 	{
 		int64_t end_ms = queue_ends(job);
 		bool fits = end_ms < at_ms && queue_holds(job);
@@ -162,6 +167,7 @@ static struct queue_user *queue_user(struct queue *q, struct span name)
 	}
 	struct queue_user *u = *at = xcalloc(1, sizeof(*u));
 	u->name = xstrndup(name.p, name.n);
+	TAILQ_INIT(&u->waits_by_age);
 	q->users_n++;
 	return u;
 }
@@ -222,6 +228,10 @@ static void queue_count(struct queue *q, struct queue_task *t,
 	struct queue_user *u = t->job->user;
 	struct queue_pool *const pools[POOLS] = { &q->machine, &t->job->cluster->pool };
 	t->holds = count == amounts_add;
+	if (t->holds && t->job->holding++ == 0)
+		TAILQ_INSERT_TAIL(&q->holders, t->job, hold);
+	if (!t->holds && --t->job->holding == 0)
+		TAILQ_REMOVE(&q->holders, t->job, hold);
 	count(&t->job->held, &t->need);
 	count(&u->held, &t->need);
 	if (t->need.gpus == 0)
@@ -235,16 +245,49 @@ static void queue_count(struct queue *q, struct queue_task *t,
 	}
 }
 
-static void queue_task_wait(struct queue_task *t)
+/* The more important, or older, job is first. */
+static bool queue_before(const struct queue_job *a, const struct queue_job *b)
 {
-	t->job->waiting++;
-	amounts_add(&t->job->want, &t->need);
+	if (a->priority != b->priority)
+		return a->priority > b->priority;
+	return a->submitted_ms != b->submitted_ms ? a->submitted_ms < b->submitted_ms
+	                                          : a->number < b->number;
+}
+
+static int64_t queue_less(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void queue_wants(struct queue *q, const struct amounts *need)
+{
+	q->least = (struct amounts){ queue_less(q->least.gpus, need->gpus),
+		                     queue_less(q->least.cpus, need->cpus),
+		                     queue_less(q->least.memory, need->memory),
+		                     queue_less(q->least.ports, need->ports) };
+}
+
+static void queue_task_wait(struct queue *q, struct queue_task *t)
+{
+	struct queue_job *job = t->job;
+	amounts_add(&job->want, &t->need);
+	queue_wants(q, &t->need);
+	if (job->waiting++ > 0)
+		return;
+	struct queue_job *after = TAILQ_LAST(&job->user->waits_by_age, queue_waits);
+	while (after && queue_before(job, after))
+		after = TAILQ_PREV(after, queue_waits, wait);
+	if (after)
+		TAILQ_INSERT_AFTER(&job->user->waits_by_age, after, job, wait);
+	else
+		TAILQ_INSERT_HEAD(&job->user->waits_by_age, job, wait);
 }
 
 static void queue_task_unwait(struct queue_task *t)
 {
-	t->job->waiting--;
 	amounts_subtract(&t->job->want, &t->need);
+	if (--t->job->waiting == 0)
+		TAILQ_REMOVE(&t->job->user->waits_by_age, t->job, wait);
 }
 
 static struct queue_task *queue_task_new(struct queue_job *job, const struct amounts *need,
@@ -261,11 +304,10 @@ static struct queue_task *queue_task_new(struct queue_job *job, const struct amo
 struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
                               void *owner)
 {
-	(void)q;
 	if (job->waiting == 0)
 		job->why = NOT_SEEN;
 	struct queue_task *t = queue_task_new(job, need, owner);
-	queue_task_wait(t);
+	queue_task_wait(q, t);
 	return t;
 }
 
@@ -292,15 +334,8 @@ void queue_undo(struct queue *q, struct queue_task *task)
 	double use = task->job->user->use - START_S * queue_share_of(q, &task->need);
 	task->job->user->use = use > 0 ? use : 0;
 	queue_count(q, task, amounts_subtract);
-	queue_task_wait(task);
+	queue_task_wait(q, task);
 	task->job->why = NOT_SEEN;
-}
-
-/* The more important, or older, job is first. */
-static bool queue_before(const struct queue_job *a, const struct queue_job *b)
-{
-	return a->priority != b->priority ? a->priority > b->priority
-	                                  : a->submitted_ms < b->submitted_ms;
 }
 
 struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
@@ -312,15 +347,10 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 	job->priority = order->priority;
 	job->submitted_ms = order->submitted_ms;
 	job->gang = order->gang;
+	job->number = q->numbers++;
 	job->limit_ms = job->end_ms = job->by_ms = NEVER;
 	TAILQ_INIT(&job->tasks);
-	struct queue_job *after = TAILQ_LAST(&q->jobs, queue_jobs);
-	while (after && queue_before(job, after))
-		after = TAILQ_PREV(after, queue_jobs, link);
-	if (after)
-		TAILQ_INSERT_AFTER(&q->jobs, after, job, link);
-	else
-		TAILQ_INSERT_HEAD(&q->jobs, job, link);
+	TAILQ_INSERT_TAIL(&q->jobs, job, link);
 	return job;
 }
 
@@ -339,6 +369,11 @@ void queue_remove(struct queue *q, struct queue_job *job)
 	free(job);
 }
 
+void queue_gang(struct queue_job *job, bool gang)
+{
+	job->gang = gang;
+}
+
 void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms)
 {
 	job->limit_ms = limit_ms;
@@ -355,6 +390,9 @@ struct queue *queue_new(void)
 {
 	struct queue *q = xcalloc(1, sizeof(*q));
 	TAILQ_INIT(&q->jobs);
+	TAILQ_INIT(&q->holders);
+	q->least = UNLIMITED;
+	q->whole_ms = -WHOLE_MS;
 	q->machine.at_ms = NEVER;
 	return q;
 }
@@ -390,13 +428,12 @@ void queue_free(struct queue *q)
 static void queue_enter(struct queue *q)
 {
 	for (struct queue_user *u = q->users; u; u = u->next) {
+		const struct queue_job *job = TAILQ_FIRST(&u->waits_by_age);
+		while (job && job->why != NOT_SEEN && job->why != BUSY)
+			job = TAILQ_NEXT(job, wait);
 		u->waited = u->waits;
-		u->waits = false;
+		u->waits = job != NULL;
 	}
-	struct queue_job *job;
-	TAILQ_FOREACH(job, &q->jobs, link)
-	if ((job->why == NOT_SEEN || job->why == BUSY) && job->waiting)
-		job->user->waits = true;
 	size_t n = 0;
 	double low = INFINITY;
 	double high = -INFINITY;
@@ -509,6 +546,10 @@ static bool queue_try(struct queue *q, struct queue_job *job)
 {
 	struct queue_task *task = job->at;
 	struct amounts need = job->gang ? job->want : task->need;
+	queue_wants(q, &need);
+	if (job->pick != q->picks)
+		job->why = NOT_SEEN;
+	job->pick = q->picks;
 	enum queue_why why = queue_judge(q, job, &need);
 	job->user->key += HELD_S * queue_share_of(q, &need);
 	if (why != STARTS)
@@ -534,36 +575,55 @@ static int queue_user_order(const void *a, const void *b)
 	const struct queue_user *y = *(struct queue_user *const *)b;
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
-	return x->first->index < y->first->index ? -1 : 1;
+	return queue_before(x->first, y->first) ? -1 : 1;
 }
 
-/* Jobs of one priority, from this one on: always the next one of the user that has used least.
- * `turns` has room for all users.  Returns the first job of the next priority. */
-static struct queue_job *queue_pick_level(struct queue *q, struct queue_job *job,
-                                          struct queue_user **turns)
+/* The first job from this one on that is still to be tried; NULL. */
+static struct queue_job *queue_next(const struct queue *q, struct queue_job *job)
 {
-	int64_t priority = job->priority;
-	size_t n = 0;
-	for (size_t i = 0; job && job->priority == priority; job = TAILQ_NEXT(job, link)) {
-		struct queue_user *u = job->user;
-		if (job->waiting == 0 || (job->gang && job->why != NOT_SEEN))
-			continue;
+	while (job && job->gang && job->pick == q->picks)
+		job = TAILQ_NEXT(job, wait);
+	if (job)
 		job->at = queue_waiting(TAILQ_FIRST(&job->tasks));
-		job->next = NULL;
-		job->index = i++;
-		if (u->first == NULL) {
-			u->end = &u->first;
-			turns[n++] = u;
-		}
-		*u->end = job;
-		u->end = &job->next;
+	return job;
+}
+
+/* Of something that all waiting tasks want, less is free than any of them wants. */
+static bool queue_exhausted(const struct queue *q)
+{
+	struct amounts room = pool_free(&q->machine);
+	for (enum resource r = 0; r < RESOURCES; r++) {
+		int64_t least = queue_amount(&q->least, r);
+		if (least > 0 && least > queue_amount(&room, r))
+			return true;
 	}
+	return false;
+}
+
+/* Jobs of the highest priority that is left: always the next one of the user that has used least.
+ * `turns` has room for all users.  false: this was the end. */
+static bool queue_pick_level(struct queue *q, bool whole, struct queue_user **turns)
+{
+	int64_t priority = INT64_MIN;
+	size_t n = 0;
+	for (const struct queue_user *u = q->users; u; u = u->next)
+		if (u->first && u->first->priority > priority)
+			priority = u->first->priority;
+	for (struct queue_user *u = q->users; u; u = u->next)
+		if (u->first && u->first->priority == priority)
+			turns[n++] = u;
+	if (n == 0)
+		return false;
 	qsort(turns, n, sizeof(struct queue_user *), queue_user_order);
 	while (n) {
 		struct queue_user *u = turns[0];
+		struct queue_job *next = TAILQ_NEXT(u->first, wait);
+		q->partial = !whole && ++q->tries > TRIES_MOST && queue_exhausted(q);
+		if (q->partial)
+			return false;
 		if (queue_try(q, u->first))
-			u->first = u->first->next;
-		if (u->first == NULL) {
+			u->first = queue_next(q, next);
+		if (u->first == NULL || u->first->priority != priority) {
 			turns++;
 			n--;
 			continue;
@@ -573,12 +633,12 @@ static struct queue_job *queue_pick_level(struct queue *q, struct queue_job *job
 			turns[i] = turns[i + 1];
 		turns[i] = u;
 	}
-	return job;
+	return true;
 }
 
-static void queue_pool_end(struct queue_pool *p)
+static void queue_pool_end(const struct queue *q, struct queue_pool *p)
 {
-	if (!p->met)
+	if (!p->met && !q->partial)
 		pool_set_head(p, NULL);
 	p->met = false; /* what is held from now on passes nobody */
 }
@@ -597,24 +657,34 @@ static void queue_pick_first(struct queue *q)
 size_t queue_pick(struct queue *q, void *const **owners)
 {
 	FREE_AUTO struct queue_user **turns = xcalloc(q->users_n + 1, sizeof(struct queue_user *));
+	bool whole = q->now_ms >= q->whole_ms + WHOLE_MS;
 	queue_enter(q);
-	q->started_n = 0;
-	q->places = 0;
+	q->least = whole ? UNLIMITED : q->least;
+	q->picks++;
+	q->started_n = q->tries = q->places = 0;
+	q->partial = false;
 	for (struct queue_user *u = q->users; u; u = u->next) {
 		u->key = u->use + HELD_S * queue_share(q, &u->held, &u->bare);
 		u->endless = false;
 	}
-	struct queue_job *each;
-	TAILQ_FOREACH(each, &q->jobs, link)
-	each->why = NOT_SEEN;
 	queue_pick_first(q);
-	for (struct queue_job *job = TAILQ_FIRST(&q->jobs); job;)
-		job = queue_pick_level(q, job, turns);
-	TAILQ_FOREACH(each, &q->jobs, link)
+	for (struct queue_user *u = q->users; u; u = u->next)
+		u->first = queue_next(q, TAILQ_FIRST(&u->waits_by_age));
+	while (queue_pick_level(q, whole, turns))
+		;
+	struct queue_job *each;
+	TAILQ_FOREACH(each, &q->holders, hold)
 	each->user->endless |= each->limit_ms == NEVER && pool_waits_for(&q->machine, &each->held);
-	queue_pool_end(&q->machine);
+	queue_pool_end(q, &q->machine);
 	for (struct queue_cluster *c = q->clusters; c; c = c->next)
-		queue_pool_end(&c->pool);
+		queue_pool_end(q, &c->pool);
+	if (!q->partial)
+		q->whole_ms = q->now_ms;
 	*owners = q->started;
 	return q->started_n;
+}
+
+bool queue_partial(const struct queue *q)
+{
+	return q->partial;
 }

@@ -42,6 +42,8 @@ struct queue_order {
 /* A job without tasks.  Texts are copied.  Jobs of equal order start in the order of these calls.
  */
 struct queue_job *queue_add(struct queue *q, const struct queue_order *order);
+/* Waiting tasks of the job start all at once or not at all; the default is one by one. */
+void queue_gang(struct queue_job *job, bool gang);
 /* The time limit of a job: it gives everything back at most limit_ms after its first task runs; at
  * end_ms, by the clock of queue_now, if one runs.  INT64_MAX: unknown (the default). */
 void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms);
@@ -68,6 +70,10 @@ void queue_undo(struct queue *q, struct queue_task *task);
 /* Decides: all tasks that may start now hold their resources from now on.  Returns their number and
  * their owners; those of a gang are consecutive.  The list is the queue's, until the next call. */
 size_t queue_pick(struct queue *q, void *const **owners);
+/* With many jobs that wait, the last pick has not come to those behind the first ones, because
+ * nothing that any of them wants is free; what queue_reason and queue_place say about them is
+ * older. A pick that is a second later than the last complete one is complete. */
+bool queue_partial(const struct queue *q);
 
 /* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
  * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */

@@ -37,6 +37,7 @@ struct queue_user {
 	struct queue_user *next;
 	char *name;
 	size_t jobs;
+	TAILQ_HEAD(queue_waits, queue_job) waits_by_age; /* jobs with tasks that wait; in order */
 	double use;
 	struct amounts held; /* by all its tasks */
 	struct amounts bare; /* by those of them without GPUs */
@@ -44,7 +45,7 @@ struct queue_user {
 	bool endless; /* its first job waits for one without time limit, as of the last pick */
 	/* Of one pick: */
 	double key;
-	struct queue_job *first, **end; /* waiting jobs of one priority */
+	struct queue_job *first; /* the next that is tried */
 };
 
 enum queue_why {
@@ -58,7 +59,9 @@ enum queue_why {
 };
 
 struct queue_job {
-	TAILQ_ENTRY(queue_job) link; /* by priority and age */
+	TAILQ_ENTRY(queue_job) link;
+	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
+	uint64_t number;                   /* of queue_add */
 	struct queue_user *user;
 	struct queue_cluster *cluster;
 	int64_t priority, submitted_ms;
@@ -66,15 +69,13 @@ struct queue_job {
 	int64_t limit_ms, end_ms; /* queue_time */
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; NEVER */
 	TAILQ_HEAD(queue_tasks, queue_task) tasks; /* in the order of their making */
-	size_t waiting;                            /* of these */
+	size_t waiting, holding;                   /* of these */
 	struct amounts want, held;                 /* sums of those that wait, and of the others */
 	enum queue_why why;
 	size_t place;        /* in the queue, from 1; if BUSY */
 	struct amounts lack; /* what could not start */
-	/* Of one pick: */
-	struct queue_job *next; /* of this user */
+	uint64_t pick;       /* that has tried it last */
 	struct queue_task *at;
-	size_t index;
 };
 
 enum { OF_MACHINE, OF_CLUSTER, POOLS };
@@ -96,7 +97,13 @@ struct queue {
 	struct queue_user *users;
 	size_t users_n;
 	TAILQ_HEAD(queue_jobs, queue_job) jobs;
-	size_t places;
+	TAILQ_HEAD(queue_holders, queue_job) holders; /* jobs with tasks that hold something */
+	uint64_t numbers, picks;
+	/* Of one pick: */
+	struct amounts least; /* no waiting task wants less of anything that all want */
+	bool partial;
+	int64_t whole_ms; /* of the last one that was complete */
+	size_t tries, places;
 	void **started;
 	size_t started_n, started_cap;
 };

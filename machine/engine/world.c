@@ -50,13 +50,14 @@ static bool world_configmap(void *arg, const char *name, struct framework_config
 /* A Framework of the same name was deleted, and its tasks still run. */
 static bool world_taken(const struct engine_job *job)
 {
-	const struct engine *e = job->e;
-	for (size_t i = 0; i < e->n_jobs; i++) {
-		const struct engine_job *other = e->job[i];
-		if (other->gone && other->configmap.there && strcmp(other->name, job->name) == 0)
-			return true;
-	}
-	return false;
+	const struct engine_job *other;
+	bool taken = false;
+	if (job->e->n_gone == 0)
+		return false;
+	TAILQ_FOREACH(other, &job->e->live, live)
+	taken = taken || (other->gone && other->configmap.there && other->name &&
+	                  strcmp(other->name, job->name) == 0);
+	return taken;
 }
 
 static enum framework_answer world_create_configmap(struct engine_job *job,

@@ -651,3 +651,47 @@ TEST(test_many)
 	queue_free(q);
 	free(jobs);
 }
+
+static size_t pick_at(struct queue *q, int64_t now_ms)
+{
+	void *const *owners = NULL;
+	queue_now(q, now_ms);
+	return queue_pick(q, &owners);
+}
+
+static struct queue_task *one_more(struct queue *q, struct queue_job **job)
+{
+	const struct queue_order order = { .user = SPAN("u"), .virtual_cluster = SPAN("v") };
+	const struct amounts need = { .cpus = 1000 };
+	*job = queue_add(q, &order);
+	return queue_want(q, *job, &need, NULL);
+}
+
+/* Of many jobs that wait only the first ones are tried while nothing is free; all are, once in a
+ * second, and when something is free. */
+TEST(test_partial)
+{
+	enum { JOBS = 1000 };
+	struct queue *q = queue_new();
+	struct queue_job *first;
+	struct queue_job *last = NULL;
+	const struct amounts total = { .cpus = 1000 };
+	queue_machine(q, &total, &(struct amounts){ 0 });
+	struct queue_task *holds = one_more(q, &first);
+	for (int i = 0; i < JOBS; i++)
+		(void)one_more(q, &last);
+	assert_int_equal(pick_at(q, 5000), 1);
+	assert_false(queue_partial(q));
+	assert_int_equal(queue_place(last), JOBS);
+	(void)one_more(q, &last);
+	assert_int_equal(pick_at(q, 5500), 0);
+	assert_true(queue_partial(q));
+	assert_int_equal(queue_place(last), 0); /* it is about to enter the queue */
+	assert_int_equal(pick_at(q, 6000), 0);
+	assert_false(queue_partial(q));
+	assert_int_equal(queue_place(last), JOBS + 1);
+	queue_end(q, holds);
+	assert_int_equal(pick_at(q, 6500), 1);
+	assert_true(queue_partial(q)); /* the second one has all again */
+	queue_free(q);
+}

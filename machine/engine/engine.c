@@ -182,14 +182,15 @@ void engine_look(struct engine *e, struct span framework)
 	engine_wake(e);
 }
 
-/* Reads the Framework, unless it is in the store as this engine has last seen it. */
-static void news_read(struct engine *e, struct news *one)
+/* Reads the Framework, unless it is in the store as this engine has last seen it.  false: it cannot
+ * be read now. */
+static bool news_read(struct engine *e, struct news *one)
 {
 	struct engine_job *job = engine_find(e, span_of(one->uid));
 	struct local_answer answer;
 	if (job && one->version <= job->version) {
 		news_free(one);
-		return;
+		return true;
 	}
 	bool found = engine_get(e, KIND_FRAMEWORK, one->name, &answer) == STORE_OK;
 	if (answer.outcome == STORE_NOT_FOUND || (found && strcmp(answer.uid, one->uid) != 0)) {
@@ -197,7 +198,7 @@ static void news_read(struct engine *e, struct news *one)
 			job_remove(job);
 		local_answer_done(&answer);
 		news_free(one);
-		return;
+		return true;
 	}
 	job = job ?: engine_job_of(e, span_of(one->uid));
 	job->name = job->name ?: xstrdup(one->name);
@@ -210,32 +211,24 @@ static void news_read(struct engine *e, struct news *one)
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
 	}
 	local_answer_done(&answer);
+	return found;
 }
 
-static void news_read_all(struct engine *e)
+static bool news_read_all(struct engine *e)
 {
+	bool all = true;
 	engine_lock(e);
 	void *news = TAKE(e->news);
 	engine_unlock(e);
 	while (news) {
 		struct news *one = *(struct news **)news;
 		(void)tdelete(one, &news, news_compare);
-		news_read(e, one);
+		all = news_read(e, one) && all;
 	}
+	return all;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
-
-/* The directory of tasks that no Framework knows; at the start. */
-static void engine_forget_strangers(struct engine *e)
-{
-	struct engine_job *job;
-	TAILQ_FOREACH(job, &e->live, live)
-	if (!job->name)
-		job_remove(job);
-	logs_forget_strangers(e);
-	world_end_strangers(e);
-}
 
 /* Looks at the jobs that are due. */
 static void engine_steps(struct engine *e)
@@ -331,17 +324,17 @@ static void engine_wait(struct engine *e)
 static void *engine_run(void *arg)
 {
 	struct engine *e = arg;
-	news_read_all(e);
-	engine_forget_strangers(e);
-	struct engine_job *job;
-	TAILQ_FOREACH(job, &e->live, live)
-	engine_due(job, 0);
+	bool known = false;
 	while (engine_obey(e)) {
 		if (e->images)
 			images_run_once(e->images);
 		if (!e->ending) {
 			e->starts = 0;
-			news_read_all(e);
+			if (news_read_all(e) && !known) {
+				logs_forget_strangers(e);
+				world_end_strangers(e);
+				known = true;
+			}
 			engine_steps(e);
 			engine_schedule(e);
 			engine_steps(e);
@@ -438,8 +431,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	TAILQ_INIT(&e->stores);
 	TAILQ_INIT(&e->steps);
 	TAILQ_INIT(&e->live);
-	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0 ||
-	    world_restore(e, err) < 0) {
+	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0) {
 		engine_stop(e);
 		return NULL;
 	}

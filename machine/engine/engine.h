@@ -73,8 +73,8 @@ struct engine;
  * runs, and images are pulled meanwhile.  Tasks that start together have at most half as many. */
 enum { ENGINE_PORTS_HELD = 4096 };
 
-/* Finds out what the machine has and takes in the tasks that an earlier process has started.  NULL
- * and *e (500), e.g. if sandbox is REQUIRED and impossible: the sentence says what to do. */
+/* Finds out what the machine has.  NULL and *e (500), e.g. if sandbox is REQUIRED and impossible:
+ * the sentence says what to do. */
 struct engine *engine_start(const struct engine_settings *settings, struct err *e);
 
 /*

@@ -194,8 +194,7 @@ struct engine {
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule, probe, trash;
-	json_t *strangers; /* at the start: directories of tasks without a readable task.json */
-	size_t starts;     /* of tasks in this turn */
+	size_t starts;                                /* of tasks in this turn */
 	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
 	int64_t log_bytes;
 };
@@ -242,8 +241,7 @@ void job_free(struct engine_job *job);
 
 /* ---- world.c: ConfigMaps and pods ---- */
 
-/* The ConfigMap that a stored status names, and the pods of tasks that waited or cannot be known
- * from their directories. */
+/* The ConfigMap and the pods that a stored status names. */
 void world_restore_configmap(struct engine_job *job, const struct fw_view *status);
 void world_restore_tasks(struct engine_job *job, const struct fw_view *status);
 void world_callbacks(struct engine_job *job, struct framework_world *out);
@@ -260,9 +258,7 @@ const struct pod *world_read_pod(const struct engine *e, struct span object, con
 const struct pod *pod_spec(struct engine_pod *p, struct err *err);
 void pod_forget_spec(struct engine_pod *p);
 void world_forget_roles(struct engine_job *job);
-/* Reads DIR/pods. */
-int world_restore(struct engine *e, struct err *err);
-/* Ends the tasks there that neither task.json nor a status explains. */
+/* Ends the tasks in DIR/pods that no Framework has; after all were put. */
 void world_end_strangers(struct engine *e);
 
 /* ---- engine_pod.c: the life of a pod ---- */
@@ -277,13 +273,12 @@ void pod_bind(struct engine_pod *p);
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
-/* task.json has what must be known after a restart; it is there from the start of the shim on.  -1
- * and errno. */
-enum { TASK_FILE_MAX = 64 << 10 };
+/* task.json has what was decided about a task that no status has; it is there from the start of the
+ * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);
-void pod_read_file(struct engine_pod *p, struct span file);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
-void pod_found(struct engine_pod *p); /* after a restart */
+/* After a restart: false if its shim was not started. */
+bool pod_find(struct engine_pod *p);
 void pod_free(struct engine_pod *p);
 int pods_watch_open(struct engine *e);
 void pod_watch_state(struct engine_pod *p);

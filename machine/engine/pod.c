@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json/put.h"
 #include "base/json/scan.h"
 #include "machine/engine/engine_internal.h"
 #include "machine/resources/ports.h"
@@ -26,6 +25,7 @@ enum {
 	STARTING_MS = 5000,      /* until a shim has written its pid */
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
+	TASK_FILE_MAX = 64 << 10,
 	PULLS_MANY = 3,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
@@ -117,53 +117,11 @@ static void pod_watch_shim(struct engine_pod *p)
 int pod_write_file(const struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
-	json_put_open(&text, NULL, '{');
-	json_put_text(&text, "framework", span_of(p->job->uid));
-	json_put_text(&text, "name", span_of(p->name));
-	json_put_text(&text, "role", span_of(p->role));
-	json_put_int(&text, "index", p->index);
-	json_put_int(&text, "attempt", p->attempt);
-	json_put_int(&text, "retry", p->retry);
-	json_put_text(&text, "owner", span_of(p->owner));
-	json_put_text(&text, "ip", span_of(p->ip));
-	json_put_text(&text, "ports", span_of(p->ports ?: ""));
-	json_put_int(&text, "wantsGpus", p->need.gpus);
-	json_put_int(&text, "wantsCpuMilli", p->need.cpus);
-	json_put_int(&text, "wantsMemory", p->need.memory);
-	json_put_int(&text, "wantsPorts", p->need.ports);
-	json_put_int(&text, "grace", p->grace_s);
-	json_put_bool(&text, "gang", p->gang);
-	json_put_open(&text, "gpus", '[');
+	str_puts(&text, "{\"gpus\":[");
 	grant_nodes(p->e, p->grant, &text);
 	str_puts(&text, "]}\n");
-	FD_AUTO dir =
-	    openat(p->e->pods_dir, p->uid, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	FD_AUTO dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return dir < 0 || text.full ? -1 : engine_write(dir, "task.json", str_view(&text), false);
-}
-
-void pod_read_file(struct engine_pod *p, struct span file)
-{
-	ARENA_AUTO a = { 0 };
-	struct span ip = scan_text(scan_get(file, "ip"), &a);
-	struct span ports = scan_text(scan_get(file, "ports"), &a);
-	struct span gpus = scan_get(file, "gpus");
-	const struct {
-		const char *key;
-		int64_t *to;
-	} NUMBERS[] = { { "wantsGpus", &p->need.gpus },
-		        { "wantsCpuMilli", &p->need.cpus },
-		        { "wantsMemory", &p->need.memory },
-		        { "wantsPorts", &p->need.ports },
-		        { "grace", &p->grace_s } };
-	for (size_t i = 0; i < ARRAY_SIZE(NUMBERS); i++)
-		(void)scan_int(scan_get(file, NUMBERS[i].key), 0, INT64_MAX / 2, NUMBERS[i].to);
-	(void)scan_bool(scan_get(file, "gang"), &p->gang);
-	if (ip.n) {
-		free(p->ip);
-		p->ip = xstrndup(ip.p, ip.n);
-	}
-	p->ports = ports.n ? xstrndup(ports.p, ports.n) : NULL;
-	p->gpus_found = gpus.n ? xstrndup(gpus.p, gpus.n) : NULL;
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -566,14 +524,26 @@ void pod_step(struct engine_pod *p, bool stored)
 	}
 }
 
-void pod_found(struct engine_pod *p)
+bool pod_find(struct engine_pod *p)
 {
-	enum task_found found = task_find(p->dir, &p->pidfd);
+	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
+	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
+	bool read = fd_read_str(AT_FDCWD, file, &text) == 0;
+	/* A shim makes the lock; the file may not have survived a power failure. */
+	if (!read && access(lock, F_OK) != 0)
+		return false;
+	if (read && scan_valid(str_view(&text), 10)) {
+		struct span gpus = scan_get(str_view(&text), "gpus");
+		p->gpus_found = xstrndup(gpus.p ?: "", gpus.n);
+	}
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
 	pod_watch_state(p);
+	enum task_found found = task_find(p->dir, &p->pidfd);
 	if (found != TASK_NOT_STARTED)
 		pod_take_shim(p, found);
+	return true;
 }
 
 /* ---- as the machine sees it ------------------------------------------------------------------ */

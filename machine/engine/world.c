@@ -335,66 +335,15 @@ void world_callbacks(struct engine_job *job, struct framework_world *out)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
-/* A task that nothing is known of. */
-static void world_end_stranger(struct engine *e, const char *uid)
+/* A pod that a stored status names, of the attempt `f`.  What has been started is found again; what
+ * was about to wait again. */
+static void world_restore_pod(struct engine_job *job, struct span role, const struct fw_view *f,
+                              const struct fw_view *t)
 {
-	FREE_AUTO char *dir = xasprintf("%s/pods/%s", e->set.dir, uid);
-	int pidfd = -1;
-	engine_notice(e, ENGINE_WARNING, "the task in %s is removed: task.json is not readable",
-	              dir);
-	if (task_find(dir, &pidfd) == TASK_ALIVE) {
-		task_kill(pidfd);
-		task_reap(pidfd);
-	}
-	trash_pod(e, uid);
-}
-
-void world_end_strangers(struct engine *e)
-{
-	for (size_t i = 0; i < json_array_size(e->strangers); i++)
-		world_end_stranger(e, json_string_value(json_array_get(e->strangers, i)));
-	json_decref(TAKE(e->strangers));
-}
-
-/* The directory of a task was without a readable task.json: not from now on. */
-static bool world_take_stranger(struct engine *e, const char *uid)
-{
-	for (size_t i = 0; i < json_array_size(e->strangers); i++) {
-		if (strcmp(json_string_value(json_array_get(e->strangers, i)), uid) == 0)
-			return json_array_remove(e->strangers, i) == 0;
-	}
-	return false;
-}
-
-static struct engine_pod *world_with_uid(const struct engine_job *job, struct span uid)
-{
-	struct engine_pod *p = job->pods;
-	while (p && !span_is(uid, p->uid))
-		p = p->next;
-	return p;
-}
-
-/* A task whose pod the stored status names, as of the attempt `f`: it waited, or its task.json has
- * not survived. */
-static struct engine_pod *world_restore_pod(struct engine_job *job, struct span role,
-                                            const struct fw_view *f, const struct fw_view *t)
-{
-	static const char *const LIVES[] = { "AttemptCreationRequested", "AttemptPreparing",
-		                             "AttemptRunning" };
+	static const char *const WAIT[] = { "AttemptCreationRequested", "AttemptPreparing" };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
-	const char *uid = arena_dup(&a, t->uid);
 	const char *of = arena_dup(&a, role);
-	bool stranger = world_take_stranger(job->e, uid);
-	size_t i = 0;
-	while (i < ARRAY_SIZE(LIVES) && !span_is(t->state, LIVES[i]))
-		i++;
-	/* Of one that runs there is a directory. */
-	if (i == ARRAY_SIZE(LIVES) || (i == ARRAY_SIZE(LIVES) - 1 && !stranger)) {
-		if (stranger)
-			world_end_stranger(job->e, uid);
-		return NULL;
-	}
 	const struct framework_object o = {
 		.name = arena_printf(&a, "%s-%s-%lld", job->name, of, (long long)t->index),
 		.role = of,
@@ -403,20 +352,22 @@ static struct engine_pod *world_restore_pod(struct engine_job *job, struct span 
 		.retry = t->attempt,
 		.owner = arena_dup(&a, f->uid),
 	};
-	struct engine_pod *p = world_new_pod(job, &o, uid);
+	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
 	if (t->pod_ip.n) {
 		free(p->ip);
 		p->ip = xstrndup(t->pod_ip.p, t->pod_ip.n);
 	}
 	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
-	if (world_need(p, &err) < 0 && !stranger) {
-		pod_free(p); /* the machine makes another one, which is refused */
-		return NULL;
+	bool known = world_need(p, &err) == 0;
+	bool found = pod_find(p);
+	bool waits = known && (span_is(t->state, WAIT[0]) || span_is(t->state, WAIT[1]));
+	if (!found && !waits) {
+		pod_free(p); /* the machine sees that it is gone */
+		return;
 	}
 	world_add(job, p);
-	if (stranger)
-		pod_found(p);
-	return p;
+	if (span_is(t->state, "AttemptDeletionRequested") || span_is(t->state, "AttemptDeleting"))
+		pod_delete(p, p->grace_s);
 }
 
 void world_restore_tasks(struct engine_job *job, const struct fw_view *status)
@@ -431,56 +382,37 @@ void world_restore_tasks(struct engine_job *job, const struct fw_view *status)
 		struct span name = scan_text(scan_get(role, "name"), &a);
 		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
 		while (scan_more(&tasks)) {
-			if (!fw_view_next(&tasks, &a, &t) || t.uid.n == 0 || t.uid.n >= UID_TEXT ||
-			    !span_only(t.uid, "-"))
-				continue;
-			struct engine_pod *p = world_with_uid(job, t.uid);
-			p = p ?: world_restore_pod(job, name, status, &t);
-			bool dying = span_is(t.state, "AttemptDeletionRequested") ||
-			             span_is(t.state, "AttemptDeleting");
-			if (p && dying && !p->dying)
-				pod_delete(p, p->grace_s);
+			if (fw_view_next(&tasks, &a, &t) && t.uid.n > 0 && t.uid.n < UID_TEXT &&
+			    span_only(t.uid, "-"))
+				world_restore_pod(job, name, status, &t);
 		}
 	}
 }
 
-/* A task that has been started. */
-static bool world_adopt_pod(struct engine *e, const char *uid, struct span file)
+static bool world_has_pod(const struct engine *e, const char *uid)
 {
-	ARENA_AUTO a = { 0 };
-	struct framework_object o = { .kind = FRAMEWORK_POD };
-	struct span framework = scan_text(scan_get(file, "framework"), &a);
-	o.name = arena_dup(&a, scan_text(scan_get(file, "name"), &a));
-	o.role = arena_dup(&a, scan_text(scan_get(file, "role"), &a));
-	o.owner = arena_dup(&a, scan_text(scan_get(file, "owner"), &a));
-	(void)scan_int(scan_get(file, "index"), 0, INT32_MAX, &o.index); /* else 0 */
-	(void)scan_int(scan_get(file, "attempt"), 0, INT32_MAX, &o.attempt);
-	(void)scan_int(scan_get(file, "retry"), 0, INT32_MAX, &o.retry);
-	if (framework.n == 0 || framework.n >= UID_TEXT || !*o.name || !*o.role)
-		return false;
-	struct engine_job *job = engine_job_of(e, framework);
-	struct engine_pod *p = world_new_pod(job, &o, uid);
-	pod_read_file(p, file);
-	world_add(job, p);
-	pod_found(p);
-	return true;
+	const struct engine_job *job;
+	TAILQ_FOREACH(job, &e->live, live)
+	for (const struct engine_pod *p = job->pods; p; p = p->next)
+		if (strcmp(p->uid, uid) == 0)
+			return true;
+	return false;
 }
 
-int world_restore(struct engine *e, struct err *err)
+void world_end_strangers(struct engine *e)
 {
+	enum { GRACE_S = 30 };
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");
-	if (!list)
-		return err_set(err, UNKNOWN_ERROR, "%s/pods: %s", e->set.dir,
-		               strerrordesc_np(errno));
-	e->strangers = json_array();
-	for (const char *name; (name = dir_next(list)) != NULL;) {
-		STR_AUTO text = STR_INIT(TASK_FILE_MAX);
-		FREE_AUTO char *path = xasprintf("%s/task.json", name);
-		if (name[0] == '.' || strlen(name) >= UID_TEXT)
+	for (const char *uid; (uid = dir_next(list)) != NULL;) {
+		if (uid[0] == '.' || strlen(uid) >= UID_TEXT || world_has_pod(e, uid))
 			continue;
-		if (fd_read_str(e->pods_dir, path, &text) != 0 ||
-		    !scan_valid(str_view(&text), 10) || !world_adopt_pod(e, name, str_view(&text)))
-			(void)json_array_append_new(e->strangers, json_string(name));
+		/* As the pod of a job that was deleted. */
+		struct engine_job *job = engine_job_of(e, span_of(uid));
+		const struct framework_object o = { .name = uid, .role = "", .owner = "" };
+		struct engine_pod *p = world_new_pod(job, &o, uid);
+		p->grace_s = GRACE_S;
+		(void)pod_find(p); /* else only its directory is removed */
+		world_add(job, p);
+		job_remove(job);
 	}
-	return 0;
 }

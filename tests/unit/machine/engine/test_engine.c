@@ -255,43 +255,25 @@ TEST(test_event)
 	fixture_close(&f);
 }
 
-/* What is known of a task after a restart. */
+/* What is known of a task after a restart: nothing, without its file and the lock of a shim. */
 TEST(test_task_file)
 {
-	static const char FILE_TEXT[] =
-	    "{\"framework\":\"framework\",\"name\":\"f-worker-2\",\"role\":\"worker\","
-	    "\"index\":2,\"attempt\":0,\"retry\":7,\"owner\":\"configmap\","
-	    "\"ip\":\"192.0.2.2\",\"ports\":\"10,11\",\"wantsGpus\":0,"
-	    "\"wantsCpuMilli\":500,\"wantsMemory\":1024,\"wantsPorts\":2,\"grace\":9,"
-	    "\"gang\":true,\"gpus\":[]}\n";
 	struct fixture f;
 	struct engine_pod p = { 0 };
-	struct engine_pod again = { 0 };
-	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	fixture_open(&f);
 	make_pod(&f, &p, 7);
-	static char ip[] = "192.0.2.2";
-	static char ports[] = "10,11";
-	p.ip = ip;
-	p.ports = ports;
-	(void)snprintf(p.owner, sizeof(p.owner), "configmap");
-	p.need = (struct amounts){ .cpus = 500, .memory = 1024, .ports = 2 };
-	p.grace_s = 9;
-	p.gang = true;
+	p.watch = p.pidfd = -1;
+	p.dir = xasprintf("%s/pods/%s", f.dir, p.uid);
 	assert_int_equal(pod_write_file(&p), -1); /* there is no directory yet */
 	assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
+	assert_false(pod_find(&p));
+	assert_int_equal(p.state, POD_QUEUED);
 	assert_int_equal(pod_write_file(&p), 0);
-	assert_int_equal(fd_read_str(f.e.pods_dir, "pod7/task.json", &text), 0);
-	assert_string_equal(str_c(&text), FILE_TEXT);
-	pod_read_file(&again, str_view(&text));
-	assert_memory_equal(&again.need, &p.need, sizeof(p.need));
-	assert_int_equal(again.grace_s, 9);
-	assert_true(again.gang);
-	assert_string_equal(again.ip, ip);
-	assert_string_equal(again.ports, ports);
-	free(again.ip);
-	free(again.ports);
-	free(again.gpus_found);
+	assert_true(pod_find(&p));
+	assert_int_equal(p.state, POD_STARTED);
+	assert_string_equal(p.gpus_found, "[]");
+	free(p.gpus_found);
+	free(p.dir);
 	fixture_close(&f);
 }
 

@@ -9,7 +9,6 @@
 #include <sys/types.h>
 
 #include "base/counter.h"
-#include "base/hash.h"
 #include "base/heap.h"
 #include "k8s/framework/framework.h"
 #include "k8s/framework/view.h"
@@ -122,7 +121,6 @@ struct engine_job {
 	char *name;                   /* NULL: no Framework of this uid was seen */
 	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
-	uint64_t seen;                /* hash of what the machine has read of it */
 	struct engine_configmap configmap;
 	struct engine_role *roles; /* of those that have pods; since the last put */
 	struct engine_pod *pods;
@@ -160,7 +158,6 @@ struct engine {
 	size_t n_hide;
 	bool shows_cwd; /* set.cwd is mounted */
 	struct framework_config *config;
-	struct hash_key key;
 	struct inventory inventory;
 	struct engine_gpu *gpu;
 	struct queue *queue;

@@ -204,7 +204,7 @@ static void grant_new(struct engine_job *job, struct engine_pod *p)
 
 void grants_enter(struct engine_job *job)
 {
-	for (struct engine_pod *p = job->pods; p; p = p->next) {
+	for (struct engine_pod *p = job->queued ? job->pods : NULL; p; p = p->next) {
 		if (p->grant || p->dying || p->state == POD_REMOVED)
 			continue;
 		struct engine_grant *g = grant_of(job, p->role, p->index);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "base/hash.h"
 #include "base/json/scan.h"
 #include "base/process.h"
 #include "k8s/cache/job_entry.h"
@@ -46,31 +45,22 @@ static int job_priority_of(const char *name)
 static void job_read_order(struct engine_job *job, struct span object)
 {
 	struct job_entry *c = job_entry_new(object);
-	struct queue_order order = { .user = SPAN(""), .virtual_cluster = SPAN("") };
-	if (c) {
-		order = (struct queue_order){
-			.user = span_of(job_entry_shown_user(c)),
-			.virtual_cluster = span_of(c->cluster),
-			.priority = job_priority_of(c->priority),
-			.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
-		};
-		job->limit_s = c->max_duration_s;
-		job->launched = c->launched_ms != JOB_ENTRY_NONE;
-		int64_t left_ms = job_entry_left_ms(c);
-		job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
-	}
+	if (!c)
+		return;
+	const struct queue_order order = {
+		.user = span_of(job_entry_shown_user(c)),
+		.virtual_cluster = span_of(c->cluster),
+		.priority = job_priority_of(c->priority),
+		.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
+	};
+	job->limit_s = c->max_duration_s;
+	job->launched = c->launched_ms != JOB_ENTRY_NONE;
+	int64_t left_ms = job_entry_left_ms(c);
+	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	job->queued = queue_add(job->e->queue, &order);
 	(void)pthread_mutex_unlock(&job->e->lock);
-	if (c)
-		job_entry_drop(c);
-}
-
-/* Of what the machine reads, but for the status. */
-static uint64_t job_hash(const struct engine *e, struct span object)
-{
-	struct span deleted = scan_path(object, "metadata", "deletionTimestamp");
-	return hash_bytes(&e->key, scan_get(object, "spec")) * 31 + hash_bytes(&e->key, deleted);
+	job_entry_drop(c);
 }
 
 /* Locked. */
@@ -120,12 +110,10 @@ static void job_sync(struct engine_job *job);
 void job_put(struct engine_job *job, const struct local_answer *answer)
 {
 	struct span object = str_view(&answer->body);
-	uint64_t seen = job_hash(job->e, object);
 	bool first = job->version == 0;
 	(void)parse_i64(span_of(answer->resource_version), 1, INT64_MAX, &job->version);
-	if (job->gone || job->complete || (!first && job->seen == seen))
+	if (job->gone || job->complete)
 		return;
-	job->seen = seen;
 	world_forget_roles(job);
 	job_read_machine(job, object);
 	if (first) {

@@ -307,7 +307,6 @@ static int machine_config(struct engine *e, struct err *err)
 
 int engine_find_machine(struct engine *e, struct err *err)
 {
-	e->key = hash_key_new();
 	e->set.keep_logs = e->set.keep_logs ?: KEEP_LOGS;
 	machine_names(e);
 	machine_queue(e);

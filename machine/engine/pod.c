@@ -517,6 +517,8 @@ void pod_step(struct engine_pod *p, bool stored)
 			p->due_ms = now + KILL_MARGIN_MS;
 		}
 		engine_due(p->job, p->due_ms);
+	} else if (p->state == POD_QUEUED && stored) {
+		pod_forget_spec(p); /* it waits */
 	} else if (p->state == POD_BOUND && now < p->due_ms) {
 		engine_due(p->job, p->due_ms);
 	} else if (stored && p->state < POD_STARTED) {

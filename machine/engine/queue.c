@@ -22,7 +22,7 @@
 #define FORGOTTEN_S 0.01 /* a user without jobs that used less is forgotten */
 
 enum {
-	TRIES_MOST = 256, /* of a pick when nothing can start any more */
+	TRIES_MOST = 256, /* in a row that start nothing: the end of a pick */
 	WHOLE_MS = 1000,  /* but one in this time tries all */
 };
 
@@ -254,24 +254,10 @@ static bool queue_before(const struct queue_job *a, const struct queue_job *b)
 	                                          : a->number < b->number;
 }
 
-static int64_t queue_less(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static void queue_wants(struct queue *q, const struct amounts *need)
-{
-	q->least = (struct amounts){ queue_less(q->least.gpus, need->gpus),
-		                     queue_less(q->least.cpus, need->cpus),
-		                     queue_less(q->least.memory, need->memory),
-		                     queue_less(q->least.ports, need->ports) };
-}
-
-static void queue_task_wait(struct queue *q, struct queue_task *t)
+static void queue_task_wait(struct queue_task *t)
 {
 	struct queue_job *job = t->job;
 	amounts_add(&job->want, &t->need);
-	queue_wants(q, &t->need);
 	if (job->waiting++ > 0)
 		return;
 	struct queue_job *after = TAILQ_LAST(&job->user->waits_by_age, queue_waits);
@@ -304,10 +290,11 @@ static struct queue_task *queue_task_new(struct queue_job *job, const struct amo
 struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
                               void *owner)
 {
+	(void)q;
 	if (job->waiting == 0)
 		job->why = NOT_SEEN;
 	struct queue_task *t = queue_task_new(job, need, owner);
-	queue_task_wait(q, t);
+	queue_task_wait(t);
 	return t;
 }
 
@@ -334,7 +321,7 @@ void queue_undo(struct queue *q, struct queue_task *task)
 	double use = task->job->user->use - START_S * queue_share_of(q, &task->need);
 	task->job->user->use = use > 0 ? use : 0;
 	queue_count(q, task, amounts_subtract);
-	queue_task_wait(q, task);
+	queue_task_wait(task);
 	task->job->why = NOT_SEEN;
 }
 
@@ -391,7 +378,6 @@ struct queue *queue_new(void)
 	struct queue *q = xcalloc(1, sizeof(*q));
 	TAILQ_INIT(&q->jobs);
 	TAILQ_INIT(&q->holders);
-	q->least = UNLIMITED;
 	q->whole_ms = -WHOLE_MS;
 	q->machine.at_ms = NEVER;
 	return q;
@@ -546,7 +532,6 @@ static bool queue_try(struct queue *q, struct queue_job *job)
 {
 	struct queue_task *task = job->at;
 	struct amounts need = job->gang ? job->want : task->need;
-	queue_wants(q, &need);
 	if (job->pick != q->picks)
 		job->why = NOT_SEEN;
 	job->pick = q->picks;
@@ -588,18 +573,6 @@ static struct queue_job *queue_next(const struct queue *q, struct queue_job *job
 	return job;
 }
 
-/* Of something that all waiting tasks want, less is free than any of them wants. */
-static bool queue_exhausted(const struct queue *q)
-{
-	struct amounts room = pool_free(&q->machine);
-	for (enum resource r = 0; r < RESOURCES; r++) {
-		int64_t least = queue_amount(&q->least, r);
-		if (least > 0 && least > queue_amount(&room, r))
-			return true;
-	}
-	return false;
-}
-
 /* Jobs of the highest priority that is left: always the next one of the user that has used least.
  * `turns` has room for all users.  false: this was the end. */
 static bool queue_pick_level(struct queue *q, bool whole, struct queue_user **turns)
@@ -618,11 +591,13 @@ static bool queue_pick_level(struct queue *q, bool whole, struct queue_user **tu
 	while (n) {
 		struct queue_user *u = turns[0];
 		struct queue_job *next = TAILQ_NEXT(u->first, wait);
-		q->partial = !whole && ++q->tries > TRIES_MOST && queue_exhausted(q);
-		if (q->partial)
-			return false;
+		size_t started = q->started_n;
 		if (queue_try(q, u->first))
 			u->first = queue_next(q, next);
+		q->tries = q->started_n > started ? 0 : q->tries + 1;
+		q->partial = !whole && q->tries > TRIES_MOST;
+		if (q->partial)
+			return false;
 		if (u->first == NULL || u->first->priority != priority) {
 			turns++;
 			n--;
@@ -659,7 +634,6 @@ size_t queue_pick(struct queue *q, void *const **owners)
 	FREE_AUTO struct queue_user **turns = xcalloc(q->users_n + 1, sizeof(struct queue_user *));
 	bool whole = q->now_ms >= q->whole_ms + WHOLE_MS;
 	queue_enter(q);
-	q->least = whole ? UNLIMITED : q->least;
 	q->picks++;
 	q->started_n = q->tries = q->places = 0;
 	q->partial = false;

@@ -70,9 +70,9 @@ void queue_undo(struct queue *q, struct queue_task *task);
 /* Decides: all tasks that may start now hold their resources from now on.  Returns their number and
  * their owners; those of a gang are consecutive.  The list is the queue's, until the next call. */
 size_t queue_pick(struct queue *q, void *const **owners);
-/* With many jobs that wait, the last pick has not come to those behind the first ones, because
- * nothing that any of them wants is free; what queue_reason and queue_place say about them is
- * older. A pick that is a second later than the last complete one is complete. */
+/* Many jobs wait, and the last pick has not come to those behind the first 256 that could not
+ * start: what queue_reason and queue_place say about them is older.  A pick that is a second later
+ * than the last one that has tried all jobs tries all. */
 bool queue_partial(const struct queue *q);
 
 /* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,

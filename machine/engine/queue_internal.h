@@ -100,10 +100,9 @@ struct queue {
 	TAILQ_HEAD(queue_holders, queue_job) holders; /* jobs with tasks that hold something */
 	uint64_t numbers, picks;
 	/* Of one pick: */
-	struct amounts least; /* no waiting task wants less of anything that all want */
 	bool partial;
-	int64_t whole_ms; /* of the last one that was complete */
-	size_t tries, places;
+	int64_t whole_ms;     /* of the last one that was complete */
+	size_t tries, places; /* tries since the last start */
 	void **started;
 	size_t started_n, started_cap;
 };

@@ -157,13 +157,12 @@ void pod_forget_spec(struct engine_pod *p)
  * no such pod can run here. */
 static int world_need(struct engine_pod *p, struct err *err)
 {
-	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
 	struct engine_role *r = p->job->roles;
 	while (r && strcmp(r->name, p->role) != 0)
 		r = r->next;
 	if (!r) {
-		const struct pod *spec = world_make_pod(p, &text, &a, err);
+		const struct pod *spec = p->spec = world_make_pod(p, &text, &p->arena, err);
 		if (!spec)
 			return -1;
 		r = xcalloc(1, sizeof(*r));

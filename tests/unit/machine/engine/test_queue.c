@@ -667,8 +667,7 @@ static struct queue_task *one_more(struct queue *q, struct queue_job **job)
 	return queue_want(q, *job, &need, NULL);
 }
 
-/* Of many jobs that wait only the first ones are tried while nothing is free; all are, once in a
- * second, and when something is free. */
+/* Of many jobs that wait only the first ones are tried; all are, once in a second. */
 TEST(test_partial)
 {
 	enum { JOBS = 1000 };

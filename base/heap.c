@@ -1,7 +1,5 @@
 #include "base/heap.h"
 
-#include <stdlib.h>
-
 #include "base/str.h"
 
 static void heap_set(struct heap *h, size_t at, struct heap_item *item)
@@ -46,10 +44,4 @@ void heap_remove(struct heap *h, struct heap_item *item)
 	item->place = 0;
 	if (last != item)
 		heap_settle(h, at, last);
-}
-
-void heap_done(struct heap *h)
-{
-	free(h->v);
-	*h = (struct heap){ 0 };
 }

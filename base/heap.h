@@ -18,7 +18,7 @@ struct heap_item {
 };
 
 struct heap {
-	struct heap_item **v;
+	struct heap_item **v; /* who makes a heap frees it at the end; zeroes are an empty one */
 	size_t n, room;
 };
 
@@ -31,5 +31,3 @@ static inline struct heap_item *heap_first(const struct heap *h)
 {
 	return h->n ? h->v[0] : NULL;
 }
-/* Frees the heap, not the items. */
-void heap_done(struct heap *h);

@@ -485,14 +485,6 @@ bool scan_valid(struct span text, unsigned depth)
 
 /* ---- single values ---- */
 
-bool scan_bool(struct span value, bool *out)
-{
-	if (!span_is(value, "true") && !span_is(value, "false"))
-		return false;
-	*out = value.n == 4;
-	return true;
-}
-
 bool scan_int(struct span value, int64_t min, int64_t max, int64_t *out)
 {
 	struct span whole = span_next(&value, '.');

@@ -475,7 +475,7 @@ void engine_stop(struct engine *e)
 	tdestroy(e->news, news_free);
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
-	heap_done(&e->due);
+	free(e->due.v);
 	const int *const fds[] = { &e->tether[0], &e->tether[1], &e->epoll,    &e->event,
 		                   &e->inotify,   &e->pods_dir,  &e->logs_dir, &e->trash_dir };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

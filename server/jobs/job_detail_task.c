@@ -245,7 +245,7 @@ bool role_read(struct role *out, struct span name, size_t at, const struct templ
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	/* An invalid label is left out. */
 	(void)portspec_read(scan_text(v[PORTS], a), -1, a, &out->ports, &wrong);
-	(void)scan_bool(scan_path(pod, "spec", "hostNetwork"), &out->host_network);
+	out->host_network = span_is(scan_path(pod, "spec", "hostNetwork"), "true");
 	struct span hived = s->hived ? scan_text(v[HIVED], a) : SPAN("");
 	if (scan_valid(hived, HIVED_DEPTH))
 		(void)scan_string(scan_path(hived, "affinityGroup", "name"), a, &out->group);

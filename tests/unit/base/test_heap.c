@@ -40,5 +40,5 @@ TEST(test_heap_order)
 		heap_remove(&h, item);
 		assert_int_equal(item->place, 0);
 	}
-	heap_done(&h);
+	free(h.v);
 }

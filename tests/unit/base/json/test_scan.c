@@ -314,16 +314,6 @@ TEST(test_scan_int_is_strict)
 	assert_int_equal(v, 7);
 }
 
-TEST(test_scan_bool_is_strict)
-{
-	bool v = false;
-	assert_true(scan_bool(SPAN("true"), &v) && v);
-	assert_true(scan_bool(SPAN("false"), &v) && !v);
-	assert_false(scan_bool(SPAN("\"true\""), &v));
-	assert_false(scan_bool(SPAN("1"), &v));
-	assert_false(scan_bool((struct span){ NULL, 0 }, &v));
-}
-
 TEST(test_scan_string_resolves)
 {
 	static const struct {

@@ -147,6 +147,37 @@ TEST(test_machine_cut_off)
 	framework_config_free(c);
 }
 
+/* An attempt that has ended is replaced when its end is stored. */
+TEST(test_machine_unstored)
+{
+	struct framework_config *c = config();
+	ERR_AUTO e = { 0 };
+	json_t *object = object_with("null");
+	char *text = json_dumps(object, JSON_COMPACT);
+	struct framework *f = toy_machine(c, span_of(text), &e);
+	for (int i = 0; i < 6; i++)
+		(void)toy_sync(f, TOY_LIVE, 1600000000 + i);
+	struct toy t = { TOY_NOTHING, 0 };
+	struct framework_world w = { .arg = &t,
+		                     .unstored = true,
+		                     .configmap = toy_configmap,
+		                     .pod = toy_pod,
+		                     .create = toy_create,
+		                     .remove = toy_remove };
+	struct framework_result r;
+	for (int i = 0; i < 10; i++)
+		framework_sync(f, &w, 1600000100, 1, &r);
+	assert_string_equal(framework_state(f), "AttemptCompleted");
+	assert_true(r.pending);
+	w.unstored = false;
+	framework_sync(f, &w, 1600000100, 1, &r);
+	assert_string_equal(framework_state(f), "AttemptCreationPending");
+	framework_free(f);
+	framework_config_free(c);
+	json_decref(object);
+	free(text);
+}
+
 static const char *const REFUSED[] = {
 	"{}",
 	"[]",

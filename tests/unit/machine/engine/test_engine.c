@@ -60,7 +60,7 @@ static void fixture_close(struct fixture *f)
 {
 	while (!TAILQ_EMPTY(&f->e.live))
 		engine_drop(TAILQ_FIRST(&f->e.live));
-	heap_done(&f->e.due);
+	free(f->e.due.v);
 	(void)close(f->e.pods_dir);
 	(void)close(f->e.logs_dir);
 	(void)close(f->e.trash_dir);

@@ -436,4 +436,47 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	free(k);
 }
 
+/* Statuses are stored together; a Framework with another uid is gone. */
+TEST_WITH(test_local_put_status, setup, teardown)
+{
+	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
+	struct seen seen = { 0 };
+	struct local_answer a;
+	char uid[40];
+	char version[24];
+	local_follow(local, &FOLLOWER, &seen);
+	const struct store_request create = { .verb = STORE_CREATE,
+		                              .kind = KIND_FRAMEWORK,
+		                              .name = "f",
+		                              .body = { span_of(FRAMEWORK) } };
+	local_request(local, "jobs", &create, &a);
+	(void)snprintf(uid, sizeof(uid), "%s", a.uid);
+	(void)snprintf(version, sizeof(version), "%s", a.resource_version);
+	local_answer_done(&a);
+	struct local_status s[] = {
+		{ .name = "f", .uid = uid, .status = SPAN("{\"state\":\"Here\"}") },
+		{ .name = "f", .uid = "another", .status = SPAN("{}") },
+		{ .name = "none", .uid = uid, .status = SPAN("{}") },
+	};
+	local_put_status(local, "jobs", s, 3);
+	assert_int_equal(s[0].outcome, STORE_OK);
+	assert_int_equal(s[0].before, strtoll(version, NULL, 10));
+	assert_true(s[0].version > s[0].before);
+	assert_null(s[0].message);
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(s[i].outcome, STORE_NOT_FOUND);
+		assert_non_null(s[i].message);
+		free(s[i].message);
+	}
+	assert_int_equal(seen.puts, 2);
+	const struct store_request get = { .verb = STORE_GET,
+		                           .kind = KIND_FRAMEWORK,
+		                           .name = "f",
+		                           .whole = true };
+	local_request(local, "jobs", &get, &a);
+	assert_non_null(strstr(str_c(&a.body), "\"state\":\"Here\""));
+	assert_int_equal(strtoll(a.resource_version, NULL, 10), s[0].version);
+	local_answer_done(&a);
+}
+
 /* clang-format on */

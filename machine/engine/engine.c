@@ -106,11 +106,9 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 	job->e = e;
 	job->sync_ms = job->stops_ms = ENGINE_NEVER;
 	(void)snprintf(job->uid, sizeof(job->uid), "%.*s", (int)uid.n, uid.p);
-	engine_lock(e);
 	if (!tsearch(job, &e->jobs, engine_compare))
 		abort(); /* no memory */
 	TAILQ_INSERT_TAIL(&e->live, job, live);
-	engine_unlock(e);
 	return job;
 }
 
@@ -121,6 +119,8 @@ void engine_drop(struct engine_job *job)
 	(void)tdelete(job, &e->jobs, engine_compare);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
+	if (job->changed)
+		TAILQ_REMOVE(&e->news, job, news);
 	engine_unlock(e);
 	e->n_gone -= job->gone;
 	heap_remove(&e->due, &job->due);
@@ -134,34 +134,12 @@ static void engine_wake(struct engine *e)
 	(void)eventfd_write(e->event, 1); /* cannot overflow */
 }
 
-/* A Framework that has changed.  Later news of the same uid replace earlier ones. */
-struct news {
-	char uid[UID_TEXT];
-	char *name;
-	int64_t version;
-};
-
-static int news_compare(const void *a, const void *b)
+/* It shall be read.  Locked. */
+static void news_put(struct engine_job *job)
 {
-	return strcmp(((const struct news *)a)->uid, ((const struct news *)b)->uid);
-}
-
-static void news_free(void *news)
-{
-	free(((struct news *)news)->name);
-	free(news);
-}
-
-/* Any thread. */
-static void news_put(struct engine *e, struct news *one)
-{
-	LOCK_AUTO(&e->lock);
-	struct news **there = tsearch(one, &e->news, news_compare);
-	if (!there)
-		abort(); /* no memory */
-	if (*there != one)
-		news_free(*there);
-	*there = one;
+	if (!job->changed)
+		TAILQ_INSERT_TAIL(&job->e->news, job, news);
+	job->changed = true;
 }
 
 void engine_look(struct engine *e, struct span framework)
@@ -173,57 +151,53 @@ void engine_look(struct engine *e, struct span framework)
 	struct span version = scan_text(scan_get(meta, "resourceVersion"), &a);
 	if (uid.n == 0 || uid.n >= UID_TEXT)
 		return;
-	struct news *one = xcalloc(1, sizeof(*one));
-	(void)snprintf(one->uid, sizeof(one->uid), "%.*s", (int)uid.n, uid.p);
-	one->name = xstrndup(name.p, name.n);
-	one->version = INT64_MAX;
-	(void)parse_i64(version, 0, INT64_MAX, &one->version); /* else it is read */
-	news_put(e, one);
+	int64_t n = INT64_MAX;
+	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
+	engine_lock(e);
+	struct engine_job *job = engine_job_of(e, uid);
+	job->name = job->name ?: xstrndup(name.p, name.n);
+	job->latest = n > job->latest ? n : job->latest;
+	news_put(job);
+	engine_unlock(e);
 	engine_wake(e);
 }
 
-/* Reads the Framework, unless it is in the store as this engine has last seen it.  false: it cannot
- * be read now. */
-static bool news_read(struct engine *e, struct news *one)
+/* Reads the Framework.  false: it cannot be read now. */
+static bool news_read(struct engine_job *job)
 {
-	struct engine_job *job = engine_find(e, span_of(one->uid));
+	struct engine *e = job->e;
 	struct local_answer answer;
-	if (job && one->version <= job->version) {
-		news_free(one);
-		return true;
-	}
-	bool found = engine_get(e, KIND_FRAMEWORK, one->name, &answer) == STORE_OK;
-	if (answer.outcome == STORE_NOT_FOUND || (found && strcmp(answer.uid, one->uid) != 0)) {
-		if (job)
-			job_remove(job);
-		local_answer_done(&answer);
-		news_free(one);
-		return true;
-	}
-	job = job ?: engine_job_of(e, span_of(one->uid));
-	job->name = job->name ?: xstrdup(one->name);
-	if (found) {
+	bool found = engine_get(e, KIND_FRAMEWORK, job->name, &answer) == STORE_OK;
+	bool known = found || answer.outcome == STORE_NOT_FOUND;
+	if (known && (!found || strcmp(answer.uid, job->uid) != 0)) {
+		job_remove(job);
+	} else if (found) {
 		job_put(job, &answer);
-		news_free(one);
 	} else {
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
-		news_put(e, one);
+		engine_lock(e);
+		news_put(job);
+		engine_unlock(e);
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
 	}
 	local_answer_done(&answer);
-	return found;
+	return known;
 }
 
 static bool news_read_all(struct engine *e)
 {
 	bool all = true;
 	engine_lock(e);
-	void *news = TAKE(e->news);
+	struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
 	engine_unlock(e);
-	while (news) {
-		struct news *one = *(struct news **)news;
-		(void)tdelete(one, &news, news_compare);
-		all = news_read(e, one) && all;
+	for (struct engine_job *job = NULL; job != last;) {
+		engine_lock(e);
+		job = TAILQ_FIRST(&e->news);
+		TAILQ_REMOVE(&e->news, job, news);
+		job->changed = false;
+		bool seen = job->latest <= job->version;
+		engine_unlock(e);
+		all = (seen || news_read(job)) && all;
 	}
 	return all;
 }
@@ -431,6 +405,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	TAILQ_INIT(&e->stores);
 	TAILQ_INIT(&e->steps);
 	TAILQ_INIT(&e->live);
+	TAILQ_INIT(&e->news);
 	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0) {
 		engine_stop(e);
 		return NULL;
@@ -472,7 +447,6 @@ void engine_stop(struct engine *e)
 		engine_wake(e);
 		(void)pthread_join(e->thread, NULL);
 	}
-	tdestroy(e->news, news_free);
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);

@@ -118,6 +118,9 @@ struct engine_job {
 	TAILQ_ENTRY(engine_job) live; /* of e->live, unless `complete` */
 	struct heap_item due;         /* of e->due */
 	TAILQ_ENTRY(engine_job) step; /* of e->steps */
+	TAILQ_ENTRY(engine_job) news; /* lock: of e->news, if it has `changed` */
+	bool changed;                 /* lock */
+	int64_t latest;               /* lock: resourceVersion that its news tell */
 	char *name;                   /* NULL: no Framework of this uid was seen */
 	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
@@ -175,7 +178,7 @@ struct engine {
 
 	/* Protects what follows, job.why, job.share, gpu.shown, the lists of pods and the queue. */
 	pthread_mutex_t lock;
-	void *news; /* tree of struct news: Frameworks that have changed; or NULL */
+	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
 	bool stop, kill;
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
@@ -205,7 +208,7 @@ void engine_watch(struct engine *e, int fd, struct engine_source *source);
 void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct engine_job *engine_find(struct engine *e, struct span uid);
-/* The job of this uid; made if there is none. */
+/* The job of this uid; made if there is none.  Locked. */
 struct engine_job *engine_job_of(struct engine *e, struct span uid);
 /* Forgets a job. */
 void engine_drop(struct engine_job *job);
@@ -318,8 +321,6 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 /* ---- engine_logs.c: directories and small files ---- */
 
 int engine_make_directories(struct engine *e, struct err *err);
-/* Writes a file as a whole.  -1 and errno. */
-int engine_write(int dir, const char *name, struct span text, bool sync);
 
 /* Moves DIR/pods/UID to where it is removed step by step. */
 void trash_pod(struct engine *e, const char *uid);

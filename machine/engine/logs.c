@@ -1,5 +1,5 @@
 /* Directories of the engine: logs of ended tasks (DIR/logs/FRAMEWORK/ROLE-INDEX-ATTEMPT-RETRY),
- * pods that wait to be removed (DIR/trash), small files. */
+ * pods that wait to be removed (DIR/trash). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,18 +15,7 @@
 
 enum { RUNS_MAX = 100000 };
 
-/* ---- small files ----------------------------------------------------------------------------- */
-
-int engine_write(int dir, const char *name, struct span text, bool sync)
-{
-	char temporary[64];
-	(void)snprintf(temporary, sizeof(temporary), ".%s.new", name);
-	FD_AUTO fd =
-	    openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || fd_write_all(fd, text) != 0 || (sync && fsync(fd) != 0))
-		return -1;
-	return renameat(dir, temporary, dir, name);
-}
+/* ---- directories -------------------------------------------------------------------------- */
 
 static int logs_dir_open(int at, const char *name)
 {
@@ -222,7 +211,9 @@ void logs_forget(struct engine *e, const char *framework_uid)
 static void logs_check_framework(void *arg, int dir, const char *name)
 {
 	struct engine *e = arg;
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	const struct engine_job *job = engine_find(e, span_of(name));
+	(void)pthread_mutex_unlock(&e->lock);
 	if (!job || !job->name)
 		trash_take(e, dir, name);
 }

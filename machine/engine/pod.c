@@ -120,8 +120,9 @@ int pod_write_file(const struct engine_pod *p)
 	str_puts(&text, "{\"gpus\":[");
 	grant_nodes(p->e, p->grant, &text);
 	str_puts(&text, "]}\n");
-	FD_AUTO dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return dir < 0 || text.full ? -1 : engine_write(dir, "task.json", str_view(&text), false);
+	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
+	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 || text.full ? -1 : fd_write_all(fd, str_view(&text));
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */

@@ -406,7 +406,9 @@ void world_end_strangers(struct engine *e)
 		if (uid[0] == '.' || strlen(uid) >= UID_TEXT || world_has_pod(e, uid))
 			continue;
 		/* As the pod of a job that was deleted. */
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		struct engine_job *job = engine_job_of(e, span_of(uid));
+		(void)pthread_mutex_unlock(&e->lock);
 		const struct framework_object o = { .name = uid, .role = "", .owner = "" };
 		struct engine_pod *p = world_new_pod(job, &o, uid);
 		p->grace_s = GRACE_S;

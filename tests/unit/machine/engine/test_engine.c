@@ -52,6 +52,7 @@ static void fixture_open(struct fixture *f)
 	f->e.ip = "192.0.2.1";
 	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.inotify = -1;
 	TAILQ_INIT(&f->e.live);
+	TAILQ_INIT(&f->e.news);
 	(void)pthread_mutex_init(&f->e.lock, NULL);
 	assert_int_equal(engine_make_directories(&f->e, &err), 0);
 }
@@ -139,26 +140,6 @@ TEST(test_configmap)
 	}
 }
 
-/* Small files are written whole; links and fifos are not read. */
-TEST(test_files)
-{
-	struct fixture f;
-	STR_AUTO text = STR_INIT(100);
-	STR_AUTO small = STR_INIT(3);
-	fixture_open(&f);
-	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("one"), true), 0);
-	assert_int_equal(engine_write(f.e.pods_dir, "a", SPAN("second"), false), 0);
-	assert_int_equal(fd_read_str(f.e.pods_dir, "a", &text), 0);
-	assert_string_equal(str_c(&text), "second");
-	assert_int_equal(fd_read_str(f.e.pods_dir, "a", &small), -1);
-	assert_int_equal(symlinkat("a", f.e.pods_dir, "link"), 0);
-	assert_int_equal(fd_read_str(f.e.pods_dir, "link", &text), -1);
-	assert_int_equal(mkfifoat(f.e.pods_dir, "fifo", 0600), 0);
-	assert_int_equal(fd_read_str(f.e.pods_dir, "fifo", &text), -1);
-	assert_int_equal(fd_read_str(f.e.pods_dir, "none", &text), -1);
-	fixture_close(&f);
-}
-
 static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
 {
 	p->e = &f->e;
@@ -194,8 +175,8 @@ TEST(test_logs)
 		assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
 		int dir = openat(f.e.pods_dir, p.uid, O_RDONLY | O_DIRECTORY);
 		assert_true(dir >= 0);
-		assert_int_equal(
-		    engine_write(dir, "log", (struct span){ bytes, sizeof(bytes) }, false), 0);
+		FD_AUTO log = openat(dir, "log", O_WRONLY | O_CREAT, 0600);
+		assert_int_equal(fd_write_all(log, (struct span){ bytes, sizeof(bytes) }), 0);
 		/* The time of its end, in the order of the tries. */
 		const struct timespec times[2] = { { 1000 + retry, 0 }, { 1000 + retry, 0 } };
 		assert_int_equal(utimensat(dir, "log", times, 0), 0);

@@ -105,7 +105,6 @@ struct framework_object {
 	const char *role;
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
-	const char *owner;      /* uid of its ConfigMap */
 };
 /* The object as JSON text, without uid and status; of a pod by role and index.  After a put, before
  * the next sync, it is that of the new spec.  f must have a status. */

@@ -46,7 +46,6 @@ static void object_spec(struct fw_spec *out, const struct fw_value *spec, struct
 {
 	struct span role;
 	struct scan roles = scan_begin(scan_get(text, "taskRoles"));
-
 	const char *execution = fw_text(spec, "executionType", false);
 	out->execution = FW_START;
 	if (execution && strcmp(execution, "Create") == 0)
@@ -57,7 +56,7 @@ static void object_spec(struct fw_spec *out, const struct fw_value *spec, struct
 	struct fw_value list = fw_get(spec, "taskRoles", NODE_LIST, false);
 	out->places = json_object();
 	out->n_roles = list.n ? list.n->n : 0;
-	out->roles = ARENA_NEW(&out->arena, struct fw_role_spec, out->n_roles + 1);
+	out->roles = ARENA_NEW(&out->arena, struct fw_role_spec, out->n_roles);
 	for (size_t i = 0; i < out->n_roles && !list.r->bad && scan_item(&roles, &role); i++) {
 		struct fw_value item = fw_item(&list, i, NODE_MAP);
 		object_role(out, &item, role, &out->roles[i]);

@@ -205,14 +205,12 @@ static void one_create(struct one *o)
 	const struct framework_world *w = o->s->w;
 	struct framework_created made = { 0 };
 	struct framework_pod other;
-	const struct fw_life *of = &o->s->f->life;
 	const struct framework_object object = { o->t ? FRAMEWORK_POD : FRAMEWORK_CONFIGMAP,
 		                                 o->name,
 		                                 o->t ? o->r->name : NULL,
 		                                 (int64_t)o->index,
-		                                 of->id,
-		                                 o->t ? o->l->id : 0,
-		                                 of->uid };
+		                                 o->s->f->life.id,
+		                                 o->l->id };
 	enum framework_answer a = w->create(w->arg, &object, &made);
 	struct fw_outcome *refused =
 	    o->t && a == FRAMEWORK_REFUSED ? fw_pod_refused(made.http, made.status) : NULL;

@@ -103,15 +103,6 @@ struct engine_configmap {
 	bool there, dying;
 };
 
-/* What each pod of a role needs. */
-struct engine_role {
-	struct engine_role *next; /* of the job */
-	char *name;
-	struct amounts need;
-	int64_t grace_s;
-	bool gang;
-};
-
 struct engine_job {
 	char uid[UID_TEXT]; /* first: e->jobs finds it by that */
 	struct engine *e;
@@ -125,7 +116,6 @@ struct engine_job {
 	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
 	struct engine_configmap configmap;
-	struct engine_role *roles; /* of those that have pods; since the last put */
 	struct engine_pod *pods;
 	struct engine_pod *hint; /* the pod found last */
 	struct engine_grant *grants;
@@ -257,7 +247,6 @@ const struct pod *world_read_pod(const struct engine *e, struct span object, con
 /* What a pod shall be; NULL and *err.  It is kept until pod_forget_spec. */
 const struct pod *pod_spec(struct engine_pod *p, struct err *err);
 void pod_forget_spec(struct engine_pod *p);
-void world_forget_roles(struct engine_job *job);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put. */
 void world_end_strangers(struct engine *e);
 

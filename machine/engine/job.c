@@ -63,13 +63,6 @@ static void job_read_order(struct engine_job *job, struct span object)
 	job_entry_drop(c);
 }
 
-/* Locked. */
-static void job_leave_queue(struct engine_job *job)
-{
-	if (job->queued)
-		queue_remove(job->e->queue, TAKE(job->queued));
-}
-
 /* The machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
@@ -77,13 +70,12 @@ static void job_complete(struct engine_job *job)
 	    strcmp(framework_state(job->machine), "Completed") != 0)
 		return;
 	framework_free(TAKE(job->machine));
-	world_forget_roles(job);
 	while (job->grants)
 		grant_end(job, job->grants);
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	job->complete = true;
 	TAILQ_REMOVE(&job->e->live, job, live);
-	job_leave_queue(job);
+	queue_remove(job->e->queue, TAKE(job->queued));
 	(void)pthread_mutex_unlock(&job->e->lock);
 }
 
@@ -114,7 +106,6 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 	(void)parse_i64(span_of(answer->resource_version), 1, INT64_MAX, &job->version);
 	if (job->gone || job->complete)
 		return;
-	world_forget_roles(job);
 	job_read_machine(job, object);
 	if (first) {
 		ARENA_AUTO a = { 0 };
@@ -365,13 +356,12 @@ void job_free(struct engine_job *job)
 	while (job->grants)
 		grant_end(job, job->grants);
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	job_leave_queue(job);
+	queue_remove(job->e->queue, TAKE(job->queued));
 	(void)pthread_mutex_unlock(&job->e->lock);
 	for (struct engine_pod *p = job->pods; p; p = p->next)
 		p->state = POD_REMOVED;
 	world_sweep(job);
 	framework_free(job->machine);
-	world_forget_roles(job);
 	json_decref(job->refusal);
 	free(job->name);
 	free(job->problem);

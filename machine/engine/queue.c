@@ -343,6 +343,8 @@ struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
 
 void queue_remove(struct queue *q, struct queue_job *job)
 {
+	if (!job)
+		return;
 	for (struct queue_task *t = TAILQ_FIRST(&job->tasks), *next; t; t = next) {
 		next = TAILQ_NEXT(t, link);
 		queue_end(q, t);

@@ -50,7 +50,7 @@ void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms);
 /* A job that holds something, but has no end_ms, must have one by then, or the caller undoes its
  * tasks: it has passed another.  INT64_MAX: it need not. */
 int64_t queue_start_by(const struct queue_job *job);
-/* Frees the job and its tasks and gives back what they hold. */
+/* Frees the job, which may be NULL, and its tasks, and gives back what they hold. */
 void queue_remove(struct queue *q, struct queue_job *job);
 
 /* A task that waits for `need` (no negative amounts), or holds it already (found after a restart).

@@ -153,37 +153,25 @@ void pod_forget_spec(struct engine_pod *p)
 	arena_wipe(&p->arena);
 }
 
-/* What the pod needs, which is the same for all of its role, so one of them is read.  -1 and *err:
- * no such pod can run here. */
+/* What the pod needs, which is the same for all of its role: the job's pod that was made or found
+ * last is often one of these.  -1 and *err: no such pod can run here. */
 static int world_need(struct engine_pod *p, struct err *err)
 {
 	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	struct engine_role *r = p->job->roles;
-	while (r && strcmp(r->name, p->role) != 0)
-		r = r->next;
-	if (!r) {
-		const struct pod *spec = p->spec = world_make_pod(p, &text, &p->arena, err);
-		if (!spec)
-			return -1;
-		r = xcalloc(1, sizeof(*r));
-		*r = (struct engine_role){ p->job->roles, xstrdup(p->role),
-			                   pod_amounts(spec, str_view(&text)), spec->grace_s,
-			                   world_gang(spec) };
-		p->job->roles = r;
+	const struct engine_pod *like = p->job->hint;
+	if (like && strcmp(like->role, p->role) == 0) {
+		p->need = like->need;
+		p->grace_s = like->grace_s;
+		p->gang = like->gang;
+		return 0;
 	}
-	p->need = r->need;
-	p->grace_s = r->grace_s;
-	p->gang = r->gang;
+	p->spec = world_make_pod(p, &text, &p->arena, err);
+	if (!p->spec)
+		return -1;
+	p->need = pod_amounts(p->spec, str_view(&text));
+	p->grace_s = p->spec->grace_s;
+	p->gang = world_gang(p->spec);
 	return 0;
-}
-
-void world_forget_roles(struct engine_job *job)
-{
-	for (struct engine_role *r = TAKE(job->roles), *next; r; r = next) {
-		next = r->next;
-		free(r->name);
-		free(r);
-	}
 }
 
 /* ---- pods ------------------------------------------------------------------------------------ */
@@ -221,7 +209,7 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 	p->role = xstrdup(o->role);
 	p->dir = xasprintf("%s/pods/%s", job->e->set.dir, uid);
 	(void)snprintf(p->uid, sizeof(p->uid), "%s", uid);
-	(void)snprintf(p->owner, sizeof(p->owner), "%s", o->owner);
+	(void)snprintf(p->owner, sizeof(p->owner), "%s", job->configmap.uid);
 	p->index = o->index;
 	p->attempt = o->attempt;
 	p->retry = o->retry;
@@ -349,7 +337,6 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 		.index = t->index,
 		.attempt = f->attempt,
 		.retry = t->attempt,
-		.owner = arena_dup(&a, f->uid),
 	};
 	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
 	if (t->pod_ip.n) {
@@ -409,7 +396,7 @@ void world_end_strangers(struct engine *e)
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 		struct engine_job *job = engine_job_of(e, span_of(uid));
 		(void)pthread_mutex_unlock(&e->lock);
-		const struct framework_object o = { .name = uid, .role = "", .owner = "" };
+		const struct framework_object o = { .name = uid, .role = "" };
 		struct engine_pod *p = world_new_pod(job, &o, uid);
 		p->grace_s = GRACE_S;
 		(void)pod_find(p); /* else only its directory is removed */

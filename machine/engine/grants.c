@@ -340,7 +340,7 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 	out->gpus = ARENA_NEW(a, const struct engine_share *, e->inventory.gpus_n);
 	LOCK_AUTO(&e->lock);
 	out->v = ARENA_NEW(a, struct engine_share, e->sum.running + e->sum.waiting);
-	const struct engine_job *job;
+	const struct engine_job *job = NULL;
 	TAILQ_FOREACH(job, &e->live, live)
 	{
 		if (job->share.running + job->share.waiting == 0)

@@ -469,10 +469,9 @@ TEST_WITH(test_local_put_status, setup, teardown)
 		free(s[i].message);
 	}
 	assert_int_equal(seen.puts, 2);
-	const struct store_request get = { .verb = STORE_GET,
-		                           .kind = KIND_FRAMEWORK,
-		                           .name = "f",
-		                           .whole = true };
+	const struct store_request get = {
+		.verb = STORE_GET, .kind = KIND_FRAMEWORK, .name = "f", .whole = true
+	};
 	local_request(local, "jobs", &get, &a);
 	assert_non_null(strstr(str_c(&a.body), "\"state\":\"Here\""));
 	assert_int_equal(strtoll(a.resource_version, NULL, 10), s[0].version);

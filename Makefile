@@ -78,8 +78,9 @@ endif
 JWT := $(shell pkg-config --exists 'libjwt-gnutls < 3' 2>/dev/null && echo libjwt-gnutls || echo libjwt)
 PKGS_base := yaml-0.1
 PKGS_k8s := libcurl jansson zlib
+PKGS_machine := sqlite3
 PKGS_server := libmicrohttpd $(JWT) gnutls jansson zlib
-PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_server)
+PKGS := $(PKGS_base) $(PKGS_k8s) $(PKGS_machine) $(PKGS_server)
 
 CPPFLAGS += -I. -D_GNU_SOURCE -MMD -MP
 CFLAGS := -std=gnu17 $(CFLAGS_$(FLAVOUR)) $(WARN) $(CFLAGS)
@@ -87,6 +88,7 @@ LDFLAGS := $(LDFLAGS_$(FLAVOUR)) $(LDFLAGS)
 CPPFLAGS += $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS_base := $(shell pkg-config --libs $(PKGS_base) 2>/dev/null) -lm -lpthread
 LIBS_k8s := $(shell pkg-config --libs $(PKGS_k8s) 2>/dev/null)
+LIBS_machine := $(shell pkg-config --libs $(PKGS_machine) 2>/dev/null)
 LIBS_server := $(shell pkg-config --libs $(PKGS_server) 2>/dev/null)
 
 VERSION := 0.1.0
@@ -105,8 +107,8 @@ LINK_base := $(LIBS_base)
 LINK_schema := $(LIBS_base)
 LINK_translate := $(LIBS_base)
 LINK_k8s := $(LIBS_k8s) $(LIBS_base)
-LINK_machine := $(LIBS_k8s) $(LIBS_base)
-LINK_server := $(LIBS_server) $(LIBS_k8s) $(LIBS_base)
+LINK_machine := $(LIBS_machine) $(LIBS_k8s) $(LIBS_base)
+LINK_server := $(LIBS_server) $(LINK_machine)
 LINK_runtime-assets := -lz $(LIBS_base)
 
 sources = $(filter-out %/main.c,$(wildcard $(addsuffix /*.c,$(1)) $(addsuffix /*/*.c,$(1))))

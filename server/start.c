@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include "machine/engine/engine.h"
 #include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"

@@ -249,6 +249,11 @@ int store_timeout_ms(const struct store *s)
 	return backend >= 0 && backend < ours ? backend : ours;
 }
 
+bool store_is_atomic(const struct store *s)
+{
+	return s->ops->atomic;
+}
+
 size_t store_pending(const struct store *s)
 {
 	return store_waiting(s) + s->refused.n + s->in_flight;

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * The store of objects: a Kubernetes API server, or a directory (machine/store/).  Read this header
+ * The store of objects: a Kubernetes API server, or a database (machine/store/).  Read this header
  * first, then store.c (queues), api.c (backend), reply.c (classification of answers).
  *
  * One store per loop thread; all calls from that thread; nothing blocks.  store_request queues a
@@ -80,6 +80,10 @@ struct store_request {
 	bool json_patch;            /* PATCH: RFC 6902; a failed test is STORE_REFUSED, 422 */
 	const char *user;           /* new requests of users are started in turn; NULL: no user */
 	struct span body[3];        /* sent one after the other */
+	/* CREATE in a store that is atomic: what is created with it, or not at all; its uid is
+	 * inserted at their uid_at. */
+	const struct object *with;
+	size_t n_with;
 	/* DELETE: preconditions; a PATCH has metadata.uid in its body.  NULL for none. */
 	const char *uid, *resource_version;
 	bool dry_run;
@@ -90,6 +94,9 @@ struct store_request {
 	store_callback *done;
 	void *arg;
 };
+
+/* Creates several objects in one transaction, as a directory does. */
+bool store_is_atomic(const struct store *s);
 
 /* Queue a request; *r is copied.  `done` is called exactly once, from store_reap or store_free,
  * never from within store_request.  If the queue is full it gets STORE_FULL. */

@@ -136,6 +136,7 @@ struct store_ops {
 	int (*timeout_ms)(const struct store *s); /* -1: no limit */
 	void (*abort)(struct store *s);           /* finish all started requests now */
 	void (*free)(struct store *s);            /* nothing is pending any more */
+	bool atomic;                              /* store_is_atomic */
 };
 
 struct store {

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "k8s/logs/log_file.h"
 #include "machine/resources/amounts.h"
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
 

@@ -1,4 +1,4 @@
-#include "machine/store/dirstore_internal.h"
+#include "machine/store/local_internal.h"
 
 #include <string.h>
 

@@ -255,10 +255,9 @@ static int run_open(struct setup *s, struct err *e)
 {
 	if (run_dir_open(&s->dir, e) < 0)
 		return -1;
-	s->local = local_open(s->dir.path, e);
+	s->local = local_open_transient(s->dir.path, e);
 	if (!s->local)
 		return -1;
-	local_transient(s->local);
 	run_dir_opened(&s->dir);
 	(void)process_allow_files(OPEN_FILES +
 	                          ENGINE_PORTS_HELD); /* else fewer outputs can be read */

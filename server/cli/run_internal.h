@@ -2,7 +2,7 @@
 /* rest-lit run: cmd_run.c reads the job and opens what it needs, run.c follows it. */
 #include <pthread.h>
 
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include "machine/engine/engine.h"
 #include "server/cli/cli_internal.h"
 #include "server/exit_spec.h"

@@ -13,7 +13,7 @@
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include "machine/engine/engine.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
@@ -287,7 +287,7 @@ static int watch_cluster(struct follow *f, struct err *e)
 static void directory_damaged(void *arg, const char *sentence)
 {
 	(void)arg;
-	log_event(LOG_ERROR, "a damaged file was set aside", "file", sentence);
+	log_event(LOG_ERROR, "something damaged was set aside", "file", sentence);
 }
 
 static void directory_put(void *arg, struct span object)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/put.h"
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include "k8s/transport/call.h"
 #include "k8s/transport/paths.h"
 #include "server/cluster/cluster.h"

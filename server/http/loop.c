@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include "k8s/transport/store.h"
 #include "server/counts.h"
 #include "server/http/http_internal.h"

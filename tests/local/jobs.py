@@ -151,23 +151,28 @@ def test_secrets(check):
 
 def test_missing_secret(check):
     """A task whose Secret is not there waits until it is."""
-    with Machine(gpus=1) as m:
+    m = Machine(gpus=1)
+    try:
         m.start("holds", {"main": role("echo on", "while :; do sleep 0.1; done", gpu=1)})
         check.ok("another job has the GPU", wait_until(lambda: "on" in m.log("holds", "main")))
         m.start("wants", {"main": role("x='<% $secrets.word %>'; echo ${#x}", gpu=1)}, secrets={"word": "Sesame-4711"})
         check.ok("the job waits", wait_until(lambda: "queue" in m.waiting_reason("wants")), m.waiting_reason("wants"))
-        kept, away = os.path.join(m.where, "secrets"), os.path.join(os.path.dirname(m.where), "away")
-        names = [name for name in os.listdir(kept) if name.startswith(framework_name("wants"))]
-        os.mkdir(away)
-        for name in names:
-            os.rename(os.path.join(kept, name), os.path.join(away, name))
+        m.kill()
+        mine = f"name GLOB '{framework_name('wants')}*'"
+        m.change("CREATE TABLE away AS SELECT * FROM object WHERE kind = 1 AND " + mine)
+        m.change("DELETE FROM object WHERE kind = 1 AND " + mine)
+        m = m.again()
         m.stop_job("holds")
         check.ok("a reason", wait_until(lambda: "does not exist" in m.waiting_reason("wants")), m.waiting_reason("wants"))
         check.equal("the state", m.state("wants"), "WAITING")
-        for name in names:
-            os.rename(os.path.join(away, name), os.path.join(kept, name))
+        m.kill()
+        m.change("INSERT INTO object SELECT * FROM away")
+        m.change("DROP TABLE away")
+        m = m.again()
         check.equal("then it runs", m.wait("wants"), "SUCCEEDED")
         check.ok("with its secret", "11\n" in m.log("wants", "main"), m.log("wants", "main"))
+    finally:
+        m.remove()
 
 
 def test_storage_that_cannot_be_mounted(check):

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 
@@ -64,14 +65,38 @@ class Machine(Server):
         if reply.status != 202:
             raise RuntimeError(f"{name}: {reply}")
 
+    def rows(self, sql, *values):
+        """What the database answers, of a copy of it: the server keeps others out."""
+        files = [os.path.join(self.where, f"store.db{end}") for end in ("", "-wal")]
+        def seen():
+            return [(os.stat(f).st_size, os.stat(f).st_mtime_ns) for f in files if os.path.exists(f)]
+        while True:
+            with tempfile.TemporaryDirectory(prefix="rest-lit-copy.") as copy:
+                before = seen()
+                for f in files:
+                    if os.path.exists(f):
+                        shutil.copy(f, copy)
+                if seen() != before:
+                    continue
+                database = sqlite3.connect(os.path.join(copy, "store.db"))
+                try:
+                    return database.execute(sql, values).fetchall()
+                finally:
+                    database.close()
+
+    def change(self, sql, *values):
+        """Changes the database of a server that does not run."""
+        database = sqlite3.connect(os.path.join(self.where, "store.db"))
+        with database:
+            database.execute(sql, values)
+        database.close()
+
     def framework(self, name):
         """The stored object; None if there is none."""
-        try:
-            with open(os.path.join(self.where, "frameworks", f"{framework_name(name)}.json"),
-                      encoding="utf-8") as f:
-                return json.load(f)
-        except FileNotFoundError:
-            return None
+        for meta, rest, status in self.rows("SELECT meta, rest, text FROM object JOIN status USING (id) "
+                                            "WHERE kind = 0 AND name = ?", framework_name(name)):
+            return {**json.loads(rest), "metadata": json.loads(meta), **({"status": json.loads(status)} if status else {})}
+        return None
 
     def status(self, name):
         return (self.framework(name) or {}).get("status") or {}
@@ -148,9 +173,9 @@ class Machine(Server):
         return found
 
     def remove(self):
-        for path in glob.glob(os.path.join(self.where, "frameworks", "*")):
-            self.forget(path)
         if self.process.poll() is None:
+            for (name,) in self.rows("SELECT meta ->> '$.annotations.jobName' FROM object WHERE kind = 0"):
+                self.forget(name)
             wait_until(lambda: not self.pods())
         self.stop()
         for pid in self.shims().values():
@@ -158,13 +183,11 @@ class Machine(Server):
         super().remove()
         shutil.rmtree(os.path.dirname(self.where), ignore_errors=True)
 
-    def forget(self, path):
+    def forget(self, name):
         """Deletes a job, so that its processes end."""
         try:
-            with open(path, encoding="utf-8") as f:
-                name = json.load(f)["metadata"]["annotations"]["jobName"]
             self.request("DELETE", f"/api/v1/user/{USER}/jobs/{name}")
-        except (OSError, ValueError, KeyError, AttributeError):
+        except OSError:
             pass
 
 

@@ -1,5 +1,4 @@
 """Servers and shims that are killed while jobs run."""
-import glob
 import os
 import signal
 import subprocess
@@ -95,10 +94,7 @@ def test_deleted_without_server(check):
         first.start("stray", {"main": role("echo here", "exec sleep 1000")})
         check.ok("it runs", wait_until(lambda: "here" in first.log("stray", "main")))
         first.kill()
-        for directory in ("frameworks", "secrets", "configmaps"):
-            path = os.path.join(first.where, directory)
-            for file in os.listdir(path) if os.path.isdir(path) else []:
-                os.unlink(os.path.join(path, file))
+        first.change("DELETE FROM object")
         with first.again() as second:
             check.ok("its task is stopped", wait_until(lambda: not second.shims() and not second.pods()), second.pods())
     finally:
@@ -141,20 +137,17 @@ def test_full_disk(check):
         subprocess.run(["umount", "-l", where], check=False)
 
 
-def test_damaged_files(check):
-    """A damaged file goes aside; its job is listed as failed where its name can be read, its tasks
+def test_damaged_objects(check):
+    """The text of a damaged object goes aside; its job is listed as failed where its name can be read, its tasks
     are ended, and the others go on."""
     login = {"auth": {"username": "bob", "password": "hidden", "registryuri": "localhost:1"}}
     image = {"name": "image", "type": "dockerimage", "uri": "debian:12-slim", **login}
-    def truncate(data):
-        return data[:len(data) * 2 // 3]
-    def zeros(data):
-        return bytes(len(data))
-    def flip(data):
-        return data[:-3] + bytes(b ^ 0x55 for b in data[-3:])
-    for damage in (truncate, zeros, flip):
+    damages = {"truncate": "rest = substr(rest, 1, length(rest) * 2 / 3)",
+               "zeros": "meta = zeroblob(length(meta)), rest = zeroblob(length(rest))",
+               "flip": "rest = substr(rest, 1, length(rest) - 1) || '('"}
+    for damage, change in damages.items():
         for kind in ("frameworks", "secrets"):
-            what = f"{damage.__name__} {kind}"
+            what = f"{damage} {kind}"
             first = Machine()
             try:
                 for name in ("lost", "kept"):
@@ -163,29 +156,27 @@ def test_damaged_files(check):
                 shims, pod = first.shims(), first.tasks("lost")["main", 0]["attemptStatus"]["podUID"]
                 framework = framework_name("lost")
                 first.kill()
-                path, = glob.glob(os.path.join(first.where, kind, f"{framework}*.json"))
-                with open(path, "rb") as f:
-                    data = f.read()
-                with open(path, "wb") as f:
-                    f.write(damage(data))
+                number = ("frameworks", "secrets").index(kind)
+                (name,), = first.rows("SELECT name FROM object WHERE kind = ? AND name GLOB ?", number, f"{framework}*")
+                first.change(f"UPDATE object SET {change} WHERE kind = ? AND name = ?", number, name)
                 with first.again() as second:
                     check.ok(f"{what}: its task is ended", wait_until(lambda: pod not in second.pods()))
                     check.ok(f"{what}: the other one goes on", second.state("kept") == "RUNNING" and
                              set(second.shims().items()) <= set(shims.items()), second.shims())
-                    name = f"{kind}/{os.path.basename(path)}"
+                    name = f"{kind}/{name}.json"
                     check.ok(f"{what}: the log", f"{name} was damaged" in second.log(), second.log())
                     check.equal(f"{what}: aside", os.listdir(os.path.join(second.where, "damaged")),
                                 [name.replace("/", "-")])
                     rows = {row["name"]: row["state"] for row in second.request("GET", "/api/v2/jobs").json}
-                    known = kind != "frameworks" or damage != zeros
+                    known = kind != "frameworks" or damage != "zeros"
                     check.equal(f"{what}: listed", rows, {"kept": "RUNNING", **({"lost": "FAILED"} if known else {})})
                     if known:
                         reply = second.request("GET", f"/api/v2/jobs/{USER}~lost")
                         check.ok(f"{what}: why", reply.status == 200 and "was damaged" in reply.body.decode(), reply)
                         reply = second.request("DELETE", f"/api/v1/user/{USER}/jobs/lost")
                         check.ok(f"{what}: deleted", reply.status in (200, 202), reply)
-                    check.ok(f"{what}: nothing is left", wait_until(lambda: not glob.glob(
-                        os.path.join(second.where, "*", f"{framework}*"))), os.listdir(second.where))
+                    check.ok(f"{what}: nothing is left", wait_until(lambda: not second.rows(
+                        "SELECT 1 FROM object WHERE name GLOB ?", f"{framework}*")), os.listdir(second.where))
                     second.start("lost", {"main": role("true")})
                     check.equal(f"{what}: the name is free", second.wait("lost"), "SUCCEEDED")
                     second.stop_job("kept")

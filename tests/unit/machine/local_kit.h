@@ -2,10 +2,11 @@
 /* What the tests of the standalone store share: a directory, and requests to it. */
 #include "tests/unit/k8s/kit.h"
 
-#include "machine/store/dirstore.h"
+#include "machine/store/local.h"
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -132,11 +133,22 @@ __attribute__((unused)) static bool file_exists(const char *relative)
 	return stat(path, &st) == 0;
 }
 
-__attribute__((unused)) static void reason_is(const struct kept *k, const char *reason)
+/* Asks the database of a store that is closed, or changes it: the first column of the first row. */
+__attribute__((unused)) static int64_t stored(const char *sql)
 {
-	json_t *status = json_loads(k->body, JSON_REJECT_DUPLICATES, NULL);
-	assert_string_equal(json_string_value(json_object_get(status, "kind")), "Status");
-	assert_string_equal(json_string_value(json_object_get(status, "reason")), reason);
-	assert_int_equal(json_integer_value(json_object_get(status, "code")), k->status);
-	json_decref(status);
+	char path[256];
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	int64_t value = 0;
+	(void)snprintf(path, sizeof(path), "%s/store.db", dir);
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+	int code = sqlite3_step(s);
+	if (code == SQLITE_ROW)
+		value = sqlite3_column_int64(s, 0);
+	else
+		assert_int_equal(code, SQLITE_DONE);
+	(void)sqlite3_finalize(s);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	return value;
 }

@@ -2,7 +2,7 @@
 
 #include "tests/unit/base/cmocka.h"
 
-#include "machine/store/dirstore_internal.h"
+#include "machine/store/local_internal.h"
 
 static const char OBJECT[] = "{\"a\":{\"b/c\":[1,{\"n\":2}],\"d~e\":\"x\"},\"t\":[3]}";
 

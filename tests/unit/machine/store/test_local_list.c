@@ -45,8 +45,8 @@ TEST_WITH(test_namespaces_are_apart, setup, teardown)
 	assert_int_equal(create(KIND_SECRET, "616c", USER).status, 201);
 	assert_string_not_equal(get(KIND_SECRET, "616c").uid, made.uid);
 	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
-	assert_true(file_exists("secrets/pai-user~616c.json"));
 	close_store();
+	assert_int_equal(stored("SELECT count(*) FROM object WHERE namespace = 'pai-user'"), 1);
 	open_store();
 	assert_string_equal(elsewhere(STORE_GET, "616c", "").uid, made.uid);
 }

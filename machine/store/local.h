@@ -1,29 +1,32 @@
 #pragma once
 /*
- * The store of --standalone: objects in a directory, with the answers of an API server, including
- * uid, resourceVersion, preconditions and garbage collection by owner.  dirstore.c has the thread
- * that does the work (fsync blocks), dirstore_requests.c the requests, files.c the files,
- * dirstore_index.c labels and owners in memory.  Begin with dirstore.c.
+ * The store of --local: objects in an SQLite database, with the answers of an API server, including
+ * uid, resourceVersion, preconditions and garbage collection by owner.  local.c has the thread that
+ * commits, requests.c the requests, objects.c the texts of objects, database.c SQLite, damage.c and
+ * import.c what a start finds.  Begin with local.c.
+ *
+ * Durable: an answer is given after the commit of what it says is on the disk.  Requests that wait
+ * at the same time share a commit.
  */
 #include "k8s/transport/store.h"
 
-/* A directory, one file per object.  Shared by all loops of this process; locked against other
+/* A directory with the database.  Shared by all loops of this process; locked against other
  * processes.  NULL and *e: 500. */
 struct local;
 struct local *local_open(const char *dir, struct err *e);
-/* Before the first request: the directory is deleted at the end of this process, so that nothing
- * need survive a power failure.  A start of a job then does not wait for the disk. */
-void local_transient(struct local *l);
+/* The same if the directory is deleted at the end of this process, so that nothing need survive a
+ * power failure.  A start of a job then does not wait for the disk. */
+struct local *local_open_transient(const char *dir, struct err *e);
 void local_close(struct local *l);
 
 /* Callbacks with the text of a Framework: from local_follow for all existing ones, then from the
- * directory's thread on each creation, change and removal.  Each change, also a removal, has a
- * higher resourceVersion. */
+ * store's thread on each creation, change and removal, after its commit and before its answer. Each
+ * change, also a removal, has a higher resourceVersion. */
 struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
-	/* From local_follow only: a file was damaged and is in DIR/damaged now.  NULL: not asked.
-	 */
+	/* From local_follow only: something was damaged and is in DIR/damaged now.  NULL: not
+	 * asked. */
 	void (*damaged)(void *arg, const char *sentence);
 };
 /* Once, before the first request of a store. */
@@ -33,7 +36,7 @@ void local_follow(struct local *l, const struct local_follower *f, void *arg);
 struct local_answer {
 	enum store_outcome outcome;
 	int status;
-	struct str body; /* the object, or the Status */
+	struct str body; /* the object; empty on failure */
 	char uid[40], resource_version[24];
 	char *message; /* NULL on success */
 };
@@ -51,14 +54,14 @@ struct local_status {
 	struct span status;     /* JSON */
 	struct span launched;   /* annotation rest-lit/launched; empty: as it is */
 	/* The result. */
-	enum store_outcome outcome; /* STORE_OK, STORE_NOT_FOUND (gone, or another uid), ... */
+	enum store_outcome outcome; /* STORE_NOT_FOUND: it is gone, or has another uid */
 	int64_t version;            /* the new resourceVersion */
-	int64_t before; /* the one that it replaced: if the engine has not seen it, others have
+	int64_t before; /* the one that it replaced: if the caller has not seen it, others have
 	                   changed the object */
 	char *message;  /* of a failure; the caller frees it; NULL */
 };
-/* Stores n statuses in one commit, durable when it returns.  The follower is told of each as of any
- * change.  Blocks; not from a loop. */
+/* Stores n statuses in one commit, durable when it returns, before requests that wait.  The
+ * follower is told of each as of any change.  Threads as local_request. */
 void local_put_status(struct local *l, const char *namespace_name, struct local_status *s,
                       size_t n);
 

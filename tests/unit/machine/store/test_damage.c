@@ -1,0 +1,342 @@
+/* Damaged databases, and files of earlier versions. */
+#include "base/str.h"
+#include "tests/unit/machine/local_kit.h"
+
+enum { JOBS = 60, SENTENCES = 64 };
+
+/* ---- what a start says ---------------------------------------------------------------- */
+
+struct heard {
+	char sentence[SENTENCES][300];
+	size_t n;
+	int puts;
+};
+
+static void heard_put(void *arg, struct span object)
+{
+	(void)object;
+	((struct heard *)arg)->puts++;
+}
+
+static void heard_damaged(void *arg, const char *sentence)
+{
+	struct heard *h = arg;
+	if (h->n < SENTENCES)
+		(void)snprintf(h->sentence[h->n++], sizeof(h->sentence[0]), "%s", sentence);
+}
+
+static struct heard open_and_hear(void)
+{
+	static const struct local_follower FOLLOWER = { heard_put, heard_put, heard_damaged };
+	static struct heard h;
+	h = (struct heard){ 0 };
+	open_store();
+	local_follow(local, &FOLLOWER, &h);
+	return h;
+}
+
+static bool was_heard(const struct heard *h, const char *text)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		if (strstr(h->sentence[i], text))
+			return true;
+	}
+	return false;
+}
+
+static struct kept whole(enum object_kind kind, const char *name)
+{
+	return ask(store, (struct store_request){
+			      .verb = STORE_GET, .kind = kind, .name = name, .whole = true });
+}
+
+/* ---- rows -------------------------------------------------------------------------- */
+
+/* A job named j<n> of user alice with a Secret, which runs. */
+static void make_job(int n, int filler)
+{
+	char name[16];
+	char body[8192];
+	(void)snprintf(name, sizeof(name), "f%03d", n);
+	(void)snprintf(body, sizeof(body),
+	               "{\"apiVersion\":\"frameworkcontroller.microsoft.com/v1\",\"kind\":"
+	               "\"Framework\",\"metadata\":{\"name\":\"%s\",\"labels\":{\"userName\":"
+	               "\"alice\"},\"annotations\":{\"jobName\":\"j%d\"}},\"spec\":"
+	               "{\"executionType\":\"Start\",\"x\":\"%0*d\"}}",
+	               name, n, filler, 0);
+	struct kept made = create(KIND_FRAMEWORK, name, body);
+	assert_int_equal(made.status, 201);
+	(void)snprintf(body, sizeof(body), "%s-s", name);
+	assert_int_equal(create_owned(body, made.uid).status, 201);
+	struct local_status s = {
+		.name = name,
+		.uid = made.uid,
+		.status = SPAN("{\"state\":\"AttemptRunning\",\"attemptStatus\":{\"id\":0}}"),
+	};
+	local_put_status(local, "jobs", &s, 1);
+	assert_int_equal(s.outcome, STORE_OK);
+}
+
+static void damaged_is(const char *sql, const char *file, const char *end, bool known)
+{
+	make_job(1, 10);
+	make_job(2, 10);
+	close_store();
+	stored(sql);
+	struct heard h = open_and_hear();
+	assert_int_equal(h.n, 1);
+	assert_true(
+	    was_heard(&h, " was damaged (it is not a valid object) and is now in damaged/"));
+	assert_non_null(strstr(h.sentence[0], end));
+	assert_true(file_exists(file));
+	struct kept k = whole(KIND_FRAMEWORK, "f001");
+	assert_int_equal(k.outcome, known ? STORE_OK : STORE_NOT_FOUND);
+	if (known) {
+		assert_non_null(strstr(k.body, "\"state\":\"Completed\""));
+		assert_non_null(strstr(k.body, "ObjectDamaged"));
+		assert_non_null(strstr(k.body, "; the tasks of this job were ended"));
+		assert_non_null(strstr(k.body, "\"jobName\":\"j1\""));
+	}
+	k = whole(KIND_FRAMEWORK, "f002");
+	assert_non_null(strstr(k.body, "AttemptRunning"));
+	assert_int_equal(get(KIND_SECRET, "f002-s").outcome, STORE_OK);
+}
+
+TEST_WITH(test_a_framework_that_is_damaged_has_failed, setup, teardown)
+{
+	damaged_is("UPDATE object SET rest = substr(rest, 2) WHERE name = 'f001'",
+	           "damaged/frameworks-f001.json", "it is of job alice~j1, which has failed", true);
+	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_NOT_FOUND);
+}
+
+TEST_WITH(test_a_status_that_is_lost_is_not_begun_anew, setup, teardown)
+{
+	damaged_is("DELETE FROM status WHERE id = (SELECT id FROM object WHERE name = 'f001')",
+	           "damaged/frameworks-f001.json", "it is of job alice~j1, which has failed", true);
+}
+
+TEST_WITH(test_a_framework_without_its_names, setup, teardown)
+{
+	damaged_is("UPDATE object SET meta = zeroblob(100) WHERE name = 'f001'",
+	           "damaged/frameworks-f001.json", "the name of its job cannot be read", false);
+}
+
+TEST_WITH(test_the_job_of_a_damaged_secret_has_failed, setup, teardown)
+{
+	damaged_is("UPDATE object SET rest = 'x' WHERE name = 'f001-s'",
+	           "damaged/secrets-f001-s.json", "it is of job alice~j1, which has failed", true);
+}
+
+/* A repetition of the submission creates it again; an earlier damaged text stays. */
+TEST_WITH(test_open_removes_what_was_being_created, setup, teardown)
+{
+	for (int i = 0; i < 2; i++) {
+		struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+		assert_int_equal(made.status, 201);
+		create_owned("f-mine", made.uid);
+		create_owned("f-other", made.uid);
+		close_store();
+		stored("UPDATE object SET rest = '{' WHERE name = 'f-mine'");
+		struct heard h = open_and_hear();
+		assert_true(was_heard(&h, "was still being created and is removed"));
+		assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
+		assert_int_equal(get(KIND_SECRET, "f-other").outcome, STORE_NOT_FOUND);
+		assert_true(file_exists("damaged/secrets-f-mine.json"));
+		assert_int_equal(file_exists("damaged/secrets-f-mine.json.1"), i == 1);
+	}
+}
+
+/* ---- the database ------------------------------------------------------------------ */
+
+static uint32_t next_number(uint32_t *seed)
+{
+	*seed = *seed * 1664525 + 1013904223;
+	return *seed >> 8;
+}
+
+/* One byte, or one page. */
+static void damage_copy(uint32_t seed)
+{
+	char path[256];
+	unsigned char page[4096] = { 0 };
+	(void)snprintf(path, sizeof(path), "%s/store.db", dir);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	off_t at = (off_t)(next_number(&seed) % (uint32_t)size);
+	size_t n = 1;
+	if (seed % 2) {
+		assert_int_equal(pread(fd, page, 1, at), 1);
+		page[0] ^= (unsigned char)(1 + next_number(&seed) % 255);
+	} else {
+		at -= at % 4096;
+		n = sizeof(page);
+		for (size_t i = 0; seed % 4 && i < n; i++)
+			page[i] = (unsigned char)next_number(&seed);
+	}
+	assert_int_equal(pwrite(fd, page, n, at), n);
+	assert_int_equal(close(fd), 0);
+}
+
+/* An object that is gone, or has failed, was named. */
+static void check_copy(const struct heard *h, unsigned copy)
+{
+	for (int i = 0; i < 2 * JOBS; i++) {
+		char name[16];
+		bool secret = i % 2;
+		(void)snprintf(name, sizeof(name), secret ? "f%03d-s" : "f%03d", i / 2);
+		struct kept k = whole(secret ? KIND_SECRET : KIND_FRAMEWORK, name);
+		/* Damage that leaves valid JSON is not noticed. */
+		bool good = k.outcome == STORE_OK && !strstr(k.body, "ObjectDamaged") &&
+		            (secret || strstr(k.body, "\"status\":{"));
+		name[4] = '\0'; /* what depends on a job goes with it */
+		char job[24];
+		(void)snprintf(job, sizeof(job), "alice~j%d,", i / 2);
+		if (!good && h->n < SENTENCES && !was_heard(h, name) && !was_heard(h, job))
+			fail_msg("copy %u: %s is lost, and nobody was told; first of %zu: %s", copy,
+			         name, h->n, h->sentence[0]);
+	}
+}
+
+TEST_WITH(test_200_damaged_copies, setup, teardown)
+{
+	unsigned noticed = 0;
+	unsigned complete = 0;
+	for (int i = 0; i < JOBS; i++)
+		make_job(i, 700 + 50 * (i % 40));
+	close_store();
+	shell("cp -a %s %s/whole", dir, top);
+	for (unsigned copy = 0; copy < 200; copy++) {
+		shell("rm -rf %s && cp -a %s/whole %s", dir, top, dir);
+		damage_copy(copy * 7919 + 1);
+		struct heard h = open_and_hear();
+		check_copy(&h, copy);
+		noticed += h.n > 0;
+		complete += h.puts == JOBS;
+		/* It can be used, and is whole from now on. */
+		assert_int_equal(create(KIND_SECRET, "new",
+		                        "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"new\"}}")
+		                     .status,
+		                 201);
+		close_store();
+		h = open_and_hear();
+		assert_int_equal(h.n, 0);
+		assert_int_equal(get(KIND_SECRET, "new").outcome, STORE_OK);
+		close_store();
+	}
+	print_message("noticed: %u, with all jobs: %u\n", noticed, complete);
+	assert_in_range(noticed, 50, 200);
+	open_store();
+}
+
+/* ---- files of earlier versions --------------------------------------------------------- */
+
+static void put_file(const char *path, const char *text)
+{
+	char name[256];
+	(void)snprintf(name, sizeof(name), "%s/%s", dir, path);
+	FILE *f = fopen(name, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void make_files(void)
+{
+	close_store();
+	shell(
+	    "rm -rf %s && mkdir -m 0700 %s && cd %s && mkdir -m 0700 frameworks secrets configmaps",
+	    dir, dir, dir);
+	put_file(
+	    "frameworks/f001.json",
+	    "{\n  \"kind\": \"Framework\",\n  \"metadata\": {\"name\": \"f001\", \"uid\": "
+	    "\"11111111-1111-4111-8111-111111111111\", \"resourceVersion\": \"41\", "
+	    "\"labels\": {\"userName\": \"alice\"}, \"annotations\": {\"jobName\": \"j1\"}},\n"
+	    "  \"spec\": {\"executionType\": \"Start\"}, \"status\": {\"state\": \"Running\"}}\n");
+	put_file("secrets/f001-s.json",
+	         "{\"kind\": \"Secret\", \"metadata\": {\"name\": \"f001-s\", \"uid\": "
+	         "\"22222222-2222-4222-8222-222222222222\", \"resourceVersion\": \"40\", "
+	         "\"ownerReferences\": [{\"uid\": \"11111111-1111-4111-8111-111111111111\"}]}}");
+	put_file(
+	    "secrets/users~616c.json",
+	    "{\"kind\": \"Secret\", \"metadata\": {\"name\": \"616c\", \"namespace\": \"users\", "
+	    "\"uid\": \"33333333-3333-4333-8333-333333333333\"}}");
+	put_file("secrets/orphan.json",
+	         "{\"kind\": \"Secret\", \"metadata\": {\"name\": \"orphan\", \"uid\": "
+	         "\"44444444-4444-4444-8444-444444444444\", \"ownerReferences\": "
+	         "[{\"uid\": \"gone\"}]}}");
+	put_file("secrets/.new-0123", "being written");
+}
+
+TEST_WITH(test_files_are_taken_over, setup, teardown)
+{
+	make_files();
+	struct heard h = open_and_hear();
+	assert_int_equal(h.n, 0);
+	assert_int_equal(h.puts, 1);
+	struct kept k = whole(KIND_FRAMEWORK, "f001");
+	assert_string_equal(k.version, "41");
+	assert_string_equal(k.uid, "11111111-1111-4111-8111-111111111111");
+	assert_non_null(strstr(k.body, "\"status\":{\"state\":\"Running\"}"));
+	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_OK);
+	assert_int_equal(get(KIND_SECRET, "orphan").outcome, STORE_NOT_FOUND);
+	k = ask(store, (struct store_request){ .verb = STORE_GET,
+	                                       .kind = KIND_SECRET,
+	                                       .namespace_name = "users",
+	                                       .name = "616c" });
+	assert_int_equal(k.outcome, STORE_OK);
+	k = create(KIND_SECRET, "new", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"new\"}}");
+	assert_string_equal(k.version, "42");
+	assert_false(file_exists("frameworks"));
+	assert_true(file_exists("imported/frameworks/f001.json"));
+	assert_false(file_exists("imported/secrets/f001-s.json"));
+	close_store();
+	open_store();
+	assert_false(file_exists("imported"));
+	assert_string_equal(get(KIND_FRAMEWORK, "f001").version, "41");
+}
+
+/* Killed before they were set aside: the next start finds them again. */
+TEST_WITH(test_files_are_taken_over_once, setup, teardown)
+{
+	make_files();
+	shell("cp -a %s %s/again", dir, top);
+	open_store();
+	close_store();
+	shell("cp -a %s/again/* %s/", top, dir);
+	struct heard h = open_and_hear();
+	assert_int_equal(h.n, 0);
+	assert_int_equal(h.puts, 1);
+	assert_true(file_exists("imported/frameworks/f001.json"));
+}
+
+TEST_WITH(test_damaged_files_are_set_aside, setup, teardown)
+{
+	make_files();
+	shell("truncate -s -20 %s/frameworks/f001.json", dir);
+	struct heard h = open_and_hear();
+	assert_int_equal(h.n, 1);
+	assert_true(was_heard(&h,
+	                      "frameworks/f001.json was damaged (it is not a valid object) and is "
+	                      "now in damaged/; it is of job alice~j1, which has failed"));
+	assert_true(file_exists("damaged/frameworks-f001.json"));
+	assert_non_null(strstr(whole(KIND_FRAMEWORK, "f001").body, "ObjectDamaged"));
+	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_NOT_FOUND);
+}
+
+/* Neither followed, nor taken for damaged. */
+TEST_WITH(test_a_link_among_the_files_is_not_read, setup, teardown)
+{
+	ERR_AUTO e = { 0 };
+	make_files();
+	shell("mv %s/secrets/f001-s.json %s/x && ln -s %s/x %s/secrets/f001-s.json", dir, top, top,
+	      dir);
+	assert_null(local_open(dir, &e));
+	assert_non_null(strstr(err_msg(&e), "secrets/f001-s.json cannot be read: "));
+	assert_true(file_exists("frameworks/f001.json"));
+	assert_false(file_exists("damaged"));
+	shell("rm %s/secrets/f001-s.json && mv %s/x %s/secrets/f001-s.json", dir, top, dir);
+	open_store();
+	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_OK);
+}
+
+/* clang-format on */

@@ -1,0 +1,430 @@
+/* What the store promises when power, disk or process fail: a VFS keeps what was synced, and fails.
+ */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "tests/unit/machine/local_kit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- a VFS in front of that of the store, with its name ------------------------------- */
+
+struct shim {
+	sqlite3_file file;
+	const char *name;
+	bool main; /* the database, not its log */
+	sqlite3_file real[];
+};
+
+static sqlite3_vfs *real_vfs;
+static atomic_bool keeps, sync_fails, write_fails, copy_fails, sync_kills;
+static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
+
+static struct shim *shim_of(sqlite3_file *f)
+{
+	return (struct shim *)f;
+}
+
+#define REAL(f) (shim_of(f)->real->pMethods)
+
+/* DIR/x to TOP/kept/x: what a power failure leaves. */
+static void keep_synced(const char *path)
+{
+	char to[512];
+	STR_AUTO text = STR_INIT(256 << 20);
+	(void)pthread_mutex_lock(&keeping);
+	(void)snprintf(to, sizeof(to), "%s/kept%s", top, strrchr(path, '/'));
+	if (strncmp(path, dir, strlen(dir)) == 0 && fd_read_str(AT_FDCWD, path, &text) == 0) {
+		int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		assert_true(fd >= 0 && fd_write_all(fd, str_view(&text)) == 0);
+		assert_int_equal(close(fd), 0);
+	}
+	(void)pthread_mutex_unlock(&keeping);
+}
+
+static int shim_sync(sqlite3_file *f, int flags)
+{
+	if (sync_kills)
+		(void)raise(SIGKILL);
+	if (sync_fails)
+		return SQLITE_IOERR_FSYNC;
+	int code = REAL(f)->xSync(shim_of(f)->real, flags);
+	if (code == SQLITE_OK && keeps)
+		keep_synced(shim_of(f)->name);
+	return code;
+}
+
+static int shim_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
+{
+	if (write_fails || (copy_fails && shim_of(f)->main))
+		return SQLITE_FULL;
+	return REAL(f)->xWrite(shim_of(f)->real, p, n, at);
+}
+
+static int shim_close(sqlite3_file *f)
+{
+	return REAL(f)->xClose(shim_of(f)->real);
+}
+
+static int shim_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
+{
+	return REAL(f)->xRead(shim_of(f)->real, p, n, at);
+}
+
+static int shim_truncate(sqlite3_file *f, sqlite3_int64 size)
+{
+	return REAL(f)->xTruncate(shim_of(f)->real, size);
+}
+
+static int shim_size(sqlite3_file *f, sqlite3_int64 *size)
+{
+	return REAL(f)->xFileSize(shim_of(f)->real, size);
+}
+
+static int shim_lock(sqlite3_file *f, int level)
+{
+	return REAL(f)->xLock(shim_of(f)->real, level);
+}
+
+static int shim_unlock(sqlite3_file *f, int level)
+{
+	return REAL(f)->xUnlock(shim_of(f)->real, level);
+}
+
+static int shim_reserved(sqlite3_file *f, int *out)
+{
+	return REAL(f)->xCheckReservedLock(shim_of(f)->real, out);
+}
+
+static int shim_control(sqlite3_file *f, int op, void *arg)
+{
+	return REAL(f)->xFileControl(shim_of(f)->real, op, arg);
+}
+
+static int shim_sector(sqlite3_file *f)
+{
+	return REAL(f)->xSectorSize(shim_of(f)->real);
+}
+
+static int shim_device(sqlite3_file *f)
+{
+	return REAL(f)->xDeviceCharacteristics(shim_of(f)->real);
+}
+
+static int shim_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
+{
+	return REAL(f)->xShmMap(shim_of(f)->real, page, size, extend, out);
+}
+
+static int shim_shm_lock(sqlite3_file *f, int at, int n, int flags)
+{
+	return REAL(f)->xShmLock(shim_of(f)->real, at, n, flags);
+}
+
+static void shim_barrier(sqlite3_file *f)
+{
+	REAL(f)->xShmBarrier(shim_of(f)->real);
+}
+
+static int shim_unmap(sqlite3_file *f, int delete)
+{
+	return REAL(f)->xShmUnmap(shim_of(f)->real, delete);
+}
+
+static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags, int *out)
+{
+	static const sqlite3_io_methods METHODS = {
+		2,           shim_close, shim_read,     shim_write,    shim_truncate, shim_sync,
+		shim_size,   shim_lock,  shim_unlock,   shim_reserved, shim_control,  shim_sector,
+		shim_device, shim_map,   shim_shm_lock, shim_barrier,  shim_unmap,    NULL,
+		NULL,
+	};
+	(void)vfs;
+	struct shim *s = shim_of(f);
+	int code = real_vfs->xOpen(real_vfs, name, s->real, flags, out);
+	f->pMethods = s->real->pMethods ? &METHODS : NULL;
+	s->name = name;
+	s->main = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+	return code;
+}
+
+/* Without a sync of the directory the file may still be there. */
+static int shim_delete(sqlite3_vfs *vfs, const char *name, int synced)
+{
+	char kept[512];
+	(void)vfs;
+	(void)snprintf(kept, sizeof(kept), "%s/kept%s", top, strrchr(name, '/'));
+	if (synced && strncmp(name, dir, strlen(dir)) == 0)
+		(void)unlink(kept);
+	return real_vfs->xDelete(real_vfs, name, synced);
+}
+
+static int durable_setup(void **state)
+{
+	static sqlite3_vfs vfs;
+	if (!real_vfs) {
+		real_vfs = sqlite3_vfs_find("unix-excl");
+		assert_non_null(real_vfs);
+		vfs = *real_vfs;
+		vfs.szOsFile = (int)sizeof(struct shim) + real_vfs->szOsFile;
+		vfs.pNext = NULL;
+		vfs.xOpen = shim_open;
+		vfs.xDelete = shim_delete;
+		assert_int_equal(sqlite3_vfs_register(&vfs, 0), SQLITE_OK);
+		assert_ptr_equal(sqlite3_vfs_find("unix-excl"), &vfs);
+	}
+	(void)state;
+	(void)snprintf(top, sizeof(top), "/tmp/rest-lit-test-XXXXXX");
+	assert_non_null(mkdtemp(top));
+	(void)snprintf(dir, sizeof(dir), "%s/store", top);
+	shell("mkdir -m 0700 %s/kept", top);
+	keeps = true;
+	open_store();
+	return 0;
+}
+
+static int durable_teardown(void **state)
+{
+	keeps = sync_fails = write_fails = copy_fails = sync_kills = false;
+	return teardown(state);
+}
+
+/* ---- power ------------------------------------------------------------------------- */
+
+/* How a power failure now would leave an object; "" if it would not be there. */
+static struct kept after_power_failure(enum object_kind kind, const char *name)
+{
+	ERR_AUTO e = { 0 };
+	char path[128];
+	struct store_limits limits = STORE_LIMITS_DEFAULT;
+	(void)pthread_mutex_lock(&keeping);
+	shell("rm -rf %s/after && cp -a %s/kept %s/after", top, top, top);
+	(void)pthread_mutex_unlock(&keeping);
+	(void)snprintf(path, sizeof(path), "%s/after", top);
+	struct local *other = local_open(path, &e);
+	assert_string_equal(err_msg(&e), "");
+	struct store *s = store_local_new(other, "jobs", &limits, &e);
+	assert_false(file_exists("../after/damaged"));
+	struct kept k = ask(s, (struct store_request){
+				   .verb = STORE_GET, .kind = kind, .name = name, .whole = true });
+	store_free(s);
+	local_close(other);
+	return k;
+}
+
+static const char *named_secret(char body[static 70000], const char *name, int filler)
+{
+	(void)snprintf(body, 70000,
+	               "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\"},\"data\":\"%0*d\"}",
+	               name, filler, 0);
+	return body;
+}
+
+TEST_WITH(test_an_answer_is_durable, durable_setup, durable_teardown)
+{
+	static char body[70000];
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_string_equal(after_power_failure(KIND_FRAMEWORK, "f").uid, made.uid);
+	struct kept k = patch("{\"spec\":{\"executionType\":\"Start\"}}");
+	assert_string_equal(after_power_failure(KIND_FRAMEWORK, "f").version, k.version);
+	struct local_status s = { .name = "f",
+		                  .uid = made.uid,
+		                  .status = SPAN("{\"state\":\"Running\"}") };
+	local_put_status(local, "jobs", &s, 1);
+	assert_int_equal(s.outcome, STORE_OK);
+	assert_non_null(strstr(after_power_failure(KIND_FRAMEWORK, "f").body, "Running"));
+	/* Enough for the log to be copied, and to begin anew. */
+	for (int i = 0; i < 200; i++) {
+		char name[16];
+		(void)snprintf(name, sizeof(name), "s%d", i);
+		made = create(KIND_SECRET, name, named_secret(body, name, 60000));
+		assert_int_equal(made.status, 201);
+		if (i % 10 == 0)
+			assert_string_equal(after_power_failure(KIND_SECRET, name).uid, made.uid);
+	}
+	delete ("f", NULL, NULL);
+	assert_int_equal(after_power_failure(KIND_FRAMEWORK, "f").outcome, STORE_NOT_FOUND);
+}
+
+static void durable_when_answered(void *arg, const struct store_reply *r)
+{
+	int *left = arg;
+	char name[16];
+	assert_int_equal(r->status, 201);
+	(void)snprintf(name, sizeof(name), "g%d", --*left);
+	assert_int_equal(after_power_failure(KIND_SECRET, name).status, 200);
+}
+
+/* Requests that share a commit. */
+TEST_WITH(test_answers_of_a_group_are_durable, durable_setup, durable_teardown)
+{
+	enum { N = 12 };
+	static char body[N][70000];
+	static char name[N][16];
+	int left = N;
+	for (int i = N - 1; i >= 0; i--) {
+		(void)snprintf(name[i], sizeof(name[i]), "g%d", i);
+		store_request(store, &(struct store_request){
+					 .verb = STORE_CREATE,
+					 .kind = KIND_SECRET,
+					 .name = name[i],
+					 .body = { span_of(named_secret(body[i], name[i], 100)) },
+					 .deadline_ms = clock_ms() + 60000,
+					 .done = durable_when_answered,
+					 .arg = &left });
+	}
+	settle(store);
+	assert_int_equal(left, 0);
+}
+
+/* ---- the disk ---------------------------------------------------------------------- */
+
+TEST_WITH(test_a_sync_that_fails_leaves_the_outcome_open, durable_setup, durable_teardown)
+{
+	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct local_status s = { .name = "f", .uid = made.uid, .status = SPAN("{}") };
+	sync_fails = true;
+	struct kept k =
+	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	assert_int_equal(k.outcome, STORE_AMBIGUOUS);
+	assert_int_equal(k.status, 504);
+	sync_fails = false; /* the disk has forgotten what it could not store */
+	k = create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}");
+	assert_int_equal(k.outcome, STORE_BUSY);
+	assert_int_equal(k.status, 503);
+	assert_non_null(strstr(k.message, "until this server is started again"));
+	local_put_status(local, "jobs", &s, 1);
+	assert_int_equal(s.outcome, STORE_BUSY);
+	free(s.message);
+	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
+	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_BUSY); /* it may be there then */
+	assert_int_equal(
+	    ask(store, (struct store_request){ .verb = STORE_READY, .name = "" }).outcome,
+	    STORE_BUSY);
+	close_store();
+	open_store();
+	k = get(KIND_SECRET, "s");
+	assert_true(k.outcome == STORE_OK || k.outcome == STORE_NOT_FOUND);
+	assert_int_equal(
+	    create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}").status,
+	    201);
+}
+
+TEST_WITH(test_a_full_disk_leaves_nothing_half_done, durable_setup, durable_teardown)
+{
+	create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept *k = calloc(8, sizeof(*k));
+	write_fails = true;
+	for (size_t i = 0; i < 8; i++)
+		store_request(store,
+		              &(struct store_request){
+				  .verb = i % 2 ? STORE_PATCH : STORE_GET,
+				  .kind = KIND_FRAMEWORK,
+				  .name = "f",
+				  .body = { SPAN("{\"spec\":{\"executionType\":\"Stop\"}}") },
+				  .deadline_ms = clock_ms() + 60000,
+				  .done = keep,
+				  .arg = &k[i] });
+	settle(store);
+	for (size_t i = 0; i < 8; i++) {
+		assert_string_equal(k[i].version, i % 2 ? "" : "1");
+		assert_int_equal(k[i].status, i % 2 ? 507 : 200);
+		assert_int_equal(k[i].outcome, i % 2 ? STORE_REFUSED : STORE_OK);
+		assert_true(i % 2 == 0 || strstr(k[i].message, "No space left on device"));
+	}
+	free(k);
+	struct kept one =
+	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	assert_int_equal(one.status, 507);
+	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
+	assert_int_equal(
+	    ask(store, (struct store_request){ .verb = STORE_READY, .name = "" }).status, 507);
+	write_fails = false;
+	one = create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
+	assert_int_equal(one.status, 201);
+	assert_non_null(strstr(patch("{}").body, "\"executionType\":\"Create\""));
+	write_fails = true; /* also a start does without */
+	close_store();
+	open_store();
+	assert_string_equal(get(KIND_SECRET, "s").uid, one.uid);
+	assert_int_equal(
+	    create(KIND_SECRET, "t", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"t\"}}").status,
+	    507);
+	write_fails = false;
+}
+
+/* The log is bounded also if it cannot be copied. */
+TEST_WITH(test_the_log_is_bounded, durable_setup, durable_teardown)
+{
+	enum { SIZE = 2 << 20 };
+	char *body = calloc(1, SIZE + 200);
+	struct kept k = { .status = 201 };
+	struct stat st;
+	char log[256];
+	int n = 0;
+	keeps = false;
+	copy_fails = true;
+	for (; n < 100 && k.status == 201; n++) {
+		char name[16];
+		(void)snprintf(name, sizeof(name), "s%d", n);
+		(void)snprintf(
+		    body, SIZE + 200,
+		    "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\"},\"data\":\"%0*d\"}", name,
+		    SIZE, 0);
+		k = create(KIND_SECRET, name, body);
+	}
+	free(body);
+	assert_int_equal(k.status, 507);
+	(void)snprintf(log, sizeof(log), "%s/store.db-wal", dir);
+	assert_int_equal(stat(log, &st), 0);
+	assert_in_range(st.st_size, 48 << 20, 72 << 20);
+	copy_fails = false;
+	k = create(KIND_SECRET, "more", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"more\"}}");
+	assert_int_equal(k.status, 201);
+	assert_int_equal(get(KIND_SECRET, "s0").status, 200);
+}
+
+/* ---- the process ------------------------------------------------------------------- */
+
+static void killed_put(void *arg, struct span object)
+{
+	(void)arg;
+	(void)object;
+	(void)raise(SIGKILL);
+}
+
+/* Runs in a process of its own until it is killed. */
+static void killed_creating(bool before_commit)
+{
+	static const struct local_follower FOLLOWER = { killed_put, killed_put, NULL };
+	close_store();
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		open_store();
+		local_follow(local, &FOLLOWER, NULL);
+		sync_kills = before_commit;
+		create(KIND_FRAMEWORK, "f", FRAMEWORK);
+		_exit(0);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	open_store();
+}
+
+TEST_WITH(test_killed_between_commit_and_answer, durable_setup, durable_teardown)
+{
+	killed_creating(false);
+	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
+}
+
+TEST_WITH(test_killed_in_a_commit, durable_setup, durable_teardown)
+{
+	killed_creating(true);
+	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	assert_true(k.status == 201 || k.status == 409);
+	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
+}
+
+/* clang-format on */

@@ -466,7 +466,7 @@ bench-long: bench all
 
 # Real jobs beside bubblewrap and SQLite alone: a quarter of an hour.
 bench-machine: all
-	tests/bench/one_machine.py
+	tests/tools/bench machine
 
 pages: all
 	tests/tools/pages write

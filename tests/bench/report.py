@@ -4,8 +4,8 @@
     tests/bench/report.py [--write]
 
 The first table has the ratios to something in the same run, the second one absolute figures.  With
---write, the sections of build/bench.txt and build/bench-long.txt replace those of docs/BENCH.md,
-which stand between <!-- NAME --> and <!-- end -->."""
+--write, the sections of build/bench.txt, bench-long.txt and bench-machine.txt replace those of
+docs/BENCH.md, which stand between <!-- NAME --> and <!-- end -->."""
 import os
 import re
 import sys
@@ -98,7 +98,7 @@ def sections(name):
 
 def main():
     short = sections("bench.txt")
-    found = {**short, "goals": goals("".join(short.values())), **sections("bench-long.txt")}
+    found = {**short, "goals": goals("".join(short.values())), **sections("bench-long.txt"), **sections("bench-machine.txt")}
     print(found["goals"], end="")
     if sys.argv[1:] != ["--write"]:
         return

@@ -303,6 +303,8 @@ static void metrics_put_reflector(const struct scrape *s)
 static void metrics_put_janitor_rounds(const struct scrape *s)
 {
 	const struct janitor_counts *j = &s->server->counts->janitor;
+	if (s->server->local) /* it has none */
+		return;
 	metrics_put(s, counter_get(&j->good), "result=\"ok\"");
 	metrics_put(s, counter_get(&j->failed), "result=\"failed\"");
 }
@@ -310,6 +312,8 @@ static void metrics_put_janitor_rounds(const struct scrape *s)
 static void metrics_put_janitor_removed(const struct scrape *s)
 {
 	const struct janitor_counts *j = &s->server->counts->janitor;
+	if (s->server->local)
+		return;
 	metrics_put(s, counter_get(&j->frameworks), "kind=\"Framework\"");
 	metrics_put(s, counter_get(&j->classes), "kind=\"PriorityClass\"");
 }
@@ -392,7 +396,7 @@ static const struct metric METRICS[] = {
 	{ "rest_lit_reflector_failures_total", METRIC_COUNTER, "collection",
 	  "Lists and watches that failed.", REFLECTOR(failures) },
 	{ "rest_lit_janitor_rounds_total", METRIC_COUNTER, "result",
-	  "Searches for objects that a killed server has left. result: ok, failed.", metrics_put_janitor_rounds, 0 },
+	  "Searches for objects that a killed server has left, in a cluster. result: ok, failed.", metrics_put_janitor_rounds, 0 },
 	{ "rest_lit_janitor_removed_total", METRIC_COUNTER, "kind",
 	  "Objects that these searches removed.", metrics_put_janitor_removed, 0 },
 	{ "rest_lit_webhook_sent_total", METRIC_COUNTER, "",

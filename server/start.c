@@ -386,8 +386,8 @@ int start_all(struct service *s, struct err *e)
 	s->runtime_configmap = runtime_configmap_start(&s->server, e);
 	if (!s->runtime_configmap)
 		return -1;
-	s->gc = gc_start(&s->server, e);
-	if (!s->gc)
+	/* On one machine nothing can be left half created. */
+	if (!s->server.local && !(s->gc = gc_start(&s->server, e)))
 		return -1;
 	s->rounds = rounds_start(&s->server, e);
 	return s->rounds ? 0 : -1;

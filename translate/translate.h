@@ -172,12 +172,14 @@ struct mark {
 	/* annotations of the Framework rest-lit/idempotency, rest-lit/request-id; NULL: none */
 	const char *idempotency, *request;
 	bool webhook; /* the end of the job will be reported */
+	bool at_once; /* all objects are created together */
 };
 
 /*
  * Writes the objects into the arena. With a mark they carry the submission id, dependents have an
  * ownerReference whose uid is missing (object.uid_at), and executionType is Create if there are
- * dependents. -1 and *e: 403 (virtual cluster), 404 (storage), 413 (too large), 400.
+ * dependents that are created later. -1 and *e: 403 (virtual cluster), 404 (storage), 413 (too
+ * large), 400.
  */
 int job_build(const struct translator *t, const struct job *job, const struct facts *f,
               const struct mark *m, struct arena *a, struct objects *out, struct err *e);

@@ -1,7 +1,7 @@
 /*
  * The creation of a job as a state machine.  TABLE names the action for each outcome in each phase:
  * read it first.  The Framework is created first and owns all later objects, so that removing it
- * removes everything, and it is started last.
+ * removes everything, and it is started last.  In a store that is atomic one POST is all.
  */
 #include "k8s/submit/submission.h"
 
@@ -101,6 +101,10 @@ static void submission_post(struct submission *b, int64_t not_before_ms)
 		.deadline_ms = b->opt->deadline_ms,
 		.urgent = b->step > 0 || b->tries > 0,
 	};
+	if (store_is_atomic(b->store)) {
+		b->request.with = b->objects->v;
+		b->request.n_with = b->objects->n - 1;
+	}
 	if (o->uid_at > 0) {
 		b->request.body[0] = (struct span){ o->body.p, o->uid_at };
 		b->request.body[1] = span_of(b->made[0].uid);
@@ -110,10 +114,11 @@ static void submission_post(struct submission *b, int64_t not_before_ms)
 	send_step(b, MAKING, not_before_ms);
 }
 
-/* Checks the next pod; after the last one, creates the Framework. */
+/* Checks the next pod; after the last one, creates the Framework.  Who has an atomic store checks
+ * pods itself. */
 static void submission_vet(struct submission *b)
 {
-	if (b->vetted == b->objects->n_checks) {
+	if (b->vetted == b->objects->n_checks || store_is_atomic(b->store)) {
 		submission_post(b, 0);
 		return;
 	}
@@ -224,7 +229,9 @@ static void next(struct submission *b)
 	if (b->step == 0)
 		b->patience_ms = 0;
 	b->step++;
-	if (b->step < b->objects->n)
+	if (store_is_atomic(b->store))
+		submission_finish(b);
+	else if (b->step < b->objects->n)
 		submission_post(b, 0);
 	else if (b->objects->n > 1 && !b->opt->dry_run)
 		submission_patch(b, 0);

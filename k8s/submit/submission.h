@@ -7,6 +7,9 @@
  *	                 Framework's uid; PATCH the Framework to Start
  *	error            DELETE the created objects; report the error
  *
+ * A store that is atomic gets one request instead, the POST of the Framework (Start) with all
+ * dependents, and nothing of the following can happen there but lost answers and older jobs.
+ *
  * Before all, the API server checks the pods of users (objects.check), since one pod that
  * FrameworkController cannot decode stops it for all: each as a PodTemplate, as a dry run.
  *

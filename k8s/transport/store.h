@@ -26,7 +26,7 @@ struct store;
  * LIST answers with the unparsed list; it ignores `name`.  Objects come as PartialObjectMetadata
  * (...List) unless `whole`; the body of an answer to DELETE is unspecified.  A directory supports
  * labelSelector (KEY=VALUE and KEY, joined by commas), gives no `continue`, and has no objects of
- * kinds from KIND_MADE on; it takes any PodTemplate in a dry run.
+ * kinds from KIND_MADE on.
  *
  * READY checks once, without repetition, whether jobs can be created: it GETs a Framework that does
  * not exist, because /readyz is often forbidden.  STORE_OK (a 404) proves network, TLS, login, the
@@ -95,7 +95,7 @@ struct store_request {
 	void *arg;
 };
 
-/* Creates several objects in one transaction, as a directory does. */
+/* Creates several objects in one transaction, as the database of one machine does. */
 bool store_is_atomic(const struct store *s);
 
 /* Queue a request; *r is copied.  `done` is called exactly once, from store_reap or store_free,

@@ -264,24 +264,15 @@ static char *damage_status(const char *now, const char *why)
 	return json_dumps(status, JSON_COMPACT);
 }
 
-/* It is still being created, as ownership_is_unstarted says. */
-static bool damage_is_unstarted(const struct row *r)
-{
-	return scan_path(r->meta, "labels", "rest-lit/creating").n > 0 ||
-	       span_is(scan_path(r->rest, "spec", "executionType"), "\"Create\"");
-}
-
 /* Adds the sentence about what was damaged, with the job of this metadata, if any. */
-static void damage_tell(struct database *d, const char *why, struct span meta, bool removed)
+static void damage_tell(struct database *d, const char *why, struct span meta)
 {
 	ARENA_AUTO a = { 0 };
 	const char *name = arena_dup(&a, scan_text(scan_path(meta, "annotations", "jobName"), &a));
 	const char *user = arena_dup(&a, scan_text(scan_path(meta, "labels", "userName"), &a));
 	FREE_AUTO char *sentence =
-	    meta.n > 0
-		? xasprintf("%s; it is of job %s~%s, which %s", why, user, name,
-	                    removed ? "was still being created and is removed" : "has failed")
-		: xasprintf("%s; the name of its job cannot be read", why);
+	    meta.n > 0 ? xasprintf("%s; it is of job %s~%s, which has failed", why, user, name)
+		       : xasprintf("%s; the name of its job cannot be read", why);
 	damage_note(d, sentence);
 }
 
@@ -301,7 +292,7 @@ static int damage_lost(struct database *d, const char *name, struct span text, c
 		p.row.status = span_of(status);
 		code = row_insert(d, &p.row);
 	}
-	damage_tell(d, why, p.row.meta, false);
+	damage_tell(d, why, p.row.meta);
 	return code;
 }
 
@@ -314,18 +305,15 @@ static int damage_job(struct database *d, const char *name, const char *why)
 	int code = row_find(s, &r);
 	if (code || !row_ok(&r)) {
 		(void)sqlite3_reset(s);
-		damage_tell(d, why, SPAN(""), false);
+		damage_tell(d, why, SPAN(""));
 		return code == ROW_ABSENT ? 0 : code;
 	}
-	bool unstarted = damage_is_unstarted(&r);
 	bool ended = span_is(scan_get(r.status, "state"), "\"Completed\"");
 	(void)rfc3339_put(now, clock_wall_ms(), 0);
 	FREE_AUTO char *uid = xstrndup(r.uid.p, r.uid.n);
 	FREE_AUTO char *status = damage_status(now, why);
-	damage_tell(d, why, r.meta, unstarted);
+	damage_tell(d, why, r.meta);
 	(void)sqlite3_reset(s);
-	if (unstarted) /* so that a repetition of the submission creates it */
-		return db_run(d, DB_DELETE, "i", r.id);
 	r.uid = span_of(uid);
 	r.version = ++d->version;
 	r.status = span_of(status);

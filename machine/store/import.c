@@ -1,7 +1,8 @@
 /*
  * Objects of earlier versions, one file each: DIR/<resource>/<key>.json, where a key is NAME, or
  * NAMESPACE~NAME outside of the jobs' namespace.  They are taken over in one transaction, and are
- * kept in DIR/imported, without the Secrets, until the next start.
+ * kept in DIR/imported, without the Secrets, until the next start.  Jobs that were still being
+ * created, and PriorityClasses, which nothing uses, are not taken over.
  */
 #include "machine/store/local_internal.h"
 
@@ -18,6 +19,14 @@
 #include "k8s/transport/reply.h"
 
 static const char IMPORTED[] = "imported";
+
+/* A Framework that was still being created: what it owns goes with it. */
+static bool import_is_unstarted(const struct row *r)
+{
+	return r->kind == KIND_FRAMEWORK &&
+	       (scan_path(r->meta, "labels", "rest-lit/creating").n > 0 ||
+	        span_is(scan_path(r->rest, "spec", "executionType"), "\"Create\""));
+}
 
 /* One that is damaged becomes a row that cannot be read back, which damage_rows finds.  0 or
  * SQLITE_... */
@@ -39,6 +48,8 @@ static int import_text(struct database *d, const struct row *key, struct span te
 		r.kind = key->kind;
 		r.namespace_name = key->namespace_name;
 		r.name = key->name;
+		if (import_is_unstarted(&r))
+			return 0;
 		(void)parse_i64(
 		    span_of(reply_text(json_object_get(object, "metadata"), "resourceVersion")), 0,
 		    VERSION_MAX - 1, &r.version);
@@ -121,7 +132,7 @@ int import_files(struct database *d, struct err *e)
 {
 	bool found = false;
 	int bad = 0;
-	for (enum object_kind k = 0; k < KIND_MADE && bad == 0; k++) {
+	for (enum object_kind k = 0; k < KIND_PRIORITYCLASS && bad == 0; k++) {
 		DIR_AUTO *list = dir_list(d->root, resource_of(k)->plural);
 		if (list == NULL && errno == ENOENT)
 			continue;

@@ -158,6 +158,8 @@ static struct task *take_group(struct local *l)
 			break;
 		for (size_t i = 0; t->r && i < 3; i++)
 			bytes += t->r->body[i].n;
+		for (size_t i = 0; t->r && i < t->r->n_with; i++)
+			bytes += t->r->with[i].body.n;
 		tasks_append(&group, t);
 	}
 	(void)pthread_mutex_unlock(&l->lock);

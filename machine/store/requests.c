@@ -543,8 +543,6 @@ void request_do(struct requests *q, const char *namespace_name, const struct sto
 	    (!segment_ok(r->name ? r->name : "") ||
 	     (elsewhere && !segment_ok(r->namespace_name)))) {
 		(void)requests_refuse(&w, 422, "invalid name");
-	} else if (!stored && r->kind == KIND_PODTEMPLATE && r->dry_run) {
-		out->status = 201; /* the engine checks pods when they start */
 	} else if (!stored && r->verb == STORE_CREATE) {
 		(void)requests_refuse(&w, 405, "a directory does not store this kind");
 	} else if (!stored) {

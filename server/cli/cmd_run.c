@@ -147,7 +147,9 @@ static int run_build(struct setup *s, struct job *job, struct notes *warnings, s
 	r->submission =
 	    arena_printf(&s->arena, "%0*llx%s", ID_TIME,
 	                 (unsigned long long)facts.submitted_ms & 0xffffffffffff, random);
-	const struct mark mark = { r->submission, s->o->instance, NULL, NULL, false };
+	const struct mark mark = { .submission = r->submission,
+		                   .instance = s->o->instance,
+		                   .at_once = true };
 	r->objects = ARENA_NEW(&s->arena, struct objects, 1);
 	submit_key_seed(job, &s->arena, &facts);
 	job_warn(job, &facts, warnings);

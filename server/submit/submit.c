@@ -8,8 +8,8 @@
 #include "base/enc.h"
 #include "base/form.h"
 #include "k8s/cache/cache.h"
-#include "machine/engine/engine.h"
 #include "k8s/submit/submission.h"
+#include "machine/engine/engine.h"
 #include "server/accounts/account.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/scheduler.h"
@@ -319,8 +319,14 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 		return NULL;
 	submit_key_seed(s->job, &r->arena, &facts);
 	r->secret |= facts.extension || facts.key_seed; /* even if the job is refused */
-	struct mark mark = { id, server->options->instance, s->value, r->id,
-		             server->options->webhook[0] != '\0' };
+	struct mark mark = {
+		.submission = id,
+		.instance = server->options->instance,
+		.idempotency = s->value,
+		.request = r->id,
+		.webhook = server->options->webhook[0] != '\0',
+		.at_once = store_is_atomic(r->loop->store),
+	};
 	int64_t begun_us = clock_us();
 	int rc = job_build(server->translator, s->job, &facts, &mark, &r->arena, objects, e);
 	s->translate_us += clock_us() - begun_us;

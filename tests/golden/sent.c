@@ -11,7 +11,9 @@
 #include "tests/lib/outcome.h"
 #include "tests/lib/secrets.h"
 
-static const struct mark MARK = { "00112233445566778899aabbccddeeff", "test", NULL, NULL, false };
+static const struct mark MARK = {
+	"00112233445566778899aabbccddeeff", "test", NULL, NULL, false, false
+};
 
 /* Where the marks of a submission may stand. */
 static bool is_mark(const char *at)

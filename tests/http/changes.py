@@ -6,7 +6,7 @@ import time
 from urllib.parse import urlencode
 
 from fakeapi import Scene
-from harness import Server, framework_name, in_threads, job_v2, job_v2_secret, wait_until
+from harness import Server, database_objects, framework_name, in_threads, job_v2, job_v2_secret, wait_until
 from place import NO_LIMITS
 from tokens import SECRET, bearer, token, write_file
 
@@ -60,11 +60,8 @@ class Yard(Scene):
         if self.api:
             with self.api.lock:
                 return copy.deepcopy(self.api.objects.get(("frameworks", name)))
-        path = os.path.join(self.directory, "jobs", "frameworks", name + ".json")
-        if not os.path.exists(path):
-            return None
-        with open(path) as f:
-            return json.load(f)
+        found = database_objects(os.path.join(self.directory, "jobs"), name)
+        return found[0] if found else None
 
     def secretly(self, job, change, who="alice"):
         """Change the stored object without an event."""

@@ -10,7 +10,7 @@ import tempfile
 from urllib.parse import urlencode
 
 from fakeapi import FakeApi, fake_server
-from harness import ROOT, Server, framework_name, in_threads, job_v1, job_v2, request_bytes, run, wait_until
+from harness import ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, request_bytes, run, wait_until
 from lists import snapshot
 from place import STORED, Place, events
 from tokens import SECRET, basic, bearer, token, write_file
@@ -110,9 +110,7 @@ def form_job(name, **more):
 
 
 def stored(server, name, user="alice"):
-    path = os.path.join(server.directory, "jobs", "frameworks", framework_name(name, user) + ".json")
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
+    return database_objects(os.path.join(server.directory, "jobs"), framework_name(name, user))[0]
 
 
 def test_forms(check):

@@ -7,7 +7,7 @@ import signal
 import tempfile
 
 from fakeapi import FakeApi, fake_server
-from harness import ROOT, Server, framework_name, in_threads, job_v2, run, wait_until
+from harness import ROOT, Server, database_objects, framework_name, in_threads, job_v2, run, wait_until
 from program import OTHER, configmap_name, configmaps_of, lines, program, programs
 
 EXIT_SPEC = "runtime-exit-spec-configuration"
@@ -309,8 +309,7 @@ def test_configmap_in_a_directory(check):
     name = configmap_name(program())
     with Server("--standalone", "jobs", "--runtime", "configmap", "--runtime-binary", program()) as server:
         check.ok("directory: made", lines(server, THERE, 1), server.log())
-        path = os.path.join(server.directory, "jobs", "configmaps", name + ".json")
-        check.ok("directory: a file", os.path.exists(path), path)
+        check.ok("directory: stored", database_objects(os.path.join(server.directory, "jobs"), name))
         check.equal("directory: jobs are taken", server.submit(job_v2("m")).status, 202)
         check.equal("directory: nothing is looked for", lines(server, "missing in"), [])
 

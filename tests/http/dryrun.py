@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from clients import FORM, TokenServer, nested
 from fakeapi import FakeApi, fake_server
-from harness import (ROOT, Server, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes, run,
+from harness import (ROOT, Server, database_objects, framework_name, in_threads, job_v1, job_v2, job_v2_secret, request_bytes, run,
                      secret_forms, wait_until)
 from tokens import bearer, token
 
@@ -28,9 +28,8 @@ REFUSED = ["dryRun", "dryRun=", "dryRun=1", "dryRun=True", "dryRun=all", "dryRun
 
 
 def made(server):
-    """Files of all objects in the directory of a server."""
-    return [p for p in glob.glob(os.path.join(server.directory, "jobs", "**"), recursive=True)
-            if os.path.isfile(p) and not os.path.basename(p).startswith(".")]
+    """The names of all objects in the database of a server."""
+    return [o["metadata"]["name"] for o in database_objects(os.path.join(server.directory, "jobs"), "")]
 
 
 def try_job(server, body, how="true", path=V2, headers=None, method="POST"):
@@ -119,7 +118,7 @@ def test_dry_run_on_every_route(check):
         check.refused("another user", try_job(server, job_v1("x"), path="/api/v1/user/bob/jobs"), 403, "ForbiddenUserError")
         check.refused("another job", try_job(server, job_v1("x"), path="/api/v1/user/alice/jobs/y"), 400, "InvalidParametersError")
         check.equal("false is no dry run", try_job(server, job_v2("tried"), "false").status, 202)
-        check.equal("it is made", [os.path.basename(p).split(".")[0] for p in made(server)], [framework_name("tried")])
+        check.equal("it is made", made(server), [framework_name("tried")])
         is_list(check, "here, a name that is taken", try_job(server, job_v2("tried")))
         check.refused("by the store, a name that is taken", try_job(server, job_v2("tried"), "server"), 409, "ConflictJobError",
                 "already exists")

@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -184,6 +185,32 @@ def in_threads(rows, function):
 
 def framework_name(job, user=USER):
     return hashlib.md5(f"{user}~{job}".encode()).hexdigest()
+
+
+def database_rows(where, sql, *values):
+    """What the database of `--local` answers, of a copy of it: the server keeps others out."""
+    files = [os.path.join(where, f"store.db{end}") for end in ("", "-wal")]
+    def seen():
+        return [(os.stat(f).st_size, os.stat(f).st_mtime_ns) for f in files if os.path.exists(f)]
+    while True:
+        with tempfile.TemporaryDirectory(prefix="rest-lit-copy.") as copy:
+            before = seen()
+            for f in files:
+                if os.path.exists(f):
+                    shutil.copy(f, copy)
+            if seen() != before:
+                continue
+            database = sqlite3.connect(os.path.join(copy, "store.db"))
+            try:
+                return database.execute(sql, values).fetchall()
+            finally:
+                database.close()
+
+
+def database_objects(where, name):
+    """The objects whose names begin so, the Framework first."""
+    return [{**json.loads(rest), "metadata": json.loads(meta)} for meta, rest in database_rows(
+        where, "SELECT meta, rest FROM object WHERE name LIKE ? ORDER BY kind, name", name + "%")]
 
 
 def job_v2(name, **more):

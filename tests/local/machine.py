@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "http"))
 
-from harness import BINARY, USER, Server, framework_name, wait_until  # noqa: E402
+from harness import BINARY, USER, Server, database_rows, framework_name, wait_until  # noqa: E402
 
 # A root without capabilities cannot make user namespaces.
 NOBODY = 65534
@@ -66,23 +66,7 @@ class Machine(Server):
             raise RuntimeError(f"{name}: {reply}")
 
     def rows(self, sql, *values):
-        """What the database answers, of a copy of it: the server keeps others out."""
-        files = [os.path.join(self.where, f"store.db{end}") for end in ("", "-wal")]
-        def seen():
-            return [(os.stat(f).st_size, os.stat(f).st_mtime_ns) for f in files if os.path.exists(f)]
-        while True:
-            with tempfile.TemporaryDirectory(prefix="rest-lit-copy.") as copy:
-                before = seen()
-                for f in files:
-                    if os.path.exists(f):
-                        shutil.copy(f, copy)
-                if seen() != before:
-                    continue
-                database = sqlite3.connect(os.path.join(copy, "store.db"))
-                try:
-                    return database.execute(sql, values).fetchall()
-                finally:
-                    database.close()
+        return database_rows(self.where, sql, *values)
 
     def change(self, sql, *values):
         """Changes the database of a server that does not run."""

@@ -7,7 +7,7 @@
 /* Whether dependents are created after the Framework. */
 static bool is_created_first(const struct scope *s)
 {
-	return s->mark && s->owned;
+	return s->mark && s->owned && !s->mark->at_once;
 }
 
 static bool put_job_task_roles(const struct scope *s, struct out *o)

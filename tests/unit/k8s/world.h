@@ -127,6 +127,8 @@ static void create(struct world *w, const struct store_request *q, struct store_
 	struct thing *t = find(w, q->kind, q->name);
 	if (t != NULL && strcmp(t->id, ID) != 0 && w->busy_gets > 0 && --w->busy_gets == 0)
 		t->exists = false; /* the garbage collector came by */
+	for (size_t i = 0; i < q->n_with && t == NULL; i++)
+		t = find(w, q->with[i].kind, q->with[i].name);
 	if (t != NULL) {
 		r->outcome = STORE_EXISTS;
 		r->status = 409;
@@ -137,6 +139,9 @@ static void create(struct world *w, const struct store_request *q, struct store_
 	kept_copy(t->owner, sizeof(t->owner), q->body[1]);
 	t->started = strstr(q->body[0].p, "\"Start\"") != NULL;
 	t->bare = w->strips_labels;
+	for (size_t i = 0; i < q->n_with && !q->dry_run; i++)
+		kept_copy(add(w, q->with[i].kind, q->with[i].name, ID)->owner, sizeof(t->owner),
+		          span_of(q->with[i].uid_at ? t->uid : ""));
 	answer_with(w, r, t, q->whole);
 }
 
@@ -301,6 +306,15 @@ static void world_init(struct world *w)
 static void world_done(struct world *w)
 {
 	store_free(&w->s);
+}
+
+/* A store that creates several objects in one request. */
+__attribute__((unused)) static void world_be_atomic(struct world *w)
+{
+	static struct store_ops ops;
+	ops = *w->s.ops;
+	ops.atomic = true;
+	w->s.ops = &ops;
 }
 
 /* A new world, to the end of the block. */

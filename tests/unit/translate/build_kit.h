@@ -11,7 +11,9 @@
 
 #define HASH "0123456789abcdef0123456789abcdef"
 
-static const struct mark MARK = { "00112233445566778899aabbccddeeff", "here", NULL, NULL, false };
+static const struct mark MARK = {
+	"00112233445566778899aabbccddeeff", "here", NULL, NULL, false, false
+};
 
 static const struct port_request PORTS[] = { { { "ssh", 3 }, 1 }, { { "http", 4 }, 2 } };
 

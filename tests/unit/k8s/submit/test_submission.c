@@ -59,6 +59,29 @@ TEST(test_submission_lasting_fault_from_each_request_on)
 	}
 }
 
+/* One request creates all, or nothing, and nothing is started or undone later. */
+TEST(test_submission_in_an_atomic_store)
+{
+	static struct object objects[4];
+	static struct object pod = { KIND_PODTEMPLATE, "worker", { "{}", 2 }, 0 };
+	const struct objects whole = { objects, 4, &pod, 1 };
+	memcpy(objects, OBJECTS, sizeof(objects));
+	objects[3] = ALONE;
+	for (size_t f = 0; f < (size_t)FAULT_MAX * FAULT_MAX; f++) {
+		WORLD(w);
+		world_be_atomic(&w);
+		w.plan[0] = (enum fault)(f / FAULT_MAX);
+		w.plan[1] = (enum fault)(f % FAULT_MAX);
+		struct end end = submit(&w, &whole, 100000, false);
+		check_rule(&w, &whole, &end);
+		assert_true(f > 0 || w.requests == 1);
+		assert_int_equal(w.verbs[STORE_PATCH] + w.verbs[STORE_DELETE], 0);
+		memset(w.plan, 0, sizeof(w.plan));
+		end = submit(&w, &whole, 100000, true);
+		assert_int_equal(end.http, count(&w) ? 409 : 0);
+	}
+}
+
 /* ---- what is said ------------------------------------------------------------------ */
 
 TEST(test_submission_fine)

@@ -104,12 +104,21 @@ TEST(test_build_only_a_framework_being_made_says_so)
 	assert_mark(&alone, 0, "labels", "rest-lit/creating", NULL);
 	OBJECT_AUTO *f = object(&alone, 0);
 	assert_text(f, "spec/executionType", "Start");
+	static const struct mark TOGETHER = { .submission = "00112233445566778899aabbccddeeff",
+		                              .instance = "here",
+		                              .at_once = true };
+	owned.mark = &TOGETHER;
+	built(&owned);
+	assert_mark(&owned, 3, "labels", "rest-lit/creating", NULL);
+	OBJECT_AUTO *together = object(&owned, 3);
+	assert_text(together, "spec/executionType", "Start");
 }
 
 TEST(test_build_requests_are_the_frameworks_alone)
 {
-	static const struct mark KEYED = { "00112233445566778899aabbccddeeff", "here", "ab-cd",
-		                           "r-1", false };
+	static const struct mark KEYED = {
+		"00112233445566778899aabbccddeeff", "here", "ab-cd", "r-1", false, false
+	};
 	BENCH_AUTO b;
 	make_owned(&b, PROFILE_PLAIN);
 	assert_mark(&b, 3, "annotations", "rest-lit/idempotency", NULL);

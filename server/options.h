@@ -45,7 +45,8 @@ enum {
 	FOR_EVENTS = 2048,
 	FOR_DELETE = 4096,
 	FOR_RESUBMIT = 8192,
-	FOR_CONVERT = 16384
+	FOR_CONVERT = 16384,
+	FOR_BACKUP = 32768
 };
 
 enum option_type {

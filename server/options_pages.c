@@ -69,7 +69,7 @@ static void commands_text(struct str *out, unsigned commands)
 	static const char *const NAMES[] = { "serve",  "translate", "validate", "token",
 		                             "submit", "jobs",      "show",     "stop",
 		                             "run",    "logs",      "wait",     "events",
-		                             "delete", "resubmit",  "convert",  "check" };
+		                             "delete", "resubmit",  "convert",  "backup" };
 	const char *between = "";
 	for (size_t i = 0; i < ARRAY_SIZE(NAMES); i++) {
 		if (!(commands & 1u << i))

@@ -166,6 +166,8 @@ const struct route ROUTES[] = {
 	  "One virtual cluster; 404 `NoVirtualClusterError`.", JOB_ANY },
 	{ "GET", "/api/v2/machine", machine_get, NULL, AUTH_USER, BODY_NONE, ANSWER_MACHINE,
 	  "With `--local`: CPUs, memory and GPUs of this machine, jobs that have some of them, and the queue. Else 404 `NoMachineError`.", JOB_ANY },
+	{ "GET", "/api/v2/machine/backup", backup_get, NULL, AUTH_PERSON, BODY_NONE, ANSWER_BACKUP,
+	  "With `--local`, for admins: a copy of the database, an SQLite file with all jobs and their Secrets. Else 404 `NoMachineError`.", JOB_ANY },
 	{ "GET", "/api/v2/cluster/sku-types", skus_get, NULL, AUTH_USER, BODY_NONE, ANSWER_SKUS,
 	  "The SKU types of HiveD (`?vc=`: of one virtual cluster, 404 `NoVirtualClusterError`) with the size of one cell: `cpu`, `gpu`, `memory` in MB. Without HiveD `{}`.", JOB_ANY },
 };

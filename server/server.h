@@ -101,6 +101,7 @@ struct server {
 	uint16_t port;
 	atomic_int runtime_configmap; /* mutable: enum runtime_configmap_state */
 	atomic_int phase;             /* mutable */
+	atomic_bool backing_up;       /* mutable: a backup is made or sent */
 	/* mutable: GPUs of the largest node for pods, when nodes were last read; 0: unknown */
 	atomic_llong node_gpus;
 	struct nodes *nodes; /* for pods (cluster/nodes.h); NULL: any node is */

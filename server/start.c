@@ -258,10 +258,11 @@ static int open_workers(struct service *s, struct err *e)
 	if (openpai && !o->no_auth &&
 	    worker_add(s->server.worker = worker_new(LOGINS_WAIT), NULL, e) < 0)
 		return -1;
-	if (!openpai && !tokens_stored(o) && !o->deny_list[0])
+	bool edits = openpai || tokens_stored(o) || o->deny_list[0];
+	if (!edits && !o->local[0])
 		return 0;
 	s->server.edits = worker_new(EDITS_WAIT);
-	for (int i = 0; i < WORKER_THREADS; i++) {
+	for (int i = 0; i < (edits ? WORKER_THREADS : 1); i++) { /* one makes backups */
 		struct store *store = cluster_store(&s->server, &limits, e);
 		if (!store || worker_add(s->server.edits, store, e) < 0)
 			return -1;

@@ -263,6 +263,8 @@ int db_make(sqlite3 *db)
 	/* What is not stored yet is made again. */
 	for (size_t i = 0; i < ARRAY_SIZE(STEPS) && code == 0 && version == 0; i++)
 		code = sqlite3_exec(db, STEPS[i], NULL, NULL, NULL);
+	/* A backup has another mode. */
+	code = code ? code : sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
 	return code == 0 && version > SCHEMA_VERSION ? SQLITE_SCHEMA : code;
 }
 
@@ -310,6 +312,7 @@ static int db_sweep(struct database *d)
 static int db_open_file(struct database *d, struct err *e)
 {
 	FD_AUTO fd = openat(d->root, DB_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	(void)unlinkat(d->root, DB_COPY, 0); /* of a server that was killed */
 	if (fd < 0 || (!d->transient && fsync(d->root) != 0))
 		return err_set(e, UNKNOWN_ERROR, "%s/%s cannot be read: %s", d->path, DB_FILE,
 		               strerrordesc_np(errno));

@@ -9,6 +9,7 @@
 #include "machine/store/local.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -351,6 +352,31 @@ void local_put_status(struct local *l, const char *namespace_name, struct local_
 	(void)namespace_name; /* a uid names an object of any */
 	struct task t = { .statuses = s, .n_statuses = n };
 	wait_done(l, &t);
+}
+
+/* ---- backups ------------------------------------------------------------------------- */
+
+int local_backup(struct local *l, struct err *e)
+{
+	const struct database *d = &l->db;
+	sqlite3 *db = NULL;
+	sqlite3_stmt *s = NULL;
+	FREE_AUTO char *path = xasprintf("%s/%s", d->path, DB_COPY);
+	/* SQLite writes into the empty file. */
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(e, UNAVAILABLE, "%s: %s", path, strerrordesc_np(errno));
+	int code = db_connect(d->path, DB_FILE, &db);
+	code = code ? code : sqlite3_prepare_v2(db, "VACUUM INTO ?1", -1, &s, NULL);
+	code = code ? code : sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC);
+	code = code ? code : db_finish(s);
+	(void)sqlite3_finalize(s); /* its code is known */
+	(void)sqlite3_close(db);
+	(void)unlink(path); /* else the next start does it */
+	if (code == 0)
+		return fd;
+	(void)close(fd);
+	return err_set(e, UNAVAILABLE, "the database cannot be copied: %s", sqlite3_errstr(code));
 }
 
 /* ---- a store ----------------------------------------------------------------------- */

@@ -65,6 +65,11 @@ struct local_status {
 void local_put_status(struct local *l, const char *namespace_name, struct local_status *s,
                       size_t n);
 
+/* A copy of the database as it is at some moment of this call: a file without a name, which the
+ * caller closes.  It has all Secrets.  -1 and *e: 503.  Any thread, one at a time; blocks for as long
+ * as the disk takes. */
+int local_backup(struct local *l, struct err *e);
+
 /* For a thread that must not block. */
 struct store *store_local_new(struct local *l, const char *namespace_name,
                               const struct store_limits *limits, struct err *e);

@@ -10,6 +10,7 @@
 #define WIPED_STR __attribute__((cleanup(str_wipe))) struct str
 
 #define DB_FILE "store.db"
+#define DB_COPY DB_FILE ".copy" /* while a backup is made */
 
 enum { OBJECT_MAX = 4 << 20, TEXT_MAX = 2 * OBJECT_MAX, UID_LEN = 36, OBJECT_DEPTH = 1024 };
 #define VERSION_MAX (INT64_C(1) << 53)

@@ -111,6 +111,16 @@ const struct command COMMANDS[] = {
 	  "Exit status: as of submit.\n",
 	  "Example:\n"
 	  "  rest-lit resubmit --wait mnist\n" },
+	{ "backup", cmd_backup, FOR_BACKUP, 1, 1, "name one file", "FILE",
+	  "copy the database of a machine",
+	  "Write a copy of the database of a server with --local, with all jobs and their\n"
+	  "secrets, to a new FILE that only you can read; the server goes on meanwhile.  Only\n"
+	  "administrators may do this.  docs/LOCAL.md says how it is restored.\n"
+	  "Exit status: 0, 2 refused, or there is such a file, 3 the server does not answer,\n"
+	  "or the file cannot be written.\n",
+	  "Examples:\n"
+	  "  rest-lit backup --token-file token jobs.db\n"
+	  "  sqlite3 jobs.db 'select name from object where kind = 0'\n" },
 	{ "translate", cmd_translate, FOR_TRANSLATE, 1, 1, "name one file",
 	  "FILE|-", "print the objects of a job",
 	  "Print the objects of a job as one Kubernetes List for kubectl create -f -\n",

@@ -152,6 +152,8 @@ static const struct answer {
 	                     .refusals = { { 404, "NoVirtualClusterError" } } },
 	[ANSWER_SCHEMA] = { "server", 200, "Any", .refusals = { { 404, "NoSchemaError" } } },
 	[ANSWER_MACHINE] = { "server", 200, "Machine", .refusals = { { 404, "NoMachineError" } } },
+	[ANSWER_BACKUP] = { "server", 200, .type = "application/vnd.sqlite3",
+	                    .refusals = { { 403, "ForbiddenUserError" }, { 404, "NoMachineError" }, { 503, "UnavailableError" } } },
 	[ANSWER_SKUS] = { "people", 200, "SkuTypes", .parameter = "OfVirtualCluster",
 	                  .refusals = { { 404, "NoVirtualClusterError" } } },
 };

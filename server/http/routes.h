@@ -66,6 +66,7 @@ enum route_answer {
 	ANSWER_SKUS,
 	ANSWER_SCHEMA,
 	ANSWER_MACHINE,
+	ANSWER_BACKUP,
 	ANSWER_MAX
 };
 
@@ -159,6 +160,9 @@ handler schemas_get;
 
 /* job_machine.c */
 handler machine_get;
+
+/* backup.c */
+handler backup_get;
 
 /* user_routes.c */
 handler user_get, users_get, storages_get, storage_get, groups_get, alerts_get, nodes_get, pods_get;

@@ -15,7 +15,7 @@
 
 struct stream;
 
-/* Each callback but `gone` may be NULL. */
+/* Each callback may be NULL. */
 struct stream_calls {
 	/* There is room: write, and call stream_end after the last. */
 	void (*more)(struct stream *s, void *arg);

@@ -229,11 +229,10 @@ static void next(struct submission *b)
 	if (b->step == 0)
 		b->patience_ms = 0;
 	b->step++;
-	if (store_is_atomic(b->store))
-		submission_finish(b);
-	else if (b->step < b->objects->n)
+	bool whole = store_is_atomic(b->store);
+	if (b->step < b->objects->n && !whole)
 		submission_post(b, 0);
-	else if (b->objects->n > 1 && !b->opt->dry_run)
+	else if (b->objects->n > 1 && !b->opt->dry_run && !whole)
 		submission_patch(b, 0);
 	else
 		submission_finish(b);

@@ -103,16 +103,15 @@ void client_run_once(struct client *c, int64_t timeout_ms, int fd)
 	struct curl_waitfd extra = { .fd = fd, .events = CURL_WAIT_POLLIN };
 	int ms = timeout_ms < 0 ? 0 : timeout_ms < TURN_MS_MAX ? (int)timeout_ms : TURN_MS_MAX;
 	int n;
+	/* What has begun does not wait: libcurl's own timers are due then. */
+	(void)curl_multi_poll(c->multi, &extra, fd >= 0, ms, NULL);
 	(void)curl_multi_perform(c->multi, &n); /* errors show in the transfers */
-	bool any = false;
-	for (const CURLMsg *m; (m = curl_multi_info_read(c->multi, &n)); any = true) {
+	for (const CURLMsg *m; (m = curl_multi_info_read(c->multi, &n));) {
 		struct exchange *x = NULL;
 		CURLcode result = m->data.result;
 		(void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&x); /* set */
 		client_answered(x, result);
 	}
-	if (!any)
-		(void)curl_multi_poll(c->multi, &extra, fd >= 0, ms, NULL);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

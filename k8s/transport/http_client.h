@@ -56,7 +56,8 @@ struct client_call {
 struct exchange *client_start(struct client *c, const struct client_call *call, struct err *e);
 /* Cancel without further callbacks. */
 void client_stop(struct exchange *x);
-/* Run until a request has ended, fd (-1: none) is readable, or the time is over. */
+/* Run until something has come or a request has ended, fd (-1: none) is readable, or the time is
+ * over. */
 void client_run_once(struct client *c, int64_t timeout_ms, int fd);
 
 /* Polls one document of a web service in its own thread.  No credentials are sent, so http:// is

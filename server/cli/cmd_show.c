@@ -36,7 +36,7 @@ static int print(struct span detail, const char *job, struct err *e)
 	p.colour = term_colours(STDOUT_FILENO);
 	progress_verdict(&out, &p, job);
 	if (p.waiting[0])
-		str_printf(&out, "  waiting:  %s\n", p.waiting);
+		str_printf(&out, "  %s %s\n", p.stopping ? "reason:  " : "waiting: ", p.waiting);
 	put_images(&out, detail);
 	table_begin(&t, HEADS, N_HEADS);
 	t.states = p.colour ? STATE : 0;

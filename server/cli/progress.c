@@ -70,7 +70,6 @@ const char *progress_task(struct span object, const char *const keys[2], struct 
 	return arena_printf(a, "%.*s[%lld]", (int)role.n, role.p, (long long)index);
 }
 
-/* For `run`, which prints the last lines of this task. */
 const char *progress_failed_task(const struct progress *p, struct arena *a)
 {
 	const char *first = progress_task(scan_get(p->status, "firstFailure"), FAILED, a);
@@ -100,6 +99,8 @@ static void progress_read_roles(struct progress *p, struct span roles, struct ar
 		struct role_progress *role = &p->role[p->n_roles++];
 		struct scan tasks = scan_begin(scan_get(value, "taskStatuses"));
 		role->name = progress_shown(a, name);
+		(void)scan_int(scan_path(value, "taskRoleStatus", "gpuNumber"), 0, INT32_MAX,
+		               &role->gpus); /* else 0 */
 		for (struct span task; scan_item(&tasks, &task); role->tasks++) {
 			enum job_state state = state_of(scan_get(task, "taskState"), a);
 			/* While FrameworkController retries a rejected pod, the task is RUNNING. */
@@ -143,7 +144,9 @@ int progress_read(struct progress *p, struct span detail, struct arena *a, struc
 	(void)scan_int(scan_get(p->status, "retries"), 0, INT64_MAX, &p->retries); /* else 0 */
 	p->submitted_ms = progress_time_of(p->status, "submissionTime");
 	p->completed_ms = progress_time_of(p->status, "completedTime");
-	p->waiting = waiting_text(scan_get(p->status, "waitingReason"), a);
+	p->waiting = p->stopping
+	                 ? progress_shown(a, scan_text(scan_get(p->status, "stopReason"), a))
+	                 : waiting_text(scan_get(p->status, "waitingReason"), a);
 	progress_read_roles(p, scan_get(detail, "taskRoles"), a);
 	return 0;
 }

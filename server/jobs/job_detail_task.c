@@ -199,6 +199,7 @@ struct templates templates_read(const struct shower *w)
 		t.v[t.n++] = (struct template){
 			.name = scan_text(scan_get(role, "name"), w->a),
 			.pod = scan_path(role, "task", "pod"),
+			.role = role,
 		};
 	}
 	return t;
@@ -242,6 +243,7 @@ bool role_read(struct role *out, struct span name, size_t at, const struct templ
 		own++;
 	struct span pod = own < t->v + t->n ? own->pod : (struct span){ NULL, 0 };
 	*out = (struct role){ .name = name, .log = log_path(t->w, name) };
+	out->gpus = pod.p ? job_entry_role_gpus(own->role, a) : 0;
 	scan_members(scan_path(pod, "metadata", "annotations"), KEYS, v, N);
 	/* An invalid label is left out. */
 	(void)portspec_read(scan_text(v[PORTS], a), -1, a, &out->ports, &wrong);
@@ -375,6 +377,8 @@ static void show_role(struct shower *w, const struct role *role, struct span lis
 	json_put_text(w->out, "name", role->name);
 	if (role->image.n)
 		json_put_text(w->out, "imageUnused", role->image);
+	if (role->gpus)
+		json_put_int(w->out, "gpuNumber", role->gpus);
 	str_puts(w->out, "},\"taskStatuses\":[");
 	while (*n < SHOWN_TASKS && !w->out->full && tasks.open == '[' && scan_more(&tasks)) {
 		NOT_ZEROED struct fw_view t;

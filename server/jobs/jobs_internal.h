@@ -306,7 +306,7 @@ struct span said_report(struct span message);
 /* Pod templates by name of the task role. */
 struct template
 {
-	struct span name, pod;
+	struct span name, pod, role; /* role: all of it */
 };
 struct templates {
 	const struct shower *w;
@@ -322,6 +322,7 @@ struct role {
 	struct span group; /* HiveD affinity group; p is NULL if it has none */
 	struct span log;   /* path of its logs up to the index */
 	struct span image; /* if it is not used; else "" */
+	int64_t gpus;      /* of each task */
 };
 /* `at`: index of the status in its list, a guess.  false: no pod can belong to such a role. */
 bool role_read(struct role *out, struct span name, size_t at, const struct templates *t);

@@ -66,15 +66,16 @@ TEST(test_progress_read)
 TEST(test_progress_without_pods)
 {
 	ARENA_AUTO a = { 0 };
-	struct progress p = read_ok(
-	    "{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{\"taskStatuses\":["
-	    "{\"taskState\":\"RUNNING\",\"containerId\":null},"
-	    "{\"taskState\":\"RUNNING\",\"containerId\":\"5d1c\"},"
-	    "{\"taskState\":\"FAILED\",\"containerId\":null}]}}}",
-	    &a);
+	struct progress p = read_ok("{\"jobStatus\":{\"state\":\"RUNNING\"},\"taskRoles\":{\"a\":{"
+	                            "\"taskRoleStatus\":{\"gpuNumber\":2},\"taskStatuses\":["
+	                            "{\"taskState\":\"RUNNING\",\"containerId\":null},"
+	                            "{\"taskState\":\"RUNNING\",\"containerId\":\"5d1c\"},"
+	                            "{\"taskState\":\"FAILED\",\"containerId\":null}]}}}",
+	                            &a);
 	assert_int_equal(p.role[0].in[JOB_RUNNING], 1);
 	assert_int_equal(p.role[0].in[JOB_WAITING], 1);
 	assert_int_equal(p.role[0].in[JOB_FAILED], 1);
+	assert_int_equal(p.role[0].gpus, 2);
 }
 
 /* Whatever a server says: no crash, and nothing that is taken for something else. */
@@ -121,6 +122,12 @@ TEST(test_progress_stopping)
 	    read_ok("{\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"STOP\"}}", &a);
 	progress_line(&out, &p);
 	assert_string_equal(str_c(&out), "STOPPING");
+	p = read_ok("{\"jobStatus\":{\"state\":\"RUNNING\",\"executionType\":\"STOP\","
+	            "\"stopReason\":\"after 2 seconds\"}}",
+	            &a);
+	out.n = 0;
+	progress_line(&out, &p);
+	assert_string_equal(str_c(&out), "STOPPING  after 2 seconds");
 	p = read_ok("{\"jobStatus\":{\"state\":\"STOPPED\",\"executionType\":\"STOP\"}}", &a);
 	assert_false(p.stopping);
 }

@@ -20,6 +20,7 @@ struct caller;
 struct cors;
 struct counts;
 struct engine;
+struct engine_settings;
 struct events;
 struct exit_spec;
 struct follow;
@@ -81,16 +82,19 @@ struct server {
 	struct key_claims claims;        /* mutable */
 	struct rate_limits *rate_limits; /* mutable */
 	struct cors *cors;
-	char link_key[33];           /* random: signs links to logs if there is no token secret */
-	struct worker *worker;       /* hashes passwords; NULL: no logins */
-	struct worker *edits;        /* changes users and tokens (http/edit.h); NULL: none can be */
-	struct tls *tls;             /* NULL: plain HTTP */
-	struct tls *output_tls;      /* of --output-listen; `tls` with --output-ca; NULL: plain */
-	bool output_tls_random;      /* its key: other servers have other certificates */
-	struct login *login;         /* of the API server; NULL: local is set */
-	struct local *local;         /* of --local */
-	struct engine *engine;       /* runs the jobs of `local` (machine/engine/engine.h); or NULL */
-	bool host_files;             /* its tasks see the machine's files instead of their images */
+	char link_key[33];      /* random: signs links to logs if there is no token secret */
+	struct worker *worker;  /* hashes passwords; NULL: no logins */
+	struct worker *edits;   /* changes users and tokens (http/edit.h); NULL: none can be */
+	struct tls *tls;        /* NULL: plain HTTP */
+	struct tls *output_tls; /* of --output-listen; `tls` with --output-ca; NULL: plain */
+	bool output_tls_random; /* its key: other servers have other certificates */
+	struct login *login;    /* of the API server; NULL: local is set */
+	struct local *local;    /* of --local */
+	/* Of `rest-lit run`, which the server is part of: directories and callbacks of the
+	 * engine.  The only client is this process, over a Unix socket.  NULL: `serve`. */
+	const struct engine_settings *foreground;
+	struct engine *engine; /* runs the jobs of `local` (machine/engine/engine.h); or NULL */
+	bool host_files;       /* its tasks see the machine's files instead of their images */
 	struct scheduler *scheduler; /* NULL: not HiveD */
 	struct follow *follow;       /* this, cache and events: see cluster.h */
 	struct cache *cache;

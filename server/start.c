@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/enc.h"
-#include "machine/store/local.h"
-#include "machine/engine/engine.h"
 #include "k8s/logs/log_file.h"
 #include "k8s/transport/store.h"
+#include "machine/engine/engine.h"
+#include "machine/store/local.h"
 #include "schema/check.h"
 #include "server/accounts/account.h"
 #include "server/auth/auth.h"
@@ -45,16 +45,19 @@ static const char *or_null(const char *text)
 	return text[0] ? text : NULL;
 }
 
+/* `run` has put something else in place of the signals. */
 static int open_signals(struct service *s, struct err *e)
 {
 	sigset_t set;
+	s->server.ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->signal_fd >= 0 && s->server.ended_fd >= 0)
+		return 0;
 	(void)sigemptyset(&set); /* these four cannot fail with these arguments */
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	s->server.ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->signal_fd < 0 || s->server.ended_fd < 0)
 		return err_set(e, UNKNOWN_ERROR, "signalfd failed");
 	return 0;
@@ -76,7 +79,7 @@ static int check_options(struct service *s, struct err *e)
 		o->deny_list = COMPAT_DENY_LIST;
 	if (o->output_listen[0] && !o->output_url[0] && span_starts(service, "tcp:"))
 		o->output_url = arena_printf(&o->arena, "https:%s", service.p + 4);
-	if (address_parse("--listen", o->listen, &s->address, e) < 0)
+	if (!s->address.n && address_parse("--listen", o->listen, &s->address, e) < 0)
 		return -1;
 	bool output = o->output_listen[0] != '\0';
 	if (output && address_parse("--output-listen", o->output_listen, &s->output_address, e) < 0)
@@ -97,7 +100,8 @@ static int check_options(struct service *s, struct err *e)
 		keep |= 1u << CAP_NET_BIND_SERVICE;
 	if (options_run_here(o) && o->no_auth)
 		keep |= 1u << CAP_SETFCAP; /* root needs it for user namespaces: the sandbox */
-	return process_drop_capabilities(keep, e);
+	/* What tasks of `run` may do is what its user may do. */
+	return s->server.foreground ? 0 : process_drop_capabilities(keep, e);
 }
 
 /* Read the token keys.  NULL and *e (400). */
@@ -275,7 +279,9 @@ static int open_shared(struct service *s, struct err *e)
 {
 	struct server *v = &s->server;
 	const struct options *o = &s->options;
-	if (o->local[0] && !(v->local = local_open(o->local, e)))
+	if (o->local[0])
+		v->local = (v->foreground ? local_open_transient : local_open)(o->local, e);
+	if (o->local[0] && !v->local)
 		return -1;
 	v->revoked = revocations_new();
 	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */
@@ -362,7 +368,6 @@ void start_begin(struct service *s)
 	s->server.options = &s->options;
 	s->server.hooks = &FEATURES;
 	s->server.counts = xcalloc(1, sizeof(struct counts));
-	s->signal_fd = s->server.ended_fd = -1;
 	schema_init();
 }
 
@@ -384,8 +389,9 @@ int start_all(struct service *s, struct err *e)
 		(void)mallopt(M_ARENA_MAX, 1); /* NOLINT(concurrency-mt-unsafe): no thread yet */
 	if (open_shared(s, e) < 0 || open_loops(s, e) < 0 || open_ports(s, e) < 0)
 		return -1;
-	s->runtime_configmap = runtime_configmap_start(&s->server, e);
-	if (!s->runtime_configmap)
+	/* `run` has no cluster. */
+	if (!s->server.foreground &&
+	    !(s->runtime_configmap = runtime_configmap_start(&s->server, e)))
 		return -1;
 	/* On one machine nothing can be left half created. */
 	if (!s->server.local && !(s->gc = gc_start(&s->server, e)))

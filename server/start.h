@@ -13,13 +13,15 @@ enum { LOOPS_MAX = 64 };
 struct service {
 	struct server server;
 	struct options options;
-	struct address address, output_address, metrics_address;
+	struct address address; /* of --listen, unless it is set before */
+	struct address output_address, metrics_address;
 	struct runtime_configmap *runtime_configmap;
 	struct gc *gc;
 	struct rounds *rounds;
 	struct loop loops[LOOPS_MAX + 2]; /* the last may serve --output-listen, --metrics-listen */
 	size_t n_loops;
-	int signal_fd;    /* SIGTERM, SIGINT, SIGHUP */
+	/* SIGTERM, SIGINT, SIGHUP, as struct signalfd_siginfo; < 0: start_all opens it. */
+	int signal_fd;
 	const char *file; /* of the places in the error of a step; NULL: none */
 };
 

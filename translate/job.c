@@ -127,14 +127,6 @@ struct span job_name(const struct job *job)
 	return job->name;
 }
 
-const struct place *job_role_places(const struct job *job, struct arena *a)
-{
-	struct place *where = ARENA_NEW(a, struct place, job->n_roles);
-	for (size_t i = 0; i < job->n_roles; i++)
-		where[i] = job->roles[i].where;
-	return where;
-}
-
 const char *job_hash(const struct job *job)
 {
 	return job->hash;

@@ -196,8 +196,6 @@ bool runtime_object(const struct translator *t, size_t i, struct arena *a, struc
 /* Properties of a job; borrowed from it. */
 const char *job_user(const struct job *job);
 struct span job_name(const struct job *job);
-/* Where each role of the Framework stands in the job file; in the arena. */
-const struct place *job_role_places(const struct job *job, struct arena *a);
 const char *job_hash(const struct job *job); /* metadata.name of the Framework */
 bool job_has_secrets(const struct job *job); /* the arena must be wiped */
 

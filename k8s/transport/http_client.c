@@ -26,7 +26,7 @@ struct client {
 	CURLM *multi;
 	char *url;
 	size_t origin; /* bytes of url: scheme, host and port */
-	const char *ca_file;
+	const char *ca_file, *socket;
 	struct str authorization; /* "": none */
 	bool hints;               /* problems come with those for users of a rest-lit server */
 	struct exchange *first;
@@ -140,6 +140,8 @@ struct exchange *client_start(struct client *c, const struct client_call *call, 
 		x->next->at = &x->next;
 	c->first = x;
 	curl_receive(easy, client_take_body, x, x->error);
+	if (c->socket)
+		CURL_SET(easy, CURLOPT_UNIX_SOCKET_PATH, c->socket);
 	CURL_SET(easy, CURLOPT_BUFFERSIZE, (long)RECEIVE);
 	CURL_SET(easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
 	CURL_SET(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -189,6 +191,7 @@ struct client *client_new(const struct client_settings *s, struct err *e)
 	const char *fault;
 	struct client *c = xcalloc(1, sizeof(*c));
 	c->hints = true;
+	c->socket = s->socket;
 	c->authorization = (struct str)STR_SECRET(HEADER_MAX / 2);
 	str_span(&c->authorization, s->token);
 	c->url = address_read(s->url, true, &fault);

@@ -19,6 +19,7 @@ struct client_settings {
 	const char *url;     /* https://HOST[:PORT][/PATH], or http:// on loopback */
 	const char *ca_file; /* PEM; "": the system's CAs */
 	struct span token;   /* sent as Authorization; "": none */
+	const char *socket;  /* of a Unix socket at this path, which is borrowed; NULL: TCP */
 };
 
 /* NULL and *e (400): invalid address, file or token. */

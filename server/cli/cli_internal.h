@@ -27,6 +27,12 @@ void note_line(struct str *out, const char *file, const char *prefix, const stru
 /* Prints such lines on standard error. */
 void command_notes(const char *file, const char *prefix, const struct notes *notes);
 
+/* ---- cmd_serve.c ---- */
+
+/* Runs the loops of a server that start_all has made, until SIGTERM or SIGINT comes from
+ * s->signal_fd.  -1 and *e if not all loops could be started. */
+int serve_run(struct service *s, struct err *e);
+
 /* ---- manual.c: generated from the tables of commands and options ---- */
 
 /* The manual page rest-lit(1). */
@@ -110,8 +116,6 @@ struct term {
 	struct str text;
 };
 
-/* Erases the block. */
-void term_done(struct term *s);
 struct term_size {
 	size_t columns, rows;
 };
@@ -133,17 +137,42 @@ void term_keep(struct term *s);
 
 /* ---- remote.c: requests to a server, by --server, --token-file, --ca-file, --timeout ---- */
 
+/* A server that is part of this command, for one job, which ends with it (run.h). */
+struct view;
+struct own_server {
+	const char *socket; /* path of its Unix socket */
+	int signal_fd;      /* the first signal stops the job; SIGINT again kills its tasks */
+	/* While the job is followed, again and again: prints what the engine has said.  -1 to go
+	 * on, else the exit code. */
+	int (*look)(void *arg, struct view *v);
+	void (*kill)(void *arg); /* kills the tasks */
+	void *arg;
+};
+
+/* Milliseconds between requests. */
+struct pace {
+	int64_t gap;   /* for the same job; the shortest pause after a failure */
+	int64_t calm;  /* for the same job, in durations of such a request */
+	int64_t early; /* for a log that does not exist yet */
+	int64_t poll;  /* for the job, without events */
+	int64_t why;   /* while it waits: waitingReason changes without an event */
+};
+
 struct remote {
 	const struct options *o;
+	const struct own_server *own; /* NULL: the server is another program */
+	const struct pace *pace;
 	struct client *client;
 	int64_t end_ms; /* clock_ms when --timeout is over; INT64_MAX: never */
 	bool patient;   /* remote_ask repeats, for `patience` */
 };
 
 /* Reads the token, protects this process against inspection, runs `run` (which returns the exit
- * code, or -1 and *e) with the server of o, and prints errors.  Returns the exit code. */
+ * code, or -1 and *e) with the server of o, or `own` if that is not NULL, and prints errors.
+ * Returns the exit code. */
 typedef int remote_runner(struct remote *r, const void *arg, struct err *e);
-int remote_run(const struct options *o, remote_runner *run, const void *arg);
+int remote_run(const struct options *o, const struct own_server *own, remote_runner *run,
+               const void *arg);
 
 struct remote_reply {
 	int status;
@@ -156,8 +185,8 @@ void remote_reply_done(struct remote_reply *r);
 /*
  * Sends a request.  With r->patient it is repeated, for `patience`, after connection errors, 429,
  * 502, 503 and 504: it must be idempotent.  0 and a reply with `status`, or for status 0 with any
- * 2xx; -1 and *e: the refusal with its status and notes; 504 when --timeout is over, 503 when no
- * answer came, 500 after another 2xx: the server may not be rest-lit.
+ * 2xx; -1 and *e: the refusal (*out has its body) with its status and notes; 504 when --timeout is
+ * over, 503 when no answer came, 500 after another 2xx: the server may not be rest-lit.
  */
 int remote_ask(struct remote *r, const struct client_call *call, int status,
                struct remote_reply *out, struct err *e);
@@ -169,7 +198,7 @@ int remote_get(struct remote *r, const char *path, struct remote_reply *out, str
 /* May a repetition have another outcome? */
 bool remote_may_retry(const struct client_answer *a);
 /* The pause before the next attempt, after so many failures. */
-int64_t remote_pause_ms(const struct client_answer *a, unsigned failures);
+int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, unsigned failures);
 /* Fills in *e for an answer that is not a whole 2xx; each of its `errors` becomes a note. */
 void remote_error(const struct remote *r, const struct client_answer *a, struct err *e);
 /* The notes of a member (`errors`, `warnings`) of an answer. */
@@ -218,7 +247,7 @@ struct progress {
 	bool stopping; /* requested, not yet ended */
 	int64_t retries;
 	int64_t submitted_ms, completed_ms; /* since 1970; 0: unknown */
-	const char *waiting;                /* the waiting task and the reason; "" if unknown */
+	const char *waiting; /* the waiting task and the reason, or why it is stopping; "" */
 	struct role_progress *role;
 	size_t n_roles;
 	struct span status; /* jobStatus */
@@ -270,6 +299,7 @@ void duration_text(struct str *out, int64_t ms);
 struct view {
 	const char *job; /* visible text */
 	bool quiet;      /* shows only why the job waits */
+	bool own;        /* a job of this process: shown as soon as something is known of it */
 	struct term term;
 	struct arena arena; /* of detail and progress */
 	struct span detail; /* /api/v2/jobs/USER~NAME; n is 0: unknown */
@@ -278,7 +308,6 @@ struct view {
 };
 
 void view_init(struct view *v, const char *job);
-void view_done(struct view *v);
 /* Takes a new detail, of which it makes a copy.  -1 and *e: it is not a job. */
 int view_take(struct view *v, struct span detail, struct err *e);
 /* Draws the block, with `tasks`; where there is none, prints a line if the state is another. */
@@ -292,12 +321,12 @@ struct log_wanted {
 	const char *task; /* tasks for which log_task_named; NULL: all */
 	bool once;        /* the logs as they are now, one after the other */
 	bool alone;       /* lines without the name of the task */
+	bool kept;        /* nothing is printed; the last lines of some tasks are kept */
+	bool brief;       /* of pai-runtime only the lines that say what goes wrong */
 };
 
 /* Does a text name this task: ROLE (all of its tasks), ROLE[INDEX], ROLE-INDEX or INDEX? */
 bool log_task_named(const char *task, struct span role, int64_t index);
-/* Is this a line of pai-runtime, "[TIME] [openpai-runtime] ..."? */
-bool log_line_of_runtime(struct span line);
 
 struct log_mux;
 /* The texts of *wanted are borrowed. */
@@ -310,17 +339,28 @@ int64_t log_mux_run_once(struct log_mux *m);
 bool log_mux_idle(const struct log_mux *m);      /* nothing is being read */
 bool log_mux_over(const struct log_mux *m);      /* all tasks have succeeded */
 size_t log_mux_missing(const struct log_mux *m); /* logs that could not be read */
+/* What the tasks say; in the arena.  Returns the number of tasks. */
+size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task_progress **out);
+/* Appends the last lines of a task, "worker[0]", indented; nothing if they are the last that were
+ * printed.  false: it has said nothing. */
+bool log_mux_tail(struct log_mux *m, struct str *out, const char *task);
 
 /* ---- wait.c ---- */
 
 /* Waits for the end of a job (USER~NAME, visible text), prints its progress and, with `logs`, the
- * output of its tasks.  quiet: only the output; the end is also that of the chosen tasks.  Returns
- * the exit code. */
+ * output of its tasks; a terminal without it shows the last line of each of some tasks.  quiet:
+ * only the output; the end is also that of the chosen tasks.  Signals end the waiting, or stop the
+ * job if the server ends with it.  Returns the exit code. */
 int wait_for_job(struct remote *r, const char *job, const struct log_wanted *logs, bool quiet);
 /* Prints the logs of a job as they are now.  Returns the exit code: EXIT_REFUSED if one is missing.
  */
 int wait_for_logs(struct remote *r, const char *job, struct span detail,
                   const struct log_wanted *logs);
+
+/* ---- cmd_stop.c ---- */
+
+/* The request that stops a job (USER~NAME), which is answered 202; its path is in the arena. */
+struct client_call stop_call(const char *job, struct arena *a);
 
 /* ---- cmd_submit.c ---- */
 
@@ -331,6 +371,10 @@ struct job_text {
 	bool named; /* a file with a name that people can change */
 };
 
+/* Reads o->files[0].  -1 and *e.  Call submit_wipe in any case. */
+enum { SUBMIT_FILE_MAX = 16 << 20 };
+int submit_read(struct job_text *t, const struct options *o, struct err *e);
+void submit_wipe(struct job_text *t); /* it may have secrets */
 /* Reads the text of a job; the server explains its mistakes. */
 struct doc;
 bool submit_doc(struct span text, struct arena *a, struct doc *doc);

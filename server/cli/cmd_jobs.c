@@ -136,5 +136,5 @@ int cmd_jobs(const struct command *c, struct options *o)
 {
 	if (strcmp(o->output, "yaml") == 0)
 		return command_usage(c, "--output: table or json");
-	return remote_run(o, list_jobs, NULL);
+	return remote_run(o, NULL, list_jobs, NULL);
 }

@@ -93,8 +93,7 @@ static void wait_for_loops(struct service *s, size_t n)
 	}
 }
 
-/* -1 and *e if not all loops could be started. */
-static int serve_run(struct service *s, struct err *e)
+int serve_run(struct service *s, struct err *e)
 {
 	size_t n = 0;
 	while (n < s->n_loops && loop_start(&s->loops[n], e) == 0)

@@ -10,7 +10,7 @@
 #include "server/system.h"
 #include "translate/dialect.h"
 
-enum { FILE_MAX = 16 << 20, ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
+enum { ANSWER_MAX = 64 << 20, NAME_LIMIT = 4096, KEY_BYTES = 16 };
 
 bool submit_doc(struct span text, struct arena *a, struct doc *doc)
 {
@@ -20,9 +20,13 @@ bool submit_doc(struct span text, struct arena *a, struct doc *doc)
 	return doc_read(text, &budget, a, doc, &warnings, &ignored) == 0;
 }
 
-static int submit_refused(const struct job_text *t, const struct err *e)
+/* As `validate` prints them: also the warnings. */
+static int submit_refused(const struct job_text *t, struct span answer, const struct err *e)
 {
+	NOTES_AUTO warnings = { 0 };
 	int code = remote_exit(e);
+	remote_notes(answer, "warnings", &warnings);
+	command_notes(t->file, "warning: ", &warnings);
 	bool of_file = e->notes.n && (e->notes.v[0].at || e->notes.v[0].line);
 	if (of_file)
 		command_notes(t->file, "", &e->notes);
@@ -54,11 +58,12 @@ static int submit_wait(struct remote *r, const struct remote_reply *reply)
 	}
 	visible_text(&shown, span_of(slash + 1));
 	const char *job = str_c(&shown);
-	(void)printf("%s\n", job);
+	if (!r->own)
+		(void)printf("%s\n", job);
 	if (fflush(stdout) != 0)
 		return remote_print(SPAN("\n")); /* prints the reason */
 	const struct log_wanted all = { 0 };
-	if (!r->o->wait && !r->o->logs)
+	if (!r->o->wait && !r->o->logs && !r->own)
 		return EXIT_OK;
 	return wait_for_job(r, job, r->o->logs ? &all : NULL, false);
 }
@@ -81,9 +86,9 @@ int submit_send(struct remote *r, const void *arg, struct err *e)
 	call.path = arena_printf(&arena, "/api/v%d/jobs%s", d->api == 2 ? 2 : 1,
 	                         r->o->dry_run ? "?dryRun=true" : "");
 	call.type = read && doc.json ? "application/json" : "text/yaml";
-	r->patient = true;
+	r->patient = !r->own;
 	if (remote_ask(r, &call, r->o->dry_run ? 200 : 202, &reply, e) < 0)
-		return submit_refused(t, e);
+		return submit_refused(t, str_view(&reply.body), e);
 	remote_notes(str_view(&reply.body), "warnings", &warnings);
 	command_notes(t->file, "warning: ", &warnings);
 	return r->o->dry_run ? remote_print(str_view(&reply.body)) : submit_wait(r, &reply);
@@ -138,22 +143,32 @@ int submit_rename(struct job_text *t, const char *name, struct err *e)
 	return 0;
 }
 
+int submit_read(struct job_text *t, const struct options *o, struct err *e)
+{
+	*t = (struct job_text){ .file = o->files[0], .named = true };
+	if (strcmp(t->file, "-") == 0)
+		*t = (struct job_text){ .file = "<stdin>" };
+	return file_read(o->files[0], SUBMIT_FILE_MAX, &t->text, &t->n, e);
+}
+
+void submit_wipe(struct job_text *t)
+{
+	if (t->text)
+		wipe(t->text, t->n);
+	free(TAKE(t->text));
+}
+
 int cmd_submit(const struct command *c, struct options *o)
 {
 	ERR_AUTO e = { 0 };
-	struct job_text t = { .file = o->files[0], .named = true };
-	if (strcmp(t.file, "-") == 0 && strcmp(o->token_file, "-") == 0)
+	struct job_text t;
+	if (strcmp(o->files[0], "-") == 0 && strcmp(o->token_file, "-") == 0)
 		return command_usage(c, "job and token cannot both be on standard input");
 	if (o->dry_run && (o->wait || o->logs))
 		return command_usage(c, "--dry-run cannot be combined with --wait or --logs");
-	if (strcmp(t.file, "-") == 0)
-		t = (struct job_text){ .file = "<stdin>" };
-	if (file_read(o->files[0], FILE_MAX, &t.text, &t.n, &e) < 0)
-		return complain(&e, NULL, EXIT_USAGE);
-	int code = o->name[0] && submit_rename(&t, o->name, &e) < 0
+	int code = submit_read(&t, o, &e) < 0 || (o->name[0] && submit_rename(&t, o->name, &e) < 0)
 	               ? complain(&e, NULL, EXIT_USAGE)
-	               : remote_run(o, submit_send, &t);
-	wipe(t.text, t.n); /* it may have secrets */
-	free(t.text);
+	               : remote_run(o, NULL, submit_send, &t);
+	submit_wipe(&t);
 	return code;
 }

@@ -61,6 +61,7 @@ int command_service(struct options *o, int (*run)(struct service *s))
 {
 	struct service *s = xcalloc(1, sizeof(*s));
 	s->options = *o;
+	s->signal_fd = s->server.ended_fd = -1;
 	int code = run(s);
 	*o = s->options; /* its arena may have grown */
 	free(s);

@@ -1,6 +1,7 @@
 /*
  * The logs of several tasks, with "worker[0] | " before each line: one task of each role first,
  * then more, up to `max-logs`; or, for `rest-lit logs` without -f, what there is, task after task.
+ * The last lines of each are kept.
  *
  * A log is opened by a link, which is requested each time.  When a stream ends, the log is opened
  * again and the printed part is skipped.  After the end of a task its log is opened a last time:
@@ -19,8 +20,10 @@ enum {
 	LINKS_MS = 30000,
 	ONCE_MAX = 1000, /* tasks */
 	LOST_MAX = 3,
-	EARLY_MS = 2000,
-	TIME_MAX = 40
+	TIME_MAX = 40,
+	KEPT_MAX = 3, /* tasks of a job whose lines are kept: streams of the user on the server */
+	LAST_LINES = 10,
+	LAST_WIDTH = 512 /* bytes that are kept of a line */
 };
 
 enum stage { STAGE_REST, STAGE_LINKS, STAGE_STREAM, STAGE_OVER };
@@ -32,7 +35,8 @@ struct log_stream {
 	bool done;            /* the task has ended */
 	bool heard;           /* a stream of this attempt was opened */
 	bool succeeded;       /* it will not be repeated */
-	bool final;           /* the last stream was opened after the end of the task */
+	bool running;
+	bool final; /* the last stream was opened after the end of the task */
 	enum stage stage;
 	struct exchange *exchange;
 	char *path; /* of the exchange */
@@ -43,6 +47,8 @@ struct log_stream {
 	unsigned failures;
 	int64_t due_ms;
 	struct lines lines;
+	struct str last[LAST_LINES]; /* the line i at i % LAST_LINES */
+	size_t n_last;
 };
 
 struct log_mux {
@@ -57,20 +63,38 @@ struct log_mux {
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
-bool log_line_of_runtime(struct span line)
+/* Is this a line of pai-runtime, "[TIME] [openpai-runtime] ..."?  *tells: that something goes
+ * wrong; the exit code is in the verdict anyway. */
+static bool stream_of_runtime(struct span line, bool *tells)
 {
 	size_t at = span_find(line, 0, "] [openpai-runtime] ");
+	bool bad = span_find(line, 0, "[ERROR]") != SIZE_MAX ||
+	           span_find(line, 0, "[WARNING]") != SIZE_MAX;
+	*tells = bad && span_find(line, 0, "] USER COMMAND ") == SIZE_MAX;
 	return line.n && line.p[0] == '[' && at < TIME_MAX;
 }
 
 static void stream_print_line(void *arg, struct span line, bool cut)
 {
 	struct log_stream *v = arg;
-	if (log_line_of_runtime(line))
+	const struct log_wanted *wanted = &v->mux->wanted;
+	bool tells;
+	bool runtime = stream_of_runtime(line, &tells);
+	if (runtime)
 		v->runtime += line.n + 1;
-	const struct log_name name = { v->mux->wanted.alone ? NULL : v->name,
+	if (runtime && wanted->brief && !tells)
+		return;
+	struct span shown = visible_part(line);
+	if (span_trim(shown).n) {
+		struct str *last = &v->last[v->n_last++ % LAST_LINES];
+		last->max = LAST_WIDTH;
+		last->n = 0;
+		str_span(last, span_to(shown, shown.n < LAST_WIDTH ? shown.n : LAST_WIDTH));
+	}
+	const struct log_name name = { wanted->alone ? NULL : v->name,
 		                       (size_t)(v - v->mux->stream) };
-	term_log(v->mux->term, &name, line, cut);
+	if (!wanted->kept)
+		term_log(v->mux->term, &name, line, cut);
 }
 
 static bool stream_take_piece(void *arg, struct span bytes)
@@ -105,12 +129,13 @@ static void stream_retry(struct log_stream *v, const struct client_answer *a)
 {
 	v->failures++;
 	v->stage = STAGE_REST;
-	v->due_ms = clock_ms() + remote_pause_ms(a, v->failures + 1);
+	v->due_ms = clock_ms() + remote_pause_ms(v->mux->remote, a, v->failures + 1);
 }
 
 static void stream_absent(struct log_stream *v, const char *why)
 {
-	term_say(v->mux->term, "no log of %s: %s", v->name, why);
+	if (!v->mux->wanted.kept && !v->mux->remote->own)
+		term_say(v->mux->term, "no log of %s: %s", v->name, why);
 	v->mux->missing++;
 }
 
@@ -122,7 +147,7 @@ static void stream_failed(struct log_stream *v, const struct client_answer *a)
 	if (!lasting && !gone) {
 		stream_retry(v, a);
 		if (a->status == 404) /* the pod is being created: poll */
-			v->due_ms = clock_ms() + EARLY_MS;
+			v->due_ms = clock_ms() + v->mux->remote->pace->early;
 		return;
 	}
 	if (lasting || (v->printed == 0 && !v->heard)) {
@@ -212,8 +237,9 @@ static void links_ended(void *arg, const struct client_answer *a)
 	}
 	if (v->printed < (uint64_t)dropped) {
 		lines_end(&v->lines, stream_print_line, v);
-		term_say(v->mux->term, "%s: %llu bytes before the next line are not kept", v->name,
-		         (unsigned long long)(v->begin - v->printed));
+		if (!v->mux->wanted.kept)
+			term_say(v->mux->term, "%s: %llu bytes before the next line are not kept",
+			         v->name, (unsigned long long)(v->begin - v->printed));
 		v->printed = v->begin;
 	}
 	if (chosen.n)
@@ -266,10 +292,11 @@ static bool log_mux_next(const struct log_mux *m, struct task_walk *w)
 	return false;
 }
 
-/* Adds the first task of each role, then the second ones, while there is room; or, for `once`, all
- * tasks in their order. */
+/* Adds the first task of each role, then the second ones, while there is room; or, for `once` and
+ * for jobs of this process, all tasks in their order. */
 static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *a)
 {
+	bool in_order = m->wanted.once || m->remote->own;
 	size_t tasks = 0;
 	bool more = m->n < m->max || !m->told;
 	for (size_t round = 0; more; round++) {
@@ -279,7 +306,7 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 		for (tasks = 0, more = false; log_mux_next(m, &w); tasks++) {
 			nth = w.role.p == role ? nth + 1 : 0;
 			role = w.role.p;
-			if (nth != round && !m->wanted.once) {
+			if (nth != round && !in_order) {
 				more |= nth > round && m->n < m->max;
 				continue;
 			}
@@ -294,13 +321,15 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 			};
 		}
 	}
-	if (tasks <= m->n || m->told)
+	if (m->remote->own && tasks)
+		m->wanted.alone = tasks == 1;
+	if (tasks <= m->n || m->told || (m->wanted.kept && !m->remote->own))
 		return;
 	STR_AUTO text = STR_INIT((size_t)8 * NAME_MAX_BYTES * (m->n + 1));
 	m->told = true;
-	for (size_t i = 0; i < m->n && !m->wanted.once; i++)
+	for (size_t i = 0; i < m->n && !in_order; i++)
 		str_printf(&text, "%s%s", i ? ", " : "", m->stream[i].name);
-	if (m->wanted.once)
+	if (in_order)
 		str_printf(&text, "the first %zu tasks", m->n);
 	term_say(m->term, "logs of %s; not of %zu other tasks", str_c(&text), tasks - m->n);
 }
@@ -309,7 +338,12 @@ static void stream_update(struct log_stream *v, struct span task, struct arena *
 {
 	enum job_state state = job_state_named(scan_text(scan_get(task, "taskState"), a));
 	struct span log = scan_text(scan_get(task, "containerLog"), a);
-	v->done = job_state_final(state) || v->mux->wanted.once;
+	bool done = job_state_final(state) || v->mux->wanted.once;
+	bool running = state == JOB_RUNNING;
+	if ((done && !v->done) || (running && !v->running))
+		v->due_ms = 0; /* it may be there now, or is to be opened for the last time */
+	v->done = done;
+	v->running = running;
 	v->succeeded = state == JOB_SUCCEEDED;
 	bool placed = scan_type(scan_get(task, "containerNodeName")) == SCAN_STRING;
 	if ((state == JOB_WAITING && !placed) || log.n < 2 || log.p[0] != '/') {
@@ -321,6 +355,7 @@ static void stream_update(struct log_stream *v, struct span task, struct arena *
 		return;
 	free(v->next_log);
 	v->next_log = xstrndup(log.p, log.n);
+	v->due_ms = 0;
 	if (v->stage == STAGE_OVER)
 		stream_end_attempt(v);
 }
@@ -385,6 +420,64 @@ size_t log_mux_missing(const struct log_mux *m)
 	return m->missing;
 }
 
+/* ---- the last lines -------------------------------------------------------------------------- */
+
+/* Without colours (CSI ... m), which a block does not have. */
+static void log_mux_show(struct str *out, struct span line)
+{
+	STR_AUTO text = STR_INIT(LAST_WIDTH);
+	for (size_t i = 0; i < line.n; i++) {
+		size_t end = i + 2;
+		if (line.n - i < 3 || line.p[i] != '\x1b' || line.p[i + 1] != '[') {
+			str_char(&text, line.p[i]);
+			continue;
+		}
+		while (end < line.n && (is_digit(line.p[end]) || line.p[end] == ';'))
+			end++;
+		if (end < line.n && line.p[end] == 'm')
+			i = end;
+		else
+			str_char(&text, line.p[i]);
+	}
+	visible_text(out, str_view(&text));
+}
+
+size_t log_mux_tasks(const struct log_mux *m, struct arena *a, const struct task_progress **out)
+{
+	struct task_progress *all = ARENA_NEW(a, struct task_progress, m->n);
+	size_t n = 0;
+	for (const struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+		/* A line that is not complete can be a progress bar. */
+		STR_AUTO line = STR_INIT((size_t)8 * LAST_WIDTH);
+		log_mux_show(&line, visible_part(str_view(&v->lines.line)));
+		if (!span_trim(str_view(&line)).n && v->n_last) {
+			line.n = 0;
+			log_mux_show(&line, str_view(&v->last[(v->n_last - 1) % LAST_LINES]));
+		}
+		if (line.n)
+			all[n++] = (struct task_progress){ v->name, arena_dup(a, str_view(&line)),
+				                           v->running };
+	}
+	*out = all;
+	return n;
+}
+
+bool log_mux_tail(struct log_mux *m, struct str *out, const char *task)
+{
+	const struct log_stream *v = log_mux_find(m, task);
+	if (!v || !v->n_last)
+		return false;
+	if (m->wanted.alone && !m->wanted.kept)
+		return true;
+	str_printf(out, "the last lines of %s:\n", v->name);
+	for (size_t i = v->n_last < LAST_LINES ? 0 : v->n_last - LAST_LINES; i < v->n_last; i++) {
+		str_puts(out, "  ");
+		log_mux_show(out, str_view(&v->last[i % LAST_LINES]));
+		str_char(out, '\n');
+	}
+	return true;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* All streams are allocated at once, because requests keep pointers to them. */
@@ -392,7 +485,9 @@ struct log_mux *log_mux_new(struct remote *r, struct term *s, const struct log_w
 {
 	struct log_mux *m = xcalloc(1, sizeof(*m));
 	*m = (struct log_mux){ .remote = r, .term = s, .wanted = *wanted };
-	m->max = wanted->once ? ONCE_MAX : (size_t)r->o->max_logs;
+	m->max = wanted->once              ? ONCE_MAX
+	         : wanted->kept && !r->own ? KEPT_MAX
+	                                   : (size_t)r->o->max_logs;
 	m->stream = xcalloc(m->max, sizeof(*m->stream));
 	return m;
 }
@@ -406,6 +501,8 @@ void log_mux_free(struct log_mux *m)
 			client_stop(v->exchange);
 		lines_end(&v->lines, stream_print_line, v);
 		lines_done(&v->lines);
+		for (size_t i = 0; i < LAST_LINES; i++)
+			str_done(&v->last[i]);
 		free(v->name);
 		free(v->log);
 		free(v->next_log);

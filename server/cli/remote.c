@@ -14,12 +14,15 @@
 enum {
 	ATTEMPT_MS = 60000,  /* longer than the deadline of servers */
 	GET_MAX = 256 << 20, /* bytes of an answer */
-	PAUSE_MS = 500,
-	PAUSE_MS_MAX = 8000,
+	PAUSES_MAX = 16,     /* the longest pause, in shortest ones */
 	DEPTH = 64,
 	TEXT_MAX = 4096,
 	SECOND = 1000
 };
+
+/* A server in this process answers at once. */
+static const struct pace PACE_FAR = { 500, 5, 2000, 2000, 5000 };
+static const struct pace PACE_NEAR = { 2, 1, 20, 100, 1000 };
 
 /* ---- answers of servers ---------------------------------------------------------------------- */
 
@@ -111,12 +114,12 @@ bool remote_may_retry(const struct client_answer *a)
 }
 
 /* Half of it is random, so that clients do not retry at the same time. */
-int64_t remote_pause_ms(const struct client_answer *a, unsigned failures)
+int64_t remote_pause_ms(const struct remote *r, const struct client_answer *a, unsigned failures)
 {
 	char hex[2 * 2 + 1];
-	int64_t ms = PAUSE_MS;
+	int64_t ms = r->pace->gap;
 	random_hex(hex, 2);
-	for (unsigned i = 1; i < failures && ms < PAUSE_MS_MAX; i++)
+	for (unsigned i = 1; i < failures && ms < PAUSES_MAX * r->pace->gap; i++)
 		ms *= 2;
 	ms = ms / 2 + ms / 2 * (hex[0] % 16) / 16;
 	return a->retry_after_s > 0 ? a->retry_after_s * SECOND + ms : ms;
@@ -147,14 +150,15 @@ static void remote_answered(void *arg, const struct client_answer *a)
 	q->good = a->status / 100 == 2 && !a->problem;
 	q->again = !q->good && remote_may_retry(a);
 	if (q->again)
-		q->pause_ms = remote_pause_ms(a, ++q->failures);
+		q->pause_ms = remote_pause_ms(q->remote, a, ++q->failures);
+	str_wipe(&q->reply->body); /* of a failure before */
+	q->reply->body = (struct str)STR_SECRET(a->body.n + 1);
+	str_span(&q->reply->body, a->body);
 	if (!q->good) {
 		remote_error(q->remote, a, q->e);
 		return;
 	}
 	q->reply->status = a->status;
-	q->reply->body = (struct str)STR_SECRET(a->body.n + 1);
-	str_span(&q->reply->body, a->body);
 	q->reply->location = a->location ? xstrdup(a->location) : NULL;
 }
 
@@ -210,18 +214,20 @@ int remote_get(struct remote *r, const char *path, struct remote_reply *out, str
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int remote_run(const struct options *o, remote_runner *run, const void *arg)
+int remote_run(const struct options *o, const struct own_server *own, remote_runner *run,
+               const void *arg)
 {
 	ERR_AUTO e = { 0 };
 	FREE_AUTO char *text = NULL;
 	size_t n = 0;
-	struct remote r = { .o = o, .end_ms = INT64_MAX };
+	struct remote r = { o, own, own ? &PACE_NEAR : &PACE_FAR, NULL, INT64_MAX, false };
 	if (o->timeout_s)
 		r.end_ms = clock_ms() + o->timeout_s * SECOND;
 	/* First: process_harden makes /dev/fd (<(command) in a shell) unreadable. */
 	if (!o->token_file[0] || file_read(o->token_file, TOKEN_MAX, &text, &n, &e) == 0) {
-		struct client_settings s = { o->server, o->ca_file,
-			                     span_trim((struct span){ text, n }) };
+		struct client_settings s = { own ? "http://localhost" : o->server, o->ca_file,
+			                     span_trim((struct span){ text, n }),
+			                     own ? own->socket : NULL };
 		if (o->token_file[0] && s.token.n == 0)
 			(void)err_set(&e, 400, NULL, "--token-file: the file is empty");
 		else
@@ -229,8 +235,10 @@ int remote_run(const struct options *o, remote_runner *run, const void *arg)
 	}
 	if (text)
 		wipe(text, n);
-	(void)process_scrub(); /* the result matters to servers only */
-	process_harden();
+	if (!own) {                    /* it has its own threads and does what it needs itself */
+		(void)process_scrub(); /* the result matters to servers only */
+		process_harden();
+	}
 	int code = r.client ? run(&r, arg, &e) : complain(&e, NULL, EXIT_USAGE);
 	client_free(r.client);
 	return code < 0 ? complain(&e, NULL, remote_exit(&e)) : code;

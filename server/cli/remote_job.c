@@ -109,5 +109,5 @@ int remote_job_command(const struct command *c, const struct options *o, job_run
 {
 	if (strcmp(o->output, "yaml") == 0)
 		return command_usage(c, "--output: table or json");
-	return remote_run(o, job_run, &(struct job_command){ run, part });
+	return remote_run(o, NULL, job_run, &(struct job_command){ run, part });
 }

@@ -50,12 +50,6 @@ static void erase(struct term *s)
 	s->drawn = 0;
 }
 
-void term_done(struct term *s)
-{
-	erase(s);
-	str_done(&s->text);
-}
-
 /* The block is no longer one that is redrawn. */
 void term_keep(struct term *s)
 {

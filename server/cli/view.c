@@ -15,13 +15,6 @@ void view_init(struct view *v, const char *job)
 		                 .text = STR_INIT(VIEW_MAX) };
 }
 
-void view_done(struct view *v)
-{
-	term_done(&v->term);
-	arena_done(&v->arena);
-	str_done(&v->line);
-}
-
 int view_take(struct view *v, struct span detail, struct err *e)
 {
 	struct arena fresh = { 0 };
@@ -45,6 +38,9 @@ void view_show(struct view *v, const struct task_progress *tasks, size_t n)
 	struct term_size size = term_size();
 	const struct frame frame = { v->job, size.columns, size.rows, clock_wall_ms(), tasks, n };
 	struct span block = str_view(&v->term.text);
+	const struct progress *p = &v->progress;
+	if (v->own && p->state == JOB_WAITING && !p->n_roles && !p->waiting[0])
+		return;
 	if (v->detail.n && v->term.block && !v->quiet) {
 		progress_block(&text, &v->progress, &frame);
 		block = str_view(&text);

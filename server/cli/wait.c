@@ -1,7 +1,7 @@
 /*
- * Waits for the end of a job, for `submit --wait`, `wait` and `logs`.  After each event of /watch
- * the client requests the job; without events it polls.  If the server does not answer, the client
- * retries for the fixed limit patience.
+ * Waits for the end of a job, for `run`, `submit --wait`, `wait` and `logs`.  After each event of
+ * /watch the client requests the job; without events it polls.  If the server does not answer, the
+ * client retries for the fixed limit patience.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -23,26 +23,40 @@ enum {
 	DETAIL_MAX = 128 << 20,
 	DETAIL_MS = 60000,
 	TEXT_MAX = 256 * 1024,
-	GAP_MS = 500, /* between requests, or CALM times the duration of one */
-	CALM = 5,
-	POLL_MS = 2000,  /* without events */
-	WHY_MS = 5000,   /* waitingReason changes without an event */
 	SURE_MS = 30000, /* with events, as a fallback */
 	DRAW_MS = 1000,
 	DRAIN_MS = 15000, /* for logs, after the end */
 	SILENCE_S = 120   /* of events; servers send a heartbeat every 30 s */
 };
 
-enum reason { WAITING, ENDED, GONE, REFUSED, NO_SERVER, TIME_OVER, INTERRUPTED, NO_OUTPUT };
+enum reason {
+	WAITING,
+	ENDED,
+	GONE,
+	REFUSED,
+	NO_SERVER,
+	TIME_OVER,
+	INTERRUPTED,
+	NO_OUTPUT,
+	OWN_END /* `code`, or the tasks were killed */
+};
 
 struct waiter {
 	struct remote *remote;
 	const char *path, *watch_path;
 	struct view view;
 	struct log_mux *mux; /* NULL: without logs */
+	bool keeps;          /* it only keeps the last lines */
 	int signal_fd;
 	enum reason reason;
 	struct err e; /* for REFUSED and NO_SERVER */
+
+	/* Of a job that ends with this process. */
+	const struct own_server *own; /* NULL: it does not */
+	struct client_call stop;
+	struct exchange *stopping;
+	bool interrupted; /* it is being stopped */
+	int code;         /* for OWN_END; -1: none */
 
 	struct exchange *asking;
 	int64_t asked_ms, came_ms, due_ms; /* requests for the job */
@@ -80,7 +94,7 @@ static void no_detail(struct waiter *w, const struct client_answer *a)
 	remote_error(w->remote, a, &e);
 	w->bad_ms = w->failures ? w->bad_ms : now;
 	if (remote_may_retry(a) && now - w->bad_ms < w->remote->o->patience_s * SECOND) {
-		w->due_ms = now + remote_pause_ms(a, ++w->failures);
+		w->due_ms = now + remote_pause_ms(w->remote, a, ++w->failures);
 		if (!w->told)
 			term_say(&w->view.term, "%s; trying again", err_msg(&e));
 		w->told = true;
@@ -92,11 +106,19 @@ static void no_detail(struct waiter *w, const struct client_answer *a)
 	err_move(&w->e, &e);
 }
 
-/* The earliest time of the next request. */
-static int64_t waiter_next_ms(const struct waiter *w)
+/* The time of the next request, after this pause at least. */
+static int64_t waiter_next_ms(const struct waiter *w, int64_t pause_ms)
 {
-	int64_t gap = CALM * (w->came_ms - w->asked_ms);
-	return w->came_ms + (gap > GAP_MS ? gap : GAP_MS);
+	int64_t gap = w->remote->pace->calm * (w->came_ms - w->asked_ms);
+	return w->came_ms + (gap > pause_ms ? gap : pause_ms);
+}
+
+static void waiter_show(struct waiter *w)
+{
+	ARENA_AUTO arena = { 0 };
+	const struct task_progress *tasks = NULL;
+	size_t n = w->keeps ? log_mux_tasks(w->mux, &arena, &tasks) : 0;
+	view_show(&w->view, tasks, n);
 }
 
 static void detail_came(void *arg, const struct client_answer *a)
@@ -117,18 +139,19 @@ static void detail_came(void *arg, const struct client_answer *a)
 		waiter_stop(w, NO_SERVER);
 		err_move(&w->e, &e);
 	} else {
-		view_show(&w->view, NULL, 0);
+		waiter_show(w);
 		if (w->mux)
 			log_mux_update(w->mux, w->view.detail);
 		if (job_state_final(w->view.progress.state) ||
 		    (w->view.quiet && log_mux_over(w->mux)))
 			waiter_stop(w, ENDED);
 	}
-	w->due_ms = w->came_ms + (!w->watching                            ? POLL_MS
-	                          : w->view.progress.state == JOB_WAITING ? WHY_MS
-	                                                                  : SURE_MS);
+	const struct pace *pace = w->remote->pace;
+	w->due_ms = waiter_next_ms(w, !w->watching                            ? pace->poll
+	                              : w->view.progress.state == JOB_WAITING ? pace->why
+	                                                                      : SURE_MS);
 	if (w->changed)
-		due_at(w, waiter_next_ms(w));
+		due_at(w, waiter_next_ms(w, pace->gap));
 }
 
 static void waiter_ask(struct waiter *w)
@@ -160,7 +183,7 @@ static void take_event_line(void *arg, struct span line, bool cut)
 	}
 	w->changed |= w->data;
 	if (w->data && !w->asking)
-		due_at(w, waiter_next_ms(w));
+		due_at(w, waiter_next_ms(w, w->remote->pace->gap));
 	w->data = false;
 }
 
@@ -177,11 +200,11 @@ static void events_ended(void *arg, const struct client_answer *a)
 	struct waiter *w = arg;
 	w->watching = NULL;
 	w->no_events = a->status >= 400 && !remote_may_retry(a);
-	w->watch_ms = clock_ms() + remote_pause_ms(a, ++w->watch_failures);
+	w->watch_ms = clock_ms() + remote_pause_ms(w->remote, a, ++w->watch_failures);
 	lines_done(&w->lines);
 	w->lines = LINES_INIT(TEXT_MAX);
 	w->data = false;
-	due_at(w, clock_ms() + POLL_MS);
+	due_at(w, clock_ms() + w->remote->pace->poll);
 }
 
 static void waiter_watch(struct waiter *w)
@@ -196,6 +219,55 @@ static void waiter_watch(struct waiter *w)
 	ERR_AUTO e = { 0 };
 	w->watching = client_start(w->remote->client, &call, &e);
 	w->no_events = !w->watching;
+}
+
+/* ---- a job of this process ------------------------------------------------------------------- */
+
+static void waiter_kill(struct waiter *w)
+{
+	w->own->kill(w->own->arg);
+	waiter_stop(w, OWN_END);
+}
+
+static void stop_answered(void *arg, const struct client_answer *a)
+{
+	struct waiter *w = arg;
+	ERR_AUTO e = { 0 };
+	w->stopping = NULL;
+	if (a->status == 202 && !a->problem)
+		return;
+	remote_error(w->remote, a, &e);
+	term_say(&w->view.term, "the job cannot be stopped, its tasks are killed: %s", err_msg(&e));
+	waiter_kill(w);
+}
+
+static void waiter_stop_job(struct waiter *w, const char *why)
+{
+	if (w->interrupted)
+		return;
+	w->interrupted = true;
+	term_say(&w->view.term, "%s: stopping %s; Ctrl-C%s kills its tasks at once", why,
+	         w->view.job, why[0] == 'C' ? " again" : "");
+	w->stop.ended = stop_answered;
+	w->stop.arg = w;
+	w->stop.timeout_ms = DETAIL_MS;
+	w->stopping = client_start(w->remote->client, &w->stop, &w->e);
+	if (!w->stopping)
+		waiter_kill(w);
+}
+
+static void waiter_take_signal(struct waiter *w, uint32_t signo)
+{
+	if (!w->own || job_state_final(w->view.progress.state)) {
+		waiter_stop(w, INTERRUPTED);
+	} else if (w->interrupted && signo == SIGINT) {
+		term_say(&w->view.term, "Ctrl-C again: the tasks are killed");
+		waiter_kill(w);
+	} else {
+		waiter_stop_job(w, signo == SIGINT   ? "Ctrl-C"
+		                   : signo == SIGHUP ? "the terminal is closed"
+		                                     : "SIGTERM");
+	}
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -217,13 +289,19 @@ static void waiter_run_once(struct waiter *w)
 	waiter_shorten(&ms, w->asking ? INT64_MAX : w->due_ms, now);
 	waiter_shorten(&ms, w->watching || w->no_events ? INT64_MAX : w->watch_ms, now);
 	waiter_shorten(&ms, w->remote->end_ms, now);
-	if (w->view.term.block)
+	if (w->view.term.block || w->own)
 		waiter_shorten(&ms, now + DRAW_MS, now);
-	view_show(&w->view, NULL, 0);
+	if (w->own && w->code < 0)
+		w->code = w->own->look(w->own->arg, &w->view);
+	if (w->code >= 0)
+		waiter_stop(w, OWN_END);
+	waiter_show(w);
 	client_run_once(w->remote->client, ms, w->signal_fd);
 	if (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
-		waiter_stop(w, INTERRUPTED);
-	if (w->view.term.lost)
+		waiter_take_signal(w, info.ssi_signo);
+	if (w->view.term.lost && w->own)
+		waiter_stop_job(w, "writing to standard output failed");
+	else if (w->view.term.lost)
 		waiter_stop(w, NO_OUTPUT);
 	if (clock_ms() >= w->remote->end_ms)
 		waiter_stop(w, TIME_OVER);
@@ -243,6 +321,36 @@ static void waiter_drain(struct waiter *w, int64_t end)
 
 /* ---- result ---------------------------------------------------------------------------------- */
 
+/* The last lines of the task that failed first say more than the diagnostics, which quote them. */
+static int waiter_verdict(struct waiter *w)
+{
+	ARENA_AUTO arena = { 0 };
+	STR_AUTO tail = STR_INIT(TEXT_MAX);
+	struct progress *p = &w->view.progress;
+	bool tails = p->state == JOB_FAILED && (w->own || w->keeps);
+	p->brief = tails && log_mux_tail(w->mux, &tail, progress_failed_task(p, &arena));
+	return view_verdict(&w->view, str_view(&tail));
+}
+
+/* The block of a job of this process stays, and says all about a success. */
+static int waiter_conclude_own(struct waiter *w)
+{
+	const enum job_state state = w->view.progress.state;
+	bool block = w->view.term.block;
+	if (w->code >= 0)
+		return w->code;
+	waiter_show(w);
+	if (block)
+		term_keep(&w->view.term);
+	if (w->e.http)
+		term_print(&w->view.term, "%s", err_msg(&w->e));
+	if (job_state_final(state) && !(block && state == JOB_SUCCEEDED))
+		(void)waiter_verdict(w); /* as follows */
+	if (w->interrupted || w->reason != ENDED)
+		return EXIT_SERVER;
+	return state == JOB_SUCCEEDED ? EXIT_OK : EXIT_REFUSED;
+}
+
 static int waiter_conclude(struct waiter *w)
 {
 	static const char *const WHY[] = { [TIME_OVER] = "--timeout is over",
@@ -252,8 +360,10 @@ static int waiter_conclude(struct waiter *w)
 	const char *why = w->e.http ? err_msg(&w->e) : WHY[w->reason];
 	if (w->reason == ENDED && w->view.quiet)
 		return log_mux_missing(w->mux) ? EXIT_REFUSED : EXIT_OK;
+	if (w->own)
+		return waiter_conclude_own(w);
 	if (w->reason == ENDED)
-		return view_verdict(&w->view, SPAN(""));
+		return waiter_verdict(w);
 	if (w->reason == GONE) {
 		term_print(&w->view.term, "%s was deleted", job);
 		return EXIT_REFUSED;
@@ -270,36 +380,58 @@ static void waiter_free(struct waiter *w)
 		client_stop(w->asking);
 	if (w->watching)
 		client_stop(w->watching);
+	if (w->stopping)
+		client_stop(w->stopping);
 	log_mux_free(w->mux);
 	lines_done(&w->lines);
-	view_done(&w->view);
+	term_show(&w->view.term, SPAN("")); /* erases the block */
+	str_done(&w->view.term.text);
+	arena_done(&w->view.arena);
+	str_done(&w->view.line);
 	err_done(&w->e);
-	if (w->signal_fd >= 0)
+	if (w->signal_fd >= 0 && !w->own)
 		(void)close(w->signal_fd); /* read only */
 }
 
 static void waiter_open(struct waiter *w, const char *job, const struct log_wanted *logs,
                         struct arena *a)
 {
+	w->own = w->remote->own;
+	w->code = -1;
 	w->path = remote_path(job, "", a);
 	w->watch_path = remote_path(job, "/watch", a);
+	w->stop = stop_call(job, a);
 	w->lines = LINES_INIT(TEXT_MAX);
-	view_init(&w->view, job);
-	w->mux = logs ? log_mux_new(w->remote, &w->view.term, logs) : NULL;
+	view_init(&w->view, w->own ? strchr(job, '~') + 1 : job);
+	w->view.own = w->own;
+	/* People who redirect the output of `run` want all of it; without a block there is nothing
+	 * else. */
+	const struct term *term = &w->view.term;
+	const struct log_wanted some = { .brief = true,
+		                         .kept = term->block && (!w->own || term->terminal) };
+	w->keeps = !logs && some.kept;
+	if (logs || w->keeps || w->own)
+		w->mux = log_mux_new(w->remote, &w->view.term, logs ?: &some);
+}
+
+/* SIGINT and SIGTERM by a descriptor, from now on. */
+static int waiter_signals(void)
+{
+	sigset_t set;
+	(void)sigemptyset(&set);                      /* cannot fail */
+	(void)sigaddset(&set, SIGINT);                /* the same */
+	(void)sigaddset(&set, SIGTERM);               /* the same */
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
+	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 int wait_for_job(struct remote *r, const char *job, const struct log_wanted *logs, bool quiet)
 {
 	ARENA_AUTO arena = { 0 };
-	sigset_t set;
 	struct waiter w = { .remote = r };
 	waiter_open(&w, job, logs, &arena);
 	w.view.quiet = quiet;
-	(void)sigemptyset(&set);                      /* cannot fail */
-	(void)sigaddset(&set, SIGINT);                /* the same */
-	(void)sigaddset(&set, SIGTERM);               /* the same */
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
-	w.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	w.signal_fd = w.own ? w.own->signal_fd : waiter_signals();
 	while (w.reason == WAITING) {
 		int64_t now = clock_ms();
 		if (!w.asking && now >= w.due_ms)
@@ -311,7 +443,7 @@ int wait_for_job(struct remote *r, const char *job, const struct log_wanted *log
 	if (w.reason == ENDED && w.mux) {
 		int64_t end = clock_ms() + DRAIN_MS;
 		waiter_drain(&w, end < r->end_ms ? end : r->end_ms);
-		if (!log_mux_idle(w.mux))
+		if (!log_mux_idle(w.mux) && !w.keeps)
 			term_say(&w.view.term, "the rest of the logs is skipped");
 		w.reason = ENDED;
 	}

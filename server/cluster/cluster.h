@@ -133,6 +133,3 @@ struct job_stop {
 	const char *reason;  /* annotation rest-lit/stop-reason, which details show; NULL: none */
 };
 void job_stop_patch(struct str *out, const struct job_stop *s);
-enum { JOB_STOP_REASON_MAX = 256 };
-/* Writes the reason of a stop at the time limit. */
-void job_limit_reason(char out[static JOB_STOP_REASON_MAX], int64_t seconds);

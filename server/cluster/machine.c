@@ -1,5 +1,5 @@
-/* Runs jobs on this machine: settings of the engine (machine/engine/engine.h) from options and facts,
- * its events and notices. */
+/* Runs jobs on this machine: settings of the engine (machine/engine/engine.h) from options and
+ * facts, its events and notices. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -24,9 +24,19 @@ static void machine_event(void *arg, struct span event)
 
 static void machine_notice(void *arg, enum engine_level level, const char *text)
 {
-	(void)arg;
-	log_event(level == ENGINE_WARNING ? LOG_WARN : LOG_INFO, "jobs on this machine", "notice",
-	          text);
+	const struct server *s = arg;
+	if (s->foreground)
+		s->foreground->notice(s->foreground->arg, level, text);
+	else
+		log_event(level == ENGINE_WARNING ? LOG_WARN : LOG_INFO, "jobs on this machine",
+		          "notice", text);
+}
+
+static void machine_pulls_failed(void *arg, const char *text)
+{
+	const struct server *s = arg;
+	if (s->foreground)
+		s->foreground->pulls_failed(s->foreground->arg, text);
 }
 
 /* ---- settings ---- */
@@ -95,6 +105,8 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 {
 	const struct options *o = s->options;
 	ARENA_AUTO read = { 0 };
+	static const struct engine_settings SERVE = { .n_secrets = 0 };
+	const struct engine_settings *run = s->foreground ?: &SERVE;
 	*out = (struct engine_settings){
 		.store = s->local,
 		.namespace_name = s->namespace_name,
@@ -106,10 +118,15 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 		.port_end = translator_settings(s->translator)->port_end,
 		/* Of a single user every job may do what the user may. */
 		.sandbox = o->no_auth ? ENGINE_SANDBOX_IF_POSSIBLE : ENGINE_SANDBOX_REQUIRED,
+		.cwd = run->cwd,
+		.mounts = run->mounts,
+		.n_mounts = run->n_mounts,
+		.foreground = s->foreground,
 		.keep_logs = o->keep_logs,
 		.arg = s,
 		.event = machine_event,
 		.notice = machine_notice,
+		.pulls_failed = machine_pulls_failed,
 	};
 	const char *program = runtime_program_path(o, a, e);
 	const struct facts_file *facts = program ? setup_facts_file(o, &read, e) : NULL;
@@ -118,8 +135,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	machine_read_facts(facts, out, a);
 	out->runtime = machine_path(program, a, e);
 	out->dir = machine_path(o->local, a, e);
-	const char **secrets = ARENA_NEW(a, const char *, 5);
+	const char **secrets = ARENA_NEW(a, const char *, 5 + run->n_secrets);
 	out->secrets = secrets;
+	while (out->n_secrets < run->n_secrets) {
+		secrets[out->n_secrets] = run->secrets[out->n_secrets];
+		out->n_secrets++;
+	}
 	secrets[out->n_secrets++] = o->jwt_secret_file;
 	secrets[out->n_secrets++] = o->tls_key;
 	secrets[out->n_secrets++] = o->issuers;

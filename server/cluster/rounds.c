@@ -21,6 +21,7 @@ enum {
 	STOPS_MAX = 64, /* at the same time; the next round finds the others */
 	STOP_DEADLINE_MS = 30000,
 	STOP_PATCH_MAX = 8192,
+	REASON_MAX = 256,
 	END_MS = 2000,
 };
 
@@ -61,14 +62,6 @@ void job_stop_patch(struct str *out, const struct job_stop *s)
 		str_char(out, '}');
 	}
 	str_puts(out, "},\"spec\":{\"executionType\":\"Stop\"}}");
-}
-
-void job_limit_reason(char out[static JOB_STOP_REASON_MAX], int64_t seconds)
-{
-	(void)snprintf(out, JOB_STOP_REASON_MAX,
-	               "The job was stopped after %lld seconds, its time limit "
-	               "(extras.maxDurationSec of the job, or --max-duration of the server).",
-	               (long long)seconds); /* it fits */
 }
 
 static void rounds_stopped(void *arg, const struct store_reply *reply)
@@ -202,14 +195,18 @@ static void rounds_stop_refused(struct rounds *r)
 static void rounds_look(struct rounds *r)
 {
 	struct view_walk walk = { .view = r->seen };
-	char reason[JOB_STOP_REASON_MAX];
+	char reason[REASON_MAX];
 	int64_t first_ms = INT64_MAX / 2;
 	if (r->webhook)
 		webhook_round_begin(r->webhook);
 	for (const struct job_entry *job; (job = view_next(&walk)) != NULL;) {
 		int64_t left_ms = job_entry_left_ms(job);
 		if (left_ms <= 0) {
-			job_limit_reason(reason, job->max_duration_s);
+			(void)snprintf(reason, sizeof(reason),
+			               "The job was stopped after %lld seconds, its time limit "
+			               "(extras.maxDurationSec of the job, or --max-duration of "
+			               "the server).",
+			               (long long)job->max_duration_s); /* it fits */
 			rounds_stop(r, job, true, reason);
 		}
 		first_ms = left_ms < first_ms ? left_ms : first_ms;

@@ -1,9 +1,12 @@
 #include "server/http/address.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum { V4_AT = 12, V4_BITS = 96, PREFIX_64 = 8 };
@@ -181,6 +184,19 @@ int address_parse(const char *option, const char *text, struct address *out, str
 	return 0;
 }
 
+void address_unix(const char *path, struct address *out)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	(void)snprintf(to.sun_path, sizeof(to.sun_path), "%s", path); /* may be cut */
+	*out = (struct address){ .n = sizeof(to) };
+	memcpy(&out->socket, &to, sizeof(to));
+}
+
+static bool is_unix(const struct address *a)
+{
+	return a->socket.ss_family == AF_UNIX;
+}
+
 static const struct sockaddr_in *v4_of(const struct address *a)
 {
 	return (const struct sockaddr_in *)(const void *)&a->socket;
@@ -195,11 +211,13 @@ bool address_is_loopback(const struct address *a)
 {
 	if (a->socket.ss_family == AF_INET)
 		return ntohl(v4_of(a)->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&v6_of(a)->sin6_addr);
+	return is_unix(a) || IN6_IS_ADDR_LOOPBACK(&v6_of(a)->sin6_addr);
 }
 
 uint16_t address_port(const struct address *a)
 {
+	if (is_unix(a))
+		return 0;
 	return ntohs(a->socket.ss_family == AF_INET ? v4_of(a)->sin_port : v6_of(a)->sin6_port);
 }
 
@@ -208,6 +226,10 @@ void address_text(struct str *out, const struct address *a)
 	char host[INET6_ADDRSTRLEN] = "";
 	bool v4 = a->socket.ss_family == AF_INET;
 	const void *bytes = v4 ? (const void *)&v4_of(a)->sin_addr : &v6_of(a)->sin6_addr;
+	if (is_unix(a)) {
+		str_puts(out, ((const struct sockaddr_un *)(const void *)&a->socket)->sun_path);
+		return;
+	}
 	(void)inet_ntop(a->socket.ss_family, bytes, host, sizeof(host)); /* the buffer is enough */
 	str_printf(out, v4 ? "%s:%u" : "[%s]:%u", host, address_port(a));
 }
@@ -217,7 +239,8 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 	int one = 1;
 	int fd = socket(a->socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-	          (!share || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) == 0) &&
+	          (!share || is_unix(a) ||
+	           setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) == 0) &&
 	          bind(fd, (const struct sockaddr *)&a->socket, a->n) == 0 &&
 	          (!share || listen(fd, BACKLOG) == 0);
 	if (ok)
@@ -232,6 +255,11 @@ static int socket_open(const struct address *a, bool share, struct err *e)
 
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e)
 {
+	if (is_unix(a)) {
+		assert(n == 1);
+		fds[0] = socket_open(a, true, e);
+		return fds[0] < 0 ? -1 : 0;
+	}
 	/* Find out with an exclusive socket whether the port is free, and choose one for port 0:
 	 * shared sockets (SO_REUSEPORT) would also share the port with another process. */
 	int claim = socket_open(a, false, e);

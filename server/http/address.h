@@ -17,13 +17,16 @@ struct address {
 /* "127.0.0.1:9186", "[::1]:9186", "localhost:9186", ":9186" (all).  -1 and *e, which names the
  * option. */
 int address_parse(const char *option, const char *text, struct address *out, struct err *e);
-bool address_is_loopback(const struct address *a);
-uint16_t address_port(const struct address *a);
+/* A Unix socket at this path, which is cut if it does not fit. */
+void address_unix(const char *path, struct address *out);
+bool address_is_loopback(const struct address *a); /* or a Unix socket */
+uint16_t address_port(const struct address *a);    /* 0 of a Unix socket */
 void address_text(struct str *out, const struct address *a);
 
 /*
  * Open n listeners on one address; the kernel distributes new connections among them.  For port 0
- * the kernel chooses a port, stored in *a.  -1 and *e: the address is in use; nothing is open.
+ * the kernel chooses a port, stored in *a; a Unix socket has one listener.  -1 and *e: the address
+ * is in use; nothing is open.
  */
 int listeners_open(struct address *a, int *fds, size_t n, struct err *e);
 

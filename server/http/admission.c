@@ -1,5 +1,8 @@
 #include "server/http/http_internal.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "server/http/query.h"
 #include "server/http/rate_limit.h"
@@ -131,6 +134,17 @@ static bool is_open(struct request *r)
 	return false;
 }
 
+/* Of the Unix socket of `rest-lit run`: why this client may not ask, or NULL. */
+static const char *check_peer(const struct request *r)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t n = sizeof(peer);
+	bool own =
+	    getsockopt(http_socket(r->connection), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
+	    peer.pid == getpid() && peer.uid == geteuid();
+	return own ? NULL : "only the process that has made this socket may use it";
+}
+
 void admission_header(struct request *r)
 {
 	const struct server *s = r->loop->server;
@@ -142,7 +156,8 @@ void admission_header(struct request *r)
 		if (span_is(route_strip(path), "/"))
 			head.value[HEADER_FETCH_SITE] = (struct span){ NULL, 0 };
 		const char *foreign =
-		    request_check_local(&head, s->tls ? "https" : "http", s->port);
+		    s->foreground ? check_peer(r)
+				  : request_check_local(&head, s->tls ? "https" : "http", s->port);
 		if (foreign) {
 			answer_refuse(r, FORBIDDEN, foreign);
 			return;

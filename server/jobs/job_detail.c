@@ -136,18 +136,6 @@ int job_detail(struct str *out, const struct job_shown *s, struct arena *a, stru
 	return out->full ? err_set(e, UNKNOWN_ERROR, "the stored job is too large") : 0;
 }
 
-int job_detail_of(struct str *out, struct span framework, const struct exit_spec *spec,
-                  struct arena *a, struct err *e)
-{
-	struct job_entry *job = job_entry_new(framework);
-	if (!job)
-		return err_set(e, UNKNOWN_ERROR, "the object has no name");
-	const struct job_shown shown = { .job = job, .doc = framework, .spec = spec };
-	int rc = job_detail(out, &shown, a, e);
-	job_entry_drop(job);
-	return rc;
-}
-
 int job_task(struct str *out, const struct job_shown *s, const struct task_name *task,
              struct arena *a, struct err *e)
 {

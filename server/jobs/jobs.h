@@ -39,12 +39,6 @@ void job_store_get(struct request *r, const struct job_object *object, store_cal
 /* Neither done nor refused by the store: the answer is 503. */
 bool job_store_silent(const struct store_reply *reply);
 
-/* Appends the answer to GET /api/v2/jobs/USER~NAME for a valid Framework (JSON) that no server has:
- * without Events and reason of waiting.  -1 and *e: 500.  Pure. */
-struct exit_spec;
-int job_detail_of(struct str *out, struct span framework, const struct exit_spec *spec,
-                  struct arena *a, struct err *e);
-
 /* Appends text percent-encoded, as one segment of a path. */
 void job_path_segment(struct str *out, struct span text);
 

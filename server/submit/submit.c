@@ -296,13 +296,6 @@ void submit_key_seed(const struct job *job, struct arena *a, struct facts *f)
 	f->key_seed = seed;
 }
 
-void submit_warn_images(const struct job *job, const char *more, struct notes *warnings)
-{
-	for (const struct role *role = job->roles; role < job->roles + job->n_roles; role++)
-		notes_add(warnings, role->where, "runs on this machine's files, not in %.*s%s",
-		          (int)role->image.n, role->image.p, more);
-}
-
 /* The objects of the job, in the arena; NULL and *e. */
 static struct objects *submit_build(struct submit *s, const char *id, struct err *e)
 {
@@ -332,18 +325,24 @@ static struct objects *submit_build(struct submit *s, const char *id, struct err
 	s->translate_us += clock_us() - begun_us;
 	if (rc < 0)
 		return NULL;
+	const struct role *role = s->job->roles;
+	struct place *where = ARENA_NEW(&r->arena, struct place, s->job->n_roles);
+	for (size_t i = 0; i < s->job->n_roles; i++)
+		where[i] = role[i].where;
 	const struct engine_asked asked = {
 		.framework = objects_framework(objects)->body,
 		.virtual_cluster = s->job->virtual_cluster,
-		.where = job_role_places(s->job, &r->arena),
+		.where = where,
 	};
 	/* A job that was made stays made, also if the machine has less now. */
 	if (server->engine && !idempotency_repeats(s) &&
 	    engine_admit(server->engine, &asked, e) < 0)
 		return NULL;
 	job_warn(s->job, &facts, &s->warnings);
-	if (server->host_files)
-		submit_warn_images(s->job, "", &s->warnings);
+	const char *more = server->foreground ? "; --images oci pulls it" : "";
+	for (size_t i = 0; i < s->job->n_roles && server->host_files; i++)
+		notes_add(&s->warnings, where[i], "runs on this machine's files, not in %.*s%s",
+		          (int)role[i].image.n, role[i].image.p, more);
 	if (s->dry_run) { /* again, with secrets redacted */
 		s->shown = ARENA_NEW(&r->arena, struct objects, 1);
 		if (job_preview(server->translator, s->job, &facts, &r->arena, s->shown, e) < 0)

@@ -15,9 +15,6 @@ struct job;
 /* Sets f->key_seed, in the arena, if the job needs it. */
 void submit_key_seed(const struct job *job, struct arena *a, struct facts *f);
 
-/* A warning for each task role: its image is not used.  `more` is what a user can do, or "". */
-void submit_warn_images(const struct job *job, const char *more, struct notes *warnings);
-
 /* Appends a Kubernetes List as JSON without the final brace: `first`, which are elements with
  * commas between them, then the objects. */
 void list_json(struct str *out, struct span first, const struct objects *o);

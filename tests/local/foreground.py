@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -86,7 +87,7 @@ def environment_of(pid):
 def test_run_pipe(check):
     """One task: its output as it is on standard output; states on standard error; nothing is left."""
     with Place() as p:
-        code, out, err = p.run(job("hello", worker=role("echo Hello $PAI_TASK_INDEX; echo oops >&2")))
+        code, out, err = p.run(job("hello", worker=role("echo Hello $PAI_TASK_INDEX; echo oops >&2; sleep 0.5")))
         check.equal("output", (code, sorted(out.splitlines())), (0, ["Hello 0", "oops"]))
         check.ok("states", "RUNNING" in err and re.search(r"^hello SUCCEEDED after \d+s$", err, re.M), err)
         check.ok("the image is not used", err.startswith("<stdin>:1:") and ": warning: /taskRoles/worker: runs on this machine's files, not in debian:12-slim; --images oci pulls it\n" in err, err)
@@ -166,7 +167,7 @@ def test_run_directories(check):
         check.ok("seen", code == 0 and "from here" in out and "from there" in out and p.cwd in out, (code, out, err))
         check.ok("written", os.path.exists(os.path.join(p.root, "out", "new")))
         note = f"note: tasks start in {p.cwd} and cannot write there; --mount .:rw lets them"
-        check.equal("that they cannot write is said once, first", (err.count(note), err.count("--mount"), err.find(note) < err.find("RUNNING")), (1, 1, True))
+        check.equal("that they cannot write is said once, first", (err.count(note), err.count("--mount"), err.find(note) < err.find("SUCCEEDED")), (1, 1, True))
         code, out, err = p.run(job("writes", worker=role("echo result >result")), "--mount", ".:rw")
         check.ok("nothing is said if they can", code == 0 and "cannot write" not in err and os.path.exists(os.path.join(p.cwd, "result")), (code, err))
         for name in ("data", "../in/data"):
@@ -195,6 +196,40 @@ def test_run_terminal(check):
             check.ok("in colours", re.search(r"\x1b\[3[2-6]ma\[0\] \| \x1b\[0m", c.stderr), c.stderr)
             check.ok("why", any("the command ended with 3" in line for line in lines), lines)
             check.ok("no other escapes", ESCAPE not in re.sub(r"\x1b\[(\d*[AJ]|\d*m)", "", c.stderr), plain(c.stderr))
+
+
+def test_run_gpus(check):
+    """The block has the GPUs of each task."""
+    with Place(gpus=2) as p, p.start(job("held", worker=role("sleep 2", gpu=1, instances=2)), columns=100, both=True) as c:
+        check.ok("GPUs", c.says("running, 1 GPU each"), c.stderr)
+        check.equal("ends", c.end(), 0)
+
+
+def test_run_socket(check):
+    """Nobody else gets an answer from the server of a run, nor do its own tasks see it."""
+    with Place() as p:
+        look = f"find {p.state} /all -name socket -o -name store.db 2>/dev/null || :; echo looked; sleep 1000"
+        with p.start(job("mine", worker=role(look)), "--mount", f"{p.root}:/all") as c:
+            check.ok("runs", wait_until(lambda: "looked" in c.stdout), (c.stdout, c.stderr))
+            check.equal("hidden", c.stdout, "looked\n")
+            where = os.path.join(p.state, "rest-lit", "run", p.left()[0])
+            check.equal("modes", [os.stat(os.path.join(where, name)).st_mode & 0o077 for name in (".", "jobs")], [0, 0])
+            for path in ("/api/v2/jobs", "/api/v2/jobs/alice~mine/executionType"):
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(os.path.join(where, "socket"))
+                    s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                    answer = s.makefile().read()
+                    check.ok(path, answer.startswith("HTTP/1.1 403 ") and "only the process" in answer, answer)
+            c.process.send_signal(signal.SIGINT)
+            check.equal("ends", c.end(), 3)
+
+
+def test_run_long_path(check):
+    """The path of the files may be longer than that of a socket can be."""
+    with Place() as p:
+        p.more["environment"]["XDG_STATE_HOME"] = os.path.join(p.state, *["directory"] * 20)
+        code, out, err = p.run(job("far", worker=role("echo far")))
+        check.equal("runs", (code, out), (0, "far\n"))
 
 
 def test_run_interrupted(check):
@@ -295,6 +330,7 @@ def test_run_limit(check):
         code, out, err = p.run(json.dumps(limited))
         check.ok("stopped", code == 1 and re.search(r"^limited STOPPED after .*exit code -210", err, re.M), (code, err))
         check.ok("why", re.search(r"^  reason: .*after 2 seconds, its time limit", err, re.M), err)
+        check.ok("said when it is being stopped", re.search(r" STOPPING  worker .* after 2 seconds, its time limit", err), err)
         code, out, err = p.run(job("bounded", worker=role("sleep 1000")), "--max-duration", "1")
         check.ok("by the option", code == 1 and "after 1 seconds, its time limit" in err, (code, err))
         code, out, err = p.run(json.dumps(limited), "--max-duration", "1")

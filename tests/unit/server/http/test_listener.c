@@ -1,6 +1,7 @@
 /* Addresses, and listeners that share one. */
 
 #include "tests/unit/base/cmocka.h"
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "server/http/address.h"
@@ -44,6 +45,27 @@ TEST(test_address_parse_refused)
 		struct address a;
 		assert_int_equal(address_parse("--listen", TEXTS[i], &a, &e), -1);
 	}
+}
+
+TEST(test_address_unix)
+{
+	ERR_AUTO e = { 0 };
+	STR_AUTO out = STR_INIT(128);
+	char dir[] = "/tmp/listener.XXXXXX";
+	struct address a;
+	int fd;
+	assert_non_null(mkdtemp(dir));
+	FREE_AUTO char *path = xasprintf("%s/socket", dir);
+	address_unix(path, &a);
+	address_text(&out, &a);
+	assert_string_equal(str_c(&out), path);
+	assert_true(address_is_loopback(&a));
+	assert_int_equal(address_port(&a), 0);
+	assert_int_equal(listeners_open(&a, &fd, 1, &e), 0);
+	(void)close(fd);
+	assert_int_equal(listeners_open(&a, &fd, 1, &e), -1);
+	assert_non_null(strstr(err_msg(&e), "already in use"));
+	assert_int_equal(unlink(path) | rmdir(dir), 0);
 }
 
 TEST(test_listeners_open_shares_a_port)

@@ -13,6 +13,18 @@
 
 enum { OUT_MAX = 1 << 20, PATH_LENGTH = 512, CASES_MIN = 20 };
 
+/* A Framework in full. */
+static int detail_of(struct str *out, struct span framework, const struct exit_spec *spec,
+                     struct arena *a)
+{
+	ERR_AUTO e = { 0 };
+	struct job_entry *job = job_entry_new(framework);
+	int rc = job_detail(out, &(struct job_shown){ .job = job, .doc = framework, .spec = spec },
+	                    a, &e);
+	job_entry_drop(job);
+	return rc;
+}
+
 /* The member of the job in full with this status; NULL if it is absent. */
 static json_t *first_of(json_t *status)
 {
@@ -23,7 +35,7 @@ static json_t *first_of(json_t *status)
 	json_t *framework =
 	    json_pack("{s{ss,ss},sO}", "metadata", "name", "train", "uid", "u", "status", status);
 	char *text = json_dumps(framework, JSON_COMPACT);
-	assert_int_equal(job_detail_of(&out, span_of(text), spec, &a, &e), 0);
+	assert_int_equal(detail_of(&out, span_of(text), spec, &a), 0);
 	json_t *detail = json_loadb(out.p, out.n, JSON_REJECT_DUPLICATES, NULL);
 	json_t *first = json_object_get(json_object_get(detail, "jobStatus"), "firstFailure");
 	json_incref(first);
@@ -46,12 +58,12 @@ TEST(test_no_room)
 	ERR_AUTO e = { 0 };
 	struct exit_spec *spec = exit_spec_new("", &e);
 	STR_AUTO whole = STR_INIT(OUT_MAX);
-	assert_int_equal(job_detail_of(&whole, SPAN(JOB), spec, &a, &e), 0);
+	assert_int_equal(detail_of(&whole, SPAN(JOB), spec, &a), 0);
 	size_t first = span_find(str_view(&whole), 0, ",\"firstFailure\":");
 	assert_true(first != SIZE_MAX);
 	for (size_t max = whole.n; max >= first; max--) {
 		STR_AUTO out = STR_INIT(max);
-		int rc = job_detail_of(&out, SPAN(JOB), spec, &a, &e);
+		int rc = detail_of(&out, SPAN(JOB), spec, &a);
 		bool room = max >= first + strlen("}}\n");
 		assert_int_equal(rc, room ? 0 : -1);
 		if (!room)

@@ -65,5 +65,5 @@ static int backup_save(struct remote *r, const void *file, struct err *e)
 int cmd_backup(const struct command *c, struct options *o)
 {
 	(void)c;
-	return remote_run(o, backup_save, o->files[0]);
+	return remote_run(o, NULL, backup_save, o->files[0]);
 }

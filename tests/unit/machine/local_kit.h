@@ -71,11 +71,10 @@ __attribute__((unused)) static struct kept create(enum object_kind kind, const c
 
 __attribute__((unused)) static struct kept create_owned(const char *name, const char *uid)
 {
-	char head[256];
-	(void)snprintf(head, sizeof(head),
-	               "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\","
-	               "\"ownerReferences\":[{\"uid\":\"",
-	               name);
+	FREE_AUTO char *head =
+	    xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\","
+	              "\"ownerReferences\":[{\"uid\":\"",
+	              name);
 	return ask(store, (struct store_request){
 			      .verb = STORE_CREATE,
 			      .kind = KIND_SECRET,

@@ -255,7 +255,7 @@ static int run_open(struct setup *s, struct err *e)
 {
 	if (run_dir_open(&s->dir, e) < 0)
 		return -1;
-	s->local = local_open_transient(s->dir.path, e);
+	s->local = local_open(s->dir.path, true, e);
 	if (!s->local)
 		return -1;
 	run_dir_opened(&s->dir);

@@ -23,10 +23,9 @@ struct store;
  * with a resourceVersion or with tests is repeated as well: a refusal may then be caused by its own
  * first execution, so the caller reads the object again.
  *
- * LIST answers with the unparsed list; it ignores `name`.  Of objects, only metadata come
- * unless `whole`; the body of an answer to DELETE is unspecified.  A directory supports
- * labelSelector (KEY=VALUE and KEY, joined by commas), gives no `continue`, and has no objects of
- * kinds from KIND_MADE on; it takes any PodTemplate in a dry run.
+ * LIST answers with the unparsed list; it ignores `name`.  Of objects, only metadata come unless
+ * `whole`; the body of an answer to DELETE is unspecified.  A directory refuses selectors, gives no
+ * `continue`, and has no objects of kinds from KIND_MADE on; it takes any PodTemplate in a dry run.
  *
  * READY checks once, without repetition, whether jobs can be created: it GETs a Framework that does
  * not exist, because /readyz is often forbidden.  STORE_OK (a 404) proves network, TLS, login, the

@@ -130,25 +130,3 @@ int damage_rescue(struct database *d, struct err *e);
 int import_files(struct database *d, struct err *e);
 /* Sets aside the texts of all rows that cannot be read back, and ends their jobs. */
 int damage_rows(struct database *d, struct err *e);
-
-/* ---- selector.c: the label selector of a LIST.  Pure ---- */
-
-enum { SELECTOR_TERMS = 8, SELECTOR_TEXT = 1024 };
-
-/* One condition on the labels of an object; the texts are in selector.text. */
-struct selector_term {
-	const char *key;
-	const char *value; /* NULL: any */
-};
-
-struct selector {
-	struct selector_term term[SELECTOR_TERMS];
-	size_t n;
-	char text[SELECTOR_TEXT];
-};
-
-/* Read labelSelector (KEY=VALUE and KEY, joined by commas) from the query of a URL; NULL: all
- * objects.  Ignores limit, continue and resourceVersion, because this store always answers with the
- * whole list.  -1 for other parameters. */
-int selector_read(struct selector *s, const char *query);
-bool selector_fits(const struct selector *s, struct span labels);

@@ -42,7 +42,7 @@ static const char SCHEMA[] =
     "CREATE TRIGGER object_gone AFTER DELETE ON object BEGIN "
     "DELETE FROM status WHERE id = old.id; END;"
     "PRAGMA user_version = 1;"
-    "COMMIT; PRAGMA synchronous = FULL";
+    "COMMIT";
 
 /* ---- statements -------------------------------------------------------------------- */
 
@@ -61,8 +61,7 @@ sqlite3_stmt *db_bind(struct database *d, const char *sql, const char *types, ..
 			(void)sqlite3_bind_int64(s, i + 1, va_arg(args, int64_t));
 			continue;
 		}
-		struct span t = types[i] == 's' ? span_of(va_arg(args, const char *))
-		                                : va_arg(args, struct span);
+		struct span t = va_arg(args, struct span);
 		/* Lengths are bounded far below the limit of SQLite. */
 		(void)sqlite3_bind_text(s, i + 1, t.p, (int)t.n, SQLITE_STATIC);
 	}
@@ -220,8 +219,10 @@ int db_load(struct database *d, const char *file)
 		code = sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL);
 	if (code == 0 && version > SCHEMA_VERSION)
 		return SQLITE_SCHEMA;
-	if (code == 0 && d->transient)
-		code = sqlite3_exec(d->db, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
+	if (code == 0)
+		code = sqlite3_exec(
+		    d->db, d->transient ? "PRAGMA synchronous = OFF" : "PRAGMA synchronous = FULL",
+		    NULL, NULL, NULL);
 	/* All in the log is stored in the database, although a sync of it may have failed before.
 	 */
 	code = code ?: db_empty_log(d);
@@ -274,5 +275,4 @@ void db_close(struct database *d)
 	json_decref(d->damaged);
 	free(d->path);
 	fd_cleanup(&d->root); /* releases the lock */
-	*d = DATABASE_CLOSED;
 }

@@ -11,7 +11,6 @@
 #include <time.h>
 
 #include "base/mailbox.h"
-#include "k8s/transport/paths.h"
 #include "k8s/transport/store_internal.h"
 #include "machine/store/local_internal.h"
 
@@ -32,13 +31,11 @@ struct task {
 	struct pending *p;
 };
 
-enum { THREADS = 2 };
-
 struct local {
 	struct database db;                    /* only the worker uses these three */
 	const struct local_follower *follower; /* or NULL */
 	void *follower_arg;
-	pthread_t thread[THREADS];
+	pthread_t thread[2];
 	size_t n_threads;
 	struct mailbox todo;
 	struct mail end; /* of the worker */
@@ -142,14 +139,13 @@ void local_close(struct local *l)
 
 struct local *local_open(const char *dir, bool transient, struct err *e)
 {
-	static void *(*const MAIN[THREADS])(void *) = { worker_main, copier_main };
+	static void *(*const MAIN[])(void *) = { worker_main, copier_main };
 	struct local *l = xcalloc(1, sizeof(*l));
-	l->db = DATABASE_CLOSED;
-	l->db.transient = transient;
+	l->db = (struct database){ .root = -1, .transient = transient };
 	/* The limits of all stores bound what waits. */
 	int bad = mailbox_init(&l->todo, SIZE_MAX, e);
 	bad = bad ?: db_open(&l->db, dir, e);
-	while (!bad && l->n_threads < THREADS) {
+	while (!bad && l->n_threads < ARRAY_SIZE(MAIN)) {
 		bad = pthread_create(&l->thread[l->n_threads], NULL, MAIN[l->n_threads], l);
 		l->n_threads += bad == 0;
 		if (bad)
@@ -172,7 +168,7 @@ void local_follow(struct local *l, const struct local_follower *f, void *arg)
 		if (f->damaged)
 			f->damaged(arg, json_string_value(sentence));
 	}
-	STMT_AUTO *s = db_bind(&l->db, ROW_LIST, "is", (int64_t)KIND_FRAMEWORK, "");
+	STMT_AUTO *s = db_bind(&l->db, ROW_LIST, "it", (int64_t)KIND_FRAMEWORK, SPAN(""));
 	struct row r;
 	while (row_find(s, &r) == 0) {
 		STR_AUTO text = STR_INIT(TEXT_MAX);
@@ -211,10 +207,10 @@ static struct local_store *local_of(struct store *s)
 static void local_begin(struct store *s, struct pending *p)
 {
 	struct task *t = xcalloc(1, sizeof(*t));
-	t->namespace_name = s->namespace_name;
-	t->r = &p->r;
-	t->to = &local_of(s)->answered;
-	t->p = p;
+	*t = (struct task){ .namespace_name = s->namespace_name,
+		            .r = &p->r,
+		            .to = &local_of(s)->answered,
+		            .p = p };
 	(void)mailbox_put(&local_of(s)->local->todo, &t->mail);
 }
 
@@ -275,11 +271,6 @@ struct store *store_local_new(struct local *l, const char *namespace_name,
 		.free = free_store,
 		.atomic = true,
 	};
-	if (!segment_ok(namespace_name)) {
-		err_set(e, UNKNOWN_ERROR, "\"%s\" is not a valid name of a namespace",
-		        namespace_name);
-		return NULL;
-	}
 	struct local_store *ls = xcalloc(1, sizeof(*ls));
 	store_init(&ls->s, &OPS, namespace_name, limits);
 	ls->local = l;

@@ -20,7 +20,7 @@ enum { OBJECT_MAX = 4 << 20, TEXT_MAX = 2 * OBJECT_MAX, UID_LEN = 36, OBJECT_DEP
 struct database {
 	sqlite3 *db;
 	char *path;         /* of the directory, without links */
-	int root;           /* the directory; its lock */
+	int root;           /* the directory; its lock; -1 before db_open */
 	bool transient;     /* see local_open; set before db_open */
 	int fault;          /* SQLITE_..., why nothing is stored in this transaction; 0 */
 	atomic_bool unsure; /* a sync has failed: what a new start finds is not known */
@@ -30,7 +30,6 @@ struct database {
 	sem_t copy;         /* the log is to be copied into the file */
 	int copied;         /* pages of the log, when it was last to be copied */
 };
-#define DATABASE_CLOSED ((struct database){ .root = -1 })
 
 /* Opens or makes the directory, locks it, opens or makes the database.  -1 and *e (500) if the
  * directory belongs to another user, its mode is not 0700, another process holds the lock, or the
@@ -44,7 +43,7 @@ void db_disconnect(struct database *d);
  * newer. */
 int db_load(struct database *d, const char *file);
 
-/* A statement with its parameters: i int64_t, s const char *, t struct span (p NULL: NULL).  It
+/* A statement with its parameters: i int64_t, t struct span (p NULL: NULL).  It
  * borrows them until it is run to its end, or reset; so it is not used twice at a time.  NULL if
  * the database cannot be read. */
 #define STMT_AUTO __attribute__((cleanup(stmt_reset))) sqlite3_stmt
@@ -82,10 +81,7 @@ struct row {
 	struct span body;   /* JSON, without resourceVersion and status */
 	struct span status; /* of a Framework: JSON, or empty */
 	struct span stated; /* the uid in the row of the status, if it is read */
-	/* After row_read, parts of the body: its namespace, whatever namespace_name is; its
-	 * metadata.
-	 */
-	struct span in, meta;
+	struct span meta;   /* after row_read: metadata in the body */
 };
 
 /* Before WHERE or ORDER in statements of row_find. */

@@ -29,9 +29,8 @@ bool row_read(struct row *r)
 		r->kind++;
 	r->name = objects_plain(v[0]);
 	r->uid = objects_plain(v[1]);
-	r->in = objects_plain(v[2]);
 	if (r->namespace_name.n > 0)
-		r->namespace_name = r->in;
+		r->namespace_name = objects_plain(v[2]);
 	r->owner = objects_plain(scan_get(owner, "uid"));
 	return r->kind < KIND_MADE && r->uid.n == UID_LEN;
 }

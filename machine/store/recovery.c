@@ -7,7 +7,6 @@
  */
 #include "machine/store/local_internal.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -177,8 +176,8 @@ int damage_rescue(struct database *d, struct err *e)
  * ---- objects of earlier versions ----
  *
  * One file each: DIR/<resource>/<key>.json, where a key is NAME, or NAMESPACE~NAME outside of the
- * jobs' namespace.  They are taken over in one transaction, and are kept in DIR/imported, without
- * the Secrets, until the next start.
+ * jobs' namespace.  They are taken over in one transaction, and are kept in DIR/imported-*,
+ * without the Secrets, until the next start.
  */
 static int import_file(struct database *d, int dir, enum object_kind kind, const char *file,
                        struct err *e)
@@ -318,7 +317,8 @@ static int damage_end(struct database *d, const struct row *lost, struct err *e)
 	int code = db_run(d, "DELETE FROM object WHERE id = ?1", "i", lost->id);
 	(void)rfc3339_put(now, clock_wall_ms(), 0);
 	known[strcspn(known, "-")] = '\0'; /* the job's */
-	STMT_AUTO *s = db_bind(d, ROW_BY_NAME, "iss", (int64_t)KIND_FRAMEWORK, "", known);
+	STMT_AUTO *s =
+	    db_bind(d, ROW_BY_NAME, "itt", (int64_t)KIND_FRAMEWORK, SPAN(""), span_of(known));
 	FREE_AUTO char *framework = made ? damage_framework(str_view(&text), known, now) : NULL;
 	FREE_AUTO char *status = damage_status(now, why);
 	r.body = span_of(framework ?: "");
@@ -326,10 +326,10 @@ static int damage_end(struct database *d, const struct row *lost, struct err *e)
 		damage_note(d, xasprintf("%s; the name of its job cannot be read", why));
 		return code;
 	}
-	struct span meta = scan_get(r.body, "metadata");
-	const char *job = arena_dup(&a, scan_text(scan_path(meta, "annotations", "jobName"), &a));
-	const char *user = arena_dup(&a, scan_text(scan_path(meta, "labels", "userName"), &a));
-	damage_note(d, xasprintf("%s; it is of job %s~%s, which has failed", why, user, job));
+	struct span job = scan_text(scan_path(r.body, "metadata", "annotations", "jobName"), &a);
+	struct span user = scan_text(scan_path(r.body, "metadata", "labels", "userName"), &a);
+	damage_note(d, xasprintf("%s; it is of job %.*s~%.*s, which has failed", why, (int)user.n,
+	                         user.p, (int)job.n, job.p));
 	if (code || span_is(scan_get(r.status, "state"), "\"Completed\""))
 		return code;
 	r.version = ++d->version;

@@ -22,10 +22,7 @@ struct work {
 	struct local_answer *out;
 };
 
-enum {
-	BODY_MAX = 3145728, /* the API server's own limit */
-	LIST_MAX = 64 << 20,
-};
+enum { BODY_MAX = 3145728 /* the API server's own limit */, LIST_MAX = 64 << 20 };
 
 static const char NO_OBJECT[] = "the body is not valid JSON of the expected type";
 
@@ -61,9 +58,10 @@ static int requests_refuse(struct work *w, int status, const char *what)
 /* For a code of SQLite, or ROW_ABSENT; 0 for 0. */
 static int requests_fail(struct work *w, int code)
 {
+	int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(w->d->db) : 0;
+	bool full = (code & 0xff) == SQLITE_FULL || cause == ENOSPC || cause == EDQUOT;
 	if (code == 0)
 		return 0;
-	int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(w->d->db) : 0;
 	/* What is absent may be there after a restart. */
 	if (db_unsure(code) || (code == ROW_ABSENT && w->d->unsure))
 		return requests_refuse(
@@ -72,10 +70,8 @@ static int requests_fail(struct work *w, int code)
 		    "again, nothing is stored, and what was being stored is not known");
 	if (code == ROW_ABSENT)
 		return requests_refuse(w, 404, "not found");
-	if ((code & 0xff) == SQLITE_FULL || cause == ENOSPC || cause == EDQUOT)
-		return requests_refuse(w, 507, strerrordesc_np(ENOSPC));
-	if ((code & 0xff) == SQLITE_READONLY || cause == EROFS)
-		return requests_refuse(w, 507, strerrordesc_np(EROFS));
+	if (full || (code & 0xff) == SQLITE_READONLY || cause == EROFS)
+		return requests_refuse(w, 507, strerrordesc_np(full ? ENOSPC : EROFS));
 	return requests_refuse(w, 500, sqlite3_errstr(code));
 }
 
@@ -118,15 +114,15 @@ static int create_one(struct work *w, struct str *text, struct row *r)
 	str_span(text, span_from(piece[0], at));
 	str_span(text, piece[1]);
 	str_span(text, piece[2]);
-	*r = (struct row){ .body = str_view(text), .namespace_name = w->key, .status = SPAN("") };
-	if (text->full || !scan_valid(r->body, OBJECT_DEPTH) || !row_read(r))
+	*r = (struct row){ .body = str_view(text), .namespace_name = span_of(w->namespace_name) };
+	if (text->full || !scan_valid(r->body, OBJECT_DEPTH) || !row_read(r) ||
+	    r->kind != w->r->kind)
 		return requests_refuse(w, 400, NO_OBJECT);
-	if (namespaced && !span_is(r->in, w->namespace_name))
+	if (namespaced && !span_is(r->namespace_name, w->namespace_name))
 		return requests_refuse(w, 400, "metadata.namespace is another namespace");
-	if (r->kind != w->r->kind)
-		return requests_refuse(w, 400, "the kind of the object does not match its path");
 	if (!span_is(r->name, w->r->name) || !segment_ok(w->r->name))
 		return requests_refuse(w, 422, "invalid metadata.name");
+	r->namespace_name = w->key;
 	r->version = ++w->d->version;
 	int code = row_store(w->d, r);
 	if (code == SQLITE_CONSTRAINT_UNIQUE)
@@ -164,7 +160,7 @@ static int do_create(struct work *w)
 /* The object of a request; borrowed from *s. */
 static int requests_find(struct work *w, sqlite3_stmt **s, struct row *r)
 {
-	*s = db_bind(w->d, ROW_BY_NAME, "its", (int64_t)w->r->kind, w->key, w->r->name);
+	*s = db_bind(w->d, ROW_BY_NAME, "itt", (int64_t)w->r->kind, w->key, span_of(w->r->name));
 	return requests_fail(w, row_find(*s, r));
 }
 
@@ -175,11 +171,11 @@ static int do_get(struct work *w)
 	return requests_find(w, &s, &r) ?: answer_object(w, &r, false);
 }
 
-/* A patch, or one operation of it: the text becomes what a statement makes of it. */
-static int patch_ask(struct work *w, const char *sql, struct str *text, struct span a,
-                     struct span b)
+/* The text becomes what a statement makes of it, a patch (RFC 7396), or a path and the value and
+ * name of an operation (RFC 6902). */
+static int patch_ask(struct work *w, const char *sql, struct str *text, const struct span by[3])
 {
-	STMT_AUTO *s = db_bind(w->d, sql, "ttt", str_view(text), a, b);
+	STMT_AUTO *s = db_bind(w->d, sql, "tttt", str_view(text), by[0], by[1], by[2]);
 	if (!s || sqlite3_step(s) != SQLITE_ROW)
 		return requests_refuse(w, 400, "the patch is malformed");
 	if (sqlite3_column_type(s, 0) == SQLITE_NULL)
@@ -192,22 +188,17 @@ static int patch_ask(struct work *w, const char *sql, struct str *text, struct s
 /* Of RFC 6902 `test` and `replace`, with keys without `~`. */
 static int patch_operations(struct work *w, struct span patch, struct str *text)
 {
-	static const char *const OPS[] = { "test", "replace" };
-	static const char *const SQL[] = {
-		"SELECT iif(?1 -> ?2 = json(?3), ?1, NULL)",
-		"SELECT iif(?1 -> ?2 IS NULL, NULL, json_replace(?1, ?2, json(?3)))",
-	};
-	static const char *const KEYS[] = { "op", "path", "value" };
+	static const char OPERATION[] =
+	    "SELECT CASE ?4 WHEN 'test' THEN iif(?1 -> ?2 = json(?3), ?1, NULL) WHEN 'replace' "
+	    "THEN iif(?1 -> ?2 IS NULL, NULL, json_replace(?1, ?2, json(?3))) END";
 	int fault = 0;
-	struct span one;
-	struct span v[ARRAY_SIZE(KEYS)];
-	struct scan all = scan_begin(patch);
-	while (!fault && scan_item(&all, &one)) {
-		ARENA_AUTO a = { 0 };
+	STMT_AUTO *all = db_bind(w->d,
+	                         "SELECT value ->> 'path', value -> 'value', value ->> 'op' "
+	                         "FROM json_each(?1)",
+	                         "t", patch);
+	while (!fault && all && sqlite3_step(all) == SQLITE_ROW) {
 		STR_AUTO path = STR_INIT(1024);
-		scan_members(one, KEYS, v, ARRAY_SIZE(KEYS));
-		size_t op = scan_which(scan_text(v[0], &a), OPS, ARRAY_SIZE(OPS));
-		struct span pointer = scan_text(v[1], &a);
+		struct span pointer = db_text(all, 0);
 		str_char(&path, '$');
 		(void)span_next(&pointer, '/'); /* it begins with one */
 		while (pointer.n > 0) {
@@ -215,25 +206,17 @@ static int patch_operations(struct work *w, struct span patch, struct str *text)
 			str_printf(&path, span_digits(key) ? "[%.*s]" : ".\"%.*s\"", (int)key.n,
 			           key.p);
 		}
-		fault = op < ARRAY_SIZE(OPS) && v[2].n > 0
-		            ? patch_ask(w, SQL[op], text, str_view(&path), v[2])
-		            : requests_refuse(w, 400, "the patch is malformed");
+		const struct span by[] = { str_view(&path), db_text(all, 1), db_text(all, 2) };
+		fault = patch_ask(w, OPERATION, text, by);
 	}
 	return fault;
 }
 
 static int do_patch(struct work *w)
 {
-	static const struct {
-		const char *key;
-		int status;
-		const char *what;
-	} FIXED[] = {
-		{ "uid", 422, "metadata.uid: field is immutable" },
-		{ "resourceVersion", 409, "the object has been modified" },
-		{ "name", 400, "name and namespace cannot be changed" },
-		{ "namespace", 400, "name and namespace cannot be changed" },
-	};
+	static const char *const FIXED[] = { "uid", "resourceVersion", "name", "namespace" };
+	struct span old[ARRAY_SIZE(FIXED)];
+	struct span now[ARRAY_SIZE(FIXED)];
 	const struct span patch = w->r->body[0];
 	WIPED_STR before = STR_SECRET(TEXT_MAX);
 	WIPED_STR after = STR_SECRET(TEXT_MAX);
@@ -249,14 +232,17 @@ static int do_patch(struct work *w)
 	row_text(&before, &r, true);
 	str_span(&after, str_view(&before));
 	fault = w->r->json_patch ? patch_operations(w, patch, &after)
-	                         : patch_ask(w, "SELECT json_patch(?1, ?2)", &after, patch, patch);
-	for (size_t i = 0; i < ARRAY_SIZE(FIXED) && !fault; i++) {
-		if (!span_eq(scan_path(str_view(&before), "metadata", FIXED[i].key),
-		             scan_path(str_view(&after), "metadata", FIXED[i].key)))
-			fault = requests_refuse(w, FIXED[i].status, FIXED[i].what);
-	}
+	                         : patch_ask(w, "SELECT json_patch(?1, ?2)", &after, w->r->body);
 	if (fault)
 		return fault;
+	scan_members(scan_get(str_view(&before), "metadata"), FIXED, old, ARRAY_SIZE(FIXED));
+	scan_members(scan_get(str_view(&after), "metadata"), FIXED, now, ARRAY_SIZE(FIXED));
+	if (!span_eq(old[0], now[0]))
+		return requests_refuse(w, 422, "metadata.uid: field is immutable");
+	if (!span_eq(old[1], now[1]))
+		return requests_refuse(w, 409, "the object has been modified");
+	if (!span_eq(old[2], now[2]) || !span_eq(old[3], now[3]))
+		return requests_refuse(w, 400, "name and namespace cannot be changed");
 	struct row new = r;
 	if (!row_split(w->d, str_view(&after), &new, &split) || new.kind != r.kind ||
 	    new.body.n + new.status.n > OBJECT_MAX)
@@ -272,13 +258,12 @@ static int do_status(struct work *w)
 {
 	struct row r;
 	STMT_AUTO *s = NULL;
-	const struct span *launched = &w->r->body[1];
 	int code = 0;
-	if (launched->n > 0)
+	if (w->r->body[1].n > 0)
 		code = db_run(w->d,
 		              "UPDATE object SET body = json_set(body, "
 		              "'$.metadata.annotations.\"rest-lit/launched\"', ?2) WHERE uid = ?1",
-		              "st", w->r->uid, *launched);
+		              "tt", span_of(w->r->uid), w->r->body[1]);
 	int fault = requests_fail(w, code) ?: requests_find(w, &s, &r);
 	if (fault)
 		return fault;
@@ -327,12 +312,11 @@ static int do_list(struct work *w)
 	out->max = LIST_MAX;
 	str_printf(out, "{\"metadata\":{\"resourceVersion\":\"%lld\"},\"items\":[",
 	           (long long)w->d->version);
-	size_t begin = out->n;
 	STMT_AUTO *s = db_bind(w->d, ROW_LIST, "it", (int64_t)w->r->kind, w->key);
 	struct row r;
 	int code;
 	while ((code = row_find(s, &r)) == 0) {
-		if (out->n > begin)
+		if (out->p[out->n - 1] == '}')
 			str_char(out, ',');
 		row_text(out, &r, w->r->whole);
 	}
@@ -350,11 +334,9 @@ static void requests_write(struct work *w, int (*verb)(struct work *))
 {
 	struct database *d = w->d;
 	int code = d->fault ?: db_run(d, "SAVEPOINT request", "");
-	if (code) {
-		(void)requests_fail(w, code);
+	bool keep = (requests_fail(w, code) ?: verb(w)) == 0 && !w->r->dry_run;
+	if (code)
 		return;
-	}
-	bool keep = verb(w) == 0 && !w->r->dry_run;
 	/* If SQLite has given up the transaction, the commit fails, and with it all of them. */
 	if (sqlite3_get_autocommit(d->db)) {
 		d->fault = sqlite3_extended_errcode(d->db) ?: SQLITE_IOERR;
@@ -382,10 +364,10 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 	local_answer_done(out);
 	out->body = STR_SECRET(TEXT_MAX);
 	out->status = r->verb == STORE_CREATE ? 201 : 200;
-	if (r->verb == STORE_CREATE && r->kind == KIND_PODTEMPLATE && r->dry_run) {
-		; /* the engine checks pods when they start */
-	} else if (r->verb == STORE_CREATE && r->kind >= KIND_MADE) {
-		(void)requests_refuse(&w, 405, "a directory does not store this kind");
+	if (r->verb == STORE_CREATE && r->kind >= KIND_MADE) {
+		/* The engine checks pods when they start. */
+		if (r->kind != KIND_PODTEMPLATE || !r->dry_run)
+			(void)requests_refuse(&w, 405, "a directory does not store this kind");
 	} else if (named && (!segment_ok(r->name ? r->name : "") || !segment_ok(in))) {
 		(void)requests_refuse(&w, 422, "invalid name");
 	} else if (r->body[0].n + r->body[1].n + r->body[2].n > BODY_MAX) {

@@ -220,10 +220,11 @@ int import_files(struct database *d, struct err *e)
 	int code = 0;
 	db_begin(d);
 	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {
-		DIR_AUTO *list = dir_list(d->root, resource_of(k)->plural);
+		const char *from = resource_of(k)->plural;
+		DIR_AUTO *list = dir_list(d->root, from);
 		if (list == NULL && errno != ENOENT)
-			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path,
-			               resource_of(k)->plural, strerrordesc_np(errno));
+			return err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, from,
+			               strerrordesc_np(errno));
 		for (const char *file; code == 0 && (file = dir_next(list)) != NULL;)
 			code = import_file(d, dirfd(list), k, file, e);
 	}
@@ -294,7 +295,6 @@ static char *damage_status(const char *now, const char *why)
  * if that is the row, one that is made from the text.  0, -1 and *e, or SQLITE_... */
 static int damage_end(struct database *d, const struct row *lost, struct err *e)
 {
-	ARENA_AUTO a = { 0 };
 	WIPED_STR text = STR_SECRET(TEXT_MAX);
 	char now[RFC3339_MAX];
 	struct row r = { .namespace_name = SPAN(""), .status = SPAN("") };
@@ -326,8 +326,8 @@ static int damage_end(struct database *d, const struct row *lost, struct err *e)
 		damage_note(d, xasprintf("%s; the name of its job cannot be read", why));
 		return code;
 	}
-	struct span job = scan_text(scan_path(r.body, "metadata", "annotations", "jobName"), &a);
-	struct span user = scan_text(scan_path(r.body, "metadata", "labels", "userName"), &a);
+	struct span job = damage_text(r.body, "jobName");
+	struct span user = damage_text(r.body, "userName");
 	damage_note(d, xasprintf("%s; it is of job %.*s~%.*s, which has failed", why, (int)user.n,
 	                         user.p, (int)job.n, job.p));
 	if (code || span_is(scan_get(r.status, "state"), "\"Completed\""))

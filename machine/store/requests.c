@@ -214,12 +214,8 @@ static int patch_operations(struct work *w, struct span patch, struct str *text)
 
 static int do_patch(struct work *w)
 {
-	static const char *const FIXED[] = { "uid", "resourceVersion", "name", "namespace" };
-	struct span old[ARRAY_SIZE(FIXED)];
-	struct span now[ARRAY_SIZE(FIXED)];
 	const struct span patch = w->r->body[0];
-	WIPED_STR before = STR_SECRET(TEXT_MAX);
-	WIPED_STR after = STR_SECRET(TEXT_MAX);
+	WIPED_STR text = STR_SECRET(TEXT_MAX);
 	struct row r;
 	STMT_AUTO *s = NULL;
 	STMT_AUTO *split = NULL;
@@ -229,24 +225,22 @@ static int do_patch(struct work *w)
 	int fault = requests_find(w, &s, &r);
 	if (fault)
 		return fault;
-	row_text(&before, &r, true);
-	str_span(&after, str_view(&before));
-	fault = w->r->json_patch ? patch_operations(w, patch, &after)
-	                         : patch_ask(w, "SELECT json_patch(?1, ?2)", &after, w->r->body);
+	row_text(&text, &r, true);
+	fault = w->r->json_patch ? patch_operations(w, patch, &text)
+	                         : patch_ask(w, "SELECT json_patch(?1, ?2)", &text, w->r->body);
 	if (fault)
 		return fault;
-	scan_members(scan_get(str_view(&before), "metadata"), FIXED, old, ARRAY_SIZE(FIXED));
-	scan_members(scan_get(str_view(&after), "metadata"), FIXED, now, ARRAY_SIZE(FIXED));
-	if (!span_eq(old[0], now[0]))
-		return requests_refuse(w, 422, "metadata.uid: field is immutable");
-	if (!span_eq(old[1], now[1]))
-		return requests_refuse(w, 409, "the object has been modified");
-	if (!span_eq(old[2], now[2]) || !span_eq(old[3], now[3]))
-		return requests_refuse(w, 400, "name and namespace cannot be changed");
 	struct row new = r;
-	if (!row_split(w->d, str_view(&after), &new, &split) || new.kind != r.kind ||
+	if (!row_split(w->d, str_view(&text), &new, &split) || new.kind != r.kind ||
 	    new.body.n + new.status.n > OBJECT_MAX)
 		return requests_refuse(w, 422, "the object cannot be stored");
+	if (!span_eq(new.uid, r.uid))
+		return requests_refuse(w, 422, "metadata.uid: field is immutable");
+	if (new.version != r.version)
+		return requests_refuse(w, 409, "the object has been modified");
+	if (!span_eq(new.name, r.name) ||
+	    !span_eq(scan_get(new.meta, "namespace"), scan_path(r.body, "metadata", "namespace")))
+		return requests_refuse(w, 400, "name and namespace cannot be changed");
 	bool changed = !span_eq(new.body, r.body) || !span_eq(new.status, r.status);
 	new.version = changed ? ++w->d->version : r.version;
 	(void)answer_object(w, &new, changed);

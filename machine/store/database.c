@@ -228,14 +228,14 @@ int db_load(struct database *d, const char *file)
 	code = code ?: db_empty_log(d);
 	if ((code & 0xff) == SQLITE_FULL) /* a full disk: it stays in the log */
 		code = 0;
-	code =
-	    code ? code
-		 : db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check(1)", &good);
+	code = code ? code
+	            : db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
 	return code || good ? code : SQLITE_CORRUPT;
 }
 
 int db_open(struct database *d, const char *dir, struct err *e)
 {
+	const char *fault = "cannot be read";
 	d->damaged = json_array();
 	(void)sem_init(&d->copy, 0, 0); /* cannot fail */
 	if (db_open_directory(d, dir, e) < 0)
@@ -248,7 +248,8 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	if ((code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB ||
 	    code == SQLITE_ERROR) {
 		db_disconnect(d);
-		code = damage_rescue(d, e) ?: db_load(d, DB_FILE);
+		fault = "is damaged, and cannot be copied";
+		code = damage_rescue(d) ?: db_load(d, DB_FILE);
 	}
 	if (code == 0)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);
@@ -263,7 +264,7 @@ int db_open(struct database *d, const char *dir, struct err *e)
 	if (code == 0)
 		(void)db_empty_log(d); /* on a full disk it stays */
 	d->wal = 0; /* so that the worker leaves it alone till its first commit */
-	return code > 0 ? err_set(e, UNKNOWN_ERROR, "%s/%s cannot be read: %s", d->path, DB_FILE,
+	return code > 0 ? err_set(e, UNKNOWN_ERROR, "%s/%s %s: %s", d->path, DB_FILE, fault,
 	                          code == SQLITE_CANTOPEN ? strerrordesc_np(errno)
 	                                                  : sqlite3_errstr(code))
 	                : code;

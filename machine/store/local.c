@@ -73,14 +73,12 @@ static struct mail *group_run(struct local *l, struct mail *first)
 	int code = db_commit(&l->db);
 	if (code)
 		group_do(l, first, end, code);
-	for (struct mail *m = first; m != end && l->follower; m = m->next) {
-		const struct local_answer *a = &((const struct task *)m)->answer;
-		if (a->told.n > 0)
-			(a->gone ? l->follower->remove : l->follower->put)(l->follower_arg,
-			                                                   str_view(&a->told));
-	}
 	while (first != end) {
 		struct task *t = (struct task *)first;
+		const struct local_answer *a = &t->answer;
+		if (l->follower && a->told.n > 0)
+			(a->gone ? l->follower->remove : l->follower->put)(l->follower_arg,
+			                                                   str_view(&a->told));
 		first = first->next; /* who waits for the task may free it at once */
 		if (t->done)
 			(void)sem_post(t->done);

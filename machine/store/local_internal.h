@@ -119,8 +119,9 @@ void request_do(struct database *d, const char *namespace_name, const struct sto
 
 /* ---- recovery.c: what a start finds.  0, -1 and *e, or SQLITE_... ---- */
 
-/* Copies what can be read of a damaged database into a new one, and sets the old one aside. */
-int damage_rescue(struct database *d, struct err *e);
+/* Copies what can be read of a damaged database into a new one, and sets the old one aside.
+ * SQLITE_CANTOPEN: errno. */
+int damage_rescue(struct database *d);
 /* Takes over what earlier versions have kept, one file per object; without such files, removes the
  * ones that an earlier start has set aside. */
 int import_files(struct database *d, struct err *e);

@@ -137,7 +137,7 @@ static int damage_swap(const struct database *d)
 	return renameat(d->root, NEW_FILE, d->root, DB_FILE) == 0 ? fsync(d->root) : -1;
 }
 
-int damage_rescue(struct database *d, struct err *e)
+int damage_rescue(struct database *d)
 {
 	/* The table from both ends, as there may be damage between them; then the names that the
 	 * index has. */
@@ -163,12 +163,10 @@ int damage_rescue(struct database *d, struct err *e)
 	db_disconnect(&old);
 	db_disconnect(&new);
 	if (code || damage_swap(d) != 0)
-		return err_set(e, UNKNOWN_ERROR, "%s/%s is damaged, and cannot be copied: %s",
-		               d->path, DB_FILE,
-		               code ? sqlite3_errstr(code) : strerrordesc_np(errno));
-	damage_note(d,
-	            xstrdup(DB_FILE " was damaged and is now in damaged/; what could be read of it "
-	                            "was copied"));
+		return code ?: SQLITE_CANTOPEN;
+	damage_note(d, xstrdup(DB_FILE
+	                       " was damaged and is now in damaged/; what could be read of it was "
+	                       "copied"));
 	return 0;
 }
 

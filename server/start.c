@@ -279,9 +279,7 @@ static int open_shared(struct service *s, struct err *e)
 {
 	struct server *v = &s->server;
 	const struct options *o = &s->options;
-	if (o->local[0])
-		v->local = (v->foreground ? local_open_transient : local_open)(o->local, e);
-	if (o->local[0] && !v->local)
+	if (o->local[0] && !(v->local = local_open(o->local, v->foreground, e)))
 		return -1;
 	v->revoked = revocations_new();
 	(void)pthread_mutex_init(&v->claims.lock, NULL); /* cannot fail */

@@ -241,7 +241,7 @@ int store_timeout_ms(const struct store *s)
 	int64_t wake = s->wake_ms;
 	if (s->urgent.n + s->fresh.n > 0 && s->paused_until_ms > now)
 		wake = store_earlier(wake, s->paused_until_ms);
-	int backend = s->ops->timeout_ms(s);
+	int backend = s->ops->timeout_ms ? s->ops->timeout_ms(s) : -1;
 	if (wake == NEVER)
 		return backend;
 	int64_t left = wake <= now ? 0 : wake - now;

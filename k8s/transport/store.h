@@ -16,17 +16,16 @@ struct store;
 
 /*
  * PATCH is a JSON merge patch (RFC 7396), or with `json_patch` a list of operations (RFC 6902), of
- * which a directory supports `test`, `replace` and `add` to objects.  Until the deadline a store
+ * which a directory supports `test` and `replace`, with keys without `~`.  Until the deadline a store
  * repeats, with back-off, requests that were not executed and requests that may be executed twice:
  * GET, LIST, PATCH, and DELETE with a uid.  So for these, STORE_AMBIGUOUS and STORE_BUSY mean that
  * the deadline has passed, and only an ambiguous CREATE must be settled by the caller.  A PATCH
  * with a resourceVersion or with tests is repeated as well: a refusal may then be caused by its own
  * first execution, so the caller reads the object again.
  *
- * LIST answers with the unparsed list; it ignores `name`.  Objects come as PartialObjectMetadata
- * (...List) unless `whole`; the body of an answer to DELETE is unspecified.  A directory supports
- * labelSelector (KEY=VALUE and KEY, joined by commas), gives no `continue`, and has no objects of
- * kinds from KIND_MADE on.
+ * LIST answers with the unparsed list; it ignores `name`.  Of objects, only metadata come unless
+ * `whole`; the body of an answer to DELETE is unspecified.  A directory refuses selectors, gives no
+ * `continue`, and has no objects of kinds from KIND_MADE on.
  *
  * READY checks once, without repetition, whether jobs can be created: it GETs a Framework that does
  * not exist, because /readyz is often forbidden.  STORE_OK (a 404) proves network, TLS, login, the

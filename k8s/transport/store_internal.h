@@ -133,7 +133,7 @@ struct store_ops {
 	void (*begin)(struct store *s, struct pending *p); /* send it */
 	void (*poll)(struct store *s);                     /* finish answered requests */
 	int (*fd)(const struct store *s);
-	int (*timeout_ms)(const struct store *s); /* -1: no limit */
+	int (*timeout_ms)(const struct store *s); /* -1: no limit; may be NULL */
 	void (*abort)(struct store *s);           /* finish all started requests now */
 	void (*free)(struct store *s);            /* nothing is pending any more */
 	bool atomic;                              /* store_is_atomic */

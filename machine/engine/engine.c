@@ -65,7 +65,7 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 	const struct store_request r = {
 		.verb = STORE_GET, .kind = kind, .name = name, .whole = true
 	};
-	local_request(e->set.store, e->set.namespace_name, &r, out);
+	local_request(e->set.store, e->set.namespace_name, &r, 1, out);
 	return out->outcome;
 }
 

@@ -103,7 +103,7 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 {
 	struct span object = str_view(&answer->body);
 	bool first = job->version == 0;
-	(void)parse_i64(span_of(answer->resource_version), 1, INT64_MAX, &job->version);
+	job->version = answer->version;
 	if (job->gone || job->complete)
 		return;
 	job_read_machine(job, object);
@@ -139,7 +139,7 @@ static void job_delete(struct engine_job *job)
 	const struct store_request r = {
 		.verb = STORE_DELETE, .kind = KIND_FRAMEWORK, .name = job->name, .uid = job->uid
 	};
-	local_request(job->e->set.store, job->e->set.namespace_name, &r, &answer);
+	local_request(job->e->set.store, job->e->set.namespace_name, &r, 1, &answer);
 	bool gone = answer.outcome == STORE_OK || answer.outcome == STORE_NOT_FOUND;
 	job->sync_ms = gone ? ENGINE_NEVER : clock_ms() + STORE_MS;
 	local_answer_done(&answer);
@@ -267,7 +267,7 @@ bool job_step(struct engine_job *job)
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
-/* What local_put_status borrows. */
+/* What a request to store a status borrows. */
 struct job_storing {
 	struct engine_job *job;
 	struct str status;
@@ -275,7 +275,7 @@ struct job_storing {
 };
 
 /* The time limit of a job counts from its launch, whatever becomes of the clock that people set. */
-static void job_write(struct job_storing *w, struct local_status *out)
+static void job_write(struct job_storing *w, struct store_request *out)
 {
 	char boot[PROCESS_BOOT_MAX];
 	process_boot(boot);
@@ -285,13 +285,14 @@ static void job_write(struct job_storing *w, struct local_status *out)
 	if (w->job->launched_boot_ms && boot[0])
 		(void)snprintf(w->launched, sizeof(w->launched), "%s %lld", boot,
 		               (long long)w->job->launched_boot_ms);
-	*out = (struct local_status){ .name = w->job->name,
-		                      .uid = w->job->uid,
-		                      .status = str_view(&w->status),
-		                      .launched = span_of(w->launched) };
+	*out = (struct store_request){ .verb = STORE_PATCH,
+		                       .kind = KIND_FRAMEWORK,
+		                       .name = w->job->name,
+		                       .uid = w->job->uid,
+		                       .body = { str_view(&w->status), span_of(w->launched) } };
 }
 
-static void job_stored(struct engine_job *job, const struct local_status *s)
+static void job_stored(struct engine_job *job, const struct local_answer *s)
 {
 	job->storing = false;
 	if (s->outcome == STORE_OK) {
@@ -316,17 +317,18 @@ void jobs_store(struct engine *e)
 {
 	while (!TAILQ_EMPTY(&e->stores)) {
 		struct job_storing w[STORES_MAX];
-		struct local_status s[STORES_MAX];
+		struct store_request r[STORES_MAX];
+		struct local_answer s[STORES_MAX];
 		size_t n = 0;
 		for (; n < STORES_MAX && !TAILQ_EMPTY(&e->stores); n++) {
 			w[n].job = TAILQ_FIRST(&e->stores);
 			TAILQ_REMOVE(&e->stores, w[n].job, store);
-			job_write(&w[n], &s[n]);
+			job_write(&w[n], &r[n]);
 		}
-		local_put_status(e->set.store, e->set.namespace_name, s, n);
+		local_request(e->set.store, e->set.namespace_name, r, n, s);
 		for (size_t i = 0; i < n; i++) {
 			job_stored(w[i].job, &s[i]);
-			free(s[i].message);
+			local_answer_done(&s[i]);
 			str_done(&w[i].status);
 		}
 	}

@@ -2,8 +2,8 @@
 /*
  * The store of --local: objects in an SQLite database, with the answers of an API server, including
  * uid, resourceVersion, preconditions and garbage collection by owner.  local.c has the thread that
- * commits, requests.c the requests, objects.c the texts of objects, database.c SQLite, damage.c and
- * import.c what a start finds.  Begin with local.c.
+ * commits, requests.c the requests, objects.c the texts of objects, database.c SQLite,
+ * recovery.c what a start finds.  Begin with local.c.
  *
  * Durable: an answer is given after the commit of what it says is on the disk.  Requests that wait
  * at the same time share a commit.
@@ -11,12 +11,10 @@
 #include "k8s/transport/store.h"
 
 /* A directory with the database.  Shared by all loops of this process; locked against other
- * processes.  NULL and *e: 500. */
+ * processes.  transient: it is deleted at the end of this process, so that nothing need survive a
+ * power failure; a start of a job then does not wait for the disk.  NULL and *e: 500. */
 struct local;
-struct local *local_open(const char *dir, struct err *e);
-/* The same if the directory is deleted at the end of this process, so that nothing need survive a
- * power failure.  A start of a job then does not wait for the disk. */
-struct local *local_open_transient(const char *dir, struct err *e);
+struct local *local_open(const char *dir, bool transient, struct err *e);
 void local_close(struct local *l);
 
 /* Callbacks with the text of a Framework: from local_follow for all existing ones, then from the
@@ -37,37 +35,31 @@ struct local_answer {
 	enum store_outcome outcome;
 	int status;
 	struct str body; /* the object; empty on failure */
-	char uid[40], resource_version[24];
-	char *message; /* NULL on success */
+	char uid[40];
+	int64_t version; /* the resourceVersion */
+	int64_t before;  /* of a status: the one that it replaced; if the caller has not seen it,
+	                    others have changed the object */
+	char *message;   /* NULL on success */
+	struct str told; /* what the follower is told; the store's own, as is `gone` */
+	bool gone;
 };
 void local_answer_done(struct local_answer *a);
 
-/* Any thread, except in a callback of the follower: does one request before those that wait, and
- * returns its answer after the follower has been called.  Blocks on the disk.  Of r, what orders
- * requests (user, deadline_ms ...) and `done` are not used. */
+/*
+ * Any thread, except in a callback of the follower: does n requests, which mostly share a commit,
+ * and returns their answers after the follower has been called.  Blocks on the disk.  Of r, what
+ * orders requests (user, deadline_ms ...) and `done` are not used.
+ *
+ * A PATCH with a uid is the state of that Framework as the engine has decided it: body[0] is its
+ * status, body[1] its annotation rest-lit/launched (empty: as it is).  STORE_NOT_FOUND: it is gone,
+ * or has another uid.
+ */
 void local_request(struct local *l, const char *namespace_name, const struct store_request *r,
-                   struct local_answer *out);
-
-/* The state of a Framework as the engine has decided it. */
-struct local_status {
-	const char *name, *uid; /* of the Framework, a precondition */
-	struct span status;     /* JSON */
-	struct span launched;   /* annotation rest-lit/launched; empty: as it is */
-	/* The result. */
-	enum store_outcome outcome; /* STORE_NOT_FOUND: it is gone, or has another uid */
-	int64_t version;            /* the new resourceVersion */
-	int64_t before; /* the one that it replaced: if the caller has not seen it, others have
-	                   changed the object */
-	char *message;  /* of a failure; the caller frees it; NULL */
-};
-/* Stores n statuses in one commit, durable when it returns, before requests that wait.  The
- * follower is told of each as of any change.  Threads as local_request. */
-void local_put_status(struct local *l, const char *namespace_name, struct local_status *s,
-                      size_t n);
+                   size_t n, struct local_answer *out);
 
 /* A copy of the database as it is at some moment of this call: a file without a name, which the
- * caller closes.  It has all Secrets.  -1 and *e: 503.  Any thread, one at a time; blocks for as long
- * as the disk takes. */
+ * caller closes.  It has all Secrets.  -1 and *e: 503.  Any thread, one at a time; blocks for as
+ * long as the disk takes. */
 int local_backup(struct local *l, struct err *e);
 
 /* For a thread that must not block. */

@@ -77,9 +77,9 @@ class Machine(Server):
 
     def framework(self, name):
         """The stored object; None if there is none."""
-        for meta, rest, status in self.rows("SELECT meta, rest, text FROM object JOIN status USING (id) "
-                                            "WHERE kind = 0 AND name = ?", framework_name(name)):
-            return {**json.loads(rest), "metadata": json.loads(meta), **({"status": json.loads(status)} if status else {})}
+        for body, status in self.rows("SELECT body, text FROM object JOIN status USING (id) "
+                                      "WHERE kind = 0 AND name = ?", framework_name(name)):
+            return {**json.loads(body), **({"status": json.loads(status)} if status else {})}
         return None
 
     def status(self, name):
@@ -158,7 +158,7 @@ class Machine(Server):
 
     def remove(self):
         if self.process.poll() is None:
-            for (name,) in self.rows("SELECT meta ->> '$.annotations.jobName' FROM object WHERE kind = 0"):
+            for (name,) in self.rows("SELECT body ->> '$.metadata.annotations.jobName' FROM object WHERE kind = 0"):
                 self.forget(name)
             wait_until(lambda: not self.pods())
         self.stop()

@@ -142,9 +142,9 @@ def test_damaged_objects(check):
     are ended, and the others go on."""
     login = {"auth": {"username": "bob", "password": "hidden", "registryuri": "localhost:1"}}
     image = {"name": "image", "type": "dockerimage", "uri": "debian:12-slim", **login}
-    damages = {"truncate": "rest = substr(rest, 1, length(rest) * 2 / 3)",
-               "zeros": "meta = zeroblob(length(meta)), rest = zeroblob(length(rest))",
-               "flip": "rest = substr(rest, 1, length(rest) - 1) || '('"}
+    damages = {"truncate": "body = substr(body, 1, length(body) * 2 / 3)",
+               "zeros": "body = zeroblob(length(body))",
+               "flip": "body = substr(body, 1, length(body) - 1) || '('"}
     for damage, change in damages.items():
         for kind in ("frameworks", "secrets"):
             what = f"{damage} {kind}"

@@ -371,8 +371,8 @@ def test_a_corrected_clock(check):
     def edit(m, change):
         stored, where = m.framework("long"), "(SELECT id FROM object WHERE name = ?)"
         change(stored)
-        m.change(f"UPDATE object SET meta = ? WHERE id = {where}", json.dumps(stored["metadata"]), framework_name("long"))
-        m.change(f"UPDATE status SET text = ? WHERE id = {where}", json.dumps(stored["status"]), framework_name("long"))
+        m.change(f"UPDATE status SET text = ? WHERE id = {where}", json.dumps(stored.pop("status")), framework_name("long"))
+        m.change(f"UPDATE object SET body = ? WHERE id = {where}", json.dumps(stored), framework_name("long"))
 
     def earlier(stored):
         stored["status"]["runTime"] = "2020-01-01T00:00:00Z"

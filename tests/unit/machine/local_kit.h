@@ -21,7 +21,7 @@ __attribute__((unused)) static void open_store(void)
 {
 	ERR_AUTO e = { 0 };
 	struct store_limits limits = STORE_LIMITS_DEFAULT;
-	local = local_open(dir, &e);
+	local = local_open(dir, false, &e);
 	assert_string_equal(err_msg(&e), "");
 	store = store_local_new(local, "jobs", &limits, &e);
 	assert_non_null(store);
@@ -122,6 +122,22 @@ __attribute__((unused)) static struct kept delete (const char *name, const char 
 	                                          .name = name,
 	                                          .uid = uid,
 	                                          .resource_version = version });
+}
+
+/* What the engine does. */
+__attribute__((unused)) static enum store_outcome put_status(const char *name, const char *uid,
+                                                             struct span status)
+{
+	struct local_answer a;
+	const struct store_request r = { .verb = STORE_PATCH,
+		                         .kind = KIND_FRAMEWORK,
+		                         .name = name,
+		                         .uid = uid,
+		                         .body = { status } };
+	local_request(local, "jobs", &r, 1, &a);
+	enum store_outcome outcome = a.outcome;
+	local_answer_done(&a);
+	return outcome;
 }
 
 __attribute__((unused)) static bool file_exists(const char *relative)

@@ -66,15 +66,12 @@ static void make_job(int n, int filler)
 	               name, n, filler, 0);
 	struct kept made = create(KIND_FRAMEWORK, name, body);
 	assert_int_equal(made.status, 201);
-	(void)snprintf(body, sizeof(body), "%s-s", name);
-	assert_int_equal(create_owned(body, made.uid).status, 201);
-	struct local_status s = {
-		.name = name,
-		.uid = made.uid,
-		.status = SPAN("{\"state\":\"AttemptRunning\",\"attemptStatus\":{\"id\":0}}"),
-	};
-	local_put_status(local, "jobs", &s, 1);
-	assert_int_equal(s.outcome, STORE_OK);
+	char secret[24];
+	(void)snprintf(secret, sizeof(secret), "%s-s", name);
+	assert_int_equal(create_owned(secret, made.uid).status, 201);
+	const struct span status =
+	    SPAN("{\"state\":\"AttemptRunning\",\"attemptStatus\":{\"id\":0}}");
+	assert_int_equal(put_status(name, made.uid, status), STORE_OK);
 }
 
 static void damaged_is(const char *sql, const char *file, const char *end, bool known)
@@ -104,7 +101,7 @@ static void damaged_is(const char *sql, const char *file, const char *end, bool 
 
 TEST_WITH(test_a_framework_that_is_damaged_has_failed, setup, teardown)
 {
-	damaged_is("UPDATE object SET rest = substr(rest, 2) WHERE name = 'f001'",
+	damaged_is("UPDATE object SET body = substr(body, 2) WHERE name = 'f001'",
 	           "damaged/frameworks-f001.json", "it is of job alice~j1, which has failed", true);
 	assert_int_equal(get(KIND_SECRET, "f001-s").outcome, STORE_NOT_FOUND);
 }
@@ -117,26 +114,30 @@ TEST_WITH(test_a_status_that_is_lost_is_not_begun_anew, setup, teardown)
 
 TEST_WITH(test_a_framework_without_its_names, setup, teardown)
 {
-	damaged_is("UPDATE object SET meta = zeroblob(100) WHERE name = 'f001'",
+	damaged_is("UPDATE object SET body = zeroblob(100) WHERE name = 'f001'",
 	           "damaged/frameworks-f001.json", "the name of its job cannot be read", false);
 }
 
 TEST_WITH(test_the_job_of_a_damaged_secret_has_failed, setup, teardown)
 {
-	damaged_is("UPDATE object SET rest = 'x' WHERE name = 'f001-s'",
+	damaged_is("UPDATE object SET body = 'x' WHERE name = 'f001-s'",
 	           "damaged/secrets-f001-s.json", "it is of job alice~j1, which has failed", true);
 }
 
 TEST_WITH(test_an_earlier_damaged_text_stays, setup, teardown)
 {
 	for (int i = 0; i < 2; i++) {
-		make_job(1, 10);
+		assert_int_equal(
+		    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}")
+			.status,
+		    201);
 		close_store();
-		stored("UPDATE object SET rest = '{' WHERE name = 'f001-s'");
-		open_store();
-		assert_true(file_exists("damaged/secrets-f001-s.json"));
-		assert_int_equal(file_exists("damaged/secrets-f001-s.json.1"), i == 1);
-		delete ("f001", NULL, NULL);
+		stored("UPDATE object SET body = '{' WHERE name = 's'");
+		struct heard h = open_and_hear();
+		assert_true(was_heard(&h, "the name of its job cannot be read"));
+		assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_NOT_FOUND);
+		assert_true(file_exists("damaged/secrets-s.json"));
+		assert_int_equal(file_exists("damaged/secrets-s.json.1"), i == 1);
 	}
 }
 
@@ -292,11 +293,11 @@ TEST_WITH(test_files_are_taken_over, setup, teardown)
 	k = create(KIND_SECRET, "new", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"new\"}}");
 	assert_string_equal(k.version, "42");
 	assert_false(file_exists("frameworks"));
-	assert_true(file_exists("imported/frameworks/f001.json"));
-	assert_false(file_exists("imported/secrets/f001-s.json"));
+	assert_true(file_exists("imported-frameworks/f001.json"));
+	assert_false(file_exists("imported-secrets"));
 	close_store();
 	open_store();
-	assert_false(file_exists("imported"));
+	assert_false(file_exists("imported-frameworks"));
 	assert_string_equal(get(KIND_FRAMEWORK, "f001").version, "41");
 }
 
@@ -311,7 +312,7 @@ TEST_WITH(test_files_are_taken_over_once, setup, teardown)
 	struct heard h = open_and_hear();
 	assert_int_equal(h.n, 0);
 	assert_int_equal(h.puts, 1);
-	assert_true(file_exists("imported/frameworks/f001.json"));
+	assert_true(file_exists("imported-frameworks/f001.json"));
 }
 
 TEST_WITH(test_damaged_files_are_set_aside, setup, teardown)
@@ -335,7 +336,7 @@ TEST_WITH(test_a_link_among_the_files_is_not_read, setup, teardown)
 	make_files();
 	shell("mv %s/secrets/f001-s.json %s/x && ln -s %s/x %s/secrets/f001-s.json", dir, top, top,
 	      dir);
-	assert_null(local_open(dir, &e));
+	assert_null(local_open(dir, false, &e));
 	assert_non_null(strstr(err_msg(&e), "secrets/f001-s.json cannot be read: "));
 	assert_true(file_exists("frameworks/f001.json"));
 	assert_false(file_exists("damaged"));

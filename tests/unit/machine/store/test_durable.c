@@ -201,7 +201,7 @@ static struct kept after_power_failure(enum object_kind kind, const char *name)
 	shell("rm -rf %s/after && cp -a %s/kept %s/after", top, top, top);
 	(void)pthread_mutex_unlock(&keeping);
 	(void)snprintf(path, sizeof(path), "%s/after", top);
-	struct local *other = local_open(path, &e);
+	struct local *other = local_open(path, false, &e);
 	assert_string_equal(err_msg(&e), "");
 	struct store *s = store_local_new(other, "jobs", &limits, &e);
 	assert_false(file_exists("../after/damaged"));
@@ -227,11 +227,7 @@ TEST_WITH(test_an_answer_is_durable, durable_setup, durable_teardown)
 	assert_string_equal(after_power_failure(KIND_FRAMEWORK, "f").uid, made.uid);
 	struct kept k = patch("{\"spec\":{\"executionType\":\"Start\"}}");
 	assert_string_equal(after_power_failure(KIND_FRAMEWORK, "f").version, k.version);
-	struct local_status s = { .name = "f",
-		                  .uid = made.uid,
-		                  .status = SPAN("{\"state\":\"Running\"}") };
-	local_put_status(local, "jobs", &s, 1);
-	assert_int_equal(s.outcome, STORE_OK);
+	assert_int_equal(put_status("f", made.uid, SPAN("{\"state\":\"Running\"}")), STORE_OK);
 	assert_non_null(strstr(after_power_failure(KIND_FRAMEWORK, "f").body, "Running"));
 	/* Enough for the log to be copied, and to begin anew. */
 	for (int i = 0; i < 200; i++) {
@@ -282,7 +278,6 @@ TEST_WITH(test_answers_of_a_group_are_durable, durable_setup, durable_teardown)
 TEST_WITH(test_a_sync_that_fails_leaves_the_outcome_open, durable_setup, durable_teardown)
 {
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
-	struct local_status s = { .name = "f", .uid = made.uid, .status = SPAN("{}") };
 	sync_fails = true;
 	struct kept k =
 	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
@@ -293,9 +288,7 @@ TEST_WITH(test_a_sync_that_fails_leaves_the_outcome_open, durable_setup, durable
 	assert_int_equal(k.outcome, STORE_BUSY);
 	assert_int_equal(k.status, 503);
 	assert_non_null(strstr(k.message, "until this server is started again"));
-	local_put_status(local, "jobs", &s, 1);
-	assert_int_equal(s.outcome, STORE_BUSY);
-	free(s.message);
+	assert_int_equal(put_status("f", made.uid, SPAN("{}")), STORE_BUSY);
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
 	assert_int_equal(get(KIND_SECRET, "s").outcome, STORE_BUSY); /* it may be there then */
 	assert_int_equal(

@@ -261,9 +261,6 @@ static int machine_inventory(struct engine *e, struct err *err)
 	e->inventory.total.ports = e->set.port_end - e->set.port_start;
 	for (size_t i = 0; i < e->inventory.notes.n; i++)
 		engine_notice(e, ENGINE_NOTE, "%s", e->inventory.notes.v[i].msg);
-	e->gpu = xcalloc(e->inventory.gpus_n + 1, sizeof(*e->gpu));
-	for (size_t i = 0; i < e->inventory.gpus_n; i++)
-		e->gpu[i] = (struct engine_gpu){ .gpu = &e->inventory.gpus[i], .fd = -1 };
 	STR_AUTO why = STR_INIT(1024);
 	e->cgroup = cgroup_open(NULL, NULL, &why);
 	if (!e->cgroup)
@@ -271,25 +268,13 @@ static int machine_inventory(struct engine *e, struct err *err)
 	return 0;
 }
 
-static int64_t machine_quota(int64_t n)
-{
-	return n < 0 ? INT64_MAX : n;
-}
-
-struct amounts engine_quota(const struct engine_quota *q)
-{
-	return (struct amounts){ machine_quota(q->gpus), machine_quota(q->cpu_milli),
-		                 machine_quota(q->memory), INT64_MAX };
-}
-
 static void machine_queue(struct engine *e)
 {
 	e->queue = queue_new();
-	for (size_t i = 0; i < e->set.n_quotas; i++) {
-		const struct engine_quota *q = &e->set.quotas[i];
-		const struct amounts most = engine_quota(q);
-		queue_quota(e->queue, span_of(q->virtual_cluster), &most);
-	}
+	queue_machine(e->queue, &e->inventory.total, &(struct amounts){ 0 });
+	for (size_t i = 0; i < e->set.n_quotas; i++)
+		queue_quota(e->queue, span_of(e->set.quotas[i].virtual_cluster),
+		            &e->set.quotas[i].most);
 }
 
 /* The configuration that this project gives to a FrameworkController in a cluster. */
@@ -309,11 +294,11 @@ int engine_find_machine(struct engine *e, struct err *err)
 {
 	e->set.keep_logs = e->set.keep_logs ?: KEEP_LOGS;
 	machine_names(e);
-	machine_queue(e);
 	if (machine_config(e, err) < 0 || machine_runtime(e, err) < 0 ||
 	    engine_make_directories(e, err) < 0 || machine_inventory(e, err) < 0 ||
 	    machine_sandbox(e, err) < 0 || machine_images(e, err) < 0)
 		return -1;
+	machine_queue(e);
 	machine_hide(e);
 	machine_cwd(e);
 	return machine_check_mounts(e, err);
@@ -327,5 +312,4 @@ void engine_forget_machine(struct engine *e)
 	queue_free(e->queue);
 	framework_config_free(e->config);
 	inventory_done(&e->inventory);
-	free(e->gpu);
 }

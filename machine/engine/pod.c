@@ -171,10 +171,10 @@ static void pod_release(struct engine_pod *p)
 static void pod_remove(struct engine_pod *p)
 {
 	pod_release(p);
-	if (p->grant && !p->grant->given)
-		grant_end(p->job, p->grant);
+	if (p->grant && !p->grant->task.holds)
+		grants_end(p->job, p->role, p->index);
 	if (p->grant) {
-		grant_unlock(p->e, p->grant);
+		grant_unlock(p->e, p->grant, true);
 		p->grant->pod = NULL;
 	}
 	p->grant = NULL;
@@ -226,7 +226,7 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 	p->task.phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
-	grant_unlock(p->e, p->grant);
+	grant_unlock(p->e, p->grant, true);
 	p->state = POD_ENDED;
 	pod_changes(p);
 }
@@ -384,11 +384,11 @@ static void pod_advance(struct engine_pod *p)
 /* After only `n` were free to choose from. */
 static void pod_note_ports_away(struct engine *e, size_t n)
 {
-	int64_t known = (int64_t)n + e->sum.held.ports;
+	int64_t known = (int64_t)n;
 	const struct engine_job *job;
 	TAILQ_FOREACH(job, &e->live, live)
-	for (const struct engine_grant *g = job->share.waiting ? job->grants : NULL; g; g = g->next)
-		known += !g->given && g->pod && g->pod->port_fd ? g->need.ports : 0;
+	for (const struct engine_pod *p = job->pods; p; p = p->next)
+		known += p->port_fd || p->state == POD_STARTED ? p->need.ports : 0;
 	e->ports_away = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
 }
 

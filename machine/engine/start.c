@@ -105,11 +105,12 @@ static void start_gpus(struct start *s)
 	size_t files = e->set.n_mounts + 2;
 	s->keep = ARENA_NEW(&s->a, int, e->inventory.gpus_n + (size_t)s->p->need.ports + 1);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-		if (e->gpu[i].grant != s->p->grant)
+		const struct gpu *gpu = &e->inventory.gpus[i];
+		if (gpu->holder != s->p->grant)
 			continue;
-		gpus[n++] = e->gpu[i].gpu;
-		files += e->gpu[i].gpu->files_n;
-		s->keep[s->n_keep++] = e->gpu[i].fd;
+		gpus[n++] = gpu;
+		files += gpu->files_n;
+		s->keep[s->n_keep++] = gpu->fd;
 	}
 	for (int64_t i = 0; i < s->p->need.ports; i++)
 		s->keep[s->n_keep++] = s->p->port_fd[i];
@@ -210,7 +211,7 @@ int pod_start(struct engine_pod *p, struct err *err)
 		FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
 		(void)unlink(file); /* else a restart takes it as started */
 	} else {
-		grant_unlock(p->e, p->grant); /* the shim has the locks */
+		grant_unlock(p->e, p->grant, true); /* the shim has the locks */
 		pod_drop_ports(p);
 	}
 	arena_wipe(&s.a);

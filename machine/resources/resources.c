@@ -187,6 +187,7 @@ static void gpu_find(const struct inventory_settings *s, struct inventory *out)
 	for (size_t i = 0; i < out->gpus_n; i++) {
 		int64_t minor = nvidia_minor(out->gpus[i].node);
 		out->gpus[i].index = minor >= 0 ? (unsigned)minor : (unsigned)i;
+		out->gpus[i].fd = -1;
 	}
 	nvidia_uuids(s->roots.proc ? s->roots.proc : "/proc", out);
 }

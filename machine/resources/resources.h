@@ -29,6 +29,11 @@ struct gpu {
 	    *files;             /* those of this GPU and those that all GPUs of its kind need */
 	size_t files_n, own_n;  /* the first own_n are of this GPU alone */
 	const char *const *env; /* NAME=value, of the CDI file; NULL at the end */
+	/* Of the engine (grants.c): */
+	struct engine_grant *holder; /* NULL: not given */
+	int fd;                      /* lock that no shim has yet; -1 */
+	bool foreign;                /* another program had it at the last look */
+	bool told;                   /* its node cannot be used, which was reported */
 };
 
 enum { GPUS_MAX = 1024 };

@@ -262,7 +262,7 @@ static int machine_inventory(struct engine *e, struct err *err)
 	for (size_t i = 0; i < e->inventory.notes.n; i++)
 		engine_notice(e, ENGINE_NOTE, "%s", e->inventory.notes.v[i].msg);
 	STR_AUTO why = STR_INIT(1024);
-	e->cgroup = cgroup_open(NULL, NULL, &why);
+	e->cgroup = cgroup_open("", &why);
 	if (!e->cgroup)
 		engine_notice(e, ENGINE_NOTE, "%s", str_c(&why));
 	return 0;

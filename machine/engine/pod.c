@@ -407,10 +407,10 @@ const char *pod_take_ports(struct engine_pod *p)
 	int *fd = xcalloc(n, sizeof(int));
 	size_t got = PORTS_NO_FILE;
 	if (e->ports_held == 0 || e->ports_held + n <= ENGINE_PORTS_HELD)
-		got = p->ports ? ports_take_again(p->ports, n, fd) : 0;
+		got = p->ports ? ports_take(&range, &p->ports, n, fd) : 0;
 	if (got < n && chooses) {
 		free(TAKE(p->ports));
-		got = ports_take(&range, n, &p->ports, fd);
+		got = ports_take(&range, &p->ports, n, fd);
 		if (got < n)
 			pod_note_ports_away(e, got);
 	}

@@ -134,11 +134,8 @@ static void start_mounts(struct start *s)
 
 static int start_cgroup(struct start *s, struct err *err)
 {
-	const struct cgroup_limits limits = { .memory = s->p->need.memory,
-		                              .cpus = s->p->need.cpus };
-	if (!s->p->e->cgroup)
-		return 0;
-	return cgroup_make(s->p->e->cgroup, s->p->uid, &limits, &s->procs, err);
+	struct cgroup *g = s->p->e->cgroup;
+	return g ? cgroup_make(g, s->p->uid, &s->p->need, &s->procs, err) : 0;
 }
 
 static int start_write(struct start *s, const struct pod *spec, const struct images_status *image,

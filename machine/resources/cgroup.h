@@ -7,23 +7,19 @@
  * neither the limit nor cgroup_kill reaches the shim.  One thread at a time.
  */
 #include "base/err.h"
-#include "base/str.h"
+#include "machine/resources/amounts.h"
 
 struct cgroup;
 
-/* The group of this process.  `proc` is /proc and `root` /sys/fs/cgroup unless a test has its own
- * tree (NULL: those).  NULL, and in *why a sentence, if limits cannot be applied. */
-struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why);
+/* The group of this process.  root: above /proc and /sys, "" unless a test has its own tree.  NULL,
+ * and in *why a sentence, if limits cannot be applied. */
+struct cgroup *cgroup_open(const char *root, struct str *why);
 void cgroup_close(struct cgroup *g);
 
-struct cgroup_limits {
-	int64_t memory; /* bytes */
-	int64_t cpus;   /* thousandths */
-};                      /* 0: no limit */
-
-/* Makes the leaf of a task, or finds it, and writes its limits.  `task` is a file name (the UID of
- * the pod).  *dir is its directory; the caller frees it.  -1 and *e (500). */
-int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits, char **dir,
+/* Makes the leaf of a task, or finds it, and writes its limits of CPUs and memory, 0: none.  `task`
+ * is a file name (the UID of the pod).  *dir is its directory; the caller frees it.  -1 and *e
+ * (500). */
+int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits, char **dir,
                 struct err *e);
 /* The number of processes of the task that were killed because its memory was used up; 0 also if
  * there is no such leaf. */
@@ -33,6 +29,6 @@ bool cgroup_kill(const struct cgroup *g, const char *task);
 /* Removes the leaf.  false if processes are still in it: try again later. */
 bool cgroup_remove(const struct cgroup *g, const char *task);
 
-/* The most that this process may use by its own group and those above it; -1: no limit.  cpus in
- * thousandths, memory in bytes. */
-void cgroup_own_limits(const char *proc, const char *root, int64_t *cpus, int64_t *memory);
+/* Lowers the CPUs and the memory to the most that this process may use by its own group and those
+ * above it. */
+void cgroup_limit(const char *root, struct amounts *most);

@@ -46,21 +46,13 @@ struct inventory {
 	struct arena arena; /* holds all of this */
 };
 
-/* Where to look; NULL members are the usual places. */
-struct inventory_roots {
-	const char *proc;   /* /proc */
-	const char *cgroup; /* /sys/fs/cgroup */
-	const char *dev;    /* /dev */
-	const char *cdi[2]; /* /var/run/cdi, /etc/cdi: the first that names a device is right */
-};
-
 struct inventory_settings {
 	int64_t cpus;     /* thousandths; 0: those of the machine */
 	int64_t memory;   /* bytes; 0: that of the machine */
 	const char *gpus; /* --gpus: NULL and "auto": all; "none"; a number */
 	const char
 	    *gpu_devices; /* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
-	struct inventory_roots roots;
+	const char *root; /* above /proc, /sys, /dev, /etc, /var; NULL: that of the machine */
 };
 
 /* -1 and *e (INVALID_PARAMETERS): the settings ask for what is not there.  `out` needs
@@ -68,18 +60,15 @@ struct inventory_settings {
 int inventory_read(const struct inventory_settings *s, struct inventory *out, struct err *e);
 void inventory_done(struct inventory *v);
 
-/* A part of inventory_read (cdi.c): adds the GPUs of all files *.yaml and *.json of a directory, of
- * kind VENDOR/gpu.  A device that is there already, under this name or another, is not added again.
- * What cannot be read becomes a note with file, line and column; the others go on. */
-void cdi_read(const char *dir, struct inventory *out);
+/* A part of inventory_read (cdi.c): adds the GPUs of all files *.yaml and *.json in /var/run/cdi
+ * and then /etc/cdi, of kind VENDOR/gpu.  A device that is there already, under this name or
+ * another, is not added again.  What cannot be read becomes a note with file, line and column; the
+ * others go on. */
+void cdi_read(const char *root, struct inventory *out);
 
 /* Locks a GPU.  Returns a descriptor (close-on-exec; close it when the shim has its own), -1 if
  * somebody else holds the GPU, -2 and *e if its node cannot be used. */
 int gpu_take(const struct gpu *g, struct err *e);
-/* Nobody holds the GPU.  This takes the lock for a moment, so do not ask more than once a second.
- */
-bool gpu_is_free(const struct gpu *g);
-
 /* The variables of a task that has these GPUs (n may be 0), as NAME=value with NULL at the end, in
  * the arena.  `alone`: the task sees the nodes of its GPUs only, so CUDA numbers them from 0. */
 const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, struct arena *a);

@@ -277,20 +277,20 @@ TEST(test_pod_limit)
 	assert_string_equal(f.notice, "");
 
 	tree_put("proc/self/cgroup", "0::/\n");
-	tree_put("cgroup/cgroup.controllers", "cpu memory\n");
+	tree_put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
 	for (size_t i = 0; i < sizeof(GROUP) / sizeof(GROUP[0]); i++) {
-		FREE_AUTO char *path = xasprintf("cgroup/%s", GROUP[i]);
+		FREE_AUTO char *path = xasprintf("sys/fs/cgroup/%s", GROUP[i]);
 		tree_put(path, "");
 	}
-	f.e.cgroup = cgroup_open(AT("proc"), AT("cgroup"), &why);
+	f.e.cgroup = cgroup_open(tree_root, &why);
 	assert_string_equal(str_c(&why), "");
 	pod_limit(&p);
 	assert_string_equal(f.notice, "");
-	tree_holds("cgroup/task-pod0/memory.max", "67108864");
-	tree_holds("cgroup/task-pod0/cpu.max", "150000 100000");
-	tree_put("cgroup/task-pod0/memory.max", "max"); /* by its unit */
+	tree_holds("sys/fs/cgroup/task-pod0/memory.max", "67108864");
+	tree_holds("sys/fs/cgroup/task-pod0/cpu.max", "150000 100000");
+	tree_put("sys/fs/cgroup/task-pod0/memory.max", "max"); /* by its unit */
 	pod_limit(&p);
-	tree_holds("cgroup/task-pod0/memory.max", "67108864");
+	tree_holds("sys/fs/cgroup/task-pod0/memory.max", "67108864");
 	cgroup_close(f.e.cgroup);
 	fixture_close(&f);
 	assert_int_equal(tree_teardown(state), 0);

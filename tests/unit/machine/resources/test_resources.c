@@ -8,15 +8,8 @@
 /* Reads the tree; --gpus and --gpu-devices (in the tree). */
 static int read_tree(struct inventory *v, const char *gpus, const char *pattern, struct err *e)
 {
-	FREE_AUTO char *proc = xstrdup(AT("proc"));
-	FREE_AUTO char *cgroup = xstrdup(AT("cgroup"));
-	FREE_AUTO char *dev = xstrdup(AT("dev"));
-	FREE_AUTO char *run = xstrdup(AT("run-cdi"));
-	FREE_AUTO char *etc = xstrdup(AT("etc-cdi"));
 	FREE_AUTO char *path = pattern ? xstrdup(AT(pattern)) : NULL;
-	struct inventory_settings s = { .gpus = gpus,
-		                        .gpu_devices = path,
-		                        .roots = { proc, cgroup, dev, { run, etc } } };
+	struct inventory_settings s = { .gpus = gpus, .gpu_devices = path, .root = tree_root };
 	return inventory_read(&s, v, e);
 }
 
@@ -78,15 +71,14 @@ TEST_WITH(test_machine, tree_setup, tree_teardown)
 {
 	struct inventory v;
 	ERR_AUTO e = { 0 };
-	tree_put("proc/meminfo", "MemTotal:       16316412 kB\nMemFree:         1 kB\n");
 	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
-	assert_int_equal(v.total.memory, 16316412LL << 10);
+	assert_int_equal(v.total.memory, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	assert_true(v.total.cpus >= 1000 && v.total.cpus % 1000 == 0);
 	inventory_done(&v);
 	tree_put("proc/self/cgroup", "0::/\n");
-	tree_put("cgroup/cgroup.controllers", "");
-	tree_put("cgroup/cpu.max", "50000 100000\n");
-	tree_put("cgroup/memory.max", "1073741824\n");
+	tree_put("sys/fs/cgroup/cgroup.controllers", "");
+	tree_put("sys/fs/cgroup/cpu.max", "50000 100000\n");
+	tree_put("sys/fs/cgroup/memory.max", "1073741824\n");
 	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
 	assert_int_equal(v.total.memory, 1 << 30);
 	assert_int_equal(v.total.cpus, 500);
@@ -186,11 +178,11 @@ static const char NVIDIA[] = "---\n"
 
 TEST_WITH(test_cdi, tree_setup, tree_teardown)
 {
-	tree_put("etc-cdi/nvidia.yaml", NVIDIA);
-	tree_put("etc-cdi/nvidia.yaml.bak", "{");
-	tree_put("etc-cdi/nic.json", "{\"kind\": \"vendor.com/nic\", \"devices\": 5}");
+	tree_put("etc/cdi/nvidia.yaml", NVIDIA);
+	tree_put("etc/cdi/nvidia.yaml.bak", "{");
+	tree_put("etc/cdi/nic.json", "{\"kind\": \"vendor.com/nic\", \"devices\": 5}");
 	/* The same device: that of /var/run/cdi is taken. */
-	tree_put("run-cdi/amd.json",
+	tree_put("var/run/cdi/amd.json",
 	         "{\"kind\": \"amd.com/gpu\", \"devices\": [{\"name\": \"x\", \"containerEdits\": "
 	         "{\"deviceNodes\": [{\"path\": \"/dev/kfd7\"}]}}]}");
 	tree_put("dev/nvidia5", "");
@@ -201,14 +193,14 @@ TEST_WITH(test_cdi, tree_setup, tree_teardown)
 	       " NVIDIA_VISIBLE_DEVICES=void\n"
 	       "nvidia.com/gpu=1 1 - lock /dev/nvidia1 /dev/nvidia1:/dev/nvidia1:dev "
 	       "+ /dev/nvidiactl:/dev/nvidiactl:dev " SMI " ONE=1 NVIDIA_VISIBLE_DEVICES=void\n"
-	       "! /etc-cdi/nvidia.yaml: hooks are not executed; images need the libraries of the "
+	       "! /etc/cdi/nvidia.yaml: hooks are not executed; images need the libraries of the "
 	       "driver under their sonames\n");
 }
 
 /* Parts of one GPU have nodes of their own besides its node. */
 TEST_WITH(test_cdi_parts, tree_setup, tree_teardown)
 {
-	tree_put("etc-cdi/mig.yaml", "kind: nvidia.com/gpu\n"
+	tree_put("etc/cdi/mig.yaml", "kind: nvidia.com/gpu\n"
 	                             "devices:\n"
 	                             "- name: \"0:0\"\n"
 	                             "  containerEdits: {deviceNodes: [{path: /dev/nvidia0}, "
@@ -253,27 +245,27 @@ static const struct {
 
 TEST_WITH(test_cdi_broken, tree_setup, tree_teardown)
 {
-	tree_put("etc-cdi/z.yaml",
+	tree_put("etc/cdi/z.yaml",
 	         "kind: z.z/gpu\ndevices:\n"
 	         "- {name: z, containerEdits: {deviceNodes: [{path: /dev/z}]}}\n");
 	for (size_t i = 0; i < sizeof(BROKEN) / sizeof(BROKEN[0]); i++) {
-		tree_put("etc-cdi/a.yaml", BROKEN[i].text);
+		tree_put("etc/cdi/a.yaml", BROKEN[i].text);
 		struct inventory v;
 		ERR_AUTO e = { 0 };
 		assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
 		FREE_AUTO char *is = describe(&v);
 		STR_AUTO wanted = STR_INIT(1000);
-		str_printf(&wanted, "! /etc-cdi/a.yaml, %s", BROKEN[i].note);
+		str_printf(&wanted, "! /etc/cdi/a.yaml, %s", BROKEN[i].note);
 		if (strstr(is, str_c(&wanted)) == NULL || v.gpus_n != (BROKEN[i].good ? 2 : 1))
 			fail_msg("row %zu: %zu GPUs, %s", i, v.gpus_n, is);
 		inventory_done(&v);
 	}
 	/* What is no file. */
-	(void)unlink(AT("etc-cdi/a.yaml"));
-	assert_int_equal(mkfifo(AT("etc-cdi/a.yaml"), 0600), 0);
+	(void)unlink(AT("etc/cdi/a.yaml"));
+	assert_int_equal(mkfifo(AT("etc/cdi/a.yaml"), 0600), 0);
 	expect(NULL, NULL,
 	       "z.z/gpu=z 0 - lock /dev/z /dev/z:/dev/z:dev\n"
-	       "! /etc-cdi/a.yaml: is not a file of at most 4 MiB\n");
+	       "! /etc/cdi/a.yaml: is not a file of at most 4 MiB\n");
 }
 
 TEST_WITH(test_take, tree_setup, tree_teardown)
@@ -282,18 +274,18 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 	struct inventory v;
 	ERR_AUTO e = { 0 };
 	assert_int_equal(read_tree(&v, NULL, "fake/gpu*", &e), 0);
-	assert_true(gpu_is_free(&v.gpus[0]));
 	int fd = gpu_take(&v.gpus[0], &e);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(gpu_take(&v.gpus[0], &e), -1);
-	assert_false(gpu_is_free(&v.gpus[0]));
 	/* The lock is that of the open file: a copy keeps it. */
 	int copy = dup(fd);
 	(void)close(fd);
 	assert_int_equal(gpu_take(&v.gpus[0], &e), -1);
 	(void)close(copy);
-	assert_true(gpu_is_free(&v.gpus[0]));
+	fd = gpu_take(&v.gpus[0], &e);
+	assert_true(fd >= 0);
+	(void)close(fd);
 	assert_int_equal(e.http, 0);
 	/* What has taken its place meanwhile is not opened, or not for long. */
 	assert_int_equal(unlink(AT("fake/gpu0")), 0);
@@ -324,19 +316,18 @@ TEST(test_env)
 		{ { &one, &two },
 		  2,
 		  false,
-		  "NVIDIA_VISIBLE_DEVICES=4,6 CUDA_VISIBLE_DEVICES=4,6 "
-		  "CUDA_DEVICE_ORDER=PCI_BUS_ID A=1 B=x AB=3" },
+		  "A=1 AB=3 NVIDIA_VISIBLE_DEVICES=4,6 B=x CUDA_VISIBLE_DEVICES=4,6 "
+		  "CUDA_DEVICE_ORDER=PCI_BUS_ID" },
 		{ { &two },
 		  1,
 		  true,
-		  "NVIDIA_VISIBLE_DEVICES=6 CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_ORDER=PCI_BUS_ID "
-		  "A=2 "
-		  "AB=3" },
+		  "A=2 AB=3 NVIDIA_VISIBLE_DEVICES=6 CUDA_VISIBLE_DEVICES=0 "
+		  "CUDA_DEVICE_ORDER=PCI_BUS_ID" },
 		{ { &three, &one },
 		  2,
 		  true,
-		  "NVIDIA_VISIBLE_DEVICES=GPU-3,GPU-1 CUDA_VISIBLE_DEVICES=GPU-3,GPU-1 A=2 AB=3 "
-		  "B=x" },
+		  "NVIDIA_VISIBLE_DEVICES=GPU-3,GPU-1 A=2 B=x AB=3 "
+		  "CUDA_VISIBLE_DEVICES=GPU-3,GPU-1" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		ARENA_AUTO a = { 0 };

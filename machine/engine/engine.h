@@ -34,7 +34,7 @@ struct engine_settings {
 	const char *dir;            /* pods, logs and images are below; the store's directory */
 	struct local *store;        /* its follower calls engine_look */
 	const char *namespace_name; /* the jobs' */
-	const char *runtime;        /* path of pai-runtime; NULL: beside this program, then PATH */
+	const char *runtime;        /* path of pai-runtime */
 
 	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
 	const char *gpus;          /* "auto", "none" or a number; NULL: auto */

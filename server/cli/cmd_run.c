@@ -223,6 +223,7 @@ static int run_open_engine(struct setup *s, struct err *e)
 		.dir = s->dir.path,
 		.store = s->local,
 		.namespace_name = translator_settings(s->translator)->namespace_name,
+		.runtime = runtime_program_path(o, &s->arena, e),
 		.cpu_milli = o->cpus * CPU_MILLI,
 		.memory = o->memory,
 		.gpus = o->gpus,
@@ -244,7 +245,8 @@ static int run_open_engine(struct setup *s, struct err *e)
 	};
 	struct engine_settings *kept = ARENA_NEW(&s->arena, struct engine_settings, 1);
 	*kept = settings;
-	s->run.engine = s->inbox.engine = engine_start(kept, e);
+	if (settings.runtime)
+		s->run.engine = s->inbox.engine = engine_start(kept, e);
 	if (!s->run.engine)
 		return -1;
 	local_follow(s->local, &FOLLOWER, &s->inbox);

@@ -114,8 +114,8 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 
 /* As of the last decision about starts. */
 struct engine_figures {
-	uint64_t waiting, running;              /* tasks */
-	uint64_t gpus, gpus_held, gpus_foreign; /* foreign: other programs have them */
+	struct amounts_sum all;
+	int64_t gpus, gpus_foreign; /* all that there are; those that other programs have */
 };
 void engine_figures(struct engine *e, struct engine_figures *out);
 

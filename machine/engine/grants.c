@@ -1,9 +1,9 @@
 /* Which pods get CPUs, memory and GPUs: what the scheduler does in a cluster. */
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json/scan.h"
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
 
@@ -69,20 +69,16 @@ void grant_nodes(const struct engine *e, const struct engine_grant *g, struct st
 	}
 }
 
-/* The GPUs that a task had before a restart. */
-static void grant_find_gpus(struct engine *e, struct engine_grant *g, struct span nodes)
+/* The GPUs that a task had before a restart; nodes: what grant_nodes wrote. */
+static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char *nodes)
 {
-	ARENA_AUTO a = { 0 };
-	struct span value;
-	struct scan s = scan_begin(nodes);
 	LOCK_AUTO(&e->lock);
-	while (scan_item(&s, &value)) {
-		struct span node = scan_text(value, &a);
-		for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-			struct gpu *gpu = &e->inventory.gpus[i];
-			if (span_is(node, gpu->node) && !gpu->holder)
-				gpu->holder = g;
-		}
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		struct gpu *gpu = &e->inventory.gpus[i];
+		STR_AUTO node = STR_INIT(PATH_MAX * 6);
+		str_json(&node, span_of(gpu->node));
+		if (strstr(nodes, str_c(&node)) && !gpu->holder)
+			gpu->holder = g;
 	}
 }
 
@@ -185,15 +181,14 @@ static struct engine_grant *grant_new(struct engine_job *job, const struct engin
 	g->task.need = p->need;
 	if (e->set.foreground) /* the tasks of its job share them */
 		g->task.need.cpus = g->task.need.memory = 0;
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	job->queued->gang = p->gang;
-	queue_want(e->queue, job->queued, &g->task, holds);
-	(void)pthread_mutex_unlock(&e->lock);
 	job->grace_s = p->grace_s > job->grace_s ? p->grace_s : job->grace_s;
 	grants_time(job);
 	if (holds && p->gpus_found)
-		grant_find_gpus(e, g, span_of(p->gpus_found));
+		grant_find_gpus(e, g, p->gpus_found);
 	e->schedule = true;
+	LOCK_AUTO(&e->lock);
+	job->queued->gang = p->gang;
+	queue_want(e->queue, job->queued, &g->task, holds);
 	return g;
 }
 
@@ -330,10 +325,6 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 void engine_figures(struct engine *e, struct engine_figures *out)
 {
 	LOCK_AUTO(&e->lock);
-	const struct amounts_sum *all = &e->queue->machine.sum;
-	*out = (struct engine_figures){ .waiting = all->waiting,
-		                        .running = all->running,
-		                        .gpus = e->inventory.gpus_n,
-		                        .gpus_held = (uint64_t)all->held.gpus,
-		                        .gpus_foreign = (uint64_t)gpus_foreign(e) };
+	*out = (struct engine_figures){ e->queue->machine.sum, e->inventory.total.gpus,
+		                        gpus_foreign(e) };
 }

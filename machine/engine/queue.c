@@ -44,7 +44,7 @@ static struct amounts pool_free_at(const struct queue *q, const struct queue_job
 	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
 	{
-		bool ends = at_ms == QUEUE_NEVER ? job->passed[i] != p->turn
+		bool ends = at_ms == QUEUE_NEVER ? job->started <= p->since
 		                                 : job != head && queue_ends(job) <= at_ms;
 		if (job->pool[i] == p && ends)
 			amounts_add(&room, &job->sum.held, 1);
@@ -71,9 +71,10 @@ static int64_t queue_when(const struct queue *q, const struct queue_job *head, s
 	return at_ms;
 }
 
-static void pool_set_head(struct queue_pool *p, struct queue_job *job)
+static void pool_set_head(const struct queue *q, struct queue_pool *p, struct queue_job *job)
 {
-	p->turn += p->head != job;
+	if (p->head != job)
+		p->since = q->starts;
 	p->head = job;
 	p->at_ms = QUEUE_NEVER;
 }
@@ -91,7 +92,7 @@ static void queue_reserve(const struct queue *q, struct queue_job *job, size_t n
 		struct queue_pool *p = job->pool[i];
 		if (p->met)
 			continue;
-		pool_set_head(p, job);
+		pool_set_head(q, p, job);
 		p->met = true;
 		p->need = *need;
 		p->at_ms = at_ms;
@@ -107,21 +108,14 @@ static double queue_part(int64_t n, int64_t of)
 	return of > 0 ? (double)n / (double)of : 0;
 }
 
-/* The part of the machine that tasks take: of its GPUs if they have any, else of what they take
- * most of.  bare: the amounts of those without GPUs. */
-static double queue_share(const struct queue *q, const struct amounts *all,
-                          const struct amounts *bare)
+/* The part of the machine that a task takes: of its GPUs if it has any, else of what it takes most
+ * of. */
+static double queue_share(const struct queue *q, const struct amounts *need)
 {
-	bare = q->total.gpus ? bare : all;
-	return queue_part(all->gpus, q->total.gpus) +
-	       fmax(queue_part(bare->cpus, q->total.cpus),
-	            queue_part(bare->memory, q->total.memory));
-}
-
-static double queue_share_of(const struct queue *q, const struct amounts *need)
-{
-	static const struct amounts NONE = { 0 };
-	return queue_share(q, need, need->gpus ? &NONE : need);
+	if (q->total.gpus && need->gpus)
+		return queue_part(need->gpus, q->total.gpus);
+	return fmax(queue_part(need->cpus, q->total.cpus),
+	            queue_part(need->memory, q->total.memory));
 }
 
 static struct queue_user *queue_user(struct queue *q, struct span name)
@@ -157,7 +151,7 @@ void queue_now(struct queue *q, int64_t now_ms)
 	double grows = (1 - keeps) * HALF_LIFE_S / M_LN2;
 	q->now_ms = now_ms;
 	for (struct queue_user **at = &q->users, *u = *at; u; u = *at) {
-		u->use = u->use * keeps + queue_share(q, &u->sum.held, &u->bare) * grows;
+		u->use = u->use * keeps + u->share * grows;
 		if (u->jobs == 0 && u->use < FORGOTTEN_S) {
 			*at = u->next;
 			free(u->name);
@@ -202,8 +196,10 @@ static void queue_count(struct queue *q, struct queue_task *t, int times)
 		amounts_add(t->holds ? &sums[i]->held : &sums[i]->wanted, &t->need, times);
 		*(t->holds ? &sums[i]->running : &sums[i]->waiting) += (size_t)times;
 	}
-	if (t->holds && t->need.gpus == 0)
-		amounts_add(&job->user->bare, &t->need, times);
+	if (t->holds)
+		job->user->share += times * queue_share(q, &t->need);
+	if (job->user->sum.running == 0)
+		job->user->share = 0; /* what rounding has left */
 	if (before != (times > 0 ? 0 : 1))
 		return; /* other tasks of the job are there */
 	struct queue_jobs *list = t->holds ? &q->holders : &job->user->waits;
@@ -251,7 +247,7 @@ void queue_end(struct queue *q, struct queue_task *task)
 void queue_undo(struct queue *q, struct queue_task *task)
 {
 	struct queue_user *u = task->job->user;
-	u->use = fmax(0, u->use - START_S * queue_share_of(q, &task->need));
+	u->use = fmax(0, u->use - START_S * queue_share(q, &task->need));
 	queue_change(q, task, false);
 	task->job->why = NOT_SEEN;
 }
@@ -277,7 +273,7 @@ void queue_remove(struct queue *q, struct queue_job *job)
 		queue_end(q, TAILQ_FIRST(&job->tasks));
 	for (size_t i = 0; i < QUEUE_POOLS; i++)
 		if (job->pool[i]->head == job)
-			pool_set_head(job->pool[i], NULL);
+			pool_set_head(q, job->pool[i], NULL);
 	job->user->jobs--;
 	free(job);
 }
@@ -379,21 +375,20 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 static void queue_start(struct queue *q, struct queue_task *t)
 {
 	struct queue_job *job = t->job;
-	double charge = START_S * queue_share_of(q, &t->need);
+	double charge = START_S * queue_share(q, &t->need);
 	if (job->sum.running == 0) {
 		job->by_ms = QUEUE_NEVER;
-		job->passed[0] = job->passed[1] = 0;
 	}
 	for (size_t i = 0; i < QUEUE_POOLS; i++) {
 		struct queue_pool *p = job->pool[i];
 		if (!p->met)
 			continue;
-		job->passed[i] = p->turn;
 		if (amounts_fit(&t->need, &p->spare))
 			amounts_add(&p->spare, &t->need, -1);
 		else if (p->at_ms < job->by_ms)
 			job->by_ms = p->at_ms; /* it must have ended when the head can start */
 	}
+	job->started = ++q->starts;
 	queue_change(q, t, true);
 	job->user->use += charge;
 	job->user->key += charge;
@@ -422,7 +417,7 @@ static bool queue_try(struct queue *q, struct queue_job *job, struct queue_tasks
 		return false;
 	const struct amounts need = job->gang ? job->sum.wanted : t->need;
 	enum queue_why why = queue_judge(q, job, &need);
-	job->user->key += HELD_S * queue_share_of(q, &need);
+	job->user->key += HELD_S * queue_share(q, &need);
 	if (why == QUOTA || why == BUSY)
 		queue_reserve(q, job, why == BUSY ? QUEUE_POOLS : 1, &need);
 	if (why != STARTS && job->why == NOT_SEEN) {
@@ -459,10 +454,10 @@ static struct queue_user *queue_turn(const struct queue *q)
 }
 
 /* The end of a pick for a pool: what is held from now on passes nobody. */
-static void pool_settle(struct queue_pool *p, bool whole)
+static void pool_settle(const struct queue *q, struct queue_pool *p, bool whole)
 {
 	if (!p->met && whole)
-		pool_set_head(p, NULL);
+		pool_set_head(q, p, NULL);
 	p->met = false;
 }
 
@@ -487,7 +482,7 @@ bool queue_pick(struct queue *q, struct queue_tasks *started)
 	q->picks++;
 	q->places = 0;
 	for (u = q->users; u; u = u->next) {
-		u->key = u->use + HELD_S * queue_share(q, &u->sum.held, &u->bare);
+		u->key = u->use + HELD_S * u->share;
 		u->endless = false;
 	}
 	/* A job whose start is known is tried before all others until it has started: what has
@@ -504,9 +499,9 @@ bool queue_pick(struct queue *q, struct queue_tasks *started)
 	}
 	bool whole = tries <= most;
 	queue_note_endless(q);
-	pool_settle(&q->machine, whole);
+	pool_settle(q, &q->machine, whole);
 	for (struct queue_pool *p = q->clusters; p; p = p->next)
-		pool_settle(p, whole);
+		pool_settle(q, p, whole);
 	if (whole)
 		q->whole_ms = q->now_ms;
 	return whole;

@@ -61,7 +61,7 @@ struct queue_job {
 	struct queue_pool *pool[QUEUE_POOLS];
 	uint64_t number; /* of queue_add */
 	int64_t by_ms;   /* it passed a head that can start then, so it must have ended; or NEVER */
-	uint64_t passed[QUEUE_POOLS]; /* the `turn` of the head that it passed last */
+	uint64_t started; /* q->starts at its last start */
 	enum queue_why why;
 	struct amounts lack;   /* what could not start */
 	uint64_t pick;         /* that has tried it last */
@@ -80,7 +80,7 @@ struct queue_pool {
 	struct amounts need;
 	int64_t at_ms;        /* the head can start then; QUEUE_NEVER: unknown */
 	struct amounts spare; /* what is left beside it then, for those that pass it */
-	uint64_t turn;        /* counts the heads, from 1 */
+	uint64_t since;       /* q->starts when it became the head: later ones have passed it */
 	bool met;             /* this pick has come to the head: what starts now passes it */
 };
 
@@ -97,8 +97,7 @@ struct queue_user {
 	size_t jobs;
 	struct queue_jobs waits; /* jobs with tasks that wait; the first one is tried first */
 	struct amounts_sum sum;
-	struct amounts bare; /* held by those of its tasks that have no GPUs */
-	double use;
+	double share, use;   /* of the machine: what its tasks hold; recently, in seconds */
 	bool enters, waited; /* it waits for the machine: now, at the last pick */
 	bool endless; /* it has what the head lacks, without time limit, as of the last pick */
 	/* Of one pick: */
@@ -113,7 +112,7 @@ struct queue {
 	struct queue_pool *clusters;
 	struct queue_user *users;
 	struct queue_jobs holders; /* jobs with tasks that hold something */
-	uint64_t numbers, picks;
+	uint64_t numbers, picks, starts;
 	int64_t whole_ms; /* of the last pick that has tried all jobs */
 	size_t places;
 };

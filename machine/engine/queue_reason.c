@@ -4,18 +4,15 @@
 /* "4 GPUs", "0.5 CPUs", "64 GiB of memory"; without a unit "4", "0.5", "64 GiB". */
 static void queue_say(struct str *out, enum amount i, int64_t n, bool unit)
 {
-	static const double MIB = 1 << 20;
-	static const double GIB = 1 << 30;
-	static const char *const UNITS[] = { "GPU", "CPU", "", "port" };
-	int64_t one = i == AMOUNT_CPUS ? 1000 : 1;
-	bool large = (double)n >= GIB;
+	static const char *const UNITS[] = { "GPU", "CPU", " of memory", "port" };
+	int one = i == AMOUNT_CPUS ? 1000 : 1;
 	if (i == AMOUNT_MEMORY)
-		str_printf(out, "%.4g %s%s", (double)n / (large ? GIB : MIB), large ? "GiB" : "MiB",
-		           unit ? " of memory" : "");
+		str_printf(out, n >> 30 ? "%.4g GiB%s" : "%.4g MiB%s",
+		           (double)n / (n >> 30 ? 1 << 30 : 1 << 20), unit ? UNITS[i] : "");
+	else if (unit)
+		str_printf(out, "%.15g %s%s", (double)n / one, UNITS[i], n == one ? "" : "s");
 	else
-		str_printf(out, "%.15g", (double)n / (double)one);
-	if (unit && i != AMOUNT_MEMORY)
-		str_printf(out, " %s%s", UNITS[i], n == one ? "" : "s");
+		str_printf(out, "%.15g", (double)n / one);
 }
 
 bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
@@ -44,47 +41,31 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 	return true;
 }
 
-/* Users that have something, and the two that have most of it. */
-struct reason_users {
-	int64_t all;
-	size_t n;
-	const struct queue_user *most[2];
-};
-
+/* What a user holds; AMOUNTS: does the head wait for it? */
 static int64_t reason_has(const struct queue_user *u, enum amount i)
 {
 	return i == AMOUNTS ? u->endless : u->sum.held.of[i];
 }
 
-/* AMOUNTS: those that are `endless`. */
-static struct reason_users reason_users_of(const struct queue *q, enum amount i)
+/* " held by jobs of alice, bob and 2 others": the two that have most.  Nothing, if nobody has. */
+static void reason_put_users(const struct queue *q, struct str *out, const char *text,
+                             enum amount i)
 {
-	struct reason_users r = { 0 };
-	for (const struct queue_user *u = q->users; u; u = u->next) {
-		int64_t has = reason_has(u, i);
-		if (has == 0)
-			continue;
-		r.n++;
-		r.all += has;
-		if (!r.most[0] || has > reason_has(r.most[0], i)) {
-			r.most[1] = r.most[0];
-			r.most[0] = u;
-		} else if (!r.most[1] || has > reason_has(r.most[1], i)) {
-			r.most[1] = u;
+	const struct queue_user *most[2] = { NULL };
+	size_t n = 0;
+	for (size_t k = 0; k < 2; k++)
+		for (const struct queue_user *u = q->users; u; u = u->next) {
+			n += k && reason_has(u, i) > 0;
+			if (u != most[0] &&
+			    reason_has(u, i) > (most[k] ? reason_has(most[k], i) : 0))
+				most[k] = u;
 		}
-	}
-	return r;
-}
-
-/* "alice, bob and 2 others". */
-static void reason_put_users(struct str *out, const struct reason_users *r)
-{
-	str_puts(out, r->most[0]->name);
-	if (r->n == 2)
-		str_printf(out, " and %s", r->most[1]->name);
-	else if (r->n > 2)
-		str_printf(out, ", %s and %zu other%s", r->most[1]->name, r->n - 2,
-		           r->n == 3 ? "" : "s");
+	if (n > 0)
+		str_printf(out, "%s%s", text, most[0]->name);
+	if (n == 2)
+		str_printf(out, " and %s", most[1]->name);
+	else if (n > 2)
+		str_printf(out, ", %s and %zu other%s", most[1]->name, n - 2, n == 3 ? "" : "s");
 }
 
 /* "4 GPUs wanted, 2 free": of each resource of which `room` has too little; with q also who holds
@@ -102,15 +83,11 @@ static void reason_put_missing(const struct queue *q, struct str *out, const str
 		queue_say(out, i, room->of[i] > 0 ? room->of[i] : 0, false);
 		str_printf(out, " %s", have);
 		comma = "; ";
-		struct reason_users r = { 0 };
-		if (q)
-			r = reason_users_of(q, i);
-		if (!r.n)
+		if (!q || q->machine.sum.held.of[i] == 0)
 			continue;
 		str_puts(out, ", ");
-		queue_say(out, i, r.all, false);
-		str_puts(out, " held by jobs of ");
-		reason_put_users(out, &r);
+		queue_say(out, i, q->machine.sum.held.of[i], false);
+		reason_put_users(q, out, " held by jobs of ", i);
 	}
 }
 
@@ -129,15 +106,13 @@ static void reason_put_busy(const struct queue *q, const struct queue_job *job, 
 	str_puts(out, "enough is free, but kept for a larger job that is ahead");
 	if (!q->machine.head || q->machine.head == job)
 		return;
-	const struct reason_users endless = reason_users_of(q, AMOUNTS);
 	str_printf(out, ", of %s", q->machine.head->user->name);
-	if (q->machine.at_ms != QUEUE_NEVER) {
+	if (q->machine.at_ms != QUEUE_NEVER)
 		str_puts(out, "; a job passes it whose time limit (extras.maxDurationSec) ends "
 		              "before it can start");
-	} else if (endless.n) {
-		str_puts(out, ", which waits for jobs without a time limit, of ");
-		reason_put_users(out, &endless);
-	}
+	else
+		reason_put_users(q, out, ", which waits for jobs without a time limit, of ",
+		                 AMOUNTS);
 }
 
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)

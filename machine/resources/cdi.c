@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdlib.h>
 
 #include "base/fd.h"
@@ -13,7 +12,7 @@
 #include "machine/resources/resources.h"
 #include "machine/words.h"
 
-enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_EDITS_MAX = 4096 };
+enum { CDI_FILE_MAX = 4 << 20, CDI_EDITS_MAX = 4096 };
 
 /* What a container gets: containerEdits. */
 struct cdi_edits {
@@ -231,14 +230,10 @@ static void cdi_read_path(const char *path, struct inventory *out)
 	cdi_note(path, &e, out);
 }
 
-void cdi_read(const char *root, struct inventory *out)
+void cdi_read(struct inventory *out)
 {
-	FREE_AUTO char *pattern = xasprintf("%s/{var/run,etc}/cdi/*.{yaml,json}", root);
-	glob_t found = { 0 };
-	(void)glob(pattern, GLOB_BRACE, NULL, &found); /* NOLINT(concurrency-mt-unsafe): no ~ */
-	for (size_t i = 0; i < found.gl_pathc && i < CDI_FILES_MAX; i++)
-		cdi_read_path(found.gl_pathv[i], out);
-	globfree(&found);
+	inventory_glob(out, "/var/run/cdi/*.{yaml,json}", cdi_read_path);
+	inventory_glob(out, "/etc/cdi/*.{yaml,json}", cdi_read_path);
 	for (size_t i = 0; i < out->gpus_n; i++)
 		cdi_choose_node(out, &out->gpus[i]);
 }

@@ -33,28 +33,21 @@ static int cgroup_put(const char *dir, const char *file, const char *text)
 	return fd < 0 || fd_write_all(fd, span_of(text)) != 0 ? errno : 0;
 }
 
-/* The directory of this process's group: `0::/path` of /proc/self/cgroup.  NULL if there is none.
- * On systems with both versions, version 2 is mounted at unified/. */
+/* The directory of this process's group: `0::/path` of /proc/self/cgroup.  NULL if there is none,
+ * or it is outside of this process's namespace. */
 static char *cgroup_own(const char *root)
 {
-	static const char *const PLACES[] = { "", "/unified" };
 	char text[CGROUP_TEXT];
-	char controllers[CGROUP_TEXT];
 	FREE_AUTO char *self = xasprintf("%s/proc/self", root);
 	(void)cgroup_get(self, "cgroup", text); /* else it is empty */
 	struct span line = { "", 0 };
 	for (struct span rest = span_of(text); rest.n && !span_starts(line, "0::/");)
 		line = span_next(&rest, '\n');
 	if (!span_starts(line, "0::/") || span_find(line, 0, "/..") != SIZE_MAX)
-		return NULL; /* none, or outside of this process's namespace */
+		return NULL;
 	line = span_from(line, line.n == 4 ? 4 : 3);
-	for (size_t i = 0; i < ARRAY_SIZE(PLACES); i++) {
-		FREE_AUTO char *dir =
-		    xasprintf("%s/sys/fs/cgroup%s%.*s", root, PLACES[i], (int)line.n, line.p);
-		if (cgroup_get(dir, "cgroup.controllers", controllers))
-			return TAKE(dir);
-	}
-	return NULL;
+	FREE_AUTO char *dir = xasprintf("%s/sys/fs/cgroup%.*s", root, (int)line.n, line.p);
+	return cgroup_get(dir, "cgroup.controllers", text) ? TAKE(dir) : NULL;
 }
 
 static void cgroup_least(int64_t *least, double n)

@@ -16,15 +16,15 @@
 
 enum { PROC_TEXT = 4096 };
 
-static void machine_count(const struct inventory_settings *s, const char *root,
-                          struct amounts *total)
+static void machine_count(const struct inventory_settings *s, struct inventory *out)
 {
+	struct amounts *total = &out->total;
 	cpu_set_t set;
 	int64_t cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
 	                                                            : sysconf(_SC_NPROCESSORS_ONLN);
 	total->cpus = 1000 * (cpus > 0 ? cpus : 1);
 	total->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-	cgroup_limit(root, total);
+	cgroup_limit(out->root, total);
 	total->cpus = s->cpus ? s->cpus : total->cpus;
 	total->memory = s->memory ? s->memory : total->memory;
 }
@@ -42,47 +42,40 @@ static int64_t nvidia_minor(const char *path)
 	return n;
 }
 
-/* The value of "Key: \t value\n". */
-static struct span nvidia_field(const char *text, const char *key)
+/* The UUID as the driver has it in /proc/driver/nvidia/gpus/PCI/information, lines of "Key: \t
+ * value".
+ */
+static void nvidia_read_uuid(const char *path, struct inventory *out)
 {
-	const char *at = strstr(text, key);
-	if (at == NULL)
-		return SPAN("");
-	struct span value = span_of(at + strlen(key));
-	return span_trim(span_to(value, span_chr(value, '\n')));
-}
-
-/* UUIDs as the driver has them in /proc/driver/nvidia/gpus/PCI/information. */
-static void nvidia_uuids(const char *root, struct inventory *out)
-{
-	FREE_AUTO char *pattern = xasprintf("%s/proc/driver/nvidia/gpus/*/information", root);
-	glob_t found = { 0 };
-	(void)glob(pattern, 0, NULL, &found); /* NOLINT(concurrency-mt-unsafe): no ~ */
-	for (size_t i = 0; i < found.gl_pathc; i++) {
-		char text[PROC_TEXT];
-		int64_t minor = -1;
-		(void)fd_read_at(AT_FDCWD, found.gl_pathv[i], text, sizeof(text)); /* or empty */
-		struct span uuid = nvidia_field(text, "GPU UUID:");
-		(void)parse_i64(nvidia_field(text, "Device Minor:"), 0, GPUS_MAX, &minor);
-		if (!span_starts(uuid, "GPU-") || !span_only(uuid, "-"))
-			continue;
-		for (size_t k = 0; k < out->gpus_n && minor >= 0; k++) {
-			struct gpu *g = &out->gpus[k];
-			if (nvidia_minor(g->node) == minor && !g->uuid && !strchr(g->name, ':'))
-				g->uuid = arena_dup(&out->arena, uuid);
-		}
+	static const char UUID[] = "GPU UUID:";
+	static const char MINOR[] = "Device Minor:";
+	char text[PROC_TEXT];
+	(void)fd_read_at(AT_FDCWD, path, text, sizeof(text)); /* else it is empty */
+	const char *uuid = strstr(text, UUID);
+	const char *minor = strstr(text, MINOR);
+	struct span value = uuid ? span_of(uuid + strlen(UUID)) : SPAN("");
+	value = span_trim(span_to(value, span_chr(value, '\n')));
+	if (!minor || !span_starts(value, "GPU-") || !span_only(value, "-"))
+		return;
+	for (size_t i = 0; i < out->gpus_n; i++) {
+		struct gpu *g = &out->gpus[i];
+		if (nvidia_minor(g->node) == strtol(minor + strlen(MINOR), NULL, 10) && !g->uuid &&
+		    !strchr(g->name, ':'))
+			g->uuid = arena_dup(&out->arena, value);
 	}
-	globfree(&found);
 }
 
-static void gpu_add_node(const char *path, const char *root, struct inventory *out)
+static void gpu_add_node(const char *path, struct inventory *out)
 {
 	/* What every NVIDIA GPU needs besides its own node, as far as it is there. */
-	static const char *const CONTROL[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools",
-		                               "nvidia-caps" };
+	static const char *const CONTROL[] = { "ctl", "-uvm", "-uvm-tools", "-caps" };
 	struct arena *a = &out->arena;
 	struct gpu_file *files = ARENA_NEW(a, struct gpu_file, 1 + ARRAY_SIZE(CONTROL));
+	const char *driver = arena_printf(a, "%s/dev/nvidia", out->root);
+	bool nvidia = span_starts(span_of(path), driver);
 	struct stat st;
+	if (out->gpus_n == GPUS_MAX || (nvidia && nvidia_minor(path) < 0))
+		return;
 	if (lstat(path, &st) != 0 || (!S_ISCHR(st.st_mode) && !S_ISREG(st.st_mode))) {
 		notes_add(&out->notes, NOWHERE,
 		          "%s is no GPU: it is neither a character device nor a regular file",
@@ -90,57 +83,52 @@ static void gpu_add_node(const char *path, const char *root, struct inventory *o
 		return;
 	}
 	struct gpu *g = &out->gpus[out->gpus_n++];
-	bool device = S_ISCHR(st.st_mode);
 	path = arena_printf(a, "%s", path);
-	files[0] = (struct gpu_file){ path, path, device, device };
+	files[0] = (struct gpu_file){ path, path, S_ISCHR(st.st_mode), S_ISCHR(st.st_mode) };
 	*g = (struct gpu){ .name = path,
 		           .node = path,
 		           .env = ARENA_NEW(a, const char *, 1),
 		           .files = files,
 		           .files_n = 1,
 		           .own_n = 1 };
-	bool nvidia =
-	    span_starts(span_of(path), arena_printf(a, "%s/dev/", root)) && nvidia_minor(path) >= 0;
 	for (size_t i = 0; i < ARRAY_SIZE(CONTROL) && nvidia; i++) {
-		path = arena_printf(a, "%s/dev/%s", root, CONTROL[i]);
+		path = arena_printf(a, "%s%s", driver, CONTROL[i]);
 		if (access(path, F_OK) == 0)
 			files[g->files_n++] = (struct gpu_file){ path, path, true, true };
 	}
 }
 
-static int gpu_path_order(const void *a, const void *b)
+static int path_order(const void *a, const void *b)
 {
 	return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A GPU for each file; of /dev/nvidia* only those that end with a number. */
-static void gpu_glob(const char *pattern, bool numbered, const char *root, struct inventory *out)
+void inventory_glob(struct inventory *out, const char *pattern,
+                    void (*each)(const char *path, struct inventory *out))
 {
+	FREE_AUTO char *below = xasprintf("%s%s", out->root, pattern);
 	glob_t found = { 0 };
-	(void)glob(pattern, GLOB_NOSORT, NULL, &found); /* NOLINT(concurrency-mt-unsafe): no ~ */
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): without GLOB_TILDE */
+	(void)glob(below, GLOB_NOSORT | GLOB_BRACE, NULL, &found);
 	if (found.gl_pathc)
-		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), gpu_path_order);
-	for (size_t i = 0; i < found.gl_pathc && out->gpus_n < GPUS_MAX; i++)
-		if (!numbered || nvidia_minor(found.gl_pathv[i]) >= 0)
-			gpu_add_node(found.gl_pathv[i], root, out);
+		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), path_order);
+	for (size_t i = 0; i < found.gl_pathc && i < GPUS_MAX; i++)
+		each(found.gl_pathv[i], out);
 	globfree(&found);
 }
 
-static void gpu_find(const char *pattern, const char *root, struct inventory *out)
+static void gpu_find(const char *pattern, struct inventory *out)
 {
-	FREE_AUTO char *nodes = xasprintf("%s/dev/nvidia[0-9]*", root);
-	if (pattern)
-		gpu_glob(pattern, false, root, out);
-	else
-		cdi_read(root, out);
-	if (!pattern && out->gpus_n == 0)
-		gpu_glob(nodes, true, root, out);
+	if (!pattern)
+		cdi_read(out);
+	if (pattern || out->gpus_n == 0)
+		inventory_glob(out, pattern ? pattern : "/dev/nvidia[0-9]*", gpu_add_node);
 	for (size_t i = 0; i < out->gpus_n; i++) {
 		int64_t minor = nvidia_minor(out->gpus[i].node);
 		out->gpus[i].index = minor >= 0 ? (unsigned)minor : (unsigned)i;
 		out->gpus[i].fd = -1;
 	}
-	nvidia_uuids(root, out);
+	inventory_glob(out, "/proc/driver/nvidia/gpus/*/information", nvidia_read_uuid);
 }
 
 int inventory_read(const struct inventory_settings *s, struct inventory *out, struct err *e)
@@ -148,10 +136,10 @@ int inventory_read(const struct inventory_settings *s, struct inventory *out, st
 	const char *want = s->gpus ? s->gpus : "auto";
 	bool all = strcmp(want, "auto") == 0;
 	int64_t most = GPUS_MAX;
-	*out = (struct inventory){ 0 };
+	*out = (struct inventory){ .root = s->root ? s->root : "" };
 	if (s->memory && s->memory < 1 << 20)
 		return err_set(e, INVALID_PARAMETERS, "--memory must be 0 or at least 1MiB");
-	machine_count(s, s->root ? s->root : "", &out->total);
+	machine_count(s, out);
 	if (strcmp(want, "none") == 0)
 		most = 0;
 	else if (!all && parse_i64(span_of(want), 0, GPUS_MAX, &most) != 0)
@@ -161,7 +149,7 @@ int inventory_read(const struct inventory_settings *s, struct inventory *out, st
 	if (most == 0)
 		return 0;
 	out->gpus = ARENA_NEW(&out->arena, struct gpu, GPUS_MAX);
-	gpu_find(s->gpu_devices, s->root ? s->root : "", out);
+	gpu_find(s->gpu_devices, out);
 	if (!all && (int64_t)out->gpus_n < most)
 		return err_set(e, INVALID_PARAMETERS,
 		               "--gpus %s: only %zu GPUs were found in %s; use --gpus auto, or "

@@ -39,6 +39,7 @@ struct gpu {
 enum { GPUS_MAX = 1024 };
 
 struct inventory {
+	const char *root;
 	struct amounts total; /* total.gpus is gpus_n */
 	struct gpu *gpus;     /* room for GPUS_MAX */
 	size_t gpus_n;
@@ -52,7 +53,7 @@ struct inventory_settings {
 	const char *gpus; /* --gpus: NULL and "auto": all; "none"; a number */
 	const char
 	    *gpu_devices; /* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
-	const char *root; /* above /proc, /sys, /dev, /etc, /var; NULL: that of the machine */
+	const char *root; /* above all that is looked at; NULL: that of the machine */
 };
 
 /* -1 and *e (INVALID_PARAMETERS): the settings ask for what is not there.  `out` needs
@@ -64,7 +65,11 @@ void inventory_done(struct inventory *v);
  * and then /etc/cdi, of kind VENDOR/gpu.  A device that is there already, under this name or
  * another, is not added again.  What cannot be read becomes a note with file, line and column; the
  * others go on. */
-void cdi_read(const char *root, struct inventory *out);
+void cdi_read(struct inventory *out);
+/* Calls `each` for the first GPUS_MAX paths of a pattern (with {a,b}) below the root, in the order
+ * of the numbers in them. */
+void inventory_glob(struct inventory *out, const char *pattern,
+                    void (*each)(const char *path, struct inventory *out));
 
 /* Locks a GPU.  Returns a descriptor (close-on-exec; close it when the shim has its own), -1 if
  * somebody else holds the GPU, -2 and *e if its node cannot be used. */

@@ -107,8 +107,8 @@ void machine_get(struct request *r)
 		n += row[n].job != NULL; /* else it was just removed */
 	}
 	qsort(row, n, sizeof(*row), machine_compare);
-	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%llu", s->host_files ? "true" : "false",
-	           (unsigned long long)figures.gpus_foreign);
+	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%lld", s->host_files ? "true" : "false",
+	           (long long)figures.gpus_foreign);
 	machine_put_amounts(out, &all.total, "");
 	machine_put_amounts(out, &held, "Held");
 	size_t running = machine_put_rows(r, &all, row, n, false);

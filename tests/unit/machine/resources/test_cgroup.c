@@ -95,22 +95,22 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	cgroup_close(g);
 }
 
-/* On a system with both versions, and again after an exec in the leaf. */
+/* Beside groups of version 1, and again after an exec in the leaf. */
 TEST_WITH(test_places, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "4:memory:/\n0::/app/rest-lit-server");
-	put_group("sys/fs/cgroup/unified/app");
-	tree_put("sys/fs/cgroup/unified/app/rest-lit-server/cgroup.controllers", "memory");
+	put_group("sys/fs/cgroup/app");
+	tree_put("sys/fs/cgroup/app/rest-lit-server/cgroup.controllers", "memory");
 	STR_AUTO why = STR_INIT(2000);
 	struct cgroup *g = cgroup_open(tree_root, &why);
 	assert_string_equal(str_c(&why), "");
 	assert_non_null(g);
-	tree_holds("sys/fs/cgroup/unified/app/cgroup.subtree_control", "+memory +cpu");
+	tree_holds("sys/fs/cgroup/app/cgroup.subtree_control", "+memory +cpu");
 	cgroup_close(g);
 	/* As root every file is writable. */
-	tree_put("sys/fs/cgroup/unified/app/cgroup.controllers", "memory\n");
+	tree_put("sys/fs/cgroup/app/cgroup.controllers", "memory\n");
 	g = cgroup_open(tree_root, &why);
-	tree_holds("sys/fs/cgroup/unified/app/cgroup.subtree_control", "+memory");
+	tree_holds("sys/fs/cgroup/app/cgroup.subtree_control", "+memory");
 	cgroup_close(g);
 }
 

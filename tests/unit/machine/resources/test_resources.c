@@ -5,11 +5,10 @@
 #include "machine/resources/resources.h"
 #include "tests/unit/machine/machine_tree.h"
 
-/* Reads the tree; --gpus and --gpu-devices (in the tree). */
+/* Reads the tree; --gpus and --gpu-devices. */
 static int read_tree(struct inventory *v, const char *gpus, const char *pattern, struct err *e)
 {
-	FREE_AUTO char *path = pattern ? xstrdup(AT(pattern)) : NULL;
-	struct inventory_settings s = { .gpus = gpus, .gpu_devices = path, .root = tree_root };
+	struct inventory_settings s = { .gpus = gpus, .gpu_devices = pattern, .root = tree_root };
 	return inventory_read(&s, v, e);
 }
 
@@ -114,12 +113,12 @@ TEST_WITH(test_nodes, tree_setup, tree_teardown)
 	expect("auto", NULL, ZERO TWO TEN);
 	expect("2", NULL, ZERO TWO);
 	expect("0", NULL, "");
-	expect("auto", "dev/nvidia2", TWO);
+	expect("auto", "/dev/nvidia2", TWO);
 	expect_error("4", NULL, "--gpus 4: only 3 GPUs were found in CDI files and /dev/nvidia*");
 	expect_error("many", NULL,
 	             "--gpus must be a number from 0 to 1024, auto or none, is \"many\"");
 	expect_error("-1", NULL, "--gpus must be a number");
-	expect_error("auto", "none*", "no device or file has such a name");
+	expect_error("auto", "/none*", "no device or file has such a name");
 }
 
 TEST_WITH(test_pattern, tree_setup, tree_teardown)
@@ -129,7 +128,7 @@ TEST_WITH(test_pattern, tree_setup, tree_teardown)
 	tree_dirs("fake/gpu-dir/x");
 	assert_int_equal(mkfifo(AT("fake/gpu-fifo"), 0600), 0);
 	assert_int_equal(symlink("gpu9", AT("fake/gpu-link")), 0);
-	expect(NULL, "fake/gpu*",
+	expect(NULL, "/fake/gpu*",
 	       "/fake/gpu9 0 - lock /fake/gpu9 /fake/gpu9:/fake/gpu9:ro\n"
 	       "/fake/gpu10 1 - lock /fake/gpu10 /fake/gpu10:/fake/gpu10:ro\n"
 	       "! /fake/gpu-dir is no GPU: it is neither a character device nor a regular file\n"
@@ -273,7 +272,7 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 	tree_put("fake/gpu0", "");
 	struct inventory v;
 	ERR_AUTO e = { 0 };
-	assert_int_equal(read_tree(&v, NULL, "fake/gpu*", &e), 0);
+	assert_int_equal(read_tree(&v, NULL, "/fake/gpu*", &e), 0);
 	int fd = gpu_take(&v.gpus[0], &e);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);

@@ -18,6 +18,7 @@
 #include "machine/resources/resources.h"
 #include "machine/task/pod.h"
 #include "machine/task/task.h"
+#include "machine/words.h"
 
 enum { UID_TEXT = 40 };
 static const int64_t ENGINE_NEVER = INT64_MAX;
@@ -131,9 +132,8 @@ struct engine {
 	struct arena arena; /* of copies in `set` and paths */
 	const char *runtime, *node, *ip;
 	bool sandbox;
-	const char **hide; /* from all tasks, unless they mount it */
-	size_t n_hide;
-	bool shows_cwd; /* set.cwd is mounted */
+	struct words hide; /* from all tasks, unless they mount it */
+	bool shows_cwd;    /* set.cwd is mounted */
 	struct framework_config *config;
 	struct inventory inventory;
 	struct queue *queue; /* lock */

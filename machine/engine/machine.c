@@ -126,15 +126,14 @@ static int machine_images(struct engine *e, struct err *err)
 static void machine_hide(struct engine *e)
 {
 	const struct engine_settings *s = &e->set;
-	size_t most = 1 + s->n_storages + s->n_secrets + e->inventory.gpus_n;
-	e->hide = ARENA_NEW(&e->arena, const char *, most);
-	e->hide[e->n_hide++] = s->dir;
+	e->hide.a = &e->arena;
+	words_add(&e->hide, s->dir);
 	for (size_t i = 0; i < s->n_storages; i++)
-		e->hide[e->n_hide++] = s->storages[i].dir;
+		words_add(&e->hide, s->storages[i].dir);
 	for (size_t i = 0; i < s->n_secrets; i++)
-		e->hide[e->n_hide++] = s->secrets[i];
+		words_add(&e->hide, s->secrets[i]);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++)
-		e->hide[e->n_hide++] = e->inventory.gpus[i].node;
+		words_add(&e->hide, e->inventory.gpus[i].node);
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)
@@ -149,7 +148,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 		                     .command = NOTHING };
 	for (size_t i = 0; i < e->set.n_mounts; i++) {
 		const struct sandbox_mount *m = &e->set.mounts[i];
-		if (sandbox_hidden(m->source, e->hide, e->n_hide))
+		if (sandbox_hidden(m->source, e->hide.v, e->hide.n))
 			return err_set(err, INVALID_PARAMETERS,
 			               "--mount: %s has GPUs or files of other jobs; choose "
 			               "another directory",

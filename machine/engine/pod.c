@@ -192,11 +192,8 @@ static void pod_shim_ended(struct engine_pod *p)
 	p->lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
 	bool killed = false;
-	if (p->e->cgroup) {
-		p->oom = cgroup_oom_kills(p->e->cgroup, p->uid) > 0;
-		killed = cgroup_kill(p->e->cgroup, p->uid);
-		(void)cgroup_remove(p->e->cgroup, p->uid);
-	}
+	if (p->e->cgroup)
+		killed = cgroup_end(p->e->cgroup, p->uid, &p->oom);
 	if (p->lost && !killed) /* else the shim has waited for all */
 		(void)task_kill_leftovers(p->uid);
 	p->state = POD_ENDED;

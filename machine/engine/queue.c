@@ -132,7 +132,7 @@ static struct queue_user *queue_user(struct queue *q, struct span name)
 
 static struct queue_pool *queue_cluster(struct queue *q, struct span name)
 {
-	struct queue_pool **at = &q->clusters;
+	struct queue_pool **at = &q->machine.next;
 	for (; *at; at = &(*at)->next)
 		if (span_is(name, (*at)->name))
 			return *at;
@@ -178,10 +178,8 @@ void queue_quota(struct queue *q, struct span virtual_cluster, const struct amou
 /* The more important, or older, job is first. */
 static bool queue_before(const struct queue_job *a, const struct queue_job *b)
 {
-	if (a->priority != b->priority)
-		return a->priority > b->priority;
-	return a->submitted_ms != b->submitted_ms ? a->submitted_ms < b->submitted_ms
-	                                          : a->number < b->number;
+	return a->priority != b->priority ? a->priority > b->priority
+	                                  : a->submitted_ms < b->submitted_ms;
 }
 
 /* A task, which holds what it needs or waits for it, enters the sums and lists, or leaves them
@@ -259,7 +257,6 @@ struct queue_job *queue_add(struct queue *q, struct span user, struct span virtu
 	job->user->jobs++;
 	job->pool[QUEUE_QUOTA] = queue_cluster(q, virtual_cluster);
 	job->pool[QUEUE_MACHINE] = &q->machine;
-	job->number = q->numbers++;
 	job->limit_ms = job->end_ms = job->by_ms = QUEUE_NEVER;
 	TAILQ_INIT(&job->tasks);
 	return job;
@@ -301,9 +298,9 @@ void queue_free(struct queue *q)
 		free(u->name);
 		free(u);
 	}
-	while (q && q->clusters) {
-		struct queue_pool *p = q->clusters;
-		q->clusters = p->next;
+	while (q && q->machine.next) {
+		struct queue_pool *p = q->machine.next;
+		q->machine.next = p->next;
 		free(p->name);
 		free(p);
 	}
@@ -453,14 +450,6 @@ static struct queue_user *queue_turn(const struct queue *q)
 	return best;
 }
 
-/* The end of a pick for a pool: what is held from now on passes nobody. */
-static void pool_settle(const struct queue *q, struct queue_pool *p, bool whole)
-{
-	if (!p->met && whole)
-		pool_set_head(q, p, NULL);
-	p->met = false;
-}
-
 /* Whose jobs, which have no limit, the start of the head waits for. */
 static void queue_note_endless(struct queue *q)
 {
@@ -499,9 +488,11 @@ bool queue_pick(struct queue *q, struct queue_tasks *started)
 	}
 	bool whole = tries <= most;
 	queue_note_endless(q);
-	pool_settle(q, &q->machine, whole);
-	for (struct queue_pool *p = q->clusters; p; p = p->next)
-		pool_settle(q, p, whole);
+	for (struct queue_pool *p = &q->machine; p; p = p->next) {
+		if (!p->met && whole)
+			pool_set_head(q, p, NULL);
+		p->met = false; /* what is held from now on passes nobody */
+	}
 	if (whole)
 		q->whole_ms = q->now_ms;
 	return whole;

@@ -44,7 +44,7 @@ enum { QUEUE_QUOTA, QUEUE_MACHINE, QUEUE_POOLS };
 struct queue_job {
 	/* Set by the caller before the first queue_want: */
 	int64_t priority;     /* larger is earlier */
-	int64_t submitted_ms; /* of any clock; earlier is earlier */
+	int64_t submitted_ms; /* of any clock; equal jobs start in the order of queue_want */
 	/* Set by the caller at any time: */
 	bool gang; /* its waiting tasks start all at once or not at all */
 	/* The time limit: it gives everything back at most limit_ms after its first task runs; at
@@ -59,8 +59,7 @@ struct queue_job {
 	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
 	struct queue_user *user;
 	struct queue_pool *pool[QUEUE_POOLS];
-	uint64_t number; /* of queue_add */
-	int64_t by_ms;   /* it passed a head that can start then, so it must have ended; or NEVER */
+	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
 	uint64_t started; /* q->starts at its last start */
 	enum queue_why why;
 	struct amounts lack;   /* what could not start */
@@ -108,11 +107,10 @@ struct queue_user {
 struct queue {
 	int64_t now_ms;
 	struct amounts total;      /* also what others hold, which machine.total is without */
-	struct queue_pool machine; /* its sum is that of all tasks */
-	struct queue_pool *clusters;
+	struct queue_pool machine; /* its sum is that of all tasks; then the virtual clusters */
 	struct queue_user *users;
 	struct queue_jobs holders; /* jobs with tasks that hold something */
-	uint64_t numbers, picks, starts;
+	uint64_t picks, starts;
 	int64_t whole_ms; /* of the last pick that has tried all jobs */
 	size_t places;
 };
@@ -130,8 +128,7 @@ void queue_machine(struct queue *q, const struct amounts *total, const struct am
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
 
-/* A job without tasks.  Texts are copied.  Jobs of equal order start in the order of these calls.
- */
+/* A job without tasks.  Texts are copied. */
 struct queue_job *queue_add(struct queue *q, struct span user, struct span virtual_cluster);
 /* A job that holds something, but has no end_ms, must have one by then, or the caller undoes its
  * tasks: it has passed another.  QUEUE_NEVER: it need not. */

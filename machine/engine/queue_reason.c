@@ -18,7 +18,7 @@ static void queue_say(struct str *out, enum amount i, int64_t n, bool unit)
 bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
                  const char *each, struct str *out)
 {
-	const struct queue_pool *p = q->clusters;
+	const struct queue_pool *p = q->machine.next;
 	while (p && !span_is(virtual_cluster, p->name))
 		p = p->next;
 	const struct amounts *room = amounts_fit(need, &q->total) && p ? &p->total : &q->total;

@@ -151,8 +151,8 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 		.runtime = e->runtime,
 		.sandbox = e->sandbox,
 		.image = image ? image->rootfs : NULL,
-		.hide = e->hide,
-		.n_hide = e->n_hide,
+		.hide = e->hide.v,
+		.n_hide = e->hide.n,
 		.start_directory = e->set.cwd ? e->set.cwd
 		                   : image    ? image->directory
 		                              : NULL,

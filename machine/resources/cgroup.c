@@ -137,15 +137,10 @@ void cgroup_close(struct cgroup *g)
 
 /* ---- tasks ------------------------------------------------------------------------- */
 
-static char *cgroup_leaf(const struct cgroup *g, const char *task)
-{
-	return xasprintf("%s/task-%s", g->dir, task);
-}
-
 int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits, char **dir,
                 struct err *e)
 {
-	FREE_AUTO char *leaf = cgroup_leaf(g, task);
+	FREE_AUTO char *leaf = xasprintf("%s/task-%s", g->dir, task);
 	FREE_AUTO char *memory =
 	    limits->memory ? xasprintf("%lld", (long long)limits->memory) : xstrdup("max");
 	FREE_AUTO char *cpus =
@@ -172,23 +167,15 @@ int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits
 	return 0;
 }
 
-int64_t cgroup_oom_kills(const struct cgroup *g, const char *task)
+bool cgroup_end(const struct cgroup *g, const char *task, bool *oom)
 {
 	static const char KEY[] = "\noom_kill ";
-	FREE_AUTO char *leaf = cgroup_leaf(g, task);
+	FREE_AUTO char *leaf = xasprintf("%s/task-%s", g->dir, task);
 	char text[CGROUP_TEXT];
-	const char *line = cgroup_get(leaf, "memory.events", text) ? strstr(text, KEY) : NULL;
-	return line ? strtoll(line + strlen(KEY), NULL, 10) : 0;
-}
-
-bool cgroup_kill(const struct cgroup *g, const char *task)
-{
-	FREE_AUTO char *leaf = cgroup_leaf(g, task);
-	return cgroup_put(leaf, "cgroup.kill", "1") == 0;
-}
-
-bool cgroup_remove(const struct cgroup *g, const char *task)
-{
-	FREE_AUTO char *leaf = cgroup_leaf(g, task);
-	return rmdir(leaf) == 0 || errno == ENOENT;
+	(void)cgroup_get(leaf, "memory.events", text); /* else it is empty */
+	const char *line = strstr(text, KEY);
+	*oom = line && strtoll(line + strlen(KEY), NULL, 10) > 0;
+	bool killed = cgroup_put(leaf, "cgroup.kill", "1") == 0;
+	(void)rmdir(leaf); /* EBUSY: the kernel still has processes of it */
+	return killed;
 }

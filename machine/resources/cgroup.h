@@ -4,7 +4,7 @@
  * instance systemd's Delegate=yes).  The process moves itself into a leaf of its group, because a
  * group with processes cannot limit its children; each task gets a leaf beside it.  The shim stays
  * outside: its child writes "0" into the leaf's cgroup.procs before it executes the task, so that
- * neither the limit nor cgroup_kill reaches the shim.  One thread at a time.
+ * neither the limit nor cgroup_end reaches the shim.  One thread at a time.
  */
 #include "base/err.h"
 #include "machine/resources/amounts.h"
@@ -21,13 +21,10 @@ void cgroup_close(struct cgroup *g);
  * (500). */
 int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits, char **dir,
                 struct err *e);
-/* The number of processes of the task that were killed because its memory was used up; 0 also if
- * there is no such leaf. */
-int64_t cgroup_oom_kills(const struct cgroup *g, const char *task);
-/* Kills all processes of the task.  false if that is not possible (kernel before 5.14). */
-bool cgroup_kill(const struct cgroup *g, const char *task);
-/* Removes the leaf.  false if processes are still in it: try again later. */
-bool cgroup_remove(const struct cgroup *g, const char *task);
+/* Kills what is left of the task and removes its leaf.  *oom: processes of it were killed because
+ * its memory was used up.  false if it cannot kill (kernel before 5.14), or there is no such leaf.
+ */
+bool cgroup_end(const struct cgroup *g, const char *task, bool *oom);
 
 /* Lowers the CPUs and the memory to the most that this process may use by its own group and those
  * above it. */

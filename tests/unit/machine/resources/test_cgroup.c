@@ -75,17 +75,19 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.max", "max");
 	tree_holds("sys/fs/cgroup/user/app/task-u1/cpu.max", "max");
 
-	assert_int_equal(cgroup_oom_kills(g, "u1"), 0);
+	bool oom = true;
+	assert_true(cgroup_end(g, "u1", &oom));
+	assert_false(oom);
+	tree_holds("sys/fs/cgroup/user/app/task-u1/cgroup.kill", "1");
 	tree_put("sys/fs/cgroup/user/app/task-u1/memory.events",
 	         "low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 1\n");
-	assert_int_equal(cgroup_oom_kills(g, "u1"), 3);
-	assert_true(cgroup_kill(g, "u1"));
-	tree_holds("sys/fs/cgroup/user/app/task-u1/cgroup.kill", "1");
-	assert_false(cgroup_kill(g, "u2"));
-	assert_false(cgroup_remove(g, "u1"));
-	assert_true(cgroup_remove(g, "u2"));
+	assert_true(cgroup_end(g, "u1", &oom));
+	assert_true(oom);
 	tree_dirs("sys/fs/cgroup/user/app/task-u3/x");
-	assert_true(cgroup_remove(g, "u3"));
+	assert_false(cgroup_end(g, "u3", &oom));
+	assert_false(oom);
+	assert_int_equal(access(AT("sys/fs/cgroup/user/app/task-u3"), F_OK), -1);
+	assert_false(cgroup_end(g, "u2", &oom));
 
 	/* A leaf without the files of a cgroup, and a name that is none. */
 	FREE_AUTO char *none = NULL;

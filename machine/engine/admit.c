@@ -4,7 +4,6 @@
 #include "base/json/scan.h"
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 /* The pod of a task of the role, as far as it is known before there is one. */
 static const struct pod *admit_read_pod(const struct engine *e, struct span template,

@@ -12,7 +12,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "k8s/logs/log_file.h"
-#include "machine/resources/amounts.h"
+#include "machine/resources/ports.h"
+#include "machine/resources/resources.h"
 #include "machine/store/local.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
@@ -36,10 +37,8 @@ struct engine_settings {
 	const char *namespace_name; /* the jobs' */
 	const char *runtime;        /* path of pai-runtime */
 
-	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
-	const char *gpus;          /* "auto", "none" or a number; NULL: auto */
-	int64_t port_start, port_end; /* ports of tasks: start <= p < end */
-	const char *gpu_devices; /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
+	struct inventory_settings machine;
+	struct port_range ports; /* of tasks */
 
 	enum engine_images images;
 	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */

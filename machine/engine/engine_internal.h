@@ -15,7 +15,6 @@
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
 #include "machine/resources/cgroup.h"
-#include "machine/resources/resources.h"
 #include "machine/task/pod.h"
 #include "machine/task/task.h"
 #include "machine/words.h"
@@ -137,7 +136,7 @@ struct engine {
 	struct framework_config *config;
 	struct inventory inventory;
 	struct queue *queue; /* lock */
-	struct cgroup *cgroup;
+	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */

@@ -15,10 +15,12 @@ static const double GIB = 1 << 30;
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
-/* Locks one GPU for a grant; false: somebody has it. */
+/* Locks one GPU for a grant, if it is not locked; false: somebody has it. */
 static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
 {
 	ERR_AUTO err = { 0 };
+	if (gpu->fd >= 0)
+		return true;
 	int fd = gpu_take(gpu, &err);
 	if (fd == -2 && !gpu->told)
 		engine_notice(e, ENGINE_WARNING, "a GPU cannot be used: %s", err_msg(&err));
@@ -37,8 +39,7 @@ bool grant_lock(struct engine *e, struct engine_grant *g)
 	for (int own = 1; own >= 0; own--)
 		for (size_t i = 0; i < e->inventory.gpus_n && n < g->task.need.gpus; i++) {
 			struct gpu *gpu = &e->inventory.gpus[i];
-			if (gpu->holder == (own ? g : NULL))
-				n += (own && gpu->fd >= 0) || gpu_lock(e, gpu, g);
+			n += gpu->holder == (own ? g : NULL) && gpu_lock(e, gpu, g);
 		}
 	return n >= g->task.need.gpus;
 }

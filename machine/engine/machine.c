@@ -206,13 +206,9 @@ static void machine_cwd(struct engine *e)
 
 static int machine_inventory(struct engine *e, struct err *err)
 {
-	const struct inventory_settings s = { .cpus = e->set.cpu_milli,
-		                              .memory = e->set.memory,
-		                              .gpus = e->set.gpus,
-		                              .gpu_devices = e->set.gpu_devices };
-	if (inventory_read(&s, &e->inventory, err) < 0)
+	if (inventory_read(&e->set.machine, &e->inventory, err) < 0)
 		return -1;
-	e->inventory.total.ports = e->set.port_end - e->set.port_start;
+	e->inventory.total.ports = e->set.ports.end - e->set.ports.start;
 	for (size_t i = 0; i < e->inventory.notes.n; i++)
 		engine_notice(e, ENGINE_NOTE, "%s", e->inventory.notes.v[i].msg);
 	STR_AUTO why = STR_INIT(1024);
@@ -257,8 +253,7 @@ int engine_find_machine(struct engine *e, struct err *err)
 void engine_forget_machine(struct engine *e)
 {
 	images_free(e->images);
-	if (e->cgroup)
-		cgroup_close(e->cgroup);
+	free(e->cgroup);
 	queue_free(e->queue);
 	framework_config_free(e->config);
 	inventory_done(&e->inventory);

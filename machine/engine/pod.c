@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 enum {
 	RETRY_MIN = 8, /* engine_backoff: 1.28 s */
@@ -400,14 +399,13 @@ const char *pod_take_ports(struct engine_pod *p)
 	bool chooses = queued || !p->ports;
 	if (n == 0 || p->port_fd)
 		return NULL;
-	const struct port_range range = { e->set.port_start, e->set.port_end };
 	int *fd = xcalloc(n, sizeof(int));
 	size_t got = PORTS_NO_FILE;
 	if (e->ports_held == 0 || e->ports_held + n <= ENGINE_PORTS_HELD)
-		got = p->ports ? ports_take(&range, &p->ports, n, fd) : 0;
+		got = p->ports ? ports_take(&e->set.ports, &p->ports, n, fd) : 0;
 	if (got < n && chooses) {
 		free(TAKE(p->ports));
-		got = ports_take(&range, &p->ports, n, fd);
+		got = ports_take(&e->set.ports, &p->ports, n, fd);
 		if (got < n)
 			pod_note_ports_away(e, got);
 	}

@@ -134,8 +134,8 @@ static void start_mounts(struct start *s)
 
 static int start_cgroup(struct start *s, struct err *err)
 {
-	struct cgroup *g = s->p->e->cgroup;
-	return g ? cgroup_make(g, s->p->uid, &s->p->need, &s->procs, err) : 0;
+	const char *group = s->p->e->cgroup;
+	return group ? cgroup_make(group, s->p->uid, &s->p->need, &s->procs, err) : 0;
 }
 
 static int start_write(struct start *s, const struct pod *spec, const struct images_status *image,

@@ -15,7 +15,6 @@
 #include "base/json/scan.h"
 #include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 

@@ -158,7 +158,7 @@ static int cdi_read_device(const struct node *n, const char *kind, const struct 
 	else
 		return err_at(e, CDI_WRONG(n), "a device needs a `name`");
 	struct cdi_edits edits = { .env.a = &out->arena };
-	if (strcmp(name, "all") == 0 || out->gpus_n >= GPUS_MAX ||
+	if (strcmp(name, "all") == 0 || out->gpus_n >= INVENTORY_GPUS ||
 	    cdi_read_edits(node_get(n, "containerEdits"), &edits, e) != 0)
 		return 0;
 	struct gpu gpu = { .name = arena_printf(&out->arena, "%s=%s", kind, name),

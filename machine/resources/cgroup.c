@@ -14,11 +14,6 @@
 static const char OWN_LEAF[] = "rest-lit-server";
 enum { CPU_PERIOD_US = 100000, CGROUP_TEXT = 4096 };
 
-struct cgroup {
-	char *dir;
-	bool cpu; /* this controller is there; memory always is */
-};
-
 static bool cgroup_get(const char *dir, const char *file, char text[static CGROUP_TEXT])
 {
 	FREE_AUTO char *path = xasprintf("%s/%s", dir, file);
@@ -78,69 +73,55 @@ void cgroup_limit(const char *root, struct amounts *most)
 /* ---- the group of the tasks -------------------------------------------------------- */
 
 /* Moves this process into its leaf, then lets the group limit its children.  0 or an errno. */
-static int cgroup_enter(const struct cgroup *g)
+static int cgroup_enter(const char *group)
 {
-	FREE_AUTO char *leaf = xasprintf("%s/%s", g->dir, OWN_LEAF);
+	FREE_AUTO char *leaf = xasprintf("%s/%s", group, OWN_LEAF);
 	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
 		return errno;
 	int fault = cgroup_put(leaf, "cgroup.procs", "0");
 	if (fault)
 		return fault;
-	fault = cgroup_put(g->dir, "cgroup.subtree_control", g->cpu ? "+memory +cpu" : "+memory");
+	fault = cgroup_put(group, "cgroup.subtree_control", "+memory");
 	if (fault)
-		(void)cgroup_put(g->dir, "cgroup.procs", "0");
+		(void)cgroup_put(group, "cgroup.procs", "0");
+	else
+		(void)cgroup_put(group, "cgroup.subtree_control", "+cpu"); /* if it is there */
 	return fault;
 }
 
-struct cgroup *cgroup_open(const char *root, struct str *why)
+char *cgroup_open(const char *root, struct str *why)
 {
 	char text[CGROUP_TEXT] = "";
-	struct cgroup g = { .dir = cgroup_own(root) };
-	char *name = g.dir ? strrchr(g.dir, '/') : NULL;
+	FREE_AUTO char *group = cgroup_own(root);
+	char *name = group ? strrchr(group, '/') : NULL;
+	bool memory = false;
 	if (name && strcmp(name + 1, OWN_LEAF) == 0) /* after a restart by exec */
 		*name = '\0';
-	if (g.dir)
-		(void)cgroup_get(g.dir, "cgroup.controllers", text); /* else it is empty */
-	bool memory = false;
-	for (struct span list = span_trim(span_of(text)); list.n;) {
-		struct span controller = span_next(&list, ' ');
-		memory = memory || span_is(controller, "memory");
-		g.cpu = g.cpu || span_is(controller, "cpu");
-	}
-	int fault = memory ? cgroup_enter(&g) : 0;
-	if (memory && !fault) {
-		struct cgroup *out = xmalloc(sizeof(*out));
-		*out = g;
-		return out;
-	}
+	if (group)
+		(void)cgroup_get(group, "cgroup.controllers", text); /* else it is empty */
+	for (struct span list = span_trim(span_of(text)); list.n && !memory;)
+		memory = span_is(span_next(&list, ' '), "memory");
+	int fault = memory ? cgroup_enter(group) : ENOENT;
+	if (!fault)
+		return TAKE(group);
 	str_puts(why, "limits of memory and CPUs are not enforced: ");
-	if (!g.dir)
+	if (!group)
 		str_puts(why, "this system has no cgroup v2 that can be seen here");
-	else if (!memory)
-		str_printf(why, "the cgroup %s has no memory controller", g.dir);
-	else if (fault == EBUSY)
-		str_printf(why, "the cgroup %s cannot be used (other processes are in it)", g.dir);
 	else
-		str_printf(why,
-		           "the cgroup %s is not delegated to this user (a systemd unit needs "
-		           "Delegate=yes): %s",
-		           g.dir, strerrordesc_np(fault));
-	free(g.dir);
+		str_printf(why, "the cgroup %s %s", group,
+		           !memory          ? "has no memory controller"
+		           : fault == EBUSY ? "cannot be used (other processes are in it)"
+		                            : "is not delegated to this user (a systemd unit needs "
+		                              "Delegate=yes)");
 	return NULL;
-}
-
-void cgroup_close(struct cgroup *g)
-{
-	free(g->dir);
-	free(g);
 }
 
 /* ---- tasks ------------------------------------------------------------------------- */
 
-int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits, char **dir,
+int cgroup_make(const char *group, const char *task, const struct amounts *limits, char **dir,
                 struct err *e)
 {
-	FREE_AUTO char *leaf = xasprintf("%s/task-%s", g->dir, task);
+	FREE_AUTO char *leaf = xasprintf("%s/task-%s", group, task);
 	FREE_AUTO char *memory =
 	    limits->memory ? xasprintf("%lld", (long long)limits->memory) : xstrdup("max");
 	FREE_AUTO char *cpus =
@@ -154,8 +135,10 @@ int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits
 		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
 		               strerrordesc_np(errno));
 	int fault = cgroup_put(leaf, file, memory);
-	if (!fault && g->cpu)
+	if (!fault)
 		fault = cgroup_put(leaf, file = "cpu.max", cpus);
+	if (fault == ENOENT && *file == 'c')
+		fault = 0; /* this controller need not be there */
 	if (fault)
 		return err_set(e, UNKNOWN_ERROR, "writing the limit of a task into %s/%s: %s", leaf,
 		               file, strerrordesc_np(fault));
@@ -167,10 +150,10 @@ int cgroup_make(struct cgroup *g, const char *task, const struct amounts *limits
 	return 0;
 }
 
-bool cgroup_end(const struct cgroup *g, const char *task, bool *oom)
+bool cgroup_end(const char *group, const char *task, bool *oom)
 {
 	static const char KEY[] = "\noom_kill ";
-	FREE_AUTO char *leaf = xasprintf("%s/task-%s", g->dir, task);
+	FREE_AUTO char *leaf = xasprintf("%s/task-%s", group, task);
 	char text[CGROUP_TEXT];
 	(void)cgroup_get(leaf, "memory.events", text); /* else it is empty */
 	const char *line = strstr(text, KEY);

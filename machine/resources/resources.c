@@ -38,7 +38,7 @@ static int64_t nvidia_minor(const char *path)
 	struct span name = span_of(slash ? slash + 1 : path);
 	int64_t n = -1;
 	if (span_starts(name, "nvidia"))
-		(void)parse_i64(span_from(name, 6), 0, GPUS_MAX, &n);
+		(void)parse_i64(span_from(name, 6), 0, INVENTORY_GPUS, &n);
 	return n;
 }
 
@@ -74,7 +74,7 @@ static void gpu_add_node(const char *path, struct inventory *out)
 	const char *driver = arena_printf(a, "%s/dev/nvidia", out->root);
 	bool nvidia = span_starts(span_of(path), driver);
 	struct stat st;
-	if (out->gpus_n == GPUS_MAX || (nvidia && nvidia_minor(path) < 0))
+	if (out->gpus_n == INVENTORY_GPUS || (nvidia && nvidia_minor(path) < 0))
 		return;
 	if (lstat(path, &st) != 0 || (!S_ISCHR(st.st_mode) && !S_ISREG(st.st_mode))) {
 		notes_add(&out->notes, NOWHERE,
@@ -112,7 +112,7 @@ void inventory_glob(struct inventory *out, const char *pattern,
 	(void)glob(below, GLOB_NOSORT | GLOB_BRACE, NULL, &found);
 	if (found.gl_pathc)
 		qsort(found.gl_pathv, found.gl_pathc, sizeof(*found.gl_pathv), path_order);
-	for (size_t i = 0; i < found.gl_pathc && i < GPUS_MAX; i++)
+	for (size_t i = 0; i < found.gl_pathc && i < INVENTORY_GPUS; i++)
 		each(found.gl_pathv[i], out);
 	globfree(&found);
 }
@@ -135,20 +135,20 @@ int inventory_read(const struct inventory_settings *s, struct inventory *out, st
 {
 	const char *want = s->gpus ? s->gpus : "auto";
 	bool all = strcmp(want, "auto") == 0;
-	int64_t most = GPUS_MAX;
+	int64_t most = INVENTORY_GPUS;
 	*out = (struct inventory){ .root = s->root ? s->root : "" };
 	if (s->memory && s->memory < 1 << 20)
 		return err_set(e, INVALID_PARAMETERS, "--memory must be 0 or at least 1MiB");
 	machine_count(s, out);
 	if (strcmp(want, "none") == 0)
 		most = 0;
-	else if (!all && parse_i64(span_of(want), 0, GPUS_MAX, &most) != 0)
+	else if (!all && parse_i64(span_of(want), 0, INVENTORY_GPUS, &most) != 0)
 		return err_set(e, INVALID_PARAMETERS,
 		               "--gpus must be a number from 0 to %d, auto or none, is \"%s\"",
-		               GPUS_MAX, want);
+		               INVENTORY_GPUS, want);
 	if (most == 0)
 		return 0;
-	out->gpus = ARENA_NEW(&out->arena, struct gpu, GPUS_MAX);
+	out->gpus = ARENA_NEW(&out->arena, struct gpu, INVENTORY_GPUS);
 	gpu_find(s->gpu_devices, out);
 	if (!all && (int64_t)out->gpus_n < most)
 		return err_set(e, INVALID_PARAMETERS,

@@ -36,12 +36,12 @@ struct gpu {
 	bool told;                   /* its node cannot be used, which was reported */
 };
 
-enum { GPUS_MAX = 1024 };
+enum { INVENTORY_GPUS = 1024 };
 
 struct inventory {
 	const char *root;
 	struct amounts total; /* total.gpus is gpus_n */
-	struct gpu *gpus;     /* room for GPUS_MAX */
+	struct gpu *gpus;     /* room for INVENTORY_GPUS */
 	size_t gpus_n;
 	struct notes notes; /* sentences about files that could not be used, and what is ignored */
 	struct arena arena; /* holds all of this */
@@ -66,8 +66,8 @@ void inventory_done(struct inventory *v);
  * another, is not added again.  What cannot be read becomes a note with file, line and column; the
  * others go on. */
 void cdi_read(struct inventory *out);
-/* Calls `each` for the first GPUS_MAX paths of a pattern (with {a,b}) below the root, in the order
- * of the numbers in them. */
+/* Calls `each` for the first INVENTORY_GPUS paths of a pattern (with {a,b}) below the root, in the
+ * order of the numbers in them. */
 void inventory_glob(struct inventory *out, const char *pattern,
                     void (*each)(const char *path, struct inventory *out));
 

@@ -101,12 +101,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	*out = (struct engine_settings){
 		.store = s->local,
 		.namespace_name = s->namespace_name,
-		.cpu_milli = o->cpus * 1000,
-		.memory = o->memory,
-		.gpus = o->gpus,
-		.gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL,
-		.port_start = translator_settings(s->translator)->port_start,
-		.port_end = translator_settings(s->translator)->port_end,
+		.machine = { .cpus = o->cpus * 1000,
+		             .memory = o->memory,
+		             .gpus = o->gpus,
+		             .gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL },
+		.ports = { translator_settings(s->translator)->port_start,
+		           translator_settings(s->translator)->port_end },
 		/* Of a single user every job may do what the user may. */
 		.sandbox = o->no_auth ? ENGINE_SANDBOX_IF_POSSIBLE : ENGINE_SANDBOX_REQUIRED,
 		.keep_logs = o->keep_logs,

@@ -291,7 +291,7 @@ TEST(test_pod_limit)
 	tree_put("sys/fs/cgroup/task-pod0/memory.max", "max"); /* by its unit */
 	pod_limit(&p);
 	tree_holds("sys/fs/cgroup/task-pod0/memory.max", "67108864");
-	cgroup_close(f.e.cgroup);
+	free(f.e.cgroup);
 	fixture_close(&f);
 	assert_int_equal(tree_teardown(state), 0);
 }

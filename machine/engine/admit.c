@@ -60,8 +60,12 @@ static int64_t admit_tasks(const struct engine_asked *job, struct span role, str
 int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err)
 {
 	static const int64_t ENDLESS = INT64_MAX >> 12; /* more memory than there is */
+	static const double GIB = 1 << 30;
+	const struct amounts *has = &e->inventory.total;
 	ARENA_AUTO a = { 0 };
 	struct amounts sum = { 0 };
+	double cpus = 0;
+	double memory = 0;
 	struct span role;
 	struct scan roles = scan_begin(scan_path(job->framework, "spec", "taskRoles"));
 	for (size_t i = 0; scan_item(&roles, &role); i++) {
@@ -77,6 +81,8 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 		const struct pod *pod = admit_read_pod(e, template, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);
 		struct amounts need = pod ? pod_amounts(pod, template) : (struct amounts){ 0 };
+		cpus += (double)need.cpus * (double)n;
+		memory += (double)need.memory * (double)n;
 		if (e->set.foreground) /* the tasks of its job share them */
 			need.cpus = need.memory = 0;
 		bool bad = pod ? admit_exceeds(e, job, &need, arena_printf(&a, "%s asks", of), &why)
@@ -93,5 +99,11 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 			return err_at(err, why.http, why.code, job->where ? job->where[i] : NOWHERE,
 			              "%s", err_msg(&why));
 	}
+	if (e->set.foreground && (cpus > (double)has->cpus || memory > (double)has->memory))
+		engine_notice(e, ENGINE_NOTE,
+		              "the job asks for %.4g CPUs and %.4g GiB; this machine has %.4g and "
+		              "%.4g, which its tasks share",
+		              cpus / 1000, memory / GIB, (double)has->cpus / 1000,
+		              (double)has->memory / GIB);
 	return job->role.n ? admit_exceeds(e, job, &sum, TOGETHER, err) : 0;
 }

@@ -29,8 +29,8 @@ struct engine_quota {
 
 enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
 
-/* Borrowed until engine_stop.  The callbacks are called from the engine's thread, and from
- * engine_start; they must not block for long and must not call the engine. */
+/* Borrowed until engine_stop.  The callbacks are called from the engine's thread, from
+ * engine_start and engine_admit; they must not block for long and must not call the engine. */
 struct engine_settings {
 	const char *dir;            /* pods, logs and images are below; the store's directory */
 	struct local *store;        /* its follower calls engine_look */

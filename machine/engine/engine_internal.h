@@ -146,7 +146,6 @@ struct engine {
 	bool thread_runs;
 	size_t ports_held;  /* descriptors of all port_fd */
 	int64_t ports_away; /* that others had when a task did not get its ports */
-	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
 
 	/* Protects what follows, job.why, the holders of GPUs, the lists of pods and the queue:
 	 * this thread alone changes these, and reads them without it. */
@@ -164,7 +163,6 @@ struct engine {
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule, trash;
-	bool partial;                                 /* the queue has not tried all jobs */
 	size_t starts;                                /* of tasks in this turn */
 	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
 	int64_t log_bytes;

@@ -11,7 +11,6 @@ enum {
 	PROBE_MS = 1000,
 	END_MARGIN_MS = 15000, /* from the end of the grace until a task is killed and gone */
 };
-static const double GIB = 1 << 30;
 
 /* ---- GPUs ------------------------------------------------------------------------------------ */
 
@@ -193,23 +192,6 @@ static struct engine_grant *grant_new(struct engine_job *job, const struct engin
 	return g;
 }
 
-/* In the foreground: says once that the tasks of the job share CPUs and memory. */
-static void grants_note_share(struct engine *e, const struct engine_job *job)
-{
-	const struct amounts *has = &e->inventory.total;
-	struct amounts all = { 0 };
-	for (const struct engine_pod *p = job->pods; p; p = p->next)
-		amounts_add(&all, &p->need, p->grant ? 1 : 0);
-	if (e->shares || (all.cpus <= has->cpus && all.memory <= has->memory))
-		return;
-	e->shares = true;
-	engine_notice(e, ENGINE_NOTE,
-	              "the job asks for %.4g CPUs and %.4g GiB; this machine has %.4g and "
-	              "%.4g, which its tasks share",
-	              (double)all.cpus / 1000, (double)all.memory / GIB, (double)has->cpus / 1000,
-	              (double)has->memory / GIB);
-}
-
 void grants_enter(struct engine_job *job)
 {
 	for (struct engine_pod *p = job->queued ? job->pods : NULL; p; p = p->next) {
@@ -227,8 +209,6 @@ void grants_enter(struct engine_job *job)
 		else /* it waits as if it were new */
 			grant_undo(job->e, p->grant);
 	}
-	if (job->e->set.foreground)
-		grants_note_share(job->e, job);
 }
 
 /* ---- the queue ------------------------------------------------------------------------------- */
@@ -269,7 +249,7 @@ static bool schedule_once(struct engine *e)
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	queue_now(e->queue, clock_ms());
 	queue_machine(e->queue, &e->inventory.total, &foreign);
-	e->partial = !queue_pick(e->queue, &started);
+	queue_pick(e->queue, &started);
 	(void)pthread_mutex_unlock(&e->lock);
 	for (struct queue_task *t = TAILQ_FIRST(&started); t;)
 		ok = gang_start(e, &t) && ok;
@@ -295,7 +275,7 @@ void engine_schedule(struct engine *e)
 	const struct amounts *wanted =
 	    &e->queue->machine.sum.wanted; /* only this thread changes it */
 	if ((wanted->gpus > 0 && gpus_foreign(e) > 0) || (wanted->ports > 0 && e->ports_away > 0) ||
-	    e->partial)
+	    e->queue->whole_ms < e->queue->now_ms)
 		e->probe_ms = now + PROBE_MS;
 }
 

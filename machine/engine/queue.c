@@ -461,7 +461,7 @@ static void queue_note_endless(struct queue *q)
 		                      job->sum.held.of[i] > 0 && q->machine.need.of[i] > room.of[i];
 }
 
-bool queue_pick(struct queue *q, struct queue_tasks *started)
+void queue_pick(struct queue *q, struct queue_tasks *started)
 {
 	size_t most = q->now_ms >= q->whole_ms + WHOLE_MS ? SIZE_MAX : TRIES_MOST;
 	size_t tries = 0; /* since the last start */
@@ -486,14 +486,12 @@ bool queue_pick(struct queue *q, struct queue_tasks *started)
 		tries = queue_try(q, job, started) ? 0 : tries + 1;
 		u->first = job->at ? job : next;
 	}
-	bool whole = tries <= most;
 	queue_note_endless(q);
 	for (struct queue_pool *p = &q->machine; p; p = p->next) {
-		if (!p->met && whole)
+		if (!p->met && tries <= most)
 			pool_set_head(q, p, NULL);
 		p->met = false; /* what is held from now on passes nobody */
 	}
-	if (whole)
+	if (tries <= most)
 		q->whole_ms = q->now_ms;
-	return whole;
 }

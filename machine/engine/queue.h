@@ -149,11 +149,12 @@ void queue_undo(struct queue *q, struct queue_task *task);
 
 /*
  * Decides: all tasks that may start now hold their resources from now on, and are in *started, by
- * `start`; those of a gang are consecutive.  false: many jobs wait, and it has not come to those
- * behind the first 256 that could not start: what queue_reason and job.place say about them is
- * older.  A pick that is a second later than the last one that has tried all jobs tries all.
+ * `start`; those of a gang are consecutive.  If many jobs wait, it does not come to those behind
+ * the first 256 that could not start: what queue_reason and job.place say about them is older, and
+ * q->whole_ms, too.  A pick that is a second later than the last one that has tried all jobs tries
+ * all.
  */
-bool queue_pick(struct queue *q, struct queue_tasks *started);
+void queue_pick(struct queue *q, struct queue_tasks *started);
 
 /* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
  * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */

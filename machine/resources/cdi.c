@@ -19,7 +19,6 @@ struct cdi_edits {
 	struct gpu_file *file;
 	size_t n;
 	struct words env;
-	bool hooks;
 };
 
 /* The place of a node in its file, for err_at. */
@@ -30,15 +29,11 @@ static const char *cdi_path(const struct node *map, const char *key, struct err 
 {
 	char q[4 * QUOTE_MAX];
 	const struct node *n = node_get(map, key);
-	if (!n)
-		return NULL;
-	if (n->type != NODE_TEXT)
-		(void)err_at(e, CDI_WRONG(n), "%s must be text, is %s", key, node_type_name(n));
-	else if (n->text[0] != '/' || strstr(n->text, "/../"))
-		(void)err_at(e, CDI_WRONG(n), "%s must be an absolute path, is \"%s\"", key,
-		             quote(q, node_span(n)));
-	else
+	if (node_is(n, NODE_TEXT) && n->text[0] == '/' && !strstr(n->text, "/../"))
 		return n->text;
+	if (n)
+		(void)err_at(e, CDI_WRONG(n), "%s must be an absolute path, is \"%s\"", key,
+		             n->type == NODE_TEXT ? quote(q, node_span(n)) : node_type_name(n));
 	return NULL;
 }
 
@@ -100,7 +95,6 @@ static int cdi_read_edits(const struct node *map, struct cdi_edits *out, struct 
 		else
 			(void)err_at(e, CDI_WRONG(item), "a variable must be NAME=value");
 	}
-	out->hooks = out->hooks || node_get(map, "hooks");
 	return e->http ? -1 : 0;
 }
 
@@ -148,7 +142,6 @@ static void cdi_choose_node(const struct inventory *v, struct gpu *g)
 static int cdi_read_device(const struct node *n, const char *kind, const struct node *all,
                            struct inventory *out, struct err *e)
 {
-	static const char *const NO_ENV[] = { NULL };
 	const struct node *id = node_get(n, "name");
 	const char *name = NULL;
 	if (node_is(id, NODE_TEXT))
@@ -171,9 +164,9 @@ static int cdi_read_device(const struct node *n, const char *kind, const struct 
 	(void)cdi_read_edits(all, &edits, e); /* was read before */
 	gpu.files = edits.file;
 	gpu.files_n = edits.n;
-	gpu.env = edits.env.v ? edits.env.v : NO_ENV;
+	gpu.env = edits.env.v;
 	cdi_add(out, &gpu);
-	return edits.hooks;
+	return 0;
 }
 
 /* ---- files ------------------------------------------------------------------------- */
@@ -199,14 +192,17 @@ static int cdi_read_spec(const char *path, const struct node *root, struct inven
 	const struct node *edits = node_get(root, "containerEdits");
 	const struct node *devices = cdi_list(root, "devices", e);
 	struct cdi_edits all = { .env.a = &out->arena };
+	bool hooks = node_get(edits, "hooks") != NULL;
 	if (cdi_read_edits(edits, &all, e) != 0)
 		return -1;
 	for (size_t i = 0; i < devices->n; i++) {
 		ERR_AUTO wrong = { 0 };
-		all.hooks |= cdi_read_device(&devices->item[i], kind->text, edits, out, &wrong) > 0;
+		const struct node *device = &devices->item[i];
+		(void)cdi_read_device(device, kind->text, edits, out, &wrong);
 		cdi_note(path, &wrong, out);
+		hooks = hooks || node_get(node_get(device, "containerEdits"), "hooks");
 	}
-	if (all.hooks)
+	if (hooks)
 		notes_add(&out->notes, NOWHERE,
 		          "%s: hooks are not executed; images need the libraries of the driver "
 		          "under their sonames",

@@ -85,12 +85,7 @@ static void gpu_add_node(const char *path, struct inventory *out)
 	struct gpu *g = &out->gpus[out->gpus_n++];
 	path = arena_printf(a, "%s", path);
 	files[0] = (struct gpu_file){ path, path, S_ISCHR(st.st_mode), S_ISCHR(st.st_mode) };
-	*g = (struct gpu){ .name = path,
-		           .node = path,
-		           .env = ARENA_NEW(a, const char *, 1),
-		           .files = files,
-		           .files_n = 1,
-		           .own_n = 1 };
+	*g = (struct gpu){ .name = path, .node = path, .files = files, .files_n = 1, .own_n = 1 };
 	for (size_t i = 0; i < ARRAY_SIZE(CONTROL) && nvidia; i++) {
 		path = arena_printf(a, "%s%s", driver, CONTROL[i]);
 		if (access(path, F_OK) == 0)

@@ -28,7 +28,7 @@ struct gpu {
 	const struct gpu_file
 	    *files;             /* those of this GPU and those that all GPUs of its kind need */
 	size_t files_n, own_n;  /* the first own_n are of this GPU alone */
-	const char *const *env; /* NAME=value, of the CDI file; NULL at the end */
+	const char *const *env; /* NAME=value, of the CDI file, NULL at the end; or NULL */
 	/* Of the engine (grants.c): */
 	struct engine_grant *holder; /* NULL: not given */
 	int fd;                      /* lock that no shim has yet; -1 */

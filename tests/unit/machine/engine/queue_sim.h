@@ -94,7 +94,7 @@ static inline void sim_arrive(struct sim *s, struct sim_job *j)
 static inline void sim_pick(struct sim *s, int64_t now_ms)
 {
 	struct queue_tasks started;
-	(void)queue_pick(s->queue, &started);
+	queue_pick(s->queue, &started);
 	for (struct queue_task *task = TAILQ_FIRST(&started); task;) {
 		struct sim_job *j =
 		    &s->jobs[(size_t)((char *)task - (char *)s->jobs) / sizeof(*s->jobs)];

@@ -27,7 +27,7 @@ static char *describe(const struct inventory *v)
 			           g->files[f].device     ? "dev"
 			           : g->files[f].writable ? "rw"
 			                                  : "ro");
-		for (size_t k = 0; g->env[k]; k++)
+		for (size_t k = 0; g->env && g->env[k]; k++)
 			str_printf(&out, " %s", g->env[k]);
 		str_char(&out, '\n');
 	}

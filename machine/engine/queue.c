@@ -39,7 +39,7 @@ static int64_t queue_ends(const struct queue_job *job)
 static struct amounts pool_free_at(const struct queue *q, const struct queue_job *head, size_t i,
                                    int64_t at_ms)
 {
-	const struct queue_pool *p = head->pool[i];
+	const struct queue_group *p = head->pool[i];
 	struct amounts room = pool_free(p);
 	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
@@ -71,7 +71,7 @@ static int64_t queue_when(const struct queue *q, const struct queue_job *head, s
 	return at_ms;
 }
 
-static void pool_set_head(const struct queue *q, struct queue_pool *p, struct queue_job *job)
+static void pool_set_head(const struct queue *q, struct queue_group *p, struct queue_job *job)
 {
 	if (p->head != job)
 		p->since = q->starts;
@@ -89,7 +89,7 @@ static void queue_reserve(const struct queue *q, struct queue_job *job, size_t n
 		first = first && !job->pool[i]->met;
 	int64_t at_ms = first ? queue_when(q, job, n, need) : QUEUE_NEVER;
 	for (size_t i = 0; i < n; i++) {
-		struct queue_pool *p = job->pool[i];
+		struct queue_group *p = job->pool[i];
 		if (p->met)
 			continue;
 		pool_set_head(q, p, job);
@@ -118,21 +118,9 @@ static double queue_share(const struct queue *q, const struct amounts *need)
 	            queue_part(need->memory, q->total.memory));
 }
 
-static struct queue_user *queue_user(struct queue *q, struct span name)
+/* The one of this name in a list; made if there is none. */
+static struct queue_group *queue_group(struct queue_group **at, struct span name)
 {
-	struct queue_user **at = &q->users;
-	for (; *at; at = &(*at)->next)
-		if (span_is(name, (*at)->name))
-			return *at;
-	*at = xcalloc(1, sizeof(**at));
-	(*at)->name = xstrndup(name.p, name.n);
-	TAILQ_INIT(&(*at)->waits);
-	return *at;
-}
-
-static struct queue_pool *queue_cluster(struct queue *q, struct span name)
-{
-	struct queue_pool **at = &q->machine.next;
 	for (; *at; at = &(*at)->next)
 		if (span_is(name, (*at)->name))
 			return *at;
@@ -140,6 +128,7 @@ static struct queue_pool *queue_cluster(struct queue *q, struct span name)
 	(*at)->name = xstrndup(name.p, name.n);
 	(*at)->total = UNLIMITED;
 	(*at)->at_ms = QUEUE_NEVER;
+	TAILQ_INIT(&(*at)->waits);
 	return *at;
 }
 
@@ -150,7 +139,7 @@ void queue_now(struct queue *q, int64_t now_ms)
 	double keeps = exp2((double)(q->now_ms - now_ms) / 1000 / HALF_LIFE_S);
 	double grows = (1 - keeps) * HALF_LIFE_S / M_LN2;
 	q->now_ms = now_ms;
-	for (struct queue_user **at = &q->users, *u = *at; u; u = *at) {
+	for (struct queue_group **at = &q->users, *u = *at; u; u = *at) {
 		u->use = u->use * keeps + u->share * grows;
 		if (u->jobs == 0 && u->use < FORGOTTEN_S) {
 			*at = u->next;
@@ -170,7 +159,7 @@ void queue_machine(struct queue *q, const struct amounts *total, const struct am
 
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota)
 {
-	queue_cluster(q, virtual_cluster)->total = quota ? *quota : UNLIMITED;
+	queue_group(&q->machine.next, virtual_cluster)->total = quota ? *quota : UNLIMITED;
 }
 
 /* ---- jobs and tasks ---------------------------------------------------------------- */
@@ -244,7 +233,7 @@ void queue_end(struct queue *q, struct queue_task *task)
 
 void queue_undo(struct queue *q, struct queue_task *task)
 {
-	struct queue_user *u = task->job->user;
+	struct queue_group *u = task->job->user;
 	u->use = fmax(0, u->use - START_S * queue_share(q, &task->need));
 	queue_change(q, task, false);
 	task->job->why = NOT_SEEN;
@@ -253,9 +242,9 @@ void queue_undo(struct queue *q, struct queue_task *task)
 struct queue_job *queue_add(struct queue *q, struct span user, struct span virtual_cluster)
 {
 	struct queue_job *job = xcalloc(1, sizeof(*job));
-	job->user = queue_user(q, user);
+	job->user = queue_group(&q->users, user);
 	job->user->jobs++;
-	job->pool[QUEUE_QUOTA] = queue_cluster(q, virtual_cluster);
+	job->pool[QUEUE_QUOTA] = queue_group(&q->machine.next, virtual_cluster);
 	job->pool[QUEUE_MACHINE] = &q->machine;
 	job->limit_ms = job->end_ms = job->by_ms = QUEUE_NEVER;
 	TAILQ_INIT(&job->tasks);
@@ -285,25 +274,18 @@ struct queue *queue_new(void)
 {
 	struct queue *q = xcalloc(1, sizeof(*q));
 	TAILQ_INIT(&q->holders);
-	q->whole_ms = -WHOLE_MS;
 	q->machine.at_ms = QUEUE_NEVER;
 	return q;
 }
 
 void queue_free(struct queue *q)
 {
-	while (q && q->users) {
-		struct queue_user *u = q->users;
-		q->users = u->next;
-		free(u->name);
-		free(u);
-	}
-	while (q && q->machine.next) {
-		struct queue_pool *p = q->machine.next;
-		q->machine.next = p->next;
-		free(p->name);
-		free(p);
-	}
+	for (size_t i = 0; q && i < 2; i++)
+		for (struct queue_group *g = i ? q->users : q->machine.next, *next; g; g = next) {
+			next = g->next;
+			free(g->name);
+			free(g);
+		}
 	free(q);
 }
 
@@ -318,7 +300,7 @@ static void queue_enter(struct queue *q)
 	double low = INFINITY;
 	double high = -INFINITY;
 	double n = 0;
-	for (struct queue_user *u = q->users; u; u = u->next) {
+	for (struct queue_group *u = q->users; u; u = u->next) {
 		const struct queue_job *job = TAILQ_FIRST(&u->waits);
 		while (job && job->why != NOT_SEEN && job->why != BUSY)
 			job = TAILQ_NEXT(job, wait);
@@ -330,7 +312,7 @@ static void queue_enter(struct queue *q)
 			high = fmax(high, u->use);
 		}
 	}
-	for (struct queue_user *u = q->users; u; u = u->next) {
+	for (struct queue_group *u = q->users; u; u = u->next) {
 		if (u->enters && low <= high)
 			u->use = fmin(fmax(u->use, low - LEAD_S / n), high + LEAD_S / n);
 		else if (u->enters)
@@ -353,7 +335,7 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 		return NEVER_QUOTA;
 	bool fits[QUEUE_POOLS];
 	for (size_t i = 0; i < QUEUE_POOLS; i++) {
-		const struct queue_pool *p = job->pool[i];
+		const struct queue_group *p = job->pool[i];
 		const struct amounts room = pool_free(p);
 		/* A start past the head must not delay it. */
 		bool ends = p->at_ms != QUEUE_NEVER && end_ms <= p->at_ms;
@@ -377,7 +359,7 @@ static void queue_start(struct queue *q, struct queue_task *t)
 		job->by_ms = QUEUE_NEVER;
 	}
 	for (size_t i = 0; i < QUEUE_POOLS; i++) {
-		struct queue_pool *p = job->pool[i];
+		struct queue_group *p = job->pool[i];
 		if (!p->met)
 			continue;
 		if (amounts_fit(&t->need, &p->spare))
@@ -436,10 +418,10 @@ static bool queue_try(struct queue *q, struct queue_job *job, struct queue_tasks
 }
 
 /* The user whose turn it is: its next job is the most important, or else it has used the least. */
-static struct queue_user *queue_turn(const struct queue *q)
+static struct queue_group *queue_turn(const struct queue *q)
 {
-	struct queue_user *best = NULL;
-	for (struct queue_user *u = q->users; u; u = u->next) {
+	struct queue_group *best = NULL;
+	for (struct queue_group *u = q->users; u; u = u->next) {
 		if (!u->first)
 			continue;
 		bool equal =
@@ -465,7 +447,7 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 {
 	size_t most = q->now_ms >= q->whole_ms + WHOLE_MS ? SIZE_MAX : TRIES_MOST;
 	size_t tries = 0; /* since the last start */
-	struct queue_user *u;
+	struct queue_group *u;
 	TAILQ_INIT(started);
 	queue_enter(q);
 	q->picks++;
@@ -487,7 +469,7 @@ void queue_pick(struct queue *q, struct queue_tasks *started)
 		u->first = job->at ? job : next;
 	}
 	queue_note_endless(q);
-	for (struct queue_pool *p = &q->machine; p; p = p->next) {
+	for (struct queue_group *p = &q->machine; p; p = p->next) {
 		if (!p->met && tries <= most)
 			pool_set_head(q, p, NULL);
 		p->met = false; /* what is held from now on passes nobody */

@@ -57,8 +57,7 @@ struct queue_job {
 	struct queue_tasks tasks; /* in the order of their making */
 	/* The queue's: */
 	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
-	struct queue_user *user;
-	struct queue_pool *pool[QUEUE_POOLS];
+	struct queue_group *user, *pool[QUEUE_POOLS];
 	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
 	uint64_t started; /* q->starts at its last start */
 	enum queue_why why;
@@ -68,47 +67,41 @@ struct queue_job {
 };
 TAILQ_HEAD(queue_jobs, queue_job);
 
-/* What jobs take from: the machine, or the quota of a virtual cluster. */
-struct queue_pool {
-	struct queue_pool *next;
-	char *name; /* of the virtual cluster */
-	struct amounts total;
+/* Jobs that have something in common: those of a user, those of a virtual cluster, all. */
+struct queue_group {
+	struct queue_group *next;
+	char *name;
 	struct amounts_sum sum;
-	/* The first job that waits for this pool, as of the last pick; what it needs. */
-	struct queue_job *head;
-	struct amounts need;
-	int64_t at_ms;        /* the head can start then; QUEUE_NEVER: unknown */
-	struct amounts spare; /* what is left beside it then, for those that pass it */
-	uint64_t since;       /* q->starts when it became the head: later ones have passed it */
-	bool met;             /* this pick has come to the head: what starts now passes it */
+	/* What jobs take from, the machine or the quota of a virtual cluster: */
+	struct amounts total;
+	struct queue_job *head; /* the first that waits for it, as of the last pick */
+	struct amounts need;    /* of the head */
+	int64_t at_ms;          /* the head can start then; QUEUE_NEVER: unknown */
+	struct amounts spare;   /* what is left beside it then, for those that pass it */
+	uint64_t since;         /* q->starts when it became the head: later ones have passed it */
+	bool met;               /* this pick has come to the head: what starts now passes it */
+	/* A user: */
+	size_t jobs;
+	struct queue_jobs waits; /* jobs with tasks that wait; the first one is tried first */
+	double share, use;       /* of the machine: what its tasks hold; recently, in seconds */
+	bool enters, waited;     /* it waits for the machine: now, at the last pick */
+	bool endless; /* it has what the head lacks, without time limit, as of the last pick */
+	double key;   /* of one pick, as the next */
+	struct queue_job *first; /* the next that is tried */
 };
 
-static inline struct amounts pool_free(const struct queue_pool *p)
+static inline struct amounts pool_free(const struct queue_group *p)
 {
 	struct amounts room = p->total;
 	amounts_add(&room, &p->sum.held, -1);
 	return room;
 }
 
-struct queue_user {
-	struct queue_user *next;
-	char *name;
-	size_t jobs;
-	struct queue_jobs waits; /* jobs with tasks that wait; the first one is tried first */
-	struct amounts_sum sum;
-	double share, use;   /* of the machine: what its tasks hold; recently, in seconds */
-	bool enters, waited; /* it waits for the machine: now, at the last pick */
-	bool endless; /* it has what the head lacks, without time limit, as of the last pick */
-	/* Of one pick: */
-	double key;
-	struct queue_job *first; /* the next that is tried */
-};
-
 struct queue {
 	int64_t now_ms;
-	struct amounts total;      /* also what others hold, which machine.total is without */
-	struct queue_pool machine; /* its sum is that of all tasks; then the virtual clusters */
-	struct queue_user *users;
+	struct amounts total;       /* also what others hold, which machine.total is without */
+	struct queue_group machine; /* all jobs; then the virtual clusters */
+	struct queue_group *users;
 	struct queue_jobs holders; /* jobs with tasks that hold something */
 	uint64_t picks, starts;
 	int64_t whole_ms; /* of the last pick that has tried all jobs */

@@ -18,7 +18,7 @@ static void queue_say(struct str *out, enum amount i, int64_t n, bool unit)
 bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
                  const char *each, struct str *out)
 {
-	const struct queue_pool *p = q->machine.next;
+	const struct queue_group *p = q->machine.next;
 	while (p && !span_is(virtual_cluster, p->name))
 		p = p->next;
 	const struct amounts *room = amounts_fit(need, &q->total) && p ? &p->total : &q->total;
@@ -42,7 +42,7 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 }
 
 /* What a user holds; AMOUNTS: does the head wait for it? */
-static int64_t reason_has(const struct queue_user *u, enum amount i)
+static int64_t reason_has(const struct queue_group *u, enum amount i)
 {
 	return i == AMOUNTS ? u->endless : u->sum.held.of[i];
 }
@@ -51,10 +51,10 @@ static int64_t reason_has(const struct queue_user *u, enum amount i)
 static void reason_put_users(const struct queue *q, struct str *out, const char *text,
                              enum amount i)
 {
-	const struct queue_user *most[2] = { NULL };
+	const struct queue_group *most[2] = { NULL };
 	size_t n = 0;
 	for (size_t k = 0; k < 2; k++)
-		for (const struct queue_user *u = q->users; u; u = u->next) {
+		for (const struct queue_group *u = q->users; u; u = u->next) {
 			n += k && reason_has(u, i) > 0;
 			if (u != most[0] &&
 			    reason_has(u, i) > (most[k] ? reason_has(most[k], i) : 0))
@@ -117,7 +117,7 @@ static void reason_put_busy(const struct queue *q, const struct queue_job *job, 
 
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out)
 {
-	const struct queue_pool *quota = job->pool[QUEUE_QUOTA];
+	const struct queue_group *quota = job->pool[QUEUE_QUOTA];
 	const struct amounts left = pool_free(quota);
 	struct amounts all = job->lack;
 	if (job->gang)

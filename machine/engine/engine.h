@@ -41,7 +41,6 @@ struct engine_settings {
 	struct port_range ports; /* of tasks */
 
 	enum engine_images images;
-	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */
 	enum engine_sandbox sandbox;
 	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
 	 * what a sandbox hides; or NULL. */

@@ -228,7 +228,6 @@ void queue_end(struct queue *q, struct queue_task *task)
 {
 	queue_count(q, task, -1);
 	TAILQ_REMOVE(&task->job->tasks, task, link);
-	task->job = NULL;
 }
 
 void queue_undo(struct queue *q, struct queue_task *task)

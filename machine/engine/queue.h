@@ -33,8 +33,8 @@ enum queue_why {
  * rest is the queue's, to be read only. */
 struct queue_task {
 	struct amounts need;
-	bool holds;            /* it holds what it needs; else it waits for it */
-	struct queue_job *job; /* NULL: it is in no queue */
+	bool holds; /* it holds what it needs; else it waits for it */
+	struct queue_job *job;
 	TAILQ_ENTRY(queue_task) link, start;
 };
 TAILQ_HEAD(queue_tasks, queue_task);

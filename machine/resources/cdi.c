@@ -10,16 +10,8 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "machine/resources/resources.h"
-#include "machine/words.h"
 
 enum { CDI_FILE_MAX = 4 << 20, CDI_EDITS_MAX = 4096 };
-
-/* What a container gets: containerEdits. */
-struct cdi_edits {
-	struct gpu_file *file;
-	size_t n;
-	struct words env;
-};
 
 /* The place of a node in its file, for err_at. */
 #define CDI_WRONG(node) 400, NULL, ((struct place){ NULL, (node)->line, (node)->column })
@@ -71,27 +63,27 @@ static void cdi_read_file(const struct node *n, bool device, struct gpu_file *ou
 			out->writable = false;
 }
 
-/* Adds to *out. */
-static int cdi_read_edits(const struct node *map, struct cdi_edits *out, struct err *e)
+/* Adds containerEdits to what a GPU needs. */
+static int cdi_read_edits(const struct node *map, struct gpu *g, struct err *e)
 {
 	if (map && map->type != NODE_MAP)
 		return err_at(e, CDI_WRONG(map), "containerEdits must be a mapping");
 	const struct node *devices = cdi_list(map, "deviceNodes", e);
 	const struct node *mounts = cdi_list(map, "mounts", e);
 	const struct node *env = cdi_list(map, "env", e);
-	struct gpu_file *file =
-	    ARENA_NEW(out->env.a, struct gpu_file, out->n + devices->n + mounts->n + 1);
-	if (out->n)
-		memcpy(file, out->file, out->n * sizeof(*file));
-	out->file = file;
+	struct gpu_file *files =
+	    ARENA_NEW(g->env.a, struct gpu_file, g->files_n + devices->n + mounts->n + 1);
+	if (g->files_n)
+		memcpy(files, g->files, g->files_n * sizeof(*files));
+	g->files = files;
 	for (size_t i = 0; i < devices->n; i++)
-		cdi_read_file(&devices->item[i], true, &file[out->n++], e);
+		cdi_read_file(&devices->item[i], true, &files[g->files_n++], e);
 	for (size_t i = 0; i < mounts->n; i++)
-		cdi_read_file(&mounts->item[i], false, &file[out->n++], e);
+		cdi_read_file(&mounts->item[i], false, &files[g->files_n++], e);
 	for (size_t i = 0; i < env->n; i++) {
 		const struct node *item = &env->item[i];
 		if (item->type == NODE_TEXT && strchr(item->text, '='))
-			words_add(&out->env, item->text);
+			words_add(&g->env, item->text);
 		else
 			(void)err_at(e, CDI_WRONG(item), "a variable must be NAME=value");
 	}
@@ -150,21 +142,17 @@ static int cdi_read_device(const struct node *n, const char *kind, const struct 
 		name = arena_printf(&out->arena, "%lld", (long long)id->integer);
 	else
 		return err_at(e, CDI_WRONG(n), "a device needs a `name`");
-	struct cdi_edits edits = { .env.a = &out->arena };
-	if (strcmp(name, "all") == 0 || out->gpus_n >= INVENTORY_GPUS ||
-	    cdi_read_edits(node_get(n, "containerEdits"), &edits, e) != 0)
-		return 0;
 	struct gpu gpu = { .name = arena_printf(&out->arena, "%s=%s", kind, name),
-		           .files = edits.file,
-		           .own_n = edits.n };
+		           .env.a = &out->arena };
+	if (strcmp(name, "all") == 0 || out->gpus_n >= INVENTORY_GPUS ||
+	    cdi_read_edits(node_get(n, "containerEdits"), &gpu, e) != 0)
+		return 0;
+	gpu.own_n = gpu.files_n;
 	if (cdi_shared(&gpu, &gpu) == 0)
 		return err_at(e, CDI_WRONG(n), "the device has no device node of its own");
 	if (strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0)
 		gpu.uuid = name;
-	(void)cdi_read_edits(all, &edits, e); /* was read before */
-	gpu.files = edits.file;
-	gpu.files_n = edits.n;
-	gpu.env = edits.env.v;
+	(void)cdi_read_edits(all, &gpu, e); /* was read before */
 	cdi_add(out, &gpu);
 	return 0;
 }
@@ -191,7 +179,7 @@ static int cdi_read_spec(const char *path, const struct node *root, struct inven
 		return 0;
 	const struct node *edits = node_get(root, "containerEdits");
 	const struct node *devices = cdi_list(root, "devices", e);
-	struct cdi_edits all = { .env.a = &out->arena };
+	struct gpu all = { .env.a = &out->arena };
 	bool hooks = node_get(edits, "hooks") != NULL;
 	if (cdi_read_edits(edits, &all, e) != 0)
 		return -1;

@@ -12,7 +12,6 @@
 
 #include "base/fd.h"
 #include "machine/resources/cgroup.h"
-#include "machine/words.h"
 
 enum { PROC_TEXT = 4096 };
 
@@ -198,7 +197,7 @@ const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, 
 	STR_AUTO cuda = STR_INIT(1 << 20);
 	bool uuids = true;
 	for (size_t i = n; i-- > 0;) { /* if two have a variable, the first one's counts */
-		words_set_all(&env, gpus[i]->env);
+		words_set_all(&env, gpus[i]->env.v);
 		uuids = uuids && gpus[i]->uuid;
 	}
 	str_puts(&nvidia, n ? "NVIDIA_VISIBLE_DEVICES=" : "NVIDIA_VISIBLE_DEVICES=void");

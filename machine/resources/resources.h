@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "machine/resources/amounts.h"
+#include "machine/words.h"
 
 /* A file or directory of the machine that a task with the GPU must see. */
 struct gpu_file {
@@ -26,9 +27,9 @@ struct gpu {
 	unsigned index;   /* as the driver numbers them, or in the order of the pattern */
 	const char *node; /* the path whose lock is taken */
 	const struct gpu_file
-	    *files;             /* those of this GPU and those that all GPUs of its kind need */
-	size_t files_n, own_n;  /* the first own_n are of this GPU alone */
-	const char *const *env; /* NAME=value, of the CDI file, NULL at the end; or NULL */
+	    *files;            /* those of this GPU and those that all GPUs of its kind need */
+	size_t files_n, own_n; /* the first own_n are of this GPU alone */
+	struct words env;      /* NAME=value, of the CDI file */
 	/* Of the engine (grants.c): */
 	struct engine_grant *holder; /* NULL: not given */
 	int fd;                      /* lock that no shim has yet; -1 */

@@ -27,8 +27,8 @@ static char *describe(const struct inventory *v)
 			           g->files[f].device     ? "dev"
 			           : g->files[f].writable ? "rw"
 			                                  : "ro");
-		for (size_t k = 0; g->env && g->env[k]; k++)
-			str_printf(&out, " %s", g->env[k]);
+		for (size_t k = 0; k < g->env.n; k++)
+			str_printf(&out, " %s", g->env.v[k]);
 		str_char(&out, '\n');
 	}
 	for (size_t i = 0; i < v->notes.n; i++)
@@ -300,11 +300,11 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 
 TEST(test_env)
 {
-	static const char *const VOID[] = { "NVIDIA_VISIBLE_DEVICES=void", "A=1", "B=x", NULL };
-	static const char *const OTHER[] = { "A=2", "AB=3", NULL };
-	struct gpu one = { .index = 4, .uuid = "GPU-1", .env = VOID };
-	struct gpu two = { .index = 6, .env = OTHER };
-	struct gpu three = { .index = 7, .uuid = "GPU-3", .env = OTHER };
+	static const char *VOID[] = { "NVIDIA_VISIBLE_DEVICES=void", "A=1", "B=x", NULL };
+	static const char *OTHER[] = { "A=2", "AB=3", NULL };
+	struct gpu one = { .index = 4, .uuid = "GPU-1", .env.v = VOID };
+	struct gpu two = { .index = 6, .env.v = OTHER };
+	struct gpu three = { .index = 7, .uuid = "GPU-3", .env.v = OTHER };
 	const struct {
 		const struct gpu *gpus[3];
 		size_t n;

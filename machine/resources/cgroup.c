@@ -12,7 +12,7 @@
 #include "base/fd.h"
 
 static const char OWN_LEAF[] = "rest-lit-server";
-enum { CPU_PERIOD_US = 100000, CGROUP_TEXT = 4096 };
+enum { CGROUP_TEXT = 4096 };
 
 static bool cgroup_get(const char *dir, const char *file, char text[static CGROUP_TEXT])
 {
@@ -118,30 +118,31 @@ char *cgroup_open(const char *root, struct str *why)
 
 /* ---- tasks ------------------------------------------------------------------------- */
 
+/* n 0: no limit.  Only the controller of memory need be there. */
+static int cgroup_put_limit(const char *leaf, const char *file, int64_t n, const char *after,
+                            struct err *e)
+{
+	FREE_AUTO char *text = n ? xasprintf("%lld%s", (long long)n, after) : xstrdup("max");
+	int fault = cgroup_put(leaf, file, text);
+	if (!fault || (fault == ENOENT && *after))
+		return 0;
+	return err_set(e, UNKNOWN_ERROR, "writing %s into %s/%s: %s", text, leaf, file,
+	               strerrordesc_np(fault));
+}
+
 int cgroup_make(const char *group, const char *task, const struct amounts *limits, char **dir,
                 struct err *e)
 {
 	FREE_AUTO char *leaf = xasprintf("%s/task-%s", group, task);
-	FREE_AUTO char *memory =
-	    limits->memory ? xasprintf("%lld", (long long)limits->memory) : xstrdup("max");
-	FREE_AUTO char *cpus =
-	    limits->cpus ? xasprintf("%lld %d", (long long)limits->cpus * (CPU_PERIOD_US / 1000),
-	                             CPU_PERIOD_US)
-			 : xstrdup("max");
-	const char *file = "memory.max";
 	if (strchr(task, '/'))
 		return err_set(e, UNKNOWN_ERROR, "%s is no name of a cgroup", task);
 	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
 		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
 		               strerrordesc_np(errno));
-	int fault = cgroup_put(leaf, file, memory);
-	if (!fault)
-		fault = cgroup_put(leaf, file = "cpu.max", cpus);
-	if (fault == ENOENT && *file == 'c')
-		fault = 0; /* this controller need not be there */
-	if (fault)
-		return err_set(e, UNKNOWN_ERROR, "writing the limit of a task into %s/%s: %s", leaf,
-		               file, strerrordesc_np(fault));
+	/* CPUs: microseconds in a tenth of a second. */
+	if (cgroup_put_limit(leaf, "memory.max", limits->memory, "", e) < 0 ||
+	    cgroup_put_limit(leaf, "cpu.max", limits->cpus * 100, " 100000", e) < 0)
+		return -1;
 	/* As in Kubernetes: no swap instead of memory, and all of a task ends.  Not every kernel
 	 * has these. */
 	(void)cgroup_put(leaf, "memory.swap.max", limits->memory ? "0" : "max");

@@ -41,26 +41,27 @@ static int64_t nvidia_minor(const char *path)
 	return n;
 }
 
-/* The UUID as the driver has it in /proc/driver/nvidia/gpus/PCI/information, lines of "Key: \t
- * value".
- */
+/* The value of "Key: \t value\n". */
+static struct span nvidia_field(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+	struct span value = span_of(at ? at + strlen(key) : "");
+	return span_trim(span_to(value, span_chr(value, '\n')));
+}
+
+/* The UUID as the driver has it in /proc/driver/nvidia/gpus/PCI/information. */
 static void nvidia_read_uuid(const char *path, struct inventory *out)
 {
-	static const char UUID[] = "GPU UUID:";
-	static const char MINOR[] = "Device Minor:";
 	char text[PROC_TEXT];
+	int64_t minor = -1;
 	(void)fd_read_at(AT_FDCWD, path, text, sizeof(text)); /* else it is empty */
-	const char *uuid = strstr(text, UUID);
-	const char *minor = strstr(text, MINOR);
-	struct span value = uuid ? span_of(uuid + strlen(UUID)) : SPAN("");
-	value = span_trim(span_to(value, span_chr(value, '\n')));
-	if (!minor || !span_starts(value, "GPU-") || !span_only(value, "-"))
-		return;
-	for (size_t i = 0; i < out->gpus_n; i++) {
+	(void)parse_i64(nvidia_field(text, "Device Minor:"), 0, INVENTORY_GPUS, &minor);
+	struct span uuid = nvidia_field(text, "GPU UUID:");
+	bool known = minor >= 0 && span_starts(uuid, "GPU-") && span_only(uuid, "-");
+	for (size_t i = 0; i < out->gpus_n && known; i++) {
 		struct gpu *g = &out->gpus[i];
-		if (nvidia_minor(g->node) == strtol(minor + strlen(MINOR), NULL, 10) && !g->uuid &&
-		    !strchr(g->name, ':'))
-			g->uuid = arena_dup(&out->arena, value);
+		if (nvidia_minor(g->node) == minor && !g->uuid && !strchr(g->name, ':'))
+			g->uuid = arena_dup(&out->arena, uuid);
 	}
 }
 

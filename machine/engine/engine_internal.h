@@ -144,8 +144,7 @@ struct engine {
 	struct engine_source inotify_source;
 	pthread_t thread;
 	bool thread_runs;
-	size_t ports_held;  /* descriptors of all port_fd */
-	int64_t ports_away; /* that others had when a task did not get its ports */
+	size_t ports_held; /* descriptors of all port_fd */
 
 	/* Protects what follows, job.why, the holders of GPUs, the lists of pods and the queue:
 	 * this thread alone changes these, and reads them without it. */
@@ -154,6 +153,7 @@ struct engine {
 	bool stop, kill;
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
+	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
 
 	/* Of the thread. */
 	struct heap due;                            /* jobs that are to be looked at */
@@ -236,7 +236,7 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
- * why not; if too few are free to choose from, e->ports_away says so from now on. */
+ * why not; if too few are free to choose from, e->foreign says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);

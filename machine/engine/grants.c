@@ -25,6 +25,7 @@ static bool gpu_lock(struct engine *e, struct gpu *gpu, struct engine_grant *g)
 		engine_notice(e, ENGINE_WARNING, "a GPU cannot be used: %s", err_msg(&err));
 	LOCK_AUTO(&e->lock);
 	gpu->told = fd == -2;
+	e->foreign.gpus += (fd < 0) - gpu->foreign;
 	gpu->foreign = fd < 0;
 	gpu->holder = fd < 0 ? NULL : g;
 	gpu->fd = fd < 0 ? -1 : fd;
@@ -80,15 +81,6 @@ static void grant_find_gpus(struct engine *e, struct engine_grant *g, const char
 		if (strstr(nodes, str_c(&node)) && !gpu->holder)
 			gpu->holder = g;
 	}
-}
-
-/* Those that other programs held when they were to be locked. */
-static int64_t gpus_foreign(const struct engine *e)
-{
-	int64_t n = 0;
-	for (size_t i = 0; i < e->inventory.gpus_n; i++)
-		n += !e->inventory.gpus[i].holder && e->inventory.gpus[i].foreign;
-	return n;
 }
 
 /* ---- grants ---------------------------------------------------------------------------------- */
@@ -243,12 +235,11 @@ static bool gang_start(struct engine *e, struct queue_task **at)
 /* false: something was taken by others; pick again. */
 static bool schedule_once(struct engine *e)
 {
-	const struct amounts foreign = { .gpus = gpus_foreign(e), .ports = e->ports_away };
 	struct queue_tasks started;
 	bool ok = true;
 	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	queue_now(e->queue, clock_ms());
-	queue_machine(e->queue, &e->inventory.total, &foreign);
+	queue_machine(e->queue, &e->inventory.total, &e->foreign);
 	queue_pick(e->queue, &started);
 	(void)pthread_mutex_unlock(&e->lock);
 	for (struct queue_task *t = TAILQ_FIRST(&started); t;)
@@ -262,8 +253,8 @@ void engine_schedule(struct engine *e)
 	if (now >= e->probe_ms) { /* what others had may be free */
 		e->probe_ms = ENGINE_NEVER;
 		e->schedule = true;
-		e->ports_away = 0;
 		LOCK_AUTO(&e->lock);
+		e->foreign = (struct amounts){ 0 };
 		for (size_t i = 0; i < e->inventory.gpus_n; i++)
 			e->inventory.gpus[i].foreign = false;
 	}
@@ -274,8 +265,8 @@ void engine_schedule(struct engine *e)
 	e->schedule = false;
 	const struct amounts *wanted =
 	    &e->queue->machine.sum.wanted; /* only this thread changes it */
-	if ((wanted->gpus > 0 && gpus_foreign(e) > 0) || (wanted->ports > 0 && e->ports_away > 0) ||
-	    e->queue->whole_ms < e->queue->now_ms)
+	if ((wanted->gpus > 0 && e->foreign.gpus > 0) ||
+	    (wanted->ports > 0 && e->foreign.ports > 0) || e->queue->whole_ms < e->queue->now_ms)
 		e->probe_ms = now + PROBE_MS;
 }
 
@@ -307,5 +298,5 @@ void engine_figures(struct engine *e, struct engine_figures *out)
 {
 	LOCK_AUTO(&e->lock);
 	*out = (struct engine_figures){ e->queue->machine.sum, e->inventory.total.gpus,
-		                        gpus_foreign(e) };
+		                        e->foreign.gpus };
 }

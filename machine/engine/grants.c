@@ -153,10 +153,9 @@ void grants_end(struct engine_job *job, const char *role, int64_t index)
 		grant_unlock(e, g, false);
 		if (g->pod)
 			g->pod->grant = NULL;
-		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		queue_end(e->queue, t);
-		(void)pthread_mutex_unlock(&e->lock);
 		e->schedule = true;
+		LOCK_AUTO(&e->lock);
+		queue_end(e->queue, t);
 		free(g->role);
 		free(g);
 	}
@@ -263,10 +262,9 @@ void engine_schedule(struct engine *e)
 	for (size_t i = 0; i <= e->inventory.gpus_n + 1 && !schedule_once(e); i++)
 		;
 	e->schedule = false;
-	const struct amounts *wanted =
-	    &e->queue->machine.sum.wanted; /* only this thread changes it */
-	if ((wanted->gpus > 0 && e->foreign.gpus > 0) ||
-	    (wanted->ports > 0 && e->foreign.ports > 0) || e->queue->whole_ms < e->queue->now_ms)
+	/* Only this thread changes the queue. */
+	if (e->queue->machine.sum.waiting &&
+	    (e->foreign.gpus || e->foreign.ports || e->queue->whole_ms < e->queue->now_ms))
 		e->probe_ms = now + PROBE_MS;
 }
 

@@ -62,10 +62,8 @@ static int64_t queue_when(const struct queue *q, const struct queue_job *head, s
 	{
 		int64_t end_ms = queue_ends(job);
 		bool fits = end_ms < at_ms;
-		for (size_t i = 0; i < n && fits; i++) {
-			const struct amounts room = pool_free_at(q, head, i, end_ms);
-			fits = amounts_fit(need, &room);
-		}
+		for (size_t i = 0; i < n && fits; i++)
+			fits = amounts_fit(need, pool_free_at(q, head, i, end_ms));
 		at_ms = fits ? end_ms : at_ms;
 	}
 	return at_ms;
@@ -103,19 +101,15 @@ static void queue_reserve(const struct queue *q, struct queue_job *job, size_t n
 
 /* ---- users and clusters ------------------------------------------------------------ */
 
-static double queue_part(int64_t n, int64_t of)
-{
-	return of > 0 ? (double)n / (double)of : 0;
-}
-
 /* The part of the machine that a task takes: of its GPUs if it has any, else of what it takes most
  * of. */
 static double queue_share(const struct queue *q, const struct amounts *need)
 {
-	if (q->total.gpus && need->gpus)
-		return queue_part(need->gpus, q->total.gpus);
-	return fmax(queue_part(need->cpus, q->total.cpus),
-	            queue_part(need->memory, q->total.memory));
+	double part[AMOUNTS];
+	for (enum amount i = 0; i < AMOUNTS; i++)
+		part[i] = q->total.of[i] > 0 ? (double)need->of[i] / (double)q->total.of[i] : 0;
+	return part[AMOUNT_GPUS] > 0 ? part[AMOUNT_GPUS]
+	                             : fmax(part[AMOUNT_CPUS], part[AMOUNT_MEMORY]);
 }
 
 /* The one of this name in a list; made if there is none. */
@@ -328,24 +322,23 @@ static enum queue_why queue_judge(const struct queue *q, const struct queue_job 
 	struct amounts all = *need;
 	if (job->gang)
 		amounts_add(&all, &job->sum.held, 1);
-	if (!amounts_fit(&all, &q->total))
+	if (!amounts_fit(&all, q->total))
 		return NEVER_MACHINE;
-	if (!amounts_fit(&all, &job->pool[QUEUE_QUOTA]->total))
+	if (!amounts_fit(&all, job->pool[QUEUE_QUOTA]->total))
 		return NEVER_QUOTA;
 	bool fits[QUEUE_POOLS];
 	for (size_t i = 0; i < QUEUE_POOLS; i++) {
 		const struct queue_group *p = job->pool[i];
-		const struct amounts room = pool_free(p);
 		/* A start past the head must not delay it. */
 		bool ends = p->at_ms != QUEUE_NEVER && end_ms <= p->at_ms;
-		fits[i] =
-		    amounts_fit(need, &room) && (!p->met || ends || amounts_fit(need, &p->spare));
+		fits[i] = amounts_fit(need, pool_free(p)) &&
+		          (!p->met || ends || amounts_fit(need, p->spare));
 	}
 	/* What has passed a job whose start is known can take of its quota until then. */
 	bool promised = job == q->machine.head && q->machine.at_ms != QUEUE_NEVER;
 	if (!fits[QUEUE_QUOTA])
 		return promised ? BUSY : QUOTA;
-	if (!amounts_fit(need, &q->machine.total))
+	if (!amounts_fit(need, q->machine.total))
 		return FOREIGN;
 	return fits[QUEUE_MACHINE] ? STARTS : BUSY;
 }
@@ -354,14 +347,13 @@ static void queue_start(struct queue *q, struct queue_task *t)
 {
 	struct queue_job *job = t->job;
 	double charge = START_S * queue_share(q, &t->need);
-	if (job->sum.running == 0) {
+	if (job->sum.running == 0)
 		job->by_ms = QUEUE_NEVER;
-	}
 	for (size_t i = 0; i < QUEUE_POOLS; i++) {
 		struct queue_group *p = job->pool[i];
 		if (!p->met)
 			continue;
-		if (amounts_fit(&t->need, &p->spare))
+		if (amounts_fit(&t->need, p->spare))
 			amounts_add(&p->spare, &t->need, -1);
 		else if (p->at_ms < job->by_ms)
 			job->by_ms = p->at_ms; /* it must have ended when the head can start */

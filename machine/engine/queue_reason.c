@@ -21,7 +21,7 @@ bool queue_never(const struct queue *q, struct span virtual_cluster, const struc
 	const struct queue_group *p = q->machine.next;
 	while (p && !span_is(virtual_cluster, p->name))
 		p = p->next;
-	const struct amounts *room = amounts_fit(need, &q->total) && p ? &p->total : &q->total;
+	const struct amounts *room = amounts_fit(need, q->total) && p ? &p->total : &q->total;
 	STR_AUTO there = STR_INIT(1024);
 	for (enum amount i = 0; i < AMOUNTS; i++) {
 		if (need->of[i] == 0 || need->of[i] <= room->of[i])
@@ -99,7 +99,7 @@ static void reason_put_busy(const struct queue *q, const struct queue_job *job, 
 	bool teen = n % 100 >= 11 && n % 100 <= 13;
 	str_printf(out, "%zu%s in the queue: ", n, ENDS[!teen && n % 10 <= 3 ? n % 10 : 0]);
 	const struct amounts room = pool_free(&q->machine);
-	if (!amounts_fit(&job->lack, &room)) {
+	if (!amounts_fit(&job->lack, room)) {
 		reason_put_missing(q, out, &job->lack, &room, "free");
 		return;
 	}
@@ -136,11 +136,11 @@ bool queue_reason(const struct queue *q, const struct queue_job *job, struct str
 	} else if (job->why == FOREIGN) {
 		str_puts(out, "waits for other programs of this machine: ");
 		reason_put_missing(NULL, out, &job->lack, &q->machine.total, "not held by them");
-	} else if (job->why == BUSY && amounts_fit(&job->lack, &left)) {
+	} else if (job->why == BUSY && amounts_fit(&job->lack, left)) {
 		reason_put_busy(q, job, out);
 	} else { /* if BUSY, what has passed it holds its quota */
 		str_printf(out, "waits for the quota of virtual cluster %s: ", quota->name);
-		if (amounts_fit(&job->lack, &left))
+		if (amounts_fit(&job->lack, left))
 			str_puts(out, "enough is left of it, but kept for a job that is ahead");
 		else
 			reason_put_missing(NULL, out, &job->lack, &left, "left of it");

@@ -32,10 +32,10 @@ static inline void amounts_add(struct amounts *a, const struct amounts *b, int64
 }
 
 /* `need` is within `room`, as far as it needs something. */
-static inline bool amounts_fit(const struct amounts *need, const struct amounts *room)
+static inline bool amounts_fit(const struct amounts *need, struct amounts room)
 {
 	for (enum amount i = 0; i < AMOUNTS; i++)
-		if (need->of[i] > 0 && need->of[i] > room->of[i])
+		if (need->of[i] > 0 && need->of[i] > room.of[i])
 			return false;
 	return true;
 }

@@ -245,8 +245,11 @@ static int run_open_engine(struct setup *s, struct err *e)
 	};
 	struct engine_settings *kept = ARENA_NEW(&s->arena, struct engine_settings, 1);
 	*kept = settings;
-	if (settings.runtime)
-		s->run.engine = s->inbox.engine = engine_start(kept, e);
+	if (!settings.runtime) /* this command has no --runtime-binary */
+		return err_set(e, UNKNOWN_ERROR,
+		               "pai-runtime, which runs the tasks, is neither beside this program "
+		               "nor in ../lib/rest-lit");
+	s->run.engine = s->inbox.engine = engine_start(kept, e);
 	if (!s->run.engine)
 		return -1;
 	local_follow(s->local, &FOLLOWER, &s->inbox);

@@ -39,20 +39,23 @@ static int64_t admit_tasks(const struct engine_asked *job, struct span role, str
                            struct arena *a)
 {
 	struct span one;
-	struct span task;
+	struct span list;
+	struct fw_view status;
+	struct fw_view task;
 	int64_t n = 0;
 	(void)scan_int(scan_get(role, "taskNumber"), 0, INT32_MAX, &n); /* else none */
 	if (!job->role.n)
 		return n;
 	if (span_eq(job->role, name))
 		n = job->number > n ? job->number : 0; /* scaled down, which makes room */
-	struct scan roles =
-	    scan_begin(scan_path(job->framework, "status", "attemptStatus", "taskRoleStatuses"));
-	while (scan_item(&roles, &one)) {
+	fw_view_read(scan_get(job->framework, "status"), a, &status);
+	if (!fw_view_roles(&status, a, &list))
+		return n;
+	for (struct scan roles = scan_begin(list); scan_item(&roles, &one);) {
 		struct scan tasks = scan_begin(scan_get(one, "taskStatuses"));
 		bool same = span_eq(scan_text(scan_get(one, "name"), a), name);
-		while (same && scan_item(&tasks, &task))
-			n -= span_is(scan_text(scan_get(task, "state"), a), "Completed");
+		while (same && scan_more(&tasks))
+			n -= fw_view_next(&tasks, a, &task) && span_is(task.state, "Completed");
 	}
 	return n;
 }

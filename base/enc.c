@@ -103,6 +103,20 @@ void random_uuid(char out[static UUID_TEXT])
 	               x + 20);
 }
 
+void shell_word(struct str *out, struct span text)
+{
+	const char *quote;
+	str_char(out, '\'');
+	while (text.n && (quote = memchr(text.p, '\'', text.n)) != NULL) {
+		size_t n = (size_t)(quote - text.p);
+		str_put(out, text.p, n);
+		str_puts(out, "'\\''");
+		text = (struct span){ quote + 1, text.n - n - 1 };
+	}
+	str_span(out, text);
+	str_char(out, '\'');
+}
+
 void wipe(void *p, size_t n)
 {
 	explicit_bzero(p, n);

@@ -37,6 +37,9 @@ void random_hex(char *out, size_t n);
 enum { UUID_TEXT = 37 };
 void random_uuid(char out[static UUID_TEXT]);
 
+/* Appends the text as one word in single quotes, for bash, dash and busybox sh. */
+void shell_word(struct str *out, struct span text);
+
 /* Overwrites memory; the compiler cannot remove this. */
 void wipe(void *p, size_t n);
 /* free and realloc that wipe what they release, for libraries that accept such functions. */

@@ -49,20 +49,6 @@ const char *env_get(const char *name)
 	return value && *value ? value : NULL;
 }
 
-void shell_word(struct str *out, struct span text)
-{
-	const char *quote;
-	str_char(out, '\'');
-	while (text.n && (quote = memchr(text.p, '\'', text.n)) != NULL) {
-		size_t n = (size_t)(quote - text.p);
-		str_put(out, text.p, n);
-		str_puts(out, "'\\''");
-		text = (struct span){ quote + 1, text.n - n - 1 };
-	}
-	str_span(out, text);
-	str_char(out, '\'');
-}
-
 void shell_path(struct str *out, const char *path)
 {
 	const char *c = path;

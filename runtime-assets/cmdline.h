@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/enc.h"
 #include "base/str.h"
 
 /* The commands.  argv[0] is the name of the command; they return the exit status. */
@@ -47,10 +48,7 @@ int args_usage(const char *text, bool asked);
 /* An environment variable; NULL if it is unset or empty. */
 const char *env_get(const char *name);
 
-/* Appends the text as one word in single quotes, for bash, dash and busybox sh. */
-void shell_word(struct str *out, struct span text);
-
-/* Appends a path: bare if it needs no quotes, else as a word. */
+/* Appends a path: bare if it needs no quotes, else as a shell_word. */
 void shell_path(struct str *out, const char *path);
 
 /* Appends the beginning of the first line of user.sh, precommands.sh and postcommands.sh: errexit,

@@ -329,8 +329,8 @@ static void metrics_put_tasks(const struct scrape *s)
 	if (!s->server->engine)
 		return;
 	engine_figures(s->server->engine, &f);
-	metrics_put(s, f.waiting, "state=\"waiting\"");
-	metrics_put(s, f.running, "state=\"running\"");
+	metrics_put(s, f.all.waiting, "state=\"waiting\"");
+	metrics_put(s, f.all.running, "state=\"running\"");
 }
 
 static void metrics_put_gpus(const struct scrape *s)
@@ -339,10 +339,10 @@ static void metrics_put_gpus(const struct scrape *s)
 	if (!s->server->engine)
 		return;
 	engine_figures(s->server->engine, &f);
-	uint64_t used = f.gpus_held + f.gpus_foreign;
-	metrics_put(s, f.gpus_held, "state=\"held\"");
-	metrics_put(s, f.gpus_foreign, "state=\"foreign\"");
-	metrics_put(s, f.gpus > used ? f.gpus - used : 0, "state=\"free\"");
+	int64_t spare = f.gpus - f.all.held.gpus - f.gpus_foreign;
+	metrics_put(s, (uint64_t)f.all.held.gpus, "state=\"held\"");
+	metrics_put(s, (uint64_t)f.gpus_foreign, "state=\"foreign\"");
+	metrics_put(s, spare > 0 ? (uint64_t)spare : 0, "state=\"free\"");
 }
 
 static void metrics_put_build(const struct scrape *s)

@@ -2,30 +2,8 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
-
-/* What a job may have at once: the machine, and the quota of its virtual cluster. */
-struct admit_room {
-	struct amounts most;
-	const char *whose; /* "this machine has" */
-};
-
-/* The second one only with a quota. */
-static void admit_rooms(const struct engine *e, struct span virtual_cluster, struct arena *a,
-                        struct admit_room room[static 2])
-{
-	room[0] = (struct admit_room){ e->inventory.total, "this machine has" };
-	for (size_t i = 0; i < e->set.n_quotas; i++) {
-		const struct engine_quota *q = &e->set.quotas[i];
-		if (!span_is(virtual_cluster, q->virtual_cluster))
-			continue;
-		room[1] = (struct admit_room){ engine_quota(q),
-			                       arena_printf(a, "the quota of virtual cluster %s is",
-			                                    q->virtual_cluster) };
-		return;
-	}
-}
 
 /* The pod of a task of the role, as far as it is known before there is one. */
 static const struct pod *admit_read_pod(const struct engine *e, struct span template,
@@ -41,22 +19,19 @@ static const struct pod *admit_read_pod(const struct engine *e, struct span temp
 static const char TOGETHER[] = "the tasks of this job, which start together, ask";
 
 /* One task, or all that start together. */
-static int admit_exceeds(const struct admit_room room[static 2], const struct amounts *need,
-                         const char *of, struct place where, struct err *err)
+static int admit_exceeds(struct engine *e, const struct engine_asked *job,
+                         const struct amounts *need, const char *of, struct err *err)
 {
 	const char *each = of == TOGETHER ? "" : " for a task";
-	for (size_t k = 0; k < 2 && room[k].whose; k++) {
-		STR_AUTO wanted = STR_INIT(1024);
-		STR_AUTO there = STR_INIT(1024);
-		if (queue_exceeds(need, &room[k].most, &wanted, &there))
-			return err_at(err, INVALID_PROTOCOL, where, "%s for %s%s; %s %s", of,
-			              str_c(&wanted), each, room[k].whose, str_c(&there));
-	}
+	STR_AUTO text = STR_INIT(1024);
+	LOCK_AUTO(&e->lock);
+	if (queue_never(e->queue, job->virtual_cluster, need, each, &text))
+		return err_set(err, INVALID_PROTOCOL, "%s for %s", of, str_c(&text));
 	if (need->ports <= ENGINE_PORTS_HELD / 2)
 		return 0;
-	return err_at(err, INVALID_PROTOCOL, where,
-	              "%s for %lld ports%s; tasks that start together can have %d", of,
-	              (long long)need->ports, each, ENGINE_PORTS_HELD / 2);
+	return err_set(err, INVALID_PROTOCOL,
+	               "%s for %lld ports%s; tasks that start together can have %d", of,
+	               (long long)need->ports, each, ENGINE_PORTS_HELD / 2);
 }
 
 /* The tasks of a role that are still to run; of one that shall be scaled, then. */
@@ -64,35 +39,40 @@ static int64_t admit_tasks(const struct engine_asked *job, struct span role, str
                            struct arena *a)
 {
 	struct span one;
-	struct span task;
+	struct span list;
+	struct fw_view status;
+	struct fw_view task;
 	int64_t n = 0;
 	(void)scan_int(scan_get(role, "taskNumber"), 0, INT32_MAX, &n); /* else none */
 	if (!job->role.n)
 		return n;
 	if (span_eq(job->role, name))
 		n = job->number > n ? job->number : 0; /* scaled down, which makes room */
-	struct scan roles =
-	    scan_begin(scan_path(job->framework, "status", "attemptStatus", "taskRoleStatuses"));
-	while (scan_item(&roles, &one)) {
+	fw_view_read(scan_get(job->framework, "status"), a, &status);
+	if (!fw_view_roles(&status, a, &list))
+		return n;
+	for (struct scan roles = scan_begin(list); scan_item(&roles, &one);) {
 		struct scan tasks = scan_begin(scan_get(one, "taskStatuses"));
 		bool same = span_eq(scan_text(scan_get(one, "name"), a), name);
-		while (same && scan_item(&tasks, &task))
-			n -= span_is(scan_text(scan_get(task, "state"), a), "Completed");
+		while (same && scan_more(&tasks))
+			n -= fw_view_next(&tasks, a, &task) && span_is(task.state, "Completed");
 	}
 	return n;
 }
 
-int engine_admit(const struct engine *e, const struct engine_asked *job, struct err *err)
+int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err)
 {
+	static const int64_t ENDLESS = INT64_MAX >> 12; /* more memory than there is */
+	static const double GIB = 1 << 30;
+	const struct amounts *has = &e->inventory.total;
 	ARENA_AUTO a = { 0 };
-	struct admit_room room[2] = { 0 };
-	admit_rooms(e, job->virtual_cluster, &a, room);
 	struct amounts sum = { 0 };
+	double cpus = 0;
+	double memory = 0;
 	struct span role;
 	struct scan roles = scan_begin(scan_path(job->framework, "spec", "taskRoles"));
 	for (size_t i = 0; scan_item(&roles, &role); i++) {
 		ERR_AUTO why = { 0 };
-		struct place where = job->where ? job->where[i] : NOWHERE;
 		struct span name = scan_text(scan_get(role, "name"), &a);
 		struct span template = scan_path(role, "task", "pod");
 		bool asked = !job->role.n || span_eq(job->role, name);
@@ -104,24 +84,29 @@ int engine_admit(const struct engine *e, const struct engine_asked *job, struct 
 		const struct pod *pod = admit_read_pod(e, template, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);
 		struct amounts need = pod ? pod_amounts(pod, template) : (struct amounts){ 0 };
-		if (e->set.foreground) /* its tasks share them: engine_total */
+		cpus += (double)need.cpus * (double)n;
+		memory += (double)need.memory * (double)n;
+		if (e->set.foreground) /* the tasks of its job share them */
 			need.cpus = need.memory = 0;
-		bool bad = !pod || admit_exceeds(room, &need, arena_printf(&a, "%s asks", of),
-		                                 where, &why) < 0;
+		bool bad = pod ? admit_exceeds(e, job, &need, arena_printf(&a, "%s asks", of), &why)
+		               : err_wrap(&why, "%s", of);
 		if (bad && !asked)
 			continue; /* it was admitted when the machine was larger */
-		if (!pod)
-			return err_at(err, why.http, why.code, where, "%s: %s", of, err_msg(&why));
-		if (bad) {
-			err_move(err, &why);
-			return -1;
-		}
-		bool gang = world_gang(pod);
-		/* No overflow: no term is more than the machine has, and n is below 2^31. */
-		for (int64_t t = 0; t < n && gang && sum.memory < INT64_MAX / 2; t++)
-			amounts_add(&sum, &need);
-		if (!job->role.n && admit_exceeds(room, &sum, TOGETHER, where, err) < 0)
-			return -1;
+		if (!bad && world_gang(pod))
+			amounts_add(&sum, &need,
+			            n < ENDLESS / (need.memory + 1) ? n
+			                                            : ENDLESS / (need.memory + 1));
+		if (!bad && !job->role.n)
+			bad = admit_exceeds(e, job, &sum, TOGETHER, &why);
+		if (bad)
+			return err_at(err, why.http, why.code, job->where ? job->where[i] : NOWHERE,
+			              "%s", err_msg(&why));
 	}
-	return job->role.n ? admit_exceeds(room, &sum, TOGETHER, NOWHERE, err) : 0;
+	if (e->set.foreground && (cpus > (double)has->cpus || memory > (double)has->memory))
+		engine_notice(e, ENGINE_NOTE,
+		              "the job asks for %.4g CPUs and %.4g GiB; this machine has %.4g and "
+		              "%.4g, which its tasks share",
+		              cpus / 1000, memory / GIB, (double)has->cpus / 1000,
+		              (double)has->memory / GIB);
+	return job->role.n ? admit_exceeds(e, job, &sum, TOGETHER, err) : 0;
 }

@@ -12,7 +12,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "k8s/logs/log_file.h"
-#include "machine/resources/amounts.h"
+#include "machine/resources/ports.h"
+#include "machine/resources/resources.h"
 #include "machine/store/local.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
@@ -20,26 +21,24 @@
 enum engine_images { ENGINE_IMAGES_HOST, ENGINE_IMAGES_OCI };
 enum engine_sandbox { ENGINE_SANDBOX_REQUIRED, ENGINE_SANDBOX_IF_POSSIBLE };
 
-/* What the jobs of a virtual cluster may hold together; -1: all there is. */
+/* What the jobs of a virtual cluster may hold together; INT64_MAX: all there is. */
 struct engine_quota {
 	const char *virtual_cluster;
-	int64_t gpus, cpu_milli, memory;
+	struct amounts most;
 };
 
 enum engine_level { ENGINE_NOTE, ENGINE_WARNING };
 
-/* Borrowed until engine_stop.  The callbacks are called from the engine's thread, and from
- * engine_start; they must not block for long and must not call the engine. */
+/* Borrowed until engine_stop.  The callbacks are called from the engine's thread, from
+ * engine_start and engine_admit; they must not block for long and must not call the engine. */
 struct engine_settings {
 	const char *dir;            /* pods, logs and images are below; the store's directory */
 	struct local *store;        /* its follower calls engine_look */
 	const char *namespace_name; /* the jobs' */
-	const char *runtime;        /* path of pai-runtime; NULL: beside this program, then PATH */
+	const char *runtime;        /* path of pai-runtime */
 
-	int64_t cpu_milli, memory; /* 0: what the machine (and its cgroup) has; memory in bytes */
-	const char *gpus;          /* "auto", "none" or a number; NULL: auto */
-	int64_t port_start, port_end; /* ports of tasks: start <= p < end */
-	const char *gpu_devices; /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
+	struct inventory_settings machine;
+	struct port_range ports; /* of tasks */
 
 	enum engine_images images;
 	enum engine_sandbox sandbox;
@@ -94,7 +93,7 @@ struct engine_asked {
 };
 /* Can it ever run here?  -1 and *err (400): a pod is none for one machine, or a task, or all tasks
  * that start together, want more than the machine or the quota has.  Any thread. */
-int engine_admit(const struct engine *e, const struct engine_asked *job, struct err *err);
+int engine_admit(struct engine *e, const struct engine_asked *job, struct err *err);
 
 /* Why a job does not run (yet), as a sentence: its place in the queue, a pull, a full disk; or that
  * it can never run.  false: there is nothing to say. */
@@ -111,19 +110,18 @@ struct engine_task {
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct log_files *out);
 
-/* Now, or as of the last decision about starts. */
+/* As of the last decision about starts. */
 struct engine_figures {
-	uint64_t waiting, running;              /* tasks */
-	uint64_t gpus, gpus_held, gpus_foreign; /* foreign: other programs have them */
+	struct amounts_sum all;
+	int64_t gpus, gpus_foreign; /* all that there are; those that other programs have */
 };
-void engine_figures(const struct engine *e, struct engine_figures *out);
+void engine_figures(struct engine *e, struct engine_figures *out);
 
 /* What a job has of the machine, and wants. */
 struct engine_share {
 	struct span framework; /* its name */
-	struct amounts held, wanted;
-	size_t running, waiting; /* tasks */
-	size_t place;            /* in the queue, from 1; 0: it waits for something else, or runs */
+	struct amounts_sum sum;
+	size_t place; /* in the queue, from 1; 0: it waits for something else, or runs */
 };
 /* The jobs with tasks, as of the last decision about starts, in no order; in the arena. */
 struct engine_shares {

@@ -8,7 +8,6 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "base/counter.h"
 #include "base/heap.h"
 #include "k8s/framework/framework.h"
 #include "k8s/framework/view.h"
@@ -16,9 +15,9 @@
 #include "machine/engine/queue.h"
 #include "machine/images/images.h"
 #include "machine/resources/cgroup.h"
-#include "machine/resources/resources.h"
 #include "machine/task/pod.h"
 #include "machine/task/task.h"
+#include "machine/words.h"
 
 enum { UID_TEXT = 40 };
 static const int64_t ENGINE_NEVER = INT64_MAX;
@@ -36,23 +35,11 @@ struct engine_source {
 
 /* What a task of a job has been given, from the first start until it is Completed.  */
 struct engine_grant {
-	struct engine_grant *next; /* of the job */
+	struct queue_task task; /* first: one of job->queued->tasks */
 	struct engine_job *job;
 	char *role;
 	int64_t index;
-	struct amounts need;
-	struct queue_task *task;
 	struct engine_pod *pod; /* the present one; NULL between two tries */
-	bool given;
-};
-
-struct engine_gpu {
-	const struct gpu *gpu;
-	struct engine_grant *grant;     /* NULL: not given */
-	int fd;                         /* lock that no shim has yet; -1 */
-	const struct engine_job *shown; /* lock: had it at the last decision; may be freed */
-	bool foreign;                   /* another program had it at the last look */
-	bool told;                      /* its node cannot be used, which was reported */
 };
 
 enum engine_pod_state {
@@ -117,10 +104,8 @@ struct engine_job {
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
 	struct engine_configmap configmap;
 	struct engine_pod *pods;
-	struct engine_pod *hint; /* the pod found last */
-	struct engine_grant *grants;
-	struct queue_job *queued; /* NULL: it has ended */
-	bool gang;                /* its tasks start together */
+	struct engine_pod *hint;  /* the pod found last */
+	struct queue_job *queued; /* lock; NULL: it has ended */
 	bool gone;                /* the Framework is deleted */
 	bool complete;            /* Completed, without machine; sync_ms: to be deleted */
 	bool look;                /* to be synced */
@@ -132,7 +117,6 @@ struct engine_job {
 	int64_t sync_ms, store_ms; /* sync again; store again */
 	char *problem;             /* why its status is not stored, or it is not valid */
 	char *why;                 /* lock */
-	struct engine_share share; /* lock */
 	json_t *refusal;           /* for struct framework_created */
 	int64_t limit_s;           /* of its time; 0: none */
 	bool launched;             /* a task of it runs, or has run */
@@ -147,14 +131,12 @@ struct engine {
 	struct arena arena; /* of copies in `set` and paths */
 	const char *runtime, *node, *ip;
 	bool sandbox;
-	const char **hide; /* from all tasks, unless they mount it */
-	size_t n_hide;
-	bool shows_cwd; /* set.cwd is mounted */
+	struct words hide; /* from all tasks, unless they mount it */
+	bool shows_cwd;    /* set.cwd is mounted */
 	struct framework_config *config;
 	struct inventory inventory;
-	struct engine_gpu *gpu;
-	struct queue *queue;
-	struct cgroup *cgroup;
+	struct queue *queue; /* lock */
+	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
@@ -162,19 +144,16 @@ struct engine {
 	struct engine_source inotify_source;
 	pthread_t thread;
 	bool thread_runs;
-	size_t ports_held;  /* descriptors of all port_fd */
-	int64_t ports_away; /* that others had when a task did not get its ports */
-	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
+	size_t ports_held; /* descriptors of all port_fd */
 
-	/* Protects what follows, job.why, job.share, gpu.shown, the lists of pods and the queue. */
+	/* Protects what follows, job.why, the holders of GPUs, the lists of pods and the queue:
+	 * this thread alone changes these, and reads them without it. */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
 	bool stop, kill;
 	void *jobs;                               /* tree of struct engine_job, by uid */
 	TAILQ_HEAD(engine_live, engine_job) live; /* those that have not ended */
-	struct engine_share sum;                  /* of all jobs */
-
-	atomic_ullong waiting, running, gpus_held, gpus_away; /* for engine_figures */
+	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
 
 	/* Of the thread. */
 	struct heap due;                            /* jobs that are to be looked at */
@@ -183,7 +162,7 @@ struct engine {
 	void *watched;                              /* tree of struct engine_pod, by `watch` */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
-	bool schedule, probe, trash;
+	bool schedule, trash;
 	size_t starts;                                /* of tasks in this turn */
 	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
 	int64_t log_bytes;
@@ -211,7 +190,6 @@ int64_t engine_backoff(unsigned failures, int64_t most_ms);
 /* ---- engine_machine.c: what this machine has and can do ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
-struct amounts engine_quota(const struct engine_quota *q);
 void engine_forget_machine(struct engine *e);
 
 /* ---- engine_job.c: Frameworks ---- */
@@ -258,7 +236,7 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
- * why not; if too few are free to choose from, e->ports_away says so from now on. */
+ * why not; if too few are free to choose from, e->foreign says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
@@ -290,17 +268,17 @@ void pod_limit(struct engine_pod *p);
 
 /* New pods get what their tasks hold already, or wait for it. */
 void grants_enter(struct engine_job *job);
-void grant_end(struct engine_job *job, struct engine_grant *g);
+/* Ends the grant of a task; role NULL: all. */
+void grants_end(struct engine_job *job, const char *role, int64_t index);
 /* Tells the queue when the job ends at the latest. */
 void grants_time(struct engine_job *job);
 /* A job that has passed another in the queue, but does not run in time, waits again. */
 void grants_undo_late(struct engine_job *job);
-struct engine_grant *grant_of(struct engine_job *job, const char *role, int64_t index);
 void engine_schedule(struct engine *e);
-/* Locks the GPUs of a grant anew, after its shim has ended. */
+/* Locks the GPUs of a grant, also anew, after its shim has ended; false: too few are free. */
 bool grant_lock(struct engine *e, struct engine_grant *g);
-/* Closes locks that no shim has inherited. */
-void grant_unlock(struct engine *e, struct engine_grant *g);
+/* Closes locks that no shim has inherited; keep: nobody else gets the GPUs. */
+void grant_unlock(struct engine *e, struct engine_grant *g, bool keep);
 /* The nodes of its GPUs as items of a JSON list. */
 void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
 

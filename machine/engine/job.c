@@ -47,18 +47,15 @@ static void job_read_order(struct engine_job *job, struct span object)
 	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;
-	const struct queue_order order = {
-		.user = span_of(job_entry_shown_user(c)),
-		.virtual_cluster = span_of(c->cluster),
-		.priority = job_priority_of(c->priority),
-		.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
-	};
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
 	job->stops_ms = left_ms == INT64_MAX ? ENGINE_NEVER : clock_ms() + left_ms;
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	job->queued = queue_add(job->e->queue, &order);
+	job->queued =
+	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
+	job->queued->priority = job_priority_of(c->priority);
+	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
 	(void)pthread_mutex_unlock(&job->e->lock);
 	job_entry_drop(c);
 }
@@ -70,8 +67,7 @@ static void job_complete(struct engine_job *job)
 	    strcmp(framework_state(job->machine), "Completed") != 0)
 		return;
 	framework_free(TAKE(job->machine));
-	while (job->grants)
-		grant_end(job, job->grants);
+	grants_end(job, NULL, 0);
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	job->complete = true;
 	TAILQ_REMOVE(&job->e->live, job, live);
@@ -163,13 +159,8 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 	(void)from;
 	if (!role && strcmp(to, "AttemptRunning") == 0)
 		job_launched(job);
-	if (strcmp(to, "Completed") != 0 && (role || strcmp(to, "AttemptCompleted") != 0))
-		return;
-	struct engine_grant *g = role ? grant_of(job, role, index) : job->grants;
-	while (g) {
-		grant_end(job, g);
-		g = role ? NULL : job->grants;
-	}
+	if (strcmp(to, "Completed") == 0 || (!role && strcmp(to, "AttemptCompleted") == 0))
+		grants_end(job, role, index);
 }
 
 /* When the machine wants to be asked again. */
@@ -355,8 +346,7 @@ void job_free(struct engine_job *job)
 {
 	if (job->storing)
 		TAILQ_REMOVE(&job->e->stores, job, store);
-	while (job->grants)
-		grant_end(job, job->grants);
+	grants_end(job, NULL, 0);
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	queue_remove(job->e->queue, TAKE(job->queued));
 	(void)pthread_mutex_unlock(&job->e->lock);

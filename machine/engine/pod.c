@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 enum {
 	RETRY_MIN = 8, /* engine_backoff: 1.28 s */
@@ -171,10 +170,10 @@ static void pod_release(struct engine_pod *p)
 static void pod_remove(struct engine_pod *p)
 {
 	pod_release(p);
-	if (p->grant && !p->grant->given)
-		grant_end(p->job, p->grant);
+	if (p->grant && !p->grant->task.holds)
+		grants_end(p->job, p->role, p->index);
 	if (p->grant) {
-		grant_unlock(p->e, p->grant);
+		grant_unlock(p->e, p->grant, true);
 		p->grant->pod = NULL;
 	}
 	p->grant = NULL;
@@ -192,11 +191,8 @@ static void pod_shim_ended(struct engine_pod *p)
 	p->lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
 	bool killed = false;
-	if (p->e->cgroup) {
-		p->oom = cgroup_oom_kills(p->e->cgroup, p->uid) > 0;
-		killed = cgroup_kill(p->e->cgroup, p->uid);
-		(void)cgroup_remove(p->e->cgroup, p->uid);
-	}
+	if (p->e->cgroup)
+		killed = cgroup_end(p->e->cgroup, p->uid, &p->oom);
 	if (p->lost && !killed) /* else the shim has waited for all */
 		(void)task_kill_leftovers(p->uid);
 	p->state = POD_ENDED;
@@ -226,7 +222,7 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 	p->task.phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
-	grant_unlock(p->e, p->grant);
+	grant_unlock(p->e, p->grant, true);
 	p->state = POD_ENDED;
 	pod_changes(p);
 }
@@ -381,12 +377,12 @@ static void pod_advance(struct engine_pod *p)
 /* After only `n` were free to choose from. */
 static void pod_note_ports_away(struct engine *e, size_t n)
 {
-	int64_t known = (int64_t)n + e->sum.held.ports;
+	int64_t known = (int64_t)n;
 	const struct engine_job *job;
 	TAILQ_FOREACH(job, &e->live, live)
-	for (const struct engine_grant *g = job->share.waiting ? job->grants : NULL; g; g = g->next)
-		known += !g->given && g->pod && g->pod->port_fd ? g->need.ports : 0;
-	e->ports_away = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
+	for (const struct engine_pod *p = job->pods; p; p = p->next)
+		known += p->port_fd || p->state == POD_STARTED ? p->need.ports : 0;
+	e->foreign.ports = e->inventory.total.ports > known ? e->inventory.total.ports - known : 1;
 }
 
 /* The numbers that were told to other tasks stay, unless they are not known any more. */
@@ -400,14 +396,13 @@ const char *pod_take_ports(struct engine_pod *p)
 	bool chooses = queued || !p->ports;
 	if (n == 0 || p->port_fd)
 		return NULL;
-	const struct port_range range = { e->set.port_start, e->set.port_end };
 	int *fd = xcalloc(n, sizeof(int));
 	size_t got = PORTS_NO_FILE;
 	if (e->ports_held == 0 || e->ports_held + n <= ENGINE_PORTS_HELD)
-		got = p->ports ? ports_take_again(p->ports, n, fd) : 0;
+		got = p->ports ? ports_take(&e->set.ports, &p->ports, n, fd) : 0;
 	if (got < n && chooses) {
 		free(TAKE(p->ports));
-		got = ports_take(&range, n, &p->ports, fd);
+		got = ports_take(&e->set.ports, &p->ports, n, fd);
 		if (got < n)
 			pod_note_ports_away(e, got);
 	}

@@ -13,8 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "machine/engine/queue_internal.h"
-
 #define HALF_LIFE_S 600.0
 #define START_S     1.0
 #define HELD_S      2.0
@@ -28,163 +26,104 @@ enum {
 
 /* ---- pools ------------------------------------------------------------------------- */
 
-static const struct amounts UNLIMITED = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
-
-static bool queue_holds(const struct queue_job *job)
-{
-	return !queue_fits(&job->held, (struct amounts){ 0 });
-}
+static const struct amounts UNLIMITED = { .of = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX } };
 
 /* When a job gives back what it holds. */
 static int64_t queue_ends(const struct queue_job *job)
 {
-	return job->end_ms != NEVER ? job->end_ms : job->by_ms;
+	return job->end_ms != QUEUE_NEVER ? job->end_ms : job->by_ms;
 }
 
-/* The same of one that starts now. */
-static int64_t queue_would_end(const struct queue *q, const struct queue_job *job)
+/* What is free of a pool at a time, beside what the head holds, by the ends that are known; at
+ * QUEUE_NEVER when all have ended that did not pass the head. */
+static struct amounts pool_free_at(const struct queue *q, const struct queue_job *head, size_t i,
+                                   int64_t at_ms)
 {
-	if (job->end_ms != NEVER || job->limit_ms == NEVER)
-		return job->end_ms;
-	return q->now_ms + job->limit_ms;
-}
-
-/* What is free at a time, beside what the head holds, by the ends that are known. */
-static struct amounts pool_free_at(const struct queue *q, const struct queue_pool *p, int64_t at_ms)
-{
+	const struct queue_group *p = head->pool[i];
 	struct amounts room = pool_free(p);
-	const struct queue_job *job;
+	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
-	if ((p == &q->machine || p == &job->cluster->pool) && job != p->head &&
-	    queue_ends(job) <= at_ms)
-		amounts_add(&room, &job->held);
+	{
+		bool ends = at_ms == QUEUE_NEVER ? job->started <= p->since
+		                                 : job != head && queue_ends(job) <= at_ms;
+		if (job->pool[i] == p && ends)
+			amounts_add(&room, &job->sum.held, 1);
+	}
 	return room;
 }
 
-/* The first end of a job after which the pools have what their head needs. */
-static int64_t queue_when(const struct queue *q, struct queue_pool *const pools[], size_t n)
+/* The first end of a job after which the first n pools of the head have what it needs. */
+static int64_t queue_when(const struct queue *q, const struct queue_job *head, size_t n,
+                          const struct amounts *need)
 {
-	int64_t at_ms = NEVER;
-	const struct queue_job *job;
+	int64_t at_ms = QUEUE_NEVER;
+	const struct queue_job *job = NULL;
 	TAILQ_FOREACH(job, &q->holders, hold)
 	{
 		int64_t end_ms = queue_ends(job);
-		bool fits = end_ms < at_ms && queue_holds(job);
-		for (size_t i = 0; i < n; i++)
-			fits = fits &&
-			       queue_fits(&pools[i]->head_need, pool_free_at(q, pools[i], end_ms));
+		bool fits = end_ms < at_ms;
+		for (size_t i = 0; i < n && fits; i++)
+			fits = amounts_fit(need, pool_free_at(q, head, i, end_ms));
 		at_ms = fits ? end_ms : at_ms;
 	}
 	return at_ms;
 }
 
-/* The head starts as soon as jobs have ended that end in time; until then others may pass it. */
-static void queue_reserve(const struct queue *q, struct queue_pool *const pools[], size_t n)
+static void pool_set_head(const struct queue *q, struct queue_group *p, struct queue_job *job)
 {
-	int64_t at_ms = queue_when(q, pools, n);
-	for (size_t i = 0; i < n; i++) {
-		pools[i]->at_ms = at_ms;
-		pools[i]->spare = pool_free_at(q, pools[i], at_ms);
-		amounts_subtract(&pools[i]->spare, &pools[i]->head_need);
-	}
-}
-
-/* Does a start past the head not delay it?  Without a known time it must leave enough of all. */
-static bool pool_lets_pass(const struct queue_pool *p, const struct amounts *need, int64_t end_ms)
-{
-	if (!p->met)
-		return true;
-	if (p->at_ms != NEVER)
-		return end_ms <= p->at_ms || queue_fits(need, p->spare);
-	struct amounts room = p->total;
-	amounts_subtract(&room, &p->head_need);
-	amounts_subtract(&room, &p->passed);
-	return queue_fits(need, room);
-}
-
-/* Does the head lack some of this? */
-static bool pool_waits_for(const struct queue_pool *p, const struct amounts *held)
-{
-	struct amounts room = pool_free(p);
-	bool lacks = false;
-	for (enum resource r = 0; r < RESOURCES && p->met; r++)
-		lacks |= queue_amount(held, r) > 0 &&
-		         queue_amount(&p->head_need, r) > queue_amount(&room, r);
-	return lacks;
-}
-
-static void pool_set_head(struct queue_pool *p, struct queue_job *job)
-{
-	p->at_ms = NEVER;
-	if (p->head == job)
-		return;
+	if (p->head != job)
+		p->since = q->starts;
 	p->head = job;
-	p->passed = (struct amounts){ 0 };
-	p->turn++;
+	p->at_ms = QUEUE_NEVER;
 }
 
-/* A job cannot start: if it is the first, it has the reservation. */
-static bool pool_meet(struct queue_pool *p, struct queue_job *job, const struct amounts *need)
+/* A job cannot start: it has the reservation of each of its first n pools in which it is the first.
+ * Its start is known if it is so in all, so that no other job delays it. */
+static void queue_reserve(const struct queue *q, struct queue_job *job, size_t n,
+                          const struct amounts *need)
 {
-	if (p->met)
-		return false;
-	p->met = true;
-	pool_set_head(p, job);
-	p->head_need = *need;
-	return true;
+	bool first = true;
+	for (size_t i = 0; i < n; i++)
+		first = first && !job->pool[i]->met;
+	int64_t at_ms = first ? queue_when(q, job, n, need) : QUEUE_NEVER;
+	for (size_t i = 0; i < n; i++) {
+		struct queue_group *p = job->pool[i];
+		if (p->met)
+			continue;
+		pool_set_head(q, p, job);
+		p->met = true;
+		p->need = *need;
+		p->at_ms = at_ms;
+		p->spare = pool_free_at(q, job, i, at_ms);
+		amounts_add(&p->spare, need, -1);
+	}
 }
 
 /* ---- users and clusters ------------------------------------------------------------ */
 
-static double queue_part(int64_t n, int64_t of)
+/* The part of the machine that a task takes: of its GPUs if it has any, else of what it takes most
+ * of. */
+static double queue_share(const struct queue *q, const struct amounts *need)
 {
-	return of > 0 ? (double)n / (double)of : 0;
+	double part[AMOUNTS];
+	for (enum amount i = 0; i < AMOUNTS; i++)
+		part[i] = q->total.of[i] > 0 ? (double)need->of[i] / (double)q->total.of[i] : 0;
+	return part[AMOUNT_GPUS] > 0 ? part[AMOUNT_GPUS]
+	                             : fmax(part[AMOUNT_CPUS], part[AMOUNT_MEMORY]);
 }
 
-/* The part of the machine that tasks take: of its GPUs if they have any, else of what they take
- * most of.  bare: the amounts of those without GPUs. */
-static double queue_share(const struct queue *q, const struct amounts *all,
-                          const struct amounts *bare)
+/* The one of this name in a list; made if there is none. */
+static struct queue_group *queue_group(struct queue_group **at, struct span name)
 {
-	bare = q->total.gpus ? bare : all;
-	double cpus = queue_part(bare->cpus, q->total.cpus);
-	double memory = queue_part(bare->memory, q->total.memory);
-	return queue_part(all->gpus, q->total.gpus) + (cpus > memory ? cpus : memory);
-}
-
-static double queue_share_of(const struct queue *q, const struct amounts *need)
-{
-	static const struct amounts NONE = { 0 };
-	return queue_share(q, need, need->gpus ? &NONE : need);
-}
-
-static struct queue_user *queue_user(struct queue *q, struct span name)
-{
-	struct queue_user **at = &q->users;
-	for (; *at; at = &(*at)->next) {
+	for (; *at; at = &(*at)->next)
 		if (span_is(name, (*at)->name))
 			return *at;
-	}
-	struct queue_user *u = *at = xcalloc(1, sizeof(*u));
-	u->name = xstrndup(name.p, name.n);
-	TAILQ_INIT(&u->waits_by_age);
-	q->users_n++;
-	return u;
-}
-
-static struct queue_cluster *queue_cluster(struct queue *q, struct span name)
-{
-	for (struct queue_cluster *c = q->clusters; c; c = c->next) {
-		if (span_is(name, c->name))
-			return c;
-	}
-	struct queue_cluster *c = xcalloc(1, sizeof(*c));
-	c->name = xstrndup(name.p, name.n);
-	c->pool.total = UNLIMITED;
-	c->pool.at_ms = NEVER;
-	c->next = q->clusters;
-	q->clusters = c;
-	return c;
+	*at = xcalloc(1, sizeof(**at));
+	(*at)->name = xstrndup(name.p, name.n);
+	(*at)->total = UNLIMITED;
+	(*at)->at_ms = QUEUE_NEVER;
+	TAILQ_INIT(&(*at)->waits);
+	return *at;
 }
 
 void queue_now(struct queue *q, int64_t now_ms)
@@ -194,11 +133,10 @@ void queue_now(struct queue *q, int64_t now_ms)
 	double keeps = exp2((double)(q->now_ms - now_ms) / 1000 / HALF_LIFE_S);
 	double grows = (1 - keeps) * HALF_LIFE_S / M_LN2;
 	q->now_ms = now_ms;
-	for (struct queue_user **at = &q->users, *u = *at; u; u = *at) {
-		u->use = u->use * keeps + queue_share(q, &u->held, &u->bare) * grows;
+	for (struct queue_group **at = &q->users, *u = *at; u; u = *at) {
+		u->use = u->use * keeps + u->share * grows;
 		if (u->jobs == 0 && u->use < FORGOTTEN_S) {
 			*at = u->next;
-			q->users_n--;
 			free(u->name);
 			free(u);
 		} else {
@@ -209,135 +147,100 @@ void queue_now(struct queue *q, int64_t now_ms)
 
 void queue_machine(struct queue *q, const struct amounts *total, const struct amounts *foreign)
 {
-	q->total = *total;
-	q->machine.total = *total;
-	amounts_subtract(&q->machine.total, foreign);
+	q->total = q->machine.total = *total;
+	amounts_add(&q->machine.total, foreign, -1);
 }
 
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota)
 {
-	queue_cluster(q, virtual_cluster)->pool.total = quota ? *quota : UNLIMITED;
+	queue_group(&q->machine.next, virtual_cluster)->total = quota ? *quota : UNLIMITED;
 }
 
 /* ---- jobs and tasks ---------------------------------------------------------------- */
 
-/* A task begins to hold what it needs (amounts_add), or gives it back (amounts_subtract). */
-static void queue_count(struct queue *q, struct queue_task *t,
-                        void (*count)(struct amounts *, const struct amounts *))
-{
-	struct queue_user *u = t->job->user;
-	struct queue_pool *const pools[POOLS] = { &q->machine, &t->job->cluster->pool };
-	t->holds = count == amounts_add;
-	if (t->holds && t->job->holding++ == 0)
-		TAILQ_INSERT_TAIL(&q->holders, t->job, hold);
-	if (!t->holds && --t->job->holding == 0)
-		TAILQ_REMOVE(&q->holders, t->job, hold);
-	count(&t->job->held, &t->need);
-	count(&u->held, &t->need);
-	if (t->need.gpus == 0)
-		count(&u->bare, &t->need);
-	for (size_t i = 0; i < POOLS; i++) {
-		if (t->holds)
-			t->turn[i] = pools[i]->met ? pools[i]->turn : 0;
-		count(&pools[i]->held, &t->need);
-		if (t->turn[i] && t->turn[i] == pools[i]->turn)
-			count(&pools[i]->passed, &t->need);
-	}
-}
-
 /* The more important, or older, job is first. */
 static bool queue_before(const struct queue_job *a, const struct queue_job *b)
 {
-	if (a->priority != b->priority)
-		return a->priority > b->priority;
-	return a->submitted_ms != b->submitted_ms ? a->submitted_ms < b->submitted_ms
-	                                          : a->number < b->number;
+	return a->priority != b->priority ? a->priority > b->priority
+	                                  : a->submitted_ms < b->submitted_ms;
 }
 
-static void queue_task_wait(struct queue_task *t)
+/* A task, which holds what it needs or waits for it, enters the sums and lists, or leaves them
+ * (times -1). */
+static void queue_count(struct queue *q, struct queue_task *t, int times)
 {
 	struct queue_job *job = t->job;
-	amounts_add(&job->want, &t->need);
-	if (job->waiting++ > 0)
-		return;
-	struct queue_job *after = TAILQ_LAST(&job->user->waits_by_age, queue_waits);
-	while (after && queue_before(job, after))
-		after = TAILQ_PREV(after, queue_waits, wait);
-	if (after)
-		TAILQ_INSERT_AFTER(&job->user->waits_by_age, after, job, wait);
-	else
-		TAILQ_INSERT_HEAD(&job->user->waits_by_age, job, wait);
+	struct amounts_sum *const sums[] = { &job->sum, &job->user->sum, &job->pool[0]->sum,
+		                             &job->pool[1]->sum };
+	size_t before = t->holds ? job->sum.running : job->sum.waiting;
+	for (size_t i = 0; i < ARRAY_SIZE(sums); i++) {
+		amounts_add(t->holds ? &sums[i]->held : &sums[i]->wanted, &t->need, times);
+		*(t->holds ? &sums[i]->running : &sums[i]->waiting) += (size_t)times;
+	}
+	if (t->holds)
+		job->user->share += times * queue_share(q, &t->need);
+	if (job->user->sum.running == 0)
+		job->user->share = 0; /* what rounding has left */
+	if (before != (times > 0 ? 0 : 1))
+		return; /* other tasks of the job are there */
+	struct queue_jobs *list = t->holds ? &q->holders : &job->user->waits;
+	if (t->holds && times > 0) {
+		TAILQ_INSERT_TAIL(list, job, hold);
+	} else if (t->holds) {
+		TAILQ_REMOVE(list, job, hold);
+	} else if (times < 0) {
+		TAILQ_REMOVE(list, job, wait);
+	} else {
+		struct queue_job *after = TAILQ_LAST(list, queue_jobs);
+		while (after && queue_before(job, after))
+			after = TAILQ_PREV(after, queue_jobs, wait);
+		if (after)
+			TAILQ_INSERT_AFTER(list, after, job, wait);
+		else
+			TAILQ_INSERT_HEAD(list, job, wait);
+	}
 }
 
-static void queue_task_unwait(struct queue_task *t)
+static void queue_change(struct queue *q, struct queue_task *t, bool holds)
 {
-	amounts_subtract(&t->job->want, &t->need);
-	if (--t->job->waiting == 0)
-		TAILQ_REMOVE(&t->job->user->waits_by_age, t->job, wait);
+	queue_count(q, t, -1);
+	t->holds = holds;
+	queue_count(q, t, 1);
 }
 
-static struct queue_task *queue_task_new(struct queue_job *job, const struct amounts *need,
-                                         void *owner)
+void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds)
 {
-	struct queue_task *t = xcalloc(1, sizeof(*t));
-	t->job = job;
-	t->need = *need;
-	t->owner = owner;
-	TAILQ_INSERT_TAIL(&job->tasks, t, link);
-	return t;
-}
-
-struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
-                              void *owner)
-{
-	(void)q;
-	if (job->waiting == 0)
+	if (!holds && job->sum.waiting == 0)
 		job->why = NOT_SEEN;
-	struct queue_task *t = queue_task_new(job, need, owner);
-	queue_task_wait(t);
-	return t;
-}
-
-struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const struct amounts *need,
-                              void *owner)
-{
-	struct queue_task *t = queue_task_new(job, need, owner);
-	queue_count(q, t, amounts_add);
-	return t;
+	task->job = job;
+	task->holds = holds;
+	TAILQ_INSERT_TAIL(&job->tasks, task, link);
+	queue_count(q, task, 1);
 }
 
 void queue_end(struct queue *q, struct queue_task *task)
 {
-	if (task->holds)
-		queue_count(q, task, amounts_subtract);
-	else
-		queue_task_unwait(task);
+	queue_count(q, task, -1);
 	TAILQ_REMOVE(&task->job->tasks, task, link);
-	free(task);
 }
 
 void queue_undo(struct queue *q, struct queue_task *task)
 {
-	double use = task->job->user->use - START_S * queue_share_of(q, &task->need);
-	task->job->user->use = use > 0 ? use : 0;
-	queue_count(q, task, amounts_subtract);
-	queue_task_wait(task);
+	struct queue_group *u = task->job->user;
+	u->use = fmax(0, u->use - START_S * queue_share(q, &task->need));
+	queue_change(q, task, false);
 	task->job->why = NOT_SEEN;
 }
 
-struct queue_job *queue_add(struct queue *q, const struct queue_order *order)
+struct queue_job *queue_add(struct queue *q, struct span user, struct span virtual_cluster)
 {
 	struct queue_job *job = xcalloc(1, sizeof(*job));
-	job->user = queue_user(q, order->user);
+	job->user = queue_group(&q->users, user);
 	job->user->jobs++;
-	job->cluster = queue_cluster(q, order->virtual_cluster);
-	job->priority = order->priority;
-	job->submitted_ms = order->submitted_ms;
-	job->gang = order->gang;
-	job->number = q->numbers++;
-	job->limit_ms = job->end_ms = job->by_ms = NEVER;
+	job->pool[QUEUE_QUOTA] = queue_group(&q->machine.next, virtual_cluster);
+	job->pool[QUEUE_MACHINE] = &q->machine;
+	job->limit_ms = job->end_ms = job->by_ms = QUEUE_NEVER;
 	TAILQ_INIT(&job->tasks);
-	TAILQ_INSERT_TAIL(&q->jobs, job, link);
 	return job;
 }
 
@@ -345,65 +248,37 @@ void queue_remove(struct queue *q, struct queue_job *job)
 {
 	if (!job)
 		return;
-	for (struct queue_task *t = TAILQ_FIRST(&job->tasks), *next; t; t = next) {
-		next = TAILQ_NEXT(t, link);
-		queue_end(q, t);
-	}
-	if (q->machine.head == job)
-		pool_set_head(&q->machine, NULL);
-	if (job->cluster->pool.head == job)
-		pool_set_head(&job->cluster->pool, NULL);
-	TAILQ_REMOVE(&q->jobs, job, link);
+	while (!TAILQ_EMPTY(&job->tasks))
+		queue_end(q, TAILQ_FIRST(&job->tasks));
+	for (size_t i = 0; i < QUEUE_POOLS; i++)
+		if (job->pool[i]->head == job)
+			pool_set_head(q, job->pool[i], NULL);
 	job->user->jobs--;
 	free(job);
 }
 
-void queue_gang(struct queue_job *job, bool gang)
-{
-	job->gang = gang;
-}
-
-void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms)
-{
-	job->limit_ms = limit_ms;
-	job->end_ms = end_ms;
-}
-
 int64_t queue_start_by(const struct queue_job *job)
 {
-	bool bound = queue_holds(job) && job->by_ms != NEVER && job->end_ms == NEVER;
-	return bound ? job->by_ms - job->limit_ms : NEVER;
+	bool bound = job->sum.running && job->by_ms != QUEUE_NEVER && job->end_ms == QUEUE_NEVER;
+	return bound ? job->by_ms - job->limit_ms : QUEUE_NEVER;
 }
 
 struct queue *queue_new(void)
 {
 	struct queue *q = xcalloc(1, sizeof(*q));
-	TAILQ_INIT(&q->jobs);
 	TAILQ_INIT(&q->holders);
-	q->whole_ms = -WHOLE_MS;
-	q->machine.at_ms = NEVER;
+	q->machine.at_ms = QUEUE_NEVER;
 	return q;
 }
 
 void queue_free(struct queue *q)
 {
-	if (q == NULL)
-		return;
-	for (struct queue_job *j = TAILQ_FIRST(&q->jobs), *next; j; j = next) {
-		next = TAILQ_NEXT(j, link);
-		queue_remove(q, j);
-	}
-	for (struct queue_user *u = q->users, *next; u; u = next) {
-		next = u->next;
-		free(u->name);
-		free(u);
-	}
-	for (struct queue_cluster *c = q->clusters, *next; c; c = next) {
-		next = c->next;
-		free(c->name);
-		free(c);
-	}
-	free(q->started);
+	for (size_t i = 0; q && i < 2; i++)
+		for (struct queue_group *g = i ? q->users : q->machine.next, *next; g; g = next) {
+			next = g->next;
+			free(g->name);
+			free(g);
+		}
 	free(q);
 }
 
@@ -415,110 +290,78 @@ void queue_free(struct queue *q)
  */
 static void queue_enter(struct queue *q)
 {
-	for (struct queue_user *u = q->users; u; u = u->next) {
-		const struct queue_job *job = TAILQ_FIRST(&u->waits_by_age);
-		while (job && job->why != NOT_SEEN && job->why != BUSY)
-			job = TAILQ_NEXT(job, wait);
-		u->waited = u->waits;
-		u->waits = job != NULL;
-	}
-	size_t n = 0;
 	double low = INFINITY;
 	double high = -INFINITY;
-	double least = INFINITY;
-	for (const struct queue_user *u = q->users; u; u = u->next) {
-		if (!u->waits)
-			continue;
-		n++;
-		least = u->use < least ? u->use : least;
-		if (u->waited) {
-			low = u->use < low ? u->use : low;
-			high = u->use > high ? u->use : high;
+	double n = 0;
+	for (struct queue_group *u = q->users; u; u = u->next) {
+		const struct queue_job *job = TAILQ_FIRST(&u->waits);
+		while (job && job->why != NOT_SEEN && job->why != BUSY)
+			job = TAILQ_NEXT(job, wait);
+		u->enters = job && !u->waited;
+		u->waited = job != NULL;
+		n += u->waited;
+		if (u->waited && !u->enters) {
+			low = fmin(low, u->use);
+			high = fmax(high, u->use);
 		}
 	}
-	if (n == 0)
-		return;
-	double lead = LEAD_S / (double)n;
-	low = (low > high ? least : low) - lead; /* low > high: nobody waited */
-	high = (high < 0 ? least : high) + lead;
-	for (struct queue_user *u = q->users; u; u = u->next) {
-		if (u->waits && !u->waited)
-			u->use = u->use < low ? low : u->use > high ? high : u->use;
+	for (struct queue_group *u = q->users; u; u = u->next) {
+		if (u->enters && low <= high)
+			u->use = fmin(fmax(u->use, low - LEAD_S / n), high + LEAD_S / n);
+		else if (u->enters)
+			low = high = u->use; /* nobody waited */
 	}
-}
-
-/* It is the first, and its start is known.  What has passed it can take of its quota until then. */
-static bool queue_is_promised(const struct queue *q, const struct queue_job *job)
-{
-	return job == q->machine.head && q->machine.at_ms != NEVER;
 }
 
 static enum queue_why queue_judge(const struct queue *q, const struct queue_job *job,
                                   const struct amounts *need)
 {
-	const struct queue_pool *quota = &job->cluster->pool;
-	int64_t end_ms = queue_would_end(q, job);
+	int64_t end_ms = job->end_ms;
+	if (end_ms == QUEUE_NEVER && job->limit_ms != QUEUE_NEVER)
+		end_ms = q->now_ms + job->limit_ms;
 	struct amounts all = *need;
 	if (job->gang)
-		amounts_add(&all, &job->held);
-	if (!queue_fits(&all, q->total))
+		amounts_add(&all, &job->sum.held, 1);
+	if (!amounts_fit(&all, q->total))
 		return NEVER_MACHINE;
-	if (!queue_fits(&all, quota->total))
+	if (!amounts_fit(&all, job->pool[QUEUE_QUOTA]->total))
 		return NEVER_QUOTA;
-	if (!queue_fits(need, pool_free(quota)) || !pool_lets_pass(quota, need, end_ms))
-		return queue_is_promised(q, job) ? BUSY : QUOTA;
-	if (!queue_fits(need, q->machine.total))
+	bool fits[QUEUE_POOLS];
+	for (size_t i = 0; i < QUEUE_POOLS; i++) {
+		const struct queue_group *p = job->pool[i];
+		/* A start past the head must not delay it. */
+		bool ends = p->at_ms != QUEUE_NEVER && end_ms <= p->at_ms;
+		fits[i] = amounts_fit(need, pool_free(p)) &&
+		          (!p->met || ends || amounts_fit(need, p->spare));
+	}
+	/* What has passed a job whose start is known can take of its quota until then. */
+	bool promised = job == q->machine.head && q->machine.at_ms != QUEUE_NEVER;
+	if (!fits[QUEUE_QUOTA])
+		return promised ? BUSY : QUOTA;
+	if (!amounts_fit(need, q->machine.total))
 		return FOREIGN;
-	if (!queue_fits(need, pool_free(&q->machine)) || !pool_lets_pass(&q->machine, need, end_ms))
-		return BUSY;
-	return STARTS;
-}
-
-/* What does not fit beside the head must have ended when the head can start. */
-static void pool_pass(struct queue_pool *p, struct queue_task *t)
-{
-	if (!p->met || p->at_ms == NEVER)
-		return;
-	if (queue_fits(&t->need, p->spare))
-		amounts_subtract(&p->spare, &t->need);
-	else if (p->at_ms < t->job->by_ms)
-		t->job->by_ms = p->at_ms;
+	return fits[QUEUE_MACHINE] ? STARTS : BUSY;
 }
 
 static void queue_start(struct queue *q, struct queue_task *t)
 {
-	double charge = START_S * queue_share_of(q, &t->need);
-	if (!queue_holds(t->job))
-		t->job->by_ms = NEVER;
-	pool_pass(&q->machine, t);
-	pool_pass(&t->job->cluster->pool, t);
-	queue_task_unwait(t);
-	queue_count(q, t, amounts_add);
-	t->job->user->use += charge;
-	t->job->user->key += charge;
-	if (q->started_n == q->started_cap) {
-		q->started_cap = q->started_cap ? 2 * q->started_cap : 16;
-		q->started = xrealloc(q->started, q->started_cap * sizeof(*q->started));
+	struct queue_job *job = t->job;
+	double charge = START_S * queue_share(q, &t->need);
+	if (job->sum.running == 0)
+		job->by_ms = QUEUE_NEVER;
+	for (size_t i = 0; i < QUEUE_POOLS; i++) {
+		struct queue_group *p = job->pool[i];
+		if (!p->met)
+			continue;
+		if (amounts_fit(&t->need, p->spare))
+			amounts_add(&p->spare, &t->need, -1);
+		else if (p->at_ms < job->by_ms)
+			job->by_ms = p->at_ms; /* it must have ended when the head can start */
 	}
-	q->started[q->started_n++] = t->owner;
-}
-
-/* What could not start reserves, and says why; the first task of a job speaks for it. */
-static void queue_block(struct queue *q, struct queue_job *job, enum queue_why why,
-                        const struct amounts *need)
-{
-	struct queue_pool *const pools[] = { &job->cluster->pool, &q->machine };
-	bool first = (why == QUOTA || why == BUSY) && pool_meet(pools[0], job, need);
-	if (why == BUSY)
-		first = pool_meet(pools[1], job, need) && first;
-	if (first) /* of both, so that neither delays it */
-		queue_reserve(q, pools, why == BUSY ? 2 : 1);
-	if (job->why != NOT_SEEN)
-		return;
-	job->why = why;
-	job->lack = *need;
-	if (why == BUSY)
-		job->place = ++q->places;
+	job->started = ++q->starts;
+	queue_change(q, t, true);
+	job->user->use += charge;
+	job->user->key += charge;
 }
 
 /* The first task that waits, from t on. */
@@ -529,138 +372,99 @@ static struct queue_task *queue_waiting(struct queue_task *t)
 	return t;
 }
 
-/* Tries a job, or its next task.  true: nothing of the job is left to try. */
-static bool queue_try(struct queue *q, struct queue_job *job)
+/* Tries a job, or its next task; job->at is NULL when nothing of it is left to try.  What could not
+ * start reserves, and says why; the first task of a job speaks for it.  false: nothing starts. */
+static bool queue_try(struct queue *q, struct queue_job *job, struct queue_tasks *started)
 {
-	struct queue_task *task = job->at;
-	struct amounts need = job->gang ? job->want : task->need;
-	if (job->pick != q->picks)
+	if (job->pick != q->picks) {
+		job->pick = q->picks;
 		job->why = NOT_SEEN;
-	job->pick = q->picks;
-	enum queue_why why = queue_judge(q, job, &need);
-	job->user->key += HELD_S * queue_share_of(q, &need);
-	if (why != STARTS)
-		queue_block(q, job, why, &need);
-	if (job->gang) {
-		for (; why == STARTS && task; task = queue_waiting(task))
-			queue_start(q, task);
-		return true;
-	}
-	if (why == STARTS)
-		queue_start(q, task);
-	do /* what needs the same as one that cannot start cannot start either */
-		task = queue_waiting(TAILQ_NEXT(task, link));
-	while (why != STARTS && task && memcmp(&task->need, &need, sizeof(need)) == 0);
-	job->at = task;
-	return task == NULL;
-}
-
-/* The user whose turn is earlier is first. */
-static int queue_user_order(const void *a, const void *b)
-{
-	const struct queue_user *x = *(struct queue_user *const *)a;
-	const struct queue_user *y = *(struct queue_user *const *)b;
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return queue_before(x->first, y->first) ? -1 : 1;
-}
-
-/* The first job from this one on that is still to be tried; NULL. */
-static struct queue_job *queue_next(const struct queue *q, struct queue_job *job)
-{
-	while (job && job->gang && job->pick == q->picks)
-		job = TAILQ_NEXT(job, wait);
-	if (job)
+		job->place = 0;
 		job->at = queue_waiting(TAILQ_FIRST(&job->tasks));
-	return job;
-}
-
-/* Jobs of the highest priority that is left: always the next one of the user that has used least.
- * `turns` has room for all users.  false: this was the end. */
-static bool queue_pick_level(struct queue *q, bool whole, struct queue_user **turns)
-{
-	int64_t priority = INT64_MIN;
-	size_t n = 0;
-	for (const struct queue_user *u = q->users; u; u = u->next)
-		if (u->first && u->first->priority > priority)
-			priority = u->first->priority;
-	for (struct queue_user *u = q->users; u; u = u->next)
-		if (u->first && u->first->priority == priority)
-			turns[n++] = u;
-	if (n == 0)
-		return false;
-	qsort(turns, n, sizeof(struct queue_user *), queue_user_order);
-	while (n) {
-		struct queue_user *u = turns[0];
-		struct queue_job *next = TAILQ_NEXT(u->first, wait);
-		size_t started = q->started_n;
-		if (queue_try(q, u->first))
-			u->first = queue_next(q, next);
-		q->tries = q->started_n > started ? 0 : q->tries + 1;
-		q->partial = !whole && q->tries > TRIES_MOST;
-		if (q->partial)
-			return false;
-		if (u->first == NULL || u->first->priority != priority) {
-			turns++;
-			n--;
-			continue;
-		}
-		size_t i = 0;
-		for (; i + 1 < n && queue_user_order(&turns[i + 1], &u) < 0; i++)
-			turns[i] = turns[i + 1];
-		turns[i] = u;
 	}
-	return true;
+	struct queue_task *t = job->at;
+	if (!t)
+		return false;
+	const struct amounts need = job->gang ? job->sum.wanted : t->need;
+	enum queue_why why = queue_judge(q, job, &need);
+	job->user->key += HELD_S * queue_share(q, &need);
+	if (why == QUOTA || why == BUSY)
+		queue_reserve(q, job, why == BUSY ? QUEUE_POOLS : 1, &need);
+	if (why != STARTS && job->why == NOT_SEEN) {
+		job->why = why;
+		job->lack = need;
+		if (why == BUSY)
+			job->place = ++q->places;
+	}
+	do {
+		if (why == STARTS) {
+			queue_start(q, t);
+			TAILQ_INSERT_TAIL(started, t, start);
+		}
+		t = queue_waiting(TAILQ_NEXT(t, link));
+		/* What needs the same as one that cannot start cannot start either. */
+	} while (t && (job->gang || (why != STARTS && !memcmp(&t->need, &need, sizeof(need)))));
+	job->at = t;
+	return why == STARTS;
 }
 
-static void queue_pool_end(const struct queue *q, struct queue_pool *p)
+/* The user whose turn it is: its next job is the most important, or else it has used the least. */
+static struct queue_group *queue_turn(const struct queue *q)
 {
-	if (!p->met && !q->partial)
-		pool_set_head(p, NULL);
-	p->met = false; /* what is held from now on passes nobody */
+	struct queue_group *best = NULL;
+	for (struct queue_group *u = q->users; u; u = u->next) {
+		if (!u->first)
+			continue;
+		bool equal =
+		    best && u->first->priority == best->first->priority && u->key != best->key;
+		if (!best || (equal ? u->key < best->key : queue_before(u->first, best->first)))
+			best = u;
+	}
+	return best;
 }
 
-/* A job whose start is known is tried before all others until it has started: what has become more
- * important meanwhile must not delay it either. */
-static void queue_pick_first(struct queue *q)
+/* Whose jobs, which have no limit, the start of the head waits for. */
+static void queue_note_endless(struct queue *q)
 {
-	struct queue_job *job = q->machine.head;
-	if (!job || !queue_is_promised(q, job) || job->waiting == 0)
-		return;
-	job->at = queue_waiting(TAILQ_FIRST(&job->tasks));
-	(void)queue_try(q, job);
+	const struct amounts room = pool_free(&q->machine);
+	const struct queue_job *job = NULL;
+	TAILQ_FOREACH(job, &q->holders, hold)
+	for (enum amount i = 0; i < AMOUNTS; i++)
+		job->user->endless |= q->machine.met && job->limit_ms == QUEUE_NEVER &&
+		                      job->sum.held.of[i] > 0 && q->machine.need.of[i] > room.of[i];
 }
 
-size_t queue_pick(struct queue *q, void *const **owners)
+void queue_pick(struct queue *q, struct queue_tasks *started)
 {
-	FREE_AUTO struct queue_user **turns = xcalloc(q->users_n + 1, sizeof(struct queue_user *));
-	bool whole = q->now_ms >= q->whole_ms + WHOLE_MS;
+	size_t most = q->now_ms >= q->whole_ms + WHOLE_MS ? SIZE_MAX : TRIES_MOST;
+	size_t tries = 0; /* since the last start */
+	struct queue_group *u;
+	TAILQ_INIT(started);
 	queue_enter(q);
 	q->picks++;
-	q->started_n = q->tries = q->places = 0;
-	q->partial = false;
-	for (struct queue_user *u = q->users; u; u = u->next) {
-		u->key = u->use + HELD_S * queue_share(q, &u->held, &u->bare);
+	q->places = 0;
+	for (u = q->users; u; u = u->next) {
+		u->key = u->use + HELD_S * u->share;
 		u->endless = false;
 	}
-	queue_pick_first(q);
-	for (struct queue_user *u = q->users; u; u = u->next)
-		u->first = queue_next(q, TAILQ_FIRST(&u->waits_by_age));
-	while (queue_pick_level(q, whole, turns))
-		;
-	struct queue_job *each;
-	TAILQ_FOREACH(each, &q->holders, hold)
-	each->user->endless |= each->limit_ms == NEVER && pool_waits_for(&q->machine, &each->held);
-	queue_pool_end(q, &q->machine);
-	for (struct queue_cluster *c = q->clusters; c; c = c->next)
-		queue_pool_end(q, &c->pool);
-	if (!q->partial)
+	/* A job whose start is known is tried before all others until it has started: what has
+	 * become more important meanwhile must not delay it either. */
+	if (q->machine.at_ms != QUEUE_NEVER)
+		(void)queue_try(q, q->machine.head, started);
+	for (u = q->users; u; u = u->next)
+		u->first = TAILQ_FIRST(&u->waits);
+	while (tries <= most && (u = queue_turn(q))) {
+		struct queue_job *job = u->first;
+		struct queue_job *next = TAILQ_NEXT(job, wait);
+		tries = queue_try(q, job, started) ? 0 : tries + 1;
+		u->first = job->at ? job : next;
+	}
+	queue_note_endless(q);
+	for (struct queue_group *p = &q->machine; p; p = p->next) {
+		if (!p->met && tries <= most)
+			pool_set_head(q, p, NULL);
+		p->met = false; /* what is held from now on passes nobody */
+	}
+	if (tries <= most)
 		q->whole_ms = q->now_ms;
-	*owners = q->started;
-	return q->started_n;
-}
-
-bool queue_partial(const struct queue *q)
-{
-	return q->partial;
 }

@@ -13,15 +13,103 @@
  * of the whole machine.  The same holds within the quota of a virtual cluster; a job that waits for
  * its quota reserves nothing of the machine.
  */
-#include "base/str.h"
+#include <sys/queue.h>
+
 #include "machine/resources/amounts.h"
 
-struct queue;
-struct queue_job;
-struct queue_task;
+static const int64_t QUEUE_NEVER = INT64_MAX;
+
+enum queue_why {
+	NOT_SEEN,
+	STARTS,
+	NEVER_MACHINE,
+	NEVER_QUOTA,
+	QUOTA,   /* too much of it is in use, or kept for a job that is ahead */
+	FOREIGN, /* other programs hold too much of the machine */
+	BUSY     /* the queue's tasks do, or it is kept for a job that is ahead */
+};
+
+/* A task, whose memory is the caller's: `need` is set before queue_want (no negative amounts), the
+ * rest is the queue's, to be read only. */
+struct queue_task {
+	struct amounts need;
+	bool holds; /* it holds what it needs; else it waits for it */
+	struct queue_job *job;
+	TAILQ_ENTRY(queue_task) link, start;
+};
+TAILQ_HEAD(queue_tasks, queue_task);
+
+enum { QUEUE_QUOTA, QUEUE_MACHINE, QUEUE_POOLS };
+
+struct queue_job {
+	/* Set by the caller before the first queue_want: */
+	int64_t priority;     /* larger is earlier */
+	int64_t submitted_ms; /* of any clock; equal jobs start in the order of queue_want */
+	/* Set by the caller at any time: */
+	bool gang; /* its waiting tasks start all at once or not at all */
+	/* The time limit: it gives everything back at most limit_ms after its first task runs; at
+	 * end_ms, by the clock of queue_now, if one runs.  QUEUE_NEVER: unknown (the default). */
+	int64_t limit_ms, end_ms;
+	/* To be read: */
+	struct amounts_sum sum;
+	size_t
+	    place; /* of its waiting tasks in the queue, from 1; 0: they wait for something else */
+	struct queue_tasks tasks; /* in the order of their making */
+	/* The queue's: */
+	TAILQ_ENTRY(queue_job) wait, hold; /* of those of the user; of q->holders */
+	struct queue_group *user, *pool[QUEUE_POOLS];
+	int64_t by_ms; /* it passed a head that can start then, so it must have ended; or NEVER */
+	uint64_t started; /* q->starts at its last start */
+	enum queue_why why;
+	struct amounts lack;   /* what could not start */
+	uint64_t pick;         /* that has tried it last */
+	struct queue_task *at; /* which that pick tries next; NULL: it has tried all */
+};
+TAILQ_HEAD(queue_jobs, queue_job);
+
+/* Jobs that have something in common: those of a user, those of a virtual cluster, all. */
+struct queue_group {
+	struct queue_group *next;
+	char *name;
+	struct amounts_sum sum;
+	/* What jobs take from, the machine or the quota of a virtual cluster: */
+	struct amounts total;
+	struct queue_job *head; /* the first that waits for it, as of the last pick */
+	struct amounts need;    /* of the head */
+	int64_t at_ms;          /* the head can start then; QUEUE_NEVER: unknown */
+	struct amounts spare;   /* what is left beside it then, for those that pass it */
+	uint64_t since;         /* q->starts when it became the head: later ones have passed it */
+	bool met;               /* this pick has come to the head: what starts now passes it */
+	/* A user: */
+	size_t jobs;
+	struct queue_jobs waits; /* jobs with tasks that wait; the first one is tried first */
+	double share, use;       /* of the machine: what its tasks hold; recently, in seconds */
+	bool enters, waited;     /* it waits for the machine: now, at the last pick */
+	bool endless; /* it has what the head lacks, without time limit, as of the last pick */
+	double key;   /* of one pick, as the next */
+	struct queue_job *first; /* the next that is tried */
+};
+
+static inline struct amounts pool_free(const struct queue_group *p)
+{
+	struct amounts room = p->total;
+	amounts_add(&room, &p->sum.held, -1);
+	return room;
+}
+
+struct queue {
+	int64_t now_ms;
+	struct amounts total;       /* also what others hold, which machine.total is without */
+	struct queue_group machine; /* all jobs; then the virtual clusters */
+	struct queue_group *users;
+	struct queue_jobs holders; /* jobs with tasks that hold something */
+	uint64_t picks, starts;
+	int64_t whole_ms; /* of the last pick that has tried all jobs */
+	size_t places;
+};
 
 struct queue *queue_new(void);
-/* Frees also its jobs and tasks. */
+/* After the jobs are removed. */
 void queue_free(struct queue *q);
 
 /* What happens next happens at this time, in milliseconds of any clock; times in the past are
@@ -33,54 +121,39 @@ void queue_machine(struct queue *q, const struct amounts *total, const struct am
  * INT64_MAX: this resource is not limited. */
 void queue_quota(struct queue *q, struct span virtual_cluster, const struct amounts *quota);
 
-struct queue_order {
-	struct span user, virtual_cluster;
-	int priority;         /* larger is earlier */
-	int64_t submitted_ms; /* of any clock; earlier is earlier */
-	bool gang;            /* waiting tasks of the job start all at once or not at all */
-};
-/* A job without tasks.  Texts are copied.  Jobs of equal order start in the order of these calls.
- */
-struct queue_job *queue_add(struct queue *q, const struct queue_order *order);
-/* Waiting tasks of the job start all at once or not at all; the default is one by one. */
-void queue_gang(struct queue_job *job, bool gang);
-/* The time limit of a job: it gives everything back at most limit_ms after its first task runs; at
- * end_ms, by the clock of queue_now, if one runs.  INT64_MAX: unknown (the default). */
-void queue_time(struct queue_job *job, int64_t limit_ms, int64_t end_ms);
+/* A job without tasks.  Texts are copied. */
+struct queue_job *queue_add(struct queue *q, struct span user, struct span virtual_cluster);
 /* A job that holds something, but has no end_ms, must have one by then, or the caller undoes its
- * tasks: it has passed another.  INT64_MAX: it need not. */
+ * tasks: it has passed another.  QUEUE_NEVER: it need not. */
 int64_t queue_start_by(const struct queue_job *job);
-/* Frees the job, which may be NULL, and its tasks, and gives back what they hold. */
+/* Ends its tasks and frees the job, which may be NULL. */
 void queue_remove(struct queue *q, struct queue_job *job);
 
-/* A task that waits for `need` (no negative amounts), or holds it already (found after a restart).
- * `owner` is the caller's. */
-struct queue_task *queue_want(struct queue *q, struct queue_job *job, const struct amounts *need,
-                              void *owner);
-struct queue_task *queue_hold(struct queue *q, struct queue_job *job, const struct amounts *need,
-                              void *owner);
-/* Frees a task that is Completed or deleted; gives back what it holds. */
+/* A task waits for what it needs, or holds it already (found after a restart). */
+void queue_want(struct queue *q, struct queue_job *job, struct queue_task *task, bool holds);
+/* A task is Completed or deleted; gives back what it holds. */
 void queue_end(struct queue *q, struct queue_task *task);
 /* A picked task cannot start after all, for instance because another program took the GPU: it
  * waits again, in its old place.  To be called for all tasks that one queue_pick gave for a gang,
  * and before the next queue_pick queue_machine must say what is missing.  Also of a job that is
- * late (queue_start_by). */
+ * late (queue_start_by).
+ */
 void queue_undo(struct queue *q, struct queue_task *task);
 
-/* Decides: all tasks that may start now hold their resources from now on.  Returns their number and
- * their owners; those of a gang are consecutive.  The list is the queue's, until the next call. */
-size_t queue_pick(struct queue *q, void *const **owners);
-/* Many jobs wait, and the last pick has not come to those behind the first 256 that could not
- * start: what queue_reason and queue_place say about them is older.  A pick that is a second later
- * than the last one that has tried all jobs tries all. */
-bool queue_partial(const struct queue *q);
+/*
+ * Decides: all tasks that may start now hold their resources from now on, and are in *started, by
+ * `start`; those of a gang are consecutive.  If many jobs wait, it does not come to those behind
+ * the first 256 that could not start: what queue_reason and job.place say about them is older, and
+ * q->whole_ms, too.  A pick that is a second later than the last one that has tried all jobs tries
+ * all.
+ */
+void queue_pick(struct queue *q, struct queue_tasks *started);
 
 /* Why the waiting tasks of a job wait, as of the last queue_pick: "3rd in the queue: 4 GPUs wanted,
  * 2 free, 6 held by jobs of bob".  Writes nothing, and returns false, if none of them waits. */
 bool queue_reason(const struct queue *q, const struct queue_job *job, struct str *out);
-/* Their place in the queue, from 1; 0: none waits, or they wait for something else. */
-size_t queue_place(const struct queue_job *job);
-/* What `need` has more of than `room`: appends "16 GPUs and 2 TiB of memory" and "8 and 64 GiB".
- * false: nothing. */
-bool queue_exceeds(const struct amounts *need, const struct amounts *room, struct str *wanted,
-                   struct str *there);
+/* Can so much never start?  Appends what exceeds the machine or the quota of the virtual cluster:
+ * "16 GPUs and 2 TiB of memory for a task; this machine has 8 and 64 GiB"; `each`: " for a task" or
+ * "". */
+bool queue_never(const struct queue *q, struct span virtual_cluster, const struct amounts *need,
+                 const char *each, struct str *out);

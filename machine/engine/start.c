@@ -105,11 +105,12 @@ static void start_gpus(struct start *s)
 	size_t files = e->set.n_mounts + 2;
 	s->keep = ARENA_NEW(&s->a, int, e->inventory.gpus_n + (size_t)s->p->need.ports + 1);
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-		if (e->gpu[i].grant != s->p->grant)
+		const struct gpu *gpu = &e->inventory.gpus[i];
+		if (gpu->holder != s->p->grant)
 			continue;
-		gpus[n++] = e->gpu[i].gpu;
-		files += e->gpu[i].gpu->files_n;
-		s->keep[s->n_keep++] = e->gpu[i].fd;
+		gpus[n++] = gpu;
+		files += gpu->files_n;
+		s->keep[s->n_keep++] = gpu->fd;
 	}
 	for (int64_t i = 0; i < s->p->need.ports; i++)
 		s->keep[s->n_keep++] = s->p->port_fd[i];
@@ -133,11 +134,8 @@ static void start_mounts(struct start *s)
 
 static int start_cgroup(struct start *s, struct err *err)
 {
-	const struct cgroup_limits limits = { .memory = s->p->need.memory,
-		                              .cpus = s->p->need.cpus };
-	if (!s->p->e->cgroup)
-		return 0;
-	return cgroup_make(s->p->e->cgroup, s->p->uid, &limits, &s->procs, err);
+	const char *group = s->p->e->cgroup;
+	return group ? cgroup_make(group, s->p->uid, &s->p->need, &s->procs, err) : 0;
 }
 
 static int start_write(struct start *s, const struct pod *spec, const struct images_status *image,
@@ -153,8 +151,8 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 		.runtime = e->runtime,
 		.sandbox = e->sandbox,
 		.image = image ? image->rootfs : NULL,
-		.hide = e->hide,
-		.n_hide = e->n_hide,
+		.hide = e->hide.v,
+		.n_hide = e->hide.n,
 		.start_directory = e->set.cwd ? e->set.cwd
 		                   : image    ? image->directory
 		                              : NULL,
@@ -210,7 +208,7 @@ int pod_start(struct engine_pod *p, struct err *err)
 		FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
 		(void)unlink(file); /* else a restart takes it as started */
 	} else {
-		grant_unlock(p->e, p->grant); /* the shim has the locks */
+		grant_unlock(p->e, p->grant, true); /* the shim has the locks */
 		pod_drop_ports(p);
 	}
 	arena_wipe(&s.a);

@@ -15,7 +15,6 @@
 #include "base/json/scan.h"
 #include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
@@ -108,8 +107,10 @@ bool world_gang(const struct pod *spec)
 
 struct amounts pod_amounts(const struct pod *spec, struct span object)
 {
-	return (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory,
-		                 ports_wanted(object) };
+	return (struct amounts){ .gpus = spec->app.gpus,
+		                 .cpus = spec->app.cpu_milli,
+		                 .memory = spec->app.memory,
+		                 .ports = ports_wanted(object) };
 }
 
 const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,

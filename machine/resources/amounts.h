@@ -4,27 +4,40 @@
 
 #include "base/str.h"
 
+enum amount { AMOUNT_GPUS, AMOUNT_CPUS, AMOUNT_MEMORY, AMOUNT_PORTS, AMOUNTS };
+
 struct amounts {
-	int64_t gpus;
-	int64_t cpus;   /* thousandths of a CPU */
-	int64_t memory; /* bytes */
-	int64_t ports;  /* numbers that nobody else on the machine listens on */
+	union {
+		struct {
+			int64_t gpus;
+			int64_t cpus;   /* thousandths of a CPU */
+			int64_t memory; /* bytes */
+			int64_t ports;  /* numbers that nobody else on the machine listens on */
+		};
+		int64_t of[AMOUNTS];
+	};
 };
 
-static inline void amounts_add(struct amounts *a, const struct amounts *b)
+/* What some tasks hold, and what others wait for. */
+struct amounts_sum {
+	struct amounts held, wanted;
+	size_t running, waiting; /* tasks */
+};
+
+/* Adds b so many times; -1 takes it away. */
+static inline void amounts_add(struct amounts *a, const struct amounts *b, int64_t times)
 {
-	a->gpus += b->gpus;
-	a->cpus += b->cpus;
-	a->memory += b->memory;
-	a->ports += b->ports;
+	for (enum amount i = 0; i < AMOUNTS; i++)
+		a->of[i] += times * b->of[i];
 }
 
-static inline void amounts_subtract(struct amounts *a, const struct amounts *b)
+/* `need` is within `room`, as far as it needs something. */
+static inline bool amounts_fit(const struct amounts *need, struct amounts room)
 {
-	a->gpus -= b->gpus;
-	a->cpus -= b->cpus;
-	a->memory -= b->memory;
-	a->ports -= b->ports;
+	for (enum amount i = 0; i < AMOUNTS; i++)
+		if (need->of[i] > 0 && need->of[i] > room.of[i])
+			return false;
+	return true;
 }
 
 /* Appends "16.0 CPUs, 64000 MiB, 2 GPUs". */

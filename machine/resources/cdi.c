@@ -3,234 +3,203 @@
  * container with a GPU needs.  Hooks, which need a container runtime, are ignored.
  * https://github.com/cncf-tags/container-device-interface, version 0.8.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/fd.h"
 #include "base/tree.h"
 #include "machine/resources/resources.h"
-#include "machine/words.h"
 
-enum { CDI_FILE_MAX = 4 << 20, CDI_FILES_MAX = 256, CDI_EDITS_MAX = 4096 };
+enum { CDI_FILE_MAX = 4 << 20, CDI_EDITS_MAX = 4096 };
 
-/* What a container gets: containerEdits. */
-struct cdi_edits {
-	struct gpu_file *file;
-	size_t n;
-	struct words env;
-};
+/* The place of a node in its file, for err_at. */
+#define CDI_WRONG(node) 400, NULL, ((struct place){ NULL, (node)->line, (node)->column })
 
-struct cdi_file {
-	const char *name, *kind;
-	struct inventory *out;
-	const struct node *all; /* containerEdits that every device of the file needs */
-	bool hooks;
-};
-
-/* A note with the place of a node.  Returns -1. */
-__attribute__((format(printf, 3, 4))) static int cdi_fault(struct cdi_file *f, const struct node *n,
-                                                           const char *fmt, ...)
-{
-	FREE_AUTO char *what = NULL;
-	va_list args;
-	va_start(args, fmt);
-	int bytes = vasprintf(&what, fmt, args);
-	va_end(args);
-	notes_add(&f->out->notes, NOWHERE, "%s, line %u, column %u: %s", f->name, n->line,
-	          n->column, bytes < 0 ? "is wrong" : what);
-	return -1;
-}
-
-/* An absolute path; NULL if there is none, or, with a note, if it is something else. */
-static const char *cdi_path(struct cdi_file *f, const struct node *map, const char *key)
+/* An absolute path; NULL if there is none, or, with *e, if it is something else. */
+static const char *cdi_path(const struct node *map, const char *key, struct err *e)
 {
 	char q[4 * QUOTE_MAX];
 	const struct node *n = node_get(map, key);
-	if (n == NULL)
-		return NULL;
-	if (n->type != NODE_TEXT)
-		cdi_fault(f, n, "%s must be text, is %s", key, node_type_name(n));
-	else if (n->text[0] != '/' || strstr(n->text, "/../"))
-		cdi_fault(f, n, "%s must be an absolute path, is \"%s\"", key,
-		          quote(q, node_span(n)));
-	else
+	if (node_is(n, NODE_TEXT) && n->text[0] == '/' && !strstr(n->text, "/../"))
 		return n->text;
+	if (n)
+		(void)err_at(e, CDI_WRONG(n), "%s must be an absolute path, is \"%s\"", key,
+		             n->type == NODE_TEXT ? quote(q, node_span(n)) : node_type_name(n));
 	return NULL;
 }
 
-/* A list, empty if there is none; NULL and a note if it is something else. */
-static const struct node *cdi_list(struct cdi_file *f, const struct node *map, const char *key)
+/* A list, which is empty if there is none, or, with *e, if it is something else. */
+static const struct node *cdi_list(const struct node *map, const char *key, struct err *e)
 {
 	static const struct node EMPTY = { .type = NODE_LIST };
 	const struct node *list = node_get(map, key);
-	if (list == NULL || list->type == NODE_NULL)
+	if (!list || list->type == NODE_NULL)
 		return &EMPTY;
 	if (list->type == NODE_LIST && list->n <= CDI_EDITS_MAX)
 		return list;
-	cdi_fault(f, list, "%s must be a list of at most %d items", key, CDI_EDITS_MAX);
-	return NULL;
+	(void)err_at(e, CDI_WRONG(list), "%s must be a list of at most %d items", key,
+	             CDI_EDITS_MAX);
+	return &EMPTY;
 }
 
 /* deviceNodes: {path, hostPath}; mounts: {containerPath, hostPath, options}. */
-static int cdi_read_file(struct cdi_file *f, const struct node *n, bool device,
-                         struct gpu_file *out)
+static void cdi_read_file(const struct node *n, bool device, struct gpu_file *out, struct err *e)
 {
+	const struct node *options = cdi_list(n, "options", e);
+	out->path = cdi_path(n, device ? "path" : "containerPath", e);
+	out->host = cdi_path(n, "hostPath", e);
+	if (!out->host && device)
+		out->host = out->path;
+	if (!out->path || !out->host)
+		(void)err_at(e, CDI_WRONG(n), "%s",
+		             device ? "a device node needs `path`"
+		                    : "a mount needs `hostPath` and `containerPath`");
 	out->device = device;
 	out->writable = true;
-	out->path = cdi_path(f, n, device ? "path" : "containerPath");
-	out->host = device && !node_get(n, "hostPath") ? out->path : cdi_path(f, n, "hostPath");
-	if (out->path == NULL || out->host == NULL)
-		return cdi_fault(f, n, "%s",
-		                 device ? "a device node needs `path`"
-		                        : "a mount needs `hostPath` and `containerPath`");
-	const struct node *options = cdi_list(f, n, "options");
-	for (size_t i = 0; options && i < options->n; i++) {
-		const struct node *o = &options->item[i];
-		if (o->type == NODE_TEXT && strcmp(o->text, "ro") == 0)
+	for (size_t i = 0; i < options->n; i++)
+		if (node_is(&options->item[i], NODE_TEXT) &&
+		    strcmp(options->item[i].text, "ro") == 0)
 			out->writable = false;
-	}
-	return options ? 0 : -1;
 }
 
-/* Adds to *out. */
-static int cdi_read_edits(struct cdi_file *f, const struct node *map, struct cdi_edits *out)
+/* Adds containerEdits to what a GPU needs. */
+static int cdi_read_edits(const struct node *map, struct gpu *g, struct err *e)
 {
 	if (map && map->type != NODE_MAP)
-		return cdi_fault(f, map, "containerEdits must be a mapping");
-	f->hooks = f->hooks || node_get(map, "hooks");
-	const struct node *devices = cdi_list(f, map, "deviceNodes");
-	const struct node *mounts = cdi_list(f, map, "mounts");
-	const struct node *env = cdi_list(f, map, "env");
-	if (!devices || !mounts || !env)
-		return -1;
-	size_t n = devices->n + mounts->n;
-	struct gpu_file *file = ARENA_NEW(&f->out->arena, struct gpu_file, out->n + n + 1);
-	if (out->n)
-		memcpy(file, out->file, out->n * sizeof(*file));
-	out->file = file;
-	for (size_t i = 0; i < n; i++, out->n++) {
-		bool device = i < devices->n;
-		const struct node *item =
-		    device ? &devices->item[i] : &mounts->item[i - devices->n];
-		if (cdi_read_file(f, item, device, &file[out->n]) != 0)
-			return -1;
-	}
+		return err_at(e, CDI_WRONG(map), "containerEdits must be a mapping");
+	const struct node *devices = cdi_list(map, "deviceNodes", e);
+	const struct node *mounts = cdi_list(map, "mounts", e);
+	const struct node *env = cdi_list(map, "env", e);
+	struct gpu_file *files =
+	    ARENA_NEW(g->env.a, struct gpu_file, g->files_n + devices->n + mounts->n + 1);
+	if (g->files_n)
+		memcpy(files, g->files, g->files_n * sizeof(*files));
+	g->files = files;
+	for (size_t i = 0; i < devices->n; i++)
+		cdi_read_file(&devices->item[i], true, &files[g->files_n++], e);
+	for (size_t i = 0; i < mounts->n; i++)
+		cdi_read_file(&mounts->item[i], false, &files[g->files_n++], e);
 	for (size_t i = 0; i < env->n; i++) {
 		const struct node *item = &env->item[i];
-		if (item->type != NODE_TEXT || !strchr(item->text, '='))
-			return cdi_fault(f, item, "a variable must be NAME=value");
-		words_add(&out->env, item->text);
+		if (item->type == NODE_TEXT && strchr(item->text, '='))
+			words_add(&g->env, item->text);
+		else
+			(void)err_at(e, CDI_WRONG(item), "a variable must be NAME=value");
 	}
-	return 0;
+	return e->http ? -1 : 0;
 }
 
 /* ---- devices ----------------------------------------------------------------------- */
 
-static bool cdi_shows(const struct gpu_file *file, size_t n, const char *host)
+/* How many device nodes both have, apart from those of all devices of a file. */
+static size_t cdi_shared(const struct gpu *a, const struct gpu *b)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (file[i].device && strcmp(file[i].host, host) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The same device nodes, apart from those of all devices of the file, which are at the end. */
-static bool cdi_same(const struct gpu *a, const struct gpu *b)
-{
-	for (size_t i = 0; i < a->own_n; i++) {
-		if (a->files[i].device && !cdi_shows(b->files, b->own_n, a->files[i].host))
-			return false;
-	}
-	return true;
+	size_t n = 0;
+	for (size_t i = 0; i < a->own_n; i++)
+		for (size_t k = 0; k < b->own_n; k++)
+			n += a->files[i].device && b->files[k].device &&
+			     strcmp(a->files[i].host, b->files[k].host) == 0;
+	return n;
 }
 
 static void cdi_add(struct inventory *out, const struct gpu *gpu)
 {
 	for (size_t i = 0; i < out->gpus_n; i++) {
 		struct gpu *g = &out->gpus[i];
-		bool same = cdi_same(g, gpu) && cdi_same(gpu, g);
-		bool name = strcmp(g->name, gpu->name) == 0;
-		if (same && !name && g->uuid == NULL)
+		size_t shared = cdi_shared(g, gpu);
+		bool same = shared == cdi_shared(g, g) && shared == cdi_shared(gpu, gpu);
+		if (same && strcmp(g->name, gpu->name) != 0 && !g->uuid)
 			g->uuid = gpu->uuid;
-		if (same || name)
+		if (same || strcmp(g->name, gpu->name) == 0)
 			return;
 	}
 	out->gpus[out->gpus_n++] = *gpu;
 }
 
-static void cdi_read_device(struct cdi_file *f, const struct node *n)
+/* The node whose lock stands for the GPU: one that no other GPU has (parts of a GPU share one). */
+static void cdi_choose_node(const struct inventory *v, struct gpu *g)
 {
-	static const char *const NO_ENV[] = { NULL };
-	struct arena *a = &f->out->arena;
+	for (size_t i = g->own_n; i-- > 0;) {
+		const struct gpu one = { .files = &g->files[i], .own_n = 1 };
+		size_t have = 0;
+		for (size_t k = 0; k < v->gpus_n; k++)
+			have += cdi_shared(&one, &v->gpus[k]);
+		if (have == 1 || (have > 1 && !g->node))
+			g->node = g->files[i].host;
+	}
+}
+
+/* all: containerEdits of the file. */
+static int cdi_read_device(const struct node *n, const char *kind, const struct node *all,
+                           struct inventory *out, struct err *e)
+{
 	const struct node *id = node_get(n, "name");
 	const char *name = NULL;
 	if (node_is(id, NODE_TEXT))
 		name = id->text;
 	else if (node_is(id, NODE_INT)) /* without quotes */
-		name = arena_printf(a, "%lld", (long long)id->integer);
-	struct cdi_edits edits = { .env.a = a };
-	if (name == NULL) {
-		cdi_fault(f, n, "a device needs a `name`");
-		return;
-	}
-	if (strcmp(name, "all") == 0 || f->out->gpus_n >= GPUS_MAX ||
-	    cdi_read_edits(f, node_get(n, "containerEdits"), &edits) != 0)
-		return;
-	struct gpu gpu = { .name = arena_printf(a, "%s=%s", f->kind, name), .own_n = edits.n };
-	bool devices = false;
-	for (size_t i = 0; i < edits.n; i++)
-		devices = devices || edits.file[i].device;
-	if (!devices) {
-		cdi_fault(f, n, "the device has no device node of its own");
-		return;
-	}
+		name = arena_printf(&out->arena, "%lld", (long long)id->integer);
+	else
+		return err_at(e, CDI_WRONG(n), "a device needs a `name`");
+	struct gpu gpu = { .name = arena_printf(&out->arena, "%s=%s", kind, name),
+		           .env.a = &out->arena };
+	if (strcmp(name, "all") == 0 || out->gpus_n >= INVENTORY_GPUS ||
+	    cdi_read_edits(node_get(n, "containerEdits"), &gpu, e) != 0)
+		return 0;
+	gpu.own_n = gpu.files_n;
+	if (cdi_shared(&gpu, &gpu) == 0)
+		return err_at(e, CDI_WRONG(n), "the device has no device node of its own");
 	if (strncmp(name, "GPU-", 4) == 0 || strncmp(name, "MIG-", 4) == 0)
 		gpu.uuid = name;
-	if (cdi_read_edits(f, f->all, &edits) != 0)
-		return;
-	gpu.files = edits.file;
-	gpu.files_n = edits.n;
-	gpu.env = edits.env.v ? edits.env.v : NO_ENV;
-	cdi_add(f->out, &gpu);
-}
-
-static void cdi_read_spec(struct cdi_file *f, const struct node *root)
-{
-	const struct node *kind = node_get(root, "kind");
-	if (!node_is(kind, NODE_TEXT)) {
-		cdi_fault(f, root,
-		          "a CDI file is a mapping with `kind`, for instance nvidia.com/gpu");
-		return;
-	}
-	const char *class = strchr(kind->text, '/');
-	if (class == NULL || strcmp(class, "/gpu") != 0)
-		return;
-	f->kind = kind->text;
-	f->all = node_get(root, "containerEdits");
-	struct cdi_edits all = { .env.a = &f->out->arena };
-	if (cdi_read_edits(f, f->all, &all) != 0)
-		return;
-	const struct node *devices = cdi_list(f, root, "devices");
-	for (size_t i = 0; devices && i < devices->n; i++)
-		cdi_read_device(f, &devices->item[i]);
-	if (f->hooks)
-		notes_add(
-		    &f->out->notes, NOWHERE,
-		    "%s: hooks are not executed; images need the libraries of the driver under "
-		    "their sonames",
-		    f->name);
+	(void)cdi_read_edits(all, &gpu, e); /* was read before */
+	cdi_add(out, &gpu);
+	return 0;
 }
 
 /* ---- files ------------------------------------------------------------------------- */
 
+static void cdi_note(const char *path, const struct err *e, struct inventory *out)
+{
+	const struct note *n = e->notes.v;
+	if (e->notes.n)
+		notes_add(&out->notes, NOWHERE, "%s, line %u, column %u: %s", path, n->line,
+		          n->column, n->msg);
+}
+
+static int cdi_read_spec(const char *path, const struct node *root, struct inventory *out,
+                         struct err *e)
+{
+	const struct node *kind = node_get(root, "kind");
+	if (!node_is(kind, NODE_TEXT))
+		return err_at(e, CDI_WRONG(root),
+		              "a CDI file is a mapping with `kind`, for instance nvidia.com/gpu");
+	const char *class = strchr(kind->text, '/');
+	if (!class || strcmp(class, "/gpu") != 0)
+		return 0;
+	const struct node *edits = node_get(root, "containerEdits");
+	const struct node *devices = cdi_list(root, "devices", e);
+	struct gpu all = { .env.a = &out->arena };
+	bool hooks = node_get(edits, "hooks") != NULL;
+	if (cdi_read_edits(edits, &all, e) != 0)
+		return -1;
+	for (size_t i = 0; i < devices->n; i++) {
+		ERR_AUTO wrong = { 0 };
+		const struct node *device = &devices->item[i];
+		(void)cdi_read_device(device, kind->text, edits, out, &wrong);
+		cdi_note(path, &wrong, out);
+		hooks = hooks || node_get(node_get(device, "containerEdits"), "hooks");
+	}
+	if (hooks)
+		notes_add(&out->notes, NOWHERE,
+		          "%s: hooks are not executed; images need the libraries of the driver "
+		          "under their sonames",
+		          path);
+	return 0;
+}
+
 static void cdi_read_path(const char *path, struct inventory *out)
 {
-	struct cdi_file f = { .name = arena_printf(&out->arena, "%s", path), .out = out };
 	STR_AUTO text = STR_INIT(CDI_FILE_MAX);
 	FREE_AUTO char *real = realpath(path, NULL); /* it may be a link */
 	struct doc doc = { 0 };
@@ -241,27 +210,14 @@ static void cdi_read_path(const char *path, struct inventory *out)
 		          errno == EINVAL || errno == EFBIG ? "is not a file of at most 4 MiB"
 		                                            : strerrordesc_np(errno));
 	else if (doc_read(str_view(&text), &BUDGET_DEFAULT, &out->arena, &doc, &warnings, &e) == 0)
-		cdi_read_spec(&f, &doc.root);
-	else if (e.notes.n)
-		notes_add(&out->notes, NOWHERE, "%s, line %u, column %u: %s", path,
-		          e.notes.v[0].line, e.notes.v[0].column, e.notes.v[0].msg);
+		(void)cdi_read_spec(path, &doc.root, out, &e);
+	cdi_note(path, &e, out);
 }
 
-static int cdi_select(const struct dirent *d)
+void cdi_read(struct inventory *out)
 {
-	const char *dot = strrchr(d->d_name, '.');
-	return dot && d->d_name[0] != '.' && (!strcmp(dot, ".yaml") || !strcmp(dot, ".json"));
-}
-
-void cdi_read(const char *dir, struct inventory *out)
-{
-	struct dirent **names = NULL;
-	int n = scandir(dir, &names, cdi_select, alphasort);
-	for (int i = 0; i < n; i++) {
-		FREE_AUTO char *path = xasprintf("%s/%s", dir, names[i]->d_name);
-		if (i < CDI_FILES_MAX)
-			cdi_read_path(path, out);
-		free(names[i]);
-	}
-	free(names);
+	inventory_glob(out, "/var/run/cdi/*.{yaml,json}", cdi_read_path);
+	inventory_glob(out, "/etc/cdi/*.{yaml,json}", cdi_read_path);
+	for (size_t i = 0; i < out->gpus_n; i++)
+		cdi_choose_node(out, &out->gpus[i]);
 }

@@ -4,35 +4,25 @@
  * instance systemd's Delegate=yes).  The process moves itself into a leaf of its group, because a
  * group with processes cannot limit its children; each task gets a leaf beside it.  The shim stays
  * outside: its child writes "0" into the leaf's cgroup.procs before it executes the task, so that
- * neither the limit nor cgroup_kill reaches the shim.  One thread at a time.
+ * neither the limit nor cgroup_end reaches the shim.  One thread at a time.
  */
 #include "base/err.h"
-#include "base/str.h"
+#include "machine/resources/amounts.h"
 
-struct cgroup;
+/* The directory of this process's group, which the caller frees.  root: above /proc and /sys, ""
+ * unless a test has its own tree.  NULL, and in *why a sentence, if limits cannot be applied. */
+char *cgroup_open(const char *root, struct str *why);
 
-/* The group of this process.  `proc` is /proc and `root` /sys/fs/cgroup unless a test has its own
- * tree (NULL: those).  NULL, and in *why a sentence, if limits cannot be applied. */
-struct cgroup *cgroup_open(const char *proc, const char *root, struct str *why);
-void cgroup_close(struct cgroup *g);
-
-struct cgroup_limits {
-	int64_t memory; /* bytes */
-	int64_t cpus;   /* thousandths */
-};                      /* 0: no limit */
-
-/* Makes the leaf of a task, or finds it, and writes its limits.  `task` is a file name (the UID of
- * the pod).  *dir is its directory; the caller frees it.  -1 and *e (500). */
-int cgroup_make(struct cgroup *g, const char *task, const struct cgroup_limits *limits, char **dir,
+/* Makes the leaf of a task, or finds it, and writes its limits of CPUs and memory, 0: none.  `task`
+ * is a file name (the UID of the pod).  *dir is its directory; the caller frees it.  -1 and *e
+ * (500). */
+int cgroup_make(const char *group, const char *task, const struct amounts *limits, char **dir,
                 struct err *e);
-/* The number of processes of the task that were killed because its memory was used up; 0 also if
- * there is no such leaf. */
-int64_t cgroup_oom_kills(const struct cgroup *g, const char *task);
-/* Kills all processes of the task.  false if that is not possible (kernel before 5.14). */
-bool cgroup_kill(const struct cgroup *g, const char *task);
-/* Removes the leaf.  false if processes are still in it: try again later. */
-bool cgroup_remove(const struct cgroup *g, const char *task);
+/* Kills what is left of the task and removes its leaf.  *oom: processes of it were killed because
+ * its memory was used up.  false if it cannot kill (kernel before 5.14), or there is no such leaf.
+ */
+bool cgroup_end(const char *group, const char *task, bool *oom);
 
-/* The most that this process may use by its own group and those above it; -1: no limit.  cpus in
- * thousandths, memory in bytes. */
-void cgroup_own_limits(const char *proc, const char *root, int64_t *cpus, int64_t *memory);
+/* Lowers the CPUs and the memory to the most that this process may use by its own group and those
+ * above it. */
+void cgroup_limit(const char *root, struct amounts *most);

@@ -7,25 +7,18 @@
 #include <unistd.h>
 
 #include "base/enc.h"
+#include "base/json/ports.h"
 #include "base/json/scan.h"
-
-enum { PORTS = 65536 };
 
 int64_t ports_wanted(struct span pod)
 {
 	ARENA_AUTO a = { 0 };
-	int64_t sum = 0;
-	struct span spec = scan_text(
+	ERR_AUTO e = { 0 };
+	struct portspec spec;
+	struct span text = scan_text(
 	    scan_path(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"), &a);
-	struct scan labels = scan_begin(scan_get(spec, "ports"));
-	struct span key;
-	struct span label;
-	while (scan_member(&labels, &key, &label)) {
-		int64_t n = 0;
-		(void)scan_int(scan_get(label, "count"), 0, PORTS, &n); /* else none */
-		sum += n;
-	}
-	return sum;
+	(void)portspec_read(text, -1, &a, &spec, &e); /* else the labels that are right */
+	return spec.sequential ? 0 : spec.total;
 }
 
 /* Its lock; -1: another task has it, or a program that knows nothing of locks; -2: no descriptor.
@@ -45,47 +38,28 @@ static int port_lock(int64_t port)
 	return -1;
 }
 
-/* Returns what ports_take shall: n, or PORTS_NO_FILE after a lock of -2. */
-static size_t ports_unlock(size_t n, const int *fd, int lock)
-{
-	for (size_t i = 0; i < n; i++)
-		(void)close(fd[i]);
-	return lock == -2 ? PORTS_NO_FILE : n;
-}
-
-/* From a random one on, so that a port that was in use a moment ago is seldom next. */
-size_t ports_take(const struct port_range *r, size_t n, char **list, int *fd)
+size_t ports_take(const struct port_range *r, char **list, size_t n, int *fd)
 {
 	STR_AUTO text = STR_INIT(1 << 20);
-	uint32_t from;
-	int64_t size = r->end - r->start;
+	struct span rest = span_of(*list ?: "");
+	int64_t size = *list ? (int64_t)n : r->end - r->start;
+	uint32_t from; /* random, so that a port that was in use a moment ago is seldom next */
 	size_t got = 0;
+	int lock = 0;
 	random_bytes(&from, sizeof(from));
-	for (int64_t i = 0; i < size && got < n; i++) {
+	for (int64_t i = 0; i < size && got < n && lock != -2; i++) {
 		int64_t port = r->start + (from + i) % size;
-		int lock = port_lock(port);
-		fd[got] = lock;
-		if (lock >= 0)
-			str_printf(&text, got++ ? ",%d" : "%d", (int)port);
-		if (lock == -2)
-			return ports_unlock(got, fd, lock);
+		if (*list)
+			(void)parse_i64(span_next(&rest, ','), 1, PORTS_MAX - 1, &port);
+		lock = port_lock(port);
+		if (lock >= 0) {
+			str_printf(&text, got ? ",%d" : "%d", (int)port);
+			fd[got++] = lock;
+		}
 	}
-	if (got < n)
-		return ports_unlock(got, fd, -1);
-	*list = xstrdup(str_c(&text));
-	return n;
-}
-
-size_t ports_take_again(const char *list, size_t n, int *fd)
-{
-	struct span rest = span_of(list);
-	for (size_t got = 0; got < n; got++) {
-		int64_t port = 0;
-		(void)parse_i64(span_next(&rest, ','), 1, PORTS - 1, &port); /* as it was written */
-		int lock = port_lock(port);
-		fd[got] = lock;
-		if (lock < 0)
-			return ports_unlock(got, fd, lock);
-	}
-	return n;
+	if (got == n && !*list)
+		*list = xstrdup(str_c(&text));
+	for (size_t i = 0; i < got && got < n; i++)
+		(void)close(fd[i]); /* nothing was written */
+	return lock == -2 ? PORTS_NO_FILE : got;
 }

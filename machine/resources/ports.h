@@ -12,10 +12,9 @@
  * JSON).  0 for fixed ports. */
 int64_t ports_wanted(struct span pod);
 
-/* Locks n ports that nobody listens on: descriptors (close-on-exec; close them when the shim has
- * its own), and *list, the numbers with commas, which the caller frees.  Returns n; less: only so
- * many are free, and nothing is locked; PORTS_NO_FILE: nor is anything because there is no
- * descriptor for a lock. */
-size_t ports_take(const struct port_range *r, size_t n, char **list, int *fd);
-/* The same for the n ports of a list; less than n: one of them is not free. */
-size_t ports_take_again(const char *list, size_t n, int *fd);
+/* Locks n ports that nobody listens on: those of *list, numbers with commas, or, if it is NULL,
+ * some of the range, which are then in *list, which the caller frees.  fd: descriptors
+ * (close-on-exec; close them when the shim has its own).  Returns n; less: only so many are free,
+ * and nothing is locked; PORTS_NO_FILE: nor is anything because there is no descriptor for a lock.
+ */
+size_t ports_take(const struct port_range *r, char **list, size_t n, int *fd);

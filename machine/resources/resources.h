@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "machine/resources/amounts.h"
+#include "machine/words.h"
 
 /* A file or directory of the machine that a task with the GPU must see. */
 struct gpu_file {
@@ -26,27 +27,25 @@ struct gpu {
 	unsigned index;   /* as the driver numbers them, or in the order of the pattern */
 	const char *node; /* the path whose lock is taken */
 	const struct gpu_file
-	    *files;             /* those of this GPU and those that all GPUs of its kind need */
-	size_t files_n, own_n;  /* the first own_n are of this GPU alone */
-	const char *const *env; /* NAME=value, of the CDI file; NULL at the end */
+	    *files;            /* those of this GPU and those that all GPUs of its kind need */
+	size_t files_n, own_n; /* the first own_n are of this GPU alone */
+	struct words env;      /* NAME=value, of the CDI file */
+	/* Of the engine (grants.c): */
+	struct engine_grant *holder; /* NULL: not given */
+	int fd;                      /* lock that no shim has yet; -1 */
+	bool foreign;                /* another program had it at the last look */
+	bool told;                   /* its node cannot be used, which was reported */
 };
 
-enum { GPUS_MAX = 1024 };
+enum { INVENTORY_GPUS = 1024 };
 
 struct inventory {
+	const char *root;
 	struct amounts total; /* total.gpus is gpus_n */
-	struct gpu *gpus;     /* room for GPUS_MAX */
+	struct gpu *gpus;     /* room for INVENTORY_GPUS */
 	size_t gpus_n;
 	struct notes notes; /* sentences about files that could not be used, and what is ignored */
 	struct arena arena; /* holds all of this */
-};
-
-/* Where to look; NULL members are the usual places. */
-struct inventory_roots {
-	const char *proc;   /* /proc */
-	const char *cgroup; /* /sys/fs/cgroup */
-	const char *dev;    /* /dev */
-	const char *cdi[2]; /* /var/run/cdi, /etc/cdi: the first that names a device is right */
 };
 
 struct inventory_settings {
@@ -55,7 +54,7 @@ struct inventory_settings {
 	const char *gpus; /* --gpus: NULL and "auto": all; "none"; a number */
 	const char
 	    *gpu_devices; /* --gpu-devices: a pattern of glob(7), NULL: CDI or /dev/nvidia* */
-	struct inventory_roots roots;
+	const char *root; /* above all that is looked at; NULL: that of the machine */
 };
 
 /* -1 and *e (INVALID_PARAMETERS): the settings ask for what is not there.  `out` needs
@@ -63,18 +62,19 @@ struct inventory_settings {
 int inventory_read(const struct inventory_settings *s, struct inventory *out, struct err *e);
 void inventory_done(struct inventory *v);
 
-/* A part of inventory_read (cdi.c): adds the GPUs of all files *.yaml and *.json of a directory, of
- * kind VENDOR/gpu.  A device that is there already, under this name or another, is not added again.
- * What cannot be read becomes a note with file, line and column; the others go on. */
-void cdi_read(const char *dir, struct inventory *out);
+/* A part of inventory_read (cdi.c): adds the GPUs of all files *.yaml and *.json in /var/run/cdi
+ * and then /etc/cdi, of kind VENDOR/gpu.  A device that is there already, under this name or
+ * another, is not added again.  What cannot be read becomes a note with file, line and column; the
+ * others go on. */
+void cdi_read(struct inventory *out);
+/* Calls `each` for the first INVENTORY_GPUS paths of a pattern (with {a,b}) below the root, in the
+ * order of the numbers in them. */
+void inventory_glob(struct inventory *out, const char *pattern,
+                    void (*each)(const char *path, struct inventory *out));
 
 /* Locks a GPU.  Returns a descriptor (close-on-exec; close it when the shim has its own), -1 if
  * somebody else holds the GPU, -2 and *e if its node cannot be used. */
 int gpu_take(const struct gpu *g, struct err *e);
-/* Nobody holds the GPU.  This takes the lock for a moment, so do not ask more than once a second.
- */
-bool gpu_is_free(const struct gpu *g);
-
 /* The variables of a task that has these GPUs (n may be 0), as NAME=value with NULL at the end, in
  * the arena.  `alone`: the task sees the nodes of its GPUs only, so CUDA numbers them from 0. */
 const char *const *gpu_env(const struct gpu *const *gpus, size_t n, bool alone, struct arena *a);

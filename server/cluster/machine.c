@@ -43,7 +43,7 @@ static void machine_pulls_failed(void *arg, const char *text)
 
 static int64_t machine_scaled(int64_t n, int64_t unit)
 {
-	return n < 0 ? -1 : n * unit;
+	return n < 0 ? INT64_MAX : n * unit;
 }
 
 /* A missing directory of a storage is an error of the job that mounts it: it may be mounted later.
@@ -61,9 +61,12 @@ static void machine_read_facts(const struct facts_file *f, struct engine_setting
 	struct engine_quota *quotas = ARENA_NEW(a, struct engine_quota, out->n_quotas + 1);
 	struct pod_storage *storages = ARENA_NEW(a, struct pod_storage, out->n_storages + 1);
 	for (size_t i = 0; facts_file_quota(f, i, &name, &has); i++)
-		quotas[i] = (struct engine_quota){ arena_dup(a, name), has.gpu,
-			                           machine_scaled(has.cpu, 1000),
-			                           machine_scaled(has.memory_mb, MIB_BYTES) };
+		quotas[i] =
+		    (struct engine_quota){ arena_dup(a, name),
+			                   { .gpus = machine_scaled(has.gpu, 1),
+			                     .cpus = machine_scaled(has.cpu, 1000),
+			                     .memory = machine_scaled(has.memory_mb, MIB_BYTES),
+			                     .ports = INT64_MAX } };
 	for (size_t i = 0; facts_file_directory(f, i, &storage); i++)
 		storages[i] = (struct pod_storage){ arena_dup(a, span_of(storage.name)),
 			                            arena_dup(a, span_of(storage.path)) };
@@ -110,12 +113,12 @@ static int machine_settings(struct server *s, struct engine_settings *out, struc
 	*out = (struct engine_settings){
 		.store = s->local,
 		.namespace_name = s->namespace_name,
-		.cpu_milli = o->cpus * 1000,
-		.memory = o->memory,
-		.gpus = o->gpus,
-		.gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL,
-		.port_start = translator_settings(s->translator)->port_start,
-		.port_end = translator_settings(s->translator)->port_end,
+		.machine = { .cpus = o->cpus * 1000,
+		             .memory = o->memory,
+		             .gpus = o->gpus,
+		             .gpu_devices = o->gpu_devices[0] ? o->gpu_devices : NULL },
+		.ports = { translator_settings(s->translator)->port_start,
+		           translator_settings(s->translator)->port_end },
 		/* Of a single user every job may do what the user may. */
 		.sandbox = o->no_auth ? ENGINE_SANDBOX_IF_POSSIBLE : ENGINE_SANDBOX_REQUIRED,
 		.cwd = run->cwd,

@@ -48,11 +48,11 @@ static void machine_put_row(struct request *r, const struct engine_shares *all,
 	json_put_open(out, NULL, '{');
 	json_put_word(out, "name", row->job->job);
 	json_put_word(out, "username", job_entry_shown_user(row->job));
-	json_put_int(out, "tasks", (int64_t)(waiting ? s->waiting : s->running));
-	machine_put_amounts(out, waiting ? &s->wanted : &s->held, "");
+	json_put_int(out, "tasks", (int64_t)(waiting ? s->sum.waiting : s->sum.running));
+	machine_put_amounts(out, waiting ? &s->sum.wanted : &s->sum.held, "");
 	if (!waiting) {
 		json_put_open(out, "gpuIndexes", '[');
-		for (int64_t i = 0; i < all->total.gpus && s->held.gpus; i++)
+		for (int64_t i = 0; i < all->total.gpus && s->sum.held.gpus; i++)
 			if (all->gpus[i] == s)
 				json_put_int(out, NULL, i);
 		str_puts(out, "]}");
@@ -75,7 +75,7 @@ static size_t machine_put_rows(struct request *r, const struct engine_shares *al
 	size_t n = 0;
 	json_put_open(&r->reply.body, waiting ? "queue" : "running", '[');
 	for (size_t i = 0; i < rows; i++) {
-		bool takes = waiting ? row[i].share->waiting : row[i].share->running;
+		bool takes = waiting ? row[i].share->sum.waiting : row[i].share->sum.running;
 		if (takes && n++ < MACHINE_JOBS)
 			machine_put_row(r, all, row + i, waiting);
 	}
@@ -103,12 +103,12 @@ void machine_get(struct request *r)
 	struct machine_row *row = ARENA_NEW(&r->arena, struct machine_row, all.n);
 	for (size_t i = 0; i < all.n; i++) {
 		row[n] = (struct machine_row){ &all.v[i], view_find(view, all.v[i].framework) };
-		amounts_add(&held, &all.v[i].held);
+		amounts_add(&held, &all.v[i].sum.held, 1);
 		n += row[n].job != NULL; /* else it was just removed */
 	}
 	qsort(row, n, sizeof(*row), machine_compare);
-	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%llu", s->host_files ? "true" : "false",
-	           (unsigned long long)figures.gpus_foreign);
+	str_printf(out, "{\"hostFiles\":%s,\"gpusForeign\":%lld", s->host_files ? "true" : "false",
+	           (long long)figures.gpus_foreign);
 	machine_put_amounts(out, &all.total, "");
 	machine_put_amounts(out, &held, "Held");
 	size_t running = machine_put_rows(r, &all, row, n, false);

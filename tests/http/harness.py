@@ -209,8 +209,8 @@ def database_rows(where, sql, *values):
 
 def database_objects(where, name):
     """The objects whose names begin so, the Framework first."""
-    return [{**json.loads(rest), "metadata": json.loads(meta)} for meta, rest in database_rows(
-        where, "SELECT meta, rest FROM object WHERE name LIKE ? ORDER BY kind, name", name + "%")]
+    return [json.loads(body) for body, in database_rows(
+        where, "SELECT body FROM object WHERE name LIKE ? ORDER BY kind, name", name + "%")]
 
 
 def job_v2(name, **more):

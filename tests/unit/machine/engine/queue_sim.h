@@ -24,7 +24,7 @@ struct sim_job {
 	unsigned number; /* of starts before its own */
 	/* Of the run: */
 	struct queue_job *job;
-	struct queue_task *task[SIM_GPUS];
+	struct queue_task task[SIM_GPUS];
 	int64_t launches_ms; /* its image is there */
 	bool launched;
 	unsigned held; /* a bit for each GPU */
@@ -79,28 +79,29 @@ static inline struct span sim_cluster(int i)
 static inline void sim_arrive(struct sim *s, struct sim_job *j)
 {
 	char user[] = { (char)('a' + j->user), '\0' };
-	struct queue_order order = { .user = span_of(user),
-		                     .virtual_cluster = sim_cluster(j->cluster),
-		                     .priority = j->priority,
-		                     .submitted_ms = j->arrives_ms,
-		                     .gang = true };
-	j->job = queue_add(s->queue, &order);
-	if (j->limit_ms)
-		queue_time(j->job, j->limit_ms, INT64_MAX);
+	j->job = queue_add(s->queue, span_of(user), sim_cluster(j->cluster));
+	j->job->priority = j->priority;
+	j->job->submitted_ms = j->arrives_ms;
+	j->job->gang = true;
+	j->job->limit_ms = j->limit_ms ? j->limit_ms : QUEUE_NEVER;
 	struct amounts need = { .gpus = j->gpus / j->tasks, .cpus = 1000, .memory = 1 << 30 };
-	for (int i = 0; i < j->tasks; i++)
-		j->task[i] = queue_want(s->queue, j->job, &need, j);
+	for (int i = 0; i < j->tasks; i++) {
+		j->task[i].need = need;
+		queue_want(s->queue, j->job, &j->task[i], false);
+	}
 }
 
 static inline void sim_pick(struct sim *s, int64_t now_ms)
 {
-	void *const *owners = NULL;
-	size_t n = queue_pick(s->queue, &owners);
-	for (size_t i = 0; i < n;) {
-		struct sim_job *j = owners[i];
+	struct queue_tasks started;
+	queue_pick(s->queue, &started);
+	for (struct queue_task *task = TAILQ_FIRST(&started); task;) {
+		struct sim_job *j =
+		    &s->jobs[(size_t)((char *)task - (char *)s->jobs) / sizeof(*s->jobs)];
 		for (int t = 0; t < j->tasks; t++) {
-			if (i >= n || owners[i++] != j)
+			if (!task || task->job != j->job)
 				s->fault = "part of a gang started";
+			task = task ? TAILQ_NEXT(task, start) : NULL;
 		}
 		for (unsigned g = 0; g < SIM_GPUS; g++) {
 			unsigned bit = 1u << g;
@@ -130,10 +131,10 @@ static inline bool sim_launch(struct sim *s, int64_t now_ms)
 			continue;
 		j->launched = j->launches_ms <= now_ms;
 		if (j->launched && j->limit_ms) {
-			queue_time(j->job, j->limit_ms, now_ms + j->limit_ms);
+			j->job->end_ms = now_ms + j->limit_ms;
 		} else if (!j->launched && queue_start_by(j->job) < now_ms) {
 			for (int t = 0; t < j->tasks; t++)
-				queue_undo(s->queue, j->task[t]);
+				queue_undo(s->queue, &j->task[t]);
 			s->busy &= ~j->held;
 			j->held = 0;
 			s->undone++;
@@ -166,14 +167,14 @@ static inline void sim_promise(struct sim *s)
 		struct sim_job *j = &s->jobs[i];
 		if (j->job && j->held && !j->launched)
 			return; /* its end is not known yet */
-		if (j->job && !j->held && queue_place(j->job) == 1)
+		if (j->job && !j->held && j->job->place == 1)
 			head = j;
 	}
 	int64_t when = INT64_MAX;
 	for (size_t i = 0; head && i < s->arrived; i++) {
 		const struct sim_job *j = &s->jobs[i];
 		/* One that waits for the quota is ahead of it. */
-		if (j->job && !j->held && j->cluster == head->cluster && !queue_place(j->job))
+		if (j->job && !j->held && j->cluster == head->cluster && !j->job->place)
 			return;
 		int64_t end = j->launches_ms + j->limit_ms;
 		if (j->job && j->held && j->limit_ms && end < when && sim_fits(s, head, end))
@@ -204,7 +205,7 @@ static inline void sim_open(struct sim *s)
 	struct amounts total = { .gpus = SIM_GPUS, .cpus = 64000, .memory = 256LL << 30 };
 	queue_machine(s->queue, &total, &(struct amounts){ 0 });
 	for (int c = 0; c < SIM_CLUSTERS; c++) {
-		struct amounts quota = { s->quota[c], INT64_MAX, INT64_MAX, INT64_MAX };
+		struct amounts quota = { .of = { s->quota[c], INT64_MAX, INT64_MAX, INT64_MAX } };
 		if (s->quota[c])
 			queue_quota(s->queue, sim_cluster(c), &quota);
 	}

@@ -258,6 +258,44 @@ TEST(test_task_file)
 	fixture_close(&f);
 }
 
+/* A job that is scaled needs room for its tasks that are not Completed, also if their statuses are
+ * compressed (gzip). */
+TEST(test_scaled)
+{
+	static const char *const ROLES[] = {
+		"taskRoleStatuses\":[{\"name\":\"worker\",\"taskStatuses\":[{\"state\":"
+		"\"Completed\"},{\"state\":\"Completed\"},{\"state\":\"AttemptRunning\"}]}]",
+		"taskRoleStatusesCompressed\":\"H4sIAAAAAAACA4uuVspLzE1VslIqzy/"
+		"KTi1S0lEqSSzODi5JLCktTi1WsoquVioG"
+		"ckAqnPNzC3JSS1JTlGp1CIk6lpSk5haUBJXm5WXmpSvVxtbGAgCHuLI4awAAAA==\"",
+	};
+	struct fixture f;
+	const struct amounts total = { .cpus = 2000 };
+	fixture_open(&f);
+	f.e.queue = queue_new();
+	queue_machine(f.e.queue, &total, &(struct amounts){ 0 });
+	for (size_t i = 0; i < sizeof(ROLES) / sizeof(ROLES[0]); i++) {
+		ERR_AUTO err = { 0 };
+		FREE_AUTO char *framework = xasprintf(
+		    "{\"spec\":{\"taskRoles\":[{\"name\":\"worker\",\"taskNumber\":3,\"task\":{"
+		    "\"pod\":{"
+		    "\"spec\":{\"initContainers\":[{\"name\":\"init\",\"env\":[{\"name\":"
+		    "\"GANG_ALLOCATION\",\"value\":\"true\"}]}],\"containers\":[{\"name\":\"app\","
+		    "\"resources\":{\"limits\":{\"cpu\":1}}}]}}}}]},\"status\":{\"attemptStatus\":{"
+		    "\"%s}}}",
+		    ROLES[i]);
+		struct engine_asked asked = { .framework = span_of(framework),
+			                      .role = SPAN("worker"),
+			                      .number = 4 };
+		assert_int_equal(engine_admit(&f.e, &asked, &err), 0);
+		asked.number = 5;
+		assert_int_equal(engine_admit(&f.e, &asked, &err), -1);
+		assert_non_null(strstr(err_msg(&err), "ask for 3 CPUs; this machine has 2"));
+	}
+	queue_free(f.e.queue);
+	fixture_close(&f);
+}
+
 /* The limits of a task that an earlier process has started are written again; in a made-up cgroup,
  * whose files are ordinary ones. */
 TEST(test_pod_limit)
@@ -277,21 +315,21 @@ TEST(test_pod_limit)
 	assert_string_equal(f.notice, "");
 
 	tree_put("proc/self/cgroup", "0::/\n");
-	tree_put("cgroup/cgroup.controllers", "cpu memory\n");
+	tree_put("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
 	for (size_t i = 0; i < sizeof(GROUP) / sizeof(GROUP[0]); i++) {
-		FREE_AUTO char *path = xasprintf("cgroup/%s", GROUP[i]);
+		FREE_AUTO char *path = xasprintf("sys/fs/cgroup/%s", GROUP[i]);
 		tree_put(path, "");
 	}
-	f.e.cgroup = cgroup_open(AT("proc"), AT("cgroup"), &why);
+	f.e.cgroup = cgroup_open(tree_root, &why);
 	assert_string_equal(str_c(&why), "");
 	pod_limit(&p);
 	assert_string_equal(f.notice, "");
-	tree_holds("cgroup/task-pod0/memory.max", "67108864");
-	tree_holds("cgroup/task-pod0/cpu.max", "150000 100000");
-	tree_put("cgroup/task-pod0/memory.max", "max"); /* by its unit */
+	tree_holds("sys/fs/cgroup/task-pod0/memory.max", "67108864");
+	tree_holds("sys/fs/cgroup/task-pod0/cpu.max", "150000 100000");
+	tree_put("sys/fs/cgroup/task-pod0/memory.max", "max"); /* by its unit */
 	pod_limit(&p);
-	tree_holds("cgroup/task-pod0/memory.max", "67108864");
-	cgroup_close(f.e.cgroup);
+	tree_holds("sys/fs/cgroup/task-pod0/memory.max", "67108864");
+	free(f.e.cgroup);
 	fixture_close(&f);
 	assert_int_equal(tree_teardown(state), 0);
 }

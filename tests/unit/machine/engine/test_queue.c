@@ -27,7 +27,7 @@ enum { NAMES = 26 + 26, TASKS = 64 };
 struct stage {
 	struct queue *q;
 	struct queue_job *job[NAMES];
-	struct queue_task *task[NAMES][TASKS];
+	struct queue_task task[NAMES][TASKS];
 	size_t tasks[NAMES];
 	const char *line;
 };
@@ -50,20 +50,18 @@ static size_t name_index(const char *name)
 
 static void stage_task(struct stage *s, size_t i, const char *need, bool holds)
 {
-	struct amounts a = read_amounts(need);
+	struct queue_task *t = &s->task[i][s->tasks[i]++];
 	assert_true(s->tasks[i] < TASKS);
-	s->task[i][s->tasks[i]++] =
-	    (holds ? queue_hold : queue_want)(s->q, s->job[i], &a, &s->job[i]);
+	t->need = read_amounts(need);
+	queue_want(s->q, s->job[i], t, holds);
 }
 
 static void stage_job(struct stage *s, char **word, size_t n)
 {
 	size_t i = name_index(word[1]);
-	struct queue_order order = { .user = span_of(word[2]),
-		                     .virtual_cluster = span_of(word[3]),
-		                     .priority = (int)strtol(word[4], NULL, 10),
-		                     .gang = is_upper(*word[1]) };
-	s->job[i] = queue_add(s->q, &order);
+	s->job[i] = queue_add(s->q, span_of(word[2]), span_of(word[3]));
+	s->job[i]->priority = strtol(word[4], NULL, 10);
+	s->job[i]->gang = is_upper(*word[1]);
 	s->tasks[i] = 0;
 	for (size_t k = 5; k < n; k++)
 		stage_task(s, i, word[k], false);
@@ -71,11 +69,12 @@ static void stage_job(struct stage *s, char **word, size_t n)
 
 static void stage_pick(struct stage *s, char **word, size_t n)
 {
-	void *const *owners = NULL;
-	size_t tasks = queue_pick(s->q, &owners);
+	struct queue_tasks started;
+	struct queue_task *t;
+	queue_pick(s->q, &started);
 	size_t count[NAMES] = { 0 };
-	for (size_t i = 0; i < tasks; i++)
-		count[(struct queue_job **)owners[i] - s->job]++;
+	TAILQ_FOREACH(t, &started, start)
+	count[(t - s->task[0]) / TASKS]++;
 	STR_AUTO is = STR_INIT(1000);
 	STR_AUTO wanted = STR_INIT(1000);
 	for (size_t i = 0; i < NAMES; i++) {
@@ -100,7 +99,7 @@ static void stage_why(struct stage *s, const char *name)
 	/* The place is that of the sentence, "3rd in the queue". */
 	const char *first = waits ? str_c(&is) : "";
 	size_t place = is_digit(*first) ? (size_t)(*first - '0') : 0;
-	assert_int_equal(queue_place(s->job[name_index(name)]), place);
+	assert_int_equal(s->job[name_index(name)]->place, place);
 }
 
 static void stage_change(struct stage *s, char **word)
@@ -109,15 +108,12 @@ static void stage_change(struct stage *s, char **word)
 	if (strcmp(word[0], "want") == 0 || strcmp(word[0], "hold") == 0) {
 		stage_task(s, i, word[2], *word[0] == 'h');
 	} else if (strcmp(word[0], "end") == 0) {
-		queue_remove(s->q, s->job[i]);
+		queue_remove(s->q, TAKE(s->job[i]));
 	} else if (strcmp(word[0], "task") == 0) {
-		queue_end(s->q, s->task[i][0]);
-		memmove(s->task[i], s->task[i] + 1,
-		        sizeof(s->task[i]) - sizeof(struct queue_task *));
-		s->tasks[i]--;
+		queue_end(s->q, &s->task[i][0]);
 	} else if (strcmp(word[0], "undo") == 0) {
 		for (size_t k = 0; k < s->tasks[i]; k++)
-			queue_undo(s->q, s->task[i][k]);
+			queue_undo(s->q, &s->task[i][k]);
 	} else {
 		fail_msg("%s: no such command", s->line);
 	}
@@ -128,10 +124,12 @@ static void stage_time(struct stage *s, char **word)
 {
 	struct queue_job *job = s->job[name_index(word[1])];
 	int64_t ms = *word[2] ? 1000 * strtoll(word[2], NULL, 10) : INT64_MAX;
-	if (*word[0] == 'b')
+	if (*word[0] == 'b') {
 		assert_int_equal(queue_start_by(job), ms);
-	else
-		queue_time(job, ms, *word[0] == 'e' ? ms : INT64_MAX);
+		return;
+	}
+	job->limit_ms = ms;
+	job->end_ms = *word[0] == 'e' ? ms : QUEUE_NEVER;
 }
 
 static void stage_line(struct stage *s, const char *line)
@@ -439,6 +437,8 @@ TEST(test_scripts)
 		char *rest = NULL;
 		for (char *l = strtok_r(copy, "\n", &rest); l; l = strtok_r(NULL, "\n", &rest))
 			stage_line(&s, l);
+		for (size_t k = 0; k < NAMES; k++)
+			queue_remove(s.q, s.job[k]);
 		queue_free(s.q);
 	}
 }
@@ -625,72 +625,68 @@ TEST(test_many)
 {
 	struct queue *q = queue_new();
 	struct amounts total = { .gpus = 100 };
-	struct amounts need = { .gpus = 1 };
 	queue_machine(q, &total, &(struct amounts){ 0 });
 	struct queue_job **jobs = xcalloc(2000, sizeof(struct queue_job *));
-	for (int i = 0; i < 2000; i++) {
+	FREE_AUTO struct queue_task *tasks = xcalloc(10000, sizeof(struct queue_task));
+	for (int i = 0; i < 10000; i++) {
 		STR_AUTO user = STR_INIT(20);
-		str_int(&user, i % 500);
-		struct queue_order order = { .user = str_view(&user),
-			                     .virtual_cluster = SPAN("v"),
-			                     .gang = i % 2 };
-		jobs[i] = queue_add(q, &order);
-		for (int t = 0; t < 5; t++)
-			queue_want(q, jobs[i], &need, NULL);
+		str_int(&user, i / 5 % 500);
+		if (i % 5 == 0)
+			jobs[i / 5] = queue_add(q, str_view(&user), SPAN("v"));
+		jobs[i / 5]->gang = i / 5 % 2;
+		tasks[i].need.gpus = 1;
+		queue_want(q, jobs[i / 5], &tasks[i], false);
 	}
-	size_t started = 0;
+	struct queue_tasks started;
 	for (int round = 0; round < 200; round++) {
-		void *const *owners = NULL;
 		queue_now(q, (int64_t)round * 1000);
-		started += queue_pick(q, &owners);
+		queue_pick(q, &started);
 	}
-	assert_int_equal(started, 100);
+	assert_int_equal(q->machine.sum.running, 100);
 	STR_AUTO why = STR_INIT(1000);
 	for (int i = 0; i < 2000; i++)
 		(void)queue_reason(q, jobs[i], &why);
+	for (int i = 0; i < 2000; i++)
+		queue_remove(q, jobs[i]);
 	queue_free(q);
 	free(jobs);
 }
 
-static size_t pick_at(struct queue *q, int64_t now_ms)
+/* Have all been tried? */
+static bool pick_at(struct queue *q, int64_t now_ms, size_t running)
 {
-	void *const *owners = NULL;
+	struct queue_tasks started;
 	queue_now(q, now_ms);
-	return queue_pick(q, &owners);
-}
-
-static struct queue_task *one_more(struct queue *q, struct queue_job **job)
-{
-	const struct queue_order order = { .user = SPAN("u"), .virtual_cluster = SPAN("v") };
-	const struct amounts need = { .cpus = 1000 };
-	*job = queue_add(q, &order);
-	return queue_want(q, *job, &need, NULL);
+	queue_pick(q, &started);
+	assert_int_equal(q->machine.sum.running, running);
+	return q->whole_ms == now_ms;
 }
 
 /* Of many jobs that wait only the first ones are tried; all are, once in a second. */
 TEST(test_partial)
 {
-	enum { JOBS = 1000 };
+	enum { JOBS = 1002, LAST = JOBS - 1 };
 	struct queue *q = queue_new();
-	struct queue_job *first;
-	struct queue_job *last = NULL;
+	struct queue_job *job[JOBS];
+	static struct queue_task task[JOBS];
 	const struct amounts total = { .cpus = 1000 };
 	queue_machine(q, &total, &(struct amounts){ 0 });
-	struct queue_task *holds = one_more(q, &first);
-	for (int i = 0; i < JOBS; i++)
-		(void)one_more(q, &last);
-	assert_int_equal(pick_at(q, 5000), 1);
-	assert_false(queue_partial(q));
-	assert_int_equal(queue_place(last), JOBS);
-	(void)one_more(q, &last);
-	assert_int_equal(pick_at(q, 5500), 0);
-	assert_true(queue_partial(q));
-	assert_int_equal(queue_place(last), 0); /* it is about to enter the queue */
-	assert_int_equal(pick_at(q, 6000), 0);
-	assert_false(queue_partial(q));
-	assert_int_equal(queue_place(last), JOBS + 1);
-	queue_end(q, holds);
-	assert_int_equal(pick_at(q, 6500), 1);
-	assert_true(queue_partial(q)); /* the second one has all again */
+	for (size_t i = 0; i < JOBS; i++) {
+		job[i] = queue_add(q, SPAN("u"), SPAN("v"));
+		task[i].need = total;
+		if (i < LAST)
+			queue_want(q, job[i], &task[i], false);
+	}
+	assert_true(pick_at(q, 5000, 1));
+	assert_int_equal(job[LAST - 1]->place, LAST - 1);
+	queue_want(q, job[LAST], &task[LAST], false);
+	assert_false(pick_at(q, 5500, 1));
+	assert_int_equal(job[LAST]->place, 0); /* it is about to enter the queue */
+	assert_true(pick_at(q, 6000, 1));
+	assert_int_equal(job[LAST]->place, LAST);
+	queue_end(q, &task[0]);
+	assert_false(pick_at(q, 6500, 1)); /* the second one has all again */
+	for (size_t i = 0; i < JOBS; i++)
+		queue_remove(q, job[i]);
 	queue_free(q);
 }

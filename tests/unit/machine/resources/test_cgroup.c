@@ -6,13 +6,6 @@
 #include "machine/resources/cgroup.h"
 #include "tests/unit/machine/machine_tree.h"
 
-static struct cgroup *open_tree(struct str *why)
-{
-	FREE_AUTO char *proc = xstrdup(AT("proc"));
-	FREE_AUTO char *root = xstrdup(AT("cgroup"));
-	return cgroup_open(proc, root, why);
-}
-
 static void put_group(const char *dir)
 {
 	FREE_AUTO char *leaf = xasprintf("%s/rest-lit-server/cgroup.procs", dir);
@@ -30,7 +23,7 @@ static void put_group(const char *dir)
 static void expect_why(const char *part)
 {
 	STR_AUTO why = STR_INIT(2000);
-	assert_null(open_tree(&why));
+	assert_null(cgroup_open(tree_root, &why));
 	if (strstr(str_c(&why), part) == NULL)
 		fail_msg("`%s`, not `%s`", str_c(&why), part);
 }
@@ -44,103 +37,102 @@ TEST_WITH(test_not_there, tree_setup, tree_teardown)
 	expect_why("no cgroup v2 that can be seen here");
 	tree_put("proc/self/cgroup", "0::/user/app\n");
 	expect_why("no cgroup v2 that can be seen here");
-	tree_put("cgroup/user/app/cgroup.controllers", "cpu pids memory_not\n");
-	expect_why("cgroup/user/app has no memory controller");
-	tree_put("cgroup/user/app/cgroup.controllers", "cpu memory pids\n");
-	expect_why("cgroup/user/app is not delegated to this user (a systemd unit needs "
+	tree_put("sys/fs/cgroup/user/app/cgroup.controllers", "cpu pids memory_not\n");
+	expect_why("sys/fs/cgroup/user/app has no memory controller");
+	tree_put("sys/fs/cgroup/user/app/cgroup.controllers", "cpu memory pids\n");
+	expect_why("sys/fs/cgroup/user/app is not delegated to this user (a systemd unit needs "
 	           "Delegate=yes)");
 }
 
 TEST_WITH(test_limits, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "3:x:/\n0::/user/app\n");
-	put_group("cgroup/user/app");
+	put_group("sys/fs/cgroup/user/app");
 	STR_AUTO why = STR_INIT(2000);
-	struct cgroup *g = open_tree(&why);
+	char *g = cgroup_open(tree_root, &why);
 	assert_non_null(g);
 	assert_int_equal(why.n, 0);
-	tree_holds("cgroup/user/app/rest-lit-server/cgroup.procs", "0");
-	tree_holds("cgroup/user/app/cgroup.subtree_control", "+memory +cpu");
+	tree_holds("sys/fs/cgroup/user/app/rest-lit-server/cgroup.procs", "0");
+	tree_holds("sys/fs/cgroup/user/app/cgroup.subtree_control", "+cpu");
 
 	static const char *const FILES[] = { "memory.max",  "cpu.max",      "memory.swap.max",
 		                             "cgroup.kill", "cgroup.procs", "memory.oom.group",
 		                             NULL };
 	for (size_t i = 0; FILES[i]; i++) {
-		FREE_AUTO char *path = xasprintf("cgroup/user/app/task-u1/%s", FILES[i]);
+		FREE_AUTO char *path = xasprintf("sys/fs/cgroup/user/app/task-u1/%s", FILES[i]);
 		tree_put(path, "");
 	}
 	FREE_AUTO char *dir = NULL;
 	ERR_AUTO e = { 0 };
-	struct cgroup_limits limits = { .memory = 1 << 30, .cpus = 1500 };
+	struct amounts limits = { .memory = 1 << 30, .cpus = 1500 };
 	assert_int_equal(cgroup_make(g, "u1", &limits, &dir, &e), 0);
-	assert_string_equal(dir, AT("cgroup/user/app/task-u1"));
-	tree_holds("cgroup/user/app/task-u1/memory.max", "1073741824");
-	tree_holds("cgroup/user/app/task-u1/memory.swap.max", "0");
-	tree_holds("cgroup/user/app/task-u1/cpu.max", "150000 100000");
+	assert_string_equal(dir, AT("sys/fs/cgroup/user/app/task-u1"));
+	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.max", "1073741824");
+	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.swap.max", "0");
+	tree_holds("sys/fs/cgroup/user/app/task-u1/cpu.max", "150000 100000");
 	FREE_AUTO char *again = NULL;
-	assert_int_equal(cgroup_make(g, "u1", &(struct cgroup_limits){ 0 }, &again, &e), 0);
-	tree_holds("cgroup/user/app/task-u1/memory.max", "max");
-	tree_holds("cgroup/user/app/task-u1/cpu.max", "max");
+	assert_int_equal(cgroup_make(g, "u1", &(struct amounts){ 0 }, &again, &e), 0);
+	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.max", "max");
+	tree_holds("sys/fs/cgroup/user/app/task-u1/cpu.max", "max");
 
-	assert_int_equal(cgroup_oom_kills(g, "u1"), 0);
-	tree_put("cgroup/user/app/task-u1/memory.events",
+	bool oom = true;
+	assert_true(cgroup_end(g, "u1", &oom));
+	assert_false(oom);
+	tree_holds("sys/fs/cgroup/user/app/task-u1/cgroup.kill", "1");
+	tree_put("sys/fs/cgroup/user/app/task-u1/memory.events",
 	         "low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 1\n");
-	assert_int_equal(cgroup_oom_kills(g, "u1"), 3);
-	assert_true(cgroup_kill(g, "u1"));
-	tree_holds("cgroup/user/app/task-u1/cgroup.kill", "1");
-	assert_false(cgroup_kill(g, "u2"));
-	assert_false(cgroup_remove(g, "u1"));
-	assert_true(cgroup_remove(g, "u2"));
-	tree_dirs("cgroup/user/app/task-u3/x");
-	assert_true(cgroup_remove(g, "u3"));
+	assert_true(cgroup_end(g, "u1", &oom));
+	assert_true(oom);
+	tree_dirs("sys/fs/cgroup/user/app/task-u3/x");
+	assert_false(cgroup_end(g, "u3", &oom));
+	assert_false(oom);
+	assert_int_equal(access(AT("sys/fs/cgroup/user/app/task-u3"), F_OK), -1);
+	assert_false(cgroup_end(g, "u2", &oom));
 
 	/* A leaf without the files of a cgroup, and a name that is none. */
 	FREE_AUTO char *none = NULL;
 	assert_int_equal(cgroup_make(g, "u4", &limits, &none, &e), -1);
 	assert_non_null(strstr(err_msg(&e), "task-u4/memory.max: No such file"));
 	assert_int_equal(cgroup_make(g, "../u4", &limits, &none, &e), -1);
-	cgroup_close(g);
+	free(g);
 }
 
-/* On a system with both versions, and again after an exec in the leaf. */
+/* Beside groups of version 1, and again after an exec in the leaf. */
 TEST_WITH(test_places, tree_setup, tree_teardown)
 {
 	tree_put("proc/self/cgroup", "4:memory:/\n0::/app/rest-lit-server");
-	put_group("cgroup/unified/app");
-	tree_put("cgroup/unified/app/rest-lit-server/cgroup.controllers", "memory");
+	put_group("sys/fs/cgroup/app");
+	tree_put("sys/fs/cgroup/app/rest-lit-server/cgroup.controllers", "memory");
 	STR_AUTO why = STR_INIT(2000);
-	struct cgroup *g = open_tree(&why);
+	char *g = cgroup_open(tree_root, &why);
 	assert_string_equal(str_c(&why), "");
 	assert_non_null(g);
-	tree_holds("cgroup/unified/app/cgroup.subtree_control", "+memory +cpu");
-	cgroup_close(g);
+	tree_holds("sys/fs/cgroup/app/cgroup.subtree_control", "+cpu");
+	free(g);
 	/* As root every file is writable. */
-	tree_put("cgroup/unified/app/cgroup.controllers", "memory\n");
-	g = open_tree(&why);
-	tree_holds("cgroup/unified/app/cgroup.subtree_control", "+memory");
-	cgroup_close(g);
+	tree_put("sys/fs/cgroup/app/cgroup.controllers", "memory\n");
+	g = cgroup_open(tree_root, &why);
+	tree_holds("sys/fs/cgroup/app/cgroup.subtree_control", "+cpu");
+	free(g);
 }
 
 TEST_WITH(test_own_limits, tree_setup, tree_teardown)
 {
-	int64_t cpus = 0;
-	int64_t memory = 0;
-	FREE_AUTO char *proc = xstrdup(AT("proc"));
-	FREE_AUTO char *root = xstrdup(AT("cgroup"));
-	cgroup_own_limits(proc, root, &cpus, &memory);
-	assert_int_equal(cpus, -1);
-	assert_int_equal(memory, -1);
+	const struct amounts plenty = { .cpus = 64000, .memory = INT64_C(1) << 40 };
+	struct amounts most = plenty;
+	cgroup_limit(tree_root, &most);
+	assert_memory_equal(&most, &plenty, sizeof(most));
 	tree_put("proc/self/cgroup", "0::/a/b\n");
-	tree_put("cgroup/a/b/cgroup.controllers", "");
-	tree_put("cgroup/a/b/cpu.max", "max 100000\n");
-	tree_put("cgroup/a/b/memory.max", "8589934592\n");
-	cgroup_own_limits(proc, root, &cpus, &memory);
-	assert_int_equal(cpus, -1);
-	assert_int_equal(memory, 8589934592);
-	tree_put("cgroup/a/cpu.max", "250000 100000\n");
-	tree_put("cgroup/a/memory.max", "max\n");
-	tree_put("cgroup/memory.max", "4294967296\n");
-	cgroup_own_limits(proc, root, &cpus, &memory);
-	assert_int_equal(cpus, 2500);
-	assert_int_equal(memory, 4294967296);
+	tree_put("sys/fs/cgroup/a/b/cgroup.controllers", "");
+	tree_put("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+	tree_put("sys/fs/cgroup/a/b/memory.max", "8589934592\n");
+	cgroup_limit(tree_root, &most);
+	assert_int_equal(most.cpus, 64000);
+	assert_int_equal(most.memory, 8589934592);
+	tree_put("sys/fs/cgroup/a/cpu.max", "250000 100000\n");
+	tree_put("sys/fs/cgroup/a/memory.max", "max\n");
+	tree_put("sys/fs/cgroup/memory.max", "4294967296\n");
+	cgroup_limit(tree_root, &most);
+	assert_int_equal(most.cpus, 2500);
+	assert_int_equal(most.memory, 4294967296);
 }

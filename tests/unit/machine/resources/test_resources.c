@@ -5,18 +5,10 @@
 #include "machine/resources/resources.h"
 #include "tests/unit/machine/machine_tree.h"
 
-/* Reads the tree; --gpus and --gpu-devices (in the tree). */
+/* Reads the tree; --gpus and --gpu-devices. */
 static int read_tree(struct inventory *v, const char *gpus, const char *pattern, struct err *e)
 {
-	FREE_AUTO char *proc = xstrdup(AT("proc"));
-	FREE_AUTO char *cgroup = xstrdup(AT("cgroup"));
-	FREE_AUTO char *dev = xstrdup(AT("dev"));
-	FREE_AUTO char *run = xstrdup(AT("run-cdi"));
-	FREE_AUTO char *etc = xstrdup(AT("etc-cdi"));
-	FREE_AUTO char *path = pattern ? xstrdup(AT(pattern)) : NULL;
-	struct inventory_settings s = { .gpus = gpus,
-		                        .gpu_devices = path,
-		                        .roots = { proc, cgroup, dev, { run, etc } } };
+	struct inventory_settings s = { .gpus = gpus, .gpu_devices = pattern, .root = tree_root };
 	return inventory_read(&s, v, e);
 }
 
@@ -35,8 +27,8 @@ static char *describe(const struct inventory *v)
 			           g->files[f].device     ? "dev"
 			           : g->files[f].writable ? "rw"
 			                                  : "ro");
-		for (size_t k = 0; g->env[k]; k++)
-			str_printf(&out, " %s", g->env[k]);
+		for (size_t k = 0; k < g->env.n; k++)
+			str_printf(&out, " %s", g->env.v[k]);
 		str_char(&out, '\n');
 	}
 	for (size_t i = 0; i < v->notes.n; i++)
@@ -78,15 +70,14 @@ TEST_WITH(test_machine, tree_setup, tree_teardown)
 {
 	struct inventory v;
 	ERR_AUTO e = { 0 };
-	tree_put("proc/meminfo", "MemTotal:       16316412 kB\nMemFree:         1 kB\n");
 	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
-	assert_int_equal(v.total.memory, 16316412LL << 10);
+	assert_int_equal(v.total.memory, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 	assert_true(v.total.cpus >= 1000 && v.total.cpus % 1000 == 0);
 	inventory_done(&v);
 	tree_put("proc/self/cgroup", "0::/\n");
-	tree_put("cgroup/cgroup.controllers", "");
-	tree_put("cgroup/cpu.max", "50000 100000\n");
-	tree_put("cgroup/memory.max", "1073741824\n");
+	tree_put("sys/fs/cgroup/cgroup.controllers", "");
+	tree_put("sys/fs/cgroup/cpu.max", "50000 100000\n");
+	tree_put("sys/fs/cgroup/memory.max", "1073741824\n");
 	assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
 	assert_int_equal(v.total.memory, 1 << 30);
 	assert_int_equal(v.total.cpus, 500);
@@ -122,12 +113,12 @@ TEST_WITH(test_nodes, tree_setup, tree_teardown)
 	expect("auto", NULL, ZERO TWO TEN);
 	expect("2", NULL, ZERO TWO);
 	expect("0", NULL, "");
-	expect("auto", "dev/nvidia2", TWO);
+	expect("auto", "/dev/nvidia2", TWO);
 	expect_error("4", NULL, "--gpus 4: only 3 GPUs were found in CDI files and /dev/nvidia*");
 	expect_error("many", NULL,
 	             "--gpus must be a number from 0 to 1024, auto or none, is \"many\"");
 	expect_error("-1", NULL, "--gpus must be a number");
-	expect_error("auto", "none*", "no device or file has such a name");
+	expect_error("auto", "/none*", "no device or file has such a name");
 }
 
 TEST_WITH(test_pattern, tree_setup, tree_teardown)
@@ -137,7 +128,7 @@ TEST_WITH(test_pattern, tree_setup, tree_teardown)
 	tree_dirs("fake/gpu-dir/x");
 	assert_int_equal(mkfifo(AT("fake/gpu-fifo"), 0600), 0);
 	assert_int_equal(symlink("gpu9", AT("fake/gpu-link")), 0);
-	expect(NULL, "fake/gpu*",
+	expect(NULL, "/fake/gpu*",
 	       "/fake/gpu9 0 - lock /fake/gpu9 /fake/gpu9:/fake/gpu9:ro\n"
 	       "/fake/gpu10 1 - lock /fake/gpu10 /fake/gpu10:/fake/gpu10:ro\n"
 	       "! /fake/gpu-dir is no GPU: it is neither a character device nor a regular file\n"
@@ -186,11 +177,11 @@ static const char NVIDIA[] = "---\n"
 
 TEST_WITH(test_cdi, tree_setup, tree_teardown)
 {
-	tree_put("etc-cdi/nvidia.yaml", NVIDIA);
-	tree_put("etc-cdi/nvidia.yaml.bak", "{");
-	tree_put("etc-cdi/nic.json", "{\"kind\": \"vendor.com/nic\", \"devices\": 5}");
+	tree_put("etc/cdi/nvidia.yaml", NVIDIA);
+	tree_put("etc/cdi/nvidia.yaml.bak", "{");
+	tree_put("etc/cdi/nic.json", "{\"kind\": \"vendor.com/nic\", \"devices\": 5}");
 	/* The same device: that of /var/run/cdi is taken. */
-	tree_put("run-cdi/amd.json",
+	tree_put("var/run/cdi/amd.json",
 	         "{\"kind\": \"amd.com/gpu\", \"devices\": [{\"name\": \"x\", \"containerEdits\": "
 	         "{\"deviceNodes\": [{\"path\": \"/dev/kfd7\"}]}}]}");
 	tree_put("dev/nvidia5", "");
@@ -201,14 +192,14 @@ TEST_WITH(test_cdi, tree_setup, tree_teardown)
 	       " NVIDIA_VISIBLE_DEVICES=void\n"
 	       "nvidia.com/gpu=1 1 - lock /dev/nvidia1 /dev/nvidia1:/dev/nvidia1:dev "
 	       "+ /dev/nvidiactl:/dev/nvidiactl:dev " SMI " ONE=1 NVIDIA_VISIBLE_DEVICES=void\n"
-	       "! /etc-cdi/nvidia.yaml: hooks are not executed; images need the libraries of the "
+	       "! /etc/cdi/nvidia.yaml: hooks are not executed; images need the libraries of the "
 	       "driver under their sonames\n");
 }
 
 /* Parts of one GPU have nodes of their own besides its node. */
 TEST_WITH(test_cdi_parts, tree_setup, tree_teardown)
 {
-	tree_put("etc-cdi/mig.yaml", "kind: nvidia.com/gpu\n"
+	tree_put("etc/cdi/mig.yaml", "kind: nvidia.com/gpu\n"
 	                             "devices:\n"
 	                             "- name: \"0:0\"\n"
 	                             "  containerEdits: {deviceNodes: [{path: /dev/nvidia0}, "
@@ -253,27 +244,27 @@ static const struct {
 
 TEST_WITH(test_cdi_broken, tree_setup, tree_teardown)
 {
-	tree_put("etc-cdi/z.yaml",
+	tree_put("etc/cdi/z.yaml",
 	         "kind: z.z/gpu\ndevices:\n"
 	         "- {name: z, containerEdits: {deviceNodes: [{path: /dev/z}]}}\n");
 	for (size_t i = 0; i < sizeof(BROKEN) / sizeof(BROKEN[0]); i++) {
-		tree_put("etc-cdi/a.yaml", BROKEN[i].text);
+		tree_put("etc/cdi/a.yaml", BROKEN[i].text);
 		struct inventory v;
 		ERR_AUTO e = { 0 };
 		assert_int_equal(read_tree(&v, NULL, NULL, &e), 0);
 		FREE_AUTO char *is = describe(&v);
 		STR_AUTO wanted = STR_INIT(1000);
-		str_printf(&wanted, "! /etc-cdi/a.yaml, %s", BROKEN[i].note);
+		str_printf(&wanted, "! /etc/cdi/a.yaml, %s", BROKEN[i].note);
 		if (strstr(is, str_c(&wanted)) == NULL || v.gpus_n != (BROKEN[i].good ? 2 : 1))
 			fail_msg("row %zu: %zu GPUs, %s", i, v.gpus_n, is);
 		inventory_done(&v);
 	}
 	/* What is no file. */
-	(void)unlink(AT("etc-cdi/a.yaml"));
-	assert_int_equal(mkfifo(AT("etc-cdi/a.yaml"), 0600), 0);
+	(void)unlink(AT("etc/cdi/a.yaml"));
+	assert_int_equal(mkfifo(AT("etc/cdi/a.yaml"), 0600), 0);
 	expect(NULL, NULL,
 	       "z.z/gpu=z 0 - lock /dev/z /dev/z:/dev/z:dev\n"
-	       "! /etc-cdi/a.yaml: is not a file of at most 4 MiB\n");
+	       "! /etc/cdi/a.yaml: is not a file of at most 4 MiB\n");
 }
 
 TEST_WITH(test_take, tree_setup, tree_teardown)
@@ -281,19 +272,19 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 	tree_put("fake/gpu0", "");
 	struct inventory v;
 	ERR_AUTO e = { 0 };
-	assert_int_equal(read_tree(&v, NULL, "fake/gpu*", &e), 0);
-	assert_true(gpu_is_free(&v.gpus[0]));
+	assert_int_equal(read_tree(&v, NULL, "/fake/gpu*", &e), 0);
 	int fd = gpu_take(&v.gpus[0], &e);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	assert_int_equal(gpu_take(&v.gpus[0], &e), -1);
-	assert_false(gpu_is_free(&v.gpus[0]));
 	/* The lock is that of the open file: a copy keeps it. */
 	int copy = dup(fd);
 	(void)close(fd);
 	assert_int_equal(gpu_take(&v.gpus[0], &e), -1);
 	(void)close(copy);
-	assert_true(gpu_is_free(&v.gpus[0]));
+	fd = gpu_take(&v.gpus[0], &e);
+	assert_true(fd >= 0);
+	(void)close(fd);
 	assert_int_equal(e.http, 0);
 	/* What has taken its place meanwhile is not opened, or not for long. */
 	assert_int_equal(unlink(AT("fake/gpu0")), 0);
@@ -309,11 +300,11 @@ TEST_WITH(test_take, tree_setup, tree_teardown)
 
 TEST(test_env)
 {
-	static const char *const VOID[] = { "NVIDIA_VISIBLE_DEVICES=void", "A=1", "B=x", NULL };
-	static const char *const OTHER[] = { "A=2", "AB=3", NULL };
-	struct gpu one = { .index = 4, .uuid = "GPU-1", .env = VOID };
-	struct gpu two = { .index = 6, .env = OTHER };
-	struct gpu three = { .index = 7, .uuid = "GPU-3", .env = OTHER };
+	static const char *VOID[] = { "NVIDIA_VISIBLE_DEVICES=void", "A=1", "B=x", NULL };
+	static const char *OTHER[] = { "A=2", "AB=3", NULL };
+	struct gpu one = { .index = 4, .uuid = "GPU-1", .env.v = VOID };
+	struct gpu two = { .index = 6, .env.v = OTHER };
+	struct gpu three = { .index = 7, .uuid = "GPU-3", .env.v = OTHER };
 	const struct {
 		const struct gpu *gpus[3];
 		size_t n;
@@ -324,19 +315,18 @@ TEST(test_env)
 		{ { &one, &two },
 		  2,
 		  false,
-		  "NVIDIA_VISIBLE_DEVICES=4,6 CUDA_VISIBLE_DEVICES=4,6 "
-		  "CUDA_DEVICE_ORDER=PCI_BUS_ID A=1 B=x AB=3" },
+		  "A=1 AB=3 NVIDIA_VISIBLE_DEVICES=4,6 B=x CUDA_VISIBLE_DEVICES=4,6 "
+		  "CUDA_DEVICE_ORDER=PCI_BUS_ID" },
 		{ { &two },
 		  1,
 		  true,
-		  "NVIDIA_VISIBLE_DEVICES=6 CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_ORDER=PCI_BUS_ID "
-		  "A=2 "
-		  "AB=3" },
+		  "A=2 AB=3 NVIDIA_VISIBLE_DEVICES=6 CUDA_VISIBLE_DEVICES=0 "
+		  "CUDA_DEVICE_ORDER=PCI_BUS_ID" },
 		{ { &three, &one },
 		  2,
 		  true,
-		  "NVIDIA_VISIBLE_DEVICES=GPU-3,GPU-1 CUDA_VISIBLE_DEVICES=GPU-3,GPU-1 A=2 AB=3 "
-		  "B=x" },
+		  "NVIDIA_VISIBLE_DEVICES=GPU-3,GPU-1 A=2 B=x AB=3 "
+		  "CUDA_VISIBLE_DEVICES=GPU-3,GPU-1" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		ARENA_AUTO a = { 0 };

@@ -44,8 +44,8 @@ enum job_state job_state_named(struct span name);
 
 enum {
 	JOB_ENTRY_INFLATED_MAX = 32 << 20, /* bytes of a status that is stored compressed */
-	JOB_ENTRY_DOC_MAX = 256 << 10, /* compressed; larger ones are read from the API server */
-	JOB_ENTRY_PLAIN_MAX = 4 << 10, /* bytes of a document that may stay uncompressed */
+	JOB_ENTRY_DOC_MAX = 256 << 10,  /* compressed; larger ones are read from the API server */
+	JOB_ENTRY_PLAIN_MAX = 16 << 10, /* bytes of a document that may stay uncompressed */
 	JOB_ENTRY_TAGS_MAX = 32,
 	JOB_ENTRY_TAG_MAX = 63, /* bytes */
 	JOB_ENTRY_NONE = -1     /* an unknown number or time */

@@ -82,6 +82,27 @@ __attribute__((unused)) static struct kept create_owned(const char *name, const 
 			      .body = { span_of(head), span_of(uid), SPAN("\"}]}}") } });
 }
 
+__attribute__((unused)) static const struct object DEPENDENTS[] = {
+	{ KIND_SECRET, "f-s",
+	  SPAN("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"f-s\",\"ownerReferences\":[{\"uid\":"
+	       "\"\"}]}}"),
+	  69 },
+	{ KIND_CONFIGMAP, "f-c", SPAN("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"f-c\"}}"),
+	  0 },
+};
+
+/* A job with what it owns, in one request. */
+__attribute__((unused)) static struct kept create_with(void)
+{
+	return ask(store, (struct store_request){ .verb = STORE_CREATE,
+	                                          .kind = KIND_FRAMEWORK,
+	                                          .name = "f",
+	                                          .whole = true,
+	                                          .body = { span_of(FRAMEWORK) },
+	                                          .with = DEPENDENTS,
+	                                          .n_with = 2 });
+}
+
 __attribute__((unused)) static struct kept get(enum object_kind kind, const char *name)
 {
 	return ask(store, (struct store_request){ .verb = STORE_GET, .kind = kind, .name = name });

@@ -397,13 +397,16 @@ static void killed_creating(bool before_commit)
 		open_store();
 		local_follow(local, &FOLLOWER, NULL);
 		sync_kills = before_commit;
-		create(KIND_FRAMEWORK, "f", FRAMEWORK);
+		create_with();
 		_exit(0);
 	}
 	int status;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	open_store();
+	/* It is whole, or not there. */
+	assert_int_equal(get(KIND_SECRET, "f-s").outcome, get(KIND_FRAMEWORK, "f").outcome);
+	assert_int_equal(get(KIND_CONFIGMAP, "f-c").outcome, get(KIND_FRAMEWORK, "f").outcome);
 }
 
 TEST_WITH(test_killed_between_commit_and_answer, durable_setup, durable_teardown)
@@ -415,7 +418,7 @@ TEST_WITH(test_killed_between_commit_and_answer, durable_setup, durable_teardown
 TEST_WITH(test_killed_in_a_commit, durable_setup, durable_teardown)
 {
 	killed_creating(true);
-	struct kept k = create(KIND_FRAMEWORK, "f", FRAMEWORK);
+	struct kept k = create_with();
 	assert_true(k.status == 201 || k.status == 409);
 	assert_int_equal(get(KIND_FRAMEWORK, "f").outcome, STORE_OK);
 }

@@ -78,26 +78,6 @@ TEST_WITH(test_create_makes_private_files, setup, teardown)
 	}
 }
 
-static const struct object DEPENDENTS[] = {
-	{ KIND_SECRET, "f-s",
-	  SPAN("{\"kind\":\"Secret\",\"metadata\":{\"name\":\"f-s\",\"ownerReferences\":[{\"uid\":"
-	       "\"\"}]}}"),
-	  69 },
-	{ KIND_CONFIGMAP, "f-c", SPAN("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"f-c\"}}"),
-	  0 },
-};
-
-static struct kept create_with(void)
-{
-	return ask(store, (struct store_request){ .verb = STORE_CREATE,
-	                                          .kind = KIND_FRAMEWORK,
-	                                          .name = "f",
-	                                          .whole = true,
-	                                          .body = { span_of(FRAMEWORK) },
-	                                          .with = DEPENDENTS,
-	                                          .n_with = 2 });
-}
-
 TEST_WITH(test_create_of_several_is_all_or_nothing, setup, teardown)
 {
 	assert_true(store_is_atomic(store));

@@ -1,10 +1,14 @@
 """Incomplete submissions of killed servers: the janitor removes them on an API server with other objects
 of the same kinds; the same request takes them over.  On one machine there are none."""
+import collections
 import json
 import os
+import random
+import threading
+import time
 
 from fakeapi import FakeApi
-from harness import Server, database_objects, framework_name, job_v2_secret, request_bytes, wait_until
+from harness import SLOW, Server, database_objects, framework_name, job_v2_secret, request_bytes, wait_until
 
 # The minimum: --janitor-age must be at least --deadline plus ten seconds.
 QUICK = ("--deadline", "5", "--janitor-age", "15", "--janitor-interval", "1")
@@ -73,6 +77,38 @@ def test_repetition_on_one_machine(check):
             check.equal("repeated", (reply.status, reply.headers.get("idempotency-replayed")), (202, "true"))
             again.stop()
         check.equal("nothing has changed", of_job(where, "twice"), made)
+
+
+def test_killed_while_jobs_are_submitted(check):
+    """On one machine each job is whole and started, or not there, whenever the server is killed."""
+    pick, promised = random.Random(5), set()
+    with Server("--standalone", "jobs") as server:
+        where, turns = os.path.join(server.directory, "jobs"), 8
+        for turn in range(turns):
+            running = Server("--standalone", where) if turn else server
+
+            def submit(thread):
+                for i in range(10000):
+                    name = f"job{turn}x{thread}x{i}"
+                    try:
+                        if running.submit(job_v2_secret(name, "m")).status == 202:
+                            promised.add(framework_name(name))
+                    except OSError:
+                        return
+            threads = [threading.Thread(target=submit, args=(i,)) for i in range(4)]
+            for t in threads:
+                t.start()
+            time.sleep(0.3 * pick.random() * SLOW)
+            running.kill()
+            for t in threads:
+                t.join()
+            objects = database_objects(where, "")
+            started = {o["metadata"]["name"]: o["metadata"]["uid"] for o in objects
+                       if o["kind"] == "Framework" and o["spec"]["executionType"] == "Start"}
+            owned = collections.Counter(o["metadata"]["ownerReferences"][0]["uid"] for o in objects if o["kind"] == "Secret")
+            check.equal("all are started, and have their Secrets", (owned, len(objects)),
+                        ({uid: 2 for uid in started.values()}, 3 * len(started)))
+            check.ok("none is lost", promised <= set(started), promised - set(started))
 
 
 def test_sweep_after_kill(check):

@@ -114,8 +114,8 @@ static void submission_post(struct submission *b, int64_t not_before_ms)
 	send_step(b, MAKING, not_before_ms);
 }
 
-/* Checks the next pod; after the last one, creates the Framework.  Who has an atomic store checks
- * pods itself. */
+/* Checks the next pod; after the last one, creates the Framework.  On one machine the engine checks
+ * pods. */
 static void submission_vet(struct submission *b)
 {
 	if (b->vetted == b->objects->n_checks || store_is_atomic(b->store)) {

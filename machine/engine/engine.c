@@ -387,8 +387,6 @@ static int engine_open_loop(struct engine *e, struct err *err)
 		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
 		               strerrordesc_np(errno));
 	engine_watch(e, e->event, NULL);
-	if (e->images)
-		engine_watch(e, images_fd(e->images), NULL);
 	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
 		return err_set(err, UNKNOWN_ERROR, "pipe: %s", strerrordesc_np(errno));
 	return 0;
@@ -406,7 +404,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	TAILQ_INIT(&e->steps);
 	TAILQ_INIT(&e->live);
 	TAILQ_INIT(&e->news);
-	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0) {
+	if (engine_open_loop(e, err) < 0 || engine_find_machine(e, err) < 0) {
 		engine_stop(e);
 		return NULL;
 	}

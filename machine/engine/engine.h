@@ -42,7 +42,6 @@ struct engine_settings {
 	const char *gpu_devices; /* pattern of paths: each is a GPU; NULL: CDI or /dev/nvidia* */
 
 	enum engine_images images;
-	int64_t images_bytes; /* of all unpacked images; 0: 100 GiB */
 	enum engine_sandbox sandbox;
 	/* Tasks start in this directory, which is read-only, and empty if the machine's contains
 	 * what a sandbox hides; or NULL. */

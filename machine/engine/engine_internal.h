@@ -270,6 +270,8 @@ void pod_view(struct engine_pod *p, struct framework_pod *out);
 bool pod_find(struct engine_pod *p);
 void pod_free(struct engine_pod *p);
 int pods_watch_open(struct engine *e);
+/* `arg`: the pod whose image has another status. */
+void pod_image_changed(void *arg);
 void pod_watch_state(struct engine_pod *p);
 
 /* ---- engine_start.c: what a start needs ---- */

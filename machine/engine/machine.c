@@ -22,7 +22,7 @@ EMBED(controller_config, "k8s/deploy/frameworkcontroller/config.yaml");
 enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
 
 static const int64_t KEEP_LOGS = 1 << 30;
-static const int64_t IMAGES_BYTES = INT64_C(100) << 30;
+static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked images */
 
 /* ---- address --------------------------------------------------------------------------------- */
 
@@ -154,7 +154,7 @@ static int machine_images(struct engine *e, struct err *err)
 	FREE_AUTO char *dir = xasprintf("%s/images", e->set.dir);
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
-	e->images = images_new(dir, (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES), err);
+	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_image_changed, err);
 	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
 }
 

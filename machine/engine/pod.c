@@ -46,7 +46,7 @@ static void pod_shim_ready(void *arg)
 	engine_due(p->job, 0);
 }
 
-static void pod_image_changed(void *arg)
+void pod_image_changed(void *arg)
 {
 	struct engine_pod *p = arg;
 	engine_due(p->job, 0);
@@ -302,10 +302,7 @@ static void pod_pull(struct engine_pod *p)
 	if (pod_logins(p, &logins, &a, &c, &err) < 0) {
 		pod_fails(p, "FailedToRetrieveImagePullSecret", err_msg(&err));
 	} else {
-		bool always = strcmp(c->pull_policy, "Always") == 0;
-		p->image = images_want(p->e->images, span_of(c->image), str_view(&logins),
-		                       always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT,
-		                       pod_image_changed, p);
+		p->image = images_want(p->e->images, span_of(c->image), str_view(&logins), p);
 		pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
 		p->state = POD_PULLING;
 		engine_due(p->job, 0);

@@ -193,7 +193,7 @@ static int start_all(struct start *s, struct err *err)
 	start_gpus(s);
 	start_mounts(s);
 	if (p->image)
-		s->keep[s->n_keep++] = images_lock_fd(p->image);
+		s->keep[s->n_keep++] = image->lock;
 	if (start_cgroup(s, err) < 0 || start_write(s, spec, image, err) < 0)
 		return -1;
 	if (image && image->note)

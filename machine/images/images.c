@@ -1,37 +1,73 @@
 #include "machine/images/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/hash.h"
+#include "base/image/image.h"
+#include "k8s/transport/reply.h"
 #include "machine/images/images_internal.h"
 #include "machine/task/sandbox_internal.h"
 #include "machine/words.h"
-#include "k8s/transport/reply.h"
 
 enum {
+	IMAGES_AT_ONCE = 2,  /* pulls */
+	IMAGES_QUEUE = 1000, /* pulls that wait */
 	IMAGES_SWEEP_MS = 5,
 	IMAGES_TICK_MS = 1000,
-	IMAGES_AUTH_MAX = 1 << 20,
+	IMAGES_PULL_S = 3600, /* with unpacking */
+	IMAGES_LOG_MAX = 8192,
+	IMAGES_OTHERS = 1 << 30, /* bytes that others write while an image is unpacked */
 	IMAGES_CONFIG_MAX = 4 << 20,
 	IMAGES_ENV_MAX = 1000
 };
 
-struct images_use {
-	struct images_use *next;
-	struct images_item *item;
-	bool notify;
-	void (*changed)(void *arg);
-	void *arg;
-};
+/*
+ * A pull, in a directory of its own below tmp: $1 names the repository, $2 the tag or digest, $3 is
+ * the key.  Registries on this machine are asked without TLS.  The digest is that of a
+ * manifest or of a list, from which skopeo chooses.  Of several pulls of one digest the first one
+ * does the work.  A rename is of no use while the files are not on the disk.
+ */
+static const char PULL_SCRIPT[] =
+    "set -e\n"
+    "export HOME=\"$PWD\" TMPDIR=\"$PWD\" XDG_RUNTIME_DIR=\"$PWD\"\n"
+    "run() { setpriv --pdeathsig KILL \"$@\"; }\n"
+    "login='--retry-times=2 --authfile=/proc/self/fd/3'\n"
+    "case $1 in\n"
+    "docker://localhost[:/]* | docker://127.0.0.1[:/]* | 'docker://[::1]'[:/]*) plain=yes ;;\n"
+    "esac\n"
+    /* Without this file skopeo refuses all. */
+    "[ -e /etc/containers/policy.json ] || policy=--insecure-policy\n"
+    "run skopeo --command-timeout=30s $policy inspect --raw $login "
+    "${plain:+--tls-verify=false} \"$1$2\" >manifest\n"
+    "hex=$(sha256sum manifest | cut -c-64)\n"
+    "exec 9>>\"../lock-$hex\"\n"
+    "flock 9\n"
+    "if [ ! -e \"../../unpacked/$hex\" ]; then\n"
+    "	run skopeo $policy copy $login ${plain:+--src-tls-verify=false} \"$1@sha256:$hex\" "
+    "oci:layout:image\n"
+    "	mkdir -m 700 image\n"
+    "	: >image/lock\n"
+    "	run skopeo $policy inspect --config oci:layout:image >image/config.json\n"
+    "	run umoci raw unpack --rootless --image layout:image image/rootfs\n"
+    "	du -skx image | cut -f1 >image/size\n" /* some directories cannot be read */
+    "	sync -f image\n"
+    "	mv -T image \"../../unpacked/$hex\"\n"
+    "fi\n"
+    "ln -sfn \"$hex\" \"../../refs/${3%\"$2\"}@sha256:$hex\"\n"
+    "ln -sfn \"$hex\" \"../../refs/$3\"\n";
 
 int images_probe(struct err *e)
 {
@@ -46,58 +82,35 @@ int images_probe(struct err *e)
 	               missing);
 }
 
-struct images *images_new(const char *dir, uint64_t bytes, struct err *e)
+struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*changed)(void *arg),
+                          struct err *e)
 {
-	struct images_store store;
-	if (images_probe(e) != 0 || images_store_open(&store, dir, bytes, e) != 0)
-		return NULL;
-	int epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (epoll < 0) {
-		(void)err_set(e, UNKNOWN_ERROR, "epoll: %s", strerrordesc_np(errno));
-		images_store_close(&store);
-		return NULL;
-	}
 	struct images *m = xcalloc(1, sizeof(*m));
-	m->store = store;
-	m->epoll = epoll;
-	m->at_once = 2;
-	m->pull_s = 3600;
-	m->queue = 1000;
-	return m;
-}
-
-int images_fd(const struct images *m)
-{
-	return m->epoll;
-}
-
-static bool item_runs(const struct images_item *p)
-{
-	return p->child.pidfd >= 0;
-}
-
-static bool item_queued(const struct images_item *p)
-{
-	return p->status.state == IMAGES_WAITING && !item_runs(p);
-}
-
-int images_timeout_ms(const struct images *m)
-{
-	int ms = m->notify ? 0 : m->store.sweeping ? IMAGES_SWEEP_MS : -1;
-	for (const struct images_item *p = m->items; p && ms < 0; p = p->next)
-		ms = item_runs(p) ? IMAGES_TICK_MS : -1;
-	return ms;
+	*m = (struct images){ .path = xstrdup(dir),
+		              .limit = bytes,
+		              .sweeping = true,
+		              .epoll = epoll,
+		              .changed = changed };
+	TAILQ_INIT(&m->items);
+	if (images_probe(e) == 0 && images_store_open(m, e) == 0)
+		return m;
+	images_free(m);
+	return NULL;
 }
 
 /* ---- images that somebody wants ---- */
 
-void images_say(struct images_item *p, enum images_state state, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void
+image_say(struct images_item *p, enum images_state state, const char *fmt, ...)
 {
+	const struct images_use *u;
 	va_list args;
 	va_start(args, fmt);
 	(void)vsnprintf(p->text, sizeof(p->text), fmt, args);
 	va_end(args);
-	p->status = (struct images_status){ .state = state, .text = p->text };
+	p->status = (struct images_status){ .state = state, .text = p->text, .lock = -1 };
+	LIST_FOREACH(u, &p->uses, next)
+	p->m->changed(u->arg);
 }
 
 void images_config_read(struct span text, struct arena *a, struct images_status *out)
@@ -116,200 +129,278 @@ void images_config_read(struct span text, struct arena *a, struct images_status 
 	out->directory = *dir == '/' ? arena_dup(a, span_of(dir)) : NULL;
 }
 
-bool images_item_take(struct images_item *p)
+/* An image that is there becomes READY; false: it is not. */
+static bool image_take(struct images_item *p)
 {
-	const struct images_store *s = &p->m->store;
-	char hex[STORE_HEX];
-	p->lock = images_store_take(s, p->key, hex);
-	if (p->lock < 0)
+	const struct images *m = p->m;
+	char hex[IMAGES_HEX] = "";
+	const char *link = arena_printf(&p->a, "%s/refs/%s", m->path, p->key);
+	(void)!readlink(link, hex, sizeof(hex) - 1);
+	int lock = images_store_lock(m, hex, LOCK_SH);
+	if (lock < 0)
 		return false;
-	images_say(p, IMAGES_READY, "%s", "");
+	(void)futimens(lock, NULL);
+	image_say(p, IMAGES_READY, "%s", "");
+	p->status.lock = lock;
 	p->status.digest = arena_printf(&p->a, "sha256:%s", hex);
-	p->status.rootfs = arena_printf(&p->a, "%s/unpacked/%s/rootfs", s->path, hex);
+	p->status.rootfs = arena_printf(&p->a, "%s/unpacked/%s/rootfs", m->path, hex);
 	STR_AUTO config = STR_INIT(IMAGES_CONFIG_MAX);
-	const char *path = arena_printf(&p->a, "unpacked/%s/config.json", hex);
-	(void)fd_read_str(s->dir, path, &config);
+	const char *path = arena_printf(&p->a, "%s/unpacked/%s/config.json", m->path, hex);
+	(void)fd_read_str(AT_FDCWD, path, &config);
 	images_config_read(str_view(&config), &p->a, &p->status);
 	return true;
 }
 
-static void item_notify(const struct images_item *p)
+/* ---- a pull begins ---- */
+
+/* What skopeo and umoci may know of the environment; files of this user's logins are not there. */
+static const char *const *pull_env(struct arena *a)
 {
-	for (struct images_use *u = p->m->uses; u; u = u->next)
-		u->notify |= u->item == p;
-	p->m->notify = true;
+	static const char *const KEPT[] = { "PATH",     "http_proxy",    "https_proxy",
+		                            "no_proxy", "HTTP_PROXY",    "HTTPS_PROXY",
+		                            "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR" };
+	struct words env = { .a = a };
+	for (size_t i = 0; i < ARRAY_SIZE(KEPT); i++) {
+		const char *value =
+		    getenv(KEPT[i]); /* NOLINT(concurrency-mt-unsafe): not changed */
+		if (value)
+			words_add(&env, arena_printf(a, "%s=%s", KEPT[i], value));
+	}
+	return env.v;
 }
 
-static void item_free(struct images_item *p)
+static void pull_stop(struct images_item *p)
 {
-	struct images_item **at = &p->m->items;
-	while (*at != p)
-		at = &(*at)->next;
-	*at = p->next;
-	if (item_runs(p))
+	p->m->running -= p->child.pidfd >= 0;
+	if (p->child.pidfd >= 0)
 		child_stop(&p->child);
+	p->m->sweeping |= p->dir >= 0;
 	fd_cleanup(&p->dir);
-	fd_cleanup(&p->lock);
+	p->dir = -1;
+}
+
+static void pull_fail(struct images_item *p, const char *why)
+{
+	pull_stop(p);
+	image_say(p, IMAGES_FAILED, "the image %s cannot be pulled: %s", p->name, why);
+}
+
+/* FAILED afterwards if no child can be started. */
+static void pull_start(struct images_item *p)
+{
+	ERR_AUTO e = { 0 };
+	/* The login is in memory only; skopeo reads /proc/self/fd/3. */
+	FD_AUTO login = memfd_create("auth", MFD_CLOEXEC);
+	char *dir = arena_printf(&p->a, "%s/tmp/pull-XXXXXX", p->m->path);
+	const char *const argv[] = { "/bin/sh", "-c",         PULL_SCRIPT, "pull",
+		                     p->where,  p->reference, p->key,      NULL };
+	const struct child_command command = {
+		.argv = argv, .env = pull_env(&p->a), .dir = dir, .pass = login
+	};
+	p->until_ms = clock_ms() + IMAGES_PULL_S * 1000LL;
+	p->dir = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	/* Locked, so that it is not removed. */
+	if (p->dir < 0 || flock(p->dir, LOCK_EX | LOCK_NB) != 0 || login < 0 ||
+	    fd_write_all(login, p->auth.n ? p->auth : SPAN("{}")) != 0)
+		(void)err_set(&e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
+	else
+		(void)child_start(&p->child, &command, &e);
+	if (p->child.pidfd < 0) {
+		pull_fail(p, err_msg(&e));
+		return;
+	}
+	p->m->running++;
+	/* Without memory for it the kernel refuses; then images_timeout_ms finds its end. */
+	struct epoll_event event = { .events = EPOLLIN };
+	(void)epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event);
+	image_say(p, IMAGES_WAITING, "pulling the image %s", p->name);
+}
+
+/* ---- its end ---- */
+
+/* skopeo: `time="..." level=fatal msg="text with \" and \\"`; others: the last line. */
+const char *images_pull_reason(struct span log, struct arena *a)
+{
+	enum { REASON_MAX = 400 };
+	log = span_trim(log);
+	while (span_chr(log, '\n') < log.n)
+		(void)span_next(&log, '\n');
+	size_t at = span_find(log, 0, "msg=\"");
+	struct span quoted = at == SIZE_MAX ? SPAN("") : span_from(log, at + 4);
+	JSON_AUTO *text =
+	    json_loadb(quoted.p, quoted.n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
+	const char *message = json_string_value(text);
+	char *reason = arena_dup(a, span_cut(message ? span_of(message) : log, REASON_MAX));
+	for (char *c = reason; *c; c++)
+		*c = *c >= 0 && *c < ' ' ? ' ' : *c;
+	return *reason ? reason : "it gives no reason";
+}
+
+static bool pull_unpacks(const struct images_item *p)
+{
+	return faccessat(p->dir, "image", F_OK, 0) == 0;
+}
+
+/* The image is there; it must fit. */
+static void pull_succeeded(struct images_item *p)
+{
+	ERR_AUTO e = { 0 };
+	if (!image_take(p)) {
+		pull_fail(p, "it was removed again at once");
+		return;
+	}
+	const char *hex = p->status.digest + sizeof("sha256:") - 1;
+	if (images_store_room(p->m, hex, &e) == 0)
+		return;
+	(void)close(p->status.lock);
+	(void)images_store_drop(p->m, hex);
+	pull_fail(p, err_msg(&e));
+}
+
+/* If the registry has not told what the name means now, what it meant before is used. */
+static void pull_failed(struct images_item *p, const char *reason)
+{
+	struct stat st;
+	bool told = fstatat(p->dir, "manifest", &st, 0) == 0 && st.st_size > 0;
+	bool absent = !pull_unpacks(p) && image_is_refused(span_of(reason));
+	pull_fail(p, reason);
+	p->status.absent = absent;
+	if (!told && !absent && image_take(p))
+		p->status.note = arena_printf(
+		    &p->a,
+		    "the registry cannot be asked about the image %s: %s; %s is used, which was "
+		    "pulled before",
+		    p->name, reason, p->status.digest);
+}
+
+static void pull_end(struct images_item *p)
+{
+	ARENA_AUTO a = { 0 };
+	struct span log;
+	p->m->running--;
+	if (child_end(&p->child, IMAGES_LOG_MAX, &log, &a) == 0)
+		pull_succeeded(p);
+	else
+		pull_failed(p, images_pull_reason(log, &a));
+	pull_stop(p);
+}
+
+/* ---- meanwhile ---- */
+
+/* Bytes that have come. */
+static uint64_t pull_come(const struct images_item *p)
+{
+	static const char *const DIRS[] = { "layout", "layout/blobs/sha256" };
+	uint64_t sum = 0;
+	for (size_t i = 0; i < 2; i++) {
+		DIR_AUTO *d = dir_list(p->dir, DIRS[i]);
+		for (const char *name; (name = dir_next(d)) != NULL;) {
+			struct stat st;
+			if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			    S_ISREG(st.st_mode))
+				sum += (uint64_t)st.st_size;
+		}
+	}
+	return sum;
+}
+
+/* READY or FAILED afterwards if its child has ended, or if the disk or the time is used up.
+ * `now_ms`: writes the text with the progress, too; 0: does not. */
+static void pull_look(struct images_item *p, int64_t now_ms)
+{
+	const struct images *m = p->m;
+	struct pollfd ended = { .fd = p->child.pidfd, .events = POLLIN };
+	if (poll(&ended, 1, 0) > 0) {
+		pull_end(p);
+		return;
+	}
+	if (now_ms == 0)
+		return;
+	uint64_t left = images_store_free(m);
+	uint64_t bytes = pull_come(p);
+	if (pull_unpacks(p)) {
+		image_say(p, IMAGES_WAITING, "unpacking the image %s", p->name);
+		p->free_before = p->free_before ?: left;
+		/* Others write, too: the exact size is known at the end. */
+		if (p->free_before > left + IMAGES_OTHERS)
+			bytes = p->free_before - left - IMAGES_OTHERS;
+	} else {
+		image_say(p, IMAGES_WAITING, "pulling the image %s: %.0f MB", p->name,
+		          (double)bytes / 1e6);
+	}
+	if (now_ms >= p->until_ms)
+		pull_fail(p, arena_printf(&p->a, "it has taken more than %d s", IMAGES_PULL_S));
+	else if (left == 0)
+		pull_fail(p, arena_printf(&p->a, "%s is full; delete files there", m->path));
+	else if (bytes > m->limit)
+		pull_fail(p, arena_printf(&p->a, "it exceeds the limit of %.1f GB for images",
+		                          (double)m->limit / 1e9));
+}
+/* ---- requests ---- */
+
+static void image_free(struct images_item *p)
+{
+	pull_stop(p);
+	fd_cleanup(&p->status.lock);
 	arena_wipe(&p->a);
 	free(p);
 }
 
-/* Its pull has ended, or could not begin. */
-static void item_settled(struct images_item *p)
-{
-	fd_cleanup(&p->dir);
-	p->dir = -1;
-	p->m->store.sweeping = true;
-	item_notify(p);
-	if (p->uses == 0)
-		item_free(p);
-}
-
-static void images_begin(struct images *m)
-{
-	unsigned running = 0;
-	for (const struct images_item *p = m->items; p; p = p->next)
-		running += item_runs(p);
-	for (struct images_item *p = m->items; p && running < m->at_once; p = p->next) {
-		if (!item_queued(p))
-			continue;
-		images_pull_start(p);
-		running += item_runs(p);
-		if (item_runs(p))
-			item_notify(p);
-		else
-			item_settled(p);
-	}
-}
-
-static void images_look(struct images *m)
-{
-	int64_t now = clock_ms();
-	if (now < m->look_ms)
-		return;
-	m->look_ms = now + IMAGES_TICK_MS;
-	for (struct images_item *p = m->items; p; p = p->next) {
-		if (!item_runs(p))
-			continue;
-		images_pull_look(p, now);
-		item_notify(p);
-	}
-}
-
-/* The callbacks may release and request images. */
-static void images_tell(struct images *m)
-{
-	while (m->notify) {
-		m->notify = false;
-		for (struct images_use *u = m->uses; u; u = u->next) {
-			if (!u->notify)
-				continue;
-			u->notify = false;
-			m->notify = true;
-			if (u->changed)
-				u->changed(u->arg);
-			break;
-		}
-	}
-}
-
-void images_run_once(struct images *m)
-{
-	enum { EVENTS = 16 };
-	struct epoll_event events[EVENTS];
-	int n = epoll_wait(m->epoll, events, EVENTS, 0);
-	for (int i = 0; i < n; i++) {
-		struct images_item *p = events[i].data.ptr;
-		images_pull_ended(p);
-		item_settled(p);
-	}
-	images_look(m);
-	images_begin(m);
-	if (m->store.sweeping)
-		images_store_sweep(&m->store);
-	images_tell(m);
-}
-
-/* ---- requests ---- */
-
-void images_key(char key[static STORE_HEX], const struct image *i, struct span auth)
-{
-	STR_AUTO text = STR_SECRET(IMAGES_AUTH_MAX + 4096);
-	str_printf(&text, "%s/%s:%s\n", i->host, i->repository, i->reference);
-	str_span(&text, auth);
-	sha256_hex(key, str_view(&text));
-}
-
-static struct images_item *item_new(struct images *m, struct span image, struct span auth)
+static struct images_item *image_new(struct images *m, struct span image, struct span auth)
 {
 	struct images_item *p = xcalloc(1, sizeof(*p));
+	struct image parts;
+	char hex[IMAGES_HEX];
 	p->m = m;
-	p->dir = p->lock = -1;
+	p->dir = -1;
 	p->child = CHILD_NONE;
+	p->key = "";
 	p->name = arena_dup(&p->a, image);
 	p->auth = arena_span(&p->a, auth);
-	const char *problem = image_problem(image);
-	if (problem == NULL && auth.n > IMAGES_AUTH_MAX)
-		problem = "has a login that is too long";
-	if (problem || image_parse(span_of(p->name), &p->a, &p->image) != 0) {
+	if (image_parse(image, &p->a, &parts) != 0) {
 		char q[4 * QUOTE_MAX];
-		images_say(p, IMAGES_FAILED, "the image name \"%s\" %s", quote(q, image), problem);
+		image_say(p, IMAGES_FAILED, "the image name \"%s\" %s", quote(q, image),
+		          image_problem(image));
 		p->status.absent = true;
 		return p;
 	}
-	images_key(p->key, &p->image, auth);
-	images_say(p, IMAGES_WAITING, "waiting for other images, then pulling the image %s",
-	           p->name);
+	p->by_digest = strncmp(parts.reference, "sha256:", 7) == 0;
+	p->where = arena_printf(&p->a, "docker://%s/%s", parts.hub ? "docker.io" : parts.host,
+	                        parts.repository);
+	p->reference = arena_printf(&p->a, "%c%s", p->by_digest ? '@' : ':', parts.reference);
+	sha256_hex(hex, span_of(arena_printf(&p->a, "%s\n%.*s", p->where, (int)auth.n, auth.p)));
+	p->key = arena_printf(&p->a, "%s%s", hex, p->reference);
+	image_say(p, IMAGES_WAITING, "waiting for other images, then pulling the image %s",
+	          p->name);
 	return p;
 }
 
-/* The one in the list that is, or will be, the same; NULL. */
-static struct images_item *images_find(const struct images_item *p, enum images_policy policy)
+struct images_use *images_want(struct images *m, struct span image, struct span auth, void *arg)
 {
-	struct images_item *other = p->m->items;
-	while (other && (strcmp(other->key, p->key) != 0 || other->why ||
-	                 other->status.state == IMAGES_FAILED ||
-	                 (other->status.state == IMAGES_READY && policy == IMAGES_ALWAYS)))
-		other = other->next;
-	return other;
-}
-
-static struct images_item *images_request(struct images *m, struct span image, struct span auth,
-                                          enum images_policy policy)
-{
-	struct images_item *p = item_new(m, image, auth);
-	struct images_item *same = p->status.state == IMAGES_FAILED ? NULL : images_find(p, policy);
-	size_t waiting = 0;
-	struct images_item **at = &m->items;
-	for (; *at; at = &(*at)->next)
-		waiting += item_queued(*at);
-	*at = p;
-	if (same) {
-		item_free(p);
-		return same;
-	}
-	if (p->status.state == IMAGES_FAILED ||
-	    ((policy == IMAGES_IF_NOT_PRESENT || images_by_digest(&p->image)) &&
-	     images_item_take(p)))
-		return p;
-	if (waiting >= m->queue)
-		images_say(p, IMAGES_FAILED, "%zu images wait to be pulled, more are not allowed",
-		           waiting);
-	return p;
-}
-
-/* NOLINTNEXTLINE(readability-function-size): six parameters */
-struct images_use *images_want(struct images *m, struct span image, struct span auth,
-                               enum images_policy policy, void (*changed)(void *arg), void *arg)
-{
+	struct images_item *p = image_new(m, image, auth);
+	struct images_item *same;
 	struct images_use *u = xcalloc(1, sizeof(*u));
-	u->item = images_request(m, image, auth, policy);
-	u->item->uses++;
-	u->changed = changed;
-	u->arg = arg;
-	u->next = m->uses;
-	images_begin(m);
-	m->uses = u;
+	unsigned waiting = 0;
+	TAILQ_FOREACH(same, &m->items, next)
+	{
+		waiting += same->status.state == IMAGES_WAITING;
+		if (same->status.state == IMAGES_WAITING && strcmp(same->key, p->key) == 0)
+			break;
+	}
+	if (same) {
+		image_free(p);
+		p = same;
+	} else {
+		TAILQ_INSERT_TAIL(&m->items, p, next);
+		m->look_ms = 0;
+		if (p->by_digest)
+			(void)image_take(p);
+		if (p->status.state == IMAGES_WAITING && waiting >= IMAGES_QUEUE)
+			image_say(p, IMAGES_FAILED,
+			          "%u images wait to be pulled, more are not allowed", waiting);
+	}
+	*u = (struct images_use){ .item = p, .arg = arg };
+	LIST_INSERT_HEAD(&p->uses, u, next);
 	return u;
 }
 
@@ -318,42 +409,52 @@ const struct images_status *images_status(const struct images_use *u)
 	return &u->item->status;
 }
 
-int images_lock_fd(const struct images_use *u)
-{
-	return u->item->lock;
-}
-
 void images_release(struct images_use *u)
 {
 	if (u == NULL)
 		return;
 	struct images_item *p = u->item;
-	struct images_use **at = &p->m->uses;
-	while (*at != u)
-		at = &(*at)->next;
-	*at = u->next;
+	LIST_REMOVE(u, next);
 	free(u);
-	if (--p->uses > 0)
+	if (!LIST_EMPTY(&p->uses))
 		return;
-	if (item_runs(p))
-		images_pull_stop(p, "nobody wants it any more");
-	else
-		item_free(p);
+	TAILQ_REMOVE(&p->m->items, p, next);
+	image_free(p);
 }
 
 void images_free(struct images *m)
 {
 	if (m == NULL)
 		return;
-	for (struct images_use *u = m->uses, *next; u; u = next) {
-		next = u->next;
-		images_release(u);
-	}
-	for (struct images_item *p = m->items, *next; p; p = next) {
-		next = p->next;
-		item_free(p);
-	}
-	images_store_close(&m->store);
-	(void)close(m->epoll);
+	for (struct images_item *p; (p = TAILQ_FIRST(&m->items)) != NULL;)
+		images_release(LIST_FIRST(&p->uses));
+	free(m->path);
 	free(m);
+}
+
+/* ---- turns ---- */
+
+int images_timeout_ms(const struct images *m)
+{
+	if (m->look_ms == 0)
+		return 0;
+	return m->sweeping ? IMAGES_SWEEP_MS : m->running ? IMAGES_TICK_MS : -1;
+}
+
+void images_run_once(struct images *m)
+{
+	int64_t now = clock_ms();
+	bool look = now >= m->look_ms;
+	struct images_item *p;
+	if (look)
+		m->look_ms = now + IMAGES_TICK_MS;
+	TAILQ_FOREACH(p, &m->items, next)
+	{
+		if (p->child.pidfd >= 0)
+			pull_look(p, look ? now : 0);
+		else if (p->status.state == IMAGES_WAITING && m->running < IMAGES_AT_ONCE)
+			pull_start(p);
+	}
+	if (m->sweeping)
+		images_store_sweep(m);
 }

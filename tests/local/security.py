@@ -5,11 +5,13 @@ import base64
 import contextlib
 import ctypes
 import fcntl
+import glob
 import json
 import os
 import platform
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
@@ -17,7 +19,7 @@ import zlib
 
 from harness import BINARY, PATIENCE, ROOT, SLOW, run, wait_until
 from machine import DONE, Machine, job, processes_with, role
-from serving import as_user
+from serving import as_user, links
 
 NOBODY = 65534
 # Files that a job makes: with TEST_WHOLE a million, but not under sanitizers, where that takes minutes.
@@ -146,40 +148,37 @@ def victim_pid(m, word):
 
 
 def test_others(check):
-    """A job sees no file, process or GPU of another job, of the server, or of its user."""
+    """A job sees no file, socket, process, memory or GPU of another job, of the server, or of its user."""
     for what, identity in sandboxed("a user", "root").items():
-        with Ground(identity) as g:
+        with Ground(identity) as g, contextlib.ExitStack() as stack:
             put_key(g.mark)
-            with g.machine("--gpus", "auto", "--gpu-devices", g.path("gpu[0-9]"), "--config", g.path("key")) as m:
+            shown = [path for path in ("/run/rest-lit-test",) if os.access("/run", os.W_OK)]
+            stack.callback(lambda: [os.unlink(p) for p in glob.glob("/run/rest-lit-test*")])
+            for path in shown:
+                with open(path, "w", encoding="ascii") as f:
+                    f.write(g.mark)
+            sockets = [g.path("home/agent"), g.path("other/socket"), *(p + ".socket" for p in shown)]
+            for path in sockets:
+                stack.enter_context(socket.socket(socket.AF_UNIX)).bind(path)
+                os.chmod(path, 0o777)
+            with g.machine("--gpus", "auto", "--gpu-devices", g.path("gpu[0-9]"), "--config", g.path("key"),
+                           environment={"A_SECRET": g.mark}) as m:
                 word = f"1000.{os.getpid()}"
-                m.start("victim", {"main": role("x='<% $secrets.word %>'; export x; echo $x >/tmp/mine; echo ready",
+                m.start("victim", {"main": role("x='<% $secrets.word %>'; export x; echo $x >/tmp/mine", attack("victim"),
                                                 f"sleep {word}", gpu=1)}, secrets={"word": g.mark})
                 check.ok(f"{what}: the victim runs", started(m, "victim", "ready"), m.log("victim", "main"))
-                shown = "/run/rest-lit-test" if os.access("/run", os.W_OK) else "/run"
-                if shown != "/run":
-                    with open(shown, "w", encoding="ascii") as f:
-                        f.write(g.mark)
                 paths = [g.path(n) for n in ("jobs", "jobs/store.db", "jobs/store.db-wal", "jobs/pods", "jobs/logs", "home",
                                              "home/.ssh/id", "other", "other/file", "private", "key", "gpu0")]
                 wait_until(lambda: victim_pid(m, word))
                 before = g.state()
                 m.start("thief", {"main": role(
                     "cat /mnt/granted/file >/dev/null && echo granted: here",
-                    "ls /mnt/*/ | sed 's/^/seen /'",
-                    attack("others", g.mark[::-1], victim_pid(m, word), m.pods() and g.path(f"jobs/pods/{m.pods()[0]}"),
-                           *paths, *([shown] if shown != "/run" else [])), gpu=1)}, **with_storages("granted"))
-                # The mark is in the storage that is granted.
-                wait_until(lambda: m.state("thief") in DONE)
-                output = m.log("thief", "main")
-                got = [x for x in output.splitlines() if ": YES " in x]
-                check.equal(f"{what}: the thief has ended", m.state("thief"), "SUCCEEDED")
-                check.ok(f"{what}: its own storage", "granted: here" in output, output)
-                check.equal(f"{what}: nothing else", [x for x in got if "/mnt/granted/" not in x], [])
-                check.ok(f"{what}: all was tried", output.count(": no ") > 20, output)
+                    attack("change", *paths, m.pods() and g.path(f"jobs/pods/{m.pods()[0]}"), *shown),
+                    attack("attempts", "others", g.mark[::-1], victim_pid(m, word), g.top, *sockets), gpu=1)}, **with_storages("granted"))
+                prevented(check, what, m, "thief", "granted: here")
+                check.ok(f"{what}: all was tried", m.log("thief", "main").count(": no ") > 40, m.log("thief", "main"))
                 check.equal(f"{what}: nothing has changed", g.state(), before)
                 check.equal(f"{what}: the victim still runs", m.state("victim"), "RUNNING")
-                if shown != "/run":
-                    os.unlink(shown)
 
 
 def device_nodes(stack):
@@ -240,16 +239,18 @@ def test_privileges(check):
     """A job has no capabilities, gets none, and cannot undo what hides files."""
     for what, identity in sandboxed("a user", "root").items():
         with Ground(identity) as g, g.machine("--gpus", "none") as m:
-            m.start("climbs", {"main": role(attack("privileges", g.path("other"), g.path("jobs"), g.path("home"), "/root", "/run"))})
+            m.start("climbs", {"main": role(attack("attempts", "climbs", g.path("other"), g.path("jobs"), g.path("home"),
+                                                   "/root", "/run"))})
             prevented(check, what, m, "climbs", "capabilities: no", "new privileges: no")
+            check.ok(f"{what}: all was tried", m.log("climbs", "main").count(": no ") > 50, m.log("climbs", "main"))
         if os.getuid() == 0:
             with Ground({}) as g:
                 harmless = run_job(g, job("harmless", {"main": role("true")}), cwd=g.path("other"))
                 if "without a sandbox" in harmless[2]:  # then attacks would succeed
                     print("     not tested: root has no sandbox here", flush=True)
                     continue
-                text = job("climbs", {"main": role(attack("privileges", g.path("home"), "/root", "/run"))})
-                code, out, err = run_job(g, text, cwd=g.path("other"))
+                text = job("climbs", {"main": role(attack("attempts", "climbs", g.path("home"), "/root", "/run"))})
+                code, out, err = run_job(g, text, cwd=g.path("private"))
                 check.ok("root: ends", code == 0 and "capabilities: no" in out, (code, out, err))
                 check.equal("root: nothing was got", [x for x in out.splitlines() if ": YES " in x], [])
                 check.ok("root: a warning", "user id of root" in err, err)
@@ -278,7 +279,7 @@ def test_storages(check):
                 g.put("swap", "now")
                 m.start("swapped", {"main": role("ls -A /mnt/own")}, **with_storages("own"))
                 check.equal(f"{what}: exchanged", m.wait("swapped"), "FAILED")
-                check.ok(f"{what}: ... not seen", "frameworks" not in m.log("swapped", "main"), m.log("swapped", "main"))
+                check.ok(f"{what}: ... not seen", "store.db" not in m.log("swapped", "main"), m.log("swapped", "main"))
                 reason = json.dumps(m.status("swapped"))
                 check.ok(f"{what}: ... and said", "another directory is there now" in reason or "leads out" in reason or
                          "sandbox cannot be made" in reason, reason)
@@ -311,7 +312,7 @@ def test_mess(check):
     """Whatever a job makes in its directories is removed, and nothing else is."""
     for what, identity in sandboxed().items():
         with Ground(identity) as g, g.machine("--gpus", "none") as m:
-            targets = [g.path("jobs"), g.path("jobs/frameworks"), g.path("other/file"), "/etc/passwd", "/etc"]
+            targets = [g.path("jobs"), g.path("jobs/store.db"), g.path("other/file"), "/etc/passwd", "/etc"]
             before = [os.stat(t).st_mode for t in targets]
             m.start("mess", {"main": role(attack("mess", MESS, *targets),
                                           "head -c 20000000 /dev/zero >/tmp/pai-termination-log", "exit 7")})
@@ -322,6 +323,8 @@ def test_mess(check):
             check.ok(f"{what}: all was made", "all is made" in output, output)
             check.equal(f"{what}: nothing was got", [x for x in output.splitlines() if ": YES " in x], [])
             check.equal(f"{what}: it answers", m.request("GET", "/api/v2/jobs").status, 200)
+            served = b"".join(m.request("GET", link).body for link in links(m, "mess", "main").values()) + output.encode()
+            check.ok(f"{what}: links in place of logs are not followed", g.mark.encode() not in served, served)
             trash = os.path.join(m.where, "trash")
             check.ok(f"{what}: all is removed", wait_until(lambda: not m.pods() and not os.listdir(trash), 600), os.listdir(trash))
             check.equal(f"{what}: nothing outside has changed", [os.stat(t).st_mode for t in targets], before)

@@ -95,7 +95,7 @@ def test_variables(check):
 # ---- messages of TROUBLESHOOTING.md ----
 def literals():
     """The texts of the C sources, adjacent ones joined, and of the table of exit codes."""
-    text = "\n".join(read(path) for layer in ("base", "k8s", "runtime-assets", "schema", "server", "translate")
+    text = "\n".join(read(path) for layer in ("base", "k8s", "machine", "runtime-assets", "schema", "server", "translate")
                      for path in glob.glob(f"{ROOT}/{layer}/**/*.c", recursive=True))
     joined = re.sub(r'"\s*\n\s*"', "", text)
     return [t.replace('\\"', '"') for t in re.findall(r'"((?:[^"\\\n]|\\.)+)"', joined)] + \

@@ -14,8 +14,8 @@ struct images {
 	bool sweeping;  /* there may be something to remove in tmp */
 	int epoll;
 	void (*changed)(void *arg);
-	unsigned running; /* pulls */
-	int64_t look_ms;  /* when pulls are looked at again; 0: one was added */
+	unsigned running;                            /* pulls */
+	int64_t look_ms;                             /* when pulls are looked at again */
 	TAILQ_HEAD(images_items, images_item) items; /* oldest first */
 };
 
@@ -34,7 +34,7 @@ struct images_item {
 	const char *name;      /* as given */
 	const char *where;     /* docker://HOST/REPOSITORY */
 	const char *reference; /* :TAG or @DIGEST */
-	bool by_digest;
+	char hex[IMAGES_HEX];  /* READY: of the digest */
 	const char *key; /* HEX and the reference: what a login may see; another login has to ask
 	                    the registry itself */
 	struct span auth;
@@ -68,8 +68,6 @@ int images_store_lock(const struct images *m, const char *hex, int how);
 /* Removes images that are not in use while there are more than `limit` bytes, least recently used
  * first.  -1 and *e, as a sentence on the image `hex`: the others need them. */
 int images_store_room(struct images *m, const char *hex, struct err *e);
-/* Moves an image to tmp; false: it is in use. */
-bool images_store_drop(struct images *m, const char *hex);
 /* Free bytes of the file system, less a reserve. */
 uint64_t images_store_free(const struct images *m);
 /* Removes some files of what has no owner in tmp. */

@@ -40,15 +40,6 @@ int images_store_lock(const struct images *m, const char *hex, int how)
 	return -1;
 }
 
-bool images_store_drop(struct images *m, const char *hex)
-{
-	FD_AUTO lock = images_store_lock(m, hex, LOCK_EX);
-	FREE_AUTO char *from = xasprintf("%s/unpacked/%s", m->path, hex);
-	FREE_AUTO char *to = xasprintf("%s/tmp/old-%d-%s", m->path, (int)getpid(), hex);
-	m->sweeping = true;
-	return lock >= 0 && rename(from, to) == 0;
-}
-
 uint64_t images_store_free(const struct images *m)
 {
 	struct statvfs fs = { 0 };
@@ -59,52 +50,45 @@ uint64_t images_store_free(const struct images *m)
 	return free_bytes > reserve ? free_bytes - reserve : 0;
 }
 
-static uint64_t images_store_size(const struct images *m, const char *hex)
-{
-	FREE_AUTO char *path = xasprintf("%s/unpacked/%s/size", m->path, hex);
-	char text[32];
-	int64_t kib = 0;
-	(void)fd_read_at(AT_FDCWD, path, text, sizeof(text));
-	(void)parse_i64(span_trim(span_of(text)), 0, INT64_MAX / 1024, &kib);
-	return (uint64_t)kib * 1024;
-}
-
-/* The bytes of all images, and the one that nobody uses and that was used least recently, or "". */
-static uint64_t images_store_look(const struct images *m, char oldest[static IMAGES_HEX])
-{
-	uint64_t sum = 0;
-	struct timespec first = { .tv_sec = INT64_MAX };
-	FREE_AUTO char *path = xasprintf("%s/unpacked", m->path);
-	DIR_AUTO *d = dir_list(AT_FDCWD, path);
-	*oldest = '\0';
-	for (const char *name; (name = dir_next(d)) != NULL;) {
-		FD_AUTO lock = images_store_lock(m, name, LOCK_EX);
-		struct stat st = { .st_mtim.tv_sec = INT64_MAX };
-		(void)fstat(lock, &st);
-		struct timespec used = st.st_mtim;
-		sum += images_store_size(m, name);
-		if (used.tv_sec < first.tv_sec ||
-		    (used.tv_sec == first.tv_sec && used.tv_nsec < first.tv_nsec)) {
-			first = used;
-			(void)snprintf(oldest, IMAGES_HEX, "%s", name);
-		}
-	}
-	return sum;
-}
-
 int images_store_room(struct images *m, const char *hex, struct err *e)
 {
-	char oldest[IMAGES_HEX];
-	uint64_t sum;
+	FREE_AUTO char *all = xasprintf("%s/unpacked", m->path);
+	char oldest[IMAGES_HEX]; /* of those that nobody uses; "" */
+	int64_t sum;             /* KiB */
+	int64_t own = 0;
+	bool moved;
 	do {
-		sum = images_store_look(m, oldest);
-		if (sum <= m->limit)
+		int64_t first = INT64_MAX; /* its last use, ns */
+		DIR_AUTO *d = dir_list(AT_FDCWD, all);
+		sum = 0;
+		*oldest = '\0';
+		for (const char *name; (name = dir_next(d)) != NULL;) {
+			FREE_AUTO char *file = xasprintf("%s/size", name);
+			FD_AUTO lock = images_store_lock(m, name, LOCK_EX);
+			char text[32];
+			int64_t kib = 0;
+			struct stat st = { 0 };
+			(void)fd_read_at(dirfd(d), file, text, sizeof(text));
+			(void)parse_i64(span_trim(span_of(text)), 0, INT32_MAX, &kib);
+			sum += kib;
+			own = strcmp(name, hex) == 0 ? kib : own;
+			(void)fstat(lock, &st);
+			int64_t ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+			if (lock >= 0 && ns < first) {
+				first = ns;
+				(void)snprintf(oldest, sizeof(oldest), "%s", name);
+			}
+		}
+		if ((uint64_t)sum * 1024 <= m->limit)
 			return 0;
-	} while (*oldest && images_store_drop(m, oldest));
-	uint64_t bytes = images_store_size(m, hex);
-	return err_set(e, UNKNOWN_ERROR,
-	               "it needs %.1f GB, and %.1f of the %.1f GB for images are in use",
-	               (double)bytes / 1e9, (double)(sum - bytes) / 1e9, (double)m->limit / 1e9);
+		FREE_AUTO char *from = xasprintf("%s/%s", all, oldest);
+		FREE_AUTO char *to = xasprintf("%s/tmp/old-%d-%s", m->path, (int)getpid(), oldest);
+		m->sweeping = true;
+		moved = *oldest && rename(from, to) == 0;
+	} while (moved);
+	return err_set(
+	    e, UNKNOWN_ERROR, "it needs %.1f GB, and %.1f of the %.1f GB for images are in use",
+	    (double)own * 1024 / 1e9, (double)(sum - own) * 1024 / 1e9, (double)m->limit / 1e9);
 }
 
 /* What is locked stays. */

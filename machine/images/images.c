@@ -30,8 +30,7 @@ enum {
 	IMAGES_TICK_MS = 1000,
 	IMAGES_PULL_S = 3600, /* with unpacking */
 	IMAGES_LOG_MAX = 8192,
-	IMAGES_OTHERS = 1 << 30, /* bytes that others write while an image is unpacked */
-	PULL_NOT_TOLD = 3,       /* exit status: the registry has not told what the name means */
+	PULL_NOT_TOLD = 3, /* exit status: the registry has not told what the name means */
 	PULL_NOT_COPIED = 4,
 	IMAGES_CONFIG_MAX = 4 << 20,
 	IMAGES_ENV_MAX = 1000
@@ -282,33 +281,27 @@ static uint64_t pull_come(const struct images_item *p)
 	return sum;
 }
 
-/* READY or FAILED afterwards if its child has ended, or if the disk or the time is used up.
- * `now_ms`: writes the text with the progress, too; 0: does not. */
+/* READY or FAILED afterwards if its child has ended, or if the disk or the time is used up; the
+ * size of what is unpacked is known at the end.  `now_ms`: writes the text with the progress, too;
+ * 0: does not. */
 static void pull_look(struct images_item *p, int64_t now_ms)
 {
 	const struct images *m = p->m;
-	struct pollfd ended = { .fd = p->child.pidfd, .events = POLLIN };
-	if (poll(&ended, 1, 0) > 0) {
+	struct pollfd child = { .fd = p->child.pidfd, .events = POLLIN };
+	bool ended = poll(&child, 1, 0) > 0;
+	if (ended)
 		pull_end(p);
+	if (ended || now_ms == 0)
 		return;
-	}
-	if (now_ms == 0)
-		return;
-	uint64_t left = images_store_free(m);
 	uint64_t bytes = pull_come(p);
-	if (faccessat(p->dir, "image", F_OK, 0) == 0) {
+	if (faccessat(p->dir, "image", F_OK, 0) == 0)
 		image_say(p, IMAGES_WAITING, "unpacking the image %s", p->name);
-		p->free_before = p->free_before ?: left;
-		/* Others write, too: the exact size is known at the end. */
-		if (p->free_before > left + IMAGES_OTHERS)
-			bytes = p->free_before - left - IMAGES_OTHERS;
-	} else {
+	else
 		image_say(p, IMAGES_WAITING, "pulling the image %s: %.0f MB", p->name,
 		          (double)bytes / 1e6);
-	}
 	if (now_ms >= p->until_ms)
 		pull_fail(p, arena_printf(&p->a, "it has taken more than %d s", IMAGES_PULL_S));
-	else if (left == 0)
+	else if (images_store_full(m))
 		pull_fail(p, arena_printf(&p->a, "%s is full; delete files there", m->path));
 	else if (bytes > m->limit)
 		pull_fail(p, arena_printf(&p->a, "it exceeds the limit of %.1f GB for images",
@@ -371,8 +364,8 @@ struct images_use *images_want(struct images *m, struct span image, struct span 
 		p = same;
 	} else {
 		TAILQ_INSERT_TAIL(&m->items, p, next);
-		bool taken = *p->reference == '@' && image_take(p);
-		if (!taken && p->status.state == IMAGES_WAITING && waiting >= IMAGES_QUEUE)
+		if ((*p->reference != '@' || !image_take(p)) && p->status.state == IMAGES_WAITING &&
+		    waiting >= IMAGES_QUEUE)
 			image_say(p, IMAGES_FAILED,
 			          "%u images wait to be pulled, more are not allowed", waiting);
 	}

@@ -40,9 +40,8 @@ struct images_item {
 	struct span auth;
 	struct images_status status;
 	char text[2048];
-	struct child child;   /* WAITING: the pull; none: it waits for others */
-	int dir;              /* of the pull, below tmp */
-	uint64_t free_before; /* images_store_free when it began to be unpacked; 0: not yet */
+	struct child child; /* WAITING: the pull; none: it waits for others */
+	int dir;            /* of the pull, below tmp */
 	int64_t until_ms;
 };
 
@@ -68,7 +67,7 @@ int images_store_lock(const struct images *m, const char *hex, int how);
 /* Removes images that are not in use while there are more than `limit` bytes, least recently used
  * first.  -1 and *e, as a sentence on the image `hex`: the others need them. */
 int images_store_room(struct images *m, const char *hex, struct err *e);
-/* Free bytes of the file system, less a reserve. */
-uint64_t images_store_free(const struct images *m);
+/* Is nothing left of the file system but a reserve? */
+bool images_store_full(const struct images *m);
 /* Removes some files of what has no owner in tmp. */
 void images_store_sweep(struct images *m);

@@ -40,14 +40,13 @@ int images_store_lock(const struct images *m, const char *hex, int how)
 	return -1;
 }
 
-uint64_t images_store_free(const struct images *m)
+bool images_store_full(const struct images *m)
 {
 	struct statvfs fs = { 0 };
 	(void)statvfs(m->path, &fs);
-	uint64_t free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 	uint64_t reserve = (uint64_t)fs.f_blocks * fs.f_frsize / 20;
 	reserve = reserve < STORE_RESERVE ? reserve : STORE_RESERVE;
-	return free_bytes > reserve ? free_bytes - reserve : 0;
+	return (uint64_t)fs.f_bavail * fs.f_frsize <= reserve;
 }
 
 int images_store_room(struct images *m, const char *hex, struct err *e)

@@ -135,19 +135,18 @@ void images_config_read(struct span text, struct arena *a, struct images_status 
 /* An image that is there becomes READY; false: it is not. */
 static bool image_take(struct images_item *p)
 {
-	const struct images *m = p->m;
-	const char *link = arena_printf(&p->a, "%s/refs/%s", m->path, p->key);
+	const char *link = arena_printf(&p->a, "%s/refs/%s", p->m->path, p->key);
 	(void)!readlink(link, p->hex, sizeof(p->hex) - 1);
-	int lock = images_store_lock(m, p->hex, LOCK_SH);
+	int lock = images_store_lock(p->m, p->hex, LOCK_SH);
 	if (lock < 0)
 		return false;
 	(void)futimens(lock, NULL);
 	image_say(p, IMAGES_READY, "%s", "");
 	p->status.lock = lock;
 	p->status.digest = arena_printf(&p->a, "sha256:%s", p->hex);
-	p->status.rootfs = arena_printf(&p->a, "%s/unpacked/%s/rootfs", m->path, p->hex);
+	p->status.rootfs = arena_printf(&p->a, "%s/unpacked/%s/rootfs", p->m->path, p->hex);
 	STR_AUTO config = STR_INIT(IMAGES_CONFIG_MAX);
-	const char *path = arena_printf(&p->a, "%s/unpacked/%s/config.json", m->path, p->hex);
+	const char *path = arena_printf(&p->a, "%s/unpacked/%s/config.json", p->m->path, p->hex);
 	(void)fd_read_str(AT_FDCWD, path, &config);
 	images_config_read(str_view(&config), &p->a, &p->status);
 	return true;
@@ -227,8 +226,10 @@ const char *images_pull_reason(struct span log, struct arena *a)
 	    json_loadb(quoted.p, quoted.n, JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK, NULL);
 	const char *message = json_string_value(text);
 	char *reason = arena_dup(a, span_cut(message ? span_of(message) : log, REASON_MAX));
-	for (char *c = reason; *c; c++)
-		*c = *c >= 0 && *c < ' ' ? ' ' : *c;
+	for (char *c = reason; *c; c++) {
+		if (*c > 0 && *c < ' ')
+			*c = ' ';
+	}
 	return *reason ? reason : "it gives no reason";
 }
 

@@ -28,7 +28,7 @@ struct images_use {
 /* An image that somebody wants or uses. */
 struct images_item {
 	TAILQ_ENTRY(images_item) next;
-	LIST_HEAD(, images_use) uses;
+	LIST_HEAD(images_uses, images_use) uses;
 	struct images *m;
 	struct arena a;        /* wiped: has the login */
 	const char *name;      /* as given */

@@ -196,19 +196,17 @@ static void pull_start(struct images_item *p)
 	p->dir = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	/* Locked, so that it is not removed. */
 	if (p->dir < 0 || flock(p->dir, LOCK_EX | LOCK_NB) != 0 || login < 0 ||
-	    fd_write_all(login, p->auth.n ? p->auth : SPAN("{}")) != 0)
+	    fd_write_all(login, p->auth.n ? p->auth : SPAN("{}")) != 0) {
 		(void)err_set(&e, UNKNOWN_ERROR, "%s: %s", dir, strerrordesc_np(errno));
-	else
-		(void)child_start(&p->child, &command, &e);
-	if (p->child.pidfd < 0) {
-		pull_fail(p, err_msg(&e));
-		return;
+	} else if (child_start(&p->child, &command, &e) == 0) {
+		p->m->running++;
+		/* Without memory for it the kernel refuses; then its end is seen a second later. */
+		struct epoll_event event = { .events = EPOLLIN };
+		(void)epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event);
+		image_say(p, IMAGES_WAITING, "pulling the image %s", p->name);
 	}
-	p->m->running++;
-	/* Without memory for it the kernel refuses; then its end is seen a second later. */
-	struct epoll_event event = { .events = EPOLLIN };
-	(void)epoll_ctl(p->m->epoll, EPOLL_CTL_ADD, p->child.pidfd, &event);
-	image_say(p, IMAGES_WAITING, "pulling the image %s", p->name);
+	if (p->child.pidfd < 0)
+		pull_fail(p, err_msg(&e));
 }
 
 /* ---- its end ---- */
@@ -387,10 +385,10 @@ void images_release(struct images_use *u)
 	struct images_item *p = u->item;
 	LIST_REMOVE(u, next);
 	free(u);
-	if (!LIST_EMPTY(&p->uses))
-		return;
-	TAILQ_REMOVE(&p->m->items, p, next);
-	image_free(p);
+	if (LIST_EMPTY(&p->uses)) {
+		TAILQ_REMOVE(&p->m->items, p, next);
+		image_free(p);
+	}
 }
 
 void images_free(struct images *m)

@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,12 +22,15 @@
 #include "k8s/transport/reply.h"
 #include "machine/images/images_internal.h"
 #include "machine/task/sandbox_internal.h"
+#include "machine/task/tree.h"
 #include "machine/words.h"
 
 enum {
 	IMAGES_AT_ONCE = 2,  /* pulls */
 	IMAGES_QUEUE = 1000, /* pulls that wait */
+	IMAGES_SWEEP = 500,  /* files removed at once: some ms */
 	IMAGES_SWEEP_MS = 5,
+	IMAGES_RESERVE = 1 << 30, /* bytes of the file system */
 	IMAGES_TICK_MS = 1000,
 	IMAGES_PULL_S = 3600, /* with unpacking */
 	IMAGES_LOG_MAX = 8192,
@@ -35,6 +39,17 @@ enum {
 	IMAGES_CONFIG_MAX = 4 << 20,
 	IMAGES_ENV_MAX = 1000
 };
+
+/*
+ * The directory:
+ *
+ *   unpacked/HEX/   an image, by the SHA-256 of its manifest or list of manifests: rootfs/,
+ *                   config.json, size (KiB, as text), lock (its users hold LOCK_SH; its
+ *                   modification time is the last use)
+ *   refs/KEY        a link to HEX: what a name meant when it was pulled with a login
+ *   tmp/            pulls, locks of digests that are pulled, and what is being removed; what has a
+ *                   lock is in use
+ */
 
 /*
  * A pull, in a directory of its own below tmp: $1 names the repository, $2 the tag or digest, $3 is
@@ -85,9 +100,65 @@ int images_probe(struct err *e)
 	return 0;
 }
 
+/* ---- the directory ---- */
+
+/* The file `lock` of an image, locked; -1: it is not there, or in use. */
+static int image_lock(const struct images *m, const char *hex, int how)
+{
+	FREE_AUTO char *path = xasprintf("%s/unpacked/%s/lock", m->path, hex);
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0 && flock(fd, how | LOCK_NB) == 0)
+		return fd;
+	fd_cleanup(&fd);
+	return -1;
+}
+
+int images_make_room(struct images *m, const char *hex, struct err *e)
+{
+	FREE_AUTO char *all = xasprintf("%s/unpacked", m->path);
+	char oldest[IMAGES_HEX]; /* of those that nobody uses; "" */
+	int64_t sum;             /* KiB */
+	int64_t own = 0;
+	bool moved;
+	do {
+		int64_t first = INT64_MAX; /* its last use, ns */
+		DIR_AUTO *d = dir_list(AT_FDCWD, all);
+		sum = 0;
+		*oldest = '\0';
+		for (const char *name; (name = dir_next(d)) != NULL;) {
+			FREE_AUTO char *file = xasprintf("%s/size", name);
+			FD_AUTO lock = image_lock(m, name, LOCK_EX);
+			char text[32];
+			int64_t kib = 0;
+			struct stat st = { 0 };
+			(void)fd_read_at(dirfd(d), file, text, sizeof(text));
+			(void)parse_i64(span_trim(span_of(text)), 0, INT32_MAX, &kib);
+			sum += kib;
+			own = strcmp(name, hex) == 0 ? kib : own;
+			(void)fstat(lock, &st);
+			int64_t ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec;
+			if (lock >= 0 && ns < first) {
+				first = ns;
+				(void)snprintf(oldest, sizeof(oldest), "%s", name);
+			}
+		}
+		if ((uint64_t)sum * 1024 <= m->limit)
+			return 0;
+		FREE_AUTO char *from = xasprintf("%s/%s", all, oldest);
+		FREE_AUTO char *to = xasprintf("%s/tmp/old-%d-%s", m->path, (int)getpid(), oldest);
+		m->sweeping = true;
+		moved = *oldest && rename(from, to) == 0;
+	} while (moved);
+	return err_set(
+	    e, UNKNOWN_ERROR, "it needs %.1f GB, and %.1f of the %.1f GB for images are in use",
+	    (double)own * 1024 / 1e9, (double)(sum - own) * 1024 / 1e9, (double)m->limit / 1e9);
+}
+
 struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*changed)(void *arg),
                           struct err *e)
 {
+	static const char *const DIRS[] = { "", "/unpacked", "/refs", "/tmp" };
+	ERR_AUTO in_use = { 0 };
 	struct images *m = xcalloc(1, sizeof(*m));
 	*m = (struct images){ .path = xstrdup(dir),
 		              .limit = bytes,
@@ -95,10 +166,18 @@ struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*cha
 		              .epoll = epoll,
 		              .changed = changed };
 	TAILQ_INIT(&m->items);
-	if (images_probe(e) == 0 && images_store_open(m, e) == 0)
-		return m;
-	images_free(m);
-	return NULL;
+	int bad = images_probe(e);
+	for (size_t i = 0; i < ARRAY_SIZE(DIRS) && !bad; i++) {
+		FREE_AUTO char *path = xasprintf("%s%s", dir, DIRS[i]);
+		if (mkdir(path, 0700) != 0 && errno != EEXIST)
+			bad = err_set(e, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
+	}
+	if (bad) {
+		images_free(m);
+		return NULL;
+	}
+	(void)images_make_room(m, "", &in_use); /* the limit can be another one than before */
+	return m;
 }
 
 /* ---- images that somebody wants ---- */
@@ -137,7 +216,7 @@ static bool image_take(struct images_item *p)
 {
 	const char *link = arena_printf(&p->a, "%s/refs/%s", p->m->path, p->key);
 	(void)!readlink(link, p->hex, sizeof(p->hex) - 1);
-	int lock = images_store_lock(p->m, p->hex, LOCK_SH);
+	int lock = image_lock(p->m, p->hex, LOCK_SH);
 	if (lock < 0)
 		return false;
 	(void)futimens(lock, NULL);
@@ -253,9 +332,9 @@ static void pull_end(struct images_item *p)
 		    "the registry cannot be asked about the image %s: %s; %s is used, which was "
 		    "pulled before",
 		    p->name, reason, p->status.digest);
-	} else if (images_store_room(p->m, p->hex, &e) != 0) {
+	} else if (images_make_room(p->m, p->hex, &e) != 0) {
 		(void)close(p->status.lock);
-		(void)images_store_room(p->m, "", &in_use); /* removes it */
+		(void)images_make_room(p->m, "", &in_use); /* removes it */
 		pull_fail(p, err_msg(&e));
 	}
 	pull_stop(p);
@@ -298,9 +377,13 @@ static void pull_look(struct images_item *p, int64_t now_ms)
 	else
 		image_say(p, IMAGES_WAITING, "pulling the image %s: %.0f MB", p->name,
 		          (double)bytes / 1e6);
+	struct statvfs fs = { 0 };
+	(void)statvfs(m->path, &fs);
+	uint64_t reserve = (uint64_t)fs.f_blocks * fs.f_frsize / 20;
+	reserve = reserve < IMAGES_RESERVE ? reserve : IMAGES_RESERVE;
 	if (now_ms >= p->until_ms)
 		pull_fail(p, arena_printf(&p->a, "it has taken more than %d s", IMAGES_PULL_S));
-	else if (images_store_full(m))
+	else if ((uint64_t)fs.f_bavail * fs.f_frsize <= reserve)
 		pull_fail(p, arena_printf(&p->a, "%s is full; delete files there", m->path));
 	else if (bytes > m->limit)
 		pull_fail(p, arena_printf(&p->a, "it exceeds the limit of %.1f GB for images",
@@ -417,7 +500,14 @@ int images_run_once(struct images *m)
 		else if (p->status.state == IMAGES_WAITING && m->running < IMAGES_AT_ONCE)
 			pull_start(p);
 	}
-	if (m->sweeping)
-		images_store_sweep(m);
+	FREE_AUTO char *tmp = xasprintf("%s/tmp", m->path);
+	DIR_AUTO *d = m->sweeping ? dir_list(AT_FDCWD, tmp) : NULL;
+	m->sweeping = false;
+	for (const char *name; !m->sweeping && (name = dir_next(d)) != NULL;) {
+		FD_AUTO fd = openat(dirfd(d), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		/* What is locked stays. */
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+			m->sweeping = tree_remove(dirfd(d), name, IMAGES_SWEEP) == 1;
+	}
 	return m->sweeping ? IMAGES_SWEEP_MS : m->running ? IMAGES_TICK_MS : -1;
 }

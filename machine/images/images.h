@@ -2,8 +2,6 @@
 /*
  * Images of containers in a directory: pulled by skopeo, unpacked by umoci, each digest once.
  *
- * images.c has the requests and the pulls, which are child processes, images_store.c the directory.
- *
  * An image is in use as long as a lock on its file is held, by the server or by the shim of a task,
  * which inherits it.  An image is unpacked below a temporary name and renamed, so there are no half
  * images.  One thread; nothing here waits for a child, unless it has been killed.

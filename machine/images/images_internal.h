@@ -1,5 +1,5 @@
 #pragma once
-/* What the files of images share. */
+/* What images.c and its tests share. */
 #include <sys/queue.h>
 
 #include "base/arena.h"
@@ -51,23 +51,6 @@ void images_config_read(struct span text, struct arena *a, struct images_status 
 /* The reason in the output of skopeo or umoci, in the arena. */
 const char *images_pull_reason(struct span log, struct arena *a);
 
-/*
- * The directory:
- *
- *   unpacked/HEX/   an image, by the SHA-256 of its manifest or list of manifests: rootfs/,
- *                   config.json, size (KiB, as text), lock (its users hold LOCK_SH; its
- *                   modification time is the last use)
- *   refs/KEY        a link to HEX: what a name meant when it was pulled with a login
- *   tmp/            pulls, locks of digests that are pulled, and what is being removed; what has a
- *                   lock is in use
- */
-int images_store_open(struct images *m, struct err *e);
-/* The file `lock` of an image, locked; -1: it is not there, or in use. */
-int images_store_lock(const struct images *m, const char *hex, int how);
 /* Removes images that are not in use while there are more than `limit` bytes, least recently used
  * first.  -1 and *e, as a sentence on the image `hex`: the others need them. */
-int images_store_room(struct images *m, const char *hex, struct err *e);
-/* Is nothing left of the file system but a reserve? */
-bool images_store_full(const struct images *m);
-/* Removes some files of what has no owner in tmp. */
-void images_store_sweep(struct images *m);
+int images_make_room(struct images *m, const char *hex, struct err *e);

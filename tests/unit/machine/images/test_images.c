@@ -377,7 +377,7 @@ TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 	/* Removal, in steps, follows nothing. */
 	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_store_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", &e), 0);
 	unsigned steps = 0;
 	do {
 		(void)images_run_once(m);
@@ -409,10 +409,10 @@ TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
 	images_release(large);
 	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_store_room(m, "", &e), -1);
+	assert_int_equal(images_make_room(m, "", &e), -1);
 	assert_int_equal(entries("unpacked"), 1);
 	(void)close(shim);
-	assert_int_equal(images_store_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", &e), 0);
 	assert_int_equal(entries("unpacked"), 0);
 }
 

@@ -261,13 +261,12 @@ static bool engine_obey(struct engine *e)
 	return !stop || (e->set.foreground && !engine_ended(e));
 }
 
-static int engine_timeout(const struct engine *e)
+static int engine_timeout(const struct engine *e, int timeout)
 {
 	int64_t now = clock_ms();
 	const struct heap_item *first = heap_first(&e->due);
 	int64_t due = first && first->at_ms < e->probe_ms ? first->at_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
-	int timeout = e->images ? images_timeout_ms(e->images) : -1;
 	if (e->schedule || e->trash)
 		return 0;
 	if (due == ENGINE_NEVER || e->ending)
@@ -280,7 +279,8 @@ static void engine_wait(struct engine *e)
 {
 	struct epoll_event ready[READY_MAX];
 	eventfd_t wakes;
-	int n = epoll_wait(e->epoll, ready, READY_MAX, engine_timeout(e));
+	int timeout = e->images ? images_run_once(e->images) : -1;
+	int n = epoll_wait(e->epoll, ready, READY_MAX, engine_timeout(e, timeout));
 	(void)eventfd_read(e->event, &wakes); /* EAGAIN: no other thread wants something */
 	if (n > 0) {
 		e->trim_ms = clock_ms() + TRIM_MS;
@@ -300,8 +300,6 @@ static void *engine_run(void *arg)
 	struct engine *e = arg;
 	bool known = false;
 	while (engine_obey(e)) {
-		if (e->images)
-			images_run_once(e->images);
 		if (!e->ending) {
 			e->starts = 0;
 			if (news_read_all(e) && !known) {

@@ -2,8 +2,6 @@
 /*
  * Images of containers in a directory: pulled by skopeo, unpacked by umoci, each digest once.
  *
- * images.c has the requests and the pulls, which are child processes, images_store.c the directory.
- *
  * An image is in use as long as a lock on its file is held, by the server or by the shim of a task,
  * which inherits it.  An image is unpacked below a temporary name and renamed, so there are no half
  * images.  One thread; nothing here waits for a child, unless it has been killed.
@@ -51,16 +49,15 @@ int images_probe(struct err *e);
 struct images *images_new(const char *dir, uint64_t bytes, int epoll, void (*changed)(void *arg),
                           struct err *e);
 
-/* When images_run_once is called without an event; -1: never. */
-int images_timeout_ms(const struct images *m);
-void images_run_once(struct images *m);
+/* Starts pulls and looks at them.  For a loop, before it waits: returns for how many milliseconds
+ * at most; -1: no limit. */
+int images_run_once(struct images *m);
 
 /*
  * Asks for an image.  `auth`: a Docker configuration ({"auths": {...}}) with the logins of the job,
  * or empty; it is kept in memory only.  The registry is asked what the name means now, but not if
  * the name has a digest and the image is here; if it does not answer, the image that is here is
  * used, with a note.  Requests with the same image and login share one pull.  Never NULL.
- * images_timeout_ms can be shorter afterwards.
  */
 struct images_use *images_want(struct images *m, struct span image, struct span auth, void *arg);
 

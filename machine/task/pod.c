@@ -232,8 +232,7 @@ static int pod_resources(struct pod_reader *r, const json_t *object, struct pod_
 static int pod_container_read(struct pod_reader *r, const json_t *object, struct pod_container *c)
 {
 	*c = (struct pod_container){ .name = pod_text(r, object, "name"),
-		                     .image = pod_text(r, object, "image"),
-		                     .pull_policy = pod_text(r, object, "imagePullPolicy") };
+		                     .image = pod_text(r, object, "image") };
 	const char *message = reply_text(object, "terminationMessagePath");
 	const char *directory = reply_text(object, "workingDir");
 	if (pod_path(r, *message ? message : "/dev/termination-log", true, &c->message_path) ||

@@ -68,10 +68,10 @@ struct pod_env {
 };
 
 struct pod_container {
-	const char *name, *image, *pull_policy; /* "" if absent */
-	const char **command, **args;           /* NULL-terminated; command[0] NULL: of the image */
-	const char *directory;                  /* workingDir; NULL */
-	const char *message_path;               /* terminationMessagePath */
+	const char *name, *image;     /* "" if absent */
+	const char **command, **args; /* NULL-terminated; command[0] NULL: of the image */
+	const char *directory;        /* workingDir; NULL */
+	const char *message_path;     /* terminationMessagePath */
 	struct pod_env *env;
 	size_t n_env;
 	struct pod_mount *mount; /* in the order of their paths: parents first */

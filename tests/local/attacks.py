@@ -86,6 +86,12 @@ def connect(path):
         return path
 
 
+def devices():
+    return [d for d in os.listdir("/dev") if d not in (
+        "null", "zero", "full", "random", "urandom", "tty", "console", "pts", "ptmx", "shm", "core", "fd", "stdin", "stdout",
+        "stderr", "termination-log", "mqueue")]
+
+
 def inject():
     """A character into the terminal of whoever has started the server."""
     for path in ("/dev/tty", "/dev/console", *glob.glob("/dev/pts/[0-9]*")):
@@ -114,7 +120,6 @@ NOTHING = "^nothing$"
 ANY = "."
 KEY = 0x526C6974
 SOCKETS = ("/var/run/docker.sock", "/run/containerd/containerd.sock", "/run/dbus/system_bus_socket", "/run/systemd/private")
-NODES = ("mem", "kmsg", "kvm", "fuse", "net/tun", "loop-control", "sda", "vda", "nvme0n1", "mapper/control", "vhost-net", "tty0", "port")
 
 
 def others(mark, pid, ground, *sockets):
@@ -169,7 +174,7 @@ def climbs(*hidden):
         ("raw socket", REFUSED, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)),
         ("packet socket", REFUSED, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 3)),
         ("device node", REFUSED, lambda: os.mknod("/tmp/node", 0o666 | stat.S_IFCHR, os.makedev(1, 5)) or "made"),
-        ("devices of the machine", NOTHING, lambda: [n for n in NODES if os.path.exists(f"/dev/{n}")]),
+        ("devices of the machine", NOTHING, devices),
         *[(f"create {path}", GONE + "|" + REFUSED, lambda p=path: create(p))
           for path in ("/etc/new", "/usr/new", "/new", "/sys/new", "/var/new", "/proc/sys/kernel/new", "/sys/fs/cgroup/new")],
         *[(f"write {path}", GONE + "|" + REFUSED, lambda p=path: open(p, "ab"))
@@ -235,11 +240,8 @@ def gpus(own, *foreign):
     for path in foreign:
         tell(f"GPU {path}", lambda p=path: open(p, "rb") and p)
         tell(f"lock of {path}", lambda p=path: locked(p))
-    tell("device node", lambda: os.mknod("/tmp/node", 0o666 | stat.S_IFCHR, os.makedev(1, 5)) or "made")
     tell("device in /dev", lambda: os.mknod("/dev/node", 0o666 | stat.S_IFCHR, os.makedev(1, 5)) or "made")
-    tell("devices", lambda: [d for d in os.listdir("/dev") if d not in (
-        "null", "zero", "full", "random", "urandom", "tty", "console", "pts", "ptmx", "shm", "core", "fd", "stdin", "stdout",
-        "stderr", "termination-log", "mqueue", os.path.basename(own))])
+    tell("devices", lambda: [d for d in devices() if d != os.path.basename(own)])
 
 
 def daemon(word, own):

@@ -243,17 +243,7 @@ def test_privileges(check):
                                                    "/root", "/run"))})
             prevented(check, what, m, "climbs", "capabilities: no", "new privileges: no")
             check.ok(f"{what}: all was tried", m.log("climbs", "main").count(": no ") > 50, m.log("climbs", "main"))
-        if os.getuid() == 0:
-            with Ground({}) as g:
-                harmless = run_job(g, job("harmless", {"main": role("true")}), cwd=g.path("other"))
-                if "without a sandbox" in harmless[2]:  # then attacks would succeed
-                    print("     not tested: root has no sandbox here", flush=True)
-                    continue
-                text = job("climbs", {"main": role(attack("attempts", "climbs", g.path("home"), "/root", "/run"))})
-                code, out, err = run_job(g, text, cwd=g.path("private"))
-                check.ok("root: ends", code == 0 and "capabilities: no" in out, (code, out, err))
-                check.equal("root: nothing was got", [x for x in out.splitlines() if ": YES " in x], [])
-                check.ok("root: a warning", "user id of root" in err, err)
+            check.ok(f"{what}: a warning", what != "root" or "user id of root" in m.log(), m.log())
 
 
 def test_storages(check):

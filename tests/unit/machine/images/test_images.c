@@ -8,13 +8,13 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/sandbox_internal.h"
 #include "machine/task/tree.h"
 
 enum { WAIT_MS = 120000 };
@@ -25,7 +25,7 @@ static char store[128];
 static pid_t registry;
 static int registry_in = -1;
 static int port_open, port_closed;
-static const char *skipped;
+static bool skipped;
 
 static char *name_at(int port, const char *rest)
 {
@@ -38,79 +38,43 @@ static char *name_at(int port, const char *rest)
 
 /* ---- the registries ---- */
 
-static const char *missing_program(void)
-{
-	static const char *const NEEDED[] = { "skopeo", "umoci", "python3" };
-	ARENA_AUTO a = { 0 };
-	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
-		if (sandbox_program(NEEDED[i], &a) == NULL)
-			return NEEDED[i];
-	}
-	return NULL;
-}
-
-static int read_ports(int from)
-{
-	char line[64];
-	size_t n = 0;
-	int64_t until = clock_ms() + WAIT_MS;
-	struct pollfd p = { .fd = from, .events = POLLIN };
-	while (n + 1 < sizeof(line) && poll(&p, 1, (int)(until - clock_ms())) > 0 &&
-	       read(from, line + n, 1) == 1 && line[n] != '\n')
-		n++;
-	struct span text = { line, n };
-	if (span_is(text, "none")) {
-		skipped = "docker-registry";
-		(void)fprintf(stderr, "skipped: it cannot be had\n");
-		return 0;
-	}
-	size_t blank = span_chr(text, ' ');
-	int64_t a = 0;
-	int64_t b = 0;
-	if (blank == n || parse_i64(span_to(text, blank), 1, 65535, &a) != 0 ||
-	    parse_i64(span_from(text, blank + 1), 1, 65535, &b) != 0)
-		return -1;
-	port_open = (int)a;
-	port_closed = (int)b;
-	return 0;
-}
-
 FIXTURE(group_setup)
 {
 	(void)snprintf(home, sizeof(home), "/var/tmp/images-test-XXXXXX");
-	if (mkdtemp(home) == NULL)
+	int ends[2];
+	ERR_AUTO e = { 0 };
+	if (mkdtemp(home) == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return -1;
-	skipped = missing_program();
-	if (skipped) {
-		(void)fprintf(stderr, "skipped: %s is not installed\n", skipped);
-		return 0;
-	}
-	char dir[128];
-	(void)snprintf(dir, sizeof(dir), "%s/registry", home);
-	int in[2];
-	int out[2];
-	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
-		return -1;
-	registry = fork();
-	if (registry == 0) {
-		(void)dup2(in[0], 0);
-		(void)dup2(out[1], 1);
+	skipped = images_probe(&e) != 0;
+	registry = skipped ? 0 : fork();
+	if (registry == 0 && !skipped) {
+		char dir[128];
+		(void)snprintf(dir, sizeof(dir), "%s/registry", home);
+		(void)dup2(ends[0], 0);
+		(void)dup2(ends[0], 1);
 		(void)execlp("bash", "bash", "tests/unit/machine/images/registry", dir,
 		             (char *)NULL);
 		_exit(127);
 	}
-	(void)close(in[0]);
-	(void)close(out[1]);
-	registry_in = in[1];
-	int rc = read_ports(out[0]);
-	(void)close(out[0]);
-	return rc;
+	(void)close(ends[0]);
+	registry_in = ends[1];
+	char line[64] = "none\n";
+	for (size_t n = 0; !skipped && (n == 0 || line[n - 1] != '\n'); n++) {
+		if (n + 1 >= sizeof(line) || read(registry_in, line + n, 1) != 1)
+			return -1;
+	}
+	char *end;
+	port_open = (int)strtol(line, &end, 10);
+	port_closed = (int)strtol(end, NULL, 10);
+	skipped = port_open == 0;
+	if (skipped)
+		(void)fprintf(stderr, "skipped: without skopeo, umoci or docker-registry\n");
+	return 0;
 }
 
 FIXTURE(group_teardown)
 {
-	if (registry_in >= 0)
-		(void)close(registry_in);
+	(void)close(registry_in);
 	if (registry > 0)
 		(void)waitpid(registry, NULL, 0);
 	int rc;
@@ -146,6 +110,8 @@ FIXTURE(setup)
 	(void)snprintf(store, sizeof(store), "%s/store-%u", home, n++);
 	calls = 0;
 	epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!skipped)
+		open_images(MUCH);
 	return epoll >= 0 ? 0 : -1;
 }
 
@@ -158,10 +124,9 @@ FIXTURE(teardown)
 
 static void run_some(void)
 {
-	int ms = images_timeout_ms(m);
+	int ms = images_run_once(m);
 	struct pollfd p = { .fd = epoll, .events = POLLIN };
 	(void)poll(&p, 1, ms < 0 || ms > 1000 ? 1000 : ms);
-	images_run_once(m);
 }
 
 static struct images_use *want_as(const char *image, const char *auth)
@@ -237,7 +202,6 @@ static char *login_as(const char *base64)
 TEST_WITH(test_pull_gives_files_and_configuration, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
 	assert_int_equal(images_status(u)->state, IMAGES_WAITING);
 	assert_int_equal(calls, 0);
@@ -261,7 +225,6 @@ TEST_WITH(test_pull_gives_files_and_configuration, setup, teardown)
 TEST_WITH(test_pull_is_shared_and_unpacked_once, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *a = want(name_at(port_open, "team/ordinary:1"));
 	struct images_use *b = want(name_at(port_open, "team/ordinary:1"));
 	struct images_use *c = want(name_at(port_open, "team/again:2"));
@@ -272,6 +235,7 @@ TEST_WITH(test_pull_is_shared_and_unpacked_once, setup, teardown)
 	wait_ready(c);
 	assert_int_equal(entries("unpacked"), 1);
 	assert_string_equal(images_status(a)->rootfs, images_status(c)->rootfs);
+	assert_string_equal(images_status(a)->digest, images_status(c)->digest);
 	assert_int_equal(calls > 3, true);
 	/* Another login has to ask the registry again, and so has another server for a tag. */
 	struct images_use *d = want_as(name_at(port_open, "team/ordinary:1"), login_as("eDp5"));
@@ -302,7 +266,6 @@ static void plant(const char *name, const char *digest)
 TEST_WITH(test_pull_without_registry, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:1"));
 	wait_ready(u);
 	char digest[80];
@@ -335,7 +298,6 @@ TEST_WITH(test_pull_without_registry, setup, teardown)
 TEST_WITH(test_pull_with_login, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	/* alice:geheim, alice:falsch */
 	static const struct {
 		const char *auth;
@@ -361,7 +323,6 @@ TEST_WITH(test_pull_with_login, setup, teardown)
 TEST_WITH(test_pull_says_what_is_absent, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/ordinary:nope"));
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_true(images_status(u)->absent);
@@ -380,7 +341,6 @@ TEST_WITH(test_pull_says_what_is_absent, setup, teardown)
 TEST_WITH(test_pull_refuses_a_damaged_layer, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/broken:1"));
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_false(images_status(u)->absent);
@@ -392,7 +352,6 @@ TEST_WITH(test_pull_refuses_a_damaged_layer, setup, teardown)
 TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/hostile:1"));
 	wait_ready(u);
 	struct stat st;
@@ -418,10 +377,10 @@ TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 	/* Removal, in steps, follows nothing. */
 	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_store_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", &e), 0);
 	unsigned steps = 0;
 	do {
-		images_run_once(m);
+		(void)images_run_once(m);
 		steps++;
 	} while (m->sweeping);
 	assert_true(steps > 3);
@@ -431,7 +390,7 @@ TEST_WITH(test_pull_keeps_hostile_files_inside, setup, teardown)
 TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
 {
 	SKIP;
-	open_images(26 << 20);
+	m->limit = 26 << 20;
 	struct images_use *small = want(name_at(port_open, "team/ordinary:1"));
 	wait_ready(small);
 	images_release(small);
@@ -450,17 +409,17 @@ TEST_WITH(test_limit_removes_what_is_not_used, setup, teardown)
 	images_release(large);
 	ERR_AUTO e = { 0 };
 	m->limit = 0;
-	assert_int_equal(images_store_room(m, "", &e), -1);
+	assert_int_equal(images_make_room(m, "", &e), -1);
 	assert_int_equal(entries("unpacked"), 1);
 	(void)close(shim);
-	assert_int_equal(images_store_room(m, "", &e), 0);
+	assert_int_equal(images_make_room(m, "", &e), 0);
 	assert_int_equal(entries("unpacked"), 0);
 }
 
 TEST_WITH(test_limit_refuses_what_is_too_large, setup, teardown)
 {
 	SKIP;
-	open_images(10 << 20);
+	m->limit = 10 << 20;
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_non_null(strstr(images_status(u)->text, " GB for images"));
@@ -469,13 +428,12 @@ TEST_WITH(test_limit_refuses_what_is_too_large, setup, teardown)
 TEST_WITH(test_queue_is_bounded, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *many[1001];
 	for (int i = 0; i < 1001; i++) {
 		FREE_AUTO char *name = xasprintf("team/ordinary:%d", i + 1);
 		many[i] = want(name_at(port_open, name));
 	}
-	images_run_once(m);
+	(void)images_run_once(m);
 	assert_non_null(strstr(images_status(many[0])->text, "pulling the image "));
 	assert_non_null(strstr(images_status(many[2])->text, "waiting for other images"));
 	assert_int_equal(images_status(many[999])->state, IMAGES_WAITING);
@@ -488,10 +446,9 @@ TEST_WITH(test_queue_is_bounded, setup, teardown)
 TEST_WITH(test_release_stops_the_pull, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	struct images_use *shared = want(name_at(port_open, "team/large:1"));
-	run_some();
+	(void)images_run_once(m);
 	assert_int_equal(m->running, 1);
 	images_release(u);
 	assert_int_equal(m->running, 1);
@@ -507,9 +464,8 @@ TEST_WITH(test_release_stops_the_pull, setup, teardown)
 TEST_WITH(test_pull_has_a_time_limit, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
-	run_some();
+	(void)images_run_once(m);
 	TAILQ_FIRST(&m->items)->until_ms = m->look_ms = 0;
 	assert_int_equal(wait_for(u), IMAGES_FAILED);
 	assert_non_null(strstr(images_status(u)->text, "more than 3600 s"));
@@ -517,11 +473,10 @@ TEST_WITH(test_pull_has_a_time_limit, setup, teardown)
 
 static void pull_and_be_killed(const char *at)
 {
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/large:1"));
 	do {
 		m->look_ms = 0;
-		images_run_once(m);
+		(void)images_run_once(m);
 	} while (strstr(images_status(u)->text, at) == NULL);
 	(void)raise(SIGKILL);
 }
@@ -551,23 +506,9 @@ TEST_WITH(test_killed_server_leaves_no_half_image, setup, teardown)
 	wait_ready(want(name_at(port_open, "team/large:1")));
 }
 
-/* Two names of one image at once. */
-TEST_WITH(test_digest_is_copied_once, setup, teardown)
-{
-	SKIP;
-	open_images(MUCH);
-	struct images_use *a = want(name_at(port_open, "team/large:1"));
-	struct images_use *b = want(name_at(port_open, "team/copy:1"));
-	wait_ready(a);
-	wait_ready(b);
-	assert_string_equal(images_status(a)->digest, images_status(b)->digest);
-	assert_int_equal(entries("unpacked"), 1);
-}
-
 TEST_WITH(test_list_of_manifests, setup, teardown)
 {
 	SKIP;
-	open_images(MUCH);
 	struct images_use *u = want(name_at(port_open, "team/list:1"));
 	struct stat st;
 	wait_ready(u);

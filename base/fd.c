@@ -73,6 +73,24 @@ int fd_read_str(int dir, const char *path, struct str *out)
 	return fd < 0 ? -1 : fd_read_all(fd, out);
 }
 
+int dir_make_all(char *path, mode_t mode)
+{
+	for (char *p = path + 1;; p++) {
+		char end = *p;
+		if (end != '/' && end != '\0')
+			continue;
+		*p = '\0';
+		struct stat there; /* it may exist on a read-only file system */
+		bool made = mkdir(path, mode) == 0 || errno == EEXIST;
+		int error = errno;
+		made = made || (stat(path, &there) == 0 && S_ISDIR(there.st_mode));
+		errno = error;
+		if (!made || end == '\0')
+			return made ? 0 : -1;
+		*p = end;
+	}
+}
+
 DIR *dir_list(int at, const char *path)
 {
 	int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

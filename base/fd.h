@@ -26,6 +26,9 @@ ssize_t fd_read_at(int dir, const char *path, char *out, size_t max);
 /* The same into *out: 0, or -1 and errno (EFBIG: more than its maximum). */
 int fd_read_str(int dir, const char *path, struct str *out);
 
+/* mkdir -p: 0, or -1 and errno, and the path ends with the directory that could not be made. */
+int dir_make_all(char *path, mode_t mode);
+
 /* The entries of a directory, which is not a link; NULL and errno. */
 DIR *dir_list(int at, const char *path);
 /* The next name, but neither "." nor ".."; NULL at the end (errno is 0), after a failure (errno),

@@ -119,20 +119,8 @@ int dir_make(const char *path, mode_t mode, struct err *e)
 		return file_failed(e, "cannot make directory", path);
 	}
 	memcpy(part, path, n + 1);
-	for (size_t i = 1; i <= n; i++) {
-		if (part[i] != '/' && part[i] != '\0')
-			continue;
-		part[i] = '\0';
-		struct stat there; /* it may exist on a read-only file system */
-		bool made = mkdir(part, 0755) == 0 || errno == EEXIST;
-		int error = errno;
-		made = made || (stat(part, &there) == 0 && S_ISDIR(there.st_mode));
-		errno = error;
-		if (!made)
-			return file_failed(e, "cannot make directory", part);
-		if (i < n)
-			part[i] = '/';
-	}
+	if (dir_make_all(part, 0755) < 0)
+		return file_failed(e, "cannot make directory", part);
 	FD_AUTO fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return file_failed(e, "cannot make directory", path);

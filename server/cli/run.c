@@ -83,8 +83,9 @@ static int run_open_signals(struct run *r, struct err *e)
 
 static void *run_serve(void *arg)
 {
-	struct run *r = arg;
-	(void)serve_run(r->service, &r->e); /* an error is in r->e */
+	ERR_AUTO e = { 0 };
+	if (serve_run(arg, &e) < 0)
+		(void)complain(&e, NULL, EXIT_SERVER); /* the client gets no answer */
 	return NULL;
 }
 
@@ -92,7 +93,6 @@ int run_start(struct run *r, struct err *e)
 {
 	struct service *s = r->service;
 	struct options *o = &s->options;
-	r->stop_fd = r->notes[0] = r->notes[1] = r->own.signal_fd = r->dir.fd = -1;
 	log_init(LOG_JSON, -1); /* dropped */
 	if (run_open_signals(r, e) < 0 || run_dir_open(&r->dir, e) < 0)
 		return -1;
@@ -116,12 +116,12 @@ int run_start(struct run *r, struct err *e)
 	o->max_logs = RUN_TASKS_MAX;
 	o->log_streams = o->streams_per_user = 2 * o->max_logs;
 	o->connections = 4 * o->max_logs;
-	if (start_all(s, e) < 0)
-		return -1;
 	r->own.look = run_look;
 	r->own.kill = run_kill;
 	r->own.arg = r;
-	int bad = pthread_create(&r->thread, NULL, run_serve, r);
+	if (start_all(s, e) < 0)
+		return -1;
+	int bad = pthread_create(&r->thread, NULL, run_serve, s);
 	r->serves = bad == 0;
 	return bad ? err_set(e, UNKNOWN_ERROR, "no thread: %s", strerrordesc_np(bad)) : 0;
 }
@@ -134,13 +134,7 @@ void run_end(struct run *r)
 		(void)fd_write_all(r->stop_fd, (struct span){ (const char *)&stop, sizeof(stop) });
 		(void)pthread_join(r->thread, NULL); /* cannot fail: joined once */
 	}
-	if (r->e.http)
-		(void)complain(&r->e, NULL, EXIT_SERVER);
 	start_undo(r->service);
 	run_dir_close(&r->dir);
 	free(atomic_load(&r->no_image));
-	err_done(&r->e);
-	const int fds[] = { r->stop_fd, r->notes[0], r->notes[1], r->own.signal_fd };
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		fd_cleanup(&fds[i]);
 }

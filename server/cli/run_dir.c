@@ -16,15 +16,8 @@
 #include "machine/task/tree.h"
 #include "server/cli/run_internal.h"
 
-enum { REMOVE_BUDGET = 10000 };
-
-static int dir_failed(const char *path, struct err *e)
-{
-	return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
-}
-
 /* The directory of all runs of this user; NULL and *e. */
-static const char *dir_base(struct arena *a, struct err *e)
+static char *dir_base(struct arena *a, struct err *e)
 {
 	const char *state = getenv("XDG_STATE_HOME"); /* NOLINT(concurrency-mt-unsafe): at start */
 	const char *home = getenv("HOME");            /* NOLINT(concurrency-mt-unsafe): the same */
@@ -36,34 +29,10 @@ static const char *dir_base(struct arena *a, struct err *e)
 	}
 	if (home && home[0] == '/')
 		return arena_printf(a, "%s/.local/state/rest-lit/run", home);
-	(void)err_set(
-	    e, 400, NULL,
-	    "there is no home directory for the files of the job: set XDG_STATE_HOME to a "
-	    "directory of your own");
+	(void)err_set(e, 400, NULL,
+	              "there is no home directory for the files of the job: set XDG_STATE_HOME to "
+	              "a directory of your own");
 	return NULL;
-}
-
-/* mkdir -p, 0700. */
-static int dir_make(const char *path, struct err *e)
-{
-	FREE_AUTO char *part = xstrdup(path);
-	for (char *p = part + 1;; p++) {
-		char end = *p;
-		if (end != '/' && end != '\0')
-			continue;
-		*p = '\0';
-		if (mkdir(part, 0700) < 0 && errno != EEXIST)
-			return dir_failed(part, e);
-		if (end == '\0')
-			return 0;
-		*p = end;
-	}
-}
-
-static void dir_remove(const char *path)
-{
-	while (tree_remove(AT_FDCWD, path, REMOVE_BUDGET) == 1)
-		;
 }
 
 /* A task of a killed run may still be in its grace period. */
@@ -90,27 +59,32 @@ static int dir_lock(const char *path)
 	return -1;
 }
 
-/* The directory above is locked from before a new one is made until that is locked, too. */
+/* The directory above is locked while a new one is made and locked, and while an old one is tried.
+ */
 int run_dir_open(struct run_dir *d, struct err *e)
 {
-	const char *base = dir_base(&d->arena, e);
-	if (!base || dir_make(base, e) < 0)
+	char *base = dir_base(&d->arena, e);
+	if (!base)
 		return -1;
+	if (dir_make_all(base, 0700) < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", base);
 	FD_AUTO lock = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char *path = arena_printf(&d->arena, "%s/XXXXXX", base);
 	if (lock < 0 || flock(lock, LOCK_EX) < 0 || !mkdtemp(path))
-		return dir_failed(base, e);
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", base);
 	d->base = base;
 	d->path = path;
 	d->fd = dir_lock(path);
 	if (d->fd < 0)
-		return dir_failed(path, e);
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
 	DIR_AUTO *all = dir_list(lock, ".");
 	for (const char *name; (name = dir_next(all));) {
 		FREE_AUTO char *old = xasprintf("%s/%s", base, name);
+		(void)flock(lock, LOCK_EX);
 		FD_AUTO fd = name[0] == '.' ? -1 : dir_lock(old);
+		(void)flock(lock, LOCK_UN);
 		if (fd >= 0 && !dir_has_shims(old))
-			dir_remove(old);
+			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
 	}
 	return 0;
 }
@@ -118,7 +92,6 @@ int run_dir_open(struct run_dir *d, struct err *e)
 void run_dir_close(struct run_dir *d)
 {
 	if (d->path)
-		dir_remove(d->path);
-	fd_cleanup(&d->fd);
+		(void)tree_remove(AT_FDCWD, d->path, SIZE_MAX); /* as above */
 	arena_done(&d->arena);
 }

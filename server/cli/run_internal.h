@@ -35,11 +35,11 @@ struct run {
 	_Atomic(char *) no_image; /* why pulls fail again and again; NULL */
 	bool serves;
 	pthread_t thread;
-	struct err e; /* of the thread */
 };
 
 /* Starts a server for jobs on this machine, with the options of service; r->own is for remote_run.
  * -1 and *e.  Call run_end in any case. */
 int run_start(struct run *r, struct err *e);
-/* Ends the server and with it the tasks, and removes all files. */
+/* Ends the server and with it the tasks, and removes all files.  Descriptors stay open: the process
+ * ends. */
 void run_end(struct run *r);

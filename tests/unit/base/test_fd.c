@@ -69,6 +69,23 @@ TEST(test_lists)
 	assert_null(dir_list(dir, "none"));
 }
 
+TEST(test_makes)
+{
+	char path[] = "made/it/there";
+	char file[] = "made/file/there";
+	struct stat st;
+	assert_int_equal(fchdir(dir), 0);
+	assert_int_equal(dir_make_all(path, 0700), 0);
+	assert_int_equal(dir_make_all(path, 0700), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	(void)close(open("made/file", O_WRONLY | O_CREAT, 0600));
+	assert_int_equal(dir_make_all(file, 0700), -1);
+	assert_int_equal(errno, ENOTDIR);
+	assert_int_equal(
+	    unlink("made/file") | rmdir("made/it/there") | rmdir("made/it") | rmdir("made"), 0);
+}
+
 TEST(test_processes)
 {
 	char one[PROCESS_IDENTITY_MAX];

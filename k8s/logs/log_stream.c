@@ -27,7 +27,8 @@ struct log_stream {
 	char *user;
 	CURL *easy; /* NULL: from files */
 	struct log_file *file;
-	int64_t read_ms;   /* the last time that the file had more */
+	int64_t burst_ms;  /* the begin of the current LOG_STREAM_BURST_MS */
+	unsigned sleeps;   /* since then */
 	bool watched;      /* by inotify, since then */
 	struct span piece; /* of the file, not yet delivered */
 	struct curl_slist *headers;
@@ -186,7 +187,11 @@ static bool log_stream_give(struct log_stream *t)
 /* The end of a followed file: waits for more. */
 static void log_stream_sleep(struct log_stream *t, int64_t now)
 {
-	bool burst = now - t->read_ms < LOG_STREAM_BURST_MS;
+	if (now - t->burst_ms >= LOG_STREAM_BURST_MS) {
+		t->burst_ms = now;
+		t->sleeps = 0;
+	}
+	bool burst = ++t->sleeps > LOG_STREAM_BURST;
 	if (!log_stream_begin(t, true)) {
 		log_stream_free(t);
 		return;
@@ -219,7 +224,6 @@ static void log_stream_read(struct log_stream *t, int64_t now)
 			log_stream_end(t, LOG_STREAM_WHOLE, 200, "");
 		if (state != LOG_FILE_PIECE)
 			return;
-		t->read_ms = now;
 		t->watched = false;
 		if (!log_stream_give(t))
 			return;

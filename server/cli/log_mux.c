@@ -142,12 +142,13 @@ static void stream_absent(struct log_stream *v, const char *why)
 /* The log is not complete.  It may not exist yet, or no longer. */
 static void stream_failed(struct log_stream *v, const struct client_answer *a)
 {
+	const struct pace *pace = v->mux->remote->pace;
 	bool lasting = a->hopeless || a->status == 401 || a->status == 403;
 	bool gone = v->next_log || (v->done && (!remote_may_retry(a) || v->failures >= LOST_MAX));
 	if (!lasting && !gone) {
 		stream_retry(v, a);
 		if (a->status == 404) /* the pod is being created: poll */
-			v->due_ms = clock_ms() + v->mux->remote->pace->early;
+			v->due_ms = clock_ms() + (v->running ? pace->gap : pace->early);
 		return;
 	}
 	if (lasting || (v->printed == 0 && !v->heard)) {

@@ -347,6 +347,9 @@ bool log_mux_tail(struct log_mux *m, struct str *out, const char *task);
 
 /* ---- wait.c ---- */
 
+/* From now on signals come by this descriptor: SIGINT, SIGTERM and, with `hangup`, SIGHUP, unless
+ * that is ignored, as under nohup.  -1 and errno.  Before threads are started, which inherit it. */
+int wait_signals(bool hangup);
 /* Waits for the end of a job (USER~NAME, visible text), prints its progress and, with `logs`, the
  * output of its tasks; a terminal without it shows the last line of each of some tasks.  quiet:
  * only the output; the end is also that of the chosen tasks.  Signals end the waiting, or stop the

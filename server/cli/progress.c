@@ -83,7 +83,9 @@ static const char *waiting_text(struct span why, struct arena *a)
 	STR_AUTO out = STR_INIT(FIELD_MAX);
 	str_puts(&out, progress_task(why, TASK, a));
 	static const char *const KEYS[] = { "reason", "message" };
-	for (size_t i = 0; i < ARRAY_SIZE(KEYS); i++) {
+	/* Of a machine the reason is only that the job waits. */
+	bool here = span_is(scan_text(scan_get(why, "kind"), a), "machine");
+	for (size_t i = here; i < ARRAY_SIZE(KEYS); i++) {
 		struct span text = scan_text(scan_get(why, KEYS[i]), a);
 		str_puts(&out, out.n && text.n ? ": " : "");
 		str_span(&out, text);

@@ -58,29 +58,6 @@ static void run_kill(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Before threads are started: they inherit the blocked signals. */
-static int run_open_signals(struct run *r, struct err *e)
-{
-	struct sigaction hangup;
-	sigset_t set;
-	int stop[2];
-	(void)sigemptyset(&set); /* these cannot fail */
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGPIPE); /* write fails with EPIPE */
-	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* nohup */
-		(void)sigaddset(&set, SIGHUP);
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-	(void)sigdelset(&set, SIGPIPE);
-	r->own.signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (r->own.signal_fd < 0 || pipe2(r->notes, O_DIRECT | O_NONBLOCK | O_CLOEXEC) < 0 ||
-	    pipe2(stop, O_NONBLOCK | O_CLOEXEC) < 0)
-		return err_set(e, UNKNOWN_ERROR, "signalfd and pipe: %m");
-	r->service->signal_fd = stop[0];
-	r->stop_fd = stop[1];
-	return 0;
-}
-
 static void *run_serve(void *arg)
 {
 	ERR_AUTO e = { 0 };
@@ -93,8 +70,16 @@ int run_start(struct run *r, struct err *e)
 {
 	struct service *s = r->service;
 	struct options *o = &s->options;
-	log_init(LOG_JSON, -1); /* dropped */
-	if (run_open_signals(r, e) < 0 || run_dir_open(&r->dir, e) < 0)
+	int stop[2];
+	log_init(LOG_JSON, -1);         /* dropped */
+	(void)signal(SIGPIPE, SIG_IGN); /* write fails with EPIPE */
+	r->own.signal_fd = wait_signals(true);
+	if (r->own.signal_fd < 0 || pipe2(r->notes, O_DIRECT | O_NONBLOCK | O_CLOEXEC) < 0 ||
+	    pipe2(stop, O_NONBLOCK | O_CLOEXEC) < 0)
+		return err_set(e, UNKNOWN_ERROR, "signalfd and pipe: %m");
+	s->signal_fd = stop[0];
+	r->stop_fd = stop[1];
+	if (run_dir_open(&r->dir, e) < 0)
 		return -1;
 	r->engine.secrets = &r->dir.base;
 	r->engine.n_secrets = 1;

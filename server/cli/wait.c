@@ -414,14 +414,16 @@ static void waiter_open(struct waiter *w, const char *job, const struct log_want
 		w->mux = log_mux_new(w->remote, &w->view.term, logs ?: &some);
 }
 
-/* SIGINT and SIGTERM by a descriptor, from now on. */
-static int waiter_signals(void)
+int wait_signals(bool hangup)
 {
+	struct sigaction before;
 	sigset_t set;
-	(void)sigemptyset(&set);                      /* cannot fail */
-	(void)sigaddset(&set, SIGINT);                /* the same */
-	(void)sigaddset(&set, SIGTERM);               /* the same */
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* the same */
+	(void)sigemptyset(&set); /* these cannot fail */
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGTERM);
+	if (hangup && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		(void)sigaddset(&set, SIGHUP);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -431,7 +433,7 @@ int wait_for_job(struct remote *r, const char *job, const struct log_wanted *log
 	struct waiter w = { .remote = r };
 	waiter_open(&w, job, logs, &arena);
 	w.view.quiet = quiet;
-	w.signal_fd = w.own ? w.own->signal_fd : waiter_signals();
+	w.signal_fd = w.own ? w.own->signal_fd : wait_signals(false);
 	while (w.reason == WAITING) {
 		int64_t now = clock_ms();
 		if (!w.asking && now >= w.due_ms)

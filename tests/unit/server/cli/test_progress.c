@@ -128,6 +128,10 @@ TEST(test_progress_stopping)
 	out.n = 0;
 	progress_line(&out, &p);
 	assert_string_equal(str_c(&out), "STOPPING  after 2 seconds");
+	p = read_ok("{\"jobStatus\":{\"state\":\"WAITING\",\"waitingReason\":{\"kind\":\"machine\","
+	            "\"reason\":\"Waiting\",\"message\":\"first in the queue\"}}}",
+	            &a);
+	assert_string_equal(p.waiting, "first in the queue");
 	p = read_ok("{\"jobStatus\":{\"state\":\"STOPPED\",\"executionType\":\"STOP\"}}", &a);
 	assert_false(p.stopping);
 }

@@ -29,7 +29,7 @@ struct log_stream {
 	struct log_file *file;
 	int64_t burst_ms;  /* the begin of the current LOG_STREAM_BURST_MS */
 	unsigned sleeps;   /* since then */
-	bool watched;      /* by inotify, since then */
+	int64_t look_ms;   /* the pause before the next look, which grows until the file does */
 	struct span piece; /* of the file, not yet delivered */
 	struct curl_slist *headers;
 	int64_t due_ms; /* deadline for the next data, or NEVER */
@@ -196,12 +196,12 @@ static void log_stream_sleep(struct log_stream *t, int64_t now)
 		log_stream_free(t);
 		return;
 	}
-	/* After the first watch it looks again soon: a change may have come before. */
-	t->due_ms = now + (t->watched ? LOG_STREAM_LOOK_MS : LOG_STREAM_BURST_MS);
-	if (!burst) {
+	/* It looks again soon: a change may have come before the watch, and no change tells that
+	 * the container has ended. */
+	t->due_ms = now + (burst ? LOG_STREAM_BURST_MS : t->look_ms);
+	t->look_ms = t->look_ms < LOG_STREAM_LOOK_MS / 2 ? 2 * t->look_ms : LOG_STREAM_LOOK_MS;
+	if (!burst)
 		(void)log_file_watch(t->file, t->all->inotify); /* else the timer is enough */
-		t->watched = true;
-	}
 }
 
 static void log_stream_read(struct log_stream *t, int64_t now)
@@ -224,7 +224,7 @@ static void log_stream_read(struct log_stream *t, int64_t now)
 			log_stream_end(t, LOG_STREAM_WHOLE, 200, "");
 		if (state != LOG_FILE_PIECE)
 			return;
-		t->watched = false;
+		t->look_ms = LOG_STREAM_BURST_MS / 2;
 		if (!log_stream_give(t))
 			return;
 	}
@@ -278,6 +278,7 @@ struct log_stream *log_stream_open(struct log_streams *all, const struct log_str
 		return NULL;
 	struct log_stream *t = xcalloc(1, sizeof(*t));
 	t->all = all;
+	t->look_ms = LOG_STREAM_BURST_MS / 2;
 	t->r = *r;
 	t->r.pod = t->r.container = t->r.user = NULL;
 	t->user = xstrdup(r->user);

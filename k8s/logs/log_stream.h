@@ -16,7 +16,7 @@ struct log_stream;  /* one log */
 enum {
 	LOG_STREAM_PIECE = 4096,      /* maximal bytes of a piece */
 	LOG_STREAM_SILENCE_MS = 2000, /* a followed log has begun if no refusal came by then */
-	LOG_STREAM_LOOK_MS = 250,     /* interval of looks for changes of followed files */
+	LOG_STREAM_LOOK_MS = 250,     /* the longest pause between looks at followed files */
 	LOG_STREAM_BURST = 4,         /* so often at most is a growing file read again ... */
 	LOG_STREAM_BURST_MS = 20,     /* ... in such a time */
 };

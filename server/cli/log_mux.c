@@ -343,6 +343,11 @@ static void stream_update(struct log_stream *v, struct span task, struct arena *
 	bool running = state == JOB_RUNNING;
 	if ((done && !v->done) || (running && !v->running))
 		v->due_ms = 0; /* it may be there now, or is to be opened for the last time */
+	if (done && !v->done && v->mux->remote->own && v->stage == STAGE_STREAM) {
+		/* Its files stay, and have all now. */
+		client_stop(TAKE(v->exchange));
+		v->stage = STAGE_REST;
+	}
 	v->done = done;
 	v->running = running;
 	v->succeeded = state == JOB_SUCCEEDED;

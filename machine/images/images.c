@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/sandbox_internal.h"
+#include "machine/task/sandbox.h"
 #include "machine/words.h"
 #include "k8s/transport/reply.h"
 

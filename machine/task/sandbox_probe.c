@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 #include "machine/task/child.h"
-#include "machine/task/sandbox_internal.h"
+#include "machine/task/sandbox.h"
 #include "machine/task/tree.h"
 #include "machine/words.h"
 

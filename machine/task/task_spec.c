@@ -1,8 +1,6 @@
 /* What the shim runs: commands, environment and mounts of the containers. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,18 +20,6 @@ static const char *task_below(const struct task_making *m, const char *path)
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
-
-static const char *task_home(const struct task_making *m)
-{
-	enum { ROOM = 16384 };
-	struct passwd user;
-	struct passwd *found = NULL;
-	char *room = arena_alloc(m->a, ROOM);
-	if (m->s->image || getpwuid_r(geteuid(), &user, room, ROOM, &found) != 0 || !found ||
-	    user.pw_dir[0] != '/')
-		return "/root";
-	return user.pw_dir;
-}
 
 static int task_environment(struct task_making *m, const struct pod_container *c, struct words *w)
 {
@@ -264,7 +250,7 @@ int task_spec_write(struct task_making *m)
 	struct words init_env = { .a = m->a };
 	struct words init = { .a = m->a };
 	struct words command = { .a = m->a };
-	m->home = task_home(m);
+	m->home = m->s->image ? "/root" : sandbox_home(m->a);
 	/* Bubblewrap changes the directory by itself. */
 	WORDS_ADD(&command, task_program(m), "shim", "--exec",
 	          m->s->sandbox ? "."

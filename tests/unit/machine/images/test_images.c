@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/sandbox_internal.h"
+#include "machine/task/sandbox.h"
 #include "machine/task/tree.h"
 
 enum { WAIT_MS = 120000 };

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/tree.h"
 #include "machine/words.h"
 
 enum {

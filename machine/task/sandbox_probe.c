@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "machine/task/child.h"
 #include "machine/task/sandbox.h"
-#include "machine/task/tree.h"
 #include "machine/words.h"
 
 enum { PROBE_MS = 20000 };

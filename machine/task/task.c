@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
+#include "base/rmtree.h"
 #include "base/time.h"
 #include "k8s/transport/reply.h"
 #include "machine/task/task_internal.h"
-#include "machine/task/tree.h"
 
 enum {
 	STATE_MAX = 128 << 10,

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "base/enc.h"
 #include "base/plugin.h"
 #include "base/reference.h"
+#include "base/rmtree.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"
@@ -335,21 +335,6 @@ static int clone_once(struct move *m, struct str *said)
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-static int clone_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-	(void)st;
-	(void)flag;
-	(void)f;
-	return remove(path);
-}
-
-/* Follows no links; the tree may be absent. */
-static int clone_remove(const char *path)
-{
-	int rc = nftw(path, clone_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	return rc != 0 && errno == ENOENT ? 0 : rc;
-}
-
 /* To a target that exists, entry by entry, which rename cannot do. */
 static int clone_move(struct move *m)
 {
@@ -446,7 +431,7 @@ static int clone_until(struct move *m)
 	int64_t spent = 0;
 	for (int tries = 0;; tries++) {
 		STR_AUTO said = STR_SECRET(SAID_MAX + 1);
-		if (clone_remove(m->temporary))
+		if (tree_remove(AT_FDCWD, m->temporary, SIZE_MAX))
 			return clone_trouble("cannot remove", m->temporary);
 		int status = clone_once(m, &said);
 		if (status < 0)
@@ -462,7 +447,7 @@ static int clone_until(struct move *m)
 		} else {
 			error = clone_trouble("cannot move the clone to", m->target);
 		}
-		(void)clone_remove(m->temporary);
+		(void)tree_remove(AT_FDCWD, m->temporary, SIZE_MAX);
 		return error;
 	}
 }

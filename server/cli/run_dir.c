@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "machine/task/task.h"
-#include "machine/task/tree.h"
 #include "server/cli/run_internal.h"
 
 enum { REMOVE_BUDGET = 10000, PATH_LIMIT = 4096 };

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "machine/task/child.h"
 #include "machine/task/sandbox.h"
-#include "machine/task/tree.h"
 
 enum { RUN_MS = 60000, MOUNTS = 8 };
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rmtree.h"
 #include "machine/task/task.h"
-#include "machine/task/tree.h"
 
 /* Of this process: the same test can run in several build folders at a time. */
 static char UID[] = "11111111-2222-3333-4444-555555555555";

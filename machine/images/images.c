@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/sandbox.h"
 #include "machine/words.h"
 #include "k8s/transport/reply.h"
 
@@ -36,8 +35,8 @@ struct images_use {
 int images_probe(struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	const char *missing = sandbox_program("skopeo", &a) == NULL  ? "skopeo"
-	                      : sandbox_program("umoci", &a) == NULL ? "umoci"
+	const char *missing = program_find("skopeo", &a) == NULL  ? "skopeo"
+	                      : program_find("umoci", &a) == NULL ? "umoci"
 	                                                             : NULL;
 	if (missing == NULL)
 		return 0;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/child.h"
 #include "base/image/image.h"
-#include "machine/task/child.h"
 #include "machine/images/images.h"
 
 /* ---- images_store.c: the directory ------------------------------------------------------------

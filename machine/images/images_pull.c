@@ -82,6 +82,9 @@ static int pull_run(struct images_item *p, struct err *e)
 {
 	const struct image *i = &p->image;
 	const char *const argv[] = {
+		"setpriv",
+		"--pdeathsig",
+		"KILL",
 		"/bin/sh",
 		"-c",
 		PULL_SCRIPT,

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/fd.h"
 #include "machine/words.h"
 
@@ -38,20 +39,6 @@ static const char *path_real(const char *path, struct arena *a)
 {
 	char real[PATH_MAX];
 	return realpath(path, real) ? arena_dup(a, span_of(real)) : NULL;
-}
-
-const char *sandbox_program(const char *name, struct arena *a)
-{
-	const char *path = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): not changed */
-	struct span rest = span_of(path ? path : "/usr/local/bin:/usr/bin:/bin");
-	while (rest.n) {
-		struct span dir = span_next(&rest, ':');
-		const char *file = arena_printf(a, "%.*s/%s", (int)dir.n, dir.p, name);
-		/* A relative directory would mean another program in another directory. */
-		if (*file == '/' && dir.n && access(file, X_OK) == 0)
-			return file;
-	}
-	return NULL;
 }
 
 const char *sandbox_home(struct arena *a)
@@ -537,7 +524,7 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	/* Below an overlay, the user is root of the namespace that mount-overlay makes. */
 	const char *uid = arena_printf(a, "%u", image ? 0 : geteuid());
 	const char *gid = arena_printf(a, "%u", image ? 0 : getegid());
-	const char *bwrap = sandbox_program("bwrap", a);
+	const char *bwrap = program_find("bwrap", a);
 	if (bwrap == NULL) {
 		(void)err_set(e, UNAVAILABLE,
 		              "bwrap is not in PATH; install the package bubblewrap");

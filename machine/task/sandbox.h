@@ -83,9 +83,6 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
  * /etc, /var or the like.  NULL-terminated, in the arena. */
 const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
 
-/* The absolute path of a program in the PATH of this process, in the arena; NULL if there is none. */
-const char *sandbox_program(const char *name, struct arena *a);
-
 /* The home directory of this user, in the arena. */
 const char *sandbox_home(struct arena *a);
 

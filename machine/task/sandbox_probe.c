@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/fd.h"
 #include "base/rmtree.h"
-#include "machine/task/child.h"
 #include "machine/task/sandbox.h"
 #include "machine/words.h"
 
@@ -122,8 +122,8 @@ static int probe_start(struct sandbox_spec spec, const char *program, struct are
 int sandbox_probe(const char *runtime, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	return probe_start((struct sandbox_spec){ .runtime = runtime },
-	                   sandbox_program("bwrap", &a), &a, e);
+	return probe_start((struct sandbox_spec){ .runtime = runtime }, program_find("bwrap", &a),
+	                   &a, e);
 }
 
 /* The image is an empty directory, in which the runtime is shown, and the libraries of one that is

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -14,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/process.h"
@@ -292,57 +291,41 @@ void task_log(const char *dir, const char *text)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* Signals wait until the shim takes them. */
-static void task_spawn_attributes(posix_spawnattr_t *attr)
-{
-	sigset_t all;
-	sigset_t blocked;
-	sigfillset(&all);
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGTERM);
-	sigaddset(&blocked, SIGUSR1);
-	(void)posix_spawnattr_setsigdefault(attr, &all);
-	(void)posix_spawnattr_setsigmask(attr, &blocked);
-	(void)posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
-	                                         POSIX_SPAWN_SETSIGMASK);
-}
-
 /* NOLINTNEXTLINE(readability-function-size): its parameters */
 int task_start(const char *dir, const char *runtime, int tether, const int *keep, size_t n_keep,
                struct err *e)
 {
+	static const char *const ENV[] = { "PATH=/usr/local/bin:/usr/bin:/bin", NULL };
 	ARENA_AUTO a = { 0 };
-	char *argv[] = { arena_dup(&a, SPAN("pai-runtime")),
-		         arena_dup(&a, SPAN("shim")),
-		         arena_dup(&a, span_of(dir)),
-		         tether >= 0 ? arena_dup(&a, SPAN("--tether")) : NULL,
-		         arena_printf(&a, "%d", tether),
-		         NULL };
-	char *env[] = { arena_dup(&a, SPAN("PATH=/usr/local/bin:/usr/bin:/bin")), NULL };
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	pid_t pid;
-	(void)posix_spawn_file_actions_init(&files);
-	(void)posix_spawnattr_init(&attr);
-	task_spawn_attributes(&attr);
-	int error = posix_spawn_file_actions_addopen(
-	    &files, STDERR_FILENO, arena_printf(&a, "%s/shim.error", dir),
-	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-	/* The shim gets the same numbers; this removes FD_CLOEXEC. */
-	if (!error && tether >= 0)
-		error = posix_spawn_file_actions_adddup2(&files, tether, tether);
-	for (size_t i = 0; !error && i < n_keep; i++)
-		error = posix_spawn_file_actions_adddup2(&files, keep[i], keep[i]);
-	if (!error)
-		error = posix_spawn(&pid, runtime, &files, &attr, argv, env);
-	(void)posix_spawn_file_actions_destroy(&files);
-	(void)posix_spawnattr_destroy(&attr);
-	if (error)
-		return err_set(e, UNKNOWN_ERROR, "cannot start %s: %s", runtime,
-		               strerrordesc_np(error));
-	int pidfd = pidfd_open(pid, 0); /* it is not reaped yet */
+	const char *const argv[] = { runtime,
+		                     "shim",
+		                     dir,
+		                     tether >= 0 ? "--tether" : NULL,
+		                     arena_printf(&a, "%d", tether),
+		                     NULL };
+	int *all = ARENA_NEW(&a, int, n_keep + 1);
+	all[0] = tether;
+	for (size_t i = 0; i < n_keep; i++)
+		all[i + 1] = keep[i];
+	FD_AUTO error = open(arena_printf(&a, "%s/shim.error", dir),
+	                     O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	sigset_t blocked; /* they wait until the shim takes them */
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGUSR1);
+	const struct child_command shim = { .argv = argv,
+		                            .env = ENV,
+		                            .out = STREAM_NONE,
+		                            .err = error,
+		                            .group = CHILD_SESSION,
+		                            .blocked = &blocked,
+		                            .keep = tether >= 0 ? all : all + 1,
+		                            .n_keep = n_keep + (tether >= 0) };
+	pid_t pid = error >= 0 ? child_spawn(&shim) : -1;
+	int pidfd = pid >= 0 ? pidfd_open(pid, 0) : -1; /* it is not reaped yet */
 	if (pidfd < 0)
-		(void)err_set(e, UNKNOWN_ERROR, "pidfd_open: %s", strerrordesc_np(errno));
+		(void)err_set(e, UNKNOWN_ERROR, "cannot start %s: %s", runtime,
+		              strerrordesc_np(errno));
 	return pidfd;
 }
 

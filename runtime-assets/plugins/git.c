@@ -324,8 +324,8 @@ static int clone_once(struct move *m, struct str *said)
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
 	FD_AUTO from = ends[0];
-	struct child git = { .argv = m->git_argv, .out = STREAM_OURS, .err = ends[1] };
-	pid_t pid = child_start(&git);
+	const struct child_command git = { .argv = m->git_argv, .err = ends[1] };
+	pid_t pid = child_spawn(&git);
 	fd_cleanup(&ends[1]);
 	if (pid < 0)
 		return -1;
@@ -461,15 +461,17 @@ static int clone_install_git(const struct move *m)
 		                         "-y",      "--no-install-recommends",
 		                         "git",     https ? "ca-certificates" : "openssh-client",
 		                         NULL };
-	struct child update = { UPDATE, NULL, STREAM_OURS, STREAM_OURS, false };
-	struct child install = { packages, NULL, STREAM_OURS, STREAM_OURS, false };
-	bool can = child_exists("apt-get");
-	if (child_exists("git"))
+	const struct child_command update = { .argv = UPDATE };
+	const struct child_command install = { .argv = packages };
+	ARENA_AUTO a = { 0 };
+	bool can = program_find("apt-get", &a);
+	if (program_find("git", &a))
 		return 0;
 	for (int try = 1; can && try <= INSTALL_TRIES; try++) {
 		say(SAY_INFO, "git plugin: git is not in the image; apt-get, try %d of %d", try,
 		    INSTALL_TRIES);
-		if (child_run(&update) == 0 && child_run(&install) == 0 && child_exists("git"))
+		if (child_call(&update) == 0 && child_call(&install) == 0 &&
+		    program_find("git", &a))
 			return 0;
 		if (try < INSTALL_TRIES)
 			clock_sleep(m->first * 1000 * try);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime-assets/child.h"
+#include "base/child.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/init/init.h"
 
@@ -197,9 +197,8 @@ static void exec_init(const struct exec_job *job)
 	environ = job->init_env;
 	int code = strcmp(job->init[0], "init") == 0
 	               ? init_here(n, job->init, job->framework, &why)
-	               : child_run(&(struct child){ .argv = (const char *const *)job->init,
-	                                            .out = STDERR_FILENO,
-	                                            .err = STREAM_OURS });
+	               : child_call(&(struct child_command){ .argv = (const char *const *)job->init,
+	                                                     .out = STDERR_FILENO });
 	if (code < 0)
 		str_printf(&why, "%s: %s", job->init[0], strerror(errno));
 	if (code != 0) {

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/rmtree.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/sandbox.h"
 
 enum { WAIT_MS = 120000 };
 #define MUCH (UINT64_C(100) << 30)
@@ -42,7 +41,7 @@ static const char *missing_program(void)
 	static const char *const NEEDED[] = { "skopeo", "umoci", "python3" };
 	ARENA_AUTO a = { 0 };
 	for (size_t i = 0; i < sizeof(NEEDED) / sizeof(NEEDED[0]); i++) {
-		if (sandbox_program(NEEDED[i], &a) == NULL)
+		if (program_find(NEEDED[i], &a) == NULL)
 			return NEEDED[i];
 	}
 	return NULL;

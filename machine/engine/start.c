@@ -150,18 +150,18 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
 	const struct task_settings set = {
 		.dir = p->dir,
-		.runtime = e->runtime,
 		.sandbox = e->sandbox,
-		.image = image ? image->rootfs : NULL,
-		.hide = e->hide,
-		.n_hide = e->n_hide,
+		.box = { .runtime = e->runtime,
+		         .rootfs = image ? image->rootfs : NULL,
+		         .mounts = s->mount,
+		         .mounts_n = s->n_mounts,
+		         .devices = s->device,
+		         .devices_n = s->n_devices,
+		         .hide = e->hide,
+		         .hide_n = e->n_hide },
 		.start_directory = e->set.cwd ? e->set.cwd
 		                   : image    ? image->directory
 		                              : NULL,
-		.mount = s->mount,
-		.n_mounts = s->n_mounts,
-		.device = s->device,
-		.n_devices = s->n_devices,
 		.env = s->env,
 		.cgroup_procs = s->procs,
 		.image_env = image ? image->env : NULL,

@@ -266,11 +266,12 @@ static int sandbox_root(struct sandbox *s)
 	static const char *const OF_ROOT[] = { "/proc/sys",   "/proc/irq",  "/proc/bus",
 		                               "/proc/acpi",  "/proc/scsi", "/proc/fs",
 		                               "/proc/driver" };
-	const struct sandbox_image *image = s->spec->image;
-	s->root = image ? (struct view){ .kind = VIEW_WRITABLE,
-		                         .source = image->merged,
-		                         .look = image->rootfs }
-	                : (struct view){ .kind = VIEW_READ_ONLY, .look = "/" };
+	bool image = s->spec->rootfs != NULL;
+	s->root = (struct view){ .kind = VIEW_READ_ONLY, .look = "/" };
+	if (image)
+		s->root = (struct view){ .kind = VIEW_WRITABLE,
+			                 .look = s->spec->rootfs,
+			                 .source = view_join(s->a, s->spec->overlay, "merged") };
 	/* An image could have links in place of what is mounted there. */
 	for (size_t i = 0; image && i < ARRAY_SIZE(OWN); i++) {
 		const char *path = view_resolve(s, OWN[i]);
@@ -340,7 +341,15 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    "rights that it does not have in a sandbox: let others enter the directories "
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
-	view_bind(s, m->writable ? VIEW_WRITABLE : VIEW_READ_ONLY, real, path);
+	const char *below;
+	struct stat st;
+	const char *look = view_look(s, path);
+	enum view_kind kind = m->writable ? VIEW_WRITABLE : VIEW_READ_ONLY;
+	/* A file that is mounted cannot be replaced, also where it is seen anyway. */
+	if (look && strcmp(look, real) == 0 && view_shown(s, path, &below)->kind == kind &&
+	    stat(real, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	view_bind(s, kind, real, path);
 	view_hide(s, path, real);
 	return 0;
 }
@@ -353,7 +362,7 @@ static int sandbox_mounts(struct sandbox *s)
 	static const char DNS[] = "/etc/resolv.conf";
 	const char *real = path_real(DNS, s->a);
 	const struct sandbox_mount dns = { .source = real, .path = DNS };
-	if (real && (s->spec->image || strcmp(real, DNS) != 0) && sandbox_mount_put(s, &dns) != 0)
+	if (real && (s->spec->rootfs || strcmp(real, DNS) != 0) && sandbox_mount_put(s, &dns) != 0)
 		return -1;
 	const struct sandbox_mount **sorted = ARENA_NEW(s->a, const struct sandbox_mount *, n + 1);
 	for (size_t i = 0; i < n; i++) {
@@ -520,10 +529,9 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 {
 	struct sandbox s = { spec, sandbox_hide(spec->hide, spec->hide_n, a), .a = a, .e = e };
 	struct words *args = &s.args;
-	const struct sandbox_image *image = spec->image;
 	/* Below an overlay, the user is root of the namespace that mount-overlay makes. */
-	const char *uid = arena_printf(a, "%u", image ? 0 : geteuid());
-	const char *gid = arena_printf(a, "%u", image ? 0 : getegid());
+	const char *uid = arena_printf(a, "%u", spec->rootfs ? 0 : geteuid());
+	const char *gid = arena_printf(a, "%u", spec->rootfs ? 0 : getegid());
 	const char *bwrap = program_find("bwrap", a);
 	if (bwrap == NULL) {
 		(void)err_set(e, UNAVAILABLE,
@@ -539,15 +547,12 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 		return NULL;
 	for (size_t i = 0; i < spec->devices_n; i++)
 		view_bind(&s, VIEW_DEVICE, spec->devices[i].source, spec->devices[i].path);
-	if (image)
-		WORDS_ADD(args, spec->runtime, "mount-overlay", image->rootfs, image->upper,
-		          image->work, image->merged, "--");
+	if (spec->rootfs)
+		WORDS_ADD(args, spec->runtime, "mount-overlay", spec->rootfs, spec->overlay, "--");
 	/* As root, bubblewrap keeps capabilities unless it is told not to. */
 	WORDS_ADD(args, bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
 	          "--die-with-parent", "--cap-drop", "ALL", "--uid", uid, "--gid", gid,
 	          "--as-pid-1");
-	if (spec->status_fd > 0)
-		WORDS_ADD(args, "--json-status-fd", arena_printf(a, "%d", spec->status_fd));
 	if (args_view(&s, &s.root, "/", NULL, false) != 0)
 		return NULL;
 	words_add_all(args, s.last.v);

@@ -33,18 +33,13 @@ struct sandbox_device {
 	const char *source, *path;
 };
 
-/* The root of an image, and an overlay above it.  The directories belong to the caller: upper and
- * work are empty, on one file system, and used by one container; merged is an empty directory,
- * where the overlay appears in the sandbox's namespace only. */
-struct sandbox_image {
-	const char *rootfs, *upper, *work, *merged;
-};
-
 struct sandbox_spec {
 	const char *runtime; /* pai-runtime, whose mount-overlay is used */
-	/* With an image the command has uid and gid 0 inside, else those of this process.  NULL:
-	 * the root of the machine. */
-	const struct sandbox_image *image;
+	/* The root of an image, with which the command has uid and gid 0 inside, else those of this
+	 * process.  NULL: the root of the machine. */
+	const char *rootfs;
+	/* With an image: a directory for what one container changes in it, see mount-overlay. */
+	const char *overlay;
 	const struct sandbox_mount *mounts;
 	size_t mounts_n;
 	const struct sandbox_device *devices;
@@ -56,9 +51,6 @@ struct sandbox_spec {
 	uint64_t memory; /* size of each tmpfs, also of /dev/shm; 0: half of the machine's memory */
 	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
 	const char *cwd;  /* in the sandbox; NULL: "/" */
-	int status_fd;    /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
-	                     pid of the command, to be signalled (bubblewrap passes no signal on);
-	                     0: none */
 	const char *const *command; /* NULL-terminated; begins with a path in the sandbox */
 };
 
@@ -67,8 +59,8 @@ struct sandbox_spec {
  * with an empty environment (a variable like LD_PRELOAD would act on bubblewrap itself, outside of
  * the sandbox), which is also that of the command, and with PR_SET_PDEATHSIG; the death of
  * bubblewrap kills all processes of the sandbox.  It exits as the command, or with 128 + the signal
- * that ended it, or 1 if the sandbox cannot be made, with a line "bwrap: ..." on stderr and without
- * "child-pid".  The command is pid 1 of the sandbox.
+ * that ended it, or 1 if the sandbox cannot be made, with a line "bwrap: ..." on stderr.  The
+ * command is pid 1 of the sandbox.
  *
  * A mount point that does not exist in a read-only directory is made by showing a new directory in
  * its place, with all entries of the old one.
@@ -95,5 +87,5 @@ bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);
  * which program, and what to do.  Blocks; once at start. */
 int sandbox_probe(const char *runtime, struct err *e);
 
-/* The same for images: mounts an overlay whose directories are made below `dir` and removed. */
+/* The same for images: in an overlay, of directories that are made below `dir` and removed. */
 int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e);

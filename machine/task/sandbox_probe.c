@@ -91,74 +91,45 @@ static int probe_failed(const char *runtime, struct span log, struct arena *a, s
 	               apparmor ? probe_apparmor(runtime, bwrap, a) : probe_advice(log));
 }
 
-static int probe_run(const char *runtime, const char *const *argv, struct arena *a, struct err *e)
+/* Runs `bwrap --version` in a sandbox; dir: where an overlay is mounted before it, or NULL. */
+static int probe_run(const char *runtime, const char *dir, struct arena *a, struct err *e)
 {
 	static const char *const NOTHING[] = { NULL };
-	const struct child_command command = { .argv = argv, .env = NOTHING };
-	struct span log = { "", 0 };
-	int status = child_run(&command, PROBE_MS, &log, a, e);
-	if (status < 0) {
-		e->http = 503;
-		return -1;
-	}
-	return status == 0 ? 0 : probe_failed(runtime, log, a, e);
-}
-
-static int probe_start(struct sandbox_spec spec, const char *program, struct arena *a,
-                       struct err *e)
-{
-	const char *const command[] = { program, "--version", NULL };
-	struct words args = { .a = a };
-	spec.command = command;
+	const char *const program[] = { program_find("bwrap", a), "--version", NULL };
+	const struct sandbox_spec spec = { .runtime = runtime, .command = program };
 	const char **argv = sandbox_argv(&spec, a, e);
+	struct words args = { .a = a };
+	struct span log = { "", 0 };
 	if (!argv)
 		return -1;
-	if (spec.runtime && !spec.image) /* as a task: its rights may differ from ours */
-		WORDS_ADD(&args, spec.runtime, "exec");
+	if (dir)
+		WORDS_ADD(&args, runtime, "mount-overlay", arena_printf(a, "%s/lower", dir), dir,
+		          "--");
+	else if (runtime) /* as a task: its rights may differ from ours */
+		WORDS_ADD(&args, runtime, "exec");
 	words_add_all(&args, argv);
-	return probe_run(spec.runtime, args.v, a, e);
+	const struct child_command command = { .argv = args.v, .env = NOTHING };
+	int status = child_run(&command, PROBE_MS, &log, a, e);
+	if (status > 0)
+		return probe_failed(runtime, log, a, e);
+	if (status < 0)
+		e->http = 503;
+	return status;
 }
 
 int sandbox_probe(const char *runtime, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	return probe_start((struct sandbox_spec){ .runtime = runtime }, program_find("bwrap", &a),
-	                   &a, e);
-}
-
-/* The image is an empty directory, in which the runtime is shown, and the libraries of one that is
- * not static. */
-static int probe_overlay(const char *runtime, const char *dir, struct arena *a, struct err *e)
-{
-	static const char *const NAMES[] = { "rootfs", "upper", "work", "merged" };
-	static const char *const LIBRARIES[] = { "/usr", "/lib", "/lib64" };
-	static const char PROGRAM[] = "/pai-runtime";
-	const char *dirs[4];
-	for (size_t i = 0; i < 4; i++) {
-		dirs[i] = arena_printf(a, "%s/%s", dir, NAMES[i]);
-		if (mkdir(dirs[i], 0700) != 0)
-			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerrordesc_np(errno));
-	}
-	const struct sandbox_image image = { dirs[0], dirs[1], dirs[2], dirs[3] };
-	struct sandbox_mount mount[4] = { { .source = runtime, .path = PROGRAM } };
-	struct sandbox_spec spec = {
-		.runtime = runtime, .image = &image, .mounts = mount, .mounts_n = 1
-	};
-	for (size_t i = 0; i < 3; i++) {
-		if (access(LIBRARIES[i], F_OK) == 0)
-			mount[spec.mounts_n++] =
-			    (struct sandbox_mount){ .source = LIBRARIES[i], .path = LIBRARIES[i] };
-	}
-	return probe_start(spec, PROGRAM, a, e);
+	return probe_run(runtime, NULL, &a, e);
 }
 
 int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
 	char *probe = arena_printf(&a, "%s/probe-XXXXXX", dir);
-	if (mkdtemp(probe) == NULL)
+	if (mkdtemp(probe) == NULL || mkdir(arena_printf(&a, "%s/lower", probe), 0700) != 0)
 		return err_set(e, UNAVAILABLE, "%s: %s", probe, strerrordesc_np(errno));
-	int rc = probe_overlay(runtime, probe, &a, e);
+	int rc = probe_run(runtime, probe, &a, e);
 	(void)tree_remove(AT_FDCWD, probe, 1000);
 	return rc;
 }

@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -27,8 +25,6 @@ enum {
 	ENVIRON_MAX = 256 << 10,
 	CLEAN_BUDGET = 100000,
 	LEFTOVER_ROUNDS = 10,
-	CLAIM_WAITS = 50,
-	CLAIM_WAIT_MS = 20,
 	TASK_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
 };
 
@@ -99,7 +95,7 @@ const char *task_volume_dir(const struct task_making *m, const struct pod_volume
 {
 	if (v == m->patterns && m->work)
 		return arena_printf(m->a, "%s/runtime.d", task_volume_dir(m, m->work));
-	const struct pod_mount *first = m->s->sandbox ? NULL : task_mount_of(m->p, v, true);
+	const struct pod_mount *first = task_mount_of(m->p, v, true);
 	return first ? arena_printf(m->a, "root%s", first->path)
 	             : arena_printf(m->a, "volumes/%s", v->name);
 }
@@ -134,7 +130,7 @@ static int task_make_volume(struct task_making *m, const struct pod_volume *v)
 	return v->from.name ? task_put_files(m, v) : 0;
 }
 
-/* ---- mount points without sandbox ------------------------------------------------------------ */
+/* ---- mount points ---------------------------------------------------------------------------- */
 
 /* Paths that pai-runtime finds below its --root. */
 static bool task_path_moves(const char *path)
@@ -157,76 +153,58 @@ static int task_needs_sandbox(struct task_making *m, const char *name, const cha
 	               name, path);
 }
 
-/* Other mounts of a volume than the first are links. */
-static int task_link_mount(struct task_making *m, const struct pod_mount *mount)
+static int task_link(struct task_making *m, const char *to, const char *at)
 {
-	const struct pod_volume *v = mount->volume;
-	const char *at = arena_printf(m->a, "root%s", mount->path);
-	const char *dir = arena_printf(m->a, "%s/%s", task_volume_dir(m, v), mount->sub_path);
-	const char *to = arena_printf(m->a, "%s/%s", m->s->dir, dir);
-	if (strcmp(task_volume_dir(m, v), at) == 0)
-		return 0;
-	if (task_make_dir(m, dir) || task_make_above(m, at))
+	if (task_make_above(m, at))
 		return -1;
 	if (symlinkat(to, m->dir, at) != 0 && errno != EEXIST)
 		return task_failed(m->e, "make the link", m->s->dir, at);
 	return 0;
 }
 
-static int task_link_mounts(struct task_making *m, const struct pod_container *c)
+/* A mount of a part of a volume needs that part.  Without a sandbox, other mounts of a volume than
+ * the first are links. */
+static int task_mount_point(struct task_making *m, const struct pod_mount *mount)
 {
-	for (size_t i = 0; i < c->n_mounts; i++) {
-		const struct pod_mount *mount = &c->mount[i];
-		const struct pod_volume *v = mount->volume;
-		bool shm = v->kind == POD_MEMORY && strcmp(mount->path, "/dev/shm") == 0;
-		bool same =
-		    v->kind == POD_STORAGE && !*mount->sub_path && strcmp(v->dir, mount->path) == 0;
-		if (shm || same)
-			continue; /* the machine's */
-		if (v->kind == POD_STORAGE || !task_path_moves(mount->path))
-			return task_needs_sandbox(m, v->name, mount->path);
-		if (task_link_mount(m, mount))
-			return -1;
-	}
-	return 0;
+	const struct pod_volume *v = mount->volume;
+	const char *dir = task_volume_dir(m, v);
+	const char *at = arena_printf(m->a, "root%s", mount->path);
+	bool storage = v->kind == POD_STORAGE;
+	bool same = storage ? !*mount->sub_path && strcmp(v->dir, mount->path) == 0
+	                    : strcmp(mount->path, "/dev/shm") == 0 && v->kind == POD_MEMORY;
+	if (!m->s->sandbox && !same && (storage || !task_path_moves(mount->path)))
+		return task_needs_sandbox(m, v->name, mount->path);
+	if (m->s->sandbox ? v->kind != POD_DIRECTORY : same)
+		return 0; /* the machine's, or in memory */
+	if (*mount->sub_path)
+		dir = arena_printf(m->a, "%s/%s", dir, mount->sub_path);
+	if (*mount->sub_path && task_make_dir(m, dir))
+		return -1;
+	if (m->s->sandbox || strcmp(dir, at) == 0)
+		return 0;
+	return task_link(m, arena_printf(m->a, "%s/%s", m->s->dir, dir), at);
 }
 
-static int task_layout_plain(struct task_making *m)
+static int task_layout(struct task_making *m)
 {
-	for (size_t i = 0; i < m->s->n_mounts; i++) {
-		const struct sandbox_mount *mount = &m->s->mount[i];
+	const char *message = arena_printf(m->a, "root%s", m->p->app.message_path);
+	for (size_t i = 0; i < m->s->box.mounts_n && !m->s->sandbox; i++) {
+		const struct sandbox_mount *mount = &m->s->box.mounts[i];
 		if (!mount->source || strcmp(mount->source, mount->path) != 0)
 			return task_needs_sandbox(m, mount->source ? mount->source : "tmpfs",
 			                          mount->path);
 	}
+	for (size_t i = 0; i < m->p->app.n_mounts; i++) {
+		if (task_mount_point(m, &m->p->app.mount[i]))
+			return -1;
+	}
 	/* Plugins call the runtime. */
-	const char *program = "root/usr/local/pai/runtime";
-	const char *message = task_message_path(m);
-	if (task_make_above(m, message) || task_new_file(m, message, SPAN(""), 0600) ||
-	    task_make_above(m, program))
+	if (!m->s->sandbox && task_link(m, m->s->box.runtime, "root/usr/local/pai/runtime"))
 		return -1;
-	if (symlinkat(m->s->runtime, m->dir, program) != 0)
-		return task_failed(m->e, "make the link", m->s->dir, program);
-	return task_link_mounts(m, &m->p->app);
-}
-
-/* The sources of mounts must exist, those of sub-paths too. */
-static int task_layout_sandbox(struct task_making *m)
-{
-	static const char *const DIRS[] = { "tmp", "upper", "work", "merged" };
-	const struct pod_container *c = &m->p->app;
-	for (size_t i = m->s->image ? 1 : 0; i < (m->s->image ? ARRAY_SIZE(DIRS) : 1); i++) {
-		if (task_make_dir(m, DIRS[i]))
-			return -1;
-	}
-	for (size_t k = 0; k < c->n_mounts; k++) {
-		const struct pod_mount *mount = &c->mount[k];
-		const char *dir = task_volume_dir(m, mount->volume);
-		if (*mount->sub_path && mount->volume->kind == POD_DIRECTORY &&
-		    task_make_dir(m, arena_printf(m->a, "%s/%s", dir, mount->sub_path)))
-			return -1;
-	}
-	return task_new_file(m, task_message_path(m), SPAN(""), 0600);
+	return task_make_dir(m, "root/tmp") || task_make_above(m, message) ||
+	               task_new_file(m, message, SPAN(""), 0600)
+	           ? -1
+	           : 0;
 }
 
 /* ---- preparing ------------------------------------------------------------------------------- */
@@ -234,8 +212,7 @@ static int task_layout_sandbox(struct task_making *m)
 /* What an earlier, interrupted call has left. */
 static int task_clean(struct task_making *m)
 {
-	static const char *const OLD[] = { "volumes", "root",    "tmp", "upper", "work",
-		                           "merged",  "message", "job", "spec" };
+	static const char *const OLD[] = { "volumes", "root", "spec" };
 	if (task_is_there(m, "shim"))
 		return err_set(m->e, UNKNOWN_ERROR, "a shim has been started in %s", m->s->dir);
 	for (size_t i = 0; i < ARRAY_SIZE(OLD); i++) {
@@ -247,15 +224,13 @@ static int task_clean(struct task_making *m)
 
 static int task_prepare_all(struct task_making *m)
 {
-	if (task_clean(m) || task_make_dir(m, "volumes"))
+	if (task_clean(m))
 		return -1;
 	for (size_t i = 0; i < m->p->n_volumes; i++) {
 		if (task_make_volume(m, &m->p->volume[i]))
 			return -1;
 	}
-	if (m->s->sandbox ? task_layout_sandbox(m) : task_layout_plain(m))
-		return -1;
-	return task_spec_write(m);
+	return task_layout(m) || task_spec_write(m) ? -1 : 0;
 }
 
 int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e)
@@ -347,25 +322,13 @@ static int task_find_process(const char *identity)
 	return -1;
 }
 
-/* Has a shim taken the lock, which it does before it writes its identity? */
-static bool task_is_locked(int dir)
-{
-	FD_AUTO fd = openat(dir, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 enum task_found task_find(const char *path, int *pidfd)
 {
 	char identity[PROCESS_IDENTITY_MAX];
 	FD_AUTO dir = open(path, TASK_DIR);
 	*pidfd = -1;
-	if (dir < 0)
+	if (dir < 0 || fd_read_at(dir, "shim", identity, sizeof(identity)) < 0)
 		return TASK_NOT_STARTED;
-	for (int i = 0; fd_read_at(dir, "shim", identity, sizeof(identity)) <= 0; i++) {
-		if (i == CLAIM_WAITS || !task_is_locked(dir))
-			return TASK_NOT_STARTED;
-		clock_sleep(CLAIM_WAIT_MS);
-	}
 	*pidfd = task_find_process(identity);
 	return *pidfd >= 0 ? TASK_ALIVE : TASK_GONE;
 }

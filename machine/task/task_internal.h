@@ -18,11 +18,8 @@ struct task_making {
 /* Writes a new file, which is not there yet, in the task's directory. */
 int task_new_file(struct task_making *m, const char *path, struct span text, mode_t mode);
 
-/* The directory of a volume, relative to the task's: without sandbox at its first mount point. */
+/* The directory of a volume, relative to the task's: at its first mount point in root. */
 const char *task_volume_dir(const struct task_making *m, const struct pod_volume *v);
 
-/* Where the app container finds its termination message, relative to the task's directory. */
-const char *task_message_path(const struct task_making *m);
-
-/* Writes the files for the shim, which runtime-assets/shim/shim_internal.h describes. */
+/* Writes the file for the shim, which base/shim.h describes. */
 int task_spec_write(struct task_making *m);

@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/lists.h"
+#include "base/shim.h"
 #include "machine/task/task_internal.h"
 
-enum {
-	MOUNTS_MAX = 2048,
-	WORDS_MAX = 4096,
-	SPEC_MAX = 16 << 20,
-	STATUS_FD = 7 /* SHIM_STATUS_FD */
-};
+enum { WORDS_MAX = 4096, SPEC_MAX = 32 << 20 };
 
 static const char *task_below(const struct task_making *m, const char *path)
 {
@@ -42,7 +39,7 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 /* pai-runtime as the app container sees it: in the work volume, where plugins call it. */
 static const char *task_program(const struct task_making *m)
 {
-	return !m->s->sandbox ? m->s->runtime
+	return !m->s->sandbox ? m->s->box.runtime
 	       : m->work      ? "/usr/local/pai/runtime"
 	                      : "/tmp/.pai-runtime";
 }
@@ -72,13 +69,13 @@ static int task_words_init(struct task_making *m, const struct words *env, struc
 		return 0;
 	if (task_words(m, &m->p->init, env, &given))
 		return -1;
-	const char *name = given.n && m->p->init.command[0] ? given.v[0] : "pai-runtime";
-	const char *slash = strrchr(name, '/');
 	bool entry = !m->p->init.command[0];
+	const char *name = !entry ? given.v[0] : "pai-runtime";
+	const char *slash = strrchr(name, '/');
 	bool runtime = entry || (given.n > 1 && strcmp(given.v[1], "init") == 0 &&
 	                         strcmp(slash ? slash + 1 : name, "pai-runtime") == 0);
 	if (runtime)
-		words_add(w, "init");
+		words_add(w, "");
 	words_add_all(w, runtime && !entry ? given.v + 2 : given.v);
 	if (runtime && !m->s->sandbox)
 		WORDS_ADD(w, "--root", task_below(m, "root"));
@@ -96,44 +93,20 @@ static int task_words_app(struct task_making *m, const struct words *env, struct
 		               "container %s has no command, and that of its image is not known",
 		               m->p->app.name);
 	if (strcmp(given.v[0], "/usr/local/pai/runtime") == 0 && !given.v[1]) {
-		WORDS_ADD(w, "--run", "--logs-kept");
+		WORDS_ADD(w, "", "--logs-kept");
 		if (!m->s->sandbox)
 			WORDS_ADD(w, "--root", task_below(m, "root"));
 		return 0;
 	}
-	bool below = strncmp(given.v[0], PAI, strlen(PAI)) == 0 && !m->s->sandbox;
-	WORDS_ADD(w, "--",
-	          below ? arena_printf(m->a, "%s/root%s", m->s->dir, given.v[0]) : given.v[0]);
-	words_add_all(w, given.v + 1);
+	if (strncmp(given.v[0], PAI, strlen(PAI)) == 0 && !m->s->sandbox)
+		given.v[0] = arena_printf(m->a, "%s/root%s", m->s->dir, given.v[0]);
+	words_add_all(w, given.v);
 	return 0;
 }
 
 /* ---- mounts ---------------------------------------------------------------------------------- */
 
-const char *task_message_path(const struct task_making *m)
-{
-	return m->s->sandbox ? "message" : arena_printf(m->a, "root%s", m->p->app.message_path);
-}
-
-struct task_mounts {
-	struct sandbox_mount v[MOUNTS_MAX];
-	size_t n;
-};
-
-static void task_mount_add(struct task_mounts *t, struct sandbox_mount mount)
-{
-	if (t->n < MOUNTS_MAX)
-		t->v[t->n++] = mount;
-}
-
-static void task_mount_own(struct task_mounts *t, const char *source, const char *path,
-                           bool writable)
-{
-	task_mount_add(t, (struct sandbox_mount){ source, path, writable, 0 });
-}
-
-static void task_mount_volume(struct task_making *m, const struct pod_mount *mount,
-                              struct task_mounts *t)
+static struct sandbox_mount task_mount_volume(struct task_making *m, const struct pod_mount *mount)
 {
 	const struct pod_volume *v = mount->volume;
 	const char *dir = v->kind == POD_STORAGE ? v->dir : task_below(m, task_volume_dir(m, v));
@@ -143,21 +116,29 @@ static void task_mount_volume(struct task_making *m, const struct pod_mount *mou
 	else
 		to.source =
 		    *mount->sub_path ? arena_printf(m->a, "%s/%s", dir, mount->sub_path) : dir;
-	task_mount_add(t, to);
+	return to;
 }
 
-static void task_mounts_make(struct task_making *m, struct task_mounts *t)
+/* Of one path the last one counts. */
+static void task_mounts_make(struct task_making *m, struct sandbox_spec *box)
 {
 	const struct pod_container *c = &m->p->app;
-	t->n = 0;
-	if (!m->s->image)
-		task_mount_own(t, task_below(m, "tmp"), "/tmp", true);
+	const char *root = task_below(m, "root");
+	struct sandbox_mount *v =
+	    ARENA_NEW(m->a, struct sandbox_mount, c->n_mounts + m->s->box.mounts_n + 3);
+	size_t n = 0;
+	if (!box->rootfs)
+		v[n++] =
+		    (struct sandbox_mount){ arena_printf(m->a, "%s/tmp", root), "/tmp", true, 0 };
 	for (size_t i = 0; i < c->n_mounts; i++)
-		task_mount_volume(m, &c->mount[i], t);
-	for (size_t i = 0; i < m->s->n_mounts; i++)
-		task_mount_add(t, m->s->mount[i]);
-	task_mount_own(t, task_below(m, task_message_path(m)), c->message_path, true);
-	task_mount_own(t, m->s->runtime, task_program(m), false);
+		v[n++] = task_mount_volume(m, &c->mount[i]);
+	for (size_t i = 0; i < m->s->box.mounts_n; i++)
+		v[n++] = m->s->box.mounts[i];
+	v[n++] = (struct sandbox_mount){ arena_printf(m->a, "%s%s", root, c->message_path),
+		                         c->message_path, true, 0 };
+	v[n++] = (struct sandbox_mount){ box->runtime, task_program(m), false, 0 };
+	box->mounts = v;
+	box->mounts_n = n;
 }
 
 /* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
@@ -201,89 +182,73 @@ static int task_storage_put(struct task_making *m, const struct pod_mount *mount
 }
 
 /* The words of bubblewrap, which starts the command in the sandbox; NULL and an error. */
-static const char **task_wrap(struct task_making *m, const char *cwd, const char *const *command)
+static const char *const *task_wrap(struct task_making *m, const char *cwd,
+                                    const char *const *command)
 {
-	struct task_mounts mounts;
-	const struct sandbox_image layers = { m->s->image, task_below(m, "upper"),
-		                              task_below(m, "work"), task_below(m, "merged") };
-	task_mounts_make(m, &mounts);
-	const struct sandbox_spec spec = { .runtime = m->s->runtime,
-		                           .image = m->s->image ? &layers : NULL,
-		                           .mounts = mounts.v,
-		                           .mounts_n = mounts.n,
-		                           .devices = m->s->device,
-		                           .devices_n = m->s->n_devices,
-		                           .hide = m->s->hide,
-		                           .hide_n = m->s->n_hide,
-		                           .memory = (uint64_t)m->p->app.memory,
-		                           .home = m->home,
-		                           .cwd = cwd,
-		                           .status_fd = STATUS_FD,
-		                           .command = command };
-	return sandbox_argv(&spec, m->a, m->e);
+	struct sandbox_spec box = m->s->box;
+	task_mounts_make(m, &box);
+	box.overlay = m->s->dir;
+	box.memory = (uint64_t)m->p->app.memory;
+	box.home = m->home;
+	box.cwd = cwd;
+	box.command = command;
+	return sandbox_argv(&box, m->a, m->e);
 }
 
-/* ---- the files ------------------------------------------------------------------------------- */
-
-/* Each ended by NUL. */
-static void spec_put(struct str *out, const char *const *words)
-{
-	for (; words && *words; words++)
-		str_put(out, *words, strlen(*words) + 1);
-}
-
-static int spec_write(struct task_making *m, const char *name, const struct str *text)
-{
-	if (text->full)
-		return err_set(m->e, INVALID_PARAMETERS,
-		               "the commands and variables of the pod are too long");
-	return task_new_file(m, name, str_view(text), 0600);
-}
+/* ---- the file -------------------------------------------------------------------------------- */
 
 int task_spec_write(struct task_making *m)
 {
 	const struct pod_container *c = &m->p->app;
 	const char *cwd = c->directory ? c->directory : m->s->start_directory;
-	STR_AUTO spec = STR_INIT(SPEC_MAX);
-	STR_AUTO job = STR_SECRET(SPEC_MAX);
+	STR_AUTO spec = STR_SECRET(SPEC_MAX);
 	struct words env = { .a = m->a };
 	struct words init_env = { .a = m->a };
 	struct words init = { .a = m->a };
 	struct words command = { .a = m->a };
-	m->home = m->s->image ? "/root" : sandbox_home(m->a);
-	/* Bubblewrap changes the directory by itself. */
-	WORDS_ADD(&command, task_program(m), "shim", "--exec",
-	          m->s->sandbox ? "."
-	          : cwd         ? cwd
-	                        : "/");
+	struct words same = { .a = m->a };
+	m->home = m->s->box.rootfs ? "/root" : sandbox_home(m->a);
 	for (size_t i = 0; m->s->sandbox && i < c->n_mounts; i++) {
 		const struct pod_mount *mount = &c->mount[i];
-		if (mount->volume->kind == POD_STORAGE && task_storage_put(m, mount, &command) < 0)
+		if (mount->volume->kind == POD_STORAGE && task_storage_put(m, mount, &same) < 0)
 			return -1;
 	}
 	if (task_environment(m, c, &env) || task_words_app(m, &env, &command) ||
 	    (m->p->has_init && task_environment(m, &m->p->init, &init_env)) ||
 	    task_words_init(m, &init_env, &init))
 		return -1;
-	spec_put(&job, env.v);
-	str_char(&job, '\0');
-	spec_put(&job, init_env.v);
-	str_char(&job, '\0');
-	str_span(&job, m->s->framework);
-	str_char(&job, '\0');
-	spec_put(&job, init.v);
-	const char **argv = m->s->sandbox ? task_wrap(m, cwd, command.v) : command.v;
+	/* Bubblewrap changes the directory by itself. */
+	const char *const exec[] = { task_program(m), "shim", "--exec",
+		                     m->s->sandbox ? "."
+		                     : cwd         ? cwd
+		                                   : "/",
+		                     NULL };
+	const char *const *argv = m->s->sandbox ? task_wrap(m, cwd, exec) : exec;
 	if (!argv)
 		return -1;
-	const char *const head[] = { "shim 3",
-		                     arena_printf(m->a, "%lld", (long long)m->p->grace_s),
-		                     m->s->sandbox ? "wrapped" : "",
-		                     m->s->cgroup_procs ? m->s->cgroup_procs : "",
-		                     init.n ? "init" : "",
-		                     task_message_path(m),
-		                     arena_printf(m->a, "FC_POD_UID=%s", m->p->uid),
-		                     NULL };
-	spec_put(&spec, head);
-	spec_put(&spec, argv);
-	return spec_write(m, "job", &job) || spec_write(m, "spec", &spec) ? -1 : 0;
+	const char *const head[] = {
+		[SHIM_FORMAT] = SHIM_FORMAT_NOW,
+		[SHIM_GRACE] = arena_printf(m->a, "%lld", (long long)m->p->grace_s),
+		[SHIM_SANDBOX] = m->s->sandbox ? "sandbox" : "",
+		[SHIM_INITS] = init.n ? "init" : "",
+		[SHIM_CGROUP] = m->s->cgroup_procs ? m->s->cgroup_procs : "",
+		[SHIM_MESSAGE] = arena_printf(m->a, "root%s", c->message_path),
+		[SHIM_MARK] = arena_printf(m->a, "FC_POD_UID=%s", m->p->uid),
+		[SHIM_HEADS] = NULL,
+	};
+	const char *const framework[] = { arena_dup(m->a, m->s->framework), NULL };
+	const char *const *const first[SHIM_LISTS] = { [SHIM_HEAD] = head, [SHIM_ARGV] = argv };
+	const char *const *const app[APP_LISTS] = {
+		[APP_ENV] = env.v, [APP_COMMAND] = command.v, [APP_SAME] = same.v
+	};
+	const char *const *const before[INIT_LISTS] = {
+		[INIT_ENV] = init_env.v, [INIT_COMMAND] = init.v, [INIT_FRAMEWORK] = framework
+	};
+	lists_put(&spec, first, SHIM_LISTS);
+	lists_put(&spec, app, APP_LISTS);
+	lists_put(&spec, before, INIT_LISTS);
+	if (spec.full)
+		return err_set(m->e, INVALID_PARAMETERS,
+		               "the commands and variables of the pod are too long");
+	return task_new_file(m, "spec", str_view(&spec), 0600);
 }

@@ -1,9 +1,10 @@
 /*
- * `pai-runtime mount-overlay LOWER UPPER WORK MERGED -- PROGRAM ARGUMENTS...`: mounts an overlay
- * file system in new user and mount namespaces and executes the program there, as root of the
- * namespace.  Bubblewrap before 0.11 cannot mount overlays.
+ * `pai-runtime mount-overlay LOWER DIR -- PROGRAM ARGUMENTS...`: mounts an overlay file system at
+ * DIR/merged in new user and mount namespaces and executes the program there, as root of the
+ * namespace.  What is changed is in DIR/upper; DIR/work belongs to the overlay.  Bubblewrap before
+ * 0.11 cannot mount overlays.
  *
- * The kernel does it since 5.11, if the file system of UPPER has extended attributes; otherwise
+ * The kernel does it since 5.11, if the file system of DIR has extended attributes; otherwise
  * fuse-overlayfs does, which is killed when this process (the program, then) ends.
  */
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,19 +152,33 @@ static int overlay_mount(const struct overlay *o, struct err *e)
 	return 0;
 }
 
+static int overlay_open(struct overlay *o, const char *lower, const char *dir, struct arena *a,
+                        struct err *e)
+{
+	const char *const made[] = { path_join(a, dir, "upper"), path_join(a, dir, "work"),
+		                     path_join(a, dir, "merged") };
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
+			return err_set(e, FAILED, "%s: %s", made[i], strerror(errno));
+	}
+	*o = (struct overlay){ lower, made[0], made[1], made[2] };
+	return 0;
+}
+
 int cmd_mount_overlay(int argc, char **argv)
 {
-	if (argc < 7 || strcmp(argv[5], "--") != 0) {
-		(void)fputs("usage: pai-runtime mount-overlay LOWER UPPER WORK MERGED -- PROGRAM "
-		            "ARGUMENTS...\n",
+	if (argc < 5 || strcmp(argv[3], "--") != 0) {
+		(void)fputs("usage: pai-runtime mount-overlay LOWER DIR -- PROGRAM ARGUMENTS...\n",
 		            stderr);
 		return 2;
 	}
-	struct overlay o = { argv[1], argv[2], argv[3], argv[4] };
+	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	if (overlay_namespaces(&e) == 0 && overlay_mount(&o, &e) == 0) {
-		(void)execv(argv[6], argv + 6);
-		(void)err_set(&e, FAILED, "%s: %s", argv[6], strerror(errno));
+	struct overlay o;
+	if (overlay_open(&o, argv[1], argv[2], &a, &e) == 0 && overlay_namespaces(&e) == 0 &&
+	    overlay_mount(&o, &e) == 0) {
+		(void)execv(argv[4], argv + 4);
+		(void)err_set(&e, FAILED, "%s: %s", argv[4], strerror(errno));
 	}
 	(void)fprintf(stderr, "mount-overlay: %s\n", err_msg(&e));
 	return 1;

@@ -26,11 +26,10 @@ static void shim_log_reopen(struct shim_log *l)
 		l->error = errno;
 }
 
-void shim_log_open(struct shim_log *l, int dir, const char *name, int64_t max)
+void shim_log_open(struct shim_log *l, int dir, const char *name)
 {
 	l->dir = dir;
 	l->name = name;
-	l->max = max;
 	l->n = l->n_output = 0;
 	l->lost = l->written = 0;
 	l->error = 0;
@@ -110,11 +109,12 @@ static int shim_log_tell_lost(struct shim_log *l)
 	return 0;
 }
 
-void shim_log_flush(struct shim_log *l)
+/* Writes lines that are complete. */
+static void shim_log_flush(struct shim_log *l)
 {
 	if (l->n == 0)
 		return;
-	if (l->size > 0 && l->size + (int64_t)l->n > l->max)
+	if (l->size > 0 && l->size + (int64_t)l->n > SHIM_LOG_MAX)
 		shim_log_rotate(l);
 	if ((l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n }))
 		l->lost += l->n_output;
@@ -150,6 +150,7 @@ void shim_log_write(struct shim_log *l, int stream, struct span text)
 			shim_log_line(l, stream, whole);
 		text = span_from(text, n + whole);
 	}
+	shim_log_flush(l);
 }
 
 void shim_log_close(struct shim_log *l)

@@ -31,7 +31,7 @@ class Registry:
 
     def __init__(self):
         self.where = tempfile.mkdtemp(prefix="rest-lit-registry.", dir="/var/tmp")
-        script = os.path.join(TOP, "tests", "unit", "k8s", "local", "registry")
+        script = os.path.join(TOP, "tests", "unit", "machine", "images", "registry")
         self.process = subprocess.Popen(["bash", script, self.where], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, cwd=TOP)
         ports = self.process.stdout.readline().split()

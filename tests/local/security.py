@@ -278,7 +278,7 @@ def test_storages(check):
                 g.put("swap", "now")
                 m.start("swapped", {"main": role("ls -A /mnt/own")}, **with_storages("own"))
                 check.equal(f"{what}: exchanged", m.wait("swapped"), "FAILED")
-                check.ok(f"{what}: ... not seen", "frameworks" not in m.log("swapped", "main"), m.log("swapped", "main"))
+                check.ok(f"{what}: ... not seen", "store.db" not in m.log("swapped", "main"), m.log("swapped", "main"))
                 reason = json.dumps(m.status("swapped"))
                 check.ok(f"{what}: ... and said", "another directory is there now" in reason or "leads out" in reason or
                          "sandbox cannot be made" in reason, reason)
@@ -311,7 +311,7 @@ def test_mess(check):
     """Whatever a job makes in its directories is removed, and nothing else is."""
     for what, identity in sandboxed().items():
         with Ground(identity) as g, g.machine("--gpus", "none") as m:
-            targets = [g.path("jobs"), g.path("jobs/frameworks"), g.path("other/file"), "/etc/passwd", "/etc"]
+            targets = [g.path("jobs"), g.path("jobs/store.db"), g.path("other/file"), "/etc/passwd", "/etc"]
             before = [os.stat(t).st_mode for t in targets]
             m.start("mess", {"main": role(attack("mess", MESS, *targets),
                                           "head -c 20000000 /dev/zero >/tmp/pai-termination-log", "exit 7")})

@@ -22,6 +22,7 @@ enum shim_head {
 	SHIM_CGROUP,  /* the directory of a cgroup (version 2) that the command joins, or "" */
 	SHIM_MESSAGE, /* where app leaves its termination message, relative to the directory */
 	SHIM_MARK,    /* a variable by which the processes of this task are found */
+	SHIM_NOTE,    /* the first line of the log of app, or "" */
 	SHIM_HEADS
 };
 #define SHIM_FORMAT_NOW "shim 4"

@@ -195,7 +195,7 @@ static int machine_try_mounts(const struct engine *e, struct err *err)
 		return 0;
 	if (!sandbox_argv(&spec, &a, err))
 		return err_wrap(err, "--mount");
-	spec.mounts = &(struct sandbox_mount){ cwd, cwd, false, 0 };
+	spec.mounts = &(struct sandbox_mount){ .source = cwd, .path = cwd };
 	spec.mounts_n = 1;
 	return e->shows_cwd && !sandbox_argv(&spec, &a, err) ? -1 : 0;
 }

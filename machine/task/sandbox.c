@@ -342,13 +342,12 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
 	const char *below;
-	struct stat st;
 	const char *look = view_look(s, path);
-	enum view_kind kind = m->writable ? VIEW_WRITABLE : VIEW_READ_ONLY;
-	/* A file that is mounted cannot be replaced, also where it is seen anyway. */
-	if (look && strcmp(look, real) == 0 && view_shown(s, path, &below)->kind == kind &&
-	    stat(real, &st) == 0 && S_ISDIR(st.st_mode))
-		return 0;
+	enum view_kind kind = m->device     ? VIEW_DEVICE
+	                      : m->writable ? VIEW_WRITABLE
+	                                    : VIEW_READ_ONLY;
+	if (look && strcmp(look, real) == 0 && view_shown(s, path, &below)->kind == kind)
+		return 0; /* it is seen already */
 	view_bind(s, kind, real, path);
 	view_hide(s, path, real);
 	return 0;
@@ -545,8 +544,6 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	const char *cwd = sandbox_dir(&s, spec->cwd);
 	if (cwd == NULL)
 		return NULL;
-	for (size_t i = 0; i < spec->devices_n; i++)
-		view_bind(&s, VIEW_DEVICE, spec->devices[i].source, spec->devices[i].path);
 	if (spec->rootfs)
 		WORDS_ADD(args, spec->runtime, "mount-overlay", spec->rootfs, spec->overlay, "--");
 	/* As root, bubblewrap keeps capabilities unless it is told not to. */

@@ -26,11 +26,7 @@ struct sandbox_mount {
 	const char *path;   /* in the sandbox, absolute */
 	bool writable;
 	uint64_t size; /* of a tmpfs, in bytes; 0: as those that every sandbox has */
-};
-
-/* A device node, at `path` in the sandbox. */
-struct sandbox_device {
-	const char *source, *path;
+	bool device;   /* source: a device node that can be used */
 };
 
 struct sandbox_spec {
@@ -42,8 +38,6 @@ struct sandbox_spec {
 	const char *overlay;
 	const struct sandbox_mount *mounts;
 	size_t mounts_n;
-	const struct sandbox_device *devices;
-	size_t devices_n;
 	/* Files and directories of the machine that are hidden in the machine's root, and in every
 	 * mount whose source is above them. */
 	const char *const *hide;

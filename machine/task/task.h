@@ -9,7 +9,8 @@
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
  *   init.log    output of init, likewise
  *   root/       what the app container has below /, see `--root` of pai-runtime: volumes at their
- *               first mount points, the termination message; of a sandbox without an image /tmp
+ *               first mount points; of a sandbox without an image /tmp
+ *   message     the termination message in a sandbox; otherwise it is in root/
  *   volumes/    volumes of which only parts are mounted
  *   upper/ ...  what a task with an image has changed
  *   shim.error, state.reserve   of the shim
@@ -30,12 +31,13 @@ struct task_settings {
 	const char *dir; /* DIR/pods/UID, absolute */
 	bool sandbox;
 	/* `runtime`, `rootfs` and `hide`, and of the app container further mounts (--mount, the
-	 * directory of `run`, files of GPUs) and devices; the rest is set by task_prepare. */
+	 * directory of `run`, those of GPUs); the rest is set by task_prepare. */
 	struct sandbox_spec box;
 	const char *const *image_env; /* ENV of the image, NULL-terminated; NULL */
 	const char *start_directory;  /* of the app container if it has no workingDir; NULL */
 	const char *const *env;       /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
 	const char *cgroup_procs;     /* see cgroup_make; NULL */
+	const char *note;             /* the first line of the log of the app, in brackets; NULL */
 	/* The Framework as JSON, with the addresses of all tasks that init shall know. */
 	struct span framework;
 	const struct pod_objects *objects;
@@ -48,9 +50,6 @@ struct task_settings {
  */
 int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e);
 
-/* Adds a line in brackets to the log of the app, before it starts; for readers only, so failures
- * are ignored. */
-void task_log(const char *dir, const char *text);
 /*
  * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
  * by the shim, not by its children.  tether: the shim stops the task when the other end of this

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/lists.h"
+#include "base/process.h"
 #include "runtime-assets/cmdline.h"
 
 enum {
@@ -87,6 +88,14 @@ static void shim_kill(struct shim *s)
 {
 	if (s->child)
 		(void)kill(s->child, SIGKILL);
+}
+
+/* For process_kill_all.  This process is a subreaper, so repeating it reaches all descendants;
+ * those that have ended are not reaped yet, and still children. */
+static bool shim_is_child(pid_t pid, void *shim)
+{
+	enum { PARENT = 4 };
+	return process_field(pid, PARENT) == *(pid_t *)shim;
 }
 
 static void shim_reap(struct shim *s)
@@ -388,8 +397,12 @@ static void shim_finish(struct shim *s)
 		shim_message_put(r, str_view(&why));
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
+		char text[SHIM_MESSAGE_MAX + 1];
+		ssize_t n = 0;
 		if (s->which == SHIM_APP)
-			shim_message_read(s->dir, shim_given(s, SHIM_MESSAGE), r);
+			n = fd_read_at(s->dir, shim_given(s, SHIM_MESSAGE), text, sizeof(text));
+		if (n > 0)
+			shim_message_put(r, (struct span){ text, (size_t)n });
 		else if (*s->report == 'F')
 			shim_message_put(r, (struct span){ s->report + 1, s->report_n - 1 });
 	}
@@ -399,6 +412,7 @@ static void shim_finish(struct shim *s)
 /* Until the command and all its descendants have ended. */
 static void shim_supervise(struct shim *s)
 {
+	pid_t self = getpid();
 	while (s->child || !s->childless) {
 		int64_t now = clock_ms();
 		if (s->state.stopped && !s->asked && now >= s->ask_at)
@@ -406,7 +420,7 @@ static void shim_supervise(struct shim *s)
 		if (now >= s->kill_at)
 			shim_kill(s);
 		if (s->child == 0)
-			shim_kill_children();
+			(void)process_kill_all(shim_is_child, &self);
 		shim_wait(s);
 		if (s->child == 0)
 			shim_reap(s);
@@ -458,6 +472,12 @@ static int shim_leave_state(struct shim *s)
 
 static int shim_run(struct shim *s)
 {
+	const char *note = shim_given(s, SHIM_NOTE);
+	if (*note) {
+		shim_log_open(&s->log, s->dir, "log");
+		shim_log_write(&s->log, 1, span_of(note));
+		shim_log_close(&s->log);
+	}
 	shim_log_open(&s->log, s->dir, *shim_given(s, SHIM_INITS) ? "init.log" : "log");
 	shim_take_signals(s);
 	for (int i = 0; i <= SHORT_TRIES && !s->state.stopped; i++) {
@@ -474,33 +494,15 @@ static int shim_run(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Files must not get the descriptors 0 to 2.  Those up to `last` become /dev/null. */
-static void shim_fill_streams(int last)
-{
-	int null;
-	do {
-		null = open("/dev/null", O_RDWR);
-	} while (null >= 0 && null <= STDERR_FILENO);
-	for (int fd = 0; null >= 0 && fd <= last; fd++)
-		(void)dup2(null, fd);
-	fd_cleanup(&null);
-}
-
 static void shim_prepare_process(void)
 {
-	shim_fill_streams(STDERR_FILENO);
 	(void)setsid();
 	(void)!chdir("/");
 	/* A session keyring of its own: the server's would be that of all tasks. */
 	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
 	umask(077);
 	/* Locks are held by this process only. */
-	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc/self/fd");
-	for (const char *name; (name = dir_next(all)) != NULL;) {
-		int64_t fd;
-		if (parse_i64(span_of(name), STDERR_FILENO + 1, INT32_MAX, &fd) == 0)
-			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-	}
+	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -561,7 +563,6 @@ int cmd_shim(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct shim *s = xcalloc(1, sizeof(*s));
-	shim_fill_streams(STDOUT_FILENO);
 	if (shim_open(s, argv[1], tether ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
 		free(s);

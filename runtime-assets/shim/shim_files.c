@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/enc.h"
@@ -82,27 +80,6 @@ int shim_state_write(int dir, const struct shim_state *s, bool final)
 
 /* ---- the termination message ----------------------------------------------------------------- */
 
-/* Opens a file below the directory; no part of the path is followed if it is a link. */
-static int shim_open_below(int dir, const char *path, int flags)
-{
-	struct span rest = span_of(path);
-	int at = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	while (at >= 0 && rest.n > 0) {
-		char name[256];
-		struct span part = span_next(&rest, '/');
-		int kind = rest.n ? O_DIRECTORY | O_PATH : flags;
-		int next = -1;
-		if (part.n < sizeof(name) && !span_is(part, "..")) {
-			memcpy(name, part.p, part.n);
-			name[part.n] = '\0';
-			next = openat(at, name, kind | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-		}
-		close(at);
-		at = next;
-	}
-	return at;
-}
-
 void shim_message_put(struct shim_result *r, struct span text)
 {
 	r->message_n = text.n < SHIM_MESSAGE_MAX ? text.n : SHIM_MESSAGE_MAX;
@@ -110,29 +87,4 @@ void shim_message_put(struct shim_result *r, struct span text)
 	struct span all = { r->message, r->message_n };
 	for (size_t at = 0; (at += utf8_check(span_from(all, at))) < all.n; at++)
 		r->message[at] = '?';
-}
-
-void shim_message_read(int dir, const char *path, struct shim_result *r)
-{
-	char text[SHIM_MESSAGE_MAX];
-	struct stat st;
-	FD_AUTO fd = *path ? shim_open_below(dir, path, O_RDONLY | O_NOCTTY) : -1;
-	bool regular = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-	ssize_t n = regular ? read(fd, text, sizeof(text)) : -1;
-	shim_message_put(r, (struct span){ text, n > 0 ? (size_t)n : 0 });
-}
-
-/* ---- children -------------------------------------------------------------------------------- */
-
-void shim_kill_children(void)
-{
-	enum { PARENT = 4 };
-	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");
-	pid_t self = getpid();
-	for (const char *name; (name = dir_next(all)) != NULL;) {
-		int64_t pid;
-		if (parse_i64(span_of(name), 2, INT32_MAX, &pid) == 0 &&
-		    process_field((pid_t)pid, PARENT) == self)
-			(void)kill((pid_t)pid, SIGKILL); /* not reaped yet: still ours */
-	}
 }

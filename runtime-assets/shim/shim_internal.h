@@ -100,9 +100,3 @@ int shim_state_write(int dir, const struct shim_state *s, bool final);
 
 /* Bytes that are not UTF-8 become `?`, and what is too long is cut. */
 void shim_message_put(struct shim_result *r, struct span text);
-/* Reads the termination message; empty if there is none, or something else is in its place. */
-void shim_message_read(int dir, const char *path, struct shim_result *r);
-
-/* Sends SIGKILL to all children of this process; it is a subreaper, so repeating it reaches all
- * descendants. */
-void shim_kill_children(void);

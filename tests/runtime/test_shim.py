@@ -33,9 +33,9 @@ class Task:
         self.command(self.argv, grace, "init" if init else "", message)
         self.shim = None
 
-    def command(self, words, grace=10, init="", message="root/message", sandbox=""):
+    def command(self, words, grace=10, init="", message="root/message", sandbox="", note=""):
         with open(self.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write(document(["shim 4", str(grace), sandbox, init, "", message, "MARK=" + self.dir], words) + self.containers)
+            f.write(document(["shim 4", str(grace), sandbox, init, "", message, "MARK=" + self.dir, note], words) + self.containers)
 
     def __enter__(self):
         return self
@@ -240,6 +240,15 @@ def test_log():
         check("whole lines", all(t.lines()) and all(t.lines("log.1")))
 
 
+def test_note():
+    """A line before the output of app, also if init fails."""
+    for init, lines in (("true", [b"[a note]", b"app"]), ("exit 3", [b"[a note]"])):
+        with Task("echo app", init=init) as t:
+            t.command(t.argv, init="init", note="[a note]")
+            t.run()
+            equal(init, [line[2] for line in t.lines()], lines)
+
+
 def test_message():
     for name, script, wanted in (
             ("a message", "printf 'because\\nof' > message", "because\nof"),
@@ -286,10 +295,10 @@ def test_usage():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    good = [document(["shim 4", "1", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
+    good = [document(["shim 4", "1", "", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
     for spec in ("", "x", "9\0", "-1\0", "99999999999\0", "shim 3\0" + "1\0\0\0\0app\0\0x\0", good[1],
-                 document(["shim 3", "1", "", "", "", "", ""], ["x"]), document(["shim 4", "1"], ["x"]),
-                 document(["shim 4", "x", "", "", "", "", ""], ["x"]), document(["shim 4", "1", "", "", "", "", ""], []),
+                 document(["shim 3", "1", "", "", "", "", "", ""], ["x"]), document(["shim 4", "1"], ["x"]),
+                 document(["shim 4", "x", "", "", "", "", "", ""], ["x"]), document(["shim 4", "1", "", "", "", "", "", ""], []),
                  good[0][:-2], good[0].replace("1\0x", "2\0x")):
         with Task("true") as t:
             with open(t.dir + "/spec", "w", encoding="utf-8") as f:
@@ -308,5 +317,5 @@ def test_damaged_containers():
             equal(f"{more!r}", (app["started"], app["reason"], "file spec" in app["message"]), (False, "ContainerCannotRun", True))
 
 
-tests(test_damaged_containers, test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_message, test_short_lines, test_full_disk, test_usage)
+tests(test_damaged_containers, test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_note, test_message, test_short_lines, test_full_disk, test_usage)
 finish()

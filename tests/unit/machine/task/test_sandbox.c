@@ -425,8 +425,10 @@ TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)
 {
 	if (forbidden)
 		skip();
-	struct sandbox_device device = { "/dev/zero", "/dev/gpu0" };
-	struct sandbox_spec spec = { .devices = &device, .devices_n = 1 };
+	struct sandbox_mount device = { .source = "/dev/zero",
+		                        .path = "/dev/gpu0",
+		                        .device = true };
+	struct sandbox_spec spec = { .mounts = &device, .mounts_n = 1 };
 	expect(spec, arena_printf(&arena, "test $(id -u) = %u && head -c 1 /dev/gpu0 >/dev/null",
 	                          (unsigned)geteuid()));
 }

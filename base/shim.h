@@ -19,7 +19,7 @@ enum shim_head {
 	SHIM_GRACE,   /* seconds between SIGTERM and SIGKILL */
 	SHIM_SANDBOX, /* "sandbox": bubblewrap comes before that; or "" */
 	SHIM_INITS,   /* "init", if there is one, or "" */
-	SHIM_CGROUP,  /* the directory of a cgroup (version 2) that the command joins, or "" */
+	SHIM_CGROUP,  /* cgroup.procs of a cgroup that the command joins, or "" */
 	SHIM_MESSAGE, /* where app leaves its termination message, relative to the directory */
 	SHIM_MARK,    /* a variable by which the processes of this task are found */
 	SHIM_NOTE,    /* the first line of the log of app, or "" */

@@ -134,7 +134,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	/* Tasks have the user id of the server: those of several users would read files of root. */
 	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
 		return machine_other_user(e, err);
-	e->sandbox = sandbox_probe(e->runtime, &why) == 0;
+	e->sandbox = sandbox_probe(e->runtime, NULL, &why) == 0;
 	if (e->sandbox && root)
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "
@@ -155,7 +155,7 @@ static int machine_images(struct engine *e, struct err *err)
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
 	e->images = images_new(dir, (uint64_t)(e->set.images_bytes ?: IMAGES_BYTES), err);
-	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
+	return e->images ? sandbox_probe(e->runtime, dir, err) : -1;
 }
 
 /* After the GPUs are known. */

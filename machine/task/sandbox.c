@@ -104,22 +104,15 @@ bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-enum view_kind {
-	VIEW_ABOVE, /* of others: by itself it shows nothing */
-	VIEW_READ_ONLY,
-	VIEW_WRITABLE,
-	VIEW_DEVICE,
-	VIEW_TMPFS,
-	VIEW_DIR,
-	VIEW_PROC,
-	VIEW_DEV
-};
+/* How bubblewrap shows something. */
+static const char READ_ONLY[] = "--ro-bind", WRITABLE[] = "--bind", DEVICE[] = "--dev-bind",
+		  TMPFS[] = "--tmpfs", DIR_ONLY[] = "--dir", PROC[] = "--proc", DEV[] = "--dev";
 
 struct view {
-	enum view_kind kind;
+	const char *option; /* one of these; NULL: it shows nothing, but what is below does */
 	const char *source; /* of the machine, with all mounts below it */
 	const char *look;   /* where the machine has what is seen here; NULL: nowhere */
-	uint64_t size;      /* VIEW_TMPFS: of bytes; 0: as every one */
+	uint64_t size;      /* TMPFS: of bytes; 0: as every one */
 	const char *name;
 	struct view *child, *next;
 };
@@ -155,7 +148,9 @@ static struct view *view_child(const struct view *v, struct span name)
 	return c;
 }
 
-static void view_put(struct sandbox *s, const char *path, struct view what)
+/* Of one path the last one counts, but a directory replaces nothing. */
+static struct view *view_put(struct sandbox *s, const char *path, const char *option,
+                             const char *source)
 {
 	struct view *v = &s->root;
 	struct span rest = span_of(path + 1);
@@ -169,40 +164,30 @@ static void view_put(struct sandbox *s, const char *path, struct view what)
 		}
 		v = c;
 	}
-	what.name = v->name;
-	what.child = v->child;
-	what.next = v->next;
-	*v = what;
+	if (option == DIR_ONLY && v->option)
+		return v;
+	v->option = option;
+	v->source = v->look = source;
+	v->size = 0;
+	return v;
 }
 
-static void view_bind(struct sandbox *s, enum view_kind kind, const char *source, const char *path)
+/* Where the machine has what the sandbox shows at this path; NULL: nowhere.  *shown: what shows it,
+ * at it or the deepest above. */
+static const char *view_look(const struct sandbox *s, const char *path, const struct view **shown)
 {
-	view_put(s, path, (struct view){ kind, .source = source, .look = source });
-}
-
-/* What shows the path: at it, or the deepest one above.  *below: the rest of the path. */
-static const struct view *view_shown(const struct sandbox *s, const char *path, const char **below)
-{
-	const struct view *shown = &s->root;
-	const struct view *v = shown;
+	const struct view *v = &s->root;
 	struct span rest = span_of(path + 1);
-	*below = rest.p;
+	const char *below = rest.p;
+	*shown = v;
 	while (v && rest.n > 0) {
 		v = view_child(v, span_next(&rest, '/'));
-		if (v && v->kind != VIEW_ABOVE) {
-			shown = v;
-			*below = path + strlen(path) - rest.n;
+		if (v && v->option) {
+			*shown = v;
+			below = path + strlen(path) - rest.n;
 		}
 	}
-	return shown;
-}
-
-/* Where the machine has what the sandbox shows at this path; NULL: nowhere. */
-static const char *view_look(const struct sandbox *s, const char *path)
-{
-	const char *below;
-	const struct view *shown = view_shown(s, path, &below);
-	return shown->look ? view_join(s->a, shown->look, below) : NULL;
+	return (*shown)->look ? view_join(s->a, (*shown)->look, below) : NULL;
 }
 
 /* A path of the sandbox without links, as far as the machine has it; NULL and an error. */
@@ -225,7 +210,8 @@ static const char *view_resolve(const struct sandbox *s, const char *path)
 			continue;
 		}
 		const char *next = view_join(s->a, done, arena_dup(s->a, name));
-		const char *look = view_look(s, next);
+		const struct view *shown;
+		const char *look = view_look(s, next, &shown);
 		ssize_t n = look ? readlink(look, target, sizeof(target)) : -1;
 		if (n < 0)
 			done = next;
@@ -246,15 +232,16 @@ static void view_hide(struct sandbox *s, const char *path, const char *look)
 	size_t n = strcmp(look, "/") == 0 ? 0 : strlen(look);
 	for (const char **hide = s->hide; *hide; hide++) {
 		struct stat st;
+		const struct view *shown;
 		if (!path_within(*hide, look) || strcmp(*hide, look) == 0)
 			continue;
 		const char *at = view_join(s->a, path, *hide + n + 1);
-		if (view_look(s, at) == NULL || stat(*hide, &st) != 0)
+		if (view_look(s, at, &shown) == NULL || stat(*hide, &st) != 0)
 			continue;
 		if (S_ISDIR(st.st_mode))
-			view_put(s, at, (struct view){ .kind = VIEW_TMPFS });
+			(void)view_put(s, at, TMPFS, NULL);
 		else /* in a bind mount of a user namespace, devices cannot be opened */
-			view_bind(s, VIEW_READ_ONLY, "/dev/null", at);
+			(void)view_put(s, at, READ_ONLY, "/dev/null");
 	}
 }
 
@@ -267,9 +254,9 @@ static int sandbox_root(struct sandbox *s)
 		                               "/proc/acpi",  "/proc/scsi", "/proc/fs",
 		                               "/proc/driver" };
 	bool image = s->spec->rootfs != NULL;
-	s->root = (struct view){ .kind = VIEW_READ_ONLY, .look = "/" };
+	s->root = (struct view){ .option = READ_ONLY, .look = "/" };
 	if (image)
-		s->root = (struct view){ .kind = VIEW_WRITABLE,
+		s->root = (struct view){ .option = WRITABLE,
 			                 .look = s->spec->rootfs,
 			                 .source = view_join(s->a, s->spec->overlay, "merged") };
 	/* An image could have links in place of what is mounted there. */
@@ -283,14 +270,14 @@ static int sandbox_root(struct sandbox *s)
 			               OWN[i]);
 	}
 	if (image)
-		view_bind(s, VIEW_READ_ONLY, "/sys", "/sys");
-	view_put(s, "/proc", (struct view){ .kind = VIEW_PROC });
+		(void)view_put(s, "/sys", READ_ONLY, "/sys");
+	(void)view_put(s, "/proc", PROC, NULL);
 	for (size_t i = 0; geteuid() == 0 && i < ARRAY_SIZE(OF_ROOT); i++) {
 		if (access(OF_ROOT[i], F_OK) == 0)
-			view_bind(s, VIEW_READ_ONLY, OF_ROOT[i], OF_ROOT[i]);
+			(void)view_put(s, OF_ROOT[i], READ_ONLY, OF_ROOT[i]);
 	}
-	view_put(s, "/dev", (struct view){ .kind = VIEW_DEV });
-	view_put(s, "/dev/shm", (struct view){ .kind = VIEW_TMPFS });
+	(void)view_put(s, "/dev", DEV, NULL);
+	(void)view_put(s, "/dev/shm", TMPFS, NULL);
 	if (!image)
 		view_hide(s, "/", "/");
 	return 0;
@@ -325,7 +312,7 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 	if (strcmp(path, "/") == 0 || strcmp(path, "/dev") == 0 || path_within(path, "/proc"))
 		return sandbox_refuse(s, m->path, "");
 	if (m->source == NULL) {
-		view_put(s, path, (struct view){ .kind = VIEW_TMPFS, .size = m->size });
+		view_put(s, path, TMPFS, NULL)->size = m->size;
 		return 0;
 	}
 	const char *real = path_real(m->source, s->a);
@@ -341,14 +328,12 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 		    "rights that it does not have in a sandbox: let others enter the directories "
 		    "above it (chmod o+x), use one elsewhere, or run as its owner",
 		    m->source, m->path);
-	const char *below;
-	const char *look = view_look(s, path);
-	enum view_kind kind = m->device     ? VIEW_DEVICE
-	                      : m->writable ? VIEW_WRITABLE
-	                                    : VIEW_READ_ONLY;
-	if (look && strcmp(look, real) == 0 && view_shown(s, path, &below)->kind == kind)
+	const struct view *shown;
+	const char *look = view_look(s, path, &shown);
+	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
+	if (look && strcmp(look, real) == 0 && shown->option == option)
 		return 0; /* it is seen already */
-	view_bind(s, kind, real, path);
+	(void)view_put(s, path, option, real);
 	view_hide(s, path, real);
 	return 0;
 }
@@ -380,21 +365,20 @@ static int sandbox_mounts(struct sandbox *s)
 /* A directory that shall be there; its links are resolved, and nothing is hidden by it. */
 static const char *sandbox_dir(struct sandbox *s, const char *dir)
 {
-	const char *below;
+	const struct view *shown;
 	struct stat st;
 	const char *path = view_resolve(s, dir ? dir : "/");
 	if (path == NULL)
 		return NULL;
-	const char *look = view_look(s, path);
-	const struct view *shown = view_shown(s, path, &below);
+	const char *look = view_look(s, path, &shown);
 	bool there = look && stat(look, &st) == 0;
 	if (there && !S_ISDIR(st.st_mode)) {
 		(void)err_set(s->e, INVALID_PARAMETERS, "the working directory %s is no directory",
 		              dir);
 		return NULL;
 	}
-	if (!there && *below && shown->kind != VIEW_PROC)
-		view_put(s, path, (struct view){ .kind = VIEW_DIR });
+	if (!there && shown->option != PROC)
+		(void)view_put(s, path, DIR_ONLY, NULL);
 	return path;
 }
 
@@ -442,7 +426,7 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 			    "a mount point in %s cannot be made: the directory has more than %d "
 			    "entries; create it on this machine, or choose another path",
 			    path, SHADOWED_MAX);
-		if (own && own->kind != VIEW_ABOVE)
+		if (own && own->option)
 			continue;
 		ssize_t n = readlink(from, target, sizeof(target));
 		if (n > 0 && n < PATH_MAX)
@@ -458,20 +442,15 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 
 static void args_mount(struct sandbox *s, const struct view *v, const char *path)
 {
-	static const char *const OPTIONS[] = {
-		[VIEW_READ_ONLY] = "--ro-bind", [VIEW_WRITABLE] = "--bind",
-		[VIEW_DEVICE] = "--dev-bind",   [VIEW_DIR] = "--dir",
-		[VIEW_PROC] = "--proc",         [VIEW_DEV] = "--dev",
-	};
-	if (v->kind == VIEW_TMPFS) {
+	if (v->option == TMPFS) {
 		args_tmpfs(s, path, v->size ? v->size : s->spec->memory);
 		return;
 	}
-	words_add(&s->args, OPTIONS[v->kind]);
+	words_add(&s->args, v->option);
 	if (v->source)
 		words_add(&s->args, v->source);
 	words_add(&s->args, path);
-	if (v->kind == VIEW_DEV)
+	if (v->option == DEV)
 		WORDS_ADD(&s->last, "--remount-ro", path);
 }
 
@@ -497,13 +476,13 @@ static int args_view(struct sandbox *s, const struct view *v, const char *path, 
 		               SANDBOX_ARGS_MAX);
 	bool there = look && lstat(look, &st) == 0;
 	bool dir = there && S_ISDIR(st.st_mode);
-	if (v->kind != VIEW_ABOVE) {
+	if (v->option) {
 		bool wanted = !v->source || stat(v->source, &st) != 0 || S_ISDIR(st.st_mode);
 		if (there && wanted != dir)
 			return sandbox_refuse(s, path,
 			                      dir ? "a directory is there" : "a file is there");
 		look = v->look;
-		fixed = v->kind == VIEW_READ_ONLY;
+		fixed = v->option == READ_ONLY;
 		there = look != NULL;
 		dir = wanted;
 	}
@@ -514,7 +493,7 @@ static int args_view(struct sandbox *s, const struct view *v, const char *path, 
 	bool shadow = fixed && v->child && (v == &s->root || args_lacks(s, v, look));
 	if (shadow && args_shadow(s, v, path, look) != 0)
 		return -1;
-	if (!shadow && v->kind != VIEW_ABOVE)
+	if (!shadow && v->option)
 		args_mount(s, v, path);
 	for (const struct view *c = v->child; c; c = c->next) {
 		const char *below = there ? view_join(s->a, look, c->name) : NULL;

@@ -76,10 +76,8 @@ const char *sandbox_home(struct arena *a);
  * that users ask for. */
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);
 
-/* Starts a trivial sandbox by pai-runtime, as a task is, which takes some ms; runtime: its absolute
- * path, or NULL.  0, or -1 and *e (503): bubblewrap is missing, or namespaces are forbidden, to
- * which program, and what to do.  Blocks; once at start. */
-int sandbox_probe(const char *runtime, struct err *e);
-
-/* The same for images: in an overlay, of directories that are made below `dir` and removed. */
-int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e);
+/* Starts a trivial sandbox by pai-runtime, as a task is, which takes some ms.  runtime: its
+ * absolute path, or NULL.  overlay: in an overlay, as for images, of directories that are made
+ * below this one and removed; or NULL.  0, or -1 and *e (503): bubblewrap is missing, or namespaces
+ * are forbidden, to which program, and what to do.  Blocks; once at start. */
+int sandbox_probe(const char *runtime, const char *overlay, struct err *e);

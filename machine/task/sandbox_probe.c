@@ -12,6 +12,11 @@
 
 enum { PROBE_MS = 20000 };
 
+#define PROBE_CONTAINER                                                                            \
+	"this is a container that forbids user namespaces: allow it more (docker run "             \
+	"--security-opt seccomp=unconfined --security-opt systempaths=unconfined), or run "        \
+	"rest-lit outside of it"
+
 /* The number in a file of /proc/sys; -1 if it is not there. */
 static int64_t probe_setting(const char *path)
 {
@@ -20,12 +25,6 @@ static int64_t probe_setting(const char *path)
 	if (fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0)
 		(void)parse_i64(span_trim(span_of(text)), 0, INT64_MAX, &value);
 	return value;
-}
-
-static bool probe_in_container(void)
-{
-	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
-	       access("/var/run/secrets/kubernetes.io", F_OK) == 0;
 }
 
 /* What to do about AppArmor, which asks for a profile: bwrap has that of pai-runtime, which starts
@@ -44,37 +43,40 @@ static const char *probe_apparmor(const char *runtime, bool bwrap, struct arena 
 		  : "");
 }
 
-/* What to do when bubblewrap, or mount-overlay before it, has ended with this message. */
+/* The first that applies to what bubblewrap, or mount-overlay before it, has said. */
+static const struct advice {
+	const char *said; /* NULL: anything */
+	const char *file; /* which is there; NULL: any */
+	bool zero, root;  /* it contains 0; this is root */
+	const char *advice;
+} ADVICE[] = {
+	{ "setting up uid map", NULL, false, true,
+	  "root lacks the capability CAP_SETFCAP here, which user namespaces of root need: use "
+	  "another user" },
+	{ "mount proc", NULL, false, false,
+	  "parts of /proc are covered here, as in a container: allow the container an unmasked "
+	  "/proc (docker run --security-opt systempaths=unconfined), or run rest-lit outside of "
+	  "it" },
+	{ NULL, "/proc/sys/kernel/unprivileged_userns_clone", true, false,
+	  "this kernel forbids user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (as "
+	  "root, and in /etc/sysctl.d)" },
+	{ NULL, "/proc/sys/user/max_user_namespaces", true, false,
+	  "this kernel forbids user namespaces: sysctl -w user.max_user_namespaces=15000 (as root, "
+	  "and in /etc/sysctl.d)" },
+	{ NULL, "/.dockerenv", false, false, PROBE_CONTAINER },
+	{ NULL, "/run/.containerenv", false, false, PROBE_CONTAINER },
+	{ NULL, "/var/run/secrets/kubernetes.io", false, false, PROBE_CONTAINER },
+	{ NULL, NULL, false, false,
+	  "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg" },
+};
+
 static const char *probe_advice(struct span log)
 {
-	static const struct {
-		const char *setting;
-		int64_t forbids;
-		const char *advice;
-	} SETTINGS[] = {
-		{ "/proc/sys/kernel/unprivileged_userns_clone", 0,
-		  "this kernel forbids user namespaces: sysctl -w "
-		  "kernel.unprivileged_userns_clone=1 (as root, and in /etc/sysctl.d)" },
-		{ "/proc/sys/user/max_user_namespaces", 0,
-		  "this kernel forbids user namespaces: sysctl -w user.max_user_namespaces=15000 "
-		  "(as root, and in /etc/sysctl.d)" },
-	};
-	if (geteuid() == 0 && span_find(log, 0, "setting up uid map") != SIZE_MAX)
-		return "root lacks the capability CAP_SETFCAP here, which user namespaces of root "
-		       "need: use another user";
-	if (span_find(log, 0, "mount proc") != SIZE_MAX)
-		return "parts of /proc are covered here, as in a container: allow the container an "
-		       "unmasked /proc (docker run --security-opt systempaths=unconfined), or run "
-		       "rest-lit outside of it";
-	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
-		if (probe_setting(SETTINGS[i].setting) == SETTINGS[i].forbids)
-			return SETTINGS[i].advice;
-	}
-	if (probe_in_container())
-		return "this is a container that forbids user namespaces: allow it more (docker "
-		       "run --security-opt seccomp=unconfined --security-opt "
-		       "systempaths=unconfined), or run rest-lit outside of it";
-	return "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg";
+	const struct advice *r = ADVICE;
+	while ((r->root && geteuid() != 0) || (r->said && span_find(log, 0, r->said) == SIZE_MAX) ||
+	       (r->file && access(r->file, F_OK) != 0) || (r->zero && probe_setting(r->file) != 0))
+		r++;
+	return r->advice;
 }
 
 static int probe_failed(const char *runtime, struct span log, struct arena *a, struct err *e)
@@ -91,15 +93,14 @@ static int probe_failed(const char *runtime, struct span log, struct arena *a, s
 	               apparmor ? probe_apparmor(runtime, bwrap, a) : probe_advice(log));
 }
 
-/* Runs `bwrap --version` in a sandbox; dir: where an overlay is mounted before it, or NULL. */
 static int probe_run(const char *runtime, const char *dir, struct arena *a, struct err *e)
 {
 	static const char *const NOTHING[] = { NULL };
 	const char *const program[] = { program_find("bwrap", a), "--version", NULL };
-	const struct sandbox_spec spec = { .runtime = runtime, .command = program };
+	const struct sandbox_spec spec = { .command = program };
 	const char **argv = sandbox_argv(&spec, a, e);
 	struct words args = { .a = a };
-	struct span log = { "", 0 };
+	struct span log = { NULL, 0 };
 	if (!argv)
 		return -1;
 	if (dir)
@@ -117,19 +118,15 @@ static int probe_run(const char *runtime, const char *dir, struct arena *a, stru
 	return status;
 }
 
-int sandbox_probe(const char *runtime, struct err *e)
+int sandbox_probe(const char *runtime, const char *overlay, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	return probe_run(runtime, NULL, &a, e);
-}
-
-int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	char *probe = arena_printf(&a, "%s/probe-XXXXXX", dir);
-	if (mkdtemp(probe) == NULL || mkdir(arena_printf(&a, "%s/lower", probe), 0700) != 0)
-		return err_set(e, UNAVAILABLE, "%s: %s", probe, strerrordesc_np(errno));
-	int rc = probe_run(runtime, probe, &a, e);
-	(void)tree_remove(AT_FDCWD, probe, 1000);
+	if (!overlay)
+		return probe_run(runtime, NULL, &a, e);
+	char *dir = arena_printf(&a, "%s/probe-XXXXXX", overlay);
+	if (mkdtemp(dir) == NULL || mkdir(arena_printf(&a, "%s/lower", dir), 0700) != 0)
+		return err_set(e, UNAVAILABLE, "%s: %s", dir, strerrordesc_np(errno));
+	int rc = probe_run(runtime, dir, &a, e);
+	(void)tree_remove(AT_FDCWD, dir, 1000);
 	return rc;
 }

@@ -432,7 +432,9 @@ static int task_spec_write(struct task_making *m)
 		[SHIM_GRACE] = arena_printf(m->a, "%lld", (long long)m->p->grace_s),
 		[SHIM_SANDBOX] = m->s->sandbox ? "sandbox" : "",
 		[SHIM_INITS] = init.n ? "init" : "",
-		[SHIM_CGROUP] = m->s->cgroup_procs ? m->s->cgroup_procs : "",
+		[SHIM_CGROUP] = m->s->cgroup_procs
+		                    ? arena_printf(m->a, "%s/cgroup.procs", m->s->cgroup_procs)
+		                    : "",
 		[SHIM_MESSAGE] = task_message_path(m),
 		[SHIM_MARK] = arena_printf(m->a, "FC_POD_UID=%s", m->p->uid),
 		[SHIM_NOTE] = m->s->note ? arena_printf(m->a, "[%s]", m->s->note) : "",

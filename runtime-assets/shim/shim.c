@@ -43,8 +43,8 @@ enum shim_source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_INIT, FRO
 
 struct shim {
 	int dir, spec;
-	int from[SOURCES]; /* -1: closed */
-	char **lists[SHIM_LISTS];
+	int from[SOURCES];   /* -1: closed */
+	char **head, **argv; /* of the file `spec` */
 	int64_t grace_ms;
 	struct shim_state state;
 	struct shim_log log;
@@ -62,11 +62,6 @@ struct shim {
 	size_t tail_n;
 };
 
-static const char *shim_given(const struct shim *s, enum shim_head which)
-{
-	return s->lists[SHIM_HEAD][which];
-}
-
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static void shim_stop_within(struct shim *s, int64_t ms)
@@ -75,19 +70,6 @@ static void shim_stop_within(struct shim *s, int64_t ms)
 	s->state.stopped = true;
 	if (now + ms < s->kill_at)
 		s->kill_at = now + ms;
-}
-
-static void shim_ask(struct shim *s)
-{
-	(void)syscall(SYS_pidfd_send_signal, s->target, SIGTERM, NULL, 0);
-	s->asked = true;
-}
-
-/* Bubblewrap takes all its processes along. */
-static void shim_kill(struct shim *s)
-{
-	if (s->child)
-		(void)kill(s->child, SIGKILL);
 }
 
 /* For process_kill_all.  This process is a subreaper, so repeating it reaches all descendants;
@@ -215,7 +197,7 @@ static void shim_read_report(struct shim *s)
 		s->target = (int)syscall(SYS_pidfd_open, sender, 0);
 		/* Until it has handlers, signals to the first process of a namespace are lost. */
 		if (s->target >= 0)
-			s->ask_at = *shim_given(s, SHIM_SANDBOX) ? clock_ms() + SETTLE_MS : 0;
+			s->ask_at = *s->head[SHIM_SANDBOX] ? clock_ms() + SETTLE_MS : 0;
 	}
 	if (n < 0 || s->from[FROM_REPORT] < 0)
 		return;
@@ -289,15 +271,6 @@ static int shim_pipe(struct shim *s, enum shim_source which)
 	return shim_fd_up(end[1]);
 }
 
-static void shim_join_cgroup(const char *cgroup, int report)
-{
-	char path[4096];
-	int n = snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	FD_AUTO fd = n < (int)sizeof(path) ? open(path, O_WRONLY | O_CLOEXEC) : -1;
-	if (fd < 0 || fd_write_all(fd, SPAN("0")))
-		shim_refuse(report, path, NULL);
-}
-
 /* In the new process: executes the command.  to: its ends of the pipes; -1: none. */
 static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int to[SOURCES])
 {
@@ -308,8 +281,7 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 	/* `shim --exec` replaces it.  If this process is killed while it makes the sandbox,
 	 * bubblewrap's child can be left.  By the mark it is found. */
-	char *env[] = { path, s->lists[SHIM_HEAD][SHIM_MARK], NULL };
-	char **argv = s->lists[SHIM_ARGV];
+	char *env[] = { path, s->head[SHIM_MARK], NULL };
 	sigset_t none;
 	sigemptyset(&none);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -317,16 +289,18 @@ static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int t
 		_exit(NOT_RUN);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (*shim_given(s, SHIM_CGROUP))
-		shim_join_cgroup(shim_given(s, SHIM_CGROUP), to[FROM_REPORT]);
+	const char *cgroup = s->head[SHIM_CGROUP];
+	FD_AUTO joined = *cgroup ? open(cgroup, O_WRONLY | O_CLOEXEC) : -1;
+	if (*cgroup && (joined < 0 || fd_write_all(joined, SPAN("0"))))
+		shim_refuse(to[FROM_REPORT], cgroup, NULL);
 	bool passed = dup2(shim_fd_up(s->spec), SHIM_SPEC_FD) >= 0;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
 		passed = passed && (to[i] < 0 || dup2(to[i], NUMBERS[i]) >= 0);
 	if (!passed)
 		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on", NULL);
 	umask(022);
-	(void)execve(argv[0], argv, env);
-	shim_refuse(to[FROM_REPORT], argv[0], NULL);
+	(void)execve(s->argv[0], s->argv, env);
+	shim_refuse(to[FROM_REPORT], s->argv[0], NULL);
 }
 
 static int shim_start(struct shim *s)
@@ -369,7 +343,7 @@ static void shim_say_failure(const struct shim *s, struct str *out)
 	struct span said = { s->report, s->report_n };
 	if (span_starts(said, "E")) {
 		str_span(out, span_from(said, 1));
-	} else if (r->started || !*shim_given(s, SHIM_SANDBOX) || s->state.stopped) {
+	} else if (r->started || !*s->head[SHIM_SANDBOX] || s->state.stopped) {
 		return;
 	} else if (r->signal) {
 		str_printf(out, "the sandbox was killed by signal %d while it was made", r->signal);
@@ -400,7 +374,7 @@ static void shim_finish(struct shim *s)
 		char text[SHIM_MESSAGE_MAX + 1];
 		ssize_t n = 0;
 		if (s->which == SHIM_APP)
-			n = fd_read_at(s->dir, shim_given(s, SHIM_MESSAGE), text, sizeof(text));
+			n = fd_read_at(s->dir, s->head[SHIM_MESSAGE], text, sizeof(text));
 		if (n > 0)
 			shim_message_put(r, (struct span){ text, (size_t)n });
 		else if (*s->report == 'F')
@@ -415,10 +389,12 @@ static void shim_supervise(struct shim *s)
 	pid_t self = getpid();
 	while (s->child || !s->childless) {
 		int64_t now = clock_ms();
-		if (s->state.stopped && !s->asked && now >= s->ask_at)
-			shim_ask(s);
-		if (now >= s->kill_at)
-			shim_kill(s);
+		if (s->state.stopped && !s->asked && now >= s->ask_at) {
+			(void)syscall(SYS_pidfd_send_signal, s->target, SIGTERM, NULL, 0);
+			s->asked = true;
+		}
+		if (now >= s->kill_at && s->child) /* bubblewrap takes all its processes along */
+			(void)kill(s->child, SIGKILL);
 		if (s->child == 0)
 			(void)process_kill_all(shim_is_child, &self);
 		shim_wait(s);
@@ -435,7 +411,7 @@ static void shim_supervise(struct shim *s)
 
 static void shim_try(struct shim *s)
 {
-	s->which = *shim_given(s, SHIM_INITS) ? SHIM_INIT : SHIM_APP;
+	s->which = *s->head[SHIM_INITS] ? SHIM_INIT : SHIM_APP;
 	s->state.of[s->which] = (struct shim_result){ 0 };
 	s->began_ms = clock_wall_ms();
 	s->exit_ms = s->exit = 0;
@@ -472,13 +448,13 @@ static int shim_leave_state(struct shim *s)
 
 static int shim_run(struct shim *s)
 {
-	const char *note = shim_given(s, SHIM_NOTE);
+	const char *note = s->head[SHIM_NOTE];
 	if (*note) {
 		shim_log_open(&s->log, s->dir, "log");
 		shim_log_write(&s->log, 1, span_of(note));
 		shim_log_close(&s->log);
 	}
-	shim_log_open(&s->log, s->dir, *shim_given(s, SHIM_INITS) ? "init.log" : "log");
+	shim_log_open(&s->log, s->dir, *s->head[SHIM_INITS] ? "init.log" : "log");
 	shim_take_signals(s);
 	for (int i = 0; i <= SHORT_TRIES && !s->state.stopped; i++) {
 		shim_try(s);
@@ -494,18 +470,6 @@ static int shim_run(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static void shim_prepare_process(void)
-{
-	(void)setsid();
-	(void)!chdir("/");
-	/* A session keyring of its own: the server's would be that of all tasks. */
-	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
-	umask(077);
-	/* Locks are held by this process only. */
-	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
 static int shim_watch_signals(void)
 {
 	sigset_t watched;
@@ -514,7 +478,6 @@ static int shim_watch_signals(void)
 	sigaddset(&watched, SIGUSR1);
 	sigaddset(&watched, SIGCHLD);
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGCHLD, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &watched, NULL);
 	return signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
 }
@@ -534,15 +497,16 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
 	if (s->dir < 0)
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
 	s->spec = openat(s->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (s->spec < 0 || lists_read(s->spec, &at, s->lists, SHIM_LISTS, a))
+	char **lists[SHIM_LISTS];
+	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a))
 		return err_set(e, FAILED, "cannot read the file spec: %s", strerror(errno));
-	char **head = s->lists[SHIM_HEAD];
+	char **head = s->head = lists[SHIM_HEAD];
+	s->argv = lists[SHIM_ARGV];
 	for (int i = 0; i < SHIM_HEADS; i++) {
 		if (!head[i] || strcmp(head[SHIM_FORMAT], SHIM_FORMAT_NOW) != 0)
 			return err_set(e, FAILED, "the file spec is that of another version");
 	}
-	if (!*s->lists[SHIM_ARGV] ||
-	    parse_i64(span_of(head[SHIM_GRACE]), 0, INT32_MAX, &s->grace_ms))
+	if (!*s->argv || parse_i64(span_of(head[SHIM_GRACE]), 0, INT32_MAX, &s->grace_ms))
 		return err_set(e, FAILED, "the file spec has no command or no grace period");
 	s->grace_ms *= 1000;
 	if (shim_claim(s->dir, e))
@@ -568,7 +532,14 @@ int cmd_shim(int argc, char **argv)
 		free(s);
 		return EXIT_CLAIM;
 	}
-	shim_prepare_process();
+	(void)setsid();
+	(void)!chdir("/");
+	/* A session keyring of its own: the server's would be that of all tasks. */
+	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
+	umask(077);
+	/* Locks are held by this process only. */
+	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int status = shim_run(s);
 	free(s);
 	return status;

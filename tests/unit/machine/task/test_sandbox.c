@@ -59,7 +59,7 @@ FIXTURE(group_setup)
 	make_link("nowhere", "dangling");
 	make_link(at("server"), "job/out");
 	ERR_AUTO e = { 0 };
-	if (sandbox_probe(NULL, &e) != 0) {
+	if (sandbox_probe(NULL, NULL, &e) != 0) {
 		(void)snprintf(why, sizeof(why), "%s", err_msg(&e));
 		(void)fprintf(stderr, "skipped, real sandboxes: %s\n", why);
 		forbidden = why;
@@ -455,7 +455,7 @@ TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
 	const char *runtime =
 	    getcwd(cwd, sizeof(cwd)) ? arena_printf(&arena, "%s/build/pai-runtime", cwd) : "";
 	ERR_AUTO e = { 0 };
-	if (access(runtime, X_OK) != 0 || sandbox_probe_overlay(runtime, top, &e) != 0) {
+	if (access(runtime, X_OK) != 0 || sandbox_probe(runtime, top, &e) != 0) {
 		(void)fprintf(stderr, "skipped, overlay: %s\n",
 		              *runtime ? err_msg(&e) : "no program");
 		skip();

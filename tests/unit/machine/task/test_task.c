@@ -196,7 +196,7 @@ TEST_WITH(test_sandbox, setup, teardown)
 {
 	struct world *w = *state;
 	w->sandbox = true;
-	if (sandbox_probe(NULL, &w->e))
+	if (sandbox_probe(NULL, NULL, &w->e))
 		skip();
 	const char *command = arena_printf(
 	    &w->a,

@@ -7,11 +7,10 @@
 
 #include "base/fd.h"
 #include "base/lists.h"
-#include "base/rmtree.h"
 #include "base/shim.h"
 #include "machine/task/task.h"
 
-enum { WORDS_MAX = 4096, SPEC_MAX = 32 << 20, CLEAN_BUDGET = 100000 };
+enum { WORDS_MAX = 4096, SPEC_MAX = 32 << 20 };
 
 /* What a task is made of, while it is prepared. */
 struct task_making {
@@ -20,7 +19,10 @@ struct task_making {
 	/* pai-runtime init reads the patterns of exit codes from this volume, which are put where
 	 * it would copy them to: into this one, the work volume.  NULL: there is none. */
 	const struct pod_volume *patterns, *work;
-	const char *home; /* of the app container */
+	const char *home;            /* of the app container */
+	struct sandbox_mount *mount; /* its mounts in a sandbox; of one path the last one counts */
+	size_t n_mounts;
+	struct words same; /* APP_SAME */
 	int dir;
 	struct arena *a;
 	struct err *e;
@@ -33,6 +35,11 @@ static int task_failed(struct err *e, const char *what, const char *dir, const c
 {
 	return err_set(e, UNKNOWN_ERROR, "cannot %s %s%s%s: %s", what, dir, *path ? "/" : "", path,
 	               strerrordesc_np(errno));
+}
+
+static const char *task_below(const struct task_making *m, const char *path)
+{
+	return arena_printf(m->a, "%s/%s", m->s->dir, path);
 }
 
 /* Makes the directories above a path in the task's; those of "a/b/" are a and b. */
@@ -51,19 +58,15 @@ static int task_make_dir(struct task_making *m, const char *path)
 	return task_make_above(m, arena_printf(m->a, "%s/", path));
 }
 
-/* Writes a new file, which is not there yet. */
+/* Writes a new file, in place of that of an earlier, interrupted call. */
 static int task_new_file(struct task_making *m, const char *path, struct span text, mode_t mode)
 {
 	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+	(void)unlinkat(m->dir, path, 0);
 	FD_AUTO fd = openat(m->dir, path, flags, 0600);
 	if (fd < 0 || fd_write_all(fd, text) || fchmod(fd, mode) != 0)
 		return task_failed(m->e, "write", m->s->dir, path);
 	return 0;
-}
-
-static bool task_is_there(const struct task_making *m, const char *path)
-{
-	return faccessat(m->dir, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* ---- volumes --------------------------------------------------------------------------------- */
@@ -100,8 +103,15 @@ static const char *task_volume_dir(const struct task_making *m, const struct pod
 	             : arena_printf(m->a, "volumes/%s", v->name);
 }
 
+/* The files of a volume that is seen: only init could see others, and needs none. */
 static int task_put_files(struct task_making *m, const struct pod_volume *v)
 {
+	const char *dir = task_volume_dir(m, v);
+	bool seen = v == m->patterns ? m->work != NULL : task_mount_of(m->p, v, false) != NULL;
+	if (!seen || !v->from.name)
+		return 0;
+	if (task_make_dir(m, dir))
+		return -1;
 	struct pod_data data;
 	if (pod_source_get(&v->from, m->s->objects, m->a, &data, m->e))
 		return -1;
@@ -112,22 +122,11 @@ static int task_put_files(struct task_making *m, const struct pod_volume *v)
 			               "a key of %s, from which volume %s comes, is no file "
 			               "name",
 			               v->from.name, v->name);
-		const char *file = arena_printf(m->a, "%s/%s", task_volume_dir(m, v), key);
+		const char *file = arena_printf(m->a, "%s/%s", dir, key);
 		if (task_new_file(m, file, data.v[i].value, ((mode_t)v->mode & 0700) | 0400))
 			return -1;
 	}
 	return 0;
-}
-
-static int task_make_volume(struct task_making *m, const struct pod_volume *v)
-{
-	/* Only init could see others, and needs none. */
-	bool seen = v == m->patterns ? m->work != NULL : task_mount_of(m->p, v, false) != NULL;
-	if (v->kind == POD_STORAGE || (v->kind == POD_MEMORY && m->s->sandbox) || !seen)
-		return 0;
-	if (task_make_dir(m, task_volume_dir(m, v)))
-		return -1;
-	return v->from.name ? task_put_files(m, v) : 0;
 }
 
 /* ---- mount points ---------------------------------------------------------------------------- */
@@ -162,27 +161,76 @@ static int task_link(struct task_making *m, const char *to, const char *at)
 	return 0;
 }
 
-/* A mount of a part of a volume needs that part.  Without a sandbox, other mounts of a volume than
- * the first are links. */
-static int task_mount_point(struct task_making *m, const struct pod_mount *mount)
+/* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
+ * with those of the C library the exit specification would take the command for missing (-1203). */
+static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
+                               const char *path, const char *does, int fault)
+{
+	return err_set(m->e, INVALID_PARAMETERS,
+	               "storage `%s` cannot be mounted at %s: the directory %s of this machine %s: "
+	               "%s",
+	               mount->volume->storage, mount->path, path, does,
+	               fault == ENOENT ? "it does not exist" : strerrordesc_np(fault));
+}
+
+/* Another task could replace a subPath of a storage by a link before it is mounted, so `shim
+ * --exec` compares the directory that is mounted with that of now.  Like the kubelet, this makes a
+ * directory that is not there. */
+static int task_storage_put(struct task_making *m, const struct pod_mount *mount)
+{
+	const char *dir = mount->volume->dir;
+	const char *path = arena_printf(m->a, "%s/%s", dir, mount->sub_path);
+	struct stat st;
+	FD_AUTO base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return task_storage_refuse(m, mount, dir, "cannot be opened", errno);
+	if (!*mount->sub_path)
+		return 0;
+	if (!strchr(mount->sub_path, '/') && mkdirat(base, mount->sub_path, 0755) != 0 &&
+	    errno != EEXIST)
+		return task_storage_refuse(m, mount, path, "cannot be made", errno);
+	FD_AUTO fd = openat(base, mount->sub_path, O_PATH | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) != 0)
+		return task_storage_refuse(m, mount, path, "cannot be opened", errno);
+	/* The link has the path of what was opened. */
+	if (!sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1))
+		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
+		               dir);
+	words_add(&m->same, arena_printf(m->a, "%llu:%llu:%s", (unsigned long long)st.st_dev,
+	                                 (unsigned long long)st.st_ino, mount->path));
+	return 0;
+}
+
+/* A mount of the app container.  Without a sandbox, other mounts of a volume than the first are
+ * links. */
+static int task_mount(struct task_making *m, const struct pod_mount *mount)
 {
 	const struct pod_volume *v = mount->volume;
-	const char *dir = task_volume_dir(m, v);
 	const char *at = arena_printf(m->a, "root%s", mount->path);
 	bool storage = v->kind == POD_STORAGE;
-	bool same = storage ? !*mount->sub_path && strcmp(v->dir, mount->path) == 0
-	                    : strcmp(mount->path, "/dev/shm") == 0 && v->kind == POD_MEMORY;
-	if (!m->s->sandbox && !same && (storage || !task_path_moves(mount->path)))
-		return task_needs_sandbox(m, v->name, mount->path);
-	if (m->s->sandbox ? v->kind != POD_DIRECTORY : same)
-		return 0; /* the machine's, or in memory */
+	bool memory = v->kind == POD_MEMORY;
+	const char *dir = storage ? v->dir : task_volume_dir(m, v);
 	if (*mount->sub_path)
 		dir = arena_printf(m->a, "%s/%s", dir, mount->sub_path);
-	if (*mount->sub_path && task_make_dir(m, dir))
+	if (!storage && !(memory && m->s->sandbox) && task_make_dir(m, dir))
 		return -1;
-	if (m->s->sandbox || strcmp(dir, at) == 0)
-		return 0;
-	return task_link(m, arena_printf(m->a, "%s/%s", m->s->dir, dir), at);
+	if (m->s->sandbox) {
+		m->mount[m->n_mounts++] = (struct sandbox_mount){
+			.source = memory    ? NULL
+			          : storage ? dir
+			                    : task_below(m, dir),
+			.path = mount->path,
+			.writable = !mount->read_only,
+			.size = memory ? (uint64_t)v->size : 0,
+		};
+		return storage ? task_storage_put(m, mount) : 0;
+	}
+	if ((storage && strcmp(dir, mount->path) == 0) ||
+	    (memory && strcmp(mount->path, "/dev/shm") == 0))
+		return 0; /* the machine's */
+	if (storage || !task_path_moves(mount->path))
+		return task_needs_sandbox(m, v->name, mount->path);
+	return strcmp(dir, at) == 0 ? 0 : task_link(m, task_below(m, dir), at);
 }
 
 /* Of a sandbox it is outside of all that the container can change. */
@@ -191,19 +239,38 @@ static const char *task_message_path(const struct task_making *m)
 	return m->s->sandbox ? "message" : arena_printf(m->a, "root%s", m->p->app.message_path);
 }
 
+/* pai-runtime as the app container sees it: in the work volume, where plugins call it. */
+static const char *task_program(const struct task_making *m)
+{
+	return !m->s->sandbox ? m->s->box.runtime
+	       : m->work      ? "/usr/local/pai/runtime"
+	                      : "/tmp/.pai-runtime";
+}
+
 static int task_layout(struct task_making *m)
 {
+	const struct pod_container *c = &m->p->app;
 	const char *message = task_message_path(m);
-	for (size_t i = 0; i < m->s->box.mounts_n && !m->s->sandbox; i++) {
+	m->mount = ARENA_NEW(m->a, struct sandbox_mount, c->n_mounts + m->s->box.mounts_n + 3);
+	if (!m->s->box.rootfs)
+		m->mount[m->n_mounts++] =
+		    (struct sandbox_mount){ task_below(m, "root/tmp"), "/tmp", true, 0, false };
+	for (size_t i = 0; i < c->n_mounts; i++) {
+		if (task_mount(m, &c->mount[i]))
+			return -1;
+	}
+	for (size_t i = 0; i < m->s->box.mounts_n; i++) {
 		const struct sandbox_mount *mount = &m->s->box.mounts[i];
-		if (!mount->device && (!mount->source || strcmp(mount->source, mount->path) != 0))
+		m->mount[m->n_mounts++] = *mount;
+		if (!m->s->sandbox && !mount->device &&
+		    (!mount->source || strcmp(mount->source, mount->path) != 0))
 			return task_needs_sandbox(m, mount->source ? mount->source : "tmpfs",
 			                          mount->path);
 	}
-	for (size_t i = 0; i < m->p->app.n_mounts; i++) {
-		if (task_mount_point(m, &m->p->app.mount[i]))
-			return -1;
-	}
+	m->mount[m->n_mounts++] =
+	    (struct sandbox_mount){ task_below(m, message), c->message_path, true, 0, false };
+	m->mount[m->n_mounts++] =
+	    (struct sandbox_mount){ m->s->box.runtime, task_program(m), false, 0, false };
 	/* Plugins call the runtime. */
 	if (!m->s->sandbox && task_link(m, m->s->box.runtime, "root/usr/local/pai/runtime"))
 		return -1;
@@ -211,11 +278,6 @@ static int task_layout(struct task_making *m)
 	               task_new_file(m, message, SPAN(""), 0600)
 	           ? -1
 	           : 0;
-}
-
-static const char *task_below(const struct task_making *m, const char *path)
-{
-	return arena_printf(m->a, "%s/%s", m->s->dir, path);
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
@@ -237,14 +299,6 @@ static int task_environment(struct task_making *m, const struct pod_container *c
 }
 
 /* ---- the commands ---------------------------------------------------------------------------- */
-
-/* pai-runtime as the app container sees it: in the work volume, where plugins call it. */
-static const char *task_program(const struct task_making *m)
-{
-	return !m->s->sandbox ? m->s->box.runtime
-	       : m->work      ? "/usr/local/pai/runtime"
-	                      : "/tmp/.pai-runtime";
-}
 
 /* The words that the pod gives to a container. */
 static int task_words(struct task_making *m, const struct pod_container *c, const struct words *env,
@@ -306,88 +360,13 @@ static int task_words_app(struct task_making *m, const struct words *env, struct
 	return 0;
 }
 
-/* ---- mounts ---------------------------------------------------------------------------------- */
-
-static struct sandbox_mount task_mount_volume(struct task_making *m, const struct pod_mount *mount)
-{
-	const struct pod_volume *v = mount->volume;
-	const char *dir = v->kind == POD_STORAGE ? v->dir : task_below(m, task_volume_dir(m, v));
-	struct sandbox_mount to = { .path = mount->path, .writable = !mount->read_only };
-	if (v->kind == POD_MEMORY)
-		to.size = (uint64_t)v->size;
-	else
-		to.source =
-		    *mount->sub_path ? arena_printf(m->a, "%s/%s", dir, mount->sub_path) : dir;
-	return to;
-}
-
-/* Of one path the last one counts. */
-static void task_mounts_make(struct task_making *m, struct sandbox_spec *box)
-{
-	const struct pod_container *c = &m->p->app;
-	struct sandbox_mount *v =
-	    ARENA_NEW(m->a, struct sandbox_mount, c->n_mounts + m->s->box.mounts_n + 3);
-	size_t n = 0;
-	if (!box->rootfs)
-		v[n++] =
-		    (struct sandbox_mount){ task_below(m, "root/tmp"), "/tmp", true, 0, false };
-	for (size_t i = 0; i < c->n_mounts; i++)
-		v[n++] = task_mount_volume(m, &c->mount[i]);
-	for (size_t i = 0; i < m->s->box.mounts_n; i++)
-		v[n++] = m->s->box.mounts[i];
-	v[n++] = (struct sandbox_mount){ task_below(m, task_message_path(m)), c->message_path, true,
-		                         0, false };
-	v[n++] = (struct sandbox_mount){ box->runtime, task_program(m), false, 0, false };
-	box->mounts = v;
-	box->mounts_n = n;
-}
-
-/* The storage is named, because users know nothing of its directory.  ENOENT has words of its own:
- * with those of the C library the exit specification would take the command for missing (-1203). */
-static int task_storage_refuse(struct task_making *m, const struct pod_mount *mount,
-                               const char *path, const char *does, int fault)
-{
-	return err_set(m->e, INVALID_PARAMETERS,
-	               "storage `%s` cannot be mounted at %s: the directory %s of this machine %s: "
-	               "%s",
-	               mount->volume->storage, mount->path, path, does,
-	               fault == ENOENT ? "it does not exist" : strerrordesc_np(fault));
-}
-
-/* Another task could replace a subPath of a storage by a link before it is mounted, so `shim
- * --exec` compares the directory that is mounted with that of now.  Like the kubelet, this makes a
- * directory that is not there. */
-static int task_storage_put(struct task_making *m, const struct pod_mount *mount, struct words *w)
-{
-	const char *dir = mount->volume->dir;
-	const char *path = arena_printf(m->a, "%s/%s", dir, mount->sub_path);
-	struct stat st;
-	FD_AUTO base = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (base < 0)
-		return task_storage_refuse(m, mount, dir, "cannot be opened", errno);
-	if (!*mount->sub_path)
-		return 0;
-	if (!strchr(mount->sub_path, '/') && mkdirat(base, mount->sub_path, 0755) != 0 &&
-	    errno != EEXIST)
-		return task_storage_refuse(m, mount, path, "cannot be made", errno);
-	FD_AUTO fd = openat(base, mount->sub_path, O_PATH | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) != 0)
-		return task_storage_refuse(m, mount, path, "cannot be opened", errno);
-	/* The link has the path of what was opened. */
-	if (!sandbox_hidden(arena_printf(m->a, "/proc/self/fd/%d", fd), &dir, 1))
-		return err_set(m->e, INVALID_PARAMETERS, "%s is a link that leads out of %s", path,
-		               dir);
-	words_add(w, arena_printf(m->a, "%llu:%llu:%s", (unsigned long long)st.st_dev,
-	                          (unsigned long long)st.st_ino, mount->path));
-	return 0;
-}
-
 /* The words of bubblewrap, which starts the command in the sandbox; NULL and an error. */
 static const char *const *task_wrap(struct task_making *m, const char *cwd,
                                     const char *const *command)
 {
 	struct sandbox_spec box = m->s->box;
-	task_mounts_make(m, &box);
+	box.mounts = m->mount;
+	box.mounts_n = m->n_mounts;
 	box.overlay = m->s->dir;
 	box.memory = (uint64_t)m->p->app.memory;
 	box.home = m->home;
@@ -407,13 +386,7 @@ static int task_spec_write(struct task_making *m)
 	struct words init_env = { .a = m->a };
 	struct words init = { .a = m->a };
 	struct words command = { .a = m->a };
-	struct words same = { .a = m->a };
 	m->home = m->s->box.rootfs ? "/root" : sandbox_home(m->a);
-	for (size_t i = 0; m->s->sandbox && i < c->n_mounts; i++) {
-		const struct pod_mount *mount = &c->mount[i];
-		if (mount->volume->kind == POD_STORAGE && task_storage_put(m, mount, &same) < 0)
-			return -1;
-	}
 	if (task_environment(m, c, &env) || task_words_app(m, &env, &command) ||
 	    (m->p->has_init && task_environment(m, &m->p->init, &init_env)) ||
 	    task_words_init(m, &init_env, &init))
@@ -443,7 +416,7 @@ static int task_spec_write(struct task_making *m)
 	const char *const framework[] = { arena_dup(m->a, m->s->framework), NULL };
 	const char *const *const first[SHIM_LISTS] = { [SHIM_HEAD] = head, [SHIM_ARGV] = argv };
 	const char *const *const app[APP_LISTS] = {
-		[APP_ENV] = env.v, [APP_COMMAND] = command.v, [APP_SAME] = same.v
+		[APP_ENV] = env.v, [APP_COMMAND] = command.v, [APP_SAME] = m->same.v
 	};
 	const char *const *const before[INIT_LISTS] = {
 		[INIT_ENV] = init_env.v, [INIT_COMMAND] = init.v, [INIT_FRAMEWORK] = framework
@@ -459,30 +432,6 @@ static int task_spec_write(struct task_making *m)
 
 /* ---- preparing ------------------------------------------------------------------------------- */
 
-/* What an earlier, interrupted call has left. */
-static int task_clean(struct task_making *m)
-{
-	static const char *const OLD[] = { "volumes", "root", "message", "spec" };
-	if (task_is_there(m, "shim"))
-		return err_set(m->e, UNKNOWN_ERROR, "a shim has been started in %s", m->s->dir);
-	for (size_t i = 0; i < ARRAY_SIZE(OLD); i++) {
-		if (tree_remove(m->dir, OLD[i], CLEAN_BUDGET) != 0)
-			return task_failed(m->e, "remove", m->s->dir, OLD[i]);
-	}
-	return 0;
-}
-
-static int task_prepare_all(struct task_making *m)
-{
-	if (task_clean(m))
-		return -1;
-	for (size_t i = 0; i < m->p->n_volumes; i++) {
-		if (task_make_volume(m, &m->p->volume[i]))
-			return -1;
-	}
-	return task_layout(m) || task_spec_write(m) ? -1 : 0;
-}
-
 int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
@@ -491,12 +440,18 @@ int task_prepare(const struct pod *p, const struct task_settings *s, struct err 
 	FD_AUTO dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return task_failed(e, "open", s->dir, "");
-	struct task_making m = { .p = p, .s = s, .dir = dir, .a = &a, .e = e };
+	if (faccessat(dir, "shim", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return err_set(e, UNKNOWN_ERROR, "a shim has been started in %s", s->dir);
+	struct task_making m = { .p = p, .s = s, .same = { .a = &a }, .dir = dir, .a = &a, .e = e };
 	m.patterns = task_volume_at(&p->init, "/usr/local/pai-config");
 	m.work = task_volume_at(&p->app, "/usr/local/pai");
 	if (m.work && m.work->kind != POD_DIRECTORY)
 		m.work = NULL;
-	int result = task_prepare_all(&m);
+	int result = 0;
+	for (size_t i = 0; i < p->n_volumes && !result; i++)
+		result = task_put_files(&m, &p->volume[i]);
+	if (!result)
+		result = task_layout(&m) || task_spec_write(&m) ? -1 : 0;
 	arena_wipe(&a); /* secrets */
 	return result;
 }

@@ -384,13 +384,21 @@ static const char *sandbox_dir(struct sandbox *s, const char *dir)
 
 /* ---- the arguments --------------------------------------------------------------------------- */
 
-static void args_tmpfs(struct sandbox *s, const char *path, uint64_t size)
+static void args_mount(struct sandbox *s, const struct view *v, const char *path)
 {
 	static const char *const FOR_ALL[] = { "/tmp", "/var/tmp", "/dev/shm", NULL };
-	if (size)
+	uint64_t size = v->size ? v->size : s->spec->memory;
+	if (v->option == TMPFS && size)
 		WORDS_ADD(&s->args, "--size", arena_printf(s->a, "%llu", (unsigned long long)size));
-	WORDS_ADD(&s->args, "--perms", span_among(span_of(path), FOR_ALL) ? "1777" : "0755",
-	          "--tmpfs", path);
+	if (v->option == TMPFS)
+		WORDS_ADD(&s->args, "--perms",
+		          span_among(span_of(path), FOR_ALL) ? "1777" : "0755");
+	words_add(&s->args, v->option);
+	if (v->source)
+		words_add(&s->args, v->source);
+	words_add(&s->args, path);
+	if (v->option == DEV)
+		WORDS_ADD(&s->last, "--remount-ro", path);
 }
 
 /* An empty directory needs no mount, unless it is one itself (as of an automounter). */
@@ -413,7 +421,7 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 		    "a mount point in %s cannot be made: the directory cannot be read: %s", path,
 		    strerrordesc_np(errno));
 	if (v != &s->root) /* bubblewrap begins with an empty one */
-		args_tmpfs(s, path, 0);
+		args_mount(s, &(struct view){ .option = TMPFS }, path);
 	WORDS_ADD(&s->last, "--remount-ro", path);
 	for (const char *name; (name = dir_next(d)) != NULL;) {
 		char target[PATH_MAX];
@@ -438,20 +446,6 @@ static int args_shadow(struct sandbox *s, const struct view *v, const char *path
 			WORDS_ADD(&s->args, "--dir", at);
 	}
 	return 0;
-}
-
-static void args_mount(struct sandbox *s, const struct view *v, const char *path)
-{
-	if (v->option == TMPFS) {
-		args_tmpfs(s, path, v->size ? v->size : s->spec->memory);
-		return;
-	}
-	words_add(&s->args, v->option);
-	if (v->source)
-		words_add(&s->args, v->source);
-	words_add(&s->args, path);
-	if (v->option == DEV)
-		WORDS_ADD(&s->last, "--remount-ro", path);
 }
 
 /* Is something to be shown where nothing is? */

@@ -17,14 +17,12 @@ enum { PROBE_MS = 20000 };
 	"--security-opt seccomp=unconfined --security-opt systempaths=unconfined), or run "        \
 	"rest-lit outside of it"
 
-/* The number in a file of /proc/sys; -1 if it is not there. */
-static int64_t probe_setting(const char *path)
+/* Has a file of /proc/sys this number? */
+static bool probe_is(const char *path, const char *number)
 {
 	char text[32];
-	int64_t value = -1;
-	if (fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0)
-		(void)parse_i64(span_trim(span_of(text)), 0, INT64_MAX, &value);
-	return value;
+	return fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
+	       span_is(span_trim(span_of(text)), number);
 }
 
 /* What to do about AppArmor, which asks for a profile: bwrap has that of pai-runtime, which starts
@@ -74,7 +72,7 @@ static const char *probe_advice(struct span log)
 {
 	const struct advice *r = ADVICE;
 	while ((r->root && geteuid() != 0) || (r->said && span_find(log, 0, r->said) == SIZE_MAX) ||
-	       (r->file && access(r->file, F_OK) != 0) || (r->zero && probe_setting(r->file) != 0))
+	       (r->file && access(r->file, F_OK) != 0) || (r->zero && !probe_is(r->file, "0")))
 		r++;
 	return r->advice;
 }
@@ -87,7 +85,7 @@ static int probe_failed(const char *runtime, struct span log, struct arena *a, s
 	log = span_to(log, span_chr(log, '\n'));
 	bool bwrap = !span_starts(log, "mount-overlay");
 	bool apparmor =
-	    runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_setting(APPARMOR) == 1;
+	    runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_is(APPARMOR, "1");
 	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: %s was refused: \"%s\"; %s",
 	               bwrap ? "bwrap" : "pai-runtime mount-overlay", quote(q, log),
 	               apparmor ? probe_apparmor(runtime, bwrap, a) : probe_advice(log));

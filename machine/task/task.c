@@ -16,13 +16,7 @@
 #include "base/process.h"
 #include "k8s/transport/reply.h"
 
-enum {
-	STATE_MAX = 128 << 10,
-	SMALL_MAX = 4096,
-	ENVIRON_MAX = 256 << 10,
-	LEFTOVER_ROUNDS = 10,
-	TASK_DIR = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-};
+enum { STATE_MAX = 128 << 10, SMALL_MAX = 4096, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
@@ -85,9 +79,9 @@ static int task_find_process(const char *identity)
 enum task_found task_find(const char *path, int *pidfd)
 {
 	char identity[PROCESS_IDENTITY_MAX];
-	FD_AUTO dir = open(path, TASK_DIR);
+	FREE_AUTO char *file = xasprintf("%s/shim", path);
 	*pidfd = -1;
-	if (dir < 0 || fd_read_at(dir, "shim", identity, sizeof(identity)) < 0)
+	if (fd_read_at(AT_FDCWD, file, identity, sizeof(identity)) < 0)
 		return TASK_NOT_STARTED;
 	*pidfd = task_find_process(identity);
 	return *pidfd >= 0 ? TASK_ALIVE : TASK_GONE;
@@ -128,11 +122,12 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 		[TASK_INIT] = "init", [TASK_RUN] = "run", [TASK_ENDED] = "ended"
 	};
 	static const struct task_container NONE = { .reason = "", .message = "" };
-	FD_AUTO dir = open(path, TASK_DIR);
+	const char *error = arena_printf(a, "%s/shim.error", path);
+	const char *file = arena_printf(a, "%s/state", path);
 	char *text = arena_alloc(a, STATE_MAX);
 	*out = (struct task_state){ TASK_STARTING, false, NONE, NONE };
-	if (dir < 0 || fd_read_at(dir, "state", text, STATE_MAX) <= 0) {
-		if (dir >= 0 && fd_read_at(dir, "shim.error", text, SMALL_MAX) > 0)
+	if (fd_read_at(AT_FDCWD, file, text, STATE_MAX) <= 0) {
+		if (fd_read_at(AT_FDCWD, error, text, SMALL_MAX) > 0)
 			out->app.message = arena_dup(a, span_trim(span_of(text)));
 		return 1;
 	}
@@ -143,7 +138,7 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 			out->phase = (enum task_phase)i;
 	}
 	if (!root || out->phase == TASK_STARTING)
-		return err_set(e, UNKNOWN_ERROR, "%s/state is damaged", path);
+		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
 	out->init = state_container(json_object_get(root, "init"), a);
 	out->app = state_container(json_object_get(root, "app"), a);

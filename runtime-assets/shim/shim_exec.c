@@ -46,10 +46,12 @@ static int exec_count(char *const *words)
 }
 
 /* Its output goes elsewhere, and its variables and limits are its own. */
-static int exec_init(char **init[INIT_LISTS], struct str *why)
+static void exec_init(char **init[INIT_LISTS])
 {
 	char **command = init[INIT_COMMAND];
+	STR_AUTO why = STR_INIT(SHIM_MESSAGE_MAX + 1);
 	struct rlimit core = { 0 };
+	str_char(&why, 'F');
 	(void)fd_write_all(SHIM_REPORT_FD, SPAN("I"));
 	int err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, SHIM_INIT_FD);
 	(void)dup2(SHIM_INIT_FD, STDERR_FILENO);
@@ -61,41 +63,31 @@ static int exec_init(char **init[INIT_LISTS], struct str *why)
 		                               .out = STDERR_FILENO };
 	int code = *command[0]
 	               ? child_call(&program)
-	               : init_here(exec_count(command), command, init[INIT_FRAMEWORK][0], why);
+	               : init_here(exec_count(command), command, init[INIT_FRAMEWORK][0], &why);
 	if (code < 0)
-		str_printf(why, "%s: %s", command[0], strerror(errno));
+		str_printf(&why, "%s: %s", command[0], strerror(errno));
+	if (code != 0) {
+		(void)fd_write_all(SHIM_REPORT_FD, str_view(&why));
+		_exit(code < 0 ? NOT_STARTED : code);
+	}
 	(void)setrlimit(RLIMIT_CORE, &core);
 	(void)dup2(err, STDERR_FILENO);
 	(void)close(err);
-	return code < 0 ? NOT_STARTED : code;
-}
-
-static void exec_init_first(off_t at)
-{
-	ARENA_AUTO a = { 0 };
-	char **init[INIT_LISTS];
-	STR_AUTO why = STR_INIT(SHIM_MESSAGE_MAX + 1);
-	str_char(&why, 'F');
-	if (lists_read(SHIM_SPEC_FD, &at, init, INIT_LISTS, &a))
-		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec", NULL);
-	int code = init[INIT_COMMAND][0] ? exec_init(init, &why) : 0;
-	if (code != 0) {
-		(void)fd_write_all(SHIM_REPORT_FD, str_view(&why));
-		_exit(code);
-	}
-	arena_wipe(&a); /* the Framework of a large job has megabytes */
 }
 
 int shim_exec_main(const char *directory)
 {
 	ARENA_AUTO a = { 0 };
+	ARENA_AUTO before = { 0 };
 	char **head[SHIM_LISTS];
 	char **app[APP_LISTS];
+	char **init[INIT_LISTS];
 	off_t at = 0;
 	for (int fd = SHIM_REPORT_FD; fd <= SHIM_INIT_FD; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	if (lists_read(SHIM_SPEC_FD, &at, head, SHIM_LISTS, &a) ||
-	    lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) || !app[APP_COMMAND][0])
+	    lists_read(SHIM_SPEC_FD, &at, app, APP_LISTS, &a) ||
+	    lists_read(SHIM_SPEC_FD, &at, init, INIT_LISTS, &before) || !app[APP_COMMAND][0])
 		shim_refuse(SHIM_REPORT_FD, "cannot read the file spec", NULL);
 	if (chdir(directory) != 0)
 		shim_refuse(SHIM_REPORT_FD, directory, NULL);
@@ -103,8 +95,10 @@ int shim_exec_main(const char *directory)
 		if (!exec_is_same(*same))
 			shim_refuse(SHIM_REPORT_FD, *same, "another directory is there now");
 	}
-	exec_init_first(at);
 	(void)close(SHIM_SPEC_FD);
+	if (init[INIT_COMMAND][0])
+		exec_init(init);
+	arena_wipe(&before); /* the Framework of a large job has megabytes */
 	environ = app[APP_ENV];
 	(void)fd_write_all(SHIM_REPORT_FD, SPAN("S"));
 	char **command = app[APP_COMMAND];

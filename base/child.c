@@ -139,7 +139,9 @@ int child_start(struct child *c, const struct child_command *command, struct err
 	}
 	fd_cleanup(&c->log);
 	*c = CHILD_NONE;
-	return err_set(e, UNKNOWN_ERROR, "%s cannot be started: %s", own.argv[0], strerror(saved));
+	return err_set(
+	    e, UNKNOWN_ERROR, "%s cannot be started: %s", own.argv[0],
+	    strerror(saved)); /* NOLINT(concurrency-mt-unsafe): it is, in glibc and musl */
 }
 
 void child_kill(const struct child *c)

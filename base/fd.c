@@ -29,6 +29,14 @@ int fd_write_all(int fd, struct span text)
 static int fd_open_regular(int dir, const char *path)
 {
 	struct stat st;
+	char name[256];
+	size_t n = strcspn(path, "/");
+	if (dir != AT_FDCWD && n > 0 && path[n] && n < sizeof(name)) {
+		memcpy(name, path, n);
+		name[n] = '\0';
+		FD_AUTO below = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		return below < 0 ? -1 : fd_open_regular(below, path + n + 1);
+	}
 	int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bool known = fd >= 0 && fstat(fd, &st) == 0;
 	if (known && S_ISREG(st.st_mode))

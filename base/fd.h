@@ -19,8 +19,9 @@ int fd_read_all(int fd, struct str *out);
 
 /*
  * Reads a small file that may be hostile: only a regular one, without following a link or waiting
- * for a fifo, and less than `max` bytes of it.  Returns the length, and ends the text with NUL; -1
- * and errno (EINVAL: not a regular file), and an empty text.
+ * for a fifo, and less than `max` bytes of it.  Below a directory, no part of the path is a link.
+ * Returns the length, and ends the text with NUL; -1 and errno (EINVAL: not a regular file), and an
+ * empty text.
  */
 ssize_t fd_read_at(int dir, const char *path, char *out, size_t max);
 /* The same into *out: 0, or -1 and errno (EFBIG: more than its maximum). */

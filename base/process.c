@@ -1,7 +1,10 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -38,4 +41,20 @@ void process_identity(pid_t pid, char out[static PROCESS_IDENTITY_MAX])
 	if (start >= 0 && boot[0])
 		(void)snprintf(out, PROCESS_IDENTITY_MAX, "%ld %lld %s", (long)pid,
 		               (long long)start, boot);
+}
+
+int process_kill_all(bool (*mine)(pid_t pid, void *arg), void *arg)
+{
+	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc");
+	int killed = 0;
+	for (const char *name; (name = dir_next(all)) != NULL;) {
+		int64_t pid;
+		if (parse_i64(span_of(name), 2, INT32_MAX, &pid) != 0)
+			continue;
+		/* First, so that the process that is looked at is the one that is killed. */
+		FD_AUTO pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+		killed += pidfd >= 0 && mine((pid_t)pid, arg) &&
+		          syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
+	}
+	return killed;
 }

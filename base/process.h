@@ -8,6 +8,9 @@
  * ended, also if it has not been reaped. */
 int64_t process_field(pid_t pid, int field);
 
+/* Sends SIGKILL to all processes that `mine` takes; returns how many these are. */
+int process_kill_all(bool (*mine)(pid_t pid, void *arg), void *arg);
+
 enum { PROCESS_IDENTITY_MAX = 160, PROCESS_BOOT_MAX = 64 };
 
 /* Differs after each boot of the machine.  Empty if it cannot be read. */

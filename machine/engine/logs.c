@@ -10,8 +10,8 @@
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
+#include "base/rmtree.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/task/tree.h"
 
 enum { RUNS_MAX = 100000 };
 

@@ -98,7 +98,7 @@ static int machine_sandbox(struct engine *e, struct err *err)
 	/* Tasks have the user id of the server: those of several users would read files of root. */
 	if (root && e->set.sandbox == ENGINE_SANDBOX_REQUIRED)
 		return machine_other_user(e, err);
-	e->sandbox = sandbox_probe(e->runtime, &why) == 0;
+	e->sandbox = sandbox_probe(e->runtime, NULL, &why) == 0;
 	if (e->sandbox && root)
 		engine_notice(e, ENGINE_WARNING,
 		              "tasks have the user id of root, and so access to its files as far "
@@ -119,7 +119,7 @@ static int machine_images(struct engine *e, struct err *err)
 	if (e->set.images != ENGINE_IMAGES_OCI)
 		return 0;
 	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_image_changed, err);
-	return e->images ? sandbox_probe_overlay(e->runtime, dir, err) : -1;
+	return e->images ? sandbox_probe(e->runtime, dir, err) : -1;
 }
 
 /* After the GPUs are known. */
@@ -141,7 +141,7 @@ static int machine_check_mounts(const struct engine *e, struct err *err)
 	static const char *const NOTHING[] = { "/", NULL };
 	ARENA_AUTO a = { 0 };
 	const char *own = e->set.dir;
-	struct sandbox_mount cwd = { e->set.cwd, e->set.cwd, false, 0 };
+	struct sandbox_mount cwd = { .source = e->set.cwd, .path = e->set.cwd };
 	struct sandbox_spec spec = { .runtime = e->runtime,
 		                     .mounts = e->set.mounts,
 		                     .mounts_n = e->set.n_mounts,

@@ -460,9 +460,9 @@ static void pod_look_at_state(struct engine_pod *p)
 /* The earlier process was killed before it started the shim: this one does it. */
 static void pod_start_again(struct engine_pod *p)
 {
-	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
+	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
 	/* A shim makes this file first, so this one had started. */
-	p->shim_ended = p->dying || access(lock, F_OK) == 0;
+	p->shim_ended = p->dying || access(shim, F_OK) == 0;
 	if (p->shim_ended)
 		return;
 	p->state = POD_BOUND;
@@ -523,10 +523,10 @@ bool pod_find(struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
-	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
+	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
 	bool read = fd_read_str(AT_FDCWD, file, &text) == 0;
-	/* A shim makes the lock; the file may not have survived a power failure. */
-	if (!read && access(lock, F_OK) != 0)
+	/* A shim has made its file; this one may not have survived a power failure. */
+	if (!read && access(shim, F_OK) != 0)
 		return false;
 	if (read && scan_valid(str_view(&text), 10)) {
 		struct span gpus = scan_get(str_view(&text), "gpus");

@@ -79,22 +79,11 @@ struct start {
 	struct arena a;
 	struct sandbox_mount *mount;
 	size_t n_mounts;
-	struct sandbox_device *device;
-	size_t n_devices;
 	const char *const *env;
 	int *keep;
 	size_t n_keep;
 	char *procs;
 };
-
-static void start_add_file(struct start *s, const struct gpu_file *f)
-{
-	if (f->device)
-		s->device[s->n_devices++] = (struct sandbox_device){ f->host, f->path };
-	else
-		s->mount[s->n_mounts++] =
-		    (struct sandbox_mount){ f->host, f->path, f->writable, 0 };
-}
 
 /* The GPUs of the pod: nodes, mounts, variables and locks. */
 static void start_gpus(struct start *s)
@@ -115,10 +104,12 @@ static void start_gpus(struct start *s)
 	for (int64_t i = 0; i < s->p->need.ports; i++)
 		s->keep[s->n_keep++] = s->p->port_fd[i];
 	s->mount = ARENA_NEW(&s->a, struct sandbox_mount, files);
-	s->device = ARENA_NEW(&s->a, struct sandbox_device, files);
 	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < gpus[i]->files_n; j++)
-			start_add_file(s, &gpus[i]->files[j]);
+		for (size_t j = 0; j < gpus[i]->files_n; j++) {
+			const struct gpu_file *f = &gpus[i]->files[j];
+			s->mount[s->n_mounts++] =
+			    (struct sandbox_mount){ f->host, f->path, f->writable, 0, f->device };
+		}
 	}
 	s->env = gpu_env(gpus, n, e->sandbox, &s->a);
 }
@@ -127,7 +118,8 @@ static void start_mounts(struct start *s)
 {
 	const struct engine_settings *set = &s->p->e->set;
 	if (s->p->e->shows_cwd)
-		s->mount[s->n_mounts++] = (struct sandbox_mount){ set->cwd, set->cwd, false, 0 };
+		s->mount[s->n_mounts++] =
+		    (struct sandbox_mount){ .source = set->cwd, .path = set->cwd };
 	for (size_t i = 0; i < set->n_mounts; i++)
 		s->mount[s->n_mounts++] = set->mounts[i];
 }
@@ -148,21 +140,20 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
 	const struct task_settings set = {
 		.dir = p->dir,
-		.runtime = e->runtime,
 		.sandbox = e->sandbox,
-		.image = image ? image->rootfs : NULL,
-		.hide = e->hide.v,
-		.n_hide = e->hide.n,
+		.box = { .runtime = e->runtime,
+		         .rootfs = image ? image->rootfs : NULL,
+		         .mounts = s->mount,
+		         .mounts_n = s->n_mounts,
+		         .hide = e->hide.v,
+		         .hide_n = e->hide.n },
 		.start_directory = e->set.cwd ? e->set.cwd
 		                   : image    ? image->directory
 		                              : NULL,
-		.mount = s->mount,
-		.n_mounts = s->n_mounts,
-		.device = s->device,
-		.n_devices = s->n_devices,
 		.env = s->env,
 		.cgroup_procs = s->procs,
 		.image_env = image ? image->env : NULL,
+		.note = image ? image->note : NULL,
 		.objects = &objects,
 		.framework = str_view(&framework.body),
 	};
@@ -194,8 +185,6 @@ static int start_all(struct start *s, struct err *err)
 		s->keep[s->n_keep++] = image->lock;
 	if (start_cgroup(s, err) < 0 || start_write(s, spec, image, err) < 0)
 		return -1;
-	if (image && image->note)
-		task_log(p->dir, image->note);
 	p->pidfd = task_start(p->dir, e->runtime, e->tether[0], s->keep, s->n_keep, err);
 	return p->pidfd < 0 ? -1 : 0;
 }

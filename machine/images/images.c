@@ -19,10 +19,9 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/image/image.h"
+#include "base/rmtree.h"
 #include "k8s/transport/reply.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/sandbox_internal.h"
-#include "machine/task/tree.h"
 #include "machine/words.h"
 
 enum {
@@ -91,7 +90,7 @@ int images_probe(struct err *e)
 	static const char *const NEEDED[] = { "skopeo", "umoci" };
 	ARENA_AUTO a = { 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++) {
-		if (sandbox_program(NEEDED[i], &a) == NULL)
+		if (program_find(NEEDED[i], &a) == NULL)
 			return err_set(
 			    e, UNAVAILABLE,
 			    "images cannot be pulled: %s is not in PATH: apt install skopeo umoci",
@@ -260,8 +259,9 @@ static void pull_start(struct images_item *p)
 	ERR_AUTO e = { 0 };
 	struct words env = { .a = &p->a };
 	char *dir = arena_printf(&p->a, "%s/tmp/pull-XXXXXX", p->m->path);
-	const char *const argv[] = { "/bin/sh", "-c",         PULL_SCRIPT, "pull",
-		                     p->where,  p->reference, p->key,      NULL };
+	const char *const argv[] = { "setpriv",    "--pdeathsig", "KILL", "/bin/sh",
+		                     "-c",         PULL_SCRIPT,   "pull", p->where,
+		                     p->reference, p->key,        NULL };
 	for (char *const *v = environ; *v; v++) {
 		if (span_among(span_to(span_of(*v), strcspn(*v, "=")), KEPT))
 			words_add(&env, *v);

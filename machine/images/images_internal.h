@@ -3,8 +3,8 @@
 #include <sys/queue.h>
 
 #include "base/arena.h"
+#include "base/child.h"
 #include "machine/images/images.h"
-#include "machine/task/child.h"
 
 enum { IMAGES_HEX = 65 };
 

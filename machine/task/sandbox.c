@@ -1,150 +1,90 @@
+/*
+ * What a sandbox shows is a tree of struct view, which has the mounts; sandbox_argv builds it and
+ * writes it as arguments, parents first.  Paths in it are absolute and without links.
+ */
 #include "machine/task/sandbox.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "machine/task/sandbox_internal.h"
+#include "base/child.h"
+#include "base/fd.h"
 #include "machine/words.h"
 
-static void args_tmpfs(struct words *args, const struct plan_op *op)
+enum {
+	STEPS_MAX = 500,    /* parts of a path, with its links */
+	SHADOWED_MAX = 1000 /* entries of a directory */
+};
+
+/* ---- paths of the machine -------------------------------------------------------------------- */
+
+/* Is `path` the directory, or below it?  Texts only. */
+static bool path_within(const char *path, const char *dir)
 {
-	bool all = strcmp(op->path, "/tmp") == 0 || strcmp(op->path, "/var/tmp") == 0 ||
-	           strcmp(op->path, "/dev/shm") == 0;
-	if (op->size)
-		WORDS_ADD(args, "--size",
-		          arena_printf(args->a, "%llu", (unsigned long long)op->size));
-	WORDS_ADD(args, "--perms", all ? "1777" : "0755", "--tmpfs", op->path);
+	size_t n = strlen(dir);
+	if (n == 1) /* "/" */
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-static void args_op(struct words *args, const struct plan_op *op)
+/* Without links, in the arena; NULL and errno. */
+static const char *path_real(const char *path, struct arena *a)
 {
-	static const char *const OPTIONS[] = {
-		[PLAN_READ_ONLY] = "--ro-bind", [PLAN_WRITABLE] = "--bind",
-		[PLAN_DEVICE] = "--dev-bind",   [PLAN_LINK] = "--symlink",
-		[PLAN_DIR] = "--dir",           [PLAN_PROC] = "--proc",
-		[PLAN_DEV] = "--dev",
-	};
-	/* bubblewrap begins with an empty "/". */
-	if (op->kind == PLAN_SHADOW && strcmp(op->path, "/") == 0)
-		return;
-	if (op->kind == PLAN_TMPFS || op->kind == PLAN_SHADOW) {
-		args_tmpfs(args, op);
-		return;
-	}
-	bool may_vanish = op->kind == PLAN_READ_ONLY && op->entry;
-	words_add(args, may_vanish ? "--ro-bind-try" : OPTIONS[op->kind]);
-	if (op->source)
-		words_add(args, op->source);
-	words_add(args, op->path);
+	char real[PATH_MAX];
+	return realpath(path, real) ? arena_dup(a, span_of(real)) : NULL;
 }
 
-static void args_namespaces(struct words *args, const struct sandbox_spec *spec)
+const char *sandbox_home(struct arena *a)
 {
-	/* Below an overlay, the user is root of the namespace that mount-overlay makes. */
-	const char *uid = arena_printf(args->a, "%u", spec->image ? 0 : geteuid());
-	const char *gid = arena_printf(args->a, "%u", spec->image ? 0 : getegid());
-	/* As root, bubblewrap keeps capabilities unless it is told not to. */
-	WORDS_ADD(args, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-	          "--die-with-parent", "--cap-drop", "ALL", "--uid", uid, "--gid", gid,
-	          "--as-pid-1");
-	if (spec->status_fd > 0)
-		WORDS_ADD(args, "--json-status-fd", arena_printf(args->a, "%d", spec->status_fd));
-}
-
-const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e)
-{
-	const struct sandbox_image *image = spec->image;
-	const char *bwrap = sandbox_program("bwrap", a);
-	if (bwrap == NULL) {
-		(void)err_set(e, UNAVAILABLE,
-		              "bwrap is not in PATH; install the package bubblewrap");
-		return NULL;
-	}
-	struct plan plan;
-	if (plan_make(&plan, spec, a, e) != 0)
-		return NULL;
-	const char *cwd = spec->cwd ? plan_resolve(&plan, spec->cwd, e) : "/";
-	if (cwd == NULL)
-		return NULL;
-	struct words args = { .a = a };
-	if (image)
-		WORDS_ADD(&args, spec->runtime, "mount-overlay", image->rootfs, image->upper,
-		          image->work, image->merged, "--");
-	words_add(&args, bwrap);
-	args_namespaces(&args, spec);
-	for (size_t i = 0; i < plan.n; i++) {
-		struct plan_op op = plan.op[i];
-		if (op.kind == PLAN_TMPFS && !op.size)
-			op.size = spec->memory;
-		args_op(&args, &op);
-	}
-	for (size_t i = 0; i < plan.n; i++) {
-		if (plan.op[i].kind == PLAN_SHADOW || plan.op[i].kind == PLAN_DEV)
-			WORDS_ADD(&args, "--remount-ro", plan.op[i].path);
-	}
-	WORDS_ADD(&args, "--chdir", cwd, "--");
-	words_add_all(&args, spec->command);
-	if (args.n > SANDBOX_ARGS_MAX) {
-		(void)err_set(e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
-		              SANDBOX_ARGS_MAX);
-		return NULL;
-	}
-	return args.v;
-}
-
-const char *sandbox_program(const char *name, struct arena *a)
-{
-	const char *path = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): not changed */
-	struct span rest = span_of(path ? path : "/usr/local/bin:/usr/bin:/bin");
-	while (rest.n) {
-		struct span dir = span_next(&rest, ':');
-		const char *file = arena_printf(a, "%.*s/%s", (int)dir.n, dir.p, name);
-		/* A relative directory would mean another program in another directory. */
-		if (*file == '/' && dir.n && access(file, X_OK) == 0)
-			return file;
-	}
-	return NULL;
-}
-
-/* A directory that is, or contains, what programs need. */
-static bool hide_never(const char *dir)
-{
-	static const char *const NEEDED[] = { "/usr", "/bin", "/sbin", "/lib", "/etc",
-		                              "/dev", "/sys", "/proc", "/var" };
-	for (size_t i = 0; i < ARRAY_SIZE(NEEDED); i++) {
-		if (plan_within(NEEDED[i], dir))
-			return true;
-	}
-	return false;
+	enum { ROOM = 16384 };
+	struct passwd user;
+	struct passwd *found = NULL;
+	char *room = arena_alloc(a, ROOM);
+	bool known = getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found;
+	return known && user.pw_dir[0] == '/' ? user.pw_dir : "/root";
 }
 
 static void hide_add(struct words *hidden, const char *path)
 {
-	const char *real = path && *path ? plan_real(path, hidden->a) : NULL;
-	if (real && !hide_never(real))
+	/* What programs need. */
+	static const char *const NEEDED[] = { "/usr", "/bin", "/sbin", "/lib", "/etc",
+		                              "/dev", "/sys", "/proc", "/var" };
+	const char *real = path && *path ? path_real(path, hidden->a) : NULL;
+	for (size_t i = 0; real && i < ARRAY_SIZE(NEEDED); i++) {
+		if (path_within(NEEDED[i], real))
+			return;
+	}
+	if (real)
 		words_add(hidden, real);
 }
 
 const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
 {
-	static const char *const USUAL[] = { "/home", "/root", "/run", "/tmp", "/var/tmp" };
-	/* Root owns them also without capabilities. */
-	static const char *const OF_ROOT[] = { "/etc/shadow",    "/etc/shadow-", "/etc/gshadow",
-		                               "/etc/gshadow-",  "/etc/ssh",     "/etc/ssl/private",
-		                               "/var/spool/cron" };
-	enum { ROOM = 16384 };
+	/* Those from the sixth on belong to root, also without capabilities. */
+	static const char *const USUAL[] = { "/home",
+		                             "/root",
+		                             "/run",
+		                             "/tmp",
+		                             "/var/tmp",
+		                             "/etc/shadow",
+		                             "/etc/shadow-",
+		                             "/etc/gshadow",
+		                             "/etc/gshadow-",
+		                             "/etc/ssh",
+		                             "/etc/ssl/private",
+		                             "/var/spool/cron" };
 	struct words hidden = { .a = a };
-	struct passwd user;
-	struct passwd *found = NULL;
-	char *room = arena_alloc(a, ROOM);
-	for (size_t i = 0; i < ARRAY_SIZE(USUAL); i++)
+	for (size_t i = 0; i < (geteuid() == 0 ? ARRAY_SIZE(USUAL) : 5); i++)
 		hide_add(&hidden, USUAL[i]);
 	hide_add(&hidden, getenv("HOME")); /* NOLINT(concurrency-mt-unsafe): not changed */
-	if (getpwuid_r(geteuid(), &user, room, ROOM, &found) == 0 && found)
-		hide_add(&hidden, found->pw_dir);
-	for (size_t i = 0; geteuid() == 0 && i < ARRAY_SIZE(OF_ROOT); i++)
-		hide_add(&hidden, OF_ROOT[i]);
+	hide_add(&hidden, sandbox_home(a));
 	for (size_t i = 0; i < n; i++)
 		hide_add(&hidden, more[i]);
 	return hidden.v ? hidden.v : ARENA_NEW(a, const char *, 1);
@@ -153,11 +93,440 @@ const char **sandbox_hide(const char *const *more, size_t n, struct arena *a)
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n)
 {
 	ARENA_AUTO a = { 0 };
-	const char *real = plan_real(path, &a);
+	const char *real = path_real(path, &a);
 	for (size_t i = 0; i < n; i++) {
-		const char *dir = plan_real(dirs[i], &a);
-		if (dir && plan_within(real ? real : path, dir))
+		const char *dir = path_real(dirs[i], &a);
+		if (dir && path_within(real ? real : path, dir))
 			return true;
 	}
 	return false;
+}
+
+/* ---- the tree -------------------------------------------------------------------------------- */
+
+/* How bubblewrap shows something. */
+static const char READ_ONLY[] = "--ro-bind", WRITABLE[] = "--bind", DEVICE[] = "--dev-bind",
+		  TMPFS[] = "--tmpfs", DIR_ONLY[] = "--dir", PROC[] = "--proc", DEV[] = "--dev";
+
+struct view {
+	const char *option; /* one of these; NULL: it shows nothing, but what is below does */
+	const char *source; /* of the machine, with all mounts below it */
+	const char *look;   /* where the machine has what is seen here; NULL: nowhere */
+	uint64_t size;      /* TMPFS: of bytes; 0: as every one */
+	const char *name;
+	struct view *child, *next;
+};
+
+struct sandbox {
+	const struct sandbox_spec *spec;
+	const char **hide;
+	struct view root;
+	struct words args, last; /* last: after all mounts */
+	struct arena *a;
+	struct err *e;
+};
+
+static int sandbox_refuse(const struct sandbox *s, const char *path, const char *why)
+{
+	return err_set(s->e, INVALID_PARAMETERS, "%s cannot be a mount point%s%s", path,
+	               *why ? ": " : "", why);
+}
+
+/* rest: "" or what is below. */
+static const char *view_join(struct arena *a, const char *dir, const char *rest)
+{
+	if (!*rest)
+		return dir;
+	return arena_printf(a, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, rest);
+}
+
+static struct view *view_child(const struct view *v, struct span name)
+{
+	struct view *c = v->child;
+	while (c && !span_is(name, c->name))
+		c = c->next;
+	return c;
+}
+
+/* Of one path the last one counts, but a directory replaces nothing. */
+static struct view *view_put(struct sandbox *s, const char *path, const char *option,
+                             const char *source)
+{
+	struct view *v = &s->root;
+	struct span rest = span_of(path + 1);
+	while (rest.n > 0) {
+		struct span name = span_next(&rest, '/');
+		struct view *c = view_child(v, name);
+		if (!c) {
+			c = ARENA_NEW(s->a, struct view, 1);
+			*c = (struct view){ .name = arena_dup(s->a, name), .next = v->child };
+			v->child = c;
+		}
+		v = c;
+	}
+	if (option == DIR_ONLY && v->option)
+		return v;
+	v->option = option;
+	v->source = v->look = source;
+	v->size = 0;
+	return v;
+}
+
+/* Where the machine has what the sandbox shows at this path; NULL: nowhere.  *shown: what shows it,
+ * at it or the deepest above. */
+static const char *view_look(const struct sandbox *s, const char *path, const struct view **shown)
+{
+	const struct view *v = &s->root;
+	struct span rest = span_of(path + 1);
+	const char *below = rest.p;
+	*shown = v;
+	while (v && rest.n > 0) {
+		v = view_child(v, span_next(&rest, '/'));
+		if (v && v->option) {
+			*shown = v;
+			below = path + strlen(path) - rest.n;
+		}
+	}
+	return (*shown)->look ? view_join(s->a, (*shown)->look, below) : NULL;
+}
+
+/* A path of the sandbox without links, as far as the machine has it; NULL and an error. */
+static const char *view_resolve(const struct sandbox *s, const char *path)
+{
+	const char *done = "/";
+	const char *rest = path;
+	for (unsigned steps = 0; steps < STEPS_MAX; steps++) {
+		char target[PATH_MAX];
+		rest += strspn(rest, "/");
+		struct span name = { rest, strcspn(rest, "/") };
+		rest += name.n;
+		if (name.n == 0)
+			return done;
+		if (span_is(name, "."))
+			continue;
+		if (span_is(name, "..")) {
+			size_t n = (size_t)(strrchr(done, '/') - done);
+			done = arena_dup(s->a, (struct span){ done, n ? n : 1 });
+			continue;
+		}
+		const char *next = view_join(s->a, done, arena_dup(s->a, name));
+		const struct view *shown;
+		const char *look = view_look(s, next, &shown);
+		ssize_t n = look ? readlink(look, target, sizeof(target)) : -1;
+		if (n < 0)
+			done = next;
+		else
+			rest = arena_printf(s->a, "%.*s%s", (int)n, target, rest);
+		if (n > 0 && *target == '/')
+			done = "/";
+	}
+	(void)sandbox_refuse(s, path,
+	                     arena_printf(s->a, "a symbolic link at %s leads nowhere", done));
+	return NULL;
+}
+
+/* An empty directory, or a file that cannot be opened, in place of each hidden one, where the path
+ * shows what the machine has at `look`. */
+static void view_hide(struct sandbox *s, const char *path, const char *look)
+{
+	size_t n = strcmp(look, "/") == 0 ? 0 : strlen(look);
+	for (const char **hide = s->hide; *hide; hide++) {
+		struct stat st;
+		const struct view *shown;
+		if (!path_within(*hide, look) || strcmp(*hide, look) == 0)
+			continue;
+		const char *at = view_join(s->a, path, *hide + n + 1);
+		if (view_look(s, at, &shown) == NULL || stat(*hide, &st) != 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
+			(void)view_put(s, at, TMPFS, NULL);
+		else /* in a bind mount of a user namespace, devices cannot be opened */
+			(void)view_put(s, at, READ_ONLY, "/dev/null");
+	}
+}
+
+static int sandbox_root(struct sandbox *s)
+{
+	static const char *const OWN[] = { "/proc", "/dev", "/sys" };
+	/* Root needs no capability to write its files in there, and bubblewrap looks at the
+	 * directories only. */
+	static const char *const OF_ROOT[] = { "/proc/sys",   "/proc/irq",  "/proc/bus",
+		                               "/proc/acpi",  "/proc/scsi", "/proc/fs",
+		                               "/proc/driver" };
+	bool image = s->spec->rootfs != NULL;
+	s->root = (struct view){ .option = READ_ONLY, .look = "/" };
+	if (image)
+		s->root = (struct view){ .option = WRITABLE,
+			                 .look = s->spec->rootfs,
+			                 .source = view_join(s->a, s->spec->overlay, "merged") };
+	/* An image could have links in place of what is mounted there. */
+	for (size_t i = 0; image && i < ARRAY_SIZE(OWN); i++) {
+		const char *path = view_resolve(s, OWN[i]);
+		if (path == NULL)
+			return -1;
+		if (strcmp(path, OWN[i]) != 0)
+			return err_set(s->e, INVALID_PARAMETERS,
+			               "the image cannot be used: its %s is a symbolic link",
+			               OWN[i]);
+	}
+	if (image)
+		(void)view_put(s, "/sys", READ_ONLY, "/sys");
+	(void)view_put(s, "/proc", PROC, NULL);
+	for (size_t i = 0; geteuid() == 0 && i < ARRAY_SIZE(OF_ROOT); i++) {
+		if (access(OF_ROOT[i], F_OK) == 0)
+			(void)view_put(s, OF_ROOT[i], READ_ONLY, OF_ROOT[i]);
+	}
+	(void)view_put(s, "/dev", DEV, NULL);
+	(void)view_put(s, "/dev/shm", TMPFS, NULL);
+	if (!image)
+		view_hide(s, "/", "/");
+	return 0;
+}
+
+/* Can bubblewrap find it, which has no capabilities?  They are those of this thread. */
+static bool sandbox_can_enter(const char *path)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct all[2];
+	if (geteuid() != 0 || syscall(SYS_capget, &head, all) != 0)
+		return true;
+	struct __user_cap_data_struct none[2] = { all[0], all[1] };
+	none[0].effective = none[1].effective = 0;
+	if (syscall(SYS_capset, &head, none) != 0)
+		return true;
+	FD_AUTO fd = open(path, O_PATH | O_CLOEXEC);
+	bool refused = fd < 0 && errno == EACCES;
+	(void)syscall(SYS_capset, &head, all); /* as before */
+	return !refused;
+}
+
+static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
+{
+	if (m->path[0] != '/' || (m->source && m->source[0] != '/'))
+		return err_set(s->e, INVALID_PARAMETERS,
+		               "the mount of %s at %s: paths must begin with /",
+		               m->source ? m->source : "a tmpfs", m->path);
+	const char *path = view_resolve(s, m->path);
+	if (path == NULL)
+		return -1;
+	if (strcmp(path, "/") == 0 || strcmp(path, "/dev") == 0 || path_within(path, "/proc"))
+		return sandbox_refuse(s, m->path, "");
+	if (m->source == NULL) {
+		view_put(s, path, TMPFS, NULL)->size = m->size;
+		return 0;
+	}
+	const char *real = path_real(m->source, s->a);
+	if (real == NULL)
+		return err_set(
+		    s->e, INVALID_PARAMETERS,
+		    "%s, which is to be shown at %s, cannot be found on this machine: %s",
+		    m->source, m->path, strerrordesc_np(errno));
+	if (!sandbox_can_enter(real))
+		return err_set(
+		    s->e, INVALID_PARAMETERS,
+		    "%s, which is to be shown at %s, is in a directory that root can enter only by "
+		    "rights that it does not have in a sandbox: let others enter the directories "
+		    "above it (chmod o+x), use one elsewhere, or run as its owner",
+		    m->source, m->path);
+	const struct view *shown;
+	const char *look = view_look(s, path, &shown);
+	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
+	if (look && strcmp(look, real) == 0 && shown->option == option)
+		return 0; /* it is seen already */
+	(void)view_put(s, path, option, real);
+	view_hide(s, path, real);
+	return 0;
+}
+
+/* Parents first, because links in them can be in the way of others. */
+static int sandbox_mounts(struct sandbox *s)
+{
+	size_t n = s->spec->mounts_n;
+	/* The machine's is often a link to a hidden directory. */
+	static const char DNS[] = "/etc/resolv.conf";
+	const char *real = path_real(DNS, s->a);
+	const struct sandbox_mount dns = { .source = real, .path = DNS };
+	if (real && (s->spec->rootfs || strcmp(real, DNS) != 0) && sandbox_mount_put(s, &dns) != 0)
+		return -1;
+	const struct sandbox_mount **sorted = ARENA_NEW(s->a, const struct sandbox_mount *, n + 1);
+	for (size_t i = 0; i < n; i++) {
+		size_t at = i;
+		for (; at > 0 && strcmp(sorted[at - 1]->path, s->spec->mounts[i].path) > 0; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = &s->spec->mounts[i];
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (sandbox_mount_put(s, sorted[i]) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* A directory that shall be there; its links are resolved, and nothing is hidden by it. */
+static const char *sandbox_dir(struct sandbox *s, const char *dir)
+{
+	const struct view *shown;
+	struct stat st;
+	const char *path = view_resolve(s, dir ? dir : "/");
+	if (path == NULL)
+		return NULL;
+	const char *look = view_look(s, path, &shown);
+	bool there = look && stat(look, &st) == 0;
+	if (there && !S_ISDIR(st.st_mode)) {
+		(void)err_set(s->e, INVALID_PARAMETERS, "the working directory %s is no directory",
+		              dir);
+		return NULL;
+	}
+	if (!there && shown->option != PROC)
+		(void)view_put(s, path, DIR_ONLY, NULL);
+	return path;
+}
+
+/* ---- the arguments --------------------------------------------------------------------------- */
+
+static void args_mount(struct sandbox *s, const struct view *v, const char *path)
+{
+	static const char *const FOR_ALL[] = { "/tmp", "/var/tmp", "/dev/shm", NULL };
+	uint64_t size = v->size ? v->size : s->spec->memory;
+	if (v->option == TMPFS && size)
+		WORDS_ADD(&s->args, "--size", arena_printf(s->a, "%llu", (unsigned long long)size));
+	if (v->option == TMPFS)
+		WORDS_ADD(&s->args, "--perms",
+		          span_among(span_of(path), FOR_ALL) ? "1777" : "0755");
+	words_add(&s->args, v->option);
+	if (v->source)
+		words_add(&s->args, v->source);
+	words_add(&s->args, path);
+	if (v->option == DEV)
+		WORDS_ADD(&s->last, "--remount-ro", path);
+}
+
+/* An empty directory needs no mount, unless it is one itself (as of an automounter). */
+static bool args_is_empty(const char *look, dev_t parent)
+{
+	struct stat st;
+	DIR_AUTO *d = dir_list(AT_FDCWD, look);
+	return d && fstat(dirfd(d), &st) == 0 && st.st_dev == parent && !dir_next(d);
+}
+
+/* A new directory in place of `look`, with its entries, but for those that show something else. */
+static int args_shadow(struct sandbox *s, const struct view *v, const char *path, const char *look)
+{
+	struct stat st;
+	size_t count = 0;
+	DIR_AUTO *d = dir_list(AT_FDCWD, look);
+	if (d == NULL || fstat(dirfd(d), &st) != 0)
+		return err_set(
+		    s->e, INVALID_PARAMETERS,
+		    "a mount point in %s cannot be made: the directory cannot be read: %s", path,
+		    strerrordesc_np(errno));
+	if (v != &s->root) /* bubblewrap begins with an empty one */
+		args_mount(s, &(struct view){ .option = TMPFS }, path);
+	WORDS_ADD(&s->last, "--remount-ro", path);
+	for (const char *name; (name = dir_next(d)) != NULL;) {
+		char target[PATH_MAX];
+		const struct view *own = view_child(v, span_of(name));
+		const char *at = view_join(s->a, path, name);
+		const char *from = view_join(s->a, look, name);
+		if (++count > SHADOWED_MAX)
+			return err_set(
+			    s->e, INVALID_PARAMETERS,
+			    "a mount point in %s cannot be made: the directory has more than %d "
+			    "entries; create it on this machine, or choose another path",
+			    path, SHADOWED_MAX);
+		if (own && own->option)
+			continue;
+		ssize_t n = readlink(from, target, sizeof(target));
+		if (n > 0 && n < PATH_MAX)
+			WORDS_ADD(&s->args, "--symlink",
+			          arena_dup(s->a, (struct span){ target, (size_t)n }), at);
+		else if (!args_is_empty(from, st.st_dev)) /* it may vanish */
+			WORDS_ADD(&s->args, "--ro-bind-try", from, at);
+		else if (!own)
+			WORDS_ADD(&s->args, "--dir", at);
+	}
+	return 0;
+}
+
+/* Is something to be shown where nothing is? */
+static bool args_lacks(const struct sandbox *s, const struct view *v, const char *look)
+{
+	struct stat st;
+	for (const struct view *c = v->child; c; c = c->next) {
+		if (lstat(view_join(s->a, look, c->name), &st) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* look: where the machine has what was seen here so far; NULL: nowhere.  fixed: bubblewrap cannot
+ * make mount points there. */
+static int args_view(struct sandbox *s, const struct view *v, const char *path, const char *look,
+                     bool fixed)
+{
+	struct stat st;
+	if (s->args.n > SANDBOX_ARGS_MAX)
+		return err_set(s->e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
+		               SANDBOX_ARGS_MAX);
+	bool there = look && lstat(look, &st) == 0;
+	bool dir = there && S_ISDIR(st.st_mode);
+	if (v->option) {
+		bool wanted = !v->source || stat(v->source, &st) != 0 || S_ISDIR(st.st_mode);
+		if (there && wanted != dir)
+			return sandbox_refuse(s, path,
+			                      dir ? "a directory is there" : "a file is there");
+		look = v->look;
+		fixed = v->option == READ_ONLY;
+		there = look != NULL;
+		dir = wanted;
+	}
+	if (v->child && there && !dir)
+		return sandbox_refuse(s, view_join(s->a, path, v->child->name),
+		                      arena_printf(s->a, "%s is no directory", path));
+	fixed = fixed && there;
+	bool shadow = fixed && v->child && (v == &s->root || args_lacks(s, v, look));
+	if (shadow && args_shadow(s, v, path, look) != 0)
+		return -1;
+	if (!shadow && v->option)
+		args_mount(s, v, path);
+	for (const struct view *c = v->child; c; c = c->next) {
+		const char *below = there ? view_join(s->a, look, c->name) : NULL;
+		if (args_view(s, c, view_join(s->a, path, c->name), below, fixed) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, struct err *e)
+{
+	struct sandbox s = { spec, sandbox_hide(spec->hide, spec->hide_n, a), .a = a, .e = e };
+	struct words *args = &s.args;
+	/* Below an overlay, the user is root of the namespace that mount-overlay makes. */
+	const char *uid = arena_printf(a, "%u", spec->rootfs ? 0 : geteuid());
+	const char *gid = arena_printf(a, "%u", spec->rootfs ? 0 : getegid());
+	const char *bwrap = program_find("bwrap", a);
+	if (bwrap == NULL) {
+		(void)err_set(e, UNAVAILABLE,
+		              "bwrap is not in PATH; install the package bubblewrap");
+		return NULL;
+	}
+	s.args.a = s.last.a = a;
+	if (sandbox_root(&s) != 0 || sandbox_mounts(&s) != 0 ||
+	    (spec->home && !sandbox_dir(&s, spec->home)))
+		return NULL;
+	const char *cwd = sandbox_dir(&s, spec->cwd);
+	if (cwd == NULL)
+		return NULL;
+	if (spec->rootfs)
+		WORDS_ADD(args, spec->runtime, "mount-overlay", spec->rootfs, spec->overlay, "--");
+	/* As root, bubblewrap keeps capabilities unless it is told not to. */
+	WORDS_ADD(args, bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+	          "--die-with-parent", "--cap-drop", "ALL", "--uid", uid, "--gid", gid,
+	          "--as-pid-1");
+	if (args_view(&s, &s.root, "/", NULL, false) != 0)
+		return NULL;
+	words_add_all(args, s.last.v);
+	WORDS_ADD(args, "--chdir", cwd, "--");
+	words_add_all(args, spec->command);
+	return args->v;
 }

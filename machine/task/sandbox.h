@@ -26,29 +26,18 @@ struct sandbox_mount {
 	const char *path;   /* in the sandbox, absolute */
 	bool writable;
 	uint64_t size; /* of a tmpfs, in bytes; 0: as those that every sandbox has */
-};
-
-/* A device node, at `path` in the sandbox. */
-struct sandbox_device {
-	const char *source, *path;
-};
-
-/* The root of an image, and an overlay above it.  The directories belong to the caller: upper and
- * work are empty, on one file system, and used by one container; merged is an empty directory,
- * where the overlay appears in the sandbox's namespace only. */
-struct sandbox_image {
-	const char *rootfs, *upper, *work, *merged;
+	bool device;   /* source: a device node that can be used */
 };
 
 struct sandbox_spec {
 	const char *runtime; /* pai-runtime, whose mount-overlay is used */
-	/* With an image the command has uid and gid 0 inside, else those of this process.  NULL:
-	 * the root of the machine. */
-	const struct sandbox_image *image;
+	/* The root of an image, with which the command has uid and gid 0 inside, else those of this
+	 * process.  NULL: the root of the machine. */
+	const char *rootfs;
+	/* With an image: a directory for what one container changes in it, see mount-overlay. */
+	const char *overlay;
 	const struct sandbox_mount *mounts;
 	size_t mounts_n;
-	const struct sandbox_device *devices;
-	size_t devices_n;
 	/* Files and directories of the machine that are hidden in the machine's root, and in every
 	 * mount whose source is above them. */
 	const char *const *hide;
@@ -56,9 +45,6 @@ struct sandbox_spec {
 	uint64_t memory; /* size of each tmpfs, also of /dev/shm; 0: half of the machine's memory */
 	const char *home; /* created as an empty directory if it lies in a hidden one; or NULL */
 	const char *cwd;  /* in the sandbox; NULL: "/" */
-	int status_fd;    /* inherited by bubblewrap, which writes {"child-pid": PID} there: the
-	                     pid of the command, to be signalled (bubblewrap passes no signal on);
-	                     0: none */
 	const char *const *command; /* NULL-terminated; begins with a path in the sandbox */
 };
 
@@ -67,8 +53,8 @@ struct sandbox_spec {
  * with an empty environment (a variable like LD_PRELOAD would act on bubblewrap itself, outside of
  * the sandbox), which is also that of the command, and with PR_SET_PDEATHSIG; the death of
  * bubblewrap kills all processes of the sandbox.  It exits as the command, or with 128 + the signal
- * that ended it, or 1 if the sandbox cannot be made, with a line "bwrap: ..." on stderr and without
- * "child-pid".  The command is pid 1 of the sandbox.
+ * that ended it, or 1 if the sandbox cannot be made, with a line "bwrap: ..." on stderr.  The
+ * command is pid 1 of the sandbox.
  *
  * A mount point that does not exist in a read-only directory is made by showing a new directory in
  * its place, with all entries of the old one.
@@ -83,14 +69,15 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
  * /etc, /var or the like.  NULL-terminated, in the arena. */
 const char **sandbox_hide(const char *const *more, size_t n, struct arena *a);
 
+/* The home directory of this user, in the arena. */
+const char *sandbox_home(struct arena *a);
+
 /* Is `path` one of the directories, or below one, when symbolic links are followed?  For mounts
  * that users ask for. */
 bool sandbox_hidden(const char *path, const char *const *dirs, size_t n);
 
-/* Starts a trivial sandbox by pai-runtime, as a task is, which takes some ms; runtime: its absolute
- * path, or NULL.  0, or -1 and *e (503): bubblewrap is missing, or namespaces are forbidden, to
- * which program, and what to do.  Blocks; once at start. */
-int sandbox_probe(const char *runtime, struct err *e);
-
-/* The same for images: mounts an overlay whose directories are made below `dir` and removed. */
-int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e);
+/* Starts a trivial sandbox by pai-runtime, as a task is, which takes some ms.  runtime: its
+ * absolute path, or NULL.  overlay: in an overlay, as for images, of directories that are made
+ * below this one and removed; or NULL.  0, or -1 and *e (503): bubblewrap is missing, or namespaces
+ * are forbidden, to which program, and what to do.  Blocks; once at start. */
+int sandbox_probe(const char *runtime, const char *overlay, struct err *e);

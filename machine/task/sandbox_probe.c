@@ -4,28 +4,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/fd.h"
-#include "machine/task/child.h"
-#include "machine/task/sandbox_internal.h"
-#include "machine/task/tree.h"
+#include "base/rmtree.h"
+#include "machine/task/sandbox.h"
 #include "machine/words.h"
 
 enum { PROBE_MS = 20000 };
 
-/* The number in a file of /proc/sys; -1 if it is not there. */
-static int64_t probe_setting(const char *path)
+#define PROBE_CONTAINER                                                                            \
+	"this is a container that forbids user namespaces: allow it more (docker run "             \
+	"--security-opt seccomp=unconfined --security-opt systempaths=unconfined), or run "        \
+	"rest-lit outside of it"
+
+/* Has a file of /proc/sys this number? */
+static bool probe_is(const char *path, const char *number)
 {
 	char text[32];
-	int64_t value = -1;
-	if (fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0)
-		(void)parse_i64(span_trim(span_of(text)), 0, INT64_MAX, &value);
-	return value;
-}
-
-static bool probe_in_container(void)
-{
-	return access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0 ||
-	       access("/var/run/secrets/kubernetes.io", F_OK) == 0;
+	return fd_read_at(AT_FDCWD, path, text, sizeof(text)) > 0 &&
+	       span_is(span_trim(span_of(text)), number);
 }
 
 /* What to do about AppArmor, which asks for a profile: bwrap has that of pai-runtime, which starts
@@ -44,37 +41,40 @@ static const char *probe_apparmor(const char *runtime, bool bwrap, struct arena 
 		  : "");
 }
 
-/* What to do when bubblewrap, or mount-overlay before it, has ended with this message. */
+/* The first that applies to what bubblewrap, or mount-overlay before it, has said. */
+static const struct advice {
+	const char *said; /* NULL: anything */
+	const char *file; /* which is there; NULL: any */
+	bool zero, root;  /* it contains 0; this is root */
+	const char *advice;
+} ADVICE[] = {
+	{ "setting up uid map", NULL, false, true,
+	  "root lacks the capability CAP_SETFCAP here, which user namespaces of root need: use "
+	  "another user" },
+	{ "mount proc", NULL, false, false,
+	  "parts of /proc are covered here, as in a container: allow the container an unmasked "
+	  "/proc (docker run --security-opt systempaths=unconfined), or run rest-lit outside of "
+	  "it" },
+	{ NULL, "/proc/sys/kernel/unprivileged_userns_clone", true, false,
+	  "this kernel forbids user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 (as "
+	  "root, and in /etc/sysctl.d)" },
+	{ NULL, "/proc/sys/user/max_user_namespaces", true, false,
+	  "this kernel forbids user namespaces: sysctl -w user.max_user_namespaces=15000 (as root, "
+	  "and in /etc/sysctl.d)" },
+	{ NULL, "/.dockerenv", false, false, PROBE_CONTAINER },
+	{ NULL, "/run/.containerenv", false, false, PROBE_CONTAINER },
+	{ NULL, "/var/run/secrets/kubernetes.io", false, false, PROBE_CONTAINER },
+	{ NULL, NULL, false, false,
+	  "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg" },
+};
+
 static const char *probe_advice(struct span log)
 {
-	static const struct {
-		const char *setting;
-		int64_t forbids;
-		const char *advice;
-	} SETTINGS[] = {
-		{ "/proc/sys/kernel/unprivileged_userns_clone", 0,
-		  "this kernel forbids user namespaces: sysctl -w "
-		  "kernel.unprivileged_userns_clone=1 (as root, and in /etc/sysctl.d)" },
-		{ "/proc/sys/user/max_user_namespaces", 0,
-		  "this kernel forbids user namespaces: sysctl -w user.max_user_namespaces=15000 "
-		  "(as root, and in /etc/sysctl.d)" },
-	};
-	if (geteuid() == 0 && span_find(log, 0, "setting up uid map") != SIZE_MAX)
-		return "root lacks the capability CAP_SETFCAP here, which user namespaces of root "
-		       "need: use another user";
-	if (span_find(log, 0, "mount proc") != SIZE_MAX)
-		return "parts of /proc are covered here, as in a container: allow the container an "
-		       "unmasked /proc (docker run --security-opt systempaths=unconfined), or run "
-		       "rest-lit outside of it";
-	for (size_t i = 0; i < ARRAY_SIZE(SETTINGS); i++) {
-		if (probe_setting(SETTINGS[i].setting) == SETTINGS[i].forbids)
-			return SETTINGS[i].advice;
-	}
-	if (probe_in_container())
-		return "this is a container that forbids user namespaces: allow it more (docker "
-		       "run --security-opt seccomp=unconfined --security-opt "
-		       "systempaths=unconfined), or run rest-lit outside of it";
-	return "user namespaces seem to be forbidden: try `unshare --user true`, and see dmesg";
+	const struct advice *r = ADVICE;
+	while ((r->root && geteuid() != 0) || (r->said && span_find(log, 0, r->said) == SIZE_MAX) ||
+	       (r->file && access(r->file, F_OK) != 0) || (r->zero && !probe_is(r->file, "0")))
+		r++;
+	return r->advice;
 }
 
 static int probe_failed(const char *runtime, struct span log, struct arena *a, struct err *e)
@@ -85,80 +85,46 @@ static int probe_failed(const char *runtime, struct span log, struct arena *a, s
 	log = span_to(log, span_chr(log, '\n'));
 	bool bwrap = !span_starts(log, "mount-overlay");
 	bool apparmor =
-	    runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_setting(APPARMOR) == 1;
+	    runtime && span_find(log, 0, "mount proc") == SIZE_MAX && probe_is(APPARMOR, "1");
 	return err_set(e, UNAVAILABLE, "tasks cannot be isolated: %s was refused: \"%s\"; %s",
 	               bwrap ? "bwrap" : "pai-runtime mount-overlay", quote(q, log),
 	               apparmor ? probe_apparmor(runtime, bwrap, a) : probe_advice(log));
 }
 
-static int probe_run(const char *runtime, const char *const *argv, struct arena *a, struct err *e)
+static int probe_run(const char *runtime, const char *dir, struct arena *a, struct err *e)
 {
 	static const char *const NOTHING[] = { NULL };
-	const struct child_command command = { .argv = argv, .env = NOTHING };
-	struct span log = { "", 0 };
-	int status = child_run(&command, PROBE_MS, &log, a, e);
-	if (status < 0) {
-		e->http = 503;
-		return -1;
-	}
-	return status == 0 ? 0 : probe_failed(runtime, log, a, e);
-}
-
-static int probe_start(struct sandbox_spec spec, const char *program, struct arena *a,
-                       struct err *e)
-{
-	const char *const command[] = { program, "--version", NULL };
-	struct words args = { .a = a };
-	spec.command = command;
+	const char *const program[] = { program_find("bwrap", a), "--version", NULL };
+	const struct sandbox_spec spec = { .command = program };
 	const char **argv = sandbox_argv(&spec, a, e);
+	struct words args = { .a = a };
+	struct span log = { NULL, 0 };
 	if (!argv)
 		return -1;
-	if (spec.runtime && !spec.image) /* as a task: its rights may differ from ours */
-		WORDS_ADD(&args, spec.runtime, "exec");
+	if (dir)
+		WORDS_ADD(&args, runtime, "mount-overlay", arena_printf(a, "%s/lower", dir), dir,
+		          "--");
+	else if (runtime) /* as a task: its rights may differ from ours */
+		WORDS_ADD(&args, runtime, "exec");
 	words_add_all(&args, argv);
-	return probe_run(spec.runtime, args.v, a, e);
+	const struct child_command command = { .argv = args.v, .env = NOTHING };
+	int status = child_run(&command, PROBE_MS, &log, a, e);
+	if (status > 0)
+		return probe_failed(runtime, log, a, e);
+	if (status < 0)
+		e->http = 503;
+	return status;
 }
 
-int sandbox_probe(const char *runtime, struct err *e)
+int sandbox_probe(const char *runtime, const char *overlay, struct err *e)
 {
 	ARENA_AUTO a = { 0 };
-	return probe_start((struct sandbox_spec){ .runtime = runtime },
-	                   sandbox_program("bwrap", &a), &a, e);
-}
-
-/* The image is an empty directory, in which the runtime is shown, and the libraries of one that is
- * not static. */
-static int probe_overlay(const char *runtime, const char *dir, struct arena *a, struct err *e)
-{
-	static const char *const NAMES[] = { "rootfs", "upper", "work", "merged" };
-	static const char *const LIBRARIES[] = { "/usr", "/lib", "/lib64" };
-	static const char PROGRAM[] = "/pai-runtime";
-	const char *dirs[4];
-	for (size_t i = 0; i < 4; i++) {
-		dirs[i] = arena_printf(a, "%s/%s", dir, NAMES[i]);
-		if (mkdir(dirs[i], 0700) != 0)
-			return err_set(e, UNAVAILABLE, "%s: %s", dirs[i], strerrordesc_np(errno));
-	}
-	const struct sandbox_image image = { dirs[0], dirs[1], dirs[2], dirs[3] };
-	struct sandbox_mount mount[4] = { { .source = runtime, .path = PROGRAM } };
-	struct sandbox_spec spec = {
-		.runtime = runtime, .image = &image, .mounts = mount, .mounts_n = 1
-	};
-	for (size_t i = 0; i < 3; i++) {
-		if (access(LIBRARIES[i], F_OK) == 0)
-			mount[spec.mounts_n++] =
-			    (struct sandbox_mount){ .source = LIBRARIES[i], .path = LIBRARIES[i] };
-	}
-	return probe_start(spec, PROGRAM, a, e);
-}
-
-int sandbox_probe_overlay(const char *runtime, const char *dir, struct err *e)
-{
-	ARENA_AUTO a = { 0 };
-	char *probe = arena_printf(&a, "%s/probe-XXXXXX", dir);
-	if (mkdtemp(probe) == NULL)
-		return err_set(e, UNAVAILABLE, "%s: %s", probe, strerrordesc_np(errno));
-	int rc = probe_overlay(runtime, probe, &a, e);
-	(void)tree_remove(AT_FDCWD, probe, 1000);
+	if (!overlay)
+		return probe_run(runtime, NULL, &a, e);
+	char *dir = arena_printf(&a, "%s/probe-XXXXXX", overlay);
+	if (mkdtemp(dir) == NULL || mkdir(arena_printf(&a, "%s/lower", dir), 0700) != 0)
+		return err_set(e, UNAVAILABLE, "%s: %s", dir, strerrordesc_np(errno));
+	int rc = probe_run(runtime, dir, &a, e);
+	(void)tree_remove(AT_FDCWD, dir, 1000);
 	return rc;
 }

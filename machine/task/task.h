@@ -3,18 +3,17 @@
  * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
  * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
  *
- *   spec, job   for the shim: what it runs, see runtime-assets/shim/shim_internal.h (0600: secrets)
+ *   spec        for the shim: what it runs, see base/shim.h (0600: secrets)
  *   shim        process_identity() of the shim, written by it as a whole
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
  *   init.log    output of init, likewise
- *   volumes/    a directory for each volume
- *   root/       without sandbox: the files below /usr/local/pai and so on, see `--root` of
- *               pai-runtime; volumes are there at their mount points
- *   tmp/        /tmp of a sandbox without an image
+ *   root/       what the app container has below /, see `--root` of pai-runtime: volumes at their
+ *               first mount points; of a sandbox without an image /tmp
+ *   message     the termination message in a sandbox; otherwise it is in root/
+ *   volumes/    volumes of which only parts are mounted
  *   upper/ ...  what a task with an image has changed
- *   message     the termination message in a sandbox
- *   lock, shim.error, state.reserve   of the shim
+ *   shim.error, state.reserve   of the shim
  *
  * Other files in the directory belong to the engine (task.json).
  * All functions block on files and are called by one thread at a time for a directory.  Files that
@@ -29,23 +28,16 @@
 #include "machine/task/sandbox.h"
 
 struct task_settings {
-	const char *dir;     /* DIR/pods/UID, absolute */
-	const char *runtime; /* the program pai-runtime, absolute */
+	const char *dir; /* DIR/pods/UID, absolute */
 	bool sandbox;
-	/* sandbox: root directory of the unpacked image and its ENV (NULL-terminated); NULL: the
-	 * machine's root */
-	const char *image;
-	const char *const *image_env;
-	const char *const *hide; /* sandbox: what no container sees unless it is mounted */
-	size_t n_hide;
-	const char *start_directory; /* of the app container if it has no workingDir; NULL */
-	/* Further files for the app container: --mount, the directory of `run`, those of GPUs. */
-	const struct sandbox_mount *mount;
-	size_t n_mounts;
-	const struct sandbox_device *device;
-	size_t n_devices;
-	const char *const *env;   /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
-	const char *cgroup_procs; /* see cgroup_make; NULL */
+	/* `runtime`, `rootfs` and `hide`, and of the app container further mounts (--mount, the
+	 * directory of `run`, those of GPUs); the rest is set by task_prepare. */
+	struct sandbox_spec box;
+	const char *const *image_env; /* ENV of the image, NULL-terminated; NULL */
+	const char *start_directory;  /* of the app container if it has no workingDir; NULL */
+	const char *const *env;       /* NAME=VALUE, wins over the pod's; NULL-terminated or NULL */
+	const char *cgroup_procs;     /* see cgroup_make; NULL */
+	const char *note;             /* the first line of the log of the app, in brackets; NULL */
 	/* The Framework as JSON, with the addresses of all tasks that init shall know. */
 	struct span framework;
 	const struct pod_objects *objects;
@@ -58,9 +50,6 @@ struct task_settings {
  */
 int task_prepare(const struct pod *p, const struct task_settings *s, struct err *e);
 
-/* Adds a line in brackets to the log of the app, before it starts; for readers only, so failures
- * are ignored. */
-void task_log(const char *dir, const char *text);
 /*
  * Starts the shim in a session of its own.  The descriptors in `keep` (locks of GPUs) are inherited
  * by the shim, not by its children.  tether: the shim stops the task when the other end of this

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
-#include "runtime-assets/child.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/exit/exit_internal.h"
 #include "runtime-assets/files.h"
@@ -146,13 +146,15 @@ bool ecc_errors(const char *root, int64_t deadline_ms)
 	FD_AUTO in = ends[0];
 	const char *libraries = getenv("LD_LIBRARY_PATH"); /* some images have the driver's there */
 	const char *const argv[] = { path, "-q", "-x", NULL };
-	char *const env[] = {
+	const char *const env[] = {
 		arena_printf(&a,
 		             "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
 		libraries ? arena_printf(&a, "LD_LIBRARY_PATH=%s", libraries) : NULL, NULL
 	};
-	struct child program = { argv, env, ends[1], STREAM_NONE, .apart = true };
-	pid_t pid = child_start(&program);
+	const struct child_command program = {
+		.argv = argv, .env = env, .out = ends[1], .err = STREAM_NONE, .group = CHILD_APART
+	};
+	pid_t pid = child_spawn(&program);
 	close(ends[1]);
 	if (pid < 0)
 		return false;

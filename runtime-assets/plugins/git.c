@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "base/enc.h"
 #include "base/plugin.h"
 #include "base/reference.h"
+#include "base/rmtree.h"
 #include "runtime-assets/cmdline.h"
 #include "runtime-assets/files.h"
 #include "runtime-assets/say.h"
@@ -324,8 +324,8 @@ static int clone_once(struct move *m, struct str *said)
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -1;
 	FD_AUTO from = ends[0];
-	struct child git = { .argv = m->git_argv, .out = STREAM_OURS, .err = ends[1] };
-	pid_t pid = child_start(&git);
+	const struct child_command git = { .argv = m->git_argv, .err = ends[1] };
+	pid_t pid = child_spawn(&git);
 	fd_cleanup(&ends[1]);
 	if (pid < 0)
 		return -1;
@@ -334,21 +334,6 @@ static int clone_once(struct move *m, struct str *said)
 }
 
 /* ---- directories ----------------------------------------------------------------------------- */
-
-static int clone_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *f)
-{
-	(void)st;
-	(void)flag;
-	(void)f;
-	return remove(path);
-}
-
-/* Follows no links; the tree may be absent. */
-static int clone_remove(const char *path)
-{
-	int rc = nftw(path, clone_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	return rc != 0 && errno == ENOENT ? 0 : rc;
-}
 
 /* To a target that exists, entry by entry, which rename cannot do. */
 static int clone_move(struct move *m)
@@ -446,7 +431,7 @@ static int clone_until(struct move *m)
 	int64_t spent = 0;
 	for (int tries = 0;; tries++) {
 		STR_AUTO said = STR_SECRET(SAID_MAX + 1);
-		if (clone_remove(m->temporary))
+		if (tree_remove(AT_FDCWD, m->temporary, SIZE_MAX))
 			return clone_trouble("cannot remove", m->temporary);
 		int status = clone_once(m, &said);
 		if (status < 0)
@@ -462,7 +447,7 @@ static int clone_until(struct move *m)
 		} else {
 			error = clone_trouble("cannot move the clone to", m->target);
 		}
-		(void)clone_remove(m->temporary);
+		(void)tree_remove(AT_FDCWD, m->temporary, SIZE_MAX);
 		return error;
 	}
 }
@@ -476,15 +461,17 @@ static int clone_install_git(const struct move *m)
 		                         "-y",      "--no-install-recommends",
 		                         "git",     https ? "ca-certificates" : "openssh-client",
 		                         NULL };
-	struct child update = { UPDATE, NULL, STREAM_OURS, STREAM_OURS, false };
-	struct child install = { packages, NULL, STREAM_OURS, STREAM_OURS, false };
-	bool can = child_exists("apt-get");
-	if (child_exists("git"))
+	const struct child_command update = { .argv = UPDATE };
+	const struct child_command install = { .argv = packages };
+	ARENA_AUTO a = { 0 };
+	bool can = program_find("apt-get", &a);
+	if (program_find("git", &a))
 		return 0;
 	for (int try = 1; can && try <= INSTALL_TRIES; try++) {
 		say(SAY_INFO, "git plugin: git is not in the image; apt-get, try %d of %d", try,
 		    INSTALL_TRIES);
-		if (child_run(&update) == 0 && child_run(&install) == 0 && child_exists("git"))
+		if (child_call(&update) == 0 && child_call(&install) == 0 &&
+		    program_find("git", &a))
 			return 0;
 		if (try < INSTALL_TRIES)
 			clock_sleep(m->first * 1000 * try);

@@ -40,10 +40,10 @@ struct sshd {
 	struct sshd_source source[SSHD_SOURCES_MAX];
 	int n_sources;
 	int64_t port;
-	const char *user;    /* of this process */
-	const char *program; /* sshd of the image; NULL: dropbear */
-	bool client;         /* dropbear's ssh and scp */
-	char **session;      /* environment of sessions of dropbear */
+	const char *user;     /* of this process */
+	const char *program;  /* sshd of the image; NULL: dropbear */
+	bool client;          /* dropbear's ssh and scp */
+	const char **session; /* environment of sessions of dropbear */
 	/* Files. */
 	const char *dir, *home_ssh, *key, *host_key, *config, *pid_file, *log;
 };
@@ -176,7 +176,7 @@ static int sshd_write_environment(struct sshd *s, struct err *e)
 		say(SAY_WARNING,
 		    "ssh plugin: %zu variables are too many or too long for sessions over ssh",
 		    left_out);
-	s->session = ARENA_NEW(&s->a, char *, SSH_SESSION_MAX + 1);
+	s->session = ARENA_NEW(&s->a, const char *, SSH_SESSION_MAX + 1);
 	struct span rest = str_view(&text);
 	for (size_t n = 0; rest.n > 0; n++)
 		s->session[n] = arena_dup(&s->a, span_next(&rest, '\n'));
@@ -276,13 +276,13 @@ static int sshd_choose(struct sshd *s, struct err *e)
 {
 	static const char *const PLACES[] = { "/usr/sbin/sshd", "/usr/local/sbin/sshd" };
 	static const char *const OURS[] = { "sshd", "dropbearconvert" };
-	bool usable = child_exists("ssh-keygen") && sshd_may_confine(s);
+	bool usable = program_find("ssh-keygen", &s->a) && sshd_may_confine(s);
 	for (size_t i = 0; usable && !s->program && i < ARRAY_SIZE(PLACES); i++) {
 		const char *path = arena_printf(&s->a, "%s%s", s->at.root, PLACES[i]);
 		if (access(path, X_OK) == 0)
 			s->program = path;
 	}
-	s->client = s->job && !child_exists("ssh");
+	s->client = s->job && !program_find("ssh", &s->a);
 	if (s->program && !s->client)
 		return 0;
 	if (!DROPBEAR_THERE)
@@ -300,11 +300,11 @@ static int sshd_make_host_key(struct sshd *s, struct err *e)
 {
 	const char *const argv[] = { "ssh-keygen", "-q",          "-t", "ed25519",   "-N", "",
 		                     "-C",         "pai-runtime", "-f", s->host_key, NULL };
-	struct child keygen = { argv, NULL, STREAM_NONE, STREAM_OURS, false };
+	const struct child_command keygen = { .argv = argv, .out = STREAM_NONE };
 	if (access(s->host_key, R_OK) == 0)
 		return 0;
 	if (s->program)
-		return child_run(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
+		return child_call(&keygen) == 0 ? 0 : err_set(e, FAILED, "cannot make a host key");
 	/* In the format of dropbear: the type, then the seed and the public key, each with its
 	 * length. */
 	static const char HEAD[] = "\0\0\0\013ssh-ed25519\0\0\0\100";
@@ -325,10 +325,12 @@ static int sshd_convert_key(struct sshd *s, struct err *e)
 	const char *key = path_join(&s->a, s->dir, SSH_CLIENT_KEY);
 	const char *const argv[] = { path_join(&s->a, s->dir, "dropbearconvert"), s->key, key,
 		                     NULL };
-	struct child convert = { argv, NULL, STREAM_NONE, STREAM_NONE, false };
+	const struct child_command convert = { .argv = argv,
+		                               .out = STREAM_NONE,
+		                               .err = STREAM_NONE };
 	if (sshd_remove_old(key, e))
 		return -1;
-	if (access(s->key, R_OK) == 0 && child_run(&convert) != 0)
+	if (access(s->key, R_OK) == 0 && child_call(&convert) != 0)
 		say(SAY_WARNING,
 		    "ssh plugin: the job's key is in no format that ssh here can read");
 	return 0;
@@ -361,12 +363,14 @@ static int sshd_run_program(struct sshd *s, int log)
 		                     s->dir,
 		                     NULL };
 	const char *path = getenv("PATH");
-	char *env[] = {
+	const char *const env[] = {
 		arena_printf(&s->a, "PATH=%s", path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"), NULL
 	};
-	struct child sshd = { s->program ? image : ours, s->program ? env : s->session, STREAM_NONE,
-		              s->program ? STREAM_OURS : log, false };
-	return child_run(&sshd);
+	const struct child_command sshd = { .argv = s->program ? image : ours,
+		                            .env = s->program ? env : s->session,
+		                            .out = STREAM_NONE,
+		                            .err = s->program ? STREAM_OURS : log };
+	return child_call(&sshd);
 }
 
 static int sshd_start(struct sshd *s, struct err *e)
@@ -523,8 +527,10 @@ static int ssh_barrier_begin(struct barrier *b, struct attempt *t, size_t peer)
 		                     b->peers.v[peer].alias,
 		                     "true",
 		                     NULL };
-	struct child ssh = { argv, NULL, STREAM_NONE, b->last ? STREAM_OURS : b->said, false };
-	*t = (struct attempt){ child_start(&ssh), peer, clock_ms() + TRY_MAX_MS };
+	const struct child_command ssh = { .argv = argv,
+		                           .out = STREAM_NONE,
+		                           .err = b->last ? STREAM_OURS : b->said };
+	*t = (struct attempt){ child_spawn(&ssh), peer, clock_ms() + TRY_MAX_MS };
 	if (t->pid > 0)
 		return 0;
 	t->pid = 0;

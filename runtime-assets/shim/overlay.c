@@ -1,9 +1,10 @@
 /*
- * `pai-runtime mount-overlay LOWER UPPER WORK MERGED -- PROGRAM ARGUMENTS...`: mounts an overlay
- * file system in new user and mount namespaces and executes the program there, as root of the
- * namespace.  Bubblewrap before 0.11 cannot mount overlays.
+ * `pai-runtime mount-overlay LOWER DIR -- PROGRAM ARGUMENTS...`: mounts an overlay file system at
+ * DIR/merged in new user and mount namespaces and executes the program there, as root of the
+ * namespace.  What is changed is in DIR/upper; DIR/work belongs to the overlay.  Bubblewrap before
+ * 0.11 cannot mount overlays.
  *
- * The kernel does it since 5.11, if the file system of UPPER has extended attributes; otherwise
+ * The kernel does it since 5.11, if the file system of DIR has extended attributes; otherwise
  * fuse-overlayfs does, which is killed when this process (the program, then) ends.
  */
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,23 +61,22 @@ static int overlay_namespaces(struct err *e)
 	return 0;
 }
 
-/* Paths may contain the separators of mount options, numbers of descriptors do not. */
-static int overlay_kernel(const struct overlay *o, bool *unable, struct err *e)
+/* Paths may contain the separators of mount options, numbers of descriptors do not.  -1 and errno.
+ */
+static int overlay_kernel(const struct overlay *o)
 {
+	char options[160];
 	FD_AUTO lower = open(o->lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	FD_AUTO upper = open(o->upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	FD_AUTO work = open(o->work, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (lower < 0 || upper < 0 || work < 0)
-		return err_set(e, FAILED, "%s, %s or %s: %s", o->lower, o->upper, o->work,
-		               strerror(errno));
-	char options[160];
+		return -1;
 	(void)snprintf(
 	    options, sizeof(options),
 	    "lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d,"
 	    "userxattr",
 	    lower, upper, work);
-	*unable = mount("overlay", o->merged, "overlay", 0, options) != 0;
-	return *unable ? err_set(e, FAILED, "overlay at %s: %s", o->merged, strerror(errno)) : 0;
+	return mount("overlay", o->merged, "overlay", 0, options);
 }
 
 /* Commas separate options of fuse-overlayfs, colons its lower directories. */
@@ -95,7 +96,8 @@ static bool overlay_there(const char *merged)
 	return statfs(merged, &fs) == 0 && (unsigned long)fs.f_type == OVERLAY_FUSE;
 }
 
-static int overlay_fuse(const struct overlay *o, struct err *e)
+/* error: why the kernel cannot. */
+static int overlay_fuse(const struct overlay *o, int error, struct err *e)
 {
 	static const char *const PROGRAMS[] = { "/usr/bin/fuse-overlayfs",
 		                                "/usr/local/bin/fuse-overlayfs",
@@ -123,46 +125,45 @@ static int overlay_fuse(const struct overlay *o, struct err *e)
 		_exit(127);
 	}
 	int status = 0;
-	for (int ms = 0; ms < OVERLAY_WAIT_MS && !overlay_there(o->merged); ms += 5) {
+	for (int ms = 0; ms < OVERLAY_WAIT_MS; ms += 5) {
+		if (overlay_there(o->merged))
+			return 0;
 		if (waitpid(child, &status, WNOHANG) == child)
-			return err_set(e, FAILED, "fuse-overlayfs %s",
-			               WIFEXITED(status) && WEXITSTATUS(status) == 127
-			                   ? "is not installed"
-			                   : "cannot mount it either");
+			break;
 		(void)poll(NULL, 0, 5);
 	}
-	return overlay_there(o->merged) ? 0
-	                                : err_set(e, FAILED, "fuse-overlayfs has not mounted it");
+	bool absent = WIFEXITED(status) && WEXITSTATUS(status) == 127;
+	return err_set(e, FAILED, "overlay at %s: the kernel: %s; fuse-overlayfs %s", o->merged,
+	               strerror(error), absent ? "is not installed" : "cannot mount it either");
 }
 
-static int overlay_mount(const struct overlay *o, struct err *e)
+static int overlay_open(struct overlay *o, const char *lower, const char *dir, struct arena *a,
+                        struct err *e)
 {
-	bool unable = false;
-	if (overlay_kernel(o, &unable, e) == 0)
-		return 0;
-	ERR_AUTO fuse = { 0 };
-	if (!unable)
-		return -1;
-	if (overlay_fuse(o, &fuse) != 0)
-		return err_wrap(e, "%s, and the kernel: ", err_msg(&fuse));
-	err_done(e);
-	*e = (struct err){ 0 };
+	const char *const made[] = { path_join(a, dir, "upper"), path_join(a, dir, "work"),
+		                     path_join(a, dir, "merged") };
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		if (mkdir(made[i], 0755) != 0 && errno != EEXIST)
+			return err_set(e, FAILED, "%s: %s", made[i], strerror(errno));
+	}
+	*o = (struct overlay){ lower, made[0], made[1], made[2] };
 	return 0;
 }
 
 int cmd_mount_overlay(int argc, char **argv)
 {
-	if (argc < 7 || strcmp(argv[5], "--") != 0) {
-		(void)fputs("usage: pai-runtime mount-overlay LOWER UPPER WORK MERGED -- PROGRAM "
-		            "ARGUMENTS...\n",
+	if (argc < 5 || strcmp(argv[3], "--") != 0) {
+		(void)fputs("usage: pai-runtime mount-overlay LOWER DIR -- PROGRAM ARGUMENTS...\n",
 		            stderr);
 		return 2;
 	}
-	struct overlay o = { argv[1], argv[2], argv[3], argv[4] };
+	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
-	if (overlay_namespaces(&e) == 0 && overlay_mount(&o, &e) == 0) {
-		(void)execv(argv[6], argv + 6);
-		(void)err_set(&e, FAILED, "%s: %s", argv[6], strerror(errno));
+	struct overlay o = { 0 };
+	if (overlay_open(&o, argv[1], argv[2], &a, &e) == 0 && overlay_namespaces(&e) == 0 &&
+	    (overlay_kernel(&o) == 0 || overlay_fuse(&o, errno, &e) == 0)) {
+		(void)execv(argv[4], argv + 4);
+		(void)err_set(&e, FAILED, "%s: %s", argv[4], strerror(errno));
 	}
 	(void)fprintf(stderr, "mount-overlay: %s\n", err_msg(&e));
 	return 1;

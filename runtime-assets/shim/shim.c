@@ -9,18 +9,21 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lists.h"
+#include "base/process.h"
 #include "runtime-assets/cmdline.h"
 
 enum {
 	KILL_POLL_MS = 20,     /* while the rest of the processes is killed */
 	KILL_SLOW_MS = 1000,   /* the same, for those that hang in the kernel */
-	SETTLE_MS = 300,       /* from the start of a wrapped command to the first SIGTERM */
+	SETTLE_MS = 300,       /* from the start of a command in a sandbox to the first SIGTERM */
 	STATE_RETRY_MS = 1000, /* the last state cannot be written */
 	STATE_RETRIES = 300,
 	SHORT_TRIES = 7, /* while the machine is short of something */
@@ -29,29 +32,34 @@ enum {
 	EXIT_CLAIM = 3,  /* of the shim: nothing was started */
 	EXIT_STATE = 4,  /* the last state is lost */
 	PIECE = 16 << 10,
-	WHY_MAX = 1024,
-	REPORT_MAX = 8192
+	TAIL_MAX = 1024
 };
 
 /* Reason of a container that could not be started, but could be a moment later. */
 static const char SHIM_SHORT[] = "OutOfResources";
 
+/* What the shim reads.  Those of a process begin with FROM_OUT. */
+enum shim_source { FROM_SIGNALS, FROM_TETHER, FROM_OUT, FROM_ERR, FROM_INIT, FROM_REPORT, SOURCES };
+
 struct shim {
-	int dir, signals;
-	int from[SOURCES]; /* -1: closed */
-	struct shim_spec spec;
+	int dir, spec;
+	int from[SOURCES];   /* -1: closed */
+	char **head, **argv; /* of the file `spec` */
+	int64_t grace_ms;
 	struct shim_state state;
 	struct shim_log log;
 	enum shim_container which;
 	pid_t child; /* 0: it has ended */
-	int target;  /* pidfd of the command in the sandbox; -1 */
+	int target;  /* pidfd of the command, in the sandbox if there is one; -1 */
 	bool childless;
-	bool asked;                      /* SIGTERM was sent */
-	int64_t ask_at, kill_at, since;  /* ms; INT64_MAX: not */
-	int64_t began_ms, exit_ms;       /* of this try, since 1970 */
-	int exit;                        /* status of the child, which tells later whose it is */
-	struct str report, status, tail; /* tail: of stderr, until the command has started */
-	struct span why;                 /* in the report: "E" or "F" and the reason; or nothing */
+	bool asked;                     /* SIGTERM was sent */
+	int64_t ask_at, kill_at, since; /* ms; INT64_MAX: not */
+	int64_t began_ms, exit_ms;      /* of this try, since 1970 */
+	int exit;                       /* status of the child, which tells later whose it is */
+	char report[SHIM_REPORT_MAX];   /* the last message */
+	size_t report_n;
+	char tail[TAIL_MAX]; /* of stderr, until the command has started */
+	size_t tail_n;
 };
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -64,20 +72,12 @@ static void shim_stop_within(struct shim *s, int64_t ms)
 		s->kill_at = now + ms;
 }
 
-static void shim_ask(struct shim *s)
+/* For process_kill_all.  This process is a subreaper, so repeating it reaches all descendants;
+ * those that have ended are not reaped yet, and still children. */
+static bool shim_is_child(pid_t pid, void *shim)
 {
-	if (s->target >= 0)
-		(void)syscall(SYS_pidfd_send_signal, s->target, SIGTERM, NULL, 0);
-	else if (s->child)
-		(void)kill(s->child, SIGTERM);
-	s->asked = true;
-}
-
-/* Bubblewrap takes all its processes along. */
-static void shim_kill(struct shim *s)
-{
-	if (s->child)
-		(void)kill(s->child, SIGKILL);
+	enum { PARENT = 4 };
+	return process_field(pid, PARENT) == *(pid_t *)shim;
 }
 
 static void shim_reap(struct shim *s)
@@ -98,13 +98,13 @@ static void shim_reap(struct shim *s)
 static void shim_take_signals(struct shim *s)
 {
 	struct signalfd_siginfo info;
-	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	while (read(s->from[FROM_SIGNALS], &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		/* The sender may add the seconds. */
 		bool given = info.ssi_code == SI_QUEUE && info.ssi_int >= 0;
 		if (info.ssi_signo == SIGUSR1)
 			shim_stop_within(s, 0);
 		else if (info.ssi_signo == SIGTERM)
-			shim_stop_within(s, 1000 * (given ? info.ssi_int : s->spec.grace_s));
+			shim_stop_within(s, given ? INT64_C(1000) * info.ssi_int : s->grace_ms);
 	}
 	shim_reap(s);
 }
@@ -117,41 +117,25 @@ static void shim_close_source(struct shim *s, enum shim_source which)
 	s->from[which] = -1;
 }
 
-/* Reads what is there, at most PIECE bytes.  Returns false when the source is exhausted; a pipe
- * whose writers have gone is closed. */
-static bool shim_read_source(struct shim *s, enum shim_source which, char *text, struct span *out)
+/* Writes what is there, at most PIECE bytes, to the log; false: nothing is.  A pipe whose writers
+ * have gone is closed. */
+static bool shim_read_output(struct shim *s, enum shim_source which)
 {
-	ssize_t n = s->from[which] >= 0 ? read(s->from[which], text, PIECE) : -1;
+	char text[PIECE];
+	ssize_t n = s->from[which] >= 0 ? read(s->from[which], text, PIECE) : 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n <= 0) {
 		shim_close_source(s, which);
 		return false;
 	}
-	*out = (struct span){ text, (size_t)n };
+	shim_log_write(&s->log, which != FROM_OUT, (struct span){ text, (size_t)n });
+	if (which == FROM_ERR && !s->state.of[s->which].started &&
+	    s->tail_n + (size_t)n <= TAIL_MAX) {
+		memcpy(s->tail + s->tail_n, text, (size_t)n);
+		s->tail_n += (size_t)n;
+	}
 	return true;
-}
-
-static bool shim_read_output(struct shim *s, enum shim_source which)
-{
-	char text[PIECE];
-	struct span got;
-	if (!shim_read_source(s, which, text, &got))
-		return false;
-	shim_log_write(&s->log, which != FROM_OUT, got);
-	shim_log_flush(&s->log);
-	if (which == FROM_ERR && !s->state.of[s->which].started && s->tail.n + got.n < WHY_MAX)
-		str_span(&s->tail, got);
-	return true;
-}
-
-/* Reads all that is there; `into` has a maximum. */
-static void shim_drain(struct shim *s, enum shim_source which, struct str *into)
-{
-	char text[PIECE];
-	struct span got;
-	while (shim_read_source(s, which, text, &got))
-		str_span(into, got);
 }
 
 /* Until here, all output was that of init. */
@@ -162,64 +146,68 @@ static void shim_init_ended(struct shim *s)
 	}
 	shim_close_source(s, FROM_INIT);
 	shim_log_close(&s->log);
-	shim_log_open(&s->log, s->dir, "log", SHIM_LOG_MAX);
+	shim_log_open(&s->log, s->dir, "log");
 	r->ended = true;
 	r->reason = "Completed";
 	r->ended_ms = clock_wall_ms();
 	s->which = SHIM_APP;
 }
 
-/* The command is executed when the report ends without a failure.  Of the report, what is not
- * understood here stays: why it failed. */
+/* The next message of the report, and as whom this process knows its sender; like recvmsg. */
+static ssize_t shim_receive(int fd, char text[static SHIM_REPORT_MAX], pid_t *sender)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct ucred who = { 0 };
+	struct iovec piece = { text, SHIM_REPORT_MAX };
+	struct msghdr message = { .msg_iov = &piece,
+		                  .msg_iovlen = 1,
+		                  .msg_control = &control,
+		                  .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+	if (c && c->cmsg_type == SCM_CREDENTIALS)
+		memcpy(&who, CMSG_DATA(c), sizeof(who));
+	*sender = who.pid;
+	return n;
+}
+
+/* The command is executed when the report ends without a failure. */
 static void shim_read_report(struct shim *s)
 {
-	if (s->from[FROM_REPORT] < 0)
-		return;
-	shim_drain(s, FROM_REPORT, &s->report);
-	if (s->from[FROM_REPORT] >= 0)
-		return;
-	struct span said = str_view(&s->report);
-	if (span_starts(said, "I")) {
-		s->state.of[SHIM_INIT].started = true;
-		s->state.of[SHIM_INIT].started_ms = s->began_ms;
-		said = span_from(said, 1);
+	ssize_t n = 1;
+	pid_t sender;
+	while (s->from[FROM_REPORT] >= 0 && n > 0) {
+		char text[SHIM_REPORT_MAX];
+		n = shim_receive(s->from[FROM_REPORT], text, &sender);
+		if (n <= 0)
+			continue;
+		memcpy(s->report, text, (size_t)n);
+		s->report_n = (size_t)n;
+		if (*text == 'I') {
+			s->state.of[SHIM_INIT].started = true;
+			s->state.of[SHIM_INIT].started_ms = s->began_ms;
+		} else if (*text == 'S' && s->which == SHIM_INIT) {
+			shim_init_ended(s);
+		}
+		if (s->target >= 0 || sender <= 0)
+			continue;
+		s->target = (int)syscall(SYS_pidfd_open, sender, 0);
+		/* Until it has handlers, signals to the first process of a namespace are lost. */
+		if (s->target >= 0)
+			s->ask_at = *s->head[SHIM_SANDBOX] ? clock_ms() + SETTLE_MS : 0;
 	}
-	bool ready = span_starts(said, "S");
-	if (ready && s->which == SHIM_INIT)
-		shim_init_ended(s);
-	said = span_from(said, ready);
-	s->why = said;
-	if (!ready || said.n > 0)
+	if (n < 0 || s->from[FROM_REPORT] < 0)
+		return;
+	shim_close_source(s, FROM_REPORT);
+	if (s->report_n == 0 || *s->report != 'S')
 		return;
 	s->state.of[SHIM_APP].started = true;
 	s->state.of[SHIM_APP].started_ms = clock_wall_ms();
 	s->state.phase = "run";
 	(void)shim_state_write(s->dir, &s->state, false);
-}
-
-/* {"child-pid": 123} */
-static void shim_read_status(struct shim *s)
-{
-	static const char KEY[] = "\"child-pid\":";
-	int64_t pid;
-	shim_drain(s, FROM_STATUS, &s->status);
-	size_t at = span_find(str_view(&s->status), 0, KEY);
-	if (at == SIZE_MAX || s->target >= 0)
-		return;
-	struct span rest = span_trim(span_from(str_view(&s->status), at + strlen(KEY)));
-	size_t n = strspn(rest.p, "0123456789");
-	if (n < rest.n && parse_i64(span_to(rest, n), 2, INT32_MAX, &pid) == 0)
-		s->target = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-	/* Until it has handlers, signals to the first process of a namespace are lost. */
-	s->ask_at = clock_ms() + SETTLE_MS;
-}
-
-static void shim_read_tether(struct shim *s)
-{
-	STR_AUTO ignored = { 0 };
-	shim_drain(s, FROM_TETHER, &ignored);
-	if (s->from[FROM_TETHER] < 0)
-		shim_stop_within(s, 1000 * s->spec.grace_s);
 }
 
 static int64_t shim_wait_ms(const struct shim *s)
@@ -239,42 +227,61 @@ static void shim_wait(struct shim *s)
 {
 	struct pollfd watched[SOURCES];
 	for (int i = 0; i < SOURCES; i++)
-		watched[i] = (struct pollfd){ .fd = s->from[i], .events = POLLIN };
-	watched[FROM_SIGNALS].fd = s->signals;
+		watched[i] = (struct pollfd){ s->from[i], i == FROM_TETHER ? 0 : POLLIN, 0 };
 	int64_t ms = shim_wait_ms(s);
 	if (poll(watched, SOURCES, ms > INT32_MAX ? INT32_MAX : (int)ms) < 0)
 		return;
 	if (watched[FROM_SIGNALS].revents)
 		shim_take_signals(s);
-	if (watched[FROM_TETHER].revents)
-		shim_read_tether(s);
-	if (watched[FROM_STATUS].revents)
-		shim_read_status(s);
-	if (watched[FROM_REPORT].revents)
-		shim_read_report(s);
+	if (watched[FROM_TETHER].revents) { /* its other end is closed */
+		shim_close_source(s, FROM_TETHER);
+		shim_stop_within(s, s->grace_ms);
+	}
+	/* First, else it could be output of app in the log of init. */
+	shim_read_report(s);
 	for (enum shim_source i = FROM_OUT; i <= FROM_INIT; i++) {
-		if (!watched[i].revents)
-			continue;
-		shim_read_report(s); /* else it could be output of app in the log of init */
-		(void)shim_read_output(s, i);
+		if (watched[i].revents)
+			(void)shim_read_output(s, i);
 	}
 }
 
 /* ---- a container ----------------------------------------------------------------------------- */
 
-/* A pipe: the reading end goes to the source, the writing end is returned. */
+/* Above those with fixed numbers. */
+static int shim_fd_up(int fd)
+{
+	int up = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_INIT_FD + 1);
+	fd_cleanup(&fd);
+	return up;
+}
+
+/* The reading end goes to the source, the writing end is returned. */
 static int shim_pipe(struct shim *s, enum shim_source which)
 {
 	int end[2];
-	if (pipe2(end, O_CLOEXEC) != 0)
+	int on = 1;
+	bool report = which == FROM_REPORT;
+	if (report ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end)
+	           : pipe2(end, O_CLOEXEC))
 		return -1;
-	s->from[which] = shim_fd_up(end[0]);
-	(void)fcntl(s->from[which], F_SETFL, O_NONBLOCK);
+	s->from[which] = end[0];
+	(void)fcntl(end[0], F_SETFL, O_NONBLOCK);
+	if (report)
+		(void)setsockopt(end[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	return shim_fd_up(end[1]);
 }
 
-static void shim_become_child(const struct shim *s, pid_t parent, const int *to)
+/* In the new process: executes the command.  to: its ends of the pipes; -1: none. */
+static _Noreturn void shim_child(const struct shim *s, pid_t parent, const int to[SOURCES])
 {
+	static const int NUMBERS[SOURCES] = { [FROM_OUT] = STDOUT_FILENO,
+		                              [FROM_ERR] = STDERR_FILENO,
+		                              [FROM_INIT] = SHIM_INIT_FD,
+		                              [FROM_REPORT] = SHIM_REPORT_FD };
+	static char path[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	/* `shim --exec` replaces it.  If this process is killed while it makes the sandbox,
+	 * bubblewrap's child can be left.  By the mark it is found. */
+	char *env[] = { path, s->head[SHIM_MARK], NULL };
 	sigset_t none;
 	sigemptyset(&none);
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -282,25 +289,36 @@ static void shim_become_child(const struct shim *s, pid_t parent, const int *to)
 		_exit(NOT_RUN);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	shim_child(s->dir, &s->spec, to);
+	const char *cgroup = s->head[SHIM_CGROUP];
+	FD_AUTO joined = *cgroup ? open(cgroup, O_WRONLY | O_CLOEXEC) : -1;
+	if (*cgroup && (joined < 0 || fd_write_all(joined, SPAN("0"))))
+		shim_refuse(to[FROM_REPORT], cgroup, NULL);
+	bool passed = dup2(shim_fd_up(s->spec), SHIM_SPEC_FD) >= 0;
+	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
+		passed = passed && (to[i] < 0 || dup2(to[i], NUMBERS[i]) >= 0);
+	if (!passed)
+		shim_refuse(to[FROM_REPORT], "cannot pass the descriptors on", NULL);
+	umask(022);
+	(void)execve(s->argv[0], s->argv, env);
+	shim_refuse(to[FROM_REPORT], s->argv[0], NULL);
 }
 
 static int shim_start(struct shim *s)
 {
-	int ends[SOURCES] = { 0 };
+	int to[SOURCES] = { 0 };
 	pid_t parent = getpid();
 	bool failed = false;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++) {
-		bool needed = i != FROM_INIT || s->spec.init;
-		ends[i] = needed ? shim_pipe(s, i) : -1;
-		failed |= needed && ends[i] < 0;
+		bool needed = i != FROM_INIT || s->which == SHIM_INIT;
+		to[i] = needed ? shim_pipe(s, i) : -1;
+		failed |= needed && to[i] < 0;
 	}
 	pid_t pid = failed ? -1 : fork();
 	if (pid == 0)
-		shim_become_child(s, parent, ends);
+		shim_child(s, parent, to);
 	int error = errno;
 	for (enum shim_source i = FROM_OUT; i < SOURCES; i++)
-		fd_cleanup(&ends[i]);
+		fd_cleanup(&to[i]);
 	errno = error;
 	s->child = pid > 0 ? pid : 0;
 	s->childless = false;
@@ -322,46 +340,45 @@ static bool shim_says_short(struct span why)
 static void shim_say_failure(const struct shim *s, struct str *out)
 {
 	const struct shim_result *r = &s->state.of[s->which];
-	if (span_starts(s->why, "E")) {
-		str_span(out, span_from(s->why, 1));
-	} else if (r->started || !s->spec.wrapped || s->state.stopped) {
+	struct span said = { s->report, s->report_n };
+	if (span_starts(said, "E")) {
+		str_span(out, span_from(said, 1));
+	} else if (r->started || !*s->head[SHIM_SANDBOX] || s->state.stopped) {
 		return;
 	} else if (r->signal) {
 		str_printf(out, "the sandbox was killed by signal %d while it was made", r->signal);
 	} else { /* the last words of bubblewrap */
 		str_puts(out, "the sandbox cannot be made: ");
-		str_span(out, span_trim(str_view(&s->tail)));
+		str_span(out, span_trim((struct span){ s->tail, s->tail_n }));
 	}
-}
-
-static void shim_put_message(struct shim_result *r, struct span text)
-{
-	r->message_n = text.n < SHIM_MESSAGE_MAX ? text.n : SHIM_MESSAGE_MAX;
-	memcpy(r->message, text.p, r->message_n);
 }
 
 static void shim_finish(struct shim *s)
 {
 	struct shim_result *r = &s->state.of[s->which];
-	STR_AUTO why = STR_INIT(WHY_MAX + 64);
+	STR_AUTO why = STR_INIT(TAIL_MAX + 64);
 	r->signal = WIFSIGNALED(s->exit) ? WTERMSIG(s->exit) : 0;
 	r->code = r->signal ? 128 + r->signal : WEXITSTATUS(s->exit);
 	r->ended_ms = s->exit_ms ? s->exit_ms : clock_wall_ms();
 	shim_say_failure(s, &why);
 	if (why.n > 0) { /* as one that could not be started */
-		bool is_short = !s->why.n && r->signal;
+		bool is_short = !s->report_n && r->signal;
 		r->code = NOT_RUN;
 		r->signal = 0;
 		r->started = false;
 		r->reason =
 		    is_short || shim_says_short(str_view(&why)) ? SHIM_SHORT : "ContainerCannotRun";
-		shim_put_message(r, str_view(&why));
+		shim_message_put(r, str_view(&why));
 	} else {
 		r->reason = r->code ? "Error" : "Completed";
-		if (s->which == SHIM_INIT)
-			shim_put_message(r, span_from(s->why, s->why.n > 0));
-		else
-			shim_message_read(s->dir, s->spec.message, r);
+		char text[SHIM_MESSAGE_MAX + 1];
+		ssize_t n = 0;
+		if (s->which == SHIM_APP)
+			n = fd_read_at(s->dir, s->head[SHIM_MESSAGE], text, sizeof(text));
+		if (n > 0)
+			shim_message_put(r, (struct span){ text, (size_t)n });
+		else if (*s->report == 'F')
+			shim_message_put(r, (struct span){ s->report + 1, s->report_n - 1 });
 	}
 	r->ended = true;
 }
@@ -369,14 +386,17 @@ static void shim_finish(struct shim *s)
 /* Until the command and all its descendants have ended. */
 static void shim_supervise(struct shim *s)
 {
+	pid_t self = getpid();
 	while (s->child || !s->childless) {
 		int64_t now = clock_ms();
-		if (s->state.stopped && !s->asked && now >= s->ask_at)
-			shim_ask(s);
-		if (now >= s->kill_at)
-			shim_kill(s);
+		if (s->state.stopped && !s->asked && now >= s->ask_at) {
+			(void)syscall(SYS_pidfd_send_signal, s->target, SIGTERM, NULL, 0);
+			s->asked = true;
+		}
+		if (now >= s->kill_at && s->child) /* bubblewrap takes all its processes along */
+			(void)kill(s->child, SIGKILL);
 		if (s->child == 0)
-			shim_kill_children();
+			(void)process_kill_all(shim_is_child, &self);
 		shim_wait(s);
 		if (s->child == 0)
 			shim_reap(s);
@@ -391,29 +411,26 @@ static void shim_supervise(struct shim *s)
 
 static void shim_try(struct shim *s)
 {
-	s->which = s->spec.init ? SHIM_INIT : SHIM_APP;
+	s->which = *s->head[SHIM_INITS] ? SHIM_INIT : SHIM_APP;
 	s->state.of[s->which] = (struct shim_result){ 0 };
 	s->began_ms = clock_wall_ms();
 	s->exit_ms = s->exit = 0;
 	s->target = -1;
 	s->asked = false;
-	/* A wrapped command has no pid yet. */
-	s->ask_at = s->spec.wrapped ? INT64_MAX : 0;
-	s->report = s->status = s->tail = STR_INIT(REPORT_MAX);
-	s->why = SPAN("");
+	s->ask_at = INT64_MAX; /* it has no pid yet */
+	s->report_n = s->tail_n = 0;
+	*s->report = '\0';
 	if (shim_start(s) == 0) {
 		shim_supervise(s);
 	} else {
-		str_printf(&s->report, "Ecannot start a process: %s", strerror(errno));
-		s->why = str_view(&s->report);
+		int n = snprintf(s->report, sizeof(s->report), "Ecannot start a process: %s",
+		                 strerror(errno));
+		s->report_n = n > 0 ? (size_t)n : 0;
 	}
 	for (int i = FROM_OUT; i < SOURCES; i++)
 		shim_close_source(s, (enum shim_source)i);
 	fd_cleanup(&s->target);
 	shim_finish(s);
-	str_done(&s->report);
-	str_done(&s->status);
-	str_done(&s->tail);
 }
 
 /* The exit code must not be lost, so it waits for space; it gives up when the directory is gone. */
@@ -431,7 +448,13 @@ static int shim_leave_state(struct shim *s)
 
 static int shim_run(struct shim *s)
 {
-	shim_log_open(&s->log, s->dir, s->spec.init ? "init.log" : "log", SHIM_LOG_MAX);
+	const char *note = s->head[SHIM_NOTE];
+	if (*note) {
+		shim_log_open(&s->log, s->dir, "log");
+		shim_log_write(&s->log, 1, span_of(note));
+		shim_log_close(&s->log);
+	}
+	shim_log_open(&s->log, s->dir, *s->head[SHIM_INITS] ? "init.log" : "log");
 	shim_take_signals(s);
 	for (int i = 0; i <= SHORT_TRIES && !s->state.stopped; i++) {
 		shim_try(s);
@@ -447,36 +470,6 @@ static int shim_run(struct shim *s)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* Files must not get the descriptors 0 to 2.  Those up to `last` become /dev/null. */
-static void shim_fill_streams(int last)
-{
-	int null;
-	do {
-		null = open("/dev/null", O_RDWR);
-	} while (null >= 0 && null <= STDERR_FILENO);
-	for (int fd = 0; null >= 0 && fd <= last; fd++)
-		(void)dup2(null, fd);
-	fd_cleanup(&null);
-}
-
-static void shim_prepare_process(void)
-{
-	shim_fill_streams(STDERR_FILENO);
-	(void)setsid();
-	(void)!chdir("/");
-	/* A session keyring of its own: the server's would be that of all tasks. */
-	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
-	umask(077);
-	/* Locks are held by this process only. */
-	DIR_AUTO *all = dir_list(AT_FDCWD, "/proc/self/fd");
-	for (const char *name; (name = dir_next(all)) != NULL;) {
-		int64_t fd;
-		if (parse_i64(span_of(name), STDERR_FILENO + 1, INT32_MAX, &fd) == 0)
-			(void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
-	}
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
 static int shim_watch_signals(void)
 {
 	sigset_t watched;
@@ -485,7 +478,6 @@ static int shim_watch_signals(void)
 	sigaddset(&watched, SIGUSR1);
 	sigaddset(&watched, SIGCHLD);
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGCHLD, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &watched, NULL);
 	return signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
 }
@@ -494,27 +486,39 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
                      struct err *e)
 {
 	int64_t fd = -1;
-	for (int i = 0; i < SOURCES; i++)
-		s->from[i] = -1;
+	off_t at = 0;
 	if (tether && parse_i64(span_of(tether), 3, INT32_MAX, &fd))
 		return err_set(e, FAILED, "--tether is no descriptor");
+	for (int i = 0; i < SOURCES; i++)
+		s->from[i] = -1;
+	s->from[FROM_TETHER] = (int)fd;
+	s->kill_at = INT64_MAX;
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir < 0)
 		return err_set(e, FAILED, "cannot open %s: %s", path, strerror(errno));
-	if (shim_spec_read(s->dir, &s->spec, a, e) || shim_claim(s->dir, e))
+	s->spec = openat(s->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char **lists[SHIM_LISTS];
+	if (s->spec < 0 || lists_read(s->spec, &at, lists, SHIM_LISTS, a))
+		return err_set(e, FAILED, "cannot read the file spec: %s", strerror(errno));
+	char **head = s->head = lists[SHIM_HEAD];
+	s->argv = lists[SHIM_ARGV];
+	for (int i = 0; i < SHIM_HEADS; i++) {
+		if (!head[i] || strcmp(head[SHIM_FORMAT], SHIM_FORMAT_NOW) != 0)
+			return err_set(e, FAILED, "the file spec is that of another version");
+	}
+	if (!*s->argv || parse_i64(span_of(head[SHIM_GRACE]), 0, INT32_MAX, &s->grace_ms))
+		return err_set(e, FAILED, "the file spec has no command or no grace period");
+	s->grace_ms *= 1000;
+	if (shim_claim(s->dir, e))
 		return -1;
-	s->from[FROM_TETHER] = fd >= 0 ? shim_fd_up((int)fd) : -1;
-	if (fd >= 0)
-		(void)fcntl(s->from[FROM_TETHER], F_SETFL, O_NONBLOCK);
-	s->signals = shim_watch_signals();
-	s->kill_at = INT64_MAX;
-	return s->signals < 0 ? err_set(e, FAILED, "signalfd: %s", strerror(errno)) : 0;
+	s->from[FROM_SIGNALS] = shim_watch_signals();
+	return s->from[FROM_SIGNALS] < 0 ? err_set(e, FAILED, "signalfd: %s", strerror(errno)) : 0;
 }
 
 int cmd_shim(int argc, char **argv)
 {
-	if (argc > 1 && strcmp(argv[1], "--exec") == 0)
-		return shim_exec_main(argc, argv);
+	if (argc == 3 && strcmp(argv[1], "--exec") == 0)
+		return shim_exec_main(argv[2]);
 	bool tether = argc == 4 && strcmp(argv[2], "--tether") == 0;
 	if (argc != 2 && !tether) {
 		fputs("usage: pai-runtime shim DIR [--tether FD]\n", stderr);
@@ -523,13 +527,19 @@ int cmd_shim(int argc, char **argv)
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO e = { 0 };
 	struct shim *s = xcalloc(1, sizeof(*s));
-	shim_fill_streams(STDOUT_FILENO);
 	if (shim_open(s, argv[1], tether ? argv[3] : NULL, &a, &e)) {
 		fprintf(stderr, "pai-runtime shim: %s\n", err_msg(&e));
 		free(s);
 		return EXIT_CLAIM;
 	}
-	shim_prepare_process();
+	(void)setsid();
+	(void)!chdir("/");
+	/* A session keyring of its own: the server's would be that of all tasks. */
+	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL);
+	umask(077);
+	/* Locks are held by this process only. */
+	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	int status = shim_run(s);
 	free(s);
 	return status;

@@ -26,11 +26,10 @@ static void shim_log_reopen(struct shim_log *l)
 		l->error = errno;
 }
 
-void shim_log_open(struct shim_log *l, int dir, const char *name, int64_t max)
+void shim_log_open(struct shim_log *l, int dir, const char *name)
 {
 	l->dir = dir;
 	l->name = name;
-	l->max = max;
 	l->n = l->n_output = 0;
 	l->lost = l->written = 0;
 	l->error = 0;
@@ -65,56 +64,48 @@ static void shim_log_now(struct shim_log *l)
 	(void)snprintf(l->stamp, sizeof(l->stamp), "%.19s.%09ldZ ", text, now.tv_nsec);
 }
 
-/* The beginning of a line; returns its end.  There can be a line for each byte of output. */
-static char *shim_log_prefix(const struct shim_log *l, char out[static PREFIX_MAX], int stream,
-                             bool whole)
+/* A line that is no output of the container. */
+static int shim_log_say(struct shim_log *l, int stream, const char *text)
 {
-	const char *const parts[] = { l->stamp, STREAM_NAMES[stream], whole ? " F " : " P " };
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		size_t n = strlen(parts[i]);
-		memcpy(out, parts[i], n);
-		out += n;
-	}
-	return out;
+	char line[PREFIX_MAX + 128];
+	int n = snprintf(line, sizeof(line), "%s%s F %s\n", l->stamp, STREAM_NAMES[stream], text);
+	return n < 0 ? -1 : shim_log_put(l, (struct span){ line, strlen(line) });
 }
 
 /* The file before the last one is gone then: the new one begins with the number of bytes of output
  * before it. */
 static void shim_log_rotate(struct shim_log *l)
 {
-	char old[64];
-	char line[PREFIX_MAX + 32];
-	(void)snprintf(old, sizeof(old), "%s.1", l->name);
-	if (renameat(l->dir, l->name, l->dir, old) != 0)
+	char text[64];
+	(void)snprintf(text, sizeof(text), "%s.1", l->name);
+	if (renameat(l->dir, l->name, l->dir, text) != 0)
 		return; /* the log grows */
 	close(l->fd);
 	shim_log_reopen(l);
-	size_t n = (size_t)(shim_log_prefix(l, line, SHIM_BEFORE, true) - line);
-	int more = snprintf(line + n, sizeof(line) - n, "%llu\n", (unsigned long long)l->written);
-	if (more > 0)
-		(void)shim_log_put(l, (struct span){ line, n + (size_t)more });
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)l->written);
+	(void)shim_log_say(l, SHIM_BEFORE, text);
 }
 
 /* After a failure: says how much is missing. */
 static int shim_log_tell_lost(struct shim_log *l)
 {
-	char line[PREFIX_MAX + 128];
+	char text[128];
 	shim_log_now(l);
-	size_t n = (size_t)(shim_log_prefix(l, line, 1, true) - line);
-	int more = snprintf(line + n, sizeof(line) - n, "[%llu bytes of output are lost: %.80s]\n",
-	                    (unsigned long long)l->lost, strerror(l->error));
-	if (more <= 0 || shim_log_put(l, (struct span){ line, n + (size_t)more }))
+	(void)snprintf(text, sizeof(text), "[%llu bytes of output are lost: %.80s]",
+	               (unsigned long long)l->lost, strerror(l->error));
+	if (shim_log_say(l, 1, text))
 		return -1;
 	l->lost = 0;
-	l->written += (size_t)more;
+	l->written += strlen(text) + 1;
 	return 0;
 }
 
-void shim_log_flush(struct shim_log *l)
+/* Writes lines that are complete. */
+static void shim_log_flush(struct shim_log *l)
 {
 	if (l->n == 0)
 		return;
-	if (l->size > 0 && l->size + (int64_t)l->n > l->max)
+	if (l->size > 0 && l->size + (int64_t)l->n > SHIM_LOG_MAX)
 		shim_log_rotate(l);
 	if ((l->lost && shim_log_tell_lost(l)) || shim_log_put(l, (struct span){ l->out, l->n }))
 		l->lost += l->n_output;
@@ -125,14 +116,19 @@ void shim_log_flush(struct shim_log *l)
 
 static void shim_log_line(struct shim_log *l, int stream, bool whole)
 {
-	struct span text = { l->line[stream].text, l->line[stream].n };
-	if (sizeof(l->out) - l->n < PREFIX_MAX + text.n + 1)
+	const struct span parts[] = { span_of(l->stamp),
+		                      span_of(STREAM_NAMES[stream]),
+		                      whole ? SPAN(" F ") : SPAN(" P "),
+		                      { l->line[stream].text, l->line[stream].n },
+		                      SPAN("\n") };
+	if (sizeof(l->out) - l->n < PREFIX_MAX + l->line[stream].n)
 		shim_log_flush(l);
-	l->n = (size_t)(shim_log_prefix(l, l->out + l->n, stream, whole) - l->out);
-	memcpy(l->out + l->n, text.p, text.n);
-	l->n += text.n;
-	l->out[l->n++] = '\n';
-	l->n_output += text.n + whole;
+	/* There can be a line for each byte of output. */
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		memcpy(l->out + l->n, parts[i].p, parts[i].n);
+		l->n += parts[i].n;
+	}
+	l->n_output += l->line[stream].n + whole;
 	l->line[stream].n = 0;
 }
 
@@ -150,6 +146,7 @@ void shim_log_write(struct shim_log *l, int stream, struct span text)
 			shim_log_line(l, stream, whole);
 		text = span_from(text, n + whole);
 	}
+	shim_log_flush(l);
 }
 
 void shim_log_close(struct shim_log *l)

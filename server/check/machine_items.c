@@ -78,7 +78,7 @@ void check_sandbox(struct check *c)
 {
 	ERR_AUTO e = { 0 };
 	bool required = !c->o->no_auth || strcmp(c->o->images, "oci") == 0;
-	if (sandbox_probe(c->program, &e) == 0)
+	if (sandbox_probe(c->program, NULL, &e) == 0)
 		check_say(c, CHECK_OK, "bubblewrap can make user namespaces", NULL);
 	else
 		SAY(c, required ? CHECK_FAILED : CHECK_WARNING, NULL, "%s: %s",
@@ -94,8 +94,8 @@ void check_images(struct check *c)
 	}
 	if (!c->program || !c->dir)
 		check_say(c, CHECK_SKIPPED, "needs pai-runtime and the directory", NULL);
-	else if (images_probe(&e) == 0 && sandbox_probe(c->program, &e) == 0 &&
-	         sandbox_probe_overlay(c->program, c->dir, &e) == 0)
+	else if (images_probe(&e) == 0 && sandbox_probe(c->program, NULL, &e) == 0 &&
+	         sandbox_probe(c->program, c->dir, &e) == 0)
 		check_say(c, CHECK_OK, "skopeo, umoci and overlays work", NULL);
 	else
 		SAY(c, c->o->images[0] ? CHECK_FAILED : CHECK_WARNING,

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "machine/task/task.h"
-#include "machine/task/tree.h"
 #include "server/cli/run_internal.h"
 
 /* The directory of all runs of this user; NULL and *e. */

@@ -91,8 +91,8 @@ static int machine_images(const struct options *o, struct engine_settings *out, 
 	if (strcmp(o->images, "host") == 0)
 		return 0;
 	if (images_probe(&none) == 0 &&
-	    (o->images[0] || (sandbox_probe(out->runtime, &none) == 0 &&
-	                      sandbox_probe_overlay(out->runtime, out->dir, &none) == 0))) {
+	    (o->images[0] || (sandbox_probe(out->runtime, NULL, &none) == 0 &&
+	                      sandbox_probe(out->runtime, out->dir, &none) == 0))) {
 		out->images = ENGINE_IMAGES_OCI;
 		return 0;
 	}

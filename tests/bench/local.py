@@ -52,12 +52,11 @@ def sandbox_alone():
     m.start("sleeps", {"main": role("exec sleep 1000")})
     m.wait("sleeps", "RUNNING")
     with open(os.path.join(m.where, "pods", m.pods()[0], "spec"), encoding="utf-8") as f:
-        words = f.read().split("\0")[7:-1]
+        texts = f.read().split("\0")[1:]  # see base/lists.h: the number of texts of a list, and the texts
+    words = texts[int(texts[0]) + 2:]
     if "--" not in words:
         return m, None
     words = words[:words.index("--")]
-    at = words.index("--json-status-fd")
-    del words[at:at + 2]
     return m, [*m.command[:m.command.index(BINARY)], *words, "--", "true"]
 
 

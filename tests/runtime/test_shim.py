@@ -14,25 +14,28 @@ PROGRAM = for_everybody(RUNTIME)
 LINE = re.compile(rb"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr|before) ([FP]) (.*)$")
 
 
+def document(*lists):
+    """As base/lists.h describes it."""
+    body = "".join(f"{len(words)}\0" + "".join(word + "\0" for word in words) for words in lists)
+    return f"{len(body.encode())}\0{body}"
+
+
 class Task:
     """A directory with a specification, and its shim."""
 
     def __init__(self, script, init=None, grace=10, argv=None, message="root/message"):
         self.dir = tempfile.mkdtemp(prefix="shim-")
         os.mkdir(self.dir + "/root")
-        def write(name, words):
-            with open(f"{self.dir}/{name}", "w", encoding="utf-8") as f:
-                f.write("".join(w + "\0" for w in words))
-
-        command = [PROGRAM, "shim", "--exec", self.dir + "/root", "--", *(argv or ["sh", "-c", script])]
-        self.command(command, grace, "init" if init else "", message)
+        self.argv = [PROGRAM, "shim", "--exec", self.dir + "/root"]
         variables = ["PATH=/usr/bin:/bin", "MARK=" + self.dir]
-        write("job", [*variables, "OF=app", "", *variables, "OF=init", "", "{}", *(["sh", "-c", init] if init else [])])
+        self.containers = (document([*variables, "OF=app"], argv or ["sh", "-c", script], []) +
+                           document([*variables, "OF=init"], ["sh", "-c", init] if init else [], ["{}"]))
+        self.command(self.argv, grace, "init" if init else "", message)
         self.shim = None
 
-    def command(self, words, grace=10, init="", message="root/message", wrapped=""):
+    def command(self, words, grace=10, init="", message="root/message", sandbox="", note=""):
         with open(self.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write("".join(w + "\0" for w in ["shim 3", str(grace), wrapped, "", init, message, "MARK=" + self.dir, *words]))
+            f.write(document(["shim 4", str(grace), sandbox, init, "", message, "MARK=" + self.dir, note], words) + self.containers)
 
     def __enter__(self):
         return self
@@ -119,10 +122,8 @@ def test_codes():
 
 def fails_first(t, times, how):
     """The command becomes one of a sandbox that cannot be made so often."""
-    with open(t.dir + "/spec", encoding="utf-8") as f:
-        argv = f.read().split("\0")[7:-1]
     script = f"echo >>{t.dir}/tries; [ $(wc -l <{t.dir}/tries) -gt {times} ] || {{ {how}; }}; exec \"$@\""
-    t.command(["/bin/sh", "-c", script, "bwrap", *argv], wrapped="wrapped")
+    t.command(["/bin/sh", "-c", script, "bwrap", *t.argv], sandbox="sandbox")
     return t
 
 
@@ -239,6 +240,15 @@ def test_log():
         check("whole lines", all(t.lines()) and all(t.lines("log.1")))
 
 
+def test_note():
+    """A line before the output of app, also if init fails."""
+    for init, lines in (("true", [b"[a note]", b"app"]), ("exit 3", [b"[a note]"])):
+        with Task("echo app", init=init) as t:
+            t.command(t.argv, init="init", note="[a note]")
+            t.run()
+            equal(init, [line[2] for line in t.lines()], lines)
+
+
 def test_message():
     for name, script, wanted in (
             ("a message", "printf 'because\\nof' > message", "because\nof"),
@@ -267,12 +277,9 @@ def test_short_lines():
 def test_full_disk():
     """In a small file system of its own; without the right to mount, nothing is tested."""
     with Task("head -c 3000000 /dev/zero | tr '\\0' q | fold -w 100 > fill; echo full; exit 5") as t:
-        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/job {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
+        script = (f"mount -t tmpfs -o size=400k tmpfs {t.dir}/mnt && cp {t.dir}/spec {t.dir}/mnt/ && mkdir {t.dir}/mnt/root && "
                   f"{PROGRAM} shim {t.dir}/mnt; echo $?; cat {t.dir}/mnt/state; cat {t.dir}/mnt/log")
-        with open(t.dir + "/spec", encoding="utf-8") as f:
-            text = f.read().replace(t.dir + "/root", t.dir + "/mnt/root")
-        with open(t.dir + "/spec", "w", encoding="utf-8") as f:
-            f.write(text)
+        t.command([*t.argv[:-1], t.dir + "/mnt/root"])
         os.mkdir(t.dir + "/mnt")
         done = subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True, timeout=300 * SLOW)
         if b"phase" not in done.stdout:
@@ -288,14 +295,27 @@ def test_usage():
         check(f"{args}", done.returncode in (2, 3) and done.stderr, done)
     done = subprocess.run([PROGRAM, "--help"], check=False, capture_output=True)
     check("hidden from users", b"shim" not in done.stdout, done.stdout)
-    for spec in (b"", b"shim 1\0" + b"1\0\0\0\0app\0\0x\0", b"shim 3\0x\0\0\0\0app\0\0x\0", b"shim 3\0" + b"1\0\0\0",
-                 b"shim 3\0" + b"1\0\0\0\0app\0\0"):
+    good = [document(["shim 4", "1", "", "", "", "", "", ""], ["x"]), document([], ["x"], []), document([], [], [])]
+    for spec in ("", "x", "9\0", "-1\0", "99999999999\0", "shim 3\0" + "1\0\0\0\0app\0\0x\0", good[1],
+                 document(["shim 3", "1", "", "", "", "", "", ""], ["x"]), document(["shim 4", "1"], ["x"]),
+                 document(["shim 4", "x", "", "", "", "", "", ""], ["x"]), document(["shim 4", "1", "", "", "", "", "", ""], []),
+                 good[0][:-2], good[0].replace("1\0x", "2\0x")):
         with Task("true") as t:
-            with open(t.dir + "/spec", "wb") as f:
+            with open(t.dir + "/spec", "w", encoding="utf-8") as f:
                 f.write(spec)
             done = subprocess.run([PROGRAM, "shim", t.dir], check=False, capture_output=True)
-            equal(f"{spec}", (done.returncode, t.read("state")), (3, b""))
+            equal(f"{spec!r}", (done.returncode, t.read("state")), (3, b""))
 
 
-tests(test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_message, test_short_lines, test_full_disk, test_usage)
+def test_damaged_containers():
+    """What a command finds damaged is a command that cannot be executed."""
+    for more in ("", document([], [], []), document([], ["true"], []), document([], ["true"], []) + "7\0"):
+        with Task("true") as t:
+            t.containers = more
+            t.command(t.argv)
+            app = t.run()["app"]
+            equal(f"{more!r}", (app["started"], app["reason"], "file spec" in app["message"]), (False, "ContainerCannotRun", True))
+
+
+tests(test_damaged_containers, test_codes, test_short_of_resources, test_stop, test_survives, test_daemons, test_log, test_note, test_message, test_short_lines, test_full_disk, test_usage)
 finish()

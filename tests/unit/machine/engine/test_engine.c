@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "k8s/cache/events.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/task/tree.h"
 #include "tests/unit/machine/machine_tree.h"
 
 /* An engine without thread, store and machine, in a directory of its own. */

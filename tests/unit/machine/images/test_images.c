@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rmtree.h"
 #include "machine/images/images_internal.h"
-#include "machine/task/tree.h"
 
 enum { WAIT_MS = 120000 };
 #define MUCH (UINT64_C(100) << 30)

@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/fd.h"
-#include "machine/task/child.h"
-#include "machine/task/sandbox_internal.h"
-#include "machine/task/tree.h"
+#include "base/rmtree.h"
+#include "machine/task/sandbox.h"
 
 enum { RUN_MS = 60000, MOUNTS = 8 };
 
@@ -59,7 +59,7 @@ FIXTURE(group_setup)
 	make_link("nowhere", "dangling");
 	make_link(at("server"), "job/out");
 	ERR_AUTO e = { 0 };
-	if (sandbox_probe(NULL, &e) != 0) {
+	if (sandbox_probe(NULL, NULL, &e) != 0) {
 		(void)snprintf(why, sizeof(why), "%s", err_msg(&e));
 		(void)fprintf(stderr, "skipped, real sandboxes: %s\n", why);
 		forbidden = why;
@@ -80,36 +80,69 @@ FIXTURE(teardown)
 	return 0;
 }
 
-/* ---- the plan ---- */
+/* ---- the arguments ---- */
 
 static const char *last_error;
 
-static struct plan plan_of(const struct sandbox_spec *spec)
+/* NULL: refused. */
+static const char **plan_of(struct sandbox_spec spec)
 {
-	struct plan p = { 0 };
+	static const char *const NOTHING[] = { "/bin/true", NULL };
 	ERR_AUTO e = { 0 };
 	last_error = NULL;
-	if (plan_make(&p, spec, &arena, &e) != 0) {
+	spec.command = NOTHING;
+	const char **argv = sandbox_argv(&spec, &arena, &e);
+	if (argv == NULL && e.http == 503)
+		skip();
+	if (argv == NULL) {
 		assert_int_equal(e.http, 400);
 		last_error = arena_dup(&arena, span_of(err_msg(&e)));
 	}
-	return p;
+	return argv;
 }
 
-static const struct plan_op *op_at(const struct plan *p, const char *path)
+static const struct {
+	const char *option;
+	size_t n;
+} OPTIONS[] = { { "--ro-bind", 2 },  { "--ro-bind-try", 2 }, { "--bind", 2 },
+	        { "--dev-bind", 2 }, { "--symlink", 2 },     { "--dir", 1 },
+	        { "--proc", 1 },     { "--dev", 1 },         { "--tmpfs", 1 } };
+
+/* The path of what is shown by an option and the words after it; NULL: it shows nothing. */
+static const char *path_of(const char *const *option)
 {
-	for (size_t i = 0; i < p->n; i++) {
-		if (strcmp(p->op[i].path, path) == 0)
-			return &p->op[i];
+	for (size_t i = 0; i < sizeof(OPTIONS) / sizeof(OPTIONS[0]); i++) {
+		if (strcmp(*option, OPTIONS[i].option) == 0)
+			return option[OPTIONS[i].n];
 	}
 	return NULL;
 }
 
-static void parents_come_first(const struct plan *p)
+/* The option that shows something at the path, and the words after it; NULL. */
+static const char *const *op_at(const char *const *argv, const char *path)
 {
-	for (size_t i = 0; i < p->n; i++) {
-		for (size_t k = i + 1; k < p->n; k++)
-			assert_false(plan_within(p->op[i].path, p->op[k].path));
+	for (; *argv; argv++) {
+		if (path_of(argv) && strcmp(path_of(argv), path) == 0)
+			return argv;
+	}
+	return NULL;
+}
+
+static void shows(const char *const *argv, const char *path, const char *option)
+{
+	const char *const *found = op_at(argv, path);
+	assert_string_equal(found ? *found : "nothing", option);
+}
+
+static void parents_come_first(const char *const *argv)
+{
+	for (; *argv; argv++) {
+		size_t n = path_of(argv) ? strlen(path_of(argv)) : 0;
+		for (const char *const *later = argv + 1; n > 0 && *later; later++) {
+			const char *path = path_of(later);
+			assert_false(path && strncmp(path_of(argv), path, strlen(path)) == 0 &&
+			             path_of(argv)[strlen(path)] == '/');
+		}
 	}
 }
 
@@ -123,42 +156,42 @@ static struct sandbox_spec one_mount(struct sandbox_mount m)
 TEST_WITH(test_plan_hides_what_is_private, NULL, teardown)
 {
 	struct sandbox_spec spec = { 0 };
-	struct plan p = plan_of(&spec);
+	const char **p = plan_of(spec);
 	static const char *const HIDDEN[] = { "/tmp", "/var/tmp", "/run" };
 	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(op_at(&p, HIDDEN[i])->kind, PLAN_TMPFS);
+		shows(p, HIDDEN[i], "--tmpfs");
 	/* Nothing is shown by "/", but its entries are. */
-	assert_int_equal(op_at(&p, "/")->kind, PLAN_SHADOW);
-	assert_int_equal(op_at(&p, "/usr")->kind, PLAN_READ_ONLY);
-	assert_int_equal(op_at(&p, "/etc")->kind, PLAN_READ_ONLY);
-	assert_int_equal(op_at(&p, "/proc")->kind, PLAN_PROC);
-	assert_int_equal(op_at(&p, "/dev/shm")->kind, PLAN_TMPFS);
-	parents_come_first(&p);
+	assert_null(op_at(p, "/"));
+	shows(p, "/usr", "--ro-bind-try");
+	shows(p, "/etc", "--ro-bind-try");
+	shows(p, "/proc", "--proc");
+	shows(p, "/dev/shm", "--tmpfs");
+	parents_come_first(p);
 }
 
 TEST_WITH(test_plan_shows_a_directory_below_a_hidden_one, NULL, teardown)
 {
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("job"), at("job")));
 	spec.cwd = at("job/deep");
-	struct plan p = plan_of(&spec);
-	assert_int_equal(op_at(&p, at("job"))->kind, PLAN_READ_ONLY);
-	assert_null(op_at(&p, at("job/deep")));
-	parents_come_first(&p);
+	const char **p = plan_of(spec);
+	shows(p, at("job"), "--ro-bind");
+	assert_null(op_at(p, at("job/deep")));
+	parents_come_first(p);
 	/* A working directory that does not exist is made. */
 	spec.cwd = at("other/dir");
-	p = plan_of(&spec);
-	assert_int_equal(op_at(&p, at("other/dir"))->kind, PLAN_DIR);
+	p = plan_of(spec);
+	shows(p, at("other/dir"), "--dir");
 	spec.cwd = at("job/code");
-	(void)plan_of(&spec);
+	(void)plan_of(spec);
 	assert_non_null(strstr(last_error, "no directory"));
 }
 
 TEST_WITH(test_plan_follows_links_of_sources, NULL, teardown)
 {
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("link"), at("link")));
-	struct plan p = plan_of(&spec);
+	const char **p = plan_of(spec);
 	/* The link itself is hidden with /var/tmp, so the path stays as it is. */
-	assert_string_equal(op_at(&p, at("link"))->source, at("job"));
+	assert_string_equal(op_at(p, at("link"))[1], at("job"));
 }
 
 TEST_WITH(test_plan_hides_inside_of_mounts, NULL, teardown)
@@ -168,11 +201,11 @@ TEST_WITH(test_plan_hides_inside_of_mounts, NULL, teardown)
 	    one_mount((struct sandbox_mount){ .source = top, .path = "/data", .writable = true });
 	spec.hide = hide;
 	spec.hide_n = 2;
-	struct plan p = plan_of(&spec);
-	assert_int_equal(op_at(&p, "/data")->kind, PLAN_WRITABLE);
-	assert_int_equal(op_at(&p, "/data/server")->kind, PLAN_TMPFS);
-	assert_null(op_at(&p, "/data/absent"));
-	parents_come_first(&p);
+	const char **p = plan_of(spec);
+	shows(p, "/data", "--bind");
+	shows(p, "/data/server", "--tmpfs");
+	assert_null(op_at(p, "/data/absent"));
+	parents_come_first(p);
 	assert_true(sandbox_hidden(at("job/out/pods"), hide, 2));
 	assert_true(sandbox_hidden(at("server"), hide, 2));
 	assert_false(sandbox_hidden(at("job"), hide, 2));
@@ -185,16 +218,16 @@ TEST_WITH(test_plan_makes_mount_points_in_read_only_directories, NULL, teardown)
 		                          SHOW(at("file"), "/data/deep/file"),
 		                          SHOW(at("a b,c:d"), "/data/deep/dir") };
 	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 4 };
-	struct plan p = plan_of(&spec);
+	const char **p = plan_of(spec);
 	assert_null(last_error);
-	assert_int_equal(op_at(&p, "/data")->kind, PLAN_SHADOW);
-	assert_int_equal(op_at(&p, "/")->kind, PLAN_SHADOW);
-	assert_int_equal(op_at(&p, "/data/code")->kind, PLAN_READ_ONLY);
-	assert_int_equal(op_at(&p, "/data/out")->kind, PLAN_LINK);
-	assert_int_equal(op_at(&p, "/data/deep")->kind, PLAN_SHADOW);
-	assert_int_equal(op_at(&p, "/data/new/x")->kind, PLAN_READ_ONLY);
-	assert_int_equal(op_at(&p, "/tmp")->kind, PLAN_TMPFS);
-	parents_come_first(&p);
+	shows(p, "/data", "--tmpfs");
+	assert_null(op_at(p, "/"));
+	shows(p, "/data/code", "--ro-bind-try");
+	shows(p, "/data/out", "--symlink");
+	shows(p, "/data/deep", "--tmpfs");
+	shows(p, "/data/new/x", "--ro-bind");
+	shows(p, "/tmp", "--tmpfs");
+	parents_come_first(p);
 }
 
 TEST_WITH(test_plan_refuses, NULL, teardown)
@@ -217,7 +250,7 @@ TEST_WITH(test_plan_refuses, NULL, teardown)
 	};
 	for (size_t i = 0; i < sizeof(CASES) / sizeof(CASES[0]); i++) {
 		struct sandbox_spec spec = one_mount(CASES[i].mount);
-		(void)plan_of(&spec);
+		(void)plan_of(spec);
 		assert_non_null(last_error);
 		if (strstr(last_error, CASES[i].sentence) == NULL)
 			fail_msg("%s", last_error);
@@ -232,11 +265,11 @@ TEST_WITH(test_plan_of_a_directory_that_root_cannot_enter, NULL, teardown)
 	(void)mkdir(at("closed"), 0755);
 	(void)mkdir(at("closed/job"), 0755);
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("closed/job"), "/data"));
-	(void)plan_of(&spec);
+	(void)plan_of(spec);
 	assert_null(last_error);
 	if (chown(at("closed"), 1, 1) != 0 || chmod(at("closed"), 0750) != 0)
 		skip();
-	(void)plan_of(&spec);
+	(void)plan_of(spec);
 	assert_non_null(strstr(last_error, "chmod o+x"));
 	assert_int_equal(access(at("closed/job"), F_OK), 0); /* the capabilities are back */
 	assert_int_equal(
@@ -252,10 +285,10 @@ TEST_WITH(test_plan_shows_empty_directories_without_mounts, NULL, teardown)
 	struct sandbox_mount mounts[] = { SHOW(at("tools"), "/data"),
 		                          SHOW(at("job"), "/data/new") };
 	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = 2 };
-	struct plan p = plan_of(&spec);
-	assert_int_equal(op_at(&p, "/data/empty")->kind, PLAN_DIR);
-	assert_int_equal(op_at(&p, "/data/full")->kind, PLAN_READ_ONLY);
-	parents_come_first(&p);
+	const char **p = plan_of(spec);
+	shows(p, "/data/empty", "--dir");
+	shows(p, "/data/full", "--ro-bind-try");
+	parents_come_first(p);
 }
 
 TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)
@@ -263,38 +296,39 @@ TEST_WITH(test_plan_of_an_image_stays_inside, NULL, teardown)
 	(void)mkdir(at("image"), 0755);
 	make_link("/../../..//out", "image/abs");
 	make_link("loop", "image/loop");
-	struct sandbox_image image = { at("image"), at("u"), at("w"), at("m") };
 	struct sandbox_spec spec = one_mount((struct sandbox_mount)SHOW(at("job"), "/abs/x"));
-	spec.image = &image;
-	struct plan p = plan_of(&spec);
-	assert_int_equal(op_at(&p, "/")->kind, PLAN_WRITABLE);
-	assert_non_null(op_at(&p, "/out/x"));
-	assert_null(op_at(&p, "/tmp"));
+	spec.rootfs = at("image");
+	spec.overlay = top;
+	const char **p = plan_of(spec);
+	shows(p, "/", "--bind");
+	assert_non_null(op_at(p, "/out/x"));
+	assert_null(op_at(p, "/tmp"));
 	spec = one_mount((struct sandbox_mount)SHOW(at("job"), "/loop/x"));
-	spec.image = &image;
-	(void)plan_of(&spec);
+	spec.rootfs = at("image");
+	spec.overlay = top;
+	(void)plan_of(spec);
 	assert_non_null(strstr(last_error, "leads nowhere"));
 	make_link("/x", "image/dev");
-	spec = (struct sandbox_spec){ .image = &image };
-	(void)plan_of(&spec);
+	spec = (struct sandbox_spec){ .rootfs = at("image"), .overlay = top };
+	(void)plan_of(spec);
 	assert_non_null(strstr(last_error, "its /dev is a symbolic link"));
 }
 
 TEST_WITH(test_plan_is_bounded, NULL, teardown)
 {
-	enum { MANY = PLAN_MAX + 10 };
+	enum { MANY = SANDBOX_ARGS_MAX / 4 };
 	struct sandbox_mount *mounts = ARENA_NEW(&arena, struct sandbox_mount, MANY);
 	for (size_t i = 0; i < MANY; i++)
 		mounts[i].path = arena_printf(&arena, "/tmp/%zu", i);
 	struct sandbox_spec spec = { .mounts = mounts, .mounts_n = MANY };
-	(void)plan_of(&spec);
+	(void)plan_of(spec);
 	assert_non_null(strstr(last_error, "more than"));
 	(void)mkdir(at("many"), 0755);
-	for (size_t i = 0; i <= PLAN_SHADOWED_MAX; i++)
+	for (size_t i = 0; i <= 1000 /* entries */; i++)
 		make_file(arena_printf(&arena, "many/%zu", i), "");
 	struct sandbox_mount two[] = { SHOW(at("many"), "/data"), SHOW(at("job"), "/data/x") };
 	spec = (struct sandbox_spec){ .mounts = two, .mounts_n = 2 };
-	(void)plan_of(&spec);
+	(void)plan_of(spec);
 	assert_non_null(strstr(last_error, "choose another path"));
 }
 
@@ -391,8 +425,10 @@ TEST_WITH(test_sandbox_user_and_devices, NULL, teardown)
 {
 	if (forbidden)
 		skip();
-	struct sandbox_device device = { "/dev/zero", "/dev/gpu0" };
-	struct sandbox_spec spec = { .devices = &device, .devices_n = 1 };
+	struct sandbox_mount device = { .source = "/dev/zero",
+		                        .path = "/dev/gpu0",
+		                        .device = true };
+	struct sandbox_spec spec = { .mounts = &device, .mounts_n = 1 };
 	expect(spec, arena_printf(&arena, "test $(id -u) = %u && head -c 1 /dev/gpu0 >/dev/null",
 	                          (unsigned)geteuid()));
 }
@@ -419,19 +455,21 @@ TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
 	const char *runtime =
 	    getcwd(cwd, sizeof(cwd)) ? arena_printf(&arena, "%s/build/pai-runtime", cwd) : "";
 	ERR_AUTO e = { 0 };
-	if (access(runtime, X_OK) != 0 || sandbox_probe_overlay(runtime, top, &e) != 0) {
+	if (access(runtime, X_OK) != 0 || sandbox_probe(runtime, top, &e) != 0) {
 		(void)fprintf(stderr, "skipped, overlay: %s\n",
 		              *runtime ? err_msg(&e) : "no program");
 		skip();
 	}
-	static const char *const DIRS[] = { "i", "i/root", "i/u,p", "i/wo:rk", "i/mer ged" };
-	for (size_t i = 0; i < 5; i++)
+	static const char *const DIRS[] = { "i", "i/root", "i/o,v:er lay" };
+	for (size_t i = 0; i < 3; i++)
 		(void)mkdir(at(DIRS[i]), 0755);
 	make_file("i/root/hello", "hello");
-	struct sandbox_image image = { at("i/root"), at("i/u,p"), at("i/wo:rk"), at("i/mer ged") };
 	struct sandbox_mount mounts[] = { SHOW("/usr", "/usr"), SHOW("/bin", "/bin"),
 		                          SHOW("/lib", "/lib"), SHOW("/lib64", "/lib64") };
-	struct sandbox_spec spec = { .runtime = runtime, .image = &image, .mounts = mounts };
+	struct sandbox_spec spec = { .runtime = runtime,
+		                     .rootfs = at("i/root"),
+		                     .overlay = at("i/o,v:er lay"),
+		                     .mounts = mounts };
 	spec.mounts_n = access("/lib64", F_OK) == 0 ? 4 : 3;
 	spec.cwd = "/made/dir";
 	expect(spec,
@@ -440,7 +478,7 @@ TEST_WITH(test_sandbox_of_an_image, NULL, teardown)
 	       "test -O /hello; echo other >/hello; echo new >/new; test -s /etc/resolv.conf\n"
 	       "no test -e /home; no test -e /var\n");
 	struct stat st;
-	assert_int_equal(stat(at("i/u,p/new"), &st), 0);
+	assert_int_equal(stat(at("i/o,v:er lay/upper/new"), &st), 0);
 	assert_int_equal(stat(at("i/root/new"), &st), -1);
 	assert_int_equal(stat(at("i/root/hello"), &st), 0);
 	assert_int_equal(st.st_size, 5);

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rmtree.h"
 #include "machine/task/task.h"
-#include "machine/task/tree.h"
 
 /* Of this process: the same test can run in several build folders at a time. */
 static char UID[] = "11111111-2222-3333-4444-555555555555";
@@ -102,13 +102,13 @@ static void world_prepare(struct world *w, const char *command)
 	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7" };
 	const char *const hide[] = { w->base };
 	const char *framework = w->framework ?: arena_printf(&w->a, FRAMEWORK, UID);
-	const struct task_settings s = { .dir = w->dir,
-		                         .runtime = w->runtime,
-		                         .sandbox = w->sandbox,
-		                         .hide = hide,
-		                         .n_hide = 1,
-		                         .objects = &OBJECTS,
-		                         .framework = span_of(framework) };
+	const struct task_settings s = {
+		.dir = w->dir,
+		.sandbox = w->sandbox,
+		.box = { .runtime = w->runtime, .hide = hide, .hide_n = 1 },
+		.objects = &OBJECTS,
+		.framework = span_of(framework)
+	};
 	if (!w->runtime)
 		skip();
 	const char *pod = arena_printf(&w->a, POD, UID, command);
@@ -196,7 +196,7 @@ TEST_WITH(test_sandbox, setup, teardown)
 {
 	struct world *w = *state;
 	w->sandbox = true;
-	if (sandbox_probe(NULL, &w->e))
+	if (sandbox_probe(NULL, NULL, &w->e))
 		skip();
 	const char *command = arena_printf(
 	    &w->a,

@@ -153,7 +153,8 @@ static void shim_init_ended(struct shim *s)
 	s->which = SHIM_APP;
 }
 
-/* The next message of the report, and as whom this process knows its sender; like recvmsg. */
+/* The next message of the report, and as whom this process knows its sender; like recvmsg.  Without
+ * one the text stays. */
 static ssize_t shim_receive(int fd, char text[static SHIM_REPORT_MAX], pid_t *sender)
 {
 	union {
@@ -180,16 +181,14 @@ static void shim_read_report(struct shim *s)
 	ssize_t n = 1;
 	pid_t sender;
 	while (s->from[FROM_REPORT] >= 0 && n > 0) {
-		char text[SHIM_REPORT_MAX];
-		n = shim_receive(s->from[FROM_REPORT], text, &sender);
+		n = shim_receive(s->from[FROM_REPORT], s->report, &sender);
 		if (n <= 0)
 			continue;
-		memcpy(s->report, text, (size_t)n);
 		s->report_n = (size_t)n;
-		if (*text == 'I') {
+		if (*s->report == 'I') {
 			s->state.of[SHIM_INIT].started = true;
 			s->state.of[SHIM_INIT].started_ms = s->began_ms;
-		} else if (*text == 'S' && s->which == SHIM_INIT) {
+		} else if (*s->report == 'S' && s->which == SHIM_INIT) {
 			shim_init_ended(s);
 		}
 		if (s->target >= 0 || sender <= 0)
@@ -433,19 +432,6 @@ static void shim_try(struct shim *s)
 	shim_finish(s);
 }
 
-/* The exit code must not be lost, so it waits for space; it gives up when the directory is gone. */
-static int shim_leave_state(struct shim *s)
-{
-	for (int i = 0; i < STATE_RETRIES; i++) {
-		if (shim_state_write(s->dir, &s->state, true) == 0)
-			return 0;
-		if (errno == ENOENT)
-			break;
-		clock_sleep(STATE_RETRY_MS);
-	}
-	return EXIT_STATE;
-}
-
 static int shim_run(struct shim *s)
 {
 	const char *note = s->head[SHIM_NOTE];
@@ -465,22 +451,19 @@ static int shim_run(struct shim *s)
 	}
 	shim_log_close(&s->log);
 	s->state.phase = "ended";
-	return shim_leave_state(s);
+	/* The exit code must not be lost, so it waits for space; it gives up when the directory is
+	 * gone. */
+	for (int i = 0; i < STATE_RETRIES; i++) {
+		if (shim_state_write(s->dir, &s->state, true) == 0)
+			return 0;
+		if (errno == ENOENT)
+			break;
+		clock_sleep(STATE_RETRY_MS);
+	}
+	return EXIT_STATE;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
-
-static int shim_watch_signals(void)
-{
-	sigset_t watched;
-	sigemptyset(&watched);
-	sigaddset(&watched, SIGTERM);
-	sigaddset(&watched, SIGUSR1);
-	sigaddset(&watched, SIGCHLD);
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)sigprocmask(SIG_SETMASK, &watched, NULL);
-	return signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
-}
 
 static int shim_open(struct shim *s, const char *path, const char *tether, struct arena *a,
                      struct err *e)
@@ -511,7 +494,14 @@ static int shim_open(struct shim *s, const char *path, const char *tether, struc
 	s->grace_ms *= 1000;
 	if (shim_claim(s->dir, e))
 		return -1;
-	s->from[FROM_SIGNALS] = shim_watch_signals();
+	sigset_t watched;
+	sigemptyset(&watched);
+	sigaddset(&watched, SIGTERM);
+	sigaddset(&watched, SIGUSR1);
+	sigaddset(&watched, SIGCHLD);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &watched, NULL);
+	s->from[FROM_SIGNALS] = signalfd(-1, &watched, SFD_NONBLOCK | SFD_CLOEXEC);
 	return s->from[FROM_SIGNALS] < 0 ? err_set(e, FAILED, "signalfd: %s", strerror(errno)) : 0;
 }
 

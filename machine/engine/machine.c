@@ -24,16 +24,18 @@ enum { COMMAND_MAX = 128 << 10, TEXT_MAX = 8 * COMMAND_MAX };
 static const int64_t KEEP_LOGS = 1 << 30;
 static const uint64_t IMAGES_BYTES = UINT64_C(100) << 30; /* of all unpacked images */
 
-/* ---- address --------------------------------------------------------------------------------- */
-
-/* The address from which a packet to the Internet would be sent (nothing is sent), else that of an
- * interface, else that of this machine for itself. */
-static struct in_addr machine_address(void)
+/* Its name, and the address from which a packet to the Internet would be sent (nothing is sent),
+ * else that of an interface, else that of this machine for itself. */
+static void machine_names(struct engine *e)
 {
+	char name[256] = "localhost";
+	char text[INET_ADDRSTRLEN];
 	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
 	struct sockaddr_in own = { 0 };
 	socklen_t n = sizeof(own);
 	struct ifaddrs *all = NULL;
+	if (gethostname(name, sizeof(name) - 1) < 0 || !span_only(span_of(name), "-."))
+		(void)snprintf(name, sizeof(name), "localhost");
 	far.sin_addr.s_addr = htonl(0xC0000201); /* 192.0.2.1, of RFC 5737 */
 	FD_AUTO fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool found = fd >= 0 && connect(fd, (struct sockaddr *)&far, sizeof(far)) == 0 &&
@@ -50,18 +52,9 @@ static struct in_addr machine_address(void)
 	freeifaddrs(all);
 	if (!found)
 		own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	return own.sin_addr;
-}
-
-static void machine_names(struct engine *e)
-{
-	char name[256] = "localhost";
-	char text[INET_ADDRSTRLEN];
-	struct in_addr a = machine_address();
-	if (gethostname(name, sizeof(name) - 1) < 0 || !span_only(span_of(name), "-."))
-		(void)snprintf(name, sizeof(name), "localhost");
+	const char *ip = inet_ntop(AF_INET, &own.sin_addr, text, sizeof(text));
 	e->node = arena_dup(&e->arena, span_of(name));
-	e->ip = arena_dup(&e->arena, span_of(inet_ntop(AF_INET, &a, text, sizeof(text)) ?: ""));
+	e->ip = arena_dup(&e->arena, span_of(ip ?: ""));
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -120,20 +113,6 @@ static int machine_images(struct engine *e, struct err *err)
 		return 0;
 	e->images = images_new(dir, IMAGES_BYTES, e->epoll, pod_image_changed, err);
 	return e->images ? sandbox_probe(e->runtime, dir, err) : -1;
-}
-
-/* After the GPUs are known. */
-static void machine_hide(struct engine *e)
-{
-	const struct engine_settings *s = &e->set;
-	e->hide.a = &e->arena;
-	words_add(&e->hide, s->dir);
-	for (size_t i = 0; i < s->n_storages; i++)
-		words_add(&e->hide, s->storages[i].dir);
-	for (size_t i = 0; i < s->n_secrets; i++)
-		words_add(&e->hide, s->secrets[i]);
-	for (size_t i = 0; i < e->inventory.gpus_n; i++)
-		words_add(&e->hide, e->inventory.gpus[i].node);
 }
 
 static int machine_check_mounts(const struct engine *e, struct err *err)
@@ -245,7 +224,14 @@ int engine_find_machine(struct engine *e, struct err *err)
 	    machine_inventory(e, err) < 0 || machine_sandbox(e, err) < 0 ||
 	    machine_images(e, err) < 0)
 		return -1;
-	machine_hide(e);
+	e->hide.a = &e->arena;
+	words_add(&e->hide, e->set.dir);
+	for (size_t i = 0; i < e->set.n_storages; i++)
+		words_add(&e->hide, e->set.storages[i].dir);
+	for (size_t i = 0; i < e->set.n_secrets; i++)
+		words_add(&e->hide, e->set.secrets[i]);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++)
+		words_add(&e->hide, e->inventory.gpus[i].node);
 	machine_cwd(e);
 	return machine_check_mounts(e, err);
 }

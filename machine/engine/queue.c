@@ -135,13 +135,13 @@ void queue_now(struct queue *q, int64_t now_ms)
 	q->now_ms = now_ms;
 	for (struct queue_group **at = &q->users, *u = *at; u; u = *at) {
 		u->use = u->use * keeps + u->share * grows;
-		if (u->jobs == 0 && u->use < FORGOTTEN_S) {
-			*at = u->next;
-			free(u->name);
-			free(u);
-		} else {
+		if (u->jobs || u->use >= FORGOTTEN_S) {
 			at = &u->next;
+			continue;
 		}
+		*at = u->next;
+		free(u->name);
+		free(u);
 	}
 }
 

@@ -58,9 +58,8 @@ static void cdi_read_file(const struct node *n, bool device, struct gpu_file *ou
 	out->device = device;
 	out->writable = true;
 	for (size_t i = 0; i < options->n; i++)
-		if (node_is(&options->item[i], NODE_TEXT) &&
-		    strcmp(options->item[i].text, "ro") == 0)
-			out->writable = false;
+		out->writable &= !node_is(&options->item[i], NODE_TEXT) ||
+		                 strcmp(options->item[i].text, "ro") != 0;
 }
 
 /* Adds containerEdits to what a GPU needs. */

@@ -106,10 +106,11 @@ struct framework_object {
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
 };
-/* The object as JSON text, without uid and status; of a pod by role and index.  After a put, before
- * the next sync, it is that of the new spec.  f must have a status. */
-void framework_object_write(const struct framework *f, const struct framework_object *o,
-                            struct str *out);
+/* The object as a new tree, without uid and status; of a pod by role and index (NULL: there is no
+ * such task).  After a put, before the next sync, it is that of the new spec.  f must have a
+ * status.
+ */
+json_t *framework_object(const struct framework *f, const struct framework_object *o);
 
 struct framework_created {
 	const char *uid;      /* of FRAMEWORK_DONE; borrowed until the callback is called again */
@@ -125,7 +126,7 @@ struct framework_world {
 	/* The object of this name; false: there is none. */
 	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
 	bool (*pod)(void *arg, const char *name, struct framework_pod *out);
-	/* framework_object_write has its text. */
+	/* framework_object makes it. */
 	enum framework_answer (*create)(void *arg, const struct framework_object *object,
 	                                struct framework_created *out);
 	enum framework_answer (*remove)(void *arg, const struct framework_delete *what);

@@ -164,14 +164,7 @@ static void objects_containers(const json_t *list, const struct told *told)
 	}
 }
 
-static void objects_dump(const json_t *object, struct str *out)
-{
-	FREE_AUTO char *text = json_dumps(object, JSON_COMPACT);
-	str_puts(out, text ? text : "{}");
-}
-
-static void objects_pod(const struct framework *f, const struct fw_role *r, size_t index,
-                        struct str *out)
+static json_t *objects_pod(const struct framework *f, const struct fw_role *r, size_t index)
 {
 	ARENA_AUTO a = { 0 };
 	struct told told[FC_TOLD];
@@ -196,18 +189,17 @@ static void objects_pod(const struct framework *f, const struct fw_role *r, size
 	}
 	objects_containers(json_object_get(spec, "initContainers"), told);
 	objects_containers(json_object_get(spec, "containers"), told);
-	JSON_AUTO *object = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod",
-	                              "metadata", metadata, "spec", spec);
-	objects_dump(object, out);
+	return json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod", "metadata",
+	                 metadata, "spec", spec);
 }
 
-static void objects_configmap(const struct framework *f, struct str *out)
+static json_t *objects_configmap(const struct framework *f)
 {
 	char name[FW_NAME_MAX];
 	char attempt[FW_NAME_MAX];
 	(void)fw_configmap_name(f, name);
 	(void)snprintf(attempt, sizeof(attempt), "%d", f->life.id);
-	JSON_AUTO *object = json_pack(
+	return json_pack(
 	    "{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:[o], s:[s]}}",
 	    "apiVersion", "v1", "kind", "ConfigMap", "metadata", "name", name, "namespace",
 	    f->spec.namespace_name, "labels", "FC_FRAMEWORK_NAME", f->spec.name, "annotations",
@@ -217,17 +209,16 @@ static void objects_configmap(const struct framework *f, struct str *out)
 	    objects_owner("frameworkcontroller.microsoft.com/v1", "Framework", f->spec.name,
 	                  f->spec.uid),
 	    "finalizers", "foregroundDeletion");
-	objects_dump(object, out);
 }
 
-void framework_object_write(const struct framework *f, const struct framework_object *o,
-                            struct str *out)
+json_t *framework_object(const struct framework *f, const struct framework_object *o)
 {
 	if (o->kind == FRAMEWORK_CONFIGMAP)
-		objects_configmap(f, out);
-	for (size_t i = 0; i < f->n_roles && o->kind == FRAMEWORK_POD; i++) {
+		return objects_configmap(f);
+	for (size_t i = 0; i < f->n_roles; i++) {
 		const struct fw_role *r = &f->roles[i];
 		if (strcmp(r->name, o->role) == 0 && (size_t)o->index < r->n)
-			objects_pod(f, r, (size_t)o->index, out);
+			return objects_pod(f, r, (size_t)o->index);
 	}
+	return NULL;
 }

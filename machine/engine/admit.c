@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/json/scan.h"
+#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 /* What a job may have at once: the machine, and the quota of its virtual cluster. */
 struct admit_room {
@@ -25,17 +25,6 @@ static void admit_rooms(const struct engine *e, struct span virtual_cluster, str
 			                                    q->virtual_cluster) };
 		return;
 	}
-}
-
-/* The pod of a task of the role, as far as it is known before there is one. */
-static const struct pod *admit_read_pod(const struct engine *e, struct span template,
-                                        struct arena *a, struct err *err)
-{
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	str_puts(&text, "{\"metadata\":{\"name\":\"task\",\"uid\":\"task\"},\"spec\":");
-	str_span(&text, scan_get(template, "spec"));
-	str_char(&text, '}');
-	return world_read_pod(e, text.full ? SPAN("") : str_view(&text), e->ip, a, err);
 }
 
 static const char TOGETHER[] = "the tasks of this job, which start together, ask";
@@ -101,9 +90,11 @@ int engine_admit(const struct engine *e, const struct engine_asked *job, struct 
 			return 0;
 		if (n <= 0)
 			continue;
-		const struct pod *pod = admit_read_pod(e, template, &a, &why);
+		/* As far as it is known before there is one. */
+		JSON_AUTO *object = reply_parse(template);
+		const struct pod *pod = world_read_pod(e, object, e->ip, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);
-		struct amounts need = pod ? pod_amounts(pod, template) : (struct amounts){ 0 };
+		struct amounts need = pod ? pod_amounts(pod) : (struct amounts){ 0 };
 		if (e->set.foreground) /* its tasks share them: engine_total */
 			need.cpus = need.memory = 0;
 		bool bad = !pod || admit_exceeds(room, &need, arena_printf(&a, "%s asks", of),
@@ -116,9 +107,8 @@ int engine_admit(const struct engine *e, const struct engine_asked *job, struct 
 			err_move(err, &why);
 			return -1;
 		}
-		bool gang = world_gang(pod);
 		/* No overflow: no term is more than the machine has, and n is below 2^31. */
-		for (int64_t t = 0; t < n && gang && sum.memory < INT64_MAX / 2; t++)
+		for (int64_t t = 0; t < n && pod->gang && sum.memory < INT64_MAX / 2; t++)
 			amounts_add(&sum, &need);
 		if (!job->role.n && admit_exceeds(room, &sum, TOGETHER, where, err) < 0)
 			return -1;

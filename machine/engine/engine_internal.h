@@ -84,8 +84,9 @@ struct engine_pod {
 	struct task_state task; /* as last read */
 	char *text[2][2];       /* reason and message in it: of init, of app */
 	struct framework_container view[2];
-	const struct pod *spec; /* in the arena, while it is about to start; NULL */
-	struct arena arena;
+	const struct pod *spec; /* while it is about to start, of `object`; NULL */
+	json_t *object;
+	struct arena arena;       /* of `spec` */
 	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
 	int pidfd, watch;         /* -1 */
 	bool shim_ended, changed; /* noted by sources */
@@ -239,10 +240,9 @@ void world_callbacks(struct engine_job *job, struct framework_world *out);
 void world_collect(struct engine_job *job);
 /* Frees pods that are POD_REMOVED. */
 void world_sweep(struct engine_job *job);
-bool world_gang(const struct pod *spec);
-/* What a task needs; object: its pod, or the template of it. */
-struct amounts pod_amounts(const struct pod *spec, struct span object);
-const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
+/* What a task needs. */
+struct amounts pod_amounts(const struct pod *spec);
+const struct pod *world_read_pod(const struct engine *e, const json_t *object, const char *ip,
                                  struct arena *a, struct err *err);
 /* What a pod shall be; NULL and *err.  It is kept until pod_forget_spec. */
 const struct pod *pod_spec(struct engine_pod *p, struct err *err);

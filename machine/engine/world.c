@@ -15,7 +15,6 @@
 #include "base/json/scan.h"
 #include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
-#include "machine/resources/ports.h"
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
@@ -95,61 +94,36 @@ void world_collect(struct engine_job *job)
 
 /* ---- what the pods of a role need ------------------------------------------------------------ */
 
-/* GANG_ALLOCATION of the init container. */
-bool world_gang(const struct pod *spec)
-{
-	for (size_t i = 0; i < spec->init.n_env; i++) {
-		const struct pod_env *v = &spec->init.env[i];
-		if (strcmp(v->name, "GANG_ALLOCATION") == 0)
-			return v->value && strcmp(v->value, "true") == 0;
-	}
-	return false;
-}
-
-struct amounts pod_amounts(const struct pod *spec, struct span object)
+struct amounts pod_amounts(const struct pod *spec)
 {
 	return (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory,
-		                 ports_wanted(object) };
+		                 spec->ports };
 }
 
-const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
+const struct pod *world_read_pod(const struct engine *e, const json_t *object, const char *ip,
                                  struct arena *a, struct err *err)
 {
 	const struct pod_settings s = { e->node, ip, e->set.storages, e->set.n_storages };
 	return pod_read(object, &s, a, err);
 }
 
-/* Its object, with uid, and what is read from that, in the arena. */
-static const struct pod *world_make_pod(const struct engine_pod *p, struct str *text,
-                                        struct arena *a, struct err *err)
+const struct pod *pod_spec(struct engine_pod *p, struct err *err)
 {
-	STR_AUTO object = STR_INIT(POD_OBJECT_MAX);
 	const struct framework_object what = { .kind = FRAMEWORK_POD,
 		                               .role = p->role,
 		                               .index = p->index };
-	framework_object_write(p->job->machine, &what, &object);
-	struct span meta = scan_get(str_view(&object), "metadata");
-	size_t at = meta.p ? (size_t)(meta.p - object.p) + 1 : 0;
-	str_span(text, span_to(str_view(&object), at));
-	str_printf(text, "\"uid\":\"%s\",", p->uid);
-	str_span(text, span_from(str_view(&object), at));
-	if (!object.full && !text->full)
-		return world_read_pod(p->e, str_view(text), p->ip, a, err);
-	(void)err_set(err, INVALID_PROTOCOL, "the pod is larger than 4 MiB");
-	return NULL;
-}
-
-const struct pod *pod_spec(struct engine_pod *p, struct err *err)
-{
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	if (!p->spec)
-		p->spec = world_make_pod(p, &text, &p->arena, err);
-	return p->spec;
+	if (p->spec)
+		return p->spec;
+	json_decref(p->object);
+	p->object = framework_object(p->job->machine, &what);
+	json_object_set_new(json_object_get(p->object, "metadata"), "uid", json_string(p->uid));
+	return p->spec = world_read_pod(p->e, p->object, p->ip, &p->arena, err);
 }
 
 void pod_forget_spec(struct engine_pod *p)
 {
 	p->spec = NULL;
+	json_decref(TAKE(p->object));
 	arena_wipe(&p->arena);
 }
 
@@ -157,7 +131,6 @@ void pod_forget_spec(struct engine_pod *p)
  * last is often one of these.  -1 and *err: no such pod can run here. */
 static int world_need(struct engine_pod *p, struct err *err)
 {
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
 	const struct engine_pod *like = p->job->hint;
 	if (like && strcmp(like->role, p->role) == 0) {
 		p->need = like->need;
@@ -165,12 +138,11 @@ static int world_need(struct engine_pod *p, struct err *err)
 		p->gang = like->gang;
 		return 0;
 	}
-	p->spec = world_make_pod(p, &text, &p->arena, err);
-	if (!p->spec)
+	if (!pod_spec(p, err))
 		return -1;
-	p->need = pod_amounts(p->spec, str_view(&text));
+	p->need = pod_amounts(p->spec);
 	p->grace_s = p->spec->grace_s;
-	p->gang = world_gang(p->spec);
+	p->gang = p->spec->gang;
 	return 0;
 }
 

@@ -7,26 +7,8 @@
 #include <unistd.h>
 
 #include "base/enc.h"
-#include "base/json/scan.h"
 
 enum { PORTS = 65536 };
-
-int64_t ports_wanted(struct span pod)
-{
-	ARENA_AUTO a = { 0 };
-	int64_t sum = 0;
-	struct span spec = scan_text(
-	    scan_path(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"), &a);
-	struct scan labels = scan_begin(scan_get(spec, "ports"));
-	struct span key;
-	struct span label;
-	while (scan_member(&labels, &key, &label)) {
-		int64_t n = 0;
-		(void)scan_int(scan_get(label, "count"), 0, PORTS, &n); /* else none */
-		sum += n;
-	}
-	return sum;
-}
 
 /* Its lock; -1: another task has it, or a program that knows nothing of locks; -2: no descriptor.
  */

@@ -6,11 +6,12 @@
  * anything that one machine cannot do, and no template of this project needs, is an error that
  * names it.
  */
+#include <jansson.h>
+
 #include "base/err.h"
 #include "machine/words.h"
 
 enum {
-	POD_OBJECT_MAX = 4 << 20,
 	POD_VOLUMES_MAX = 256,
 	POD_MOUNTS_MAX = 512,
 	POD_ENV_MAX = 8192,    /* variables of a container, with those of envFrom */
@@ -81,27 +82,24 @@ struct pod_container {
 };
 
 struct pod {
-	const char *name, *uid;
-	bool has_init;
-	union {
-		struct {
-			struct pod_container init, app;
-		};
-		struct pod_container container[2]; /* the same; without init the first is empty */
-	};
+	const char *uid;
+	bool has_init; /* else `init` is empty */
+	struct pod_container init, app;
 	struct pod_volume *volume;
 	size_t n_volumes;
 	const char **pull_secret; /* names in imagePullSecrets */
 	size_t n_pull_secrets;
 	int64_t grace_s; /* terminationGracePeriodSeconds, default 30 */
+	int64_t ports;   /* that the task wants */
+	bool gang;       /* it starts together with the other tasks of its job */
 };
 
 /*
- * Reads a pod object into the arena.  NULL and *e (400) with one sentence: no such pod can run on
- * one machine.  Fields of the pod are resolved; values from Secrets and ConfigMaps are resolved by
- * pod_env_resolve.
+ * Reads a pod object, from which texts are borrowed, into the arena.  NULL and *e (400) with one
+ * sentence: no such pod can run on one machine.  Fields of the pod are resolved; values from
+ * Secrets and ConfigMaps are resolved by pod_env_resolve.
  */
-struct pod *pod_read(struct span object, const struct pod_settings *s, struct arena *a,
+struct pod *pod_read(const json_t *object, const struct pod_settings *s, struct arena *a,
                      struct err *e);
 
 /* The contents of a Secret (decoded) or ConfigMap of the namespace, in an arena. */

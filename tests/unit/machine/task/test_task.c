@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "k8s/transport/reply.h"
 #include "machine/task/task.h"
 #include "machine/task/tree.h"
 
@@ -112,7 +113,8 @@ static void world_prepare(struct world *w, const char *command)
 	if (!w->runtime)
 		skip();
 	const char *pod = arena_printf(&w->a, POD, UID, command);
-	struct pod *p = pod_read(span_of(pod), &at, &w->a, &w->e);
+	JSON_AUTO *object = reply_parse(span_of(pod));
+	struct pod *p = pod_read(object, &at, &w->a, &w->e);
 	if (!p || task_prepare(p, &s, &w->e))
 		fail_msg("%s", err_msg(&w->e));
 }

@@ -15,24 +15,7 @@
 #include "machine/engine/engine_internal.h"
 #include "machine/task/tree.h"
 
-enum { RUNS_MAX = 100000 };
-
-/* ---- directories -------------------------------------------------------------------------- */
-
-static int logs_dir_open(int at, const char *name)
-{
-	return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* Calls `visit` with the names in a directory. */
-static void logs_each(int dir, void (*visit)(void *arg, int dir, const char *name), void *arg)
-{
-	DIR_AUTO *list = dir_list(dir, ".");
-	for (const char *name; (name = dir_next(list)) != NULL;) {
-		if (name[0] != '.')
-			visit(arg, dir, name);
-	}
-}
+enum { RUNS_MAX = 100000, RUN_BYTES = 4096 /* of a directory */ };
 
 /* ---- trash ----------------------------------------------------------------------------------- */
 
@@ -52,80 +35,37 @@ void trash_pod(struct engine *e, const char *uid)
 	trash_take(e, e->pods_dir, uid);
 }
 
-struct trash {
-	size_t budget;
-	bool more;
-};
-
-static void trash_one(void *arg, int dir, const char *name)
-{
-	struct trash *t = arg;
-	if (t->more)
-		return;
-	int r = tree_remove(dir, name, t->budget);
-	t->more = r == 1; /* -1: again with the next removal */
-}
-
 void trash_step(struct engine *e, size_t budget)
 {
-	struct trash t = { budget, false };
-	if (!e->trash)
-		return;
-	logs_each(e->trash_dir, trash_one, &t);
-	e->trash = t.more;
+	DIR_AUTO *list = e->trash ? dir_list(e->trash_dir, ".") : NULL;
+	e->trash = false;
+	/* A failure (-1) is met again with the next removal. */
+	for (const char *name; !e->trash && (name = dir_next(list)) != NULL;)
+		e->trash = tree_remove(e->trash_dir, name, budget) == 1;
 }
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
 
-/* A run: name of its directory, below that of its Framework. */
+static const char *const FILES[] = { "init.log", "log.1", "log" };
+
 struct logs_run {
-	char *framework, *name;
+	char *path; /* below DIR/logs */
 	int64_t ended_s, bytes;
 };
 
-struct logs_runs {
-	struct logs_run *v;
-	size_t n;
-	int64_t bytes;
-	const char *framework;
-};
-
-static void logs_add_file(void *arg, int dir, const char *name)
+/* What the files of a run have. */
+static struct logs_run logs_measure(const struct engine *e, char *path)
 {
-	struct logs_run *r = arg;
-	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return;
-	r->bytes += st.st_blocks * 512;
-	if (st.st_mtime > r->ended_s)
-		r->ended_s = st.st_mtime;
-}
-
-static void logs_add_run(void *arg, int dir, const char *name)
-{
-	struct logs_runs *runs = arg;
-	if (runs->n == RUNS_MAX)
-		return;
-	FD_AUTO fd = logs_dir_open(dir, name);
-	struct logs_run r = { NULL, NULL, 0, 4096 };
-	if (fd < 0)
-		return;
-	logs_each(fd, logs_add_file, &r);
-	r.framework = xstrdup(runs->framework);
-	r.name = xstrdup(name);
-	if ((runs->n & (runs->n + 1)) == 0)
-		runs->v = xrealloc(runs->v, (2 * runs->n + 2) * sizeof(*runs->v));
-	runs->v[runs->n++] = r;
-	runs->bytes += r.bytes;
-}
-
-static void logs_add_framework(void *arg, int dir, const char *name)
-{
-	struct logs_runs *runs = arg;
-	FD_AUTO fd = logs_dir_open(dir, name);
-	runs->framework = name;
-	if (fd >= 0)
-		logs_each(fd, logs_add_run, runs);
+	struct logs_run r = { path, 0, RUN_BYTES };
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
+		FREE_AUTO char *file = xasprintf("%s/%s", path, FILES[i]);
+		struct stat st;
+		if (fstatat(e->logs_dir, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		r.bytes += st.st_blocks * 512;
+		r.ended_s = st.st_mtime > r.ended_s ? st.st_mtime : r.ended_s;
+	}
+	return r;
 }
 
 static int logs_older(const void *a, const void *b)
@@ -135,32 +75,34 @@ static int logs_older(const void *a, const void *b)
 	return (x->ended_s > y->ended_s) - (x->ended_s < y->ended_s);
 }
 
-/* Removes the oldest until nine tenths are left. */
+/* If there are too many bytes, removes the oldest until nine tenths are left. */
 static void logs_bound(struct engine *e)
 {
-	struct logs_runs runs = { 0 };
-	logs_each(e->logs_dir, logs_add_framework, &runs);
-	bool more = runs.n > 0 && runs.bytes > e->set.keep_logs;
-	if (more)
-		qsort(runs.v, runs.n, sizeof(*runs.v), logs_older);
-	for (size_t i = 0; i < runs.n; i++) {
-		more = more && runs.bytes > e->set.keep_logs / 10 * 9;
-		FD_AUTO fd = more ? logs_dir_open(e->logs_dir, runs.v[i].framework) : -1;
-		if (fd >= 0) {
-			trash_take(e, fd, runs.v[i].name);
-			runs.bytes -= runs.v[i].bytes;
+	struct logs_run *runs = NULL;
+	size_t n = 0;
+	DIR_AUTO *all = dir_list(e->logs_dir, ".");
+	e->log_bytes = 0;
+	for (const char *uid; (uid = dir_next(all)) != NULL;) {
+		DIR_AUTO *names = dir_list(e->logs_dir, uid);
+		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL; n++) {
+			if ((n & (n + 1)) == 0)
+				runs = xrealloc(runs, (2 * n + 2) * sizeof(*runs));
+			runs[n] = logs_measure(e, xasprintf("%s/%s", uid, name));
+			e->log_bytes += runs[n].bytes;
 		}
-		free(runs.v[i].framework);
-		free(runs.v[i].name);
 	}
-	free(runs.v);
-	e->log_bytes = runs.bytes;
-}
-
-static char *logs_name(struct arena *a, const struct engine_task *t)
-{
-	return arena_printf(a, "%.*s-%lld-%lld-%lld", (int)t->role.n, t->role.p,
-	                    (long long)t->index, (long long)t->attempt, (long long)t->retry);
+	bool more = n > 0 && e->log_bytes > e->set.keep_logs;
+	if (more)
+		qsort(runs, n, sizeof(*runs), logs_older);
+	for (size_t i = 0; i < n; i++) {
+		more = more && e->log_bytes > e->set.keep_logs / 10 * 9;
+		if (more) {
+			trash_take(e, e->logs_dir, runs[i].path);
+			e->log_bytes -= runs[i].bytes;
+		}
+		free(runs[i].path);
+	}
+	free(runs);
 }
 
 /* Parts of a path: no slash, and not hidden. */
@@ -169,38 +111,40 @@ static bool logs_part_ok(struct span s)
 	return s.n > 0 && s.n < 200 && s.p[0] != '.' && span_only(s, "-_.");
 }
 
-const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a)
+/* Below DIR/logs; NULL: there can be none. */
+static char *logs_run_path(const struct engine_task *t, struct arena *a)
 {
 	if (!logs_part_ok(t->framework_uid) || !logs_part_ok(t->role))
 		return NULL;
-	return arena_printf(a, "%s/logs/%.*s/%s", e->set.dir, (int)t->framework_uid.n,
-	                    t->framework_uid.p, logs_name(a, t));
+	return arena_printf(a, "%.*s/%.*s-%lld-%lld-%lld", (int)t->framework_uid.n,
+	                    t->framework_uid.p, (int)t->role.n, t->role.p, (long long)t->index,
+	                    (long long)t->attempt, (long long)t->retry);
+}
+
+const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a)
+{
+	const char *path = logs_run_path(t, a);
+	return path ? arena_printf(a, "%s/logs/%s", e->set.dir, path) : NULL;
 }
 
 void logs_keep(struct engine_pod *p)
 {
-	static const char *const FILES[] = { "init.log", "log.1", "log" };
 	struct engine *e = p->e;
 	ARENA_AUTO a = { 0 };
 	const struct engine_task t = { span_of(p->job->uid), span_of(p->role), p->index,
 		                       p->attempt,           p->retry,         false };
-	if (p->job->gone || !logs_part_ok(t.framework_uid) || !logs_part_ok(t.role))
+	char *path = p->job->gone ? NULL : logs_run_path(&t, &a);
+	if (!path)
 		return;
-	const char *name = logs_name(&a, &t);
 	(void)mkdirat(e->logs_dir, p->job->uid, 0700); /* may be there */
-	FD_AUTO framework = logs_dir_open(e->logs_dir, p->job->uid);
-	if (framework >= 0)
-		(void)mkdirat(framework, name, 0700); /* likewise */
-	FD_AUTO to = framework >= 0 ? logs_dir_open(framework, name) : -1;
-	FD_AUTO from = logs_dir_open(e->pods_dir, p->uid);
-	if (to < 0 || from < 0)
-		return;
-	struct logs_run r = { NULL, NULL, 0, 4096 };
+	(void)mkdirat(e->logs_dir, path, 0700);        /* likewise */
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
-		if (renameat(from, FILES[i], to, FILES[i]) == 0)
-			logs_add_file(&r, to, FILES[i]);
+		const char *from = arena_printf(&a, "%s/%s", p->uid, FILES[i]);
+		/* There may be none. */
+		(void)renameat(e->pods_dir, from, e->logs_dir,
+		               arena_printf(&a, "%s/%s", path, FILES[i]));
 	}
-	e->log_bytes += r.bytes;
+	e->log_bytes += logs_measure(e, path).bytes;
 	if (e->log_bytes > e->set.keep_logs)
 		logs_bound(e);
 }
@@ -210,27 +154,26 @@ void logs_forget(struct engine *e, const char *framework_uid)
 	trash_take(e, e->logs_dir, framework_uid);
 }
 
-static void logs_check_framework(void *arg, int dir, const char *name)
-{
-	struct engine *e = arg;
-	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-	const struct engine_job *job = engine_find(e, span_of(name));
-	(void)pthread_mutex_unlock(&e->lock);
-	if (!job || !job->name)
-		trash_take(e, dir, name);
-}
-
 void logs_forget_strangers(struct engine *e)
 {
-	logs_each(e->logs_dir, logs_check_framework, e);
+	DIR_AUTO *all = dir_list(e->logs_dir, ".");
+	for (const char *uid; (uid = dir_next(all)) != NULL;) {
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+		const struct engine_job *job = engine_find(e, span_of(uid));
+		(void)pthread_mutex_unlock(&e->lock);
+		if (!job || !job->name)
+			logs_forget(e, uid);
+	}
 	logs_bound(e);
 }
+
+/* ---- directories ----------------------------------------------------------------------------- */
 
 static int logs_make(const struct engine *e, const char *name, int *out, struct err *err)
 {
 	FREE_AUTO char *path = xasprintf("%s/%s", e->set.dir, name);
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		*out = logs_dir_open(AT_FDCWD, path);
+		*out = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (*out < 0)
 		return err_set(err, UNKNOWN_ERROR, "%s: %s", path, strerrordesc_np(errno));
 	/* What is below is spread over the disk (chattr +T), because ext4 without a journal looks

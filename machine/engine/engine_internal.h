@@ -28,12 +28,6 @@ struct engine_pod;
 
 #define POD_LOST "The process that kept this task has vanished"
 
-/* What epoll_wait reports.  `ready` only notes what has happened. */
-struct engine_source {
-	void (*ready)(void *arg);
-	void *arg;
-};
-
 /* What a task of a job has been given, from the first start until it is Completed.  */
 struct engine_grant {
 	struct engine_grant *next; /* of the job */
@@ -68,8 +62,9 @@ struct engine_pod {
 	struct engine_pod *next; /* of the job */
 	struct engine *e;
 	struct engine_job *job;
-	char uid[UID_TEXT], owner[UID_TEXT]; /* owner: uid of the ConfigMap */
-	char *name, *role, *dir, *ip;
+	char uid[UID_TEXT];
+	struct arena texts; /* of the pointers to const, but `spec` */
+	const char *name, *role, *dir, *ip;
 	int64_t index, attempt, retry;
 	int64_t grace_s; /* terminationGracePeriodSeconds */
 	struct amounts need;
@@ -82,26 +77,19 @@ struct engine_pod {
 	int64_t deletion_s, deletion_grace_s;
 	bool running, oom, lost;
 	struct task_state task; /* as last read */
-	char *text[2][2];       /* reason and message in it: of init, of app */
 	struct framework_container view[2];
 	const struct pod *spec; /* while it is about to start, of `object`; NULL */
 	json_t *object;
-	struct arena arena;       /* of `spec` */
-	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
-	int pidfd, watch;         /* -1 */
-	bool shim_ended, changed; /* noted by sources */
-	struct engine_source source;
+	struct arena arena;     /* of `spec` */
+	const char *gpus_found; /* after a restart: nodes as a JSON list; NULL */
+	int pidfd;              /* -1 */
+	bool shim_ended;
 	struct images_use *image;
 	int64_t due_ms;        /* not before */
-	unsigned failures;     /* in a row */
-	char *problem;         /* why it does not start; NULL */
+	unsigned tries;        /* in a row: starts that failed; looks for a task that runs */
+	char *problem;         /* lock: why it does not start; NULL */
 	char *pull_problem;    /* of the last pull; NULL: it has not failed */
 	unsigned pulls_failed; /* in a row, for the same reason */
-};
-
-struct engine_configmap {
-	char uid[UID_TEXT];
-	bool there, dying;
 };
 
 struct engine_job {
@@ -109,14 +97,16 @@ struct engine_job {
 	struct engine *e;
 	TAILQ_ENTRY(engine_job) live; /* of e->live, unless `complete` */
 	struct heap_item due;         /* of e->due */
-	TAILQ_ENTRY(engine_job) step; /* of e->steps */
+	TAILQ_ENTRY(engine_job) turn; /* of e->turn, if it is */
+	enum { TURN_NONE, TURN_DUE, TURN_LOOKED } in_turn;
 	TAILQ_ENTRY(engine_job) news; /* lock: of e->news, if it has `changed` */
 	bool changed;                 /* lock */
 	int64_t latest;               /* lock: resourceVersion that its news tell */
 	char *name;                   /* NULL: no Framework of this uid was seen */
 	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
-	struct engine_configmap configmap;
+	char configmap[UID_TEXT];     /* uid of its ConfigMap, which owns all pods; "": none */
+	bool dying;                   /* the ConfigMap is deleted after them */
 	struct engine_pod *pods;
 	struct engine_pod *hint; /* the pod found last */
 	struct engine_grant *grants;
@@ -127,12 +117,9 @@ struct engine_job {
 	bool look;                /* to be synced */
 	bool unstored;            /* the machine's status is newer than the stored one */
 	bool held;                /* it is stored before the next sync */
-	bool storing;             /* the job is in e->stores */
-	TAILQ_ENTRY(engine_job) store;
 	unsigned sync_failures, store_failures;
 	int64_t sync_ms, store_ms; /* sync again; store again */
-	char *problem;             /* why its status is not stored, or it is not valid */
-	char *why;                 /* lock */
+	char *problem;             /* lock: why its status is not stored, or it is not valid */
 	struct engine_share share; /* lock */
 	json_t *refusal;           /* for struct framework_created */
 	int64_t limit_s;           /* of its time; 0: none */
@@ -159,15 +146,15 @@ struct engine {
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
-	int epoll, event, inotify;
-	struct engine_source inotify_source;
+	int epoll, event;
 	pthread_t thread;
 	bool thread_runs;
 	size_t ports_held;  /* descriptors of all port_fd */
 	int64_t ports_away; /* that others had when a task did not get its ports */
 	bool shares;        /* engine_notice has told that tasks share CPUs and memory */
 
-	/* Protects what follows, job.why, job.share, gpu.shown, the lists of pods and the queue. */
+	/* Protects what follows, each `problem`, job.share, gpu.shown, the lists of pods and the
+	 * queue. */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
 	bool stop, kill;
@@ -178,15 +165,13 @@ struct engine {
 	atomic_ullong waiting, running, gpus_held, gpus_away; /* for engine_figures */
 
 	/* Of the thread. */
-	struct heap due;                            /* jobs that are to be looked at */
-	TAILQ_HEAD(engine_steps, engine_job) steps; /* those whose time has come */
-	size_t n_gone;                              /* jobs that are `gone` */
-	void *watched;                              /* tree of struct engine_pod, by `watch` */
+	struct heap due;                          /* jobs that are to be looked at */
+	TAILQ_HEAD(engine_turn, engine_job) turn; /* those of this turn, whose time has come */
+	size_t n_gone;                            /* jobs that are `gone` */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
 	bool schedule, probe, trash;
-	size_t starts;                                /* of tasks in this turn */
-	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
+	size_t starts; /* of tasks in this turn */
 	int64_t log_bytes;
 };
 
@@ -194,8 +179,8 @@ struct engine {
 
 /* The job is looked at again at this time at the latest (clock_ms); 0: in this step. */
 void engine_due(struct engine_job *job, int64_t when_ms);
-/* source NULL: this only wakes the thread. */
-void engine_watch(struct engine *e, int fd, struct engine_source *source);
+/* p: its shim has ended when this is readable; NULL: this only wakes the thread. */
+void engine_watch(struct engine *e, int fd, struct engine_pod *p);
 void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct engine_job *engine_find(struct engine *e, struct span uid);
@@ -220,26 +205,22 @@ void engine_forget_machine(struct engine *e);
 /* The Framework as it is in the store. */
 void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);
-/* One look, which may end in jobs_store.  false: the job is to be freed. */
-bool job_step(struct engine_job *job);
-/* Stores the statuses that have changed in this turn; then the pods that they announce start. */
-void jobs_store(struct engine *e);
+/* One look. */
+void job_step(struct engine_job *job);
+/* The end of a turn: stores the statuses that have changed; then the pods that they announce start.
+ * Jobs that are gone are freed. */
+void jobs_settle(struct engine *e);
 /* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
-/* Publishes why the job waits, but for the queue, which engine_waiting asks. */
-void job_explain(struct engine_job *job);
 void job_free(struct engine_job *job);
 
 /* ---- world.c: ConfigMaps and pods ---- */
 
 /* The ConfigMap and the pods that a stored status names. */
-void world_restore_configmap(struct engine_job *job, const struct fw_view *status);
-void world_restore_tasks(struct engine_job *job, const struct fw_view *status);
+void world_restore(struct engine_job *job, struct span status);
 void world_callbacks(struct engine_job *job, struct framework_world *out);
-/* Deletes the pods of a dying ConfigMap, and the ConfigMap after them. */
+/* Deletes the pods of a dying ConfigMap, and the ConfigMap after them; frees removed pods. */
 void world_collect(struct engine_job *job);
-/* Frees pods that are POD_REMOVED. */
-void world_sweep(struct engine_job *job);
 /* What a task needs. */
 struct amounts pod_amounts(const struct pod *spec);
 const struct pod *world_read_pod(const struct engine *e, const json_t *object, const char *ip,
@@ -257,26 +238,26 @@ void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
+/* Why it does not start; NULL: nothing is in its way. */
+void pod_say(struct engine_pod *p, const char *problem);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
  * why not; if too few are free to choose from, e->ports_away says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
-/* task.json has what was decided about a task that no status has; it is there from the start of the
- * shim on.  -1 and errno. */
-int pod_write_file(const struct engine_pod *p);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
 /* After a restart: false if its shim was not started. */
 bool pod_find(struct engine_pod *p);
 void pod_free(struct engine_pod *p);
-int pods_watch_open(struct engine *e);
-void pod_watch_state(struct engine_pod *p);
 
 /* ---- engine_start.c: what a start needs ---- */
 
 /* The logins for its image as a Docker configuration, and its container; -1 and *err. */
 int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
                const struct pod_container **app, struct err *err);
+/* task.json has what was decided about a task that no status has; it is there from the start of the
+ * shim on.  -1 and errno. */
+int pod_write_file(const struct engine_pod *p);
 /* Starts the shim.  0; -1 and *err: 400 if it never can, 503 if an object that it needs cannot be
  * read or does not exist. */
 int pod_start(struct engine_pod *p, struct err *err);

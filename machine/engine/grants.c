@@ -102,7 +102,7 @@ void grants_undo_late(struct engine_job *job)
 			continue;
 		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
 		g->pod->due_ms = 0;
-		free(TAKE(g->pod->problem));
+		pod_say(g->pod, NULL);
 	}
 	job->look = job->e->schedule = true;
 }
@@ -328,7 +328,6 @@ static bool schedule_once(struct engine *e)
 		while (grant[i]->job->gang && end < n && grant[end]->job == grant[i]->job)
 			end++;
 		ok = gang_start(e, grant + i, end - i) && ok;
-		job_explain(grant[i]->job);
 		i = end;
 	}
 	return ok;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/enc.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "base/process.h"
 #include "k8s/cache/job_entry.h"
 #include "machine/engine/engine_internal.h"
@@ -22,37 +23,35 @@ enum {
 
 void job_trouble(struct engine_job *job, const char *format, struct span what)
 {
+	char *text = format ? xasprintf("%s: %.*s", format, (int)what.n, what.p) : NULL;
+	LOCK_AUTO(&job->e->lock);
 	free(job->problem);
-	job->problem = format ? xasprintf("%s: %.*s", format, (int)what.n, what.p) : NULL;
+	job->problem = text;
 }
 
 /* ---- the Framework --------------------------------------------------------------------------- */
 
-/* As OpenPAI gives them to HiveD. */
-static int job_priority_of(const char *name)
+static void job_read_order(struct engine_job *job, struct span object)
 {
+	/* As OpenPAI gives them to HiveD. */
 	static const struct {
 		const char *name;
 		int priority;
-	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", 10 }, { "oppo", -1 } };
-	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
-		if (strcmp(name, CLASSES[i].name) == 0)
-			return CLASSES[i].priority;
-	}
-	return 10;
-}
-
-static void job_read_order(struct engine_job *job, struct span object)
-{
+	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "oppo", -1 } };
+	enum { TEST = 10 };
 	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;
-	const struct queue_order order = {
+	struct queue_order order = {
 		.user = span_of(job_entry_shown_user(c)),
 		.virtual_cluster = span_of(c->cluster),
-		.priority = job_priority_of(c->priority),
+		.priority = TEST,
 		.submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms,
 	};
+	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
+		if (strcmp(c->priority, CLASSES[i].name) == 0)
+			order.priority = CLASSES[i].priority;
+	}
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
@@ -63,6 +62,12 @@ static void job_read_order(struct engine_job *job, struct span object)
 	job_entry_drop(c);
 }
 
+static void job_end_grants(struct engine_job *job)
+{
+	while (job->grants)
+		grant_end(job, job->grants);
+}
+
 /* The machine of a Completed Framework is not needed. */
 static void job_complete(struct engine_job *job)
 {
@@ -70,52 +75,37 @@ static void job_complete(struct engine_job *job)
 	    strcmp(framework_state(job->machine), "Completed") != 0)
 		return;
 	framework_free(TAKE(job->machine));
-	while (job->grants)
-		grant_end(job, job->grants);
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+	job_end_grants(job);
 	job->complete = true;
+	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
 	queue_remove(job->e->queue, TAKE(job->queued));
-	(void)pthread_mutex_unlock(&job->e->lock);
-}
-
-static void job_read_machine(struct engine_job *job, struct span object)
-{
-	ERR_AUTO err = { 0 };
-	struct framework *m = job->machine ?: framework_new(job->e->config);
-	bool bad = framework_put(m, object, &err) < 0;
-	if (bad) {
-		job_trouble(job, "its Framework is not valid", span_of(err_msg(&err)));
-		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
-		              err_msg(&err));
-		if (!job->machine)
-			framework_free(m);
-	} else {
-		job_trouble(job, NULL, SPAN(""));
-		job->machine = m;
-	}
-	job->look = !bad;
 }
 
 static void job_sync(struct engine_job *job);
 
 void job_put(struct engine_job *job, const struct local_answer *answer)
 {
+	ERR_AUTO err = { 0 };
 	struct span object = str_view(&answer->body);
 	bool first = job->version == 0;
 	(void)parse_i64(span_of(answer->resource_version), 1, INT64_MAX, &job->version);
 	if (job->gone || job->complete)
 		return;
-	job_read_machine(job, object);
-	if (first) {
-		ARENA_AUTO a = { 0 };
-		struct fw_view status;
-		fw_view_read(scan_get(object, "status"), &a, &status);
+	struct framework *m = job->machine ?: framework_new(job->e->config);
+	job->look = framework_put(m, object, &err) == 0;
+	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
+	if (!job->look)
+		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
+		              err_msg(&err));
+	if (job->look)
+		job->machine = m;
+	else if (!job->machine)
+		framework_free(m);
+	if (first)
 		job_read_order(job, object);
-		world_restore_configmap(job, &status);
-		if (job->machine)
-			world_restore_tasks(job, &status);
-	}
+	if (first && job->machine)
+		world_restore(job, scan_get(object, "status"));
 	/* Not later, because there can be thousands. */
 	if (first && job->machine && strcmp(framework_state(job->machine), "Completed") == 0) {
 		job_sync(job);
@@ -128,7 +118,7 @@ void job_remove(struct engine_job *job)
 {
 	job->e->n_gone += !job->gone;
 	job->gone = true;
-	job->configmap.dying = true; /* so all pods are deleted */
+	job->dying = true; /* so all pods are deleted */
 	engine_due(job, 0);
 }
 
@@ -165,11 +155,11 @@ static void job_transition(void *arg, const char *role, int index, const char *f
 		job_launched(job);
 	if (strcmp(to, "Completed") != 0 && (role || strcmp(to, "AttemptCompleted") != 0))
 		return;
-	struct engine_grant *g = role ? grant_of(job, role, index) : job->grants;
-	while (g) {
+	struct engine_grant *g = role ? grant_of(job, role, index) : NULL;
+	if (g)
 		grant_end(job, g);
-		g = role ? NULL : job->grants;
-	}
+	if (!role)
+		job_end_grants(job);
 }
 
 /* When the machine wants to be asked again. */
@@ -197,30 +187,25 @@ static bool job_syncs(const struct engine_job *job)
 	return job->machine && job->look && !job->held;
 }
 
-static void job_sync_once(struct engine_job *job)
-{
-	struct framework_world world;
-	struct framework_result r = { .wake_s = INT64_MAX };
-	uint64_t random;
-	random_bytes(&random, sizeof(random));
-	world_callbacks(job, &world);
-	world.transition = job_transition;
-	world.unstored = job->unstored;
-	job->look = false;
-	framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
-	world_collect(job);
-	world_sweep(job);
-	job->unstored |= r.status_changed;
-	job_next_sync(job, &r);
-	if (!r.failed)
-		grants_enter(job);
-}
-
 /* Syncs the machine until nothing changes, or its status must be stored first. */
 static void job_sync(struct engine_job *job)
 {
-	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++)
-		job_sync_once(job);
+	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++) {
+		struct framework_world world;
+		struct framework_result r = { .wake_s = INT64_MAX };
+		uint64_t random;
+		random_bytes(&random, sizeof(random));
+		world_callbacks(job, &world);
+		world.transition = job_transition;
+		world.unstored = job->unstored;
+		job->look = false;
+		framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
+		world_collect(job);
+		job->unstored |= r.status_changed;
+		job_next_sync(job, &r);
+		if (!r.failed)
+			grants_enter(job);
+	}
 }
 
 static void job_pods(struct engine_job *job, bool stored)
@@ -228,12 +213,27 @@ static void job_pods(struct engine_job *job, bool stored)
 	for (struct engine_pod *p = job->pods; p; p = p->next)
 		pod_step(p, stored);
 	world_collect(job);
-	world_sweep(job);
+}
+
+void job_step(struct engine_job *job)
+{
+	if (job->machine || job->complete || job->gone)
+		job_pods(job, false);
+	job->look |= clock_ms() >= job->sync_ms;
+	if (!job->gone)
+		job_sync(job);
 }
 
 /* The end of a look: what is stored may start. */
 static void job_settle(struct engine_job *job)
 {
+	if (job->gone && !job->pods) {
+		logs_forget(job->e, job->uid);
+		engine_drop(job);
+		return;
+	}
+	if (job->gone)
+		return;
 	if (job->machine)
 		job_pods(job, !job->unstored && !job->look);
 	job_complete(job);
@@ -243,26 +243,6 @@ static void job_settle(struct engine_job *job)
 	if (job->unstored)
 		engine_due(job, job->store_ms);
 	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
-	job_explain(job);
-}
-
-bool job_step(struct engine_job *job)
-{
-	if (job->machine || job->complete || job->gone)
-		job_pods(job, false);
-	if (job->gone && !job->pods)
-		logs_forget(job->e, job->uid);
-	if (job->gone)
-		return job->pods != NULL;
-	job->look |= clock_ms() >= job->sync_ms;
-	job_sync(job);
-	if (!job->unstored || clock_ms() < job->store_ms) {
-		job_settle(job);
-	} else if (!job->storing) {
-		job->storing = true;
-		TAILQ_INSERT_TAIL(&job->e->stores, job, store);
-	}
-	return true;
 }
 
 /* ---- the stored status ----------------------------------------------------------------------- */
@@ -277,12 +257,13 @@ struct job_storing {
 /* The time limit of a job counts from its launch, whatever becomes of the clock that people set. */
 static void job_write(struct job_storing *w, struct local_status *out)
 {
-	char boot[PROCESS_BOOT_MAX];
-	process_boot(boot);
+	char boot[PROCESS_BOOT_MAX] = "";
 	w->status = (struct str)STR_INIT(BODY_MAX);
 	framework_status_write(w->job->machine, &w->status);
 	w->launched[0] = '\0';
-	if (w->job->launched_boot_ms && boot[0])
+	if (w->job->launched_boot_ms)
+		process_boot(boot);
+	if (boot[0])
 		(void)snprintf(w->launched, sizeof(w->launched), "%s %lld", boot,
 		               (long long)w->job->launched_boot_ms);
 	*out = (struct local_status){ .name = w->job->name,
@@ -293,7 +274,6 @@ static void job_write(struct job_storing *w, struct local_status *out)
 
 static void job_stored(struct engine_job *job, const struct local_status *s)
 {
-	job->storing = false;
 	if (s->outcome == STORE_OK) {
 		job->unstored = job->held = false;
 		job->launched_boot_ms = 0;
@@ -312,59 +292,47 @@ static void job_stored(struct engine_job *job, const struct local_status *s)
 	job_settle(job);
 }
 
-void jobs_store(struct engine *e)
+void jobs_settle(struct engine *e)
 {
-	while (!TAILQ_EMPTY(&e->stores)) {
+	struct engine_job *job;
+	do {
 		struct job_storing w[STORES_MAX];
 		struct local_status s[STORES_MAX];
 		size_t n = 0;
-		for (; n < STORES_MAX && !TAILQ_EMPTY(&e->stores); n++) {
-			w[n].job = TAILQ_FIRST(&e->stores);
-			TAILQ_REMOVE(&e->stores, w[n].job, store);
+		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->turn)) != NULL) {
+			TAILQ_REMOVE(&e->turn, job, turn);
+			job->in_turn = TURN_NONE;
+			if (job->gone || !job->unstored || clock_ms() < job->store_ms) {
+				job_settle(job);
+				continue;
+			}
+			w[n].job = job;
 			job_write(&w[n], &s[n]);
+			n++;
 		}
-		local_put_status(e->set.store, e->set.namespace_name, s, n);
+		if (n > 0)
+			local_put_status(e->set.store, e->set.namespace_name, s, n);
 		for (size_t i = 0; i < n; i++) {
 			job_stored(w[i].job, &s[i]);
 			free(s[i].message);
 			str_done(&w[i].status);
 		}
-	}
-}
-
-/* ---- why it waits ---------------------------------------------------------------------------- */
-
-void job_explain(struct engine_job *job)
-{
-	const char *why = job->problem;
-	for (const struct engine_pod *p = job->pods; p && !why; p = p->next)
-		why = p->problem;
-	if (why == job->why || (why && job->why && strcmp(why, job->why) == 0))
-		return;
-	char *copy = why ? xstrdup(why) : NULL;
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	char *old = job->why;
-	job->why = copy;
-	(void)pthread_mutex_unlock(&job->e->lock);
-	free(old);
+	} while (!TAILQ_EMPTY(&e->turn));
 }
 
 void job_free(struct engine_job *job)
 {
-	if (job->storing)
-		TAILQ_REMOVE(&job->e->stores, job, store);
-	while (job->grants)
-		grant_end(job, job->grants);
+	if (job->in_turn != TURN_NONE)
+		TAILQ_REMOVE(&job->e->turn, job, turn);
+	job_end_grants(job);
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	queue_remove(job->e->queue, TAKE(job->queued));
 	(void)pthread_mutex_unlock(&job->e->lock);
-	for (struct engine_pod *p = job->pods; p; p = p->next)
-		p->state = POD_REMOVED;
-	world_sweep(job);
+	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
+		job->pods = p->next;
 	framework_free(job->machine);
 	json_decref(job->refusal);
 	free(job->name);
 	free(job->problem);
-	free(job->why);
 	free(job);
 }

@@ -1,16 +1,14 @@
 /* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster. */
-#include <errno.h>
 #include <fcntl.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "machine/engine/engine_internal.h"
 #include "machine/resources/ports.h"
 
@@ -20,9 +18,12 @@ enum {
 	QUICK_MS = 10000, /* a task that fails sooner makes the next one wait */
 	QUICK_WAIT_MS = 10000,
 	QUICK_MANY = 8,
-	KILL_MARGIN_MS = 10000,  /* after the grace */
-	STARTS_MAX = 8,          /* in one turn of the thread */
-	STARTING_MS = 5000,      /* until a shim has written its pid */
+	KILL_MARGIN_MS = 10000, /* after the grace */
+	STARTS_MAX = 8,         /* in one turn of the thread */
+	STARTING_MS = 5000,     /* until a shim has written its pid */
+	LOOK_MS = 10,           /* from its start until it is asked whether the task runs */
+	LOOK_MIN = 2,           /* engine_backoff, for the next time: 20 ms */
+	LOOK_MOST_MS = 250,
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	TASK_FILE_MAX = 64 << 10,
@@ -30,112 +31,35 @@ enum {
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
 
-/* ---- what is noted --------------------------------------------------------------------------- */
-
 static void pod_changes(struct engine_pod *p)
 {
 	p->job->look = true;
 	engine_due(p->job, 0);
 }
 
-static void pod_shim_ready(void *arg)
-{
-	struct engine_pod *p = arg;
-	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added before */
-	p->shim_ended = true;
-	engine_due(p->job, 0);
-}
-
 static void pod_image_changed(void *arg)
 {
-	struct engine_pod *p = arg;
+	const struct engine_pod *p = arg;
 	engine_due(p->job, 0);
 }
 
-static int pods_compare(const void *a, const void *b)
+void pod_say(struct engine_pod *p, const char *problem)
 {
-	const struct engine_pod *x = a;
-	const struct engine_pod *y = b;
-	return (x->watch > y->watch) - (x->watch < y->watch);
-}
-
-static void pods_watched(struct engine *e, int watch)
-{
-	const struct engine_pod key = { .watch = watch };
-	struct engine_pod *const *found = tfind(&key, &e->watched, pods_compare);
-	if (!found)
-		return; /* it has ended */
-	(*found)->changed = true;
-	engine_due((*found)->job, 0);
-}
-
-static void pods_inotify_ready(void *arg)
-{
-	struct engine *e = arg;
-	_Alignas(struct inotify_event) char buffer[4096];
-	ssize_t n;
-	while ((n = read(e->inotify, buffer, sizeof(buffer))) > 0) {
-		for (char *at = buffer; at < buffer + n;) {
-			const struct inotify_event *event = (const struct inotify_event *)at;
-			if (event->len && strcmp(event->name, "state") == 0)
-				pods_watched(e, event->wd);
-			at += sizeof(*event) + event->len;
-		}
-	}
-}
-
-int pods_watch_open(struct engine *e)
-{
-	e->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (e->inotify < 0)
-		return -1;
-	e->inotify_source = (struct engine_source){ pods_inotify_ready, e };
-	engine_watch(e, e->inotify, &e->inotify_source);
-	return 0;
-}
-
-void pod_watch_state(struct engine_pod *p)
-{
-	if (p->watch >= 0)
-		return;
-	p->watch = inotify_add_watch(p->e->inotify, p->dir, IN_MOVED_TO | IN_ONLYDIR);
-	if (p->watch < 0)
-		engine_notice(p->e, ENGINE_WARNING, "%s cannot be watched: %s", p->dir,
-		              strerrordesc_np(errno));
-	else if (!tsearch(p, &p->e->watched, pods_compare))
-		abort(); /* no memory */
-}
-
-static void pod_watch_shim(struct engine_pod *p)
-{
-	p->source = (struct engine_source){ pod_shim_ready, p };
-	engine_watch(p->e, p->pidfd, &p->source);
-}
-
-/* ---- task.json ------------------------------------------------------------------------------- */
-
-int pod_write_file(const struct engine_pod *p)
-{
-	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
-	str_puts(&text, "{\"gpus\":[");
-	grant_nodes(p->e, p->grant, &text);
-	str_puts(&text, "]}\n");
-	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
-	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 || text.full ? -1 : fd_write_all(fd, str_view(&text));
+	char *text =
+	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
+	LOCK_AUTO(&p->e->lock);
+	free(p->problem);
+	p->problem = text;
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void pod_set_container(struct engine_pod *p, bool app, const struct task_container *now)
+static void pod_keep(struct engine_pod *p, struct task_container *to,
+                     const struct task_container *c)
 {
-	struct task_container *c = app ? &p->task.app : &p->task.init;
-	char **text = p->text[app];
-	free(text[0]);
-	free(text[1]);
-	*c = *now;
-	c->reason = text[0] = now->reason ? xstrdup(now->reason) : NULL;
-	c->message = text[1] = now->message ? xstrdup(now->message) : NULL;
+	*to = *c;
+	to->reason = arena_dup(&p->texts, span_of(c->reason));
+	to->message = arena_dup(&p->texts, span_of(c->message));
 }
 
 static void pod_read_state(struct engine_pod *p)
@@ -146,8 +70,8 @@ static void pod_read_state(struct engine_pod *p)
 	if (task_read_state(p->dir, &a, &now, &err) != 0)
 		return; /* at the end this is a lost task */
 	p->task.phase = now.phase;
-	pod_set_container(p, false, &now.init);
-	pod_set_container(p, true, &now.app);
+	pod_keep(p, &p->task.init, &now.init);
+	pod_keep(p, &p->task.app, &now.app);
 }
 
 static void pod_release(struct engine_pod *p)
@@ -155,16 +79,10 @@ static void pod_release(struct engine_pod *p)
 	pod_drop_ports(p);
 	pod_forget_spec(p);
 	images_release(TAKE(p->image));
-	if (p->watch >= 0) {
-		(void)tdelete(p, &p->e->watched, pods_compare);
-		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
-	}
-	p->watch = -1;
-	if (p->pidfd >= 0) {
-		if (!p->shim_ended)
-			(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
-		task_reap(p->pidfd);
-	}
+	if (p->pidfd < 0)
+		return;
+	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
+	task_reap(p->pidfd);
 	p->pidfd = -1;
 }
 
@@ -214,7 +132,7 @@ static void pod_shim_ended(struct engine_pod *p)
 /* It ends without having started. */
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
-	bool init = code == CODE_IMAGE_ABSENT;
+	struct task_state *t = &p->task;
 	const struct task_container end = {
 		.ended = true,
 		.code = code,
@@ -222,8 +140,8 @@ static void pod_never(struct engine_pod *p, const char *reason, int code, const 
 		.reason = reason,
 		.message = message,
 	};
-	pod_set_container(p, !init, &end);
-	p->task.phase = TASK_ENDED;
+	pod_keep(p, code == CODE_IMAGE_ABSENT ? &t->init : &t->app, &end);
+	t->phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
 	grant_unlock(p->e, p->grant);
@@ -247,18 +165,10 @@ void pod_delete(struct engine_pod *p, int64_t grace_s)
 	else if (p->pidfd >= 0)
 		task_kill(p->pidfd);
 	p->due_ms = clock_ms() + grace_s * 1000 + KILL_MARGIN_MS;
-	engine_due(p->job, p->due_ms);
 	pod_changes(p);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
-
-static void pod_say(struct engine_pod *p, const char *problem)
-{
-	free(p->problem);
-	p->problem =
-	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
-}
 
 /* Tries again after a while. */
 static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
@@ -267,8 +177,7 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 		pod_event(p, "Warning", reason, "%s", why);
 	pod_say(p, why);
 	p->state = POD_BOUND;
-	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->failures++, RETRY_MS);
-	engine_due(p->job, p->due_ms);
+	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->tries++, RETRY_MS);
 }
 
 static void pod_run(struct engine_pod *p)
@@ -286,11 +195,10 @@ static void pod_run(struct engine_pod *p)
 	images_release(TAKE(p->image)); /* the shim keeps the lock */
 	pod_forget_spec(p);
 	p->state = POD_STARTED;
-	p->failures = 0;
+	p->tries = 0;
+	p->due_ms = clock_ms() + LOOK_MS;
 	pod_say(p, NULL);
-	pod_watch_shim(p);
-	p->changed = true; /* it may have been written before it was watched */
-	engine_due(p->job, 0);
+	engine_watch(p->e, p->pidfd, p);
 }
 
 static void pod_pull(struct engine_pod *p)
@@ -374,8 +282,6 @@ static void pod_advance(struct engine_pod *p)
 			engine_due(p->job, 0); /* ports that are new are stored first */
 		else if (p->e->images && !p->image)
 			pod_pull(p);
-		else if (p->image && images_status(p->image)->state != IMAGES_READY)
-			p->state = POD_PULLING; /* since it had its resources before */
 		else
 			pod_run(p);
 	}
@@ -441,7 +347,7 @@ void pod_drop_ports(struct engine_pod *p)
 
 void pod_bind(struct engine_pod *p)
 {
-	p->state = POD_BOUND;
+	p->state = p->image ? POD_PULLING : POD_BOUND; /* it can have had its resources before */
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
@@ -453,78 +359,68 @@ void pod_bind(struct engine_pod *p)
 
 /* ---- a look ---------------------------------------------------------------------------------- */
 
+/* Does it run, or has it ended meanwhile?  A task that ends at once need not be seen before. */
 static void pod_look_at_state(struct engine_pod *p)
 {
-	p->changed = false;
 	pod_read_state(p);
-	/* It may have ended meanwhile. */
-	if (p->running || (p->task.phase != TASK_RUN && !p->task.app.started))
-		return;
-	p->running = true;
-	pod_event(p, "Normal", "Started", "Started container app");
-	pod_changes(p);
-}
-
-/* The earlier process was killed before it started the shim: this one does it. */
-static void pod_start_again(struct engine_pod *p)
-{
-	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
-	/* A shim makes this file first, so this one had started. */
-	p->shim_ended = p->dying || access(lock, F_OK) == 0;
-	if (p->shim_ended)
-		return;
-	p->state = POD_BOUND;
-	engine_due(p->job, 0);
-}
-
-static void pod_take_shim(struct engine_pod *p, enum task_found found)
-{
-	p->shim_ended = found == TASK_GONE;
-	if (p->shim_ended)
-		return;
-	pod_limit(p);
-	pod_watch_shim(p);
-	p->changed = true;
-	if (p->dying)
-		task_stop(p->pidfd, p->deletion_grace_s);
+	p->running = p->task.phase == TASK_RUN || p->task.app.started;
+	if (p->running) {
+		pod_event(p, "Normal", "Started", "Started container app");
+		pod_changes(p);
+	} else {
+		p->due_ms = clock_ms() + engine_backoff(LOOK_MIN + p->tries++, LOOK_MOST_MS);
+	}
 }
 
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
+	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
 	enum task_found found = task_find(p->dir, &p->pidfd);
-	if (found != TASK_NOT_STARTED)
-		pod_take_shim(p, found);
-	else if (clock_ms() < p->due_ms)
+	if (found == TASK_ALIVE) {
+		p->due_ms = p->dying ? p->due_ms : 0;
+		pod_limit(p);
+		engine_watch(p->e, p->pidfd, p);
+		if (p->dying)
+			task_stop(p->pidfd, p->deletion_grace_s);
+	} else if (found == TASK_NOT_STARTED && clock_ms() < p->due_ms) {
 		engine_due(p->job, clock_ms() + STARTING_MS / 10);
-	else
-		pod_start_again(p);
+	} else if (found == TASK_GONE || p->dying || access(lock, F_OK) == 0) {
+		p->shim_ended = true; /* a shim makes the lock first */
+	} else {
+		p->state = POD_BOUND; /* it was not started */
+	}
+}
+
+/* Has a shim of which nothing is known yet. */
+static bool pod_is_sought(const struct engine_pod *p)
+{
+	return p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended;
 }
 
 void pod_step(struct engine_pod *p, bool stored)
 {
-	int64_t now = clock_ms();
 	bool ran = p->running;
-	if (p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended)
+	if (pod_is_sought(p))
 		pod_look_for_shim(p);
-	if (p->state == POD_STARTED && (p->changed || (p->shim_ended && !ran)))
+	int64_t now = clock_ms();
+	bool due = now >= p->due_ms;
+	bool started = p->state == POD_STARTED && !pod_is_sought(p);
+	if (started && !ran && (p->shim_ended || (due && !p->dying)))
 		pod_look_at_state(p);
 	/* The machine sees that it runs before it sees its end. */
-	if (p->state == POD_STARTED && p->shim_ended && p->running == ran) {
+	if (started && p->shim_ended && p->running == ran) {
 		pod_shim_ended(p);
-	} else if (p->state == POD_STARTED && p->dying && p->pidfd >= 0) {
-		if (now >= p->due_ms) {
-			task_kill(p->pidfd);
-			p->due_ms = now + KILL_MARGIN_MS;
-		}
-		engine_due(p->job, p->due_ms);
+	} else if (started && p->dying && due && p->pidfd >= 0) {
+		task_kill(p->pidfd);
+		p->due_ms = now + KILL_MARGIN_MS;
 	} else if (p->state == POD_QUEUED && stored) {
 		pod_forget_spec(p); /* it waits */
-	} else if (p->state == POD_BOUND && now < p->due_ms) {
-		engine_due(p->job, p->due_ms);
-	} else if (stored && p->state < POD_STARTED) {
+	} else if (p->state < POD_STARTED && stored && due) {
 		pod_advance(p);
 	}
+	if (p->state < POD_ENDED && p->due_ms > now)
+		engine_due(p->job, p->due_ms);
 }
 
 bool pod_find(struct engine_pod *p)
@@ -538,14 +434,10 @@ bool pod_find(struct engine_pod *p)
 		return false;
 	if (read && scan_valid(str_view(&text), 10)) {
 		struct span gpus = scan_get(str_view(&text), "gpus");
-		p->gpus_found = xstrndup(gpus.p ?: "", gpus.n);
+		p->gpus_found = arena_dup(&p->texts, gpus.p ? gpus : SPAN(""));
 	}
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
-	pod_watch_state(p);
-	enum task_found found = task_find(p->dir, &p->pidfd);
-	if (found != TASK_NOT_STARTED)
-		pod_take_shim(p, found);
 	return true;
 }
 
@@ -595,7 +487,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 	pod_view_container(p, &p->task.app, &p->view[1]);
 	*out = (struct framework_pod){
 		.uid = p->uid,
-		.owner_uid = p->owner,
+		.owner_uid = p->job->configmap,
 		.dying = p->dying,
 		.deletion_s = p->deletion_s,
 		.grace_s = p->deletion_grace_s,
@@ -620,15 +512,9 @@ void pod_free(struct engine_pod *p)
 	pod_release(p);
 	if (p->grant)
 		p->grant->pod = NULL;
-	pod_set_container(p, false, &(struct task_container){ 0 });
-	pod_set_container(p, true, &(struct task_container){ 0 });
-	free(p->gpus_found);
-	free(p->name);
-	free(p->role);
-	free(p->dir);
-	free(p->ip);
 	free(p->ports);
 	free(p->problem);
 	free(p->pull_problem);
+	arena_done(&p->texts);
 	free(p);
 }

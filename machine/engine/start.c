@@ -16,6 +16,8 @@
 
 /* For clusters without this ConfigMap of OpenPAI. */
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
+enum { TASK_FILE_MAX = 64 << 10 };
+
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
 /* ---- objects of the store -------------------------------------------------------------------- */
@@ -74,81 +76,90 @@ int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
 
 /* ---- the shim -------------------------------------------------------------------------------- */
 
-struct start {
-	struct engine_pod *p;
-	struct arena a;
-	struct sandbox_mount *mount;
-	size_t n_mounts;
-	struct sandbox_device *device;
-	size_t n_devices;
-	const char *const *env;
-	int *keep;
-	size_t n_keep;
-	char *procs;
-};
-
-static void start_add_file(struct start *s, const struct gpu_file *f)
+/* Nodes, mounts and variables of the pod's GPUs, and what all tasks see. */
+static void start_files(const struct engine_pod *p, struct arena *a, struct task_settings *set)
 {
-	if (f->device)
-		s->device[s->n_devices++] = (struct sandbox_device){ f->host, f->path };
-	else
-		s->mount[s->n_mounts++] =
-		    (struct sandbox_mount){ f->host, f->path, f->writable, 0 };
-}
-
-/* The GPUs of the pod: nodes, mounts, variables and locks. */
-static void start_gpus(struct start *s)
-{
-	struct engine *e = s->p->e;
-	const struct gpu **gpus = ARENA_NEW(&s->a, const struct gpu *, e->inventory.gpus_n + 1);
+	const struct engine *e = p->e;
+	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
 	size_t n = 0;
-	size_t files = e->set.n_mounts + 2;
-	s->keep = ARENA_NEW(&s->a, int, e->inventory.gpus_n + (size_t)s->p->need.ports + 1);
+	size_t files = e->set.n_mounts + 1;
 	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-		if (e->gpu[i].grant != s->p->grant)
+		if (e->gpu[i].grant != p->grant)
 			continue;
 		gpus[n++] = e->gpu[i].gpu;
 		files += e->gpu[i].gpu->files_n;
-		s->keep[s->n_keep++] = e->gpu[i].fd;
 	}
-	for (int64_t i = 0; i < s->p->need.ports; i++)
-		s->keep[s->n_keep++] = s->p->port_fd[i];
-	s->mount = ARENA_NEW(&s->a, struct sandbox_mount, files);
-	s->device = ARENA_NEW(&s->a, struct sandbox_device, files);
+	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
+	struct sandbox_device *device = ARENA_NEW(a, struct sandbox_device, files);
 	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < gpus[i]->files_n; j++)
-			start_add_file(s, &gpus[i]->files[j]);
+		for (size_t j = 0; j < gpus[i]->files_n; j++) {
+			const struct gpu_file *f = &gpus[i]->files[j];
+			if (f->device)
+				device[set->n_devices++] =
+				    (struct sandbox_device){ f->host, f->path };
+			else
+				mount[set->n_mounts++] =
+				    (struct sandbox_mount){ f->host, f->path, f->writable, 0 };
+		}
 	}
-	s->env = gpu_env(gpus, n, e->sandbox, &s->a);
+	if (e->shows_cwd)
+		mount[set->n_mounts++] = (struct sandbox_mount){ e->set.cwd, e->set.cwd, false, 0 };
+	for (size_t i = 0; i < e->set.n_mounts; i++)
+		mount[set->n_mounts++] = e->set.mounts[i];
+	set->mount = mount;
+	set->device = device;
+	set->env = gpu_env(gpus, n, e->sandbox, a);
 }
 
-static void start_mounts(struct start *s)
+/* The locks that the shim inherits. */
+static size_t start_locks(const struct engine_pod *p, struct arena *a, int **out)
 {
-	const struct engine_settings *set = &s->p->e->set;
-	if (s->p->e->shows_cwd)
-		s->mount[s->n_mounts++] = (struct sandbox_mount){ set->cwd, set->cwd, false, 0 };
-	for (size_t i = 0; i < set->n_mounts; i++)
-		s->mount[s->n_mounts++] = set->mounts[i];
+	const struct engine *e = p->e;
+	size_t n = 0;
+	int *keep = ARENA_NEW(a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant == p->grant)
+			keep[n++] = e->gpu[i].fd;
+	}
+	for (int64_t i = 0; i < p->need.ports; i++)
+		keep[n++] = p->port_fd[i];
+	if (p->image)
+		keep[n++] = images_lock_fd(p->image);
+	*out = keep;
+	return n;
 }
 
-static int start_cgroup(struct start *s, struct err *err)
+/* *procs: for task_settings, to be freed; NULL without cgroups. */
+static int start_cgroup(const struct engine_pod *p, char **procs, struct err *err)
 {
-	const struct cgroup_limits limits = { .memory = s->p->need.memory,
-		                              .cpus = s->p->need.cpus };
-	if (!s->p->e->cgroup)
-		return 0;
-	return cgroup_make(s->p->e->cgroup, s->p->uid, &limits, &s->procs, err);
+	const struct cgroup_limits limits = { .memory = p->need.memory, .cpus = p->need.cpus };
+	return p->e->cgroup ? cgroup_make(p->e->cgroup, p->uid, &limits, procs, err) : 0;
 }
 
-static int start_write(struct start *s, const struct pod *spec, const struct images_status *image,
-                       struct err *err)
+int pod_write_file(const struct engine_pod *p)
 {
-	struct engine_pod *p = s->p;
+	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
+	str_puts(&text, "{\"gpus\":[");
+	grant_nodes(p->e, p->grant, &text);
+	str_puts(&text, "]}\n");
+	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
+	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 || text.full ? -1 : fd_write_all(fd, str_view(&text));
+}
+
+/* Writes the directory of the task. */
+static int start_prepare(struct engine_pod *p, const char *procs, struct arena *a, struct err *err)
+{
 	struct engine *e = p->e;
+	const struct images_status *image = p->image ? images_status(p->image) : NULL;
 	const struct pod_objects objects = { start_get, e };
+	const struct pod *spec = pod_spec(p, err);
 	struct local_answer framework;
-	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
-	const struct task_settings set = {
+	if (!spec) {
+		err->http = 503; /* a storage was there when the pod was made */
+		return -1;
+	}
+	struct task_settings set = {
 		.dir = p->dir,
 		.runtime = e->runtime,
 		.sandbox = e->sandbox,
@@ -158,71 +169,46 @@ static int start_write(struct start *s, const struct pod *spec, const struct ima
 		.start_directory = e->set.cwd ? e->set.cwd
 		                   : image    ? image->directory
 		                              : NULL,
-		.mount = s->mount,
-		.n_mounts = s->n_mounts,
-		.device = s->device,
-		.n_devices = s->n_devices,
-		.env = s->env,
-		.cgroup_procs = s->procs,
+		.cgroup_procs = procs,
 		.image_env = image ? image->env : NULL,
 		.objects = &objects,
-		.framework = str_view(&framework.body),
 	};
+	start_files(p, a, &set);
+	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
+	set.framework = str_view(&framework.body);
 	int bad = found ? task_prepare(spec, &set, err)
 	                : err_set(err, UNAVAILABLE, "%s", framework.message);
 	local_answer_done(&framework);
-	if (bad)
-		return -1;
-	pod_watch_state(p);
 	/* Also if this process is killed now. */
-	return pod_write_file(p) < 0
-	           ? err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir)
-	           : 0;
-}
-
-static int start_all(struct start *s, struct err *err)
-{
-	struct engine_pod *p = s->p;
-	struct engine *e = p->e;
-	const struct images_status *image = p->image ? images_status(p->image) : NULL;
-	const struct pod *spec = pod_spec(p, err);
-	if (!spec) {
-		err->http = 503; /* a storage was there when the pod was made */
-		return -1;
-	}
-	start_gpus(s);
-	start_mounts(s);
-	if (p->image)
-		s->keep[s->n_keep++] = images_lock_fd(p->image);
-	if (start_cgroup(s, err) < 0 || start_write(s, spec, image, err) < 0)
-		return -1;
-	if (image && image->note)
+	if (!bad && pod_write_file(p) < 0)
+		bad = err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir);
+	if (!bad && image && image->note)
 		task_log(p->dir, image->note);
-	p->pidfd = task_start(p->dir, e->runtime, e->tether[0], s->keep, s->n_keep, err);
-	return p->pidfd < 0 ? -1 : 0;
+	return bad;
 }
 
 int pod_start(struct engine_pod *p, struct err *err)
 {
-	struct start s = { .p = p };
-	int bad = start_all(&s, err);
-	if (bad) {
-		FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	ARENA_SECRET a = { 0 };
+	FREE_AUTO char *procs = NULL;
+	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	int *keep;
+	size_t n = start_locks(p, &a, &keep);
+	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
+		p->pidfd = task_start(p->dir, p->e->runtime, p->e->tether[0], keep, n, err);
+	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
-	} else {
-		grant_unlock(p->e, p->grant); /* the shim has the locks */
-		pod_drop_ports(p);
+		return -1;
 	}
-	arena_wipe(&s.a);
-	free(s.procs);
-	return bad;
+	grant_unlock(p->e, p->grant); /* the shim has the locks */
+	pod_drop_ports(p);
+	return 0;
 }
 
 void pod_limit(struct engine_pod *p)
 {
-	struct start s = { .p = p };
+	FREE_AUTO char *procs = NULL;
 	ERR_AUTO err = { 0 };
-	if (start_cgroup(&s, &err) < 0)
+	if (start_cgroup(p, &procs, &err) < 0)
 		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
-	free(s.procs);
 }

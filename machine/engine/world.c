@@ -13,37 +13,19 @@
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
 
 /* ---- ConfigMaps ------------------------------------------------------------------------------ */
 
-void world_restore_configmap(struct engine_job *job, const struct fw_view *status)
-{
-	/* In these states there is none, or none any more. */
-	static const char *const NONE[] = { "", "AttemptCreationPending", "AttemptCompleted",
-		                            "Completed" };
-	struct engine_configmap *c = &job->configmap;
-	for (size_t i = 0; i < ARRAY_SIZE(NONE); i++) {
-		if (span_is(status->state, NONE[i]))
-			return;
-	}
-	if (status->uid.n == 0 || status->uid.n >= UID_TEXT)
-		return;
-	(void)snprintf(c->uid, sizeof(c->uid), "%.*s", (int)status->uid.n, status->uid.p);
-	c->there = true;
-	c->dying = span_is(status->state, "AttemptDeletionRequested") ||
-	           span_is(status->state, "AttemptDeleting");
-}
-
 /* A job has one at a time, whose name is made of its own. */
 static bool world_configmap(void *arg, const char *name, struct framework_configmap *out)
 {
 	const struct engine_job *job = arg;
-	const struct engine_configmap *c = &job->configmap;
 	(void)name;
-	*out = (struct framework_configmap){ c->uid, job->uid, c->dying };
-	return c->there;
+	*out = (struct framework_configmap){ job->configmap, job->uid, job->dying };
+	return job->configmap[0];
 }
 
 /* A Framework of the same name was deleted, and its tasks still run. */
@@ -54,39 +36,30 @@ static bool world_taken(const struct engine_job *job)
 	if (job->e->n_gone == 0)
 		return false;
 	TAILQ_FOREACH(other, &job->e->live, live)
-	taken = taken || (other->gone && other->configmap.there && other->name &&
+	taken = taken || (other->gone && other->configmap[0] && other->name &&
 	                  strcmp(other->name, job->name) == 0);
 	return taken;
-}
-
-static enum framework_answer world_create_configmap(struct engine_job *job,
-                                                    struct framework_created *out)
-{
-	struct engine_configmap *c = &job->configmap;
-	if (c->there || world_taken(job))
-		return FRAMEWORK_FAILED;
-	random_uuid(c->uid);
-	c->there = true;
-	c->dying = false;
-	out->uid = c->uid;
-	return FRAMEWORK_DONE;
 }
 
 /* The garbage collector. */
 void world_collect(struct engine_job *job)
 {
-	struct engine_configmap *c = &job->configmap;
-	bool some = false;
-	for (struct engine_pod *p = job->pods; p; p = p->next) {
-		if (p->state == POD_REMOVED)
-			continue;
-		bool owned = c->there && strcmp(p->owner, c->uid) == 0;
-		if (!p->dying && (!owned || c->dying))
+	for (struct engine_pod **at = &job->pods; *at;) {
+		struct engine_pod *p = *at;
+		if (job->dying && !p->dying && p->state != POD_REMOVED)
 			pod_delete(p, p->grace_s);
-		some = some || (owned && p->state != POD_REMOVED);
+		if (p->state != POD_REMOVED) {
+			at = &p->next;
+			continue;
+		}
+		(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+		*at = p->next;
+		(void)pthread_mutex_unlock(&job->e->lock);
+		job->hint = NULL;
+		pod_free(p);
 	}
-	if (c->there && c->dying && !some) {
-		c->there = false;
+	if (job->configmap[0] && job->dying && !job->pods) {
+		job->configmap[0] = '\0';
 		job->look = true;
 		engine_due(job, 0);
 	}
@@ -174,49 +147,28 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
                                         const char *uid)
 {
 	struct engine_pod *p = xcalloc(1, sizeof(*p));
+	(void)snprintf(p->uid, sizeof(p->uid), "%s", uid);
 	p->e = job->e;
 	p->job = job;
-	p->pidfd = p->watch = -1;
-	p->name = xstrdup(o->name);
-	p->role = xstrdup(o->role);
-	p->dir = xasprintf("%s/pods/%s", job->e->set.dir, uid);
-	(void)snprintf(p->uid, sizeof(p->uid), "%s", uid);
-	(void)snprintf(p->owner, sizeof(p->owner), "%s", job->configmap.uid);
+	p->pidfd = -1;
+	p->name = arena_dup(&p->texts, span_of(o->name));
+	p->role = arena_dup(&p->texts, span_of(o->role));
+	p->dir = arena_printf(&p->texts, "%s/pods/%s", job->e->set.dir, uid);
+	p->ip = job->e->ip;
 	p->index = o->index;
 	p->attempt = o->attempt;
 	p->retry = o->retry;
-	p->ip = xstrdup(job->e->ip);
 	return p;
 }
 
 /* At the end, which keeps them in the order in which they were made. */
 static void world_add(struct engine_job *job, struct engine_pod *p)
 {
-	struct engine_pod **at = &job->pods;
-	if (job->hint && !job->hint->next)
-		at = &job->hint->next;
+	struct engine_pod **at = job->hint ? &job->hint->next : &job->pods;
+	LOCK_AUTO(&job->e->lock);
 	while (*at)
 		at = &(*at)->next;
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	*at = p;
-	(void)pthread_mutex_unlock(&job->e->lock);
-	job->hint = p;
-}
-
-void world_sweep(struct engine_job *job)
-{
-	for (struct engine_pod **at = &job->pods; *at;) {
-		struct engine_pod *p = *at;
-		if (p->state != POD_REMOVED) {
-			at = &p->next;
-			continue;
-		}
-		(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-		*at = p->next;
-		(void)pthread_mutex_unlock(&job->e->lock);
-		job->hint = NULL;
-		pod_free(p);
-	}
+	*at = job->hint = p;
 }
 
 /* ---- what the machine asks ------------------------------------------------------------------- */
@@ -241,10 +193,13 @@ static enum framework_answer world_create(void *arg, const struct framework_obje
 	char uid[UUID_TEXT];
 	struct engine_job *job = arg;
 	if (o->kind == FRAMEWORK_CONFIGMAP || world_find(job, o->name)) {
-		enum framework_answer answer =
-		    o->kind == FRAMEWORK_POD ? FRAMEWORK_FAILED : world_create_configmap(job, out);
-		job->look |= answer == FRAMEWORK_DONE; /* it is seen at the next sync */
-		return answer;
+		if (o->kind == FRAMEWORK_POD || job->configmap[0] || world_taken(job))
+			return FRAMEWORK_FAILED;
+		random_uuid(job->configmap);
+		job->dying = false;
+		out->uid = job->configmap;
+		job->look = true; /* it is seen at the next sync */
+		return FRAMEWORK_DONE;
 	}
 	random_uuid(uid);
 	struct engine_pod *p = world_new_pod(job, o, uid);
@@ -261,15 +216,14 @@ static enum framework_answer world_create(void *arg, const struct framework_obje
 static enum framework_answer world_remove(void *arg, const struct framework_delete *what)
 {
 	struct engine_job *job = arg;
-	struct engine_configmap *c = &job->configmap;
 	if (what->kind == FRAMEWORK_CONFIGMAP) {
-		if (!c->there || strcmp(c->uid, what->uid) != 0)
+		if (strcmp(job->configmap, what->uid) != 0)
 			return FRAMEWORK_DONE;
 		if (job->unstored && job->pods)
 			return FRAMEWORK_PENDING; /* why they end is stored first */
-		c->dying = true;
+		job->dying = true;
 		world_collect(job);
-		return c->there && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
+		return job->configmap[0] && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
 	}
 	struct engine_pod *p = world_find(job, what->name);
 	if (!p || strcmp(p->uid, what->uid) != 0)
@@ -294,12 +248,17 @@ void world_callbacks(struct engine_job *job, struct framework_world *out)
 
 /* ---- after a restart ------------------------------------------------------------------------- */
 
+static bool world_is_deleted(const struct fw_view *f)
+{
+	return span_is(f->state, "AttemptDeletionRequested") ||
+	       span_is(f->state, "AttemptDeleting");
+}
+
 /* A pod that a stored status names, of the attempt `f`.  What has been started is found again; what
  * was about to wait again. */
 static void world_restore_pod(struct engine_job *job, struct span role, const struct fw_view *f,
                               const struct fw_view *t)
 {
-	static const char *const WAIT[] = { "AttemptCreationRequested", "AttemptPreparing" };
 	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
 	const char *of = arena_dup(&a, role);
@@ -311,30 +270,35 @@ static void world_restore_pod(struct engine_job *job, struct span role, const st
 		.retry = t->attempt,
 	};
 	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
-	if (t->pod_ip.n) {
-		free(p->ip);
-		p->ip = xstrndup(t->pod_ip.p, t->pod_ip.n);
-	}
+	p->ip = t->pod_ip.n ? arena_dup(&p->texts, t->pod_ip) : p->ip;
 	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
-	bool known = world_need(p, &err) == 0;
-	bool found = pod_find(p);
-	bool waits = known && (span_is(t->state, WAIT[0]) || span_is(t->state, WAIT[1]));
-	if (!found && !waits) {
+	bool waits = world_need(p, &err) == 0 && (span_is(t->state, "AttemptCreationRequested") ||
+	                                          span_is(t->state, "AttemptPreparing"));
+	if (!pod_find(p) && !waits) {
 		pod_free(p); /* the machine sees that it is gone */
 		return;
 	}
 	world_add(job, p);
-	if (span_is(t->state, "AttemptDeletionRequested") || span_is(t->state, "AttemptDeleting"))
+	if (world_is_deleted(t))
 		pod_delete(p, p->grace_s);
 }
 
-void world_restore_tasks(struct engine_job *job, const struct fw_view *status)
+void world_restore(struct engine_job *job, struct span status)
 {
+	/* In these states there is no ConfigMap, or none any more. */
+	static const char *const NONE[] = { "", "AttemptCreationPending", "AttemptCompleted",
+		                            "Completed", NULL };
 	ARENA_AUTO a = { 0 };
+	struct fw_view f;
+	struct fw_view t;
 	struct span list;
 	struct span role;
-	struct fw_view t;
-	if (!job->configmap.there || !fw_view_roles(status, &a, &list))
+	fw_view_read(status, &a, &f);
+	if (span_among(f.state, NONE) || f.uid.n == 0 || f.uid.n >= UID_TEXT)
+		return;
+	(void)snprintf(job->configmap, UID_TEXT, "%.*s", (int)f.uid.n, f.uid.p);
+	job->dying = world_is_deleted(&f);
+	if (!fw_view_roles(&f, &a, &list))
 		return;
 	for (struct scan roles = scan_begin(list); scan_item(&roles, &role);) {
 		struct span name = scan_text(scan_get(role, "name"), &a);
@@ -342,7 +306,7 @@ void world_restore_tasks(struct engine_job *job, const struct fw_view *status)
 		while (scan_more(&tasks)) {
 			if (fw_view_next(&tasks, &a, &t) && t.uid.n > 0 && t.uid.n < UID_TEXT &&
 			    span_only(t.uid, "-"))
-				world_restore_pod(job, name, status, &t);
+				world_restore_pod(job, name, &f, &t);
 		}
 	}
 }

@@ -50,9 +50,10 @@ static void fixture_open(struct fixture *f)
 	f->e.set.event = note_event;
 	f->e.node = "node";
 	f->e.ip = "192.0.2.1";
-	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.inotify = -1;
+	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = -1;
 	TAILQ_INIT(&f->e.live);
 	TAILQ_INIT(&f->e.news);
+	TAILQ_INIT(&f->e.turn);
 	(void)pthread_mutex_init(&f->e.lock, NULL);
 	assert_int_equal(engine_make_directories(&f->e, &err), 0);
 }
@@ -118,25 +119,19 @@ TEST(test_configmap)
 	};
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		struct engine_job job = { 0 };
-		struct fw_view view;
-		ARENA_AUTO a = { 0 };
 		FREE_AUTO char *status =
 		    xasprintf("{\"state\":\"%s\",\"attemptStatus\":{"
 		              "\"configMapName\":\"n\",\"configMapUID\":\"u\"}}",
 		              ROWS[i].state);
-		fw_view_read(span_of(status), &a, &view);
-		world_restore_configmap(&job, &view);
-		assert_int_equal(job.configmap.there, ROWS[i].there);
-		assert_int_equal(job.configmap.dying, ROWS[i].dying);
+		world_restore(&job, span_of(status));
+		assert_string_equal(job.configmap, ROWS[i].there ? "u" : "");
+		assert_int_equal(job.dying, ROWS[i].dying);
 	}
 	static const char *const WITHOUT[] = { "{\"state\":\"AttemptRunning\"}", "null" };
 	for (size_t i = 0; i < sizeof(WITHOUT) / sizeof(WITHOUT[0]); i++) {
 		struct engine_job job = { 0 };
-		struct fw_view view;
-		ARENA_AUTO a = { 0 };
-		fw_view_read(span_of(WITHOUT[i]), &a, &view);
-		world_restore_configmap(&job, &view);
-		assert_false(job.configmap.there);
+		world_restore(&job, span_of(WITHOUT[i]));
+		assert_string_equal(job.configmap, "");
 	}
 }
 
@@ -145,10 +140,8 @@ static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
 	p->e = &f->e;
 	p->job = engine_job_of(&f->e, SPAN("framework"));
 	(void)snprintf(p->uid, sizeof(p->uid), "pod%lld", (long long)retry);
-	static char name[] = "f-worker-2";
-	static char role[] = "worker";
-	p->name = name;
-	p->role = role;
+	p->name = "f-worker-2";
+	p->role = "worker";
 	p->index = 2;
 	p->retry = retry;
 }
@@ -243,8 +236,8 @@ TEST(test_task_file)
 	struct engine_pod p = { 0 };
 	fixture_open(&f);
 	make_pod(&f, &p, 7);
-	p.watch = p.pidfd = -1;
-	p.dir = xasprintf("%s/pods/%s", f.dir, p.uid);
+	p.pidfd = -1;
+	p.dir = arena_printf(&f.arena, "%s/pods/%s", f.dir, p.uid);
 	assert_int_equal(pod_write_file(&p), -1); /* there is no directory yet */
 	assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
 	assert_false(pod_find(&p));
@@ -253,8 +246,7 @@ TEST(test_task_file)
 	assert_true(pod_find(&p));
 	assert_int_equal(p.state, POD_STARTED);
 	assert_string_equal(p.gpus_found, "[]");
-	free(p.gpus_found);
-	free(p.dir);
+	arena_done(&p.texts);
 	fixture_close(&f);
 }
 

@@ -160,7 +160,7 @@ static void move_texts(struct event *e, char *to)
 	}
 }
 
-static void events_add(struct events *e, struct event *event)
+static void events_keep(struct events *e, struct event *event)
 {
 	struct group **at = group_at(e, event->framework);
 	struct record *old = events_find(*at, event->uid);
@@ -233,8 +233,14 @@ void events_put(struct events *e, struct span object)
 	struct event event;
 	if (!event_read(object, &arena, &event))
 		return;
-	LOCK_AUTO(&e->lock);
 	events_add(e, &event);
+}
+
+void events_add(struct events *e, const struct event *event)
+{
+	struct event copy = *event;
+	LOCK_AUTO(&e->lock);
+	events_keep(e, &copy);
 }
 
 void events_remove(struct events *e, struct span object)

@@ -185,21 +185,22 @@ static bool news_read(struct engine_job *job)
 	return known;
 }
 
+/* Those that there are now; false: one cannot be read. */
 static bool news_read_all(struct engine *e)
 {
 	bool all = true;
 	engine_lock(e);
-	struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
-	engine_unlock(e);
+	const struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
 	for (struct engine_job *job = NULL; job != last;) {
-		engine_lock(e);
 		job = TAILQ_FIRST(&e->news);
 		TAILQ_REMOVE(&e->news, job, news);
 		job->changed = false;
 		bool seen = job->latest <= job->version;
 		engine_unlock(e);
 		all = (seen || news_read(job)) && all;
+		engine_lock(e);
 	}
+	engine_unlock(e);
 	return all;
 }
 

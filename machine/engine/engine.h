@@ -11,6 +11,7 @@
  */
 #include "base/arena.h"
 #include "base/err.h"
+#include "k8s/cache/events.h"
 #include "k8s/logs/log_file.h"
 #include "machine/resources/amounts.h"
 #include "machine/store/local.h"
@@ -59,8 +60,8 @@ struct engine_settings {
 	bool foreground;   /* tasks end with this process, however it ends */
 	int64_t keep_logs; /* bytes of all logs of ended tasks; 0: 1 GiB */
 
-	void *arg;                                   /* of the callbacks, which may be NULL */
-	void (*event)(void *arg, struct span event); /* a Kubernetes Event (v1) as JSON */
+	void *arg; /* of the callbacks, which may be NULL */
+	void (*event)(void *arg, const struct event *event); /* as the components of a cluster */
 	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
 	/* Three pulls in a row for a task have failed for the same reason: a sentence with the
 	 * image.  The engine goes on trying. */

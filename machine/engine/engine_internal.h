@@ -249,6 +249,8 @@ void pod_view(struct engine_pod *p, struct framework_pod *out);
 /* After a restart: false if its shim was not started. */
 bool pod_find(struct engine_pod *p);
 void pod_free(struct engine_pod *p);
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* ---- engine_start.c: what a start needs ---- */
 
@@ -282,11 +284,6 @@ bool grant_lock(struct engine *e, struct engine_grant *g);
 void grant_unlock(struct engine *e, struct engine_grant *g);
 /* The nodes of its GPUs as items of a JSON list. */
 void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
-
-/* ---- engine_events.c ---- */
-
-void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
 
 /* ---- engine_logs.c: directories and small files ---- */
 

@@ -1,11 +1,13 @@
 /* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster. */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
@@ -23,11 +25,12 @@ enum {
 	STARTING_MS = 5000,     /* until a shim has written its pid */
 	LOOK_MS = 10,           /* from its start until it is asked whether the task runs */
 	LOOK_MIN = 2,           /* engine_backoff, for the next time: 20 ms */
-	LOOK_MOST_MS = 250,
+	LOOK_MOST_MS = 100,
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	TASK_FILE_MAX = 64 << 10,
 	PULLS_MANY = 3,
+	EVENT_TEXT = 1024,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
 
@@ -50,6 +53,36 @@ void pod_say(struct engine_pod *p, const char *problem)
 	LOCK_AUTO(&p->e->lock);
 	free(p->problem);
 	p->problem = text;
+}
+
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
+{
+	const struct engine *e = p->e;
+	char text[EVENT_TEXT];
+	char id[17];
+	va_list args;
+	if (!e->set.event || !p->job->name)
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+	va_end(args);
+	random_hex(id, 8);
+	int64_t now_ms = clock_wall_ms() / 1000 * 1000;
+	const struct event event = { .uid = span_of(id),
+		                     .framework = span_of(p->job->name),
+		                     .role = span_of(p->role),
+		                     .pod = span_of(p->name),
+		                     .pod_uid = span_of(p->uid),
+		                     .type = span_of(type),
+		                     .reason = span_of(reason),
+		                     .message = span_cut(span_of(text), EVENT_TEXT),
+		                     .component = SPAN("rest-lit"),
+		                     .host = span_of(e->node),
+		                     .index = p->index,
+		                     .count = 1,
+		                     .first_ms = now_ms,
+		                     .last_ms = now_ms };
+	e->set.event(e->set.arg, &event);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -443,55 +476,40 @@ bool pod_find(struct engine_pod *p)
 
 /* ---- as the machine sees it ------------------------------------------------------------------ */
 
-static void pod_view_container(const struct engine_pod *p, const struct task_container *c,
-                               struct framework_container *out)
-{
-	bool oom = p->oom && c == &p->task.app && c->code != 0;
-	*out = (struct framework_container){
-		.name = c == &p->task.app ? "app" : "init",
-		.terminated = c->ended,
-		.reason = oom          ? "OOMKilled"
-		          : c->ended   ? c->reason
-		          : c->started ? ""
-		                       : "PodInitializing",
-		.message = c->ended ? c->message : "",
-		.code = c->code,
-		.finished_s = c->ended_ms / 1000,
-	};
-}
-
-/* The container that the machine could not start, for want of something; NULL. */
-static const struct task_container *pod_short(const struct engine_pod *p)
-{
-	const struct task_container *const both[] = { &p->task.init, &p->task.app };
-	for (size_t i = 0; i < 2; i++) {
-		if (both[i]->ended && strcmp(both[i]->reason, "OutOfResources") == 0 && !p->oom)
-			return both[i];
-	}
-	return NULL;
-}
-
-static const char *pod_phase(const struct engine_pod *p)
-{
-	if (p->state != POD_ENDED)
-		return p->running ? "Running" : "Pending";
-	bool ok = !p->lost && p->task.app.ended && p->task.app.code == 0;
-	return ok ? "Succeeded" : "Failed";
-}
-
 void pod_view(struct engine_pod *p, struct framework_pod *out)
 {
-	bool bound = p->state > POD_QUEUED; /* has a node and an address */
-	const struct task_container *lacks = pod_short(p);
-	pod_view_container(p, &p->task.init, &p->view[0]);
-	pod_view_container(p, &p->task.app, &p->view[1]);
+	static const char *const NAMES[] = { "init", "app" };
+	const struct task_container *const both[] = { &p->task.init, &p->task.app };
+	const struct task_container *lacks = NULL; /* was not started, for want of something */
+	bool bound = p->state > POD_QUEUED;        /* has a node and an address */
+	bool ended = p->state == POD_ENDED;
+	bool good = !p->lost && p->task.app.ended && p->task.app.code == 0;
+	for (size_t i = 0; i < 2; i++) {
+		const struct task_container *c = both[i];
+		bool oom = p->oom && i == 1 && c->code != 0;
+		if (c->ended && !p->oom && !lacks && strcmp(c->reason, "OutOfResources") == 0)
+			lacks = c;
+		p->view[i] = (struct framework_container){
+			.name = NAMES[i],
+			.terminated = c->ended,
+			.reason = oom          ? "OOMKilled"
+			          : c->ended   ? c->reason
+			          : c->started ? ""
+			                       : "PodInitializing",
+			.message = c->ended ? c->message : "",
+			.code = c->code,
+			.finished_s = c->ended_ms / 1000,
+		};
+	}
 	*out = (struct framework_pod){
 		.uid = p->uid,
 		.owner_uid = p->job->configmap,
 		.dying = p->dying,
 		.deletion_s = p->deletion_s,
 		.grace_s = p->deletion_grace_s,
-		.phase = pod_phase(p),
+		.phase = !ended ? (p->running ? "Running" : "Pending")
+		         : good ? "Succeeded"
+		                : "Failed",
 		.reason = p->lost ? "NodeLost"
 		          : lacks ? lacks->reason
 		                  : "",

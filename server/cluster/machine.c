@@ -1,5 +1,5 @@
-/* Runs jobs on this machine: settings of the engine (machine/engine/engine.h) from options and facts,
- * its events and notices. */
+/* Runs jobs on this machine: settings of the engine (machine/engine/engine.h) from options and
+ * facts, its events and notices. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -16,10 +16,10 @@ enum { MIB_BYTES = 1 << 20 };
 
 /* ---- callbacks, on the engine's thread ---- */
 
-static void machine_event(void *arg, struct span event)
+static void machine_event(void *arg, const struct event *event)
 {
 	const struct server *s = arg;
-	events_put(s->events, event);
+	events_add(s->events, event);
 }
 
 static void machine_notice(void *arg, enum engine_level level, const char *text)

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "k8s/cache/events.h"
 #include "machine/engine/engine_internal.h"
 #include "machine/task/tree.h"
 #include "tests/unit/machine/machine_tree.h"
@@ -30,11 +29,12 @@ static void note_notice(void *arg, enum engine_level level, const char *text)
 	(void)snprintf(f->notice, sizeof(f->notice), "%s", text); /* may be cut */
 }
 
-static void note_event(void *arg, struct span event)
+static void note_event(void *arg, const struct event *event)
 {
 	struct fixture *f = arg;
 	f->events++;
-	assert_true(event_read(arena_span(&f->arena, event), &f->arena, &f->event));
+	f->event = *event;
+	f->event.message = arena_span(&f->arena, event->message);
 }
 
 static void fixture_open(struct fixture *f)
@@ -217,6 +217,9 @@ TEST(test_event)
 	struct engine_pod p = { 0 };
 	fixture_open(&f);
 	make_pod(&f, &p, 0);
+	pod_event(&p, "Warning", "Failed", "of no Framework");
+	assert_int_equal(f.events, 0);
+	p.job->name = xstrdup("f");
 	pod_event(&p, "Warning", "Failed", "a \"quoted\" %s", "text");
 	assert_int_equal(f.events, 1);
 	assert_true(span_is(f.event.framework, "f"));

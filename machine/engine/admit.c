@@ -92,9 +92,9 @@ int engine_admit(const struct engine *e, const struct engine_asked *job, struct 
 			continue;
 		/* As far as it is known before there is one. */
 		JSON_AUTO *object = reply_parse(template);
-		const struct pod *pod = world_read_pod(e, object, e->ip, &a, &why);
+		const struct pod *pod = pod_read(object, &e->pods, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);
-		struct amounts need = pod ? pod_amounts(pod) : (struct amounts){ 0 };
+		struct amounts need = pod ? pod->need : (struct amounts){ 0 };
 		if (e->set.foreground) /* its tasks share them: engine_total */
 			need.cpus = need.memory = 0;
 		bool bad = !pod || admit_exceeds(room, &need, arena_printf(&a, "%s asks", of),

@@ -116,16 +116,26 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 void engine_drop(struct engine_job *job)
 {
 	struct engine *e = job->e;
+	if (job->in_turn != TURN_NONE)
+		TAILQ_REMOVE(&e->turn, job, turn);
+	e->n_gone -= job->gone;
+	heap_remove(&e->due, &job->due);
+	job_end_grants(job);
 	engine_lock(e);
 	(void)tdelete(job, &e->jobs, engine_compare);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
 		TAILQ_REMOVE(&e->news, job, news);
+	queue_remove(e->queue, job->queued);
 	engine_unlock(e);
-	e->n_gone -= job->gone;
-	heap_remove(&e->due, &job->due);
-	job_free(job);
+	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
+		job->pods = p->next;
+	framework_free(job->machine);
+	json_decref(job->refusal);
+	free(job->name);
+	free(job->problem);
+	free(job);
 }
 
 /* ---- news ------------------------------------------------------------------------------------ */
@@ -364,43 +374,33 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 	return out->n > 0;
 }
 
-void engine_describe(struct engine *e, struct str *out)
-{
-	amounts_text(out, &e->inventory.total);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static int engine_open_loop(struct engine *e, struct err *err)
-{
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (e->epoll < 0 || e->event < 0)
-		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
-		               strerrordesc_np(errno));
-	engine_watch(e, e->event, NULL);
-	if (e->images)
-		engine_watch(e, images_fd(e->images), NULL);
-	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
-		return err_set(err, UNKNOWN_ERROR, "pipe: %s", strerrordesc_np(errno));
-	return 0;
-}
 
 struct engine *engine_start(const struct engine_settings *settings, struct err *err)
 {
 	struct engine *e = xcalloc(1, sizeof(*e));
 	e->set = *settings;
-	e->tether[0] = e->tether[1] = e->epoll = e->event = -1;
+	e->tether[0] = e->tether[1] = -1;
 	e->pods_dir = e->logs_dir = e->trash_dir = -1;
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	TAILQ_INIT(&e->turn);
 	TAILQ_INIT(&e->live);
 	TAILQ_INIT(&e->news);
-	if (engine_find_machine(e, err) < 0 || engine_open_loop(e, err) < 0) {
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	bool bad =
+	    e->epoll < 0 || e->event < 0 || (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0);
+	if (bad)
+		err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
+		        strerrordesc_np(errno));
+	if (bad || engine_find_machine(e, err) < 0) {
 		engine_stop(e);
 		return NULL;
 	}
+	engine_watch(e, e->event, NULL);
+	if (e->images)
+		engine_watch(e, images_fd(e->images), NULL);
 	return e;
 }
 

@@ -136,9 +136,6 @@ struct engine_shares {
 };
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
 
-/* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
-void engine_describe(struct engine *e, struct str *out);
-
 /* Kills all tasks at once; for the second Ctrl-C of a foreground program. */
 void engine_kill(struct engine *e);
 

@@ -134,6 +134,7 @@ struct engine {
 	struct engine_settings set;
 	struct arena arena; /* of copies in `set` and paths */
 	const char *runtime, *node, *ip;
+	struct pod_settings pods;
 	bool sandbox;
 	const char **hide; /* from all tasks, unless they mount it */
 	size_t n_hide;
@@ -212,7 +213,8 @@ void job_step(struct engine_job *job);
 void jobs_settle(struct engine *e);
 /* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
-void job_free(struct engine_job *job);
+/* Gives back what its tasks hold. */
+void job_end_grants(struct engine_job *job);
 
 /* ---- world.c: ConfigMaps and pods ---- */
 
@@ -221,10 +223,6 @@ void world_restore(struct engine_job *job, struct span status);
 void world_callbacks(struct engine_job *job, struct framework_world *out);
 /* Deletes the pods of a dying ConfigMap, and the ConfigMap after them; frees removed pods. */
 void world_collect(struct engine_job *job);
-/* What a task needs. */
-struct amounts pod_amounts(const struct pod *spec);
-const struct pod *world_read_pod(const struct engine *e, const json_t *object, const char *ip,
-                                 struct arena *a, struct err *err);
 /* What a pod shall be; NULL and *err.  It is kept until pod_forget_spec. */
 const struct pod *pod_spec(struct engine_pod *p, struct err *err);
 void pod_forget_spec(struct engine_pod *p);

@@ -62,7 +62,7 @@ static void job_read_order(struct engine_job *job, struct span object)
 	job_entry_drop(c);
 }
 
-static void job_end_grants(struct engine_job *job)
+void job_end_grants(struct engine_job *job)
 {
 	while (job->grants)
 		grant_end(job, job->grants);
@@ -92,22 +92,18 @@ void job_put(struct engine_job *job, const struct local_answer *answer)
 	(void)parse_i64(span_of(answer->resource_version), 1, INT64_MAX, &job->version);
 	if (job->gone || job->complete)
 		return;
-	struct framework *m = job->machine ?: framework_new(job->e->config);
-	job->look = framework_put(m, object, &err) == 0;
+	job->machine = job->machine ?: framework_new(job->e->config);
+	job->look = framework_put(job->machine, object, &err) == 0;
 	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
 	if (!job->look)
 		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
 		              err_msg(&err));
-	if (job->look)
-		job->machine = m;
-	else if (!job->machine)
-		framework_free(m);
 	if (first)
 		job_read_order(job, object);
-	if (first && job->machine)
+	if (first && job->look)
 		world_restore(job, scan_get(object, "status"));
 	/* Not later, because there can be thousands. */
-	if (first && job->machine && strcmp(framework_state(job->machine), "Completed") == 0) {
+	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
 		job_sync(job);
 		job_complete(job);
 	}
@@ -318,21 +314,4 @@ void jobs_settle(struct engine *e)
 			str_done(&w[i].status);
 		}
 	} while (!TAILQ_EMPTY(&e->turn));
-}
-
-void job_free(struct engine_job *job)
-{
-	if (job->in_turn != TURN_NONE)
-		TAILQ_REMOVE(&job->e->turn, job, turn);
-	job_end_grants(job);
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	queue_remove(job->e->queue, TAKE(job->queued));
-	(void)pthread_mutex_unlock(&job->e->lock);
-	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
-		job->pods = p->next;
-	framework_free(job->machine);
-	json_decref(job->refusal);
-	free(job->name);
-	free(job->problem);
-	free(job);
 }

@@ -69,6 +69,7 @@ static void machine_names(struct engine *e)
 	if (!address_of_route(&a) && !address_of_interface(&a))
 		a.s_addr = htonl(INADDR_LOOPBACK);
 	e->ip = arena_dup(&e->arena, span_of(inet_ntop(AF_INET, &a, text, sizeof(text)) ?: ""));
+	e->pods = (struct pod_settings){ e->node, e->ip, e->set.storages, e->set.n_storages };
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */

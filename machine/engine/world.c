@@ -67,30 +67,19 @@ void world_collect(struct engine_job *job)
 
 /* ---- what the pods of a role need ------------------------------------------------------------ */
 
-struct amounts pod_amounts(const struct pod *spec)
-{
-	return (struct amounts){ spec->app.gpus, spec->app.cpu_milli, spec->app.memory,
-		                 spec->ports };
-}
-
-const struct pod *world_read_pod(const struct engine *e, const json_t *object, const char *ip,
-                                 struct arena *a, struct err *err)
-{
-	const struct pod_settings s = { e->node, ip, e->set.storages, e->set.n_storages };
-	return pod_read(object, &s, a, err);
-}
-
 const struct pod *pod_spec(struct engine_pod *p, struct err *err)
 {
 	const struct framework_object what = { .kind = FRAMEWORK_POD,
 		                               .role = p->role,
 		                               .index = p->index };
+	struct pod_settings settings = p->e->pods;
 	if (p->spec)
 		return p->spec;
+	settings.ip = p->ip;
 	json_decref(p->object);
 	p->object = framework_object(p->job->machine, &what);
 	json_object_set_new(json_object_get(p->object, "metadata"), "uid", json_string(p->uid));
-	return p->spec = world_read_pod(p->e, p->object, p->ip, &p->arena, err);
+	return p->spec = pod_read(p->object, &settings, &p->arena, err);
 }
 
 void pod_forget_spec(struct engine_pod *p)
@@ -113,7 +102,7 @@ static int world_need(struct engine_pod *p, struct err *err)
 	}
 	if (!pod_spec(p, err))
 		return -1;
-	p->need = pod_amounts(p->spec);
+	p->need = p->spec->need;
 	p->grace_s = p->spec->grace_s;
 	p->gang = p->spec->gang;
 	return 0;

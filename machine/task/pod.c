@@ -341,8 +341,11 @@ static bool pod_is_device(const char *name)
 }
 
 /* Limits; what has none is what is requested. */
-static int pod_resources(struct pod_reader *r, const json_t *resources, struct pod_container *c)
+static int pod_resources(struct pod_reader *r)
 {
+	const json_t *app = json_array_get(json_object_get(r->spec, "containers"), 0);
+	const json_t *resources = json_object_get(app, "resources");
+	struct amounts *need = &r->pod->need;
 	static const char *const LISTS[] = { "requests", "limits" };
 	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++) {
 		const char *name;
@@ -357,11 +360,11 @@ static int pod_resources(struct pod_reader *r, const json_t *resources, struct p
 				return pod_refuse(r, "the limit `%s` is no quantity, but `%s`",
 				                  name, pod_shown(r, text));
 			if (strcmp(name, "cpu") == 0)
-				c->cpu_milli = milli ?: c->cpu_milli;
+				need->cpus = milli ?: need->cpus;
 			else if (strcmp(name, "memory") == 0)
-				c->memory = milli / 1000 ?: c->memory;
+				need->memory = milli / 1000 ?: need->memory;
 			else if (i == 1 && pod_is_device(name) && milli / 1000 <= INT32_MAX)
-				c->gpus += milli / 1000;
+				need->gpus += milli / 1000;
 		}
 	}
 	return 0;
@@ -378,8 +381,7 @@ static int pod_container_read(struct pod_reader *r, const json_t *object, struct
 	               (*directory && pod_path(r, directory, true, &c->directory)) ||
 	               pod_words(r, json_object_get(object, "command"), &c->command) ||
 	               pod_words(r, json_object_get(object, "args"), &c->args) ||
-	               pod_env_read(r, object, c) || pod_mounts_read(r, object, c) ||
-	               pod_resources(r, json_object_get(object, "resources"), c)
+	               pod_env_read(r, object, c) || pod_mounts_read(r, object, c)
 	           ? -1
 	           : 0;
 }
@@ -442,9 +444,9 @@ struct pod *pod_read(const json_t *object, const struct pod_settings *s, struct 
 	p->pull_secret = ARENA_NEW(a, const char *, json_array_size(secrets) + 1);
 	json_array_foreach (secrets, i, secret)
 		p->pull_secret[p->n_pull_secrets++] = reply_text(secret, "name");
-	if (pod_volumes_read(&r) || pod_containers(&r))
+	if (pod_volumes_read(&r) || pod_containers(&r) || pod_resources(&r))
 		return NULL;
-	p->ports = pod_ports(&r);
+	p->need.ports = pod_ports(&r);
 	for (i = 0; i < p->init.n_env; i++) {
 		const struct pod_env *v = &p->init.env[i];
 		if (strcmp(v->name, "GANG_ALLOCATION") == 0)

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "machine/resources/amounts.h"
 #include "machine/words.h"
 
 enum {
@@ -77,8 +78,6 @@ struct pod_container {
 	size_t n_env;
 	struct pod_mount *mount; /* in the order of their paths: parents first */
 	size_t n_mounts;
-	int64_t cpu_milli, memory; /* limits, else requests; 0: none */
-	int64_t gpus;              /* sum of all limits that are devices */
 };
 
 struct pod {
@@ -90,8 +89,10 @@ struct pod {
 	const char **pull_secret; /* names in imagePullSecrets */
 	size_t n_pull_secrets;
 	int64_t grace_s; /* terminationGracePeriodSeconds, default 30 */
-	int64_t ports;   /* that the task wants */
-	bool gang;       /* it starts together with the other tasks of its job */
+	/* Limits of the app container, else its requests, 0: none; all its limits that are devices;
+	 * ports to be chosen. */
+	struct amounts need;
+	bool gang; /* it starts together with the other tasks of its job */
 };
 
 /*

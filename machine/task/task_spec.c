@@ -229,7 +229,7 @@ static const char **task_wrap(struct task_making *m, const char *cwd, const char
 		                           .devices_n = m->s->n_devices,
 		                           .hide = m->s->hide,
 		                           .hide_n = m->s->n_hide,
-		                           .memory = (uint64_t)m->p->app.memory,
+		                           .memory = (uint64_t)m->p->need.memory,
 		                           .home = m->home,
 		                           .cwd = cwd,
 		                           .status_fd = STATUS_FD,

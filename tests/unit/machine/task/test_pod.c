@@ -109,9 +109,9 @@ TEST(test_mounts)
 	assert_string_equal(p->app.mount[1].sub_path, "x/y");
 	assert_int_equal(p->app.mount[2].volume->size, 64 << 20);
 	assert_null(p->app.mount[3].volume->from.name);
-	assert_int_equal(p->app.cpu_milli, 1500);
-	assert_int_equal(p->app.memory, 1 << 30);
-	assert_int_equal(p->app.gpus, 2);
+	assert_int_equal(p->need.cpus, 1500);
+	assert_int_equal(p->need.memory, 1 << 30);
+	assert_int_equal(p->need.gpus, 2);
 	assert_int_equal(p->grace_s, 30);
 }
 

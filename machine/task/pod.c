@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json/scan.h"
+#include "base/json/ports.h"
 #include "base/quantity.h"
 #include "k8s/transport/reply.h"
 
@@ -14,7 +14,6 @@ enum {
 	PATH_LIMIT = 4000,
 	MODE_DEFAULT = 0644,
 	MODE_MAX = 0777,
-	PORTS = 65536,
 };
 
 struct pod_reader {
@@ -199,37 +198,33 @@ static int pod_mount_compare(const void *a, const void *b)
 	return strcmp(((const struct pod_mount *)a)->path, ((const struct pod_mount *)b)->path);
 }
 
-static int pod_mount_read(struct pod_reader *r, const json_t *object, struct pod_mount *m)
-{
-	const char *name = reply_text(object, "name");
-	const char *sub_path = reply_text(object, "subPath");
-	*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
-	if (!m->volume)
-		return pod_refuse(r, "a mount names the volume `%s`, which is not there",
-		                  pod_shown(r, name));
-	if (*reply_text(object, "subPathExpr"))
-		return pod_refuse(r, "a mount of volume %s has a subPathExpr", m->volume->name);
-	m->read_only = m->volume->read_only || json_is_true(json_object_get(object, "readOnly"));
-	return pod_path(r, reply_text(object, "mountPath"), true, &m->path) ||
-	               (*sub_path && pod_path(r, sub_path, false, &m->sub_path))
-	           ? -1
-	           : 0;
-}
-
 static int pod_mounts_read(struct pod_reader *r, const json_t *object, struct pod_container *c)
 {
+	const json_t *mount;
 	const json_t *list = json_object_get(object, "volumeMounts");
-	size_t n = json_array_size(list);
-	if (n > POD_MOUNTS_MAX)
+	size_t i;
+	if (json_array_size(list) > POD_MOUNTS_MAX)
 		return pod_refuse(r, "container %s has more than %d mounts", c->name,
 		                  POD_MOUNTS_MAX);
-	c->mount = ARENA_NEW(r->a, struct pod_mount, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		if (pod_mount_read(r, json_array_get(list, i), &c->mount[c->n_mounts++]))
+	c->mount = ARENA_NEW(r->a, struct pod_mount, json_array_size(list) + 1);
+	json_array_foreach (list, i, mount) {
+		struct pod_mount *m = &c->mount[c->n_mounts++];
+		const char *name = reply_text(mount, "name");
+		const char *sub_path = reply_text(mount, "subPath");
+		*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
+		if (!m->volume)
+			return pod_refuse(r, "a mount names the volume `%s`, which is not there",
+			                  pod_shown(r, name));
+		if (*reply_text(mount, "subPathExpr"))
+			return pod_refuse(r, "a mount of volume %s has a subPathExpr", name);
+		if (pod_path(r, reply_text(mount, "mountPath"), true, &m->path) ||
+		    (*sub_path && pod_path(r, sub_path, false, &m->sub_path)))
 			return -1;
+		m->read_only =
+		    m->volume->read_only || json_is_true(json_object_get(mount, "readOnly"));
 	}
-	qsort(c->mount, n, sizeof(*c->mount), pod_mount_compare);
-	for (size_t i = 1; i < n; i++) {
+	qsort(c->mount, c->n_mounts, sizeof(*c->mount), pod_mount_compare);
+	for (i = 1; i < c->n_mounts; i++) {
 		if (strcmp(c->mount[i - 1].path, c->mount[i].path) == 0)
 			return pod_refuse(r, "two volumes are mounted at %s", c->mount[i].path);
 	}
@@ -288,15 +283,7 @@ static int pod_env_entry(struct pod_reader *r, const json_t *entry, struct pod_e
 	return 0;
 }
 
-static int pod_env_from(struct pod_reader *r, const json_t *entry, struct pod_env *v)
-{
-	const json_t *secret = json_object_get(entry, "secretRef");
-	v->name = reply_text(entry, "prefix");
-	v->from.secret = secret != NULL;
-	return pod_source_read(r, secret ?: json_object_get(entry, "configMapRef"), "name",
-	                       "an entry of envFrom", &v->from);
-}
-
+/* Those of envFrom come first. */
 static int pod_env_read(struct pod_reader *r, const json_t *object, struct pod_container *c)
 {
 	const json_t *from = json_object_get(object, "envFrom");
@@ -307,11 +294,18 @@ static int pod_env_read(struct pod_reader *r, const json_t *object, struct pod_c
 		return pod_refuse(r, "container %s has more than %d variables", c->name,
 		                  POD_ENV_MAX);
 	c->env = ARENA_NEW(r->a, struct pod_env, n_from + n);
-	for (; c->n_env < n_from + n; c->n_env++) {
+	for (; c->n_env < n_from; c->n_env++) {
 		struct pod_env *v = &c->env[c->n_env];
-		if (c->n_env < n_from
-		        ? pod_env_from(r, json_array_get(from, c->n_env), v)
-		        : pod_env_entry(r, json_array_get(list, c->n_env - n_from), v))
+		const json_t *entry = json_array_get(from, c->n_env);
+		const json_t *secret = json_object_get(entry, "secretRef");
+		v->name = reply_text(entry, "prefix");
+		v->from.secret = secret != NULL;
+		if (pod_source_read(r, secret ?: json_object_get(entry, "configMapRef"), "name",
+		                    "an entry of envFrom", &v->from))
+			return -1;
+	}
+	for (; c->n_env < n_from + n; c->n_env++) {
+		if (pod_env_entry(r, json_array_get(list, c->n_env - n_from), &c->env[c->n_env]))
 			return -1;
 	}
 	return 0;
@@ -331,15 +325,6 @@ static int pod_words(struct pod_reader *r, const json_t *list, const char ***out
 	return 0;
 }
 
-/* Resources of Kubernetes and of the templates that are no devices for computing. */
-static bool pod_is_device(const char *name)
-{
-	static const char *const NOT[] = { "github.com/fuse", "rdma/hca",
-		                           "hivedscheduler.microsoft.com/pod-scheduling-enable",
-		                           NULL };
-	return strchr(name, '/') && !span_among(span_of(name), NOT);
-}
-
 /* Limits; what has none is what is requested. */
 static int pod_resources(struct pod_reader *r)
 {
@@ -347,6 +332,10 @@ static int pod_resources(struct pod_reader *r)
 	const json_t *resources = json_object_get(app, "resources");
 	struct amounts *need = &r->pod->need;
 	static const char *const LISTS[] = { "requests", "limits" };
+	/* These are no devices for computing. */
+	static const char *const NOT[] = { "github.com/fuse", "rdma/hca",
+		                           "hivedscheduler.microsoft.com/pod-scheduling-enable",
+		                           NULL };
 	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++) {
 		const char *name;
 		json_t *value;
@@ -363,7 +352,8 @@ static int pod_resources(struct pod_reader *r)
 				need->cpus = milli ?: need->cpus;
 			else if (strcmp(name, "memory") == 0)
 				need->memory = milli / 1000 ?: need->memory;
-			else if (i == 1 && pod_is_device(name) && milli / 1000 <= INT32_MAX)
+			else if (i == 1 && strchr(name, '/') && !span_among(span_of(name), NOT) &&
+			         milli / 1000 <= INT32_MAX)
 				need->gpus += milli / 1000;
 		}
 	}
@@ -404,23 +394,6 @@ static int pod_containers(struct pod_reader *r)
 	return pod_container_read(r, json_array_get(app, 0), &r->pod->app);
 }
 
-/* Of the annotation for the scheduling of ports; the numbers are chosen later. */
-static int64_t pod_ports(struct pod_reader *r)
-{
-	const json_t *annotations = json_object_get(r->metadata, "annotations");
-	struct span spec = span_of(reply_text(annotations, "rest-server/port-scheduling-spec"));
-	struct scan labels = scan_begin(scan_get(spec, "ports"));
-	struct span key;
-	struct span label;
-	int64_t sum = 0;
-	while (scan_member(&labels, &key, &label)) {
-		int64_t n = 0;
-		(void)scan_int(scan_get(label, "count"), 0, PORTS, &n); /* else none */
-		sum += n;
-	}
-	return sum;
-}
-
 struct pod *pod_read(const json_t *object, const struct pod_settings *s, struct arena *a,
                      struct err *e)
 {
@@ -433,6 +406,8 @@ struct pod *pod_read(const json_t *object, const struct pod_settings *s, struct 
 		                .e = e };
 	const json_t *grace = json_object_get(r.spec, "terminationGracePeriodSeconds");
 	const json_t *secret;
+	struct portspec ports;
+	ERR_AUTO wrong = { 0 };
 	size_t i;
 	p->uid = reply_text(r.metadata, "uid");
 	p->grace_s = json_is_integer(grace) ? json_integer_value(grace) : GRACE_DEFAULT_S;
@@ -446,7 +421,11 @@ struct pod *pod_read(const json_t *object, const struct pod_settings *s, struct 
 		p->pull_secret[p->n_pull_secrets++] = reply_text(secret, "name");
 	if (pod_volumes_read(&r) || pod_containers(&r) || pod_resources(&r))
 		return NULL;
-	p->need.ports = pod_ports(&r);
+	const char *text = reply_text(json_object_get(r.metadata, "annotations"),
+	                              "rest-server/port-scheduling-spec");
+	(void)portspec_read(span_of(text), -1, a, &ports,
+	                    &wrong); /* has the labels that are right */
+	p->need.ports = ports.sequential ? 0 : ports.total;
 	for (i = 0; i < p->init.n_env; i++) {
 		const struct pod_env *v = &p->init.env[i];
 		if (strcmp(v->name, "GANG_ALLOCATION") == 0)

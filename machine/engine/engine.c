@@ -70,16 +70,6 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 	return out->outcome;
 }
 
-static void engine_lock(struct engine *e)
-{
-	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as unlock does */
-}
-
-static void engine_unlock(struct engine *e)
-{
-	(void)pthread_mutex_unlock(&e->lock);
-}
-
 /* ---- the jobs -------------------------------------------------------------------------------- */
 
 /* By uid, which both begin with. */
@@ -121,14 +111,14 @@ void engine_drop(struct engine_job *job)
 	e->n_gone -= job->gone;
 	heap_remove(&e->due, &job->due);
 	job_end_grants(job);
-	engine_lock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	(void)tdelete(job, &e->jobs, engine_compare);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
 		TAILQ_REMOVE(&e->news, job, news);
 	queue_remove(e->queue, job->queued);
-	engine_unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
 	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
 		job->pods = p->next;
 	framework_free(job->machine);
@@ -164,12 +154,11 @@ void engine_look(struct engine *e, struct span framework)
 		return;
 	int64_t n = INT64_MAX;
 	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
-	engine_lock(e);
+	LOCK_AUTO(&e->lock);
 	struct engine_job *job = engine_job_of(e, uid);
 	job->name = job->name ?: xstrndup(name.p, name.n);
 	job->latest = n > job->latest ? n : job->latest;
 	news_put(job);
-	engine_unlock(e);
 	engine_wake(e);
 }
 
@@ -186,10 +175,9 @@ static bool news_read(struct engine_job *job)
 		job_put(job, &answer);
 	} else {
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
-		engine_lock(e);
-		news_put(job);
-		engine_unlock(e);
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
+		LOCK_AUTO(&e->lock);
+		news_put(job);
 	}
 	local_answer_done(&answer);
 	return known;
@@ -199,18 +187,18 @@ static bool news_read(struct engine_job *job)
 static bool news_read_all(struct engine *e)
 {
 	bool all = true;
-	engine_lock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	const struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
 	for (struct engine_job *job = NULL; job != last;) {
 		job = TAILQ_FIRST(&e->news);
 		TAILQ_REMOVE(&e->news, job, news);
 		job->changed = false;
 		bool seen = job->latest <= job->version;
-		engine_unlock(e);
+		(void)pthread_mutex_unlock(&e->lock);
 		all = (seen || news_read(job)) && all;
-		engine_lock(e);
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
-	engine_unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
 	return all;
 }
 
@@ -258,10 +246,10 @@ static bool engine_stop_tasks(const struct engine *e, bool stop, bool now)
 /* What other threads want: false ends the thread. */
 static bool engine_obey(struct engine *e)
 {
-	engine_lock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	bool stop = e->stop;
 	bool kill_now = e->kill && !e->killed;
-	engine_unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
 	bool first = stop && !e->ending && e->set.foreground;
 	e->killed |= kill_now;
 	e->ending = stop;
@@ -336,7 +324,7 @@ static void *engine_run(void *arg)
 bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
 {
 	STR_AUTO text = STR_INIT(WHY_MAX);
-	engine_lock(e);
+	LOCK_AUTO(&e->lock);
 	const struct engine_job *job = engine_find(e, framework_uid);
 	const char *problem = job ? job->problem : NULL;
 	for (const struct engine_pod *p = job ? job->pods : NULL; p && !problem; p = p->next)
@@ -345,7 +333,6 @@ bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a
 		str_puts(&text, problem);
 	else if (job && job->queued)
 		(void)queue_reason(e->queue, job->queued, &text); /* else nothing is there */
-	engine_unlock(e);
 	*why = arena_span(a, str_view(&text));
 	return text.n > 0;
 }
@@ -356,14 +343,14 @@ bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena
 	static const char *const FILES[] = { "log.1", "log", "init.log" };
 	const char *dir = NULL;
 	*out = (struct log_files){ 0 };
-	engine_lock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	const struct engine_job *job = engine_find(e, t->framework_uid);
 	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {
 		if (span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
 		    p->retry == t->retry && p->state != POD_REMOVED)
 			dir = arena_dup(a, span_of(p->dir));
 	}
-	engine_unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
 	out->ended = !dir;
 	dir = dir ?: logs_path(e, t, a);
 	for (size_t i = t->init ? 2 : 0; dir && i < (t->init ? 3 : 2); i++) {
@@ -413,25 +400,25 @@ int engine_begin(struct engine *e, struct err *err)
 	           : 0;
 }
 
+static void engine_tell(struct engine *e, bool *what)
+{
+	LOCK_AUTO(&e->lock);
+	*what = true;
+	engine_wake(e);
+}
+
 void engine_kill(struct engine *e)
 {
-	engine_lock(e);
-	e->kill = true;
-	engine_unlock(e);
-	engine_wake(e);
+	engine_tell(e, &e->kill);
 }
 
 void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
-	engine_lock(e);
-	e->stop = true;
-	engine_unlock(e);
-	if (e->thread_runs) {
-		engine_wake(e);
+	engine_tell(e, &e->stop);
+	if (e->thread_runs)
 		(void)pthread_join(e->thread, NULL);
-	}
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);

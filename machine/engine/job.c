@@ -133,29 +133,24 @@ static void job_delete(struct engine_job *job)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-static void job_launched(struct engine_job *job)
+static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
 {
-	if (!job->launched && job->limit_s) {
+	struct engine_job *job = arg;
+	bool ended = strcmp(to, "Completed") == 0;
+	struct engine_grant *g = role && ended ? grant_of(job, role, index) : NULL;
+	(void)from;
+	if (g)
+		grant_end(job, g);
+	if (!role && (ended || strcmp(to, "AttemptCompleted") == 0))
+		job_end_grants(job);
+	if (role || job->launched || strcmp(to, "AttemptRunning") != 0)
+		return;
+	job->launched = true;
+	if (job->limit_s) {
 		job->launched_boot_ms = clock_boot_ms();
 		job->stops_ms = clock_ms() + job->limit_s * 1000;
 		grants_time(job);
 	}
-	job->launched = true;
-}
-
-static void job_transition(void *arg, const char *role, int index, const char *from, const char *to)
-{
-	struct engine_job *job = arg;
-	(void)from;
-	if (!role && strcmp(to, "AttemptRunning") == 0)
-		job_launched(job);
-	if (strcmp(to, "Completed") != 0 && (role || strcmp(to, "AttemptCompleted") != 0))
-		return;
-	struct engine_grant *g = role ? grant_of(job, role, index) : NULL;
-	if (g)
-		grant_end(job, g);
-	if (!role)
-		job_end_grants(job);
 }
 
 /* When the machine wants to be asked again. */
@@ -213,8 +208,7 @@ static void job_pods(struct engine_job *job, bool stored)
 
 void job_step(struct engine_job *job)
 {
-	if (job->machine || job->complete || job->gone)
-		job_pods(job, false);
+	job_pods(job, false);
 	job->look |= clock_ms() >= job->sync_ms;
 	if (!job->gone)
 		job_sync(job);
@@ -230,8 +224,7 @@ static void job_settle(struct engine_job *job)
 	}
 	if (job->gone)
 		return;
-	if (job->machine)
-		job_pods(job, !job->unstored && !job->look);
+	job_pods(job, !job->unstored && !job->look);
 	job_complete(job);
 	if (job->complete && clock_ms() >= job->sync_ms)
 		job_delete(job);
@@ -243,29 +236,22 @@ static void job_settle(struct engine_job *job)
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
-/* What local_put_status borrows. */
-struct job_storing {
-	struct engine_job *job;
-	struct str status;
-	char launched[PROCESS_BOOT_MAX + 24];
-};
-
-/* The time limit of a job counts from its launch, whatever becomes of the clock that people set. */
-static void job_write(struct job_storing *w, struct local_status *out)
+/* What local_put_status borrows is in `text`.  The time limit of a job counts from its launch,
+ * whatever becomes of the clock that people set. */
+static void job_write(const struct engine_job *job, struct str *text, struct local_status *out)
 {
 	char boot[PROCESS_BOOT_MAX] = "";
-	w->status = (struct str)STR_INIT(BODY_MAX);
-	framework_status_write(w->job->machine, &w->status);
-	w->launched[0] = '\0';
-	if (w->job->launched_boot_ms)
+	*text = (struct str)STR_INIT(BODY_MAX);
+	framework_status_write(job->machine, text);
+	size_t n = text->n;
+	if (job->launched_boot_ms)
 		process_boot(boot);
 	if (boot[0])
-		(void)snprintf(w->launched, sizeof(w->launched), "%s %lld", boot,
-		               (long long)w->job->launched_boot_ms);
-	*out = (struct local_status){ .name = w->job->name,
-		                      .uid = w->job->uid,
-		                      .status = str_view(&w->status),
-		                      .launched = span_of(w->launched) };
+		str_printf(text, "%s %lld", boot, (long long)job->launched_boot_ms);
+	*out = (struct local_status){ .name = job->name,
+		                      .uid = job->uid,
+		                      .status = span_to(str_view(text), n),
+		                      .launched = span_from(str_view(text), n) };
 }
 
 static void job_stored(struct engine_job *job, const struct local_status *s)
@@ -292,7 +278,8 @@ void jobs_settle(struct engine *e)
 {
 	struct engine_job *job;
 	do {
-		struct job_storing w[STORES_MAX];
+		struct engine_job *jobs[STORES_MAX];
+		struct str text[STORES_MAX];
 		struct local_status s[STORES_MAX];
 		size_t n = 0;
 		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->turn)) != NULL) {
@@ -302,16 +289,16 @@ void jobs_settle(struct engine *e)
 				job_settle(job);
 				continue;
 			}
-			w[n].job = job;
-			job_write(&w[n], &s[n]);
+			jobs[n] = job;
+			job_write(job, &text[n], &s[n]);
 			n++;
 		}
 		if (n > 0)
 			local_put_status(e->set.store, e->set.namespace_name, s, n);
 		for (size_t i = 0; i < n; i++) {
-			job_stored(w[i].job, &s[i]);
+			job_stored(jobs[i], &s[i]);
 			free(s[i].message);
-			str_done(&w[i].status);
+			str_done(&text[i]);
 		}
 	} while (!TAILQ_EMPTY(&e->turn));
 }

@@ -287,14 +287,13 @@ void grant_nodes(const struct engine *e, const struct engine_grant *g, struct st
 
 int engine_make_directories(struct engine *e, struct err *err);
 
-/* Moves DIR/pods/UID to where it is removed step by step. */
-void trash_pod(struct engine *e, const char *uid);
+/* Moves a file or a directory to where it is removed step by step. */
+void trash_take(struct engine *e, int dir, const char *name);
 void trash_step(struct engine *e, size_t budget);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
 /* Any thread; NULL: there can be none. */
-const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
-void logs_forget(struct engine *e, const char *framework_uid);
+char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
 /* Of Frameworks that do not exist. */
 void logs_forget_strangers(struct engine *e);

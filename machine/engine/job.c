@@ -218,7 +218,7 @@ void job_step(struct engine_job *job)
 static void job_settle(struct engine_job *job)
 {
 	if (job->gone && !job->pods) {
-		logs_forget(job->e, job->uid);
+		trash_take(job->e, job->e->logs_dir, job->uid);
 		engine_drop(job);
 		return;
 	}

@@ -19,7 +19,7 @@ enum { RUNS_MAX = 100000, RUN_BYTES = 4096 /* of a directory */ };
 
 /* ---- trash ----------------------------------------------------------------------------------- */
 
-static void trash_take(struct engine *e, int dir, const char *name)
+void trash_take(struct engine *e, int dir, const char *name)
 {
 	char id[17];
 	random_hex(id, 8);
@@ -28,11 +28,6 @@ static void trash_take(struct engine *e, int dir, const char *name)
 	else if (errno != ENOENT)
 		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/trash: %s", name,
 		              e->set.dir, strerrordesc_np(errno));
-}
-
-void trash_pod(struct engine *e, const char *uid)
-{
-	trash_take(e, e->pods_dir, uid);
 }
 
 void trash_step(struct engine *e, size_t budget)
@@ -49,18 +44,18 @@ void trash_step(struct engine *e, size_t budget)
 static const char *const FILES[] = { "init.log", "log.1", "log" };
 
 struct logs_run {
-	char *path; /* below DIR/logs */
+	char *path;
 	int64_t ended_s, bytes;
 };
 
 /* What the files of a run have. */
-static struct logs_run logs_measure(const struct engine *e, char *path)
+static struct logs_run logs_measure(char *path)
 {
 	struct logs_run r = { path, 0, RUN_BYTES };
 	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
 		FREE_AUTO char *file = xasprintf("%s/%s", path, FILES[i]);
 		struct stat st;
-		if (fstatat(e->logs_dir, file, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (lstat(file, &st) < 0)
 			continue;
 		r.bytes += st.st_blocks * 512;
 		r.ended_s = st.st_mtime > r.ended_s ? st.st_mtime : r.ended_s;
@@ -87,7 +82,7 @@ static void logs_bound(struct engine *e)
 		for (const char *name; n < RUNS_MAX && (name = dir_next(names)) != NULL; n++) {
 			if ((n & (n + 1)) == 0)
 				runs = xrealloc(runs, (2 * n + 2) * sizeof(*runs));
-			runs[n] = logs_measure(e, xasprintf("%s/%s", uid, name));
+			runs[n] = logs_measure(xasprintf("%s/logs/%s/%s", e->set.dir, uid, name));
 			e->log_bytes += runs[n].bytes;
 		}
 	}
@@ -97,7 +92,7 @@ static void logs_bound(struct engine *e)
 	for (size_t i = 0; i < n; i++) {
 		more = more && e->log_bytes > e->set.keep_logs / 10 * 9;
 		if (more) {
-			trash_take(e, e->logs_dir, runs[i].path);
+			trash_take(e, AT_FDCWD, runs[i].path);
 			e->log_bytes -= runs[i].bytes;
 		}
 		free(runs[i].path);
@@ -111,20 +106,13 @@ static bool logs_part_ok(struct span s)
 	return s.n > 0 && s.n < 200 && s.p[0] != '.' && span_only(s, "-_.");
 }
 
-/* Below DIR/logs; NULL: there can be none. */
-static char *logs_run_path(const struct engine_task *t, struct arena *a)
+char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a)
 {
 	if (!logs_part_ok(t->framework_uid) || !logs_part_ok(t->role))
 		return NULL;
-	return arena_printf(a, "%.*s/%.*s-%lld-%lld-%lld", (int)t->framework_uid.n,
-	                    t->framework_uid.p, (int)t->role.n, t->role.p, (long long)t->index,
-	                    (long long)t->attempt, (long long)t->retry);
-}
-
-const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a)
-{
-	const char *path = logs_run_path(t, a);
-	return path ? arena_printf(a, "%s/logs/%s", e->set.dir, path) : NULL;
+	return arena_printf(a, "%s/logs/%.*s/%.*s-%lld-%lld-%lld", e->set.dir,
+	                    (int)t->framework_uid.n, t->framework_uid.p, (int)t->role.n, t->role.p,
+	                    (long long)t->index, (long long)t->attempt, (long long)t->retry);
 }
 
 void logs_keep(struct engine_pod *p)
@@ -133,25 +121,17 @@ void logs_keep(struct engine_pod *p)
 	ARENA_AUTO a = { 0 };
 	const struct engine_task t = { span_of(p->job->uid), span_of(p->role), p->index,
 		                       p->attempt,           p->retry,         false };
-	char *path = p->job->gone ? NULL : logs_run_path(&t, &a);
+	char *path = p->job->gone ? NULL : logs_path(e, &t, &a);
 	if (!path)
 		return;
 	(void)mkdirat(e->logs_dir, p->job->uid, 0700); /* may be there */
-	(void)mkdirat(e->logs_dir, path, 0700);        /* likewise */
-	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) {
-		const char *from = arena_printf(&a, "%s/%s", p->uid, FILES[i]);
-		/* There may be none. */
-		(void)renameat(e->pods_dir, from, e->logs_dir,
-		               arena_printf(&a, "%s/%s", path, FILES[i]));
-	}
-	e->log_bytes += logs_measure(e, path).bytes;
+	(void)mkdir(path, 0700);                       /* likewise */
+	for (size_t i = 0; i < ARRAY_SIZE(FILES); i++) /* as far as there are such */
+		(void)rename(arena_printf(&a, "%s/%s", p->dir, FILES[i]),
+		             arena_printf(&a, "%s/%s", path, FILES[i]));
+	e->log_bytes += logs_measure(path).bytes;
 	if (e->log_bytes > e->set.keep_logs)
 		logs_bound(e);
-}
-
-void logs_forget(struct engine *e, const char *framework_uid)
-{
-	trash_take(e, e->logs_dir, framework_uid);
 }
 
 void logs_forget_strangers(struct engine *e)
@@ -162,7 +142,7 @@ void logs_forget_strangers(struct engine *e)
 		const struct engine_job *job = engine_find(e, span_of(uid));
 		(void)pthread_mutex_unlock(&e->lock);
 		if (!job || !job->name)
-			logs_forget(e, uid);
+			trash_take(e, e->logs_dir, uid);
 	}
 	logs_bound(e);
 }

@@ -131,7 +131,7 @@ static void pod_remove(struct engine_pod *p)
 	p->grant = NULL;
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
-	trash_pod(p->e, p->uid);
+	trash_take(p->e, p->e->pods_dir, p->uid);
 	p->state = POD_REMOVED;
 	pod_changes(p);
 }

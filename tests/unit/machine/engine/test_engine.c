@@ -165,6 +165,7 @@ TEST(test_logs)
 	for (int64_t retry = 0; retry < RUNS; retry++) {
 		struct engine_pod p = { 0 };
 		make_pod(&f, &p, retry);
+		p.dir = arena_printf(&f.arena, "%s/pods/%s", f.dir, p.uid);
 		assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
 		int dir = openat(f.e.pods_dir, p.uid, O_RDONLY | O_DIRECTORY);
 		assert_true(dir >= 0);
@@ -175,7 +176,7 @@ TEST(test_logs)
 		assert_int_equal(utimensat(dir, "log", times, 0), 0);
 		(void)close(dir);
 		logs_keep(&p);
-		trash_pod(&f.e, p.uid);
+		trash_take(&f.e, f.e.pods_dir, p.uid);
 	}
 	assert_true(has_log(&f, RUNS - 1));
 	assert_false(has_log(&f, 0));

@@ -227,13 +227,20 @@ void events_free(struct events *e)
 	free(e);
 }
 
-void events_put(struct events *e, struct span object)
+void events_change(struct events *e, struct span object, bool there)
 {
 	ARENA_AUTO arena = { 0 };
 	struct event event;
 	if (!event_read(object, &arena, &event))
 		return;
-	events_add(e, &event);
+	if (there) {
+		events_add(e, &event);
+		return;
+	}
+	LOCK_AUTO(&e->lock);
+	struct record *r = events_find(*group_at(e, event.framework), event.uid);
+	if (r)
+		events_drop(e, r);
 }
 
 void events_add(struct events *e, const struct event *event)
@@ -241,18 +248,6 @@ void events_add(struct events *e, const struct event *event)
 	struct event copy = *event;
 	LOCK_AUTO(&e->lock);
 	events_keep(e, &copy);
-}
-
-void events_remove(struct events *e, struct span object)
-{
-	ARENA_AUTO arena = { 0 };
-	struct event event;
-	if (!event_read(object, &arena, &event))
-		return;
-	LOCK_AUTO(&e->lock);
-	struct record *r = events_find(*group_at(e, event.framework), event.uid);
-	if (r)
-		events_drop(e, r);
 }
 
 /* What the list has gets its number. */

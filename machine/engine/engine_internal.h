@@ -216,16 +216,8 @@ void job_trouble(struct engine_job *job, const char *format, struct span what);
 /* Gives back what its tasks hold. */
 void job_end_grants(struct engine_job *job);
 
-/* ---- world.c: ConfigMaps and pods ---- */
-
 /* The ConfigMap and the pods that a stored status names. */
 void world_restore(struct engine_job *job, struct span status);
-void world_callbacks(struct engine_job *job, struct framework_world *out);
-/* Deletes the pods of a dying ConfigMap, and the ConfigMap after them; frees removed pods. */
-void world_collect(struct engine_job *job);
-/* What a pod shall be; NULL and *err.  It is kept until pod_forget_spec. */
-const struct pod *pod_spec(struct engine_pod *p, struct err *err);
-void pod_forget_spec(struct engine_pod *p);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put. */
 void world_end_strangers(struct engine *e);
 
@@ -244,26 +236,20 @@ const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
 void pod_view(struct engine_pod *p, struct framework_pod *out);
+/* What it needs, which is the same for all pods of its role.  -1 and *err: no such pod can run
+ * here. */
+int pod_need(struct engine_pod *p, struct err *err);
+/* task.json has what was decided about a task that no status has; it is there from the start of the
+ * shim on.  -1 and errno. */
+int pod_write_file(const struct engine_pod *p);
+/* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
+ * 254) removes them, because no process can be started in a cgroup that limits its children. */
+void pod_limit(struct engine_pod *p);
 /* After a restart: false if its shim was not started. */
 bool pod_find(struct engine_pod *p);
 void pod_free(struct engine_pod *p);
 void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-
-/* ---- engine_start.c: what a start needs ---- */
-
-/* The logins for its image as a Docker configuration, and its container; -1 and *err. */
-int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
-               const struct pod_container **app, struct err *err);
-/* task.json has what was decided about a task that no status has; it is there from the start of the
- * shim on.  -1 and errno. */
-int pod_write_file(const struct engine_pod *p);
-/* Starts the shim.  0; -1 and *err: 400 if it never can, 503 if an object that it needs cannot be
- * read or does not exist. */
-int pod_start(struct engine_pod *p, struct err *err);
-/* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
- * 254) removes them, because no process can be started in a cgroup that limits its children. */
-void pod_limit(struct engine_pod *p);
 
 /* ---- grants.c: resources ---- */
 

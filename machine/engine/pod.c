@@ -1,4 +1,5 @@
-/* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster. */
+/* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster.  One
+ * that has begun to start has a directory DIR/pods/UID, with `task.json` in it. */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,10 +8,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/embed.h"
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
+#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
 #include "machine/resources/ports.h"
 
@@ -33,6 +36,10 @@ enum {
 	EVENT_TEXT = 1024,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
+
+/* For clusters without this ConfigMap of OpenPAI. */
+EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
+static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
 static void pod_changes(struct engine_pod *p)
 {
@@ -83,6 +90,240 @@ void pod_event(struct engine_pod *p, const char *type, const char *reason, const
 		                     .first_ms = now_ms,
 		                     .last_ms = now_ms };
 	e->set.event(e->set.arg, &event);
+}
+
+/* ---- what the pods of a role need ------------------------------------------------------------ */
+
+static const struct pod *pod_spec(struct engine_pod *p, struct err *err)
+{
+	const struct framework_object what = { .kind = FRAMEWORK_POD,
+		                               .role = p->role,
+		                               .index = p->index };
+	struct pod_settings settings = p->e->pods;
+	if (p->spec)
+		return p->spec;
+	settings.ip = p->ip;
+	json_decref(p->object);
+	p->object = framework_object(p->job->machine, &what);
+	json_object_set_new(json_object_get(p->object, "metadata"), "uid", json_string(p->uid));
+	return p->spec = pod_read(p->object, &settings, &p->arena, err);
+}
+
+static void pod_forget_spec(struct engine_pod *p)
+{
+	p->spec = NULL;
+	json_decref(TAKE(p->object));
+	arena_wipe(&p->arena);
+}
+
+/* What the pod needs, which is the same for all of its role: the job's pod that was made or found
+ * last is often one of these.  -1 and *err: no such pod can run here. */
+int pod_need(struct engine_pod *p, struct err *err)
+{
+	const struct engine_pod *like = p->job->hint;
+	if (like && strcmp(like->role, p->role) == 0) {
+		p->need = like->need;
+		p->grace_s = like->grace_s;
+		p->gang = like->gang;
+		return 0;
+	}
+	if (!pod_spec(p, err))
+		return -1;
+	p->need = p->spec->need;
+	p->grace_s = p->spec->grace_s;
+	p->gang = p->spec->gang;
+	return 0;
+}
+
+/* ---- what a start needs: objects of the store
+ * -------------------------------------------------------------------- */
+
+/* struct pod_objects: an object that is needed and does not exist may do so later. */
+static int start_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                     struct err *err)
+{
+	struct local_answer answer;
+	enum object_kind kind = s->secret ? KIND_SECRET : KIND_CONFIGMAP;
+	int result = 1;
+	if (engine_get(arg, kind, s->name, &answer) == STORE_OK) {
+		result = pod_data_read(str_view(&answer.body), s->secret, a, out, err);
+	} else if (answer.outcome != STORE_NOT_FOUND) {
+		result = err_set(err, UNAVAILABLE, "%s", answer.message);
+	} else if (!s->secret && strcmp(s->name, EXIT_PATTERNS) == 0) {
+		out->v = ARENA_NEW(a, struct pod_pair, out->n = 1);
+		*out->v =
+		    (struct pod_pair){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
+		result = 0;
+	}
+	local_answer_done(&answer);
+	return result;
+}
+
+/* The logins for its image as a Docker configuration. */
+static int pod_logins(const struct engine_pod *p, struct str *out, struct err *err)
+{
+	const struct pod_objects objects = { start_get, p->e };
+	ARENA_SECRET a = { 0 };
+	JSON_AUTO *all = json_object();
+	for (size_t i = 0; i < p->spec->n_pull_secrets; i++) {
+		const struct pod_source s = { p->spec->pull_secret[i], true, true };
+		struct pod_data data;
+		if (pod_source_get(&s, &objects, &a, &data, err) < 0)
+			return -1;
+		for (size_t j = 0; j < data.n; j++) {
+			if (!span_is(data.v[j].key, ".dockerconfigjson"))
+				continue;
+			JSON_AUTO *one = reply_parse(data.v[j].value);
+			json_t *auths = json_object_get(one, "auths");
+			if (json_is_object(auths))
+				(void)json_object_update(all, auths); /* memory only */
+		}
+	}
+	char *text = json_dumps(all, JSON_COMPACT);
+	if (text && json_object_size(all) > 0)
+		str_printf(out, "{\"auths\":%s}", text);
+	free_wiped(text);
+	return 0;
+}
+
+/* ---- what a start needs: devices, mounts, the shim
+ * -------------------------------------------------------------------------------- */
+
+/* Nodes, mounts and variables of the pod's GPUs, and what all tasks see. */
+static void start_files(const struct engine_pod *p, struct arena *a, struct task_settings *set)
+{
+	const struct engine *e = p->e;
+	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
+	size_t n = 0;
+	size_t files = e->set.n_mounts + 1;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant != p->grant)
+			continue;
+		gpus[n++] = e->gpu[i].gpu;
+		files += e->gpu[i].gpu->files_n;
+	}
+	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
+	struct sandbox_device *device = ARENA_NEW(a, struct sandbox_device, files);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < gpus[i]->files_n; j++) {
+			const struct gpu_file *f = &gpus[i]->files[j];
+			if (f->device)
+				device[set->n_devices++] =
+				    (struct sandbox_device){ f->host, f->path };
+			else
+				mount[set->n_mounts++] =
+				    (struct sandbox_mount){ f->host, f->path, f->writable, 0 };
+		}
+	}
+	if (e->shows_cwd)
+		mount[set->n_mounts++] = (struct sandbox_mount){ e->set.cwd, e->set.cwd, false, 0 };
+	for (size_t i = 0; i < e->set.n_mounts; i++)
+		mount[set->n_mounts++] = e->set.mounts[i];
+	set->mount = mount;
+	set->device = device;
+	set->env = gpu_env(gpus, n, e->sandbox, a);
+}
+
+/* The locks that the shim inherits. */
+static size_t start_locks(const struct engine_pod *p, struct arena *a, int **out)
+{
+	const struct engine *e = p->e;
+	size_t n = 0;
+	int *keep = ARENA_NEW(a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant == p->grant)
+			keep[n++] = e->gpu[i].fd;
+	}
+	for (int64_t i = 0; i < p->need.ports; i++)
+		keep[n++] = p->port_fd[i];
+	if (p->image)
+		keep[n++] = images_lock_fd(p->image);
+	*out = keep;
+	return n;
+}
+
+/* *procs: for task_settings, to be freed; NULL without cgroups. */
+static int start_cgroup(const struct engine_pod *p, char **procs, struct err *err)
+{
+	const struct cgroup_limits limits = { .memory = p->need.memory, .cpus = p->need.cpus };
+	return p->e->cgroup ? cgroup_make(p->e->cgroup, p->uid, &limits, procs, err) : 0;
+}
+
+int pod_write_file(const struct engine_pod *p)
+{
+	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
+	str_puts(&text, "{\"gpus\":[");
+	grant_nodes(p->e, p->grant, &text);
+	str_puts(&text, "]}\n");
+	FREE_AUTO char *path = xasprintf("%s/task.json", p->dir);
+	FD_AUTO fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 || text.full ? -1 : fd_write_all(fd, str_view(&text));
+}
+
+/* Writes the directory of the task. */
+static int start_prepare(struct engine_pod *p, const char *procs, struct arena *a, struct err *err)
+{
+	struct engine *e = p->e;
+	const struct images_status *image = p->image ? images_status(p->image) : NULL;
+	const struct pod_objects objects = { start_get, e };
+	const struct pod *spec = pod_spec(p, err);
+	struct local_answer framework;
+	if (!spec) {
+		err->http = 503; /* a storage was there when the pod was made */
+		return -1;
+	}
+	struct task_settings set = {
+		.dir = p->dir,
+		.runtime = e->runtime,
+		.sandbox = e->sandbox,
+		.image = image ? image->rootfs : NULL,
+		.hide = e->hide,
+		.n_hide = e->n_hide,
+		.start_directory = e->set.cwd ? e->set.cwd
+		                   : image    ? image->directory
+		                              : NULL,
+		.cgroup_procs = procs,
+		.image_env = image ? image->env : NULL,
+		.objects = &objects,
+	};
+	start_files(p, a, &set);
+	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
+	set.framework = str_view(&framework.body);
+	int bad = found ? task_prepare(spec, &set, err)
+	                : err_set(err, UNAVAILABLE, "%s", framework.message);
+	local_answer_done(&framework);
+	/* Also if this process is killed now. */
+	if (!bad && pod_write_file(p) < 0)
+		bad = err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir);
+	if (!bad && image && image->note)
+		task_log(p->dir, image->note);
+	return bad;
+}
+
+static int pod_start(struct engine_pod *p, struct err *err)
+{
+	ARENA_SECRET a = { 0 };
+	FREE_AUTO char *procs = NULL;
+	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	int *keep;
+	size_t n = start_locks(p, &a, &keep);
+	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
+		p->pidfd = task_start(p->dir, p->e->runtime, p->e->tether[0], keep, n, err);
+	if (p->pidfd < 0) {
+		(void)unlink(file); /* else a restart takes it as started */
+		return -1;
+	}
+	grant_unlock(p->e, p->grant); /* the shim has the locks */
+	pod_drop_ports(p);
+	return 0;
+}
+
+void pod_limit(struct engine_pod *p)
+{
+	FREE_AUTO char *procs = NULL;
+	ERR_AUTO err = { 0 };
+	if (start_cgroup(p, &procs, &err) < 0)
+		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -237,21 +478,19 @@ static void pod_run(struct engine_pod *p)
 static void pod_pull(struct engine_pod *p)
 {
 	STR_AUTO logins = STR_SECRET(1 << 20);
-	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
-	const struct pod_container *c;
-	if (pod_logins(p, &logins, &a, &c, &err) < 0) {
+	if (!pod_spec(p, &err) || pod_logins(p, &logins, &err) < 0) {
 		pod_fails(p, "FailedToRetrieveImagePullSecret", err_msg(&err));
-	} else {
-		bool always = strcmp(c->pull_policy, "Always") == 0;
-		p->image = images_want(p->e->images, span_of(c->image), str_view(&logins),
-		                       always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT,
-		                       pod_image_changed, p);
-		pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
-		p->state = POD_PULLING;
-		engine_due(p->job, 0);
+		return;
 	}
-	arena_wipe(&a);
+	const struct pod_container *c = &p->spec->app;
+	bool always = strcmp(c->pull_policy, "Always") == 0;
+	p->image =
+	    images_want(p->e->images, span_of(c->image), str_view(&logins),
+	                always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT, pod_image_changed, p);
+	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
+	p->state = POD_PULLING;
+	engine_due(p->job, 0);
 }
 
 /* Texts of sockets have ports, which differ. */

@@ -236,10 +236,7 @@ static int pod_mounts_read(struct pod_reader *r, const json_t *object, struct po
 /* The value of a fieldRef: one of these, or metadata.labels['KEY'], or an annotation. */
 static int pod_field(struct pod_reader *r, const json_t *ref, const char **value)
 {
-	enum { KEY_MAX = 320 };
-	char map[16] = "";
-	char key[KEY_MAX] = "";
-	int end = 0;
+	static const char *const MAPS[] = { "labels", "annotations" };
 	const char *path = reply_text(ref, "fieldPath");
 	const struct {
 		const char *path, *value;
@@ -258,11 +255,16 @@ static int pod_field(struct pod_reader *r, const json_t *ref, const char **value
 		if (strcmp(FIELDS[i].path, path) == 0)
 			return 0;
 	}
-	(void)sscanf(path, "metadata.%15[a-z]['%319[^']']%n", map, key, &end); /* else end is 0 */
-	*value = reply_text(json_object_get(r->metadata, map), key);
-	if (end > 0 && !path[end] &&
-	    (strcmp(map, "labels") == 0 || strcmp(map, "annotations") == 0))
+	for (size_t i = 0; i < ARRAY_SIZE(MAPS); i++) {
+		const char *start = arena_printf(r->a, "metadata.%s['", MAPS[i]);
+		struct span key = span_of(path);
+		if (!span_starts(key, start) || key.n < strlen(start) + 2 ||
+		    strcmp(path + key.n - 2, "']") != 0)
+			continue;
+		key = span_from(span_to(key, key.n - 2), strlen(start));
+		*value = reply_text(json_object_get(r->metadata, MAPS[i]), arena_dup(r->a, key));
 		return 0;
+	}
 	return pod_refuse(r, "the field `%s` is not known here", pod_shown(r, path));
 }
 

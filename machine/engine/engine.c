@@ -21,8 +21,7 @@
 
 enum {
 	READY_MAX = 64,
-	TRASH_BUDGET = 2000, /* entries that are removed in a step */
-	TRIM_MS = 2000,      /* without work: unused memory is returned */
+	TRIM_MS = 2000, /* without work: unused memory is returned */
 	READ_AGAIN_MS = 1000,
 	WHY_MAX = 1024,
 };
@@ -266,7 +265,7 @@ static int engine_timeout(const struct engine *e)
 	int64_t due = first && first->at_ms < e->probe_ms ? first->at_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
 	int64_t ms = due - clock_ms();
-	if (e->schedule || e->trash)
+	if (e->schedule)
 		return 0;
 	if (due == ENGINE_NEVER || e->ending || (timeout >= 0 && timeout < ms))
 		return timeout;
@@ -312,7 +311,6 @@ static void *engine_run(void *arg)
 			engine_schedule(e);
 			engine_steps(e);
 			jobs_settle(e);
-			trash_step(e, TRASH_BUDGET);
 		}
 		engine_wait(e);
 	}
@@ -368,7 +366,7 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	struct engine *e = xcalloc(1, sizeof(*e));
 	e->set = *settings;
 	e->tether[0] = e->tether[1] = -1;
-	e->pods_dir = e->logs_dir = e->trash_dir = -1;
+	e->pods_dir = e->logs_dir = e->trash_dir = e->trash = -1;
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
 	TAILQ_INIT(&e->turn);
@@ -376,8 +374,9 @@ struct engine *engine_start(const struct engine_settings *settings, struct err *
 	TAILQ_INIT(&e->news);
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
 	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	bool bad =
-	    e->epoll < 0 || e->event < 0 || (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0);
+	e->trash = eventfd(0, EFD_CLOEXEC);
+	bool bad = e->epoll < 0 || e->event < 0 || e->trash < 0 ||
+	           (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0);
 	if (bad)
 		err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
 		        strerrordesc_np(errno));
@@ -395,6 +394,9 @@ int engine_begin(struct engine *e, struct err *err)
 {
 	int bad = pthread_create(&e->thread, NULL, engine_run, e);
 	e->thread_runs = bad == 0;
+	if (!bad)
+		bad = pthread_create(&e->trash_thread, NULL, trash_run, e);
+	e->trash_runs = bad == 0;
 	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
 	                     strerrordesc_np(bad))
 	           : 0;
@@ -417,13 +419,17 @@ void engine_stop(struct engine *e)
 	if (!e)
 		return;
 	engine_tell(e, &e->stop);
+	atomic_store(&e->trash_stop, true);
+	(void)eventfd_write(e->trash, 1); /* cannot overflow */
 	if (e->thread_runs)
 		(void)pthread_join(e->thread, NULL);
+	if (e->trash_runs)
+		(void)pthread_join(e->trash_thread, NULL);
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);
-	const int fds[] = { e->tether[0], e->tether[1], e->epoll,    e->event,
-		            e->pods_dir,  e->logs_dir,  e->trash_dir };
+	const int fds[] = { e->tether[0], e->tether[1], e->epoll,     e->event,
+		            e->pods_dir,  e->logs_dir,  e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fd_cleanup(&fds[i]);
 	engine_forget_machine(e);

@@ -5,6 +5,7 @@
  */
 #include <jansson.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -146,6 +147,10 @@ struct engine {
 	struct cgroup *cgroup;
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
+	int trash; /* eventfd: there is something in it, or trash_stop */
+	pthread_t trash_thread;
+	bool trash_runs;
+	atomic_bool trash_stop;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
 	int epoll, event;
 	pthread_t thread;
@@ -171,7 +176,7 @@ struct engine {
 	size_t n_gone;                            /* jobs that are `gone` */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
-	bool schedule, probe, trash;
+	bool schedule, probe;
 	size_t starts; /* of tasks in this turn */
 	int64_t log_bytes;
 };
@@ -273,9 +278,12 @@ void grant_nodes(const struct engine *e, const struct engine_grant *g, struct st
 
 int engine_make_directories(struct engine *e, struct err *err);
 
-/* Moves a file or a directory to where it is removed step by step. */
+/* Moves a file or a directory to where it is removed. */
 void trash_take(struct engine *e, int dir, const char *name);
-void trash_step(struct engine *e, size_t budget);
+/* Removes all that is there; false: trash_stop. */
+bool trash_empty(const struct engine *e);
+/* A thread for that, because it can wait for the disk long. */
+void *trash_run(void *arg);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);

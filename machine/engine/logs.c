@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +16,11 @@
 #include "machine/engine/engine_internal.h"
 #include "machine/task/tree.h"
 
-enum { RUNS_MAX = 100000, RUN_BYTES = 4096 /* of a directory */ };
+enum {
+	RUNS_MAX = 100000,
+	RUN_BYTES = 4096, /* of a directory */
+	BUDGET = 2000,    /* entries that are removed before it is seen that the engine stops */
+};
 
 /* ---- trash ----------------------------------------------------------------------------------- */
 
@@ -24,19 +29,30 @@ void trash_take(struct engine *e, int dir, const char *name)
 	char id[17];
 	random_hex(id, 8);
 	if (renameat(dir, name, e->trash_dir, id) == 0)
-		e->trash = true;
+		(void)eventfd_write(e->trash, 1); /* cannot overflow */
 	else if (errno != ENOENT)
 		engine_notice(e, ENGINE_WARNING, "%s cannot be moved to %s/trash: %s", name,
 		              e->set.dir, strerrordesc_np(errno));
 }
 
-void trash_step(struct engine *e, size_t budget)
+bool trash_empty(const struct engine *e)
 {
-	DIR_AUTO *list = e->trash ? dir_list(e->trash_dir, ".") : NULL;
-	e->trash = false;
+	DIR_AUTO *list = dir_list(e->trash_dir, ".");
 	/* A failure (-1) is met again with the next removal. */
-	for (const char *name; !e->trash && (name = dir_next(list)) != NULL;)
-		e->trash = tree_remove(e->trash_dir, name, budget) == 1;
+	for (const char *name = dir_next(list); name && !atomic_load(&e->trash_stop);) {
+		if (tree_remove(e->trash_dir, name, BUDGET) != 1)
+			name = dir_next(list);
+	}
+	return !atomic_load(&e->trash_stop);
+}
+
+void *trash_run(void *arg)
+{
+	const struct engine *e = arg;
+	eventfd_t news;
+	while (trash_empty(e))
+		(void)eventfd_read(e->trash, &news); /* waits */
+	return NULL;
 }
 
 /* ---- logs of ended tasks --------------------------------------------------------------------- */
@@ -169,7 +185,6 @@ static int logs_make(const struct engine *e, const char *name, int *out, struct 
 
 int engine_make_directories(struct engine *e, struct err *err)
 {
-	e->trash = true;
 	return logs_make(e, "pods", &e->pods_dir, err) < 0 ||
 	               logs_make(e, "logs", &e->logs_dir, err) < 0 ||
 	               logs_make(e, "trash", &e->trash_dir, err) < 0

@@ -208,7 +208,7 @@ static void engine_steps(struct engine *e)
 {
 	int64_t now = clock_ms();
 	struct heap_item *first;
-	struct engine_job *job;
+	struct engine_job *job = NULL;
 	while ((first = heap_first(&e->due)) && first->at_ms <= now) {
 		job = (struct engine_job *)((char *)first - offsetof(struct engine_job, due));
 		heap_remove(&e->due, first);

@@ -135,8 +135,7 @@ int pod_need(struct engine_pod *p, struct err *err)
 	return 0;
 }
 
-/* ---- what a start needs: objects of the store
- * -------------------------------------------------------------------- */
+/* ---- what a start needs ---------------------------------------------------------------------- */
 
 /* struct pod_objects: an object that is needed and does not exist may do so later. */
 static int start_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
@@ -186,9 +185,6 @@ static int pod_logins(const struct engine_pod *p, struct str *out, struct err *e
 	return 0;
 }
 
-/* ---- what a start needs: devices, mounts, the shim
- * -------------------------------------------------------------------------------- */
-
 /* Nodes, mounts and variables of the pod's GPUs, and what all tasks see. */
 static void start_files(const struct engine_pod *p, struct arena *a, struct task_settings *set)
 {
@@ -224,24 +220,6 @@ static void start_files(const struct engine_pod *p, struct arena *a, struct task
 	set->env = gpu_env(gpus, n, e->sandbox, a);
 }
 
-/* The locks that the shim inherits. */
-static size_t start_locks(const struct engine_pod *p, struct arena *a, int **out)
-{
-	const struct engine *e = p->e;
-	size_t n = 0;
-	int *keep = ARENA_NEW(a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
-	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
-		if (e->gpu[i].grant == p->grant)
-			keep[n++] = e->gpu[i].fd;
-	}
-	for (int64_t i = 0; i < p->need.ports; i++)
-		keep[n++] = p->port_fd[i];
-	if (p->image)
-		keep[n++] = images_lock_fd(p->image);
-	*out = keep;
-	return n;
-}
-
 /* *procs: for task_settings, to be freed; NULL without cgroups. */
 static int start_cgroup(const struct engine_pod *p, char **procs, struct err *err)
 {
@@ -264,7 +242,8 @@ int pod_write_file(const struct engine_pod *p)
 static int start_prepare(struct engine_pod *p, const char *procs, struct arena *a, struct err *err)
 {
 	struct engine *e = p->e;
-	const struct images_status *image = p->image ? images_status(p->image) : NULL;
+	static const struct images_status HOST;
+	const struct images_status *image = p->image ? images_status(p->image) : &HOST;
 	const struct pod_objects objects = { start_get, e };
 	const struct pod *spec = pod_spec(p, err);
 	struct local_answer framework;
@@ -276,14 +255,12 @@ static int start_prepare(struct engine_pod *p, const char *procs, struct arena *
 		.dir = p->dir,
 		.runtime = e->runtime,
 		.sandbox = e->sandbox,
-		.image = image ? image->rootfs : NULL,
+		.image = image->rootfs,
 		.hide = e->hide,
 		.n_hide = e->n_hide,
-		.start_directory = e->set.cwd ? e->set.cwd
-		                   : image    ? image->directory
-		                              : NULL,
+		.start_directory = e->set.cwd ?: image->directory,
 		.cgroup_procs = procs,
-		.image_env = image ? image->env : NULL,
+		.image_env = image->env,
 		.objects = &objects,
 	};
 	start_files(p, a, &set);
@@ -295,20 +272,29 @@ static int start_prepare(struct engine_pod *p, const char *procs, struct arena *
 	/* Also if this process is killed now. */
 	if (!bad && pod_write_file(p) < 0)
 		bad = err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir);
-	if (!bad && image && image->note)
+	if (!bad && image->note)
 		task_log(p->dir, image->note);
 	return bad;
 }
 
 static int pod_start(struct engine_pod *p, struct err *err)
 {
+	const struct engine *e = p->e;
 	ARENA_SECRET a = { 0 };
 	FREE_AUTO char *procs = NULL;
 	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
-	int *keep;
-	size_t n = start_locks(p, &a, &keep);
+	size_t n = 0; /* of the locks that the shim inherits */
+	int *keep = ARENA_NEW(&a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->gpu[i].grant == p->grant)
+			keep[n++] = e->gpu[i].fd;
+	}
+	for (int64_t i = 0; i < p->need.ports; i++)
+		keep[n++] = p->port_fd[i];
+	if (p->image)
+		keep[n++] = images_lock_fd(p->image);
 	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
-		p->pidfd = task_start(p->dir, p->e->runtime, p->e->tether[0], keep, n, err);
+		p->pidfd = task_start(p->dir, e->runtime, e->tether[0], keep, n, err);
 	if (p->pidfd < 0) {
 		(void)unlink(file); /* else a restart takes it as started */
 		return -1;
@@ -362,14 +348,14 @@ static void pod_release(struct engine_pod *p)
 
 static void pod_remove(struct engine_pod *p)
 {
+	struct engine_grant *g = TAKE(p->grant);
 	pod_release(p);
-	if (p->grant && !p->grant->given)
-		grant_end(p->job, p->grant);
-	if (p->grant) {
-		grant_unlock(p->e, p->grant);
-		p->grant->pod = NULL;
+	if (g) {
+		grant_unlock(p->e, g);
+		g->pod = NULL;
 	}
-	p->grant = NULL;
+	if (g && !g->given)
+		grant_end(p->job, g);
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
 	trash_take(p->e, p->e->pods_dir, p->uid);
@@ -708,6 +694,7 @@ bool pod_find(struct engine_pod *p)
 		struct span gpus = scan_get(str_view(&text), "gpus");
 		p->gpus_found = arena_dup(&p->texts, gpus.p ? gpus : SPAN(""));
 	}
+	pod_forget_spec(p);
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
 	return true;

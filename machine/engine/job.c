@@ -539,26 +539,21 @@ void jobs_settle(struct engine *e)
 	} while (!TAILQ_EMPTY(&e->turn));
 }
 
-static bool world_has_pod(const struct engine *e, const char *uid)
-{
-	const struct engine_job *job;
-	TAILQ_FOREACH(job, &e->live, live)
-	for (const struct engine_pod *p = job->pods; p; p = p->next)
-		if (strcmp(p->uid, uid) == 0)
-			return true;
-	return false;
-}
-
 void world_end_strangers(struct engine *e)
 {
 	enum { GRACE_S = 30 };
 	DIR_AUTO *list = dir_list(e->pods_dir, ".");
 	for (const char *uid; (uid = dir_next(list)) != NULL;) {
-		if (uid[0] == '.' || strlen(uid) >= UID_TEXT || world_has_pod(e, uid))
+		struct engine_job *job;
+		bool known = uid[0] == '.' || strlen(uid) >= UID_TEXT;
+		TAILQ_FOREACH(job, &e->live, live)
+		for (const struct engine_pod *p = job->pods; p && !known; p = p->next)
+			known = strcmp(p->uid, uid) == 0;
+		if (known)
 			continue;
 		/* As the pod of a job that was deleted. */
 		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
-		struct engine_job *job = engine_job_of(e, span_of(uid));
+		job = engine_job_of(e, span_of(uid));
 		(void)pthread_mutex_unlock(&e->lock);
 		const struct framework_object o = { .name = uid, .role = "" };
 		struct engine_pod *p = world_new_pod(job, &o, uid);

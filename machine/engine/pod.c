@@ -314,24 +314,13 @@ void pod_limit(struct engine_pod *p)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void pod_keep(struct engine_pod *p, struct task_container *to,
-                     const struct task_container *c)
-{
-	*to = *c;
-	to->reason = arena_dup(&p->texts, span_of(c->reason));
-	to->message = arena_dup(&p->texts, span_of(c->message));
-}
-
 static void pod_read_state(struct engine_pod *p)
 {
 	ERR_AUTO err = { 0 };
-	ARENA_AUTO a = { 0 };
 	struct task_state now;
-	if (task_read_state(p->dir, &a, &now, &err) != 0)
-		return; /* at the end this is a lost task */
-	p->task.phase = now.phase;
-	pod_keep(p, &p->task.init, &now.init);
-	pod_keep(p, &p->task.app, &now.app);
+	/* Else it is as it was; at the end this is a lost task. */
+	if (task_read_state(p->dir, &p->texts, &now, &err) == 0)
+		p->task = now;
 }
 
 static void pod_release(struct engine_pod *p)
@@ -393,15 +382,14 @@ static void pod_shim_ended(struct engine_pod *p)
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
 	struct task_state *t = &p->task;
-	const struct task_container end = {
+	t->phase = TASK_ENDED;
+	*(code == CODE_IMAGE_ABSENT ? &t->init : &t->app) = (struct task_container){
 		.ended = true,
 		.code = code,
 		.ended_ms = clock_wall_ms(),
 		.reason = reason,
-		.message = message,
+		.message = arena_dup(&p->texts, span_of(message)),
 	};
-	pod_keep(p, code == CODE_IMAGE_ABSENT ? &t->init : &t->app, &end);
-	t->phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
 	grant_unlock(p->e, p->grant);

@@ -423,7 +423,7 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 	};
 	static const struct task_container NONE = { .reason = "", .message = "" };
 	FD_AUTO dir = open(path, TASK_DIR);
-	char *text = arena_alloc(a, STATE_MAX);
+	FREE_AUTO char *text = xmalloc(STATE_MAX);
 	*out = (struct task_state){ TASK_STARTING, false, NONE, NONE };
 	if (dir < 0 || fd_read_at(dir, "state", text, STATE_MAX) <= 0) {
 		if (dir >= 0 && fd_read_at(dir, "shim.error", text, SMALL_MAX) > 0)

@@ -41,15 +41,10 @@ enum {
 EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
 static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
-static void pod_changes(struct engine_pod *p)
-{
-	p->job->look = true;
-	engine_due(p->job, 0);
-}
-
-static void pod_image_changed(void *arg)
+static void pod_changes(void *arg)
 {
 	const struct engine_pod *p = arg;
+	p->job->look = true;
 	engine_due(p->job, 0);
 }
 
@@ -459,9 +454,8 @@ static void pod_pull(struct engine_pod *p)
 	}
 	const struct pod_container *c = &p->spec->app;
 	bool always = strcmp(c->pull_policy, "Always") == 0;
-	p->image =
-	    images_want(p->e->images, span_of(c->image), str_view(&logins),
-	                always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT, pod_image_changed, p);
+	p->image = images_want(p->e->images, span_of(c->image), str_view(&logins),
+	                       always ? IMAGES_ALWAYS : IMAGES_IF_NOT_PRESENT, pod_changes, p);
 	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
 	p->state = POD_PULLING;
 	engine_due(p->job, 0);
@@ -618,10 +612,16 @@ static void pod_look_at_state(struct engine_pod *p)
 	}
 }
 
+/* A shim makes the lock first. */
+static bool pod_has_lock(const struct engine_pod *p)
+{
+	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
+	return access(lock, F_OK) == 0;
+}
+
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
-	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
 	enum task_found found = task_find(p->dir, &p->pidfd);
 	if (found == TASK_ALIVE) {
 		p->due_ms = p->dying ? p->due_ms : 0;
@@ -631,27 +631,21 @@ static void pod_look_for_shim(struct engine_pod *p)
 			task_stop(p->pidfd, p->deletion_grace_s);
 	} else if (found == TASK_NOT_STARTED && clock_ms() < p->due_ms) {
 		engine_due(p->job, clock_ms() + STARTING_MS / 10);
-	} else if (found == TASK_GONE || p->dying || access(lock, F_OK) == 0) {
-		p->shim_ended = true; /* a shim makes the lock first */
+	} else if (found == TASK_GONE || p->dying || pod_has_lock(p)) {
+		p->shim_ended = true;
 	} else {
 		p->state = POD_BOUND; /* it was not started */
 	}
 }
 
-/* Has a shim of which nothing is known yet. */
-static bool pod_is_sought(const struct engine_pod *p)
-{
-	return p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended;
-}
-
 void pod_step(struct engine_pod *p, bool stored)
 {
 	bool ran = p->running;
-	if (pod_is_sought(p))
+	if (p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended)
 		pod_look_for_shim(p);
 	int64_t now = clock_ms();
 	bool due = now >= p->due_ms;
-	bool started = p->state == POD_STARTED && !pod_is_sought(p);
+	bool started = p->state == POD_STARTED && (p->pidfd >= 0 || p->shim_ended);
 	if (started && !ran && (p->shim_ended || (due && !p->dying)))
 		pod_look_at_state(p);
 	/* The machine sees that it runs before it sees its end. */
@@ -673,10 +667,9 @@ bool pod_find(struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
-	FREE_AUTO char *lock = xasprintf("%s/lock", p->dir);
 	bool read = fd_read_str(AT_FDCWD, file, &text) == 0;
-	/* A shim makes the lock; the file may not have survived a power failure. */
-	if (!read && access(lock, F_OK) != 0)
+	/* The file may not have survived a power failure. */
+	if (!read && !pod_has_lock(p))
 		return false;
 	if (read && scan_valid(str_view(&text), 10)) {
 		struct span gpus = scan_get(str_view(&text), "gpus");

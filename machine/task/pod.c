@@ -22,7 +22,7 @@ struct pod_reader {
 	struct pod *pod;
 	struct arena *a;
 	struct err *e;
-	char quoted[4 * QUOTE_MAX];
+	char quoted[4 * QUOTE_MAX]; /* of the text that an error shows */
 };
 
 /* "this pod cannot run on one machine: ...".  Returns -1. */
@@ -35,12 +35,6 @@ __attribute__((format(printf, 2, 3))) static int pod_refuse(struct pod_reader *r
 	(void)vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	return err_set(r->e, NOT_IMPLEMENTED, "this pod cannot run on one machine: %s", text);
-}
-
-/* The text as an error may show it; valid until the next call. */
-static const char *pod_shown(struct pod_reader *r, const char *text)
-{
-	return quote(r->quoted, span_of(text));
 }
 
 /* A path in its normal form, without `.`, `..` and empty parts. */
@@ -59,7 +53,8 @@ static int pod_path(struct pod_reader *r, const char *text, bool absolute, const
 		str_span(&path, part);
 	}
 	if (!good || path.n == 0)
-		return pod_refuse(r, "the path `%s` is not %s and without `..`", pod_shown(r, text),
+		return pod_refuse(r, "the path `%s` is not %s and without `..`",
+		                  quote(r->quoted, span_of(text)),
 		                  absolute ? "absolute" : "relative");
 	*out = arena_dup(r->a, str_view(&path));
 	return 0;
@@ -120,7 +115,7 @@ static int pod_volume_storage(struct pod_reader *r, const char *kind, const json
 	return pod_refuse(r,
 	                  "volume %s (%s) needs a directory of this machine for the storage `%s`, "
 	                  "and there is none in the facts file",
-	                  v->name, kind, pod_shown(r, v->storage));
+	                  v->name, kind, quote(r->quoted, span_of(v->storage)));
 }
 
 static int pod_volume_kind(struct pod_reader *r, const char *kind, const json_t *object,
@@ -140,7 +135,7 @@ static int pod_volume_kind(struct pod_reader *r, const char *kind, const json_t 
 		if (v->kind == POD_MEMORY || strcmp(path, "/var/log/pai") == 0)
 			return 0;
 		return pod_refuse(r, "volume %s is the directory `%s` of the machine (hostPath)",
-		                  v->name, pod_shown(r, path));
+		                  v->name, quote(r->quoted, span_of(path)));
 	}
 	if (strcmp(kind, "projected") != 0)
 		return pod_volume_storage(r, kind, object, v);
@@ -178,7 +173,7 @@ static int pod_volumes_read(struct pod_reader *r)
 		v->name = reply_text(object, "name");
 		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
 			return pod_refuse(r, "a volume has the name `%s`, which is not valid",
-			                  pod_shown(r, v->name));
+			                  quote(r->quoted, span_of(v->name)));
 		json_object_foreach (object, key, value) {
 			if (!kind && strcmp(key, "name") != 0 &&
 			    pod_volume_kind(r, kind = key, value, v))
@@ -214,7 +209,7 @@ static int pod_mounts_read(struct pod_reader *r, const json_t *object, struct po
 		*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
 		if (!m->volume)
 			return pod_refuse(r, "a mount names the volume `%s`, which is not there",
-			                  pod_shown(r, name));
+			                  quote(r->quoted, span_of(name)));
 		if (*reply_text(mount, "subPathExpr"))
 			return pod_refuse(r, "a mount of volume %s has a subPathExpr", name);
 		if (pod_path(r, reply_text(mount, "mountPath"), true, &m->path) ||
@@ -265,7 +260,7 @@ static int pod_field(struct pod_reader *r, const json_t *ref, const char **value
 		*value = reply_text(json_object_get(r->metadata, MAPS[i]), arena_dup(r->a, key));
 		return 0;
 	}
-	return pod_refuse(r, "the field `%s` is not known here", pod_shown(r, path));
+	return pod_refuse(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
 }
 
 static int pod_env_entry(struct pod_reader *r, const json_t *entry, struct pod_env *v)
@@ -349,7 +344,7 @@ static int pod_resources(struct pod_reader *r)
 			int64_t milli = quantity_milli(span_of(text));
 			if (milli < 0)
 				return pod_refuse(r, "the limit `%s` is no quantity, but `%s`",
-				                  name, pod_shown(r, text));
+				                  name, quote(r->quoted, span_of(text)));
 			if (strcmp(name, "cpu") == 0)
 				need->cpus = milli ?: need->cpus;
 			else if (strcmp(name, "memory") == 0)

@@ -104,7 +104,7 @@ struct engine_job {
 	bool changed;                 /* lock */
 	int64_t latest;               /* lock: resourceVersion that its news tell */
 	char *name;                   /* NULL: no Framework of this uid was seen */
-	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
+	struct framework *machine;    /* NULL: Completed, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
 	char configmap[UID_TEXT];     /* uid of its ConfigMap, which owns all pods; "": none */
 	bool dying;                   /* the ConfigMap is deleted after them */
@@ -200,13 +200,13 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 /* 5 ms, 10, 20 ... most_ms. */
 int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
-/* ---- engine_machine.c: what this machine has and can do ---- */
+/* ---- machine.c: what this machine has and can do ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
 struct amounts engine_quota(const struct engine_quota *q);
 void engine_forget_machine(struct engine *e);
 
-/* ---- engine_job.c: Frameworks ---- */
+/* ---- job.c: Frameworks ---- */
 
 /* The Framework as it is in the store. */
 void job_put(struct engine_job *job, const struct local_answer *answer);
@@ -226,7 +226,7 @@ void world_restore(struct engine_job *job, struct span status);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put. */
 void world_end_strangers(struct engine *e);
 
-/* ---- engine_pod.c: the life of a pod ---- */
+/* ---- pod.c: the life of a pod ---- */
 
 /* Marks it as deleted; grace_s 0: now. */
 void pod_delete(struct engine_pod *p, int64_t grace_s);
@@ -274,7 +274,7 @@ void grant_unlock(struct engine *e, struct engine_grant *g);
 /* The nodes of its GPUs as items of a JSON list. */
 void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
 
-/* ---- engine_logs.c: directories and small files ---- */
+/* ---- logs.c: directories and small files ---- */
 
 int engine_make_directories(struct engine *e, struct err *err);
 

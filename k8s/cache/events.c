@@ -160,7 +160,7 @@ static void move_texts(struct event *e, char *to)
 	}
 }
 
-static void events_add(struct events *e, struct event *event)
+static void events_keep(struct events *e, struct event *event)
 {
 	struct group **at = group_at(e, event->framework);
 	struct record *old = events_find(*at, event->uid);
@@ -227,26 +227,27 @@ void events_free(struct events *e)
 	free(e);
 }
 
-void events_put(struct events *e, struct span object)
+void events_change(struct events *e, struct span object, bool there)
 {
 	ARENA_AUTO arena = { 0 };
 	struct event event;
 	if (!event_read(object, &arena, &event))
 		return;
-	LOCK_AUTO(&e->lock);
-	events_add(e, &event);
-}
-
-void events_remove(struct events *e, struct span object)
-{
-	ARENA_AUTO arena = { 0 };
-	struct event event;
-	if (!event_read(object, &arena, &event))
+	if (there) {
+		events_add(e, &event);
 		return;
+	}
 	LOCK_AUTO(&e->lock);
 	struct record *r = events_find(*group_at(e, event.framework), event.uid);
 	if (r)
 		events_drop(e, r);
+}
+
+void events_add(struct events *e, const struct event *event)
+{
+	struct event copy = *event;
+	LOCK_AUTO(&e->lock);
+	events_keep(e, &copy);
 }
 
 /* What the list has gets its number. */

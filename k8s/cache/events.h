@@ -25,9 +25,10 @@ struct event {
 struct events *events_new(size_t max_bytes);
 void events_free(struct events *e); /* accepts NULL */
 
-/* A valid JSON Event; ignored unless its pod is named FRAMEWORK-ROLE-INDEX. */
-void events_put(struct events *e, struct span object);
-void events_remove(struct events *e, struct span object);
+/* A valid JSON Event, which is there or was removed; ignored unless its pod is named
+ * FRAMEWORK-ROLE-INDEX. */
+void events_change(struct events *e, struct span object, bool there);
+void events_add(struct events *e, const struct event *event); /* texts are copied */
 void events_begin(struct events *e); /* a list; its end removes Events that it lacks */
 void events_end(struct events *e);
 

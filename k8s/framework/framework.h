@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/tree.h"
 
 /* ---- frameworkcontroller.yaml ---- */
 
@@ -106,10 +107,12 @@ struct framework_object {
 	int64_t index;          /* of its task */
 	int64_t attempt, retry; /* of the Framework, and of the task; from 0 */
 };
-/* The object as JSON text, without uid and status; of a pod by role and index.  After a put, before
- * the next sync, it is that of the new spec.  f must have a status. */
-void framework_object_write(const struct framework *f, const struct framework_object *o,
-                            struct str *out);
+/* The object, without uid and status, in the arena; of a pod by role and index (NULL: there is no
+ * such task).  After a put, before the next sync, it is that of the new spec.  f must have a
+ * status.
+ */
+const struct node *framework_object(const struct framework *f, const struct framework_object *o,
+                                    struct arena *a);
 
 struct framework_created {
 	const char *uid;      /* of FRAMEWORK_DONE; borrowed until the callback is called again */
@@ -125,7 +128,7 @@ struct framework_world {
 	/* The object of this name; false: there is none. */
 	bool (*configmap)(void *arg, const char *name, struct framework_configmap *out);
 	bool (*pod)(void *arg, const char *name, struct framework_pod *out);
-	/* framework_object_write has its text. */
+	/* framework_object makes it. */
 	enum framework_answer (*create)(void *arg, const struct framework_object *object,
 	                                struct framework_created *out);
 	enum framework_answer (*remove)(void *arg, const struct framework_delete *what);

@@ -136,7 +136,9 @@ struct framework {
 enum { FW_LABEL_MAX = 63, FW_NAME_MAX = 160 };
 
 /* Tasks of one Framework; levels of its object. */
-enum { FW_TASKS_MAX = 100000, FW_DEPTH_MAX = 64 };
+enum { FW_TASKS_MAX = 100000, FW_DEPTH_MAX = 64, FW_KEY_MAX = 1024 };
+#define FW_BUDGET                                                                                  \
+	((struct budget){ FW_DEPTH_MAX, FRAMEWORK_OBJECT_MAX, FRAMEWORK_OBJECT_MAX, FW_KEY_MAX })
 
 /* ---- configuration (config.c) ---- */
 

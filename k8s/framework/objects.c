@@ -1,8 +1,4 @@
-#include <jansson.h>
-#include <stdlib.h>
-
 #include "k8s/framework/framework_internal.h"
-#include "k8s/transport/reply.h"
 
 /* What the controller tells the pod of a task, as annotations and as variables. */
 enum {
@@ -29,7 +25,7 @@ struct told {
 	const char *name, *value;
 };
 
-/* The texts live in the arena and in f. */
+/* The texts live in the arena. */
 static void objects_tell(struct told *t, const struct framework *f, const struct fw_role *r,
                          size_t index, struct arena *a)
 {
@@ -45,8 +41,8 @@ static void objects_tell(struct told *t, const struct framework *f, const struct
 		[FC_NAME] = { "FC_FRAMEWORK_NAME", f->spec.name },
 		[FC_ROLE] = { "FC_TASKROLE_NAME", r->name },
 		[FC_INDEX] = { "FC_TASK_INDEX", arena_printf(a, "%zu", index) },
-		[FC_CONFIGMAP] = { "FC_CONFIGMAP_NAME", arena_dup(a, span_of(configmap)) },
-		[FC_POD] = { "FC_POD_NAME", arena_dup(a, span_of(pod)) },
+		[FC_CONFIGMAP] = { "FC_CONFIGMAP_NAME", configmap },
+		[FC_POD] = { "FC_POD_NAME", pod },
 		[FC_UID] = { "FC_FRAMEWORK_UID", f->spec.uid },
 		[FC_ATTEMPT] = { "FC_FRAMEWORK_ATTEMPT_ID", attempt },
 		[FC_ATTEMPT_UID] = { "FC_FRAMEWORK_ATTEMPT_INSTANCE_UID",
@@ -56,16 +52,79 @@ static void objects_tell(struct told *t, const struct framework *f, const struct
 		[FC_TASK_UID] = { "FC_TASK_UID", task->uid },
 		[FC_TASK_ATTEMPT] = { "FC_TASK_ATTEMPT_ID", arena_printf(a, "%d", task->life.id) },
 	};
-	memcpy(t, all, sizeof(all));
+	for (size_t i = 0; i < FC_TOLD; i++) /* f may change */
+		t[i] = (struct told){ all[i].name, arena_dup(a, span_of(all[i].value)) };
+}
+
+/* ---- what is added ---- */
+
+static void objects_put_owner(struct str *out, const char *version, const char *kind,
+                              const char *name, const char *uid)
+{
+	json_put_open(out, "ownerReferences", '[');
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "apiVersion", version);
+	json_put_word(out, "kind", kind);
+	json_put_word(out, "name", name);
+	json_put_word(out, "uid", uid);
+	str_puts(out, ",\"controller\":true,\"blockOwnerDeletion\":true}]");
+}
+
+/* Some of them as members of an object. */
+static void objects_put_told(struct str *out, const char *key, const struct told *t, size_t n)
+{
+	json_put_open(out, key, '{');
+	for (size_t i = 0; i < n; i++)
+		json_put_word(out, t[i].name, t[i].value);
+	str_char(out, '}');
+}
+
+static void objects_put_env(struct str *out, const char *name, const char *value)
+{
+	json_put_open(out, NULL, '{');
+	json_put_word(out, "name", name);
+	json_put_word(out, "value", value);
+	str_char(out, '}');
+}
+
+/* The policy, which a container can have of its own, comes last. */
+static void objects_put_container(struct str *out, const char *key, const struct told *t)
+{
+	STR_AUTO instance = STR_INIT(FW_NAME_MAX);
+	json_put_open(out, key, '{');
+	json_put_open(out, "env", '[');
+	for (size_t i = 0; i < FC_TOLD; i++)
+		objects_put_env(out, t[i].name, t[i].value);
+	str_puts(out, ",{\"name\":\"FC_POD_UID\",\"valueFrom\":{\"fieldRef\":"
+	              "{\"apiVersion\":\"v1\",\"fieldPath\":\"metadata.uid\"}}}");
+	str_printf(&instance, "%s_$(FC_POD_UID)", t[FC_TASK_ATTEMPT].value);
+	objects_put_env(out, "FC_TASK_ATTEMPT_INSTANCE_UID", str_c(&instance));
+	str_puts(out, "],\"terminationMessagePolicy\":\"FallbackToLogsOnError\"}");
+}
+
+/* An object instead of a list of containers: to each of them. */
+static void objects_put_pod(struct str *out, const struct node *template, const struct told *t)
+{
+	static const char *const LISTS[] = { "initContainers", "containers" };
+	str_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{");
+	json_put_word(out, "name", t[FC_POD].value);
+	json_put_word(out, "namespace", t[FC_NAMESPACE].value);
+	objects_put_owner(out, "v1", "ConfigMap", t[FC_CONFIGMAP].value, t[FC_CONFIGMAP_UID].value);
+	objects_put_told(out, "labels", &t[FC_NAME], 3); /* name, role, index */
+	objects_put_told(out, "annotations", t, FC_TOLD);
+	str_puts(out, "},\"spec\":{");
+	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++)
+		if (node_is(node_get(node_get(template, "spec"), LISTS[i]), NODE_LIST))
+			objects_put_container(out, LISTS[i], t);
+	str_puts(out, "}}");
 }
 
 /* ---- templates ---- */
 
-/* Replaces the placeholders in a text; others are left as they are. */
-static void objects_fill_text(json_t *value, const struct told *told)
+/* The text with its placeholders replaced; others are left as they are. */
+static const char *objects_fill(struct span text, const struct told *told, struct arena *a)
 {
 	STR_AUTO out = STR_INIT(TEMPLATE_TEXT_MAX);
-	struct span text = { json_string_value(value), json_string_length(value) };
 	size_t at = 0;
 	for (size_t open; (open = span_find(text, at, "{{")) != SIZE_MAX;) {
 		size_t close = span_find(text, open, "}}");
@@ -86,148 +145,120 @@ static void objects_fill_text(json_t *value, const struct told *told)
 		}
 	}
 	if (at == 0)
-		return;
+		return text.p;
 	str_span(&out, span_from(text, at));
-	json_string_setn_nocheck(value, str_c(&out), out.n);
+	return arena_dup(a, str_view(&out));
 }
 
-/* In all texts of a template, which loses its null members, as Go leaves them out. */
-static void objects_fill(json_t *value, const struct told *told)
+static struct node objects_make(const struct node *from, const struct node *more,
+                                const struct told *told, struct arena *a);
+
+/* more: items that come first, or what is added to each item. */
+static void objects_make_list(struct node *list, const struct node *more, const struct told *told,
+                              struct arena *a)
 {
-	const char *key;
-	json_t *member;
-	void *next;
-	size_t i;
-	if (json_is_string(value))
-		objects_fill_text(value, told);
-	json_array_foreach (value, i, member)
-		objects_fill(member, told);
-	json_object_foreach_safe(value, next, key, member)
-	{
-		if (json_is_null(member))
-			json_object_del(value, key);
-		else
-			objects_fill(member, told);
+	uint32_t n = node_is(more, NODE_LIST) ? more->n : 0;
+	struct node *all = ARENA_NEW(a, struct node, n + list->n);
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = more->item[i];
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct node *item = &list->item[i];
+		const struct node *policy = node_get(item, "terminationMessagePolicy");
+		bool adds = node_is(more, NODE_MAP) && node_is(item, NODE_MAP);
+		struct node own = adds ? *more : *item;
+		own.n -= adds && node_is(policy, NODE_TEXT) && policy->n > 0;
+		all[n + i] = objects_make(item, adds ? &own : NULL, told, a);
 	}
+	list->item = all;
+	list->n += n;
 }
 
-/* The member, which becomes an object or a list if it is not one.  Borrowed. */
-static json_t *objects_member(json_t *of, const char *key, bool list)
+static void objects_make_map(struct node *map, const struct node *more, const struct told *told,
+                             struct arena *a)
 {
-	json_t *v = json_object_get(of, key);
-	if (list ? json_is_array(v) : json_is_object(v))
-		return v;
-	v = list ? json_array() : json_object();
-	json_object_set_new(of, key, v);
-	return v;
-}
-
-static void objects_set(json_t *of, const char *key, const char *text)
-{
-	json_object_set_new(of, key, json_string_nocheck(text));
-}
-
-static json_t *objects_owner(const char *version, const char *kind, const char *name,
-                             const char *uid)
-{
-	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b}", "apiVersion", version, "kind", kind,
-	                 "name", name, "uid", uid, "controller", 1, "blockOwnerDeletion", 1);
-}
-
-/* The controller's variables come first, so that the template's can use and replace them. */
-static json_t *objects_env(const json_t *own, const struct told *told)
-{
-	json_t *env = json_array();
-	for (size_t i = 0; i < FC_TOLD; i++)
-		json_array_append_new(
-		    env, json_pack("{s:s, s:s}", "name", told[i].name, "value", told[i].value));
-	json_t *uid = json_pack("{s:s, s:{s:{s:s, s:s}}}", "name", "FC_POD_UID", "valueFrom",
-	                        "fieldRef", "apiVersion", "v1", "fieldPath", "metadata.uid");
-	json_array_append_new(env, uid);
-	json_array_append_new(env,
-	                      json_pack("{s:s, s:s+}", "name", "FC_TASK_ATTEMPT_INSTANCE_UID",
-	                                "value", told[FC_TASK_ATTEMPT].value, "_$(FC_POD_UID)"));
-	for (size_t i = 0; i < json_array_size(own); i++)
-		json_array_append(env, json_array_get(own, i));
-	return env;
-}
-
-static void objects_containers(const json_t *list, const struct told *told)
-{
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		json_t *c = json_array_get(list, i);
-		if (!json_is_object(c))
-			continue;
-		json_object_set_new(c, "env", objects_env(json_object_get(c, "env"), told));
-		if (!reply_text(c, "terminationMessagePolicy")[0])
-			objects_set(c, "terminationMessagePolicy", "FallbackToLogsOnError");
+	uint32_t n = more ? more->n : 0;
+	uint32_t k = 0;
+	struct member *all = ARENA_NEW(a, struct member, map->n + n);
+	for (uint32_t i = 0; i < map->n; i++) {
+		const struct member *x = &map->member[i];
+		all[k] = *x;
+		all[k].value = objects_make(&x->value, node_get(more, x->key), told, a);
+		k += all[k].value.type != NODE_NULL;
 	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct node *there = node_get(map, more->member[i].key);
+		if (!there || there->type == NODE_NULL)
+			all[k++] = more->member[i];
+	}
+	map->member = all;
+	map->n = k;
 }
 
-static void objects_dump(const json_t *object, struct str *out)
+/* A copy with its texts filled in and without null members, as Go leaves them out, and with what
+ * `more` has, which wins if the types differ; NULL: nothing. */
+static struct node objects_make(const struct node *from, const struct node *more,
+                                const struct told *told, struct arena *a)
 {
-	FREE_AUTO char *text = json_dumps(object, JSON_COMPACT);
-	str_puts(out, text ? text : "{}");
+	struct node to = *from;
+	if (more && from->type != NODE_LIST &&
+	    (more->type != from->type || from->type == NODE_TEXT))
+		return *more;
+	if (from->type == NODE_TEXT) {
+		to.text = objects_fill(node_span(from), told, a);
+		to.n = (uint32_t)strlen(to.text);
+	} else if (from->type == NODE_LIST) {
+		objects_make_list(&to, more, told, a);
+	} else if (from->type == NODE_MAP) {
+		objects_make_map(&to, more, told, a);
+	}
+	return to;
 }
 
-static void objects_pod(const struct framework *f, const struct fw_role *r, size_t index,
-                        struct str *out)
+static const struct node *objects_pod(const struct framework *f, const struct fw_role *r,
+                                      size_t index, struct arena *a)
 {
-	ARENA_AUTO a = { 0 };
-	struct told told[FC_TOLD];
+	struct told t[FC_TOLD];
+	STR_AUTO more = STR_INIT(TEMPLATE_TEXT_MAX);
 	const json_t *place = json_object_get(f->spec.places, r->name); /* else it is at its end */
-	struct span pod = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
-	objects_tell(told, f, r, index, &a);
-	JSON_AUTO *template = json_loadb(pod.p, pod.n, JSON_ALLOW_NUL, NULL) ?: json_object();
-	objects_fill(template, told);
-	json_t *metadata = objects_member(template, "metadata", false);
-	const json_t *spec = objects_member(template, "spec", false);
-	objects_set(metadata, "name", told[FC_POD].value);
-	objects_set(metadata, "namespace", told[FC_NAMESPACE].value);
-	json_array_append_new(objects_member(metadata, "ownerReferences", true),
-	                      objects_owner("v1", "ConfigMap", told[FC_CONFIGMAP].value,
-	                                    told[FC_CONFIGMAP_UID].value));
-	json_t *labels = objects_member(metadata, "labels", false);
-	json_t *annotations = objects_member(metadata, "annotations", false);
-	for (size_t i = 0; i < FC_TOLD; i++) {
-		if (i == FC_NAME || i == FC_ROLE || i == FC_INDEX)
-			objects_set(labels, told[i].name, told[i].value);
-		objects_set(annotations, told[i].name, told[i].value);
-	}
-	objects_containers(json_object_get(spec, "initContainers"), told);
-	objects_containers(json_object_get(spec, "containers"), told);
-	JSON_AUTO *object = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod",
-	                              "metadata", metadata, "spec", spec);
-	objects_dump(object, out);
+	struct span text = place ? f->spec.roles[json_integer_value(place)].pod : SPAN("{}");
+	/* It was read with the Framework. */
+	const struct node *template = doc_quiet(text, &FW_BUDGET, a);
+	objects_tell(t, f, r, index, a);
+	objects_put_pod(&more, template, t);
+	struct node *pod = ARENA_NEW(a, struct node, 1);
+	*pod = objects_make(template ?: pod, doc_quiet(str_view(&more), &FW_BUDGET, a), t, a);
+	return pod;
 }
 
-static void objects_configmap(const struct framework *f, struct str *out)
+static const struct node *objects_configmap(const struct framework *f, struct arena *a)
 {
 	char name[FW_NAME_MAX];
-	char attempt[FW_NAME_MAX];
-	(void)fw_configmap_name(f, name);
-	(void)snprintf(attempt, sizeof(attempt), "%d", f->life.id);
-	JSON_AUTO *object = json_pack(
-	    "{s:s, s:s, s:{s:s, s:s, s:{s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:[o], s:[s]}}",
-	    "apiVersion", "v1", "kind", "ConfigMap", "metadata", "name", name, "namespace",
-	    f->spec.namespace_name, "labels", "FC_FRAMEWORK_NAME", f->spec.name, "annotations",
-	    "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name, "FC_FRAMEWORK_NAME", f->spec.name,
-	    "FC_FRAMEWORK_UID", f->spec.uid, "FC_FRAMEWORK_ATTEMPT_ID", attempt,
-	    "FC_CONFIGMAP_NAME", name, "ownerReferences",
-	    objects_owner("frameworkcontroller.microsoft.com/v1", "Framework", f->spec.name,
-	                  f->spec.uid),
-	    "finalizers", "foregroundDeletion");
-	objects_dump(object, out);
+	STR_AUTO text = STR_INIT(TEMPLATE_TEXT_MAX);
+	const struct told t[] = {
+		{ "FC_FRAMEWORK_NAME", f->spec.name },
+		{ "FC_FRAMEWORK_NAMESPACE", f->spec.namespace_name },
+		{ "FC_FRAMEWORK_UID", f->spec.uid },
+		{ "FC_FRAMEWORK_ATTEMPT_ID", arena_printf(a, "%d", f->life.id) },
+		{ "FC_CONFIGMAP_NAME", fw_configmap_name(f, name) },
+	};
+	str_puts(&text, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{");
+	json_put_word(&text, "name", name);
+	json_put_word(&text, "namespace", f->spec.namespace_name);
+	objects_put_owner(&text, "frameworkcontroller.microsoft.com/v1", "Framework", f->spec.name,
+	                  f->spec.uid);
+	objects_put_told(&text, "labels", t, 1);
+	objects_put_told(&text, "annotations", t, ARRAY_SIZE(t));
+	str_puts(&text, ",\"finalizers\":[\"foregroundDeletion\"]}}");
+	return doc_quiet(str_view(&text), &FW_BUDGET, a);
 }
 
-void framework_object_write(const struct framework *f, const struct framework_object *o,
-                            struct str *out)
+const struct node *framework_object(const struct framework *f, const struct framework_object *o,
+                                    struct arena *a)
 {
 	if (o->kind == FRAMEWORK_CONFIGMAP)
-		objects_configmap(f, out);
-	for (size_t i = 0; i < f->n_roles && o->kind == FRAMEWORK_POD; i++) {
-		const struct fw_role *r = &f->roles[i];
+		return objects_configmap(f, a);
+	for (const struct fw_role *r = f->roles; r < f->roles + f->n_roles; r++)
 		if (strcmp(r->name, o->role) == 0 && (size_t)o->index < r->n)
-			objects_pod(f, r, (size_t)o->index, out);
-	}
+			return objects_pod(f, r, (size_t)o->index, a);
+	return NULL;
 }

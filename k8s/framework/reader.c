@@ -43,15 +43,12 @@ static struct fw_value reader_check(struct fw_value v, enum node_type type, bool
 struct fw_value fw_parse(const struct fw_value *of, const char *key, struct span json,
                          enum node_type type)
 {
-	enum { KEY_BYTES_MAX = 1024 };
-	static const struct budget LIMITS = { FW_DEPTH_MAX, FRAMEWORK_OBJECT_MAX,
-		                              FRAMEWORK_OBJECT_MAX, KEY_BYTES_MAX };
 	struct fw_value v = { of->r, PATH_KEY(fw_path(of), span_of(key)), NULL };
 	struct doc *doc = ARENA_NEW(of->r->arena, struct doc, 1);
 	ERR_AUTO e = { 0 };
 	NOTES_AUTO warnings = { 0 };
 	bool syntax;
-	if (json.p && json_read(json, &LIMITS, of->r->arena, doc, &warnings, &syntax, &e) < 0)
+	if (json.p && json_read(json, &FW_BUDGET, of->r->arena, doc, &warnings, &syntax, &e) < 0)
 		fw_bad(&v, "is not JSON: %s", err_msg(&e));
 	else
 		v.n = &doc->root;

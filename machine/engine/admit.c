@@ -5,17 +5,6 @@
 #include "base/lock.h"
 #include "machine/engine/engine_internal.h"
 
-/* The pod of a task of the role, as far as it is known before there is one. */
-static const struct pod *admit_read_pod(const struct engine *e, struct span template,
-                                        struct arena *a, struct err *err)
-{
-	STR_AUTO text = STR_INIT(POD_OBJECT_MAX);
-	str_puts(&text, "{\"metadata\":{\"name\":\"task\",\"uid\":\"task\"},\"spec\":");
-	str_span(&text, scan_get(template, "spec"));
-	str_char(&text, '}');
-	return world_read_pod(e, text.full ? SPAN("") : str_view(&text), e->ip, a, err);
-}
-
 static const char TOGETHER[] = "the tasks of this job, which start together, ask";
 
 /* One task, or all that start together. */
@@ -81,9 +70,11 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 			return 0;
 		if (n <= 0)
 			continue;
-		const struct pod *pod = admit_read_pod(e, template, &a, &why);
+		/* As far as it is known before there is one. */
+		const struct pod *pod =
+		    pod_read(doc_quiet(template, &BUDGET_DEFAULT, &a), &e->pods, &a, &why);
 		const char *of = arena_printf(&a, "role %.*s", (int)name.n, name.p);
-		struct amounts need = pod ? pod_amounts(pod, template) : (struct amounts){ 0 };
+		struct amounts need = pod ? pod->need : (struct amounts){ 0 };
 		cpus += (double)need.cpus * (double)n;
 		memory += (double)need.memory * (double)n;
 		if (e->set.foreground) /* the tasks of its job share them */
@@ -92,7 +83,7 @@ int engine_admit(struct engine *e, const struct engine_asked *job, struct err *e
 		               : err_wrap(&why, "%s", of);
 		if (bad && !asked)
 			continue; /* it was admitted when the machine was larger */
-		if (!bad && world_gang(pod))
+		if (!bad && pod->gang)
 			amounts_add(&sum, &need,
 			            n < ENDLESS / (need.memory + 1) ? n
 			                                            : ENDLESS / (need.memory + 1));

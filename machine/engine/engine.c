@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
 #include "base/lock.h"
 #include "k8s/transport/reply.h"
@@ -20,8 +21,7 @@
 
 enum {
 	READY_MAX = 64,
-	TRASH_BUDGET = 2000, /* entries that are removed in a step */
-	TRIM_MS = 2000,      /* without work: unused memory is returned */
+	TRIM_MS = 2000, /* without work: unused memory is returned */
 	READ_AGAIN_MS = 1000,
 	WHY_MAX = 1024,
 };
@@ -52,9 +52,9 @@ void engine_notice(struct engine *e, enum engine_level level, const char *fmt, .
 	e->set.notice(e->set.arg, level, text);
 }
 
-void engine_watch(struct engine *e, int fd, struct engine_source *source)
+void engine_watch(struct engine *e, int fd, struct engine_pod *p)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = source };
+	struct epoll_event event = { .events = EPOLLIN | (p ? EPOLLONESHOT : 0), .data.ptr = p };
 	/* Without memory for it the kernel refuses; then the next start sees the task. */
 	(void)epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &event);
 }
@@ -67,16 +67,6 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 	};
 	local_request(e->set.store, e->set.namespace_name, &r, 1, out);
 	return out->outcome;
-}
-
-static void engine_lock(struct engine *e)
-{
-	(void)pthread_mutex_lock(&e->lock); /* fails only if misused, as unlock does */
-}
-
-static void engine_unlock(struct engine *e)
-{
-	(void)pthread_mutex_unlock(&e->lock);
 }
 
 /* ---- the jobs -------------------------------------------------------------------------------- */
@@ -115,16 +105,26 @@ struct engine_job *engine_job_of(struct engine *e, struct span uid)
 void engine_drop(struct engine_job *job)
 {
 	struct engine *e = job->e;
-	engine_lock(e);
+	if (job->in_turn != TURN_NONE)
+		TAILQ_REMOVE(&e->turn, job, turn);
+	e->n_gone -= job->gone;
+	heap_remove(&e->due, &job->due);
+	grants_end(job, NULL, 0);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	(void)tdelete(job, &e->jobs, engine_compare);
 	if (!job->complete)
 		TAILQ_REMOVE(&e->live, job, live);
 	if (job->changed)
 		TAILQ_REMOVE(&e->news, job, news);
-	engine_unlock(e);
-	e->n_gone -= job->gone;
-	heap_remove(&e->due, &job->due);
-	job_free(job);
+	queue_remove(e->queue, job->queued);
+	(void)pthread_mutex_unlock(&e->lock);
+	for (struct engine_pod *p; (p = job->pods) != NULL; pod_free(p))
+		job->pods = p->next;
+	framework_free(job->machine);
+	json_decref(job->refusal);
+	free(job->name);
+	free(job->problem);
+	free(job);
 }
 
 /* ---- news ------------------------------------------------------------------------------------ */
@@ -153,12 +153,11 @@ void engine_look(struct engine *e, struct span framework)
 		return;
 	int64_t n = INT64_MAX;
 	(void)parse_i64(version, 0, INT64_MAX, &n); /* else it is read */
-	engine_lock(e);
+	LOCK_AUTO(&e->lock);
 	struct engine_job *job = engine_job_of(e, uid);
 	job->name = job->name ?: xstrndup(name.p, name.n);
 	job->latest = n > job->latest ? n : job->latest;
 	news_put(job);
-	engine_unlock(e);
 	engine_wake(e);
 }
 
@@ -175,30 +174,30 @@ static bool news_read(struct engine_job *job)
 		job_put(job, &answer);
 	} else {
 		job_trouble(job, "its Framework cannot be read", span_of(answer.message));
-		engine_lock(e);
-		news_put(job);
-		engine_unlock(e);
 		engine_due(job, clock_ms() + READ_AGAIN_MS);
+		LOCK_AUTO(&e->lock);
+		news_put(job);
 	}
 	local_answer_done(&answer);
 	return known;
 }
 
+/* Those that there are now; false: one cannot be read. */
 static bool news_read_all(struct engine *e)
 {
 	bool all = true;
-	engine_lock(e);
-	struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
-	engine_unlock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+	const struct engine_job *last = TAILQ_LAST(&e->news, engine_news);
 	for (struct engine_job *job = NULL; job != last;) {
-		engine_lock(e);
 		job = TAILQ_FIRST(&e->news);
 		TAILQ_REMOVE(&e->news, job, news);
 		job->changed = false;
 		bool seen = job->latest <= job->version;
-		engine_unlock(e);
+		(void)pthread_mutex_unlock(&e->lock);
 		all = (seen || news_read(job)) && all;
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	}
+	(void)pthread_mutex_unlock(&e->lock);
 	return all;
 }
 
@@ -209,70 +208,67 @@ static void engine_steps(struct engine *e)
 {
 	int64_t now = clock_ms();
 	struct heap_item *first;
+	struct engine_job *job = NULL;
 	while ((first = heap_first(&e->due)) && first->at_ms <= now) {
-		struct engine_job *job =
-		    (struct engine_job *)((char *)first - offsetof(struct engine_job, due));
+		job = (struct engine_job *)((char *)first - offsetof(struct engine_job, due));
 		heap_remove(&e->due, first);
-		TAILQ_INSERT_TAIL(&e->steps, job, step);
+		if (job->in_turn == TURN_NONE)
+			TAILQ_INSERT_TAIL(&e->turn, job, turn);
+		job->in_turn = TURN_DUE;
 	}
-	while (!TAILQ_EMPTY(&e->steps)) {
-		struct engine_job *job = TAILQ_FIRST(&e->steps);
-		TAILQ_REMOVE(&e->steps, job, step);
-		if (!job_step(job))
-			engine_drop(job);
+	TAILQ_FOREACH(job, &e->turn, turn)
+	{
+		if (job->in_turn == TURN_DUE)
+			job_step(job);
+		job->in_turn = TURN_LOOKED;
 	}
 }
 
-/* Foreground: true when the last task has ended. */
-static bool engine_ended(const struct engine *e)
+/* Foreground: stops all tasks, or kills them.  true: the last one has ended. */
+static bool engine_stop_tasks(const struct engine *e, bool stop, bool now)
 {
 	const struct engine_job *job;
 	bool ended = true;
 	TAILQ_FOREACH(job, &e->live, live)
-	for (const struct engine_pod *p = job->pods; p; p = p->next)
-		ended = ended && (p->pidfd < 0 || p->shim_ended);
-	return ended;
-}
-
-static void engine_stop_tasks(struct engine *e, bool now)
-{
-	const struct engine_job *job;
-	TAILQ_FOREACH(job, &e->live, live)
 	for (const struct engine_pod *p = job->pods; p; p = p->next) {
-		if (p->pidfd >= 0 && now)
+		if (p->pidfd < 0 || p->shim_ended)
+			continue;
+		ended = false;
+		if (now)
 			task_kill(p->pidfd);
-		else if (p->pidfd >= 0)
+		else if (stop)
 			task_stop(p->pidfd, -1);
 	}
+	return ended;
 }
 
 /* What other threads want: false ends the thread. */
 static bool engine_obey(struct engine *e)
 {
-	engine_lock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	bool stop = e->stop;
 	bool kill_now = e->kill && !e->killed;
-	engine_unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
+	bool first = stop && !e->ending && e->set.foreground;
 	e->killed |= kill_now;
-	/* A killed one may have been tried again. */
-	if (kill_now || (stop && !e->ending && e->set.foreground))
-		engine_stop_tasks(e, e->killed);
 	e->ending = stop;
-	return !stop || (e->set.foreground && !engine_ended(e));
+	/* A killed one may have been tried again. */
+	bool ended =
+	    !(stop || kill_now) || engine_stop_tasks(e, first, kill_now || (first && e->killed));
+	return !stop || (e->set.foreground && !ended);
 }
 
 static int engine_timeout(const struct engine *e, int timeout)
 {
-	int64_t now = clock_ms();
 	const struct heap_item *first = heap_first(&e->due);
 	int64_t due = first && first->at_ms < e->probe_ms ? first->at_ms : e->probe_ms;
 	due = e->trim_ms < due ? e->trim_ms : due;
-	if (e->schedule || e->trash)
+	int64_t ms = due - clock_ms();
+	if (e->schedule)
 		return 0;
-	if (due == ENGINE_NEVER || e->ending)
+	if (due == ENGINE_NEVER || e->ending || (timeout >= 0 && timeout < ms))
 		return timeout;
-	int64_t ms = due <= now ? 0 : due - now < INT32_MAX ? due - now : INT32_MAX;
-	return timeout >= 0 && timeout < ms ? timeout : (int)ms;
+	return ms <= 0 ? 0 : ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
 static void engine_wait(struct engine *e)
@@ -289,9 +285,11 @@ static void engine_wait(struct engine *e)
 		e->trim_ms = ENGINE_NEVER;
 	}
 	for (int i = 0; i < n; i++) {
-		struct engine_source *source = ready[i].data.ptr;
-		if (source)
-			source->ready(source->arg);
+		struct engine_pod *p = ready[i].data.ptr;
+		if (!p)
+			continue;
+		p->shim_ended = true;
+		engine_due(p->job, 0);
 	}
 }
 
@@ -310,8 +308,7 @@ static void *engine_run(void *arg)
 			engine_steps(e);
 			engine_schedule(e);
 			engine_steps(e);
-			jobs_store(e);
-			trash_step(e, TRASH_BUDGET);
+			jobs_settle(e);
 		}
 		engine_wait(e);
 	}
@@ -322,90 +319,70 @@ static void *engine_run(void *arg)
 
 bool engine_waiting(struct engine *e, struct span framework_uid, struct arena *a, struct span *why)
 {
-	engine_lock(e);
-	const struct engine_job *job = engine_find(e, framework_uid);
 	STR_AUTO text = STR_INIT(WHY_MAX);
-	if (job && job->why)
-		str_puts(&text, job->why);
+	LOCK_AUTO(&e->lock);
+	const struct engine_job *job = engine_find(e, framework_uid);
+	const char *problem = job ? job->problem : NULL;
+	for (const struct engine_pod *p = job ? job->pods : NULL; p && !problem; p = p->next)
+		problem = p->problem;
+	if (problem)
+		str_puts(&text, problem);
 	else if (job && job->queued)
 		(void)queue_reason(e->queue, job->queued, &text); /* else nothing is there */
-	engine_unlock(e);
 	*why = arena_span(a, str_view(&text));
 	return text.n > 0;
-}
-
-static void engine_log_files(const char *dir, bool init, struct arena *a, struct log_files *out)
-{
-	static const char *const FILES[] = { "log.1", "log", "init.log" };
-	for (size_t i = init ? 2 : 0; i < (init ? 3 : 2); i++) {
-		const char *path = arena_printf(a, "%s/%s", dir, FILES[i]);
-		if (access(path, F_OK) == 0)
-			out->path[out->n++] = path;
-	}
-}
-
-static bool is_run_of(const struct engine_pod *p, const struct engine_task *t)
-{
-	return span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
-	       p->retry == t->retry && p->state != POD_REMOVED;
 }
 
 bool engine_log_find(struct engine *e, const struct engine_task *t, struct arena *a,
                      struct log_files *out)
 {
+	static const char *const FILES[] = { "log.1", "log", "init.log" };
 	const char *dir = NULL;
 	*out = (struct log_files){ 0 };
-	engine_lock(e);
+	(void)pthread_mutex_lock(&e->lock); /* cannot fail */
 	const struct engine_job *job = engine_find(e, t->framework_uid);
 	for (const struct engine_pod *p = job ? job->pods : NULL; p && !dir; p = p->next) {
-		if (is_run_of(p, t))
+		if (span_is(t->role, p->role) && p->index == t->index && p->attempt == t->attempt &&
+		    p->retry == t->retry && p->state != POD_REMOVED)
 			dir = arena_dup(a, span_of(p->dir));
 	}
-	engine_unlock(e);
+	(void)pthread_mutex_unlock(&e->lock);
 	out->ended = !dir;
-	if (!dir)
-		dir = logs_path(e, t, a);
-	if (dir)
-		engine_log_files(dir, t->init, a, out);
+	dir = dir ?: logs_path(e, t, a);
+	for (size_t i = t->init ? 2 : 0; dir && i < (t->init ? 3 : 2); i++) {
+		const char *path = arena_printf(a, "%s/%s", dir, FILES[i]);
+		if (access(path, F_OK) == 0)
+			out->path[out->n++] = path;
+	}
 	return out->n > 0;
 }
 
-void engine_describe(struct engine *e, struct str *out)
-{
-	amounts_text(out, &e->inventory.total);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static int engine_open_loop(struct engine *e, struct err *err)
-{
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (e->epoll < 0 || e->event < 0 || pods_watch_open(e) < 0)
-		return err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
-		               strerrordesc_np(errno));
-	engine_watch(e, e->event, NULL);
-	if (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0)
-		return err_set(err, UNKNOWN_ERROR, "pipe: %s", strerrordesc_np(errno));
-	return 0;
-}
 
 struct engine *engine_start(const struct engine_settings *settings, struct err *err)
 {
 	struct engine *e = xcalloc(1, sizeof(*e));
 	e->set = *settings;
-	e->tether[0] = e->tether[1] = e->epoll = e->event = e->inotify = -1;
-	e->pods_dir = e->logs_dir = e->trash_dir = -1;
+	e->tether[0] = e->tether[1] = -1;
+	e->pods_dir = e->logs_dir = e->trash_dir = e->trash = -1;
 	e->probe_ms = e->trim_ms = ENGINE_NEVER;
 	(void)pthread_mutex_init(&e->lock, NULL); /* cannot fail with default attributes */
-	TAILQ_INIT(&e->stores);
-	TAILQ_INIT(&e->steps);
+	TAILQ_INIT(&e->turn);
 	TAILQ_INIT(&e->live);
 	TAILQ_INIT(&e->news);
-	if (engine_open_loop(e, err) < 0 || engine_find_machine(e, err) < 0) {
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	e->trash = eventfd(0, EFD_CLOEXEC);
+	bool bad = e->epoll < 0 || e->event < 0 || e->trash < 0 ||
+	           (e->set.foreground && pipe2(e->tether, O_CLOEXEC) < 0);
+	if (bad)
+		err_set(err, UNKNOWN_ERROR, "no descriptors for the engine: %s",
+		        strerrordesc_np(errno));
+	if (bad || engine_find_machine(e, err) < 0) {
 		engine_stop(e);
 		return NULL;
 	}
+	engine_watch(e, e->event, NULL);
 	return e;
 }
 
@@ -413,43 +390,44 @@ int engine_begin(struct engine *e, struct err *err)
 {
 	int bad = pthread_create(&e->thread, NULL, engine_run, e);
 	e->thread_runs = bad == 0;
+	if (!bad)
+		bad = pthread_create(&e->trash_thread, NULL, trash_run, e);
+	e->trash_runs = bad == 0;
 	return bad ? err_set(err, UNKNOWN_ERROR, "no thread for the engine: %s",
 	                     strerrordesc_np(bad))
 	           : 0;
 }
 
-void engine_kill(struct engine *e)
+static void engine_tell(struct engine *e, bool *what)
 {
-	engine_lock(e);
-	e->kill = true;
-	engine_unlock(e);
+	LOCK_AUTO(&e->lock);
+	*what = true;
 	engine_wake(e);
 }
 
-static void engine_close(const int *fd)
+void engine_kill(struct engine *e)
 {
-	if (*fd >= 0)
-		(void)close(*fd);
+	engine_tell(e, &e->kill);
 }
 
 void engine_stop(struct engine *e)
 {
 	if (!e)
 		return;
-	engine_lock(e);
-	e->stop = true;
-	engine_unlock(e);
-	if (e->thread_runs) {
-		engine_wake(e);
+	engine_tell(e, &e->stop);
+	atomic_store(&e->trash_stop, true);
+	(void)eventfd_write(e->trash, 1); /* cannot overflow */
+	if (e->thread_runs)
 		(void)pthread_join(e->thread, NULL);
-	}
+	if (e->trash_runs)
+		(void)pthread_join(e->trash_thread, NULL);
 	while (e->jobs)
 		engine_drop(*(struct engine_job **)e->jobs);
 	free(e->due.v);
-	const int *const fds[] = { &e->tether[0], &e->tether[1], &e->epoll,    &e->event,
-		                   &e->inotify,   &e->pods_dir,  &e->logs_dir, &e->trash_dir };
+	const int fds[] = { e->tether[0], e->tether[1], e->epoll,     e->event,
+		            e->pods_dir,  e->logs_dir,  e->trash_dir, e->trash };
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		engine_close(fds[i]);
+		fd_cleanup(&fds[i]);
 	engine_forget_machine(e);
 	(void)pthread_mutex_destroy(&e->lock);
 	arena_done(&e->arena);

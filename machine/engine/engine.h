@@ -2,15 +2,16 @@
 /*
  * Jobs on this machine, without a cluster.  The engine follows the Frameworks of a directory store
  * (machine/store/) and does what FrameworkController, scheduler, kubelet and garbage collector do
- * for them in a cluster: engine.c has its thread and its inbox, world.c the ConfigMaps and pods,
- * pod.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h
- * which job starts, task.h runs a pod's containers.  Begin with engine.c.
+ * for them in a cluster: engine.c has its thread and its inbox, job.c the ConfigMaps and pods,
+ * pod.c the life of one pod.  k8s/framework/ decides what becomes of a Framework, queue.h which job
+ * starts, task.h runs a pod's containers.  Begin with engine.c.
  *
  * One thread of its own, which reads and writes files; functions may be called from any thread
  * unless it says otherwise.
  */
 #include "base/arena.h"
 #include "base/err.h"
+#include "k8s/cache/events.h"
 #include "k8s/logs/log_file.h"
 #include "machine/resources/ports.h"
 #include "machine/resources/resources.h"
@@ -57,8 +58,8 @@ struct engine_settings {
 	bool foreground;   /* tasks end with this process, however it ends */
 	int64_t keep_logs; /* bytes of all logs of ended tasks; 0: 1 GiB */
 
-	void *arg;                                   /* of the callbacks, which may be NULL */
-	void (*event)(void *arg, struct span event); /* a Kubernetes Event (v1) as JSON */
+	void *arg; /* of the callbacks, which may be NULL */
+	void (*event)(void *arg, const struct event *event); /* as the components of a cluster */
 	void (*notice)(void *arg, enum engine_level level, const char *text); /* a sentence */
 	/* Three pulls in a row for a task have failed for the same reason: a sentence with the
 	 * image.  The engine goes on trying. */
@@ -131,9 +132,6 @@ struct engine_shares {
 	const struct engine_share **gpus; /* who has each of total.gpus; NULL: no job */
 };
 void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out);
-
-/* What the machine offers, as one line: "16 CPUs, 62 GiB, 2 GPUs". */
-void engine_describe(struct engine *e, struct str *out);
 
 /* Kills all tasks at once; for the second Ctrl-C of a foreground program. */
 void engine_kill(struct engine *e);

@@ -5,6 +5,7 @@
  */
 #include <jansson.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -26,12 +27,6 @@ struct engine_job;
 struct engine_pod;
 
 #define POD_LOST "The process that kept this task has vanished"
-
-/* What epoll_wait reports.  `ready` only notes what has happened. */
-struct engine_source {
-	void (*ready)(void *arg);
-	void *arg;
-};
 
 /* What a task of a job has been given, from the first start until it is Completed.  */
 struct engine_grant {
@@ -55,8 +50,9 @@ struct engine_pod {
 	struct engine_pod *next; /* of the job */
 	struct engine *e;
 	struct engine_job *job;
-	char uid[UID_TEXT], owner[UID_TEXT]; /* owner: uid of the ConfigMap */
-	char *name, *role, *dir, *ip;
+	char uid[UID_TEXT];
+	struct arena texts; /* of the pointers to const, but `spec` */
+	const char *name, *role, *dir, *ip;
 	int64_t index, attempt, retry;
 	int64_t grace_s; /* terminationGracePeriodSeconds */
 	struct amounts need;
@@ -69,25 +65,18 @@ struct engine_pod {
 	int64_t deletion_s, deletion_grace_s;
 	bool running, oom, lost;
 	struct task_state task; /* as last read */
-	char *text[2][2];       /* reason and message in it: of init, of app */
 	struct framework_container view[2];
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
-	struct arena arena;
-	char *gpus_found;         /* after a restart: nodes as a JSON list; NULL */
-	int pidfd, watch;         /* -1 */
-	bool shim_ended, changed; /* noted by sources */
-	struct engine_source source;
+	struct arena arena;     /* of `spec` */
+	const char *gpus_found; /* after a restart: nodes as a JSON list; NULL */
+	int pidfd;              /* -1 */
+	bool shim_ended;
 	struct images_use *image;
 	int64_t due_ms;        /* not before */
-	unsigned failures;     /* in a row */
-	char *problem;         /* why it does not start; NULL */
+	unsigned tries;        /* in a row: starts that failed; looks for a task that runs */
+	char *problem;         /* lock: why it does not start; NULL */
 	char *pull_problem;    /* of the last pull; NULL: it has not failed */
 	unsigned pulls_failed; /* in a row, for the same reason */
-};
-
-struct engine_configmap {
-	char uid[UID_TEXT];
-	bool there, dying;
 };
 
 struct engine_job {
@@ -95,14 +84,16 @@ struct engine_job {
 	struct engine *e;
 	TAILQ_ENTRY(engine_job) live; /* of e->live, unless `complete` */
 	struct heap_item due;         /* of e->due */
-	TAILQ_ENTRY(engine_job) step; /* of e->steps */
+	TAILQ_ENTRY(engine_job) turn; /* of e->turn, if it is */
+	enum { TURN_NONE, TURN_DUE, TURN_LOOKED } in_turn;
 	TAILQ_ENTRY(engine_job) news; /* lock: of e->news, if it has `changed` */
 	bool changed;                 /* lock */
 	int64_t latest;               /* lock: resourceVersion that its news tell */
 	char *name;                   /* NULL: no Framework of this uid was seen */
-	struct framework *machine;    /* NULL: Completed, invalid, or not put yet */
+	struct framework *machine;    /* NULL: Completed, or not put yet */
 	int64_t version;              /* resourceVersion at the last look; 0: not put yet */
-	struct engine_configmap configmap;
+	char configmap[UID_TEXT];     /* uid of its ConfigMap, which owns all pods; "": none */
+	bool dying;                   /* the ConfigMap is deleted after them */
 	struct engine_pod *pods;
 	struct engine_pod *hint;  /* the pod found last */
 	struct queue_job *queued; /* lock; NULL: it has ended */
@@ -111,12 +102,9 @@ struct engine_job {
 	bool look;                /* to be synced */
 	bool unstored;            /* the machine's status is newer than the stored one */
 	bool held;                /* it is stored before the next sync */
-	bool storing;             /* the job is in e->stores */
-	TAILQ_ENTRY(engine_job) store;
 	unsigned sync_failures, store_failures;
 	int64_t sync_ms, store_ms; /* sync again; store again */
-	char *problem;             /* why its status is not stored, or it is not valid */
-	char *why;                 /* lock */
+	char *problem;             /* lock: why its status is not stored, or it is not valid */
 	json_t *refusal;           /* for struct framework_created */
 	int64_t limit_s;           /* of its time; 0: none */
 	bool launched;             /* a task of it runs, or has run */
@@ -130,6 +118,7 @@ struct engine {
 	struct engine_settings set;
 	struct arena arena; /* of copies in `set` and paths */
 	const char *runtime, *node, *ip;
+	struct pod_settings pods;
 	bool sandbox;
 	struct words hide; /* from all tasks, unless they mount it */
 	bool shows_cwd;    /* set.cwd is mounted */
@@ -139,15 +128,18 @@ struct engine {
 	char *cgroup;        /* below it are those of tasks; NULL: there are no limits */
 	struct images *images;
 	int pods_dir, logs_dir, trash_dir;
+	int trash; /* eventfd: there is something in it, or trash_stop */
+	pthread_t trash_thread;
+	bool trash_runs;
+	atomic_bool trash_stop;
 	int tether[2]; /* the shims of `foreground` end when [1] is closed */
-	int epoll, event, inotify;
-	struct engine_source inotify_source;
+	int epoll, event;
 	pthread_t thread;
 	bool thread_runs;
 	size_t ports_held; /* descriptors of all port_fd */
 
-	/* Protects what follows, job.why, the holders of GPUs, the lists of pods and the queue:
-	 * this thread alone changes these, and reads them without it. */
+	/* Protects what follows, each `problem`, the holders of GPUs, the lists of pods and the
+	 * queue: this thread alone changes these, and reads them without it. */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(engine_news, engine_job) news; /* whose Frameworks have changed */
 	bool stop, kill;
@@ -156,15 +148,13 @@ struct engine {
 	struct amounts foreign; /* GPUs and ports that others had when they were to be locked */
 
 	/* Of the thread. */
-	struct heap due;                            /* jobs that are to be looked at */
-	TAILQ_HEAD(engine_steps, engine_job) steps; /* those whose time has come */
-	size_t n_gone;                              /* jobs that are `gone` */
-	void *watched;                              /* tree of struct engine_pod, by `watch` */
+	struct heap due;                          /* jobs that are to be looked at */
+	TAILQ_HEAD(engine_turn, engine_job) turn; /* those of this turn, whose time has come */
+	size_t n_gone;                            /* jobs that are `gone` */
 	int64_t probe_ms, trim_ms;
 	bool ending, killed;
-	bool schedule, trash;
-	size_t starts;                                /* of tasks in this turn */
-	TAILQ_HEAD(engine_stores, engine_job) stores; /* whose statuses end this turn */
+	bool schedule;
+	size_t starts; /* of tasks in this turn */
 	int64_t log_bytes;
 };
 
@@ -172,8 +162,8 @@ struct engine {
 
 /* The job is looked at again at this time at the latest (clock_ms); 0: in this step. */
 void engine_due(struct engine_job *job, int64_t when_ms);
-/* source NULL: this only wakes the thread. */
-void engine_watch(struct engine *e, int fd, struct engine_source *source);
+/* p: its shim has ended when this is readable; NULL: this only wakes the thread. */
+void engine_watch(struct engine *e, int fd, struct engine_pod *p);
 void engine_notice(struct engine *e, enum engine_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct engine_job *engine_find(struct engine *e, struct span uid);
@@ -187,82 +177,60 @@ enum store_outcome engine_get(struct engine *e, enum object_kind kind, const cha
 /* 5 ms, 10, 20 ... most_ms. */
 int64_t engine_backoff(unsigned failures, int64_t most_ms);
 
-/* ---- engine_machine.c: what this machine has and can do ---- */
+/* ---- machine.c: what this machine has and can do ---- */
 
 int engine_find_machine(struct engine *e, struct err *err);
 void engine_forget_machine(struct engine *e);
 
-/* ---- engine_job.c: Frameworks ---- */
+/* ---- job.c: Frameworks ---- */
 
 /* The Framework as it is in the store. */
 void job_put(struct engine_job *job, const struct local_answer *answer);
 void job_remove(struct engine_job *job);
-/* One look, which may end in jobs_store.  false: the job is to be freed. */
-bool job_step(struct engine_job *job);
-/* Stores the statuses that have changed in this turn; then the pods that they announce start. */
-void jobs_store(struct engine *e);
+/* One look. */
+void job_step(struct engine_job *job);
+/* The end of a turn: stores the statuses that have changed; then the pods that they announce start.
+ * Jobs that are gone are freed. */
+void jobs_settle(struct engine *e);
 /* Why it waits: "FORMAT: WHAT"; format NULL: it does not. */
 void job_trouble(struct engine_job *job, const char *format, struct span what);
-/* Publishes why the job waits, but for the queue, which engine_waiting asks. */
-void job_explain(struct engine_job *job);
-void job_free(struct engine_job *job);
-
-/* ---- world.c: ConfigMaps and pods ---- */
 
 /* The ConfigMap and the pods that a stored status names. */
-void world_restore_configmap(struct engine_job *job, const struct fw_view *status);
-void world_restore_tasks(struct engine_job *job, const struct fw_view *status);
-void world_callbacks(struct engine_job *job, struct framework_world *out);
-/* Deletes the pods of a dying ConfigMap, and the ConfigMap after them. */
-void world_collect(struct engine_job *job);
-/* Frees pods that are POD_REMOVED. */
-void world_sweep(struct engine_job *job);
-bool world_gang(const struct pod *spec);
-/* What a task needs; object: its pod, or the template of it. */
-struct amounts pod_amounts(const struct pod *spec, struct span object);
-const struct pod *world_read_pod(const struct engine *e, struct span object, const char *ip,
-                                 struct arena *a, struct err *err);
-/* What a pod shall be; NULL and *err.  It is kept until pod_forget_spec. */
-const struct pod *pod_spec(struct engine_pod *p, struct err *err);
-void pod_forget_spec(struct engine_pod *p);
+void world_restore(struct engine_job *job, struct span status);
 /* Ends the tasks in DIR/pods that no Framework has; after all were put. */
 void world_end_strangers(struct engine *e);
 
-/* ---- engine_pod.c: the life of a pod ---- */
+/* ---- pod.c: the life of a pod ---- */
 
 /* Marks it as deleted; grace_s 0: now. */
 void pod_delete(struct engine_pod *p, int64_t grace_s);
 /* One look.  `stored`: the status that announces this pod is stored, so it may start. */
 void pod_step(struct engine_pod *p, bool stored);
 void pod_bind(struct engine_pod *p);
+/* Why it does not start; NULL: nothing is in its way. */
+void pod_say(struct engine_pod *p, const char *problem);
 /* Chooses and locks its ports, before pod_bind; or locks those that it has been given.  NULL, or
  * why not; if too few are free to choose from, e->foreign says so from now on. */
 const char *pod_take_ports(struct engine_pod *p);
 /* Closes locks that no shim has inherited. */
 void pod_drop_ports(struct engine_pod *p);
+void pod_view(struct engine_pod *p, struct framework_pod *out);
+/* What it needs, which is the same for all pods of its role.  -1 and *err: no such pod can run
+ * here. */
+int pod_need(struct engine_pod *p, struct err *err);
 /* task.json has what was decided about a task that no status has; it is there from the start of the
  * shim on.  -1 and errno. */
 int pod_write_file(const struct engine_pod *p);
-void pod_view(struct engine_pod *p, struct framework_pod *out);
-/* After a restart: false if its shim was not started. */
-bool pod_find(struct engine_pod *p);
-void pod_free(struct engine_pod *p);
-int pods_watch_open(struct engine *e);
 /* `arg`: the pod whose image has another status. */
 void pod_image_changed(void *arg);
-void pod_watch_state(struct engine_pod *p);
-
-/* ---- engine_start.c: what a start needs ---- */
-
-/* The logins for its image as a Docker configuration, and its container; -1 and *err. */
-int pod_logins(struct engine_pod *p, struct str *out, struct arena *a,
-               const struct pod_container **app, struct err *err);
-/* Starts the shim.  0; -1 and *err: 400 if it never can, 503 if an object that it needs cannot be
- * read or does not exist. */
-int pod_start(struct engine_pod *p, struct err *err);
 /* Sets the limits of a task that an earlier process has started.  Its unit (systemd before version
  * 254) removes them, because no process can be started in a cgroup that limits its children. */
 void pod_limit(struct engine_pod *p);
+/* After a restart: false if its shim was not started. */
+bool pod_find(struct engine_pod *p);
+void pod_free(struct engine_pod *p);
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* ---- grants.c: resources ---- */
 
@@ -282,23 +250,20 @@ void grant_unlock(struct engine *e, struct engine_grant *g, bool keep);
 /* The nodes of its GPUs as items of a JSON list. */
 void grant_nodes(const struct engine *e, const struct engine_grant *g, struct str *out);
 
-/* ---- engine_events.c ---- */
-
-void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-/* ---- engine_logs.c: directories and small files ---- */
+/* ---- logs.c: directories and small files ---- */
 
 int engine_make_directories(struct engine *e, struct err *err);
 
-/* Moves DIR/pods/UID to where it is removed step by step. */
-void trash_pod(struct engine *e, const char *uid);
-void trash_step(struct engine *e, size_t budget);
+/* Moves a file or a directory to where it is removed. */
+void trash_take(struct engine *e, int dir, const char *name);
+/* Removes all that is there; false: trash_stop. */
+bool trash_empty(const struct engine *e);
+/* A thread for that, because it can wait for the disk long. */
+void *trash_run(void *arg);
 
 /* Moves the log of a pod to DIR/logs. */
 void logs_keep(struct engine_pod *p);
 /* Any thread; NULL: there can be none. */
-const char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
-void logs_forget(struct engine *e, const char *framework_uid);
+char *logs_path(const struct engine *e, const struct engine_task *t, struct arena *a);
 /* Of Frameworks that do not exist. */
 void logs_forget_strangers(struct engine *e);

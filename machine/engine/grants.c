@@ -137,7 +137,7 @@ void grants_undo_late(struct engine_job *job)
 			continue;
 		g->pod->state = POD_QUEUED; /* the pull of its image goes on */
 		g->pod->due_ms = 0;
-		free(TAKE(g->pod->problem));
+		pod_say(g->pod, NULL);
 	}
 	job->look = true;
 }
@@ -210,8 +210,7 @@ static bool gang_start(struct engine *e, struct queue_task **at)
 {
 	struct queue_task *first = *at;
 	struct queue_task *end = TAILQ_NEXT(first, start);
-	struct engine_grant *g = (struct engine_grant *)first;
-	struct engine_job *job = g->job;
+	struct engine_grant *g;
 	bool ok = true;
 	while (end && end->job == first->job && end->job->gang)
 		end = TAILQ_NEXT(end, start);
@@ -226,7 +225,6 @@ static bool gang_start(struct engine *e, struct queue_task **at)
 		else if (g->pod && g->pod->state == POD_QUEUED)
 			pod_bind(g->pod);
 	}
-	job_explain(job);
 	*at = end;
 	return ok;
 }

@@ -1,14 +1,19 @@
-/* Frameworks: in a turn of the engine the machines of those that are due are synced until nothing
- * changes, then their statuses are stored together, and only then do their pods start. */
+/* Frameworks, with the ConfigMaps and pods that an API server would keep for them; a stored status
+ * says which there are.  In a turn of the engine the machines of those that are due are synced
+ * until nothing changes, then their statuses are stored together, and only then do their pods
+ * start. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
+#include "base/fd.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
 #include "base/process.h"
 #include "k8s/cache/job_entry.h"
+#include "k8s/framework/view.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -22,31 +27,259 @@ enum {
 
 void job_trouble(struct engine_job *job, const char *format, struct span what)
 {
+	char *text = format ? xasprintf("%s: %.*s", format, (int)what.n, what.p) : NULL;
+	LOCK_AUTO(&job->e->lock);
 	free(job->problem);
-	job->problem = format ? xasprintf("%s: %.*s", format, (int)what.n, what.p) : NULL;
+	job->problem = text;
+}
+
+/* ---- ConfigMaps ------------------------------------------------------------------------------ */
+
+/* A job has one at a time, whose name is made of its own. */
+static bool world_configmap(void *arg, const char *name, struct framework_configmap *out)
+{
+	const struct engine_job *job = arg;
+	(void)name;
+	*out = (struct framework_configmap){ job->configmap, job->uid, job->dying };
+	return job->configmap[0];
+}
+
+/* A Framework of the same name was deleted, and its tasks still run. */
+static bool world_taken(const struct engine_job *job)
+{
+	const struct engine_job *other;
+	bool taken = false;
+	if (job->e->n_gone == 0)
+		return false;
+	TAILQ_FOREACH(other, &job->e->live, live)
+	taken = taken || (other->gone && other->configmap[0] && other->name &&
+	                  strcmp(other->name, job->name) == 0);
+	return taken;
+}
+
+/* The garbage collector. */
+static void world_collect(struct engine_job *job)
+{
+	for (struct engine_pod **at = &job->pods; *at;) {
+		struct engine_pod *p = *at;
+		if (job->dying && !p->dying && p->state != POD_REMOVED)
+			pod_delete(p, p->grace_s);
+		if (p->state != POD_REMOVED) {
+			at = &p->next;
+			continue;
+		}
+		(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
+		*at = p->next;
+		(void)pthread_mutex_unlock(&job->e->lock);
+		job->hint = NULL;
+		pod_free(p);
+	}
+	if (job->configmap[0] && job->dying && !job->pods) {
+		job->configmap[0] = '\0';
+		job->look = true;
+		engine_due(job, 0);
+	}
+}
+
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+static struct engine_pod *world_find(struct engine_job *job, const char *name)
+{
+	/* The machine asks for all pods in the order in which it has made them. */
+	struct engine_pod *p = job->hint ? job->hint->next : NULL;
+	if (p && p->state != POD_REMOVED && strcmp(p->name, name) == 0)
+		return job->hint = p;
+	for (p = job->pods; p; p = p->next) {
+		if (p->state != POD_REMOVED && strcmp(p->name, name) == 0)
+			return job->hint = p;
+	}
+	return NULL;
+}
+
+static bool world_pod(void *arg, const char *name, struct framework_pod *out)
+{
+	struct engine_job *job = arg;
+	struct engine_pod *p = world_find(job, name);
+	if (p)
+		pod_view(p, out);
+	return p != NULL;
+}
+
+static struct engine_pod *world_new_pod(struct engine_job *job, const struct framework_object *o,
+                                        const char *uid)
+{
+	struct engine_pod *p = xcalloc(1, sizeof(*p));
+	(void)snprintf(p->uid, sizeof(p->uid), "%s", uid);
+	p->e = job->e;
+	p->job = job;
+	p->pidfd = -1;
+	p->name = arena_dup(&p->texts, span_of(o->name));
+	p->role = arena_dup(&p->texts, span_of(o->role));
+	p->dir = arena_printf(&p->texts, "%s/pods/%s", job->e->set.dir, uid);
+	p->ip = job->e->ip;
+	p->index = o->index;
+	p->attempt = o->attempt;
+	p->retry = o->retry;
+	return p;
+}
+
+/* At the end, which keeps them in the order in which they were made. */
+static void world_add(struct engine_job *job, struct engine_pod *p)
+{
+	struct engine_pod **at = job->hint ? &job->hint->next : &job->pods;
+	LOCK_AUTO(&job->e->lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = job->hint = p;
+}
+
+/* ---- what the machine asks ------------------------------------------------------------------- */
+
+/* An answer 422 of an API server. */
+static enum framework_answer world_refuse(struct engine_job *job, const char *name,
+                                          const char *message, struct framework_created *out)
+{
+	json_decref(job->refusal);
+	job->refusal = json_pack("{s:s, s:o, s:s, s:{s:s, s:s}}", "status", "Failure", "message",
+	                         json_string_nocheck(message), "reason", "Invalid", "details",
+	                         "name", name, "kind", "Pod");
+	out->http = 422;
+	out->status = job->refusal;
+	return FRAMEWORK_REFUSED;
+}
+
+static enum framework_answer world_create(void *arg, const struct framework_object *o,
+                                          struct framework_created *out)
+{
+	ERR_AUTO err = { 0 };
+	char uid[UUID_TEXT];
+	struct engine_job *job = arg;
+	if (o->kind == FRAMEWORK_CONFIGMAP || world_find(job, o->name)) {
+		if (o->kind == FRAMEWORK_POD || job->configmap[0] || world_taken(job))
+			return FRAMEWORK_FAILED;
+		random_uuid(job->configmap);
+		job->dying = false;
+		out->uid = job->configmap;
+		job->look = true; /* it is seen at the next sync */
+		return FRAMEWORK_DONE;
+	}
+	random_uuid(uid);
+	struct engine_pod *p = world_new_pod(job, o, uid);
+	if (pod_need(p, &err) < 0) {
+		pod_free(p);
+		return world_refuse(job, o->name, err_msg(&err), out);
+	}
+	world_add(job, p);
+	job->look = true;
+	out->uid = p->uid;
+	return FRAMEWORK_DONE;
+}
+
+static enum framework_answer world_remove(void *arg, const struct framework_delete *what)
+{
+	struct engine_job *job = arg;
+	if (what->kind == FRAMEWORK_CONFIGMAP) {
+		if (strcmp(job->configmap, what->uid) != 0)
+			return FRAMEWORK_DONE;
+		if (job->unstored && job->pods)
+			return FRAMEWORK_PENDING; /* why they end is stored first */
+		job->dying = true;
+		world_collect(job);
+		return job->configmap[0] && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
+	}
+	struct engine_pod *p = world_find(job, what->name);
+	if (!p || strcmp(p->uid, what->uid) != 0)
+		return FRAMEWORK_DONE;
+	if (job->unstored)
+		return FRAMEWORK_PENDING; /* its exit code is stored first */
+	if (!p->dying || what->force)
+		pod_delete(p, what->force ? 0 : p->grace_s);
+	return p->state != POD_REMOVED && what->confirm ? FRAMEWORK_PENDING : FRAMEWORK_DONE;
+}
+
+/* ---- after a restart ------------------------------------------------------------------------- */
+
+static bool world_is_deleted(const struct fw_view *f)
+{
+	return span_is(f->state, "AttemptDeletionRequested") ||
+	       span_is(f->state, "AttemptDeleting");
+}
+
+/* A pod that a stored status names, of the attempt `f`.  What has been started is found again; what
+ * was about to wait again. */
+static void world_restore_pod(struct engine_job *job, struct span role, const struct fw_view *f,
+                              const struct fw_view *t)
+{
+	ARENA_AUTO a = { 0 };
+	ERR_AUTO err = { 0 };
+	const char *of = arena_dup(&a, role);
+	const struct framework_object o = {
+		.name = arena_printf(&a, "%s-%s-%lld", job->name, of, (long long)t->index),
+		.role = of,
+		.index = t->index,
+		.attempt = f->attempt,
+		.retry = t->attempt,
+	};
+	struct engine_pod *p = world_new_pod(job, &o, arena_dup(&a, t->uid));
+	p->ip = t->pod_ip.n ? arena_dup(&p->texts, t->pod_ip) : p->ip;
+	p->ports = t->pod_ports.n ? xstrndup(t->pod_ports.p, t->pod_ports.n) : NULL;
+	bool waits = pod_need(p, &err) == 0 && (span_is(t->state, "AttemptCreationRequested") ||
+	                                        span_is(t->state, "AttemptPreparing"));
+	if (!pod_find(p) && !waits) {
+		pod_free(p); /* the machine sees that it is gone */
+		return;
+	}
+	world_add(job, p);
+	if (world_is_deleted(t))
+		pod_delete(p, p->grace_s);
+}
+
+void world_restore(struct engine_job *job, struct span status)
+{
+	/* In these states there is no ConfigMap, or none any more. */
+	static const char *const NONE[] = { "", "AttemptCreationPending", "AttemptCompleted",
+		                            "Completed", NULL };
+	ARENA_AUTO a = { 0 };
+	struct fw_view f;
+	struct fw_view t;
+	struct span list;
+	struct span role;
+	fw_view_read(status, &a, &f);
+	if (span_among(f.state, NONE) || f.uid.n == 0 || f.uid.n >= UID_TEXT)
+		return;
+	(void)snprintf(job->configmap, UID_TEXT, "%.*s", (int)f.uid.n, f.uid.p);
+	job->dying = world_is_deleted(&f);
+	if (!fw_view_roles(&f, &a, &list))
+		return;
+	for (struct scan roles = scan_begin(list); scan_item(&roles, &role);) {
+		struct span name = scan_text(scan_get(role, "name"), &a);
+		struct scan tasks = scan_begin(scan_get(role, "taskStatuses"));
+		while (scan_more(&tasks)) {
+			if (fw_view_next(&tasks, &a, &t) && t.uid.n > 0 && t.uid.n < UID_TEXT &&
+			    span_only(t.uid, "-"))
+				world_restore_pod(job, name, &f, &t);
+		}
+	}
 }
 
 /* ---- the Framework --------------------------------------------------------------------------- */
 
-/* As OpenPAI gives them to HiveD. */
-static int job_priority_of(const char *name)
+static void job_read_order(struct engine_job *job, struct span object)
 {
+	/* As OpenPAI gives them to HiveD. */
 	static const struct {
 		const char *name;
 		int priority;
-	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "test", 10 }, { "oppo", -1 } };
-	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
-		if (strcmp(name, CLASSES[i].name) == 0)
-			return CLASSES[i].priority;
-	}
-	return 10;
-}
-
-static void job_read_order(struct engine_job *job, struct span object)
-{
+	} CLASSES[] = { { "crit", 120 }, { "prod", 100 }, { "oppo", -1 } };
+	enum { TEST = 10 };
+	int priority = TEST;
 	struct job_entry *c = job_entry_new(object);
 	if (!c)
 		return;
+	for (size_t i = 0; i < ARRAY_SIZE(CLASSES); i++) {
+		if (strcmp(c->priority, CLASSES[i].name) == 0)
+			priority = CLASSES[i].priority;
+	}
 	job->limit_s = c->max_duration_s;
 	job->launched = c->launched_ms != JOB_ENTRY_NONE;
 	int64_t left_ms = job_entry_left_ms(c);
@@ -54,7 +287,7 @@ static void job_read_order(struct engine_job *job, struct span object)
 	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	job->queued =
 	    queue_add(job->e->queue, span_of(job_entry_shown_user(c)), span_of(c->cluster));
-	job->queued->priority = job_priority_of(c->priority);
+	job->queued->priority = priority;
 	job->queued->submitted_ms = c->submitted_ms >= 0 ? c->submitted_ms : c->created_ms;
 	(void)pthread_mutex_unlock(&job->e->lock);
 	job_entry_drop(c);
@@ -68,52 +301,34 @@ static void job_complete(struct engine_job *job)
 		return;
 	framework_free(TAKE(job->machine));
 	grants_end(job, NULL, 0);
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
 	job->complete = true;
+	LOCK_AUTO(&job->e->lock);
 	TAILQ_REMOVE(&job->e->live, job, live);
 	queue_remove(job->e->queue, TAKE(job->queued));
-	(void)pthread_mutex_unlock(&job->e->lock);
-}
-
-static void job_read_machine(struct engine_job *job, struct span object)
-{
-	ERR_AUTO err = { 0 };
-	struct framework *m = job->machine ?: framework_new(job->e->config);
-	bool bad = framework_put(m, object, &err) < 0;
-	if (bad) {
-		job_trouble(job, "its Framework is not valid", span_of(err_msg(&err)));
-		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
-		              err_msg(&err));
-		if (!job->machine)
-			framework_free(m);
-	} else {
-		job_trouble(job, NULL, SPAN(""));
-		job->machine = m;
-	}
-	job->look = !bad;
 }
 
 static void job_sync(struct engine_job *job);
 
 void job_put(struct engine_job *job, const struct local_answer *answer)
 {
+	ERR_AUTO err = { 0 };
 	struct span object = str_view(&answer->body);
 	bool first = job->version == 0;
 	job->version = answer->version;
 	if (job->gone || job->complete)
 		return;
-	job_read_machine(job, object);
-	if (first) {
-		ARENA_AUTO a = { 0 };
-		struct fw_view status;
-		fw_view_read(scan_get(object, "status"), &a, &status);
+	job->machine = job->machine ?: framework_new(job->e->config);
+	job->look = framework_put(job->machine, object, &err) == 0;
+	job_trouble(job, job->look ? NULL : "its Framework is not valid", span_of(err_msg(&err)));
+	if (!job->look)
+		engine_notice(job->e, ENGINE_WARNING, "Framework %s is not valid: %s", job->name,
+		              err_msg(&err));
+	if (first)
 		job_read_order(job, object);
-		world_restore_configmap(job, &status);
-		if (job->machine)
-			world_restore_tasks(job, &status);
-	}
+	if (first && job->look)
+		world_restore(job, scan_get(object, "status"));
 	/* Not later, because there can be thousands. */
-	if (first && job->machine && strcmp(framework_state(job->machine), "Completed") == 0) {
+	if (first && strcmp(framework_state(job->machine), "Completed") == 0) {
 		job_sync(job);
 		job_complete(job);
 	}
@@ -124,7 +339,7 @@ void job_remove(struct engine_job *job)
 {
 	job->e->n_gone += !job->gone;
 	job->gone = true;
-	job->configmap.dying = true; /* so all pods are deleted */
+	job->dying = true; /* so all pods are deleted */
 	engine_due(job, 0);
 }
 
@@ -188,30 +403,28 @@ static bool job_syncs(const struct engine_job *job)
 	return job->machine && job->look && !job->held;
 }
 
-static void job_sync_once(struct engine_job *job)
-{
-	struct framework_world world;
-	struct framework_result r = { .wake_s = INT64_MAX };
-	uint64_t random;
-	random_bytes(&random, sizeof(random));
-	world_callbacks(job, &world);
-	world.transition = job_transition;
-	world.unstored = job->unstored;
-	job->look = false;
-	framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
-	world_collect(job);
-	world_sweep(job);
-	job->unstored |= r.status_changed;
-	job_next_sync(job, &r);
-	if (!r.failed)
-		grants_enter(job);
-}
-
 /* Syncs the machine until nothing changes, or its status must be stored first. */
 static void job_sync(struct engine_job *job)
 {
-	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++)
-		job_sync_once(job);
+	for (unsigned i = 0; i < SYNCS_MAX && job_syncs(job); i++) {
+		const struct framework_world world = { .arg = job,
+			                               .unstored = job->unstored,
+			                               .configmap = world_configmap,
+			                               .pod = world_pod,
+			                               .create = world_create,
+			                               .remove = world_remove,
+			                               .transition = job_transition };
+		struct framework_result r = { .wake_s = INT64_MAX };
+		uint64_t random;
+		random_bytes(&random, sizeof(random));
+		job->look = false;
+		framework_sync(job->machine, &world, clock_wall_ms() / 1000, random, &r);
+		world_collect(job);
+		job->unstored |= r.status_changed;
+		job_next_sync(job, &r);
+		if (!r.failed)
+			grants_enter(job);
+	}
 }
 
 static void job_pods(struct engine_job *job, bool stored)
@@ -219,14 +432,27 @@ static void job_pods(struct engine_job *job, bool stored)
 	for (struct engine_pod *p = job->pods; p; p = p->next)
 		pod_step(p, stored);
 	world_collect(job);
-	world_sweep(job);
+}
+
+void job_step(struct engine_job *job)
+{
+	job_pods(job, false);
+	job->look |= clock_ms() >= job->sync_ms;
+	if (!job->gone)
+		job_sync(job);
 }
 
 /* The end of a look: what is stored may start. */
 static void job_settle(struct engine_job *job)
 {
-	if (job->machine)
-		job_pods(job, !job->unstored && !job->look);
+	if (job->gone && !job->pods) {
+		trash_take(job->e, job->e->logs_dir, job->uid);
+		engine_drop(job);
+		return;
+	}
+	if (job->gone)
+		return;
+	job_pods(job, !job->unstored && !job->look);
 	job_complete(job);
 	if (job->complete && clock_ms() >= job->sync_ms)
 		job_delete(job);
@@ -234,58 +460,32 @@ static void job_settle(struct engine_job *job)
 	if (job->unstored)
 		engine_due(job, job->store_ms);
 	engine_due(job, job_syncs(job) ? 0 : job->sync_ms);
-	job_explain(job);
-}
-
-bool job_step(struct engine_job *job)
-{
-	if (job->machine || job->complete || job->gone)
-		job_pods(job, false);
-	if (job->gone && !job->pods)
-		logs_forget(job->e, job->uid);
-	if (job->gone)
-		return job->pods != NULL;
-	job->look |= clock_ms() >= job->sync_ms;
-	job_sync(job);
-	if (!job->unstored || clock_ms() < job->store_ms) {
-		job_settle(job);
-	} else if (!job->storing) {
-		job->storing = true;
-		TAILQ_INSERT_TAIL(&job->e->stores, job, store);
-	}
-	return true;
 }
 
 /* ---- the stored status ----------------------------------------------------------------------- */
 
-/* What a request to store a status borrows. */
-struct job_storing {
-	struct engine_job *job;
-	struct str status;
-	char launched[PROCESS_BOOT_MAX + 24];
-};
-
-/* The time limit of a job counts from its launch, whatever becomes of the clock that people set. */
-static void job_write(struct job_storing *w, struct store_request *out)
+/* What a request to store a status borrows is in `text`.  The time limit of a job counts from its
+ * launch, whatever becomes of the clock that people set. */
+static void job_write(const struct engine_job *job, struct str *text, struct store_request *out)
 {
-	char boot[PROCESS_BOOT_MAX];
-	process_boot(boot);
-	w->status = (struct str)STR_INIT(BODY_MAX);
-	framework_status_write(w->job->machine, &w->status);
-	w->launched[0] = '\0';
-	if (w->job->launched_boot_ms && boot[0])
-		(void)snprintf(w->launched, sizeof(w->launched), "%s %lld", boot,
-		               (long long)w->job->launched_boot_ms);
+	char boot[PROCESS_BOOT_MAX] = "";
+	*text = (struct str)STR_INIT(BODY_MAX);
+	framework_status_write(job->machine, text);
+	size_t n = text->n;
+	if (job->launched_boot_ms)
+		process_boot(boot);
+	if (boot[0])
+		str_printf(text, "%s %lld", boot, (long long)job->launched_boot_ms);
 	*out = (struct store_request){ .verb = STORE_PATCH,
 		                       .kind = KIND_FRAMEWORK,
-		                       .name = w->job->name,
-		                       .uid = w->job->uid,
-		                       .body = { str_view(&w->status), span_of(w->launched) } };
+		                       .name = job->name,
+		                       .uid = job->uid,
+		                       .body = { span_to(str_view(text), n),
+		                                 span_from(str_view(text), n) } };
 }
 
 static void job_stored(struct engine_job *job, const struct local_answer *s)
 {
-	job->storing = false;
 	if (s->outcome == STORE_OK) {
 		job->unstored = job->held = false;
 		job->launched_boot_ms = 0;
@@ -304,59 +504,57 @@ static void job_stored(struct engine_job *job, const struct local_answer *s)
 	job_settle(job);
 }
 
-void jobs_store(struct engine *e)
+void jobs_settle(struct engine *e)
 {
-	while (!TAILQ_EMPTY(&e->stores)) {
-		struct job_storing w[STORES_MAX];
+	struct engine_job *job;
+	do {
+		struct engine_job *jobs[STORES_MAX];
+		struct str text[STORES_MAX];
 		struct store_request r[STORES_MAX];
 		struct local_answer s[STORES_MAX];
 		size_t n = 0;
-		for (; n < STORES_MAX && !TAILQ_EMPTY(&e->stores); n++) {
-			w[n].job = TAILQ_FIRST(&e->stores);
-			TAILQ_REMOVE(&e->stores, w[n].job, store);
-			job_write(&w[n], &r[n]);
+		while (n < STORES_MAX && (job = TAILQ_FIRST(&e->turn)) != NULL) {
+			TAILQ_REMOVE(&e->turn, job, turn);
+			job->in_turn = TURN_NONE;
+			if (job->gone || !job->unstored || clock_ms() < job->store_ms) {
+				job_settle(job);
+				continue;
+			}
+			jobs[n] = job;
+			job_write(job, &text[n], &r[n]);
+			n++;
 		}
-		local_request(e->set.store, e->set.namespace_name, r, n, s);
+		if (n > 0)
+			local_request(e->set.store, e->set.namespace_name, r, n, s);
 		for (size_t i = 0; i < n; i++) {
-			job_stored(w[i].job, &s[i]);
+			job_stored(jobs[i], &s[i]);
 			local_answer_done(&s[i]);
-			str_done(&w[i].status);
+			str_done(&text[i]);
 		}
+	} while (!TAILQ_EMPTY(&e->turn));
+}
+
+void world_end_strangers(struct engine *e)
+{
+	enum { GRACE_S = 30 };
+	DIR_AUTO *list = dir_list(e->pods_dir, ".");
+	for (const char *uid; (uid = dir_next(list)) != NULL;) {
+		struct engine_job *job;
+		bool known = uid[0] == '.' || strlen(uid) >= UID_TEXT;
+		TAILQ_FOREACH(job, &e->live, live)
+		for (const struct engine_pod *p = job->pods; p && !known; p = p->next)
+			known = strcmp(p->uid, uid) == 0;
+		if (known)
+			continue;
+		/* As the pod of a job that was deleted. */
+		(void)pthread_mutex_lock(&e->lock); /* cannot fail */
+		job = engine_job_of(e, span_of(uid));
+		(void)pthread_mutex_unlock(&e->lock);
+		const struct framework_object o = { .name = uid, .role = "" };
+		struct engine_pod *p = world_new_pod(job, &o, uid);
+		p->grace_s = GRACE_S;
+		(void)pod_find(p); /* else only its directory is removed */
+		world_add(job, p);
+		job_remove(job);
 	}
-}
-
-/* ---- why it waits ---------------------------------------------------------------------------- */
-
-void job_explain(struct engine_job *job)
-{
-	const char *why = job->problem;
-	for (const struct engine_pod *p = job->pods; p && !why; p = p->next)
-		why = p->problem;
-	if (why == job->why || (why && job->why && strcmp(why, job->why) == 0))
-		return;
-	char *copy = why ? xstrdup(why) : NULL;
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	char *old = job->why;
-	job->why = copy;
-	(void)pthread_mutex_unlock(&job->e->lock);
-	free(old);
-}
-
-void job_free(struct engine_job *job)
-{
-	if (job->storing)
-		TAILQ_REMOVE(&job->e->stores, job, store);
-	grants_end(job, NULL, 0);
-	(void)pthread_mutex_lock(&job->e->lock); /* cannot fail */
-	queue_remove(job->e->queue, TAKE(job->queued));
-	(void)pthread_mutex_unlock(&job->e->lock);
-	for (struct engine_pod *p = job->pods; p; p = p->next)
-		p->state = POD_REMOVED;
-	world_sweep(job);
-	framework_free(job->machine);
-	json_decref(job->refusal);
-	free(job->name);
-	free(job->problem);
-	free(job->why);
-	free(job);
 }

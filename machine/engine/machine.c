@@ -55,6 +55,7 @@ static void machine_names(struct engine *e)
 	const char *ip = inet_ntop(AF_INET, &own.sin_addr, text, sizeof(text));
 	e->node = arena_dup(&e->arena, span_of(name));
 	e->ip = arena_dup(&e->arena, span_of(ip ?: ""));
+	e->pods = (struct pod_settings){ e->node, e->ip, "", e->set.storages, e->set.n_storages };
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */

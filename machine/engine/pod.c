@@ -1,16 +1,19 @@
-/* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster. */
-#include <errno.h>
+/* The life of a pod: bound, image, Secrets, shim, end.  What the kubelet does in a cluster.  One
+ * that has begun to start has a directory DIR/pods/UID, with `task.json` in it. */
 #include <fcntl.h>
-#include <search.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/embed.h"
+#include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
+#include "base/lock.h"
+#include "k8s/transport/reply.h"
 #include "machine/engine/engine_internal.h"
 
 enum {
@@ -19,30 +22,38 @@ enum {
 	QUICK_MS = 10000, /* a task that fails sooner makes the next one wait */
 	QUICK_WAIT_MS = 10000,
 	QUICK_MANY = 8,
-	KILL_MARGIN_MS = 10000,  /* after the grace */
-	STARTS_MAX = 8,          /* in one turn of the thread */
-	STARTING_MS = 5000,      /* until a shim has written its pid */
+	KILL_MARGIN_MS = 10000, /* after the grace */
+	STARTS_MAX = 8,         /* in one turn of the thread */
+	STARTING_MS = 5000,     /* until a shim has written its pid */
+	LOOK_MS = 10,           /* from its start until it is asked whether the task runs */
+	LOOK_MIN = 2,           /* engine_backoff, for the next time: 20 ms */
+	LOOK_MOST_MS = 100,
 	CODE_IMAGE_ABSENT = 254, /* of the exit specification */
 	CODE_CANNOT_RUN = 128,   /* as Docker */
 	TASK_FILE_MAX = 64 << 10,
 	PULLS_MANY = 3,
+	EVENT_TEXT = 1024,
 	FILES_MS = 1000, /* until descriptors for ports are looked for again */
 };
 
-/* ---- what is noted --------------------------------------------------------------------------- */
+/* For clusters without this ConfigMap of OpenPAI. */
+EMBED(exit_patterns, "runtime-assets/runtime-exit-spec.yaml");
+static const char EXIT_PATTERNS[] = "runtime-exit-spec-configuration";
 
-static void pod_changes(struct engine_pod *p)
+static void pod_changes(void *arg)
 {
+	const struct engine_pod *p = arg;
 	p->job->look = true;
 	engine_due(p->job, 0);
 }
 
-static void pod_shim_ready(void *arg)
+void pod_say(struct engine_pod *p, const char *problem)
 {
-	struct engine_pod *p = arg;
-	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added before */
-	p->shim_ended = true;
-	engine_due(p->job, 0);
+	char *text =
+	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
+	LOCK_AUTO(&p->e->lock);
+	free(p->problem);
+	p->problem = text;
 }
 
 void pod_image_changed(void *arg)
@@ -51,67 +62,163 @@ void pod_image_changed(void *arg)
 	engine_due(p->job, 0);
 }
 
-static int pods_compare(const void *a, const void *b)
+void pod_event(struct engine_pod *p, const char *type, const char *reason, const char *fmt, ...)
 {
-	const struct engine_pod *x = a;
-	const struct engine_pod *y = b;
-	return (x->watch > y->watch) - (x->watch < y->watch);
+	const struct engine *e = p->e;
+	char text[EVENT_TEXT];
+	char id[17];
+	va_list args;
+	if (!e->set.event || !p->job->name)
+		return;
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* may be cut */
+	va_end(args);
+	random_hex(id, 8);
+	int64_t now_ms = clock_wall_ms() / 1000 * 1000;
+	const struct event event = { .uid = span_of(id),
+		                     .framework = span_of(p->job->name),
+		                     .role = span_of(p->role),
+		                     .pod = span_of(p->name),
+		                     .pod_uid = span_of(p->uid),
+		                     .type = span_of(type),
+		                     .reason = span_of(reason),
+		                     .message = span_cut(span_of(text), EVENT_TEXT),
+		                     .component = SPAN("rest-lit"),
+		                     .host = span_of(e->node),
+		                     .index = p->index,
+		                     .count = 1,
+		                     .first_ms = now_ms,
+		                     .last_ms = now_ms };
+	e->set.event(e->set.arg, &event);
 }
 
-static void pods_watched(struct engine *e, int watch)
+/* ---- what the pods of a role need ------------------------------------------------------------ */
+
+static const struct pod *pod_spec(struct engine_pod *p, struct err *err)
 {
-	const struct engine_pod key = { .watch = watch };
-	struct engine_pod *const *found = tfind(&key, &e->watched, pods_compare);
-	if (!found)
-		return; /* it has ended */
-	(*found)->changed = true;
-	engine_due((*found)->job, 0);
+	const struct framework_object what = { .kind = FRAMEWORK_POD,
+		                               .role = p->role,
+		                               .index = p->index };
+	struct pod_settings settings = p->e->pods;
+	if (p->spec)
+		return p->spec;
+	settings.ip = p->ip;
+	settings.uid = p->uid;
+	return p->spec = pod_read(framework_object(p->job->machine, &what, &p->arena), &settings,
+	                          &p->arena, err);
 }
 
-static void pods_inotify_ready(void *arg)
+static void pod_forget_spec(struct engine_pod *p)
 {
-	struct engine *e = arg;
-	_Alignas(struct inotify_event) char buffer[4096];
-	ssize_t n;
-	while ((n = read(e->inotify, buffer, sizeof(buffer))) > 0) {
-		for (char *at = buffer; at < buffer + n;) {
-			const struct inotify_event *event = (const struct inotify_event *)at;
-			if (event->len && strcmp(event->name, "state") == 0)
-				pods_watched(e, event->wd);
-			at += sizeof(*event) + event->len;
-		}
+	p->spec = NULL;
+	arena_wipe(&p->arena);
+}
+
+/* What the pod needs, which is the same for all of its role: the job's pod that was made or found
+ * last is often one of these.  -1 and *err: no such pod can run here. */
+int pod_need(struct engine_pod *p, struct err *err)
+{
+	const struct engine_pod *like = p->job->hint;
+	if (like && strcmp(like->role, p->role) == 0) {
+		p->need = like->need;
+		p->grace_s = like->grace_s;
+		p->gang = like->gang;
+		return 0;
 	}
-}
-
-int pods_watch_open(struct engine *e)
-{
-	e->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (e->inotify < 0)
+	if (!pod_spec(p, err))
 		return -1;
-	e->inotify_source = (struct engine_source){ pods_inotify_ready, e };
-	engine_watch(e, e->inotify, &e->inotify_source);
+	p->need = p->spec->need;
+	p->grace_s = p->spec->grace_s;
+	p->gang = p->spec->gang;
 	return 0;
 }
 
-void pod_watch_state(struct engine_pod *p)
+/* ---- what a start needs ---------------------------------------------------------------------- */
+
+/* struct pod_objects: an object that is needed and does not exist may do so later. */
+static int start_get(void *arg, const struct pod_source *s, struct arena *a, struct pod_data *out,
+                     struct err *err)
 {
-	if (p->watch >= 0)
-		return;
-	p->watch = inotify_add_watch(p->e->inotify, p->dir, IN_MOVED_TO | IN_ONLYDIR);
-	if (p->watch < 0)
-		engine_notice(p->e, ENGINE_WARNING, "%s cannot be watched: %s", p->dir,
-		              strerrordesc_np(errno));
-	else if (!tsearch(p, &p->e->watched, pods_compare))
-		abort(); /* no memory */
+	struct local_answer answer;
+	enum object_kind kind = s->secret ? KIND_SECRET : KIND_CONFIGMAP;
+	int result = 1;
+	if (engine_get(arg, kind, s->name, &answer) == STORE_OK) {
+		result = pod_data_read(str_view(&answer.body), s->secret, a, out, err);
+	} else if (answer.outcome != STORE_NOT_FOUND) {
+		result = err_set(err, UNAVAILABLE, "%s", answer.message);
+	} else if (!s->secret && strcmp(s->name, EXIT_PATTERNS) == 0) {
+		out->v = ARENA_NEW(a, struct pod_pair, out->n = 1);
+		*out->v =
+		    (struct pod_pair){ SPAN("runtime-exit-spec.yaml"), EMBEDDED(exit_patterns) };
+		result = 0;
+	}
+	local_answer_done(&answer);
+	return result;
 }
 
-static void pod_watch_shim(struct engine_pod *p)
+/* The logins for its image as a Docker configuration. */
+static int pod_logins(const struct engine_pod *p, struct str *out, struct err *err)
 {
-	p->source = (struct engine_source){ pod_shim_ready, p };
-	engine_watch(p->e, p->pidfd, &p->source);
+	const struct pod_objects objects = { start_get, p->e };
+	ARENA_SECRET a = { 0 };
+	JSON_AUTO *all = json_object();
+	for (size_t i = 0; i < p->spec->n_pull_secrets; i++) {
+		const struct pod_source s = { p->spec->pull_secret[i], true, true };
+		struct pod_data data;
+		if (pod_source_get(&s, &objects, &a, &data, err) < 0)
+			return -1;
+		for (size_t j = 0; j < data.n; j++) {
+			if (!span_is(data.v[j].key, ".dockerconfigjson"))
+				continue;
+			JSON_AUTO *one = reply_parse(data.v[j].value);
+			json_t *auths = json_object_get(one, "auths");
+			if (json_is_object(auths))
+				(void)json_object_update(all, auths); /* memory only */
+		}
+	}
+	char *text = json_dumps(all, JSON_COMPACT);
+	if (text && json_object_size(all) > 0)
+		str_printf(out, "{\"auths\":%s}", text);
+	free_wiped(text);
+	return 0;
 }
 
-/* ---- task.json ------------------------------------------------------------------------------- */
+/* Nodes, mounts and variables of the pod's GPUs, and what all tasks see. */
+static void start_files(const struct engine_pod *p, struct arena *a, struct task_settings *set)
+{
+	const struct engine *e = p->e;
+	const struct gpu **gpus = ARENA_NEW(a, const struct gpu *, e->inventory.gpus_n + 1);
+	size_t n = 0;
+	size_t files = e->set.n_mounts + 1;
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		const struct gpu *gpu = &e->inventory.gpus[i];
+		if (gpu->holder != p->grant)
+			continue;
+		gpus[n++] = gpu;
+		files += gpu->files_n;
+	}
+	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < gpus[i]->files_n; j++) {
+			const struct gpu_file *f = &gpus[i]->files[j];
+			mount[set->box.mounts_n++] =
+			    (struct sandbox_mount){ f->host, f->path, f->writable, 0, f->device };
+		}
+	}
+	if (e->shows_cwd)
+		mount[set->box.mounts_n++] =
+		    (struct sandbox_mount){ .source = e->set.cwd, .path = e->set.cwd };
+	for (size_t i = 0; i < e->set.n_mounts; i++)
+		mount[set->box.mounts_n++] = e->set.mounts[i];
+	set->box.mounts = mount;
+	set->env = gpu_env(gpus, n, e->sandbox, a);
+}
+
+/* *procs: for task_settings, to be freed; NULL without cgroups. */
+static int start_cgroup(const struct engine_pod *p, char **procs, struct err *err)
+{
+	return p->e->cgroup ? cgroup_make(p->e->cgroup, p->uid, &p->need, procs, err) : 0;
+}
 
 int pod_write_file(const struct engine_pod *p)
 {
@@ -124,29 +231,88 @@ int pod_write_file(const struct engine_pod *p)
 	return fd < 0 || text.full ? -1 : fd_write_all(fd, str_view(&text));
 }
 
-/* ---- end ------------------------------------------------------------------------------------- */
-
-static void pod_set_container(struct engine_pod *p, bool app, const struct task_container *now)
+/* Writes the directory of the task. */
+static int start_prepare(struct engine_pod *p, const char *procs, struct arena *a, struct err *err)
 {
-	struct task_container *c = app ? &p->task.app : &p->task.init;
-	char **text = p->text[app];
-	free(text[0]);
-	free(text[1]);
-	*c = *now;
-	c->reason = text[0] = now->reason ? xstrdup(now->reason) : NULL;
-	c->message = text[1] = now->message ? xstrdup(now->message) : NULL;
+	struct engine *e = p->e;
+	static const struct images_status HOST;
+	const struct images_status *image = p->image ? images_status(p->image) : &HOST;
+	const struct pod_objects objects = { start_get, e };
+	const struct pod *spec = pod_spec(p, err);
+	struct local_answer framework;
+	if (!spec) {
+		err->http = 503; /* a storage was there when the pod was made */
+		return -1;
+	}
+	struct task_settings set = {
+		.dir = p->dir,
+		.sandbox = e->sandbox,
+		.box = { .runtime = e->runtime,
+		         .rootfs = image->rootfs,
+		         .hide = e->hide.v,
+		         .hide_n = e->hide.n },
+		.start_directory = e->set.cwd ?: image->directory,
+		.cgroup_procs = procs,
+		.image_env = image->env,
+		.note = image->note,
+		.objects = &objects,
+	};
+	start_files(p, a, &set);
+	bool found = engine_get(e, KIND_FRAMEWORK, p->job->name, &framework) == STORE_OK;
+	set.framework = str_view(&framework.body);
+	int bad = found ? task_prepare(spec, &set, err)
+	                : err_set(err, UNAVAILABLE, "%s", framework.message);
+	local_answer_done(&framework);
+	/* Also if this process is killed now. */
+	if (!bad && pod_write_file(p) < 0)
+		bad = err_set(err, UNKNOWN_ERROR, "%s/task.json cannot be written", p->dir);
+	return bad;
 }
+
+static int pod_start(struct engine_pod *p, struct err *err)
+{
+	const struct engine *e = p->e;
+	ARENA_SECRET a = { 0 };
+	FREE_AUTO char *procs = NULL;
+	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
+	size_t n = 0; /* of the locks that the shim inherits */
+	int *keep = ARENA_NEW(&a, int, e->inventory.gpus_n + (size_t)p->need.ports + 1);
+	for (size_t i = 0; i < e->inventory.gpus_n; i++) {
+		if (e->inventory.gpus[i].holder == p->grant)
+			keep[n++] = e->inventory.gpus[i].fd;
+	}
+	for (int64_t i = 0; i < p->need.ports; i++)
+		keep[n++] = p->port_fd[i];
+	if (p->image)
+		keep[n++] = images_status(p->image)->lock;
+	if (start_cgroup(p, &procs, err) == 0 && start_prepare(p, procs, &a, err) == 0)
+		p->pidfd = task_start(p->dir, e->runtime, e->tether[0], keep, n, err);
+	if (p->pidfd < 0) {
+		(void)unlink(file); /* else a restart takes it as started */
+		return -1;
+	}
+	grant_unlock(p->e, p->grant, true); /* the shim has the locks */
+	pod_drop_ports(p);
+	return 0;
+}
+
+void pod_limit(struct engine_pod *p)
+{
+	FREE_AUTO char *procs = NULL;
+	ERR_AUTO err = { 0 };
+	if (start_cgroup(p, &procs, &err) < 0)
+		engine_notice(p->e, ENGINE_WARNING, "limits of a running task: %s", err_msg(&err));
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
 
 static void pod_read_state(struct engine_pod *p)
 {
 	ERR_AUTO err = { 0 };
-	ARENA_AUTO a = { 0 };
 	struct task_state now;
-	if (task_read_state(p->dir, &a, &now, &err) != 0)
-		return; /* at the end this is a lost task */
-	p->task.phase = now.phase;
-	pod_set_container(p, false, &now.init);
-	pod_set_container(p, true, &now.app);
+	/* Else it is as it was; at the end this is a lost task. */
+	if (task_read_state(p->dir, &p->texts, &now, &err) == 0)
+		p->task = now;
 }
 
 static void pod_release(struct engine_pod *p)
@@ -154,32 +320,26 @@ static void pod_release(struct engine_pod *p)
 	pod_drop_ports(p);
 	pod_forget_spec(p);
 	images_release(TAKE(p->image));
-	if (p->watch >= 0) {
-		(void)tdelete(p, &p->e->watched, pods_compare);
-		(void)inotify_rm_watch(p->e->inotify, p->watch); /* the directory may be gone */
-	}
-	p->watch = -1;
-	if (p->pidfd >= 0) {
-		if (!p->shim_ended)
-			(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
-		task_reap(p->pidfd);
-	}
+	if (p->pidfd < 0)
+		return;
+	(void)epoll_ctl(p->e->epoll, EPOLL_CTL_DEL, p->pidfd, NULL); /* was added */
+	task_reap(p->pidfd);
 	p->pidfd = -1;
 }
 
 static void pod_remove(struct engine_pod *p)
 {
+	struct engine_grant *g = TAKE(p->grant);
 	pod_release(p);
-	if (p->grant && !p->grant->task.holds)
-		grants_end(p->job, p->role, p->index);
-	if (p->grant) {
-		grant_unlock(p->e, p->grant, true);
-		p->grant->pod = NULL;
+	if (g) {
+		grant_unlock(p->e, g, true);
+		g->pod = NULL;
 	}
-	p->grant = NULL;
+	if (g && !g->task.holds)
+		grants_end(p->job, p->role, p->index);
 	if (p->state >= POD_STARTED)
 		logs_keep(p);
-	trash_pod(p->e, p->uid);
+	trash_take(p->e, p->e->pods_dir, p->uid);
 	p->state = POD_REMOVED;
 	pod_changes(p);
 }
@@ -210,16 +370,15 @@ static void pod_shim_ended(struct engine_pod *p)
 /* It ends without having started. */
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
-	bool init = code == CODE_IMAGE_ABSENT;
-	const struct task_container end = {
+	struct task_state *t = &p->task;
+	t->phase = TASK_ENDED;
+	*(code == CODE_IMAGE_ABSENT ? &t->init : &t->app) = (struct task_container){
 		.ended = true,
 		.code = code,
 		.ended_ms = clock_wall_ms(),
 		.reason = reason,
-		.message = message,
+		.message = arena_dup(&p->texts, span_of(message)),
 	};
-	pod_set_container(p, !init, &end);
-	p->task.phase = TASK_ENDED;
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
 	grant_unlock(p->e, p->grant, true);
@@ -243,18 +402,10 @@ void pod_delete(struct engine_pod *p, int64_t grace_s)
 	else if (p->pidfd >= 0)
 		task_kill(p->pidfd);
 	p->due_ms = clock_ms() + grace_s * 1000 + KILL_MARGIN_MS;
-	engine_due(p->job, p->due_ms);
 	pod_changes(p);
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
-
-static void pod_say(struct engine_pod *p, const char *problem)
-{
-	free(p->problem);
-	p->problem =
-	    problem ? xasprintf("task %s-%lld: %s", p->role, (long long)p->index, problem) : NULL;
-}
 
 /* Tries again after a while. */
 static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
@@ -263,8 +414,7 @@ static void pod_fails(struct engine_pod *p, const char *reason, const char *why)
 		pod_event(p, "Warning", reason, "%s", why);
 	pod_say(p, why);
 	p->state = POD_BOUND;
-	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->failures++, RETRY_MS);
-	engine_due(p->job, p->due_ms);
+	p->due_ms = clock_ms() + engine_backoff(RETRY_MIN + p->tries++, RETRY_MS);
 }
 
 static void pod_run(struct engine_pod *p)
@@ -282,28 +432,25 @@ static void pod_run(struct engine_pod *p)
 	images_release(TAKE(p->image)); /* the shim keeps the lock */
 	pod_forget_spec(p);
 	p->state = POD_STARTED;
-	p->failures = 0;
+	p->tries = 0;
+	p->due_ms = clock_ms() + LOOK_MS;
 	pod_say(p, NULL);
-	pod_watch_shim(p);
-	p->changed = true; /* it may have been written before it was watched */
-	engine_due(p->job, 0);
+	engine_watch(p->e, p->pidfd, p);
 }
 
 static void pod_pull(struct engine_pod *p)
 {
 	STR_AUTO logins = STR_SECRET(1 << 20);
-	ARENA_AUTO a = { 0 };
 	ERR_AUTO err = { 0 };
-	const struct pod_container *c;
-	if (pod_logins(p, &logins, &a, &c, &err) < 0) {
+	if (!pod_spec(p, &err) || pod_logins(p, &logins, &err) < 0) {
 		pod_fails(p, "FailedToRetrieveImagePullSecret", err_msg(&err));
-	} else {
-		p->image = images_want(p->e->images, span_of(c->image), str_view(&logins), p);
-		pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
-		p->state = POD_PULLING;
-		engine_due(p->job, 0);
+		return;
 	}
-	arena_wipe(&a);
+	const struct pod_container *c = &p->spec->app;
+	p->image = images_want(p->e->images, span_of(c->image), str_view(&logins), p);
+	pod_event(p, "Normal", "Pulling", "Pulling image \"%s\"", c->image);
+	p->state = POD_PULLING;
+	engine_due(p->job, 0);
 }
 
 /* Texts of sockets have ports, which differ. */
@@ -367,8 +514,6 @@ static void pod_advance(struct engine_pod *p)
 			engine_due(p->job, 0); /* ports that are new are stored first */
 		else if (p->e->images && !p->image)
 			pod_pull(p);
-		else if (p->image && images_status(p->image)->state != IMAGES_READY)
-			p->state = POD_PULLING; /* since it had its resources before */
 		else
 			pod_run(p);
 	}
@@ -433,7 +578,7 @@ void pod_drop_ports(struct engine_pod *p)
 
 void pod_bind(struct engine_pod *p)
 {
-	p->state = POD_BOUND;
+	p->state = p->image ? POD_PULLING : POD_BOUND; /* it can have had its resources before */
 	if (p->job->quick > 0)
 		p->due_ms = clock_ms() + engine_backoff(p->job->quick, QUICK_WAIT_MS);
 	if (p->job->quick >= QUICK_MANY)
@@ -445,153 +590,124 @@ void pod_bind(struct engine_pod *p)
 
 /* ---- a look ---------------------------------------------------------------------------------- */
 
+/* Does it run, or has it ended meanwhile?  A task that ends at once need not be seen before. */
 static void pod_look_at_state(struct engine_pod *p)
 {
-	p->changed = false;
 	pod_read_state(p);
-	/* It may have ended meanwhile. */
-	if (p->running || (p->task.phase != TASK_RUN && !p->task.app.started))
-		return;
-	p->running = true;
-	pod_event(p, "Normal", "Started", "Started container app");
-	pod_changes(p);
+	p->running = p->task.phase == TASK_RUN || p->task.app.started;
+	if (p->running) {
+		pod_event(p, "Normal", "Started", "Started container app");
+		pod_changes(p);
+	} else {
+		p->due_ms = clock_ms() + engine_backoff(LOOK_MIN + p->tries++, LOOK_MOST_MS);
+	}
 }
 
-/* The earlier process was killed before it started the shim: this one does it. */
-static void pod_start_again(struct engine_pod *p)
+/* A shim makes this file first. */
+static bool pod_has_shim(const struct engine_pod *p)
 {
 	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
-	/* A shim makes this file first, so this one had started. */
-	p->shim_ended = p->dying || access(shim, F_OK) == 0;
-	if (p->shim_ended)
-		return;
-	p->state = POD_BOUND;
-	engine_due(p->job, 0);
-}
-
-static void pod_take_shim(struct engine_pod *p, enum task_found found)
-{
-	p->shim_ended = found == TASK_GONE;
-	if (p->shim_ended)
-		return;
-	pod_limit(p);
-	pod_watch_shim(p);
-	p->changed = true;
-	if (p->dying)
-		task_stop(p->pidfd, p->deletion_grace_s);
+	return access(shim, F_OK) == 0;
 }
 
 /* A shim that an earlier process was about to start. */
 static void pod_look_for_shim(struct engine_pod *p)
 {
 	enum task_found found = task_find(p->dir, &p->pidfd);
-	if (found != TASK_NOT_STARTED)
-		pod_take_shim(p, found);
-	else if (clock_ms() < p->due_ms)
+	if (found == TASK_ALIVE) {
+		p->due_ms = p->dying ? p->due_ms : 0;
+		pod_limit(p);
+		engine_watch(p->e, p->pidfd, p);
+		if (p->dying)
+			task_stop(p->pidfd, p->deletion_grace_s);
+	} else if (found == TASK_NOT_STARTED && clock_ms() < p->due_ms) {
 		engine_due(p->job, clock_ms() + STARTING_MS / 10);
-	else
-		pod_start_again(p);
+	} else if (found == TASK_GONE || p->dying || pod_has_shim(p)) {
+		p->shim_ended = true;
+	} else {
+		p->state = POD_BOUND; /* it was not started */
+	}
 }
 
 void pod_step(struct engine_pod *p, bool stored)
 {
-	int64_t now = clock_ms();
 	bool ran = p->running;
 	if (p->state == POD_STARTED && p->pidfd < 0 && !p->shim_ended)
 		pod_look_for_shim(p);
-	if (p->state == POD_STARTED && (p->changed || (p->shim_ended && !ran)))
+	int64_t now = clock_ms();
+	bool due = now >= p->due_ms;
+	bool started = p->state == POD_STARTED && (p->pidfd >= 0 || p->shim_ended);
+	if (started && !ran && (p->shim_ended || (due && !p->dying)))
 		pod_look_at_state(p);
 	/* The machine sees that it runs before it sees its end. */
-	if (p->state == POD_STARTED && p->shim_ended && p->running == ran) {
+	if (started && p->shim_ended && p->running == ran) {
 		pod_shim_ended(p);
-	} else if (p->state == POD_STARTED && p->dying && p->pidfd >= 0) {
-		if (now >= p->due_ms) {
-			task_kill(p->pidfd);
-			p->due_ms = now + KILL_MARGIN_MS;
-		}
-		engine_due(p->job, p->due_ms);
+	} else if (started && p->dying && due && p->pidfd >= 0) {
+		task_kill(p->pidfd);
+		p->due_ms = now + KILL_MARGIN_MS;
 	} else if (p->state == POD_QUEUED && stored) {
 		pod_forget_spec(p); /* it waits */
-	} else if (p->state == POD_BOUND && now < p->due_ms) {
-		engine_due(p->job, p->due_ms);
-	} else if (stored && p->state < POD_STARTED) {
+	} else if (p->state < POD_STARTED && stored && due) {
 		pod_advance(p);
 	}
+	if (p->state < POD_ENDED && p->due_ms > now)
+		engine_due(p->job, p->due_ms);
 }
 
 bool pod_find(struct engine_pod *p)
 {
 	STR_AUTO text = STR_INIT(TASK_FILE_MAX);
 	FREE_AUTO char *file = xasprintf("%s/task.json", p->dir);
-	FREE_AUTO char *shim = xasprintf("%s/shim", p->dir);
 	bool read = fd_read_str(AT_FDCWD, file, &text) == 0;
-	/* A shim has made its file; this one may not have survived a power failure. */
-	if (!read && access(shim, F_OK) != 0)
+	/* The file may not have survived a power failure. */
+	if (!read && !pod_has_shim(p))
 		return false;
 	if (read && scan_valid(str_view(&text), 10)) {
 		struct span gpus = scan_get(str_view(&text), "gpus");
-		p->gpus_found = xstrndup(gpus.p ?: "", gpus.n);
+		p->gpus_found = arena_dup(&p->texts, gpus.p ? gpus : SPAN(""));
 	}
+	pod_forget_spec(p);
 	p->state = POD_STARTED;
 	p->due_ms = clock_ms() + STARTING_MS;
-	pod_watch_state(p);
-	enum task_found found = task_find(p->dir, &p->pidfd);
-	if (found != TASK_NOT_STARTED)
-		pod_take_shim(p, found);
 	return true;
 }
 
 /* ---- as the machine sees it ------------------------------------------------------------------ */
 
-static void pod_view_container(const struct engine_pod *p, const struct task_container *c,
-                               struct framework_container *out)
-{
-	bool oom = p->oom && c == &p->task.app && c->code != 0;
-	*out = (struct framework_container){
-		.name = c == &p->task.app ? "app" : "init",
-		.terminated = c->ended,
-		.reason = oom          ? "OOMKilled"
-		          : c->ended   ? c->reason
-		          : c->started ? ""
-		                       : "PodInitializing",
-		.message = c->ended ? c->message : "",
-		.code = c->code,
-		.finished_s = c->ended_ms / 1000,
-	};
-}
-
-/* The container that the machine could not start, for want of something; NULL. */
-static const struct task_container *pod_short(const struct engine_pod *p)
-{
-	const struct task_container *const both[] = { &p->task.init, &p->task.app };
-	for (size_t i = 0; i < 2; i++) {
-		if (both[i]->ended && strcmp(both[i]->reason, "OutOfResources") == 0 && !p->oom)
-			return both[i];
-	}
-	return NULL;
-}
-
-static const char *pod_phase(const struct engine_pod *p)
-{
-	if (p->state != POD_ENDED)
-		return p->running ? "Running" : "Pending";
-	bool ok = !p->lost && p->task.app.ended && p->task.app.code == 0;
-	return ok ? "Succeeded" : "Failed";
-}
-
 void pod_view(struct engine_pod *p, struct framework_pod *out)
 {
-	bool bound = p->state > POD_QUEUED; /* has a node and an address */
-	const struct task_container *lacks = pod_short(p);
-	pod_view_container(p, &p->task.init, &p->view[0]);
-	pod_view_container(p, &p->task.app, &p->view[1]);
+	static const char *const NAMES[] = { "init", "app" };
+	const struct task_container *const both[] = { &p->task.init, &p->task.app };
+	const struct task_container *lacks = NULL; /* was not started, for want of something */
+	bool bound = p->state > POD_QUEUED;        /* has a node and an address */
+	bool ended = p->state == POD_ENDED;
+	bool good = !p->lost && p->task.app.ended && p->task.app.code == 0;
+	for (size_t i = 0; i < 2; i++) {
+		const struct task_container *c = both[i];
+		bool oom = p->oom && i == 1 && c->code != 0;
+		if (c->ended && !p->oom && !lacks && strcmp(c->reason, "OutOfResources") == 0)
+			lacks = c;
+		p->view[i] = (struct framework_container){
+			.name = NAMES[i],
+			.terminated = c->ended,
+			.reason = oom          ? "OOMKilled"
+			          : c->ended   ? c->reason
+			          : c->started ? ""
+			                       : "PodInitializing",
+			.message = c->ended ? c->message : "",
+			.code = c->code,
+			.finished_s = c->ended_ms / 1000,
+		};
+	}
 	*out = (struct framework_pod){
 		.uid = p->uid,
-		.owner_uid = p->owner,
+		.owner_uid = p->job->configmap,
 		.dying = p->dying,
 		.deletion_s = p->deletion_s,
 		.grace_s = p->deletion_grace_s,
-		.phase = pod_phase(p),
+		.phase = !ended ? (p->running ? "Running" : "Pending")
+		         : good ? "Succeeded"
+		                : "Failed",
 		.reason = p->lost ? "NodeLost"
 		          : lacks ? lacks->reason
 		                  : "",
@@ -612,15 +728,9 @@ void pod_free(struct engine_pod *p)
 	pod_release(p);
 	if (p->grant)
 		p->grant->pod = NULL;
-	pod_set_container(p, false, &(struct task_container){ 0 });
-	pod_set_container(p, true, &(struct task_container){ 0 });
-	free(p->gpus_found);
-	free(p->name);
-	free(p->role);
-	free(p->dir);
-	free(p->ip);
 	free(p->ports);
 	free(p->problem);
 	free(p->pull_problem);
+	arena_done(&p->texts);
 	free(p);
 }

@@ -8,18 +8,6 @@
 
 #include "base/enc.h"
 #include "base/json/ports.h"
-#include "base/json/scan.h"
-
-int64_t ports_wanted(struct span pod)
-{
-	ARENA_AUTO a = { 0 };
-	ERR_AUTO e = { 0 };
-	struct portspec spec;
-	struct span text = scan_text(
-	    scan_path(pod, "metadata", "annotations", "rest-server/port-scheduling-spec"), &a);
-	(void)portspec_read(text, -1, &a, &spec, &e); /* else the labels that are right */
-	return spec.sequential ? 0 : spec.total;
-}
 
 /* Its lock; -1: another task has it, or a program that knows nothing of locks; -2: no descriptor.
  */

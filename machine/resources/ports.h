@@ -8,10 +8,6 @@
 
 #define PORTS_NO_FILE SIZE_MAX
 
-/* How many ports a task shall get, by the annotation of its pod, or of the template of it (valid
- * JSON).  0 for fixed ports. */
-int64_t ports_wanted(struct span pod);
-
 /* Locks n ports that nobody listens on: those of *list, numbers with commas, or, if it is NULL,
  * some of the range, which are then in *list, which the caller frees.  fd: descriptors
  * (close-on-exec; close them when the shim has its own).  Returns n; less: only so many are free,

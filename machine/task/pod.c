@@ -4,13 +4,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json/ports.h"
 #include "base/quantity.h"
-#include "k8s/transport/reply.h"
-#include "machine/task/pod_internal.h"
 
-enum { GRACE_DEFAULT_S = 30, GRACE_MAX_S = 7 * 86400, PATH_LIMIT = 4000 };
+enum {
+	GRACE_DEFAULT_S = 30,
+	GRACE_MAX_S = 7 * 86400,
+	PATH_LIMIT = 4000,
+	MODE_DEFAULT = 0644,
+	MODE_MAX = 0777,
+};
 
-int pod_refuse(struct pod_reader *r, const char *fmt, ...)
+struct pod_reader {
+	const struct pod_settings *s;
+	const struct node *metadata, *spec;
+	struct pod *pod;
+	struct arena *a;
+	struct err *e;
+	char quoted[4 * QUOTE_MAX]; /* of the text that an error shows */
+};
+
+/* "this pod cannot run on one machine: ...".  Returns -1. */
+__attribute__((format(printf, 2, 3))) static int pod_refuse(struct pod_reader *r, const char *fmt,
+                                                            ...)
 {
 	char text[1024];
 	va_list args;
@@ -20,67 +36,39 @@ int pod_refuse(struct pod_reader *r, const char *fmt, ...)
 	return err_set(r->e, NOT_IMPLEMENTED, "this pod cannot run on one machine: %s", text);
 }
 
-const char *pod_shown(struct pod_reader *r, const char *text)
+/* A text, "" if it is absent; an integer; true. */
+static const char *pod_text(const struct node *of, const char *key)
 {
-	return quote(r->quoted, span_of(text));
+	const struct node *n = node_get(of, key);
+	return node_is(n, NODE_TEXT) ? n->text : "";
 }
 
-char *pod_text(struct pod_reader *r, const json_t *object, const char *key)
+static int64_t pod_int(const struct node *of, const char *key, int64_t absent)
 {
-	return arena_dup(r->a, span_of(reply_text(object, key)));
+	const struct node *n = node_get(of, key);
+	return node_is(n, NODE_INT) ? n->integer : absent;
 }
 
-/* ---- fields ---------------------------------------------------------------------------------- */
-
-/* Labels and annotations: metadata.labels['KEY']. */
-static const char *pod_field_entry(struct pod_reader *r, const char *path)
+static bool pod_bool(const struct node *of, const char *key)
 {
-	static const char *const MAPS[] = { "labels", "annotations" };
-	for (size_t i = 0; i < ARRAY_SIZE(MAPS); i++) {
-		struct span start = span_of(arena_printf(r->a, "metadata.%s['", MAPS[i]));
-		struct span key = span_of(path);
-		if (!span_starts(key, start.p) || key.n < start.n + 2 ||
-		    strcmp(path + key.n - 2, "']") != 0)
-			continue;
-		key = span_from(span_to(key, key.n - 2), start.n);
-		json_t *map = json_object_get(json_object_get(r->root, "metadata"), MAPS[i]);
-		return reply_text(map, arena_dup(r->a, key));
-	}
-	return NULL;
+	const struct node *n = node_get(of, key);
+	return node_is(n, NODE_BOOL) && n->boolean;
 }
 
-/* The value of a fieldRef. */
-static int pod_field(struct pod_reader *r, const json_t *ref, const char **value)
+struct pod_list {
+	const struct node *item;
+	size_t n;
+};
+
+/* What is absent, or is no list, has no items. */
+static struct pod_list pod_list(const struct node *of, const char *key)
 {
-	const char *path = reply_text(ref, "fieldPath");
-	const json_t *metadata = json_object_get(r->root, "metadata");
-	const json_t *spec = json_object_get(r->root, "spec");
-	const struct {
-		const char *path, *value;
-	} FIELDS[] = {
-		{ "metadata.name", reply_text(metadata, "name") },
-		{ "metadata.namespace", reply_text(metadata, "namespace") },
-		{ "metadata.uid", reply_text(metadata, "uid") },
-		{ "spec.nodeName", r->s->node_name },
-		{ "spec.serviceAccountName", reply_text(spec, "serviceAccountName") },
-		{ "status.hostIP", r->s->ip },
-		{ "status.podIP", r->s->ip },
-		{ "status.podIPs", r->s->ip },
-	};
-	const char *found = pod_field_entry(r, path);
-	for (size_t i = 0; !found && i < ARRAY_SIZE(FIELDS); i++) {
-		if (strcmp(FIELDS[i].path, path) == 0)
-			found = FIELDS[i].value ? FIELDS[i].value : "";
-	}
-	if (!found)
-		return pod_refuse(r, "the field `%s` is not known here", pod_shown(r, path));
-	*value = arena_dup(r->a, span_of(found));
-	return 0;
+	const struct node *n = node_get(of, key);
+	return node_is(n, NODE_LIST) ? (struct pod_list){ n->item, n->n } : (struct pod_list){ 0 };
 }
 
-/* ---- paths ----------------------------------------------------------------------------------- */
-
-int pod_path(struct pod_reader *r, const char *text, bool absolute, const char **out)
+/* A path in its normal form, without `.`, `..` and empty parts. */
+static int pod_path(struct pod_reader *r, const char *text, bool absolute, const char **out)
 {
 	struct span rest = span_of(text);
 	STR_AUTO path = STR_INIT(PATH_LIMIT);
@@ -95,215 +83,367 @@ int pod_path(struct pod_reader *r, const char *text, bool absolute, const char *
 		str_span(&path, part);
 	}
 	if (!good || path.n == 0)
-		return pod_refuse(r, "the path `%s` is not %s and without `..`", pod_shown(r, text),
+		return pod_refuse(r, "the path `%s` is not %s and without `..`",
+		                  quote(r->quoted, span_of(text)),
 		                  absolute ? "absolute" : "relative");
 	*out = arena_dup(r->a, str_view(&path));
 	return 0;
 }
 
-/* ---- containers ------------------------------------------------------------------------------ */
-
-static int pod_words(struct pod_reader *r, const json_t *list, const char ***out)
+/* The Secret or ConfigMap that has the member `key` with its name. */
+static int pod_source_read(struct pod_reader *r, const struct node *object, const char *key,
+                           const char *needs, struct pod_source *s)
 {
-	size_t n = json_array_size(list);
-	*out = ARENA_NEW(r->a, const char *, n + 1);
-	for (size_t i = 0; i < n; i++) {
-		const char *word = json_string_value(json_array_get(list, i));
-		if (!word)
-			return pod_refuse(r, "a word of a command is no text");
-		(*out)[i] = arena_dup(r->a, span_of(word));
+	s->name = pod_text(object, key);
+	s->optional = pod_bool(object, "optional");
+	return *s->name ? 0 : pod_refuse(r, "%s names no Secret or ConfigMap", needs);
+}
+
+/* ---- volumes --------------------------------------------------------------------------------- */
+
+/* Files from a Secret or a ConfigMap, with the keys as names. */
+static int pod_volume_files(struct pod_reader *r, const struct node *object, struct pod_volume *v)
+{
+	int64_t mode = pod_int(object, "defaultMode", MODE_DEFAULT);
+	if (mode < 0 || mode > MODE_MAX)
+		return pod_refuse(r, "the defaultMode of volume %s is not 0 to 0777", v->name);
+	v->mode = (int)mode;
+	if (pod_list(object, "items").n > 0)
+		return pod_refuse(r, "volume %s has items, which are not supported", v->name);
+	return pod_source_read(r, object, v->from.secret ? "secretName" : "name",
+	                       arena_printf(r->a, "volume %s", v->name), &v->from);
+}
+
+static int pod_volume_empty(struct pod_reader *r, const struct node *object, struct pod_volume *v)
+{
+	const char *medium = pod_text(object, "medium");
+	const char *size = pod_text(object, "sizeLimit");
+	int64_t milli = *size ? quantity_milli(span_of(size)) : 0;
+	if (*medium && strcmp(medium, "Memory") != 0)
+		return pod_refuse(r, "volume %s has a medium that is not Memory", v->name);
+	if (milli < 0)
+		return pod_refuse(r, "the sizeLimit of volume %s is no quantity", v->name);
+	v->kind = *medium ? POD_MEMORY : POD_DIRECTORY;
+	v->size = milli / 1000;
+	return 0;
+}
+
+/* A claim, or a volume of a kind that only a cluster has: a directory of that name. */
+static int pod_volume_storage(struct pod_reader *r, const char *kind, const struct node *object,
+                              struct pod_volume *v)
+{
+	const char *claim = pod_text(object, "claimName");
+	v->kind = POD_STORAGE;
+	v->storage = *claim ? claim : v->name;
+	v->read_only = pod_bool(object, "readOnly");
+	for (size_t i = 0; i < r->s->n_storages; i++) {
+		v->dir = r->s->storage[i].dir;
+		if (strcmp(r->s->storage[i].name, v->storage) == 0)
+			return 0;
+	}
+	return pod_refuse(r,
+	                  "volume %s (%s) needs a directory of this machine for the storage `%s`, "
+	                  "and there is none in the facts file",
+	                  v->name, kind, quote(r->quoted, span_of(v->storage)));
+}
+
+static int pod_volume_kind(struct pod_reader *r, const char *kind, const struct node *object,
+                           struct pod_volume *v)
+{
+	const char *path = pod_text(object, "path");
+	struct pod_list sources = pod_list(object, "sources");
+	v->from.secret = strcmp(kind, "secret") == 0;
+	if (v->from.secret || strcmp(kind, "configMap") == 0)
+		return pod_volume_files(r, object, v);
+	if (strcmp(kind, "emptyDir") == 0)
+		return pod_volume_empty(r, object, v);
+	if (strcmp(kind, "hostPath") == 0) {
+		/* Only what the templates use, and never the machine's own directory. */
+		v->kind = strcmp(path, "/dev/shm") == 0 ? POD_MEMORY : POD_DIRECTORY;
+		if (v->kind == POD_MEMORY || strcmp(path, "/var/log/pai") == 0)
+			return 0;
+		return pod_refuse(r, "volume %s is the directory `%s` of the machine (hostPath)",
+		                  v->name, quote(r->quoted, span_of(path)));
+	}
+	if (strcmp(kind, "projected") != 0)
+		return pod_volume_storage(r, kind, object, v);
+	/* Access to the API server, which is not here: an empty directory. */
+	for (size_t i = 0; i < sources.n; i++) {
+		if (node_get(&sources.item[i], "serviceAccountToken"))
+			return 0;
+	}
+	return pod_refuse(r, "volume %s is projected, which is not supported", v->name);
+}
+
+static struct pod_volume *pod_volume_find(const struct pod *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_volumes; i++) {
+		if (strcmp(p->volume[i].name, name) == 0)
+			return &p->volume[i];
+	}
+	return NULL;
+}
+
+static int pod_volumes_read(struct pod_reader *r)
+{
+	struct pod_list list = pod_list(r->spec, "volumes");
+	struct pod *p = r->pod;
+	if (list.n > POD_VOLUMES_MAX)
+		return pod_refuse(r, "it has more than %d volumes", POD_VOLUMES_MAX);
+	p->volume = ARENA_NEW(r->a, struct pod_volume, list.n + 1);
+	for (size_t i = 0; i < list.n; i++) {
+		const struct node *object = &list.item[i];
+		struct pod_volume *v = &p->volume[i];
+		v->name = pod_text(object, "name");
+		if (!*v->name || strlen(v->name) > 63 || !span_only(span_of(v->name), "-"))
+			return pod_refuse(r, "a volume has the name `%s`, which is not valid",
+			                  quote(r->quoted, span_of(v->name)));
+		for (size_t k = 0; k < object->n; k++) { /* without another member: POD_DIRECTORY */
+			const struct member *m = &object->member[k];
+			if (strcmp(m->key, "name") == 0)
+				continue;
+			if (pod_volume_kind(r, m->key, &m->value, v))
+				return -1;
+			break;
+		}
+		if (pod_volume_find(p, v->name))
+			return pod_refuse(r, "two volumes have the name %s", v->name);
+		p->n_volumes++;
 	}
 	return 0;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): its parameters */
-int pod_source_read(struct pod_reader *r, const json_t *object, const char *key, bool secret,
-                    const char *needs, struct pod_source *s)
+/* ---- mounts ---------------------------------------------------------------------------------- */
+
+static int pod_mount_compare(const void *a, const void *b)
 {
-	s->name = pod_text(r, object, key);
-	s->secret = secret;
-	s->optional = json_is_true(json_object_get(object, "optional"));
-	return *s->name ? 0 : pod_refuse(r, "%s names no Secret or ConfigMap", needs);
+	return strcmp(((const struct pod_mount *)a)->path, ((const struct pod_mount *)b)->path);
 }
 
-static int pod_env_entry(struct pod_reader *r, const json_t *entry, struct pod_env *v)
+static int pod_mounts_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
-	const json_t *from = json_object_get(entry, "valueFrom");
-	const json_t *field = json_object_get(from, "fieldRef");
-	v->name = pod_text(r, entry, "name");
+	struct pod_list list = pod_list(object, "volumeMounts");
+	if (list.n > POD_MOUNTS_MAX)
+		return pod_refuse(r, "container %s has more than %d mounts", c->name,
+		                  POD_MOUNTS_MAX);
+	c->mount = ARENA_NEW(r->a, struct pod_mount, list.n + 1);
+	for (const struct node *mount = list.item; mount < list.item + list.n; mount++) {
+		struct pod_mount *m = &c->mount[c->n_mounts++];
+		const char *name = pod_text(mount, "name");
+		const char *sub_path = pod_text(mount, "subPath");
+		*m = (struct pod_mount){ .volume = pod_volume_find(r->pod, name), .sub_path = "" };
+		if (!m->volume)
+			return pod_refuse(r, "a mount names the volume `%s`, which is not there",
+			                  quote(r->quoted, span_of(name)));
+		if (*pod_text(mount, "subPathExpr"))
+			return pod_refuse(r, "a mount of volume %s has a subPathExpr", name);
+		if (pod_path(r, pod_text(mount, "mountPath"), true, &m->path) ||
+		    (*sub_path && pod_path(r, sub_path, false, &m->sub_path)))
+			return -1;
+		m->read_only = m->volume->read_only || pod_bool(mount, "readOnly");
+	}
+	qsort(c->mount, c->n_mounts, sizeof(*c->mount), pod_mount_compare);
+	for (size_t i = 1; i < c->n_mounts; i++) {
+		if (strcmp(c->mount[i - 1].path, c->mount[i].path) == 0)
+			return pod_refuse(r, "two volumes are mounted at %s", c->mount[i].path);
+	}
+	return 0;
+}
+
+/* ---- variables ------------------------------------------------------------------------------- */
+
+/* The value of a fieldRef: one of these, or metadata.labels['KEY'], or an annotation. */
+static int pod_field(struct pod_reader *r, const struct node *ref, const char **value)
+{
+	enum { KEY_MAX = 320 };
+	char map[16] = "";
+	char key[KEY_MAX] = "";
+	int end = 0;
+	const char *path = pod_text(ref, "fieldPath");
+	const struct {
+		const char *path, *value;
+	} FIELDS[] = {
+		{ "metadata.name", pod_text(r->metadata, "name") },
+		{ "metadata.namespace", pod_text(r->metadata, "namespace") },
+		{ "metadata.uid", r->s->uid },
+		{ "spec.nodeName", r->s->node_name },
+		{ "spec.serviceAccountName", pod_text(r->spec, "serviceAccountName") },
+		{ "status.hostIP", r->s->ip },
+		{ "status.podIP", r->s->ip },
+		{ "status.podIPs", r->s->ip },
+	};
+	for (size_t i = 0; i < ARRAY_SIZE(FIELDS); i++) {
+		*value = FIELDS[i].value ?: "";
+		if (strcmp(FIELDS[i].path, path) == 0)
+			return 0;
+	}
+	(void)sscanf(path, "metadata.%15[a-z]['%319[^']']%n", map, key, &end); /* else end is 0 */
+	*value = pod_text(node_get(r->metadata, map), key);
+	if (end > 0 && !path[end] &&
+	    (strcmp(map, "labels") == 0 || strcmp(map, "annotations") == 0))
+		return 0;
+	return pod_refuse(r, "the field `%s` is not known here", quote(r->quoted, span_of(path)));
+}
+
+static int pod_env_entry(struct pod_reader *r, const struct node *entry, struct pod_env *v)
+{
+	const struct node *from = node_get(entry, "valueFrom");
+	const struct node *field = node_get(from, "fieldRef");
+	v->name = pod_text(entry, "name");
 	if (!*v->name || strchr(v->name, '='))
 		return pod_refuse(r, "a variable has no valid name");
 	if (field)
 		return pod_field(r, field, &v->value);
-	if (json_is_object(from))
+	if (node_is(from, NODE_MAP))
 		return pod_refuse(r, "the value of variable %s has a source that is not known here",
 		                  v->name);
-	v->value = pod_text(r, entry, "value");
+	v->value = pod_text(entry, "value");
 	v->expand = true;
 	return 0;
 }
 
-static int pod_env_from(struct pod_reader *r, const json_t *entry, struct pod_env *v)
+/* Those of envFrom come first. */
+static int pod_env_read(struct pod_reader *r, const struct node *object, struct pod_container *c)
 {
-	const json_t *secret = json_object_get(entry, "secretRef");
-	const json_t *from = secret ? secret : json_object_get(entry, "configMapRef");
-	v->name = pod_text(r, entry, "prefix");
-	return pod_source_read(r, from, "name", secret != NULL, "an entry of envFrom", &v->from);
-}
-
-static int pod_env_read(struct pod_reader *r, const json_t *object, struct pod_container *c)
-{
-	const json_t *from = json_object_get(object, "envFrom");
-	const json_t *list = json_object_get(object, "env");
-	size_t n_from = json_array_size(from);
-	size_t n = json_array_size(list);
-	if (n_from > POD_ENV_MAX || n > POD_ENV_MAX - n_from)
+	struct pod_list from = pod_list(object, "envFrom");
+	struct pod_list list = pod_list(object, "env");
+	if (from.n > POD_ENV_MAX || list.n > POD_ENV_MAX - from.n)
 		return pod_refuse(r, "container %s has more than %d variables", c->name,
 		                  POD_ENV_MAX);
-	c->env = ARENA_NEW(r->a, struct pod_env, n_from + n);
-	for (; c->n_env < n_from + n; c->n_env++) {
+	c->env = ARENA_NEW(r->a, struct pod_env, from.n + list.n);
+	for (; c->n_env < from.n; c->n_env++) {
 		struct pod_env *v = &c->env[c->n_env];
-		if (c->n_env < n_from
-		        ? pod_env_from(r, json_array_get(from, c->n_env), v)
-		        : pod_env_entry(r, json_array_get(list, c->n_env - n_from), v))
+		const struct node *entry = &from.item[c->n_env];
+		const struct node *secret = node_get(entry, "secretRef");
+		v->name = pod_text(entry, "prefix");
+		v->from.secret = secret != NULL;
+		if (pod_source_read(r, secret ?: node_get(entry, "configMapRef"), "name",
+		                    "an entry of envFrom", &v->from))
+			return -1;
+	}
+	for (size_t i = 0; i < list.n; i++) {
+		if (pod_env_entry(r, &list.item[i], &c->env[c->n_env++]))
 			return -1;
 	}
 	return 0;
 }
 
-/* Resources of Kubernetes and of the templates that are no devices for computing. */
-static bool pod_is_device(const char *name)
+/* ---- containers ------------------------------------------------------------------------------ */
+
+static int pod_words(struct pod_reader *r, struct pod_list list, const char ***out)
 {
+	*out = ARENA_NEW(r->a, const char *, list.n + 1);
+	for (size_t i = 0; i < list.n; i++) {
+		if (!node_is(&list.item[i], NODE_TEXT))
+			return pod_refuse(r, "a word of a command is no text");
+		(*out)[i] = list.item[i].text;
+	}
+	return 0;
+}
+
+/* Limits; what has none is what is requested. */
+static int pod_resources(struct pod_reader *r, const struct node *app)
+{
+	const struct node *resources = node_get(app, "resources");
+	struct amounts *need = &r->pod->need;
+	static const char *const LISTS[] = { "requests", "limits" };
+	/* These are no devices for computing. */
 	static const char *const NOT[] = { "github.com/fuse", "rdma/hca",
-		                           "hivedscheduler.microsoft.com/pod-scheduling-enable" };
-	for (size_t i = 0; i < ARRAY_SIZE(NOT); i++) {
-		if (strcmp(NOT[i], name) == 0)
-			return false;
-	}
-	return strchr(name, '/') != NULL;
-}
-
-static int pod_quantity(struct pod_reader *r, const char *name, const json_t *value, int64_t *milli)
-{
-	const char *text = json_string_value(value);
-	if (json_is_integer(value))
-		text = arena_printf(r->a, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	else if (json_is_real(value))
-		text = arena_printf(r->a, "%.9f", json_real_value(value));
-	*milli = quantity_milli(span_of(text ? text : ""));
-	if (*milli >= 0)
-		return 0;
-	return pod_refuse(r, "the limit `%s` is no quantity, but `%s`", name,
-	                  pod_shown(r, text ? text : ""));
-}
-
-static int pod_limits(struct pod_reader *r, json_t *map, struct pod_container *c)
-{
-	const char *name;
-	json_t *value;
-	json_object_foreach (map, name, value) {
-		int64_t milli;
-		if (pod_quantity(r, name, value, &milli))
-			return -1;
-		if (strcmp(name, "cpu") == 0)
-			c->cpu_milli = milli;
-		else if (strcmp(name, "memory") == 0)
-			c->memory = milli / 1000;
-		else if (pod_is_device(name) && milli / 1000 <= INT32_MAX)
-			c->gpus += milli / 1000;
+		                           "hivedscheduler.microsoft.com/pod-scheduling-enable",
+		                           NULL };
+	for (size_t i = 0; i < ARRAY_SIZE(LISTS); i++) {
+		const struct node *list = node_get(resources, LISTS[i]);
+		for (size_t k = 0; node_is(list, NODE_MAP) && k < list->n; k++) {
+			const struct node *value = &list->member[k].value;
+			const char *name = list->member[k].key;
+			const char *text = node_is_number(value)
+			                       ? arena_printf(r->a, "%.9f", node_number(value))
+			                   : node_is(value, NODE_TEXT) ? value->text
+			                                               : "";
+			int64_t milli = quantity_milli(span_of(text));
+			if (milli < 0)
+				return pod_refuse(r, "the limit `%s` is no quantity, but `%s`",
+				                  name, quote(r->quoted, span_of(text)));
+			if (strcmp(name, "cpu") == 0)
+				need->cpus = milli ?: need->cpus;
+			else if (strcmp(name, "memory") == 0)
+				need->memory = milli / 1000 ?: need->memory;
+			else if (i == 1 && strchr(name, '/') && !span_among(span_of(name), NOT) &&
+			         milli / 1000 <= INT32_MAX)
+				need->gpus += milli / 1000;
+		}
 	}
 	return 0;
 }
 
-static int pod_resources(struct pod_reader *r, const json_t *object, struct pod_container *c)
+static int pod_container_read(struct pod_reader *r, const struct node *object,
+                              struct pod_container *c)
 {
-	const json_t *resources = json_object_get(object, "resources");
-	struct pod_container wanted = { 0 };
-	if (pod_limits(r, json_object_get(resources, "requests"), &wanted) ||
-	    pod_limits(r, json_object_get(resources, "limits"), c))
-		return -1;
-	if (!c->cpu_milli)
-		c->cpu_milli = wanted.cpu_milli;
-	if (!c->memory)
-		c->memory = wanted.memory;
-	return 0;
-}
-
-static int pod_container_read(struct pod_reader *r, const json_t *object, struct pod_container *c)
-{
-	*c = (struct pod_container){ .name = pod_text(r, object, "name"),
-		                     .image = pod_text(r, object, "image") };
-	const char *message = reply_text(object, "terminationMessagePath");
-	const char *directory = reply_text(object, "workingDir");
-	if (pod_path(r, *message ? message : "/dev/termination-log", true, &c->message_path) ||
-	    (*directory && pod_path(r, directory, true, &c->directory)))
-		return -1;
-	if (pod_words(r, json_object_get(object, "command"), &c->command) ||
-	    pod_words(r, json_object_get(object, "args"), &c->args) || pod_env_read(r, object, c) ||
-	    pod_mounts_read(r, object, c) || pod_resources(r, object, c))
-		return -1;
-	return 0;
+	const char *message = pod_text(object, "terminationMessagePath");
+	const char *directory = pod_text(object, "workingDir");
+	c->name = pod_text(object, "name");
+	c->image = pod_text(object, "image");
+	return pod_path(r, *message ? message : "/dev/termination-log", true, &c->message_path) ||
+	               (*directory && pod_path(r, directory, true, &c->directory)) ||
+	               pod_words(r, pod_list(object, "command"), &c->command) ||
+	               pod_words(r, pod_list(object, "args"), &c->args) ||
+	               pod_env_read(r, object, c) || pod_mounts_read(r, object, c)
+	           ? -1
+	           : 0;
 }
 
 /* ---- the pod --------------------------------------------------------------------------------- */
 
-static int pod_containers(struct pod_reader *r, const json_t *spec)
+static int pod_containers(struct pod_reader *r)
 {
-	const json_t *init = json_object_get(spec, "initContainers");
-	const json_t *app = json_object_get(spec, "containers");
-	if (json_array_size(init) > 1 || json_array_size(app) != 1)
+	struct pod_list init = pod_list(r->spec, "initContainers");
+	struct pod_list app = pod_list(r->spec, "containers");
+	r->pod->has_init = init.n == 1;
+	if (init.n > 1 || app.n != 1)
 		return pod_refuse(r,
 		                  "it has %zu init containers, with that of pai-runtime, and %zu "
 		                  "containers; one of each is possible: move the commands of "
 		                  "the others into that of the first container",
-		                  json_array_size(init), json_array_size(app));
-	r->pod->has_init = json_array_size(init) == 1;
-	if (r->pod->has_init && pod_container_read(r, json_array_get(init, 0), &r->pod->init))
+		                  init.n, app.n);
+	if (r->pod->has_init && pod_container_read(r, init.item, &r->pod->init))
 		return -1;
-	return pod_container_read(r, json_array_get(app, 0), &r->pod->app);
+	return pod_container_read(r, app.item, &r->pod->app) || pod_resources(r, app.item) ? -1 : 0;
 }
 
-static void pod_pull_secrets(struct pod_reader *r, const json_t *spec)
-{
-	const json_t *list = json_object_get(spec, "imagePullSecrets");
-	r->pod->pull_secret = ARENA_NEW(r->a, const char *, json_array_size(list) + 1);
-	for (size_t i = 0; i < json_array_size(list); i++)
-		r->pod->pull_secret[r->pod->n_pull_secrets++] =
-		    pod_text(r, json_array_get(list, i), "name");
-}
-
-/* A name that is a file name, too. */
-static bool pod_name_ok(const char *name)
-{
-	return *name && *name != '.' && strlen(name) <= 253 && span_only(span_of(name), ".-_");
-}
-
-static int pod_read_all(struct pod_reader *r)
-{
-	const json_t *metadata = json_object_get(r->root, "metadata");
-	const json_t *spec = json_object_get(r->root, "spec");
-	const json_t *grace = json_object_get(spec, "terminationGracePeriodSeconds");
-	struct pod *p = r->pod;
-	p->name = pod_text(r, metadata, "name");
-	p->uid = pod_text(r, metadata, "uid");
-	if (!pod_name_ok(p->name) || !pod_name_ok(p->uid))
-		return pod_refuse(r, "it has no valid name and uid");
-	p->grace_s = json_is_integer(grace) ? json_integer_value(grace) : GRACE_DEFAULT_S;
-	if (p->grace_s < 0 || p->grace_s > GRACE_MAX_S)
-		return pod_refuse(r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
-	pod_pull_secrets(r, spec);
-	return pod_volumes_read(r, spec) || pod_containers(r, spec) ? -1 : 0;
-}
-
-struct pod *pod_read(struct span object, const struct pod_settings *s, struct arena *a,
+struct pod *pod_read(const struct node *object, const struct pod_settings *s, struct arena *a,
                      struct err *e)
 {
-	JSON_AUTO *root = object.n <= POD_OBJECT_MAX ? reply_parse(object) : NULL;
-	struct pod_reader r = { s, root, ARENA_NEW(a, struct pod, 1), a, e, "" };
-	if (!root) {
-		(void)pod_refuse(&r, "it is no JSON object of at most %d MiB",
-		                 POD_OBJECT_MAX >> 20);
+	struct pod *p = ARENA_NEW(a, struct pod, 1);
+	struct pod_reader r = { .s = s,
+		                .metadata = node_get(object, "metadata"),
+		                .spec = node_get(object, "spec"),
+		                .pod = p,
+		                .a = a,
+		                .e = e };
+	struct pod_list secrets = pod_list(r.spec, "imagePullSecrets");
+	struct portspec ports;
+	ERR_AUTO wrong = { 0 };
+	p->uid = s->uid;
+	p->grace_s = pod_int(r.spec, "terminationGracePeriodSeconds", GRACE_DEFAULT_S);
+	if (p->grace_s < 0 || p->grace_s > GRACE_MAX_S) {
+		(void)pod_refuse(&r, "terminationGracePeriodSeconds is not 0 to %d", GRACE_MAX_S);
 		return NULL;
 	}
-	return pod_read_all(&r) ? NULL : r.pod;
+	p->pull_secret = ARENA_NEW(a, const char *, secrets.n + 1);
+	for (; p->n_pull_secrets < secrets.n; p->n_pull_secrets++)
+		p->pull_secret[p->n_pull_secrets] =
+		    pod_text(&secrets.item[p->n_pull_secrets], "name");
+	if (pod_volumes_read(&r) || pod_containers(&r))
+		return NULL;
+	const char *text =
+	    pod_text(node_get(r.metadata, "annotations"), "rest-server/port-scheduling-spec");
+	(void)portspec_read(span_of(text), -1, a, &ports,
+	                    &wrong); /* has the labels that are right */
+	p->need.ports = ports.sequential ? 0 : ports.total;
+	for (size_t i = 0; i < p->init.n_env; i++) {
+		const struct pod_env *v = &p->init.env[i];
+		if (strcmp(v->name, "GANG_ALLOCATION") == 0)
+			p->gang = v->value && strcmp(v->value, "true") == 0;
+	}
+	return p;
 }

@@ -7,10 +7,11 @@
  * names it.
  */
 #include "base/err.h"
+#include "base/tree.h"
+#include "machine/resources/amounts.h"
 #include "machine/words.h"
 
 enum {
-	POD_OBJECT_MAX = 4 << 20,
 	POD_VOLUMES_MAX = 256,
 	POD_MOUNTS_MAX = 512,
 	POD_ENV_MAX = 8192,    /* variables of a container, with those of envFrom */
@@ -24,6 +25,7 @@ struct pod_storage {
 
 struct pod_settings {
 	const char *node_name, *ip; /* ip: of the pod and of its host */
+	const char *uid;            /* of the pod */
 	const struct pod_storage *storage;
 	size_t n_storages;
 };
@@ -76,32 +78,29 @@ struct pod_container {
 	size_t n_env;
 	struct pod_mount *mount; /* in the order of their paths: parents first */
 	size_t n_mounts;
-	int64_t cpu_milli, memory; /* limits, else requests; 0: none */
-	int64_t gpus;              /* sum of all limits that are devices */
 };
 
 struct pod {
-	const char *name, *uid;
-	bool has_init;
-	union {
-		struct {
-			struct pod_container init, app;
-		};
-		struct pod_container container[2]; /* the same; without init the first is empty */
-	};
+	const char *uid;
+	bool has_init; /* else `init` is empty */
+	struct pod_container init, app;
 	struct pod_volume *volume;
 	size_t n_volumes;
 	const char **pull_secret; /* names in imagePullSecrets */
 	size_t n_pull_secrets;
 	int64_t grace_s; /* terminationGracePeriodSeconds, default 30 */
+	/* Limits of the app container, else its requests, 0: none; all its limits that are devices;
+	 * ports to be chosen. */
+	struct amounts need;
+	bool gang; /* it starts together with the other tasks of its job */
 };
 
 /*
- * Reads a pod object into the arena.  NULL and *e (400) with one sentence: no such pod can run on
- * one machine.  Fields of the pod are resolved; values from Secrets and ConfigMaps are resolved by
- * pod_env_resolve.
+ * Reads a pod object, from which texts are borrowed, into the arena.  NULL and *e (400) with one
+ * sentence: no such pod can run on one machine.  Fields of the pod are resolved; values from
+ * Secrets and ConfigMaps are resolved by pod_env_resolve.
  */
-struct pod *pod_read(struct span object, const struct pod_settings *s, struct arena *a,
+struct pod *pod_read(const struct node *object, const struct pod_settings *s, struct arena *a,
                      struct err *e);
 
 /* The contents of a Secret (decoded) or ConfigMap of the namespace, in an arena. */

@@ -57,12 +57,6 @@ int pod_source_get(const struct pod_source *s, const struct pod_objects *o, stru
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
-/* A name that a process can be given. */
-static bool variable_name_ok(struct span name)
-{
-	return name.n > 0 && !is_digit(name.p[0]) && span_only(name, "._-");
-}
-
 int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, struct words *out,
                     struct err *e)
 {
@@ -79,7 +73,8 @@ int pod_env_resolve(const struct pod_container *c, const struct pod_objects *o, 
 		/* More are an error below, but take no time. */
 		for (size_t k = 0; k < data.n && out->n <= POD_ENV_MAX; k++) {
 			const struct pod_pair *d = &data.v[k];
-			if (variable_name_ok(d->key))
+			/* A name that a process can be given. */
+			if (d->key.n > 0 && !is_digit(d->key.p[0]) && span_only(d->key, "._-"))
 				words_set(out, arena_printf(a, "%s%s=%s", v->name, d->key.p,
 				                            arena_dup(a, d->value)));
 		}

@@ -90,8 +90,8 @@ struct task_state {
 	struct task_container init, app;
 };
 
-/* The shim renames the file `state` into place at each change: watch the directory by inotify
- * (IN_MOVED_TO).  0; 1: no state yet, *out is that of TASK_STARTING; -1 and *e: not readable. */
+/* The shim renames the file `state` into place at each change.  0; 1: no state yet, *out is that of
+ * TASK_STARTING; -1 and *e: not readable. */
 int task_read_state(const char *dir, struct arena *a, struct task_state *out, struct err *e);
 
 /* Asks the shim to stop the containers: SIGTERM, after the grace period SIGKILL.  grace_s < 0: that

@@ -368,7 +368,7 @@ static const char *const *task_wrap(struct task_making *m, const char *cwd,
 	box.mounts = m->mount;
 	box.mounts_n = m->n_mounts;
 	box.overlay = m->s->dir;
-	box.memory = (uint64_t)m->p->app.memory;
+	box.memory = (uint64_t)m->p->need.memory;
 	box.home = m->home;
 	box.cwd = cwd;
 	box.command = command;

@@ -13,8 +13,8 @@
 #include "k8s/cache/cache.h"
 #include "k8s/cache/events.h"
 #include "k8s/cache/reflector.h"
-#include "machine/store/local.h"
 #include "machine/engine/engine.h"
+#include "machine/store/local.h"
 #include "server/cluster/cluster.h"
 #include "server/cluster/history.h"
 #include "server/log.h"
@@ -224,13 +224,13 @@ static void pod_events_end(void *arg, int64_t version)
 static void pod_events_put(void *arg, struct span object)
 {
 	struct follow *f = arg;
-	events_put(f->events, object);
+	events_change(f->events, object, true);
 }
 
 static void pod_events_remove(void *arg, struct span object)
 {
 	struct follow *f = arg;
-	events_remove(f->events, object);
+	events_change(f->events, object, false);
 }
 
 static void pod_events_seen(void *arg, int64_t version)

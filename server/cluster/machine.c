@@ -16,10 +16,10 @@ enum { MIB_BYTES = 1 << 20 };
 
 /* ---- callbacks, on the engine's thread ---- */
 
-static void machine_event(void *arg, struct span event)
+static void machine_event(void *arg, const struct event *event)
 {
 	const struct server *s = arg;
-	events_put(s->events, event);
+	events_add(s->events, event);
 }
 
 static void machine_notice(void *arg, enum engine_level level, const char *text)
@@ -164,10 +164,13 @@ int machine_start(struct server *s, struct arena *a, struct err *e)
 
 int machine_go(struct server *s, struct err *e)
 {
+	ARENA_AUTO a = { 0 };
 	STR_AUTO offers = STR_INIT(1024);
+	struct engine_shares all;
 	if (engine_begin(s->engine, e) < 0)
 		return -1;
-	engine_describe(s->engine, &offers);
+	engine_shares(s->engine, &a, &all);
+	amounts_text(&offers, &all.total);
 	log_event(LOG_INFO, "jobs run on this machine", "resources", str_c(&offers));
 	return 0;
 }

@@ -331,9 +331,9 @@ def test_events_and_restart(check):
     with Machine() as m:
         m.start("long", {"main": role("for i in 1 2 3 4 5 6; do echo line $i; sleep 0.5; done")})
         check.ok("it has begun", wait_until(lambda: "line 1" in m.log("long", "main")))
-        events = m.request("GET", "/api/v2/jobs/alice~long/events").json
-        reasons = {e["reason"] for e in events["data"]}
-        check.ok("events", {"Scheduled", "Started"} <= reasons, reasons)
+        def told():
+            return {e["reason"] for e in m.request("GET", "/api/v2/jobs/alice~long/events").json["data"]}
+        check.ok("events", wait_until(lambda: {"Scheduled", "Started"} <= told()), told())
         check.equal("stopped", m.stop(), 0)
         again = m.again()
         check.ok("all jobs are known", again.ready())

@@ -270,12 +270,13 @@ static enum framework_answer stage_create(void *arg, const struct framework_obje
 	}
 	if (json_object_get(stage_kind(st, pod), name))
 		return FRAMEWORK_FAILED;
+	ARENA_AUTO a = { 0 };
 	STR_AUTO text = STR_INIT(FRAMEWORK_OBJECT_MAX);
-	framework_object_write(st->machine, object, &text);
-	json_t *parsed = json_loadb(text.p, text.n, 0, NULL);
-	JSON_AUTO *shown = symbols_shown(&st->symbols, parsed);
+	node_json(&text, framework_object(st->machine, object, &a));
+	json_t *made = reply_parse(str_view(&text));
+	JSON_AUTO *shown = symbols_shown(&st->symbols, made);
 	stage_asked(st, "create", pod, name, json_incref(shown));
-	out->uid = stage_post(st, pod, name, parsed);
+	out->uid = stage_post(st, pod, name, made);
 	return FRAMEWORK_DONE;
 }
 

@@ -24,7 +24,7 @@ static void put(struct events *e, const char *uid, const char *pod, unsigned sec
 	    "\"host\":\"n1\"}}",
 	    uid, pod, uid, second / 3600, second / 60 % 60, second % 60);
 	assert_true(scan_valid(span_of(text), 16));
-	events_put(e, span_of(text));
+	events_change(e, span_of(text), true);
 }
 
 /* The uids, the last one first. */
@@ -187,8 +187,10 @@ TEST(test_order_and_changes)
 	assert_events(e, "f", "a b c");
 	put(e, "c", "f-w-0", 40); /* again */
 	assert_events(e, "f", "c a b");
-	events_remove(e, SPAN("{\"metadata\":{\"uid\":\"a\"},\"involvedObject\":{\"kind\":\"Pod\","
-	                      "\"name\":\"f-w-1\"}}"));
+	events_change(e,
+	              SPAN("{\"metadata\":{\"uid\":\"a\"},\"involvedObject\":{\"kind\":\"Pod\","
+	                   "\"name\":\"f-w-1\"}}"),
+	              false);
 	assert_events(e, "f", "c b");
 	assert_events(e, "g", "x");
 	assert_events(e, "h", "");
@@ -201,7 +203,7 @@ static void put_said(struct events *e, const char *uid, const char *pod, const c
 	    "{\"metadata\":{\"uid\":\"%s\"},\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"%s\","
 	    "\"uid\":\"p1\"},\"type\":\"Warning\",\"reason\":\"%s\",\"message\":\"%s\"}",
 	    uid, pod, reason, message);
-	events_put(e, span_of(text));
+	events_change(e, span_of(text), true);
 }
 
 static void assert_refusals(struct events *e, size_t wanted)

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/rmtree.h"
-#include "k8s/cache/events.h"
 #include "machine/engine/engine_internal.h"
 #include "tests/unit/machine/machine_tree.h"
 
@@ -30,11 +29,12 @@ static void note_notice(void *arg, enum engine_level level, const char *text)
 	(void)snprintf(f->notice, sizeof(f->notice), "%s", text); /* may be cut */
 }
 
-static void note_event(void *arg, struct span event)
+static void note_event(void *arg, const struct event *event)
 {
 	struct fixture *f = arg;
 	f->events++;
-	assert_true(event_read(arena_span(&f->arena, event), &f->arena, &f->event));
+	f->event = *event;
+	f->event.message = arena_span(&f->arena, event->message);
 }
 
 static void fixture_open(struct fixture *f)
@@ -50,9 +50,10 @@ static void fixture_open(struct fixture *f)
 	f->e.set.event = note_event;
 	f->e.node = "node";
 	f->e.ip = "192.0.2.1";
-	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.inotify = -1;
+	f->e.pods_dir = f->e.logs_dir = f->e.trash_dir = f->e.trash = -1;
 	TAILQ_INIT(&f->e.live);
 	TAILQ_INIT(&f->e.news);
+	TAILQ_INIT(&f->e.turn);
 	(void)pthread_mutex_init(&f->e.lock, NULL);
 	assert_int_equal(engine_make_directories(&f->e, &err), 0);
 }
@@ -118,25 +119,19 @@ TEST(test_configmap)
 	};
 	for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]); i++) {
 		struct engine_job job = { 0 };
-		struct fw_view view;
-		ARENA_AUTO a = { 0 };
 		FREE_AUTO char *status =
 		    xasprintf("{\"state\":\"%s\",\"attemptStatus\":{"
 		              "\"configMapName\":\"n\",\"configMapUID\":\"u\"}}",
 		              ROWS[i].state);
-		fw_view_read(span_of(status), &a, &view);
-		world_restore_configmap(&job, &view);
-		assert_int_equal(job.configmap.there, ROWS[i].there);
-		assert_int_equal(job.configmap.dying, ROWS[i].dying);
+		world_restore(&job, span_of(status));
+		assert_string_equal(job.configmap, ROWS[i].there ? "u" : "");
+		assert_int_equal(job.dying, ROWS[i].dying);
 	}
 	static const char *const WITHOUT[] = { "{\"state\":\"AttemptRunning\"}", "null" };
 	for (size_t i = 0; i < sizeof(WITHOUT) / sizeof(WITHOUT[0]); i++) {
 		struct engine_job job = { 0 };
-		struct fw_view view;
-		ARENA_AUTO a = { 0 };
-		fw_view_read(span_of(WITHOUT[i]), &a, &view);
-		world_restore_configmap(&job, &view);
-		assert_false(job.configmap.there);
+		world_restore(&job, span_of(WITHOUT[i]));
+		assert_string_equal(job.configmap, "");
 	}
 }
 
@@ -145,10 +140,8 @@ static void make_pod(struct fixture *f, struct engine_pod *p, int64_t retry)
 	p->e = &f->e;
 	p->job = engine_job_of(&f->e, SPAN("framework"));
 	(void)snprintf(p->uid, sizeof(p->uid), "pod%lld", (long long)retry);
-	static char name[] = "f-worker-2";
-	static char role[] = "worker";
-	p->name = name;
-	p->role = role;
+	p->name = "f-worker-2";
+	p->role = "worker";
 	p->index = 2;
 	p->retry = retry;
 }
@@ -159,6 +152,12 @@ static bool has_log(struct fixture *f, int64_t retry)
 	const struct engine_task t = { SPAN("framework"), SPAN("worker"), 2, 0, retry, false };
 	FREE_AUTO char *path = xasprintf("%s/log", logs_path(&f->e, &t, &a));
 	return access(path, F_OK) == 0;
+}
+
+static bool has_trash(const struct fixture *f)
+{
+	DIR_AUTO *list = dir_list(f->e.trash_dir, ".");
+	return dir_next(list);
 }
 
 /* Logs move, the oldest are removed, and a deleted job leaves none. */
@@ -172,6 +171,7 @@ TEST(test_logs)
 	for (int64_t retry = 0; retry < RUNS; retry++) {
 		struct engine_pod p = { 0 };
 		make_pod(&f, &p, retry);
+		p.dir = arena_printf(&f.arena, "%s/pods/%s", f.dir, p.uid);
 		assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
 		int dir = openat(f.e.pods_dir, p.uid, O_RDONLY | O_DIRECTORY);
 		assert_true(dir >= 0);
@@ -182,7 +182,7 @@ TEST(test_logs)
 		assert_int_equal(utimensat(dir, "log", times, 0), 0);
 		(void)close(dir);
 		logs_keep(&p);
-		trash_pod(&f.e, p.uid);
+		trash_take(&f.e, f.e.pods_dir, p.uid);
 	}
 	assert_true(has_log(&f, RUNS - 1));
 	assert_false(has_log(&f, 0));
@@ -194,10 +194,12 @@ TEST(test_logs)
 	free(TAKE(job->name));
 	logs_forget_strangers(&f.e);
 	assert_false(has_log(&f, RUNS - 1));
-	assert_true(f.e.trash);
-	for (int i = 0; i < 100 && f.e.trash; i++)
-		trash_step(&f.e, 3);
-	assert_false(f.e.trash);
+	atomic_store(&f.e.trash_stop, true);
+	assert_false(trash_empty(&f.e));
+	assert_true(has_trash(&f));
+	atomic_store(&f.e.trash_stop, false);
+	assert_true(trash_empty(&f.e));
+	assert_false(has_trash(&f));
 	fixture_close(&f);
 }
 
@@ -224,6 +226,9 @@ TEST(test_event)
 	struct engine_pod p = { 0 };
 	fixture_open(&f);
 	make_pod(&f, &p, 0);
+	pod_event(&p, "Warning", "Failed", "of no Framework");
+	assert_int_equal(f.events, 0);
+	p.job->name = xstrdup("f");
 	pod_event(&p, "Warning", "Failed", "a \"quoted\" %s", "text");
 	assert_int_equal(f.events, 1);
 	assert_true(span_is(f.event.framework, "f"));
@@ -243,8 +248,8 @@ TEST(test_task_file)
 	struct engine_pod p = { 0 };
 	fixture_open(&f);
 	make_pod(&f, &p, 7);
-	p.watch = p.pidfd = -1;
-	p.dir = xasprintf("%s/pods/%s", f.dir, p.uid);
+	p.pidfd = -1;
+	p.dir = arena_printf(&f.arena, "%s/pods/%s", f.dir, p.uid);
 	assert_int_equal(pod_write_file(&p), -1); /* there is no directory yet */
 	assert_int_equal(mkdirat(f.e.pods_dir, p.uid, 0700), 0);
 	assert_false(pod_find(&p));
@@ -253,8 +258,7 @@ TEST(test_task_file)
 	assert_true(pod_find(&p));
 	assert_int_equal(p.state, POD_STARTED);
 	assert_string_equal(p.gpus_found, "[]");
-	free(p.gpus_found);
-	free(p.dir);
+	arena_done(&p.texts);
 	fixture_close(&f);
 }
 

@@ -99,7 +99,7 @@ static int teardown(void **state)
 
 static void world_prepare(struct world *w, const char *command)
 {
-	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7" };
+	const struct pod_settings at = { .node_name = "here", .ip = "10.9.8.7", .uid = UID };
 	const char *const hide[] = { w->base };
 	const char *framework = w->framework ?: arena_printf(&w->a, FRAMEWORK, UID);
 	const struct task_settings s = {
@@ -112,7 +112,8 @@ static void world_prepare(struct world *w, const char *command)
 	if (!w->runtime)
 		skip();
 	const char *pod = arena_printf(&w->a, POD, UID, command);
-	struct pod *p = pod_read(span_of(pod), &at, &w->a, &w->e);
+	struct pod *p =
+	    pod_read(doc_quiet(span_of(pod), &BUDGET_DEFAULT, &w->a), &at, &w->a, &w->e);
 	if (!p || task_prepare(p, &s, &w->e))
 		fail_msg("%s", err_msg(&w->e));
 }

@@ -200,8 +200,8 @@ static struct node objects_make(const struct node *from, const struct node *more
                                 const struct told *told, struct arena *a)
 {
 	struct node to = *from;
-	if (more && from->type != NODE_LIST &&
-	    (more->type != from->type || from->type == NODE_TEXT))
+	bool containers = from->type == NODE_LIST && node_get(more, "env");
+	if (more && !containers && (more->type != from->type || from->type == NODE_TEXT))
 		return *more;
 	if (from->type == NODE_TEXT) {
 		to.text = objects_fill(node_span(from), told, a);

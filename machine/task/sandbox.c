@@ -331,8 +331,11 @@ static int sandbox_mount_put(struct sandbox *s, const struct sandbox_mount *m)
 	const struct view *shown;
 	const char *look = view_look(s, path, &shown);
 	const char *option = m->device ? DEVICE : m->writable ? WRITABLE : READ_ONLY;
-	if (look && strcmp(look, real) == 0 && shown->option == option)
-		return 0; /* it is seen already */
+	/* Where it is seen already, an empty directory is perhaps a new one. */
+	DIR_AUTO *entries = dir_list(AT_FDCWD, real);
+	if (look && strcmp(look, real) == 0 && shown->option == option &&
+	    !(entries && !dir_next(entries)))
+		return 0;
 	(void)view_put(s, path, option, real);
 	view_hide(s, path, real);
 	return 0;
@@ -459,6 +462,12 @@ static bool args_lacks(const struct sandbox *s, const struct view *v, const char
 	return false;
 }
 
+static int args_too_many(const struct sandbox *s)
+{
+	return err_set(s->e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
+	               SANDBOX_ARGS_MAX);
+}
+
 /* look: where the machine has what was seen here so far; NULL: nowhere.  fixed: bubblewrap cannot
  * make mount points there. */
 static int args_view(struct sandbox *s, const struct view *v, const char *path, const char *look,
@@ -466,8 +475,7 @@ static int args_view(struct sandbox *s, const struct view *v, const char *path, 
 {
 	struct stat st;
 	if (s->args.n > SANDBOX_ARGS_MAX)
-		return err_set(s->e, INVALID_PARAMETERS, "a sandbox of more than %d arguments",
-		               SANDBOX_ARGS_MAX);
+		return args_too_many(s);
 	bool there = look && lstat(look, &st) == 0;
 	bool dir = there && S_ISDIR(st.st_mode);
 	if (v->option) {
@@ -525,6 +533,10 @@ const char **sandbox_argv(const struct sandbox_spec *spec, struct arena *a, stru
 	          "--as-pid-1");
 	if (args_view(&s, &s.root, "/", NULL, false) != 0)
 		return NULL;
+	if (args->n > SANDBOX_ARGS_MAX) {
+		(void)args_too_many(&s);
+		return NULL;
+	}
 	words_add_all(args, s.last.v);
 	WORDS_ADD(args, "--chdir", cwd, "--");
 	words_add_all(args, spec->command);

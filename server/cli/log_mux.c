@@ -21,7 +21,6 @@ enum {
 	ONCE_MAX = 1000, /* tasks */
 	LOST_MAX = 3,
 	TIME_MAX = 40,
-	KEPT_MAX = 3, /* tasks of a job whose lines are kept: streams of the user on the server */
 	LAST_LINES = 10,
 	LAST_WIDTH = 512 /* bytes that are kept of a line */
 };
@@ -134,7 +133,7 @@ static void stream_retry(struct log_stream *v, const struct client_answer *a)
 
 static void stream_absent(struct log_stream *v, const char *why)
 {
-	if (!v->mux->wanted.kept && !v->mux->remote->own)
+	if (!v->mux->remote->own)
 		term_say(v->mux->term, "no log of %s: %s", v->name, why);
 	v->mux->missing++;
 }
@@ -324,7 +323,7 @@ static void log_mux_choose(struct log_mux *m, struct span detail, struct arena *
 	}
 	if (m->remote->own && tasks)
 		m->wanted.alone = tasks == 1;
-	if (tasks <= m->n || m->told || (m->wanted.kept && !m->remote->own))
+	if (tasks <= m->n || m->told)
 		return;
 	STR_AUTO text = STR_INIT((size_t)8 * NAME_MAX_BYTES * (m->n + 1));
 	m->told = true;
@@ -380,7 +379,7 @@ void log_mux_update(struct log_mux *m, struct span detail)
 int64_t log_mux_run_once(struct log_mux *m)
 {
 	int64_t next = INT64_MAX;
-	for (struct log_stream *v = m->stream; v < m->stream + m->n; v++) {
+	for (struct log_stream *v = m->stream; v < m->stream + m->n && !m->term->lost; v++) {
 		if (m->wanted.once && v->stage != STAGE_REST && v->stage != STAGE_OVER)
 			break; /* one after the other */
 		if (v->stage != STAGE_REST)
@@ -491,9 +490,7 @@ struct log_mux *log_mux_new(struct remote *r, struct term *s, const struct log_w
 {
 	struct log_mux *m = xcalloc(1, sizeof(*m));
 	*m = (struct log_mux){ .remote = r, .term = s, .wanted = *wanted };
-	m->max = wanted->once              ? ONCE_MAX
-	         : wanted->kept && !r->own ? KEPT_MAX
-	                                   : (size_t)r->o->max_logs;
+	m->max = wanted->once ? ONCE_MAX : (size_t)r->o->max_logs;
 	m->stream = xcalloc(m->max, sizeof(*m->stream));
 	return m;
 }

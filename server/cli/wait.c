@@ -299,7 +299,7 @@ static void waiter_run_once(struct waiter *w)
 	client_run_once(w->remote->client, ms, w->signal_fd);
 	if (read(w->signal_fd, &info, sizeof(info)) == sizeof(info))
 		waiter_take_signal(w, info.ssi_signo);
-	if (w->view.term.lost && w->own)
+	if (w->view.term.lost && w->own && !job_state_final(w->view.progress.state))
 		waiter_stop_job(w, "writing to standard output failed");
 	else if (w->view.term.lost)
 		waiter_stop(w, NO_OUTPUT);
@@ -346,7 +346,7 @@ static int waiter_conclude_own(struct waiter *w)
 		term_print(&w->view.term, "%s", err_msg(&w->e));
 	if (job_state_final(state) && !(block && state == JOB_SUCCEEDED))
 		(void)waiter_verdict(w); /* as follows */
-	if (w->interrupted || w->reason != ENDED)
+	if (w->interrupted || w->reason != ENDED || w->view.term.lost)
 		return EXIT_SERVER;
 	return state == JOB_SUCCEEDED ? EXIT_OK : EXIT_REFUSED;
 }
@@ -408,7 +408,7 @@ static void waiter_open(struct waiter *w, const char *job, const struct log_want
 	 * else. */
 	const struct term *term = &w->view.term;
 	const struct log_wanted some = { .brief = true,
-		                         .kept = term->block && (!w->own || term->terminal) };
+		                         .kept = term->block && w->own && term->terminal };
 	w->keeps = !logs && some.kept;
 	if (logs || w->keeps || w->own)
 		w->mux = log_mux_new(w->remote, &w->view.term, logs ?: &some);

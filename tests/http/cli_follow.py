@@ -145,26 +145,6 @@ def test_cli_terminal(check):
                 check.ok("the verdict is last", lines[-2].startswith(f"{JOB} SUCCEEDED"), lines)
 
 
-def test_cli_last_lines(check):
-    """A terminal without --logs shows the last lines of three tasks, and those of the one that failed."""
-    with FakeServer() as fake:
-        for i in range(5):
-            fake.log("worker", i, f"one\n\x1b[31mline {i}\x1b[0m\n10%\r20%".encode())
-        with follow(fake, columns=80) as c:
-            check.ok("waits", c.says("WAITING"), c.stderr)
-            fake.set("RUNNING", {"worker": ["RUNNING"] * 5})
-            for i in range(3):
-                check.ok(f"a line without end of task {i}", wait_until(lambda: f"  worker[{i}]  20%" in screen_of(c.stderr)[0]), c.stderr)
-                fake.log("worker", i, b"\n" * 2)
-                fake.end_log("worker", i)
-            fake.set("FAILED", {"worker": ["FAILED"] * 5}, firstFailure={
-                "taskRole": "worker", "taskIndex": 1, "cause": "x", "lines": ["of the server"], "followers": []})
-            check.equal("ends", c.end(), 1)
-            check.equal("nothing on standard output", c.stdout, f"{JOB}\n")
-            check.equal("the last lines", screen_of(c.stderr)[0][-5:], ["the last lines of worker[1]:", "  one", "  line 1", "  20%", ""])
-            check.equal("logs of three tasks", len({p for m, p, _, _ in fake.requests if p.endswith("/logs")}), 3)
-
-
 def test_cli_logs(check):
     """Complete lines of several tasks, each once, even if the server cuts connections."""
     with FakeServer() as fake:

@@ -119,47 +119,55 @@ char *cgroup_open(const char *root, struct str *why)
 /* ---- tasks ------------------------------------------------------------------------- */
 
 /* n 0: no limit.  Only the controller of memory need be there. */
-static int cgroup_put_limit(const char *leaf, const char *file, int64_t n, const char *after,
+static int cgroup_put_limit(const char *dir, const char *file, int64_t n, const char *after,
                             struct err *e)
 {
 	FREE_AUTO char *text = n ? xasprintf("%lld%s", (long long)n, after) : xstrdup("max");
-	int fault = cgroup_put(leaf, file, text);
+	int fault = cgroup_put(dir, file, text);
 	if (!fault || (fault == ENOENT && *after))
 		return 0;
-	return err_set(e, UNKNOWN_ERROR, "writing %s into %s/%s: %s", text, leaf, file,
+	return err_set(e, UNKNOWN_ERROR, "writing %s into %s/%s: %s", text, dir, file,
 	               strerrordesc_np(fault));
 }
 
 int cgroup_make(const char *group, const char *task, const struct amounts *limits, char **dir,
                 struct err *e)
 {
-	FREE_AUTO char *leaf = xasprintf("%s/task-%s", group, task);
+	FREE_AUTO char *outer = xasprintf("%s/task-%s", group, task);
 	if (strchr(task, '/'))
 		return err_set(e, UNKNOWN_ERROR, "%s is no name of a cgroup", task);
-	if (mkdir(leaf, 0755) != 0 && errno != EEXIST)
-		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", leaf,
+	if (mkdir(outer, 0755) != 0 && errno != EEXIST)
+		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", outer,
 		               strerrordesc_np(errno));
 	/* CPUs: microseconds in a tenth of a second. */
-	if (cgroup_put_limit(leaf, "memory.max", limits->memory, "", e) < 0 ||
-	    cgroup_put_limit(leaf, "cpu.max", limits->cpus * 100, " 100000", e) < 0)
+	if (cgroup_put_limit(outer, "memory.max", limits->memory, "", e) < 0 ||
+	    cgroup_put_limit(outer, "cpu.max", limits->cpus * 100, " 100000", e) < 0)
 		return -1;
 	/* As in Kubernetes: no swap instead of memory, and all of a task ends.  Not every kernel
 	 * has these. */
-	(void)cgroup_put(leaf, "memory.swap.max", limits->memory ? "0" : "max");
-	(void)cgroup_put(leaf, "memory.oom.group", "1");
-	*dir = TAKE(leaf);
+	(void)cgroup_put(outer, "memory.swap.max", limits->memory ? "0" : "max");
+	(void)cgroup_put(outer, "memory.oom.group", "1");
+	/* A task with namespaces of its own may write the files of its group: of one without
+	 * limits, and without groups below it, which would keep this one. */
+	(void)cgroup_put(outer, "cgroup.max.descendants", "1");
+	*dir = xasprintf("%s/run", outer);
+	if (mkdir(*dir, 0755) != 0 && errno != EEXIST)
+		return err_set(e, UNKNOWN_ERROR, "making the cgroup %s: %s", *dir,
+		               strerrordesc_np(errno));
 	return 0;
 }
 
 bool cgroup_end(const char *group, const char *task, bool *oom)
 {
 	static const char KEY[] = "\noom_kill ";
-	FREE_AUTO char *leaf = xasprintf("%s/task-%s", group, task);
+	FREE_AUTO char *outer = xasprintf("%s/task-%s", group, task);
 	char text[CGROUP_TEXT];
-	(void)cgroup_get(leaf, "memory.events", text); /* else it is empty */
+	(void)cgroup_get(outer, "memory.events", text); /* else it is empty */
 	const char *line = strstr(text, KEY);
 	*oom = line && strtoll(line + strlen(KEY), NULL, 10) > 0;
-	bool killed = cgroup_put(leaf, "cgroup.kill", "1") == 0;
-	(void)rmdir(leaf); /* EBUSY: the kernel still has processes of it */
+	bool killed = cgroup_put(outer, "cgroup.kill", "1") == 0;
+	FREE_AUTO char *run = xasprintf("%s/run", outer);
+	(void)rmdir(run); /* EBUSY: the kernel still has processes of it */
+	(void)rmdir(outer);
 	return killed;
 }

@@ -3,7 +3,8 @@
  * A task of this machine: its directory DIR/pods/UID (0700) and its shim, the process
  * `pai-runtime shim`, which runs the containers and outlives this process.  In the directory:
  *
- *   spec        for the shim: what it runs, see base/shim.h (0600: secrets)
+ *   spec        for the shim: what it runs, see base/shim.h (0600: secrets); in its space the
+ *               shim writes the last state
  *   shim        process_identity() of the shim, written by it as a whole
  *   state       struct task_state, written by the shim as a whole (write, fsync, rename)
  *   log, log.1  output of the app container in CRI format; log.1 is the older part
@@ -13,7 +14,7 @@
  *   message     the termination message in a sandbox; otherwise it is in root/
  *   volumes/    volumes of which only parts are mounted
  *   upper/ ...  what a task with an image has changed
- *   shim.error, state.reserve   of the shim
+ *   shim.error  standard error of the shim
  *
  * Other files in the directory belong to the engine (task.json).
  * All functions block on files and are called by one thread at a time for a directory.  Files that

@@ -11,21 +11,7 @@
 
 enum { STATE_MAX = 64 << 10 };
 
-static const char STATE_RESERVE[] = "state.reserve";
-
 /* ---- claiming -------------------------------------------------------------------------------- */
-
-/* Space for the last state, should the disk be full by then. */
-static void shim_reserve(int dir)
-{
-	char zeroes[4096] = { 0 };
-	FD_AUTO fd = openat(dir, STATE_RESERVE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	bool made = fd >= 0 && fallocate(fd, 0, 0, STATE_MAX) == 0; /* not every file system can */
-	for (size_t n = 0; fd >= 0 && !made && n < STATE_MAX; n += sizeof(zeroes)) {
-		if (fd_write_all(fd, (struct span){ zeroes, sizeof(zeroes) }))
-			return;
-	}
-}
 
 int shim_claim(int dir, struct err *e)
 {
@@ -43,7 +29,9 @@ int shim_claim(int dir, struct err *e)
 		return err_set(e, FAILED, "a shim has run here before");
 	if (!claimed)
 		return err_set(e, FAILED, "cannot write the file shim: %s", strerror(error));
-	shim_reserve(dir);
+	/* Space for the last state, should the disk be full by then; not every file system can. */
+	FD_AUTO spec = openat(dir, "spec", O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	(void)fallocate(spec, FALLOC_FL_KEEP_SIZE, 0, STATE_MAX);
 	return 0;
 }
 
@@ -69,8 +57,8 @@ int shim_state_write(int dir, const struct shim_state *s, bool final)
 	shim_result_put(&text, "init", &s->of[SHIM_INIT]);
 	shim_result_put(&text, "app", &s->of[SHIM_APP]);
 	str_puts(&text, "}\n");
-	/* The blocks of the reserve exist. */
-	const char *name = final ? STATE_RESERVE : "state.new";
+	/* The blocks of the specification, which is not needed any more, exist. */
+	const char *name = final ? "spec" : "state.new";
 	FD_AUTO fd = openat(dir, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || fd_write_all(fd, str_view(&text)) || ftruncate(fd, (off_t)text.n) ||
 	    (final && fsync(fd)) || renameat(dir, name, dir, "state"))

@@ -94,8 +94,8 @@ struct shim_state {
 /* Makes the file `shim`, for this process only: no container runs twice.  -1 and *e. */
 int shim_claim(int dir, struct err *e);
 
-/* Writes the file `state` as a whole.  final: it is also on the disk, and the space that
- * shim_claim reserved is used.  -1 and errno. */
+/* Writes the file `state` as a whole.  final: it is also on the disk, in the space of the file
+ * `spec`, which is gone then.  -1 and errno. */
 int shim_state_write(int dir, const struct shim_state *s, bool final);
 
 /* Bytes that are not UTF-8 become `?`, and what is too long is cut. */

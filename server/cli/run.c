@@ -1,15 +1,22 @@
 /*
  * The server of `rest-lit run`: that of `serve`, in threads of this process, with a private
- * directory (run_dir.c).  It listens on a Unix socket there, for the client in this process only.
- * Tasks end with this process, however it ends.
+ * directory.  It listens on a Unix socket there, for the client in this process only.  Tasks end
+ * with this process, however it ends.
+ *
+ * The directory is $XDG_STATE_HOME/rest-lit/run/XXXXXX, locked, with the socket and, in jobs/, that
+ * of the server.  One without lock is left over from a run that was killed, and whose tasks have
+ * ended; the next run removes it.
  */
 #include <fcntl.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "server/cli/run_internal.h"
 #include "server/log.h"
 #include "server/setup.h"
@@ -56,6 +63,69 @@ static void run_kill(void *arg)
 	engine_kill(r->service->server.engine);
 }
 
+/* ---- the directory ------------------------------------------------------------------------- */
+
+/* The directory of all runs of this user; NULL and *e. */
+static char *dir_base(struct arena *a, struct err *e)
+{
+	const char *state = getenv("XDG_STATE_HOME"); /* NOLINT(concurrency-mt-unsafe): at start */
+	const char *home = getenv("HOME");            /* NOLINT(concurrency-mt-unsafe): the same */
+	if (state && state[0] == '/')
+		return arena_printf(a, "%s/rest-lit/run", state);
+	if (!home || home[0] != '/') {
+		const struct passwd *entry = getpwuid(getuid()); /* NOLINT: the same */
+		home = entry ? entry->pw_dir : NULL;
+	}
+	if (home && home[0] == '/')
+		return arena_printf(a, "%s/.local/state/rest-lit/run", home);
+	(void)err_set(e, 400, NULL,
+	              "there is no home directory for the files of the job: set XDG_STATE_HOME to "
+	              "a directory of your own");
+	return NULL;
+}
+
+/* The descriptor of a directory, locked; -1: it is another run's. */
+static int dir_lock(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	fd_cleanup(&fd);
+	return -1;
+}
+
+/* The directory above is locked while a new one is made and locked, and while an old one is tried.
+ */
+static int dir_open(struct run *r, struct err *e)
+{
+	struct arena *a = &r->service->options.arena;
+	char *base = dir_base(a, e);
+	if (!base)
+		return -1;
+	if (dir_make_all(base, 0700) < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", base);
+	FD_AUTO lock = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *path = arena_printf(a, "%s/XXXXXX", base);
+	if (lock < 0 || flock(lock, LOCK_EX) < 0 || !mkdtemp(path))
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", base);
+	r->base = base;
+	r->path = path;
+	r->fd = dir_lock(path);
+	/* The shims inherit the lock: a task of a killed run may be in its grace period. */
+	if (r->fd < 0 || fcntl(r->fd, F_SETFD, 0) < 0)
+		return err_set(e, UNKNOWN_ERROR, "%s: %m", path);
+	DIR_AUTO *all = dir_list(lock, ".");
+	for (const char *name; (name = dir_next(all));) {
+		FREE_AUTO char *old = xasprintf("%s/%s", base, name);
+		(void)flock(lock, LOCK_EX);
+		FD_AUTO fd = name[0] == '.' ? -1 : dir_lock(old);
+		(void)flock(lock, LOCK_UN);
+		if (fd >= 0)
+			(void)tree_remove(AT_FDCWD, old, SIZE_MAX); /* else the next run does */
+	}
+	return 0;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void *run_serve(void *arg)
@@ -79,18 +149,18 @@ int run_start(struct run *r, struct err *e)
 		return err_set(e, UNKNOWN_ERROR, "signalfd and pipe: %m");
 	s->signal_fd = stop[0];
 	r->stop_fd = stop[1];
-	if (run_dir_open(&r->dir, e) < 0)
+	if (dir_open(r, e) < 0)
 		return -1;
-	r->engine.secrets = &r->dir.base;
+	r->engine.secrets = &r->base;
 	r->engine.n_secrets = 1;
 	r->engine.arg = r;
 	r->engine.notice = run_notice;
 	r->engine.pulls_failed = run_no_image;
 	s->server.foreground = &r->engine;
 	/* By its descriptor, since addresses are short. */
-	r->own.socket = arena_printf(&o->arena, "/proc/self/fd/%d/socket", r->dir.fd);
+	r->own.socket = arena_printf(&o->arena, "/proc/self/fd/%d/socket", r->fd);
 	address_unix(r->own.socket, &s->address);
-	o->local = arena_printf(&o->arena, "%s/jobs", r->dir.path);
+	o->local = arena_printf(&o->arena, "%s/jobs", r->path);
 	o->user = setup_user(o);
 	o->no_auth = true;
 	o->images = o->images[0] ? o->images : "host";
@@ -120,6 +190,7 @@ void run_end(struct run *r)
 		(void)pthread_join(r->thread, NULL); /* cannot fail: joined once */
 	}
 	start_undo(r->service);
-	run_dir_close(&r->dir);
+	if (r->path)
+		(void)tree_remove(AT_FDCWD, r->path, SIZE_MAX); /* else the next run does */
 	free(atomic_load(&r->no_image));
 }

@@ -6,22 +6,6 @@
 #include "server/cli/cli_internal.h"
 #include "server/start.h"
 
-/* ---- run_dir.c ---- */
-
-struct run_dir {
-	struct arena arena;
-	const char *path, *base; /* base: of all runs of this user; NULL: none yet */
-	int fd;                  /* of path, locked */
-};
-
-/* Makes a directory for this run, and removes what killed runs have left.  -1 and *e.  Call
- * run_dir_close in any case. */
-int run_dir_open(struct run_dir *d, struct err *e);
-/* Removes the directory. */
-void run_dir_close(struct run_dir *d);
-
-/* ---- run.c ---- */
-
 enum { RUN_TASKS_MAX = 256 /* whose output is read */ };
 
 /* Begins as zeros, except `service`, and cwd and mounts of `engine`. */
@@ -29,7 +13,8 @@ struct run {
 	struct service *service;
 	struct engine_settings engine;
 	struct own_server own;
-	struct run_dir dir;
+	const char *path, *base;  /* its directory, and that of all runs of this user; NULL: none */
+	int fd;                   /* of path, locked */
 	int notes[2];             /* a pipe: what the engine says */
 	int stop_fd;              /* the other end of service->signal_fd */
 	_Atomic(char *) no_image; /* why pulls fail again and again; NULL */

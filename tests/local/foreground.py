@@ -261,7 +261,7 @@ def test_run_killed(check):
 def test_run_vanishes(check):
     """Tasks end with their `run`, when it is killed or its terminal closes; what is left goes with the next one."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # of this worker and its children: the tests may run under nohup
-    text = job("tied", worker=role("trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
+    text = job("tied", worker=role("trap 'while [ ! -e gone ]; do sleep 0.1; done; exit 0' TERM; echo ready; while :; do sleep 0.1; done"))
     with Place() as p:
         tied = json.loads(text)
         tied["taskRoles"]["worker"]["commands"] = [p.marked(tied["taskRoles"]["worker"]["commands"][0])]
@@ -270,6 +270,9 @@ def test_run_vanishes(check):
             check.ok("runs", c.says("ready"), (c.stdout, c.stderr))
             c.process.kill()
             c.end()
+            check.equal("another one meanwhile", p.run(job("next", worker=role("true")))[0], 0)
+            check.ok("its files are left in the grace period", len(p.left()) == 1 and p.processes(), (p.left(), p.processes()))
+            p.write("gone", "")
             check.ok("its task ends", wait_until(lambda: not p.processes()), p.processes())
         check.equal("its files are left", len(p.left()), 1)
         old = p.left()

@@ -55,9 +55,10 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	tree_holds("sys/fs/cgroup/user/app/rest-lit-server/cgroup.procs", "0");
 	tree_holds("sys/fs/cgroup/user/app/cgroup.subtree_control", "+cpu");
 
-	static const char *const FILES[] = { "memory.max",  "cpu.max",      "memory.swap.max",
-		                             "cgroup.kill", "cgroup.procs", "memory.oom.group",
-		                             NULL };
+	static const char *const FILES[] = {
+		"memory.max",   "cpu.max",          "memory.swap.max",        "cgroup.kill",
+		"cgroup.procs", "memory.oom.group", "cgroup.max.descendants", NULL
+	};
 	for (size_t i = 0; FILES[i]; i++) {
 		FREE_AUTO char *path = xasprintf("sys/fs/cgroup/user/app/task-u1/%s", FILES[i]);
 		tree_put(path, "");
@@ -66,7 +67,9 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	ERR_AUTO e = { 0 };
 	struct amounts limits = { .memory = 1 << 30, .cpus = 1500 };
 	assert_int_equal(cgroup_make(g, "u1", &limits, &dir, &e), 0);
-	assert_string_equal(dir, AT("sys/fs/cgroup/user/app/task-u1"));
+	assert_string_equal(dir, AT("sys/fs/cgroup/user/app/task-u1/run"));
+	assert_int_equal(access(dir, F_OK), 0);
+	tree_holds("sys/fs/cgroup/user/app/task-u1/cgroup.max.descendants", "1");
 	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.max", "1073741824");
 	tree_holds("sys/fs/cgroup/user/app/task-u1/memory.swap.max", "0");
 	tree_holds("sys/fs/cgroup/user/app/task-u1/cpu.max", "150000 100000");
@@ -83,7 +86,7 @@ TEST_WITH(test_limits, tree_setup, tree_teardown)
 	         "low 0\nhigh 0\nmax 7\noom 2\noom_kill 3\noom_group_kill 1\n");
 	assert_true(cgroup_end(g, "u1", &oom));
 	assert_true(oom);
-	tree_dirs("sys/fs/cgroup/user/app/task-u3/x");
+	tree_dirs("sys/fs/cgroup/user/app/task-u3/run/x");
 	assert_false(cgroup_end(g, "u3", &oom));
 	assert_false(oom);
 	assert_int_equal(access(AT("sys/fs/cgroup/user/app/task-u3"), F_OK), -1);

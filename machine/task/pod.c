@@ -356,14 +356,13 @@ static int pod_resources(struct pod_reader *r, const struct node *app)
 		for (size_t k = 0; node_is(list, NODE_MAP) && k < list->n; k++) {
 			const struct node *value = &list->member[k].value;
 			const char *name = list->member[k].key;
-			const char *text = node_is_number(value)
-			                       ? arena_printf(r->a, "%.9f", node_number(value))
-			                   : node_is(value, NODE_TEXT) ? value->text
-			                                               : "";
-			int64_t milli = quantity_milli(span_of(text));
+			struct span text = node_is_number(value) || node_is(value, NODE_TEXT)
+			                       ? node_scalar(r->a, value)
+			                       : SPAN("");
+			int64_t milli = quantity_milli(text);
 			if (milli < 0)
 				return pod_refuse(r, "the limit `%s` is no quantity, but `%s`",
-				                  name, quote(r->quoted, span_of(text)));
+				                  name, quote(r->quoted, text));
 			if (strcmp(name, "cpu") == 0)
 				need->cpus = milli ?: need->cpus;
 			else if (strcmp(name, "memory") == 0)

@@ -37,8 +37,10 @@ static void run_notice(void *arg, enum engine_level level, const char *text)
 static void run_no_image(void *arg, const char *text)
 {
 	struct run *r = arg;
+	STR_AUTO shown = STR_INIT(NOTE_BYTES);
+	visible_text(&shown, span_of(text));
 	if (!atomic_load(&r->no_image))
-		atomic_store(&r->no_image, xstrdup(text));
+		atomic_store(&r->no_image, xstrdup(str_c(&shown)));
 }
 
 /* ---- for the client, on its thread ----------------------------------------------------------- */
@@ -174,7 +176,7 @@ int run_start(struct run *r, struct err *e)
 	r->own.look = run_look;
 	r->own.kill = run_kill;
 	r->own.arg = r;
-	if (start_all(s, e) < 0)
+	if (http_init(e) < 0 || start_all(s, e) < 0)
 		return -1;
 	int bad = pthread_create(&r->thread, NULL, run_serve, s);
 	r->serves = bad == 0;

@@ -88,7 +88,7 @@ TEST(test_mounts)
 	    "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/a/b/\",\"subPath\":\"x//y\"},"
 	    "{\"name\":\"d\",\"mountPath\":\"/a\",\"readOnly\":true},"
 	    "{\"name\":\"s\",\"mountPath\":\"/dev/shm\"},{\"name\":\"t\",\"mountPath\":\"/t\"}],"
-	    "\"resources\":{\"requests\":{\"cpu\":9,\"memory\":\"1Gi\"},\"limits\":{\"cpu\":"
+	    "\"resources\":{\"requests\":{\"cpu\":9,\"memory\":1073741824},\"limits\":{\"cpu\":"
 	    "\"1500m\","
 	    "\"nvidia.com/gpu\":2,\"github.com/fuse\":1}}",
 	    "{\"name\":\"v\",\"emptyDir\":{}},"

@@ -31,7 +31,6 @@ struct engine_pod;
 /* What a task of a job has been given, from the first start until it is Completed.  */
 struct engine_grant {
 	struct queue_task task; /* first: one of job->queued->tasks */
-	struct engine_job *job;
 	char *role;
 	int64_t index;
 	struct engine_pod *pod; /* the present one; NULL between two tries */

@@ -166,7 +166,6 @@ static struct engine_grant *grant_new(struct engine_job *job, const struct engin
 	struct engine *e = job->e;
 	struct engine_grant *g = xcalloc(1, sizeof(*g));
 	bool holds = p->state >= POD_STARTED;
-	g->job = job;
 	g->role = xstrdup(p->role);
 	g->index = p->index;
 	g->task.need = p->need;
@@ -285,7 +284,7 @@ void engine_shares(struct engine *e, struct arena *a, struct engine_shares *out)
 			                    job->queued->sum, job->queued->place };
 		for (size_t k = 0; s->sum.held.gpus > 0 && k < e->inventory.gpus_n; k++) {
 			const struct engine_grant *g = e->inventory.gpus[k].holder;
-			out->gpus[k] = g && g->job == job ? s : out->gpus[k];
+			out->gpus[k] = g && g->task.job == job->queued ? s : out->gpus[k];
 		}
 	}
 }

@@ -199,11 +199,8 @@ static void start_files(const struct engine_pod *p, struct arena *a, struct task
 	}
 	struct sandbox_mount *mount = ARENA_NEW(a, struct sandbox_mount, files);
 	for (size_t i = 0; i < n; i++) {
-		for (size_t j = 0; j < gpus[i]->files_n; j++) {
-			const struct gpu_file *f = &gpus[i]->files[j];
-			mount[set->box.mounts_n++] =
-			    (struct sandbox_mount){ f->host, f->path, f->writable, 0, f->device };
-		}
+		for (size_t j = 0; j < gpus[i]->files_n; j++)
+			mount[set->box.mounts_n++] = gpus[i]->files[j];
 	}
 	if (e->shows_cwd)
 		mount[set->box.mounts_n++] =

@@ -44,14 +44,15 @@ static const struct node *cdi_list(const struct node *map, const char *key, stru
 }
 
 /* deviceNodes: {path, hostPath}; mounts: {containerPath, hostPath, options}. */
-static void cdi_read_file(const struct node *n, bool device, struct gpu_file *out, struct err *e)
+static void cdi_read_file(const struct node *n, bool device, struct sandbox_mount *out,
+                          struct err *e)
 {
 	const struct node *options = cdi_list(n, "options", e);
 	out->path = cdi_path(n, device ? "path" : "containerPath", e);
-	out->host = cdi_path(n, "hostPath", e);
-	if (!out->host && device)
-		out->host = out->path;
-	if (!out->path || !out->host)
+	out->source = cdi_path(n, "hostPath", e);
+	if (!out->source && device)
+		out->source = out->path;
+	if (!out->path || !out->source)
 		(void)err_at(e, CDI_WRONG(n), "%s",
 		             device ? "a device node needs `path`"
 		                    : "a mount needs `hostPath` and `containerPath`");
@@ -70,8 +71,8 @@ static int cdi_read_edits(const struct node *map, struct gpu *g, struct err *e)
 	const struct node *devices = cdi_list(map, "deviceNodes", e);
 	const struct node *mounts = cdi_list(map, "mounts", e);
 	const struct node *env = cdi_list(map, "env", e);
-	struct gpu_file *files =
-	    ARENA_NEW(g->env.a, struct gpu_file, g->files_n + devices->n + mounts->n + 1);
+	struct sandbox_mount *files =
+	    ARENA_NEW(g->env.a, struct sandbox_mount, g->files_n + devices->n + mounts->n + 1);
 	if (g->files_n)
 		memcpy(files, g->files, g->files_n * sizeof(*files));
 	g->files = files;
@@ -98,7 +99,7 @@ static size_t cdi_shared(const struct gpu *a, const struct gpu *b)
 	for (size_t i = 0; i < a->own_n; i++)
 		for (size_t k = 0; k < b->own_n; k++)
 			n += a->files[i].device && b->files[k].device &&
-			     strcmp(a->files[i].host, b->files[k].host) == 0;
+			     strcmp(a->files[i].source, b->files[k].source) == 0;
 	return n;
 }
 
@@ -125,7 +126,7 @@ static void cdi_choose_node(const struct inventory *v, struct gpu *g)
 		for (size_t k = 0; k < v->gpus_n; k++)
 			have += cdi_shared(&one, &v->gpus[k]);
 		if (have == 1 || (have > 1 && !g->node))
-			g->node = g->files[i].host;
+			g->node = g->files[i].source;
 	}
 }
 

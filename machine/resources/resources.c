@@ -70,7 +70,7 @@ static void gpu_add_node(const char *path, struct inventory *out)
 	/* What every NVIDIA GPU needs besides its own node, as far as it is there. */
 	static const char *const CONTROL[] = { "ctl", "-uvm", "-uvm-tools", "-caps" };
 	struct arena *a = &out->arena;
-	struct gpu_file *files = ARENA_NEW(a, struct gpu_file, 1 + ARRAY_SIZE(CONTROL));
+	struct sandbox_mount *files = ARENA_NEW(a, struct sandbox_mount, 1 + ARRAY_SIZE(CONTROL));
 	const char *driver = arena_printf(a, "%s/dev/nvidia", out->root);
 	bool nvidia = span_starts(span_of(path), driver);
 	struct stat st;
@@ -84,12 +84,13 @@ static void gpu_add_node(const char *path, struct inventory *out)
 	}
 	struct gpu *g = &out->gpus[out->gpus_n++];
 	path = arena_printf(a, "%s", path);
-	files[0] = (struct gpu_file){ path, path, S_ISCHR(st.st_mode), S_ISCHR(st.st_mode) };
+	files[0] =
+	    (struct sandbox_mount){ path, path, S_ISCHR(st.st_mode), 0, S_ISCHR(st.st_mode) };
 	*g = (struct gpu){ .name = path, .node = path, .files = files, .files_n = 1, .own_n = 1 };
 	for (size_t i = 0; i < ARRAY_SIZE(CONTROL) && nvidia; i++) {
 		path = arena_printf(a, "%s%s", driver, CONTROL[i]);
 		if (access(path, F_OK) == 0)
-			files[g->files_n++] = (struct gpu_file){ path, path, true, true };
+			files[g->files_n++] = (struct sandbox_mount){ path, path, true, 0, true };
 	}
 }
 

@@ -13,12 +13,13 @@
 #include "machine/resources/amounts.h"
 #include "machine/words.h"
 
-/* A file or directory of the machine that a task with the GPU must see. */
-struct gpu_file {
-	const char *host; /* its path here */
-	const char *path; /* its path for the task */
-	bool device;      /* a device node; else a file, directory or socket to mount */
+/* A file or directory of the machine, or a tmpfs, as a task sees it. */
+struct sandbox_mount {
+	const char *source; /* absolute; symbolic links are followed; NULL: a tmpfs */
+	const char *path;   /* in the sandbox, absolute */
 	bool writable;
+	uint64_t size; /* of a tmpfs, in bytes; 0: as those that every sandbox has */
+	bool device;   /* source: a device node that can be used */
 };
 
 struct gpu {
@@ -26,8 +27,8 @@ struct gpu {
 	const char *uuid; /* "GPU-...", NULL if unknown */
 	unsigned index;   /* as the driver numbers them, or in the order of the pattern */
 	const char *node; /* the path whose lock is taken */
-	const struct gpu_file
-	    *files;            /* those of this GPU and those that all GPUs of its kind need */
+	/* What a task with it must see: files of this GPU, and what all of its kind need. */
+	const struct sandbox_mount *files;
 	size_t files_n, own_n; /* the first own_n are of this GPU alone */
 	struct words env;      /* NAME=value, of the CDI file */
 	/* Of the engine (grants.c): */

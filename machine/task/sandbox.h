@@ -11,23 +11,9 @@
  *
  * All texts are borrowed.  No thread rule.
  */
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/arena.h"
-#include "base/err.h"
+#include "machine/resources/resources.h"
 
 enum { SANDBOX_ARGS_MAX = 8000 /* of sandbox_argv; bubblewrap refuses 9000 */ };
-
-/* A file or directory of the machine, or a tmpfs. */
-struct sandbox_mount {
-	const char *source; /* absolute; symbolic links are followed; NULL: a tmpfs */
-	const char *path;   /* in the sandbox, absolute */
-	bool writable;
-	uint64_t size; /* of a tmpfs, in bytes; 0: as those that every sandbox has */
-	bool device;   /* source: a device node that can be used */
-};
 
 struct sandbox_spec {
 	const char *runtime; /* pai-runtime, whose mount-overlay is used */

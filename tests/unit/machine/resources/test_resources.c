@@ -22,8 +22,8 @@ static char *describe(const struct inventory *v)
 		str_printf(&out, "%s %u %s lock %s", g->name, g->index, g->uuid ? g->uuid : "-",
 		           g->node);
 		for (size_t f = 0; f < g->files_n; f++)
-			str_printf(&out, " %s%s:%s:%s", f == g->own_n ? "+ " : "", g->files[f].host,
-			           g->files[f].path,
+			str_printf(&out, " %s%s:%s:%s", f == g->own_n ? "+ " : "",
+			           g->files[f].source, g->files[f].path,
 			           g->files[f].device     ? "dev"
 			           : g->files[f].writable ? "rw"
 			                                  : "ro");

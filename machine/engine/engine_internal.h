@@ -62,9 +62,8 @@ struct engine_pod {
 	struct engine_grant *grant;
 	bool dying;
 	int64_t deletion_s, deletion_grace_s;
-	bool running, oom, lost;
+	bool running, lost;
 	struct task_state task; /* as last read */
-	struct framework_container view[2];
 	const struct pod *spec; /* in the arena, while it is about to start; NULL */
 	struct arena arena;     /* of `spec` */
 	const char *gpus_found; /* after a restart: nodes as a JSON list; NULL */

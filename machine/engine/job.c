@@ -113,6 +113,7 @@ static struct engine_pod *world_new_pod(struct engine_job *job, const struct fra
 	p->e = job->e;
 	p->job = job;
 	p->pidfd = -1;
+	p->task = TASK_NEW;
 	p->name = arena_dup(&p->texts, span_of(o->name));
 	p->role = arena_dup(&p->texts, span_of(o->role));
 	p->dir = arena_printf(&p->texts, "%s/pods/%s", job->e->set.dir, uid);

@@ -348,14 +348,16 @@ static void pod_shim_ended(struct engine_pod *p)
 	p->lost = p->task.phase != TASK_ENDED;
 	pod_release(p);
 	bool killed = false;
+	bool oom = false;
 	if (p->e->cgroup)
-		killed = cgroup_end(p->e->cgroup, p->uid, &p->oom);
+		killed = cgroup_end(p->e->cgroup, p->uid, &oom);
 	if (p->lost && !killed) /* else the shim has waited for all */
 		(void)task_kill_leftovers(p->uid);
 	p->state = POD_ENDED;
-	const struct task_container *c = &p->task.app;
-	bool quick =
-	    !p->lost && !p->dying && c->code != 0 && c->ended_ms - c->started_ms < QUICK_MS;
+	struct framework_container *c = &p->task.container[1];
+	if (oom && c->code != 0)
+		c->reason = "OOMKilled";
+	bool quick = !p->lost && !p->dying && c->code != 0 && p->task.ran_ms < QUICK_MS;
 	p->job->quick = quick ? p->job->quick + 1 : 0;
 	if (p->lost && !p->dying)
 		pod_event(p, "Warning", "NodeLost", "%s", POD_LOST);
@@ -367,15 +369,13 @@ static void pod_shim_ended(struct engine_pod *p)
 /* It ends without having started. */
 static void pod_never(struct engine_pod *p, const char *reason, int code, const char *message)
 {
-	struct task_state *t = &p->task;
-	t->phase = TASK_ENDED;
-	*(code == CODE_IMAGE_ABSENT ? &t->init : &t->app) = (struct task_container){
-		.ended = true,
-		.code = code,
-		.ended_ms = clock_wall_ms(),
-		.reason = reason,
-		.message = arena_dup(&p->texts, span_of(message)),
-	};
+	struct framework_container *c = &p->task.container[code != CODE_IMAGE_ABSENT];
+	p->task.phase = TASK_ENDED;
+	c->terminated = true;
+	c->code = code;
+	c->finished_s = clock_wall_ms() / 1000;
+	c->reason = reason;
+	c->message = arena_dup(&p->texts, span_of(message));
 	pod_event(p, "Warning", "Failed", "%s", message);
 	pod_release(p);
 	grant_unlock(p->e, p->grant, true);
@@ -591,7 +591,7 @@ void pod_bind(struct engine_pod *p)
 static void pod_look_at_state(struct engine_pod *p)
 {
 	pod_read_state(p);
-	p->running = p->task.phase == TASK_RUN || p->task.app.started;
+	p->running = p->task.phase == TASK_RUN || p->task.started;
 	if (p->running) {
 		pod_event(p, "Normal", "Started", "Started container app");
 		pod_changes(p);
@@ -673,29 +673,13 @@ bool pod_find(struct engine_pod *p)
 
 void pod_view(struct engine_pod *p, struct framework_pod *out)
 {
-	static const char *const NAMES[] = { "init", "app" };
-	const struct task_container *const both[] = { &p->task.init, &p->task.app };
-	const struct task_container *lacks = NULL; /* was not started, for want of something */
-	bool bound = p->state > POD_QUEUED;        /* has a node and an address */
+	const struct framework_container *app = &p->task.container[1];
+	const struct framework_container *lacks = NULL; /* was not started, for want of something */
+	bool bound = p->state > POD_QUEUED;             /* has a node and an address */
 	bool ended = p->state == POD_ENDED;
-	bool good = !p->lost && p->task.app.ended && p->task.app.code == 0;
-	for (size_t i = 0; i < 2; i++) {
-		const struct task_container *c = both[i];
-		bool oom = p->oom && i == 1 && c->code != 0;
-		if (c->ended && !p->oom && !lacks && strcmp(c->reason, "OutOfResources") == 0)
-			lacks = c;
-		p->view[i] = (struct framework_container){
-			.name = NAMES[i],
-			.terminated = c->ended,
-			.reason = oom          ? "OOMKilled"
-			          : c->ended   ? c->reason
-			          : c->started ? ""
-			                       : "PodInitializing",
-			.message = c->ended ? c->message : "",
-			.code = c->code,
-			.finished_s = c->ended_ms / 1000,
-		};
-	}
+	bool good = !p->lost && app->terminated && app->code == 0;
+	for (const struct framework_container *c = p->task.container; c <= app && !lacks; c++)
+		lacks = c->terminated && strcmp(c->reason, "OutOfResources") == 0 ? c : NULL;
 	*out = (struct framework_pod){
 		.uid = p->uid,
 		.owner_uid = p->job->configmap,
@@ -715,7 +699,7 @@ void pod_view(struct engine_pod *p, struct framework_pod *out)
 		.ip = bound ? p->ip : "",
 		.ports = bound ? p->ports : NULL,
 		.host_ip = bound ? p->ip : "",
-		.containers = p->view,
+		.containers = p->task.container,
 		.n_containers = 2,
 	};
 }

@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "k8s/transport/reply.h"
 
-enum { STATE_MAX = 128 << 10, SMALL_MAX = 4096, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
+enum { STATE_MAX = 128 << 10, ENVIRON_MAX = 256 << 10, LEFTOVER_ROUNDS = 10 };
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
@@ -101,36 +101,37 @@ static int64_t state_number(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-static struct task_container state_container(const json_t *c, struct arena *a)
+static struct framework_container state_container(const json_t *c, const char *name,
+                                                  struct arena *a)
 {
 	int64_t code = state_number(c, "code");
-	int64_t signal = state_number(c, "signal");
-	return (struct task_container){ .started = json_is_true(json_object_get(c, "started")),
-		                        .ended = json_is_true(json_object_get(c, "ended")),
-		                        .code = code >= 0 && code <= 255 ? (int)code : 255,
-		                        .signal = signal >= 0 && signal <= 64 ? (int)signal : 0,
-		                        .started_ms = state_number(c, "startedMs"),
-		                        .ended_ms = state_number(c, "endedMs"),
-		                        .reason = arena_dup(a, span_of(reply_text(c, "reason"))),
-		                        .message =
-		                            arena_dup(a, span_of(reply_text(c, "message"))) };
+	bool ended = json_is_true(json_object_get(c, "ended"));
+	bool started = json_is_true(json_object_get(c, "started"));
+	const char *reason = ended ? reply_text(c, "reason") : started ? "" : "PodInitializing";
+	const char *message = ended ? reply_text(c, "message") : "";
+	return (struct framework_container){ .name = name,
+		                             .terminated = ended,
+		                             .code = code >= 0 && code <= 255 ? (int)code : 255,
+		                             .finished_s = state_number(c, "endedMs") / 1000,
+		                             .reason = arena_dup(a, span_of(reason)),
+		                             .message = arena_dup(a, span_of(message)) };
 }
+
+const struct task_state TASK_NEW = {
+	.container = { { .name = "init", .reason = "PodInitializing", .message = "" },
+	               { .name = "app", .reason = "PodInitializing", .message = "" } }
+};
 
 int task_read_state(const char *path, struct arena *a, struct task_state *out, struct err *e)
 {
 	static const char *const PHASES[] = {
 		[TASK_INIT] = "init", [TASK_RUN] = "run", [TASK_ENDED] = "ended"
 	};
-	static const struct task_container NONE = { .reason = "", .message = "" };
-	const char *error = arena_printf(a, "%s/shim.error", path);
 	const char *file = arena_printf(a, "%s/state", path);
 	char *text = arena_alloc(a, STATE_MAX);
-	*out = (struct task_state){ TASK_STARTING, false, NONE, NONE };
-	if (fd_read_at(AT_FDCWD, file, text, STATE_MAX) <= 0) {
-		if (fd_read_at(AT_FDCWD, error, text, SMALL_MAX) > 0)
-			out->app.message = arena_dup(a, span_trim(span_of(text)));
+	*out = TASK_NEW;
+	if (fd_read_at(AT_FDCWD, file, text, STATE_MAX) <= 0)
 		return 1;
-	}
 	JSON_AUTO *root = reply_parse(span_of(text));
 	const char *phase = reply_text(root, "phase");
 	for (int i = TASK_INIT; i <= TASK_ENDED; i++) {
@@ -140,8 +141,11 @@ int task_read_state(const char *path, struct arena *a, struct task_state *out, s
 	if (!root || out->phase == TASK_STARTING)
 		return err_set(e, UNKNOWN_ERROR, "%s is damaged", file);
 	out->stopped = json_is_true(json_object_get(root, "stopped"));
-	out->init = state_container(json_object_get(root, "init"), a);
-	out->app = state_container(json_object_get(root, "app"), a);
+	const json_t *app = json_object_get(root, "app");
+	out->started = json_is_true(json_object_get(app, "started"));
+	out->ran_ms = state_number(app, "endedMs") - state_number(app, "startedMs");
+	out->container[0] = state_container(json_object_get(root, "init"), "init", a);
+	out->container[1] = state_container(app, "app", a);
 	return 0;
 }
 

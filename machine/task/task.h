@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "k8s/framework/framework.h"
 #include "machine/task/pod.h"
 #include "machine/task/sandbox.h"
 
@@ -74,25 +75,20 @@ void task_reap(int pidfd);
 /* TASK_INIT: only of shims of earlier versions. */
 enum task_phase { TASK_STARTING, TASK_INIT, TASK_RUN, TASK_ENDED };
 
-struct task_container {
-	bool started, ended;
-	int code;                     /* exit code; 128 + signal if a signal ended it */
-	int signal;                   /* 0: none */
-	int64_t started_ms, ended_ms; /* since 1970 */
-	/* "Completed", "Error", "ContainerCannotRun", "OutOfResources" (nothing was executed,
-	 * because the machine was short of something) ...; "" */
-	const char *reason;
-	const char *message; /* termination message, at most POD_MESSAGE_MAX bytes of UTF-8; "" */
-};
-
 struct task_state {
 	enum task_phase phase;
-	bool stopped; /* asked to stop by a signal or the tether */
-	struct task_container init, app;
+	bool stopped;   /* asked to stop by a signal or the tether */
+	bool started;   /* the app */
+	int64_t ran_ms; /* so long; valid when it is terminated */
+	/* init and the app.  Reasons: "Completed", "Error", "ContainerCannotRun", "OutOfResources"
+	 * (nothing was executed, because the machine was short of something) ... */
+	struct framework_container container[2];
 };
+/* Nothing has started. */
+extern const struct task_state TASK_NEW;
 
-/* The shim renames the file `state` into place at each change.  0; 1: no state yet, *out is that of
- * TASK_STARTING; -1 and *e: not readable. */
+/* The shim renames the file `state` into place at each change.  0; 1: no state yet, *out is
+ * TASK_NEW; -1 and *e: not readable. */
 int task_read_state(const char *dir, struct arena *a, struct task_state *out, struct err *e);
 
 /* Asks the shim to stop the containers: SIGTERM, after the grace period SIGKILL.  grace_s < 0: that

@@ -169,10 +169,10 @@ TEST_WITH(test_runs, setup, teardown)
 	                        "$(dirname $0)/../secrets/secrets.yaml; exit 7",
 	                        -1);
 	struct task_state s = world_end(w, pidfd);
-	if (s.phase != TASK_ENDED || s.init.code != 0 || s.app.code != UNKNOWN)
+	if (s.phase != TASK_ENDED || s.container[0].code != 0 || s.container[1].code != UNKNOWN)
 		fail_msg("%s%s", world_text(w, "init.log"), world_text(w, "log"));
-	assert_true(s.app.started && s.app.ended && !s.stopped);
-	assert_non_null(strstr(s.app.message, "originUserExitCode: 7"));
+	assert_true(s.started && s.container[1].terminated && !s.stopped);
+	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 7"));
 	assert_non_null(strstr(world_text(w, "log"), "IP=10.9.8.7"));
 	assert_non_null(strstr(world_text(w, "log"), "swordfish"));
 	assert_int_equal(task_find(w->dir, &pidfd), TASK_GONE);
@@ -184,9 +184,9 @@ TEST_WITH(test_init_fails, setup, teardown)
 	struct world *w = *state;
 	w->framework = "{\"kind\":\"Pod\"}";
 	struct task_state s = world_end(w, world_start(w, "echo ran", -1));
-	assert_true(s.init.started && s.init.ended && !s.app.started);
-	assert_int_equal(s.init.code, 1);
-	assert_non_null(strstr(s.init.message, "step setup (exit code 1): the Framework"));
+	assert_true(s.container[0].terminated && !s.started);
+	assert_int_equal(s.container[0].code, 1);
+	assert_non_null(strstr(s.container[0].message, "step setup (exit code 1): the Framework"));
 	assert_non_null(strstr(world_text(w, "init.log"), "no object of kind Framework"));
 	assert_string_equal(world_text(w, "log"), "");
 }
@@ -211,8 +211,8 @@ TEST_WITH(test_sandbox, setup, teardown)
 	world_wait(w, "state", "\"app\":{\"started\":true");
 	task_stop(pidfd, -1);
 	struct task_state s = world_end(w, pidfd);
-	assert_true(s.app.started && s.app.ended && s.stopped);
-	assert_non_null(strstr(s.app.message, "originUserExitCode: 9"));
+	assert_true(s.started && s.container[1].terminated && s.stopped);
+	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 9"));
 	assert_non_null(strstr(world_text(w, "log"), "IP=10.9.8.7"));
 	assert_non_null(strstr(world_text(w, "log"), "swordfish"));
 	assert_non_null(strstr(world_text(w, "log"), "65536"));
@@ -236,8 +236,8 @@ TEST_WITH(test_stops, setup, teardown)
 	close(again);
 	struct task_state s = world_end(w, pidfd);
 	assert_true(s.stopped);
-	assert_int_equal(s.app.code, UNKNOWN);
-	assert_non_null(strstr(s.app.message, "originUserExitCode: 9"));
+	assert_int_equal(s.container[1].code, UNKNOWN);
+	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 9"));
 }
 
 TEST_WITH(test_kills, setup, teardown)
@@ -247,7 +247,7 @@ TEST_WITH(test_kills, setup, teardown)
 	world_wait(w, "log", "ready");
 	task_kill(pidfd);
 	struct task_state s = world_end(w, pidfd);
-	assert_int_equal(s.app.code, 128 + SIGKILL);
+	assert_int_equal(s.container[1].code, 128 + SIGKILL);
 	assert_int_equal(task_kill_leftovers(UID), 0);
 }
 
@@ -260,7 +260,7 @@ TEST_WITH(test_stops_sooner, setup, teardown)
 	task_stop(pidfd, 1);
 	struct task_state s = world_end(w, pidfd);
 	assert_true(s.stopped);
-	assert_int_equal(s.app.code, 128 + SIGKILL);
+	assert_int_equal(s.container[1].code, 128 + SIGKILL);
 }
 
 TEST_WITH(test_tether, setup, teardown)
@@ -274,8 +274,8 @@ TEST_WITH(test_tether, setup, teardown)
 	close(end[1]);
 	struct task_state s = world_end(w, pidfd);
 	assert_true(s.stopped);
-	assert_int_equal(s.app.code, UNKNOWN);
-	assert_non_null(strstr(s.app.message, "originUserExitCode: 5"));
+	assert_int_equal(s.container[1].code, UNKNOWN);
+	assert_non_null(strstr(s.container[1].message, "originUserExitCode: 5"));
 }
 
 /* SIGKILL of the shim takes the runtime along; what is left is found by its environment. */

@@ -26,7 +26,7 @@ enum {
 };
 
 /* A Framework always has a row in `status`: the engine writes that, and not the large body.  Its
- * uid shows whose it is, if an id is damaged. */
+ * uid shows whose it is, if an id is damaged.  Row 0 has the version of the last removal. */
 static const char SCHEMA[] =
     /* A journal in a file could come back after a power failure. */
     "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA journal_mode = WAL;"

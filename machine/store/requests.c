@@ -285,8 +285,11 @@ static int do_delete(struct work *w)
 		return requests_refuse(w, 409, "the precondition of the deletion does not hold");
 	r.version = ++w->d->version; /* of the removal */
 	(void)answer_object(w, &r, true);
-	/* With all that it owns. */
-	return requests_fail(w, db_run(w->d, "DELETE FROM object WHERE id = ?1", "i", r.id));
+	/* With all that it owns.  The version stays, so that it is not given again after a restart.
+	 */
+	const struct row last = { .version = r.version, .uid = SPAN(""), .status = SPAN("") };
+	int code = db_run(w->d, "DELETE FROM object WHERE id = ?1", "i", r.id);
+	return requests_fail(w, code ?: row_state(w->d, &last));
 }
 
 /* Writes something. */

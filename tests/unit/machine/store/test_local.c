@@ -230,6 +230,10 @@ TEST_WITH(test_open_keeps_objects_and_goes_on_counting, setup, teardown)
 	struct kept k =
 	    create(KIND_SECRET, "s", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"s\"}}");
 	assert_string_equal(k.version, "2");
+	delete ("f", NULL, NULL); /* has one, too */
+	close_store();
+	open_store();
+	assert_string_equal(create(KIND_FRAMEWORK, "f", FRAMEWORK).version, "4");
 }
 
 TEST_WITH(test_open_sweeps_orphans, setup, teardown)

@@ -160,7 +160,7 @@ struct local *local_open(const char *dir, bool transient, struct err *e)
 	return l;
 }
 
-void local_follow(struct local *l, const struct local_follower *f, void *arg)
+int local_follow(struct local *l, const struct local_follower *f, void *arg, struct err *e)
 {
 	/* The worker has no task yet. */
 	size_t i;
@@ -173,11 +173,16 @@ void local_follow(struct local *l, const struct local_follower *f, void *arg)
 	}
 	STMT_AUTO *s = db_bind(&l->db, ROW_LIST, "it", (int64_t)KIND_FRAMEWORK, SPAN(""));
 	struct row r;
-	while (row_find(s, &r) == 0) {
+	int code;
+	while ((code = row_find(s, &r)) == 0) {
 		STR_AUTO text = STR_INIT(TEXT_MAX);
 		row_text(&text, &r, true);
 		f->put(arg, str_view(&text));
 	}
+	/* Tasks of a job that is not known would be ended. */
+	return code == ROW_ABSENT ? 0
+	                          : err_set(e, UNKNOWN_ERROR, "%s/%s cannot be read: %s",
+	                                    l->db.path, DB_FILE, sqlite3_errstr(code));
 }
 
 void local_request(struct local *l, const char *namespace_name, const struct store_request *r,

@@ -27,8 +27,8 @@ struct local_follower {
 	 * asked. */
 	void (*damaged)(void *arg, const char *sentence);
 };
-/* Once, before the first request of a store. */
-void local_follow(struct local *l, const struct local_follower *f, void *arg);
+/* Once, before the first request of a store.  -1 and *e (500): not all can be read. */
+int local_follow(struct local *l, const struct local_follower *f, void *arg, struct err *e);
 
 /* Owns its texts; local_answer_done wipes and frees them. */
 struct local_answer {

@@ -315,7 +315,8 @@ static int watch_directory(struct follow *f, struct err *e)
 	if (run && machine_start(f->server, &f->arena, e) < 0)
 		return -1;
 	frameworks_begin(f);
-	local_follow(f->server->local, &FOLLOWER, f);
+	if (local_follow(f->server->local, &FOLLOWER, f, e) < 0)
+		return -1;
 	frameworks_end(f, 0);
 	events_trouble(f->events, NULL); /* they come from the engine */
 	if (run)

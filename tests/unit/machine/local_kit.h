@@ -53,6 +53,12 @@ __attribute__((unused)) static int teardown(void **state)
 	return 0;
 }
 
+__attribute__((unused)) static void follow(const struct local_follower *f, void *arg)
+{
+	ERR_AUTO e = { 0 };
+	assert_int_equal(local_follow(local, f, arg, &e), 0);
+}
+
 /* ---- requests ---------------------------------------------------------------------- */
 
 static const char FRAMEWORK[] =

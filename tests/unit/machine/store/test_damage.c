@@ -31,7 +31,7 @@ static struct heard open_and_hear(void)
 	static struct heard h;
 	h = (struct heard){ 0 };
 	open_store();
-	local_follow(local, &FOLLOWER, &h);
+	follow(&FOLLOWER, &h);
 	return h;
 }
 

@@ -17,7 +17,7 @@ struct shim {
 };
 
 static sqlite3_vfs *real_vfs;
-static atomic_bool keeps, sync_fails, write_fails, copy_fails, sync_kills;
+static atomic_bool keeps, sync_fails, write_fails, copy_fails, read_fails, sync_kills;
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
 static struct shim *shim_of(sqlite3_file *f)
@@ -68,6 +68,8 @@ static int shim_close(sqlite3_file *f)
 
 static int shim_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 {
+	if (read_fails)
+		return SQLITE_IOERR_READ;
 	return REAL(f)->xRead(shim_of(f)->real, p, n, at);
 }
 
@@ -185,7 +187,7 @@ static int durable_setup(void **state)
 
 static int durable_teardown(void **state)
 {
-	keeps = sync_fails = write_fails = copy_fails = sync_kills = false;
+	keeps = sync_fails = write_fails = copy_fails = read_fails = sync_kills = false;
 	return teardown(state);
 }
 
@@ -377,6 +379,43 @@ TEST_WITH(test_the_log_is_bounded, durable_setup, durable_teardown)
 	assert_int_equal(get(KIND_SECRET, "s0").status, 200);
 }
 
+static void count_put(void *arg, struct span object)
+{
+	(void)object;
+	++*(int *)arg;
+}
+
+/* Larger than what SQLite keeps in memory.  Without all jobs, tasks would be ended as unknown. */
+TEST_WITH(test_a_disk_that_cannot_be_read, durable_setup, durable_teardown)
+{
+	enum { SIZE = 2 << 20, N = 4 };
+	static const struct local_follower FOLLOWER = { count_put, count_put, NULL };
+	char *body = calloc(1, SIZE + 200);
+	ERR_AUTO e = { 0 };
+	int puts = 0;
+	keeps = false;
+	for (int i = 0; i < N; i++) {
+		char name[16];
+		(void)snprintf(name, sizeof(name), "f%d", i);
+		(void)snprintf(
+		    body, SIZE + 200,
+		    "{\"kind\":\"Framework\",\"metadata\":{\"name\":\"%s\"},\"spec\":\"%0*d\"}",
+		    name, SIZE, 0);
+		assert_int_equal(create(KIND_FRAMEWORK, name, body).status, 201);
+	}
+	free(body);
+	close_store();
+	open_store();
+	read_fails = true;
+	assert_int_equal(local_follow(local, &FOLLOWER, &puts, &e), -1);
+	assert_non_null(strstr(err_msg(&e), "store.db cannot be read: "));
+	assert_int_equal(get(KIND_FRAMEWORK, "f0").status, 500);
+	read_fails = false;
+	puts = 0;
+	follow(&FOLLOWER, &puts);
+	assert_int_equal(puts, N);
+}
+
 /* ---- the process ------------------------------------------------------------------- */
 
 static void killed_put(void *arg, struct span object)
@@ -395,7 +434,7 @@ static void killed_creating(bool before_commit)
 	pid_t pid = fork();
 	if (pid == 0) {
 		open_store();
-		local_follow(local, &FOLLOWER, NULL);
+		follow(&FOLLOWER, NULL);
 		sync_kills = before_commit;
 		create_with();
 		_exit(0);

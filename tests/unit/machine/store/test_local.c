@@ -457,7 +457,7 @@ TEST_WITH(test_local_request_answers_at_once, setup, teardown)
 	struct seen seen = { 0 };
 	struct kept *k = calloc(50, sizeof(*k));
 	struct local_answer a;
-	local_follow(local, &FOLLOWER, &seen);
+	follow(&FOLLOWER, &seen);
 	for (size_t i = 0; i < 50; i++)
 		store_request(store, &(struct store_request){ .verb = STORE_GET,
 		                                              .kind = KIND_FRAMEWORK,
@@ -498,7 +498,7 @@ TEST_WITH(test_put_status, setup, teardown)
 {
 	static const struct local_follower FOLLOWER = { seen_put, seen_remove, NULL };
 	struct seen seen = { 0 };
-	local_follow(local, &FOLLOWER, &seen);
+	follow(&FOLLOWER, &seen);
 	struct kept made = create(KIND_FRAMEWORK, "f", FRAMEWORK);
 	const struct {
 		const char *name, *uid;

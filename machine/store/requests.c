@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "base/enc.h"
@@ -22,7 +23,11 @@ struct work {
 	struct local_answer *out;
 };
 
-enum { BODY_MAX = 3145728 /* the API server's own limit */, LIST_MAX = 64 << 20 };
+enum {
+	BODY_MAX = 3145728, /* the API server's own limit */
+	LIST_MAX = 64 << 20,
+	READY_BYTES = 1 << 20, /* of free space: with less, jobs cannot be created for long */
+};
 
 static const char NO_OBJECT[] = "the body is not valid JSON of the expected type";
 
@@ -292,10 +297,14 @@ static int do_delete(struct work *w)
 	return requests_fail(w, code ?: row_state(w->d, &last));
 }
 
-/* Writes something. */
+/* Writes something.  As that fits into the room that the log has, the disk must have some as well.
+ */
 static int do_ready(struct work *w)
 {
-	return requests_fail(w, db_run(w->d, "PRAGMA user_version = 1", ""));
+	struct statvfs disk;
+	bool full = fstatvfs(w->d->root, &disk) == 0 && disk.f_blocks > 0 &&
+	            disk.f_bavail < READY_BYTES / disk.f_frsize;
+	return requests_fail(w, full ? SQLITE_FULL : db_run(w->d, "PRAGMA user_version = 1", ""));
 }
 
 /* ---- list ------------------------------------------------------------------------------ */

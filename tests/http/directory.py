@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 
 from harness import BINARY, Server, database_objects, framework_name, free_port, job_v2, job_v2_secret, run, wait_until
 
@@ -173,7 +174,8 @@ def test_kubeconfigs_refused(check):
     shutil.rmtree(base)
 
 
-FULL = """mkdir -p -m 700 jobs && mount -t tmpfs -o size=512k,mode=0700 none jobs && exec "$@" """
+READY_CACHE_S = 2.1
+FULL = """mkdir -p -m 700 jobs && mount -t tmpfs -o size=4m,mode=0700 none jobs && exec "$@" """
 
 
 def test_disk_full(check):
@@ -185,7 +187,9 @@ def test_disk_full(check):
         check.equal("room: submitted", server.submit(job_v2_secret("first", "m")).status, 202)
         check.ok("room: ready", server.ready())
         inside = f"/proc/{server.process.pid}/cwd/jobs"
-        with open(os.path.join(inside, "filler"), "wb", buffering=0) as f:
+        filler, log = os.path.join(inside, "filler"), os.path.join(inside, "store.db-wal")
+        check.ok("room: the log is emptied", wait_until(lambda: os.stat(log).st_size == 0))
+        with open(filler, "wb", buffering=0) as f:
             try:
                 while f.write(bytes(4096)):
                     pass
@@ -200,6 +204,9 @@ def test_disk_full(check):
         # Each loop asks again after a moment.
         check.ok("full: not ready, and why", wait_until(lambda: "the disk is full" in server.request("GET", "/readyz").message))
         check.equal("full: nothing is left", database_objects(inside, framework_name("second")), [])
-        os.unlink(os.path.join(inside, "filler"))
+        os.truncate(filler, os.stat(filler).st_size - 65536)
+        time.sleep(READY_CACHE_S)
+        check.ok("nearly full: not ready", "the disk is full" in server.request("GET", "/readyz").message)
+        os.unlink(filler)
         check.ok("room again: ready", server.ready())
         check.equal("room again: submitted", server.submit(job_v2_secret("second", "m")).status, 202)

@@ -20,8 +20,7 @@
 enum {
 	LOCK_WAITS = 100,
 	LOCK_WAIT_MS = 20,
-	LOG_MAX = (64 << 20) / 4096, /* pages */
-	LOG_COPIED = 1024,           /* pages of the log from which on it is copied */
+	LOG_COPIED = 1024, /* pages of the log from which on it is copied */
 	SCHEMA_VERSION = 1,
 };
 

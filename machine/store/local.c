@@ -21,6 +21,7 @@ enum {
 	GROUP_BYTES = 16 << 20, /* of a commit */
 	TASK_BYTES = 64 << 10,  /* of them for each task beside its bodies */
 	IDLE_MS = 1000,         /* after that without a request the log is emptied */
+	BACKUP_STEPS = 100,     /* of SQLite, after which a backup looks whether it must end */
 };
 
 /* A request on its way to the worker and back. */
@@ -207,22 +208,40 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
 
 /* ---- backups ------------------------------------------------------------------------- */
 
-int local_backup(struct local *l, struct err *e)
+struct copying {
+	const struct local *l;
+	int stop_fd;
+};
+
+/* Meanwhile the log cannot be emptied. */
+static int backup_must_end(void *arg)
+{
+	const struct copying *c = arg;
+	struct pollfd stop = { .fd = c->stop_fd, .events = POLLIN };
+	return c->l->db.wal > 2 * LOG_MAX || poll(&stop, 1, 0) > 0;
+}
+
+int local_backup(struct local *l, int stop_fd, struct err *e)
 {
 	struct database own = { .path = l->db.path };
+	struct copying c = { l, stop_fd };
 	FREE_AUTO char *path = xasprintf("%s/%s", own.path, DB_COPY);
 	/* SQLite writes into the empty file. */
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_set(e, UNAVAILABLE, "%s: %s", path, strerrordesc_np(errno));
 	int code = db_connect(&own, DB_FILE);
+	sqlite3_progress_handler(own.db, BACKUP_STEPS, backup_must_end, &c);
 	code = code ?: db_run(&own, "VACUUM INTO ?1", "t", span_of(path));
 	db_disconnect(&own);
 	(void)unlink(path); /* else the next start does it */
 	if (code == 0)
 		return fd;
 	(void)close(fd);
-	return err_set(e, UNAVAILABLE, "the database cannot be copied: %s", sqlite3_errstr(code));
+	return err_set(e, UNAVAILABLE, "the database cannot be copied: %s",
+	               code == SQLITE_INTERRUPT
+	                   ? "too much is being stored meanwhile, or this server ends; try again"
+	                   : sqlite3_errstr(code));
 }
 
 /* ---- a store ----------------------------------------------------------------------- */

@@ -58,9 +58,9 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
                    size_t n, struct local_answer *out);
 
 /* A copy of the database as it is at some moment of this call: a file without a name, which the
- * caller closes.  It has all Secrets.  -1 and *e: 503.  Any thread, one at a time; blocks for as
- * long as the disk takes. */
-int local_backup(struct local *l, struct err *e);
+ * caller closes.  It has all Secrets.  -1 and *e: 503, also when stop_fd becomes readable, or the
+ * log too large.  Any thread, one at a time; blocks for as long as the disk takes. */
+int local_backup(struct local *l, int stop_fd, struct err *e);
 
 /* For a thread that must not block. */
 struct store *store_local_new(struct local *l, const char *namespace_name,

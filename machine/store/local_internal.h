@@ -14,6 +14,7 @@
 #define DB_COPY DB_FILE ".copy" /* while a backup is made */
 
 enum { OBJECT_MAX = 4 << 20, TEXT_MAX = 2 * OBJECT_MAX, UID_LEN = 36, OBJECT_DEPTH = 1000 };
+enum { LOG_MAX = (64 << 20) / 4096 /* pages; twice as many while a backup is made */ };
 #define VERSION_MAX (INT64_C(1) << 53)
 
 /* ---- database.c: SQLite ---- */
@@ -25,7 +26,7 @@ struct database {
 	bool transient;     /* see local_open; set before db_open */
 	int fault;          /* SQLITE_..., why nothing is stored in this transaction; 0 */
 	atomic_bool unsure; /* a sync has failed: what a new start finds is not known */
-	int wal;            /* pages of the log */
+	atomic_int wal;     /* pages of the log */
 	int64_t version;    /* the highest */
 	json_t *damaged;    /* sentences */
 	sem_t copy;         /* the log is to be copied into the file */

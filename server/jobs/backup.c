@@ -44,7 +44,7 @@ static void backup_end(void *arg)
 static void backup_make(struct edit *t)
 {
 	struct backup *b = t->arg;
-	b->fd = local_backup(b->server->local, &t->e);
+	b->fd = local_backup(b->server->local, t->caller->stop_fd, &t->e);
 }
 
 static void backup_send(struct edit *t)

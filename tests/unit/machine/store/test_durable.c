@@ -17,7 +17,9 @@ struct shim {
 };
 
 static sqlite3_vfs *real_vfs;
-static atomic_bool keeps, sync_fails, write_fails, copy_fails, read_fails, sync_kills;
+static atomic_bool keeps, sync_fails, write_fails, copy_fails, read_fails, reads_wait, is_waiting,
+    sync_kills;
+static _Thread_local bool backs_up;
 static pthread_mutex_t keeping = PTHREAD_MUTEX_INITIALIZER;
 
 static struct shim *shim_of(sqlite3_file *f)
@@ -68,6 +70,10 @@ static int shim_close(sqlite3_file *f)
 
 static int shim_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 {
+	while (reads_wait && backs_up && at > 1 << 20) { /* in a transaction */
+		is_waiting = true;
+		clock_sleep(1);
+	}
 	if (read_fails)
 		return SQLITE_IOERR_READ;
 	return REAL(f)->xRead(shim_of(f)->real, p, n, at);
@@ -187,7 +193,8 @@ static int durable_setup(void **state)
 
 static int durable_teardown(void **state)
 {
-	keeps = sync_fails = write_fails = copy_fails = read_fails = sync_kills = false;
+	keeps = sync_fails = write_fails = copy_fails = read_fails = reads_wait = sync_kills =
+	    false;
 	return teardown(state);
 }
 
@@ -348,35 +355,98 @@ TEST_WITH(test_a_full_disk_leaves_nothing_half_done, durable_setup, durable_tear
 	write_fails = false;
 }
 
-/* The log is bounded also if it cannot be copied. */
-TEST_WITH(test_the_log_is_bounded, durable_setup, durable_teardown)
+/* Creates objects of 2 MiB until one is refused, or n are there; the status of the last. */
+static int fill_log(const char *name, int n)
 {
 	enum { SIZE = 2 << 20 };
 	char *body = calloc(1, SIZE + 200);
 	struct kept k = { .status = 201 };
-	struct stat st;
-	char log[256];
-	int n = 0;
-	keeps = false;
-	copy_fails = true;
-	for (; n < 100 && k.status == 201; n++) {
-		char name[16];
-		(void)snprintf(name, sizeof(name), "s%d", n);
+	for (int i = 0; i < n && k.status == 201; i++) {
+		char all[16];
+		(void)snprintf(all, sizeof(all), "%s%d", name, i);
 		(void)snprintf(
 		    body, SIZE + 200,
-		    "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\"},\"data\":\"%0*d\"}", name,
+		    "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"%s\"},\"data\":\"%0*d\"}", all,
 		    SIZE, 0);
-		k = create(KIND_SECRET, name, body);
+		k = create(KIND_SECRET, all, body);
 	}
 	free(body);
-	assert_int_equal(k.status, 507);
+	return k.status;
+}
+
+static off_t log_size(void)
+{
+	char log[256];
+	struct stat st;
 	(void)snprintf(log, sizeof(log), "%s/store.db-wal", dir);
 	assert_int_equal(stat(log, &st), 0);
-	assert_in_range(st.st_size, 48 << 20, 72 << 20);
+	return st.st_size;
+}
+
+/* The log is bounded also if it cannot be copied. */
+TEST_WITH(test_the_log_is_bounded, durable_setup, durable_teardown)
+{
+	keeps = false;
+	copy_fails = true;
+	assert_int_equal(fill_log("s", 100), 507);
+	assert_in_range(log_size(), 48 << 20, 72 << 20);
 	copy_fails = false;
-	k = create(KIND_SECRET, "more", "{\"kind\":\"Secret\",\"metadata\":{\"name\":\"more\"}}");
-	assert_int_equal(k.status, 201);
+	assert_int_equal(fill_log("more", 1), 201);
 	assert_int_equal(get(KIND_SECRET, "s0").status, 200);
+}
+
+struct backup {
+	struct err e;
+	int stop[2], fd;
+};
+
+static void *backup_run(void *arg)
+{
+	struct backup *b = arg;
+	backs_up = true;
+	b->fd = local_backup(local, b->stop[0], &b->e);
+	return NULL;
+}
+
+/* As long as it reads, the log stays. */
+TEST_WITH(test_a_backup_ends, durable_setup, durable_teardown)
+{
+	struct backup b = { 0 };
+	pthread_t thread;
+	keeps = false;
+	assert_int_equal(pipe2(b.stop, O_CLOEXEC), 0);
+	assert_int_equal(fill_log("s", 3), 201);
+	for (int i = 0; i < 100; i++) {
+		static char body[70000];
+		char name[16];
+		(void)snprintf(name, sizeof(name), "t%d", i);
+		assert_int_equal(create(KIND_SECRET, name, named_secret(body, name, 1)).status,
+		                 201);
+	}
+	close_store();
+	open_store();
+	(void)backup_run(&b);
+	assert_true(b.fd >= 0);
+	assert_int_equal(lseek(b.fd, 0, SEEK_END) > 6 << 20, 1);
+	assert_int_equal(close(b.fd), 0);
+	reads_wait = true;
+	backs_up = false;
+	assert_int_equal(pthread_create(&thread, NULL, backup_run, &b), 0);
+	while (!is_waiting)
+		clock_sleep(1);
+	assert_int_equal(fill_log("more", 70), 201);
+	assert_in_range(log_size(), 128 << 20, 160 << 20);
+	reads_wait = false;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(b.fd, -1);
+	assert_non_null(strstr(err_msg(&b.e), "too much is being stored"));
+	assert_int_equal(fill_log("last", 1), 201);
+	assert_true(log_size() < 64 << 20);
+	assert_int_equal(write(b.stop[1], "", 1), 1); /* the server ends */
+	(void)backup_run(&b);
+	assert_int_equal(b.fd, -1);
+	assert_int_equal(close(b.stop[0]) + close(b.stop[1]), 0);
+	err_done(&b.e);
 }
 
 static void count_put(void *arg, struct span object)

@@ -18,6 +18,7 @@
 #include "base/enc.h"
 #include "base/fd.h"
 #include "base/json/scan.h"
+#include "base/rmtree.h"
 #include "base/time.h"
 #include "k8s/transport/paths.h"
 
@@ -214,15 +215,6 @@ static int import_file(struct database *d, int dir, enum object_kind kind, const
 	return good && import_is_unstarted(&r) ? 0 : damage_take(d, good ? &r : &key, good);
 }
 
-/* Removes a directory of files; what stays does no harm. */
-static void import_remove(int at, const char *path)
-{
-	DIR_AUTO *list = dir_list(at, path);
-	for (const char *file; (file = dir_next(list)) != NULL;)
-		(void)unlinkat(dirfd(list), file, 0);
-	(void)unlinkat(at, path, AT_REMOVEDIR);
-}
-
 int import_files(struct database *d, struct err *e)
 {
 	int code = 0;
@@ -240,9 +232,10 @@ int import_files(struct database *d, struct err *e)
 	for (enum object_kind k = 0; k < KIND_MADE && code == 0; k++) {
 		const char *from = resource_of(k)->plural;
 		FREE_AUTO char *to = xasprintf("imported-%s", from);
-		import_remove(d->root, to); /* of an earlier start */
+		/* What is not removed does no harm. */
+		(void)tree_remove(d->root, to, SIZE_MAX); /* of an earlier start */
 		if (k == KIND_SECRET)
-			import_remove(d->root, from);
+			(void)tree_remove(d->root, from, SIZE_MAX);
 		else if (renameat(d->root, from, d->root, to) != 0 && errno != ENOENT)
 			code = err_set(e, UNKNOWN_ERROR, "%s/%s: %s", d->path, to,
 			               strerrordesc_np(errno));

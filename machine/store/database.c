@@ -22,6 +22,7 @@ enum {
 	LOCK_WAIT_MS = 20,
 	LOG_COPIED = 1024, /* pages of the log from which on it is copied */
 	SCHEMA_VERSION = 1,
+	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
 
 /* A Framework always has a row in `status`: the engine writes that, and not the large body.  Its
@@ -237,7 +238,7 @@ int db_load(struct database *d, const char *file)
 int db_open(struct database *d, const char *dir, struct err *e)
 {
 	const char *fault = "cannot be read";
-	d->damaged = json_array();
+	d->damaged = (struct str)STR_INIT(DAMAGED_TEXT);
 	(void)sem_init(&d->copy, 0, 0); /* cannot fail */
 	if (db_open_directory(d, dir, e) < 0)
 		return -1;
@@ -275,7 +276,7 @@ int db_open(struct database *d, const char *dir, struct err *e)
 void db_close(struct database *d)
 {
 	db_disconnect(d);
-	json_decref(d->damaged);
+	str_done(&d->damaged);
 	free(d->path);
 	fd_cleanup(&d->root); /* releases the lock */
 }

@@ -164,13 +164,13 @@ struct local *local_open(const char *dir, bool transient, struct err *e)
 int local_follow(struct local *l, const struct local_follower *f, void *arg, struct err *e)
 {
 	/* The worker has no task yet. */
-	size_t i;
-	json_t *sentence;
+	struct span all = str_view(&l->db.damaged);
 	l->follower = f;
 	l->follower_arg = arg;
-	json_array_foreach (l->db.damaged, i, sentence) {
-		if (f->damaged)
-			f->damaged(arg, json_string_value(sentence));
+	while (all.n > 0) {
+		struct span next = span_next(&all, '\n');
+		FREE_AUTO char *sentence = xstrndup(next.p, next.n);
+		f->damaged(arg, sentence);
 	}
 	STMT_AUTO *s = db_bind(&l->db, ROW_LIST, "it", (int64_t)KIND_FRAMEWORK, SPAN(""));
 	struct row r;

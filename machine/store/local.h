@@ -23,8 +23,7 @@ void local_close(struct local *l);
 struct local_follower {
 	void (*put)(void *arg, struct span object);
 	void (*remove)(void *arg, struct span object);
-	/* From local_follow only: something was damaged and is in DIR/damaged now.  NULL: not
-	 * asked. */
+	/* From local_follow only: something was damaged and is in DIR/damaged now. */
 	void (*damaged)(void *arg, const char *sentence);
 };
 /* Once, before the first request of a store.  -1 and *e (500): not all can be read. */

@@ -1,7 +1,6 @@
 #pragma once
 /* The parts of the store of one machine.  Private to machine/store/ and its tests.  One thread at a
  * time; blocks. */
-#include <jansson.h>
 #include <semaphore.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -28,7 +27,7 @@ struct database {
 	atomic_bool unsure; /* a sync has failed: what a new start finds is not known */
 	atomic_int wal;     /* pages of the log */
 	int64_t version;    /* the highest */
-	json_t *damaged;    /* sentences */
+	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
 	int copied;         /* pages of the log, when it was last to be copied */
 };

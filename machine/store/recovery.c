@@ -26,13 +26,6 @@ enum { ASIDE_MAX = 100, KEY_TEXT = 255, PAGE = 4096 };
 
 #define NEW_FILE DB_FILE ".new"
 
-/* Adds a sentence, which it frees. */
-static void damage_note(struct database *d, char *sentence)
-{
-	(void)json_array_append_new(d->damaged, json_string(sentence)); /* memory only */
-	free(sentence);
-}
-
 /* ---- files set aside ------------------------------------------------------------------------- */
 
 /* A name in damaged/ that is not used; NULL and errno.  The caller frees it.  Nobody else makes
@@ -165,9 +158,9 @@ int damage_rescue(struct database *d)
 	db_disconnect(&new);
 	if (code || damage_swap(d) != 0)
 		return code ?: SQLITE_CANTOPEN;
-	damage_note(d, xstrdup(DB_FILE
-	                       " was damaged and is now in damaged/; what could be read of it was "
-	                       "copied"));
+	str_span(&d->damaged,
+	         SPAN(DB_FILE " was damaged and is now in damaged/; what could be read of it was "
+	                      "copied\n"));
 	return 0;
 }
 
@@ -324,13 +317,13 @@ static int damage_end(struct database *d, const struct row *lost, struct err *e)
 	FREE_AUTO char *status = damage_status(now, why);
 	r.body = span_of(framework ?: "");
 	if (made ? !row_read(&r) : row_find(s, &r) != 0 || !row_ok(&r)) {
-		damage_note(d, xasprintf("%s; the name of its job cannot be read", why));
+		str_printf(&d->damaged, "%s; the name of its job cannot be read\n", why);
 		return code;
 	}
 	struct span job = damage_text(r.body, "jobName");
 	struct span user = damage_text(r.body, "userName");
-	damage_note(d, xasprintf("%s; it is of job %.*s~%.*s, which has failed", why, (int)user.n,
-	                         user.p, (int)job.n, job.p));
+	str_printf(&d->damaged, "%s; it is of job %.*s~%.*s, which has failed\n", why, (int)user.n,
+	           user.p, (int)job.n, job.p);
 	if (code || span_is(scan_get(r.status, "state"), "\"Completed\""))
 		return code;
 	r.version = ++d->version;

@@ -20,7 +20,7 @@
 enum {
 	LOCK_WAITS = 100,
 	LOCK_WAIT_MS = 20,
-	LOG_COPIED = 1024, /* pages of the log from which on it is copied */
+	LOG_COPIED = 1024, /* pages of the log after which it is copied */
 	SCHEMA_VERSION = 1,
 	DAMAGED_TEXT = 1 << 20, /* bytes of sentences; no more are told */
 };
@@ -84,27 +84,25 @@ struct span db_text(sqlite3_stmt *s, int column)
 
 int db_ask(struct database *d, const char *sql, int64_t *n)
 {
-	sqlite3_stmt *s = NULL;
-	int code = sqlite3_prepare_v2(d->db, sql, -1, &s, NULL);
-	code = code ?: sqlite3_step(s);
+	STMT_AUTO *s = db_bind(d, sql, "");
+	int code = s ? sqlite3_step(s) : sqlite3_extended_errcode(d->db);
 	*n = code == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-	(void)sqlite3_finalize(s);
 	return code == SQLITE_ROW ? 0 : code;
 }
 
 /* ---- transactions ------------------------------------------------------------------ */
 
-bool db_unsure(int code)
+/* Notes a sync that has failed. */
+static int db_synced(struct database *d, int code)
 {
-	return code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC;
+	if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC)
+		d->unsure = true;
+	return code;
 }
 
 int db_copy_log(struct database *d, sqlite3 *with, int mode)
 {
-	int code = sqlite3_wal_checkpoint_v2(with, NULL, mode, NULL, NULL);
-	if (db_unsure(code))
-		d->unsure = true;
-	return code;
+	return db_synced(d, sqlite3_wal_checkpoint_v2(with, NULL, mode, NULL, NULL));
 }
 
 int db_empty_log(struct database *d)
@@ -130,9 +128,7 @@ int db_commit(struct database *d)
 	int code = sqlite3_get_autocommit(d->db) ? d->fault : db_run(d, "COMMIT", "");
 	if (!sqlite3_get_autocommit(d->db))
 		(void)db_run(d, "ROLLBACK", ""); /* there is nothing else to do */
-	if (db_unsure(code))
-		d->unsure = true;
-	return code;
+	return db_synced(d, code);
 }
 
 /* The size of the log after each commit; without this, SQLite would copy it in a commit. */
@@ -141,13 +137,8 @@ static int db_committed(void *arg, sqlite3 *db, const char *name, int pages)
 	struct database *d = arg;
 	(void)db;
 	(void)name;
-	d->wal = pages;
-	if (pages < d->copied)
-		d->copied = 0; /* it has begun anew */
-	if (pages - d->copied > LOG_COPIED) {
-		d->copied = pages;
+	if (pages / LOG_COPIED > atomic_exchange(&d->wal, pages) / LOG_COPIED)
 		(void)sem_post(&d->copy);
-	}
 	return SQLITE_OK;
 }
 

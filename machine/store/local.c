@@ -83,8 +83,8 @@ static struct mail *group_run(struct local *l, struct mail *first)
 		struct task *t = (struct task *)first;
 		const struct local_answer *a = &t->answer;
 		if (l->follower && a->told.n > 0)
-			(a->gone ? l->follower->remove : l->follower->put)(l->follower_arg,
-			                                                   str_view(&a->told));
+			(t->r->verb == STORE_DELETE ? l->follower->remove : l->follower->put)(
+			    l->follower_arg, str_view(&a->told));
 		first = first->next; /* who waits for the task may free it at once */
 		if (t->done)
 			(void)sem_post(t->done);

@@ -39,8 +39,7 @@ struct local_answer {
 	int64_t before;  /* of a status: the one that it replaced; if the caller has not seen it,
 	                    others have changed the object */
 	char *message;   /* NULL on success */
-	struct str told; /* what the follower is told; the store's own, as is `gone` */
-	bool gone;
+	struct str told; /* what the follower is told; the store's own */
 };
 void local_answer_done(struct local_answer *a);
 

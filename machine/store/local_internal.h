@@ -29,7 +29,6 @@ struct database {
 	int64_t version;    /* the highest */
 	struct str damaged; /* sentences, each ends with a newline */
 	sem_t copy;         /* the log is to be copied into the file */
-	int copied;         /* pages of the log, when it was last to be copied */
 };
 
 /* Opens or makes the directory, locks it, opens or makes the database.  -1 and *e (500) if the
@@ -69,7 +68,6 @@ int db_commit(struct database *d);
 /* Copies the log into the database, as far as the mode says; SQLITE_... */
 int db_copy_log(struct database *d, sqlite3 *with, int mode);
 int db_empty_log(struct database *d);
-bool db_unsure(int code);
 
 /* ---- objects.c: the text of an object, and its row in the database ---- */
 

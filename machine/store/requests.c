@@ -67,8 +67,7 @@ static int requests_fail(struct work *w, int code)
 	bool full = (code & 0xff) == SQLITE_FULL || cause == ENOSPC || cause == EDQUOT;
 	if (code == 0)
 		return 0;
-	/* What is absent may be there after a restart. */
-	if (db_unsure(code) || (code == ROW_ABSENT && w->d->unsure))
+	if (w->d->unsure) /* also what is absent may be there after a restart */
 		return requests_refuse(
 		    w, w->failed ? 504 : 503,
 		    "the disk has failed to store the database: until this server is started "
@@ -89,7 +88,6 @@ static int answer_object(struct work *w, const struct row *r, bool changed)
 	(void)snprintf(out->uid, sizeof(out->uid), "%.*s", (int)r->uid.n, r->uid.p);
 	row_text(&out->body, r, w->r->whole);
 	out->told = (struct str)STR_INIT(TEXT_MAX);
-	out->gone = w->r->verb == STORE_DELETE;
 	if (changed && r->kind == KIND_FRAMEWORK)
 		row_text(&out->told, r, true);
 	return 0;

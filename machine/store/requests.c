@@ -341,16 +341,16 @@ static void requests_write(struct work *w, int (*verb)(struct work *))
 	bool keep = (requests_fail(w, code) ?: verb(w)) == 0 && !w->r->dry_run;
 	if (code)
 		return;
-	/* If SQLite has given up the transaction, the commit fails, and with it all of them. */
-	if (sqlite3_get_autocommit(d->db)) {
-		d->fault = sqlite3_extended_errcode(d->db) ?: SQLITE_IOERR;
-		return;
-	}
-	if (!keep) {
-		(void)db_run(d, "ROLLBACK TO request", "");
+	if (!keep && !sqlite3_get_autocommit(d->db)) {
 		str_wipe(&w->out->told);
+		if (db_run(d, "ROLLBACK TO request", "")) /* nothing may stay half done */
+			(void)db_run(d, "ROLLBACK", "");
 	}
-	(void)db_run(d, "RELEASE request", "");
+	/* If the transaction is given up, the commit fails, and with it all of them. */
+	if (sqlite3_get_autocommit(d->db))
+		d->fault = sqlite3_extended_errcode(d->db) ?: SQLITE_IOERR;
+	else
+		(void)db_run(d, "RELEASE request", "");
 }
 
 void request_do(struct database *d, const char *namespace_name, const struct store_request *r,

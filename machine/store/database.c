@@ -26,7 +26,9 @@ enum {
 };
 
 /* A Framework always has a row in `status`: the engine writes that, and not the large body.  Its
- * uid shows whose it is, if an id is damaged.  Row 0 has the version of the last removal. */
+ * uid shows whose it is, if an id is damaged.  Row 0 has the version of the last removal.
+ * Tables come before indexes, as in a backup: so page 1 of all databases is the same but for
+ * counts. */
 static const char SCHEMA[] =
     /* A journal in a file could come back after a power failure. */
     "PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY; PRAGMA journal_mode = WAL;"
@@ -34,11 +36,11 @@ static const char SCHEMA[] =
     "CREATE TABLE object(id INTEGER PRIMARY KEY, version INTEGER NOT NULL, "
     "kind INTEGER NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL, "
     "owner TEXT REFERENCES object(uid) ON DELETE CASCADE, body TEXT NOT NULL);"
+    "CREATE TABLE status(id INTEGER PRIMARY KEY, uid TEXT NOT NULL, "
+    "version INTEGER NOT NULL, text TEXT);"
     "CREATE UNIQUE INDEX object_name ON object(kind, namespace, name);"
     "CREATE UNIQUE INDEX object_uid ON object(uid);"
     "CREATE INDEX object_owner ON object(owner) WHERE owner IS NOT NULL;"
-    "CREATE TABLE status(id INTEGER PRIMARY KEY, uid TEXT NOT NULL, "
-    "version INTEGER NOT NULL, text TEXT);"
     "CREATE TRIGGER object_gone AFTER DELETE ON object BEGIN "
     "DELETE FROM status WHERE id = old.id; END;"
     "PRAGMA user_version = 1;"

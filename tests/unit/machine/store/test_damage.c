@@ -1,4 +1,5 @@
 /* Damaged databases, and files of earlier versions. */
+#include "base/fd.h"
 #include "base/str.h"
 #include "tests/unit/machine/local_kit.h"
 
@@ -221,6 +222,30 @@ TEST_WITH(test_200_damaged_copies, setup, teardown)
 	print_message("noticed: %u, with all jobs: %u\n", noticed, complete);
 	assert_in_range(noticed, 50, 200);
 	open_store();
+}
+
+/* The page that says where the tables are is made anew, also for a backup. */
+TEST_WITH(test_the_first_page_is_lost, setup, teardown)
+{
+	for (int i = 0; i < 2; i++) {
+		ERR_AUTO e = { 0 };
+		char path[256];
+		make_job(i, 2000);
+		int copy = local_backup(local, -1, &e);
+		STR_AUTO text = STR_INIT(1 << 20);
+		assert_int_equal(fd_read_all(copy, &text), 0);
+		assert_int_equal(close(copy), 0);
+		close_store();
+		(void)snprintf(path, sizeof(path), "%s/store.db", dir);
+		int fd = open(path, O_WRONLY | (i ? O_TRUNC : 0) | O_CLOEXEC);
+		assert_int_equal(i ? fd_write_all(fd, str_view(&text)) : 0, 0);
+		assert_int_equal(pwrite(fd, (char[4096]){ 0 }, 4096, 0), 4096);
+		assert_int_equal(close(fd), 0);
+		struct heard h = open_and_hear();
+		assert_int_equal(h.n, 1);
+		assert_int_equal(h.puts, i + 1);
+		assert_int_equal(get(KIND_SECRET, "f000-s").outcome, STORE_OK);
+	}
 }
 
 /* ---- files of earlier versions --------------------------------------------------------- */

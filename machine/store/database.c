@@ -212,19 +212,17 @@ int db_load(struct database *d, const char *file)
 		code = sqlite3_exec(d->db, SCHEMA, NULL, NULL, NULL);
 	if (code == 0 && version > SCHEMA_VERSION)
 		return SQLITE_SCHEMA;
-	if (code == 0) /* a backup has another journal */
-		code = sqlite3_exec(d->db,
-		                    d->transient
-		                        ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
-		                        : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
-		                    NULL, NULL, NULL);
+	/* A backup has another journal. */
+	const char *journal = d->transient ? "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF"
+	                                   : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
+	code = code ?: sqlite3_exec(d->db, journal, NULL, NULL, NULL);
 	/* All in the log is stored in the database, although a sync of it may have failed before.
 	 */
 	code = code ?: db_empty_log(d);
 	if ((code & 0xff) == SQLITE_FULL) /* a full disk: it stays in the log */
 		code = 0;
-	code = code ? code
-	            : db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
+	code =
+	    code ?: db_ask(d, "SELECT integrity_check = 'ok' FROM pragma_integrity_check", &good);
 	return code || good ? code : SQLITE_CORRUPT;
 }
 
@@ -251,11 +249,10 @@ int db_open(struct database *d, const char *dir, struct err *e)
 		(void)sqlite3_wal_hook(d->db, db_committed, d);
 	code = code ?: import_files(d, e);
 	/* Objects whose owner is gone go, with all that these own. */
-	if (code == 0)
-		code = sqlite3_exec(d->db,
-		                    "PRAGMA foreign_keys = ON; DELETE FROM object WHERE owner NOT "
-		                    "IN (SELECT uid FROM object)",
-		                    NULL, NULL, NULL);
+	static const char ORPHANS[] =
+	    "PRAGMA foreign_keys = ON; DELETE FROM object WHERE owner NOT "
+	    "IN (SELECT uid FROM object)";
+	code = code ?: sqlite3_exec(d->db, ORPHANS, NULL, NULL, NULL);
 	code = code ?: damage_rows(d, e);
 	if (code == 0)
 		(void)db_empty_log(d); /* on a full disk it stays */

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,8 +43,8 @@ struct local {
 	pthread_t thread[2];
 	size_t n_threads;
 	struct mailbox todo;
-	struct mail end; /* of the worker */
 	atomic_bool ends;
+	int stop_fd; /* of a backup; its thread's */
 };
 
 struct local_store {
@@ -68,7 +69,7 @@ static struct mail *group_run(struct local *l, struct mail *first)
 {
 	size_t bytes = 0;
 	struct mail *end = first;
-	for (; end && end != &l->end && bytes < GROUP_BYTES; end = end->next) {
+	for (; end && bytes < GROUP_BYTES; end = end->next) {
 		const struct store_request *r = ((const struct task *)end)->r;
 		bytes += TASK_BYTES + r->body[0].n + r->body[1].n + r->body[2].n;
 		for (size_t i = 0; i < r->n_with; i++)
@@ -98,16 +99,15 @@ static void *worker_main(void *arg)
 {
 	struct local *l = arg;
 	size_t lost;
-	for (;;) {
+	do {
 		struct pollfd todo = { .fd = mailbox_fd(&l->todo), .events = POLLIN };
 		if (poll(&todo, 1, l->db.wal > 0 ? IDLE_MS : -1) == 0)
 			(void)db_empty_log(&l->db); /* what was deleted is not left in it */
 		struct mail *m = mailbox_take(&l->todo, &lost);
-		while (m && m != &l->end)
+		while (m)
 			m = group_run(l, m);
-		if (m)
-			return NULL;
-	}
+	} while (!l->ends);
+	return NULL;
 }
 
 /* Copies the log of the database into its file when it has grown, because that takes as long as
@@ -132,7 +132,7 @@ void local_close(struct local *l)
 	if (l == NULL)
 		return;
 	l->ends = true;
-	(void)mailbox_put(&l->todo, &l->end);
+	(void)eventfd_write(mailbox_fd(&l->todo), 1); /* wakes the worker */
 	(void)sem_post(&l->db.copy);
 	while (l->n_threads > 0)
 		(void)pthread_join(l->thread[--l->n_threads], NULL);
@@ -208,30 +208,25 @@ void local_request(struct local *l, const char *namespace_name, const struct sto
 
 /* ---- backups ------------------------------------------------------------------------- */
 
-struct copying {
-	const struct local *l;
-	int stop_fd;
-};
-
 /* Meanwhile the log cannot be emptied. */
 static int backup_must_end(void *arg)
 {
-	const struct copying *c = arg;
-	struct pollfd stop = { .fd = c->stop_fd, .events = POLLIN };
-	return c->l->db.wal > 2 * LOG_MAX || poll(&stop, 1, 0) > 0;
+	const struct local *l = arg;
+	struct pollfd stop = { .fd = l->stop_fd, .events = POLLIN };
+	return l->db.wal > 2 * LOG_MAX || poll(&stop, 1, 0) > 0;
 }
 
 int local_backup(struct local *l, int stop_fd, struct err *e)
 {
 	struct database own = { .path = l->db.path };
-	struct copying c = { l, stop_fd };
+	l->stop_fd = stop_fd;
 	FREE_AUTO char *path = xasprintf("%s/%s", own.path, DB_COPY);
 	/* SQLite writes into the empty file. */
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_set(e, UNAVAILABLE, "%s: %s", path, strerrordesc_np(errno));
 	int code = db_connect(&own, DB_FILE);
-	sqlite3_progress_handler(own.db, BACKUP_STEPS, backup_must_end, &c);
+	sqlite3_progress_handler(own.db, BACKUP_STEPS, backup_must_end, l);
 	code = code ?: db_run(&own, "VACUUM INTO ?1", "t", span_of(path));
 	db_disconnect(&own);
 	(void)unlink(path); /* else the next start does it */

@@ -282,9 +282,8 @@ static int do_delete(struct work *w)
 	int fault = requests_find(w, &s, &r);
 	if (fault)
 		return fault;
-	FREE_AUTO char *version = xasprintf("%lld", (long long)r.version);
 	if ((w->r->uid && !span_is(r.uid, w->r->uid)) ||
-	    (w->r->resource_version && strcmp(w->r->resource_version, version) != 0))
+	    (w->r->resource_version && strtoll(w->r->resource_version, NULL, 10) != r.version))
 		return requests_refuse(w, 409, "the precondition of the deletion does not hold");
 	r.version = ++w->d->version; /* of the removal */
 	(void)answer_object(w, &r, true);
